@@ -167,6 +167,7 @@ func (f *frame) prepareAll() {
 		// A constant that cannot be computed changes steps before the one that reads it.
 		again := slices.ContainsFunc(f.steps, func(st step) bool { return !st.Ready && st.State != plan.Fused })
 		if !again && f.compute(f.g.Outputs, -1) {
+			f.p.Tidy()
 			return
 		}
 	}
@@ -216,7 +217,21 @@ func (f *frame) prepareStep(st *step) error {
 		return err
 	}
 	f.release(st)
+	f.drop(st)
 	return f.p.Spend(st.Call.ScratchBytes())
+}
+
+// drop forgets folded constants that the step has copied: their memory serves those of the next step. Those of bodies stay, since whoever
+// is told of their runs may read them.
+func (f *frame) drop(st *step) {
+	if f.outer != nil || f.s.opts.KeepAll || st.Dynamic {
+		return
+	}
+	for k, id := range st.Call.Node.Inputs {
+		if id >= 0 && st.Call.IsCopied(k) {
+			f.p.Drop(id)
+		}
+	}
 }
 
 // releaseBytes is the least size of a constant whose pages are given back.

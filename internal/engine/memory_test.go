@@ -619,3 +619,57 @@ func TestBodyTimesBeginAnew(t *testing.T) {
 		}
 	}
 }
+
+// A folded constant that its only reader has copied gives its memory to the next one.
+func TestCopiedConstants(t *testing.T) {
+	t.Parallel()
+	const n = 1 << 15
+	big := func(v float32) *tensor.Tensor {
+		x := tensor.New(tensor.Float32, n)
+		tensor.Of[float32](x)[n-1] = v
+		return x
+	}
+	for _, c := range []struct {
+		name  string
+		keep  bool
+		lines []string
+		twice []bool // whether memory of the constant is that of the one before it
+		want  float32
+	}{
+		{"one reader each", false, []string{"Inc a ka", "Inc b kb", "Last p x a", "Last y p b"}, []bool{false, true}, 1 + 11 + 101},
+		{"two readers of one", false, []string{"Inc a ka", "Inc b kb", "Last p x a", "Last q p a", "Last y q b"}, []bool{false, true, false}, 1 + 11 + 11 + 101},
+		{"all are kept", true, []string{"Inc a ka", "Inc b kb", "Last p x a", "Last y p b"}, []bool{false, false}, 1 + 11 + 101},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var at []*float32
+			last := op.Def{
+				Name: "Last", Infer: func(c *op.Call) error { c.SetOut(0, c.In[0].Type, c.In[0].Shape); return nil },
+				Prepare: func(c *op.Call) (op.Run, error) {
+					w := tensor.Of[float32](c.In[1])
+					at = append(at, &w[0])
+					add := w[n-1]
+					c.Copied(1)
+					return func(c *op.Call) error {
+						tensor.Of[float32](c.Out[0])[0] = tensor.Of[float32](c.In[0])[0] + add
+						return nil
+					}, nil
+				},
+			}
+			g := build(0, map[string]*tensor.Tensor{"ka": big(10), "kb": big(100)}, "x", "y", c.lines...)
+			s := start(t, Options{Registry: with(last), KeepAll: c.keep}, []*tensor.Tensor{vec(1)}, g)
+			for i, want := range c.twice {
+				if got := i > 0 && at[i] == at[i-1]; got != want {
+					t.Errorf("constant %d in the memory of the one before: %v, want %v", i, got, want)
+				}
+			}
+			run(t, s)
+			wantOut(t, s, 0, c.want)
+			if err := s.Reset(); err != nil {
+				t.Fatal(err)
+			}
+			run(t, s)
+			wantOut(t, s, 0, c.want)
+		})
+	}
+}

@@ -264,10 +264,11 @@ func (f *frame) exec(st *step) (err error) {
 		if e := recover(); e != nil {
 			err = plan.Panicked(e)
 		}
-		if errors.Is(err, workers.ErrStopped) {
+		switch {
+		case err == nil:
+		case errors.Is(err, workers.ErrStopped):
 			err = errStopped
-		}
-		if err != nil && !errors.Is(err, errStopped) && !errors.Is(err, context.Canceled) {
+		case !errors.Is(err, errStopped) && !errors.Is(err, context.Canceled):
 			err = &NodeError{Graph: f.g.Index, Node: f.p.File.Nodes[st.Node.Index], Err: err}
 		}
 	}()

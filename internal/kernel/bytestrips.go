@@ -19,7 +19,7 @@ type byteStrips struct {
 	weights []int8  // of planes
 	size    int     // of the weights of a plane
 	sums    []int32 // of weights
-	wide    []int32 // weights of [N,H,W,C] before they are packed
+	wide    []int16 // weights of [N,H,W,C] before they are packed
 	lanes   [2]byteLanes
 }
 
@@ -50,27 +50,38 @@ func (s *ConvShape) planByteStrips(og int, nhwc bool) *byteStrips {
 // channels is the number of channels, of all columns that go together.
 func (b *byteStrips) channels(n int) int { return n * b.cols }
 
-// set takes weights: weight t of channel i of n lies at w[t*tap+i*channel]. Those of [N,H,W,C] have to stay.
-func (b *byteStrips) set(n int, w []int32, tap, channel int) {
+// setLanes takes weights [K,K,n], which have to stay.
+func (b *byteStrips) setLanes(n int, w []int16) {
+	b.wide, b.lanes = w, [2]byteLanes{}
+	if b.fit = fits8(w[:n*b.k*b.k], 0); b.fit {
+		sumTaps(b, n, w, n, 1)
+	}
+}
+
+// setPlanes takes weights [n,K,K].
+func (b *byteStrips) setPlanes(n int, w []int32) {
 	taps := b.k * b.k
-	b.weights, b.wide, b.lanes = nil, nil, [2]byteLanes{}
 	if b.fit = fits8(w[:n*taps], 0); !b.fit {
 		return
 	}
-	b.sums = room(b.sums, b.channels(n))
-	for i := range b.sums {
-		for t := range taps {
-			b.sums[i] += w[t*tap+i%n*channel]
-		}
-	}
-	if b.nhwc {
-		b.wide = w
-		return
-	}
+	sumTaps(b, n, w, 1, taps)
 	b.size = b.f.SpreadSize(b.k)
 	b.weights = make([]int8, n*b.size)
 	for i := range n {
-		b.f.PackSpread(b.weights[i*b.size:][:b.size], b.k, w[i*channel:])
+		b.f.PackSpread(b.weights[i*b.size:][:b.size], b.k, w[i*taps:])
+	}
+}
+
+// sumTaps adds up weights: weight t of channel i of n lies at w[t*tap+i*channel].
+func sumTaps[W int16 | int32](b *byteStrips, n int, w []W, tap, channel int) {
+	b.sums = room(b.sums, b.channels(n))
+	for t := range b.k * b.k {
+		for i := range n {
+			b.sums[i] += int32(w[t*tap+i*channel])
+		}
+	}
+	for i := n; i < len(b.sums); i++ {
+		b.sums[i] = b.sums[i-n]
 	}
 }
 
@@ -91,9 +102,9 @@ func giveBytes(t *simd.ByteStrip) {
 	byteRooms.Put(t)
 }
 
-// stripSums is the number of sums that stay in the first-level cache until they are
+// mostSums is the number of sums that stay in the first-level cache until they are
 // quantised.
-const stripSums = 1 << 13
+const mostSums = 1 << 13
 
 // byteArgs is what a piece of the work needs.
 type byteArgs struct {
@@ -125,7 +136,7 @@ func (b *byteStrips) pack(c int, codes bool, q *Requant, signed bool, zero int32
 	if l.blocks, l.cols = b.f.LaneBlocks(b.k, c, b.cols, codes); l.blocks == nil {
 		return nil
 	}
-	l.weights = b.f.PackLanes(b.k, l.blocks, func(t, i int) int8 { return int8(b.wide[t*c+i%c]) })
+	l.weights = b.f.PackLanes(b.k, l.blocks, b.wide, c)
 	if codes {
 		begin, z := make([]int32, c*l.cols), q.Zero
 		start8(begin, b.sums[:len(begin)], zero8(signed, zero))
@@ -168,14 +179,14 @@ func (b *byteStrips) lines(p *workers.Pool, s *ConvShape, x []uint8, signed bool
 	}
 }
 
-// byteRows is the most results of a strip: those of a block of channels take half of stripSums.
+// byteRows is the most results of a strip: those of a block of channels take half of mostSums.
 const byteRows = 64
 
 // lines convolves pieces lo to hi of images, block by block of channels: their weights stay near.
 func (a byteArgs) lines(lo, hi int) {
 	b, s, l := a.b, a.s, a.l
 	t := byteRooms.Get().(*simd.ByteStrip)
-	ss, fs := borrow(stripSums)
+	ss, fs := borrow(mostSums)
 	t.SetEdge(uint8(a.zero), a.signed)
 	t.LineSrc, t.NextSrc, t.Tap = s.W*s.C, l.cols*b.step*s.C, s.C
 	if a.codes {
@@ -259,7 +270,7 @@ func (b *byteStrips) planes(p *workers.Pool, s *ConvShape, x []uint8, signed boo
 		b, s, x, start := a.b, a.s, a.x, a.start
 		area, out := s.H*s.W, s.OH*s.OW
 		t := byteRooms.Get().(*simd.ByteStrip)
-		near := max(1, stripSums/out)
+		near := max(1, mostSums/out)
 		ss, sums := borrow(min(near, hi-lo) * out)
 		t.SetEdge(uint8(a.zero), a.signed)
 		line := t.SetLines(b.k, b.step, -s.PadT, s.H, s.OH)

@@ -20,13 +20,15 @@ type convQ struct {
 	windows   *intWindows // of a depthwise convolution in vectors
 }
 
-func newConvQ(s ConvShape, nhwc bool) convQ {
+func newConvQ(s ConvShape, lastIn, lastOut bool) convQ {
 	s.Groups = max(s.Groups, 1)
 	s.lay()
 	c := convQ{s: s, cg: s.C / s.Groups, og: s.OC / s.Groups}
 	c.k = c.cg * s.KH * s.KW
-	if nhwc {
-		c.lines = newIntLines(&c.s, c.cg, c.og)
+	if lastIn || lastOut && c.s.Lasts() || c.s.Turns() {
+		if c.lines = newIntLines(&c.s, c.cg, c.og); c.lines != nil {
+			c.lines.planes = !lastIn
+		}
 	} else {
 		c.planes = newIntPlanes(&c.s, c.cg)
 	}
@@ -38,6 +40,22 @@ func newConvQ(s ConvShape, nhwc bool) convQ {
 	}
 	c.zeros = make([]uint8, c.cg)
 	return c
+}
+
+// Lasts tells whether a convolution of bytes over [N,C,H,W] has a way with the channels last, of its input, its results, or both.
+func (s *ConvShape) Lasts() bool {
+	return s.C >= 16 && s.MakesLast()
+}
+
+// MakesLast tells whether it can give results with their channels last at least.
+func (s *ConvShape) MakesLast() bool {
+	return simd.IntKernels() != nil && simd.ElementKernels().Columns() && s.outputs() > 0 && s.Groups <= 1 && s.OC >= 16
+}
+
+// Turns tells whether a convolution over [N,C,H,W] is faster with channels last on the way: where positions are few for panels of them, or
+// where a result has many products beside the time that its turning takes.
+func (s *ConvShape) Turns() bool {
+	return s.Lasts() && (s.KH*s.KW > 1 || s.C >= 256 || s.OH*s.OW <= 64)
 }
 
 func setWeights[W Weight](p *workers.Pool, c *convQ, w []W, zero int32) {
@@ -59,9 +77,9 @@ func (c *convQ) setZero(signed bool, zero int32) {
 	fill(c.zeros, c.zero)
 }
 
-// each cuts the work into blocks of output positions and, where those are few, of
+// pieces cuts the work into blocks of output positions and, where those are few, of
 // channels. f gets room for the packed patches and for a line of input.
-func (c *convQ) each(p *workers.Pool, f func(buf []float64, line []uint8, n, g, p0, np, o0, o1 int)) {
+func (c *convQ) pieces(p *workers.Pool, f func(buf []float64, line []uint8, n, g, p0, np, o0, o1 int)) {
 	s := &c.s
 	if s.outputs() == 0 {
 		return
@@ -111,7 +129,7 @@ func NewConvQ[T int8 | uint8, W Weight](s ConvShape, w []W, zeroW, zero int32, q
 		}
 		return NewDepthwiseQ[T](s, wd, zero, q)
 	}
-	c := &ConvQ[T]{convQ: newConvQ(s, true), zeroPoint: zero, q: q}
+	c := &ConvQ[T]{convQ: newConvQ(s, true, true), zeroPoint: zero, q: q}
 	c.q.SetSteps(c.k, zero)
 	setWeights(nil, &c.convQ, w, zeroW)
 	var z T
@@ -120,7 +138,7 @@ func NewConvQ[T int8 | uint8, W Weight](s ConvShape, w []W, zeroW, zero int32, q
 }
 
 // NewDepthwiseQ prepares a depthwise convolution with weights [KH,KW,OC], less their zero
-// point. s.Groups is not looked at.
+// point, which have to stay. s.Groups is not looked at.
 func NewDepthwiseQ[T int8 | uint8](s ConvShape, w []int16, zero int32, q Requant) *ConvQ[T] {
 	if s.C == 1 && simd.IntKernels() != nil {
 		// All channels see the same: a convolution makes better use of it.
@@ -135,15 +153,14 @@ func NewDepthwiseQ[T int8 | uint8](s ConvShape, w []int16, zero int32, q Requant
 	s.lay()
 	c := &ConvQ[T]{convQ: convQ{s: s, cg: 1, og: s.OC / s.C, k: s.KH * s.KW}, zeroPoint: zero, q: q, depthwise: true}
 	c.q.SetSteps(c.k, zero)
-	wd := make([]int32, len(w))
-	for i, v := range w {
-		wd[i] = int32(v)
-	}
 	if c.windows = newIntWindows(&c.s, c.og, true); c.windows != nil {
-		c.windows.setLanes(&c.s, wd)
+		c.windows.setLanes(&c.s, w)
 	} else {
 		// Sums in integers: there is no reuse for the micro-kernel to gain from.
-		c.wd = wd
+		c.wd = make([]int32, len(w))
+		for i, v := range w {
+			c.wd[i] = int32(v)
+		}
 	}
 	var z T
 	c.setZero(z-1 < z, zero)
@@ -203,7 +220,7 @@ func (c *ConvQ[T]) run(p *workers.Pool, x, y []T, sums []int32) {
 		return
 	}
 	in, area := Bits(x), s.OH*s.OW
-	c.each(p, func(buf []float64, _ []uint8, n, g, p0, np, o0, o1 int) {
+	c.pieces(p, func(buf []float64, _ []uint8, n, g, p0, np, o0, o1 int) {
 		c.patchesNHWC(buf, in[n*s.H*s.W*s.C:][:s.H*s.W*s.C], g, p0, np)
 		var sum [16]int32
 		for o := o0; o < o1; o += 4 {
@@ -225,12 +242,12 @@ func (c *ConvQ[T]) run(p *workers.Pool, x, y []T, sums []int32) {
 
 // runWindows is run of a depthwise convolution in vectors.
 func (c *ConvQ[T]) runWindows(p *workers.Pool, x, y []T, sums []int32) {
-	c.windows.lines(p, &c.s, Bits(x), c.signed, c.zeroPoint, tileSink{sums, c.windows.ints, Bits(y), &c.q})
+	c.windows.lines(p, &c.s, Bits(x), c.signed, c.zeroPoint, tileSink{sums: sums, f: c.windows.ints, y: Bits(y), q: &c.q})
 }
 
 // runLines is run in vectors.
 func (c *ConvQ[T]) runLines(p *workers.Pool, x, y []T, sums []int32) {
-	c.lines.run(p, &c.s, c.og, Bits(x), c.signed, c.zeroPoint, tileSink{sums, c.lines.panels[0].f, Bits(y), &c.q})
+	c.lines.run(p, &c.s, c.og, Bits(x), c.signed, c.zeroPoint, tileSink{sums: sums, f: c.lines.panels[0].f, y: Bits(y), q: &c.q})
 }
 
 // patchesNHWC packs np patches from position p0 on into panels of four, in the
@@ -265,18 +282,28 @@ type ConvSums struct {
 	wd        []int32 // weights of a depthwise convolution in plain Go
 	depthwise bool
 	zeroPoint int32
+	to        tileSink  // of a run
+	put       putPlanes // gives it planes: made once, runs do not allocate
 }
 
-// NewConvSums prepares a convolution; see [ConvSums.SetWeights].
-func NewConvSums(s ConvShape) *ConvSums {
+// NewConvSums prepares a convolution; see [ConvSums.SetWeights]. Its input has the channels last where lastIn says so, its
+// results where lastOut does, for what [ConvShape.Lasts] or [ConvShape.MakesLast] alone.
+func NewConvSums(s ConvShape, lastIn, lastOut bool) *ConvSums {
+	c := &ConvSums{}
 	if s.Groups > 1 && s.Groups == s.C {
-		c := &ConvSums{convQ: convQ{s: s, cg: 1, og: s.OC / s.Groups, k: s.KH * s.KW}, depthwise: true}
+		c.convQ, c.depthwise = convQ{s: s, cg: 1, og: s.OC / s.Groups, k: s.KH * s.KW}, true
 		if c.windows = newIntWindows(&c.s, c.og, false); c.windows == nil {
 			c.wd = make([]int32, s.OC*c.k)
 		}
-		return c
+	} else {
+		c.convQ = newConvQ(s, lastIn, lastOut)
 	}
-	return &ConvSums{convQ: newConvQ(s, false)}
+	c.to.oc, c.to.out = s.OC, s.OH*s.OW
+	if !lastOut {
+		c.to.area = c.to.out
+	}
+	c.put = func(plane, rows, at, n int, sums []int32, line int) { c.to.rows(plane, rows, at, n, sums, line) }
+	return c
 }
 
 // Name tells the way of computing; see [ConvQ.Name].
@@ -293,7 +320,18 @@ func (c *ConvSums) SetWeights(w []int32) {
 		copy(c.wd, w)
 		return
 	}
-	setWeights(nil, &c.convQ, w, 0)
+	taps := c.s.KH * c.s.KW
+	if c.lines == nil || taps == 1 {
+		setWeights(nil, &c.convQ, w, 0)
+		return
+	}
+	sc, fs := borrow(c.s.OC * c.k)
+	last := asInt32(fs)
+	for o := range c.s.OC {
+		turnSums(last[o*c.k:], c.cg, w[o*c.k:], taps, taps, c.cg)
+	}
+	setWeights(nil, &c.convQ, last, 0)
+	scratch.Put(sc)
 }
 
 // SetZero sets the zero point of int8 (signed) or uint8 input.
@@ -303,21 +341,28 @@ func (c *ConvSums) SetZero(signed bool, zero int32) {
 }
 
 // Vectors tells whether kernels in vectors compute the sums.
-func (c *ConvSums) Vectors() bool { return c.windows != nil || c.planes != nil }
+func (c *ConvSums) Vectors() bool { return c.windows != nil || c.planes != nil || c.lines != nil }
 
-// putPlanes takes sums, see [ConvSums.Each].
+// putPlanes takes sums piece by piece, from several threads, while they are in the cache: those of rows planes of one image, n each
+// from position at on, and line apart. There is a plane for each output channel of each image.
 type putPlanes = func(plane, rows, at, n int, sums []int32, line int)
 
-// Each convolves the bits x of 8-bit values, for [ConvSums.Vectors] only. put gets the sums piece by piece,
-// from several threads, while they are in the cache: those of rows planes of one image, n each from position at
-// on, and line apart. There is a plane for each output channel of each image.
-func (c *ConvSums) Each(p *workers.Pool, x []uint8, put func(plane, rows, at, n int, sums []int32, line int)) {
-	s := &c.s
-	if c.windows != nil {
-		c.windows.run(p, s, x, c.signed, c.zeroPoint, put)
-		return
+// Codes convolves the bits x of 8-bit values into the codes y, for [ConvSums.Vectors] only.
+func (c *ConvSums) Codes(p *workers.Pool, x, y []uint8, q *Rescale) {
+	c.to.y, c.to.sums, c.to.r = y, nil, q
+	c.vectors(p, x)
+}
+
+// vectors convolves x in vectors.
+func (c *ConvSums) vectors(p *workers.Pool, x []uint8) {
+	switch {
+	case c.lines != nil:
+		c.lines.run(p, &c.s, c.og, x, c.signed, c.zeroPoint, c.to)
+	case c.windows != nil:
+		c.windows.run(p, &c.s, x, c.signed, c.zeroPoint, c.put)
+	default:
+		c.planes.run(p, &c.s, c.og, x, c.signed, c.zeroPoint, c.to.area == 0, c.put)
 	}
-	c.planes.run(p, s, c.og, x, c.signed, c.zeroPoint, put)
 }
 
 // Run convolves the bits x of 8-bit values into y.
@@ -325,11 +370,8 @@ func (c *ConvSums) Run(p *workers.Pool, x []uint8, y []int32) {
 	s := &c.s
 	area := s.OH * s.OW
 	if c.Vectors() {
-		c.Each(p, x, func(plane, rows, at, n int, sums []int32, line int) {
-			for r := range rows {
-				copy(y[(plane+r)*area+at:][:n], sums[r*line:])
-			}
-		})
+		c.to.y, c.to.sums, c.to.r = nil, y, nil
+		c.vectors(p, x)
 		return
 	}
 	if c.depthwise {
@@ -341,7 +383,7 @@ func (c *ConvSums) Run(p *workers.Pool, x []uint8, y []int32) {
 		})
 		return
 	}
-	c.each(p, func(buf []float64, line []uint8, n, g, p0, np, o0, o1 int) {
+	c.pieces(p, func(buf []float64, line []uint8, n, g, p0, np, o0, o1 int) {
 		c.patchesNCHW(buf, line, x[(n*s.C+g*c.cg)*s.H*s.W:][:c.cg*s.H*s.W], p0, np)
 		out := y[(n*s.OC+g*c.og)*area+p0:]
 		var sum [16]int32

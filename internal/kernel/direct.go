@@ -121,7 +121,8 @@ func (c *Conv) directFrame(frame, x []float32, y0, y1 int) {
 	one := *s // a channel, whose first line is that of the frame
 	one.C, one.PadT = 1, s.PadT-y0
 	for ch := range c.cg {
-		frameLines(&one, frame[ch*q.size:], 1, x[ch*s.H*s.W:], q.w, 0, y1-y0+q.h-q.lines, 0, copyOf)
+		plane := frameArgs{s: &one, in: x[ch*s.H*s.W:]}
+		frameLines(&one, frame[ch*q.size:], 1, q.w, 0, y1-y0+q.h-q.lines, 0, plane.copy)
 	}
 }
 

@@ -66,7 +66,7 @@ func empty(t *testing.T, name string, pool *workers.Pool, s ConvShape) {
 	conv := NewConvQ[int8](s, make([]int16, len(w)), 0, 3, q)
 	conv.Run(pool, xq, yq)
 	conv.Sums(pool, xq, 3, sums)
-	c := NewConvSums(s)
+	c := NewConvSums(s, false, false)
 	c.SetWeights(make([]int32, len(w)))
 	c.SetZero(true, 3)
 	c.Run(pool, make([]uint8, len(x)), sums)

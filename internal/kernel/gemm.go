@@ -2,7 +2,6 @@ package kernel
 
 import (
 	"math"
-	"sync"
 
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
@@ -27,16 +26,6 @@ type GemmParams struct {
 // packBlock bounds the packed activations that a worker holds, in elements: a
 // quarter of a usual second-level cache.
 const packBlock = 1 << 16
-
-var scratch = sync.Pool{New: func() any { s := make([]float32, 0, packBlock); return &s }}
-
-func borrow(n int) (*[]float32, []float32) {
-	s := scratch.Get().(*[]float32)
-	if cap(*s) < n {
-		*s = make([]float32, n)
-	}
-	return s, (*s)[:n]
-}
 
 // PackedB is a right-hand matrix in the micro-kernel's layout.
 type PackedB struct {

@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"sync"
 	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/kernel/simd"
@@ -141,16 +140,6 @@ func (t *ByteTable) Fill(signed bool, zero int32) {
 		}
 		t.values[i] = float64(v - zero)
 	}
-}
-
-var scratch64 = sync.Pool{New: func() any { s := make([]float64, 0, packBlock/2); return &s }}
-
-func borrow64(n int) (*[]float64, []float64) {
-	s := scratch64.Get().(*[]float64)
-	if cap(*s) < n {
-		*s = make([]float64, n)
-	}
-	return s, (*s)[:n]
 }
 
 // GemmQ computes y[m×n] = x[m×k]·w for 8-bit rows x. Row r takes table r, or the

@@ -231,8 +231,13 @@ func (q *intArgs) part(lo, hi int) {
 	p, a, y, start, m, line, rows, parts, step := q.p, q.a, q.y, q.start, q.m, q.line, q.rows, q.parts, q.step
 	f, panels := p.panels.f, (p.n+p.panels.f.Cols-1)/p.panels.f.Cols
 	t := intTiles.Get().(*simd.IntTile)
-	room, fs := borrow(f.Rows * f.Cols)
-	buf := asInt32(fs)
+	var room *[]float32
+	var buf []int32 // of a last panel that is not whole
+	if p.n%f.Cols != 0 {
+		var fs []float32
+		room, fs = borrow(f.Rows * f.Cols)
+		buf = asInt32(fs)
+	}
 	t.K, t.Segs, t.RowA = p.panels.pairs(), 1, line
 	for i := lo; i < hi; i++ {
 		m0, n0 := i/parts*rows, i%parts*step
@@ -264,7 +269,9 @@ func (q *intArgs) part(lo, hi int) {
 			}
 		}
 	}
-	scratch.Put(room)
+	if room != nil {
+		scratch.Put(room)
+	}
 	giveIntTile(t)
 }
 
@@ -277,172 +284,6 @@ func (q *intArgs) row(t *simd.IntTile, n0, n1 int) int {
 		p.panels.f.WideQuads(t)
 	}
 	return n0
-}
-
-// intLines is a convolution of 8-bit numbers over [N,H,W,C] in vectors.
-type intLines struct {
-	plan   *linePlan
-	panels []intPanels // one a group
-}
-
-// newIntLines plans a convolution; nil without vectors.
-func newIntLines(s *ConvShape, cg, og int) *intLines {
-	f := simd.IntKernels()
-	if f == nil || s.outputs() == 0 || cg == 0 {
-		return nil
-	}
-	// Sums need no blocks: panels of 8-bit weights are short.
-	c := &intLines{plan: s.planLines(cg, og, f.Cols, cg*s.KH*s.KW), panels: make([]intPanels, s.Groups)}
-	q := &c.plan.passes[0]
-	for g := range c.panels {
-		c.panels[g] = intPanels{f: f, segs: len(c.plan.passes) * q.segs, seg: q.k}
-	}
-	return c
-}
-
-// tileSink takes the sums of a convolution over [N,H,W,C]: they are kept, if there is room
-// for them, or quantised.
-type tileSink struct {
-	sums []int32
-	f    *simd.Ints
-	y    []uint8
-	q    *Requant
-}
-
-// put takes n channels from channel ch on of rows rows of sums, which lie line apart. They
-// belong to place at, and step further for each row.
-func (k *tileSink) put(sums []int32, line, rows, at, step, ch, n int) {
-	if k.sums == nil {
-		requantTile(k.f, k.y, sums, line, rows, at, step, ch, n, k.q)
-		return
-	}
-	for r := range rows {
-		copy(k.sums[at+r*step:][:n], sums[r*line:])
-	}
-}
-
-// intLineArgs is what a piece of the work of intLines needs.
-type intLineArgs struct {
-	c        *intLines
-	s        *ConvShape
-	og       int
-	x, frame []uint8
-	bytes    int // of a value in the frame
-	start    []int32
-	signed   bool
-	zero     int32
-	edge     uint8
-	first    int // place of the first result of an image
-	cut      lineCut
-	sink     tileSink
-}
-
-// run convolves x.
-func (c *intLines) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed bool, zero int32, sink tileSink) {
-	l, w := c.plan, &c.panels[0]
-	images, size := 1, l.imageA
-	if !l.frame {
-		images, size = l.images, s.N*l.imageA
-	}
-	// A value has 4/each bytes; the last piece has the bytes after it for neighbours, whose weight is zero.
-	bytes := 4 / w.each()
-	sc, frame := borrow8(bytes*size + 4)
-	clear(frame[bytes*size:])
-	scs, fs := borrow(len(c.panels) * len(w.sums))
-	start := asInt32(fs)
-	q := intLineArgs{c: c, s: s, og: og, x: x, frame: frame, bytes: bytes, start: start, signed: signed, zero: zero, sink: sink}
-	if w.sums != nil {
-		q.edge = uint8(w.f.FoursZero(signed, zero))
-		for g := range c.panels {
-			start8(start[g*len(w.sums):], c.panels[g].sums, w.f.FoursZero(signed, zero))
-		}
-	}
-	q.cut = l.cut(p, s, images, w.segs*w.seg, w.f.Rows, w.f.Rate())
-	if !l.frame {
-		workers.Do(p, (size+copyGrain-1)/copyGrain, 1, q, func(q intLineArgs, lo, hi int) {
-			lo, hi = lo*copyGrain, min(hi*copyGrain, len(q.x))
-			q.put(q.frame[q.bytes*lo:q.bytes*hi], q.x[lo:hi])
-		})
-		workers.Do(p, q.cut.jobs, 1, q, intLineArgs.blocks)
-	} else {
-		for n := range s.N {
-			q.x, q.first = x[n*s.H*s.W*s.C:][:s.H*s.W*s.C], n*l.imageC
-			workers.Do(p, l.h, max(1, copyGrain/(l.w*s.C)), q, func(q intLineArgs, lo, hi int) {
-				frameLines(q.s, q.frame, q.bytes, q.x, q.c.plan.w, lo, hi, q.edge, q.put)
-			})
-			workers.Do(p, q.cut.jobs, 1, q, intLineArgs.blocks)
-		}
-	}
-	scratch.Put(scs)
-	scratch.Put(sc)
-}
-
-// put moves values to where the convolution reads them.
-func (q *intLineArgs) put(dst, src []uint8) {
-	f := q.c.panels[0].f
-	if q.bytes == 1 {
-		f.Fours(dst, src, q.signed)
-		return
-	}
-	f.Widen(int16sOf(dst), src, q.signed, int16(q.zero))
-}
-
-// blocks computes pieces lo to hi.
-func (q intLineArgs) blocks(lo, hi int) {
-	l := q.c.plan
-	for i := lo; i < hi; i++ {
-		if n, part, ok := q.cut.at(i); ok {
-			q.c.block(q.s, q.og, q.frame[q.bytes*n*l.imageA:], q.start, q.first+n*l.imageC, part, &q.sink)
-		}
-	}
-}
-
-// block computes a piece, whose results begin at place y: all panels for as many positions as stay near.
-func (c *intLines) block(s *ConvShape, og int, x []uint8, start []int32, y int, part linePart, sink *tileSink) {
-	t := intTiles.Get().(*simd.IntTile)
-	w := &c.panels[part.g]
-	t.K, t.RowA, t.RowC = w.pairs(), 4/w.each()*c.plan.stepA, 4*w.f.Cols
-	near := roundUp(rowBlock, w.f.Rows)
-	piece := min(near, part.p1-part.p0)
-	room, fs := borrow(piece * w.f.Cols)
-	lines := max(1, near/piece)
-	for l0 := part.l0; l0 < part.l1; l0 += lines {
-		for p0 := part.p0; p0 < part.p1; p0 += piece {
-			here := linePart{part.g, l0, min(part.l1, l0+lines), p0, min(part.p1, p0+piece), part.n0, part.n1}
-			c.tiles(t, s, og, x, start, y, here, asInt32(fs), sink)
-		}
-	}
-	scratch.Put(room)
-	giveIntTile(t)
-}
-
-// tiles computes a piece of which a line's sums have room in buf.
-func (c *intLines) tiles(t *simd.IntTile, s *ConvShape, og int, x []uint8, start []int32, y int, part linePart, buf []int32, sink *tileSink) {
-	g, p0, p1 := part.g, part.p0, part.p1
-	l, w := c.plan, &c.panels[g]
-	f, cg, bytes := w.f, s.C/s.Groups, 4/w.each()
-	for n := part.n0; n < part.n1; n++ {
-		if w.sums != nil {
-			t.Start = &start[g*len(w.sums)+n*f.Cols]
-		}
-		for line := part.l0; line < part.l1; line++ {
-			for at := p0; at < p1; {
-				rows := evenly(p1-at, f.Rows)
-				t.C = &buf[(at-p0)*f.Cols]
-				for i := range l.passes {
-					q := &l.passes[i]
-					t.Segs, t.SegA = q.segs, bytes*q.seg
-					t.A = unsafe.Pointer(&x[bytes*(line*l.lineA+at*l.stepA+g*cg+q.a)])
-					t.B = w.at(n, i*q.segs*w.pairs())
-					t.SetContinue(i > 0)
-					w.run(t, rows, og-n*f.Cols)
-				}
-				at += rows
-			}
-			ch := g*og + n*f.Cols
-			sink.put(buf, f.Cols, p1-p0, y+line*l.lineC+p0*l.stepC+ch, l.stepC, ch, min(f.Cols, og-n*f.Cols))
-		}
-	}
 }
 
 // intPlanes is a convolution of 8-bit numbers over [N,C,H,W] in vectors.
@@ -501,8 +342,8 @@ func (c *intPlanes) gather(dst, src []uint8, offs []int32, runs []simd.Run) {
 	c.f.Gather(int16sOf(dst), int16sOf(src), offs, runs)
 }
 
-// run convolves x; put gets sums as [ConvSums.Each] says.
-func (c *intPlanes) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed bool, zero int32, put putPlanes) {
+// run convolves x; put gets the sums, those of all channels of a piece at once where together is set.
+func (c *intPlanes) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed bool, zero int32, together bool, put putPlanes) {
 	q, f, bytes := c.plan, c.f, c.bytes()
 	area := s.H * s.W
 	sc, frame := borrow8(bytes * (s.C*q.size + f.Cols))
@@ -511,7 +352,7 @@ func (c *intPlanes) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed
 	start8(start, c.sums, f.FoursZero(signed, zero))
 	for n := range s.N {
 		in := x[n*s.C*area:][:s.C*area]
-		args := intPlaneArgs{c, s, og, frame, in, start, signed, zero, n * s.OC, s.cutPlanes(p, og, c.line, f.Rows, f.Cols, f.Rate()), put}
+		args := intPlaneArgs{c, s, og, frame, in, start, signed, zero, n * s.OC, s.cutPlanes(p, og, c.line, f.Rows, f.Cols, f.Rate()), together, put}
 		workers.Do(p, s.C, max(1, copyGrain/q.size), args, func(q intPlaneArgs, lo, hi int) {
 			q.c.frames(q.s, q.frame, q.in, lo, hi, q.signed, q.zero)
 		})
@@ -519,7 +360,7 @@ func (c *intPlanes) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed
 			r := q.cut.rooms()
 			for i := lo; i < hi; i++ {
 				g, n0, n1, o0, o1 := q.cut.at(i)
-				*r.runs = q.c.block(q.s, q.og, asBytes(r.buf), *r.runs, q.frame, q.start, q.first, g, n0, n1, o0, o1, q.put)
+				*r.runs = q.block(asBytes(r.buf), *r.runs, g, n0, n1, o0, o1)
 			}
 			r.give()
 		})
@@ -539,6 +380,7 @@ type intPlaneArgs struct {
 	zero      int32
 	first     int // the first plane of the results
 	cut       planeCut
+	together  bool
 	put       putPlanes
 }
 
@@ -567,8 +409,9 @@ func (c *intPlanes) frames(s *ConvShape, frame, in []uint8, lo, hi int, signed b
 	scratch.Put(room)
 }
 
-// block computes output channels o0 to o1 of group g in panels n0 to n1; first is the first plane of the image.
-func (c *intPlanes) block(s *ConvShape, og int, buf []uint8, runs []simd.Run, x []uint8, start []int32, first, g, n0, n1, o0, o1 int, put putPlanes) []simd.Run {
+// block computes output channels o0 to o1 of group g in panels n0 to n1.
+func (a *intPlaneArgs) block(buf []uint8, runs []simd.Run, g, n0, n1, o0, o1 int) []simd.Run {
+	c, s, og, x := a.c, a.s, a.og, a.frame
 	q, f, bytes := c.plan, c.f, c.bytes()
 	area := s.OH * s.OW
 	in := x[bytes*g*s.C/s.Groups*q.size:]
@@ -577,7 +420,7 @@ func (c *intPlanes) block(s *ConvShape, og int, buf []uint8, runs []simd.Run, x 
 	most := kBlock * 4 / bytes
 	width := (n1 - n0) * f.Cols
 	height := f.Rows // of the sums that are kept
-	if c.line > most {
+	if c.line > most || a.together {
 		height = o1 - o0
 	}
 	room, fs := borrow(height * width)
@@ -600,7 +443,7 @@ func (c *intPlanes) block(s *ConvShape, og int, buf []uint8, runs []simd.Run, x 
 			rows := evenly(o1-o, f.Rows)
 			t.A = c.at((g*og+o)*c.line + k0)
 			if c.sums != nil {
-				t.Start = &start[g*og+o]
+				t.Start = &a.start[g*og+o]
 			}
 			here := sums
 			if height > f.Rows {
@@ -614,11 +457,14 @@ func (c *intPlanes) block(s *ConvShape, og int, buf []uint8, runs []simd.Run, x 
 					f.Run(t, rows, true)
 				}
 			}
-			if k0+steps == c.line {
-				put(first+g*og+o, rows, n0*f.Cols, min(width, area-n0*f.Cols), here, width)
+			if k0+steps == c.line && !a.together {
+				a.put(a.first+g*og+o, rows, n0*f.Cols, min(width, area-n0*f.Cols), here, width)
 			}
 			o += rows
 		}
+	}
+	if a.together {
+		a.put(a.first+g*og+o0, o1-o0, n0*f.Cols, min(width, area-n0*f.Cols), sums, width)
 	}
 	scratch.Put(room)
 	giveIntTile(t)

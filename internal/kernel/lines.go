@@ -26,6 +26,7 @@ type linePlan struct {
 	lineA, lineC   int
 	imageA, imageC int // from image to image; all images are lines of one if images is 1
 	images, panels int
+	turned         bool // lines are columns
 }
 
 // planLines plans for panels of cols columns; passes have at most block steps. cg and og
@@ -43,7 +44,7 @@ func (s *ConvShape) planLines(cg, og, cols, block int) *linePlan {
 		l.images, l.n, l.count = 1, 1, s.N*s.OH*s.OW
 	case s.OW < 4 && s.OH > s.OW:
 		// Columns make longer lines.
-		l.n, l.count = l.count, l.n
+		l.turned, l.n, l.count = true, l.count, l.n
 		l.stepA, l.lineA, l.stepC, l.lineC = l.lineA, l.stepA, l.lineC, l.stepC
 	}
 	l.panels = (og + cols - 1) / cols
@@ -77,7 +78,7 @@ func (c *Conv) runLines(p *workers.Pool, x, y []float32) {
 	for n := range s.N {
 		in := x[n*s.H*s.W*s.C:][:s.H*s.W*s.C]
 		workers.Do(p, l.h, max(1, copyGrain/(l.w*s.C)), frameArgs{s, frame, in, l.w}, func(q frameArgs, lo, hi int) {
-			frameLines(q.s, q.frame, 1, q.in, q.w, lo, hi, 0, copyOf)
+			frameLines(q.s, q.frame, 1, q.w, lo, hi, 0, q.copy)
 		})
 		c.lineImages(p, frame, y[n*l.imageC:], 1)
 	}
@@ -95,11 +96,12 @@ type frameArgs struct {
 // in a nanosecond, and what it does to 8-bit numbers meanwhile is as fast.
 var copyGrain = workers.Grain(4)
 
-func copyOf(dst, src []float32) { copy(dst, src) }
+// copy writes n positions from position at on.
+func (q *frameArgs) copy(dst []float32, at, n int) { copy(dst, q.in[at*q.s.C:][:n*q.s.C]) }
 
 // frameLines copies lines lo to hi of an image with its borders, w positions long; put
-// writes a piece, each value of which takes size places in the frame, and edge stands beyond the borders.
-func frameLines[T float32 | uint8](s *ConvShape, frame []T, size int, in []T, w, lo, hi int, edge T, put func(dst, src []T)) {
+// writes n positions from position at on, each value of which takes size places in the frame, and edge stands beyond the borders.
+func frameLines[T float32 | uint8](s *ConvShape, frame []T, size, w, lo, hi int, edge T, put func(dst []T, at, n int)) {
 	step := size * s.C
 	for y := lo; y < hi; y++ {
 		line := frame[y*w*step:][:w*step]
@@ -111,7 +113,7 @@ func frameLines[T float32 | uint8](s *ConvShape, frame []T, size int, in []T, w,
 		left := min(s.PadL, w)
 		right := max(min(w, s.PadL+s.W), left)
 		fill(line[:left*step], edge)
-		put(line[left*step:right*step], in[iy*s.W*s.C:][:(right-left)*s.C])
+		put(line[left*step:right*step], iy*s.W, right-left)
 		fill(line[right*step:], edge)
 	}
 }

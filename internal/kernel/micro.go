@@ -1,5 +1,7 @@
 package kernel
 
+import "github.com/opmeter/opmeter/internal/kernel/simd"
+
 // Panel widths of the micro-kernel: rows of the left panel, columns of the right.
 const (
 	rowsPanel = 2
@@ -209,6 +211,7 @@ func pack(dst, src []float32, n, k, w, vec, elem int) {
 	if k == 0 {
 		return
 	}
+	e := simd.ElementKernels()
 	for j0 := 0; j0 < n; j0 += w {
 		d := dst[j0*k : (j0+w)*k]
 		if m := min(w, n-j0); vec == 1 {
@@ -220,8 +223,11 @@ func pack(dst, src []float32, n, k, w, vec, elem int) {
 		}
 		// A part of the panel at a time, which stays in the cache while its columns come.
 		for i0 := 0; i0 < k; i0 += packSteps {
-			steps := min(packSteps, k-i0)
-			for j := range w {
+			steps, done := min(packSteps, k-i0), 0
+			if e != nil && elem == 1 && steps%8 == 0 {
+				_, done = e.TurnFloats(d[i0*w:], w, src[j0*vec+i0:], vec, steps, min(w, n-j0))
+			}
+			for j := done; j < w; j++ {
 				d := d[i0*w+j:]
 				if j0+j >= n {
 					for i := range steps {

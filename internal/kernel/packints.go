@@ -1,7 +1,7 @@
 package kernel
 
 import (
-	"sync/atomic"
+	"encoding/binary"
 	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/kernel/simd"
@@ -15,18 +15,20 @@ type Weight interface{ int8 | uint8 | int16 | int32 }
 func fillPanels[W Weight](p *workers.Pool, w *intPanels, n int, v []W, zero int32, vec, elem int) {
 	cols := w.f.Cols
 	panels := (n + cols - 1) / cols
-	w.sums = nil
-	if w.fours && w.f.Quads() {
+	if n > 0 && w.segs*w.seg > 0 {
+		v = v[:(n-1)*vec+(w.segs*w.seg-1)*elem+1]
+	}
+	fits := fits8(v, zero)
+	if w.sums = nil; fits && w.fours && w.f.Quads() {
 		w.sums = make([]int32, panels*cols)
 	}
-	w.narrow, w.wide = room(w.narrow, panels*w.panel()), nil
 	src := source[W]{v, zero, n, vec, elem}
-	// That a weight has more than 8 bits shows when it is packed, and is rare.
-	if packPanels(p, w, w.narrow, src, panels) {
+	if fits {
+		w.narrow, w.wide = room(w.narrow, panels*w.panel()), nil
+		packPanels(p, w, w.narrow, src, panels)
 		return
 	}
-	w.narrow, w.sums = nil, nil
-	w.wide = make([]int16, panels*w.panel())
+	w.narrow, w.wide = nil, room(w.wide, panels*w.panel())
 	packPanels(p, w, w.wide, src, panels)
 }
 
@@ -40,102 +42,136 @@ type source[W Weight] struct {
 	n, vec, elem int
 }
 
-// packPanels packs all panels and tells whether every weight has a place in T.
-func packPanels[T int8 | int16, W Weight](p *workers.Pool, w *intPanels, dst []T, src source[W], panels int) bool {
-	var lost atomic.Int32
+// packPanels packs all panels; each weight has a place in T.
+func packPanels[T int8 | int16, W Weight](p *workers.Pool, w *intPanels, dst []T, src source[W], panels int) {
 	p.For(panels, max(1, packGrain/max(1, w.panel())), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			if lost.Load() != 0 || !packAny(w, dst[i*w.panel():][:w.panel()], src, i*w.f.Cols) {
-				lost.Store(1)
-				return
-			}
+			packAny(w, dst[i*w.panel():][:w.panel()], src, i*w.f.Cols)
 		}
 	})
-	return lost.Load() == 0
 }
 
 // packGrain is the least number of weights that are worth a piece of packing: some 20 µs.
 const packGrain = 1 << 15
 
 // packAny packs the channels from j0 on.
-func packAny[T int8 | int16, W Weight](w *intPanels, dst []T, src source[W], j0 int) bool {
-	if bytes, ok := any(dst).([]int8); ok && w.sums != nil && !w.f.Eights && src.elem == 1 {
-		return packLines(w, bytes, src, j0)
+func packAny[T int8 | int16, W Weight](w *intPanels, dst []T, src source[W], j0 int) {
+	switch {
+	case w.sums != nil && w.f.Eights:
+		packEights(w, dst, src, j0)
+	case src.elem == 1 && w.each()*int(unsafe.Sizeof(dst[0])) == 4:
+		packLines(w, dst, src, j0)
+	default:
+		packPanel(w, dst, src, j0)
 	}
-	return packPanel(w, dst, src, j0)
+	if w.sums != nil && !w.f.Eights {
+		w.sum(any(dst).([]int8), j0)
+	}
 }
 
-// packLines packs fours of channels whose steps lie side by side: a matrix of words with rows and columns exchanged. Their
-// sums are products with ones.
-func packLines[W Weight](w *intPanels, dst []int8, src source[W], j0 int) bool {
-	f, cols, piece := w.f, w.f.Cols, 4*w.pairs()
-	line := w.segs * piece
-	sc, room := borrow(cols*line/4 + piece/4 + cols)
-	defer scratch.Put(sc)
+// packLines packs fours of 8 or pairs of 16 bits of channels whose steps lie side by side: a matrix of words with rows and columns
+// exchanged, in pieces that the first-level cache holds.
+func packLines[T int8 | int16, W Weight](w *intPanels, dst []T, src source[W], j0 int) {
+	cols, each, pairs := w.f.Cols, w.each(), w.pairs()
+	width, step := min(cols, src.n-j0), min(pairs, turnWords)
+	sc, room := borrow(cols * step)
 	clear(room)
-	turned := asUint32(room[:cols*line/4])
-	rows, ones, start := asInts8(turned), asInts8(asUint32(room[cols*line/4:][:piece/4])), asInt32(room[cols*line/4+piece/4:])
-	lost := int32(0)
-	for j := range min(cols, src.n-j0) {
-		for s := range w.segs {
-			lost |= lessZero(rows[j*line+s*piece:][:w.seg], src.v[(j0+j)*src.vec+s*w.seg:], src.zero)
+	rows, turned := unsafe.Slice((*T)(unsafe.Pointer(&room[0])), each*len(room)), asUint32(room)
+	words := unsafe.Slice((*uint32)(unsafe.Pointer(&dst[0])), len(dst)/each)
+	e := simd.ElementKernels()
+	for s := range w.segs {
+		for i := 0; i < pairs; i += step {
+			n, at := min(step, pairs-i), s*w.seg+i*each
+			steps := min(n*each, w.seg-i*each)
+			for j := range width {
+				row := rows[j*step*each:][:n*each]
+				lessZero(w.f, row[:steps], src.v[(j0+j)*src.vec+at:][:steps], src.zero)
+				clear(row[steps:])
+			}
+			out, done := words[(s*pairs+i)*cols:][:n*cols], 0
+			if e != nil && cols%8 == 0 {
+				done, _ = e.Turn(out, cols, turned, step, n, cols)
+			}
+			for i := done; i < n; i++ {
+				for j := range cols {
+					out[i*cols+j] = turned[j*step+i]
+				}
+			}
 		}
 	}
-	if lost != 0 {
-		return false
-	}
-	words, n := unsafe.Slice((*uint32)(unsafe.Pointer(&dst[0])), len(dst)/4), line/4
-	done := 0
-	if e := simd.ElementKernels(); e != nil && cols%8 == 0 {
-		done, _ = e.Turn(words, cols, turned, n, n, cols)
-	}
-	for i := done; i < n; i++ {
-		for j := range cols {
-			words[i*cols+j] = turned[j*n+i]
-		}
-	}
-	for i := range ones {
-		ones[i] = 1
-	}
+	scratch.Put(sc)
+}
+
+// turnWords is the length of the pieces of packLines: lines of them do not lie a multiple of a page apart.
+const turnWords = 136
+
+// sum adds up the weights of the panel from channel j0 on, packed in fours: products with ones.
+func (w *intPanels) sum(dst []int8, j0 int) {
+	sc, room := borrow(w.pairs() + w.f.Cols)
+	ones, start := asBytes(room[:w.pairs()]), asInt32(room[w.pairs():])
+	fill(ones, 1)
+	clear(start)
 	t := intTiles.Get().(*simd.IntTile)
 	t.A, t.K, t.Segs, t.B, t.C, t.Start = unsafe.Pointer(&ones[0]), w.pairs(), w.segs, unsafe.Pointer(&dst[0]), &w.sums[j0], &start[0]
-	f.RunQuads(t, 1, cols)
+	w.f.RunQuads(t, 1, w.f.Cols)
 	giveIntTile(t)
-	return true
+	scratch.Put(sc)
 }
 
-// lessZero writes weights less their zero point. The result is 0 where all have 8 bits.
-func lessZero[W Weight](dst []int8, w []W, zero int32) (lost int32) {
-	w = w[:len(dst)]
-	if bytes, ok := any(w).([]int8); ok && zero == 0 {
-		copy(dst, bytes)
-		return 0
+// lessZero writes weights less their zero point.
+func lessZero[T int8 | int16, W Weight](f *simd.Ints, dst []T, w []W, zero int32) {
+	switch w := any(w).(type) {
+	case []int8:
+		bitsLessZero(f, any(dst), Bits(w), true, zero)
+		return
+	case []uint8:
+		bitsLessZero(f, any(dst), w, false, zero)
+		return
 	}
-	for i, v := range w {
-		d := int32(v) - zero
-		dst[i] = int8(d)
-		lost |= d ^ int32(int8(d))
+	for i, v := range w[:len(dst)] {
+		dst[i] = T(int32(v) - zero)
 	}
-	return lost
 }
+
+// bitsLessZero is lessZero of weights of 8 bits.
+func bitsLessZero(f *simd.Ints, dst any, w []uint8, signed bool, zero int32) {
+	wide, ok := dst.([]int16)
+	if ok {
+		f.Widen(wide, w, signed, int16(zero))
+		return
+	}
+	d := Bits(dst.([]int8))
+	if signed && zero == 0 {
+		copy(d, w)
+		return
+	}
+	z := uint8(zero)
+	for len(d) >= 8 && len(w) >= 8 {
+		// Eight bytes at once: their upper bits are set, so that none borrows from its neighbour, and put right.
+		x, y := binary.LittleEndian.Uint64(w), uint64(z)*eachByte
+		binary.LittleEndian.PutUint64(d, (x|upperBits-y&^upperBits)^((x^^y)&upperBits))
+		d, w = d[8:], w[8:]
+	}
+	for i := range d {
+		d[i] = w[i] - z
+	}
+}
+
+// eachByte times a byte is eight of it; upperBits are the uppermost of each.
+const (
+	eachByte  = 0x0101010101010101
+	upperBits = 0x80 * eachByte
+)
 
 func asUint32(f []float32) []uint32 {
 	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(f))), len(f))
 }
 
-func asInts8(v []uint32) []int8 {
-	return unsafe.Slice((*int8)(unsafe.Pointer(unsafe.SliceData(v))), 4*len(v))
-}
-
 // packPanel packs the channels from j0 on: a few steps of all of them at a time, so that lines of the cache are
 // used whole whether steps or channels lie side by side.
-func packPanel[T int8 | int16, W Weight](w *intPanels, dst []T, src source[W], j0 int) bool {
+func packPanel[T int8 | int16, W Weight](w *intPanels, dst []T, src source[W], j0 int) {
 	cols, each := w.f.Cols, w.each()
 	width, step := min(cols, src.n-j0), src.elem
-	lost := int32(0)
-	if w.sums != nil && w.f.Eights {
-		return packEights(w, dst, src, j0)
-	}
 	for s := range w.segs {
 		for i := 0; i < w.seg; i += each {
 			d, at := dst[:cols*each], j0*src.vec+(s*w.seg+i)*step
@@ -143,74 +179,91 @@ func packPanel[T int8 | int16, W Weight](w *intPanels, dst []T, src source[W], j
 			switch {
 			case i+each > w.seg: // the last steps, below
 			case each == 4:
-				lost |= packFours(d, src, at, w.sums[j0:][:width])
+				packFours(d[:4*width], src, at)
 				continue
 			default:
 				for j := range width {
-					a, b := int32(src.v[at])-src.zero, int32(src.v[at+step])-src.zero
-					d[2*j], d[2*j+1] = T(a), T(b)
-					lost |= (a ^ int32(T(a))) | (b ^ int32(T(b)))
+					d[2*j], d[2*j+1] = T(int32(src.v[at])-src.zero), T(int32(src.v[at+step])-src.zero)
 					at += src.vec
 				}
 				continue
 			}
 			for k := range min(each, w.seg-i) {
 				for j := range width {
-					v := int32(src.v[at+j*src.vec+k*step]) - src.zero
-					d[each*j+k] = T(v)
-					lost |= v ^ int32(T(v))
-					if w.sums != nil {
-						w.sums[j0+j] += v
-					}
+					d[each*j+k] = T(int32(src.v[at+j*src.vec+k*step]) - src.zero)
 				}
 			}
 		}
 	}
-	return lost == 0
 }
 
 // packEights is packPanel for sets whose panels have two fours of a column side by side.
-func packEights[T int8 | int16, W Weight](w *intPanels, dst []T, src source[W], j0 int) bool {
+func packEights[T int8 | int16, W Weight](w *intPanels, dst []T, src source[W], j0 int) {
 	cols, pairs := w.f.Cols, w.pairs()
-	lost := int32(0)
 	for s := range w.segs {
 		d := dst[s*pairs*cols*w.each():]
 		for i := range w.seg {
 			for j := range min(cols, src.n-j0) {
 				v := int32(src.v[(j0+j)*src.vec+(s*w.seg+i)*src.elem]) - src.zero
-				t := T(v)
-				d[w.f.FourAt(pairs, i, j)] = t
-				lost |= v ^ int32(t)
+				d[w.f.FourAt(pairs, i, j)] = T(v)
 				w.sums[j0+j] += v
 			}
 		}
 	}
-	return lost == 0
 }
 
-// packFours packs four steps of the channels whose sums are given. The result is 0 where all weights have a place in T.
-func packFours[T int8 | int16, W Weight](d []T, src source[W], at int, sums []int32) (lost int32) {
+// packFours packs four steps of as many channels as d has room for.
+func packFours[T int8 | int16, W Weight](d []T, src source[W], at int) {
 	step := src.elem
-	for j := range sums {
-		q := d[4*j:][:4]
-		v0, v1 := int32(src.v[at])-src.zero, int32(src.v[at+step])-src.zero
-		v2, v3 := int32(src.v[at+2*step])-src.zero, int32(src.v[at+3*step])-src.zero
-		q[0], q[1], q[2], q[3] = T(v0), T(v1), T(v2), T(v3)
-		lost |= (v0 ^ int32(q[0])) | (v1 ^ int32(q[1])) | (v2 ^ int32(q[2])) | (v3 ^ int32(q[3]))
-		sums[j] += v0 + v1 + v2 + v3
-		at += src.vec
+	for len(d) >= 4 {
+		q := d[:4]
+		q[0], q[1] = T(int32(src.v[at])-src.zero), T(int32(src.v[at+step])-src.zero)
+		q[2], q[3] = T(int32(src.v[at+2*step])-src.zero), T(int32(src.v[at+3*step])-src.zero)
+		at, d = at+src.vec, d[4:]
 	}
-	return lost
 }
 
 // fits8 tells whether weights less their zero point have at most 8 bits.
 func fits8[W Weight](v []W, zero int32) bool {
+	switch v := any(v).(type) {
+	case []int8:
+		return bitsFit8(Bits(v), zero+128, 0x80)
+	case []uint8:
+		return bitsFit8(v, zero, 0)
+	}
 	lost := int32(0)
 	for _, x := range v {
 		d := int32(x) - zero
 		lost |= d ^ int32(int8(d))
 	}
 	return lost == 0
+}
+
+// bitsFit8 is fits8 of bytes, of which some bits are turned first.
+func bitsFit8(v []uint8, zero int32, turn uint8) bool {
+	if zero < 0 || zero > 255 {
+		return false
+	}
+	if zero == 128 {
+		return true
+	}
+	// Those from least on have no place: from 128 above the zero point on, or, turned, from 129 below it on.
+	least := 128 + zero
+	if zero > 128 {
+		least, turn = 383-zero+1, ^turn
+	}
+	more, flip := uint64(256-least)*eachByte, uint64(turn)*eachByte
+	for ; len(v) >= 8; v = v[8:] {
+		if x := binary.LittleEndian.Uint64(v) ^ flip; (x&^upperBits+more)&x&upperBits != 0 {
+			return false
+		}
+	}
+	for _, x := range v {
+		if int32(x^turn) >= least {
+			return false
+		}
+	}
+	return true
 }
 
 // room is v with a length of n and zeros.
@@ -225,6 +278,7 @@ func room[T any](v []T, n int) []T {
 
 // fillLines packs the weights of all groups.
 func fillLines[W Weight](p *workers.Pool, c *intLines, og int, w []W, zero int32) {
+	c.start = c.start[:0]
 	k := c.panels[0].segs * c.panels[0].seg
 	// All groups read one frame.
 	fours := len(c.panels) == 1 || fits8(w[:len(c.panels)*og*k], zero)

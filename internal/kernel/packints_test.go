@@ -15,7 +15,10 @@ func TestFillQ(t *testing.T) {
 	t.Cleanup(pool.Close)
 	rapid.Check(t, func(t *rapid.T) {
 		n, k, m := rapid.IntRange(1, 150).Draw(t, "n"), rapid.IntRange(1, 40).Draw(t, "k"), rapid.IntRange(1, 5).Draw(t, "m")
-		zero := rapid.Int32Range(-3, 130).Draw(t, "zero")
+		if rapid.Bool().Draw(t, "long") {
+			n, k = min(n, 5), k+rapid.IntRange(1, 40).Draw(t, "pieces")*turnWords/4
+		}
+		zero := rapid.Int32Range(-130, 130).Draw(t, "zero")
 		narrow := rapid.SliceOfN(rapid.Int8Range(-120, 120), n*k, n*k).Draw(t, "w")
 		x := rapid.SliceOfN(rapid.Uint8(), m*k, m*k).Draw(t, "x")
 		vec, elem := k, 1
@@ -53,6 +56,27 @@ func TestFillQ(t *testing.T) {
 		} {
 			if got := product(c.fill); !slices.Equal(got, want) {
 				t.Fatalf("%s: got %v, want %v", c.name, got, want)
+			}
+		}
+	})
+}
+
+// Whether bytes less a zero point have 8 bits is the same for bytes and for the numbers that they stand for.
+func TestFits8(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		v := rapid.SliceOfN(rapid.Uint8(), 0, 20).Draw(t, "v")
+		for zero := int32(-130); zero < 300; zero++ {
+			signed, plain, wide := make([]int8, len(v)), make([]int32, len(v)), make([]int32, len(v))
+			for i, x := range v {
+				signed[i], plain[i], wide[i] = int8(x), int32(int8(x)), int32(x)
+			}
+			// A zero point that is no number of 8 bits may count as one that leaves no room.
+			if got, want := fits8(signed, zero), fits8(plain, zero); got != want && (want && zero >= -128 && zero < 128 || got) {
+				t.Fatalf("%v less %d: got %v, want %v", signed, zero, got, want)
+			}
+			if got, want := fits8(v, zero), fits8(wide, zero); got != want && (want && zero >= 0 && zero < 256 || got) {
+				t.Fatalf("%v less %d: got %v, want %v", v, zero, got, want)
 			}
 		}
 	})

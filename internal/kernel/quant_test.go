@@ -137,7 +137,7 @@ func testQuantisedConv(t *testing.T, r *rand.Rand, pool *workers.Pool, s ConvSha
 	zero := value(uint8(r.Uint32()), signed)
 	want := naiveSums(s, x, signed, zero, w)
 	got := randomWeights(r, len(want))
-	c := NewConvSums(s)
+	c := NewConvSums(s, false, false)
 	c.SetWeights(w)
 	c.SetZero(signed, zero)
 	c.Run(pool, x, got)
@@ -240,7 +240,7 @@ func BenchmarkQuantised(b *testing.B) {
 		quickest(b, "GOP/s", 2*64*64*9*28*28, func() { c.Run(nil, x, y) })
 	})
 	b.Run("nchw", func(b *testing.B) {
-		c, sums := NewConvSums(s), make([]int32, len(y))
+		c, sums := NewConvSums(s, false, false), make([]int32, len(y))
 		c.SetWeights(make([]int32, len(w)))
 		quickest(b, "GOP/s", 2*64*64*9*28*28, func() { c.Run(nil, Bits(x), sums) })
 	})

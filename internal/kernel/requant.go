@@ -18,20 +18,12 @@ type Requant struct {
 	// 8-bit numbers as well; 0 if it is not known.
 	Steps int
 
-	steps  []requantStep
-	scales simd.Scales // the same for kernels in vectors, to a multiple of scaleLanes
+	scales simd.Scales // of as many channels as were prepared, to a multiple of scaleLanes
+	n      int         // these
 }
 
 // scaleLanes is a multiple of the lanes of every set.
 const scaleLanes = 16
-
-// requantStep is the multiplier of one channel in the form in which it applies
-// without branches.
-type requantStep struct {
-	mul, half, sign int64
-	bias            int32
-	up, down        uint8
-}
 
 func (q *Requant) mul(ch int) fixed.Multiplier { return q.Mul[ch%len(q.Mul)] }
 
@@ -51,40 +43,35 @@ func (q *Requant) One(acc int32, ch int) int32 {
 	return min(max(v, q.Min), q.Max)
 }
 
-// prepare makes the steps of n channels, which begin again after the last one, unless they are there.
+// prepare makes the scales of n channels, which begin again after the last one, unless they are there.
 func (q *Requant) prepare(n int) {
-	if len(q.steps) == n {
+	if q.n == n && q.scales.Mul != nil {
 		return
 	}
-	q.steps = make([]requantStep, n)
-	for i := range q.steps {
-		s, m := &q.steps[i], q.mul(i)
+	q.n = n
+	size := roundUp(n, scaleLanes)
+	all := make([]int32, 6*size)
+	part := func(i int) []int32 { return all[i*size:][:size] }
+	s := simd.Scales{Mul: part(0), Up: part(1), Down: part(2), Bias: part(3), Twice: part(4), Half: part(5), Small: q.Steps > 0 && q.Steps < 1<<15}
+	for i := range n {
+		m, bias := q.mul(i), int32(0)
 		if q.Bias != nil {
-			s.bias = q.Bias[i%len(q.Bias)]
+			bias = q.Bias[i%len(q.Bias)]
 		}
+		s.Bias[i] = bias
 		switch {
 		case m.Shift > 31 || m.Shift < -31:
 			// The sum shifts out of its 32 bits, to nothing either way.
 		case m.Shift >= 0:
-			s.mul, s.up = int64(m.M), uint8(m.Shift)
+			s.Mul[i], s.Up[i] = m.M, int32(m.Shift)
 		default:
-			// Ties go away from zero: negative values lose one before the half is added.
-			s.mul, s.down, s.half, s.sign = int64(m.M), uint8(-m.Shift), 1<<(-m.Shift-1), -1
+			s.Mul[i], s.Down[i], s.Half[i] = m.M, int32(-m.Shift), 1<<(-m.Shift-1)
 		}
+		s.Twice[i] = 2 * s.Mul[i]
+		most := int64(q.Steps)*383*383 + max(int64(bias), -int64(bias))
+		s.Small = s.Small && s.Mul[i] >= 1<<30 && s.Up[i] == 0 && 1 <= s.Down[i] && s.Down[i] <= 20 && most <= 1<<30
 	}
-	if simd.IntKernels() == nil {
-		return
-	}
-	size := roundUp(n, scaleLanes)
-	all := make([]int32, 6*size)
-	part := func(i int) []int32 { return all[i*size:][:size] }
-	q.scales = simd.Scales{Mul: part(0), Up: part(1), Down: part(2), Bias: part(3), Twice: part(4), Half: part(5), Small: q.Steps > 0 && q.Steps < 1<<15}
-	for i, s := range q.steps {
-		most := int64(q.Steps)*383*383 + max(int64(s.bias), -int64(s.bias))
-		q.scales.Small = q.scales.Small && s.mul >= 1<<30 && s.up == 0 && 1 <= s.down && s.down <= 20 && most <= 1<<30
-		q.scales.Mul[i], q.scales.Up[i], q.scales.Down[i], q.scales.Bias[i] = int32(s.mul), int32(s.up), int32(s.down), s.bias
-		q.scales.Twice[i], q.scales.Half[i] = int32(2*s.mul), int32(s.half)
-	}
+	q.scales = s
 }
 
 // requantTile quantises rows of the sums of n channels from ch on, line apart, into the
@@ -98,19 +85,17 @@ func requantTile(f *simd.Ints, y []uint8, sums []int32, line, rows, at, step, ch
 	}
 }
 
-// apply is Multiplier.Apply for a sum with its bias.
-func (s *requantStep) apply(acc int32) int32 {
-	t := (int64((acc+s.bias)<<(s.up&31))*s.mul + 1<<30) >> 31
-	return int32((t + s.half + t>>63&s.sign) >> (s.down & 63))
-}
-
-// requantRow quantises the sums of the channels from ch on.
+// requantRow quantises the sums of the channels from ch on: Multiplier.Apply without branches.
 func requantRow[T int8 | uint8 | int16](y []T, sums []int32, q *Requant, ch int) {
-	sums = sums[:len(y)]
-	steps := q.steps[ch:][:len(y)]
+	n, s := len(y), &q.scales
+	sums, mul, up, down := sums[:n], s.Mul[ch:][:n], s.Up[ch:][:n], s.Down[ch:][:n]
+	bias, half := s.Bias[ch:][:n], s.Half[ch:][:n]
 	zero, lo, hi := q.Zero, q.Min, q.Max
 	for i := range y {
-		y[i] = T(min(max(steps[i].apply(sums[i])+zero, lo), hi))
+		t := (int64((sums[i]+bias[i])<<(up[i]&31))*int64(mul[i]) + 1<<30) >> 31
+		// Ties go away from zero: negative values lose one before the half is added, where there is one.
+		t += int64(half[i]) + t>>63&int64(-half[i]>>31)
+		y[i] = T(min(max(int32(t>>(down[i]&63))+zero, lo), hi))
 	}
 }
 
@@ -147,7 +132,7 @@ func RequantRows[T int8 | uint8 | int16](p *workers.Pool, y []T, sums []int32, c
 	}
 	q.prepare(channels)
 	rows, grain := len(y)/channels, max(1, 4096/channels)
-	if f := simd.IntKernels(); f != nil && rows > 0 && unsafe.Sizeof(y[0]) == 1 && q.scales.Mul != nil {
+	if f := simd.IntKernels(); f != nil && rows > 0 && unsafe.Sizeof(y[0]) == 1 {
 		requantVectors(p, rows, grain, requantArgs{f, unsafe.Slice((*uint8)(unsafe.Pointer(&y[0])), len(y)), sums, channels, q})
 		return
 	}

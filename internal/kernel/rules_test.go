@@ -502,7 +502,7 @@ func TestConvNames(t *testing.T) {
 			t.Errorf("%+v of whole numbers: %s, want %s", c.s, got, c.q)
 		}
 		if c.s.Groups > 0 {
-			if got := NewConvSums(c.s).Name(); got != c.q {
+			if got := NewConvSums(c.s, false, false).Name(); got != c.q {
 				t.Errorf("%+v of sums: %s, want %s", c.s, got, c.q)
 			}
 		}

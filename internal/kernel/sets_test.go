@@ -347,7 +347,7 @@ func TestIntConvSets(t *testing.T) {
 					c.Run(pool, asInt8(x), lines)
 					c.Run(pool, asInt8(x), lines)
 					c.Sums(pool, asInt8(x), zero+1, sums)
-					p := NewConvSums(s)
+					p := NewConvSums(s, false, false)
 					p.SetWeights(w)
 					if p.SetZero(true, zero); !signed {
 						p.SetZero(false, zero+128)
@@ -477,7 +477,7 @@ func TestTransposedSets(t *testing.T) {
 					}
 				}
 			}
-			f, q := NewTransposedConv(s, w), NewTransposedSums(s, w16, false, zero)
+			f, q := NewTransposedConv(s, w), NewTransposedSums(s, w16, 0, false, zero)
 			if f == nil || q == nil {
 				t.Skip("plain Go")
 			}

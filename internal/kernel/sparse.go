@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"math"
 	"sync"
 
 	"github.com/opmeter/opmeter/internal/kernel/activation"
@@ -51,20 +52,15 @@ func newSparse(rows, k int, w []float32, row, step int) *sparse {
 		return nil
 	}
 	whole := rows / simd.SparseRows * simd.SparseRows
-	single, shared := 0, 0
+	single, shared, rest := 0, 0, 0 // rest: of single those of the rows beyond the whole fours
 	for r := 0; r < rows; r += simd.SparseRows {
 		n := min(simd.SparseRows, rows-r)
-		for i := range k {
-			any := 0
-			for j := range n {
-				if w[(r+j)*row+i*step] != 0 {
-					single++
-					any = 1
-				}
-			}
-			if r < whole {
-				shared += any * simd.SparseRows
-			}
+		all, together := countValues(w[r*row:], n, k, row, step)
+		single += all
+		if r < whole {
+			shared += together * simd.SparseRows
+		} else {
+			rest += all
 		}
 	}
 	dense, one, four := float64(rows*k), sparseCost*float64(single), sparseCostRows*float64(shared)
@@ -79,29 +75,87 @@ func newSparse(rows, k int, w []float32, row, step int) *sparse {
 	}
 	s := &sparse{f: f, rows: rows, k: k, whole: [1]pass{{k: k, segs: 1}}, grouped: whole > 0 && four < one}
 	s.blocks = (k + kBlock - 1) / kBlock
+	offs, vals := single, single
+	if s.grouped {
+		offs, vals = shared/simd.SparseRows+rest, shared+rest
+	}
+	// Lists are never empty: their beginnings are pointed to.
+	s.offs, s.vals = make([]int32, offs+1), make([]float32, vals+simd.SparseRows)
+	s.starts = make([]sparseStart, 0, (s.unit(rows-1)+1)*s.blocks+1)
+	at := sparseStart{}
 	for r := 0; r < rows; r += s.high(r) {
-		high := s.high(r)
 		for k0 := 0; k0 < k; k0 += kBlock {
-			s.starts = append(s.starts, sparseStart{len(s.offs), len(s.vals)})
-			for i := k0; i < min(k, k0+kBlock); i++ {
-				found := false
-				for j := range high {
-					found = found || w[(r+j)*row+i*step] != 0
-				}
-				if !found {
-					continue
-				}
-				s.offs = append(s.offs, int32(4*(i-k0)*f.Cols))
-				for j := range high {
-					s.vals = append(s.vals, w[(r+j)*row+i*step])
-				}
-			}
+			s.starts = append(s.starts, at)
+			at = s.list(at, w[r*row+k0*step:], min(kBlock, k-k0), s.high(r), row, step)
 		}
 	}
-	s.starts = append(s.starts, sparseStart{len(s.offs), len(s.vals)})
-	// Lists are never empty: their beginnings are pointed to.
-	s.offs, s.vals = append(s.offs, 0), append(s.vals, 0, 0, 0, 0)
+	s.starts = append(s.starts, at)
+	s.offs[at.off] = 0
+	clear(s.vals[at.val:])
 	return s
+}
+
+// list lists the values of some steps of high rows from a place on, and returns the place behind them. A value is written before it is
+// known to be none: there is room for one more.
+func (s *sparse) list(at sparseStart, w []float32, steps, high, row, step int) sparseStart {
+	offs, vals, width := s.offs, s.vals, int32(4*s.f.Cols)
+	switch {
+	case high == 1 && step == 1:
+		for i, v := range w[:steps] {
+			offs[at.off], vals[at.val] = int32(i)*width, v
+			found := int(isValue(v))
+			at.off, at.val = at.off+found, at.val+found
+		}
+	case high == simd.SparseRows && step == 1:
+		b, c, d := w[row:][:steps], w[2*row:][:steps], w[3*row:][:steps]
+		for i, v := range w[:steps] {
+			offs[at.off] = int32(i) * width
+			q := (*[simd.SparseRows]float32)(vals[at.val:])
+			q[0], q[1], q[2], q[3] = v, b[i], c[i], d[i]
+			found := int(isValue(v) | isValue(b[i]) | isValue(c[i]) | isValue(d[i]))
+			at.off, at.val = at.off+found, at.val+found*simd.SparseRows
+		}
+	default:
+		for i := range steps {
+			found := int32(0)
+			offs[at.off] = int32(i) * width
+			for j := range high {
+				v := w[i*step+j*row]
+				vals[at.val+j] = v
+				found |= isValue(v)
+			}
+			at.off, at.val = at.off+int(found), at.val+int(found)*high
+		}
+	}
+	return at
+}
+
+// isValue is 0 for zeros of both signs, 1 for all else; not a comparison, which no processor could foretell.
+func isValue(v float32) int32 {
+	b := int32(math.Float32bits(v) << 1)
+	return int32(uint32(b|-b) >> 31)
+}
+
+// countValues counts the values in n rows of k steps, SparseRows at most, and the steps at which a row has one.
+func countValues(w []float32, n, k, row, step int) (all, together int) {
+	if n == simd.SparseRows && step == 1 {
+		a, b, c, d := w[:k], w[row:][:k], w[2*row:][:k], w[3*row:][:k]
+		for i, v := range a {
+			va, vb, vc, vd := isValue(v), isValue(b[i]), isValue(c[i]), isValue(d[i])
+			all += int(va + vb + vc + vd)
+			together += int(va | vb | vc | vd)
+		}
+		return all, together
+	}
+	for i := range k {
+		any := int32(0)
+		for j := range n {
+			v := isValue(w[j*row+i*step])
+			all, any = all+int(v), any|v
+		}
+		together += int(any)
+	}
+	return all, together
 }
 
 // mayBeSparse tells from a sample whether counting the zeros is worth the time: in most

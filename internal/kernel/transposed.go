@@ -94,20 +94,19 @@ type TransposedSums struct {
 	table  []ByteTable
 }
 
-// NewTransposedSums prepares weights [OC,KH,KW,C] and the zero point of int8 (signed) or
+// NewTransposedSums prepares weights [OC,KH,KW,C], whose zero point is zeroW, and the zero point of int8 (signed) or
 // uint8 input; nil without vectors.
-func NewTransposedSums(s TransposedShape, w []int16, signed bool, zero int32) *TransposedSums {
+func NewTransposedSums[W Weight](s TransposedShape, w []W, zeroW int32, signed bool, zero int32) *TransposedSums {
 	taps := s.KH * s.KW
 	packed := NewPackedQ(taps*s.OC, s.C)
 	if !packed.Vectors() {
 		return nil
 	}
-	turned := make([]int32, len(w))
-	for i, v := range w {
-		o, tap, ch := i/s.C/taps, i/s.C%taps, i%s.C
-		turned[(tap*s.OC+o)*s.C+ch] = int32(v)
+	turned := make([]W, len(w))
+	for i := range taps * s.OC {
+		copy(turned[i*s.C:][:s.C], w[(i%s.OC*taps+i/s.OC)*s.C:])
 	}
-	packed.Fill(turned, s.C, 1)
+	FillQ(nil, packed, turned, zeroW, s.C, 1)
 	t := &TransposedSums{s: s, packed: packed, table: make([]ByteTable, 1)}
 	t.table[0].Fill(signed, zero)
 	return t

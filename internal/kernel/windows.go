@@ -295,6 +295,7 @@ type intWindows struct {
 	og      int
 	planes  *planePlan // over [N,C,H,W]
 	weights []int16
+	lanes   []int16     // weights [KH,KW,OC] of those over [N,H,W,C] before they are packed
 	strips  *byteStrips // nil where windows are walked one by one
 }
 
@@ -324,17 +325,25 @@ func (c *intWindows) channels(n int) int {
 	return c.strips.channels(n)
 }
 
-// setLanes takes weights [KH,KW,OC].
-func (c *intWindows) setLanes(s *ConvShape, w []int32) {
-	taps := s.KH * s.KW
+// setLanes takes weights [KH,KW,OC], which have to stay.
+func (c *intWindows) setLanes(s *ConvShape, w []int16) {
+	c.lanes, c.weights = w, nil
 	if c.strips != nil {
-		c.strips.set(s.OC, w, s.OC, 1)
+		c.strips.setLanes(s.OC, w)
 	}
+}
+
+// packLanes packs weights [KH,KW,OC] where windows are walked, unless they are.
+func (c *intWindows) packLanes(s *ConvShape) {
+	if c.weights != nil {
+		return
+	}
+	taps := s.KH * s.KW
 	c.weights = c.f.PackLanes(s.pairedTaps(), s.OC, func(tap, i int) int16 {
 		if tap >= taps {
 			return 0
 		}
-		return int16(w[tap*s.OC+i])
+		return c.lanes[tap*s.OC+i]
 	})
 }
 
@@ -342,7 +351,7 @@ func (c *intWindows) setLanes(s *ConvShape, w []int32) {
 func (c *intWindows) setPlanes(s *ConvShape, w []int32) {
 	taps, paired := s.KH*s.KW, s.pairedTaps()
 	if c.strips != nil {
-		c.strips.set(s.OC, w, 1, taps)
+		c.strips.setPlanes(s.OC, w)
 	}
 	c.weights = room(c.weights, s.OC*paired)
 	for i, v := range w[:s.OC*taps] {
@@ -367,6 +376,7 @@ func (c *intWindows) lines(p *workers.Pool, s *ConvShape, x []uint8, signed bool
 		c.strips.lines(p, s, x, signed, zero, sink)
 		return
 	}
+	c.packLanes(s)
 	workers.Do(p, s.N*s.OH, lineGrain(s.OW*s.OC*s.KH*s.KW), intWindowArgs{c, s, x, signed, zero, sink, nil}, func(a intWindowArgs, lo, hi int) {
 		r := windowRooms.Get().(*windowRoom)
 		a.s.images(lo, hi, func(n, lo, hi int) { a.lines(r, n, lo, hi) })

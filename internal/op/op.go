@@ -79,7 +79,25 @@ type Def struct {
 	InPlace bool
 	// Fuses tells that Prepare honours Call.Activation.
 	Fuses bool
+	// Last tells how Prepare honours Call.LastIn and Call.LastOut for a call whose shapes are known; nil for not at all.
+	Last func(c *Call) Last
 }
+
+// Last says which pictures of 8-bit codes, in [N,C,H,W], a call takes and makes with their channels last in memory.
+type Last uint8
+
+// The ways of operators with channels that are last.
+const (
+	NeverLast Last = iota
+	// AllLast operators have all their pictures in the same order.
+	AllLast
+	// AnyLast operators have the pictures that they read in one order, and what they make in any other.
+	AnyLast
+	// OutLast operators make pictures in any order, and read none that has channels last.
+	OutLast
+	// BothLast is AnyLast for what is slower unless both are last.
+	BothLast
+)
 
 // Versions repeats a definition for each operator-set version in which the format
 // changed the operator without changing what this implementation does.
@@ -109,6 +127,9 @@ type Call struct {
 	// Activation is a following activation that the engine has fused into this
 	// node. Only set for definitions with Fuses.
 	Activation activation.Clamp
+	// LastIn says that the pictures of codes that the node reads have their channels last in memory, although their shapes
+	// are [N,C,H,W]; LastOut says so of what it makes. Only set for definitions whose Last takes it.
+	LastIn, LastOut bool
 	// Fixed tells for each input whether it keeps its value for the life of the
 	// prepared node: constants of the model and what was folded from them. Nil
 	// stands for the model's constants.
@@ -127,6 +148,7 @@ type Call struct {
 	Limit   int
 	scratch [][]byte
 	packed  []int
+	copied  []int
 }
 
 // Env is what the engine offers to operators beyond their tensors.
@@ -225,6 +247,12 @@ func ScratchOf[T tensor.Number](c *Call, n int) []T {
 // Packed notes, in Prepare, that Run does not read the constant input i of its call: Prepare has kept what it
 // needs of it.
 func (c *Call) Packed(i int) { c.packed = append(c.packed, i) }
+
+// Copied is [Call.Packed] where Prepare has kept nothing of the input's memory either: something else may be written there.
+func (c *Call) Copied(i int) { c.Packed(i); c.copied = append(c.copied, i) }
+
+// IsCopied reports whether [Call.Copied] has noted input i.
+func (c *Call) IsCopied(i int) bool { return slices.Contains(c.copied, i) }
 
 // IsPacked reports whether [Call.Packed] has noted input i.
 func (c *Call) IsPacked(i int) bool { return slices.Contains(c.packed, i) }

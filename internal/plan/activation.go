@@ -58,7 +58,7 @@ func (g *Graph) clamps(i int) tensor.Type {
 			}
 		}
 	}
-	if small(typ) && n.Domain == graph.ONNX && n.Op == "QLinearConv" {
+	if small(typ) && (n.Op == "QLinearConv" || n.Op == "QLinearAdd" || n.Op == "QLinearMul") {
 		return typ
 	}
 	// What vanishes in the rounding may have the sign of another zero: exact plans do not.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/count"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
 )
 
 // foldLimit bounds the memory that one folded node may make, in bytes: larger
@@ -180,7 +181,7 @@ func (g *Graph) once(t *Task) error {
 		}()
 		for _, x := range c.Out {
 			if x != nil {
-				x.Alloc()
+				g.alloc(x)
 			}
 		}
 		if err := run(c); err != nil {
@@ -190,6 +191,34 @@ func (g *Graph) once(t *Task) error {
 		return nil
 	})
 }
+
+// spareBytes is the least size of memory that is used again.
+const spareBytes = 1 << 16
+
+// alloc gives a folded value memory, that of a dropped one if it is large enough. As in runs, operators write all of it.
+func (g *Graph) alloc(x *tensor.Tensor) {
+	if n := x.Bytes(); x.Type.IsNumber() && n >= spareBytes && n <= len(g.spare) {
+		x.Data, g.spare = g.spare[:n:n], nil
+		return
+	}
+	x.Alloc()
+}
+
+// Drop forgets the elements of a folded value that the one task which reads it has copied. Should they be wanted after
+// all, [Graph.Force] computes them once more.
+func (g *Graph) Drop(id int) {
+	x := g.Values[id]
+	if at := g.maker[id] - 1; at < 0 || g.Tasks[at].State != Folded || !x.Type.IsNumber() || len(x.Data) < spareBytes || g.readers()[id] > 1 {
+		return
+	}
+	if len(x.Data) > len(g.spare) {
+		g.spare = x.Data
+	}
+	x.Data = nil
+}
+
+// Tidy lets go of memory that planning needed.
+func (g *Graph) Tidy() { g.spare = nil }
 
 // Bind completes a call before it is prepared.
 func (g *Graph) Bind(c *op.Call) {

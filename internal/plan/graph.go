@@ -67,7 +67,8 @@ type Graph struct {
 	types []tensor.Type
 	// broken is the first node that breaks a rule of the format.
 	broken *MalformedError
-	worked int64 // operations that were folded
+	worked int64  // operations that were folded
+	spare  []byte // memory of a folded value that nobody reads any more
 }
 
 // Task is one node, or a node with others fused into it.
@@ -88,8 +89,9 @@ type Task struct {
 	Ready bool
 
 	act     activation.Clamp
-	pair    int  // one plus the task that was lowered with this one
-	wide    bool // halves among its inputs and outputs are converted, it computes in float32
+	last    [2]bool // pictures of codes that it reads, and makes, have their channels last
+	pair    int     // one plus the task that was lowered with this one
+	wide    bool    // halves among its inputs and outputs are converted, it computes in float32
 	settled bool
 	asIs    bool // no pass may change it again
 	unfold  bool // computed in every run although constant: it takes too much memory
@@ -274,7 +276,7 @@ func (g *Graph) settle(i int) {
 	if t.Def = g.opts.Registry.Find(n.Domain, n.Op, n.Version); t.Def != nil && t.wide {
 		t.Def = g.inWide(t.Def)
 	}
-	t.Call = op.Call{Model: g.model, Graph: g.Graph, Node: n, Limit: g.opts.MaxBytes, Activation: t.act}
+	t.Call = op.Call{Model: g.model, Graph: g.Graph, Node: n, Limit: g.opts.MaxBytes, Activation: t.act, LastIn: t.last[0], LastOut: t.last[1]}
 	t.State, t.Dynamic, t.Err, t.Ready, t.settled, t.failed = Runs, false, nil, false, true, nil
 	c := &t.Call
 	fixed, missing := g.inputs(t)

@@ -25,7 +25,11 @@ func (a *asm) codes512() {
 	}, step{src, 4})
 	a.VZEROUPPER()
 	a.RET()
-	a.rescaleRows(order)
+	for _, small := range []bool{false, true} {
+		a.rescaleRows(order, small)
+		a.rescaleColumns(order, small)
+	}
+	a.turnBytes()
 	for _, signed := range []bool{false, true} {
 		for _, product := range []bool{false, true} {
 			a.combine512(order, signed, product)
@@ -33,9 +37,78 @@ func (a *asm) codes512() {
 	}
 }
 
+// codePacker narrows rounded numbers to codes of 8 bits with saturation: registers of 16, up to four, to one. Codes without a sign are
+// computed less 128, which sign turns back.
+type codePacker struct {
+	a                                 *asm
+	most, zero, lo, hi, sign, byGroup reg.VecVirtual
+	small                             bool
+}
+
+// rescaleParams are the parameters of loops that rescale: small says that no scale is as large as a half, so that no product leaves 32 bits;
+// others are limited to most before they are rounded. What is below becomes the least number.
+const rescaleParams = "func(dst *byte, stepDst int, src *int32, stepSrc, rows, n int, scales *float32, bias *int32, most float32, zero, lo, hi, sign int32)"
+
+func (a *asm) codePacker(order operand.Mem, small bool) *codePacker {
+	p := &codePacker{a: a, byGroup: a.ZMM(), small: small}
+	if !small {
+		p.most = a.spread512("most")
+	}
+	spread := func(name string, f func(...operand.Op)) reg.VecVirtual {
+		v, g := a.ZMM(), a.GP32()
+		a.Load(a.Param(name), g)
+		f(g, v)
+		return v
+	}
+	p.zero = spread("zero", a.VPBROADCASTW)
+	p.lo, p.hi, p.sign = spread("lo", a.VPBROADCASTB), spread("hi", a.VPBROADCASTB), spread("sign", a.VPBROADCASTB)
+	table := a.GP64()
+	a.LEAQ(order, table)
+	a.VPMOVZXBD(operand.Mem{Base: table}, p.byGroup)
+	return p
+}
+
+// round makes whole numbers of sums with their bias.
+func (p *codePacker) round(x, scale reg.Register) {
+	a := p.a
+	a.VCVTDQ2PS(x, x)
+	a.VMULPS(scale, x, x)
+	if !p.small {
+		a.VMINPS(p.most, x, x)
+	}
+	a.VCVTPS2DQ(x, x)
+}
+
+// pack returns the codes of 1, 2 or 4 registers.
+func (p *codePacker) pack(x []reg.VecVirtual) reg.VecVirtual {
+	a := p.a
+	for i := 0; i < len(x); i += 2 {
+		a.VPACKSSDW(x[min(i+1, len(x)-1)], x[i], x[i])
+		a.VPADDSW(p.zero, x[i], x[i])
+	}
+	v := x[0]
+	if len(x) == 4 {
+		a.VPACKSSWB(x[2], v, v)
+	} else {
+		a.VPACKSSWB(v, v, v)
+	}
+	a.VPMAXSB(p.lo, v, v)
+	a.VPMINSB(p.hi, v, v)
+	a.VPXORD(p.sign, v, v)
+	a.VPERMD(v, p.byGroup, v)
+	return v
+}
+
+func rescaleName(name string, small bool) string {
+	if small {
+		name += "Small"
+	}
+	return name + "AVX512"
+}
+
 // rescaleRows writes the codes of (src + bias)·scale for rows, each of which has a bias and a scale.
-func (a *asm) rescaleRows(order operand.Mem) {
-	a.function("rescaleRowsAVX512", "func(dst *byte, stepDst int, src *int32, stepSrc, rows, n int, scales *float32, bias *int32, lo, hi float32, zero int32)")
+func (a *asm) rescaleRows(order operand.Mem, small bool) {
+	a.function(rescaleName("rescaleRows", small), rescaleParams)
 	to := a.Load(a.Param("dst"), a.GP64())
 	stepDst := a.Load(a.Param("stepDst"), a.GP64())
 	from := a.Load(a.Param("src"), a.GP64())
@@ -44,33 +117,200 @@ func (a *asm) rescaleRows(order operand.Mem) {
 	n := a.Load(a.Param("n"), a.GP64())
 	scales := a.Load(a.Param("scales"), a.GP64())
 	biases := a.Load(a.Param("bias"), a.GP64())
-	w := a.codeWriter(order)
-	src, left := a.GP64(), a.GP64()
+	p := a.codePacker(order, small)
+	src, dst, left := a.GP64(), a.GP64(), a.GP64()
+	ones, bits := a.GP64(), a.GP64()
 	scale, bias := a.ZMM(), a.ZMM()
+	a.MOVQ(operand.I32(-1), ones)
 	a.Label("row")
 	a.MOVQ(from, src)
-	a.MOVQ(to, w.dst)
+	a.MOVQ(to, dst)
 	a.MOVQ(n, left)
 	a.VBROADCASTSS(at(scales, 0), scale)
 	a.VPBROADCASTD(at(biases, 0), bias)
-	w.write(left, func(off int, mask reg.Register) reg.VecVirtual {
-		x := a.ZMM()
-		if mask != nil {
-			a.VMOVDQU32_Z(at(src, off), mask, x)
-			a.VPADDD(bias, x, x)
-		} else {
-			a.VPADDD(at(src, off), bias, x)
-		}
-		a.VCVTDQ2PS(x, x)
-		a.VMULPS(scale, x, x)
-		return x
-	}, step{src, 4})
+	a.Label("many")
+	a.SUBQ(operand.U8(64), left)
+	a.JLT(operand.LabelRef("few"))
+	var x [4]reg.VecVirtual
+	for i := range x {
+		x[i] = a.ZMM()
+		a.VPADDD(at(src, 64*i), bias, x[i])
+		p.round(x[i], scale)
+	}
+	a.VMOVDQU64(p.pack(x[:]), at(dst, 0))
+	a.ADDQ(operand.U32(256), src)
+	a.ADDQ(operand.U8(64), dst)
+	a.JMP(operand.LabelRef("many"))
+	a.Label("few")
+	a.ADDQ(operand.U8(64), left)
+	a.JZ(operand.LabelRef("end"))
+	a.Label("sixteen")
+	a.BZHIQ(left, ones, bits)
+	a.KMOVW(bits.As32(), reg.K1)
+	v := a.ZMM()
+	a.VPADDD_Z(at(src, 0), bias, reg.K1, v)
+	p.round(v, scale)
+	v = p.pack([]reg.VecVirtual{v})
+	a.KMOVQ(bits, reg.K2)
+	a.CMPQ(left, operand.U8(16))
+	a.JLT(operand.LabelRef("part"))
+	a.VMOVDQU64(v.AsX(), at(dst, 0))
+	a.ADDQ(operand.U8(64), src)
+	a.ADDQ(operand.U8(16), dst)
+	a.SUBQ(operand.U8(16), left)
+	a.JNZ(operand.LabelRef("sixteen"))
+	a.JMP(operand.LabelRef("end"))
+	a.Label("part")
+	a.VMOVDQU8(v, reg.K2, at(dst, 0))
+	a.Label("end")
 	a.ADDQ(operand.U8(4), scales)
 	a.ADDQ(operand.U8(4), biases)
 	a.ADDQ(stepDst, to)
 	a.ADDQ(stepSrc, from)
 	a.DECQ(rows)
 	a.JNZ(operand.LabelRef("row"))
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// rescaleColumns is rescaleRows for rows of n columns, each of which has a bias and a scale: 32 columns at a time, or as many as there are.
+func (a *asm) rescaleColumns(order operand.Mem, small bool) {
+	a.function(rescaleName("rescaleColumns", small), rescaleParams)
+	dst := a.Load(a.Param("dst"), a.GP64())
+	stepDst := a.Load(a.Param("stepDst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	stepSrc := a.Load(a.Param("stepSrc"), a.GP64())
+	rows := a.Load(a.Param("rows"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	scales := a.Load(a.Param("scales"), a.GP64())
+	biases := a.Load(a.Param("bias"), a.GP64())
+	p := a.codePacker(order, small)
+	bits, from, to, left := a.GP64(), a.GP64(), a.GP64(), a.GP64()
+	a.Label("block")
+	// Bits of the columns that there are, of all and of each register.
+	a.MOVQ(operand.U32(32), left)
+	a.CMPQ(n, left)
+	a.CMOVQLT(n, left)
+	a.MOVQ(operand.I32(-1), bits)
+	a.BZHIQ(left, bits, bits)
+	there := []reg.OpmaskPhysical{reg.K1, reg.K2}
+	a.KMOVQ(bits, reg.K3)
+	a.KMOVW(bits.As32(), there[0])
+	a.SHRQ(operand.U8(16), bits)
+	a.KMOVW(bits.As32(), there[1])
+	var scale, bias [2]reg.VecVirtual
+	for i := range scale {
+		scale[i], bias[i] = a.ZMM(), a.ZMM()
+		a.VMOVUPS_Z(at(scales, 64*i), there[i], scale[i])
+		a.VMOVDQU32_Z(at(biases, 64*i), there[i], bias[i])
+	}
+	a.MOVQ(src, from)
+	a.MOVQ(dst, to)
+	a.MOVQ(rows, left)
+	row := func(name string, whole bool) {
+		a.Label(name)
+		var x [2]reg.VecVirtual
+		for i := range x {
+			x[i] = a.ZMM()
+			if whole {
+				a.VPADDD(at(from, 64*i), bias[i], x[i])
+			} else {
+				a.VPADDD_Z(at(from, 64*i), bias[i], there[i], x[i])
+			}
+			p.round(x[i], scale[i])
+		}
+		if v := p.pack(x[:]); whole {
+			a.VMOVDQU64(v.AsY(), at(to, 0))
+		} else {
+			a.VMOVDQU8(v, reg.K3, at(to, 0))
+		}
+		a.ADDQ(stepDst, to)
+		a.ADDQ(stepSrc, from)
+		a.DECQ(left)
+		a.JNZ(operand.LabelRef(name))
+	}
+	a.CMPQ(n, operand.U8(32))
+	a.JLT(operand.LabelRef("few"))
+	row("whole", true)
+	for _, p := range []reg.Register{src, scales, biases} {
+		a.ADDQ(operand.U32(128), p)
+	}
+	a.ADDQ(operand.U8(32), dst)
+	a.SUBQ(operand.U8(32), n)
+	a.JNZ(operand.LabelRef("block"))
+	a.JMP(operand.LabelRef("end"))
+	row("few", false)
+	a.Label("end")
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// turnBytes writes n columns of 16 rows of bytes as n rows of 16. Each of four rounds interleaves the bytes of rows that lie half of
+// all rows apart: that moves the highest bit of a byte's row to the lowest of its column, and the highest one of the column to the row.
+func (a *asm) turnBytes() {
+	a.function("turnBytesAVX512", "func(dst *byte, stepDst int, src *byte, stepSrc, n int)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	stepDst := a.Load(a.Param("stepDst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	stepSrc := a.Load(a.Param("stepSrc"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	bits, here, from := a.GP64(), a.GP64(), a.GP64()
+	a.Label("block")
+	a.MOVQ(operand.U32(64), here)
+	a.CMPQ(n, here)
+	a.CMOVQLT(n, here)
+	a.MOVQ(operand.I32(-1), bits)
+	a.BZHIQ(here, bits, bits)
+	a.KMOVQ(bits, reg.K1)
+	a.MOVQ(src, from)
+	x, free := append([]reg.VecPhysical(nil), zmmRegs[:16]...), zmmRegs[16]
+	for _, v := range x {
+		a.VMOVDQU8_Z(at(from, 0), reg.K1, v)
+		a.ADDQ(stepSrc, from)
+	}
+	for range 4 {
+		next := make([]reg.VecPhysical, 16)
+		for i := range 8 {
+			low, high := x[i], x[i+8]
+			a.VPUNPCKHBW(high, low, free)
+			a.VPUNPCKLBW(high, low, low)
+			next[2*i], next[2*i+1], free = low, free, high
+		}
+		x = next
+	}
+	// Each lane of 16 bytes has been exchanged by itself.
+	store := func(lane, i int) {
+		if lane == 0 {
+			a.VMOVDQU64(x[i].AsX(), at(dst, 0))
+		} else {
+			a.VEXTRACTI32X4(operand.U8(uint8(lane)), x[i], at(dst, 0))
+		}
+		a.ADDQ(stepDst, dst)
+	}
+	for lane := range 4 {
+		a.CMPQ(n, operand.U8(16))
+		a.JLT(operand.LabelRef(label("few%d", lane)))
+		for i := range 16 {
+			store(lane, i)
+		}
+		a.SUBQ(operand.U8(16), n)
+	}
+	a.ADDQ(operand.U8(64), src)
+	a.TESTQ(n, n)
+	a.JNZ(operand.LabelRef("block"))
+	a.JMP(operand.LabelRef("end"))
+	for lane := range 4 {
+		a.Label(label("few%d", lane))
+		for i := range 15 {
+			a.SUBQ(operand.U8(1), n)
+			a.JLT(operand.LabelRef("end"))
+			store(lane, i)
+		}
+		if lane < 3 {
+			a.JMP(operand.LabelRef("end"))
+		}
+	}
+	a.Label("end")
 	a.VZEROUPPER()
 	a.RET()
 }

@@ -28,6 +28,7 @@ var families = map[string]func(*asm){
 	"singles":    singles,
 	"elements":   elements,
 	"floats":     floats,
+	"fourbits":   fourBits,
 	"pairs":      pairs,
 	"peaks":      peaks,
 	"pools":      pools,

@@ -12,7 +12,8 @@ type Plan struct {
 	To, From       int // first element on either side; may be changed between runs
 	dims, dst, src []int
 	len            int
-	kept           any // a turning or copying of the type that was moved last
+	together       bool // a single line on both sides
+	kept           any  // a turning or copying of the type that was moved last
 }
 
 // Set describes the copy: dims, the strides of both sides in elements (they may
@@ -39,6 +40,7 @@ func (p *Plan) Set(dims, dst, src []int, to, from int) {
 	if len(p.dims) == 0 {
 		p.dims, p.dst, p.src = append(p.dims, 1), append(p.dst, 1), append(p.src, 1)
 	}
+	p.together = len(p.dims) == 1 && p.dst[0] == 1 && p.src[0] == 1
 }
 
 // New is a Plan that was [Plan.Set].
@@ -95,7 +97,11 @@ func (p *Plan) Len() int { return p.len }
 
 // Run copies. The two views must not overlap.
 func (p *Plan) Run(pool *workers.Pool, dst, src Slice) {
-	if p.len > 0 {
+	switch w := dst.Width; {
+	case p.len == 0:
+	case p.together && w > 0 && p.len < 2*parallelFrom:
+		copy(dst.Bytes[p.To*w:(p.To+p.len)*w], src.Bytes[p.From*w:(p.From+p.len)*w])
+	default:
 		dst.mover().plan(p, pool, dst, src)
 	}
 }
@@ -146,6 +152,14 @@ func run[T any](p *Plan, pool *workers.Pool, dst, src []T) {
 		return
 	}
 	if outer*n < 2*parallelFrom {
+		if r == 2 {
+			do, so := p.To, p.From
+			for range outer {
+				line(dst, src, do, so, n, ds, ss)
+				do, so = do+p.dst[0], so+p.src[0]
+			}
+			return
+		}
 		p.lines(last, -1, 0, outer, func(do, so int) { line(dst, src, do, so, n, ds, ss) })
 		return
 	}

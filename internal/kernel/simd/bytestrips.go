@@ -226,9 +226,8 @@ func (b *LaneBlock) channel(i int) int {
 	return -1
 }
 
-// PackLanes arranges weights for [ByteStrips.Lanes] of blocks of channels: weight i of tap t is
-// w(t, i), of 8 bits.
-func (f *ByteStrips) PackLanes(k int, blocks []LaneBlock, w func(tap, i int) int8) []int8 {
+// PackLanes arranges weights w [k,k,n] of 8 bits for [ByteStrips.Lanes] of blocks of channels, which are the n ones again and again.
+func (f *ByteStrips) PackLanes(k int, blocks []LaneBlock, w []int16, n int) []int8 {
 	groups := byteGroups(k)
 	last := blocks[len(blocks)-1]
 	dst := make([]int8, last.W+4*k*groups*last.Size)
@@ -239,9 +238,11 @@ func (f *ByteStrips) PackLanes(k int, blocks []LaneBlock, w func(tap, i int) int
 			if ch < 0 {
 				continue
 			}
-			d := dst[b.W+4*word:]
-			for t := range k * k {
-				d[(t/k*groups+t%k/4)*4*b.Size+t%k%4] = w(t, ch)
+			d, from := dst[b.W+4*word:], w[ch%n:]
+			for y := range k {
+				for x := range k {
+					d[(y*groups+x/4)*4*b.Size+x%4] = int8(from[(y*k+x)*n])
+				}
 			}
 		}
 	}

@@ -26,14 +26,16 @@ type Elements struct {
 	toFloats                   func(dst *float32, src *int32, n int)
 	quantise, quantiseAway     func(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)
 	rescale                    func(dst *byte, src *int32, n int, scale, lo, hi float32, zero, bias int32)
-	rescaleRows                func(dst *byte, stepDst int, src *int32, stepSrc, rows, n int, scales *float32, bias *int32, lo, hi float32, zero int32) // nil: rescale
+	rescaleRows                [2]rescaleLoop                                          // nil: rescale; the second for scales below a half
+	rescaleColumns             [2]rescaleLoop                                          // nil for none
+	turnBytes                  func(dst *byte, stepDst int, src *byte, stepSrc, n int) // nil for none
 	limitBytes                 [2]func(dst, src *byte, n int, lo, hi int32)
 	maxBytes                   [2]func(dst, a, b *byte, n int)
 	turn                       func(dst *uint32, stepDst int, src *uint32, stepSrc, n int)
 	sum, product               [2]func(dst, a, b *byte, n int, q *Codes)
 	dequantise                 [2]func(dst *float32, src *byte, n int, zero int32, scale float32)                     // nil for none
 	scaleRows                  [2]func(dst *float32, sums *int32, rows, n int, weights, bias *float32, scale float32) // nil for none
-	every                      bool                                                                                   // quantise, rescaleRows, sum and product take any number of elements
+	every                      bool                                                                                   // quantise, sum and product take any number of elements
 }
 
 // ElementKernels of the current set; nil where plain Go is all there is.
@@ -386,25 +388,6 @@ func (e *Elements) Rescale(dst []uint8, src []int32, scale, lo, hi float32, zero
 	if n > 0 {
 		_ = src[n-1]
 		e.rescale(&dst[0], &src[0], n, scale, lo, hi, zero, bias)
-	}
-	return n
-}
-
-// RescaleRows is Rescale for rows of n sums, each with its scale and bias; rows are stepDst and stepSrc elements
-// apart. It returns for how many of each row it did so.
-func (e *Elements) RescaleRows(dst []uint8, stepDst int, src []int32, stepSrc, rows, n int, scales []float32, bias []int32, lo, hi float32, zero int32) int {
-	if rows <= 0 {
-		return n
-	}
-	if e.rescaleRows == nil {
-		for r := range rows {
-			e.Rescale(dst[r*stepDst:][:n], src[r*stepSrc:], scales[r], lo, hi, zero, bias[r])
-		}
-		return whole(n)
-	}
-	if n > 0 {
-		_, _, _, _ = dst[(rows-1)*stepDst+n-1], src[(rows-1)*stepSrc+n-1], scales[rows-1], bias[rows-1]
-		e.rescaleRows(&dst[0], stepDst, &src[0], 4*stepSrc, rows, n, &scales[0], &bias[0], lo, hi, zero)
 	}
 	return n
 }

@@ -6,7 +6,9 @@ var elements = family[Elements]{AVX2: &elementsAVX2, AVX512: elementsAVX512()}
 func elementsAVX512() *Elements {
 	e := elementsAVX2
 	e.Set, e.every = AVX512, true
-	e.quantise, e.rescaleRows = quantiseAVX512, rescaleRowsAVX512
+	e.quantise, e.turnBytes = quantiseAVX512, turnBytesAVX512
+	e.rescaleRows = [2]rescaleLoop{rescaleRowsAVX512, rescaleRowsSmallAVX512}
+	e.rescaleColumns = [2]rescaleLoop{rescaleColumnsAVX512, rescaleColumnsSmallAVX512}
 	e.sum = [2]func(dst, a, b *byte, n int, q *Codes){sumU8AVX512, sumS8AVX512}
 	e.product = [2]func(dst, a, b *byte, n int, q *Codes){productU8AVX512, productS8AVX512}
 	e.dequantise = [2]func(dst *float32, src *byte, n int, zero int32, scale float32){dequantiseU8AVX512, dequantiseS8AVX512}
@@ -32,7 +34,19 @@ var elementsAVX2 = Elements{
 func quantiseAVX512(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)
 
 //go:noescape
-func rescaleRowsAVX512(dst *byte, stepDst int, src *int32, stepSrc, rows, n int, scales *float32, bias *int32, lo, hi float32, zero int32)
+func rescaleRowsAVX512(dst *byte, stepDst int, src *int32, stepSrc, rows, n int, scales *float32, bias *int32, most float32, zero, lo, hi, sign int32)
+
+//go:noescape
+func rescaleRowsSmallAVX512(dst *byte, stepDst int, src *int32, stepSrc, rows, n int, scales *float32, bias *int32, most float32, zero, lo, hi, sign int32)
+
+//go:noescape
+func rescaleColumnsAVX512(dst *byte, stepDst int, src *int32, stepSrc, rows, n int, scales *float32, bias *int32, most float32, zero, lo, hi, sign int32)
+
+//go:noescape
+func rescaleColumnsSmallAVX512(dst *byte, stepDst int, src *int32, stepSrc, rows, n int, scales *float32, bias *int32, most float32, zero, lo, hi, sign int32)
+
+//go:noescape
+func turnBytesAVX512(dst *byte, stepDst int, src *byte, stepSrc, n int)
 
 //go:noescape
 func sumU8AVX512(dst, a, b *byte, n int, q *Codes)

@@ -1521,9 +1521,9 @@ end:
 	VZEROUPPER
 	RET
 
-// func rescaleRowsAVX512(dst *byte, stepDst int, src *int32, stepSrc int, rows int, n int, scales *float32, bias *int32, lo float32, hi float32, zero int32)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
-TEXT ·rescaleRowsAVX512(SB), NOSPLIT, $0-76
+// func rescaleRowsAVX512(dst *byte, stepDst int, src *int32, stepSrc int, rows int, n int, scales *float32, bias *int32, most float32, zero int32, lo int32, hi int32, sign int32)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2, SSE2
+TEXT ·rescaleRowsAVX512(SB), NOSPLIT, $0-84
 	MOVQ         dst+0(FP), AX
 	MOVQ         stepDst+8(FP), CX
 	MOVQ         src+16(FP), DX
@@ -1532,92 +1532,96 @@ TEXT ·rescaleRowsAVX512(SB), NOSPLIT, $0-76
 	MOVQ         n+40(FP), DI
 	MOVQ         scales+48(FP), R8
 	MOVQ         bias+56(FP), R9
-	MOVL         lo+64(FP), R10
+	MOVL         most+64(FP), R10
 	MOVD         R10, X0
-	VPBROADCASTD X0, Z0
-	MOVL         hi+68(FP), R10
-	MOVD         R10, X1
-	VPBROADCASTD X1, Z1
-	MOVL         zero+72(FP), R10
-	MOVD         R10, X2
-	VPBROADCASTD X2, Z2
-	MOVQ         dst+0(FP), R10
+	VPBROADCASTD X0, Z1
+	MOVL         zero+68(FP), R10
+	VPBROADCASTW R10, Z2
+	MOVL         lo+72(FP), R10
+	VPBROADCASTB R10, Z3
+	MOVL         hi+76(FP), R10
+	VPBROADCASTB R10, Z4
+	MOVL         sign+80(FP), R10
+	VPBROADCASTB R10, Z5
 	LEAQ         turnOrder<>+0(SB), R10
-	VPMOVZXBD    (R10), Z3
-	MOVL         $0x00ff00ff, R10
-	MOVD         R10, X4
-	VPBROADCASTD X4, Z4
+	VPMOVZXBD    (R10), Z0
+	MOVQ         $-1, R13
 
 row:
-	MOVQ         DX, R11
-	MOVQ         AX, R10
+	MOVQ         DX, R10
+	MOVQ         AX, R11
 	MOVQ         DI, R12
-	VBROADCASTSS (R8), Z5
-	VPBROADCASTD (R9), Z6
+	VBROADCASTSS (R8), Z6
+	VPBROADCASTD (R9), Z7
 
 many:
 	SUBQ      $0x40, R12
 	JLT       few
-	VPADDD    (R11), Z6, Z7
-	VCVTDQ2PS Z7, Z7
-	VMULPS    Z5, Z7, Z7
-	VMAXPS    Z0, Z7, Z7
-	VMINPS    Z1, Z7, Z7
-	VPADDD    64(R11), Z6, Z8
+	VPADDD    (R10), Z7, Z8
 	VCVTDQ2PS Z8, Z8
-	VMULPS    Z5, Z8, Z8
-	VMAXPS    Z0, Z8, Z8
+	VMULPS    Z6, Z8, Z8
 	VMINPS    Z1, Z8, Z8
-	VPADDD    128(R11), Z6, Z9
-	VCVTDQ2PS Z9, Z9
-	VMULPS    Z5, Z9, Z9
-	VMAXPS    Z0, Z9, Z9
-	VMINPS    Z1, Z9, Z9
-	VPADDD    192(R11), Z6, Z10
-	VCVTDQ2PS Z10, Z10
-	VMULPS    Z5, Z10, Z10
-	VMAXPS    Z0, Z10, Z10
-	VMINPS    Z1, Z10, Z10
-	VCVTPS2DQ Z7, Z7
-	VPADDD    Z2, Z7, Z7
 	VCVTPS2DQ Z8, Z8
-	VPADDD    Z2, Z8, Z8
+	VPADDD    64(R10), Z7, Z9
+	VCVTDQ2PS Z9, Z9
+	VMULPS    Z6, Z9, Z9
+	VMINPS    Z1, Z9, Z9
 	VCVTPS2DQ Z9, Z9
-	VPADDD    Z2, Z9, Z9
+	VPADDD    128(R10), Z7, Z10
+	VCVTDQ2PS Z10, Z10
+	VMULPS    Z6, Z10, Z10
+	VMINPS    Z1, Z10, Z10
 	VCVTPS2DQ Z10, Z10
-	VPADDD    Z2, Z10, Z10
-	VPACKSSDW Z8, Z7, Z7
-	VPANDD    Z4, Z7, Z7
-	VPACKSSDW Z10, Z9, Z9
-	VPANDD    Z4, Z9, Z9
-	VPACKUSWB Z9, Z7, Z7
-	VPERMD    Z7, Z3, Z7
-	VMOVDQU64 Z7, (R10)
-	ADDQ      $0x00000100, R11
-	ADDQ      $0x00000040, R10
+	VPADDD    192(R10), Z7, Z11
+	VCVTDQ2PS Z11, Z11
+	VMULPS    Z6, Z11, Z11
+	VMINPS    Z1, Z11, Z11
+	VCVTPS2DQ Z11, Z11
+	VPACKSSDW Z9, Z8, Z8
+	VPADDSW   Z2, Z8, Z8
+	VPACKSSDW Z11, Z10, Z10
+	VPADDSW   Z2, Z10, Z10
+	VPACKSSWB Z10, Z8, Z8
+	VPMAXSB   Z3, Z8, Z8
+	VPMINSB   Z4, Z8, Z8
+	VPXORD    Z5, Z8, Z8
+	VPERMD    Z8, Z0, Z8
+	VMOVDQU64 Z8, (R11)
+	ADDQ      $0x00000100, R10
+	ADDQ      $0x40, R11
 	JMP       many
 
 few:
 	ADDQ $0x40, R12
 	JZ   end
-	MOVQ $-1, R13
 
 sixteen:
-	BZHIQ       R12, R13, R14
-	KMOVW       R14, K1
-	VMOVDQU32.Z (R11), K1, Z7
-	VPADDD      Z6, Z7, Z7
-	VCVTDQ2PS   Z7, Z7
-	VMULPS      Z5, Z7, Z7
-	VMAXPS      Z0, Z7, Z7
-	VMINPS      Z1, Z7, Z7
-	VCVTPS2DQ   Z7, Z7
-	VPADDD      Z2, Z7, Z7
-	VPMOVDB     Z7, K1, (R10)
-	ADDQ        $0x00000040, R11
-	ADDQ        $0x00000010, R10
-	SUBQ        $0x10, R12
-	JGT         sixteen
+	BZHIQ     R12, R13, R14
+	KMOVW     R14, K1
+	VPADDD.Z  (R10), Z7, K1, Z8
+	VCVTDQ2PS Z8, Z8
+	VMULPS    Z6, Z8, Z8
+	VMINPS    Z1, Z8, Z8
+	VCVTPS2DQ Z8, Z8
+	VPACKSSDW Z8, Z8, Z8
+	VPADDSW   Z2, Z8, Z8
+	VPACKSSWB Z8, Z8, Z8
+	VPMAXSB   Z3, Z8, Z8
+	VPMINSB   Z4, Z8, Z8
+	VPXORD    Z5, Z8, Z8
+	VPERMD    Z8, Z0, Z8
+	KMOVQ     R14, K2
+	CMPQ      R12, $0x10
+	JLT       part
+	VMOVDQU64 X8, (R11)
+	ADDQ      $0x40, R10
+	ADDQ      $0x10, R11
+	SUBQ      $0x10, R12
+	JNZ       sixteen
+	JMP       end
+
+part:
+	VMOVDQU8 Z8, K2, (R11)
 
 end:
 	ADDQ $0x04, R8
@@ -1626,6 +1630,824 @@ end:
 	ADDQ BX, DX
 	DECQ SI
 	JNZ  row
+	VZEROUPPER
+	RET
+
+// func rescaleColumnsAVX512(dst *byte, stepDst int, src *int32, stepSrc int, rows int, n int, scales *float32, bias *int32, most float32, zero int32, lo int32, hi int32, sign int32)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2, CMOV, SSE2
+TEXT ·rescaleColumnsAVX512(SB), NOSPLIT, $0-84
+	MOVQ         dst+0(FP), AX
+	MOVQ         stepDst+8(FP), CX
+	MOVQ         src+16(FP), DX
+	MOVQ         stepSrc+24(FP), BX
+	MOVQ         rows+32(FP), SI
+	MOVQ         n+40(FP), DI
+	MOVQ         scales+48(FP), R8
+	MOVQ         bias+56(FP), R9
+	MOVL         most+64(FP), R10
+	MOVD         R10, X0
+	VPBROADCASTD X0, Z1
+	MOVL         zero+68(FP), R10
+	VPBROADCASTW R10, Z2
+	MOVL         lo+72(FP), R10
+	VPBROADCASTB R10, Z3
+	MOVL         hi+76(FP), R10
+	VPBROADCASTB R10, Z4
+	MOVL         sign+80(FP), R10
+	VPBROADCASTB R10, Z5
+	LEAQ         turnOrder<>+0(SB), R10
+	VPMOVZXBD    (R10), Z0
+
+block:
+	MOVQ        $0x00000020, R11
+	CMPQ        DI, R11
+	CMOVQLT     DI, R11
+	MOVQ        $-1, R10
+	BZHIQ       R11, R10, R10
+	KMOVQ       R10, K3
+	KMOVW       R10, K1
+	SHRQ        $0x10, R10
+	KMOVW       R10, K2
+	VMOVUPS.Z   (R8), K1, Z6
+	VMOVDQU32.Z (R9), K1, Z7
+	VMOVUPS.Z   64(R8), K2, Z8
+	VMOVDQU32.Z 64(R9), K2, Z9
+	MOVQ        DX, R10
+	MOVQ        AX, R12
+	MOVQ        SI, R11
+	CMPQ        DI, $0x20
+	JLT         few
+
+whole:
+	VPADDD    (R10), Z7, Z10
+	VCVTDQ2PS Z10, Z10
+	VMULPS    Z6, Z10, Z10
+	VMINPS    Z1, Z10, Z10
+	VCVTPS2DQ Z10, Z10
+	VPADDD    64(R10), Z9, Z11
+	VCVTDQ2PS Z11, Z11
+	VMULPS    Z8, Z11, Z11
+	VMINPS    Z1, Z11, Z11
+	VCVTPS2DQ Z11, Z11
+	VPACKSSDW Z11, Z10, Z10
+	VPADDSW   Z2, Z10, Z10
+	VPACKSSWB Z10, Z10, Z10
+	VPMAXSB   Z3, Z10, Z10
+	VPMINSB   Z4, Z10, Z10
+	VPXORD    Z5, Z10, Z10
+	VPERMD    Z10, Z0, Z10
+	VMOVDQU64 Y10, (R12)
+	ADDQ      CX, R12
+	ADDQ      BX, R10
+	DECQ      R11
+	JNZ       whole
+	ADDQ      $0x00000080, DX
+	ADDQ      $0x00000080, R8
+	ADDQ      $0x00000080, R9
+	ADDQ      $0x20, AX
+	SUBQ      $0x20, DI
+	JNZ       block
+	JMP       end
+
+few:
+	VPADDD.Z  (R10), Z7, K1, Z10
+	VCVTDQ2PS Z10, Z10
+	VMULPS    Z6, Z10, Z10
+	VMINPS    Z1, Z10, Z10
+	VCVTPS2DQ Z10, Z10
+	VPADDD.Z  64(R10), Z9, K2, Z11
+	VCVTDQ2PS Z11, Z11
+	VMULPS    Z8, Z11, Z11
+	VMINPS    Z1, Z11, Z11
+	VCVTPS2DQ Z11, Z11
+	VPACKSSDW Z11, Z10, Z10
+	VPADDSW   Z2, Z10, Z10
+	VPACKSSWB Z10, Z10, Z10
+	VPMAXSB   Z3, Z10, Z10
+	VPMINSB   Z4, Z10, Z10
+	VPXORD    Z5, Z10, Z10
+	VPERMD    Z10, Z0, Z10
+	VMOVDQU8  Z10, K3, (R12)
+	ADDQ      CX, R12
+	ADDQ      BX, R10
+	DECQ      R11
+	JNZ       few
+
+end:
+	VZEROUPPER
+	RET
+
+// func rescaleRowsSmallAVX512(dst *byte, stepDst int, src *int32, stepSrc int, rows int, n int, scales *float32, bias *int32, most float32, zero int32, lo int32, hi int32, sign int32)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2
+TEXT ·rescaleRowsSmallAVX512(SB), NOSPLIT, $0-84
+	MOVQ         dst+0(FP), AX
+	MOVQ         stepDst+8(FP), CX
+	MOVQ         src+16(FP), DX
+	MOVQ         stepSrc+24(FP), BX
+	MOVQ         rows+32(FP), SI
+	MOVQ         n+40(FP), DI
+	MOVQ         scales+48(FP), R8
+	MOVQ         bias+56(FP), R9
+	MOVL         zero+68(FP), R10
+	VPBROADCASTW R10, Z1
+	MOVL         lo+72(FP), R10
+	VPBROADCASTB R10, Z2
+	MOVL         hi+76(FP), R10
+	VPBROADCASTB R10, Z3
+	MOVL         sign+80(FP), R10
+	VPBROADCASTB R10, Z4
+	LEAQ         turnOrder<>+0(SB), R10
+	VPMOVZXBD    (R10), Z0
+	MOVQ         $-1, R13
+
+row:
+	MOVQ         DX, R10
+	MOVQ         AX, R11
+	MOVQ         DI, R12
+	VBROADCASTSS (R8), Z5
+	VPBROADCASTD (R9), Z6
+
+many:
+	SUBQ      $0x40, R12
+	JLT       few
+	VPADDD    (R10), Z6, Z7
+	VCVTDQ2PS Z7, Z7
+	VMULPS    Z5, Z7, Z7
+	VCVTPS2DQ Z7, Z7
+	VPADDD    64(R10), Z6, Z8
+	VCVTDQ2PS Z8, Z8
+	VMULPS    Z5, Z8, Z8
+	VCVTPS2DQ Z8, Z8
+	VPADDD    128(R10), Z6, Z9
+	VCVTDQ2PS Z9, Z9
+	VMULPS    Z5, Z9, Z9
+	VCVTPS2DQ Z9, Z9
+	VPADDD    192(R10), Z6, Z10
+	VCVTDQ2PS Z10, Z10
+	VMULPS    Z5, Z10, Z10
+	VCVTPS2DQ Z10, Z10
+	VPACKSSDW Z8, Z7, Z7
+	VPADDSW   Z1, Z7, Z7
+	VPACKSSDW Z10, Z9, Z9
+	VPADDSW   Z1, Z9, Z9
+	VPACKSSWB Z9, Z7, Z7
+	VPMAXSB   Z2, Z7, Z7
+	VPMINSB   Z3, Z7, Z7
+	VPXORD    Z4, Z7, Z7
+	VPERMD    Z7, Z0, Z7
+	VMOVDQU64 Z7, (R11)
+	ADDQ      $0x00000100, R10
+	ADDQ      $0x40, R11
+	JMP       many
+
+few:
+	ADDQ $0x40, R12
+	JZ   end
+
+sixteen:
+	BZHIQ     R12, R13, R14
+	KMOVW     R14, K1
+	VPADDD.Z  (R10), Z6, K1, Z7
+	VCVTDQ2PS Z7, Z7
+	VMULPS    Z5, Z7, Z7
+	VCVTPS2DQ Z7, Z7
+	VPACKSSDW Z7, Z7, Z7
+	VPADDSW   Z1, Z7, Z7
+	VPACKSSWB Z7, Z7, Z7
+	VPMAXSB   Z2, Z7, Z7
+	VPMINSB   Z3, Z7, Z7
+	VPXORD    Z4, Z7, Z7
+	VPERMD    Z7, Z0, Z7
+	KMOVQ     R14, K2
+	CMPQ      R12, $0x10
+	JLT       part
+	VMOVDQU64 X7, (R11)
+	ADDQ      $0x40, R10
+	ADDQ      $0x10, R11
+	SUBQ      $0x10, R12
+	JNZ       sixteen
+	JMP       end
+
+part:
+	VMOVDQU8 Z7, K2, (R11)
+
+end:
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ CX, AX
+	ADDQ BX, DX
+	DECQ SI
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func rescaleColumnsSmallAVX512(dst *byte, stepDst int, src *int32, stepSrc int, rows int, n int, scales *float32, bias *int32, most float32, zero int32, lo int32, hi int32, sign int32)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2, CMOV
+TEXT ·rescaleColumnsSmallAVX512(SB), NOSPLIT, $0-84
+	MOVQ         dst+0(FP), AX
+	MOVQ         stepDst+8(FP), CX
+	MOVQ         src+16(FP), DX
+	MOVQ         stepSrc+24(FP), BX
+	MOVQ         rows+32(FP), SI
+	MOVQ         n+40(FP), DI
+	MOVQ         scales+48(FP), R8
+	MOVQ         bias+56(FP), R9
+	MOVL         zero+68(FP), R10
+	VPBROADCASTW R10, Z1
+	MOVL         lo+72(FP), R10
+	VPBROADCASTB R10, Z2
+	MOVL         hi+76(FP), R10
+	VPBROADCASTB R10, Z3
+	MOVL         sign+80(FP), R10
+	VPBROADCASTB R10, Z4
+	LEAQ         turnOrder<>+0(SB), R10
+	VPMOVZXBD    (R10), Z0
+
+block:
+	MOVQ        $0x00000020, R11
+	CMPQ        DI, R11
+	CMOVQLT     DI, R11
+	MOVQ        $-1, R10
+	BZHIQ       R11, R10, R10
+	KMOVQ       R10, K3
+	KMOVW       R10, K1
+	SHRQ        $0x10, R10
+	KMOVW       R10, K2
+	VMOVUPS.Z   (R8), K1, Z5
+	VMOVDQU32.Z (R9), K1, Z6
+	VMOVUPS.Z   64(R8), K2, Z7
+	VMOVDQU32.Z 64(R9), K2, Z8
+	MOVQ        DX, R10
+	MOVQ        AX, R12
+	MOVQ        SI, R11
+	CMPQ        DI, $0x20
+	JLT         few
+
+whole:
+	VPADDD    (R10), Z6, Z9
+	VCVTDQ2PS Z9, Z9
+	VMULPS    Z5, Z9, Z9
+	VCVTPS2DQ Z9, Z9
+	VPADDD    64(R10), Z8, Z10
+	VCVTDQ2PS Z10, Z10
+	VMULPS    Z7, Z10, Z10
+	VCVTPS2DQ Z10, Z10
+	VPACKSSDW Z10, Z9, Z9
+	VPADDSW   Z1, Z9, Z9
+	VPACKSSWB Z9, Z9, Z9
+	VPMAXSB   Z2, Z9, Z9
+	VPMINSB   Z3, Z9, Z9
+	VPXORD    Z4, Z9, Z9
+	VPERMD    Z9, Z0, Z9
+	VMOVDQU64 Y9, (R12)
+	ADDQ      CX, R12
+	ADDQ      BX, R10
+	DECQ      R11
+	JNZ       whole
+	ADDQ      $0x00000080, DX
+	ADDQ      $0x00000080, R8
+	ADDQ      $0x00000080, R9
+	ADDQ      $0x20, AX
+	SUBQ      $0x20, DI
+	JNZ       block
+	JMP       end
+
+few:
+	VPADDD.Z  (R10), Z6, K1, Z9
+	VCVTDQ2PS Z9, Z9
+	VMULPS    Z5, Z9, Z9
+	VCVTPS2DQ Z9, Z9
+	VPADDD.Z  64(R10), Z8, K2, Z10
+	VCVTDQ2PS Z10, Z10
+	VMULPS    Z7, Z10, Z10
+	VCVTPS2DQ Z10, Z10
+	VPACKSSDW Z10, Z9, Z9
+	VPADDSW   Z1, Z9, Z9
+	VPACKSSWB Z9, Z9, Z9
+	VPMAXSB   Z2, Z9, Z9
+	VPMINSB   Z3, Z9, Z9
+	VPXORD    Z4, Z9, Z9
+	VPERMD    Z9, Z0, Z9
+	VMOVDQU8  Z9, K3, (R12)
+	ADDQ      CX, R12
+	ADDQ      BX, R10
+	DECQ      R11
+	JNZ       few
+
+end:
+	VZEROUPPER
+	RET
+
+// func turnBytesAVX512(dst *byte, stepDst int, src *byte, stepSrc int, n int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2, CMOV
+TEXT ·turnBytesAVX512(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ stepDst+8(FP), CX
+	MOVQ src+16(FP), DX
+	MOVQ stepSrc+24(FP), BX
+	MOVQ n+32(FP), SI
+
+block:
+	MOVQ          $0x00000040, R8
+	CMPQ          SI, R8
+	CMOVQLT       SI, R8
+	MOVQ          $-1, DI
+	BZHIQ         R8, DI, DI
+	KMOVQ         DI, K1
+	MOVQ          DX, DI
+	VMOVDQU8.Z    (DI), K1, Z0
+	ADDQ          BX, DI
+	VMOVDQU8.Z    (DI), K1, Z1
+	ADDQ          BX, DI
+	VMOVDQU8.Z    (DI), K1, Z2
+	ADDQ          BX, DI
+	VMOVDQU8.Z    (DI), K1, Z3
+	ADDQ          BX, DI
+	VMOVDQU8.Z    (DI), K1, Z4
+	ADDQ          BX, DI
+	VMOVDQU8.Z    (DI), K1, Z5
+	ADDQ          BX, DI
+	VMOVDQU8.Z    (DI), K1, Z6
+	ADDQ          BX, DI
+	VMOVDQU8.Z    (DI), K1, Z7
+	ADDQ          BX, DI
+	VMOVDQU8.Z    (DI), K1, Z8
+	ADDQ          BX, DI
+	VMOVDQU8.Z    (DI), K1, Z9
+	ADDQ          BX, DI
+	VMOVDQU8.Z    (DI), K1, Z10
+	ADDQ          BX, DI
+	VMOVDQU8.Z    (DI), K1, Z11
+	ADDQ          BX, DI
+	VMOVDQU8.Z    (DI), K1, Z12
+	ADDQ          BX, DI
+	VMOVDQU8.Z    (DI), K1, Z13
+	ADDQ          BX, DI
+	VMOVDQU8.Z    (DI), K1, Z14
+	ADDQ          BX, DI
+	VMOVDQU8.Z    (DI), K1, Z15
+	ADDQ          BX, DI
+	VPUNPCKHBW    Z8, Z0, Z16
+	VPUNPCKLBW    Z8, Z0, Z0
+	VPUNPCKHBW    Z9, Z1, Z8
+	VPUNPCKLBW    Z9, Z1, Z1
+	VPUNPCKHBW    Z10, Z2, Z9
+	VPUNPCKLBW    Z10, Z2, Z2
+	VPUNPCKHBW    Z11, Z3, Z10
+	VPUNPCKLBW    Z11, Z3, Z3
+	VPUNPCKHBW    Z12, Z4, Z11
+	VPUNPCKLBW    Z12, Z4, Z4
+	VPUNPCKHBW    Z13, Z5, Z12
+	VPUNPCKLBW    Z13, Z5, Z5
+	VPUNPCKHBW    Z14, Z6, Z13
+	VPUNPCKLBW    Z14, Z6, Z6
+	VPUNPCKHBW    Z15, Z7, Z14
+	VPUNPCKLBW    Z15, Z7, Z7
+	VPUNPCKHBW    Z4, Z0, Z15
+	VPUNPCKLBW    Z4, Z0, Z0
+	VPUNPCKHBW    Z11, Z16, Z4
+	VPUNPCKLBW    Z11, Z16, Z16
+	VPUNPCKHBW    Z5, Z1, Z11
+	VPUNPCKLBW    Z5, Z1, Z1
+	VPUNPCKHBW    Z12, Z8, Z5
+	VPUNPCKLBW    Z12, Z8, Z8
+	VPUNPCKHBW    Z6, Z2, Z12
+	VPUNPCKLBW    Z6, Z2, Z2
+	VPUNPCKHBW    Z13, Z9, Z6
+	VPUNPCKLBW    Z13, Z9, Z9
+	VPUNPCKHBW    Z7, Z3, Z13
+	VPUNPCKLBW    Z7, Z3, Z3
+	VPUNPCKHBW    Z14, Z10, Z7
+	VPUNPCKLBW    Z14, Z10, Z10
+	VPUNPCKHBW    Z2, Z0, Z14
+	VPUNPCKLBW    Z2, Z0, Z0
+	VPUNPCKHBW    Z12, Z15, Z2
+	VPUNPCKLBW    Z12, Z15, Z15
+	VPUNPCKHBW    Z9, Z16, Z12
+	VPUNPCKLBW    Z9, Z16, Z16
+	VPUNPCKHBW    Z6, Z4, Z9
+	VPUNPCKLBW    Z6, Z4, Z4
+	VPUNPCKHBW    Z3, Z1, Z6
+	VPUNPCKLBW    Z3, Z1, Z1
+	VPUNPCKHBW    Z13, Z11, Z3
+	VPUNPCKLBW    Z13, Z11, Z11
+	VPUNPCKHBW    Z10, Z8, Z13
+	VPUNPCKLBW    Z10, Z8, Z8
+	VPUNPCKHBW    Z7, Z5, Z10
+	VPUNPCKLBW    Z7, Z5, Z5
+	VPUNPCKHBW    Z1, Z0, Z7
+	VPUNPCKLBW    Z1, Z0, Z0
+	VPUNPCKHBW    Z6, Z14, Z1
+	VPUNPCKLBW    Z6, Z14, Z14
+	VPUNPCKHBW    Z11, Z15, Z6
+	VPUNPCKLBW    Z11, Z15, Z15
+	VPUNPCKHBW    Z3, Z2, Z11
+	VPUNPCKLBW    Z3, Z2, Z2
+	VPUNPCKHBW    Z8, Z16, Z3
+	VPUNPCKLBW    Z8, Z16, Z16
+	VPUNPCKHBW    Z13, Z12, Z8
+	VPUNPCKLBW    Z13, Z12, Z12
+	VPUNPCKHBW    Z5, Z4, Z13
+	VPUNPCKLBW    Z5, Z4, Z4
+	VPUNPCKHBW    Z10, Z9, Z5
+	VPUNPCKLBW    Z10, Z9, Z9
+	CMPQ          SI, $0x10
+	JLT           few0
+	VMOVDQU64     X0, (AX)
+	ADDQ          CX, AX
+	VMOVDQU64     X7, (AX)
+	ADDQ          CX, AX
+	VMOVDQU64     X14, (AX)
+	ADDQ          CX, AX
+	VMOVDQU64     X1, (AX)
+	ADDQ          CX, AX
+	VMOVDQU64     X15, (AX)
+	ADDQ          CX, AX
+	VMOVDQU64     X6, (AX)
+	ADDQ          CX, AX
+	VMOVDQU64     X2, (AX)
+	ADDQ          CX, AX
+	VMOVDQU64     X11, (AX)
+	ADDQ          CX, AX
+	VMOVDQU64     X16, (AX)
+	ADDQ          CX, AX
+	VMOVDQU64     X3, (AX)
+	ADDQ          CX, AX
+	VMOVDQU64     X12, (AX)
+	ADDQ          CX, AX
+	VMOVDQU64     X8, (AX)
+	ADDQ          CX, AX
+	VMOVDQU64     X4, (AX)
+	ADDQ          CX, AX
+	VMOVDQU64     X13, (AX)
+	ADDQ          CX, AX
+	VMOVDQU64     X9, (AX)
+	ADDQ          CX, AX
+	VMOVDQU64     X5, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x10, SI
+	CMPQ          SI, $0x10
+	JLT           few1
+	VEXTRACTI32X4 $0x01, Z0, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x01, Z7, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x01, Z14, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x01, Z1, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x01, Z15, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x01, Z6, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x01, Z2, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x01, Z11, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x01, Z16, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x01, Z3, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x01, Z12, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x01, Z8, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x01, Z4, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x01, Z13, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x01, Z9, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x01, Z5, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x10, SI
+	CMPQ          SI, $0x10
+	JLT           few2
+	VEXTRACTI32X4 $0x02, Z0, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x02, Z7, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x02, Z14, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x02, Z1, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x02, Z15, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x02, Z6, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x02, Z2, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x02, Z11, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x02, Z16, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x02, Z3, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x02, Z12, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x02, Z8, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x02, Z4, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x02, Z13, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x02, Z9, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x02, Z5, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x10, SI
+	CMPQ          SI, $0x10
+	JLT           few3
+	VEXTRACTI32X4 $0x03, Z0, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x03, Z7, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x03, Z14, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x03, Z1, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x03, Z15, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x03, Z6, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x03, Z2, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x03, Z11, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x03, Z16, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x03, Z3, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x03, Z12, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x03, Z8, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x03, Z4, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x03, Z13, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x03, Z9, (AX)
+	ADDQ          CX, AX
+	VEXTRACTI32X4 $0x03, Z5, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x10, SI
+	ADDQ          $0x40, DX
+	TESTQ         SI, SI
+	JNZ           block
+	JMP           end
+
+few0:
+	SUBQ      $0x01, SI
+	JLT       end
+	VMOVDQU64 X0, (AX)
+	ADDQ      CX, AX
+	SUBQ      $0x01, SI
+	JLT       end
+	VMOVDQU64 X7, (AX)
+	ADDQ      CX, AX
+	SUBQ      $0x01, SI
+	JLT       end
+	VMOVDQU64 X14, (AX)
+	ADDQ      CX, AX
+	SUBQ      $0x01, SI
+	JLT       end
+	VMOVDQU64 X1, (AX)
+	ADDQ      CX, AX
+	SUBQ      $0x01, SI
+	JLT       end
+	VMOVDQU64 X15, (AX)
+	ADDQ      CX, AX
+	SUBQ      $0x01, SI
+	JLT       end
+	VMOVDQU64 X6, (AX)
+	ADDQ      CX, AX
+	SUBQ      $0x01, SI
+	JLT       end
+	VMOVDQU64 X2, (AX)
+	ADDQ      CX, AX
+	SUBQ      $0x01, SI
+	JLT       end
+	VMOVDQU64 X11, (AX)
+	ADDQ      CX, AX
+	SUBQ      $0x01, SI
+	JLT       end
+	VMOVDQU64 X16, (AX)
+	ADDQ      CX, AX
+	SUBQ      $0x01, SI
+	JLT       end
+	VMOVDQU64 X3, (AX)
+	ADDQ      CX, AX
+	SUBQ      $0x01, SI
+	JLT       end
+	VMOVDQU64 X12, (AX)
+	ADDQ      CX, AX
+	SUBQ      $0x01, SI
+	JLT       end
+	VMOVDQU64 X8, (AX)
+	ADDQ      CX, AX
+	SUBQ      $0x01, SI
+	JLT       end
+	VMOVDQU64 X4, (AX)
+	ADDQ      CX, AX
+	SUBQ      $0x01, SI
+	JLT       end
+	VMOVDQU64 X13, (AX)
+	ADDQ      CX, AX
+	SUBQ      $0x01, SI
+	JLT       end
+	VMOVDQU64 X9, (AX)
+	ADDQ      CX, AX
+	JMP       end
+
+few1:
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x01, Z0, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x01, Z7, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x01, Z14, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x01, Z1, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x01, Z15, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x01, Z6, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x01, Z2, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x01, Z11, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x01, Z16, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x01, Z3, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x01, Z12, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x01, Z8, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x01, Z4, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x01, Z13, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x01, Z9, (AX)
+	ADDQ          CX, AX
+	JMP           end
+
+few2:
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x02, Z0, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x02, Z7, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x02, Z14, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x02, Z1, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x02, Z15, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x02, Z6, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x02, Z2, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x02, Z11, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x02, Z16, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x02, Z3, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x02, Z12, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x02, Z8, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x02, Z4, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x02, Z13, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x02, Z9, (AX)
+	ADDQ          CX, AX
+	JMP           end
+
+few3:
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x03, Z0, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x03, Z7, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x03, Z14, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x03, Z1, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x03, Z15, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x03, Z6, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x03, Z2, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x03, Z11, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x03, Z16, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x03, Z3, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x03, Z12, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x03, Z8, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x03, Z4, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x03, Z13, (AX)
+	ADDQ          CX, AX
+	SUBQ          $0x01, SI
+	JLT           end
+	VEXTRACTI32X4 $0x03, Z9, (AX)
+	ADDQ          CX, AX
+
+end:
 	VZEROUPPER
 	RET
 

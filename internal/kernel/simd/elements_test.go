@@ -323,45 +323,64 @@ func TestElementCodes(t *testing.T) {
 	})
 }
 
-// TestRescaleRows draws rows that lie further apart than they are long, in both matrices.
-func TestRescaleRows(t *testing.T) {
-	everyElements(t, func(t *testing.T, e *Elements, r *rand.Rand, _, _ []float32, n int) {
-		rows := r.IntN(14)
-		stepDst, stepSrc := n+r.IntN(5), n+r.IntN(20)
-		lo, hi, zero := float32(-128), float32(127), int32(r.IntN(256)-128)
-		if r.IntN(2) == 0 {
-			lo, hi, zero = 0, 255, zero+128
-		}
-		lo, hi = lo-float32(zero), hi-float32(zero)
-		out, sums := make([]uint8, rows*stepDst+1), make([]int32, rows*stepSrc+1)
-		for i := range out {
-			out[i] = 7
-		}
-		for i := range sums {
-			if sums[i] = r.Int32N(200000) - 100000; r.IntN(8) == 0 {
-				sums[i] = []int32{math.MaxInt32, math.MinInt32, 0, 1 << 24, 1<<24 + 1}[r.IntN(5)]
+// TestRescales draws rows that lie further apart than they are long, in both matrices, with a scale for each row or each column.
+func TestRescales(t *testing.T) {
+	for _, columns := range []bool{false, true} {
+		everyElements(t, func(t *testing.T, e *Elements, r *rand.Rand, _, _ []float32, n int) {
+			rows := r.IntN(14)
+			stepDst, stepSrc := n+r.IntN(5), n+r.IntN(20)
+			q := Rescaling{Hi: 255, Signed: r.IntN(2) == 0, Small: r.IntN(2) == 0}
+			if q.Signed {
+				q.Lo, q.Hi = -128, 127
 			}
-		}
-		scales, bias := make([]float32, rows), make([]int32, rows)
-		for i := range rows {
-			scales[i], bias[i] = float32(r.ExpFloat64())/500, r.Int32N(2000)-1000
-		}
-		done := e.RescaleRows(out, stepDst, sums, stepSrc, rows, n, scales, bias, lo, hi, zero)
-		if done < n-7 {
-			t.Fatalf("%d of %d done", done, n)
-		}
-		for i, got := range out {
-			row, x := i/max(stepDst, 1), i%max(stepDst, 1)
-			want := uint8(7)
-			if row < rows && x < done {
-				v := math.RoundToEven(float64(float32(sums[row*stepSrc+x]+bias[row]) * scales[row]))
-				want = uint8(int32(min(max(v, float64(lo)), float64(hi))) + zero)
+			if q.Zero = q.Lo + r.Int32N(256); r.IntN(2) == 0 {
+				q.Lo, q.Hi = q.Zero, q.Zero+r.Int32N(q.Hi-q.Zero+1)
 			}
-			if got != want {
-				t.Fatalf("%d of %d rows of %d: %d, want %d", row, rows, n, got, want)
+			out, sums := make([]uint8, rows*stepDst+1), make([]int32, rows*stepSrc+1)
+			for i := range out {
+				out[i] = 7
 			}
-		}
-	})
+			for i := range sums {
+				if sums[i] = r.Int32N(200000) - 100000; r.IntN(8) == 0 {
+					sums[i] = []int32{math.MaxInt32, math.MinInt32, 0, 1 << 24, 1<<24 + 1}[r.IntN(5)]
+				}
+			}
+			scales, bias := make([]float32, max(n, rows)), make([]int32, max(n, rows))
+			for i := range scales {
+				scales[i], bias[i] = min(float32(r.ExpFloat64())/500, 0.4), r.Int32N(2000)-1000
+				if r.IntN(16) == 0 {
+					scales[i] = []float32{0, 1e-40, 0.49, -0.49}[r.IntN(4)]
+				}
+				if !q.Small && r.IntN(16) == 0 {
+					scales[i] = []float32{0.5, -0.5, 1e30, -1e30}[r.IntN(4)]
+				}
+			}
+			done := n
+			if !columns {
+				done = e.RescaleRows(out, stepDst, sums, stepSrc, rows, n, scales, bias, q)
+			} else if !e.RescaleColumns(out, stepDst, sums, stepSrc, rows, n, scales, bias, q) {
+				t.Skip("no loop")
+			}
+			if done < n-7 {
+				t.Fatalf("%d of %d done", done, n)
+			}
+			for i, got := range out {
+				row, x := i/max(stepDst, 1), i%max(stepDst, 1)
+				want := uint8(7)
+				if row < rows && x < done {
+					k := row
+					if columns {
+						k = x
+					}
+					v := math.RoundToEven(float64(float32(sums[row*stepSrc+x]+bias[k])*scales[k])) + float64(q.Zero)
+					want = uint8(int32(min(max(v, float64(q.Lo)), float64(q.Hi))))
+				}
+				if got != want {
+					t.Fatalf("row %d of %d, column %d of %d: %d, want %d", row, rows, x, n, got, want)
+				}
+			}
+		})
+	}
 }
 
 // Inner products with codes of 4 bits against float64: rows that end within a block.
@@ -397,6 +416,42 @@ func TestDotNibbles(t *testing.T) {
 			// Each of the sums is rounded to 24 bits as often as it has terms, in 16 lanes.
 			if got := float64(e.DotNibbles(room, w, scales, zeros, sums)); math.Abs(got-want) > size*float64(n)*0x1p-24 {
 				t.Fatalf("%d values in blocks of %d: %v, want %v", n, block, got, want)
+			}
+		}
+	})
+}
+
+// Matrices of bytes with rows and columns exchanged, all of them or none.
+func TestTurnBytes(t *testing.T) {
+	everySet(t, func(t *testing.T) {
+		e := ElementKernels()
+		if !e.Columns() {
+			t.Skip("no loop")
+		}
+		r := rand.New(rand.NewPCG(1, 8))
+		for i := range 300 {
+			rows, cols := r.IntN(300), r.IntN(80)
+			if i == 0 {
+				rows, cols = 700, 500
+			}
+			stepDst, stepSrc := cols+r.IntN(5), rows+r.IntN(5)
+			src, dst := make([]uint8, cols*stepSrc+rows), make([]uint8, rows*stepDst+cols)
+			for i := range src {
+				src[i] = uint8(r.IntN(255) + 1)
+			}
+			if done := e.TurnBytes(dst, stepDst, src, stepSrc, rows, cols); done != (cols >= 16) {
+				t.Fatalf("%d by %d: done %v", rows, cols, done)
+			} else if !done {
+				cols = 0
+			}
+			for i, v := range dst {
+				want := uint8(0)
+				if stepDst > 0 && i/stepDst < rows && i%stepDst < cols {
+					want = src[i%stepDst*stepSrc+i/stepDst]
+				}
+				if v != want {
+					t.Fatalf("byte %d of %d by %d, %d apart: %d, want %d", i, rows, cols, stepDst, v, want)
+				}
 			}
 		}
 	})

@@ -75,7 +75,7 @@ func emulatedConv(t *testing.T, r *rand.Rand, pool *workers.Pool) {
 		t.Fatalf("%+v differs from plain Go", s)
 	}
 	planes := func() []int32 {
-		c, y := kernel.NewConvSums(s), make([]int32, s.OH*s.OW*s.OC)
+		c, y := kernel.NewConvSums(s, false, false), make([]int32, s.OH*s.OW*s.OC)
 		c.SetWeights(w)
 		c.SetZero(true, zero)
 		c.Run(pool, kernel.Bits(x), y)

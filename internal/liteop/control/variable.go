@@ -12,7 +12,7 @@ import (
 
 func variableDefs() []op.Def {
 	return []op.Def{
-		{Domain: graph.TFLite, Name: "VAR_HANDLE", Infer: inferHandle, Prepare: op.Simple(runVarHandle)},
+		{Domain: graph.TFLite, Name: "VAR_HANDLE", Infer: inferHandle, Prepare: prepareHandle},
 		{Domain: graph.TFLite, Name: "READ_VARIABLE", Infer: layout.Needs(1, inferRead), Prepare: op.Simple(runRead), Stateful: true},
 		{Domain: graph.TFLite, Name: "ASSIGN_VARIABLE", Infer: inferAssign, Prepare: op.Simple(runAssign), Stateful: true},
 	}
@@ -25,13 +25,13 @@ func inferHandle(c *op.Call) error {
 	return nil
 }
 
-func runVarHandle(c *op.Call) error {
+func prepareHandle(c *op.Call) (op.Run, error) {
 	a := c.Node.Attrs
-	key := "resource/" + a.Str("container", "") + "/" + a.Str("shared_name", "")
-	if s := c.Out[0].Strings; len(s) != 1 || s[0] != key {
-		c.Out[0].Strings = []string{key}
-	}
-	return nil
+	key := []string{"resource/" + a.Str("container", "") + "/" + a.Str("shared_name", "")}
+	return func(c *op.Call) error {
+		c.Out[0].Strings = key
+		return nil
+	}, nil
 }
 
 // key reads a handle.

@@ -115,6 +115,9 @@ func floatConv(c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) {
 		}
 		conv = make(s, w, b, act)
 		c.Kernel = conv.Name()
+		if !depthwise {
+			c.Copied(1)
+		}
 	} else {
 		c.Kernel = "unpacked"
 	}
@@ -192,6 +195,12 @@ func packConv[T int8 | uint8](filter *tensor.Tensor, s kernel.ConvShape, depthwi
 		return kernel.NewConvQ[T](s, tensor.Of[int8](filter), zeroW, zero, q), nil
 	case filter.Type == tensor.Uint8:
 		return kernel.NewConvQ[T](s, tensor.Of[uint8](filter), zeroW, zero, q), nil
+	case filter.Type == tensor.Int4 || filter.Type == tensor.Int2:
+		w, err := tensor.All[int8](filter)
+		if err != nil {
+			return nil, err
+		}
+		return kernel.NewConvQ[T](s, w, zeroW, zero, q), nil
 	}
 	w, err := layer.Weights(filter)
 	if err != nil {

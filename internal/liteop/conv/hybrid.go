@@ -103,11 +103,7 @@ func hybridDense(c *op.Call, s kernel.ConvShape, q []float32, asym bool, scales 
 	}
 	batches := s.N
 	s.N = 1
-	w := make([]int16, len(wq))
-	for i, v := range wq {
-		w[i] = int16(v)
-	}
-	conv := kernel.NewConvQ[int8](s, w, 0, 0, kernel.Requant{})
+	conv := kernel.NewConvQ[int8](s, wq, 0, 0, kernel.Requant{})
 	stored := op.ScratchOf[int8](c, s.H*s.W*s.C)
 	sums := op.ScratchOf[int32](c, s.OH*s.OW*s.OC)
 	each := scales.weights

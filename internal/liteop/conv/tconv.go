@@ -271,10 +271,6 @@ func tconvInt[T int8 | uint8](c *op.Call, t tconv) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := layer.Weights(c.In[t.filt])
-	if err != nil {
-		return nil, err
-	}
 	acc := op.ScratchOf[int32](c, c.Out[0].Len())
 	if b := c.Input(t.bi); b == nil || c.Const(t.bi) {
 		q := kernel.Requant{Mul: ms, Zero: zo, Min: lo, Max: hi}
@@ -283,7 +279,11 @@ func tconvInt[T int8 | uint8](c *op.Call, t tconv) (op.Run, error) {
 		}
 		c.Recipe = t.recipe(zx, layer.SumsOf(q))
 		if b == nil || q.Bias != nil {
-			if vec := kernel.NewTransposedSums(t.shape(), w, c.In[t.data].Type == tensor.Int8, zx); vec != nil {
+			vec, err := t.sums(c, zx)
+			if err != nil {
+				return nil, err
+			}
+			if vec != nil {
 				c.Kernel = vec.Name()
 				room := op.ScratchOf[int32](c, vec.Room())
 				return func(c *op.Call) error {
@@ -293,6 +293,10 @@ func tconvInt[T int8 | uint8](c *op.Call, t tconv) (op.Run, error) {
 				}, nil
 			}
 		}
+	}
+	w, err := layer.Weights(c.In[t.filt])
+	if err != nil {
+		return nil, err
 	}
 	return func(c *op.Call) error {
 		var bias []int32
@@ -310,6 +314,24 @@ func tconvInt[T int8 | uint8](c *op.Call, t tconv) (op.Run, error) {
 		}
 		return nil
 	}, nil
+}
+
+// sums packs a filter of 8-bit numbers from where it lies, others as differences to their zero points; nil without vectors.
+func (t tconv) sums(c *op.Call, zero int32) (*kernel.TransposedSums, error) {
+	filter, signed := c.In[t.filt], c.In[t.data].Type == tensor.Int8
+	zeroW, one := layer.WeightZero(filter)
+	switch {
+	case !one:
+	case filter.Type == tensor.Int8:
+		return kernel.NewTransposedSums(t.shape(), tensor.Of[int8](filter), zeroW, signed, zero), nil
+	case filter.Type == tensor.Uint8:
+		return kernel.NewTransposedSums(t.shape(), tensor.Of[uint8](filter), zeroW, signed, zero), nil
+	}
+	w, err := layer.Weights(filter)
+	if err != nil {
+		return nil, err
+	}
+	return kernel.NewTransposedSums(t.shape(), w, 0, signed, zero), nil
 }
 
 func (t tconv) wide(c *op.Call) (op.Run, error) {

@@ -2,6 +2,7 @@ package layer
 
 import (
 	"math"
+	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
@@ -36,16 +37,18 @@ func IsHybrid(t tensor.Type) bool {
 	return t == tensor.Int8 || t == tensor.Uint8 || t == tensor.Int4
 }
 
-// HybridWeights reads integer weights as whole numbers. Files of the first hybrid
+// HybridWeights reads integer weights as whole numbers, where they lie if they can be read there. Files of the first hybrid
 // models say uint8 and mean the bits of int8; their zero points do not count.
-func HybridWeights(t *tensor.Tensor) ([]int32, error) {
-	q, err := Integers(t)
-	if err == nil && t.Type == tensor.Uint8 {
-		for i, v := range q {
-			q[i] = int32(int8(v))
-		}
+func HybridWeights(t *tensor.Tensor) ([]int8, error) {
+	switch t.Type {
+	case tensor.Int8:
+		return tensor.Of[int8](t), nil
+	case tensor.Uint8:
+		return unsafe.Slice((*int8)(unsafe.Pointer(unsafe.SliceData(t.Data))), len(t.Data)), nil
+	case tensor.Int4:
+		return tensor.All[int8](t)
 	}
-	return q, err
+	return nil, op.Unsupported("%v values", t.Type)
 }
 
 // NewHybrid prepares quantised weights [n, k]; asym selects the way in which rows are
@@ -63,7 +66,7 @@ func NewHybrid(t *tensor.Tensor, n, k int, asym bool) (*Hybrid, error) {
 	}
 	h := &Hybrid{n: n, k: k, asym: asym, scales: t.Quant.Scale, q: make([]float32, k), sum: make([]float32, n)}
 	if packed := kernel.NewPackedQ(n, k); packed.Vectors() {
-		packed.Fill(wq, k, 1)
+		kernel.FillQ(nil, packed, wq, 0, k, 1)
 		h.packed, h.stored, h.whole = packed, make([]uint8, k), make([]int32, n)
 		return h, nil
 	}

@@ -334,11 +334,11 @@ func TestFloats(t *testing.T) {
 	_, err = Weights(of(tensor.Int64, quant(0, 0, nil, 1), 1))
 	says(t, "weights", err, "int64 values")
 	h, err := HybridWeights(of(tensor.Uint8, quant(0, 0, []int64{9}, 1), 0, 127, 128, 255))
-	if err != nil || !slices.Equal(h, []int32{0, 127, -128, -1}) {
+	if err != nil || !slices.Equal(h, []int8{0, 127, -128, -1}) {
 		t.Errorf("old hybrid weights %v, %v", h, err)
 	}
 	h, err = HybridWeights(of(tensor.Int4, nil, -8, 7))
-	if err != nil || !slices.Equal(h, []int32{-8, 7}) {
+	if err != nil || !slices.Equal(h, []int8{-8, 7}) {
 		t.Errorf("hybrid weights of 4 bits %v, %v", h, err)
 	}
 	for typ, want := range map[tensor.Type]bool{tensor.Int8: true, tensor.Uint8: true, tensor.Int4: true, tensor.Int16: false, tensor.Float16: false, tensor.Float32: false} {

@@ -128,8 +128,11 @@ func ChannelMultipliers(in, w, out *tensor.Tensor, channels int) ([]fixed.Multip
 // SumsOf is a requantisation as part of a recipe.
 func SumsOf(q kernel.Requant) recipe.Sums {
 	s := recipe.Sums{Mul: q.Mul, Zero: q.Zero, Min: q.Min, Max: q.Max}
-	for _, b := range q.Bias {
-		s.Bias = append(s.Bias, int64(b))
+	if len(q.Bias) > 0 {
+		s.Bias = make([]int64, len(q.Bias))
+	}
+	for i, b := range q.Bias {
+		s.Bias[i] = int64(b)
 	}
 	return s
 }

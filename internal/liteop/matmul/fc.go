@@ -1,6 +1,8 @@
 package matmul
 
 import (
+	"slices"
+
 	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/liteop/conv"
@@ -77,6 +79,17 @@ func floatFC(c *op.Call, s fcShape) (op.Run, error) {
 		return nil, err
 	}
 	g := kernel.GemmParams{M: s.rows, N: s.out, K: s.in, TransB: true, Act: act, Exact: true}
+	if m := fourBits(c, s); m != nil {
+		c.Copied(1)
+		c.Kernel = m.Name()
+		return func(c *op.Call) error {
+			bias, err := fcBias(c)
+			if err == nil {
+				m.Run(c.Pool, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]), bias, act)
+			}
+			return err
+		}, nil
+	}
 	var packed *kernel.PackedB
 	// Packed even for one row: columns side by side are then faster than rows of
 	// weights, with each sum in order.
@@ -86,6 +99,7 @@ func floatFC(c *op.Call, s fcShape) (op.Run, error) {
 			return nil, err
 		}
 		packed = kernel.PackB(s.in, s.out, w, 0, true)
+		c.Copied(1)
 		c.Kernel = packed.Name(g)
 	}
 	return func(c *op.Call) (err error) {
@@ -105,6 +119,16 @@ func floatFC(c *op.Call, s fcShape) (op.Run, error) {
 		kernel.Gemm(c.Pool, g, x, w, y)
 		return nil
 	}, nil
+}
+
+// fourBits takes constant weights of 4 bits in blocks as they are for a single row; nil where others do.
+func fourBits(c *op.Call, s fcShape) *kernel.FourBits {
+	w := c.In[1]
+	q := w.Quant
+	if !c.Const(1) || s.rows != 1 || w.Type != tensor.Int4 || q == nil || q.Block <= 0 || q.Axis != 1 || slices.ContainsFunc(q.Zero, func(z int64) bool { return z != 0 }) {
+		return nil
+	}
+	return kernel.NewFourBits(s.in, s.out, q.Block, w.Data, q.Scale)
 }
 
 func fcBias(c *op.Call) ([]float32, error) {
@@ -214,6 +238,12 @@ func packFC(c *op.Call, s fcShape, packed *kernel.PackedQ) error {
 	case c.In[1].Type == tensor.Uint8:
 		kernel.FillQ(c.Pool, packed, tensor.Of[uint8](c.In[1]), zero, s.in, 1)
 		return nil
+	case c.In[1].Type == tensor.Int4 || c.In[1].Type == tensor.Int2:
+		w, err := tensor.All[int8](c.In[1])
+		if err == nil {
+			kernel.FillQ(c.Pool, packed, w, zero, s.in, 1)
+		}
+		return err
 	}
 	w, err := layer.Weights(c.In[1])
 	if err != nil {

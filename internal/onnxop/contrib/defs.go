@@ -19,6 +19,9 @@ func Defs() []op.Def {
 	quantized := func(name string, infer func(*op.Call) error, p elem.Prepare) op.Def {
 		return op.Def{Name: name, Since: 1, Types: elem.Bytes, Infer: infer, Prepare: p}
 	}
+	globalPool := quantized("QLinearGlobalAveragePool", inferQLinearGlobalPool, prepareQLinearGlobalPool)
+	averagePool := quantized("QLinearAveragePool", inferQLinearAveragePool, prepareQLinearAveragePool)
+	globalPool.Last, averagePool.Last = lastGlobalPool, lastAveragePool
 	return elem.InDomain(graph.Microsoft,
 		elem.RealDef("SkipLayerNormalization", inferSkipNorm, prepareSkipNorm[float32], prepareSkipNorm[float64]),
 		elem.RealDef("SkipSimplifiedLayerNormalization", inferSkipNorm, prepareSkipNorm[float32], prepareSkipNorm[float64]),
@@ -35,8 +38,8 @@ func Defs() []op.Def {
 		elem.Fusing(elem.RealDef("FusedMatMul", inferFusedMatMul, prepareFusedMatMul[float32], prepareFusedMatMul[float64])),
 		elem.RealDef("CausalConvWithState", attention.InferCausalConv, attention.PrepareCausalConv[float32], nil),
 		elem.RealDef("LinearAttention", attention.InferLinearAttention, attention.PrepareLinearAttention, nil),
-		quantized("QLinearAveragePool", inferQLinearAveragePool, prepareQLinearAveragePool),
-		quantized("QLinearGlobalAveragePool", inferQLinearGlobalPool, prepareQLinearGlobalPool),
+		averagePool,
+		globalPool,
 		quantized("QLinearConcat", inferQLinearConcat, prepareQLinearConcat),
 		quantized("QLinearConv", conv.InferQLinearConv, conv.PrepareQLinearConv),
 		quantized("QGemm", inferQGemm, prepareQGemm),

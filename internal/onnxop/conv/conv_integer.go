@@ -40,7 +40,7 @@ func newIntConv(c *op.Call, xi, wi, xz, wz int, bias *tensor.Tensor) (*intConv, 
 	k := v.c / v.groups * tensor.Elements(v.Kernel)
 	q := &intConv{convolution: v, wi: wi, xz: xz, wz: wz}
 	if len(v.In) <= 2 && k > 0 && v.n*v.m*tensor.Elements(v.Out) > 0 {
-		q.planar = kernel.NewConvSums(v.planar2D())
+		q.planar = kernel.NewConvSums(v.planar2D(), c.LastIn, c.LastOut)
 		c.Kernel = q.planar.Name()
 	} else {
 		c.Kernel = "im2col"
@@ -144,6 +144,24 @@ func InferQLinearConv(c *op.Call) error {
 	return nil
 }
 
+// lastQLinearConv says how a convolution of codes takes channels that are last.
+func lastQLinearConv(c *op.Call) op.Last {
+	v, err := newConvolution(c, c.In[0], c.In[3], c.Input(8))
+	if err != nil || len(v.In) != 2 || !c.Const(3) || c.Has(5) && !c.Const(5) || !quant.IsByte(c.In[0]) {
+		return op.NeverLast
+	}
+	switch s := v.planar2D(); {
+	case !s.Lasts():
+		if s.MakesLast() {
+			return op.OutLast
+		}
+		return op.NeverLast
+	case s.Turns():
+		return op.AnyLast
+	}
+	return op.BothLast
+}
+
 // PrepareQLinearConv makes a convolution of codes that gives codes.
 func PrepareQLinearConv(c *op.Call) (op.Run, error) {
 	q, err := newIntConv(c, 0, 3, 2, 5, c.Input(8))
@@ -166,37 +184,32 @@ func PrepareQLinearConv(c *op.Call) (op.Run, error) {
 		sums = op.ScratchOf[int32](c, c.Out[0].Len())
 	}
 	area := tensor.Elements(q.Out)
-	scales, none := make([]float32, q.m), []int32(nil)
+	r := &kernel.Rescale{Scales: make([]float32, q.m), Signed: c.In[7].Type == tensor.Int8}
+	r.Lo, r.Hi = quant.Limits(c.In[7].Type, c.Activation)
+	none := []int32(nil)
 	if !c.Has(8) {
 		none = make([]int32, q.m)
 	}
-	lo, hi := quant.Limits(c.In[7].Type, c.Activation)
-	// What a run has, whose functions are made once.
-	var zero int32
-	var bias []int32
-	var y *tensor.Tensor
-	put := func(plane, rows, at, n int, sums []int32, line int) {
-		m := plane % q.m
-		quant.RequantizeRows(y, plane*area+at, area, sums, line, rows, n, scales[m:], bias[m:], zero, lo, hi)
-	}
 	return func(c *op.Call) error {
 		xs, ys := float32(tensor.At(c.In[1], 0)), float32(tensor.At(c.In[6], 0))
-		if y, bias = c.Out[0], none; c.Has(8) {
-			bias = tensor.Of[int32](c.In[8])
+		if r.Bias = none; c.Has(8) {
+			r.Bias = tensor.Of[int32](c.In[8])
 		}
-		zero = quant.Zero(c.In[7])
-		for m := range scales {
-			scales[m] = xs * float32(tensor.At(c.In[4], min(m, c.In[4].Len()-1))) / ys
+		r.Zero = quant.Zero(c.In[7])
+		for m := range r.Scales {
+			r.Scales[m] = xs * float32(tensor.At(c.In[4], min(m, c.In[4].Len()-1))) / ys
 		}
+		r.Prepare()
+		y := c.Out[0].Data
 		if !whole {
 			q.lift(c, 0)
-			q.planar.Each(c.Pool, c.In[0].Data, put)
+			q.planar.Codes(c.Pool, c.In[0].Data, y, r)
 			return nil
 		}
 		q.sums(c, 0, sums)
 		c.Pool.For(q.n*q.m, max(1, 4096/max(area, 1)), func(lo, hi int) {
 			for i := lo; i < hi; i++ {
-				put(i, 1, 0, area, sums[i*area:], area)
+				r.Rows(y, i*area, area, sums[i*area:], area, 1, area, i%q.m)
 			}
 		})
 		return nil

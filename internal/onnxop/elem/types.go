@@ -39,3 +39,6 @@ func SameTypes(c *op.Call, first int) error {
 	}
 	return nil
 }
+
+// AllLast is [op.Def.Last] of operators for which elements have no place.
+func AllLast(*op.Call) op.Last { return op.AllLast }

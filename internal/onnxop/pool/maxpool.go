@@ -13,7 +13,69 @@ import (
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
+// lastMaxPool: pictures of bytes have a kernel for channels that are last, and turn fast.
+func lastMaxPool(c *op.Call) op.Last {
+	if b, err := lastBytes(c); err != nil || b == nil {
+		return op.NeverLast
+	}
+	return op.AnyLast
+}
+
+// lastBytes is a pool over pictures of bytes with their channels last; nil where there is none.
+func lastBytes(c *op.Call) (*kernel.BytePool, error) {
+	w, err := NewPool(c)
+	if err != nil {
+		return nil, err
+	}
+	t := c.In[0].Type
+	if c.Wants(1) || len(w.Out) != 2 || w.Dilation[0] != 1 || w.Dilation[1] != 1 || t != tensor.Int8 && t != tensor.Uint8 {
+		return nil, nil
+	}
+	b := &kernel.BytePool{Shape: shape(c.In[0], w), Max: true, Signed: t == tensor.Int8, Hi: math.MaxUint8}
+	if b.Signed {
+		b.Lo, b.Hi = math.MinInt8, math.MaxInt8
+	}
+	if !(kernel.Turner{C: b.Shape.C}).Fast() || !b.Prepare() {
+		return nil, nil
+	}
+	return b, nil
+}
+
+// prepareLast makes a pool that computes with channels last, and turns what comes or goes otherwise.
+func prepareLast(c *op.Call, b *kernel.BytePool) op.Run {
+	c.Kernel = b.Name()
+	s := &b.Shape
+	from, to := kernel.Turner{N: s.N, C: s.C, Area: s.H * s.W}, kernel.Turner{N: s.N, C: s.C, Area: s.OH * s.OW}
+	lastIn, lastOut := c.LastIn, c.LastOut
+	var in, out []uint8
+	if !lastIn {
+		in = c.Scratch(c.In[0].Len())
+	}
+	if !lastOut {
+		out = c.Scratch(c.Out[0].Len())
+	}
+	return func(c *op.Call) error {
+		x, y := c.In[0].Data, c.Out[0].Data
+		if !lastIn {
+			from.Last(c.Pool, in, x)
+			x = in
+		}
+		if lastOut {
+			b.Run(c.Pool, x, y)
+			return nil
+		}
+		b.Run(c.Pool, x, out)
+		to.First(c.Pool, y, out)
+		return nil
+	}
+}
+
 func prepareMaxPool(c *op.Call) (op.Run, error) {
+	if b, err := lastBytes(c); err != nil {
+		return nil, err
+	} else if b != nil {
+		return prepareLast(c, b), nil
+	}
 	switch c.In[0].Type {
 	case tensor.Int8:
 		return prepareMaxPoolOf[int8](-128)(c)

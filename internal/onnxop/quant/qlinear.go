@@ -2,6 +2,7 @@ package quant
 
 import (
 	"math"
+	"slices"
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/kernel/element"
@@ -100,6 +101,7 @@ func prepareQLinear(c *op.Call, product bool) (op.Run, error) {
 		return nil, err
 	}
 	t := c.In[0].Type
+	lo, hi := Limits(t, c.Activation)
 	var ta, tb [256]float32
 	var y affine
 	loops := element.Two(func(a, b uint8) uint8 {
@@ -107,7 +109,7 @@ func prepareQLinear(c *op.Call, product bool) (op.Run, error) {
 		if product {
 			v = ta[a] * tb[b]
 		}
-		return y.code(v, t)
+		return uint8(int32(quantizeOne(v/y.scale, lo-y.zero, hi-y.zero)) + int32(y.zero))
 	})
 	codes := new(simd.Codes)
 	if e := simd.ElementKernels(); e != nil {
@@ -123,7 +125,6 @@ func prepareQLinear(c *op.Call, product bool) (op.Run, error) {
 		a.realTable(&ta, t)
 		b.realTable(&tb, t)
 		y = readAffine(c, 6)
-		lo, hi := intRange(t)
 		*codes = simd.NewCodes(a.scale, a.zero, b.scale, b.zero, y.scale, y.zero, lo, hi)
 		r.Run(c.Pool, c.Out[0].Data, c.In[0].Data, c.In[3].Data)
 		return nil
@@ -160,16 +161,24 @@ func prepareQTable(mk func(c *op.Call) func(float32) float32) elem.Prepare {
 	}
 }
 
+// lastOfTwo lets operands of the same shape have their channels last.
+func lastOfTwo(c *op.Call) op.Last {
+	if c.Const(0) || c.Const(3) || !slices.Equal(c.In[0].Shape, c.In[3].Shape) {
+		return op.NeverLast
+	}
+	return op.AllLast
+}
+
 func qlinearDefs() []op.Def {
 	bytes := []tensor.Type{tensor.Uint8, tensor.Int8}
 	two := func(name string, product bool) op.Def {
 		return op.Def{
-			Domain: graph.Microsoft, Name: name, Since: 1, Types: bytes, Infer: inferQLinear,
+			Domain: graph.Microsoft, Name: name, Since: 1, Types: bytes, Infer: inferQLinear, Fuses: true, Last: lastOfTwo,
 			Prepare: func(c *op.Call) (op.Run, error) { return prepareQLinear(c, product) },
 		}
 	}
 	one := func(name string, mk func(c *op.Call) func(float32) float32) op.Def {
-		return op.Def{Domain: graph.Microsoft, Name: name, Since: 1, Types: bytes, Infer: elem.Same, InPlace: true, Prepare: prepareQTable(mk)}
+		return op.Def{Domain: graph.Microsoft, Name: name, Since: 1, Types: bytes, Infer: elem.Same, InPlace: true, Prepare: prepareQTable(mk), Last: elem.AllLast}
 	}
 	return []op.Def{
 		two("QLinearAdd", false), two("QLinearMul", true),

@@ -2,7 +2,6 @@ package quant
 
 import (
 	"math"
-	"slices"
 	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/kernel/activation"
@@ -31,24 +30,6 @@ func requantizeTo[T int8 | uint8](y []T, sums []int32, bias int32, scale float32
 	for i, s := range sums {
 		v := math.RoundToEven(float64(float32(s+bias)*scale)) + z
 		y[i] = T(int32(min(max(v, lo), hi)))
-	}
-}
-
-// RequantizeRows is [Requantize] for rows of n sums, line apart, whose results are step apart; each row has its
-// scale and bias. Results lie between lo and hi.
-func RequantizeRows(y *tensor.Tensor, at, step int, sums []int32, line, rows, n int, scales []float32, bias []int32, zero int32, lo, hi float32) {
-	z := float32(zero)
-	done := 0
-	// Scales that are no numbers have no order of limits.
-	if e := simd.ElementKernels(); e != nil && !slices.ContainsFunc(scales[:rows], func(s float32) bool { return s-s != 0 }) {
-		done = e.RescaleRows(y.Data[at:], step, sums, line, rows, n, scales, bias, lo-z, hi-z, zero)
-	}
-	for r := 0; done < n && r < rows; r++ {
-		out, in := y.Data[at+r*step:][:n], sums[r*line:][:n]
-		for i := done; i < n; i++ {
-			v := math.RoundToEven(float64(float32(in[i]+bias[r])*scales[r])) + float64(zero)
-			out[i] = uint8(int32(min(max(v, float64(lo)), float64(hi))))
-		}
 	}
 }
 

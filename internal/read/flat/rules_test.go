@@ -63,7 +63,7 @@ func TestRoundTrip(t *testing.T) {
 	if diff := cmp.Diff([]int{-1, math.MaxInt32}, x.Ints(9, "")); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]uint16{0xffff, 0xffff}, x.Uint16s(9, "")); diff != "" {
+	if diff := cmp.Diff([]byte{0xff, 0xff, 0xff, 0xff}, x.Raw(9, "", 2)); diff != "" {
 		t.Error(diff) // as many halves as there are words: of the first word
 	}
 	if diff := cmp.Diff([]int64{-1, math.MaxInt64}, x.Int64s(10, "")); diff != "" {
@@ -205,7 +205,7 @@ func TestBounds(t *testing.T) {
 		{name: "list beyond the end", change: u32(24, 5), read: bytes, path: "Root.list", at: 24, text: "vector of 5 elements of 1 bytes in the last 4 bytes"},
 		{name: "words to the end", change: u32(24, 1), read: func(x Table) { x.Ints(0, "list") }},
 		{name: "words beyond the end", change: u32(24, 2), read: func(x Table) { x.Ints(0, "list") }, path: "Root.list", at: 24, text: "vector of 2 elements of 4 bytes"},
-		{name: "halves beyond the end", change: u32(24, 3), read: func(x Table) { x.Uint16s(0, "list") }, path: "Root.list", at: 24, text: "vector of 3 elements of 2 bytes"},
+		{name: "halves beyond the end", change: u32(24, 3), read: func(x Table) { x.Raw(0, "list", 2) }, path: "Root.list", at: 24, text: "vector of 3 elements of 2 bytes"},
 		{name: "wide words beyond the end", change: u32(24, 1), read: func(x Table) { x.Int64s(0, "list") }, path: "Root.list", at: 24, text: "vector of 1 elements of 8 bytes"},
 		{name: "list nowhere", change: u32(20, 0), read: bytes, path: "Root.list", at: 20, text: "offset 0"},
 		{name: "list past the end", change: u32(20, 9), read: bytes, path: "Root.list", at: 20, text: "offset 9 leads to byte 29"},
@@ -268,7 +268,7 @@ func TestBudget(t *testing.T) {
 	}{
 		"ints":   {8 + 4, func(x Table) { x.Ints(0, "") }},
 		"text":   {8 + 4, func(x Table) { x.String(0, "") }},
-		"halves": {8 + 4, func(x Table) { x.Uint16s(0, "") }},
+		"halves": {8 + 4, func(x Table) { x.Raw(0, "", 2) }},
 		"tables": {8 + 4, func(x Table) { x.Tables(0, "") }},
 		"bytes":  {0, func(x Table) { x.Bytes(0, "") }},
 	} {

@@ -69,17 +69,13 @@ func (t Table) Ints(slot int, name string) []int {
 	return out
 }
 
-// Uint16s reads a vector of 16-bit integers.
-func (t Table) Uint16s(slot int, name string) []uint16 {
-	p, n, ok := t.counted(slot, name, 2)
+// Raw is a vector of numbers of some bytes each, where it lies in the file.
+func (t Table) Raw(slot int, name string, width int) []byte {
+	p, n, ok := t.counted(slot, name, width)
 	if !ok || n == 0 {
 		return nil
 	}
-	out := make([]uint16, n)
-	for i := range out {
-		out[i] = binary.LittleEndian.Uint16(t.r.data[p+2*i:])
-	}
-	return out
+	return t.r.data[p : p+n*width : p+n*width]
 }
 
 // Int64s reads a vector of 64-bit integers.

@@ -1,6 +1,7 @@
 package tflite
 
 import (
+	"encoding/binary"
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/graph"
@@ -18,7 +19,7 @@ const maxLevels = 16
 // level is one level of a sparse encoding: dense with a size, or compressed.
 type level struct {
 	size              int
-	segments, indices []int // nil for dense levels
+	segments, indices indexes // empty for dense levels
 	compressed        bool
 	// Where the coordinate of this level goes: to the axis, times stride.
 	stride int
@@ -138,30 +139,38 @@ func (p *parser) levels(t flat.Table, shape []int, s *graph.Sparse) []level {
 	return levels
 }
 
+// indexes are whole numbers of 1, 2 or 4 bytes, those of 4 with a sign, where they lie in the file.
+type indexes struct {
+	data  []byte
+	width int
+}
+
+func (x *indexes) len() int { return len(x.data) / max(1, x.width) }
+
+func (x *indexes) at(i int) int {
+	switch x.width {
+	case 1:
+		return int(x.data[i])
+	case 2:
+		return int(binary.LittleEndian.Uint16(x.data[2*i:]))
+	}
+	return int(int32(binary.LittleEndian.Uint32(x.data[4*i:])))
+}
+
 // indexVector reads a union of vectors of three widths.
-func (p *parser) indexVector(d flat.Table, slot int, name string) []int {
-	t := d.Table(slot+1, name)
-	var out []int
+func (p *parser) indexVector(d flat.Table, slot int, name string) indexes {
+	t, width := d.Table(slot+1, name), 1
 	switch kind := d.Uint8(slot, name+"_type", 0); kind {
 	case 1:
-		out = t.Ints(0, "values")
+		width = 4
 	case 2:
-		for _, x := range t.Uint16s(0, "values") {
-			out = append(out, int(x))
-		}
+		width = 2
 	case 3:
-		b, _ := t.Bytes(0, "values")
-		if !p.r.Spend(8*len(b), t) {
-			return nil
-		}
-		out = make([]int, len(b))
-		for i, x := range b {
-			out[i] = int(x)
-		}
 	default:
 		d.Fail(name, "index vector of type %d", kind)
+		return indexes{}
 	}
-	return out
+	return indexes{t.Raw(0, "values", width), width}
 }
 
 // expansion walks the levels and copies stored values to their places.
@@ -176,16 +185,13 @@ type expansion struct {
 // coordinates lead to. It reports false for an index outside the tensor.
 func (x *expansion) walk(i, pos, at int) bool {
 	if i == len(x.levels) {
-		lo := x.next * x.width
-		if lo+x.width > len(x.src) {
-			return false
-		}
-		copy(x.dst[at*x.width:], x.src[lo:lo+x.width])
-		x.next++
-		return true
+		return x.put(at, 1)
 	}
 	l := &x.levels[i]
 	if !l.compressed {
+		if i == len(x.levels)-1 && l.stride == 1 {
+			return x.put(at, l.size)
+		}
 		for c := range l.size {
 			if !x.walk(i+1, pos*l.size+c, at+c*l.stride) {
 				return false
@@ -193,18 +199,36 @@ func (x *expansion) walk(i, pos, at int) bool {
 		}
 		return true
 	}
-	if pos+1 >= len(l.segments) {
+	if pos+1 >= l.segments.len() {
 		return false
 	}
-	lo, hi := l.segments[pos], l.segments[pos+1]
-	if lo < 0 || hi < lo || hi > len(l.indices) || hi-lo > l.limit {
+	lo, hi := l.segments.at(pos), l.segments.at(pos+1)
+	if lo < 0 || hi < lo || hi > l.indices.len() || hi-lo > l.limit {
 		return false
 	}
 	for k := lo; k < hi; k++ {
-		c := l.indices[k]
+		c := l.indices.at(k)
 		if c < 0 || c >= l.limit || !x.walk(i+1, k, at+c*l.stride) {
 			return false
 		}
 	}
+	return true
+}
+
+// put copies the next n stored values to where neighbours lie from at on; it reports false where there are fewer.
+func (x *expansion) put(at, n int) bool {
+	lo, hi := x.next*x.width, (x.next+n)*x.width
+	if hi > len(x.src) {
+		return false
+	}
+	switch dst, src := x.dst[at*x.width:], x.src[lo:hi]; len(src) {
+	case 2:
+		copy(dst[:2], src)
+	case 4:
+		copy(dst[:4], src)
+	default:
+		copy(dst, src)
+	}
+	x.next += n
 	return true
 }

@@ -1,0 +1,300 @@
+package kernel
+
+import (
+	"unsafe"
+
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/workers"
+)
+
+// intLines is a convolution of 8-bit numbers over [N,H,W,C] in vectors. It reads [N,C,H,W] as well: what it reads
+// has to be copied in most cases, and channels go last on the way.
+type intLines struct {
+	plan   *linePlan
+	panels []intPanels // one a group
+	planes bool        // the input is [N,C,H,W]
+	start  []int32     // what sums of fours begin with, for the zero point of the last run; empty before the first with these weights
+	zero   int32       // that zero point, as fours have it
+}
+
+// newIntLines plans a convolution; nil without vectors.
+func newIntLines(s *ConvShape, cg, og int) *intLines {
+	f := simd.IntKernels()
+	if f == nil || s.outputs() == 0 || cg == 0 {
+		return nil
+	}
+	// Sums need no blocks: panels of 8-bit weights are short.
+	c := &intLines{plan: s.planLines(cg, og, f.Cols, cg*s.KH*s.KW), panels: make([]intPanels, s.Groups)}
+	q := &c.plan.passes[0]
+	for g := range c.panels {
+		c.panels[g] = intPanels{f: f, segs: len(c.plan.passes) * q.segs, seg: q.k}
+	}
+	return c
+}
+
+// intLineArgs is what a piece of the work of intLines needs.
+type intLineArgs struct {
+	c       *intLines
+	s       *ConvShape
+	og      int
+	x       []uint8
+	bytes   int // of a value where tiles read it
+	inPlace bool
+	signed  bool
+	zero    int32
+	edge    uint8
+	cut     intCut
+	sink    tileSink
+}
+
+// run convolves x.
+func (c *intLines) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed bool, zero int32, sink tileSink) {
+	l, w := c.plan, &c.panels[0]
+	// A value has 4/each bytes.
+	q := intLineArgs{c: c, s: s, og: og, x: x, bytes: 4 / w.each(), signed: signed, zero: zero, sink: sink}
+	if w.sums != nil {
+		z := w.f.FoursZero(signed, zero)
+		q.edge = uint8(z)
+		c.begin(z)
+	}
+	// Tiles read the input where it is if it needs no other borders, order or sign, and no neighbours after its end.
+	q.inPlace = !l.frame && !c.planes && q.bytes == 1 && signed == w.f.Signed && w.seg%4 == 0
+	q.cut = c.cut(p, s)
+	workers.Do(p, q.cut.jobs, 1, q, func(q intLineArgs, lo, hi int) {
+		for i := lo; i < hi; i++ {
+			q.block(q.cut.at(i))
+		}
+	})
+}
+
+// begin makes what sums begin with for a zero point of fours.
+func (c *intLines) begin(zero int32) {
+	if len(c.start) > 0 && c.zero == zero {
+		return
+	}
+	n := len(c.panels[0].sums)
+	c.start, c.zero = room(c.start, len(c.panels)*n), zero
+	for g := range c.panels {
+		start8(c.start[g*n:][:n], c.panels[g].sums, zero)
+	}
+}
+
+// intCut says how the work is cut: by lines, by positions where there is one line, or by panels where all positions stay near together:
+// each thread then needs a part of the weights.
+type intCut struct {
+	jobs                          int
+	l                             *linePlan
+	groups, blocks, pieces, parts int // of lines, positions and panels
+}
+
+// cut cuts the work into parts of the same size.
+func (c *intLines) cut(p *workers.Pool, s *ConvShape) intCut {
+	l, w := c.plan, &c.panels[0]
+	q := intCut{l: l, groups: s.Groups, blocks: 1, pieces: 1, parts: 1}
+	jobs := jobsOf(p, l.images*l.n*l.count*s.OC*w.segs*w.seg, w.f.Rate()) / (l.images * s.Groups)
+	switch {
+	case jobs <= 1:
+	case l.n*l.count <= intNear && l.panels >= p.Threads():
+		// Each part copies what it reads.
+		q.parts = min(jobs, 2*p.Threads(), l.panels)
+	case l.n >= p.Threads():
+		q.blocks = min(jobs, l.n)
+	default:
+		q.pieces = max(1, min(jobs, l.count/(4*w.f.Rows)))
+		q.parts = min(max(1, jobs/q.pieces/l.n), l.panels)
+	}
+	q.jobs = l.images * q.groups * q.blocks * q.pieces * q.parts
+	return q
+}
+
+// at is piece i, of image n.
+func (q *intCut) at(i int) (n int, part linePart) {
+	share := func(i, of, all int) (int, int) { return i * all / of, (i + 1) * all / of }
+	l := q.l
+	part.n0, part.n1 = share(i%q.parts, q.parts, l.panels)
+	i /= q.parts
+	part.p0, part.p1 = share(i%q.pieces, q.pieces, l.count)
+	i /= q.pieces
+	part.l0, part.l1 = share(i%q.blocks, q.blocks, l.n)
+	i /= q.blocks
+	part.g = i % q.groups
+	return i / q.groups, part
+}
+
+// pixels writes n positions from position at of all images on to where the convolution reads them.
+func (q *intLineArgs) pixels(dst []uint8, at, n int) {
+	c, area := q.s.C, q.s.H*q.s.W
+	if !q.c.planes {
+		q.put(dst, q.x[at*c:][:n*c])
+		return
+	}
+	for n > 0 {
+		img, p := at/area, at%area
+		here := min(n, area-p)
+		q.turned(dst[:q.bytes*here*c], q.x[img*area*c+p:], area, here)
+		dst, at, n = dst[q.bytes*here*c:], at+here, n-here
+	}
+}
+
+// turned writes n positions of planes that lie area apart.
+func (q *intLineArgs) turned(dst, src []uint8, area, n int) {
+	c := q.s.C
+	if q.bytes == 1 && q.signed == q.c.panels[0].f.Signed {
+		turnBytes(dst, c, src, area, n, c)
+		return
+	}
+	sc, room := borrow8(n * c)
+	turnBytes(room, c, src, area, n, c)
+	q.put(dst, room)
+	scratch.Put(sc)
+}
+
+// put moves values to where the convolution reads them.
+func (q *intLineArgs) put(dst, src []uint8) {
+	f := q.c.panels[0].f
+	if q.bytes == 1 {
+		f.Fours(dst, src, q.signed)
+		return
+	}
+	f.Widen(int16sOf(dst), src, q.signed, int16(q.zero))
+}
+
+// seen is what lines l0 to l1 see of an image with its borders at positions p0 to p1: rows y0 to y1, columns x0 to x1.
+func (q *intLineArgs) seen(l0, l1, p0, p1 int) (y0, y1, x0, x1 int) {
+	s := q.s
+	if q.c.plan.turned {
+		l0, l1, p0, p1 = p0, p1, l0, l1
+	}
+	return l0 * s.StrideH, (l1-1)*s.StrideH + (s.KH-1)*s.DilH + 1, p0 * s.StrideW, (p1-1)*s.StrideW + (s.KW-1)*s.DilW + 1
+}
+
+// frame writes rows y0 to y1 of columns x0 to x1 of image n with its borders, rows of l.w positions apart.
+func (q *intLineArgs) frame(dst []uint8, n, y0, y1, x0, x1 int) {
+	l, s := q.c.plan, q.s
+	step := q.bytes * s.C
+	left, right := x0, x1
+	if l.frame {
+		left = min(max(x0, s.PadL), x1)
+		right = max(min(x1, s.PadL+s.W), left)
+	}
+	for y := y0; y < y1; y++ {
+		line := dst[(y-y0)*l.w*step:][:(x1-x0)*step]
+		iy := y - s.PadT
+		if uint(iy) >= uint(s.H) || left == right {
+			fill(line, q.edge)
+			continue
+		}
+		fill(line[:(left-x0)*step], q.edge)
+		q.pixels(line[(left-x0)*step:(right-x0)*step], (n*s.H+iy)*s.W+left-s.PadL, right-left)
+		fill(line[(right-x0)*step:], q.edge)
+	}
+}
+
+// lineView is what tiles read: values of an image from place base on.
+type lineView struct {
+	x    []uint8
+	base int
+}
+
+// intNear is the number of positions whose sums for a panel stay in the first-level cache; intHeld is the number of bytes of copies that
+// stay in the second-level cache beside the weights.
+const (
+	intNear = 168
+	intHeld = 96 << 10
+)
+
+// block computes a piece of image n: all panels for as many positions as stay near.
+func (q *intLineArgs) block(n int, part linePart) {
+	c, l, s := q.c, q.c.plan, q.s
+	t := intTiles.Get().(*simd.IntTile)
+	w := &c.panels[part.g]
+	t.K, t.RowA, t.RowC = w.pairs(), q.bytes*l.stepA, 4*w.f.Cols
+	count := part.p1 - part.p0
+	piece := min(intNear, count)
+	lines := max(1, intNear/piece)
+	room, fs := borrow(lines * piece * w.f.Cols)
+	// Lines of which copies are held, and positions where they have none in common.
+	held, width := lines, count
+	if flat := l.n == 1 && s.KH == 1 && !l.turned; flat {
+		width = piece
+	} else {
+		held = max(held, intHeld/(q.bytes*s.StrideH*l.w*s.C))
+	}
+	for l0 := part.l0; l0 < part.l1; l0 += held {
+		for p0 := part.p0; p0 < part.p1; p0 += width {
+			l1, p1 := min(part.l1, l0+held), min(part.p1, p0+width)
+			view, copies := q.view(n, l0, l1, p0, p1)
+			for at := l0; at < l1; at += lines {
+				for p := p0; p < p1; p += piece {
+					here := linePart{part.g, at, min(l1, at+lines), p, min(p1, p+piece), part.n0, part.n1}
+					q.tiles(t, view, n*l.imageC, here, asInt32(fs))
+				}
+			}
+			if copies != nil {
+				scratch.Put(copies)
+			}
+		}
+	}
+	scratch.Put(room)
+	giveIntTile(t)
+}
+
+// view is what lines l0 to l1 of image n read at positions p0 to p1: the input itself, or a copy with its room.
+func (q *intLineArgs) view(n, l0, l1, p0, p1 int) (lineView, *[]float32) {
+	l, c := q.c.plan, q.s.C
+	if q.inPlace {
+		return lineView{x: q.x, base: -n * l.imageA}, nil
+	}
+	// The last values have the bytes after them for neighbours, whose weight is zero.
+	const more = 4
+	if l.images == 1 && l.n == 1 && l.stepA == c && q.s.KW == 1 && q.s.KH == 1 && !l.frame {
+		// Positions of all images follow one another.
+		sc, x := borrow8(q.bytes*(p1-p0)*c + more)
+		q.pixels(x[:q.bytes*(p1-p0)*c], p0, p1-p0)
+		return lineView{x, p0 * c}, sc
+	}
+	y0, y1, x0, x1 := q.seen(l0, l1, p0, p1)
+	sc, x := borrow8(q.bytes*((y1-y0-1)*l.w+x1-x0)*c + more)
+	q.frame(x, n, y0, y1, x0, x1)
+	return lineView{x, (y0*l.w + x0) * c}, sc
+}
+
+// tiles computes a piece of which the sums of a panel have room in buf; the results of the image begin at place y.
+func (q *intLineArgs) tiles(t *simd.IntTile, v lineView, y int, part linePart, buf []int32) {
+	g, p0, p1 := part.g, part.p0, part.p1
+	l, w := q.c.plan, &q.c.panels[g]
+	f, cg, bytes := w.f, q.s.C/q.s.Groups, q.bytes
+	// Whole lines follow one another.
+	together := p0 == 0 && p1 == l.count && l.lineC == l.count*l.stepC
+	for n := part.n0; n < part.n1; n++ {
+		if w.sums != nil {
+			t.Start = &q.c.start[g*len(w.sums)+n*f.Cols]
+		}
+		ch := g*q.og + n*f.Cols
+		cols := min(f.Cols, q.og-n*f.Cols)
+		sums := buf
+		for line := part.l0; line < part.l1; line++ {
+			for at := p0; at < p1; {
+				rows := evenly(p1-at, f.Rows)
+				t.C = &sums[(at-p0)*f.Cols]
+				for i := range l.passes {
+					q := &l.passes[i]
+					t.Segs, t.SegA = q.segs, bytes*q.seg
+					t.A = unsafe.Pointer(&v.x[bytes*(line*l.lineA+at*l.stepA+g*cg+q.a-v.base)])
+					t.B = w.at(n, i*q.segs*w.pairs())
+					t.SetContinue(i > 0)
+					w.run(t, rows, cols)
+				}
+				at += rows
+			}
+			if together {
+				sums = sums[(p1-p0)*f.Cols:]
+				continue
+			}
+			q.sink.put(buf, f.Cols, p1-p0, y+line*l.lineC+p0*l.stepC+ch, l.stepC, ch, cols)
+		}
+		if together {
+			q.sink.put(buf, f.Cols, (part.l1-part.l0)*l.count, y+part.l0*l.lineC+ch, l.stepC, ch, cols)
+		}
+	}
+}

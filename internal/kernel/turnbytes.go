@@ -1,0 +1,88 @@
+package kernel
+
+import (
+	"unsafe"
+
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/workers"
+)
+
+// Turner exchanges the order of pictures of bytes: [N,C,H,W] and [N,H,W,C].
+type Turner struct{ N, C, Area int }
+
+// Fast tells whether there are kernels in vectors for it.
+func (t Turner) Fast() bool { return simd.ElementKernels().Columns() && t.C >= 16 }
+
+// turnerArgs is what a piece of the work needs.
+type turnerArgs struct {
+	Turner
+	dst, src []uint8
+}
+
+// turnPiece is the number of positions that are turned together.
+const turnPiece = 256
+
+// pieces is the number of pieces of an image.
+func (t Turner) pieces() int { return (t.Area + turnPiece - 1) / turnPiece }
+
+// at is piece i: the place of its image, its first position and the number of them.
+func (t Turner) at(i int) (image, p, n int) {
+	p = i % t.pieces() * turnPiece
+	return i / t.pieces() * t.C * t.Area, p, min(turnPiece, t.Area-p)
+}
+
+// Last writes [N,C,H,W] as [N,H,W,C].
+func (t Turner) Last(p *workers.Pool, dst, src []uint8) {
+	workers.Do(p, t.N*t.pieces(), max(1, copyGrain/turnPiece/t.C), turnerArgs{t, dst, src}, func(a turnerArgs, lo, hi int) {
+		for i := lo; i < hi; i++ {
+			image, p, n := a.at(i)
+			turnBytes(a.dst[image+p*a.C:], a.C, a.src[image+p:], a.Area, n, a.C)
+		}
+	})
+}
+
+// First writes [N,H,W,C] as [N,C,H,W].
+func (t Turner) First(p *workers.Pool, dst, src []uint8) {
+	workers.Do(p, t.N*t.pieces(), max(1, copyGrain/turnPiece/t.C), turnerArgs{t, dst, src}, func(a turnerArgs, lo, hi int) {
+		for i := lo; i < hi; i++ {
+			image, p, n := a.at(i)
+			turnBytes(a.dst[image+p:], a.Area, a.src[image+p*a.C:], a.C, a.C, n)
+		}
+	})
+}
+
+// turnBytes exchanges rows and columns of bytes: byte j of row i of dst is byte i of row j of src, rows rows of cols bytes of dst.
+func turnBytes(dst []uint8, stepDst int, src []uint8, stepSrc, rows, cols int) {
+	if simd.ElementKernels().TurnBytes(dst, stepDst, src, stepSrc, rows, cols) {
+		return
+	}
+	for i := range rows {
+		row := dst[i*stepDst:][:cols]
+		for j := range row {
+			row[j] = src[j*stepSrc+i]
+		}
+	}
+}
+
+// turnSums is turnBytes for sums.
+func turnSums(dst []int32, stepDst int, src []int32, stepSrc, rows, cols int) {
+	m, n := 0, 0
+	if e := simd.ElementKernels(); e != nil {
+		m, n = e.Turn(bitsOf(dst), stepDst, bitsOf(src), stepSrc, rows, cols)
+	}
+	for i := range rows {
+		row := dst[i*stepDst:][:cols]
+		from := n
+		if i >= m {
+			from = 0
+		}
+		for j := from; j < cols; j++ {
+			row[j] = src[j*stepSrc+i]
+		}
+	}
+}
+
+// bitsOf are sums as words.
+func bitsOf(v []int32) []uint32 {
+	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(v))), len(v))
+}
