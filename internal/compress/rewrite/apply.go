@@ -334,10 +334,13 @@ func raised(m *graph.Model, changes []Change, layers []*weights.Layer) *graph.Mo
 // store stores a layer's weights in another format.
 func (e *edit) store(l *weights.Layer, mat []float32, to study.Format, r *ranges) study.Cause {
 	if l.Quant != nil { // of integers there is one format
-		if b := l.Const.Type.Bits(); b == 8 && (to == study.Weight8 || to == study.Int8 && e.integral(l)) || b == 4 && to == study.Weight4 {
+		if b := l.Bits(); b == 8 && (to == study.Weight8 || to == study.Int8 && e.integral(l)) || b == 4 && to == study.Weight4 {
 			e.set(l.Value, l.Write(mat))
 			return ""
 		}
+		return study.NoFormat
+	}
+	if !l.Whole() || quantised(l) { // a constant has one format, and what rounds it has that
 		return study.NoFormat
 	}
 	if to == study.Half && l.Const.Type == tensor.Float16 {
@@ -351,6 +354,13 @@ func (e *edit) store(l *weights.Layer, mat []float32, to study.Format, r *ranges
 		return (&liteFormats{e}).store(l, mat, to)
 	}
 	return (&onnxFormats{e}).store(l, mat, to)
+}
+
+// quantised reports whether a Quant of QONNX makes codes of the weights.
+func quantised(l *weights.Layer) bool {
+	return slices.ContainsFunc(l.Sources, func(s *weights.Source) bool {
+		return slices.ContainsFunc(s.Chain, func(n *graph.Node) bool { return n.Op == "Quant" })
+	})
 }
 
 // integral reports whether what a layer multiplies with integer weights is integers too.

@@ -194,7 +194,7 @@ func (e *edit) finish() *graph.Model {
 		}
 		before := len(nodes)
 		nodes = slices.DeleteFunc(nodes, func(n *graph.Node) bool {
-			return weights.Passes(n) && !read[n.Outputs[0]] && !e.outside(n.Outputs[0])
+			return weights.Moves(n) && !read[n.Outputs[0]] && !e.outside(n.Outputs[0])
 		})
 		if len(nodes) == before {
 			for id := range e.g.Values {
