@@ -100,8 +100,16 @@ func (b *bonds) onnxQuantised(x, y int) {
 		b.vector(b.in(4), y, 1)
 		b.vector(b.in(5), y, 1)
 	case "QuantizeLinear", "DequantizeLinear":
-		b.along(x, y)
 		a := b.axis("axis", 1, b.rank(x))
+		if n.Attrs.Int("block_size", 0) > 0 { // blocks along the axis stay whole
+			b.along(x, y, a)
+			b.along(b.in(1), y, a)
+			if z := b.in(2); z >= 0 {
+				b.along(z, y, a)
+			}
+			break
+		}
+		b.along(x, y)
 		b.vector(b.in(1), y, a)
 		b.vector(b.in(2), y, a)
 	case "DynamicQuantizeLinear":
