@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"math"
@@ -239,9 +240,10 @@ func (a *applier) apply(m *graph.Model, changes []Change, effects []Effect, o Op
 			f.Cause = cause
 		}
 		if c.Structure != study.Dense || c.Matrix != nil {
-			next := a.written[c.Layer.Const]
-			if next == nil || structured(c) {
-				next = l.Write(mat)
+			next := l.Write(mat)
+			// Graphs share it unless one lost channels or filters that others keep.
+			if have := a.written[c.Layer.Const]; have != nil && have.Type == next.Type && slices.Equal(have.Shape, next.Shape) && bytes.Equal(have.Data, next.Data) {
+				next = have
 			}
 			a.written[c.Layer.Const] = next
 			e.set(l.Value, next)
