@@ -92,6 +92,7 @@ func Apply(m *graph.Model, changes []Change, o Options) (*graph.Model, []Effect,
 		}
 		m = raised(m, changes, layers)
 	}
+	before := m
 	a := &applier{written: map[*tensor.Tensor]*tensor.Tensor{}}
 	for _, g := range graphs {
 		list := by[g]
@@ -114,7 +115,11 @@ func Apply(m *graph.Model, changes []Change, o Options) (*graph.Model, []Effect,
 			effects[x.change].add(some[k])
 		}
 	}
-	return a.sweep(m, changes), effects, nil
+	m = a.sweep(m, changes)
+	if m.Format == "tflite" {
+		m = sparse(before, m)
+	}
+	return m, effects, nil
 }
 
 // placed is a layer of a change, or its twin.
