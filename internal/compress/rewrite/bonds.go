@@ -74,8 +74,12 @@ func (b *bonds) onnxWeights(x, y int) {
 		b.same(x, 1, y, 1)
 		b.vector(b.in(1), y, 1)
 		b.vector(b.in(2), y, 1)
-	case "LSTM", "GRU", "RNN":
+	case "LSTM", "GRU", "RNN", "DynamicQuantizeLSTM":
 		b.recurrent(x)
+	case "Attention", "QAttention", "MultiHeadAttention":
+		if n.Domain == graph.Microsoft {
+			b.attention(x, y)
+		}
 	}
 }
 

@@ -128,10 +128,10 @@ func TestEngines(t *testing.T) {
 					t.Run(fmt.Sprintf("wrapped %d/%s%s", i, c.Structure, c.Format), func(t *testing.T) { agree(t, lib, m, inputs(t, m), c) })
 				}
 			}
-			for i := range 12 { // hidden units and heads
-				m := rapid.Custom([]func(*rapid.T) *graph.Model{recurrent, attention}[i%2]).Example(i)
+			for i := range 24 { // hidden units and heads
+				m := rapid.Custom([]func(*rapid.T) *graph.Model{recurrent, attention, fused}[i%3]).Example(i)
 				// States of operators of TFLite are nothing that this interface of LiteRT takes.
-				if m.Format != end || m.Format == "tflite" && i%2 == 0 {
+				if m.Format != end || m.Format == "tflite" && i%3 == 0 {
 					continue
 				}
 				t.Run(fmt.Sprintf("drawn %d", i), func(t *testing.T) { agree(t, lib, m, inputs(t, m), study.Change{Structure: study.Filter, Level: 0.5}) })

@@ -4,11 +4,15 @@ package rewrite
 // biases and peepholes, and its place in states and outputs. Both directions lose a unit together.
 func (b *bonds) recurrent(x int) {
 	r := b.in(2)
-	units := b.dim(r, 2)
-	b.same(x, 2, b.in(1), 2)
-	for _, t := range []struct{ id, axis int }{
-		{b.in(1), 1},
-		{r, 1},
+	in, gates := 2, 1 // axes of the weights
+	if b.n.Op == "DynamicQuantizeLSTM" {
+		in, gates = 1, 2
+	}
+	units := b.dim(r, in)
+	b.same(x, 2, b.in(1), in)
+	tied := []struct{ id, axis int }{
+		{b.in(1), gates},
+		{r, gates},
 		{b.in(3), 1},
 		{b.in(5), 2},
 		{b.in(6), 2},
@@ -16,9 +20,15 @@ func (b *bonds) recurrent(x int) {
 		{b.out(0), 3},
 		{b.out(1), 2},
 		{b.out(2), 2},
-	} {
+	}
+	for i := 8; i < 12; i++ { // scales and zero points: for each direction, or for each output, too
+		if b.rank(b.in(i)) == 2 {
+			tied = append(tied, struct{ id, axis int }{b.in(i), 1})
+		}
+	}
+	for _, t := range tied {
 		if n := b.dim(t.id, t.axis); t.id >= 0 && units > 0 && n%units == 0 {
-			b.join(r, 2, t.id, t.axis, 0, n, 1, units)
+			b.join(r, in, t.id, t.axis, 0, n, 1, units)
 		}
 	}
 }

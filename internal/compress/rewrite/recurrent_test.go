@@ -174,7 +174,7 @@ func TestUnits(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		draw func(t *rapid.T) *graph.Model
-	}{{"recurrent", recurrent}, {"attention", attention}} {
+	}{{"recurrent", recurrent}, {"attention", attention}, {"fused", fused}} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			out, models := map[string]int{}, map[string]int{} // by format
