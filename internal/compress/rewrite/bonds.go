@@ -314,7 +314,7 @@ func (b *bonds) lite(x, y int) {
 		b.vector(b.in(3), y, 3)
 	case "FULLY_CONNECTED":
 		b.dense(x, y)
-	case "UNIDIRECTIONAL_SEQUENCE_LSTM":
+	case "UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_LSTM":
 		b.recurrentLite(x, y)
 	case "BATCH_MATMUL":
 		b.product(x, b.in(1), y, n.Attrs.Bool("adj_x", false), n.Attrs.Bool("adj_y", false))

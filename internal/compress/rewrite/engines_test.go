@@ -147,6 +147,12 @@ func TestEnginesTogether(t *testing.T) {
 		m := open(t, material.Path(t, "models", "tflite_ops", name+".tflite"))
 		t.Run(name, func(t *testing.T) { agree(t, lib, m, inputs(t, m), study.Change{Format: study.Weight8}) })
 	}
+	for i := range 16 {
+		m := rapid.Custom(recurrent).Example(i)
+		if m.Format == "tflite" {
+			t.Run(fmt.Sprintf("drawn %d", i), func(t *testing.T) { agree(t, lib, m, inputs(t, m), study.Change{Structure: study.Filter, Level: 0.5}) })
+		}
+	}
 }
 
 func agree(t *testing.T, lib guest.Library, m *graph.Model, in []*tensor.Tensor, c study.Change) {
