@@ -26,6 +26,8 @@ type edit struct {
 	// floats.
 	ranges *ranges
 	coded  map[int]coded
+	parts  map[*tensor.Tensor]part
+	even   map[int]bool // activations whose zero is code 0
 }
 
 // coded is the quantisation of an activation.
