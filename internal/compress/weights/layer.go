@@ -213,12 +213,6 @@ func With(m *graph.Model, consts map[int]*tensor.Tensor) *graph.Model {
 		g.Values[id] = &v
 	}
 	out.Graphs[0] = &g
-	for i, b := range out.Graphs[1:] {
-		if b.Parent == m.Main() {
-			body := *b
-			body.Parent = &g
-			out.Graphs[i+1] = &body
-		}
-	}
+	Adopt(out.Graphs, m.Main(), &g)
 	return &out
 }
