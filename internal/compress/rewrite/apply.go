@@ -67,7 +67,7 @@ type Effect struct {
 // ONNX, DequantizeLinear of operator set 21 else, and in TFLite dense layers and convolutions. Int8 puts codes around
 // operators: QuantizeLinear and DequantizeLinear, or integer operators between QUANTIZE and DEQUANTIZE; what is fetched from a table is
 // fetched as codes. TFLite's SVDF and LSTMs take 8-bit weights beside floats where all their weights are changed so, and floats made of them
-// where some are.
+// where some are; Int8 of all their weights makes them integers, states and all, where they have no more than gates and states.
 //
 // Layers in bodies of control flow change there; what their graph reads and makes stays, and so do values that only it knows
 // the channels of.
