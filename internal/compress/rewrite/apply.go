@@ -63,7 +63,7 @@ type Effect struct {
 //
 // Numbers: float16 stands before Cast or DEQUANTIZE; 8 bits have a scale for each output (one for all below ONNX's
 // operator set 13, to which models are raised where that is possible) and stand behind DequantizeLinear or, in TFLite, in
-// operators that quantise activations themselves, before DEQUANTIZE for the rest; 4 bits are MatMulNBits for products in
+// operators that quantise activations themselves, before DEQUANTIZE for the rest; 4 bits are MatMulNBits for products and GatherBlockQuantized for tables in
 // ONNX, DequantizeLinear of operator set 21 else, and in TFLite dense layers and convolutions. Int8 puts codes around
 // operators: QuantizeLinear and DequantizeLinear, or integer operators between QUANTIZE and DEQUANTIZE; what is fetched from a table is
 // fetched as codes. TFLite's SVDF and LSTMs take 8-bit weights beside floats where all their weights are changed so, and floats made of them
@@ -321,7 +321,8 @@ func raised(m *graph.Model, changes []Change, layers []*weights.Layer) *graph.Mo
 		case study.Int8, study.Weight8:
 			to = 13 // scales for channels
 		case study.Weight4:
-			if n := m.Graphs[layers[i].Graph].Nodes[layers[i].Node]; c.Layer.Input != 1 || n.Op != "MatMul" && n.Op != "Gemm" {
+			g := m.Graphs[layers[i].Graph]
+			if n := g.Nodes[layers[i].Node]; (c.Layer.Input != 1 || n.Op != "MatMul" && n.Op != "Gemm") && !fetches4(g, layers[i]) {
 				to = 21 // integers of four bits
 			}
 		}
