@@ -172,13 +172,16 @@ func (c *call) msAttention() amount {
 	if sizes := c.n.Attrs.Ints("qkv_hidden_sizes"); len(sizes) == 3 {
 		dq, dv = int64(sizes[0])/h, int64(sizes[2])/h
 	}
-	sk := s
-	if c.n.Op == "Attention" && c.has(4) {
-		sk += c.dim(c.in(4), 3)
+	sk, mask, past, extra := s, 3, 4, int64(0)
+	if c.n.Op == "QAttention" {
+		mask, past, extra = 5, 8, c.mul(2, b, s, three)
 	}
-	a := c.attention(b, h, s, sk, dq, dv, c.has(3))
+	if c.has(past) {
+		sk += c.dim(c.in(past), 3)
+	}
+	a := c.attention(b, h, s, sk, dq, dv, c.has(mask))
 	macs := c.mul(b, s, c.dim(x, 2), three)
-	return product(macs+a.macs, macs+a.macs, a.ops-2*a.macs+c.biased(2, c.mul(b, s, three)))
+	return product(macs+a.macs, macs+a.macs, a.ops-2*a.macs+c.biased(2, c.mul(b, s, three))+extra)
 }
 
 // msMultiHead attends: query, key, value; past keys and values are at 6 and 7

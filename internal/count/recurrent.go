@@ -25,8 +25,15 @@ func (c *call) onnxRecurrent(perUnit int64) amount {
 	}
 	macs := c.mul(steps, c.nin(1)+c.nin(2))
 	units := c.mul(int64(r[0]), int64(r[2]))
-	extra := c.mul(steps, perUnit, units) + c.mul(steps, c.opt(3))
-	if c.n.Op == "LSTM" && c.has(7) {
+	lstm := c.n.Op == "LSTM"
+	extra := int64(0)
+	if c.n.Op == "DynamicQuantizeLSTM" { // the outputs are last
+		lstm, units = true, c.mul(int64(r[0]), int64(r[1]))
+		// Inputs and states become codes, in each direction and step, sums of both products numbers.
+		extra = c.mul(6, steps, c.mul(int64(r[0]), int64(w[1]))+units) + c.mul(16, steps, units)
+	}
+	extra += c.mul(steps, perUnit, units) + c.mul(steps, c.opt(3))
+	if lstm && c.has(7) {
 		// Peepholes: three element-wise products and sums.
 		extra += c.mul(2, steps, c.nin(7))
 	}

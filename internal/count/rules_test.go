@@ -206,6 +206,8 @@ func TestCountsByHand(t *testing.T) {
 		{"many heads, keys of four dimensions", ms, "MultiHeadAttention", heads, list(x(1, 3, 8), x(1, 2, 5, 4), x(1, 2, 5, 6)), list(x(1, 3, 12)), numbers{2*300 + 6*30, 300, 300}},
 		{"packed", ms, "MultiHeadAttention", heads, list(x(1, 3, 2, 3, 4)), list(x(1, 3, 8)), numbers{}},
 		{"projected, past and mask", ms, "Attention", heads, list(x(1, 3, 8), x(8, 24), nil, x(1, 10), x(2, 1, 2, 7, 4)), list(x(1, 3, 8)), numbers{2*(576+480) + 7*60, 576 + 480, 576 + 480}},
+		{"projected from codes, past and mask", ms, "QAttention", heads, list(x(1, 3, 8), x(8, 24), x(24), x(), x(), x(1, 10), x(), x(), x(2, 1, 2, 7, 4)), list(x(1, 3, 8)), numbers{2*(576+480) + 7*60 + 72 + 144, 576 + 480, 576 + 480}},
+		{"recurrent codes, both directions", ms, "DynamicQuantizeLSTM", nil, list(x(2, 1, 3), x(2, 3, 16), x(2, 4, 16), x(2, 32)), list(x(2, 2, 1, 4)), numbers{2*448 + 2*(18*8+64) + 6*2*(2*3+8) + 2*16*8, 448, 448}},
 		{"projected to other sizes", ms, "Attention", graph.Attrs{"num_heads": int64(2), "qkv_hidden_sizes": []int64{4, 4, 12}}, list(x(1, 3, 8), x(8, 20)), list(x(1, 3, 12)), numbers{2*(480+18*8) + 6*18, 480 + 144, 480 + 144}},
 		{"groups of queries, packed, turned", ms, "GroupQueryAttention", graph.Attrs{"num_heads": int64(4), "kv_num_heads": int64(2), "do_rotary": int64(1)}, list(x(1, 3, 32)), list(x(1, 3, 16)), numbers{2*288 + 6*36 + 3*3*6*4, 288, 288}},
 		{"groups of queries, past", ms, "GroupQueryAttention", graph.Attrs{"num_heads": int64(4), "kv_num_heads": int64(2)}, list(x(1, 1, 16), x(1, 1, 8), x(1, 1, 8), x(1, 2, 9, 4), x(1, 2, 9, 4)), list(x(1, 1, 16)), numbers{2*320 + 6*40, 320, 320}},

@@ -137,8 +137,10 @@ type Value struct {
 type Sparse struct {
 	TraversalOrder []int
 	BlockMap       []int
-	StoredElements int // non-zero elements in the file
-	StoredBytes    int // bytes of the stored values, without indices
+	Compressed     []bool // levels that list which of their indices are stored, by TraversalOrder; others have all
+	Blocks         []int  // sizes of the blocks along the axes of BlockMap
+	StoredElements int    // non-zero elements in the file
+	StoredBytes    int    // bytes of the stored values, without indices
 }
 
 // Node is one operator.

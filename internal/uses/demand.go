@@ -317,15 +317,21 @@ var onnxDemands = map[string]func(*call){
 
 // microsoftDemands are those of operators that other engines add.
 var microsoftDemands = map[string]func(*call){
-	"Attention":           func(c *call) { c.masks(3) },
-	"MultiHeadAttention":  func(c *call) { c.masks(4) },
-	"GroupQueryAttention": (*call).groupQuery,
-	"RotaryEmbedding":     func(c *call) { c.positions(1, 2) },
-	"EmbedLayerNormalization": func(c *call) {
-		c.indexes(0, 2, 0)
-		c.indexes(1, 4, 0)
-		c.masks(7)
-	},
+	"Attention":                func(c *call) { c.masks(3) },
+	"QAttention":               func(c *call) { c.masks(5) },
+	"MultiHeadAttention":       func(c *call) { c.masks(4) },
+	"GroupQueryAttention":      (*call).groupQuery,
+	"RotaryEmbedding":          func(c *call) { c.positions(1, 2) },
+	"GatherBlockQuantized":     func(c *call) { c.indexes(1, 0, c.n.Attrs.Int("gather_axis", 0)) },
+	"EmbedLayerNormalization":  (*call).embeddings,
+	"QEmbedLayerNormalization": (*call).embeddings,
+}
+
+// embeddings asks for rows of tables of words and segments.
+func (c *call) embeddings() {
+	c.indexes(0, 2, 0)
+	c.indexes(1, 4, 0)
+	c.masks(7)
 }
 
 // positions asks for rows of a table of angles.

@@ -40,9 +40,15 @@ func TestBodies(t *testing.T) {
 		}
 		return out
 	}
+	// ONNX has no LSTM of integers.
+	none := func(p study.LossPoint) bool {
+		return p.Cause == study.NoFormat && p.Change.Format == study.Int8 && ls[p.Layer].Op == "LSTM"
+	}
 	ran := 0
 	for _, p := range run(study.OutputError) {
 		switch {
+		case none(p):
+			ran++
 		case p.Cause != "" && p.Cause != study.Unrun:
 			t.Errorf("layer %d, %+v: %s", p.Layer, p.Change, p.Cause)
 		case p.Cause == "" && !(*p.Value.Median > 0 && *p.Value.Median < 1):
@@ -61,7 +67,7 @@ func TestBodies(t *testing.T) {
 	base := allOutputs(t, m, s)
 	for _, p := range run(study.EndToEnd) {
 		if p.Cause != "" {
-			if p.Cause != study.Unrun {
+			if p.Cause != study.Unrun && !none(p) {
 				t.Errorf("layer %d, %+v: %s", p.Layer, p.Change, p.Cause)
 			}
 			continue

@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"math"
@@ -62,11 +63,11 @@ type Effect struct {
 //
 // Numbers: float16 stands before Cast or DEQUANTIZE; 8 bits have a scale for each output (one for all below ONNX's
 // operator set 13, to which models are raised where that is possible) and stand behind DequantizeLinear or, in TFLite, in
-// operators that quantise activations themselves, before DEQUANTIZE for the rest; 4 bits are MatMulNBits for products in
+// operators that quantise activations themselves, before DEQUANTIZE for the rest; 4 bits are MatMulNBits for products and GatherBlockQuantized for tables in
 // ONNX, DequantizeLinear of operator set 21 else, and in TFLite dense layers and convolutions. Int8 puts codes around
 // operators: QuantizeLinear and DequantizeLinear, or integer operators between QUANTIZE and DEQUANTIZE; what is fetched from a table is
 // fetched as codes. TFLite's SVDF and LSTMs take 8-bit weights beside floats where all their weights are changed so, and floats made of them
-// where some are.
+// where some are; Int8 of all their weights makes them integers, states and all, where they have no more than gates and states.
 //
 // Layers in bodies of control flow change there; what their graph reads and makes stays, and so do values that only it knows
 // the channels of.
@@ -91,6 +92,7 @@ func Apply(m *graph.Model, changes []Change, o Options) (*graph.Model, []Effect,
 		}
 		m = raised(m, changes, layers)
 	}
+	before := m
 	a := &applier{written: map[*tensor.Tensor]*tensor.Tensor{}}
 	for _, g := range graphs {
 		list := by[g]
@@ -113,7 +115,11 @@ func Apply(m *graph.Model, changes []Change, o Options) (*graph.Model, []Effect,
 			effects[x.change].add(some[k])
 		}
 	}
-	return a.sweep(m, changes), effects, nil
+	m = a.sweep(m, changes)
+	if m.Format == "tflite" {
+		m = sparse(before, m)
+	}
+	return m, effects, nil
 }
 
 // placed is a layer of a change, or its twin.
@@ -239,9 +245,10 @@ func (a *applier) apply(m *graph.Model, changes []Change, effects []Effect, o Op
 			f.Cause = cause
 		}
 		if c.Structure != study.Dense || c.Matrix != nil {
-			next := a.written[c.Layer.Const]
-			if next == nil || structured(c) {
-				next = l.Write(mat)
+			next := l.Write(mat)
+			// Graphs share it unless one lost channels or filters that others keep.
+			if have := a.written[c.Layer.Const]; have != nil && have.Type == next.Type && slices.Equal(have.Shape, next.Shape) && bytes.Equal(have.Data, next.Data) {
+				next = have
 			}
 			a.written[c.Layer.Const] = next
 			e.set(l.Value, next)
@@ -314,7 +321,8 @@ func raised(m *graph.Model, changes []Change, layers []*weights.Layer) *graph.Mo
 		case study.Int8, study.Weight8:
 			to = 13 // scales for channels
 		case study.Weight4:
-			if n := m.Graphs[layers[i].Graph].Nodes[layers[i].Node]; c.Layer.Input != 1 || n.Op != "MatMul" && n.Op != "Gemm" {
+			g := m.Graphs[layers[i].Graph]
+			if n := g.Nodes[layers[i].Node]; (c.Layer.Input != 1 || n.Op != "MatMul" && n.Op != "Gemm") && !fetches4(g, layers[i]) {
 				to = 21 // integers of four bits
 			}
 		}
@@ -334,10 +342,13 @@ func raised(m *graph.Model, changes []Change, layers []*weights.Layer) *graph.Mo
 // store stores a layer's weights in another format.
 func (e *edit) store(l *weights.Layer, mat []float32, to study.Format, r *ranges) study.Cause {
 	if l.Quant != nil { // of integers there is one format
-		if b := l.Const.Type.Bits(); b == 8 && (to == study.Weight8 || to == study.Int8 && e.integral(l)) || b == 4 && to == study.Weight4 {
+		if b := l.Bits(); b == 8 && (to == study.Weight8 || to == study.Int8 && e.integral(l)) || b == 4 && to == study.Weight4 {
 			e.set(l.Value, l.Write(mat))
 			return ""
 		}
+		return study.NoFormat
+	}
+	if !l.Whole() || quantised(l) { // a constant has one format, and what rounds it has that
 		return study.NoFormat
 	}
 	if to == study.Half && l.Const.Type == tensor.Float16 {
@@ -351,6 +362,13 @@ func (e *edit) store(l *weights.Layer, mat []float32, to study.Format, r *ranges
 		return (&liteFormats{e}).store(l, mat, to)
 	}
 	return (&onnxFormats{e}).store(l, mat, to)
+}
+
+// quantised reports whether a Quant of QONNX makes codes of the weights.
+func quantised(l *weights.Layer) bool {
+	return slices.ContainsFunc(l.Sources, func(s *weights.Source) bool {
+		return slices.ContainsFunc(s.Chain, func(n *graph.Node) bool { return n.Op == "Quant" })
+	})
 }
 
 // integral reports whether what a layer multiplies with integer weights is integers too.

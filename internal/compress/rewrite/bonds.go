@@ -74,8 +74,12 @@ func (b *bonds) onnxWeights(x, y int) {
 		b.same(x, 1, y, 1)
 		b.vector(b.in(1), y, 1)
 		b.vector(b.in(2), y, 1)
-	case "LSTM", "GRU", "RNN":
+	case "LSTM", "GRU", "RNN", "DynamicQuantizeLSTM":
 		b.recurrent(x)
+	case "Attention", "QAttention", "MultiHeadAttention":
+		if n.Domain == graph.Microsoft {
+			b.attention(x, y)
+		}
 	}
 }
 
@@ -100,8 +104,16 @@ func (b *bonds) onnxQuantised(x, y int) {
 		b.vector(b.in(4), y, 1)
 		b.vector(b.in(5), y, 1)
 	case "QuantizeLinear", "DequantizeLinear":
-		b.along(x, y)
 		a := b.axis("axis", 1, b.rank(x))
+		if n.Attrs.Int("block_size", 0) > 0 { // blocks along the axis stay whole
+			b.along(x, y, a)
+			b.along(b.in(1), y, a)
+			if z := b.in(2); z >= 0 {
+				b.along(z, y, a)
+			}
+			break
+		}
+		b.along(x, y)
 		b.vector(b.in(1), y, a)
 		b.vector(b.in(2), y, a)
 	case "DynamicQuantizeLinear":
@@ -302,7 +314,7 @@ func (b *bonds) lite(x, y int) {
 		b.vector(b.in(3), y, 3)
 	case "FULLY_CONNECTED":
 		b.dense(x, y)
-	case "UNIDIRECTIONAL_SEQUENCE_LSTM":
+	case "UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_LSTM":
 		b.recurrentLite(x, y)
 	case "BATCH_MATMUL":
 		b.product(x, b.in(1), y, n.Attrs.Bool("adj_x", false), n.Attrs.Bool("adj_y", false))

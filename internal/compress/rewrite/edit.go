@@ -26,6 +26,8 @@ type edit struct {
 	// floats.
 	ranges *ranges
 	coded  map[int]coded
+	parts  map[*tensor.Tensor]part
+	even   map[int]bool // activations whose zero is code 0
 }
 
 // coded is the quantisation of an activation.
@@ -194,7 +196,7 @@ func (e *edit) finish() *graph.Model {
 		}
 		before := len(nodes)
 		nodes = slices.DeleteFunc(nodes, func(n *graph.Node) bool {
-			return weights.Passes(n) && !read[n.Outputs[0]] && !e.outside(n.Outputs[0])
+			return weights.Moves(n) && !read[n.Outputs[0]] && !e.outside(n.Outputs[0])
 		})
 		if len(nodes) == before {
 			for id := range e.g.Values {

@@ -149,3 +149,53 @@ func (h *headFinder) join(id, axis int) {
 		id = n.Outputs[0]
 	}
 }
+
+// attention ties what a fused operator has for each head: its columns of the weights of queries, keys and values, or of these
+// themselves, its part of bias and output. Caches of keys and values keep their heads.
+func (b *bonds) attention(x, y int) {
+	heads := b.n.Attrs.Int("num_heads", 0)
+	if heads < 1 || b.rank(x) != 3 || b.dim(y, 2)%heads != 0 {
+		return
+	}
+	// parts are operands whose axis holds all heads once, or one after the other for queries, keys and values.
+	type part struct{ id, axis int }
+	var parts []part
+	caches, scores := []int{b.out(1), b.out(2), b.out(3)}, b.in(5)
+	switch b.n.Op {
+	case "MultiHeadAttention":
+		if b.rank(b.in(1)) != 3 || b.rank(b.in(2)) != 3 || b.dim(x, 2) != b.dim(y, 2) {
+			return
+		}
+		caches = append(caches, b.in(6), b.in(7))
+		parts = []part{{x, 2}, {b.in(1), 2}, {b.in(2), 2}, {b.in(3), 0}}
+		b.same(b.in(1), 0, b.in(2), 0)
+		b.same(b.in(1), 1, b.in(2), 1)
+	default:
+		if b.dim(b.in(1), 1) != 3*b.dim(y, 2) {
+			return
+		}
+		caches = append(caches, b.in(4))
+		parts = []part{{b.in(1), 1}, {b.in(2), 0}}
+		if b.n.Op == "QAttention" {
+			caches[len(caches)-1], scores = b.in(8), -1
+			for _, i := range []int{4, 7} {
+				if b.dim(b.in(i), 0) > 1 {
+					parts = append(parts, part{b.in(i), 0})
+				}
+			}
+		}
+		b.same(x, 2, b.in(1), 0)
+	}
+	b.same(x, 0, y, 0)
+	b.same(x, 1, y, 1)
+	if scores >= 0 && b.dim(scores, 1) != 1 || slices.ContainsFunc(caches, func(id int) bool { return id >= 0 }) {
+		return
+	}
+	*b.tie--
+	size := b.dim(y, 2) / heads
+	for _, p := range append(parts, part{y, 2}) {
+		if n := b.dim(p.id, p.axis); p.id >= 0 {
+			b.join(*b.tie, 0, p.id, p.axis, 0, n, size, heads)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/opmeter/opmeter/internal/compress/weights"
 	"github.com/opmeter/opmeter/internal/graph"
@@ -58,7 +59,7 @@ func newLanes(m *graph.Model, shape func(id int) []int) *lanes {
 	}
 	for id, v := range g.Values {
 		// A state that one operator alone has may become smaller with it.
-		own := v.Variable && len(l.readers[id]) == 1 && g.Nodes[l.readers[id][0]].Op == "UNIDIRECTIONAL_SEQUENCE_LSTM"
+		own := v.Variable && len(l.readers[id]) == 1 && strings.HasSuffix(g.Nodes[l.readers[id][0]].Op, "DIRECTIONAL_SEQUENCE_LSTM")
 		l.frozen[id] = l.frozen[id] || v.Variable && !own || v.Scratch
 	}
 	return l

@@ -123,49 +123,6 @@ func (f *liteFormats) hybrid(l *weights.Layer, c *tensor.Tensor) bool {
 	return true
 }
 
-// together are operators that take integer weights beside floats if all their weights are such, with one scale each: the inputs with weights,
-// those that have to be absent, and the version.
-var together = map[string]struct {
-	weights, absent []int
-	version         int
-}{
-	"SVDF":                         {[]int{1, 2}, nil, 2},
-	"UNIDIRECTIONAL_SEQUENCE_LSTM": {[]int{1, 2, 3, 4, 5, 6, 7, 8, 16}, []int{9, 10, 11}, 2},
-}
-
-// join gives such operators their codes where all have become some.
-func (f *liteFormats) join() {
-	for at, n := range f.g.Nodes {
-		t, ok := together[n.Op]
-		if !ok || n.Domain != graph.TFLite || slices.ContainsFunc(t.absent, func(k int) bool { return operandAt(n.Inputs, k) >= 0 }) {
-			continue
-		}
-		codes := map[int]int{}
-		for _, k := range t.weights {
-			id := operandAt(n.Inputs, k)
-			if id < 0 {
-				continue
-			}
-			if d := f.made[id]; d != nil && d.Op == "DEQUANTIZE" {
-				if c := f.g.Values[d.Inputs[0]].Const; c != nil && c.Type == tensor.Int8 && c.Quant != nil && len(c.Quant.Scale) == 1 && c.Quant.Zero[0] == 0 {
-					codes[k] = d.Inputs[0]
-					continue
-				}
-			}
-			codes = nil
-			break
-		}
-		if len(codes) == 0 {
-			continue
-		}
-		c := f.node(at)
-		for k, id := range codes {
-			c.Inputs[k] = id
-		}
-		c.Version = t.version
-	}
-}
-
 // floatBias makes float32 of a constant bias that lies behind DEQUANTIZE.
 func (f *liteFormats) floatBias(n *graph.Node) {
 	if len(n.Inputs) < 3 || n.Inputs[2] < 0 || f.g.Values[n.Inputs[2]].Const != nil {
@@ -196,6 +153,9 @@ func (f *liteFormats) int8(l *weights.Layer, mat []float32) study.Cause {
 	if lookedUp(f.edit, l, "GATHER") {
 		f.gather(l, mat)
 		return ""
+	}
+	if _, ok := together[f.g.Nodes[l.Node].Op]; ok {
+		return f.part(l, mat)
 	}
 	type place struct {
 		data, bias int
@@ -301,9 +261,18 @@ func (e *edit) scale(id int) float32 {
 	if c, ok := e.coded[id]; ok {
 		return c.scale
 	}
-	r, _ := e.ranges.of(id)
-	s, _ := affine(r)
+	s, _ := e.affine(id)
 	return s
+}
+
+// affine is the quantisation that an activation is to have.
+func (e *edit) affine(id int) (scale float32, zero int64) {
+	r, _ := e.ranges.of(id)
+	if e.even[id] {
+		most := max(-r.Lo, r.Hi)
+		r = Range{-most * 128 / 127, most}
+	}
+	return affine(r)
 }
 
 // input is a value as codes, made by QUANTIZE unless it is there.
@@ -318,9 +287,8 @@ func (f *liteFormats) input(id int) coded {
 
 // codes adds the value that holds another one's codes.
 func (f *liteFormats) codes(id int) (coded, *graph.Value) {
-	r, _ := f.ranges.of(id)
 	var c coded
-	c.scale, c.zero = affine(r)
+	c.scale, c.zero = f.affine(id)
 	from := f.g.Values[id]
 	v := f.add(f.name(from.Name, "_quantized"), tensor.Int8, from.Shape)
 	v.HasShape, v.Placeholder, v.DimNames = from.HasShape, from.Placeholder, from.DimNames

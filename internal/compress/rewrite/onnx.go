@@ -34,7 +34,7 @@ func (f *onnxFormats) store(l *weights.Layer, mat []float32, to study.Format) st
 	case study.Weight8:
 		return f.dequantized(l, mat, tensor.Int8)
 	case study.Weight4:
-		if f.nbits(l, mat) {
+		if f.nbits(l, mat) || f.fetched4(l, mat) {
 			return ""
 		}
 		if f.opset() < 21 {
@@ -94,10 +94,93 @@ func (f *onnxFormats) codes(l *weights.Layer, q *codes) {
 	})
 }
 
+// block is how many weights share a scale in 4 bits.
+const block = 32
+
+// packBlock packs weights as codes around 8 and returns their scale, as a type has it. What is left of the bytes is zero.
+func packBlock(dst []byte, part []float32, t tensor.Type) (scale float32) {
+	most := 0.0
+	for _, x := range part {
+		most = max(most, abs(x))
+	}
+	s := float32(most / top(4))
+	if t == tensor.Float16 {
+		s = tensor.F16ToF32(tensor.F32ToF16(s))
+	}
+	if !(s > 0) {
+		s = 1
+	}
+	line := make([]uint8, 2*len(dst))
+	for i := range line {
+		line[i] = 8
+		if i < len(part) {
+			line[i] = code4(part[i], s)
+		}
+	}
+	tensor.Pack(&tensor.Tensor{Type: tensor.Uint4, Shape: []int{len(line)}, Data: dst}, line)
+	return s
+}
+
+// fetches4 reports whether all operators of a layer can fetch codes of four bits from its table.
+func fetches4(g *graph.Graph, l *weights.Layer) bool {
+	if l.Const.Type != tensor.Float32 && l.Const.Type != tensor.Float16 || len(l.Const.Shape) != 2 || l.Const.Shape[1]%2 != 0 || !l.Whole() {
+		return false
+	}
+	for _, at := range l.Nodes {
+		n := g.Nodes[at]
+		if n.Op != "Gather" || n.Domain != graph.ONNX || n.Inputs[0] != l.Value || n.Attrs.Int("axis", 0) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// fetched4 turns fetches of rows of a table into GatherBlockQuantized, which holds codes of four bits in blocks along a row:
+// false where the layer is none.
+func (f *onnxFormats) fetched4(l *weights.Layer, mat []float32) bool {
+	if !fetches4(f.g, l) {
+		return false
+	}
+	rows, cols := l.Const.Shape[0], l.Const.Shape[1]
+	table := make([]float32, rows*cols)
+	for r := range l.Rows {
+		for c, x := range mat[r*l.Cols:][:l.Cols] {
+			table[l.Row[r]+l.Col[c]] = x
+		}
+	}
+	per := (cols + block - 1) / block
+	packed := tensor.New(tensor.Uint8, rows, cols/2)
+	scales := make([]float32, rows*per)
+	for r := range rows {
+		for b := range per {
+			lo, hi := r*cols+b*block, r*cols+min(cols, (b+1)*block)
+			scales[r*per+b] = packBlock(packed.Data[lo/2:hi/2], table[lo:hi], l.Const.Type)
+		}
+	}
+	name := f.g.Values[l.Value].Name
+	st := tensor.New(l.Const.Type, rows, per)
+	tensor.WriteFloat32(st, 0, scales)
+	id, sid := f.constant(f.name(name, "_quantized"), packed), f.constant(f.name(name, "_scales"), st)
+	for _, at := range l.Nodes {
+		n := f.node(at)
+		n.Op, n.Domain, n.Version = "GatherBlockQuantized", graph.Microsoft, 1
+		n.Inputs = []int{id, n.Inputs[1], sid}
+		n.Attrs = graph.Attrs{"bits": int64(4), "block_size": int64(block), "gather_axis": int64(0), "quantize_axis": int64(1)}
+	}
+	f.contrib()
+	return true
+}
+
+// contrib has the model use the operators of ONNX Runtime.
+func (f *onnxFormats) contrib() {
+	if f.m.Opsets[graph.Microsoft] == 0 {
+		f.m.Opsets[graph.Microsoft] = 1
+	}
+}
+
 // nbits turns products by matrices into MatMulNBits, which holds codes of four bits in blocks of inputs:
 // false where the layer is none.
 func (f *onnxFormats) nbits(l *weights.Layer, mat []float32) bool {
-	const block = 32
 	for _, at := range l.Nodes {
 		n := f.g.Nodes[at]
 		switch {
@@ -113,29 +196,10 @@ func (f *onnxFormats) nbits(l *weights.Layer, mat []float32) bool {
 	per := (l.Cols + block - 1) / block
 	packed := tensor.New(tensor.Uint8, l.Rows, per, block/2)
 	scales := make([]float32, l.Rows*per)
-	line := make([]uint8, block)
 	for r := range l.Rows {
 		for b := range per {
 			part := mat[r*l.Cols+b*block : r*l.Cols+min(l.Cols, (b+1)*block)]
-			most := 0.0
-			for _, x := range part {
-				most = max(most, abs(x))
-			}
-			s := float32(most / top(4))
-			if l.Const.Type == tensor.Float16 {
-				s = tensor.F16ToF32(tensor.F32ToF16(s))
-			}
-			if !(s > 0) {
-				s = 1
-			}
-			scales[r*per+b] = s
-			for i := range line {
-				line[i] = 8
-				if i < len(part) {
-					line[i] = code4(part[i], s)
-				}
-			}
-			tensor.Pack(&tensor.Tensor{Type: tensor.Uint4, Shape: []int{block}, Data: packed.Data[(r*per+b)*block/2:][:block/2]}, line)
+			scales[r*per+b] = packBlock(packed.Data[(r*per+b)*block/2:][:block/2], part, l.Const.Type)
 		}
 	}
 	name := f.g.Values[l.Value].Name
@@ -161,9 +225,7 @@ func (f *onnxFormats) nbits(l *weights.Layer, mat []float32) bool {
 			f.place(f.make("Add", nil, []int{sum.ID, bias}, out), sum.ID)
 		}
 	}
-	if f.m.Opsets[graph.Microsoft] == 0 {
-		f.m.Opsets[graph.Microsoft] = 1
-	}
+	f.contrib()
 	return true
 }
 

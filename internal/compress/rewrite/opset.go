@@ -92,8 +92,9 @@ func raise(m *graph.Model, to int, shape func(id int) []int) *graph.Model {
 		out.Graphs[i] = &next
 	}
 	for _, g := range out.Graphs {
-		if g.Parent != nil {
-			g.Parent = out.Graphs[slices.Index(m.Graphs, g.Parent)]
+		// What a part of a model does not run may have a graph of the whole around it.
+		if at := slices.Index(m.Graphs, g.Parent); g.Parent != nil && at >= 0 {
+			g.Parent = out.Graphs[at]
 		}
 	}
 	return &out

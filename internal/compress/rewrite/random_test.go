@@ -2,6 +2,7 @@ package rewrite_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -326,10 +327,16 @@ func outputs(t *rapid.T, m *graph.Model) []*tensor.Tensor {
 // is not larger.
 func TestRandomRemoval(t *testing.T) {
 	t.Parallel()
+	out, models := map[string]int{}, map[string]int{} // by operator around the network
 	rapid.Check(t, func(t *rapid.T) {
 		m := draw(t)
+		around := m.Format
+		if rapid.Bool().Draw(t, "in a body") {
+			m = wrapped(t, m)
+			around = m.Main().Nodes[0].Op
+		}
 		outputs(t, m) // the network is sound
-		layers := weights.Find(m, nil)
+		layers := weights.All(m, nil)
 		var changes []rewrite.Change
 		all := rapid.IntRange(0, 3).Draw(t, "all")
 		for i, l := range layers {
@@ -376,5 +383,15 @@ func TestRandomRemoval(t *testing.T) {
 				t.Fatalf("%s has %d weights, had %d", l.Name, e.Weights, l.Weights())
 			}
 		}
+		models[around]++
+		if slices.ContainsFunc(effects, func(e rewrite.Effect) bool { return e.Removed > 0 }) {
+			out[around]++
+		}
 	})
+	for f, n := range models {
+		if n >= 10 && 5*out[f] < n { // fewer may be an accident
+			t.Errorf("something was taken out of %d of %d models of %s", out[f], n, f)
+		}
+	}
+	t.Logf("taken out of %v of %v", out, models)
 }

@@ -61,32 +61,57 @@ func recurrent(t *rapid.T) *graph.Model {
 func (n *net) recurrentLite(steps, in, units, out int) {
 	x := n.value(1, steps, in)
 	n.g.Inputs = []int{x}
-	ins := make([]int, 24)
+	ways := n.draw("directions", 1, 2)
+	ins := make([]int, 24*ways)
 	for i := range ins {
 		ins[i] = -1
 	}
 	ins[0] = x
 	made := units
-	if n.draw("projection", 0, 1) == 1 {
+	projection := n.draw("projection", 0, 1) == 1
+	if projection {
 		made = n.draw("projected", 1, 4)
-		ins[16] = n.weights(made, units)
-		if n.draw("bias", 0, 1) == 1 {
-			ins[17] = n.weights(made)
+	}
+	peepholes, bias := n.draw("peepholes", 0, 1) == 1, n.draw("bias", 0, 1) == 1
+	for way := range ways {
+		at := ins[17*way:]
+		if projection {
+			if at[16] = n.weights(made, units); bias {
+				at[17] = n.weights(made)
+			}
+		}
+		for k := range 4 {
+			at[1+k], at[5+k], at[12+k] = n.weights(units, in), n.weights(units, made), n.weights(units)
+			if peepholes && k < 3 {
+				at[9+k] = n.weights(units)
+			}
 		}
 	}
-	peepholes := n.draw("peepholes", 0, 1) == 1
-	for k := range 4 {
-		ins[1+k], ins[5+k], ins[12+k] = n.weights(units, in), n.weights(units, made), n.weights(units)
-		if peepholes && k < 3 {
-			ins[9+k] = n.weights(units)
+	for way := range ways {
+		states := ins[18:]
+		if ways == 2 {
+			states = ins[35+2*way:]
 		}
+		states[0], states[1] = n.value(1, made), n.value(1, units)
+		n.g.Values[states[0]].Variable, n.g.Values[states[1]].Variable = true, true
 	}
-	ins[18], ins[19] = n.value(1, made), n.value(1, units)
-	n.g.Values[ins[18]].Variable, n.g.Values[ins[19]].Variable = true, true
-	all := n.value(1, steps, made)
-	n.node("UNIDIRECTIONAL_SEQUENCE_LSTM", graph.Attrs{"fused_activation_function": "TANH", "time_major": false, "asymmetric_quantize_inputs": false}, all, ins...)
+	attrs := graph.Attrs{"fused_activation_function": "TANH", "time_major": false, "asymmetric_quantize_inputs": false}
+	all := n.value(1, steps, ways*made)
+	switch {
+	case ways == 1:
+		n.node("UNIDIRECTIONAL_SEQUENCE_LSTM", attrs, all, ins...)
+	case n.draw("merged", 0, 1) == 1:
+		attrs["merge_outputs"] = true
+		n.node("BIDIRECTIONAL_SEQUENCE_LSTM", attrs, all, ins...)
+	default:
+		attrs["merge_outputs"] = false
+		forward, backward := n.value(1, steps, made), n.value(1, steps, made)
+		n.node("BIDIRECTIONAL_SEQUENCE_LSTM", attrs, forward, ins...)
+		n.g.Nodes[0].Outputs = []int{forward, backward}
+		n.node("CONCATENATION", graph.Attrs{"axis": int64(2), "fused_activation_function": "NONE"}, all, forward, backward)
+	}
 	y := n.value(1, steps, out)
-	n.node("FULLY_CONNECTED", graph.Attrs{"fused_activation_function": "NONE", "weights_format": "DEFAULT", "keep_num_dims": true}, y, all, n.weights(out, made), n.weights(out))
+	n.node("FULLY_CONNECTED", graph.Attrs{"fused_activation_function": "NONE", "weights_format": "DEFAULT", "keep_num_dims": true}, y, all, n.weights(out, ways*made), n.weights(out))
 	n.g.Outputs = []int{y}
 }
 
@@ -174,10 +199,10 @@ func TestUnits(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		draw func(t *rapid.T) *graph.Model
-	}{{"recurrent", recurrent}, {"attention", attention}} {
+	}{{"recurrent", recurrent}, {"attention", attention}, {"fused", fused}} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			out, models := map[string]int{}, map[string]int{} // by format
+			out, models := map[string]int{}, map[string]int{} // by first operator
 			rapid.Check(t, func(t *rapid.T) {
 				m := tt.draw(t)
 				outputs(t, m) // the network is sound
@@ -210,9 +235,11 @@ func TestUnits(t *testing.T) {
 				for i, got := range outputs(t, removed) {
 					same(t, tensor.Of[float32](got), tensor.Of[float32](want[i]))
 				}
-				models[m.Format+" "+m.Main().Nodes[0].Attrs.Str("direction", "")]++
+				first := m.Main().Nodes[0]
+				kind := first.Op + " " + first.Attrs.Str("direction", "")
+				models[kind]++
 				if slices.ContainsFunc(effects, func(e rewrite.Effect) bool { return e.Removed > 0 }) {
-					out[m.Format+" "+m.Main().Nodes[0].Attrs.Str("direction", "")]++
+					out[kind]++
 				}
 			})
 			for f, n := range models {

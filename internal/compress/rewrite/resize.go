@@ -42,6 +42,19 @@ func (e *edit) resize(at int, before, after func(id int) []int) {
 		if n.Attrs.Has("hidden_size") {
 			put(n, "hidden_size", int64(after(n.Inputs[2])[2]))
 		}
+	case "DynamicQuantizeLSTM":
+		if n.Attrs.Has("hidden_size") {
+			put(n, "hidden_size", int64(after(n.Inputs[2])[1]))
+		}
+	case "Attention", "QAttention", "MultiHeadAttention":
+		y := n.Outputs[0]
+		if heads := n.Attrs.Int("num_heads", 0); heads > 0 && n.Domain == graph.Microsoft && before(y)[2] > 0 {
+			left := int64(after(y)[2])
+			put(n, "num_heads", left*int64(heads)/int64(before(y)[2]))
+			if n.Attrs.Has("qkv_hidden_sizes") {
+				put(n, "qkv_hidden_sizes", []int64{left, left, left})
+			}
+		}
 	case "RESHAPE":
 		if s := n.Attrs.Ints("new_shape"); s != nil {
 			put(n, "new_shape", resized64(s, before(n.Outputs[0]), after(n.Outputs[0])))

@@ -18,7 +18,7 @@ type Source struct {
 // passes are operators that hand on all elements of their first input, moved or
 // converted one by one. true marks those that leave the shape as it is.
 var passes = map[string]bool{
-	"Identity": true, "Cast": true, "CastLike": true, "DequantizeLinear": true, "QuantizeLinear": true,
+	"Identity": true, "Cast": true, "CastLike": true, "DequantizeLinear": true, "QuantizeLinear": true, "Quant": true,
 	"Reshape": false, "Squeeze": false, "Unsqueeze": false, "Flatten": false, "Transpose": false,
 	"DENSIFY": true, "DEQUANTIZE": true, "CAST": true, "RESHAPE": false, "SQUEEZE": false, "EXPAND_DIMS": false, "TRANSPOSE": false,
 }
@@ -26,8 +26,28 @@ var passes = map[string]bool{
 // Passes reports whether a node hands on all elements of its first input.
 func Passes(n *graph.Node) bool {
 	_, ok := passes[n.Op]
-	return ok && (n.Domain == graph.ONNX || n.Domain == graph.TFLite || n.Domain == graph.Microsoft) &&
-		len(n.Inputs) > 0 && n.Inputs[0] >= 0 && len(n.Outputs) > 0 && n.Outputs[0] >= 0
+	if n.Op == "Quant" { // numbers that are rounded to codes and are numbers again
+		ok = slices.Contains(roundings, n.Domain)
+	} else {
+		ok = ok && (n.Domain == graph.ONNX || n.Domain == graph.TFLite || n.Domain == graph.Microsoft)
+	}
+	return ok && len(n.Inputs) > 0 && n.Inputs[0] >= 0 && len(n.Outputs) > 0 && n.Outputs[0] >= 0
+}
+
+// roundings are the domains in which files have the Quant of QONNX.
+var roundings = []string{graph.ONNX, "qonnx.custom_op.general", "finn.custom_op.general", "onnx.brevitas"}
+
+// Moves reports whether a node hands on elements of its inputs, all or some of them.
+func Moves(n *graph.Node) bool { return Passes(n) || cuts(n) || joins(n) }
+
+// cuts reports whether a node hands on a part of its first input.
+func cuts(n *graph.Node) bool {
+	return n.Domain == graph.ONNX && n.Op == "Slice" && len(n.Inputs) > 0 && n.Inputs[0] >= 0 && len(n.Outputs) > 0
+}
+
+// joins reports whether a node hands on all its inputs.
+func joins(n *graph.Node) bool {
+	return n.Domain == graph.ONNX && n.Op == "Concat" && len(n.Inputs) > 0 && len(n.Outputs) > 0
 }
 
 // SeesShape reports whether a node sees of its input the shape only.
@@ -84,57 +104,6 @@ func Behind(g *graph.Graph, made []*graph.Node, id int) *Source {
 		s.Chain = append(s.Chain, n)
 		s.Value = n.Inputs[0]
 	}
-}
-
-// seen is a constant as an operator reads it.
-type seen struct {
-	v view
-	// q holds scales and zero points, qv the view that its axis counts in.
-	q  *tensor.Quant
-	qv view
-	// blind says that scales or zero points are not known.
-	blind bool
-}
-
-// look follows a chain. False where elements are not handed on as they are.
-func look(g *graph.Graph, s *Source) (seen, bool) {
-	c := g.Values[s.Value]
-	at := seen{v: whole(c.Const.Shape)}
-	if c.Quant != nil && c.Const.Type.IsInteger() && len(c.Quant.Scale) > 0 {
-		at.q, at.qv = c.Quant, at.v
-	}
-	for i, n := range s.Chain {
-		ok := true
-		switch n.Op {
-		case "Transpose", "TRANSPOSE":
-			var perm []int
-			if perm, ok = permutation(g, n); ok {
-				at.v, ok = at.v.transpose(perm)
-			}
-		case "Reshape", "Squeeze", "Unsqueeze", "Flatten", "RESHAPE", "SQUEEZE", "EXPAND_DIMS":
-			var shape []int
-			if shape, ok = reshaped(g, n, at.v.shape()); ok {
-				at.v, ok = at.v.reshape(shape)
-			}
-		case "Cast", "CastLike", "CAST":
-			ok = c.Const.Type.IsFloat() || at.q == nil
-		case "QuantizeLinear": // what is quantised and dequantised again keeps its zeros
-			ok = c.Const.Type.IsFloat() && i+1 < len(s.Chain) && s.Chain[i+1].Op == "DequantizeLinear"
-		case "DequantizeLinear":
-			if i > 0 && s.Chain[i-1].Op == "QuantizeLinear" {
-				continue
-			}
-			at.qv = at.v
-			at.q, ok = dequantizer(g, n, len(at.v))
-			if !ok {
-				at.blind, ok = true, true
-			}
-		}
-		if !ok {
-			return seen{}, false
-		}
-	}
-	return at, true
 }
 
 // ints are the elements of a constant operand.

@@ -170,8 +170,10 @@ func Body(m *graph.Model, at int) *graph.Model {
 	for _, c := range was.Captures {
 		g.Inputs = append(g.Inputs, c.Inner)
 	}
-	for i, b := range m.Graphs { // bodies of others are none of it
-		if b.Parent != nil && !within(b, was) {
+	run := map[int]bool{at: true}
+	reach(m, was, run)
+	for i := range m.Graphs { // what others run is none of it
+		if !run[i] {
 			out.Graphs[i] = &graph.Graph{Index: i}
 		}
 	}
@@ -190,27 +192,29 @@ func WithBody(m *graph.Model, at int, part *graph.Model) *graph.Model {
 	g := *part.Main()
 	g.Index, g.Parent, g.Captures, g.Inputs = at, was.Parent, was.Captures, was.Inputs
 	out.Graphs[at] = &g
-	for i, b := range m.Graphs {
-		if within(b, was) {
+	run := map[int]bool{at: true}
+	reach(m, was, run)
+	for i := range m.Graphs {
+		if run[i] && i != at && i > 0 {
 			out.Graphs[i] = part.Graphs[i]
 		}
 	}
 	Adopt(out.Graphs, part.Main(), &g)
+	Adopt(out.Graphs, was, &g) // those that nothing runs
 	return &out
 }
 
-// within reports whether a body lies in a graph, directly or in another body.
-func within(b, around *graph.Graph) bool {
-	for range maxDepth {
-		if b = b.Parent; b == nil || b == around {
-			return b != nil
+// reach adds the graphs that a graph runs, itself or through others.
+func reach(m *graph.Model, g *graph.Graph, run map[int]bool) {
+	for _, n := range g.Nodes {
+		for _, b := range bodiesOf(n) {
+			if b.graph > 0 && b.graph < len(m.Graphs) && !run[b.graph] {
+				run[b.graph] = true
+				reach(m, m.Graphs[b.graph], run)
+			}
 		}
 	}
-	return false
 }
-
-// maxDepth bounds nested bodies, as the engine does.
-const maxDepth = 64
 
 // Adopt gives the bodies of a graph, which a list has, another one around them.
 func Adopt(graphs []*graph.Graph, from, to *graph.Graph) {

@@ -76,7 +76,10 @@ func (f *finder) bothConst(n *graph.Node) bool {
 		return false
 	}
 	for _, p := range placesOf(n) {
-		if !has(n, p.input) || Behind(f.g, f.made, n.Inputs[p.input]) == nil {
+		if !has(n, p.input) {
+			return false
+		}
+		if s, _ := follow(f.g, f.made, n.Inputs[p.input]); s == nil {
 			return false
 		}
 	}
@@ -92,16 +95,12 @@ func operandAt(ids []int, i int) int {
 
 // use adds an operator's weights. False where it has none at this place.
 func (f *finder) use(n *graph.Node, p operand) bool {
-	s := Behind(f.g, f.made, n.Inputs[p.input])
-	if s == nil {
+	s, at := follow(f.g, f.made, n.Inputs[p.input])
+	if s == nil || at.rounded {
 		return false
 	}
 	l := &Layer{Value: s.Value, Const: f.g.Values[s.Value].Const, Data: operandAt(n.Inputs, p.data), Sources: []*Source{s}}
 	l.codes = l.Const
-	at, ok := look(f.g, s)
-	if !ok {
-		return false
-	}
 	if !f.quantise(l, n, p, &at) || l.codes.Len() == 0 || len(l.codes.Data) < l.codes.Type.Bytes(l.codes.Len()) {
 		return false
 	}
@@ -150,7 +149,8 @@ func (f *finder) add(l *Layer, n *graph.Node) {
 	}
 	same := have.Rows == l.Rows && have.Cols == l.Cols && have.Taps == l.Taps && have.Groups == l.Groups &&
 		slices.Equal(have.Row, l.Row) && slices.Equal(have.Col, l.Col)
-	if have.Rows*have.Cols != l.Rows*l.Cols || (have.Quant == nil) != (l.Quant == nil) {
+	// Parts of one constant are not the same weights.
+	if have.Rows*have.Cols != l.Rows*l.Cols || !same && !have.Whole() || (have.Quant == nil) != (l.Quant == nil) {
 		have.Fixed = study.Shared
 	}
 	nodes, sources := append(have.Nodes, l.Nodes...), append(have.Sources, l.Sources...)
@@ -177,8 +177,11 @@ var lookups = map[string]bool{"Gather": true, "EmbedLayerNormalization": true, "
 
 // quantise finds what codes stand for. False for integers that are no numbers to multiply with.
 func (f *finder) quantise(l *Layer, n *graph.Node, p operand, at *seen) bool {
-	if n.Op == "MatMulNBits" {
+	switch n.Op {
+	case "MatMulNBits":
 		return f.packed(l, n, at)
+	case "GatherBlockQuantized":
+		return f.fetched(l, n, at)
 	}
 	rank := len(at.v)
 	axis := p.axis
@@ -188,6 +191,11 @@ func (f *finder) quantise(l *Layer, n *graph.Node, p operand, at *seen) bool {
 	switch {
 	case p.scale > 0 && at.q == nil:
 		q, ok := quantOf(constOperand(f.g, n, p.scale), constOperand(f.g, n, p.zero), has(n, p.zero), axis, 0)
+		if ok && n.Op == "DynamicQuantizeLSTM" && len(q.Scale) > 1 && rank == 3 && at.v[0].size > 1 {
+			if q.Axis = 0; len(q.Scale) > at.v[0].size { // a scale for each gate of each direction: a block of all inputs
+				q.Axis, q.Block = 1, at.v[1].size
+			}
+		}
 		at.q, at.qv, at.blind = q, at.v, at.blind || !ok
 	case p.zero > 0 && at.q == nil:
 		zero := constOperand(f.g, n, p.zero)
@@ -204,6 +212,9 @@ func (f *finder) quantise(l *Layer, n *graph.Node, p operand, at *seen) bool {
 		}
 	}
 	if !l.Const.Type.IsFloat() && (!l.Const.Type.IsInteger() || at.q == nil && !at.blind) {
+		return false
+	}
+	if at.q != nil && len(at.q.Scale) > 1 && !at.qv.plain() {
 		return false
 	}
 	l.setQuant(at)
@@ -232,53 +243,9 @@ func (l *Layer) setQuant(at *seen) {
 	q := *at.q
 	if len(q.Scale) > 1 && q.Axis >= 0 && q.Axis < len(at.qv) {
 		d := at.qv[q.Axis]
-		q.Axis = slices.Index(whole(l.Const.Shape), d)
+		q.Axis = slices.IndexFunc(whole(l.Const.Shape), d.same)
 	}
 	l.Quant = &q
-}
-
-// packed makes the codes of MatMulNBits.
-func (f *finder) packed(l *Layer, n *graph.Node, at *seen) bool {
-	bits, block := n.Attrs.Int("bits", 4), n.Attrs.Int("block_size", 0)
-	rows, cols := n.Attrs.Int("N", 0), n.Attrs.Int("K", 0)
-	types := map[int]tensor.Type{2: tensor.Uint2, 4: tensor.Uint4, 8: tensor.Uint8}
-	if types[bits] == tensor.Invalid || block < 1 || rows < 1 || cols < 1 {
-		return false
-	}
-	per := (cols + block - 1) / block
-	if l.Const.Len() != rows*per*block*bits/8 || l.Const.Type.Bits() != 8 {
-		return false
-	}
-	l.codes = &tensor.Tensor{Type: types[bits], Shape: []int{rows, per * block}, Data: l.Const.Data}
-	at.v = whole(l.codes.Shape)
-	scale := constOperand(f.g, n, 2)
-	at.blind = scale == nil || scale.Len() != rows*per || has(n, 4)
-	if at.blind {
-		return true
-	}
-	q := &tensor.Quant{Scale: make([]float32, rows*per), Zero: make([]int64, rows*per), Axis: 1, Block: block}
-	tensor.Read(q.Scale, scale, 0)
-	for i := range q.Zero {
-		q.Zero[i] = 1 << (bits - 1)
-	}
-	if has(n, 3) {
-		zero := constOperand(f.g, n, 3)
-		line := (per*bits + 7) / 8
-		if zero == nil || zero.Type != tensor.Uint8 || zero.Len() != rows*line {
-			at.blind = true
-			return true
-		}
-		codes := make([]uint8, line*8/bits)
-		for r := range rows {
-			tensor.Unpack(codes, &tensor.Tensor{Type: types[bits], Shape: []int{len(codes)}, Data: zero.Data[r*line:][:line]}, 0)
-			for k := range per {
-				q.Zero[r*per+k] = int64(codes[k])
-			}
-		}
-	}
-	at.q, at.qv = q, at.v
-	l.q, l.Quant = scaler{q, at.v}, q
-	return true
 }
 
 // bias counts the elements of a constant bias: the operator's own, or what the only reader of
@@ -376,7 +343,12 @@ func settle(m *graph.Model, by map[int]*finder, list []*Layer) {
 		}
 	}
 	var others func(i, id int) bool
+	known := map[[2]int]bool{} // those that were asked for already
 	others = func(i, id int) bool {
+		if known[[2]int{i, id}] {
+			return false
+		}
+		known[[2]int{i, id}] = true
 		if captured[i][id] || slices.Contains(m.Graphs[i].Outputs, id) {
 			return true
 		}
@@ -384,7 +356,7 @@ func settle(m *graph.Model, by map[int]*finder, list []*Layer) {
 			for k, in := range n.Inputs {
 				switch {
 				case in != id || by[i] != nil && by[i].uses[[2]int{n.Index, k}] || SeesShape(n):
-				case k == 0 && Passes(n):
+				case k == 0 && Moves(n) || joins(n):
 					if others(i, n.Outputs[0]) {
 						return true
 					}
@@ -397,6 +369,7 @@ func settle(m *graph.Model, by map[int]*finder, list []*Layer) {
 	}
 	var mat []float32
 	for _, l := range list {
+		clear(known)
 		for _, at := range of[l.Const] {
 			if others(at[0], at[1]) {
 				l.Fixed = study.Shared

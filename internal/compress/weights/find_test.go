@@ -1,6 +1,7 @@
 package weights_test
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"testing"
@@ -55,12 +56,14 @@ func (b *builder) node(op string, attrs graph.Attrs, out int, in ...int) int {
 	switch {
 	case b.m.Format == "tflite":
 		n.Domain = graph.TFLite
-	case op == "MatMulNBits" || op == "Attention":
+	case microsoft[op]:
 		n.Domain = graph.Microsoft
 	}
 	b.g.Nodes = append(b.g.Nodes, n)
 	return out
 }
+
+var microsoft = map[string]bool{"MatMulNBits": true, "Attention": true, "QAttention": true, "DynamicQuantizeLSTM": true, "GatherBlockQuantized": true, "QEmbedLayerNormalization": true}
 
 // want is what a layer is to be like; mat are the first weights of its matrix.
 type want struct {
@@ -139,6 +142,77 @@ func TestFind(t *testing.T) {
 		{"attention", "onnx", func(b *builder) {
 			b.node("Attention", nil, b.value(1, 5, 2), b.value(1, 5, 3), b.count(tensor.Float32, 3, 6), b.count(tensor.Float32, 6))
 		}, []want{{0, 6, 3, 1, 1, 3, []float32{0, 6, 12}, 1, 90, "", 1}}},
+		{"attention, codes", "onnx", func(b *builder) {
+			b.node("QAttention", nil, b.value(1, 5, 2), b.value(1, 5, 3), b.count(tensor.Int8, 3, 6), b.count(tensor.Float32, 6), b.floats(1), b.floats(1, 2, 3, 4, 5, 6), -1, -1, b.constant(tensor.From(tensor.Int8, []int{}, []int8{6}), nil))
+		}, []want{{0, 6, 3, 1, 1, 3, []float32{-6, 0, 6, -10, 2}, 1, 90, "", 1}}},
+		{"recurrent codes, a scale for each gate of both directions", "onnx", func(b *builder) {
+			scale := b.count(tensor.Float32, 2, 4)
+			zero := b.constant(tensor.New(tensor.Int8, 2, 4), nil)
+			b.node("DynamicQuantizeLSTM", nil, b.value(5, 2, 1, 1), b.value(5, 1, 3), b.count(tensor.Int8, 2, 3, 4), b.count(tensor.Int8, 2, 1, 4), -1, -1, -1, -1, -1, scale, zero, b.floats(1, 10), b.constant(tensor.New(tensor.Int8, 2), nil))
+		}, []want{
+			{0, 8, 3, 1, 1, 3, []float32{0, 0, 0, 1, 5, 9, 4, 12, 20, 9, 21, 33, 48, 64, 80}, 3, 120, "", 1},
+			{0, 8, 1, 1, 2, 1, []float32{0, 1, 2, 3, 40, 50, 60, 70}, 1, 40, "", 1},
+		}},
+		{"embeddings, codes", "onnx", func(b *builder) {
+			ins := []int{b.value(1, 2), -1, b.count(tensor.Uint8, 4, 2), b.count(tensor.Uint8, 3, 2), -1, b.count(tensor.Uint8, 2), b.count(tensor.Uint8, 2), -1}
+			for range 5 {
+				ins = append(ins, b.floats(2))
+			}
+			for range 5 {
+				ins = append(ins, b.constant(tensor.From(tensor.Uint8, []int{}, []uint8{3}), nil))
+			}
+			b.node("QEmbedLayerNormalization", nil, b.value(1, 2, 2), ins...)
+		}, []want{{0, 2, 4, 1, 1, 4, []float32{-6, -2, 2, 6, -4, 0, 4, 8}, 1, 0, "", 1}, {0, 2, 3, 1, 1, 3, []float32{-6, -2, 2}, 1, 0, "", 1}}},
+		{"an embedding in blocks of four bits", "onnx", func(b *builder) {
+			w := tensor.From(tensor.Uint8, []int{2, 2}, []uint8{0x98, 0x0f, 0x21, 0x43})
+			scale := b.constant(tensor.From(tensor.Float32, []int{2, 2}, []float32{1, 2, 3, 4}), nil)
+			zero := b.constant(tensor.From(tensor.Uint8, []int{2, 1}, []uint8{0xf8, 0x31}), nil)
+			b.node("GatherBlockQuantized", graph.Attrs{"block_size": int64(2), "bits": int64(4), "quantize_axis": int64(1)}, b.value(1, 4), b.constant(w, nil), b.value(1), scale, zero)
+		}, []want{{0, 4, 2, 1, 1, 2, []float32{0, 0, 1, 3, 0, 0, -30, 4}, 4, 0, "", 1}}},
+		{"blocks of four bits behind DequantizeLinear, transposed", "onnx", func(b *builder) {
+			c := tensor.New(tensor.Uint4, 4, 2)
+			tensor.Pack(c, []uint8{1, 2, 3, 4, 5, 6, 7, 8})
+			zero := tensor.New(tensor.Uint4, 2, 2)
+			tensor.Pack(zero, []uint8{1, 0, 7, 6})
+			w := b.node("DequantizeLinear", graph.Attrs{"axis": int64(0), "block_size": int64(2)}, b.value(4, 2), b.constant(c, nil), b.constant(tensor.From(tensor.Float32, []int{2, 2}, []float32{1, 2, 3, 4}), nil), b.constant(zero, nil))
+			w = b.node("Transpose", graph.Attrs{"perm": []int64{1, 0}}, b.value(2, 4), w)
+			b.node("Gemm", graph.Attrs{"transB": int64(1)}, b.value(7, 2), b.value(7, 4), w)
+		}, []want{{2, 2, 4, 1, 1, 4, []float32{0, 2, -6, 0, 4, 8, 0, 8}, 3, 56, "", 1}}},
+		{"gates in another order", "onnx", func(b *builder) {
+			w := b.count(tensor.Float32, 8, 3)
+			var parts []int
+			for _, at := range [][2]int64{{0, 2}, {6, 99}, {-6, 6}} {
+				parts = append(parts, b.node("Slice", nil, b.value(), w, b.ints(at[0]), b.ints(at[1]), b.ints(0)))
+				b.g.Values[parts[len(parts)-1]].HasShape = false
+			}
+			w = b.node("Concat", graph.Attrs{"axis": int64(0)}, b.value(8, 3), parts...)
+			w = b.node("Unsqueeze", nil, b.value(1, 8, 3), w, b.ints(0))
+			b.node("LSTM", nil, b.value(5, 1, 1, 2), b.value(5, 1, 3), w, b.value(1, 8, 2))
+		}, []want{{5, 8, 3, 1, 1, 3, []float32{0, 1, 2, 3, 4, 5, 18, 19, 20, 21, 22, 23, 6, 7, 8}, 1, 120, "", 1}}},
+		{"one of two that lie in one constant", "onnx", func(b *builder) {
+			w := b.count(tensor.Float32, 2, 3, 2)
+			w = b.node("Slice", nil, b.value(1, 3, 2), w, b.ints(1), b.ints(2), b.ints(0))
+			b.node("MatMul", nil, b.value(7, 2), b.value(7, 3), b.node("Squeeze", nil, b.value(3, 2), w, b.ints(0)))
+		}, []want{{2, 2, 3, 1, 1, 3, []float32{6, 8, 10, 7, 9, 11}, 0, 42, "", 1}}},
+		{"both of two that lie in one constant", "onnx", func(b *builder) {
+			w := b.count(tensor.Float32, 6, 2)
+			for k := range int64(2) {
+				b.node("MatMul", nil, b.value(7, 2), b.value(7, 3), b.node("Slice", nil, b.value(3, 2), w, b.ints(3*k), b.ints(3*k+3), b.ints(0)))
+			}
+		}, []want{{1, 2, 3, 1, 1, 3, []float32{0, 2, 4}, 1, 84, study.Shared, 2}}},
+		{"twice the same", "onnx", func(b *builder) {
+			w := b.count(tensor.Float32, 3, 2)
+			b.node("MatMul", nil, b.value(7, 2), b.value(7, 6), b.node("Concat", graph.Attrs{"axis": int64(0)}, b.value(6, 2), w, w))
+		}, nil},
+		{"a part that is added too", "onnx", func(b *builder) {
+			w := b.count(tensor.Float32, 6, 2)
+			b.node("MatMul", nil, b.value(7, 2), b.value(7, 3), b.node("Slice", nil, b.value(3, 2), w, b.ints(0), b.ints(3), b.ints(0)))
+			b.node("Neg", nil, b.value(3, 2), b.node("Slice", nil, b.value(3, 2), w, b.ints(3), b.ints(6), b.ints(0)))
+		}, []want{{1, 2, 3, 1, 1, 3, []float32{0, 2, 4}, 1, 42, study.Shared, 1}}},
+		{"rounded by Quant", "onnx", func(b *builder) {
+			w := b.node("Quant", nil, b.value(3, 2), b.count(tensor.Float32, 3, 2), b.floats(1), b.floats(0), b.floats(8))
+			b.node("MatMul", nil, b.value(7, 2), b.value(7, 3), w)
+		}, []want{{1, 2, 3, 1, 1, 3, []float32{0, 2, 4}, 1, 42, "", 1}}},
 		{"an embedding that is a head", "onnx", func(b *builder) {
 			w := b.count(tensor.Float32, 4, 3)
 			b.node("Gather", nil, b.value(1, 3), w, b.value(1))
@@ -204,8 +278,21 @@ func TestFind(t *testing.T) {
 				if l.Node != w.node || l.Rows != w.rows || l.Cols != w.cols || l.Taps != w.taps || l.Groups != w.groups || l.Channels != w.channels || l.Zeros != w.zeros || macs != w.macs || l.Fixed != w.fixed || len(l.Nodes) != w.nodes {
 					t.Errorf("%+v, %d channels, %d macs, want %+v", l.Layer, l.Channels, macs, w)
 				}
-				if mat := l.Read(nil); !slices.Equal(mat[:len(w.mat)], w.mat) {
+				mat := l.Read(nil)
+				if !slices.Equal(mat[:len(w.mat)], w.mat) {
 					t.Errorf("weights %v, want %v", mat, w.mat)
+				}
+				if c := l.Write(mat); !bytes.Equal(c.Data, l.Const.Data) || c.Type != l.Const.Type {
+					t.Error("what was not changed is not as it was")
+				}
+				if w.fixed == "" { // every second one zero
+					for k := 0; k < len(mat); k += 2 {
+						mat[k] = 0
+					}
+					next := weights.Find(weights.With(b.m, map[int]*tensor.Tensor{l.Value: l.Write(mat)}), nil)
+					if got := next[i].Read(nil); !slices.Equal(got, mat) {
+						t.Errorf("weights %v, want %v", got, mat)
+					}
 				}
 			}
 		})

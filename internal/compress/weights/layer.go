@@ -43,6 +43,12 @@ type Layer struct {
 	q     scaler
 }
 
+// Bits are those of a weight as it is stored.
+func (l *Layer) Bits() int { return l.codes.Type.Bits() }
+
+// Whole reports whether the weights are all elements of the constant.
+func (l *Layer) Whole() bool { return l.Rows*l.Cols == l.codes.Len() }
+
 // Readings are the layer and its twins: the constant as each graph reads it.
 func (l *Layer) Readings() []*Layer { return append([]*Layer{l}, l.Twins...) }
 
@@ -207,12 +213,6 @@ func With(m *graph.Model, consts map[int]*tensor.Tensor) *graph.Model {
 		g.Values[id] = &v
 	}
 	out.Graphs[0] = &g
-	for i, b := range out.Graphs[1:] {
-		if b.Parent == m.Main() {
-			body := *b
-			body.Parent = &g
-			out.Graphs[i+1] = &body
-		}
-	}
+	Adopt(out.Graphs, m.Main(), &g)
 	return &out
 }

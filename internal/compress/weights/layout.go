@@ -27,8 +27,14 @@ func transposed(n *graph.Node, v view, _ []int) (plan, bool) {
 	if len(v) < 3 || v[0].size%g != 0 {
 		return plan{}, false
 	}
+	if g == 1 {
+		return plan{rows: v[1:2], channels: v[:1], taps: v[2:], groups: 1}, true
+	}
+	if v[0].at != nil {
+		return plan{}, false
+	}
 	in := v[0].size / g
-	return plan{rows: view{{g, in * v[0].stride}, v[1]}, channels: view{{in, v[0].stride}}, taps: v[2:], groups: g}, true
+	return plan{rows: view{{size: g, stride: in * v[0].stride}, v[1]}, channels: view{{size: in, stride: v[0].stride}}, taps: v[2:], groups: g}, true
 }
 
 // channelsLast: outputs, window, inputs of a group. Without a window the matrix of a dense layer.
@@ -120,10 +126,28 @@ func stateGates(n *graph.Node, v view, data []int) (plan, bool) {
 	return p, ok
 }
 
+// inputGatesLast: directions, inputs, gates.
+func inputGatesLast(n *graph.Node, v view, data []int) (plan, bool) {
+	v, ok := v.transpose([]int{0, 2, 1})
+	if !ok {
+		return plan{}, false
+	}
+	return inputGates(n, v, data)
+}
+
+// stateGatesLast: directions, states, gates.
+func stateGatesLast(n *graph.Node, v view, data []int) (plan, bool) {
+	v, ok := v.transpose([]int{0, 2, 1})
+	if !ok {
+		return plan{}, false
+	}
+	return stateGates(n, v, data)
+}
+
 // lookup is a table from which rows are fetched: a matrix that takes an index, as a vector with
 // a one, to the row.
 func lookup(n *graph.Node, v view, _ []int) (plan, bool) {
-	axis := n.Attrs.Int("axis", 0)
+	axis := n.Attrs.Int("axis", n.Attrs.Int("gather_axis", 0))
 	if axis < 0 {
 		axis += len(v)
 	}

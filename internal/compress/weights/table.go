@@ -60,8 +60,11 @@ var places = map[string][]operand{
 	"LSTM":                         {{input: 1, bias: 3, lay: inputGates, times: perStep}, {input: 2, bias: -1, lay: stateGates, times: perStep}},
 	"GRU":                          {{input: 1, bias: 3, lay: inputGates, times: perStep}, {input: 2, bias: -1, lay: stateGates, times: perStep}},
 	"RNN":                          {{input: 1, bias: 3, lay: inputGates, times: perStep}, {input: 2, bias: -1, lay: stateGates, times: perStep}},
+	"DynamicQuantizeLSTM":          {{input: 1, bias: 3, scale: 8, zero: 9, axis: -1, lay: inputGatesLast, times: perStep}, {input: 2, bias: -1, scale: 10, zero: 11, axis: -1, lay: stateGatesLast, times: perStep}},
 	"Gather":                       {{input: 0, data: -1, bias: -1, lay: lookup, times: never}},
 	"EmbedLayerNormalization":      {{input: 2, data: -1, bias: -1, lay: lookup, times: never}, {input: 3, data: -1, bias: -1, lay: lookup, times: never}, {input: 4, data: -1, bias: -1, lay: lookup, times: never}},
+	"QEmbedLayerNormalization":     {{input: 2, data: -1, bias: -1, scale: 8, zero: 13, lay: lookup, times: never}, {input: 3, data: -1, bias: -1, scale: 9, zero: 14, lay: lookup, times: never}, {input: 4, data: -1, bias: -1, scale: 10, zero: 15, lay: lookup, times: never}},
+	"GatherBlockQuantized":         {{input: 0, data: -1, bias: -1, scale: 2, zero: 3, lay: lookup, times: never}},
 
 	"CONV_2D":                      {{input: 1, bias: 2, lay: channelsLast}},
 	"DEPTHWISE_CONV_2D":            {{input: 1, bias: 2, lay: depthwise}},

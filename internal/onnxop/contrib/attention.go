@@ -22,6 +22,8 @@ type fusedAttention struct {
 	scale, filter                   float64
 	causal                          bool
 	maskKind                        int
+	// Inputs with mask, past state and addend of the scores, -1 for none.
+	maskAt, pastAt, addAt int
 }
 
 // How a key mask is laid out.
@@ -92,21 +94,21 @@ func (t *fusedAttention) masked(mask []int32, side, b, i, j int) bool {
 }
 
 // bias composes mask, causal frontier and the additive input.
-func fusedBias[T tensor.Real](c *op.Call, t *fusedAttention, maskAt, addAt int) (func(b, h, i int, bias []T), error) {
-	mask, add := elem.Elements[int32](c, maskAt), elem.Elements[T](c, addAt)
+func fusedBias[T tensor.Real](c *op.Call, t *fusedAttention) (func(b, h, i int, bias []T), error) {
+	mask, add := elem.Elements[int32](c, t.maskAt), elem.Elements[T](c, t.addAt)
 	if mask == nil && add == nil && !t.causal {
 		return nil, nil
 	}
 	var st []int
 	if add != nil {
-		if _, err := norm.NewSpread([]int{t.batch, t.heads, t.rows, t.total()}, c.In[addAt].Shape, 3); err != nil {
+		if _, err := norm.NewSpread([]int{t.batch, t.heads, t.rows, t.total()}, c.In[t.addAt].Shape, 3); err != nil {
 			return nil, err
 		}
-		st = matmul.BroadcastStrides(c.In[addAt].Shape, 4)
+		st = matmul.BroadcastStrides(c.In[t.addAt].Shape, 4)
 	}
 	side := 0
 	if mask != nil && t.maskKind == maskSquare {
-		side = c.In[maskAt].Shape[3]
+		side = c.In[t.maskAt].Shape[3]
 	}
 	lowest := T(-math.MaxFloat32)
 	return func(b, h, i int, bias []T) {
@@ -133,7 +135,10 @@ func newFusedAttention(c *op.Call) (*fusedAttention, error) {
 		return nil, err
 	}
 	x, w := c.In[0].Shape, c.In[1].Shape
-	t := &fusedAttention{}
+	t := &fusedAttention{maskAt: 3, pastAt: 4, addAt: 5}
+	if c.Node.Op == "QAttention" {
+		t.maskAt, t.pastAt, t.addAt = 5, 8, -1
+	}
 	if err := t.options(c); err != nil {
 		return nil, err
 	}
@@ -141,7 +146,7 @@ func newFusedAttention(c *op.Call) (*fusedAttention, error) {
 		return nil, fmt.Errorf("input %s, weights %s", tensor.FormatShape(x), tensor.FormatShape(w))
 	}
 	if c.Node.Attrs.Bool("do_rotary", false) {
-		return nil, op.Unsupported("Attention with do_rotary")
+		return nil, op.Unsupported("%s with do_rotary", c.Node.Op)
 	}
 	t.batch, t.rows, t.in = x[0], x[1], x[2]
 	t.fresh = t.rows
@@ -159,7 +164,7 @@ func newFusedAttention(c *op.Call) (*fusedAttention, error) {
 	if b := c.Input(2); b != nil && b.Len() != w[1] {
 		return nil, fmt.Errorf("bias %s for weights %s", tensor.FormatShape(b.Shape), tensor.FormatShape(w))
 	}
-	if p := c.Input(4); p != nil {
+	if p := c.Input(t.pastAt); p != nil {
 		if p.Rank() != 5 || t.size != t.vsize || !slices.Equal(p.Shape, []int{2, t.batch, t.heads, p.Shape[3], t.size}) {
 			return nil, fmt.Errorf("past %s", tensor.FormatShape(p.Shape))
 		}
@@ -168,7 +173,7 @@ func newFusedAttention(c *op.Call) (*fusedAttention, error) {
 	if t.scale == 0 {
 		t.scale = 1 / math.Sqrt(float64(t.size))
 	}
-	return t, t.checkMask(c.Input(3))
+	return t, t.checkMask(c.Input(t.maskAt))
 }
 
 func inferFusedAttention(c *op.Call) error {
@@ -176,9 +181,13 @@ func inferFusedAttention(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	c.SetOut(0, c.In[0].Type, []int{t.batch, t.rows, t.vhidden})
-	c.SetOut(1, c.In[0].Type, []int{2, t.batch, t.heads, t.total(), t.size})
+	t.outputs(c, c.In[0].Type)
 	return nil
+}
+
+func (t *fusedAttention) outputs(c *op.Call, kind tensor.Type) {
+	c.SetOut(0, kind, []int{t.batch, t.rows, t.vhidden})
+	c.SetOut(1, kind, []int{2, t.batch, t.heads, t.total(), t.size})
 }
 
 func prepareFusedAttention[T tensor.Real](c *op.Call) (op.Run, error) {
@@ -187,15 +196,8 @@ func prepareFusedAttention[T tensor.Real](c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	n := 2*t.hidden + t.vhidden
-	qkv := op.ScratchOf[T](c, t.batch*t.rows*n)
 	project := newProjection[T](c, t.batch*t.rows, n, t.in, 1)
-	keep := t.past > 0 || c.Wants(1)
-	var present []T
-	if keep && !c.Wants(1) {
-		present = op.ScratchOf[T](c, 2*t.batch*t.heads*t.total()*t.size)
-	}
-	a := attention.Attend[T]{Batch: t.batch, Heads: t.heads, KVHeads: t.heads, Rows: t.rows, Total: t.total(), Size: t.size, VSize: t.vsize, Scale: t.scale}
-	return func(c *op.Call) error {
+	return runFusedAttention(c, t, func(c *op.Call, qkv []T) {
 		project(c, tensor.Of[T](c.In[0]), qkv)
 		if bias := elem.Elements[T](c, 2); bias != nil {
 			for i := range t.batch * t.rows {
@@ -205,6 +207,21 @@ func prepareFusedAttention[T tensor.Real](c *op.Call) (op.Run, error) {
 				}
 			}
 		}
+	}), nil
+}
+
+// runFusedAttention attends to what project makes of the input: rows of query, key and value.
+func runFusedAttention[T tensor.Real](c *op.Call, t *fusedAttention, project func(c *op.Call, qkv []T)) op.Run {
+	n := 2*t.hidden + t.vhidden
+	qkv := op.ScratchOf[T](c, t.batch*t.rows*n)
+	keep := t.past > 0 || c.Wants(1)
+	var present []T
+	if keep && !c.Wants(1) {
+		present = op.ScratchOf[T](c, 2*t.batch*t.heads*t.total()*t.size)
+	}
+	a := attention.Attend[T]{Batch: t.batch, Heads: t.heads, KVHeads: t.heads, Rows: t.rows, Total: t.total(), Size: t.size, VSize: t.vsize, Scale: t.scale}
+	return func(c *op.Call) error {
+		project(c, qkv)
 		view := func(at, size int) attention.Heads[T] {
 			return attention.Heads[T]{Data: qkv[at:], Batch: t.rows * n, Head: size, Row: n}
 		}
@@ -213,17 +230,17 @@ func prepareFusedAttention[T tensor.Real](c *op.Call) (op.Run, error) {
 			if c.Wants(1) {
 				present = tensor.Of[T](c.Out[1])
 			}
-			past := elem.Elements[T](c, 4)
+			past := elem.Elements[T](c, t.pastAt)
 			k = appendPast(t, k, past, present, 0)
 			v = appendPast(t, v, past, present, 1)
 		}
 		var err error
-		if a.Bias, err = fusedBias[T](c, t, 3, 5); err != nil {
+		if a.Bias, err = fusedBias[T](c, t); err != nil {
 			return err
 		}
 		a.Run(c.Pool, q, k, v, attention.PackedHeads(tensor.Of[T](c.Out[0]), t.rows, t.heads, t.vsize))
 		return nil
-	}, nil
+	}
 }
 
 // appendPast fills half (keys 0, values 1) of the present state.
@@ -244,7 +261,7 @@ func newMultiHead(c *op.Call) (*fusedAttention, error) {
 	if err := c.NeedInputs(1); err != nil {
 		return nil, err
 	}
-	t := &fusedAttention{}
+	t := &fusedAttention{maskAt: 4, pastAt: 6, addAt: 5}
 	if err := t.options(c); err != nil {
 		return nil, err
 	}
@@ -282,8 +299,8 @@ func newMultiHead(c *op.Call) (*fusedAttention, error) {
 	if b := c.Input(3); b != nil && b.Len() != 2*t.hidden+t.vhidden {
 		return nil, fmt.Errorf("bias %s", tensor.FormatShape(b.Shape))
 	}
-	if p := c.Input(6); p != nil {
-		if pv := c.Input(7); pv == nil || p.Rank() != 4 || !slices.Equal(p.Shape, []int{t.batch, t.heads, p.Shape[2], t.size}) ||
+	if p := c.Input(t.pastAt); p != nil {
+		if pv := c.Input(t.pastAt + 1); pv == nil || p.Rank() != 4 || !slices.Equal(p.Shape, []int{t.batch, t.heads, p.Shape[2], t.size}) ||
 			!slices.Equal(pv.Shape, []int{t.batch, t.heads, p.Shape[2], t.vsize}) {
 			return nil, fmt.Errorf("past key %s", tensor.FormatShape(p.Shape))
 		}
@@ -292,7 +309,7 @@ func newMultiHead(c *op.Call) (*fusedAttention, error) {
 	if t.scale == 0 {
 		t.scale = 1 / math.Sqrt(float64(t.size))
 	}
-	return t, t.checkMask(c.Input(4))
+	return t, t.checkMask(c.Input(t.maskAt))
 }
 
 func inferMultiHead(c *op.Call) error {
@@ -336,12 +353,12 @@ func prepareMultiHead[T tensor.Real](c *op.Call) (op.Run, error) {
 			gather(t, ks, kh, t.fresh, t.size, t.past, nil)
 			gather(t, vs, vh, t.fresh, t.vsize, t.past, nil)
 		}
-		if p := elem.Elements[T](c, 6); p != nil {
+		if p := elem.Elements[T](c, t.pastAt); p != nil {
 			attention.SplitHeads(p, t.past, t.heads, t.size).CopyTo(kh, t.batch, t.heads, t.past, t.size, 0)
-			attention.SplitHeads(elem.Elements[T](c, 7), t.past, t.heads, t.vsize).CopyTo(vh, t.batch, t.heads, t.past, t.vsize, 0)
+			attention.SplitHeads(elem.Elements[T](c, t.pastAt+1), t.past, t.heads, t.vsize).CopyTo(vh, t.batch, t.heads, t.past, t.vsize, 0)
 		}
 		var err error
-		if a.Bias, err = fusedBias[T](c, t, 4, 5); err != nil {
+		if a.Bias, err = fusedBias[T](c, t); err != nil {
 			return err
 		}
 		if c.Wants(3) {

@@ -2,7 +2,6 @@ package contrib
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/kernel"
@@ -377,21 +376,10 @@ func prepareDynamicQuantizeMatMul(c *op.Call) (op.Run, error) {
 	s := newScaling(c, v.N)
 	return func(c *op.Call) error {
 		x := tensor.Of[float32](c.In[0])
-		scale, zero := dynamicRange(x)
+		scale, zero := quant.Dynamic(x)
 		quant.QuantizeReal(quantized, 0, x, scale, zero)
 		q.Product(c, quantized, []int32{zero}, s.room(c))
 		s.run(c, scale, tensor.Of[float32](c.In[2]), elem.Elements[float32](c, 4))
 		return nil
 	}, nil
-}
-
-// dynamicRange chooses scale and zero point of uint8 over the range of x, which
-// is widened to hold zero.
-func dynamicRange(x []float32) (scale float32, zero int32) {
-	lo, hi := quant.Extent(x)
-	if lo == hi {
-		return 1, 0
-	}
-	scale = (hi - lo) / 255
-	return scale, int32(min(max(math.RoundToEven(float64(-lo/scale)), 0), 255))
 }

@@ -1,6 +1,7 @@
 package quant
 
 import (
+	"math"
 	"slices"
 	"unsafe"
 
@@ -362,6 +363,17 @@ func Extent(x []float32) (lo, hi float32) {
 		return e.Extent(x, 0, 0)
 	}
 	return reduce.MinRow(0, x), reduce.MaxRow(0, x)
+}
+
+// Dynamic chooses scale and zero point of uint8 over the range of x, which
+// is widened to hold zero.
+func Dynamic(x []float32) (scale float32, zero int32) {
+	lo, hi := Extent(x)
+	if lo == hi {
+		return 1, 0
+	}
+	scale = (hi - lo) / 255
+	return scale, int32(min(max(math.RoundToEven(float64(-lo/scale)), 0), 255))
 }
 
 // Defs lists the operators of this package.

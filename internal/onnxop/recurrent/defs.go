@@ -1,6 +1,7 @@
 package recurrent
 
 import (
+	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 )
@@ -11,5 +12,6 @@ func Defs() []op.Def {
 		elem.RealDef("RNN", inferCell(1, "Tanh"), prepareRNN[float32], prepareRNN[float64]),
 		elem.RealDef("GRU", inferCell(3, "Sigmoid", "Tanh"), prepareGRU[float32], prepareGRU[float64]),
 		elem.RealDef("LSTM", inferCell(4, "Sigmoid", "Tanh", "Tanh"), prepareLSTM[float32], prepareLSTM[float64]),
+		elem.InDomain(graph.Microsoft, elem.RealDef("DynamicQuantizeLSTM", inferCell(4, "Sigmoid", "Tanh", "Tanh"), prepareDynamicQuantizeLSTM, nil))[0],
 	}
 }

@@ -53,6 +53,9 @@ func newRecurrent(c *op.Call, gates int, defaults ...string) (*recurrentShape, e
 		inputForget: a.Bool("input_forget", false), linearBeforeReset: a.Bool("linear_before_reset", false),
 		clip: float64(a.Float("clip", 0)),
 	}
+	if outputsLast(c) {
+		v.hidden = r.Shape[1]
+	}
 	if v.batchFirst {
 		v.seq, v.batch = v.batch, v.seq
 	}
@@ -75,6 +78,9 @@ func newRecurrent(c *op.Call, gates int, defaults ...string) (*recurrentShape, e
 	want := map[int][]int{
 		inW: {d, gates * h, v.in}, inR: {d, gates * h, h}, inB: {d, 2 * gates * h},
 		inLens: {v.batch}, inH: state, inC: state, inP: {d, 3 * h},
+	}
+	if outputsLast(c) {
+		want[inW], want[inR] = []int{d, v.in, gates * h}, []int{d, h, gates * h}
 	}
 	for i := inW; i <= inP; i++ {
 		if t := c.Input(i); t != nil && !slices.Equal(t.Shape, want[i]) {
@@ -140,6 +146,8 @@ type recurrent[T tensor.Real] struct {
 	// Constant weights, float32 only, by direction: W, and R cut into the gates that a step multiplies at a time.
 	packW []*kernel.PackedB
 	packR [][]packedGates
+	// 8-bit weights, nil for others.
+	bytesW, bytesR *byteGates
 	// inner multiplies state by rows of r, from gate first on, for few rows of state.
 	inner    func(lo, hi int)
 	state, r []T
@@ -189,12 +197,18 @@ func (q *recurrent[T]) packed(dir, first, end int) *kernel.PackedB {
 	return nil
 }
 
-func prepareRecurrent[T tensor.Real](c *op.Call, v *recurrentShape, cell func(q *recurrent[T], c *op.Call, dir int, live []int)) (op.Run, error) {
+// newCells is a layer that has room for its states and gates.
+func newCells[T tensor.Real](c *op.Call, v *recurrentShape, cell func(q *recurrent[T], c *op.Call, dir int, live []int)) *recurrent[T] {
 	g := v.gates * v.hidden
 	q := &recurrent[T]{recurrentShape: v, cell: cell, live: make([]int, v.batch)}
 	q.xw = op.ScratchOf[T](c, v.seq*v.batch*g)
 	q.pre, q.rec = op.ScratchOf[T](c, v.batch*g), op.ScratchOf[T](c, v.batch*g)
 	q.h, q.c, q.tmp = op.ScratchOf[T](c, v.batch*v.hidden), op.ScratchOf[T](c, v.batch*v.hidden), op.ScratchOf[T](c, v.batch*v.hidden)
+	return q
+}
+
+func prepareRecurrent[T tensor.Real](c *op.Call, v *recurrentShape, cell func(q *recurrent[T], c *op.Call, dir int, live []int)) (op.Run, error) {
+	q := newCells(c, v, cell)
 	cuts := []int{0, v.gates}
 	if c.Node.Op == "GRU" && !v.linearBeforeReset {
 		cuts = []int{0, 2, 3}
@@ -205,7 +219,7 @@ func prepareRecurrent[T tensor.Real](c *op.Call, v *recurrentShape, cell func(q 
 
 func (q *recurrent[T]) run(c *op.Call) error {
 	g := q.gates * q.hidden
-	x, w, bias := elem.Elements[T](c, inX), elem.Elements[T](c, inW), elem.Elements[T](c, inB)
+	x, bias := elem.Elements[T](c, inX), elem.Elements[T](c, inB)
 	if c.Wants(0) {
 		clear(tensor.Of[T](c.Out[0]))
 	}
@@ -213,10 +227,12 @@ func (q *recurrent[T]) run(c *op.Call) error {
 		rows := q.seq * q.batch
 		switch {
 		case rows == 0 || g == 0:
+		case q.bytesW != nil:
+			q.bytesW.run(c, dir, any(x).([]float32), any(q.xw).([]float32))
 		case q.packW != nil:
 			kernel.GemmPacked(c.Pool, kernel.GemmParams{M: rows, N: g, K: q.in}, any(x).([]float32), q.packW[dir], any(q.xw).([]float32))
 		default:
-			matmul.Gemm(c.Pool, matmul.Matrices{M: rows, N: g, K: q.in, TransB: true}, x, w[dir*g*q.in:][:g*q.in], q.xw)
+			matmul.Gemm(c.Pool, matmul.Matrices{M: rows, N: g, K: q.in, TransB: true}, x, elem.Elements[T](c, inW)[dir*g*q.in:][:g*q.in], q.xw)
 		}
 		if bias != nil {
 			wb := bias[dir*2*g:][:g]
@@ -301,6 +317,8 @@ func (q *recurrent[T]) project(c *op.Call, dir int, state []T, g0, g1 int) {
 	h, g := q.hidden, q.gates*q.hidden
 	switch pack := q.packed(dir, g0, g1); {
 	case h == 0 || q.batch == 0:
+	case q.bytesR != nil:
+		q.bytesR.run(c, dir, any(state).([]float32), any(q.rec).([]float32))
 	case pack != nil:
 		kernel.GemmPacked(c.Pool, kernel.GemmParams{M: q.batch, N: (g1 - g0) * h, K: h, LDC: g}, any(state).([]float32), pack, any(q.rec).([]float32)[g0*h:])
 	case q.batch <= 2:

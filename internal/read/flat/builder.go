@@ -88,6 +88,15 @@ func Int32s[T ~int | ~int32 | ~int64](o *Object, slot int, v []T) {
 	o.child(slot, blob{data: b, count: len(v), align: 4})
 }
 
+// Uint16s sets a vector of 16-bit unsigned integers.
+func (o *Object) Uint16s(slot int, v []uint16) {
+	b := make([]byte, 0, 2*len(v))
+	for _, x := range v {
+		b = binary.LittleEndian.AppendUint16(b, x)
+	}
+	o.child(slot, blob{data: b, count: len(v), align: 2})
+}
+
 // Int64s sets a vector of 64-bit integers.
 func (o *Object) Int64s(slot int, v []int64) {
 	b := make([]byte, 0, 8*len(v))

@@ -16,7 +16,7 @@ import (
 )
 
 // Encode writes a model whose operators all are TFLite's. Equal constants share
-// one buffer; sparse constants are written dense. Models over 2 GiB are refused.
+// one buffer; sparse constants are written as [graph.Sparse] says. Models over 2 GiB are refused.
 func Encode(m *graph.Model) ([]byte, error) {
 	if err := m.Validate(); err != nil {
 		return nil, err
@@ -175,6 +175,13 @@ func (s *graphEncoder) tensor(v *graph.Value) (*flat.Object, error) {
 			data = packStrings(c.Strings)
 		case !hasBytes(c.Type, c.Len(), len(data)):
 			return nil, fmt.Errorf("constant has %d bytes, needs %d", len(data), c.Type.Bytes(c.Len()))
+		case v.Sparse != nil:
+			p, err := pack(c, v.Quant, v.Sparse)
+			if err != nil {
+				return nil, err
+			}
+			data = p.data
+			o.Table(6, p.table(v.Sparse))
 		}
 		o.Int32(2, int32(s.buffer(data)), 0)
 	}

@@ -24,7 +24,7 @@ func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	ignore := []cmp.Option{
 		cmpopts.IgnoreFields(graph.Model{}, "Path", "FileBytes", "Close", "Check", "Warnings"),
-		cmpopts.IgnoreFields(graph.Value{}, "Offset", "Sparse"),
+		cmpopts.IgnoreFields(graph.Value{}, "Offset"),
 		cmp.FilterPath(func(p cmp.Path) bool { return !long[p.Last().Type()] }, cmpopts.EquateEmpty()),
 		cmp.Comparer(bytes.Equal), cmp.Comparer(slices.Equal[[]int64]), cmp.Comparer(slices.Equal[[]float32]),
 	}

@@ -94,6 +94,7 @@ func (p *parser) levels(t flat.Table, shape []int, s *graph.Sparse) []level {
 		}
 	}
 	levels := make([]level, len(order))
+	s.Compressed, s.Blocks = make([]bool, len(order)), make([]int, len(s.BlockMap))
 	block := make([]int, rank) // block size by axis
 	for i := range block {
 		block[i] = 1
@@ -113,8 +114,10 @@ func (p *parser) levels(t flat.Table, shape []int, s *graph.Sparse) []level {
 			if l.compressed || l.size == 0 {
 				d.Fail("format", "a block axis must be dense")
 			}
-			block[s.BlockMap[o-rank]] = max(l.size, 1)
+			s.Blocks[o-rank] = max(l.size, 1)
+			block[s.BlockMap[o-rank]] = s.Blocks[o-rank]
 		}
+		s.Compressed[i] = l.compressed
 	}
 	if p.r.Err() != nil {
 		return nil

@@ -1,0 +1,108 @@
+package rewrite
+
+import (
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/read/tflite"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// expansion bounds the bytes of sparse constants by those that are stored: readers take a file that would become so
+// many times larger for a wrong one.
+const expansion = 32
+
+// sparse stores constants that were sparse in a TFLite file in that layout again, where it takes less and
+// readers unpack such numbers.
+func sparse(before, m *graph.Model) *graph.Model {
+	out := *m
+	out.Graphs = slices.Clone(m.Graphs)
+	stored, whole, changed := 0, 0, false
+	for i, g := range m.Graphs {
+		var values []*graph.Value
+		for id, v := range g.Values {
+			if v.Const == nil {
+				continue
+			}
+			stored += len(v.Const.Data)
+			if i >= len(before.Graphs) || id >= len(before.Graphs[i].Values) {
+				continue
+			}
+			was := before.Graphs[i].Values[id]
+			if was.Sparse == nil || v.Sparse != nil || was.Const == nil || was.Const == v.Const || !unpacks(g, id, was.Const.Type, v.Const.Type) {
+				continue
+			}
+			s := tflite.Sparse(v.Const, was.Sparse)
+			if s == nil {
+				continue
+			}
+			if values == nil {
+				values = slices.Clone(g.Values)
+			}
+			c := *v
+			c.Sparse = s
+			values[id] = &c
+			stored += s.StoredBytes - len(v.Const.Data)
+			whole += len(v.Const.Data)
+		}
+		if values == nil {
+			continue
+		}
+		changed = true
+		next := *g
+		next.Values = values
+		out.Graphs[i] = &next
+	}
+	if !changed || whole > expansion*stored {
+		return m
+	}
+	return &out
+}
+
+// unpacks reports whether all readers of a sparse constant take it with elements of a type in the place of another: DENSIFY
+// has a few, operators that skip zeros themselves the one that they had.
+func unpacks(g *graph.Graph, id int, was, now tensor.Type) bool {
+	if was == now {
+		return true
+	}
+	return slices.Contains([]tensor.Type{tensor.Float32, tensor.Float16, tensor.Int8}, now) && !slices.ContainsFunc(g.Nodes, func(n *graph.Node) bool {
+		return slices.Contains(n.Inputs, id) && n.Op != "DENSIFY"
+	})
+}
+
+// densified is a TFLite model without DENSIFY of constants that are stored dense; the others make what their constants are.
+func densified(m *graph.Model) *graph.Model {
+	g := m.Main()
+	of := func(n *graph.Node) *graph.Value {
+		if n.Domain == graph.TFLite && n.Op == "DENSIFY" && len(n.Inputs) == 1 && n.Inputs[0] >= 0 && g.Values[n.Inputs[0]].Const != nil {
+			return g.Values[n.Inputs[0]]
+		}
+		return nil
+	}
+	if !slices.ContainsFunc(g.Nodes, func(n *graph.Node) bool {
+		v := of(n)
+		return v != nil && (v.Sparse == nil || v.Type != g.Values[n.Outputs[0]].Type)
+	}) {
+		return m
+	}
+	e := newEdit(m)
+	for _, n := range g.Nodes {
+		from := of(n)
+		switch {
+		case from == nil:
+		case from.Sparse != nil:
+			v := e.value(n.Outputs[0])
+			v.Type, v.Quant = from.Type, from.Quant
+		case !e.outside(n.Outputs[0]):
+			for _, at := range e.readers(n.Outputs[0]) {
+				r := e.node(at)
+				for k, id := range r.Inputs {
+					if id == n.Outputs[0] {
+						r.Inputs[k] = n.Inputs[0]
+					}
+				}
+			}
+		}
+	}
+	return e.finish() // leaves out what nobody reads any more
+}
