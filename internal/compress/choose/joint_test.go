@@ -48,35 +48,10 @@ func chain(t *rapid.T, tied bool) Options {
 	return o
 }
 
-// all looks through all plans.
-func (p *problem) all(do func(pick []int)) {
-	pick := make([]int, len(p.curves))
-	var try func(i int)
-	try = func(i int) {
-		if i < len(pick) {
-			for k := range p.curves[i].Points {
-				pick[i] = k
-				try(i + 1)
-			}
-			return
-		}
-		for i, k := range pick {
-			x := &p.curves[i].Points[k]
-			for _, l := range x.tied {
-				if p.curves[l].Points[pick[l]].Change != x.Change {
-					return
-				}
-			}
-		}
-		do(pick)
-	}
-	try(0)
-}
-
 // TestJoint compares plans of layers that reach each other with the best of all.
 func TestJoint(t *testing.T) {
 	t.Parallel()
-	off, n := 0.0, 0
+	off, loose, n := 0.0, 0.0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		o := chain(t, rapid.Bool().Draw(t, "tied"))
 		o.Goal = study.Goal{MaxLoss: new(rapid.Float64Range(.05, 1).Draw(t, "bound"))}
@@ -88,12 +63,12 @@ func TestJoint(t *testing.T) {
 			t.Fatal(err)
 		}
 		best := math.Inf(1)
-		p.all(func(pick []int) {
-			if c, ok := p.judge(pick); ok {
-				best = min(best, c.value)
-			}
-		})
-		got, err := Plan(o)
+		if c, ok := p.allJoint(); ok {
+			best = c.value
+		}
+		q, _ := newProblem(o)
+		q.few = 1
+		got, err := q.plan()
 		if _, ok := errors.AsType[*UnreachableError](err); ok && math.IsInf(best, 1) {
 			return
 		}
@@ -111,7 +86,7 @@ func TestJoint(t *testing.T) {
 		if v < best*(1-1e-9) || *got.Bound > best*(1+1e-9) {
 			t.Fatalf("%v, bound %v, where the best is %v", v, *got.Bound, best)
 		}
-		off, n = off+v/best-1, n+1
+		off, n, loose = off+v/best-1, n+1, loose+1-*got.Bound/best
 		for i, c := range got.Choices {
 			for _, x := range o.Speed.Points {
 				if x.Layer == i && x.Change == c.Change && len(x.With) > 0 && got.Choices[x.With[0]].Change != c.Change {
@@ -128,5 +103,5 @@ func TestJoint(t *testing.T) {
 	if off/float64(n) > .01 {
 		t.Errorf("plans are %.2f %% off the best", 100*off/float64(n))
 	}
-	t.Logf("%d plans, %.3f %% off the best", n, 100*off/float64(n))
+	t.Logf("%d plans, %.3f %% off the best, their bounds %.2f %% below it", n, 100*off/float64(n), 100*loose/float64(n))
 }
