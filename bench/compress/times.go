@@ -93,7 +93,7 @@ func (c *coverage) sum(of string) {
 // times compares predicted with measured times, of plans that were made, of ones chosen for several goals and of random ones.
 func times(ctx context.Context, nets []*network, found []timed, dir string) error {
 	fmt.Println("\nPredicted against measured time of compressed models")
-	fmt.Println("network\tplan\tpredicted speed-up\tmeasured\terror of the time\twithin the interval")
+	fmt.Println("network\tplan\tpredicted speed-up\tmeasured\tpredicted time by the measured one\twithin the interval")
 	var chosen, random coverage
 	for _, f := range found {
 		chosen.plan(f)
@@ -105,16 +105,10 @@ func times(ctx context.Context, nets []*network, found []timed, dir string) erro
 		}
 		defer held.close()
 		p, s, err := n.random(ctx, held)
-		var plans []timed
-		if err == nil {
-			plans, err = n.chosen(ctx)
-		}
-		if ctx.Err() != nil {
-			fmt.Printf("%s: stopped: with -keep the same command goes on\n", n.name)
+		if over := n.failed(ctx, err); over {
 			break
 		}
 		if err != nil {
-			fmt.Printf("%s: %v\n", n.name, err)
 			continue
 		}
 		for k, m := range s.Mixed {
@@ -124,11 +118,32 @@ func times(ctx context.Context, nets []*network, found []timed, dir string) erro
 			}
 			random.print(n.name, name, choose.Forecast(p, n.job.Study().Layers, m.Changes).Speedup, compress.Inverse(m.Ratio))
 		}
+	}
+	for _, n := range nets {
+		if p := n.job.Study().Speeds; len(p) == 0 || !p[len(p)-1].Done {
+			continue
+		}
+		plans, err := n.chosen(ctx)
 		for _, f := range plans {
 			chosen.plan(f)
+		}
+		if n.failed(ctx, err) {
+			break
 		}
 	}
 	random.sum("random plans")
 	chosen.sum("chosen plans")
 	return nil
+}
+
+// failed says why times of a network are missing, and reports whether the time is over.
+func (n *network) failed(ctx context.Context, err error) bool {
+	switch {
+	case ctx.Err() != nil:
+		fmt.Printf("%s: stopped: with -keep the same command goes on\n", n.name)
+		return true
+	case err != nil:
+		fmt.Printf("%s: %v\n", n.name, err)
+	}
+	return false
 }

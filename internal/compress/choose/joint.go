@@ -221,7 +221,7 @@ func (p *problem) joint(c choice, err error) (choice, error) {
 		return best, nil
 	}
 	sums := p.costs()
-	t := p.terms()
+	t := p.terms(maxTable)
 	by := t.price()
 	picks := by.picks
 	fastest := t.least(1, 0).pick

@@ -45,8 +45,8 @@ type terms struct {
 	limit  int
 }
 
-func (p *problem) terms() *terms {
-	t := &terms{p: p, limit: maxTable}
+func (p *problem) terms(limit int) *terms {
+	t := &terms{p: p, limit: limit}
 	n := len(p.curves)
 	apart := make([]map[int]bool, n)
 	for i := range apart {
