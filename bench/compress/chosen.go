@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/opmeter/opmeter/internal/compress"
 	"github.com/opmeter/opmeter/study"
@@ -57,9 +58,13 @@ func (n *network) chosen(ctx context.Context) (out []timed, err error) {
 				return out, err
 			}
 		}
+		if !slices.ContainsFunc(p.Choices, func(c study.Choice) bool { return !c.Change.IsZero() }) {
+			fmt.Printf("%s\t%s\tchanges nothing\n", n.name, name)
+			continue
+		}
 		a, err := n.job.Apply(ctx, p.Name, nil, false)
-		if err != nil || a.Graph == nil {
-			continue // one that changes nothing
+		if err != nil {
+			return out, err
 		}
 		_, _, again, err := n.job.BenchHere(ctx, a.Graph, 1, n.batch, long)
 		if err != nil {

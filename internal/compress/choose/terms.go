@@ -21,18 +21,18 @@ type table struct {
 	v      []float64
 }
 
-// at is the figure for states by layer.
-func (t *table) at(state []int) float64 {
-	at := 0
+// place is where the figure for states by layer stands.
+func (t *table) place(state []int) (at int) {
 	for i, l := range t.of {
 		at += state[l] * t.stride[i]
 	}
-	return t.v[at]
+	return at
 }
 
+// sumAt adds up what tables have for states.
 func sumAt(all []*table, state []int) (sum float64) {
 	for _, x := range all {
-		sum += x.at(state)
+		sum += x.v[x.place(state)]
 	}
 	return sum
 }
@@ -45,6 +45,7 @@ type terms struct {
 	limit  int
 }
 
+// terms finds the states of a problem's layers, and which reach which.
 func (p *problem) terms(limit int) *terms {
 	t := &terms{p: p, limit: limit}
 	n := len(p.curves)
@@ -235,11 +236,21 @@ func (t *terms) without(l int, from []*table) *table {
 	of := slices.DeleteFunc(around(l, from), func(k int) bool { return k == l })
 	out := t.table(of)
 	state := make([]int, len(t.states))
+	first, stride := make([]int, len(from)), make([]int, len(from)) // of the layer's states in each table
+	for i, x := range from {
+		stride[i] = x.stride[slices.Index(x.of, l)]
+	}
 	t.each(of, state, func(at int) {
+		for i, x := range from {
+			first[i] = x.place(state)
+		}
 		best := math.Inf(1)
 		for s := range t.states[l] {
-			state[l] = s
-			best = min(best, sumAt(from, state))
+			v := 0.0
+			for i, x := range from {
+				v += x.v[first[i]+s*stride[i]]
+			}
+			best = min(best, v)
 		}
 		out.v[at] = best
 	})
