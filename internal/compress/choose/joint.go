@@ -252,13 +252,15 @@ func (p *problem) joint(c choice, err error) (choice, error) {
 	best, ok, lower := t.branch(&by, best, ok)
 	switch t := p.whole(fastest).mid; {
 	case !ok && p.Goal.MaxLoss != nil:
-		return c, cmp.Or(err, error(&UnreachableError{"loss", *p.Goal.MaxLoss, p.lossBy(picks[len(picks)-1])}))
+		shown, _ := p.metric.Shown(p.lossBy(picks[len(picks)-1]))
+		return c, cmp.Or(err, error(&UnreachableError{"loss", *p.Goal.MaxLoss, shown}))
 	case !ok && p.Goal.Speedup != nil:
 		return c, &UnreachableError{"speedup", *p.Goal.Speedup, p.unchanged() / t}
 	case !ok:
 		return c, &UnreachableError{p.kind, p.Limit, t}
 	}
 	best.lower = min(best.value, lower)
+	best.exact = best.value-best.lower <= rounding*math.Abs(best.value)
 	return best, nil
 }
 
