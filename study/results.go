@@ -221,7 +221,7 @@ type LossPoint struct {
 	Cause Cause `json:"cause,omitzero"`
 }
 
-// Goal is what a plan is for: one of the fields but Excluded is set.
+// Goal is what a plan is for: one of the first five fields is set.
 type Goal struct {
 	// Speedup asks for a model so many times as fast, at the least loss.
 	Speedup *float64 `json:"speedup,omitzero"`
@@ -237,6 +237,10 @@ type Goal struct {
 	Cost string `json:"cost,omitzero"`
 	// Exclude are layers, by position, that stay as they are.
 	Exclude []int `json:"exclude,omitzero"`
+	// WithoutStructures and WithoutFormats are changes that no layer has. Ends lets the first layer and those that make outputs change.
+	WithoutStructures []Structure `json:"without_structures,omitzero"`
+	WithoutFormats    []Format    `json:"without_formats,omitzero"`
+	Ends              bool        `json:"ends,omitzero"`
 }
 
 // Plan is a change for every layer.

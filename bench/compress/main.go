@@ -7,8 +7,8 @@
 //
 // Losses: the rank correlation, over layers, of what is predicted of a network with the drop of accuracy that the change of
 // one layer makes on the held-out samples. Plans: their speed, in turns with the unchanged model, and their drop on the held-out samples,
-// beside uniform sparsity and Sparsify's allocator. Times: those predicted of these plans, and of random ones of networks and further
-// models, against those measured. Without a flag, all three.
+// beside uniform sparsity and Sparsify's allocator. Times: those predicted of these plans, of ones chosen for several goals, and of
+// random ones, of networks and further models, against those measured. Without a flag, all three.
 package main
 
 import (

@@ -1,6 +1,7 @@
 package compress
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -13,11 +14,9 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// Mixed models of a performance profile: how many there are, and how many run in the same turns.
-const (
-	mixedModels = 8
-	mixedTurns  = 4
-)
+// mixedModels is how many mixed models a performance profile has. From nine on there is an error that nine of ten are within; the tenth to
+// twelfth have that be no question of the largest one alone.
+const mixedModels = 12
 
 // Mixes draws changes for all layers, as plans choose them: from one to three kinds of changes, and of them for each layer one that gains,
 // or none for one layer in four. Layers that must have the same change have that of the first of them. Every other one has layers of 8-bit activations where these gain: what it takes to convert them is to
@@ -110,48 +109,30 @@ func (j *Job) mixed(ctx context.Context, o *SpeedOptions, p *study.Speed) error 
 	return j.RunMixes(ctx, Mixes(p, len(j.Layers), mixedModels, 0), o, j.File, p)
 }
 
-// RunMixes measures models of [Mixes], as far as a profile in a file does not have them yet, and appends them to it.
+// RunMixes measures models of [Mixes], as far as a profile in a file does not have them yet, and appends them to it. Each takes turns of its own with
+// the unchanged one, and both are made ready anew, as for a plan: where they lie in memory is a part of the error that is to be known.
 func (j *Job) RunMixes(ctx context.Context, all [][]study.Change, o *SpeedOptions, file *study.File, p *study.Speed) error {
+	ins, err := j.inputs(o.Batch)
+	if err != nil {
+		return err
+	}
 	for len(p.Mixed) < len(all) {
-		found, err := j.together(ctx, all[len(p.Mixed):min(len(p.Mixed)+mixedTurns, len(all))], o)
-		if err != nil {
-			return err
+		found := study.Mixed{Changes: all[len(p.Mixed)]}
+		if m, err := j.mixedModel(found.Changes); err == nil { // changes that do not go together tell nothing
+			// A time of the whole is steadier than those of layers.
+			got, err := speed.Several(ctx, j.m, []*graph.Model{m}, speed.Options{
+				Engine: j.engineOptions(o.Threads), Inputs: ins, Time: cmp.Or(o.Time, speed.UsualTime) / 2, Progress: j.o.Progress,
+			})
+			if err != nil {
+				return err
+			}
+			found.Ratio = Inverse(got[0].Speedup)
 		}
-		if err := file.Append(study.Record{SpeedPoints: &study.SpeedPoints{Name: p.Name, Mixed: found}}); err != nil {
+		if err := file.Append(study.Record{SpeedPoints: &study.SpeedPoints{Name: p.Name, Mixed: []study.Mixed{found}}}); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// together measures models with these changes, all in the same turns.
-func (j *Job) together(ctx context.Context, mixes [][]study.Change, o *SpeedOptions) ([]study.Mixed, error) {
-	ins, err := j.inputs(o.Batch)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]study.Mixed, len(mixes))
-	var models []*graph.Model
-	var at []int
-	for i, mix := range mixes {
-		out[i].Changes = mix
-		if m, err := j.mixedModel(mix); err == nil { // changes that do not go together tell nothing
-			models, at = append(models, m), append(at, i)
-		}
-	}
-	if len(models) == 0 {
-		return out, nil
-	}
-	got, err := speed.Several(ctx, j.m, models, speed.Options{Engine: j.engineOptions(o.Threads), Inputs: ins, Time: o.Time, Progress: j.o.Progress})
-	if err != nil {
-		return nil, err
-	}
-	for k, i := range at {
-		if s := got[k].Speedup; s != nil {
-			out[i].Ratio = Inverse(s)
-		}
-	}
-	return out, nil
 }
 
 // Inverse is the reciprocal of a measured quotient, with its interval.

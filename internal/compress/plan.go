@@ -95,6 +95,7 @@ func (j *Job) Plan(ctx context.Context, o PlanOptions) (*study.Plan, error) {
 	if o.Goal.Cost == choose.Energy && (sp == nil || sp.Energy == nil) {
 		return nil, tellsEnergy(sp)
 	}
+	o.Goal.WithoutStructures, o.Goal.WithoutFormats, o.Goal.Ends = o.WithoutStructures, o.WithoutFormats, o.Ends
 	e, err := j.tries(ctx, &o, lo)
 	if err != nil {
 		return nil, err
@@ -135,7 +136,10 @@ func (j *Job) Plan(ctx context.Context, o PlanOptions) (*study.Plan, error) {
 		}
 	}
 	p.Name, p.Created = cmp.Or(o.Name, goalName(&p.Goal, "")), now()
-	return p, j.File.Append(study.Record{Plan: p})
+	if err := j.File.Append(study.Record{Plan: p}); err != nil {
+		return nil, err
+	}
+	return p, j.replace(p)
 }
 
 // roomy makes, tries and keeps a plan for little memory.

@@ -99,6 +99,74 @@ func allowed(c *choose.Options, p *study.Plan) bool {
 	})
 }
 
+// replace puts a plan in the place of those of the study for limits that are looser where it was measured to be at least as fast and to lose no more: a
+// looser limit shall not show a slower plan because it was asked for first.
+func (j *Job) replace(p *study.Plan) error {
+	for _, x := range slices.Clone(j.Study().Plans) {
+		if x.Name == p.Name || !j.tighter(p, x) || !beats(p, x) {
+			continue
+		}
+		c := &choose.Options{Goal: x.Goal, WithoutStructures: x.Goal.WithoutStructures, WithoutFormats: x.Goal.WithoutFormats}
+		if !x.Goal.Ends {
+			c.Keep = choose.Ends(j.m, j.Study().Layers)
+		}
+		if !allowed(c, p) {
+			continue
+		}
+		y := inPlaceOf(p, x)
+		y.Name, y.Created = x.Name, now()
+		if err := j.File.Append(study.Record{Plan: y}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tighter reports whether a plan's goal is one of the same kind that asks for no less than another one's, by the same profiles.
+func (j *Job) tighter(p, x *study.Plan) bool {
+	if x.Compat != "" || p.Speed != x.Speed || p.Loss != x.Loss || cmp.Or(x.Goal.Cost, choose.Time) != choose.Time || cmp.Or(p.Goal.Cost, choose.Time) != choose.Time {
+		return false
+	}
+	a, b := &p.Goal, &x.Goal
+	switch {
+	case a.Speedup != nil && b.Speedup != nil:
+		return *a.Speedup >= *b.Speedup
+	case a.MaxLoss != nil && b.MaxLoss != nil:
+		lo := j.Study().Loss(p.Loss)
+		if lo == nil {
+			return false
+		}
+		m, err := choose.MetricOf(lo)
+		return err == nil && m.Bound(*a.MaxLoss) <= m.Bound(*b.MaxLoss)
+	}
+	return false
+}
+
+// beats reports whether a plan was measured to be at least as fast as another one and to lose no more, where losses are known.
+func beats(p, x *study.Plan) bool {
+	if p.Measured == nil || x.Measured == nil {
+		return false
+	}
+	a, ok := p.Measured.Speedup.Best()
+	b, is := x.Measured.Speedup.Best()
+	if !ok || !is || a < b {
+		return false
+	}
+	lost, was := p.Measured.Loss, x.Measured.Loss
+	if lost == nil && was == nil {
+		lost, was = p.Predicted.Loss, x.Predicted.Loss
+	}
+	v, ok := lost.Best()
+	w, is := was.Best()
+	switch {
+	case !ok || !is:
+		return false
+	case p.Adds == choose.Noise: // a ratio to noise: more of it is better
+		return v >= w
+	}
+	return v <= w
+}
+
 // race applies plans, measures what comes out in the same turns, and returns the one that wins.
 func (j *Job) race(ctx context.Context, o *PlanOptions, plans []*study.Plan, e *judge, sp *study.Speed, wins func(a, b *study.Plan) bool) (*study.Plan, error) {
 	var run []*study.Plan

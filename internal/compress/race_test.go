@@ -134,6 +134,60 @@ func TestEarlier(t *testing.T) {
 	}
 }
 
+// TestReplace has a plan take the place of one for a looser limit, where it is as fast and loses no more, and changes what that one may.
+func TestReplace(t *testing.T) {
+	t.Parallel()
+	pruned := study.Change{Structure: study.Unstructured, Level: .5}
+	limit := func(v float64) study.Goal { return study.Goal{MaxLoss: &v} }
+	without := limit(.05)
+	without.WithoutStructures = []study.Structure{study.Unstructured}
+	for _, tt := range []struct {
+		name        string
+		old, new    study.Goal
+		speed, lost float64
+		want        bool
+	}{
+		{"faster, loses less", limit(.05), limit(.01), 2.2, .004, true},
+		{"as fast, loses as much", limit(.05), limit(.01), 2, .005, true},
+		{"slower", limit(.05), limit(.01), 1.9, .001, false},
+		{"loses more", limit(.05), limit(.01), 2.2, .006, false},
+		{"looser", limit(.01), limit(.05), 2.2, .004, false},
+		{"structure left out", without, limit(.01), 2.2, .004, false},
+		{"goal of another kind", study.Goal{Speedup: new(1.5)}, limit(.01), 2.2, .004, false},
+		{"faster, for a lower speed-up", study.Goal{Speedup: new(1.5)}, study.Goal{Speedup: new(2.)}, 2.2, .004, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			j := opened(t, "autoencoder.yaml", filepath.Join(t.TempDir(), "m.study"))
+			plan := func(name string, g study.Goal, change study.Change, speed, lost float64) *study.Plan {
+				p := &study.Plan{Name: name, Speed: "s", Loss: "l", Goal: g, Choices: make([]study.Choice, len(j.Layers))}
+				for i := range p.Choices {
+					p.Choices[i].Layer = i
+				}
+				p.Choices[1].Change = change
+				p.Measured = &study.Outcome{Speedup: measured(speed), Loss: measured(lost)}
+				return p
+			}
+			records := []study.Record{
+				{Loss: &study.Loss{LossSettings: study.LossSettings{Name: "l", Method: study.EndToEnd, Metric: "relative_error"}}},
+				{Plan: plan("old", tt.old, study.Change{}, 2, .005)},
+			}
+			for _, r := range records {
+				if err := j.File.Append(r); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := j.replace(plan("new", tt.new, pruned, tt.speed, tt.lost)); err != nil {
+				t.Fatal(err)
+			}
+			got := j.Study().Plan("old")
+			if is := got.Choices[1].Change == pruned; is != tt.want || !reflect.DeepEqual(got.Goal, tt.old) {
+				t.Errorf("replaced: %v, want %v; goal %+v", is, tt.want, got.Goal)
+			}
+		})
+	}
+}
+
 // TestRace measures two plans and takes the one that wins; a plan that stands there twice runs once.
 func TestRace(t *testing.T) {
 	j := opened(t, "autoencoder.yaml", filepath.Join(t.TempDir(), "m.study"))

@@ -11,8 +11,8 @@ import (
 
 // A layer that loses filters makes those smaller that read them, and layers that are added up lose them together. The time of a model is
 // then no sum of what layers take by themselves: each takes its unchanged time by the ratios of all changes that reach it. Plans are chosen
-// with what each change makes of the whole, once beside the unchanged model, then beside the plan that was found, until none is
-// better. Sums of the former are below the products (1 - a)(1 - b), so that what they can be at least bounds the plan.
+// by prices of the bound ([terms]), then with what each change makes of the plan that was found, until none is
+// better. What can be had at these prices bounds the plan.
 
 // side is what a point does to times: of its own layer, of others, and of operators without weights, which takes seconds.
 type side struct {
@@ -224,50 +224,48 @@ func (p *problem) lossBy(pick []int) float64 {
 // rounds is how often a plan is chosen again beside the one before.
 const rounds = 6
 
+// starts is how many of the plans that are the least at a price are made better.
+const starts = 3
+
 // joint makes a choice one of whole models. c is the one by sums without what is tied, err says that their bound cannot be kept.
 func (p *problem) joint(c choice, err error) (choice, error) {
+	if best, ok := p.allJoint(); ok {
+		return best, nil
+	}
 	sums := p.costs()
-	lower := p.lower(c, err)
+	t := p.terms(maxTable)
+	by := t.price()
+	picks := by.picks
+	fastest := t.least(1, 0).pick
+	if err == nil {
+		picks = append(picks, c.pick)
+	}
+	picks = append(picks, fastest, t.least(0, 1).pick)
+	var able []choice
+	for _, pick := range picks {
+		if x, ok := p.judge(pick); ok {
+			able = append(able, x)
+		}
+	}
+	slices.SortStableFunc(able, func(a, b choice) int { return cmp.Compare(a.value, b.value) })
+	able = slices.CompactFunc(able, func(a, b choice) bool { return slices.Equal(a.pick, b.pick) })
+	p.quick = true
 	var best choice
 	ok := false
-	if err == nil {
-		best, ok = p.refine(c.pick)
-	}
-	p.restore(sums)
-	least := p.fastest()
-	if !ok {
-		best, ok = p.refine(least)
-	}
-	p.quick = true
-	for _, g := range p.ties() {
-		held := p.held
-		for _, points := range g {
-			p.held = map[int]int{}
-			maps.Copy(p.held, held)
-			maps.Copy(p.held, points)
-			p.restore(sums)
-			start := p.fastest()
-			if p.whole(start).mid < p.whole(least).mid {
-				least = start
-			}
-			if x, err := p.solve(); err == nil {
-				start = x.pick
-			}
-			b, is := p.refine(start)
-			if !is {
-				b, is = p.refine(p.fastest())
-			}
-			if is && (!ok || b.value < best.value) {
-				best, ok, held = b, true, p.held
-			}
+	for _, start := range able[:min(starts, len(able))] {
+		p.held = p.tiedIn(start.pick)
+		p.restore(sums)
+		if x, is := p.refine(start.pick); is && (!ok || x.value < best.value) {
+			best, ok = x, true
 		}
-		p.held = held
 	}
 	p.restore(sums)
 	p.held, p.quick = nil, false
-	switch t := p.whole(least).mid; {
+	best, ok, lower := t.branch(&by, best, ok)
+	switch t := p.whole(fastest).mid; {
 	case !ok && p.Goal.MaxLoss != nil:
-		return c, err
+		shown, _ := p.metric.Shown(p.lossBy(picks[len(picks)-1]))
+		return c, cmp.Or(err, error(&UnreachableError{"loss", *p.Goal.MaxLoss, shown}))
 	case !ok && p.Goal.Speedup != nil:
 		return c, &UnreachableError{"speedup", *p.Goal.Speedup, p.unchanged() / t}
 	case !ok && p.Goal.Sparsity != nil:
@@ -276,7 +274,64 @@ func (p *problem) joint(c choice, err error) (choice, error) {
 		return c, &UnreachableError{p.kind, p.budget(), t}
 	}
 	best.lower = min(best.value, lower)
+	best.exact = best.value-best.lower <= rounding*math.Abs(best.value)
 	return best, nil
+}
+
+// tiedIn are the layers of a plan that have one of the points which others must have, too.
+func (p *problem) tiedIn(pick []int) map[int]int {
+	out := map[int]int{}
+	for i, k := range pick {
+		for _, l := range p.curves[i].Points[k].tied {
+			out[i], out[l] = k, pick[l]
+		}
+	}
+	return out
+}
+
+// fewJoint is how many plans of layers that reach others are few: each is a sum over the whole model.
+const fewJoint = 1 << 14
+
+// allJoint looks through all plans where they are few.
+func (p *problem) allJoint() (best choice, ok bool) {
+	n := 1
+	for _, c := range p.curves {
+		if n *= len(c.Points); n > min(p.few, fewJoint) {
+			return best, false
+		}
+	}
+	pick := make([]int, len(p.curves))
+	var try func(i int)
+	try = func(i int) {
+		if i < len(pick) {
+			for k := range p.curves[i].Points {
+				pick[i] = k
+				try(i + 1)
+			}
+			return
+		}
+		if !p.together(pick) {
+			return
+		}
+		if c, is := p.judge(pick); is && (!ok || c.value < best.value) {
+			best, ok = choice{slices.Clone(pick), c.value, c.value, true}, true
+		}
+	}
+	try(0)
+	return best, ok
+}
+
+// together reports whether layers that must have the same change do.
+func (p *problem) together(pick []int) bool {
+	for i, k := range pick {
+		x := &p.curves[i].Points[k]
+		for _, l := range x.tied {
+			if p.curves[l].Points[pick[l]].Change != x.Change {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // costs are those of all points, and restore gives them back.
@@ -298,29 +353,6 @@ func (p *problem) restore(all [][]float64) {
 		}
 	}
 	p.fixed = all[len(p.curves)][0]
-}
-
-// lower is a bound that no plan is below: sums with what is tied let loose. c is the choice without that, if there is one.
-func (p *problem) lower(c choice, err error) float64 {
-	loose := *p
-	loose.curves = nil
-	for _, c := range p.curves {
-		c.Points = slices.Clone(c.Points)
-		for k := range c.Points {
-			c.Points[k].tied = nil
-		}
-		loose.curves = append(loose.curves, c)
-	}
-	x, failed := loose.solve()
-	switch {
-	case failed != nil && err != nil:
-		return 0
-	case failed != nil:
-		return c.lower
-	case err != nil:
-		return x.lower
-	}
-	return min(c.lower, x.lower)
 }
 
 // judge is a plan as a choice; false where it does not keep to the bound.
@@ -356,94 +388,75 @@ func (p *problem) refine(pick []int) (best choice, ok bool) {
 	return best, ok
 }
 
-// polish moves one layer after the other as long as that makes the plan better.
+// polish makes one move after the other, the best of all, as long as that makes the plan better: of a layer, or of those that are tied.
 func (p *problem) polish(best choice) choice {
+	ties := p.ties()
 	for range 4 * len(p.curves) {
+		now, next := best.value, []int(nil)
+		try := func(pick []int) {
+			if y, ok := p.judge(pick); ok && y.value < now-rounding*math.Abs(now) {
+				now, next = y.value, slices.Clone(pick)
+			}
+		}
 		p.around(best.pick) // what one layer's change makes of the plan is exact
-		now, i, k := best.value, -1, -1
+		pick := slices.Clone(best.pick)
 		for l := range p.curves {
 			c := &p.curves[l]
-			at := best.pick[l]
-			if _, is := p.held[l]; is || c.Points[at].tied != nil {
+			at := pick[l]
+			if _, is := p.held[l]; is {
 				continue
 			}
 			for x := range c.Points {
 				if x == at || c.Points[x].tied != nil || p.Goal.MaxLoss != nil && c.Points[x].Cost >= c.Points[at].Cost || p.Goal.MaxLoss == nil && c.Points[x].Loss >= c.Points[at].Loss {
 					continue
 				}
-				best.pick[l] = x
-				if y, ok := p.judge(best.pick); ok && y.value < now-rounding*math.Abs(now) {
-					now, i, k = y.value, l, x
-				}
+				pick[l] = x
+				try(pick)
 			}
-			best.pick[l] = at
+			pick[l] = at
 		}
-		if i < 0 {
+		for _, points := range ties {
+			for l, k := range points {
+				pick[l] = k
+			}
+			if p.together(pick) {
+				try(pick)
+			}
+			for l := range points {
+				pick[l] = 0
+			}
+			if p.together(pick) {
+				try(pick)
+			}
+			copy(pick, best.pick)
+		}
+		if next == nil {
 			break
 		}
-		best.pick[i], best.value = k, now
+		best.pick, best.value = next, now
+		p.held = p.tiedIn(next)
 	}
 	return best
 }
 
-// fastest is the plan of the least time that choosing layer by layer comes to.
-func (p *problem) fastest() []int {
-	pick := make([]int, len(p.curves))
-	for i, k := range p.held {
-		pick[i] = k
-	}
-	for range rounds {
-		before := slices.Clone(pick)
-		for i := range p.curves {
-			if _, is := p.held[i]; is {
-				continue
-			}
-			p.aroundOne(i, pick)
-		}
-		if slices.Equal(before, pick) {
-			break
-		}
-	}
-	return pick
-}
-
-// aroundOne gives a layer the point with which the plan takes least.
-func (p *problem) aroundOne(i int, pick []int) {
-	least, at := math.Inf(1), pick[i]
-	for k, x := range p.curves[i].Points {
-		if x.tied != nil {
-			continue
-		}
-		pick[i] = k
-		if t := p.whole(pick).mid; t < least {
-			least, at = t, k
-		}
-	}
-	pick[i] = at
-}
-
-// ties are the points that tied layers can only have together, by group and level.
-func (p *problem) ties() (out [][]map[int]int) {
+// ties are the points that tied layers can only have together.
+func (p *problem) ties() (out []map[int]int) {
 	for i, c := range p.curves {
-		var of []map[int]int
-		for k, x := range c.Points {
+		for k := range c.Points {
+			x := &c.Points[k]
 			if x.tied == nil || slices.Min(x.tied) < i {
 				continue
 			}
 			points := map[int]int{i: k}
 			for _, l := range x.tied {
-				if at := slices.IndexFunc(p.curves[l].Points, func(y Point) bool { return y.Change == x.Change }); at >= 0 {
+				if at := p.like(l, x); at >= 0 {
 					points[l] = at
 				}
 			}
 			if len(points) == len(x.tied)+1 {
-				of = append(of, points)
+				out = append(out, points)
 			}
 		}
-		if of != nil {
-			out = append(out, of)
-		}
 	}
-	slices.SortStableFunc(out, func(a, b []map[int]int) int { return cmp.Compare(len(b[0]), len(a[0])) })
 	return out
 }

@@ -37,6 +37,11 @@ func Plan(o Options) (*study.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	return p.plan()
+}
+
+func (p *problem) plan() (*study.Plan, error) {
+	o := &p.Options
 	c, err := p.solve()
 	if p.sides {
 		c, err = p.joint(c, err)

@@ -16,12 +16,15 @@ import (
 // model says how times of layers add up.
 type model struct {
 	// gain multiplies what changes save, convert is the share of the unchanged model's time that it takes to convert all that layers
-	// put out. width is a bound on the error that is left, by what was saved.
-	gain, convert, width float64
+	// put out. spread is the error that is left, by what was saved, and width how many errors to either side nine of ten times are within.
+	gain, convert, spread, width float64
 }
 
-// unmixed is for profiles without mixed models: an error that nine of ten random plans of nine networks were within.
-var unmixed = model{gain: 1, width: 0.3}
+// unmixed is for profiles without mixed models: within 0.3 of what was saved were nine of ten random plans of nine networks.
+var unmixed = model{gain: 1, spread: 0.3 / normal, width: normal}
+
+// normal is how many standard errors to either side hold nine of ten.
+const normal = 1.645
 
 // fewest is how many mixed models it takes to find a model.
 const fewest = 4
@@ -112,11 +115,22 @@ const (
 	moment = 100e-9 // seconds: what it takes to call an inference and read the clock moves with where a model lies in memory
 )
 
+// error is that of a forecast by one standard error: of what is left where layers add up, of the measured layers, and of a measurement; t is
+// the time forecast.
+func (m *model) error(f *forecast, t, whole float64) float64 {
+	return math.Hypot(math.Hypot(m.spread*(f.saved+apart*whole), f.noise), repeat*t+moment)
+}
+
 // sample is a mixed model: how much longer it took than added up, what was saved, and what is converted, as shares of the unchanged model's
 // time, by what the error grows with.
-type sample struct{ error, saved, converted float64 }
+type sample struct {
+	error, saved, converted float64
+	scale                   float64 // what they are divided by
+	forecast                forecast
+}
 
-// model finds how times add up. Errors that are left are of forecasts by the other models.
+// model finds how times add up. Errors that are left are of forecasts by the other models, each of them measured in turns of its own, as plans are: the
+// next one's is within them by the rule of rank (n+1) 0.9, whatever their distribution is, if it is drawn as they are.
 func (p *problem) model() model {
 	whole, ok := p.Speed.Latency.Best()
 	if !ok || whole <= 0 {
@@ -132,14 +146,26 @@ func (p *problem) model() model {
 	if len(all) < fewest {
 		return unmixed
 	}
-	a, b := fit(all)
-	var errors []float64
+	var out model
+	out.gain, out.convert = fit(all)
+	out.gain = 1 - out.gain
+	left := make([]sample, len(all))
+	errors, times := make([]float64, len(all)), make([]float64, len(all))
+	squares := 0.0
 	for k := range all {
 		a, b := fit(slices.Delete(slices.Clone(all), k, k+1))
 		s, _ := p.sample(&of[k], model{gain: 1 - a})
-		errors = append(errors, math.Abs(s.error-b*s.converted))
+		e := s.error - b*s.converted
+		squares += e * e
+		left[k], errors[k] = s, math.Abs(e)*s.scale*whole
+		times[k] = s.forecast.time + b*s.forecast.converted*whole
 	}
-	return model{gain: 1 - a, convert: b, width: stats.Conformal(errors, 0.9)}
+	out.spread = math.Sqrt(squares / float64(len(all)))
+	for k := range errors {
+		errors[k] /= out.error(&left[k].forecast, times[k], whole)
+	}
+	out.width = max(1, stats.Conformal(errors, 0.9)) // no less than a measurement repeats to
+	return out
 }
 
 // sample compares a mixed model with its forecast by the product of all factors, but for conversions; false where that is not known.
@@ -152,8 +178,8 @@ func (p *problem) sample(m *study.Mixed, by model) (s sample, ok bool) {
 		return s, false
 	}
 	whole, _ := p.Speed.Latency.Best()
-	scale := whole / (f.saved + apart*whole)
-	return sample{(v - f.time/whole) * scale, f.saved / whole * scale, f.converted * scale}, true
+	scale := f.saved/whole + apart
+	return sample{(v - f.time/whole) / scale, f.saved / whole / scale, f.converted / scale, scale, f}, true
 }
 
 // fit finds error = a saved + b converted by least squares; conversions make nothing faster.
@@ -186,9 +212,8 @@ func (p *problem) forecast(changes []study.Change) (t interval, ok bool) {
 		return t, true
 	}
 	whole, _ := p.Speed.Latency.Best()
-	const normal = 1.645 // standard errors to either side hold nine of ten
 	t.mid += p.sums.convert * f.converted * whole
-	wide := math.Hypot(math.Hypot(p.sums.width*(f.saved+apart*whole), normal*f.noise), repeat*t.mid+moment)
+	wide := p.sums.width * p.sums.error(&f, t.mid, whole)
 	t.lo, t.hi = max(0, t.mid-wide), t.mid+wide
 	return t, true
 }

@@ -2,6 +2,7 @@ package choose
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/opmeter/opmeter/profile"
@@ -78,6 +79,56 @@ func TestForecast(t *testing.T) {
 	s, ls := mixture(6, 1, 0, 0)
 	if o := Forecast(s, ls, []study.Change{{Format: study.Weight4}, {}, {}, {}, {}, {}}); o.LatencyS != nil {
 		t.Error("a change that was not measured has a time")
+	}
+}
+
+// TestForecastHolds draws profiles and a further model with the same kind of errors: nine of ten are within their intervals, of errors with long tails, too.
+func TestForecastHolds(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		draw func(r *rand.Rand) float64
+	}{
+		{"normal", func(r *rand.Rand) float64 { return .05 * r.NormFloat64() }},
+		{"long tails", func(r *rand.Rand) float64 { return .02 * r.NormFloat64() / math.Sqrt(r.ExpFloat64()) }},
+		{"to one side", func(r *rand.Rand) float64 { return .05 * r.ExpFloat64() }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r := rand.New(rand.NewPCG(1, 2))
+			const all = 2000
+			in := 0
+			for range all {
+				s, ls := mixture(6, 1, 0, 0)
+				s.Mixed = nil
+				for range 13 {
+					m := study.Mixed{Changes: make([]study.Change, len(ls))}
+					changed := 0.0
+					for i := range m.Changes {
+						if r.IntN(3) > 0 {
+							m.Changes[i] = study.Change{Structure: study.Unstructured, Level: .5}
+							changed++
+						}
+					}
+					saved := .5 * changed
+					m.Ratio = profile.Value(profile.Measured, (10-saved+tt.draw(r)*(saved+1))/10, "")
+					s.Mixed = append(s.Mixed, m)
+				}
+				last := s.Mixed[12]
+				s.Mixed = s.Mixed[:12]
+				did, _ := last.Ratio.Best()
+				f := Forecast(s, ls, last.Changes)
+				said, _ := f.LatencyS.Best()
+				if b := f.LatencyS.Band; b == nil && math.Abs(said-10*did) < 1e-9 || b != nil && 10*did >= b[0] && 10*did <= b[1] {
+					in++
+				}
+			}
+			// 1800 are wanted: three standard errors of 2000 draws below, and twice that above, since ranks of twelve are coarse.
+			if in < 1760 || in > 1880 {
+				t.Errorf("%d of %d are within the interval", in, all)
+			}
+			t.Logf("%d of %d are within the interval", in, all)
+		})
 	}
 }
 
