@@ -137,7 +137,7 @@ func TestTermsBound(t *testing.T) {
 	t.Parallel()
 	loose, n := 0.0, 0
 	rapid.Check(t, func(t *rapid.T) {
-		o := chain(t, rapid.Bool().Draw(t, "tied"))
+		o := chain(t, rapid.Bool().Draw(t, "tied"), rapid.Bool().Draw(t, "grouped"))
 		o.Goal = study.Goal{MaxLoss: new(rapid.Float64Range(.05, 1).Draw(t, "bound"))}
 		if rapid.Bool().Draw(t, "faster") {
 			o.Goal = study.Goal{Speedup: new(rapid.Float64Range(1.1, 2).Draw(t, "speedup"))}
