@@ -90,7 +90,7 @@ func (t *terms) branch(by *priced, best choice, ok bool) (choice, bool, float64)
 // leaf chooses points where all states are chosen; false where none keep to the bound.
 func (t *terms) leaf(state []int) (c choice, ok bool) {
 	bound, lossBound := t.bound()
-	fixed := t.p.outside()
+	fixed := t.p.apart()
 	if !lossBound {
 		bound -= fixed
 	}
@@ -99,7 +99,7 @@ func (t *terms) leaf(state []int) (c choice, ok bool) {
 		left := t.left(i, t.reach[i], state)
 		for _, k := range t.states[i][state[i]] {
 			x := &t.p.curves[i].Points[k]
-			o := option{t.p.bases[i]*x.side.own.mid*left + x.side.rest.mid, t.p.plain(x), k}
+			o := option{t.p.taken(i, x, left), t.p.plain(x), k}
 			if !lossBound {
 				o.value, o.weight = o.weight, o.value
 			}

@@ -145,6 +145,22 @@ func (p *problem) outside() float64 {
 	return whole
 }
 
+// apart is the cost that no layer has. Costs that are no times are those of points, which add up.
+func (p *problem) apart() float64 {
+	if p.profiled() {
+		return p.outside()
+	}
+	return p.fixed
+}
+
+// taken is the cost of a point of a layer where others leave a share of the layer's time.
+func (p *problem) taken(layer int, x *Point, left float64) float64 {
+	if p.profiled() {
+		return p.bases[layer]*x.side.own.mid*left + x.side.rest.mid
+	}
+	return x.Cost
+}
+
 // around gives points the cost that they make of a plan, those of the plan the layer's own time in it.
 func (p *problem) around(pick []int) {
 	if !p.profiled() { // is what it is beside any plan

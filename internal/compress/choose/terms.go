@@ -117,7 +117,7 @@ func (t *terms) least(cost, loss float64) least {
 		all = append(all, t.ties(i)...)
 	}
 	var order []gone
-	sum := cost * p.outside()
+	sum := cost * p.apart()
 	left := make([]int, len(p.curves))
 	for i := range left {
 		left[i] = i
@@ -308,7 +308,7 @@ func (t *terms) best(i, state int, left, cost, loss float64) (at int, sum float6
 	sum = math.Inf(1)
 	for _, k := range t.states[i][state] {
 		x := &t.p.curves[i].Points[k]
-		v := cost*(t.p.bases[i]*x.side.own.mid*left+x.side.rest.mid) + loss*t.p.plain(x)
+		v := cost*t.p.taken(i, x, left) + loss*t.p.plain(x)
 		if v < sum {
 			at, sum = k, v
 		}
