@@ -170,6 +170,9 @@ export interface Goal {
   fit?: string;
   cost?: string;
   exclude?: number[];
+  without_structures?: string[];
+  without_formats?: string[];
+  ends?: boolean;
 }
 
 export interface Plan {
