@@ -24,14 +24,15 @@ func TestDoctorOverTerminal(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		line   wire.Line
+		wait   string // for each speed: enough for a busy machine where something is to be heard
 		device wire.Device
 		status int
 		want   []string
 	}{
-		{"ready", wire.Line{Baud: 921600}, board.Run(1 << 30), statusDone, []string{"ok       speed      921600 baud", "ok       protocol   mltk", "ok       inference  ", "ok       clock      "}},
-		{"silent", wire.Line{}, wire.Silent, statusGate, []string{"problem  answer     nothing came within 200ms"}},
-		{"text", wire.Line{Baud: 115200}, wire.Flood([]byte("temp 22\n")), statusGate, []string{"ok       speed      115200 baud", "problem  protocol   text that no protocol knows, such as \"temp 22\""}},
-		{"unplugged", wire.Line{UnplugAfter: 100}, func(w io.Writer, r io.Reader) {
+		{"ready", wire.Line{Baud: 921600}, "1s", board.Run(1 << 30), statusDone, []string{"ok       speed      921600 baud", "ok       protocol   mltk", "ok       inference  ", "ok       clock      "}},
+		{"silent", wire.Line{}, "200ms", wire.Silent, statusGate, []string{"problem  answer     nothing came within 200ms"}},
+		{"text", wire.Line{Baud: 115200}, "1s", wire.Flood([]byte("temp 22\n")), statusGate, []string{"ok       speed      115200 baud", "problem  protocol   text that no protocol knows, such as \"temp 22\""}},
+		{"unplugged", wire.Line{UnplugAfter: 100}, "200ms", func(w io.Writer, r io.Reader) {
 			for {
 				if _, err := w.Write([]byte{1, 2, 3, 4, 5, 6, 7}); err != nil {
 					return
@@ -41,7 +42,7 @@ func TestDoctorOverTerminal(t *testing.T) {
 	} {
 		path, _ := c.line.Open(t, c.device)
 		var out bytes.Buffer
-		got := run(t.Context(), []string{"device", "doctor", "--port", path, "--timeout", "200ms"}, strings.NewReader(""), &out, &out)
+		got := run(t.Context(), []string{"device", "doctor", "--port", path, "--timeout", c.wait}, strings.NewReader(""), &out, &out)
 		if got != c.status {
 			t.Errorf("%s: status %d\n%s", c.name, got, out.String())
 		}
