@@ -328,7 +328,7 @@ func (c *ConvSums) SetWeights(w []int32) {
 	sc, fs := borrow(c.s.OC * c.k)
 	last := asInt32(fs)
 	for o := range c.s.OC {
-		turnSums(last[o*c.k:], c.cg, w[o*c.k:], taps, taps, c.cg)
+		Turn(last[o*c.k:], c.cg, w[o*c.k:], taps, taps, c.cg)
 	}
 	setWeights(nil, &c.convQ, last, 0)
 	scratch.Put(sc)

@@ -33,25 +33,14 @@ func NewFourBits(k, n, block int, codes []uint8, scales []float32) *FourBits {
 	} else {
 		turnPanels(m.words, unsafe.Slice((*uint32)(unsafe.Pointer(&codes[0])), len(codes)/4), n, k/simd.FourBitSteps, cols)
 	}
-	turnPanels(unsafe.Slice((*uint32)(unsafe.Pointer(&m.scales[0])), len(m.scales)), unsafe.Slice((*uint32)(unsafe.Pointer(&scales[0])), len(scales)), n, k/block, cols)
+	turnPanels(wordsOf(m.scales), wordsOf(scales), n, k/block, cols)
 	return m
 }
 
 // turnPanels writes n rows of words as panels of columns, a row of cols words for each place of a row of src.
 func turnPanels(dst, src []uint32, n, row, cols int) {
-	e := simd.ElementKernels()
-	for j0 := 0; j0 < n; j0 += cols {
-		d, width := dst[j0*row:][:cols*row], min(cols, n-j0)
-		done, whole := e.Turn(d, cols, src[j0*row:], row, row, width)
-		for i := range row {
-			from := 0
-			if i < done {
-				from = whole
-			}
-			for j := from; j < width; j++ {
-				d[i*cols+j] = src[(j0+j)*row+i]
-			}
-		}
+	for j := 0; j < n; j += cols {
+		Turn(dst[j*row:], cols, src[j*row:], row, row, min(cols, n-j))
 	}
 }
 

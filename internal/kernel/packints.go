@@ -76,7 +76,7 @@ func packLines[T int8 | int16, W Weight](w *intPanels, dst []T, src source[W], j
 	width, step := min(cols, src.n-j0), min(pairs, turnWords)
 	sc, room := borrow(cols * step)
 	clear(room)
-	rows, turned := unsafe.Slice((*T)(unsafe.Pointer(&room[0])), each*len(room)), asUint32(room)
+	rows, turned := unsafe.Slice((*T)(unsafe.Pointer(&room[0])), each*len(room)), wordsOf(room)
 	words := unsafe.Slice((*uint32)(unsafe.Pointer(&dst[0])), len(dst)/each)
 	e := simd.ElementKernels()
 	for s := range w.segs {
@@ -162,10 +162,6 @@ const (
 	eachByte  = 0x0101010101010101
 	upperBits = 0x80 * eachByte
 )
-
-func asUint32(f []float32) []uint32 {
-	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(f))), len(f))
-}
 
 // packPanel packs the channels from j0 on: a few steps of all of them at a time, so that lines of the cache are
 // used whole whether steps or channels lie side by side.

@@ -128,7 +128,7 @@ type productArgs struct {
 
 // productPart computes rows m0 to m1 of panels n0 to n1.
 func productPart(f *simd.Floats, g *GemmParams, t *simd.Tile, a []float32, b panels, c []float32, vec, elem, ldc, m0, m1, n0, n1 int) {
-	t.Segs, t.StepA, t.RowA, t.RowC = 1, 4*elem, 4*vec, 4*ldc
+	t.Segs, t.StepA, t.RowC = 1, 4*elem, 4*ldc
 	if g.M == 1 && n1-n0 >= simd.WidePanels {
 		n0 = productRow(f, g, t, a, b, c, n0, n1)
 	}
@@ -138,11 +138,11 @@ func productPart(f *simd.Floats, g *GemmParams, t *simd.Tile, a []float32, b pan
 		// results, whether productRow computes them or what is left of it.
 		block = g.K
 	}
-	var room *[]float32
-	var rows []float32
+	var copies []float32
 	if elem == 1 && 4*vec%sameLines == 0 && n1-n0 >= apartPanels && m1-m0 > f.Rows/2 {
-		room, rows = borrow(roundUp(min(rowBlock, m1-m0), f.Rows) * (block + apart))
-		defer scratch.Put(room)
+		sc, room := borrow(roundUp(min(rowBlock, m1-m0), f.Rows) * (block + apart))
+		defer scratch.Put(sc)
+		copies = room
 	}
 	for r0 := m0; r0 < m1; {
 		r1 := r0 + roundUp(evenly(m1-r0, rowBlock), f.Rows)
@@ -150,12 +150,15 @@ func productPart(f *simd.Floats, g *GemmParams, t *simd.Tile, a []float32, b pan
 		for k0 := 0; k0 < g.K; k0 += block {
 			last := k0+block >= g.K
 			t.K = min(block, g.K-k0)
-			if rows != nil {
-				t.RowA = 4 * (block + apart)
-				for r := r0; r < r1; r++ {
-					copy(rows[(r-r0)*(block+apart):][:t.K], a[r*vec+k0:])
+			rows, line := a[r0*vec+k0*elem:], vec
+			if copies != nil {
+				line = block + apart
+				for r := range r1 - r0 {
+					copy(copies[r*line:][:t.K], rows[r*vec:])
 				}
+				rows = copies
 			}
+			t.RowA = 4 * line
 			setStart(t, g.Exact, g.Accumulate, k0 == 0)
 			setClamp(t, g.Act, last)
 			for n := n0; n < n1; n++ {
@@ -176,11 +179,7 @@ func productPart(f *simd.Floats, g *GemmParams, t *simd.Tile, a []float32, b pan
 				for r := r0; r < r1; {
 					height := evenly(r1-r, f.Rows)
 					next.fetch(t)
-					if rows != nil {
-						t.A = &rows[(r-r0)*(block+apart)]
-					} else {
-						t.A = &a[r*vec+k0*elem]
-					}
+					t.A = &rows[(r-r0)*line]
 					t.C = &c[r*ldc+n*f.Cols]
 					if last && g.BiasM != nil {
 						t.BiasM = &g.BiasM[r]

@@ -48,7 +48,7 @@ func (k *tileSink) planes(sums []int32, line, rows, at, step, ch, n int) {
 			turnBytes(k.y[to:], k.area, codes, n, n, here)
 			scratch.Put(sc)
 		} else {
-			turnSums(k.sums[to:], k.area, in, line, n, here)
+			Turn(k.sums[to:], k.area, in, line, n, here)
 		}
 		r += here
 	}

@@ -1,13 +1,25 @@
 package kernel
 
-import "github.com/opmeter/opmeter/internal/kernel/simd"
+import (
+	"unsafe"
+
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+)
+
+// word is a number of 32 bits.
+type word interface{ float32 | int32 | uint32 }
+
+// wordsOf are numbers as words.
+func wordsOf[T word](v []T) []uint32 {
+	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(v))), len(v))
+}
 
 // Turn writes rows rows of cols values, value j of row i from row j, value i of src; rows of dst are stepDst values apart, those of
 // src stepSrc.
-func Turn(dst []float32, stepDst int, src []float32, stepSrc, rows, cols int) {
+func Turn[T word](dst []T, stepDst int, src []T, stepSrc, rows, cols int) {
 	doneRows, doneCols := 0, 0
 	if e := simd.ElementKernels(); e != nil {
-		doneRows, doneCols = e.TurnFloats(dst, stepDst, src, stepSrc, rows, cols)
+		doneRows, doneCols = e.Turn(wordsOf(dst), stepDst, wordsOf(src), stepSrc, rows, cols)
 	}
 	if doneRows < rows {
 		turnSquares(dst[doneRows*stepDst:], stepDst, src[doneRows:], stepSrc, rows-doneRows, doneCols)
@@ -18,7 +30,7 @@ func Turn(dst []float32, stepDst int, src []float32, stepSrc, rows, cols int) {
 }
 
 // turnSquares is Turn in plain Go, in squares that stay in the nearest cache.
-func turnSquares(dst []float32, stepDst int, src []float32, stepSrc, rows, cols int) {
+func turnSquares[T word](dst []T, stepDst int, src []T, stepSrc, rows, cols int) {
 	const side = 16
 	for j0 := 0; j0 < cols; j0 += side {
 		for i0 := 0; i0 < rows; i0 += side {

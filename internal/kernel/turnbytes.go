@@ -1,8 +1,6 @@
 package kernel
 
 import (
-	"unsafe"
-
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/workers"
 )
@@ -62,27 +60,4 @@ func turnBytes(dst []uint8, stepDst int, src []uint8, stepSrc, rows, cols int) {
 			row[j] = src[j*stepSrc+i]
 		}
 	}
-}
-
-// turnSums is turnBytes for sums.
-func turnSums(dst []int32, stepDst int, src []int32, stepSrc, rows, cols int) {
-	m, n := 0, 0
-	if e := simd.ElementKernels(); e != nil {
-		m, n = e.Turn(bitsOf(dst), stepDst, bitsOf(src), stepSrc, rows, cols)
-	}
-	for i := range rows {
-		row := dst[i*stepDst:][:cols]
-		from := n
-		if i >= m {
-			from = 0
-		}
-		for j := from; j < cols; j++ {
-			row[j] = src[j*stepSrc+i]
-		}
-	}
-}
-
-// bitsOf are sums as words.
-func bitsOf(v []int32) []uint32 {
-	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(v))), len(v))
 }

@@ -99,25 +99,29 @@ func (p *codePacker) pack(x []reg.VecVirtual) reg.VecVirtual {
 	return v
 }
 
-func rescaleName(name string, small bool) string {
+// rescaling is a loop that rescales, with its parameters.
+type rescaling struct {
+	dst, stepDst, src, stepSrc, rows, n, scales, bias reg.Register
+	pack                                              *codePacker
+}
+
+// rescaling begins such a loop.
+func (a *asm) rescaling(name string, order operand.Mem, small bool) *rescaling {
 	if small {
 		name += "Small"
 	}
-	return name + "AVX512"
+	a.function(name+"AVX512", rescaleParams)
+	load := func(param string) reg.Register { return a.Load(a.Param(param), a.GP64()) }
+	q := &rescaling{dst: load("dst"), stepDst: load("stepDst"), src: load("src"), stepSrc: load("stepSrc"), rows: load("rows"), n: load("n"), scales: load("scales"), bias: load("bias")}
+	q.pack = a.codePacker(order, small)
+	return q
 }
 
 // rescaleRows writes the codes of (src + bias)·scale for rows, each of which has a bias and a scale.
 func (a *asm) rescaleRows(order operand.Mem, small bool) {
-	a.function(rescaleName("rescaleRows", small), rescaleParams)
-	to := a.Load(a.Param("dst"), a.GP64())
-	stepDst := a.Load(a.Param("stepDst"), a.GP64())
-	from := a.Load(a.Param("src"), a.GP64())
-	stepSrc := a.Load(a.Param("stepSrc"), a.GP64())
-	rows := a.Load(a.Param("rows"), a.GP64())
-	n := a.Load(a.Param("n"), a.GP64())
-	scales := a.Load(a.Param("scales"), a.GP64())
-	biases := a.Load(a.Param("bias"), a.GP64())
-	p := a.codePacker(order, small)
+	q := a.rescaling("rescaleRows", order, small)
+	to, stepDst, from, stepSrc := q.dst, q.stepDst, q.src, q.stepSrc
+	rows, n, scales, biases, p := q.rows, q.n, q.scales, q.bias, q.pack
 	src, dst, left := a.GP64(), a.GP64(), a.GP64()
 	ones, bits := a.GP64(), a.GP64()
 	scale, bias := a.ZMM(), a.ZMM()
@@ -175,16 +179,9 @@ func (a *asm) rescaleRows(order operand.Mem, small bool) {
 
 // rescaleColumns is rescaleRows for rows of n columns, each of which has a bias and a scale: 32 columns at a time, or as many as there are.
 func (a *asm) rescaleColumns(order operand.Mem, small bool) {
-	a.function(rescaleName("rescaleColumns", small), rescaleParams)
-	dst := a.Load(a.Param("dst"), a.GP64())
-	stepDst := a.Load(a.Param("stepDst"), a.GP64())
-	src := a.Load(a.Param("src"), a.GP64())
-	stepSrc := a.Load(a.Param("stepSrc"), a.GP64())
-	rows := a.Load(a.Param("rows"), a.GP64())
-	n := a.Load(a.Param("n"), a.GP64())
-	scales := a.Load(a.Param("scales"), a.GP64())
-	biases := a.Load(a.Param("bias"), a.GP64())
-	p := a.codePacker(order, small)
+	q := a.rescaling("rescaleColumns", order, small)
+	dst, stepDst, src, stepSrc := q.dst, q.stepDst, q.src, q.stepSrc
+	rows, n, scales, biases, p := q.rows, q.n, q.scales, q.bias, q.pack
 	bits, from, to, left := a.GP64(), a.GP64(), a.GP64(), a.GP64()
 	a.Label("block")
 	// Bits of the columns that there are, of all and of each register.

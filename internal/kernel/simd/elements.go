@@ -3,7 +3,6 @@ package simd
 import (
 	"math"
 	"sync"
-	"unsafe"
 )
 
 // Elements are loops over float32 that give the bits of the same loop in Go.
@@ -495,13 +494,4 @@ func (e *Elements) Turn(dst []uint32, stepDst int, src []uint32, stepSrc, rows, 
 		e.turn(&dst[i*stepDst], 4*stepDst, &src[i], 4*stepSrc, doneCols/8)
 	}
 	return doneRows, doneCols
-}
-
-// TurnFloats is Turn for numbers.
-func (e *Elements) TurnFloats(dst []float32, stepDst int, src []float32, stepSrc, rows, cols int) (doneRows, doneCols int) {
-	return e.Turn(words(dst), stepDst, words(src), stepSrc, rows, cols)
-}
-
-func words(v []float32) []uint32 {
-	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(v))), len(v))
 }
