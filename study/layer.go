@@ -115,6 +115,9 @@ const (
 	Filter Structure = "filter"
 )
 
+// Removes reports whether what a structure takes can be left out of the model, which gets smaller shapes: channels and filters.
+func (s Structure) Removes() bool { return s == Channel || s == Filter }
+
 // Structures lists those that take weights, finest first.
 func Structures() []Structure {
 	return []Structure{Unstructured, TwoOfFour, Block4, Block1x4, Block4x1, Block16, Channel, Filter}

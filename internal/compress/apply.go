@@ -34,7 +34,7 @@ func (j *Job) applied(ctx context.Context, p *study.Plan, o *LossOptions, correc
 		}
 		changes = append(changes, rewrite.Change{Layer: j.Layers[x.Layer], Change: x.Change})
 		c.layers = append(c.layers, x.Layer)
-		remove = remove || x.Change.Structure == study.Channel || x.Change.Structure == study.Filter
+		remove = remove || x.Change.Structure.Removes()
 		if x.Change.Format == study.Int8 {
 			integers = append(integers, j.Layers[x.Layer])
 		}
@@ -92,7 +92,7 @@ func (j *Job) correct(ctx context.Context, changes []rewrite.Change, at []int, o
 	mats := make([][]float32, len(j.Layers))
 	for i := range changes {
 		x := &changes[i]
-		if x.Structure == study.Dense || x.Structure == study.Channel || x.Structure == study.Filter || x.Format != study.Same {
+		if x.Structure == study.Dense || x.Structure.Removes() || x.Format != study.Same {
 			continue
 		}
 		if x.Matrix != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter/internal/compress/loss"
+	"github.com/opmeter/opmeter/internal/compress/weights"
 	"github.com/opmeter/opmeter/study"
 )
 
@@ -139,12 +140,7 @@ func (j *Job) usualLoss(ctx context.Context, s *study.LossSettings, o *LossOptio
 
 // work is how many multiply-accumulates it takes to run the model so many times from each layer on; without end where that is not known.
 func (j *Job) work(times int) float64 {
-	sum := 0.0
-	for _, l := range j.Layers {
-		if l.MACs != nil {
-			sum += float64(*l.MACs)
-		}
-	}
+	sum := weights.MACs(j.Layers)
 	if sum == 0 {
 		return math.Inf(1)
 	}

@@ -93,7 +93,7 @@ func (j *Job) mixedModel(mix []study.Change) (*graph.Model, error) {
 			continue
 		}
 		changes = append(changes, rewrite.Change{Layer: j.Layers[i], Change: c})
-		remove = remove || c.Structure == study.Channel || c.Structure == study.Filter
+		remove = remove || c.Structure.Removes()
 	}
 	m, effects, err := rewrite.Apply(j.m, changes, rewrite.Options{Remove: remove})
 	for i, e := range effects {

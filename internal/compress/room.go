@@ -106,7 +106,7 @@ func leads(layers []study.Layer, power, weights float64) func(int, study.Change)
 			return 0
 		}
 		n := float64(*l.MACs) / float64(l.Cols)
-		if c.Structure == study.Filter || c.Structure == study.Channel {
+		if c.Structure.Removes() {
 			n *= 1 - c.Level
 		}
 		if c.Format == study.Int8 {

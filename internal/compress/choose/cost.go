@@ -33,7 +33,7 @@ func Zeros(l *study.Layer, c study.Change) int64 {
 // scale of 4 bytes for each row.
 func Bytes(l *study.Layer, c study.Change) int64 {
 	n := l.Weights()
-	if c.Structure == study.Channel || c.Structure == study.Filter {
+	if c.Structure.Removes() {
 		n -= int64(math.RoundToEven(c.Level * float64(n)))
 	}
 	own := 32

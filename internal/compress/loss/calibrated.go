@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/compress/samples"
+	"github.com/opmeter/opmeter/internal/compress/weights"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/study"
 )
@@ -44,7 +45,7 @@ type place struct {
 // others.
 func family(c study.Change) study.Change {
 	switch {
-	case removes(c):
+	case c.Structure.Removes():
 		return study.Change{Structure: c.Structure}
 	case c.Structure == study.Dense:
 		return study.Change{Format: c.Format}
@@ -152,18 +153,12 @@ func (c *calibration) run(ctx context.Context, changes []study.Change) error {
 
 // few are the samples that anchors are run on: from all of the data, but the first ones where a run depends on the one before.
 func (j *Job) few() *samples.Set {
-	work := 0.0
-	for _, l := range j.Layers {
-		if l.MACs != nil {
-			work += float64(*l.MACs)
-		}
-	}
 	attempts := 0
 	for _, t := range j.asked() {
 		attempts += len(t.changes)
 	}
 	n := mostAnchored
-	if each := work / 2 * float64(attempts); each > 0 { // half the model depends on the layer in the middle
+	if each := weights.MACs(j.Layers) / 2 * float64(attempts); each > 0 { // half the model depends on the layer in the middle
 		n = int(min(max(anchorWork/each, fewestAnchored), mostAnchored))
 	}
 	return some(j.Data, n, !stateful(j.Model))

@@ -18,11 +18,6 @@ type trial struct {
 	bytes   int   // a run
 }
 
-// removes reports whether a change takes channels or filters.
-func removes(c study.Change) bool {
-	return c.Structure == study.Channel || c.Structure == study.Filter
-}
-
 // together are the layers that lose channels or filters together, by structure and layer; layers that lose theirs alone have none.
 type together map[study.Structure]map[int][]int
 
@@ -30,7 +25,7 @@ type together map[study.Structure]map[int][]int
 func (j *Job) together(cs []study.Change) together {
 	out := together{}
 	for _, c := range cs {
-		if out[c.Structure] != nil || !removes(c) || j.Settings.Method == study.OneShot {
+		if out[c.Structure] != nil || !c.Structure.Removes() || j.Settings.Method == study.OneShot {
 			continue
 		}
 		of := map[int][]int{}
@@ -150,7 +145,7 @@ func (j *Job) runs(l *weights.Layer) bool {
 func farthest(cs []study.Change) []study.Change {
 	var out []study.Change
 	for _, c := range cs {
-		if !removes(c) {
+		if !c.Structure.Removes() {
 			c.Structure, c.Level = study.Dense, 0
 		}
 		k := slices.IndexFunc(out, func(o study.Change) bool { return o.Structure == c.Structure && o.Format == c.Format })

@@ -223,7 +223,7 @@ func (a *applier) apply(m *graph.Model, changes []Change, effects []Effect, o Op
 		mats[i], f.Cause = c.weights()
 		layers[i] = c.Layer
 	}
-	if slices.ContainsFunc(changes, func(c Change) bool { return structured(&c) }) {
+	if slices.ContainsFunc(changes, func(c Change) bool { return c.Structure.Removes() }) {
 		m = whole(m, changes, effects, mats, layers, o.Remove)
 	}
 	if r.graph == 0 {
@@ -296,7 +296,7 @@ func whole(m *graph.Model, changes []Change, effects []Effect, mats [][]float32,
 			continue
 		}
 		layers[i], mats[i] = l, l.Read(nil)
-		if remove && structured(&changes[i]) {
+		if remove && changes[i].Structure.Removes() {
 			effects[i].Removed = p.gone[i]
 			if p.stuck[i] {
 				effects[i].Cause = study.Coupled
@@ -431,7 +431,7 @@ func (c *Change) weights() ([]float32, study.Cause) {
 		return slices.Clone(c.Matrix), ""
 	}
 	mat := l.Read(nil)
-	if c.Structure == study.Dense || structured(c) {
+	if c.Structure == study.Dense || c.Structure.Removes() {
 		return mat, ""
 	}
 	scores := make([]float32, len(mat))

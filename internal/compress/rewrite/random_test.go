@@ -327,7 +327,7 @@ func outputs(t *rapid.T, m *graph.Model) []*tensor.Tensor {
 // is not larger.
 func TestRandomRemoval(t *testing.T) {
 	t.Parallel()
-	out, models := map[string]int{}, map[string]int{} // by operator around the network
+	taken := tally{} // by operator around the network
 	rapid.Check(t, func(t *rapid.T) {
 		m := draw(t)
 		around := m.Format
@@ -383,15 +383,31 @@ func TestRandomRemoval(t *testing.T) {
 				t.Fatalf("%s has %d weights, had %d", l.Name, e.Weights, l.Weights())
 			}
 		}
-		models[around]++
-		if slices.ContainsFunc(effects, func(e rewrite.Effect) bool { return e.Removed > 0 }) {
-			out[around]++
-		}
+		taken.add(around, effects)
 	})
-	for f, n := range models {
-		if n >= 10 && 5*out[f] < n { // fewer may be an accident
-			t.Errorf("something was taken out of %d of %d models of %s", out[f], n, f)
-		}
+	taken.check(t, 10)
+}
+
+// tally counts drawn models by kind, and those of which something was taken out.
+type tally map[string]*struct{ models, out int }
+
+func (c tally) add(kind string, effects []rewrite.Effect) {
+	if c[kind] == nil {
+		c[kind] = new(struct{ models, out int })
 	}
-	t.Logf("taken out of %v of %v", out, models)
+	c[kind].models++
+	if slices.ContainsFunc(effects, func(e rewrite.Effect) bool { return e.Removed > 0 }) {
+		c[kind].out++
+	}
+}
+
+// check asks for something to be taken out of one in five of each kind that has enough models: of fewer none may be an accident.
+func (c tally) check(t *testing.T, enough int) {
+	t.Helper()
+	for kind, n := range c {
+		if n.models >= enough && 5*n.out < n.models {
+			t.Errorf("something was taken out of %d of %d models of %s", n.out, n.models, kind)
+		}
+		t.Logf("%s: taken out of %d of %d", kind, n.out, n.models)
+	}
 }

@@ -2,7 +2,6 @@ package rewrite_test
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -202,7 +201,7 @@ func TestUnits(t *testing.T) {
 	}{{"recurrent", recurrent}, {"attention", attention}, {"fused", fused}} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			out, models := map[string]int{}, map[string]int{} // by first operator
+			taken := tally{} // by first operator
 			rapid.Check(t, func(t *rapid.T) {
 				m := tt.draw(t)
 				outputs(t, m) // the network is sound
@@ -236,18 +235,9 @@ func TestUnits(t *testing.T) {
 					same(t, tensor.Of[float32](got), tensor.Of[float32](want[i]))
 				}
 				first := m.Main().Nodes[0]
-				kind := first.Op + " " + first.Attrs.Str("direction", "")
-				models[kind]++
-				if slices.ContainsFunc(effects, func(e rewrite.Effect) bool { return e.Removed > 0 }) {
-					out[kind]++
-				}
+				taken.add(first.Op+" "+first.Attrs.Str("direction", ""), effects)
 			})
-			for f, n := range models {
-				if n >= 20 && 5*out[f] < n { // fewer may be an accident
-					t.Errorf("something was taken out of %d of %d models of %s", out[f], n, f)
-				}
-			}
-			t.Logf("taken out of %v of %v", out, models)
+			taken.check(t, 20)
 		})
 	}
 }

@@ -39,9 +39,6 @@ type item struct {
 // unit is a channel or filter of a change.
 type unit struct{ change, number int }
 
-// structured reports whether a change takes channels or filters.
-func structured(c *Change) bool { return c.Structure == study.Channel || c.Structure == study.Filter }
-
 func newPruner(m *graph.Model, changes []Change) *pruner {
 	shape := planned(m)
 	p := &pruner{l: newLanes(m, shape), layers: weights.Find(m, shape), changes: changes, spots: map[int]spots{}, by: map[int]*weights.Layer{}, change: map[int]int{}, mats: map[int][]float32{}, removed: map[[2]int][]bool{}, left: map[[2]int]int{}, stuck: make([]bool, len(changes)), gone: make([]int, len(changes))}
@@ -63,7 +60,7 @@ func prune(m *graph.Model, changes []Change, effects []Effect, mats [][]float32)
 			continue
 		}
 		p.change[c.Layer.Value] = i
-		if p.mats[c.Layer.Value] = mats[i]; !structured(c) {
+		if p.mats[c.Layer.Value] = mats[i]; !c.Structure.Removes() {
 			continue
 		}
 		orders[i], effects[i].Cause = mask.New(c.Layer, p.scores(i), c.Structure)

@@ -71,7 +71,7 @@ func Estimate(ctx context.Context, m *graph.Model, layers []*weights.Layer, o Ta
 			for k := range layers {
 				out.Points = append(out.Points, study.SpeedPoint{Layer: k, Change: c, Cause: study.NoKernel})
 			}
-		} else if removes(c) {
+		} else if c.Structure.Removes() {
 			out.Points, err = o.grouped(ctx, m, layers, dense, c)
 		} else {
 			out.Points, err = o.changed(ctx, m, layers, dense, c)

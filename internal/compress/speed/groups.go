@@ -26,9 +26,6 @@ type group struct {
 // What has the most work comes first; the rest has no figures.
 const mostModels = 8
 
-// removes reports whether a change makes layers smaller.
-func removes(c study.Change) bool { return c.Structure == study.Channel || c.Structure == study.Filter }
-
 // coloured are groups by the model that they are measured in.
 func coloured(all []rewrite.Group, layers []*weights.Layer) [][]rewrite.Group {
 	work := func(g rewrite.Group) (n int64) {
@@ -72,7 +69,7 @@ func (r *run) group() {
 	}
 	steps := r.dense.s.Steps()
 	for _, c := range r.o.Changes {
-		if _, ok := r.groups[c.Structure]; ok || !removes(c) {
+		if _, ok := r.groups[c.Structure]; ok || !c.Structure.Removes() {
 			continue
 		}
 		all := rewrite.Groups(r.m, r.layers, c.Structure)

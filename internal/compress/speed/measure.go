@@ -89,7 +89,7 @@ func Measure(ctx context.Context, m *graph.Model, layers []*weights.Layer, o Opt
 			continue
 		}
 		change := r.changed
-		if removes(c) {
+		if c.Structure.Removes() {
 			change = r.grouped
 		}
 		if err := change(c); err != nil {
@@ -427,5 +427,5 @@ func Changed(m *graph.Model, layers []*weights.Layer, c study.Change) (*graph.Mo
 	for i, l := range layers {
 		changes[i] = rewrite.Change{Layer: l, Change: c}
 	}
-	return rewrite.Apply(m, changes, rewrite.Options{Remove: removes(c)})
+	return rewrite.Apply(m, changes, rewrite.Options{Remove: c.Structure.Removes()})
 }

@@ -216,3 +216,13 @@ func With(m *graph.Model, consts map[int]*tensor.Tensor) *graph.Model {
 	Adopt(out.Graphs, m.Main(), &g)
 	return &out
 }
+
+// MACs are the multiply-accumulates of layers, as far as they are known.
+func MACs(layers []*Layer) (sum float64) {
+	for _, l := range layers {
+		if l.MACs != nil {
+			sum += float64(*l.MACs)
+		}
+	}
+	return sum
+}
