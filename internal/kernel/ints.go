@@ -244,6 +244,9 @@ func (q *intArgs) part(lo, hi int) {
 		m1, n1 := min(m0+rows, m), min(n0+step, panels)
 		if m == 1 && start != nil {
 			n0 = q.row(t, n0, n1)
+		} else if start != nil && n1-n0 >= orderedPanels {
+			n0 = q.ordered(t, m0, m1, n0, min(n1, p.n/f.Cols))
+			t.RowA, t.PanelB = line, 0
 		}
 		for n := n0; n < n1; n++ {
 			width := min(f.Cols, p.n-n*f.Cols)

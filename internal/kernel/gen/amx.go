@@ -30,6 +30,13 @@ const (
 	progDoneA
 	progDoneC
 	progDoneStart
+	progDoneB
+	progPanels
+	progEach
+	progNextA
+	progNextB
+	progNextC
+	progNextStart
 )
 
 // Tiles of a program: sums, by row and by column; rows of a; columns of b.
@@ -89,8 +96,8 @@ func (a *asm) tileRelease() {
 
 // tiles writes a program of one or two tiles of rows by a panel of 32 columns, or by its first half, for blocks of as many
 // rows, which share what it costs to set the tiles up. Sums begin with what start has: for each column, or turned for
-// each row; without it with what c has. How far blocks have come is counted in bytes and not kept in the program's
-// pointers, which the garbage collector sees.
+// each row; without it with what c has. After the last block it goes on with the next panel. How far blocks and panels have come
+// is counted in bytes and not kept in the program's pointers, which the garbage collector sees.
 func (a *asm) tiles(rows int, kind intKind) {
 	name, cols := fmt.Sprintf("%s%dAMX", kind, 16*rows), 2
 	if kind == half {
@@ -127,13 +134,13 @@ func (a *asm) tiles(rows int, kind intKind) {
 	a.MOVQ(at(p, progStart), tmp)
 	a.TESTQ(tmp, tmp)
 	a.JZ(operand.LabelRef("continue"))
+	a.ADDQ(at(p, progDoneStart), tmp)
 	if kind == quads {
 		// All rows from one: the next one lies 0 bytes further.
 		a.XORQ(line, line)
 		each(func(t, _, v int) { a.tileLoad(t, tmp, line, 64*v) })
 		a.JMP(operand.LabelRef("begin"))
 	} else {
-		a.ADDQ(at(p, progDoneStart), tmp)
 		a.MOVQ(at(p, progRows), steps)
 		a.MOVQ(c[0], segs)
 		a.Label("row")
@@ -153,6 +160,7 @@ func (a *asm) tiles(rows int, kind intKind) {
 	a.MOVQ(at(p, progRowA), rowA)
 	bases(x, progA, progDoneA, rowA)
 	a.MOVQ(at(p, progB), y)
+	a.ADDQ(at(p, progDoneB), y)
 	a.MOVQ(operand.U32(128), line)
 	a.MOVQ(at(p, progSegs), segs)
 	a.Label("segment")
@@ -178,11 +186,19 @@ func (a *asm) tiles(rows int, kind intKind) {
 	a.DECQ(segs)
 	a.JNZ(operand.LabelRef("segment"))
 	each(func(t, r, v int) { a.tileStore(t, c[r], rowC, 64*v) })
-	for _, f := range [][2]int{{progMoveA, progDoneA}, {progMoveC, progDoneC}, {progMoveStart, progDoneStart}} {
-		a.MOVQ(at(p, f[0]), tmp)
-		a.ADDQ(tmp, at(p, f[1]))
+	add := func(pairs [][2]int) {
+		for _, f := range pairs {
+			a.MOVQ(at(p, f[0]), tmp)
+			a.ADDQ(tmp, at(p, f[1]))
+		}
 	}
+	add([][2]int{{progMoveA, progDoneA}, {progMoveC, progDoneC}, {progMoveStart, progDoneStart}})
 	a.DECQ(at(p, progBlocks))
+	a.JNZ(operand.LabelRef("block"))
+	a.MOVQ(at(p, progEach), tmp)
+	a.MOVQ(tmp, at(p, progBlocks))
+	add([][2]int{{progNextA, progDoneA}, {progNextB, progDoneB}, {progNextC, progDoneC}, {progNextStart, progDoneStart}})
+	a.DECQ(at(p, progPanels))
 	a.JNZ(operand.LabelRef("block"))
 	a.tileRelease()
 	a.RET()

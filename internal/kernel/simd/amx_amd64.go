@@ -34,8 +34,13 @@ type tileProgram struct {
 	// Bytes from block to block, and those that the blocks before have taken.
 	moveA, moveC, moveStart int
 	doneA, doneC, doneStart int
+	doneB                   int
+	panels, each            int // panels left, and blocks of each
+	// Bytes from the last block of a panel to the first one of the next.
+	nextA, nextB, nextC, nextStart int
 
-	sizes [64]byte
+	sizes   [64]byte
+	inOrder bool // a is what order wrote
 }
 
 // tileLoops are the programs for blocks of up to 16 rows and of up to 32.
@@ -59,43 +64,93 @@ func (l *tileLoops) run(t *IntTile, rows, cols int, turned bool) {
 		loops = &l.turned
 	}
 	p := tilePrograms.Get().(*tileProgram)
-	p.rowA, p.segs, p.c, p.rowC = t.RowA, t.Segs, t.C, t.RowC
+	p.rowA, p.segs = t.RowA, t.Segs
+	p.all(t, loops, rows, 1, turned)
+}
+
+// ordered computes what [Ints.RunOrdered] does.
+func (l *tileLoops) ordered(t *IntTile, rows, panels int) {
+	p := tilePrograms.Get().(*tileProgram)
+	p.inOrder, p.rowA, p.segs, p.nextB = true, tileBytes, 1, t.PanelB
+	p.all(t, &l.quads, rows, panels, false)
+}
+
+// all computes rows rows of panels panels, and gives the program back.
+func (p *tileProgram) all(t *IntTile, loops *[2]func(p *tileProgram), rows, panels int, turned bool) {
+	p.c, p.rowC = t.C, t.RowC
 	whole := rows / tilesRows
-	p.blocks(t, loops, 0, tilesRows, whole, turned)
-	p.blocks(t, loops, whole*tilesRows, rows%tilesRows, 1, turned)
+	p.blocks(t, loops, 0, tilesRows, whole, panels, turned)
+	p.blocks(t, loops, whole*tilesRows, rows%tilesRows, 1, panels, turned)
 	*p = tileProgram{}
 	tilePrograms.Put(p)
 }
 
-// blocks computes n blocks of rows rows from row first on.
-func (p *tileProgram) blocks(t *IntTile, loops *[2]func(p *tileProgram), first, rows, n int, turned bool) {
+// blocks computes n blocks of rows rows from row first on, a multiple of [tilesRows], for each of the panels.
+func (p *tileProgram) blocks(t *IntTile, loops *[2]func(p *tileProgram), first, rows, n, panels int, turned bool) {
 	if rows == 0 || n == 0 {
 		return
 	}
-	loop := loops[(rows-1)/tileLines]
-	p.rows, p.moveA, p.moveC = rows, rows*t.RowA, rows*t.RowC
-	p.moveStart = 0
+	loop, start := loops[(rows-1)/tileLines], first*t.RowA
+	p.rows, p.moveA, p.moveC, p.moveStart = rows, rows*t.RowA, rows*t.RowC, 0
+	if p.inOrder {
+		p.moveA = orderedBlock(t.K)
+		start = first / tilesRows * p.moveA
+	}
+	p.nextA, p.nextC, p.nextStart = -n*p.moveA, 4*tilesCols-n*p.moveC, 4*tilesCols
 	if p.start = t.Start; t.more != 0 {
 		p.start = nil
 	}
 	run := func(four, fours, steps int) {
 		p.part(t, four, fours, steps)
-		p.doneA, p.doneC, p.doneStart, p.n = first*t.RowA, first*t.RowC, 0, n
+		p.doneA, p.doneB, p.doneC, p.doneStart = start, 0, first*t.RowC, 0
+		p.n, p.each, p.panels = n, n, panels
 		if turned {
 			p.moveStart, p.doneStart = 4*rows, 4*first
 		}
 		loop(p)
 	}
-	// Equal steps, or else whole ones and then one of what is left of each segment: sums of integers have no order.
-	steps := (t.K + tileLines - 1) / tileLines
-	if t.K%steps == 0 {
-		run(0, t.K/steps, steps)
-		return
+	steps, fours, rest := tileSteps(t.K)
+	run(0, fours, steps)
+	if rest > 0 {
+		p.start = nil
+		run(steps*fours, rest, 1)
 	}
-	whole := t.K / tileLines
-	run(0, tileLines, whole)
-	p.start = nil
-	run(whole*tileLines, t.K-whole*tileLines, 1)
+}
+
+// tileSteps cuts k fours into equal steps, or else into whole ones and one of the rest: sums of integers have no order.
+func tileSteps(k int) (steps, fours, rest int) {
+	if steps = (k + tileLines - 1) / tileLines; k%steps == 0 {
+		return steps, k / steps, 0
+	}
+	return k / tileLines, tileLines, k % tileLines
+}
+
+// orderedBlock is the size of [tilesRows] rows of k fours that order wrote.
+func orderedBlock(k int) int { return (k + tileLines - 1) / tileLines * tilesRows * tileBytes }
+
+// orderedBytes is the size of what order writes.
+func (*tileLoops) orderedBytes(rows, k int) int {
+	return (rows + tilesRows - 1) / tilesRows * orderedBlock(k)
+}
+
+// order writes rows so that a tile of them lies in one piece: of each 32 rows the first step of all, then the next. The
+// processor fetches ahead what it reads one after the other; rows that lie apart it does not, and these may fall into the same sets of the nearest cache.
+func (*tileLoops) order(dst, src []uint8, rows, line, k int) {
+	steps, fours, rest := tileSteps(k)
+	block := orderedBlock(k)
+	for r := range rows {
+		to, from := dst[r/tilesRows*block+r%tilesRows*tileBytes:], src[r*line:][:4*k]
+		for s := range steps {
+			if fours == tileLines {
+				*(*[tileBytes]uint8)(to[s*tilesRows*tileBytes:]) = [tileBytes]uint8(from[s*tileBytes:])
+			} else {
+				copy(to[s*tilesRows*tileBytes:], from[4*s*fours:][:4*fours])
+			}
+		}
+		if rest > 0 {
+			copy(to[steps*tilesRows*tileBytes:], from[4*steps*fours:])
+		}
+	}
 }
 
 // peak multiplies the same four tiles n times, loading them each time.
@@ -105,7 +160,7 @@ func (l *tileLoops) peak(n int) {
 	}
 	const line = 4 * tilesCols
 	b, c := make([]uint8, tileLines*line), make([]int32, tilesRows*tilesCols)
-	p := &tileProgram{rows: tilesRows, n: 1, rowA: tileBytes, segs: 1, c: &c[0], rowC: 4 * tilesCols}
+	p := &tileProgram{rows: tilesRows, n: 1, each: 1, panels: 1, rowA: tileBytes, segs: 1, c: &c[0], rowC: 4 * tilesCols}
 	p.part(&IntTile{A: unsafe.Pointer(&b[0]), B: unsafe.Pointer(&b[0]), K: tileLines}, 0, tileLines, 1)
 	p.steps, p.stepA, p.stepB = n, 0, 0
 	l.quads[1](p)
@@ -115,6 +170,9 @@ func (l *tileLoops) peak(n int) {
 func (p *tileProgram) part(t *IntTile, first, fours, steps int) {
 	const line = 4 * tilesCols // of fours of a panel
 	p.a, p.stepA, p.endA = unsafe.Add(t.A, 4*first), 4*fours, t.SegA-4*fours*steps
+	if p.inOrder {
+		p.a, p.stepA = unsafe.Add(t.A, first/tileLines*tilesRows*tileBytes), tilesRows*tileBytes
+	}
 	p.b, p.stepB, p.endB = unsafe.Add(t.B, line*first), line*fours, line*(t.K-fours*steps)
 	p.steps = steps
 	p.sizes = [64]byte{0: 1} // the palette
@@ -136,7 +194,7 @@ func (p *tileProgram) part(t *IntTile, first, fours, steps int) {
 // withTiles adds the set with tiles to a table: all but products of fours is that of VNNI.
 func withTiles(table family[Ints], l *tileLoops) family[Ints] {
 	f := *table[VNNI]
-	f.Set, f.Rows, f.tiles, f.fewest = AMX, mostRows, l.run, fewestRows
+	f.Set, f.Rows, f.tiles, f.fewest = AMX, mostRows, l, fewestRows
 	table[AMX] = &f
 	return table
 }
@@ -187,6 +245,12 @@ func (l *tileLoops) check() bool {
 					return false
 				}
 			}
+		}
+		ordered := make([]uint8, l.orderedBytes(rows, segs*k))
+		l.order(ordered, a, rows, segs*4*k, segs*k)
+		l.ordered(&IntTile{A: unsafe.Pointer(&ordered[0]), K: segs * k, B: unsafe.Pointer(&b[0]), C: &c[0], RowC: 4 * tilesCols, Start: &start[0]}, rows, 1)
+		if !l.equal(c, a, b, start, rows, segs*k, tilesCols, false, false) {
+			return false
 		}
 	}
 	return true

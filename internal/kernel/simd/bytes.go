@@ -26,8 +26,8 @@ type Ints struct {
 	gather       func(dst, src *int16, offs *int32, n int, runs *int32, nruns int)
 	// Fours of 8-bit numbers; nil where the set has no such products.
 	quads, few, turned, half []func(t *IntTile)
-	quadsWide                func(t *IntTile)                              // nil where the set has none
-	tiles                    func(t *IntTile, rows, cols int, turned bool) // in place of quads and turned from fewest rows on; nil where there is none
+	quadsWide                func(t *IntTile) // nil where the set has none
+	tiles                    tileSet          // in place of quads and turned from fewest rows on; nil where there is none
 	fewest                   int
 	gatherQuads              func(dst, src *byte, offs *int32, n int, runs *int32, nruns int)
 	// Nil where the set has none.
@@ -111,7 +111,7 @@ func (f *Ints) FourAt(n, i, j int) int {
 // those of b weights, which have a sign. Start has a number for each column; of these, cols at least are computed.
 func (f *Ints) RunQuads(t *IntTile, rows, cols int) {
 	if f.tiles != nil && rows >= f.fewest {
-		f.tiles(t, rows, f.Cols, false)
+		f.tiles.run(t, rows, f.Cols, false)
 		return
 	}
 	if 2*cols <= f.Cols && f.few != nil {
@@ -120,6 +120,30 @@ func (f *Ints) RunQuads(t *IntTile, rows, cols int) {
 	}
 	f.quads[rows-1](t)
 }
+
+// tileSet are registers that hold pieces of matrices.
+type tileSet interface {
+	run(t *IntTile, rows, cols int, turned bool)
+	ordered(t *IntTile, rows, panels int)
+	orderedBytes(rows, k int) int
+	order(dst, src []uint8, rows, line, k int)
+}
+
+// OrderedBytes is the size of rows rows of k fours in the order in which the set reads them fastest; 0 for a set that
+// has none but one row after the other.
+func (f *Ints) OrderedBytes(rows, k int) int {
+	if f.tiles == nil {
+		return 0
+	}
+	return f.tiles.orderedBytes(rows, k)
+}
+
+// Order writes rows of k fours, line bytes apart, for [Ints.RunOrdered].
+func (f *Ints) Order(dst, src []uint8, rows, line, k int) { f.tiles.order(dst, src, rows, line, k) }
+
+// RunOrdered is RunQuads for rows that [Ints.Order] wrote to A, without segments, and for panels whole panels, PanelB bytes
+// apart, whose results lie side by side.
+func (f *Ints) RunOrdered(t *IntTile, rows, panels int) { f.tiles.ordered(t, rows, panels) }
 
 // HasWideQuads tells whether there is [Ints.WideQuads].
 func (f *Ints) HasWideQuads() bool { return f.quadsWide != nil }
@@ -131,7 +155,7 @@ func (f *Ints) WideQuads(t *IntTile) { f.quadsWide(t) }
 // at least are computed.
 func (f *Ints) RunTurned(t *IntTile, rows, cols int) {
 	if f.tiles != nil && rows >= f.fewest {
-		f.tiles(t, rows, cols, true)
+		f.tiles.run(t, rows, cols, true)
 		return
 	}
 	if 2*cols <= f.Cols {

@@ -3,6 +3,7 @@ package simd
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"unsafe"
 )
@@ -310,6 +311,45 @@ func intQuads(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 			if c[i] != want[i] {
 				t.Fatalf("case %d: %d rows, %d segments of %d fours, turned %t, more %t: value %d is %d, want %d", n, rows, segs, k, turned, more, i, c[i], want[i])
 			}
+		}
+	}
+}
+
+// orderedQuads compares rows in the set's own order, by several panels, with single panels of rows as they lie.
+func orderedQuads(t *testing.T, ik *Ints, r *rand.Rand, n int) {
+	t.Helper()
+	for n := range n {
+		rows, k, panels := 1+r.IntN(ik.Rows), 1+r.IntN(50), 1+r.IntN(4)
+		line := 4*k + r.IntN(9)
+		a, b := make([]uint8, (rows-1)*line+4*k), make([]uint8, panels*k*ik.Cols*4)
+		for _, v := range [][]uint8{a, b} {
+			for i := range v {
+				v[i] = uint8(r.Uint32())
+			}
+		}
+		start, ldc := make([]int32, panels*ik.Cols), panels*ik.Cols+r.IntN(3)
+		c := make([]int32, rows*ldc+1)
+		for i := range c {
+			c[i] = r.Int32() - r.Int32()
+		}
+		for i := range start {
+			start[i] = r.Int32() - r.Int32()
+		}
+		want := append([]int32(nil), c...)
+		ordered := make([]uint8, ik.OrderedBytes(rows, k))
+		ik.Order(ordered, a, rows, line, k)
+		more := r.IntN(2) == 0
+		tile := &IntTile{K: k, Segs: 1, RowC: 4 * ldc, PanelB: 4 * k * ik.Cols}
+		tile.SetContinue(more)
+		for p := range panels {
+			tile.A, tile.RowA = unsafe.Pointer(&a[0]), line
+			tile.B, tile.C, tile.Start = unsafe.Pointer(&b[p*tile.PanelB]), &want[p*ik.Cols], &start[p*ik.Cols]
+			ik.RunQuads(tile, rows, ik.Cols)
+		}
+		tile.A, tile.B, tile.C, tile.Start = unsafe.Pointer(&ordered[0]), unsafe.Pointer(&b[0]), &c[0], &start[0]
+		ik.RunOrdered(tile, rows, panels)
+		if !slices.Equal(c, want) {
+			t.Fatalf("case %d: %d rows of %d fours, %d panels, more %t: other results", n, rows, k, panels, more)
 		}
 	}
 }

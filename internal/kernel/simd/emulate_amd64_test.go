@@ -231,11 +231,16 @@ func (m *emulator) call(r *routine, arg unsafe.Pointer, memory ...span) {
 // scalar carries out an instruction of general registers.
 func (m *emulator) scalar(x instruction) bool {
 	var v uint64
-	if (x.name == "add" || x.name == "dec") && x.args[0] == "QWORD" { // of memory
+	if (x.name == "add" || x.name == "dec" || x.name == "mov") && x.args[0] == "QWORD" { // of memory
 		at, step := m.place(x.args[2])
 		b := m.bytes(at+step, 8)
-		if v = binary.LittleEndian.Uint64(b) - 1; x.name == "add" {
-			v += 1 + m.source(x.args[3:])
+		switch x.name {
+		case "add":
+			v = binary.LittleEndian.Uint64(b) + m.source(x.args[3:])
+		case "dec":
+			v = binary.LittleEndian.Uint64(b) - 1
+		case "mov":
+			v = m.source(x.args[3:])
 		}
 		binary.LittleEndian.PutUint64(b, v)
 		m.zero = v == 0

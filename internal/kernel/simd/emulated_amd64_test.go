@@ -51,18 +51,22 @@ func emulatedTiles(t *testing.T, l *tileLoops) *tileLoops {
 			all[i] = func(p *tileProgram) {
 				all := p.rows * p.n
 				a, c := unsafe.Add(p.a, p.doneA), unsafe.Add(unsafe.Pointer(p.c), p.doneC)
+				sizeA, more := (all-1)*p.rowA+(p.segs-1)*(p.steps*p.stepA+p.endA)+p.steps*p.stepA, p.panels-1
+				if p.inOrder {
+					sizeA = (p.n-1)*p.moveA + p.steps*p.stepA
+				}
 				memory := []span{
 					over(unsafe.Pointer(p), int(unsafe.Sizeof(*p))),
-					over(a, (all-1)*p.rowA+(p.segs-1)*(p.steps*p.stepA+p.endA)+p.steps*p.stepA),
-					over(p.b, (p.segs-1)*(p.steps*p.stepB+p.endB)+p.steps*p.stepB),
-					over(c, (all-1)*p.rowC+4*width),
+					over(a, sizeA),
+					over(p.b, more*p.nextB+(p.segs-1)*(p.steps*p.stepB+p.endB)+p.steps*p.stepB),
+					over(c, (all-1)*p.rowC+4*width*(more+1)),
 				}
 				switch {
 				case p.start == nil:
 				case turned:
 					memory = append(memory, over(unsafe.Add(unsafe.Pointer(p.start), p.doneStart), 4*all))
 				default:
-					memory = append(memory, over(unsafe.Pointer(p.start), 4*width))
+					memory = append(memory, over(unsafe.Pointer(p.start), 4*width*(more+1)))
 				}
 				m.call(code, unsafe.Pointer(p), memory...)
 			}
@@ -90,8 +94,9 @@ func TestEmulatedAMX(t *testing.T) {
 		t.Error("the check at start fails")
 	}
 	f := *ints[AMX]
-	f.tiles, f.fewest = l.run, 1
+	f.tiles, f.fewest = l, 1
 	intQuads(t, &f, rand.New(rand.NewPCG(3, 4)), 300)
+	orderedQuads(t, &f, rand.New(rand.NewPCG(5, 6)), 150)
 	wrong := *l
 	wrong.turned[1] = wrong.quads[1]
 	if wrong.check() {
@@ -108,6 +113,8 @@ func TestTileProgramLayout(t *testing.T) {
 		unsafe.Offsetof(x.b), unsafe.Offsetof(x.stepB), unsafe.Offsetof(x.endB), unsafe.Offsetof(x.steps), unsafe.Offsetof(x.segs),
 		unsafe.Offsetof(x.c), unsafe.Offsetof(x.rowC), unsafe.Offsetof(x.start), unsafe.Offsetof(x.rows), unsafe.Offsetof(x.n),
 		unsafe.Offsetof(x.moveA), unsafe.Offsetof(x.moveC), unsafe.Offsetof(x.moveStart), unsafe.Offsetof(x.doneA), unsafe.Offsetof(x.doneC), unsafe.Offsetof(x.doneStart),
+		unsafe.Offsetof(x.doneB), unsafe.Offsetof(x.panels), unsafe.Offsetof(x.each),
+		unsafe.Offsetof(x.nextA), unsafe.Offsetof(x.nextB), unsafe.Offsetof(x.nextC), unsafe.Offsetof(x.nextStart),
 	} {
 		if got != uintptr(8*i) {
 			t.Errorf("field %d lies at %d", i, got)

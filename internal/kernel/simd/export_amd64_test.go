@@ -8,7 +8,7 @@ func UseEmulated(t *testing.T, s Set) (undo func()) {
 	t.Helper()
 	before := *ints[s]
 	if s == AMX {
-		ints[s].tiles = emulatedTiles(t, &amxLoops).run
+		ints[s].tiles = emulatedTiles(t, &amxLoops)
 	} else {
 		ints[s] = emulated(t, ints[s])
 	}

@@ -23,17 +23,20 @@ func TestEmulatedRoads(t *testing.T) {
 			pool := workers.New(1, nil)
 			defer pool.Close()
 			r := rand.New(rand.NewPCG(1, 2))
-			for range 15 {
-				emulatedProduct(t, r, pool)
+			for i := range 15 {
+				emulatedProduct(t, r, pool, 1+r.IntN(70))
+				if i%3 == 0 {
+					emulatedProduct(t, r, pool, 250+r.IntN(60)) // columns enough for rows in the set's order
+				}
 				emulatedConv(t, r, pool)
 			}
 		})
 	}
 }
 
-func emulatedProduct(t *testing.T, r *rand.Rand, pool *workers.Pool) {
+func emulatedProduct(t *testing.T, r *rand.Rand, pool *workers.Pool, n int) {
 	t.Helper()
-	m, n, k := 1+r.IntN(200), 1+r.IntN(70), 1+r.IntN(150)
+	m, k := 1+r.IntN(200), 1+r.IntN(150)
 	x, w := make([]uint8, m*k), smallInts(r, n*k)
 	for i := range x {
 		x[i] = uint8(r.Uint32())
