@@ -32,6 +32,9 @@ type PackedB struct {
 	k, n int
 	f    *simd.Floats // for which it is packed; nil for the plain micro-kernel
 	data []float32
+	// codes takes the place of data where all numbers fit 16 bits.
+	codes  []uint16
+	narrow simd.Narrow
 	// sparse is the same matrix without its zeros, for many rows on the left; nil
 	// where leaving them out gains nothing.
 	sparse *sparse
@@ -45,7 +48,7 @@ func (p *PackedB) cols() int {
 }
 
 func (p *PackedB) panels() panels {
-	return panels{data: p.data, step: p.cols(), next: p.cols() * p.k}
+	return panels{data: p.data, codes: p.codes, narrow: p.narrow, step: p.cols(), next: p.cols() * p.k}
 }
 
 // Name tells the way in which [GemmPacked] computes.
@@ -74,22 +77,28 @@ func setName(name string, f *simd.Floats) string {
 // tight. The result can be used any number of times, from several goroutines.
 func PackB(k, n int, b []float32, ldb int, trans bool) *PackedB {
 	p := &PackedB{k: k, n: n, f: simd.FloatKernels()}
-	p.data = make([]float32, roundUp(n, p.cols())*k)
-	p.fill(b, ldb, trans)
-	row, step := 1, or(ldb, n)
-	if trans {
-		row, step = or(ldb, k), 1
+	if p.narrow = narrowOf(p.f, b); p.narrow != simd.WideFloat32 {
+		p.fillCodes(b, ldb, trans)
+	} else {
+		p.data = make([]float32, roundUp(n, p.cols())*k)
+		p.fill(b, ldb, trans)
 	}
-	p.sparse = newSparse(n, k, b, row, step)
+	vec, elem := p.steps(ldb, trans)
+	p.sparse = newSparse(n, k, b, vec, elem)
 	return p
 }
 
 func (p *PackedB) fill(b []float32, ldb int, trans bool) {
+	vec, elem := p.steps(ldb, trans)
+	pack(p.data, b, p.n, p.k, p.cols(), vec, elem)
+}
+
+// steps are those from column to column, and from row to row, of a matrix as it is given.
+func (p *PackedB) steps(ldb int, trans bool) (vec, elem int) {
 	if trans {
-		pack(p.data, b, p.n, p.k, p.cols(), or(ldb, p.k), 1)
-		return
+		return or(ldb, p.k), 1
 	}
-	pack(p.data, b, p.n, p.k, p.cols(), 1, or(ldb, p.n))
+	return 1, or(ldb, p.n)
 }
 
 func or(a, b int) int {

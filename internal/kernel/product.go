@@ -37,9 +37,11 @@ func giveTile(t *simd.Tile) {
 }
 
 // panels is a right-hand matrix as tiles read it: panel i begins at i*next, its rows
-// lie step apart. A last panel that is not whole lies in tail, if that is set.
+// lie step apart. A last panel that is not whole lies in tail, if that is set. Packed panels may have codes in place of data.
 type panels struct {
 	data       []float32
+	codes      []uint16
+	narrow     simd.Narrow
 	step, next int
 	tail       []float32
 }
@@ -54,17 +56,22 @@ func (b *panels) panel(i, cols, n int) (data []float32, step int) {
 // ahead is a part of b that comes next. While the tiles of the part before it are computed, each brings as much of it near: weights are
 // read once or a few times, and memory would else be waited for where arithmetic is not.
 type ahead struct {
-	data []float32
+	data []uint8
 	step int // bytes for each step of a tile
 }
 
 // ahead is what fetches rows k0 to k1 of a panel in so many tiles; nothing where rows lie apart.
 func (b *panels) ahead(panel, cols, n, k0, k1, tiles int) ahead {
+	if b.narrow != simd.WideFloat32 {
+		codes := b.codes[panel*b.next:][k0*cols : k1*cols]
+		return ahead{unsafe.Slice((*uint8)(unsafe.Pointer(&codes[0])), 2*len(codes)), min(64, (2*cols+tiles-1)/tiles)}
+	}
 	data, step := b.panel(panel, cols, n)
 	if step != cols {
 		return ahead{}
 	}
-	return ahead{data[k0*step : k1*step], min(64, (4*cols+tiles-1)/tiles)}
+	data = data[k0*step : k1*step]
+	return ahead{unsafe.Slice((*uint8)(unsafe.Pointer(&data[0])), 4*len(data)), min(64, (4*cols+tiles-1)/tiles)}
 }
 
 // fetch sets a tile, whose steps are set, to fetch the next piece.
@@ -72,7 +79,7 @@ func (h *ahead) fetch(t *simd.Tile) {
 	t.Next, t.Fetch = nil, 0
 	if len(h.data) > 0 {
 		t.Next, t.Fetch = unsafe.Pointer(&h.data[0]), h.step
-		h.data = h.data[min(h.step*t.K*t.Segs/4, len(h.data)):]
+		h.data = h.data[min(h.step*t.K*t.Segs, len(h.data)):]
 	}
 }
 
@@ -144,6 +151,12 @@ func productPart(f *simd.Floats, g *GemmParams, t *simd.Tile, a []float32, b pan
 		defer scratch.Put(sc)
 		copies = room
 	}
+	var wide []float32
+	if b.narrow != simd.WideFloat32 && n0 < n1 {
+		sc, room := borrow(min(block, g.K) * f.Cols)
+		defer scratch.Put(sc)
+		wide = room
+	}
 	for r0 := m0; r0 < m1; {
 		r1 := r0 + roundUp(evenly(m1-r0, rowBlock), f.Rows)
 		r1 = min(r1, m1)
@@ -163,8 +176,13 @@ func productPart(f *simd.Floats, g *GemmParams, t *simd.Tile, a []float32, b pan
 			setClamp(t, g.Act, last)
 			for n := n0; n < n1; n++ {
 				width := min(f.Cols, g.N-n*f.Cols)
-				pb, step := b.panel(n, f.Cols, g.N)
-				t.B, t.StepB = &pb[k0*step], 4*step
+				if wide != nil {
+					widenPanel(wide[:t.K*f.Cols], b.codes[n*b.next+k0*f.Cols:], b.narrow)
+					t.B, t.StepB = &wide[0], 4*f.Cols
+				} else {
+					pb, step := b.panel(n, f.Cols, g.N)
+					t.B, t.StepB = &pb[k0*step], 4*step
+				}
 				t.BiasN, t.BiasM = nil, nil
 				if last && g.BiasN != nil {
 					t.BiasN = &g.BiasN[n*f.Cols]
@@ -227,16 +245,24 @@ func productRow(f *simd.Floats, g *GemmParams, t *simd.Tile, a []float32, b pane
 	}
 	setClamp(t, g.Act, true)
 	t.A, t.PanelB, t.StepB = &a[0], 4*b.next, 4*b.step
+	if b.narrow != simd.WideFloat32 {
+		t.PanelB, t.StepB = 2*b.next, 2*b.step
+	}
 	t.BiasM = nil
 	if g.BiasM != nil {
 		t.BiasM = &g.BiasM[0]
 	}
 	for ; n0+simd.WidePanels <= n1 && (n0+simd.WidePanels)*f.Cols <= g.N; n0 += simd.WidePanels {
-		t.B, t.C, t.BiasN = &b.data[n0*b.next], &c[n0*f.Cols], nil
+		if b.narrow != simd.WideFloat32 {
+			t.B = (*float32)(unsafe.Pointer(&b.codes[n0*b.next]))
+		} else {
+			t.B = &b.data[n0*b.next]
+		}
+		t.C, t.BiasN = &c[n0*f.Cols], nil
 		if g.BiasN != nil {
 			t.BiasN = &g.BiasN[n0*f.Cols]
 		}
-		f.Wide(t, g.Exact)
+		f.Wide(t, g.Exact, b.narrow)
 	}
 	return n0
 }

@@ -88,6 +88,11 @@ func elements(a *asm) {
 		a.VCVTPH2PS(from, x)
 		a.VMOVUPS(x, to)
 	})
+	a.convert("fromBrain", "func(dst *float32, src *uint16, n int)", 32, 16, func(from, to operand.Mem, x reg.VecVirtual) {
+		a.VPMOVZXWD(from, x)
+		a.VPSLLD(operand.U8(16), x, x)
+		a.VMOVUPS(x, to)
+	})
 	a.convert("toHalf", "func(dst *uint16, src *float32, n int)", 16, 32, func(from, to operand.Mem, x reg.VecVirtual) {
 		a.VMOVUPS(from, x)
 		a.VCVTPS2PH(operand.U8(0), x, to)

@@ -46,13 +46,15 @@ func floats(a *asm) {
 		}
 		for _, kind := range []tileKind{fusedTile, exactTile, placedTile} {
 			for r := 1; r <= rows; r++ {
-				a.tile(w, r, 2, kind, false)
+				a.tile(w, r, 2, kind, "")
 			}
 			for r := 1; r <= rows; r++ {
-				a.tile(w, r, 1, kind, false)
+				a.tile(w, r, 1, kind, "")
 			}
 			if kind != placedTile {
-				a.tile(w, 1, 8, kind, true)
+				for _, b := range []wideTile{wideFloats, wideHalves, wideBrains} {
+					a.tile(w, 1, 8, kind, b)
+				}
 			}
 		}
 		a.gather(w)
@@ -69,17 +71,26 @@ const (
 	placedTile tileKind = "placed" // fused; each row of b lies at an offset of its own
 )
 
-func tileName(w width, rows, vecs int, kind tileKind, wide bool) string {
-	if wide {
-		return label("%sWide%s", kind, w.set)
+// wideTile is a row by several panels of numbers of one kind; none for tiles of one panel of float32.
+type wideTile string
+
+const (
+	wideFloats wideTile = "Wide"
+	wideHalves wideTile = "WideHalf"  // float16
+	wideBrains wideTile = "WideBrain" // bfloat16
+)
+
+func tileName(w width, rows, vecs int, kind tileKind, wide wideTile) string {
+	if wide != "" {
+		return label("%s%s%s", kind, wide, w.set)
 	}
 	return label("%s%dx%d%s", kind, rows, vecs, w.set)
 }
 
 // tile writes the product of up to 12 rows by one panel, or of one row by several
 // panels (wide). Sums stay in registers; b is read once, a is spread from memory.
-func (a *asm) tile(w width, rows, vecs int, kind tileKind, wide bool) {
-	name := tileName(w, rows, vecs, kind, wide)
+func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile) {
+	name, wide := tileName(w, rows, vecs, kind, numbers), numbers != ""
 	exact, placed := kind == exactTile, kind == placedTile
 	a.function(name, "func(t *byte)")
 	t := a.Load(a.Param("t"), a.GP64())
@@ -246,6 +257,9 @@ func (a *asm) tile(w width, rows, vecs int, kind tileKind, wide bool) {
 		a.VBROADCASTSS(row(0, 0), spread)
 		for v := range vecs {
 			m := operand.Mem{Base: pb, Disp: v % 2 * w.bytes()}
+			if numbers != wideFloats {
+				m.Disp /= 2
+			}
 			switch v / 2 {
 			case 1:
 				m.Index, m.Scale = panel, 1
@@ -254,11 +268,21 @@ func (a *asm) tile(w width, rows, vecs int, kind tileKind, wide bool) {
 			case 3:
 				m.Index, m.Scale = panel3, 1
 			}
+			var x operand.Op = m
+			switch numbers {
+			case wideHalves:
+				a.VCVTPH2PS(m, b[v%2])
+				x = b[v%2]
+			case wideBrains:
+				a.VPMOVZXWD(m, b[v%2])
+				a.VPSLLD(operand.U8(16), b[v%2], b[v%2])
+				x = b[v%2]
+			}
 			if exact {
-				a.VMULPS(m, spread, product)
+				a.VMULPS(x, spread, product)
 				a.VADDPS(product, sum(0, v), sum(0, v))
 			} else {
-				a.VFMADD231PS(m, spread, sum(0, v))
+				a.VFMADD231PS(x, spread, sum(0, v))
 			}
 		}
 	} else {

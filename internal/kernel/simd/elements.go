@@ -21,6 +21,7 @@ type Elements struct {
 	dotNibbles                 func(x *float32, w *byte, groups, blocks int, scales, zeros, sums *float32) float32
 	rectifyHalf                func(dst, src *uint16, n int, inf uint16)
 	fromHalf                   func(dst *float32, src *uint16, n int)
+	fromBrain                  func(dst *float32, src *uint16, n int) // nil where the set has none
 	toHalf                     func(dst *uint16, src *float32, n int)
 	toFloats                   func(dst *float32, src *int32, n int)
 	quantise, quantiseAway     func(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)
@@ -317,13 +318,24 @@ func (e *Elements) RectifyHalf(dst, src []uint16, inf uint16) int {
 }
 
 // FromHalf widens float16 numbers; it returns how many it did, as Quantise does, and so
-// do the next two.
+// do the next three.
 func (e *Elements) FromHalf(dst []float32, src []uint16) int {
 	n := whole(len(dst))
 	if n > 0 {
 		_ = src[n-1]
 		e.fromHalf(&dst[0], &src[0], n)
 	}
+	return n
+}
+
+// FromBrain widens bfloat16 numbers.
+func (e *Elements) FromBrain(dst []float32, src []uint16) int {
+	n := whole(len(dst))
+	if e.fromBrain == nil || n == 0 {
+		return 0
+	}
+	_ = src[n-1]
+	e.fromBrain(&dst[0], &src[0], n)
 	return n
 }
 

@@ -22,7 +22,7 @@ var elementsAVX2 = Elements{
 	mulVV: mulVVAVX2, mulVS: mulVSAVX2, divVV: divVVAVX2, divVS: divVSAVX2, divSV: divSVAVX2,
 	clamp: clampAVX2, scale: scaleAVX2, quantise: quantiseAVX2, quantiseAway: quantiseAwayAVX2,
 	nibbles: nibblesAVX2, dot: dotAVX2, dots: dotsAVX2, dotNibbles: dotNibblesAVX2, rectifyHalf: rectifyHalfAVX2, roundAway: roundAwayAVX2, extent: extentAVX2,
-	fromHalf: fromHalfAVX2, toHalf: toHalfAVX2, toFloats: toFloatsAVX2, rescale: rescaleAVX2,
+	fromHalf: fromHalfAVX2, fromBrain: fromBrainAVX2, toHalf: toHalfAVX2, toFloats: toFloatsAVX2, rescale: rescaleAVX2,
 	limitBytes: [2]func(dst, src *byte, n int, lo, hi int32){limitU8AVX2, limitS8AVX2},
 	maxBytes:   [2]func(dst, a, b *byte, n int){maxU8AVX2, maxS8AVX2},
 	turn:       turnAVX2,
@@ -101,6 +101,9 @@ func quantiseAwayAVX2(dst *byte, src *float32, n int, scale, lo, hi float32, zer
 
 //go:noescape
 func fromHalfAVX2(dst *float32, src *uint16, n int)
+
+//go:noescape
+func fromBrainAVX2(dst *float32, src *uint16, n int)
 
 //go:noescape
 func toHalfAVX2(dst *uint16, src *float32, n int)

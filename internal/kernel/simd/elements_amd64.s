@@ -3524,6 +3524,24 @@ step:
 	VZEROUPPER
 	RET
 
+// func fromBrainAVX2(dst *float32, src *uint16, n int)
+// Requires: AVX, AVX2
+TEXT ·fromBrainAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+step:
+	VPMOVZXWD (CX), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VMOVUPS   Y0, (AX)
+	ADDQ      $0x10, CX
+	ADDQ      $0x20, AX
+	SUBQ      $0x08, DX
+	JNZ       step
+	VZEROUPPER
+	RET
+
 // func toHalfAVX2(dst *uint16, src *float32, n int)
 // Requires: AVX, F16C
 TEXT ·toHalfAVX2(SB), NOSPLIT, $0-24

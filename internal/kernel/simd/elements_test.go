@@ -28,6 +28,12 @@ func TestElementHalves(t *testing.T) {
 				t.Fatalf("half %#x is %v, want %v", i, v, want)
 			}
 		}
+		n := e.FromBrain(wide, halves)
+		for i, v := range wide[:n] {
+			if want := uint32(i) << 16; math.Float32bits(v) != want {
+				t.Fatalf("bfloat16 %#x is %#x", i, math.Float32bits(v))
+			}
+		}
 		for _, inf := range []uint16{0x7c00, 0x7f80} {
 			out := make([]uint16, 1<<16)
 			e.RectifyHalf(out, halves, inf)

@@ -27,8 +27,18 @@ type Floats struct {
 // tiles are the functions of one kind.
 type tiles struct {
 	whole, half []func(t *Tile)
-	wide        func(t *Tile)
+	wide        [WideBFloat16 + 1]func(t *Tile) // by the numbers of b; nil where there is none
 }
+
+// Narrow says in how many bits, and which, the numbers of a panel lie in memory.
+type Narrow uint8
+
+// Panels are of float32 but for [Floats.Wide].
+const (
+	WideFloat32 Narrow = iota
+	WideFloat16
+	WideBFloat16
+)
 
 // WidePanels is the number of panels that [Floats.Wide] takes.
 const WidePanels = 4
@@ -184,14 +194,17 @@ func (t *Tile) setMask(width int) {
 	t.mask = &masks[16-min(width, 16)]
 }
 
-// Wide computes one row of WidePanels whole panels.
-func (f *Floats) Wide(t *Tile, exact bool) {
+// HasNarrow tells whether [Floats.Wide] reads 16-bit numbers.
+func (f *Floats) HasNarrow() bool { return f.fused.wide[WideFloat16] != nil }
+
+// Wide computes one row of WidePanels whole panels, whose numbers b says.
+func (f *Floats) Wide(t *Tile, exact bool, b Narrow) {
 	t.flags &^= flagMasked
 	if exact {
-		f.exact.wide(t)
+		f.exact.wide[b](t)
 		return
 	}
-	f.fused.wide(t)
+	f.fused.wide[b](t)
 }
 
 // Run is a piece of a panel's row: the columns from To on, up to those of the next run,

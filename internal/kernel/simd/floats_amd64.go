@@ -6,12 +6,12 @@ var floats = family[Floats]{
 		fused: tiles{
 			whole: []func(t *Tile){fused1x2AVX2, fused2x2AVX2, fused3x2AVX2, fused4x2AVX2, fused5x2AVX2, fused6x2AVX2},
 			half:  []func(t *Tile){fused1x1AVX2, fused2x1AVX2, fused3x1AVX2, fused4x1AVX2, fused5x1AVX2, fused6x1AVX2},
-			wide:  fusedWideAVX2,
+			wide:  [...]func(t *Tile){fusedWideAVX2, fusedWideHalfAVX2, fusedWideBrainAVX2},
 		},
 		exact: tiles{
 			whole: []func(t *Tile){exact1x2AVX2, exact2x2AVX2, exact3x2AVX2, exact4x2AVX2, exact5x2AVX2, exact6x2AVX2},
 			half:  []func(t *Tile){exact1x1AVX2, exact2x1AVX2, exact3x1AVX2, exact4x1AVX2, exact5x1AVX2, exact6x1AVX2},
-			wide:  exactWideAVX2,
+			wide:  [...]func(t *Tile){exactWideAVX2, exactWideHalfAVX2, exactWideBrainAVX2},
 		},
 		placed: tiles{
 			whole: []func(t *Tile){placed1x2AVX2, placed2x2AVX2, placed3x2AVX2, placed4x2AVX2, placed5x2AVX2, placed6x2AVX2},
@@ -24,12 +24,12 @@ var floats = family[Floats]{
 		fused: tiles{
 			whole: []func(t *Tile){fused1x2AVX512, fused2x2AVX512, fused3x2AVX512, fused4x2AVX512, fused5x2AVX512, fused6x2AVX512, fused7x2AVX512, fused8x2AVX512, fused9x2AVX512, fused10x2AVX512, fused11x2AVX512, fused12x2AVX512},
 			half:  []func(t *Tile){fused1x1AVX512, fused2x1AVX512, fused3x1AVX512, fused4x1AVX512, fused5x1AVX512, fused6x1AVX512, fused7x1AVX512, fused8x1AVX512, fused9x1AVX512, fused10x1AVX512, fused11x1AVX512, fused12x1AVX512},
-			wide:  fusedWideAVX512,
+			wide:  [...]func(t *Tile){fusedWideAVX512, fusedWideHalfAVX512, fusedWideBrainAVX512},
 		},
 		exact: tiles{
 			whole: []func(t *Tile){exact1x2AVX512, exact2x2AVX512, exact3x2AVX512, exact4x2AVX512, exact5x2AVX512, exact6x2AVX512, exact7x2AVX512, exact8x2AVX512, exact9x2AVX512, exact10x2AVX512, exact11x2AVX512, exact12x2AVX512},
 			half:  []func(t *Tile){exact1x1AVX512, exact2x1AVX512, exact3x1AVX512, exact4x1AVX512, exact5x1AVX512, exact6x1AVX512, exact7x1AVX512, exact8x1AVX512, exact9x1AVX512, exact10x1AVX512, exact11x1AVX512, exact12x1AVX512},
-			wide:  exactWideAVX512,
+			wide:  [...]func(t *Tile){exactWideAVX512, exactWideHalfAVX512, exactWideBrainAVX512},
 		},
 		placed: tiles{
 			whole: []func(t *Tile){placed1x2AVX512, placed2x2AVX512, placed3x2AVX512, placed4x2AVX512, placed5x2AVX512, placed6x2AVX512, placed7x2AVX512, placed8x2AVX512, placed9x2AVX512, placed10x2AVX512, placed11x2AVX512, placed12x2AVX512},
@@ -79,6 +79,12 @@ func fused6x1AVX2(t *Tile)
 func fusedWideAVX2(t *Tile)
 
 //go:noescape
+func fusedWideHalfAVX2(t *Tile)
+
+//go:noescape
+func fusedWideBrainAVX2(t *Tile)
+
+//go:noescape
 func exact1x2AVX2(t *Tile)
 
 //go:noescape
@@ -116,6 +122,12 @@ func exact6x1AVX2(t *Tile)
 
 //go:noescape
 func exactWideAVX2(t *Tile)
+
+//go:noescape
+func exactWideHalfAVX2(t *Tile)
+
+//go:noescape
+func exactWideBrainAVX2(t *Tile)
 
 //go:noescape
 func gatherAVX2(dst, src *float32, offs *int32, n int, runs *int32, nruns int)
@@ -196,6 +208,12 @@ func fused12x1AVX512(t *Tile)
 func fusedWideAVX512(t *Tile)
 
 //go:noescape
+func fusedWideHalfAVX512(t *Tile)
+
+//go:noescape
+func fusedWideBrainAVX512(t *Tile)
+
+//go:noescape
 func exact1x2AVX512(t *Tile)
 
 //go:noescape
@@ -269,6 +287,12 @@ func exact12x1AVX512(t *Tile)
 
 //go:noescape
 func exactWideAVX512(t *Tile)
+
+//go:noescape
+func exactWideHalfAVX512(t *Tile)
+
+//go:noescape
+func exactWideBrainAVX512(t *Tile)
 
 //go:noescape
 func gatherAVX512(dst, src *float32, offs *int32, n int, runs *int32, nruns int)

@@ -2552,6 +2552,320 @@ no_clamp:
 	VZEROUPPER
 	RET
 
+// func fusedWideHalfAVX2(t *byte)
+// Requires: AVX, F16C, FMA3
+TEXT ·fusedWideHalfAVX2(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), DX
+	TESTL  $0x00000001, DX
+	JNZ    continue
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), CX
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VMOVUPS 64(CX), Y2
+	VMOVUPS 96(CX), Y3
+	VMOVUPS 128(CX), Y4
+	VMOVUPS 160(CX), Y5
+	VMOVUPS 192(CX), Y6
+	VMOVUPS 224(CX), Y7
+
+begin:
+	MOVQ  8(AX), CX
+	MOVQ  (AX), CX
+	MOVQ  t+0(FP), BX
+	MOVQ  48(AX), BX
+	MOVQ  16(AX), SI
+	MOVQ  40(AX), R8
+	MOVQ  104(AX), R10
+	LEAQ  (R10)(R10*2), R11
+	MOVQ  32(AX), DI
+	IMULQ SI, DI
+	NEGQ  DI
+	ADDQ  24(AX), DI
+
+segment:
+	MOVQ 32(AX), R9
+
+step:
+	VBROADCASTSS (CX), Y10
+	VCVTPH2PS    (BX), Y8
+	VFMADD231PS  Y8, Y10, Y0
+	VCVTPH2PS    16(BX), Y9
+	VFMADD231PS  Y9, Y10, Y1
+	VCVTPH2PS    (BX)(R10*1), Y8
+	VFMADD231PS  Y8, Y10, Y2
+	VCVTPH2PS    16(BX)(R10*1), Y9
+	VFMADD231PS  Y9, Y10, Y3
+	VCVTPH2PS    (BX)(R10*2), Y8
+	VFMADD231PS  Y8, Y10, Y4
+	VCVTPH2PS    16(BX)(R10*2), Y9
+	VFMADD231PS  Y9, Y10, Y5
+	VCVTPH2PS    (BX)(R11*1), Y8
+	VFMADD231PS  Y8, Y10, Y6
+	VCVTPH2PS    16(BX)(R11*1), Y9
+	VFMADD231PS  Y9, Y10, Y7
+	ADDQ         SI, CX
+	ADDQ         56(AX), BX
+	DECQ         R9
+	JNZ          step
+	ADDQ         DI, CX
+	DECQ         R8
+	JNZ          segment
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), CX
+	TESTL        $0x00000002, DX
+	JZ           no_accumulate
+	VADDPS       (CX), Y0, Y0
+	VADDPS       32(CX), Y1, Y1
+	VADDPS       64(CX), Y2, Y2
+	VADDPS       96(CX), Y3, Y3
+	VADDPS       128(CX), Y4, Y4
+	VADDPS       160(CX), Y5, Y5
+	VADDPS       192(CX), Y6, Y6
+	VADDPS       224(CX), Y7, Y7
+
+no_accumulate:
+	MOVQ         88(AX), BX
+	TESTQ        BX, BX
+	JZ           no_rows
+	VBROADCASTSS (BX), Y10
+	VADDPS       Y10, Y0, Y0
+	VADDPS       Y10, Y1, Y1
+	VADDPS       Y10, Y2, Y2
+	VADDPS       Y10, Y3, Y3
+	VADDPS       Y10, Y4, Y4
+	VADDPS       Y10, Y5, Y5
+	VADDPS       Y10, Y6, Y6
+	VADDPS       Y10, Y7, Y7
+
+no_rows:
+	MOVQ    80(AX), BX
+	TESTQ   BX, BX
+	JZ      no_columns
+	VMOVUPS (BX), Y8
+	VADDPS  Y8, Y0, Y0
+	VMOVUPS 32(BX), Y9
+	VADDPS  Y9, Y1, Y1
+	VMOVUPS 64(BX), Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS 96(BX), Y9
+	VADDPS  Y9, Y3, Y3
+	VMOVUPS 128(BX), Y8
+	VADDPS  Y8, Y4, Y4
+	VMOVUPS 160(BX), Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS 192(BX), Y8
+	VADDPS  Y8, Y6, Y6
+	VMOVUPS 224(BX), Y9
+	VADDPS  Y9, Y7, Y7
+
+no_columns:
+	TESTL        $0x00000004, DX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y8
+	VBROADCASTSS 116(AX), Y9
+	VMAXPS       Y0, Y8, Y0
+	VMINPS       Y0, Y9, Y0
+	VMAXPS       Y1, Y8, Y1
+	VMINPS       Y1, Y9, Y1
+	VMAXPS       Y2, Y8, Y2
+	VMINPS       Y2, Y9, Y2
+	VMAXPS       Y3, Y8, Y3
+	VMINPS       Y3, Y9, Y3
+	VMAXPS       Y4, Y8, Y4
+	VMINPS       Y4, Y9, Y4
+	VMAXPS       Y5, Y8, Y5
+	VMINPS       Y5, Y9, Y5
+	VMAXPS       Y6, Y8, Y6
+	VMINPS       Y6, Y9, Y6
+	VMAXPS       Y7, Y8, Y7
+	VMINPS       Y7, Y9, Y7
+
+no_clamp:
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, 64(CX)
+	VMOVUPS Y3, 96(CX)
+	VMOVUPS Y4, 128(CX)
+	VMOVUPS Y5, 160(CX)
+	VMOVUPS Y6, 192(CX)
+	VMOVUPS Y7, 224(CX)
+	VZEROUPPER
+	RET
+
+// func fusedWideBrainAVX2(t *byte)
+// Requires: AVX, AVX2, FMA3
+TEXT ·fusedWideBrainAVX2(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), DX
+	TESTL  $0x00000001, DX
+	JNZ    continue
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), CX
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VMOVUPS 64(CX), Y2
+	VMOVUPS 96(CX), Y3
+	VMOVUPS 128(CX), Y4
+	VMOVUPS 160(CX), Y5
+	VMOVUPS 192(CX), Y6
+	VMOVUPS 224(CX), Y7
+
+begin:
+	MOVQ  8(AX), CX
+	MOVQ  (AX), CX
+	MOVQ  t+0(FP), BX
+	MOVQ  48(AX), BX
+	MOVQ  16(AX), SI
+	MOVQ  40(AX), R8
+	MOVQ  104(AX), R10
+	LEAQ  (R10)(R10*2), R11
+	MOVQ  32(AX), DI
+	IMULQ SI, DI
+	NEGQ  DI
+	ADDQ  24(AX), DI
+
+segment:
+	MOVQ 32(AX), R9
+
+step:
+	VBROADCASTSS (CX), Y10
+	VPMOVZXWD    (BX), Y8
+	VPSLLD       $0x10, Y8, Y8
+	VFMADD231PS  Y8, Y10, Y0
+	VPMOVZXWD    16(BX), Y9
+	VPSLLD       $0x10, Y9, Y9
+	VFMADD231PS  Y9, Y10, Y1
+	VPMOVZXWD    (BX)(R10*1), Y8
+	VPSLLD       $0x10, Y8, Y8
+	VFMADD231PS  Y8, Y10, Y2
+	VPMOVZXWD    16(BX)(R10*1), Y9
+	VPSLLD       $0x10, Y9, Y9
+	VFMADD231PS  Y9, Y10, Y3
+	VPMOVZXWD    (BX)(R10*2), Y8
+	VPSLLD       $0x10, Y8, Y8
+	VFMADD231PS  Y8, Y10, Y4
+	VPMOVZXWD    16(BX)(R10*2), Y9
+	VPSLLD       $0x10, Y9, Y9
+	VFMADD231PS  Y9, Y10, Y5
+	VPMOVZXWD    (BX)(R11*1), Y8
+	VPSLLD       $0x10, Y8, Y8
+	VFMADD231PS  Y8, Y10, Y6
+	VPMOVZXWD    16(BX)(R11*1), Y9
+	VPSLLD       $0x10, Y9, Y9
+	VFMADD231PS  Y9, Y10, Y7
+	ADDQ         SI, CX
+	ADDQ         56(AX), BX
+	DECQ         R9
+	JNZ          step
+	ADDQ         DI, CX
+	DECQ         R8
+	JNZ          segment
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), CX
+	TESTL        $0x00000002, DX
+	JZ           no_accumulate
+	VADDPS       (CX), Y0, Y0
+	VADDPS       32(CX), Y1, Y1
+	VADDPS       64(CX), Y2, Y2
+	VADDPS       96(CX), Y3, Y3
+	VADDPS       128(CX), Y4, Y4
+	VADDPS       160(CX), Y5, Y5
+	VADDPS       192(CX), Y6, Y6
+	VADDPS       224(CX), Y7, Y7
+
+no_accumulate:
+	MOVQ         88(AX), BX
+	TESTQ        BX, BX
+	JZ           no_rows
+	VBROADCASTSS (BX), Y10
+	VADDPS       Y10, Y0, Y0
+	VADDPS       Y10, Y1, Y1
+	VADDPS       Y10, Y2, Y2
+	VADDPS       Y10, Y3, Y3
+	VADDPS       Y10, Y4, Y4
+	VADDPS       Y10, Y5, Y5
+	VADDPS       Y10, Y6, Y6
+	VADDPS       Y10, Y7, Y7
+
+no_rows:
+	MOVQ    80(AX), BX
+	TESTQ   BX, BX
+	JZ      no_columns
+	VMOVUPS (BX), Y8
+	VADDPS  Y8, Y0, Y0
+	VMOVUPS 32(BX), Y9
+	VADDPS  Y9, Y1, Y1
+	VMOVUPS 64(BX), Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS 96(BX), Y9
+	VADDPS  Y9, Y3, Y3
+	VMOVUPS 128(BX), Y8
+	VADDPS  Y8, Y4, Y4
+	VMOVUPS 160(BX), Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS 192(BX), Y8
+	VADDPS  Y8, Y6, Y6
+	VMOVUPS 224(BX), Y9
+	VADDPS  Y9, Y7, Y7
+
+no_columns:
+	TESTL        $0x00000004, DX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y8
+	VBROADCASTSS 116(AX), Y9
+	VMAXPS       Y0, Y8, Y0
+	VMINPS       Y0, Y9, Y0
+	VMAXPS       Y1, Y8, Y1
+	VMINPS       Y1, Y9, Y1
+	VMAXPS       Y2, Y8, Y2
+	VMINPS       Y2, Y9, Y2
+	VMAXPS       Y3, Y8, Y3
+	VMINPS       Y3, Y9, Y3
+	VMAXPS       Y4, Y8, Y4
+	VMINPS       Y4, Y9, Y4
+	VMAXPS       Y5, Y8, Y5
+	VMINPS       Y5, Y9, Y5
+	VMAXPS       Y6, Y8, Y6
+	VMINPS       Y6, Y9, Y6
+	VMAXPS       Y7, Y8, Y7
+	VMINPS       Y7, Y9, Y7
+
+no_clamp:
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, 64(CX)
+	VMOVUPS Y3, 96(CX)
+	VMOVUPS Y4, 128(CX)
+	VMOVUPS Y5, 160(CX)
+	VMOVUPS Y6, 192(CX)
+	VMOVUPS Y7, 224(CX)
+	VZEROUPPER
+	RET
+
 // func exact1x2AVX2(t *byte)
 // Requires: AVX, CMOV, MMX+
 TEXT ·exact1x2AVX2(SB), NOSPLIT, $0-8
@@ -5083,6 +5397,336 @@ step:
 	VMULPS       (BX)(R11*1), Y10, Y11
 	VADDPS       Y11, Y6, Y6
 	VMULPS       32(BX)(R11*1), Y10, Y11
+	VADDPS       Y11, Y7, Y7
+	ADDQ         SI, CX
+	ADDQ         56(AX), BX
+	DECQ         R9
+	JNZ          step
+	ADDQ         DI, CX
+	DECQ         R8
+	JNZ          segment
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), CX
+	TESTL        $0x00000002, DX
+	JZ           no_accumulate
+	VADDPS       (CX), Y0, Y0
+	VADDPS       32(CX), Y1, Y1
+	VADDPS       64(CX), Y2, Y2
+	VADDPS       96(CX), Y3, Y3
+	VADDPS       128(CX), Y4, Y4
+	VADDPS       160(CX), Y5, Y5
+	VADDPS       192(CX), Y6, Y6
+	VADDPS       224(CX), Y7, Y7
+
+no_accumulate:
+	MOVQ         88(AX), BX
+	TESTQ        BX, BX
+	JZ           no_rows
+	VBROADCASTSS (BX), Y10
+	VADDPS       Y10, Y0, Y0
+	VADDPS       Y10, Y1, Y1
+	VADDPS       Y10, Y2, Y2
+	VADDPS       Y10, Y3, Y3
+	VADDPS       Y10, Y4, Y4
+	VADDPS       Y10, Y5, Y5
+	VADDPS       Y10, Y6, Y6
+	VADDPS       Y10, Y7, Y7
+
+no_rows:
+	MOVQ    80(AX), BX
+	TESTQ   BX, BX
+	JZ      no_columns
+	VMOVUPS (BX), Y8
+	VADDPS  Y8, Y0, Y0
+	VMOVUPS 32(BX), Y9
+	VADDPS  Y9, Y1, Y1
+	VMOVUPS 64(BX), Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS 96(BX), Y9
+	VADDPS  Y9, Y3, Y3
+	VMOVUPS 128(BX), Y8
+	VADDPS  Y8, Y4, Y4
+	VMOVUPS 160(BX), Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS 192(BX), Y8
+	VADDPS  Y8, Y6, Y6
+	VMOVUPS 224(BX), Y9
+	VADDPS  Y9, Y7, Y7
+
+no_columns:
+	TESTL        $0x00000004, DX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y8
+	VBROADCASTSS 116(AX), Y9
+	VMAXPS       Y0, Y8, Y0
+	VMINPS       Y0, Y9, Y0
+	VMAXPS       Y1, Y8, Y1
+	VMINPS       Y1, Y9, Y1
+	VMAXPS       Y2, Y8, Y2
+	VMINPS       Y2, Y9, Y2
+	VMAXPS       Y3, Y8, Y3
+	VMINPS       Y3, Y9, Y3
+	VMAXPS       Y4, Y8, Y4
+	VMINPS       Y4, Y9, Y4
+	VMAXPS       Y5, Y8, Y5
+	VMINPS       Y5, Y9, Y5
+	VMAXPS       Y6, Y8, Y6
+	VMINPS       Y6, Y9, Y6
+	VMAXPS       Y7, Y8, Y7
+	VMINPS       Y7, Y9, Y7
+
+no_clamp:
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, 64(CX)
+	VMOVUPS Y3, 96(CX)
+	VMOVUPS Y4, 128(CX)
+	VMOVUPS Y5, 160(CX)
+	VMOVUPS Y6, 192(CX)
+	VMOVUPS Y7, 224(CX)
+	VZEROUPPER
+	RET
+
+// func exactWideHalfAVX2(t *byte)
+// Requires: AVX, F16C
+TEXT ·exactWideHalfAVX2(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), DX
+	TESTL  $0x00000001, DX
+	JNZ    continue
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), CX
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VMOVUPS 64(CX), Y2
+	VMOVUPS 96(CX), Y3
+	VMOVUPS 128(CX), Y4
+	VMOVUPS 160(CX), Y5
+	VMOVUPS 192(CX), Y6
+	VMOVUPS 224(CX), Y7
+
+begin:
+	MOVQ  8(AX), CX
+	MOVQ  (AX), CX
+	MOVQ  t+0(FP), BX
+	MOVQ  48(AX), BX
+	MOVQ  16(AX), SI
+	MOVQ  40(AX), R8
+	MOVQ  104(AX), R10
+	LEAQ  (R10)(R10*2), R11
+	MOVQ  32(AX), DI
+	IMULQ SI, DI
+	NEGQ  DI
+	ADDQ  24(AX), DI
+
+segment:
+	MOVQ 32(AX), R9
+
+step:
+	VBROADCASTSS (CX), Y10
+	VCVTPH2PS    (BX), Y8
+	VMULPS       Y8, Y10, Y11
+	VADDPS       Y11, Y0, Y0
+	VCVTPH2PS    16(BX), Y9
+	VMULPS       Y9, Y10, Y11
+	VADDPS       Y11, Y1, Y1
+	VCVTPH2PS    (BX)(R10*1), Y8
+	VMULPS       Y8, Y10, Y11
+	VADDPS       Y11, Y2, Y2
+	VCVTPH2PS    16(BX)(R10*1), Y9
+	VMULPS       Y9, Y10, Y11
+	VADDPS       Y11, Y3, Y3
+	VCVTPH2PS    (BX)(R10*2), Y8
+	VMULPS       Y8, Y10, Y11
+	VADDPS       Y11, Y4, Y4
+	VCVTPH2PS    16(BX)(R10*2), Y9
+	VMULPS       Y9, Y10, Y11
+	VADDPS       Y11, Y5, Y5
+	VCVTPH2PS    (BX)(R11*1), Y8
+	VMULPS       Y8, Y10, Y11
+	VADDPS       Y11, Y6, Y6
+	VCVTPH2PS    16(BX)(R11*1), Y9
+	VMULPS       Y9, Y10, Y11
+	VADDPS       Y11, Y7, Y7
+	ADDQ         SI, CX
+	ADDQ         56(AX), BX
+	DECQ         R9
+	JNZ          step
+	ADDQ         DI, CX
+	DECQ         R8
+	JNZ          segment
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), CX
+	TESTL        $0x00000002, DX
+	JZ           no_accumulate
+	VADDPS       (CX), Y0, Y0
+	VADDPS       32(CX), Y1, Y1
+	VADDPS       64(CX), Y2, Y2
+	VADDPS       96(CX), Y3, Y3
+	VADDPS       128(CX), Y4, Y4
+	VADDPS       160(CX), Y5, Y5
+	VADDPS       192(CX), Y6, Y6
+	VADDPS       224(CX), Y7, Y7
+
+no_accumulate:
+	MOVQ         88(AX), BX
+	TESTQ        BX, BX
+	JZ           no_rows
+	VBROADCASTSS (BX), Y10
+	VADDPS       Y10, Y0, Y0
+	VADDPS       Y10, Y1, Y1
+	VADDPS       Y10, Y2, Y2
+	VADDPS       Y10, Y3, Y3
+	VADDPS       Y10, Y4, Y4
+	VADDPS       Y10, Y5, Y5
+	VADDPS       Y10, Y6, Y6
+	VADDPS       Y10, Y7, Y7
+
+no_rows:
+	MOVQ    80(AX), BX
+	TESTQ   BX, BX
+	JZ      no_columns
+	VMOVUPS (BX), Y8
+	VADDPS  Y8, Y0, Y0
+	VMOVUPS 32(BX), Y9
+	VADDPS  Y9, Y1, Y1
+	VMOVUPS 64(BX), Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS 96(BX), Y9
+	VADDPS  Y9, Y3, Y3
+	VMOVUPS 128(BX), Y8
+	VADDPS  Y8, Y4, Y4
+	VMOVUPS 160(BX), Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS 192(BX), Y8
+	VADDPS  Y8, Y6, Y6
+	VMOVUPS 224(BX), Y9
+	VADDPS  Y9, Y7, Y7
+
+no_columns:
+	TESTL        $0x00000004, DX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y8
+	VBROADCASTSS 116(AX), Y9
+	VMAXPS       Y0, Y8, Y0
+	VMINPS       Y0, Y9, Y0
+	VMAXPS       Y1, Y8, Y1
+	VMINPS       Y1, Y9, Y1
+	VMAXPS       Y2, Y8, Y2
+	VMINPS       Y2, Y9, Y2
+	VMAXPS       Y3, Y8, Y3
+	VMINPS       Y3, Y9, Y3
+	VMAXPS       Y4, Y8, Y4
+	VMINPS       Y4, Y9, Y4
+	VMAXPS       Y5, Y8, Y5
+	VMINPS       Y5, Y9, Y5
+	VMAXPS       Y6, Y8, Y6
+	VMINPS       Y6, Y9, Y6
+	VMAXPS       Y7, Y8, Y7
+	VMINPS       Y7, Y9, Y7
+
+no_clamp:
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, 64(CX)
+	VMOVUPS Y3, 96(CX)
+	VMOVUPS Y4, 128(CX)
+	VMOVUPS Y5, 160(CX)
+	VMOVUPS Y6, 192(CX)
+	VMOVUPS Y7, 224(CX)
+	VZEROUPPER
+	RET
+
+// func exactWideBrainAVX2(t *byte)
+// Requires: AVX, AVX2
+TEXT ·exactWideBrainAVX2(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), DX
+	TESTL  $0x00000001, DX
+	JNZ    continue
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), CX
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VMOVUPS 64(CX), Y2
+	VMOVUPS 96(CX), Y3
+	VMOVUPS 128(CX), Y4
+	VMOVUPS 160(CX), Y5
+	VMOVUPS 192(CX), Y6
+	VMOVUPS 224(CX), Y7
+
+begin:
+	MOVQ  8(AX), CX
+	MOVQ  (AX), CX
+	MOVQ  t+0(FP), BX
+	MOVQ  48(AX), BX
+	MOVQ  16(AX), SI
+	MOVQ  40(AX), R8
+	MOVQ  104(AX), R10
+	LEAQ  (R10)(R10*2), R11
+	MOVQ  32(AX), DI
+	IMULQ SI, DI
+	NEGQ  DI
+	ADDQ  24(AX), DI
+
+segment:
+	MOVQ 32(AX), R9
+
+step:
+	VBROADCASTSS (CX), Y10
+	VPMOVZXWD    (BX), Y8
+	VPSLLD       $0x10, Y8, Y8
+	VMULPS       Y8, Y10, Y11
+	VADDPS       Y11, Y0, Y0
+	VPMOVZXWD    16(BX), Y9
+	VPSLLD       $0x10, Y9, Y9
+	VMULPS       Y9, Y10, Y11
+	VADDPS       Y11, Y1, Y1
+	VPMOVZXWD    (BX)(R10*1), Y8
+	VPSLLD       $0x10, Y8, Y8
+	VMULPS       Y8, Y10, Y11
+	VADDPS       Y11, Y2, Y2
+	VPMOVZXWD    16(BX)(R10*1), Y9
+	VPSLLD       $0x10, Y9, Y9
+	VMULPS       Y9, Y10, Y11
+	VADDPS       Y11, Y3, Y3
+	VPMOVZXWD    (BX)(R10*2), Y8
+	VPSLLD       $0x10, Y8, Y8
+	VMULPS       Y8, Y10, Y11
+	VADDPS       Y11, Y4, Y4
+	VPMOVZXWD    16(BX)(R10*2), Y9
+	VPSLLD       $0x10, Y9, Y9
+	VMULPS       Y9, Y10, Y11
+	VADDPS       Y11, Y5, Y5
+	VPMOVZXWD    (BX)(R11*1), Y8
+	VPSLLD       $0x10, Y8, Y8
+	VMULPS       Y8, Y10, Y11
+	VADDPS       Y11, Y6, Y6
+	VPMOVZXWD    16(BX)(R11*1), Y9
+	VPSLLD       $0x10, Y9, Y9
+	VMULPS       Y9, Y10, Y11
 	VADDPS       Y11, Y7, Y7
 	ADDQ         SI, CX
 	ADDQ         56(AX), BX
@@ -14189,6 +14833,320 @@ no_clamp:
 	VZEROUPPER
 	RET
 
+// func fusedWideHalfAVX512(t *byte)
+// Requires: AVX, AVX512F
+TEXT ·fusedWideHalfAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), DX
+	TESTL  $0x00000001, DX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS 128(CX), Z2
+	VMOVUPS 192(CX), Z3
+	VMOVUPS 256(CX), Z4
+	VMOVUPS 320(CX), Z5
+	VMOVUPS 384(CX), Z6
+	VMOVUPS 448(CX), Z7
+
+begin:
+	MOVQ  8(AX), CX
+	MOVQ  (AX), CX
+	MOVQ  t+0(FP), BX
+	MOVQ  48(AX), BX
+	MOVQ  16(AX), SI
+	MOVQ  40(AX), R8
+	MOVQ  104(AX), R10
+	LEAQ  (R10)(R10*2), R11
+	MOVQ  32(AX), DI
+	IMULQ SI, DI
+	NEGQ  DI
+	ADDQ  24(AX), DI
+
+segment:
+	MOVQ 32(AX), R9
+
+step:
+	VBROADCASTSS (CX), Z10
+	VCVTPH2PS    (BX), Z8
+	VFMADD231PS  Z8, Z10, Z0
+	VCVTPH2PS    32(BX), Z9
+	VFMADD231PS  Z9, Z10, Z1
+	VCVTPH2PS    (BX)(R10*1), Z8
+	VFMADD231PS  Z8, Z10, Z2
+	VCVTPH2PS    32(BX)(R10*1), Z9
+	VFMADD231PS  Z9, Z10, Z3
+	VCVTPH2PS    (BX)(R10*2), Z8
+	VFMADD231PS  Z8, Z10, Z4
+	VCVTPH2PS    32(BX)(R10*2), Z9
+	VFMADD231PS  Z9, Z10, Z5
+	VCVTPH2PS    (BX)(R11*1), Z8
+	VFMADD231PS  Z8, Z10, Z6
+	VCVTPH2PS    32(BX)(R11*1), Z9
+	VFMADD231PS  Z9, Z10, Z7
+	ADDQ         SI, CX
+	ADDQ         56(AX), BX
+	DECQ         R9
+	JNZ          step
+	ADDQ         DI, CX
+	DECQ         R8
+	JNZ          segment
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), CX
+	TESTL        $0x00000002, DX
+	JZ           no_accumulate
+	VADDPS       (CX), Z0, Z0
+	VADDPS       64(CX), Z1, Z1
+	VADDPS       128(CX), Z2, Z2
+	VADDPS       192(CX), Z3, Z3
+	VADDPS       256(CX), Z4, Z4
+	VADDPS       320(CX), Z5, Z5
+	VADDPS       384(CX), Z6, Z6
+	VADDPS       448(CX), Z7, Z7
+
+no_accumulate:
+	MOVQ         88(AX), BX
+	TESTQ        BX, BX
+	JZ           no_rows
+	VBROADCASTSS (BX), Z10
+	VADDPS       Z10, Z0, Z0
+	VADDPS       Z10, Z1, Z1
+	VADDPS       Z10, Z2, Z2
+	VADDPS       Z10, Z3, Z3
+	VADDPS       Z10, Z4, Z4
+	VADDPS       Z10, Z5, Z5
+	VADDPS       Z10, Z6, Z6
+	VADDPS       Z10, Z7, Z7
+
+no_rows:
+	MOVQ    80(AX), BX
+	TESTQ   BX, BX
+	JZ      no_columns
+	VMOVUPS (BX), Z8
+	VADDPS  Z8, Z0, Z0
+	VMOVUPS 64(BX), Z9
+	VADDPS  Z9, Z1, Z1
+	VMOVUPS 128(BX), Z8
+	VADDPS  Z8, Z2, Z2
+	VMOVUPS 192(BX), Z9
+	VADDPS  Z9, Z3, Z3
+	VMOVUPS 256(BX), Z8
+	VADDPS  Z8, Z4, Z4
+	VMOVUPS 320(BX), Z9
+	VADDPS  Z9, Z5, Z5
+	VMOVUPS 384(BX), Z8
+	VADDPS  Z8, Z6, Z6
+	VMOVUPS 448(BX), Z9
+	VADDPS  Z9, Z7, Z7
+
+no_columns:
+	TESTL        $0x00000004, DX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z8
+	VBROADCASTSS 116(AX), Z9
+	VMAXPS       Z0, Z8, Z0
+	VMINPS       Z0, Z9, Z0
+	VMAXPS       Z1, Z8, Z1
+	VMINPS       Z1, Z9, Z1
+	VMAXPS       Z2, Z8, Z2
+	VMINPS       Z2, Z9, Z2
+	VMAXPS       Z3, Z8, Z3
+	VMINPS       Z3, Z9, Z3
+	VMAXPS       Z4, Z8, Z4
+	VMINPS       Z4, Z9, Z4
+	VMAXPS       Z5, Z8, Z5
+	VMINPS       Z5, Z9, Z5
+	VMAXPS       Z6, Z8, Z6
+	VMINPS       Z6, Z9, Z6
+	VMAXPS       Z7, Z8, Z7
+	VMINPS       Z7, Z9, Z7
+
+no_clamp:
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, 128(CX)
+	VMOVUPS Z3, 192(CX)
+	VMOVUPS Z4, 256(CX)
+	VMOVUPS Z5, 320(CX)
+	VMOVUPS Z6, 384(CX)
+	VMOVUPS Z7, 448(CX)
+	VZEROUPPER
+	RET
+
+// func fusedWideBrainAVX512(t *byte)
+// Requires: AVX, AVX512F
+TEXT ·fusedWideBrainAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), DX
+	TESTL  $0x00000001, DX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS 128(CX), Z2
+	VMOVUPS 192(CX), Z3
+	VMOVUPS 256(CX), Z4
+	VMOVUPS 320(CX), Z5
+	VMOVUPS 384(CX), Z6
+	VMOVUPS 448(CX), Z7
+
+begin:
+	MOVQ  8(AX), CX
+	MOVQ  (AX), CX
+	MOVQ  t+0(FP), BX
+	MOVQ  48(AX), BX
+	MOVQ  16(AX), SI
+	MOVQ  40(AX), R8
+	MOVQ  104(AX), R10
+	LEAQ  (R10)(R10*2), R11
+	MOVQ  32(AX), DI
+	IMULQ SI, DI
+	NEGQ  DI
+	ADDQ  24(AX), DI
+
+segment:
+	MOVQ 32(AX), R9
+
+step:
+	VBROADCASTSS (CX), Z10
+	VPMOVZXWD    (BX), Z8
+	VPSLLD       $0x10, Z8, Z8
+	VFMADD231PS  Z8, Z10, Z0
+	VPMOVZXWD    32(BX), Z9
+	VPSLLD       $0x10, Z9, Z9
+	VFMADD231PS  Z9, Z10, Z1
+	VPMOVZXWD    (BX)(R10*1), Z8
+	VPSLLD       $0x10, Z8, Z8
+	VFMADD231PS  Z8, Z10, Z2
+	VPMOVZXWD    32(BX)(R10*1), Z9
+	VPSLLD       $0x10, Z9, Z9
+	VFMADD231PS  Z9, Z10, Z3
+	VPMOVZXWD    (BX)(R10*2), Z8
+	VPSLLD       $0x10, Z8, Z8
+	VFMADD231PS  Z8, Z10, Z4
+	VPMOVZXWD    32(BX)(R10*2), Z9
+	VPSLLD       $0x10, Z9, Z9
+	VFMADD231PS  Z9, Z10, Z5
+	VPMOVZXWD    (BX)(R11*1), Z8
+	VPSLLD       $0x10, Z8, Z8
+	VFMADD231PS  Z8, Z10, Z6
+	VPMOVZXWD    32(BX)(R11*1), Z9
+	VPSLLD       $0x10, Z9, Z9
+	VFMADD231PS  Z9, Z10, Z7
+	ADDQ         SI, CX
+	ADDQ         56(AX), BX
+	DECQ         R9
+	JNZ          step
+	ADDQ         DI, CX
+	DECQ         R8
+	JNZ          segment
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), CX
+	TESTL        $0x00000002, DX
+	JZ           no_accumulate
+	VADDPS       (CX), Z0, Z0
+	VADDPS       64(CX), Z1, Z1
+	VADDPS       128(CX), Z2, Z2
+	VADDPS       192(CX), Z3, Z3
+	VADDPS       256(CX), Z4, Z4
+	VADDPS       320(CX), Z5, Z5
+	VADDPS       384(CX), Z6, Z6
+	VADDPS       448(CX), Z7, Z7
+
+no_accumulate:
+	MOVQ         88(AX), BX
+	TESTQ        BX, BX
+	JZ           no_rows
+	VBROADCASTSS (BX), Z10
+	VADDPS       Z10, Z0, Z0
+	VADDPS       Z10, Z1, Z1
+	VADDPS       Z10, Z2, Z2
+	VADDPS       Z10, Z3, Z3
+	VADDPS       Z10, Z4, Z4
+	VADDPS       Z10, Z5, Z5
+	VADDPS       Z10, Z6, Z6
+	VADDPS       Z10, Z7, Z7
+
+no_rows:
+	MOVQ    80(AX), BX
+	TESTQ   BX, BX
+	JZ      no_columns
+	VMOVUPS (BX), Z8
+	VADDPS  Z8, Z0, Z0
+	VMOVUPS 64(BX), Z9
+	VADDPS  Z9, Z1, Z1
+	VMOVUPS 128(BX), Z8
+	VADDPS  Z8, Z2, Z2
+	VMOVUPS 192(BX), Z9
+	VADDPS  Z9, Z3, Z3
+	VMOVUPS 256(BX), Z8
+	VADDPS  Z8, Z4, Z4
+	VMOVUPS 320(BX), Z9
+	VADDPS  Z9, Z5, Z5
+	VMOVUPS 384(BX), Z8
+	VADDPS  Z8, Z6, Z6
+	VMOVUPS 448(BX), Z9
+	VADDPS  Z9, Z7, Z7
+
+no_columns:
+	TESTL        $0x00000004, DX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z8
+	VBROADCASTSS 116(AX), Z9
+	VMAXPS       Z0, Z8, Z0
+	VMINPS       Z0, Z9, Z0
+	VMAXPS       Z1, Z8, Z1
+	VMINPS       Z1, Z9, Z1
+	VMAXPS       Z2, Z8, Z2
+	VMINPS       Z2, Z9, Z2
+	VMAXPS       Z3, Z8, Z3
+	VMINPS       Z3, Z9, Z3
+	VMAXPS       Z4, Z8, Z4
+	VMINPS       Z4, Z9, Z4
+	VMAXPS       Z5, Z8, Z5
+	VMINPS       Z5, Z9, Z5
+	VMAXPS       Z6, Z8, Z6
+	VMINPS       Z6, Z9, Z6
+	VMAXPS       Z7, Z8, Z7
+	VMINPS       Z7, Z9, Z7
+
+no_clamp:
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, 128(CX)
+	VMOVUPS Z3, 192(CX)
+	VMOVUPS Z4, 256(CX)
+	VMOVUPS Z5, 320(CX)
+	VMOVUPS Z6, 384(CX)
+	VMOVUPS Z7, 448(CX)
+	VZEROUPPER
+	RET
+
 // func exact1x2AVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·exact1x2AVX512(SB), NOSPLIT, $0-8
@@ -20768,6 +21726,336 @@ step:
 	VMULPS       (BX)(R11*1), Z10, Z11
 	VADDPS       Z11, Z6, Z6
 	VMULPS       64(BX)(R11*1), Z10, Z11
+	VADDPS       Z11, Z7, Z7
+	ADDQ         SI, CX
+	ADDQ         56(AX), BX
+	DECQ         R9
+	JNZ          step
+	ADDQ         DI, CX
+	DECQ         R8
+	JNZ          segment
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), CX
+	TESTL        $0x00000002, DX
+	JZ           no_accumulate
+	VADDPS       (CX), Z0, Z0
+	VADDPS       64(CX), Z1, Z1
+	VADDPS       128(CX), Z2, Z2
+	VADDPS       192(CX), Z3, Z3
+	VADDPS       256(CX), Z4, Z4
+	VADDPS       320(CX), Z5, Z5
+	VADDPS       384(CX), Z6, Z6
+	VADDPS       448(CX), Z7, Z7
+
+no_accumulate:
+	MOVQ         88(AX), BX
+	TESTQ        BX, BX
+	JZ           no_rows
+	VBROADCASTSS (BX), Z10
+	VADDPS       Z10, Z0, Z0
+	VADDPS       Z10, Z1, Z1
+	VADDPS       Z10, Z2, Z2
+	VADDPS       Z10, Z3, Z3
+	VADDPS       Z10, Z4, Z4
+	VADDPS       Z10, Z5, Z5
+	VADDPS       Z10, Z6, Z6
+	VADDPS       Z10, Z7, Z7
+
+no_rows:
+	MOVQ    80(AX), BX
+	TESTQ   BX, BX
+	JZ      no_columns
+	VMOVUPS (BX), Z8
+	VADDPS  Z8, Z0, Z0
+	VMOVUPS 64(BX), Z9
+	VADDPS  Z9, Z1, Z1
+	VMOVUPS 128(BX), Z8
+	VADDPS  Z8, Z2, Z2
+	VMOVUPS 192(BX), Z9
+	VADDPS  Z9, Z3, Z3
+	VMOVUPS 256(BX), Z8
+	VADDPS  Z8, Z4, Z4
+	VMOVUPS 320(BX), Z9
+	VADDPS  Z9, Z5, Z5
+	VMOVUPS 384(BX), Z8
+	VADDPS  Z8, Z6, Z6
+	VMOVUPS 448(BX), Z9
+	VADDPS  Z9, Z7, Z7
+
+no_columns:
+	TESTL        $0x00000004, DX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z8
+	VBROADCASTSS 116(AX), Z9
+	VMAXPS       Z0, Z8, Z0
+	VMINPS       Z0, Z9, Z0
+	VMAXPS       Z1, Z8, Z1
+	VMINPS       Z1, Z9, Z1
+	VMAXPS       Z2, Z8, Z2
+	VMINPS       Z2, Z9, Z2
+	VMAXPS       Z3, Z8, Z3
+	VMINPS       Z3, Z9, Z3
+	VMAXPS       Z4, Z8, Z4
+	VMINPS       Z4, Z9, Z4
+	VMAXPS       Z5, Z8, Z5
+	VMINPS       Z5, Z9, Z5
+	VMAXPS       Z6, Z8, Z6
+	VMINPS       Z6, Z9, Z6
+	VMAXPS       Z7, Z8, Z7
+	VMINPS       Z7, Z9, Z7
+
+no_clamp:
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, 128(CX)
+	VMOVUPS Z3, 192(CX)
+	VMOVUPS Z4, 256(CX)
+	VMOVUPS Z5, 320(CX)
+	VMOVUPS Z6, 384(CX)
+	VMOVUPS Z7, 448(CX)
+	VZEROUPPER
+	RET
+
+// func exactWideHalfAVX512(t *byte)
+// Requires: AVX, AVX512F
+TEXT ·exactWideHalfAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), DX
+	TESTL  $0x00000001, DX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS 128(CX), Z2
+	VMOVUPS 192(CX), Z3
+	VMOVUPS 256(CX), Z4
+	VMOVUPS 320(CX), Z5
+	VMOVUPS 384(CX), Z6
+	VMOVUPS 448(CX), Z7
+
+begin:
+	MOVQ  8(AX), CX
+	MOVQ  (AX), CX
+	MOVQ  t+0(FP), BX
+	MOVQ  48(AX), BX
+	MOVQ  16(AX), SI
+	MOVQ  40(AX), R8
+	MOVQ  104(AX), R10
+	LEAQ  (R10)(R10*2), R11
+	MOVQ  32(AX), DI
+	IMULQ SI, DI
+	NEGQ  DI
+	ADDQ  24(AX), DI
+
+segment:
+	MOVQ 32(AX), R9
+
+step:
+	VBROADCASTSS (CX), Z10
+	VCVTPH2PS    (BX), Z8
+	VMULPS       Z8, Z10, Z11
+	VADDPS       Z11, Z0, Z0
+	VCVTPH2PS    32(BX), Z9
+	VMULPS       Z9, Z10, Z11
+	VADDPS       Z11, Z1, Z1
+	VCVTPH2PS    (BX)(R10*1), Z8
+	VMULPS       Z8, Z10, Z11
+	VADDPS       Z11, Z2, Z2
+	VCVTPH2PS    32(BX)(R10*1), Z9
+	VMULPS       Z9, Z10, Z11
+	VADDPS       Z11, Z3, Z3
+	VCVTPH2PS    (BX)(R10*2), Z8
+	VMULPS       Z8, Z10, Z11
+	VADDPS       Z11, Z4, Z4
+	VCVTPH2PS    32(BX)(R10*2), Z9
+	VMULPS       Z9, Z10, Z11
+	VADDPS       Z11, Z5, Z5
+	VCVTPH2PS    (BX)(R11*1), Z8
+	VMULPS       Z8, Z10, Z11
+	VADDPS       Z11, Z6, Z6
+	VCVTPH2PS    32(BX)(R11*1), Z9
+	VMULPS       Z9, Z10, Z11
+	VADDPS       Z11, Z7, Z7
+	ADDQ         SI, CX
+	ADDQ         56(AX), BX
+	DECQ         R9
+	JNZ          step
+	ADDQ         DI, CX
+	DECQ         R8
+	JNZ          segment
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), CX
+	TESTL        $0x00000002, DX
+	JZ           no_accumulate
+	VADDPS       (CX), Z0, Z0
+	VADDPS       64(CX), Z1, Z1
+	VADDPS       128(CX), Z2, Z2
+	VADDPS       192(CX), Z3, Z3
+	VADDPS       256(CX), Z4, Z4
+	VADDPS       320(CX), Z5, Z5
+	VADDPS       384(CX), Z6, Z6
+	VADDPS       448(CX), Z7, Z7
+
+no_accumulate:
+	MOVQ         88(AX), BX
+	TESTQ        BX, BX
+	JZ           no_rows
+	VBROADCASTSS (BX), Z10
+	VADDPS       Z10, Z0, Z0
+	VADDPS       Z10, Z1, Z1
+	VADDPS       Z10, Z2, Z2
+	VADDPS       Z10, Z3, Z3
+	VADDPS       Z10, Z4, Z4
+	VADDPS       Z10, Z5, Z5
+	VADDPS       Z10, Z6, Z6
+	VADDPS       Z10, Z7, Z7
+
+no_rows:
+	MOVQ    80(AX), BX
+	TESTQ   BX, BX
+	JZ      no_columns
+	VMOVUPS (BX), Z8
+	VADDPS  Z8, Z0, Z0
+	VMOVUPS 64(BX), Z9
+	VADDPS  Z9, Z1, Z1
+	VMOVUPS 128(BX), Z8
+	VADDPS  Z8, Z2, Z2
+	VMOVUPS 192(BX), Z9
+	VADDPS  Z9, Z3, Z3
+	VMOVUPS 256(BX), Z8
+	VADDPS  Z8, Z4, Z4
+	VMOVUPS 320(BX), Z9
+	VADDPS  Z9, Z5, Z5
+	VMOVUPS 384(BX), Z8
+	VADDPS  Z8, Z6, Z6
+	VMOVUPS 448(BX), Z9
+	VADDPS  Z9, Z7, Z7
+
+no_columns:
+	TESTL        $0x00000004, DX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z8
+	VBROADCASTSS 116(AX), Z9
+	VMAXPS       Z0, Z8, Z0
+	VMINPS       Z0, Z9, Z0
+	VMAXPS       Z1, Z8, Z1
+	VMINPS       Z1, Z9, Z1
+	VMAXPS       Z2, Z8, Z2
+	VMINPS       Z2, Z9, Z2
+	VMAXPS       Z3, Z8, Z3
+	VMINPS       Z3, Z9, Z3
+	VMAXPS       Z4, Z8, Z4
+	VMINPS       Z4, Z9, Z4
+	VMAXPS       Z5, Z8, Z5
+	VMINPS       Z5, Z9, Z5
+	VMAXPS       Z6, Z8, Z6
+	VMINPS       Z6, Z9, Z6
+	VMAXPS       Z7, Z8, Z7
+	VMINPS       Z7, Z9, Z7
+
+no_clamp:
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, 128(CX)
+	VMOVUPS Z3, 192(CX)
+	VMOVUPS Z4, 256(CX)
+	VMOVUPS Z5, 320(CX)
+	VMOVUPS Z6, 384(CX)
+	VMOVUPS Z7, 448(CX)
+	VZEROUPPER
+	RET
+
+// func exactWideBrainAVX512(t *byte)
+// Requires: AVX, AVX512F
+TEXT ·exactWideBrainAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), DX
+	TESTL  $0x00000001, DX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS 128(CX), Z2
+	VMOVUPS 192(CX), Z3
+	VMOVUPS 256(CX), Z4
+	VMOVUPS 320(CX), Z5
+	VMOVUPS 384(CX), Z6
+	VMOVUPS 448(CX), Z7
+
+begin:
+	MOVQ  8(AX), CX
+	MOVQ  (AX), CX
+	MOVQ  t+0(FP), BX
+	MOVQ  48(AX), BX
+	MOVQ  16(AX), SI
+	MOVQ  40(AX), R8
+	MOVQ  104(AX), R10
+	LEAQ  (R10)(R10*2), R11
+	MOVQ  32(AX), DI
+	IMULQ SI, DI
+	NEGQ  DI
+	ADDQ  24(AX), DI
+
+segment:
+	MOVQ 32(AX), R9
+
+step:
+	VBROADCASTSS (CX), Z10
+	VPMOVZXWD    (BX), Z8
+	VPSLLD       $0x10, Z8, Z8
+	VMULPS       Z8, Z10, Z11
+	VADDPS       Z11, Z0, Z0
+	VPMOVZXWD    32(BX), Z9
+	VPSLLD       $0x10, Z9, Z9
+	VMULPS       Z9, Z10, Z11
+	VADDPS       Z11, Z1, Z1
+	VPMOVZXWD    (BX)(R10*1), Z8
+	VPSLLD       $0x10, Z8, Z8
+	VMULPS       Z8, Z10, Z11
+	VADDPS       Z11, Z2, Z2
+	VPMOVZXWD    32(BX)(R10*1), Z9
+	VPSLLD       $0x10, Z9, Z9
+	VMULPS       Z9, Z10, Z11
+	VADDPS       Z11, Z3, Z3
+	VPMOVZXWD    (BX)(R10*2), Z8
+	VPSLLD       $0x10, Z8, Z8
+	VMULPS       Z8, Z10, Z11
+	VADDPS       Z11, Z4, Z4
+	VPMOVZXWD    32(BX)(R10*2), Z9
+	VPSLLD       $0x10, Z9, Z9
+	VMULPS       Z9, Z10, Z11
+	VADDPS       Z11, Z5, Z5
+	VPMOVZXWD    (BX)(R11*1), Z8
+	VPSLLD       $0x10, Z8, Z8
+	VMULPS       Z8, Z10, Z11
+	VADDPS       Z11, Z6, Z6
+	VPMOVZXWD    32(BX)(R11*1), Z9
+	VPSLLD       $0x10, Z9, Z9
+	VMULPS       Z9, Z10, Z11
 	VADDPS       Z11, Z7, Z7
 	ADDQ         SI, CX
 	ADDQ         56(AX), BX

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"unsafe"
+
+	"github.com/opmeter/opmeter/internal/tensor"
 )
 
 // The assembly knows the places of the fields by number.
@@ -135,6 +137,19 @@ func TestTiles(t *testing.T) {
 			for _, v := range [][]float32{a, b, c, bm, bn} {
 				fill(r, v, odd)
 			}
+			var codes [WideBFloat16 + 1][]uint16
+			if wide {
+				// Numbers that both kinds of 16 bits have.
+				for i, v := range b {
+					if b[i] = float32(int(v*64)) / 64; v != v || math.IsInf(float64(v), 0) {
+						b[i] = v
+					}
+					codes[WideFloat16] = append(codes[WideFloat16], tensor.F32ToF16(b[i]))
+					b[i] = tensor.F16ToF32(codes[WideFloat16][i] &^ 7)
+					codes[WideFloat16][i] &^= 7
+					codes[WideBFloat16] = append(codes[WideBFloat16], uint16(math.Float32bits(b[i])>>16))
+				}
+			}
 			want := append([]float32(nil), c...)
 			tile := &Tile{
 				A: &a[0], RowA: 4 * rowA, StepA: 4 * stepA, SegA: 4 * segA, K: k, Segs: segs,
@@ -159,7 +174,14 @@ func TestTiles(t *testing.T) {
 					}
 					plain(&q, 1, fk.Cols, exact)
 				}
-				fk.Wide(tile, exact)
+				narrow := WideFloat32
+				if fk.HasNarrow() {
+					narrow = Narrow(r.IntN(int(WideBFloat16) + 1))
+				}
+				if narrow != WideFloat32 {
+					tile.B, tile.StepB, tile.PanelB = (*float32)(unsafe.Pointer(&codes[narrow][0])), tile.StepB/2, tile.PanelB/2
+				}
+				fk.Wide(tile, exact, narrow)
 			} else {
 				plain(&ref, rows, width, exact)
 				fk.Run(tile, rows, width, exact)
