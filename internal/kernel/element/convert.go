@@ -41,6 +41,17 @@ func Lookup(dst, src []uint8, table *[256]uint8) {
 	}
 }
 
+// Scale writes src·f; dst may be src.
+func Scale(dst, src []float32, f float32) {
+	if e := simd.ElementKernels(); e != nil {
+		e.MulScalar(dst, src, f)
+		return
+	}
+	for i, v := range src {
+		dst[i] = v * f
+	}
+}
+
 // Top is the largest of v, what is no number if one is none, and minus infinity of nothing.
 // Of zeros it may be either.
 func Top(v []float32) float32 {

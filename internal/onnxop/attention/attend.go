@@ -62,6 +62,10 @@ type Attend[T tensor.Real] struct {
 
 // Run computes y from q, k and v.
 func (a *Attend[T]) Run(p *workers.Pool, q, k, v, y Heads[T]) {
+	if f, ok := any(a).(*Attend[float32]); ok {
+		runBlocks(p, blockArgs{a: f, q: *any(&q).(*Heads[float32]), k: *any(&k).(*Heads[float32]), v: *any(&v).(*Heads[float32]), y: *any(&y).(*Heads[float32])})
+		return
+	}
 	group := a.Heads / max(a.KVHeads, 1)
 	p.For(a.Batch*a.Heads*a.Rows, max(1, 1<<13/max(a.Total*a.Size, 1)), func(lo, hi int) {
 		buf := make([]T, 2*a.Total)

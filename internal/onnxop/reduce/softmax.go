@@ -70,7 +70,7 @@ func PrepareSoftmax(c *op.Call, k Normalisation) (op.Run, error) {
 		var row func(dst, src []float32)
 		switch k {
 		case Softmax:
-			row = softmaxRow
+			row = SoftmaxRow
 		case logSoftmax:
 			row = logSoftmaxRow
 		}
@@ -176,21 +176,16 @@ func expOf[T tensor.Real](x T) T {
 	return T(math.Exp(float64(x)))
 }
 
-func softmaxRow(dst, src []float32) {
+// SoftmaxRow writes the softmax of a row; dst may be src.
+func SoftmaxRow(dst, src []float32) {
 	inv := 1 / vecmath.ExpSumTo(dst, src, element.Top(src))
-	if e := simd.ElementKernels(); e != nil {
-		e.MulScalar(dst, dst, inv)
-		return
-	}
-	for i := range dst {
-		dst[i] *= inv
-	}
+	element.Scale(dst, dst, inv)
 }
 
 // shortRow is the length up to which rows are normalised several at a time: a loop over each costs more than it does.
 const shortRow = 16
 
-// softmaxRows is softmaxRow of short rows of n.
+// softmaxRows is [SoftmaxRow] of short rows of n.
 func softmaxRows(dst, src []float32, n int) {
 	const most = 512
 	for len(dst) > 0 {
