@@ -142,19 +142,29 @@ func split(p int, dims [3]int) (n int, at [3]int) {
 // in the order of the reference kernels: by tap, then by channel, the bias at the end.
 func (v *conv3D) window(row []float32, p int, x []float32) {
 	n, o := split(p, v.out)
-	for t := range v.k[0] * v.k[1] * v.k[2] {
-		_, k := split(t, v.k)
-		at, inside := n, true
-		for i := range 3 {
-			q := o[i]*v.s[i] - v.p[i] + k[i]*v.d[i]
-			inside = inside && uint(q) < uint(v.in[i])
-			at = at*v.in[i] + q
-		}
-		to := row[t*v.c:][:v.c]
-		if inside {
-			copy(to, x[at*v.c:])
-		} else {
-			clear(to)
+	line := v.k[2] * v.c
+	left := o[2]*v.s[2] - v.p[2]
+	for kd := range v.k[0] {
+		d := o[0]*v.s[0] - v.p[0] + kd*v.d[0]
+		for kh := range v.k[1] {
+			to := row[(kd*v.k[1]+kh)*line:][:line]
+			h := o[1]*v.s[1] - v.p[1] + kh*v.d[1]
+			if uint(d) >= uint(v.in[0]) || uint(h) >= uint(v.in[1]) {
+				clear(to)
+				continue
+			}
+			from := x[((n*v.in[0]+d)*v.in[1]+h)*v.in[2]*v.c:][:v.in[2]*v.c]
+			if v.d[2] == 1 && left >= 0 && left+v.k[2] <= v.in[2] {
+				copy(to, from[left*v.c:])
+				continue
+			}
+			for kw := range v.k[2] {
+				if w := left + kw*v.d[2]; uint(w) < uint(v.in[2]) {
+					copy(to[kw*v.c:][:v.c], from[w*v.c:])
+				} else {
+					clear(to[kw*v.c:][:v.c])
+				}
+			}
 		}
 	}
 }
