@@ -103,27 +103,24 @@ func elements(a *asm) {
 	})
 }
 
-// roundAway writes n values, a multiple of 8, times mul plus add, rounded with ties away
-// from zero, limited to lo and hi, less sub.
+// roundAway writes n values, a multiple of 8, times mul, rounded with ties away from zero and limited to lo and hi.
 func (a *asm) roundAway() {
-	a.function("roundAwayAVX2", "func(dst, src *float32, n int, mul, add, lo, hi, sub float32)")
+	a.function("roundAwayAVX2", "func(dst, src *float32, n int, mul, lo, hi float32)")
 	dst := a.Load(a.Param("dst"), a.GP64())
 	src := a.Load(a.Param("src"), a.GP64())
 	n := a.Load(a.Param("n"), a.GP64())
-	mul, add, lo, hi, sub := a.spreadParam("mul"), a.spreadParam("add"), a.spreadParam("lo"), a.spreadParam("hi"), a.spreadParam("sub")
+	mul, lo, hi := a.spreadParam("mul"), a.spreadParam("lo"), a.spreadParam("hi")
 	sign, half := a.YMM(), a.YMM()
 	a.awayMasks(sign, half)
 	a.unrolled(n, func(off int) {
 		x, part := a.YMM(), a.YMM()
 		a.VMULPS(at(src, off), mul, x)
-		a.VADDPS(add, x, x)
 		a.VANDPS(sign, x, part)
 		a.VORPS(half, part, part)
 		a.VADDPS(part, x, x)
 		a.VROUNDPS(operand.U8(3), x, x)
 		a.VMAXPS(lo, x, x)
 		a.VMINPS(hi, x, x)
-		a.VSUBPS(sub, x, x)
 		a.VMOVUPS(x, at(dst, off))
 	}, func(by int) {
 		a.ADDQ(operand.U32(uint32(by)), dst)

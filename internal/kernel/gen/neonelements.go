@@ -211,13 +211,11 @@ func (a *arm) scaling() {
 		a.multiply(16, x, x)
 		a.add(17, x, x)
 	})
-	a.each("roundAway", "mul, add, lo, hi, sub", []string{"mul", "add", "lo", "hi", "sub"}, func(x int) {
+	a.each("roundAway", "mul, lo, hi", []string{"mul", "lo", "hi"}, func(x int) {
 		a.multiply(16, x, x)
-		a.add(17, x, x)
 		a.frinta(x, x)
-		a.fmaxnm(18, x, x)
-		a.fminnm(19, x, x)
-		a.fsub(20, x, x)
+		a.fmaxnm(17, x, x)
+		a.fminnm(18, x, x)
 	})
 }
 

@@ -13,7 +13,7 @@ type Elements struct {
 	subSV, divSV               func(dst *float32, a float32, b *float32, n int)
 	clamp                      func(dst, src *float32, n int, lo, hi, plus float32)
 	scale                      func(dst, src *float32, n int, s, t float32)
-	roundAway                  func(dst, src *float32, n int, mul, add, lo, hi, sub float32)
+	roundAway                  func(dst, src *float32, n int, mul, lo, hi float32)
 	extent                     func(src *float32, n int) (least, most float32)
 	nibbles                    func(dst *float32, src *byte, n int, zero, scale float32)
 	dot                        func(a, b *float32, n int) float32
@@ -214,14 +214,13 @@ func (e *Elements) QuantiseAway(dst []uint8, src []float32, scale, lo, hi float3
 	return n
 }
 
-// RoundAway writes src·mul + add, rounded twice and then to the nearest whole number, ties
-// away from zero, limited to lo and hi, less sub. Below 2^22 only; it returns for how many
-// it did so.
-func (e *Elements) RoundAway(dst, src []float32, mul, add, lo, hi, sub float32) int {
+// RoundAway writes src·mul, rounded to float32 and then to the nearest whole number, ties
+// away from zero, limited to lo and hi. Below 2^22 only; it returns for how many it did so.
+func (e *Elements) RoundAway(dst, src []float32, mul, lo, hi float32) int {
 	n := whole(len(dst))
 	if n > 0 {
 		_ = src[n-1]
-		e.roundAway(&dst[0], &src[0], n, mul, add, lo, hi, sub)
+		e.roundAway(&dst[0], &src[0], n, mul, lo, hi)
 	}
 	return n
 }

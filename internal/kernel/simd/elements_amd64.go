@@ -112,7 +112,7 @@ func toHalfAVX2(dst *uint16, src *float32, n int)
 func toFloatsAVX2(dst *float32, src *int32, n int)
 
 //go:noescape
-func roundAwayAVX2(dst, src *float32, n int, mul, add, lo, hi, sub float32)
+func roundAwayAVX2(dst, src *float32, n int, mul, lo, hi float32)
 
 //go:noescape
 func extentAVX2(src *float32, n int) (least, most float32)

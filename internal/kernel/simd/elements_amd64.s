@@ -517,76 +517,62 @@ end:
 	VZEROUPPER
 	RET
 
-// func roundAwayAVX2(dst *float32, src *float32, n int, mul float32, add float32, lo float32, hi float32, sub float32)
+// func roundAwayAVX2(dst *float32, src *float32, n int, mul float32, lo float32, hi float32)
 // Requires: AVX, AVX2, SSE2
-TEXT ·roundAwayAVX2(SB), NOSPLIT, $0-44
+TEXT ·roundAwayAVX2(SB), NOSPLIT, $0-36
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         n+16(FP), DX
 	MOVL         mul+24(FP), BX
 	MOVD         BX, X0
 	VPBROADCASTD X0, Y0
-	MOVL         add+28(FP), BX
+	MOVL         lo+28(FP), BX
 	MOVD         BX, X1
 	VPBROADCASTD X1, Y1
-	MOVL         lo+32(FP), BX
+	MOVL         hi+32(FP), BX
 	MOVD         BX, X2
 	VPBROADCASTD X2, Y2
-	MOVL         hi+36(FP), BX
-	MOVD         BX, X3
-	VPBROADCASTD X3, Y3
-	MOVL         sub+40(FP), BX
+	VPCMPEQD     Y3, Y3, Y3
+	VPSLLD       $0x1f, Y3, Y3
+	MOVL         $0x3effffff, BX
 	MOVD         BX, X4
 	VPBROADCASTD X4, Y4
-	VPCMPEQD     Y5, Y5, Y5
-	VPSLLD       $0x1f, Y5, Y5
-	MOVL         $0x3effffff, BX
-	MOVD         BX, X6
-	VPBROADCASTD X6, Y6
 
 many:
 	SUBQ     $0x20, DX
 	JLT      few
-	VMULPS   (CX), Y0, Y7
-	VADDPS   Y1, Y7, Y7
-	VANDPS   Y5, Y7, Y8
-	VORPS    Y6, Y8, Y8
-	VADDPS   Y8, Y7, Y7
-	VROUNDPS $0x03, Y7, Y7
-	VMAXPS   Y2, Y7, Y7
-	VMINPS   Y3, Y7, Y7
-	VSUBPS   Y4, Y7, Y7
-	VMOVUPS  Y7, (AX)
-	VMULPS   32(CX), Y0, Y7
-	VADDPS   Y1, Y7, Y7
-	VANDPS   Y5, Y7, Y8
-	VORPS    Y6, Y8, Y8
-	VADDPS   Y8, Y7, Y7
-	VROUNDPS $0x03, Y7, Y7
-	VMAXPS   Y2, Y7, Y7
-	VMINPS   Y3, Y7, Y7
-	VSUBPS   Y4, Y7, Y7
-	VMOVUPS  Y7, 32(AX)
-	VMULPS   64(CX), Y0, Y7
-	VADDPS   Y1, Y7, Y7
-	VANDPS   Y5, Y7, Y8
-	VORPS    Y6, Y8, Y8
-	VADDPS   Y8, Y7, Y7
-	VROUNDPS $0x03, Y7, Y7
-	VMAXPS   Y2, Y7, Y7
-	VMINPS   Y3, Y7, Y7
-	VSUBPS   Y4, Y7, Y7
-	VMOVUPS  Y7, 64(AX)
-	VMULPS   96(CX), Y0, Y7
-	VADDPS   Y1, Y7, Y7
-	VANDPS   Y5, Y7, Y8
-	VORPS    Y6, Y8, Y8
-	VADDPS   Y8, Y7, Y7
-	VROUNDPS $0x03, Y7, Y7
-	VMAXPS   Y2, Y7, Y7
-	VMINPS   Y3, Y7, Y7
-	VSUBPS   Y4, Y7, Y7
-	VMOVUPS  Y7, 96(AX)
+	VMULPS   (CX), Y0, Y5
+	VANDPS   Y3, Y5, Y6
+	VORPS    Y4, Y6, Y6
+	VADDPS   Y6, Y5, Y5
+	VROUNDPS $0x03, Y5, Y5
+	VMAXPS   Y1, Y5, Y5
+	VMINPS   Y2, Y5, Y5
+	VMOVUPS  Y5, (AX)
+	VMULPS   32(CX), Y0, Y5
+	VANDPS   Y3, Y5, Y6
+	VORPS    Y4, Y6, Y6
+	VADDPS   Y6, Y5, Y5
+	VROUNDPS $0x03, Y5, Y5
+	VMAXPS   Y1, Y5, Y5
+	VMINPS   Y2, Y5, Y5
+	VMOVUPS  Y5, 32(AX)
+	VMULPS   64(CX), Y0, Y5
+	VANDPS   Y3, Y5, Y6
+	VORPS    Y4, Y6, Y6
+	VADDPS   Y6, Y5, Y5
+	VROUNDPS $0x03, Y5, Y5
+	VMAXPS   Y1, Y5, Y5
+	VMINPS   Y2, Y5, Y5
+	VMOVUPS  Y5, 64(AX)
+	VMULPS   96(CX), Y0, Y5
+	VANDPS   Y3, Y5, Y6
+	VORPS    Y4, Y6, Y6
+	VADDPS   Y6, Y5, Y5
+	VROUNDPS $0x03, Y5, Y5
+	VMAXPS   Y1, Y5, Y5
+	VMINPS   Y2, Y5, Y5
+	VMOVUPS  Y5, 96(AX)
 	ADDQ     $0x00000080, AX
 	ADDQ     $0x00000080, CX
 	JMP      many
@@ -597,16 +583,14 @@ few:
 eight:
 	SUBQ     $0x08, DX
 	JLT      end
-	VMULPS   (CX), Y0, Y7
-	VADDPS   Y1, Y7, Y7
-	VANDPS   Y5, Y7, Y8
-	VORPS    Y6, Y8, Y8
-	VADDPS   Y8, Y7, Y7
-	VROUNDPS $0x03, Y7, Y7
-	VMAXPS   Y2, Y7, Y7
-	VMINPS   Y3, Y7, Y7
-	VSUBPS   Y4, Y7, Y7
-	VMOVUPS  Y7, (AX)
+	VMULPS   (CX), Y0, Y5
+	VANDPS   Y3, Y5, Y6
+	VORPS    Y4, Y6, Y6
+	VADDPS   Y6, Y5, Y5
+	VROUNDPS $0x03, Y5, Y5
+	VMAXPS   Y1, Y5, Y5
+	VMINPS   Y2, Y5, Y5
+	VMOVUPS  Y5, (AX)
 	ADDQ     $0x00000020, AX
 	ADDQ     $0x00000020, CX
 	JMP      eight

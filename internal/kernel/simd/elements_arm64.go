@@ -65,7 +65,7 @@ func toHalfNEON(dst *uint16, src *float32, n int)
 func toFloatsNEON(dst *float32, src *int32, n int)
 
 //go:noescape
-func roundAwayNEON(dst, src *float32, n int, mul, add, lo, hi, sub float32)
+func roundAwayNEON(dst, src *float32, n int, mul, lo, hi float32)
 
 //go:noescape
 func extentNEON(src *float32, n int) (least, most float32)

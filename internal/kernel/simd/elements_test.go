@@ -274,11 +274,11 @@ func TestElementCodes(t *testing.T) {
 		}
 		mul, add := 1/scale, float32(r.IntN(100)-50)
 		rounded := make([]float32, n)
-		for i := range e.RoundAway(rounded, a, mul, add, -128, 127, add) {
-			q := math.Round(float64(float32(a[i]*mul) + add))
-			want := float32(min(max(q, -128), 127)) - add
+		for i := range e.RoundAway(rounded, a, mul, -128-add, 127-add) {
+			q := math.Round(float64(a[i] * mul))
+			want := min(max(float32(q), -128-add), 127-add)
 			if rounded[i] != want && q == q {
-				t.Fatalf("%v·%v + %v is rounded to %v, want %v", a[i], mul, add, rounded[i], want)
+				t.Fatalf("%v·%v is rounded to %v, want %v", a[i], mul, rounded[i], want)
 			}
 		}
 		codes := make([]uint8, n)

@@ -210,16 +210,57 @@ func quantPrelu[T int8 | uint8](c *op.Call, w *arith.Broadcast) (op.Run, error) 
 	up, down := fixed.FromReal(float64(q.S1/q.So)), fixed.FromReal(float64(q.S1*q.S2/q.So))
 	zero, lo, hi := q.Range()
 	c.Recipe = recipe.PRelu{A: c.In[0].Shape, B: c.In[1].Shape, ZeroA: q.Z1, ZeroB: q.Z2, Up: up, Down: down, Zero: zero, Min: lo, Max: hi}
+	one := func(xq, aq T) T {
+		x := int32(xq) - q.Z1
+		if x >= 0 {
+			return T(q.Clamp(up.Apply(x)))
+		}
+		return T(q.Clamp(down.Apply(x * (int32(aq) - q.Z2))))
+	}
+	if channels := slopeChannels(c); channels > 0 {
+		return preluTable(c, channels, one), nil
+	}
 	return func(c *op.Call) error {
-		arith.Spread(c, w, func(xq, aq T) T {
-			x := int32(xq) - q.Z1
-			if x >= 0 {
-				return T(q.Clamp(up.Apply(x)))
-			}
-			return T(q.Clamp(down.Apply(x * (int32(aq) - q.Z2))))
-		})
+		arith.Spread(c, w, one)
 		return nil
 	}, nil
+}
+
+// slopeChannels is the number of constant slopes, one a channel of the last axis, or 0: where they are otherwise, or where the
+// input is too small for a table of all results of each channel.
+func slopeChannels(c *op.Call) int {
+	x, a := c.In[0].Shape, c.In[1].Shape
+	if !c.Const(1) || len(x) == 0 || len(a) == 0 || len(a) > len(x) {
+		return 0
+	}
+	n := x[len(x)-1]
+	if n == 0 || a[len(a)-1] != n || c.In[1].Len() != n || c.In[0].Len() < 256*n {
+		return 0
+	}
+	return n
+}
+
+// preluTable looks results up, 256 of each channel.
+func preluTable[T int8 | uint8](c *op.Call, channels int, one func(x, a T) T) op.Run {
+	table := make([][256]T, channels)
+	for i, a := range tensor.Of[T](c.In[1]) {
+		for code := range 256 {
+			table[i][code] = one(T(code), a)
+		}
+	}
+	rows := c.In[0].Len() / channels
+	return func(c *op.Call) error {
+		x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
+		c.Pool.For(rows, max(1, layer.Grain/channels), func(lo, hi int) {
+			for r := lo; r < hi; r++ {
+				from, to := x[r*channels:][:len(table)], y[r*channels:][:len(table)]
+				for i := range table {
+					to[i] = table[i][uint8(from[i])]
+				}
+			}
+		})
+		return nil
+	}
 }
 
 func prepareGelu(c *op.Call) (op.Run, error) {

@@ -2,6 +2,8 @@ package activation
 
 import (
 	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/graph"
@@ -305,6 +307,30 @@ func TestPrelu(t *testing.T) {
 	} {
 		optest.Exactly(t, c.typ.String(), Defs(), optest.Lite("PRELU", nil, c.typ, optest.Affine(c.zo, 0.125)), []int{3, 2}, c.want,
 			optest.Of(c.typ, optest.Affine(c.zx, 0.5), []int{3, 2}, c.x...), optest.Row(c.typ, optest.Affine(c.za, 0.25), c.a...))
+	}
+}
+
+// Constant slopes of large inputs become tables, with the results of the loop.
+func TestPreluTable(t *testing.T) {
+	t.Parallel()
+	const channels, rows = 3, 700
+	r := rand.New(rand.NewPCG(5, 6))
+	for _, typ := range []tensor.Type{tensor.Int8, tensor.Uint8} {
+		lo, hi := optest.Ends(typ)
+		x, a := optest.Of(typ, optest.Affine(3, 0.5), []int{1, rows, channels}, optest.Draw(r, rows*channels, lo, hi)...), optest.Row(typ, optest.Affine(-2, 0.07), optest.Draw(r, channels, lo, hi)...)
+		n := optest.Lite("PRELU", nil, typ, optest.Affine(5, 0.3))
+		var got [2][]byte
+		for i, fixed := range []bool{false, true} {
+			n.Const = []bool{false, fixed}
+			out, err := optest.Run(Defs(), n, x, a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got[i] = out[0].Data
+		}
+		if !slices.Equal(got[0], got[1]) {
+			t.Errorf("%v: %v, want %v", typ, got[1][:30], got[0][:30])
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package conv
 
 import (
+	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
 	"github.com/opmeter/opmeter/internal/op"
@@ -74,26 +75,50 @@ func prepareConv3D(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(c *op.Call) error {
-		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
+	g := kernel.GemmParams{N: v.oc, K: v.k[0] * v.k[1] * v.k[2] * v.c, Act: act, Exact: true}
+	positions := v.n * v.out[0] * v.out[1] * v.out[2]
+	chunk := min(positions, max(gathered/max(1, g.K), 64))
+	rows := op.ScratchOf[float32](c, chunk*g.K)
+	var packed *kernel.PackedB
+	if c.Const(1) {
 		w, err := layer.Floats(c.In[1])
 		if err != nil {
+			return nil, err
+		}
+		packed = kernel.PackB(g.K, g.N, w, 0, false)
+		c.Copied(1)
+		c.Kernel = packed.Name(g)
+	}
+	return func(c *op.Call) error {
+		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
+		g := g
+		var err error
+		if g.BiasN, err = layer.Floats(c.Input(2)); err != nil {
 			return err
 		}
-		bias, err := layer.Floats(c.Input(2))
-		if err != nil {
-			return err
-		}
-		positions := v.n * v.out[0] * v.out[1] * v.out[2]
-		c.Pool.For(positions, max(1, layer.Grain/max(1, v.k[0]*v.k[1]*v.k[2]*v.c*v.oc)), func(lo, hi int) {
-			for p := lo; p < hi; p++ {
-				v.at(p, x, y[p*v.oc:][:v.oc], w, bias)
-				clampTo(y[p*v.oc:][:v.oc], act)
+		for p := 0; p < positions; p += chunk {
+			g.M = min(chunk, positions-p)
+			c.Pool.For(g.M, max(1, layer.Grain/max(1, g.K)), func(lo, hi int) {
+				for i := lo; i < hi; i++ {
+					v.window(rows[i*g.K:][:g.K], p+i, x)
+				}
+			})
+			if packed != nil {
+				kernel.GemmPacked(c.Pool, g, rows, packed, y[p*v.oc:])
+				continue
 			}
-		})
+			w, err := layer.Floats(c.In[1])
+			if err != nil {
+				return err
+			}
+			kernel.Gemm(c.Pool, g, rows, w, y[p*v.oc:])
+		}
 		return nil
 	}, nil
 }
+
+// gathered is how many values of windows are gathered at once at most: as much as a second-level cache holds beside weights.
+const gathered = 1 << 16
 
 func clampTo(v []float32, a activation.Clamp) {
 	if !a.On {
@@ -113,31 +138,35 @@ func split(p int, dims [3]int) (n int, at [3]int) {
 	return p, at
 }
 
-// at computes the output channels of position p. Sums are in the order of the
-// reference kernels: by tap, then by channel, the bias at the end.
-func (v *conv3D) at(p int, x, out, w, bias []float32) {
-	clear(out)
+// window writes the window of position p, zeros where it leaves the input. The product with the filter then has its sums
+// in the order of the reference kernels: by tap, then by channel, the bias at the end.
+func (v *conv3D) window(row []float32, p int, x []float32) {
 	n, o := split(p, v.out)
-	taps := v.k[0] * v.k[1] * v.k[2]
-	for t := range taps {
-		_, k := split(t, v.k)
-		at, inside := n, true
-		for i := range 3 {
-			q := o[i]*v.s[i] - v.p[i] + k[i]*v.d[i]
-			inside = inside && uint(q) < uint(v.in[i])
-			at = at*v.in[i] + q
-		}
-		if !inside {
-			continue
-		}
-		for i, e := range x[at*v.c:][:v.c] {
-			f := w[(t*v.c+i)*v.oc:][:len(out)]
-			for j := range out {
-				out[j] += e * f[j]
+	line := v.k[2] * v.c
+	left := o[2]*v.s[2] - v.p[2]
+	for kd := range v.k[0] {
+		d := o[0]*v.s[0] - v.p[0] + kd*v.d[0]
+		for kh := range v.k[1] {
+			to := row[(kd*v.k[1]+kh)*line:][:line]
+			h := o[1]*v.s[1] - v.p[1] + kh*v.d[1]
+			if uint(d) >= uint(v.in[0]) || uint(h) >= uint(v.in[1]) {
+				clear(to)
+				continue
+			}
+			from := x[((n*v.in[0]+d)*v.in[1]+h)*v.in[2]*v.c:][:v.in[2]*v.c]
+			if v.d[2] == 1 && left >= 0 && left+v.k[2] <= v.in[2] {
+				copy(to, from[left*v.c:])
+				continue
+			}
+			for kw := range v.k[2] {
+				if w := left + kw*v.d[2]; uint(w) < uint(v.in[2]) {
+					copy(to[kw*v.c:][:v.c], from[w*v.c:])
+				} else {
+					clear(to[kw*v.c:][:v.c])
+				}
 			}
 		}
 	}
-	addTo(out, bias)
 }
 
 // addTo adds a bias, nil for none.

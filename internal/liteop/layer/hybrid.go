@@ -206,7 +206,7 @@ func QuantizeRow(q, x []float32, asym bool) (scale float32, zero int32) {
 		inv := 127 / m
 		n := 0
 		if e != nil && inv-inv == 0 {
-			n = e.RoundAway(q[:len(x)], x, inv, 0, -127, 127, 0)
+			n = e.RoundAway(q[:len(x)], x, inv, -127, 127)
 		}
 		for i := n; i < len(x); i++ {
 			v := x[i]
@@ -218,10 +218,10 @@ func QuantizeRow(q, x []float32, asym bool) (scale float32, zero int32) {
 		clear(q)
 		return 1, 0
 	}
-	// The scale is a float32, as the reference has it; the zero point is nudged to a
-	// whole number within the type.
-	scale = float32(hi-lo) / 255
-	s := float64(scale)
+	// As the reference has it: the range is a float32, the scale that the zero point comes of is not rounded yet. Where
+	// the range is symmetric the zero point lies between two whole numbers, and this decides. It is nudged to one within the type.
+	s := float64(float32(hi-lo)) / 255
+	scale = float32(s)
 	fromMin, fromMax := -128-float64(lo)/s, 127-float64(hi)/s
 	z := fromMin
 	if 128+math.Abs(float64(lo)/s) >= 127+math.Abs(float64(hi)/s) {
@@ -231,11 +231,11 @@ func QuantizeRow(q, x []float32, asym bool) (scale float32, zero int32) {
 	inv := 1 / scale
 	n := 0
 	if e != nil && inv-inv == 0 {
-		n = e.RoundAway(q[:len(x)], x, inv, float32(zero), -128, 127, float32(zero))
+		n = e.RoundAway(q[:len(x)], x, inv, float32(-128-zero), float32(127-zero))
 	}
+	// Values are rounded before the zero point is added: ties go away from the real zero.
 	for i := n; i < len(x); i++ {
-		v := x[i]
-		q[i] = float32(min(max(Round(float32(zero)+float32(v*inv)), -128), 127) - zero)
+		q[i] = float32(min(max(Round(x[i]*inv), -128-zero), 127-zero))
 	}
 	return scale, zero
 }

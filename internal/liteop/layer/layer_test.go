@@ -400,7 +400,11 @@ func TestQuantizeRow(t *testing.T) {
 		{"zeros", false, []float32{0, 0}, []float32{0, 0}, 1, 0},
 		{"nothing", false, nil, nil, 1, 0},
 		{"positive", true, []float32{0, 255, 100, 1.4}, []float32{0, 255, 100, 1}, 1, -128},
-		{"positive without zero", true, []float32{51, 510}, []float32{25, 255}, 2, -128}, // 25.5 - 128 goes away from zero
+		{"positive without zero", true, []float32{51, 510}, []float32{26, 255}, 2, -128}, // 25.5 goes away from zero
+		{"ties", true, []float32{-100, 155, 0.5, 1.5, -0.5, -1.5, 99.5}, []float32{-100, 155, 1, 2, -1, -2, 100}, 1, -28},
+		// Zero lies half way between two codes where the range is symmetric: what the division by a scale in float64 leaves decides.
+		{"symmetric range up", true, []float32{-4.5350704, 4.5350704}, []float32{-128, 127}, 0.03556918, 0},
+		{"symmetric range down", true, []float32{-5.1050577, 5.1050577}, []float32{-127, 128}, 0.04003967, -1},
 		{"negative only", true, []float32{-255, -1, -100}, []float32{-255, -1, -100}, 1, 127},
 		{"both", true, []float32{-100, 155, 27}, []float32{-100, 155, 27}, 1, -28},
 		{"zeros, asymmetric", true, []float32{0, 0, 0}, []float32{0, 0, 0}, 1, 0},

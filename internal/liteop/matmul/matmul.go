@@ -257,6 +257,9 @@ func matmulQuant[X, Y int8 | int16](c *op.Call, t *matmul) (op.Run, error) {
 	if w := t.wide(c, zx, zy, &kernel.Requant16{Mul: ms, Zero: zo, Min: lo, Max: hi}); w != nil {
 		return w.run, nil
 	}
+	if w := t.narrow(c, zx, zy, kernel.Requant{Mul: ms, Zero: zo, Min: lo, Max: hi}); w != nil {
+		return w.run, nil
+	}
 	return func(c *op.Call) error {
 		out = tensor.Of[X](c.Out[0])
 		sums(c)
@@ -307,6 +310,53 @@ func (w *wide) run(c *op.Call) error {
 			w.at = at
 		}
 		w.times.Run(c.Pool, w.m, x[w.matmul.x[b]:][:w.m*w.k], out[b*size:][:size])
+	}
+	return nil
+}
+
+// narrow is a product of 8-bit numbers in vectors.
+type narrow struct {
+	*matmul
+	zero   int32 // of the right-hand operand
+	packed *kernel.PackedQ
+	at     int // of what is packed; negative for nothing
+	always bool
+	table  [1]kernel.ByteTable
+	sums   []int32
+	q      kernel.Requant
+}
+
+// narrow is nil where the loops are no others, or packing costs as much as they take.
+func (t *matmul) narrow(c *op.Call, zx, zy int32, q kernel.Requant) *narrow {
+	if c.In[0].Type != tensor.Int8 || t.adjX || t.k == 0 || t.n == 0 || !c.Const(1) && t.m < 8 {
+		return nil
+	}
+	w := &narrow{matmul: t, zero: zy, packed: kernel.NewPackedQ(t.n, t.k), at: -1, always: c.Const(1), q: q}
+	if !w.packed.Vectors() {
+		return nil
+	}
+	w.q.SetSteps(t.k, zx)
+	w.table[0].Fill(true, zx)
+	w.sums = op.ScratchOf[int32](c, t.m*t.n)
+	c.Kernel = w.packed.Name()
+	return w
+}
+
+// run computes all products.
+func (w *narrow) run(c *op.Call) error {
+	x, y, out := tensor.Of[int8](c.In[0]), tensor.Of[int8](c.In[1]), tensor.Of[int8](c.Out[0])
+	vec, elem := 1, w.n
+	if w.adjY {
+		vec, elem = w.k, 1
+	}
+	size := w.m * w.n
+	for b := range w.x {
+		if at := w.y[b]; at != w.at || !w.always && b == 0 {
+			kernel.FillQ(c.Pool, w.packed, y[at:][:w.k*w.n], w.zero, vec, elem)
+			w.at = at
+		}
+		kernel.GemmQ(c.Pool, w.m, kernel.Bits(x[w.x[b]:][:w.m*w.k]), w.table[:], w.packed, w.sums)
+		kernel.RequantRows(c.Pool, out[b*size:][:size], w.sums, w.n, &w.q)
 	}
 	return nil
 }
