@@ -209,6 +209,7 @@ func fillBias[T tensor.Real](c *op.Call, y []T, m0, area int) {
 // positions p0 to p0+np-1 see through that tap; what lies outside is zero.
 func unfold[T tensor.Number](p *workers.Pool, v *window.Window, col, x []T, channels, p0, np int) {
 	taps, area, rank := tensor.Elements(v.Kernel), tensor.Elements(v.In), len(v.In)
+	last := rank - 1
 	p.For(channels*taps, 1, func(lo, hi int) {
 		var ks, os [window.MaxSpatial]int
 		tap, at := ks[:rank], os[:rank]
@@ -216,19 +217,46 @@ func unfold[T tensor.Number](p *workers.Pool, v *window.Window, col, x []T, chan
 			tensor.Unravel(r%taps, v.Kernel, tap)
 			tensor.Unravel(p0, v.Out, at)
 			plane, row := x[r/taps*area:][:area], col[r*np:][:np]
-			for i := range row {
+			for i := 0; i < np; { // a line of the result at a time
 				pos, inside := 0, true
-				for d := range rank {
+				for d := range last {
 					q := at[d]*v.Stride[d] - v.Begin[d] + tap[d]*v.Dilation[d]
 					inside = inside && uint(q) < uint(v.In[d])
 					pos = pos*v.In[d] + q
 				}
-				row[i] = 0
+				n := min(np-i, v.Out[last]-at[last])
+				dst := row[i:][:n]
 				if inside {
-					row[i] = plane[pos]
+					q := at[last]*v.Stride[last] - v.Begin[last] + tap[last]*v.Dilation[last]
+					unfoldLine(dst, plane[pos*v.In[last]:][:v.In[last]], q, v.Stride[last])
+				} else {
+					clear(dst)
 				}
+				i += n
+				at[last] += n - 1
 				tensor.Next(at, v.Out)
 			}
 		}
 	})
+}
+
+// unfoldLine writes the elements of line at q, q+stride, …; what lies outside is zero.
+func unfoldLine[T tensor.Number](dst, line []T, q, stride int) {
+	if stride != 1 {
+		for i := range dst {
+			dst[i] = 0
+			if uint(q) < uint(len(line)) {
+				dst[i] = line[q]
+			}
+			q += stride
+		}
+		return
+	}
+	lo := min(len(dst), max(0, -q))
+	hi := max(lo, min(len(dst), len(line)-q))
+	clear(dst[:lo])
+	if lo < hi {
+		copy(dst[lo:hi], line[q+lo:])
+	}
+	clear(dst[hi:])
 }

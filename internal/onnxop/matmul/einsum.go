@@ -156,7 +156,7 @@ func prepareEinsum(c *op.Call) (op.Run, error) {
 	if f := tensor.PickInteger(c.In[0].Type, prepareEinsumOf[int8], prepareEinsumOf[int16], prepareEinsumOf[int32], prepareEinsumOf[int64], prepareEinsumOf[uint8], prepareEinsumOf[uint16], prepareEinsumOf[uint32], prepareEinsumOf[uint64]); f != nil {
 		return f(c)
 	}
-	return elem.PrepareReal(c, prepareEinsumOf[float32], prepareEinsumOf[float64])
+	return elem.PrepareReal(c, prepareEinsumReal[float32], prepareEinsumReal[float64])
 }
 
 func prepareEinsumOf[T tensor.Number](c *op.Call) (op.Run, error) {

@@ -93,6 +93,9 @@ func TestEinsum(t *testing.T) {
 		{"ij,ij->ij", []*tensor.Tensor{a, f32([]int{1, 3}, 1, 2, 3)}, []int{2, 3}, []float64{1, 4, 9, 4, 10, 18}},
 		{"ij,ij->j", []*tensor.Tensor{f32([]int{1, 3}, 1, 2, 3), a}, []int{3}, []float64{5, 14, 27}},
 		{"->", []*tensor.Tensor{f32([]int{}, 7)}, []int{}, []float64{7}},
+		{"hdi,hdj->hij", []*tensor.Tensor{f32([]int{2, 1, 2}, 1, 2, 3, 4), f32([]int{2, 1, 2}, 1, 10, 1, 10)}, []int{2, 2, 2}, []float64{1, 10, 2, 20, 3, 30, 4, 40}},
+		{"hij,hdj->hdi", []*tensor.Tensor{f32([]int{2, 2, 2}, 1, 2, 3, 4, 5, 6, 7, 8), f32([]int{2, 2, 2}, 1, 0, 0, 1, 1, 1, 2, 0)}, []int{2, 2, 2}, []float64{1, 3, 2, 4, 11, 15, 10, 14}},
+		{"ij,kj->ikj", []*tensor.Tensor{sq, sq}, []int{2, 2, 2}, []float64{1, 4, 3, 8, 3, 8, 9, 16}},
 		{"ijk,ijl->kl", []*tensor.Tensor{f32([]int{2, 2, 1}, 1, 2, 3, 4), f32([]int{2, 2, 1}, 1, 2, 3, 4)}, []int{1, 1}, []float64{30}},
 	} {
 		run(t, "Einsum", graph.Attrs{"equation": tt.equation}, tt.shape, tt.want, append(numbers, tensor.Int16, tensor.Uint64), tt.in...)

@@ -125,18 +125,31 @@ func prepareBatchNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 	eps, momentum := float64(c.Node.Attrs.Float("epsilon", 1e-5)), float64(c.Node.Attrs.Float("momentum", 0.9))
 	buf := op.ScratchOf[float64](c, 4*ch)
 	gamma, beta, mean, vari := buf[:ch], buf[ch:2*ch], buf[2*ch:3*ch], buf[3*ch:]
+	factors := op.ScratchOf[T](c, 2*ch)
+	scale, shift := factors[:ch], factors[ch:]
 	act := c.Activation
 	var in, y []T // of the run, whose loop is made once
 	work := func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			k := i % ch
-			scale := gamma[k] / math.Sqrt(vari[k]+eps)
-			s, b := T(scale), T(beta[k]-mean[k]*scale)
 			src, dst := in[i*area:][:area], y[i*area:][:area]
-			elem.Scale(dst, src, s, b)
+			elem.Scale(dst, src, scale[k], shift[k])
 			elem.Clamp(act, dst)
 		}
 	}
+	count := n * ch
+	if area == 1 && ch > 1 { // channels lie side by side
+		work, count = func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				src, dst := in[i*ch:][:ch], y[i*ch:][:ch]
+				for k, v := range src {
+					dst[k] = v*scale[k] + shift[k]
+				}
+				elem.Clamp(act, dst)
+			}
+		}, n
+	}
+	grain := max(1, (1<<13)*count/max(n*ch*area, 1))
 	return func(c *op.Call) error {
 		in, y = tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
 		tensor.Read(gamma, c.In[1], 0)
@@ -146,7 +159,11 @@ func prepareBatchNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 		if train {
 			batchStatistics(c, in, n, ch, area, momentum, mean, vari)
 		}
-		c.Pool.For(n*ch, max(1, 1<<13/max(area, 1)), work)
+		for k, g := range gamma {
+			s := g / math.Sqrt(vari[k]+eps)
+			scale[k], shift[k] = T(s), T(beta[k]-mean[k]*s)
+		}
+		c.Pool.For(count, grain, work)
 		return nil
 	}, nil
 }

@@ -77,6 +77,7 @@ func TestBatchNormalization(t *testing.T) {
 	run(t, "BatchNormalization", 9, exact, 1, want, x, scale, bias, mean, vari)
 	run(t, "BatchNormalization", 6, with(exact, graph.Attrs{"is_test": int64(1)}), 1, want, x, scale, bias, mean, vari)
 	run(t, "BatchNormalization", 15, graph.Attrs{"epsilon": float32(5)}, 1, []float64{4. / 3, -4. / 3}, f32([]int{2, 1}, 5, -3), f32([]int{1}, 1), f32([]int{1}, 0), f32([]int{1}, 1), f32([]int{1}, 4))
+	run(t, "BatchNormalization", 15, exact, 1, []float64{0, 70, .5, 100}, f32([]int{2, 2}, 1, -5, 2, 10), scale, bias, mean, vari)
 	run(t, "BatchNormalization", 15, exact, 1, []float64{1, 2}, f32([]int{2}, 3, 5), f32([]int{1}, 1), f32([]int{1}, 0), f32([]int{1}, 1), f32([]int{1}, 4))
 	// Training takes the batch's own: channel 0 has 1 3 5 -1, mean 2, variance 5; channel 1 has 10 15 0 20,
 	// mean 11.25, variance 54.6875.

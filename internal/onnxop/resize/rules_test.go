@@ -358,6 +358,8 @@ func TestNonMaxSuppression(t *testing.T) {
 		{"one a class", i64(1), nil, nil, []float64{0, 0, 1, 0, 1, 0}},
 		{"none a class", i64(0), nil, nil, nil},
 		{"no limit given", nil, nil, nil, nil},
+		{"the largest limit", i64(math.MaxInt64), line(.25), nil, []float64{0, 0, 1, 0, 0, 2, 0, 1, 0, 0, 1, 2}},
+		{"the least limit", i64(math.MinInt64), line(.25), nil, nil},
 		{"above a score", i64(3), line(.5), line(.5), []float64{0, 0, 1, 0, 0, 2}},
 	} {
 		got := run(t, "NonMaxSuppression", 11, nil, boxes, scores, tt.limit, tt.iou, tt.floor)
