@@ -172,7 +172,7 @@ func (b *byteStrips) lines(p *workers.Pool, s *ConvShape, x []uint8, signed bool
 		most = max(1, min(most, s.N*s.OH/(2*t)))
 	}
 	args.pieces = (s.OH + most - 1) / most
-	grain := max(1, 1<<14/max(1, s.OH/args.pieces*s.OW*s.C*b.k*b.k))
+	grain := max(1, stripGrain/max(1, s.OH/args.pieces*s.OW*s.C*b.k*b.k))
 	workers.Do(p, s.N*args.pieces, grain, args, byteArgs.lines)
 	if room != nil {
 		scratch.Put(room)
