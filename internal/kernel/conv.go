@@ -48,6 +48,7 @@ type Conv struct {
 	direct    *directPlan   // instead of planes, where weights have no zeros to leave out
 	windows   *simd.Windows // of a depthwise convolution in vectors
 	strips    *stripPlan    // of one that can go down the lines
+	lanes     *lanePlan     // of one over [N,H,W,C] that computes tiles
 	few       *PackedB      // the weights where positions are rows of a product
 	zeros     []float32     // what a tap outside the picture sees
 	// sparse are the weights of each group where leaving out their zeros pays in all
@@ -103,6 +104,9 @@ func NewDepthwiseNHWC(s ConvShape, w, bias []float32, act activation.Clamp) *Con
 	if s.outputs() > 0 {
 		c.setWindows()
 	}
+	if c.lanes != nil {
+		c.lanes.set(w, bias, s.C)
+	}
 	return c
 }
 
@@ -110,6 +114,11 @@ func NewDepthwiseNHWC(s ConvShape, w, bias []float32, act activation.Clamp) *Con
 func (c *Conv) setWindows() {
 	if c.windows = simd.WindowKernels(); c.windows == nil {
 		return
+	}
+	if c.nhwc {
+		if c.lanes = c.s.planLanes(c.og); c.lanes != nil {
+			return
+		}
 	}
 	if c.strips = c.s.planStrips(c.og, c.nhwc); c.nhwc {
 		return
@@ -137,6 +146,9 @@ func (c *Conv) SetWeights(w, bias []float32) {
 			for t := range taps {
 				c.weights[t*s.OC+o] = w[o*taps+t]
 			}
+		}
+		if c.lanes != nil {
+			c.lanes.set(c.weights, bias, s.C)
 		}
 		return
 	}
@@ -208,6 +220,8 @@ func (c *Conv) Name() string {
 func (c *Conv) Run(p *workers.Pool, x, y []float32) {
 	switch {
 	case c.s.outputs() == 0:
+	case c.lanes != nil:
+		c.laneTiles(p, x, y)
 	case c.strips != nil && c.nhwc:
 		c.stripLines(p, x, y)
 	case c.strips != nil:

@@ -10,7 +10,8 @@
 // quantised a register of channels at a time (requant.go).
 //
 // Depthwise convolutions and pooling walk windows over values that lie side by side
-// (windows.go); depthwise ones of 3×3 and 5×5 go down the lines in strips (strips.go).
+// (windows.go); depthwise ones of 3×3 and 5×5 go down the lines in strips (strips.go),
+// or over [N,H,W,C] along them in tiles (lanetiles.go).
 //
 // Weights of which many are zero are listed without the zeros (sparse.go).
 //
