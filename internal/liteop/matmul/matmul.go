@@ -286,7 +286,7 @@ func (t *matmul) wide(c *op.Call, zx, zy int32, q *kernel.Requant16) *wide {
 		return nil
 	}
 	w.lifted, w.times = op.ScratchOf[int32](c, t.k*t.n), kernel.NewWide(w.packed, q)
-	c.Kernel = w.packed.Name()
+	c.Kernel = w.packed.Name(w.m)
 	return w
 }
 
