@@ -20,7 +20,10 @@ const (
 	// sparseRows is the number of rows of weights that are listed together, and whose sums are handed on together;
 	// as many as sparseMany if there are several blocks of steps, so that the panel of each is brought near for more of them.
 	sparseRows = 32
-	sparseMany = 128
+	// sparseTurned and sparsePut are what turning a code, and handing a sum on, cost more than in the dense kernels, as measured by
+	// bench/sparse: in products.
+	sparseTurned, sparsePut = 20, 6
+	sparseMany              = 128
 )
 
 // sparseInts is a matrix of weights, of rows by k.
@@ -29,7 +32,10 @@ type sparseInts struct {
 	kind    simd.SparseKind
 	rows, k int
 	blocks  int // of sparseSteps steps
-	// The list of block b of unit u, a row or SparseRows of them, begins at starts[u*blocks+b], in places and in bytes.
+	// Unit u, a row or SparseRows of them, has counts[b*units+u] fours in block b; its list begins at starts[b*units+u], in places
+	// and in bytes.
+	units  int
+	counts []uint32
 	starts []sparseStart
 	offs   []uint16
 	vals   []uint8
@@ -48,32 +54,33 @@ func newSparseInts[W Weight](rows, k, positions int, w []W, zero int32, row, ste
 		return nil
 	}
 	s := &sparseInts{f: f, rows: rows, k: k, blocks: (k + sparseSteps - 1) / sparseSteps}
-	near := make([]int8, min(sparseRows, roundUp(rows, simd.SparseRows))*k)
+	near := make([]int8, sparseRows*sparseSteps)
 	var fours [simd.SparseKinds]int // of each row
 	rest := 0                       // those of SparseRow in rows beyond the whole fours
 	for r := 0; r < rows; r += sparseRows {
-		n := min(sparseRows, rows-r)
-		stageRows(near, src, r, n, k)
-		for i := 0; i < n; i += simd.SparseRows {
-			for k0 := 0; k0 < k; k0 += sparseSteps {
-				s.count(near[i*k+k0:], min(simd.SparseRows, n-i), min(sparseSteps, k-k0), &fours, &rest)
+		for k0 := 0; k0 < k; k0 += sparseSteps {
+			n, steps := min(sparseRows, rows-r), min(sparseSteps, k-k0)
+			stageRows(near, src, r, n, k0, steps)
+			for i := 0; i < n; i += simd.SparseRows {
+				countFours(near[i*sparseSteps:], min(simd.SparseRows, n-i), steps, &fours, &rest)
 			}
 		}
 	}
 	if s.kind = s.choose(positions, fours, rest); s.kind == simd.SparseKinds {
 		return nil
 	}
-	s.list(near, fours, rest, func(r, n int) { stageRows(near, src, r, n, k) })
+	s.list(near, fours, rest, func(r, n, k0, steps int) { stageRows(near, src, r, n, k0, steps) })
 	return s
 }
 
 // choose takes the kind that costs least, or SparseKinds if that gains nothing.
 func (s *sparseInts) choose(positions int, fours [simd.SparseKinds]int, rest int) simd.SparseKind {
-	// What is done around products is the same, and a little more.
-	least, best := 0.9*float64(s.rows*((s.k+3)/4)), simd.SparseKinds
+	least, best := float64(s.rows*((s.k+3)/4)), simd.SparseKinds
+	lanes := 1.0 // of a position
 	if positions > 0 {
-		least *= float64(positions) / float64(s.lanes(positions))
+		lanes = float64(s.lanes(positions)) / float64(positions)
 	}
+	around := (sparseTurned*float64(s.k) + sparsePut*float64(s.rows)) / 4
 	for i, n := range fours {
 		kind := simd.SparseKind(i)
 		cost := s.f.Costs[kind] * float64(n)
@@ -83,7 +90,7 @@ func (s *sparseInts) choose(positions int, fours [simd.SparseKinds]int, rest int
 			}
 			cost += s.f.Costs[simd.SparseRow] * float64(rest)
 		}
-		if cost < least {
+		if cost = cost*lanes + around; cost < least {
 			best, least = kind, cost
 		}
 	}
@@ -118,21 +125,21 @@ func mayBeSparseInts[W Weight](src source[W], k int) bool {
 	return zeros >= 6*seen || rows >= seen/4 || steps >= seen/4
 }
 
-// stageRows writes n rows of weights from row r on, less their zero point, side by side.
-func stageRows[W Weight](dst []int8, src source[W], r, n, k int) {
+// stageRows writes steps of n rows of weights, from step k0 of row r on, less their zero point; rows lie sparseSteps apart.
+func stageRows[W Weight](dst []int8, src source[W], r, n, k0, steps int) {
 	if src.elem == 1 {
 		for i := range n {
-			row := dst[i*k:][:k]
-			for j, v := range src.v[(r+i)*src.vec:][:k] {
+			row := dst[i*sparseSteps:][:steps]
+			for j, v := range src.v[(r+i)*src.vec+k0:][:steps] {
 				row[j] = int8(int32(v) - src.zero)
 			}
 		}
 		return
 	}
-	for j := range k {
-		from := src.v[r*src.vec+j*src.elem:]
+	for j := range steps {
+		from := src.v[r*src.vec+(k0+j)*src.elem:]
 		for i := range n {
-			dst[i*k+j] = int8(int32(from[i*src.vec]) - src.zero)
+			dst[i*sparseSteps+j] = int8(int32(from[i*src.vec]) - src.zero)
 		}
 	}
 }
@@ -140,11 +147,11 @@ func stageRows[W Weight](dst []int8, src source[W], r, n, k int) {
 // isWeight is 0 for zero and 1 for all else.
 func isWeight(v int8) int { return int(uint8(v|-v) >> 7) }
 
-// count adds up the fours of n rows of some steps, SparseRows at most.
-func (s *sparseInts) count(near []int8, n, steps int, fours *[simd.SparseKinds]int, rest *int) {
+// countFours adds up the fours of n rows of some steps, SparseRows at most.
+func countFours(near []int8, n, steps int, fours *[simd.SparseKinds]int, rest *int) {
 	var any [sparseSteps]int8
 	for r := range n {
-		row, single, neighbours := near[r*s.k:][:steps], 0, 0
+		row, single, neighbours := near[r*sparseSteps:][:steps], 0, 0
 		for i, v := range row {
 			any[i] |= v
 			single += isWeight(v)
@@ -171,8 +178,8 @@ func (s *sparseInts) count(near []int8, n, steps int, fours *[simd.SparseKinds]i
 	}
 }
 
-// list lists all weights; stage brings n rows from row r on to near.
-func (s *sparseInts) list(near []int8, fours [simd.SparseKinds]int, rest int, stage func(r, n int)) {
+// list lists all weights; stage brings steps of n rows, from step k0 of row r on, to near.
+func (s *sparseInts) list(near []int8, fours [simd.SparseKinds]int, rest int, stage func(r, n, k0, steps int)) {
 	all, places := fours[s.kind], 4
 	switch s.kind {
 	case simd.SparseRowsTogether:
@@ -183,38 +190,37 @@ func (s *sparseInts) list(near []int8, fours [simd.SparseKinds]int, rest int, st
 	}
 	// Lists are never empty: their beginnings are pointed to.
 	s.offs, s.vals = make([]uint16, 0, all*places+4*rest+1), make([]uint8, 0, (all+2)*s.f.Size())
-	s.sums = make([]int32, 0, s.rows)
-	s.starts = make([]sparseStart, 0, (s.unit(s.rows-1)+1)*s.blocks+1)
-	for r := 0; r < s.rows; r += sparseRows {
-		n := min(sparseRows, s.rows-r)
-		stage(r, n)
-		for i := range n {
-			sum := int32(0)
-			for _, v := range near[i*s.k:][:s.k] {
-				sum += int32(v)
+	s.sums, s.units = make([]int32, s.rows), s.unit(s.rows-1)+1
+	s.counts, s.starts = make([]uint32, 0, s.units*s.blocks), make([]sparseStart, 0, s.units*s.blocks)
+	for k0 := 0; k0 < s.k; k0 += sparseSteps {
+		steps := min(sparseSteps, s.k-k0)
+		for r := 0; r < s.rows; r += sparseRows {
+			n := min(sparseRows, s.rows-r)
+			stage(r, n, k0, steps)
+			for i := range n {
+				for _, v := range near[i*sparseSteps:][:steps] {
+					s.sums[r+i] += int32(v)
+				}
 			}
-			s.sums = append(s.sums, sum)
-		}
-		for i := 0; i < n; i += s.high(r + i) {
-			for k0 := 0; k0 < s.k; k0 += sparseSteps {
+			for i := 0; i < n; i += s.high(r + i) {
 				s.starts = append(s.starts, sparseStart{len(s.offs), len(s.vals)})
-				s.unitList(near[i*s.k+k0:], s.high(r+i), min(sparseSteps, s.k-k0))
+				s.counts = append(s.counts, s.unitList(near[i*sparseSteps:], s.high(r+i), steps))
 			}
 		}
 	}
-	s.starts = append(s.starts, sparseStart{len(s.offs), len(s.vals)})
 	s.offs, s.vals = append(s.offs, 0), append(s.vals, 0)
 }
 
-// unitList lists some steps of high rows.
-func (s *sparseInts) unitList(near []int8, high, steps int) {
+// unitList lists some steps of high rows, and returns the number of fours.
+func (s *sparseInts) unitList(near []int8, high, steps int) (fours uint32) {
 	line := s.f.Cols
 	put := func(at [4]int) { // steps, or none
+		fours++
 		for r := range high {
 			var w [4]int8
 			for i, k := range at {
 				if k >= 0 {
-					w[i] = near[r*s.k+k]
+					w[i] = near[r*sparseSteps+k]
 				}
 			}
 			var v [8]uint8
@@ -233,13 +239,13 @@ func (s *sparseInts) unitList(near []int8, high, steps int) {
 				put(at)
 			}
 		}
-		return
+		return fours
 	}
 	at, n := [4]int{-1, -1, -1, -1}, 0
 	for i := range steps {
 		any := int8(0)
 		for r := range high {
-			any |= near[r*s.k+i]
+			any |= near[r*sparseSteps+i]
 		}
 		if any == 0 {
 			continue
@@ -254,6 +260,7 @@ func (s *sparseInts) unitList(near []int8, high, steps int) {
 		s.offs = append(s.offs, make([]uint16, 4-n)...)
 		put(at)
 	}
+	return fours
 }
 
 // high is the number of rows of the unit that begins with row r.
@@ -327,9 +334,11 @@ func (r *sparseRooms) give() {
 // turn makes a panel of steps codes of np positions that lie line apart, with a sign or without.
 func (s *sparseInts) turn(panel, src []uint8, line, steps, np int, signed bool) {
 	cols := s.f.Cols
-	if s.kind == simd.SparseFours {
+	if s.words() {
 		steps = roundUp(steps, 4)
-		Turn(words4(panel), cols, words4(src), line/4, steps/4, np)
+		if Turn(words4(panel), cols, words4(src), line/4, steps/4, np); s.kind != simd.SparseFours {
+			s.f.Split(panel, steps/4)
+		}
 	} else {
 		turnBytes(panel, cols, src, line, steps, np)
 	}
@@ -339,6 +348,9 @@ func (s *sparseInts) turn(panel, src []uint8, line, steps, np int, signed bool) 
 	}
 }
 
+// words tells whether panels are made by turning four codes of a position together.
+func (s *sparseInts) words() bool { return s.kind == simd.SparseFours || s.f.Splits() }
+
 // words4 reads bytes as words; they begin at a multiple of four.
 func words4(v []uint8) []uint32 {
 	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(v))), len(v)/4)
@@ -346,7 +358,7 @@ func words4(v []uint8) []uint32 {
 
 // whole tells whether positions can be turned where they lie: their steps are whole words where these are turned.
 func (s *sparseInts) whole(src []uint8, line, steps int) bool {
-	return s.kind != simd.SparseFours || (uintptr(unsafe.Pointer(unsafe.SliceData(src)))|uintptr(line)|uintptr(steps))%4 == 0
+	return !s.words() || (uintptr(unsafe.Pointer(unsafe.SliceData(src)))|uintptr(line)|uintptr(steps))%4 == 0
 }
 
 // each computes rows r0 to r1 by the np positions of the panels, and hands them on in pieces: row r begins at sums[(r-at)*Cols].
@@ -362,24 +374,22 @@ func (s *sparseInts) each(m *sparseRooms, np, r0, r1 int, start []int32, put fun
 
 // block computes rows r0 to r1 of block b.
 func (s *sparseInts) block(m *sparseRooms, b, np, r0, r1 int, start []int32) {
-	t, f := m.t, s.f
+	t := m.t
 	panel, _ := m.panel(s, b)
-	t.X, t.RowY = &panel[0], 4*f.Cols
+	t.RowY = 4 * s.f.Cols
 	t.SetContinue(b > 0)
-	for r := r0; r < r1; {
-		high, kind, u := s.high(r), s.kind, s.unit(r)*s.blocks+b
-		places := 4
-		switch {
-		case kind == simd.SparseFours:
-			places = 1
-		case high == 1:
-			kind = simd.SparseRow
+	high := s.kind.Rows()
+	for r, kind := r0, s.kind; r < r1; kind, high = simd.SparseRow, 1 {
+		// Whole units, and then the rows that are left over.
+		units := (r1 - r) / high
+		if units == 0 {
+			continue
 		}
-		from, to := s.starts[u], s.starts[u+1]
-		t.Offs, t.Vals, t.Count = &s.offs[from.off], unsafe.Pointer(&s.vals[from.val]), (to.off-from.off)/places
-		t.Y, t.Start = &m.sums[(r-r0)*f.Cols], &start[r]
-		f.Run(t, kind, np)
-		r += high
+		u := b*s.units + s.unit(r)
+		t.X, t.Offs, t.Vals = &panel[0], &s.offs[s.starts[u].off], unsafe.Pointer(&s.vals[s.starts[u].val])
+		t.Counts, t.Units, t.Y, t.Start = &s.counts[u], units, &m.sums[(r-r0)*s.f.Cols], &start[r]
+		s.f.Run(t, kind, np)
+		r += units * high
 	}
 }
 

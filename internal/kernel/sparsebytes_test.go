@@ -94,7 +94,7 @@ func TestSparseIntProducts(t *testing.T) {
 }
 
 func TestSparseIntConvs(t *testing.T) {
-	sparseSets(t, 30, func(t *testing.T, r *rand.Rand, pool *workers.Pool, plain func(func())) bool {
+	sparseSets(t, 20, func(t *testing.T, r *rand.Rand, pool *workers.Pool, plain func(func())) bool {
 		s := anyConv(r)
 		if s.Groups == s.C {
 			s.Groups = 1

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/mmcloughlin/avo/attr"
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
@@ -10,7 +11,8 @@ const (
 	sparseIntX = 8 * iota
 	sparseIntOffs
 	sparseIntVals
-	sparseIntCount
+	sparseIntCounts
+	sparseIntUnits
 	sparseIntY
 	sparseIntRow // of y
 	sparseIntStart
@@ -26,6 +28,52 @@ func sparseBytes(a *asm) {
 		a.sparseBytesTile(s.w, 1, false, s.dot)
 		a.sparseBytesTile(s.w, 4, false, s.dot)
 	}
+	a.splitWords()
+}
+
+// splitWords takes fours of 32 positions apart: of rows of 32 words it makes, in their place, four lines of 32 bytes each.
+func (a *asm) splitWords() {
+	byByte := a.turnOrder()
+	apart := a.StaticGlobal("halvesApart")
+	a.DataAttributes(attr.RODATA | attr.NOPTR)
+	for i := range 8 {
+		a.AddDatum(i, operand.U8(uint8(i%2*4+i/2)))
+	}
+	a.function("splitWordsAVX2", "func(x *byte, rows int)")
+	x := a.Load(a.Param("x"), a.GP64())
+	rows := a.Load(a.Param("rows"), a.GP64())
+	order, places := a.YMM(), a.YMM()
+	table := a.GP64()
+	a.LEAQ(byByte, table)
+	a.VBROADCASTI128(operand.Mem{Base: table}, order)
+	a.LEAQ(apart, table)
+	a.VPMOVZXBD(operand.Mem{Base: table}, places)
+	var v, t [4]reg.VecVirtual
+	for i := range v {
+		v[i], t[i] = a.YMM(), a.YMM()
+	}
+	a.Label("row")
+	for i := range v {
+		a.VMOVDQU(at(x, 32*i), v[i])
+		a.VPSHUFB(order, v[i], v[i])
+	}
+	for i := range 2 {
+		a.VPUNPCKLDQ(v[2*i+1], v[2*i], t[2*i])
+		a.VPUNPCKHDQ(v[2*i+1], v[2*i], t[2*i+1])
+	}
+	for i := range 2 {
+		a.VPUNPCKLQDQ(t[2+i], t[i], v[2*i])
+		a.VPUNPCKHQDQ(t[2+i], t[i], v[2*i+1])
+	}
+	for i := range v {
+		a.VPERMD(v[i], places, v[i])
+		a.VMOVDQU(v[i], at(x, 32*i))
+	}
+	a.ADDQ(operand.U32(128), x)
+	a.DECQ(rows)
+	a.JNZ(operand.LabelRef("row"))
+	a.VZEROUPPER()
+	a.RET()
 }
 
 // sparseInt is a tile in the making: sums of rows by vecs registers, and others from base on.
@@ -40,7 +88,7 @@ type sparseInt struct {
 func (s *sparseInt) sum(r, v int) reg.VecPhysical { return s.w.reg(r*s.vecs + v) }
 func (s *sparseInt) reg(i int) reg.VecPhysical    { return s.w.reg(s.base + i) }
 
-// sparseBytesTile writes the products of fours of 8-bit weights, of one row or of four rows that have them at the same steps,
+// sparseBytesTile writes the products of fours of 8-bit weights, row after row, or of four rows at a time that have them at the same steps,
 // by a panel of codes without a sign. Where the fours lie together, a panel has the codes of four steps of a position side by side;
 // else it has a line for each step, and four lines are woven into each other in registers: 16 bytes of each at a time,
 // so that sums stand in another order until they are written. dot multiplies and adds fours in one instruction; else every other
@@ -64,11 +112,16 @@ func (a *asm) sparseBytesTile(w width, rows int, together, dot bool) {
 	}
 	a.function(label("sparse%s%d%s", kind, rows, set), "func(t *byte)")
 	t := a.Load(a.Param("t"), a.GP64())
-	y, step, step3, start := a.GP64(), a.GP64(), a.GP64(), a.GP64()
+	y, step, step3, start, counts := a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64()
+	x, offs, vals, count := a.GP64(), a.GP64(), a.GP64(), a.GP64()
+	a.MOVQ(at(t, sparseIntX), x)
+	a.MOVQ(at(t, sparseIntOffs), offs)
+	a.MOVQ(at(t, sparseIntVals), vals)
+	a.MOVQ(at(t, sparseIntCounts), counts)
 	a.MOVQ(at(t, sparseIntY), y)
 	a.MOVQ(at(t, sparseIntStart), start)
+	a.MOVQ(at(t, sparseIntRow), step)
 	if rows > 1 {
-		a.MOVQ(at(t, sparseIntRow), step)
 		a.LEAQ(operand.Mem{Base: step, Index: step, Scale: 2}, step3)
 	}
 	row := func(r, off int) operand.Mem {
@@ -92,6 +145,12 @@ func (a *asm) sparseBytesTile(w width, rows int, together, dot bool) {
 		}
 		a.VPSRLW(operand.U8(8), low, low)
 	}
+	a.Label("unit")
+	if halves > 1 {
+		// The same list once more: the tile keeps its place.
+		a.MOVQ(offs, at(t, sparseIntOffs))
+		a.MOVQ(vals, at(t, sparseIntVals))
+	}
 	for half := range halves {
 		name := func(l string) string { return label("%s%d", l, half) }
 		for r := range rows {
@@ -99,11 +158,11 @@ func (a *asm) sparseBytesTile(w width, rows int, together, dot bool) {
 				a.zero(w, s.sum(r, v))
 			}
 		}
-		x, offs, vals, count := a.GP64(), a.GP64(), a.GP64(), a.GP64()
-		a.MOVQ(at(t, sparseIntX), x)
-		a.MOVQ(at(t, sparseIntOffs), offs)
-		a.MOVQ(at(t, sparseIntVals), vals)
-		a.MOVQ(at(t, sparseIntCount), count)
+		if half > 0 {
+			a.MOVQ(at(t, sparseIntOffs), offs)
+			a.MOVQ(at(t, sparseIntVals), vals)
+		}
+		a.MOVL(at(counts, 0), count.As32())
 		a.TESTQ(count, count)
 		a.JZ(operand.LabelRef(name("end")))
 		a.Label(name("step"))
@@ -150,6 +209,15 @@ func (a *asm) sparseBytesTile(w width, rows int, together, dot bool) {
 		}
 		a.Label(name("written"))
 	}
+	a.ADDQ(operand.U32(4), counts)
+	a.ADDQ(operand.U32(uint32(4*rows)), start)
+	if rows > 1 {
+		a.LEAQ(operand.Mem{Base: y, Index: step, Scale: 4}, y)
+	} else {
+		a.ADDQ(step, y)
+	}
+	a.DECQ(at(t, sparseIntUnits))
+	a.JNZ(operand.LabelRef("unit"))
 	a.VZEROUPPER()
 	a.RET()
 }

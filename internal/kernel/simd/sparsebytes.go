@@ -16,6 +16,7 @@ type SparseInts struct {
 	Costs [SparseKinds]float64
 	// For a whole panel, and for the first half of its columns; nil where the set has none.
 	whole, half [SparseKinds]func(t *SparseIntTile)
+	split       func(x *byte, rows int) // nil where bytes are turned as fast as words
 }
 
 // SparseKind tells which zeros are left out.
@@ -65,16 +66,29 @@ func (f *SparseInts) Put(dst []uint8, w [4]int8) {
 	}
 }
 
-// SparseIntTile is a piece of a product, y = weights·x + start, of one row or of SparseRows rows by a panel.
+// Splits tells whether lines of a panel are made of fours of steps by [SparseInts.Split].
+func (f *SparseInts) Splits() bool { return f.split != nil }
+
+// Split makes lines of codes of each of n lines of fours of steps in panel.
+func (f *SparseInts) Split(panel []uint8, n int) {
+	if n > 0 {
+		_ = panel[4*f.Cols*n-1]
+		f.split(&panel[0], n)
+	}
+}
+
+// SparseIntTile is a piece of a product, y = weights·x + start, of units that follow each other by a panel: of rows, or of SparseRows rows
+// that are listed together. A product writes to it.
 type SparseIntTile struct {
-	X     *uint8
-	Offs  *uint16 // where the lines of the panel for each four begin, in bytes: four lines, or one that has fours
-	Vals  unsafe.Pointer
-	Count int    // of fours; may be none
-	Y     *int32 // Cols sums of each row, half of them for half a panel
-	RowY  int    // in bytes
-	Start *int32 // a number for each row
-	more  int    // sums go on from what y holds, in place of Start
+	X      *uint8
+	Offs   *uint16 // where the lines of the panel for each four begin, in bytes: four lines, or one that has fours
+	Vals   unsafe.Pointer
+	Counts *uint32 // of fours of each unit; may be none
+	Units  int     // at least 1
+	Y      *int32  // Cols sums of each row, half of them for half a panel
+	RowY   int     // in bytes
+	Start  *int32  // a number for each row
+	more   int     // sums go on from what y holds, in place of Start
 }
 
 // SetContinue says whether sums go on from what y holds.
