@@ -80,7 +80,7 @@ func PackB(k, n int, b []float32, ldb int, trans bool) *PackedB {
 	if trans {
 		row, step = or(ldb, k), 1
 	}
-	p.sparse = newSparse(n, k, b, row, step)
+	p.sparse = newSparse(n, k, b, row, step, 0)
 	return p
 }
 

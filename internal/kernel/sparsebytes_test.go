@@ -184,3 +184,38 @@ func TestSparseIntConvs(t *testing.T) {
 		return sparse || c.lines != nil && c.lines.sparse != nil
 	})
 }
+
+// TestSparseIntsAllocate checks that runs keep to rooms that are lent.
+func TestSparseIntsAllocate(t *testing.T) {
+	if simd.SparseIntKernels() == nil {
+		t.Skip("dense kernels only")
+	}
+	r, pool := rand.New(rand.NewPCG(1, 2)), workers.New(1, nil)
+	defer pool.Close()
+	s := ConvShape{N: 1, C: 64, H: 14, W: 14, OC: 64, OH: 14, OW: 14, KH: 3, KW: 3, StrideH: 1, StrideW: 1, DilH: 1, DilW: 1, PadT: 1, PadL: 1}
+	w := make([]int32, s.OC*s.C*9)
+	for i := range w {
+		if r.IntN(10) == 0 {
+			w[i] = 1
+		}
+	}
+	x, y := bytesOf(r, s.C*14*14), make([]int32, s.OC*14*14)
+	c := NewConvSums(s, false, false)
+	c.SetWeights(w)
+	p, tables := NewPackedQ(64, 576), make([]ByteTable, 1)
+	p.Fill(w, 576, 1)
+	tables[0].Fill(true, 3)
+	if !p.leavesOut(64) {
+		t.Fatal("zeros are not left out")
+	}
+	rows, sums := bytesOf(r, 64*576), make([]int32, 64*64)
+	for name, run := range map[string]func(){
+		c.Name(): func() { c.Run(pool, x, y) },
+		"gemm":   func() { GemmQ(pool, 64, rows, tables, p, sums) },
+	} {
+		run()
+		if n := testing.AllocsPerRun(20, run); n > 0.5 {
+			t.Errorf("%s allocates %v times a run", name, n)
+		}
+	}
+}
