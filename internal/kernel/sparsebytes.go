@@ -22,7 +22,7 @@ const (
 	sparseRows = 32
 	// sparseTurned and sparsePut are what turning a code, and handing a sum on, cost more than in the dense kernels, as measured by
 	// bench/sparse: in products.
-	sparseTurned, sparsePut = 20, 6
+	sparseTurned, sparsePut = 26, 8
 	sparseMany              = 128
 )
 

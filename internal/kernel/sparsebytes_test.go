@@ -101,7 +101,7 @@ func TestSparseIntConvs(t *testing.T) {
 			s.C = 16 + r.IntN(40)
 		}
 		if r.IntN(2) == 0 && s.Groups == 1 {
-			s.C, s.OC = s.C+16, s.OC+16
+			s.C, s.OC = s.C+32, s.OC+32
 		}
 		k := s.C / s.Groups * s.KH * s.KW
 		w, x := pruned(r, s.OC*k, k), bytesOf(r, s.N*s.C*s.H*s.W)

@@ -16,7 +16,7 @@ var sparseInts = family[SparseInts]{
 		half:  [SparseKinds]func(t *SparseIntTile){sparseLines1AVX2, sparseLines4AVX2, sparseFours1AVX2},
 	},
 	VNNI: {
-		Set: VNNI, Cols: 64, Costs: [SparseKinds]float64{1.8, 1, 1.25},
+		Set: VNNI, Cols: 64, Costs: [SparseKinds]float64{1.95, 1, 1.25},
 		whole: [SparseKinds]func(t *SparseIntTile){sparseLines1VNNI, sparseLines4VNNI, sparseFours1VNNI},
 		half:  [SparseKinds]func(t *SparseIntTile){sparseLines1HalfVNNI, sparseLines4HalfVNNI, sparseFours1HalfVNNI},
 	},
