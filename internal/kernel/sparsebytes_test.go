@@ -55,7 +55,7 @@ func sparseSets(t *testing.T, least int, f func(t *testing.T, r *rand.Rand, pool
 }
 
 func TestSparseIntProducts(t *testing.T) {
-	sparseSets(t, 40, func(t *testing.T, r *rand.Rand, pool *workers.Pool, plain func(func())) bool {
+	sparseSets(t, 30, func(t *testing.T, r *rand.Rand, pool *workers.Pool, plain func(func())) bool {
 		m, n, k := 1+r.IntN(200), 1+r.IntN(100), 1+r.IntN(200)
 		if r.IntN(8) == 0 {
 			k = 1 + r.IntN(1200)
@@ -94,7 +94,7 @@ func TestSparseIntProducts(t *testing.T) {
 }
 
 func TestSparseIntConvs(t *testing.T) {
-	sparseSets(t, 20, func(t *testing.T, r *rand.Rand, pool *workers.Pool, plain func(func())) bool {
+	sparseSets(t, 10, func(t *testing.T, r *rand.Rand, pool *workers.Pool, plain func(func())) bool {
 		s := anyConv(r)
 		if s.Groups == s.C {
 			s.Groups = 1
