@@ -1,8 +1,11 @@
 // Command sparse measures what leaving out zeros gains: layers of MobileNet, ResNet-50
-// and BERT with 50 to 95 % of their weights zero, single ones or in blocks of four
-// neighbouring outputs, against the same layers without zeros, in the same turns.
+// and BERT with 50 to 95 % of their weights zero, against the same layers without zeros, in the same turns.
 //
-//	go run ./bench/sparse [-time 200ms] [-threads 1]
+//	go run ./bench/sparse [-time 200ms] [-threads 1] [-only WORD] [-numbers float32,int8] [-levels 0.5,0.9]
+//
+// Zeros are single ones, two of four neighbouring inputs (2:4, at 50 %), four neighbouring inputs
+// (1×4), four neighbouring outputs at the same input (4×1), or sixteen (16×1). Layers of 8-bit codes are convolutions of
+// TFLite (NHWC), of ONNX with channels first, or last as in a chain of them, and products with 32-bit sums.
 //
 // Where leaving them out gains nothing, the engine computes with the zeros: the speed-up
 // is 1 then, and the kernel the dense one.
@@ -13,10 +16,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/opmeter/opmeter/bench/rates"
+	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
@@ -47,17 +52,32 @@ var layers = []layer{
 
 const rows = 128 // of a product
 
+// structure is a block of weights that are zero together: outputs by inputs.
+type structure struct {
+	name            string
+	outputs, inputs int
+	half            bool // two of four inputs
+}
+
+var structures = []structure{{"single", 1, 1, false}, {"2:4", 1, 4, true}, {"1×4", 1, 4, false}, {"4×1", 4, 1, false}, {"16×1", 16, 1, false}}
+
 func main() {
 	each := flag.Duration("time", 200*time.Millisecond, "how long each is measured")
 	threads := flag.Int("threads", 1, "number of threads")
+	only := flag.String("only", "", "measure the layers with this in their names")
+	numbers := flag.String("numbers", "float32,int8", "types of numbers")
+	shares := flag.String("levels", "0.5,0.6,0.7,0.8,0.9,0.95", "shares of zeros")
 	flag.Parse()
-	if err := simd.Refused(); err != nil {
+	levels, err := parse(*shares)
+	if err == nil {
+		err = simd.Refused()
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "sparse:", err)
 		os.Exit(1)
 	}
 	pool := workers.New(*threads, nil)
 	defer pool.Close()
-	levels := []float64{.5, .6, .7, .8, .9, .95}
 	fmt.Printf("set %s, threads %d: time of the layer without zeros, and how many times faster it is with a share of zeros\n", simd.Current(), *threads)
 	heading := "layer\tnumbers\tlayout\tzeros\tdense ms"
 	for _, l := range levels {
@@ -65,44 +85,107 @@ func main() {
 	}
 	t := rates.NewTable(heading)
 	for _, l := range layers {
-		layouts := []string{"NCHW", "NHWC"}
-		if l.size == 0 {
-			layouts = []string{"rows"}
+		if !strings.Contains(l.name, *only) {
+			continue
 		}
-		for _, layout := range layouts {
-			for _, block := range []int{1, simd.SparseRows} {
-				work := []func(){l.make(pool, layout, 0, 1)}
-				for _, share := range levels {
-					work = append(work, l.make(pool, layout, share, block))
+		for _, number := range strings.Split(*numbers, ",") {
+			for _, layout := range l.layouts(number) {
+				for _, s := range structures {
+					line(t, pool, l, number, layout, s, levels, *each)
 				}
-				times := rates.Beside(*each, work...)
-				gains := ""
-				for _, v := range times[1:] {
-					gains += fmt.Sprintf("\t%.2f", times[0].Median/v.Median)
-				}
-				t.Line("%s\tfloat32\t%s\t%s\t%.3f%s", l.name, layout, structures[block], 1e3*times[0].Median, gains)
 			}
 		}
 	}
 	t.End()
-	fmt.Println(strings.TrimSpace("structures: single weights; blocks of 4 outputs at the same input"))
 }
 
-var structures = map[int]string{1: "single", simd.SparseRows: "4×1"}
+// line measures a layer with the zeros of a structure.
+func line(t *rates.Table, pool *workers.Pool, l layer, number, layout string, s structure, levels []float64, each time.Duration) {
+	work := []func(){l.make(pool, number, layout, 0, structures[0])}
+	var names []float64
+	for _, share := range levels {
+		if !s.half || share == 0.5 {
+			work, names = append(work, l.make(pool, number, layout, share, s)), append(names, share)
+		}
+	}
+	times, gains, next := rates.Beside(each, work...), "", 0
+	for _, share := range levels {
+		if next < len(names) && names[next] == share {
+			next++
+			gains += fmt.Sprintf("\t%.2f", times[0].Median/times[next].Median)
+		} else {
+			gains += "\t"
+		}
+	}
+	t.Line("%s\t%s\t%s\t%s\t%.3f%s", l.name, number, layout, s.name, 1e3*times[0].Median, gains)
+}
+
+func parse(list string) (levels []float64, err error) {
+	for _, part := range strings.Split(list, ",") {
+		v, err := strconv.ParseFloat(part, 64)
+		if err != nil || v < 0 || v > 1 {
+			return nil, fmt.Errorf("-levels: %q is no share from 0 to 1", part)
+		}
+		levels = append(levels, v)
+	}
+	return levels, nil
+}
+
+func (l layer) layouts(number string) []string {
+	switch {
+	case l.size == 0:
+		return []string{"rows"}
+	case number == "int8":
+		if s := l.shape(); !s.Lasts() {
+			return []string{"NCHW", "NHWC"}
+		}
+		return []string{"NCHW", "last", "NHWC"}
+	}
+	return []string{"NCHW", "NHWC"}
+}
+
+// zeros tells which of the weights, a row of k for each output with the channels last, are zero.
+func (l layer) zeros(r *rand.Rand, k int, share float64, s structure) []bool {
+	zero := make([]bool, l.out*k)
+	for o := 0; o < l.out; o += s.outputs {
+		for i := 0; i < k; i += s.inputs {
+			if s.half {
+				for _, j := range r.Perm(s.inputs)[:s.inputs/2] {
+					zero[o*k+i+j] = share > 0
+				}
+				continue
+			}
+			gone := r.Float64() < share
+			for j := range s.outputs * s.inputs {
+				zero[(o+j/s.inputs)*k+i+j%s.inputs] = gone
+			}
+		}
+	}
+	return zero
+}
 
 // make returns a run of the layer with a share of zeros among its weights.
-func (l layer) make(pool *workers.Pool, layout string, share float64, block int) func() {
+func (l layer) make(pool *workers.Pool, number, layout string, share float64, s structure) func() {
 	r := rand.New(rand.NewPCG(1, 2))
 	k := l.in * max(1, l.kn*l.kn)
-	w := make([]float32, l.out*k) // a row for each output
-	for o := 0; o < l.out; o += block {
-		for i := range k {
-			zero := r.Float64() < share
-			for j := range block {
-				if w[(o+j)*k+i] = float32(r.NormFloat64()); zero {
-					w[(o+j)*k+i] = 0
-				}
-			}
+	zero := l.zeros(r, k, share, s)
+	if layout == "NCHW" || layout == "last" {
+		// Weights have the taps of a channel side by side.
+		taps := max(1, l.kn*l.kn)
+		first := make([]bool, len(zero))
+		for i, v := range zero {
+			o, tap, c := i/k, i%k/l.in, i%l.in
+			first[o*k+c*taps+tap] = v
+		}
+		zero = first
+	}
+	if number == "int8" {
+		return l.codes(pool, r, layout, zero)
+	}
+	w := values(r, len(zero))
+	for i, v := range zero {
+		if v {
+			w[i] = 0
 		}
 	}
 	if l.size == 0 {
@@ -110,17 +193,75 @@ func (l layer) make(pool *workers.Pool, layout string, share float64, block int)
 		p := kernel.PackB(l.in, l.out, w, 0, true)
 		return func() { kernel.GemmPacked(pool, kernel.GemmParams{M: rows, N: l.out, K: l.in}, x, p, y) }
 	}
-	s := kernel.ConvShape{
-		N: 1, C: l.in, H: l.size * l.stride, W: l.size * l.stride, OC: l.out, OH: l.size, OW: l.size, KH: l.kn, KW: l.kn,
-		StrideH: l.stride, StrideW: l.stride, DilH: 1, DilW: 1, PadT: l.kn / 2, PadL: l.kn / 2,
-	}
-	x, y := values(r, s.C*s.H*s.W), make([]float32, s.OC*s.OH*s.OW)
+	shape := l.shape()
+	x, y := values(r, shape.C*shape.H*shape.W), make([]float32, shape.OC*shape.OH*shape.OW)
 	build := kernel.NewConvNCHW
 	if layout == "NHWC" {
 		build = kernel.NewConvNHWC
 	}
-	c := build(s, w, nil, activation.Clamp{})
+	c := build(shape, w, nil, activation.Clamp{})
 	return func() { c.Run(pool, x, y) }
+}
+
+// codes is make for 8-bit codes.
+func (l layer) codes(pool *workers.Pool, r *rand.Rand, layout string, zero []bool) func() {
+	w := make([]int32, len(zero))
+	for i, v := range zero {
+		if w[i] = int32(1 + r.IntN(127)); v {
+			w[i] = 0
+		} else if r.IntN(2) == 0 {
+			w[i] = -w[i]
+		}
+	}
+	random := func(n int) []uint8 {
+		v := make([]uint8, n)
+		for i := range v {
+			v[i] = uint8(r.Uint32())
+		}
+		return v
+	}
+	if l.size == 0 {
+		x, y := random(rows*l.in), make([]int32, rows*l.out)
+		p, tables := kernel.NewPackedQ(l.out, l.in), make([]kernel.ByteTable, 1)
+		p.Fill(w, l.in, 1)
+		tables[0].Fill(true, 3)
+		p.Expect(&tables[0])
+		return func() { kernel.GemmQ(pool, rows, x, tables, p, y) }
+	}
+	s := l.shape()
+	x, y := random(s.C*s.H*s.W), make([]uint8, s.OC*s.OH*s.OW)
+	if layout == "NHWC" {
+		q := kernel.Requant{Bias: make([]int32, l.out), Zero: -3, Min: -128, Max: 127}
+		for range l.out {
+			q.Mul = append(q.Mul, fixed.Multiplier{M: 1<<30 + r.Int32N(1<<30), Shift: -9})
+		}
+		narrow := make([]int8, len(w))
+		for i, v := range w {
+			narrow[i] = int8(v)
+		}
+		in, out := make([]int8, len(x)), make([]int8, len(y))
+		for i, v := range x {
+			in[i] = int8(v)
+		}
+		c := kernel.NewConvQ[int8](s, narrow, 0, 3, q)
+		return func() { c.Run(pool, in, out) }
+	}
+	c := kernel.NewConvSums(s, layout == "last", layout == "last")
+	c.SetWeights(w)
+	c.SetZero(true, 3)
+	q := &kernel.Rescale{Bias: make([]int32, l.out), Zero: -3, Lo: -128, Hi: 127, Signed: true}
+	for range l.out {
+		q.Scales = append(q.Scales, 0.0005+0.001*r.Float32())
+	}
+	q.Prepare()
+	return func() { c.Codes(pool, x, y, q) }
+}
+
+func (l layer) shape() kernel.ConvShape {
+	return kernel.ConvShape{
+		N: 1, C: l.in, H: l.size * l.stride, W: l.size * l.stride, OC: l.out, OH: l.size, OW: l.size, KH: l.kn, KW: l.kn,
+		StrideH: l.stride, StrideW: l.stride, DilH: 1, DilW: 1, PadT: l.kn / 2, PadL: l.kn / 2,
+	}
 }
 
 func values(r *rand.Rand, n int) []float32 {

@@ -185,8 +185,12 @@ func (c *Conv) setSparse(w []float32) {
 	if c.planes == nil && c.lines == nil {
 		return
 	}
+	turned := -1
+	if c.lines != nil {
+		turned = c.lines.images * c.lines.n * c.lines.count
+	}
 	for g := range c.s.Groups {
-		s := newSparse(c.og, c.k, w[g*c.og*c.k:], c.k, 1)
+		s := newSparse(c.og, c.k, w[g*c.og*c.k:], c.k, 1, turned)
 		if s == nil {
 			c.sparse = nil
 			return

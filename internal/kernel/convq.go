@@ -59,10 +59,21 @@ func (s *ConvShape) Turns() bool {
 }
 
 func setWeights[W Weight](p *workers.Pool, c *convQ, w []W, zero int32) {
+	first := false
+	if c.planes != nil {
+		first = c.planes.narrow == nil && c.planes.wide == nil && c.lines == nil // weights that come again and again are not listed
+		c.lines = nil
+	}
 	switch {
 	case c.lines != nil:
 		fillLines(p, c.lines, c.og, w, zero)
 	case c.planes != nil:
+		if first {
+			c.lines = newSparsePlanes(&c.s, w, zero)
+		}
+		if c.lines != nil {
+			return
+		}
 		fillPlanes(c.planes, &c.s, c.k, w, zero)
 	}
 	for g, q := range c.weights {
@@ -177,6 +188,8 @@ func (c *convQ) name(depthwise bool) string {
 		return "depthwise/" + c.windows.f.Ints.String()
 	case depthwise:
 		return "depthwise"
+	case c.lines != nil && c.lines.sparse != nil:
+		return c.lines.sparse[0].name()
 	case c.lines != nil:
 		return "direct/" + c.lines.panels[0].f.Set.String()
 	case c.planes != nil:

@@ -84,7 +84,7 @@ func PackB(k, n int, b []float32, ldb int, trans bool) *PackedB {
 		p.fill(b, ldb, trans)
 	}
 	vec, elem := p.steps(ldb, trans)
-	p.sparse = newSparse(n, k, b, vec, elem)
+	p.sparse = newSparse(n, k, b, vec, elem, 0)
 	return p
 }
 

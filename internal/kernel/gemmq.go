@@ -26,6 +26,8 @@ type PackedQ struct {
 	data   []float64
 	start  []int32 // what sums of fours begin with for zero; nil before [PackedQ.Expect]
 	zero   int32   // of fours
+	// sparse is the same matrix without its zeros, for many rows; nil where leaving them out gains nothing.
+	sparse *sparseInts
 }
 
 // Expect makes products with activations of table t, which may come many times, begin sooner. The weights must be there.
@@ -59,9 +61,13 @@ func (p *PackedQ) Fill(w []int32, vec, elem int) { FillQ(nil, p, w, 0, vec, elem
 
 // FillQ packs weights less their zero point: step i of channel j is w[j*vec+i*elem] - zero, of at most 510 in size.
 func FillQ[W Weight](pool *workers.Pool, p *PackedQ, w []W, zero int32, vec, elem int) {
-	p.start = nil
+	p.start, p.sparse = nil, nil
 	if p.panels != nil {
+		first := p.panels.narrow == nil && p.panels.wide == nil // weights that come again and again are not listed
 		fillPanels(pool, p.panels, p.n, w, zero, vec, elem)
+		if first && p.panels.fours {
+			p.sparse = newSparseInts(p.n, p.k, 0, w, zero, vec, elem)
+		}
 		return
 	}
 	largest := int32(1)
@@ -112,13 +118,19 @@ func lanes(v float64) (lo, hi int32) {
 	return int32(l), int32((i - l) >> laneBits)
 }
 
-// Name tells the way in which [GemmQ] computes.
-func (p *PackedQ) Name() string {
-	if p.panels == nil {
+// Name tells the way in which [GemmQ] computes m rows.
+func (p *PackedQ) Name(m int) string {
+	switch {
+	case p.panels == nil:
 		return "packed"
+	case p.leavesOut(m):
+		return p.sparse.name()
 	}
 	return "packed/" + p.panels.f.Set.String()
 }
+
+// leavesOut tells whether a product of m rows leaves out the zeros of p: panels want rows enough to fill half of one.
+func (p *PackedQ) leavesOut(m int) bool { return p.sparse != nil && 2*m >= p.sparse.f.Cols }
 
 // ByteTable gives the difference of every 8-bit value to a zero point.
 type ByteTable struct {
@@ -150,6 +162,10 @@ func GemmQ(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ, y 
 	}
 	if w.k == 0 {
 		clear(y[:m*w.n])
+		return
+	}
+	if w.leavesOut(m) {
+		w.sparse.gemm(p, m, x, tables, y)
 		return
 	}
 	if w.panels != nil {

@@ -11,10 +11,11 @@ import (
 // has to be copied in most cases, and channels go last on the way.
 type intLines struct {
 	plan   *linePlan
-	panels []intPanels // one a group
-	planes bool        // the input is [N,C,H,W]
-	start  []int32     // what sums of fours begin with, for the zero point of the last run; empty before the first with these weights
-	zero   int32       // that zero point, as fours have it
+	panels []intPanels   // one a group
+	planes bool          // the input is [N,C,H,W]
+	sparse []*sparseInts // the weights of each group instead, where leaving out their zeros pays in all of them
+	start  []int32       // what sums of fours begin with, for the zero point of the last run; empty before the first with these weights
+	zero   int32         // that zero point, as fours have it
 }
 
 // newIntLines plans a convolution; nil without vectors.
@@ -40,6 +41,8 @@ type intLineArgs struct {
 	x       []uint8
 	bytes   int // of a value where tiles read it
 	inPlace bool
+	flip    bool // panels without zeros change the sign of what they are made of
+	across  bool // they are made of planes
 	signed  bool
 	zero    int32
 	edge    uint8
@@ -57,8 +60,12 @@ func (c *intLines) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed 
 		q.edge = uint8(z)
 		c.begin(z)
 	}
+	if c.sparse != nil {
+		q.edge, q.flip, q.signed = uint8(zero), signed != w.f.Signed, w.f.Signed
+		q.across = c.planes && !l.frame && l.images == 1 && l.n == 1 && l.stepA == s.C && s.KH == 1 && s.KW == 1 && c.sparse[0].kind != simd.SparseFours
+	}
 	// Tiles read the input where it is if it needs no other borders, order or sign, and no neighbours after its end.
-	q.inPlace = !l.frame && !c.planes && q.bytes == 1 && signed == w.f.Signed && w.seg%4 == 0
+	q.inPlace = !l.frame && !c.planes && q.bytes == 1 && q.signed == w.f.Signed && (w.seg%4 == 0 || c.sparse != nil)
 	q.cut = c.cut(p, s)
 	workers.Do(p, q.cut.jobs, 1, q, func(q intLineArgs, lo, hi int) {
 		for i := lo; i < hi; i++ {
@@ -210,8 +217,12 @@ func (q *intLineArgs) block(n int, part linePart) {
 	w := &c.panels[part.g]
 	t.K, t.RowA, t.RowC = w.pairs(), q.bytes*l.stepA, 4*w.f.Cols
 	count := part.p1 - part.p0
-	piece := min(intNear, count)
-	lines := max(1, intNear/piece)
+	near := intNear
+	if c.sparse != nil {
+		near = sparseNear
+	}
+	piece := min(near, count)
+	lines := max(1, near/piece)
 	room, fs := borrow(lines * piece * w.f.Cols)
 	// Lines of which copies are held, and positions where they have none in common.
 	held, width := lines, count
@@ -227,7 +238,11 @@ func (q *intLineArgs) block(n int, part linePart) {
 			for at := l0; at < l1; at += lines {
 				for p := p0; p < p1; p += piece {
 					here := linePart{part.g, at, min(l1, at+lines), p, min(p1, p+piece), part.n0, part.n1}
-					q.tiles(t, view, n*l.imageC, here, asInt32(fs))
+					if c.sparse != nil {
+						q.sparse(view, n*l.imageC, here)
+					} else {
+						q.tiles(t, view, n*l.imageC, here, asInt32(fs))
+					}
 				}
 			}
 			if copies != nil {
@@ -242,7 +257,7 @@ func (q *intLineArgs) block(n int, part linePart) {
 // view is what lines l0 to l1 of image n read at positions p0 to p1: the input itself, or a copy with its room.
 func (q *intLineArgs) view(n, l0, l1, p0, p1 int) (lineView, *[]float32) {
 	l, c := q.c.plan, q.s.C
-	if q.inPlace {
+	if q.inPlace || q.across {
 		return lineView{x: q.x, base: -n * l.imageA}, nil
 	}
 	// The last values have the bytes after them for neighbours, whose weight is zero.

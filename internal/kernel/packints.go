@@ -276,11 +276,36 @@ func room[T any](v []T, n int) []T {
 func fillLines[W Weight](p *workers.Pool, c *intLines, og int, w []W, zero int32) {
 	c.start = c.start[:0]
 	k := c.panels[0].segs * c.panels[0].seg
+	first := c.panels[0].narrow == nil && c.panels[0].wide == nil && c.sparse == nil // weights that come again and again are not listed
+	if c.sparse = nil; first {
+		setSparseLines(c, og, k, w, zero)
+	}
+	if c.sparse != nil {
+		return
+	}
 	// All groups read one frame.
 	fours := len(c.panels) == 1 || fits8(w[:len(c.panels)*og*k], zero)
 	for g := range c.panels {
 		c.panels[g].fours = fours
 		fillPanels(p, &c.panels[g], og, w[g*og*k:], zero, k, 1)
+	}
+}
+
+// setSparseLines lists the weights of all groups, if leaving out their zeros pays in each.
+func setSparseLines[W Weight](c *intLines, og, k int, w []W, zero int32) {
+	c.sparse = nil
+	for g := range c.panels {
+		s := newSparseInts(og, k, c.plan.n*c.plan.count, w[g*og*k:], zero, k, 1)
+		if s == nil {
+			c.sparse = nil
+			return
+		}
+		c.sparse = append(c.sparse, s)
+	}
+	for g := range c.panels {
+		p := &c.panels[g]
+		p.narrow, p.wide, p.sums = nil, nil, make([]int32, c.plan.panels*p.f.Cols)
+		copy(p.sums, c.sparse[g].sums)
 	}
 }
 

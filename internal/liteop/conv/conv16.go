@@ -110,7 +110,7 @@ const widePatches = 48
 
 // packedWide multiplies patches by packed weights.
 func packedWide(c *op.Call, s kernel.ConvShape, p *kernel.PackedQ, q *kernel.Requant16) op.Run {
-	c.Kernel = "im2col/" + strings.TrimPrefix(p.Name(), "packed/")
+	c.Kernel = "im2col/" + strings.TrimPrefix(p.Name(widePatches), "packed/")
 	k, threads := s.KH*s.KW*s.C, c.Pool.Threads()
 	patches, product := op.ScratchOf[int16](c, threads*widePatches*k), kernel.NewWide(p, q)
 	return func(c *op.Call) error {

@@ -255,7 +255,7 @@ func packFC(c *op.Call, s fcShape, packed *kernel.PackedQ) error {
 
 // packedFC multiplies with the weights packed.
 func packedFC[T int8 | uint8](c *op.Call, s fcShape, packed *kernel.PackedQ, zero int32, q *kernel.Requant) op.Run {
-	c.Kernel = packed.Name()
+	c.Kernel = packed.Name(s.rows)
 	table := make([]kernel.ByteTable, 1)
 	table[0].Fill(c.In[0].Type == tensor.Int8, zero)
 	packed.Expect(&table[0])
@@ -354,7 +354,7 @@ func wideFC(c *op.Call, s fcShape) (op.Run, error) {
 // packedWideFC multiplies with the weights packed.
 func packedWideFC(c *op.Call, s fcShape, p *kernel.PackedQ, w []int32, q *kernel.Requant16) op.Run {
 	p.Fill(w, s.in, 1)
-	c.Kernel = p.Name()
+	c.Kernel = p.Name(s.rows)
 	product := kernel.NewWide(p, q)
 	return func(c *op.Call) error {
 		product.Run(c.Pool, s.rows, tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0]))

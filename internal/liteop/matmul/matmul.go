@@ -289,7 +289,7 @@ func (t *matmul) wide(c *op.Call, zx, zy int32, q *kernel.Requant16) *wide {
 		return nil
 	}
 	w.lifted, w.times = op.ScratchOf[int32](c, t.k*t.n), kernel.NewWide(w.packed, q)
-	c.Kernel = w.packed.Name()
+	c.Kernel = w.packed.Name(w.m)
 	return w
 }
 
@@ -338,7 +338,7 @@ func (t *matmul) narrow(c *op.Call, zx, zy int32, q kernel.Requant) *narrow {
 	w.q.SetSteps(t.k, zx)
 	w.table[0].Fill(true, zx)
 	w.sums = op.ScratchOf[int32](c, t.m*t.n)
-	c.Kernel = w.packed.Name()
+	c.Kernel = w.packed.Name(t.m)
 	return w
 }
 

@@ -184,8 +184,8 @@ func qgemmProduct(c *op.Call, v *matmul.GemmShape, lifted func(*op.Call, []int32
 		if v.TransB {
 			vec, elem = v.K, 1
 		}
-		c.Kernel = w.Name()
 		w.Fill(b, vec, elem)
+		c.Kernel = w.Name(v.M)
 		tables := make([]kernel.ByteTable, 1)
 		return func(c *op.Call, sums []int32) {
 			tables[0].Fill(c.In[0].Type == tensor.Int8, quant.Zero(c.In[2]))

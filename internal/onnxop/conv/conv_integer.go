@@ -58,6 +58,7 @@ func newIntConv(c *op.Call, xi, wi, xz, wz int, bias *tensor.Tensor) (*intConv, 
 	q.w, q.ready = make([]int32, v.m*k), true
 	if q.liftWeights(c); q.planar != nil {
 		q.w = nil // it has packed them
+		c.Kernel = q.planar.Name()
 	}
 	return q, nil
 }

@@ -50,7 +50,7 @@ func NewIntMatMul(c *op.Call, ai, az, bi, bz int) (*intMatMul, error) {
 		q.packConst(c)
 		q.ready = true
 		if len(q.packed) > 0 {
-			c.Kernel = q.packed[0].Name()
+			c.Kernel = q.packed[0].Name(q.flat.M)
 		}
 		return q, nil
 	}

@@ -54,7 +54,7 @@ func newByteGates(c *op.Call, v *recurrentShape, rows, w, scale, off int) (*byte
 	if g.k == 0 || g.n == 0 {
 		return g, nil
 	}
-	c.Kernel = g.packed[0].Name()
+	c.Kernel = g.packed[0].Name(rows)
 	if c.Const(w) && c.Const(off) {
 		for d := range g.packed {
 			g.fill(c, d)
