@@ -12,7 +12,7 @@ import (
 
 // Halves tells whether [Conv.RunHalves] computes the convolution.
 func (c *Conv) Halves() bool {
-	return simd.ElementKernels() != nil && c.planes != nil && (c.f != nil || c.windows != nil) && !c.nhwc && c.s.outputs() > 0
+	return simd.ElementKernels() != nil && c.planes != nil && c.tiled == nil && (c.f != nil || c.windows != nil) && !c.nhwc && c.s.outputs() > 0
 }
 
 // RunHalves convolves the codes x into those of y; see [Conv.Halves].

@@ -29,6 +29,7 @@ var families = map[string]func(*asm){
 	"elements":   elements,
 	"floats":     floats,
 	"fourbits":   fourBits,
+	"minimal":    minimal,
 	"pairs":      pairs,
 	"peaks":      peaks,
 	"pools":      pools,
