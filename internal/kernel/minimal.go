@@ -34,7 +34,11 @@ const (
 
 // planMinimal returns nil for what does not gain from minimal filtering.
 func (c *Conv) planMinimal() *minimalPlan {
-	return c.newMinimal()
+	q := c.newMinimal()
+	if q == nil || minimalGain*q.time(c) > c.denseTime() {
+		return nil
+	}
+	return q
 }
 
 // newMinimal returns nil for what has no minimal filtering in vectors.
@@ -55,6 +59,37 @@ func (c *Conv) newMinimal() *minimalPlan {
 	q.chunks = (c.og + q.chunk - 1) / q.chunk
 	q.steps = evenly(c.cg, kBlock)
 	return q
+}
+
+// What the transforms take, as measured on a Zen 4, and what must be gained at least: the errors are larger.
+const (
+	minimalInTime  = 11.0 // nanoseconds of a tile of an input channel
+	minimalOutTime = 9.0  // of an output channel
+	minimalRead    = 7.5  // bytes of weights in a nanosecond, from memory
+	minimalGain    = 1.1
+)
+
+// time is what an image takes, in nanoseconds, about. Weights are read while those before are multiplied.
+func (q *minimalPlan) time(c *Conv) float64 {
+	s, all := &c.s, 0
+	for i := range q.strips {
+		all += roundUp(q.th*min(q.strip, q.tw-i*q.strip), q.f.Lanes)
+	}
+	weights := float64(simd.MinimalPlaces * c.cg * s.OC)
+	return max(weights*float64(all)/c.f.Rate(), 4*weights/minimalRead) + float64(all)*(minimalInTime*float64(s.C)+minimalOutTime*float64(s.OC))
+}
+
+// denseTime is that of the other ways of computing with all weights.
+func (c *Conv) denseTime() float64 {
+	s := &c.s
+	if c.direct != nil {
+		return c.productTime() * float64(s.OH*s.OW)
+	}
+	cost := c.planeCost()
+	if s.Groups == 1 {
+		cost = min(cost, c.fewCost())
+	}
+	return cost * float64(s.OH*s.OW)
 }
 
 // place is the number of weights of a chunk of rows channels at a place. Vectors go over its end.
@@ -211,6 +246,8 @@ func (c *Conv) minimalInput(room *minimalRoom, v, x []float32, b *minimalBlock) 
 	windows := simd.WindowKernels()
 	place := c.cg*b.all + f.Lanes
 	for ch := range c.cg {
+		// The lines of the next channel: any of them where there is none.
+		next := x[min(ch+1, c.cg-1)*s.H*s.W+min(ya, s.H-1)*s.W+min(xa, s.W-1):]
 		if ya < yb && xa < xb {
 			windows.CopyLines(&room.copies, plane[(ya-y0)*pitch+xa-x0:], pitch, x[(ch*s.H+ya)*s.W+xa:], s.W, 1, xb-xa, yb-ya)
 		}
@@ -219,7 +256,7 @@ func (c *Conv) minimalInput(room *minimalRoom, v, x []float32, b *minimalBlock) 
 			if i < simd.MinimalSide-simd.MinimalTile {
 				n++
 			}
-			f.Split(frames[i*simd.MinimalSide*frame:], frame, b.width, plane[i*pitch:], simd.MinimalTile*pitch, b.width, n)
+			f.Split(frames[i*simd.MinimalSide*frame:], frame, b.width, plane[i*pitch:], simd.MinimalTile*pitch, b.width, n, &next[min(i*s.W, len(next)-1)], simd.MinimalTile*s.W)
 		}
 		f.Input(v[ch*b.all:], place, frames[b.from-top*b.width:], frame, b.width, b.n, &room.tiles)
 	}

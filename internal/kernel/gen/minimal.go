@@ -51,6 +51,31 @@ func (a *asm) constants(w width, table reg.Register, first int, places ...int) [
 	return out
 }
 
+// minimalRoom says where the numbers of a transform wait for its second half: in registers, as far as there are any, or in memory.
+type minimalRoom struct {
+	a    *asm
+	w    width
+	room reg.Register
+}
+
+// put keeps number i.
+func (r *minimalRoom) put(v reg.VecPhysical, i int) {
+	if first := 16; i < r.w.regs-first {
+		r.a.VMOVAPS(v, r.w.reg(first+i))
+		return
+	}
+	r.a.VMOVUPS(v, at(r.room, i*r.w.bytes()))
+}
+
+// get brings number i back.
+func (r *minimalRoom) get(i int, v reg.VecPhysical) {
+	if first := 16; i < r.w.regs-first {
+		r.a.VMOVAPS(r.w.reg(first+i), v)
+		return
+	}
+	r.a.VMOVUPS(at(r.room, i*r.w.bytes()), v)
+}
+
 // turnFours exchanges rows and columns of the four by four numbers in each 128 bits of v; t is room.
 func (a *asm) turnFours(v, t [4]reg.VecPhysical) {
 	a.VUNPCKLPS(v[1], v[0], t[0])
@@ -65,9 +90,10 @@ func (a *asm) turnFours(v, t [4]reg.VecPhysical) {
 
 // minimalSplit takes lines apart: value 4·t+j of a line goes to place t of frame j, for j from 0 to 5.
 func (a *asm) minimalSplit(w width) {
-	a.function("minimalSplit"+w.set, "func(dst *float32, frame, stepDst int, src *float32, stepSrc, n, lines int, order *int32)")
+	a.function("minimalSplit"+w.set, "func(dst *float32, frame, stepDst int, src *float32, stepSrc, n, lines int, order *int32, next *float32, stepNext int)")
 	dst, frame, stepDst := a.pointer("dst"), a.pointer("frame"), a.pointer("stepDst")
 	src, stepSrc, n, lines := a.pointer("src"), a.pointer("stepSrc"), a.pointer("n"), a.pointer("lines")
+	next, stepNext, soon := a.pointer("next"), a.pointer("stepNext"), a.GP64()
 	order := w.reg(8)
 	a.VMOVUPS(at(a.pointer("order"), 0), order)
 	v := [4]reg.VecPhysical{w.reg(0), w.reg(1), w.reg(2), w.reg(3)}
@@ -78,8 +104,13 @@ func (a *asm) minimalSplit(w width) {
 	a.Label("line")
 	a.MOVQ(dst, to)
 	a.MOVQ(src, from)
+	a.MOVQ(next, soon)
 	a.MOVQ(n, left)
 	a.Label("vector")
+	for i := 0; i < 4*w.bytes(); i += 64 {
+		a.PREFETCHT0(at(soon, i))
+	}
+	a.ADDQ(operand.U32(uint32(4*w.bytes())), soon)
 	for i := range 4 {
 		a.VMOVUPS(at(from, i*w.bytes()), v[i])
 	}
@@ -108,6 +139,7 @@ func (a *asm) minimalSplit(w width) {
 	a.JNZ(operand.LabelRef("vector"))
 	a.ADDQ(stepDst, dst)
 	a.ADDQ(stepSrc, src)
+	a.ADDQ(stepNext, next)
 	a.DECQ(lines)
 	a.JNZ(operand.LabelRef("line"))
 	a.VZEROUPPER()
@@ -118,7 +150,8 @@ func (a *asm) minimalSplit(w width) {
 func (a *asm) minimalInput(w width) {
 	a.function("minimalInput"+w.set, "func(dst *float32, place int, src *float32, frame, line, n int, room, constants *float32)")
 	dst, place, src := a.pointer("dst"), a.pointer("place"), a.pointer("src")
-	frame, line, n, room := a.pointer("frame"), a.pointer("line"), a.pointer("n"), a.pointer("room")
+	frame, line, n := a.pointer("frame"), a.pointer("line"), a.pointer("n")
+	between := &minimalRoom{a, w, a.pointer("room")}
 	k := a.constants(w, a.pointer("constants"), 10, minimalA, minimalB, minimalA2, minimalB2, minimalP, minimalS)
 	kA, kB, kA2, kB2, kP, kS := k[0], k[1], k[2], k[3], k[4], k[5]
 	var d [6]reg.VecPhysical
@@ -163,14 +196,14 @@ func (a *asm) minimalInput(w width) {
 			a.VMOVUPS(m, d[i])
 		}
 		for i, v := range transform() {
-			a.VMOVUPS(v, at(room, (i*minimalSide+j)*w.bytes()))
+			between.put(v, j*minimalSide+i)
 		}
 		a.ADDQ(frame, p)
 	}
 	a.MOVQ(dst, p)
 	for i := range minimalSide {
 		for j := range minimalSide {
-			a.VMOVUPS(at(room, (i*minimalSide+j)*w.bytes()), d[j])
+			between.get(j*minimalSide+i, d[j])
 		}
 		for _, v := range transform() {
 			a.VMOVUPS(v, at(p, 0))
@@ -189,7 +222,8 @@ func (a *asm) minimalInput(w width) {
 func (a *asm) minimalOutput(w width) {
 	a.function("minimalOutput"+w.set, "func(dst *float32, step, lines, columns int, src *float32, place int, room, constants *float32, order, mask *int32, bias, low, high float32)")
 	dst, step, lines, columns := a.pointer("dst"), a.pointer("step"), a.pointer("lines"), a.pointer("columns")
-	src, place, room := a.pointer("src"), a.pointer("place"), a.pointer("room")
+	src, place := a.pointer("src"), a.pointer("place")
+	between := &minimalRoom{a, w, a.pointer("room")}
 	k := a.constants(w, a.pointer("constants"), 10, minimalA, minimalB, minimalA2, minimalB2, minimalA3, minimalB3)
 	kA, kB, kA2, kB2, kA3, kB3 := k[0], k[1], k[2], k[3], k[4], k[5]
 	order, mask := a.pointer("order"), a.pointer("mask")
@@ -214,31 +248,30 @@ func (a *asm) minimalOutput(w width) {
 		a.VFMADD231PS(d2, kB3, m[5])
 		return [4]reg.VecPhysical{m[0], m[1], m[2], m[5]}
 	}
-	rest, p, left := a.GP64(), a.GP64(), a.GP64()
-	full, from := a.GP64(), a.GP64()
+	rest, p, full := a.GP64(), a.GP64(), a.GP64()
 	masks := []reg.OpmaskPhysical{reg.K1, reg.K2, reg.K3, reg.K4}
+	// From one line of a tile to the next.
+	high, high3, high5 := a.GP64(), a.GP64(), a.GP64()
+	a.LEAQ(operand.Mem{Base: place, Index: place, Scale: 2}, high)
+	a.ADDQ(high, high)
+	a.LEAQ(operand.Mem{Base: high, Index: high, Scale: 2}, high3)
+	a.LEAQ(operand.Mem{Base: high, Index: high, Scale: 4}, high5)
 	a.Label("vector")
-	place3, place5 := a.GP64(), a.GP64()
 	a.MOVQ(src, p)
-	a.LEAQ(operand.Mem{Base: place, Index: place, Scale: 2}, place3)
-	a.LEAQ(operand.Mem{Base: place, Index: place, Scale: 4}, place5)
-	// Line after line of the tile: from it the four values in its direction, for each of the six lines.
-	for i := range minimalSide {
-		for j, at := range []operand.Mem{at(p, 0), {Base: p, Index: place, Scale: 1}, {Base: p, Index: place, Scale: 2}, {Base: p, Index: place3, Scale: 1}, {Base: p, Index: place, Scale: 4}, {Base: p, Index: place5, Scale: 1}} {
-			a.VMOVUPS(at, m[j])
+	for j := range minimalSide {
+		for i, m0 := range []operand.Mem{at(p, 0), {Base: p, Index: high, Scale: 1}, {Base: p, Index: high, Scale: 2}, {Base: p, Index: high3, Scale: 1}, {Base: p, Index: high, Scale: 4}, {Base: p, Index: high5, Scale: 1}} {
+			a.VMOVUPS(m0, m[i])
 		}
-		for j, v := range transform() {
-			a.VMOVUPS(v, at(room, (j*minimalSide+i)*w.bytes()))
+		for i, v := range transform() {
+			between.put(v, i*minimalSide+j)
 		}
-		if i+1 < minimalSide {
-			a.LEAQ(operand.Mem{Base: p, Index: place3, Scale: 2}, p)
-		}
+		a.ADDQ(place, p)
 	}
 	if w == zmm {
-		a.MOVQ(operand.U32(64), left)
+		a.MOVQ(operand.U32(64), full)
 		a.MOVQ(columns, rest)
-		a.CMPQ(rest, left)
-		a.CMOVQGT(left, rest)
+		a.CMPQ(rest, full)
+		a.CMOVQGT(full, rest)
 		a.MOVQ(operand.I32(-1), full)
 		a.BZHIQ(rest, full, full)
 		for i, k := range masks {
@@ -248,50 +281,47 @@ func (a *asm) minimalOutput(w width) {
 			}
 		}
 	}
-	for j := range 4 { // column j of all lines
-		for i := range minimalSide {
-			a.VMOVUPS(at(room, (j*minimalSide+i)*w.bytes()), m[i])
-		}
-		for i, v := range transform() {
-			a.VMOVUPS(v, at(room, (4*minimalSide+4*i+j)*w.bytes()))
-		}
-	}
 	a.MOVQ(dst, p)
-	a.MOVQ(lines, left)
-	a.LEAQ(at(room, 4*minimalSide*w.bytes()), from)
-	v := [4]reg.VecPhysical{m[0], m[1], m[2], m[3]}
-	t := [4]reg.VecPhysical{m[4], m[5], s1, d1}
-	bias, low, high, by := s2, d2, m[4], m[5]
-	a.Label("line")
-	for i, name := range []string{"bias", "low", "high"} {
-		x, err := a.Param(name).Resolve()
-		if err != nil {
-			panic(err)
+	for i := range 4 {
+		if i > 0 {
+			a.CMPQ(lines, operand.U32(uint32(i)))
+			a.JLE(operand.LabelRef("next"))
+			a.ADDQ(step, p)
 		}
-		a.VBROADCASTSS(x.Addr, []reg.VecPhysical{bias, low, high}[i])
-	}
-	a.VMOVUPS(at(order, 0), by)
-	for j := range v {
-		a.VMOVUPS(at(from, j*w.bytes()), v[j])
-		a.VADDPS(bias, v[j], v[j])
-		// With the sum last, a sum that is no number stays.
-		a.VMAXPS(v[j], low, v[j])
-		a.VMINPS(v[j], high, v[j])
-		a.VPERMPS(v[j], by, v[j])
-	}
-	a.turnFours(v, t)
-	if w == zmm {
+		for j := range minimalSide {
+			between.get(i*minimalSide+j, m[j])
+		}
+		v := transform()
+		bias, low, high, by := s1, d1, s2, d2
+		for i, name := range []string{"bias", "low", "high"} {
+			x, err := a.Param(name).Resolve()
+			if err != nil {
+				panic(err)
+			}
+			a.VBROADCASTSS(x.Addr, []reg.VecPhysical{bias, low, high}[i])
+		}
+		a.VMOVUPS(at(order, 0), by)
 		for j := range v {
-			a.VMOVUPS(v[j], masks[j], at(p, j*w.bytes()))
+			a.VADDPS(bias, v[j], v[j])
+			// With the sum last, a sum that is no number stays.
+			a.VMAXPS(v[j], low, v[j])
+			a.VMINPS(v[j], high, v[j])
+			a.VPERMPS(v[j], by, v[j])
 		}
-	} else {
+		a.turnFours(v, [4]reg.VecPhysical{m[3], m[4], bias, low})
+		if w == zmm {
+			for j := range v {
+				a.VMOVUPS(v[j], masks[j], at(p, j*w.bytes()))
+			}
+			continue
+		}
 		a.CMPQ(columns, operand.U32(32))
-		a.JLT(operand.LabelRef("some"))
+		a.JLT(operand.LabelRef(label("some%d", i)))
 		for j := range v {
 			a.VMOVUPS(v[j], at(p, j*w.bytes()))
 		}
-		a.JMP(operand.LabelRef("written"))
-		a.Label("some")
+		a.JMP(operand.LabelRef(label("written%d", i)))
+		a.Label(label("some%d", i))
 		for j := range v {
 			// The masks begin with ones, 16 of them.
 			a.MOVQ(operand.U32(uint32(w.floats)), full)
@@ -302,15 +332,12 @@ func (a *asm) minimalOutput(w width) {
 			a.TESTQ(rest, rest)
 			a.CMOVQLT(full, rest)
 			a.NEGQ(rest)
-			a.VMOVUPS(operand.Mem{Base: mask, Index: rest, Scale: 4, Disp: 64}, t[0])
-			a.VMASKMOVPS(v[j], t[0], at(p, j*w.bytes()))
+			a.VMOVUPS(operand.Mem{Base: mask, Index: rest, Scale: 4, Disp: 64}, m[3])
+			a.VMASKMOVPS(v[j], m[3], at(p, j*w.bytes()))
 		}
-		a.Label("written")
+		a.Label(label("written%d", i))
 	}
-	a.ADDQ(step, p)
-	a.ADDQ(operand.U32(uint32(4*w.bytes())), from)
-	a.DECQ(left)
-	a.JNZ(operand.LabelRef("line"))
+	a.Label("next")
 	a.ADDQ(operand.U32(uint32(w.bytes())), src)
 	a.ADDQ(operand.U32(uint32(4*w.bytes())), dst)
 	a.SUBQ(operand.U32(uint32(4*w.floats)), columns)

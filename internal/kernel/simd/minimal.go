@@ -14,7 +14,7 @@ type Minimal struct {
 	Lanes int
 	order [2][16]int32 // of numbers, for splitting and for putting together
 	// See the methods of these names.
-	split   func(dst *float32, frame, stepDst int, src *float32, stepSrc, n, lines int, order *int32)
+	split   func(dst *float32, frame, stepDst int, src *float32, stepSrc, n, lines int, order *int32, next *float32, stepNext int)
 	input   func(dst *float32, place int, src *float32, frame, line, n int, room, constants *float32)
 	output  func(dst *float32, step, lines, columns int, src *float32, place int, room, constants *float32, order, mask *int32, bias, low, high float32)
 	weights func(dst *float32, place, step int, src *float32, n int, room, constants *float32)
@@ -50,14 +50,14 @@ var minimalConstants = func() (t [16]float32) {
 
 // Split takes lines lines apart, which lie stepSrc values from each other: value 4·t+j of a line goes to place t of frame j, j from 0
 // to 5, whose lines are stepDst values apart, and frames frame values. tiles is rounded up to Lanes: as many places are written, and
-// four times as many values and four more read.
-func (f *Minimal) Split(dst []float32, frame, stepDst int, src []float32, stepSrc, tiles, lines int) {
+// four times as many values and four more read. Meanwhile the lines that begin with next, stepNext values apart, are brought near.
+func (f *Minimal) Split(dst []float32, frame, stepDst int, src []float32, stepSrc, tiles, lines int, next *float32, stepNext int) {
 	if tiles <= 0 || lines <= 0 {
 		return
 	}
 	n := (tiles + f.Lanes - 1) / f.Lanes
 	_, _ = dst[(MinimalSide-1)*frame+(lines-1)*stepDst+n*f.Lanes-1], src[(lines-1)*stepSrc+4*n*f.Lanes+3]
-	f.split(&dst[0], 4*frame, 4*stepDst, &src[0], 4*stepSrc, n, lines, &f.order[0][0])
+	f.split(&dst[0], 4*frame, 4*stepDst, &src[0], 4*stepSrc, n, lines, &f.order[0][0], next, 4*stepNext)
 }
 
 // Input writes Bᵀ·d·B of tiles tiles, rounded up to Lanes: place i of tile t to dst[i*place+t]. Value (y, x) of what tile t sees is

@@ -20,10 +20,10 @@ func orderOf(cols, rows int) (order [16]int32) {
 }
 
 //go:noescape
-func minimalSplitAVX2(dst *float32, frame, stepDst int, src *float32, stepSrc, n, lines int, order *int32)
+func minimalSplitAVX2(dst *float32, frame, stepDst int, src *float32, stepSrc, n, lines int, order *int32, next *float32, stepNext int)
 
 //go:noescape
-func minimalSplitAVX512(dst *float32, frame, stepDst int, src *float32, stepSrc, n, lines int, order *int32)
+func minimalSplitAVX512(dst *float32, frame, stepDst int, src *float32, stepSrc, n, lines int, order *int32, next *float32, stepNext int)
 
 //go:noescape
 func minimalInputAVX2(dst *float32, place int, src *float32, frame, line, n int, room, constants *float32)

@@ -92,7 +92,7 @@ func TestMinimal(t *testing.T) {
 				src := values(lines * pitch)
 				frame := lines*width + all
 				frames := make([]float32, MinimalSide*frame)
-				f.Split(frames, frame, width, src, pitch, tiles, lines)
+				f.Split(frames, frame, width, src, pitch, tiles, lines, &src[0], pitch)
 				for i := range MinimalSide * lines * tiles {
 					j, y, x := i/tiles/lines, i/tiles%lines, i%tiles
 					if got, want := frames[j*frame+y*width+x], src[y*pitch+4*x+j]; got != want {
