@@ -46,6 +46,7 @@ type Conv struct {
 	lines     *linePlan     // with f and [N,H,W,C]
 	planes    *planePlan    // with f or windows and [N,C,H,W]
 	direct    *directPlan   // instead of planes, where weights have no zeros to leave out
+	tiled     *minimalPlan  // minimal filtering in vectors, instead of both, where weights have no zeros to leave out
 	windows   *simd.Windows // of a depthwise convolution in vectors
 	strips    *stripPlan    // of one that can go down the lines
 	lanes     *lanePlan     // of one over [N,H,W,C] that computes tiles
@@ -74,7 +75,7 @@ func newConv(s ConvShape, nhwc bool, w, bias []float32, act activation.Clamp) *C
 		if c.planes = s.planPlanes(c.cg); c.planes == nil {
 			c.f = nil
 		} else {
-			c.direct = c.planDirect()
+			c.direct, c.tiled = c.planDirect(), c.planMinimal()
 		}
 	}
 	c.minimal = c.f == nil && !nhwc && !c.depthwise && s.winograd(c.cg, c.og)
@@ -162,6 +163,9 @@ func (c *Conv) SetWeights(w, bias []float32) {
 	}
 	width := colsPanel
 	switch {
+	case c.tiled != nil:
+		c.setMinimal(w)
+		return
 	case c.planes != nil:
 		c.weights = w
 		return
@@ -206,6 +210,8 @@ func (c *Conv) Name() string {
 	switch {
 	case c.sparse != nil:
 		return c.sparse[0].name()
+	case c.tiled != nil:
+		return setName("winograd", c.f)
 	case c.few != nil:
 		return setName("packed", c.f)
 	case c.f != nil:
@@ -242,6 +248,8 @@ func (c *Conv) Run(p *workers.Pool, x, y []float32) {
 		c.runWinograd(p, x, y)
 	case c.lines != nil:
 		c.runLines(p, x, y)
+	case c.tiled != nil && c.sparse == nil:
+		c.runMinimal(p, x, y)
 	case c.few != nil:
 		c.runFew(p, x, y)
 	case c.planes != nil:

@@ -30,6 +30,7 @@ var families = map[string]func(*asm){
 	"floats":      floats,
 	"fourbits":    fourBits,
 	"lanetiles":   laneTiles,
+	"minimal":     minimal,
 	"pairs":       pairs,
 	"peaks":       peaks,
 	"pools":       pools,

@@ -1,0 +1,189 @@
+package simd
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// minimalMatrices are Aᵀ, G and Bᵀ of the points; see [Minimal].
+func minimalMatrices() (at, g, bt [][]float64) {
+	points := []float64{0, 0.75, -0.75, 1.5, -1.5}
+	// zeros is the polynomial that is zero at some points, its constant first.
+	zeros := func(at []float64) []float64 {
+		p := []float64{1}
+		for _, x := range at {
+			q := make([]float64, len(p)+1)
+			for i, v := range p {
+				q[i+1] += v
+				q[i] -= x * v
+			}
+			p = q
+		}
+		return p
+	}
+	at = make([][]float64, MinimalTile)
+	for i, x := range points {
+		others := slices.Delete(slices.Clone(points), i, i+1)
+		distances := 1.0
+		for _, y := range others {
+			distances *= x - y
+		}
+		for k := range at {
+			at[k] = append(at[k], math.Pow(x, float64(k)))
+		}
+		g = append(g, []float64{1 / distances, x / distances, x * x / distances})
+		bt = append(bt, append(zeros(others), 0))
+	}
+	for k := range at {
+		at[k] = append(at[k], float64(k/(MinimalTile-1)))
+	}
+	return at, append(g, []float64{0, 0, 1}), append(bt, zeros(points))
+}
+
+// bothSides is m·x·mᵀ.
+func bothSides(m, x [][]float64) [][]float64 {
+	out := make([][]float64, len(m))
+	for i := range m {
+		out[i] = make([]float64, len(m))
+		for j := range m {
+			for k, row := range x {
+				for l, v := range row {
+					out[i][j] += m[i][k] * v * m[j][l]
+				}
+			}
+		}
+	}
+	return out
+}
+
+// TestMinimal compares the transforms with their definition: what lies beside the results stays as it is.
+func TestMinimal(t *testing.T) {
+	at, g, bt := minimalMatrices()
+	for _, set := range Available() {
+		t.Run(set.String(), func(t *testing.T) {
+			defer Use(set)()
+			f := MinimalKernels()
+			if f == nil {
+				t.Skip("none in this set")
+			}
+			r := rand.New(rand.NewPCG(1, 2))
+			values := func(n int) []float32 {
+				v := make([]float32, n)
+				for i := range v {
+					v[i] = float32(r.NormFloat64())
+				}
+				return v
+			}
+			near := func(what string, got float32, want float64) {
+				t.Helper()
+				if !(math.Abs(float64(got)-want) <= 1e-4) { // of sums of 36 values of some units
+					t.Fatalf("%s: got %v, want %v", what, got, want)
+				}
+			}
+			room := new(MinimalRoom)
+			for range 200 {
+				tiles := 1 + r.IntN(50)
+				all := (tiles + f.Lanes - 1) / f.Lanes * f.Lanes
+
+				// Lines are taken apart and frames transformed.
+				lines, pitch, width := 1+r.IntN(9), 4*all+4+r.IntN(9), tiles+r.IntN(3)
+				src := values(lines * pitch)
+				frame := lines*width + all
+				frames := make([]float32, MinimalSide*frame)
+				f.Split(frames, frame, width, src, pitch, tiles, lines, &src[0], pitch)
+				for i := range MinimalSide * lines * tiles {
+					j, y, x := i/tiles/lines, i/tiles%lines, i%tiles
+					if got, want := frames[j*frame+y*width+x], src[y*pitch+4*x+j]; got != want {
+						t.Fatalf("frame %d, line %d, place %d: got %v, want %v", j, y, x, got, want)
+					}
+				}
+				line := r.IntN(20)
+				frame = line + all + r.IntN(9)
+				frames = values(MinimalFrames * frame)
+				place := all + r.IntN(9)
+				dst := values(MinimalPlaces * place)
+				before := slices.Clone(dst)
+				f.Input(dst, place, frames, frame, line, tiles, room)
+				for x := range place {
+					if x >= all {
+						if dst[x] != before[x] {
+							t.Fatalf("place %d beside the results is written", x)
+						}
+						continue
+					}
+					d := make([][]float64, MinimalSide)
+					for i := range MinimalPlaces {
+						y, j := i/MinimalSide, i%MinimalSide
+						d[y] = append(d[y], float64(frames[(y%4*MinimalSide+j)*frame+y/4*line+x]))
+					}
+					for i, row := range bothSides(bt, d) {
+						for j, want := range row {
+							near("input", dst[(MinimalSide*i+j)*place+x], want)
+						}
+					}
+				}
+
+				// Sums become results.
+				columns, high := 1+r.IntN(4*tiles), 1+r.IntN(4)
+				step, bias := columns+r.IntN(9), float32(r.NormFloat64())
+				got := values(high * step)
+				before = slices.Clone(got)
+				f.Output(got[:(high-1)*step+columns], step, high, columns, dst, place, bias, -40, 50, room)
+				for i, v := range got {
+					y, x := i/step, i%step
+					if x >= columns {
+						if v != before[i] {
+							t.Fatalf("result %d beside the %d columns of a line is written", x, columns)
+						}
+						continue
+					}
+					m := make([][]float64, MinimalSide)
+					for i := range MinimalPlaces {
+						m[i/MinimalSide] = append(m[i/MinimalSide], float64(dst[i*place+x/4]))
+					}
+					near("output", v, min(max(bothSides(at, m)[y%4][x%4]+float64(bias), -40), 50))
+				}
+
+				// Filters become weights.
+				n := 1 + r.IntN(5)
+				w := values(9 * n * f.Lanes)
+				place = n*f.Lanes + r.IntN(5)
+				dst = values(MinimalPlaces * place)
+				f.Weights(dst, place, f.Lanes, w, n, room)
+				for i := range n * f.Lanes {
+					k := make([][]float64, 3)
+					for j := range 9 {
+						k[j/3] = append(k[j/3], float64(w[(i/f.Lanes*9+j)*f.Lanes+i%f.Lanes]))
+					}
+					for y, row := range bothSides(g, k) {
+						for x, want := range row {
+							near("weights", dst[(MinimalSide*y+x)*place+i], want)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+// A result of which a sum is no number, or infinite, is none or infinite, too, whatever the limits.
+func TestMinimalLimits(t *testing.T) {
+	for _, set := range Available() {
+		t.Run(set.String(), func(t *testing.T) {
+			defer Use(set)()
+			f := MinimalKernels()
+			if f == nil {
+				t.Skip("none in this set")
+			}
+			src, dst := make([]float32, MinimalPlaces*f.Lanes), make([]float32, 4)
+			src[0], src[1] = float32(math.NaN()), float32(math.Inf(1))
+			f.Output(dst, 4, 1, 4, src, f.Lanes, 0, 0, 6, new(MinimalRoom))
+			if dst[0] == dst[0] {
+				t.Errorf("got %v, want a result that is no number", dst[0])
+			}
+			f.Output(dst, 4, 1, 4, src[1:], f.Lanes-1, 0, 0, 6, new(MinimalRoom))
+		})
+	}
+}
