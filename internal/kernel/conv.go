@@ -195,7 +195,7 @@ func (c *Conv) setSparse(w []float32) {
 	}
 	for g := range c.s.Groups {
 		s := newSparse(c.og, c.k, w[g*c.og*c.k:], c.k, 1, turned)
-		if s == nil {
+		if s == nil || c.tiled != nil && s.cost()*c.denseTime() >= float64(c.og*c.k)*c.tiled.time(c) {
 			c.sparse = nil
 			return
 		}
@@ -203,8 +203,11 @@ func (c *Conv) setSparse(w []float32) {
 	}
 }
 
+// Copies tells whether the convolution keeps nothing of the weights that it was given.
+func (c *Conv) Copies() bool { return c.sparse != nil || c.tiled != nil }
+
 // Name tells the way of computing: "depthwise", "winograd" or "im2col"; "direct" and
-// the set of the kernels for products in vectors, "packed" where positions are few, "sparse" where zeros are left
+// the set of the kernels for products in vectors, "packed" where positions are few, "winograd" and the set, "sparse" where zeros are left
 // out.
 func (c *Conv) Name() string {
 	switch {

@@ -280,7 +280,7 @@ func (c *Conv) minimalProducts(t *simd.Tile, m, v, w []float32, rows int, b *min
 				high := evenly(rows-o, f.Rows)
 				at := k0*rows + o*t.K
 				t.A, t.StepA = &w[at], 4*high
-				next := ahead{w[min(len(w), at+high*t.K):], (4*high + panels - 1) / panels}
+				next := aheadOf(w[min(len(w), at+high*t.K):], (4*high+panels-1)/panels)
 				for p := 0; p < b.all; p += f.Cols {
 					next.fetch(t)
 					t.B, t.C = &v[k0*b.all+p], &m[o*b.all+p]

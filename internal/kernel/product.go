@@ -70,8 +70,15 @@ func (b *panels) ahead(panel, cols, n, k0, k1, tiles int) ahead {
 	if step != cols {
 		return ahead{}
 	}
-	data = data[k0*step : k1*step]
-	return ahead{unsafe.Slice((*uint8)(unsafe.Pointer(&data[0])), 4*len(data)), min(64, (4*cols+tiles-1)/tiles)}
+	return aheadOf(data[k0*step:k1*step], min(64, (4*cols+tiles-1)/tiles))
+}
+
+// aheadOf fetches v, step bytes each step.
+func aheadOf(v []float32, step int) ahead {
+	if len(v) == 0 {
+		return ahead{}
+	}
+	return ahead{unsafe.Slice((*uint8)(unsafe.Pointer(&v[0])), 4*len(v)), step}
 }
 
 // fetch sets a tile, whose steps are set, to fetch the next piece.

@@ -100,6 +100,14 @@ func newSparse(rows, k int, w []float32, row, step, turned int) *sparse {
 	return s
 }
 
+// cost is what the listed values cost, in products of a dense matrix.
+func (s *sparse) cost() float64 {
+	if s.grouped {
+		return sparseCostRows * float64(len(s.vals))
+	}
+	return sparseCost * float64(len(s.vals))
+}
+
 // turnedCost is what listed values cost with the turning of panels around them, for each position: whole panels are computed.
 func turnedCost(f *simd.Sparse, values float64, rows, k, positions int) float64 {
 	cost := sparseLess*values + sparseMove*float64(rows+k)

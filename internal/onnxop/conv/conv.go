@@ -134,7 +134,9 @@ func PrepareConv32(c *op.Call) (op.Run, error) {
 	s, act := v.planar2D(), c.Activation
 	if c.Const(1) && (!c.Has(2) || c.Const(2)) {
 		k := kernel.NewConvNCHW(s, tensor.Of[float32](c.In[1]), bias(c), act)
-		c.Packed(1)
+		if c.Packed(1); k.Copies() {
+			c.Copied(1)
+		}
 		c.Kernel = k.Name()
 		return func(c *op.Call) error {
 			k.Run(c.Pool, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]))
