@@ -35,6 +35,10 @@ func (v Heads[T]) At(b, h, r, size int) []T {
 func (v Heads[T]) CopyTo(dst Heads[T], batch, heads, rows, size, to int) {
 	for b := range batch {
 		for h := range heads {
+			if v.Row == size && dst.Row == size && rows > 0 {
+				copy(dst.Data[b*dst.Batch+h*dst.Head+to*size:], v.Data[b*v.Batch+h*v.Head:][:rows*size])
+				continue
+			}
 			for r := range rows {
 				copy(dst.At(b, h, to+r, size), v.At(b, h, r, size))
 			}
@@ -66,6 +70,11 @@ func (a *Attend[T]) Run(p *workers.Pool, q, k, v, y Heads[T]) {
 		runBlocks(p, blockArgs{a: f, q: *any(&q).(*Heads[float32]), k: *any(&k).(*Heads[float32]), v: *any(&v).(*Heads[float32]), y: *any(&y).(*Heads[float32])})
 		return
 	}
+	a.runRows(p, q, k, v, y)
+}
+
+// runRows computes row by row.
+func (a *Attend[T]) runRows(p *workers.Pool, q, k, v, y Heads[T]) {
 	group := a.Heads / max(a.KVHeads, 1)
 	p.For(a.Batch*a.Heads*a.Rows, max(1, 1<<13/max(a.Total*a.Size, 1)), func(lo, hi int) {
 		buf := make([]T, 2*a.Total)

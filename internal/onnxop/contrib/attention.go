@@ -93,38 +93,69 @@ func (t *fusedAttention) masked(mask []int32, side, b, i, j int) bool {
 	return false
 }
 
-// bias composes mask, causal frontier and the additive input.
-func fusedBias[T tensor.Real](c *op.Call, t *fusedAttention) (func(b, h, i int, bias []T), error) {
-	mask, add := elem.Elements[int32](c, t.maskAt), elem.Elements[T](c, t.addAt)
-	if mask == nil && add == nil && !t.causal {
-		return nil, nil
+// fusedBias composes mask, causal frontier and the additive input.
+type fusedBias[T tensor.Real] struct {
+	t       *fusedAttention
+	mask    []int32
+	add     []T
+	strides []int // of add
+	side    int   // of a square mask
+	lowest  T
+}
+
+// newFusedBias returns nil where nothing is added.
+func newFusedBias[T tensor.Real](c *op.Call, t *fusedAttention) (*fusedBias[T], error) {
+	f := &fusedBias[T]{t: t, lowest: T(-math.MaxFloat32)}
+	if !c.Has(t.maskAt) && !c.Has(t.addAt) {
+		if !t.causal {
+			return nil, nil
+		}
+		return f, nil
 	}
-	var st []int
-	if add != nil {
-		if _, err := norm.NewSpread([]int{t.batch, t.heads, t.rows, t.total()}, c.In[t.addAt].Shape, 3); err != nil {
+	if c.Has(t.addAt) {
+		shape := c.In[t.addAt].Shape
+		if _, err := norm.NewSpread([]int{t.batch, t.heads, t.rows, t.total()}, shape, 3); err != nil {
 			return nil, err
 		}
-		st = matmul.BroadcastStrides(c.In[t.addAt].Shape, 4)
+		f.strides = matmul.BroadcastStrides(shape, 4)
 	}
-	side := 0
-	if mask != nil && t.maskKind == maskSquare {
-		side = c.In[t.maskAt].Shape[3]
+	if c.Has(t.maskAt) && t.maskKind == maskSquare {
+		f.side = c.In[t.maskAt].Shape[3]
 	}
-	lowest := T(-math.MaxFloat32)
-	return func(b, h, i int, bias []T) {
+	return f, nil
+}
+
+// bind takes the values of a run.
+func (f *fusedBias[T]) bind(c *op.Call) {
+	if f != nil {
+		f.mask, f.add = elem.Elements[int32](c, f.t.maskAt), elem.Elements[T](c, f.t.addAt)
+	}
+}
+
+// row adds to the scores of a row.
+func (f *fusedBias[T]) row(b, h, i int, bias []T) {
+	t, seen := f.t, len(bias)
+	if t.causal {
+		seen = min(seen, t.past+i+1)
+	}
+	for j := range bias[seen:] {
+		bias[seen+j] = f.lowest
+	}
+	if bias = bias[:seen]; f.mask != nil {
+		least := max(T(t.filter), f.lowest)
 		for j := range bias {
-			if t.causal && j > t.past+i {
-				bias[j] = lowest
-				continue
-			}
-			if t.masked(mask, side, b, i, j) {
-				bias[j] = max(T(t.filter), lowest)
-			}
-			if add != nil {
-				bias[j] += add[b*st[0]+h*st[1]+i*st[2]+j*st[3]]
+			if t.masked(f.mask, f.side, b, i, j) {
+				bias[j] = least
 			}
 		}
-	}, nil
+	}
+	if f.add == nil {
+		return
+	}
+	add, step := f.add[b*f.strides[0]+h*f.strides[1]+i*f.strides[2]:], f.strides[3]
+	for j := range bias {
+		bias[j] += add[j*step]
+	}
 }
 
 // Attention (com.microsoft): x [B,S,I], weights [I, q+k+v], bias, mask_index, past
@@ -207,11 +238,11 @@ func prepareFusedAttention[T tensor.Real](c *op.Call) (op.Run, error) {
 				}
 			}
 		}
-	}), nil
+	})
 }
 
 // runFusedAttention attends to what project makes of the input: rows of query, key and value.
-func runFusedAttention[T tensor.Real](c *op.Call, t *fusedAttention, project func(c *op.Call, qkv []T)) op.Run {
+func runFusedAttention[T tensor.Real](c *op.Call, t *fusedAttention, project func(c *op.Call, qkv []T)) (op.Run, error) {
 	n := 2*t.hidden + t.vhidden
 	qkv := op.ScratchOf[T](c, t.batch*t.rows*n)
 	keep := t.past > 0 || c.Wants(1)
@@ -220,6 +251,13 @@ func runFusedAttention[T tensor.Real](c *op.Call, t *fusedAttention, project fun
 		present = op.ScratchOf[T](c, 2*t.batch*t.heads*t.total()*t.size)
 	}
 	a := attention.Attend[T]{Batch: t.batch, Heads: t.heads, KVHeads: t.heads, Rows: t.rows, Total: t.total(), Size: t.size, VSize: t.vsize, Scale: t.scale}
+	bias, err := newFusedBias[T](c, t)
+	if err != nil {
+		return nil, err
+	}
+	if bias != nil {
+		a.Bias = bias.row
+	}
 	return func(c *op.Call) error {
 		project(c, qkv)
 		view := func(at, size int) attention.Heads[T] {
@@ -234,13 +272,10 @@ func runFusedAttention[T tensor.Real](c *op.Call, t *fusedAttention, project fun
 			k = appendPast(t, k, past, present, 0)
 			v = appendPast(t, v, past, present, 1)
 		}
-		var err error
-		if a.Bias, err = fusedBias[T](c, t); err != nil {
-			return err
-		}
+		bias.bind(c)
 		a.Run(c.Pool, q, k, v, attention.PackedHeads(tensor.Of[T](c.Out[0]), t.rows, t.heads, t.vsize))
 		return nil
-	}
+	}, nil
 }
 
 // appendPast fills half (keys 0, values 1) of the present state.
@@ -333,6 +368,13 @@ func prepareMultiHead[T tensor.Real](c *op.Call) (op.Run, error) {
 	q := op.ScratchOf[T](c, t.batch*t.rows*t.hidden)
 	k, v := op.ScratchOf[T](c, t.batch*t.total()*t.hidden), op.ScratchOf[T](c, t.batch*t.total()*t.vhidden)
 	a := attention.Attend[T]{Batch: t.batch, Heads: t.heads, KVHeads: t.heads, Rows: t.rows, Total: t.total(), Size: t.size, VSize: t.vsize, Scale: t.scale}
+	added, err := newFusedBias[T](c, t)
+	if err != nil {
+		return nil, err
+	}
+	if added != nil {
+		a.Bias = added.row
+	}
 	return func(c *op.Call) error {
 		kd, vd := k, v
 		if c.Wants(1) {
@@ -357,10 +399,7 @@ func prepareMultiHead[T tensor.Real](c *op.Call) (op.Run, error) {
 			attention.SplitHeads(p, t.past, t.heads, t.size).CopyTo(kh, t.batch, t.heads, t.past, t.size, 0)
 			attention.SplitHeads(elem.Elements[T](c, t.pastAt+1), t.past, t.heads, t.vsize).CopyTo(vh, t.batch, t.heads, t.past, t.vsize, 0)
 		}
-		var err error
-		if a.Bias, err = fusedBias[T](c, t); err != nil {
-			return err
-		}
+		added.bind(c)
 		if c.Wants(3) {
 			qk := tensor.Of[T](c.Out[3])
 			a.Trace = func(b, h, i int, s []T) { copy(qk[((b*t.heads+h)*t.rows+i)*t.total():], s) }

@@ -175,14 +175,14 @@ func groupQueryViews[T tensor.Real](c *op.Call, t *groupQuery) (q, k, v attentio
 
 // fillCache copies what is valid of the past, then the new rows; the rest is zero.
 func fillCache[T tensor.Real](t *groupQuery, c *op.Call, pastAt int, fresh, to attention.Heads[T], all []T, first []int) {
-	clear(all)
 	past := elem.Elements[T](c, pastAt)
 	for b := range t.batch {
 		for h := range t.kvHeads {
+			head, n := all[(b*t.kvHeads+h)*t.present*t.size:][:t.present*t.size], 0
 			if past != nil {
-				n := first[b] * t.size
-				copy(all[(b*t.kvHeads+h)*t.present*t.size:][:n], past[(b*t.kvHeads+h)*t.past*t.size:][:n])
+				n = copy(head, past[(b*t.kvHeads+h)*t.past*t.size:][:first[b]*t.size])
 			}
+			clear(head[n:])
 			for r := range t.rows {
 				copy(to.At(b, h, first[b]+r, t.size), fresh.At(b, h, r, t.size))
 			}

@@ -60,5 +60,5 @@ func prepareQuantAttention(c *op.Call) (op.Run, error) {
 				qkv[i*n+j] = float32(sums[i*n+j])*f + bias[j]
 			}
 		}
-	}), nil
+	})
 }
