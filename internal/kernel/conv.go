@@ -55,12 +55,14 @@ type Conv struct {
 	// sparse are the weights of each group where leaving out their zeros pays in all
 	// of them; weights is nil then if it would be packed.
 	sparse []*sparse
+	seen   *tapCut // the taps that are left, where some see nothing
 }
 
 func newConv(s ConvShape, nhwc bool, w, bias []float32, act activation.Clamp) *Conv {
 	s.Groups = max(s.Groups, 1)
 	s.lay()
-	c := &Conv{s: s, nhwc: nhwc, act: act, cg: s.C / s.Groups, og: s.OC / s.Groups}
+	seen := s.cutTaps()
+	c := &Conv{s: s, nhwc: nhwc, act: act, cg: s.C / s.Groups, og: s.OC / s.Groups, seen: seen}
 	c.k = c.cg * s.KH * s.KW
 	c.depthwise = c.cg == 1 && s.Groups > 1
 	if !c.depthwise && s.outputs() > 0 && c.k > 0 {
@@ -80,7 +82,8 @@ func newConv(s ConvShape, nhwc bool, w, bias []float32, act activation.Clamp) *C
 	}
 	c.minimal = c.f == nil && !nhwc && !c.depthwise && s.winograd(c.cg, c.og)
 	c.zeros = make([]float32, c.cg)
-	c.SetWeights(w, bias)
+	w = seen.of(w, s.OC, c.cg, nhwc)
+	c.setWeights(w, bias)
 	c.setFew(w)
 	return c
 }
@@ -132,6 +135,11 @@ func (c *Conv) setWindows() {
 // SetWeights exchanges the weights, laid out as for the constructor, and the
 // bias, nil for none. The slices must not change while they are in use.
 func (c *Conv) SetWeights(w, bias []float32) {
+	c.setWeights(c.seen.of(w, c.s.OC, c.cg, c.nhwc), bias)
+}
+
+// setWeights is SetWeights with the taps that are left.
+func (c *Conv) setWeights(w, bias []float32) {
 	s := c.s
 	c.bias, c.few = bias, nil
 	if c.depthwise {
