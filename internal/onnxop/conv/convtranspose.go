@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/onnxop/matmul"
 	"github.com/opmeter/opmeter/internal/onnxop/window"
@@ -118,16 +119,22 @@ func prepareConvTranspose[T tensor.Real](c *op.Call) (op.Run, error) {
 	rows := mg * taps
 	col := op.ScratchOf[T](c, rows*inArea)
 	act := c.Activation
+	packed := packTransposed[T](c, v, inArea, rows)
 	f := &folding[T]{v: v.Window, col: col}
 	fold := f.channels // made once: a run must not allocate
 	return func(c *op.Call) error {
-		x, w, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.Out[0])
+		x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
 		for n := range v.n {
 			for g := range v.groups {
 				xs := x[(n*v.c+g*cg)*inArea:][:cg*inArea]
 				ys := y[(n*v.m+g*mg)*area:][:mg*area]
 				fillBias(c, ys, g*mg, area)
-				matmul.Gemm(c.Pool, matmul.Matrices{M: rows, N: inArea, K: cg, TransA: true}, w[g*cg*rows:][:cg*rows], xs, col)
+				if packed != nil {
+					packed.run(c, g, any(xs).([]float32), any(col).([]float32))
+				} else {
+					w := tensor.Of[T](c.In[1])
+					matmul.Gemm(c.Pool, matmul.Matrices{M: rows, N: inArea, K: cg, TransA: true}, w[g*cg*rows:][:cg*rows], xs, col)
+				}
 				f.y = ys
 				c.Pool.For(mg, 1, fold)
 			}
@@ -135,6 +142,46 @@ func prepareConvTranspose[T tensor.Real](c *op.Call) (op.Run, error) {
 		elem.Clamp(act, y)
 		return nil
 	}, nil
+}
+
+// fewPositions is the largest number of positions that are rows of a product rather than its columns: of those, panels would be mostly empty.
+const fewPositions = 12
+
+// transposedRows are the constant weights of a transposed convolution over few positions, group by group, as the right-hand side of a product.
+type transposedRows struct {
+	weights []*kernel.PackedB
+	params  kernel.GemmParams
+	turned  []float32
+}
+
+// packTransposed returns nil where positions are many, or weights not constant.
+func packTransposed[T tensor.Real](c *op.Call, v *convolution, positions, rows int) *transposedRows {
+	if c.In[1].Type != tensor.Float32 || !c.Const(1) || !c.In[1].Known() || positions > fewPositions || v.c == 0 || rows == 0 || positions == 0 {
+		return nil
+	}
+	w, cg := tensor.Of[float32](c.In[1]), v.c/v.groups
+	t := &transposedRows{params: kernel.GemmParams{M: positions, N: rows, K: cg, LDA: positions, TransA: true}}
+	for g := range v.groups {
+		t.weights = append(t.weights, kernel.PackB(cg, rows, w[g*cg*rows:][:cg*rows], 0, false))
+	}
+	c.Packed(1)
+	c.Kernel = t.weights[0].Name(t.params)
+	if positions > 1 {
+		t.turned = op.ScratchOf[float32](c, rows*positions)
+	} else {
+		t.params.LDA, t.params.TransA = 0, false
+	}
+	return t
+}
+
+// run multiplies the channels x of group g; col has a line of positions for each row.
+func (t *transposedRows) run(c *op.Call, g int, x, col []float32) {
+	if t.turned == nil {
+		kernel.GemmPacked(c.Pool, t.params, x, t.weights[g], col)
+		return
+	}
+	kernel.GemmPacked(c.Pool, t.params, x, t.weights[g], t.turned)
+	kernel.Turn(col, t.params.M, t.turned, t.params.N, t.params.N, t.params.M)
 }
 
 // folding adds the rows of col (channels × taps, one element an output position of

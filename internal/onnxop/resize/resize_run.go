@@ -316,9 +316,41 @@ func (p *interpolation[T]) run(pool *workers.Pool, x, y []T, work *[2][]T) {
 	}
 }
 
+// line interpolates along a line whose values lie side by side.
+func (t *axisTaps[T]) line(dst, src []T, extrapolation T) {
+	if t.n == 2 { // linear
+		at, w := t.at[:2*len(dst)], t.weight[:2*len(dst)]
+		for o := range dst {
+			dst[o] = w[2*o]*src[at[2*o]] + w[2*o+1]*src[at[2*o+1]]
+		}
+	} else {
+		for o := range dst {
+			var s T
+			w := t.weight[o*t.n:][:t.n]
+			for k, q := range t.at[o*t.n:][:t.n] {
+				s += w[k] * src[q]
+			}
+			dst[o] = s
+		}
+	}
+	for o, outside := range t.outside {
+		if outside {
+			dst[o] = extrapolation
+		}
+	}
+}
+
 // apply interpolates along the middle one of three axes.
 func (t *axisTaps[T]) apply(pool *workers.Pool, x, y []T, outer, n, inner int, extrapolation T) {
 	m := len(t.outside)
+	if inner == 1 {
+		pool.For(outer, max(1, 1<<12/max(m*t.n, 1)), func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				t.line(y[i*m:][:m], x[i*n:][:n], extrapolation)
+			}
+		})
+		return
+	}
 	pool.For(outer*m, max(1, 1<<12/max(inner*t.n, 1)), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			o := i % m
@@ -331,14 +363,6 @@ func (t *axisTaps[T]) apply(pool *workers.Pool, x, y []T, outer, n, inner int, e
 			}
 			src := x[i/m*n*inner:][:n*inner]
 			at, w := t.at[o*t.n:][:t.n], t.weight[o*t.n:][:t.n]
-			if inner == 1 {
-				var s T
-				for k, q := range at {
-					s += w[k] * src[q]
-				}
-				row[0] = s
-				continue
-			}
 			clear(row)
 			for k, q := range at {
 				wk := w[k]
