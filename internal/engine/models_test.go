@@ -18,8 +18,7 @@ import (
 // are made anew, and attention over a cache whose length is an input plans itself.
 var allocate = map[string]uint64{
 	"aeq_sdpa_composite.tflite":    4,
-	"genai_tiny_gpt2_past.onnx":    17,
-	"genai_tiny_qwen35_fp16.onnx":  15,
+	"genai_tiny_qwen35_fp16.onnx":  11,
 	"sklearn_randomforest.onnx":    11,
 	"tract_qlstm_3-2-3_T3_S1.onnx": 57,
 }

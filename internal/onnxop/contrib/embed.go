@@ -85,6 +85,14 @@ func embed[T tensor.Real](c *op.Call, add func(c *op.Call, i, k int, row []T)) o
 	if !c.Wants(2) {
 		sums = op.ScratchOf[T](c, batch*rows*cols)
 	}
+	// Made once: a run must not allocate.
+	var y []T
+	plain := &op.Call{} // its outputs 1 and 2 are not statistics
+	normalize := func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			normalizeRow(plain, i, y[i*cols:][:cols], sums[i*cols:][:cols], gamma, beta, eps, false)
+		}
+	}
 	return func(c *op.Call) error {
 		if c.Wants(2) {
 			sums = tensor.Of[T](c.Out[2])
@@ -120,13 +128,8 @@ func embed[T tensor.Real](c *op.Call, add func(c *op.Call, i, k int, row []T)) o
 		clear(beta)
 		add(c, 5, 0, gamma)
 		add(c, 6, 0, beta)
-		y := tensor.Of[T](c.Out[0])
-		plain := &op.Call{} // its outputs 1 and 2 are not statistics
-		c.Pool.For(batch*rows, max(1, 1<<12/max(cols, 1)), func(lo, hi int) {
-			for i := lo; i < hi; i++ {
-				normalizeRow(plain, i, y[i*cols:][:cols], sums[i*cols:][:cols], gamma, beta, eps, false)
-			}
-		})
+		y = tensor.Of[T](c.Out[0])
+		c.Pool.For(batch*rows, max(1, 1<<12/max(cols, 1)), normalize)
 		if c.Wants(1) {
 			index := tensor.Of[int32](c.Out[1])
 			clear(index)
