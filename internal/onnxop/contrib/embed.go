@@ -88,7 +88,7 @@ func embed[T tensor.Real](c *op.Call, add func(c *op.Call, i, k int, row []T)) o
 	// Made once: a run must not allocate.
 	var y []T
 	plain := &op.Call{} // its outputs 1 and 2 are not statistics
-	normalize := func(lo, hi int) {
+	normalise := func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			normalizeRow(plain, i, y[i*cols:][:cols], sums[i*cols:][:cols], gamma, beta, eps, false)
 		}
@@ -129,7 +129,7 @@ func embed[T tensor.Real](c *op.Call, add func(c *op.Call, i, k int, row []T)) o
 		add(c, 5, 0, gamma)
 		add(c, 6, 0, beta)
 		y = tensor.Of[T](c.Out[0])
-		c.Pool.For(batch*rows, max(1, 1<<12/max(cols, 1)), normalize)
+		c.Pool.For(batch*rows, max(1, 1<<12/max(cols, 1)), normalise)
 		if c.Wants(1) {
 			index := tensor.Of[int32](c.Out[1])
 			clear(index)
