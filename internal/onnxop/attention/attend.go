@@ -3,6 +3,7 @@ package attention
 import (
 	"math"
 
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/onnxop/matmul"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/vecmath"
@@ -84,8 +85,17 @@ func (a *Attend[T]) runRows(p *workers.Pool, q, k, v, y Heads[T]) {
 			if a.Keys != nil {
 				total = min(total, a.Keys(b))
 			}
-			s := buf[:total]
-			a.scores(b, h, i, h/group, q.At(b, h, i, a.Size), k, s, buf[a.Total:][:total])
+			s, row := buf[:total], q.At(b, h, i, a.Size)
+			for j := range s {
+				s[j] = matmul.Inner(row, k.At(b, h/group, j, a.Size)) * T(a.Scale)
+			}
+			var bias []T
+			if a.Bias != nil {
+				bias = buf[a.Total:][:total]
+				clear(bias)
+				a.Bias(b, h, i, bias)
+			}
+			a.finish(b, h, i, s, bias)
 			out := y.At(b, h, i, a.VSize)
 			clear(out)
 			for j, w := range s {
@@ -100,25 +110,16 @@ func (a *Attend[T]) runRows(p *workers.Pool, q, k, v, y Heads[T]) {
 	})
 }
 
-// scores fills s with the softmax of one query row.
-func (a *Attend[T]) scores(b, h, i, kv int, q []T, k Heads[T], s, bias []T) {
-	for j := range s {
-		s[j] = matmul.Inner(q, k.At(b, kv, j, a.Size)) * T(a.Scale)
-	}
+// finish turns the products of one query row, s, into weights; bias is added to them, nil for none.
+func (a *Attend[T]) finish(b, h, i int, s, bias []T) {
 	a.trace(0, b, h, i, s)
 	if a.Softcap > 0 {
-		for j, v := range s {
-			s[j] = T(a.Softcap * math.Tanh(float64(v)/a.Softcap))
-		}
+		capScores(s, a.Softcap)
 	}
 	a.trace(1, b, h, i, s)
-	if a.Bias != nil {
-		clear(bias)
-		a.Bias(b, h, i, bias)
-		for j, v := range bias {
-			if s[j] += v; math.IsInf(float64(v), -1) {
-				s[j] = v // whatever the product was, NaN included
-			}
+	for j, v := range bias {
+		if s[j] += v; math.IsInf(float64(v), -1) {
+			s[j] = v // whatever the product was, NaN included
 		}
 	}
 	a.trace(2, b, h, i, s)
@@ -130,6 +131,19 @@ func (a *Attend[T]) scores(b, h, i, kv int, q []T, k Heads[T], s, bias []T) {
 	a.trace(3, b, h, i, s)
 }
 
+// capScores bends scores so that none is beyond limit.
+func capScores[T tensor.Real](s []T, limit float64) {
+	if f, ok := any(s).([]float32); ok {
+		element.Scale(f, f, float32(1/limit))
+		vecmath.TanhTo(f, f)
+		element.Scale(f, f, float32(limit))
+		return
+	}
+	for j, v := range s {
+		s[j] = T(limit * math.Tanh(float64(v)/limit))
+	}
+}
+
 func (a *Attend[T]) trace(stage, b, h, i int, s []T) {
 	if a.Trace != nil && a.Stage == stage {
 		a.Trace(b, h, i, s)
@@ -138,6 +152,14 @@ func (a *Attend[T]) trace(stage, b, h, i int, s []T) {
 
 // Softmax normalises one row in place. A row of -Inf alone becomes zeros.
 func Softmax[T tensor.Real](s []T) {
+	if f, ok := any(s).([]float32); ok {
+		if top := element.Top(f); !math.IsInf(float64(top), -1) {
+			element.Scale(f, f, 1/vecmath.ExpSumTo(f, f, top))
+			return
+		}
+		clear(s)
+		return
+	}
 	m := T(math.Inf(-1))
 	for _, v := range s {
 		m = max(m, v)
@@ -147,14 +169,10 @@ func Softmax[T tensor.Real](s []T) {
 		return
 	}
 	var sum T
-	if s32, ok := any(s).([]float32); ok {
-		sum = T(vecmath.ExpSumTo(s32, s32, float32(m)))
-	} else {
-		for j, v := range s {
-			e := T(math.Exp(float64(v - m)))
-			s[j] = e
-			sum += e
-		}
+	for j, v := range s {
+		e := T(math.Exp(float64(v - m)))
+		s[j] = e
+		sum += e
 	}
 	inv := 1 / sum
 	for j := range s {

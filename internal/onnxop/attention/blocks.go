@@ -7,8 +7,6 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
-	"github.com/opmeter/opmeter/internal/onnxop/reduce"
-	"github.com/opmeter/opmeter/internal/vecmath"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -121,7 +119,7 @@ func (t *blockArgs) piece(r *block, b, unit, l0, l1 int) {
 		if a.Bias != nil {
 			bias = r.bias[l*total+from:][:width]
 		}
-		finishLine(a, b, h, i, r.scores[l*width:][:width], bias)
+		a.finish(b, h, i, r.scores[l*width:][:width], bias)
 	}
 	kernel.Gemm(nil, kernel.GemmParams{M: n, N: a.VSize, K: width, LDB: t.v.Row, LDC: t.lineY}, r.scores, t.v.Data[b*t.v.Batch+kv*t.v.Head+from*t.v.Row:], y)
 }
@@ -149,30 +147,4 @@ func seen(bias []float32, total int) (from, to int) {
 		from, to = min(from, lo), max(to, hi)
 	}
 	return from, to
-}
-
-// finishLine turns the products of a line into weights.
-func finishLine(a *Attend[float32], b, h, i int, s, bias []float32) {
-	a.trace(0, b, h, i, s)
-	if a.Softcap > 0 {
-		element.Scale(s, s, float32(1/a.Softcap))
-		vecmath.TanhTo(s, s)
-		element.Scale(s, s, float32(a.Softcap))
-	}
-	a.trace(1, b, h, i, s)
-	for j, v := range bias {
-		if s[j] += v; v < -math.MaxFloat32 {
-			s[j] = v // whatever the product was, NaN included
-		}
-	}
-	a.trace(2, b, h, i, s)
-	switch {
-	case a.Sink != nil:
-		softmaxSink(s, a.Sink(h))
-	case element.Top(s) < -math.MaxFloat32:
-		clear(s)
-	default:
-		reduce.SoftmaxRow(s, s)
-	}
-	a.trace(3, b, h, i, s)
 }

@@ -134,8 +134,10 @@ func PrepareConv32(c *op.Call) (op.Run, error) {
 	s, act := v.planar2D(), c.Activation
 	if c.Const(1) && (!c.Has(2) || c.Const(2)) {
 		k := kernel.NewConvNCHW(s, tensor.Of[float32](c.In[1]), bias(c), act)
-		if c.Packed(1); k.Copies() {
+		if k.Copies() {
 			c.Copied(1)
+		} else {
+			c.Packed(1)
 		}
 		c.Kernel = k.Name()
 		return func(c *op.Call) error {

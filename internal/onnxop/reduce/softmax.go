@@ -70,7 +70,7 @@ func PrepareSoftmax(c *op.Call, k Normalisation) (op.Run, error) {
 		var row func(dst, src []float32)
 		switch k {
 		case Softmax:
-			row = SoftmaxRow
+			row = softmaxRow
 		case logSoftmax:
 			row = logSoftmaxRow
 		}
@@ -176,8 +176,8 @@ func expOf[T tensor.Real](x T) T {
 	return T(math.Exp(float64(x)))
 }
 
-// SoftmaxRow writes the softmax of a row; dst may be src.
-func SoftmaxRow(dst, src []float32) {
+// softmaxRow writes the softmax of a row; dst may be src.
+func softmaxRow(dst, src []float32) {
 	inv := 1 / vecmath.ExpSumTo(dst, src, element.Top(src))
 	element.Scale(dst, dst, inv)
 }
@@ -185,7 +185,7 @@ func SoftmaxRow(dst, src []float32) {
 // shortRow is the length up to which rows are normalised several at a time: a loop over each costs more than it does.
 const shortRow = 16
 
-// softmaxRows is [SoftmaxRow] of short rows of n.
+// softmaxRows is softmaxRow of short rows of n.
 func softmaxRows(dst, src []float32, n int) {
 	const most = 512
 	for len(dst) > 0 {
