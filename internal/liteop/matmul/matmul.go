@@ -268,23 +268,41 @@ func matmulQuant[X, Y int8 | int16](c *op.Call, t *matmul) (op.Run, error) {
 	}, nil
 }
 
-// wide is a product of 16-bit by 8-bit numbers in vectors.
-type wide struct {
+// vectors is a product of integers in vectors: its right-hand operand is packed when another one comes.
+type vectors struct {
 	*matmul
 	zero   int32 // of the right-hand operand
 	packed *kernel.PackedQ
 	at     int // of what is packed; negative for nothing
 	always bool
+}
+
+// suits tells whether there are such loops, and packing costs less than they save.
+func (t *matmul) suits(c *op.Call) bool {
+	return !t.adjX && t.k > 0 && t.n > 0 && (c.Const(1) || t.m >= 8)
+}
+
+// other tells whether product b of a run has another right-hand operand than what is packed, and where it begins.
+func (v *vectors) other(b int) (at int, other bool) {
+	at = v.y[b]
+	other = at != v.at || !v.always && b == 0
+	v.at = at
+	return at, other
+}
+
+// wide is a product of 16-bit by 8-bit numbers.
+type wide struct {
+	vectors
 	lifted []int32
 	times  *kernel.Wide
 }
 
-// wide is nil where the loops are no others, or packing costs as much as they take.
+// wide is nil for other types, and where it gains nothing.
 func (t *matmul) wide(c *op.Call, zx, zy int32, q *kernel.Requant16) *wide {
-	if c.In[0].Type != tensor.Int16 || c.In[1].Type != tensor.Int8 || zx != 0 || t.adjX || t.k == 0 || t.n == 0 || !c.Const(1) && t.m < 8 {
+	if c.In[0].Type != tensor.Int16 || c.In[1].Type != tensor.Int8 || zx != 0 || !t.suits(c) {
 		return nil
 	}
-	w := &wide{matmul: t, zero: zy, packed: kernel.NewPacked16(t.n, t.k), at: -1, always: c.Const(1)}
+	w := &wide{vectors: vectors{t, zy, kernel.NewPacked16(t.n, t.k), -1, c.Const(1)}}
 	if !w.packed.Vectors() {
 		return nil
 	}
@@ -298,7 +316,7 @@ func (w *wide) run(c *op.Call) error {
 	x, y, out := tensor.Of[int16](c.In[0]), tensor.Of[int8](c.In[1]), tensor.Of[int16](c.Out[0])
 	size := w.m * w.n
 	for b := range w.x {
-		if at := w.y[b]; at != w.at || !w.always && b == 0 {
+		if at, other := w.other(b); other {
 			for i, v := range y[at:][:w.k*w.n] {
 				w.lifted[i] = int32(v) - w.zero
 			}
@@ -307,31 +325,26 @@ func (w *wide) run(c *op.Call) error {
 			} else {
 				w.packed.Fill(w.lifted, 1, w.n)
 			}
-			w.at = at
 		}
 		w.times.Run(c.Pool, w.m, x[w.matmul.x[b]:][:w.m*w.k], out[b*size:][:size])
 	}
 	return nil
 }
 
-// narrow is a product of 8-bit numbers in vectors.
+// narrow is a product of 8-bit numbers.
 type narrow struct {
-	*matmul
-	zero   int32 // of the right-hand operand
-	packed *kernel.PackedQ
-	at     int // of what is packed; negative for nothing
-	always bool
-	table  [1]kernel.ByteTable
-	sums   []int32
-	q      kernel.Requant
+	vectors
+	table [1]kernel.ByteTable
+	sums  []int32
+	q     kernel.Requant
 }
 
-// narrow is nil where the loops are no others, or packing costs as much as they take.
+// narrow is nil for other types, and where it gains nothing.
 func (t *matmul) narrow(c *op.Call, zx, zy int32, q kernel.Requant) *narrow {
-	if c.In[0].Type != tensor.Int8 || t.adjX || t.k == 0 || t.n == 0 || !c.Const(1) && t.m < 8 {
+	if c.In[0].Type != tensor.Int8 || !t.suits(c) {
 		return nil
 	}
-	w := &narrow{matmul: t, zero: zy, packed: kernel.NewPackedQ(t.n, t.k), at: -1, always: c.Const(1), q: q}
+	w := &narrow{vectors: vectors{t, zy, kernel.NewPackedQ(t.n, t.k), -1, c.Const(1)}, q: q}
 	if !w.packed.Vectors() {
 		return nil
 	}
@@ -351,9 +364,8 @@ func (w *narrow) run(c *op.Call) error {
 	}
 	size := w.m * w.n
 	for b := range w.x {
-		if at := w.y[b]; at != w.at || !w.always && b == 0 {
+		if at, other := w.other(b); other {
 			kernel.FillQ(c.Pool, w.packed, y[at:][:w.k*w.n], w.zero, vec, elem)
-			w.at = at
 		}
 		kernel.GemmQ(c.Pool, w.m, kernel.Bits(x[w.x[b]:][:w.m*w.k]), w.table[:], w.packed, w.sums)
 		kernel.RequantRows(c.Pool, out[b*size:][:size], w.sums, w.n, &w.q)
