@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/pages"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -32,7 +33,7 @@ func NewTransposedConv(s TransposedShape, w []float32) *TransposedConv {
 	}
 	t := &TransposedConv{s: s, f: f}
 	per, taps := roundUp(s.OC, f.Cols)*s.C, s.KH*s.KW
-	t.w = make([]float32, taps*per)
+	t.w = pages.Make[float32](taps * per)
 	for tap := range taps {
 		pack(t.w[tap*per:][:per], w[tap*s.C:], s.OC, s.C, f.Cols, taps*s.C, 1)
 	}
