@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/collector"
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/plan"
@@ -148,11 +149,32 @@ func New(m *graph.Model, inputs []*tensor.Tensor, o Options) (*Session, error) {
 	for _, c := range o.Carry {
 		s.carried = append(s.carried, carried{Carry: c})
 	}
+	if small(m) {
+		defer collector.At(plenty)()
+	}
 	if err := s.replan(); err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
+}
+
+// plenty is by how many percent the heap may grow while a small model is made ready: a collection would take as long as all else. With it none
+// begins until the heap has 16 MiB. Large models, whose memory it would be, have the usual setting.
+const plenty = 400
+
+// small tells whether a model's constants take so little that what making it ready leaves behind does not matter.
+func small(m *graph.Model) bool {
+	const most = 16 << 20
+	n := 0
+	for _, g := range m.Graphs {
+		for _, v := range g.Values {
+			if v.Const != nil {
+				n += len(v.Const.Data)
+			}
+		}
+	}
+	return n <= most
 }
 
 // Close ends the workers.
