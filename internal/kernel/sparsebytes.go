@@ -1,6 +1,9 @@
 package kernel
 
 import (
+	"encoding/binary"
+	"math"
+	"math/bits"
 	"sync"
 	"unsafe"
 
@@ -144,36 +147,59 @@ func stageRows[W Weight](dst []int8, src source[W], r, n, k0, steps int) {
 	}
 }
 
-// isWeight is 0 for zero and 1 for all else.
-func isWeight(v int8) int { return int(uint8(v|-v) >> 7) }
+// eight are the weights of steps i to i+7 of a row as the bytes of a word, 0 from step steps on.
+func eight(row []int8, i, steps int) (v uint64) {
+	if i+8 <= steps {
+		return binary.LittleEndian.Uint64(unsafe.Slice((*uint8)(unsafe.Pointer(&row[i])), 8))
+	}
+	for j, w := range row[i:steps] {
+		v |= uint64(uint8(w)) << (8 * j)
+	}
+	return v
+}
+
+// highest is the highest bit of each byte of a word.
+const highest = 0x8080808080808080
+
+// others has the highest bit set of those bytes that are not zero.
+func others(v uint64) uint64 { return ((v&^highest + ^uint64(highest)) | v) & highest }
+
+// sumBytes adds up some steps of a row, sparseSteps at most.
+func sumBytes(row []int8, steps int) int32 {
+	const odd = 0x00ff00ff00ff00ff
+	lanes := uint64(0) // of 16 bits, which hold the sums of all words: less than 2·255·sparseSteps/8
+	for i := 0; i < steps; i += 8 {
+		v := eight(row, i, steps) ^ highest // 128 more each
+		lanes += v&odd + v>>8&odd
+	}
+	sum := lanes>>48 + lanes>>32&0xffff + lanes>>16&0xffff + lanes&0xffff
+	return int32(sum) - int32(128*roundUp(steps, 8))
+}
 
 // countFours adds up the fours of n rows of some steps, SparseRows at most.
 func countFours(near []int8, n, steps int, fours *[simd.SparseKinds]int, rest *int) {
-	var any [sparseSteps]int8
-	for r := range n {
-		row, single, neighbours := near[r*sparseSteps:][:steps], 0, 0
-		for i, v := range row {
-			any[i] |= v
-			single += isWeight(v)
+	var single [simd.SparseRows]int
+	neighbours, together := 0, 0
+	for i := 0; i < steps; i += 8 {
+		any := uint64(0)
+		for r := range n {
+			v := others(eight(near[r*sparseSteps:], i, steps))
+			any |= v
+			single[r] += bits.OnesCount64(v)
+			// A half that is not zero carries into the bits above it.
+			neighbours += int((v&math.MaxUint32 + math.MaxUint32) >> 32)
+			neighbours += int((v>>32 + math.MaxUint32) >> 32)
 		}
-		for ; len(row) >= 4; row = row[4:] {
-			neighbours += isWeight(row[0] | row[1] | row[2] | row[3])
-		}
-		last := int8(0)
-		for _, v := range row {
-			last |= v
-		}
-		fours[simd.SparseRow] += (single + 3) / 4
-		fours[simd.SparseFours] += neighbours + isWeight(last)
+		together += bits.OnesCount64(any)
+	}
+	fours[simd.SparseFours] += neighbours
+	for _, m := range single[:n] {
+		fours[simd.SparseRow] += (m + 3) / 4
 		if n < simd.SparseRows {
-			*rest += (single + 3) / 4
+			*rest += (m + 3) / 4
 		}
 	}
 	if n == simd.SparseRows {
-		together := 0
-		for _, v := range any[:steps] {
-			together += isWeight(v)
-		}
 		fours[simd.SparseRowsTogether] += n * ((together + 3) / 4)
 	}
 }
@@ -198,9 +224,7 @@ func (s *sparseInts) list(near []int8, fours [simd.SparseKinds]int, rest int, st
 			n := min(sparseRows, s.rows-r)
 			stage(r, n, k0, steps)
 			for i := range n {
-				for _, v := range near[i*sparseSteps:][:steps] {
-					s.sums[r+i] += int32(v)
-				}
+				s.sums[r+i] += sumBytes(near[i*sparseSteps:], steps)
 			}
 			for i := 0; i < n; i += s.high(r + i) {
 				s.starts = append(s.starts, sparseStart{len(s.offs), len(s.vals)})
@@ -214,53 +238,56 @@ func (s *sparseInts) list(near []int8, fours [simd.SparseKinds]int, rest int, st
 // unitList lists some steps of high rows, and returns the number of fours.
 func (s *sparseInts) unitList(near []int8, high, steps int) (fours uint32) {
 	line := s.f.Cols
-	put := func(at [4]int) { // steps, or none
-		fours++
-		for r := range high {
-			var w [4]int8
-			for i, k := range at {
-				if k >= 0 {
-					w[i] = near[r*sparseSteps+k]
-				}
-			}
-			var v [8]uint8
-			s.f.Put(v[:], w)
-			s.vals = append(s.vals, v[:s.f.Size()]...)
-		}
-	}
 	if s.kind == simd.SparseFours {
 		for i := 0; i < steps; i += 4 {
-			at, any := [4]int{-1, -1, -1, -1}, int8(0)
-			for j := range min(4, steps-i) {
-				at[j], any = i+j, any|near[i+j]
-			}
-			if any != 0 {
+			var w [4]int8
+			copy(w[:], near[i:min(i+4, steps)])
+			if w != [4]int8{} {
 				s.offs = append(s.offs, uint16(i*line))
-				put(at)
+				s.put(w)
+				fours++
 			}
 		}
 		return fours
 	}
-	at, n := [4]int{-1, -1, -1, -1}, 0
-	for i := range steps {
-		any := int8(0)
+	var at [4]int // steps
+	n := 0
+	put := func() {
+		fours++
 		for r := range high {
-			any |= near[r*sparseSteps+i]
+			var w [4]int8
+			for i, k := range at[:n] {
+				w[i] = near[r*sparseSteps+k]
+			}
+			s.put(w)
 		}
-		if any == 0 {
-			continue
+	}
+	for i := 0; i < steps; i += 8 {
+		any := uint64(0)
+		for r := range high {
+			any |= eight(near[r*sparseSteps:], i, steps)
 		}
-		s.offs = append(s.offs, uint16(i*line))
-		if at[n], n = i, n+1; n == 4 {
-			put(at)
-			at, n = [4]int{-1, -1, -1, -1}, 0
+		for left := others(any); left != 0; left &= left - 1 {
+			at[n] = i + bits.TrailingZeros64(left)/8
+			s.offs = append(s.offs, uint16(at[n]*line))
+			if n++; n == 4 {
+				put()
+				n = 0
+			}
 		}
 	}
 	if n > 0 {
 		s.offs = append(s.offs, make([]uint16, 4-n)...)
-		put(at)
+		put()
 	}
 	return fours
+}
+
+// put lists a four of weights of a row.
+func (s *sparseInts) put(w [4]int8) {
+	n := len(s.vals)
+	s.vals = s.vals[:n+s.f.Size()]
+	s.f.Put(s.vals[n:], w)
 }
 
 // high is the number of rows of the unit that begins with row r.
