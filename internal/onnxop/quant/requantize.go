@@ -47,14 +47,6 @@ func Limits(y tensor.Type, act activation.Clamp) (lo, hi float32) {
 
 // QuantizeReal rounds real values to the type of y with scale and zero point.
 func QuantizeReal(y *tensor.Tensor, at int, v []float32, scale float32, zero int32) {
-	if e := simd.ElementKernels(); e != nil {
-		lo, hi := float32(0), float32(255)
-		if y.Type == tensor.Int8 {
-			lo, hi = -128, 127
-		}
-		n := e.Quantise(y.Data[at:][:len(v)], v, scale, lo-float32(zero), hi-float32(zero), zero)
-		at, v = at+n, v[n:]
-	}
 	for i, f := range v {
 		QuantizeOne(y, at+i, f, scale, zero)
 	}
