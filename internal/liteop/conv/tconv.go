@@ -178,6 +178,8 @@ func prepareTConv(shape func(*op.Call) (tconv, error)) func(c *op.Call) (op.Run,
 		}
 		x, w := c.In[t.data], c.In[t.filt]
 		switch {
+		case x.Type == tensor.Float32 && w.Type == tensor.Int8 && c.Const(t.filt) && c.Node.Op == "TRANSPOSE_CONV" && layer.Quantised(w):
+			return t.hybrid(c)
 		case x.Type == tensor.Float32:
 			return t.float(c)
 		case x.Type == tensor.Int8 && w.Type == tensor.Int8:
