@@ -87,4 +87,3 @@ func TestHybridTranspose(t *testing.T) {
 		optest.Exactly(t, fmt.Sprint(s), Defs(), optest.Lite("TRANSPOSE_CONV", attrs, tensor.Float32, nil), []int{s.n, s.oh, s.ow, s.oc}, want, in...)
 	}
 }
-
