@@ -64,30 +64,29 @@ func (c *Conv) planDirect() *directPlan {
 
 // directArgs is what a piece of the work needs.
 type directArgs struct {
-	c                   *Conv
-	x, y                []float32
-	lines, bands, parts int // lines of a band, bands of an image, parts of the channels of a group
-	step                int // channels of a part
+	c            *Conv
+	x, y         []float32
+	bands, parts int // bands of the lines of an image, parts of the channels of a group
 }
 
 // runDirect convolves x into y.
 func (c *Conv) runDirect(p *workers.Pool, x, y []float32) {
 	s, q := &c.s, c.direct
-	a := directArgs{c: c, x: x, y: y, lines: q.lines, parts: 1}
+	a := directArgs{c: c, x: x, y: y, parts: 1}
+	lines, all, t := q.lines, s.N*s.Groups, p.Threads()
 	jobs := jobsOf(p, s.N*s.OC*c.k*s.OH*s.OW, c.f.Rate())
-	if all := s.N * s.Groups; jobs > all {
+	if jobs > all {
 		// What bands have twice at their ends stays a small part.
-		a.lines = min(a.lines, max((s.OH*all+jobs-1)/jobs, 2*(q.h-q.lines), 1))
+		lines = min(lines, max((s.OH*all+jobs-1)/jobs, 2*(q.h-q.lines), 1))
 	}
-	a.bands = (s.OH + a.lines - 1) / a.lines
-	a.lines = (s.OH + a.bands - 1) / a.bands
-	a.bands = (s.OH + a.lines - 1) / a.lines
-	if whole := s.N * s.Groups * a.bands; whole < jobs {
+	a.bands = (s.OH + lines - 1) / lines
+	if jobs > 1 && a.bands > 1 && all%t > 0 {
+		a.bands = min(roundUp(a.bands, t), s.OH) // each thread has as many
+	}
+	if whole := all * a.bands; whole < jobs {
 		a.parts = max(1, min((jobs+whole-1)/whole, c.og/partRows))
 	}
-	a.step = roundUp((c.og+a.parts-1)/a.parts, c.f.Rows)
-	a.parts = (c.og + a.step - 1) / a.step
-	workers.Do(p, s.N*s.Groups*a.bands*a.parts, 1, a, directArgs.pieces)
+	workers.Do(p, all*a.bands*a.parts, 1, a, directArgs.pieces)
 }
 
 // partRows is the least number of output channels for whose sake a frame is made once more.
@@ -103,13 +102,13 @@ func (a directArgs) pieces(lo, hi int) {
 	for i := lo; i < hi; i++ {
 		part, band := i%a.parts, i/a.parts
 		g, n := band/a.bands%s.Groups, band/a.bands/s.Groups
-		y0 := band % a.bands * a.lines
-		y1 := min(s.OH, y0+a.lines)
+		y0, y1 := portion(band%a.bands, a.bands, s.OH)
+		o0, o1 := portion(part, a.parts, (c.og+c.f.Rows-1)/c.f.Rows)
 		if band != made {
 			made = band
 			c.directFrame(frame, a.x[(n*s.C+g*c.cg)*s.H*s.W:], y0, y1)
 		}
-		c.directLines(t, frame, a.y[(n*s.OC+g*c.og)*s.OH*s.OW:], g, y0, y1, part*a.step, min(c.og, (part+1)*a.step))
+		c.directLines(t, frame, a.y[(n*s.OC+g*c.og)*s.OH*s.OW:], g, y0, y1, o0*c.f.Rows, min(c.og, o1*c.f.Rows))
 	}
 	giveTile(t)
 	scratch.Put(sc)

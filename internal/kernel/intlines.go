@@ -66,7 +66,7 @@ func (c *intLines) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed 
 	}
 	// Tiles read the input where it is if it needs no other borders, order or sign, and no neighbours after its end.
 	q.inPlace = !l.frame && !c.planes && q.bytes == 1 && q.signed == w.f.Signed && (w.seg%4 == 0 || c.sparse != nil)
-	q.cut = c.cut(p, s)
+	q.cut = c.cut(p, s, sink.area > 0)
 	workers.Do(p, q.cut.jobs, 1, q, func(q intLineArgs, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			q.block(q.cut.at(i))
@@ -86,8 +86,8 @@ func (c *intLines) begin(zero int32) {
 	}
 }
 
-// intCut says how the work is cut: by lines, by positions where there is one line, or by panels where all positions stay near together:
-// each thread then needs a part of the weights.
+// intCut says how the work is cut: by lines, by positions where there is one line, or by panels where all positions stay near together,
+// as each thread then needs a part of the weights, or where many small planes are made, whose parts would share lines of the cache.
 type intCut struct {
 	jobs                          int
 	l                             *linePlan
@@ -95,20 +95,24 @@ type intCut struct {
 }
 
 // cut cuts the work into parts of the same size.
-func (c *intLines) cut(p *workers.Pool, s *ConvShape) intCut {
-	l, w := c.plan, &c.panels[0]
+func (c *intLines) cut(p *workers.Pool, s *ConvShape, planes bool) intCut {
+	l, w, t := c.plan, &c.panels[0], p.Threads()
 	q := intCut{l: l, groups: s.Groups, blocks: 1, pieces: 1, parts: 1}
 	jobs := jobsOf(p, l.images*l.n*l.count*s.OC*w.segs*w.seg, w.f.Rate()) / (l.images * s.Groups)
 	switch {
 	case jobs <= 1:
-	case l.n*l.count <= intNear && l.panels >= p.Threads():
+	case l.n*l.count <= intNear && l.panels >= t:
 		// Each part copies what it reads.
-		q.parts = min(jobs, 2*p.Threads(), l.panels)
-	case l.n >= p.Threads():
+		q.parts = min(jobs, 2*t, l.panels)
+	case planes && l.n*l.count <= smallPlane && l.panels >= t && s.OC > s.C:
+		q.parts = min(t, l.panels)
+	case l.n >= t:
 		q.blocks = min(jobs, l.n)
 	default:
 		q.pieces = max(1, min(jobs, l.count/(4*w.f.Rows)))
-		q.parts = min(max(1, jobs/q.pieces/l.n), l.panels)
+		if q.pieces < 2*t { // each part copies what it reads
+			q.parts = min(max(1, jobs/q.pieces/l.n), l.panels)
+		}
 	}
 	q.jobs = l.images * q.groups * q.blocks * q.pieces * q.parts
 	return q
@@ -116,13 +120,12 @@ func (c *intLines) cut(p *workers.Pool, s *ConvShape) intCut {
 
 // at is piece i, of image n.
 func (q *intCut) at(i int) (n int, part linePart) {
-	share := func(i, of, all int) (int, int) { return i * all / of, (i + 1) * all / of }
 	l := q.l
-	part.n0, part.n1 = share(i%q.parts, q.parts, l.panels)
+	part.n0, part.n1 = portion(i%q.parts, q.parts, l.panels)
 	i /= q.parts
-	part.p0, part.p1 = share(i%q.pieces, q.pieces, l.count)
+	part.p0, part.p1 = portion(i%q.pieces, q.pieces, l.count)
 	i /= q.pieces
-	part.l0, part.l1 = share(i%q.blocks, q.blocks, l.n)
+	part.l0, part.l1 = portion(i%q.blocks, q.blocks, l.n)
 	i /= q.blocks
 	part.g = i % q.groups
 	return i / q.groups, part
@@ -208,6 +211,8 @@ type lineView struct {
 const (
 	intNear = 168
 	intHeld = 96 << 10
+	// smallPlane is the number of positions of a plane of which a few lines of the cache are a large part.
+	smallPlane = 1024
 )
 
 // block computes a piece of image n: all panels for as many positions as stay near.

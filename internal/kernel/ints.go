@@ -208,27 +208,26 @@ func (p *PackedQ) product(pool *workers.Pool, m int, a []uint8, line int, start,
 	panels := (p.n + f.Cols - 1) / f.Cols
 	jobs := jobsOf(pool, m*p.n*k, f.Rate())
 	// The rows of a job and a panel stay in the second-level cache.
-	rows := min(m, max(f.Rows, 2*packBlock/line/f.Rows*f.Rows))
-	if jobs > 1 {
-		rows = min(rows, roundUp((m+jobs-1)/jobs, f.Rows))
+	most := max(f.Rows, 2*packBlock/line/f.Rows*f.Rows)
+	blocks := (m + most - 1) / most
+	if t := pool.Threads(); jobs > 1 && m >= t*f.Rows {
+		blocks = roundUp(blocks, t) // of the same size for each thread
 	}
-	blocks := (m + rows - 1) / rows
-	parts := min(max(1, jobs/blocks), panels)
-	step := (panels + parts - 1) / parts
-	workers.Do(pool, blocks*parts, 1, intArgs{p, a, y, start, m, line, rows, parts, step}, func(q intArgs, lo, hi int) { q.part(lo, hi) })
+	parts := min((jobs+blocks-1)/blocks, panels)
+	workers.Do(pool, blocks*parts, 1, intArgs{p, a, y, start, m, line, blocks, parts}, func(q intArgs, lo, hi int) { q.part(lo, hi) })
 }
 
 // intArgs is what a piece of a product of 8-bit numbers needs.
 type intArgs struct {
-	p                          *PackedQ
-	a                          []uint8
-	y, start                   []int32
-	m, line, rows, parts, step int
+	p                      *PackedQ
+	a                      []uint8
+	y, start               []int32
+	m, line, blocks, parts int
 }
 
 // part computes pieces lo to hi.
 func (q *intArgs) part(lo, hi int) {
-	p, a, y, start, m, line, rows, parts, step := q.p, q.a, q.y, q.start, q.m, q.line, q.rows, q.parts, q.step
+	p, a, y, start, m, line := q.p, q.a, q.y, q.start, q.m, q.line
 	f, panels := p.panels.f, (p.n+p.panels.f.Cols-1)/p.panels.f.Cols
 	t := intTiles.Get().(*simd.IntTile)
 	var room *[]float32
@@ -240,8 +239,8 @@ func (q *intArgs) part(lo, hi int) {
 	}
 	t.K, t.Segs, t.RowA = p.panels.pairs(), 1, line
 	for i := lo; i < hi; i++ {
-		m0, n0 := i/parts*rows, i%parts*step
-		m1, n1 := min(m0+rows, m), min(n0+step, panels)
+		m0, m1 := portion(i/q.parts, q.blocks, m)
+		n0, n1 := portion(i%q.parts, q.parts, panels)
 		if m == 1 && start != nil {
 			n0 = q.row(t, n0, n1)
 		} else if start != nil && n1-n0 >= orderedPanels {

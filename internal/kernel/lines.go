@@ -128,9 +128,8 @@ func (c *Conv) lineImages(p *workers.Pool, x, y []float32, images int) {
 	workers.Do(p, cut.jobs, 1, lineArgs{c, x, y, cut}, func(q lineArgs, lo, hi int) {
 		t := tiles.Get().(*simd.Tile)
 		for i := lo; i < hi; i++ {
-			if n, part, ok := q.cut.at(i); ok {
-				q.c.lineBlock(t, q.x[n*q.c.lines.imageA:], q.y[n*q.c.lines.imageC:], part)
-			}
+			n, part := q.cut.at(i)
+			q.c.lineBlock(t, q.x[n*q.c.lines.imageA:], q.y[n*q.c.lines.imageC:], part)
 		}
 		giveTile(t)
 	})
@@ -166,7 +165,7 @@ type lineCut struct {
 	jobs                          int // pieces of work
 	l                             *linePlan
 	groups, blocks, pieces, parts int
-	together, piece, step         int // lines of a block, positions of a piece, panels of a part
+	rows                          int // positions that go together
 }
 
 // linePart is a piece: of group g lines l0 to l1, positions p0 to p1, panels n0 to n1.
@@ -177,32 +176,34 @@ func (l *linePlan) cut(p *workers.Pool, s *ConvShape, images, k, rows int, rate 
 	jobs := jobsOf(p, images*l.n*l.count*s.OC*k, rate)
 	// Lines go together until there are positions for a block, or are cut where there
 	// are too few of them.
-	q := lineCut{l: l, groups: s.Groups, together: max(1, rowBlock/l.count)}
+	q := lineCut{l: l, groups: s.Groups, rows: rows}
+	together := max(1, rowBlock/l.count)
 	if jobs > 1 {
-		q.together = max(1, min(q.together, images*l.n*s.Groups/jobs))
+		together = max(1, min(together, images*l.n*s.Groups/jobs))
 	}
-	q.blocks = (l.n + q.together - 1) / q.together
+	q.blocks = (l.n + together - 1) / together
 	jobs = max(1, jobs/(images*s.Groups*q.blocks))
 	q.pieces = min(jobs, (l.count+rows-1)/rows)
 	if q.pieces < jobs {
 		q.pieces = 1
 	}
 	q.parts = min(jobs/q.pieces, l.panels)
-	q.step, q.piece = (l.panels+q.parts-1)/q.parts, roundUp((l.count+q.pieces-1)/q.pieces, rows)
 	q.jobs = images * s.Groups * q.blocks * q.pieces * q.parts
 	return q
 }
 
-// at is piece i, of image n; ok is false for one without work, because sizes are rounded up.
-func (q *lineCut) at(i int) (n int, part linePart, ok bool) {
+// at is piece i, of image n.
+func (q *lineCut) at(i int) (n int, part linePart) {
 	l := q.l
-	of, piece, b := i%q.parts, i/q.parts%q.pieces, i/q.parts/q.pieces%q.blocks
-	g, n := i/q.parts/q.pieces/q.blocks%q.groups, i/q.parts/q.pieces/q.blocks/q.groups
-	p0, n0 := piece*q.piece, of*q.step
-	if p0 >= l.count || n0 >= l.panels {
-		return n, part, false
-	}
-	return n, linePart{g, b * q.together, min(l.n, (b+1)*q.together), p0, min(l.count, p0+q.piece), n0, min(l.panels, n0+q.step)}, true
+	part.n0, part.n1 = portion(i%q.parts, q.parts, l.panels)
+	i /= q.parts
+	part.p0, part.p1 = portion(i%q.pieces, q.pieces, (l.count+q.rows-1)/q.rows)
+	part.p0, part.p1 = part.p0*q.rows, min(l.count, part.p1*q.rows)
+	i /= q.pieces
+	part.l0, part.l1 = portion(i%q.blocks, q.blocks, l.n)
+	i /= q.blocks
+	part.g = i % q.groups
+	return i / q.groups, part
 }
 
 // lineBlock computes a piece: all panels for as many positions of a line as stay near.

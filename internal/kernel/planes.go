@@ -266,35 +266,55 @@ func (c *Conv) gather(buf []float32, runs []simd.Run, in []float32, k0, steps, n
 	return runs
 }
 
-// planeCut says how the work on an image is cut: into blocks of panels, and of output
-// channels where those are few.
+// planeCut says how the work on an image is cut: into blocks of panels, and of output channels where those are few. Blocks that are
+// left when each thread has as many are cut by channels, so that each has a part of them.
 type planeCut struct {
 	jobs                       int // pieces of work
 	groups, all, block, blocks int // panels in all and of a block
-	parts, step, og, cols      int // channels of a part, of a group
+	parts, og, rows, cols      int // parts of the channels of a group, of which rows go together
+	threads, whole, left       int // blocks of a thread, and blocks that are left; none if all blocks are cut alike
 }
 
 // cutPlanes cuts the work; k is the length of a patch, rows the height of a tile.
 func (s *ConvShape) cutPlanes(p *workers.Pool, og, k, rows, cols int, rate float64) planeCut {
-	area := s.OH * s.OW
-	q := planeCut{groups: s.Groups, all: (area + cols - 1) / cols, og: og, cols: cols}
+	area, t := s.OH*s.OW, p.Threads()
+	q := planeCut{groups: s.Groups, all: (area + cols - 1) / cols, og: og, rows: rows, cols: cols, threads: t}
 	jobs := jobsOf(p, s.OC*k*area, rate)
 	q.block = min(tileBlock, q.all)
 	if jobs > s.Groups {
 		q.block = max(1, min(q.block, q.all*s.Groups/jobs))
 	}
 	q.blocks = (q.all + q.block - 1) / q.block
-	q.parts = max(1, min(jobs/(s.Groups*q.blocks), (og+rows-1)/rows))
-	q.step = roundUp((og+q.parts-1)/q.parts, rows)
-	q.parts = (og + q.step - 1) / q.step // rounding up may leave nothing for the last ones
-	q.jobs = s.Groups * q.blocks * q.parts
+	units, tiles := s.Groups*q.blocks, (og+rows-1)/rows
+	q.parts = max(1, min(jobs/units, tiles))
+	if q.parts > t {
+		q.parts -= q.parts % t
+	}
+	q.jobs = units * q.parts
+	if q.parts == 1 && jobs > t && units%t > 0 && tiles >= t {
+		q.parts, q.whole, q.left = t, units/t, units%t
+		q.jobs = t * (q.whole + q.left)
+	}
 	return q
 }
 
 // at is piece i: the group, and the ranges of panels and channels.
 func (q *planeCut) at(i int) (g, n0, n1, o0, o1 int) {
-	part, b := i%q.parts, i/q.parts%q.blocks
-	return i / q.parts / q.blocks, b * q.block, min(q.all, (b+1)*q.block), part * q.step, min(q.og, (part+1)*q.step)
+	units := q.groups * q.blocks
+	unit, part, parts := i/q.parts, i%q.parts, q.parts
+	switch each := q.whole + q.left; {
+	case q.left > 0:
+		if part, unit = i/each, i%each; unit < q.whole {
+			unit, part, parts = part*q.whole+unit, 0, 1
+		} else {
+			unit += (q.threads - 1) * q.whole
+		}
+	case units < 2*q.threads:
+		unit, part = i%units, i/units // few panels may be of unlike widths
+	}
+	o0, o1 = portion(part, parts, (q.og+q.rows-1)/q.rows)
+	b := unit % q.blocks
+	return unit / q.blocks, b * q.block, min(q.all, (b+1)*q.block), o0 * q.rows, min(q.og, o1*q.rows)
 }
 
 // planeRooms is room for the panels of kBlock steps, and for runs.

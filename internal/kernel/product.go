@@ -95,8 +95,16 @@ func jobsOf(p *workers.Pool, products int, rate float64) int {
 	if p.Threads() == 1 {
 		return 1
 	}
-	return max(1, min(4*p.Threads(), products/workers.Grain(rate)))
+	t := p.Threads()
+	jobs := max(1, min(4*t, products/workers.Grain(rate)))
+	if jobs > t {
+		jobs -= jobs % t // each thread has as many
+	}
+	return jobs
 }
+
+// portion is part i of so many: from begin to end of all, the same for each to an element.
+func portion(i, of, all int) (begin, end int) { return i * all / of, (i + 1) * all / of }
 
 // product is a matrix product in vectors; see [GemmParams].
 func product(p *workers.Pool, f *simd.Floats, g *GemmParams, a []float32, b panels, c []float32) {
@@ -107,23 +115,20 @@ func product(p *workers.Pool, f *simd.Floats, g *GemmParams, a []float32, b pane
 	}
 	all := (g.N + f.Cols - 1) / f.Cols
 	jobs := jobsOf(p, g.M*g.N*g.K, f.Rate())
-	// Work is cut by rows, if there are enough for whole tiles, else by panels.
-	tilesM := (g.M + f.Rows - 1) / f.Rows
-	byRows := min(jobs, tilesM)
-	if tilesM < 2*jobs {
-		byRows = 1
+	// Work is cut by rows, if there are enough for whole tiles, else by panels, and by both where these are few.
+	byRows, byCols := 1, min(jobs, all)
+	switch tilesM, t := (g.M+f.Rows-1)/f.Rows, p.Threads(); {
+	case tilesM >= 2*jobs:
+		byRows, byCols = jobs, 1
+	case jobs > 1 && all < 2*jobs && tilesM >= 2*t:
+		byRows, byCols = t, min(max(1, jobs/t), all)
 	}
-	byCols := min(max(1, jobs/byRows), all)
-	if byRows > 1 {
-		byCols = 1
-	}
-	stepM := roundUp((g.M+byRows-1)/byRows, f.Rows)
-	stepN := (all + byCols - 1) / byCols
-	workers.Do(p, byRows*byCols, 1, productArgs{f, *g, a, b, c, vec, elem, ldc, all, byCols, stepM, stepN}, func(q productArgs, lo, hi int) {
+	workers.Do(p, byRows*byCols, 1, productArgs{f, *g, a, b, c, vec, elem, ldc, all, byRows, byCols}, func(q productArgs, lo, hi int) {
 		t := tiles.Get().(*simd.Tile)
 		for i := lo; i < hi; i++ {
-			m0, n0 := i/q.byCols*q.stepM, i%q.byCols*q.stepN
-			productPart(q.f, &q.g, t, q.a, q.b, q.c, q.vec, q.elem, q.ldc, m0, min(m0+q.stepM, q.g.M), n0, min(n0+q.stepN, q.all))
+			m0, m1 := portion(i/q.byCols, q.byRows, q.g.M)
+			n0, n1 := portion(i%q.byCols, q.byCols, q.all)
+			productPart(q.f, &q.g, t, q.a, q.b, q.c, q.vec, q.elem, q.ldc, m0, m1, n0, n1)
 		}
 		giveTile(t)
 	})
@@ -131,13 +136,13 @@ func product(p *workers.Pool, f *simd.Floats, g *GemmParams, a []float32, b pane
 
 // productArgs is what a piece of a product needs.
 type productArgs struct {
-	f                         *simd.Floats
-	g                         GemmParams
-	a                         []float32
-	b                         panels
-	c                         []float32
-	vec, elem, ldc            int
-	all, byCols, stepM, stepN int
+	f                   *simd.Floats
+	g                   GemmParams
+	a                   []float32
+	b                   panels
+	c                   []float32
+	vec, elem, ldc      int
+	all, byRows, byCols int
 }
 
 // productPart computes rows m0 to m1 of panels n0 to n1.

@@ -109,9 +109,8 @@ func (c *Volume) pictures(p *workers.Pool, x, y []float32, step int) {
 	workers.Do(p, cut.jobs, 1, pictureArgs{c, x, y, step, cut}, func(q pictureArgs, lo, hi int) {
 		t := tiles.Get().(*simd.Tile)
 		for i := lo; i < hi; i++ {
-			if n, part, ok := q.cut.at(i); ok {
-				q.c.lineBlock(t, q.x[n*q.step:], q.y[n*q.c.lines.imageC:], part)
-			}
+			n, part := q.cut.at(i)
+			q.c.lineBlock(t, q.x[n*q.step:], q.y[n*q.c.lines.imageC:], part)
 		}
 		giveTile(t)
 	})

@@ -75,8 +75,9 @@ func (c *Conv) runWinograd(p *workers.Pool, x, y []float32) {
 		sc, v := borrow(16 * c.cg * block)
 		for i := lo; i < hi; i++ {
 			part, b, g, n := i%parts, i/parts%blocks, i/parts/blocks%s.Groups, i/parts/blocks/s.Groups
-			t0 := b * block
-			nt := min(block, tiles-t0)
+			t0, t1 := portion(b, blocks, (tiles+3)/4)
+			t0 *= 4
+			nt := min(4*t1, tiles) - t0
 			c.inputTiles(v, x[n*s.C*s.H*s.W:][:s.C*s.H*s.W], g, t0, nt, tw)
 			c.outputTiles(v, y[n*s.OC*s.OH*s.OW:][:s.OC*s.OH*s.OW], g, t0, nt, tw, part*step, min((part+1)*step, pairs))
 		}

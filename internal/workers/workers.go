@@ -46,9 +46,8 @@ type job struct {
 	f       func(worker, lo, hi int)
 	each    func(lo, hi int) // instead of f
 	parts   []part           // of each worker that may take part
-	grain   int
-	pending atomic.Int64 // workers that have the job, begun or not
-	waiting atomic.Bool  // the caller sleeps until pending is 0
+	pending atomic.Int64     // workers that have the job, begun or not
+	waiting atomic.Bool      // the caller sleeps until pending is 0
 	done    chan struct{}
 	until   <-chan struct{}
 	panic   atomic.Pointer[any]
@@ -57,9 +56,18 @@ type job struct {
 // part is what a worker begins with: neighbouring elements, so that a layer finds in a core's cache what the same core
 // made of them in the layer before. Who is done with its own part goes on with those of others.
 type part struct {
-	next atomic.Int64
-	end  int
-	_    [48]byte // each in a cache line of its own
+	next            atomic.Int64 // the number of the next piece
+	lo, end, pieces int
+	_               [32]byte // each in a cache line of its own
+}
+
+// take takes the next piece; ok is false when all are taken.
+func (p *part) take() (lo, hi int, ok bool) {
+	i, n := int(p.next.Add(1))-1, p.end-p.lo
+	if i >= p.pieces {
+		return 0, 0, false
+	}
+	return p.lo + i*n/p.pieces, p.lo + (i+1)*n/p.pieces, true
 }
 
 // How long a thread watches before it sleeps. Waking it takes some 5 µs of the waker's time, and on virtual processors 50 to
@@ -291,20 +299,22 @@ func (p *Pool) ForWorker(n, grain int, f func(worker, lo, hi int)) {
 	p.share(n, grain, f, nil)
 }
 
-// share hands out pieces of [0, n) for f or each.
+// share hands out pieces of [0, n) for f or each: the same to each worker, to an element.
 func (p *Pool) share(n, grain int, f func(worker, lo, hi int), each func(lo, hi int)) {
 	grain = max(grain, 1)
-	// About four pieces a thread even out unequal pieces.
-	if g := (n + 4*p.n - 1) / (4 * p.n); g > grain {
-		grain = g
-	}
 	j := &p.jobs
-	pieces := (n + grain - 1) / grain
-	helpers := min(len(p.work), pieces-1)
-	j.f, j.each, j.grain, j.until, j.parts = f, each, grain, p.done, j.parts[:helpers+1]
-	for i := range j.parts {
-		j.parts[i].next.Store(int64(i * pieces / len(j.parts) * grain))
-		j.parts[i].end = min(n, (i+1)*pieces/len(j.parts)*grain)
+	helpers := max(1, min(len(p.work), n/grain-1))
+	j.f, j.each, j.until, j.parts = f, each, p.done, j.parts[:helpers+1]
+	for i, at := 0, 0; i < len(j.parts); i++ {
+		q := &j.parts[i]
+		q.lo, q.end = at, (i+1)*n/len(j.parts)
+		if n < 2*grain && i == 0 {
+			q.end = grain
+		}
+		// About four pieces a thread even out unequal pieces.
+		q.pieces = max(1, min(4, (q.end-q.lo)/grain))
+		q.next.Store(0)
+		at = q.end
 	}
 	j.panic.Store(nil)
 	j.pending.Store(int64(helpers))
@@ -344,14 +354,14 @@ func (j *job) run(worker int) {
 	for i := range j.parts {
 		own := &j.parts[(worker+i)%len(j.parts)]
 		for {
-			lo := int(own.next.Add(int64(j.grain))) - j.grain
-			if lo >= own.end {
+			lo, hi, ok := own.take()
+			if !ok {
 				break
 			}
 			if over(j.until) {
 				panic(ErrStopped)
 			}
-			if hi := min(lo+j.grain, own.end); j.each != nil {
+			if j.each != nil {
 				j.each(lo, hi)
 			} else {
 				j.f(worker, lo, hi)

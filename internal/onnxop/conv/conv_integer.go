@@ -208,16 +208,25 @@ func PrepareQLinearConv(c *op.Call) (op.Run, error) {
 	if !c.Has(8) {
 		none = make([]int32, q.m)
 	}
-	return func(c *op.Call) error {
+	rescale := func(c *op.Call) {
 		xs, ys := float32(tensor.At(c.In[1], 0)), float32(tensor.At(c.In[6], 0))
-		if r.Bias = none; c.Has(8) {
-			r.Bias = tensor.Of[int32](c.In[8])
-		}
 		r.Zero = quant.Zero(c.In[7])
 		for m := range r.Scales {
 			r.Scales[m] = xs * float32(tensor.At(c.In[4], min(m, c.In[4].Len()-1))) / ys
 		}
 		r.Prepare()
+	}
+	fixed := c.Const(1) && c.Const(4) && c.Const(6) && c.Const(7)
+	if fixed {
+		rescale(c)
+	}
+	return func(c *op.Call) error {
+		if r.Bias = none; c.Has(8) {
+			r.Bias = tensor.Of[int32](c.In[8])
+		}
+		if !fixed {
+			rescale(c)
+		}
 		y := c.Out[0].Data
 		if !whole {
 			q.lift(c, 0)
