@@ -57,8 +57,8 @@ func (q *Rescale) Rows(y []uint8, at, step int, sums []int32, line, rows, n, ch 
 	}
 }
 
-// columns is [Rescale.Rows] for rows whose columns are n channels from ch on.
-func (q *Rescale) columns(y []uint8, step int, sums []int32, line, rows, n, ch int) {
+// Columns is [Rescale.Rows] for rows whose columns are n channels from ch on, from y[0] on.
+func (q *Rescale) Columns(y []uint8, step int, sums []int32, line, rows, n, ch int) {
 	if !q.plain && simd.ElementKernels().RescaleColumns(y, step, sums, line, rows, n, q.Scales[ch:], q.Bias[ch:], q.q) {
 		return
 	}

@@ -20,11 +20,11 @@ func (b *Blocks) Gather(pool *workers.Pool, dst, src Slice) {
 
 func gather[T any](b *Blocks, pool *workers.Pool, dst, src []T) {
 	total := b.Rows * len(b.At)
-	if total*b.Len < 2*parallelFrom {
+	if total*b.Len < 2*shared[T]() {
 		gatherSpan(b, dst, src, 0, total)
 		return
 	}
-	pool.For(total, max(1, parallelFrom/b.Len), func(lo, hi int) { gatherSpan(b, dst, src, lo, hi) })
+	pool.For(total, max(1, shared[T]()/b.Len), func(lo, hi int) { gatherSpan(b, dst, src, lo, hi) })
 }
 
 // gatherSpan copies blocks lo to hi of the output.
@@ -129,7 +129,7 @@ func mapped[T any](m *Maps, pool *workers.Pool, dst, src []T, value T) {
 		m.kept = p
 	}
 	p.dst, p.src, p.value = dst, src, value
-	pool.For(rows, max(1, parallelFrom/2/max(width, 1)), p.work)
+	pool.For(rows, max(1, shared[T]()/2/max(width, 1)), p.work)
 }
 
 // rows fills rows lo to hi, all of the axis before the last one together.

@@ -2,13 +2,19 @@ package move
 
 import (
 	"slices"
+	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
-// parallelFrom is the number of elements from which a copy is worth spreading
-// over threads.
+// parallelFrom is the number of bytes from which a copy is worth spreading over threads.
 const parallelFrom = 1 << 15
+
+// shared is parallelFrom in elements of a type.
+func shared[T any]() int {
+	var v T
+	return parallelFrom / int(max(1, unsafe.Sizeof(v)))
+}
 
 // Plan is a copy between two strided views that have the same dimensions. The
 // zero value copies nothing. A Plan keeps its memory from one Set to the next.
@@ -162,7 +168,7 @@ func (p *Plan) Len() int { return p.len }
 func (p *Plan) Run(pool *workers.Pool, dst, src Slice) {
 	switch w := dst.Width; {
 	case p.len == 0:
-	case p.together && w > 0 && p.len < 2*parallelFrom:
+	case p.together && w > 0 && p.len < 2*parallelFrom/w:
 		copy(dst.Bytes[p.To*w:(p.To+p.len)*w], src.Bytes[p.From*w:(p.From+p.len)*w])
 	default:
 		if w > 0 && w < 16 {
@@ -193,33 +199,33 @@ func run[T any](p *Plan, pool *workers.Pool, dst, src []T) {
 		outer *= d
 	}
 	if outer == 1 {
-		if n < 2*parallelFrom {
+		if n < 2*shared[T]() {
 			line(dst, src, p.To, p.From, n, ds, ss)
 			return
 		}
 		c := copyOf(p, dst, src)
-		pool.For(n, parallelFrom, c.along)
+		pool.For(n, shared[T](), c.along)
 		return
 	}
 	// Short lines go together with those beside them.
 	if m := p.dims[last-1]; n <= shortLine && m >= n {
 		dm, sm := p.dst[last-1], p.src[last-1]
 		switch rest := outer / m; {
-		case outer*n < 2*parallelFrom:
+		case outer*n < 2*shared[T]():
 			p.lines(last, last-1, 0, rest, func(do, so int) { shortLines(dst, src, do, so, m, dm, sm, n, ds, ss) })
 		case rest >= 4*pool.Threads():
 			c := copyOf(p, dst, src)
-			pool.For(rest, max(1, parallelFrom/(m*n)), c.short)
+			pool.For(rest, max(1, shared[T]()/(m*n)), c.short)
 		default:
 			p.lines(last, last-1, 0, rest, func(do, so int) {
-				pool.For(m, parallelFrom/n, func(lo, hi int) {
+				pool.For(m, shared[T]()/n, func(lo, hi int) {
 					shortLines(dst, src, do+lo*dm, so+lo*sm, hi-lo, dm, sm, n, ds, ss)
 				})
 			})
 		}
 		return
 	}
-	if outer*n < 2*parallelFrom {
+	if outer*n < 2*shared[T]() {
 		if r == 2 {
 			do, so := p.To, p.From
 			for range outer {
@@ -232,7 +238,7 @@ func run[T any](p *Plan, pool *workers.Pool, dst, src []T) {
 		return
 	}
 	c := copyOf(p, dst, src)
-	pool.For(outer, max(1, parallelFrom/n), c.lines)
+	pool.For(outer, max(1, shared[T]()/n), c.lines)
 }
 
 // copying is a run over lines in the making. It is kept with its plan: runs must not allocate.

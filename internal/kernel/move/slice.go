@@ -102,11 +102,11 @@ func (w words[T]) mark(dst, value Slice, at []int) {
 
 func (w words[T]) fill(pool *workers.Pool, dst, value Slice) {
 	d, v := w.of(dst), w.of(value)[0]
-	if len(d) < 2*parallelFrom {
+	if len(d) < 2*shared[T]() {
 		set(d, v)
 		return
 	}
-	pool.For(len(d), parallelFrom, func(lo, hi int) { set(d[lo:hi], v) })
+	pool.For(len(d), shared[T](), func(lo, hi int) { set(d[lo:hi], v) })
 }
 
 func (w words[T]) maps(m *Maps, pool *workers.Pool, dst, src, value Slice) {

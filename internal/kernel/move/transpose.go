@@ -51,14 +51,14 @@ func transpose[T any](p *Plan, pool *workers.Pool, dst, src []T, k int) {
 	}
 	// Few matrices are cut into bands of rows, many are shared out whole.
 	switch {
-	case outer*rows*cols < 2*parallelFrom:
+	case outer*rows*cols < shared[T]():
 		t.matrices(0, outer)
 	case outer >= 4*pool.Threads() || rows < 2*t.high:
-		pool.For(outer, max(1, parallelFrom/(rows*cols)), t.matrices)
+		pool.For(outer, max(1, shared[T]()/2/(rows*cols)), t.matrices)
 	default:
 		p.lines(k, last, 0, outer, func(do, so int) {
 			t.do, t.so = do, so
-			pool.For((rows+t.high-1)/t.high, max(1, parallelFrom/(t.high*cols)), t.bands)
+			pool.For((rows+t.high-1)/t.high, max(1, shared[T]()/2/(t.high*cols)), t.bands)
 		})
 	}
 }

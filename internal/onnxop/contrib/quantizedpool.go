@@ -200,18 +200,21 @@ func prepareQuantizedMean(c *op.Call, in, out []int, all bool, taps func(at []in
 	if all && last && vec != nil && inArea > 0 && inArea < 1<<23 {
 		sums = op.ScratchOf[int32](c, ch)
 	}
+	image := 0 // of the run, whose loop is made once
+	means := func(lo, hi int) {
+		vec.AddBytes(sums[lo:hi], data[image*inArea*ch+lo:], ch, inArea, flip != 0)
+		for k := lo; k < hi; k++ {
+			quant.QuantizeOne(y, image*ch+k, float32(sums[k]-int32(inArea)*xz)*xs/float32(inArea), ys, yz)
+		}
+	}
 	return func(c *op.Call) error {
 		xs, xz = quant.ScalarScale(c, 1)
 		ys, yz = quant.ScalarScale(c, 3)
 		y = c.Out[0]
 		data = c.In[0].Data
 		if sums != nil {
-			for i := range n {
-				vec.AddBytes(sums, data[i*inArea*ch:], ch, inArea, flip != 0)
-				for k, sum := range sums {
-					sum -= int32(inArea) * xz
-					quant.QuantizeOne(y, i*ch+k, float32(sum)*xs/float32(inArea), ys, yz)
-				}
+			for image = range n {
+				c.Pool.For(ch, max(64, 1<<15/inArea), means)
 			}
 			return nil
 		}

@@ -5,9 +5,11 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/onnxop/quant"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // intMatMul multiplies int8/uint8 operands into int32 sums. Zero points may be
@@ -190,12 +192,26 @@ func prepareQLinearMatMul(c *op.Call) (op.Run, error) {
 			tensor.FormatShape(c.In[4].Shape), tensor.FormatShape(c.In[6].Shape))
 	}
 	sums := op.ScratchOf[int32](c, c.Out[0].Len())
+	r := &kernel.Rescale{Scales: make([]float32, q.N), Bias: make([]int32, q.N), Signed: c.In[7].Type == tensor.Int8}
+	r.Lo, r.Hi = quant.Limits(c.In[7].Type, activation.Clamp{})
+	var y []uint8 // of the run, whose loop is made once
+	rows := func(lo, hi int) { r.Columns(y[lo*q.N:], q.N, sums[lo*q.N:], q.N, hi-lo, q.N, 0) }
 	return func(c *op.Call) error {
 		q.Sums(c, sums)
 		ys, zero := float32(tensor.At(c.In[6], 0)), quant.Zero(c.In[7])
-		if as == 1 && bs == 1 {
-			scale := float32(tensor.At(c.In[1], 0)) * float32(tensor.At(c.In[4], 0)) / ys
-			quant.Requantize(c.Out[0], 0, sums, 0, scale, zero)
+		if as == 1 && (bs == 1 || bs == q.N) && q.N > 0 {
+			tensor.Read(r.Scales[:bs], c.In[4], 0)
+			a := float32(tensor.At(c.In[1], 0))
+			for i, s := range r.Scales[:bs] {
+				r.Scales[i] = a * s / ys
+			}
+			for i := bs; i < q.N; i++ {
+				r.Scales[i] = r.Scales[0]
+			}
+			r.Zero = zero
+			r.Prepare()
+			y = c.Out[0].Data
+			c.Pool.For(len(sums)/q.N, max(1, workers.Grain(4)/q.N), rows)
 			return nil
 		}
 		q.Each(func(pa, pb, pc int) {

@@ -325,11 +325,41 @@ func (d *dequantizer) small(x *tensor.Tensor, lo, hi int) {
 	}
 }
 
-// dynamicQuantize finds the range of the input, zero included, and quantises to
-// uint8 with it.
-func dynamicQuantize(c *op.Call) error {
-	x := tensor.Of[float32](c.In[0])
-	lo, hi := Extent(x)
+// dynamicQuantizer finds the range of the input, zero included, and quantises to uint8 with it.
+type dynamicQuantizer struct {
+	quantizer
+	out     []uint8
+	extents []extent // of what each worker has seen
+	see     func(worker, lo, hi int)
+	rows    func(lo, hi int)
+}
+
+// extent is a range of values.
+type extent struct {
+	lo, hi float32
+	_      [56]byte // each in a cache line of its own
+}
+
+func newDynamicQuantizer(c *op.Call) *dynamicQuantizer {
+	q := &dynamicQuantizer{extents: make([]extent, c.Pool.Threads())}
+	q.hi, q.scale, q.zero = 255, make([]float32, 1), make([]float32, 1)
+	q.see = func(worker, lo, hi int) {
+		e := &q.extents[worker]
+		lower, upper := Extent(q.x[lo:hi])
+		e.lo, e.hi = min(e.lo, lower), max(e.hi, upper)
+	}
+	q.rows = func(lo, hi int) { quantizeRows(&q.quantizer, q.out, lo, hi) }
+	return q
+}
+
+func (q *dynamicQuantizer) run(c *op.Call) error {
+	q.x = tensor.Of[float32](c.In[0])
+	clear(q.extents)
+	c.Pool.ForWorker(len(q.x), 2*element.Grain, q.see)
+	lo, hi := q.extents[0].lo, q.extents[0].hi
+	for _, e := range q.extents[1:] {
+		lo, hi = min(lo, e.lo), max(hi, e.hi)
+	}
 	scale := (hi - lo) / 255
 	zero := float32(0)
 	if scale > 0 {
@@ -344,16 +374,15 @@ func dynamicQuantize(c *op.Call) error {
 	if !c.Wants(0) {
 		return nil
 	}
-	out := tensor.Of[uint8](c.Out[0])
+	q.out = tensor.Of[uint8](c.Out[0])
 	if scale == 0 {
-		element.Fill(out, uint8(zero))
+		element.Fill(q.out, uint8(zero))
 		return nil
 	}
-	q := &quantizer{
-		g: granularity{total: len(x), row: tensorRow, rows: (len(x) + tensorRow - 1) / tensorRow}, x: x,
-		scale: []float32{scale}, zero: []float32{zero}, hi: 255,
-	}
-	c.Pool.For(q.g.rows, q.g.grain(), func(lo, hi int) { quantizeRows(q, out, lo, hi) })
+	q.g = granularity{total: len(q.x), row: tensorRow, rows: (len(q.x) + tensorRow - 1) / tensorRow}
+	q.scale[0], q.zero[0] = scale, zero
+	c.Pool.For(q.g.rows, q.g.grain(), q.rows)
+	q.x, q.out = nil, nil
 	return nil
 }
 
@@ -394,7 +423,7 @@ func Defs() []op.Def {
 			if c.In[0].Type != tensor.Float32 {
 				return nil, elem.BadType(c, 0)
 			}
-			return dynamicQuantize, nil
+			return newDynamicQuantizer(c).run, nil
 		},
 	}}
 	for _, domain := range []string{graph.ONNX, graph.Microsoft} {

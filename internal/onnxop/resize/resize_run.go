@@ -157,7 +157,7 @@ func nearestCopy[E any](pool *workers.Pool, p *nearestPlan, x, y []E, outside E)
 	}
 	r, ok := p.kept.(*nearestRun[E])
 	if !ok {
-		r = &nearestRun[E]{nearestPlan: p, stride: tensor.Strides(p.in), place: make([]int, pool.Threads()*(rank-1))}
+		r = &nearestRun[E]{nearestPlan: p, stride: tensor.Strides(p.in), place: make([]int, pool.Threads()*placeRoom(rank))}
 		r.work = r.rows
 		p.kept = r
 	}
@@ -175,10 +175,13 @@ type nearestRun[E any] struct {
 	work    func(worker, lo, hi int)
 }
 
+// placeRoom is room for the place of a row, with a line of the cache between those of two workers.
+func placeRoom(rank int) int { return rank + 8 }
+
 // rows fills rows lo to hi.
 func (p *nearestRun[E]) rows(worker, lo, hi int) {
 	last := len(p.out) - 1
-	cols, at := p.nearestPlan.at[last], p.place[worker*last:][:last]
+	cols, at := p.nearestPlan.at[last], p.place[worker*placeRoom(last+1):][:last]
 	tensor.Unravel(lo, p.out[:last], at)
 	before := -1 // where the row before came from
 	for i := lo; i < hi; i++ {
