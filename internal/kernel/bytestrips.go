@@ -168,11 +168,12 @@ func (b *byteStrips) lines(p *workers.Pool, s *ConvShape, x []uint8, signed bool
 		b.f.PackStart(args.start, begin, args.l.blocks)
 	}
 	most := min(s.OH, byteRows)
-	if t := p.Threads(); t > 1 {
-		most = max(1, min(most, s.N*s.OH/(2*t)))
+	jobs := min(jobsOf(p, s.N*s.OH*s.OW*s.C*b.k*b.k, byteRate), 2*p.Threads())
+	if jobs > 1 {
+		most = max(1, min(most, s.N*s.OH/jobs))
 	}
 	args.pieces = (s.OH + most - 1) / most
-	grain := max(1, stripGrain/max(1, s.OH/args.pieces*s.OW*s.C*b.k*b.k))
+	grain := (s.N*args.pieces + jobs - 1) / jobs
 	workers.Do(p, s.N*args.pieces, grain, args, byteArgs.lines)
 	if room != nil {
 		scratch.Put(room)

@@ -59,7 +59,7 @@ var laneRooms = sync.Pool{New: func() any { return new(simd.LaneTile) }}
 func (c *Conv) laneTiles(p *workers.Pool, x, y []float32) {
 	s, l := &c.s, c.lanes
 	lines, parts := (s.OH+simd.TileLines-1)/simd.TileLines, (s.C+l.near-1)/l.near
-	grain := max(1, stripGrain/max(1, simd.TileLines*s.OW*min(s.C, l.near)*c.k))
+	grain := max(1, workers.Grain(stripRate)/max(1, simd.TileLines*s.OW*min(s.C, l.near)*c.k))
 	workers.Do(p, s.N*lines*parts, grain, laneArgs{c, x, y, lines, parts}, func(a laneArgs, lo, hi int) {
 		s, l := &a.c.s, a.c.lanes
 		t := laneRooms.Get().(*simd.LaneTile)

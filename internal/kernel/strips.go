@@ -93,9 +93,9 @@ func (c *Conv) stripsOfPlanes(t *simd.Strip, x, y []float32, ch, n int) {
 	}
 }
 
-// stripGrain is the number of products of a depthwise convolution with channels last that are worth a piece of work: a thread does
-// some thirty in a nanosecond, of float32 and of 8-bit numbers.
-var stripGrain = workers.Grain(30)
+// stripRate and byteRate are the numbers of products of float32 and of 8-bit numbers that a thread does in a nanosecond, about, in
+// depthwise convolutions with channels last.
+const stripRate, byteRate = 45, 50
 
 // stripLines is a depthwise convolution over [N,H,W,C]: strips are neighbouring channels
 // of one column of a picture, all channels of the column before the next one.
@@ -104,12 +104,13 @@ func (c *Conv) stripLines(p *workers.Pool, x, y []float32) {
 	// The columns that a window sees stay near; what is read twice, at both ends of a
 	// piece, is little against it.
 	most := max(2*c.strips.k, stripNear/(c.strips.k*s.C))
-	if t := p.Threads(); t > 1 {
-		most = max(2*c.strips.k, min(most, s.N*s.OH/(2*t)))
+	jobs := min(jobsOf(p, s.N*s.OH*s.OW*s.C*c.k, stripRate), 2*p.Threads())
+	if jobs > 1 {
+		most = max(2*c.strips.k, min(most, s.N*s.OH/jobs))
 	}
 	// All pieces have at least half as many, so that windows end in each of them.
 	pieces := (s.OH + most - 1) / most
-	grain := max(1, stripGrain/max(1, s.OH/pieces*s.OW*s.C*c.k))
+	grain := (s.N*pieces + jobs - 1) / jobs
 	workers.Do(p, s.N*pieces, grain, stripArgs{c, x, y, pieces}, func(q stripArgs, lo, hi int) {
 		c, s, pieces := q.c, &q.c.s, q.pieces
 		t := stripRooms.Get().(*simd.Strip)

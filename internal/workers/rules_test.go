@@ -24,8 +24,8 @@ func pieces(p *Pool, n, grain int) []span {
 	return out
 }
 
-// Pieces follow each other, are at least the grain long but for the last, and at most
-// four a thread.
+// Pieces follow each other, are at least the grain long, or half of what is less than twice
+// the grain, and at most four a thread.
 func TestPieces(t *testing.T) {
 	t.Parallel()
 	for _, threads := range []int{1, 2, 3} {
@@ -35,8 +35,8 @@ func TestPieces(t *testing.T) {
 			for _, grain := range []int{-1, 0, 1, 2, 7, 24, 99, 1000, 1001, 2000} {
 				got := pieces(p, n, grain)
 				at := 0
-				for i, s := range got {
-					if s.lo != at || s.hi <= s.lo || i < len(got)-1 && s.hi-s.lo < grain || s.worker < 0 || s.worker >= threads {
+				for _, s := range got {
+					if s.lo != at || s.hi <= s.lo || s.hi-s.lo < min(grain, n/2) || s.worker < 0 || s.worker >= threads {
 						t.Fatalf("%d threads, %d by %d: %v", threads, n, grain, got)
 					}
 					at = s.hi

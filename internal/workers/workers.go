@@ -236,8 +236,8 @@ func (p *Pool) Threads() int {
 	return p.n
 }
 
-// For calls f over disjoint ranges that cover [0, n), each at least grain long
-// except the last. f must be safe to call from several goroutines. A panic in
+// For calls f over disjoint ranges that cover [0, n), each at least grain long, or over two
+// halves where that is less than 2·grain. f must be safe to call from several goroutines. A panic in
 // any worker is raised again on the caller. For must not be called from
 // within f.
 func (p *Pool) For(n, grain int, f func(lo, hi int)) {
@@ -308,9 +308,6 @@ func (p *Pool) share(n, grain int, f func(worker, lo, hi int), each func(lo, hi 
 	for i, at := 0, 0; i < len(j.parts); i++ {
 		q := &j.parts[i]
 		q.lo, q.end = at, (i+1)*n/len(j.parts)
-		if n < 2*grain && i == 0 {
-			q.end = grain
-		}
 		// About four pieces a thread even out unequal pieces.
 		q.pieces = max(1, min(4, (q.end-q.lo)/grain))
 		q.next.Store(0)

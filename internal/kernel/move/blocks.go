@@ -129,7 +129,11 @@ func mapped[T any](m *Maps, pool *workers.Pool, dst, src []T, value T) {
 		m.kept = p
 	}
 	p.dst, p.src, p.value = dst, src, value
-	pool.For(rows, max(1, shared[T]()/2/max(width, 1)), p.work)
+	if rows*width < 2*shared[T]() {
+		p.work(0, rows)
+		return
+	}
+	pool.For(rows, max(1, shared[T]()/max(width, 1)), p.work)
 }
 
 // rows fills rows lo to hi, all of the axis before the last one together.

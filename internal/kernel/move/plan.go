@@ -8,7 +8,7 @@ import (
 )
 
 // parallelFrom is the number of bytes from which a copy is worth spreading over threads.
-const parallelFrom = 1 << 15
+const parallelFrom = 1 << 17
 
 // shared is parallelFrom in elements of a type.
 func shared[T any]() int {
