@@ -13,7 +13,7 @@ import (
 func TestLargePlans(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
-	src := make([]uint8, 1<<18)
+	src := make([]uint8, 1<<20)
 	for i := range src {
 		src[i] = uint8(r.Uint32())
 	}
@@ -24,6 +24,12 @@ func TestLargePlans(t *testing.T) {
 		to, at    int
 	}{
 		{"dense", []int{100000}, []int{1}, []int{1}, 0, 5},
+		{"more, dense", []int{300000}, []int{1}, []int{1}, 0, 5},
+		{"more rows with gaps", []int{1200, 250}, []int{260, 1}, []int{270, 1}, 4, 9},
+		{"more short rows", []int{90000, 3}, []int{4, 1}, []int{5, 1}, 0, 1},
+		{"more matrices", []int{30, 150, 60}, []int{9000, 60, 1}, []int{9000, 1, 150}, 0, 0},
+		{"a few matrices of few rows", []int{2, 3, 50000}, []int{150000, 50000, 1}, []int{150000, 1, 3}, 0, 0},
+		{"a large matrix", []int{900, 250}, []int{250, 1}, []int{1, 900}, 0, 0},
 		{"one value", []int{100000}, []int{1}, []int{0}, 3, 7},
 		{"every second", []int{100000}, []int{1}, []int{2}, 0, 1},
 		{"into every second", []int{100000}, []int{2}, []int{1}, 1, 0},
@@ -128,7 +134,7 @@ func TestLargeBlocks(t *testing.T) {
 		defer pool.Close()
 		for _, n := range []int{1, 3, 700} {
 			const rows, blocks = 5, 40
-			count := 100000/n/rows + 1
+			count := 300000/n/rows + 1
 			src, at := make([]uint8, rows*blocks*n), make([]int, count)
 			for i := range src {
 				src[i] = uint8(i*31 + i/256)

@@ -33,9 +33,10 @@ func transpose[T any](p *Plan, pool *workers.Pool, dst, src []T, k int) {
 	if !ok {
 		t = new(turning[T])
 		t.matrices = func(lo, hi int) {
-			t.p.lines(t.k, len(t.p.dims)-1, lo, hi, func(do, so int) { t.block(do, so, 0, t.rows) })
+			t.p.lines(t.k, len(t.p.dims)-1, lo, hi, func(do, so int) { t.block(do, so, 0, t.rows, 0, t.cols) })
 		}
-		t.bands = func(lo, hi int) { t.block(t.do, t.so, lo*t.high, min(hi*t.high, t.rows)) }
+		t.bands = func(lo, hi int) { t.block(t.do, t.so, lo*t.high, min(hi*t.high, t.rows), 0, t.cols) }
+		t.strips = func(lo, hi int) { t.block(t.do, t.so, 0, t.rows, lo*strip, min(hi*strip, t.cols)) }
 		p.kept = t
 	}
 	t.p, t.dst, t.src, t.k, t.rows, t.cols, t.dk, t.ss, t.high, t.wide, t.whole = p, dst, src, k, rows, cols, dk, ss, tile, tile, false
@@ -49,10 +50,15 @@ func transpose[T any](p *Plan, pool *workers.Pool, dst, src []T, k int) {
 	case cols < thin:
 		t.high = strip
 	}
-	// Few matrices are cut into bands of rows, many are shared out whole.
+	// Few matrices are cut into bands of rows, or into strips of columns where rows are few, many are shared out whole.
 	switch {
 	case outer*rows*cols < shared[T]():
 		t.matrices(0, outer)
+	case !t.whole && outer < pool.Threads() && rows < 2*t.high && cols >= 2*strip:
+		p.lines(k, last, 0, outer, func(do, so int) {
+			t.do, t.so = do, so
+			pool.For((cols+strip-1)/strip, max(1, shared[T]()/2/(strip*rows)), t.strips)
+		})
 	case outer >= 4*pool.Threads() || rows < 2*t.high:
 		pool.For(outer, max(1, shared[T]()/2/(rows*cols)), t.matrices)
 	default:
@@ -71,20 +77,20 @@ type turning[T any] struct {
 	k, rows, cols, dk, ss, high, wide int
 	do, so                            int  // the matrix that is cut into bands
 	whole                             bool // rows are moved in all their length
-	matrices, bands                   func(lo, hi int)
+	matrices, bands, strips           func(lo, hi int)
 }
 
-// block moves rows lo to hi of the matrix at do and so.
-func (t *turning[T]) block(do, so, lo, hi int) {
+// block moves columns j0 to j1 of rows lo to hi of the matrix at do and so.
+func (t *turning[T]) block(do, so, lo, hi, j0, j1 int) {
 	words, vectors := any(t.dst).([]uint32)
 	vectors = vectors && simd.ElementKernels() != nil
 	if bytes, ok := any(t.dst).([]uint8); ok && t.whole {
-		simd.ElementKernels().TurnBytes(bytes[do+lo*t.dk:], t.dk, any(t.src).([]uint8)[so+lo:], t.ss, hi-lo, t.cols)
+		simd.ElementKernels().TurnBytes(bytes[do+lo*t.dk+j0:], t.dk, any(t.src).([]uint8)[so+lo+j0*t.ss:], t.ss, hi-lo, j1-j0)
 		return
 	}
 	for i0 := lo; i0 < hi; i0 += t.high {
-		for j0 := 0; j0 < t.cols; j0 += t.wide {
-			d, s, ni, nj := do+i0*t.dk+j0, so+i0+j0*t.ss, min(t.high, hi-i0), min(t.wide, t.cols-j0)
+		for j := j0; j < j1; j += t.wide {
+			d, s, ni, nj := do+i0*t.dk+j, so+i0+j*t.ss, min(t.high, hi-i0), min(t.wide, j1-j)
 			switch {
 			case t.rows < thin:
 				byRow(t.dst, t.src, d, s, ni, nj, t.dk, t.ss)

@@ -8,6 +8,7 @@ import (
 	"github.com/opmeter/opmeter/internal/liteop/recipe"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // matmul is a batch of products of m×k by k×n matrices.
@@ -97,11 +98,30 @@ func (t *matmul) params() kernel.GemmParams {
 }
 
 func (t *matmul) float(c *op.Call) error {
-	x, y, o := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.In[1]), tensor.Of[float32](c.Out[0])
-	for b := range t.x {
-		kernel.Gemm(c.Pool, t.params(), x[t.x[b]:][:t.m*t.k], y[t.y[b]:][:t.k*t.n], o[b*t.m*t.n:][:t.m*t.n])
+	a := batchArgs{t, c.Pool, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.In[1]), tensor.Of[float32](c.Out[0])}
+	if n, threads := len(t.x), c.Pool.Threads(); threads == 1 || n%threads > 0 && n < 4*threads {
+		a.products(0, n)
+		return nil
 	}
+	// Each thread has as many products, and packs what it multiplies by.
+	a.pool = nil
+	workers.Do(c.Pool, len(t.x), max(1, workers.Grain(20)/max(1, t.m*t.n*t.k)), a, batchArgs.products)
 	return nil
+}
+
+// batchArgs is what a piece of a batch of products needs; pool shares each product.
+type batchArgs struct {
+	*matmul
+	pool    *workers.Pool
+	x, y, o []float32
+}
+
+// products computes products lo to hi.
+func (a batchArgs) products(lo, hi int) {
+	t := a.matmul
+	for b := lo; b < hi; b++ {
+		kernel.Gemm(a.pool, t.params(), a.x[t.x[b]:][:t.m*t.k], a.y[t.y[b]:][:t.k*t.n], a.o[b*t.m*t.n:][:t.m*t.n])
+	}
 }
 
 // hybrid quantises each row of the float operand, transposed first where it is stored

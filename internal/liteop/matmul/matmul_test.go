@@ -3,6 +3,7 @@ package matmul
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/graph"
@@ -371,5 +372,33 @@ func TestBatchMatmulRefused(t *testing.T) {
 		{"hybrid by channel", f32, nil, "float times int8 by channel", of(f32, nil, 2, 2), of(i8, along(1, 2), 2, 2)},
 	} {
 		optest.Refused(t, c.what, Defs(), optest.Lite("BATCH_MATMUL", nil, c.out, c.qo), c.text, c.x, c.y)
+	}
+}
+
+// Batches that threads share give the same to the last bit.
+func TestBatchMatmulThreads(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(5, 6))
+	for _, batch := range []int{1, 2, 3, 4, 13} {
+		x, y := tensor.New(f32, batch, 40, 41), tensor.New(f32, batch, 41, 42)
+		for _, v := range []*tensor.Tensor{x, y} {
+			for i := range tensor.Of[float32](v) {
+				tensor.Of[float32](v)[i] = r.Float32() - 0.5
+			}
+		}
+		var want []float32
+		for _, threads := range []int{1, 2, 3} {
+			out, err := optest.Run(Defs(), optest.Node{Domain: graph.TFLite, Op: "BATCH_MATMUL", Version: 1, Threads: threads}, x, y)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := tensor.Of[float32](out[0])
+			if want == nil {
+				want = got
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%d matrices differ by %d threads", batch, threads)
+			}
+		}
 	}
 }
