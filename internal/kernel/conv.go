@@ -34,6 +34,7 @@ func (s *ConvShape) lay() {
 // for each output; it keeps no state.
 type Conv struct {
 	s       ConvShape
+	volume  *volume // of a convolution over three axes; nil for one over two
 	nhwc    bool
 	weights []float32 // packed, group after group; or as given for depthwise
 	bias    []float32
@@ -58,13 +59,13 @@ type Conv struct {
 	seen   *tapCut // the taps that are left, where some see nothing
 }
 
-func newConv(s ConvShape, nhwc bool, w, bias []float32, act activation.Clamp) *Conv {
+func newConv(s ConvShape, v *volume, nhwc bool, w, bias []float32, act activation.Clamp) *Conv {
 	s.Groups = max(s.Groups, 1)
 	s.lay()
 	seen := s.cutTaps()
-	c := &Conv{s: s, nhwc: nhwc, act: act, cg: s.C / s.Groups, og: s.OC / s.Groups, seen: seen}
+	c := &Conv{s: s, volume: v, nhwc: nhwc, act: act, cg: s.C / s.Groups, og: s.OC / s.Groups, seen: seen}
 	c.k = c.cg * s.KH * s.KW
-	c.depthwise = c.cg == 1 && s.Groups > 1
+	c.depthwise = c.cg == 1 && s.Groups > 1 && v == nil
 	if !c.depthwise && s.outputs() > 0 && c.k > 0 {
 		c.f = simd.FloatKernels()
 	}
@@ -74,7 +75,12 @@ func newConv(s ConvShape, nhwc bool, w, bias []float32, act activation.Clamp) *C
 	if c.f != nil && nhwc {
 		c.lines = s.planLines(c.cg, c.og, c.f.Cols, kBlock)
 	} else if c.f != nil {
-		if c.planes = s.planPlanes(c.cg); c.planes == nil {
+		if v == nil {
+			c.planes = s.planPlanes(c.cg)
+		} else {
+			c.planes = s.planFrames(c.cg)
+		}
+		if c.planes == nil {
 			c.f = nil
 		} else {
 			c.direct, c.tiled = c.planDirect(), c.planMinimal()
@@ -90,12 +96,12 @@ func newConv(s ConvShape, nhwc bool, w, bias []float32, act activation.Clamp) *C
 
 // NewConvNHWC prepares a convolution over [N,H,W,C] with weights [OC,KH,KW,C/Groups].
 func NewConvNHWC(s ConvShape, w, bias []float32, act activation.Clamp) *Conv {
-	return newConv(s, true, w, bias, act)
+	return newConv(s, nil, true, w, bias, act)
 }
 
 // NewConvNCHW prepares a convolution over [N,C,H,W] with weights [OC,C/Groups,KH,KW].
 func NewConvNCHW(s ConvShape, w, bias []float32, act activation.Clamp) *Conv {
-	return newConv(s, false, w, bias, act)
+	return newConv(s, nil, false, w, bias, act)
 }
 
 // NewDepthwiseNHWC prepares a depthwise convolution over [N,H,W,C] with weights
