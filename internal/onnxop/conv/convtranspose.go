@@ -114,6 +114,14 @@ func prepareConvTranspose[T tensor.Real](c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	if inArea := tensor.Elements(v.Out); inArea > fewPositions {
+		if p := newPhases(c, v); p != nil {
+			return func(c *op.Call) error {
+				p.run(c.Pool, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]))
+				return nil
+			}, nil
+		}
+	}
 	inArea, area, taps := tensor.Elements(v.Out), tensor.Elements(v.In), tensor.Elements(v.Kernel)
 	cg, mg := v.c/v.groups, v.m/v.groups
 	rows := mg * taps
