@@ -243,6 +243,24 @@ func (c *Conv) Name() string {
 	return "im2col"
 }
 
+// Minimal tells whether minimal filtering in vectors computes the convolution.
+func (c *Conv) Minimal() bool { return c.tiled != nil && c.sparse == nil }
+
+// Time is about what a picture of a convolution over [N,C,H,W] takes one thread, in nanoseconds, to choose between several; weights are
+// taken for dense.
+func (c *Conv) Time() float64 {
+	switch {
+	case c.Minimal():
+		return c.tiled.time(c)
+	case c.planes == nil || c.f == nil:
+		return c.productTime() * float64(c.s.OH*c.s.OW)
+	}
+	return c.denseTime() + frameTime*float64(c.s.C*c.s.H*c.s.W)
+}
+
+// frameTime is what a value takes that is copied into a frame, in nanoseconds: 0.4 to 0.9 on a Zen 4 for 4² to 32² positions.
+const frameTime = 0.5
+
 // Run convolves x into y, both in the layout of the constructor.
 func (c *Conv) Run(p *workers.Pool, x, y []float32) {
 	switch {

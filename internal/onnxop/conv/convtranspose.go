@@ -153,7 +153,7 @@ func prepareConvTranspose[T tensor.Real](c *op.Call) (op.Run, error) {
 }
 
 // fewPositions is the largest number of positions that are rows of a product rather than its columns: of those, panels would be mostly empty.
-const fewPositions = 12
+const fewPositions = 32
 
 // transposedRows are the constant weights of a transposed convolution over few positions, group by group, as the right-hand side of a product.
 type transposedRows struct {

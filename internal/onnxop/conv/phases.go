@@ -16,8 +16,8 @@ import (
 type phaseRun struct {
 	first, n         int
 	kernel, dilation int
-	pad, out         int // out is the number of results of the first phase
-	taps             [][]int
+	pad, out         int     // out is the number of results of the first phase
+	taps             [][]int // of each phase the weights of its window, -1 for none
 }
 
 // phaseRuns returns nil where a phase has no weights, or none for the first of what it sees.
@@ -62,6 +62,7 @@ func gcd(a, b int) int {
 type phases struct {
 	v      *convolution
 	parts  []phasePart
+	total  int       // the number of their results
 	room   []float32 // their results, one part after the other; nil where a part gives those of the node
 	y      []float32 // of the run, whose loop is made once
 	spread func(lo, hi int)
@@ -90,7 +91,7 @@ func newPhases(c *op.Call, v *convolution) *phases {
 	if tensor.Elements(c.Out[0].Shape) == 0 || tensor.Elements(c.In[0].Shape) == 0 || v.c/v.groups < 2 {
 		return nil
 	}
-	axes, count, work := make([][]phaseRun, len(v.In)), make([]int, len(v.In)), 1.0
+	axes, together, count, work := make([][]phaseRun, len(v.In)), make([][]phaseRun, len(v.In)), 1, 1.0
 	for i := range axes {
 		if v.Stride[i] > maxParts {
 			return nil
@@ -103,16 +104,62 @@ func newPhases(c *op.Call, v *convolution) *phases {
 		for _, r := range axes[i] {
 			products += r.n * r.kernel * r.out
 		}
-		count[i] = len(axes[i])
+		together[i] = []phaseRun{joined(axes[i])}
+		count *= len(axes[i])
 		work *= float64(products) / float64(v.Out[i]*v.Kernel[i])
 	}
-	if work > wastedPhases || tensor.Elements(count) > maxParts {
+	if work > wastedPhases || count > maxParts {
 		return nil
 	}
 	p := &phases{v: v}
-	at, total := make([]int, len(v.In)), 0
+	if !p.divide(c, axes) {
+		return nil
+	}
+	if one := (&phases{v: v}); count > 1 && one.divide(c, together) && one.parts[0].conv.Minimal() && one.time() < p.time() {
+		p = one
+	}
+	p.spread = p.channels
+	if tensor.Elements(v.Stride) > 1 {
+		p.room = op.ScratchOf[float32](c, p.total)
+	}
+	c.Copied(1)
+	c.Kernel = p.parts[0].conv.Name()
+	return p
+}
+
+// joined are the runs of an axis as one, whose windows see all that theirs see. Minimal filtering takes fewer products for such windows than
+// all phases have together.
+func joined(runs []phaseRun) phaseRun {
+	all := phaseRun{dilation: runs[0].dilation, out: runs[0].out, pad: runs[0].pad}
+	last := -all.pad
+	for _, r := range runs {
+		all.pad = max(all.pad, r.pad)
+		last = max(last, (r.kernel-1)*r.dilation-r.pad)
+	}
+	all.kernel = (last+all.pad)/all.dilation + 1
+	for _, r := range runs {
+		for _, taps := range r.taps {
+			own := make([]int, all.kernel)
+			for i := range own {
+				own[i] = -1
+			}
+			copy(own[(all.pad-r.pad)/all.dilation:], taps)
+			all.taps = append(all.taps, own)
+			all.n++
+		}
+	}
+	return all
+}
+
+// divide makes the parts of runs of each axis; false where one has no kernel.
+func (p *phases) divide(c *op.Call, axes [][]phaseRun) bool {
+	v, count := p.v, make([]int, len(axes))
+	for i := range axes {
+		count[i] = len(axes[i])
+	}
+	at := make([]int, len(axes))
 	for range tensor.Elements(count) {
-		part := phasePart{phases: 1, at: total}
+		part := phasePart{phases: 1, at: p.total}
 		for i, k := range at {
 			r := axes[i][k]
 			part.runs, part.out = append(part.runs, r), append(part.out, r.out)
@@ -120,19 +167,21 @@ func newPhases(c *op.Call, v *convolution) *phases {
 		}
 		part.area = tensor.Elements(part.out)
 		if part.conv = part.prepare(c, v); part.conv == nil {
-			return nil
+			return false
 		}
-		total += v.n * v.m * part.phases * part.area
+		p.total += v.n * v.m * part.phases * part.area
 		p.parts = append(p.parts, part)
 		tensor.Next(at, count)
 	}
-	p.spread = p.channels
-	if tensor.Elements(v.Stride) > 1 {
-		p.room = op.ScratchOf[float32](c, total)
+	return true
+}
+
+// time is about what an image takes.
+func (p *phases) time() (ns float64) {
+	for i := range p.parts {
+		ns += p.parts[i].conv.Time()
 	}
-	c.Copied(1)
-	c.Kernel = p.parts[0].conv.Name()
-	return p
+	return ns
 }
 
 // prepare makes the convolution of a part.
@@ -159,11 +208,16 @@ func (q *phasePart) prepare(c *op.Call, v *convolution) *kernel.Conv {
 				for ch := range cg {
 					for t := range own {
 						tensor.Unravel(t, s.Kernel, tap)
-						k := 0
+						k, none := 0, false
 						for i, r := range q.runs {
-							k = k*v.Kernel[i] + r.taps[phase[i]][tap[i]]
+							at := r.taps[phase[i]][tap[i]]
+							k, none = k*v.Kernel[i]+at, none || at < 0
 						}
-						w = append(w, from[((g*cg+ch)*mg+m)*taps+k])
+						weight := float32(0)
+						if !none {
+							weight = from[((g*cg+ch)*mg+m)*taps+k]
+						}
+						w = append(w, weight)
 					}
 				}
 			}
