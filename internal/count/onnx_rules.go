@@ -145,6 +145,9 @@ var mlRules = []Rule{
 }
 
 // trainingRules are the optimisers. Inputs are rate, step, then tensors.
+// ownRules are those of operators that plans write.
+var ownRules = []Rule{each(1, "a look-up", "LookUp")}
+
 var trainingRules = []Rule{
 	optimiser(9, 3, "Adagrad"),
 	optimiser(14, 4, "Adam"),

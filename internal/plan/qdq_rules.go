@@ -273,7 +273,20 @@ func lowerReduceMean(b *builder) *graph.Node {
 			a["axes"] = list
 		}
 	}
+	if axes := a.Ints("axes"); b.rank(x.x) == 4 && len(axes) == 2 && b.n.Attrs.Bool("keepdims", true) && planar(axes) {
+		return microsoft("QLinearGlobalAveragePool", b.ids(x), nil)
+	}
 	return microsoft("QLinearReduceMean", b.ids(x), a)
+}
+
+// planar tells whether axes of four are those of a picture.
+func planar(axes []int) bool {
+	for i, v := range axes {
+		if axes[i] = v; v < 0 {
+			axes[i] = v + 4
+		}
+	}
+	return min(axes[0], axes[1]) == 2 && max(axes[0], axes[1]) == 3
 }
 
 func lowerConcat(b *builder) *graph.Node {
