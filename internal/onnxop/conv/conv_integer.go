@@ -13,8 +13,9 @@ import (
 // intConv convolves integers into int32 sums.
 type intConv struct {
 	*convolution
-	// One and two dimensions take the kernel; the others unfold x into col.
+	// Up to three dimensions take the kernel; the others unfold x into col.
 	planar    *kernel.ConvSums
+	slabs     *slabs // of three
 	x, w, col []int32
 	block     int // output positions that col holds
 	// wi, xz and wz are the inputs with the weights and with the zero points.
@@ -22,8 +23,8 @@ type intConv struct {
 	ready      bool // the weights are constant and lifted
 }
 
-// newIntConv prepares the sums. xi, wi, xz and wz are input positions.
-func newIntConv(c *op.Call, xi, wi, xz, wz int, bias *tensor.Tensor) (*intConv, error) {
+// newIntConv prepares the sums, or what makes codes of them at once. xi, wi, xz and wz are input positions.
+func newIntConv(c *op.Call, xi, wi, xz, wz int, bias *tensor.Tensor, sums bool) (*intConv, error) {
 	if !quant.IsByte(c.In[xi]) || !quant.IsByte(c.In[wi]) {
 		return nil, op.Unsupported("%s of %v and %v", c.Node.Op, c.In[xi].Type, c.In[wi].Type)
 	}
@@ -39,8 +40,13 @@ func newIntConv(c *op.Call, xi, wi, xz, wz int, bias *tensor.Tensor) (*intConv, 
 	}
 	k := v.c / v.groups * tensor.Elements(v.Kernel)
 	q := &intConv{convolution: v, wi: wi, xz: xz, wz: wz}
-	if len(v.In) <= 2 && k > 0 && v.n*v.m*tensor.Elements(v.Out) > 0 {
+	if some := k > 0 && v.n*v.m*tensor.Elements(v.Out) > 0; some && len(v.In) <= 2 {
 		q.planar = kernel.NewConvSums(v.planar2D(), c.LastIn, c.LastOut)
+		c.Kernel = q.planar.Name()
+	} else if some && len(v.In) == 3 {
+		q.slabs = &slabs{convolution: v, plane: v.In[1] * v.In[2], area: v.Out[1] * v.Out[2]}
+		q.planar = kernel.NewConvSums(q.slabs.shape(), false, false)
+		q.slabs.room(c, sums || !q.planar.Vectors())
 		c.Kernel = q.planar.Name()
 	} else {
 		c.Kernel = "im2col"
@@ -92,7 +98,7 @@ func (q *intConv) lift(c *op.Call, xi int) (zero int32) {
 func (q *intConv) sums(c *op.Call, xi int, y []int32) {
 	zero := q.lift(c, xi)
 	if q.planar != nil {
-		q.planar.Run(c.Pool, c.In[xi].Data, y)
+		q.runSums(c, c.In[xi], zero, y)
 		return
 	}
 	quant.Lift(q.x, c.In[xi], zero)
@@ -120,7 +126,7 @@ func inferConvInteger(c *op.Call) error {
 }
 
 func prepareConvInteger(c *op.Call) (op.Run, error) {
-	q, err := newIntConv(c, 0, 1, 2, 3, nil)
+	q, err := newIntConv(c, 0, 1, 2, 3, nil, true)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +171,7 @@ func lastQLinearConv(c *op.Call) op.Last {
 
 // PrepareQLinearConv makes a convolution of codes that gives codes.
 func PrepareQLinearConv(c *op.Call) (op.Run, error) {
-	q, err := newIntConv(c, 0, 3, 2, 5, c.Input(8))
+	q, err := newIntConv(c, 0, 3, 2, 5, c.Input(8), false)
 	if err != nil {
 		return nil, err
 	}
@@ -203,8 +209,7 @@ func PrepareQLinearConv(c *op.Call) (op.Run, error) {
 		r.Prepare()
 		y := c.Out[0].Data
 		if !whole {
-			q.lift(c, 0)
-			q.planar.Codes(c.Pool, c.In[0].Data, y, r)
+			q.runCodes(c, 0, y, r)
 			return nil
 		}
 		q.sums(c, 0, sums)
