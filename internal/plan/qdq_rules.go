@@ -16,7 +16,7 @@ type rule func(*builder) *graph.Node
 
 // rules by the name of the operator in floating point.
 var rules = map[string]rule{
-	"Conv": lowerConv, "MatMul": lowerMatMul, "Gemm": lowerGemm,
+	"Conv": lowerConv, "ConvTranspose": lowerConvTranspose, "MatMul": lowerMatMul, "Gemm": lowerGemm,
 	"Add": two("QLinearAdd"), "Mul": two("QLinearMul"),
 	"Sigmoid": unary("QLinearSigmoid"), "LeakyRelu": unary("QLinearLeakyRelu", "alpha"), "Relu": lowerRelu, "Clip": lowerClip,
 	"Softmax": lowerSoftmax, "ReduceMean": lowerReduceMean,
@@ -111,6 +111,20 @@ func lowerConv(b *builder) *graph.Node {
 		ids = append(ids, bias)
 	}
 	return &graph.Node{Op: "QLinearConv", Version: 10, Inputs: ids, Attrs: b.n.Attrs}
+}
+
+func lowerConvTranspose(b *builder) *graph.Node {
+	x, w := b.in(0), b.weights(1)
+	if x == nil || w == nil || !w.one() && (b.n.Attrs.Int("group", 1) != 1 || !w.along(1, b.rank(w.x))) {
+		return nil
+	}
+	ids := b.ids(x, w)
+	if bias, ok := b.bias(2, x, w, true); !ok {
+		return nil
+	} else if bias >= 0 {
+		ids = append(ids, bias)
+	}
+	return &graph.Node{Domain: graph.Own, Op: "QLinearConvTranspose", Version: 1, Inputs: ids, Attrs: b.n.Attrs}
 }
 
 func lowerMatMul(b *builder) *graph.Node {

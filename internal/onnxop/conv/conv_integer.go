@@ -169,13 +169,15 @@ func lastQLinearConv(c *op.Call) op.Last {
 	return op.BothLast
 }
 
-// PrepareQLinearConv makes a convolution of codes that gives codes.
-func PrepareQLinearConv(c *op.Call) (op.Run, error) {
-	q, err := newIntConv(c, 0, 3, 2, 5, c.Input(8), false)
-	if err != nil {
-		return nil, err
-	}
-	if n := c.In[4].Len(); n != 1 && n != q.m || c.In[1].Len() != 1 || c.In[6].Len() != 1 || c.In[7].Len() != 1 {
+// requantised turns sums of channels into codes with the scales of a call of QLinearConv.
+type requantised struct {
+	*kernel.Rescale
+	none []int32 // biases where there are none
+}
+
+// newRequantised checks the scales for m channels.
+func newRequantised(c *op.Call, m int) (*requantised, error) {
+	if n := c.In[4].Len(); n != 1 && n != m || c.In[1].Len() != 1 || c.In[6].Len() != 1 || c.In[7].Len() != 1 {
 		return nil, fmt.Errorf("scales of shapes %s, %s, %s", tensor.FormatShape(c.In[1].Shape),
 			tensor.FormatShape(c.In[4].Shape), tensor.FormatShape(c.In[6].Shape))
 	}
@@ -185,31 +187,48 @@ func PrepareQLinearConv(c *op.Call) (op.Run, error) {
 	if !quant.IsByte(c.In[7]) {
 		return nil, op.Unsupported("output of %v", c.In[7].Type)
 	}
+	r := &requantised{Rescale: &kernel.Rescale{Scales: make([]float32, m), Signed: c.In[7].Type == tensor.Int8}}
+	r.Lo, r.Hi = quant.Limits(c.In[7].Type, c.Activation)
+	if !c.Has(8) {
+		r.none = make([]int32, m)
+	}
+	return r, nil
+}
+
+// prepare reads what the inputs of a run say.
+func (r *requantised) prepare(c *op.Call) {
+	xs, ys := float32(tensor.At(c.In[1], 0)), float32(tensor.At(c.In[6], 0))
+	if r.Bias = r.none; c.Has(8) {
+		r.Bias = tensor.Of[int32](c.In[8])
+	}
+	r.Zero = quant.Zero(c.In[7])
+	for m := range r.Scales {
+		r.Scales[m] = xs * float32(tensor.At(c.In[4], min(m, c.In[4].Len()-1))) / ys
+	}
+	r.Prepare()
+}
+
+// PrepareQLinearConv makes a convolution of codes that gives codes.
+func PrepareQLinearConv(c *op.Call) (op.Run, error) {
+	q, err := newIntConv(c, 0, 3, 2, 5, c.Input(8), false)
+	if err != nil {
+		return nil, err
+	}
+	r, err := newRequantised(c, q.m)
+	if err != nil {
+		return nil, err
+	}
 	var sums []int32
 	whole := q.planar == nil || !q.planar.Vectors()
 	if whole {
 		sums = op.ScratchOf[int32](c, c.Out[0].Len())
 	}
 	area := tensor.Elements(q.Out)
-	r := &kernel.Rescale{Scales: make([]float32, q.m), Signed: c.In[7].Type == tensor.Int8}
-	r.Lo, r.Hi = quant.Limits(c.In[7].Type, c.Activation)
-	none := []int32(nil)
-	if !c.Has(8) {
-		none = make([]int32, q.m)
-	}
 	return func(c *op.Call) error {
-		xs, ys := float32(tensor.At(c.In[1], 0)), float32(tensor.At(c.In[6], 0))
-		if r.Bias = none; c.Has(8) {
-			r.Bias = tensor.Of[int32](c.In[8])
-		}
-		r.Zero = quant.Zero(c.In[7])
-		for m := range r.Scales {
-			r.Scales[m] = xs * float32(tensor.At(c.In[4], min(m, c.In[4].Len()-1))) / ys
-		}
-		r.Prepare()
+		r.prepare(c)
 		y := c.Out[0].Data
 		if !whole {
-			q.runCodes(c, 0, y, r)
+			q.runCodes(c, 0, y, r.Rescale)
 			return nil
 		}
 		q.sums(c, 0, sums)
