@@ -36,6 +36,7 @@ type Elements struct {
 	turn                       func(dst *uint32, stepDst int, src *uint32, stepSrc, n int)
 	sum, product               [2]func(dst, a, b *byte, n int, q *Codes)
 	dequantise                 [2]func(dst *float32, src *byte, n int, zero int32, scale float32)                     // nil for none
+	addScaled                  func(dst, w, scales *float32, n int, by, scale float32)                                // nil for none
 	scaleRows                  [2]func(dst *float32, sums *int32, rows, n int, weights, bias *float32, scale float32) // nil for none
 	every                      bool                                                                                   // quantise, sum and product take any number of elements
 }
@@ -174,6 +175,18 @@ func (e *Elements) Min(dst, a, b []float32) int {
 		return 0
 	}
 	return both(dst, a, b, e.minVV)
+}
+
+// AddScaled adds ((w·by)·scales)·scale, rounded after each step, to dst. It does nothing and returns false where there is no such loop.
+func (e *Elements) AddScaled(dst, w, scales []float32, by, scale float32) bool {
+	if e == nil || e.addScaled == nil {
+		return false
+	}
+	if n := len(dst); n > 0 {
+		_, _ = w[n-1], scales[n-1]
+		e.addScaled(&dst[0], &w[0], &scales[0], n, by, scale)
+	}
+	return true
 }
 
 // Clamp writes min(max(src, lo), hi).

@@ -13,6 +13,7 @@ func elementsAVX512() *Elements {
 	e.product = [2]func(dst, a, b *byte, n int, q *Codes){productU8AVX512, productS8AVX512}
 	e.dequantise = [2]func(dst *float32, src *byte, n int, zero int32, scale float32){dequantiseU8AVX512, dequantiseS8AVX512}
 	e.scaleRows = [2]func(dst *float32, sums *int32, rows, n int, weights, bias *float32, scale float32){scaleRowsAVX512, scaleRowsTogetherAVX512}
+	e.addScaled = addScaledAVX512
 	return &e
 }
 
@@ -186,3 +187,6 @@ func minVVAVX2(dst, a, b *float32, n int)
 
 //go:noescape
 func preluVSAVX2(dst, a *float32, b float32, n int)
+
+//go:noescape
+func addScaledAVX512(dst, w, scales *float32, n int, by, scale float32)

@@ -3509,6 +3509,49 @@ end:
 	VZEROUPPER
 	RET
 
+// func addScaledAVX512(dst *float32, w *float32, scales *float32, n int, by float32, scale float32)
+// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+TEXT ·addScaledAVX512(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         w+8(FP), CX
+	MOVQ         scales+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVL         by+32(FP), SI
+	MOVD         SI, X0
+	VPBROADCASTD X0, Z0
+	MOVL         scale+36(FP), SI
+	MOVD         SI, X1
+	VPBROADCASTD X1, Z1
+
+values_many:
+	SUBQ    $0x10, BX
+	JLT     values_few
+	VMULPS  (CX), Z0, Z2
+	VMULPS  (DX), Z2, Z2
+	VMULPS  Z1, Z2, Z2
+	VADDPS  (AX), Z2, Z2
+	VMOVUPS Z2, (AX)
+	ADDQ    $0x00000040, CX
+	ADDQ    $0x00000040, DX
+	ADDQ    $0x00000040, AX
+	JMP     values_many
+
+values_few:
+	ADDQ     $0x10, BX
+	JZ       values_end
+	MOVQ     $-1, SI
+	BZHIQ    BX, SI, SI
+	KMOVQ    SI, K1
+	VMULPS.Z (CX), Z0, K1, Z0
+	VMULPS.Z (DX), Z0, K1, Z0
+	VMULPS   Z1, Z0, Z0
+	VADDPS.Z (AX), Z0, K1, Z0
+	VMOVUPS  Z0, K1, (AX)
+
+values_end:
+	VZEROUPPER
+	RET
+
 // func dequantiseU8AVX512(dst *float32, src *byte, n int, zero int32, scale float32)
 // Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
 TEXT ·dequantiseU8AVX512(SB), NOSPLIT, $0-32
