@@ -3,6 +3,7 @@ package kernel
 import (
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/pages"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -157,7 +158,7 @@ func (c *Conv) setWeights(w, bias []float32) {
 			return
 		}
 		if len(c.weights) != len(w) {
-			c.weights = make([]float32, len(w))
+			c.weights = pages.Make[float32](len(w))
 		}
 		taps := s.KH * s.KW
 		for o := range s.OC {
@@ -193,7 +194,7 @@ func (c *Conv) setWeights(w, bias []float32) {
 	}
 	per := roundUp(c.og, width) * c.k
 	if len(c.weights) != per*s.Groups {
-		c.weights = make([]float32, per*s.Groups)
+		c.weights = pages.Make[float32](per * s.Groups)
 	}
 	for g := range s.Groups {
 		pack(c.weights[g*per:], w[g*c.og*c.k:], c.og, c.k, width, c.k, 1)

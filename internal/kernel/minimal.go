@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/pages"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -110,7 +111,7 @@ func (q *minimalPlan) weights(c *Conv, g, i int) []float32 {
 func (c *Conv) setMinimal(w []float32) {
 	q, s := c.tiled, &c.s
 	if n := s.Groups * q.group(c.og, c.cg); len(c.weights) != n {
-		c.weights = make([]float32, n)
+		c.weights = pages.Make[float32](n)
 	}
 	const filters = 32 // of an output channel that are turned together
 	lanes := q.f.Lanes

@@ -88,3 +88,32 @@ func lastly(v []float32, channels, places int) []float32 {
 	}
 	return out
 }
+
+// The same with 8-bit numbers, in both layouts.
+func TestByteTapsBesideThePicture(t *testing.T) {
+	everySet(t, func(t *testing.T, _ func(func())) {
+		r := rand.New(rand.NewPCG(3, 2))
+		pool := workers.New(2, nil)
+		defer pool.Close()
+		cut := 0
+		for range rounds(300) {
+			cg, groups := 1+r.IntN(20), 1+r.IntN(2)
+			if r.IntN(3) == 0 {
+				cg, groups = 1, 1+r.IntN(20)
+			}
+			s := ConvShape{
+				N: 1, C: groups * cg, OC: groups * (1 + r.IntN(20)), Groups: groups, H: 1 + r.IntN(9), W: 1 + r.IntN(9), KH: 1 + r.IntN(4), KW: 1 + r.IntN(4),
+				DilH: 1 + r.IntN(12), DilW: 1 + r.IntN(12), StrideH: 1 + r.IntN(3), StrideW: 1 + r.IntN(3),
+			}
+			s.PadT, s.PadL = r.IntN((s.KH-1)*s.DilH+1), r.IntN((s.KW-1)*s.DilW+1)
+			s.OH, s.OW = 1+r.IntN(s.H+2), 1+r.IntN(s.W+2)
+			if same := s; same.cutTaps() != nil {
+				cut++
+			}
+			testQuantisedConv(t, r, pool, s, cg)
+		}
+		if cut < rounds(300)/10 {
+			t.Errorf("taps were cut %d times", cut)
+		}
+	})
+}

@@ -568,6 +568,10 @@ func (w *Pool) Divide(p *workers.Pool, y, counts []float32) {
 			for i := lo; i < hi; i++ {
 				n := a.counts[i%len(a.counts)]
 				v := a.y[i*a.c:][:a.c]
+				if e := simd.ElementKernels(); e != nil {
+					e.DivScalar(v, v, n)
+					continue
+				}
 				for j := range v {
 					v[j] /= n
 				}
@@ -578,6 +582,10 @@ func (w *Pool) Divide(p *workers.Pool, y, counts []float32) {
 	workers.Do(p, len(y)/len(counts), max(1, 1<<14/len(counts)), divideArgs{y, counts, s.C}, func(a divideArgs, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			v := a.y[i*len(a.counts):][:len(a.counts)]
+			if e := simd.ElementKernels(); e != nil {
+				e.Div(v, v, a.counts)
+				continue
+			}
 			for j, n := range a.counts {
 				v[j] /= n
 			}

@@ -14,6 +14,7 @@ import (
 // DequantizeLinear and QuantizeLinear to operators on 8-bit integers, which is what
 // such files mean.
 func qdq(g *Graph) {
+	lookUps(g)
 	if l := newLowering(g); l != nil {
 		l.all()
 		g.Settle()

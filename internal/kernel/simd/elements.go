@@ -10,6 +10,8 @@ type Elements struct {
 	Set                        Set
 	addVV, subVV, mulVV, divVV func(dst, a, b *float32, n int)
 	addVS, mulVS, divVS        func(dst, a *float32, b float32, n int)
+	preluVV, maxVV, minVV      func(dst, a, b *float32, n int)         // nil for none
+	preluVS                    func(dst, a *float32, b float32, n int) // nil for none
 	subSV, divSV               func(dst *float32, a float32, b *float32, n int)
 	clamp                      func(dst, src *float32, n int, lo, hi, plus float32)
 	scale                      func(dst, src *float32, n int, s, t float32)
@@ -140,6 +142,38 @@ func (e *Elements) ScalarDiv(dst []float32, a float32, b []float32) {
 	for i := scalarWith(dst, a, b, e.divSV); i < len(dst); i++ {
 		dst[i] = a / b[i]
 	}
+}
+
+// PRelu writes a, times b where a is negative. It returns for how many it did so, as do those below: the caller does the rest.
+func (e *Elements) PRelu(dst, a, b []float32) int {
+	if e.preluVV == nil {
+		return 0
+	}
+	return both(dst, a, b, e.preluVV)
+}
+
+// PReluScalar writes a, times b where a is negative.
+func (e *Elements) PReluScalar(dst, a []float32, b float32) int {
+	if e.preluVS == nil {
+		return 0
+	}
+	return withScalar(dst, a, b, e.preluVS)
+}
+
+// Max writes a where it is greater than b or no number, and b elsewhere.
+func (e *Elements) Max(dst, a, b []float32) int {
+	if e.maxVV == nil {
+		return 0
+	}
+	return both(dst, a, b, e.maxVV)
+}
+
+// Min writes a where it is less than b or no number, and b elsewhere.
+func (e *Elements) Min(dst, a, b []float32) int {
+	if e.minVV == nil {
+		return 0
+	}
+	return both(dst, a, b, e.minVV)
 }
 
 // Clamp writes min(max(src, lo), hi).

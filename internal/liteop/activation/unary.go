@@ -71,12 +71,7 @@ var unaries = map[string]unary{
 		}
 		return 0
 	}),
-	"ELU": {one: wrap64(Elu), rows: each(func(x float32) float32 {
-		if x < 0 {
-			return libm.Expm1(x)
-		}
-		return x
-	})},
+	"ELU": {rows: libm.EluTo, one: wrap64(Elu)},
 }
 
 // Elu is e^x-1 below zero and x above.

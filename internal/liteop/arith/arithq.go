@@ -158,9 +158,7 @@ func sums[T int8 | uint8 | int16](c *op.Call, w *Broadcast, u *kernel.Uniform, p
 		}
 	}
 	if pair != nil {
-		return RunBinary(c, w, element.Loops[T, T]{Vec: func(dst, a, b []T) {
-			pair.Run(bitsOf(dst), bitsOf(a[:len(dst)]), bitsOf(b[:len(dst)]))
-		}})
+		return RunPair[T](c, w, pair)
 	}
 	// Several workers run the loops: each takes a room.
 	free := sync.Pool{New: func() any { return new([kernel.RequantBlock]int32) }}
@@ -173,6 +171,13 @@ func sums[T int8 | uint8 | int16](c *op.Call, w *Broadcast, u *kernel.Uniform, p
 			dst, a, b = dst[n:], a[n:], b[n:]
 		}
 		free.Put(room)
+	}})
+}
+
+// RunPair applies loops over 8-bit codes to two inputs and an output of one type.
+func RunPair[T int8 | uint8 | int16](c *op.Call, w *Broadcast, pair *kernel.PairQ) op.Run {
+	return RunBinary(c, w, element.Loops[T, T]{Vec: func(dst, a, b []T) {
+		pair.Run(bitsOf(dst), bitsOf(a[:len(dst)]), bitsOf(b[:len(dst)]))
 	}})
 }
 

@@ -85,7 +85,7 @@ func (v *convolution) planar2D() kernel.ConvShape {
 	}
 	i := len(v.In) - 1
 	s.W, s.OW, s.KW, s.StrideW, s.DilW, s.PadL = v.In[i], v.Out[i], v.Kernel[i], v.Stride[i], v.Dilation[i], v.Begin[i]
-	if i == 1 && v.In[1] == 1 && v.Out[1] == 1 && v.Kernel[1] == 1 {
+	if i == 1 && v.In[1] == 1 && v.Out[1] == 1 && v.Kernel[1] == 1 && v.Begin[1] == 0 {
 		s.W, s.OW, s.KW, s.StrideW, s.DilW, s.PadL = v.In[0], v.Out[0], v.Kernel[0], v.Stride[0], v.Dilation[0], v.Begin[0]
 	} else if i == 1 {
 		s.H, s.OH, s.KH, s.StrideH, s.DilH, s.PadT = v.In[0], v.Out[0], v.Kernel[0], v.Stride[0], v.Dilation[0], v.Begin[0]

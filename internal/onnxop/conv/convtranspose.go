@@ -241,7 +241,7 @@ func addApart[T tensor.Real](line, src []T, q, step int) {
 		n := min((step-1-q)/step, len(src))
 		q, src = q+n*step, src[n:]
 	}
-	if q >= len(line) {
+	if q >= len(line) || len(src) == 0 {
 		return
 	}
 	line = line[q:]

@@ -1,6 +1,8 @@
 package conv
 
 import (
+	"slices"
+
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/onnxop/window"
 	"github.com/opmeter/opmeter/internal/op"
@@ -20,27 +22,30 @@ type phaseRun struct {
 	taps             [][]int // of each phase the weights of its window, -1 for none
 }
 
-// phaseRuns returns nil where a phase has no weights, or none for the first of what it sees.
+// phaseRuns are the phases of an axis of out results. A window has taps without a weight before the others where padding leaves out the first
+// inputs, and a single one where a phase has no weights.
 func phaseRuns(out, k, stride, dilation, pad int) (runs []phaseRun) {
 	common := gcd(stride, dilation)
 	apart, dil := stride/common, dilation/common
 	for r := range min(stride, out) {
+		p := phaseRun{first: r, n: 1, dilation: dil, out: (out-r-1)/stride + 1}
 		t := 0
 		for t < k && (t*dilation-r-pad)%stride != 0 {
 			t++
 		}
-		if t == k {
-			return nil
+		base := 0 // the input that the first of them sees at the first place
+		if t < k {
+			base = (r + pad - t*dilation) / stride
 		}
-		base := (r + pad - t*dilation) / stride
 		var taps []int
 		for ; t < k; t += apart {
-			taps = append([]int{t}, taps...)
+			taps = append(taps, t)
 		}
-		p := phaseRun{first: r, n: 1, kernel: len(taps), dilation: dil, pad: (len(taps)-1)*dil - base, out: (out-r-1)/stride + 1, taps: [][]int{taps}}
-		if p.pad < 0 {
-			return nil
+		for len(taps) == 0 || (len(taps)-1)*dil < base {
+			taps = append(taps, -1)
 		}
+		slices.Reverse(taps)
+		p.kernel, p.pad, p.taps = len(taps), (len(taps)-1)*dil-base, [][]int{taps}
 		if i := len(runs) - 1; i >= 0 && runs[i].kernel == p.kernel && runs[i].pad == p.pad {
 			runs[i].n++
 			runs[i].taps = append(runs[i].taps, taps)
@@ -49,6 +54,24 @@ func phaseRuns(out, k, stride, dilation, pad int) (runs []phaseRun) {
 		}
 	}
 	return runs
+}
+
+// phasesOf are the runs of axis i.
+func (v *convolution) phasesOf(i int) []phaseRun {
+	return phaseRuns(v.In[i], v.Kernel[i], v.Stride[i], v.Dilation[i], v.Begin[i])
+}
+
+// single are phases of an axis of out results, each by itself.
+func single(runs []phaseRun, out, stride int) (all []phaseRun) {
+	for _, r := range runs {
+		for i, taps := range r.taps {
+			one := r
+			one.first, one.n, one.taps = r.first+i, 1, [][]int{taps}
+			one.out = (out-one.first-1)/stride + 1
+			all = append(all, one)
+		}
+	}
+	return all
 }
 
 func gcd(a, b int) int {
@@ -96,10 +119,7 @@ func newPhases(c *op.Call, v *convolution) *phases {
 		if v.Stride[i] > maxParts {
 			return nil
 		}
-		axes[i] = phaseRuns(v.In[i], v.Kernel[i], v.Stride[i], v.Dilation[i], v.Begin[i])
-		if axes[i] == nil {
-			return nil
-		}
+		axes[i] = v.phasesOf(i)
 		products := 0
 		for _, r := range axes[i] {
 			products += r.n * r.kernel * r.out
@@ -184,27 +204,30 @@ func (p *phases) time() (ns float64) {
 	return ns
 }
 
-// prepare makes the convolution of a part.
-func (q *phasePart) prepare(c *op.Call, v *convolution) *kernel.Conv {
+// shape is the convolution of a part.
+func (q *phasePart) shape(v *convolution) *convolution {
+	s := &convolution{n: v.n, c: v.c, m: v.m * q.phases, groups: v.groups, Window: &window.Window{In: v.Out, Out: q.out}}
+	for _, r := range q.runs {
+		s.Kernel, s.Dilation, s.Begin, s.Stride = append(s.Kernel, r.kernel), append(s.Dilation, r.dilation), append(s.Begin, r.pad), append(s.Stride, 1)
+	}
+	return s
+}
+
+// phaseWeights are those of the convolution of a part, whose channels are [group][phase][channel], of those of v.
+func phaseWeights[T tensor.Number](q *phasePart, v *convolution, from []T) []T {
+	s := q.shape(v)
 	rank := len(v.In)
-	one := make([]int, rank)
-	s := &convolution{n: v.n, c: v.c, m: v.m * q.phases, groups: v.groups, Window: &window.Window{In: v.Out, Out: q.out, Stride: one}}
 	phases := make([]int, rank)
 	for i, r := range q.runs {
-		one[i], phases[i] = 1, r.n
-		s.Kernel, s.Dilation, s.Begin = append(s.Kernel, r.kernel), append(s.Dilation, r.dilation), append(s.Begin, r.pad)
+		phases[i] = r.n
 	}
 	cg, mg, taps, own := v.c/v.groups, v.m/v.groups, tensor.Elements(v.Kernel), tensor.Elements(s.Kernel)
-	from := tensor.Of[float32](c.In[1])
-	w, bias := make([]float32, 0, s.m*cg*own), []float32(nil)
+	w := make([]T, 0, s.m*cg*own)
 	phase, tap := make([]int, rank), make([]int, rank)
 	for g := range v.groups {
 		for p := range q.phases {
 			tensor.Unravel(p, phases, phase)
 			for m := range mg {
-				if c.Has(2) {
-					bias = append(bias, tensor.Of[float32](c.In[2])[g*mg+m])
-				}
 				for ch := range cg {
 					for t := range own {
 						tensor.Unravel(t, s.Kernel, tap)
@@ -213,7 +236,7 @@ func (q *phasePart) prepare(c *op.Call, v *convolution) *kernel.Conv {
 							at := r.taps[phase[i]][tap[i]]
 							k, none = k*v.Kernel[i]+at, none || at < 0
 						}
-						weight := float32(0)
+						var weight T
 						if !none {
 							weight = from[((g*cg+ch)*mg+m)*taps+k]
 						}
@@ -223,7 +246,21 @@ func (q *phasePart) prepare(c *op.Call, v *convolution) *kernel.Conv {
 			}
 		}
 	}
-	return s.prepared(w, bias, c.Activation)
+	return w
+}
+
+// prepare makes the convolution of a part.
+func (q *phasePart) prepare(c *op.Call, v *convolution) *kernel.Conv {
+	var bias []float32
+	if c.Has(2) {
+		mg := v.m / v.groups
+		for g := range v.groups {
+			for range q.phases {
+				bias = append(bias, tensor.Of[float32](c.In[2])[g*mg:][:mg]...)
+			}
+		}
+	}
+	return q.shape(v).prepared(phaseWeights(q, v, tensor.Of[float32](c.In[1])), bias, c.Activation)
 }
 
 func (p *phases) run(pool *workers.Pool, x, y []float32) {

@@ -64,7 +64,7 @@ func TestPhases(t *testing.T) {
 			values[i] = tensor.At(want[0], i)
 		}
 		// Sums of up to 750 products below ten, which minimal filtering rounds.
-		if why := optest.Differ(got[0], values, 0, 1e-3); why != "" {
+		if why := optest.Differ(got[0], values, 1e-3, 0); why != "" {
 			t.Fatalf("%v of %v with %v: %s", attrs, x.Shape, w.Shape, why)
 		}
 		taken++

@@ -55,7 +55,9 @@ func NewIntMatMul(c *op.Call, ai, az, bi, bz int) (*intMatMul, error) {
 		return q, nil
 	}
 	c.Kernel = "unpacked"
-	q.b = op.ScratchOf[int32](c, c.In[bi].Len())
+	if z := c.Input(bz); z != nil && z.Len() > 1 {
+		q.b = op.ScratchOf[int32](c, c.In[bi].Len())
+	}
 	q.packed = append(q.packed, kernel.NewPackedQ(v.N, v.K))
 	return q, nil
 }
@@ -72,22 +74,23 @@ func (q *intMatMul) packConst(c *op.Call) {
 	}
 	for at := 0; at < c.In[q.bi].Len(); at += q.K * q.N {
 		p := kernel.NewPackedQ(q.N, q.K)
-		switch zero := quant.First(z); {
-		case len(z) > 1:
+		if len(z) > 1 {
 			kernel.FillQ(c.Pool, p, q.b[at:], 0, 1, q.N)
-		case c.In[q.bi].Type == tensor.Int8:
-			kernel.FillQ(c.Pool, p, tensor.Of[int8](c.In[q.bi])[at:], zero, 1, q.N)
-		default:
-			kernel.FillQ(c.Pool, p, tensor.Of[uint8](c.In[q.bi])[at:], zero, 1, q.N)
+		} else {
+			quant.Pack(c.Pool, p, c.In[q.bi], at, quant.First(z), 1, q.N)
 		}
 		q.packed = append(q.packed, p)
 	}
 	q.b = nil
 }
 
-func (q *intMatMul) pack(p *kernel.PackedQ, at int) *kernel.PackedQ {
-	p.Fill(q.b[at:], 1, q.N)
-	return p
+// pack packs a matrix of b, which is not constant, from its first element on.
+func (q *intMatMul) pack(c *op.Call, at int) {
+	if q.b != nil {
+		q.packed[0].Fill(q.b[at:], 1, q.N)
+		return
+	}
+	quant.Pack(c.Pool, q.packed[0], c.In[q.bi], at, quant.Zero(c.Input(q.bz)), 1, q.N)
 }
 
 func (q *intMatMul) liftB(c *op.Call) {
@@ -114,7 +117,7 @@ func (q *intMatMul) Product(c *op.Call, x *tensor.Tensor, z []int32, y []int32) 
 		clear(y)
 		return
 	}
-	if !q.ready {
+	if !q.ready && q.b != nil {
 		q.liftB(c)
 	}
 	last := -1
@@ -133,7 +136,7 @@ func (q *intMatMul) Product(c *op.Call, x *tensor.Tensor, z []int32, y []int32) 
 			b = q.packed[pb/(q.K*q.N)]
 		} else if pb != last {
 			last = pb
-			q.pack(b, pb)
+			q.pack(c, pb)
 		}
 		kernel.GemmQ(c.Pool, q.flat.M, x.Data[pa:], q.tables, b, y[pc:])
 	})
@@ -190,14 +193,22 @@ func prepareQLinearMatMul(c *op.Call) (op.Run, error) {
 			tensor.FormatShape(c.In[4].Shape), tensor.FormatShape(c.In[6].Shape))
 	}
 	sums := op.ScratchOf[int32](c, c.Out[0].Len())
+	if as == 1 && (bs == 1 || bs == q.N) {
+		r := &kernel.Rescale{Scales: make([]float32, bs), Bias: make([]int32, bs)}
+		return func(c *op.Call) error {
+			q.Sums(c, sums)
+			xs, ys := float32(tensor.At(c.In[1], 0)), float32(tensor.At(c.In[6], 0))
+			tensor.Read(r.Scales, c.In[4], 0)
+			for i, w := range r.Scales {
+				r.Scales[i] = xs * w / ys
+			}
+			quant.RescaleAll(c.Pool, c.Out[0], sums, r, quant.Zero(c.In[7]))
+			return nil
+		}, nil
+	}
 	return func(c *op.Call) error {
 		q.Sums(c, sums)
 		ys, zero := float32(tensor.At(c.In[6], 0)), quant.Zero(c.In[7])
-		if as == 1 && bs == 1 {
-			scale := float32(tensor.At(c.In[1], 0)) * float32(tensor.At(c.In[4], 0)) / ys
-			quant.Requantize(c.Out[0], 0, sums, 0, scale, zero)
-			return nil
-		}
 		q.Each(func(pa, pb, pc int) {
 			for i := range q.M {
 				for j := range q.N {

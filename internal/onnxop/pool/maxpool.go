@@ -76,6 +76,11 @@ func prepareMaxPool(c *op.Call) (op.Run, error) {
 	} else if b != nil {
 		return prepareLast(c, b), nil
 	}
+	if t := c.In[0].Type; t == tensor.Int8 || t == tensor.Uint8 {
+		if run, err := maxBytesApart(c); run != nil || err != nil {
+			return run, err
+		}
+	}
 	switch c.In[0].Type {
 	case tensor.Int8:
 		return prepareMaxPoolOf[int8](-128)(c)

@@ -61,7 +61,8 @@ func pooled[T, U tensor.Number](p *workers.Pool, w *window.Window, x []T, y []U,
 	})
 }
 
-func prepareAveragePool[T tensor.Real](c *op.Call) (op.Run, error) {
+// PrepareAveragePool makes means of windows over [N,C,...].
+func PrepareAveragePool[T tensor.Real](c *op.Call) (op.Run, error) {
 	w, err := NewPool(c)
 	if err != nil {
 		return nil, err

@@ -177,9 +177,9 @@ func quantizeRows[T int8 | uint8 | int16 | uint16](q *quantizer, out []T, lo, hi
 		default:
 			scale, zero := q.scale[s], q.zero[s]
 			qlo, qhi, z := q.lo-zero, q.hi-zero, int32(zero)
-			if e := simd.ElementKernels(); e != nil && unsafe.Sizeof(T(0)) == 1 {
-				n := e.Quantise(unsafe.Slice((*uint8)(unsafe.Pointer(unsafe.SliceData(dst))), len(dst)), x, scale, qlo, qhi, z)
-				x, dst = x[n:], dst[n:]
+			if unsafe.Sizeof(T(0)) == 1 {
+				toCodes(unsafe.Slice((*uint8)(unsafe.Pointer(unsafe.SliceData(dst))), len(dst)), x, scale, qlo, qhi, z)
+				continue
 			}
 			for i, v := range x {
 				dst[i] = T(int32(quantizeOne(v/scale, qlo, qhi)) + z)
@@ -294,6 +294,11 @@ func dequantizeRows[T int8 | uint8 | int16 | uint16 | int32](d *dequantizer, in 
 		x, dst := in[a:b], d.out[a:b]
 		if !d.g.vector {
 			scale, zero := d.scale[s], int32(d.zero[s])
+			if unsafe.Sizeof(T(0)) == 1 {
+				var least T
+				toReals(dst, unsafe.Slice((*uint8)(unsafe.Pointer(unsafe.SliceData(x))), len(x)), least-1 < 0, zero, scale)
+				continue
+			}
 			for i, v := range x {
 				dst[i] = float32(int32(v)-zero) * scale
 			}

@@ -138,7 +138,7 @@ type recurrent[T tensor.Real] struct {
 	*recurrentShape
 	cell func(q *recurrent[T], c *op.Call, dir int, live []int)
 	xw   []T // gates of the inputs, all times: seq*batch × gates*hidden
-	pre  []T // gates of this step: batch × gates*hidden
+	pre  []T // gates of this step: batch × gates*hidden, of xw where they lie together there
 	rec  []T // recurrent part of the gates, with its bias
 	h, c []T // states: batch × hidden
 	tmp  []T // batch × hidden
@@ -237,10 +237,7 @@ func (q *recurrent[T]) run(c *op.Call) error {
 		if bias != nil {
 			wb := bias[dir*2*g:][:g]
 			for r := range rows {
-				row := q.xw[r*g:][:g]
-				for j, b := range wb {
-					row[j] += b
-				}
+				sumTo(q.xw[r*g:][:g], wb)
 			}
 		}
 		if err := q.direction(c, dir); err != nil {
@@ -268,7 +265,13 @@ func (q *recurrent[T]) direction(c *op.Call, dir int) error {
 			return fmt.Errorf("sequence length %d of %d", lens[b], q.seq)
 		}
 	}
+	own := q.pre
+	defer func() { q.pre = own }()
+	together := lens == nil && (q.batch == 1 || !q.batchFirst)
 	for step := range q.seq {
+		if together {
+			q.pre = q.xw[q.row(q.time(dir, step, q.seq), 0)*g:][:q.batch*g]
+		}
 		live := q.live[:0]
 		for b := range q.batch {
 			n := q.seq
@@ -277,7 +280,9 @@ func (q *recurrent[T]) direction(c *op.Call, dir int) error {
 			}
 			if step < n {
 				live = append(live, b)
-				copy(q.pre[b*g:][:g], q.xw[q.row(q.time(dir, step, n), b)*g:])
+				if !together {
+					copy(q.pre[b*g:][:g], q.xw[q.row(q.time(dir, step, n), b)*g:])
+				}
 			}
 		}
 		q.cell(q, c, dir, live)
@@ -342,10 +347,7 @@ func (q *recurrent[T]) project(c *op.Call, dir int, state []T, g0, g1 int) {
 	if bias := elem.Elements[T](c, inB); bias != nil {
 		rb := bias[dir*2*g+g:][:g]
 		for b := range q.batch {
-			out := q.rec[b*g:][:g]
-			for j := g0 * h; j < g1*h; j++ {
-				out[j] += rb[j]
-			}
+			sumTo(q.rec[b*g:][g0*h:g1*h], rb[g0*h:])
 		}
 	}
 }
