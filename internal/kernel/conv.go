@@ -58,6 +58,8 @@ type Conv struct {
 	// of them; weights is nil then if it would be packed.
 	sparse []*sparse
 	seen   *tapCut // the taps that are left, where some see nothing
+	// gaps are taps of windows that see borders with most of them; weights is nil then.
+	gaps []gapTap
 }
 
 func newConv(s ConvShape, v *volume, nhwc bool, w, bias []float32, act activation.Clamp) *Conv {
@@ -92,6 +94,7 @@ func newConv(s ConvShape, v *volume, nhwc bool, w, bias []float32, act activatio
 	w = seen.of(w, s.OC, c.cg, nhwc)
 	c.setWeights(w, bias)
 	c.setFew(w)
+	c.setGaps(w)
 	return c
 }
 
@@ -148,7 +151,7 @@ func (c *Conv) SetWeights(w, bias []float32) {
 // setWeights is SetWeights with the taps that are left.
 func (c *Conv) setWeights(w, bias []float32) {
 	s := c.s
-	c.bias, c.few = bias, nil
+	c.bias, c.few, c.gaps = bias, nil, nil
 	if c.depthwise {
 		if !c.nhwc {
 			c.weights = w
@@ -219,13 +222,15 @@ func (c *Conv) setSparse(w []float32) {
 }
 
 // Copies tells whether the convolution keeps nothing of the weights that it was given.
-func (c *Conv) Copies() bool { return c.sparse != nil || c.tiled != nil }
+func (c *Conv) Copies() bool { return c.sparse != nil || c.tiled != nil || c.gaps != nil }
 
 // Name tells the way of computing: "depthwise", "winograd" or "im2col"; "direct" and
 // the set of the kernels for products in vectors, "packed" where positions are few, "winograd" and the set, "sparse" where zeros are left
 // out.
 func (c *Conv) Name() string {
 	switch {
+	case c.gaps != nil:
+		return c.gaps[0].weights.Name(GemmParams{M: c.gaps[0].area(), N: c.s.OC, K: c.s.C})
 	case c.sparse != nil:
 		return c.sparse[0].name()
 	case c.tiled != nil:
@@ -266,6 +271,8 @@ const frameTime = 0.5
 func (c *Conv) Run(p *workers.Pool, x, y []float32) {
 	switch {
 	case c.s.outputs() == 0:
+	case c.gaps != nil:
+		c.runGaps(p, x, y)
 	case c.lanes != nil:
 		c.laneTiles(p, x, y)
 	case c.strips != nil && c.nhwc:
