@@ -225,8 +225,11 @@ func (c *call) msActivation(n int64) int64 {
 }
 
 // onnxTransposed counts a transposed convolution with weights C, M/group, kernel.
-func (c *call) onnxTransposed() amount {
-	x, w, y := c.in(0), c.in(1), c.out(0)
+func (c *call) onnxTransposed() amount { return c.transposed(1, 2, 0) }
+
+// transposed is onnxTransposed for other places of weights and bias, with operations for each element of the result.
+func (c *call) transposed(weights, bias int, each int64) amount {
+	x, w, y := c.in(0), c.in(weights), c.out(0)
 	if !c.rank(w, 3) {
 		return amount{}
 	}
@@ -236,7 +239,7 @@ func (c *call) onnxTransposed() amount {
 	macs := c.mul(append(kernel, c.nin(0), per)...)
 	axes := c.onnxAxes(y, x, kernel)
 	exec := c.executed(axes, c.dim(x, 0), c.dim(x, 1), per)
-	return product(macs, exec, c.biased(2, n))
+	return product(macs, exec, c.biased(bias, n)+c.mul(each, n))
 }
 
 // window is the number of taps of a pooling operator.

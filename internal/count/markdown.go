@@ -82,7 +82,7 @@ func Markdown() []byte {
 	b.WriteString(preamble)
 	titles := map[string]string{
 		graph.TFLite: "TFLite", graph.TFLiteCustom: "TFLite, custom operators", graph.ONNX: "ONNX", graph.ONNXML: "ONNX, ai.onnx.ml",
-		graph.ONNXTraining: "ONNX, ai.onnx.preview.training", graph.Microsoft: "ONNX, com.microsoft",
+		graph.ONNXTraining: "ONNX, ai.onnx.preview.training", graph.Microsoft: "ONNX, com.microsoft", graph.Own: "What plans write in place of nodes of ONNX",
 	}
 	domain := "none"
 	for _, r := range Rules() {

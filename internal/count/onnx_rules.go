@@ -145,6 +145,12 @@ var mlRules = []Rule{
 }
 
 // trainingRules are the optimisers. Inputs are rate, step, then tensors.
+// ownRules are those of operators that plans write.
+var ownRules = []Rule{
+	each(1, "a look-up", "LookUp"),
+	{Group: groupConv, Names: []string{"QLinearConvTranspose"}, MACs: "k1·…·kn·Cout/group·elements(input)", Ops: "2·MACs" + biasText + " + 4·elements(output) (requantise)", f: func(c *call) amount { return c.transposed(3, 8, 4) }},
+}
+
 var trainingRules = []Rule{
 	optimiser(9, 3, "Adagrad"),
 	optimiser(14, 4, "Adam"),

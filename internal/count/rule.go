@@ -33,6 +33,7 @@ func Rules() []Rule {
 		{graph.ONNXML, mlRules},
 		{graph.ONNXTraining, trainingRules},
 		{graph.Microsoft, microsoftRules},
+		{graph.Own, ownRules},
 	} {
 		for _, r := range l.rules {
 			r.Domain = l.domain

@@ -14,6 +14,7 @@ const (
 	ONNXML       = "ai.onnx.ml"
 	ONNXTraining = "ai.onnx.preview.training"
 	Microsoft    = "com.microsoft"
+	Own          = "opmeter" // what plans write in place of nodes of a file, and no file
 	TFLite       = "tflite"
 	TFLiteCustom = "tflite.custom"
 )

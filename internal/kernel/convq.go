@@ -141,9 +141,10 @@ func NewConvQ[T int8 | uint8, W Weight](s ConvShape, w []W, zeroW, zero int32, q
 		}
 		return NewDepthwiseQ[T](s, wd, zero, q)
 	}
+	seen := s.cutTaps()
 	c := &ConvQ[T]{convQ: newConvQ(s, true, true), zeroPoint: zero, q: q}
 	c.q.SetSteps(c.k, zero)
-	setWeights(nil, &c.convQ, w, zeroW)
+	setWeights(nil, &c.convQ, tapsOf(seen, w, s.OC, c.cg, true), zeroW)
 	var z T
 	c.setZero(z-1 < z, zero)
 	return c
@@ -163,6 +164,7 @@ func NewDepthwiseQ[T int8 | uint8](s ConvShape, w []int16, zero int32, q Requant
 	}
 	s.Groups = s.C
 	s.lay()
+	w = tapsOf(s.cutTaps(), w, 1, s.OC, true)
 	c := &ConvQ[T]{convQ: convQ{s: s, cg: 1, og: s.OC / s.C, k: s.KH * s.KW}, zeroPoint: zero, q: q, depthwise: true}
 	c.q.SetSteps(c.k, zero)
 	if c.windows = newIntWindows(&c.s, c.og, true); c.windows != nil {
@@ -295,6 +297,7 @@ type ConvSums struct {
 	convQ
 	wd        []int32 // weights of a depthwise convolution in plain Go
 	depthwise bool
+	seen      *tapCut // the taps that are left, where some see nothing
 	zeroPoint int32
 	to        tileSink  // of a run
 	put       putPlanes // gives it planes: made once, runs do not allocate
@@ -303,7 +306,7 @@ type ConvSums struct {
 // NewConvSums prepares a convolution; see [ConvSums.SetWeights]. Its input has the channels last where lastIn says so, its
 // results where lastOut does, for what [ConvShape.Lasts] or [ConvShape.MakesLast] alone.
 func NewConvSums(s ConvShape, lastIn, lastOut bool) *ConvSums {
-	c := &ConvSums{}
+	c := &ConvSums{seen: s.cutTaps()}
 	if s.Groups > 1 && s.Groups == s.C {
 		c.convQ, c.depthwise = convQ{s: s, cg: 1, og: s.OC / s.Groups, k: s.KH * s.KW}, true
 		if c.windows = newIntWindows(&c.s, c.og, false); c.windows == nil {
@@ -326,6 +329,7 @@ func (c *ConvSums) Name() string { return c.name(c.depthwise) }
 // SetWeights takes weights [OC,C/Groups,KH,KW], given as differences to their
 // zero point, of at most 510 in size.
 func (c *ConvSums) SetWeights(w []int32) {
+	w = tapsOf(c.seen, w, c.s.OC, c.cg, false)
 	switch {
 	case c.windows != nil:
 		c.windows.setPlanes(&c.s, w)

@@ -206,7 +206,7 @@ func (p *PackedQ) Vectors() bool { return p.panels != nil }
 func (p *PackedQ) product(pool *workers.Pool, m int, a []uint8, line int, start, y []int32) {
 	f, k := p.panels.f, p.k
 	panels := (p.n + f.Cols - 1) / f.Cols
-	jobs := jobsOf(pool, m*p.n*k, fewRows(f.Rate(), m, 1))
+	jobs := jobsOf(pool, m*p.n*k, rateOfRows(f.Rate(), m, 1))
 	// The rows of a job and a panel stay in the second-level cache.
 	most := max(f.Rows, 2*packBlock/line/f.Rows*f.Rows)
 	blocks := (m + most - 1) / most

@@ -103,8 +103,8 @@ func jobsOf(p *workers.Pool, products int, rate float64) int {
 	return jobs
 }
 
-// fewRows is the rate at which m rows are multiplied by weights of so many bytes: few wait for the weights.
-func fewRows(rate float64, m, bytes int) float64 {
+// rateOfRows is the rate at which m rows are multiplied by weights of so many bytes: few wait for the weights.
+func rateOfRows(rate float64, m, bytes int) float64 {
 	const read = 20 // bytes that a thread reads in a nanosecond from the caches that it shares
 	return min(rate, read/float64(bytes)*float64(m))
 }
@@ -120,7 +120,7 @@ func product(p *workers.Pool, f *simd.Floats, g *GemmParams, a []float32, b pane
 		vec, elem = 1, or(g.LDA, g.M)
 	}
 	all := (g.N + f.Cols - 1) / f.Cols
-	jobs := jobsOf(p, g.M*g.N*g.K, fewRows(f.Rate(), g.M, 4))
+	jobs := jobsOf(p, g.M*g.N*g.K, rateOfRows(f.Rate(), g.M, 4))
 	// Work is cut by rows, if there are enough for whole tiles, else by panels, and by both where these are few.
 	byRows, byCols := 1, min(jobs, all)
 	switch tilesM, t := (g.M+f.Rows-1)/f.Rows, p.Threads(); {

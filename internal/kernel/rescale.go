@@ -2,8 +2,10 @@ package kernel
 
 import (
 	"math"
+	"sync"
 
 	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Rescale turns 32-bit sums of channels into 8-bit codes as ONNX has it: the sum with its bias, as float32, times the scale of
@@ -57,15 +59,81 @@ func (q *Rescale) Rows(y []uint8, at, step int, sums []int32, line, rows, n, ch 
 	}
 }
 
-// Columns is [Rescale.Rows] for rows whose columns are n channels from ch on, from y[0] on.
-func (q *Rescale) Columns(y []uint8, step int, sums []int32, line, rows, n, ch int) {
-	if !q.plain && simd.ElementKernels().RescaleColumns(y, step, sums, line, rows, n, q.Scales[ch:], q.Bias[ch:], q.q) {
+// columns is [Rescale.Rows] for rows whose columns are n channels from ch on.
+func (q *Rescale) columns(y []uint8, step int, sums []int32, line, rows, n, ch int) {
+	if q.plain {
+		for r := range rows {
+			out, in := y[r*step:][:n], sums[r*line:][:n]
+			for i, v := range in {
+				out[i] = q.one(v, ch+i)
+			}
+		}
 		return
 	}
+	e := simd.ElementKernels()
+	if e.RescaleColumns(y, step, sums, line, rows, n, q.Scales[ch:], q.Bias[ch:], q.q) {
+		return
+	}
+	s := scaleds.Get().(*scaled)
 	for r := range rows {
-		out, in := y[r*step:][:n], sums[r*line:][:n]
-		for i, v := range in {
-			out[i] = q.one(v, ch+i)
+		for at := 0; at < n; at += len(s.reals) {
+			k := min(len(s.reals), n-at)
+			q.inFloats(e, s, y[r*step+at:][:k], sums[r*line+at:], ch+at)
 		}
 	}
+	scaleds.Put(s)
+}
+
+// scaled is room for sums on their way to codes.
+type scaled struct {
+	sums  [256]int32
+	reals [256]float32
+}
+
+var scaleds = sync.Pool{New: func() any { return new(scaled) }}
+
+// inFloats writes a row of codes of channels from ch on, for sets without a loop for it: what is scaled already is quantised by one.
+func (q *Rescale) inFloats(e *simd.Elements, s *scaled, y []uint8, sums []int32, ch int) {
+	n := len(y)
+	for i, b := range q.Bias[ch:][:n] {
+		s.sums[i] = sums[i] + b
+	}
+	done := e.ToFloats(s.reals[:n], s.sums[:n])
+	for i := done; i < n; i++ {
+		s.reals[i] = float32(s.sums[i])
+	}
+	e.Mul(s.reals[:n], s.reals[:n], q.Scales[ch:])
+	zero := float32(q.Zero)
+	for i := e.Quantise(y, s.reals[:n], 1, q.Lo-zero, q.Hi-zero, q.Zero); i < n; i++ {
+		y[i] = q.one(sums[i], ch+i)
+	}
+}
+
+// RescaleMatrix writes the codes of all sums: rows whose columns are the channels of q, which is prepared. A single
+// scale is that of all columns, and has a single bias.
+func RescaleMatrix(p *workers.Pool, y []uint8, sums []int32, q *Rescale) {
+	n := len(q.Scales)
+	if n == 0 || len(sums) == 0 {
+		return
+	}
+	if n == 1 {
+		workers.Do(p, len(sums), rescaleGrain, rescaleArgs{q, y, sums}, func(a rescaleArgs, lo, hi int) {
+			a.q.Rows(a.y[lo:hi], 0, hi-lo, a.sums[lo:hi], hi-lo, 1, hi-lo, 0)
+		})
+		return
+	}
+	workers.Do(p, len(sums)/n, max(1, rescaleGrain/n), rescaleArgs{q, y, sums}, func(a rescaleArgs, lo, hi int) {
+		n := len(a.q.Scales)
+		a.q.columns(a.y[lo*n:hi*n], n, a.sums[lo*n:hi*n], n, hi-lo, n, 0)
+	})
+}
+
+// rescaleGrain is the least number of sums that are worth a piece of work.
+const rescaleGrain = 1 << 14
+
+// rescaleArgs is what a piece of RescaleMatrix needs.
+type rescaleArgs struct {
+	q    *Rescale
+	y    []uint8
+	sums []int32
 }

@@ -41,6 +41,11 @@ func seenTaps(k, dil, stride, pad, in, out int) (lo, hi int) {
 
 // of are the weights of these taps; w itself where all are left.
 func (c *tapCut) of(w []float32, channels, each int, nhwc bool) []float32 {
+	return tapsOf(c, w, channels, each, nhwc)
+}
+
+// tapsOf is [tapCut.of] for any weights.
+func tapsOf[T any](c *tapCut, w []T, channels, each int, nhwc bool) []T {
 	if c == nil {
 		return w
 	}
@@ -49,7 +54,7 @@ func (c *tapCut) of(w []float32, channels, each int, nhwc bool) []float32 {
 		run, groups = each, channels
 	}
 	h, n := c.y1-c.y0, (c.x1-c.x0)*run
-	out := make([]float32, groups*h*n)
+	out := make([]T, groups*h*n)
 	for g := range groups {
 		for y := range h {
 			copy(out[(g*h+y)*n:][:n], w[((g*c.kh+c.y0+y)*c.kw+c.x0)*run:])

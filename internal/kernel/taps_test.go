@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -14,7 +15,7 @@ func TestTapsBesideThePicture(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
 		pool := workers.New(2, nil)
 		defer pool.Close()
-		cut := 0
+		cut, gaps := 0, 0
 		for range rounds(300) {
 			s := ConvShape{
 				N: 1, Groups: 1 + r.IntN(2), H: 1 + r.IntN(9), W: 1 + r.IntN(9), KH: 1 + r.IntN(4), KW: 1 + r.IntN(4),
@@ -48,6 +49,9 @@ func TestTapsBesideThePicture(t *testing.T) {
 				}
 			}
 			c, got := NewConvNCHW(s, w, bias, activation.Clamp{}), make([]float32, s.outputs())
+			if c.gaps != nil {
+				gaps++
+			}
 			for range 2 {
 				c.Run(pool, x, got)
 				agree(t, s, got, want)
@@ -68,6 +72,9 @@ func TestTapsBesideThePicture(t *testing.T) {
 		if cut < rounds(300)/10 {
 			t.Errorf("taps were cut %d times", cut)
 		}
+		if simd.FloatKernels() != nil && gaps == 0 {
+			t.Error("no taps were computed one by one")
+		}
 	})
 }
 
@@ -80,4 +87,33 @@ func lastly(v []float32, channels, places int) []float32 {
 		}
 	}
 	return out
+}
+
+// The same with 8-bit numbers, in both layouts.
+func TestByteTapsBesideThePicture(t *testing.T) {
+	everySet(t, func(t *testing.T, _ func(func())) {
+		r := rand.New(rand.NewPCG(3, 2))
+		pool := workers.New(2, nil)
+		defer pool.Close()
+		cut := 0
+		for range rounds(300) {
+			cg, groups := 1+r.IntN(20), 1+r.IntN(2)
+			if r.IntN(3) == 0 {
+				cg, groups = 1, 1+r.IntN(20)
+			}
+			s := ConvShape{
+				N: 1, C: groups * cg, OC: groups * (1 + r.IntN(20)), Groups: groups, H: 1 + r.IntN(9), W: 1 + r.IntN(9), KH: 1 + r.IntN(4), KW: 1 + r.IntN(4),
+				DilH: 1 + r.IntN(12), DilW: 1 + r.IntN(12), StrideH: 1 + r.IntN(3), StrideW: 1 + r.IntN(3),
+			}
+			s.PadT, s.PadL = r.IntN((s.KH-1)*s.DilH+1), r.IntN((s.KW-1)*s.DilW+1)
+			s.OH, s.OW = 1+r.IntN(s.H+2), 1+r.IntN(s.W+2)
+			if same := s; same.cutTaps() != nil {
+				cut++
+			}
+			testQuantisedConv(t, r, pool, s, cg)
+		}
+		if cut < rounds(300)/10 {
+			t.Errorf("taps were cut %d times", cut)
+		}
+	})
 }

@@ -22,7 +22,7 @@ func (k *tileSink) put(sums []int32, line, rows, at, step, ch, n int) {
 	case k.area > 0:
 		k.planes(sums, line, rows, at, step, ch, n)
 	case k.r != nil:
-		k.r.Columns(k.y[at:], step, sums, line, rows, n, ch)
+		k.r.columns(k.y[at:], step, sums, line, rows, n, ch)
 	case k.sums == nil:
 		requantTile(k.f, k.y, sums, line, rows, at, step, ch, n, k.q)
 	default:
@@ -44,7 +44,7 @@ func (k *tileSink) planes(sums []int32, line, rows, at, step, ch, n int) {
 		in := sums[r*line:]
 		if k.r != nil {
 			sc, codes := borrow8(here * n)
-			k.r.Columns(codes, n, in, line, here, n, ch)
+			k.r.columns(codes, n, in, line, here, n, ch)
 			turnBytes(k.y[to:], k.area, codes, n, n, here)
 			scratch.Put(sc)
 		} else {

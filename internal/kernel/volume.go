@@ -3,123 +3,68 @@ package kernel
 import (
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
-// VolumeShape describes a convolution over [N,D,H,W,C]: that of its pictures and what the third axis has beyond that.
-type VolumeShape struct {
-	ConvShape               // N is the number of volumes
-	D, OD, KD               int
-	StrideD, DilD, PadFront int
+// Depth is the outermost of three axes of windows.
+type Depth struct {
+	In, Out                       int // planes of the input and of the results
+	Kernel, Stride, Dilation, Pad int // Pad counts planes before the first one
 }
 
-// Volume is a prepared convolution over [N,D,H,W,C] by a filter [KD,KH,KW,C,OC]. Each picture of the output is the sum of convolutions of
-// pictures of the input, in their order: the sums are those of plain loops by tap, then by channel, the bias at the end.
-type Volume struct {
-	Conv
-	v     VolumeShape
-	depth int  // of what is read: with borders, or the input
-	frame bool // the input is copied into a frame
+// volume makes convolutions over pictures of one over [N,C,D,H,W]: the planes of all channels of the results at one depth are a
+// picture, whose channels in the input are the planes that the taps of the depth see of each channel. What is outside is blank.
+type volume struct {
+	Depth
+	channels int // of the input
+	blank    []float32
 }
 
-// NewVolume returns nil where there is no product in vectors, and where there is nothing to compute.
-func NewVolume(v VolumeShape, w, bias []float32, act activation.Clamp) *Volume {
-	f := simd.FloatKernels()
-	v.Groups = 1
-	if f == nil || v.outputs()*v.OD == 0 || v.C*v.KD*v.KH*v.KW == 0 {
+// NewConvVolume prepares a convolution over [N,C,D,H,W] with weights [OC,C/Groups,D of the window,KH,KW], the two last axes as s says. It returns nil
+// where there are no kernels in vectors.
+func NewConvVolume(s ConvShape, d Depth, w, bias []float32, act activation.Clamp) *Conv {
+	if simd.FloatKernels() == nil {
 		return nil
 	}
-	c := &Volume{v: v, depth: v.D}
-	c.s, c.nhwc, c.f, c.cg, c.og, c.bias, c.act = v.ConvShape, true, f, v.C, v.OC, bias, act
-	c.k = v.KD * v.KH * v.KW * v.C
-	l := v.planLines(v.C, v.OC, f.Cols, kBlock)
-	if d := (v.OD-1)*v.StrideD + (v.KD-1)*v.DilD + 1; l.frame || v.PadFront != 0 || d > v.D {
-		// Borders on one side mean a frame on all.
-		h, w := (v.OH-1)*v.StrideH+(v.KH-1)*v.DilH+1, (v.OW-1)*v.StrideW+(v.KW-1)*v.DilW+1
-		s := v.ConvShape
-		s.H, s.W, s.PadT, s.PadL = h, w, 0, 0
-		l = s.planLines(v.C, v.OC, f.Cols, kBlock)
-		c.frame, c.depth = true, d
+	if s.KH*s.KW == 1 && s.StrideH == 1 && s.StrideW == 1 && s.PadT == 0 && s.PadL == 0 && s.OH == s.H && s.OW == s.W {
+		// Planes are lines of a picture.
+		s.H, s.W, s.OH, s.OW, s.KH, s.KW = d.In, s.H*s.W, d.Out, s.OH*s.OW, d.Kernel, 1
+		s.StrideH, s.DilH, s.PadT = d.Stride, d.Dilation, d.Pad
+		return newConv(s, nil, false, w, bias, act)
 	}
-	if l.images == 1 && l.n == 1 && !l.turned {
-		// Positions that are rows of a product; pictures stay apart.
-		l.n, l.count = v.OH, v.OW
+	v := &volume{Depth: d, channels: s.C, blank: make([]float32, s.H*s.W)}
+	s.N, s.C = s.N*d.Out, s.C*d.Kernel
+	if c := newConv(s, v, false, w, bias, act); c.planes != nil {
+		return c
 	}
-	taps := l.passes
-	l.passes = nil
-	for kd := range v.KD {
-		for _, q := range taps {
-			q.a += kd * v.DilD * l.imageA
-			q.b += kd * v.KH * v.KW * v.C
-			l.passes = append(l.passes, q)
-		}
-	}
-	l.images = v.OD
-	c.lines = l
-	c.weights = make([]float32, roundUp(c.og, f.Cols)*c.k)
-	pack(c.weights, w, c.og, c.k, f.Cols, 1, c.og)
-	return c
+	return nil
 }
 
-// Run convolves x into y.
-func (c *Volume) Run(p *workers.Pool, x, y []float32) {
-	l, v := c.lines, &c.v
-	picture, out := v.H*v.W*v.C, v.OD*l.imageC
-	step := v.StrideD * l.imageA
-	if !c.frame {
-		for n := range v.N {
-			c.pictures(p, x[n*v.D*picture:], y[n*out:], step)
-		}
-		return
+// plane is channel ch of picture n of the input.
+func (c *Conv) plane(x []float32, n, ch int) []float32 {
+	area, v := c.s.H*c.s.W, c.volume
+	if v == nil {
+		return x[(n*c.s.C+ch)*area:][:area]
 	}
-	sc, frame := borrow(c.depth * l.imageA)
-	for n := range v.N {
-		workers.Do(p, c.depth, max(1, copyGrain/l.imageA), volumeArgs{c, frame, x[n*v.D*picture:]}, func(q volumeArgs, lo, hi int) {
-			for d := lo; d < hi; d++ {
-				q.frameOf(d)
-			}
-		})
-		c.pictures(p, frame, y[n*out:], step)
+	at := n%v.Out*v.Stride - v.Pad + ch%v.Kernel*v.Dilation
+	if uint(at) >= uint(v.In) {
+		return v.blank
 	}
-	scratch.Put(sc)
+	return x[((n/v.Out*v.channels+ch/v.Kernel)*v.In+at)*area:][:area]
 }
 
-// volumeArgs is what a piece of a frame needs.
-type volumeArgs struct {
-	c         *Volume
-	frame, in []float32
-}
-
-// frameOf writes picture d of the frame.
-func (q volumeArgs) frameOf(d int) {
-	l, v := q.c.lines, &q.c.v
-	to, from := q.frame[d*l.imageA:][:l.imageA], d-v.PadFront
-	if uint(from) >= uint(v.D) {
-		clear(to)
-		return
+// results are those of picture n from channel o on; channels are [Conv.step] apart.
+func (c *Conv) results(y []float32, n, o int) []float32 {
+	area, v := c.s.OH*c.s.OW, c.volume
+	if v == nil {
+		return y[(n*c.s.OC+o)*area:]
 	}
-	picture := v.H * v.W * v.C
-	a := frameArgs{&v.ConvShape, to, q.in[from*picture:][:picture], l.w}
-	frameLines(a.s, to, 1, l.w, 0, l.h, 0, a.copy)
+	return y[((n/v.Out*c.s.OC+o)*v.Out+n%v.Out)*area:]
 }
 
-// pictures computes all pictures of an output, which read the input step values apart.
-func (c *Volume) pictures(p *workers.Pool, x, y []float32, step int) {
-	cut := c.lines.cut(p, &c.s, c.lines.images, c.k, c.f.Rows, c.f.Rate()/2)
-	workers.Do(p, cut.jobs, 1, pictureArgs{c, x, y, step, cut}, func(q pictureArgs, lo, hi int) {
-		t := tiles.Get().(*simd.Tile)
-		for i := lo; i < hi; i++ {
-			n, part := q.cut.at(i)
-			q.c.lineBlock(t, q.x[n*q.step:], q.y[n*q.c.lines.imageC:], part)
-		}
-		giveTile(t)
-	})
-}
-
-// pictureArgs is what a piece of the output needs.
-type pictureArgs struct {
-	c    *Volume
-	x, y []float32
-	step int
-	cut  lineCut
+// step is the number of values from a channel of the results to the next.
+func (c *Conv) step() int {
+	if c.volume == nil {
+		return c.s.OH * c.s.OW
+	}
+	return c.s.OH * c.s.OW * c.volume.Out
 }

@@ -560,7 +560,7 @@ func (w *Pool) Prepare() bool {
 func (w *Pool) Name() string { return "windows/" + w.f.Floats.String() }
 
 // Divide turns sums into averages over counts, the number of values of each window of
-// a plane.
+// a plane, or of several planes in a row.
 func (w *Pool) Divide(p *workers.Pool, y, counts []float32) {
 	s := &w.Shape
 	if w.NHWC {
@@ -568,6 +568,10 @@ func (w *Pool) Divide(p *workers.Pool, y, counts []float32) {
 			for i := lo; i < hi; i++ {
 				n := a.counts[i%len(a.counts)]
 				v := a.y[i*a.c:][:a.c]
+				if e := simd.ElementKernels(); e != nil {
+					e.DivScalar(v, v, n)
+					continue
+				}
 				for j := range v {
 					v[j] /= n
 				}
@@ -575,9 +579,13 @@ func (w *Pool) Divide(p *workers.Pool, y, counts []float32) {
 		})
 		return
 	}
-	workers.Do(p, s.N*s.C, max(1, 1<<14/len(counts)), divideArgs{y, counts, s.C}, func(a divideArgs, lo, hi int) {
+	workers.Do(p, len(y)/len(counts), max(1, 1<<14/len(counts)), divideArgs{y, counts, s.C}, func(a divideArgs, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			v := a.y[i*len(a.counts):][:len(a.counts)]
+			if e := simd.ElementKernels(); e != nil {
+				e.Div(v, v, a.counts)
+				continue
+			}
 			for j, n := range a.counts {
 				v[j] /= n
 			}

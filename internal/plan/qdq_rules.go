@@ -16,7 +16,7 @@ type rule func(*builder) *graph.Node
 
 // rules by the name of the operator in floating point.
 var rules = map[string]rule{
-	"Conv": lowerConv, "MatMul": lowerMatMul, "Gemm": lowerGemm,
+	"Conv": lowerConv, "ConvTranspose": lowerConvTranspose, "MatMul": lowerMatMul, "Gemm": lowerGemm,
 	"Add": two("QLinearAdd"), "Mul": two("QLinearMul"),
 	"Sigmoid": unary("QLinearSigmoid"), "LeakyRelu": unary("QLinearLeakyRelu", "alpha"), "Relu": lowerRelu, "Clip": lowerClip,
 	"Softmax": lowerSoftmax, "ReduceMean": lowerReduceMean,
@@ -111,6 +111,20 @@ func lowerConv(b *builder) *graph.Node {
 		ids = append(ids, bias)
 	}
 	return &graph.Node{Op: "QLinearConv", Version: 10, Inputs: ids, Attrs: b.n.Attrs}
+}
+
+func lowerConvTranspose(b *builder) *graph.Node {
+	x, w := b.in(0), b.weights(1)
+	if x == nil || w == nil || !w.one() && (b.n.Attrs.Int("group", 1) != 1 || !w.along(1, b.rank(w.x))) {
+		return nil
+	}
+	ids := b.ids(x, w)
+	if bias, ok := b.bias(2, x, w, true); !ok {
+		return nil
+	} else if bias >= 0 {
+		ids = append(ids, bias)
+	}
+	return &graph.Node{Domain: graph.Own, Op: "QLinearConvTranspose", Version: 1, Inputs: ids, Attrs: b.n.Attrs}
 }
 
 func lowerMatMul(b *builder) *graph.Node {
@@ -273,7 +287,20 @@ func lowerReduceMean(b *builder) *graph.Node {
 			a["axes"] = list
 		}
 	}
+	if axes := a.Ints("axes"); b.rank(x.x) == 4 && len(axes) == 2 && b.n.Attrs.Bool("keepdims", true) && planar(axes) {
+		return microsoft("QLinearGlobalAveragePool", b.ids(x), nil)
+	}
 	return microsoft("QLinearReduceMean", b.ids(x), a)
+}
+
+// planar tells whether axes of four are those of a picture.
+func planar(axes []int) bool {
+	for i, v := range axes {
+		if axes[i] = v; v < 0 {
+			axes[i] = v + 4
+		}
+	}
+	return min(axes[0], axes[1]) == 2 && max(axes[0], axes[1]) == 3
 }
 
 func lowerConcat(b *builder) *graph.Node {

@@ -123,10 +123,14 @@ func (r *Binary[T, R]) spread(dst []R, oa, ob int, fill []T) {
 	}
 }
 
-// Fill sets every element to v.
+// Fill sets every element to v: some in a loop, then as many as there are at once.
 func Fill[T any](dst []T, v T) {
-	for i := range dst {
+	n := min(len(dst), 16)
+	for i := range n {
 		dst[i] = v
+	}
+	for ; n < len(dst); n *= 2 {
+		copy(dst[n:], dst[:n])
 	}
 }
 

@@ -132,13 +132,10 @@ func (v *conv3D) lines(c *op.Call, act activation.Clamp) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	volume := kernel.NewVolume(kernel.VolumeShape{
-		ConvShape: kernel.ConvShape{
-			N: v.n, C: v.c, H: v.in[1], W: v.in[2], OC: v.oc, OH: v.out[1], OW: v.out[2], KH: v.k[1], KW: v.k[2],
-			StrideH: v.s[1], StrideW: v.s[2], DilH: v.d[1], DilW: v.d[2], PadT: v.p[1], PadL: v.p[2],
-		},
-		D: v.in[0], OD: v.out[0], KD: v.k[0], StrideD: v.s[0], DilD: v.d[0], PadFront: v.p[0],
-	}, w, bias, act)
+	volume := kernel.NewVolumeLines(kernel.ConvShape{
+		N: v.n, C: v.c, H: v.in[1], W: v.in[2], OC: v.oc, OH: v.out[1], OW: v.out[2], KH: v.k[1], KW: v.k[2],
+		StrideH: v.s[1], StrideW: v.s[2], DilH: v.d[1], DilW: v.d[2], PadT: v.p[1], PadL: v.p[2],
+	}, kernel.Depth{In: v.in[0], Out: v.out[0], Kernel: v.k[0], Stride: v.s[0], Dilation: v.d[0], Pad: v.p[0]}, w, bias, act)
 	if volume == nil {
 		return nil, nil
 	}
@@ -256,6 +253,11 @@ func prepareConv3DTranspose(c *op.Call) (op.Run, error) {
 	act, err := layer.Activation(c)
 	if err != nil {
 		return nil, err
+	}
+	if c.Const(1) && (!c.Has(3) || c.Const(3)) {
+		if run, err := v.transposedPictures(c, act); run != nil || err != nil {
+			return run, err
+		}
 	}
 	return func(c *op.Call) error {
 		x, y := tensor.Of[float32](c.In[2]), tensor.Of[float32](c.Out[0])

@@ -1,6 +1,7 @@
 package contrib
 
 import (
+	"bytes"
 	"math"
 	"testing"
 
@@ -215,4 +216,74 @@ func TestQLinearMatMul(t *testing.T) {
 		}
 		near(t, kind.String(), y, want, 0)
 	}
+}
+
+// TestQGemmByColumns: scales, zero points and biases of columns, weights that are constant or not, as they lie or turned.
+func TestQGemmByColumns(t *testing.T) {
+	t.Parallel()
+	const m, k, n = 5, 70, 37
+	for _, kind := range elem.Bytes {
+		r := source(5)
+		for trial := range 16 {
+			turned, constant, zeros := trial&1 != 0, trial&2 != 0, trial&4 != 0
+			shape := []int{k, n}
+			if turned {
+				shape = []int{n, k}
+			}
+			a, b, bias := random(r, kind, m, k), random(r, kind, shape...), random(r, tensor.Int32, n)
+			if trial&8 != 0 {
+				bias = random(r, tensor.Int32, m, n)
+			}
+			az, yz, bz := random(r, kind), random(r, kind), random(r, kind)
+			if zeros {
+				bz = random(r, kind, n)
+			}
+			scales := tensor.New(tensor.Float32, n)
+			for i := range tensor.Of[float32](scales) {
+				tensor.Of[float32](scales)[i] = float32(int(1)<<(i%3)) / 4
+			}
+			one := func(v float32) *tensor.Tensor { return tensor.From(tensor.Float32, nil, []float32{v}) }
+			node := optest.Node{Domain: graph.Microsoft, Op: "QGemm", Version: 1, Attrs: graph.Attrs{"transB": int64(trial & 1)}}
+			if constant {
+				node.Const = []bool{3: true, 4: true, 5: true}
+			}
+			y := run(t, node, a, one(0.5), az, b, scales, bz, bias, one(1024), yz)[0]
+			var want []float64
+			for i := range m {
+				for j := range n {
+					s := tensor.At(bias, (i*n+j)%bias.Len())
+					for q := range k {
+						at := q*n + j
+						if turned {
+							at = j*k + q
+						}
+						s += (tensor.At(a, i*k+q) - tensor.At(az, 0)) * (tensor.At(b, at) - tensor.At(bz, j%bz.Len()))
+					}
+					// Powers of two make the scaling exact, ties to even included.
+					v := math.RoundToEven(s*0.5*tensor.At(scales, j)/1024) + tensor.At(yz, 0)
+					lo, hi := 0.0, 255.0
+					if kind == tensor.Int8 {
+						lo, hi = -128, 127
+					}
+					want = append(want, min(max(v, lo), hi))
+				}
+			}
+			near(t, kind.String(), y, want, 0)
+		}
+	}
+}
+
+func TestTotal(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		v := bytes.Repeat(rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, "bytes"), rapid.IntRange(1, 100).Draw(t, "times"))
+		flip := rapid.SampledFrom([]byte{0, 0x80}).Draw(t, "flip")
+		want := int64(0)
+		for _, b := range v {
+			want += int64(b ^ flip)
+		}
+		if got := total(v, flip); got != want {
+			t.Fatalf("%d, want %d", got, want)
+		}
+	})
 }

@@ -53,34 +53,38 @@ func prepareQLinearConcat(c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	outer, inner := tensor.Elements(c.Out[0].Shape[:axis]), tensor.Elements(c.Out[0].Shape[axis:])
-	return func(c *op.Call) error {
-		ys, yz := quant.ScalarScale(c, 0)
-		var table [256]float32
-		done := 0
-		for i := 2; i < len(c.In); i += 3 {
-			x := c.In[i]
-			xs, xz := quant.ScalarScale(c, i+1)
-			for q := range table {
-				v := int32(q)
-				if x.Type == tensor.Int8 {
-					v = int32(int8(q))
-				}
-				table[q] = float32(v-xz) * xs
-			}
-			same := xs == ys && xz == yz && x.Type == c.Out[0].Type
+	parts := (len(c.In) - 2) / 3
+	tables, same, starts := make([][256]uint8, parts), make([]bool, parts), make([]int, parts)
+	for p, at := 0, 0; p < parts; p++ {
+		starts[p] = at
+		at += tensor.Elements(c.In[2+3*p].Shape[axis:])
+	}
+	// Pieces of parts, those of a row one after the other; the loop is made once.
+	var of *op.Call
+	pieces := func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			o, p := i/parts, i%parts
+			x := of.In[2+3*p]
 			n := tensor.Elements(x.Shape[axis:])
-			for o := range outer {
-				src := x.Data[o*n:][:n]
-				if same {
-					copy(c.Out[0].Data[o*inner+done:], src)
-					continue
-				}
-				for j, q := range src {
-					quant.QuantizeReal(c.Out[0], o*inner+done+j, table[q:int(q)+1], ys, yz)
-				}
+			src, dst := x.Data[o*n:][:n], of.Out[0].Data[o*inner+starts[p]:][:n]
+			if same[p] {
+				copy(dst, src)
+			} else {
+				element.Lookup(dst, src, &tables[p])
 			}
-			done += n
 		}
+	}
+	return func(c *op.Call) error {
+		of = c
+		ys, yz := quant.ScalarScale(c, 0)
+		for p := range parts {
+			i := 2 + 3*p
+			xs, xz := quant.ScalarScale(c, i+1)
+			if same[p] = xs == ys && xz == yz && c.In[i].Type == c.Out[0].Type; !same[p] {
+				quant.Translate(&tables[p], c.In[i].Type, xs, xz, c.Out[0].Type, ys, yz)
+			}
+		}
+		c.Pool.For(outer*parts, max(1, element.Grain*parts/max(1, inner)), pieces)
 		return nil
 	}, nil
 }
@@ -88,19 +92,22 @@ func prepareQLinearConcat(c *op.Call) (op.Run, error) {
 // QGemm: a, a_scale, a_zero, b, b_scale, b_zero, c (int32), y_scale, y_zero.
 // Without y_scale the result is float.
 
-// operands returns a shallow call whose inputs 0 and 1 are the matrices.
-func qgemmShape(c *op.Call) (*matmul.GemmShape, error) {
+// qgemm is the geometry of a product of codes.
+type qgemm struct{ *matmul.GemmShape }
+
+func newQGemm(c *op.Call) (*qgemm, error) {
 	if err := c.NeedInputs(6); err != nil {
 		return nil, err
 	}
 	if !quant.IsByte(c.In[0]) || !quant.IsByte(c.In[3]) {
 		return nil, op.Unsupported("QGemm of %v and %v", c.In[0].Type, c.In[3].Type)
 	}
-	return matmul.NewGemm(&op.Call{Node: c.Node, In: []*tensor.Tensor{c.In[0], c.In[3], c.Input(6)}})
+	v, err := matmul.NewGemm(&op.Call{Node: c.Node, In: []*tensor.Tensor{c.In[0], c.In[3], c.Input(6)}})
+	return &qgemm{v}, err
 }
 
 func inferQGemm(c *op.Call) error {
-	v, err := qgemmShape(c)
+	v, err := newQGemm(c)
 	if err != nil {
 		return err
 	}
@@ -115,7 +122,7 @@ func inferQGemm(c *op.Call) error {
 }
 
 func prepareQGemm(c *op.Call) (op.Run, error) {
-	v, err := qgemmShape(c)
+	v, err := newQGemm(c)
 	if err != nil {
 		return nil, err
 	}
@@ -125,28 +132,19 @@ func prepareQGemm(c *op.Call) (op.Run, error) {
 	if z := c.In[5].Len(); z != 1 && z != v.N {
 		return nil, fmt.Errorf("zero points %s", tensor.FormatShape(c.In[5].Shape))
 	}
-	lifted := func(c *op.Call, b []int32) {
-		quant.Lift(b, c.In[3], 0)
-		bz := quant.Zeros(c.In[5])
-		for i := range b {
-			col := i % v.N
-			if v.TransB {
-				col = i / v.K
-			}
-			b[i] -= bz[min(col, len(bz)-1)]
-		}
-	}
 	sums := op.ScratchOf[int32](c, v.M*v.N)
-	product := qgemmProduct(c, v, lifted)
+	product := qgemmProduct(c, v)
 	scales := make([]float32, c.In[4].Len())
+	r := &kernel.Rescale{Scales: make([]float32, v.N), Bias: make([]int32, v.N)}
+	zeros := r.Bias
 	return func(c *op.Call) error {
 		product(c, sums)
+		r.Bias = zeros
 		if bias := elem.Elements[int32](c, 6); bias != nil {
-			for i := range v.M {
-				row := sums[i*v.N:][:v.N]
-				for j := range row {
-					row[j] += bias[i*v.Cr+j*v.Cc]
-				}
+			if v.Cr == 0 && v.Cc == 1 && c.Has(7) {
+				r.Bias = bias
+			} else {
+				v.addBias(sums, bias)
 			}
 		}
 		tensor.Read(scales, c.In[4], 0)
@@ -158,33 +156,59 @@ func prepareQGemm(c *op.Call) (op.Run, error) {
 			}
 			return nil
 		}
-		ys, zero := float32(tensor.At(c.In[7], 0)), quant.Zero(c.Input(8))
-		if len(scales) == 1 {
-			quant.Requantize(c.Out[0], 0, sums, 0, as*scales[0]/ys, zero)
-			return nil
+		ys := float32(tensor.At(c.In[7], 0))
+		for i := range r.Scales {
+			r.Scales[i] = as * scales[min(i, len(scales)-1)] / ys
 		}
-		for i := range sums {
-			quant.Requantize(c.Out[0], i, sums[i:i+1], 0, as*scales[i%v.N]/ys, zero)
-		}
+		quant.RescaleAll(c.Pool, c.Out[0], sums, r, quant.Zero(c.Input(8)))
 		return nil
 	}, nil
 }
 
+// addBias adds a bias of any shape that extends to that of the result.
+func (v *qgemm) addBias(sums, bias []int32) {
+	for i := range v.M {
+		row := sums[i*v.N:][:v.N]
+		for j := range row {
+			row[j] += bias[i*v.Cr+j*v.Cc]
+		}
+	}
+}
+
+// lift widens the weights, less the zero points of the columns.
+func (v *qgemm) lift(c *op.Call, b []int32) {
+	quant.Lift(b, c.In[3], 0)
+	bz := quant.Zeros(c.In[5])
+	for i := range b {
+		col := i % v.N
+		if v.TransB {
+			col = i / v.K
+		}
+		b[i] -= bz[min(col, len(bz)-1)]
+	}
+}
+
 // qgemmProduct makes the sums of products: with weights packed once where they are
 // constant.
-func qgemmProduct(c *op.Call, v *matmul.GemmShape, lifted func(*op.Call, []int32)) func(c *op.Call, sums []int32) {
-	b := make([]int32, v.K*v.N)
+func qgemmProduct(c *op.Call, v *qgemm) func(c *op.Call, sums []int32) {
 	if c.Const(3) && c.Const(5) && !v.TransA && v.K > 0 {
-		lifted(c, b)
 		w := kernel.NewPackedQ(v.N, v.K)
 		if v.M < 4 && !w.Vectors() {
+			b := make([]int32, v.K*v.N)
+			v.lift(c, b)
 			return thinProduct(c, v, b)
 		}
 		vec, elem := 1, v.N
 		if v.TransB {
 			vec, elem = v.K, 1
 		}
-		w.Fill(b, vec, elem)
+		if z := quant.Zeros(c.In[5]); slices.Max(z) == slices.Min(z) {
+			quant.Pack(c.Pool, w, c.In[3], 0, z[0], vec, elem)
+		} else {
+			b := make([]int32, v.K*v.N)
+			v.lift(c, b)
+			w.Fill(b, vec, elem)
+		}
 		c.Kernel = w.Name(v.M)
 		tables := make([]kernel.ByteTable, 1)
 		return func(c *op.Call, sums []int32) {
@@ -193,17 +217,17 @@ func qgemmProduct(c *op.Call, v *matmul.GemmShape, lifted func(*op.Call, []int32
 		}
 	}
 	c.Kernel = "unpacked"
-	a := op.ScratchOf[int32](c, v.M*v.K)
+	a, b := op.ScratchOf[int32](c, v.M*v.K), op.ScratchOf[int32](c, v.K*v.N)
 	return func(c *op.Call, sums []int32) {
 		quant.Lift(a, c.In[0], quant.Zero(c.In[2]))
-		lifted(c, b)
+		v.lift(c, b)
 		matmul.PlainGemm(c.Pool, matmul.Matrices{M: v.M, N: v.N, K: v.K, TransA: v.TransA, TransB: v.TransB}, a, b, sums)
 	}
 }
 
 // thinProduct is for few rows, where the panels of the packed kernel would be mostly
 // empty: each sum walks a column of the constant weights b, which lie in one piece.
-func thinProduct(c *op.Call, v *matmul.GemmShape, b []int32) func(c *op.Call, sums []int32) {
+func thinProduct(c *op.Call, v *qgemm, b []int32) func(c *op.Call, sums []int32) {
 	c.Kernel = "thin"
 	w := b
 	if !v.TransB {

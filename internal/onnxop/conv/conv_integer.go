@@ -15,8 +15,9 @@ import (
 // intConv convolves integers into int32 sums.
 type intConv struct {
 	*convolution
-	// One and two dimensions take the kernel; the others unfold x into col.
+	// Up to three dimensions take the kernel; the others unfold x into col.
 	planar    *kernel.ConvSums
+	slabs     *slabs // of three
 	x, w, col []int32
 	block     int // output positions that col holds
 	// wi, xz and wz are the inputs with the weights and with the zero points.
@@ -24,8 +25,8 @@ type intConv struct {
 	ready      bool // the weights are constant and lifted
 }
 
-// newIntConv prepares the sums. xi, wi, xz and wz are input positions.
-func newIntConv(c *op.Call, xi, wi, xz, wz int, bias *tensor.Tensor) (*intConv, error) {
+// newIntConv prepares the sums, or what makes codes of them at once. xi, wi, xz and wz are input positions.
+func newIntConv(c *op.Call, xi, wi, xz, wz int, bias *tensor.Tensor, sums bool) (*intConv, error) {
 	if !quant.IsByte(c.In[xi]) || !quant.IsByte(c.In[wi]) {
 		return nil, op.Unsupported("%s of %v and %v", c.Node.Op, c.In[xi].Type, c.In[wi].Type)
 	}
@@ -41,8 +42,13 @@ func newIntConv(c *op.Call, xi, wi, xz, wz int, bias *tensor.Tensor) (*intConv, 
 	}
 	k := v.c / v.groups * tensor.Elements(v.Kernel)
 	q := &intConv{convolution: v, wi: wi, xz: xz, wz: wz}
-	if len(v.In) <= 2 && k > 0 && v.n*v.m*tensor.Elements(v.Out) > 0 {
+	if some := k > 0 && v.n*v.m*tensor.Elements(v.Out) > 0; some && len(v.In) <= 2 {
 		q.planar = kernel.NewConvSums(v.planar2D(), c.LastIn, c.LastOut)
+		c.Kernel = q.planar.Name()
+	} else if some && len(v.In) == 3 {
+		q.slabs = &slabs{convolution: v, plane: v.In[1] * v.In[2], area: v.Out[1] * v.Out[2]}
+		q.planar = kernel.NewConvSums(q.slabs.shape(), false, false)
+		q.slabs.room(c, sums || !q.planar.Vectors())
 		c.Kernel = q.planar.Name()
 	} else {
 		c.Kernel = "im2col"
@@ -109,7 +115,7 @@ func (q *intConv) lift(c *op.Call, xi int) (zero int32) {
 func (q *intConv) sums(c *op.Call, xi int, y []int32) {
 	zero := q.lift(c, xi)
 	if q.planar != nil {
-		q.planar.Run(c.Pool, c.In[xi].Data, y)
+		q.runSums(c, c.In[xi], zero, y)
 		return
 	}
 	quant.Lift(q.x, c.In[xi], zero)
@@ -137,7 +143,7 @@ func inferConvInteger(c *op.Call) error {
 }
 
 func prepareConvInteger(c *op.Call) (op.Run, error) {
-	q, err := newIntConv(c, 0, 1, 2, 3, nil)
+	q, err := newIntConv(c, 0, 1, 2, 3, nil, true)
 	if err != nil {
 		return nil, err
 	}
@@ -180,13 +186,16 @@ func lastQLinearConv(c *op.Call) op.Last {
 	return op.BothLast
 }
 
-// PrepareQLinearConv makes a convolution of codes that gives codes.
-func PrepareQLinearConv(c *op.Call) (op.Run, error) {
-	q, err := newIntConv(c, 0, 3, 2, 5, c.Input(8))
-	if err != nil {
-		return nil, err
-	}
-	if n := c.In[4].Len(); n != 1 && n != q.m || c.In[1].Len() != 1 || c.In[6].Len() != 1 || c.In[7].Len() != 1 {
+// requantised turns sums of channels into codes with the scales of a call of QLinearConv.
+type requantised struct {
+	*kernel.Rescale
+	none  []int32 // biases where there are none
+	fixed bool    // scales and zero points are constant, and read
+}
+
+// newRequantised checks the scales for m channels.
+func newRequantised(c *op.Call, m int) (*requantised, error) {
+	if n := c.In[4].Len(); n != 1 && n != m || c.In[1].Len() != 1 || c.In[6].Len() != 1 || c.In[7].Len() != 1 {
 		return nil, fmt.Errorf("scales of shapes %s, %s, %s", tensor.FormatShape(c.In[1].Shape),
 			tensor.FormatShape(c.In[4].Shape), tensor.FormatShape(c.In[6].Shape))
 	}
@@ -196,41 +205,59 @@ func PrepareQLinearConv(c *op.Call) (op.Run, error) {
 	if !quant.IsByte(c.In[7]) {
 		return nil, op.Unsupported("output of %v", c.In[7].Type)
 	}
+	r := &requantised{Rescale: &kernel.Rescale{Scales: make([]float32, m), Signed: c.In[7].Type == tensor.Int8}}
+	r.Lo, r.Hi = quant.Limits(c.In[7].Type, c.Activation)
+	if !c.Has(8) {
+		r.none = make([]int32, m)
+	}
+	if c.Const(1) && c.Const(4) && c.Const(6) && c.Const(7) {
+		r.scale(c)
+		r.fixed = true
+	}
+	return r, nil
+}
+
+// prepare reads what the inputs of a run say.
+func (r *requantised) prepare(c *op.Call) {
+	if r.Bias = r.none; c.Has(8) {
+		r.Bias = tensor.Of[int32](c.In[8])
+	}
+	if !r.fixed {
+		r.scale(c)
+	}
+}
+
+// scale reads the scales and the zero point.
+func (r *requantised) scale(c *op.Call) {
+	xs, ys := float32(tensor.At(c.In[1], 0)), float32(tensor.At(c.In[6], 0))
+	r.Zero = quant.Zero(c.In[7])
+	for m := range r.Scales {
+		r.Scales[m] = xs * float32(tensor.At(c.In[4], min(m, c.In[4].Len()-1))) / ys
+	}
+	r.Prepare()
+}
+
+// PrepareQLinearConv makes a convolution of codes that gives codes.
+func PrepareQLinearConv(c *op.Call) (op.Run, error) {
+	q, err := newIntConv(c, 0, 3, 2, 5, c.Input(8), false)
+	if err != nil {
+		return nil, err
+	}
+	r, err := newRequantised(c, q.m)
+	if err != nil {
+		return nil, err
+	}
 	var sums []int32
 	whole := q.planar == nil || !q.planar.Vectors()
 	if whole {
 		sums = op.ScratchOf[int32](c, c.Out[0].Len())
 	}
 	area := tensor.Elements(q.Out)
-	r := &kernel.Rescale{Scales: make([]float32, q.m), Signed: c.In[7].Type == tensor.Int8}
-	r.Lo, r.Hi = quant.Limits(c.In[7].Type, c.Activation)
-	none := []int32(nil)
-	if !c.Has(8) {
-		none = make([]int32, q.m)
-	}
-	rescale := func(c *op.Call) {
-		xs, ys := float32(tensor.At(c.In[1], 0)), float32(tensor.At(c.In[6], 0))
-		r.Zero = quant.Zero(c.In[7])
-		for m := range r.Scales {
-			r.Scales[m] = xs * float32(tensor.At(c.In[4], min(m, c.In[4].Len()-1))) / ys
-		}
-		r.Prepare()
-	}
-	fixed := c.Const(1) && c.Const(4) && c.Const(6) && c.Const(7)
-	if fixed {
-		rescale(c)
-	}
 	return func(c *op.Call) error {
-		if r.Bias = none; c.Has(8) {
-			r.Bias = tensor.Of[int32](c.In[8])
-		}
-		if !fixed {
-			rescale(c)
-		}
+		r.prepare(c)
 		y := c.Out[0].Data
 		if !whole {
-			q.lift(c, 0)
-			q.planar.Codes(c.Pool, c.In[0].Data, y, r)
+			q.runCodes(c, 0, y, r.Rescale)
 			return nil
 		}
 		q.sums(c, 0, sums)

@@ -1,6 +1,7 @@
 package conv
 
 import (
+	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 )
@@ -13,5 +14,6 @@ func Defs() []op.Def {
 		elem.RealDef("DeformConv", inferDeformConv, prepareDeformConv[float32], prepareDeformConv[float64]),
 		{Name: "ConvInteger", Since: 10, Types: elem.Bytes, Infer: inferConvInteger, Prepare: prepareConvInteger},
 		{Name: "QLinearConv", Since: 10, Fuses: true, Types: elem.Bytes, Infer: InferQLinearConv, Prepare: PrepareQLinearConv, Last: lastQLinearConv},
+		{Domain: graph.Own, Name: "QLinearConvTranspose", Since: 1, Fuses: true, Types: elem.Bytes, Infer: inferCodesTransposed, Prepare: prepareCodesTransposed},
 	}
 }

@@ -5,11 +5,9 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/kernel"
-	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/onnxop/quant"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // intMatMul multiplies int8/uint8 operands into int32 sums. Zero points may be
@@ -57,7 +55,9 @@ func NewIntMatMul(c *op.Call, ai, az, bi, bz int) (*intMatMul, error) {
 		return q, nil
 	}
 	c.Kernel = "unpacked"
-	q.b = op.ScratchOf[int32](c, c.In[bi].Len())
+	if z := c.Input(bz); z != nil && z.Len() > 1 {
+		q.b = op.ScratchOf[int32](c, c.In[bi].Len())
+	}
 	q.packed = append(q.packed, kernel.NewPackedQ(v.N, v.K))
 	return q, nil
 }
@@ -74,22 +74,23 @@ func (q *intMatMul) packConst(c *op.Call) {
 	}
 	for at := 0; at < c.In[q.bi].Len(); at += q.K * q.N {
 		p := kernel.NewPackedQ(q.N, q.K)
-		switch zero := quant.First(z); {
-		case len(z) > 1:
+		if len(z) > 1 {
 			kernel.FillQ(c.Pool, p, q.b[at:], 0, 1, q.N)
-		case c.In[q.bi].Type == tensor.Int8:
-			kernel.FillQ(c.Pool, p, tensor.Of[int8](c.In[q.bi])[at:], zero, 1, q.N)
-		default:
-			kernel.FillQ(c.Pool, p, tensor.Of[uint8](c.In[q.bi])[at:], zero, 1, q.N)
+		} else {
+			quant.Pack(c.Pool, p, c.In[q.bi], at, quant.First(z), 1, q.N)
 		}
 		q.packed = append(q.packed, p)
 	}
 	q.b = nil
 }
 
-func (q *intMatMul) pack(p *kernel.PackedQ, at int) *kernel.PackedQ {
-	p.Fill(q.b[at:], 1, q.N)
-	return p
+// pack packs a matrix of b, which is not constant, from its first element on.
+func (q *intMatMul) pack(c *op.Call, at int) {
+	if q.b != nil {
+		q.packed[0].Fill(q.b[at:], 1, q.N)
+		return
+	}
+	quant.Pack(c.Pool, q.packed[0], c.In[q.bi], at, quant.Zero(c.Input(q.bz)), 1, q.N)
 }
 
 func (q *intMatMul) liftB(c *op.Call) {
@@ -116,7 +117,7 @@ func (q *intMatMul) Product(c *op.Call, x *tensor.Tensor, z []int32, y []int32) 
 		clear(y)
 		return
 	}
-	if !q.ready {
+	if !q.ready && q.b != nil {
 		q.liftB(c)
 	}
 	last := -1
@@ -135,7 +136,7 @@ func (q *intMatMul) Product(c *op.Call, x *tensor.Tensor, z []int32, y []int32) 
 			b = q.packed[pb/(q.K*q.N)]
 		} else if pb != last {
 			last = pb
-			q.pack(b, pb)
+			q.pack(c, pb)
 		}
 		kernel.GemmQ(c.Pool, q.flat.M, x.Data[pa:], q.tables, b, y[pc:])
 	})
@@ -192,28 +193,22 @@ func prepareQLinearMatMul(c *op.Call) (op.Run, error) {
 			tensor.FormatShape(c.In[4].Shape), tensor.FormatShape(c.In[6].Shape))
 	}
 	sums := op.ScratchOf[int32](c, c.Out[0].Len())
-	r := &kernel.Rescale{Scales: make([]float32, q.N), Bias: make([]int32, q.N), Signed: c.In[7].Type == tensor.Int8}
-	r.Lo, r.Hi = quant.Limits(c.In[7].Type, activation.Clamp{})
-	var y []uint8 // of the run, whose loop is made once
-	rows := func(lo, hi int) { r.Columns(y[lo*q.N:], q.N, sums[lo*q.N:], q.N, hi-lo, q.N, 0) }
+	if as == 1 && (bs == 1 || bs == q.N) {
+		r := &kernel.Rescale{Scales: make([]float32, bs), Bias: make([]int32, bs)}
+		return func(c *op.Call) error {
+			q.Sums(c, sums)
+			xs, ys := float32(tensor.At(c.In[1], 0)), float32(tensor.At(c.In[6], 0))
+			tensor.Read(r.Scales, c.In[4], 0)
+			for i, w := range r.Scales {
+				r.Scales[i] = xs * w / ys
+			}
+			quant.RescaleAll(c.Pool, c.Out[0], sums, r, quant.Zero(c.In[7]))
+			return nil
+		}, nil
+	}
 	return func(c *op.Call) error {
 		q.Sums(c, sums)
 		ys, zero := float32(tensor.At(c.In[6], 0)), quant.Zero(c.In[7])
-		if as == 1 && (bs == 1 || bs == q.N) && q.N > 0 {
-			tensor.Read(r.Scales[:bs], c.In[4], 0)
-			a := float32(tensor.At(c.In[1], 0))
-			for i, s := range r.Scales[:bs] {
-				r.Scales[i] = a * s / ys
-			}
-			for i := bs; i < q.N; i++ {
-				r.Scales[i] = r.Scales[0]
-			}
-			r.Zero = zero
-			r.Prepare()
-			y = c.Out[0].Data
-			c.Pool.For(len(sums)/q.N, max(1, workers.Grain(4)/q.N), rows)
-			return nil
-		}
 		q.Each(func(pa, pb, pc int) {
 			for i := range q.M {
 				for j := range q.N {

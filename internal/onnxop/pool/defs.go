@@ -8,7 +8,7 @@ import (
 // Defs lists the operators of this package.
 func Defs() []op.Def {
 	return []op.Def{
-		elem.Fusing(elem.RealDef("AveragePool", inferPool, prepareAveragePool[float32], prepareAveragePool[float64])),
+		elem.Fusing(elem.RealDef("AveragePool", inferPool, PrepareAveragePool[float32], PrepareAveragePool[float64])),
 		{Name: "MaxPool", Since: 1, Types: elem.FloatsAnd(elem.Bytes...), Infer: inferPool, Prepare: prepareMaxPool, Last: lastMaxPool},
 		elem.RealDef("LpPool", inferPool, prepareLpPool[float32], prepareLpPool[float64]),
 		elem.RealDef("MaxUnpool", inferMaxUnpool, prepareMaxUnpool[float32], prepareMaxUnpool[float64]),

@@ -2,6 +2,7 @@ package quant
 
 import (
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/onnxop/elementwise"
 	"github.com/opmeter/opmeter/internal/onnxop/reduce"
@@ -12,10 +13,10 @@ import (
 // Some 8-bit operators of the Microsoft domain have no useful integer form: they
 // are their float32 namesakes between a table look-up and a quantisation.
 
-// aroundFloat prepares the float32 operator that mk makes from a call whose
+// AroundFloat prepares the float32 operator that mk makes from a call whose
 // input 0 and output 0 are real, and wraps it. Scale and zero point of the input
 // are inputs 1 and 2, those of the output 3 and 4.
-func aroundFloat(mk elem.Prepare) elem.Prepare {
+func AroundFloat(mk elem.Prepare) elem.Prepare {
 	return func(c *op.Call) (op.Run, error) {
 		if err := eightBits(c, 0); err != nil {
 			return nil, err
@@ -33,20 +34,22 @@ func aroundFloat(mk elem.Prepare) elem.Prepare {
 			return nil, err
 		}
 		t := c.In[0].Type
-		var table [256]float32
+		lo, hi := intRange(t)
+		// Of a run, whose loops are made once.
+		var x, y affine
+		var codes []uint8
+		wide, narrow := tensor.Of[float32](w.In[0]), tensor.Of[float32](w.Out[0])
+		widen := func(a, b int) { toReals(wide[a:b], codes[a:b], t == tensor.Int8, int32(x.zero), x.scale) }
+		round := func(a, b int) { toCodes(codes[a:b], narrow[a:b], y.scale, lo-y.zero, hi-y.zero, int32(y.zero)) }
 		return func(c *op.Call) error {
-			readAffine(c, 1).realTable(&table, t)
-			wide := tensor.Of[float32](w.In[0])
-			for i, q := range c.In[0].Data[:len(wide)] {
-				wide[i] = table[q]
-			}
+			x, y = readAffine(c, 1), readAffine(c, 3)
+			codes = c.In[0].Data
+			c.Pool.For(len(wide), element.Grain, widen)
 			if err := run(&w); err != nil {
 				return err
 			}
-			y, dst := readAffine(c, 3), c.Out[0].Data
-			for i, v := range tensor.Of[float32](w.Out[0]) {
-				dst[i] = y.code(v, t)
-			}
+			codes = c.Out[0].Data
+			c.Pool.For(len(narrow), element.Grain, round)
 			return nil
 		}, nil
 	}
@@ -139,11 +142,11 @@ func qfloatDefs() []op.Def {
 	return []op.Def{
 		{
 			Domain: graph.Microsoft, Name: "QLinearSoftmax", Since: 1, Types: bytes, Infer: func(c *op.Call) error { return reduce.InferSoftmax(qSoftmaxCall(c)) },
-			Prepare: aroundFloat(func(c *op.Call) (op.Run, error) { return reduce.PrepareSoftmax(qSoftmaxCall(c), reduce.Softmax) }),
+			Prepare: AroundFloat(func(c *op.Call) (op.Run, error) { return reduce.PrepareSoftmax(qSoftmaxCall(c), reduce.Softmax) }),
 		},
 		{
 			Domain: graph.Microsoft, Name: "QLinearReduceMean", Since: 1, Types: bytes, Infer: inferQReduce,
-			Prepare: aroundFloat(func(c *op.Call) (op.Run, error) { return reduce.PrepareReduce(qReduceCall(c), reduce.RedMean) }),
+			Prepare: AroundFloat(func(c *op.Call) (op.Run, error) { return reduce.PrepareReduce(qReduceCall(c), reduce.RedMean) }),
 		},
 		{Domain: graph.Microsoft, Name: "QLinearWhere", Since: 1, Types: bytes, Infer: inferQWhere, Prepare: prepareQWhere},
 	}

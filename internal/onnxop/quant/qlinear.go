@@ -96,7 +96,13 @@ func prepareQLinear(c *op.Call, product bool) (op.Run, error) {
 			return nil, err
 		}
 	}
-	plan, err := elementwise.NewBroadcast(c.Out[0].Shape, c.In[0].Shape, c.In[3].Shape)
+	shapes := [][]int{c.Out[0].Shape, c.In[0].Shape, c.In[3].Shape}
+	if c.LastIn {
+		for i, s := range shapes {
+			shapes[i] = []int{s[0], s[2], s[3], s[1]}
+		}
+	}
+	plan, err := elementwise.NewBroadcast(shapes[0], shapes[1], shapes[2])
 	if err != nil {
 		return nil, err
 	}
@@ -161,13 +167,40 @@ func prepareQTable(mk func(c *op.Call) func(float32) float32) elem.Prepare {
 	}
 }
 
-// lastOfTwo lets operands of the same shape have their channels last.
+// LookUp: codes, then a table of as many codes as there are of 8 bits, in the order of their bits.
+
+func inferLookUp(c *op.Call) error {
+	if err := c.NeedInputs(2); err != nil {
+		return err
+	}
+	if !IsByte(c.In[0]) || !IsByte(c.In[1]) || c.In[1].Len() != 256 {
+		return op.Unsupported("looking %v up in %v %s", c.In[0].Type, c.In[1].Type, tensor.FormatShape(c.In[1].Shape))
+	}
+	c.SetOut(0, c.In[1].Type, c.In[0].Shape)
+	return nil
+}
+
+func prepareLookUp(c *op.Call) (op.Run, error) {
+	c.Kernel = "table"
+	var table *[256]uint8
+	run := elementwise.RunCodes(func(dst, src []uint8) { element.Lookup(dst, src, table) })
+	return func(c *op.Call) error {
+		table = (*[256]uint8)(c.In[1].Data)
+		return run(c)
+	}, nil
+}
+
+// lastOfTwo lets operands of the same shape have their channels last, and one have a single number for each channel of the other.
 func lastOfTwo(c *op.Call) op.Last {
-	if c.Const(0) || c.Const(3) || !slices.Equal(c.In[0].Shape, c.In[3].Shape) {
+	a, b := c.In[0].Shape, c.In[3].Shape
+	if c.Const(0) || c.Const(3) || len(a) != 4 || len(b) != 4 || !slices.Equal(a, b) && !eachChannel(a, b) && !eachChannel(b, a) {
 		return op.NeverLast
 	}
 	return op.AllLast
 }
+
+// eachChannel tells whether b has a number for each channel of a.
+func eachChannel(a, b []int) bool { return a[0] == b[0] && a[1] == b[1] && b[2] == 1 && b[3] == 1 }
 
 func qlinearDefs() []op.Def {
 	bytes := []tensor.Type{tensor.Uint8, tensor.Int8}
@@ -181,6 +214,7 @@ func qlinearDefs() []op.Def {
 		return op.Def{Domain: graph.Microsoft, Name: name, Since: 1, Types: bytes, Infer: elem.Same, InPlace: true, Prepare: prepareQTable(mk), Last: elem.AllLast}
 	}
 	return []op.Def{
+		{Domain: graph.Own, Name: "LookUp", Since: 1, Types: bytes, Infer: inferLookUp, InPlace: true, Prepare: prepareLookUp, Last: elem.AllLast},
 		two("QLinearAdd", false), two("QLinearMul", true),
 		one("QLinearSigmoid", func(*op.Call) func(float32) float32 { return vecmath.Sigmoid }),
 		one("QLinearLeakyRelu", func(c *op.Call) func(float32) float32 {

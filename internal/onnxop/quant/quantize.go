@@ -177,8 +177,12 @@ func quantizeRows[T int8 | uint8 | int16 | uint16](q *quantizer, out []T, lo, hi
 		default:
 			scale, zero := q.scale[s], q.zero[s]
 			qlo, qhi, z := q.lo-zero, q.hi-zero, int32(zero)
-			if e := simd.ElementKernels(); e != nil && unsafe.Sizeof(T(0)) == 1 {
-				n := e.Quantise(unsafe.Slice((*uint8)(unsafe.Pointer(unsafe.SliceData(dst))), len(dst)), x, scale, qlo, qhi, z)
+			if unsafe.Sizeof(T(0)) == 1 {
+				toCodes(unsafe.Slice((*uint8)(unsafe.Pointer(unsafe.SliceData(dst))), len(dst)), x, scale, qlo, qhi, z)
+				continue
+			}
+			if e := simd.ElementKernels(); e != nil {
+				n := e.Quantise16(unsafe.Slice((*uint16)(unsafe.Pointer(unsafe.SliceData(dst))), len(dst)), x, scale, qlo, qhi, z)
 				x, dst = x[n:], dst[n:]
 			}
 			for i, v := range x {
@@ -294,6 +298,16 @@ func dequantizeRows[T int8 | uint8 | int16 | uint16 | int32](d *dequantizer, in 
 		x, dst := in[a:b], d.out[a:b]
 		if !d.g.vector {
 			scale, zero := d.scale[s], int32(d.zero[s])
+			if unsafe.Sizeof(T(0)) == 1 {
+				var least T
+				toReals(dst, unsafe.Slice((*uint8)(unsafe.Pointer(unsafe.SliceData(x))), len(x)), least-1 < 0, zero, scale)
+				continue
+			}
+			if e := simd.ElementKernels(); e != nil && unsafe.Sizeof(T(0)) == 2 {
+				var least T
+				n := e.Dequantise16(dst, unsafe.Slice((*uint16)(unsafe.Pointer(unsafe.SliceData(x))), len(x)), zero, scale, least-1 < 0)
+				x, dst = x[n:], dst[n:]
+			}
 			for i, v := range x {
 				dst[i] = float32(int32(v)-zero) * scale
 			}

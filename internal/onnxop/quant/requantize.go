@@ -4,10 +4,12 @@ import (
 	"math"
 	"unsafe"
 
+	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Requantize writes round((sums+bias)*scale)+zero, saturated to the type of y
@@ -33,6 +35,33 @@ func requantizeTo[T int8 | uint8](y []T, sums []int32, bias int32, scale float32
 	}
 }
 
+// RescaleAll writes the codes of rows of sums whose columns are the channels of r; the limits are those of the type of y.
+func RescaleAll(p *workers.Pool, y *tensor.Tensor, sums []int32, r *kernel.Rescale, zero int32) {
+	r.Signed, r.Zero = y.Type == tensor.Int8, zero
+	r.Lo, r.Hi = Limits(y.Type, activation.Clamp{})
+	r.Prepare()
+	kernel.RescaleMatrix(p, y.Data, sums, r)
+}
+
+// Pack packs 8-bit weights from position at on, less their zero point: see [kernel.FillQ].
+func Pack(p *workers.Pool, w *kernel.PackedQ, x *tensor.Tensor, at int, zero int32, vec, elem int) {
+	if x.Type == tensor.Int8 {
+		kernel.FillQ(p, w, tensor.Of[int8](x)[at:], zero, vec, elem)
+		return
+	}
+	kernel.FillQ(p, w, tensor.Of[uint8](x)[at:], zero, vec, elem)
+}
+
+// Translate fills a table from the codes of one 8-bit type to those of another, by what they mean.
+func Translate(table *[256]uint8, from tensor.Type, xs float32, xz int32, to tensor.Type, ys float32, yz int32) {
+	x, y := affine{xs, float32(xz)}, affine{ys, float32(yz)}
+	var reals [256]float32
+	x.realTable(&reals, from)
+	for q, v := range reals {
+		table[q] = y.code(v, to)
+	}
+}
+
 // Limits are the codes of y's type, as far as they lie within a clamp of codes.
 func Limits(y tensor.Type, act activation.Clamp) (lo, hi float32) {
 	lo, hi = 0, 255
@@ -47,8 +76,35 @@ func Limits(y tensor.Type, act activation.Clamp) (lo, hi float32) {
 
 // QuantizeReal rounds real values to the type of y with scale and zero point.
 func QuantizeReal(y *tensor.Tensor, at int, v []float32, scale float32, zero int32) {
-	for i, f := range v {
-		QuantizeOne(y, at+i, f, scale, zero)
+	lo, hi := Limits(y.Type, activation.Clamp{})
+	toCodes(y.Data[at:][:len(v)], v, scale, lo-float32(zero), hi-float32(zero), zero)
+}
+
+// toCodes writes the bits of codes between lo and hi above the zero point; what is no number gives the least.
+func toCodes(dst []uint8, x []float32, scale, lo, hi float32, zero int32) {
+	n := 0
+	if e := simd.ElementKernels(); e != nil {
+		n = e.Quantise(dst, x, scale, lo, hi, zero)
+	}
+	for i := n; i < len(dst); i++ {
+		dst[i] = uint8(int32(quantizeOne(x[i]/scale, lo, hi)) + zero)
+	}
+}
+
+// toReals writes what codes mean.
+func toReals(dst []float32, src []uint8, signed bool, zero int32, scale float32) {
+	n := 0
+	if e := simd.ElementKernels(); e != nil {
+		n = e.Dequantise(dst, src, zero, scale, signed)
+	}
+	if signed {
+		for i := n; i < len(dst); i++ {
+			dst[i] = float32(int32(int8(src[i]))-zero) * scale
+		}
+		return
+	}
+	for i := n; i < len(dst); i++ {
+		dst[i] = float32(int32(src[i])-zero) * scale
 	}
 }
 

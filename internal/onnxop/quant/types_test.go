@@ -87,6 +87,8 @@ func sample(d op.Def, ty tensor.Type) ([]*tensor.Tensor, graph.Attrs) {
 		return []*tensor.Tensor{x, scalar}, nil
 	case "QLinearAdd", "QLinearMul":
 		return []*tensor.Tensor{x, scalar, nil, one, scalar, nil, scalar}, nil
+	case "LookUp":
+		return []*tensor.Tensor{x, tensor.New(ty, 256)}, nil
 	case "QLinearWhere":
 		return []*tensor.Tensor{number(tensor.Bool, shape, v...), x, scalar, nil, x, scalar, nil, scalar}, nil
 	case "QLinearSigmoid", "QLinearLeakyRelu", "QLinearSoftmax", "QLinearReduceMean":

@@ -357,3 +357,28 @@ func TestFusedClamp(t *testing.T) {
 		near(t, reals(c.Out[0]), []float64{0, 1, 6, 6}, 0)
 	}
 }
+
+// TestLookUp: codes of both types in tables of both.
+func TestLookUp(t *testing.T) {
+	t.Parallel()
+	for _, from := range []tensor.Type{tensor.Uint8, tensor.Int8} {
+		for _, to := range []tensor.Type{tensor.Uint8, tensor.Int8} {
+			x, table := tensor.New(from, 3, 100), tensor.New(to, 256)
+			for i := range x.Data {
+				x.Data[i] = byte(7 * i)
+			}
+			for i := range table.Data {
+				table.Data[i] = byte(3*i + 5)
+			}
+			out, err := optest.Run(allDefs(), optest.Node{Domain: graph.Own, Op: "LookUp", Version: 1}, x, table)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, v := range out[0].Data {
+				if want := byte(3*7*i + 5); v != want || out[0].Type != to {
+					t.Fatalf("code %d of %v is %d of %v, want %d of %v", i, from, v, out[0].Type, want, to)
+				}
+			}
+		}
+	}
+}

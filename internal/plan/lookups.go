@@ -1,0 +1,247 @@
+package plan
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// pointwise are operators whose results depend on the numbers at the same place of their operands only.
+var pointwise = map[string]bool{
+	"Abs": true, "Add": true, "Celu": true, "Clip": true, "Div": true, "Elu": true, "Erf": true, "Exp": true, "Gelu": true, "HardSigmoid": true,
+	"HardSwish": true, "Identity": true, "LeakyRelu": true, "Log": true, "Max": true, "Min": true, "Mish": true, "Mul": true, "Neg": true, "PRelu": true,
+	"Pow": true, "Reciprocal": true, "Relu": true, "Selu": true, "Sigmoid": true, "Softplus": true, "Softsign": true, "Sqrt": true, "Sub": true, "Sum": true,
+	"Swish": true, "Tanh": true, "ThresholdedRelu": true,
+}
+
+// tabling finds functions of one 8-bit code that a file writes as operators of real numbers, such as x·sigmoid(x) or GELU, with
+// conversions before, behind and perhaps between them: a table of 256 codes is all there is to know of them.
+type tabling struct {
+	*lowering
+	root []int // by value id: the codes that it is a function of, one plus their id
+	made map[int]*tensor.Tensor
+}
+
+// lookUps lets what is a function of one code be looked up. Lenient, it only finds what would be: tables have nothing in them.
+func lookUps(g *Graph, lenient bool) {
+	l := newLowering(g)
+	if l == nil || g.opts.Registry == nil && !lenient {
+		return
+	}
+	l.lenient = lenient
+	t := &tabling{lowering: l, root: make([]int, len(g.Values))}
+	for i := range g.Tasks {
+		t.follow(i)
+	}
+	// From the end, so that what lies between is gone when its turn comes.
+	for i := len(g.Tasks) - 1; i >= 0; i-- {
+		t.lookUp(i)
+	}
+}
+
+// eligible tells whether task i may become part of a table.
+func (t *tabling) eligible(i int) bool {
+	k := &t.g.Tasks[i]
+	return k.State == Runs && !k.asIs && !k.Lowered && len(k.Node.Inputs) > 0 && len(k.Node.Outputs) == 1 && k.Node.Outputs[0] >= 0
+}
+
+// follow finds of which codes the result of task i is a function.
+func (t *tabling) follow(i int) {
+	if !t.eligible(i) {
+		return
+	}
+	n := t.g.Tasks[i].Node
+	y := n.Outputs[0]
+	switch converts(n) {
+	case 1:
+		if q := t.quantisation(i); q != nil && small(q.kind) && len(q.s) == 1 && !t.g.Fixed[q.x] {
+			if t.root[y] = t.root[q.x]; t.root[y] == 0 {
+				t.root[y] = q.x + 1
+			}
+		}
+	case -1:
+		if q := t.quantisation(i); q != nil && small(q.kind) && len(q.s) == 1 {
+			t.root[y] = t.root[n.Inputs[0]]
+		}
+	default:
+		if n.Domain == graph.ONNX && pointwise[n.Op] {
+			t.combine(n)
+		}
+	}
+}
+
+// combine is follow for an operator on numbers: all operands are functions of the same codes, or single constants.
+func (t *tabling) combine(n *graph.Node) {
+	root := 0
+	for _, id := range n.Inputs {
+		switch {
+		case id < 0:
+		case t.g.Fixed[id]:
+			if _, ok := t.elements(id); !ok || t.g.Values[id].Len() != 1 {
+				return
+			}
+		case t.root[id] == 0 || root != 0 && root != t.root[id]:
+			return
+		default:
+			root = t.root[id]
+		}
+	}
+	if root == 0 {
+		return
+	}
+	// Constants give results no further axes.
+	rank, x := 0, t.g.Values[root-1]
+	if x != nil && x.Type != tensor.Invalid {
+		rank = len(x.Shape)
+	}
+	for _, id := range n.Inputs {
+		if id >= 0 && t.g.Fixed[id] && t.g.Values[id].Rank() > rank {
+			return
+		}
+	}
+	t.root[n.Outputs[0]] = root
+}
+
+// lookUp lets a table take the place of task i, a conversion to codes, and of all that only it needs.
+func (t *tabling) lookUp(i int) {
+	g := t.g
+	n := g.Tasks[i].Node
+	if !t.eligible(i) || converts(n) >= 0 || t.root[n.Outputs[0]] == 0 || t.uses[n.Outputs[0]] == 0 {
+		return
+	}
+	y, root := n.Outputs[0], t.root[n.Outputs[0]]-1
+	if t.alone(n.Inputs[0]) {
+		return
+	}
+	t.made = map[int]*tensor.Tensor{}
+	table := tensor.New(t.kind(y), codes)
+	if !t.lenient {
+		table = t.table(y, root)
+	}
+	if table == nil || table.Len() != codes {
+		return
+	}
+	table.Shape = []int{codes}
+	at := i
+	if j := g.maker[n.Inputs[0]] - 1; converts(g.Tasks[j].Node) == 0 && t.uses[n.Inputs[0]] == 1 {
+		at = j // the operator computes, its conversions are part of it
+	}
+	of := g.Tasks[at].Node
+	gone := t.leave(n.Inputs[0], nil)
+	if at != i {
+		gone = append(slices.DeleteFunc(gone, func(k int) bool { return k == at }), i)
+	}
+	g.replace(at, &graph.Node{
+		Domain: graph.Own, Op: "LookUp", Version: 1, Index: of.Index, Name: of.Name, Function: of.Function,
+		Inputs: []int{root, t.constant(table)}, Outputs: []int{y},
+	}, gone...)
+	g.Tasks[at].Lowered = true
+	t.uses[root]++
+}
+
+// alone tells whether a number is a single operator's of codes as they are, which has a rule of its own.
+func (t *tabling) alone(id int) bool {
+	n := t.g.Tasks[t.g.maker[id]-1].Node
+	switch n.Op {
+	case "Sigmoid", "LeakyRelu", "Relu", "Clip":
+		x := t.g.Tasks[t.g.maker[n.Inputs[0]]-1].Node
+		return converts(x) > 0 && x.Inputs[0] == t.root[id]-1
+	}
+	return false
+}
+
+// leave takes a reader from a value, and lists the tasks that nobody needs then.
+func (t *tabling) leave(id int, gone []int) []int {
+	if t.uses[id]--; t.uses[id] > 0 || t.root[id] == 0 || t.g.maker[id] == 0 {
+		return gone
+	}
+	i := t.g.maker[id] - 1
+	if !t.eligible(i) {
+		return gone
+	}
+	gone = append(gone, i)
+	for _, in := range t.g.Tasks[i].Node.Inputs {
+		if in >= 0 {
+			gone = t.leave(in, gone)
+		}
+	}
+	return gone
+}
+
+// codes is how many 8-bit codes there are.
+const codes = 256
+
+// table computes a value for all codes of its root, in the order of their bits; nil where an operator does not do it.
+func (t *tabling) table(id, root int) *tensor.Tensor {
+	g := t.g
+	if x := t.made[id]; x != nil {
+		return x
+	}
+	if id == root {
+		x := tensor.New(t.kind(root), codes)
+		for i := range x.Data {
+			x.Data[i] = byte(i)
+		}
+		t.made[id] = x
+		return x
+	}
+	if g.Fixed[id] {
+		return g.Values[id]
+	}
+	n := g.Tasks[g.maker[id]-1].Node
+	def := g.opts.Registry.Find(n.Domain, n.Op, n.Version)
+	if def == nil {
+		return nil
+	}
+	c := &op.Call{Model: g.model, Graph: g.Graph, Node: n, Limit: g.opts.MaxBytes, Out: []*tensor.Tensor{{}}}
+	for _, in := range n.Inputs {
+		var x *tensor.Tensor
+		if in >= 0 {
+			if x = t.table(in, root); x == nil {
+				return nil
+			}
+		}
+		c.In, c.Fixed = append(c.In, x), append(c.Fixed, in < 0 || g.Fixed[in])
+	}
+	g.Bind(c)
+	if Guard(func() error { return compute(def, c) }) != nil {
+		return nil
+	}
+	t.made[id] = c.Out[0]
+	return c.Out[0]
+}
+
+// errLength tells that a table has another length than it should have.
+var errLength = errors.New("not as many numbers as codes")
+
+// compute runs an operator once on few numbers.
+func compute(def *op.Def, c *op.Call) error {
+	if err := def.Infer(c); err != nil {
+		return err
+	}
+	if c.Out[0].Len() != codes {
+		return errLength
+	}
+	run, err := def.Prepare(c)
+	if err != nil {
+		return err
+	}
+	c.Out[0].Alloc()
+	return run(c)
+}
+
+// kind is the type of codes, which conversions tell where shapes are not known.
+func (t *tabling) kind(id int) tensor.Type {
+	if x := t.g.Values[id]; x != nil && x.Type != tensor.Invalid {
+		return x.Type
+	}
+	for _, i := range t.readers[id] {
+		if q := t.quantisation(i); converts(t.g.Tasks[i].Node) > 0 && q != nil {
+			return q.kind
+		}
+	}
+	return tensor.Uint8
+}

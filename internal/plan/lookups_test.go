@@ -1,0 +1,120 @@
+package plan_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/plan"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// again quantises a value and goes back to real numbers.
+func (b *net) again(d draws, id int, name string) int {
+	s, z := b.constant(scalar32(d.scale(name+" scale")*4)), b.constant(zeroPoint(d.kind, d.zero(name+" zero")))
+	return b.node("DequantizeLinear", nil, b.node("QuantizeLinear", nil, id, s, z), s, z)
+}
+
+// grow adds pointwise operators on what is a function of x.
+func grow(d draws, b *net, x int) int {
+	y := x
+	for range rapid.IntRange(1, 6).Draw(d.t, "operators") {
+		name := rapid.SampledFrom([]string{"Sigmoid", "Tanh", "Erf", "HardSigmoid", "LeakyRelu", "Abs", "Mul", "Add", "Sub", "own", "constant", "codes"}).Draw(d.t, "operator")
+		switch name {
+		case "Mul", "Add", "Sub":
+			y = b.node(name, nil, y, x)
+		case "own":
+			y = b.node("Mul", nil, y, y)
+		case "constant":
+			y = b.node(rapid.SampledFrom([]string{"Mul", "Add", "Div"}).Draw(d.t, "by"), nil, y, b.constant(scalar32(d.scale("constant")*20)))
+		case "codes":
+			y = b.again(d, y, "between")
+		default:
+			y = b.node(name, nil, y)
+		}
+	}
+	return y
+}
+
+func TestLookUps(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		d := draws{t, rapid.SampledFrom([]tensor.Type{tensor.Int8, tensor.Uint8}).Draw(t, "type")}
+		b := newNet()
+		b.quantised(d, grow(d, b, b.dequantised(d, "x", rapid.SampledFrom([][]int{{64}, {2, 3, 64}, {1, 320}}).Draw(t, "shape")...)))
+		got, steps := run(t, b, false)
+		want, _ := run(t, b, true)
+		within(t, got, want, 0) // all numbers lie in whole vectors, as those of the table do
+		n := 0
+		for _, s := range steps {
+			if s.State == plan.Runs {
+				n++
+			}
+		}
+		if n != 1 {
+			t.Fatalf("%d nodes run, want a table only", n)
+		}
+	})
+}
+
+func TestLookUpsWhere(t *testing.T) {
+	t.Parallel()
+	dq := func(b *net, x int) int { return b.node("DequantizeLinear", nil, x, b.constant(scalar32(0.05))) }
+	q := func(b *net, x int) {
+		b.g.Outputs = append(b.g.Outputs, b.node("QuantizeLinear", nil, x, b.constant(scalar32(0.02))))
+	}
+	bytes := func(shape ...int) *tensor.Tensor { return tensor.New(tensor.Uint8, shape...) }
+	for _, tt := range []struct {
+		name, runs string // the operators that run, in order
+		build      func(b *net)
+	}{
+		{"the function of one code", "LookUp", func(b *net) {
+			x := dq(b, b.input(bytes(2, 9)))
+			q(b, b.node("Mul", nil, x, b.node("HardSigmoid", nil, x)))
+		}},
+		{"a number that somebody else reads", "DequantizeLinear Tanh LookUp", func(b *net) {
+			y := b.node("Tanh", nil, dq(b, b.input(bytes(9))))
+			q(b, y)
+			b.g.Outputs = append(b.g.Outputs, y)
+		}},
+		{"two functions of a code", "LookUp LookUp", func(b *net) {
+			x := dq(b, b.input(bytes(9)))
+			q(b, b.node("Tanh", nil, x))
+			q(b, b.node("Erf", nil, x))
+		}},
+		{"a single number", "LookUp", func(b *net) { q(b, b.node("Tanh", nil, dq(b, b.input(bytes())))) }},
+		{"other codes", "LookUp", func(b *net) { q(b, dq(b, b.input(bytes(9)))) }},
+		{"one operator that has a rule", "QLinearSigmoid", func(b *net) { q(b, b.node("Sigmoid", nil, dq(b, b.input(bytes(9))))) }},
+		{"two codes", "QLinearMul", func(b *net) { q(b, b.node("Mul", nil, dq(b, b.input(bytes(9))), dq(b, b.input(bytes(9))))) }},
+		{"a constant for each channel", "DequantizeLinear Div QuantizeLinear", func(b *net) {
+			q(b, b.node("Div", nil, dq(b, b.input(bytes(2, 3))), b.constant(tensor.From(tensor.Float32, []int{3}, []float32{1, 2, 3}))))
+		}},
+		{"a constant that adds an axis", "DequantizeLinear Div QuantizeLinear", func(b *net) {
+			q(b, b.node("Div", nil, dq(b, b.input(bytes(3))), b.constant(tensor.From(tensor.Float32, []int{1, 1}, []float32{3}))))
+		}},
+		{"scales of channels", "DequantizeLinear Tanh QuantizeLinear", func(b *net) {
+			x := b.node("DequantizeLinear", graph.Attrs{"axis": int64(0)}, b.input(bytes(2, 3)), b.constant(tensor.From(tensor.Float32, []int{2}, []float32{1, 2})))
+			q(b, b.node("Tanh", nil, x))
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			b := newNet()
+			tt.build(b)
+			_, steps := run(t, b, false)
+			var got []string
+			for _, s := range steps {
+				if s.State == plan.Runs {
+					got = append(got, s.Runs.Op)
+				}
+			}
+			want := strings.Fields(tt.runs)
+			if !slices.Equal(got, want) {
+				t.Errorf("%v run, want %v", got, want)
+			}
+		})
+	}
+}
