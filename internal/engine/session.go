@@ -10,6 +10,7 @@ import (
 	"github.com/opmeter/opmeter/internal/collector"
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/pages"
 	"github.com/opmeter/opmeter/internal/plan"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/workers"
@@ -150,6 +151,7 @@ func New(m *graph.Model, inputs []*tensor.Tensor, o Options) (*Session, error) {
 	for _, c := range o.Carry {
 		s.carried = append(s.carried, carried{Carry: c})
 	}
+	pages.EnlargeHeap()
 	if s.fresh = small(m); s.fresh {
 		defer collector.At(plenty)()
 	}

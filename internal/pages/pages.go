@@ -23,3 +23,9 @@ func Enlarge[T any](v []T) {
 		enlarge(uintptr(unsafe.Pointer(unsafe.SliceData(v))), size)
 	}
 }
+
+// EnlargeHeap asks that the heap grow in large pages from where it is about to: before a model is read and made ready, which takes many small pieces.
+func EnlargeHeap() {
+	v := make([]byte, leastBytes) // lies where there is room next, and is not touched
+	enlargeHeap(uintptr(unsafe.Pointer(unsafe.SliceData(v))))
+}

@@ -11,3 +11,11 @@ func enlarge(at, size uintptr) {
 	to := (at + size + pageBytes - 1) &^ (pageBytes - 1)
 	_, _, _ = unix.Syscall(unix.SYS_MADVISE, from, to-from, unix.MADV_HUGEPAGE)
 }
+
+// enlargeHeap asks for the large page of an address, and for those behind it up to where the heap grows again.
+func enlargeHeap(at uintptr) {
+	const step = 4 << 20
+	from := at &^ (pageBytes - 1)
+	to := (at + step) &^ (step - 1)
+	_, _, _ = unix.Syscall(unix.SYS_MADVISE, from, to-from, unix.MADV_HUGEPAGE)
+}

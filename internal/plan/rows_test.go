@@ -74,6 +74,25 @@ func (l *list) run(keep bool) (*tensor.Tensor, []plan.Step, error) {
 	return s.Output(0), s.Steps(), err
 }
 
+// outputsOf computes a model, as the file says or in steps of the plan.
+func outputsOf(t *rapid.T, m *graph.Model, in []*tensor.Tensor, keep bool) (out []*tensor.Tensor, steps []plan.Step) {
+	s, err := engine.New(m, in, engine.Options{Registry: operators.Registry(), KeepAll: keep})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range m.Main().Outputs {
+		if s.Output(i) == nil {
+			t.Fatal("nothing is computed: ", s.Steps())
+		}
+		out = append(out, s.Output(i).Clone())
+	}
+	return out, s.Steps()
+}
+
 // TestRows compares rows that are set with the operators of the file, one by one.
 func TestRows(t *testing.T) {
 	t.Parallel()

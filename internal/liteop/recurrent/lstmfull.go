@@ -114,10 +114,10 @@ func (l *fullLSTM) gates(c *op.Call, cellScale float64) error {
 			to, bias = float64(s), -1
 		}
 		var err error
-		if l.in[g], err = newGateProduct(c, at.input+g, bias, c.In[0], to); err != nil {
+		if l.in[g], err = newPackedProduct(c, at.input+g, bias, c.In[0], to); err != nil {
 			return err
 		}
-		if l.rec[g], err = newGateProduct(c, at.recurrent+g, -1, c.In[at.hidden], to); err != nil {
+		if l.rec[g], err = newPackedProduct(c, at.recurrent+g, -1, c.In[at.hidden], to); err != nil {
 			return err
 		}
 		if l.cells == 0 {
@@ -174,7 +174,7 @@ func (l *fullLSTM) output(c *op.Call, h *tensor.Tensor) error {
 	l.zeroHidden = -zm
 	mid.Quant = &tensor.Quant{Scale: mid.Quant.Scale[:1], Zero: []int64{int64(-zm)}}
 	l.hidden = fixed.FromReal(math.Ldexp(1/float64(sm), -30))
-	if l.project, err = newGateProduct(c, at.project, at.projectBias, mid, float64(sh)); err != nil {
+	if l.project, err = newPackedProduct(c, at.project, at.projectBias, mid, float64(sh)); err != nil {
 		return err
 	}
 	l.project.wide = false // the values before the projection are 8 bits

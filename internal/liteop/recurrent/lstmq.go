@@ -26,16 +26,61 @@ type gateProduct struct {
 	mult  fixed.Multiplier
 	wide  bool
 
-	// Products of all rows at once, in vectors: nil for the loop of scaledSum.
-	packed *kernel.PackedQ
-	sums   []int32
-	table  []kernel.ByteTable // of zero point 0: that of the input is in fold
+	// sums are the products of an input row, in vectors: nil for the loop of scaledSum.
+	sums []int32
+	own  *stacked // nil where others are multiplied with it
 }
 
 // begin computes the products of x, where kernels in vectors do.
 func begin[T int8 | int16](pool *workers.Pool, p *gateProduct, x []T) {
-	if codes, ok := any(x).([]int8); ok && p.packed != nil {
-		kernel.GemmQ(pool, 1, kernel.Bits(codes), p.table, p.packed, p.sums)
+	if codes, ok := any(x).([]int8); ok && p.own != nil {
+		p.own.run(pool, codes)
+		p.own.row(0)
+	}
+}
+
+// stacked multiplies rows by the weights of several gates at once.
+type stacked struct {
+	gates  []*gateProduct
+	n, k   int // of all gates
+	packed *kernel.PackedQ
+	table  []kernel.ByteTable // of zero point 0: that of the input is in fold
+	sums   []int32
+}
+
+// stack puts gates with as many inputs together, for so many rows at most; nil where no kernel in vectors computes them.
+func stack(c *op.Call, rows int, gates ...*gateProduct) *stacked {
+	s := &stacked{gates: gates, k: gates[0].k}
+	for _, p := range gates {
+		s.n += p.n
+	}
+	if s.packed = kernel.NewPackedQ(s.n, s.k); gates[0].wide || !s.packed.Vectors() {
+		return nil
+	}
+	w := make([]int32, 0, s.n*s.k)
+	for _, p := range gates {
+		for _, v := range p.w {
+			w = append(w, int32(v))
+		}
+	}
+	s.packed.Fill(w, s.k, 1)
+	s.sums, s.table = op.ScratchOf[int32](c, rows*s.n), make([]kernel.ByteTable, 1)
+	s.table[0].Fill(true, 0)
+	return s
+}
+
+// run computes the products of rows x.
+func (s *stacked) run(pool *workers.Pool, x []int8) {
+	if m := len(x) / max(1, s.k); m > 0 {
+		kernel.GemmQ(pool, m, kernel.Bits(x), s.table, s.packed, s.sums[:m*s.n])
+	}
+}
+
+// row gives the gates the products of a row.
+func (s *stacked) row(r int) {
+	sums := s.sums[r*s.n:][:s.n]
+	for _, p := range s.gates {
+		p.sums, sums = sums[:p.n], sums[p.n:]
 	}
 }
 
@@ -86,16 +131,16 @@ func newGateProduct(c *op.Call, weight, bias int, x *tensor.Tensor, to float64) 
 		}
 		p.fold[o] -= s * int64(zx)
 	}
-	if packed := kernel.NewPackedQ(p.n, p.k); !p.wide && packed.Vectors() {
-		w := make([]int32, len(p.w))
-		for i, v := range p.w {
-			w[i] = int32(v)
-		}
-		packed.Fill(w, p.k, 1)
-		p.packed, p.sums, p.table = packed, make([]int32, p.n), make([]kernel.ByteTable, 1)
-		p.table[0].Fill(true, 0)
-	}
 	return p, nil
+}
+
+// newPackedProduct is newGateProduct for rows that come one by one.
+func newPackedProduct(c *op.Call, weight, bias int, x *tensor.Tensor, to float64) (*gateProduct, error) {
+	p, err := newGateProduct(c, weight, bias, x, to)
+	if err == nil {
+		p.own = stack(c, 1, p)
+	}
+	return p, err
 }
 
 // apply computes row o of the product for one input row, saturated to 16 bits.
@@ -105,7 +150,7 @@ func apply[T int8 | int16](p *gateProduct, x []T, o int) int32 {
 
 func scaledSum[T int8 | int16](p *gateProduct, x []T, o int) int32 {
 	acc := p.fold[o]
-	if p.packed != nil {
+	if p.sums != nil {
 		return p.mult.Apply(int32(acc) + p.sums[o])
 	}
 	w := p.w[o*p.k:][:p.k]
@@ -131,6 +176,7 @@ func scaledSum[T int8 | int16](p *gateProduct, x []T, o int) int32 {
 // lstmInt holds an integer LSTM.
 type lstmInt struct {
 	in, rec            [4]*gateProduct
+	all, step          *stacked // in and rec, of all rows and of one; nil where no kernel in vectors computes them
 	forget, input, out fixed.Multiplier
 	clip               int32
 	power              int // log2 of the cell's scale
@@ -161,6 +207,7 @@ func newLSTMInt(c *op.Call, s sequence) (*lstmInt, error) {
 			return nil, c.Errorf("weights of gate %d do not fit %d inputs and %d cells", g, s.in, l.cells)
 		}
 	}
+	l.all, l.step = stack(c, s.steps*s.batch, l.in[:]...), stack(c, 1, l.rec[:]...)
 	if h.Len() != s.batch*l.cells || cell.Len() != s.batch*l.cells {
 		return nil, c.Errorf("state does not fit batch %d and %d cells", s.batch, l.cells)
 	}
@@ -242,6 +289,11 @@ func lstmQuant[T int8 | int16](c *op.Call, s sequence) (op.Run, error) {
 	return func(c *op.Call) error {
 		x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
 		hidden, cell := outputs.begin(c), memory.begin(c)
+		codes, _ := any(x).([]int8)
+		states, _ := any(hidden).([]int8)
+		if l.all != nil {
+			l.all.run(c.Pool, codes)
+		}
 		for t := range s.steps {
 			for b := range s.batch {
 				r := t*s.batch + b
@@ -249,9 +301,10 @@ func lstmQuant[T int8 | int16](c *op.Call, s sequence) (op.Run, error) {
 					r = b*s.steps + t
 				}
 				in, h, state = x[r*s.in:][:s.in], hidden[b*n:][:n], cell[b*n:][:n]
-				for g := range 4 {
-					begin(c.Pool, l.in[g], in)
-					begin(c.Pool, l.rec[g], h)
+				if l.all != nil {
+					l.all.row(r)
+					l.step.run(c.Pool, states[b*n:][:n])
+					l.step.row(0)
 				}
 				c.Pool.For(n, max(1, layer.Grain/max(1, 4*(s.in+n))), work)
 				copy(h, fresh)

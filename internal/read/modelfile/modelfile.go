@@ -13,6 +13,7 @@ import (
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/infile"
 	"github.com/opmeter/opmeter/internal/netspec"
+	"github.com/opmeter/opmeter/internal/pages"
 	"github.com/opmeter/opmeter/internal/read/onnx"
 	"github.com/opmeter/opmeter/internal/read/tflite"
 )
@@ -23,6 +24,7 @@ import (
 // protobuf message that is not ONNX is refused by its reader. Errors name the
 // file.
 func Open(path string) (*graph.Model, error) {
+	pages.EnlargeHeap()
 	f, st, err := infile.Open(path)
 	if e, ok := errors.AsType[*infile.KindError](err); ok {
 		return nil, fmt.Errorf("%s: is %s, a model file (.tflite, .onnx or .mltk.zip) was expected", path, e.Kind)
