@@ -3,6 +3,7 @@ package simd
 import (
 	"math"
 	"sync"
+	"unsafe"
 )
 
 // Elements are loops over float32 that give the bits of the same loop in Go.
@@ -11,6 +12,7 @@ type Elements struct {
 	addVV, subVV, mulVV, divVV func(dst, a, b *float32, n int)
 	addVS, mulVS, divVS        func(dst, a *float32, b float32, n int)
 	preluVV, maxVV, minVV      func(dst, a, b *float32, n int)         // nil for none
+	addInts                    func(dst, a, b *float32, n int)         // of 32-bit integers; nil for none
 	preluVS                    func(dst, a *float32, b float32, n int) // nil for none
 	subSV, divSV               func(dst *float32, a float32, b *float32, n int)
 	clamp                      func(dst, src *float32, n int, lo, hi, plus float32)
@@ -175,6 +177,18 @@ func (e *Elements) Min(dst, a, b []float32) int {
 		return 0
 	}
 	return both(dst, a, b, e.minVV)
+}
+
+// AddInts adds src to dst; it returns for how many numbers it did so.
+func (e *Elements) AddInts(dst, src []int32) int {
+	n := whole(len(dst))
+	if e.addInts == nil || n == 0 {
+		return 0
+	}
+	_ = src[n-1]
+	to := (*float32)(unsafe.Pointer(&dst[0]))
+	e.addInts(to, to, (*float32)(unsafe.Pointer(&src[0])), n)
+	return n
 }
 
 // AddScaled adds ((w·by)·scales)·scale, rounded after each step, to dst. It does nothing and returns false where there is no such loop.
