@@ -233,9 +233,7 @@ func (t tconv) float(c *op.Call) (op.Run, error) {
 		if bias != nil {
 			add.Run(c.Pool, y, y, bias)
 		}
-		if act.On {
-			c.Pool.For(len(y), layer.Grain, func(lo, hi int) { element.Bound(y[lo:hi], act.Min, act.Max) })
-		}
+		clampAll(c.Pool, y, act)
 		return nil
 	}, nil
 }

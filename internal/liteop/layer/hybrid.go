@@ -39,6 +39,11 @@ type hybridRows struct {
 	stored    []uint8
 	tables    []kernel.ByteTable
 	whole     []int32
+
+	// Of a block, whose loops are made once.
+	x, y, bias      []float32
+	act             activation.Clamp
+	quantise, scale func(lo, hi int)
 }
 
 // together is the number of rows that are multiplied together at most.
@@ -47,7 +52,10 @@ const together = 32
 // Together makes room for rows rows, which [Hybrid.Rows] then multiplies together where it gains.
 func (h *Hybrid) Together(rows int) {
 	if n := min(rows, together); n > 1 && h.packed != nil {
-		h.many = &hybridRows{make([]float32, n*h.k), make([]float32, n), make([]uint8, n*h.k), make([]kernel.ByteTable, n), make([]int32, n*h.n)}
+		h.many = &hybridRows{
+			q: make([]float32, n*h.k), scales: make([]float32, n), stored: make([]uint8, n*h.k), tables: make([]kernel.ByteTable, n), whole: make([]int32, n*h.n),
+			quantise: h.quantiseRows, scale: h.scaleRows,
+		}
 	}
 }
 
@@ -72,30 +80,39 @@ func (h *Hybrid) Rows(p *workers.Pool, rows int, y, x, bias []float32, act activ
 // block multiplies rows together.
 func (h *Hybrid) block(p *workers.Pool, rows int, y, x, bias []float32, act activation.Clamp) {
 	m := h.many
-	p.For(rows, max(1, Grain/(1+h.k)), func(lo, hi int) {
-		for r := lo; r < hi; r++ {
-			q := m.q[r*h.k:][:h.k]
-			var zero int32
-			m.scales[r], zero = QuantizeRow(q, x[r*h.k:][:h.k], h.asym)
-			StoreRow(m.stored[r*h.k:][:h.k], q, zero)
-			m.tables[r].Fill(true, zero)
-		}
-	})
+	m.x, m.y, m.bias, m.act = x, y, bias, act
+	p.For(rows, max(1, Grain/(1+h.k)), m.quantise)
 	kernel.GemmQ(p, rows, m.stored, m.tables[:rows], h.packed, m.whole)
-	p.For(rows, max(1, Grain/(1+h.n)), func(lo, hi int) {
-		e := simd.ElementKernels()
-		for r := lo; r < hi; r++ {
-			out, sums := y[r*h.n:][:h.n], m.whole[r*h.n:][:h.n]
-			if e != nil && len(h.scales) == h.n && e.ScaleRows(out, sums, h.scales, bias, m.scales[r], true) {
-				if act.On {
-					element.Bound(out, act.Min, act.Max)
-				}
-				continue
+	p.For(rows, max(1, Grain/(1+h.n)), m.scale)
+	m.x, m.y, m.bias = nil, nil, nil
+}
+
+// quantiseRows quantises rows lo to hi of a block.
+func (h *Hybrid) quantiseRows(lo, hi int) {
+	m := h.many
+	for r := lo; r < hi; r++ {
+		q := m.q[r*h.k:][:h.k]
+		var zero int32
+		m.scales[r], zero = QuantizeRow(q, m.x[r*h.k:][:h.k], h.asym)
+		StoreRow(m.stored[r*h.k:][:h.k], q, zero)
+		m.tables[r].Fill(true, zero)
+	}
+}
+
+// scaleRows scales the sums of rows lo to hi back.
+func (h *Hybrid) scaleRows(lo, hi int) {
+	m, e := h.many, simd.ElementKernels()
+	for r := lo; r < hi; r++ {
+		out, sums := m.y[r*h.n:][:h.n], m.whole[r*h.n:][:h.n]
+		if e != nil && len(h.scales) == h.n && e.ScaleRows(out, sums, h.scales, m.bias, m.scales[r], true) {
+			if m.act.On {
+				element.Bound(out, m.act.Min, m.act.Max)
 			}
-			element.Floats(out, sums)
-			ScaleBack(out, m.scales[r], h.scales, bias, act)
+			continue
 		}
-	})
+		element.Floats(out, sums)
+		ScaleBack(out, m.scales[r], h.scales, m.bias, m.act)
+	}
 }
 
 // IsHybrid reports whether the type is one of weights beside which floats are quantised.
