@@ -16,6 +16,14 @@ type TransposedShape struct {
 	PadT, PadL       int
 }
 
+// lay makes one line of lines of one position.
+func (s *TransposedShape) lay() {
+	if s.W == 1 && s.OW == 1 && s.KW == 1 && s.PadL == 0 {
+		s.H, s.W, s.OH, s.OW, s.KH, s.KW = 1, s.H, 1, s.OH, 1, s.KH
+		s.StrideH, s.StrideW, s.PadT, s.PadL = 1, s.StrideH, 0, s.PadT
+	}
+}
+
 // TransposedConv is a transposed convolution of float32 in vectors. Every sum takes its
 // products one by one, by input position and then by channel, as the reference kernels of
 // TFLite do: equal to the bit. Taps that are less than a stride apart reach outputs side by side: with
@@ -35,11 +43,7 @@ func NewTransposedConv(s TransposedShape, w []float32) *TransposedConv {
 	if f == nil || s.N*s.OH*s.OW*s.OC == 0 || s.C*s.KH*s.KW == 0 {
 		return nil
 	}
-	if s.W == 1 && s.OW == 1 && s.KW == 1 && s.PadL == 0 {
-		// Lines of one position are one line.
-		s.H, s.W, s.OH, s.OW, s.KH, s.KW = 1, s.H, 1, s.OH, 1, s.KH
-		s.StrideH, s.StrideW, s.PadT, s.PadL = 1, s.StrideH, 0, s.PadT
-	}
+	s.lay()
 	together := min(s.StrideW, s.KW)
 	t := &TransposedConv{s: s, f: f, groups: (s.KW + together - 1) / together, panels: (together*s.OC + f.Cols - 1) / f.Cols}
 	t.per = t.panels * f.Cols * s.C
@@ -161,6 +165,7 @@ type TransposedSums struct {
 // NewTransposedSums prepares weights [OC,KH,KW,C], whose zero point is zeroW, and the zero point of int8 (signed) or
 // uint8 input; nil without vectors.
 func NewTransposedSums[W Weight](s TransposedShape, w []W, zeroW int32, signed bool, zero int32) *TransposedSums {
+	s.lay()
 	taps := s.KH * s.KW
 	packed := NewPackedQ(taps*s.OC, s.C)
 	if !packed.Vectors() {
@@ -194,16 +199,29 @@ func (t *TransposedSums) Run(p *workers.Pool, x []uint8, y, room []int32) {
 			if uint(oy) >= uint(s.OH) {
 				continue
 			}
-			for kx := range s.KW {
-				first, end := span(s.W, s.StrideW, kx-s.PadL, s.OW)
-				for at := first; at < end; at++ {
-					dst := y[((n*s.OH+oy)*s.OW+at*s.StrideW-s.PadL+kx)*s.OC:][:s.OC]
-					src := room[at*t.packed.n+(ky*s.KW+kx)*s.OC:][:s.OC]
-					for i, v := range src {
-						dst[i] += v
-					}
+			row := (n*s.OH+oy)*s.OW - s.PadL
+			for at := range s.W {
+				// Taps side by side reach outputs side by side.
+				left := at * s.StrideW
+				k0, k1 := max(0, s.PadL-left), min(s.KW, s.OW+s.PadL-left)
+				if k0 >= k1 {
+					continue
 				}
+				dst := y[(row+left+k0)*s.OC:][:(k1-k0)*s.OC]
+				addInts(dst, room[at*t.packed.n+(ky*s.KW+k0)*s.OC:])
 			}
 		}
+	}
+}
+
+// addInts adds src to dst.
+func addInts(dst, src []int32) {
+	n := 0
+	if e := simd.ElementKernels(); e != nil {
+		n = e.AddInts(dst, src)
+	}
+	src = src[:len(dst)]
+	for i := n; i < len(dst); i++ {
+		dst[i] += src[i]
 	}
 }

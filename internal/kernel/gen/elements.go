@@ -25,6 +25,7 @@ func elements(a *asm) {
 		{"prelu", a.prelu, "VS"},
 		{"max", a.greater, "VV"},
 		{"min", a.less, "VV"},
+		{"addInts", a.VPADDD, "VV"}, // of 32 bits, as they lie
 	}
 	for _, o := range ops {
 		types := map[string]string{"VV": "dst, a, b *float32", "VS": "dst, a *float32, b float32", "SV": "dst *float32, a float32, b *float32"}

@@ -640,6 +640,52 @@ end:
 	VZEROUPPER
 	RET
 
+// func addIntsVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·addIntsVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPADDD  (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPADDD  32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPADDD  64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPADDD  96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPADDD  (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
 // func clampAVX2(dst *float32, src *float32, n int, lo float32, hi float32, plus float32)
 // Requires: AVX, AVX2, SSE2
 TEXT ·clampAVX2(SB), NOSPLIT, $0-36

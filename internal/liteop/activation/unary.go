@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/fixed"
-	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/libm"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
 	"github.com/opmeter/opmeter/internal/op"
@@ -60,7 +59,7 @@ var unaries = map[string]unary{
 	"CEIL":  real(wrap64(math.Ceil)),
 	"ROUND": real(wrap64(math.RoundToEven)),
 	"SQUARE": {one: func(x float32) float32 { return x * x }, plain: func(x int64) int64 { return x * x }, rows: func(dst, src []float32) {
-		element.Mul[float32]().Vec(dst, src[:len(dst)], src[:len(dst)])
+		swish.mul(dst, src[:len(dst)], src[:len(dst)])
 	}},
 	"NEG": {one: func(x float32) float32 { return -x }, plain: func(x int64) int64 { return -x }, rows: func(dst, src []float32) {
 		for i, x := range src[:len(dst)] {

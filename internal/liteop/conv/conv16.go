@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
 	"github.com/opmeter/opmeter/internal/liteop/recipe"
 	"github.com/opmeter/opmeter/internal/op"
@@ -67,6 +68,9 @@ func wideConv(c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) {
 			return packedWide(c, s, p, q), nil
 		}
 	}
+	if steps := s.KH * s.KW * s.C / s.Groups; s.Groups > 0 && steps > 0 && steps <= kernel.SplitSteps && s.OC > 0 && bytes(wv) {
+		return splitConv(c, s, q, wv, depthwise), nil
+	}
 	cg, og := s.C/s.Groups, s.OC/s.Groups
 	// Element of the filter for output channel o, tap t, input channel i.
 	so, st := s.KH*s.KW*cg, cg
@@ -103,6 +107,36 @@ func wideConv(c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) {
 		})
 		return nil
 	}, nil
+}
+
+// bytes tells whether all weights have 8 bits.
+func bytes(w []int32) bool {
+	for _, v := range w {
+		if v < -128 || v > 127 {
+			return false
+		}
+	}
+	return true
+}
+
+// splitConv convolves the halves of 16-bit numbers in float32.
+func splitConv(c *op.Call, s kernel.ConvShape, q *kernel.Requant16, w []int32, depthwise bool) op.Run {
+	weights := make([]float32, len(w))
+	for i, v := range w {
+		weights[i] = float32(v)
+	}
+	var conv *kernel.Conv
+	if depthwise {
+		conv = kernel.NewDepthwiseNHWC(s, weights, nil, activation.Clamp{})
+	} else {
+		conv = kernel.NewConvNHWC(s, weights, nil, activation.Clamp{})
+	}
+	c.Kernel = conv.Name()
+	split := kernel.NewSplit16(q, s.OC, c.In[0].Len(), c.Out[0].Len(), func(n int) []float32 { return op.ScratchOf[float32](c, n) }, conv.Run)
+	return func(c *op.Call) error {
+		split.Run(c.Pool, tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0]))
+		return nil
+	}
 }
 
 // widePatches is the number of patches that are multiplied together.

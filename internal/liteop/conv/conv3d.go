@@ -3,9 +3,11 @@ package conv
 import (
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // conv3D is a convolution over [N,D,H,W,C] with a filter [KD,KH,KW,C,OC], or its
@@ -149,6 +151,20 @@ func (v *conv3D) lines(c *op.Call, act activation.Clamp) (op.Run, error) {
 
 // gathered is how many values of windows are gathered at once at most: as much as a second-level cache holds beside weights.
 const gathered = 1 << 16
+
+// clampAll is clampTo for many values.
+func clampAll(p *workers.Pool, v []float32, a activation.Clamp) {
+	if !a.On {
+		return
+	}
+	workers.Do(p, len(v), layer.Grain, clampArgs{v, a}, func(c clampArgs, lo, hi int) { element.Bound(c.v[lo:hi], c.a.Min, c.a.Max) })
+}
+
+// clampArgs is what a piece of clampAll needs.
+type clampArgs struct {
+	v []float32
+	a activation.Clamp
+}
 
 func clampTo(v []float32, a activation.Clamp) {
 	if !a.On {

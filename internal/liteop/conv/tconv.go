@@ -233,9 +233,7 @@ func (t tconv) float(c *op.Call) (op.Run, error) {
 		if bias != nil {
 			add.Run(c.Pool, y, y, bias)
 		}
-		if act.On {
-			c.Pool.For(len(y), layer.Grain, func(lo, hi int) { element.Bound(y[lo:hi], act.Min, act.Max) })
-		}
+		clampAll(c.Pool, y, act)
 		return nil
 	}, nil
 }
@@ -365,8 +363,11 @@ func (t tconv) wide(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	acc := op.ScratchOf[int64](c, c.Out[0].Len())
 	c.Recipe = t.recipe(0, WideSums(q))
+	if run := t.split(c, w, q); run != nil {
+		return run, nil
+	}
+	acc := op.ScratchOf[int64](c, c.Out[0].Len())
 	return func(c *op.Call) error {
 		y := tensor.Of[int16](c.Out[0])
 		scatter(c, t, tensor.Of[int16](c.In[t.data]), w, 0, acc)
@@ -375,4 +376,26 @@ func (t tconv) wide(c *op.Call) (op.Run, error) {
 		}
 		return nil
 	}, nil
+}
+
+// split adds up the halves of 16-bit numbers in float32; nil where sums may be too long for that, and without vectors.
+func (t tconv) split(c *op.Call, w []int32, q *kernel.Requant16) op.Run {
+	reach := func(k, stride int) int { return (k + stride - 1) / stride }
+	if reach(t.kh, t.sh)*reach(t.kw, t.sw)*t.c > kernel.SplitSteps || !bytes(w) {
+		return nil
+	}
+	weights := make([]float32, len(w))
+	for i, v := range w {
+		weights[i] = float32(v)
+	}
+	vec := kernel.NewTransposedConv(t.shape(), weights)
+	if vec == nil {
+		return nil
+	}
+	c.Kernel = vec.Name()
+	split := kernel.NewSplit16(q, t.oc, c.In[t.data].Len(), c.Out[0].Len(), func(n int) []float32 { return op.ScratchOf[float32](c, n) }, vec.Run)
+	return func(c *op.Call) error {
+		split.Run(c.Pool, tensor.Of[int16](c.In[t.data]), tensor.Of[int16](c.Out[0]))
+		return nil
+	}
 }

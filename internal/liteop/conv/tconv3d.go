@@ -62,9 +62,7 @@ func (v *conv3D) transposedPictures(c *op.Call, act activation.Clamp) (op.Run, e
 		if bias != nil {
 			add.Run(c.Pool, y, y, bias)
 		}
-		if act.On {
-			c.Pool.For(len(y), layer.Grain, func(lo, hi int) { element.Bound(y[lo:hi], act.Min, act.Max) })
-		}
+		clampAll(c.Pool, y, act)
 		return nil
 	}, nil
 }

@@ -48,27 +48,29 @@ func (t tconv) hybrid(c *op.Call) (op.Run, error) {
 		}
 	}
 	c.Kernel = "hybrid"
-	return func(c *op.Call) error {
-		bias, err := layer.Floats(c.Input(t.bi))
-		if err != nil {
+	var out, bias []float32 // of a batch of the run, whose loop is made once
+	var scale float32
+	work := func(worker, lo, hi int) {
+		rows := out[lo*t.ow*t.oc : hi*t.ow*t.oc]
+		clear(rows)
+		h.lines(out, h.room[worker*t.kw*t.oc:][:t.kw*t.oc], lo, hi, scale)
+		for at := 0; bias != nil && at < len(rows); at += t.oc {
+			h.add.Vec(rows[at:][:t.oc], rows[at:][:t.oc], bias)
+		}
+		if act.On {
+			element.Bound(rows, act.Min, act.Max)
+		}
+	}
+	return func(c *op.Call) (err error) {
+		if bias, err = layer.Floats(c.Input(t.bi)); err != nil {
 			return err
 		}
 		x, y := tensor.Of[float32](c.In[t.data]), tensor.Of[float32](c.Out[0])
 		size := t.oh * t.ow * t.oc
 		for b := range t.n {
-			scale, _ := layer.QuantizeRow(h.q, x[b*len(h.q):][:len(h.q)], true)
-			out := y[b*size:][:size]
-			c.Pool.ForWorker(t.oh, 1+t.oh*(1<<14)/max(1, len(h.q)*len(h.scales)), func(worker, lo, hi int) {
-				rows := out[lo*t.ow*t.oc : hi*t.ow*t.oc]
-				clear(rows)
-				h.lines(out, h.room[worker*t.kw*t.oc:][:t.kw*t.oc], lo, hi, scale)
-				for at := 0; bias != nil && at < len(rows); at += t.oc {
-					h.add.Vec(rows[at:][:t.oc], rows[at:][:t.oc], bias)
-				}
-				if act.On {
-					element.Bound(rows, act.Min, act.Max)
-				}
-			})
+			scale, _ = layer.QuantizeRow(h.q, x[b*len(h.q):][:len(h.q)], true)
+			out = y[b*size:][:size]
+			c.Pool.ForWorker(t.oh, 1+t.oh*(1<<14)/max(1, len(h.q)*len(h.scales)), work)
 		}
 		return nil
 	}, nil

@@ -30,6 +30,89 @@ type Hybrid struct {
 	packed *kernel.PackedQ
 	stored []uint8
 	table  [1]kernel.ByteTable
+	many   *hybridRows // nil where rows are done one by one
+}
+
+// hybridRows is room for rows that are multiplied together.
+type hybridRows struct {
+	q, scales []float32
+	stored    []uint8
+	tables    []kernel.ByteTable
+	whole     []int32
+
+	// Of a block, whose loops are made once.
+	x, y, bias      []float32
+	act             activation.Clamp
+	quantise, scale func(lo, hi int)
+}
+
+// together is the number of rows that are multiplied together at most.
+const together = 32
+
+// Together makes room for rows rows, which [Hybrid.Rows] then multiplies together where it gains.
+func (h *Hybrid) Together(rows int) {
+	if n := min(rows, together); n > 1 && h.packed != nil {
+		h.many = &hybridRows{
+			q: make([]float32, n*h.k), scales: make([]float32, n), stored: make([]uint8, n*h.k), tables: make([]kernel.ByteTable, n), whole: make([]int32, n*h.n),
+			quantise: h.quantiseRows, scale: h.scaleRows,
+		}
+	}
+}
+
+// Rows is Run for rows rows.
+func (h *Hybrid) Rows(p *workers.Pool, rows int, y, x, bias []float32, act activation.Clamp) {
+	if h.many == nil {
+		for r := range rows {
+			h.Run(p, y[r*h.n:], x[r*h.k:], bias, act)
+		}
+		return
+	}
+	most := len(h.many.scales)
+	for ; rows > 0; rows, x, y = rows-most, x[most*h.k:], y[most*h.n:] {
+		if rows <= most {
+			h.block(p, rows, y, x, bias, act)
+			return
+		}
+		h.block(p, most, y, x, bias, act)
+	}
+}
+
+// block multiplies rows together.
+func (h *Hybrid) block(p *workers.Pool, rows int, y, x, bias []float32, act activation.Clamp) {
+	m := h.many
+	m.x, m.y, m.bias, m.act = x, y, bias, act
+	p.For(rows, max(1, Grain/(1+h.k)), m.quantise)
+	kernel.GemmQ(p, rows, m.stored, m.tables[:rows], h.packed, m.whole)
+	p.For(rows, max(1, Grain/(1+h.n)), m.scale)
+	m.x, m.y, m.bias = nil, nil, nil
+}
+
+// quantiseRows quantises rows lo to hi of a block.
+func (h *Hybrid) quantiseRows(lo, hi int) {
+	m := h.many
+	for r := lo; r < hi; r++ {
+		q := m.q[r*h.k:][:h.k]
+		var zero int32
+		m.scales[r], zero = QuantizeRow(q, m.x[r*h.k:][:h.k], h.asym)
+		StoreRow(m.stored[r*h.k:][:h.k], q, zero)
+		m.tables[r].Fill(true, zero)
+	}
+}
+
+// scaleRows scales the sums of rows lo to hi back.
+func (h *Hybrid) scaleRows(lo, hi int) {
+	m, e := h.many, simd.ElementKernels()
+	for r := lo; r < hi; r++ {
+		out, sums := m.y[r*h.n:][:h.n], m.whole[r*h.n:][:h.n]
+		if e != nil && len(h.scales) == h.n && e.ScaleRows(out, sums, h.scales, m.bias, m.scales[r], true) {
+			if m.act.On {
+				element.Bound(out, m.act.Min, m.act.Max)
+			}
+			continue
+		}
+		element.Floats(out, sums)
+		ScaleBack(out, m.scales[r], h.scales, m.bias, m.act)
+	}
 }
 
 // IsHybrid reports whether the type is one of weights beside which floats are quantised.

@@ -377,15 +377,14 @@ func hybridFC(c *op.Call, s fcShape) (op.Run, error) {
 		return nil, err
 	}
 	c.Kernel = "hybrid"
+	h.Together(s.rows)
 	return func(c *op.Call) error {
 		bias, err := fcBias(c)
 		if err != nil {
 			return err
 		}
 		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
-		for r := range s.rows {
-			h.Run(c.Pool, y[r*s.out:], x[r*s.in:], bias, act)
-		}
+		h.Rows(c.Pool, s.rows, y, x, bias, act)
 		return nil
 	}, nil
 }

@@ -1,0 +1,60 @@
+package layer
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/testing/optest"
+	"github.com/opmeter/opmeter/internal/workers"
+)
+
+// Rows that are multiplied together have the bits of rows that are multiplied one by one: more than one block of them, with
+// one scale and with one a channel, with and without zero points and biases.
+func TestHybridRows(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(4, 19))
+	pool := workers.New(2, nil)
+	defer pool.Close()
+	for i := range 24 {
+		rows, n, k := 1+r.IntN(80), 1+r.IntN(50), 1+r.IntN(90)
+		w := make([]float64, n*k)
+		for i := range w {
+			w[i] = float64(r.IntN(255) - 127)
+		}
+		scales := []float32{0.02}
+		if i%2 == 0 {
+			scales = make([]float32, n)
+			for i := range scales {
+				scales[i] = 0.01 + r.Float32()
+			}
+		}
+		x, bias := make([]float32, rows*k), []float32(nil)
+		for i := range x {
+			x[i] = float32(r.NormFloat64())
+		}
+		clear(x[:k]) // a row of zeros
+		if i%3 == 0 {
+			bias = make([]float32, n)
+			for i := range bias {
+				bias[i] = r.Float32()
+			}
+		}
+		h, err := NewHybrid(optest.Of(tensor.Int8, optest.Affine(0, scales...), []int{n, k}, w...), n, k, i%4 < 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		act := activation.Clamp{On: i%5 == 0, Min: -1, Max: 3}
+		want, got := make([]float32, rows*n), make([]float32, rows*n)
+		for r := range rows {
+			h.Run(pool, want[r*n:], x[r*k:], bias, act)
+		}
+		h.Together(rows)
+		h.Rows(pool, rows, got, x, bias, act)
+		if !slices.Equal(got, want) {
+			t.Errorf("%d rows of %d by %d, %d scales: other numbers than row by row", rows, k, n, len(scales))
+		}
+	}
+}
