@@ -124,6 +124,9 @@ func prepareLayerNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 			beta = tensor.Of[T](c.In[2])
 		}
 		c.Pool.ForWorker(v.rows, max(1, 1<<12/max(v.cols, 1)), func(worker, lo, hi int) {
+			if beta != nil && v.scale.direct && v.bias.direct && !c.Wants(1) && !c.Wants(2) && layerRows(y[lo*v.cols:hi*v.cols], x[lo*v.cols:], gamma[:v.cols], beta[:v.cols], v.eps) {
+				return
+			}
 			b := buf[2*v.cols*worker:][:2*v.cols]
 			for i := lo; i < hi; i++ {
 				src, dst := x[i*v.cols:][:v.cols], y[i*v.cols:][:v.cols]
@@ -141,6 +144,16 @@ func prepareLayerNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 		})
 		return nil
 	}, nil
+}
+
+// layerRows normalises whole rows in vectors; false where nothing does.
+func layerRows[T tensor.Real](y, x, gamma, beta []T, eps float64) bool {
+	d, ok := any(y).([]float32)
+	if !ok {
+		return false
+	}
+	r := simd.RowKernels()
+	return r != nil && r.LayerRows(d, any(x).([]float32), any(gamma).([]float32), any(beta).([]float32), eps)
 }
 
 // PrepareRMSNormalization divides rows by their root mean square.
