@@ -306,11 +306,11 @@ func (f *frame) redo(st *step) error {
 	if err != nil && !free {
 		return err
 	}
-	shapes := c.In
-	if !free {
-		shapes = slices.Concat(c.In, c.Out)
+	parts := [2][]*tensor.Tensor{c.In, c.Out}
+	if free {
+		parts[1] = nil
 	}
-	if st.run == nil || !slices.EqualFunc(shapes, st.seen, sameShape) {
+	if st.run == nil || !st.saw(parts) {
 		if free {
 			err = f.choose(st)
 		} else {
@@ -320,14 +320,22 @@ func (f *frame) redo(st *step) error {
 			return err
 		}
 		st.seen = st.seen[:0]
-		for _, t := range shapes {
-			st.seen = append(st.seen, describe(t))
+		for _, p := range parts {
+			for _, t := range p {
+				st.seen = append(st.seen, describe(t))
+			}
 		}
 	}
 	if !free {
 		return f.remake(st)
 	}
 	return nil
+}
+
+// saw reports whether a dynamic step was prepared for these shapes of inputs and outputs.
+func (st *step) saw(parts [2][]*tensor.Tensor) bool {
+	in, out := parts[0], parts[1]
+	return len(st.seen) == len(in)+len(out) && slices.EqualFunc(in, st.seen[:len(in)], sameShape) && slices.EqualFunc(out, st.seen[len(in):], sameShape)
 }
 
 // takes checks a dynamic step's inputs where their types are not those of the last run.

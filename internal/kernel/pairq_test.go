@@ -35,7 +35,14 @@ func TestPairQ(t *testing.T) {
 			ma, mb, m := fixed.FromReal(sa/twice), fixed.FromReal(sb/twice), fixed.FromReal(twice/(1<<20*so))
 			p, ok := NewSumQ(signed, subtract, shift, za, zb, ma, mb, m, zo, lo, hi)
 			prelu := !product && r.IntN(4) == 0
+			square := !product && !prelu && r.IntN(3) == 0
+			if square {
+				shift = 7
+			}
 			switch {
+			case square:
+				m = fixed.FromReal(twice * twice / (1 << 14 * so))
+				p, ok = NewSquareQ(signed, shift, za, zb, ma, mb, m, zo, lo, hi)
 			case product:
 				m = fixed.FromReal(sa * sb / so)
 				p, ok = NewProductQ(signed, za, zb, m, zo, lo, hi)
@@ -61,6 +68,9 @@ func TestPairQ(t *testing.T) {
 					sum = x * y
 				case product:
 					sum = x * y
+				case square:
+					sum = ma.Apply(x<<shift) - mb.Apply(y<<shift)
+					sum *= sum
 				case subtract:
 					sum = ma.Apply(x<<shift) - mb.Apply(y<<shift)
 				default:

@@ -74,6 +74,11 @@ type transposedArgs struct {
 // Run adds up the products of x in y.
 func (t *TransposedConv) Run(p *workers.Pool, x, y []float32) {
 	clear(y)
+	t.Add(p, x, y)
+}
+
+// Add adds the products of x to y.
+func (t *TransposedConv) Add(p *workers.Pool, x, y []float32) {
 	// Images are independent of each other, and so are panels: a column of each group reaches the same outputs.
 	workers.Do(p, t.s.N*t.panels, 1, transposedArgs{t, x, y}, func(a transposedArgs, lo, hi int) {
 		t, s := a.t, &a.t.s

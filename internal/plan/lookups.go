@@ -25,12 +25,13 @@ type tabling struct {
 	made map[int]*tensor.Tensor
 }
 
-// lookUps lets what is a function of one code be looked up.
-func lookUps(g *Graph) {
+// lookUps lets what is a function of one code be looked up. Lenient, it only finds what would be: tables have nothing in them.
+func lookUps(g *Graph, lenient bool) {
 	l := newLowering(g)
-	if l == nil || g.opts.Registry == nil {
+	if l == nil || g.opts.Registry == nil && !lenient {
 		return
 	}
+	l.lenient = lenient
 	t := &tabling{lowering: l, root: make([]int, len(g.Values))}
 	for i := range g.Tasks {
 		t.follow(i)
@@ -39,7 +40,6 @@ func lookUps(g *Graph) {
 	for i := len(g.Tasks) - 1; i >= 0; i-- {
 		t.lookUp(i)
 	}
-	g.Settle()
 }
 
 // eligible tells whether task i may become part of a table.
@@ -80,8 +80,7 @@ func (t *tabling) combine(n *graph.Node) {
 		switch {
 		case id < 0:
 		case t.g.Fixed[id]:
-			x, ok := t.elements(id)
-			if !ok || x == nil || x.Len() != 1 {
+			if _, ok := t.elements(id); !ok || t.g.Values[id].Len() != 1 {
 				return
 			}
 		case t.root[id] == 0 || root != 0 && root != t.root[id]:
@@ -118,7 +117,10 @@ func (t *tabling) lookUp(i int) {
 		return
 	}
 	t.made = map[int]*tensor.Tensor{}
-	table := t.table(y, root)
+	table := tensor.New(t.kind(y), codes)
+	if !t.lenient {
+		table = t.table(y, root)
+	}
 	if table == nil || table.Len() != codes {
 		return
 	}

@@ -33,6 +33,7 @@ var families = map[string]func(*asm){
 	"minimal":     minimal,
 	"pairs":       pairs,
 	"peaks":       peaks,
+	"places":      places,
 	"pools":       pools,
 	"resizes":     resizes,
 	"rows":        rows,

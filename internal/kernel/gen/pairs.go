@@ -9,7 +9,7 @@ import (
 // the numbers that they take.
 func pairs(a *asm) {
 	for _, signed := range []bool{false, true} {
-		for _, kind := range []string{"sum", "difference", "reverse", "product", "prelu"} {
+		for _, kind := range []string{"sum", "difference", "reverse", "product", "prelu", "square"} {
 			a.pair(kind, signed)
 		}
 	}
@@ -115,6 +115,9 @@ func (a *asm) pair(kind string, signed bool) {
 				a.VPADDD(w, u, u)
 			case "difference":
 				a.VPSUBD(w, u, u)
+			case "square":
+				a.VPSUBD(w, u, u)
+				a.VPMULLD(u, u, u)
 			default:
 				a.VPSUBD(u, w, u)
 			}

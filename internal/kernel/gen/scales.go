@@ -8,12 +8,78 @@ import (
 // scales writes loops between codes or sums and real numbers that have registers of 512 bits: they take any number of
 // elements.
 func (a *asm) scales() {
+	a.addScaled()
 	for _, signed := range []bool{false, true} {
 		a.dequantise(signed)
 	}
+	for _, signed := range []bool{false, true} {
+		a.dequantise16(signed)
+	}
+	a.quantise16()
 	for _, together := range []bool{false, true} {
 		a.scaleRows(together)
 	}
+}
+
+// quantise16 writes codes of 16 bits: src/scale, limited and rounded to even, plus zero. What is no number becomes the lower limit.
+func (a *asm) quantise16() {
+	a.function("quantise16AVX512", "func(dst *uint16, src *float32, n int, scale, lo, hi float32, zero int32)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	scale, lo, hi, zero := a.spread512("scale"), a.spread512("lo"), a.spread512("hi"), a.spread512("zero")
+	a.masked("words", n, 16, func(mask reg.Register) {
+		x := a.ZMM()
+		if mask != nil {
+			a.VMOVUPS_Z(at(src, 0), mask, x)
+		} else {
+			a.VMOVUPS(at(src, 0), x)
+		}
+		a.VDIVPS(scale, x, x)
+		a.VMAXPS(lo, x, x)
+		a.VMINPS(hi, x, x)
+		a.VCVTPS2DQ(x, x)
+		a.VPADDD(zero, x, x)
+		if mask != nil {
+			a.VPMOVDW(x, mask, at(dst, 0))
+		} else {
+			a.VPMOVDW(x, at(dst, 0))
+		}
+	}, step{src, 64}, step{dst, 32})
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// dequantise16 is dequantise for codes of 16 bits.
+func (a *asm) dequantise16(signed bool) {
+	name := "dequantiseU16AVX512"
+	if signed {
+		name = "dequantiseS16AVX512"
+	}
+	a.function(name, "func(dst *float32, src *uint16, n int, zero int32, scale float32)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	zero, scale := a.spread512("zero"), a.spread512("scale")
+	a.masked("words", n, 16, func(mask reg.Register) {
+		x := a.ZMM()
+		switch {
+		case signed && mask != nil:
+			a.VPMOVSXWD_Z(at(src, 0), mask, x)
+		case signed:
+			a.VPMOVSXWD(at(src, 0), x)
+		case mask != nil:
+			a.VPMOVZXWD_Z(at(src, 0), mask, x)
+		default:
+			a.VPMOVZXWD(at(src, 0), x)
+		}
+		a.VPSUBD(zero, x, x)
+		a.VCVTDQ2PS(x, x)
+		a.VMULPS(scale, x, x)
+		a.storeFloats(x, mask, at(dst, 0))
+	}, step{src, 32}, step{dst, 64})
+	a.VZEROUPPER()
+	a.RET()
 }
 
 // dequantise writes (src - zero)·scale.
@@ -99,6 +165,33 @@ func (a *asm) scaleRows(together bool) {
 	a.ADDQ(last, dst)
 	a.DECQ(rows)
 	a.JNZ(operand.LabelRef("row"))
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// addScaled adds ((w·by)·scales)·scale, rounded after each step, to n values.
+func (a *asm) addScaled() {
+	a.function("addScaledAVX512", "func(dst, w, scales *float32, n int, by, scale float32)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	w := a.Load(a.Param("w"), a.GP64())
+	scales := a.Load(a.Param("scales"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	by, scale := a.spread512("by"), a.spread512("scale")
+	a.masked("values", n, 16, func(mask reg.Register) {
+		v := a.ZMM()
+		if mask != nil {
+			a.VMULPS_Z(at(w, 0), by, mask, v)
+			a.VMULPS_Z(at(scales, 0), v, mask, v)
+			a.VMULPS(scale, v, v)
+			a.VADDPS_Z(at(dst, 0), v, mask, v)
+		} else {
+			a.VMULPS(at(w, 0), by, v)
+			a.VMULPS(at(scales, 0), v, v)
+			a.VMULPS(scale, v, v)
+			a.VADDPS(at(dst, 0), v, v)
+		}
+		a.storeFloats(v, mask, at(dst, 0))
+	}, step{w, 64}, step{scales, 64}, step{dst, 64})
 	a.VZEROUPPER()
 	a.RET()
 }

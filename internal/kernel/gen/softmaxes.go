@@ -73,18 +73,8 @@ func (a *asm) largestByte() {
 			a.VPMAXUB(x, most, most)
 		}
 	}, step{src, 64})
-	y := a.YMM()
-	a.VEXTRACTI64X4(operand.U8(1), most, y)
-	a.VPMAXUB(y, most.AsY(), y)
-	x, z := a.XMM(), a.XMM()
-	a.VEXTRACTI128(operand.U8(1), y, x)
-	a.VPMAXUB(y.AsX(), x, x)
-	for _, by := range []uint8{8, 4, 2, 1} {
-		a.VPSRLDQ(operand.U8(by), x, z)
-		a.VPMAXUB(z, x, x)
-	}
 	r := a.GP64()
-	a.VPEXTRB(operand.U8(0), x, r.As32())
+	a.VPEXTRB(operand.U8(0), a.largestOf(most), r.As32())
 	a.Store(r, a.ReturnIndex(0))
 	a.VZEROUPPER()
 	a.RET()

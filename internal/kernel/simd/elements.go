@@ -36,6 +36,9 @@ type Elements struct {
 	turn                       func(dst *uint32, stepDst int, src *uint32, stepSrc, n int)
 	sum, product               [2]func(dst, a, b *byte, n int, q *Codes)
 	dequantise                 [2]func(dst *float32, src *byte, n int, zero int32, scale float32)                     // nil for none
+	addScaled                  func(dst, w, scales *float32, n int, by, scale float32)                                // nil for none
+	dequantise16               [2]func(dst *float32, src *uint16, n int, zero int32, scale float32)                   // nil for none
+	quantise16                 func(dst *uint16, src *float32, n int, scale, lo, hi float32, zero int32)              // nil for none
 	scaleRows                  [2]func(dst *float32, sums *int32, rows, n int, weights, bias *float32, scale float32) // nil for none
 	every                      bool                                                                                   // quantise, sum and product take any number of elements
 }
@@ -174,6 +177,18 @@ func (e *Elements) Min(dst, a, b []float32) int {
 		return 0
 	}
 	return both(dst, a, b, e.minVV)
+}
+
+// AddScaled adds ((w·by)·scales)·scale, rounded after each step, to dst. It does nothing and returns false where there is no such loop.
+func (e *Elements) AddScaled(dst, w, scales []float32, by, scale float32) bool {
+	if e == nil || e.addScaled == nil {
+		return false
+	}
+	if n := len(dst); n > 0 {
+		_, _ = w[n-1], scales[n-1]
+		e.addScaled(&dst[0], &w[0], &scales[0], n, by, scale)
+	}
+	return true
 }
 
 // Clamp writes min(max(src, lo), hi).
@@ -444,6 +459,28 @@ func (e *Elements) Dequantise(dst []float32, src []uint8, zero int32, scale floa
 	}
 	_ = src[n-1]
 	e.dequantise[sign(signed)](&dst[0], &src[0], n, zero, scale)
+	return n
+}
+
+// Dequantise16 is [Elements.Dequantise] for codes of 16 bits.
+func (e *Elements) Dequantise16(dst []float32, src []uint16, zero int32, scale float32, signed bool) int {
+	n := len(dst)
+	if n == 0 || e.dequantise16[0] == nil {
+		return 0
+	}
+	_ = src[n-1]
+	e.dequantise16[sign(signed)](&dst[0], &src[0], n, zero, scale)
+	return n
+}
+
+// Quantise16 is [Elements.Quantise] for codes of 16 bits.
+func (e *Elements) Quantise16(dst []uint16, src []float32, scale, lo, hi float32, zero int32) int {
+	n := len(dst)
+	if n == 0 || e.quantise16 == nil {
+		return 0
+	}
+	_ = src[n-1]
+	e.quantise16(&dst[0], &src[0], n, scale, lo, hi, zero)
 	return n
 }
 

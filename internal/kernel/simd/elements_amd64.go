@@ -12,7 +12,10 @@ func elementsAVX512() *Elements {
 	e.sum = [2]func(dst, a, b *byte, n int, q *Codes){sumU8AVX512, sumS8AVX512}
 	e.product = [2]func(dst, a, b *byte, n int, q *Codes){productU8AVX512, productS8AVX512}
 	e.dequantise = [2]func(dst *float32, src *byte, n int, zero int32, scale float32){dequantiseU8AVX512, dequantiseS8AVX512}
+	e.dequantise16 = [2]func(dst *float32, src *uint16, n int, zero int32, scale float32){dequantiseU16AVX512, dequantiseS16AVX512}
+	e.quantise16 = quantise16AVX512
 	e.scaleRows = [2]func(dst *float32, sums *int32, rows, n int, weights, bias *float32, scale float32){scaleRowsAVX512, scaleRowsTogetherAVX512}
+	e.addScaled = addScaledAVX512
 	return &e
 }
 
@@ -164,6 +167,15 @@ func turnAVX2(dst *uint32, stepDst int, src *uint32, stepSrc, n int)
 func dotNibblesAVX2(x *float32, w *byte, groups, blocks int, scales, zeros, sums *float32) float32
 
 //go:noescape
+func dequantiseU16AVX512(dst *float32, src *uint16, n int, zero int32, scale float32)
+
+//go:noescape
+func dequantiseS16AVX512(dst *float32, src *uint16, n int, zero int32, scale float32)
+
+//go:noescape
+func quantise16AVX512(dst *uint16, src *float32, n int, scale, lo, hi float32, zero int32)
+
+//go:noescape
 func dequantiseU8AVX512(dst *float32, src *byte, n int, zero int32, scale float32)
 
 //go:noescape
@@ -186,3 +198,6 @@ func minVVAVX2(dst, a, b *float32, n int)
 
 //go:noescape
 func preluVSAVX2(dst, a *float32, b float32, n int)
+
+//go:noescape
+func addScaledAVX512(dst, w, scales *float32, n int, by, scale float32)

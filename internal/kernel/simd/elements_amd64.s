@@ -3509,6 +3509,49 @@ end:
 	VZEROUPPER
 	RET
 
+// func addScaledAVX512(dst *float32, w *float32, scales *float32, n int, by float32, scale float32)
+// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+TEXT ·addScaledAVX512(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         w+8(FP), CX
+	MOVQ         scales+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVL         by+32(FP), SI
+	MOVD         SI, X0
+	VPBROADCASTD X0, Z0
+	MOVL         scale+36(FP), SI
+	MOVD         SI, X1
+	VPBROADCASTD X1, Z1
+
+values_many:
+	SUBQ    $0x10, BX
+	JLT     values_few
+	VMULPS  (CX), Z0, Z2
+	VMULPS  (DX), Z2, Z2
+	VMULPS  Z1, Z2, Z2
+	VADDPS  (AX), Z2, Z2
+	VMOVUPS Z2, (AX)
+	ADDQ    $0x00000040, CX
+	ADDQ    $0x00000040, DX
+	ADDQ    $0x00000040, AX
+	JMP     values_many
+
+values_few:
+	ADDQ     $0x10, BX
+	JZ       values_end
+	MOVQ     $-1, SI
+	BZHIQ    BX, SI, SI
+	KMOVQ    SI, K1
+	VMULPS.Z (CX), Z0, K1, Z0
+	VMULPS.Z (DX), Z0, K1, Z0
+	VMULPS   Z1, Z0, Z0
+	VADDPS.Z (AX), Z0, K1, Z0
+	VMOVUPS  Z0, K1, (AX)
+
+values_end:
+	VZEROUPPER
+	RET
+
 // func dequantiseU8AVX512(dst *float32, src *byte, n int, zero int32, scale float32)
 // Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
 TEXT ·dequantiseU8AVX512(SB), NOSPLIT, $0-32
@@ -3588,6 +3631,139 @@ codes_few:
 	VMOVUPS     Z2, K1, (AX)
 
 codes_end:
+	VZEROUPPER
+	RET
+
+// func dequantiseU16AVX512(dst *float32, src *uint16, n int, zero int32, scale float32)
+// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+TEXT ·dequantiseU16AVX512(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         zero+24(FP), BX
+	MOVD         BX, X0
+	VPBROADCASTD X0, Z0
+	MOVL         scale+28(FP), BX
+	MOVD         BX, X1
+	VPBROADCASTD X1, Z1
+
+words_many:
+	SUBQ      $0x10, DX
+	JLT       words_few
+	VPMOVZXWD (CX), Z2
+	VPSUBD    Z0, Z2, Z2
+	VCVTDQ2PS Z2, Z2
+	VMULPS    Z1, Z2, Z2
+	VMOVUPS   Z2, (AX)
+	ADDQ      $0x00000020, CX
+	ADDQ      $0x00000040, AX
+	JMP       words_many
+
+words_few:
+	ADDQ        $0x10, DX
+	JZ          words_end
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VPMOVZXWD.Z (CX), K1, Z2
+	VPSUBD      Z0, Z2, Z2
+	VCVTDQ2PS   Z2, Z2
+	VMULPS      Z1, Z2, Z2
+	VMOVUPS     Z2, K1, (AX)
+
+words_end:
+	VZEROUPPER
+	RET
+
+// func dequantiseS16AVX512(dst *float32, src *uint16, n int, zero int32, scale float32)
+// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+TEXT ·dequantiseS16AVX512(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         zero+24(FP), BX
+	MOVD         BX, X0
+	VPBROADCASTD X0, Z0
+	MOVL         scale+28(FP), BX
+	MOVD         BX, X1
+	VPBROADCASTD X1, Z1
+
+words_many:
+	SUBQ      $0x10, DX
+	JLT       words_few
+	VPMOVSXWD (CX), Z2
+	VPSUBD    Z0, Z2, Z2
+	VCVTDQ2PS Z2, Z2
+	VMULPS    Z1, Z2, Z2
+	VMOVUPS   Z2, (AX)
+	ADDQ      $0x00000020, CX
+	ADDQ      $0x00000040, AX
+	JMP       words_many
+
+words_few:
+	ADDQ        $0x10, DX
+	JZ          words_end
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VPMOVSXWD.Z (CX), K1, Z2
+	VPSUBD      Z0, Z2, Z2
+	VCVTDQ2PS   Z2, Z2
+	VMULPS      Z1, Z2, Z2
+	VMOVUPS     Z2, K1, (AX)
+
+words_end:
+	VZEROUPPER
+	RET
+
+// func quantise16AVX512(dst *uint16, src *float32, n int, scale float32, lo float32, hi float32, zero int32)
+// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+TEXT ·quantise16AVX512(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         scale+24(FP), BX
+	MOVD         BX, X0
+	VPBROADCASTD X0, Z0
+	MOVL         lo+28(FP), BX
+	MOVD         BX, X1
+	VPBROADCASTD X1, Z1
+	MOVL         hi+32(FP), BX
+	MOVD         BX, X2
+	VPBROADCASTD X2, Z2
+	MOVL         zero+36(FP), BX
+	MOVD         BX, X3
+	VPBROADCASTD X3, Z3
+
+words_many:
+	SUBQ      $0x10, DX
+	JLT       words_few
+	VMOVUPS   (CX), Z4
+	VDIVPS    Z0, Z4, Z4
+	VMAXPS    Z1, Z4, Z4
+	VMINPS    Z2, Z4, Z4
+	VCVTPS2DQ Z4, Z4
+	VPADDD    Z3, Z4, Z4
+	VPMOVDW   Z4, (AX)
+	ADDQ      $0x00000040, CX
+	ADDQ      $0x00000020, AX
+	JMP       words_many
+
+words_few:
+	ADDQ      $0x10, DX
+	JZ        words_end
+	MOVQ      $-1, BX
+	BZHIQ     DX, BX, BX
+	KMOVQ     BX, K1
+	VMOVUPS.Z (CX), K1, Z4
+	VDIVPS    Z0, Z4, Z4
+	VMAXPS    Z1, Z4, Z4
+	VMINPS    Z2, Z4, Z4
+	VCVTPS2DQ Z4, Z4
+	VPADDD    Z3, Z4, Z4
+	VPMOVDW   Z4, K1, (AX)
+
+words_end:
 	VZEROUPPER
 	RET
 

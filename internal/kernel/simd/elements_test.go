@@ -190,6 +190,36 @@ func TestElementScales(t *testing.T) {
 				return float32(v-zero) * scale
 			}
 		})
+		words := make([]uint16, n+1)
+		for i := range words {
+			words[i] = uint16(r.Uint32())
+		}
+		done = e.Dequantise16(out[:n], words[:n], zero, scale, signed)
+		sameFloats(t, "dequantised from 16 bits", out, n, func(i int) float32 {
+			switch v := int32(words[i]); {
+			case i >= done:
+				return out[i]
+			case signed:
+				return float32(int32(int16(v))-zero) * scale
+			default:
+				return float32(v-zero) * scale
+			}
+		})
+		beyond, lo := words[n], -float32(r.IntN(40000))
+		hi := lo + 65535
+		done = e.Quantise16(words[:n], b[:n], a[n], lo, hi, zero)
+		for i := range done {
+			v := b[i] / a[n]
+			if !(v > lo) {
+				v = lo
+			}
+			if want := uint16(int32(math.RoundToEven(float64(min(v, hi)))) + zero); words[i] != want {
+				t.Fatalf("%v/%v is code %d, want %d", b[i], a[n], words[i], want)
+			}
+		}
+		if words[n] != beyond {
+			t.Fatal("wrote beyond the end")
+		}
 		cols := 1 + r.IntN(40)
 		rows := n / cols
 		sums, weights, bias, together := make([]int32, rows*cols), make([]float32, cols), []float32(nil), r.IntN(2) == 0

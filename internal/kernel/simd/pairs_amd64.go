@@ -8,6 +8,7 @@ var pairs = family[Pairs]{AVX512: {
 		{pairreverseU8AVX512, pairreverseS8AVX512},
 		{pairproductU8AVX512, pairproductS8AVX512},
 		{pairpreluU8AVX512, pairpreluS8AVX512},
+		{pairsquareU8AVX512, pairsquareS8AVX512},
 	},
 }}
 
@@ -40,3 +41,9 @@ func pairpreluU8AVX512(dst, a, b *byte, n int, q *Pair)
 
 //go:noescape
 func pairpreluS8AVX512(dst, a, b *byte, n int, q *Pair)
+
+//go:noescape
+func pairsquareU8AVX512(dst, a, b *byte, n int, q *Pair)
+
+//go:noescape
+func pairsquareS8AVX512(dst, a, b *byte, n int, q *Pair)

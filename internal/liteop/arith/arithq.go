@@ -126,7 +126,10 @@ func sumQuant[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast, q binar
 		t1[i], t2[i] = first(int32(T(i))), second(int32(T(i)))
 	}
 	pair, ok := kernel.NewSumQ(c.In[0].Type == tensor.Int8, k == subOp, shift, q.Z1, q.Z2, m1, m2, mo, q.zo, q.lo, q.hi)
-	if !ok || k == sqdiffOp {
+	if k == sqdiffOp {
+		pair, ok = kernel.NewSquareQ(c.In[0].Type == tensor.Int8, shift, q.Z1, q.Z2, m1, m2, mo, q.zo, q.lo, q.hi)
+	}
+	if !ok {
 		pair = nil
 	}
 	return sums(c, w, kernel.NewUniform(mo, q.zo, q.lo, q.hi), pair, func(dst []int32, a, b []T) {

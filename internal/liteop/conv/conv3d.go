@@ -254,6 +254,11 @@ func prepareConv3DTranspose(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.Const(1) && (!c.Has(3) || c.Const(3)) {
+		if run, err := v.transposedPictures(c, act); run != nil || err != nil {
+			return run, err
+		}
+	}
 	return func(c *op.Call) error {
 		x, y := tensor.Of[float32](c.In[2]), tensor.Of[float32](c.Out[0])
 		w, err := layer.Floats(c.In[1])

@@ -2,6 +2,7 @@ package conv
 
 import (
 	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -14,7 +15,7 @@ type hybridTConv struct {
 	weights []float32 // whole numbers, [C,KH,KW,OC]
 	scales  []float32 // of the weights, a filter's row [KH,KW,OC] of them
 	q       []float32 // a batch in whole numbers
-	room    []float32 // products of an input, a row for each worker
+	room    []float32 // products of an input and a line of taps, for each worker
 	mul     element.Loops[float32, float32]
 	add     element.Loops[float32, float32]
 }
@@ -35,7 +36,7 @@ func (t tconv) hybrid(c *op.Call) (op.Run, error) {
 	taps := t.kh * t.kw
 	h := &hybridTConv{
 		tconv: t, weights: make([]float32, len(wq)), scales: make([]float32, taps*t.oc),
-		q: op.ScratchOf[float32](c, t.h*t.w*t.c), room: op.ScratchOf[float32](c, taps*t.oc*c.Pool.Threads()),
+		q: op.ScratchOf[float32](c, t.h*t.w*t.c), room: op.ScratchOf[float32](c, t.kw*t.oc*c.Pool.Threads()),
 		mul: element.Mul[float32](), add: element.Add[float32](),
 	}
 	for o := range t.oc {
@@ -60,7 +61,7 @@ func (t tconv) hybrid(c *op.Call) (op.Run, error) {
 			c.Pool.ForWorker(t.oh, 1+t.oh*(1<<14)/max(1, len(h.q)*len(h.scales)), func(worker, lo, hi int) {
 				rows := out[lo*t.ow*t.oc : hi*t.ow*t.oc]
 				clear(rows)
-				h.lines(out, h.room[worker*len(h.scales):][:len(h.scales)], lo, hi, scale)
+				h.lines(out, h.room[worker*t.kw*t.oc:][:t.kw*t.oc], lo, hi, scale)
 				for at := 0; bias != nil && at < len(rows); at += t.oc {
 					h.add.Vec(rows[at:][:t.oc], rows[at:][:t.oc], bias)
 				}
@@ -82,23 +83,32 @@ func (h *hybridTConv) lines(out, room []float32, lo, hi int, scale float32) {
 		if first >= last {
 			continue
 		}
-		from, to := first*line, last*line
 		for x := range h.w {
 			left := x*h.sw - h.padL
 			k0, k1 := max(0, -left), min(h.kw, h.ow-left)
 			if k0 >= k1 {
 				continue
 			}
+			wide := (k1 - k0) * h.oc
 			for i, v := range h.q[(y*h.w+x)*h.c:][:h.c] {
-				part := room[from:to]
-				h.mul.VectorScalar(part, h.weights[i*len(room):][from:to], v)
-				h.mul.Vec(part, part, h.scales[from:to])
-				h.mul.VectorScalar(part, part, scale)
 				for k := first; k < last; k++ {
-					dst := out[((top+k)*h.ow+left+k0)*h.oc:][:(k1-k0)*h.oc]
-					h.add.Vec(dst, dst, room[k*line+k0*h.oc:])
+					at := k*line + k0*h.oc
+					dst := out[((top+k)*h.ow+left+k0)*h.oc:][:wide]
+					h.addScaled(dst, h.weights[i*len(h.scales)+at:], h.scales[at:], room, v, scale)
 				}
 			}
 		}
 	}
+}
+
+// addScaled adds the products of an input with one line of taps.
+func (h *hybridTConv) addScaled(dst, w, scales, room []float32, v, scale float32) {
+	if simd.ElementKernels().AddScaled(dst, w, scales, v, scale) {
+		return
+	}
+	room = room[:len(dst)]
+	h.mul.VectorScalar(room, w[:len(dst)], v)
+	h.mul.Vec(room, room, scales[:len(dst)])
+	h.mul.VectorScalar(room, room, scale)
+	h.add.Vec(dst, dst, room)
 }

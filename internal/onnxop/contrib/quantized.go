@@ -54,27 +54,26 @@ func prepareQLinearConcat(c *op.Call) (op.Run, error) {
 	}
 	outer, inner := tensor.Elements(c.Out[0].Shape[:axis]), tensor.Elements(c.Out[0].Shape[axis:])
 	parts := (len(c.In) - 2) / 3
-	tables := make([][256]uint8, parts)
-	// Rows of parts, one after the other; the loop is made once.
+	tables, same, starts := make([][256]uint8, parts), make([]bool, parts), make([]int, parts)
+	for p, at := 0, 0; p < parts; p++ {
+		starts[p] = at
+		at += tensor.Elements(c.In[2+3*p].Shape[axis:])
+	}
+	// Pieces of parts, those of a row one after the other; the loop is made once.
 	var of *op.Call
-	var same []bool
-	rows := func(lo, hi int) {
-		c, y := of, of.Out[0].Data
-		for o := lo; o < hi; o++ {
-			at := o * inner
-			for p := range parts {
-				x := c.In[2+3*p]
-				n := tensor.Elements(x.Shape[axis:])
-				src, dst := x.Data[o*n:][:n], y[at:][:n]
-				if at += n; same[p] {
-					copy(dst, src)
-				} else {
-					element.Lookup(dst, src, &tables[p])
-				}
+	pieces := func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			o, p := i/parts, i%parts
+			x := of.In[2+3*p]
+			n := tensor.Elements(x.Shape[axis:])
+			src, dst := x.Data[o*n:][:n], of.Out[0].Data[o*inner+starts[p]:][:n]
+			if same[p] {
+				copy(dst, src)
+			} else {
+				element.Lookup(dst, src, &tables[p])
 			}
 		}
 	}
-	same = make([]bool, parts)
 	return func(c *op.Call) error {
 		of = c
 		ys, yz := quant.ScalarScale(c, 0)
@@ -85,7 +84,7 @@ func prepareQLinearConcat(c *op.Call) (op.Run, error) {
 				quant.Translate(&tables[p], c.In[i].Type, xs, xz, c.Out[0].Type, ys, yz)
 			}
 		}
-		c.Pool.For(outer, max(1, element.Grain/max(1, inner)), rows)
+		c.Pool.For(outer*parts, max(1, element.Grain*parts/max(1, inner)), pieces)
 		return nil
 	}, nil
 }

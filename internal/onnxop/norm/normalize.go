@@ -142,9 +142,7 @@ func prepareBatchNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 		work, count = func(lo, hi int) {
 			for i := lo; i < hi; i++ {
 				src, dst := in[i*ch:][:ch], y[i*ch:][:ch]
-				for k, v := range src {
-					dst[k] = v*scale[k] + shift[k]
-				}
+				scaleEach(dst, src, scale, shift)
 				elem.Clamp(act, dst)
 			}
 		}, n
@@ -166,6 +164,20 @@ func prepareBatchNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 		c.Pool.For(count, grain, work)
 		return nil
 	}, nil
+}
+
+// scaleEach writes src·scale + shift, each number with its own.
+func scaleEach[T tensor.Real](dst, src, scale, shift []T) {
+	if d, ok := any(dst).([]float32); ok {
+		if e := simd.ElementKernels(); e != nil {
+			e.Mul(d, any(src).([]float32), any(scale).([]float32))
+			e.Add(d, d, any(shift).([]float32))
+			return
+		}
+	}
+	for k, v := range src {
+		dst[k] = v*scale[k] + shift[k]
+	}
 }
 
 // batchStatistics replaces the running mean and variance by those of the batch

@@ -181,6 +181,10 @@ func quantizeRows[T int8 | uint8 | int16 | uint16](q *quantizer, out []T, lo, hi
 				toCodes(unsafe.Slice((*uint8)(unsafe.Pointer(unsafe.SliceData(dst))), len(dst)), x, scale, qlo, qhi, z)
 				continue
 			}
+			if e := simd.ElementKernels(); e != nil {
+				n := e.Quantise16(unsafe.Slice((*uint16)(unsafe.Pointer(unsafe.SliceData(dst))), len(dst)), x, scale, qlo, qhi, z)
+				x, dst = x[n:], dst[n:]
+			}
 			for i, v := range x {
 				dst[i] = T(int32(quantizeOne(v/scale, qlo, qhi)) + z)
 			}
@@ -298,6 +302,11 @@ func dequantizeRows[T int8 | uint8 | int16 | uint16 | int32](d *dequantizer, in 
 				var least T
 				toReals(dst, unsafe.Slice((*uint8)(unsafe.Pointer(unsafe.SliceData(x))), len(x)), least-1 < 0, zero, scale)
 				continue
+			}
+			if e := simd.ElementKernels(); e != nil && unsafe.Sizeof(T(0)) == 2 {
+				var least T
+				n := e.Dequantise16(dst, unsafe.Slice((*uint16)(unsafe.Pointer(unsafe.SliceData(x))), len(x)), zero, scale, least-1 < 0)
+				x, dst = x[n:], dst[n:]
 			}
 			for i, v := range x {
 				dst[i] = float32(int32(v)-zero) * scale

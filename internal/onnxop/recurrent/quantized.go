@@ -9,6 +9,7 @@ import (
 	"github.com/opmeter/opmeter/internal/onnxop/quant"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // What com.microsoft's DynamicQuantizeLSTM adds to the inputs of LSTM. Its W and R
@@ -89,8 +90,19 @@ func (g *byteGates) fill(c *op.Call, dir int) {
 	}
 }
 
+// twin multiplies by the same weights in room of its own, for another thread.
+func (g *byteGates) twin(c *op.Call) *byteGates {
+	t := *g
+	t.rows = &tensor.Tensor{Type: tensor.Uint8, Shape: g.rows.Shape, Data: c.Scratch(len(g.rows.Data))}
+	t.sums, t.table = op.ScratchOf[int32](c, len(g.sums)), make([]kernel.ByteTable, 1)
+	if g.wide != nil {
+		t.wide = op.ScratchOf[int32](c, len(g.wide))
+	}
+	return &t
+}
+
 // run multiplies rows x by the weights of a direction into y.
-func (g *byteGates) run(c *op.Call, dir int, x, y []float32) {
+func (g *byteGates) run(c *op.Call, pool *workers.Pool, dir int, x, y []float32) {
 	if g.k == 0 || g.n == 0 || len(x) == 0 {
 		clear(y)
 		return
@@ -103,7 +115,7 @@ func (g *byteGates) run(c *op.Call, dir int, x, y []float32) {
 	quant.QuantizeReal(g.rows, 0, x, scale, zero)
 	g.table[0].Fill(false, zero)
 	sums := g.sums[:m*g.n]
-	kernel.GemmQ(c.Pool, m, g.rows.Data, g.table, g.packed[dir], sums)
+	kernel.GemmQ(pool, m, g.rows.Data, g.table, g.packed[dir], sums)
 	factors := g.factors[dir*g.n:][:g.n]
 	y = y[:len(sums)]
 	if e := simd.ElementKernels(); e != nil && e.ScaleRows(y, sums, factors, nil, scale, true) {
@@ -135,5 +147,6 @@ func prepareDynamicQuantizeLSTM(c *op.Call) (op.Run, error) {
 	if q.bytesR, err = newByteGates(c, v, v.batch, inR, inRScale, inRZero); err != nil {
 		return nil, err
 	}
+	q.split(c)
 	return q.run, nil
 }
