@@ -14,6 +14,7 @@ func rows(a *asm) {
 	a.threeQuarters()
 	a.roots()
 	a.orderedSums()
+	a.layerRows()
 }
 
 // orderedSums writes the sums of eight rows of n values, a multiple of 4, step bytes apart, each in the order of its
@@ -167,6 +168,90 @@ func (a *asm) roots() {
 		a.VSQRTPS(at(src, 0), x)
 		a.VMOVUPS(x, at(dst, 0))
 	}, step{src, 32}, step{dst, 32})
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// layerRows writes rows of n values, a multiple of 16, to dst: what they are above their mean, divided by their standard deviation, times
+// gamma, plus beta. per is one divided by n; eps is added to the variance. All but the last product and sum are float64.
+func (a *asm) layerRows() {
+	a.function("layerRowsAVX512", "func(dst, src, gamma, beta *float32, rows, n int, per, eps float64)")
+	dst, src := a.Load(a.Param("dst"), a.GP64()), a.Load(a.Param("src"), a.GP64())
+	gamma, beta := a.Load(a.Param("gamma"), a.GP64()), a.Load(a.Param("beta"), a.GP64())
+	rows, size := a.Load(a.Param("rows"), a.GP64()), a.Load(a.Param("n"), a.GP64())
+	per, eps, one := a.Load(a.Param("per"), a.XMM()), a.Load(a.Param("eps"), a.XMM()), a.XMM()
+	bits := a.GP64()
+	a.MOVQ(operand.U64(0x3ff0000000000000), bits)
+	a.VMOVQ(bits, one)
+	a.SHLQ(operand.U8(2), size)
+	at := a.GP64()
+	// each runs body for all parts of a row, the two halves of 16 values.
+	each := func(name string, body func(half int, m func(p reg.Register) operand.Mem)) {
+		a.XORQ(at, at)
+		a.Label(name)
+		for half := range 2 {
+			body(half, func(p reg.Register) operand.Mem { return operand.Mem{Base: p, Index: at, Scale: 1, Disp: 32 * half} })
+		}
+		a.ADDQ(operand.U8(64), at)
+		a.CMPQ(at, size)
+		a.JNE(operand.LabelRef(name))
+	}
+	mean, inv := a.ZMM(), a.ZMM()
+	sums := [2]reg.VecVirtual{a.ZMM(), a.ZMM()}
+	// average leaves that of a row in the low part of the first sum.
+	average := func() {
+		a.VADDPD(sums[1], sums[0], sums[0])
+		half := a.YMM()
+		a.VEXTRACTF64X4(operand.U8(1), sums[0], half)
+		a.VADDPD(half, sums[0].AsY(), half)
+		x, y := a.XMM(), a.XMM()
+		a.VEXTRACTF128(operand.U8(1), half, x)
+		a.VADDPD(x, half.AsX(), x)
+		a.VUNPCKHPD(x, x, y)
+		a.VADDSD(y, x, x)
+		a.VMULSD(per, x, sums[0].AsX())
+	}
+	clear := func() {
+		for _, s := range sums {
+			a.VPXORD(s, s, s)
+		}
+	}
+	a.Label("row")
+	clear()
+	each("sum", func(half int, m func(p reg.Register) operand.Mem) {
+		x := a.ZMM()
+		a.VCVTPS2PD(m(src), x)
+		a.VADDPD(x, sums[half], sums[half])
+	})
+	average()
+	a.VBROADCASTSD(sums[0].AsX(), mean)
+	clear()
+	each("squares", func(half int, m func(p reg.Register) operand.Mem) {
+		x := a.ZMM()
+		a.VCVTPS2PD(m(src), x)
+		a.VSUBPD(mean, x, x)
+		a.VFMADD231PD(x, x, sums[half])
+	})
+	average()
+	deviation := a.XMM()
+	a.VADDSD(eps, sums[0].AsX(), deviation)
+	a.VSQRTSD(deviation, deviation, deviation)
+	a.VDIVSD(deviation, one, deviation)
+	a.VBROADCASTSD(deviation, inv)
+	each("write", func(_ int, m func(p reg.Register) operand.Mem) {
+		x, y := a.ZMM(), a.YMM()
+		a.VCVTPS2PD(m(src), x)
+		a.VSUBPD(mean, x, x)
+		a.VMULPD(inv, x, x)
+		a.VCVTPD2PS(x, y)
+		a.VMULPS(m(gamma), y, y)
+		a.VADDPS(m(beta), y, y)
+		a.VMOVUPS(y, m(dst))
+	})
+	a.ADDQ(size, src)
+	a.ADDQ(size, dst)
+	a.DECQ(rows)
+	a.JNZ(operand.LabelRef("row"))
 	a.VZEROUPPER()
 	a.RET()
 }

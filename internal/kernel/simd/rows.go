@@ -12,6 +12,7 @@ type Rows struct {
 	quarters   func(dst, x, sum *float32, n int, bias, scale float32)
 	roots      func(dst, src *float32, n int)
 	ordered    func(sums, src *float32, step, n int)
+	layers     func(dst, src, gamma, beta *float32, rows, n int, per, eps float64) // nil where there is none
 }
 
 // RowKernels of the current set; nil where plain Go is all there is.
@@ -61,6 +62,20 @@ func (r *Rows) Squares(src []float32, mean float64) (sum float64) {
 		sum += d * d
 	}
 	return sum
+}
+
+// LayerRows writes rows of src, each as long as gamma and beta, to dst: what they are above their mean, divided by their standard deviation,
+// times gamma, plus beta; eps is added to the variance. What comes before gamma is float64, rounded once. It returns false
+// where there is no loop for rows of this length.
+func (r *Rows) LayerRows(dst, src, gamma, beta []float32, eps float64) bool {
+	n := len(gamma)
+	if r.layers == nil || n == 0 || n%16 != 0 || len(beta) != n || len(dst)%n != 0 || len(src) < len(dst) {
+		return false
+	}
+	if len(dst) > 0 {
+		r.layers(&dst[0], &src[0], &gamma[0], &beta[0], len(dst)/n, n, 1/float64(n), eps)
+	}
+	return true
 }
 
 // Normalise writes (src - mean)·inv, computed in float64 and rounded once; dst may be src.

@@ -2,6 +2,10 @@ package simd
 
 var rowLoops = family[Rows]{
 	AVX2: {Set: AVX2, sum: rowSumAVX2, squares: rowSquaresAVX2, normalise: normaliseAVX2, addSquares: addSquaresAVX2, quarters: threeQuartersAVX2, roots: rootsAVX2, ordered: orderedSumsAVX2},
+	AVX512: {
+		Set: AVX512, sum: rowSumAVX2, squares: rowSquaresAVX2, normalise: normaliseAVX2, addSquares: addSquaresAVX2, quarters: threeQuartersAVX2, roots: rootsAVX2, ordered: orderedSumsAVX2,
+		layers: layerRowsAVX512,
+	},
 }
 
 //go:noescape
@@ -24,3 +28,6 @@ func rootsAVX2(dst, src *float32, n int)
 
 //go:noescape
 func orderedSumsAVX2(sums, src *float32, step, n int)
+
+//go:noescape
+func layerRowsAVX512(dst, src, gamma, beta *float32, rows, n int, per, eps float64)

@@ -189,3 +189,93 @@ step:
 	VMOVUPS     Y0, (AX)
 	VZEROUPPER
 	RET
+
+// func layerRowsAVX512(dst *float32, src *float32, gamma *float32, beta *float32, rows int, n int, per float64, eps float64)
+// Requires: AVX, AVX512F, SSE2
+TEXT ·layerRowsAVX512(SB), NOSPLIT, $0-64
+	MOVQ  dst+0(FP), AX
+	MOVQ  src+8(FP), CX
+	MOVQ  gamma+16(FP), DX
+	MOVQ  beta+24(FP), BX
+	MOVQ  rows+32(FP), SI
+	MOVQ  n+40(FP), DI
+	MOVSD per+48(FP), X0
+	MOVSD eps+56(FP), X1
+	MOVQ  $0x3ff0000000000000, R8
+	VMOVQ R8, X2
+	SHLQ  $0x02, DI
+
+row:
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	XORQ   R8, R8
+
+sum:
+	VCVTPS2PD     (CX)(R8*1), Z3
+	VADDPD        Z3, Z5, Z5
+	VCVTPS2PD     32(CX)(R8*1), Z3
+	VADDPD        Z3, Z6, Z6
+	ADDQ          $0x40, R8
+	CMPQ          R8, DI
+	JNE           sum
+	VADDPD        Z6, Z5, Z5
+	VEXTRACTF64X4 $0x01, Z5, Y3
+	VADDPD        Y3, Y5, Y3
+	VEXTRACTF128  $0x01, Y3, X4
+	VADDPD        X4, X3, X4
+	VUNPCKHPD     X4, X4, X3
+	VADDSD        X3, X4, X4
+	VMULSD        X0, X4, X5
+	VBROADCASTSD  X5, Z3
+	VPXORD        Z5, Z5, Z5
+	VPXORD        Z6, Z6, Z6
+	XORQ          R8, R8
+
+squares:
+	VCVTPS2PD     (CX)(R8*1), Z4
+	VSUBPD        Z3, Z4, Z4
+	VFMADD231PD   Z4, Z4, Z5
+	VCVTPS2PD     32(CX)(R8*1), Z4
+	VSUBPD        Z3, Z4, Z4
+	VFMADD231PD   Z4, Z4, Z6
+	ADDQ          $0x40, R8
+	CMPQ          R8, DI
+	JNE           squares
+	VADDPD        Z6, Z5, Z5
+	VEXTRACTF64X4 $0x01, Z5, Y4
+	VADDPD        Y4, Y5, Y4
+	VEXTRACTF128  $0x01, Y4, X5
+	VADDPD        X5, X4, X5
+	VUNPCKHPD     X5, X5, X4
+	VADDSD        X4, X5, X5
+	VMULSD        X0, X5, X5
+	VADDSD        X1, X5, X4
+	VSQRTSD       X4, X4, X4
+	VDIVSD        X4, X2, X4
+	VBROADCASTSD  X4, Z4
+	XORQ          R8, R8
+
+write:
+	VCVTPS2PD (CX)(R8*1), Z7
+	VSUBPD    Z3, Z7, Z7
+	VMULPD    Z4, Z7, Z7
+	VCVTPD2PS Z7, Y7
+	VMULPS    (DX)(R8*1), Y7, Y7
+	VADDPS    (BX)(R8*1), Y7, Y7
+	VMOVUPS   Y7, (AX)(R8*1)
+	VCVTPS2PD 32(CX)(R8*1), Z7
+	VSUBPD    Z3, Z7, Z7
+	VMULPD    Z4, Z7, Z7
+	VCVTPD2PS Z7, Y7
+	VMULPS    32(DX)(R8*1), Y7, Y7
+	VADDPS    32(BX)(R8*1), Y7, Y7
+	VMOVUPS   Y7, 32(AX)(R8*1)
+	ADDQ      $0x40, R8
+	CMPQ      R8, DI
+	JNE       write
+	ADDQ      DI, CX
+	ADDQ      DI, AX
+	DECQ      SI
+	JNZ       row
+	VZEROUPPER
+	RET

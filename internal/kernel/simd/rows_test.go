@@ -25,6 +25,7 @@ func TestRows(t *testing.T) {
 				}
 			}
 			for n := range 100 {
+				compareLayerRows(t, rnd, r, n, near)
 				src, sums, dst := make([]float32, n), make([]float32, n), make([]float32, n+1)
 				dst[n] = 7
 				var sum, squares, magnitude float64
@@ -98,5 +99,42 @@ func TestOrderedSums(t *testing.T) {
 			}
 		}
 		undo()
+	}
+}
+
+// compareLayerRows compares three rows of n values, and nothing beside them is written to.
+func compareLayerRows(t *testing.T, rnd *rand.Rand, r *simd.Rows, n int, near func(what string, n int, got, want, tolerance float64)) {
+	t.Helper()
+	const rows, eps = 3, 1e-5
+	src, dst, gamma, beta := make([]float32, rows*n), make([]float32, rows*n+1), make([]float32, n), make([]float32, n)
+	for i := range src {
+		src[i] = float32(rnd.NormFloat64()*10 + 3)
+	}
+	for i := range gamma {
+		gamma[i], beta[i] = float32(rnd.NormFloat64()), float32(rnd.NormFloat64())
+	}
+	dst[rows*n] = 7
+	if !r.LayerRows(dst[:rows*n], src, gamma, beta, eps) {
+		return
+	}
+	for i := range rows {
+		row := src[i*n:][:n]
+		var mean, variance float64
+		for _, x := range row {
+			mean += float64(x) / float64(n)
+		}
+		for _, x := range row {
+			variance += (float64(x) - mean) * (float64(x) - mean) / float64(n)
+		}
+		for j, x := range row {
+			normal := (float64(x) - mean) / math.Sqrt(variance+eps)
+			// The product and the sum are rounded once each, after the normalised value is.
+			if got, want := float64(dst[i*n+j]), normal*float64(gamma[j])+float64(beta[j]); math.Abs(got-want) > 2e-7*(math.Abs(normal*float64(gamma[j]))+math.Abs(float64(beta[j]))) {
+				near("a value of a row", n, got, want, 0)
+			}
+		}
+	}
+	if dst[rows*n] != 7 {
+		t.Fatalf("what is beside rows of %d is written to", n)
 	}
 }

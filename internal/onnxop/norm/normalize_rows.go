@@ -119,6 +119,10 @@ func prepareLayerNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 	var x, y, gamma, beta []T // of a run, whose loop is made once
 	var to *op.Call
 	work := func(worker, lo, hi int) {
+		if beta != nil && v.scale.direct && v.bias.direct && !to.Wants(1) && !to.Wants(2) &&
+			layerRows(y[lo*v.cols:hi*v.cols], x[lo*v.cols:], gamma[:v.cols], beta[:v.cols], v.eps) {
+			return
+		}
 		b := buf[2*v.cols*worker:][:2*v.cols]
 		for i := lo; i < hi; i++ {
 			src, dst := x[i*v.cols:][:v.cols], y[i*v.cols:][:v.cols]
@@ -142,6 +146,16 @@ func prepareLayerNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 		c.Pool.ForWorker(v.rows, max(1, 1<<12/max(v.cols, 1)), work)
 		return nil
 	}, nil
+}
+
+// layerRows normalises whole rows in vectors; false where nothing does.
+func layerRows[T tensor.Real](y, x, gamma, beta []T, eps float64) bool {
+	d, ok := any(y).([]float32)
+	if !ok {
+		return false
+	}
+	r := simd.RowKernels()
+	return r != nil && r.LayerRows(d, any(x).([]float32), any(gamma).([]float32), any(beta).([]float32), eps)
 }
 
 // PrepareRMSNormalization divides rows by their root mean square.

@@ -107,6 +107,10 @@ func normalise[T tensor.Real](l line, k Normalisation, row func(dst, src []T)) o
 		for u := lo; u < hi; u++ {
 			col := u % tiles * element.Block
 			at := u/tiles*l.n*l.inner + col
+			if d, ok := any(dst).([]float32); ok && row != nil && simd.ElementKernels() != nil {
+				columns(d[at:], any(src).([]float32)[at:], l, min(element.Block, l.inner-col), k, any(row).(func(dst, src []float32)))
+				continue
+			}
 			tile(dst[at:], src[at:], l.n, l.inner, min(element.Block, l.inner-col), k)
 		}
 	}
@@ -116,6 +120,18 @@ func normalise[T tensor.Real](l line, k Normalisation, row func(dst, src []T)) o
 			c.Pool.For(l.outer*tiles, max(1, element.Grain/8/(l.n*min(element.Block, max(1, l.inner)))), work)
 		}
 		return nil
+	}
+}
+
+// columns normalises neighbouring columns of single precision in vectors.
+func columns(dst, src []float32, l line, width int, k Normalisation, row func(dst, src []float32)) {
+	if width >= wideColumns && k == Softmax {
+		softmaxColumns(dst, src, l.n, l.inner, width)
+		return
+	}
+	const together = 16 // of them are turned
+	for c := 0; c < width; c += together {
+		turnedColumns(dst[c:], src[c:], l.n, l.inner, min(together, width-c), row)
 	}
 }
 
