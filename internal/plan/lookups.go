@@ -25,12 +25,13 @@ type tabling struct {
 	made map[int]*tensor.Tensor
 }
 
-// lookUps lets what is a function of one code be looked up.
-func lookUps(g *Graph) {
+// lookUps lets what is a function of one code be looked up. lenient is for graphs that nobody runs: tables are not made then.
+func lookUps(g *Graph, lenient bool) {
 	l := newLowering(g)
-	if l == nil || g.opts.Registry == nil {
+	if l == nil {
 		return
 	}
+	l.lenient = lenient
 	t := &tabling{lowering: l, root: make([]int, len(g.Values))}
 	for i := range g.Tasks {
 		t.follow(i)
@@ -39,7 +40,6 @@ func lookUps(g *Graph) {
 	for i := len(g.Tasks) - 1; i >= 0; i-- {
 		t.lookUp(i)
 	}
-	g.Settle()
 }
 
 // eligible tells whether task i may become part of a table.
@@ -57,13 +57,13 @@ func (t *tabling) follow(i int) {
 	y := n.Outputs[0]
 	switch converts(n) {
 	case 1:
-		if q := t.quantisation(i); q != nil && small(q.kind) && len(q.s) == 1 && !t.g.Fixed[q.x] {
+		if q := t.quantisation(i); t.single(q) && !t.g.Fixed[q.x] {
 			if t.root[y] = t.root[q.x]; t.root[y] == 0 {
 				t.root[y] = q.x + 1
 			}
 		}
 	case -1:
-		if q := t.quantisation(i); q != nil && small(q.kind) && len(q.s) == 1 {
+		if t.single(t.quantisation(i)) {
 			t.root[y] = t.root[n.Inputs[0]]
 		}
 	default:
@@ -73,6 +73,11 @@ func (t *tabling) follow(i int) {
 	}
 }
 
+// single tells whether codes are of 8 bits and have one scale.
+func (t *tabling) single(q *scaled) bool {
+	return q != nil && small(q.kind) && (len(q.s) == 1 || t.lenient && q.s == nil)
+}
+
 // combine is follow for an operator on numbers: all operands are functions of the same codes, or single constants.
 func (t *tabling) combine(n *graph.Node) {
 	root := 0
@@ -80,8 +85,7 @@ func (t *tabling) combine(n *graph.Node) {
 		switch {
 		case id < 0:
 		case t.g.Fixed[id]:
-			x, ok := t.elements(id)
-			if !ok || x == nil || x.Len() != 1 {
+			if _, ok := t.elements(id); !ok || t.g.Values[id].Len() != 1 {
 				return
 			}
 		case t.root[id] == 0 || root != 0 && root != t.root[id]:
@@ -117,12 +121,16 @@ func (t *tabling) lookUp(i int) {
 	if t.alone(n.Inputs[0]) {
 		return
 	}
-	t.made = map[int]*tensor.Tensor{}
-	table := t.table(y, root)
-	if table == nil || table.Len() != codes {
-		return
+	in := []int{root}
+	if !t.lenient {
+		t.made = map[int]*tensor.Tensor{}
+		table := t.table(y, root)
+		if table == nil {
+			return
+		}
+		table.Shape = []int{codes}
+		in = append(in, t.constant(table))
 	}
-	table.Shape = []int{codes}
 	at := i
 	if j := g.maker[n.Inputs[0]] - 1; converts(g.Tasks[j].Node) == 0 && t.uses[n.Inputs[0]] == 1 {
 		at = j // the operator computes, its conversions are part of it
@@ -134,7 +142,7 @@ func (t *tabling) lookUp(i int) {
 	}
 	g.replace(at, &graph.Node{
 		Domain: graph.Own, Op: "LookUp", Version: 1, Index: of.Index, Name: of.Name, Function: of.Function,
-		Inputs: []int{root, t.constant(table)}, Outputs: []int{y},
+		Inputs: in, Outputs: []int{y},
 	}, gone...)
 	g.Tasks[at].Lowered = true
 	t.uses[root]++

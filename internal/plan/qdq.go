@@ -14,7 +14,10 @@ import (
 // DequantizeLinear and QuantizeLinear to operators on 8-bit integers, which is what
 // such files mean.
 func qdq(g *Graph) {
-	lookUps(g)
+	if g.opts.Registry != nil {
+		lookUps(g, false)
+		g.Settle()
+	}
 	if l := newLowering(g); l != nil {
 		l.all()
 		g.Settle()
@@ -44,6 +47,7 @@ func Quantised(f *graph.Graph) (integer, gone map[*graph.Node]bool) {
 			}
 		}
 	}
+	lookUps(g, true)
 	l := newLowering(g)
 	if l == nil {
 		return integer, gone
