@@ -65,7 +65,7 @@ func testDefs() []op.Def {
 				}
 				x = out[0]
 			}
-			*c.Out[0] = *x
+			*c.Out[0] = *x.Clone()
 			return nil
 		})},
 	}

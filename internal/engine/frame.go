@@ -25,6 +25,11 @@ type frame struct {
 
 	apart map[int]bool // values that have memory of their own because they are carried
 
+	// Of a nested graph: its outputs, and those of the last two runs.
+	results []result
+	lists   [2][]*tensor.Tensor
+	turn    int
+
 	watched [][]int // by step: sets of watched values that are there after it; nil where none are
 
 	arenaBytes, valueBytes int
@@ -71,6 +76,7 @@ func (s *Session) plan(g *graph.Graph, in []*tensor.Tensor, outer *frame) (*fram
 	}
 	f.prepareAll()
 	f.watch()
+	f.resultsOf()
 	if err := f.place(); err != nil {
 		return nil, err
 	}

@@ -40,6 +40,12 @@ func (f *frame) place() error {
 				}
 				continue
 			}
+			if f.makes(id) {
+				if err := f.p.Spend(2 * t.Bytes()); err != nil {
+					return err
+				}
+				continue
+			}
 			b := memplan.Buffer{Bytes: t.Bytes(), First: i, Last: max(i, last[id])}
 			if k == 0 && st.Def.InPlace && len(st.Call.Node.Inputs) > 0 {
 				if from := st.Call.Node.Inputs[0]; from >= 0 && index[from] > 0 && f.vals[from].Bytes() == b.Bytes && last[from] == i {

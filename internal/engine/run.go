@@ -84,6 +84,7 @@ func (b *body) Run(in []*tensor.Tensor) ([]*tensor.Tensor, error) {
 		return nil, err
 	}
 	f.bind(in)
+	f.begin(in)
 	if s.timing != nil && b.g.Index > 0 {
 		err = f.runBodyTimed(s.timing)
 	} else {
@@ -95,23 +96,7 @@ func (b *body) Run(in []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	if s.opts.Body != nil {
 		s.opts.Body(b.g.Index, func(id int) *tensor.Tensor { return f.vals[id] })
 	}
-	out := make([]*tensor.Tensor, len(b.g.Outputs))
-	copies := 0
-	for i, id := range b.g.Outputs {
-		if id < 0 {
-			continue
-		}
-		if f.vals[id] == nil {
-			return nil, f.lacks(b.g.Values[id].Name)
-		}
-		// The copies live beside those of the turn before.
-		copies += 2 * len(f.vals[id].Data)
-		if err := s.affords(copies); err != nil {
-			return nil, err
-		}
-		out[i] = kept(f.vals[id])
-	}
-	return out, nil
+	return f.finish(in)
 }
 
 // lacks is the error for an output that cannot be computed, with the first node that is
@@ -123,18 +108,6 @@ func (f *frame) lacks(output string) error {
 		}
 	}
 	return fmt.Errorf("output %q of graph %q could not be computed", output, f.p.File.Name)
-}
-
-// kept copies a value so that it outlives further runs. The elements of containers are
-// nobody's to write to: they are shared, or a list that grows from turn to turn would be
-// copied as a whole in each.
-func kept(x *tensor.Tensor) *tensor.Tensor {
-	if !x.Type.IsContainer() {
-		return x.Clone()
-	}
-	y := *x
-	y.Elems = slices.Clone(x.Elems)
-	return &y
 }
 
 func sameShape(a, b *tensor.Tensor) bool {
@@ -333,11 +306,11 @@ func (f *frame) redo(st *step) error {
 	if err != nil && !free {
 		return err
 	}
-	shapes := c.In
-	if !free {
-		shapes = slices.Concat(c.In, c.Out)
+	parts := [2][]*tensor.Tensor{c.In, c.Out}
+	if free {
+		parts[1] = nil
 	}
-	if st.run == nil || !slices.EqualFunc(shapes, st.seen, sameShape) {
+	if st.run == nil || !st.saw(parts) {
 		if free {
 			err = f.choose(st)
 		} else {
@@ -347,14 +320,22 @@ func (f *frame) redo(st *step) error {
 			return err
 		}
 		st.seen = st.seen[:0]
-		for _, t := range shapes {
-			st.seen = append(st.seen, describe(t))
+		for _, p := range parts {
+			for _, t := range p {
+				st.seen = append(st.seen, describe(t))
+			}
 		}
 	}
 	if !free {
 		return f.remake(st)
 	}
 	return nil
+}
+
+// saw reports whether a dynamic step was prepared for these shapes of inputs and outputs.
+func (st *step) saw(parts [2][]*tensor.Tensor) bool {
+	in, out := parts[0], parts[1]
+	return len(st.seen) == len(in)+len(out) && slices.EqualFunc(in, st.seen[:len(in)], sameShape) && slices.EqualFunc(out, st.seen[len(in):], sameShape)
 }
 
 // takes checks a dynamic step's inputs where their types are not those of the last run.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/collector"
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/plan"
@@ -83,6 +84,7 @@ type Session struct {
 	collected, turns int
 	began            time.Time // of the inference
 	endless          int       // loops that did not end in time
+	fresh            bool      // a small model that has not run yet
 	// disabled holds nodes that failed while running and were taken out.
 	disabled map[*graph.Node]error
 }
@@ -148,11 +150,32 @@ func New(m *graph.Model, inputs []*tensor.Tensor, o Options) (*Session, error) {
 	for _, c := range o.Carry {
 		s.carried = append(s.carried, carried{Carry: c})
 	}
+	if s.fresh = small(m); s.fresh {
+		defer collector.At(plenty)()
+	}
 	if err := s.replan(); err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
+}
+
+// plenty is by how many percent the heap may grow until a small model has its first results: a collection would take as long as all else. With it none
+// begins until the heap has 16 MiB. Large models, whose memory it would be, have the usual setting.
+const plenty = 400
+
+// small tells whether a model's constants take so little that what making it ready leaves behind does not matter.
+func small(m *graph.Model) bool {
+	const most = 16 << 20
+	n := 0
+	for _, g := range m.Graphs {
+		for _, v := range g.Values {
+			if v.Const != nil {
+				n += len(v.Const.Data)
+			}
+		}
+	}
+	return n <= most
 }
 
 // Close ends the workers.
@@ -226,6 +249,10 @@ func (s *Session) Run(ctx context.Context) error { return s.RunTimed(ctx, nil) }
 // RunTimed is Run and, with t not nil, times every step. The Timing must have
 // been made for the current plan; SetInput with a new shape makes a new plan.
 func (s *Session) RunTimed(ctx context.Context, t *Timing) error {
+	if s.fresh {
+		s.fresh = false
+		defer collector.At(plenty)()
+	}
 	s.carry()
 	if !s.main.fits(s.in) {
 		if err := s.replan(); err != nil {

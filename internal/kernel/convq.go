@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/pages"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -170,7 +171,7 @@ func NewDepthwiseQ[T int8 | uint8](s ConvShape, w []int16, zero int32, q Requant
 		c.windows.setLanes(&c.s, w)
 	} else {
 		// Sums in integers: there is no reuse for the micro-kernel to gain from.
-		c.wd = make([]int32, len(w))
+		c.wd = pages.Make[int32](len(w))
 		for i, v := range w {
 			c.wd[i] = int32(v)
 		}
@@ -309,7 +310,7 @@ func NewConvSums(s ConvShape, lastIn, lastOut bool) *ConvSums {
 	if s.Groups > 1 && s.Groups == s.C {
 		c.convQ, c.depthwise = convQ{s: s, cg: 1, og: s.OC / s.Groups, k: s.KH * s.KW}, true
 		if c.windows = newIntWindows(&c.s, c.og, false); c.windows == nil {
-			c.wd = make([]int32, s.OC*c.k)
+			c.wd = pages.Make[int32](s.OC * c.k)
 		}
 	} else {
 		c.convQ = newConvQ(s, lastIn, lastOut)

@@ -107,21 +107,21 @@ func (a directArgs) pieces(lo, hi int) {
 		y1 := min(s.OH, y0+a.lines)
 		if band != made {
 			made = band
-			c.directFrame(frame, a.x[(n*s.C+g*c.cg)*s.H*s.W:], y0, y1)
+			c.directFrame(frame, a.x, n, g, y0, y1)
 		}
-		c.directLines(t, frame, a.y[(n*s.OC+g*c.og)*s.OH*s.OW:], g, y0, y1, part*a.step, min(c.og, (part+1)*a.step))
+		c.directLines(t, frame, c.results(a.y, n, g*c.og), g, y0, y1, part*a.step, min(c.og, (part+1)*a.step))
 	}
 	giveTile(t)
 	scratch.Put(sc)
 }
 
-// directFrame writes what the windows of lines y0 to y1 see of the channels of a group.
-func (c *Conv) directFrame(frame, x []float32, y0, y1 int) {
+// directFrame writes what the windows of lines y0 to y1 see of the channels of group g of picture n.
+func (c *Conv) directFrame(frame, x []float32, n, g, y0, y1 int) {
 	s, q := &c.s, c.direct
 	one := *s // a channel, whose first line is that of the frame
 	one.C, one.PadT = 1, s.PadT-y0
 	for ch := range c.cg {
-		plane := frameArgs{s: &one, in: x[ch*s.H*s.W:]}
+		plane := frameArgs{s: &one, in: c.plane(x, n, g*c.cg+ch)}
 		frameLines(&one, frame[ch*q.size:], 1, q.w, 0, y1-y0+q.h-q.lines, 0, plane.copy)
 	}
 }
@@ -129,8 +129,8 @@ func (c *Conv) directFrame(frame, x []float32, y0, y1 int) {
 // directLines computes output channels o0 to o1 of group g in lines y0 to y1, whose frame it is given.
 func (c *Conv) directLines(t *simd.Tile, frame, y []float32, g, y0, y1, o0, o1 int) {
 	s, q, f := &c.s, c.direct, c.f
-	w, area := c.weights[g*c.og*c.k:][:c.og*c.k], s.OH*s.OW
-	t.StepA, t.RowA, t.Segs, t.RowC = 4, 4*c.k, 1, 4*area
+	w, step := c.weights[g*c.og*c.k:][:c.og*c.k], c.step()
+	t.StepA, t.RowA, t.Segs, t.RowC = 4, 4*c.k, 1, 4*step
 	for line := y0; line < y1; line++ {
 		for k0 := 0; k0 < c.k; k0 += kBlock {
 			t.K = min(kBlock, c.k-k0)
@@ -145,7 +145,7 @@ func (c *Conv) directLines(t *simd.Tile, frame, y []float32, g, y0, y1, o0, o1 i
 					t.BiasM = &c.bias[g*c.og+o]
 				}
 				for p := 0; p < s.OW; p += f.Cols {
-					t.B, t.C = &frame[(line-y0)*q.w+p], &y[o*area+line*s.OW+p]
+					t.B, t.C = &frame[(line-y0)*q.w+p], &y[o*step+line*s.OW+p]
 					f.Placed(t, rows, min(f.Cols, s.OW-p))
 				}
 				o += rows

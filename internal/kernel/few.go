@@ -56,6 +56,9 @@ func (c *Conv) fewCost() float64 {
 // productTime is what the products of a position take.
 func (c *Conv) productTime() float64 { return float64(c.k*c.s.OC) / c.f.Rate() }
 
+// fewRows is how many rows of a product pictures fill together, so that weights do not go by for each of them.
+const fewRows = 64
+
 // runFew convolves x into y.
 func (c *Conv) runFew(p *workers.Pool, x, y []float32) {
 	s := &c.s
@@ -65,45 +68,55 @@ func (c *Conv) runFew(p *workers.Pool, x, y []float32) {
 		GemmPacked(p, g, x, c.few, y)
 		return
 	}
-	if g.M = area; !c.planes.frame {
+	pictures := 1
+	if c.planes.frame {
+		pictures = min(s.N, max(1, fewRows/area))
+	} else {
 		g.LDA, g.TransA = area, true
 	}
-	sc, rows := borrow(area * s.OC)
-	for n := range s.N {
-		img := x[n*s.C*s.H*s.W:][:s.C*s.H*s.W]
+	sc, rows := borrow(pictures * area * s.OC)
+	for n := 0; n < s.N; n += pictures {
+		pictures = min(pictures, s.N-n)
+		g.M = pictures * area
 		if c.planes.frame {
-			sp, patches := borrow(area * c.k)
-			workers.Do(p, area, max(1, copyGrain/c.k), patchArgs{s, img, patches}, func(a patchArgs, lo, hi int) {
-				for at := lo; at < hi; at++ {
-					a.s.patch(a.rows[at*a.s.C*a.s.KH*a.s.KW:], a.x, at)
+			sp, patches := borrow(g.M * c.k)
+			workers.Do(p, g.M, max(1, copyGrain/c.k), patchArgs{c, x, patches, n}, func(a patchArgs, lo, hi int) {
+				area := a.c.s.OH * a.c.s.OW
+				for i := lo; i < hi; i++ {
+					a.c.patch(a.rows[i*a.c.k:], a.x, a.n+i/area, i%area)
 				}
 			})
 			GemmPacked(p, g, patches, c.few, rows)
 			scratch.Put(sp)
 		} else {
-			GemmPacked(p, g, img, c.few, rows)
+			GemmPacked(p, g, x[n*s.C*s.H*s.W:][:s.C*s.H*s.W], c.few, rows)
 		}
-		workers.Do(p, s.OC, max(1, copyGrain/area), fewArgs{y[n*s.OC*area:][:s.OC*area], rows, area, s.OC}, func(a fewArgs, lo, hi int) {
-			Turn(a.y[lo*a.area:], a.area, a.rows[lo:], a.channels, hi-lo, a.area)
-		})
+		for i := range pictures {
+			workers.Do(p, s.OC, max(1, copyGrain/area), fewArgs{c.results(y, n+i, 0), rows[i*area*s.OC:], area, s.OC, c.step()}, func(a fewArgs, lo, hi int) {
+				Turn(a.y[lo*a.step:], a.step, a.rows[lo:], a.channels, hi-lo, a.area)
+			})
+		}
 	}
 	scratch.Put(sc)
 }
 
 // patchArgs is what a piece of gathering patches needs.
 type patchArgs struct {
-	s       *ConvShape
+	c       *Conv
 	x, rows []float32
+	n       int // the first picture
 }
 
-// patch writes what the window at a position sees of all channels, zeros beyond the borders.
-func (s *ConvShape) patch(dst, x []float32, at int) {
+// patch writes what the window at a position of picture n sees of all channels, zeros beyond the borders.
+func (c *Conv) patch(dst, x []float32, n, at int) {
+	s := &c.s
 	y0, x0 := at/s.OW*s.StrideH-s.PadT, at%s.OW*s.StrideW-s.PadL
 	lo, hi := span(s.KW, s.DilW, x0, s.W)
 	dst = dst[:s.C*s.KH*s.KW]
-	for c := range s.C {
+	for ch := range s.C {
+		plane := c.plane(x, n, ch)
 		for ky := range s.KH {
-			line := dst[(c*s.KH+ky)*s.KW:][:s.KW]
+			line := dst[(ch*s.KH+ky)*s.KW:][:s.KW]
 			iy := y0 + ky*s.DilH
 			if uint(iy) >= uint(s.H) || lo >= hi {
 				clear(line)
@@ -111,9 +124,9 @@ func (s *ConvShape) patch(dst, x []float32, at int) {
 			}
 			clear(line[:lo])
 			clear(line[hi:])
-			from := (c*s.H+iy)*s.W + x0 + lo*s.DilW
+			from := iy*s.W + x0 + lo*s.DilW
 			for kx := lo; kx < hi; kx++ {
-				line[kx] = x[from]
+				line[kx] = plane[from]
 				from += s.DilW
 			}
 		}
@@ -122,6 +135,6 @@ func (s *ConvShape) patch(dst, x []float32, at int) {
 
 // fewArgs is what a piece of turning rows of positions into planes needs.
 type fewArgs struct {
-	y, rows        []float32
-	area, channels int
+	y, rows              []float32
+	area, channels, step int
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/pages"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -25,7 +26,7 @@ func NewFourBits(k, n, block int, codes []uint8, scales []float32) *FourBits {
 		return nil
 	}
 	const cols = simd.FourBitColumns
-	m := &FourBits{f: f, k: k, n: n, words: make([]uint32, roundUp(n, cols)*k/simd.FourBitSteps), scales: make([]float32, roundUp(n, cols)*k/block)}
+	m := &FourBits{f: f, k: k, n: n, words: pages.Make[uint32](roundUp(n, cols) * k / simd.FourBitSteps), scales: pages.Make[float32](roundUp(n, cols) * k / block)}
 	if uintptr(unsafe.Pointer(&codes[0]))%4 != 0 {
 		moved := make([]uint32, len(codes)/4)
 		copy(unsafe.Slice((*uint8)(unsafe.Pointer(&moved[0])), len(codes)), codes)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/pages"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -80,7 +81,7 @@ func PackB(k, n int, b []float32, ldb int, trans bool) *PackedB {
 	if p.narrow = narrowOf(p.f, b); p.narrow != simd.WideFloat32 {
 		p.fillCodes(b, ldb, trans)
 	} else {
-		p.data = make([]float32, roundUp(n, p.cols())*k)
+		p.data = pages.Make[float32](roundUp(n, p.cols()) * k)
 		p.fill(b, ldb, trans)
 	}
 	vec, elem := p.steps(ldb, trans)

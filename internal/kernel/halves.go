@@ -18,8 +18,8 @@ func (c *Conv) Halves() bool {
 // RunHalves convolves the codes x into those of y; see [Conv.Halves].
 func (c *Conv) RunHalves(p *workers.Pool, x, y []uint16) {
 	switch {
-	case c.tiled != nil && c.sparse == nil:
-		c.minimalHalves(p, x, y)
+	case c.gaps != nil, c.tiled != nil && c.sparse == nil:
+		c.wideHalves(p, x, y)
 		return
 	case c.strips != nil:
 		c.stripHalves(p, x, y)
@@ -58,14 +58,14 @@ func (c *Conv) RunHalves(p *workers.Pool, x, y []uint16) {
 	}
 }
 
-// minimalHalves is RunHalves of minimal filtering, whose transforms take much longer than what widening costs.
-func (c *Conv) minimalHalves(p *workers.Pool, x, y []uint16) {
+// wideHalves is RunHalves of minimal filtering, whose transforms take much longer than what widening costs, and of taps one by one.
+func (c *Conv) wideHalves(p *workers.Pool, x, y []uint16) {
 	sx, wide := borrow(len(x))
 	sy, sums := borrow(len(y))
 	workers.Do(p, len(x), copyGrain, halvesArgs{img: x, frame: wide}, func(a halvesArgs, lo, hi int) {
 		simd.ElementKernels().FromHalves(a.frame[lo:hi], a.img[lo:hi])
 	})
-	c.runMinimal(p, wide, sums)
+	c.Run(p, wide, sums)
 	workers.Do(p, len(y), copyGrain, halvesArgs{out: y, frame: sums}, func(a halvesArgs, lo, hi int) {
 		simd.ElementKernels().ToHalves(a.out[lo:hi], a.frame[lo:hi])
 	})

@@ -100,7 +100,8 @@ var copyGrain = workers.Grain(4)
 func (q *frameArgs) copy(dst []float32, at, n int) { copy(dst, q.in[at*q.s.C:][:n*q.s.C]) }
 
 // frameLines copies lines lo to hi of an image with its borders, w positions long; put
-// writes n positions from position at on, each value of which takes size places in the frame, and edge stands beyond the borders.
+// writes n positions from position at on, each value of which takes size places in the frame, and edge stands beyond the borders. Borders below
+// zero leave out what lies within them.
 func frameLines[T float32 | uint8](s *ConvShape, frame []T, size, w, lo, hi int, edge T, put func(dst []T, at, n int)) {
 	step := size * s.C
 	for y := lo; y < hi; y++ {
@@ -110,10 +111,12 @@ func frameLines[T float32 | uint8](s *ConvShape, frame []T, size, w, lo, hi int,
 			fill(line, edge)
 			continue
 		}
-		left := min(s.PadL, w)
+		left := min(max(s.PadL, 0), w)
 		right := max(min(w, s.PadL+s.W), left)
 		fill(line[:left*step], edge)
-		put(line[left*step:right*step], iy*s.W, right-left)
+		if left < right {
+			put(line[left*step:right*step], iy*s.W+max(-s.PadL, 0), right-left)
+		}
 		fill(line[right*step:], edge)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/pages"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -110,7 +111,7 @@ func (q *minimalPlan) weights(c *Conv, g, i int) []float32 {
 func (c *Conv) setMinimal(w []float32) {
 	q, s := c.tiled, &c.s
 	if n := s.Groups * q.group(c.og, c.cg); len(c.weights) != n {
-		c.weights = make([]float32, n)
+		c.weights = pages.Make[float32](n)
 	}
 	const filters = 32 // of an output channel that are turned together
 	lanes := q.f.Lanes
@@ -195,9 +196,9 @@ func (a minimalArgs) pieces(lo, hi int) {
 		if at != made {
 			made = at
 			b = q.blockAt(at%a.all, &a)
-			c.minimalInput(room, v, a.x[(n*s.C+g*c.cg)*s.H*s.W:][:c.cg*s.H*s.W], &b)
+			c.minimalInput(room, v, a.x, n, g, &b)
 		}
-		y := a.y[(n*s.OC+g*c.og)*s.OH*s.OW:][:c.og*s.OH*s.OW]
+		y := c.results(a.y, n, g*c.og)
 		for chunk := part * a.chunks; chunk < min(q.chunks, (part+1)*a.chunks); chunk++ {
 			o := chunk * q.chunk
 			rows := min(q.chunk, c.og-o)
@@ -229,8 +230,8 @@ func (q *minimalPlan) blockAt(i int, a *minimalArgs) (b minimalBlock) {
 	return b
 }
 
-// minimalInput transforms the tiles of a block for the channels of a group: at a place, a line of b.all tiles for each channel.
-func (c *Conv) minimalInput(room *minimalRoom, v, x []float32, b *minimalBlock) {
+// minimalInput transforms the tiles of a block for the channels of group g of picture n: at a place, a line of b.all tiles for each channel.
+func (c *Conv) minimalInput(room *minimalRoom, v, x []float32, n, g int, b *minimalBlock) {
 	s, f := &c.s, c.tiled.f
 	top, end := b.from/b.width, (b.from+b.n-1)/b.width+1 // lines of tiles
 	lines, whole := end-top, roundUp(b.width, f.Lanes)
@@ -247,9 +248,9 @@ func (c *Conv) minimalInput(room *minimalRoom, v, x []float32, b *minimalBlock) 
 	place := c.cg*b.all + f.Lanes
 	for ch := range c.cg {
 		// The lines of the next channel: any of them where there is none.
-		next := x[min(ch+1, c.cg-1)*s.H*s.W+min(ya, s.H-1)*s.W+min(xa, s.W-1):]
+		next := c.plane(x, n, g*c.cg+min(ch+1, c.cg-1))[min(ya, s.H-1)*s.W+min(xa, s.W-1):]
 		if ya < yb && xa < xb {
-			windows.CopyLines(&room.copies, plane[(ya-y0)*pitch+xa-x0:], pitch, x[(ch*s.H+ya)*s.W+xa:], s.W, 1, xb-xa, yb-ya)
+			windows.CopyLines(&room.copies, plane[(ya-y0)*pitch+xa-x0:], pitch, c.plane(x, n, g*c.cg+ch)[ya*s.W+xa:], s.W, 1, xb-xa, yb-ya)
 		}
 		for i := range simd.MinimalTile {
 			n := lines
@@ -305,7 +306,7 @@ func (c *Conv) minimalOutput(room *minimalRoom, y, m []float32, g, o, rows int, 
 		if c.bias != nil {
 			bias = c.bias[g*c.og+o+r]
 		}
-		out := y[(o+r)*s.OH*s.OW:][:s.OH*s.OW]
+		out := y[(o+r)*c.step():][:s.OH*s.OW]
 		for at := b.from; at < b.from+b.n; {
 			line, first := at/b.width, at%b.width
 			n := min(b.width-first, b.from+b.n-at)

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/pages"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -265,7 +266,7 @@ func bitsFit8(v []uint8, zero int32, turn uint8) bool {
 // room is v with a length of n and zeros.
 func room[T any](v []T, n int) []T {
 	if cap(v) < n {
-		return make([]T, n)
+		return pages.Make[T](n)
 	}
 	v = v[:n]
 	clear(v)

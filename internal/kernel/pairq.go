@@ -42,6 +42,32 @@ func NewSumQ(signed, subtract bool, shift int, zeroA, zeroB int32, mA, mB, m fix
 	return p, p.finish(m)
 }
 
+// NewSquareQ is NewSumQ for squares of differences; shift is at most 7, so that they stay below 2^30.
+func NewSquareQ(signed bool, shift int, zeroA, zeroB int32, mA, mB, m fixed.Multiplier, zero, lo, hi int32) (p *PairQ, ok bool) {
+	if p, ok = NewSumQ(signed, true, shift, zeroA, zeroB, mA, mB, m, zero, lo, hi); !ok || shift > 7 {
+		return nil, false
+	}
+	p.kind = simd.PairSquare // of a difference or of its reverse
+	return p, true
+}
+
+// NewPReluQ multiplies codes less their zero point by up, where they are negative by codes of slopes less theirs and by down, and adds the
+// zero point of the result. See [NewProductQ] for ok.
+func NewPReluQ(signed bool, zeroA, zeroB int32, up, down fixed.Multiplier, zero, lo, hi int32) (p *PairQ, ok bool) {
+	p = &PairQ{kind: simd.PairPRelu, signed: signed, q: simd.Pair{ZeroA: zeroA, ZeroB: zeroB, Zero: zero, Lo: lo, Hi: hi}}
+	if up.Shift > 20 {
+		return nil, false
+	}
+	if up.Shift > 0 {
+		p.q.Shift = int32(up.Shift)
+		up.Shift = 0
+	}
+	if p.q.B, ok = simd.NewScaling(up.M, -up.Shift); !ok {
+		return nil, false
+	}
+	return p, p.finish(down)
+}
+
 // finish tells whether the loops can do it.
 func (p *PairQ) finish(m fixed.Multiplier) (ok bool) {
 	if p.f = simd.PairKernels(); p.f == nil {

@@ -34,9 +34,21 @@ func TestPairQ(t *testing.T) {
 			twice := 2 * max(sa, sb)
 			ma, mb, m := fixed.FromReal(sa/twice), fixed.FromReal(sb/twice), fixed.FromReal(twice/(1<<20*so))
 			p, ok := NewSumQ(signed, subtract, shift, za, zb, ma, mb, m, zo, lo, hi)
-			if product {
+			prelu := !product && r.IntN(4) == 0
+			square := !product && !prelu && r.IntN(3) == 0
+			if square {
+				shift = 7
+			}
+			switch {
+			case square:
+				m = fixed.FromReal(twice * twice / (1 << 14 * so))
+				p, ok = NewSquareQ(signed, shift, za, zb, ma, mb, m, zo, lo, hi)
+			case product:
 				m = fixed.FromReal(sa * sb / so)
 				p, ok = NewProductQ(signed, za, zb, m, zo, lo, hi)
+			case prelu:
+				ma, m = fixed.FromReal(sa/so), fixed.FromReal(sa*sb/so)
+				p, ok = NewPReluQ(signed, za, zb, ma, m, zo, lo, hi)
 			}
 			if !ok {
 				continue
@@ -48,16 +60,24 @@ func TestPairQ(t *testing.T) {
 			for i := range n {
 				x, y := value(a[i], signed)-za, value(b[i], signed)-zb
 				var sum int32
+				m := m
 				switch {
+				case prelu && x >= 0:
+					sum, m = x, ma
+				case prelu:
+					sum = x * y
 				case product:
 					sum = x * y
+				case square:
+					sum = ma.Apply(x<<shift) - mb.Apply(y<<shift)
+					sum *= sum
 				case subtract:
 					sum = ma.Apply(x<<shift) - mb.Apply(y<<shift)
 				default:
 					sum = ma.Apply(x<<shift) + mb.Apply(y<<shift)
 				}
 				if want := uint8(min(max(m.Apply(sum)+zo, lo), hi)); got[i] != want {
-					t.Fatalf("%v: product %v, difference %v, scales %v %v %v, zeros %d %d %d: %d and %d give %d, want %d", set, product, subtract, sa, sb, so, za, zb, zo, a[i], b[i], got[i], want)
+					t.Fatalf("%v: product %v, PRelu %v, difference %v, scales %v %v %v, zeros %d %d %d: %d and %d give %d, want %d", set, product, prelu, subtract, sa, sb, so, za, zb, zo, a[i], b[i], got[i], want)
 				}
 			}
 			if got[n] != 0 {

@@ -30,13 +30,15 @@ type planePlan struct {
 
 // planPlanes returns nil where places do not fit 32 bits.
 func (s *ConvShape) planPlanes(cg int) *planePlan {
-	q := &planePlan{h: s.H, w: s.W}
 	if s.KH == 1 && s.KW == 1 && s.StrideH == 1 && s.StrideW == 1 && s.PadT == 0 && s.PadL == 0 && s.OH == s.H && s.OW == s.W {
-		q.w, q.h = s.H*s.W, 1 // the whole plane is a line
-		q.size = s.H * s.W
-		return q
+		return &planePlan{w: s.H * s.W, h: 1, size: s.H * s.W} // the whole plane is a line
 	}
-	q.frame = true
+	return s.planFrames(cg)
+}
+
+// planFrames is planPlanes of what is copied.
+func (s *ConvShape) planFrames(cg int) *planePlan {
+	q := &planePlan{frame: true}
 	var yi, xi []int // which of the remainders a tap has
 	q.ys, yi, q.h = remainders(s.KH, s.DilH, s.StrideH, s.OH)
 	q.xs, xi, q.w = remainders(s.KW, s.DilW, s.StrideW, s.OW)
@@ -75,39 +77,38 @@ func remainders(k, dil, stride, out int) (all, of []int, size int) {
 // runPlanes convolves x into y.
 func (c *Conv) runPlanes(p *workers.Pool, x, y []float32) {
 	s, q := &c.s, c.planes
-	in, out := s.C*s.H*s.W, s.OC*s.OH*s.OW
 	if c.direct != nil && c.sparse == nil {
 		c.runDirect(p, x, y)
 		return
 	}
 	if !q.frame {
 		for n := range s.N {
-			c.planeImage(p, x[n*in:][:in], y[n*out:][:out])
+			c.planeImage(p, x[n*s.C*s.H*s.W:], y, n)
 		}
 		return
 	}
 	sc, frame := borrow(s.C*q.size + c.f.Cols)
 	for n := range s.N {
-		in := x[n*in:][:in]
-		workers.Do(p, s.C, max(1, copyGrain/q.size), planeFrames{c, frame, in}, func(a planeFrames, lo, hi int) {
+		workers.Do(p, s.C, max(1, copyGrain/q.size), planeFrames{c, frame, x, n}, func(a planeFrames, lo, hi int) {
 			s, q := &a.c.s, a.c.planes
 			r, f := windowRooms.Get().(*windowRoom), simd.WindowKernels()
 			for ch := lo; ch < hi; ch++ {
 				frame := a.frame[ch*q.size:][:q.size]
 				s.frameBorders(q, func(at, n int) { clear(frame[at : at+n]) })
-				frameFloats(s, q, f, &r.copies, frame, a.in[ch*s.H*s.W:][:s.H*s.W])
+				frameFloats(s, q, f, &r.copies, frame, a.c.plane(a.x, a.n, ch))
 			}
 			r.give()
 		})
-		c.planeImage(p, frame, y[n*out:][:out])
+		c.planeImage(p, frame, y, n)
 	}
 	scratch.Put(sc)
 }
 
 // planeFrames is what writing the frames of channels needs.
 type planeFrames struct {
-	c         *Conv
-	frame, in []float32
+	c        *Conv
+	frame, x []float32
+	n        int // the picture
 }
 
 // framePlane writes the frames of one channel; zeros stand beyond the borders.
@@ -212,10 +213,10 @@ func strided[T any](dst, src []T, step int) {
 	}
 }
 
-// planeImage convolves one image, given in frames or as it is.
-func (c *Conv) planeImage(p *workers.Pool, x, y []float32) {
+// planeImage convolves image n, given in frames or as it is.
+func (c *Conv) planeImage(p *workers.Pool, x, y []float32, n int) {
 	cut := c.s.cutPlanes(p, c.og, c.k, c.cut(), c.f.Cols, c.f.Rate())
-	workers.Do(p, cut.jobs, 1, planeArgs{c, x, y, cut}, func(q planeArgs, lo, hi int) {
+	workers.Do(p, cut.jobs, 1, planeArgs{c, x, y, n, cut}, func(q planeArgs, lo, hi int) {
 		r, t := q.cut.rooms(), tiles.Get().(*simd.Tile)
 		for i := lo; i < hi; i++ {
 			q.part(t, &r, i)
@@ -229,6 +230,7 @@ func (c *Conv) planeImage(p *workers.Pool, x, y []float32) {
 type planeArgs struct {
 	c    *Conv
 	x, y []float32
+	n    int
 	cut  planeCut
 }
 
@@ -242,7 +244,7 @@ func (q *planeArgs) part(t *simd.Tile, r *planeRooms, i int) {
 	if c.planes.frame {
 		spread = func(buf []float32, k0, steps int) { *r.runs = c.gather(buf, *r.runs, in, k0, steps, n0, n1) }
 	}
-	c.planeBlock(t, r.buf, spread, q.y[(g*c.og+o0)*area+n0*cols:], area, g, min(area-n0*cols, (n1-n0)*cols), o0, o1)
+	c.planeBlock(t, r.buf, spread, c.results(q.y, q.n, g*c.og+o0)[n0*cols:], c.step(), g, min(area-n0*cols, (n1-n0)*cols), o0, o1)
 }
 
 // spread writes panels n0 to n1 of steps of an input that needs no frames.

@@ -3,6 +3,8 @@ package kernel
 import (
 	"math/bits"
 	"sync"
+
+	"github.com/opmeter/opmeter/internal/pages"
 )
 
 // rooms lends working memory. Rooms of different sizes are kept apart, so that one that was large stays what is large in the next
@@ -34,7 +36,7 @@ func (r *rooms[T]) lend(n int) (*[]T, []T) {
 		if n <= packBlock {
 			size = max(leastRoom, 1<<bits.Len(uint(n-1)))
 		}
-		*s = make([]T, size)
+		*s = pages.Make[T](size)
 	}
 	return s, (*s)[:n]
 }

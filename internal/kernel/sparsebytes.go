@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"math/bits"
 	"sync"
 	"unsafe"
 
@@ -97,87 +98,6 @@ func (s *sparseInts) choose(positions int, fours [simd.SparseKinds]int, rest int
 	return best
 }
 
-// mayBeSparseInts tells from a sample whether counting the zeros is worth the time. Codes of 8 bits have some zeros in any model;
-// few of them fall together.
-func mayBeSparseInts[W Weight](src source[W], k int) bool {
-	const sample, side = 512, simd.SparseRows
-	down, along := max(1, src.n/side), max(1, k/side)
-	every := max(1, down*along/sample) | 1
-	zeros, rows, steps, seen := 0, 0, 0, 0
-	for i := 0; i < down*along; i += every {
-		r0, k0 := i/along*side, i%along*side
-		var inRow, inStep [side]int
-		for r := range min(side, src.n-r0) {
-			for c := range min(side, k-k0) {
-				if int32(src.v[(r0+r)*src.vec+(k0+c)*src.elem]) == src.zero {
-					inRow[r]++
-					inStep[c]++
-				}
-			}
-		}
-		seen++
-		for j := range side {
-			zeros += inRow[j]
-			rows += inRow[j] / side
-			steps += inStep[j] / side
-		}
-	}
-	return zeros >= 6*seen || rows >= seen/4 || steps >= seen/4
-}
-
-// stageRows writes steps of n rows of weights, from step k0 of row r on, less their zero point; rows lie sparseSteps apart.
-func stageRows[W Weight](dst []int8, src source[W], r, n, k0, steps int) {
-	if src.elem == 1 {
-		for i := range n {
-			row := dst[i*sparseSteps:][:steps]
-			for j, v := range src.v[(r+i)*src.vec+k0:][:steps] {
-				row[j] = int8(int32(v) - src.zero)
-			}
-		}
-		return
-	}
-	for j := range steps {
-		from := src.v[r*src.vec+(k0+j)*src.elem:]
-		for i := range n {
-			dst[i*sparseSteps+j] = int8(int32(from[i*src.vec]) - src.zero)
-		}
-	}
-}
-
-// isWeight is 0 for zero and 1 for all else.
-func isWeight(v int8) int { return int(uint8(v|-v) >> 7) }
-
-// countFours adds up the fours of n rows of some steps, SparseRows at most.
-func countFours(near []int8, n, steps int, fours *[simd.SparseKinds]int, rest *int) {
-	var any [sparseSteps]int8
-	for r := range n {
-		row, single, neighbours := near[r*sparseSteps:][:steps], 0, 0
-		for i, v := range row {
-			any[i] |= v
-			single += isWeight(v)
-		}
-		for ; len(row) >= 4; row = row[4:] {
-			neighbours += isWeight(row[0] | row[1] | row[2] | row[3])
-		}
-		last := int8(0)
-		for _, v := range row {
-			last |= v
-		}
-		fours[simd.SparseRow] += (single + 3) / 4
-		fours[simd.SparseFours] += neighbours + isWeight(last)
-		if n < simd.SparseRows {
-			*rest += (single + 3) / 4
-		}
-	}
-	if n == simd.SparseRows {
-		together := 0
-		for _, v := range any[:steps] {
-			together += isWeight(v)
-		}
-		fours[simd.SparseRowsTogether] += n * ((together + 3) / 4)
-	}
-}
-
 // list lists all weights; stage brings steps of n rows, from step k0 of row r on, to near.
 func (s *sparseInts) list(near []int8, fours [simd.SparseKinds]int, rest int, stage func(r, n, k0, steps int)) {
 	all, places := fours[s.kind], 4
@@ -198,9 +118,7 @@ func (s *sparseInts) list(near []int8, fours [simd.SparseKinds]int, rest int, st
 			n := min(sparseRows, s.rows-r)
 			stage(r, n, k0, steps)
 			for i := range n {
-				for _, v := range near[i*sparseSteps:][:steps] {
-					s.sums[r+i] += int32(v)
-				}
+				s.sums[r+i] += sumBytes(near[i*sparseSteps:], steps)
 			}
 			for i := 0; i < n; i += s.high(r + i) {
 				s.starts = append(s.starts, sparseStart{len(s.offs), len(s.vals)})
@@ -214,53 +132,56 @@ func (s *sparseInts) list(near []int8, fours [simd.SparseKinds]int, rest int, st
 // unitList lists some steps of high rows, and returns the number of fours.
 func (s *sparseInts) unitList(near []int8, high, steps int) (fours uint32) {
 	line := s.f.Cols
-	put := func(at [4]int) { // steps, or none
-		fours++
-		for r := range high {
-			var w [4]int8
-			for i, k := range at {
-				if k >= 0 {
-					w[i] = near[r*sparseSteps+k]
-				}
-			}
-			var v [8]uint8
-			s.f.Put(v[:], w)
-			s.vals = append(s.vals, v[:s.f.Size()]...)
-		}
-	}
 	if s.kind == simd.SparseFours {
 		for i := 0; i < steps; i += 4 {
-			at, any := [4]int{-1, -1, -1, -1}, int8(0)
-			for j := range min(4, steps-i) {
-				at[j], any = i+j, any|near[i+j]
-			}
-			if any != 0 {
+			var w [4]int8
+			copy(w[:], near[i:min(i+4, steps)])
+			if w != [4]int8{} {
 				s.offs = append(s.offs, uint16(i*line))
-				put(at)
+				s.put(w)
+				fours++
 			}
 		}
 		return fours
 	}
-	at, n := [4]int{-1, -1, -1, -1}, 0
-	for i := range steps {
-		any := int8(0)
+	var at [4]int // steps
+	n := 0
+	put := func() {
+		fours++
 		for r := range high {
-			any |= near[r*sparseSteps+i]
+			var w [4]int8
+			for i, k := range at[:n] {
+				w[i] = near[r*sparseSteps+k]
+			}
+			s.put(w)
 		}
-		if any == 0 {
-			continue
+	}
+	for i := 0; i < steps; i += 8 {
+		any := uint64(0)
+		for r := range high {
+			any |= eight(near[r*sparseSteps:], i, steps)
 		}
-		s.offs = append(s.offs, uint16(i*line))
-		if at[n], n = i, n+1; n == 4 {
-			put(at)
-			at, n = [4]int{-1, -1, -1, -1}, 0
+		for left := others(any); left != 0; left &= left - 1 {
+			at[n] = i + bits.TrailingZeros64(left)/8
+			s.offs = append(s.offs, uint16(at[n]*line))
+			if n++; n == 4 {
+				put()
+				n = 0
+			}
 		}
 	}
 	if n > 0 {
 		s.offs = append(s.offs, make([]uint16, 4-n)...)
-		put(at)
+		put()
 	}
 	return fours
+}
+
+// put lists a four of weights of a row.
+func (s *sparseInts) put(w [4]int8) {
+	n := len(s.vals)
+	s.vals = s.vals[:n+s.f.Size()]
+	s.f.Put(s.vals[n:], w)
 }
 
 // high is the number of rows of the unit that begins with row r.

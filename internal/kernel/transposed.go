@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/pages"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -17,27 +18,49 @@ type TransposedShape struct {
 
 // TransposedConv is a transposed convolution of float32 in vectors. Every sum takes its
 // products one by one, by input position and then by channel, as the reference kernels of
-// TFLite do: equal to the bit.
+// TFLite do: equal to the bit. Taps that are less than a stride apart reach outputs side by side: with
+// their channels they are the columns of one product.
 type TransposedConv struct {
-	s TransposedShape
-	f *simd.Floats
-	w []float32 // for each tap the panels of its weights
+	s      TransposedShape
+	f      *simd.Floats
+	groups int // of taps of a line
+	panels int // of the columns of a group
+	per    int // of a group
+	w      []float32
 }
 
 // NewTransposedConv prepares weights [OC,KH,KW,C]; nil without vectors.
 func NewTransposedConv(s TransposedShape, w []float32) *TransposedConv {
 	f := simd.FloatKernels()
-	if f == nil || s.N*s.OH*s.OW*s.OC == 0 || s.C == 0 {
+	if f == nil || s.N*s.OH*s.OW*s.OC == 0 || s.C*s.KH*s.KW == 0 {
 		return nil
 	}
-	t := &TransposedConv{s: s, f: f}
-	per, taps := roundUp(s.OC, f.Cols)*s.C, s.KH*s.KW
-	t.w = make([]float32, taps*per)
-	for tap := range taps {
-		pack(t.w[tap*per:][:per], w[tap*s.C:], s.OC, s.C, f.Cols, taps*s.C, 1)
+	if s.W == 1 && s.OW == 1 && s.KW == 1 && s.PadL == 0 {
+		// Lines of one position are one line.
+		s.H, s.W, s.OH, s.OW, s.KH, s.KW = 1, s.H, 1, s.OH, 1, s.KH
+		s.StrideH, s.StrideW, s.PadT, s.PadL = 1, s.StrideH, 0, s.PadT
+	}
+	together := min(s.StrideW, s.KW)
+	t := &TransposedConv{s: s, f: f, groups: (s.KW + together - 1) / together, panels: (together*s.OC + f.Cols - 1) / f.Cols}
+	t.per = t.panels * f.Cols * s.C
+	// Taps in the middle of the last panel are read as if they were a whole one.
+	t.w = pages.Make[float32](s.KH*t.groups*t.per + f.Cols)
+	columns := make([]float32, together*s.OC*s.C)
+	for ky := range s.KH {
+		for g := range t.groups {
+			taps := t.taps(g)
+			for i := range taps * s.OC {
+				tap := (i%s.OC*s.KH+ky)*s.KW + g*s.StrideW + i/s.OC
+				copy(columns[i*s.C:][:s.C], w[tap*s.C:])
+			}
+			pack(t.w[(ky*t.groups+g)*t.per:][:roundUp(taps*s.OC, f.Cols)*s.C], columns, taps*s.OC, s.C, f.Cols, s.C, 1)
+		}
 	}
 	return t
 }
+
+// taps is the number of taps of group g.
+func (t *TransposedConv) taps(g int) int { return min(t.s.StrideW, t.s.KW-g*t.s.StrideW) }
 
 // Name is the name of the kernel.
 func (t *TransposedConv) Name() string { return setName("direct", t.f) }
@@ -51,40 +74,81 @@ type transposedArgs struct {
 // Run adds up the products of x in y.
 func (t *TransposedConv) Run(p *workers.Pool, x, y []float32) {
 	clear(y)
-	// Images and output channels are independent of each other.
-	workers.Do(p, t.s.N*((t.s.OC+t.f.Cols-1)/t.f.Cols), 1, transposedArgs{t, x, y}, func(a transposedArgs, lo, hi int) {
-		t, x, y := a.t, a.x, a.y
-		s, f := &t.s, t.f
-		panels := (s.OC + f.Cols - 1) / f.Cols
-		per := panels * f.Cols * s.C
-		tile := tiles.Get().(*simd.Tile)
-		tile.K, tile.Segs, tile.StepA, tile.RowA, tile.StepB, tile.RowC = s.C, 1, 4, 4*s.C, 4*f.Cols, 4*s.StrideW*s.OC
-		tile.SetStart(simd.Continue)
+	t.Add(p, x, y)
+}
+
+// Add adds the products of x to y.
+func (t *TransposedConv) Add(p *workers.Pool, x, y []float32) {
+	// Images are independent of each other, and so are panels: a column of each group reaches the same outputs.
+	workers.Do(p, t.s.N*t.panels, 1, transposedArgs{t, x, y}, func(a transposedArgs, lo, hi int) {
+		t, s := a.t, &a.t.s
+		l := transposedLine{t: t, tile: tiles.Get().(*simd.Tile), x: a.x, y: a.y}
+		l.tile.K, l.tile.Segs, l.tile.StepA, l.tile.RowA = s.C, 1, 4, 4*s.C
+		l.tile.StepB, l.tile.RowC = 4*t.f.Cols, 4*s.StrideW*s.OC
+		l.tile.SetStart(simd.Continue)
 		for i := lo; i < hi; i++ {
-			n, o := i/panels, i%panels*f.Cols
+			n := i / t.panels
 			for iy := range s.H {
 				for ky := range s.KH {
 					oy := iy*s.StrideH - s.PadT + ky
 					if uint(oy) >= uint(s.OH) {
 						continue
 					}
+					l.from, l.to = (n*s.H+iy)*s.W, (n*s.OH+oy)*s.OW-s.PadL
 					// Of what reaches one output the later taps come from earlier positions.
-					for kx := s.KW - 1; kx >= 0; kx-- {
-						first, end := span(s.W, s.StrideW, kx-s.PadL, s.OW)
-						tile.B = &t.w[(ky*s.KW+kx)*per+o*s.C]
-						for at := first; at < end; {
-							rows := evenly(end-at, f.Rows)
-							tile.A = &x[((n*s.H+iy)*s.W+at)*s.C]
-							tile.C = &y[((n*s.OH+oy)*s.OW+at*s.StrideW-s.PadL+kx)*s.OC+o]
-							f.Run(tile, rows, min(f.Cols, s.OC-o), true)
-							at += rows
-						}
+					for g := t.groups - 1; g >= 0; g-- {
+						l.group(ky, g, i%t.panels)
 					}
 				}
 			}
 		}
-		giveTile(tile)
+		giveTile(l.tile)
 	})
+}
+
+// transposedLine is a line of the input that adds to one of the output.
+type transposedLine struct {
+	t        *TransposedConv
+	tile     *simd.Tile
+	x, y     []float32
+	from, to int // positions that the lines begin at, the latter before the borders are taken away
+}
+
+// group adds the products of a panel of group g of the taps of line ky.
+func (l *transposedLine) group(ky, g, panel int) {
+	t, s := l.t, &l.t.s
+	c0, c1 := panel*t.f.Cols, min((panel+1)*t.f.Cols, t.taps(g)*s.OC)
+	if c0 >= c1 {
+		return
+	}
+	w, k0 := t.w[(ky*t.groups+g)*t.per+c0*s.C:], g*s.StrideW
+	// Positions of which all taps are inside, then others, tap by tap.
+	a, b := c0/s.OC, (c1-1)/s.OC
+	first, _ := span(s.W, s.StrideW, k0+a-s.PadL, s.OW)
+	_, end := span(s.W, s.StrideW, k0+b-s.PadL, s.OW)
+	end = max(first, end)
+	l.run(w, k0, 0, c0, c1, first, end)
+	if a == b {
+		return
+	}
+	for k := a; k <= b; k++ {
+		from, to := max(c0, k*s.OC), min(c1, (k+1)*s.OC)
+		p0, p1 := span(s.W, s.StrideW, k0+k-s.PadL, s.OW)
+		l.run(w, k0, from-c0, from, to, p0, min(p1, first))
+		l.run(w, k0, from-c0, from, to, max(p0, end), p1)
+	}
+}
+
+// run adds products of columns c0 to c1 for positions at to end.
+func (l *transposedLine) run(w []float32, k0, in, c0, c1, at, end int) {
+	s, f := &l.t.s, l.t.f
+	for at < end {
+		rows := evenly(end-at, f.Rows)
+		l.tile.A, l.tile.B = &l.x[(l.from+at)*s.C], &w[in]
+		l.tile.C = &l.y[(l.to+at*s.StrideW+k0)*s.OC+c0]
+		f.Run(l.tile, rows, c1-c0, true)
+		at += rows
+	}
 }
 
 // TransposedSums is a transposed convolution of 8-bit numbers in vectors.

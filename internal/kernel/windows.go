@@ -560,7 +560,7 @@ func (w *Pool) Prepare() bool {
 func (w *Pool) Name() string { return "windows/" + w.f.Floats.String() }
 
 // Divide turns sums into averages over counts, the number of values of each window of
-// a plane.
+// a plane, or of several planes in a row.
 func (w *Pool) Divide(p *workers.Pool, y, counts []float32) {
 	s := &w.Shape
 	if w.NHWC {
@@ -579,7 +579,7 @@ func (w *Pool) Divide(p *workers.Pool, y, counts []float32) {
 		})
 		return
 	}
-	workers.Do(p, s.N*s.C, max(1, 1<<14/len(counts)), divideArgs{y, counts, s.C}, func(a divideArgs, lo, hi int) {
+	workers.Do(p, len(y)/len(counts), max(1, 1<<14/len(counts)), divideArgs{y, counts, s.C}, func(a divideArgs, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			v := a.y[i*len(a.counts):][:len(a.counts)]
 			if e := simd.ElementKernels(); e != nil {

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"github.com/opmeter/opmeter/internal/pages"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -26,7 +27,7 @@ func (s *ConvShape) winograd(cg, og int) bool {
 func (c *Conv) setWinograd(w []float32) {
 	pairs := (c.og + 1) / 2
 	if n := c.s.Groups * pairs * 32 * c.cg; len(c.weights) != n {
-		c.weights = make([]float32, n)
+		c.weights = pages.Make[float32](n)
 	}
 	for o := range c.s.OC {
 		g, j := o/c.og, o%c.og

@@ -43,6 +43,23 @@ func TanhTo(dst, src []float32) {
 	each(dst[n:], src[n:], Tanh)
 }
 
+// EluTo sets dst[i] = e^src[i] - 1 where src[i] is negative, and src[i] elsewhere.
+func EluTo(dst, src []float32) {
+	dst = dst[:len(src)]
+	n := 0
+	if c := simd.CurveKernels(); c != nil {
+		n = c.LibmElu(dst, src)
+	}
+	each(dst[n:], src[n:], elu)
+}
+
+func elu(x float32) float32 {
+	if x < 0 {
+		return Expm1(x)
+	}
+	return x
+}
+
 func each(dst, src []float32, f func(float32) float32) {
 	dst = dst[:len(src)]
 	for i, x := range src {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"runtime/debug"
 	"sync"
+
+	"github.com/opmeter/opmeter/internal/collector"
 )
 
 // lease has room for one: who put a value in holds it. Those who wait are served in
@@ -59,9 +61,9 @@ func quiet(room int64) (restore func()) {
 	if oldLimit > limit {
 		debug.SetMemoryLimit(limit)
 	}
-	oldGC := debug.SetGCPercent(-1)
+	collect := collector.At(collector.Off)
 	return func() {
-		debug.SetGCPercent(oldGC)
+		collect()
 		debug.SetMemoryLimit(oldLimit)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// collector reads the settings that a measurement changes. Only tests that are not
+// collecting reads the settings that a measurement changes. Only tests that are not
 // parallel may compare them: others measure meanwhile.
-func collector() (percent int, limit int64) {
+func collecting() (percent int, limit int64) {
 	percent = debug.SetGCPercent(100)
 	debug.SetGCPercent(percent)
 	return percent, debug.SetMemoryLimit(-1)
@@ -30,7 +30,7 @@ func withCollector(t *testing.T) (check func()) {
 	})
 	return func() {
 		t.Helper()
-		if p, l := collector(); p != 137 || l != 1<<50+1 {
+		if p, l := collecting(); p != 137 || l != 1<<50+1 {
 			t.Errorf("the collector is left at %d %% and a limit of %d, want 137 %% and %d", p, l, 1<<50+1)
 		}
 	}
@@ -51,7 +51,7 @@ func TestTwoAtOnce(t *testing.T) {
 				order = append(order, i)
 				// After the warm-up.
 				if runs++; runs > 20 {
-					if p, _ := collector(); p != -1 {
+					if p, _ := collecting(); p != -1 {
 						t.Errorf("the collector is at %d %% while measuring", p)
 					}
 				}
@@ -102,7 +102,7 @@ func TestCollectorIsRestored(t *testing.T) {
 				if n++; n < 5 {
 					return nil
 				}
-				if p, _ := collector(); p != -1 {
+				if p, _ := collecting(); p != -1 {
 					t.Errorf("%s: the collector is at %d %% while measuring", name, p)
 				}
 				return end()

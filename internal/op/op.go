@@ -172,8 +172,8 @@ type Env interface {
 	Hold(n int, bounded bool) error
 }
 
-// Body runs a nested graph. The result tensors belong to the caller: they stay
-// valid over further runs of the same body.
+// Body runs a nested graph. Its results may be inputs of its next run, and may lie in the memory of its inputs. Nobody may write to them, and
+// they stand until the run after the next: what is to stay longer has to be copied.
 type Body interface {
 	Run(inputs []*tensor.Tensor) (outputs []*tensor.Tensor, err error)
 }

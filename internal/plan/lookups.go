@@ -25,10 +25,10 @@ type tabling struct {
 	made map[int]*tensor.Tensor
 }
 
-// lookUps lets what is a function of one code be looked up. lenient is for graphs that nobody runs: tables are not made then.
+// lookUps lets what is a function of one code be looked up. Lenient, it only finds what would be: tables have nothing in them.
 func lookUps(g *Graph, lenient bool) {
 	l := newLowering(g)
-	if l == nil {
+	if l == nil || g.opts.Registry == nil && !lenient {
 		return
 	}
 	l.lenient = lenient
@@ -57,13 +57,13 @@ func (t *tabling) follow(i int) {
 	y := n.Outputs[0]
 	switch converts(n) {
 	case 1:
-		if q := t.quantisation(i); t.single(q) && !t.g.Fixed[q.x] {
+		if q := t.quantisation(i); q != nil && small(q.kind) && len(q.s) == 1 && !t.g.Fixed[q.x] {
 			if t.root[y] = t.root[q.x]; t.root[y] == 0 {
 				t.root[y] = q.x + 1
 			}
 		}
 	case -1:
-		if t.single(t.quantisation(i)) {
+		if q := t.quantisation(i); q != nil && small(q.kind) && len(q.s) == 1 {
 			t.root[y] = t.root[n.Inputs[0]]
 		}
 	default:
@@ -71,11 +71,6 @@ func (t *tabling) follow(i int) {
 			t.combine(n)
 		}
 	}
-}
-
-// single tells whether codes are of 8 bits and have one scale.
-func (t *tabling) single(q *scaled) bool {
-	return q != nil && small(q.kind) && (len(q.s) == 1 || t.lenient && q.s == nil)
 }
 
 // combine is follow for an operator on numbers: all operands are functions of the same codes, or single constants.
@@ -121,16 +116,15 @@ func (t *tabling) lookUp(i int) {
 	if t.alone(n.Inputs[0]) {
 		return
 	}
-	in := []int{root}
+	t.made = map[int]*tensor.Tensor{}
+	table := tensor.New(t.kind(y), codes)
 	if !t.lenient {
-		t.made = map[int]*tensor.Tensor{}
-		table := t.table(y, root)
-		if table == nil {
-			return
-		}
-		table.Shape = []int{codes}
-		in = append(in, t.constant(table))
+		table = t.table(y, root)
 	}
+	if table == nil || table.Len() != codes {
+		return
+	}
+	table.Shape = []int{codes}
 	at := i
 	if j := g.maker[n.Inputs[0]] - 1; converts(g.Tasks[j].Node) == 0 && t.uses[n.Inputs[0]] == 1 {
 		at = j // the operator computes, its conversions are part of it
@@ -142,7 +136,7 @@ func (t *tabling) lookUp(i int) {
 	}
 	g.replace(at, &graph.Node{
 		Domain: graph.Own, Op: "LookUp", Version: 1, Index: of.Index, Name: of.Name, Function: of.Function,
-		Inputs: in, Outputs: []int{y},
+		Inputs: []int{root, t.constant(table)}, Outputs: []int{y},
 	}, gone...)
 	g.Tasks[at].Lowered = true
 	t.uses[root]++

@@ -20,6 +20,7 @@ type Pass struct {
 func Passes() []Pass {
 	return []Pass{
 		{"fold", "Infer types and shapes; what reads constants only is computed once.", false, (*Graph).Settle},
+		{"rows", "Set a row of a list where the file joins the parts of it before and behind the row with the new one.", false, rows},
 		{"qdq", "Compute operators between DequantizeLinear and QuantizeLinear in 8-bit integers.", true, qdq},
 		{"widen", "Keep halves in float32 between operators that compute in float32.", true, widen},
 		{"curves", "Compute a curve that the file writes as several operators, such as SiLU or GELU, in one pass over memory.", true, curves},

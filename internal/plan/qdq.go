@@ -14,10 +14,8 @@ import (
 // DequantizeLinear and QuantizeLinear to operators on 8-bit integers, which is what
 // such files mean.
 func qdq(g *Graph) {
-	if g.opts.Registry != nil {
-		lookUps(g, false)
-		g.Settle()
-	}
+	lookUps(g, false)
+	g.Settle()
 	if l := newLowering(g); l != nil {
 		l.all()
 		g.Settle()

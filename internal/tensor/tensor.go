@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"unsafe"
+
+	"github.com/opmeter/opmeter/internal/pages"
 )
 
 // Tensor is one value: type, shape and little-endian elements in row-major
@@ -52,7 +54,7 @@ func (x *Tensor) Alloc() {
 	default:
 		// Whole words keep typed views of the data aligned.
 		b := x.Type.Bytes(n)
-		w := make([]uint64, (b+7)/8+1)
+		w := pages.Make[uint64]((b+7)/8 + 1)
 		x.Data = unsafe.Slice((*byte)(unsafe.Pointer(&w[0])), len(w)*8)[:b:b]
 	}
 }

@@ -24,6 +24,10 @@ func (b *Walk) Spans(most int) *Spans {
 			s.step[k] = b.step[k][d-1]
 		}
 	}
+	if s.unit > 0 && s.unit < most {
+		// Pieces that begin at one place in tables have what tables lead to in common.
+		s.most = most / s.unit * s.unit
+	}
 	s.outer.dims = b.dims[:d]
 	for k := range s.outer.step {
 		if d < len(b.dims) {
@@ -36,6 +40,17 @@ func (b *Walk) Spans(most int) *Spans {
 		}
 	}
 	return s
+}
+
+// Repeats tells whether an operand lies side by side over a run, and is the same in the next one.
+func (b *Walk) Repeats() bool {
+	last := len(b.dims) - 1
+	for k := range b.step {
+		if last >= 0 && b.Step[k] == 1 && b.step[k][last] == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // dense tells whether operand k lies side by side over the dimensions from d on.

@@ -53,10 +53,24 @@ func Div[T tensor.Number]() Loops[T, T] {
 func IntDiv[T tensor.Integer]() Loops[T, T] { return Loops[T, T]{Vec: intDivVec[T]} }
 
 // Max is the greater operand, NaN where either is NaN.
-func Max[T tensor.Number]() Loops[T, T] { return Loops[T, T]{Vec: MaxTo[T]} }
+func Max[T tensor.Number]() Loops[T, T] {
+	return inVectors(Loops[T, T]{Vec: MaxTo[T]}, func(e *simd.Elements) floatLoops {
+		return floatLoops{Vec: func(dst, a, b []float32) {
+			n := e.Max(dst, a, b)
+			MaxTo(dst[n:], a[n:], b[n:])
+		}}
+	})
+}
 
 // Min is the smaller operand, NaN where either is NaN.
-func Min[T tensor.Number]() Loops[T, T] { return Loops[T, T]{Vec: MinTo[T]} }
+func Min[T tensor.Number]() Loops[T, T] {
+	return inVectors(Loops[T, T]{Vec: MinTo[T]}, func(e *simd.Elements) floatLoops {
+		return floatLoops{Vec: func(dst, a, b []float32) {
+			n := e.Min(dst, a, b)
+			MinTo(dst[n:], a[n:], b[n:])
+		}}
+	})
+}
 
 // SquaredDifference is (a-b)².
 func SquaredDifference[T tensor.Number]() Loops[T, T] {
@@ -86,7 +100,33 @@ func SquaredDifference[T tensor.Number]() Loops[T, T] {
 const squareBlock = 2048
 
 // PRelu is a, times b where a is negative.
-func PRelu[T tensor.Number]() Loops[T, T] { return Loops[T, T]{Vec: preluVec[T]} }
+func PRelu[T tensor.Number]() Loops[T, T] {
+	scalar := func(dst, a []T, b T) {
+		a = a[:len(dst)]
+		for i, x := range a {
+			if x < 0 {
+				x *= b
+			}
+			dst[i] = x
+		}
+	}
+	return inVectors(Loops[T, T]{Vec: preluVec[T], VectorScalar: scalar}, func(e *simd.Elements) floatLoops {
+		return floatLoops{
+			Vec: func(dst, a, b []float32) {
+				n := e.PRelu(dst, a, b)
+				preluVec(dst[n:], a[n:], b[n:])
+			},
+			VectorScalar: func(dst, a []float32, b float32) {
+				for n := e.PReluScalar(dst, a, b); n < len(dst); n++ {
+					dst[n] = a[n]
+					if a[n] < 0 {
+						dst[n] = a[n] * b
+					}
+				}
+			},
+		}
+	})
+}
 
 // ModTrunc is the remainder of the division truncated towards zero.
 func ModTrunc[T tensor.Real]() Loops[T, T] { return Loops[T, T]{Vec: modTruncVec[T]} }

@@ -34,7 +34,7 @@ type Binary[T, R any] struct {
 // NewBinary prepares loops for the threads of a pool.
 func NewBinary[T, R any](p *workers.Pool, walk *broadcast.Walk, l Loops[T, R]) *Binary[T, R] {
 	r := &Binary[T, R]{Loops: l, walk: walk, fill: make([]T, 2*Block*p.Threads())}
-	if r.body = r.work; walk.Inner < short && walk.Inner < walk.Len {
+	if r.body = r.work; walk.Inner < walk.Len && (walk.Inner < short || walk.Inner < Block/2 && walk.Repeats()) {
 		r.span, r.body = walk.Spans(Block), r.short
 	}
 	return r
@@ -69,24 +69,34 @@ func (r *Binary[T, R]) work(worker, lo, hi int) {
 
 // short runs Vec on blocks of short runs, whose results lie side by side.
 func (r *Binary[T, R]) short(worker, lo, hi int) {
-	fa, fb := r.fill[worker*2*Block:][:Block], r.fill[worker*2*Block+Block:][:Block]
+	a := gathering[T]{src: r.a, room: r.fill[worker*2*Block:][:Block], table: r.span.Table[0]}
+	b := gathering[T]{src: r.b, room: r.fill[worker*2*Block+Block:][:Block], table: r.span.Table[1]}
 	for it := r.span.Pieces(lo, hi); it.Next(); {
-		a := gather(fa, r.a[it.Off[0]:], r.span.Table[0], it.Place, it.N)
-		b := gather(fb, r.b[it.Off[1]:], r.span.Table[1], it.Place, it.N)
-		r.Vec(r.out[it.Dst:it.Dst+it.N], a, b)
+		r.Vec(r.out[it.Dst:it.Dst+it.N], a.piece(it.Off[0], it.Place, it.N), b.piece(it.Off[1], it.Place, it.N))
 	}
 }
 
-// gather returns n elements of src from where a table says, or as they lie where there is none.
-func gather[T any](room, src []T, table []int, place, n int) []T {
-	if table == nil {
-		return src[:n]
+// gathering collects pieces of an operand.
+type gathering[T any] struct {
+	src, room     []T
+	table         []int
+	off, place, n int // of the piece that the room has
+}
+
+// piece returns n elements from where a table says, or as they lie where there is none. What repeats itself is collected once.
+func (g *gathering[T]) piece(off, place, n int) []T {
+	if g.table == nil {
+		return g.src[off:][:n]
 	}
-	room = room[:n]
-	for i, at := range table[place:][:n] {
-		room[i] = src[at]
+	if g.off == off && g.place == place && n <= g.n {
+		return g.room[:n]
 	}
-	return room
+	src := g.src[off:]
+	for i, at := range g.table[place:][:n] {
+		g.room[i] = src[at]
+	}
+	g.off, g.place, g.n = off, place, n
+	return g.room[:n]
 }
 
 // spread runs Vec with standing operands copied into blocks.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/kernel/broadcast"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -198,5 +199,52 @@ func TestSpread(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Loops over float32 that have vectors give what plain ones do of infinities, zeros of both signs and what is no number, in every set.
+func TestFloatLoops(t *testing.T) {
+	special := []float32{0, float32(math.Copysign(0, -1)), 1, -1, 0.25, -3.5, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN())}
+	var a, b []float32
+	for _, x := range special {
+		for _, y := range special {
+			a, b = append(a, x), append(b, y)
+		}
+	}
+	for _, set := range simd.Available() {
+		undo := simd.Use(set)
+		for _, c := range []struct {
+			name  string
+			l     Loops[float32, float32]
+			plain func(dst, a, b []float32)
+		}{{"prelu", PRelu[float32](), preluVec[float32]}, {"max", Max[float32](), MaxTo[float32]}, {"min", Min[float32](), MinTo[float32]}} {
+			want, got := make([]float32, len(a)), make([]float32, len(a))
+			c.plain(want, a, b)
+			c.l.Vec(got, a, b)
+			bits := func(v []float32) (r []uint32) {
+				for _, x := range v {
+					if x != x {
+						x = 0.1
+					}
+					r = append(r, math.Float32bits(x))
+				}
+				return r
+			}
+			if !slices.Equal(bits(got), bits(want)) {
+				t.Errorf("%v: %s of %v and %v: %v, want %v", set, c.name, a, b, got, want)
+			}
+			if c.l.VectorScalar == nil {
+				continue
+			}
+			for _, y := range special {
+				Fill(b[:len(special)*2], y)
+				c.plain(want[:11], a[:11], b[:11])
+				c.l.VectorScalar(got[:11], a[:11], y)
+				if !slices.Equal(bits(got[:11]), bits(want[:11])) {
+					t.Errorf("%v: %s of a row and %v: %v, want %v", set, c.name, y, got[:11], want[:11])
+				}
+			}
+		}
+		undo()
 	}
 }

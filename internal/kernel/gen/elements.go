@@ -21,6 +21,10 @@ func elements(a *asm) {
 		{"div", a.VDIVPS, "VV"},
 		{"div", a.VDIVPS, "VS"},
 		{"div", a.VDIVPS, "SV"},
+		{"prelu", a.prelu, "VV"},
+		{"prelu", a.prelu, "VS"},
+		{"max", a.greater, "VV"},
+		{"min", a.less, "VV"},
 	}
 	for _, o := range ops {
 		types := map[string]string{"VV": "dst, a, b *float32", "VS": "dst, a *float32, b float32", "SV": "dst *float32, a float32, b *float32"}
@@ -101,6 +105,28 @@ func elements(a *asm) {
 		a.VCVTDQ2PS(from, x)
 		a.VMOVUPS(x, to)
 	})
+}
+
+// prelu writes x, times by where x is negative.
+func (a *asm) prelu(ops ...operand.Op) {
+	by, x, zero, negative, y := ops[0], ops[1], a.YMM(), a.YMM(), a.YMM()
+	a.VXORPS(zero, zero, zero)
+	a.VCMPPS(operand.U8(17), zero, x, negative)
+	a.VMULPS(by, x, y)
+	a.VBLENDVPS(negative, y, x, ops[2])
+}
+
+// greater writes x where it is greater than y or no number, and y elsewhere.
+func (a *asm) greater(ops ...operand.Op) { a.ofTwo(a.VMAXPS, ops) }
+
+// less writes x where it is less than y or no number, and y elsewhere.
+func (a *asm) less(ops ...operand.Op) { a.ofTwo(a.VMINPS, ops) }
+
+func (a *asm) ofTwo(choose func(...operand.Op), ops []operand.Op) {
+	x, none, r := ops[1], a.YMM(), a.YMM()
+	a.VCMPPS(operand.U8(3), x, x, none)
+	choose(ops[0], x, r)
+	a.VBLENDVPS(none, x, r, ops[2])
 }
 
 // roundAway writes n values, a multiple of 8, times mul, rounded with ties away from zero and limited to lo and hi.

@@ -9,7 +9,7 @@ import (
 // the numbers that they take.
 func pairs(a *asm) {
 	for _, signed := range []bool{false, true} {
-		for _, kind := range []string{"sum", "difference", "reverse", "product"} {
+		for _, kind := range []string{"sum", "difference", "reverse", "product", "prelu", "square"} {
 			a.pair(kind, signed)
 		}
 	}
@@ -96,9 +96,17 @@ func (a *asm) pair(kind string, signed bool) {
 		a.widenBytes(at(pb, 0), mask, signed, v)
 		a.VPSUBD(zeroA, u, u)
 		a.VPSUBD(zeroB, v, v)
-		if kind == "product" {
+		var positive reg.VecVirtual
+		switch kind {
+		case "product":
 			a.VPMULLD(v, u, u)
-		} else {
+		case "prelu":
+			a.VPMOVD2M(u, reg.K3)
+			w := a.ZMM()
+			a.VPSLLVD(shift, u, w)
+			positive = second.apply(w)
+			a.VPMULLD(v, u, u)
+		default:
 			a.VPSLLVD(one, u, u)
 			a.VPSLLVD(shift, v, v)
 			w := second.apply(v)
@@ -107,11 +115,18 @@ func (a *asm) pair(kind string, signed bool) {
 				a.VPADDD(w, u, u)
 			case "difference":
 				a.VPSUBD(w, u, u)
+			case "square":
+				a.VPSUBD(w, u, u)
+				a.VPMULLD(u, u, u)
 			default:
 				a.VPSUBD(u, w, u)
 			}
 		}
 		r := last.apply(u)
+		if positive != nil {
+			a.VMOVDQA32(r, reg.K3, positive)
+			r = positive
+		}
 		a.VPADDD(zero, r, r)
 		a.VPMAXSD(lo, r, r)
 		a.VPMINSD(hi, r, r)

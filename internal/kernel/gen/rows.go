@@ -13,7 +13,6 @@ func rows(a *asm) {
 	a.addSquares()
 	a.threeQuarters()
 	a.roots()
-	a.leaky()
 	a.orderedSums()
 }
 
@@ -153,24 +152,6 @@ func (a *asm) threeQuarters() {
 		a.VDIVPS(r, t, t)
 		a.VMOVUPS(t, at(dst, 0))
 	}, step{src, 32}, step{sum, 32}, step{dst, 32})
-	a.VZEROUPPER()
-	a.RET()
-}
-
-// leaky multiplies what has a sign by a factor.
-func (a *asm) leaky() {
-	a.function("leakyAVX2", "func(dst, src *float32, n int, by float32)")
-	dst := a.Load(a.Param("dst"), a.GP64())
-	src := a.Load(a.Param("src"), a.GP64())
-	n := a.Load(a.Param("n"), a.GP64())
-	by := a.spreadParam("by")
-	a.loop(n, 8, func() {
-		x, y := a.YMM(), a.YMM()
-		a.VMOVUPS(at(src, 0), x)
-		a.VMULPS(by, x, y)
-		a.VBLENDVPS(x, y, x, x)
-		a.VMOVUPS(x, at(dst, 0))
-	}, step{src, 32}, step{dst, 32})
 	a.VZEROUPPER()
 	a.RET()
 }

@@ -8,6 +8,7 @@ import (
 // scales writes loops between codes or sums and real numbers that have registers of 512 bits: they take any number of
 // elements.
 func (a *asm) scales() {
+	a.addScaled()
 	for _, signed := range []bool{false, true} {
 		a.dequantise(signed)
 	}
@@ -164,6 +165,33 @@ func (a *asm) scaleRows(together bool) {
 	a.ADDQ(last, dst)
 	a.DECQ(rows)
 	a.JNZ(operand.LabelRef("row"))
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// addScaled adds ((w·by)·scales)·scale, rounded after each step, to n values.
+func (a *asm) addScaled() {
+	a.function("addScaledAVX512", "func(dst, w, scales *float32, n int, by, scale float32)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	w := a.Load(a.Param("w"), a.GP64())
+	scales := a.Load(a.Param("scales"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	by, scale := a.spread512("by"), a.spread512("scale")
+	a.masked("values", n, 16, func(mask reg.Register) {
+		v := a.ZMM()
+		if mask != nil {
+			a.VMULPS_Z(at(w, 0), by, mask, v)
+			a.VMULPS_Z(at(scales, 0), v, mask, v)
+			a.VMULPS(scale, v, v)
+			a.VADDPS_Z(at(dst, 0), v, mask, v)
+		} else {
+			a.VMULPS(at(w, 0), by, v)
+			a.VMULPS(at(scales, 0), v, v)
+			a.VMULPS(scale, v, v)
+			a.VADDPS(at(dst, 0), v, v)
+		}
+		a.storeFloats(v, mask, at(dst, 0))
+	}, step{w, 64}, step{scales, 64}, step{dst, 64})
 	a.VZEROUPPER()
 	a.RET()
 }

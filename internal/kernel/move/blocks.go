@@ -132,31 +132,40 @@ func mapped[T any](m *Maps, pool *workers.Pool, dst, src []T, value T) {
 	pool.For(rows, max(1, parallelFrom/2/max(width, 1)), p.work)
 }
 
-// rows fills rows lo to hi.
+// rows fills rows lo to hi, all of the axis before the last one together.
 func (p *mapping[T]) rows(lo, hi int) {
 	m := p.m
 	n, width := m.Shape[m.last], len(m.Axes[m.last])*m.inner
-	for r := lo; r < hi; r++ {
-		d := p.dst[r*width : (r+1)*width]
-		base, rest, stride := 0, r, n
-		for i := m.last - 1; i >= 0; i-- {
+	near, size := only, 1
+	if m.last > 0 {
+		near, size = m.Axes[m.last-1], m.Shape[m.last-1]
+	}
+	for r := lo; r < hi; {
+		first := r % len(near)
+		base, rest, stride := 0, r/len(near), n*size
+		for i := m.last - 2; i >= 0 && base >= 0; i-- {
 			a := m.Axes[i]
-			s := a[rest%len(a)]
-			rest /= len(a)
-			if s < 0 {
+			if s := a[rest%len(a)]; s < 0 {
 				base = -1
-				break
+			} else {
+				base += s * stride
 			}
-			base += s * stride
+			rest /= len(a)
 			stride *= m.Shape[i]
 		}
-		if base < 0 {
-			set(d, p.value)
-			continue
+		for _, s := range near[first:min(len(near), first+hi-r)] {
+			if d := p.dst[r*width : (r+1)*width]; base < 0 || s < 0 {
+				set(d, p.value)
+			} else {
+				mapRow(d, p.src[(base+s*n)*m.inner:(base+s*n+n)*m.inner], p.value, m.runs)
+			}
+			r++
 		}
-		mapRow(d, p.src[base*m.inner:(base+n)*m.inner], p.value, m.runs)
 	}
 }
+
+// only is an axis of one element.
+var only = []int{0}
 
 // mapRow fills one row.
 func mapRow[T any](dst, src []T, value T, runs []span) {

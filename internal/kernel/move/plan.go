@@ -1,6 +1,10 @@
 package move
 
-import "github.com/opmeter/opmeter/internal/workers"
+import (
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/workers"
+)
 
 // parallelFrom is the number of elements from which a copy is worth spreading
 // over threads.
@@ -14,6 +18,62 @@ type Plan struct {
 	len            int
 	together       bool // a single line on both sides
 	kept           any  // a turning or copying of the type that was moved last
+	wide           *wider
+}
+
+// wider is a plan that moves several elements as one.
+type wider struct {
+	Plan
+	width, of int // of an element, and of that which it is made of, in bytes; the former is 0 for none
+}
+
+// fewBytes is the length up to which lines are moved as wide elements: longer ones are copied in one go.
+const fewBytes = 64
+
+// widened is p for elements of w bytes with short lines made of wider ones; nil where these do not fit.
+func (p *Plan) widened(w int) *Plan {
+	if p.wide == nil {
+		p.wide = new(wider)
+	}
+	if p.wide.of != w {
+		p.wide.of, p.wide.width = w, 0
+		p.wide.widen(p)
+	}
+	q := p.wide
+	if q.width == 0 || p.To*w%q.width != 0 || p.From*w%q.width != 0 {
+		return nil
+	}
+	q.To, q.From = p.To*w/q.width, p.From*w/q.width
+	return &q.Plan
+}
+
+// widen finds the widest elements that fit everything.
+func (q *wider) widen(p *Plan) {
+	last := len(p.dims) - 1
+	if p.dst[last] != 1 || p.src[last] != 1 || p.dims[last]*q.of > fewBytes || last == 0 {
+		return
+	}
+	width := 16
+	for _, n := range slices.Concat(p.dims[last:], p.dst[:last], p.src[:last]) {
+		for n*q.of%width != 0 {
+			width /= 2
+		}
+	}
+	if width <= q.of {
+		return
+	}
+	q.width = width
+	each := width / q.of
+	parts := func(v []int) []int {
+		out := slices.Clone(v)
+		for i := range out[:last] {
+			out[i] /= each
+		}
+		return out
+	}
+	dims := slices.Clone(p.dims)
+	dims[last] /= each
+	q.Set(dims, parts(p.dst), parts(p.src), 0, 0)
 }
 
 // Set describes the copy: dims, the strides of both sides in elements (they may
@@ -23,6 +83,9 @@ type Plan struct {
 func (p *Plan) Set(dims, dst, src []int, to, from int) {
 	p.dims, p.dst, p.src = p.dims[:0], p.dst[:0], p.src[:0]
 	p.To, p.From, p.len = to, from, 1
+	if p.wide != nil {
+		p.wide.of = 0
+	}
 	for i, d := range dims {
 		p.len *= d
 		if d == 1 {
@@ -102,6 +165,11 @@ func (p *Plan) Run(pool *workers.Pool, dst, src Slice) {
 	case p.together && w > 0 && p.len < 2*parallelFrom:
 		copy(dst.Bytes[p.To*w:(p.To+p.len)*w], src.Bytes[p.From*w:(p.From+p.len)*w])
 	default:
+		if w > 0 && w < 16 {
+			if q := p.widened(w); q != nil {
+				p, dst.Width, src.Width = q, p.wide.width, p.wide.width
+			}
+		}
 		dst.mover().plan(p, pool, dst, src)
 	}
 }
@@ -239,6 +307,16 @@ const shortLine = 4
 
 // shortLines copies m lines of n elements, dm and sm apart.
 func shortLines[T any](dst, src []T, do, so, m, dm, sm, n, ds, ss int) {
+	if ds == 1 && ss == 0 && n <= shortLine {
+		for range m {
+			v := src[so]
+			for i := range dst[do : do+n] {
+				dst[do+i] = v
+			}
+			do, so = do+dm, so+sm
+		}
+		return
+	}
 	if ds != 1 || ss != 1 {
 		for range m {
 			line(dst, src, do, so, n, ds, ss)

@@ -14,6 +14,9 @@ const tile = 32
 // strip the length of the strips that are moved instead.
 const thin, strip = 8, 512
 
+// leastBytes is the number of columns that [simd.Elements.TurnBytes] takes at least, and bytesHigh the rows that it gets at a time.
+const leastBytes, bytesHigh = 16, 512
+
 // transpose copies when the destination is contiguous in the last dimension
 // and the source in dimension k.
 func transpose[T any](p *Plan, pool *workers.Pool, dst, src []T, k int) {
@@ -35,8 +38,12 @@ func transpose[T any](p *Plan, pool *workers.Pool, dst, src []T, k int) {
 		t.bands = func(lo, hi int) { t.block(t.do, t.so, lo*t.high, min(hi*t.high, t.rows)) }
 		p.kept = t
 	}
-	t.p, t.dst, t.src, t.k, t.rows, t.cols, t.dk, t.ss, t.high, t.wide = p, dst, src, k, rows, cols, dk, ss, tile, tile
+	t.p, t.dst, t.src, t.k, t.rows, t.cols, t.dk, t.ss, t.high, t.wide, t.whole = p, dst, src, k, rows, cols, dk, ss, tile, tile, false
+	_, bytes := any(dst).([]uint8)
 	switch {
+	case bytes && cols >= leastBytes && rows >= thin && dk > 0 && ss > 0 && simd.ElementKernels().Columns():
+		// The loop over bytes takes all columns and cuts rows itself.
+		t.high, t.whole = bytesHigh, true
 	case rows < thin:
 		t.wide = strip
 	case cols < thin:
@@ -62,7 +69,8 @@ type turning[T any] struct {
 	p                                 *Plan
 	dst, src                          []T
 	k, rows, cols, dk, ss, high, wide int
-	do, so                            int // the matrix that is cut into bands
+	do, so                            int  // the matrix that is cut into bands
+	whole                             bool // rows are moved in all their length
 	matrices, bands                   func(lo, hi int)
 }
 
@@ -70,6 +78,10 @@ type turning[T any] struct {
 func (t *turning[T]) block(do, so, lo, hi int) {
 	words, vectors := any(t.dst).([]uint32)
 	vectors = vectors && simd.ElementKernels() != nil
+	if bytes, ok := any(t.dst).([]uint8); ok && t.whole {
+		simd.ElementKernels().TurnBytes(bytes[do+lo*t.dk:], t.dk, any(t.src).([]uint8)[so+lo:], t.ss, hi-lo, t.cols)
+		return
+	}
 	for i0 := lo; i0 < hi; i0 += t.high {
 		for j0 := 0; j0 < t.cols; j0 += t.wide {
 			d, s, ni, nj := do+i0*t.dk+j0, so+i0+j0*t.ss, min(t.high, hi-i0), min(t.wide, t.cols-j0)

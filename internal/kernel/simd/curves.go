@@ -14,6 +14,7 @@ type Curves struct {
 	libmExp     func(dst, src *float32, n int, top, beta float32, t *LibmTable)
 	libmSigmoid func(dst, src *float32, n int, t *LibmTable)
 	libmTanh    func(dst, src *float32, n int) // nil for none
+	libmElu     func(dst, src *float32, n int) // nil for none
 
 	// Those that stay in float32; with every they take any number of values, else a multiple of 8.
 	every                                    bool
@@ -117,5 +118,16 @@ func (c *Curves) LibmTanh(dst, src []float32) int {
 	}
 	_ = src[n-1]
 	c.libmTanh(&dst[0], &src[0], n)
+	return n
+}
+
+// LibmElu writes Expm1 of package libm of negative values, and others as they are; it returns for how many values it did so.
+func (c *Curves) LibmElu(dst, src []float32) int {
+	n := len(dst)
+	if n == 0 || c.libmElu == nil {
+		return 0
+	}
+	_ = src[n-1]
+	c.libmElu(&dst[0], &src[0], n)
 	return n
 }

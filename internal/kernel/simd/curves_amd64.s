@@ -445,7 +445,160 @@ DATA libmTanh<>+72(SB)/4, $0x3f800000
 DATA libmTanh<>+76(SB)/4, $0x01000000
 DATA libmTanh<>+80(SB)/4, $0x0000007f
 DATA libmTanh<>+84(SB)/4, $0x00000017
-GLOBL libmTanh<>(SB), RODATA|NOPTR, $88
+DATA libmTanh<>+88(SB)/4, $0x7fffffff
+GLOBL libmTanh<>(SB), RODATA|NOPTR, $92
+
+// func libmEluAVX512(dst *float32, src *float32, n int)
+// Requires: AVX, AVX512BW, AVX512F, BMI2
+TEXT ·libmEluAVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+	LEAQ libmTanh<>+0(SB), BX
+
+numbers_many:
+	SUBQ         $0x10, DX
+	JLT          numbers_few
+	VMOVUPS      (CX), Z0
+	VPXORD       Z3, Z3, Z3
+	VCMPPS       $0x11, Z3, Z0, K4
+	VPANDD.BCST  88(BX), Z0, Z1
+	VMINPS.BCST  4(BX), Z1, Z1
+	VPXORD.BCST  (BX), Z1, Z2
+	VCMPPS.BCST  $0x12, 60(BX), Z1, K2
+	VCMPPS.BCST  $0x11, 64(BX), Z1, K3
+	VPANDD.BCST  (BX), Z2, Z1
+	VPORD.BCST   12(BX), Z1, Z1
+	VMULPS.BCST  16(BX), Z2, Z5
+	VADDPS       Z1, Z5, Z5
+	VCVTTPS2DQ   Z5, Z1
+	VPBROADCASTD 68(BX), K3, Z1
+	VPXORD       Z1, Z1, K2, Z1
+	VCVTDQ2PS    Z1, Z5
+	VMULPS.BCST  20(BX), Z5, Z6
+	VSUBPS       Z6, Z2, Z6
+	VMULPS.BCST  24(BX), Z5, Z5
+	VSUBPS       Z5, Z6, Z2
+	VSUBPS       Z2, Z6, Z6
+	VSUBPS       Z5, Z6, Z6
+	VMULPS.BCST  12(BX), Z2, Z5
+	VMULPS       Z5, Z2, Z7
+	VMULPS.BCST  28(BX), Z7, Z8
+	VADDPS.BCST  32(BX), Z8, Z8
+	VMULPS       Z7, Z8, Z8
+	VADDPS.BCST  36(BX), Z8, Z8
+	VMULPS       Z7, Z8, Z8
+	VADDPS.BCST  40(BX), Z8, Z8
+	VMULPS       Z7, Z8, Z8
+	VADDPS.BCST  44(BX), Z8, Z8
+	VMULPS       Z7, Z8, Z8
+	VADDPS.BCST  8(BX), Z8, Z8
+	VBROADCASTSS 48(BX), Z9
+	VMULPS       Z5, Z8, Z5
+	VSUBPS       Z5, Z9, Z5
+	VMULPS       Z5, Z2, Z9
+	VBROADCASTSS 52(BX), Z10
+	VSUBPS       Z9, Z10, Z9
+	VSUBPS       Z5, Z8, Z5
+	VDIVPS       Z9, Z5, Z5
+	VMULPS       Z7, Z5, Z5
+	VMULPS       Z5, Z2, Z8
+	VSUBPS       Z7, Z8, Z8
+	VSUBPS       Z8, Z2, Z8
+	VSUBPS       Z6, Z5, Z5
+	VMULPS       Z2, Z5, Z5
+	VSUBPS       Z6, Z5, Z5
+	VSUBPS       Z7, Z5, Z5
+	VBROADCASTSS 8(BX), Z6
+	VPSLLD       $0x17, Z1, Z1
+	VSUBPS       Z5, Z2, Z7
+	VMULPS.BCST  12(BX), Z7, Z7
+	VSUBPS.BCST  12(BX), Z7, Z7
+	VSUBPS       Z2, Z5, Z2
+	VSUBPS       Z2, Z6, Z2
+	VPADDD       Z1, Z2, Z2
+	VSUBPS       Z6, Z2, Z2
+	VMOVAPS      Z7, K3, Z2
+	VMOVAPS      Z8, K2, Z2
+	VMOVAPS      Z2, K4, Z0
+	VMOVUPS      Z0, (AX)
+	ADDQ         $0x00000040, CX
+	ADDQ         $0x00000040, AX
+	JMP          numbers_many
+
+numbers_few:
+	ADDQ         $0x10, DX
+	JZ           numbers_end
+	MOVQ         $-1, SI
+	BZHIQ        DX, SI, SI
+	KMOVQ        SI, K1
+	VMOVUPS.Z    (CX), K1, Z0
+	VPXORD       Z4, Z4, Z4
+	VCMPPS       $0x11, Z4, Z0, K4
+	VPANDD.BCST  88(BX), Z0, Z1
+	VMINPS.BCST  4(BX), Z1, Z1
+	VPXORD.BCST  (BX), Z1, Z2
+	VCMPPS.BCST  $0x12, 60(BX), Z1, K2
+	VCMPPS.BCST  $0x11, 64(BX), Z1, K3
+	VPANDD.BCST  (BX), Z2, Z1
+	VPORD.BCST   12(BX), Z1, Z1
+	VMULPS.BCST  16(BX), Z2, Z3
+	VADDPS       Z1, Z3, Z3
+	VCVTTPS2DQ   Z3, Z1
+	VPBROADCASTD 68(BX), K3, Z1
+	VPXORD       Z1, Z1, K2, Z1
+	VCVTDQ2PS    Z1, Z3
+	VMULPS.BCST  20(BX), Z3, Z4
+	VSUBPS       Z4, Z2, Z4
+	VMULPS.BCST  24(BX), Z3, Z3
+	VSUBPS       Z3, Z4, Z2
+	VSUBPS       Z2, Z4, Z4
+	VSUBPS       Z3, Z4, Z4
+	VMULPS.BCST  12(BX), Z2, Z3
+	VMULPS       Z3, Z2, Z5
+	VMULPS.BCST  28(BX), Z5, Z6
+	VADDPS.BCST  32(BX), Z6, Z6
+	VMULPS       Z5, Z6, Z6
+	VADDPS.BCST  36(BX), Z6, Z6
+	VMULPS       Z5, Z6, Z6
+	VADDPS.BCST  40(BX), Z6, Z6
+	VMULPS       Z5, Z6, Z6
+	VADDPS.BCST  44(BX), Z6, Z6
+	VMULPS       Z5, Z6, Z6
+	VADDPS.BCST  8(BX), Z6, Z6
+	VBROADCASTSS 48(BX), Z7
+	VMULPS       Z3, Z6, Z3
+	VSUBPS       Z3, Z7, Z3
+	VMULPS       Z3, Z2, Z7
+	VBROADCASTSS 52(BX), Z8
+	VSUBPS       Z7, Z8, Z7
+	VSUBPS       Z3, Z6, Z3
+	VDIVPS       Z7, Z3, Z3
+	VMULPS       Z5, Z3, Z3
+	VMULPS       Z3, Z2, Z6
+	VSUBPS       Z5, Z6, Z6
+	VSUBPS       Z6, Z2, Z6
+	VSUBPS       Z4, Z3, Z3
+	VMULPS       Z2, Z3, Z3
+	VSUBPS       Z4, Z3, Z3
+	VSUBPS       Z5, Z3, Z3
+	VBROADCASTSS 8(BX), Z4
+	VPSLLD       $0x17, Z1, Z1
+	VSUBPS       Z3, Z2, Z5
+	VMULPS.BCST  12(BX), Z5, Z5
+	VSUBPS.BCST  12(BX), Z5, Z5
+	VSUBPS       Z2, Z3, Z2
+	VSUBPS       Z2, Z4, Z2
+	VPADDD       Z1, Z2, Z2
+	VSUBPS       Z4, Z2, Z2
+	VMOVAPS      Z5, K3, Z2
+	VMOVAPS      Z6, K2, Z2
+	VMOVAPS      Z2, K4, Z0
+	VMOVUPS      Z0, K1, (AX)
+
+numbers_end:
+	VZEROUPPER
+	RET
 
 // func libmTanhAVX512(dst *float32, src *float32, n int)
 // Requires: AVX, AVX512BW, AVX512F, BMI2
@@ -512,23 +665,23 @@ numbers_many:
 	VSUBPS       Z5, Z4, Z4
 	VSUBPS       Z6, Z4, Z4
 	VBROADCASTSS 8(BX), Z5
-	VPSLLD       $0x17, Z1, Z8
-	VSUBPS       Z4, Z2, Z9
-	VMULPS.BCST  12(BX), Z9, Z9
-	VSUBPS.BCST  12(BX), Z9, Z9
+	VPSLLD       $0x17, Z1, Z6
+	VSUBPS       Z4, Z2, Z8
+	VMULPS.BCST  12(BX), Z8, Z8
+	VSUBPS.BCST  12(BX), Z8, Z8
 	VSUBPS       Z2, Z4, Z10
-	VSUBPS       Z10, Z5, Z6
-	VPADDD       Z8, Z6, Z6
-	VSUBPS       Z5, Z6, Z6
-	VMOVAPS      Z9, K3, Z6
-	VMOVAPS      Z7, K2, Z6
+	VSUBPS       Z10, Z5, Z9
+	VPADDD       Z6, Z9, Z9
+	VSUBPS       Z5, Z9, Z9
+	VMOVAPS      Z8, K3, Z9
+	VMOVAPS      Z7, K2, Z9
 	VPBROADCASTD 76(BX), Z7
 	VPSRLVD      Z1, Z7, Z7
-	VPBROADCASTD 72(BX), Z9
-	VPSUBD       Z7, Z9, Z7
+	VPBROADCASTD 72(BX), Z8
+	VPSUBD       Z7, Z8, Z7
 	VSUBPS       Z10, Z7, Z7
-	VPADDD       Z8, Z7, Z7
-	VMOVAPS      Z7, K4, Z6
+	VPADDD       Z6, Z7, Z7
+	VMOVAPS      Z7, K4, Z9
 	VPCMPD.BCST  $0x05, 84(BX), Z1, K5
 	VPBROADCASTD 80(BX), Z7
 	VPSUBD       Z1, Z7, Z7
@@ -536,18 +689,18 @@ numbers_many:
 	VADDPS       Z7, Z4, Z7
 	VSUBPS       Z7, Z2, Z7
 	VADDPS       Z5, Z7, Z7
-	VPADDD       Z8, Z7, Z7
-	VMOVAPS      Z7, K5, Z6
+	VPADDD       Z6, Z7, Z7
+	VMOVAPS      Z7, K5, Z9
 	VBROADCASTSS 56(BX), Z1
-	VADDPS       Z1, Z6, Z8
-	VPXORD.BCST  (BX), Z6, Z6
-	VMOVAPS      Z1, K4, Z6
-	VDIVPS       Z8, Z6, Z6
-	VSUBPS       Z6, Z5, Z1
-	VMOVAPS      Z1, K4, Z6
-	VPORD        Z3, Z6, Z6
-	VMOVAPS      Z0, K6, Z6
-	VMOVUPS      Z6, (AX)
+	VADDPS       Z1, Z9, Z2
+	VPXORD.BCST  (BX), Z9, Z9
+	VMOVAPS      Z1, K4, Z9
+	VDIVPS       Z2, Z9, Z9
+	VSUBPS       Z9, Z5, Z1
+	VMOVAPS      Z1, K4, Z9
+	VPORD        Z3, Z9, Z9
+	VMOVAPS      Z0, K6, Z9
+	VMOVUPS      Z9, (AX)
 	ADDQ         $0x00000040, CX
 	ADDQ         $0x00000040, AX
 	JMP          numbers_many
@@ -612,23 +765,23 @@ numbers_few:
 	VSUBPS       Z5, Z4, Z4
 	VSUBPS       Z6, Z4, Z4
 	VBROADCASTSS 8(BX), Z5
-	VPSLLD       $0x17, Z1, Z8
-	VSUBPS       Z4, Z2, Z9
-	VMULPS.BCST  12(BX), Z9, Z9
-	VSUBPS.BCST  12(BX), Z9, Z9
+	VPSLLD       $0x17, Z1, Z6
+	VSUBPS       Z4, Z2, Z8
+	VMULPS.BCST  12(BX), Z8, Z8
+	VSUBPS.BCST  12(BX), Z8, Z8
 	VSUBPS       Z2, Z4, Z10
-	VSUBPS       Z10, Z5, Z6
-	VPADDD       Z8, Z6, Z6
-	VSUBPS       Z5, Z6, Z6
-	VMOVAPS      Z9, K3, Z6
-	VMOVAPS      Z7, K2, Z6
+	VSUBPS       Z10, Z5, Z9
+	VPADDD       Z6, Z9, Z9
+	VSUBPS       Z5, Z9, Z9
+	VMOVAPS      Z8, K3, Z9
+	VMOVAPS      Z7, K2, Z9
 	VPBROADCASTD 76(BX), Z7
 	VPSRLVD      Z1, Z7, Z7
-	VPBROADCASTD 72(BX), Z9
-	VPSUBD       Z7, Z9, Z7
+	VPBROADCASTD 72(BX), Z8
+	VPSUBD       Z7, Z8, Z7
 	VSUBPS       Z10, Z7, Z7
-	VPADDD       Z8, Z7, Z7
-	VMOVAPS      Z7, K4, Z6
+	VPADDD       Z6, Z7, Z7
+	VMOVAPS      Z7, K4, Z9
 	VPCMPD.BCST  $0x05, 84(BX), Z1, K5
 	VPBROADCASTD 80(BX), Z7
 	VPSUBD       Z1, Z7, Z7
@@ -636,18 +789,18 @@ numbers_few:
 	VADDPS       Z7, Z4, Z7
 	VSUBPS       Z7, Z2, Z7
 	VADDPS       Z5, Z7, Z7
-	VPADDD       Z8, Z7, Z7
-	VMOVAPS      Z7, K5, Z6
+	VPADDD       Z6, Z7, Z7
+	VMOVAPS      Z7, K5, Z9
 	VBROADCASTSS 56(BX), Z1
-	VADDPS       Z1, Z6, Z8
-	VPXORD.BCST  (BX), Z6, Z6
-	VMOVAPS      Z1, K4, Z6
-	VDIVPS       Z8, Z6, Z6
-	VSUBPS       Z6, Z5, Z1
-	VMOVAPS      Z1, K4, Z6
-	VPORD        Z3, Z6, Z6
-	VMOVAPS      Z0, K6, Z6
-	VMOVUPS      Z6, K1, (AX)
+	VADDPS       Z1, Z9, Z2
+	VPXORD.BCST  (BX), Z9, Z9
+	VMOVAPS      Z1, K4, Z9
+	VDIVPS       Z2, Z9, Z9
+	VSUBPS       Z9, Z5, Z1
+	VMOVAPS      Z1, K4, Z9
+	VPORD        Z3, Z9, Z9
+	VMOVAPS      Z0, K6, Z9
+	VMOVUPS      Z9, K1, (AX)
 
 numbers_end:
 	VZEROUPPER

@@ -10,6 +10,8 @@ type Elements struct {
 	Set                        Set
 	addVV, subVV, mulVV, divVV func(dst, a, b *float32, n int)
 	addVS, mulVS, divVS        func(dst, a *float32, b float32, n int)
+	preluVV, maxVV, minVV      func(dst, a, b *float32, n int)         // nil for none
+	preluVS                    func(dst, a *float32, b float32, n int) // nil for none
 	subSV, divSV               func(dst *float32, a float32, b *float32, n int)
 	clamp                      func(dst, src *float32, n int, lo, hi, plus float32)
 	scale                      func(dst, src *float32, n int, s, t float32)
@@ -34,6 +36,7 @@ type Elements struct {
 	turn                       func(dst *uint32, stepDst int, src *uint32, stepSrc, n int)
 	sum, product               [2]func(dst, a, b *byte, n int, q *Codes)
 	dequantise                 [2]func(dst *float32, src *byte, n int, zero int32, scale float32)                     // nil for none
+	addScaled                  func(dst, w, scales *float32, n int, by, scale float32)                                // nil for none
 	dequantise16               [2]func(dst *float32, src *uint16, n int, zero int32, scale float32)                   // nil for none
 	quantise16                 func(dst *uint16, src *float32, n int, scale, lo, hi float32, zero int32)              // nil for none
 	scaleRows                  [2]func(dst *float32, sums *int32, rows, n int, weights, bias *float32, scale float32) // nil for none
@@ -142,6 +145,50 @@ func (e *Elements) ScalarDiv(dst []float32, a float32, b []float32) {
 	for i := scalarWith(dst, a, b, e.divSV); i < len(dst); i++ {
 		dst[i] = a / b[i]
 	}
+}
+
+// PRelu writes a, times b where a is negative. It returns for how many it did so, as do those below: the caller does the rest.
+func (e *Elements) PRelu(dst, a, b []float32) int {
+	if e.preluVV == nil {
+		return 0
+	}
+	return both(dst, a, b, e.preluVV)
+}
+
+// PReluScalar writes a, times b where a is negative.
+func (e *Elements) PReluScalar(dst, a []float32, b float32) int {
+	if e.preluVS == nil {
+		return 0
+	}
+	return withScalar(dst, a, b, e.preluVS)
+}
+
+// Max writes a where it is greater than b or no number, and b elsewhere.
+func (e *Elements) Max(dst, a, b []float32) int {
+	if e.maxVV == nil {
+		return 0
+	}
+	return both(dst, a, b, e.maxVV)
+}
+
+// Min writes a where it is less than b or no number, and b elsewhere.
+func (e *Elements) Min(dst, a, b []float32) int {
+	if e.minVV == nil {
+		return 0
+	}
+	return both(dst, a, b, e.minVV)
+}
+
+// AddScaled adds ((w·by)·scales)·scale, rounded after each step, to dst. It does nothing and returns false where there is no such loop.
+func (e *Elements) AddScaled(dst, w, scales []float32, by, scale float32) bool {
+	if e == nil || e.addScaled == nil {
+		return false
+	}
+	if n := len(dst); n > 0 {
+		_, _ = w[n-1], scales[n-1]
+		e.addScaled(&dst[0], &w[0], &scales[0], n, by, scale)
+	}
+	return true
 }
 
 // Clamp writes min(max(src, lo), hi).

@@ -15,6 +15,7 @@ func elementsAVX512() *Elements {
 	e.dequantise16 = [2]func(dst *float32, src *uint16, n int, zero int32, scale float32){dequantiseU16AVX512, dequantiseS16AVX512}
 	e.quantise16 = quantise16AVX512
 	e.scaleRows = [2]func(dst *float32, sums *int32, rows, n int, weights, bias *float32, scale float32){scaleRowsAVX512, scaleRowsTogetherAVX512}
+	e.addScaled = addScaledAVX512
 	return &e
 }
 
@@ -22,6 +23,7 @@ var elementsAVX2 = Elements{
 	Set:   AVX2,
 	addVV: addVVAVX2, addVS: addVSAVX2, subVV: subVVAVX2, subSV: subSVAVX2,
 	mulVV: mulVVAVX2, mulVS: mulVSAVX2, divVV: divVVAVX2, divVS: divVSAVX2, divSV: divSVAVX2,
+	preluVV: preluVVAVX2, preluVS: preluVSAVX2, maxVV: maxVVAVX2, minVV: minVVAVX2,
 	clamp: clampAVX2, scale: scaleAVX2, quantise: quantiseAVX2, quantiseAway: quantiseAwayAVX2,
 	nibbles: nibblesAVX2, dot: dotAVX2, dots: dotsAVX2, dotNibbles: dotNibblesAVX2, rectifyHalf: rectifyHalfAVX2, roundAway: roundAwayAVX2, extent: extentAVX2,
 	fromHalf: fromHalfAVX2, fromBrain: fromBrainAVX2, toHalf: toHalfAVX2, toFloats: toFloatsAVX2, rescale: rescaleAVX2,
@@ -184,3 +186,18 @@ func scaleRowsAVX512(dst *float32, sums *int32, rows, n int, weights, bias *floa
 
 //go:noescape
 func scaleRowsTogetherAVX512(dst *float32, sums *int32, rows, n int, weights, bias *float32, scale float32)
+
+//go:noescape
+func preluVVAVX2(dst, a, b *float32, n int)
+
+//go:noescape
+func maxVVAVX2(dst, a, b *float32, n int)
+
+//go:noescape
+func minVVAVX2(dst, a, b *float32, n int)
+
+//go:noescape
+func preluVSAVX2(dst, a *float32, b float32, n int)
+
+//go:noescape
+func addScaledAVX512(dst, w, scales *float32, n int, by, scale float32)

@@ -406,6 +406,240 @@ end:
 	VZEROUPPER
 	RET
 
+// func preluVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX
+TEXT ·preluVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ      $0x20, CX
+	JLT       few
+	VMOVUPS   (DX), Y0
+	VXORPS    Y1, Y1, Y1
+	VCMPPS    $0x11, Y1, Y0, Y1
+	VMULPS    (BX), Y0, Y2
+	VBLENDVPS Y1, Y2, Y0, Y0
+	VMOVUPS   Y0, (AX)
+	VMOVUPS   32(DX), Y0
+	VXORPS    Y1, Y1, Y1
+	VCMPPS    $0x11, Y1, Y0, Y1
+	VMULPS    32(BX), Y0, Y2
+	VBLENDVPS Y1, Y2, Y0, Y0
+	VMOVUPS   Y0, 32(AX)
+	VMOVUPS   64(DX), Y0
+	VXORPS    Y1, Y1, Y1
+	VCMPPS    $0x11, Y1, Y0, Y1
+	VMULPS    64(BX), Y0, Y2
+	VBLENDVPS Y1, Y2, Y0, Y0
+	VMOVUPS   Y0, 64(AX)
+	VMOVUPS   96(DX), Y0
+	VXORPS    Y1, Y1, Y1
+	VCMPPS    $0x11, Y1, Y0, Y1
+	VMULPS    96(BX), Y0, Y2
+	VBLENDVPS Y1, Y2, Y0, Y0
+	VMOVUPS   Y0, 96(AX)
+	ADDQ      $0x00000080, AX
+	ADDQ      $0x00000080, DX
+	ADDQ      $0x00000080, BX
+	JMP       many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ      $0x08, CX
+	JLT       end
+	VMOVUPS   (DX), Y0
+	VXORPS    Y1, Y1, Y1
+	VCMPPS    $0x11, Y1, Y0, Y1
+	VMULPS    (BX), Y0, Y2
+	VBLENDVPS Y1, Y2, Y0, Y0
+	VMOVUPS   Y0, (AX)
+	ADDQ      $0x00000020, AX
+	ADDQ      $0x00000020, DX
+	ADDQ      $0x00000020, BX
+	JMP       eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func preluVSAVX2(dst *float32, a *float32, b float32, n int)
+// Requires: AVX, AVX2, SSE2
+TEXT ·preluVSAVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         n+24(FP), CX
+	MOVQ         a+8(FP), DX
+	MOVL         b+16(FP), BX
+	MOVD         BX, X0
+	VPBROADCASTD X0, Y0
+
+many:
+	SUBQ      $0x20, CX
+	JLT       few
+	VMOVUPS   (DX), Y1
+	VXORPS    Y2, Y2, Y2
+	VCMPPS    $0x11, Y2, Y1, Y2
+	VMULPS    Y0, Y1, Y3
+	VBLENDVPS Y2, Y3, Y1, Y1
+	VMOVUPS   Y1, (AX)
+	VMOVUPS   32(DX), Y1
+	VXORPS    Y2, Y2, Y2
+	VCMPPS    $0x11, Y2, Y1, Y2
+	VMULPS    Y0, Y1, Y3
+	VBLENDVPS Y2, Y3, Y1, Y1
+	VMOVUPS   Y1, 32(AX)
+	VMOVUPS   64(DX), Y1
+	VXORPS    Y2, Y2, Y2
+	VCMPPS    $0x11, Y2, Y1, Y2
+	VMULPS    Y0, Y1, Y3
+	VBLENDVPS Y2, Y3, Y1, Y1
+	VMOVUPS   Y1, 64(AX)
+	VMOVUPS   96(DX), Y1
+	VXORPS    Y2, Y2, Y2
+	VCMPPS    $0x11, Y2, Y1, Y2
+	VMULPS    Y0, Y1, Y3
+	VBLENDVPS Y2, Y3, Y1, Y1
+	VMOVUPS   Y1, 96(AX)
+	ADDQ      $0x00000080, AX
+	ADDQ      $0x00000080, DX
+	JMP       many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ      $0x08, CX
+	JLT       end
+	VMOVUPS   (DX), Y1
+	VXORPS    Y2, Y2, Y2
+	VCMPPS    $0x11, Y2, Y1, Y2
+	VMULPS    Y0, Y1, Y3
+	VBLENDVPS Y2, Y3, Y1, Y1
+	VMOVUPS   Y1, (AX)
+	ADDQ      $0x00000020, AX
+	ADDQ      $0x00000020, DX
+	JMP       eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func maxVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX
+TEXT ·maxVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ      $0x20, CX
+	JLT       few
+	VMOVUPS   (DX), Y0
+	VCMPPS    $0x03, Y0, Y0, Y1
+	VMAXPS    (BX), Y0, Y2
+	VBLENDVPS Y1, Y0, Y2, Y0
+	VMOVUPS   Y0, (AX)
+	VMOVUPS   32(DX), Y0
+	VCMPPS    $0x03, Y0, Y0, Y1
+	VMAXPS    32(BX), Y0, Y2
+	VBLENDVPS Y1, Y0, Y2, Y0
+	VMOVUPS   Y0, 32(AX)
+	VMOVUPS   64(DX), Y0
+	VCMPPS    $0x03, Y0, Y0, Y1
+	VMAXPS    64(BX), Y0, Y2
+	VBLENDVPS Y1, Y0, Y2, Y0
+	VMOVUPS   Y0, 64(AX)
+	VMOVUPS   96(DX), Y0
+	VCMPPS    $0x03, Y0, Y0, Y1
+	VMAXPS    96(BX), Y0, Y2
+	VBLENDVPS Y1, Y0, Y2, Y0
+	VMOVUPS   Y0, 96(AX)
+	ADDQ      $0x00000080, AX
+	ADDQ      $0x00000080, DX
+	ADDQ      $0x00000080, BX
+	JMP       many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ      $0x08, CX
+	JLT       end
+	VMOVUPS   (DX), Y0
+	VCMPPS    $0x03, Y0, Y0, Y1
+	VMAXPS    (BX), Y0, Y2
+	VBLENDVPS Y1, Y0, Y2, Y0
+	VMOVUPS   Y0, (AX)
+	ADDQ      $0x00000020, AX
+	ADDQ      $0x00000020, DX
+	ADDQ      $0x00000020, BX
+	JMP       eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func minVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX
+TEXT ·minVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ      $0x20, CX
+	JLT       few
+	VMOVUPS   (DX), Y0
+	VCMPPS    $0x03, Y0, Y0, Y1
+	VMINPS    (BX), Y0, Y2
+	VBLENDVPS Y1, Y0, Y2, Y0
+	VMOVUPS   Y0, (AX)
+	VMOVUPS   32(DX), Y0
+	VCMPPS    $0x03, Y0, Y0, Y1
+	VMINPS    32(BX), Y0, Y2
+	VBLENDVPS Y1, Y0, Y2, Y0
+	VMOVUPS   Y0, 32(AX)
+	VMOVUPS   64(DX), Y0
+	VCMPPS    $0x03, Y0, Y0, Y1
+	VMINPS    64(BX), Y0, Y2
+	VBLENDVPS Y1, Y0, Y2, Y0
+	VMOVUPS   Y0, 64(AX)
+	VMOVUPS   96(DX), Y0
+	VCMPPS    $0x03, Y0, Y0, Y1
+	VMINPS    96(BX), Y0, Y2
+	VBLENDVPS Y1, Y0, Y2, Y0
+	VMOVUPS   Y0, 96(AX)
+	ADDQ      $0x00000080, AX
+	ADDQ      $0x00000080, DX
+	ADDQ      $0x00000080, BX
+	JMP       many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ      $0x08, CX
+	JLT       end
+	VMOVUPS   (DX), Y0
+	VCMPPS    $0x03, Y0, Y0, Y1
+	VMINPS    (BX), Y0, Y2
+	VBLENDVPS Y1, Y0, Y2, Y0
+	VMOVUPS   Y0, (AX)
+	ADDQ      $0x00000020, AX
+	ADDQ      $0x00000020, DX
+	ADDQ      $0x00000020, BX
+	JMP       eight
+
+end:
+	VZEROUPPER
+	RET
+
 // func clampAVX2(dst *float32, src *float32, n int, lo float32, hi float32, plus float32)
 // Requires: AVX, AVX2, SSE2
 TEXT ·clampAVX2(SB), NOSPLIT, $0-36
@@ -3272,6 +3506,49 @@ sixteen:
 	JGT         sixteen
 
 end:
+	VZEROUPPER
+	RET
+
+// func addScaledAVX512(dst *float32, w *float32, scales *float32, n int, by float32, scale float32)
+// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+TEXT ·addScaledAVX512(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         w+8(FP), CX
+	MOVQ         scales+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVL         by+32(FP), SI
+	MOVD         SI, X0
+	VPBROADCASTD X0, Z0
+	MOVL         scale+36(FP), SI
+	MOVD         SI, X1
+	VPBROADCASTD X1, Z1
+
+values_many:
+	SUBQ    $0x10, BX
+	JLT     values_few
+	VMULPS  (CX), Z0, Z2
+	VMULPS  (DX), Z2, Z2
+	VMULPS  Z1, Z2, Z2
+	VADDPS  (AX), Z2, Z2
+	VMOVUPS Z2, (AX)
+	ADDQ    $0x00000040, CX
+	ADDQ    $0x00000040, DX
+	ADDQ    $0x00000040, AX
+	JMP     values_many
+
+values_few:
+	ADDQ     $0x10, BX
+	JZ       values_end
+	MOVQ     $-1, SI
+	BZHIQ    BX, SI, SI
+	KMOVQ    SI, K1
+	VMULPS.Z (CX), Z0, K1, Z0
+	VMULPS.Z (DX), Z0, K1, Z0
+	VMULPS   Z1, Z0, Z0
+	VADDPS.Z (AX), Z0, K1, Z0
+	VMOVUPS  Z0, K1, (AX)
+
+values_end:
 	VZEROUPPER
 	RET
 

@@ -14,12 +14,15 @@ func PairKernels() *Pairs { return pairs.pick() }
 type PairKind uint8
 
 // Sum and differences bring operands to a finer scale first: (a - ZeroA) << (Shift - 1) and the scaled (b - ZeroB) <<
-// Shift. Difference is that of a and b, Reverse that of b and a. Product is of the differences to the zero points.
+// Shift. Difference is that of a and b, Reverse that of b and a. Product is of the differences to the zero points. PRelu is
+// the scaled (a - ZeroA) << Shift, where it is negative the product instead. Square is of the difference.
 const (
 	PairSum PairKind = iota
 	PairDifference
 	PairReverse
 	PairProduct
+	PairPRelu
+	PairSquare
 
 	pairKinds = iota
 )

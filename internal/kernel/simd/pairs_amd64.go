@@ -7,6 +7,8 @@ var pairs = family[Pairs]{AVX512: {
 		{pairdifferenceU8AVX512, pairdifferenceS8AVX512},
 		{pairreverseU8AVX512, pairreverseS8AVX512},
 		{pairproductU8AVX512, pairproductS8AVX512},
+		{pairpreluU8AVX512, pairpreluS8AVX512},
+		{pairsquareU8AVX512, pairsquareS8AVX512},
 	},
 }}
 
@@ -33,3 +35,15 @@ func pairproductU8AVX512(dst, a, b *byte, n int, q *Pair)
 
 //go:noescape
 func pairproductS8AVX512(dst, a, b *byte, n int, q *Pair)
+
+//go:noescape
+func pairpreluU8AVX512(dst, a, b *byte, n int, q *Pair)
+
+//go:noescape
+func pairpreluS8AVX512(dst, a, b *byte, n int, q *Pair)
+
+//go:noescape
+func pairsquareU8AVX512(dst, a, b *byte, n int, q *Pair)
+
+//go:noescape
+func pairsquareS8AVX512(dst, a, b *byte, n int, q *Pair)

@@ -11,7 +11,6 @@ type Rows struct {
 	addSquares func(dst, src *float32, n int)
 	quarters   func(dst, x, sum *float32, n int, bias, scale float32)
 	roots      func(dst, src *float32, n int)
-	leaky      func(dst, src *float32, n int, by float32)
 	ordered    func(sums, src *float32, step, n int)
 }
 
@@ -98,22 +97,6 @@ func (r *Rows) ThreeQuarters(dst, x, sum []float32, bias, scale float32) {
 	for i := n; i < len(dst); i++ {
 		t := math.Sqrt(float64(bias) + float64(scale)*float64(sum[i]))
 		dst[i] = float32(float64(x[i]) / (t * math.Sqrt(t)))
-	}
-}
-
-// Leaky writes src where it is not negative, else src·by.
-func (r *Rows) Leaky(dst, src []float32, by float32) {
-	n := whole(len(dst))
-	if n > 0 {
-		_ = src[n-1]
-		r.leaky(&dst[0], &src[0], n, by)
-	}
-	for i := n; i < len(dst); i++ {
-		x := src[i]
-		if x < 0 {
-			x *= by
-		}
-		dst[i] = x
 	}
 }
 

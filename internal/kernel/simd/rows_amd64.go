@@ -1,7 +1,7 @@
 package simd
 
 var rowLoops = family[Rows]{
-	AVX2: {Set: AVX2, sum: rowSumAVX2, squares: rowSquaresAVX2, normalise: normaliseAVX2, addSquares: addSquaresAVX2, quarters: threeQuartersAVX2, roots: rootsAVX2, leaky: leakyAVX2, ordered: orderedSumsAVX2},
+	AVX2: {Set: AVX2, sum: rowSumAVX2, squares: rowSquaresAVX2, normalise: normaliseAVX2, addSquares: addSquaresAVX2, quarters: threeQuartersAVX2, roots: rootsAVX2, ordered: orderedSumsAVX2},
 }
 
 //go:noescape
@@ -18,9 +18,6 @@ func addSquaresAVX2(dst, src *float32, n int)
 
 //go:noescape
 func threeQuartersAVX2(dst, x, sum *float32, n int, bias, scale float32)
-
-//go:noescape
-func leakyAVX2(dst, src *float32, n int, by float32)
 
 //go:noescape
 func rootsAVX2(dst, src *float32, n int)

@@ -150,28 +150,6 @@ step:
 	VZEROUPPER
 	RET
 
-// func leakyAVX2(dst *float32, src *float32, n int, by float32)
-// Requires: AVX, AVX2, SSE2
-TEXT ·leakyAVX2(SB), NOSPLIT, $0-28
-	MOVQ         dst+0(FP), AX
-	MOVQ         src+8(FP), CX
-	MOVQ         n+16(FP), DX
-	MOVL         by+24(FP), BX
-	MOVD         BX, X0
-	VPBROADCASTD X0, Y0
-
-step:
-	VMOVUPS   (CX), Y1
-	VMULPS    Y0, Y1, Y2
-	VBLENDVPS Y1, Y2, Y1, Y1
-	VMOVUPS   Y1, (AX)
-	ADDQ      $0x20, CX
-	ADDQ      $0x20, AX
-	SUBQ      $0x08, DX
-	JNZ       step
-	VZEROUPPER
-	RET
-
 // func orderedSumsAVX2(sums *float32, src *float32, step int, n int)
 // Requires: AVX
 TEXT ·orderedSumsAVX2(SB), NOSPLIT, $0-32

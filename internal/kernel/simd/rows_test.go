@@ -55,14 +55,6 @@ func TestRows(t *testing.T) {
 				for i, x := range src {
 					near("a quotient", n, float64(dst[i]), float64(x)/math.Pow(1.5+0.25*float64(sums[i]), 0.75), 3.6e-7)
 				}
-				r.Leaky(dst[:n], src, 0.125)
-				for i, x := range src {
-					want := x
-					if x < 0 {
-						want = x * 0.125
-					}
-					near("a leaky one", n, float64(dst[i]), float64(want), 0)
-				}
 				r.Roots(dst[:n], src)
 				for i, x := range src {
 					near("a root", n, float64(dst[i]), float64(float32(math.Sqrt(float64(x)))), 0)

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/libm"
 	"github.com/opmeter/opmeter/internal/liteop/arith"
@@ -146,12 +147,8 @@ func saturating8(c *op.Call, shift int, f func(int32) int32) (op.Run, error) {
 func prepareLeaky(c *op.Call) (op.Run, error) {
 	alpha := c.Node.Attrs.Float("alpha", 0)
 	if c.In[0].Type == tensor.Float32 {
-		return real(func(x float32) float32 {
-			if x < 0 {
-				return x * alpha
-			}
-			return x
-		}).prepare(c)
+		by := element.PRelu[float32]().VectorScalar
+		return unary{rows: func(dst, src []float32) { by(dst, src, alpha) }}.prepare(c)
 	}
 	si, so, zi, zo, err := layer.InOut(c)
 	if err != nil {
@@ -216,6 +213,9 @@ func quantPrelu[T int8 | uint8](c *op.Call, w *arith.Broadcast) (op.Run, error) 
 			return T(q.Clamp(up.Apply(x)))
 		}
 		return T(q.Clamp(down.Apply(x * (int32(aq) - q.Z2))))
+	}
+	if pair, ok := kernel.NewPReluQ(c.In[0].Type == tensor.Int8, q.Z1, q.Z2, up, down, zero, lo, hi); ok {
+		return arith.RunPair[T](c, w, pair), nil
 	}
 	if channels := slopeChannels(c); channels > 0 {
 		return preluTable(c, channels, one), nil

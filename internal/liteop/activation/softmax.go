@@ -5,8 +5,10 @@ import (
 	"math/bits"
 
 	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/reduce"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/libm"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
 	"github.com/opmeter/opmeter/internal/liteop/recipe"
@@ -85,11 +87,16 @@ func intSoftmax[T int8 | uint8, O int8 | uint8 | int16](c *op.Call, rows, depth 
 		}
 	}
 	c.Recipe = recipe.Softmax{Rows: rows, Depth: depth, Exps: exps, Span: -dmin, Lo: lo, Hi: hi, Bits: width}
+	vectors := newByteSoftmax(c, &exps, lo, hi)
 	var x []T // of the run, whose loop is made once
 	var y []O
-	work := func(r0, r1 int) {
+	var data []uint8
+	work := func(worker, r0, r1 int) {
 		for r := r0; r < r1; r++ {
 			in, out := x[r*depth:(r+1)*depth], y[r*depth:(r+1)*depth]
+			if vectors != nil && vectors.row(worker, kernel.Bits(in), data[r*depth:(r+1)*depth]) {
+				continue
+			}
 			top := in[0]
 			for _, v := range in {
 				top = max(top, v)
@@ -113,10 +120,49 @@ func intSoftmax[T int8 | uint8, O int8 | uint8 | int16](c *op.Call, rows, depth 
 		}
 	}
 	return func(c *op.Call) error {
-		x, y = tensor.Of[T](c.In[0]), tensor.Of[O](c.Out[0])
-		c.Pool.For(rows, 1+2048/max(depth, 1), work)
+		x, y, data = tensor.Of[T](c.In[0]), tensor.Of[O](c.Out[0]), c.Out[0].Data
+		c.Pool.ForWorker(rows, 1+2048/max(depth, 1), work)
 		return nil
 	}, nil
+}
+
+// byteSoftmax is the softmax of codes of 8 bits to such in vectors.
+type byteSoftmax struct {
+	f      *simd.Softmaxes
+	signed bool
+	exps   *[256]int32
+	planes [3][256]uint8 // of the rounded exponentials
+	rooms  [][256]uint8  // of each worker
+	lo, hi int32
+}
+
+// newByteSoftmax returns nil where there is none.
+func newByteSoftmax(c *op.Call, exps *[256]int32, lo, hi int32) *byteSoftmax {
+	f := simd.SoftmaxKernels()
+	if f == nil || c.Out[0].Type.Bits() != 8 {
+		return nil
+	}
+	s := &byteSoftmax{f: f, signed: c.In[0].Type == tensor.Int8, exps: exps, rooms: make([][256]uint8, c.Pool.Threads()), lo: lo, hi: hi}
+	for d, e := range exps {
+		v := fixed.RoundShift(e, 12) // 2^19 at most
+		s.planes[0][d], s.planes[1][d], s.planes[2][d] = uint8(v), uint8(v>>8), uint8(v>>16)
+	}
+	return s
+}
+
+// row returns false for what it cannot do: a sum of so many values that it leaves its type.
+func (s *byteSoftmax) row(worker int, in, out []uint8) bool {
+	top, sum := s.f.Sum(in, s.signed, &s.planes)
+	if sum > math.MaxInt32 {
+		return false
+	}
+	recip, e := fixed.Reciprocal(int32(sum), 12)
+	down := e + 31 - 8
+	if down < 1 || down > 30 {
+		return false
+	}
+	s.f.Write(out, in, s.signed, top, s.exps, recip, down, s.lo, s.hi, &s.rooms[worker])
+	return true
 }
 
 // wideSoftmax works on int16 with tables of exp and the reciprocal.

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/libm"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
 	"github.com/opmeter/opmeter/internal/op"
@@ -41,19 +42,36 @@ func whole(f func(float32) float32, g func(int64) int64) unary {
 
 // unaries are the functions that need nothing but their argument.
 var unaries = map[string]unary{
-	"EXP":   {rows: libm.ExpTo, one: wrap64(math.Exp)},
-	"LOG":   {rows: libm.LogTo, one: wrap64(math.Log)},
-	"SQRT":  real(wrap64(math.Sqrt)),
-	"RSQRT": real(func(x float32) float32 { return 1 / float32(math.Sqrt(float64(x))) }),
+	"EXP": {rows: libm.ExpTo, one: wrap64(math.Exp)},
+	"LOG": {rows: libm.LogTo, one: wrap64(math.Log)},
+	"SQRT": {one: wrap64(math.Sqrt), rows: func(dst, src []float32) {
+		for i, x := range src[:len(dst)] {
+			dst[i] = float32(math.Sqrt(float64(x)))
+		}
+	}},
+	"RSQRT": {one: rsqrt, rows: func(dst, src []float32) {
+		for i, x := range src[:len(dst)] {
+			dst[i] = rsqrt(x)
+		}
+	}},
 	"SIN":   real(libm.Sin),
 	"COS":   real(libm.Cos),
 	"FLOOR": real(wrap64(math.Floor)),
 	"CEIL":  real(wrap64(math.Ceil)),
 	"ROUND": real(wrap64(math.RoundToEven)),
-	"SQUARE": whole(func(x float32) float32 { return x * x },
-		func(x int64) int64 { return x * x }),
-	"NEG": whole(func(x float32) float32 { return -x }, func(x int64) int64 { return -x }),
-	"ABS": whole(wrap64(math.Abs), func(x int64) int64 { return max(x, -x) }),
+	"SQUARE": {one: func(x float32) float32 { return x * x }, plain: func(x int64) int64 { return x * x }, rows: func(dst, src []float32) {
+		element.Mul[float32]().Vec(dst, src[:len(dst)], src[:len(dst)])
+	}},
+	"NEG": {one: func(x float32) float32 { return -x }, plain: func(x int64) int64 { return -x }, rows: func(dst, src []float32) {
+		for i, x := range src[:len(dst)] {
+			dst[i] = -x
+		}
+	}},
+	"ABS": {one: wrap64(math.Abs), plain: func(x int64) int64 { return max(x, -x) }, rows: func(dst, src []float32) {
+		for i, x := range src[:len(dst)] {
+			dst[i] = math.Float32frombits(math.Float32bits(x) &^ (1 << 31))
+		}
+	}},
 	"SIGN": whole(func(x float32) float32 {
 		switch {
 		case x > 0:
@@ -71,13 +89,10 @@ var unaries = map[string]unary{
 		}
 		return 0
 	}),
-	"ELU": {one: wrap64(Elu), rows: each(func(x float32) float32 {
-		if x < 0 {
-			return libm.Expm1(x)
-		}
-		return x
-	})},
+	"ELU": {rows: libm.EluTo, one: wrap64(Elu)},
 }
+
+func rsqrt(x float32) float32 { return 1 / float32(math.Sqrt(float64(x))) }
 
 // Elu is e^x-1 below zero and x above.
 func Elu(x float64) float64 {

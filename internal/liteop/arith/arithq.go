@@ -126,7 +126,10 @@ func sumQuant[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast, q binar
 		t1[i], t2[i] = first(int32(T(i))), second(int32(T(i)))
 	}
 	pair, ok := kernel.NewSumQ(c.In[0].Type == tensor.Int8, k == subOp, shift, q.Z1, q.Z2, m1, m2, mo, q.zo, q.lo, q.hi)
-	if !ok || k == sqdiffOp {
+	if k == sqdiffOp {
+		pair, ok = kernel.NewSquareQ(c.In[0].Type == tensor.Int8, shift, q.Z1, q.Z2, m1, m2, mo, q.zo, q.lo, q.hi)
+	}
+	if !ok {
 		pair = nil
 	}
 	return sums(c, w, kernel.NewUniform(mo, q.zo, q.lo, q.hi), pair, func(dst []int32, a, b []T) {
@@ -158,9 +161,7 @@ func sums[T int8 | uint8 | int16](c *op.Call, w *Broadcast, u *kernel.Uniform, p
 		}
 	}
 	if pair != nil {
-		return RunBinary(c, w, element.Loops[T, T]{Vec: func(dst, a, b []T) {
-			pair.Run(bitsOf(dst), bitsOf(a[:len(dst)]), bitsOf(b[:len(dst)]))
-		}})
+		return RunPair[T](c, w, pair)
 	}
 	// Several workers run the loops: each takes a room.
 	free := sync.Pool{New: func() any { return new([kernel.RequantBlock]int32) }}
@@ -173,6 +174,13 @@ func sums[T int8 | uint8 | int16](c *op.Call, w *Broadcast, u *kernel.Uniform, p
 			dst, a, b = dst[n:], a[n:], b[n:]
 		}
 		free.Put(room)
+	}})
+}
+
+// RunPair applies loops over 8-bit codes to two inputs and an output of one type.
+func RunPair[T int8 | uint8 | int16](c *op.Call, w *Broadcast, pair *kernel.PairQ) op.Run {
+	return RunBinary(c, w, element.Loops[T, T]{Vec: func(dst, a, b []T) {
+		pair.Run(bitsOf(dst), bitsOf(a[:len(dst)]), bitsOf(b[:len(dst)]))
 	}})
 }
 

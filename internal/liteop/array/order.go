@@ -7,6 +7,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/kernel/order"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/liteop/recipe"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/op/layout"
@@ -105,13 +106,37 @@ func runArg[T tensor.Number](axis int, least bool) op.Run {
 			}
 		}
 	}
+	var from *tensor.Tensor
+	vectors := largestOfRows[T](simd.PlaceKernels(), &from, &best, &n)
+	if least {
+		vectors = nil
+	}
 	return func(c *op.Call) error {
 		y := c.Out[0]
 		x, n, in = tensor.Of[T](c.In[0]), c.In[0].Shape[axis], layout.Inner(c.In[0].Shape, axis)
 		best = slices.Grow(best[:0], y.Len())[:y.Len()]
+		from = c.In[0]
+		if in == 1 && vectors != nil {
+			c.Pool.For(y.Len(), max(1, 16384/n), vectors)
+			return layout.PutInts(y, best)
+		}
 		c.Pool.For(y.Len(), max(1, 16384/n), work)
 		return layout.PutInts(y, best)
 	}
+}
+
+// largestOfRows finds the largest elements of rows lo to hi; nil where vectors have no loop for the type.
+func largestOfRows[T tensor.Number](f *simd.Places, from **tensor.Tensor, best *[]int, n *int) func(lo, hi int) {
+	if f == nil {
+		return nil
+	}
+	switch any(T(0)).(type) {
+	case float32:
+		return func(lo, hi int) { f.Floats((*best)[lo:hi], tensor.Of[float32](*from)[lo**n:hi**n], *n) }
+	case int8, uint8:
+		return func(lo, hi int) { f.Bytes((*best)[lo:hi], (*from).Data[lo**n:hi**n], *n, (*from).Type == tensor.Int8) }
+	}
+	return nil
 }
 
 func inferTopK(c *op.Call) error {

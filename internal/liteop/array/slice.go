@@ -187,13 +187,24 @@ func stridedSlice(c *op.Call) (layout.Geometry, error) {
 }
 
 // prepareUpdateSlice copies the operand and then the update over it; the start
-// is moved so that the update fits.
+// is moved so that the update fits. With the attribute behind, which no file has, it sets one row of a list and is given where the
+// rows behind that begin: one that is not there is an error.
 func prepareUpdateSlice(c *op.Call) (op.Run, error) {
 	x, u := c.In[0], c.In[1]
 	if u.Type != x.Type || c.In[2].Len() != x.Rank() {
 		return nil, fmt.Errorf("update %v and %d starts for %v %s", u.Type, c.In[2].Len(), x.Type, tensor.FormatShape(x.Shape))
 	}
-	return layout.Updated(x.Shape, u.Shape, func(c *op.Call) ([]int, error) { return op.Ints(c.In[2]) })
+	if !c.Node.Attrs.Bool("behind", false) {
+		return layout.Updated(x.Shape, u.Shape, func(c *op.Call) ([]int, error) { return op.Ints(c.In[2]) })
+	}
+	start, wide := make([]int, x.Rank()), make([]int64, 1)
+	return layout.Updated(x.Shape, u.Shape, func(c *op.Call) ([]int, error) {
+		tensor.Read(wide, c.In[2], 0)
+		if start[0] = int(wide[0]) - 1; start[0] < 0 || start[0] >= x.Shape[0] {
+			return nil, fmt.Errorf("row %d of %d", start[0], x.Shape[0])
+		}
+		return start, nil
+	})
 }
 
 func reverse(c *op.Call) (g layout.Geometry, err error) {

@@ -84,7 +84,7 @@ func call(c *op.Call, b op.Body, in []*tensor.Tensor) error {
 	return put(c, out)
 }
 
-// put hands the results of a subgraph out.
+// put hands copies of the results of a subgraph out.
 func put(c *op.Call, results []*tensor.Tensor) error {
 	if len(results) != len(c.Out) {
 		return fmt.Errorf("subgraph has %d outputs, the operator %d", len(results), len(c.Out))
@@ -99,14 +99,14 @@ func put(c *op.Call, results []*tensor.Tensor) error {
 			return fmt.Errorf("output %d of the subgraph is absent", i)
 		case !y.Known() || y.Type == tensor.Invalid:
 			q := y.Quant
-			if *y = *r; q != nil {
+			if *y = *r.Clone(); q != nil {
 				y.Quant = q
 			}
 		case y.Type != r.Type || !slices.Equal(y.Shape, r.Shape):
 			return fmt.Errorf("output %d of the subgraph is %v %s where %v %s is declared", i,
 				r.Type, tensor.FormatShape(r.Shape), y.Type, tensor.FormatShape(y.Shape))
 		case y.Type == tensor.String || y.Type == tensor.Resource:
-			y.Strings = r.Strings
+			y.Strings = slices.Clone(r.Strings)
 		default:
 			copy(y.Data, r.Data)
 		}
@@ -219,14 +219,7 @@ func prepareWhile(c *op.Call) (op.Run, error) {
 				return err
 			}
 		}
-		// Values that no step has replaced are still the caller's.
-		result := slices.Clone(state)
-		for i, x := range result {
-			if x != nil && i < len(c.In) && x == c.In[i] {
-				result[i] = x.Clone()
-			}
-		}
-		return put(c, result)
+		return put(c, state)
 	}, nil
 }
 

@@ -75,6 +75,11 @@ func prepareConv3D(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.Const(1) && (!c.Has(2) || c.Const(2)) {
+		if run, err := v.lines(c, act); run != nil || err != nil {
+			return run, err
+		}
+	}
 	g := kernel.GemmParams{N: v.oc, K: v.k[0] * v.k[1] * v.k[2] * v.c, Act: act, Exact: true}
 	positions := v.n * v.out[0] * v.out[1] * v.out[2]
 	chunk := min(positions, max(gathered/max(1, g.K), 64))
@@ -113,6 +118,31 @@ func prepareConv3D(c *op.Call) (op.Run, error) {
 			}
 			kernel.Gemm(c.Pool, g, rows, w, y[p*v.oc:])
 		}
+		return nil
+	}, nil
+}
+
+// lines is a convolution in vectors that gathers nothing; nil where there is none.
+func (v *conv3D) lines(c *op.Call, act activation.Clamp) (op.Run, error) {
+	w, err := layer.Floats(c.In[1])
+	if err != nil {
+		return nil, err
+	}
+	bias, err := layer.Floats(c.Input(2))
+	if err != nil {
+		return nil, err
+	}
+	volume := kernel.NewVolumeLines(kernel.ConvShape{
+		N: v.n, C: v.c, H: v.in[1], W: v.in[2], OC: v.oc, OH: v.out[1], OW: v.out[2], KH: v.k[1], KW: v.k[2],
+		StrideH: v.s[1], StrideW: v.s[2], DilH: v.d[1], DilW: v.d[2], PadT: v.p[1], PadL: v.p[2],
+	}, kernel.Depth{In: v.in[0], Out: v.out[0], Kernel: v.k[0], Stride: v.s[0], Dilation: v.d[0], Pad: v.p[0]}, w, bias, act)
+	if volume == nil {
+		return nil, nil
+	}
+	c.Copied(1)
+	c.Kernel = volume.Name()
+	return func(c *op.Call) error {
+		volume.Run(c.Pool, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]))
 		return nil
 	}, nil
 }
@@ -223,6 +253,11 @@ func prepareConv3DTranspose(c *op.Call) (op.Run, error) {
 	act, err := layer.Activation(c)
 	if err != nil {
 		return nil, err
+	}
+	if c.Const(1) && (!c.Has(3) || c.Const(3)) {
+		if run, err := v.transposedPictures(c, act); run != nil || err != nil {
+			return run, err
+		}
 	}
 	return func(c *op.Call) error {
 		x, y := tensor.Of[float32](c.In[2]), tensor.Of[float32](c.Out[0])

@@ -3,6 +3,8 @@ package conv
 import (
 	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/broadcast"
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
 	"github.com/opmeter/opmeter/internal/liteop/recipe"
 	"github.com/opmeter/opmeter/internal/op"
@@ -178,6 +180,8 @@ func prepareTConv(shape func(*op.Call) (tconv, error)) func(c *op.Call) (op.Run,
 		}
 		x, w := c.In[t.data], c.In[t.filt]
 		switch {
+		case x.Type == tensor.Float32 && w.Type == tensor.Int8 && c.Const(t.filt) && c.Node.Op == "TRANSPOSE_CONV" && layer.Quantised(w):
+			return t.hybrid(c)
 		case x.Type == tensor.Float32:
 			return t.float(c)
 		case x.Type == tensor.Int8 && w.Type == tensor.Int8:
@@ -206,6 +210,11 @@ func (t tconv) float(c *op.Call) (op.Run, error) {
 			c.Kernel = vec.Name()
 		}
 	}
+	walk, err := broadcast.New([]int{t.n * t.oh * t.ow, t.oc}, []int{t.n * t.oh * t.ow, t.oc}, []int{t.oc})
+	if err != nil {
+		return nil, err
+	}
+	add := element.NewBinary(c.Pool, walk, element.Add[float32]())
 	return func(c *op.Call) error {
 		w, err := layer.Floats(c.In[t.filt])
 		if err != nil {
@@ -221,14 +230,11 @@ func (t tconv) float(c *op.Call) (op.Run, error) {
 		} else {
 			scatter(c, t, x, w, 0, y)
 		}
-		for i, v := range y {
-			if bias != nil {
-				v += bias[i%t.oc]
-			}
-			if act.On {
-				v = min(max(v, act.Min), act.Max)
-			}
-			y[i] = v
+		if bias != nil {
+			add.Run(c.Pool, y, y, bias)
+		}
+		if act.On {
+			c.Pool.For(len(y), layer.Grain, func(lo, hi int) { element.Bound(y[lo:hi], act.Min, act.Max) })
 		}
 		return nil
 	}, nil

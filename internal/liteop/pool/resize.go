@@ -3,6 +3,7 @@ package pool
 import (
 	"math"
 
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
 	"github.com/opmeter/opmeter/internal/liteop/recipe"
 	"github.com/opmeter/opmeter/internal/op"
@@ -132,6 +133,9 @@ func prepareBilinear(c *op.Call) (op.Run, error) {
 	}
 	switch t := c.In[0].Type; t {
 	case tensor.Float32:
+		if f := simd.ResizeKernels(); f != nil {
+			return floatLines(c, r, f), nil
+		}
 		return bilinear[float32](r, 0), nil
 	case tensor.Uint8:
 		// The reference computes the oldest quantised type in floats, then rounds.
@@ -201,6 +205,9 @@ func recipeTaps(taps []fixedTap) []recipe.Tap {
 func fixedBilinear[T int8 | int16](c *op.Call, r resize) op.Run {
 	ys, xs := r.fixedTaps(r.h, r.oh), r.fixedTaps(r.w, r.ow)
 	c.Recipe = recipe.Bilinear{N: r.n, H: r.h, W: r.w, C: r.c, Rows: recipeTaps(ys), Cols: recipeTaps(xs)}
+	if f := simd.ResizeKernels(); f != nil && c.In[0].Type == tensor.Int8 {
+		return byteLines(c, r, f, ys, xs)
+	}
 	var x, y []T // of the run, whose loop is made once
 	work := func(lo, hi int) {
 		for i := lo; i < hi; i++ {

@@ -17,7 +17,7 @@ func complexDefs() []op.Def {
 	}
 	return []op.Def{
 		lite("RFFT2D", inferRfft2D, prepareRfft2D),
-		lite("COMPLEX_ABS", inferPart, preparePart(func(z complex128) float64 { return math.Hypot(real(z), imag(z)) })),
+		lite("COMPLEX_ABS", inferPart, preparePart(size)),
 		lite("REAL", inferPart, preparePart(func(z complex128) float64 { return real(z) })),
 		lite("IMAG", inferPart, preparePart(func(z complex128) float64 { return imag(z) })),
 	}
@@ -37,6 +37,14 @@ func inferPart(c *op.Call) error {
 	}
 	c.SetOut(0, t, c.In[0].Shape)
 	return nil
+}
+
+// size is |z|. Squares of float32 numbers are exact, their sum is rounded once and the root once, as in the C library; wider ones may be too large.
+func size(z complex128) float64 {
+	if r := math.Sqrt(real(z)*real(z) + imag(z)*imag(z)); r > 0x1p-500 && r < 0x1p500 || z == 0 {
+		return r
+	}
+	return math.Hypot(real(z), imag(z))
 }
 
 func preparePart(f func(z complex128) float64) func(c *op.Call) (op.Run, error) {
@@ -98,7 +106,7 @@ func prepareRfft2D(c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	column := newFloatFFT(h, false)
-	var row *floatFFT
+	var row *realFFTRow
 	col := make([]complex128, h)
 	return func(c *op.Call) error {
 		if row == nil || !c.Const(1) {
@@ -106,21 +114,16 @@ func prepareRfft2D(c *op.Call) (op.Run, error) {
 				return err
 			}
 			if row == nil || row.n != w {
-				row = newFloatFFT(w, false)
+				row = newRealFFTRow(w)
 			}
 		}
 		x, y := tensor.Of[float32](c.In[0]), tensor.Of[complex64](c.Out[0])
 		s := c.In[0].Shape
 		ih, iw := s[len(s)-2], s[len(s)-1]
-		line := row.buffer()
 		for b := range tensor.Elements(s[:len(s)-2]) {
 			clear(y[b*h*w2:][:h*w2])
 			for r := range min(h, ih) {
-				clear(line)
-				for i, v := range x[(b*ih+r)*iw:][:min(w, iw)] {
-					line[i] = complex(float64(v), 0)
-				}
-				for i, v := range row.run(line)[:w2] {
+				for i, v := range row.run(x[(b*ih+r)*iw:][:min(w, iw)]) {
 					y[(b*h+r)*w2+i] = complex64(v)
 				}
 			}
@@ -138,6 +141,57 @@ func prepareRfft2D(c *op.Call) (op.Run, error) {
 		}
 		return nil
 	}, nil
+}
+
+// realFFTRow transforms rows of n real numbers. Where n is even, two neighbours are a complex number of a transform of half the length, of
+// which the sum and the difference of what belongs to a frequency and its opposite are taken apart.
+type realFFTRow struct {
+	n        int
+	fft      *floatFFT
+	twiddles []complex128 // of n, where it is even
+	out      []complex128
+}
+
+func newRealFFTRow(n int) *realFFTRow {
+	f := &realFFTRow{n: n, out: make([]complex128, n/2+1)}
+	if n%2 != 0 {
+		f.fft = newFloatFFT(n, false)
+		return f
+	}
+	f.fft = newFloatFFT(n/2, false)
+	f.twiddles = make([]complex128, n/2+1)
+	for i := range f.twiddles {
+		f.twiddles[i] = cmplx.Rect(1, -2*math.Pi*float64(i)/float64(n))
+	}
+	f.twiddles[n/2] = -1 // to the bit
+	return f
+}
+
+// run transforms x, at most n numbers, with zeros behind. The n/2+1 results are valid until the next run.
+func (f *realFFTRow) run(x []float32) []complex128 {
+	line := f.fft.buffer()
+	clear(line)
+	if f.twiddles == nil {
+		for i, v := range x {
+			line[i] = complex(float64(v), 0)
+		}
+		copy(f.out, f.fft.run(line))
+		return f.out
+	}
+	for i := range len(x) / 2 {
+		line[i] = complex(float64(x[2*i]), float64(x[2*i+1]))
+	}
+	if i := len(x) - 1; i%2 == 0 {
+		line[i/2] = complex(float64(x[i]), 0)
+	}
+	z, half := f.fft.run(line), f.n/2
+	for i := range f.out {
+		a, b := z[i%half], z[(half-i)%half]
+		b = complex(real(b), -imag(b))
+		even, odd := a+b, (a-b)*f.twiddles[i]
+		f.out[i] = complex((real(even)+imag(odd))/2, (imag(even)-real(odd))/2)
+	}
+	return f.out
 }
 
 // floatFFT is a complex transform of any length; lengths with small factors are

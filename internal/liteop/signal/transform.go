@@ -64,19 +64,13 @@ func prepareRfft(c *op.Call) (op.Run, error) {
 		return fixedRfft[int32](n)
 	}
 	c.Kernel = "fft"
-	f := newFloatFFT(n, false)
-	x := make([]complex128, n)
+	f := newRealFFTRow(n)
 	return func(c *op.Call) error {
 		rows, have, _ := lastAxis(c.In[0])
 		in, out := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
 		for r := range rows {
-			clear(x)
-			for i, v := range in[r*have:][:have] {
-				x[i] = complex(float64(v), 0)
-			}
-			y := f.run(x)
-			for i := range n/2 + 1 {
-				out[r*(n+2)+2*i], out[r*(n+2)+2*i+1] = float32(real(y[i])), float32(imag(y[i]))
+			for i, v := range f.run(in[r*have:][:have]) {
+				out[r*(n+2)+2*i], out[r*(n+2)+2*i+1] = float32(real(v)), float32(imag(v))
 			}
 		}
 		return nil

@@ -62,7 +62,7 @@ func prepareIf(c *op.Call) (op.Run, error) {
 			return err
 		}
 		for i := range c.Out {
-			if err := give(c, i, out[i]); err != nil {
+			if err := give(c, i, own(out[i])); err != nil {
 				return err
 			}
 		}
@@ -159,11 +159,7 @@ func prepareLoop(c *op.Call) (op.Run, error) {
 			}
 		}
 		for k := range n {
-			x := in[2+k]
-			if i == 0 {
-				x = own(x)
-			}
-			if err := give(c, k, x); err != nil {
+			if err := give(c, k, own(in[2+k])); err != nil {
 				return err
 			}
 		}

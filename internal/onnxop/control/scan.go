@@ -227,10 +227,8 @@ func (s *scanShape) scan(turn *turns, b op.Body, pool *workers.Pool, state, xs [
 		}
 	}
 	final := in[:s.states]
-	if n == 0 {
-		for i, x := range final {
-			final[i] = own(x)
-		}
+	for i, x := range final {
+		final[i] = own(x)
 	}
 	return final, stacks, nil
 }

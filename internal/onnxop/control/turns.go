@@ -31,9 +31,9 @@ func (t *turns) hold(n int) error {
 
 func (t *turns) end() { _ = t.hold(-t.held) } // giving back cannot fail
 
-// collect takes a value of a turn to keep.
+// collect takes a copy of a value of a turn to keep.
 func (t *turns) collect(s *stack, x *tensor.Tensor) error {
-	s.push(x)
+	s.push(own(x))
 	return t.hold(x.Held() + perItem)
 }
 

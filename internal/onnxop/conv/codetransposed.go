@@ -11,40 +11,13 @@ import (
 )
 
 // QLinearConvTranspose has the inputs of QLinearConv: x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias, and weights
-// [C,M/groups,...]. Results whose places have the same remainder by the stride see the same taps of the window, one stride apart: they are
-// a convolution of step one, and there is one for each remainder.
+// [C,M/groups,...]. It is computed phase by phase; see [phaseRun].
 
-// phase is the convolution of one remainder along both axes.
+// phase is the convolution of one phase of both axes.
 type phase struct {
 	planar *kernel.ConvSums
-	tapsH  taps
-	tapsW  taps
-	codes  []uint8 // [N,M,places,places]
-}
-
-// taps are those of a remainder along an axis: every stride-th tap of the window from first on, backwards.
-type taps struct {
-	first, n      int
-	place, places int // first place of the results, and how many
-	pad           int
-}
-
-// remainders lists the taps along axis i. Those beyond the window have a weight of zero: a remainder may have no other tap, and padding may
-// leave out the first inputs.
-func (v *convolution) remainders(i int) []taps {
-	s, k, p := v.Stride[i], v.Kernel[i], v.Begin[i]
-	var all []taps
-	for r := range s {
-		t := taps{first: r, n: max(1, (k-r+s-1)/s), place: ((r-p)%s + s) % s}
-		if t.places = (v.In[i] - t.place + s - 1) / s; t.places <= 0 {
-			continue
-		}
-		first := (t.place + p - r) / s // input that tap r sees at the first place
-		t.n = max(t.n, first+1)
-		t.pad = t.n - 1 - first
-		all = append(all, t)
-	}
-	return all
+	h, l   phaseRun
+	codes  []uint8 // [N,M,h.out,l.out]
 }
 
 func newCodesTransposed(c *op.Call) (*convolution, error) {
@@ -58,10 +31,8 @@ func newCodesTransposed(c *op.Call) (*convolution, error) {
 	if len(v.In) > 2 || !quant.IsByte(c.In[0]) || !quant.IsByte(c.In[3]) || !quant.IsByte(c.In[7]) || !c.Const(3) || c.Has(5) && !c.Const(5) {
 		return nil, op.Unsupported("a transposed convolution of codes %s by %s", tensor.FormatShape(c.In[0].Shape), tensor.FormatShape(c.In[3].Shape))
 	}
-	for i := range v.In {
-		if v.Dilation[i] != 1 || v.Out[i] == 0 {
-			return nil, op.Unsupported("a transposed convolution of codes with dilations")
-		}
+	if tensor.Elements(v.Out) == 0 {
+		return nil, op.Unsupported("a transposed convolution of no codes")
 	}
 	return v, nil
 }
@@ -96,15 +67,23 @@ func prepareCodesTransposed(c *op.Call) (op.Run, error) {
 	if z := c.Input(5); z != nil && z.Len() != 1 && z.Len() != v.m {
 		return nil, fmt.Errorf("weight zero point %s for %d channels", tensor.FormatShape(z.Shape), v.m)
 	}
-	t := &codesTransposed{convolution: v, h: 1, w: v.In[len(v.In)-1]}
-	high := []taps{{n: 1, places: 1}}
-	if len(v.In) == 2 {
-		t.h, high = v.In[0], v.remainders(0)
+	last := len(v.In) - 1
+	t := &codesTransposed{convolution: v, h: 1, w: v.In[last]}
+	if last == 1 {
+		t.h = v.In[0]
 	}
 	w := t.lifted(c)
 	c.Kernel = "unused"
+	axes := make([][]phaseRun, len(v.In))
+	for i := range axes {
+		axes[i] = single(v.phasesOf(i), v.In[i], v.Stride[i])
+	}
+	high := []phaseRun{{n: 1, out: 1}}
+	if last == 1 {
+		high = axes[0]
+	}
 	for _, h := range high {
-		for _, l := range v.remainders(len(v.In) - 1) {
+		for _, l := range axes[last] {
 			t.phases = append(t.phases, t.phase(c, w, h, l))
 			c.Kernel = t.phases[0].planar.Name()
 		}
@@ -138,34 +117,15 @@ func (t *codesTransposed) lifted(c *op.Call) []int32 {
 	return w
 }
 
-// phase prepares the convolution of remainders along both axes.
-func (t *codesTransposed) phase(c *op.Call, w []int32, h, l taps) *phase {
-	last := len(t.In) - 1
-	s := kernel.ConvShape{
-		N: t.n, C: t.c, OC: t.m, Groups: t.groups, H: 1, W: t.Out[last], OH: h.places, OW: l.places, KH: h.n, KW: l.n,
-		StrideH: 1, StrideW: 1, DilH: 1, DilW: 1, PadT: h.pad, PadL: l.pad,
+// phase prepares the convolution of phases of both axes.
+func (t *codesTransposed) phase(c *op.Call, w []int32, h, l phaseRun) *phase {
+	part := phasePart{phases: 1, runs: []phaseRun{h, l}, out: []int{h.out, l.out}}
+	if len(t.In) == 1 {
+		part.runs, part.out = part.runs[1:], part.out[1:]
 	}
-	kh, kw, sh, sw := 1, t.Kernel[last], 1, t.Stride[last]
-	if last == 1 {
-		s.H, kh, sh = t.Out[0], t.Kernel[0], t.Stride[0]
-	}
-	cg, mg := t.c/t.groups, t.m/t.groups
-	turned := make([]int32, t.m*cg*h.n*l.n)
-	for o := range t.m {
-		for i := range cg {
-			from, to := w[((o/mg*cg+i)*mg+o%mg)*kh*kw:][:kh*kw], turned[(o*cg+i)*h.n*l.n:][:h.n*l.n]
-			for y := range h.n {
-				for x := range l.n {
-					if ky, kx := h.first+y*sh, l.first+x*sw; ky < kh && kx < kw {
-						to[(h.n-1-y)*l.n+l.n-1-x] = from[ky*kw+kx]
-					}
-				}
-			}
-		}
-	}
-	p := &phase{planar: kernel.NewConvSums(s, false, false), tapsH: h, tapsW: l}
-	p.planar.SetWeights(turned)
-	n := t.n * t.m * h.places * l.places
+	p := &phase{planar: kernel.NewConvSums(part.shape(t.convolution).planar2D(), false, false), h: h, l: l}
+	p.planar.SetWeights(phaseWeights(&part, t.convolution, w))
+	n := t.n * t.m * h.out * l.out
 	p.codes = c.Scratch(n)
 	if !p.planar.Vectors() && n > len(t.sums) {
 		t.sums = op.ScratchOf[int32](c, n)
@@ -173,20 +133,20 @@ func (t *codesTransposed) phase(c *op.Call, w []int32, h, l taps) *phase {
 	return p
 }
 
-// run computes the codes of a remainder.
+// run computes the codes of a phase.
 func (t *codesTransposed) run(c *op.Call, p *phase, r *kernel.Rescale) {
 	if p.planar.Vectors() {
 		p.planar.Codes(c.Pool, c.In[0].Data, p.codes, r)
 		return
 	}
 	p.planar.Run(c.Pool, c.In[0].Data, t.sums[:len(p.codes)])
-	area := p.tapsH.places * p.tapsW.places
+	area := p.h.out * p.l.out
 	for i := range t.n * t.m {
 		r.Rows(p.codes, i*area, area, t.sums[i*area:], area, 1, area, i%t.m)
 	}
 }
 
-// interleave puts the codes of planes lo to hi of all remainders where they belong.
+// interleave puts the codes of planes lo to hi of all phases where they belong.
 func (t *codesTransposed) interleave(lo, hi int) {
 	sh, sw := 1, t.Stride[len(t.In)-1]
 	if len(t.In) == 2 {
@@ -197,22 +157,18 @@ func (t *codesTransposed) interleave(lo, hi int) {
 		for k := 0; k < len(t.phases); {
 			row := t.phases[k:]
 			n := 1
-			for n < len(row) && row[n].tapsH == row[0].tapsH {
+			for n < len(row) && row[n].h.first == row[0].h.first {
 				n++
 			}
 			row, k = row[:n], k+n
-			for y := range row[0].tapsH.places {
-				line := plane[(row[0].tapsH.place+y*sh)*t.w:][:t.w]
-				if sw == 2 && n == 2 && row[0].tapsW.place == 0 {
+			for y := range row[0].h.out {
+				line := plane[(row[0].h.first+y*sh)*t.w:][:t.w]
+				if sw == 2 && n == 2 {
 					pairs(line, row[0].line(i, y), row[1].line(i, y))
 					continue
 				}
-				if sw == 2 && n == 2 {
-					pairs(line, row[1].line(i, y), row[0].line(i, y))
-					continue
-				}
 				for _, p := range row {
-					at := p.tapsW.place
+					at := p.l.first
 					for _, v := range p.line(i, y) {
 						line[at] = v
 						at += sw
@@ -225,8 +181,8 @@ func (t *codesTransposed) interleave(lo, hi int) {
 
 // line is line y of plane i.
 func (p *phase) line(i, y int) []uint8 {
-	n := p.tapsW.places
-	return p.codes[(i*p.tapsH.places+y)*n:][:n]
+	n := p.l.out
+	return p.codes[(i*p.h.out+y)*n:][:n]
 }
 
 // pairs writes bytes of a and b in turns, a first; dst has as many as both, where a may have one more.

@@ -20,18 +20,19 @@ func TestCodesTransposed(t *testing.T) {
 		x, w := []int{draw("images", 1, 2), groups * draw("channels", 1, 5)}, []int{0, draw("results", 1, 5)}
 		w[0] = x[1]
 		m := groups * w[1]
-		var stride, pads, ends, extra []int64
+		var stride, dilation, pads, ends, extra []int64
 		for range axes {
 			k, s := draw("kernel", 1, 5), draw("stride", 1, 4)
 			x, w, stride = append(x, draw("size", 1, 9)), append(w, k), append(stride, int64(s))
+			dilation = append(dilation, int64(draw("dilation", 1, 3)))
 			pads, ends, extra = append(pads, int64(draw("pad", 0, k-1))), append(ends, int64(draw("end", 0, k-1))), append(extra, int64(draw("extra", 0, s-1)))
 		}
 		for i := range axes {
-			if stride[i]*int64(x[2+i]-1)+extra[i]+int64(w[2+i])-pads[i]-ends[i] <= 0 {
+			if stride[i]*int64(x[2+i]-1)+extra[i]+int64(w[2+i]-1)*dilation[i]+1-pads[i]-ends[i] <= 0 {
 				t.Skip("no result")
 			}
 		}
-		attrs := graph.Attrs{"group": int64(groups), "strides": stride, "pads": append(pads, ends...), "output_padding": extra}
+		attrs := graph.Attrs{"group": int64(groups), "strides": stride, "dilations": dilation, "pads": append(pads, ends...), "output_padding": extra}
 		kinds := rapid.SampledFrom([]tensor.Type{tensor.Int8, tensor.Uint8})
 		codes := func(name string, kind tensor.Type, shape ...int) *tensor.Tensor {
 			v := tensor.New(kind, shape...)

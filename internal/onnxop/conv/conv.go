@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/onnxop/matmul"
 	"github.com/opmeter/opmeter/internal/onnxop/window"
@@ -57,6 +58,24 @@ func InferConv(c *op.Call) error {
 	return nil
 }
 
+// volume gives the float32 kernel's shape of a three-dimensional convolution.
+func (v *convolution) volume() (kernel.ConvShape, kernel.Depth) {
+	s := kernel.ConvShape{
+		N: v.n, C: v.c, OC: v.m, Groups: v.groups, H: v.In[1], W: v.In[2], OH: v.Out[1], OW: v.Out[2], KH: v.Kernel[1], KW: v.Kernel[2],
+		StrideH: v.Stride[1], StrideW: v.Stride[2], DilH: v.Dilation[1], DilW: v.Dilation[2], PadT: v.Begin[1], PadL: v.Begin[2],
+	}
+	return s, kernel.Depth{In: v.In[0], Out: v.Out[0], Kernel: v.Kernel[0], Stride: v.Stride[0], Dilation: v.Dilation[0], Pad: v.Begin[0]}
+}
+
+// prepared makes the float32 kernel of a convolution over up to three axes; nil where there is none.
+func (v *convolution) prepared(w, bias []float32, act activation.Clamp) *kernel.Conv {
+	if len(v.In) == 3 {
+		s, d := v.volume()
+		return kernel.NewConvVolume(s, d, w, bias, act)
+	}
+	return kernel.NewConvNCHW(v.planar2D(), w, bias, act)
+}
+
 // planar2D gives the float32 kernel's shape of a one- or two-dimensional
 // convolution; one dimension, and a picture one column wide, is a picture of height one: kernels go along lines.
 func (v *convolution) planar2D() kernel.ConvShape {
@@ -66,7 +85,7 @@ func (v *convolution) planar2D() kernel.ConvShape {
 	}
 	i := len(v.In) - 1
 	s.W, s.OW, s.KW, s.StrideW, s.DilW, s.PadL = v.In[i], v.Out[i], v.Kernel[i], v.Stride[i], v.Dilation[i], v.Begin[i]
-	if i == 1 && v.In[1] == 1 && v.Out[1] == 1 && v.Kernel[1] == 1 {
+	if i == 1 && v.In[1] == 1 && v.Out[1] == 1 && v.Kernel[1] == 1 && v.Begin[1] == 0 {
 		s.W, s.OW, s.KW, s.StrideW, s.DilW, s.PadL = v.In[0], v.Out[0], v.Kernel[0], v.Stride[0], v.Dilation[0], v.Begin[0]
 	} else if i == 1 {
 		s.H, s.OH, s.KH, s.StrideH, s.DilH, s.PadT = v.In[0], v.Out[0], v.Kernel[0], v.Stride[0], v.Dilation[0], v.Begin[0]
@@ -116,13 +135,13 @@ func prepareHalves(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// PrepareConv32 runs one and two dimensions with the shared kernel.
+// PrepareConv32 runs up to three dimensions with the shared kernel; three with constant weights only.
 func PrepareConv32(c *op.Call) (op.Run, error) {
 	v, err := newConvolution(c, c.In[0], c.In[1], c.Input(2))
 	if err != nil {
 		return nil, err
 	}
-	if len(v.In) > 2 || tensor.Elements(c.Out[0].Shape) == 0 || v.c == 0 {
+	if len(v.In) > 3 || tensor.Elements(c.Out[0].Shape) == 0 || v.c == 0 {
 		return PrepareConvAny[float32](c)
 	}
 	bias := func(c *op.Call) []float32 {
@@ -131,9 +150,12 @@ func PrepareConv32(c *op.Call) (op.Run, error) {
 		}
 		return tensor.Of[float32](c.In[2])
 	}
-	s, act := v.planar2D(), c.Activation
+	act := c.Activation
 	if c.Const(1) && (!c.Has(2) || c.Const(2)) {
-		k := kernel.NewConvNCHW(s, tensor.Of[float32](c.In[1]), bias(c), act)
+		k := v.prepared(tensor.Of[float32](c.In[1]), bias(c), act)
+		if k == nil {
+			return PrepareConvAny[float32](c)
+		}
 		if k.Copies() {
 			c.Copied(1)
 		} else {
@@ -145,6 +167,10 @@ func PrepareConv32(c *op.Call) (op.Run, error) {
 			return nil
 		}, nil
 	}
+	if len(v.In) == 3 {
+		return PrepareConvAny[float32](c)
+	}
+	s := v.planar2D()
 	var k *kernel.Conv
 	c.Kernel = "unpacked"
 	return func(c *op.Call) error {

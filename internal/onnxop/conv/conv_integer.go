@@ -2,11 +2,13 @@ package conv
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/onnxop/matmul"
 	"github.com/opmeter/opmeter/internal/onnxop/quant"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/pages"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -61,13 +63,28 @@ func newIntConv(c *op.Call, xi, wi, xz, wz int, bias *tensor.Tensor, sums bool) 
 	if err := c.Afford(4 * v.m * k); err != nil {
 		return nil, err
 	}
-	q.w, q.ready = make([]int32, v.m*k), true
-	if q.liftWeights(c); q.planar != nil {
-		q.w = nil // it has packed them
-		c.Kernel = q.planar.Name()
+	q.ready = true
+	if q.planar == nil {
+		q.w = make([]int32, v.m*k)
+		q.liftWeights(c)
+		return q, nil
 	}
+	// It packs them: a layer after the other widens its weights in the same place.
+	room, _ := lifted.Get().(*[]int32)
+	if room == nil || cap(*room) < v.m*k {
+		room = new([]int32)
+		*room = pages.Make[int32](v.m * k)
+	}
+	q.w = (*room)[:v.m*k]
+	q.liftWeights(c)
+	q.w = nil
+	lifted.Put(room)
+	c.Kernel = q.planar.Name()
 	return q, nil
 }
+
+// lifted has room for weights while they are packed.
+var lifted sync.Pool
 
 func (q *intConv) liftWeights(c *op.Call) {
 	quant.Lift(q.w, c.In[q.wi], 0)

@@ -114,6 +114,14 @@ func prepareConvTranspose[T tensor.Real](c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	if inArea := tensor.Elements(v.Out); inArea > fewPositions {
+		if p := newPhases(c, v); p != nil {
+			return func(c *op.Call) error {
+				p.run(c.Pool, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]))
+				return nil
+			}, nil
+		}
+	}
 	inArea, area, taps := tensor.Elements(v.Out), tensor.Elements(v.In), tensor.Elements(v.Kernel)
 	cg, mg := v.c/v.groups, v.m/v.groups
 	rows := mg * taps
@@ -145,7 +153,7 @@ func prepareConvTranspose[T tensor.Real](c *op.Call) (op.Run, error) {
 }
 
 // fewPositions is the largest number of positions that are rows of a product rather than its columns: of those, panels would be mostly empty.
-const fewPositions = 12
+const fewPositions = 32
 
 // transposedRows are the constant weights of a transposed convolution over few positions, group by group, as the right-hand side of a product.
 type transposedRows struct {

@@ -67,6 +67,8 @@ func TestConv(t *testing.T) {
 	run(t, "Conv", graph.Attrs{"dilations": []int64{2, 2}}, []float64{1 + 30 + 700 + 9000}, []int{1, 1, 1, 1}, x, w)
 	run(t, "Conv", graph.Attrs{"pads": []int64{1, 0, 0, 1}, "strides": []int64{2, 2}}, []float64{2100, 300, 8754, 906}, []int{1, 1, 2, 2}, x, w)
 	run(t, "Conv", graph.Attrs{"auto_pad": "SAME_LOWER", "strides": []int64{3, 3}, "kernel_shape": []int64{2, 2}}, []float64{5421}, []int{1, 1, 1, 1}, x, w)
+	run(t, "Conv", graph.Attrs{"pads": []int64{-1, 0, 0, -1}}, []float64{8754}, []int{1, 1, 1, 1}, x, w)
+	run(t, "Conv", graph.Attrs{"pads": []int64{0, -1, 0, 0}}, []float64{6532, 9865}, []int{1, 1, 2, 1}, x, w)
 	// One and three axes.
 	line := f32([]int{1, 1, 4}, 1, 2, 3, 4)
 	run(t, "Conv", graph.Attrs{"strides": []int64{2}, "pads": []int64{1, 0}}, []float64{10, 32}, []int{1, 1, 2}, line, f32([]int{1, 1, 2}, 1, 10))
@@ -242,5 +244,52 @@ func TestIntegerConvolutions(t *testing.T) {
 		in := q(nil)
 		change(in)
 		refuse(t, want, "QLinearConv", nil, in...)
+	}
+}
+
+// TestNegativePads leaves out lines and columns of pictures of whole numbers, in single and in double precision.
+func TestNegativePads(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name           string
+		c, oc, h, w, k int
+		group          int
+		pads           []int64
+		stride         int64
+	}{
+		{"lines that fill panels", 4, 8, 34, 36, 3, 1, []int64{-1, -1, -1, -1}, 1},
+		{"few positions", 4, 40, 10, 10, 3, 1, []int64{-1, -2, 0, 0}, 1},
+		{"steps", 4, 8, 34, 36, 3, 1, []int64{-1, -1, -1, -1}, 2},
+		{"points", 4, 8, 34, 36, 1, 1, []int64{-1, -1, -1, -1}, 1},
+		{"many channels", 16, 32, 34, 36, 3, 1, []int64{0, -3, 0, -1}, 1},
+		{"a channel each", 8, 8, 34, 36, 3, 8, []int64{-2, -3, 1, -1}, 1},
+		{"a channel each in steps", 8, 8, 34, 36, 5, 8, []int64{-2, -3, -1, -1}, 2},
+		{"groups", 8, 8, 34, 36, 3, 2, []int64{-2, -3, 1, -1}, 1},
+	} {
+		whole := func(shape ...int) (narrow, wide *tensor.Tensor) {
+			narrow, wide = tensor.New(tensor.Float32, shape...), tensor.New(tensor.Float64, shape...)
+			for _, x := range []*tensor.Tensor{narrow, wide} {
+				tensor.Fill(x, func(i int) float64 { return float64(i*7%11 - 5) })
+			}
+			return narrow, wide
+		}
+		x, x64 := whole(1, tt.c, tt.h, tt.w)
+		w, w64 := whole(tt.oc, tt.c/tt.group, tt.k, tt.k)
+		node := optest.Node{Op: "Conv", Version: 22, Attrs: graph.Attrs{"pads": tt.pads, "strides": []int64{tt.stride, tt.stride}, "group": int64(tt.group)}, Const: []bool{false, true}}
+		want, err := optest.Run(Defs(), node, x64, w64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := optest.Run(Defs(), node, x, w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		values := make([]float64, want[0].Len())
+		for i := range values {
+			values[i] = tensor.At(want[0], i)
+		}
+		if why := optest.Differ(got[0], values, 1e-2, 0); why != "" { // minimal filtering rounds sums of up to 144 products below 26
+			t.Errorf("%s: %s", tt.name, why)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/vecmath"
@@ -159,19 +160,8 @@ func shrinkCurve(c *op.Call) curve {
 }
 
 func leakyCurve(c *op.Call) curve {
-	a := c.Node.Attrs.Float("alpha", 0.01)
-	return curve{func(dst, src []float32) {
-		if r := simd.RowKernels(); r != nil {
-			r.Leaky(dst[:len(src)], src, a)
-			return
-		}
-		for i, x := range src {
-			if x < 0 {
-				x *= a
-			}
-			dst[i] = x
-		}
-	}, func(x float64) float64 {
+	a, by := c.Node.Attrs.Float("alpha", 0.01), element.PRelu[float32]().VectorScalar
+	return curve{func(dst, src []float32) { by(dst[:len(src)], src, a) }, func(x float64) float64 {
 		if x < 0 {
 			return float64(a) * x
 		}

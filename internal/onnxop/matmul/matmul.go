@@ -216,17 +216,27 @@ func (v *Batched) multiply(p *workers.Pool, g kernel.GemmParams, a, b, y []float
 		v.Each(func(pa, pb, pc int) { kernel.Gemm(p, g, a[pa:], b[pb:], y[pc:]) })
 		return
 	}
-	p.For(n, 1, func(lo, hi int) {
-		at := make([]int, len(v.batch))
-		tensor.Unravel(lo, v.batch, at)
-		for i := lo; i < hi; i++ {
-			pa, pb := 0, 0
-			for d, q := range at {
-				pa += q * v.a[d]
-				pb += q * v.b[d]
-			}
-			kernel.Gemm(nil, g, a[pa*v.M*v.K:], b[pb*v.K*v.N:], y[i*v.M*v.N:])
-			tensor.Next(at, v.batch)
+	workers.Do(p, n, 1, batch{v, g, a, b, y}, batch.products)
+}
+
+// batch is what some of the products of a batch need.
+type batch struct {
+	v       *Batched
+	g       kernel.GemmParams
+	a, b, y []float32
+}
+
+func (q batch) products(lo, hi int) {
+	v := q.v
+	at := make([]int, len(v.batch))
+	tensor.Unravel(lo, v.batch, at)
+	for i := lo; i < hi; i++ {
+		pa, pb := 0, 0
+		for d, k := range at {
+			pa += k * v.a[d]
+			pb += k * v.b[d]
 		}
-	})
+		kernel.Gemm(nil, q.g, q.a[pa*v.M*v.K:], q.b[pb*v.K*v.N:], q.y[i*v.M*v.N:])
+		tensor.Next(at, v.batch)
+	}
 }

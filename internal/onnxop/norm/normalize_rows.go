@@ -116,29 +116,30 @@ func prepareLayerNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 	}
 	v.eps = float64(c.Node.Attrs.Float("epsilon", 1e-5))
 	buf := op.ScratchOf[T](c, 2*v.cols*c.Pool.Threads())
+	var x, y, gamma, beta []T // of a run, whose loop is made once
+	var to *op.Call
+	work := func(worker, lo, hi int) {
+		b := buf[2*v.cols*worker:][:2*v.cols]
+		for i := lo; i < hi; i++ {
+			src, dst := x[i*v.cols:][:v.cols], y[i*v.cols:][:v.cols]
+			mean, inv := Moments(src, v.eps)
+			Store(to, 1, i, mean)
+			Store(to, 2, i, inv)
+			g := spreadRow(v.scale, gamma, i, b)
+			var o []T
+			if beta != nil {
+				o = spreadRow(v.bias, beta, i, b[v.cols:])
+			}
+			Standardise(dst, src, mean, inv)
+			Affine(dst, g, o)
+		}
+	}
 	return func(c *op.Call) error {
-		x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
-		gamma := tensor.Of[T](c.In[1])
-		var beta []T
+		x, y, gamma, beta, to = tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[1]), nil, c
 		if c.Has(2) {
 			beta = tensor.Of[T](c.In[2])
 		}
-		c.Pool.ForWorker(v.rows, max(1, 1<<12/max(v.cols, 1)), func(worker, lo, hi int) {
-			b := buf[2*v.cols*worker:][:2*v.cols]
-			for i := lo; i < hi; i++ {
-				src, dst := x[i*v.cols:][:v.cols], y[i*v.cols:][:v.cols]
-				mean, inv := Moments(src, v.eps)
-				Store(c, 1, i, mean)
-				Store(c, 2, i, inv)
-				g := spreadRow(v.scale, gamma, i, b)
-				var o []T
-				if beta != nil {
-					o = spreadRow(v.bias, beta, i, b[v.cols:])
-				}
-				Standardise(dst, src, mean, inv)
-				Affine(dst, g, o)
-			}
-		})
+		c.Pool.ForWorker(v.rows, max(1, 1<<12/max(v.cols, 1)), work)
 		return nil
 	}, nil
 }
@@ -151,17 +152,20 @@ func PrepareRMSNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 	}
 	v.eps = float64(c.Node.Attrs.Float("epsilon", 1e-5))
 	buf := op.ScratchOf[T](c, v.cols*c.Pool.Threads())
+	var x, y, gamma []T // of a run, whose loop is made once
+	var to *op.Call
+	work := func(worker, lo, hi int) {
+		for i := lo; i < hi; i++ {
+			src, dst := x[i*v.cols:][:v.cols], y[i*v.cols:][:v.cols]
+			inv := InverseRMS(src, v.eps)
+			Store(to, 1, i, inv)
+			Standardise(dst, src, 0, inv)
+			Affine(dst, spreadRow(v.scale, gamma, i, buf[v.cols*worker:][:v.cols]), nil)
+		}
+	}
 	return func(c *op.Call) error {
-		x, y, gamma := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[1])
-		c.Pool.ForWorker(v.rows, max(1, 1<<12/max(v.cols, 1)), func(worker, lo, hi int) {
-			for i := lo; i < hi; i++ {
-				src, dst := x[i*v.cols:][:v.cols], y[i*v.cols:][:v.cols]
-				inv := InverseRMS(src, v.eps)
-				Store(c, 1, i, inv)
-				Standardise(dst, src, 0, inv)
-				Affine(dst, spreadRow(v.scale, gamma, i, buf[v.cols*worker:][:v.cols]), nil)
-			}
-		})
+		x, y, gamma, to = tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[1]), c
+		c.Pool.ForWorker(v.rows, max(1, 1<<12/max(v.cols, 1)), work)
 		return nil
 	}, nil
 }

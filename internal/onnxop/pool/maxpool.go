@@ -99,7 +99,7 @@ func prepareMaxPoolOf[T tensor.Number](lowest T) elem.Prepare {
 		column := c.Node.Attrs.Int("storage_order", 0) == 1
 		act := c.Activation
 		c.Kernel = w.Way()
-		var vec *kernel.Pool
+		var vec *floats
 		if t := c.In[0].Type; !c.Wants(1) && len(w.Out) == 2 && (t == tensor.Int8 || t == tensor.Uint8) {
 			bytes := &kernel.MaxBytes{Shape: shape(c.In[0], w), Signed: t == tensor.Int8}
 			if bytes.Prepare() {
@@ -112,12 +112,12 @@ func prepareMaxPoolOf[T tensor.Number](lowest T) elem.Prepare {
 		}
 		if !c.Wants(1) {
 			if vec = vectors(c, w); vec != nil {
-				vec.Max, vec.NaN, vec.Clamp = true, true, act
+				vec.largest(act)
 			}
 		}
 		return func(c *op.Call) error {
 			if vec != nil {
-				vec.Run(c.Pool, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]))
+				vec.run(c.Pool, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]))
 				return nil
 			}
 			x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])

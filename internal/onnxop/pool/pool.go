@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
@@ -83,8 +82,8 @@ func PrepareAveragePool[T tensor.Real](c *op.Call) (op.Run, error) {
 		y := tensor.Of[T](c.Out[0])
 		if vec != nil {
 			y := tensor.Of[float32](c.Out[0])
-			vec.Run(c.Pool, tensor.Of[float32](c.In[0]), y)
-			vec.Divide(c.Pool, y, counts)
+			vec.run(c.Pool, tensor.Of[float32](c.In[0]), y)
+			vec.last.Divide(c.Pool, y, counts)
 		} else if len(w.Out) == 2 {
 			averagePool2D(c.Pool, w, include, tensor.Of[T](c.In[0]), y)
 		} else {
@@ -104,45 +103,6 @@ func PrepareAveragePool[T tensor.Real](c *op.Call) (op.Run, error) {
 		elem.Clamp(act, y)
 		return nil
 	}, nil
-}
-
-// vectors prepares windows over two axes of float32 for kernels in vectors; nil if there
-// are none.
-func vectors(c *op.Call, w *window.Window) *kernel.Pool {
-	if len(w.Out) != 2 || c.In[0].Type != tensor.Float32 {
-		return nil
-	}
-	p := &kernel.Pool{Shape: shape(c.In[0], w)}
-	if !p.Prepare() {
-		return nil
-	}
-	c.Kernel = p.Name()
-	return p
-}
-
-// shape is that of a convolution with the windows w of two axes over x.
-func shape(x *tensor.Tensor, w *window.Window) kernel.ConvShape {
-	return kernel.ConvShape{
-		N: x.Shape[0], C: x.Shape[1], H: w.In[0], W: w.In[1], OH: w.Out[0], OW: w.Out[1], KH: w.Kernel[0], KW: w.Kernel[1],
-		StrideH: w.Stride[0], StrideW: w.Stride[1], DilH: w.Dilation[0], DilW: w.Dilation[1], PadT: w.Begin[0], PadL: w.Begin[1],
-	}
-}
-
-// sizes lists by how much the sum of each window of a plane is divided.
-func sizes(w *window.Window, include bool) []float32 {
-	n := make([]float32, 0, w.Out[0]*w.Out[1])
-	for oy := range w.Out[0] {
-		_, y0, y1 := w.Span(0, oy)
-		for ox := range w.Out[1] {
-			_, x0, x1 := w.Span(1, ox)
-			cells := max(y1-y0, 0) * max(x1-x0, 0)
-			if include {
-				cells = w.Cells([]int{oy, ox})
-			}
-			n = append(n, float32(max(cells, 1)))
-		}
-	}
-	return n
 }
 
 func averagePool2D[T tensor.Real](p *workers.Pool, w *window.Window, include bool, x, y []T) {

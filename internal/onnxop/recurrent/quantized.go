@@ -4,9 +4,12 @@ import (
 	"fmt"
 
 	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/onnxop/quant"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // What com.microsoft's DynamicQuantizeLSTM adds to the inputs of LSTM. Its W and R
@@ -29,7 +32,7 @@ type byteGates struct {
 	scale, off int
 	rows       *tensor.Tensor
 	sums, wide []int32
-	factors    []float32
+	factors    []float32 // scale of each output, by direction
 	table      []kernel.ByteTable
 	packed     []*kernel.PackedQ // by direction
 	ready      bool
@@ -47,7 +50,7 @@ func newByteGates(c *op.Call, v *recurrentShape, rows, w, scale, off int) (*byte
 		}
 	}
 	g.rows = &tensor.Tensor{Type: tensor.Uint8, Shape: []int{rows * g.k}, Data: c.Scratch(rows * g.k)}
-	g.sums, g.factors = op.ScratchOf[int32](c, rows*g.n), op.ScratchOf[float32](c, g.n)
+	g.sums, g.factors = op.ScratchOf[int32](c, rows*g.n), op.ScratchOf[float32](c, v.dirs*g.n)
 	for range v.dirs {
 		g.packed = append(g.packed, kernel.NewPackedQ(g.n, g.k))
 	}
@@ -55,7 +58,7 @@ func newByteGates(c *op.Call, v *recurrentShape, rows, w, scale, off int) (*byte
 		return g, nil
 	}
 	c.Kernel = g.packed[0].Name(rows)
-	if c.Const(w) && c.Const(off) {
+	if c.Const(w) && c.Const(off) && c.Const(scale) {
 		for d := range g.packed {
 			g.fill(c, d)
 		}
@@ -67,7 +70,7 @@ func newByteGates(c *op.Call, v *recurrentShape, rows, w, scale, off int) (*byte
 	return g, nil
 }
 
-// fill packs the weights of a direction.
+// fill packs the weights of a direction, and spreads their scales.
 func (g *byteGates) fill(c *op.Call, dir int) {
 	wide := g.wide
 	if wide == nil {
@@ -80,10 +83,26 @@ func (g *byteGates) fill(c *op.Call, dir int) {
 		wide[i] -= zeros[dir*per+i%g.n%per]
 	}
 	g.packed[dir].Fill(wide, 1, g.n)
+	scales := tensor.Of[float32](c.In[g.scale])
+	per = len(scales) / len(g.packed)
+	for j := range g.n {
+		g.factors[dir*g.n+j] = scales[dir*per+j%per]
+	}
+}
+
+// twin multiplies by the same weights in room of its own, for another thread.
+func (g *byteGates) twin(c *op.Call) *byteGates {
+	t := *g
+	t.rows = &tensor.Tensor{Type: tensor.Uint8, Shape: g.rows.Shape, Data: c.Scratch(len(g.rows.Data))}
+	t.sums, t.table = op.ScratchOf[int32](c, len(g.sums)), make([]kernel.ByteTable, 1)
+	if g.wide != nil {
+		t.wide = op.ScratchOf[int32](c, len(g.wide))
+	}
+	return &t
 }
 
 // run multiplies rows x by the weights of a direction into y.
-func (g *byteGates) run(c *op.Call, dir int, x, y []float32) {
+func (g *byteGates) run(c *op.Call, pool *workers.Pool, dir int, x, y []float32) {
 	if g.k == 0 || g.n == 0 || len(x) == 0 {
 		clear(y)
 		return
@@ -96,15 +115,16 @@ func (g *byteGates) run(c *op.Call, dir int, x, y []float32) {
 	quant.QuantizeReal(g.rows, 0, x, scale, zero)
 	g.table[0].Fill(false, zero)
 	sums := g.sums[:m*g.n]
-	kernel.GemmQ(c.Pool, m, g.rows.Data, g.table, g.packed[dir], sums)
-	scales := tensor.Of[float32](c.In[g.scale])
-	per := len(scales) / len(g.packed)
-	for j := range g.factors {
-		g.factors[j] = scale * scales[dir*per+j%per]
+	kernel.GemmQ(pool, m, g.rows.Data, g.table, g.packed[dir], sums)
+	factors := g.factors[dir*g.n:][:g.n]
+	y = y[:len(sums)]
+	if e := simd.ElementKernels(); e != nil && e.ScaleRows(y, sums, factors, nil, scale, true) {
+		return
 	}
-	for r := range m {
-		for j, f := range g.factors {
-			y[r*g.n+j] = float32(sums[r*g.n+j]) * f
+	element.Floats(y, sums)
+	for ; len(y) > 0; y = y[g.n:] {
+		for j, f := range factors {
+			y[j] *= scale * f
 		}
 	}
 }
@@ -127,5 +147,6 @@ func prepareDynamicQuantizeLSTM(c *op.Call) (op.Run, error) {
 	if q.bytesR, err = newByteGates(c, v, v.batch, inR, inRScale, inRZero); err != nil {
 		return nil, err
 	}
+	q.split(c)
 	return q.run, nil
 }

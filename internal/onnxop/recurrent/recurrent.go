@@ -10,6 +10,7 @@ import (
 	"github.com/opmeter/opmeter/internal/onnxop/matmul"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Inputs of RNN, GRU and LSTM; the last two are LSTM's.
@@ -138,7 +139,7 @@ type recurrent[T tensor.Real] struct {
 	*recurrentShape
 	cell func(q *recurrent[T], c *op.Call, dir int, live []int)
 	xw   []T // gates of the inputs, all times: seq*batch × gates*hidden
-	pre  []T // gates of this step: batch × gates*hidden
+	pre  []T // gates of this step: batch × gates*hidden, of xw where they lie together there
 	rec  []T // recurrent part of the gates, with its bias
 	h, c []T // states: batch × hidden
 	tmp  []T // batch × hidden
@@ -152,6 +153,12 @@ type recurrent[T tensor.Real] struct {
 	inner    func(lo, hi int)
 	state, r []T
 	first    int
+
+	pool *workers.Pool // of a run; nil while the other direction has the other threads
+	// other has room of its own for the second direction where threads can take one each; nil where there is one or the other.
+	other *recurrent[T]
+	both  func(lo, hi int)
+	call  *op.Call
 }
 
 // packedGates are the rows of R from gate first up to end.
@@ -214,44 +221,84 @@ func prepareRecurrent[T tensor.Real](c *op.Call, v *recurrentShape, cell func(q 
 		cuts = []int{0, 2, 3}
 	}
 	q.pack(c, cuts)
+	q.split(c)
 	return q.run, nil
 }
 
+// split makes room for a direction a thread, when all that both share is there.
+func (q *recurrent[T]) split(c *op.Call) {
+	if q.dirs != 2 || c.Pool.Threads() < 2 || q.seq < 2 {
+		return
+	}
+	o := newCells(c, q.recurrentShape, q.cell)
+	o.packW, o.packR = q.packW, q.packR
+	if q.bytesW != nil {
+		o.bytesW, o.bytesR = q.bytesW, q.bytesR.twin(c)
+	}
+	q.other = o
+	q.both = func(lo, hi int) {
+		for dir := lo; dir < hi; dir++ {
+			q.side(dir).direction(q.call, dir)
+		}
+	}
+}
+
+// side is what a direction works with.
+func (q *recurrent[T]) side(dir int) *recurrent[T] {
+	if dir > 0 && q.other != nil {
+		return q.other
+	}
+	return q
+}
+
 func (q *recurrent[T]) run(c *op.Call) error {
-	g := q.gates * q.hidden
-	x, bias := elem.Elements[T](c, inX), elem.Elements[T](c, inB)
+	if lens := elem.Elements[int32](c, inLens); lens != nil {
+		for _, n := range lens {
+			if n < 0 || int(n) > q.seq {
+				return fmt.Errorf("sequence length %d of %d", n, q.seq)
+			}
+		}
+	}
 	if c.Wants(0) {
 		clear(tensor.Of[T](c.Out[0]))
 	}
 	for dir := range q.dirs {
-		rows := q.seq * q.batch
-		switch {
-		case rows == 0 || g == 0:
-		case q.bytesW != nil:
-			q.bytesW.run(c, dir, any(x).([]float32), any(q.xw).([]float32))
-		case q.packW != nil:
-			kernel.GemmPacked(c.Pool, kernel.GemmParams{M: rows, N: g, K: q.in}, any(x).([]float32), q.packW[dir], any(q.xw).([]float32))
-		default:
-			matmul.Gemm(c.Pool, matmul.Matrices{M: rows, N: g, K: q.in, TransB: true}, x, elem.Elements[T](c, inW)[dir*g*q.in:][:g*q.in], q.xw)
+		side := q.side(dir)
+		side.pool = c.Pool
+		if side.inputs(c, dir); q.other == nil {
+			side.direction(c, dir)
 		}
-		if bias != nil {
-			wb := bias[dir*2*g:][:g]
-			for r := range rows {
-				row := q.xw[r*g:][:g]
-				for j, b := range wb {
-					row[j] += b
-				}
-			}
-		}
-		if err := q.direction(c, dir); err != nil {
-			return err
-		}
+	}
+	if q.other != nil {
+		q.call, q.pool, q.other.pool = c, nil, nil
+		c.Pool.For(2, 1, q.both)
 	}
 	return nil
 }
 
+// inputs computes the part of the gates that X has, of all times.
+func (q *recurrent[T]) inputs(c *op.Call, dir int) {
+	g, rows := q.gates*q.hidden, q.seq*q.batch
+	x, bias := elem.Elements[T](c, inX), elem.Elements[T](c, inB)
+	switch {
+	case rows == 0 || g == 0:
+	case q.bytesW != nil:
+		q.bytesW.run(c, q.pool, dir, any(x).([]float32), any(q.xw).([]float32))
+	case q.packW != nil:
+		kernel.GemmPacked(q.pool, kernel.GemmParams{M: rows, N: g, K: q.in}, any(x).([]float32), q.packW[dir], any(q.xw).([]float32))
+	default:
+		matmul.Gemm(q.pool, matmul.Matrices{M: rows, N: g, K: q.in, TransB: true}, x, elem.Elements[T](c, inW)[dir*g*q.in:][:g*q.in], q.xw)
+	}
+	if bias != nil {
+		wb := bias[dir*2*g:][:g]
+		for r := range rows {
+			sumTo(q.xw[r*g:][:g], wb)
+		}
+	}
+}
+
 // direction walks through time one way.
-func (q *recurrent[T]) direction(c *op.Call, dir int) error {
+func (q *recurrent[T]) direction(c *op.Call, dir int) {
 	h, g := q.hidden, q.gates*q.hidden
 	h0, c0 := elem.Elements[T](c, inH), elem.Elements[T](c, inC)
 	lens := elem.Elements[int32](c, inLens)
@@ -264,11 +311,14 @@ func (q *recurrent[T]) direction(c *op.Call, dir int) error {
 		if c0 != nil {
 			copy(q.c[b*h:][:h], c0[q.stateAt(dir, b):])
 		}
-		if lens != nil && (lens[b] < 0 || int(lens[b]) > q.seq) {
-			return fmt.Errorf("sequence length %d of %d", lens[b], q.seq)
-		}
 	}
+	own := q.pre
+	defer func() { q.pre = own }()
+	together := lens == nil && (q.batch == 1 || !q.batchFirst)
 	for step := range q.seq {
+		if together {
+			q.pre = q.xw[q.row(q.time(dir, step, q.seq), 0)*g:][:q.batch*g]
+		}
 		live := q.live[:0]
 		for b := range q.batch {
 			n := q.seq
@@ -277,7 +327,9 @@ func (q *recurrent[T]) direction(c *op.Call, dir int) error {
 			}
 			if step < n {
 				live = append(live, b)
-				copy(q.pre[b*g:][:g], q.xw[q.row(q.time(dir, step, n), b)*g:])
+				if !together {
+					copy(q.pre[b*g:][:g], q.xw[q.row(q.time(dir, step, n), b)*g:])
+				}
 			}
 		}
 		q.cell(q, c, dir, live)
@@ -302,7 +354,6 @@ func (q *recurrent[T]) direction(c *op.Call, dir int) error {
 			copy(y[q.stateAt(dir, b):][:h], s[b*h:])
 		}
 	}
-	return nil
 }
 
 func (q *recurrent[T]) time(dir, step, n int) int {
@@ -318,9 +369,9 @@ func (q *recurrent[T]) project(c *op.Call, dir int, state []T, g0, g1 int) {
 	switch pack := q.packed(dir, g0, g1); {
 	case h == 0 || q.batch == 0:
 	case q.bytesR != nil:
-		q.bytesR.run(c, dir, any(state).([]float32), any(q.rec).([]float32))
+		q.bytesR.run(c, q.pool, dir, any(state).([]float32), any(q.rec).([]float32))
 	case pack != nil:
-		kernel.GemmPacked(c.Pool, kernel.GemmParams{M: q.batch, N: (g1 - g0) * h, K: h, LDC: g}, any(state).([]float32), pack, any(q.rec).([]float32)[g0*h:])
+		kernel.GemmPacked(q.pool, kernel.GemmParams{M: q.batch, N: (g1 - g0) * h, K: h, LDC: g}, any(state).([]float32), pack, any(q.rec).([]float32)[g0*h:])
 	case q.batch <= 2:
 		// Too few rows to be worth packing: inner products with the rows of R.
 		if q.inner == nil { // made once: a step must not allocate
@@ -335,17 +386,14 @@ func (q *recurrent[T]) project(c *op.Call, dir int, state []T, g0, g1 int) {
 			}
 		}
 		q.state, q.r, q.first = state, elem.Elements[T](c, inR)[dir*g*h:][:g*h], g0
-		c.Pool.For((g1-g0)*h, max(1, 1<<15/h), q.inner)
+		q.pool.For((g1-g0)*h, max(1, 1<<15/h), q.inner)
 	default:
-		matmul.Gemm(c.Pool, matmul.Matrices{M: q.batch, N: (g1 - g0) * h, K: h, TransB: true, Ldc: g}, state, elem.Elements[T](c, inR)[(dir*g+g0*h)*h:][:(g1-g0)*h*h], q.rec[g0*h:])
+		matmul.Gemm(q.pool, matmul.Matrices{M: q.batch, N: (g1 - g0) * h, K: h, TransB: true, Ldc: g}, state, elem.Elements[T](c, inR)[(dir*g+g0*h)*h:][:(g1-g0)*h*h], q.rec[g0*h:])
 	}
 	if bias := elem.Elements[T](c, inB); bias != nil {
 		rb := bias[dir*2*g+g:][:g]
 		for b := range q.batch {
-			out := q.rec[b*g:][:g]
-			for j := g0 * h; j < g1*h; j++ {
-				out[j] += rb[j]
-			}
+			sumTo(q.rec[b*g:][g0*h:g1*h], rb[g0*h:])
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -109,9 +110,31 @@ func (q *recurrent[T]) inVectors() bool {
 	return single && q.usual
 }
 
+// sumTo adds b to dst.
 func sumTo[T tensor.Real](dst, b []T) {
-	for j, v := range b[:len(dst)] {
+	b = b[:len(dst)]
+	if d, ok := any(dst).([]float32); ok {
+		if e := simd.ElementKernels(); e != nil {
+			e.Add(d, d, any(b).([]float32))
+			return
+		}
+	}
+	for j, v := range b {
 		dst[j] += v
+	}
+}
+
+// timesTo multiplies dst by b.
+func timesTo[T tensor.Real](dst, b []T) {
+	b = b[:len(dst)]
+	if d, ok := any(dst).([]float32); ok {
+		if e := simd.ElementKernels(); e != nil {
+			e.Mul(d, d, any(b).([]float32))
+			return
+		}
+	}
+	for j, v := range b {
+		dst[j] *= v
 	}
 }
 
@@ -182,8 +205,9 @@ func gruStep[T tensor.Real](q *recurrent[T], c *op.Call, dir int, live []int) {
 				pre[j] = T(f(q.limit(float64(pre[j] + rec[j]))))
 			}
 		}
-		for j := range n {
-			q.tmp[b*n+j] = pre[n+j] * q.h[b*n+j]
+		if !q.linearBeforeReset {
+			copy(q.tmp[b*n:][:n], q.h[b*n:])
+			timesTo(q.tmp[b*n:][:n], pre[n:])
 		}
 	}
 	if !q.linearBeforeReset {
@@ -192,17 +216,19 @@ func gruStep[T tensor.Real](q *recurrent[T], c *op.Call, dir int, live []int) {
 	for _, b := range live {
 		pre, rec, h := q.pre[b*3*n:][:3*n], q.rec[b*3*n:][:3*n], q.h[b*n:][:n]
 		if q.inVectors() {
-			s := pre[2*n:]
-			for j, v := range rec[2*n:] {
-				if q.linearBeforeReset {
-					v *= pre[n+j]
-				}
-				s[j] += v
+			s, r := pre[2*n:], rec[2*n:]
+			if q.linearBeforeReset {
+				timesTo(r, pre[n:])
 			}
+			sumTo(s, r)
 			tanhs(s)
-			for j, z := range pre[:n] {
-				h[j] = (1-z)*s[j] + z*h[j]
+			z := pre[:n]
+			timesTo(h, z)
+			for j := range z {
+				z[j] = 1 - z[j]
 			}
+			timesTo(s, z)
+			sumTo(h, s)
 			continue
 		}
 		for j := range h {
@@ -242,14 +268,12 @@ func lstmStep[T tensor.Real](q *recurrent[T], c *op.Call, dir int, live []int) {
 			sumTo(pre, rec)
 			sigmoids(pre[:3*n])
 			tanhs(pre[3*n:])
-			for j, i := range pre[:n] {
-				cell[j] = pre[2*n+j]*cell[j] + i*pre[3*n+j]
-			}
+			timesTo(cell, pre[2*n:])
+			timesTo(pre[:n], pre[3*n:])
+			sumTo(cell, pre[:n])
 			copy(h, cell)
 			tanhs(h)
-			for j, o := range pre[n : 2*n] {
-				h[j] *= o
-			}
+			timesTo(h, pre[n:])
 			continue
 		}
 		for j := range h {

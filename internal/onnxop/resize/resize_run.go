@@ -1,9 +1,12 @@
 package resize
 
 import (
+	"cmp"
 	"math"
 	"slices"
+	"sync"
 
+	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -248,7 +251,20 @@ func newInterpolation[T tensor.Real](c *op.Call) (*interpolation[T], error) {
 		}
 		p.axes = append(p.axes, t)
 	}
+	// The last axis, whose values are interpolated one by one, has least of them after axes that shrink and before those that grow.
+	slices.SortStableFunc(p.axes, func(a, b *axisTaps[T]) int { return cmp.Compare(p.grows(a.axis), p.grows(b.axis)) })
 	return p, nil
+}
+
+// grows orders axes: those that shrink, the last one, those that grow.
+func (p *interpolation[T]) grows(axis int) int {
+	switch {
+	case axis == len(p.in)-1:
+		return 1
+	case p.out[axis] > p.in[axis]:
+		return 2
+	}
+	return 0
 }
 
 func prepareInterpolate[T tensor.Real](c *op.Call) (op.Run, error) {
@@ -352,6 +368,8 @@ func (t *axisTaps[T]) apply(pool *workers.Pool, x, y []T, outer, n, inner int, e
 		return
 	}
 	pool.For(outer*m, max(1, 1<<12/max(inner*t.n, 1)), func(lo, hi int) {
+		sums := sumRooms.Get().(*sumRoom)
+		defer sumRooms.Put(sums)
 		for i := lo; i < hi; i++ {
 			o := i % m
 			row := y[i*inner:][:inner]
@@ -362,17 +380,40 @@ func (t *axisTaps[T]) apply(pool *workers.Pool, x, y []T, outer, n, inner int, e
 				continue
 			}
 			src := x[i/m*n*inner:][:n*inner]
-			at, w := t.at[o*t.n:][:t.n], t.weight[o*t.n:][:t.n]
-			clear(row)
-			for k, q := range at {
-				wk := w[k]
-				if wk == 0 {
-					continue
-				}
-				for j, v := range src[q*inner:][:inner] {
-					row[j] += wk * v
-				}
-			}
+			weightedRows(sums, row, src, t.at[o*t.n:][:t.n], t.weight[o*t.n:][:t.n])
 		}
 	})
+}
+
+// sumRoom is what adding up rows needs beside them.
+type sumRoom struct {
+	adder   kernel.WeightedSum
+	from    []int
+	weights []float32
+}
+
+var sumRooms = sync.Pool{New: func() any { return new(sumRoom) }}
+
+// weightedRows writes the sum of rows of src times their weights; what has no weight is not looked at.
+func weightedRows[T tensor.Real](room *sumRoom, row, src []T, at []int, weights []T) {
+	if row, ok := any(row).([]float32); ok {
+		room.from, room.weights = room.from[:0], room.weights[:0]
+		for k, w := range weights {
+			if w != 0 {
+				room.from, room.weights = append(room.from, at[k]*len(row)), append(room.weights, float32(w))
+			}
+		}
+		room.adder.Of(row, any(src).([]float32), room.from, room.weights)
+		return
+	}
+	clear(row)
+	for k, q := range at {
+		wk := weights[k]
+		if wk == 0 {
+			continue
+		}
+		for j, v := range src[q*len(row):][:len(row)] {
+			row[j] += wk * v
+		}
+	}
 }

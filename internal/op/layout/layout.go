@@ -196,13 +196,14 @@ func Updated(shape, update []int, start func(c *op.Call) ([]int, error)) (op.Run
 			return nil, fmt.Errorf("update %s is larger than %s", tensor.FormatShape(update), tensor.FormatShape(shape))
 		}
 	}
-	p := move.New(update, tensor.Strides(shape), tensor.Strides(update), 0, 0)
+	strides := tensor.Strides(shape)
+	p := move.New(update, strides, tensor.Strides(update), 0, 0)
 	return func(c *op.Call) error {
 		at, err := start(c)
 		if err != nil {
 			return err
 		}
-		p.To = Fitted(at, shape, update)
+		p.To = fitted(at, shape, update, strides)
 		Copy(c.Pool, c.Out[0], c.In[0])
 		p.Run(c.Pool, Of(c.Out[0]), Of(c.In[1]))
 		return nil
@@ -211,9 +212,11 @@ func Updated(shape, update []int, start func(c *op.Call) ([]int, error)) (op.Run
 
 // Fitted is the element at which a window of the size begins when start is moved
 // so that the window lies inside the shape.
-func Fitted(start, shape, size []int) int {
+func Fitted(start, shape, size []int) int { return fitted(start, shape, size, tensor.Strides(shape)) }
+
+func fitted(start, shape, size, strides []int) int {
 	at := 0
-	for i, s := range tensor.Strides(shape) {
+	for i, s := range strides {
 		at += min(max(start[i], 0), shape[i]-size[i]) * s
 	}
 	return at

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// resizes writes the bilinear interpolation of TFLite along a line, from two lines that have been weighted already, or from one that has
+// been put together, position by position over n channels that lie side by side.
+func resizes(a *asm) {
+	a.mixBytes()
+	a.acrossFloats()
+	a.acrossBytes()
+}
+
+// Fields of simd.Tap.
+const tapLo, tapHi, tapLeft, tapRight, tapSize = 0, 4, 8, 12, 16
+
+// across runs body for each position: places of what it lies between, in bytes, with the weights of both in all lanes.
+func (a *asm) across(taps, count, channels reg.Register, dst reg.Register, size int, body func(lo, hi reg.Register, left, right reg.VecVirtual, to reg.Register, mask reg.Register)) {
+	lo, hi, to, n := a.GP64(), a.GP64(), a.GP64(), a.GP64()
+	left, right := a.ZMM(), a.ZMM()
+	a.MOVQ(dst, to)
+	a.Label("position")
+	a.MOVLQSX(at(taps, tapLo), lo)
+	a.MOVLQSX(at(taps, tapHi), hi)
+	a.VPBROADCASTD(at(taps, tapLeft), left)
+	a.VPBROADCASTD(at(taps, tapRight), right)
+	a.MOVQ(channels, n)
+	end := a.GP64()
+	a.MOVQ(to, end)
+	a.masked("channels", n, 16, func(mask reg.Register) {
+		body(lo, hi, left, right, to, mask)
+	}, step{lo, 64}, step{hi, 64}, step{to, 16 * size})
+	a.LEAQ(operand.Mem{Base: end, Index: channels, Scale: uint8(size)}, to)
+	a.ADDQ(operand.U8(tapSize), taps)
+	a.DECQ(count)
+	a.JNZ(operand.LabelRef("position"))
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// acrossFloats writes top·left + bottom·left + top·right + bottom·right + 0, the former two from lo, the latter from hi.
+func (a *asm) acrossFloats() {
+	a.function("acrossFloatsAVX512", "func(dst, top, bottom *float32, taps *byte, count, channels int)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	top := a.Load(a.Param("top"), a.GP64())
+	bottom := a.Load(a.Param("bottom"), a.GP64())
+	taps := a.Load(a.Param("taps"), a.GP64())
+	count := a.Load(a.Param("count"), a.GP64())
+	channels := a.Load(a.Param("channels"), a.GP64())
+	zero := a.ZMM()
+	a.VXORPS(zero, zero, zero)
+	a.across(taps, count, channels, dst, 4, func(lo, hi reg.Register, left, right reg.VecVirtual, to reg.Register, mask reg.Register) {
+		product := func(base, index reg.Register, by reg.VecVirtual) reg.VecVirtual {
+			v, m := a.ZMM(), operand.Mem{Base: base, Index: index, Scale: 1}
+			if mask != nil {
+				a.VMULPS_Z(m, by, mask, v)
+			} else {
+				a.VMULPS(m, by, v)
+			}
+			return v
+		}
+		sum := product(top, lo, left)
+		a.VADDPS(product(bottom, lo, left), sum, sum)
+		a.VADDPS(product(top, hi, right), sum, sum)
+		a.VADDPS(product(bottom, hi, right), sum, sum)
+		a.VADDPS(zero, sum, sum)
+		a.storeFloats(sum, mask, at(to, 0))
+	})
+}
+
+// mixBytes writes top·left + bottom·right of n codes with a sign.
+func (a *asm) mixBytes() {
+	a.function("mixBytesAVX512", "func(dst *int32, top, bottom *byte, n int, left, right int32)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	top := a.Load(a.Param("top"), a.GP64())
+	bottom := a.Load(a.Param("bottom"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	left, right := a.spread512("left"), a.spread512("right")
+	a.masked("codes", n, 16, func(mask reg.Register) {
+		x, y := a.ZMM(), a.ZMM()
+		a.widenBytes(at(top, 0), mask, true, x)
+		a.widenBytes(at(bottom, 0), mask, true, y)
+		a.VPMULLD(left, x, x)
+		a.VPMULLD(right, y, y)
+		a.VPADDD(y, x, x)
+		if mask != nil {
+			a.VMOVDQU32(x, mask, at(dst, 0))
+		} else {
+			a.VMOVDQU32(x, at(dst, 0))
+		}
+	}, step{top, 16}, step{bottom, 16}, step{dst, 64})
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// acrossBytes writes (src·left + src·right) / 2^20, from lo and from hi, rounded with ties away from zero.
+func (a *asm) acrossBytes() {
+	a.function("acrossBytesAVX512", "func(dst *byte, src *int32, taps *byte, count, channels int)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	taps := a.Load(a.Param("taps"), a.GP64())
+	count := a.Load(a.Param("count"), a.GP64())
+	channels := a.Load(a.Param("channels"), a.GP64())
+	half := a.number512(1 << 19)
+	a.across(taps, count, channels, dst, 1, func(lo, hi reg.Register, left, right reg.VecVirtual, to reg.Register, mask reg.Register) {
+		product := func(index reg.Register, by reg.VecVirtual) reg.VecVirtual {
+			v, m := a.ZMM(), operand.Mem{Base: src, Index: index, Scale: 1}
+			if mask != nil {
+				a.VPMULLD_Z(m, by, mask, v)
+			} else {
+				a.VPMULLD(m, by, v)
+			}
+			return v
+		}
+		x, sign := product(lo, left), a.ZMM()
+		a.VPADDD(product(hi, right), x, x)
+		// A negative number has one less added, and what is cut off then goes up.
+		a.VPSRAD(operand.U8(31), x, sign)
+		a.VPADDD(sign, x, x)
+		a.VPADDD(half, x, x)
+		a.VPSRAD(operand.U8(20), x, x)
+		if mask != nil {
+			a.VPMOVDB(x, mask, at(to, 0))
+		} else {
+			a.VPMOVDB(x, at(to, 0))
+		}
+	})
+}
