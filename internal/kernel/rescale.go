@@ -137,3 +137,34 @@ type rescaleArgs struct {
 	y    []uint8
 	sums []int32
 }
+
+// GemmRoom is the number of sums that [GemmCodes] should have room for: rows that the second-level caches of the threads hold.
+func GemmRoom(p *workers.Pool, m, n int) int {
+	rows := max(gemmRows, gemmSums/max(n, 1)/gemmRows*gemmRows) * p.Threads()
+	if 2*m <= 3*rows {
+		rows = m
+	}
+	return rows * n
+}
+
+// gemmSums are about as many sums as stay in the cache until they are codes, gemmRows a multiple of the rows of tiles.
+const (
+	gemmSums = 1 << 16
+	gemmRows = 48
+)
+
+// GemmCodes is [GemmQ] whose sums become codes by q, which is prepared: some rows after the other, as many as sums has room for.
+func GemmCodes(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ, sums []int32, q *Rescale, y []uint8) {
+	if m <= 0 || w.n <= 0 {
+		return
+	}
+	rows := max(1, len(sums)/w.n)
+	for r := 0; r < m; r += rows {
+		h, t := min(rows, m-r), tables
+		if len(t) > 1 {
+			t = t[r:]
+		}
+		GemmQ(p, h, x[r*w.k:], t, w, sums[:h*w.n])
+		RescaleMatrix(p, y[r*w.n:][:h*w.n], sums[:h*w.n], q)
+	}
+}

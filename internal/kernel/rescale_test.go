@@ -42,3 +42,39 @@ func TestRescaleMatrix(t *testing.T) {
 		}
 	})
 }
+
+// TestGemmCodes: rooms for fewer sums than there are change nothing.
+func TestGemmCodes(t *testing.T) {
+	everySet(t, func(t *testing.T, _ func(func())) {
+		pool := workers.New(2, nil)
+		defer pool.Close()
+		r := rand.New(rand.NewPCG(9, 1))
+		for range rounds(60) {
+			m, n, k := 1+r.IntN(150), 1+r.IntN(150), 1+r.IntN(90)
+			x, w := bytesOf(r, m*k), NewPackedQ(n, k)
+			w.Fill(weightsOf(r, n*k), 1, n)
+			q := &Rescale{Scales: make([]float32, []int{1, n}[r.IntN(2)]), Hi: 255, Zero: int32(r.IntN(256))}
+			q.Bias = make([]int32, len(q.Scales))
+			for i := range q.Scales {
+				q.Scales[i], q.Bias[i] = 0.01*r.Float32(), int32(r.IntN(2000))-1000
+			}
+			q.Prepare()
+			tables := make([]ByteTable, []int{1, m}[r.IntN(2)])
+			for i := range tables {
+				tables[i].Fill(false, int32(r.IntN(256)))
+			}
+			sums, want := make([]int32, m*n), make([]uint8, m*n)
+			GemmQ(pool, m, x, tables, w, sums)
+			for i, v := range sums {
+				want[i] = q.one(v, i%n%len(q.Scales))
+			}
+			for _, room := range []int{n, min(m, 48) * n, GemmRoom(pool, m, n)} {
+				got := make([]uint8, m*n)
+				GemmCodes(pool, m, x, tables, w, make([]int32, room), q, got)
+				if !slices.Equal(got, want) {
+					t.Fatalf("%d×%d×%d with room for %d sums differs", m, n, k, room)
+				}
+			}
+		}
+	})
+}

@@ -132,35 +132,49 @@ func prepareQGemm(c *op.Call) (op.Run, error) {
 	if z := c.In[5].Len(); z != 1 && z != v.N {
 		return nil, fmt.Errorf("zero points %s", tensor.FormatShape(c.In[5].Shape))
 	}
-	sums := op.ScratchOf[int32](c, v.M*v.N)
-	product := qgemmProduct(c, v)
+	product := newQGemmProduct(c, v)
 	scales := make([]float32, c.In[4].Len())
 	r := &kernel.Rescale{Scales: make([]float32, v.N), Bias: make([]int32, v.N)}
 	zeros := r.Bias
+	// A bias of each column is added on the way to codes, and others to sums before.
+	bias, ok := elem.Elements[int32](c, 6), c.Has(7)
+	columns := ok && product.packed != nil && (!c.Has(6) || v.Cr == 0 && v.Cc == 1)
+	room := v.M * v.N
+	if columns {
+		room = kernel.GemmRoom(c.Pool, v.M, v.N)
+	}
+	sums := op.ScratchOf[int32](c, room)
 	return func(c *op.Call) error {
-		product(c, sums)
-		r.Bias = zeros
-		if bias := elem.Elements[int32](c, 6); bias != nil {
-			if v.Cr == 0 && v.Cc == 1 && c.Has(7) {
-				r.Bias = bias
-			} else {
-				v.addBias(sums, bias)
-			}
-		}
+		bias = elem.Elements[int32](c, 6)
 		tensor.Read(scales, c.In[4], 0)
 		as := v.Alpha * float32(tensor.At(c.In[1], 0))
-		if !c.Has(7) {
-			y := tensor.Of[float32](c.Out[0])
-			for i, s := range sums {
-				y[i] = float32(s) * (as * scales[min(i%v.N, len(scales)-1)])
+		if ok {
+			ys := float32(tensor.At(c.In[7], 0))
+			for i := range r.Scales {
+				r.Scales[i] = as * scales[min(i, len(scales)-1)] / ys
 			}
+			if r.Bias = zeros; columns && bias != nil {
+				r.Bias = bias
+			}
+			quant.PrepareRescale(c.Out[0].Type, r, quant.Zero(c.Input(8)))
+		}
+		if columns {
+			product.fill(c)
+			kernel.GemmCodes(c.Pool, v.M, c.In[0].Data, product.tables, product.packed, sums, r, c.Out[0].Data)
 			return nil
 		}
-		ys := float32(tensor.At(c.In[7], 0))
-		for i := range r.Scales {
-			r.Scales[i] = as * scales[min(i, len(scales)-1)] / ys
+		product.sums(c, sums)
+		if bias != nil {
+			v.addBias(sums, bias)
 		}
-		quant.RescaleAll(c.Pool, c.Out[0], sums, r, quant.Zero(c.Input(8)))
+		if ok {
+			kernel.RescaleMatrix(c.Pool, c.Out[0].Data, sums, r)
+			return nil
+		}
+		y := tensor.Of[float32](c.Out[0])
+		for i, s := range sums {
+			y[i] = float32(s) * (as * scales[min(i%v.N, len(scales)-1)])
+		}
 		return nil
 	}, nil
 }
@@ -190,13 +204,21 @@ func (v *qgemm) lift(c *op.Call, b []int32) {
 
 // qgemmProduct makes the sums of products: with weights packed once where they are
 // constant.
-func qgemmProduct(c *op.Call, v *qgemm) func(c *op.Call, sums []int32) {
+type qgemmProduct struct {
+	sums   func(c *op.Call, sums []int32)
+	packed *kernel.PackedQ // nil where weights are not
+	tables []kernel.ByteTable
+}
+
+func newQGemmProduct(c *op.Call, v *qgemm) *qgemmProduct {
+	p := &qgemmProduct{tables: make([]kernel.ByteTable, 1)}
 	if c.Const(3) && c.Const(5) && !v.TransA && v.K > 0 {
 		w := kernel.NewPackedQ(v.N, v.K)
 		if v.M < 4 && !w.Vectors() {
 			b := make([]int32, v.K*v.N)
 			v.lift(c, b)
-			return thinProduct(c, v, b)
+			p.sums = thinProduct(c, v, b)
+			return p
 		}
 		vec, elem := 1, v.N
 		if v.TransB {
@@ -210,19 +232,26 @@ func qgemmProduct(c *op.Call, v *qgemm) func(c *op.Call, sums []int32) {
 			w.Fill(b, vec, elem)
 		}
 		c.Kernel = w.Name(v.M)
-		tables := make([]kernel.ByteTable, 1)
-		return func(c *op.Call, sums []int32) {
-			tables[0].Fill(c.In[0].Type == tensor.Int8, quant.Zero(c.In[2]))
-			kernel.GemmQ(c.Pool, v.M, c.In[0].Data, tables, w, sums)
+		p.packed = w
+		p.sums = func(c *op.Call, sums []int32) {
+			p.fill(c)
+			kernel.GemmQ(c.Pool, v.M, c.In[0].Data, p.tables, w, sums)
 		}
+		return p
 	}
 	c.Kernel = "unpacked"
 	a, b := op.ScratchOf[int32](c, v.M*v.K), op.ScratchOf[int32](c, v.K*v.N)
-	return func(c *op.Call, sums []int32) {
+	p.sums = func(c *op.Call, sums []int32) {
 		quant.Lift(a, c.In[0], quant.Zero(c.In[2]))
 		v.lift(c, b)
 		matmul.PlainGemm(c.Pool, matmul.Matrices{M: v.M, N: v.N, K: v.K, TransA: v.TransA, TransB: v.TransB}, a, b, sums)
 	}
+	return p
+}
+
+// fill reads the zero point of the activations of a run.
+func (p *qgemmProduct) fill(c *op.Call) {
+	p.tables[0].Fill(c.In[0].Type == tensor.Int8, quant.Zero(c.In[2]))
 }
 
 // thinProduct is for few rows, where the panels of the packed kernel would be mostly

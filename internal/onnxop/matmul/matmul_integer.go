@@ -117,6 +117,29 @@ func (q *intMatMul) Product(c *op.Call, x *tensor.Tensor, z []int32, y []int32) 
 		clear(y)
 		return
 	}
+	q.each(c, x, z, func(b *kernel.PackedQ, pa, pc int) {
+		kernel.GemmQ(c.Pool, q.flat.M, x.Data[pa:], q.tables, b, y[pc:])
+	})
+}
+
+// codes computes codes, r being prepared; sums is room for those of some rows.
+func (q *intMatMul) codes(c *op.Call, sums []int32, r *kernel.Rescale) {
+	x, y := c.In[q.ai], c.Out[0].Data
+	if q.K == 0 {
+		clear(sums)
+		for at := 0; at < len(y); at += len(sums) {
+			part := y[at:min(at+len(sums), len(y))]
+			kernel.RescaleMatrix(c.Pool, part, sums[:len(part)], r)
+		}
+		return
+	}
+	q.each(c, x, quant.Zeros(c.Input(q.az)), func(b *kernel.PackedQ, pa, pc int) {
+		kernel.GemmCodes(c.Pool, q.flat.M, x.Data[pa:], q.tables, b, sums, r, y[pc:])
+	})
+}
+
+// each calls f for every product with the packed right operand and the places of the others.
+func (q *intMatMul) each(c *op.Call, x *tensor.Tensor, z []int32, f func(b *kernel.PackedQ, pa, pc int)) {
 	if !q.ready && q.b != nil {
 		q.liftB(c)
 	}
@@ -138,7 +161,7 @@ func (q *intMatMul) Product(c *op.Call, x *tensor.Tensor, z []int32, y []int32) 
 			last = pb
 			q.pack(c, pb)
 		}
-		kernel.GemmQ(c.Pool, q.flat.M, x.Data[pa:], q.tables, b, y[pc:])
+		f(b, pa, pc)
 	})
 }
 
@@ -192,20 +215,23 @@ func prepareQLinearMatMul(c *op.Call) (op.Run, error) {
 		return nil, op.Unsupported("scales of shapes %s, %s, %s", tensor.FormatShape(c.In[1].Shape),
 			tensor.FormatShape(c.In[4].Shape), tensor.FormatShape(c.In[6].Shape))
 	}
-	sums := op.ScratchOf[int32](c, c.Out[0].Len())
 	if as == 1 && (bs == 1 || bs == q.N) {
+		sums := op.ScratchOf[int32](c, kernel.GemmRoom(c.Pool, q.flat.M, q.N))
 		r := &kernel.Rescale{Scales: make([]float32, bs), Bias: make([]int32, bs)}
 		return func(c *op.Call) error {
-			q.Sums(c, sums)
 			xs, ys := float32(tensor.At(c.In[1], 0)), float32(tensor.At(c.In[6], 0))
 			tensor.Read(r.Scales, c.In[4], 0)
 			for i, w := range r.Scales {
 				r.Scales[i] = xs * w / ys
 			}
-			quant.RescaleAll(c.Pool, c.Out[0], sums, r, quant.Zero(c.In[7]))
+			quant.PrepareRescale(c.Out[0].Type, r, quant.Zero(c.In[7]))
+			if c.Out[0].Len() > 0 {
+				q.codes(c, sums, r)
+			}
 			return nil
 		}, nil
 	}
+	sums := op.ScratchOf[int32](c, c.Out[0].Len())
 	return func(c *op.Call) error {
 		q.Sums(c, sums)
 		ys, zero := float32(tensor.At(c.In[6], 0)), quant.Zero(c.In[7])

@@ -35,12 +35,11 @@ func requantizeTo[T int8 | uint8](y []T, sums []int32, bias int32, scale float32
 	}
 }
 
-// RescaleAll writes the codes of rows of sums whose columns are the channels of r; the limits are those of the type of y.
-func RescaleAll(p *workers.Pool, y *tensor.Tensor, sums []int32, r *kernel.Rescale, zero int32) {
-	r.Signed, r.Zero = y.Type == tensor.Int8, zero
-	r.Lo, r.Hi = Limits(y.Type, activation.Clamp{})
+// PrepareRescale prepares r for codes of a type, with all of it as limits.
+func PrepareRescale(t tensor.Type, r *kernel.Rescale, zero int32) {
+	r.Signed, r.Zero = t == tensor.Int8, zero
+	r.Lo, r.Hi = Limits(t, activation.Clamp{})
 	r.Prepare()
-	kernel.RescaleMatrix(p, y.Data, sums, r)
 }
 
 // Pack packs 8-bit weights from position at on, less their zero point: see [kernel.FillQ].
