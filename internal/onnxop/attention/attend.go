@@ -75,6 +75,9 @@ type Attend[T tensor.Real] struct {
 	Rows, Total           int // queries, keys
 	Size, VSize           int
 	Scale, Softcap        float64
+	// Products tells that keys lie in columns, element d of key r at r + d*Row, and that a row of which no key counts is no number: as
+	// of a product of matrices and its softmax.
+	Products bool
 	// Span is the range of keys that a query row may see by its place, which need not be a range of them; nil for all. Outside is what
 	// is added to the scores of others: -Inf, or the lowest number.
 	Span    func(b, i int) (from, to int)
@@ -109,22 +112,33 @@ func (a *Attend[T]) runRows(p *workers.Pool, q, k, v, y Heads[T]) {
 			i, h, b := n%a.Rows, n/a.Rows%a.Heads, n/a.Rows/a.Heads
 			row := q.At(b, h, i, a.Size)
 			for j := range s {
-				s[j] = matmul.Inner(row, k.At(b, h/group, j, a.Size)) * T(a.Scale)
+				s[j] = a.score(row, &k, b, h/group, j) * T(a.Scale)
 			}
 			scale := a.finish(b, h, i, 0, s)
 			out := y.At(b, h, i, a.VSize)
 			clear(out)
 			for j, w := range s {
-				if w == 0 {
+				if w *= scale; w == 0 {
 					continue
 				}
-				w *= scale
 				for d, e := range v.At(b, h/group, j, a.VSize) {
 					out[d] += w * e
 				}
 			}
 		}
 	})
+}
+
+// score is the product of a query with a key.
+func (a *Attend[T]) score(row []T, k *Heads[T], b, h, j int) T {
+	if !a.Products {
+		return matmul.Inner(row, k.At(b, h, j, a.Size))
+	}
+	var sum T
+	for d, v := range row {
+		sum += v * k.Data[b*k.Batch+h*k.Head+d*k.Row+j]
+	}
+	return sum
 }
 
 // finish turns the products of one query row with the keys from one on, s, into weights: times the factor that it returns.
@@ -140,6 +154,9 @@ func (a *Attend[T]) finish(b, h, i, from int, s []T) (scale T) {
 		scale = weigh(s, T(a.Sink(h)))
 	} else {
 		scale = weigh(s, T(math.Inf(-1)))
+	}
+	if scale == 0 && a.Products {
+		return T(math.NaN())
 	}
 	if a.Trace != nil && a.Stage == 3 {
 		for j := range s {
@@ -238,7 +255,7 @@ func Softmax[T tensor.Real](s []T) {
 }
 
 // weigh turns scores into exponentials and returns the inverse of their sum, to which a further score, sink, adds; -Inf for none. A row of
-// -Inf alone becomes zeros.
+// -Inf alone becomes zeros, and has 0 for that.
 func weigh[T tensor.Real](s []T, sink T) (scale T) {
 	f, vectors := any(s).([]float32)
 	top := sink
@@ -251,7 +268,7 @@ func weigh[T tensor.Real](s []T, sink T) (scale T) {
 	}
 	if math.IsInf(float64(top), -1) {
 		clear(s)
-		return 1
+		return 0
 	}
 	var sum T
 	if !math.IsInf(float64(sink), -1) {

@@ -24,6 +24,7 @@ const (
 // attention is the checked geometry of an Attention node.
 type attention struct {
 	packed                         bool // 3-D inputs
+	products                       bool // of matrices: keys are [..., size, keys], 3-D inputs have no batch
 	batch, heads, kvHeads          int
 	rows, past, fresh, size, vsize int
 	causal                         bool
@@ -42,6 +43,13 @@ func newAttention(c *op.Call) (*attention, error) {
 	t := &attention{
 		causal: a.Bool("is_causal", false), softcap: float64(a.Float("softcap", 0)),
 		left: a.Int("left_window_size", -1), right: a.Int("right_window_size", -1),
+	}
+	// A plan's own attribute, which no file has.
+	if t.products = a.Bool("opmeter.products", false); t.products {
+		q, k, v = asMatrices(q), asMatrices(k), asMatrices(v)
+		if len(k) == 4 {
+			k = []int{k[0], k[1], k[3], k[2]}
+		}
 	}
 	switch {
 	case len(q) == 3 && len(k) == 3 && len(v) == 3:
@@ -85,6 +93,14 @@ func newAttention(c *op.Call) (*attention, error) {
 	return t, t.checkMask(c.Input(atMask))
 }
 
+// asMatrices has a batch before the axes of heads, rows and elements.
+func asMatrices(shape []int) []int {
+	if len(shape) == 3 {
+		return append([]int{1}, shape...)
+	}
+	return shape
+}
+
 func (t *attention) total() int { return t.past + t.fresh }
 
 func (t *attention) checkMask(m *tensor.Tensor) error {
@@ -118,6 +134,9 @@ func inferAttention(c *op.Call) error {
 	if t.packed {
 		y = []int{t.batch, t.rows, t.heads * t.vsize}
 	}
+	if t.products {
+		y = y[4-c.In[atQ].Rank():]
+	}
 	q := c.In[atQ].Type
 	c.SetOut(0, q, y)
 	c.SetOut(1, c.In[atK].Type, []int{t.batch, t.kvHeads, t.total(), t.size})
@@ -144,6 +163,7 @@ func prepareAttention[T tensor.Real](c *op.Call) (op.Run, error) {
 	a := Attend[T]{
 		Batch: t.batch, Heads: t.heads, KVHeads: t.kvHeads, Rows: t.rows, Total: t.total(), Size: t.size, VSize: t.vsize,
 		Scale: t.scale, Softcap: t.softcap, Stage: c.Node.Attrs.Int("qk_matmul_output_mode", 0), Outside: T(math.Inf(-1)),
+		Products: t.products,
 	}
 	if c.Has(atNonpad) || t.causal || t.left >= 0 || t.right >= 0 || c.Has(atMask) && t.maskCols < t.total() {
 		a.Span = p.span
@@ -152,6 +172,9 @@ func prepareAttention[T tensor.Real](c *op.Call) (op.Run, error) {
 		var views [4]Heads[T]
 		views[0] = ViewOf(tensor.Of[T](c.In[atQ]), t.packed, t.rows, t.heads, t.size)
 		views[1] = ViewOf(tensor.Of[T](c.In[atK]), t.packed, t.fresh, t.kvHeads, t.size)
+		if t.products {
+			views[1].Row = t.fresh
+		}
 		views[2] = ViewOf(tensor.Of[T](c.In[atV]), t.packed, t.fresh, t.kvHeads, t.vsize)
 		views[3] = ViewOf(tensor.Of[T](c.Out[0]), t.packed, t.rows, t.heads, t.vsize)
 		for i, size := range [2]int{t.size, t.vsize} {

@@ -100,7 +100,10 @@ func (t blockArgs) pieces(lo, hi int) {
 
 // keysOf and valuesOf are those of a unit, from a key on.
 func (t *blockArgs) keysOf(unit, from int) []float32 {
-	return t.k.Data[unit/t.a.KVHeads*t.k.Batch+unit%t.a.KVHeads*t.k.Head+from*t.k.Row:]
+	if !t.a.Products {
+		from *= t.k.Row
+	}
+	return t.k.Data[unit/t.a.KVHeads*t.k.Batch+unit%t.a.KVHeads*t.k.Head+from:]
 }
 
 func (t *blockArgs) valuesOf(unit, from int) []float32 {
@@ -118,7 +121,7 @@ func (t *blockArgs) packUnit(r *block, unit int) {
 		}
 	}
 	if total > 0 {
-		r.keys.Pack(a.Size, total, t.keysOf(unit, 0), t.k.Row, true)
+		r.keys.Pack(a.Size, total, t.keysOf(unit, 0), t.k.Row, !a.Products)
 		r.values.Pack(total, a.VSize, t.valuesOf(unit, 0), t.v.Row, false)
 	}
 	r.packed = unit + 1
@@ -140,7 +143,10 @@ func (t *blockArgs) piece(r *block, unit, head, l0 int) {
 	y := t.y.Data[b*t.y.Batch+h0*t.y.Head+i0*t.y.Row:]
 	if width <= 0 {
 		for l := range n {
-			clear(y[l*t.lineY:][:a.VSize])
+			line := y[l*t.lineY:][:a.VSize]
+			if clear(line); a.Products {
+				element.Fill(line, float32(math.NaN()))
+			}
 		}
 		return
 	}
@@ -182,6 +188,10 @@ func (t *blockArgs) piece(r *block, unit, head, l0 int) {
 // fewScores is the product of few lines with the keys where they lie.
 func (t *blockArgs) fewScores(r *block, unit, n, from, width int) {
 	size := t.a.Size
+	if t.a.Products {
+		kernel.Gemm(nil, kernel.GemmParams{M: n, N: width, K: size, LDB: t.k.Row}, r.query, t.keysOf(unit, from), r.scores)
+		return
+	}
 	r.from = elem.Grow(r.from, min(fewKeys, width))
 	for j := range r.from {
 		r.from[j] = j * t.k.Row

@@ -16,7 +16,7 @@ import (
 // drawn is attention of either type over the same numbers.
 type drawn struct {
 	batch, heads, group, rows, total, size, vsize int
-	packed                                        bool
+	packed, products                              bool
 	window, offset                                int // keys before and after the diagonal that is offset to the right; -1 for all
 	outside                                       float64
 	masks                                         [2]drawnMask
@@ -54,6 +54,7 @@ func drawAttend(t *rapid.T) *drawn {
 		packed: rapid.Bool().Draw(t, "packed"), sink: rapid.Bool().Draw(t, "sink"), softcap: float64(of("softcap", 0, 1) * 3),
 		window: of("window", -1, 9), offset: of("offset", -3, 40), outside: math.Inf(-1),
 	}
+	d.products = !d.packed && !d.sink && rapid.Bool().Draw(t, "products")
 	if rapid.Bool().Draw(t, "all keys") {
 		d.window, d.offset = -1, d.total
 	}
@@ -105,7 +106,7 @@ func convert[T tensor.Real](v []float64) []T {
 func attendDrawn[T tensor.Real](d *drawn, p *workers.Pool) []T {
 	a := &Attend[T]{
 		Batch: d.batch, Heads: d.heads * d.group, KVHeads: d.heads, Rows: d.rows, Total: d.total, Size: d.size, VSize: d.vsize,
-		Scale: .5, Softcap: d.softcap, Span: d.span, Outside: T(d.outside),
+		Scale: .5, Softcap: d.softcap, Span: d.span, Outside: T(d.outside), Products: d.products,
 	}
 	for i, m := range d.masks {
 		a.Added[i] = Added[T]{convert[T](m.data), m.batch, m.head, m.row, m.key}
@@ -113,8 +114,11 @@ func attendDrawn[T tensor.Real](d *drawn, p *workers.Pool) []T {
 	if d.sink {
 		a.Sink = func(h int) float64 { return float64(h) }
 	}
-	y := make([]T, d.batch*a.Heads*d.rows*d.vsize)
-	a.Run(p, ViewOf(convert[T](d.q), d.packed, d.rows, a.Heads, d.size), ViewOf(convert[T](d.k), d.packed, d.total, d.heads, d.size),
+	y, k := make([]T, d.batch*a.Heads*d.rows*d.vsize), ViewOf(convert[T](d.k), d.packed, d.total, d.heads, d.size)
+	if d.products {
+		k.Row = d.total
+	}
+	a.Run(p, ViewOf(convert[T](d.q), d.packed, d.rows, a.Heads, d.size), k,
 		ViewOf(convert[T](d.v), d.packed, d.total, d.heads, d.vsize), ViewOf(y, d.packed, d.rows, a.Heads, d.vsize))
 	return y
 }
@@ -131,7 +135,7 @@ func TestBlocks(t *testing.T) {
 		if why := optest.Differ(tensor.From(tensor.Float32, []int{len(got)}, got), want, 5e-5, 5e-5); why != "" {
 			t.Fatalf("%s", why)
 		}
-		if threads := attendDrawn[float32](d, pool); !slices.Equal(got, threads) {
+		if threads := attendDrawn[float32](d, pool); !slices.EqualFunc(got, threads, func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }) {
 			t.Fatalf("threads make another result")
 		}
 	})
