@@ -36,7 +36,7 @@ func attentions(g *Graph) {
 func (m *matcher) attention(i int) (in []int, scale float64) {
 	m.begin(i)
 	value := m.g.Tasks[i].Node.Inputs[1]
-	soft := m.made(m.g.Tasks[i].Node.Inputs[0], "Softmax", 1)
+	soft := m.made(m.uncast(m.g.Tasks[i].Node.Inputs[0]), "Softmax", 1)
 	if soft == nil || soft.Version < 13 {
 		return nil, 0
 	}
@@ -44,10 +44,10 @@ func (m *matcher) attention(i int) (in []int, scale float64) {
 	if axis := soft.Attrs.Int("axis", -1); s == nil || axis != -1 && axis != s.Rank()-1 {
 		return nil, 0
 	}
-	product, scale := m.scaled(soft.Inputs[0])
-	mask := -1
-	if m.maker(soft.Inputs[0], "Add") {
-		add := m.made(soft.Inputs[0], "Add", 2)
+	scores, mask := m.uncast(soft.Inputs[0]), -1
+	product, scale := m.scaled(scores)
+	if m.maker(scores, "Add") {
+		add := m.made(scores, "Add", 2)
 		for k := 0; k < 2 && add != nil && product == nil; k++ {
 			taken := len(m.taken)
 			if mask = add.Inputs[1-k]; m.spreads(mask, s.Shape) {
@@ -79,8 +79,8 @@ func (m *matcher) attention(i int) (in []int, scale float64) {
 
 // scaled is the product that makes scores, and by what they are multiplied.
 func (m *matcher) scaled(id int) (product *graph.Node, scale float64) {
+	id, scale = m.uncast(id), 1
 	m.x = id
-	scale = 1
 	if m.maker(id, "Div") {
 		n := m.made(id, "Div", 2)
 		if n == nil {
@@ -107,6 +107,18 @@ func (m *matcher) scaled(id int) (product *graph.Node, scale float64) {
 		id, scale = n.Inputs[k], by
 	}
 	return m.made(id, "MatMul", 2), scale
+}
+
+// uncast is what a conversion to its own type, which some exporters write, reads; or the value itself.
+func (m *matcher) uncast(id int) int {
+	i := m.g.maker[id] - 1
+	if i < 0 || !m.is(i, "Cast", 1) || m.floats(id) == nil || m.floats(m.g.Tasks[i].Node.Inputs[0]) == nil {
+		return id
+	}
+	if n := m.made(id, "Cast", 1); n != nil {
+		return n.Inputs[0]
+	}
+	return id
 }
 
 // maker tells whether an operator of the name makes a value.

@@ -48,8 +48,15 @@ func TestAttentions(t *testing.T) {
 			}
 			s, fused = two("Add", s, b.input(mask)), fused+1
 		}
+		cast := func(v int) int {
+			if !rapid.Bool().Draw(t, "cast") {
+				return v
+			}
+			fused++
+			return b.node("Cast", graph.Attrs{"to": int64(1)}, v)
+		}
 		axis := rapid.SampledFrom([]int64{-1, int64(len(lead) + 1)}).Draw(t, "axis")
-		y := b.node("MatMul", nil, b.node("Softmax", graph.Attrs{"axis": axis}, s), b.input(numbers(t, "v", shape(keys, vsize)...)))
+		y := b.node("MatMul", nil, cast(b.node("Softmax", graph.Attrs{"axis": axis}, cast(s))), b.input(numbers(t, "v", shape(keys, vsize)...)))
 		b.g.Outputs = []int{y}
 		runs(t, joined(t, b), "Attention", fused)
 	})
