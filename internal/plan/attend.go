@@ -7,6 +7,10 @@ import (
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
+// leastScores are the scores of a head that are worth keeping in the cache: fewer stay there between operators, too, and these need not
+// pack each head alone.
+const leastScores = 1 << 16
+
 // attentions finds softmax(q·k·scale + mask)·v, which files write as several operators, and lets the last of these compute it block by
 // block, so that scores stay in the cache.
 func attentions(g *Graph) {
@@ -41,7 +45,8 @@ func (m *matcher) attention(i int) (in []int, scale float64) {
 		return nil, 0
 	}
 	s := m.floats(soft.Inputs[0])
-	if axis := soft.Attrs.Int("axis", -1); s == nil || axis != -1 && axis != s.Rank()-1 {
+	if axis := soft.Attrs.Int("axis", -1); s == nil || axis != -1 && axis != s.Rank()-1 ||
+		s.Rank() < 3 || s.Shape[s.Rank()-2]*s.Shape[s.Rank()-1] < leastScores {
 		return nil, 0
 	}
 	scores, mask := m.uncast(soft.Inputs[0]), -1
