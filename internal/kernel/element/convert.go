@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/tensor"
 )
 
 // Floats rounds integers to float32; dst is as long as src.
@@ -64,4 +65,15 @@ func Top(v []float32) float32 {
 		top = max(top, x)
 	}
 	return top
+}
+
+// AddTo sets dst[i] = a[i] + b[i].
+func AddTo[T tensor.Number](dst, a, b []T) {
+	if d, ok := any(dst).([]float32); ok {
+		if e := simd.ElementKernels(); e != nil {
+			e.Add(d, any(a).([]float32)[:len(d)], any(b).([]float32)[:len(d)])
+			return
+		}
+	}
+	addVec(dst, a, b)
 }

@@ -33,36 +33,65 @@ func (v Heads[T]) At(b, h, r, size int) []T {
 }
 
 // CopyTo writes rows of all heads into dst at row offset to.
-func (v Heads[T]) CopyTo(dst Heads[T], batch, heads, rows, size, to int) {
-	for b := range batch {
-		for h := range heads {
-			if v.Row == size && dst.Row == size && rows > 0 {
-				copy(dst.Data[b*dst.Batch+h*dst.Head+to*size:], v.Data[b*v.Batch+h*v.Head:][:rows*size])
-				continue
-			}
-			for r := range rows {
-				copy(dst.At(b, h, to+r, size), v.At(b, h, r, size))
-			}
+func (v Heads[T]) CopyTo(p *workers.Pool, dst Heads[T], batch, heads, rows, size, to int) {
+	dst.Data = dst.Data[min(to*dst.Row, len(dst.Data)):]
+	workers.Do(p, batch*heads, max(1, pieceCopy/max(1, rows*size)), copyArgs[T]{v, dst, heads, rows, size}, copyArgs[T].heads)
+}
+
+// copyArgs is what a piece of a copy needs.
+type copyArgs[T tensor.Real] struct {
+	from, to          Heads[T]
+	count, rows, size int
+}
+
+func (q copyArgs[T]) heads(lo, hi int) {
+	for n := lo; n < hi && q.rows > 0; n++ {
+		b, h := n/q.count, n%q.count
+		if q.from.Row == q.size && q.to.Row == q.size {
+			copy(q.to.Data[b*q.to.Batch+h*q.to.Head:], q.from.Data[b*q.from.Batch+h*q.from.Head:][:q.rows*q.size])
+			continue
+		}
+		for r := range q.rows {
+			copy(q.to.At(b, h, r, q.size), q.from.At(b, h, r, q.size))
 		}
 	}
 }
 
-// Attend is scaled dot-product attention over views.
+// Added is added to scores: what query row i of head h of batch row b adds to that of key j lies at b*Batch + h*Head + i*Row + j*Key,
+// -Inf takes the key out. Key is 0 or 1. Without Data nothing is added.
+type Added[T tensor.Real] struct {
+	Data                  []T
+	Batch, Head, Row, Key int
+}
+
+// at is what is added to keys from on.
+func (d *Added[T]) at(b, h, i, from int) []T {
+	return d.Data[b*d.Batch+h*d.Head+i*d.Row+from*d.Key:]
+}
+
+// Attend is scaled dot-product attention over views. It serves one run at a time.
 type Attend[T tensor.Real] struct {
 	Batch, Heads, KVHeads int // Heads is a multiple of KVHeads
 	Rows, Total           int // queries, keys
 	Size, VSize           int
 	Scale, Softcap        float64
-	// Bias adds to the scores of one query row; -Inf takes a key out. May be nil.
-	Bias func(b, h, i int, bias []T)
-	// Keys is the number of keys to look at for a batch row, nil for all.
-	Keys func(b int) int
+	// Products tells that keys lie in columns, element d of key r at r + d*Row, and that a row of which no key counts is no number: as
+	// of a product of matrices and its softmax.
+	Products bool
+	// Span is the range of keys that a query row may see by its place, which need not be a range of them; nil for all. Outside is what
+	// is added to the scores of others: -Inf, or the lowest number.
+	Span    func(b, i int) (from, to int)
+	Outside T
+	// Added are added to the scores of keys in the span.
+	Added [2]Added[T]
 	// Sink is the score of one more key of each head, without a value; nil for none.
 	Sink func(h int) float64
 	// Trace, if not nil, takes a copy of the scores (one row of Total a call) at
 	// Stage: 0 products, 1 after the soft cap, 2 after the bias, 3 after the softmax.
 	Trace func(b, h, i int, scores []T)
 	Stage int
+
+	limits [][2]int // keys that count, of each row of a batch row; see [Attend.setLimits]
 }
 
 // Run computes y from q, k and v.
@@ -78,28 +107,18 @@ func (a *Attend[T]) Run(p *workers.Pool, q, k, v, y Heads[T]) {
 func (a *Attend[T]) runRows(p *workers.Pool, q, k, v, y Heads[T]) {
 	group := a.Heads / max(a.KVHeads, 1)
 	p.For(a.Batch*a.Heads*a.Rows, max(1, 1<<13/max(a.Total*a.Size, 1)), func(lo, hi int) {
-		buf := make([]T, 2*a.Total)
+		s := make([]T, a.Total)
 		for n := lo; n < hi; n++ {
 			i, h, b := n%a.Rows, n/a.Rows%a.Heads, n/a.Rows/a.Heads
-			total := a.Total
-			if a.Keys != nil {
-				total = min(total, a.Keys(b))
-			}
-			s, row := buf[:total], q.At(b, h, i, a.Size)
+			row := q.At(b, h, i, a.Size)
 			for j := range s {
-				s[j] = matmul.Inner(row, k.At(b, h/group, j, a.Size)) * T(a.Scale)
+				s[j] = a.score(row, &k, b, h/group, j) * T(a.Scale)
 			}
-			var bias []T
-			if a.Bias != nil {
-				bias = buf[a.Total:][:total]
-				clear(bias)
-				a.Bias(b, h, i, bias)
-			}
-			a.finish(b, h, i, s, bias)
+			scale := a.finish(b, h, i, 0, s)
 			out := y.At(b, h, i, a.VSize)
 			clear(out)
 			for j, w := range s {
-				if w == 0 {
+				if w *= scale; w == 0 {
 					continue
 				}
 				for d, e := range v.At(b, h/group, j, a.VSize) {
@@ -110,25 +129,98 @@ func (a *Attend[T]) runRows(p *workers.Pool, q, k, v, y Heads[T]) {
 	})
 }
 
-// finish turns the products of one query row, s, into weights; bias is added to them, nil for none.
-func (a *Attend[T]) finish(b, h, i int, s, bias []T) {
+// score is the product of a query with a key.
+func (a *Attend[T]) score(row []T, k *Heads[T], b, h, j int) T {
+	if !a.Products {
+		return matmul.Inner(row, k.At(b, h, j, a.Size))
+	}
+	var sum T
+	for d, v := range row {
+		sum += v * k.Data[b*k.Batch+h*k.Head+d*k.Row+j]
+	}
+	return sum
+}
+
+// finish turns the products of one query row with the keys from one on, s, into weights: times the factor that it returns.
+func (a *Attend[T]) finish(b, h, i, from int, s []T) (scale T) {
 	a.trace(0, b, h, i, s)
 	if a.Softcap > 0 {
 		capScores(s, a.Softcap)
 	}
 	a.trace(1, b, h, i, s)
-	for j, v := range bias {
+	a.add(b, h, i, from, s)
+	a.trace(2, b, h, i, s)
+	if a.Sink != nil {
+		scale = weigh(s, T(a.Sink(h)))
+	} else {
+		scale = weigh(s, T(math.Inf(-1)))
+	}
+	if scale == 0 && a.Products {
+		return T(math.NaN())
+	}
+	if a.Trace != nil && a.Stage == 3 {
+		for j := range s {
+			s[j] *= scale
+		}
+		a.trace(3, b, h, i, s)
+		return 1
+	}
+	return scale
+}
+
+// span is Span within n keys.
+func (a *Attend[T]) span(b, i, n int) (from, to int) {
+	if a.Span == nil {
+		return 0, n
+	}
+	from, to = a.Span(b, i)
+	from = min(max(from, 0), n)
+	return from, min(max(to, from), n)
+}
+
+// add adds to the scores of the keys from one on.
+func (a *Attend[T]) add(b, h, i, from int, s []T) {
+	lo, hi := a.span(b, i, a.Total)
+	lo, hi = min(max(lo-from, 0), len(s)), min(max(hi-from, 0), len(s))
+	outside(s[:lo], a.Outside)
+	outside(s[max(lo, hi):], a.Outside)
+	for n := range a.Added {
+		if d := &a.Added[n]; d.Data != nil && lo < hi {
+			addTo(s[lo:hi], d.at(b, h, i, from+lo), d.Key)
+		}
+	}
+}
+
+// outside adds v, the lowest number or less.
+func outside[T tensor.Real](s []T, v T) {
+	for j := range s {
 		if s[j] += v; math.IsInf(float64(v), -1) {
 			s[j] = v // whatever the product was, NaN included
 		}
 	}
-	a.trace(2, b, h, i, s)
-	if a.Sink != nil {
-		softmaxSink(s, a.Sink(h))
-	} else {
-		Softmax(s)
+}
+
+// addTo adds values, or one to all where key is 0.
+func addTo[T tensor.Real](s, d []T, key int) {
+	f, ok := any(s).([]float32)
+	if ok && key == 1 {
+		g := any(d).([]float32)[:len(f)]
+		element.AddTo(f, f, g)
+		if math.IsNaN(float64(element.Top(f))) {
+			for j, v := range g {
+				if math.IsInf(float64(v), -1) {
+					f[j] = v
+				}
+			}
+		}
+		return
 	}
-	a.trace(3, b, h, i, s)
+	for j := range s {
+		v := d[j*key]
+		if s[j] += v; math.IsInf(float64(v), -1) {
+			s[j] = v
+		}
+	}
 }
 
 // capScores bends scores so that none is beyond limit.
@@ -152,47 +244,43 @@ func (a *Attend[T]) trace(stage, b, h, i int, s []T) {
 
 // Softmax normalises one row in place. A row of -Inf alone becomes zeros.
 func Softmax[T tensor.Real](s []T) {
+	scale := weigh(s, T(math.Inf(-1)))
 	if f, ok := any(s).([]float32); ok {
-		if top := element.Top(f); !math.IsInf(float64(top), -1) {
-			element.Scale(f, f, 1/vecmath.ExpSumTo(f, f, top))
-			return
-		}
-		clear(s)
+		element.Scale(f, f, float32(scale))
 		return
 	}
-	m := T(math.Inf(-1))
-	for _, v := range s {
-		m = max(m, v)
-	}
-	if math.IsInf(float64(m), -1) {
-		clear(s)
-		return
-	}
-	var sum T
-	for j, v := range s {
-		e := T(math.Exp(float64(v - m)))
-		s[j] = e
-		sum += e
-	}
-	inv := 1 / sum
 	for j := range s {
-		s[j] *= inv
+		s[j] *= scale
 	}
 }
 
-// softmaxSink is Softmax with one more score that takes its share.
-func softmaxSink[T tensor.Real](s []T, sink float64) {
-	m := T(sink)
-	for _, v := range s {
-		m = max(m, v)
+// weigh turns scores into exponentials and returns the inverse of their sum, to which a further score, sink, adds; -Inf for none. A row of
+// -Inf alone becomes zeros, and has 0 for that.
+func weigh[T tensor.Real](s []T, sink T) (scale T) {
+	f, vectors := any(s).([]float32)
+	top := sink
+	if vectors {
+		top = max(top, T(element.Top(f)))
+	} else {
+		for _, v := range s {
+			top = max(top, v)
+		}
 	}
-	sum := math.Exp(sink - float64(m))
+	if math.IsInf(float64(top), -1) {
+		clear(s)
+		return 0
+	}
+	var sum T
+	if !math.IsInf(float64(sink), -1) {
+		sum = T(math.Exp(float64(sink - top)))
+	}
+	if vectors {
+		return 1 / (sum + T(vecmath.ExpSumTo(f, f, float32(top))))
+	}
 	for j, v := range s {
-		e := math.Exp(float64(v - m))
-		s[j] = T(e)
+		e := T(math.Exp(float64(v - top)))
+		s[j] = e
 		sum += e
 	}
-	for j := range s {
-		s[j] = T(float64(s[j]) / sum)
-	}
+	return 1 / sum
 }

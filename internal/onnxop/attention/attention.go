@@ -7,6 +7,7 @@ import (
 	"github.com/opmeter/opmeter/internal/onnxop/matmul"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Inputs of Attention.
@@ -23,6 +24,7 @@ const (
 // attention is the checked geometry of an Attention node.
 type attention struct {
 	packed                         bool // 3-D inputs
+	products                       bool // of matrices: keys are [..., size, keys], 3-D inputs have no batch
 	batch, heads, kvHeads          int
 	rows, past, fresh, size, vsize int
 	causal                         bool
@@ -41,6 +43,13 @@ func newAttention(c *op.Call) (*attention, error) {
 	t := &attention{
 		causal: a.Bool("is_causal", false), softcap: float64(a.Float("softcap", 0)),
 		left: a.Int("left_window_size", -1), right: a.Int("right_window_size", -1),
+	}
+	// A plan's own attribute, which no file has.
+	if t.products = a.Bool("opmeter.products", false); t.products {
+		q, k, v = asMatrices(q), asMatrices(k), asMatrices(v)
+		if len(k) == 4 {
+			k = []int{k[0], k[1], k[3], k[2]}
+		}
 	}
 	switch {
 	case len(q) == 3 && len(k) == 3 && len(v) == 3:
@@ -84,6 +93,14 @@ func newAttention(c *op.Call) (*attention, error) {
 	return t, t.checkMask(c.Input(atMask))
 }
 
+// asMatrices has a batch before the axes of heads, rows and elements.
+func asMatrices(shape []int) []int {
+	if len(shape) == 3 {
+		return append([]int{1}, shape...)
+	}
+	return shape
+}
+
 func (t *attention) total() int { return t.past + t.fresh }
 
 func (t *attention) checkMask(m *tensor.Tensor) error {
@@ -117,6 +134,9 @@ func inferAttention(c *op.Call) error {
 	if t.packed {
 		y = []int{t.batch, t.rows, t.heads * t.vsize}
 	}
+	if t.products {
+		y = y[4-c.In[atQ].Rank():]
+	}
 	q := c.In[atQ].Type
 	c.SetOut(0, q, y)
 	c.SetOut(1, c.In[atK].Type, []int{t.batch, t.kvHeads, t.total(), t.size})
@@ -136,24 +156,32 @@ func prepareAttention[T tensor.Real](c *op.Call) (op.Run, error) {
 			joined[i] = op.ScratchOf[T](c, t.batch*t.kvHeads*t.total()*size)
 		}
 	}
+	p := &places[T]{t: t}
+	if m := c.Input(atMask); m != nil && !isAdded(m.Type) {
+		p.mask = op.ScratchOf[T](c, m.Len())
+	}
 	a := Attend[T]{
 		Batch: t.batch, Heads: t.heads, KVHeads: t.kvHeads, Rows: t.rows, Total: t.total(), Size: t.size, VSize: t.vsize,
-		Scale: t.scale, Softcap: t.softcap, Stage: c.Node.Attrs.Int("qk_matmul_output_mode", 0),
+		Scale: t.scale, Softcap: t.softcap, Stage: c.Node.Attrs.Int("qk_matmul_output_mode", 0), Outside: T(math.Inf(-1)),
+		Products: t.products,
+	}
+	if c.Has(atNonpad) || t.causal || t.left >= 0 || t.right >= 0 || c.Has(atMask) && t.maskCols < t.total() {
+		a.Span = p.span
 	}
 	return func(c *op.Call) error {
-		views := make([]Heads[T], 4)
-		for i, g := range []struct {
-			in         int
-			rows, n, s int
-		}{{atQ, t.rows, t.heads, t.size}, {atK, t.fresh, t.kvHeads, t.size}, {atV, t.fresh, t.kvHeads, t.vsize}} {
-			views[i] = ViewOf(tensor.Of[T](c.In[g.in]), t.packed, g.rows, g.n, g.s)
+		var views [4]Heads[T]
+		views[0] = ViewOf(tensor.Of[T](c.In[atQ]), t.packed, t.rows, t.heads, t.size)
+		views[1] = ViewOf(tensor.Of[T](c.In[atK]), t.packed, t.fresh, t.kvHeads, t.size)
+		if t.products {
+			views[1].Row = t.fresh
 		}
+		views[2] = ViewOf(tensor.Of[T](c.In[atV]), t.packed, t.fresh, t.kvHeads, t.vsize)
 		views[3] = ViewOf(tensor.Of[T](c.Out[0]), t.packed, t.rows, t.heads, t.vsize)
-		for i, size := range []int{t.size, t.vsize} {
+		for i, size := range [2]int{t.size, t.vsize} {
 			views[1+i] = joinPast(c, t, i, size, views[1+i], joined[i])
 		}
 		var err error
-		if a.Bias, err = attentionBias[T](c, t); err != nil {
+		if a.Added[0], err = p.bind(c); err != nil {
 			return err
 		}
 		if c.Wants(3) {
@@ -184,76 +212,86 @@ func joinPast[T tensor.Real](c *op.Call, t *attention, i, size int, fresh Heads[
 	}
 	all := SplitHeads(spare, t.total(), t.kvHeads, size)
 	if t.past > 0 {
-		SplitHeads(tensor.Of[T](c.In[atPastK+i]), t.past, t.kvHeads, size).CopyTo(all, t.batch, t.kvHeads, t.past, size, 0)
+		SplitHeads(tensor.Of[T](c.In[atPastK+i]), t.past, t.kvHeads, size).CopyTo(c.Pool, all, t.batch, t.kvHeads, t.past, size, 0)
 	}
-	fresh.CopyTo(all, t.batch, t.kvHeads, t.fresh, size, t.past)
+	fresh.CopyTo(c.Pool, all, t.batch, t.kvHeads, t.fresh, size, t.past)
 	return all
 }
 
-// attentionBias composes mask, causal frontier, window and padding.
-func attentionBias[T tensor.Real](c *op.Call, t *attention) (func(b, h, i int, bias []T), error) {
-	var valid []int
+// places are the keys that rows may see: mask, causal frontier, window and padding.
+type places[T tensor.Real] struct {
+	t     *attention
+	valid []int // keys of each batch row, nil for all
+	mask  []T   // what a mask of other numbers adds
+}
+
+// span is the range of keys that place allows.
+func (p *places[T]) span(b, i int) (from, to int) {
+	t := p.t
+	to = t.total()
+	if t.mask != nil {
+		to = min(to, t.maskCols)
+	}
+	offset := t.past
+	if p.valid != nil {
+		to = min(to, p.valid[b])
+		if t.past == 0 {
+			offset = p.valid[b] - t.rows
+		}
+	}
+	if t.causal {
+		to = min(to, i+offset+1)
+	}
+	if t.right >= 0 {
+		to = min(to, i+offset+t.right+1)
+	}
+	if t.left >= 0 {
+		from = max(0, i+offset-t.left)
+	}
+	return from, to
+}
+
+// isAdded tells whether a mask is added as it is.
+func isAdded(t tensor.Type) bool { return t == tensor.Float32 || t == tensor.Float64 }
+
+// bind takes lengths and mask of a run.
+func (p *places[T]) bind(c *op.Call) (Added[T], error) {
+	p.valid = nil
 	if n := c.Input(atNonpad); n != nil {
 		var err error
-		if valid, err = op.Ints(n); err != nil {
-			return nil, err
+		if p.valid, err = op.Ints(n); err != nil {
+			return Added[T]{}, err
 		}
 	}
 	m := c.Input(atMask)
-	if m == nil && valid == nil && !t.causal && t.left < 0 && t.right < 0 {
-		return nil, nil
+	if m == nil {
+		return Added[T]{}, nil
 	}
-	never := T(math.Inf(-1))
-	var add []T
-	var allow []uint8
-	if m != nil {
-		switch m.Type {
-		case tensor.Bool:
-			allow = tensor.Of[uint8](m)
-		case tensor.Float32, tensor.Float64:
-			if m.Type != c.In[atQ].Type {
-				return nil, op.Unsupported("mask of %v", m.Type)
-			}
-			add = tensor.Of[T](m)
-		default:
-			add = make([]T, m.Len())
-			tensor.Read(add, m, 0)
-		}
+	data := p.mask
+	switch {
+	case m.Type == tensor.Bool:
+		workers.Do(c.Pool, m.Len(), pieceCopy, truths[T]{data, tensor.Of[uint8](m)}, truths[T].add)
+	case !isAdded(m.Type):
+		tensor.Read(data, m, 0)
+	case m.Type != c.In[atQ].Type:
+		return Added[T]{}, op.Unsupported("mask of %v", m.Type)
+	default:
+		data = tensor.Of[T](m)
 	}
-	return func(b, h, i int, bias []T) {
-		lo, hi := 0, len(bias) // keys that position allows
-		offset := t.past
-		if valid != nil {
-			hi = min(hi, valid[b])
-			if t.past == 0 {
-				offset = valid[b] - t.rows
-			}
-		}
-		if t.causal {
-			hi = min(hi, i+offset+1)
-		}
-		if t.right >= 0 {
-			hi = min(hi, i+offset+t.right+1)
-		}
-		if t.left >= 0 {
-			lo = max(lo, i+offset-t.left)
-		}
-		for j := range bias {
-			if j < lo || j >= hi || m != nil && j >= t.maskCols {
-				bias[j] = never
-				continue
-			}
-			if m == nil {
-				continue
-			}
-			at := b*t.mask[0] + h*t.mask[1] + i*t.mask[2] + j*t.mask[3]
-			if allow != nil {
-				if allow[at] == 0 {
-					bias[j] = never
-				}
-			} else {
-				bias[j] = add[at]
-			}
-		}
-	}, nil
+	s := p.t.mask
+	return Added[T]{Data: data, Batch: s[0], Head: s[1], Row: s[2], Key: s[3]}, nil
+}
+
+// truths turns truths into what they add.
+type truths[T tensor.Real] struct {
+	to   []T
+	from []uint8
+}
+
+func (q truths[T]) add(lo, hi int) {
+	values := [2]T{T(math.Inf(-1)), 0}
+	to := q.to[lo:hi]
+	for j, v := range q.from[lo:hi] {
+		to[j] = values[min(v, 1)]
+	}
 }

@@ -11,31 +11,44 @@ import (
 )
 
 // Attention of float32 goes block by block: some query rows of a head, whose scores stay in the second-level cache, times all
-// keys, and the softmax of these times all values, as products of matrices. Keys that no row of a block may see are left out.
+// keys that they may see, and the softmax of these times their values, as products of matrices. Keys and values of a head are packed
+// once for all blocks that follow each other; those of few rows are read where they lie.
 
 const (
-	// blockScores bounds the scores of a block: half of a usual second-level cache, with what is added to them.
+	// blockScores bounds the scores of a block: a quarter of a usual second-level cache, with keys and values beside them.
 	blockScores = 1 << 16
-	// blockLines is the least number of rows of a block, if there are so many: a tile of the largest kernels.
-	blockLines = 12
-	// pieceWork is the number of products of a piece of work for a thread: some microseconds.
-	pieceWork = 1 << 16
+	// blockLines is what the rows of a block are a multiple of, a tile of the largest kernels, and blockMost the most of them: weights
+	// of keys that only some of its rows may see are computed for all. Neither depends on the threads, as results must not.
+	blockLines, blockMost = 12, 60
+	// fewLines rows for one head's keys make up for packing them.
+	fewLines = 8
+	// fewKeys are those that stay in the first-level cache while the lines of a block pass.
+	fewKeys = 64
+	// pieceWork is the number of products of a piece of work for a thread, pieceCopy of values copied: some microseconds.
+	pieceWork, pieceCopy = 1 << 16, 1 << 14
 )
 
-// blockArgs is what a piece of the work needs. The lines of a unit share keys: the rows of a head or, of a single row, the heads
-// of a group.
+// blockArgs is what a piece of the work needs. A unit is the heads of a batch row that share keys; its blocks are those of each head or,
+// of single rows, one of all heads.
 type blockArgs struct {
 	a            *Attend[float32]
 	q, k, v, y   Heads[float32]
-	units, group int
-	lines        int
-	lineQ, lineY int // from line to line
-	heads        bool
-	step, blocks int // lines of a block, blocks of a unit
+	group        int
+	lines        int  // of a head or, if heads, the heads of a group
+	lineQ, lineY int  // from line to line
+	heads        bool // lines are heads
+	step, blocks int  // lines of a block, blocks of a head
+	unit         int  // blocks of a unit
+	pack         bool
 }
 
 // block is the room of a worker.
-type block struct{ scores, bias, query []float32 }
+type block struct {
+	scores, query, scales []float32
+	from                  []int
+	keys, values          kernel.Again
+	packed                int // the unit whose keys are packed, and one more
+}
 
 var blocks = sync.Pool{New: func() any { return new(block) }}
 
@@ -43,108 +56,219 @@ var blocks = sync.Pool{New: func() any { return new(block) }}
 func runBlocks(p *workers.Pool, t blockArgs) {
 	a := t.a
 	t.group = a.Heads / max(a.KVHeads, 1)
-	t.units, t.lines, t.lineQ, t.lineY = a.Heads, a.Rows, t.q.Row, t.y.Row
+	t.lines, t.lineQ, t.lineY = a.Rows, t.q.Row, t.y.Row
 	if t.heads = a.Rows == 1 && t.group > 1; t.heads {
-		t.units, t.lines, t.lineQ, t.lineY = a.KVHeads, t.group, t.q.Head, t.y.Head
+		t.lines, t.lineQ, t.lineY = t.group, t.q.Head, t.y.Head
 	}
-	units := a.Batch * t.units
-	if units*t.lines == 0 {
+	if a.Batch*a.Heads*a.Rows == 0 {
 		return
 	}
-	t.step = min(t.lines, max(blockLines, blockScores/max(a.Total, 1)))
-	if n := p.Threads(); n > 1 && units < 2*n {
-		// Every thread gets a part.
-		t.step = min(t.step, max(blockLines, (t.lines*units+2*n-1)/(2*n)))
-	}
+	a.setLimits(p)
+	t.step = max(1, min(blockMost, blockScores/max(a.Total, 1))/blockLines) * blockLines
 	t.blocks = (t.lines + t.step - 1) / t.step
 	t.step = (t.lines + t.blocks - 1) / t.blocks
-	workers.Do(p, units*t.blocks, max(1, pieceWork/max(1, t.step*a.Total*(a.Size+a.VSize))), t, blockArgs.pieces)
+	if t.blocks > 1 {
+		t.step = min(t.lines, (t.step+blockLines-1)/blockLines*blockLines)
+		t.blocks = (t.lines + t.step - 1) / t.step
+	}
+	t.unit, t.pack = t.blocks, t.lines >= fewLines
+	if !t.heads {
+		t.unit *= t.group
+		t.pack = a.Rows*t.group >= fewLines
+	}
+	grain := max(1, pieceWork/max(1, t.step*a.Total*(a.Size+a.VSize)))
+	if units := a.Batch * a.KVHeads; units >= 4*p.Threads() {
+		grain = max(grain, t.unit) // who packs the keys of a unit computes all of it
+	}
+	workers.Do(p, a.Batch*a.KVHeads*t.unit, grain, t, blockArgs.pieces)
 }
 
 func (t blockArgs) pieces(lo, hi int) {
 	r := blocks.Get().(*block)
+	r.packed = 0
 	for n := lo; n < hi; n++ {
-		unit, at := n/t.blocks, n%t.blocks
-		t.piece(r, unit/t.units, unit%t.units, at*t.step, min(t.lines, (at+1)*t.step))
+		unit, at := n/t.unit, n%t.unit
+		if t.pack && r.packed != unit+1 {
+			t.packUnit(r, unit)
+		}
+		t.piece(r, unit, at/t.blocks, at%t.blocks*t.step)
 	}
+	r.keys.Forget()
+	r.values.Forget()
 	blocks.Put(r)
 }
 
-// of is the head and the row of a line of a unit.
-func (t *blockArgs) of(unit, line int) (h, i int) {
-	if t.heads {
-		return unit*t.group + line, 0
+// keysOf and valuesOf are those of a unit, from a key on.
+func (t *blockArgs) keysOf(unit, from int) []float32 {
+	if !t.a.Products {
+		from *= t.k.Row
 	}
-	return unit, line
+	return t.k.Data[unit/t.a.KVHeads*t.k.Batch+unit%t.a.KVHeads*t.k.Head+from:]
 }
 
-// piece computes lines l0 to l1 of a unit.
-func (t *blockArgs) piece(r *block, b, unit, l0, l1 int) {
-	a, n := t.a, l1-l0
+func (t *blockArgs) valuesOf(unit, from int) []float32 {
+	return t.v.Data[unit/t.a.KVHeads*t.v.Batch+unit%t.a.KVHeads*t.v.Head+from*t.v.Row:]
+}
+
+// packUnit packs what the rows of a unit may see.
+func (t *blockArgs) packUnit(r *block, unit int) {
+	a := t.a
 	total := a.Total
-	if a.Keys != nil {
-		total = min(total, a.Keys(b))
+	if a.limits != nil {
+		total = 0
+		for i := range a.Rows {
+			total = max(total, a.limits[unit/a.KVHeads*a.Rows+i][1])
+		}
 	}
-	h0, i0 := t.of(unit, l0)
-	kv := h0 / t.group
-	y := t.y.Data[b*t.y.Batch+h0*t.y.Head+i0*t.y.Row:]
-	from, to := 0, total
-	if a.Bias != nil {
-		r.bias = elem.Grow(r.bias, n*total)
-		clear(r.bias)
-		for l := range n {
-			h, i := t.of(unit, l0+l)
-			a.Bias(b, h, i, r.bias[l*total:][:total])
-		}
-		if a.Trace == nil {
-			from, to = seen(r.bias, total)
-		}
+	if total > 0 {
+		r.keys.Pack(a.Size, total, t.keysOf(unit, 0), t.k.Row, !a.Products)
+		r.values.Pack(total, a.VSize, t.valuesOf(unit, 0), t.v.Row, false)
+	}
+	r.packed = unit + 1
+}
+
+// piece computes the lines from l0 on of the head of a unit.
+func (t *blockArgs) piece(r *block, unit, head, l0 int) {
+	a, n := t.a, min(t.step, t.lines-l0)
+	b := unit / a.KVHeads
+	h0, i0, stepH, stepI := unit%a.KVHeads*t.group+head, l0, 0, 1
+	if t.heads {
+		h0, i0, stepH, stepI = unit%a.KVHeads*t.group+l0, 0, 1, 0
+	}
+	from, to := t.seen(b, i0, max(1, n*stepI))
+	if t.pack && from < to {
+		from -= from % r.keys.Columns()
 	}
 	width := to - from
+	y := t.y.Data[b*t.y.Batch+h0*t.y.Head+i0*t.y.Row:]
 	if width <= 0 {
 		for l := range n {
-			clear(y[l*t.lineY:][:a.VSize])
+			line := y[l*t.lineY:][:a.VSize]
+			if clear(line); a.Products {
+				element.Fill(line, float32(math.NaN()))
+			}
 		}
 		return
 	}
 	q := t.q.Data[b*t.q.Batch+h0*t.q.Head+i0*t.q.Row:]
-	r.query, r.scores = elem.Grow(r.query, n*a.Size), elem.Grow(r.scores, n*width)
+	r.query, r.scores, r.scales = elem.Grow(r.query, n*a.Size), elem.Grow(r.scores, n*width), elem.Grow(r.scales, n)
 	for l := range n {
 		element.Scale(r.query[l*a.Size:][:a.Size], q[l*t.lineQ:][:a.Size], float32(a.Scale))
 	}
-	kernel.Gemm(nil, kernel.GemmParams{M: n, N: width, K: a.Size, TransB: true, LDB: t.k.Row}, r.query, t.k.Data[b*t.k.Batch+kv*t.k.Head+from*t.k.Row:], r.scores)
-	for l := range n {
-		h, i := t.of(unit, l0+l)
-		var bias []float32
-		if a.Bias != nil {
-			bias = r.bias[l*total+from:][:width]
-		}
-		a.finish(b, h, i, r.scores[l*width:][:width], bias)
+	if t.pack {
+		r.keys.Product(kernel.GemmParams{M: n, N: width, K: a.Size}, r.query, from, 0, r.scores)
+	} else {
+		t.fewScores(r, unit, n, from, width)
 	}
-	kernel.Gemm(nil, kernel.GemmParams{M: n, N: a.VSize, K: width, LDB: t.v.Row, LDC: t.lineY}, r.scores, t.v.Data[b*t.v.Batch+kv*t.v.Head+from*t.v.Row:], y)
+	for l := range n {
+		s, lo, hi := r.scores[l*width:][:width], 0, width
+		if a.limits != nil {
+			// What lies outside is nothing.
+			limit := a.limits[b*a.Rows+i0+l*stepI]
+			lo, hi = min(max(limit[0]-from, 0), width), min(max(limit[1]-from, 0), width)
+			hi = max(lo, hi)
+			clear(s[:lo])
+			clear(s[hi:])
+		}
+		r.scales[l] = a.finish(b, h0+l*stepH, i0+l*stepI, from+lo, s[lo:hi])
+	}
+	g := kernel.GemmParams{M: n, N: a.VSize, K: width, LDC: t.lineY}
+	if t.pack {
+		r.values.Product(g, r.scores, 0, from, y)
+	} else {
+		g.LDB = t.v.Row
+		kernel.Gemm(nil, g, r.scores, t.valuesOf(unit, from), y)
+	}
+	for l, s := range r.scales {
+		line := y[l*t.lineY:][:a.VSize]
+		element.Scale(line, line, s)
+	}
 }
 
-// seen is the range of keys that some line may see. What is added to others makes their weights nothing, unless all of a line
-// have the same: the lowest number is one of the masks.
-func seen(bias []float32, total int) (from, to int) {
-	from = total
-	for at := 0; at < len(bias); at += total {
-		line, lo, hi := bias[at:][:total], 0, total
-		for lo < hi && line[lo] <= -math.MaxFloat32 {
-			lo++
+// fewScores is the product of few lines with the keys where they lie.
+func (t *blockArgs) fewScores(r *block, unit, n, from, width int) {
+	size := t.a.Size
+	if t.a.Products {
+		kernel.Gemm(nil, kernel.GemmParams{M: n, N: width, K: size, LDB: t.k.Row}, r.query, t.keysOf(unit, from), r.scores)
+		return
+	}
+	r.from = elem.Grow(r.from, min(fewKeys, width))
+	for j := range r.from {
+		r.from[j] = j * t.k.Row
+	}
+	for j := 0; j < width; j += fewKeys {
+		keys, at := t.keysOf(unit, from+j), r.from[:min(fewKeys, width-j)]
+		for l := range n {
+			kernel.Dots(r.scores[l*width+j:][:len(at)], r.query[l*size:][:size], keys, at)
 		}
-		if lo == hi {
-			for _, v := range line {
-				if v == -math.MaxFloat32 {
-					return 0, total
-				}
-			}
-			continue
+	}
+}
+
+// seen is the range of keys that some of n rows may see.
+func (t *blockArgs) seen(b, i, n int) (from, to int) {
+	if t.a.limits == nil {
+		return 0, t.a.Total
+	}
+	from = t.a.Total
+	for _, l := range t.a.limits[b*t.a.Rows+i:][:n] {
+		if l[0] < l[1] {
+			from, to = min(from, l[0]), max(to, l[1])
 		}
-		for line[hi-1] <= -math.MaxFloat32 {
-			hi--
-		}
-		from, to = min(from, lo), max(to, hi)
 	}
 	return from, to
+}
+
+// setLimits finds the first key and the one after the last that count, of each row: others lie outside its span, or what is added for
+// all heads takes them out.
+func (a *Attend[T]) setLimits(p *workers.Pool) {
+	trims, every := a.Span != nil, a.Trace != nil
+	for n := range a.Added {
+		d := &a.Added[n]
+		trims = trims || d.trims()
+		// Where all keys of a span have the lowest number, those outside weigh as much.
+		every = every || a.Span != nil && !math.IsInf(float64(a.Outside), -1) && d.Data != nil && !d.trims()
+	}
+	if !trims || every {
+		a.limits = nil
+		return
+	}
+	a.limits = elem.Grow(a.limits, a.Batch*a.Rows)
+	workers.Do(p, len(a.limits), max(1, pieceCopy/max(1, a.Total)), a, (*Attend[T]).limitRows)
+}
+
+// trims tells whether what is added may take keys out for all heads.
+func (d *Added[T]) trims() bool { return d.Data != nil && d.Head == 0 && d.Key == 1 }
+
+func (a *Attend[T]) limitRows(lo, hi int) {
+	for n := lo; n < hi; n++ {
+		a.limits[n] = a.limit(n/a.Rows, n%a.Rows)
+	}
+}
+
+// limit is the range of keys that count for a row. What is added to others makes their weights nothing, unless all of the row have the
+// same: the lowest number is one of the masks.
+func (a *Attend[T]) limit(b, i int) [2]int {
+	from, to := a.span(b, i, a.Total)
+	outside := from > 0 || to < a.Total
+	low := false // the lowest number, not minus infinity, has taken a key out
+	for n := range a.Added {
+		d := &a.Added[n]
+		if !d.trims() || from >= to {
+			continue
+		}
+		row := d.at(b, 0, i, 0)
+		for ; from < to && row[from] <= -math.MaxFloat32; from++ {
+			low = low || !math.IsInf(float64(row[from]), -1)
+		}
+		for ; from < to && row[to-1] <= -math.MaxFloat32; to-- {
+			low = low || !math.IsInf(float64(row[to-1]), -1)
+		}
+	}
+	if from >= to {
+		if low || outside && !math.IsInf(float64(a.Outside), -1) {
+			return [2]int{0, a.Total}
+		}
+		return [2]int{}
+	}
+	return [2]int{from, to}
 }

@@ -228,15 +228,15 @@ func TestSoftmaxRows(t *testing.T) {
 		near(t, "single", tensor.From(tensor.Float32, []int{len(f)}, f), tt.want...)
 	}
 	s := []float32{0, 0}
-	softmaxSink(s, math.Log(2))
-	near(t, "sink", f32([]int{2}, s...), .25, .25)
+	scale := weigh(s, float32(math.Log(2)))
+	near(t, "sink", f32([]int{2}, s[0]*scale, s[1]*scale), .25, .25)
 	s = []float32{1000, 0}
-	softmaxSink(s, 1000)
-	near(t, "large scores", f32([]int{2}, s...), .5, 0)
+	scale = weigh(s, 1000)
+	near(t, "large scores", f32([]int{2}, s[0]*scale, s[1]*scale), .5, 0)
 	// Fewer keys for a batch row, a sink a head.
 	a := Attend[float32]{
 		Batch: 1, Heads: 2, KVHeads: 2, Rows: 1, Total: 3, Size: 1, VSize: 1, Scale: 1,
-		Keys: func(int) int { return 2 }, Sink: func(h int) float64 { return []float64{math.Inf(-1), math.Log(2)}[h] },
+		Span: func(int, int) (int, int) { return 0, 2 }, Outside: float32(math.Inf(-1)), Sink: func(h int) float64 { return []float64{math.Inf(-1), math.Log(2)}[h] },
 	}
 	y := make([]float32, 2)
 	v := []float32{1, 3, 99, 2, 6, 99}

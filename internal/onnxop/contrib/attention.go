@@ -5,12 +5,14 @@ import (
 	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/onnxop/attention"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/onnxop/matmul"
 	"github.com/opmeter/opmeter/internal/onnxop/norm"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // fusedAttention is the geometry of com.microsoft's Attention and
@@ -76,41 +78,61 @@ func (t *fusedAttention) checkMask(m *tensor.Tensor) error {
 	return nil
 }
 
-// masked reports whether the mask takes key j out for query i.
-func (t *fusedAttention) masked(mask []int32, side, b, i, j int) bool {
+// maskRows is the number of rows of scores for which a mask says something else, in each batch row.
+func (t *fusedAttention) maskRows() int {
+	if t.maskKind == maskScores || t.maskKind == maskSquare {
+		return t.rows
+	}
+	return 1
+}
+
+// fillMask writes which keys the mask takes out for query i: least is added to their scores, nothing to others.
+func fillMask[T tensor.Real](t *fusedAttention, mask []int32, side, b, i int, dst []T, least T) {
+	from, to := 0, len(dst) // of ranges
 	switch t.maskKind {
 	case maskEnd, maskCumul:
-		return j >= int(mask[b])
+		to = int(mask[b])
 	case maskRange:
-		return j >= int(mask[b]) || j < int(mask[t.batch+b])
+		from, to = int(mask[t.batch+b]), int(mask[b])
 	case maskKeys:
-		return mask[b*t.total()+j] <= 0
+		mask = mask[b*t.total():]
 	case maskScores:
-		return mask[(b*t.rows+i)*t.total()+j] <= 0
+		mask = mask[(b*t.rows+i)*t.total():]
 	case maskSquare:
-		return mask[(b*side+t.past+i)*side+j] <= 0
+		mask = mask[(b*side+t.past+i)*side:]
 	}
-	return false
+	if t.maskKind == maskEnd || t.maskKind == maskCumul || t.maskKind == maskRange {
+		for j := range dst {
+			if dst[j] = 0; j < from || j >= to {
+				dst[j] = least
+			}
+		}
+		return
+	}
+	for j, v := range mask[:len(dst)] {
+		if dst[j] = 0; v <= 0 {
+			dst[j] = least
+		}
+	}
 }
 
 // fusedBias composes mask, causal frontier and the additive input.
 type fusedBias[T tensor.Real] struct {
 	t       *fusedAttention
-	mask    []int32
-	add     []T
-	strides []int // of add
+	mask    []T   // what the mask adds; nil for none
+	strides []int // of the additive input
 	side    int   // of a square mask
-	lowest  T
 }
 
-// newFusedBias returns nil where nothing is added.
-func newFusedBias[T tensor.Real](c *op.Call, t *fusedAttention) (*fusedBias[T], error) {
-	f := &fusedBias[T]{t: t, lowest: T(-math.MaxFloat32)}
+// newFusedBias returns nil where nothing is added. It sets what keys an attention sees.
+func newFusedBias[T tensor.Real](c *op.Call, t *fusedAttention, a *attention.Attend[T]) (*fusedBias[T], error) {
+	f := &fusedBias[T]{t: t}
+	a.Outside = T(-math.MaxFloat32)
+	if t.causal {
+		a.Span = func(_, i int) (from, to int) { return 0, t.past + i + 1 }
+	}
 	if !c.Has(t.maskAt) && !c.Has(t.addAt) {
-		if !t.causal {
-			return nil, nil
-		}
-		return f, nil
+		return nil, nil
 	}
 	if c.Has(t.addAt) {
 		shape := c.In[t.addAt].Shape
@@ -119,42 +141,45 @@ func newFusedBias[T tensor.Real](c *op.Call, t *fusedAttention) (*fusedBias[T], 
 		}
 		f.strides = matmul.BroadcastStrides(shape, 4)
 	}
-	if c.Has(t.maskAt) && t.maskKind == maskSquare {
-		f.side = c.In[t.maskAt].Shape[3]
+	if c.Has(t.maskAt) {
+		f.mask = op.ScratchOf[T](c, t.batch*t.maskRows()*t.total())
+		if t.maskKind == maskSquare {
+			f.side = c.In[t.maskAt].Shape[3]
+		}
 	}
 	return f, nil
 }
 
 // bind takes the values of a run.
-func (f *fusedBias[T]) bind(c *op.Call) {
-	if f != nil {
-		f.mask, f.add = elem.Elements[int32](c, f.t.maskAt), elem.Elements[T](c, f.t.addAt)
+func (f *fusedBias[T]) bind(c *op.Call, a *attention.Attend[T]) {
+	if f == nil {
+		return
+	}
+	t := f.t
+	if f.mask != nil {
+		rows := t.maskRows()
+		workers.Do(c.Pool, t.batch*rows, max(1, 1<<13/max(1, t.total())), maskArgs[T]{f, elem.Elements[int32](c, t.maskAt)}, maskArgs[T].rows)
+		a.Added[0] = attention.Added[T]{Data: f.mask, Batch: rows * t.total(), Key: 1}
+		if rows > 1 {
+			a.Added[0].Row = t.total()
+		}
+	}
+	if s := f.strides; s != nil {
+		a.Added[1] = attention.Added[T]{Data: elem.Elements[T](c, t.addAt), Batch: s[0], Head: s[1], Row: s[2], Key: s[3]}
 	}
 }
 
-// row adds to the scores of a row.
-func (f *fusedBias[T]) row(b, h, i int, bias []T) {
-	t, seen := f.t, len(bias)
-	if t.causal {
-		seen = min(seen, t.past+i+1)
-	}
-	for j := range bias[seen:] {
-		bias[seen+j] = f.lowest
-	}
-	if bias = bias[:seen]; f.mask != nil {
-		least := max(T(t.filter), f.lowest)
-		for j := range bias {
-			if t.masked(f.mask, f.side, b, i, j) {
-				bias[j] = least
-			}
-		}
-	}
-	if f.add == nil {
-		return
-	}
-	add, step := f.add[b*f.strides[0]+h*f.strides[1]+i*f.strides[2]:], f.strides[3]
-	for j := range bias {
-		bias[j] += add[j*step]
+// maskArgs is what a piece of a mask needs.
+type maskArgs[T tensor.Real] struct {
+	f    *fusedBias[T]
+	mask []int32
+}
+
+func (q maskArgs[T]) rows(lo, hi int) {
+	t := q.f.t
+	rows, total, least := t.maskRows(), t.total(), max(T(t.filter), T(-math.MaxFloat32))
+	for n := lo; n < hi; n++ {
+		fillMask(t, q.mask, q.f.side, n/rows, n%rows, q.f.mask[n*total:][:total], least)
 	}
 }
 
@@ -229,15 +254,7 @@ func prepareFusedAttention[T tensor.Real](c *op.Call) (op.Run, error) {
 	n := 2*t.hidden + t.vhidden
 	project := newProjection[T](c, t.batch*t.rows, n, t.in, 1)
 	return runFusedAttention(c, t, func(c *op.Call, qkv []T) {
-		project(c, tensor.Of[T](c.In[0]), qkv)
-		if bias := elem.Elements[T](c, 2); bias != nil {
-			for i := range t.batch * t.rows {
-				row := qkv[i*n:][:n]
-				for j, b := range bias {
-					row[j] += b
-				}
-			}
-		}
+		project(c, tensor.Of[T](c.In[0]), elem.Elements[T](c, 2), qkv)
 	})
 }
 
@@ -251,12 +268,9 @@ func runFusedAttention[T tensor.Real](c *op.Call, t *fusedAttention, project fun
 		present = op.ScratchOf[T](c, 2*t.batch*t.heads*t.total()*t.size)
 	}
 	a := attention.Attend[T]{Batch: t.batch, Heads: t.heads, KVHeads: t.heads, Rows: t.rows, Total: t.total(), Size: t.size, VSize: t.vsize, Scale: t.scale}
-	bias, err := newFusedBias[T](c, t)
+	bias, err := newFusedBias(c, t, &a)
 	if err != nil {
 		return nil, err
-	}
-	if bias != nil {
-		a.Bias = bias.row
 	}
 	return func(c *op.Call) error {
 		project(c, qkv)
@@ -269,22 +283,22 @@ func runFusedAttention[T tensor.Real](c *op.Call, t *fusedAttention, project fun
 				present = tensor.Of[T](c.Out[1])
 			}
 			past := elem.Elements[T](c, t.pastAt)
-			k = appendPast(t, k, past, present, 0)
-			v = appendPast(t, v, past, present, 1)
+			k = appendPast(c, t, k, past, present, 0)
+			v = appendPast(c, t, v, past, present, 1)
 		}
-		bias.bind(c)
+		bias.bind(c, &a)
 		a.Run(c.Pool, q, k, v, attention.PackedHeads(tensor.Of[T](c.Out[0]), t.rows, t.heads, t.vsize))
 		return nil
 	}, nil
 }
 
 // appendPast fills half (keys 0, values 1) of the present state.
-func appendPast[T tensor.Real](t *fusedAttention, fresh attention.Heads[T], past, present []T, half int) attention.Heads[T] {
+func appendPast[T tensor.Real](c *op.Call, t *fusedAttention, fresh attention.Heads[T], past, present []T, half int) attention.Heads[T] {
 	all := attention.SplitHeads(present[half*len(present)/2:], t.total(), t.heads, t.size)
 	if past != nil {
-		attention.SplitHeads(past[half*len(past)/2:], t.past, t.heads, t.size).CopyTo(all, t.batch, t.heads, t.past, t.size, 0)
+		attention.SplitHeads(past[half*len(past)/2:], t.past, t.heads, t.size).CopyTo(c.Pool, all, t.batch, t.heads, t.past, t.size, 0)
 	}
-	fresh.CopyTo(all, t.batch, t.heads, t.fresh, t.size, t.past)
+	fresh.CopyTo(c.Pool, all, t.batch, t.heads, t.fresh, t.size, t.past)
 	return all
 }
 
@@ -365,15 +379,22 @@ func prepareMultiHead[T tensor.Real](c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := op.ScratchOf[T](c, t.batch*t.rows*t.hidden)
-	k, v := op.ScratchOf[T](c, t.batch*t.total()*t.hidden), op.ScratchOf[T](c, t.batch*t.total()*t.vhidden)
+	// Without bias, past and states to hand out, query, key and value are read where they lie.
+	var q, k, v []T
+	keep := c.Has(3) || t.past > 0
+	if c.Has(3) {
+		q = op.ScratchOf[T](c, t.batch*t.rows*t.hidden)
+	}
+	if keep && !c.Wants(1) {
+		k = op.ScratchOf[T](c, t.batch*t.total()*t.hidden)
+	}
+	if keep && !c.Wants(2) {
+		v = op.ScratchOf[T](c, t.batch*t.total()*t.vhidden)
+	}
 	a := attention.Attend[T]{Batch: t.batch, Heads: t.heads, KVHeads: t.heads, Rows: t.rows, Total: t.total(), Size: t.size, VSize: t.vsize, Scale: t.scale}
-	added, err := newFusedBias[T](c, t)
+	added, err := newFusedBias(c, t, &a)
 	if err != nil {
 		return nil, err
-	}
-	if added != nil {
-		a.Bias = added.row
 	}
 	return func(c *op.Call) error {
 		kd, vd := k, v
@@ -383,23 +404,22 @@ func prepareMultiHead[T tensor.Real](c *op.Call) (op.Run, error) {
 		if c.Wants(2) {
 			vd = tensor.Of[T](c.Out[2])
 		}
-		qh := attention.SplitHeads(q, t.rows, t.heads, t.size)
-		kh, vh := attention.SplitHeads(kd, t.total(), t.heads, t.size), attention.SplitHeads(vd, t.total(), t.heads, t.vsize)
-		qs, ks, vs := multiHeadViews[T](c, t)
+		qh, kh, vh := multiHeadViews[T](c, t)
 		bias := elem.Elements[T](c, 3)
-		gather(t, qs, qh, t.rows, t.size, 0, bias)
 		if bias != nil {
-			gather(t, ks, kh, t.fresh, t.size, t.past, bias[t.hidden:])
-			gather(t, vs, vh, t.fresh, t.vsize, t.past, bias[2*t.hidden:])
-		} else {
-			gather(t, ks, kh, t.fresh, t.size, t.past, nil)
-			gather(t, vs, vh, t.fresh, t.vsize, t.past, nil)
+			qh = gather(c, t, qh, attention.SplitHeads(q, t.rows, t.heads, t.size), nil, t.rows, t.size, bias)
+			bias = bias[t.hidden:]
 		}
-		if p := elem.Elements[T](c, t.pastAt); p != nil {
-			attention.SplitHeads(p, t.past, t.heads, t.size).CopyTo(kh, t.batch, t.heads, t.past, t.size, 0)
-			attention.SplitHeads(elem.Elements[T](c, t.pastAt+1), t.past, t.heads, t.vsize).CopyTo(vh, t.batch, t.heads, t.past, t.vsize, 0)
+		if kd != nil {
+			kh = gather(c, t, kh, attention.SplitHeads(kd, t.total(), t.heads, t.size), elem.Elements[T](c, t.pastAt), t.fresh, t.size, bias)
 		}
-		added.bind(c)
+		if bias != nil {
+			bias = bias[t.hidden:]
+		}
+		if vd != nil {
+			vh = gather(c, t, vh, attention.SplitHeads(vd, t.total(), t.heads, t.vsize), elem.Elements[T](c, t.pastAt+1), t.fresh, t.vsize, bias)
+		}
+		added.bind(c, &a)
 		if c.Wants(3) {
 			qk := tensor.Of[T](c.Out[3])
 			a.Trace = func(b, h, i int, s []T) { copy(qk[((b*t.heads+h)*t.rows+i)*t.total():], s) }
@@ -432,19 +452,33 @@ func multiHeadViews[T tensor.Real](c *op.Call, t *fusedAttention) (q, k, v atten
 	return q, attention.PackedHeads(y, t.fresh, t.heads, t.size), attention.PackedHeads(tensor.Of[T](c.In[2]), t.fresh, t.heads, t.vsize)
 }
 
-// gather copies vectors into dst from row to on and adds a bias.
-func gather[T tensor.Real](t *fusedAttention, src, dst attention.Heads[T], rows, size, to int, bias []T) {
-	for b := range t.batch {
-		for h := range t.heads {
-			for r := range rows {
-				d := dst.At(b, h, to+r, size)
-				copy(d, src.At(b, h, r, size))
-				if bias != nil {
-					for j, v := range bias[h*size:][:size] {
-						d[j] += v
-					}
-				}
-			}
+// gather copies the past and vectors behind it into dst, which it returns, and adds a bias to these.
+func gather[T tensor.Real](c *op.Call, t *fusedAttention, src, dst attention.Heads[T], past []T, rows, size int, bias []T) attention.Heads[T] {
+	to := 0
+	if past != nil {
+		to = t.past
+		attention.SplitHeads(past, t.past, t.heads, size).CopyTo(c.Pool, dst, t.batch, t.heads, t.past, size, 0)
+	}
+	src.CopyTo(c.Pool, dst, t.batch, t.heads, rows, size, to)
+	if bias != nil {
+		workers.Do(c.Pool, t.batch*t.heads, max(1, 1<<14/max(1, rows*size)), biasArgs[T]{dst, bias, t.heads, rows, size, to}, biasArgs[T].heads)
+	}
+	return dst
+}
+
+// biasArgs is what a piece of adding a bias needs.
+type biasArgs[T tensor.Real] struct {
+	to                     attention.Heads[T]
+	bias                   []T
+	count, rows, size, row int
+}
+
+func (q biasArgs[T]) heads(lo, hi int) {
+	for n := lo; n < hi; n++ {
+		h := n % q.count
+		for r := range q.rows {
+			row := q.to.At(n/q.count, h, q.row+r, q.size)
+			element.AddTo(row, row, q.bias[h*q.size:])
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/opmeter/opmeter/internal/onnxop/matmul"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Inputs of GroupQueryAttention.
@@ -37,6 +38,11 @@ type groupQuery struct {
 	window                            int
 	scale                             float64
 	rotary                            *attention.Rotary
+
+	// Of a run: the longest row's keys, the past ones of each row, and scores of one more key.
+	longest int
+	first   []int
+	sink    *tensor.Tensor
 }
 
 func newGroupQuery(c *op.Call) (*groupQuery, error) {
@@ -112,52 +118,75 @@ func prepareGroupQuery[T tensor.Real](c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	turned := op.ScratchOf[T](c, t.batch*t.rows*t.heads*t.size)
+	var turned []T
+	if t.rotary != nil {
+		turned = op.ScratchOf[T](c, t.batch*t.rows*t.heads*t.size)
+	}
 	var keys, values []T // where the caches are not wanted
+	t.first = make([]int, t.batch)
+	a, err := groupAttend[T](c, t)
+	if err != nil {
+		return nil, err
+	}
 	return func(c *op.Call) error {
-		lens, err := op.Ints(c.In[gqLens])
-		if err != nil {
+		if err := t.bind(c); err != nil {
 			return err
 		}
-		longest := int(tensor.At(c.In[gqTotal], 0))
-		t.present = max(longest, t.past)
 		n := t.batch * t.kvHeads * t.present * t.size
-		cache := func(i int, spare *[]T) []T {
-			if c.Wants(i) {
-				return tensor.Of[T](c.Out[i])
-			}
-			*spare = elem.Grow(*spare, n)
-			return *spare
-		}
-		kc, vc := cache(1, &keys), cache(2, &values)
+		kc, vc := groupCache(c, 1, n, &keys), groupCache(c, 2, n, &values)
 		if len(kc) != n || len(vc) != n {
-			return fmt.Errorf("total_sequence_length %d does not fit the caches", longest)
-		}
-		first := make([]int, t.batch) // past keys of each batch row
-		for b, l := range lens {
-			if t.rows != longest {
-				first[b] = l + 1 - t.rows
-			}
-			if first[b] < 0 || first[b] > t.past || first[b]+t.rows > t.present {
-				return fmt.Errorf("%d keys with %d new ones in a cache of %d", l+1, t.rows, t.present)
-			}
+			return fmt.Errorf("total_sequence_length %d does not fit the caches", t.longest)
 		}
 		q, k, v := groupQueryViews[T](c, t)
 		kh, vh := attention.SplitHeads(kc, t.present, t.kvHeads, t.size), attention.SplitHeads(vc, t.present, t.kvHeads, t.size)
-		fillCache(t, c, gqPastK, k, kh, kc, first)
-		fillCache(t, c, gqPastV, v, vh, vc, first)
+		grain := max(1, 1<<14/max(1, t.present*t.size))
+		workers.Do(c.Pool, t.batch*t.kvHeads, grain, fillArgs[T]{t, elem.Elements[T](c, gqPastK), k, kh}, fillArgs[T].heads)
+		workers.Do(c.Pool, t.batch*t.kvHeads, grain, fillArgs[T]{t, elem.Elements[T](c, gqPastV), v, vh}, fillArgs[T].heads)
 		if t.rotary != nil {
 			to := attention.PackedHeads(turned, t.rows, t.heads, t.size)
-			if err := turnHeads(c, t, q, to, t.heads, first, false); err != nil {
+			if err := turnHeads(c, t, q, to, t.heads, false); err != nil {
 				return err
 			}
-			if err := turnHeads(c, t, kh, kh, t.kvHeads, first, true); err != nil {
+			if err := turnHeads(c, t, kh, kh, t.kvHeads, true); err != nil {
 				return err
 			}
 			q = to
 		}
-		return groupAttend(c, t, q, kh, vh, first)
+		if err := bindGroupBias(c, t, a); err != nil {
+			return err
+		}
+		a.Total = t.present
+		a.Run(c.Pool, q, kh, vh, attention.PackedHeads(tensor.Of[T](c.Out[0]), t.rows, t.heads, t.size))
+		return nil
 	}, nil
+}
+
+// bind takes the lengths of a run.
+func (t *groupQuery) bind(c *op.Call) error {
+	lens, err := op.Ints(c.In[gqLens])
+	if err != nil {
+		return err
+	}
+	t.longest = int(tensor.At(c.In[gqTotal], 0))
+	t.present = max(t.longest, t.past)
+	for b, l := range lens {
+		if t.first[b] = 0; t.rows != t.longest {
+			t.first[b] = l + 1 - t.rows
+		}
+		if t.first[b] < 0 || t.first[b] > t.past || t.first[b]+t.rows > t.present {
+			return fmt.Errorf("%d keys with %d new ones in a cache of %d", l+1, t.rows, t.present)
+		}
+	}
+	return nil
+}
+
+// groupCache is a cache of n elements: an output or, if that is not wanted, spare.
+func groupCache[T tensor.Real](c *op.Call, i, n int, spare *[]T) []T {
+	if c.Wants(i) {
+		return tensor.Of[T](c.Out[i])
+	}
+	*spare = elem.Grow(*spare, n)
+	return *spare
 }
 
 func groupQueryViews[T tensor.Real](c *op.Call, t *groupQuery) (q, k, v attention.Heads[T]) {
@@ -173,31 +202,38 @@ func groupQueryViews[T tensor.Real](c *op.Call, t *groupQuery) (q, k, v attentio
 		attention.PackedHeads(tensor.Of[T](c.In[gqValue]), t.rows, t.kvHeads, t.size)
 }
 
-// fillCache copies what is valid of the past, then the new rows; the rest is zero.
-func fillCache[T tensor.Real](t *groupQuery, c *op.Call, pastAt int, fresh, to attention.Heads[T], all []T, first []int) {
-	past := elem.Elements[T](c, pastAt)
-	for b := range t.batch {
-		for h := range t.kvHeads {
-			head, n := all[(b*t.kvHeads+h)*t.present*t.size:][:t.present*t.size], 0
-			if past != nil {
-				n = copy(head, past[(b*t.kvHeads+h)*t.past*t.size:][:first[b]*t.size])
-			}
-			clear(head[n:])
-			for r := range t.rows {
-				copy(to.At(b, h, first[b]+r, t.size), fresh.At(b, h, r, t.size))
-			}
+// fillArgs is what a piece of filling a cache needs.
+type fillArgs[T tensor.Real] struct {
+	t         *groupQuery
+	past      []T // nil for none
+	fresh, to attention.Heads[T]
+}
+
+// heads copies what is valid of the past of some heads, then the new rows; the rest is zero.
+func (q fillArgs[T]) heads(lo, hi int) {
+	t := q.t
+	for n := lo; n < hi; n++ {
+		b, h, done := n/t.kvHeads, n%t.kvHeads, 0
+		head := q.to.Data[n*t.present*t.size:][:t.present*t.size]
+		if q.past != nil {
+			done = copy(head, q.past[n*t.past*t.size:][:t.first[b]*t.size])
 		}
+		clear(head[done : t.first[b]*t.size])
+		for r := range t.rows {
+			copy(q.to.At(b, h, t.first[b]+r, t.size), q.fresh.At(b, h, r, t.size))
+		}
+		clear(head[(t.first[b]+t.rows)*t.size:])
 	}
 }
 
 // turnHeads applies the rotary embedding to the new rows; inCache says that they
 // lie behind the past.
-func turnHeads[T tensor.Real](c *op.Call, t *groupQuery, from, to attention.Heads[T], heads int, first []int, inCache bool) error {
+func turnHeads[T tensor.Real](c *op.Call, t *groupQuery, from, to attention.Heads[T], heads int, inCache bool) error {
 	cos, sin := tensor.Of[T](c.In[gqCos]), tensor.Of[T](c.In[gqSin])
 	n := t.rotary.Dim / 2
 	for b := range t.batch {
 		for r := range t.rows {
-			pos, row := first[b]+r, r
+			pos, row := t.first[b]+r, r
 			if inCache {
 				row = pos
 			}
@@ -216,50 +252,48 @@ func turnHeads[T tensor.Real](c *op.Call, t *groupQuery, from, to attention.Head
 }
 
 // groupAttend lets query row i see keys up to its own position.
-func groupAttend[T tensor.Real](c *op.Call, t *groupQuery, q, k, v attention.Heads[T], first []int) error {
-	a := attention.Attend[T]{
-		Batch: t.batch, Heads: t.heads, KVHeads: t.kvHeads, Rows: t.rows, Total: t.present, Size: t.size, VSize: t.size,
-		Scale: t.scale, Softcap: float64(c.Node.Attrs.Float("softcap", 0)),
-		Keys: func(b int) int { return first[b] + t.rows },
-	}
-	add := elem.Elements[T](c, gqBias)
-	var st []int
-	if add != nil {
-		s := c.In[gqBias].Shape
-		if len(s) != 4 || s[3] < 1 || s[2] != t.rows && s[2] != 1 || s[0] != 1 && s[0] != t.batch || s[1] != 1 && s[1] != t.heads {
-			return fmt.Errorf("attention_bias %s", tensor.FormatShape(s))
-		}
-		for b := range first {
-			if first[b]+t.rows > s[3] {
-				return fmt.Errorf("attention_bias %s for %d keys", tensor.FormatShape(s), first[b]+t.rows)
-			}
-		}
-		st = matmul.BroadcastStrides(s, 4)
-	}
-	never := T(math.Inf(-1))
-	a.Bias = func(b, h, i int, bias []T) {
-		end := first[b] + i + 1
-		start := 0
-		if t.window >= 0 {
-			start = max(0, end-t.window)
-		}
-		for j := range bias {
-			switch {
-			case j < start || j >= end:
-				bias[j] = never
-			case add != nil:
-				bias[j] = add[b*st[0]+h*st[1]+i*st[2]+j*st[3]]
-			}
-		}
+func groupAttend[T tensor.Real](c *op.Call, t *groupQuery) (*attention.Attend[T], error) {
+	a := &attention.Attend[T]{
+		Batch: t.batch, Heads: t.heads, KVHeads: t.kvHeads, Rows: t.rows, Size: t.size, VSize: t.size,
+		Scale: t.scale, Softcap: float64(c.Node.Attrs.Float("softcap", 0)), Span: t.span, Outside: T(math.Inf(-1)),
 	}
 	if sink := c.Input(gqSink); sink != nil {
 		if sink.Len() != t.heads {
-			return fmt.Errorf("head_sink %s for %d heads", tensor.FormatShape(sink.Shape), t.heads)
+			return nil, fmt.Errorf("head_sink %s for %d heads", tensor.FormatShape(sink.Shape), t.heads)
 		}
-		a.Sink = func(h int) float64 { return tensor.At(sink, h) }
+		a.Sink = func(h int) float64 { return tensor.At(t.sink, h) }
 	} else if c.Node.Attrs.Int("smooth_softmax", 0) == 1 {
 		a.Sink = func(int) float64 { return 0 }
 	}
-	a.Run(c.Pool, q, k, v, attention.PackedHeads(tensor.Of[T](c.Out[0]), t.rows, t.heads, t.size))
+	return a, nil
+}
+
+// span is the range of keys that a row may see.
+func (t *groupQuery) span(b, i int) (from, to int) {
+	to = t.first[b] + i + 1
+	if t.window >= 0 {
+		from = max(0, to-t.window)
+	}
+	return from, to
+}
+
+// bindGroupBias takes what a run adds to scores.
+func bindGroupBias[T tensor.Real](c *op.Call, t *groupQuery, a *attention.Attend[T]) error {
+	t.sink = c.Input(gqSink)
+	add := c.Input(gqBias)
+	if add == nil {
+		return nil
+	}
+	s := add.Shape
+	if len(s) != 4 || s[3] < 1 || s[2] != t.rows && s[2] != 1 || s[0] != 1 && s[0] != t.batch || s[1] != 1 && s[1] != t.heads {
+		return fmt.Errorf("attention_bias %s", tensor.FormatShape(s))
+	}
+	for _, past := range t.first {
+		if past+t.rows > s[3] {
+			return fmt.Errorf("attention_bias %s for %d keys", tensor.FormatShape(s), past+t.rows)
+		}
+	}
+	st := matmul.BroadcastStrides(s, 4)
+	a.Added[0] = attention.Added[T]{Data: tensor.Of[T](add), Batch: st[0], Head: st[1], Row: st[2], Key: st[3]}
 	return nil
 }

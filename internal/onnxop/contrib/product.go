@@ -7,6 +7,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/onnxop/conv"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
@@ -19,16 +20,19 @@ import (
 
 // newProjection prepares y[m×n] = x[m×k]·w with input wi as the k×n weights,
 // packed once when they are constant float32.
-func newProjection[T tensor.Real](c *op.Call, m, n, k, wi int) func(c *op.Call, x, y []T) {
+func newProjection[T tensor.Real](c *op.Call, m, n, k, wi int) func(c *op.Call, x, bias, y []T) {
 	if w, ok := any(elem.Elements[T](c, wi)).([]float32); ok && c.Const(wi) && n*k > 0 {
 		p := kernel.PackB(k, n, w, 0, false)
-		g := kernel.GemmParams{M: m, N: n, K: k}
-		return func(c *op.Call, x, y []T) {
+		return func(c *op.Call, x, bias, y []T) {
+			g := kernel.GemmParams{M: m, N: n, K: k, BiasN: any(bias).([]float32)}
 			kernel.GemmPacked(c.Pool, g, any(x).([]float32), p, any(y).([]float32))
 		}
 	}
-	return func(c *op.Call, x, y []T) {
+	return func(c *op.Call, x, bias, y []T) {
 		matmul.Gemm(c.Pool, matmul.Matrices{M: m, N: n, K: k}, x, tensor.Of[T](c.In[wi]), y)
+		for i := 0; i < m*n && bias != nil; i += n {
+			element.AddTo(y[i:i+n], y[i:], bias)
+		}
 	}
 }
 
