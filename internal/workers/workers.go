@@ -272,15 +272,52 @@ func Do[A any](p *Pool, n, grain int, a A, f func(a A, lo, hi int)) {
 	if t == nil {
 		t = new(task[A])
 		t.call = func(lo, hi int) { t.f(t.a, lo, hi) }
-		if p.tasks == nil {
-			p.tasks = make(map[any]any)
-		}
-		p.tasks[(*task[A])(nil)] = t
+		p.keep((*task[A])(nil), t)
 	}
 	t.a, t.f = a, f
 	p.share(n, grain, nil, t.call)
 	var none A
 	t.a = none // forget the memory that it points to
+}
+
+// Piecewise is an argument that knows its loop.
+type Piecewise interface {
+	Piece(lo, hi int)
+}
+
+// piecewise is what Each gives to the workers.
+type piecewise[A Piecewise] struct {
+	a    A
+	call func(lo, hi int)
+}
+
+// Each is Do for arguments of generic types in generic functions: to name their loop there would allocate in each call.
+func Each[A Piecewise](p *Pool, n, grain int, a A) {
+	if n <= 0 {
+		return
+	}
+	if p.alone(n, grain) {
+		a.Piece(0, n)
+		return
+	}
+	t, _ := p.tasks[(*piecewise[A])(nil)].(*piecewise[A])
+	if t == nil {
+		t = new(piecewise[A])
+		t.call = func(lo, hi int) { t.a.Piece(lo, hi) }
+		p.keep((*piecewise[A])(nil), t)
+	}
+	t.a = a
+	p.share(n, grain, nil, t.call)
+	var none A
+	t.a = none // forget the memory that it points to
+}
+
+// keep remembers what Do or Each has made for one type.
+func (p *Pool) keep(key, t any) {
+	if p.tasks == nil {
+		p.tasks = make(map[any]any)
+	}
+	p.tasks[key] = t
 }
 
 // alone tells whether the caller does all of it.

@@ -35,7 +35,7 @@ func (v Heads[T]) At(b, h, r, size int) []T {
 // CopyTo writes rows of all heads into dst at row offset to.
 func (v Heads[T]) CopyTo(p *workers.Pool, dst Heads[T], batch, heads, rows, size, to int) {
 	dst.Data = dst.Data[min(to*dst.Row, len(dst.Data)):]
-	workers.Do(p, batch*heads, max(1, pieceCopy/max(1, rows*size)), copyArgs[T]{v, dst, heads, rows, size}, copyArgs[T].heads)
+	workers.Each(p, batch*heads, max(1, pieceCopy/max(1, rows*size)), copyArgs[T]{v, dst, heads, rows, size})
 }
 
 // copyArgs is what a piece of a copy needs.
@@ -44,7 +44,8 @@ type copyArgs[T tensor.Real] struct {
 	count, rows, size int
 }
 
-func (q copyArgs[T]) heads(lo, hi int) {
+// Piece copies heads lo to hi.
+func (q copyArgs[T]) Piece(lo, hi int) {
 	for n := lo; n < hi && q.rows > 0; n++ {
 		b, h := n/q.count, n%q.count
 		if q.from.Row == q.size && q.to.Row == q.size {

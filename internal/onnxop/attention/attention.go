@@ -270,7 +270,7 @@ func (p *places[T]) bind(c *op.Call) (Added[T], error) {
 	data := p.mask
 	switch {
 	case m.Type == tensor.Bool:
-		workers.Do(c.Pool, m.Len(), pieceCopy, truths[T]{data, tensor.Of[uint8](m)}, truths[T].add)
+		workers.Each(c.Pool, m.Len(), pieceCopy, truths[T]{data, tensor.Of[uint8](m)})
 	case !isAdded(m.Type):
 		tensor.Read(data, m, 0)
 	case m.Type != c.In[atQ].Type:
@@ -288,7 +288,8 @@ type truths[T tensor.Real] struct {
 	from []uint8
 }
 
-func (q truths[T]) add(lo, hi int) {
+// Piece writes places lo to hi.
+func (q truths[T]) Piece(lo, hi int) {
 	values := [2]T{T(math.Inf(-1)), 0}
 	to := q.to[lo:hi]
 	for j, v := range q.from[lo:hi] {

@@ -7,6 +7,7 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
+	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -233,14 +234,18 @@ func (a *Attend[T]) setLimits(p *workers.Pool) {
 		return
 	}
 	a.limits = elem.Grow(a.limits, a.Batch*a.Rows)
-	workers.Do(p, len(a.limits), max(1, pieceCopy/max(1, a.Total)), a, (*Attend[T]).limitRows)
+	workers.Each(p, len(a.limits), max(1, pieceCopy/max(1, a.Total)), limiting[T]{a})
 }
 
 // trims tells whether what is added may take keys out for all heads.
 func (d *Added[T]) trims() bool { return d.Data != nil && d.Head == 0 && d.Key == 1 }
 
-func (a *Attend[T]) limitRows(lo, hi int) {
-	for n := lo; n < hi; n++ {
+// limiting finds the limits of an attention.
+type limiting[T tensor.Real] struct{ a *Attend[T] }
+
+// Piece finds those of rows lo to hi.
+func (l limiting[T]) Piece(lo, hi int) {
+	for a, n := l.a, lo; n < hi; n++ {
 		a.limits[n] = a.limit(n/a.Rows, n%a.Rows)
 	}
 }

@@ -158,7 +158,7 @@ func (f *fusedBias[T]) bind(c *op.Call, a *attention.Attend[T]) {
 	t := f.t
 	if f.mask != nil {
 		rows := t.maskRows()
-		workers.Do(c.Pool, t.batch*rows, max(1, 1<<13/max(1, t.total())), maskArgs[T]{f, elem.Elements[int32](c, t.maskAt)}, maskArgs[T].rows)
+		workers.Each(c.Pool, t.batch*rows, max(1, 1<<13/max(1, t.total())), maskArgs[T]{f, elem.Elements[int32](c, t.maskAt)})
 		a.Added[0] = attention.Added[T]{Data: f.mask, Batch: rows * t.total(), Key: 1}
 		if rows > 1 {
 			a.Added[0].Row = t.total()
@@ -175,7 +175,8 @@ type maskArgs[T tensor.Real] struct {
 	mask []int32
 }
 
-func (q maskArgs[T]) rows(lo, hi int) {
+// Piece makes rows lo to hi.
+func (q maskArgs[T]) Piece(lo, hi int) {
 	t := q.f.t
 	rows, total, least := t.maskRows(), t.total(), max(T(t.filter), T(-math.MaxFloat32))
 	for n := lo; n < hi; n++ {
@@ -461,7 +462,7 @@ func gather[T tensor.Real](c *op.Call, t *fusedAttention, src, dst attention.Hea
 	}
 	src.CopyTo(c.Pool, dst, t.batch, t.heads, rows, size, to)
 	if bias != nil {
-		workers.Do(c.Pool, t.batch*t.heads, max(1, 1<<14/max(1, rows*size)), biasArgs[T]{dst, bias, t.heads, rows, size, to}, biasArgs[T].heads)
+		workers.Each(c.Pool, t.batch*t.heads, max(1, 1<<14/max(1, rows*size)), biasArgs[T]{dst, bias, t.heads, rows, size, to})
 	}
 	return dst
 }
@@ -473,7 +474,8 @@ type biasArgs[T tensor.Real] struct {
 	count, rows, size, row int
 }
 
-func (q biasArgs[T]) heads(lo, hi int) {
+// Piece adds it for heads lo to hi.
+func (q biasArgs[T]) Piece(lo, hi int) {
 	for n := lo; n < hi; n++ {
 		h := n % q.count
 		for r := range q.rows {

@@ -140,8 +140,8 @@ func prepareGroupQuery[T tensor.Real](c *op.Call) (op.Run, error) {
 		q, k, v := groupQueryViews[T](c, t)
 		kh, vh := attention.SplitHeads(kc, t.present, t.kvHeads, t.size), attention.SplitHeads(vc, t.present, t.kvHeads, t.size)
 		grain := max(1, 1<<14/max(1, t.present*t.size))
-		workers.Do(c.Pool, t.batch*t.kvHeads, grain, fillArgs[T]{t, elem.Elements[T](c, gqPastK), k, kh}, fillArgs[T].heads)
-		workers.Do(c.Pool, t.batch*t.kvHeads, grain, fillArgs[T]{t, elem.Elements[T](c, gqPastV), v, vh}, fillArgs[T].heads)
+		workers.Each(c.Pool, t.batch*t.kvHeads, grain, fillArgs[T]{t, elem.Elements[T](c, gqPastK), k, kh})
+		workers.Each(c.Pool, t.batch*t.kvHeads, grain, fillArgs[T]{t, elem.Elements[T](c, gqPastV), v, vh})
 		if t.rotary != nil {
 			to := attention.PackedHeads(turned, t.rows, t.heads, t.size)
 			if err := turnHeads(c, t, q, to, t.heads, false); err != nil {
@@ -209,8 +209,8 @@ type fillArgs[T tensor.Real] struct {
 	fresh, to attention.Heads[T]
 }
 
-// heads copies what is valid of the past of some heads, then the new rows; the rest is zero.
-func (q fillArgs[T]) heads(lo, hi int) {
+// Piece copies what is valid of the past of heads lo to hi, then the new rows; the rest is zero.
+func (q fillArgs[T]) Piece(lo, hi int) {
 	t := q.t
 	for n := lo; n < hi; n++ {
 		b, h, done := n/t.kvHeads, n%t.kvHeads, 0
