@@ -1,6 +1,9 @@
 package profile
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // Peak is the rate of arithmetic of one element type.
 type Peak struct {
@@ -170,10 +173,20 @@ func (t *Target) RoofOf(l *Layer) *Roof {
 	return r
 }
 
-// roofs places all layers.
+// roofs places all layers. The work of layers that are fused into another one is done in its time.
 func (p *Profile) roofs() {
+	fused := make(map[int64]int64)
 	for i := range p.Layers {
-		p.Layers[i].Roof = p.Target.RoofOf(&p.Layers[i])
+		if l := &p.Layers[i]; l.FusedInto != nil && l.Ops != nil {
+			fused[*l.FusedInto] += *l.Ops
+		}
+	}
+	for i := range p.Layers {
+		l := p.Layers[i]
+		if more := fused[int64(i)]; l.Ops != nil && more > 0 && *l.Ops <= math.MaxInt64-more {
+			l.Ops = new(*l.Ops + more)
+		}
+		p.Layers[i].Roof = p.Target.RoofOf(&l)
 	}
 }
 

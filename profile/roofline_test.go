@@ -51,6 +51,29 @@ func TestRoof(t *testing.T) {
 	}
 }
 
+// TestRoofOfFused: what other layers leave to one is done in its time.
+func TestRoofOfFused(t *testing.T) {
+	t.Parallel()
+	p := &Profile{Target: Target{PeakOpsPerSecond: new(100.0)}, Layers: []Layer{
+		{State: Fused, FusedInto: new(int64(2)), Ops: new(int64(300))},
+		{State: Fused, FusedInto: new(int64(2))},
+		{State: Ran, Ops: new(int64(100)), Latency: Value(Measured, 10, "")},
+		{State: Ran, Ops: new(int64(100)), Latency: Value(Measured, 10, "")},
+	}}
+	uses := func() (v [2]float64) {
+		p.roofs()
+		return [2]float64{*p.Layers[2].Roof.Use, *p.Layers[3].Roof.Use}
+	}
+	p.Layers[1].Ops = new(int64(100))
+	if got := uses(); got != [2]float64{0.5, 0.1} {
+		t.Errorf("uses %v, want 0.5 with what is fused, and 0.1", got)
+	}
+	p.Layers[1].Ops = new(int64(math.MaxInt64 - 350))
+	if got := uses(); got != [2]float64{0.1, 0.1} {
+		t.Errorf("uses %v, want 0.1 of work that no number holds", got)
+	}
+}
+
 // TestRoofOfOnePeak: one limit gives a use and does not tell arithmetic and memory
 // apart.
 func TestRoofOfOnePeak(t *testing.T) {
