@@ -91,7 +91,7 @@ func newConv(s ConvShape, v *volume, nhwc bool, w, bias []float32, act activatio
 	}
 	c.minimal = c.f == nil && !nhwc && !c.depthwise && s.winograd(c.cg, c.og)
 	c.zeros = make([]float32, c.cg)
-	w = seen.of(w, s.OC, c.cg, nhwc)
+	w = tapsOf(seen, w, s.OC, c.cg, nhwc)
 	c.setWeights(w, bias)
 	c.setFew(w)
 	c.setGaps(w)
@@ -145,7 +145,7 @@ func (c *Conv) setWindows() {
 // SetWeights exchanges the weights, laid out as for the constructor, and the
 // bias, nil for none. The slices must not change while they are in use.
 func (c *Conv) SetWeights(w, bias []float32) {
-	c.setWeights(c.seen.of(w, c.s.OC, c.cg, c.nhwc), bias)
+	c.setWeights(tapsOf(c.seen, w, c.s.OC, c.cg, c.nhwc), bias)
 }
 
 // setWeights is SetWeights with the taps that are left.

@@ -39,12 +39,7 @@ func seenTaps(k, dil, stride, pad, in, out int) (lo, hi int) {
 	return lo, hi
 }
 
-// of are the weights of these taps; w itself where all are left.
-func (c *tapCut) of(w []float32, channels, each int, nhwc bool) []float32 {
-	return tapsOf(c, w, channels, each, nhwc)
-}
-
-// tapsOf is [tapCut.of] for any weights.
+// tapsOf are the weights of the taps that are left; w itself where c is nil, which leaves all.
 func tapsOf[T any](c *tapCut, w []T, channels, each int, nhwc bool) []T {
 	if c == nil {
 		return w

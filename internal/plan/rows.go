@@ -78,9 +78,8 @@ func (r *rowMatcher) row(n *graph.Node, list int) bool {
 
 // is gives the node of task i if it runs an operator with n inputs, one output, and no activation.
 func (r *rowMatcher) is(i int, name string, inputs int) *graph.Node {
-	t := &r.g.Tasks[i]
-	n := t.Node
-	if t.State != Runs || t.asIs || t.Lowered || t.act.On || n.Domain != graph.TFLite || n.Op != name || len(n.Inputs) != inputs || len(n.Outputs) != 1 ||
+	n := r.g.Tasks[i].Node
+	if !r.g.given(i) || n.Op != name || len(n.Inputs) != inputs || len(n.Outputs) != 1 ||
 		slices.Contains(n.Inputs, -1) || n.Attrs.Str("fused_activation_function", "NONE") != "NONE" {
 		return nil
 	}

@@ -29,11 +29,14 @@ type rowProducts struct {
 	earliest []int
 }
 
-// plain tells whether task i runs a node of TFLite as the file has it.
-func (g *Graph) plain(i int) bool {
+// given tells whether task i runs a node of TFLite as the file has it.
+func (g *Graph) given(i int) bool {
 	t := &g.Tasks[i]
-	return t.State == Runs && !t.asIs && !t.Lowered && !t.act.On && !t.Dynamic && t.Node.Domain == graph.TFLite
+	return t.State == Runs && !t.asIs && !t.Lowered && !t.act.On && t.Node.Domain == graph.TFLite
 }
+
+// plain is given for tasks of known shape.
+func (g *Graph) plain(i int) bool { return g.given(i) && !g.Tasks[i].Dynamic }
 
 // earliest is the first task that reads each value; the number of tasks for those that none reads.
 func (g *Graph) earliest() []int {

@@ -9,6 +9,7 @@ import (
 	"github.com/opmeter/opmeter/internal/liteop/recipe"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // WideSums is q as part of a recipe.
@@ -121,20 +122,29 @@ func bytes(w []int32) bool {
 
 // splitConv convolves the halves of 16-bit numbers in float32.
 func splitConv(c *op.Call, s kernel.ConvShape, q *kernel.Requant16, w []int32, depthwise bool) op.Run {
-	weights := make([]float32, len(w))
-	for i, v := range w {
-		weights[i] = float32(v)
-	}
-	var conv *kernel.Conv
+	prepare := kernel.NewConvNHWC
 	if depthwise {
-		conv = kernel.NewDepthwiseNHWC(s, weights, nil, activation.Clamp{})
-	} else {
-		conv = kernel.NewConvNHWC(s, weights, nil, activation.Clamp{})
+		prepare = kernel.NewDepthwiseNHWC
 	}
+	conv := prepare(s, reals(w), nil, activation.Clamp{})
 	c.Kernel = conv.Name()
-	split := kernel.NewSplit16(q, s.OC, c.In[0].Len(), c.Out[0].Len(), func(n int) []float32 { return op.ScratchOf[float32](c, n) }, conv.Run)
+	return halved(c, 0, q, s.OC, conv.Run)
+}
+
+// reals are weights in float32.
+func reals(w []int32) []float32 {
+	v := make([]float32, len(w))
+	for i, x := range w {
+		v[i] = float32(x)
+	}
+	return v
+}
+
+// halved computes with the halves of the 16-bit numbers of input in, by what run does with float32.
+func halved(c *op.Call, in int, q *kernel.Requant16, channels int, run func(p *workers.Pool, x, y []float32)) op.Run {
+	split := kernel.NewSplit16(q, channels, c.In[in].Len(), c.Out[0].Len(), func(n int) []float32 { return op.ScratchOf[float32](c, n) }, run)
 	return func(c *op.Call) error {
-		split.Run(c.Pool, tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0]))
+		split.Run(c.Pool, tensor.Of[int16](c.In[in]), tensor.Of[int16](c.Out[0]))
 		return nil
 	}
 }

@@ -210,11 +210,10 @@ func (t tconv) float(c *op.Call) (op.Run, error) {
 			c.Kernel = vec.Name()
 		}
 	}
-	walk, err := broadcast.New([]int{t.n * t.oh * t.ow, t.oc}, []int{t.n * t.oh * t.ow, t.oc}, []int{t.oc})
+	add, err := newBiasAdd(c, t.n*t.oh*t.ow, t.oc)
 	if err != nil {
 		return nil, err
 	}
-	add := element.NewBinary(c.Pool, walk, element.Add[float32]())
 	return func(c *op.Call) error {
 		w, err := layer.Floats(c.In[t.filt])
 		if err != nil {
@@ -378,24 +377,26 @@ func (t tconv) wide(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
+// newBiasAdd adds a bias to the channels of positions.
+func newBiasAdd(c *op.Call, positions, channels int) (*element.Binary[float32, float32], error) {
+	shape := []int{positions, channels}
+	walk, err := broadcast.New(shape, shape, shape[1:])
+	if err != nil {
+		return nil, err
+	}
+	return element.NewBinary(c.Pool, walk, element.Add[float32]()), nil
+}
+
 // split adds up the halves of 16-bit numbers in float32; nil where sums may be too long for that, and without vectors.
 func (t tconv) split(c *op.Call, w []int32, q *kernel.Requant16) op.Run {
 	reach := func(k, stride int) int { return (k + stride - 1) / stride }
 	if reach(t.kh, t.sh)*reach(t.kw, t.sw)*t.c > kernel.SplitSteps || !bytes(w) {
 		return nil
 	}
-	weights := make([]float32, len(w))
-	for i, v := range w {
-		weights[i] = float32(v)
-	}
-	vec := kernel.NewTransposedConv(t.shape(), weights)
+	vec := kernel.NewTransposedConv(t.shape(), reals(w))
 	if vec == nil {
 		return nil
 	}
 	c.Kernel = vec.Name()
-	split := kernel.NewSplit16(q, t.oc, c.In[t.data].Len(), c.Out[0].Len(), func(n int) []float32 { return op.ScratchOf[float32](c, n) }, vec.Run)
-	return func(c *op.Call) error {
-		split.Run(c.Pool, tensor.Of[int16](c.In[t.data]), tensor.Of[int16](c.Out[0]))
-		return nil
-	}
+	return halved(c, t.data, q, t.oc, vec.Run)
 }

@@ -3,8 +3,6 @@ package conv
 import (
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
-	"github.com/opmeter/opmeter/internal/kernel/broadcast"
-	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -39,12 +37,10 @@ func (v *conv3D) transposedPictures(c *op.Call, act activation.Clamp) (op.Run, e
 			return nil, nil
 		}
 	}
-	all := v.n * v.out[0] * v.out[1] * v.out[2]
-	walk, err := broadcast.New([]int{all, v.oc}, []int{all, v.oc}, []int{v.oc})
+	add, err := newBiasAdd(c, v.n*v.out[0]*v.out[1]*v.out[2], v.oc)
 	if err != nil {
 		return nil, err
 	}
-	add := element.NewBinary(c.Pool, walk, element.Add[float32]())
 	c.Copied(1)
 	c.Kernel = pictures[0].Name()
 	in, out := v.in[1]*v.in[2]*v.c, v.out[1]*v.out[2]*v.oc

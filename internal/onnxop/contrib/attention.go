@@ -297,10 +297,9 @@ func runFusedAttention[T tensor.Real](c *op.Call, t *fusedAttention, project fun
 func appendPast[T tensor.Real](c *op.Call, t *fusedAttention, fresh attention.Heads[T], past, present []T, half int) attention.Heads[T] {
 	all := attention.SplitHeads(present[half*len(present)/2:], t.total(), t.heads, t.size)
 	if past != nil {
-		attention.SplitHeads(past[half*len(past)/2:], t.past, t.heads, t.size).CopyTo(c.Pool, all, t.batch, t.heads, t.past, t.size, 0)
+		past = past[half*len(past)/2:]
 	}
-	fresh.CopyTo(c.Pool, all, t.batch, t.heads, t.fresh, t.size, t.past)
-	return all
+	return gather(c, t, fresh, all, past, t.fresh, t.size, nil)
 }
 
 // MultiHeadAttention: query, key, value, bias, key_padding_mask, attention_bias,
