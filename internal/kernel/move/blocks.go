@@ -24,11 +24,12 @@ func (b *Blocks) Gather(pool *workers.Pool, dst, src Slice) {
 
 func gather[T any](b *Blocks, pool *workers.Pool, dst, src []T) {
 	total := b.Rows * len(b.At)
-	if total*b.Len < 2*shared[T]() {
+	grain := linesOf[T](b.Len, false)
+	if total <= grain {
 		gatherSpan(b, dst, src, 0, total)
 		return
 	}
-	pool.For(total, max(1, shared[T]()/b.Len), func(lo, hi int) { gatherSpan(b, dst, src, lo, hi) })
+	pool.For(total, grain, func(lo, hi int) { gatherSpan(b, dst, src, lo, hi) })
 }
 
 // gatherSpan copies blocks lo to hi of the output.

@@ -102,7 +102,7 @@ func (w words[T]) mark(dst, value Slice, at []int) {
 
 func (w words[T]) fill(pool *workers.Pool, dst, value Slice) {
 	d, v := w.of(dst), w.of(value)[0]
-	if len(d) < 2*shared[T]() {
+	if len(d) <= shared[T]() {
 		set(d, v)
 		return
 	}
@@ -198,4 +198,10 @@ func set[T any](s []T, v T) {
 	for i := 1; i < len(s); i *= 2 {
 		copy(s[i:], s[:i])
 	}
+}
+
+// Copy copies as many bytes as both have.
+func Copy(pool *workers.Pool, dst, src []byte) {
+	n := min(len(dst), len(src))
+	workers.Do(pool, n, parallelFrom, [2][]byte{dst, src}, func(v [2][]byte, lo, hi int) { copy(v[0][lo:hi], v[1][lo:hi]) })
 }

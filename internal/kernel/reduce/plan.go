@@ -85,8 +85,8 @@ type Reducer[T, A any] struct {
 	Done  func(acc A, count int) T            // the result
 }
 
-// colTile is the number of accumulators that column-wise reductions keep at a time.
-const colTile = 1024
+// colTile is the number of accumulators that column-wise reductions keep at a time; fewer are a multiple of tileStep.
+const colTile, tileStep = 1024, 64
 
 // rowTile is the number of rows that are reduced together.
 const rowTile = 32
@@ -102,6 +102,7 @@ type Run[T, A any] struct {
 	in, out []T
 	acc     []A // colTile, or rowTile, for each worker
 	parts   []A
+	tile    int // columns that go together
 	tiles   int
 	body    func(worker, lo, hi int)
 }
@@ -121,8 +122,13 @@ func NewRun[T, A any](pool *workers.Pool, p Plan, r Reducer[T, A]) *Run[T, A] {
 		run.acc = make([]A, rowTile*pool.Threads())
 		run.body = run.rowWork
 	default:
-		run.acc = make([]A, colTile*pool.Threads())
-		run.tiles = (p.inner + colTile - 1) / colTile
+		t := pool.Threads()
+		run.acc = make([]A, colTile*t)
+		if run.tile = colTile; p.kept.len() < t {
+			// Multiples of the columns that loops take at once.
+			run.tile = min(colTile, max(1, (p.inner+t*tileStep-1)/(t*tileStep))*tileStep)
+		}
+		run.tiles = (p.inner + run.tile - 1) / run.tile
 		run.body = run.colWork
 	}
 	return run
@@ -142,7 +148,7 @@ func (r *Run[T, A]) Do(pool *workers.Pool, out, in []T) {
 	case r.p.rows:
 		pool.ForWorker(len(out), max(1, element.Grain/max(1, r.p.count)), r.body)
 	default:
-		work := max(1, r.p.gone.len()*min(colTile, r.p.inner))
+		work := max(1, r.p.gone.len()*min(r.tile, r.p.inner))
 		pool.ForWorker(r.p.kept.len()*r.tiles, max(1, element.Grain/work), r.body)
 	}
 	r.out, r.in = nil, nil
@@ -177,8 +183,8 @@ func (r *Run[T, A]) colWork(worker, lo, hi int) {
 	p := &r.p
 	gone := p.gone.len()
 	for u := lo; u < hi; u++ {
-		row, col := u/r.tiles, u%r.tiles*colTile
-		n := min(colTile, p.inner-col)
+		row, col := u/r.tiles, u%r.tiles*r.tile
+		n := min(r.tile, p.inner-col)
 		acc := r.acc[worker*colTile : worker*colTile+n]
 		base := p.kept.offset(row) + col
 		if r.Lines != nil && gone > 0 && len(p.gone.n) == 1 {

@@ -7,7 +7,7 @@ import (
 )
 
 // Grain is the number of elements worth sharing out.
-const Grain = 1 << 14
+const Grain = 1 << 13
 
 // Groups of element types for definitions.
 var (

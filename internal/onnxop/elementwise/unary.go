@@ -42,7 +42,7 @@ func runUnary[T, R any](f func(dst []R, src []T), in func(*tensor.Tensor) []T, o
 	r.body = func(_, lo, hi int) { r.f(r.out[lo:hi], r.in[lo:hi]) }
 	return func(c *op.Call) error {
 		r.in, r.out = in(c.In[0]), out(c.Out[0])
-		c.Pool.ForWorker(len(r.out), element.Grain/4, r.body)
+		c.Pool.ForWorker(len(r.out), element.Grain/2, r.body)
 		r.in, r.out = nil, nil
 		return nil
 	}
@@ -244,7 +244,7 @@ func classify(mk func(c *op.Call) func(float64) bool) elem.Prepare {
 		}
 		return func(c *op.Call) error {
 			x, y := c.In[0], tensor.Of[uint8](c.Out[0])
-			c.Pool.For(len(y), element.Grain/4, func(lo, hi int) {
+			c.Pool.For(len(y), element.Grain/2, func(lo, hi int) {
 				var block [element.Block]float64
 				for ; lo < hi; lo += element.Block {
 					b := block[:min(element.Block, hi-lo)]
