@@ -662,6 +662,7 @@ func TestCopiedConstants(t *testing.T) {
 	}{
 		{"one reader each", false, []string{"Inc a ka", "Inc b kb", "Last p x a", "Last y p b"}, []bool{false, true}, 1 + 11 + 101},
 		{"two readers of one", false, []string{"Inc a ka", "Inc b kb", "Last p x a", "Last q p a", "Last y q b"}, []bool{false, true, false}, 1 + 11 + 11 + 101},
+		{"one that is kept between", false, []string{"Inc a ka", "Inc b kb", "Inc c kc", "Last p x a", "Last q p b", "Last r q b", "Last y r c"}, []bool{false, true, true, false}, 1 + 11 + 101 + 101 + 1001},
 		{"all are kept", true, []string{"Inc a ka", "Inc b kb", "Last p x a", "Last y p b"}, []bool{false, false}, 1 + 11 + 101},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -680,7 +681,7 @@ func TestCopiedConstants(t *testing.T) {
 					}, nil
 				},
 			}
-			g := build(0, map[string]*tensor.Tensor{"ka": big(10), "kb": big(100)}, "x", "y", c.lines...)
+			g := build(0, map[string]*tensor.Tensor{"ka": big(10), "kb": big(100), "kc": big(1000)}, "x", "y", c.lines...)
 			s := start(t, Options{Registry: with(last), KeepAll: c.keep}, []*tensor.Tensor{vec(1)}, g)
 			for i, want := range c.twice {
 				if got := i > 0 && at[i] == at[i-1]; got != want {

@@ -37,7 +37,8 @@ type Conv struct {
 	s       ConvShape
 	volume  *volume // of a convolution over three axes; nil for one over two
 	nhwc    bool
-	weights []float32 // packed, group after group; or as given for depthwise
+	weights []float32 // packed, group after group; or as given
+	given   bool      // weights are those that were given, not packed
 	bias    []float32
 	act     activation.Clamp
 	// cg and og are input and output channels per group; k the length of a patch.
@@ -114,7 +115,7 @@ func NewDepthwiseNHWC(s ConvShape, w, bias []float32, act activation.Clamp) *Con
 	s.Groups = s.C
 	s.lay()
 	c := &Conv{s: s, nhwc: true, act: act, cg: 1, og: s.OC / s.C, k: s.KH * s.KW, depthwise: true}
-	c.weights, c.bias = w, bias
+	c.weights, c.given, c.bias = w, true, bias
 	if s.outputs() > 0 {
 		c.setWindows()
 	}
@@ -151,10 +152,10 @@ func (c *Conv) SetWeights(w, bias []float32) {
 // setWeights is SetWeights with the taps that are left.
 func (c *Conv) setWeights(w, bias []float32) {
 	s := c.s
-	c.bias, c.few, c.gaps = bias, nil, nil
+	c.bias, c.few, c.gaps, c.given = bias, nil, nil, false
 	if c.depthwise {
 		if !c.nhwc {
-			c.weights = w
+			c.weights, c.given = w, true
 			return
 		}
 		if len(c.weights) != len(w) {
@@ -185,7 +186,7 @@ func (c *Conv) setWeights(w, bias []float32) {
 		c.setMinimal(w)
 		return
 	case c.planes != nil:
-		c.weights = w
+		c.weights, c.given = w, true
 		return
 	case c.lines != nil:
 		width = c.f.Cols
@@ -221,8 +222,14 @@ func (c *Conv) setSparse(w []float32) {
 	}
 }
 
-// Copies tells whether the convolution keeps nothing of the weights that it was given.
-func (c *Conv) Copies() bool { return c.sparse != nil || c.tiled != nil || c.gaps != nil }
+// Release forgets the weights that were given where [Conv.Run] does not read them, and tells whether nothing of them is kept:
+// [Conv.RunHalves] reads them.
+func (c *Conv) Release() bool {
+	if c.few != nil {
+		c.weights, c.given = nil, false
+	}
+	return !c.given
+}
 
 // Name tells the way of computing: "depthwise", "winograd" or "im2col"; "direct" and
 // the set of the kernels for products in vectors, "packed" where positions are few, "winograd" and the set, "sparse" where zeros are left

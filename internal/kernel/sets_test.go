@@ -372,7 +372,7 @@ func TestIntConvSets(t *testing.T) {
 					c.Run(pool, asInt8(x), lines)
 					c.Sums(pool, asInt8(x), zero+1, sums)
 					p := NewConvSums(s, false, false)
-					p.SetWeights(w)
+					SetSumWeights(p, w, 0)
 					if p.SetZero(true, zero); !signed {
 						p.SetZero(false, zero+128)
 					}

@@ -69,6 +69,7 @@ type Graph struct {
 	broken *MalformedError
 	worked int64  // operations that were folded
 	spare  []byte // memory of a folded value that nobody reads any more
+	lent   bool   // another one has it
 }
 
 // Task is one node, or a node with others fused into it.

@@ -91,7 +91,7 @@ func PrepareGemm32(c *op.Call) (op.Run, error) {
 		return PrepareGemm[float32](c)
 	}
 	b := kernel.PackB(v.K, v.N, tensor.Of[float32](c.In[1]), 0, v.TransB)
-	c.Packed(1)
+	c.Copied(1)
 	g := kernel.GemmParams{M: v.M, N: v.N, K: v.K, TransA: v.TransA, Act: c.Activation}
 	c.Kernel = b.Name(g)
 	return func(c *op.Call) error {

@@ -204,7 +204,7 @@ func prepareMatMul32(c *op.Call) (op.Run, error) {
 	}
 	if c.Const(1) && v.batch == nil && tensor.Elements(v.Out) > 0 {
 		b := kernel.PackB(v.K, v.N, tensor.Of[float32](c.In[1]), 0, false)
-		c.Packed(1)
+		c.Copied(1)
 		c.Kernel = b.Name(g)
 		return func(c *op.Call) error {
 			kernel.GemmPacked(c.Pool, g, tensor.Of[float32](c.In[0]), b, tensor.Of[float32](c.Out[0]))
