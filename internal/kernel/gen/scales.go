@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/mmcloughlin/avo/attr"
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
@@ -9,6 +10,7 @@ import (
 // elements.
 func (a *asm) scales() {
 	a.addScaled()
+	a.nonzeros()
 	for _, signed := range []bool{false, true} {
 		a.dequantise(signed)
 	}
@@ -101,6 +103,14 @@ func (a *asm) dequantise(signed bool) {
 	a.RET()
 }
 
+func (a *asm) loadFloats(m operand.Mem, mask, x reg.Register) {
+	if mask != nil {
+		a.VMOVUPS_Z(m, mask, x)
+	} else {
+		a.VMOVUPS(m, x)
+	}
+}
+
 func (a *asm) storeFloats(x, mask reg.Register, m operand.Mem) {
 	if mask != nil {
 		a.VMOVUPS(x, mask, m)
@@ -169,29 +179,108 @@ func (a *asm) scaleRows(together bool) {
 	a.RET()
 }
 
-// addScaled adds ((w·by)·scales)·scale, rounded after each step, to n values.
+// scaledColumns is how many registers of sums addScaled keeps at a time.
+const scaledColumns = 4
+
+// addScaled adds ((w·x)·scales)·scale, rounded after each step, to n sums, for count values of x in order: the weights of x[i] are those of row
+// places[i], rows step apart. Sums stay in registers meanwhile.
 func (a *asm) addScaled() {
-	a.function("addScaledAVX512", "func(dst, w, scales *float32, n int, by, scale float32)")
+	a.function("addScaledAVX512", "func(dst, w, scales *float32, n int, x *float32, places *int32, count, step int, scale float32)")
 	dst := a.Load(a.Param("dst"), a.GP64())
 	w := a.Load(a.Param("w"), a.GP64())
 	scales := a.Load(a.Param("scales"), a.GP64())
 	n := a.Load(a.Param("n"), a.GP64())
-	by, scale := a.spread512("by"), a.spread512("scale")
-	a.masked("values", n, 16, func(mask reg.Register) {
-		v := a.ZMM()
-		if mask != nil {
-			a.VMULPS_Z(at(w, 0), by, mask, v)
-			a.VMULPS_Z(at(scales, 0), v, mask, v)
-			a.VMULPS(scale, v, v)
-			a.VADDPS_Z(at(dst, 0), v, mask, v)
-		} else {
-			a.VMULPS(at(w, 0), by, v)
-			a.VMULPS(at(scales, 0), v, v)
-			a.VMULPS(scale, v, v)
-			a.VADDPS(at(dst, 0), v, v)
+	x := a.Load(a.Param("x"), a.GP64())
+	places := a.Load(a.Param("places"), a.GP64())
+	count := a.Load(a.Param("count"), a.GP64())
+	by := a.Load(a.Param("step"), a.GP64())
+	a.SHLQ(operand.U8(2), by)
+	scale := a.spread512("scale")
+	blocks := 0
+	block := func(vecs int, mask reg.Register) {
+		name := label("value%d", blocks)
+		blocks++
+		i, p, value, t := a.GP64(), a.GP64(), a.ZMM(), a.ZMM()
+		sums, times := make([]reg.VecVirtual, vecs), make([]reg.VecVirtual, vecs)
+		for v := range vecs {
+			sums[v], times[v] = a.ZMM(), a.ZMM()
+			a.loadFloats(at(dst, 64*v), mask, sums[v])
+			a.loadFloats(at(scales, 64*v), mask, times[v])
 		}
-		a.storeFloats(v, mask, at(dst, 0))
-	}, step{w, 64}, step{scales, 64}, step{dst, 64})
+		a.XORQ(i, i)
+		a.Label(name)
+		a.MOVLQSX(operand.Mem{Base: places, Index: i, Scale: 4}, p)
+		a.IMULQ(by, p)
+		a.ADDQ(w, p)
+		a.VBROADCASTSS(operand.Mem{Base: x, Index: i, Scale: 4}, value)
+		for v := range vecs {
+			if mask != nil {
+				a.VMULPS_Z(at(p, 64*v), value, mask, t)
+			} else {
+				a.VMULPS(at(p, 64*v), value, t)
+			}
+			a.VMULPS(times[v], t, t)
+			a.VMULPS(scale, t, t)
+			a.VADDPS(t, sums[v], sums[v])
+		}
+		a.INCQ(i)
+		a.CMPQ(i, count)
+		a.JLT(operand.LabelRef(name))
+		for v := range vecs {
+			a.storeFloats(sums[v], mask, at(dst, 64*v))
+		}
+	}
+	a.Label("wide")
+	a.CMPQ(n, operand.U8(16*scaledColumns))
+	a.JLT(operand.LabelRef("narrow"))
+	block(scaledColumns, nil)
+	for _, p := range []reg.Register{w, scales, dst} {
+		a.ADDQ(operand.U32(64*scaledColumns), p)
+	}
+	a.SUBQ(operand.U8(16*scaledColumns), n)
+	a.JMP(operand.LabelRef("wide"))
+	a.Label("narrow")
+	a.masked("values", n, 16, func(mask reg.Register) { block(1, mask) }, step{w, 64}, step{scales, 64}, step{dst, 64})
 	a.VZEROUPPER()
 	a.RET()
+}
+
+// nonzeros writes the values that are not zero, and their places, with up to 15 of no meaning behind them, and returns how many there are.
+func (a *asm) nonzeros() {
+	a.function("nonzerosAVX512", "func(values *float32, places *int32, x *float32, n int) int")
+	values := a.Load(a.Param("values"), a.GP64())
+	places := a.Load(a.Param("places"), a.GP64())
+	x := a.Load(a.Param("x"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	zero, place, sixteen := a.ZMM(), a.ZMM(), a.number512(16)
+	a.VPXORD(zero, zero, zero)
+	a.VPMOVZXBD(a.sixteenPlaces(), place)
+	total, more := a.GP64(), a.GP64()
+	a.XORQ(total, total)
+	a.masked("values", n, 16, func(mask reg.Register) {
+		v, where := a.ZMM(), a.ZMM()
+		a.loadFloats(at(x, 0), mask, v)
+		a.VCMPPS(operand.U8(4), zero, v, reg.K2) // what is no number is not zero
+		a.VCOMPRESSPS_Z(v, reg.K2, v)
+		a.VPCOMPRESSD_Z(place, reg.K2, where)
+		a.VMOVUPS(v, operand.Mem{Base: values, Index: total, Scale: 4})
+		a.VMOVDQU32(where, operand.Mem{Base: places, Index: total, Scale: 4})
+		a.VPADDD(sixteen, place, place)
+		a.KMOVW(reg.K2, more.As32())
+		a.POPCNTQ(more, more)
+		a.ADDQ(more, total)
+	}, step{x, 64})
+	a.VZEROUPPER()
+	a.Store(total, a.ReturnIndex(0))
+	a.RET()
+}
+
+// sixteenPlaces is a table of the bytes 0 to 15.
+func (a *asm) sixteenPlaces() operand.Mem {
+	m := a.StaticGlobal("sixteenPlaces")
+	a.DataAttributes(attr.RODATA | attr.NOPTR)
+	for i := range 16 {
+		a.AddDatum(i, operand.U8(uint8(i)))
+	}
+	return m
 }

@@ -11767,63 +11767,194 @@ row:
 	VZEROUPPER
 	RET
 
-// func requantise16AVX512(dst *int16, stepDst int, sums *int32, stepSums int, rows int, n int, mul *int64, half *int64, down *int64, bias *int64, zero int32, lo int32, hi int32)
-// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, SSE2
-TEXT ·requantise16AVX512(SB), NOSPLIT, $0-92
+// func requantise16AVX512(dst *int16, stepDst int, sums *int32, stepSums int, rows int, n int, parts int, stepParts int, scales *int64, zero int32, lo int32, hi int32)
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, CMOV, SSE2
+TEXT ·requantise16AVX512(SB), NOSPLIT, $0-84
 	MOVQ         dst+0(FP), AX
 	MOVQ         stepDst+8(FP), CX
 	MOVQ         sums+16(FP), DX
 	MOVQ         stepSums+24(FP), BX
 	MOVQ         rows+32(FP), SI
 	MOVQ         n+40(FP), DI
-	MOVQ         bias+72(FP), R8
-	MOVQ         mul+48(FP), R9
-	MOVQ         half+56(FP), R10
-	MOVQ         down+64(FP), R11
-	MOVL         zero+80(FP), R12
-	MOVD         R12, X0
+	MOVQ         stepParts+56(FP), R8
+	MOVQ         scales+64(FP), R9
+	MOVL         zero+72(FP), R10
+	MOVD         R10, X0
 	VPBROADCASTD X0, Z0
-	MOVL         lo+84(FP), R12
-	MOVD         R12, X1
+	MOVL         lo+76(FP), R10
+	MOVD         R10, X1
 	VPBROADCASTD X1, Z1
-	MOVL         hi+88(FP), R12
-	MOVD         R12, X2
+	MOVL         hi+80(FP), R10
+	MOVD         R10, X2
 	VPBROADCASTD X2, Z2
 
 row:
-	XORQ R12, R12
+	XORQ R10, R10
+	MOVQ R9, R13
 
 sixteen:
-	VPMOVSXDQ    (DX)(R12*4), Z3
-	VPADDQ       (R8)(R12*8), Z3, Z3
-	VPMULLQ      (R9)(R12*8), Z3, Z3
-	VPADDQ       (R10)(R12*8), Z3, Z3
-	VPSRAVQ      (R11)(R12*8), Z3, Z3
-	VPMOVQD      Z3, Y4
-	VPMOVSXDQ    32(DX)(R12*4), Z3
-	VPADDQ       64(R8)(R12*8), Z3, Z3
-	VPMULLQ      64(R9)(R12*8), Z3, Z3
-	VPADDQ       64(R10)(R12*8), Z3, Z3
-	VPSRAVQ      64(R11)(R12*8), Z3, Z3
-	VPMOVQD      Z3, Y3
-	VINSERTI64X4 $0x01, Y3, Z4, Z3
+	LEAQ      (DX)(R10*4), R12
+	VPMOVSXDQ (R12), Z3
+	VPMOVSXDQ 32(R12), Z4
+	MOVQ      parts+48(FP), R11
+
+part:
+	DECQ      R11
+	JZ        whole
+	ADDQ      R8, R12
+	VPMOVSXDQ (R12), Z6
+	VPADDQ    Z6, Z3, Z3
+	VPMOVSXDQ 32(R12), Z6
+	VPADDQ    Z6, Z4, Z4
+	JMP       part
+
+whole:
+	VPADDQ       (R13), Z3, Z3
+	VPMULLQ      64(R13), Z3, Z3
+	VPADDQ       128(R13), Z3, Z3
+	VPSRAVQ      192(R13), Z3, Z3
+	VPMOVQD      Z3, Y5
+	VPADDQ       256(R13), Z4, Z4
+	VPMULLQ      320(R13), Z4, Z4
+	VPADDQ       384(R13), Z4, Z4
+	VPSRAVQ      448(R13), Z4, Z4
+	VPMOVQD      Z4, Y3
+	VINSERTI64X4 $0x01, Y3, Z5, Z3
 	VPADDD       Z0, Z3, Z3
 	VPMAXSD      Z1, Z3, Z3
 	VPMINSD      Z2, Z3, Z3
 	VPMOVDW      Z3, Y3
-	MOVQ         DI, R13
-	SUBQ         R12, R13
-	MOVQ         $-1, R14
-	BZHIQ        R13, R14, R14
-	KMOVW        R14, K1
-	VMOVDQU16    Y3, K1, (AX)(R12*2)
-	ADDQ         $0x10, R12
-	CMPQ         R12, DI
+	MOVQ         DI, R11
+	SUBQ         R10, R11
+	MOVQ         $+16, R12
+	CMPQ         R11, R12
+	CMOVQGT      R12, R11
+	MOVQ         $-1, R12
+	BZHIQ        R11, R12, R12
+	KMOVW        R12, K1
+	VMOVDQU16    Y3, K1, (AX)(R10*2)
+	ADDQ         $0x00000200, R13
+	ADDQ         $0x10, R10
+	CMPQ         R10, DI
 	JLT          sixteen
 	ADDQ         CX, AX
 	ADDQ         BX, DX
 	DECQ         SI
 	JNZ          row
+	VZEROUPPER
+	RET
+
+// func requantiseHalvesAVX512(dst *int16, stepDst int, sums *float32, stepSums int, rows int, n int, stepParts int, scales *int64, zero int32, lo int32, hi int32)
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, CMOV, SSE2
+TEXT ·requantiseHalvesAVX512(SB), NOSPLIT, $0-76
+	MOVQ         dst+0(FP), AX
+	MOVQ         stepDst+8(FP), CX
+	MOVQ         sums+16(FP), DX
+	MOVQ         stepSums+24(FP), BX
+	MOVQ         rows+32(FP), SI
+	MOVQ         n+40(FP), DI
+	MOVQ         stepParts+48(FP), R8
+	MOVQ         scales+56(FP), R9
+	MOVL         zero+64(FP), R10
+	MOVD         R10, X0
+	VPBROADCASTD X0, Z0
+	MOVL         lo+68(FP), R10
+	MOVD         R10, X1
+	VPBROADCASTD X1, Z1
+	MOVL         hi+72(FP), R10
+	MOVD         R10, X2
+	VPBROADCASTD X2, Z2
+
+row:
+	XORQ R10, R10
+	MOVQ R9, R13
+
+sixteen:
+	LEAQ         (DX)(R10*4), R12
+	VCVTPS2QQ    (R12), Z3
+	VCVTPS2QQ    (R12)(R8*1), Z4
+	VPSLLQ       $0x08, Z3, Z3
+	VPADDQ       Z4, Z3, Z3
+	VCVTPS2QQ    32(R12), Z4
+	VCVTPS2QQ    32(R12)(R8*1), Z6
+	VPSLLQ       $0x08, Z4, Z4
+	VPADDQ       Z6, Z4, Z4
+	VPADDQ       (R13), Z3, Z3
+	VPMULLQ      64(R13), Z3, Z3
+	VPADDQ       128(R13), Z3, Z3
+	VPSRAVQ      192(R13), Z3, Z3
+	VPMOVQD      Z3, Y5
+	VPADDQ       256(R13), Z4, Z4
+	VPMULLQ      320(R13), Z4, Z4
+	VPADDQ       384(R13), Z4, Z4
+	VPSRAVQ      448(R13), Z4, Z4
+	VPMOVQD      Z4, Y3
+	VINSERTI64X4 $0x01, Y3, Z5, Z3
+	VPADDD       Z0, Z3, Z3
+	VPMAXSD      Z1, Z3, Z3
+	VPMINSD      Z2, Z3, Z3
+	VPMOVDW      Z3, Y3
+	MOVQ         DI, R11
+	SUBQ         R10, R11
+	MOVQ         $+16, R12
+	CMPQ         R11, R12
+	CMOVQGT      R12, R11
+	MOVQ         $-1, R12
+	BZHIQ        R11, R12, R12
+	KMOVW        R12, K1
+	VMOVDQU16    Y3, K1, (AX)(R10*2)
+	ADDQ         $0x00000200, R13
+	ADDQ         $0x10, R10
+	CMPQ         R10, DI
+	JLT          sixteen
+	ADDQ         CX, AX
+	ADDQ         BX, DX
+	DECQ         SI
+	JNZ          row
+	VZEROUPPER
+	RET
+
+// func halvesAVX512(upper *float32, lower *float32, src *int16, n int)
+// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+TEXT ·halvesAVX512(SB), NOSPLIT, $0-32
+	MOVQ         upper+0(FP), AX
+	MOVQ         lower+8(FP), CX
+	MOVQ         src+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVL         $0x000000ff, SI
+	MOVD         SI, X0
+	VPBROADCASTD X0, Z0
+
+values_many:
+	SUBQ      $0x10, BX
+	JLT       values_few
+	VPMOVSXWD (DX), Z1
+	VPANDD    Z0, Z1, Z2
+	VPSRAD    $0x08, Z1, Z1
+	VCVTDQ2PS Z1, Z1
+	VCVTDQ2PS Z2, Z2
+	VMOVUPS   Z1, (AX)
+	VMOVUPS   Z2, (CX)
+	ADDQ      $0x00000020, DX
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000040, CX
+	JMP       values_many
+
+values_few:
+	ADDQ        $0x10, BX
+	JZ          values_end
+	MOVQ        $-1, SI
+	BZHIQ       BX, SI, SI
+	KMOVQ       SI, K1
+	VPMOVSXWD.Z (DX), K1, Z1
+	VPANDD      Z0, Z1, Z0
+	VPSRAD      $0x08, Z1, Z1
+	VCVTDQ2PS   Z1, Z1
+	VCVTDQ2PS   Z0, Z0
+	VMOVUPS     Z1, K1, (AX)
+	VMOVUPS     Z0, K1, (CX)
+
+values_end:
 	VZEROUPPER
 	RET
 

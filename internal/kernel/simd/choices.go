@@ -46,14 +46,34 @@ func (e *Elements) AddInts(dst, src []int32) int {
 	return n
 }
 
-// AddScaled adds ((w·by)·scales)·scale, rounded after each step, to dst. It does nothing and returns false where there is no such loop.
-func (e *Elements) AddScaled(dst, w, scales []float32, by, scale float32) bool {
+// AddScaled adds ((w·x)·scales)·scale, rounded after each step, to dst for each value of x in order; the weights of x[i] begin at w[places[i]*step].
+// It does nothing and returns false where there is no such loop.
+func (e *Elements) AddScaled(dst, w []float32, step int, x []float32, places []int32, scales []float32, scale float32) bool {
 	if e == nil || e.addScaled == nil {
 		return false
 	}
-	if n := len(dst); n > 0 {
-		_, _ = w[n-1], scales[n-1]
-		e.addScaled(&dst[0], &w[0], &scales[0], n, by, scale)
+	if n := len(dst); n > 0 && len(x) > 0 {
+		_, _, _ = w[int(places[len(x)-1])*step+n-1], scales[n-1], places[len(x)-1]
+		e.addScaled(&dst[0], &w[0], &scales[0], n, &x[0], &places[0], len(x), step, scale)
 	}
 	return true
+}
+
+// Spare is how many elements more than it writes [Nonzeros] needs room for.
+const Spare = 16
+
+// Nonzeros writes the values that are not zero, and their places in rising order, and returns how many there are. values and places have room for
+// [Spare] more than x has.
+func (e *Elements) Nonzeros(values []float32, places []int32, x []float32) (count int) {
+	if e != nil && e.nonzeros != nil && len(x) > 0 {
+		_, _ = values[len(x)+Spare-1], places[len(x)+Spare-1]
+		return e.nonzeros(&values[0], &places[0], &x[0], len(x))
+	}
+	for i, v := range x {
+		if v != 0 {
+			values[count], places[count] = v, int32(i)
+			count++
+		}
+	}
+	return count
 }

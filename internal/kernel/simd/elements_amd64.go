@@ -15,7 +15,7 @@ func elementsAVX512() *Elements {
 	e.dequantise16 = [2]func(dst *float32, src *uint16, n int, zero int32, scale float32){dequantiseU16AVX512, dequantiseS16AVX512}
 	e.quantise16 = quantise16AVX512
 	e.scaleRows = [2]func(dst *float32, sums *int32, rows, n int, weights, bias *float32, scale float32){scaleRowsAVX512, scaleRowsTogetherAVX512}
-	e.addScaled = addScaledAVX512
+	e.addScaled, e.nonzeros = addScaledAVX512, nonzerosAVX512
 	return &e
 }
 
@@ -200,7 +200,10 @@ func minVVAVX2(dst, a, b *float32, n int)
 func preluVSAVX2(dst, a *float32, b float32, n int)
 
 //go:noescape
-func addScaledAVX512(dst, w, scales *float32, n int, by, scale float32)
+func addScaledAVX512(dst, w, scales *float32, n int, x *float32, places *int32, count, step int, scale float32)
+
+//go:noescape
+func nonzerosAVX512(values *float32, places *int32, x *float32, n int) int
 
 //go:noescape
 func addIntsVVAVX2(dst, a, b *float32, n int)
