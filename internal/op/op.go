@@ -79,6 +79,12 @@ type Def struct {
 	InPlace bool
 	// Fuses tells that Prepare honours Call.Activation.
 	Fuses bool
+	// Same gives the one element that output 0 has everywhere, for definitions that fill: it is written out for those readers only that
+	// cannot do without. Nil for others.
+	Same func(c *Call) *tensor.Tensor
+	// TakesSame tells whether Prepare does not need the elements of input i, which is constant and has this one everywhere: it finds it
+	// in Call.Same. Nil for never.
+	TakesSame func(c *Call, i int, one *tensor.Tensor) bool
 	// Last tells how Prepare honours Call.LastIn and Call.LastOut for a call whose shapes are known; nil for not at all.
 	Last func(c *Call) Last
 }
@@ -134,7 +140,10 @@ type Call struct {
 	// prepared node: constants of the model and what was folded from them. Nil
 	// stands for the model's constants.
 	Fixed []bool
-	Pool  *workers.Pool
+	// Same has by input the element that is everywhere in a constant that is not written out, nil for others; it may be shorter than In. Only
+	// set for definitions whose TakesSame takes it.
+	Same []*tensor.Tensor
+	Pool *workers.Pool
 	// Kernel names the way of computing that Prepare chose, such as "im2col"; empty
 	// where an operator has one way.
 	Kernel string

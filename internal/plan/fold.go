@@ -224,6 +224,15 @@ func (g *Graph) Drop(id int) {
 	x.Data = nil
 }
 
+// Same is the one element that a folded value has everywhere, if it is not written out; nil for others.
+func (g *Graph) Same(id int) *tensor.Tensor {
+	at := g.maker[id] - 1
+	if at < 0 || g.Tasks[at].State != Folded || g.Tasks[at].Def.Same == nil || g.Values[id].Known() {
+		return nil
+	}
+	return g.Tasks[at].Def.Same(&g.Tasks[at].Call)
+}
+
 // Tidy lets go of memory that planning needed.
 func (g *Graph) Tidy() { g.spare, g.lent = nil, false }
 

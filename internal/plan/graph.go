@@ -332,7 +332,7 @@ func (g *Graph) settle(i int) {
 	if t.Dynamic {
 		return
 	}
-	if (fixed || t.Def.OfShape) && !t.Def.Stateful && !t.unfold && outBytes(c) <= foldLimit {
+	if (fixed || t.Def.OfShape) && !t.Def.Stateful && !t.unfold && (t.Def.Same != nil || outBytes(c) <= foldLimit) {
 		if !t.Def.OfShape {
 			t.work = g.workOf(t)
 		}

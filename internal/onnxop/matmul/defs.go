@@ -12,7 +12,7 @@ var matrixInts = []tensor.Type{tensor.Int32, tensor.Int64, tensor.Uint32, tensor
 func Defs() []op.Def {
 	return []op.Def{
 		{Name: "MatMul", Since: 1, Types: elem.FloatsAnd(matrixInts...), Infer: inferMatMul, Prepare: prepareMatMul, Fuses: true},
-		{Name: "Gemm", Since: 1, Types: elem.FloatsAnd(matrixInts...), Infer: InferGemm, Prepare: prepareGemmAny, Fuses: true},
+		{Name: "Gemm", Since: 1, Types: elem.FloatsAnd(matrixInts...), Infer: InferGemm, Prepare: prepareGemmAny, Fuses: true, TakesSame: takesSame},
 		{Name: "Einsum", Since: 12, Infer: inferEinsum, Prepare: prepareEinsum},
 		{Name: "MatMulInteger", Since: 10, Types: elem.Bytes, Infer: inferMatMulInteger, Prepare: prepareMatMulInteger},
 		{Name: "QLinearMatMul", Since: 10, Types: elem.Bytes, Infer: inferQLinearMatMul, Prepare: prepareQLinearMatMul},

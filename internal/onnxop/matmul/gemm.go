@@ -80,17 +80,36 @@ func prepareGemmAny(c *op.Call) (op.Run, error) {
 	return elem.PrepareReal(c, PrepareGemm32, PrepareGemm[float64])
 }
 
+// packs tells whether a product of float32 packs B.
+func (v *GemmShape) packs(c *op.Call) bool {
+	row := !c.Has(2) || v.Cr == 0 && v.Cc == 1 && v.beta == 1
+	return v.Alpha == 1 && row && c.Const(1) && v.M*v.N > 0
+}
+
+// takesSame tells whether Gemm can do without the elements of a B that has one value everywhere: zeros are left out, and not packed.
+func takesSame(c *op.Call, i int, one *tensor.Tensor) bool {
+	if i != 1 || one.Type != tensor.Float32 || c.In[0].Type != tensor.Float32 || !one.Known() || tensor.Single[float32](one) == 0 {
+		return false
+	}
+	v, err := NewGemm(c)
+	return err == nil && v.packs(c)
+}
+
 // PrepareGemm32 takes the packed path when B is constant and C is a row or absent.
 func PrepareGemm32(c *op.Call) (op.Run, error) {
 	v, err := NewGemm(c)
 	if err != nil {
 		return nil, err
 	}
-	row := !c.Has(2) || v.Cr == 0 && v.Cc == 1 && v.beta == 1
-	if v.Alpha != 1 || !row || !c.Const(1) || v.M*v.N == 0 {
+	if !v.packs(c) {
 		return PrepareGemm[float32](c)
 	}
-	b := kernel.PackB(v.K, v.N, tensor.Of[float32](c.In[1]), 0, v.TransB)
+	var b *kernel.PackedB
+	if len(c.Same) > 1 && c.Same[1] != nil {
+		b = kernel.PackSame(v.K, v.N, tensor.Single[float32](c.Same[1]))
+	} else {
+		b = kernel.PackB(v.K, v.N, tensor.Of[float32](c.In[1]), 0, v.TransB)
+	}
 	c.Copied(1)
 	g := kernel.GemmParams{M: v.M, N: v.N, K: v.K, TransA: v.TransA, Act: c.Activation}
 	c.Kernel = b.Name(g)
