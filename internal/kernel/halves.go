@@ -18,7 +18,7 @@ func (c *Conv) Halves() bool {
 // RunHalves convolves the codes x into those of y; see [Conv.Halves].
 func (c *Conv) RunHalves(p *workers.Pool, x, y []uint16) {
 	switch {
-	case c.gaps != nil, c.tiled != nil && c.sparse == nil:
+	case c.gaps != nil, c.few != nil, c.tiled != nil && c.sparse == nil:
 		c.wideHalves(p, x, y)
 		return
 	case c.strips != nil:
@@ -58,7 +58,8 @@ func (c *Conv) RunHalves(p *workers.Pool, x, y []uint16) {
 	}
 }
 
-// wideHalves is RunHalves of minimal filtering, whose transforms take much longer than what widening costs, and of taps one by one.
+// wideHalves is RunHalves of minimal filtering, whose transforms take much longer than what widening costs, of products of few positions, and of
+// taps one by one.
 func (c *Conv) wideHalves(p *workers.Pool, x, y []uint16) {
 	sx, wide := borrow(len(x))
 	sy, sums := borrow(len(y))

@@ -83,9 +83,6 @@ func (q *minimalPlan) time(c *Conv) float64 {
 // denseTime is that of the other ways of computing with all weights.
 func (c *Conv) denseTime() float64 {
 	s := &c.s
-	if c.direct != nil {
-		return c.productTime() * float64(s.OH*s.OW)
-	}
 	cost := c.planeCost()
 	if s.Groups == 1 {
 		cost = min(cost, c.fewCost())

@@ -29,23 +29,29 @@ const (
 	stripMin // and Max
 	stripBits
 	stripMax   = stripMin + 4
-	stripFlags = stripBits + 16
+	stripFlags = stripBits + 24
 )
 
-// flagOdd is a bit of simd.Strip.Flags: the first line is one between.
-const flagOdd = 1 << 4
+// Bits of simd.Strip.Flags: the first line is one between; all values of a strip are there.
+const (
+	flagOdd   = 1 << 4
+	flagWhole = 1 << 5
+)
 
 func strips(a *asm) {
-	for _, w := range []width{ymm, zmm} {
-		for _, exact := range []bool{false, true} {
-			a.strip(w, 3, 1, 1, exact)
-			if w == zmm {
-				a.strip(w, 3, 2, 1, exact)
-				a.strip(w, 5, 1, 1, exact)
-				a.strip(w, 5, 1, 2, exact)
+	a.strip(ymm, 3, 1, 1, false)
+	a.strip(ymm, 3, 1, 1, true)
+	a.strip(ymm, 3, 1, 2, true)
+	for _, k := range []int{3, 5, 7} {
+		for step := 1; step <= 2; step++ {
+			a.strip(ymm512, k, 1, step, false)
+			a.strip(zmm, k, 1, step, false)
+			if k == 3 && step == 1 {
+				a.strip(zmm, k, 2, step, false)
+				a.strip(zmm, k, 2, step, true)
 			}
-			if w == zmm || exact {
-				a.strip(w, 3, 1, 2, exact)
+			if k < 7 {
+				a.strip(zmm, k, 1, step, true)
 			}
 		}
 	}
@@ -87,9 +93,9 @@ func (a *asm) strip(w width, k, vecs, step int, exact bool) {
 	}
 	apart := step == 2 && !exact // every other value of registers
 	var pair [2]reg.VecPhysical
-	var even, odd reg.VecPhysical
+	var order reg.VecPhysical
 	if apart {
-		pair[0], pair[1], even, odd = fresh(), fresh(), fresh(), fresh()
+		pair[0], pair[1], order = fresh(), fresh(), fresh()
 	}
 	weights := make([][]reg.VecPhysical, k*k)
 	for i := range weights {
@@ -100,7 +106,7 @@ func (a *asm) strip(w width, k, vecs, step int, exact bool) {
 		}
 	}
 	var mask reg.VecPhysical
-	if w == ymm {
+	if !w.masks {
 		mask = fresh()
 	}
 
@@ -126,17 +132,21 @@ func (a *asm) strip(w width, k, vecs, step int, exact bool) {
 		loads = k + 1
 		index := a.GP64()
 		a.MOVQ(at(t, stripMasks), index)
-		a.VMOVUPS(at(index, 0), even)
-		a.VMOVUPS(at(index, 64), odd)
+		a.VMOVUPS(at(index, 0), order)
 	}
 	src, dst, lines, left, tapW := a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64()
+	// A mask for each tap of a line and register: 16 bits. The last register is for those that find no other, and for results.
+	held := []reg.OpmaskPhysical{reg.K1, reg.K2, reg.K3, reg.K4, reg.K5, reg.K6}
 	kmask := func(i int) reg.OpmaskPhysical {
-		return []reg.OpmaskPhysical{reg.K1, reg.K2, reg.K3, reg.K4, reg.K5, reg.K6, reg.K7}[i]
+		if i < len(held) {
+			return held[i]
+		}
+		a.KMOVW(at(t, stripBits+2*i), reg.K7)
+		return reg.K7
 	}
-	if w == zmm {
-		// A mask for each tap of a line and register: 16 bits.
-		for i := range loads {
-			a.KMOVW(at(t, stripBits+2*i), kmask(i))
+	if w.masks {
+		for i := range min(loads, len(held)) {
+			a.KMOVW(at(t, stripBits+2*i), held[i])
 		}
 	} else {
 		a.MOVQ(at(t, stripMasks), masks)
@@ -144,7 +154,7 @@ func (a *asm) strip(w width, k, vecs, step int, exact bool) {
 	// load reads a register of values of tap kx.
 	load := func(v, kx int) {
 		m := operand.Mem{Base: left, Disp: v * w.bytes()}
-		if w == zmm {
+		if w.masks {
 			a.VMOVUPS_Z(m, kmask(kx*vecs+v), value)
 			return
 		}
@@ -161,11 +171,11 @@ func (a *asm) strip(w width, k, vecs, step int, exact bool) {
 				} else {
 					if kx%2 == 0 {
 						for i := range pair {
-							a.VMOVUPS_Z(operand.Mem{Base: left, Disp: 64*i + 4*kx}, kmask(kx+i), pair[i])
+							a.VMOVUPS_Z(operand.Mem{Base: left, Disp: i*w.bytes() + 4*kx}, kmask(kx+i), pair[i])
 						}
 					}
-					a.VMOVAPS(pair[0], value)
-					a.VPERMT2PS(pair[1], []reg.VecPhysical{even, odd}[kx%2], value)
+					// Results stand in the order that this gives until they are written.
+					a.VSHUFPS(operand.U8([]uint8{0x88, 0xdd}[kx%2]), pair[1], pair[0], value)
 				}
 				for j := range live { // result j is met by line ky of its window
 					ky := k - 1 - parity - j*step
@@ -178,6 +188,7 @@ func (a *asm) strip(w width, k, vecs, step int, exact bool) {
 						a.VMULPS(weights[i][v], value, product)
 						a.VADDPS(product, sums[j][v], sums[j][v])
 					case weights[i] == nil:
+						// Broadcasting is part of the instruction.
 						a.VFMADD231PS_BCST(at(pw, 4*i), value, sums[j][v])
 					default:
 						a.VFMADD231PS(weights[i][0], value, sums[j][v])
@@ -208,12 +219,12 @@ func (a *asm) strip(w width, k, vecs, step int, exact bool) {
 	}
 	// read takes what stands beside the results; results makes its mask ready.
 	results := func() {
-		if w == ymm {
+		if !w.masks {
 			a.VMOVUPS(at(masks, 32*k), mask)
 		}
 	}
 	read := func(m operand.Mem, v int, to reg.VecPhysical) {
-		if w == zmm {
+		if w.masks {
 			a.KMOVW(at(t, stripBits+2*(loads+v)), reg.K7)
 			a.VMOVUPS_Z(m, reg.K7, to)
 			return
@@ -250,15 +261,30 @@ func (a *asm) strip(w width, k, vecs, step int, exact bool) {
 			a.VMINPS(sums[0][v], hi, sums[0][v])
 		}
 		a.Label(name + "_free")
+		if !w.masks {
+			// Writing with a mask takes some processors a dozen cycles.
+			a.TESTL(operand.U32(flagWhole), flags.As32())
+			a.JZ(operand.LabelRef(name + "_part"))
+			for v := range vecs {
+				a.VMOVUPS(sums[0][v], at(dst, v*w.bytes()))
+			}
+			a.JMP(operand.LabelRef(name + "_written"))
+			a.Label(name + "_part")
+		}
 		for v := range vecs {
-			m := at(dst, v*w.bytes())
-			if w == zmm {
+			m, sum := at(dst, v*w.bytes()), sums[0][v]
+			if apart {
+				a.VPERMPD(sum, order, value)
+				sum = value
+			}
+			if w.masks {
 				a.KMOVW(at(t, stripBits+2*(loads+v)), reg.K7)
-				a.VMOVUPS(sums[0][v], reg.K7, m)
+				a.VMOVUPS(sum, reg.K7, m)
 			} else {
-				a.VMASKMOVPS(sums[0][v], mask, m)
+				a.VMASKMOVPS(sum, mask, m)
 			}
 		}
+		a.Label(name + "_written")
 		a.ADDQ(at(t, stripLineDst), dst)
 	}
 
