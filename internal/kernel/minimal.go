@@ -83,7 +83,10 @@ func (q *minimalPlan) time(c *Conv) float64 {
 // denseTime is that of the other ways of computing with all weights.
 func (c *Conv) denseTime() float64 {
 	s := &c.s
-	if c.direct != nil {
+	switch {
+	case c.flat != nil:
+		return c.flat.time(c)
+	case c.direct != nil:
 		return c.productTime() * float64(s.OH*s.OW)
 	}
 	cost := c.planeCost()
