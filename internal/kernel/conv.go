@@ -49,6 +49,7 @@ type Conv struct {
 	lines     *linePlan     // with f and [N,H,W,C]
 	planes    *planePlan    // with f or windows and [N,C,H,W]
 	direct    *directPlan   // instead of planes, where weights have no zeros to leave out
+	flat      *flatPlan     // the same of groups
 	tiled     *minimalPlan  // minimal filtering in vectors, instead of both, where weights have no zeros to leave out
 	windows   *simd.Windows // of a depthwise convolution in vectors
 	strips    *stripPlan    // of one that can go down the lines
@@ -87,7 +88,9 @@ func newConv(s ConvShape, v *volume, nhwc bool, w, bias []float32, act activatio
 		if c.planes == nil {
 			c.f = nil
 		} else {
-			c.direct = c.planDirect()
+			if c.flat = c.planFlat(); c.flat == nil {
+				c.direct = c.planDirect()
+			}
 			c.tiled = c.planMinimal()
 		}
 	}

@@ -83,6 +83,9 @@ func (q *minimalPlan) time(c *Conv) float64 {
 // denseTime is that of the other ways of computing with all weights.
 func (c *Conv) denseTime() float64 {
 	s := &c.s
+	if c.flat != nil {
+		return c.flat.time(c)
+	}
 	cost := c.planeCost()
 	if s.Groups == 1 {
 		cost = min(cost, c.fewCost())

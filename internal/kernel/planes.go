@@ -77,8 +77,13 @@ func remainders(k, dil, stride, out int) (all, of []int, size int) {
 // runPlanes convolves x into y.
 func (c *Conv) runPlanes(p *workers.Pool, x, y []float32) {
 	s, q := &c.s, c.planes
-	if c.direct != nil && c.sparse == nil {
+	switch {
+	case c.sparse != nil:
+	case c.direct != nil:
 		c.runDirect(p, x, y)
+		return
+	case c.flat != nil:
+		c.runFlat(p, x, y)
 		return
 	}
 	if !q.frame {
