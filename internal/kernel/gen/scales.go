@@ -17,30 +17,49 @@ func (a *asm) scales() {
 	for _, signed := range []bool{false, true} {
 		a.dequantise16(signed)
 	}
-	a.quantise16()
+	a.quantise16(false)
+	a.quantise16(true)
 	for _, together := range []bool{false, true} {
 		a.scaleRows(together)
 	}
 }
 
-// quantise16 writes codes of 16 bits: src/scale, limited and rounded to even, plus zero. What is no number becomes the lower limit.
-func (a *asm) quantise16() {
-	a.function("quantise16AVX512", "func(dst *uint16, src *float32, n int, scale, lo, hi float32, zero int32)")
+// quantise16 writes codes of 16 bits: src/scale, limited and rounded to even, plus zero. What is no number becomes the lower limit. With away ties go
+// away from zero, and what is no number becomes zero.
+func (a *asm) quantise16(away bool) {
+	name := "quantise16AVX512"
+	if away {
+		name = "quantiseAway16AVX512"
+	}
+	a.function(name, "func(dst *uint16, src *float32, n int, scale, lo, hi float32, zero int32)")
 	dst := a.Load(a.Param("dst"), a.GP64())
 	src := a.Load(a.Param("src"), a.GP64())
 	n := a.Load(a.Param("n"), a.GP64())
 	scale, lo, hi, zero := a.spread512("scale"), a.spread512("lo"), a.spread512("hi"), a.spread512("zero")
+	var sign, half reg.VecVirtual
+	if away {
+		// A half itself, added before the rest is cut off, would carry what is just below one half up.
+		sign, half = a.number512(1<<31), a.number512(0x3effffff)
+	}
 	a.masked("words", n, 16, func(mask reg.Register) {
 		x := a.ZMM()
-		if mask != nil {
-			a.VMOVUPS_Z(at(src, 0), mask, x)
-		} else {
-			a.VMOVUPS(at(src, 0), x)
-		}
+		a.loadFloats(at(src, 0), mask, x)
 		a.VDIVPS(scale, x, x)
-		a.VMAXPS(lo, x, x)
-		a.VMINPS(hi, x, x)
-		a.VCVTPS2DQ(x, x)
+		if away {
+			part := a.ZMM()
+			a.VCMPPS(operand.U8(7), x, x, reg.K2)
+			a.VMOVAPS_Z(x, reg.K2, x)
+			a.VMAXPS(lo, x, x)
+			a.VMINPS(hi, x, x)
+			a.VPANDD(sign, x, part)
+			a.VPORD(half, part, part)
+			a.VADDPS(part, x, x)
+			a.VCVTTPS2DQ(x, x)
+		} else {
+			a.VMAXPS(lo, x, x)
+			a.VMINPS(hi, x, x)
+			a.VCVTPS2DQ(x, x)
+		}
 		a.VPADDD(zero, x, x)
 		if mask != nil {
 			a.VPMOVDW(x, mask, at(dst, 0))

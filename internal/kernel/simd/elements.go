@@ -3,6 +3,7 @@ package simd
 import (
 	"math"
 	"sync"
+	"unsafe"
 )
 
 // Elements are loops over float32 that give the bits of the same loop in Go.
@@ -40,7 +41,7 @@ type Elements struct {
 	addScaled                  func(dst, w, scales *float32, n int, x *float32, places *int32, count, step int, scale float32) // nil for none
 	nonzeros                   func(values *float32, places *int32, x *float32, n int) int                                     // nil for none
 	dequantise16               [2]func(dst *float32, src *uint16, n int, zero int32, scale float32)                            // nil for none
-	quantise16                 func(dst *uint16, src *float32, n int, scale, lo, hi float32, zero int32)                       // nil for none
+	quantise16, quantiseAway16 func(dst *uint16, src *float32, n int, scale, lo, hi float32, zero int32)                       // nil for none
 	scaleRows                  [2]func(dst *float32, sums *int32, rows, n int, weights, bias *float32, scale float32)          // nil for none
 	every                      bool                                                                                            // quantise, sum and product take any number of elements
 }
@@ -439,6 +440,17 @@ func (e *Elements) Quantise16(dst []uint16, src []float32, scale, lo, hi float32
 	}
 	_ = src[n-1]
 	e.quantise16(&dst[0], &src[0], n, scale, lo, hi, zero)
+	return n
+}
+
+// QuantiseAway16 is [Elements.QuantiseAway] for codes of 16 bits, lo and hi of which are below 2^17 in size.
+func (e *Elements) QuantiseAway16(dst []int16, src []float32, scale, lo, hi float32, zero int32) int {
+	n := len(dst)
+	if n == 0 || e == nil || e.quantiseAway16 == nil {
+		return 0
+	}
+	_ = src[n-1]
+	e.quantiseAway16((*uint16)(unsafe.Pointer(&dst[0])), &src[0], n, scale, lo, hi, zero)
 	return n
 }
 

@@ -13,7 +13,7 @@ func elementsAVX512() *Elements {
 	e.product = [2]func(dst, a, b *byte, n int, q *Codes){productU8AVX512, productS8AVX512}
 	e.dequantise = [2]func(dst *float32, src *byte, n int, zero int32, scale float32){dequantiseU8AVX512, dequantiseS8AVX512}
 	e.dequantise16 = [2]func(dst *float32, src *uint16, n int, zero int32, scale float32){dequantiseU16AVX512, dequantiseS16AVX512}
-	e.quantise16 = quantise16AVX512
+	e.quantise16, e.quantiseAway16 = quantise16AVX512, quantiseAway16AVX512
 	e.scaleRows = [2]func(dst *float32, sums *int32, rows, n int, weights, bias *float32, scale float32){scaleRowsAVX512, scaleRowsTogetherAVX512}
 	e.addScaled, e.nonzeros = addScaledAVX512, nonzerosAVX512
 	return &e
@@ -171,6 +171,9 @@ func dequantiseU16AVX512(dst *float32, src *uint16, n int, zero int32, scale flo
 
 //go:noescape
 func dequantiseS16AVX512(dst *float32, src *uint16, n int, zero int32, scale float32)
+
+//go:noescape
+func quantiseAway16AVX512(dst *uint16, src *float32, n int, scale, lo, hi float32, zero int32)
 
 //go:noescape
 func quantise16AVX512(dst *uint16, src *float32, n int, scale, lo, hi float32, zero int32)

@@ -3957,6 +3957,73 @@ words_end:
 	VZEROUPPER
 	RET
 
+// func quantiseAway16AVX512(dst *uint16, src *float32, n int, scale float32, lo float32, hi float32, zero int32)
+// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+TEXT ·quantiseAway16AVX512(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         scale+24(FP), BX
+	MOVD         BX, X0
+	VPBROADCASTD X0, Z0
+	MOVL         lo+28(FP), BX
+	MOVD         BX, X1
+	VPBROADCASTD X1, Z1
+	MOVL         hi+32(FP), BX
+	MOVD         BX, X2
+	VPBROADCASTD X2, Z2
+	MOVL         zero+36(FP), BX
+	MOVD         BX, X3
+	VPBROADCASTD X3, Z3
+	MOVL         $0x80000000, BX
+	MOVD         BX, X4
+	VPBROADCASTD X4, Z4
+	MOVL         $0x3effffff, BX
+	MOVD         BX, X5
+	VPBROADCASTD X5, Z5
+
+words_many:
+	SUBQ       $0x10, DX
+	JLT        words_few
+	VMOVUPS    (CX), Z6
+	VDIVPS     Z0, Z6, Z6
+	VCMPPS     $0x07, Z6, Z6, K2
+	VMOVAPS.Z  Z6, K2, Z6
+	VMAXPS     Z1, Z6, Z6
+	VMINPS     Z2, Z6, Z6
+	VPANDD     Z4, Z6, Z7
+	VPORD      Z5, Z7, Z7
+	VADDPS     Z7, Z6, Z6
+	VCVTTPS2DQ Z6, Z6
+	VPADDD     Z3, Z6, Z6
+	VPMOVDW    Z6, (AX)
+	ADDQ       $0x00000040, CX
+	ADDQ       $0x00000020, AX
+	JMP        words_many
+
+words_few:
+	ADDQ       $0x10, DX
+	JZ         words_end
+	MOVQ       $-1, BX
+	BZHIQ      DX, BX, BX
+	KMOVQ      BX, K1
+	VMOVUPS.Z  (CX), K1, Z6
+	VDIVPS     Z0, Z6, Z6
+	VCMPPS     $0x07, Z6, Z6, K2
+	VMOVAPS.Z  Z6, K2, Z6
+	VMAXPS     Z1, Z6, Z6
+	VMINPS     Z2, Z6, Z6
+	VPANDD     Z4, Z6, Z0
+	VPORD      Z5, Z0, Z0
+	VADDPS     Z0, Z6, Z6
+	VCVTTPS2DQ Z6, Z6
+	VPADDD     Z3, Z6, Z6
+	VPMOVDW    Z6, K1, (AX)
+
+words_end:
+	VZEROUPPER
+	RET
+
 // func scaleRowsAVX512(dst *float32, sums *int32, rows int, n int, weights *float32, bias *float32, scale float32)
 // Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
 TEXT ·scaleRowsAVX512(SB), NOSPLIT, $0-52

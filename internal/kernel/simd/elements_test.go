@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -215,6 +216,20 @@ func TestElementScales(t *testing.T) {
 			}
 			if want := uint16(int32(math.RoundToEven(float64(min(v, hi)))) + zero); words[i] != want {
 				t.Fatalf("%v/%v is code %d, want %d", b[i], a[n], words[i], want)
+			}
+		}
+		if words[n] != beyond {
+			t.Fatal("wrote beyond the end")
+		}
+		away := unsafe.Slice((*int16)(unsafe.Pointer(&words[0])), n+1)
+		done = e.QuantiseAway16(away[:n], b[:n], a[n], lo, hi, zero)
+		for i := range done {
+			v := float64(b[i] / a[n])
+			if v != v {
+				v = 0
+			}
+			if want := int16(int32(math.Round(min(max(v, float64(lo)), float64(hi)))) + zero); away[i] != want {
+				t.Fatalf("%v/%v is code %d, want %d, away from zero", b[i], a[n], away[i], want)
 			}
 		}
 		if words[n] != beyond {

@@ -157,6 +157,9 @@ func prepareLeaky(c *op.Call) (op.Run, error) {
 	up, down := fixed.FromReal(float64(si/so)), fixed.FromReal(float64(si*alpha/so))
 	if c.In[0].Type == tensor.Int16 && c.Out[0].Type == tensor.Int16 {
 		c.Recipe = recipe.Leaky{ZeroIn: zi, Up: up, Down: down, Zero: zo}
+		if loop, ok := kernel.NewLeakyQ(zi, up, down, zo, math.MinInt16, math.MaxInt16); ok {
+			return layer.MapRows(loop.Alone), nil
+		}
 	}
 	return byValue(c, func(q int32) int32 {
 		v := q - zi
@@ -214,8 +217,8 @@ func quantPrelu[T int8 | uint8](c *op.Call, w *arith.Broadcast) (op.Run, error) 
 		}
 		return T(q.Clamp(down.Apply(x * (int32(aq) - q.Z2))))
 	}
-	if pair, ok := kernel.NewPReluQ(c.In[0].Type == tensor.Int8, q.Z1, q.Z2, up, down, zero, lo, hi); ok {
-		return arith.RunPair[T](c, w, pair), nil
+	if pair, ok := kernel.NewPReluQ[T](q.Z1, q.Z2, up, down, zero, lo, hi); ok {
+		return arith.RunPair(c, w, pair), nil
 	}
 	if channels := slopeChannels(c); channels > 0 {
 		return preluTable(c, channels, one), nil

@@ -74,6 +74,18 @@ func Map[X, Y tensor.Number](f func(X) Y) op.Run {
 	}
 }
 
+// MapRows is Map by a function of many elements.
+func MapRows[X, Y tensor.Number](f func(dst []Y, src []X)) op.Run {
+	var x []X
+	var y []Y
+	work := func(lo, hi int) { f(y[lo:hi], x[lo:hi]) }
+	return func(c *op.Call) error {
+		x, y = tensor.Of[X](c.In[0]), tensor.Of[Y](c.Out[0])
+		c.Pool.For(len(y), 1<<14, work)
+		return nil
+	}
+}
+
 // WeightZero is the zero point that all weights of a filter of 8-bit numbers have in common; ok is false where they
 // differ.
 func WeightZero(t *tensor.Tensor) (zero int32, ok bool) {
