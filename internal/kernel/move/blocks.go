@@ -33,6 +33,13 @@ func gather[T any](b *Blocks, pool *workers.Pool, dst, src []T) {
 
 // gatherSpan copies blocks lo to hi of the output.
 func gatherSpan[T any](b *Blocks, dst, src []T, lo, hi int) {
+	if len(b.At) == 1 && b.Len == 1 {
+		for at := lo*b.SrcRow + b.At[0]; lo < hi; lo++ {
+			dst[lo] = src[at]
+			at += b.SrcRow
+		}
+		return
+	}
 	for lo < hi {
 		row, first := lo/len(b.At), lo%len(b.At)
 		n := min(hi-lo, len(b.At)-first)

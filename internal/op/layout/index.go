@@ -172,22 +172,49 @@ func OneHot(c *op.Call, on, off move.Slice, at []int) error {
 // the axis has depth entries and inner elements lie after it.
 func Hot(i, k, depth, inner int) int { return (i/inner*depth+k)*inner + i%inner }
 
-// Pick fills output 0 from input 1 where input 0, a condition, is true and from
-// input 2 elsewhere, along a walk over the three.
-func Pick(c *op.Call, w *broadcast.Walk, grain int) {
-	cond, y, a, b := tensor.Of[uint8](c.In[0]), Of(c.Out[0]), Of(c.In[1]), Of(c.In[2])
-	workers.Do(c.Pool, w.Len, grain, picking{w, cond, y, a, b}, func(p picking, lo, hi int) {
-		for r := p.w.Runs(lo, hi); r.Next(); {
-			move.Pick(p.y.From(r.Dst).To(r.N), p.a.From(r.Off[1]), p.b.From(r.Off[2]), p.cond[r.Off[0]:], p.w.Step)
-		}
-	})
+// shortRuns is the length below which runs of a walk are picked together: a call costs as much as some of their elements.
+const shortRuns = 32
+
+// Pick makes what fills output 0 from input 1 where input 0, a condition, is true and from input 2 elsewhere, along a walk over the
+// three.
+func Pick(w *broadcast.Walk, grain int) op.Run {
+	p := picking{w: w}
+	if w.Inner < w.Len && w.Inner < shortRuns {
+		p.spans = w.Spans(1 << 10)
+	}
+	return func(c *op.Call) error {
+		p := p
+		p.cond, p.y, p.a, p.b = tensor.Of[uint8](c.In[0]), Of(c.Out[0]), Of(c.In[1]), Of(c.In[2])
+		workers.Do(c.Pool, w.Len, grain, p, picking.part)
+		return nil
+	}
 }
 
 // picking is what a piece of Pick needs.
 type picking struct {
 	w       *broadcast.Walk
+	spans   *broadcast.Spans // nil for long runs
 	cond    []uint8
 	y, a, b move.Slice
+}
+
+// part picks elements lo to hi.
+func (p picking) part(lo, hi int) {
+	if p.spans == nil {
+		for r := p.w.Runs(lo, hi); r.Next(); {
+			move.Pick(p.y.From(r.Dst).To(r.N), p.a.From(r.Off[1]), p.b.From(r.Off[2]), p.cond[r.Off[0]:], p.w.Step)
+		}
+		return
+	}
+	for r := p.spans.Pieces(lo, hi); r.Next(); {
+		at := p.spans.Table
+		for k := range at {
+			if at[k] != nil {
+				at[k] = at[k][r.Place:]
+			}
+		}
+		move.PickPlaces(p.y.From(r.Dst).To(r.N), p.a.From(r.Off[1]), p.b.From(r.Off[2]), p.cond[r.Off[0]:], at)
+	}
 }
 
 // Truths calls f with the number of every element that is not zero.
