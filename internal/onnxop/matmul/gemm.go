@@ -90,7 +90,7 @@ func PrepareGemm32(c *op.Call) (op.Run, error) {
 	if v.Alpha != 1 || !row || !c.Const(1) || v.M*v.N == 0 {
 		return PrepareGemm[float32](c)
 	}
-	b := kernel.PackB(v.K, v.N, tensor.Of[float32](c.In[1]), 0, v.TransB)
+	b := packed(c, v.K, v.N, v.TransB)
 	c.Packed(1)
 	g := kernel.GemmParams{M: v.M, N: v.N, K: v.K, TransA: v.TransA, Act: c.Activation}
 	c.Kernel = b.Name(g)
@@ -102,6 +102,13 @@ func PrepareGemm32(c *op.Call) (op.Run, error) {
 		kernel.GemmPacked(c.Pool, p, tensor.Of[float32](c.In[0]), b, tensor.Of[float32](c.Out[0]))
 		return nil
 	}, nil
+}
+
+// packed is input 1, a constant of k by n values, or turned, as products take it.
+func packed(c *op.Call, k, n int, turned bool) *kernel.PackedB {
+	return op.Share(c, 1, fmt.Sprintf("product %d %d %t", k, n, turned), func() *kernel.PackedB {
+		return kernel.PackB(k, n, tensor.Of[float32](c.In[1]), 0, turned)
+	})
 }
 
 // PrepareGemm makes a general product of floating-point matrices.
