@@ -44,6 +44,20 @@ func resolve[T int | int32 | int64](buf []int, v []T, n int, wrap bool) ([]int, 
 	return buf, nil
 }
 
+// Once is f, which reads input i of a call and nothing else that changes, but computed in the first run only where that is constant.
+func Once(c *op.Call, i int, f func(c *op.Call) ([]int, error)) func(c *op.Call) ([]int, error) {
+	if !c.Const(i) {
+		return f
+	}
+	var kept []int
+	return func(c *op.Call) (at []int, err error) {
+		if kept == nil {
+			kept, err = f(c)
+		}
+		return kept, err
+	}
+}
+
 // Gather selects the slices of x along an axis that the indices name. The first
 // batch axes of both are walked together. With wrap, negative indices count from
 // the end.
@@ -51,14 +65,28 @@ func Gather(x, idx []int, axis, batch int, wrap bool) (Geometry, error) {
 	out := slices.Concat(x[:axis], idx[batch:], x[axis+1:])
 	batches, rows := tensor.Elements(x[:batch]), tensor.Elements(x[batch:axis])
 	n, inner, picks := x[axis], Inner(x, axis), tensor.Elements(idx[batch:])
-	return Geometry{out, func(*op.Call) (op.Run, error) {
-		var at []int
+	return Geometry{out, func(c *op.Call) (op.Run, error) {
+		var buf []int
 		g := move.Blocks{Rows: rows, SrcRow: n * inner, Len: inner}
+		positions := Once(c, 1, func(c *op.Call) (at []int, err error) {
+			buf, err = Positions(buf, c.In[1], n, wrap)
+			return buf, err
+		})
+		fixed := c.Const(1) && batches == 1
 		return func(c *op.Call) (err error) {
-			if at, err = Positions(at, c.In[1], n, wrap); err != nil {
+			at, err := positions(c)
+			if err != nil {
 				return err
 			}
 			dst, src := Of(c.Out[0]), Of(c.In[0])
+			if fixed {
+				if g.At == nil {
+					g.At = at
+					g.Join()
+				}
+				g.Gather(c.Pool, dst, src)
+				return nil
+			}
 			for b := range batches {
 				g.At = at[b*picks : (b+1)*picks]
 				g.Gather(c.Pool, dst.From(b*rows*picks*inner), src.From(b*rows*n*inner))
@@ -74,11 +102,18 @@ func GatherND(x, idx []int, batch int, wrap bool) (Geometry, error) {
 	if err != nil {
 		return Geometry{}, err
 	}
-	return Geometry{slices.Concat(idx[:len(idx)-1], x[batch+g.K:]), func(*op.Call) (op.Run, error) {
+	return Geometry{slices.Concat(idx[:len(idx)-1], x[batch+g.K:]), func(c *op.Call) (op.Run, error) {
 		b := move.Blocks{Rows: 1, Len: g.Block}
+		offsets := Once(c, 1, func(c *op.Call) ([]int, error) { return g.Offsets(c.In[1]) })
+		fixed := c.Const(1)
 		return func(c *op.Call) (err error) {
-			if b.At, err = g.Offsets(c.In[1]); err != nil {
-				return err
+			if !fixed || b.At == nil {
+				if b.At, err = offsets(c); err != nil {
+					return err
+				}
+				if fixed {
+					b.Join()
+				}
 			}
 			b.Gather(c.Pool, Of(c.Out[0]), Of(c.In[0]))
 			return nil
