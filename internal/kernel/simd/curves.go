@@ -20,6 +20,7 @@ type Curves struct {
 	every                                    bool
 	hardSwish                                func(dst, src *float32, n int, t *SingleTable)
 	sigmoid, erf, tanh, silu, gelu, geluTanh func(dst, src *float32, n int, t *SingleTable)
+	softplus, mish, sin, cos                 func(dst, src *float32, n int, t *SingleTable)
 	expSum                                   func(dst, src *float32, n int, shift float32, t *SingleTable) float64
 }
 

@@ -129,9 +129,7 @@ func powScalar(dst, a []float32, y float32) {
 	case 1:
 		copy(dst, a)
 	case 2:
-		for i, x := range a {
-			dst[i] = x * x
-		}
+		element.Mul[float32]().Vec(dst, a, a)
 	case 3:
 		for i, x := range a {
 			dst[i] = x * x * x
@@ -142,12 +140,13 @@ func powScalar(dst, a []float32, y float32) {
 		}
 	case 0.5:
 		for i, x := range a {
-			if x > 0 {
-				dst[i] = float32(math.Sqrt(float64(x)))
-			} else { // the root of -0 and of -Inf differs from the power
-				dst[i] = vecmath.Pow(x, y)
+			if !(x > 0) { // the root of -0 and of -Inf differs from the power
+				x = vecmath.Pow(x, y)
+				x *= x
 			}
+			dst[i] = x
 		}
+		sqrtTo(dst, dst)
 	default:
 		for i, x := range a {
 			dst[i] = vecmath.Pow(x, y)

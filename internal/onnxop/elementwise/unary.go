@@ -162,10 +162,8 @@ func realExact[T tensor.Real](k exact) op.Run {
 		return RunUnary(func(dst, src []T) {
 			src = src[:len(dst)]
 			for i, x := range src {
-				if x <= 0 { // turns -0 into 0 as well
-					x = 0 - x
-				}
-				dst[i] = x
+				// By its bits: signs cannot be foretold.
+				dst[i] = T(math.Abs(float64(x)))
 			}
 		})
 	}

@@ -123,8 +123,9 @@ func prepareGatherElements(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	offsets := layout.Once(c, 1, func(c *op.Call) ([]int, error) { return e.offsets(c.Pool, c.In[1]) })
 	return func(c *op.Call) error {
-		at, err := e.offsets(c.Pool, c.In[1])
+		at, err := offsets(c)
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -91,8 +92,11 @@ func (v *Batched) fold() {
 }
 
 // Each calls f with the positions of the matrices of every batch element.
-func (v *Batched) Each(f func(a, b, c int)) {
-	for i := range tensor.Elements(v.batch) {
+func (v *Batched) Each(f func(a, b, c int)) { v.each(0, tensor.Elements(v.batch), f) }
+
+// each is Each for elements lo to hi of the batch.
+func (v *Batched) each(lo, hi int, f func(a, b, c int)) {
+	for i := lo; i < hi; i++ {
 		f(v.place(i))
 	}
 }
@@ -202,8 +206,20 @@ func prepareMatMul32(c *op.Call) (op.Run, error) {
 		}
 		g.BiasN = tensor.Of[float32](c.In[2])
 	}
+	if v.N == 1 {
+		c.Kernel = kernel.ColumnName()
+		return func(c *op.Call) error {
+			y := tensor.Of[float32](c.Out[0])
+			v.columns(c.Pool, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.In[1]), y)
+			if g.BiasN != nil {
+				element.Add[float32]().VectorScalar(y, y, g.BiasN[0])
+			}
+			elem.Clamp(g.Act, y)
+			return nil
+		}, nil
+	}
 	if c.Const(1) && v.batch == nil && tensor.Elements(v.Out) > 0 {
-		b := kernel.PackB(v.K, v.N, tensor.Of[float32](c.In[1]), 0, false)
+		b := packed(c, v.K, v.N, false)
 		c.Copied(1)
 		c.Kernel = b.Name(g)
 		return func(c *op.Call) error {
@@ -234,6 +250,21 @@ func (v *Batched) multiply(p *workers.Pool, g kernel.GemmParams, a, b, y []float
 
 // floatRate is about how many products of numbers that are multiplied once a thread computes in a nanosecond.
 const floatRate = 10
+
+// columns multiplies matrices by single columns.
+func (v *Batched) columns(p *workers.Pool, a, b, y []float32) {
+	n := tensor.Elements(v.batch)
+	if n == 1 {
+		kernel.Column(p, y[:v.M], a, b[:v.K])
+		return
+	}
+	workers.Do(p, n, max(1, columnGrain/max(1, v.M*v.K)), batch{v: v, a: a, b: b, y: y}, func(q batch, lo, hi int) {
+		q.v.each(lo, hi, func(pa, pb, pc int) { kernel.Column(nil, q.y[pc:][:q.v.M], q.a[pa:], q.b[pb:][:q.v.K]) })
+	})
+}
+
+// columnGrain is the number of multiplications of products with columns from which on another worker pays.
+const columnGrain = 1 << 15
 
 // batch is what some of the products of a batch need.
 type batch struct {

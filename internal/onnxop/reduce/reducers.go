@@ -43,6 +43,11 @@ func reduceReal[T tensor.Real](c *op.Call, k Reduction) (op.Run, error) {
 		}
 		if row, ok := row.(func(float64, []T) float64); ok {
 			r.Row = row
+			r.Rows = func(acc []float64, src []T, n int) {
+				for i := range acc {
+					acc[i] = row(0, src[i*n:][:n])
+				}
+			}
 		}
 	}
 	return prepareReducer(c, r)
