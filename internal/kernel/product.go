@@ -96,7 +96,11 @@ func jobsOf(p *workers.Pool, products int, rate float64) int {
 		return 1
 	}
 	t := p.Taking()
-	jobs := max(1, min(4*t, products/workers.Grain(rate)))
+	grain := workers.Grain(rate)
+	jobs := max(1, min(4*t, products/grain))
+	if products > grain {
+		jobs = max(2, jobs) // two halves
+	}
 	if jobs > t {
 		jobs -= jobs % t // each thread has as many
 	}
