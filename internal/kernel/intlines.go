@@ -94,11 +94,15 @@ type intCut struct {
 	groups, blocks, pieces, parts int // of lines, positions and panels
 }
 
+// sumCost is how many products of 8-bit numbers take as long as it does to begin a sum and to make a code of it.
+const sumCost = 32
+
 // cut cuts the work into parts of the same size.
 func (c *intLines) cut(p *workers.Pool, s *ConvShape, planes bool) intCut {
 	l, w, t := c.plan, &c.panels[0], p.Threads()
 	q := intCut{l: l, groups: s.Groups, blocks: 1, pieces: 1, parts: 1}
-	jobs := jobsOf(p, l.images*l.n*l.count*s.OC*w.segs*w.seg, w.f.Rate()) / (l.images * s.Groups)
+	sums := l.images * l.n * l.count * s.Groups * l.panels * w.f.Cols // with those that nobody wants
+	jobs := jobsOf(p, sums*(w.segs*w.seg+sumCost), w.f.Rate()) / (l.images * s.Groups)
 	switch {
 	case jobs <= 1:
 	case l.n*l.count <= intNear && l.panels >= t:

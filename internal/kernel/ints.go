@@ -354,7 +354,7 @@ func (c *intPlanes) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed
 	start8(start, c.sums, f.FoursZero(signed, zero))
 	for n := range s.N {
 		in := x[n*s.C*area:][:s.C*area]
-		args := intPlaneArgs{c, s, og, frame, in, start, signed, zero, n * s.OC, s.cutPlanes(p, og, c.line, f.Rows, f.Cols, f.Rate()), together, put}
+		args := intPlaneArgs{c, s, og, frame, in, start, signed, zero, n * s.OC, s.cutPlanes(p, og, c.line+sumCost, f.Rows, f.Cols, f.Rate()), together, put}
 		workers.Do(p, s.C, max(1, copyGrain/q.size), args, func(q intPlaneArgs, lo, hi int) {
 			q.c.frames(q.s, q.frame, q.in, lo, hi, q.signed, q.zero)
 		})

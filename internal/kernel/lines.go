@@ -176,7 +176,8 @@ type linePart struct{ g, l0, l1, p0, p1, n0, n1 int }
 
 // cut cuts the work; k is the length of a patch, rows the height of a tile.
 func (l *linePlan) cut(p *workers.Pool, s *ConvShape, images, k, rows int, rate float64) lineCut {
-	jobs := jobsOf(p, images*l.n*l.count*s.OC*k, rate)
+	const floatSum = 8 // products that take as long as it does to begin and to store a sum
+	jobs := jobsOf(p, images*l.n*l.count*s.OC*(k+floatSum), rate)
 	// Lines go together until there are positions for a block, or are cut where there
 	// are too few of them.
 	q := lineCut{l: l, groups: s.Groups, rows: rows}

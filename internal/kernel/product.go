@@ -92,11 +92,15 @@ func (h *ahead) fetch(t *simd.Tile) {
 
 // jobsOf is the number of pieces into which to cut so many products, of which a thread computes rate in a nanosecond.
 func jobsOf(p *workers.Pool, products int, rate float64) int {
-	if p.Threads() == 1 {
+	if p.Taking() == 1 {
 		return 1
 	}
-	t := p.Threads()
-	jobs := max(1, min(4*t, products/workers.Grain(rate)))
+	t := p.Taking()
+	grain := workers.Grain(rate)
+	jobs := max(1, min(4*t, products/grain))
+	if products > grain {
+		jobs = max(2, jobs) // two halves
+	}
 	if jobs > t {
 		jobs -= jobs % t // each thread has as many
 	}

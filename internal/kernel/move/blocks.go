@@ -172,7 +172,7 @@ func mapped[T any](m *Maps, pool *workers.Pool, dst, src []T, value T) {
 	}
 	p.dst, p.src, p.value = dst, src, value
 	// A row takes some 32 bytes in a nanosecond, and 4 ns for each of its spans.
-	if each := width*int(unsafe.Sizeof(value))/32 + 4*len(m.runs) + 1; rows < 2*workers.Piece/each {
+	if each := width*int(unsafe.Sizeof(value))/32 + 4*len(m.runs) + 1; rows <= workers.Piece/each {
 		p.work(0, rows)
 	} else {
 		pool.For(rows, max(1, workers.Piece/each), p.work)
