@@ -13,7 +13,32 @@ import (
 // stripPlan is what such a convolution does in each run.
 type stripPlan struct {
 	f       *simd.Strips
-	k, step int // the window has k by k taps
+	k, step int       // the window has k by k taps
+	columns columnCut // over [N,H,W,C], where several columns go together
+}
+
+// columnCut cuts the columns of a line into pieces of neighbours that are computed together: the first ones have the most columns, the others
+// the least; of the last ones some may overlap. None means that columns go one by one.
+type columnCut struct{ wide, all int }
+
+// cutColumns cuts n columns.
+func cutColumns(n int) (c columnCut) {
+	if n < simd.LeastTileColumns {
+		return columnCut{}
+	}
+	for c.wide = n / simd.MostTileColumns; c.wide > 0 && (n-c.wide*simd.MostTileColumns)%simd.LeastTileColumns > 0; {
+		c.wide--
+	}
+	c.all = c.wide + (n-c.wide*simd.MostTileColumns+simd.LeastTileColumns-1)/simd.LeastTileColumns
+	return c
+}
+
+// columns is the number of columns of piece i.
+func (c *columnCut) columns(i int) int {
+	if i < c.wide {
+		return simd.MostTileColumns
+	}
+	return simd.LeastTileColumns
 }
 
 // Numbers of values that walks keep near.
@@ -35,7 +60,12 @@ func (s *ConvShape) planStrips(og int, nhwc bool) *stripPlan {
 	if f == nil || !new(simd.Strip).SetLines(s.KH, s.StrideH, s.PadT, s.H, s.OH) {
 		return nil
 	}
-	return &stripPlan{f: f, k: s.KH, step: s.StrideH}
+	q := &stripPlan{f: f, k: s.KH, step: s.StrideH}
+	// Positions a multiple of a kilobyte apart have few places in the first-level cache.
+	if nhwc && f.HasColumns(q.k, q.step) && 4*s.C%1024 != 0 {
+		q.columns = cutColumns(s.OW)
+	}
+	return q
 }
 
 // stripArgs is what a piece of the work needs.
@@ -132,6 +162,10 @@ func (c *Conv) stripsOfLines(t *simd.Strip, x, y []float32, oy, n int) {
 		panic("kernel: a piece without whole windows")
 	}
 	t.LineDst, t.LineSrc, t.Tap, t.StepW = 4*s.OW*s.C, 4*s.W*s.C, 4*s.C, 4*s.C
+	if c.strips.columns.all > 0 {
+		c.stripsOfColumns(t, x[from*s.W*s.C:], y[oy*s.OW*s.C:])
+		return
+	}
 	// What the taps see of a column is the same for all but those at the sides.
 	seen, wide := uint(0), 0
 	for ox := range s.OW {
@@ -158,5 +192,31 @@ func (c *Conv) stripsOfLines(t *simd.Strip, x, y []float32, oy, n int) {
 			f.Lanes(t, k, step, width)
 			c0 += t.N * width
 		}
+	}
+}
+
+// stripsOfColumns convolves the lines that a walk is set to, which begin at x and y, several columns at a time.
+func (c *Conv) stripsOfColumns(t *simd.Strip, x, y []float32) {
+	s, q := &c.s, c.strips
+	for i, ox := 0, 0; i < q.columns.all; i++ {
+		cols := q.columns.columns(i)
+		ox = min(ox, s.OW-cols)
+		first := ox*q.step - s.PadL
+		see := simd.SeenColumns(first, 1, (cols-1)*q.step+q.k, s.W)
+		for c0 := 0; c0 < s.C; {
+			width := min(simd.TileLanes, s.C-c0)
+			t.N = (s.C - c0) / width
+			t.NextDst, t.NextSrc, t.NextW = 4*width, 4*width, 4*width
+			t.Src, t.At = &x[c0], 4*first*s.C
+			t.Dst, t.W = &y[ox*s.C+c0], &c.weights[c0]
+			t.Bias, t.NextBias = nil, 0
+			if c.bias != nil {
+				t.Bias, t.NextBias = &c.bias[c0], 4*width
+			}
+			q.f.SetSeenColumns(t, q.k, q.step, cols, width, see)
+			q.f.Columns(t, q.k, q.step, cols)
+			c0 += t.N * width
+		}
+		ox += cols
 	}
 }

@@ -16,6 +16,8 @@ type Strips struct {
 	masks bool    // in registers of their own
 	// For each step and size of windows, for strips of one register and of two.
 	lanes, spread [3][MostStrip + 1][2]func(t *Strip)
+	// For each step and size of windows, for each number of columns.
+	columns [3][MostStrip + 1][MostTileColumns - LeastTileColumns + 1]func(t *Strip)
 }
 
 // MostStrip is the largest k that strips have.
@@ -157,6 +159,23 @@ func (f *Strips) SetSeen(t *Strip, k, n int, see uint) {
 	}
 	f.setMask(t, n, k, all)
 }
+
+// HasColumns tells whether there is [Strips.Columns].
+func (f *Strips) HasColumns(k, step int) bool { return f.columns[step][k][0] != nil }
+
+// SetSeenColumns says what strips of n channels and so many columns of results have for Columns: bit x of see tells whether column x of
+// those that the windows see is there, see [SeenColumns].
+func (f *Strips) SetSeenColumns(t *Strip, k, step, cols, n int, see uint32) {
+	columns := (cols-1)*step + k
+	for x := range columns {
+		t.bits[x] = uint16(1<<n-1) * uint16(see>>x&1)
+	}
+	t.bits[columns] = uint16(1<<n - 1)
+}
+
+// Columns computes cols neighbouring results of each line of a strip, of at most a register of channels; columns of both sides lie Tap
+// apart. Weights are those of Lanes.
+func (f *Strips) Columns(t *Strip, k, step, cols int) { f.columns[step][k][cols-LeastTileColumns](t) }
 
 // setMask sets mask i of a strip of n values.
 func (f *Strips) setMask(t *Strip, n, i int, bits uint32) {
