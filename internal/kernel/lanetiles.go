@@ -104,11 +104,3 @@ func (a *laneArgs) band(t *simd.LaneTile, n, oy, ox, ch int) {
 		l.f.Run(t, l.k, l.step, lines, cols, nc, seen)
 	}
 }
-
-// ceil is a quotient, rounded up.
-func ceil(a, b int) int {
-	if a > 0 {
-		return (a + b - 1) / b
-	}
-	return a / b
-}

@@ -14,6 +14,7 @@ import (
 type stripPlan struct {
 	f       *simd.Strips
 	k, step int       // the window has k by k taps
+	gap     int       // from tap to tap: every gap-th line is a picture of its own
 	columns columnCut // over [N,H,W,C], where several columns go together
 }
 
@@ -49,23 +50,46 @@ const (
 
 // planStrips returns nil for what strips cannot do.
 func (s *ConvShape) planStrips(og int, nhwc bool) *stripPlan {
-	if og != 1 || s.KH != s.KW || s.StrideH != s.StrideW || s.DilH != 1 || s.DilW != 1 || s.PadL >= s.KW || s.W < 1 {
+	if s.KH != s.KW || s.StrideH != s.StrideW || s.DilH != s.DilW || s.PadL > (s.KW-1)*s.DilW || s.W < 1 {
+		return nil
+	}
+	if nhwc && og > 1 || s.DilH > 1 && (nhwc || s.StrideH > 1) {
 		return nil
 	}
 	pick, n := simd.SpreadStrips, s.OW
 	if nhwc {
 		pick, n = simd.LaneStrips, s.C
 	}
-	f := pick(s.KH, s.StrideH, n)
-	if f == nil || !new(simd.Strip).SetLines(s.KH, s.StrideH, s.PadT, s.H, s.OH) {
+	q := &stripPlan{f: pick(s.KH, s.StrideH, n), k: s.KH, step: s.StrideH, gap: s.DilH}
+	if q.f == nil {
 		return nil
 	}
-	q := &stripPlan{f: f, k: s.KH, step: s.StrideH}
+	for from := range min(q.gap, s.OH) {
+		if _, ok := q.setLines(new(simd.Strip), s, from); !ok {
+			return nil
+		}
+	}
 	// Positions a multiple of a kilobyte apart have few places in the first-level cache.
-	if nhwc && f.HasColumns(q.k, q.step) && 4*s.C%1024 != 0 {
+	if nhwc && q.f.HasColumns(q.k, q.step) && 4*s.C%1024 != 0 {
 		q.columns = cutColumns(s.OW)
 	}
 	return q
+}
+
+// setLines sets a walk to the lines of results from line from on, every gap-th, and returns the first line that these see.
+func (q *stripPlan) setLines(t *simd.Strip, s *ConvShape, from int) (first int, ok bool) {
+	top := from - s.PadT
+	pad := max(0, ceil(-top, q.gap))
+	first = top + pad*q.gap
+	return first, t.SetLines(q.k, q.step, pad, ceil(s.H-first, q.gap), ceil(s.OH-from, q.gap))
+}
+
+// ceil is a quotient, rounded up.
+func ceil(a, b int) int {
+	if a > 0 {
+		return (a + b - 1) / b
+	}
+	return a / b
 }
 
 // stripArgs is what a piece of the work needs.
@@ -86,12 +110,14 @@ func giveStrip(t *simd.Strip) {
 // positions of all lines of a plane, one plane after the other.
 func (c *Conv) stripPlanes(p *workers.Pool, x, y []float32) {
 	s := &c.s
-	out := s.OH * s.OW
-	workers.Do(p, s.N*s.C, max(1, 1<<14/max(1, out*c.k)), stripArgs{c, x, y, 0}, func(q stripArgs, lo, hi int) {
+	workers.Do(p, s.N*s.C, max(1, 1<<14/max(1, c.og*s.OH*s.OW*c.k)), stripArgs{c, x, y, 0}, func(q stripArgs, lo, hi int) {
 		c, s := q.c, &q.c.s
-		area, out := s.H*s.W, s.OH*s.OW
+		area, out := s.H*s.W, c.og*s.OH*s.OW
 		t := stripRooms.Get().(*simd.Strip)
 		near := max(1, stripBlock/(area+out))
+		if c.og > 1 {
+			near = 1
+		}
 		for lo < hi {
 			// As many planes as are near, of one image: weights begin again with the next.
 			end := min(hi, lo+near, (lo/s.C+1)*s.C)
@@ -102,24 +128,32 @@ func (c *Conv) stripPlanes(p *workers.Pool, x, y []float32) {
 	})
 }
 
-// stripsOfPlanes convolves n planes from channel ch on.
+// stripsOfPlanes convolves n planes from channel ch on; of several results a channel those of a single one.
 func (c *Conv) stripsOfPlanes(t *simd.Strip, x, y []float32, ch, n int) {
-	s, f, k, step := &c.s, c.strips.f, c.strips.k, c.strips.step
+	s, q := &c.s, c.strips
+	k, step := q.k, q.step
 	t.SetClamp(c.act.On, c.act.Min, c.act.Max)
-	t.SetLines(k, step, s.PadT, s.H, s.OH)
-	t.LineDst, t.NextDst, t.LineSrc, t.NextSrc = 4*s.OW, 4*s.OH*s.OW, 4*s.W, 4*s.H*s.W
-	t.W, t.NextW, t.Tap, t.N = &c.weights[ch*c.k], 4*c.k, 4, n
+	t.LineDst, t.NextDst, t.LineSrc, t.NextSrc = 4*q.gap*s.OW, 4*s.OH*s.OW, 4*q.gap*s.W, 4*s.H*s.W
+	if t.N = n; c.og > 1 {
+		t.N, t.NextSrc = c.og, 0
+	}
+	ch *= c.og
+	t.W, t.NextW, t.Tap = &c.weights[ch*c.k], 4*c.k, 4*q.gap
 	t.Bias, t.NextBias = &zeroBias, 0
 	if c.bias != nil {
 		t.Bias, t.NextBias = &c.bias[ch], 4
 	}
-	t.Src = &x[0]
-	for x0 := 0; x0 < s.OW; {
-		width := min(f.Most(k, step), s.OW-x0)
-		t.Dst, t.At = &y[x0], 4*(x0*step-s.PadL)
-		f.SetColumns(t, k, step, width, x0*step-s.PadL, s.W)
-		f.Spread(t, k, step, width)
-		x0 += width
+	for from := range min(q.gap, s.OH) {
+		first, _ := q.setLines(t, s, from)
+		t.Src = &x[first*s.W]
+		for x0 := 0; x0 < s.OW; {
+			width := min(q.f.Most(k, step), s.OW-x0)
+			f := q.f.Fit(k, step, width)
+			t.Dst, t.At = &y[from*s.OW+x0], 4*(x0*step-s.PadL)
+			f.SetColumns(t, k, step, width, x0*step-s.PadL, q.gap, s.W)
+			f.Spread(t, k, step, width)
+			x0 += width
+		}
 	}
 }
 

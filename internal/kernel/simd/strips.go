@@ -125,9 +125,17 @@ func (t *Strip) SetLines(k, step, pad, in, out int) bool {
 // registers leaves them.
 var inOrder = [12]int64{0, 2, 4, 6, 1, 3, 5, 7, 0, 2, 1, 3} // the latter from place 8 on
 
+// Fit are the strips that take n values with the fewest registers of windows of k by k with a step: f or those that it has for few.
+func (f *Strips) Fit(k, step, n int) *Strips {
+	if f.few != nil && n <= f.few.Width && f.few.spread[step][k][0] != nil {
+		return f.few
+	}
+	return f
+}
+
 // SetColumns says where a strip of n results lies for Spread: the first tap of its first
-// result sees column first, and there are columns 0 to w.
-func (f *Strips) SetColumns(t *Strip, k, step, n, first, w int) {
+// result sees column first, the others every gap-th from there, which is 1 with steps of two, and there are columns 0 to w.
+func (f *Strips) SetColumns(t *Strip, k, step, n, first, gap, w int) {
 	within := func(from, n int) uint32 { // which of n columns from there are
 		lo, hi := max(0, -from), min(n, w-from)
 		if lo >= hi {
@@ -145,7 +153,7 @@ func (f *Strips) SetColumns(t *Strip, k, step, n, first, w int) {
 		return
 	}
 	for x := range k {
-		f.setMask(t, n, x, within(first+x, n))
+		f.setMask(t, n, x, within(first+gap*x, n))
 	}
 	f.setMask(t, n, k, uint32(1<<n-1))
 }
