@@ -134,12 +134,11 @@ func (c *Conv) setWindows() {
 	if c.windows = simd.WindowKernels(); c.windows == nil {
 		return
 	}
+	c.strips = c.s.planStrips(c.og, c.nhwc)
 	if c.nhwc {
-		if c.lanes = c.s.planLanes(c.og); c.lanes != nil {
-			return
+		if c.strips == nil || c.strips.columns.all == 0 {
+			c.lanes = c.s.planLanes(c.og)
 		}
-	}
-	if c.strips = c.s.planStrips(c.og, c.nhwc); c.nhwc {
 		return
 	}
 	if c.planes = c.s.planPlanes(1); c.planes == nil {

@@ -149,8 +149,11 @@ func anyConv(r *rand.Rand) ConvShape {
 		s.StrideH, s.StrideW, s.DilH, s.DilW = 1, 1, 1, 1
 	}
 	if r.IntN(3) == 0 { // as most networks have them
-		s.KH, s.StrideH, s.DilH, s.DilW = 3+2*r.IntN(3), 1+r.IntN(2), 1, 1
-		s.KW, s.StrideW = s.KH, s.StrideH
+		s.KH, s.StrideH, s.DilH = 3+2*r.IntN(3), 1+r.IntN(2), 1
+		if s.StrideH == 1 && r.IntN(3) == 0 {
+			s.DilH += r.IntN(3)
+		}
+		s.KW, s.StrideW, s.DilW = s.KH, s.StrideH, s.DilH
 		if r.IntN(4) == 0 {
 			s.OH, s.OW = 1+r.IntN(40), 1+r.IntN(80)
 		}

@@ -38,20 +38,31 @@ const (
 	flagWhole = 1 << 5
 )
 
+// stripKind says what stands side by side in a strip.
+type stripKind string
+
+const (
+	spreadStrip stripKind = "Spread"  // positions of a line; one weight for all of them
+	laneStrip   stripKind = "Lanes"   // channels of a position; products and sums are rounded apart
+	columnStrip stripKind = "Columns" // a register of channels of each of several positions; rounded apart
+)
+
 func strips(a *asm) {
-	a.strip(ymm, 3, 1, 1, false)
-	a.strip(ymm, 3, 1, 1, true)
-	a.strip(ymm, 3, 1, 2, true)
+	a.strip(ymm, 3, 1, 1, spreadStrip)
+	a.strip(ymm, 3, 1, 1, laneStrip)
+	a.strip(ymm, 3, 1, 2, laneStrip)
+	a.strip(zmm, 3, 3, 2, columnStrip)
+	a.strip(zmm, 3, 4, 2, columnStrip)
 	for _, k := range []int{3, 5, 7} {
 		for step := 1; step <= 2; step++ {
-			a.strip(ymm512, k, 1, step, false)
-			a.strip(zmm, k, 1, step, false)
+			a.strip(ymm512, k, 1, step, spreadStrip)
+			a.strip(zmm, k, 1, step, spreadStrip)
 			if k == 3 && step == 1 {
-				a.strip(zmm, k, 2, step, false)
-				a.strip(zmm, k, 2, step, true)
+				a.strip(zmm, k, 2, step, spreadStrip)
+				a.strip(zmm, k, 2, step, laneStrip)
 			}
 			if k < 7 {
-				a.strip(zmm, k, 1, step, true)
+				a.strip(zmm, k, 1, step, laneStrip)
 			}
 		}
 	}
@@ -63,11 +74,8 @@ func strips(a *asm) {
 // two, lines take turns: even ones are the first of a window and end one, odd ones lie
 // between; the strip of the exact kind has the columns that its values see where it is
 // told, that of the other kind takes every other value.
-func (a *asm) strip(w width, k, vecs, step int, exact bool) {
-	kind := "Spread"
-	if exact {
-		kind = "Lanes"
-	}
+func (a *asm) strip(w width, k, vecs, step int, kind stripKind) {
+	exact, columns := kind != spreadStrip, kind == columnStrip
 	a.function(label("strip%s%dx%dby%d%s", kind, k, vecs, step, w.set), "func(t *byte)")
 	t := a.Load(a.Param("t"), a.GP64())
 	next := 0
@@ -86,9 +94,9 @@ func (a *asm) strip(w width, k, vecs, step int, exact bool) {
 	if exact {
 		product = fresh()
 	}
-	// Weights stay in registers: one for all values (spread), or others for each (exact).
+	// Weights stay in registers: one for all values (spread), or others for each (lanes).
 	sets := 1
-	if exact {
+	if kind == laneStrip {
 		sets = vecs
 	}
 	apart := step == 2 && !exact // every other value of registers
@@ -128,6 +136,9 @@ func (a *asm) strip(w width, k, vecs, step int, exact bool) {
 	flags := a.GP64()
 	a.MOVL(at(t, stripFlags), flags.As32())
 	loads := k * vecs // of a line, each with its mask
+	if columns {
+		loads = (vecs-1)*step + k
+	}
 	if apart {
 		loads = k + 1
 		index := a.GP64()
@@ -135,6 +146,10 @@ func (a *asm) strip(w width, k, vecs, step int, exact bool) {
 		a.VMOVUPS(at(index, 0), order)
 	}
 	src, dst, lines, left, tapW := a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64()
+	tap3 := a.GP64()
+	if columns {
+		a.LEAQ(operand.Mem{Base: tap, Index: tap, Scale: 2}, tap3)
+	}
 	// A mask for each tap of a line and register: 16 bits. The last register is for those that find no other, and for results.
 	held := []reg.OpmaskPhysical{reg.K1, reg.K2, reg.K3, reg.K4, reg.K5, reg.K6}
 	kmask := func(i int) reg.OpmaskPhysical {
@@ -161,8 +176,63 @@ func (a *asm) strip(w width, k, vecs, step int, exact bool) {
 		a.VMOVUPS(at(masks, 32*kx), mask)
 		a.VMASKMOVPS(m, mask, value)
 	}
+	// multiply adds products of tap kx to register v of all results that see the line.
+	multiply := func(parity, kx, v, set int) {
+		for j := range live { // result j is met by line ky of its window
+			ky := k - 1 - parity - j*step
+			if ky < 0 {
+				continue
+			}
+			i := ky*k + kx
+			switch {
+			case exact:
+				a.VMULPS(weights[i][set], value, product)
+				a.VADDPS(product, sums[j][v], sums[j][v])
+			case weights[i] == nil:
+				// Broadcasting is part of the instruction.
+				a.VFMADD231PS_BCST(at(pw, 4*i), value, sums[j][v])
+			default:
+				a.VFMADD231PS(weights[i][0], value, sums[j][v])
+			}
+		}
+	}
+	// column is memory in column c from p on; far is room for pointers.
+	far := a.GP64()
+	column := func(p reg.GPVirtual, c int) operand.Mem {
+		if c > 0 && c%4 == 0 {
+			a.LEAQ(operand.Mem{Base: p, Index: tap, Scale: uint8(c)}, far)
+		}
+		if c >= 4 {
+			p = far
+		}
+		m := operand.Mem{Base: p}
+		switch c % 4 {
+		case 1:
+			m.Index, m.Scale = tap, 1
+		case 2:
+			m.Index, m.Scale = tap, 2
+		case 3:
+			m.Index, m.Scale = tap3, 1
+		}
+		return m
+	}
+	lineOfColumns := func(parity int) {
+		for c := range loads {
+			a.VMOVUPS_Z(column(src, c), kmask(c), value)
+			for v := range vecs {
+				if kx := c - v*step; kx >= 0 && kx < k {
+					multiply(parity, kx, v, 0)
+				}
+			}
+		}
+		a.ADDQ(at(t, stripLineSrc), src)
+	}
 	// line reads a line: with a step of two those of one parity.
 	line := func(parity int) {
+		if columns {
+			lineOfColumns(parity)
+			return
+		}
 		a.MOVQ(src, left)
 		for kx := range k {
 			for v := range vecs {
@@ -177,23 +247,7 @@ func (a *asm) strip(w width, k, vecs, step int, exact bool) {
 					// Results stand in the order that this gives until they are written.
 					a.VSHUFPS(operand.U8([]uint8{0x88, 0xdd}[kx%2]), pair[1], pair[0], value)
 				}
-				for j := range live { // result j is met by line ky of its window
-					ky := k - 1 - parity - j*step
-					if ky < 0 {
-						continue
-					}
-					i := ky*k + kx
-					switch {
-					case exact:
-						a.VMULPS(weights[i][v], value, product)
-						a.VADDPS(product, sums[j][v], sums[j][v])
-					case weights[i] == nil:
-						// Broadcasting is part of the instruction.
-						a.VFMADD231PS_BCST(at(pw, 4*i), value, sums[j][v])
-					default:
-						a.VFMADD231PS(weights[i][0], value, sums[j][v])
-					}
-				}
+				multiply(parity, kx, v, v)
 			}
 			if kx < k-1 && !apart {
 				a.ADDQ(tap, left)
@@ -238,7 +292,9 @@ func (a *asm) strip(w width, k, vecs, step int, exact bool) {
 			a.TESTQ(bias, bias)
 			a.JZ(operand.LabelRef(name + "_nobias"))
 			for v := range vecs {
-				read(at(bias, v*w.bytes()), v, value)
+				if v == 0 || !columns {
+					read(at(bias, v*w.bytes()), v, value)
+				}
 				a.VADDPS(value, sums[0][v], sums[0][v])
 			}
 			a.Label(name + "_nobias")
@@ -277,8 +333,13 @@ func (a *asm) strip(w width, k, vecs, step int, exact bool) {
 				a.VPERMPD(sum, order, value)
 				sum = value
 			}
+			if columns {
+				m = column(dst, v)
+			}
 			if w.masks {
-				a.KMOVW(at(t, stripBits+2*(loads+v)), reg.K7)
+				if v == 0 || !columns {
+					a.KMOVW(at(t, stripBits+2*(loads+v)), reg.K7)
+				}
 				a.VMOVUPS(sum, reg.K7, m)
 			} else {
 				a.VMASKMOVPS(sum, mask, m)

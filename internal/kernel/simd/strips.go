@@ -16,6 +16,8 @@ type Strips struct {
 	masks bool    // in registers of their own
 	// For each step and size of windows, for strips of one register and of two.
 	lanes, spread [3][MostStrip + 1][2]func(t *Strip)
+	// For each step and size of windows, for each number of columns.
+	columns [3][MostStrip + 1][MostTileColumns - LeastTileColumns + 1]func(t *Strip)
 }
 
 // MostStrip is the largest k that strips have.
@@ -123,9 +125,17 @@ func (t *Strip) SetLines(k, step, pad, in, out int) bool {
 // registers leaves them.
 var inOrder = [12]int64{0, 2, 4, 6, 1, 3, 5, 7, 0, 2, 1, 3} // the latter from place 8 on
 
+// Fit are the strips that take n values with the fewest registers of windows of k by k with a step: f or those that it has for few.
+func (f *Strips) Fit(k, step, n int) *Strips {
+	if f.few != nil && n <= f.few.Width && f.few.spread[step][k][0] != nil {
+		return f.few
+	}
+	return f
+}
+
 // SetColumns says where a strip of n results lies for Spread: the first tap of its first
-// result sees column first, and there are columns 0 to w.
-func (f *Strips) SetColumns(t *Strip, k, step, n, first, w int) {
+// result sees column first, the others every gap-th from there, which is 1 with steps of two, and there are columns 0 to w.
+func (f *Strips) SetColumns(t *Strip, k, step, n, first, gap, w int) {
 	within := func(from, n int) uint32 { // which of n columns from there are
 		lo, hi := max(0, -from), min(n, w-from)
 		if lo >= hi {
@@ -143,7 +153,7 @@ func (f *Strips) SetColumns(t *Strip, k, step, n, first, w int) {
 		return
 	}
 	for x := range k {
-		f.setMask(t, n, x, within(first+x, n))
+		f.setMask(t, n, x, within(first+gap*x, n))
 	}
 	f.setMask(t, n, k, uint32(1<<n-1))
 }
@@ -157,6 +167,23 @@ func (f *Strips) SetSeen(t *Strip, k, n int, see uint) {
 	}
 	f.setMask(t, n, k, all)
 }
+
+// HasColumns tells whether there is [Strips.Columns].
+func (f *Strips) HasColumns(k, step int) bool { return f.columns[step][k][0] != nil }
+
+// SetSeenColumns says what strips of n channels and so many columns of results have for Columns: bit x of see tells whether column x of
+// those that the windows see is there, see [SeenColumns].
+func (f *Strips) SetSeenColumns(t *Strip, k, step, cols, n int, see uint32) {
+	columns := (cols-1)*step + k
+	for x := range columns {
+		t.bits[x] = uint16(1<<n-1) * uint16(see>>x&1)
+	}
+	t.bits[columns] = uint16(1<<n - 1)
+}
+
+// Columns computes cols neighbouring results of each line of a strip, of at most a register of channels; columns of both sides lie Tap
+// apart. Weights are those of Lanes.
+func (f *Strips) Columns(t *Strip, k, step, cols int) { f.columns[step][k][cols-LeastTileColumns](t) }
 
 // setMask sets mask i of a strip of n values.
 func (f *Strips) setMask(t *Strip, n, i int, bits uint32) {

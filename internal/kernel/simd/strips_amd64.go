@@ -19,6 +19,9 @@ var strips = family[Strips]{
 			1: {3: {stripLanes3x1by1AVX512, stripLanes3x2by1AVX512}, 5: {stripLanes5x1by1AVX512}},
 			2: {3: {stripLanes3x1by2AVX512}, 5: {stripLanes5x1by2AVX512}},
 		},
+		columns: [3][MostStrip + 1][MostTileColumns - LeastTileColumns + 1]func(t *Strip){
+			2: {3: {stripColumns3x3by2AVX512, stripColumns3x4by2AVX512}},
+		},
 		spread: [3][MostStrip + 1][2]func(t *Strip){
 			1: {3: {stripSpread3x1by1AVX512, stripSpread3x2by1AVX512}, 5: {stripSpread5x1by1AVX512}, 7: {stripSpread7x1by1AVX512}},
 			2: {3: {stripSpread3x1by2AVX512}, 5: {stripSpread5x1by2AVX512}, 7: {stripSpread7x1by2AVX512}},
@@ -88,3 +91,9 @@ func stripSpread7x1by1AVX512(t *Strip)
 
 //go:noescape
 func stripSpread7x1by2AVX512(t *Strip)
+
+//go:noescape
+func stripColumns3x3by2AVX512(t *Strip)
+
+//go:noescape
+func stripColumns3x4by2AVX512(t *Strip)
