@@ -24,6 +24,7 @@ var families = map[string]func(*asm){
 	"amx":         amx,
 	"avxvnni":     avxVNNI,
 	"bytes":       bytes,
+	"bytegroups":  byteGroups,
 	"curves":      curves,
 	"singles":     singles,
 	"elements":    elements,

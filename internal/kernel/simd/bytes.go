@@ -27,7 +27,8 @@ type Ints struct {
 	// Fours of 8-bit numbers; nil where the set has no such products.
 	quads, few, turned, half []func(t *IntTile)
 	quadsWide                func(t *IntTile) // nil where the set has none
-	tiles                    tileSet          // in place of quads and turned from fewest rows on; nil where there is none
+	groups                   *[groupKinds][]func(t *GroupTile)
+	tiles                    tileSet // in place of quads and turned from fewest rows on; nil where there is none
 	fewest                   int
 	gatherQuads              func(dst, src *byte, offs *int32, n int, runs *int32, nruns int)
 	// Nil where the set has none.
