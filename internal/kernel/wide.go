@@ -175,7 +175,7 @@ func (a wideArgs) blocksOf(lo, hi int) {
 			for k, to := range a.cuts {
 				t.K, t.C = (to-from)/2, &buf[k*size]
 				t.A, t.B = unsafe.Pointer(&a.x[r*a.line+from]), w.at(n, from/2)
-				f.Run(t, rows, w.wide != nil)
+				f.Run(t, rows, width, w.wide != nil)
 				from = to
 			}
 			a.finish(a.y[r*p.n+n*f.Cols:], buf, rows, width, n*f.Cols)

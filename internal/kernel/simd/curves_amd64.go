@@ -6,7 +6,7 @@ var curves = family[Curves]{
 		sigmoid: sigmoidAVX2, erf: erfAVX2, tanh: tanhAVX2, silu: siluAVX2, gelu: geluAVX2, geluTanh: geluTanhAVX2, hardSwish: hardSwishAVX2, expSum: expSumAVX2,
 	},
 	AVX512: {
-		Set: AVX512, wide: 1, exp: expAVX2, libmExp: libmExpAVX512, libmSigmoid: libmSigmoidAVX512, libmTanh: libmTanhAVX512, libmElu: libmEluAVX512,
+		Set: AVX512, wide: 1, exp: expAVX2, libmExp: libmExpAVX512, libmSigmoid: libmSigmoidAVX512, libmTanh: libmTanhAVX512, libmElu: libmEluAVX512, libmLog: libmLogAVX512,
 		every: true, sigmoid: sigmoidAVX512, erf: erfAVX512, tanh: tanhAVX512, silu: siluAVX512, gelu: geluAVX512, geluTanh: geluTanhAVX512, hardSwish: hardSwishAVX512, expSum: expSumAVX512,
 	},
 }
@@ -79,3 +79,6 @@ func libmTanhAVX512(dst, src *float32, n int)
 
 //go:noescape
 func libmEluAVX512(dst, src *float32, n int)
+
+//go:noescape
+func libmLogAVX512(dst, src *float32, n int, t *float64)
