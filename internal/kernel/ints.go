@@ -77,7 +77,7 @@ func (w *intPanels) run(t *simd.IntTile, rows, cols int) {
 		w.f.RunQuads(t, rows, cols)
 		return
 	}
-	w.f.Run(t, rows, w.wide != nil)
+	w.f.Run(t, rows, cols, w.wide != nil)
 }
 
 // asInt16 reads scratch memory as 16-bit integers.
@@ -456,7 +456,7 @@ func (a *intPlaneArgs) block(buf []uint8, runs []simd.Run, g, n0, n1, o0, o1 int
 				if c.sums != nil {
 					f.RunTurned(t, rows, area-(n0+n)*f.Cols)
 				} else {
-					f.Run(t, rows, true)
+					f.Run(t, rows, f.Cols, true)
 				}
 			}
 			if k0+steps == c.line && !a.together {

@@ -129,21 +129,28 @@ func (w *Wide) parts() []int {
 	return append(cuts, w.line)
 }
 
+// Line is the length of a row for Lines: with a neighbour, of any value, for the last of an odd number.
+func (w *Wide) Line() int { return w.line }
+
 // Run computes y[m×n] = x[m×k]·w. It may be called from several goroutines.
 func (w *Wide) Run(pool *workers.Pool, m int, x, y []int16) {
+	if m <= 0 || w.line == w.p.k {
+		w.Lines(pool, m, x, y)
+		return
+	}
+	sc, rows := borrow16(m * w.line)
+	for r := range m {
+		copy(rows[r*w.line:], x[r*w.p.k:][:w.p.k])
+	}
+	w.Lines(pool, m, rows, y)
+	scratch.Put(sc)
+}
+
+// Lines is Run for rows of [Wide.Line] numbers.
+func (w *Wide) Lines(pool *workers.Pool, m int, x, y []int16) {
 	p, f := w.p, w.p.panels.f
 	if m <= 0 || p.n <= 0 {
 		return
-	}
-	if w.line != p.k {
-		// The last of a row has a neighbour whose weight is zero.
-		sc, rows := borrow16(m * w.line)
-		defer scratch.Put(sc)
-		for r := range m {
-			copy(rows[r*w.line:], x[r*p.k:][:p.k])
-			rows[(r+1)*w.line-1] = 0
-		}
-		x = rows
 	}
 	// The rows of a piece stay in the first-level cache.
 	height := 4 * f.Rows
@@ -175,7 +182,7 @@ func (a wideArgs) blocksOf(lo, hi int) {
 			for k, to := range a.cuts {
 				t.K, t.C = (to-from)/2, &buf[k*size]
 				t.A, t.B = unsafe.Pointer(&a.x[r*a.line+from]), w.at(n, from/2)
-				f.Run(t, rows, w.wide != nil)
+				f.Run(t, rows, width, w.wide != nil)
 				from = to
 			}
 			a.finish(a.y[r*p.n+n*f.Cols:], buf, rows, width, n*f.Cols)

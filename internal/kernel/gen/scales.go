@@ -11,6 +11,7 @@ import (
 func (a *asm) scales() {
 	a.addScaled()
 	a.nonzeros()
+	a.curve16()
 	for _, signed := range []bool{false, true} {
 		a.dequantise(signed)
 	}
@@ -302,4 +303,55 @@ func (a *asm) sixteenPlaces() operand.Mem {
 		a.AddDatum(i, operand.U8(uint8(i)))
 	}
 	return m
+}
+
+// curve16 writes the curves of simd.Curve16: of (x·mul + round) >> shift the size finds a line of the table, with its value in the lower 16 bits and
+// its rise in the upper ones.
+func (a *asm) curve16() {
+	a.function("curve16AVX512", "func(dst, src *int16, n int, table *uint32, mul, round, shift, bits, mask, above, below, out int32)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	table := a.Load(a.Param("table"), a.GP64())
+	var p [8]reg.VecVirtual
+	for i, name := range []string{"mul", "round", "shift", "bits", "mask", "above", "below", "out"} {
+		p[i] = a.spread512(name)
+	}
+	mul, round, shift, bits, rest, above, below, out := p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7]
+	last, low := a.number512(255), a.number512(0xffff)
+	a.masked("values", n, 16, func(mask reg.Register) {
+		v, size, line, e, y := a.ZMM(), a.ZMM(), a.ZMM(), a.ZMM(), a.ZMM()
+		if mask != nil {
+			a.VPMOVSXWD_Z(at(src, 0), mask, v)
+		} else {
+			a.VPMOVSXWD(at(src, 0), v)
+		}
+		a.VPMULLD(mul, v, v)
+		a.VPADDD(round, v, v)
+		a.VPSRAVD(shift, v, v)
+		a.VPABSD(v, size)
+		a.VPSRLVD(bits, size, line)
+		a.VPMINUD(last, line, line)
+		a.VPXORD(e, e, e)
+		a.KXNORW(reg.K2, reg.K2, reg.K2)
+		a.VPGATHERDD(operand.Mem{Base: table, Index: line, Scale: 4}, reg.K2, e)
+		a.VPANDD(rest, size, size)
+		a.VPSRLD(operand.U8(16), e, y)
+		a.VPMULLD(size, y, y)
+		a.VPANDD(low, e, e)
+		a.VPSLLVD(bits, e, e)
+		a.VPADDD(e, y, y)
+		a.VPMOVD2M(v, reg.K2)
+		negative := a.ZMM()
+		a.VPADDD(above, y, negative)
+		a.VPSUBD(y, below, reg.K2, negative)
+		a.VPSRAVD(out, negative, negative)
+		if mask != nil {
+			a.VPMOVDW(negative, mask, at(dst, 0))
+		} else {
+			a.VPMOVDW(negative, at(dst, 0))
+		}
+	}, step{src, 32}, step{dst, 32})
+	a.VZEROUPPER()
+	a.RET()
 }

@@ -21,6 +21,7 @@ type Ints struct {
 	// values of Widen.
 	Lanes, Step  int
 	narrow, wide []func(t *IntTile)
+	narrowHalf   []func(t *IntTile) // nil for none
 	widenInt8    func(dst *int16, src *byte, n int, zero int16)
 	widenUint8   func(dst *int16, src *byte, n int, zero int16)
 	gather       func(dst, src *int16, offs *int32, n int, runs *int32, nruns int)
@@ -74,12 +75,15 @@ func (t *IntTile) SetContinue(on bool) {
 	}
 }
 
-// Run computes rows rows of a whole panel; wide says that b has 16-bit numbers, and not
+// Run computes rows rows of a panel, of cols columns at least; wide says that b has 16-bit numbers, and not
 // 8-bit ones.
-func (f *Ints) Run(t *IntTile, rows int, wide bool) {
+func (f *Ints) Run(t *IntTile, rows, cols int, wide bool) {
 	loops := f.narrow
-	if wide {
+	switch {
+	case wide:
 		loops = f.wide
+	case 2*cols <= f.Cols && f.narrowHalf != nil:
+		loops = f.narrowHalf
 	}
 	if rows <= len(loops) {
 		loops[rows-1](t)

@@ -23,9 +23,10 @@ var ints = withTiles(family[Ints]{
 	},
 	VNNI: {
 		Set: VNNI, Rows: 12, Cols: 32, Lanes: 16, Step: 32,
-		narrow:    []func(t *IntTile){narrow1VNNI, narrow2VNNI, narrow3VNNI, narrow4VNNI, narrow5VNNI, narrow6VNNI, narrow7VNNI, narrow8VNNI, narrow9VNNI, narrow10VNNI, narrow11VNNI, narrow12VNNI},
-		wide:      []func(t *IntTile){wide1VNNI, wide2VNNI, wide3VNNI, wide4VNNI, wide5VNNI, wide6VNNI, wide7VNNI, wide8VNNI, wide9VNNI, wide10VNNI, wide11VNNI, wide12VNNI},
-		copyBytes: [2]func(dst *byte, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, turn int16){copyBytes1AVX512, copyBytes2AVX512},
+		narrow:     []func(t *IntTile){narrow1VNNI, narrow2VNNI, narrow3VNNI, narrow4VNNI, narrow5VNNI, narrow6VNNI, narrow7VNNI, narrow8VNNI, narrow9VNNI, narrow10VNNI, narrow11VNNI, narrow12VNNI},
+		narrowHalf: []func(t *IntTile){narrowHalf1VNNI, narrowHalf2VNNI, narrowHalf3VNNI, narrowHalf4VNNI, narrowHalf5VNNI, narrowHalf6VNNI, narrowHalf7VNNI, narrowHalf8VNNI, narrowHalf9VNNI, narrowHalf10VNNI, narrowHalf11VNNI, narrowHalf12VNNI},
+		wide:       []func(t *IntTile){wide1VNNI, wide2VNNI, wide3VNNI, wide4VNNI, wide5VNNI, wide6VNNI, wide7VNNI, wide8VNNI, wide9VNNI, wide10VNNI, wide11VNNI, wide12VNNI},
+		copyBytes:  [2]func(dst *byte, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, turn int16){copyBytes1AVX512, copyBytes2AVX512},
 		widenLines: [2][2]func(dst *int16, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, zero int16){
 			{widenLinesU1AVX512, widenLinesU2AVX512},
 			{widenLinesS1AVX512, widenLinesS2AVX512},
@@ -461,3 +462,39 @@ func copyBytes1AVX512(dst *byte, stepDst int, src *byte, stepSrc, n, lines int, 
 
 //go:noescape
 func copyBytes2AVX512(dst *byte, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, turn int16)
+
+//go:noescape
+func narrowHalf1VNNI(t *IntTile)
+
+//go:noescape
+func narrowHalf2VNNI(t *IntTile)
+
+//go:noescape
+func narrowHalf3VNNI(t *IntTile)
+
+//go:noescape
+func narrowHalf4VNNI(t *IntTile)
+
+//go:noescape
+func narrowHalf5VNNI(t *IntTile)
+
+//go:noescape
+func narrowHalf6VNNI(t *IntTile)
+
+//go:noescape
+func narrowHalf7VNNI(t *IntTile)
+
+//go:noescape
+func narrowHalf8VNNI(t *IntTile)
+
+//go:noescape
+func narrowHalf9VNNI(t *IntTile)
+
+//go:noescape
+func narrowHalf10VNNI(t *IntTile)
+
+//go:noescape
+func narrowHalf11VNNI(t *IntTile)
+
+//go:noescape
+func narrowHalf12VNNI(t *IntTile)

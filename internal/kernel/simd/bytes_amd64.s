@@ -6690,6 +6690,54 @@ step:
 	VZEROUPPER
 	RET
 
+// func narrowHalf1VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+TEXT ·narrowHalf1VNNI(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVQ   64(AX), CX
+	TESTQ  CX, CX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	JMP    begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), CX
+	MOVQ    48(AX), CX
+	VMOVUPS (CX), Z0
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), CX
+	MOVQ (AX), CX
+	MOVQ 40(AX), DX
+	MOVQ 32(AX), SI
+	MOVQ 24(AX), BX
+	MOVQ 16(AX), DI
+	SHLQ $0x02, BX
+	SUBQ BX, DI
+
+segment:
+	MOVQ 24(AX), BX
+
+step:
+	VPMOVSXBW    (DX), Z1
+	VPBROADCASTD (CX), Z3
+	VPDPWSSD     Z1, Z3, Z0
+	ADDQ         $0x00000004, CX
+	ADDQ         $0x00000040, DX
+	DECQ         BX
+	JNZ          step
+	ADDQ         DI, CX
+	DECQ         SI
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), CX
+	MOVQ         48(AX), CX
+	VMOVUPS      Z0, (CX)
+	VZEROUPPER
+	RET
+
 // func quads2VNNI(t *byte)
 // Requires: AVX, AVX512F, AVX512VNNI
 TEXT ·quads2VNNI(SB), NOSPLIT, $0-8
@@ -6911,6 +6959,59 @@ step:
 	VPDPBUSD     Z4, Z2, Z1
 	ADDQ         $0x00000004, DX
 	ADDQ         $0x00000080, BX
+	DECQ         SI
+	JNZ          step
+	ADDQ         R8, DX
+	DECQ         DI
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), DX
+	VMOVUPS      Z0, (DX)
+	VMOVUPS      Z1, (DX)(CX*1)
+	VZEROUPPER
+	RET
+
+// func narrowHalf2VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+TEXT ·narrowHalf2VNNI(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVQ   64(AX), CX
+	TESTQ  CX, CX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	JMP    begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), DX
+	VMOVUPS (DX), Z0
+	VMOVUPS (DX)(CX*1), Z1
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), DX
+	MOVQ 40(AX), BX
+	MOVQ 32(AX), DI
+	MOVQ 24(AX), SI
+	MOVQ 16(AX), R8
+	SHLQ $0x02, SI
+	SUBQ SI, R8
+
+segment:
+	MOVQ 24(AX), SI
+
+step:
+	VPMOVSXBW    (BX), Z2
+	VPBROADCASTD (DX), Z4
+	VPDPWSSD     Z2, Z4, Z0
+	VPBROADCASTD (DX)(CX*1), Z4
+	VPDPWSSD     Z2, Z4, Z1
+	ADDQ         $0x00000004, DX
+	ADDQ         $0x00000040, BX
 	DECQ         SI
 	JNZ          step
 	ADDQ         R8, DX
@@ -7172,6 +7273,64 @@ step:
 	VPDPBUSD     Z5, Z3, Z2
 	ADDQ         $0x00000004, DX
 	ADDQ         $0x00000080, BX
+	DECQ         SI
+	JNZ          step
+	ADDQ         R8, DX
+	DECQ         DI
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), DX
+	VMOVUPS      Z0, (DX)
+	VMOVUPS      Z1, (DX)(CX*1)
+	VMOVUPS      Z2, (DX)(CX*2)
+	VZEROUPPER
+	RET
+
+// func narrowHalf3VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+TEXT ·narrowHalf3VNNI(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVQ   64(AX), CX
+	TESTQ  CX, CX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	JMP    begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), DX
+	VMOVUPS (DX), Z0
+	VMOVUPS (DX)(CX*1), Z1
+	VMOVUPS (DX)(CX*2), Z2
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), DX
+	MOVQ 40(AX), BX
+	MOVQ 32(AX), DI
+	MOVQ 24(AX), SI
+	MOVQ 16(AX), R8
+	SHLQ $0x02, SI
+	SUBQ SI, R8
+
+segment:
+	MOVQ 24(AX), SI
+
+step:
+	VPMOVSXBW    (BX), Z3
+	VPBROADCASTD (DX), Z5
+	VPDPWSSD     Z3, Z5, Z0
+	VPBROADCASTD (DX)(CX*1), Z5
+	VPDPWSSD     Z3, Z5, Z1
+	VPBROADCASTD (DX)(CX*2), Z5
+	VPDPWSSD     Z3, Z5, Z2
+	ADDQ         $0x00000004, DX
+	ADDQ         $0x00000040, BX
 	DECQ         SI
 	JNZ          step
 	ADDQ         R8, DX
@@ -7461,6 +7620,69 @@ step:
 	VPDPBUSD     Z6, Z4, Z3
 	ADDQ         $0x00000004, BX
 	ADDQ         $0x00000080, SI
+	DECQ         DI
+	JNZ          step
+	ADDQ         R9, BX
+	DECQ         R8
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), BX
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, (BX)(CX*1)
+	VMOVUPS      Z2, (BX)(CX*2)
+	VMOVUPS      Z3, (BX)(DX*1)
+	VZEROUPPER
+	RET
+
+// func narrowHalf4VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+TEXT ·narrowHalf4VNNI(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVQ   64(AX), CX
+	TESTQ  CX, CX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	JMP    begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(CX*1), Z1
+	VMOVUPS (BX)(CX*2), Z2
+	VMOVUPS (BX)(DX*1), Z3
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 32(AX), R8
+	MOVQ 24(AX), DI
+	MOVQ 16(AX), R9
+	SHLQ $0x02, DI
+	SUBQ DI, R9
+
+segment:
+	MOVQ 24(AX), DI
+
+step:
+	VPMOVSXBW    (SI), Z4
+	VPBROADCASTD (BX), Z6
+	VPDPWSSD     Z4, Z6, Z0
+	VPBROADCASTD (BX)(CX*1), Z6
+	VPDPWSSD     Z4, Z6, Z1
+	VPBROADCASTD (BX)(CX*2), Z6
+	VPDPWSSD     Z4, Z6, Z2
+	VPBROADCASTD (BX)(DX*1), Z6
+	VPDPWSSD     Z4, Z6, Z3
+	ADDQ         $0x00000004, BX
+	ADDQ         $0x00000040, SI
 	DECQ         DI
 	JNZ          step
 	ADDQ         R9, BX
@@ -7796,6 +8018,79 @@ step:
 	ADDQ         $0x00000004, BX
 	ADDQ         $0x00000004, SI
 	ADDQ         $0x00000080, DI
+	DECQ         R8
+	JNZ          step
+	ADDQ         R10, BX
+	ADDQ         R10, SI
+	DECQ         R9
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), BX
+	LEAQ         (BX)(CX*4), SI
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, (BX)(CX*1)
+	VMOVUPS      Z2, (BX)(CX*2)
+	VMOVUPS      Z3, (BX)(DX*1)
+	VMOVUPS      Z4, (SI)
+	VZEROUPPER
+	RET
+
+// func narrowHalf5VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+TEXT ·narrowHalf5VNNI(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVQ   64(AX), CX
+	TESTQ  CX, CX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	JMP    begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	LEAQ    (BX)(CX*4), SI
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(CX*1), Z1
+	VMOVUPS (BX)(CX*2), Z2
+	VMOVUPS (BX)(DX*1), Z3
+	VMOVUPS (SI), Z4
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), BX
+	LEAQ (BX)(CX*4), SI
+	MOVQ 40(AX), DI
+	MOVQ 32(AX), R9
+	MOVQ 24(AX), R8
+	MOVQ 16(AX), R10
+	SHLQ $0x02, R8
+	SUBQ R8, R10
+
+segment:
+	MOVQ 24(AX), R8
+
+step:
+	VPMOVSXBW    (DI), Z5
+	VPBROADCASTD (BX), Z7
+	VPDPWSSD     Z5, Z7, Z0
+	VPBROADCASTD (BX)(CX*1), Z7
+	VPDPWSSD     Z5, Z7, Z1
+	VPBROADCASTD (BX)(CX*2), Z7
+	VPDPWSSD     Z5, Z7, Z2
+	VPBROADCASTD (BX)(DX*1), Z7
+	VPDPWSSD     Z5, Z7, Z3
+	VPBROADCASTD (SI), Z7
+	VPDPWSSD     Z5, Z7, Z4
+	ADDQ         $0x00000004, BX
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000040, DI
 	DECQ         R8
 	JNZ          step
 	ADDQ         R10, BX
@@ -8161,6 +8456,84 @@ step:
 	ADDQ         $0x00000004, BX
 	ADDQ         $0x00000004, SI
 	ADDQ         $0x00000080, DI
+	DECQ         R8
+	JNZ          step
+	ADDQ         R10, BX
+	ADDQ         R10, SI
+	DECQ         R9
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), BX
+	LEAQ         (BX)(CX*4), SI
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, (BX)(CX*1)
+	VMOVUPS      Z2, (BX)(CX*2)
+	VMOVUPS      Z3, (BX)(DX*1)
+	VMOVUPS      Z4, (SI)
+	VMOVUPS      Z5, (SI)(CX*1)
+	VZEROUPPER
+	RET
+
+// func narrowHalf6VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+TEXT ·narrowHalf6VNNI(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVQ   64(AX), CX
+	TESTQ  CX, CX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	JMP    begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	LEAQ    (BX)(CX*4), SI
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(CX*1), Z1
+	VMOVUPS (BX)(CX*2), Z2
+	VMOVUPS (BX)(DX*1), Z3
+	VMOVUPS (SI), Z4
+	VMOVUPS (SI)(CX*1), Z5
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), BX
+	LEAQ (BX)(CX*4), SI
+	MOVQ 40(AX), DI
+	MOVQ 32(AX), R9
+	MOVQ 24(AX), R8
+	MOVQ 16(AX), R10
+	SHLQ $0x02, R8
+	SUBQ R8, R10
+
+segment:
+	MOVQ 24(AX), R8
+
+step:
+	VPMOVSXBW    (DI), Z6
+	VPBROADCASTD (BX), Z8
+	VPDPWSSD     Z6, Z8, Z0
+	VPBROADCASTD (BX)(CX*1), Z8
+	VPDPWSSD     Z6, Z8, Z1
+	VPBROADCASTD (BX)(CX*2), Z8
+	VPDPWSSD     Z6, Z8, Z2
+	VPBROADCASTD (BX)(DX*1), Z8
+	VPDPWSSD     Z6, Z8, Z3
+	VPBROADCASTD (SI), Z8
+	VPDPWSSD     Z6, Z8, Z4
+	VPBROADCASTD (SI)(CX*1), Z8
+	VPDPWSSD     Z6, Z8, Z5
+	ADDQ         $0x00000004, BX
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000040, DI
 	DECQ         R8
 	JNZ          step
 	ADDQ         R10, BX
@@ -8554,6 +8927,89 @@ step:
 	ADDQ         $0x00000004, BX
 	ADDQ         $0x00000004, SI
 	ADDQ         $0x00000080, DI
+	DECQ         R8
+	JNZ          step
+	ADDQ         R10, BX
+	ADDQ         R10, SI
+	DECQ         R9
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), BX
+	LEAQ         (BX)(CX*4), SI
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, (BX)(CX*1)
+	VMOVUPS      Z2, (BX)(CX*2)
+	VMOVUPS      Z3, (BX)(DX*1)
+	VMOVUPS      Z4, (SI)
+	VMOVUPS      Z5, (SI)(CX*1)
+	VMOVUPS      Z6, (SI)(CX*2)
+	VZEROUPPER
+	RET
+
+// func narrowHalf7VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+TEXT ·narrowHalf7VNNI(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVQ   64(AX), CX
+	TESTQ  CX, CX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	JMP    begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	LEAQ    (BX)(CX*4), SI
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(CX*1), Z1
+	VMOVUPS (BX)(CX*2), Z2
+	VMOVUPS (BX)(DX*1), Z3
+	VMOVUPS (SI), Z4
+	VMOVUPS (SI)(CX*1), Z5
+	VMOVUPS (SI)(CX*2), Z6
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), BX
+	LEAQ (BX)(CX*4), SI
+	MOVQ 40(AX), DI
+	MOVQ 32(AX), R9
+	MOVQ 24(AX), R8
+	MOVQ 16(AX), R10
+	SHLQ $0x02, R8
+	SUBQ R8, R10
+
+segment:
+	MOVQ 24(AX), R8
+
+step:
+	VPMOVSXBW    (DI), Z7
+	VPBROADCASTD (BX), Z9
+	VPDPWSSD     Z7, Z9, Z0
+	VPBROADCASTD (BX)(CX*1), Z9
+	VPDPWSSD     Z7, Z9, Z1
+	VPBROADCASTD (BX)(CX*2), Z9
+	VPDPWSSD     Z7, Z9, Z2
+	VPBROADCASTD (BX)(DX*1), Z9
+	VPDPWSSD     Z7, Z9, Z3
+	VPBROADCASTD (SI), Z9
+	VPDPWSSD     Z7, Z9, Z4
+	VPBROADCASTD (SI)(CX*1), Z9
+	VPDPWSSD     Z7, Z9, Z5
+	VPBROADCASTD (SI)(CX*2), Z9
+	VPDPWSSD     Z7, Z9, Z6
+	ADDQ         $0x00000004, BX
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000040, DI
 	DECQ         R8
 	JNZ          step
 	ADDQ         R10, BX
@@ -8975,6 +9431,94 @@ step:
 	ADDQ         $0x00000004, BX
 	ADDQ         $0x00000004, SI
 	ADDQ         $0x00000080, DI
+	DECQ         R8
+	JNZ          step
+	ADDQ         R10, BX
+	ADDQ         R10, SI
+	DECQ         R9
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), BX
+	LEAQ         (BX)(CX*4), SI
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, (BX)(CX*1)
+	VMOVUPS      Z2, (BX)(CX*2)
+	VMOVUPS      Z3, (BX)(DX*1)
+	VMOVUPS      Z4, (SI)
+	VMOVUPS      Z5, (SI)(CX*1)
+	VMOVUPS      Z6, (SI)(CX*2)
+	VMOVUPS      Z7, (SI)(DX*1)
+	VZEROUPPER
+	RET
+
+// func narrowHalf8VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+TEXT ·narrowHalf8VNNI(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVQ   64(AX), CX
+	TESTQ  CX, CX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	JMP    begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	LEAQ    (BX)(CX*4), SI
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(CX*1), Z1
+	VMOVUPS (BX)(CX*2), Z2
+	VMOVUPS (BX)(DX*1), Z3
+	VMOVUPS (SI), Z4
+	VMOVUPS (SI)(CX*1), Z5
+	VMOVUPS (SI)(CX*2), Z6
+	VMOVUPS (SI)(DX*1), Z7
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), BX
+	LEAQ (BX)(CX*4), SI
+	MOVQ 40(AX), DI
+	MOVQ 32(AX), R9
+	MOVQ 24(AX), R8
+	MOVQ 16(AX), R10
+	SHLQ $0x02, R8
+	SUBQ R8, R10
+
+segment:
+	MOVQ 24(AX), R8
+
+step:
+	VPMOVSXBW    (DI), Z8
+	VPBROADCASTD (BX), Z10
+	VPDPWSSD     Z8, Z10, Z0
+	VPBROADCASTD (BX)(CX*1), Z10
+	VPDPWSSD     Z8, Z10, Z1
+	VPBROADCASTD (BX)(CX*2), Z10
+	VPDPWSSD     Z8, Z10, Z2
+	VPBROADCASTD (BX)(DX*1), Z10
+	VPDPWSSD     Z8, Z10, Z3
+	VPBROADCASTD (SI), Z10
+	VPDPWSSD     Z8, Z10, Z4
+	VPBROADCASTD (SI)(CX*1), Z10
+	VPDPWSSD     Z8, Z10, Z5
+	VPBROADCASTD (SI)(CX*2), Z10
+	VPDPWSSD     Z8, Z10, Z6
+	VPBROADCASTD (SI)(DX*1), Z10
+	VPDPWSSD     Z8, Z10, Z7
+	ADDQ         $0x00000004, BX
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000040, DI
 	DECQ         R8
 	JNZ          step
 	ADDQ         R10, BX
@@ -9442,6 +9986,104 @@ step:
 	ADDQ         $0x00000004, SI
 	ADDQ         $0x00000004, DI
 	ADDQ         $0x00000080, R8
+	DECQ         R9
+	JNZ          step
+	ADDQ         R11, BX
+	ADDQ         R11, SI
+	ADDQ         R11, DI
+	DECQ         R10
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), BX
+	LEAQ         (BX)(CX*4), SI
+	LEAQ         (SI)(CX*4), DI
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, (BX)(CX*1)
+	VMOVUPS      Z2, (BX)(CX*2)
+	VMOVUPS      Z3, (BX)(DX*1)
+	VMOVUPS      Z4, (SI)
+	VMOVUPS      Z5, (SI)(CX*1)
+	VMOVUPS      Z6, (SI)(CX*2)
+	VMOVUPS      Z7, (SI)(DX*1)
+	VMOVUPS      Z8, (DI)
+	VZEROUPPER
+	RET
+
+// func narrowHalf9VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+TEXT ·narrowHalf9VNNI(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVQ   64(AX), CX
+	TESTQ  CX, CX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	JMP    begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	LEAQ    (BX)(CX*4), SI
+	LEAQ    (SI)(CX*4), DI
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(CX*1), Z1
+	VMOVUPS (BX)(CX*2), Z2
+	VMOVUPS (BX)(DX*1), Z3
+	VMOVUPS (SI), Z4
+	VMOVUPS (SI)(CX*1), Z5
+	VMOVUPS (SI)(CX*2), Z6
+	VMOVUPS (SI)(DX*1), Z7
+	VMOVUPS (DI), Z8
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), BX
+	LEAQ (BX)(CX*4), SI
+	LEAQ (SI)(CX*4), DI
+	MOVQ 40(AX), R8
+	MOVQ 32(AX), R10
+	MOVQ 24(AX), R9
+	MOVQ 16(AX), R11
+	SHLQ $0x02, R9
+	SUBQ R9, R11
+
+segment:
+	MOVQ 24(AX), R9
+
+step:
+	VPMOVSXBW    (R8), Z9
+	VPBROADCASTD (BX), Z11
+	VPDPWSSD     Z9, Z11, Z0
+	VPBROADCASTD (BX)(CX*1), Z11
+	VPDPWSSD     Z9, Z11, Z1
+	VPBROADCASTD (BX)(CX*2), Z11
+	VPDPWSSD     Z9, Z11, Z2
+	VPBROADCASTD (BX)(DX*1), Z11
+	VPDPWSSD     Z9, Z11, Z3
+	VPBROADCASTD (SI), Z11
+	VPDPWSSD     Z9, Z11, Z4
+	VPBROADCASTD (SI)(CX*1), Z11
+	VPDPWSSD     Z9, Z11, Z5
+	VPBROADCASTD (SI)(CX*2), Z11
+	VPDPWSSD     Z9, Z11, Z6
+	VPBROADCASTD (SI)(DX*1), Z11
+	VPDPWSSD     Z9, Z11, Z7
+	VPBROADCASTD (DI), Z11
+	VPDPWSSD     Z9, Z11, Z8
+	ADDQ         $0x00000004, BX
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000004, DI
+	ADDQ         $0x00000040, R8
 	DECQ         R9
 	JNZ          step
 	ADDQ         R11, BX
@@ -9939,6 +10581,109 @@ step:
 	ADDQ         $0x00000004, SI
 	ADDQ         $0x00000004, DI
 	ADDQ         $0x00000080, R8
+	DECQ         R9
+	JNZ          step
+	ADDQ         R11, BX
+	ADDQ         R11, SI
+	ADDQ         R11, DI
+	DECQ         R10
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), BX
+	LEAQ         (BX)(CX*4), SI
+	LEAQ         (SI)(CX*4), DI
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, (BX)(CX*1)
+	VMOVUPS      Z2, (BX)(CX*2)
+	VMOVUPS      Z3, (BX)(DX*1)
+	VMOVUPS      Z4, (SI)
+	VMOVUPS      Z5, (SI)(CX*1)
+	VMOVUPS      Z6, (SI)(CX*2)
+	VMOVUPS      Z7, (SI)(DX*1)
+	VMOVUPS      Z8, (DI)
+	VMOVUPS      Z9, (DI)(CX*1)
+	VZEROUPPER
+	RET
+
+// func narrowHalf10VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+TEXT ·narrowHalf10VNNI(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVQ   64(AX), CX
+	TESTQ  CX, CX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	JMP    begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	LEAQ    (BX)(CX*4), SI
+	LEAQ    (SI)(CX*4), DI
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(CX*1), Z1
+	VMOVUPS (BX)(CX*2), Z2
+	VMOVUPS (BX)(DX*1), Z3
+	VMOVUPS (SI), Z4
+	VMOVUPS (SI)(CX*1), Z5
+	VMOVUPS (SI)(CX*2), Z6
+	VMOVUPS (SI)(DX*1), Z7
+	VMOVUPS (DI), Z8
+	VMOVUPS (DI)(CX*1), Z9
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), BX
+	LEAQ (BX)(CX*4), SI
+	LEAQ (SI)(CX*4), DI
+	MOVQ 40(AX), R8
+	MOVQ 32(AX), R10
+	MOVQ 24(AX), R9
+	MOVQ 16(AX), R11
+	SHLQ $0x02, R9
+	SUBQ R9, R11
+
+segment:
+	MOVQ 24(AX), R9
+
+step:
+	VPMOVSXBW    (R8), Z10
+	VPBROADCASTD (BX), Z12
+	VPDPWSSD     Z10, Z12, Z0
+	VPBROADCASTD (BX)(CX*1), Z12
+	VPDPWSSD     Z10, Z12, Z1
+	VPBROADCASTD (BX)(CX*2), Z12
+	VPDPWSSD     Z10, Z12, Z2
+	VPBROADCASTD (BX)(DX*1), Z12
+	VPDPWSSD     Z10, Z12, Z3
+	VPBROADCASTD (SI), Z12
+	VPDPWSSD     Z10, Z12, Z4
+	VPBROADCASTD (SI)(CX*1), Z12
+	VPDPWSSD     Z10, Z12, Z5
+	VPBROADCASTD (SI)(CX*2), Z12
+	VPDPWSSD     Z10, Z12, Z6
+	VPBROADCASTD (SI)(DX*1), Z12
+	VPDPWSSD     Z10, Z12, Z7
+	VPBROADCASTD (DI), Z12
+	VPDPWSSD     Z10, Z12, Z8
+	VPBROADCASTD (DI)(CX*1), Z12
+	VPDPWSSD     Z10, Z12, Z9
+	ADDQ         $0x00000004, BX
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000004, DI
+	ADDQ         $0x00000040, R8
 	DECQ         R9
 	JNZ          step
 	ADDQ         R11, BX
@@ -10464,6 +11209,114 @@ step:
 	ADDQ         $0x00000004, SI
 	ADDQ         $0x00000004, DI
 	ADDQ         $0x00000080, R8
+	DECQ         R9
+	JNZ          step
+	ADDQ         R11, BX
+	ADDQ         R11, SI
+	ADDQ         R11, DI
+	DECQ         R10
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), BX
+	LEAQ         (BX)(CX*4), SI
+	LEAQ         (SI)(CX*4), DI
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, (BX)(CX*1)
+	VMOVUPS      Z2, (BX)(CX*2)
+	VMOVUPS      Z3, (BX)(DX*1)
+	VMOVUPS      Z4, (SI)
+	VMOVUPS      Z5, (SI)(CX*1)
+	VMOVUPS      Z6, (SI)(CX*2)
+	VMOVUPS      Z7, (SI)(DX*1)
+	VMOVUPS      Z8, (DI)
+	VMOVUPS      Z9, (DI)(CX*1)
+	VMOVUPS      Z10, (DI)(CX*2)
+	VZEROUPPER
+	RET
+
+// func narrowHalf11VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+TEXT ·narrowHalf11VNNI(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVQ   64(AX), CX
+	TESTQ  CX, CX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	JMP    begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	LEAQ    (BX)(CX*4), SI
+	LEAQ    (SI)(CX*4), DI
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(CX*1), Z1
+	VMOVUPS (BX)(CX*2), Z2
+	VMOVUPS (BX)(DX*1), Z3
+	VMOVUPS (SI), Z4
+	VMOVUPS (SI)(CX*1), Z5
+	VMOVUPS (SI)(CX*2), Z6
+	VMOVUPS (SI)(DX*1), Z7
+	VMOVUPS (DI), Z8
+	VMOVUPS (DI)(CX*1), Z9
+	VMOVUPS (DI)(CX*2), Z10
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), BX
+	LEAQ (BX)(CX*4), SI
+	LEAQ (SI)(CX*4), DI
+	MOVQ 40(AX), R8
+	MOVQ 32(AX), R10
+	MOVQ 24(AX), R9
+	MOVQ 16(AX), R11
+	SHLQ $0x02, R9
+	SUBQ R9, R11
+
+segment:
+	MOVQ 24(AX), R9
+
+step:
+	VPMOVSXBW    (R8), Z11
+	VPBROADCASTD (BX), Z13
+	VPDPWSSD     Z11, Z13, Z0
+	VPBROADCASTD (BX)(CX*1), Z13
+	VPDPWSSD     Z11, Z13, Z1
+	VPBROADCASTD (BX)(CX*2), Z13
+	VPDPWSSD     Z11, Z13, Z2
+	VPBROADCASTD (BX)(DX*1), Z13
+	VPDPWSSD     Z11, Z13, Z3
+	VPBROADCASTD (SI), Z13
+	VPDPWSSD     Z11, Z13, Z4
+	VPBROADCASTD (SI)(CX*1), Z13
+	VPDPWSSD     Z11, Z13, Z5
+	VPBROADCASTD (SI)(CX*2), Z13
+	VPDPWSSD     Z11, Z13, Z6
+	VPBROADCASTD (SI)(DX*1), Z13
+	VPDPWSSD     Z11, Z13, Z7
+	VPBROADCASTD (DI), Z13
+	VPDPWSSD     Z11, Z13, Z8
+	VPBROADCASTD (DI)(CX*1), Z13
+	VPDPWSSD     Z11, Z13, Z9
+	VPBROADCASTD (DI)(CX*2), Z13
+	VPDPWSSD     Z11, Z13, Z10
+	ADDQ         $0x00000004, BX
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000004, DI
+	ADDQ         $0x00000040, R8
 	DECQ         R9
 	JNZ          step
 	ADDQ         R11, BX
@@ -11017,6 +11870,119 @@ step:
 	ADDQ         $0x00000004, SI
 	ADDQ         $0x00000004, DI
 	ADDQ         $0x00000080, R8
+	DECQ         R9
+	JNZ          step
+	ADDQ         R11, BX
+	ADDQ         R11, SI
+	ADDQ         R11, DI
+	DECQ         R10
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), BX
+	LEAQ         (BX)(CX*4), SI
+	LEAQ         (SI)(CX*4), DI
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, (BX)(CX*1)
+	VMOVUPS      Z2, (BX)(CX*2)
+	VMOVUPS      Z3, (BX)(DX*1)
+	VMOVUPS      Z4, (SI)
+	VMOVUPS      Z5, (SI)(CX*1)
+	VMOVUPS      Z6, (SI)(CX*2)
+	VMOVUPS      Z7, (SI)(DX*1)
+	VMOVUPS      Z8, (DI)
+	VMOVUPS      Z9, (DI)(CX*1)
+	VMOVUPS      Z10, (DI)(CX*2)
+	VMOVUPS      Z11, (DI)(DX*1)
+	VZEROUPPER
+	RET
+
+// func narrowHalf12VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+TEXT ·narrowHalf12VNNI(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVQ   64(AX), CX
+	TESTQ  CX, CX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	JMP    begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	LEAQ    (BX)(CX*4), SI
+	LEAQ    (SI)(CX*4), DI
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(CX*1), Z1
+	VMOVUPS (BX)(CX*2), Z2
+	VMOVUPS (BX)(DX*1), Z3
+	VMOVUPS (SI), Z4
+	VMOVUPS (SI)(CX*1), Z5
+	VMOVUPS (SI)(CX*2), Z6
+	VMOVUPS (SI)(DX*1), Z7
+	VMOVUPS (DI), Z8
+	VMOVUPS (DI)(CX*1), Z9
+	VMOVUPS (DI)(CX*2), Z10
+	VMOVUPS (DI)(DX*1), Z11
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), BX
+	LEAQ (BX)(CX*4), SI
+	LEAQ (SI)(CX*4), DI
+	MOVQ 40(AX), R8
+	MOVQ 32(AX), R10
+	MOVQ 24(AX), R9
+	MOVQ 16(AX), R11
+	SHLQ $0x02, R9
+	SUBQ R9, R11
+
+segment:
+	MOVQ 24(AX), R9
+
+step:
+	VPMOVSXBW    (R8), Z12
+	VPBROADCASTD (BX), Z14
+	VPDPWSSD     Z12, Z14, Z0
+	VPBROADCASTD (BX)(CX*1), Z14
+	VPDPWSSD     Z12, Z14, Z1
+	VPBROADCASTD (BX)(CX*2), Z14
+	VPDPWSSD     Z12, Z14, Z2
+	VPBROADCASTD (BX)(DX*1), Z14
+	VPDPWSSD     Z12, Z14, Z3
+	VPBROADCASTD (SI), Z14
+	VPDPWSSD     Z12, Z14, Z4
+	VPBROADCASTD (SI)(CX*1), Z14
+	VPDPWSSD     Z12, Z14, Z5
+	VPBROADCASTD (SI)(CX*2), Z14
+	VPDPWSSD     Z12, Z14, Z6
+	VPBROADCASTD (SI)(DX*1), Z14
+	VPDPWSSD     Z12, Z14, Z7
+	VPBROADCASTD (DI), Z14
+	VPDPWSSD     Z12, Z14, Z8
+	VPBROADCASTD (DI)(CX*1), Z14
+	VPDPWSSD     Z12, Z14, Z9
+	VPBROADCASTD (DI)(CX*2), Z14
+	VPDPWSSD     Z12, Z14, Z10
+	VPBROADCASTD (DI)(DX*1), Z14
+	VPDPWSSD     Z12, Z14, Z11
+	ADDQ         $0x00000004, BX
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000004, DI
+	ADDQ         $0x00000040, R8
 	DECQ         R9
 	JNZ          step
 	ADDQ         R11, BX

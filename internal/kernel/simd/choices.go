@@ -77,3 +77,22 @@ func (e *Elements) Nonzeros(values []float32, places []int32, x []float32) (coun
 	}
 	return count
 }
+
+// Curve16 is a function of 16-bit numbers by 256 lines: of v = (x·Mul + Round) >> Shift the size's bits from Bits on choose the line, at most the last,
+// those below, which Mask takes out, say how far along. A line's value is in the lower 16 bits, its rise in the upper ones. The result is
+// (value << Bits + rise·rest + Above) >> Out, or (Below - that sum) >> Out where v is negative, in 32 bits that wrap.
+type Curve16 struct {
+	Table                                            [256]uint32
+	Mul, Round, Shift, Bits, Mask, Above, Below, Out int32
+}
+
+// Curve16 returns for how many numbers it wrote results.
+func (e *Elements) Curve16(dst, src []int16, c *Curve16) int {
+	n := len(dst)
+	if n == 0 || e == nil || e.curve16 == nil {
+		return 0
+	}
+	_ = src[n-1]
+	e.curve16(&dst[0], &src[0], n, &c.Table[0], c.Mul, c.Round, c.Shift, c.Bits, c.Mask, c.Above, c.Below, c.Out)
+	return n
+}

@@ -7,7 +7,7 @@ var curves = family[Curves]{
 		softplus: softplusAVX2, mish: mishAVX2, sin: sinAVX2, cos: cosAVX2,
 	},
 	AVX512: {
-		Set: AVX512, wide: 1, exp: expAVX2, libmExp: libmExpAVX512, libmSigmoid: libmSigmoidAVX512, libmTanh: libmTanhAVX512, libmElu: libmEluAVX512,
+		Set: AVX512, wide: 1, exp: expAVX2, libmExp: libmExpAVX512, libmSigmoid: libmSigmoidAVX512, libmTanh: libmTanhAVX512, libmElu: libmEluAVX512, libmLog: libmLogAVX512,
 		every: true, sigmoid: sigmoidAVX512, erf: erfAVX512, tanh: tanhAVX512, silu: siluAVX512, gelu: geluAVX512, geluTanh: geluTanhAVX512, hardSwish: hardSwishAVX512, expSum: expSumAVX512,
 		softplus: softplusAVX512, mish: mishAVX512, sin: sinAVX512, cos: cosAVX512,
 	},
@@ -105,3 +105,6 @@ func sinAVX512(dst, src *float32, n int, t *SingleTable)
 
 //go:noescape
 func cosAVX512(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func libmLogAVX512(dst, src *float32, n int, t *float64)

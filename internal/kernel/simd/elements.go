@@ -37,13 +37,14 @@ type Elements struct {
 	maxBytes                   [2]func(dst, a, b *byte, n int)
 	turn                       func(dst *uint32, stepDst int, src *uint32, stepSrc, n int)
 	sum, product               [2]func(dst, a, b *byte, n int, q *Codes)
-	dequantise                 [2]func(dst *float32, src *byte, n int, zero int32, scale float32)                              // nil for none
-	addScaled                  func(dst, w, scales *float32, n int, x *float32, places *int32, count, step int, scale float32) // nil for none
-	nonzeros                   func(values *float32, places *int32, x *float32, n int) int                                     // nil for none
-	dequantise16               [2]func(dst *float32, src *uint16, n int, zero int32, scale float32)                            // nil for none
-	quantise16, quantiseAway16 func(dst *uint16, src *float32, n int, scale, lo, hi float32, zero int32)                       // nil for none
-	scaleRows                  [2]func(dst *float32, sums *int32, rows, n int, weights, bias *float32, scale float32)          // nil for none
-	every                      bool                                                                                            // quantise, sum and product take any number of elements
+	dequantise                 [2]func(dst *float32, src *byte, n int, zero int32, scale float32)                                  // nil for none
+	addScaled                  func(dst, w, scales *float32, n int, x *float32, places *int32, count, step int, scale float32)     // nil for none
+	curve16                    func(dst, src *int16, n int, table *uint32, mul, round, shift, bits, mask, above, below, out int32) // nil for none
+	nonzeros                   func(values *float32, places *int32, x *float32, n int) int                                         // nil for none
+	dequantise16               [2]func(dst *float32, src *uint16, n int, zero int32, scale float32)                                // nil for none
+	quantise16, quantiseAway16 func(dst *uint16, src *float32, n int, scale, lo, hi float32, zero int32)                           // nil for none
+	scaleRows                  [2]func(dst *float32, sums *int32, rows, n int, weights, bias *float32, scale float32)              // nil for none
+	every                      bool                                                                                                // quantise, sum and product take any number of elements
 }
 
 // ElementKernels of the current set; nil where plain Go is all there is.

@@ -15,7 +15,7 @@ func elementsAVX512() *Elements {
 	e.dequantise16 = [2]func(dst *float32, src *uint16, n int, zero int32, scale float32){dequantiseU16AVX512, dequantiseS16AVX512}
 	e.quantise16, e.quantiseAway16 = quantise16AVX512, quantiseAway16AVX512
 	e.scaleRows = [2]func(dst *float32, sums *int32, rows, n int, weights, bias *float32, scale float32){scaleRowsAVX512, scaleRowsTogetherAVX512}
-	e.addScaled, e.nonzeros = addScaledAVX512, nonzerosAVX512
+	e.addScaled, e.nonzeros, e.curve16 = addScaledAVX512, nonzerosAVX512, curve16AVX512
 	return &e
 }
 
@@ -210,3 +210,6 @@ func nonzerosAVX512(values *float32, places *int32, x *float32, n int) int
 
 //go:noescape
 func addIntsVVAVX2(dst, a, b *float32, n int)
+
+//go:noescape
+func curve16AVX512(dst, src *int16, n int, table *uint32, mul, round, shift, bits, mask, above, below, out int32)

@@ -3742,6 +3742,104 @@ DATA sixteenPlaces<>+14(SB)/1, $0x0e
 DATA sixteenPlaces<>+15(SB)/1, $0x0f
 GLOBL sixteenPlaces<>(SB), RODATA|NOPTR, $16
 
+// func curve16AVX512(dst *int16, src *int16, n int, table *uint32, mul int32, round int32, shift int32, bits int32, mask int32, above int32, below int32, out int32)
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2, SSE2
+TEXT ·curve16AVX512(SB), NOSPLIT, $0-64
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         table+24(FP), BX
+	MOVL         mul+32(FP), SI
+	MOVD         SI, X0
+	VPBROADCASTD X0, Z0
+	MOVL         round+36(FP), SI
+	MOVD         SI, X1
+	VPBROADCASTD X1, Z1
+	MOVL         shift+40(FP), SI
+	MOVD         SI, X2
+	VPBROADCASTD X2, Z2
+	MOVL         bits+44(FP), SI
+	MOVD         SI, X3
+	VPBROADCASTD X3, Z3
+	MOVL         mask+48(FP), SI
+	MOVD         SI, X4
+	VPBROADCASTD X4, Z4
+	MOVL         above+52(FP), SI
+	MOVD         SI, X5
+	VPBROADCASTD X5, Z5
+	MOVL         below+56(FP), SI
+	MOVD         SI, X6
+	VPBROADCASTD X6, Z6
+	MOVL         out+60(FP), SI
+	MOVD         SI, X7
+	VPBROADCASTD X7, Z7
+	MOVL         $0x000000ff, SI
+	MOVD         SI, X8
+	VPBROADCASTD X8, Z8
+	MOVL         $0x0000ffff, SI
+	MOVD         SI, X9
+	VPBROADCASTD X9, Z9
+
+values_many:
+	SUBQ       $0x10, DX
+	JLT        values_few
+	VPMOVSXWD  (CX), Z10
+	VPMULLD    Z0, Z10, Z10
+	VPADDD     Z1, Z10, Z10
+	VPSRAVD    Z2, Z10, Z10
+	VPABSD     Z10, Z11
+	VPSRLVD    Z3, Z11, Z12
+	VPMINUD    Z8, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	KXNORW     K2, K2, K2
+	VPGATHERDD (BX)(Z12*4), K2, Z13
+	VPANDD     Z4, Z11, Z11
+	VPSRLD     $0x10, Z13, Z12
+	VPMULLD    Z11, Z12, Z12
+	VPANDD     Z9, Z13, Z13
+	VPSLLVD    Z3, Z13, Z13
+	VPADDD     Z13, Z12, Z12
+	VPMOVD2M   Z10, K2
+	VPADDD     Z5, Z12, Z10
+	VPSUBD     Z12, Z6, K2, Z10
+	VPSRAVD    Z7, Z10, Z10
+	VPMOVDW    Z10, (AX)
+	ADDQ       $0x00000020, CX
+	ADDQ       $0x00000020, AX
+	JMP        values_many
+
+values_few:
+	ADDQ        $0x10, DX
+	JZ          values_end
+	MOVQ        $-1, SI
+	BZHIQ       DX, SI, SI
+	KMOVQ       SI, K1
+	VPMOVSXWD.Z (CX), K1, Z10
+	VPMULLD     Z0, Z10, Z10
+	VPADDD      Z1, Z10, Z10
+	VPSRAVD     Z2, Z10, Z10
+	VPABSD      Z10, Z0
+	VPSRLVD     Z3, Z0, Z1
+	VPMINUD     Z8, Z1, Z1
+	VPXORD      Z14, Z14, Z14
+	KXNORW      K2, K2, K2
+	VPGATHERDD  (BX)(Z1*4), K2, Z14
+	VPANDD      Z4, Z0, Z0
+	VPSRLD      $0x10, Z14, Z1
+	VPMULLD     Z0, Z1, Z1
+	VPANDD      Z9, Z14, Z14
+	VPSLLVD     Z3, Z14, Z14
+	VPADDD      Z14, Z1, Z1
+	VPMOVD2M    Z10, K2
+	VPADDD      Z5, Z1, Z0
+	VPSUBD      Z1, Z6, K2, Z0
+	VPSRAVD     Z7, Z0, Z0
+	VPMOVDW     Z0, K1, (AX)
+
+values_end:
+	VZEROUPPER
+	RET
+
 // func dequantiseU8AVX512(dst *float32, src *byte, n int, zero int32, scale float32)
 // Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
 TEXT ·dequantiseU8AVX512(SB), NOSPLIT, $0-32

@@ -155,7 +155,7 @@ const widePatches = 48
 // packedWide multiplies patches by packed weights.
 func packedWide(c *op.Call, s kernel.ConvShape, p *kernel.PackedQ, q *kernel.Requant16) op.Run {
 	c.Kernel = "im2col/" + strings.TrimPrefix(p.Name(widePatches), "packed/")
-	k, threads, product := s.KH*s.KW*s.C, c.Pool.Threads(), kernel.NewWide(p, q)
+	product := kernel.NewWide(p, q)
 	if s.KH*s.KW*s.StrideH*s.StrideW == 1 && s.PadT|s.PadL == 0 && s.OH == s.H && s.OW == s.W {
 		c.Kernel = p.Name(widePatches)
 		return func(c *op.Call) error {
@@ -163,18 +163,19 @@ func packedWide(c *op.Call, s kernel.ConvShape, p *kernel.PackedQ, q *kernel.Req
 			return nil
 		}
 	}
-	patches := op.ScratchOf[int16](c, threads*widePatches*k)
+	line := product.Line()
+	patches := op.ScratchOf[int16](c, c.Pool.Threads()*widePatches*line)
 	return func(c *op.Call) error {
 		x, y := tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0])
 		all := s.N * s.OH * s.OW
 		c.Pool.ForWorker((all+widePatches-1)/widePatches, 1, func(worker, lo, hi int) {
-			room := patches[worker*widePatches*k:]
+			room := patches[worker*widePatches*line:]
 			for at := lo * widePatches; at < min(all, hi*widePatches); at += widePatches {
 				n := min(widePatches, all-at)
 				for i := range n {
-					widePatch(room[i*k:][:k], x, &s, at+i)
+					widePatch(room[i*line:], x, &s, at+i)
 				}
-				product.Run(nil, n, room, y[at*s.OC:][:n*s.OC])
+				product.Lines(nil, n, room, y[at*s.OC:][:n*s.OC])
 			}
 		})
 		return nil

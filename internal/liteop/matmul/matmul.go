@@ -343,6 +343,7 @@ func (w *wide) run(c *op.Call) error {
 // narrow is a product of 8-bit numbers.
 type narrow struct {
 	vectors
+	fixed map[int]*kernel.PackedQ // constant operands by their places
 	table [1]kernel.ByteTable
 	sums  []int32
 	q     kernel.Requant
@@ -361,22 +362,40 @@ func (t *matmul) narrow(c *op.Call, zx, zy int32, q kernel.Requant) *narrow {
 	w.table[0].Fill(true, zx)
 	w.sums = op.ScratchOf[int32](c, t.m*t.n)
 	c.Kernel = w.packed.Name(t.m)
+	if c.Const(1) {
+		w.fixed = map[int]*kernel.PackedQ{}
+		for b := range t.y {
+			if at, other := w.other(b); other && w.fixed[at] == nil {
+				w.fixed[at] = kernel.NewPackedQ(t.n, t.k)
+				w.fill(nil, w.fixed[at], tensor.Of[int8](c.In[1])[at:])
+			}
+		}
+	}
 	return w
+}
+
+// fill packs an operand.
+func (w *narrow) fill(p *workers.Pool, packed *kernel.PackedQ, y []int8) {
+	vec, elem := 1, w.n
+	if w.adjY {
+		vec, elem = w.k, 1
+	}
+	kernel.FillQ(p, packed, y[:w.k*w.n], w.zero, vec, elem)
 }
 
 // run computes all products.
 func (w *narrow) run(c *op.Call) error {
 	x, y, out := tensor.Of[int8](c.In[0]), tensor.Of[int8](c.In[1]), tensor.Of[int8](c.Out[0])
-	vec, elem := 1, w.n
-	if w.adjY {
-		vec, elem = w.k, 1
-	}
 	size := w.m * w.n
 	for b := range w.x {
-		if at, other := w.other(b); other {
-			kernel.FillQ(c.Pool, w.packed, y[at:][:w.k*w.n], w.zero, vec, elem)
+		packed := w.fixed[w.matmul.y[b]]
+		if packed == nil {
+			packed = w.packed
+			if at, other := w.other(b); other {
+				w.fill(c.Pool, packed, y[at:])
+			}
 		}
-		kernel.GemmQ(c.Pool, w.m, kernel.Bits(x[w.x[b]:][:w.m*w.k]), w.table[:], w.packed, w.sums)
+		kernel.GemmQ(c.Pool, w.m, kernel.Bits(x[w.x[b]:][:w.m*w.k]), w.table[:], packed, w.sums)
 		kernel.RequantRows(c.Pool, out[b*size:][:size], w.sums, w.n, &w.q)
 	}
 	return nil
