@@ -51,6 +51,9 @@ func (b *Blocks) Gather(pool *workers.Pool, dst, src Slice) {
 func gather[T any](b *Blocks, pool *workers.Pool, dst, src []T) {
 	total := b.Rows * len(b.At)
 	grain := linesOf[T](b.Len, false)
+	if b.Len == 1 {
+		grain = workers.Grain(1)
+	}
 	if total <= grain {
 		gatherSpan(b, dst, src, 0, total)
 		return

@@ -85,7 +85,7 @@ func elementsOf(c *op.Call) (*elements, error) {
 
 // offsets turns the indices into offsets in the data.
 func (e *elements) offsets(pool *workers.Pool, idx *tensor.Tensor) (at []int, err error) {
-	if e.at, err = layout.Positions(e.at, idx, e.n, true); err != nil {
+	if e.at, err = layout.Positions(pool, e.at, idx, e.n, true); err != nil {
 		return nil, err
 	}
 	at = e.at

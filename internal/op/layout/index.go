@@ -3,6 +3,7 @@ package layout
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/opmeter/opmeter/internal/kernel/broadcast"
 	"github.com/opmeter/opmeter/internal/kernel/move"
@@ -13,35 +14,59 @@ import (
 
 // Positions reads indices of elements below n into buf, which may be nil. With
 // wrap, negative ones count from the end; all others that are out of range are an
-// error.
-func Positions(buf []int, x *tensor.Tensor, n int, wrap bool) ([]int, error) {
-	buf = buf[:0]
+// error, which names the first of them.
+func Positions(pool *workers.Pool, buf []int, x *tensor.Tensor, n int, wrap bool) ([]int, error) {
 	switch x.Type {
 	case tensor.Int64:
-		return resolve(buf, tensor.Of[int64](x), n, wrap)
+		return resolve(pool, buf, tensor.Of[int64](x), n, wrap)
 	case tensor.Int32:
-		return resolve(buf, tensor.Of[int32](x), n, wrap)
+		return resolve(pool, buf, tensor.Of[int32](x), n, wrap)
 	}
 	v, err := op.Ints(x)
 	if err != nil {
 		return nil, err
 	}
-	return resolve(buf, v, n, wrap)
+	return resolve(pool, buf, v, n, wrap)
 }
 
-func resolve[T int | int32 | int64](buf []int, v []T, n int, wrap bool) ([]int, error) {
-	buf = slices.Grow(buf, len(v))
-	for _, i := range v {
+func resolve[T int | int32 | int64](pool *workers.Pool, buf []int, v []T, n int, wrap bool) ([]int, error) {
+	buf = slices.Grow(buf[:0], len(v))[:len(v)]
+	if grain := workers.Grain(1); len(v) <= grain {
+		if i := resolveRange(buf, v, n, wrap); i < len(v) {
+			return nil, outside(v[i], n)
+		}
+	} else {
+		var first atomic.Int64
+		first.Store(int64(len(v)))
+		pool.For(len(v), grain, func(lo, hi int) {
+			bad := lo + resolveRange(buf[lo:hi], v[lo:hi], n, wrap)
+			for at := first.Load(); bad < hi && int64(bad) < at && !first.CompareAndSwap(at, int64(bad)); at = first.Load() {
+			}
+		})
+		if i := int(first.Load()); i < len(v) {
+			return nil, outside(v[i], n)
+		}
+	}
+	return buf, nil
+}
+
+func outside[T int | int32 | int64](i T, n int) error {
+	return fmt.Errorf("index %d is outside %d elements", i, n)
+}
+
+// resolveRange returns the place of the first index that is out of range, or their number.
+func resolveRange[T int | int32 | int64](buf []int, v []T, n int, wrap bool) int {
+	for at, i := range v {
 		k := int(i)
 		if k < 0 && wrap {
 			k += n
 		}
 		if k < 0 || k >= n {
-			return nil, fmt.Errorf("index %d is outside %d elements", i, n)
+			return at
 		}
-		buf = append(buf, k)
+		buf[at] = k
 	}
-	return buf, nil
+	return len(v)
 }
 
 // Once is f, which reads input i of a call and nothing else that changes, but computed in the first run only where that is constant.
@@ -69,7 +94,7 @@ func Gather(x, idx []int, axis, batch int, wrap bool) (Geometry, error) {
 		var buf []int
 		g := move.Blocks{Rows: rows, SrcRow: n * inner, Len: inner}
 		positions := Once(c, 1, func(c *op.Call) (at []int, err error) {
-			buf, err = Positions(buf, c.In[1], n, wrap)
+			buf, err = Positions(c.Pool, buf, c.In[1], n, wrap)
 			return buf, err
 		})
 		fixed := c.Const(1) && batches == 1

@@ -172,7 +172,7 @@ func TestPositions(t *testing.T) {
 		{ints[int16](tensor.Int16, -5), true, nil, "index -5 is outside 4 elements"},
 		{ints[float32](tensor.Float32, 1), false, nil, "integers are expected"},
 	} {
-		got, err := Positions([]int{9, 9}, tt.x, 4, tt.wrap)
+		got, err := Positions(nil, []int{9, 9}, tt.x, 4, tt.wrap)
 		if diff := gocmp.Diff(tt.want, got); diff != "" || (err == nil) != (tt.text == "") || err != nil && !strings.Contains(err.Error(), tt.text) {
 			t.Errorf("%v: %v %s", tt.x.Type, err, diff)
 		}
