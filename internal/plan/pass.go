@@ -26,6 +26,7 @@ func Passes() []Pass {
 		{"widen", "Keep halves in float32 between operators that compute in float32.", true, widen},
 		{"curves", "Compute a curve that the file writes as several operators, such as SiLU or GELU, in one pass over memory.", true, curves},
 		{"norms", "Compute a normalisation of rows that the file writes as several operators row by row.", true, norms},
+		{"lengths", "Compute a sum of squares, or its root, that the file writes as several operators, in one pass over memory.", true, lengths},
 		{"attention", "Compute attention that the file writes as products and a softmax block by block.", true, attentions},
 		{"bias", "Join the addition of a constant to the convolution or product before it.", true, biases},
 		{"batchnorm", "Join a batch normalisation to the convolution before it, whose weights take its factors.", true, batchNorms},

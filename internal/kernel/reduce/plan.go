@@ -83,6 +83,7 @@ type Reducer[T, A any] struct {
 	Lines func(acc []A, src []T, step, n int) // what Cols gives from Start for n lines of src, step apart; may be nil
 	Merge func(a, b A) A                      // joins parts of a long row that threads share; may be nil
 	Done  func(acc A, count int) T            // the result
+	All   func(dst []T, acc []A, count int)   // Done of many; may be nil
 }
 
 // colTile is the number of accumulators that column-wise reductions keep at a time; fewer are a multiple of tileStep.
@@ -163,9 +164,7 @@ func (r *Run[T, A]) rowWork(worker, lo, hi int) {
 		for ; lo < hi; lo += rowTile {
 			some := acc[:min(rowTile, hi-lo)]
 			r.Rows(some, r.in[lo*p.inner:], p.inner)
-			for i, a := range some {
-				r.out[lo+i] = r.Done(a, p.count)
-			}
+			r.finish(r.out[lo:], some)
 		}
 		return
 	}
@@ -196,9 +195,18 @@ func (r *Run[T, A]) colWork(worker, lo, hi int) {
 				r.Cols(acc, r.in[at:at+n])
 			}
 		}
-		dst := r.out[row*p.inner+col:]
-		for i, a := range acc {
-			dst[i] = r.Done(a, p.count)
-		}
+		r.finish(r.out[row*p.inner+col:], acc)
+	}
+}
+
+// finish writes results.
+func (r *Run[T, A]) finish(dst []T, acc []A) {
+	dst = dst[:len(acc)]
+	if r.All != nil {
+		r.All(dst, acc, r.p.count)
+		return
+	}
+	for i, a := range acc {
+		dst[i] = r.Done(a, r.p.count)
 	}
 }

@@ -17,6 +17,7 @@ type Elements struct {
 	subSV, divSV               func(dst *float32, a float32, b *float32, n int)
 	clamp                      func(dst, src *float32, n int, lo, hi, plus float32)
 	scale                      func(dst, src *float32, n int, s, t float32)
+	magnitude                  func(dst, src *float32, n int) // nil for none
 	roundAway                  func(dst, src *float32, n int, mul, lo, hi float32)
 	extent                     func(src *float32, n int) (least, most float32)
 	nibbles                    func(dst *float32, src *byte, n int, zero, scale float32)
@@ -185,6 +186,20 @@ func (e *Elements) Limit(dst, src []float32, lo, hi float32) {
 			v = hi
 		}
 		dst[i] = v
+	}
+}
+
+// Abs writes src without its signs.
+func (e *Elements) Abs(dst, src []float32) {
+	n := 0
+	if e.magnitude != nil {
+		if n = whole(len(dst)); n > 0 {
+			_ = src[n-1]
+			e.magnitude(&dst[0], &src[0], n)
+		}
+	}
+	for i := n; i < len(dst); i++ {
+		dst[i] = math.Float32frombits(math.Float32bits(src[i]) &^ (1 << 31))
 	}
 }
 

@@ -748,6 +748,46 @@ end:
 	VZEROUPPER
 	RET
 
+// func magnitudeAVX2(dst *float32, src *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·magnitudeAVX2(SB), NOSPLIT, $0-24
+	MOVQ     dst+0(FP), AX
+	MOVQ     src+8(FP), CX
+	MOVQ     n+16(FP), DX
+	VPCMPEQD Y0, Y0, Y0
+	VPSRLD   $0x01, Y0, Y0
+
+many:
+	SUBQ    $0x20, DX
+	JLT     few
+	VANDPS  (CX), Y0, Y1
+	VMOVUPS Y1, (AX)
+	VANDPS  32(CX), Y0, Y1
+	VMOVUPS Y1, 32(AX)
+	VANDPS  64(CX), Y0, Y1
+	VMOVUPS Y1, 64(AX)
+	VANDPS  96(CX), Y0, Y1
+	VMOVUPS Y1, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	JMP     many
+
+few:
+	ADDQ $0x20, DX
+
+eight:
+	SUBQ    $0x08, DX
+	JLT     end
+	VANDPS  (CX), Y0, Y1
+	VMOVUPS Y1, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
 // func scaleAVX2(dst *float32, src *float32, n int, s float32, t float32)
 // Requires: AVX, AVX2, SSE2
 TEXT ·scaleAVX2(SB), NOSPLIT, $0-32

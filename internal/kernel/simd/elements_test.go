@@ -615,3 +615,29 @@ func TestElementBytes(t *testing.T) {
 		}
 	})
 }
+
+// TestAbs takes the signs of numbers, zeros, infinities and what is no number.
+func TestAbs(t *testing.T) {
+	everySet(t, func(t *testing.T) {
+		e := ElementKernels()
+		if e == nil {
+			t.Skip("plain Go")
+		}
+		for n := range 70 {
+			src, dst := make([]float32, n), make([]float32, n+1)
+			for i := range src {
+				src[i] = []float32{-1, 2, float32(math.Copysign(0, -1)), float32(math.Inf(-1)), float32(math.NaN()), -1e-42}[i%6]
+			}
+			dst[n] = -7
+			e.Abs(dst[:n], src)
+			for i, x := range src {
+				if want := float32(math.Abs(float64(x))); dst[i] != want && want == want || math.Signbit(float64(dst[i])) {
+					t.Fatalf("|%v| = %v", x, dst[i])
+				}
+			}
+			if dst[n] != -7 {
+				t.Fatalf("wrote behind the end of %d", n)
+			}
+		}
+	})
+}

@@ -159,6 +159,11 @@ func prepareHalfExact(k exact) elem.Prepare {
 
 func realExact[T tensor.Real](k exact) op.Run {
 	if k == absolute {
+		if e := simd.ElementKernels(); e != nil {
+			if f, ok := any(e.Abs).(func(dst, src []T)); ok {
+				return RunUnary(f)
+			}
+		}
 		return RunUnary(func(dst, src []T) {
 			src = src[:len(dst)]
 			for i, x := range src {

@@ -3,6 +3,7 @@ package matmul
 import (
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/workers"
@@ -25,6 +26,7 @@ func prepareEinsumReal[T tensor.Real](c *op.Call) (op.Run, error) {
 		if p == nil {
 			return prepareEinsumOf[T](c)
 		}
+		p.pack(c)
 		return func(c *op.Call) error {
 			p.run(c.Pool, tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.Out[0]))
 			return nil
@@ -61,6 +63,7 @@ type einsumProduct[T tensor.Real] struct {
 	size        []int    // of the labels that say which product
 	at          [3][]int // their steps in the left operand, the right one and the result
 	a, b        einsumMatrix[T]
+	packed      *kernel.PackedB // the right operand, where it is a constant and the same in all products; else nil
 }
 
 // newEinsumProduct finds the matrices of an equation of two inputs; nil where nothing is added up, or each result is of numbers that lie
@@ -118,6 +121,26 @@ func newEinsumProduct[T tensor.Real](c *op.Call, e *einsum) *einsumProduct[T] {
 	return p
 }
 
+// pack packs a right operand that is constant.
+func (p *einsumProduct[T]) pack(c *op.Call) {
+	if !c.Const(p.right) || slices.Max(append(p.at[1], 0)) > 0 || p.s.M == 1 {
+		return
+	}
+	y, ok := any(tensor.Of[T](c.In[p.right])).([]float32)
+	if !ok {
+		return
+	}
+	b, step := y, p.s.ldb
+	if p.b.room != nil {
+		b, step = make([]float32, p.s.K*p.s.N), 0
+		gatherStrided(b, y, p.b.size, p.b.stride)
+		p.b.room = nil
+	}
+	p.packed = kernel.PackB(p.s.K, p.s.N, b, step, p.s.TransB)
+	c.Packed(p.right)
+	c.Kernel = p.packed.Name(kernel.GemmParams{M: p.s.M, N: p.s.N, K: p.s.K})
+}
+
 // together tells whether what is added up of both inputs lies side by side in memory.
 func (e *einsum) together() bool {
 	for d := e.kept; d < len(e.size); d++ {
@@ -156,7 +179,12 @@ func (p *einsumProduct[T]) products(w *workers.Pool, x, y, out []T, lo, hi int) 
 			}
 		}
 		a, b := p.a.matrix(x[from[0]:], i > lo && from[0] == last[0]), p.b.matrix(y[from[1]:], i > lo && from[1] == last[1])
-		Gemm(w, p.s, a, b, out[from[2]:][:(p.s.M-1)*p.s.Ldc+p.s.N])
+		y := out[from[2]:][:(p.s.M-1)*p.s.Ldc+p.s.N]
+		if p.packed != nil {
+			kernel.GemmPacked(w, kernel.GemmParams{M: p.s.M, N: p.s.N, K: p.s.K, TransA: p.s.TransA, LDA: p.s.lda, LDC: p.s.Ldc}, any(a).([]float32), p.packed, any(y).([]float32))
+		} else {
+			Gemm(w, p.s, a, b, y)
+		}
 		last = [2]int{from[0], from[1]}
 		tensor.Next(at, p.size)
 	}

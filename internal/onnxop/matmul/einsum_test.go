@@ -60,6 +60,11 @@ func TestEinsumProducts(t *testing.T) {
 			for i, x := range whole {
 				in[i] = cast(typ, x)
 			}
+			node.Const = nil
+			if last := len(in) - 1; last > 0 {
+				node.Const = make([]bool, len(in))
+				node.Const[rapid.IntRange(0, last).Draw(t, "which")] = rapid.Bool().Draw(t, "constant")
+			}
 			got, err := optest.Run(Defs(), node, in...)
 			if err != nil {
 				t.Fatal(err)
