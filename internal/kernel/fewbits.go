@@ -62,7 +62,7 @@ func NewFewBits(s FewBitShape, codes []uint8, signed bool, scales []float32, zer
 		}
 		Turn(m.scales[j*m.blocks:], f.Cols, scales[j*m.blocks:], m.blocks, m.blocks, n)
 	}
-	if !signed {
+	if signed == f.Raw(s.Bits) {
 		flip := uint64(0x8080808080808080)
 		if s.Bits < 8 {
 			flip = 0x8888888888888888
@@ -156,28 +156,17 @@ func (m *FewBits) Run(p *workers.Pool, rows int, x, y, bias []float32, act activ
 		product(p, m.floats, &g, x, panels{few: m}, y)
 		return
 	}
-	sc, sums := borrow(rows * m.blocks)
-	defer scratch.Put(sc)
 	line := m.blocks * m.Block
-	if line != m.K {
-		sp, padded := borrow(rows * line)
-		defer scratch.Put(sp)
-		for r := range rows {
-			clear(padded[r*line+copy(padded[r*line:], x[r*m.K:][:m.K]) : (r+1)*line])
-		}
-		x = padded
-	}
-	if m.zeros != nil {
-		for i := range sums {
-			sums[i] = 0
-			for _, v := range x[i*m.Block:][:m.Block] {
-				sums[i] += v
-			}
-		}
+	sc, sums := borrow(rows * m.blocks)
+	sp, lines := borrow(rows * line)
+	for r := range rows {
+		m.f.Arrange(lines[r*line:][:line], sums[r*m.blocks:][:m.blocks], x[r*m.K:][:m.K], m.Bits)
 	}
 	all, cols := (m.N+m.f.Cols-1)/m.f.Cols, m.f.Cols
 	grain := max(1, int(float64(workers.Grain(8))/float64(cols*m.K*rows)))
-	workers.Do(p, all, grain, fewBitArgs{m, rows, x, sums, y, bias, act}, fewBitArgs.panels)
+	workers.Do(p, all, grain, fewBitArgs{m, rows, lines, sums, y, bias, act}, fewBitArgs.panels)
+	scratch.Put(sp)
+	scratch.Put(sc)
 }
 
 // fewBitArgs is what a piece of a product of few rows needs.

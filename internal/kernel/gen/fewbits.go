@@ -16,6 +16,7 @@ const (
 	bitsGroups // of a block
 	bitsBlocks
 	bitsValues
+	bitsMiddle
 )
 
 // fewBits are loops over weights of 2, 4 and 8 bits with a sign, in panels of four registers of columns.
@@ -46,7 +47,7 @@ func (a *asm) bitCodes(w width, bits, regs int, t reg.Register) *bitCodes {
 	for range regs {
 		c.words = append(c.words, a.vec(w))
 	}
-	if w == zmm {
+	if w == zmm && t != nil {
 		values := a.GP64()
 		c.table = a.ZMM()
 		a.MOVQ(at(t, bitsValues), values)
@@ -104,7 +105,8 @@ func (c *bitCodes) value(from reg.Register, step, i int, v reg.VecVirtual) {
 }
 
 // bitRow multiplies a row by a panel. The products of a block are added up, less the zero points times the sum of the row there, and take the
-// scales.
+// scales. With AVX-512 codes of 2 and 4 bits have no sign, and become numbers where they lie in their words, times a power of two that the row
+// has been divided by: shifts and permutations would wait for each other's units.
 func (a *asm) bitRow(w width, bits int) {
 	a.function(label("bitRow%d%s", bits, w.set), "func(t *byte)")
 	t := a.Load(a.Param("t"), a.GP64())
@@ -115,15 +117,30 @@ func (a *asm) bitRow(w width, bits int) {
 	a.MOVQ(at(t, bitsZeros), zeros)
 	a.MOVQ(at(t, bitsSums), sums)
 	a.MOVQ(at(t, bitsBlocks), blocks)
-	c := a.bitCodes(w, bits, 4, t)
+	c := a.bitCodes(w, bits, 4, nil)
 	var all, part [4]reg.VecVirtual
 	for i := range all {
 		all[i], part[i] = a.vec(w), a.vec(w)
 		a.zero(w, all[i])
 	}
-	v, spread := a.vec(w), reg.VecVirtual(nil)
+	v, spread, middle := a.vec(w), reg.VecVirtual(nil), reg.VecVirtual(nil)
 	if w == ymm {
 		spread = a.YMM()
+	}
+	var masks []reg.VecVirtual
+	if w == zmm && bits < 8 {
+		middle = a.ZMM()
+		a.VBROADCASTSS(at(t, bitsMiddle), middle)
+		for i := range c.steps() {
+			m := a.ZMM()
+			masks = append(masks, m)
+			if i == 0 {
+				a.VPTERNLOGD(operand.U8(255), m, m, m)
+				a.VPSRLD(operand.U8(32-bits), m, m)
+			} else {
+				a.VPSLLD(operand.U8(bits*i), masks[0], m)
+			}
+		}
 	}
 	a.Label("block")
 	for _, p := range part {
@@ -137,6 +154,12 @@ func (a *asm) bitRow(w width, bits int) {
 			a.VBROADCASTSS(at(x, 4*s), spread)
 		}
 		for i, p := range part {
+			if masks != nil {
+				a.VPANDD(masks[s], c.words[i], v)
+				a.VCVTUDQ2PS(v, v)
+				a.VFMADD231PS_BCST(at(x, 4*s), v, p)
+				continue
+			}
 			if c.value(codes, s, i, v); w == zmm {
 				a.VFMADD231PS_BCST(at(x, 4*s), v, p)
 			} else {
@@ -148,6 +171,11 @@ func (a *asm) bitRow(w width, bits int) {
 	a.ADDQ(operand.U32(uint32(c.line())), codes)
 	a.DECQ(left)
 	a.JNZ(operand.LabelRef("group"))
+	if middle != nil {
+		for _, p := range part {
+			a.VFNMADD231PS_BCST(at(sums, 0), middle, p)
+		}
+	}
 	a.TESTQ(zeros, zeros)
 	a.JZ(operand.LabelRef("no_zeros"))
 	if w == ymm {
@@ -162,8 +190,8 @@ func (a *asm) bitRow(w width, bits int) {
 		}
 	}
 	a.ADDQ(operand.U32(uint32(4*w.floats)), zeros)
-	a.ADDQ(operand.U32(4), sums)
 	a.Label("no_zeros")
+	a.ADDQ(operand.U32(4), sums)
 	for i, p := range part {
 		a.VFMADD231PS(at(scales, i*w.bytes()), p, all[i])
 	}

@@ -7,7 +7,7 @@ var fewBits = family[FewBits]{
 		widen: [3]func(t *BitTile){bitWiden2AVX2, bitWiden4AVX2, bitWiden8AVX2},
 	},
 	AVX512: {
-		Set: AVX512, Cols: 64,
+		Set: AVX512, Cols: 64, raw: true,
 		row:   [3]func(t *BitTile){bitRow2AVX512, bitRow4AVX512, bitRow8AVX512},
 		widen: [3]func(t *BitTile){bitWiden2AVX512, bitWiden4AVX512, bitWiden8AVX512},
 	},

@@ -11,7 +11,7 @@ func TestBitTile(t *testing.T) {
 	var x BitTile
 	for i, at := range []uintptr{
 		unsafe.Offsetof(x.Y), unsafe.Offsetof(x.X), unsafe.Offsetof(x.W), unsafe.Offsetof(x.Scales), unsafe.Offsetof(x.Zeros),
-		unsafe.Offsetof(x.Sums), unsafe.Offsetof(x.Groups), unsafe.Offsetof(x.Blocks), unsafe.Offsetof(x.values),
+		unsafe.Offsetof(x.Sums), unsafe.Offsetof(x.Groups), unsafe.Offsetof(x.Blocks), unsafe.Offsetof(x.values), unsafe.Offsetof(x.middle),
 	} {
 		if unsafe.Sizeof(at) == 8 && at != uintptr(8*i) {
 			t.Errorf("field %d is at %d", i, at)
