@@ -29,6 +29,7 @@ func Passes() []Pass {
 		{"lengths", "Compute a sum of squares, or its root, that the file writes as several operators, in one pass over memory.", true, lengths},
 		{"attention", "Compute attention that the file writes as products and a softmax block by block.", true, attentions},
 		{"bias", "Join the addition of a constant to the convolution or product before it.", true, biases},
+		{"codes", "Multiply by weights that DequantizeLinear makes of constant codes as they are in the file.", true, codedWeights},
 		{"batchnorm", "Join a batch normalisation to the convolution before it, whose weights take its factors.", true, batchNorms},
 		{"activation", "Join a clamp to the operator before it, so that it costs no pass over memory.", false, activations},
 		{"last", "Keep the channels of pictures of 8-bit codes last in memory between operators that are faster so.", false, channelsLast},

@@ -25,19 +25,31 @@ func TestCachesOfHalves(t *testing.T) {
 		{"one row of groups", 1, groups(heads, kvHeads, 0), groupInputs(heads, kvHeads, size, past, num), []int{3, 4}},
 		{"rows of groups", 5, groups(heads, kvHeads, 0), groupInputs(heads, kvHeads, size, past, num), []int{3, 4}},
 		{"turned rows of groups", 5, groups(heads, kvHeads, 1), groupInputs(heads, kvHeads, size, past, num), []int{3, 4}},
-		{"heads", 2, optest.Node{Domain: graph.Microsoft, Op: "MultiHeadAttention", Version: 1, Outputs: 3, Attrs: graph.Attrs{"num_heads": int64(heads)}},
+		{
+			"heads", 2,
+			optest.Node{Domain: graph.Microsoft, Op: "MultiHeadAttention", Version: 1, Outputs: 3, Attrs: graph.Attrs{"num_heads": int64(heads)}},
 			func(x func(shape ...int) *tensor.Tensor, rows int) []*tensor.Tensor {
 				w := heads * size
 				return []*tensor.Tensor{x(2, rows, w), x(2, rows, w), x(2, rows, w), x(3 * w), nil, nil, x(2, heads, past, size), x(2, heads, past, size)}
-			}, []int{6, 7}},
-		{"projected", 2, optest.Node{Domain: graph.Microsoft, Op: "Attention", Version: 1, Outputs: 2, Attrs: graph.Attrs{"num_heads": int64(2), "unidirectional": int64(1)}},
+			},
+			[]int{6, 7},
+		},
+		{
+			"projected", 2,
+			optest.Node{Domain: graph.Microsoft, Op: "Attention", Version: 1, Outputs: 2, Attrs: graph.Attrs{"num_heads": int64(2), "unidirectional": int64(1)}},
 			func(x func(shape ...int) *tensor.Tensor, rows int) []*tensor.Tensor {
 				return []*tensor.Tensor{x(1, rows, 8), x(8, 96), x(96), nil, x(2, 1, 2, past, size)}
-			}, []int{4}},
-		{"of ONNX", 9, optest.Node{Op: "Attention", Version: 23, Outputs: 3, Attrs: graph.Attrs{"is_causal": int64(1)}},
+			},
+			[]int{4},
+		},
+		{
+			"of ONNX", 9,
+			optest.Node{Op: "Attention", Version: 23, Outputs: 3, Attrs: graph.Attrs{"is_causal": int64(1)}},
 			func(x func(shape ...int) *tensor.Tensor, rows int) []*tensor.Tensor {
 				return []*tensor.Tensor{x(2, heads, rows, size), x(2, kvHeads, rows, size), x(2, kvHeads, rows, size), nil, x(2, kvHeads, past, size), x(2, kvHeads, past, size)}
-			}, []int{4, 5}},
+			},
+			[]int{4, 5},
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
