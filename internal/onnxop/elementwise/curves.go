@@ -150,10 +150,11 @@ func leakyCurve(c *op.Call) curve {
 // expCurve is x for positive x and k·(e^(x/s)-1) below, both times gamma: the
 // form that Elu, Celu and Selu share.
 func expCurve(k, s, gamma float32) curve {
+	leaky := element.PRelu[float32]().VectorScalar
 	return curve{func(dst, src []float32) {
 		dst = dst[:len(src)]
 		if s == 1 {
-			n := expm1Below(dst, src, k, gamma)
+			n := expm1Below(dst, src, k, gamma, leaky)
 			dst, src = dst[n:], src[n:]
 		}
 		for i, x := range src {
@@ -171,15 +172,15 @@ func expCurve(k, s, gamma float32) curve {
 }
 
 // expm1Below writes x for positive x and k·(e^x-1) below, both times gamma, where there are vectors for that. It returns for how many
-// values it did so.
-func expm1Below(dst, src []float32, k, gamma float32) int {
+// values it did so; leaky is the loop that multiplies what is negative.
+func expm1Below(dst, src []float32, k, gamma float32, leaky func(dst, a []float32, b float32)) int {
 	f, e := simd.CurveKernels(), simd.ElementKernels()
 	if f == nil || e == nil {
 		return 0
 	}
 	n := f.LibmElu(dst, src)
 	if k != 1 && n > 0 {
-		element.PRelu[float32]().VectorScalar(dst[:n], dst[:n], k)
+		leaky(dst[:n], dst[:n], k)
 	}
 	if gamma != 1 {
 		e.MulScalar(dst[:n], dst[:n], gamma)

@@ -208,11 +208,12 @@ func prepareMatMul32(c *op.Call) (op.Run, error) {
 	}
 	if v.N == 1 {
 		c.Kernel = kernel.ColumnName()
+		add := element.Add[float32]().VectorScalar
 		return func(c *op.Call) error {
 			y := tensor.Of[float32](c.Out[0])
 			v.columns(c.Pool, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.In[1]), y)
 			if g.BiasN != nil {
-				element.Add[float32]().VectorScalar(y, y, g.BiasN[0])
+				add(y, y, g.BiasN[0])
 			}
 			elem.Clamp(g.Act, y)
 			return nil
