@@ -22,6 +22,7 @@ type intMatMul struct {
 	// packed holds every matrix of a constant b, or the one in work.
 	packed []*kernel.PackedQ
 	ready  bool
+	zs     []int32 // zero points of a in the run
 }
 
 // NewIntMatMul prepares a product of 8-bit matrices; ai, az, bi and bz are the inputs
@@ -108,7 +109,16 @@ func (q *intMatMul) liftB(c *op.Call) {
 
 // Sums computes the product into y.
 func (q *intMatMul) Sums(c *op.Call, y []int32) {
-	q.Product(c, c.In[q.ai], quant.Zeros(c.Input(q.az)), y)
+	q.Product(c, c.In[q.ai], q.zeros(c), y)
+}
+
+// zeros are the zero points of a in a run.
+func (q *intMatMul) zeros(c *op.Call) []int32 {
+	z := quant.ZerosIn(q.zs, c.Input(q.az))
+	if z != nil {
+		q.zs = z
+	}
+	return z
 }
 
 // Product is sums for the left operand x with zero points z.
@@ -133,7 +143,7 @@ func (q *intMatMul) codes(c *op.Call, sums []int32, r *kernel.Rescale) {
 		}
 		return
 	}
-	q.each(c, x, quant.Zeros(c.Input(q.az)), func(b *kernel.PackedQ, pa, pc int) {
+	q.each(c, x, q.zeros(c), func(b *kernel.PackedQ, pa, pc int) {
 		kernel.GemmCodes(c.Pool, q.flat.M, x.Data[pa:], q.tables, b, sums, r, y[pc:])
 	})
 }
