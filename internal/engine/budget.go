@@ -96,9 +96,6 @@ func (f *frame) leave(st *step) {
 // weigh notes what a step made.
 func (f *frame) weigh(st *step) error {
 	n := 0
-	if st.Dynamic {
-		n = st.Call.ScratchBytes()
-	}
 	for i, t := range st.Call.Out {
 		if t == nil || f.g.Values[st.Call.Node.Outputs[i]].Variable {
 			continue

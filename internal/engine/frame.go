@@ -22,6 +22,7 @@ type frame struct {
 	steps []step
 	sig   []*tensor.Tensor // types and shapes that the plan was made for
 	body  map[int]*body
+	rooms op.Rooms // working memory of the steps
 
 	apart map[int]bool // values that have memory of their own because they are carried
 
@@ -219,12 +220,13 @@ func (f *frame) prepareSteps() {
 }
 
 func (f *frame) prepareStep(st *step) error {
+	before := f.rooms.Bytes()
 	if err := f.choose(st); err != nil {
 		return err
 	}
 	f.release(st)
 	f.drop(st)
-	return f.p.Spend(st.Call.ScratchBytes())
+	return f.p.Spend(f.rooms.Bytes() - before)
 }
 
 // drop forgets folded constants that the step has copied: their memory serves those of the next step. Those of bodies stay, since whoever
@@ -241,13 +243,13 @@ func (f *frame) drop(st *step) {
 }
 
 // releaseBytes is the least size of a constant whose pages are given back.
-const releaseBytes = 1 << 18
+const releaseBytes = 1 << 16
 
 // release gives the pages of large constants back: most have been packed, and those that are read in runs come
-// back from the file.
+// back from the file, unless the step says that it keeps them.
 func (f *frame) release(st *step) {
-	for _, t := range st.Call.In {
-		if t != nil && len(t.Data) >= releaseBytes {
+	for k, t := range st.Call.In {
+		if t != nil && len(t.Data) >= releaseBytes && (!st.Call.IsPacked(k) || st.Call.IsCopied(k)) {
 			mapped.Release(t.Data)
 		}
 	}
@@ -315,9 +317,11 @@ func (f *frame) standIn(st *step) {
 	}
 }
 
-// choose lets the operator prepare itself.
+// choose lets the operator prepare itself. Steps run one after another, and share working memory.
 func (f *frame) choose(st *step) error {
 	f.p.Bind(&st.Call)
+	f.rooms.Begin(&st.Call)
+	defer f.rooms.End()
 	return plan.Guard(func() (err error) { st.run, err = st.Def.Prepare(&st.Call); return err })
 }
 

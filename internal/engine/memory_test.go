@@ -212,8 +212,8 @@ func TestStepsOfOpenShape(t *testing.T) {
 			if prepared != c.prepared {
 				t.Errorf("run %d: prepared %d times, want %d", i, prepared, c.prepared)
 			}
-			// Scratch memory of earlier shapes is the step's until the next plan.
-			if want := 4*int(c.n) + 100*c.prepared; s.held != want {
+			// Working memory for earlier shapes serves later ones.
+			if want := 4*int(c.n) + 100; s.held != want {
 				t.Errorf("run %d: holds %d bytes, want %d", i, s.held, want)
 			}
 			at := unsafe.SliceData(s.Output(0).Data)
@@ -757,5 +757,33 @@ func TestSameConstants(t *testing.T) {
 			run(t, s)
 			wantOut(t, s, 0, c.want)
 		})
+	}
+}
+
+// Steps share working memory.
+func TestWorkingMemory(t *testing.T) {
+	t.Parallel()
+	needs := func(name string, n int) op.Def {
+		return op.Def{
+			Name: name, Infer: func(c *op.Call) error { c.SetOut(0, c.In[0].Type, c.In[0].Shape); return nil },
+			Prepare: func(c *op.Call) (op.Run, error) {
+				room := op.ScratchOf[float32](c, n)
+				return func(c *op.Call) error {
+					for i := range room {
+						room[i] = 1 + tensor.Of[float32](c.In[0])[0]
+					}
+					tensor.Of[float32](c.Out[0])[0] = room[n-1]
+					return nil
+				}, nil
+			},
+		}
+	}
+	s := start(t, Options{Registry: with(needs("Much", 100), needs("Little", 10))}, []*tensor.Tensor{vec(1)}, build(0, nil, "x", "y", "Much a x", "Little b a", "Much y b"))
+	if got := s.Working(); got != 400 {
+		t.Errorf("%d bytes of working memory, want 400", got)
+	}
+	for range 2 {
+		run(t, s)
+		wantOut(t, s, 0, 4)
 	}
 }

@@ -311,12 +311,18 @@ func (f *frame) redo(st *step) error {
 		parts[1] = nil
 	}
 	if st.run == nil || !st.saw(parts) {
+		before := f.rooms.Bytes()
 		if free {
 			err = f.choose(st)
 		} else {
 			err = f.prepare(st)
 		}
 		if err != nil {
+			return err
+		}
+		grown := f.rooms.Bytes() - before
+		f.spent += grown
+		if err := f.Hold(grown, true); err != nil {
 			return err
 		}
 		st.seen = st.seen[:0]

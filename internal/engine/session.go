@@ -330,6 +330,17 @@ func (s *Session) Value(id int) *tensor.Tensor { return s.main.vals[id] }
 // values, in bytes, and the sum that they would need without sharing.
 func (s *Session) Memory() (arena, unshared int) { return s.main.arenaBytes, s.main.valueBytes }
 
+// Working is the size of the working memory of operators, in bytes: what the steps of a graph share, of all graphs that have been planned.
+func (s *Session) Working() int {
+	n := 0
+	for _, f := range s.frames {
+		if f != nil {
+			n += f.rooms.Bytes()
+		}
+	}
+	return n
+}
+
 // Plan lists where the planned values of the main graph lie, in order of steps.
 func (s *Session) Plan() []Placed { return s.main.placed }
 

@@ -7,10 +7,7 @@ import (
 // memory is the engine's plan of memory.
 func (r *runner) memory() profile.Noted {
 	arena, _ := r.s.Memory()
-	scratch := 0
-	for i := range r.slots {
-		scratch += r.slots[i].Scratch
-	}
+	scratch := r.s.Working()
 	mem := profile.Memory{}
 	if r.p.Memory != nil {
 		mem = *r.p.Memory // what the description knows

@@ -32,6 +32,12 @@ type intPanels struct {
 	narrow    []int8
 	wide      []int16 // in place of narrow where a weight has more than 8 bits
 	sums      []int32 // of the weights of each column, where there are fours
+	// had is memory that weights before these were packed in: those that change with each run may fit 8 bits in one and not in another.
+	had struct {
+		narrow []int8
+		wide   []int16
+		sums   []int32
+	}
 }
 
 // each is the number of steps that are multiplied together.

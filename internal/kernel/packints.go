@@ -21,15 +21,18 @@ func fillPanels[W Weight](p *workers.Pool, w *intPanels, n int, v []W, zero int3
 	}
 	fits := fits8(v, zero)
 	if w.sums = nil; fits && w.fours && w.f.Quads() {
-		w.sums = make([]int32, panels*cols)
+		w.had.sums = room(w.had.sums, panels*cols)
+		w.sums = w.had.sums
 	}
 	src := source[W]{v, zero, n, vec, elem}
 	if fits {
-		w.narrow, w.wide = room(w.narrow, panels*w.panel()), nil
+		w.had.narrow = room(w.had.narrow, panels*w.panel())
+		w.narrow, w.wide = w.had.narrow, nil
 		packPanels(p, w, w.narrow, src, panels)
 		return
 	}
-	w.narrow, w.wide = nil, room(w.wide, panels*w.panel())
+	w.had.wide = room(w.had.wide, panels*w.panel())
+	w.narrow, w.wide = nil, w.had.wide
 	packPanels(p, w, w.wide, src, panels)
 }
 
@@ -45,11 +48,22 @@ type source[W Weight] struct {
 
 // packPanels packs all panels; each weight has a place in T.
 func packPanels[T int8 | int16, W Weight](p *workers.Pool, w *intPanels, dst []T, src source[W], panels int) {
-	p.For(panels, max(1, packGrain/max(1, w.panel())), func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			packAny(w, dst[i*w.panel():][:w.panel()], src, i*w.f.Cols)
-		}
-	})
+	workers.Each(p, panels, max(1, packGrain/max(1, w.panel())), packing[T, W]{w, dst, src})
+}
+
+// packing is what packing some panels needs.
+type packing[T int8 | int16, W Weight] struct {
+	w   *intPanels
+	dst []T
+	src source[W]
+}
+
+// Piece packs panels lo to hi.
+func (q packing[T, W]) Piece(lo, hi int) {
+	size := q.w.panel()
+	for i := lo; i < hi; i++ {
+		packAny(q.w, q.dst[i*size:][:size], q.src, i*q.w.f.Cols)
+	}
 }
 
 // packGrain is the least number of weights that are worth a piece of packing: some 20 µs.

@@ -155,6 +155,7 @@ type Call struct {
 	// Limit bounds each piece of memory that the node may ask for, in bytes; 0
 	// stands for no limit.
 	Limit   int
+	rooms   *Rooms // working memory that the call shares with others; nil for memory of its own
 	scratch [][]byte
 	packed  []int
 	copied  []int
@@ -235,16 +236,21 @@ func (c *Call) Make(i int, t tensor.Type, shape []int) (*tensor.Tensor, error) {
 }
 
 // Scratch reserves n bytes for the time of the node's run and returns them.
-// Called from Prepare; the bytes are the node's own and 8-byte aligned, their
-// content is arbitrary at the start of a run. It panics with a [LimitError],
+// Called from Prepare; the bytes are 8-byte aligned, and the node's own until its run ends: others
+// may write to them between its runs, so that their content is arbitrary at the start of each. It panics with a [LimitError],
 // which the engine returns as the error of Prepare, when n is beyond Limit.
 func (c *Call) Scratch(n int) []byte {
 	if err := c.Afford(n); err != nil {
 		panic(err)
 	}
-	t := tensor.New(tensor.Uint8, n)
-	c.scratch = append(c.scratch, t.Data)
-	return t.Data
+	var b []byte
+	if c.rooms != nil && c.rooms.open {
+		b = c.rooms.take(n)
+	} else {
+		b = tensor.New(tensor.Uint8, n).Data
+	}
+	c.scratch = append(c.scratch, b)
+	return b
 }
 
 // ScratchOf is [Call.Scratch] for n elements of a type.

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/count"
+	"github.com/opmeter/opmeter/internal/mapped"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -131,7 +132,13 @@ func (g *Graph) compute(id, most, depth int) error {
 		return t.failed
 	}
 	g.worked += t.work
-	t.failed = g.once(t)
+	if t.failed = g.once(t); t.failed == nil {
+		for _, x := range c.In {
+			if x != nil && len(x.Data) >= spareBytes {
+				mapped.Release(x.Data)
+			}
+		}
+	}
 	return t.failed
 }
 

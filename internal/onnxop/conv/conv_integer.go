@@ -96,10 +96,10 @@ func (q *intConv) liftWeights(c *op.Call) {
 	w := c.In[q.wi]
 	zero, one := q.weightZero(c, true)
 	switch {
-	case q.w == nil && one && w.Type == tensor.Int8:
+	case q.planar != nil && q.w == nil && one && w.Type == tensor.Int8:
 		kernel.SetSumWeights(q.planar, tensor.Of[int8](w), zero)
 		return
-	case q.w == nil && one:
+	case q.planar != nil && q.w == nil && one:
 		kernel.SetSumWeights(q.planar, tensor.Of[uint8](w), zero)
 		return
 	}

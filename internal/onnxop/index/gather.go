@@ -85,37 +85,37 @@ func elementsOf(c *op.Call) (*elements, error) {
 
 // offsets turns the indices into offsets in the data.
 func (e *elements) offsets(pool *workers.Pool, idx *tensor.Tensor) (at []int, err error) {
-	if e.at, err = layout.Positions(pool, e.at, idx, e.n, true); err != nil {
+	if e.at, err = layout.Positions(pool, e.at, idx, e.n, true); err != nil || len(e.at) == 0 {
 		return nil, err
 	}
-	at = e.at
+	w := e.dims[len(e.dims)-1]
+	workers.Do(pool, len(e.at)/w, max(1, 1<<14/w), e, (*elements).rows)
+	return e.at, nil
+}
+
+// rows turns the indices of rows lo to hi into offsets.
+func (e *elements) rows(lo, hi int) {
 	last := len(e.dims) - 1
-	if len(at) == 0 {
-		return at, nil
-	}
 	w, step := e.dims[last], e.strides[e.axis]
-	pool.For(len(at)/w, max(1, 1<<14/w), func(lo, hi int) {
-		for row := lo; row < hi; row++ {
-			base, rest := 0, row
-			for i := last - 1; i >= 0; i-- {
-				if i != e.axis {
-					base += rest % e.dims[i] * e.strides[i]
-				}
-				rest /= e.dims[i]
+	for row := lo; row < hi; row++ {
+		base, rest := 0, row
+		for i := last - 1; i >= 0; i-- {
+			if i != e.axis {
+				base += rest % e.dims[i] * e.strides[i]
 			}
-			r := at[row*w : (row+1)*w]
-			if e.axis == last {
-				for j := range r {
-					r[j] += base
-				}
-				continue
-			}
-			for j := range r {
-				r[j] = base + r[j]*step + j
-			}
+			rest /= e.dims[i]
 		}
-	})
-	return at, nil
+		r := e.at[row*w : (row+1)*w]
+		if e.axis == last {
+			for j := range r {
+				r[j] += base
+			}
+			continue
+		}
+		for j := range r {
+			r[j] = base + r[j]*step + j
+		}
+	}
 }
 
 func prepareGatherElements(c *op.Call) (op.Run, error) {
@@ -124,12 +124,13 @@ func prepareGatherElements(c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	offsets := layout.Once(c, 1, func(c *op.Call) ([]int, error) { return e.offsets(c.Pool, c.In[1]) })
+	b := &move.Blocks{Rows: 1, Len: 1} // made once: a run must not allocate
 	return func(c *op.Call) error {
 		at, err := offsets(c)
 		if err != nil {
 			return err
 		}
-		b := move.Blocks{Rows: 1, At: at, Len: 1}
+		b.At = at
 		b.Gather(c.Pool, layout.Of(c.Out[0]), layout.Of(c.In[0]))
 		return nil
 	}, nil

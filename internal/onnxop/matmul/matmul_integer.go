@@ -27,6 +27,7 @@ type intMatMul struct {
 	shared bool
 	piece  func(worker, lo, hi int)
 	now    intRun
+	zs     []int32 // zero points of a in the run
 }
 
 // intRun is a run of all products: sums to y, or codes to out by rescale.
@@ -141,7 +142,16 @@ func (q *intMatMul) liftB(c *op.Call) {
 
 // Sums computes the product into y.
 func (q *intMatMul) Sums(c *op.Call, y []int32) {
-	q.Product(c, c.In[q.ai], quant.Zeros(c.Input(q.az)), y)
+	q.Product(c, c.In[q.ai], q.zeros(c), y)
+}
+
+// zeros are the zero points of a in a run.
+func (q *intMatMul) zeros(c *op.Call) []int32 {
+	z := quant.ZerosIn(q.zs, c.Input(q.az))
+	if z != nil {
+		q.zs = z
+	}
+	return z
 }
 
 // Product is sums for the left operand x with zero points z.
@@ -164,7 +174,7 @@ func (q *intMatMul) codes(c *op.Call, sums []int32, r *kernel.Rescale) {
 		}
 		return
 	}
-	q.run(intRun{c: c, x: x, z: quant.Zeros(c.Input(q.az)), out: y, rescale: r, room: sums})
+	q.run(intRun{c: c, x: x, z: q.zeros(c), out: y, rescale: r, room: sums})
 }
 
 // run computes all products.

@@ -233,18 +233,20 @@ func prepareInstanceNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 	ch, area := c.In[0].Shape[1], tensor.Elements(c.In[0].Shape[2:])
 	eps := float64(c.Node.Attrs.Float("epsilon", 1e-5))
 	act := c.Activation
+	var x, y, gamma, beta []T // of the run, whose loop is made once
+	work := func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			src, dst := x[i*area:][:area], y[i*area:][:area]
+			mean, inv := Moments(src, eps)
+			Standardise(dst, src, mean, inv*float64(gamma[i%ch]))
+			elem.Scale(dst, dst, 1, beta[i%ch])
+			elem.Clamp(act, dst)
+		}
+	}
 	return func(c *op.Call) error {
-		x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
-		gamma, beta := tensor.Of[T](c.In[1]), tensor.Of[T](c.In[2])
-		c.Pool.For(c.In[0].Shape[0]*ch, max(1, 1<<13/max(area, 1)), func(lo, hi int) {
-			for i := lo; i < hi; i++ {
-				src, dst := x[i*area:][:area], y[i*area:][:area]
-				mean, inv := Moments(src, eps)
-				Standardise(dst, src, mean, inv*float64(gamma[i%ch]))
-				elem.Scale(dst, dst, 1, beta[i%ch])
-				elem.Clamp(act, dst)
-			}
-		})
+		x, y = tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
+		gamma, beta = tensor.Of[T](c.In[1]), tensor.Of[T](c.In[2])
+		c.Pool.For(c.In[0].Shape[0]*ch, max(1, 1<<13/max(area, 1)), work)
 		return nil
 	}, nil
 }

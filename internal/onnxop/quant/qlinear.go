@@ -153,14 +153,15 @@ func prepareQTable(mk func(c *op.Call) func(float32) float32) elem.Prepare {
 		var table [256]uint8
 		var reals [256]float32
 		look := elementwise.RunCodes(func(dst, src []uint8) { element.Lookup(dst, src, &table) })
-		var from, to *affine // of the table that there is
+		var from, to affine // of the table, if there is one
+		made := false
 		return func(c *op.Call) error {
-			if x, y := readAffine(c, 1), readAffine(c, 3); from == nil || x != *from || y != *to {
+			if x, y := readAffine(c, 1), readAffine(c, 3); !made || x != from || y != to {
 				x.realTable(&reals, t)
 				for i, v := range reals {
 					table[i] = y.code(f(v), t)
 				}
-				from, to = &x, &y
+				from, to, made = x, y, true
 			}
 			return look(c)
 		}, nil

@@ -136,13 +136,19 @@ func Zero(x *tensor.Tensor) int32 {
 }
 
 // Zeros reads a zero-point tensor: nil when absent, one value or one a channel.
-func Zeros(x *tensor.Tensor) []int32 {
+func Zeros(x *tensor.Tensor) []int32 { return ZerosIn(nil, x) }
+
+// ZerosIn is [Zeros] in memory that has been made for it before, if that is large enough.
+func ZerosIn(room []int32, x *tensor.Tensor) []int32 {
 	if x == nil {
 		return nil
 	}
-	out := make([]int32, x.Len())
-	tensor.Read(out, x, 0)
-	return out
+	if cap(room) < x.Len() {
+		room = make([]int32, x.Len())
+	}
+	room = room[:x.Len()]
+	tensor.Read(room, x, 0)
+	return room
 }
 
 // Lift widens integers to int32, less a zero point.

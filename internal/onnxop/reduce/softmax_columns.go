@@ -14,9 +14,11 @@ const wideColumns = 32
 
 // softmaxColumns normalises up to [element.Block] neighbouring columns of n values, stride apart; dst may be src.
 func softmaxColumns(dst, src []float32, n, stride, width int) {
-	var tops, sums [element.Block]float32
-	e, top, sum := simd.ElementKernels(), tops[:width], sums[:width]
+	room := limitRooms.Get().(*[2 * element.Block]float32) // what goes to loops in vectors does not stay on the stack
+	defer limitRooms.Put(room)
+	e, top, sum := simd.ElementKernels(), room[:width], room[element.Block:][:width]
 	copy(top, src)
+	clear(sum)
 	for r := 1; r < n; r++ {
 		for i, x := range src[r*stride:][:width] {
 			if x > top[i] || x != x && top[i] == top[i] {
@@ -38,6 +40,9 @@ func softmaxColumns(dst, src []float32, n, stride, width int) {
 		e.Mul(row, row, sum)
 	}
 }
+
+// limitRooms have the largest values of columns, then their sums.
+var limitRooms = sync.Pool{New: func() any { return new([2 * element.Block]float32) }}
 
 // columnRooms hold columns that have been turned into rows.
 var columnRooms = sync.Pool{New: func() any { return new([]float32) }}

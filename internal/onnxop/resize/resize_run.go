@@ -227,7 +227,8 @@ func (p *nearestRun[E]) rows(worker, lo, hi int) {
 // interpolation is the list of axes that change, with their tables.
 type interpolation[T tensor.Real] struct {
 	*resize
-	axes []*axisTaps[T]
+	axes  []*axisTaps[T]
+	shape []int // of what a run has made
 }
 
 type axisTaps[T tensor.Real] struct {
@@ -320,7 +321,8 @@ func (p *interpolation[T]) run(pool *workers.Pool, x, y []T, work *[2][]T) {
 		copy(y, x)
 		return
 	}
-	shape := append([]int(nil), p.in...)
+	p.shape = append(p.shape[:0], p.in...)
+	shape := p.shape
 	src := x
 	for i, t := range p.axes {
 		n := shape[t.axis]
@@ -362,30 +364,45 @@ func (t *axisTaps[T]) line(dst, src []T, extrapolation T) {
 // apply interpolates along the middle one of three axes.
 func (t *axisTaps[T]) apply(pool *workers.Pool, x, y []T, outer, n, inner int, extrapolation T) {
 	m := len(t.outside)
+	a := applied[T]{t, x, y, n, inner, extrapolation}
 	if inner == 1 {
-		pool.For(outer, max(1, 1<<12/max(m*t.n, 1)), func(lo, hi int) {
-			for i := lo; i < hi; i++ {
-				t.line(y[i*m:][:m], x[i*n:][:n], extrapolation)
-			}
-		})
+		workers.Each(pool, outer, max(1, 1<<12/max(m*t.n, 1)), a)
 		return
 	}
-	pool.For(outer*m, max(1, 1<<12/max(inner*t.n, 1)), func(lo, hi int) {
-		sums := sumRooms.Get().(*sumRoom)
-		defer sumRooms.Put(sums)
+	workers.Each(pool, outer*m, max(1, 1<<12/max(inner*t.n, 1)), a)
+}
+
+// applied is what a piece of the work along an axis needs.
+type applied[T tensor.Real] struct {
+	t             *axisTaps[T]
+	x, y          []T
+	n, inner      int
+	extrapolation T
+}
+
+// Piece makes lines lo to hi along the last axis, or rows along another one.
+func (a applied[T]) Piece(lo, hi int) {
+	t, m, n, inner := a.t, len(a.t.outside), a.n, a.inner
+	if inner == 1 {
 		for i := lo; i < hi; i++ {
-			o := i % m
-			row := y[i*inner:][:inner]
-			if t.outside[o] {
-				for j := range row {
-					row[j] = extrapolation
-				}
-				continue
-			}
-			src := x[i/m*n*inner:][:n*inner]
-			weightedRows(sums, row, src, t.at[o*t.n:][:t.n], t.weight[o*t.n:][:t.n])
+			t.line(a.y[i*m:][:m], a.x[i*n:][:n], a.extrapolation)
 		}
-	})
+		return
+	}
+	sums := sumRooms.Get().(*sumRoom)
+	defer sumRooms.Put(sums)
+	for i := lo; i < hi; i++ {
+		o := i % m
+		row := a.y[i*inner:][:inner]
+		if t.outside[o] {
+			for j := range row {
+				row[j] = a.extrapolation
+			}
+			continue
+		}
+		src := a.x[i/m*n*inner:][:n*inner]
+		weightedRows(sums, row, src, t.at[o*t.n:][:t.n], t.weight[o*t.n:][:t.n])
+	}
 }
 
 // sumRoom is what adding up rows needs beside them.

@@ -102,10 +102,14 @@ func RunEnv(env op.Env, defs []op.Def, n Node, in ...*tensor.Tensor) ([]*tensor.
 		return nil, err
 	}
 	c.Env = env
+	var rooms op.Rooms
+	rooms.Begin(c)
 	run, err := def.Prepare(c)
 	if err != nil {
 		return nil, err
 	}
+	rooms.End()
+	rooms.Spoil()
 	if !free {
 		for _, t := range c.Out {
 			if _, err := tensor.CheckShape(t.Type, t.Shape); err != nil {
