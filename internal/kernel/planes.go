@@ -37,12 +37,19 @@ func (s *ConvShape) planPlanes(cg int) *planePlan {
 }
 
 // planFrames is planPlanes of what is copied.
-func (s *ConvShape) planFrames(cg int) *planePlan {
+func (s *ConvShape) planFrames(cg int) *planePlan { return s.planFramesApart(cg, false) }
+
+// planFramesApart is planFrames where frames of channels that lie a multiple of a page apart, and would have the same places in the first-level
+// cache, lie a little further apart.
+func (s *ConvShape) planFramesApart(cg int, further bool) *planePlan {
 	q := &planePlan{frame: true}
 	var yi, xi []int // which of the remainders a tap has
 	q.ys, yi, q.h = remainders(s.KH, s.DilH, s.StrideH, s.OH)
 	q.xs, xi, q.w = remainders(s.KW, s.DilW, s.StrideW, s.OW)
 	q.size = len(q.ys) * len(q.xs) * q.h * q.w
+	if further && (q.size%1024 < 16 || q.size%1024 > 1024-16) {
+		q.size += 32
+	}
 	if cg*q.size > math.MaxInt32 {
 		return nil
 	}
@@ -50,8 +57,8 @@ func (s *ConvShape) planFrames(cg int) *planePlan {
 	for ch := range cg {
 		for ky := range s.KH {
 			for kx := range s.KW {
-				frame := (ch*len(q.ys)+yi[ky])*len(q.xs) + xi[kx]
-				q.offs = append(q.offs, int32((frame*q.h+ky*s.DilH/s.StrideH)*q.w+kx*s.DilW/s.StrideW))
+				frame := yi[ky]*len(q.xs) + xi[kx]
+				q.offs = append(q.offs, int32(ch*q.size+(frame*q.h+ky*s.DilH/s.StrideH)*q.w+kx*s.DilW/s.StrideW))
 			}
 		}
 	}

@@ -55,6 +55,7 @@ func windows(a *asm) {
 		}
 	}
 	a.every2()
+	a.every2Masked()
 }
 
 // window writes a walk of windows: at each place the taps are taken in order, for four
@@ -434,6 +435,69 @@ func (a *asm) every2() {
 	a.VMASKMOVPS(at(from, 32), in1, y)
 	a.shuffleEven(x, y)
 	a.VMASKMOVPS(x, out, at(to, 0))
+	a.ADDQ(stepDst, dst)
+	a.ADDQ(stepSrc, src)
+	a.DECQ(lines)
+	a.JNZ(operand.LabelRef("line"))
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// every2Masked is every2 in registers of 16 with masks.
+func (a *asm) every2Masked() {
+	a.function("every2AVX512", "func(dst *float32, stepDst int, src *float32, stepSrc, n, lines int, in, out *int32)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	stepDst := a.Load(a.Param("stepDst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	stepSrc := a.Load(a.Param("stepSrc"), a.GP64())
+	lines := a.Load(a.Param("lines"), a.GP64())
+	left, bits, one := a.GP64(), a.GP64(), a.GP64()
+	// The last 1 to 16 of a line come from up to one value less than twice as many.
+	a.Load(a.Param("n"), left)
+	a.DECQ(left)
+	a.ANDQ(operand.U8(15), left)
+	a.INCQ(left)
+	a.MOVQ(operand.U32(1), one)
+	a.SHLXQ(left, one, bits)
+	a.DECQ(bits)
+	a.KMOVD(bits.As32(), reg.K3)
+	a.ADDQ(left, left)
+	a.DECQ(left)
+	a.SHLXQ(left, one, bits)
+	a.DECQ(bits)
+	a.KMOVD(bits.As32(), reg.K1)
+	a.SHRL(operand.U8(16), bits.As32())
+	a.KMOVD(bits.As32(), reg.K2)
+	// Pairs of values in order, of those that stand quarter by quarter.
+	order := a.ZMM()
+	a.MOVQ(operand.U64(0x0705030106040200), bits)
+	a.VMOVQ(bits, order.AsX())
+	a.VPMOVZXBQ(order.AsX(), order)
+	from, to := a.GP64(), a.GP64()
+	x, y := a.ZMM(), a.ZMM()
+	even := func() {
+		a.VSHUFPS(operand.U8(0x88), y, x, x)
+		a.VPERMPD(x, order, x)
+	}
+	a.Label("line")
+	a.MOVQ(dst, to)
+	a.MOVQ(src, from)
+	a.Load(a.Param("n"), left)
+	a.Label("step")
+	a.SUBQ(operand.U8(16), left)
+	a.JLE(operand.LabelRef("rest")) // the last of 32 values may not be there
+	a.VMOVUPS(at(from, 0), x)
+	a.VMOVUPS(at(from, 64), y)
+	even()
+	a.VMOVUPS(x, at(to, 0))
+	a.ADDQ(operand.U32(128), from)
+	a.ADDQ(operand.U8(64), to)
+	a.JMP(operand.LabelRef("step"))
+	a.Label("rest")
+	a.VMOVUPS_Z(at(from, 0), reg.K1, x)
+	a.VMOVUPS_Z(at(from, 64), reg.K2, y)
+	even()
+	a.VMOVUPS(x, reg.K3, at(to, 0))
 	a.ADDQ(stepDst, dst)
 	a.ADDQ(stepSrc, src)
 	a.DECQ(lines)

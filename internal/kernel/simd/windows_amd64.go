@@ -9,12 +9,12 @@ var windowsAVX2 = Windows{
 var windows = family[Windows]{
 	AVX2: &windowsAVX2,
 	AVX512: {
-		Floats: AVX512, Ints: AVX512, floats: 16, few: &windowsAVX2, every2: every2AVX2,
+		Floats: AVX512, Ints: AVX512, floats: 16, few: &windowsAVX2, every2: every2AVX512,
 		lanes: windowLanesAVX512, spread: windowSpreadAVX512, largest: windowLargestAVX512, greatest: windowGreatestAVX512, sum: windowSumAVX512, copy: windowCopyAVX512,
 		Block: 32, intLanes: intLanesAVX512, intSpread: intSpreadAVX512, lags: &lagsAVX512,
 	},
 	VNNI: {
-		Floats: AVX512, Ints: VNNI, floats: 16, few: &windowsAVX2, every2: every2AVX2,
+		Floats: AVX512, Ints: VNNI, floats: 16, few: &windowsAVX2, every2: every2AVX512,
 		lanes: windowLanesAVX512, spread: windowSpreadAVX512, largest: windowLargestAVX512, greatest: windowGreatestAVX512, sum: windowSumAVX512, copy: windowCopyAVX512,
 		Block: 32, intLanes: intLanesVNNI, intSpread: intSpreadVNNI, lags: &lagsAVX512,
 	},
@@ -73,6 +73,9 @@ func intLanesVNNI(t *IntWindow)
 
 //go:noescape
 func intSpreadVNNI(t *IntWindow)
+
+//go:noescape
+func every2AVX512(dst *float32, stepDst int, src *float32, stepSrc, n, lines int, in, out *int32)
 
 //go:noescape
 func every2AVX2(dst *float32, stepDst int, src *float32, stepSrc, n, lines int, in, out *int32)

@@ -3407,3 +3407,60 @@ rest:
 	JNZ        line
 	VZEROUPPER
 	RET
+
+// func every2AVX512(dst *float32, stepDst int, src *float32, stepSrc int, n int, lines int, in *int32, out *int32)
+// Requires: AVX, AVX512BW, AVX512F, BMI2
+TEXT ·every2AVX512(SB), NOSPLIT, $0-64
+	MOVQ      dst+0(FP), AX
+	MOVQ      stepDst+8(FP), CX
+	MOVQ      src+16(FP), DX
+	MOVQ      stepSrc+24(FP), BX
+	MOVQ      lines+40(FP), SI
+	MOVQ      n+32(FP), DI
+	DECQ      DI
+	ANDQ      $0x0f, DI
+	INCQ      DI
+	MOVQ      $0x00000001, R9
+	SHLXQ     DI, R9, R8
+	DECQ      R8
+	KMOVD     R8, K3
+	ADDQ      DI, DI
+	DECQ      DI
+	SHLXQ     DI, R9, R8
+	DECQ      R8
+	KMOVD     R8, K1
+	SHRL      $0x10, R8
+	KMOVD     R8, K2
+	MOVQ      $0x0705030106040200, R8
+	VMOVQ     R8, X0
+	VPMOVZXBQ X0, Z0
+
+line:
+	MOVQ AX, R9
+	MOVQ DX, R8
+	MOVQ n+32(FP), DI
+
+step:
+	SUBQ    $0x10, DI
+	JLE     rest
+	VMOVUPS (R8), Z1
+	VMOVUPS 64(R8), Z2
+	VSHUFPS $0x88, Z2, Z1, Z1
+	VPERMPD Z1, Z0, Z1
+	VMOVUPS Z1, (R9)
+	ADDQ    $0x00000080, R8
+	ADDQ    $0x40, R9
+	JMP     step
+
+rest:
+	VMOVUPS.Z (R8), K1, Z1
+	VMOVUPS.Z 64(R8), K2, Z2
+	VSHUFPS   $0x88, Z2, Z1, Z1
+	VPERMPD   Z1, Z0, Z1
+	VMOVUPS   Z1, K3, (R9)
+	ADDQ      CX, AX
+	ADDQ      BX, DX
+	DECQ      SI
+	JNZ       line
+	VZEROUPPER
+	RET
