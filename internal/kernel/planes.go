@@ -247,7 +247,7 @@ func (q *planeArgs) part(t *simd.Tile, r *planeRooms, i int) {
 	g, n0, n1, o0, o1 := q.cut.at(i)
 	area, cols := c.s.OH*c.s.OW, c.f.Cols
 	in := q.x[g*c.cg*c.planes.size:]
-	if !c.planes.frame && c.sparse == nil {
+	if c.s.KH*c.s.KW == 1 && c.sparse == nil {
 		c.inPlace(t, r.buf, in, c.results(q.y, q.n, g*c.og+o0), g, n0, n1, o0, o1)
 		return
 	}
@@ -382,7 +382,7 @@ func (c *Conv) planeBlock(t *simd.Tile, buf []float32, spread func(buf []float32
 	}
 }
 
-// inPlace computes output channels o0 to o1 of group g in panels n0 to n1 of an input that needs no frames, whose lines are read where they lie:
+// inPlace computes output channels o0 to o1 of group g in panels n0 to n1 with windows of one position, whose planes are read where they lie:
 // copying them first would cost a fifth of the time of some 64 output channels, and is worth it for none. Only the last panel is copied, to buf, if
 // it is not whole.
 func (c *Conv) inPlace(t *simd.Tile, buf, in, y []float32, g, n0, n1, o0, o1 int) {
