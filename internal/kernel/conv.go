@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/pages"
 	"github.com/opmeter/opmeter/internal/workers"
@@ -353,7 +354,7 @@ func (c *Conv) product(p *workers.Pool, x, y []float32) {
 				out := y[(n*s.OC+g*c.og)*area:][:c.og*area]
 				c.tilesNCHW(buf, w, out, g, p0, np, o0, o1)
 				for o := o0; c.act.On && o < o1; o++ {
-					clamp(out[o*area+p0:][:np], c.act)
+					element.Bound(out[o*area+p0:][:np], c.act.Min, c.act.Max)
 				}
 			}
 		}

@@ -65,10 +65,14 @@ func (c *Conv) planeCost() float64 {
 	if 4*c.k%sameLines == 0 {
 		cost *= 1.08 // weights of all rows of a tile in one set of the cache
 	}
-	if !c.planes.frame {
-		return cost + readTime*float64(c.k)
+	each := gatherTime
+	if s.KH*s.KW == 1 {
+		each = readTime
 	}
-	return cost + gatherTime*float64(c.k) + c.framesTime()
+	if c.planes.frame {
+		cost += c.framesTime()
+	}
+	return cost + each*float64(c.k)
 }
 
 // framesTime is that of writing frames, for each position of the results.

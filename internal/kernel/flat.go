@@ -12,13 +12,9 @@ import (
 
 // flatPlan is what such a convolution does in each run.
 type flatPlan struct {
-	lines int // of results that go together
-	// plane is the frame of a channel for as many lines; its channels are size values apart, and offs is from where on
-	// the values of each step of a patch lie.
-	plane *planePlan
-	size  int
-	offs  []int32
-	cols  float64 // columns that are computed for a result
+	lines int        // of results that go together
+	plane *planePlan // of the frame of a group for as many lines
+	cols  float64    // columns that are computed for a result
 }
 
 // flatFrame bounds the frame of a group, in values: a quarter of a usual second-level cache.
@@ -35,20 +31,11 @@ func (c *Conv) planFlat() *flatPlan {
 	line := max(1, c.planes.w*len(c.planes.xs)*s.StrideH*c.cg)
 	q.lines = min(s.OH, max(2*more/s.StrideH, 4, flatFrame/line-more/s.StrideH))
 	s.OH = q.lines
-	if q.plane = s.planFrames(c.cg); q.plane == nil {
+	if q.plane = s.planFramesApart(c.cg, true); q.plane == nil || c.cg*q.plane.size > 1<<30 {
 		return nil
 	}
 	if q.cols = flatCost(c.f, (q.lines-1)*q.plane.w+s.OW) / float64(q.lines*s.OW); q.cols > flatGain {
 		return nil
-	}
-	// Channels that lie a multiple of a page apart would have the same places in the first-level cache.
-	q.size = apartFrom(q.plane.size)
-	if c.cg*q.size > 1<<30 {
-		return nil
-	}
-	q.offs = q.plane.offs
-	for i := range q.offs {
-		q.offs[i] += int32(i / (s.KH * s.KW) * (q.size - q.plane.size))
 	}
 	return q
 }
@@ -74,14 +61,6 @@ func flatCost(f *simd.Floats, n int) float64 {
 		cost += 1.2 * float64(f.Half)
 	}
 	return cost
-}
-
-// apartFrom is n or somewhat more, where n values are about a multiple of a page.
-func apartFrom(n int) int {
-	if n%1024 < 16 || n%1024 > 1024-16 {
-		n += 32
-	}
-	return n
 }
 
 // flatArgs is what a piece of the work needs.
@@ -114,7 +93,7 @@ func (a flatArgs) pieces(lo, hi int) {
 	c := a.c
 	s, q := &c.s, c.flat
 	// Rows of panels at the end of a frame are read whole.
-	sc, frame := borrow(c.cg*q.size + c.f.Cols)
+	sc, frame := borrow(c.cg*q.plane.size + c.f.Cols)
 	width := apartFrom(roundUp(q.lines*q.plane.w, c.f.Cols))
 	sr, room := borrow(min(c.og, roundUp(partRows, c.f.Rows)) * width)
 	t, r := tiles.Get().(*simd.Tile), windowRooms.Get().(*windowRoom)
@@ -125,7 +104,8 @@ func (a flatArgs) pieces(lo, hi int) {
 		n := band / a.bands
 		y0, y1 := portion(band%a.bands, a.bands, s.OH)
 		if group != made {
-			c.flatFrame(&r.copies, frame, a.x, n, g, y0, y1, band != clean)
+			s := c.band(y0, y1)
+			c.groupFrame(&r.copies, &s, q.plane, frame, a.x, n, g, band != clean)
 		}
 		clean, made = band, group
 		o0, o1 := portion(part, a.parts, (c.og+c.f.Rows-1)/c.f.Rows)
@@ -135,34 +115,6 @@ func (a flatArgs) pieces(lo, hi int) {
 	giveTile(t)
 	scratch.Put(sr)
 	scratch.Put(sc)
-}
-
-// flatFrame writes what the windows of lines y0 to y1 see of the channels of group g of picture n, and with borders what is beyond them.
-func (c *Conv) flatFrame(t *simd.Window, frame, x []float32, n, g, y0, y1 int, borders bool) {
-	q, s, f := c.flat, c.flatBand(y0, y1), simd.WindowKernels()
-	if borders {
-		s.frameBorders(q.plane, func(at, n int) {
-			for ch := range c.cg {
-				clear(frame[ch*q.size+at:][:n])
-			}
-		})
-	}
-	s.frameInside(q.plane, func(to, from, wide, lines int) {
-		for ch := range c.cg {
-			dst, src := frame[ch*q.size+to:][:q.plane.size-to], c.plane(x, n, g*c.cg+ch)[from:]
-			if !f.CopyLines(t, dst, q.plane.w, src, s.StrideH*s.W, s.StrideW, wide, lines) {
-				copyLines(dst, q.plane.w, src, s.StrideH*s.W, s.StrideW, wide, lines)
-			}
-		}
-	})
-}
-
-// flatBand is a channel whose results are lines y0 to y1, which see no more of it than it has.
-func (c *Conv) flatBand(y0, y1 int) ConvShape {
-	s := c.s
-	s.C, s.PadT, s.OH = 1, s.PadT-y0*s.StrideH, y1-y0
-	s.H = min(s.H, max(0, (s.OH-1)*s.StrideH+(s.KH-1)*s.DilH+1-s.PadT))
-	return s
 }
 
 // flatLines computes output channels o0 to o1 of group g in lines y0 to y1, whose frame it is given, and room with lines of width values.
@@ -178,7 +130,7 @@ func (c *Conv) flatLines(t *simd.Tile, frame, room []float32, width int, y []flo
 			last := k0+kBlock >= c.k
 			setStart(t, false, false, k0 == 0)
 			setClamp(t, c.act, last)
-			t.BiasM, t.Offs = nil, &q.offs[k0]
+			t.BiasM, t.Offs = nil, &q.plane.offs[k0]
 			for o := o0; o < here; {
 				rows := evenly(here-o, f.Rows)
 				t.A = &w[o*c.k+k0]

@@ -23,6 +23,7 @@ type planePlan struct {
 	// A frame is h lines of w values; a channel has one for each pair of the remainders
 	// ys and xs that taps leave when divided by the stride.
 	h, w   int
+	cols   int // values of a line that are written: w, or those of a part of the columns
 	ys, xs []int
 	size   int     // of a channel: all its frames
 	offs   []int32 // for each step of a patch, where its values begin in frames
@@ -31,18 +32,25 @@ type planePlan struct {
 // planPlanes returns nil where places do not fit 32 bits.
 func (s *ConvShape) planPlanes(cg int) *planePlan {
 	if s.KH == 1 && s.KW == 1 && s.StrideH == 1 && s.StrideW == 1 && s.PadT == 0 && s.PadL == 0 && s.OH == s.H && s.OW == s.W {
-		return &planePlan{w: s.H * s.W, h: 1, size: s.H * s.W} // the whole plane is a line
+		return &planePlan{w: s.H * s.W, cols: s.H * s.W, h: 1, size: s.H * s.W} // the whole plane is a line
 	}
 	return s.planFrames(cg)
 }
 
 // planFrames is planPlanes of what is copied.
-func (s *ConvShape) planFrames(cg int) *planePlan {
+func (s *ConvShape) planFrames(cg int) *planePlan { return s.planFramesApart(cg, false) }
+
+// planFramesApart is planFrames where frames of channels that lie a multiple of a page apart, and would have the same places in the first-level
+// cache, lie a little further apart.
+func (s *ConvShape) planFramesApart(cg int, further bool) *planePlan {
 	q := &planePlan{frame: true}
 	var yi, xi []int // which of the remainders a tap has
 	q.ys, yi, q.h = remainders(s.KH, s.DilH, s.StrideH, s.OH)
 	q.xs, xi, q.w = remainders(s.KW, s.DilW, s.StrideW, s.OW)
-	q.size = len(q.ys) * len(q.xs) * q.h * q.w
+	q.cols, q.size = q.w, len(q.ys)*len(q.xs)*q.h*q.w
+	if further {
+		q.size = apartFrom(q.size)
+	}
 	if cg*q.size > math.MaxInt32 {
 		return nil
 	}
@@ -50,12 +58,20 @@ func (s *ConvShape) planFrames(cg int) *planePlan {
 	for ch := range cg {
 		for ky := range s.KH {
 			for kx := range s.KW {
-				frame := (ch*len(q.ys)+yi[ky])*len(q.xs) + xi[kx]
-				q.offs = append(q.offs, int32((frame*q.h+ky*s.DilH/s.StrideH)*q.w+kx*s.DilW/s.StrideW))
+				frame := yi[ky]*len(q.xs) + xi[kx]
+				q.offs = append(q.offs, int32(ch*q.size+(frame*q.h+ky*s.DilH/s.StrideH)*q.w+kx*s.DilW/s.StrideW))
 			}
 		}
 	}
 	return q
+}
+
+// apartFrom is n or somewhat more, where n values are about a multiple of a page.
+func apartFrom(n int) int {
+	if n%1024 < 16 || n%1024 > 1024-16 {
+		n += 32
+	}
+	return n
 }
 
 // remainders lists those of the taps of one axis, which of them each tap has, and the
@@ -171,7 +187,7 @@ func (s *ConvShape) frameInside(q *planePlan, f func(to, from, n, lines int)) {
 	for _, ry := range q.ys {
 		top, end := span(q.h, s.StrideH, ry-s.PadT, s.H)
 		for _, rx := range q.xs {
-			lo, hi := span(q.w, s.StrideW, rx-s.PadL, s.W)
+			lo, hi := span(q.cols, s.StrideW, rx-s.PadL, s.W)
 			if lo < hi && top < end {
 				f(at+top*q.w+lo, (top*s.StrideH+ry-s.PadT)*s.W+lo*s.StrideW+rx-s.PadL, hi-lo, end-top)
 			}
@@ -186,17 +202,26 @@ func (s *ConvShape) frameBorders(q *planePlan, f func(at, n int)) {
 	for _, ry := range q.ys {
 		top, end := span(q.h, s.StrideH, ry-s.PadT, s.H)
 		for _, rx := range q.xs {
-			lo, hi := span(q.w, s.StrideW, rx-s.PadL, s.W)
-			if lo >= hi || top >= end {
+			lo, hi := span(q.cols, s.StrideW, rx-s.PadL, s.W)
+			switch {
+			case q.cols < q.w:
+				for y := range q.h {
+					if y < top || y >= end || lo >= hi {
+						f(at+y*q.w, q.cols)
+						continue
+					}
+					f(at+y*q.w, lo)
+					f(at+y*q.w+hi, q.cols-hi)
+				}
+			case lo >= hi || top >= end:
 				f(at, q.h*q.w)
-				at += q.h * q.w
-				continue
+			default:
+				f(at, top*q.w+lo)
+				for y := top; y+1 < end && hi-lo < q.w; y++ {
+					f(at+y*q.w+hi, q.w-hi+lo)
+				}
+				f(at+(end-1)*q.w+hi, (q.h-end)*q.w+q.w-hi)
 			}
-			f(at, top*q.w+lo)
-			for y := top; y+1 < end && hi-lo < q.w; y++ {
-				f(at+y*q.w+hi, q.w-hi+lo)
-			}
-			f(at+(end-1)*q.w+hi, (q.h-end)*q.w+q.w-hi)
 			at += q.h * q.w
 		}
 	}
@@ -245,7 +270,7 @@ func (q *planeArgs) part(t *simd.Tile, r *planeRooms, i int) {
 	g, n0, n1, o0, o1 := q.cut.at(i)
 	area, cols := c.s.OH*c.s.OW, c.f.Cols
 	in := q.x[g*c.cg*c.planes.size:]
-	if !c.planes.frame && c.sparse == nil {
+	if c.s.KH*c.s.KW == 1 && c.sparse == nil {
 		c.inPlace(t, r.buf, in, c.results(q.y, q.n, g*c.og+o0), g, n0, n1, o0, o1)
 		return
 	}
@@ -380,7 +405,7 @@ func (c *Conv) planeBlock(t *simd.Tile, buf []float32, spread func(buf []float32
 	}
 }
 
-// inPlace computes output channels o0 to o1 of group g in panels n0 to n1 of an input that needs no frames, whose lines are read where they lie:
+// inPlace computes output channels o0 to o1 of group g in panels n0 to n1 with windows of one position, whose planes are read where they lie:
 // copying them first would cost a fifth of the time of some 64 output channels, and is worth it for none. Only the last panel is copied, to buf, if
 // it is not whole.
 func (c *Conv) inPlace(t *simd.Tile, buf, in, y []float32, g, n0, n1, o0, o1 int) {

@@ -34,15 +34,14 @@ func (e *Elements) Min(dst, a, b []float32) int {
 	return both(dst, a, b, e.minVV)
 }
 
-// AddInts adds src to dst; it returns for how many numbers it did so.
-func (e *Elements) AddInts(dst, src []int32) int {
+// AddInts sets dst[i] = a[i] + b[i]; it returns for how many numbers it did so.
+func (e *Elements) AddInts(dst, a, b []int32) int {
 	n := whole(len(dst))
 	if e.addInts == nil || n == 0 {
 		return 0
 	}
-	_ = src[n-1]
-	to := (*float32)(unsafe.Pointer(&dst[0]))
-	e.addInts(to, to, (*float32)(unsafe.Pointer(&src[0])), n)
+	_, _ = a[n-1], b[n-1]
+	e.addInts((*float32)(unsafe.Pointer(&dst[0])), (*float32)(unsafe.Pointer(&a[0])), (*float32)(unsafe.Pointer(&b[0])), n)
 	return n
 }
 
