@@ -257,7 +257,28 @@ func (f *frame) release(st *step) {
 // reports false when the plan has changed on the way.
 func (f *frame) constants(i int) bool {
 	n := f.steps[i].Node
-	return f.compute(n.Inputs, i) && f.compute(f.p.Captured(n), i)
+	return f.compute(f.written(f.steps[i].Task), i) && f.compute(f.p.Captured(n), i)
+}
+
+// written lists the inputs of a task whose elements it needs: not those that have one value everywhere, if it does without.
+func (f *frame) written(t *plan.Task) []int {
+	ids, c := t.Node.Inputs, &t.Call
+	c.Same = nil
+	if t.Def.TakesSame == nil || t.Dynamic || f.s.opts.KeepAll {
+		return ids
+	}
+	for k, id := range t.Node.Inputs {
+		if id < 0 {
+			continue
+		}
+		if one := f.p.Same(id); one != nil && t.Def.TakesSame(c, k, one) {
+			if c.Same == nil {
+				ids, c.Same = slices.Clone(ids), make([]*tensor.Tensor, len(c.In))
+			}
+			ids[k], c.Same[k] = -1, one
+		}
+	}
+	return ids
 }
 
 // compute makes folded values, for the step that reads them. It reports false when

@@ -662,6 +662,7 @@ func TestCopiedConstants(t *testing.T) {
 	}{
 		{"one reader each", false, []string{"Inc a ka", "Inc b kb", "Last p x a", "Last y p b"}, []bool{false, true}, 1 + 11 + 101},
 		{"two readers of one", false, []string{"Inc a ka", "Inc b kb", "Last p x a", "Last q p a", "Last y q b"}, []bool{false, true, false}, 1 + 11 + 11 + 101},
+		{"one that is kept between", false, []string{"Inc a ka", "Inc b kb", "Inc c kc", "Last p x a", "Last q p b", "Last r q b", "Last y r c"}, []bool{false, true, true, false}, 1 + 11 + 101 + 101 + 1001},
 		{"all are kept", true, []string{"Inc a ka", "Inc b kb", "Last p x a", "Last y p b"}, []bool{false, false}, 1 + 11 + 101},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -680,7 +681,7 @@ func TestCopiedConstants(t *testing.T) {
 					}, nil
 				},
 			}
-			g := build(0, map[string]*tensor.Tensor{"ka": big(10), "kb": big(100)}, "x", "y", c.lines...)
+			g := build(0, map[string]*tensor.Tensor{"ka": big(10), "kb": big(100), "kc": big(1000)}, "x", "y", c.lines...)
 			s := start(t, Options{Registry: with(last), KeepAll: c.keep}, []*tensor.Tensor{vec(1)}, g)
 			for i, want := range c.twice {
 				if got := i > 0 && at[i] == at[i-1]; got != want {
@@ -691,6 +692,67 @@ func TestCopiedConstants(t *testing.T) {
 			wantOut(t, s, 0, c.want)
 			if err := s.Reset(); err != nil {
 				t.Fatal(err)
+			}
+			run(t, s)
+			wantOut(t, s, 0, c.want)
+		})
+	}
+}
+
+// A constant that has one value everywhere is written out for those alone that cannot do without, and where all values are kept.
+func TestSameConstants(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		keep  bool
+		lines []string
+		known []bool // whether the readers saw the elements
+		want  float32
+	}{
+		{"one that does without", false, []string{"Fill a k", "Takes y x a"}, []bool{false}, 8},
+		{"one that does not", false, []string{"Fill a k", "Reads y x a"}, []bool{true}, 8},
+		{"both", false, []string{"Fill a k", "Takes p x a", "Reads y p a"}, []bool{false, true}, 15},
+		{"both, the other way", false, []string{"Fill a k", "Reads p x a", "Takes y p a"}, []bool{true, true}, 15},
+		{"all are kept", true, []string{"Fill a k", "Takes y x a"}, []bool{true}, 8},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var known []bool
+			reader := func(name string, takes bool) op.Def {
+				d := op.Def{
+					Name: name, Infer: func(c *op.Call) error { c.SetOut(0, c.In[0].Type, c.In[0].Shape); return nil },
+					Prepare: func(c *op.Call) (op.Run, error) {
+						known = append(known, c.In[1].Known())
+						one := c.In[1]
+						if !one.Known() {
+							one = c.Same[1]
+						}
+						add := tensor.Of[float32](one)[0]
+						return func(c *op.Call) error {
+							tensor.Of[float32](c.Out[0])[0] = tensor.Of[float32](c.In[0])[0] + add
+							return nil
+						}, nil
+					},
+				}
+				if takes {
+					d.TakesSame = func(_ *op.Call, i int, _ *tensor.Tensor) bool { return i == 1 }
+				}
+				return d
+			}
+			fill := op.Def{
+				Name: "Fill", Infer: func(c *op.Call) error { c.SetOut(0, tensor.Float32, []int{100}); return nil },
+				Same: func(*op.Call) *tensor.Tensor { return vec(7) },
+				Prepare: op.Simple(func(c *op.Call) error {
+					for i, v := 0, tensor.Of[float32](c.Out[0]); i < len(v); i++ {
+						v[i] = 7
+					}
+					return nil
+				}),
+			}
+			g := build(0, map[string]*tensor.Tensor{"k": vec(1)}, "x", "y", c.lines...)
+			s := start(t, Options{Registry: with(reader("Takes", true), reader("Reads", false), fill), KeepAll: c.keep}, []*tensor.Tensor{vec(1)}, g)
+			if !slices.Equal(known, c.known) {
+				t.Errorf("readers saw the elements: %v, want %v", known, c.known)
 			}
 			run(t, s)
 			wantOut(t, s, 0, c.want)

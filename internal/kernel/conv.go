@@ -37,7 +37,8 @@ type Conv struct {
 	s       ConvShape
 	volume  *volume // of a convolution over three axes; nil for one over two
 	nhwc    bool
-	weights []float32 // packed, group after group; or as given for depthwise
+	weights []float32 // packed, group after group; or as given
+	given   bool      // weights are those that were given, not packed
 	bias    []float32
 	act     activation.Clamp
 	// cg and og are input and output channels per group; k the length of a patch.
@@ -118,7 +119,7 @@ func NewDepthwiseNHWC(s ConvShape, w, bias []float32, act activation.Clamp) *Con
 	s.Groups = s.C
 	s.lay()
 	c := &Conv{s: s, nhwc: true, act: act, cg: 1, og: s.OC / s.C, k: s.KH * s.KW, depthwise: true}
-	c.weights, c.bias = w, bias
+	c.weights, c.given, c.bias = w, true, bias
 	if s.outputs() > 0 {
 		c.setWindows()
 	}
@@ -133,12 +134,11 @@ func (c *Conv) setWindows() {
 	if c.windows = simd.WindowKernels(); c.windows == nil {
 		return
 	}
+	c.strips = c.s.planStrips(c.og, c.nhwc)
 	if c.nhwc {
-		if c.lanes = c.s.planLanes(c.og); c.lanes != nil {
-			return
+		if c.strips == nil || c.strips.columns.all == 0 {
+			c.lanes = c.s.planLanes(c.og)
 		}
-	}
-	if c.strips = c.s.planStrips(c.og, c.nhwc); c.nhwc {
 		return
 	}
 	if c.planes = c.s.planPlanes(1); c.planes == nil {
@@ -155,10 +155,10 @@ func (c *Conv) SetWeights(w, bias []float32) {
 // setWeights is SetWeights with the taps that are left.
 func (c *Conv) setWeights(w, bias []float32) {
 	s := c.s
-	c.bias, c.few, c.gaps = bias, nil, nil
+	c.bias, c.few, c.gaps, c.given = bias, nil, nil, false
 	if c.depthwise {
 		if !c.nhwc {
-			c.weights = w
+			c.weights, c.given = w, true
 			return
 		}
 		if len(c.weights) != len(w) {
@@ -189,7 +189,7 @@ func (c *Conv) setWeights(w, bias []float32) {
 		c.setMinimal(w)
 		return
 	case c.planes != nil:
-		c.weights = w
+		c.weights, c.given = w, true
 		return
 	case c.lines != nil:
 		width = c.f.Cols
@@ -225,8 +225,14 @@ func (c *Conv) setSparse(w []float32) {
 	}
 }
 
-// Copies tells whether the convolution keeps nothing of the weights that it was given.
-func (c *Conv) Copies() bool { return c.sparse != nil || c.tiled != nil || c.gaps != nil }
+// Release forgets the weights that were given where [Conv.Run] does not read them, and tells whether nothing of them is kept:
+// [Conv.RunHalves] reads them.
+func (c *Conv) Release() bool {
+	if c.few != nil {
+		c.weights, c.given = nil, false
+	}
+	return !c.given
+}
 
 // Name tells the way of computing: "depthwise", "winograd" or "im2col"; "direct" and
 // the set of the kernels for products in vectors, "packed" where positions are few, "winograd" and the set, "sparse" where zeros are left
@@ -265,11 +271,8 @@ func (c *Conv) Time() float64 {
 	case c.planes == nil || c.f == nil:
 		return c.productTime() * float64(c.s.OH*c.s.OW)
 	}
-	return c.denseTime() + frameTime*float64(c.s.C*c.s.H*c.s.W)
+	return c.denseTime()
 }
-
-// frameTime is what a value takes that is copied into a frame, in nanoseconds: 0.4 to 0.9 on a Zen 4 for 4² to 32² positions.
-const frameTime = 0.5
 
 // Run convolves x into y, both in the layout of the constructor.
 func (c *Conv) Run(p *workers.Pool, x, y []float32) {

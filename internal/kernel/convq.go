@@ -1,6 +1,8 @@
 package kernel
 
 import (
+	"unsafe"
+
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/pages"
 	"github.com/opmeter/opmeter/internal/workers"
@@ -303,7 +305,7 @@ type ConvSums struct {
 	put       putPlanes // gives it planes: made once, runs do not allocate
 }
 
-// NewConvSums prepares a convolution; see [ConvSums.SetWeights]. Its input has the channels last where lastIn says so, its
+// NewConvSums prepares a convolution; see [SetSumWeights]. Its input has the channels last where lastIn says so, its
 // results where lastOut does, for what [ConvShape.Lasts] or [ConvShape.MakesLast] alone.
 func NewConvSums(s ConvShape, lastIn, lastOut bool) *ConvSums {
 	c := &ConvSums{seen: s.cutTaps()}
@@ -326,30 +328,50 @@ func NewConvSums(s ConvShape, lastIn, lastOut bool) *ConvSums {
 // Name tells the way of computing; see [ConvQ.Name].
 func (c *ConvSums) Name() string { return c.name(c.depthwise) }
 
-// SetWeights takes weights [OC,C/Groups,KH,KW], given as differences to their
-// zero point, of at most 510 in size.
-func (c *ConvSums) SetWeights(w []int32) {
+// SumWeight is a weight of a [ConvSums].
+type SumWeight interface{ int8 | uint8 | int32 }
+
+// SetSumWeights gives c weights [OC,C/Groups,KH,KW], of which the differences to their zero point have at most 510 in size. Nothing of w is
+// kept.
+func SetSumWeights[W SumWeight](c *ConvSums, w []W, zero int32) {
 	w = tapsOf(c.seen, w, c.s.OC, c.cg, false)
-	switch {
-	case c.windows != nil:
-		c.windows.setPlanes(&c.s, w)
-		return
-	case c.depthwise:
-		copy(c.wd, w)
-		return
-	}
 	taps := c.s.KH * c.s.KW
-	if c.lines == nil || taps == 1 {
-		setWeights(nil, &c.convQ, w, 0)
-		return
+	switch {
+	case c.depthwise:
+		sc, room := borrow(len(w))
+		wide := asInt32(room)
+		for i, v := range w {
+			wide[i] = int32(v) - zero
+		}
+		if c.windows != nil {
+			c.windows.setPlanes(&c.s, wide)
+		} else {
+			copy(c.wd, wide)
+		}
+		scratch.Put(sc)
+	case c.lines == nil || taps == 1:
+		setWeights(nil, &c.convQ, w, zero)
+	default:
+		sc, room := borrow((len(w)*int(unsafe.Sizeof(w[0])) + 3) / 4)
+		last := unsafe.Slice((*W)(unsafe.Pointer(unsafe.SliceData(room))), len(w))
+		for o := range c.s.OC {
+			turnWeights(last[o*c.k:], w[o*c.k:], taps, c.cg)
+		}
+		setWeights(nil, &c.convQ, last, zero)
+		scratch.Put(sc)
 	}
-	sc, fs := borrow(c.s.OC * c.k)
-	last := asInt32(fs)
-	for o := range c.s.OC {
-		Turn(last[o*c.k:], c.cg, w[o*c.k:], taps, taps, c.cg)
+}
+
+// turnWeights exchanges rows and columns, rows rows of cols weights of dst.
+func turnWeights[W SumWeight](dst, src []W, rows, cols int) {
+	switch w := any(src).(type) {
+	case []int32:
+		Turn(any(dst).([]int32), cols, w, rows, rows, cols)
+	case []int8:
+		turnBytes(Bits(any(dst).([]int8)), cols, Bits(w), rows, rows, cols)
+	case []uint8:
+		turnBytes(any(dst).([]uint8), cols, w, rows, rows, cols)
 	}
-	setWeights(nil, &c.convQ, last, 0)
-	scratch.Put(sc)
 }
 
 // SetZero sets the zero point of int8 (signed) or uint8 input.

@@ -64,9 +64,9 @@ func (c *Conv) planDirect() *directPlan {
 
 // directArgs is what a piece of the work needs.
 type directArgs struct {
-	c            *Conv
-	x, y         []float32
-	bands, parts int // bands of the lines of an image, parts of the channels of a group
+	c                    *Conv
+	x, y                 []float32
+	bands, strips, parts int // bands of the lines of an image, strips of their columns, parts of the channels of a group
 }
 
 // runDirect convolves x into y.
@@ -83,10 +83,19 @@ func (c *Conv) runDirect(p *workers.Pool, x, y []float32) {
 	if jobs > 1 && a.bands > 1 && all%t > 0 {
 		a.bands = min(roundUp(a.bands, t), s.OH) // each thread has as many
 	}
-	if whole := all * a.bands; whole < jobs {
+	a.strips = c.directStrips(all*a.bands, jobs)
+	if whole := all * a.bands * a.strips; whole < jobs {
 		a.parts = max(1, min((jobs+whole-1)/whole, c.og/partRows))
 	}
-	workers.Do(p, all*a.bands*a.parts, 1, a, directArgs.pieces)
+	workers.Do(p, all*a.bands*a.strips*a.parts, 1, a, directArgs.pieces)
+}
+
+// directStrips is the number of strips into which bands of lines are cut: as many as pieces are wanted, or as the cache does not hold, so long as
+// what strips have twice at their ends stays a small part.
+func (c *Conv) directStrips(bands, jobs int) int {
+	s, q := &c.s, c.direct
+	least := max(4*c.f.Cols, 4*(s.KW-1)*s.DilW)
+	return max(1, min(s.OW/least, max((jobs+bands-1)/bands, c.cg*q.size/(2*directFrame))))
 }
 
 // partRows is the least number of output channels for whose sake a frame is made once more.
@@ -100,33 +109,37 @@ func (a directArgs) pieces(lo, hi int) {
 	t := tiles.Get().(*simd.Tile)
 	made := -1
 	for i := lo; i < hi; i++ {
-		part, band := i%a.parts, i/a.parts
+		part, strip := i%a.parts, i/a.parts
+		band := strip / a.strips
 		g, n := band/a.bands%s.Groups, band/a.bands/s.Groups
 		y0, y1 := portion(band%a.bands, a.bands, s.OH)
+		x0, x1 := portion(strip%a.strips, a.strips, (s.OW+c.f.Cols-1)/c.f.Cols)
+		x0, x1 = x0*c.f.Cols, min(s.OW, x1*c.f.Cols)
 		o0, o1 := portion(part, a.parts, (c.og+c.f.Rows-1)/c.f.Rows)
-		if band != made {
-			made = band
-			c.directFrame(frame, a.x, n, g, y0, y1)
+		if strip != made {
+			made = strip
+			c.directFrame(frame, a.x, n, g, y0, y1, x0, x1)
 		}
-		c.directLines(t, frame, c.results(a.y, n, g*c.og), g, y0, y1, o0*c.f.Rows, min(c.og, o1*c.f.Rows))
+		c.directLines(t, frame, c.results(a.y, n, g*c.og)[x0:], g, y0, y1, x1-x0, o0*c.f.Rows, min(c.og, o1*c.f.Rows))
 	}
 	giveTile(t)
 	scratch.Put(sc)
 }
 
-// directFrame writes what the windows of lines y0 to y1 see of the channels of group g of picture n.
-func (c *Conv) directFrame(frame, x []float32, n, g, y0, y1 int) {
+// directFrame writes what the windows of lines y0 to y1 and columns x0 to x1 see of the channels of group g of picture n.
+func (c *Conv) directFrame(frame, x []float32, n, g, y0, y1, x0, x1 int) {
 	s, q := &c.s, c.direct
-	one := *s // a channel, whose first line is that of the frame
-	one.C, one.PadT = 1, s.PadT-y0
+	one := *s // a channel, whose first line and column are those of the frame
+	one.C, one.PadT, one.PadL = 1, s.PadT-y0, s.PadL-x0
+	w, lines := x1-x0+(s.KW-1)*s.DilW, y1-y0+q.h-q.lines
 	for ch := range c.cg {
 		plane := frameArgs{s: &one, in: c.plane(x, n, g*c.cg+ch)}
-		frameLines(&one, frame[ch*q.size:], 1, q.w, 0, y1-y0+q.h-q.lines, 0, plane.copy)
+		frameLines(&one, frame[ch*q.size:], 1, q.w, w, 0, lines, 0, plane.copy)
 	}
 }
 
-// directLines computes output channels o0 to o1 of group g in lines y0 to y1, whose frame it is given.
-func (c *Conv) directLines(t *simd.Tile, frame, y []float32, g, y0, y1, o0, o1 int) {
+// directLines computes the first so many columns of output channels o0 to o1 of group g in lines y0 to y1, whose frame it is given.
+func (c *Conv) directLines(t *simd.Tile, frame, y []float32, g, y0, y1, columns, o0, o1 int) {
 	s, q, f := &c.s, c.direct, c.f
 	w, step := c.weights[g*c.og*c.k:][:c.og*c.k], c.step()
 	t.StepA, t.RowA, t.Segs, t.RowC = 4, 4*c.k, 1, 4*step
@@ -143,9 +156,9 @@ func (c *Conv) directLines(t *simd.Tile, frame, y []float32, g, y0, y1, o0, o1 i
 				if last && c.bias != nil {
 					t.BiasM = &c.bias[g*c.og+o]
 				}
-				for p := 0; p < s.OW; p += f.Cols {
+				for p := 0; p < columns; p += f.Cols {
 					t.B, t.C = &frame[(line-y0)*q.w+p], &y[o*step+line*s.OW+p]
-					f.Placed(t, rows, min(f.Cols, s.OW-p))
+					f.Placed(t, rows, min(f.Cols, columns-p))
 				}
 				o += rows
 			}

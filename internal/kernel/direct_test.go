@@ -23,7 +23,7 @@ func TestDirect(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				draw := func(lo, hi int, name string) int { return rapid.IntRange(lo, hi).Draw(t, name) }
 				s := ConvShape{
-					N: draw(1, 2, "n"), Groups: draw(1, 2, "groups"), H: draw(1, 40, "h"), W: draw(1, 130, "w"), KH: draw(1, 5, "kh"), KW: draw(1, 5, "kw"),
+					N: draw(1, 2, "n"), Groups: draw(1, 2, "groups"), H: draw(1, 40, "h"), W: draw(1, 130, "w") * draw(1, 4, "wide"), KH: draw(1, 5, "kh"), KW: draw(1, 5, "kw"),
 					DilH: draw(1, 3, "dilh"), DilW: draw(1, 3, "dilw"), StrideH: 1, StrideW: 1, PadT: draw(-3, 6, "top"), PadL: draw(-3, 6, "left"),
 				}
 				if s.Groups > 1 {

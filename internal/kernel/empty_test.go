@@ -67,7 +67,7 @@ func empty(t *testing.T, name string, pool *workers.Pool, s ConvShape) {
 	conv.Run(pool, xq, yq)
 	conv.Sums(pool, xq, 3, sums)
 	c := NewConvSums(s, false, false)
-	c.SetWeights(make([]int32, len(w)))
+	SetSumWeights(c, make([]int32, len(w)), 0)
 	c.SetZero(true, 3)
 	c.Run(pool, make([]uint8, len(x)), sums)
 	for _, k := range []int{0, 3} {

@@ -56,7 +56,7 @@ func (c *Conv) setGaps(w []float32) {
 		taps[i].weights = PackB(s.C, s.OC, one, 0, true)
 	}
 	c.gaps = taps
-	c.weights, c.few = nil, nil
+	c.weights, c.few, c.given = nil, nil, false
 }
 
 // gapArgs is what a piece of the work needs.

@@ -78,7 +78,7 @@ func setName(name string, f *simd.Floats) string {
 // tight. The result can be used any number of times, from several goroutines.
 func PackB(k, n int, b []float32, ldb int, trans bool) *PackedB {
 	p := &PackedB{k: k, n: n, f: simd.FloatKernels()}
-	if p.narrow = narrowOf(p.f, b); p.narrow != simd.WideFloat32 {
+	if p.narrow = narrowOf(p.f, b, len(b)); p.narrow != simd.WideFloat32 {
 		p.fillCodes(b, ldb, trans)
 	} else {
 		p.data = pages.Make[float32](roundUp(n, p.cols()) * k)
@@ -87,6 +87,36 @@ func PackB(k, n int, b []float32, ldb int, trans bool) *PackedB {
 	vec, elem := p.steps(ldb, trans)
 	p.sparse = newSparse(n, k, b, vec, elem, 0)
 	return p
+}
+
+// PackSame is PackB of a matrix that has one value everywhere, which is not zero.
+func PackSame(k, n int, v float32) *PackedB {
+	p := &PackedB{k: k, n: n, f: simd.FloatKernels()}
+	size := roundUp(n, p.cols()) * k
+	switch p.narrow = narrowOf(p.f, []float32{v}, k*n); p.narrow {
+	case simd.WideFloat32:
+		p.data = pages.Make[float32](size)
+		fillPanelsWith(p, p.data, v)
+	case simd.WideFloat16:
+		p.codes = pages.Make[uint16](size)
+		var code [1]uint16
+		simd.ElementKernels().ToHalves(code[:], []float32{v})
+		fillPanelsWith(p, p.codes, code[0])
+	default:
+		p.codes = pages.Make[uint16](size)
+		fillPanelsWith(p, p.codes, uint16(math.Float32bits(v)>>16))
+	}
+	return p
+}
+
+// fillPanelsWith writes v to all columns that there are.
+func fillPanelsWith[T float32 | uint16](p *PackedB, dst []T, v T) {
+	cols := p.cols()
+	whole := p.n / cols * cols * p.k
+	fill(dst[:whole], v)
+	for at := whole; at < len(dst); at += cols {
+		fill(dst[at:][:p.n%cols], v)
+	}
 }
 
 func (p *PackedB) fill(b []float32, ldb int, trans bool) {

@@ -40,7 +40,7 @@ func testIntGroups(t *testing.T, r *rand.Rand, pool *workers.Pool, s ConvShape, 
 	want := make([]int32, s.outputs())
 	make1 := func(lastIn, lastOut bool) *ConvSums {
 		c := NewConvSums(s, lastIn, lastOut)
-		c.SetWeights(w)
+		SetSumWeights(c, w, 0)
 		c.SetZero(signed, zero)
 		return c
 	}
@@ -81,7 +81,7 @@ func testIntGroups(t *testing.T, r *rand.Rand, pool *workers.Pool, s ConvShape, 
 						t.Fatalf("%+v, %s, channels last %t and %t: codes differ", s, c.Name(), lastIn, lastOut)
 					}
 				}
-				c.SetWeights(w) // again, in the way for those that change
+				SetSumWeights(c, w, 0) // again, in the way for those that change
 			}
 		}
 	}

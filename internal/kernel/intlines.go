@@ -105,6 +105,9 @@ type intCut struct {
 	blocks, pieces, parts int // of lines, positions and panels
 }
 
+// sumCost is how many products of 8-bit numbers take as long as it does to begin a sum and to make a code of it.
+const sumCost = 32
+
 // cut cuts the work into parts of the same size.
 func (c *intLines) cut(p *workers.Pool, s *ConvShape, planes bool) intCut {
 	l, w, t := c.plan, &c.panels[0], p.Threads()
@@ -112,7 +115,8 @@ func (c *intLines) cut(p *workers.Pool, s *ConvShape, planes bool) intCut {
 	if c.grouped() {
 		q.groups, q.panels = 1, len(c.groups.blocks) // all read the same lines
 	}
-	jobs := jobsOf(p, l.images*l.n*l.count*s.OC*w.segs*w.seg, w.f.Rate()) / (l.images * q.groups)
+	sums := l.images * l.n * l.count * q.groups * q.panels * w.f.Cols // with those that nobody wants
+	jobs := jobsOf(p, sums*(w.segs*w.seg+sumCost), w.f.Rate()) / (l.images * q.groups)
 	switch {
 	case jobs <= 1:
 	case l.n*l.count <= intNear && q.panels >= t:

@@ -14,10 +14,10 @@ import (
 // narrowLeast is the least number of weights that are packed so: fewer stay in the nearest caches.
 const narrowLeast = 1 << 15
 
-// narrowOf tells which numbers of 16 bits all values are.
-func narrowOf(f *simd.Floats, b []float32) simd.Narrow {
+// narrowOf tells which numbers of 16 bits all values of b are, for n weights.
+func narrowOf(f *simd.Floats, b []float32, n int) simd.Narrow {
 	e := simd.ElementKernels()
-	if f == nil || e == nil || !f.HasNarrow() || len(b) < narrowLeast {
+	if f == nil || e == nil || !f.HasNarrow() || n < narrowLeast {
 		return simd.WideFloat32
 	}
 	var room [1024]float32

@@ -3,6 +3,7 @@ package kernel
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/kernel/activation"
@@ -84,9 +85,31 @@ func TestNarrowOfOthers(t *testing.T) {
 			b[i] = float32(i % 1000)
 		}
 		for _, v := range []float32{0.1, math.Float32frombits(0x7fc00001)} {
-			if b[at] = v; narrowOf(f, b) != simd.WideFloat32 {
+			if b[at] = v; narrowOf(f, b, len(b)) != simd.WideFloat32 {
 				t.Errorf("%v at %d fits 16 bits", v, at)
 			}
 		}
+	}
+}
+
+// A matrix of one value is packed as if it were written out.
+func TestPackSame(t *testing.T) {
+	for _, set := range simd.Available() {
+		t.Run(set.String(), func(t *testing.T) {
+			defer simd.Use(set)()
+			for _, v := range []float32{0.02, 0.5, 0x1p100, -3, float32(math.Inf(1))} {
+				for _, s := range [][2]int{{1, 1}, {7, 5}, {300, 32}, {301, 203}, {128, 512}} {
+					k, n := s[0], s[1]
+					b := make([]float32, k*n)
+					fill(b, v)
+					for _, trans := range []bool{false, true} {
+						want, got := PackB(k, n, b, 0, trans), PackSame(k, n, v)
+						if !slices.Equal(got.data, want.data) || !slices.Equal(got.codes, want.codes) || got.narrow != want.narrow || want.sparse != nil {
+							t.Errorf("%d by %d of %v, transposed %t: packed in another way", k, n, v, trans)
+						}
+					}
+				}
+			}
+		})
 	}
 }

@@ -125,6 +125,7 @@ func TestQuantisedConv(t *testing.T) {
 					s.C, s.Groups, cg = 200, 1, 200
 				}
 				testQuantisedConv(t, r, pool, s, cg)
+				testByteWeights(t, r, pool, s, cg)
 			}
 		})
 	}
@@ -138,7 +139,7 @@ func testQuantisedConv(t *testing.T, r *rand.Rand, pool *workers.Pool, s ConvSha
 	want := naiveSums(s, x, signed, zero, w)
 	got := randomWeights(r, len(want))
 	c := NewConvSums(s, false, false)
-	c.SetWeights(w)
+	SetSumWeights(c, w, 0)
 	c.SetZero(signed, zero)
 	c.Run(pool, x, got)
 	if !slices.Equal(got, want) {
@@ -173,6 +174,36 @@ func testQuantisedConv(t *testing.T, r *rand.Rand, pool *workers.Pool, s ConvSha
 	y := make([]uint8, len(sums))
 	NewConvQ[uint8](s, wn, 0, zero, q).Run(pool, xn, y)
 	check("uint8", widen(y))
+}
+
+// testByteWeights compares weights of 8 bits and their zero point with what they stand for.
+func testByteWeights(t *testing.T, r *rand.Rand, pool *workers.Pool, s ConvShape, cg int) {
+	t.Helper()
+	if r.IntN(3) == 0 && s.Groups == 1 { // as wide as those that turn what they read
+		s.C, cg, s.OC = 16, 16, 16
+	}
+	x, codes := randomBytes(r, s.N*s.C*s.H*s.W), randomBytes(r, s.OC*cg*s.KH*s.KW)
+	signed, zero := r.IntN(2) == 0, int32(0)
+	if r.IntN(2) == 0 {
+		zero = value(uint8(r.Uint32()), signed)
+	}
+	w := make([]int32, len(codes))
+	for i, v := range codes {
+		w[i] = value(v, signed) - zero
+	}
+	want, got := naiveSums(s, x, false, 7, w), make([]int32, s.outputs())
+	c := NewConvSums(s, false, false)
+	c.SetZero(false, 7)
+	for range 2 { // constant ones may be kept in another way than those that come again
+		if signed {
+			SetSumWeights(c, narrow[int8](codes), zero)
+		} else {
+			SetSumWeights(c, codes, zero)
+		}
+		if c.Run(pool, x, got); !slices.Equal(got, want) {
+			t.Fatalf("weights of 8 bits, signed %t, zero point %d, %+v: %s", signed, zero, s, cmp.Diff(want, got))
+		}
+	}
 }
 
 func narrow[T int8 | uint8](x []uint8) []T {
@@ -241,7 +272,7 @@ func BenchmarkQuantised(b *testing.B) {
 	})
 	b.Run("nchw", func(b *testing.B) {
 		c, sums := NewConvSums(s, false, false), make([]int32, len(y))
-		c.SetWeights(make([]int32, len(w)))
+		SetSumWeights(c, make([]int32, len(w)), 0)
 		quickest(b, "GOP/s", 2*64*64*9*28*28, func() { c.Run(nil, Bits(x), sums) })
 	})
 	b.Run("depthwise", func(b *testing.B) {

@@ -111,7 +111,7 @@ func TestSparseIntConvs(t *testing.T) {
 		want := make([]int32, s.outputs())
 		make1 := func(lastIn, lastOut bool) *ConvSums {
 			c := NewConvSums(s, lastIn, lastOut)
-			c.SetWeights(w)
+			SetSumWeights(c, w, 0)
 			c.SetZero(signed, zero)
 			return c
 		}
@@ -154,7 +154,7 @@ func TestSparseIntConvs(t *testing.T) {
 					}
 				}
 				// The same weights again, in the way for those that change.
-				if c.SetWeights(w); !lastOut {
+				if SetSumWeights(c, w, 0); !lastOut {
 					got := make([]int32, len(want))
 					if c.Run(pool, in, got); !slices.Equal(got, sums) {
 						t.Fatalf("%+v, %s again: sums differ", s, c.Name())
@@ -204,7 +204,7 @@ func TestSparseIntsAllocate(t *testing.T) {
 	}
 	x, y := bytesOf(r, s.C*14*14), make([]int32, s.OC*14*14)
 	c := NewConvSums(s, false, false)
-	c.SetWeights(w)
+	SetSumWeights(c, w, 0)
 	p, tables := NewPackedQ(64, 576), make([]ByteTable, 1)
 	p.Fill(w, 576, 1)
 	tables[0].Fill(true, 3)

@@ -79,6 +79,12 @@ type Def struct {
 	InPlace bool
 	// Fuses tells that Prepare honours Call.Activation.
 	Fuses bool
+	// Same gives the one element that output 0 has everywhere, for definitions that fill: it is written out for those readers only that
+	// cannot do without. Nil for others.
+	Same func(c *Call) *tensor.Tensor
+	// TakesSame tells whether Prepare does not need the elements of input i, which is constant and has this one everywhere: it finds it
+	// in Call.Same. Nil for never.
+	TakesSame func(c *Call, i int, one *tensor.Tensor) bool
 	// Last tells how Prepare honours Call.LastIn and Call.LastOut for a call whose shapes are known; nil for not at all.
 	Last func(c *Call) Last
 }
@@ -134,7 +140,10 @@ type Call struct {
 	// prepared node: constants of the model and what was folded from them. Nil
 	// stands for the model's constants.
 	Fixed []bool
-	Pool  *workers.Pool
+	// Same has by input the element that is everywhere in a constant that is not written out, nil for others; it may be shorter than In. Only
+	// set for definitions whose TakesSame takes it.
+	Same []*tensor.Tensor
+	Pool *workers.Pool
 	// Kernel names the way of computing that Prepare chose, such as "im2col"; empty
 	// where an operator has one way.
 	Kernel string
@@ -256,6 +265,31 @@ func (c *Call) IsCopied(i int) bool { return slices.Contains(c.copied, i) }
 
 // IsPacked reports whether [Call.Packed] has noted input i.
 func (c *Call) IsPacked(i int) bool { return slices.Contains(c.packed, i) }
+
+// Share gives what is made of the constant input i of a call, in Prepare, in a form: once for all nodes of a session that read the constant
+// so, as those of an unrolled loop do, whose weights would else be in memory once a turn.
+func Share[T any](c *Call, i int, form string, made func() T) T {
+	if c.Graph == nil || c.Env == nil {
+		return made()
+	}
+	v := c.Graph.Values[c.Node.Inputs[i]]
+	readers := 0
+	for _, n := range c.Graph.Nodes {
+		if slices.Contains(n.Inputs, c.Node.Inputs[i]) {
+			readers++
+		}
+	}
+	if v.Const == nil || v.Variable || readers < 2 {
+		return made()
+	}
+	key := fmt.Sprintf("%p %s", v.Const, form)
+	x, ok := c.Env.State(key).(T)
+	if !ok {
+		x = made()
+		c.Env.SetState(key, x)
+	}
+	return x
+}
 
 // LimitError tells that a model asks for more memory than it may have.
 type LimitError struct{ Want, Limit int }

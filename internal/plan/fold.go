@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/count"
 	"github.com/opmeter/opmeter/internal/op"
@@ -195,10 +196,13 @@ func (g *Graph) once(t *Task) error {
 // spareBytes is the least size of memory that is used again.
 const spareBytes = 1 << 16
 
+// spareUse is the part of such memory that has to be used at least: who takes it may keep it.
+const spareUse = 16
+
 // alloc gives a folded value memory, that of a dropped one if it is large enough. As in runs, operators write all of it.
 func (g *Graph) alloc(x *tensor.Tensor) {
-	if n := x.Bytes(); x.Type.IsNumber() && n >= spareBytes && n <= len(g.spare) {
-		x.Data, g.spare = g.spare[:n:n], nil
+	if n := x.Bytes(); x.Type.IsNumber() && n >= spareBytes && n <= len(g.spare) && n >= len(g.spare)/spareUse && !g.lent {
+		x.Data, g.lent = g.spare[:n:n], true
 		return
 	}
 	x.Alloc()
@@ -211,14 +215,26 @@ func (g *Graph) Drop(id int) {
 	if at := g.maker[id] - 1; at < 0 || g.Tasks[at].State != Folded || !x.Type.IsNumber() || len(x.Data) < spareBytes || g.readers()[id] > 1 {
 		return
 	}
-	if len(x.Data) > len(g.spare) {
-		g.spare = x.Data
+	switch {
+	case g.lent && unsafe.SliceData(x.Data) == unsafe.SliceData(g.spare):
+		g.lent = false
+	case g.lent || len(x.Data) > len(g.spare):
+		g.spare, g.lent = x.Data, false
 	}
 	x.Data = nil
 }
 
+// Same is the one element that a folded value has everywhere, if it is not written out; nil for others.
+func (g *Graph) Same(id int) *tensor.Tensor {
+	at := g.maker[id] - 1
+	if at < 0 || g.Tasks[at].State != Folded || g.Tasks[at].Def.Same == nil || g.Values[id].Known() {
+		return nil
+	}
+	return g.Tasks[at].Def.Same(&g.Tasks[at].Call)
+}
+
 // Tidy lets go of memory that planning needed.
-func (g *Graph) Tidy() { g.spare = nil }
+func (g *Graph) Tidy() { g.spare, g.lent = nil, false }
 
 // Bind completes a call before it is prepared.
 func (g *Graph) Bind(c *op.Call) {

@@ -69,6 +69,7 @@ type Graph struct {
 	broken *MalformedError
 	worked int64  // operations that were folded
 	spare  []byte // memory of a folded value that nobody reads any more
+	lent   bool   // another one has it
 }
 
 // Task is one node, or a node with others fused into it.
@@ -331,7 +332,7 @@ func (g *Graph) settle(i int) {
 	if t.Dynamic {
 		return
 	}
-	if (fixed || t.Def.OfShape) && !t.Def.Stateful && !t.unfold && outBytes(c) <= foldLimit {
+	if (fixed || t.Def.OfShape) && !t.Def.Stateful && !t.unfold && (t.Def.Same != nil || outBytes(c) <= foldLimit) {
 		if !t.Def.OfShape {
 			t.work = g.workOf(t)
 		}

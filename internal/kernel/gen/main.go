@@ -29,6 +29,7 @@ var families = map[string]func(*asm){
 	"singles":     singles,
 	"elements":    elements,
 	"floats":      floats,
+	"fewbits":     fewBits,
 	"fourbits":    fourBits,
 	"lanetiles":   laneTiles,
 	"minimal":     minimal,

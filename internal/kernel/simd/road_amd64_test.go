@@ -79,7 +79,7 @@ func emulatedConv(t *testing.T, r *rand.Rand, pool *workers.Pool) {
 	}
 	planes := func() []int32 {
 		c, y := kernel.NewConvSums(s, false, false), make([]int32, s.OH*s.OW*s.OC)
-		c.SetWeights(w)
+		kernel.SetSumWeights(c, w, 0)
 		c.SetZero(true, zero)
 		c.Run(pool, kernel.Bits(x), y)
 		return y

@@ -17,7 +17,7 @@ import (
 func makeDefs() []op.Def {
 	return slices.Concat(
 		op.Versions(op.Def{Name: "Constant", Infer: inferConstant, Prepare: op.Simple(runConstant)}, 1, 9, 11, 12, 13, 19, 21, 23, 24, 25),
-		op.Versions(op.Def{Name: "ConstantOfShape", Infer: layout.Needs(1, inferConstantOfShape), Prepare: layout.Widened(prepareConstantOfShape)}, 9, 20, 21, 23, 24, 25),
+		op.Versions(op.Def{Name: "ConstantOfShape", Infer: layout.Needs(1, inferConstantOfShape), Prepare: layout.Widened(prepareConstantOfShape), Same: everywhere}, 9, 20, 21, 23, 24, 25),
 		op.Versions(op.Def{Name: "EyeLike", Infer: layout.Needs(1, inferEyeLike), Prepare: op.Simple(runEyeLike), OfShape: true}, 9, 22),
 		op.Versions(op.Def{Name: "Range", Infer: layout.Needs(3, inferRange), Prepare: op.Simple(runRange)}, 11, 27),
 	)
@@ -137,11 +137,16 @@ func inferConstantOfShape(c *op.Call) error {
 	return nil
 }
 
-func prepareConstantOfShape(c *op.Call) (op.Run, error) {
-	v := layout.Unpack(c.Node.Attrs.Tensor("value"))
-	if v == nil {
-		v = tensor.New(tensor.Float32)
+// everywhere is the value that ConstantOfShape gives all elements.
+func everywhere(c *op.Call) *tensor.Tensor {
+	if v := c.Node.Attrs.Tensor("value"); v != nil {
+		return v
 	}
+	return tensor.New(tensor.Float32)
+}
+
+func prepareConstantOfShape(c *op.Call) (op.Run, error) {
+	v := layout.Unpack(everywhere(c))
 	return func(c *op.Call) error {
 		move.Fill(c.Pool, layout.Of(c.Out[0]), layout.Of(v))
 		return nil

@@ -124,7 +124,7 @@ func (t *codesTransposed) phase(c *op.Call, w []int32, h, l phaseRun) *phase {
 		part.runs, part.out = part.runs[1:], part.out[1:]
 	}
 	p := &phase{planar: kernel.NewConvSums(part.shape(t.convolution).planar2D(), false, false), h: h, l: l}
-	p.planar.SetWeights(phaseWeights(&part, t.convolution, w))
+	kernel.SetSumWeights(p.planar, phaseWeights(&part, t.convolution, w), 0)
 	n := t.n * t.m * h.out * l.out
 	p.codes = c.Scratch(n)
 	if !p.planar.Vectors() && n > len(t.sums) {

@@ -156,7 +156,7 @@ func PrepareConv32(c *op.Call) (op.Run, error) {
 		if k == nil {
 			return PrepareConvAny[float32](c)
 		}
-		if k.Copies() {
+		if k.Release() {
 			c.Copied(1)
 		} else {
 			c.Packed(1)

@@ -2,7 +2,7 @@ package conv
 
 import (
 	"fmt"
-	"sync"
+	"slices"
 
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/onnxop/matmul"
@@ -16,10 +16,12 @@ import (
 type intConv struct {
 	*convolution
 	// Up to three dimensions take the kernel; the others unfold x into col.
-	planar    *kernel.ConvSums
-	slabs     *slabs // of three
-	x, w, col []int32
-	block     int // output positions that col holds
+	planar *kernel.ConvSums
+	slabs  *slabs // of three
+	x, col []int32
+	block  int // output positions that col holds
+	// w has room for weights less their zero points, where the kernel does not take them as they are.
+	w []int32
 	// wi, xz and wz are the inputs with the weights and with the zero points.
 	wi, xz, wz int
 	ready      bool // the weights are constant and lifted
@@ -56,38 +58,52 @@ func newIntConv(c *op.Call, xi, wi, xz, wz int, bias *tensor.Tensor, sums bool) 
 		q.block = max(1, min(tensor.Elements(v.Out), colBytes/(4*max(k, 1))))
 		q.col = op.ScratchOf[int32](c, k*q.block)
 	}
-	if !c.Const(wi) || c.Has(wz) && !c.Const(wz) {
+	q.ready = c.Const(wi) && (!c.Has(wz) || c.Const(wz))
+	switch _, one := q.weightZero(c, q.ready); {
+	case q.planar != nil && one:
+	case !q.ready:
 		q.w = op.ScratchOf[int32](c, v.m*k)
+	default:
+		if err := c.Afford(4 * v.m * k); err != nil {
+			return nil, err
+		}
+		q.w = pages.Make[int32](v.m * k)
+	}
+	if !q.ready {
 		return q, nil
 	}
-	if err := c.Afford(4 * v.m * k); err != nil {
-		return nil, err
-	}
-	q.ready = true
-	if q.planar == nil {
-		q.w = make([]int32, v.m*k)
-		q.liftWeights(c)
-		return q, nil
-	}
-	// It packs them: a layer after the other widens its weights in the same place.
-	room, _ := lifted.Get().(*[]int32)
-	if room == nil || cap(*room) < v.m*k {
-		room = new([]int32)
-		*room = pages.Make[int32](v.m * k)
-	}
-	q.w = (*room)[:v.m*k]
 	q.liftWeights(c)
-	q.w = nil
-	lifted.Put(room)
-	c.Kernel = q.planar.Name()
+	if q.planar != nil { // it has packed them
+		q.w = nil
+		c.Copied(wi)
+		c.Kernel = q.planar.Name()
+	}
 	return q, nil
 }
 
-// lifted has room for weights while they are packed.
-var lifted sync.Pool
+// weightZero is the zero point of the weights, if all channels have the same; where it is not known yet, there has to be one for all.
+func (q *intConv) weightZero(c *op.Call, known bool) (zero int32, one bool) {
+	z := c.Input(q.wz)
+	if z == nil || !known {
+		return 0, z == nil || z.Len() == 1
+	}
+	all := quant.Zeros(z)
+	return quant.First(all), len(all) == 0 || slices.Min(all) == slices.Max(all)
+}
 
+// liftWeights takes the weights less their zero points.
 func (q *intConv) liftWeights(c *op.Call) {
-	quant.Lift(q.w, c.In[q.wi], 0)
+	w := c.In[q.wi]
+	zero, one := q.weightZero(c, true)
+	switch {
+	case q.w == nil && one && w.Type == tensor.Int8:
+		kernel.SetSumWeights(q.planar, tensor.Of[int8](w), zero)
+		return
+	case q.w == nil && one:
+		kernel.SetSumWeights(q.planar, tensor.Of[uint8](w), zero)
+		return
+	}
+	quant.Lift(q.w, w, 0)
 	if z := quant.Zeros(c.Input(q.wz)); len(z) > 0 {
 		per := len(q.w) / max(q.m, 1)
 		for i := range q.w {
@@ -95,7 +111,7 @@ func (q *intConv) liftWeights(c *op.Call) {
 		}
 	}
 	if q.planar != nil {
-		q.planar.SetWeights(q.w)
+		kernel.SetSumWeights(q.planar, q.w, 0)
 	}
 }
 

@@ -172,7 +172,7 @@ func packTransposed[T tensor.Real](c *op.Call, v *convolution, positions, rows i
 	for g := range v.groups {
 		t.weights = append(t.weights, kernel.PackB(cg, rows, w[g*cg*rows:][:cg*rows], 0, false))
 	}
-	c.Packed(1)
+	c.Copied(1)
 	c.Kernel = t.weights[0].Name(t.params)
 	if positions > 1 {
 		t.turned = op.ScratchOf[float32](c, rows*positions)

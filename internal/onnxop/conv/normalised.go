@@ -48,10 +48,9 @@ func prepareNormalised(c *op.Call) (op.Run, error) {
 	c.In, c.Fixed = in, []bool{len(fixed) > 0 && fixed[0], true, true}
 	run, err := prepareConv(c)
 	c.In, c.Fixed = own, fixed
-	for i := 2; i < normalised; i++ {
-		c.Packed(i)
+	for i := 1; i < normalised; i++ {
+		c.Copied(i)
 	}
-	c.Packed(1)
 	return func(c *op.Call) error {
 		own := c.In
 		in[0] = own[0]

@@ -80,18 +80,32 @@ func prepareGemmAny(c *op.Call) (op.Run, error) {
 	return elem.PrepareReal(c, PrepareGemm32, PrepareGemm[float64])
 }
 
+// packs tells whether a product of float32 packs B.
+func (v *GemmShape) packs(c *op.Call) bool {
+	row := !c.Has(2) || v.Cr == 0 && v.Cc == 1 && v.beta == 1
+	return v.Alpha == 1 && row && c.Const(1) && v.M*v.N > 0
+}
+
+// takesSame tells whether Gemm can do without the elements of a B that has one value everywhere: zeros are left out, and not packed.
+func takesSame(c *op.Call, i int, one *tensor.Tensor) bool {
+	if i != 1 || one.Type != tensor.Float32 || c.In[0].Type != tensor.Float32 || !one.Known() || tensor.Single[float32](one) == 0 {
+		return false
+	}
+	v, err := NewGemm(c)
+	return err == nil && v.packs(c)
+}
+
 // PrepareGemm32 takes the packed path when B is constant and C is a row or absent.
 func PrepareGemm32(c *op.Call) (op.Run, error) {
 	v, err := NewGemm(c)
 	if err != nil {
 		return nil, err
 	}
-	row := !c.Has(2) || v.Cr == 0 && v.Cc == 1 && v.beta == 1
-	if v.Alpha != 1 || !row || !c.Const(1) || v.M*v.N == 0 {
+	if !v.packs(c) {
 		return PrepareGemm[float32](c)
 	}
-	b := kernel.PackB(v.K, v.N, tensor.Of[float32](c.In[1]), 0, v.TransB)
-	c.Packed(1)
+	b := packed(c, v.K, v.N, v.TransB)
+	c.Copied(1)
 	g := kernel.GemmParams{M: v.M, N: v.N, K: v.K, TransA: v.TransA, Act: c.Activation}
 	c.Kernel = b.Name(g)
 	return func(c *op.Call) error {
@@ -102,6 +116,16 @@ func PrepareGemm32(c *op.Call) (op.Run, error) {
 		kernel.GemmPacked(c.Pool, p, tensor.Of[float32](c.In[0]), b, tensor.Of[float32](c.Out[0]))
 		return nil
 	}, nil
+}
+
+// packed is input 1, a constant of k by n values, or turned, as products take it.
+func packed(c *op.Call, k, n int, turned bool) *kernel.PackedB {
+	if len(c.Same) > 1 && c.Same[1] != nil {
+		return kernel.PackSame(k, n, tensor.Single[float32](c.Same[1]))
+	}
+	return op.Share(c, 1, fmt.Sprintf("product %d %d %t", k, n, turned), func() *kernel.PackedB {
+		return kernel.PackB(k, n, tensor.Of[float32](c.In[1]), 0, turned)
+	})
 }
 
 // PrepareGemm makes a general product of floating-point matrices.

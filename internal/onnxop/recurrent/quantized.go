@@ -63,7 +63,7 @@ func newByteGates(c *op.Call, v *recurrentShape, rows, w, scale, off int) (*byte
 			g.fill(c, d)
 		}
 		g.ready = true
-		c.Packed(w)
+		c.Copied(w)
 	} else {
 		g.wide = op.ScratchOf[int32](c, g.n*g.k)
 	}

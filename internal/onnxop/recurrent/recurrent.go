@@ -177,7 +177,7 @@ func (q *recurrent[T]) pack(c *op.Call, cuts []int) {
 		for d := range q.dirs {
 			q.packW = append(q.packW, kernel.PackB(q.in, g, w[d*g*q.in:][:g*q.in], 0, true))
 		}
-		c.Packed(inW)
+		c.Copied(inW)
 	}
 	if r, ok := any(elem.Elements[T](c, inR)).([]float32); ok && c.Const(inR) {
 		for d := range q.dirs {
@@ -188,7 +188,7 @@ func (q *recurrent[T]) pack(c *op.Call, cuts []int) {
 			}
 			q.packR = append(q.packR, parts)
 		}
-		c.Packed(inR)
+		c.Copied(inR)
 	}
 }
 
