@@ -233,6 +233,7 @@ type interpolation[T tensor.Real] struct {
 type axisTaps[T tensor.Real] struct {
 	*resizeTaps
 	weight []T
+	lines  *kernel.Between // of float32 lines that are linear everywhere; nil for others
 }
 
 func newInterpolation[T tensor.Real](c *op.Call) (*interpolation[T], error) {
@@ -251,6 +252,9 @@ func newInterpolation[T tensor.Real](c *op.Call) (*interpolation[T], error) {
 		t := &axisTaps[T]{resizeTaps: r.table(d)}
 		for _, w := range t.resizeTaps.weight {
 			t.weight = append(t.weight, T(w))
+		}
+		if w, ok := any(t.weight).([]float32); ok && t.n == 2 && d == len(r.out)-1 && !slices.Contains(t.outside, true) {
+			t.lines = kernel.NewBetween(r.in[d], t.at, w)
 		}
 		p.axes = append(p.axes, t)
 	}
@@ -364,6 +368,10 @@ func (t *axisTaps[T]) apply(pool *workers.Pool, x, y []T, outer, n, inner int, e
 	m := len(t.outside)
 	if inner == 1 {
 		pool.For(outer, max(1, 1<<12/max(m*t.n, 1)), func(lo, hi int) {
+			if t.lines != nil {
+				t.lines.Lines(any(y[lo*m:hi*m]).([]float32), any(x[lo*n:hi*n]).([]float32))
+				return
+			}
 			for i := lo; i < hi; i++ {
 				t.line(y[i*m:][:m], x[i*n:][:n], extrapolation)
 			}
