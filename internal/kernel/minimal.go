@@ -68,6 +68,7 @@ func (c *Conv) newMinimal() *minimalPlan {
 const (
 	minimalInTime  = 11.0 // nanoseconds of a tile of an input channel
 	minimalOutTime = 9.0  // of an output channel
+	minimalGroup   = 4000 // of each of several groups: products of few channels
 	minimalRead    = 7.5  // bytes of weights in a nanosecond, from memory
 	minimalGain    = 1.1
 )
@@ -78,8 +79,11 @@ func (q *minimalPlan) time(c *Conv) float64 {
 	for i := range q.strips {
 		all += roundUp(q.th*min(q.strip, q.tw-i*q.strip), q.f.Lanes)
 	}
-	weights := float64(simd.MinimalPlaces * c.cg * s.OC)
-	return max(weights*float64(all)/c.f.Rate(), 4*weights/minimalRead) + float64(all)*(minimalInTime*float64(s.C)+minimalOutTime*float64(s.OC))
+	weights, groups := float64(simd.MinimalPlaces*c.cg*s.OC), 0.0
+	if s.Groups > 1 {
+		groups = minimalGroup * float64(s.Groups)
+	}
+	return groups + max(weights*float64(all)/c.f.Rate(), 4*weights/minimalRead) + float64(all)*(minimalInTime*float64(s.C)+minimalOutTime*float64(s.OC))
 }
 
 // denseTime is that of the other ways of computing with all weights.

@@ -17,6 +17,13 @@ func Sum[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
 	return r
 }
 
+// Pairs is [Sum] of two elements behind each result, which one rounding makes of them in any type.
+func Pairs[T tensor.Number]() Reducer[T, T] {
+	r := Sum[T, T](same[T])
+	r.All = func(dst, acc []T, _ int) { copy(dst, acc) }
+	return r
+}
+
 // OrderedSum is [Sum] in the order of the elements, which decides how
 // floating-point accumulators round.
 func OrderedSum[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {

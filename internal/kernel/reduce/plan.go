@@ -73,6 +73,9 @@ func NewPlan(shape []int, mask []bool) Plan {
 	return p
 }
 
+// Columns tells whether the innermost dimension stays, and how many elements are behind each result.
+func (p *Plan) Columns() (bool, int) { return !p.rows, p.count }
+
 // Reducer folds elements of type T with an accumulator of type A. Without Merge
 // every result is folded in the order of its elements.
 type Reducer[T, A any] struct {

@@ -83,9 +83,6 @@ func intLanesVNNI(t *IntWindow)
 func intSpreadVNNI(t *IntWindow)
 
 //go:noescape
-func every2AVX512(dst *float32, stepDst int, src *float32, stepSrc, n, lines int, in, out *int32)
-
-//go:noescape
 func every2AVX2(dst *float32, stepDst int, src *float32, stepSrc, n, lines int, in, out *int32)
 
 var lagsAVX2 = [MostLags]func(sums, x *float32, places *int, count int, lags *int, lanes, step int, plain int){

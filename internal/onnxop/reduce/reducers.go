@@ -32,6 +32,16 @@ func reduceReal[T tensor.Real](c *op.Call, k Reduction) (op.Run, error) {
 	case redLogSum:
 		done = func(a float64, _ int) T { return T(math.Log(a)) }
 	}
+	if k == redSum && (!c.Has(1) || c.Const(1)) {
+		mask, err := reduceMask(c)
+		if err != nil {
+			return nil, err
+		}
+		plan := reduce.NewPlan(c.In[0].Shape, mask)
+		if columns, count := plan.Columns(); columns && count == 2 {
+			return prepareReducer(c, reduce.Pairs[T]())
+		}
+	}
 	r := sum(done)
 	switch k {
 	case redSum, redL1, redSumSquare, RedMean:
