@@ -41,6 +41,8 @@ type Elements struct {
 	dequantise                 [2]func(dst *float32, src *byte, n int, zero int32, scale float32)                                  // nil for none
 	addScaled                  func(dst, w, scales *float32, n int, x *float32, places *int32, count, step int, scale float32)     // nil for none
 	curve16                    func(dst, src *int16, n int, table *uint32, mul, round, shift, bits, mask, above, below, out int32) // nil for none
+	quantiseRow                func(dst *byte, src *float32, n int, mul, lo, hi float32, zero int32)                               // nil for none
+	lessTimes                  func(dst, b *int32, n int, by int32)                                                                // nil for none
 	nonzeros                   func(values *float32, places *int32, x *float32, n int) int                                         // nil for none
 	dequantise16               [2]func(dst *float32, src *uint16, n int, zero int32, scale float32)                                // nil for none
 	quantise16, quantiseAway16 func(dst *uint16, src *float32, n int, scale, lo, hi float32, zero int32)                           // nil for none

@@ -16,6 +16,7 @@ func elementsAVX512() *Elements {
 	e.quantise16, e.quantiseAway16 = quantise16AVX512, quantiseAway16AVX512
 	e.scaleRows = [2]func(dst *float32, sums *int32, rows, n int, weights, bias *float32, scale float32){scaleRowsAVX512, scaleRowsTogetherAVX512}
 	e.addScaled, e.nonzeros, e.curve16 = addScaledAVX512, nonzerosAVX512, curve16AVX512
+	e.quantiseRow, e.lessTimes = quantiseRowAVX512, lessTimesAVX512
 	return &e
 }
 
@@ -216,3 +217,9 @@ func curve16AVX512(dst, src *int16, n int, table *uint32, mul, round, shift, bit
 
 //go:noescape
 func magnitudeAVX2(dst, src *float32, n int)
+
+//go:noescape
+func quantiseRowAVX512(dst *byte, src *float32, n int, mul, lo, hi float32, zero int32)
+
+//go:noescape
+func lessTimesAVX512(dst, b *int32, n int, by int32)
