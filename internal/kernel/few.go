@@ -59,6 +59,9 @@ func (c *Conv) productTime() float64 { return float64(c.k*c.s.OC) / c.f.Rate() }
 // fewRows is how many rows of a product pictures fill together, so that weights do not go by for each of them.
 const fewRows = 64
 
+// patchGrain and turnGrain are how many values gathered by patches, and turned, are worth a piece of work.
+var patchGrain, turnGrain = workers.Grain(1), workers.Grain(2)
+
 // runFew convolves x into y.
 func (c *Conv) runFew(p *workers.Pool, x, y []float32) {
 	s := &c.s
@@ -80,7 +83,7 @@ func (c *Conv) runFew(p *workers.Pool, x, y []float32) {
 		g.M = pictures * area
 		if c.planes.frame {
 			sp, patches := borrow(g.M * c.k)
-			workers.Do(p, g.M, max(1, copyGrain/c.k), patchArgs{c, x, patches, n}, func(a patchArgs, lo, hi int) {
+			workers.Do(p, g.M, max(1, patchGrain/c.k), patchArgs{c, x, patches, n}, func(a patchArgs, lo, hi int) {
 				area := a.c.s.OH * a.c.s.OW
 				for i := lo; i < hi; i++ {
 					a.c.patch(a.rows[i*a.c.k:], a.x, a.n+i/area, i%area)
@@ -92,7 +95,7 @@ func (c *Conv) runFew(p *workers.Pool, x, y []float32) {
 			GemmPacked(p, g, x[n*s.C*s.H*s.W:][:s.C*s.H*s.W], c.few, rows)
 		}
 		for i := range pictures {
-			workers.Do(p, s.OC, max(1, copyGrain/area), fewArgs{c.results(y, n+i, 0), rows[i*area*s.OC:], area, s.OC, c.step()}, func(a fewArgs, lo, hi int) {
+			workers.Do(p, s.OC, max(1, turnGrain/area), fewArgs{c.results(y, n+i, 0), rows[i*area*s.OC:], area, s.OC, c.step()}, func(a fewArgs, lo, hi int) {
 				Turn(a.y[lo*a.step:], a.step, a.rows[lo:], a.channels, hi-lo, a.area)
 			})
 		}
