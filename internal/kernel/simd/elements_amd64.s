@@ -788,6 +788,120 @@ end:
 	VZEROUPPER
 	RET
 
+// func roundEvenAVX2(dst *float32, src *float32, n int)
+// Requires: AVX
+TEXT ·roundEvenAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+many:
+	SUBQ     $0x20, DX
+	JLT      few
+	VROUNDPS $0x08, (CX), Y0
+	VMOVUPS  Y0, (AX)
+	VROUNDPS $0x08, 32(CX), Y0
+	VMOVUPS  Y0, 32(AX)
+	VROUNDPS $0x08, 64(CX), Y0
+	VMOVUPS  Y0, 64(AX)
+	VROUNDPS $0x08, 96(CX), Y0
+	VMOVUPS  Y0, 96(AX)
+	ADDQ     $0x00000080, AX
+	ADDQ     $0x00000080, CX
+	JMP      many
+
+few:
+	ADDQ $0x20, DX
+
+eight:
+	SUBQ     $0x08, DX
+	JLT      end
+	VROUNDPS $0x08, (CX), Y0
+	VMOVUPS  Y0, (AX)
+	ADDQ     $0x00000020, AX
+	ADDQ     $0x00000020, CX
+	JMP      eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func roundDownAVX2(dst *float32, src *float32, n int)
+// Requires: AVX
+TEXT ·roundDownAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+many:
+	SUBQ     $0x20, DX
+	JLT      few
+	VROUNDPS $0x09, (CX), Y0
+	VMOVUPS  Y0, (AX)
+	VROUNDPS $0x09, 32(CX), Y0
+	VMOVUPS  Y0, 32(AX)
+	VROUNDPS $0x09, 64(CX), Y0
+	VMOVUPS  Y0, 64(AX)
+	VROUNDPS $0x09, 96(CX), Y0
+	VMOVUPS  Y0, 96(AX)
+	ADDQ     $0x00000080, AX
+	ADDQ     $0x00000080, CX
+	JMP      many
+
+few:
+	ADDQ $0x20, DX
+
+eight:
+	SUBQ     $0x08, DX
+	JLT      end
+	VROUNDPS $0x09, (CX), Y0
+	VMOVUPS  Y0, (AX)
+	ADDQ     $0x00000020, AX
+	ADDQ     $0x00000020, CX
+	JMP      eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func roundUpAVX2(dst *float32, src *float32, n int)
+// Requires: AVX
+TEXT ·roundUpAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+many:
+	SUBQ     $0x20, DX
+	JLT      few
+	VROUNDPS $0x0a, (CX), Y0
+	VMOVUPS  Y0, (AX)
+	VROUNDPS $0x0a, 32(CX), Y0
+	VMOVUPS  Y0, 32(AX)
+	VROUNDPS $0x0a, 64(CX), Y0
+	VMOVUPS  Y0, 64(AX)
+	VROUNDPS $0x0a, 96(CX), Y0
+	VMOVUPS  Y0, 96(AX)
+	ADDQ     $0x00000080, AX
+	ADDQ     $0x00000080, CX
+	JMP      many
+
+few:
+	ADDQ $0x20, DX
+
+eight:
+	SUBQ     $0x08, DX
+	JLT      end
+	VROUNDPS $0x0a, (CX), Y0
+	VMOVUPS  Y0, (AX)
+	ADDQ     $0x00000020, AX
+	ADDQ     $0x00000020, CX
+	JMP      eight
+
+end:
+	VZEROUPPER
+	RET
+
 // func scaleAVX2(dst *float32, src *float32, n int, s float32, t float32)
 // Requires: AVX, AVX2, SSE2
 TEXT ·scaleAVX2(SB), NOSPLIT, $0-32
