@@ -28,6 +28,7 @@ var families = map[string]func(*asm){
 	"singles":     singles,
 	"elements":    elements,
 	"floats":      floats,
+	"expand":      expand,
 	"fewbits":     fewBits,
 	"fourbits":    fourBits,
 	"lanetiles":   laneTiles,

@@ -90,7 +90,7 @@ func PrepareGemm32(c *op.Call) (op.Run, error) {
 	if v.Alpha != 1 || !row || !c.Const(1) || v.M*v.N == 0 {
 		return PrepareGemm[float32](c)
 	}
-	b := kernel.PackB(v.K, v.N, tensor.Of[float32](c.In[1]), 0, v.TransB)
+	b := kernel.PackRows(v.M, c.Far(), v.K, v.N, tensor.Of[float32](c.In[1]), 0, v.TransB)
 	c.Packed(1)
 	g := kernel.GemmParams{M: v.M, N: v.N, K: v.K, TransA: v.TransA, Act: c.Activation}
 	c.Kernel = b.Name(g)

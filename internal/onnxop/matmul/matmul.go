@@ -190,7 +190,7 @@ func prepareMatMul32(c *op.Call) (op.Run, error) {
 		g.BiasN = tensor.Of[float32](c.In[2])
 	}
 	if c.Const(1) && v.batch == nil && tensor.Elements(v.Out) > 0 {
-		b := kernel.PackB(v.K, v.N, tensor.Of[float32](c.In[1]), 0, false)
+		b := kernel.PackRows(v.M, c.Far(), v.K, v.N, tensor.Of[float32](c.In[1]), 0, false)
 		c.Packed(1)
 		c.Kernel = b.Name(g)
 		return func(c *op.Call) error {
