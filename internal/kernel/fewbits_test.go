@@ -91,3 +91,79 @@ func TestFewBits(t *testing.T) {
 		}
 	})
 }
+
+// Rows of codes give the products of what the codes stand for, and NaN where a row holds what is no finite number.
+func TestFewBitCodes(t *testing.T) {
+	t.Parallel()
+	if f := simd.FewBitKernels(); f == nil || f.CodeRows() == 0 {
+		t.Skip("no kernels")
+	}
+	pool := workers.New(3, nil)
+	t.Cleanup(pool.Close)
+	rapid.Check(t, func(t *rapid.T) {
+		s := FewBitShape{Bits: 4, Block: 16 * rapid.IntRange(1, 9).Draw(t, "block"), K: rapid.IntRange(1, 500).Draw(t, "k"), N: rapid.IntRange(1, 200).Draw(t, "n")}
+		rows := rapid.IntRange(1, 60).Draw(t, "rows")
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		blocks := (s.K + s.Block - 1) / s.Block
+		line := blocks * s.Block
+		codes, scales := make([]uint8, s.N*line/2), make([]float32, s.N*blocks)
+		for i := range codes {
+			codes[i] = uint8(r.Uint32())
+		}
+		var zeros []int8
+		if rapid.Bool().Draw(t, "zeros") {
+			zeros = make([]int8, len(scales))
+		}
+		for i := range scales {
+			if scales[i] = float32(r.NormFloat64()); zeros != nil {
+				zeros[i] = int8(r.IntN(16) - 8)
+			}
+		}
+		x, bias := make([]float32, rows*s.K), make([]float32, s.N)
+		for i := range x {
+			x[i] = float32(r.NormFloat64())
+		}
+		bias[0] = 3
+		odd := rapid.SampledFrom([]float32{1, 0, 1e-44, float32(math.Inf(1)), float32(math.NaN())}).Draw(t, "odd")
+		x[0] *= odd
+		m := NewFewBits(s, codes, false, scales, zeros)
+		if m == nil || !m.TakesCodes() {
+			t.Fatal("there is a kernel for the matrix")
+		}
+		got, alone := make([]float32, rows*s.N), make([]float32, rows*s.N)
+		m.RunCodes(pool, rows, x, got, bias)
+		m.RunCodes(nil, rows, x, alone, bias)
+		for i := range got {
+			row, n := i/s.N, i%s.N
+			want, size, finite := float64(bias[n]), math.Abs(float64(bias[n])), true
+			for b := range blocks {
+				from := x[row*s.K+b*s.Block : row*s.K+min((b+1)*s.Block, s.K)]
+				top := float32(0)
+				for _, v := range from {
+					top = max(top, v, -v)
+				}
+				finite = finite && top <= math.MaxFloat32
+				for k, v := range from {
+					e := n*line + b*s.Block + k
+					q := int(codes[e/2])>>(e%2*4)&15 - 8
+					if zeros != nil {
+						q -= int(zeros[n*blocks+b])
+					}
+					scale := float64(scales[n*blocks+b]) * float64(top/127)
+					if by := 127 / top; top > 0 && by <= math.MaxFloat32 {
+						want += scale * float64(q) * math.RoundToEven(float64(v*by))
+					}
+					size += math.Abs(scale) * 24 * 127
+				}
+			}
+			switch {
+			case !finite && got[i] == got[i]:
+				t.Fatalf("element %d is %v, want NaN", i, got[i])
+			case finite && !(math.Abs(float64(got[i])-want) <= size*float64(blocks+8)*0x1p-24): // products and sums of a block are exact
+				t.Fatalf("element %d is %v, want %v", i, got[i], want)
+			case finite && got[i] != alone[i]:
+				t.Fatalf("element %d is %v with one thread, %v with three", i, alone[i], got[i])
+			}
+		}
+	})
+}

@@ -40,6 +40,8 @@ type PackedB struct {
 	// sparse is the same matrix without its zeros, for many rows on the left; nil
 	// where leaving them out gains nothing.
 	sparse *sparse
+	// expand takes the place of data for single rows, where leaving zeros out saves time.
+	expand *expanded
 }
 
 func (p *PackedB) cols() int {
@@ -57,6 +59,9 @@ func (p *PackedB) panels() panels {
 func (p *PackedB) Name(g GemmParams) string {
 	if p.leavesOut(&g) {
 		return p.sparse.name()
+	}
+	if p.expand != nil {
+		return p.expand.name()
 	}
 	return setName("packed", p.f)
 }
@@ -118,6 +123,19 @@ func fillPanelsWith[T float32 | uint16](p *PackedB, dst []T, v T) {
 	for at := whole; at < len(dst); at += cols {
 		fill(dst[at:][:p.n%cols], v)
 	}
+}
+
+// PackRows is [PackB] for products of m rows, of which one lies in one piece. far tells that weights come from memory in each run, since all
+// together are more than caches hold.
+func PackRows(m int, far bool, k, n int, b []float32, ldb int, trans bool) *PackedB {
+	if m == 1 && far && expands(k, n, b) {
+		p := &PackedB{k: k, n: n, f: simd.FloatKernels()}
+		p.data = make([]float32, roundUp(n, p.cols())*k)
+		p.fill(b, ldb, trans)
+		p.expand, p.data = newExpanded(p.data, k), nil
+		return p
+	}
+	return PackB(k, n, b, ldb, trans)
 }
 
 func (p *PackedB) fill(b []float32, ldb int, trans bool) {
@@ -189,6 +207,10 @@ func GemmPacked(p *workers.Pool, g GemmParams, a []float32, b *PackedB, c []floa
 			lines: 1, count: g.M, stepA: or(g.LDA, g.K), stepC: or(g.LDC, g.N), passes: b.sparse.whole[:],
 			bias: g.BiasN, act: g.Act, exact: g.Exact,
 		}, a, c)
+		return
+	}
+	if b.expand != nil {
+		b.expand.run(p, &g, a, c)
 		return
 	}
 	if b.f != nil {

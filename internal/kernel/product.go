@@ -44,7 +44,7 @@ type panels struct {
 	narrow     simd.Narrow
 	step, next int
 	tail       []float32
-	few        *FewBits // in place of all else
+	few        *FewBits // in place of all else, if set
 }
 
 // widens tells whether panels are widened part by part.

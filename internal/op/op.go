@@ -259,6 +259,25 @@ func ScratchOf[T tensor.Number](c *Call, n int) []T {
 	return tensor.Of[T](&tensor.Tensor{Data: c.Scratch(n * int(unsafe.Sizeof(z)))})
 }
 
+// farBytes is more than caches of the third level usually hold for one thread.
+const farBytes = 64 << 20
+
+// Far tells whether the constants of the model are so large together that each run reads them from memory.
+func (c *Call) Far() bool {
+	if c.Model == nil {
+		return false
+	}
+	sum := 0
+	for _, g := range c.Model.Graphs {
+		for _, v := range g.Values {
+			if v.Const != nil {
+				sum += len(v.Const.Data)
+			}
+		}
+	}
+	return sum > farBytes
+}
+
 // Packed notes, in Prepare, that Run does not read the constant input i of its call: Prepare has kept what it
 // needs of it.
 func (c *Call) Packed(i int) { c.packed = append(c.packed, i) }

@@ -75,11 +75,11 @@ func TestNoCodedWeights(t *testing.T) {
 		axis     int64
 	}{{"variable", true, false, 0}, {"read", false, true, 0}, {"along columns", false, false, 1}} {
 		b := newNet()
-		codes, id := tensor.New(tensor.Int8, 8, 8), 0
+		codes := tensor.New(tensor.Int8, 8, 8)
+		id := b.value(tensor.Int8, codes)
 		if tt.variable {
+			b = newNet()
 			id = b.input(codes)
-		} else {
-			id = b.constant(codes)
 		}
 		shape := []int{8, 8}
 		shape[tt.axis] = 2

@@ -17,6 +17,9 @@ const (
 	bitsBlocks
 	bitsValues
 	bitsMiddle
+	bitsRowX
+	bitsRowSums
+	bitsRowY
 )
 
 // fewBits are loops over weights of 2, 4 and 8 bits with a sign, in panels of four registers of columns.
@@ -27,6 +30,106 @@ func fewBits(a *asm) {
 			a.bitWiden(w, bits)
 		}
 	}
+	for rows := 1; rows <= 6; rows++ {
+		a.bitCodeRows(rows)
+	}
+}
+
+// bitCodeRows multiplies rows of 8-bit codes by half a panel of raw codes of 4 bits, of a word of which the even steps and then the odd ones are
+// multiplied by a word of the row. The sums of a block, less the zero points times the sum of the row's codes, take the scales of both.
+func (a *asm) bitCodeRows(rows int) {
+	a.function(label("bitCodes%dVNNI", rows), "func(t *byte)")
+	t := a.Load(a.Param("t"), a.GP64())
+	reg64 := func(field int) reg.GPVirtual {
+		g := a.GP64()
+		a.MOVQ(at(t, field), g)
+		return g
+	}
+	codes, scales, zeros, blocks := reg64(bitsW), reg64(bitsScales), reg64(bitsZeros), reg64(bitsBlocks)
+	x, sx := a.rowPointers(rows), a.rowPointers(rows)
+	x.set(at(t, bitsX), at(t, bitsRowX))
+	sx.set(at(t, bitsSums), at(t, bitsRowSums))
+	left := a.GP64()
+	next := 0
+	vec := func() reg.VecPhysical {
+		next++
+		return zmm.reg(next - 1)
+	}
+	mask := vec()
+	var all, part [6][2]reg.VecPhysical
+	var low, high [2]reg.VecPhysical
+	for i := range 2 {
+		low[i], high[i] = vec(), vec()
+		for r := range rows {
+			all[r][i], part[r][i] = vec(), vec()
+			a.zero(zmm, all[r][i])
+		}
+	}
+	a.VPTERNLOGD(operand.U8(255), mask, mask, mask)
+	a.VPSRLW(operand.U8(12), mask, mask) // 15 in each half of a word
+	a.VPACKUSWB(mask, mask, mask)
+	a.Label("block")
+	for r := range rows {
+		for i := range 2 {
+			a.zero(zmm, part[r][i])
+		}
+	}
+	a.MOVQ(at(t, bitsGroups), left)
+	a.Label("group")
+	for i := range 2 {
+		a.VMOVDQU32(at(codes, 64*i), high[i])
+		a.VPANDD(mask, high[i], low[i])
+		a.VPSRLD(operand.U8(4), high[i], high[i])
+		a.VPANDD(mask, high[i], high[i])
+	}
+	for r := range rows {
+		for i := range 2 {
+			a.VPDPBUSD_BCST(x.at(r, 0), low[i], part[r][i])
+		}
+		for i := range 2 {
+			a.VPDPBUSD_BCST(x.at(r, 4), high[i], part[r][i])
+		}
+	}
+	x.add(operand.U32(8))
+	a.ADDQ(operand.U32(256), codes)
+	a.DECQ(left)
+	a.JNZ(operand.LabelRef("group"))
+	// The words are done with: their registers hold zero points, and scales.
+	for i := range 2 {
+		a.VBROADCASTSS(at(t, bitsMiddle), low[i])
+		a.VMOVUPS(at(scales, 64*i), high[i])
+	}
+	a.TESTQ(zeros, zeros)
+	a.JZ(operand.LabelRef("no_zeros"))
+	spare := vec()
+	for i := range 2 {
+		a.VPMOVSXBD(at(zeros, 16*i), spare)
+		a.VCVTDQ2PS(spare, spare)
+		a.VADDPS(spare, low[i], low[i])
+	}
+	a.ADDQ(operand.U32(64), zeros)
+	a.Label("no_zeros")
+	for r := range rows {
+		for i := range 2 {
+			a.VCVTDQ2PS(part[r][i], part[r][i])
+			a.VFNMADD231PS_BCST(sx.at(r, 4), low[i], part[r][i])
+			a.VMULPS_BCST(sx.at(r, 0), part[r][i], part[r][i])
+			a.VFMADD231PS(high[i], part[r][i], all[r][i])
+		}
+	}
+	sx.add(operand.U32(8))
+	a.ADDQ(operand.U32(256), scales)
+	a.DECQ(blocks)
+	a.JNZ(operand.LabelRef("block"))
+	y := a.rowPointers(rows)
+	y.set(at(t, bitsY), at(t, bitsRowY))
+	for r := range rows {
+		for i := range 2 {
+			a.VMOVUPS(all[r][i], y.at(r, 64*i))
+		}
+	}
+	a.VZEROUPPER()
+	a.RET()
 }
 
 // bitCodes is how a loop gets at the weights of a group: a word of each column, of 32/bits steps, or, of 8 bits, a byte of each column for each of

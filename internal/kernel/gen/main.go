@@ -29,6 +29,7 @@ var families = map[string]func(*asm){
 	"singles":     singles,
 	"elements":    elements,
 	"floats":      floats,
+	"expand":      expand,
 	"fewbits":     fewBits,
 	"fourbits":    fourBits,
 	"lanetiles":   laneTiles,

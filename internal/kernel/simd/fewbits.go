@@ -9,6 +9,7 @@ type FewBits struct {
 	// raw says that codes of 2 and 4 bits have no sign, and are around the middle of their range; others are of two's complement.
 	raw        bool
 	row, widen [3]func(t *BitTile) // for 2, 4 and 8 bits
+	codes      []func(t *BitTile)  // by rows; empty in sets without
 }
 
 // FewBitKernels of the current set; nil where there are none.
@@ -33,6 +34,8 @@ type BitTile struct {
 	Blocks int
 	values *float32
 	middle float32
+	// Of [FewBits.Codes], from row to row, in bytes: of X, of Sums and of Y.
+	RowX, RowSums, RowY int
 }
 
 // bitValues are the numbers of raw codes: of 2 bits four times, and of 4 bits.
@@ -76,3 +79,13 @@ func (f *FewBits) Row(t *BitTile, bits int) { t.loop(&f.row, bits) }
 // Widen writes to y groups of a block in float32, of half of the columns of a panel: a row of Cols/2 for each step. W, scales and zero points
 // begin with those columns.
 func (f *FewBits) Widen(t *BitTile, bits int) { t.loop(&f.widen, bits) }
+
+// CodeRows is the most rows of 8-bit codes that [FewBits.Codes] takes, 0 in sets that have no such loops.
+func (f *FewBits) CodeRows() int { return len(f.codes) }
+
+// Codes writes to y the products of rows of 8-bit codes with half of the columns of a panel of 4 bits. X points to the codes, of each eight those of
+// even steps first; Sums has two numbers for each block of a row: its scale, and the sum of its codes.
+func (f *FewBits) Codes(t *BitTile, rows int) {
+	t.middle = 8
+	f.codes[rows-1](t)
+}

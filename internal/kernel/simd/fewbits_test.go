@@ -12,6 +12,7 @@ func TestBitTile(t *testing.T) {
 	for i, at := range []uintptr{
 		unsafe.Offsetof(x.Y), unsafe.Offsetof(x.X), unsafe.Offsetof(x.W), unsafe.Offsetof(x.Scales), unsafe.Offsetof(x.Zeros),
 		unsafe.Offsetof(x.Sums), unsafe.Offsetof(x.Groups), unsafe.Offsetof(x.Blocks), unsafe.Offsetof(x.values), unsafe.Offsetof(x.middle),
+		unsafe.Offsetof(x.RowX), unsafe.Offsetof(x.RowSums), unsafe.Offsetof(x.RowY),
 	} {
 		if unsafe.Sizeof(at) == 8 && at != uintptr(8*i) {
 			t.Errorf("field %d is at %d", i, at)

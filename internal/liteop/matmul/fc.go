@@ -98,7 +98,7 @@ func floatFC(c *op.Call, s fcShape) (op.Run, error) {
 		if err != nil {
 			return nil, err
 		}
-		packed = kernel.PackB(s.in, s.out, w, 0, true)
+		packed = kernel.PackRows(g.M, c.Far(), s.in, s.out, w, 0, true)
 		c.Copied(1)
 		c.Kernel = packed.Name(g)
 	}

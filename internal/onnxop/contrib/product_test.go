@@ -200,6 +200,11 @@ func TestMatMulNBits(t *testing.T) {
 		}
 		near(t, "product", y, want, size.tolerance)
 		near(t, "product with weights that are kept", kept, want, size.tolerance)
+		if bits == 4 {
+			// Activations of 8 bits are off by up to a 254th, those of a sum of 312 by 1.2 in all directions, times scales of up to one.
+			node.Attrs["accuracy_level"] = int64(4)
+			near(t, "product of codes", run(t, node, a, w, scale, zero)[0], want, 0.8)
+		}
 	}
 }
 

@@ -104,7 +104,7 @@ func PrepareGemm32(c *op.Call) (op.Run, error) {
 	if !v.packs(c) {
 		return PrepareGemm[float32](c)
 	}
-	b := packed(c, v.K, v.N, v.TransB)
+	b := packed(c, v.M, v.K, v.N, v.TransB)
 	c.Copied(1)
 	g := kernel.GemmParams{M: v.M, N: v.N, K: v.K, TransA: v.TransA, Act: c.Activation}
 	c.Kernel = b.Name(g)
@@ -118,13 +118,14 @@ func PrepareGemm32(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// packed is input 1, a constant of k by n values, or turned, as products take it.
-func packed(c *op.Call, k, n int, turned bool) *kernel.PackedB {
+// packed is input 1, a constant of k by n values, or turned, as products of m rows take it.
+func packed(c *op.Call, m, k, n int, turned bool) *kernel.PackedB {
 	if len(c.Same) > 1 && c.Same[1] != nil {
 		return kernel.PackSame(k, n, tensor.Single[float32](c.Same[1]))
 	}
-	return op.Share(c, 1, fmt.Sprintf("product %d %d %t", k, n, turned), func() *kernel.PackedB {
-		return kernel.PackB(k, n, tensor.Of[float32](c.In[1]), 0, turned)
+	far := c.Far()
+	return op.Share(c, 1, fmt.Sprintf("product %d %d %t %t", k, n, turned, far && m == 1), func() *kernel.PackedB {
+		return kernel.PackRows(m, far, k, n, tensor.Of[float32](c.In[1]), 0, turned)
 	})
 }
 

@@ -220,7 +220,7 @@ func prepareMatMul32(c *op.Call) (op.Run, error) {
 		}, nil
 	}
 	if c.Const(1) && v.batch == nil && tensor.Elements(v.Out) > 0 {
-		b := packed(c, v.K, v.N, false)
+		b := packed(c, v.M, v.K, v.N, false)
 		c.Copied(1)
 		c.Kernel = b.Name(g)
 		return func(c *op.Call) error {

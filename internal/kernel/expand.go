@@ -1,0 +1,130 @@
+package kernel
+
+import (
+	"math"
+	"sync"
+
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/pages"
+	"github.com/opmeter/opmeter/internal/workers"
+)
+
+// Weights of single rows are waited for in memory: where many of them are zero only the others are kept, with a bit for each weight, and are put
+// in their places as they are read. Results are those of all weights to the bit.
+
+const (
+	// expandLeast is the least number of weights that are kept so.
+	expandLeast = 1 << 16
+	// expandZeros is the share of zeros from which on it gains, as measured by bench/sparse; of numbers that fit 16 bits expandNarrow.
+	expandZeros, expandNarrow = 0.5, 0.9
+)
+
+// expands tells whether a row gains by it.
+func expands(k, n int, b []float32) bool {
+	f := simd.FloatKernels()
+	if simd.ExpandKernels() == nil || f == nil || f.Cols != simd.ExpandColumns || k*n < expandLeast || !mayBeSparse(n, k, b, k, 1) {
+		return false
+	}
+	zeros := 0
+	for _, v := range b {
+		if v == 0 {
+			zeros++
+		}
+	}
+	share := float64(zeros) / float64(len(b))
+	return share >= expandZeros && (share >= expandNarrow || narrowOf(f, b, k*n) == simd.WideFloat32)
+}
+
+// expanded is a matrix in panels without its zeros.
+type expanded struct {
+	f      *simd.Expand
+	k      int
+	masks  []uint32 // one a step, panel by panel
+	values []float32
+	starts []int // in values, of each panel
+}
+
+// newExpanded keeps panels of k steps.
+func newExpanded(data []float32, k int) *expanded {
+	const cols = simd.ExpandColumns
+	some := 0
+	for _, v := range data {
+		if math.Float32bits(v) != 0 {
+			some++
+		}
+	}
+	steps := len(data) / cols
+	m := &expanded{f: simd.ExpandKernels(), k: k, masks: pages.Make[uint32](steps), values: pages.Make[float32](some + cols)}
+	at := 0
+	for i := range m.masks {
+		if i%k == 0 {
+			m.starts = append(m.starts, at)
+		}
+		bits := uint32(0)
+		for c, v := range data[i*cols:][:cols] {
+			if math.Float32bits(v) != 0 { // a negative zero is kept
+				bits |= 1 << c
+				m.values[at] = v
+				at++
+			}
+		}
+		m.masks[i] = bits
+	}
+	return m
+}
+
+var expandTiles = sync.Pool{New: func() any { return new(simd.ExpandTile) }}
+
+func giveExpand(t *simd.ExpandTile) {
+	*t = simd.ExpandTile{}
+	expandTiles.Put(t)
+}
+
+// name is that of the way of computing.
+func (m *expanded) name() string { return "expanded/" + m.f.Set.String() }
+
+// run computes a single row.
+func (m *expanded) run(p *workers.Pool, g *GemmParams, a, c []float32) {
+	panels := (g.N + simd.ExpandColumns - 1) / simd.ExpandColumns
+	grain := max(1, int(float64(workers.Grain(8))/float64(simd.ExpandColumns*m.k)))
+	workers.Do(p, panels, grain, expandArgs{m, *g, a, c}, expandArgs.panels)
+}
+
+// expandArgs is what a piece of a row needs.
+type expandArgs struct {
+	m    *expanded
+	g    GemmParams
+	a, c []float32
+}
+
+// panels computes panels lo to hi.
+func (q expandArgs) panels(lo, hi int) {
+	const cols = simd.ExpandColumns
+	g, e := &q.g, simd.ElementKernels()
+	t := expandTiles.Get().(*simd.ExpandTile)
+	sc, room := borrow(cols)
+	for i := lo; i < hi; i++ {
+		t.Masks, t.Values, t.Steps = &q.m.masks[i*g.K], &q.m.values[q.m.starts[i]], g.K
+		t.X, t.Y = &q.a[0], &room[0]
+		q.m.f.Row(t, g.Exact)
+		out := q.c[i*cols : min((i+1)*cols, g.N)]
+		sums := room[:len(out)]
+		if g.Accumulate {
+			e.Add(sums, sums, out)
+		}
+		if g.BiasN != nil {
+			e.Add(sums, sums, g.BiasN[i*cols:][:len(out)])
+		}
+		if g.BiasM != nil {
+			for j := range sums {
+				sums[j] += g.BiasM[0]
+			}
+		}
+		if g.Act.On {
+			e.Clamp(sums, sums, g.Act.Min, g.Act.Max)
+		}
+		copy(out, sums)
+	}
+	scratch.Put(sc)
+	giveExpand(t)
+}
