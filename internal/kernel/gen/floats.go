@@ -53,6 +53,7 @@ func floats(a *asm) {
 			}
 			for r := 1; w == zmm && r <= rows; r++ {
 				a.tile(w, r, 2, kind, "", true)
+				a.tile(ymm512, r, 1, kind, "", false)
 			}
 			if kind != placedTile {
 				for _, b := range []wideTile{wideFloats, wideHalves, wideBrains} {
@@ -98,7 +99,10 @@ func halved(r reg.VecPhysical) reg.VecPhysical { return r.AsY().(reg.VecPhysical
 func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile, short bool) {
 	name, wide := tileName(w, rows, vecs, kind, numbers), numbers != ""
 	if short {
-		name = label("%s%dx1half%s", kind, rows, w.set)
+		name = label("%s%dx1short%s", kind, rows, w.set)
+	}
+	if w == ymm512 {
+		name = label("%s%dx1tiny%s", kind, rows, zmm.set)
 	}
 	// fit is the part of a register that holds columns of register v of a tile.
 	fit := func(r reg.VecPhysical, v int) reg.VecPhysical {
@@ -157,7 +161,7 @@ func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile, sho
 	a.MOVL(at(t, tileFlags), flags.As32())
 	mask := a.GP64()
 	maskedLoads := func() {
-		if w == zmm {
+		if w.masks {
 			a.MOVL(at(t, tileBits), mask.As32())
 			a.KMOVD(mask.As32(), k1)
 			a.SHRL(operand.U8(16), mask.As32())
@@ -171,7 +175,7 @@ func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile, sho
 		switch {
 		case !masked:
 			a.VMOVUPS(m, dst)
-		case w == zmm:
+		case w.masks:
 			a.VMOVUPS_Z(m, []reg.OpmaskPhysical{k1, k2}[v], dst)
 		default:
 			a.VMOVUPS(at(mask, 32*v), dst)
@@ -182,7 +186,7 @@ func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile, sho
 		switch {
 		case !masked:
 			a.VMOVUPS(src, m)
-		case w == zmm:
+		case w.masks:
 			a.VMOVUPS(src, []reg.OpmaskPhysical{k1, k2}[v], m)
 		default:
 			a.VMOVUPS(at(mask, 32*v), product)
@@ -313,7 +317,7 @@ func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile, sho
 			a.VMOVUPS(m, fit(b[v], v))
 		}
 		for r := range rows {
-			if exact && w == zmm {
+			if exact && w.masks {
 				// Spreading in the product costs no turn of the units that add.
 				for v := range vecs {
 					a.VMULPS_BCST(row(r, 0), fit(b[v], v), fit(product, v))

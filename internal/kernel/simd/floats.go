@@ -14,7 +14,7 @@ type Floats struct {
 	// of which a tile of at most Half columns takes half the time.
 	Rows, Cols, Half int
 	// fused and exact are the functions for tiles of 1 to Rows rows, for up to Cols
-	// and up to Half columns, and of those that have them for up to half as many again.
+	// and up to Half columns, and in some sets for a quarter and three quarters of Cols.
 	fused, exact tiles
 	placed       tiles // of Placed, empty in sets without
 	spread       func(dst *float32, panel int, src *float32, line, n, panels int)
@@ -27,7 +27,7 @@ type Floats struct {
 // tiles are the functions of one kind.
 type tiles struct {
 	whole, half []func(t *Tile)
-	short       []func(t *Tile)                 // of three quarters of the columns; nil for none
+	tiny, short []func(t *Tile)                 // of a quarter and of three quarters of the columns; nil for none
 	wide        [WideBFloat16 + 1]func(t *Tile) // by the numbers of b; nil where there is none
 }
 
@@ -142,6 +142,8 @@ func (of *tiles) run(f *Floats, t *Tile, rows, width int) {
 		of.whole[rows-1](t)
 	case f.Half:
 		of.half[rows-1](t)
+	case f.Half / 2:
+		of.tiny[rows-1](t)
 	default:
 		of.short[rows-1](t)
 	}
@@ -149,10 +151,13 @@ func (of *tiles) run(f *Floats, t *Tile, rows, width int) {
 
 // Taken is the number of columns that are computed for so many, a panel's at most.
 func (f *Floats) Taken(width int) int {
+	quarters := f.fused.short != nil
 	switch {
+	case quarters && width <= f.Half/2:
+		return f.Half / 2
 	case width <= f.Half:
 		return f.Half
-	case f.fused.short != nil && width <= f.Half+f.Half/2:
+	case quarters && width <= f.Half+f.Half/2:
 		return f.Half + f.Half/2
 	}
 	return f.Cols

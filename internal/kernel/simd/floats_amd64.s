@@ -14688,9 +14688,9 @@ write_end:
 	VZEROUPPER
 	RET
 
-// func fused1x1halfAVX512(t *byte)
+// func fused1x1shortAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
-TEXT ·fused1x1halfAVX512(SB), NOSPLIT, $0-8
+TEXT ·fused1x1shortAVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), DX
 	TESTL  $0x00000001, DX
@@ -14831,9 +14831,135 @@ write_end:
 	VZEROUPPER
 	RET
 
-// func fused2x1halfAVX512(t *byte)
+// func fused1x1tinyAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
-TEXT ·fused2x1halfAVX512(SB), NOSPLIT, $0-8
+TEXT ·fused1x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), DX
+	TESTL  $0x00000001, DX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), BX
+	TESTL   $0x00000008, DX
+	JNZ     first_masked
+	VMOVUPS (BX), Y0
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), CX
+	KMOVD     CX, K1
+	SHRL      $0x10, CX
+	KMOVD     CX, K2
+	VMOVUPS.Z (BX), K1, Y0
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	MOVQ    (AX), BX
+	MOVQ    t+0(FP), CX
+	MOVQ    48(AX), CX
+	MOVQ    16(AX), SI
+	MOVQ    136(AX), R10
+	TESTQ   R10, R10
+	CMOVQEQ CX, R10
+	MOVQ    40(AX), R8
+	MOVQ    32(AX), DI
+	IMULQ   SI, DI
+	NEGQ    DI
+	ADDQ    24(AX), DI
+
+segment:
+	MOVQ 32(AX), R9
+
+step:
+	VMOVUPS      (CX), Y1
+	VBROADCASTSS (BX), Y3
+	VFMADD231PS  Y1, Y3, Y0
+	ADDQ         SI, BX
+	ADDQ         56(AX), CX
+	PREFETCHT1   (R10)
+	ADDQ         144(AX), R10
+	DECQ         R9
+	JNZ          step
+	ADDQ         DI, BX
+	DECQ         R8
+	JNZ          segment
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), BX
+	TESTL        $0x00000002, DX
+	JZ           no_accumulate
+	TESTL        $0x00000008, DX
+	JNZ          accumulate_masked
+	VADDPS       (BX), Y0, Y0
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), CX
+	KMOVD     CX, K1
+	SHRL      $0x10, CX
+	KMOVD     CX, K2
+	VMOVUPS.Z (BX), K1, Y1
+	VADDPS    Y1, Y0, Y0
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), SI
+	TESTQ        SI, SI
+	JZ           no_rows
+	VBROADCASTSS (SI), Y3
+	VADDPS       Y3, Y0, Y0
+
+no_rows:
+	MOVQ    80(AX), SI
+	TESTQ   SI, SI
+	JZ      no_columns
+	TESTL   $0x00000008, DX
+	JNZ     columns_masked
+	VMOVUPS (SI), Y1
+	VADDPS  Y1, Y0, Y0
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), CX
+	KMOVD     CX, K1
+	SHRL      $0x10, CX
+	KMOVD     CX, K2
+	VMOVUPS.Z (SI), K1, Y1
+	VADDPS    Y1, Y0, Y0
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, DX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y1
+	VBROADCASTSS 116(AX), Y2
+	VMAXPS       Y0, Y1, Y0
+	VMINPS       Y0, Y2, Y0
+
+no_clamp:
+	TESTL   $0x00000008, DX
+	JNZ     write_masked
+	VMOVUPS Y0, (BX)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), CX
+	KMOVD   CX, K1
+	SHRL    $0x10, CX
+	KMOVD   CX, K2
+	VMOVUPS Y0, K1, (BX)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func fused2x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
+TEXT ·fused2x1shortAVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), DX
 	TESTL  $0x00000001, DX
@@ -15004,9 +15130,151 @@ write_end:
 	VZEROUPPER
 	RET
 
-// func fused3x1halfAVX512(t *byte)
+// func fused2x1tinyAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
-TEXT ·fused3x1halfAVX512(SB), NOSPLIT, $0-8
+TEXT ·fused2x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), DX
+	TESTL  $0x00000001, DX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), SI
+	TESTL   $0x00000008, DX
+	JNZ     first_masked
+	VMOVUPS (SI), Y0
+	VMOVUPS (SI)(CX*1), Y1
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Y0
+	VMOVUPS.Z (SI)(CX*1), K1, Y1
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	MOVQ    (AX), SI
+	MOVQ    t+0(FP), BX
+	MOVQ    48(AX), BX
+	MOVQ    16(AX), DI
+	MOVQ    136(AX), R11
+	TESTQ   R11, R11
+	CMOVQEQ BX, R11
+	MOVQ    40(AX), R9
+	MOVQ    32(AX), R8
+	IMULQ   DI, R8
+	NEGQ    R8
+	ADDQ    24(AX), R8
+
+segment:
+	MOVQ 32(AX), R10
+
+step:
+	VMOVUPS      (BX), Y2
+	VBROADCASTSS (SI), Y4
+	VFMADD231PS  Y2, Y4, Y0
+	VBROADCASTSS (SI)(CX*1), Y4
+	VFMADD231PS  Y2, Y4, Y1
+	ADDQ         DI, SI
+	ADDQ         56(AX), BX
+	PREFETCHT1   (R11)
+	ADDQ         144(AX), R11
+	DECQ         R10
+	JNZ          step
+	ADDQ         R8, SI
+	DECQ         R9
+	JNZ          segment
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), SI
+	TESTL        $0x00000002, DX
+	JZ           no_accumulate
+	TESTL        $0x00000008, DX
+	JNZ          accumulate_masked
+	VADDPS       (SI), Y0, Y0
+	VADDPS       (SI)(CX*1), Y1, Y1
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Y2
+	VADDPS    Y2, Y0, Y0
+	VMOVUPS.Z (SI)(CX*1), K1, Y2
+	VADDPS    Y2, Y1, Y1
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), DI
+	TESTQ        DI, DI
+	JZ           no_rows
+	VBROADCASTSS (DI), Y4
+	VADDPS       Y4, Y0, Y0
+	VBROADCASTSS 4(DI), Y4
+	VADDPS       Y4, Y1, Y1
+
+no_rows:
+	MOVQ    80(AX), DI
+	TESTQ   DI, DI
+	JZ      no_columns
+	TESTL   $0x00000008, DX
+	JNZ     columns_masked
+	VMOVUPS (DI), Y2
+	VADDPS  Y2, Y0, Y0
+	VADDPS  Y2, Y1, Y1
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (DI), K1, Y2
+	VADDPS    Y2, Y0, Y0
+	VADDPS    Y2, Y1, Y1
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, DX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y2
+	VBROADCASTSS 116(AX), Y3
+	VMAXPS       Y0, Y2, Y0
+	VMINPS       Y0, Y3, Y0
+	VMAXPS       Y1, Y2, Y1
+	VMINPS       Y1, Y3, Y1
+
+no_clamp:
+	TESTL   $0x00000008, DX
+	JNZ     write_masked
+	VMOVUPS Y0, (SI)
+	VMOVUPS Y1, (SI)(CX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), BX
+	KMOVD   BX, K1
+	SHRL    $0x10, BX
+	KMOVD   BX, K2
+	VMOVUPS Y0, K1, (SI)
+	VMOVUPS Y1, K1, (SI)(CX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func fused3x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
+TEXT ·fused3x1shortAVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), DX
 	TESTL  $0x00000001, DX
@@ -15207,9 +15475,167 @@ write_end:
 	VZEROUPPER
 	RET
 
-// func fused4x1halfAVX512(t *byte)
+// func fused3x1tinyAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
-TEXT ·fused4x1halfAVX512(SB), NOSPLIT, $0-8
+TEXT ·fused3x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), DX
+	TESTL  $0x00000001, DX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), SI
+	TESTL   $0x00000008, DX
+	JNZ     first_masked
+	VMOVUPS (SI), Y0
+	VMOVUPS (SI)(CX*1), Y1
+	VMOVUPS (SI)(CX*2), Y2
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Y0
+	VMOVUPS.Z (SI)(CX*1), K1, Y1
+	VMOVUPS.Z (SI)(CX*2), K1, Y2
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	MOVQ    (AX), SI
+	MOVQ    t+0(FP), BX
+	MOVQ    48(AX), BX
+	MOVQ    16(AX), DI
+	MOVQ    136(AX), R11
+	TESTQ   R11, R11
+	CMOVQEQ BX, R11
+	MOVQ    40(AX), R9
+	MOVQ    32(AX), R8
+	IMULQ   DI, R8
+	NEGQ    R8
+	ADDQ    24(AX), R8
+
+segment:
+	MOVQ 32(AX), R10
+
+step:
+	VMOVUPS      (BX), Y3
+	VBROADCASTSS (SI), Y5
+	VFMADD231PS  Y3, Y5, Y0
+	VBROADCASTSS (SI)(CX*1), Y5
+	VFMADD231PS  Y3, Y5, Y1
+	VBROADCASTSS (SI)(CX*2), Y5
+	VFMADD231PS  Y3, Y5, Y2
+	ADDQ         DI, SI
+	ADDQ         56(AX), BX
+	PREFETCHT1   (R11)
+	ADDQ         144(AX), R11
+	DECQ         R10
+	JNZ          step
+	ADDQ         R8, SI
+	DECQ         R9
+	JNZ          segment
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), SI
+	TESTL        $0x00000002, DX
+	JZ           no_accumulate
+	TESTL        $0x00000008, DX
+	JNZ          accumulate_masked
+	VADDPS       (SI), Y0, Y0
+	VADDPS       (SI)(CX*1), Y1, Y1
+	VADDPS       (SI)(CX*2), Y2, Y2
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Y3
+	VADDPS    Y3, Y0, Y0
+	VMOVUPS.Z (SI)(CX*1), K1, Y3
+	VADDPS    Y3, Y1, Y1
+	VMOVUPS.Z (SI)(CX*2), K1, Y3
+	VADDPS    Y3, Y2, Y2
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), DI
+	TESTQ        DI, DI
+	JZ           no_rows
+	VBROADCASTSS (DI), Y5
+	VADDPS       Y5, Y0, Y0
+	VBROADCASTSS 4(DI), Y5
+	VADDPS       Y5, Y1, Y1
+	VBROADCASTSS 8(DI), Y5
+	VADDPS       Y5, Y2, Y2
+
+no_rows:
+	MOVQ    80(AX), DI
+	TESTQ   DI, DI
+	JZ      no_columns
+	TESTL   $0x00000008, DX
+	JNZ     columns_masked
+	VMOVUPS (DI), Y3
+	VADDPS  Y3, Y0, Y0
+	VADDPS  Y3, Y1, Y1
+	VADDPS  Y3, Y2, Y2
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (DI), K1, Y3
+	VADDPS    Y3, Y0, Y0
+	VADDPS    Y3, Y1, Y1
+	VADDPS    Y3, Y2, Y2
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, DX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y3
+	VBROADCASTSS 116(AX), Y4
+	VMAXPS       Y0, Y3, Y0
+	VMINPS       Y0, Y4, Y0
+	VMAXPS       Y1, Y3, Y1
+	VMINPS       Y1, Y4, Y1
+	VMAXPS       Y2, Y3, Y2
+	VMINPS       Y2, Y4, Y2
+
+no_clamp:
+	TESTL   $0x00000008, DX
+	JNZ     write_masked
+	VMOVUPS Y0, (SI)
+	VMOVUPS Y1, (SI)(CX*1)
+	VMOVUPS Y2, (SI)(CX*2)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), BX
+	KMOVD   BX, K1
+	SHRL    $0x10, BX
+	KMOVD   BX, K2
+	VMOVUPS Y0, K1, (SI)
+	VMOVUPS Y1, K1, (SI)(CX*1)
+	VMOVUPS Y2, K1, (SI)(CX*2)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func fused4x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
+TEXT ·fused4x1shortAVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
 	TESTL  $0x00000001, BX
@@ -15443,9 +15869,186 @@ write_end:
 	VZEROUPPER
 	RET
 
-// func fused5x1halfAVX512(t *byte)
+// func fused4x1tinyAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
-TEXT ·fused5x1halfAVX512(SB), NOSPLIT, $0-8
+TEXT ·fused4x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R8
+	MOVQ    136(AX), R12
+	TESTQ   R12, R12
+	CMOVQEQ SI, R12
+	MOVQ    40(AX), R10
+	MOVQ    32(AX), R9
+	IMULQ   R8, R9
+	NEGQ    R9
+	ADDQ    24(AX), R9
+
+segment:
+	MOVQ 32(AX), R11
+
+step:
+	VMOVUPS      (SI), Y4
+	VBROADCASTSS (DI), Y6
+	VFMADD231PS  Y4, Y6, Y0
+	VBROADCASTSS (DI)(CX*1), Y6
+	VFMADD231PS  Y4, Y6, Y1
+	VBROADCASTSS (DI)(CX*2), Y6
+	VFMADD231PS  Y4, Y6, Y2
+	VBROADCASTSS (DI)(DX*1), Y6
+	VFMADD231PS  Y4, Y6, Y3
+	ADDQ         R8, DI
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R12)
+	ADDQ         144(AX), R12
+	DECQ         R11
+	JNZ          step
+	ADDQ         R9, DI
+	DECQ         R10
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Y0, Y0
+	VADDPS       (DI)(CX*1), Y1, Y1
+	VADDPS       (DI)(CX*2), Y2, Y2
+	VADDPS       (DI)(DX*1), Y3, Y3
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y4
+	VADDPS    Y4, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y4
+	VADDPS    Y4, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y4
+	VADDPS    Y4, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y4
+	VADDPS    Y4, Y3, Y3
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R8
+	TESTQ        R8, R8
+	JZ           no_rows
+	VBROADCASTSS (R8), Y6
+	VADDPS       Y6, Y0, Y0
+	VBROADCASTSS 4(R8), Y6
+	VADDPS       Y6, Y1, Y1
+	VBROADCASTSS 8(R8), Y6
+	VADDPS       Y6, Y2, Y2
+	VBROADCASTSS 12(R8), Y6
+	VADDPS       Y6, Y3, Y3
+
+no_rows:
+	MOVQ    80(AX), R8
+	TESTQ   R8, R8
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R8), Y4
+	VADDPS  Y4, Y0, Y0
+	VADDPS  Y4, Y1, Y1
+	VADDPS  Y4, Y2, Y2
+	VADDPS  Y4, Y3, Y3
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R8), K1, Y4
+	VADDPS    Y4, Y0, Y0
+	VADDPS    Y4, Y1, Y1
+	VADDPS    Y4, Y2, Y2
+	VADDPS    Y4, Y3, Y3
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y4
+	VBROADCASTSS 116(AX), Y5
+	VMAXPS       Y0, Y4, Y0
+	VMINPS       Y0, Y5, Y0
+	VMAXPS       Y1, Y4, Y1
+	VMINPS       Y1, Y5, Y1
+	VMAXPS       Y2, Y4, Y2
+	VMINPS       Y2, Y5, Y2
+	VMAXPS       Y3, Y4, Y3
+	VMINPS       Y3, Y5, Y3
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func fused5x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
+TEXT ·fused5x1shortAVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
 	TESTL  $0x00000001, BX
@@ -15714,9 +16317,207 @@ write_end:
 	VZEROUPPER
 	RET
 
-// func fused6x1halfAVX512(t *byte)
+// func fused5x1tinyAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
-TEXT ·fused6x1halfAVX512(SB), NOSPLIT, $0-8
+TEXT ·fused5x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
+
+segment:
+	MOVQ 32(AX), R12
+
+step:
+	VMOVUPS      (SI), Y5
+	VBROADCASTSS (DI), Y7
+	VFMADD231PS  Y5, Y7, Y0
+	VBROADCASTSS (DI)(CX*1), Y7
+	VFMADD231PS  Y5, Y7, Y1
+	VBROADCASTSS (DI)(CX*2), Y7
+	VFMADD231PS  Y5, Y7, Y2
+	VBROADCASTSS (DI)(DX*1), Y7
+	VFMADD231PS  Y5, Y7, Y3
+	VBROADCASTSS (R8), Y7
+	VFMADD231PS  Y5, Y7, Y4
+	ADDQ         R9, DI
+	ADDQ         R9, R8
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R13)
+	ADDQ         144(AX), R13
+	DECQ         R12
+	JNZ          step
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	DECQ         R11
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Y0, Y0
+	VADDPS       (DI)(CX*1), Y1, Y1
+	VADDPS       (DI)(CX*2), Y2, Y2
+	VADDPS       (DI)(DX*1), Y3, Y3
+	VADDPS       (R8), Y4, Y4
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y5
+	VADDPS    Y5, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y5
+	VADDPS    Y5, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y5
+	VADDPS    Y5, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y5
+	VADDPS    Y5, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y5
+	VADDPS    Y5, Y4, Y4
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R9
+	TESTQ        R9, R9
+	JZ           no_rows
+	VBROADCASTSS (R9), Y7
+	VADDPS       Y7, Y0, Y0
+	VBROADCASTSS 4(R9), Y7
+	VADDPS       Y7, Y1, Y1
+	VBROADCASTSS 8(R9), Y7
+	VADDPS       Y7, Y2, Y2
+	VBROADCASTSS 12(R9), Y7
+	VADDPS       Y7, Y3, Y3
+	VBROADCASTSS 16(R9), Y7
+	VADDPS       Y7, Y4, Y4
+
+no_rows:
+	MOVQ    80(AX), R9
+	TESTQ   R9, R9
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R9), Y5
+	VADDPS  Y5, Y0, Y0
+	VADDPS  Y5, Y1, Y1
+	VADDPS  Y5, Y2, Y2
+	VADDPS  Y5, Y3, Y3
+	VADDPS  Y5, Y4, Y4
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R9), K1, Y5
+	VADDPS    Y5, Y0, Y0
+	VADDPS    Y5, Y1, Y1
+	VADDPS    Y5, Y2, Y2
+	VADDPS    Y5, Y3, Y3
+	VADDPS    Y5, Y4, Y4
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y5
+	VBROADCASTSS 116(AX), Y6
+	VMAXPS       Y0, Y5, Y0
+	VMINPS       Y0, Y6, Y0
+	VMAXPS       Y1, Y5, Y1
+	VMINPS       Y1, Y6, Y1
+	VMAXPS       Y2, Y5, Y2
+	VMINPS       Y2, Y6, Y2
+	VMAXPS       Y3, Y5, Y3
+	VMINPS       Y3, Y6, Y3
+	VMAXPS       Y4, Y5, Y4
+	VMINPS       Y4, Y6, Y4
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func fused6x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
+TEXT ·fused6x1shortAVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
 	TESTL  $0x00000001, BX
@@ -16015,9 +16816,223 @@ write_end:
 	VZEROUPPER
 	RET
 
-// func fused7x1halfAVX512(t *byte)
+// func fused6x1tinyAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
-TEXT ·fused7x1halfAVX512(SB), NOSPLIT, $0-8
+TEXT ·fused6x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
+
+segment:
+	MOVQ 32(AX), R12
+
+step:
+	VMOVUPS      (SI), Y6
+	VBROADCASTSS (DI), Y8
+	VFMADD231PS  Y6, Y8, Y0
+	VBROADCASTSS (DI)(CX*1), Y8
+	VFMADD231PS  Y6, Y8, Y1
+	VBROADCASTSS (DI)(CX*2), Y8
+	VFMADD231PS  Y6, Y8, Y2
+	VBROADCASTSS (DI)(DX*1), Y8
+	VFMADD231PS  Y6, Y8, Y3
+	VBROADCASTSS (R8), Y8
+	VFMADD231PS  Y6, Y8, Y4
+	VBROADCASTSS (R8)(CX*1), Y8
+	VFMADD231PS  Y6, Y8, Y5
+	ADDQ         R9, DI
+	ADDQ         R9, R8
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R13)
+	ADDQ         144(AX), R13
+	DECQ         R12
+	JNZ          step
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	DECQ         R11
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Y0, Y0
+	VADDPS       (DI)(CX*1), Y1, Y1
+	VADDPS       (DI)(CX*2), Y2, Y2
+	VADDPS       (DI)(DX*1), Y3, Y3
+	VADDPS       (R8), Y4, Y4
+	VADDPS       (R8)(CX*1), Y5, Y5
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y6
+	VADDPS    Y6, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y6
+	VADDPS    Y6, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y6
+	VADDPS    Y6, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y6
+	VADDPS    Y6, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y6
+	VADDPS    Y6, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y6
+	VADDPS    Y6, Y5, Y5
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R9
+	TESTQ        R9, R9
+	JZ           no_rows
+	VBROADCASTSS (R9), Y8
+	VADDPS       Y8, Y0, Y0
+	VBROADCASTSS 4(R9), Y8
+	VADDPS       Y8, Y1, Y1
+	VBROADCASTSS 8(R9), Y8
+	VADDPS       Y8, Y2, Y2
+	VBROADCASTSS 12(R9), Y8
+	VADDPS       Y8, Y3, Y3
+	VBROADCASTSS 16(R9), Y8
+	VADDPS       Y8, Y4, Y4
+	VBROADCASTSS 20(R9), Y8
+	VADDPS       Y8, Y5, Y5
+
+no_rows:
+	MOVQ    80(AX), R9
+	TESTQ   R9, R9
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R9), Y6
+	VADDPS  Y6, Y0, Y0
+	VADDPS  Y6, Y1, Y1
+	VADDPS  Y6, Y2, Y2
+	VADDPS  Y6, Y3, Y3
+	VADDPS  Y6, Y4, Y4
+	VADDPS  Y6, Y5, Y5
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R9), K1, Y6
+	VADDPS    Y6, Y0, Y0
+	VADDPS    Y6, Y1, Y1
+	VADDPS    Y6, Y2, Y2
+	VADDPS    Y6, Y3, Y3
+	VADDPS    Y6, Y4, Y4
+	VADDPS    Y6, Y5, Y5
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y6
+	VBROADCASTSS 116(AX), Y7
+	VMAXPS       Y0, Y6, Y0
+	VMINPS       Y0, Y7, Y0
+	VMAXPS       Y1, Y6, Y1
+	VMINPS       Y1, Y7, Y1
+	VMAXPS       Y2, Y6, Y2
+	VMINPS       Y2, Y7, Y2
+	VMAXPS       Y3, Y6, Y3
+	VMINPS       Y3, Y7, Y3
+	VMAXPS       Y4, Y6, Y4
+	VMINPS       Y4, Y7, Y4
+	VMAXPS       Y5, Y6, Y5
+	VMINPS       Y5, Y7, Y5
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func fused7x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
+TEXT ·fused7x1shortAVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
 	TESTL  $0x00000001, BX
@@ -16346,9 +17361,239 @@ write_end:
 	VZEROUPPER
 	RET
 
-// func fused8x1halfAVX512(t *byte)
+// func fused7x1tinyAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
-TEXT ·fused8x1halfAVX512(SB), NOSPLIT, $0-8
+TEXT ·fused7x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	VPXORD Y6, Y6, Y6
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	VMOVUPS (R8)(CX*2), Y6
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y6
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
+
+segment:
+	MOVQ 32(AX), R12
+
+step:
+	VMOVUPS      (SI), Y7
+	VBROADCASTSS (DI), Y9
+	VFMADD231PS  Y7, Y9, Y0
+	VBROADCASTSS (DI)(CX*1), Y9
+	VFMADD231PS  Y7, Y9, Y1
+	VBROADCASTSS (DI)(CX*2), Y9
+	VFMADD231PS  Y7, Y9, Y2
+	VBROADCASTSS (DI)(DX*1), Y9
+	VFMADD231PS  Y7, Y9, Y3
+	VBROADCASTSS (R8), Y9
+	VFMADD231PS  Y7, Y9, Y4
+	VBROADCASTSS (R8)(CX*1), Y9
+	VFMADD231PS  Y7, Y9, Y5
+	VBROADCASTSS (R8)(CX*2), Y9
+	VFMADD231PS  Y7, Y9, Y6
+	ADDQ         R9, DI
+	ADDQ         R9, R8
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R13)
+	ADDQ         144(AX), R13
+	DECQ         R12
+	JNZ          step
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	DECQ         R11
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Y0, Y0
+	VADDPS       (DI)(CX*1), Y1, Y1
+	VADDPS       (DI)(CX*2), Y2, Y2
+	VADDPS       (DI)(DX*1), Y3, Y3
+	VADDPS       (R8), Y4, Y4
+	VADDPS       (R8)(CX*1), Y5, Y5
+	VADDPS       (R8)(CX*2), Y6, Y6
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y7
+	VADDPS    Y7, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y7
+	VADDPS    Y7, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y7
+	VADDPS    Y7, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y7
+	VADDPS    Y7, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y7
+	VADDPS    Y7, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y7
+	VADDPS    Y7, Y5, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y7
+	VADDPS    Y7, Y6, Y6
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R9
+	TESTQ        R9, R9
+	JZ           no_rows
+	VBROADCASTSS (R9), Y9
+	VADDPS       Y9, Y0, Y0
+	VBROADCASTSS 4(R9), Y9
+	VADDPS       Y9, Y1, Y1
+	VBROADCASTSS 8(R9), Y9
+	VADDPS       Y9, Y2, Y2
+	VBROADCASTSS 12(R9), Y9
+	VADDPS       Y9, Y3, Y3
+	VBROADCASTSS 16(R9), Y9
+	VADDPS       Y9, Y4, Y4
+	VBROADCASTSS 20(R9), Y9
+	VADDPS       Y9, Y5, Y5
+	VBROADCASTSS 24(R9), Y9
+	VADDPS       Y9, Y6, Y6
+
+no_rows:
+	MOVQ    80(AX), R9
+	TESTQ   R9, R9
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R9), Y7
+	VADDPS  Y7, Y0, Y0
+	VADDPS  Y7, Y1, Y1
+	VADDPS  Y7, Y2, Y2
+	VADDPS  Y7, Y3, Y3
+	VADDPS  Y7, Y4, Y4
+	VADDPS  Y7, Y5, Y5
+	VADDPS  Y7, Y6, Y6
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R9), K1, Y7
+	VADDPS    Y7, Y0, Y0
+	VADDPS    Y7, Y1, Y1
+	VADDPS    Y7, Y2, Y2
+	VADDPS    Y7, Y3, Y3
+	VADDPS    Y7, Y4, Y4
+	VADDPS    Y7, Y5, Y5
+	VADDPS    Y7, Y6, Y6
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y7
+	VBROADCASTSS 116(AX), Y8
+	VMAXPS       Y0, Y7, Y0
+	VMINPS       Y0, Y8, Y0
+	VMAXPS       Y1, Y7, Y1
+	VMINPS       Y1, Y8, Y1
+	VMAXPS       Y2, Y7, Y2
+	VMINPS       Y2, Y8, Y2
+	VMAXPS       Y3, Y7, Y3
+	VMINPS       Y3, Y8, Y3
+	VMAXPS       Y4, Y7, Y4
+	VMINPS       Y4, Y8, Y4
+	VMAXPS       Y5, Y7, Y5
+	VMINPS       Y5, Y8, Y5
+	VMAXPS       Y6, Y7, Y6
+	VMINPS       Y6, Y8, Y6
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	VMOVUPS Y6, (R8)(CX*2)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+	VMOVUPS Y6, K1, (R8)(CX*2)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func fused8x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
+TEXT ·fused8x1shortAVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
 	TESTL  $0x00000001, BX
@@ -16707,9 +17952,255 @@ write_end:
 	VZEROUPPER
 	RET
 
-// func fused9x1halfAVX512(t *byte)
+// func fused8x1tinyAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
-TEXT ·fused9x1halfAVX512(SB), NOSPLIT, $0-8
+TEXT ·fused8x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	VPXORD Y6, Y6, Y6
+	VPXORD Y7, Y7, Y7
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	VMOVUPS (R8)(CX*2), Y6
+	VMOVUPS (R8)(DX*1), Y7
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y7
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
+
+segment:
+	MOVQ 32(AX), R12
+
+step:
+	VMOVUPS      (SI), Y8
+	VBROADCASTSS (DI), Y10
+	VFMADD231PS  Y8, Y10, Y0
+	VBROADCASTSS (DI)(CX*1), Y10
+	VFMADD231PS  Y8, Y10, Y1
+	VBROADCASTSS (DI)(CX*2), Y10
+	VFMADD231PS  Y8, Y10, Y2
+	VBROADCASTSS (DI)(DX*1), Y10
+	VFMADD231PS  Y8, Y10, Y3
+	VBROADCASTSS (R8), Y10
+	VFMADD231PS  Y8, Y10, Y4
+	VBROADCASTSS (R8)(CX*1), Y10
+	VFMADD231PS  Y8, Y10, Y5
+	VBROADCASTSS (R8)(CX*2), Y10
+	VFMADD231PS  Y8, Y10, Y6
+	VBROADCASTSS (R8)(DX*1), Y10
+	VFMADD231PS  Y8, Y10, Y7
+	ADDQ         R9, DI
+	ADDQ         R9, R8
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R13)
+	ADDQ         144(AX), R13
+	DECQ         R12
+	JNZ          step
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	DECQ         R11
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Y0, Y0
+	VADDPS       (DI)(CX*1), Y1, Y1
+	VADDPS       (DI)(CX*2), Y2, Y2
+	VADDPS       (DI)(DX*1), Y3, Y3
+	VADDPS       (R8), Y4, Y4
+	VADDPS       (R8)(CX*1), Y5, Y5
+	VADDPS       (R8)(CX*2), Y6, Y6
+	VADDPS       (R8)(DX*1), Y7, Y7
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y8
+	VADDPS    Y8, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y8
+	VADDPS    Y8, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y8
+	VADDPS    Y8, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y8
+	VADDPS    Y8, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y8
+	VADDPS    Y8, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y8
+	VADDPS    Y8, Y5, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y8
+	VADDPS    Y8, Y6, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y8
+	VADDPS    Y8, Y7, Y7
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R9
+	TESTQ        R9, R9
+	JZ           no_rows
+	VBROADCASTSS (R9), Y10
+	VADDPS       Y10, Y0, Y0
+	VBROADCASTSS 4(R9), Y10
+	VADDPS       Y10, Y1, Y1
+	VBROADCASTSS 8(R9), Y10
+	VADDPS       Y10, Y2, Y2
+	VBROADCASTSS 12(R9), Y10
+	VADDPS       Y10, Y3, Y3
+	VBROADCASTSS 16(R9), Y10
+	VADDPS       Y10, Y4, Y4
+	VBROADCASTSS 20(R9), Y10
+	VADDPS       Y10, Y5, Y5
+	VBROADCASTSS 24(R9), Y10
+	VADDPS       Y10, Y6, Y6
+	VBROADCASTSS 28(R9), Y10
+	VADDPS       Y10, Y7, Y7
+
+no_rows:
+	MOVQ    80(AX), R9
+	TESTQ   R9, R9
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R9), Y8
+	VADDPS  Y8, Y0, Y0
+	VADDPS  Y8, Y1, Y1
+	VADDPS  Y8, Y2, Y2
+	VADDPS  Y8, Y3, Y3
+	VADDPS  Y8, Y4, Y4
+	VADDPS  Y8, Y5, Y5
+	VADDPS  Y8, Y6, Y6
+	VADDPS  Y8, Y7, Y7
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R9), K1, Y8
+	VADDPS    Y8, Y0, Y0
+	VADDPS    Y8, Y1, Y1
+	VADDPS    Y8, Y2, Y2
+	VADDPS    Y8, Y3, Y3
+	VADDPS    Y8, Y4, Y4
+	VADDPS    Y8, Y5, Y5
+	VADDPS    Y8, Y6, Y6
+	VADDPS    Y8, Y7, Y7
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y8
+	VBROADCASTSS 116(AX), Y9
+	VMAXPS       Y0, Y8, Y0
+	VMINPS       Y0, Y9, Y0
+	VMAXPS       Y1, Y8, Y1
+	VMINPS       Y1, Y9, Y1
+	VMAXPS       Y2, Y8, Y2
+	VMINPS       Y2, Y9, Y2
+	VMAXPS       Y3, Y8, Y3
+	VMINPS       Y3, Y9, Y3
+	VMAXPS       Y4, Y8, Y4
+	VMINPS       Y4, Y9, Y4
+	VMAXPS       Y5, Y8, Y5
+	VMINPS       Y5, Y9, Y5
+	VMAXPS       Y6, Y8, Y6
+	VMINPS       Y6, Y9, Y6
+	VMAXPS       Y7, Y8, Y7
+	VMINPS       Y7, Y9, Y7
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	VMOVUPS Y6, (R8)(CX*2)
+	VMOVUPS Y7, (R8)(DX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+	VMOVUPS Y6, K1, (R8)(CX*2)
+	VMOVUPS Y7, K1, (R8)(DX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func fused9x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
+TEXT ·fused9x1shortAVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
 	TESTL  $0x00000001, BX
@@ -17103,9 +18594,276 @@ write_end:
 	VZEROUPPER
 	RET
 
-// func fused10x1halfAVX512(t *byte)
+// func fused9x1tinyAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
-TEXT ·fused10x1halfAVX512(SB), NOSPLIT, $0-8
+TEXT ·fused9x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	VPXORD Y6, Y6, Y6
+	VPXORD Y7, Y7, Y7
+	VPXORD Y8, Y8, Y8
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	VMOVUPS (R8)(CX*2), Y6
+	VMOVUPS (R8)(DX*1), Y7
+	VMOVUPS (R9), Y8
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y7
+	VMOVUPS.Z (R9), K1, Y8
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R10
+	MOVQ    136(AX), R14
+	TESTQ   R14, R14
+	CMOVQEQ SI, R14
+	MOVQ    40(AX), R12
+	MOVQ    32(AX), R11
+	IMULQ   R10, R11
+	NEGQ    R11
+	ADDQ    24(AX), R11
+
+segment:
+	MOVQ 32(AX), R13
+
+step:
+	VMOVUPS      (SI), Y9
+	VBROADCASTSS (DI), Y11
+	VFMADD231PS  Y9, Y11, Y0
+	VBROADCASTSS (DI)(CX*1), Y11
+	VFMADD231PS  Y9, Y11, Y1
+	VBROADCASTSS (DI)(CX*2), Y11
+	VFMADD231PS  Y9, Y11, Y2
+	VBROADCASTSS (DI)(DX*1), Y11
+	VFMADD231PS  Y9, Y11, Y3
+	VBROADCASTSS (R8), Y11
+	VFMADD231PS  Y9, Y11, Y4
+	VBROADCASTSS (R8)(CX*1), Y11
+	VFMADD231PS  Y9, Y11, Y5
+	VBROADCASTSS (R8)(CX*2), Y11
+	VFMADD231PS  Y9, Y11, Y6
+	VBROADCASTSS (R8)(DX*1), Y11
+	VFMADD231PS  Y9, Y11, Y7
+	VBROADCASTSS (R9), Y11
+	VFMADD231PS  Y9, Y11, Y8
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	ADDQ         R10, R9
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R14)
+	ADDQ         144(AX), R14
+	DECQ         R13
+	JNZ          step
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	ADDQ         R11, R9
+	DECQ         R12
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	LEAQ         (R8)(CX*4), R9
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Y0, Y0
+	VADDPS       (DI)(CX*1), Y1, Y1
+	VADDPS       (DI)(CX*2), Y2, Y2
+	VADDPS       (DI)(DX*1), Y3, Y3
+	VADDPS       (R8), Y4, Y4
+	VADDPS       (R8)(CX*1), Y5, Y5
+	VADDPS       (R8)(CX*2), Y6, Y6
+	VADDPS       (R8)(DX*1), Y7, Y7
+	VADDPS       (R9), Y8, Y8
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y9
+	VADDPS    Y9, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y9
+	VADDPS    Y9, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y9
+	VADDPS    Y9, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y9
+	VADDPS    Y9, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y9
+	VADDPS    Y9, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y9
+	VADDPS    Y9, Y5, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y9
+	VADDPS    Y9, Y6, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y9
+	VADDPS    Y9, Y7, Y7
+	VMOVUPS.Z (R9), K1, Y9
+	VADDPS    Y9, Y8, Y8
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R10
+	TESTQ        R10, R10
+	JZ           no_rows
+	VBROADCASTSS (R10), Y11
+	VADDPS       Y11, Y0, Y0
+	VBROADCASTSS 4(R10), Y11
+	VADDPS       Y11, Y1, Y1
+	VBROADCASTSS 8(R10), Y11
+	VADDPS       Y11, Y2, Y2
+	VBROADCASTSS 12(R10), Y11
+	VADDPS       Y11, Y3, Y3
+	VBROADCASTSS 16(R10), Y11
+	VADDPS       Y11, Y4, Y4
+	VBROADCASTSS 20(R10), Y11
+	VADDPS       Y11, Y5, Y5
+	VBROADCASTSS 24(R10), Y11
+	VADDPS       Y11, Y6, Y6
+	VBROADCASTSS 28(R10), Y11
+	VADDPS       Y11, Y7, Y7
+	VBROADCASTSS 32(R10), Y11
+	VADDPS       Y11, Y8, Y8
+
+no_rows:
+	MOVQ    80(AX), R10
+	TESTQ   R10, R10
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R10), Y9
+	VADDPS  Y9, Y0, Y0
+	VADDPS  Y9, Y1, Y1
+	VADDPS  Y9, Y2, Y2
+	VADDPS  Y9, Y3, Y3
+	VADDPS  Y9, Y4, Y4
+	VADDPS  Y9, Y5, Y5
+	VADDPS  Y9, Y6, Y6
+	VADDPS  Y9, Y7, Y7
+	VADDPS  Y9, Y8, Y8
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R10), K1, Y9
+	VADDPS    Y9, Y0, Y0
+	VADDPS    Y9, Y1, Y1
+	VADDPS    Y9, Y2, Y2
+	VADDPS    Y9, Y3, Y3
+	VADDPS    Y9, Y4, Y4
+	VADDPS    Y9, Y5, Y5
+	VADDPS    Y9, Y6, Y6
+	VADDPS    Y9, Y7, Y7
+	VADDPS    Y9, Y8, Y8
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y9
+	VBROADCASTSS 116(AX), Y10
+	VMAXPS       Y0, Y9, Y0
+	VMINPS       Y0, Y10, Y0
+	VMAXPS       Y1, Y9, Y1
+	VMINPS       Y1, Y10, Y1
+	VMAXPS       Y2, Y9, Y2
+	VMINPS       Y2, Y10, Y2
+	VMAXPS       Y3, Y9, Y3
+	VMINPS       Y3, Y10, Y3
+	VMAXPS       Y4, Y9, Y4
+	VMINPS       Y4, Y10, Y4
+	VMAXPS       Y5, Y9, Y5
+	VMINPS       Y5, Y10, Y5
+	VMAXPS       Y6, Y9, Y6
+	VMINPS       Y6, Y10, Y6
+	VMAXPS       Y7, Y9, Y7
+	VMINPS       Y7, Y10, Y7
+	VMAXPS       Y8, Y9, Y8
+	VMINPS       Y8, Y10, Y8
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	VMOVUPS Y6, (R8)(CX*2)
+	VMOVUPS Y7, (R8)(DX*1)
+	VMOVUPS Y8, (R9)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+	VMOVUPS Y6, K1, (R8)(CX*2)
+	VMOVUPS Y7, K1, (R8)(DX*1)
+	VMOVUPS Y8, K1, (R9)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func fused10x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
+TEXT ·fused10x1shortAVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
 	TESTL  $0x00000001, BX
@@ -17529,9 +19287,292 @@ write_end:
 	VZEROUPPER
 	RET
 
-// func fused11x1halfAVX512(t *byte)
+// func fused10x1tinyAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
-TEXT ·fused11x1halfAVX512(SB), NOSPLIT, $0-8
+TEXT ·fused10x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	VPXORD Y6, Y6, Y6
+	VPXORD Y7, Y7, Y7
+	VPXORD Y8, Y8, Y8
+	VPXORD Y9, Y9, Y9
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	VMOVUPS (R8)(CX*2), Y6
+	VMOVUPS (R8)(DX*1), Y7
+	VMOVUPS (R9), Y8
+	VMOVUPS (R9)(CX*1), Y9
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y7
+	VMOVUPS.Z (R9), K1, Y8
+	VMOVUPS.Z (R9)(CX*1), K1, Y9
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R10
+	MOVQ    136(AX), R14
+	TESTQ   R14, R14
+	CMOVQEQ SI, R14
+	MOVQ    40(AX), R12
+	MOVQ    32(AX), R11
+	IMULQ   R10, R11
+	NEGQ    R11
+	ADDQ    24(AX), R11
+
+segment:
+	MOVQ 32(AX), R13
+
+step:
+	VMOVUPS      (SI), Y10
+	VBROADCASTSS (DI), Y12
+	VFMADD231PS  Y10, Y12, Y0
+	VBROADCASTSS (DI)(CX*1), Y12
+	VFMADD231PS  Y10, Y12, Y1
+	VBROADCASTSS (DI)(CX*2), Y12
+	VFMADD231PS  Y10, Y12, Y2
+	VBROADCASTSS (DI)(DX*1), Y12
+	VFMADD231PS  Y10, Y12, Y3
+	VBROADCASTSS (R8), Y12
+	VFMADD231PS  Y10, Y12, Y4
+	VBROADCASTSS (R8)(CX*1), Y12
+	VFMADD231PS  Y10, Y12, Y5
+	VBROADCASTSS (R8)(CX*2), Y12
+	VFMADD231PS  Y10, Y12, Y6
+	VBROADCASTSS (R8)(DX*1), Y12
+	VFMADD231PS  Y10, Y12, Y7
+	VBROADCASTSS (R9), Y12
+	VFMADD231PS  Y10, Y12, Y8
+	VBROADCASTSS (R9)(CX*1), Y12
+	VFMADD231PS  Y10, Y12, Y9
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	ADDQ         R10, R9
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R14)
+	ADDQ         144(AX), R14
+	DECQ         R13
+	JNZ          step
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	ADDQ         R11, R9
+	DECQ         R12
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	LEAQ         (R8)(CX*4), R9
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Y0, Y0
+	VADDPS       (DI)(CX*1), Y1, Y1
+	VADDPS       (DI)(CX*2), Y2, Y2
+	VADDPS       (DI)(DX*1), Y3, Y3
+	VADDPS       (R8), Y4, Y4
+	VADDPS       (R8)(CX*1), Y5, Y5
+	VADDPS       (R8)(CX*2), Y6, Y6
+	VADDPS       (R8)(DX*1), Y7, Y7
+	VADDPS       (R9), Y8, Y8
+	VADDPS       (R9)(CX*1), Y9, Y9
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y10
+	VADDPS    Y10, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y10
+	VADDPS    Y10, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y10
+	VADDPS    Y10, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y10
+	VADDPS    Y10, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y10
+	VADDPS    Y10, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y10
+	VADDPS    Y10, Y5, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y10
+	VADDPS    Y10, Y6, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y10
+	VADDPS    Y10, Y7, Y7
+	VMOVUPS.Z (R9), K1, Y10
+	VADDPS    Y10, Y8, Y8
+	VMOVUPS.Z (R9)(CX*1), K1, Y10
+	VADDPS    Y10, Y9, Y9
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R10
+	TESTQ        R10, R10
+	JZ           no_rows
+	VBROADCASTSS (R10), Y12
+	VADDPS       Y12, Y0, Y0
+	VBROADCASTSS 4(R10), Y12
+	VADDPS       Y12, Y1, Y1
+	VBROADCASTSS 8(R10), Y12
+	VADDPS       Y12, Y2, Y2
+	VBROADCASTSS 12(R10), Y12
+	VADDPS       Y12, Y3, Y3
+	VBROADCASTSS 16(R10), Y12
+	VADDPS       Y12, Y4, Y4
+	VBROADCASTSS 20(R10), Y12
+	VADDPS       Y12, Y5, Y5
+	VBROADCASTSS 24(R10), Y12
+	VADDPS       Y12, Y6, Y6
+	VBROADCASTSS 28(R10), Y12
+	VADDPS       Y12, Y7, Y7
+	VBROADCASTSS 32(R10), Y12
+	VADDPS       Y12, Y8, Y8
+	VBROADCASTSS 36(R10), Y12
+	VADDPS       Y12, Y9, Y9
+
+no_rows:
+	MOVQ    80(AX), R10
+	TESTQ   R10, R10
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R10), Y10
+	VADDPS  Y10, Y0, Y0
+	VADDPS  Y10, Y1, Y1
+	VADDPS  Y10, Y2, Y2
+	VADDPS  Y10, Y3, Y3
+	VADDPS  Y10, Y4, Y4
+	VADDPS  Y10, Y5, Y5
+	VADDPS  Y10, Y6, Y6
+	VADDPS  Y10, Y7, Y7
+	VADDPS  Y10, Y8, Y8
+	VADDPS  Y10, Y9, Y9
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R10), K1, Y10
+	VADDPS    Y10, Y0, Y0
+	VADDPS    Y10, Y1, Y1
+	VADDPS    Y10, Y2, Y2
+	VADDPS    Y10, Y3, Y3
+	VADDPS    Y10, Y4, Y4
+	VADDPS    Y10, Y5, Y5
+	VADDPS    Y10, Y6, Y6
+	VADDPS    Y10, Y7, Y7
+	VADDPS    Y10, Y8, Y8
+	VADDPS    Y10, Y9, Y9
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y10
+	VBROADCASTSS 116(AX), Y11
+	VMAXPS       Y0, Y10, Y0
+	VMINPS       Y0, Y11, Y0
+	VMAXPS       Y1, Y10, Y1
+	VMINPS       Y1, Y11, Y1
+	VMAXPS       Y2, Y10, Y2
+	VMINPS       Y2, Y11, Y2
+	VMAXPS       Y3, Y10, Y3
+	VMINPS       Y3, Y11, Y3
+	VMAXPS       Y4, Y10, Y4
+	VMINPS       Y4, Y11, Y4
+	VMAXPS       Y5, Y10, Y5
+	VMINPS       Y5, Y11, Y5
+	VMAXPS       Y6, Y10, Y6
+	VMINPS       Y6, Y11, Y6
+	VMAXPS       Y7, Y10, Y7
+	VMINPS       Y7, Y11, Y7
+	VMAXPS       Y8, Y10, Y8
+	VMINPS       Y8, Y11, Y8
+	VMAXPS       Y9, Y10, Y9
+	VMINPS       Y9, Y11, Y9
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	VMOVUPS Y6, (R8)(CX*2)
+	VMOVUPS Y7, (R8)(DX*1)
+	VMOVUPS Y8, (R9)
+	VMOVUPS Y9, (R9)(CX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+	VMOVUPS Y6, K1, (R8)(CX*2)
+	VMOVUPS Y7, K1, (R8)(DX*1)
+	VMOVUPS Y8, K1, (R9)
+	VMOVUPS Y9, K1, (R9)(CX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func fused11x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
+TEXT ·fused11x1shortAVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
 	TESTL  $0x00000001, BX
@@ -17985,9 +20026,308 @@ write_end:
 	VZEROUPPER
 	RET
 
-// func fused12x1halfAVX512(t *byte)
+// func fused11x1tinyAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
-TEXT ·fused12x1halfAVX512(SB), NOSPLIT, $0-8
+TEXT ·fused11x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	VPXORD Y6, Y6, Y6
+	VPXORD Y7, Y7, Y7
+	VPXORD Y8, Y8, Y8
+	VPXORD Y9, Y9, Y9
+	VPXORD Y10, Y10, Y10
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	VMOVUPS (R8)(CX*2), Y6
+	VMOVUPS (R8)(DX*1), Y7
+	VMOVUPS (R9), Y8
+	VMOVUPS (R9)(CX*1), Y9
+	VMOVUPS (R9)(CX*2), Y10
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y7
+	VMOVUPS.Z (R9), K1, Y8
+	VMOVUPS.Z (R9)(CX*1), K1, Y9
+	VMOVUPS.Z (R9)(CX*2), K1, Y10
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R10
+	MOVQ    136(AX), R14
+	TESTQ   R14, R14
+	CMOVQEQ SI, R14
+	MOVQ    40(AX), R12
+	MOVQ    32(AX), R11
+	IMULQ   R10, R11
+	NEGQ    R11
+	ADDQ    24(AX), R11
+
+segment:
+	MOVQ 32(AX), R13
+
+step:
+	VMOVUPS      (SI), Y11
+	VBROADCASTSS (DI), Y13
+	VFMADD231PS  Y11, Y13, Y0
+	VBROADCASTSS (DI)(CX*1), Y13
+	VFMADD231PS  Y11, Y13, Y1
+	VBROADCASTSS (DI)(CX*2), Y13
+	VFMADD231PS  Y11, Y13, Y2
+	VBROADCASTSS (DI)(DX*1), Y13
+	VFMADD231PS  Y11, Y13, Y3
+	VBROADCASTSS (R8), Y13
+	VFMADD231PS  Y11, Y13, Y4
+	VBROADCASTSS (R8)(CX*1), Y13
+	VFMADD231PS  Y11, Y13, Y5
+	VBROADCASTSS (R8)(CX*2), Y13
+	VFMADD231PS  Y11, Y13, Y6
+	VBROADCASTSS (R8)(DX*1), Y13
+	VFMADD231PS  Y11, Y13, Y7
+	VBROADCASTSS (R9), Y13
+	VFMADD231PS  Y11, Y13, Y8
+	VBROADCASTSS (R9)(CX*1), Y13
+	VFMADD231PS  Y11, Y13, Y9
+	VBROADCASTSS (R9)(CX*2), Y13
+	VFMADD231PS  Y11, Y13, Y10
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	ADDQ         R10, R9
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R14)
+	ADDQ         144(AX), R14
+	DECQ         R13
+	JNZ          step
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	ADDQ         R11, R9
+	DECQ         R12
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	LEAQ         (R8)(CX*4), R9
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Y0, Y0
+	VADDPS       (DI)(CX*1), Y1, Y1
+	VADDPS       (DI)(CX*2), Y2, Y2
+	VADDPS       (DI)(DX*1), Y3, Y3
+	VADDPS       (R8), Y4, Y4
+	VADDPS       (R8)(CX*1), Y5, Y5
+	VADDPS       (R8)(CX*2), Y6, Y6
+	VADDPS       (R8)(DX*1), Y7, Y7
+	VADDPS       (R9), Y8, Y8
+	VADDPS       (R9)(CX*1), Y9, Y9
+	VADDPS       (R9)(CX*2), Y10, Y10
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y11
+	VADDPS    Y11, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y11
+	VADDPS    Y11, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y11
+	VADDPS    Y11, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y11
+	VADDPS    Y11, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y11
+	VADDPS    Y11, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y11
+	VADDPS    Y11, Y5, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y11
+	VADDPS    Y11, Y6, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y11
+	VADDPS    Y11, Y7, Y7
+	VMOVUPS.Z (R9), K1, Y11
+	VADDPS    Y11, Y8, Y8
+	VMOVUPS.Z (R9)(CX*1), K1, Y11
+	VADDPS    Y11, Y9, Y9
+	VMOVUPS.Z (R9)(CX*2), K1, Y11
+	VADDPS    Y11, Y10, Y10
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R10
+	TESTQ        R10, R10
+	JZ           no_rows
+	VBROADCASTSS (R10), Y13
+	VADDPS       Y13, Y0, Y0
+	VBROADCASTSS 4(R10), Y13
+	VADDPS       Y13, Y1, Y1
+	VBROADCASTSS 8(R10), Y13
+	VADDPS       Y13, Y2, Y2
+	VBROADCASTSS 12(R10), Y13
+	VADDPS       Y13, Y3, Y3
+	VBROADCASTSS 16(R10), Y13
+	VADDPS       Y13, Y4, Y4
+	VBROADCASTSS 20(R10), Y13
+	VADDPS       Y13, Y5, Y5
+	VBROADCASTSS 24(R10), Y13
+	VADDPS       Y13, Y6, Y6
+	VBROADCASTSS 28(R10), Y13
+	VADDPS       Y13, Y7, Y7
+	VBROADCASTSS 32(R10), Y13
+	VADDPS       Y13, Y8, Y8
+	VBROADCASTSS 36(R10), Y13
+	VADDPS       Y13, Y9, Y9
+	VBROADCASTSS 40(R10), Y13
+	VADDPS       Y13, Y10, Y10
+
+no_rows:
+	MOVQ    80(AX), R10
+	TESTQ   R10, R10
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R10), Y11
+	VADDPS  Y11, Y0, Y0
+	VADDPS  Y11, Y1, Y1
+	VADDPS  Y11, Y2, Y2
+	VADDPS  Y11, Y3, Y3
+	VADDPS  Y11, Y4, Y4
+	VADDPS  Y11, Y5, Y5
+	VADDPS  Y11, Y6, Y6
+	VADDPS  Y11, Y7, Y7
+	VADDPS  Y11, Y8, Y8
+	VADDPS  Y11, Y9, Y9
+	VADDPS  Y11, Y10, Y10
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R10), K1, Y11
+	VADDPS    Y11, Y0, Y0
+	VADDPS    Y11, Y1, Y1
+	VADDPS    Y11, Y2, Y2
+	VADDPS    Y11, Y3, Y3
+	VADDPS    Y11, Y4, Y4
+	VADDPS    Y11, Y5, Y5
+	VADDPS    Y11, Y6, Y6
+	VADDPS    Y11, Y7, Y7
+	VADDPS    Y11, Y8, Y8
+	VADDPS    Y11, Y9, Y9
+	VADDPS    Y11, Y10, Y10
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y11
+	VBROADCASTSS 116(AX), Y12
+	VMAXPS       Y0, Y11, Y0
+	VMINPS       Y0, Y12, Y0
+	VMAXPS       Y1, Y11, Y1
+	VMINPS       Y1, Y12, Y1
+	VMAXPS       Y2, Y11, Y2
+	VMINPS       Y2, Y12, Y2
+	VMAXPS       Y3, Y11, Y3
+	VMINPS       Y3, Y12, Y3
+	VMAXPS       Y4, Y11, Y4
+	VMINPS       Y4, Y12, Y4
+	VMAXPS       Y5, Y11, Y5
+	VMINPS       Y5, Y12, Y5
+	VMAXPS       Y6, Y11, Y6
+	VMINPS       Y6, Y12, Y6
+	VMAXPS       Y7, Y11, Y7
+	VMINPS       Y7, Y12, Y7
+	VMAXPS       Y8, Y11, Y8
+	VMINPS       Y8, Y12, Y8
+	VMAXPS       Y9, Y11, Y9
+	VMINPS       Y9, Y12, Y9
+	VMAXPS       Y10, Y11, Y10
+	VMINPS       Y10, Y12, Y10
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	VMOVUPS Y6, (R8)(CX*2)
+	VMOVUPS Y7, (R8)(DX*1)
+	VMOVUPS Y8, (R9)
+	VMOVUPS Y9, (R9)(CX*1)
+	VMOVUPS Y10, (R9)(CX*2)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+	VMOVUPS Y6, K1, (R8)(CX*2)
+	VMOVUPS Y7, K1, (R8)(DX*1)
+	VMOVUPS Y8, K1, (R9)
+	VMOVUPS Y9, K1, (R9)(CX*1)
+	VMOVUPS Y10, K1, (R9)(CX*2)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func fused12x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
+TEXT ·fused12x1shortAVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
 	TESTL  $0x00000001, BX
@@ -18466,6 +20806,321 @@ write_masked:
 	VMOVUPS Y21, K2, 64(R9)(CX*2)
 	VMOVUPS Z22, K1, (R9)(DX*1)
 	VMOVUPS Y23, K2, 64(R9)(DX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func fused12x1tinyAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
+TEXT ·fused12x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	VPXORD Y6, Y6, Y6
+	VPXORD Y7, Y7, Y7
+	VPXORD Y8, Y8, Y8
+	VPXORD Y9, Y9, Y9
+	VPXORD Y10, Y10, Y10
+	VPXORD Y11, Y11, Y11
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	VMOVUPS (R8)(CX*2), Y6
+	VMOVUPS (R8)(DX*1), Y7
+	VMOVUPS (R9), Y8
+	VMOVUPS (R9)(CX*1), Y9
+	VMOVUPS (R9)(CX*2), Y10
+	VMOVUPS (R9)(DX*1), Y11
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y7
+	VMOVUPS.Z (R9), K1, Y8
+	VMOVUPS.Z (R9)(CX*1), K1, Y9
+	VMOVUPS.Z (R9)(CX*2), K1, Y10
+	VMOVUPS.Z (R9)(DX*1), K1, Y11
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R10
+	MOVQ    136(AX), R14
+	TESTQ   R14, R14
+	CMOVQEQ SI, R14
+	MOVQ    40(AX), R12
+	MOVQ    32(AX), R11
+	IMULQ   R10, R11
+	NEGQ    R11
+	ADDQ    24(AX), R11
+
+segment:
+	MOVQ 32(AX), R13
+
+step:
+	VMOVUPS      (SI), Y12
+	VBROADCASTSS (DI), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VBROADCASTSS (DI)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y1
+	VBROADCASTSS (DI)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VBROADCASTSS (DI)(DX*1), Y14
+	VFMADD231PS  Y12, Y14, Y3
+	VBROADCASTSS (R8), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VBROADCASTSS (R8)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y5
+	VBROADCASTSS (R8)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VBROADCASTSS (R8)(DX*1), Y14
+	VFMADD231PS  Y12, Y14, Y7
+	VBROADCASTSS (R9), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VBROADCASTSS (R9)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y9
+	VBROADCASTSS (R9)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VBROADCASTSS (R9)(DX*1), Y14
+	VFMADD231PS  Y12, Y14, Y11
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	ADDQ         R10, R9
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R14)
+	ADDQ         144(AX), R14
+	DECQ         R13
+	JNZ          step
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	ADDQ         R11, R9
+	DECQ         R12
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	LEAQ         (R8)(CX*4), R9
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Y0, Y0
+	VADDPS       (DI)(CX*1), Y1, Y1
+	VADDPS       (DI)(CX*2), Y2, Y2
+	VADDPS       (DI)(DX*1), Y3, Y3
+	VADDPS       (R8), Y4, Y4
+	VADDPS       (R8)(CX*1), Y5, Y5
+	VADDPS       (R8)(CX*2), Y6, Y6
+	VADDPS       (R8)(DX*1), Y7, Y7
+	VADDPS       (R9), Y8, Y8
+	VADDPS       (R9)(CX*1), Y9, Y9
+	VADDPS       (R9)(CX*2), Y10, Y10
+	VADDPS       (R9)(DX*1), Y11, Y11
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y12
+	VADDPS    Y12, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y12
+	VADDPS    Y12, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y12
+	VADDPS    Y12, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y12
+	VADDPS    Y12, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y12
+	VADDPS    Y12, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y12
+	VADDPS    Y12, Y5, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y12
+	VADDPS    Y12, Y6, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y12
+	VADDPS    Y12, Y7, Y7
+	VMOVUPS.Z (R9), K1, Y12
+	VADDPS    Y12, Y8, Y8
+	VMOVUPS.Z (R9)(CX*1), K1, Y12
+	VADDPS    Y12, Y9, Y9
+	VMOVUPS.Z (R9)(CX*2), K1, Y12
+	VADDPS    Y12, Y10, Y10
+	VMOVUPS.Z (R9)(DX*1), K1, Y12
+	VADDPS    Y12, Y11, Y11
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R10
+	TESTQ        R10, R10
+	JZ           no_rows
+	VBROADCASTSS (R10), Y14
+	VADDPS       Y14, Y0, Y0
+	VBROADCASTSS 4(R10), Y14
+	VADDPS       Y14, Y1, Y1
+	VBROADCASTSS 8(R10), Y14
+	VADDPS       Y14, Y2, Y2
+	VBROADCASTSS 12(R10), Y14
+	VADDPS       Y14, Y3, Y3
+	VBROADCASTSS 16(R10), Y14
+	VADDPS       Y14, Y4, Y4
+	VBROADCASTSS 20(R10), Y14
+	VADDPS       Y14, Y5, Y5
+	VBROADCASTSS 24(R10), Y14
+	VADDPS       Y14, Y6, Y6
+	VBROADCASTSS 28(R10), Y14
+	VADDPS       Y14, Y7, Y7
+	VBROADCASTSS 32(R10), Y14
+	VADDPS       Y14, Y8, Y8
+	VBROADCASTSS 36(R10), Y14
+	VADDPS       Y14, Y9, Y9
+	VBROADCASTSS 40(R10), Y14
+	VADDPS       Y14, Y10, Y10
+	VBROADCASTSS 44(R10), Y14
+	VADDPS       Y14, Y11, Y11
+
+no_rows:
+	MOVQ    80(AX), R10
+	TESTQ   R10, R10
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R10), Y12
+	VADDPS  Y12, Y0, Y0
+	VADDPS  Y12, Y1, Y1
+	VADDPS  Y12, Y2, Y2
+	VADDPS  Y12, Y3, Y3
+	VADDPS  Y12, Y4, Y4
+	VADDPS  Y12, Y5, Y5
+	VADDPS  Y12, Y6, Y6
+	VADDPS  Y12, Y7, Y7
+	VADDPS  Y12, Y8, Y8
+	VADDPS  Y12, Y9, Y9
+	VADDPS  Y12, Y10, Y10
+	VADDPS  Y12, Y11, Y11
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R10), K1, Y12
+	VADDPS    Y12, Y0, Y0
+	VADDPS    Y12, Y1, Y1
+	VADDPS    Y12, Y2, Y2
+	VADDPS    Y12, Y3, Y3
+	VADDPS    Y12, Y4, Y4
+	VADDPS    Y12, Y5, Y5
+	VADDPS    Y12, Y6, Y6
+	VADDPS    Y12, Y7, Y7
+	VADDPS    Y12, Y8, Y8
+	VADDPS    Y12, Y9, Y9
+	VADDPS    Y12, Y10, Y10
+	VADDPS    Y12, Y11, Y11
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y12
+	VBROADCASTSS 116(AX), Y13
+	VMAXPS       Y0, Y12, Y0
+	VMINPS       Y0, Y13, Y0
+	VMAXPS       Y1, Y12, Y1
+	VMINPS       Y1, Y13, Y1
+	VMAXPS       Y2, Y12, Y2
+	VMINPS       Y2, Y13, Y2
+	VMAXPS       Y3, Y12, Y3
+	VMINPS       Y3, Y13, Y3
+	VMAXPS       Y4, Y12, Y4
+	VMINPS       Y4, Y13, Y4
+	VMAXPS       Y5, Y12, Y5
+	VMINPS       Y5, Y13, Y5
+	VMAXPS       Y6, Y12, Y6
+	VMINPS       Y6, Y13, Y6
+	VMAXPS       Y7, Y12, Y7
+	VMINPS       Y7, Y13, Y7
+	VMAXPS       Y8, Y12, Y8
+	VMINPS       Y8, Y13, Y8
+	VMAXPS       Y9, Y12, Y9
+	VMINPS       Y9, Y13, Y9
+	VMAXPS       Y10, Y12, Y10
+	VMINPS       Y10, Y13, Y10
+	VMAXPS       Y11, Y12, Y11
+	VMINPS       Y11, Y13, Y11
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	VMOVUPS Y6, (R8)(CX*2)
+	VMOVUPS Y7, (R8)(DX*1)
+	VMOVUPS Y8, (R9)
+	VMOVUPS Y9, (R9)(CX*1)
+	VMOVUPS Y10, (R9)(CX*2)
+	VMOVUPS Y11, (R9)(DX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+	VMOVUPS Y6, K1, (R8)(CX*2)
+	VMOVUPS Y7, K1, (R8)(DX*1)
+	VMOVUPS Y8, K1, (R9)
+	VMOVUPS Y9, K1, (R9)(CX*1)
+	VMOVUPS Y10, K1, (R9)(CX*2)
+	VMOVUPS Y11, K1, (R9)(DX*1)
 
 write_end:
 	VZEROUPPER
@@ -25446,9 +28101,9 @@ write_end:
 	VZEROUPPER
 	RET
 
-// func exact1x1halfAVX512(t *byte)
+// func exact1x1shortAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
-TEXT ·exact1x1halfAVX512(SB), NOSPLIT, $0-8
+TEXT ·exact1x1shortAVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), DX
 	TESTL  $0x00000001, DX
@@ -25590,9 +28245,135 @@ write_end:
 	VZEROUPPER
 	RET
 
-// func exact2x1halfAVX512(t *byte)
+// func exact1x1tinyAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
-TEXT ·exact2x1halfAVX512(SB), NOSPLIT, $0-8
+TEXT ·exact1x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), DX
+	TESTL  $0x00000001, DX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), BX
+	TESTL   $0x00000008, DX
+	JNZ     first_masked
+	VMOVUPS (BX), Y0
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), CX
+	KMOVD     CX, K1
+	SHRL      $0x10, CX
+	KMOVD     CX, K2
+	VMOVUPS.Z (BX), K1, Y0
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	MOVQ    (AX), BX
+	MOVQ    t+0(FP), CX
+	MOVQ    48(AX), CX
+	MOVQ    16(AX), SI
+	MOVQ    136(AX), R10
+	TESTQ   R10, R10
+	CMOVQEQ CX, R10
+	MOVQ    40(AX), R8
+	MOVQ    32(AX), DI
+	IMULQ   SI, DI
+	NEGQ    DI
+	ADDQ    24(AX), DI
+
+segment:
+	MOVQ 32(AX), R9
+
+step:
+	VMOVUPS     (CX), Y1
+	VMULPS.BCST (BX), Y1, Y4
+	VADDPS      Y4, Y0, Y0
+	ADDQ        SI, BX
+	ADDQ        56(AX), CX
+	PREFETCHT1  (R10)
+	ADDQ        144(AX), R10
+	DECQ        R9
+	JNZ         step
+	ADDQ        DI, BX
+	DECQ        R8
+	JNZ         segment
+	MOVQ        72(AX), CX
+	MOVQ        64(AX), BX
+	TESTL       $0x00000002, DX
+	JZ          no_accumulate
+	TESTL       $0x00000008, DX
+	JNZ         accumulate_masked
+	VADDPS      (BX), Y0, Y0
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), CX
+	KMOVD     CX, K1
+	SHRL      $0x10, CX
+	KMOVD     CX, K2
+	VMOVUPS.Z (BX), K1, Y1
+	VADDPS    Y1, Y0, Y0
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), SI
+	TESTQ        SI, SI
+	JZ           no_rows
+	VBROADCASTSS (SI), Y3
+	VADDPS       Y3, Y0, Y0
+
+no_rows:
+	MOVQ    80(AX), SI
+	TESTQ   SI, SI
+	JZ      no_columns
+	TESTL   $0x00000008, DX
+	JNZ     columns_masked
+	VMOVUPS (SI), Y1
+	VADDPS  Y1, Y0, Y0
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), CX
+	KMOVD     CX, K1
+	SHRL      $0x10, CX
+	KMOVD     CX, K2
+	VMOVUPS.Z (SI), K1, Y1
+	VADDPS    Y1, Y0, Y0
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, DX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y1
+	VBROADCASTSS 116(AX), Y2
+	VMAXPS       Y0, Y1, Y0
+	VMINPS       Y0, Y2, Y0
+
+no_clamp:
+	TESTL   $0x00000008, DX
+	JNZ     write_masked
+	VMOVUPS Y0, (BX)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), CX
+	KMOVD   CX, K1
+	SHRL    $0x10, CX
+	KMOVD   CX, K2
+	VMOVUPS Y0, K1, (BX)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exact2x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·exact2x1shortAVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), DX
 	TESTL  $0x00000001, DX
@@ -25765,9 +28546,151 @@ write_end:
 	VZEROUPPER
 	RET
 
-// func exact3x1halfAVX512(t *byte)
+// func exact2x1tinyAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
-TEXT ·exact3x1halfAVX512(SB), NOSPLIT, $0-8
+TEXT ·exact2x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), DX
+	TESTL  $0x00000001, DX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), SI
+	TESTL   $0x00000008, DX
+	JNZ     first_masked
+	VMOVUPS (SI), Y0
+	VMOVUPS (SI)(CX*1), Y1
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Y0
+	VMOVUPS.Z (SI)(CX*1), K1, Y1
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	MOVQ    (AX), SI
+	MOVQ    t+0(FP), BX
+	MOVQ    48(AX), BX
+	MOVQ    16(AX), DI
+	MOVQ    136(AX), R11
+	TESTQ   R11, R11
+	CMOVQEQ BX, R11
+	MOVQ    40(AX), R9
+	MOVQ    32(AX), R8
+	IMULQ   DI, R8
+	NEGQ    R8
+	ADDQ    24(AX), R8
+
+segment:
+	MOVQ 32(AX), R10
+
+step:
+	VMOVUPS     (BX), Y2
+	VMULPS.BCST (SI), Y2, Y5
+	VADDPS      Y5, Y0, Y0
+	VMULPS.BCST (SI)(CX*1), Y2, Y5
+	VADDPS      Y5, Y1, Y1
+	ADDQ        DI, SI
+	ADDQ        56(AX), BX
+	PREFETCHT1  (R11)
+	ADDQ        144(AX), R11
+	DECQ        R10
+	JNZ         step
+	ADDQ        R8, SI
+	DECQ        R9
+	JNZ         segment
+	MOVQ        72(AX), CX
+	MOVQ        64(AX), SI
+	TESTL       $0x00000002, DX
+	JZ          no_accumulate
+	TESTL       $0x00000008, DX
+	JNZ         accumulate_masked
+	VADDPS      (SI), Y0, Y0
+	VADDPS      (SI)(CX*1), Y1, Y1
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Y2
+	VADDPS    Y2, Y0, Y0
+	VMOVUPS.Z (SI)(CX*1), K1, Y2
+	VADDPS    Y2, Y1, Y1
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), DI
+	TESTQ        DI, DI
+	JZ           no_rows
+	VBROADCASTSS (DI), Y4
+	VADDPS       Y4, Y0, Y0
+	VBROADCASTSS 4(DI), Y4
+	VADDPS       Y4, Y1, Y1
+
+no_rows:
+	MOVQ    80(AX), DI
+	TESTQ   DI, DI
+	JZ      no_columns
+	TESTL   $0x00000008, DX
+	JNZ     columns_masked
+	VMOVUPS (DI), Y2
+	VADDPS  Y2, Y0, Y0
+	VADDPS  Y2, Y1, Y1
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (DI), K1, Y2
+	VADDPS    Y2, Y0, Y0
+	VADDPS    Y2, Y1, Y1
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, DX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y2
+	VBROADCASTSS 116(AX), Y3
+	VMAXPS       Y0, Y2, Y0
+	VMINPS       Y0, Y3, Y0
+	VMAXPS       Y1, Y2, Y1
+	VMINPS       Y1, Y3, Y1
+
+no_clamp:
+	TESTL   $0x00000008, DX
+	JNZ     write_masked
+	VMOVUPS Y0, (SI)
+	VMOVUPS Y1, (SI)(CX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), BX
+	KMOVD   BX, K1
+	SHRL    $0x10, BX
+	KMOVD   BX, K2
+	VMOVUPS Y0, K1, (SI)
+	VMOVUPS Y1, K1, (SI)(CX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exact3x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·exact3x1shortAVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), DX
 	TESTL  $0x00000001, DX
@@ -25971,9 +28894,167 @@ write_end:
 	VZEROUPPER
 	RET
 
-// func exact4x1halfAVX512(t *byte)
+// func exact3x1tinyAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
-TEXT ·exact4x1halfAVX512(SB), NOSPLIT, $0-8
+TEXT ·exact3x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), DX
+	TESTL  $0x00000001, DX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), SI
+	TESTL   $0x00000008, DX
+	JNZ     first_masked
+	VMOVUPS (SI), Y0
+	VMOVUPS (SI)(CX*1), Y1
+	VMOVUPS (SI)(CX*2), Y2
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Y0
+	VMOVUPS.Z (SI)(CX*1), K1, Y1
+	VMOVUPS.Z (SI)(CX*2), K1, Y2
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	MOVQ    (AX), SI
+	MOVQ    t+0(FP), BX
+	MOVQ    48(AX), BX
+	MOVQ    16(AX), DI
+	MOVQ    136(AX), R11
+	TESTQ   R11, R11
+	CMOVQEQ BX, R11
+	MOVQ    40(AX), R9
+	MOVQ    32(AX), R8
+	IMULQ   DI, R8
+	NEGQ    R8
+	ADDQ    24(AX), R8
+
+segment:
+	MOVQ 32(AX), R10
+
+step:
+	VMOVUPS     (BX), Y3
+	VMULPS.BCST (SI), Y3, Y6
+	VADDPS      Y6, Y0, Y0
+	VMULPS.BCST (SI)(CX*1), Y3, Y6
+	VADDPS      Y6, Y1, Y1
+	VMULPS.BCST (SI)(CX*2), Y3, Y6
+	VADDPS      Y6, Y2, Y2
+	ADDQ        DI, SI
+	ADDQ        56(AX), BX
+	PREFETCHT1  (R11)
+	ADDQ        144(AX), R11
+	DECQ        R10
+	JNZ         step
+	ADDQ        R8, SI
+	DECQ        R9
+	JNZ         segment
+	MOVQ        72(AX), CX
+	MOVQ        64(AX), SI
+	TESTL       $0x00000002, DX
+	JZ          no_accumulate
+	TESTL       $0x00000008, DX
+	JNZ         accumulate_masked
+	VADDPS      (SI), Y0, Y0
+	VADDPS      (SI)(CX*1), Y1, Y1
+	VADDPS      (SI)(CX*2), Y2, Y2
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Y3
+	VADDPS    Y3, Y0, Y0
+	VMOVUPS.Z (SI)(CX*1), K1, Y3
+	VADDPS    Y3, Y1, Y1
+	VMOVUPS.Z (SI)(CX*2), K1, Y3
+	VADDPS    Y3, Y2, Y2
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), DI
+	TESTQ        DI, DI
+	JZ           no_rows
+	VBROADCASTSS (DI), Y5
+	VADDPS       Y5, Y0, Y0
+	VBROADCASTSS 4(DI), Y5
+	VADDPS       Y5, Y1, Y1
+	VBROADCASTSS 8(DI), Y5
+	VADDPS       Y5, Y2, Y2
+
+no_rows:
+	MOVQ    80(AX), DI
+	TESTQ   DI, DI
+	JZ      no_columns
+	TESTL   $0x00000008, DX
+	JNZ     columns_masked
+	VMOVUPS (DI), Y3
+	VADDPS  Y3, Y0, Y0
+	VADDPS  Y3, Y1, Y1
+	VADDPS  Y3, Y2, Y2
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (DI), K1, Y3
+	VADDPS    Y3, Y0, Y0
+	VADDPS    Y3, Y1, Y1
+	VADDPS    Y3, Y2, Y2
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, DX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y3
+	VBROADCASTSS 116(AX), Y4
+	VMAXPS       Y0, Y3, Y0
+	VMINPS       Y0, Y4, Y0
+	VMAXPS       Y1, Y3, Y1
+	VMINPS       Y1, Y4, Y1
+	VMAXPS       Y2, Y3, Y2
+	VMINPS       Y2, Y4, Y2
+
+no_clamp:
+	TESTL   $0x00000008, DX
+	JNZ     write_masked
+	VMOVUPS Y0, (SI)
+	VMOVUPS Y1, (SI)(CX*1)
+	VMOVUPS Y2, (SI)(CX*2)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), BX
+	KMOVD   BX, K1
+	SHRL    $0x10, BX
+	KMOVD   BX, K2
+	VMOVUPS Y0, K1, (SI)
+	VMOVUPS Y1, K1, (SI)(CX*1)
+	VMOVUPS Y2, K1, (SI)(CX*2)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exact4x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·exact4x1shortAVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
 	TESTL  $0x00000001, BX
@@ -26211,9 +29292,186 @@ write_end:
 	VZEROUPPER
 	RET
 
-// func exact5x1halfAVX512(t *byte)
+// func exact4x1tinyAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
-TEXT ·exact5x1halfAVX512(SB), NOSPLIT, $0-8
+TEXT ·exact4x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R8
+	MOVQ    136(AX), R12
+	TESTQ   R12, R12
+	CMOVQEQ SI, R12
+	MOVQ    40(AX), R10
+	MOVQ    32(AX), R9
+	IMULQ   R8, R9
+	NEGQ    R9
+	ADDQ    24(AX), R9
+
+segment:
+	MOVQ 32(AX), R11
+
+step:
+	VMOVUPS     (SI), Y4
+	VMULPS.BCST (DI), Y4, Y7
+	VADDPS      Y7, Y0, Y0
+	VMULPS.BCST (DI)(CX*1), Y4, Y7
+	VADDPS      Y7, Y1, Y1
+	VMULPS.BCST (DI)(CX*2), Y4, Y7
+	VADDPS      Y7, Y2, Y2
+	VMULPS.BCST (DI)(DX*1), Y4, Y7
+	VADDPS      Y7, Y3, Y3
+	ADDQ        R8, DI
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R12)
+	ADDQ        144(AX), R12
+	DECQ        R11
+	JNZ         step
+	ADDQ        R9, DI
+	DECQ        R10
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Y0, Y0
+	VADDPS      (DI)(CX*1), Y1, Y1
+	VADDPS      (DI)(CX*2), Y2, Y2
+	VADDPS      (DI)(DX*1), Y3, Y3
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y4
+	VADDPS    Y4, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y4
+	VADDPS    Y4, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y4
+	VADDPS    Y4, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y4
+	VADDPS    Y4, Y3, Y3
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R8
+	TESTQ        R8, R8
+	JZ           no_rows
+	VBROADCASTSS (R8), Y6
+	VADDPS       Y6, Y0, Y0
+	VBROADCASTSS 4(R8), Y6
+	VADDPS       Y6, Y1, Y1
+	VBROADCASTSS 8(R8), Y6
+	VADDPS       Y6, Y2, Y2
+	VBROADCASTSS 12(R8), Y6
+	VADDPS       Y6, Y3, Y3
+
+no_rows:
+	MOVQ    80(AX), R8
+	TESTQ   R8, R8
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R8), Y4
+	VADDPS  Y4, Y0, Y0
+	VADDPS  Y4, Y1, Y1
+	VADDPS  Y4, Y2, Y2
+	VADDPS  Y4, Y3, Y3
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R8), K1, Y4
+	VADDPS    Y4, Y0, Y0
+	VADDPS    Y4, Y1, Y1
+	VADDPS    Y4, Y2, Y2
+	VADDPS    Y4, Y3, Y3
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y4
+	VBROADCASTSS 116(AX), Y5
+	VMAXPS       Y0, Y4, Y0
+	VMINPS       Y0, Y5, Y0
+	VMAXPS       Y1, Y4, Y1
+	VMINPS       Y1, Y5, Y1
+	VMAXPS       Y2, Y4, Y2
+	VMINPS       Y2, Y5, Y2
+	VMAXPS       Y3, Y4, Y3
+	VMINPS       Y3, Y5, Y3
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exact5x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·exact5x1shortAVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
 	TESTL  $0x00000001, BX
@@ -26487,9 +29745,207 @@ write_end:
 	VZEROUPPER
 	RET
 
-// func exact6x1halfAVX512(t *byte)
+// func exact5x1tinyAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
-TEXT ·exact6x1halfAVX512(SB), NOSPLIT, $0-8
+TEXT ·exact5x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
+
+segment:
+	MOVQ 32(AX), R12
+
+step:
+	VMOVUPS     (SI), Y5
+	VMULPS.BCST (DI), Y5, Y8
+	VADDPS      Y8, Y0, Y0
+	VMULPS.BCST (DI)(CX*1), Y5, Y8
+	VADDPS      Y8, Y1, Y1
+	VMULPS.BCST (DI)(CX*2), Y5, Y8
+	VADDPS      Y8, Y2, Y2
+	VMULPS.BCST (DI)(DX*1), Y5, Y8
+	VADDPS      Y8, Y3, Y3
+	VMULPS.BCST (R8), Y5, Y8
+	VADDPS      Y8, Y4, Y4
+	ADDQ        R9, DI
+	ADDQ        R9, R8
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R13)
+	ADDQ        144(AX), R13
+	DECQ        R12
+	JNZ         step
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	DECQ        R11
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	LEAQ        (DI)(CX*4), R8
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Y0, Y0
+	VADDPS      (DI)(CX*1), Y1, Y1
+	VADDPS      (DI)(CX*2), Y2, Y2
+	VADDPS      (DI)(DX*1), Y3, Y3
+	VADDPS      (R8), Y4, Y4
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y5
+	VADDPS    Y5, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y5
+	VADDPS    Y5, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y5
+	VADDPS    Y5, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y5
+	VADDPS    Y5, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y5
+	VADDPS    Y5, Y4, Y4
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R9
+	TESTQ        R9, R9
+	JZ           no_rows
+	VBROADCASTSS (R9), Y7
+	VADDPS       Y7, Y0, Y0
+	VBROADCASTSS 4(R9), Y7
+	VADDPS       Y7, Y1, Y1
+	VBROADCASTSS 8(R9), Y7
+	VADDPS       Y7, Y2, Y2
+	VBROADCASTSS 12(R9), Y7
+	VADDPS       Y7, Y3, Y3
+	VBROADCASTSS 16(R9), Y7
+	VADDPS       Y7, Y4, Y4
+
+no_rows:
+	MOVQ    80(AX), R9
+	TESTQ   R9, R9
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R9), Y5
+	VADDPS  Y5, Y0, Y0
+	VADDPS  Y5, Y1, Y1
+	VADDPS  Y5, Y2, Y2
+	VADDPS  Y5, Y3, Y3
+	VADDPS  Y5, Y4, Y4
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R9), K1, Y5
+	VADDPS    Y5, Y0, Y0
+	VADDPS    Y5, Y1, Y1
+	VADDPS    Y5, Y2, Y2
+	VADDPS    Y5, Y3, Y3
+	VADDPS    Y5, Y4, Y4
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y5
+	VBROADCASTSS 116(AX), Y6
+	VMAXPS       Y0, Y5, Y0
+	VMINPS       Y0, Y6, Y0
+	VMAXPS       Y1, Y5, Y1
+	VMINPS       Y1, Y6, Y1
+	VMAXPS       Y2, Y5, Y2
+	VMINPS       Y2, Y6, Y2
+	VMAXPS       Y3, Y5, Y3
+	VMINPS       Y3, Y6, Y3
+	VMAXPS       Y4, Y5, Y4
+	VMINPS       Y4, Y6, Y4
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exact6x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·exact6x1shortAVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
 	TESTL  $0x00000001, BX
@@ -26794,9 +30250,223 @@ write_end:
 	VZEROUPPER
 	RET
 
-// func exact7x1halfAVX512(t *byte)
+// func exact6x1tinyAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
-TEXT ·exact7x1halfAVX512(SB), NOSPLIT, $0-8
+TEXT ·exact6x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
+
+segment:
+	MOVQ 32(AX), R12
+
+step:
+	VMOVUPS     (SI), Y6
+	VMULPS.BCST (DI), Y6, Y9
+	VADDPS      Y9, Y0, Y0
+	VMULPS.BCST (DI)(CX*1), Y6, Y9
+	VADDPS      Y9, Y1, Y1
+	VMULPS.BCST (DI)(CX*2), Y6, Y9
+	VADDPS      Y9, Y2, Y2
+	VMULPS.BCST (DI)(DX*1), Y6, Y9
+	VADDPS      Y9, Y3, Y3
+	VMULPS.BCST (R8), Y6, Y9
+	VADDPS      Y9, Y4, Y4
+	VMULPS.BCST (R8)(CX*1), Y6, Y9
+	VADDPS      Y9, Y5, Y5
+	ADDQ        R9, DI
+	ADDQ        R9, R8
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R13)
+	ADDQ        144(AX), R13
+	DECQ        R12
+	JNZ         step
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	DECQ        R11
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	LEAQ        (DI)(CX*4), R8
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Y0, Y0
+	VADDPS      (DI)(CX*1), Y1, Y1
+	VADDPS      (DI)(CX*2), Y2, Y2
+	VADDPS      (DI)(DX*1), Y3, Y3
+	VADDPS      (R8), Y4, Y4
+	VADDPS      (R8)(CX*1), Y5, Y5
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y6
+	VADDPS    Y6, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y6
+	VADDPS    Y6, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y6
+	VADDPS    Y6, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y6
+	VADDPS    Y6, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y6
+	VADDPS    Y6, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y6
+	VADDPS    Y6, Y5, Y5
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R9
+	TESTQ        R9, R9
+	JZ           no_rows
+	VBROADCASTSS (R9), Y8
+	VADDPS       Y8, Y0, Y0
+	VBROADCASTSS 4(R9), Y8
+	VADDPS       Y8, Y1, Y1
+	VBROADCASTSS 8(R9), Y8
+	VADDPS       Y8, Y2, Y2
+	VBROADCASTSS 12(R9), Y8
+	VADDPS       Y8, Y3, Y3
+	VBROADCASTSS 16(R9), Y8
+	VADDPS       Y8, Y4, Y4
+	VBROADCASTSS 20(R9), Y8
+	VADDPS       Y8, Y5, Y5
+
+no_rows:
+	MOVQ    80(AX), R9
+	TESTQ   R9, R9
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R9), Y6
+	VADDPS  Y6, Y0, Y0
+	VADDPS  Y6, Y1, Y1
+	VADDPS  Y6, Y2, Y2
+	VADDPS  Y6, Y3, Y3
+	VADDPS  Y6, Y4, Y4
+	VADDPS  Y6, Y5, Y5
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R9), K1, Y6
+	VADDPS    Y6, Y0, Y0
+	VADDPS    Y6, Y1, Y1
+	VADDPS    Y6, Y2, Y2
+	VADDPS    Y6, Y3, Y3
+	VADDPS    Y6, Y4, Y4
+	VADDPS    Y6, Y5, Y5
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y6
+	VBROADCASTSS 116(AX), Y7
+	VMAXPS       Y0, Y6, Y0
+	VMINPS       Y0, Y7, Y0
+	VMAXPS       Y1, Y6, Y1
+	VMINPS       Y1, Y7, Y1
+	VMAXPS       Y2, Y6, Y2
+	VMINPS       Y2, Y7, Y2
+	VMAXPS       Y3, Y6, Y3
+	VMINPS       Y3, Y7, Y3
+	VMAXPS       Y4, Y6, Y4
+	VMINPS       Y4, Y7, Y4
+	VMAXPS       Y5, Y6, Y5
+	VMINPS       Y5, Y7, Y5
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exact7x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·exact7x1shortAVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
 	TESTL  $0x00000001, BX
@@ -27132,9 +30802,239 @@ write_end:
 	VZEROUPPER
 	RET
 
-// func exact8x1halfAVX512(t *byte)
+// func exact7x1tinyAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
-TEXT ·exact8x1halfAVX512(SB), NOSPLIT, $0-8
+TEXT ·exact7x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	VPXORD Y6, Y6, Y6
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	VMOVUPS (R8)(CX*2), Y6
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y6
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
+
+segment:
+	MOVQ 32(AX), R12
+
+step:
+	VMOVUPS     (SI), Y7
+	VMULPS.BCST (DI), Y7, Y10
+	VADDPS      Y10, Y0, Y0
+	VMULPS.BCST (DI)(CX*1), Y7, Y10
+	VADDPS      Y10, Y1, Y1
+	VMULPS.BCST (DI)(CX*2), Y7, Y10
+	VADDPS      Y10, Y2, Y2
+	VMULPS.BCST (DI)(DX*1), Y7, Y10
+	VADDPS      Y10, Y3, Y3
+	VMULPS.BCST (R8), Y7, Y10
+	VADDPS      Y10, Y4, Y4
+	VMULPS.BCST (R8)(CX*1), Y7, Y10
+	VADDPS      Y10, Y5, Y5
+	VMULPS.BCST (R8)(CX*2), Y7, Y10
+	VADDPS      Y10, Y6, Y6
+	ADDQ        R9, DI
+	ADDQ        R9, R8
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R13)
+	ADDQ        144(AX), R13
+	DECQ        R12
+	JNZ         step
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	DECQ        R11
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	LEAQ        (DI)(CX*4), R8
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Y0, Y0
+	VADDPS      (DI)(CX*1), Y1, Y1
+	VADDPS      (DI)(CX*2), Y2, Y2
+	VADDPS      (DI)(DX*1), Y3, Y3
+	VADDPS      (R8), Y4, Y4
+	VADDPS      (R8)(CX*1), Y5, Y5
+	VADDPS      (R8)(CX*2), Y6, Y6
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y7
+	VADDPS    Y7, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y7
+	VADDPS    Y7, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y7
+	VADDPS    Y7, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y7
+	VADDPS    Y7, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y7
+	VADDPS    Y7, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y7
+	VADDPS    Y7, Y5, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y7
+	VADDPS    Y7, Y6, Y6
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R9
+	TESTQ        R9, R9
+	JZ           no_rows
+	VBROADCASTSS (R9), Y9
+	VADDPS       Y9, Y0, Y0
+	VBROADCASTSS 4(R9), Y9
+	VADDPS       Y9, Y1, Y1
+	VBROADCASTSS 8(R9), Y9
+	VADDPS       Y9, Y2, Y2
+	VBROADCASTSS 12(R9), Y9
+	VADDPS       Y9, Y3, Y3
+	VBROADCASTSS 16(R9), Y9
+	VADDPS       Y9, Y4, Y4
+	VBROADCASTSS 20(R9), Y9
+	VADDPS       Y9, Y5, Y5
+	VBROADCASTSS 24(R9), Y9
+	VADDPS       Y9, Y6, Y6
+
+no_rows:
+	MOVQ    80(AX), R9
+	TESTQ   R9, R9
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R9), Y7
+	VADDPS  Y7, Y0, Y0
+	VADDPS  Y7, Y1, Y1
+	VADDPS  Y7, Y2, Y2
+	VADDPS  Y7, Y3, Y3
+	VADDPS  Y7, Y4, Y4
+	VADDPS  Y7, Y5, Y5
+	VADDPS  Y7, Y6, Y6
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R9), K1, Y7
+	VADDPS    Y7, Y0, Y0
+	VADDPS    Y7, Y1, Y1
+	VADDPS    Y7, Y2, Y2
+	VADDPS    Y7, Y3, Y3
+	VADDPS    Y7, Y4, Y4
+	VADDPS    Y7, Y5, Y5
+	VADDPS    Y7, Y6, Y6
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y7
+	VBROADCASTSS 116(AX), Y8
+	VMAXPS       Y0, Y7, Y0
+	VMINPS       Y0, Y8, Y0
+	VMAXPS       Y1, Y7, Y1
+	VMINPS       Y1, Y8, Y1
+	VMAXPS       Y2, Y7, Y2
+	VMINPS       Y2, Y8, Y2
+	VMAXPS       Y3, Y7, Y3
+	VMINPS       Y3, Y8, Y3
+	VMAXPS       Y4, Y7, Y4
+	VMINPS       Y4, Y8, Y4
+	VMAXPS       Y5, Y7, Y5
+	VMINPS       Y5, Y8, Y5
+	VMAXPS       Y6, Y7, Y6
+	VMINPS       Y6, Y8, Y6
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	VMOVUPS Y6, (R8)(CX*2)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+	VMOVUPS Y6, K1, (R8)(CX*2)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exact8x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·exact8x1shortAVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
 	TESTL  $0x00000001, BX
@@ -27501,9 +31401,255 @@ write_end:
 	VZEROUPPER
 	RET
 
-// func exact9x1halfAVX512(t *byte)
+// func exact8x1tinyAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
-TEXT ·exact9x1halfAVX512(SB), NOSPLIT, $0-8
+TEXT ·exact8x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	VPXORD Y6, Y6, Y6
+	VPXORD Y7, Y7, Y7
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	VMOVUPS (R8)(CX*2), Y6
+	VMOVUPS (R8)(DX*1), Y7
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y7
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
+
+segment:
+	MOVQ 32(AX), R12
+
+step:
+	VMOVUPS     (SI), Y8
+	VMULPS.BCST (DI), Y8, Y11
+	VADDPS      Y11, Y0, Y0
+	VMULPS.BCST (DI)(CX*1), Y8, Y11
+	VADDPS      Y11, Y1, Y1
+	VMULPS.BCST (DI)(CX*2), Y8, Y11
+	VADDPS      Y11, Y2, Y2
+	VMULPS.BCST (DI)(DX*1), Y8, Y11
+	VADDPS      Y11, Y3, Y3
+	VMULPS.BCST (R8), Y8, Y11
+	VADDPS      Y11, Y4, Y4
+	VMULPS.BCST (R8)(CX*1), Y8, Y11
+	VADDPS      Y11, Y5, Y5
+	VMULPS.BCST (R8)(CX*2), Y8, Y11
+	VADDPS      Y11, Y6, Y6
+	VMULPS.BCST (R8)(DX*1), Y8, Y11
+	VADDPS      Y11, Y7, Y7
+	ADDQ        R9, DI
+	ADDQ        R9, R8
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R13)
+	ADDQ        144(AX), R13
+	DECQ        R12
+	JNZ         step
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	DECQ        R11
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	LEAQ        (DI)(CX*4), R8
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Y0, Y0
+	VADDPS      (DI)(CX*1), Y1, Y1
+	VADDPS      (DI)(CX*2), Y2, Y2
+	VADDPS      (DI)(DX*1), Y3, Y3
+	VADDPS      (R8), Y4, Y4
+	VADDPS      (R8)(CX*1), Y5, Y5
+	VADDPS      (R8)(CX*2), Y6, Y6
+	VADDPS      (R8)(DX*1), Y7, Y7
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y8
+	VADDPS    Y8, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y8
+	VADDPS    Y8, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y8
+	VADDPS    Y8, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y8
+	VADDPS    Y8, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y8
+	VADDPS    Y8, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y8
+	VADDPS    Y8, Y5, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y8
+	VADDPS    Y8, Y6, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y8
+	VADDPS    Y8, Y7, Y7
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R9
+	TESTQ        R9, R9
+	JZ           no_rows
+	VBROADCASTSS (R9), Y10
+	VADDPS       Y10, Y0, Y0
+	VBROADCASTSS 4(R9), Y10
+	VADDPS       Y10, Y1, Y1
+	VBROADCASTSS 8(R9), Y10
+	VADDPS       Y10, Y2, Y2
+	VBROADCASTSS 12(R9), Y10
+	VADDPS       Y10, Y3, Y3
+	VBROADCASTSS 16(R9), Y10
+	VADDPS       Y10, Y4, Y4
+	VBROADCASTSS 20(R9), Y10
+	VADDPS       Y10, Y5, Y5
+	VBROADCASTSS 24(R9), Y10
+	VADDPS       Y10, Y6, Y6
+	VBROADCASTSS 28(R9), Y10
+	VADDPS       Y10, Y7, Y7
+
+no_rows:
+	MOVQ    80(AX), R9
+	TESTQ   R9, R9
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R9), Y8
+	VADDPS  Y8, Y0, Y0
+	VADDPS  Y8, Y1, Y1
+	VADDPS  Y8, Y2, Y2
+	VADDPS  Y8, Y3, Y3
+	VADDPS  Y8, Y4, Y4
+	VADDPS  Y8, Y5, Y5
+	VADDPS  Y8, Y6, Y6
+	VADDPS  Y8, Y7, Y7
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R9), K1, Y8
+	VADDPS    Y8, Y0, Y0
+	VADDPS    Y8, Y1, Y1
+	VADDPS    Y8, Y2, Y2
+	VADDPS    Y8, Y3, Y3
+	VADDPS    Y8, Y4, Y4
+	VADDPS    Y8, Y5, Y5
+	VADDPS    Y8, Y6, Y6
+	VADDPS    Y8, Y7, Y7
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y8
+	VBROADCASTSS 116(AX), Y9
+	VMAXPS       Y0, Y8, Y0
+	VMINPS       Y0, Y9, Y0
+	VMAXPS       Y1, Y8, Y1
+	VMINPS       Y1, Y9, Y1
+	VMAXPS       Y2, Y8, Y2
+	VMINPS       Y2, Y9, Y2
+	VMAXPS       Y3, Y8, Y3
+	VMINPS       Y3, Y9, Y3
+	VMAXPS       Y4, Y8, Y4
+	VMINPS       Y4, Y9, Y4
+	VMAXPS       Y5, Y8, Y5
+	VMINPS       Y5, Y9, Y5
+	VMAXPS       Y6, Y8, Y6
+	VMINPS       Y6, Y9, Y6
+	VMAXPS       Y7, Y8, Y7
+	VMINPS       Y7, Y9, Y7
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	VMOVUPS Y6, (R8)(CX*2)
+	VMOVUPS Y7, (R8)(DX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+	VMOVUPS Y6, K1, (R8)(CX*2)
+	VMOVUPS Y7, K1, (R8)(DX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exact9x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·exact9x1shortAVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
 	TESTL  $0x00000001, BX
@@ -27906,9 +32052,276 @@ write_end:
 	VZEROUPPER
 	RET
 
-// func exact10x1halfAVX512(t *byte)
+// func exact9x1tinyAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
-TEXT ·exact10x1halfAVX512(SB), NOSPLIT, $0-8
+TEXT ·exact9x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	VPXORD Y6, Y6, Y6
+	VPXORD Y7, Y7, Y7
+	VPXORD Y8, Y8, Y8
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	VMOVUPS (R8)(CX*2), Y6
+	VMOVUPS (R8)(DX*1), Y7
+	VMOVUPS (R9), Y8
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y7
+	VMOVUPS.Z (R9), K1, Y8
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R10
+	MOVQ    136(AX), R14
+	TESTQ   R14, R14
+	CMOVQEQ SI, R14
+	MOVQ    40(AX), R12
+	MOVQ    32(AX), R11
+	IMULQ   R10, R11
+	NEGQ    R11
+	ADDQ    24(AX), R11
+
+segment:
+	MOVQ 32(AX), R13
+
+step:
+	VMOVUPS     (SI), Y9
+	VMULPS.BCST (DI), Y9, Y12
+	VADDPS      Y12, Y0, Y0
+	VMULPS.BCST (DI)(CX*1), Y9, Y12
+	VADDPS      Y12, Y1, Y1
+	VMULPS.BCST (DI)(CX*2), Y9, Y12
+	VADDPS      Y12, Y2, Y2
+	VMULPS.BCST (DI)(DX*1), Y9, Y12
+	VADDPS      Y12, Y3, Y3
+	VMULPS.BCST (R8), Y9, Y12
+	VADDPS      Y12, Y4, Y4
+	VMULPS.BCST (R8)(CX*1), Y9, Y12
+	VADDPS      Y12, Y5, Y5
+	VMULPS.BCST (R8)(CX*2), Y9, Y12
+	VADDPS      Y12, Y6, Y6
+	VMULPS.BCST (R8)(DX*1), Y9, Y12
+	VADDPS      Y12, Y7, Y7
+	VMULPS.BCST (R9), Y9, Y12
+	VADDPS      Y12, Y8, Y8
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	ADDQ        R10, R9
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R14)
+	ADDQ        144(AX), R14
+	DECQ        R13
+	JNZ         step
+	ADDQ        R11, DI
+	ADDQ        R11, R8
+	ADDQ        R11, R9
+	DECQ        R12
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	LEAQ        (DI)(CX*4), R8
+	LEAQ        (R8)(CX*4), R9
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Y0, Y0
+	VADDPS      (DI)(CX*1), Y1, Y1
+	VADDPS      (DI)(CX*2), Y2, Y2
+	VADDPS      (DI)(DX*1), Y3, Y3
+	VADDPS      (R8), Y4, Y4
+	VADDPS      (R8)(CX*1), Y5, Y5
+	VADDPS      (R8)(CX*2), Y6, Y6
+	VADDPS      (R8)(DX*1), Y7, Y7
+	VADDPS      (R9), Y8, Y8
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y9
+	VADDPS    Y9, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y9
+	VADDPS    Y9, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y9
+	VADDPS    Y9, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y9
+	VADDPS    Y9, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y9
+	VADDPS    Y9, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y9
+	VADDPS    Y9, Y5, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y9
+	VADDPS    Y9, Y6, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y9
+	VADDPS    Y9, Y7, Y7
+	VMOVUPS.Z (R9), K1, Y9
+	VADDPS    Y9, Y8, Y8
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R10
+	TESTQ        R10, R10
+	JZ           no_rows
+	VBROADCASTSS (R10), Y11
+	VADDPS       Y11, Y0, Y0
+	VBROADCASTSS 4(R10), Y11
+	VADDPS       Y11, Y1, Y1
+	VBROADCASTSS 8(R10), Y11
+	VADDPS       Y11, Y2, Y2
+	VBROADCASTSS 12(R10), Y11
+	VADDPS       Y11, Y3, Y3
+	VBROADCASTSS 16(R10), Y11
+	VADDPS       Y11, Y4, Y4
+	VBROADCASTSS 20(R10), Y11
+	VADDPS       Y11, Y5, Y5
+	VBROADCASTSS 24(R10), Y11
+	VADDPS       Y11, Y6, Y6
+	VBROADCASTSS 28(R10), Y11
+	VADDPS       Y11, Y7, Y7
+	VBROADCASTSS 32(R10), Y11
+	VADDPS       Y11, Y8, Y8
+
+no_rows:
+	MOVQ    80(AX), R10
+	TESTQ   R10, R10
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R10), Y9
+	VADDPS  Y9, Y0, Y0
+	VADDPS  Y9, Y1, Y1
+	VADDPS  Y9, Y2, Y2
+	VADDPS  Y9, Y3, Y3
+	VADDPS  Y9, Y4, Y4
+	VADDPS  Y9, Y5, Y5
+	VADDPS  Y9, Y6, Y6
+	VADDPS  Y9, Y7, Y7
+	VADDPS  Y9, Y8, Y8
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R10), K1, Y9
+	VADDPS    Y9, Y0, Y0
+	VADDPS    Y9, Y1, Y1
+	VADDPS    Y9, Y2, Y2
+	VADDPS    Y9, Y3, Y3
+	VADDPS    Y9, Y4, Y4
+	VADDPS    Y9, Y5, Y5
+	VADDPS    Y9, Y6, Y6
+	VADDPS    Y9, Y7, Y7
+	VADDPS    Y9, Y8, Y8
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y9
+	VBROADCASTSS 116(AX), Y10
+	VMAXPS       Y0, Y9, Y0
+	VMINPS       Y0, Y10, Y0
+	VMAXPS       Y1, Y9, Y1
+	VMINPS       Y1, Y10, Y1
+	VMAXPS       Y2, Y9, Y2
+	VMINPS       Y2, Y10, Y2
+	VMAXPS       Y3, Y9, Y3
+	VMINPS       Y3, Y10, Y3
+	VMAXPS       Y4, Y9, Y4
+	VMINPS       Y4, Y10, Y4
+	VMAXPS       Y5, Y9, Y5
+	VMINPS       Y5, Y10, Y5
+	VMAXPS       Y6, Y9, Y6
+	VMINPS       Y6, Y10, Y6
+	VMAXPS       Y7, Y9, Y7
+	VMINPS       Y7, Y10, Y7
+	VMAXPS       Y8, Y9, Y8
+	VMINPS       Y8, Y10, Y8
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	VMOVUPS Y6, (R8)(CX*2)
+	VMOVUPS Y7, (R8)(DX*1)
+	VMOVUPS Y8, (R9)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+	VMOVUPS Y6, K1, (R8)(CX*2)
+	VMOVUPS Y7, K1, (R8)(DX*1)
+	VMOVUPS Y8, K1, (R9)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exact10x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·exact10x1shortAVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
 	TESTL  $0x00000001, BX
@@ -28342,9 +32755,292 @@ write_end:
 	VZEROUPPER
 	RET
 
-// func exact11x1halfAVX512(t *byte)
+// func exact10x1tinyAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
-TEXT ·exact11x1halfAVX512(SB), NOSPLIT, $0-8
+TEXT ·exact10x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	VPXORD Y6, Y6, Y6
+	VPXORD Y7, Y7, Y7
+	VPXORD Y8, Y8, Y8
+	VPXORD Y9, Y9, Y9
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	VMOVUPS (R8)(CX*2), Y6
+	VMOVUPS (R8)(DX*1), Y7
+	VMOVUPS (R9), Y8
+	VMOVUPS (R9)(CX*1), Y9
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y7
+	VMOVUPS.Z (R9), K1, Y8
+	VMOVUPS.Z (R9)(CX*1), K1, Y9
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R10
+	MOVQ    136(AX), R14
+	TESTQ   R14, R14
+	CMOVQEQ SI, R14
+	MOVQ    40(AX), R12
+	MOVQ    32(AX), R11
+	IMULQ   R10, R11
+	NEGQ    R11
+	ADDQ    24(AX), R11
+
+segment:
+	MOVQ 32(AX), R13
+
+step:
+	VMOVUPS     (SI), Y10
+	VMULPS.BCST (DI), Y10, Y13
+	VADDPS      Y13, Y0, Y0
+	VMULPS.BCST (DI)(CX*1), Y10, Y13
+	VADDPS      Y13, Y1, Y1
+	VMULPS.BCST (DI)(CX*2), Y10, Y13
+	VADDPS      Y13, Y2, Y2
+	VMULPS.BCST (DI)(DX*1), Y10, Y13
+	VADDPS      Y13, Y3, Y3
+	VMULPS.BCST (R8), Y10, Y13
+	VADDPS      Y13, Y4, Y4
+	VMULPS.BCST (R8)(CX*1), Y10, Y13
+	VADDPS      Y13, Y5, Y5
+	VMULPS.BCST (R8)(CX*2), Y10, Y13
+	VADDPS      Y13, Y6, Y6
+	VMULPS.BCST (R8)(DX*1), Y10, Y13
+	VADDPS      Y13, Y7, Y7
+	VMULPS.BCST (R9), Y10, Y13
+	VADDPS      Y13, Y8, Y8
+	VMULPS.BCST (R9)(CX*1), Y10, Y13
+	VADDPS      Y13, Y9, Y9
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	ADDQ        R10, R9
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R14)
+	ADDQ        144(AX), R14
+	DECQ        R13
+	JNZ         step
+	ADDQ        R11, DI
+	ADDQ        R11, R8
+	ADDQ        R11, R9
+	DECQ        R12
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	LEAQ        (DI)(CX*4), R8
+	LEAQ        (R8)(CX*4), R9
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Y0, Y0
+	VADDPS      (DI)(CX*1), Y1, Y1
+	VADDPS      (DI)(CX*2), Y2, Y2
+	VADDPS      (DI)(DX*1), Y3, Y3
+	VADDPS      (R8), Y4, Y4
+	VADDPS      (R8)(CX*1), Y5, Y5
+	VADDPS      (R8)(CX*2), Y6, Y6
+	VADDPS      (R8)(DX*1), Y7, Y7
+	VADDPS      (R9), Y8, Y8
+	VADDPS      (R9)(CX*1), Y9, Y9
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y10
+	VADDPS    Y10, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y10
+	VADDPS    Y10, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y10
+	VADDPS    Y10, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y10
+	VADDPS    Y10, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y10
+	VADDPS    Y10, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y10
+	VADDPS    Y10, Y5, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y10
+	VADDPS    Y10, Y6, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y10
+	VADDPS    Y10, Y7, Y7
+	VMOVUPS.Z (R9), K1, Y10
+	VADDPS    Y10, Y8, Y8
+	VMOVUPS.Z (R9)(CX*1), K1, Y10
+	VADDPS    Y10, Y9, Y9
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R10
+	TESTQ        R10, R10
+	JZ           no_rows
+	VBROADCASTSS (R10), Y12
+	VADDPS       Y12, Y0, Y0
+	VBROADCASTSS 4(R10), Y12
+	VADDPS       Y12, Y1, Y1
+	VBROADCASTSS 8(R10), Y12
+	VADDPS       Y12, Y2, Y2
+	VBROADCASTSS 12(R10), Y12
+	VADDPS       Y12, Y3, Y3
+	VBROADCASTSS 16(R10), Y12
+	VADDPS       Y12, Y4, Y4
+	VBROADCASTSS 20(R10), Y12
+	VADDPS       Y12, Y5, Y5
+	VBROADCASTSS 24(R10), Y12
+	VADDPS       Y12, Y6, Y6
+	VBROADCASTSS 28(R10), Y12
+	VADDPS       Y12, Y7, Y7
+	VBROADCASTSS 32(R10), Y12
+	VADDPS       Y12, Y8, Y8
+	VBROADCASTSS 36(R10), Y12
+	VADDPS       Y12, Y9, Y9
+
+no_rows:
+	MOVQ    80(AX), R10
+	TESTQ   R10, R10
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R10), Y10
+	VADDPS  Y10, Y0, Y0
+	VADDPS  Y10, Y1, Y1
+	VADDPS  Y10, Y2, Y2
+	VADDPS  Y10, Y3, Y3
+	VADDPS  Y10, Y4, Y4
+	VADDPS  Y10, Y5, Y5
+	VADDPS  Y10, Y6, Y6
+	VADDPS  Y10, Y7, Y7
+	VADDPS  Y10, Y8, Y8
+	VADDPS  Y10, Y9, Y9
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R10), K1, Y10
+	VADDPS    Y10, Y0, Y0
+	VADDPS    Y10, Y1, Y1
+	VADDPS    Y10, Y2, Y2
+	VADDPS    Y10, Y3, Y3
+	VADDPS    Y10, Y4, Y4
+	VADDPS    Y10, Y5, Y5
+	VADDPS    Y10, Y6, Y6
+	VADDPS    Y10, Y7, Y7
+	VADDPS    Y10, Y8, Y8
+	VADDPS    Y10, Y9, Y9
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y10
+	VBROADCASTSS 116(AX), Y11
+	VMAXPS       Y0, Y10, Y0
+	VMINPS       Y0, Y11, Y0
+	VMAXPS       Y1, Y10, Y1
+	VMINPS       Y1, Y11, Y1
+	VMAXPS       Y2, Y10, Y2
+	VMINPS       Y2, Y11, Y2
+	VMAXPS       Y3, Y10, Y3
+	VMINPS       Y3, Y11, Y3
+	VMAXPS       Y4, Y10, Y4
+	VMINPS       Y4, Y11, Y4
+	VMAXPS       Y5, Y10, Y5
+	VMINPS       Y5, Y11, Y5
+	VMAXPS       Y6, Y10, Y6
+	VMINPS       Y6, Y11, Y6
+	VMAXPS       Y7, Y10, Y7
+	VMINPS       Y7, Y11, Y7
+	VMAXPS       Y8, Y10, Y8
+	VMINPS       Y8, Y11, Y8
+	VMAXPS       Y9, Y10, Y9
+	VMINPS       Y9, Y11, Y9
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	VMOVUPS Y6, (R8)(CX*2)
+	VMOVUPS Y7, (R8)(DX*1)
+	VMOVUPS Y8, (R9)
+	VMOVUPS Y9, (R9)(CX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+	VMOVUPS Y6, K1, (R8)(CX*2)
+	VMOVUPS Y7, K1, (R8)(DX*1)
+	VMOVUPS Y8, K1, (R9)
+	VMOVUPS Y9, K1, (R9)(CX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exact11x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·exact11x1shortAVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
 	TESTL  $0x00000001, BX
@@ -28809,9 +33505,308 @@ write_end:
 	VZEROUPPER
 	RET
 
-// func exact12x1halfAVX512(t *byte)
+// func exact11x1tinyAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
-TEXT ·exact12x1halfAVX512(SB), NOSPLIT, $0-8
+TEXT ·exact11x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	VPXORD Y6, Y6, Y6
+	VPXORD Y7, Y7, Y7
+	VPXORD Y8, Y8, Y8
+	VPXORD Y9, Y9, Y9
+	VPXORD Y10, Y10, Y10
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	VMOVUPS (R8)(CX*2), Y6
+	VMOVUPS (R8)(DX*1), Y7
+	VMOVUPS (R9), Y8
+	VMOVUPS (R9)(CX*1), Y9
+	VMOVUPS (R9)(CX*2), Y10
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y7
+	VMOVUPS.Z (R9), K1, Y8
+	VMOVUPS.Z (R9)(CX*1), K1, Y9
+	VMOVUPS.Z (R9)(CX*2), K1, Y10
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R10
+	MOVQ    136(AX), R14
+	TESTQ   R14, R14
+	CMOVQEQ SI, R14
+	MOVQ    40(AX), R12
+	MOVQ    32(AX), R11
+	IMULQ   R10, R11
+	NEGQ    R11
+	ADDQ    24(AX), R11
+
+segment:
+	MOVQ 32(AX), R13
+
+step:
+	VMOVUPS     (SI), Y11
+	VMULPS.BCST (DI), Y11, Y14
+	VADDPS      Y14, Y0, Y0
+	VMULPS.BCST (DI)(CX*1), Y11, Y14
+	VADDPS      Y14, Y1, Y1
+	VMULPS.BCST (DI)(CX*2), Y11, Y14
+	VADDPS      Y14, Y2, Y2
+	VMULPS.BCST (DI)(DX*1), Y11, Y14
+	VADDPS      Y14, Y3, Y3
+	VMULPS.BCST (R8), Y11, Y14
+	VADDPS      Y14, Y4, Y4
+	VMULPS.BCST (R8)(CX*1), Y11, Y14
+	VADDPS      Y14, Y5, Y5
+	VMULPS.BCST (R8)(CX*2), Y11, Y14
+	VADDPS      Y14, Y6, Y6
+	VMULPS.BCST (R8)(DX*1), Y11, Y14
+	VADDPS      Y14, Y7, Y7
+	VMULPS.BCST (R9), Y11, Y14
+	VADDPS      Y14, Y8, Y8
+	VMULPS.BCST (R9)(CX*1), Y11, Y14
+	VADDPS      Y14, Y9, Y9
+	VMULPS.BCST (R9)(CX*2), Y11, Y14
+	VADDPS      Y14, Y10, Y10
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	ADDQ        R10, R9
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R14)
+	ADDQ        144(AX), R14
+	DECQ        R13
+	JNZ         step
+	ADDQ        R11, DI
+	ADDQ        R11, R8
+	ADDQ        R11, R9
+	DECQ        R12
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	LEAQ        (DI)(CX*4), R8
+	LEAQ        (R8)(CX*4), R9
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Y0, Y0
+	VADDPS      (DI)(CX*1), Y1, Y1
+	VADDPS      (DI)(CX*2), Y2, Y2
+	VADDPS      (DI)(DX*1), Y3, Y3
+	VADDPS      (R8), Y4, Y4
+	VADDPS      (R8)(CX*1), Y5, Y5
+	VADDPS      (R8)(CX*2), Y6, Y6
+	VADDPS      (R8)(DX*1), Y7, Y7
+	VADDPS      (R9), Y8, Y8
+	VADDPS      (R9)(CX*1), Y9, Y9
+	VADDPS      (R9)(CX*2), Y10, Y10
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y11
+	VADDPS    Y11, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y11
+	VADDPS    Y11, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y11
+	VADDPS    Y11, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y11
+	VADDPS    Y11, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y11
+	VADDPS    Y11, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y11
+	VADDPS    Y11, Y5, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y11
+	VADDPS    Y11, Y6, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y11
+	VADDPS    Y11, Y7, Y7
+	VMOVUPS.Z (R9), K1, Y11
+	VADDPS    Y11, Y8, Y8
+	VMOVUPS.Z (R9)(CX*1), K1, Y11
+	VADDPS    Y11, Y9, Y9
+	VMOVUPS.Z (R9)(CX*2), K1, Y11
+	VADDPS    Y11, Y10, Y10
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R10
+	TESTQ        R10, R10
+	JZ           no_rows
+	VBROADCASTSS (R10), Y13
+	VADDPS       Y13, Y0, Y0
+	VBROADCASTSS 4(R10), Y13
+	VADDPS       Y13, Y1, Y1
+	VBROADCASTSS 8(R10), Y13
+	VADDPS       Y13, Y2, Y2
+	VBROADCASTSS 12(R10), Y13
+	VADDPS       Y13, Y3, Y3
+	VBROADCASTSS 16(R10), Y13
+	VADDPS       Y13, Y4, Y4
+	VBROADCASTSS 20(R10), Y13
+	VADDPS       Y13, Y5, Y5
+	VBROADCASTSS 24(R10), Y13
+	VADDPS       Y13, Y6, Y6
+	VBROADCASTSS 28(R10), Y13
+	VADDPS       Y13, Y7, Y7
+	VBROADCASTSS 32(R10), Y13
+	VADDPS       Y13, Y8, Y8
+	VBROADCASTSS 36(R10), Y13
+	VADDPS       Y13, Y9, Y9
+	VBROADCASTSS 40(R10), Y13
+	VADDPS       Y13, Y10, Y10
+
+no_rows:
+	MOVQ    80(AX), R10
+	TESTQ   R10, R10
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R10), Y11
+	VADDPS  Y11, Y0, Y0
+	VADDPS  Y11, Y1, Y1
+	VADDPS  Y11, Y2, Y2
+	VADDPS  Y11, Y3, Y3
+	VADDPS  Y11, Y4, Y4
+	VADDPS  Y11, Y5, Y5
+	VADDPS  Y11, Y6, Y6
+	VADDPS  Y11, Y7, Y7
+	VADDPS  Y11, Y8, Y8
+	VADDPS  Y11, Y9, Y9
+	VADDPS  Y11, Y10, Y10
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R10), K1, Y11
+	VADDPS    Y11, Y0, Y0
+	VADDPS    Y11, Y1, Y1
+	VADDPS    Y11, Y2, Y2
+	VADDPS    Y11, Y3, Y3
+	VADDPS    Y11, Y4, Y4
+	VADDPS    Y11, Y5, Y5
+	VADDPS    Y11, Y6, Y6
+	VADDPS    Y11, Y7, Y7
+	VADDPS    Y11, Y8, Y8
+	VADDPS    Y11, Y9, Y9
+	VADDPS    Y11, Y10, Y10
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y11
+	VBROADCASTSS 116(AX), Y12
+	VMAXPS       Y0, Y11, Y0
+	VMINPS       Y0, Y12, Y0
+	VMAXPS       Y1, Y11, Y1
+	VMINPS       Y1, Y12, Y1
+	VMAXPS       Y2, Y11, Y2
+	VMINPS       Y2, Y12, Y2
+	VMAXPS       Y3, Y11, Y3
+	VMINPS       Y3, Y12, Y3
+	VMAXPS       Y4, Y11, Y4
+	VMINPS       Y4, Y12, Y4
+	VMAXPS       Y5, Y11, Y5
+	VMINPS       Y5, Y12, Y5
+	VMAXPS       Y6, Y11, Y6
+	VMINPS       Y6, Y12, Y6
+	VMAXPS       Y7, Y11, Y7
+	VMINPS       Y7, Y12, Y7
+	VMAXPS       Y8, Y11, Y8
+	VMINPS       Y8, Y12, Y8
+	VMAXPS       Y9, Y11, Y9
+	VMINPS       Y9, Y12, Y9
+	VMAXPS       Y10, Y11, Y10
+	VMINPS       Y10, Y12, Y10
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	VMOVUPS Y6, (R8)(CX*2)
+	VMOVUPS Y7, (R8)(DX*1)
+	VMOVUPS Y8, (R9)
+	VMOVUPS Y9, (R9)(CX*1)
+	VMOVUPS Y10, (R9)(CX*2)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+	VMOVUPS Y6, K1, (R8)(CX*2)
+	VMOVUPS Y7, K1, (R8)(DX*1)
+	VMOVUPS Y8, K1, (R9)
+	VMOVUPS Y9, K1, (R9)(CX*1)
+	VMOVUPS Y10, K1, (R9)(CX*2)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exact12x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·exact12x1shortAVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
 	TESTL  $0x00000001, BX
@@ -29302,6 +34297,321 @@ write_masked:
 	VMOVUPS Y21, K2, 64(R9)(CX*2)
 	VMOVUPS Z22, K1, (R9)(DX*1)
 	VMOVUPS Y23, K2, 64(R9)(DX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exact12x1tinyAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·exact12x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	VPXORD Y6, Y6, Y6
+	VPXORD Y7, Y7, Y7
+	VPXORD Y8, Y8, Y8
+	VPXORD Y9, Y9, Y9
+	VPXORD Y10, Y10, Y10
+	VPXORD Y11, Y11, Y11
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	VMOVUPS (R8)(CX*2), Y6
+	VMOVUPS (R8)(DX*1), Y7
+	VMOVUPS (R9), Y8
+	VMOVUPS (R9)(CX*1), Y9
+	VMOVUPS (R9)(CX*2), Y10
+	VMOVUPS (R9)(DX*1), Y11
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y7
+	VMOVUPS.Z (R9), K1, Y8
+	VMOVUPS.Z (R9)(CX*1), K1, Y9
+	VMOVUPS.Z (R9)(CX*2), K1, Y10
+	VMOVUPS.Z (R9)(DX*1), K1, Y11
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R10
+	MOVQ    136(AX), R14
+	TESTQ   R14, R14
+	CMOVQEQ SI, R14
+	MOVQ    40(AX), R12
+	MOVQ    32(AX), R11
+	IMULQ   R10, R11
+	NEGQ    R11
+	ADDQ    24(AX), R11
+
+segment:
+	MOVQ 32(AX), R13
+
+step:
+	VMOVUPS     (SI), Y12
+	VMULPS.BCST (DI), Y12, Y15
+	VADDPS      Y15, Y0, Y0
+	VMULPS.BCST (DI)(CX*1), Y12, Y15
+	VADDPS      Y15, Y1, Y1
+	VMULPS.BCST (DI)(CX*2), Y12, Y15
+	VADDPS      Y15, Y2, Y2
+	VMULPS.BCST (DI)(DX*1), Y12, Y15
+	VADDPS      Y15, Y3, Y3
+	VMULPS.BCST (R8), Y12, Y15
+	VADDPS      Y15, Y4, Y4
+	VMULPS.BCST (R8)(CX*1), Y12, Y15
+	VADDPS      Y15, Y5, Y5
+	VMULPS.BCST (R8)(CX*2), Y12, Y15
+	VADDPS      Y15, Y6, Y6
+	VMULPS.BCST (R8)(DX*1), Y12, Y15
+	VADDPS      Y15, Y7, Y7
+	VMULPS.BCST (R9), Y12, Y15
+	VADDPS      Y15, Y8, Y8
+	VMULPS.BCST (R9)(CX*1), Y12, Y15
+	VADDPS      Y15, Y9, Y9
+	VMULPS.BCST (R9)(CX*2), Y12, Y15
+	VADDPS      Y15, Y10, Y10
+	VMULPS.BCST (R9)(DX*1), Y12, Y15
+	VADDPS      Y15, Y11, Y11
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	ADDQ        R10, R9
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R14)
+	ADDQ        144(AX), R14
+	DECQ        R13
+	JNZ         step
+	ADDQ        R11, DI
+	ADDQ        R11, R8
+	ADDQ        R11, R9
+	DECQ        R12
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	LEAQ        (DI)(CX*4), R8
+	LEAQ        (R8)(CX*4), R9
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Y0, Y0
+	VADDPS      (DI)(CX*1), Y1, Y1
+	VADDPS      (DI)(CX*2), Y2, Y2
+	VADDPS      (DI)(DX*1), Y3, Y3
+	VADDPS      (R8), Y4, Y4
+	VADDPS      (R8)(CX*1), Y5, Y5
+	VADDPS      (R8)(CX*2), Y6, Y6
+	VADDPS      (R8)(DX*1), Y7, Y7
+	VADDPS      (R9), Y8, Y8
+	VADDPS      (R9)(CX*1), Y9, Y9
+	VADDPS      (R9)(CX*2), Y10, Y10
+	VADDPS      (R9)(DX*1), Y11, Y11
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y12
+	VADDPS    Y12, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y12
+	VADDPS    Y12, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y12
+	VADDPS    Y12, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y12
+	VADDPS    Y12, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y12
+	VADDPS    Y12, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y12
+	VADDPS    Y12, Y5, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y12
+	VADDPS    Y12, Y6, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y12
+	VADDPS    Y12, Y7, Y7
+	VMOVUPS.Z (R9), K1, Y12
+	VADDPS    Y12, Y8, Y8
+	VMOVUPS.Z (R9)(CX*1), K1, Y12
+	VADDPS    Y12, Y9, Y9
+	VMOVUPS.Z (R9)(CX*2), K1, Y12
+	VADDPS    Y12, Y10, Y10
+	VMOVUPS.Z (R9)(DX*1), K1, Y12
+	VADDPS    Y12, Y11, Y11
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R10
+	TESTQ        R10, R10
+	JZ           no_rows
+	VBROADCASTSS (R10), Y14
+	VADDPS       Y14, Y0, Y0
+	VBROADCASTSS 4(R10), Y14
+	VADDPS       Y14, Y1, Y1
+	VBROADCASTSS 8(R10), Y14
+	VADDPS       Y14, Y2, Y2
+	VBROADCASTSS 12(R10), Y14
+	VADDPS       Y14, Y3, Y3
+	VBROADCASTSS 16(R10), Y14
+	VADDPS       Y14, Y4, Y4
+	VBROADCASTSS 20(R10), Y14
+	VADDPS       Y14, Y5, Y5
+	VBROADCASTSS 24(R10), Y14
+	VADDPS       Y14, Y6, Y6
+	VBROADCASTSS 28(R10), Y14
+	VADDPS       Y14, Y7, Y7
+	VBROADCASTSS 32(R10), Y14
+	VADDPS       Y14, Y8, Y8
+	VBROADCASTSS 36(R10), Y14
+	VADDPS       Y14, Y9, Y9
+	VBROADCASTSS 40(R10), Y14
+	VADDPS       Y14, Y10, Y10
+	VBROADCASTSS 44(R10), Y14
+	VADDPS       Y14, Y11, Y11
+
+no_rows:
+	MOVQ    80(AX), R10
+	TESTQ   R10, R10
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R10), Y12
+	VADDPS  Y12, Y0, Y0
+	VADDPS  Y12, Y1, Y1
+	VADDPS  Y12, Y2, Y2
+	VADDPS  Y12, Y3, Y3
+	VADDPS  Y12, Y4, Y4
+	VADDPS  Y12, Y5, Y5
+	VADDPS  Y12, Y6, Y6
+	VADDPS  Y12, Y7, Y7
+	VADDPS  Y12, Y8, Y8
+	VADDPS  Y12, Y9, Y9
+	VADDPS  Y12, Y10, Y10
+	VADDPS  Y12, Y11, Y11
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R10), K1, Y12
+	VADDPS    Y12, Y0, Y0
+	VADDPS    Y12, Y1, Y1
+	VADDPS    Y12, Y2, Y2
+	VADDPS    Y12, Y3, Y3
+	VADDPS    Y12, Y4, Y4
+	VADDPS    Y12, Y5, Y5
+	VADDPS    Y12, Y6, Y6
+	VADDPS    Y12, Y7, Y7
+	VADDPS    Y12, Y8, Y8
+	VADDPS    Y12, Y9, Y9
+	VADDPS    Y12, Y10, Y10
+	VADDPS    Y12, Y11, Y11
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y12
+	VBROADCASTSS 116(AX), Y13
+	VMAXPS       Y0, Y12, Y0
+	VMINPS       Y0, Y13, Y0
+	VMAXPS       Y1, Y12, Y1
+	VMINPS       Y1, Y13, Y1
+	VMAXPS       Y2, Y12, Y2
+	VMINPS       Y2, Y13, Y2
+	VMAXPS       Y3, Y12, Y3
+	VMINPS       Y3, Y13, Y3
+	VMAXPS       Y4, Y12, Y4
+	VMINPS       Y4, Y13, Y4
+	VMAXPS       Y5, Y12, Y5
+	VMINPS       Y5, Y13, Y5
+	VMAXPS       Y6, Y12, Y6
+	VMINPS       Y6, Y13, Y6
+	VMAXPS       Y7, Y12, Y7
+	VMINPS       Y7, Y13, Y7
+	VMAXPS       Y8, Y12, Y8
+	VMINPS       Y8, Y13, Y8
+	VMAXPS       Y9, Y12, Y9
+	VMINPS       Y9, Y13, Y9
+	VMAXPS       Y10, Y12, Y10
+	VMINPS       Y10, Y13, Y10
+	VMAXPS       Y11, Y12, Y11
+	VMINPS       Y11, Y13, Y11
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	VMOVUPS Y6, (R8)(CX*2)
+	VMOVUPS Y7, (R8)(DX*1)
+	VMOVUPS Y8, (R9)
+	VMOVUPS Y9, (R9)(CX*1)
+	VMOVUPS Y10, (R9)(CX*2)
+	VMOVUPS Y11, (R9)(DX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+	VMOVUPS Y6, K1, (R8)(CX*2)
+	VMOVUPS Y7, K1, (R8)(DX*1)
+	VMOVUPS Y8, K1, (R9)
+	VMOVUPS Y9, K1, (R9)(CX*1)
+	VMOVUPS Y10, K1, (R9)(CX*2)
+	VMOVUPS Y11, K1, (R9)(DX*1)
 
 write_end:
 	VZEROUPPER
@@ -36156,9 +41466,9 @@ write_end:
 	VZEROUPPER
 	RET
 
-// func placed1x1halfAVX512(t *byte)
+// func placed1x1shortAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
-TEXT ·placed1x1halfAVX512(SB), NOSPLIT, $0-8
+TEXT ·placed1x1shortAVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), DX
 	TESTL  $0x00000001, DX
@@ -36296,9 +41606,132 @@ write_end:
 	VZEROUPPER
 	RET
 
-// func placed2x1halfAVX512(t *byte)
+// func placed1x1tinyAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
-TEXT ·placed2x1halfAVX512(SB), NOSPLIT, $0-8
+TEXT ·placed1x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), DX
+	TESTL  $0x00000001, DX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), BX
+	TESTL   $0x00000008, DX
+	JNZ     first_masked
+	VMOVUPS (BX), Y0
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), CX
+	KMOVD     CX, K1
+	SHRL      $0x10, CX
+	KMOVD     CX, K2
+	VMOVUPS.Z (BX), K1, Y0
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	MOVQ  (AX), BX
+	MOVQ  t+0(FP), CX
+	MOVQ  48(AX), CX
+	MOVQ  16(AX), SI
+	MOVQ  128(AX), R10
+	MOVQ  40(AX), R8
+	MOVQ  32(AX), DI
+	IMULQ SI, DI
+	NEGQ  DI
+	ADDQ  24(AX), DI
+
+segment:
+	MOVQ 32(AX), R9
+
+step:
+	MOVLQSX      (R10), R11
+	VMOVUPS      (CX)(R11*4), Y1
+	VBROADCASTSS (BX), Y3
+	VFMADD231PS  Y1, Y3, Y0
+	ADDQ         SI, BX
+	ADDQ         $0x00000004, R10
+	DECQ         R9
+	JNZ          step
+	ADDQ         DI, BX
+	DECQ         R8
+	JNZ          segment
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), BX
+	TESTL        $0x00000002, DX
+	JZ           no_accumulate
+	TESTL        $0x00000008, DX
+	JNZ          accumulate_masked
+	VADDPS       (BX), Y0, Y0
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), CX
+	KMOVD     CX, K1
+	SHRL      $0x10, CX
+	KMOVD     CX, K2
+	VMOVUPS.Z (BX), K1, Y1
+	VADDPS    Y1, Y0, Y0
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), SI
+	TESTQ        SI, SI
+	JZ           no_rows
+	VBROADCASTSS (SI), Y3
+	VADDPS       Y3, Y0, Y0
+
+no_rows:
+	MOVQ    80(AX), SI
+	TESTQ   SI, SI
+	JZ      no_columns
+	TESTL   $0x00000008, DX
+	JNZ     columns_masked
+	VMOVUPS (SI), Y1
+	VADDPS  Y1, Y0, Y0
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), CX
+	KMOVD     CX, K1
+	SHRL      $0x10, CX
+	KMOVD     CX, K2
+	VMOVUPS.Z (SI), K1, Y1
+	VADDPS    Y1, Y0, Y0
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, DX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y1
+	VBROADCASTSS 116(AX), Y2
+	VMAXPS       Y0, Y1, Y0
+	VMINPS       Y0, Y2, Y0
+
+no_clamp:
+	TESTL   $0x00000008, DX
+	JNZ     write_masked
+	VMOVUPS Y0, (BX)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), CX
+	KMOVD   CX, K1
+	SHRL    $0x10, CX
+	KMOVD   CX, K2
+	VMOVUPS Y0, K1, (BX)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func placed2x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
+TEXT ·placed2x1shortAVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), DX
 	TESTL  $0x00000001, DX
@@ -36466,9 +41899,148 @@ write_end:
 	VZEROUPPER
 	RET
 
-// func placed3x1halfAVX512(t *byte)
+// func placed2x1tinyAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
-TEXT ·placed3x1halfAVX512(SB), NOSPLIT, $0-8
+TEXT ·placed2x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), DX
+	TESTL  $0x00000001, DX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), SI
+	TESTL   $0x00000008, DX
+	JNZ     first_masked
+	VMOVUPS (SI), Y0
+	VMOVUPS (SI)(CX*1), Y1
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Y0
+	VMOVUPS.Z (SI)(CX*1), K1, Y1
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	MOVQ  (AX), SI
+	MOVQ  t+0(FP), BX
+	MOVQ  48(AX), BX
+	MOVQ  16(AX), DI
+	MOVQ  128(AX), R11
+	MOVQ  40(AX), R9
+	MOVQ  32(AX), R8
+	IMULQ DI, R8
+	NEGQ  R8
+	ADDQ  24(AX), R8
+
+segment:
+	MOVQ 32(AX), R10
+
+step:
+	MOVLQSX      (R11), R12
+	VMOVUPS      (BX)(R12*4), Y2
+	VBROADCASTSS (SI), Y4
+	VFMADD231PS  Y2, Y4, Y0
+	VBROADCASTSS (SI)(CX*1), Y4
+	VFMADD231PS  Y2, Y4, Y1
+	ADDQ         DI, SI
+	ADDQ         $0x00000004, R11
+	DECQ         R10
+	JNZ          step
+	ADDQ         R8, SI
+	DECQ         R9
+	JNZ          segment
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), SI
+	TESTL        $0x00000002, DX
+	JZ           no_accumulate
+	TESTL        $0x00000008, DX
+	JNZ          accumulate_masked
+	VADDPS       (SI), Y0, Y0
+	VADDPS       (SI)(CX*1), Y1, Y1
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Y2
+	VADDPS    Y2, Y0, Y0
+	VMOVUPS.Z (SI)(CX*1), K1, Y2
+	VADDPS    Y2, Y1, Y1
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), DI
+	TESTQ        DI, DI
+	JZ           no_rows
+	VBROADCASTSS (DI), Y4
+	VADDPS       Y4, Y0, Y0
+	VBROADCASTSS 4(DI), Y4
+	VADDPS       Y4, Y1, Y1
+
+no_rows:
+	MOVQ    80(AX), DI
+	TESTQ   DI, DI
+	JZ      no_columns
+	TESTL   $0x00000008, DX
+	JNZ     columns_masked
+	VMOVUPS (DI), Y2
+	VADDPS  Y2, Y0, Y0
+	VADDPS  Y2, Y1, Y1
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (DI), K1, Y2
+	VADDPS    Y2, Y0, Y0
+	VADDPS    Y2, Y1, Y1
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, DX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y2
+	VBROADCASTSS 116(AX), Y3
+	VMAXPS       Y0, Y2, Y0
+	VMINPS       Y0, Y3, Y0
+	VMAXPS       Y1, Y2, Y1
+	VMINPS       Y1, Y3, Y1
+
+no_clamp:
+	TESTL   $0x00000008, DX
+	JNZ     write_masked
+	VMOVUPS Y0, (SI)
+	VMOVUPS Y1, (SI)(CX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), BX
+	KMOVD   BX, K1
+	SHRL    $0x10, BX
+	KMOVD   BX, K2
+	VMOVUPS Y0, K1, (SI)
+	VMOVUPS Y1, K1, (SI)(CX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func placed3x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
+TEXT ·placed3x1shortAVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), DX
 	TESTL  $0x00000001, DX
@@ -36666,9 +42238,164 @@ write_end:
 	VZEROUPPER
 	RET
 
-// func placed4x1halfAVX512(t *byte)
+// func placed3x1tinyAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
-TEXT ·placed4x1halfAVX512(SB), NOSPLIT, $0-8
+TEXT ·placed3x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), DX
+	TESTL  $0x00000001, DX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), SI
+	TESTL   $0x00000008, DX
+	JNZ     first_masked
+	VMOVUPS (SI), Y0
+	VMOVUPS (SI)(CX*1), Y1
+	VMOVUPS (SI)(CX*2), Y2
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Y0
+	VMOVUPS.Z (SI)(CX*1), K1, Y1
+	VMOVUPS.Z (SI)(CX*2), K1, Y2
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	MOVQ  (AX), SI
+	MOVQ  t+0(FP), BX
+	MOVQ  48(AX), BX
+	MOVQ  16(AX), DI
+	MOVQ  128(AX), R11
+	MOVQ  40(AX), R9
+	MOVQ  32(AX), R8
+	IMULQ DI, R8
+	NEGQ  R8
+	ADDQ  24(AX), R8
+
+segment:
+	MOVQ 32(AX), R10
+
+step:
+	MOVLQSX      (R11), R12
+	VMOVUPS      (BX)(R12*4), Y3
+	VBROADCASTSS (SI), Y5
+	VFMADD231PS  Y3, Y5, Y0
+	VBROADCASTSS (SI)(CX*1), Y5
+	VFMADD231PS  Y3, Y5, Y1
+	VBROADCASTSS (SI)(CX*2), Y5
+	VFMADD231PS  Y3, Y5, Y2
+	ADDQ         DI, SI
+	ADDQ         $0x00000004, R11
+	DECQ         R10
+	JNZ          step
+	ADDQ         R8, SI
+	DECQ         R9
+	JNZ          segment
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), SI
+	TESTL        $0x00000002, DX
+	JZ           no_accumulate
+	TESTL        $0x00000008, DX
+	JNZ          accumulate_masked
+	VADDPS       (SI), Y0, Y0
+	VADDPS       (SI)(CX*1), Y1, Y1
+	VADDPS       (SI)(CX*2), Y2, Y2
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Y3
+	VADDPS    Y3, Y0, Y0
+	VMOVUPS.Z (SI)(CX*1), K1, Y3
+	VADDPS    Y3, Y1, Y1
+	VMOVUPS.Z (SI)(CX*2), K1, Y3
+	VADDPS    Y3, Y2, Y2
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), DI
+	TESTQ        DI, DI
+	JZ           no_rows
+	VBROADCASTSS (DI), Y5
+	VADDPS       Y5, Y0, Y0
+	VBROADCASTSS 4(DI), Y5
+	VADDPS       Y5, Y1, Y1
+	VBROADCASTSS 8(DI), Y5
+	VADDPS       Y5, Y2, Y2
+
+no_rows:
+	MOVQ    80(AX), DI
+	TESTQ   DI, DI
+	JZ      no_columns
+	TESTL   $0x00000008, DX
+	JNZ     columns_masked
+	VMOVUPS (DI), Y3
+	VADDPS  Y3, Y0, Y0
+	VADDPS  Y3, Y1, Y1
+	VADDPS  Y3, Y2, Y2
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (DI), K1, Y3
+	VADDPS    Y3, Y0, Y0
+	VADDPS    Y3, Y1, Y1
+	VADDPS    Y3, Y2, Y2
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, DX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y3
+	VBROADCASTSS 116(AX), Y4
+	VMAXPS       Y0, Y3, Y0
+	VMINPS       Y0, Y4, Y0
+	VMAXPS       Y1, Y3, Y1
+	VMINPS       Y1, Y4, Y1
+	VMAXPS       Y2, Y3, Y2
+	VMINPS       Y2, Y4, Y2
+
+no_clamp:
+	TESTL   $0x00000008, DX
+	JNZ     write_masked
+	VMOVUPS Y0, (SI)
+	VMOVUPS Y1, (SI)(CX*1)
+	VMOVUPS Y2, (SI)(CX*2)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), BX
+	KMOVD   BX, K1
+	SHRL    $0x10, BX
+	KMOVD   BX, K2
+	VMOVUPS Y0, K1, (SI)
+	VMOVUPS Y1, K1, (SI)(CX*1)
+	VMOVUPS Y2, K1, (SI)(CX*2)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func placed4x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
+TEXT ·placed4x1shortAVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
 	TESTL  $0x00000001, BX
@@ -36899,9 +42626,183 @@ write_end:
 	VZEROUPPER
 	RET
 
-// func placed5x1halfAVX512(t *byte)
+// func placed4x1tinyAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
-TEXT ·placed5x1halfAVX512(SB), NOSPLIT, $0-8
+TEXT ·placed4x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), DI
+	MOVQ  t+0(FP), SI
+	MOVQ  48(AX), SI
+	MOVQ  16(AX), R8
+	MOVQ  128(AX), R12
+	MOVQ  40(AX), R10
+	MOVQ  32(AX), R9
+	IMULQ R8, R9
+	NEGQ  R9
+	ADDQ  24(AX), R9
+
+segment:
+	MOVQ 32(AX), R11
+
+step:
+	MOVLQSX      (R12), R13
+	VMOVUPS      (SI)(R13*4), Y4
+	VBROADCASTSS (DI), Y6
+	VFMADD231PS  Y4, Y6, Y0
+	VBROADCASTSS (DI)(CX*1), Y6
+	VFMADD231PS  Y4, Y6, Y1
+	VBROADCASTSS (DI)(CX*2), Y6
+	VFMADD231PS  Y4, Y6, Y2
+	VBROADCASTSS (DI)(DX*1), Y6
+	VFMADD231PS  Y4, Y6, Y3
+	ADDQ         R8, DI
+	ADDQ         $0x00000004, R12
+	DECQ         R11
+	JNZ          step
+	ADDQ         R9, DI
+	DECQ         R10
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Y0, Y0
+	VADDPS       (DI)(CX*1), Y1, Y1
+	VADDPS       (DI)(CX*2), Y2, Y2
+	VADDPS       (DI)(DX*1), Y3, Y3
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y4
+	VADDPS    Y4, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y4
+	VADDPS    Y4, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y4
+	VADDPS    Y4, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y4
+	VADDPS    Y4, Y3, Y3
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R8
+	TESTQ        R8, R8
+	JZ           no_rows
+	VBROADCASTSS (R8), Y6
+	VADDPS       Y6, Y0, Y0
+	VBROADCASTSS 4(R8), Y6
+	VADDPS       Y6, Y1, Y1
+	VBROADCASTSS 8(R8), Y6
+	VADDPS       Y6, Y2, Y2
+	VBROADCASTSS 12(R8), Y6
+	VADDPS       Y6, Y3, Y3
+
+no_rows:
+	MOVQ    80(AX), R8
+	TESTQ   R8, R8
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R8), Y4
+	VADDPS  Y4, Y0, Y0
+	VADDPS  Y4, Y1, Y1
+	VADDPS  Y4, Y2, Y2
+	VADDPS  Y4, Y3, Y3
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R8), K1, Y4
+	VADDPS    Y4, Y0, Y0
+	VADDPS    Y4, Y1, Y1
+	VADDPS    Y4, Y2, Y2
+	VADDPS    Y4, Y3, Y3
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y4
+	VBROADCASTSS 116(AX), Y5
+	VMAXPS       Y0, Y4, Y0
+	VMINPS       Y0, Y5, Y0
+	VMAXPS       Y1, Y4, Y1
+	VMINPS       Y1, Y5, Y1
+	VMAXPS       Y2, Y4, Y2
+	VMINPS       Y2, Y5, Y2
+	VMAXPS       Y3, Y4, Y3
+	VMINPS       Y3, Y5, Y3
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func placed5x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
+TEXT ·placed5x1shortAVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
 	TESTL  $0x00000001, BX
@@ -37167,9 +43068,204 @@ write_end:
 	VZEROUPPER
 	RET
 
-// func placed6x1halfAVX512(t *byte)
+// func placed5x1tinyAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
-TEXT ·placed6x1halfAVX512(SB), NOSPLIT, $0-8
+TEXT ·placed5x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), DI
+	LEAQ  (DI)(CX*4), R8
+	MOVQ  t+0(FP), SI
+	MOVQ  48(AX), SI
+	MOVQ  16(AX), R9
+	MOVQ  128(AX), R13
+	MOVQ  40(AX), R11
+	MOVQ  32(AX), R10
+	IMULQ R9, R10
+	NEGQ  R10
+	ADDQ  24(AX), R10
+
+segment:
+	MOVQ 32(AX), R12
+
+step:
+	MOVLQSX      (R13), R14
+	VMOVUPS      (SI)(R14*4), Y5
+	VBROADCASTSS (DI), Y7
+	VFMADD231PS  Y5, Y7, Y0
+	VBROADCASTSS (DI)(CX*1), Y7
+	VFMADD231PS  Y5, Y7, Y1
+	VBROADCASTSS (DI)(CX*2), Y7
+	VFMADD231PS  Y5, Y7, Y2
+	VBROADCASTSS (DI)(DX*1), Y7
+	VFMADD231PS  Y5, Y7, Y3
+	VBROADCASTSS (R8), Y7
+	VFMADD231PS  Y5, Y7, Y4
+	ADDQ         R9, DI
+	ADDQ         R9, R8
+	ADDQ         $0x00000004, R13
+	DECQ         R12
+	JNZ          step
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	DECQ         R11
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Y0, Y0
+	VADDPS       (DI)(CX*1), Y1, Y1
+	VADDPS       (DI)(CX*2), Y2, Y2
+	VADDPS       (DI)(DX*1), Y3, Y3
+	VADDPS       (R8), Y4, Y4
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y5
+	VADDPS    Y5, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y5
+	VADDPS    Y5, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y5
+	VADDPS    Y5, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y5
+	VADDPS    Y5, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y5
+	VADDPS    Y5, Y4, Y4
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R9
+	TESTQ        R9, R9
+	JZ           no_rows
+	VBROADCASTSS (R9), Y7
+	VADDPS       Y7, Y0, Y0
+	VBROADCASTSS 4(R9), Y7
+	VADDPS       Y7, Y1, Y1
+	VBROADCASTSS 8(R9), Y7
+	VADDPS       Y7, Y2, Y2
+	VBROADCASTSS 12(R9), Y7
+	VADDPS       Y7, Y3, Y3
+	VBROADCASTSS 16(R9), Y7
+	VADDPS       Y7, Y4, Y4
+
+no_rows:
+	MOVQ    80(AX), R9
+	TESTQ   R9, R9
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R9), Y5
+	VADDPS  Y5, Y0, Y0
+	VADDPS  Y5, Y1, Y1
+	VADDPS  Y5, Y2, Y2
+	VADDPS  Y5, Y3, Y3
+	VADDPS  Y5, Y4, Y4
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R9), K1, Y5
+	VADDPS    Y5, Y0, Y0
+	VADDPS    Y5, Y1, Y1
+	VADDPS    Y5, Y2, Y2
+	VADDPS    Y5, Y3, Y3
+	VADDPS    Y5, Y4, Y4
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y5
+	VBROADCASTSS 116(AX), Y6
+	VMAXPS       Y0, Y5, Y0
+	VMINPS       Y0, Y6, Y0
+	VMAXPS       Y1, Y5, Y1
+	VMINPS       Y1, Y6, Y1
+	VMAXPS       Y2, Y5, Y2
+	VMINPS       Y2, Y6, Y2
+	VMAXPS       Y3, Y5, Y3
+	VMINPS       Y3, Y6, Y3
+	VMAXPS       Y4, Y5, Y4
+	VMINPS       Y4, Y6, Y4
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func placed6x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
+TEXT ·placed6x1shortAVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
 	TESTL  $0x00000001, BX
@@ -37465,9 +43561,220 @@ write_end:
 	VZEROUPPER
 	RET
 
-// func placed7x1halfAVX512(t *byte)
+// func placed6x1tinyAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
-TEXT ·placed7x1halfAVX512(SB), NOSPLIT, $0-8
+TEXT ·placed6x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), DI
+	LEAQ  (DI)(CX*4), R8
+	MOVQ  t+0(FP), SI
+	MOVQ  48(AX), SI
+	MOVQ  16(AX), R9
+	MOVQ  128(AX), R13
+	MOVQ  40(AX), R11
+	MOVQ  32(AX), R10
+	IMULQ R9, R10
+	NEGQ  R10
+	ADDQ  24(AX), R10
+
+segment:
+	MOVQ 32(AX), R12
+
+step:
+	MOVLQSX      (R13), R14
+	VMOVUPS      (SI)(R14*4), Y6
+	VBROADCASTSS (DI), Y8
+	VFMADD231PS  Y6, Y8, Y0
+	VBROADCASTSS (DI)(CX*1), Y8
+	VFMADD231PS  Y6, Y8, Y1
+	VBROADCASTSS (DI)(CX*2), Y8
+	VFMADD231PS  Y6, Y8, Y2
+	VBROADCASTSS (DI)(DX*1), Y8
+	VFMADD231PS  Y6, Y8, Y3
+	VBROADCASTSS (R8), Y8
+	VFMADD231PS  Y6, Y8, Y4
+	VBROADCASTSS (R8)(CX*1), Y8
+	VFMADD231PS  Y6, Y8, Y5
+	ADDQ         R9, DI
+	ADDQ         R9, R8
+	ADDQ         $0x00000004, R13
+	DECQ         R12
+	JNZ          step
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	DECQ         R11
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Y0, Y0
+	VADDPS       (DI)(CX*1), Y1, Y1
+	VADDPS       (DI)(CX*2), Y2, Y2
+	VADDPS       (DI)(DX*1), Y3, Y3
+	VADDPS       (R8), Y4, Y4
+	VADDPS       (R8)(CX*1), Y5, Y5
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y6
+	VADDPS    Y6, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y6
+	VADDPS    Y6, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y6
+	VADDPS    Y6, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y6
+	VADDPS    Y6, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y6
+	VADDPS    Y6, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y6
+	VADDPS    Y6, Y5, Y5
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R9
+	TESTQ        R9, R9
+	JZ           no_rows
+	VBROADCASTSS (R9), Y8
+	VADDPS       Y8, Y0, Y0
+	VBROADCASTSS 4(R9), Y8
+	VADDPS       Y8, Y1, Y1
+	VBROADCASTSS 8(R9), Y8
+	VADDPS       Y8, Y2, Y2
+	VBROADCASTSS 12(R9), Y8
+	VADDPS       Y8, Y3, Y3
+	VBROADCASTSS 16(R9), Y8
+	VADDPS       Y8, Y4, Y4
+	VBROADCASTSS 20(R9), Y8
+	VADDPS       Y8, Y5, Y5
+
+no_rows:
+	MOVQ    80(AX), R9
+	TESTQ   R9, R9
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R9), Y6
+	VADDPS  Y6, Y0, Y0
+	VADDPS  Y6, Y1, Y1
+	VADDPS  Y6, Y2, Y2
+	VADDPS  Y6, Y3, Y3
+	VADDPS  Y6, Y4, Y4
+	VADDPS  Y6, Y5, Y5
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R9), K1, Y6
+	VADDPS    Y6, Y0, Y0
+	VADDPS    Y6, Y1, Y1
+	VADDPS    Y6, Y2, Y2
+	VADDPS    Y6, Y3, Y3
+	VADDPS    Y6, Y4, Y4
+	VADDPS    Y6, Y5, Y5
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y6
+	VBROADCASTSS 116(AX), Y7
+	VMAXPS       Y0, Y6, Y0
+	VMINPS       Y0, Y7, Y0
+	VMAXPS       Y1, Y6, Y1
+	VMINPS       Y1, Y7, Y1
+	VMAXPS       Y2, Y6, Y2
+	VMINPS       Y2, Y7, Y2
+	VMAXPS       Y3, Y6, Y3
+	VMINPS       Y3, Y7, Y3
+	VMAXPS       Y4, Y6, Y4
+	VMINPS       Y4, Y7, Y4
+	VMAXPS       Y5, Y6, Y5
+	VMINPS       Y5, Y7, Y5
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func placed7x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
+TEXT ·placed7x1shortAVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
 	TESTL  $0x00000001, BX
@@ -37793,9 +44100,236 @@ write_end:
 	VZEROUPPER
 	RET
 
-// func placed8x1halfAVX512(t *byte)
+// func placed7x1tinyAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
-TEXT ·placed8x1halfAVX512(SB), NOSPLIT, $0-8
+TEXT ·placed7x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	VPXORD Y6, Y6, Y6
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	VMOVUPS (R8)(CX*2), Y6
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y6
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), DI
+	LEAQ  (DI)(CX*4), R8
+	MOVQ  t+0(FP), SI
+	MOVQ  48(AX), SI
+	MOVQ  16(AX), R9
+	MOVQ  128(AX), R13
+	MOVQ  40(AX), R11
+	MOVQ  32(AX), R10
+	IMULQ R9, R10
+	NEGQ  R10
+	ADDQ  24(AX), R10
+
+segment:
+	MOVQ 32(AX), R12
+
+step:
+	MOVLQSX      (R13), R14
+	VMOVUPS      (SI)(R14*4), Y7
+	VBROADCASTSS (DI), Y9
+	VFMADD231PS  Y7, Y9, Y0
+	VBROADCASTSS (DI)(CX*1), Y9
+	VFMADD231PS  Y7, Y9, Y1
+	VBROADCASTSS (DI)(CX*2), Y9
+	VFMADD231PS  Y7, Y9, Y2
+	VBROADCASTSS (DI)(DX*1), Y9
+	VFMADD231PS  Y7, Y9, Y3
+	VBROADCASTSS (R8), Y9
+	VFMADD231PS  Y7, Y9, Y4
+	VBROADCASTSS (R8)(CX*1), Y9
+	VFMADD231PS  Y7, Y9, Y5
+	VBROADCASTSS (R8)(CX*2), Y9
+	VFMADD231PS  Y7, Y9, Y6
+	ADDQ         R9, DI
+	ADDQ         R9, R8
+	ADDQ         $0x00000004, R13
+	DECQ         R12
+	JNZ          step
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	DECQ         R11
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Y0, Y0
+	VADDPS       (DI)(CX*1), Y1, Y1
+	VADDPS       (DI)(CX*2), Y2, Y2
+	VADDPS       (DI)(DX*1), Y3, Y3
+	VADDPS       (R8), Y4, Y4
+	VADDPS       (R8)(CX*1), Y5, Y5
+	VADDPS       (R8)(CX*2), Y6, Y6
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y7
+	VADDPS    Y7, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y7
+	VADDPS    Y7, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y7
+	VADDPS    Y7, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y7
+	VADDPS    Y7, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y7
+	VADDPS    Y7, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y7
+	VADDPS    Y7, Y5, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y7
+	VADDPS    Y7, Y6, Y6
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R9
+	TESTQ        R9, R9
+	JZ           no_rows
+	VBROADCASTSS (R9), Y9
+	VADDPS       Y9, Y0, Y0
+	VBROADCASTSS 4(R9), Y9
+	VADDPS       Y9, Y1, Y1
+	VBROADCASTSS 8(R9), Y9
+	VADDPS       Y9, Y2, Y2
+	VBROADCASTSS 12(R9), Y9
+	VADDPS       Y9, Y3, Y3
+	VBROADCASTSS 16(R9), Y9
+	VADDPS       Y9, Y4, Y4
+	VBROADCASTSS 20(R9), Y9
+	VADDPS       Y9, Y5, Y5
+	VBROADCASTSS 24(R9), Y9
+	VADDPS       Y9, Y6, Y6
+
+no_rows:
+	MOVQ    80(AX), R9
+	TESTQ   R9, R9
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R9), Y7
+	VADDPS  Y7, Y0, Y0
+	VADDPS  Y7, Y1, Y1
+	VADDPS  Y7, Y2, Y2
+	VADDPS  Y7, Y3, Y3
+	VADDPS  Y7, Y4, Y4
+	VADDPS  Y7, Y5, Y5
+	VADDPS  Y7, Y6, Y6
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R9), K1, Y7
+	VADDPS    Y7, Y0, Y0
+	VADDPS    Y7, Y1, Y1
+	VADDPS    Y7, Y2, Y2
+	VADDPS    Y7, Y3, Y3
+	VADDPS    Y7, Y4, Y4
+	VADDPS    Y7, Y5, Y5
+	VADDPS    Y7, Y6, Y6
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y7
+	VBROADCASTSS 116(AX), Y8
+	VMAXPS       Y0, Y7, Y0
+	VMINPS       Y0, Y8, Y0
+	VMAXPS       Y1, Y7, Y1
+	VMINPS       Y1, Y8, Y1
+	VMAXPS       Y2, Y7, Y2
+	VMINPS       Y2, Y8, Y2
+	VMAXPS       Y3, Y7, Y3
+	VMINPS       Y3, Y8, Y3
+	VMAXPS       Y4, Y7, Y4
+	VMINPS       Y4, Y8, Y4
+	VMAXPS       Y5, Y7, Y5
+	VMINPS       Y5, Y8, Y5
+	VMAXPS       Y6, Y7, Y6
+	VMINPS       Y6, Y8, Y6
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	VMOVUPS Y6, (R8)(CX*2)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+	VMOVUPS Y6, K1, (R8)(CX*2)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func placed8x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
+TEXT ·placed8x1shortAVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
 	TESTL  $0x00000001, BX
@@ -38151,9 +44685,252 @@ write_end:
 	VZEROUPPER
 	RET
 
-// func placed9x1halfAVX512(t *byte)
+// func placed8x1tinyAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
-TEXT ·placed9x1halfAVX512(SB), NOSPLIT, $0-8
+TEXT ·placed8x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	VPXORD Y6, Y6, Y6
+	VPXORD Y7, Y7, Y7
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	VMOVUPS (R8)(CX*2), Y6
+	VMOVUPS (R8)(DX*1), Y7
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y7
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), DI
+	LEAQ  (DI)(CX*4), R8
+	MOVQ  t+0(FP), SI
+	MOVQ  48(AX), SI
+	MOVQ  16(AX), R9
+	MOVQ  128(AX), R13
+	MOVQ  40(AX), R11
+	MOVQ  32(AX), R10
+	IMULQ R9, R10
+	NEGQ  R10
+	ADDQ  24(AX), R10
+
+segment:
+	MOVQ 32(AX), R12
+
+step:
+	MOVLQSX      (R13), R14
+	VMOVUPS      (SI)(R14*4), Y8
+	VBROADCASTSS (DI), Y10
+	VFMADD231PS  Y8, Y10, Y0
+	VBROADCASTSS (DI)(CX*1), Y10
+	VFMADD231PS  Y8, Y10, Y1
+	VBROADCASTSS (DI)(CX*2), Y10
+	VFMADD231PS  Y8, Y10, Y2
+	VBROADCASTSS (DI)(DX*1), Y10
+	VFMADD231PS  Y8, Y10, Y3
+	VBROADCASTSS (R8), Y10
+	VFMADD231PS  Y8, Y10, Y4
+	VBROADCASTSS (R8)(CX*1), Y10
+	VFMADD231PS  Y8, Y10, Y5
+	VBROADCASTSS (R8)(CX*2), Y10
+	VFMADD231PS  Y8, Y10, Y6
+	VBROADCASTSS (R8)(DX*1), Y10
+	VFMADD231PS  Y8, Y10, Y7
+	ADDQ         R9, DI
+	ADDQ         R9, R8
+	ADDQ         $0x00000004, R13
+	DECQ         R12
+	JNZ          step
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	DECQ         R11
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Y0, Y0
+	VADDPS       (DI)(CX*1), Y1, Y1
+	VADDPS       (DI)(CX*2), Y2, Y2
+	VADDPS       (DI)(DX*1), Y3, Y3
+	VADDPS       (R8), Y4, Y4
+	VADDPS       (R8)(CX*1), Y5, Y5
+	VADDPS       (R8)(CX*2), Y6, Y6
+	VADDPS       (R8)(DX*1), Y7, Y7
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y8
+	VADDPS    Y8, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y8
+	VADDPS    Y8, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y8
+	VADDPS    Y8, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y8
+	VADDPS    Y8, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y8
+	VADDPS    Y8, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y8
+	VADDPS    Y8, Y5, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y8
+	VADDPS    Y8, Y6, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y8
+	VADDPS    Y8, Y7, Y7
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R9
+	TESTQ        R9, R9
+	JZ           no_rows
+	VBROADCASTSS (R9), Y10
+	VADDPS       Y10, Y0, Y0
+	VBROADCASTSS 4(R9), Y10
+	VADDPS       Y10, Y1, Y1
+	VBROADCASTSS 8(R9), Y10
+	VADDPS       Y10, Y2, Y2
+	VBROADCASTSS 12(R9), Y10
+	VADDPS       Y10, Y3, Y3
+	VBROADCASTSS 16(R9), Y10
+	VADDPS       Y10, Y4, Y4
+	VBROADCASTSS 20(R9), Y10
+	VADDPS       Y10, Y5, Y5
+	VBROADCASTSS 24(R9), Y10
+	VADDPS       Y10, Y6, Y6
+	VBROADCASTSS 28(R9), Y10
+	VADDPS       Y10, Y7, Y7
+
+no_rows:
+	MOVQ    80(AX), R9
+	TESTQ   R9, R9
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R9), Y8
+	VADDPS  Y8, Y0, Y0
+	VADDPS  Y8, Y1, Y1
+	VADDPS  Y8, Y2, Y2
+	VADDPS  Y8, Y3, Y3
+	VADDPS  Y8, Y4, Y4
+	VADDPS  Y8, Y5, Y5
+	VADDPS  Y8, Y6, Y6
+	VADDPS  Y8, Y7, Y7
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R9), K1, Y8
+	VADDPS    Y8, Y0, Y0
+	VADDPS    Y8, Y1, Y1
+	VADDPS    Y8, Y2, Y2
+	VADDPS    Y8, Y3, Y3
+	VADDPS    Y8, Y4, Y4
+	VADDPS    Y8, Y5, Y5
+	VADDPS    Y8, Y6, Y6
+	VADDPS    Y8, Y7, Y7
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y8
+	VBROADCASTSS 116(AX), Y9
+	VMAXPS       Y0, Y8, Y0
+	VMINPS       Y0, Y9, Y0
+	VMAXPS       Y1, Y8, Y1
+	VMINPS       Y1, Y9, Y1
+	VMAXPS       Y2, Y8, Y2
+	VMINPS       Y2, Y9, Y2
+	VMAXPS       Y3, Y8, Y3
+	VMINPS       Y3, Y9, Y3
+	VMAXPS       Y4, Y8, Y4
+	VMINPS       Y4, Y9, Y4
+	VMAXPS       Y5, Y8, Y5
+	VMINPS       Y5, Y9, Y5
+	VMAXPS       Y6, Y8, Y6
+	VMINPS       Y6, Y9, Y6
+	VMAXPS       Y7, Y8, Y7
+	VMINPS       Y7, Y9, Y7
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	VMOVUPS Y6, (R8)(CX*2)
+	VMOVUPS Y7, (R8)(DX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+	VMOVUPS Y6, K1, (R8)(CX*2)
+	VMOVUPS Y7, K1, (R8)(DX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func placed9x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
+TEXT ·placed9x1shortAVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
 	TESTL  $0x00000001, BX
@@ -38544,9 +45321,273 @@ write_end:
 	VZEROUPPER
 	RET
 
-// func placed10x1halfAVX512(t *byte)
+// func placed9x1tinyAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
-TEXT ·placed10x1halfAVX512(SB), NOSPLIT, $0-8
+TEXT ·placed9x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	VPXORD Y6, Y6, Y6
+	VPXORD Y7, Y7, Y7
+	VPXORD Y8, Y8, Y8
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	VMOVUPS (R8)(CX*2), Y6
+	VMOVUPS (R8)(DX*1), Y7
+	VMOVUPS (R9), Y8
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y7
+	VMOVUPS.Z (R9), K1, Y8
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), DI
+	LEAQ  (DI)(CX*4), R8
+	LEAQ  (R8)(CX*4), R9
+	MOVQ  t+0(FP), SI
+	MOVQ  48(AX), SI
+	MOVQ  16(AX), R10
+	MOVQ  128(AX), R14
+	MOVQ  40(AX), R12
+	MOVQ  32(AX), R11
+	IMULQ R10, R11
+	NEGQ  R11
+	ADDQ  24(AX), R11
+
+segment:
+	MOVQ 32(AX), R13
+
+step:
+	MOVLQSX      (R14), R15
+	VMOVUPS      (SI)(R15*4), Y9
+	VBROADCASTSS (DI), Y11
+	VFMADD231PS  Y9, Y11, Y0
+	VBROADCASTSS (DI)(CX*1), Y11
+	VFMADD231PS  Y9, Y11, Y1
+	VBROADCASTSS (DI)(CX*2), Y11
+	VFMADD231PS  Y9, Y11, Y2
+	VBROADCASTSS (DI)(DX*1), Y11
+	VFMADD231PS  Y9, Y11, Y3
+	VBROADCASTSS (R8), Y11
+	VFMADD231PS  Y9, Y11, Y4
+	VBROADCASTSS (R8)(CX*1), Y11
+	VFMADD231PS  Y9, Y11, Y5
+	VBROADCASTSS (R8)(CX*2), Y11
+	VFMADD231PS  Y9, Y11, Y6
+	VBROADCASTSS (R8)(DX*1), Y11
+	VFMADD231PS  Y9, Y11, Y7
+	VBROADCASTSS (R9), Y11
+	VFMADD231PS  Y9, Y11, Y8
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	ADDQ         R10, R9
+	ADDQ         $0x00000004, R14
+	DECQ         R13
+	JNZ          step
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	ADDQ         R11, R9
+	DECQ         R12
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	LEAQ         (R8)(CX*4), R9
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Y0, Y0
+	VADDPS       (DI)(CX*1), Y1, Y1
+	VADDPS       (DI)(CX*2), Y2, Y2
+	VADDPS       (DI)(DX*1), Y3, Y3
+	VADDPS       (R8), Y4, Y4
+	VADDPS       (R8)(CX*1), Y5, Y5
+	VADDPS       (R8)(CX*2), Y6, Y6
+	VADDPS       (R8)(DX*1), Y7, Y7
+	VADDPS       (R9), Y8, Y8
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y9
+	VADDPS    Y9, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y9
+	VADDPS    Y9, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y9
+	VADDPS    Y9, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y9
+	VADDPS    Y9, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y9
+	VADDPS    Y9, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y9
+	VADDPS    Y9, Y5, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y9
+	VADDPS    Y9, Y6, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y9
+	VADDPS    Y9, Y7, Y7
+	VMOVUPS.Z (R9), K1, Y9
+	VADDPS    Y9, Y8, Y8
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R10
+	TESTQ        R10, R10
+	JZ           no_rows
+	VBROADCASTSS (R10), Y11
+	VADDPS       Y11, Y0, Y0
+	VBROADCASTSS 4(R10), Y11
+	VADDPS       Y11, Y1, Y1
+	VBROADCASTSS 8(R10), Y11
+	VADDPS       Y11, Y2, Y2
+	VBROADCASTSS 12(R10), Y11
+	VADDPS       Y11, Y3, Y3
+	VBROADCASTSS 16(R10), Y11
+	VADDPS       Y11, Y4, Y4
+	VBROADCASTSS 20(R10), Y11
+	VADDPS       Y11, Y5, Y5
+	VBROADCASTSS 24(R10), Y11
+	VADDPS       Y11, Y6, Y6
+	VBROADCASTSS 28(R10), Y11
+	VADDPS       Y11, Y7, Y7
+	VBROADCASTSS 32(R10), Y11
+	VADDPS       Y11, Y8, Y8
+
+no_rows:
+	MOVQ    80(AX), R10
+	TESTQ   R10, R10
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R10), Y9
+	VADDPS  Y9, Y0, Y0
+	VADDPS  Y9, Y1, Y1
+	VADDPS  Y9, Y2, Y2
+	VADDPS  Y9, Y3, Y3
+	VADDPS  Y9, Y4, Y4
+	VADDPS  Y9, Y5, Y5
+	VADDPS  Y9, Y6, Y6
+	VADDPS  Y9, Y7, Y7
+	VADDPS  Y9, Y8, Y8
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R10), K1, Y9
+	VADDPS    Y9, Y0, Y0
+	VADDPS    Y9, Y1, Y1
+	VADDPS    Y9, Y2, Y2
+	VADDPS    Y9, Y3, Y3
+	VADDPS    Y9, Y4, Y4
+	VADDPS    Y9, Y5, Y5
+	VADDPS    Y9, Y6, Y6
+	VADDPS    Y9, Y7, Y7
+	VADDPS    Y9, Y8, Y8
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y9
+	VBROADCASTSS 116(AX), Y10
+	VMAXPS       Y0, Y9, Y0
+	VMINPS       Y0, Y10, Y0
+	VMAXPS       Y1, Y9, Y1
+	VMINPS       Y1, Y10, Y1
+	VMAXPS       Y2, Y9, Y2
+	VMINPS       Y2, Y10, Y2
+	VMAXPS       Y3, Y9, Y3
+	VMINPS       Y3, Y10, Y3
+	VMAXPS       Y4, Y9, Y4
+	VMINPS       Y4, Y10, Y4
+	VMAXPS       Y5, Y9, Y5
+	VMINPS       Y5, Y10, Y5
+	VMAXPS       Y6, Y9, Y6
+	VMINPS       Y6, Y10, Y6
+	VMAXPS       Y7, Y9, Y7
+	VMINPS       Y7, Y10, Y7
+	VMAXPS       Y8, Y9, Y8
+	VMINPS       Y8, Y10, Y8
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	VMOVUPS Y6, (R8)(CX*2)
+	VMOVUPS Y7, (R8)(DX*1)
+	VMOVUPS Y8, (R9)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+	VMOVUPS Y6, K1, (R8)(CX*2)
+	VMOVUPS Y7, K1, (R8)(DX*1)
+	VMOVUPS Y8, K1, (R9)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func placed10x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
+TEXT ·placed10x1shortAVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
 	TESTL  $0x00000001, BX
@@ -38967,9 +46008,289 @@ write_end:
 	VZEROUPPER
 	RET
 
-// func placed11x1halfAVX512(t *byte)
+// func placed10x1tinyAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
-TEXT ·placed11x1halfAVX512(SB), NOSPLIT, $0-8
+TEXT ·placed10x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	VPXORD Y6, Y6, Y6
+	VPXORD Y7, Y7, Y7
+	VPXORD Y8, Y8, Y8
+	VPXORD Y9, Y9, Y9
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	VMOVUPS (R8)(CX*2), Y6
+	VMOVUPS (R8)(DX*1), Y7
+	VMOVUPS (R9), Y8
+	VMOVUPS (R9)(CX*1), Y9
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y7
+	VMOVUPS.Z (R9), K1, Y8
+	VMOVUPS.Z (R9)(CX*1), K1, Y9
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), DI
+	LEAQ  (DI)(CX*4), R8
+	LEAQ  (R8)(CX*4), R9
+	MOVQ  t+0(FP), SI
+	MOVQ  48(AX), SI
+	MOVQ  16(AX), R10
+	MOVQ  128(AX), R14
+	MOVQ  40(AX), R12
+	MOVQ  32(AX), R11
+	IMULQ R10, R11
+	NEGQ  R11
+	ADDQ  24(AX), R11
+
+segment:
+	MOVQ 32(AX), R13
+
+step:
+	MOVLQSX      (R14), R15
+	VMOVUPS      (SI)(R15*4), Y10
+	VBROADCASTSS (DI), Y12
+	VFMADD231PS  Y10, Y12, Y0
+	VBROADCASTSS (DI)(CX*1), Y12
+	VFMADD231PS  Y10, Y12, Y1
+	VBROADCASTSS (DI)(CX*2), Y12
+	VFMADD231PS  Y10, Y12, Y2
+	VBROADCASTSS (DI)(DX*1), Y12
+	VFMADD231PS  Y10, Y12, Y3
+	VBROADCASTSS (R8), Y12
+	VFMADD231PS  Y10, Y12, Y4
+	VBROADCASTSS (R8)(CX*1), Y12
+	VFMADD231PS  Y10, Y12, Y5
+	VBROADCASTSS (R8)(CX*2), Y12
+	VFMADD231PS  Y10, Y12, Y6
+	VBROADCASTSS (R8)(DX*1), Y12
+	VFMADD231PS  Y10, Y12, Y7
+	VBROADCASTSS (R9), Y12
+	VFMADD231PS  Y10, Y12, Y8
+	VBROADCASTSS (R9)(CX*1), Y12
+	VFMADD231PS  Y10, Y12, Y9
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	ADDQ         R10, R9
+	ADDQ         $0x00000004, R14
+	DECQ         R13
+	JNZ          step
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	ADDQ         R11, R9
+	DECQ         R12
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	LEAQ         (R8)(CX*4), R9
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Y0, Y0
+	VADDPS       (DI)(CX*1), Y1, Y1
+	VADDPS       (DI)(CX*2), Y2, Y2
+	VADDPS       (DI)(DX*1), Y3, Y3
+	VADDPS       (R8), Y4, Y4
+	VADDPS       (R8)(CX*1), Y5, Y5
+	VADDPS       (R8)(CX*2), Y6, Y6
+	VADDPS       (R8)(DX*1), Y7, Y7
+	VADDPS       (R9), Y8, Y8
+	VADDPS       (R9)(CX*1), Y9, Y9
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y10
+	VADDPS    Y10, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y10
+	VADDPS    Y10, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y10
+	VADDPS    Y10, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y10
+	VADDPS    Y10, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y10
+	VADDPS    Y10, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y10
+	VADDPS    Y10, Y5, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y10
+	VADDPS    Y10, Y6, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y10
+	VADDPS    Y10, Y7, Y7
+	VMOVUPS.Z (R9), K1, Y10
+	VADDPS    Y10, Y8, Y8
+	VMOVUPS.Z (R9)(CX*1), K1, Y10
+	VADDPS    Y10, Y9, Y9
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R10
+	TESTQ        R10, R10
+	JZ           no_rows
+	VBROADCASTSS (R10), Y12
+	VADDPS       Y12, Y0, Y0
+	VBROADCASTSS 4(R10), Y12
+	VADDPS       Y12, Y1, Y1
+	VBROADCASTSS 8(R10), Y12
+	VADDPS       Y12, Y2, Y2
+	VBROADCASTSS 12(R10), Y12
+	VADDPS       Y12, Y3, Y3
+	VBROADCASTSS 16(R10), Y12
+	VADDPS       Y12, Y4, Y4
+	VBROADCASTSS 20(R10), Y12
+	VADDPS       Y12, Y5, Y5
+	VBROADCASTSS 24(R10), Y12
+	VADDPS       Y12, Y6, Y6
+	VBROADCASTSS 28(R10), Y12
+	VADDPS       Y12, Y7, Y7
+	VBROADCASTSS 32(R10), Y12
+	VADDPS       Y12, Y8, Y8
+	VBROADCASTSS 36(R10), Y12
+	VADDPS       Y12, Y9, Y9
+
+no_rows:
+	MOVQ    80(AX), R10
+	TESTQ   R10, R10
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R10), Y10
+	VADDPS  Y10, Y0, Y0
+	VADDPS  Y10, Y1, Y1
+	VADDPS  Y10, Y2, Y2
+	VADDPS  Y10, Y3, Y3
+	VADDPS  Y10, Y4, Y4
+	VADDPS  Y10, Y5, Y5
+	VADDPS  Y10, Y6, Y6
+	VADDPS  Y10, Y7, Y7
+	VADDPS  Y10, Y8, Y8
+	VADDPS  Y10, Y9, Y9
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R10), K1, Y10
+	VADDPS    Y10, Y0, Y0
+	VADDPS    Y10, Y1, Y1
+	VADDPS    Y10, Y2, Y2
+	VADDPS    Y10, Y3, Y3
+	VADDPS    Y10, Y4, Y4
+	VADDPS    Y10, Y5, Y5
+	VADDPS    Y10, Y6, Y6
+	VADDPS    Y10, Y7, Y7
+	VADDPS    Y10, Y8, Y8
+	VADDPS    Y10, Y9, Y9
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y10
+	VBROADCASTSS 116(AX), Y11
+	VMAXPS       Y0, Y10, Y0
+	VMINPS       Y0, Y11, Y0
+	VMAXPS       Y1, Y10, Y1
+	VMINPS       Y1, Y11, Y1
+	VMAXPS       Y2, Y10, Y2
+	VMINPS       Y2, Y11, Y2
+	VMAXPS       Y3, Y10, Y3
+	VMINPS       Y3, Y11, Y3
+	VMAXPS       Y4, Y10, Y4
+	VMINPS       Y4, Y11, Y4
+	VMAXPS       Y5, Y10, Y5
+	VMINPS       Y5, Y11, Y5
+	VMAXPS       Y6, Y10, Y6
+	VMINPS       Y6, Y11, Y6
+	VMAXPS       Y7, Y10, Y7
+	VMINPS       Y7, Y11, Y7
+	VMAXPS       Y8, Y10, Y8
+	VMINPS       Y8, Y11, Y8
+	VMAXPS       Y9, Y10, Y9
+	VMINPS       Y9, Y11, Y9
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	VMOVUPS Y6, (R8)(CX*2)
+	VMOVUPS Y7, (R8)(DX*1)
+	VMOVUPS Y8, (R9)
+	VMOVUPS Y9, (R9)(CX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+	VMOVUPS Y6, K1, (R8)(CX*2)
+	VMOVUPS Y7, K1, (R8)(DX*1)
+	VMOVUPS Y8, K1, (R9)
+	VMOVUPS Y9, K1, (R9)(CX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func placed11x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
+TEXT ·placed11x1shortAVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
 	TESTL  $0x00000001, BX
@@ -39420,9 +46741,305 @@ write_end:
 	VZEROUPPER
 	RET
 
-// func placed12x1halfAVX512(t *byte)
+// func placed11x1tinyAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
-TEXT ·placed12x1halfAVX512(SB), NOSPLIT, $0-8
+TEXT ·placed11x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	VPXORD Y6, Y6, Y6
+	VPXORD Y7, Y7, Y7
+	VPXORD Y8, Y8, Y8
+	VPXORD Y9, Y9, Y9
+	VPXORD Y10, Y10, Y10
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	VMOVUPS (R8)(CX*2), Y6
+	VMOVUPS (R8)(DX*1), Y7
+	VMOVUPS (R9), Y8
+	VMOVUPS (R9)(CX*1), Y9
+	VMOVUPS (R9)(CX*2), Y10
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y7
+	VMOVUPS.Z (R9), K1, Y8
+	VMOVUPS.Z (R9)(CX*1), K1, Y9
+	VMOVUPS.Z (R9)(CX*2), K1, Y10
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), DI
+	LEAQ  (DI)(CX*4), R8
+	LEAQ  (R8)(CX*4), R9
+	MOVQ  t+0(FP), SI
+	MOVQ  48(AX), SI
+	MOVQ  16(AX), R10
+	MOVQ  128(AX), R14
+	MOVQ  40(AX), R12
+	MOVQ  32(AX), R11
+	IMULQ R10, R11
+	NEGQ  R11
+	ADDQ  24(AX), R11
+
+segment:
+	MOVQ 32(AX), R13
+
+step:
+	MOVLQSX      (R14), R15
+	VMOVUPS      (SI)(R15*4), Y11
+	VBROADCASTSS (DI), Y13
+	VFMADD231PS  Y11, Y13, Y0
+	VBROADCASTSS (DI)(CX*1), Y13
+	VFMADD231PS  Y11, Y13, Y1
+	VBROADCASTSS (DI)(CX*2), Y13
+	VFMADD231PS  Y11, Y13, Y2
+	VBROADCASTSS (DI)(DX*1), Y13
+	VFMADD231PS  Y11, Y13, Y3
+	VBROADCASTSS (R8), Y13
+	VFMADD231PS  Y11, Y13, Y4
+	VBROADCASTSS (R8)(CX*1), Y13
+	VFMADD231PS  Y11, Y13, Y5
+	VBROADCASTSS (R8)(CX*2), Y13
+	VFMADD231PS  Y11, Y13, Y6
+	VBROADCASTSS (R8)(DX*1), Y13
+	VFMADD231PS  Y11, Y13, Y7
+	VBROADCASTSS (R9), Y13
+	VFMADD231PS  Y11, Y13, Y8
+	VBROADCASTSS (R9)(CX*1), Y13
+	VFMADD231PS  Y11, Y13, Y9
+	VBROADCASTSS (R9)(CX*2), Y13
+	VFMADD231PS  Y11, Y13, Y10
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	ADDQ         R10, R9
+	ADDQ         $0x00000004, R14
+	DECQ         R13
+	JNZ          step
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	ADDQ         R11, R9
+	DECQ         R12
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	LEAQ         (R8)(CX*4), R9
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Y0, Y0
+	VADDPS       (DI)(CX*1), Y1, Y1
+	VADDPS       (DI)(CX*2), Y2, Y2
+	VADDPS       (DI)(DX*1), Y3, Y3
+	VADDPS       (R8), Y4, Y4
+	VADDPS       (R8)(CX*1), Y5, Y5
+	VADDPS       (R8)(CX*2), Y6, Y6
+	VADDPS       (R8)(DX*1), Y7, Y7
+	VADDPS       (R9), Y8, Y8
+	VADDPS       (R9)(CX*1), Y9, Y9
+	VADDPS       (R9)(CX*2), Y10, Y10
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y11
+	VADDPS    Y11, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y11
+	VADDPS    Y11, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y11
+	VADDPS    Y11, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y11
+	VADDPS    Y11, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y11
+	VADDPS    Y11, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y11
+	VADDPS    Y11, Y5, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y11
+	VADDPS    Y11, Y6, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y11
+	VADDPS    Y11, Y7, Y7
+	VMOVUPS.Z (R9), K1, Y11
+	VADDPS    Y11, Y8, Y8
+	VMOVUPS.Z (R9)(CX*1), K1, Y11
+	VADDPS    Y11, Y9, Y9
+	VMOVUPS.Z (R9)(CX*2), K1, Y11
+	VADDPS    Y11, Y10, Y10
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R10
+	TESTQ        R10, R10
+	JZ           no_rows
+	VBROADCASTSS (R10), Y13
+	VADDPS       Y13, Y0, Y0
+	VBROADCASTSS 4(R10), Y13
+	VADDPS       Y13, Y1, Y1
+	VBROADCASTSS 8(R10), Y13
+	VADDPS       Y13, Y2, Y2
+	VBROADCASTSS 12(R10), Y13
+	VADDPS       Y13, Y3, Y3
+	VBROADCASTSS 16(R10), Y13
+	VADDPS       Y13, Y4, Y4
+	VBROADCASTSS 20(R10), Y13
+	VADDPS       Y13, Y5, Y5
+	VBROADCASTSS 24(R10), Y13
+	VADDPS       Y13, Y6, Y6
+	VBROADCASTSS 28(R10), Y13
+	VADDPS       Y13, Y7, Y7
+	VBROADCASTSS 32(R10), Y13
+	VADDPS       Y13, Y8, Y8
+	VBROADCASTSS 36(R10), Y13
+	VADDPS       Y13, Y9, Y9
+	VBROADCASTSS 40(R10), Y13
+	VADDPS       Y13, Y10, Y10
+
+no_rows:
+	MOVQ    80(AX), R10
+	TESTQ   R10, R10
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R10), Y11
+	VADDPS  Y11, Y0, Y0
+	VADDPS  Y11, Y1, Y1
+	VADDPS  Y11, Y2, Y2
+	VADDPS  Y11, Y3, Y3
+	VADDPS  Y11, Y4, Y4
+	VADDPS  Y11, Y5, Y5
+	VADDPS  Y11, Y6, Y6
+	VADDPS  Y11, Y7, Y7
+	VADDPS  Y11, Y8, Y8
+	VADDPS  Y11, Y9, Y9
+	VADDPS  Y11, Y10, Y10
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R10), K1, Y11
+	VADDPS    Y11, Y0, Y0
+	VADDPS    Y11, Y1, Y1
+	VADDPS    Y11, Y2, Y2
+	VADDPS    Y11, Y3, Y3
+	VADDPS    Y11, Y4, Y4
+	VADDPS    Y11, Y5, Y5
+	VADDPS    Y11, Y6, Y6
+	VADDPS    Y11, Y7, Y7
+	VADDPS    Y11, Y8, Y8
+	VADDPS    Y11, Y9, Y9
+	VADDPS    Y11, Y10, Y10
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y11
+	VBROADCASTSS 116(AX), Y12
+	VMAXPS       Y0, Y11, Y0
+	VMINPS       Y0, Y12, Y0
+	VMAXPS       Y1, Y11, Y1
+	VMINPS       Y1, Y12, Y1
+	VMAXPS       Y2, Y11, Y2
+	VMINPS       Y2, Y12, Y2
+	VMAXPS       Y3, Y11, Y3
+	VMINPS       Y3, Y12, Y3
+	VMAXPS       Y4, Y11, Y4
+	VMINPS       Y4, Y12, Y4
+	VMAXPS       Y5, Y11, Y5
+	VMINPS       Y5, Y12, Y5
+	VMAXPS       Y6, Y11, Y6
+	VMINPS       Y6, Y12, Y6
+	VMAXPS       Y7, Y11, Y7
+	VMINPS       Y7, Y12, Y7
+	VMAXPS       Y8, Y11, Y8
+	VMINPS       Y8, Y12, Y8
+	VMAXPS       Y9, Y11, Y9
+	VMINPS       Y9, Y12, Y9
+	VMAXPS       Y10, Y11, Y10
+	VMINPS       Y10, Y12, Y10
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	VMOVUPS Y6, (R8)(CX*2)
+	VMOVUPS Y7, (R8)(DX*1)
+	VMOVUPS Y8, (R9)
+	VMOVUPS Y9, (R9)(CX*1)
+	VMOVUPS Y10, (R9)(CX*2)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+	VMOVUPS Y6, K1, (R8)(CX*2)
+	VMOVUPS Y7, K1, (R8)(DX*1)
+	VMOVUPS Y8, K1, (R9)
+	VMOVUPS Y9, K1, (R9)(CX*1)
+	VMOVUPS Y10, K1, (R9)(CX*2)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func placed12x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
+TEXT ·placed12x1shortAVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
 	TESTL  $0x00000001, BX
@@ -39898,6 +47515,318 @@ write_masked:
 	VMOVUPS Y21, K2, 64(R9)(CX*2)
 	VMOVUPS Z22, K1, (R9)(DX*1)
 	VMOVUPS Y23, K2, 64(R9)(DX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func placed12x1tinyAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
+TEXT ·placed12x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	VPXORD Y6, Y6, Y6
+	VPXORD Y7, Y7, Y7
+	VPXORD Y8, Y8, Y8
+	VPXORD Y9, Y9, Y9
+	VPXORD Y10, Y10, Y10
+	VPXORD Y11, Y11, Y11
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	VMOVUPS (R8)(CX*2), Y6
+	VMOVUPS (R8)(DX*1), Y7
+	VMOVUPS (R9), Y8
+	VMOVUPS (R9)(CX*1), Y9
+	VMOVUPS (R9)(CX*2), Y10
+	VMOVUPS (R9)(DX*1), Y11
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y7
+	VMOVUPS.Z (R9), K1, Y8
+	VMOVUPS.Z (R9)(CX*1), K1, Y9
+	VMOVUPS.Z (R9)(CX*2), K1, Y10
+	VMOVUPS.Z (R9)(DX*1), K1, Y11
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), DI
+	LEAQ  (DI)(CX*4), R8
+	LEAQ  (R8)(CX*4), R9
+	MOVQ  t+0(FP), SI
+	MOVQ  48(AX), SI
+	MOVQ  16(AX), R10
+	MOVQ  128(AX), R14
+	MOVQ  40(AX), R12
+	MOVQ  32(AX), R11
+	IMULQ R10, R11
+	NEGQ  R11
+	ADDQ  24(AX), R11
+
+segment:
+	MOVQ 32(AX), R13
+
+step:
+	MOVLQSX      (R14), R15
+	VMOVUPS      (SI)(R15*4), Y12
+	VBROADCASTSS (DI), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VBROADCASTSS (DI)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y1
+	VBROADCASTSS (DI)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VBROADCASTSS (DI)(DX*1), Y14
+	VFMADD231PS  Y12, Y14, Y3
+	VBROADCASTSS (R8), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VBROADCASTSS (R8)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y5
+	VBROADCASTSS (R8)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VBROADCASTSS (R8)(DX*1), Y14
+	VFMADD231PS  Y12, Y14, Y7
+	VBROADCASTSS (R9), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VBROADCASTSS (R9)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y9
+	VBROADCASTSS (R9)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VBROADCASTSS (R9)(DX*1), Y14
+	VFMADD231PS  Y12, Y14, Y11
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	ADDQ         R10, R9
+	ADDQ         $0x00000004, R14
+	DECQ         R13
+	JNZ          step
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	ADDQ         R11, R9
+	DECQ         R12
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	LEAQ         (R8)(CX*4), R9
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Y0, Y0
+	VADDPS       (DI)(CX*1), Y1, Y1
+	VADDPS       (DI)(CX*2), Y2, Y2
+	VADDPS       (DI)(DX*1), Y3, Y3
+	VADDPS       (R8), Y4, Y4
+	VADDPS       (R8)(CX*1), Y5, Y5
+	VADDPS       (R8)(CX*2), Y6, Y6
+	VADDPS       (R8)(DX*1), Y7, Y7
+	VADDPS       (R9), Y8, Y8
+	VADDPS       (R9)(CX*1), Y9, Y9
+	VADDPS       (R9)(CX*2), Y10, Y10
+	VADDPS       (R9)(DX*1), Y11, Y11
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y12
+	VADDPS    Y12, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y12
+	VADDPS    Y12, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y12
+	VADDPS    Y12, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y12
+	VADDPS    Y12, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y12
+	VADDPS    Y12, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y12
+	VADDPS    Y12, Y5, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y12
+	VADDPS    Y12, Y6, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y12
+	VADDPS    Y12, Y7, Y7
+	VMOVUPS.Z (R9), K1, Y12
+	VADDPS    Y12, Y8, Y8
+	VMOVUPS.Z (R9)(CX*1), K1, Y12
+	VADDPS    Y12, Y9, Y9
+	VMOVUPS.Z (R9)(CX*2), K1, Y12
+	VADDPS    Y12, Y10, Y10
+	VMOVUPS.Z (R9)(DX*1), K1, Y12
+	VADDPS    Y12, Y11, Y11
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R10
+	TESTQ        R10, R10
+	JZ           no_rows
+	VBROADCASTSS (R10), Y14
+	VADDPS       Y14, Y0, Y0
+	VBROADCASTSS 4(R10), Y14
+	VADDPS       Y14, Y1, Y1
+	VBROADCASTSS 8(R10), Y14
+	VADDPS       Y14, Y2, Y2
+	VBROADCASTSS 12(R10), Y14
+	VADDPS       Y14, Y3, Y3
+	VBROADCASTSS 16(R10), Y14
+	VADDPS       Y14, Y4, Y4
+	VBROADCASTSS 20(R10), Y14
+	VADDPS       Y14, Y5, Y5
+	VBROADCASTSS 24(R10), Y14
+	VADDPS       Y14, Y6, Y6
+	VBROADCASTSS 28(R10), Y14
+	VADDPS       Y14, Y7, Y7
+	VBROADCASTSS 32(R10), Y14
+	VADDPS       Y14, Y8, Y8
+	VBROADCASTSS 36(R10), Y14
+	VADDPS       Y14, Y9, Y9
+	VBROADCASTSS 40(R10), Y14
+	VADDPS       Y14, Y10, Y10
+	VBROADCASTSS 44(R10), Y14
+	VADDPS       Y14, Y11, Y11
+
+no_rows:
+	MOVQ    80(AX), R10
+	TESTQ   R10, R10
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R10), Y12
+	VADDPS  Y12, Y0, Y0
+	VADDPS  Y12, Y1, Y1
+	VADDPS  Y12, Y2, Y2
+	VADDPS  Y12, Y3, Y3
+	VADDPS  Y12, Y4, Y4
+	VADDPS  Y12, Y5, Y5
+	VADDPS  Y12, Y6, Y6
+	VADDPS  Y12, Y7, Y7
+	VADDPS  Y12, Y8, Y8
+	VADDPS  Y12, Y9, Y9
+	VADDPS  Y12, Y10, Y10
+	VADDPS  Y12, Y11, Y11
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R10), K1, Y12
+	VADDPS    Y12, Y0, Y0
+	VADDPS    Y12, Y1, Y1
+	VADDPS    Y12, Y2, Y2
+	VADDPS    Y12, Y3, Y3
+	VADDPS    Y12, Y4, Y4
+	VADDPS    Y12, Y5, Y5
+	VADDPS    Y12, Y6, Y6
+	VADDPS    Y12, Y7, Y7
+	VADDPS    Y12, Y8, Y8
+	VADDPS    Y12, Y9, Y9
+	VADDPS    Y12, Y10, Y10
+	VADDPS    Y12, Y11, Y11
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y12
+	VBROADCASTSS 116(AX), Y13
+	VMAXPS       Y0, Y12, Y0
+	VMINPS       Y0, Y13, Y0
+	VMAXPS       Y1, Y12, Y1
+	VMINPS       Y1, Y13, Y1
+	VMAXPS       Y2, Y12, Y2
+	VMINPS       Y2, Y13, Y2
+	VMAXPS       Y3, Y12, Y3
+	VMINPS       Y3, Y13, Y3
+	VMAXPS       Y4, Y12, Y4
+	VMINPS       Y4, Y13, Y4
+	VMAXPS       Y5, Y12, Y5
+	VMINPS       Y5, Y13, Y5
+	VMAXPS       Y6, Y12, Y6
+	VMINPS       Y6, Y13, Y6
+	VMAXPS       Y7, Y12, Y7
+	VMINPS       Y7, Y13, Y7
+	VMAXPS       Y8, Y12, Y8
+	VMINPS       Y8, Y13, Y8
+	VMAXPS       Y9, Y12, Y9
+	VMINPS       Y9, Y13, Y9
+	VMAXPS       Y10, Y12, Y10
+	VMINPS       Y10, Y13, Y10
+	VMAXPS       Y11, Y12, Y11
+	VMINPS       Y11, Y13, Y11
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	VMOVUPS Y6, (R8)(CX*2)
+	VMOVUPS Y7, (R8)(DX*1)
+	VMOVUPS Y8, (R9)
+	VMOVUPS Y9, (R9)(CX*1)
+	VMOVUPS Y10, (R9)(CX*2)
+	VMOVUPS Y11, (R9)(DX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+	VMOVUPS Y6, K1, (R8)(CX*2)
+	VMOVUPS Y7, K1, (R8)(DX*1)
+	VMOVUPS Y8, K1, (R9)
+	VMOVUPS Y9, K1, (R9)(CX*1)
+	VMOVUPS Y10, K1, (R9)(CX*2)
+	VMOVUPS Y11, K1, (R9)(DX*1)
 
 write_end:
 	VZEROUPPER
