@@ -25,13 +25,11 @@ func (c *Conv) planDirect() *directPlan {
 	if !c.f.HasPlaced() || s.KH*s.KW == 1 {
 		return nil
 	}
-	whole, rest := s.OW/c.f.Cols, s.OW%c.f.Cols
-	cost := float64(whole * c.f.Cols)
-	switch {
-	case rest > c.f.Half:
-		cost += float64(c.f.Cols)
-	case rest > 0:
-		cost += 1.2 * float64(c.f.Half)
+	whole, rest := s.OW/c.f.Cols*c.f.Cols, s.OW%c.f.Cols
+	cost := float64(whole)
+	if rest > 0 {
+		// Tiles of fewer columns read as much of the weights.
+		cost += min(1.2*float64(c.f.Taken(rest)), float64(c.f.Cols))
 	}
 	if cost > (1.04+4/float64(c.og))*float64(s.OW) {
 		return nil

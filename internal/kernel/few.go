@@ -53,7 +53,7 @@ const (
 	turnNear   = 1 << 18
 )
 
-// planeCost is the time that a position takes as a column of a panel, in nanoseconds. A panel may be half full.
+// planeCost is the time that a position takes as a column of a panel, in nanoseconds. A panel may be full in part.
 func (c *Conv) planeCost() float64 {
 	s := &c.s
 	area := s.OH * s.OW
@@ -61,7 +61,7 @@ func (c *Conv) planeCost() float64 {
 	if c.direct != nil {
 		return cost + c.framesTime()
 	}
-	cost *= float64(roundUp(area, c.f.Cols/2)) / float64(area)
+	cost *= c.taken(area)
 	if 4*c.k%sameLines == 0 {
 		cost *= 1.08 // weights of all rows of a tile in one set of the cache
 	}
@@ -75,6 +75,15 @@ func (c *Conv) planeCost() float64 {
 	return cost + each*float64(c.k)
 }
 
+// taken is how many columns are computed for each of so many.
+func (c *Conv) taken(columns int) float64 {
+	whole, rest := columns/c.f.Cols*c.f.Cols, columns%c.f.Cols
+	if rest > 0 {
+		whole += c.f.Taken(rest)
+	}
+	return float64(whole) / float64(columns)
+}
+
 // framesTime is that of writing frames, for each position of the results.
 func (c *Conv) framesTime() float64 {
 	return frameTime * float64(c.s.C*c.planes.size) / float64(c.s.OH*c.s.OW)
@@ -84,7 +93,7 @@ func (c *Conv) framesTime() float64 {
 func (c *Conv) fewCost() float64 {
 	s := &c.s
 	area := s.OH * s.OW
-	cost := c.productTime() * float64(roundUp(s.OC, c.f.Cols/2)) / float64(s.OC)
+	cost := c.productTime() * c.taken(s.OC)
 	if c.planes.frame {
 		lines, each := s.KH, patchTime
 		if s.DilW > 1 {

@@ -46,14 +46,18 @@ func floats(a *asm) {
 		}
 		for _, kind := range []tileKind{fusedTile, exactTile, placedTile} {
 			for r := 1; r <= rows; r++ {
-				a.tile(w, r, 2, kind, "")
+				a.tile(w, r, 2, kind, "", false)
 			}
 			for r := 1; r <= rows; r++ {
-				a.tile(w, r, 1, kind, "")
+				a.tile(w, r, 1, kind, "", false)
+			}
+			for r := 1; w == zmm && r <= rows; r++ {
+				a.tile(w, r, 2, kind, "", true)
+				a.tile(ymm512, r, 1, kind, "", false)
 			}
 			if kind != placedTile {
 				for _, b := range []wideTile{wideFloats, wideHalves, wideBrains} {
-					a.tile(w, 1, 8, kind, b)
+					a.tile(w, 1, 8, kind, b, false)
 				}
 			}
 		}
@@ -87,15 +91,31 @@ func tileName(w width, rows, vecs int, kind tileKind, wide wideTile) string {
 	return label("%s%dx%d%s", kind, rows, vecs, w.set)
 }
 
+// halved is the nearer half of a register.
+func halved(r reg.VecPhysical) reg.VecPhysical { return r.AsY().(reg.VecPhysical) }
+
 // tile writes the product of up to 12 rows by one panel, or of one row by several
-// panels (wide). Sums stay in registers; b is read once, a is spread from memory.
-func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile) {
+// panels (wide). Sums stay in registers; b is read once, a is spread from memory. Of a short tile the second register has half as many columns.
+func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile, short bool) {
 	name, wide := tileName(w, rows, vecs, kind, numbers), numbers != ""
+	if short {
+		name = label("%s%dx1short%s", kind, rows, w.set)
+	}
+	if w == ymm512 {
+		name = label("%s%dx1tiny%s", kind, rows, zmm.set)
+	}
+	// fit is the part of a register that holds columns of register v of a tile.
+	fit := func(r reg.VecPhysical, v int) reg.VecPhysical {
+		if short && v == 1 {
+			return halved(r)
+		}
+		return r
+	}
 	exact, placed := kind == exactTile, kind == placedTile
 	a.function(name, "func(t *byte)")
 	t := a.Load(a.Param("t"), a.GP64())
 
-	sum := func(r, v int) reg.VecPhysical { return w.reg(r*vecs + v) }
+	sum := func(r, v int) reg.VecPhysical { return fit(w.reg(r*vecs+v), v) }
 	free := rows * vecs
 	var b [2]reg.VecPhysical
 	for v := range b {
@@ -141,7 +161,7 @@ func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile) {
 	a.MOVL(at(t, tileFlags), flags.As32())
 	mask := a.GP64()
 	maskedLoads := func() {
-		if w == zmm {
+		if w.masks {
 			a.MOVL(at(t, tileBits), mask.As32())
 			a.KMOVD(mask.As32(), k1)
 			a.SHRL(operand.U8(16), mask.As32())
@@ -155,7 +175,7 @@ func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile) {
 		switch {
 		case !masked:
 			a.VMOVUPS(m, dst)
-		case w == zmm:
+		case w.masks:
 			a.VMOVUPS_Z(m, []reg.OpmaskPhysical{k1, k2}[v], dst)
 		default:
 			a.VMOVUPS(at(mask, 32*v), dst)
@@ -166,7 +186,7 @@ func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile) {
 		switch {
 		case !masked:
 			a.VMOVUPS(src, m)
-		case w == zmm:
+		case w.masks:
 			a.VMOVUPS(src, []reg.OpmaskPhysical{k1, k2}[v], m)
 		default:
 			a.VMOVUPS(at(mask, 32*v), product)
@@ -294,20 +314,20 @@ func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile) {
 			if placed {
 				m.Index, m.Scale = place, 4
 			}
-			a.VMOVUPS(m, b[v])
+			a.VMOVUPS(m, fit(b[v], v))
 		}
 		for r := range rows {
-			if exact && w == zmm {
+			if exact && w.masks {
 				// Spreading in the product costs no turn of the units that add.
 				for v := range vecs {
-					a.VMULPS_BCST(row(r, 0), b[v], product)
-					a.VADDPS(product, sum(r, v), sum(r, v))
+					a.VMULPS_BCST(row(r, 0), fit(b[v], v), fit(product, v))
+					a.VADDPS(fit(product, v), sum(r, v), sum(r, v))
 				}
 				continue
 			}
 			a.VBROADCASTSS(row(r, 0), spread)
 			for v := range vecs {
-				multiply(b[v], spread, sum(r, v))
+				multiply(fit(b[v], v), fit(spread, v), sum(r, v))
 			}
 		}
 	}
@@ -339,8 +359,8 @@ func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile) {
 					a.VADDPS(row(r, v*w.bytes()), sum(r, v), sum(r, v))
 					return
 				}
-				load(row(r, v*w.bytes()), v, b[0], true)
-				a.VADDPS(b[0], sum(r, v), sum(r, v))
+				load(row(r, v*w.bytes()), v, fit(b[0], v), true)
+				a.VADDPS(fit(b[0], v), sum(r, v), sum(r, v))
 			})
 		})
 	})
@@ -351,7 +371,7 @@ func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile) {
 	for r := range rows {
 		a.VBROADCASTSS(at(bias, 4*r), spread)
 		for v := range vecs {
-			a.VADDPS(spread, sum(r, v), sum(r, v))
+			a.VADDPS(fit(spread, v), sum(r, v), sum(r, v))
 		}
 	}
 	a.Label("no_rows")
@@ -360,9 +380,9 @@ func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile) {
 	a.JZ(operand.LabelRef("no_columns"))
 	masked("columns", func(m bool) {
 		for v := range vecs {
-			load(at(bias, v*w.bytes()), v, b[v%2], m)
+			load(at(bias, v*w.bytes()), v, fit(b[v%2], v), m)
 			for r := range rows {
-				a.VADDPS(b[v%2], sum(r, v), sum(r, v))
+				a.VADDPS(fit(b[v%2], v), sum(r, v), sum(r, v))
 			}
 		}
 	})
@@ -372,8 +392,8 @@ func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile) {
 		a.VBROADCASTSS(at(t, tileMax), b[1])
 		each(func(r, v int) {
 			// With the sum last, a sum that is no number stays.
-			a.VMAXPS(sum(r, v), b[0], sum(r, v))
-			a.VMINPS(sum(r, v), b[1], sum(r, v))
+			a.VMAXPS(sum(r, v), fit(b[0], v), sum(r, v))
+			a.VMINPS(sum(r, v), fit(b[1], v), sum(r, v))
 		})
 	})
 	masked("write", func(m bool) {

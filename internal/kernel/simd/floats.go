@@ -14,7 +14,7 @@ type Floats struct {
 	// of which a tile of at most Half columns takes half the time.
 	Rows, Cols, Half int
 	// fused and exact are the functions for tiles of 1 to Rows rows, for up to Cols
-	// and up to Half columns.
+	// and up to Half columns, and in some sets for a quarter and three quarters of Cols.
 	fused, exact tiles
 	placed       tiles // of Placed, empty in sets without
 	spread       func(dst *float32, panel int, src *float32, line, n, panels int)
@@ -27,6 +27,7 @@ type Floats struct {
 // tiles are the functions of one kind.
 type tiles struct {
 	whole, half []func(t *Tile)
+	tiny, short []func(t *Tile)                 // of a quarter and of three quarters of the columns; nil for none
 	wide        [WideBFloat16 + 1]func(t *Tile) // by the numbers of b; nil where there is none
 }
 
@@ -127,17 +128,39 @@ func (f *Floats) Run(t *Tile, rows, width int, exact bool) {
 		f.bounced(t, of, rows, width)
 		return
 	}
-	if width > f.Half {
-		if width < f.Cols {
-			t.setMask(width)
-		}
-		of.whole[rows-1](t)
-		return
-	}
-	if width < f.Half {
+	of.run(f, t, rows, width)
+}
+
+// run computes a tile.
+func (of *tiles) run(f *Floats, t *Tile, rows, width int) {
+	all := f.Taken(width)
+	if width < all {
 		t.setMask(width)
 	}
-	of.half[rows-1](t)
+	switch all {
+	case f.Cols:
+		of.whole[rows-1](t)
+	case f.Half:
+		of.half[rows-1](t)
+	case f.Half / 2:
+		of.tiny[rows-1](t)
+	default:
+		of.short[rows-1](t)
+	}
+}
+
+// Taken is the number of columns that are computed for so many, a panel's at most.
+func (f *Floats) Taken(width int) int {
+	quarters := f.fused.short != nil
+	switch {
+	case quarters && width <= f.Half/2:
+		return f.Half / 2
+	case width <= f.Half:
+		return f.Half
+	case quarters && width <= f.Half+f.Half/2:
+		return f.Half + f.Half/2
+	}
+	return f.Cols
 }
 
 // HasPlaced tells whether the set has [Floats.Placed].
@@ -146,14 +169,7 @@ func (f *Floats) HasPlaced() bool { return f != nil && f.placed.whole != nil }
 // Placed is Run, with fused sums, of a b whose rows lie where Offs says.
 func (f *Floats) Placed(t *Tile, rows, width int) {
 	t.flags &^= flagMasked
-	if width != f.Cols && width != f.Half {
-		t.setMask(width)
-	}
-	if width > f.Half {
-		f.placed.whole[rows-1](t)
-		return
-	}
-	f.placed.half[rows-1](t)
+	f.placed.run(f, t, rows, width)
 }
 
 // bounceRoom holds the results of a tile of the set that needs it, and a bias.

@@ -24,16 +24,22 @@ var floats = family[Floats]{
 		fused: tiles{
 			whole: []func(t *Tile){fused1x2AVX512, fused2x2AVX512, fused3x2AVX512, fused4x2AVX512, fused5x2AVX512, fused6x2AVX512, fused7x2AVX512, fused8x2AVX512, fused9x2AVX512, fused10x2AVX512, fused11x2AVX512, fused12x2AVX512},
 			half:  []func(t *Tile){fused1x1AVX512, fused2x1AVX512, fused3x1AVX512, fused4x1AVX512, fused5x1AVX512, fused6x1AVX512, fused7x1AVX512, fused8x1AVX512, fused9x1AVX512, fused10x1AVX512, fused11x1AVX512, fused12x1AVX512},
+			short: []func(t *Tile){fused1x1shortAVX512, fused2x1shortAVX512, fused3x1shortAVX512, fused4x1shortAVX512, fused5x1shortAVX512, fused6x1shortAVX512, fused7x1shortAVX512, fused8x1shortAVX512, fused9x1shortAVX512, fused10x1shortAVX512, fused11x1shortAVX512, fused12x1shortAVX512},
+			tiny:  []func(t *Tile){fused1x1tinyAVX512, fused2x1tinyAVX512, fused3x1tinyAVX512, fused4x1tinyAVX512, fused5x1tinyAVX512, fused6x1tinyAVX512, fused7x1tinyAVX512, fused8x1tinyAVX512, fused9x1tinyAVX512, fused10x1tinyAVX512, fused11x1tinyAVX512, fused12x1tinyAVX512},
 			wide:  [...]func(t *Tile){fusedWideAVX512, fusedWideHalfAVX512, fusedWideBrainAVX512},
 		},
 		exact: tiles{
 			whole: []func(t *Tile){exact1x2AVX512, exact2x2AVX512, exact3x2AVX512, exact4x2AVX512, exact5x2AVX512, exact6x2AVX512, exact7x2AVX512, exact8x2AVX512, exact9x2AVX512, exact10x2AVX512, exact11x2AVX512, exact12x2AVX512},
 			half:  []func(t *Tile){exact1x1AVX512, exact2x1AVX512, exact3x1AVX512, exact4x1AVX512, exact5x1AVX512, exact6x1AVX512, exact7x1AVX512, exact8x1AVX512, exact9x1AVX512, exact10x1AVX512, exact11x1AVX512, exact12x1AVX512},
+			short: []func(t *Tile){exact1x1shortAVX512, exact2x1shortAVX512, exact3x1shortAVX512, exact4x1shortAVX512, exact5x1shortAVX512, exact6x1shortAVX512, exact7x1shortAVX512, exact8x1shortAVX512, exact9x1shortAVX512, exact10x1shortAVX512, exact11x1shortAVX512, exact12x1shortAVX512},
+			tiny:  []func(t *Tile){exact1x1tinyAVX512, exact2x1tinyAVX512, exact3x1tinyAVX512, exact4x1tinyAVX512, exact5x1tinyAVX512, exact6x1tinyAVX512, exact7x1tinyAVX512, exact8x1tinyAVX512, exact9x1tinyAVX512, exact10x1tinyAVX512, exact11x1tinyAVX512, exact12x1tinyAVX512},
 			wide:  [...]func(t *Tile){exactWideAVX512, exactWideHalfAVX512, exactWideBrainAVX512},
 		},
 		placed: tiles{
 			whole: []func(t *Tile){placed1x2AVX512, placed2x2AVX512, placed3x2AVX512, placed4x2AVX512, placed5x2AVX512, placed6x2AVX512, placed7x2AVX512, placed8x2AVX512, placed9x2AVX512, placed10x2AVX512, placed11x2AVX512, placed12x2AVX512},
 			half:  []func(t *Tile){placed1x1AVX512, placed2x1AVX512, placed3x1AVX512, placed4x1AVX512, placed5x1AVX512, placed6x1AVX512, placed7x1AVX512, placed8x1AVX512, placed9x1AVX512, placed10x1AVX512, placed11x1AVX512, placed12x1AVX512},
+			short: []func(t *Tile){placed1x1shortAVX512, placed2x1shortAVX512, placed3x1shortAVX512, placed4x1shortAVX512, placed5x1shortAVX512, placed6x1shortAVX512, placed7x1shortAVX512, placed8x1shortAVX512, placed9x1shortAVX512, placed10x1shortAVX512, placed11x1shortAVX512, placed12x1shortAVX512},
+			tiny:  []func(t *Tile){placed1x1tinyAVX512, placed2x1tinyAVX512, placed3x1tinyAVX512, placed4x1tinyAVX512, placed5x1tinyAVX512, placed6x1tinyAVX512, placed7x1tinyAVX512, placed8x1tinyAVX512, placed9x1tinyAVX512, placed10x1tinyAVX512, placed11x1tinyAVX512, placed12x1tinyAVX512},
 		},
 		gather: gatherAVX512, spread: spreadAVX512,
 	},
@@ -410,3 +416,219 @@ func placed11x1AVX512(t *Tile)
 
 //go:noescape
 func placed12x1AVX512(t *Tile)
+
+//go:noescape
+func fused1x1shortAVX512(t *Tile)
+
+//go:noescape
+func fused2x1shortAVX512(t *Tile)
+
+//go:noescape
+func fused3x1shortAVX512(t *Tile)
+
+//go:noescape
+func fused4x1shortAVX512(t *Tile)
+
+//go:noescape
+func fused5x1shortAVX512(t *Tile)
+
+//go:noescape
+func fused6x1shortAVX512(t *Tile)
+
+//go:noescape
+func fused7x1shortAVX512(t *Tile)
+
+//go:noescape
+func fused8x1shortAVX512(t *Tile)
+
+//go:noescape
+func fused9x1shortAVX512(t *Tile)
+
+//go:noescape
+func fused10x1shortAVX512(t *Tile)
+
+//go:noescape
+func fused11x1shortAVX512(t *Tile)
+
+//go:noescape
+func fused12x1shortAVX512(t *Tile)
+
+//go:noescape
+func exact1x1shortAVX512(t *Tile)
+
+//go:noescape
+func exact2x1shortAVX512(t *Tile)
+
+//go:noescape
+func exact3x1shortAVX512(t *Tile)
+
+//go:noescape
+func exact4x1shortAVX512(t *Tile)
+
+//go:noescape
+func exact5x1shortAVX512(t *Tile)
+
+//go:noescape
+func exact6x1shortAVX512(t *Tile)
+
+//go:noescape
+func exact7x1shortAVX512(t *Tile)
+
+//go:noescape
+func exact8x1shortAVX512(t *Tile)
+
+//go:noescape
+func exact9x1shortAVX512(t *Tile)
+
+//go:noescape
+func exact10x1shortAVX512(t *Tile)
+
+//go:noescape
+func exact11x1shortAVX512(t *Tile)
+
+//go:noescape
+func exact12x1shortAVX512(t *Tile)
+
+//go:noescape
+func placed1x1shortAVX512(t *Tile)
+
+//go:noescape
+func placed2x1shortAVX512(t *Tile)
+
+//go:noescape
+func placed3x1shortAVX512(t *Tile)
+
+//go:noescape
+func placed4x1shortAVX512(t *Tile)
+
+//go:noescape
+func placed5x1shortAVX512(t *Tile)
+
+//go:noescape
+func placed6x1shortAVX512(t *Tile)
+
+//go:noescape
+func placed7x1shortAVX512(t *Tile)
+
+//go:noescape
+func placed8x1shortAVX512(t *Tile)
+
+//go:noescape
+func placed9x1shortAVX512(t *Tile)
+
+//go:noescape
+func placed10x1shortAVX512(t *Tile)
+
+//go:noescape
+func placed11x1shortAVX512(t *Tile)
+
+//go:noescape
+func placed12x1shortAVX512(t *Tile)
+
+//go:noescape
+func fused1x1tinyAVX512(t *Tile)
+
+//go:noescape
+func fused2x1tinyAVX512(t *Tile)
+
+//go:noescape
+func fused3x1tinyAVX512(t *Tile)
+
+//go:noescape
+func fused4x1tinyAVX512(t *Tile)
+
+//go:noescape
+func fused5x1tinyAVX512(t *Tile)
+
+//go:noescape
+func fused6x1tinyAVX512(t *Tile)
+
+//go:noescape
+func fused7x1tinyAVX512(t *Tile)
+
+//go:noescape
+func fused8x1tinyAVX512(t *Tile)
+
+//go:noescape
+func fused9x1tinyAVX512(t *Tile)
+
+//go:noescape
+func fused10x1tinyAVX512(t *Tile)
+
+//go:noescape
+func fused11x1tinyAVX512(t *Tile)
+
+//go:noescape
+func fused12x1tinyAVX512(t *Tile)
+
+//go:noescape
+func exact1x1tinyAVX512(t *Tile)
+
+//go:noescape
+func exact2x1tinyAVX512(t *Tile)
+
+//go:noescape
+func exact3x1tinyAVX512(t *Tile)
+
+//go:noescape
+func exact4x1tinyAVX512(t *Tile)
+
+//go:noescape
+func exact5x1tinyAVX512(t *Tile)
+
+//go:noescape
+func exact6x1tinyAVX512(t *Tile)
+
+//go:noescape
+func exact7x1tinyAVX512(t *Tile)
+
+//go:noescape
+func exact8x1tinyAVX512(t *Tile)
+
+//go:noescape
+func exact9x1tinyAVX512(t *Tile)
+
+//go:noescape
+func exact10x1tinyAVX512(t *Tile)
+
+//go:noescape
+func exact11x1tinyAVX512(t *Tile)
+
+//go:noescape
+func exact12x1tinyAVX512(t *Tile)
+
+//go:noescape
+func placed1x1tinyAVX512(t *Tile)
+
+//go:noescape
+func placed2x1tinyAVX512(t *Tile)
+
+//go:noescape
+func placed3x1tinyAVX512(t *Tile)
+
+//go:noescape
+func placed4x1tinyAVX512(t *Tile)
+
+//go:noescape
+func placed5x1tinyAVX512(t *Tile)
+
+//go:noescape
+func placed6x1tinyAVX512(t *Tile)
+
+//go:noescape
+func placed7x1tinyAVX512(t *Tile)
+
+//go:noescape
+func placed8x1tinyAVX512(t *Tile)
+
+//go:noescape
+func placed9x1tinyAVX512(t *Tile)
+
+//go:noescape
+func placed10x1tinyAVX512(t *Tile)
+
+//go:noescape
+func placed11x1tinyAVX512(t *Tile)
+
+//go:noescape
+func placed12x1tinyAVX512(t *Tile)

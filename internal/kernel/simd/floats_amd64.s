@@ -14688,6 +14688,6444 @@ write_end:
 	VZEROUPPER
 	RET
 
+// func fused1x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
+TEXT ·fused1x1shortAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), DX
+	TESTL  $0x00000001, DX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Y1, Y1, Y1
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), BX
+	TESTL   $0x00000008, DX
+	JNZ     first_masked
+	VMOVUPS (BX), Z0
+	VMOVUPS 64(BX), Y1
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), CX
+	KMOVD     CX, K1
+	SHRL      $0x10, CX
+	KMOVD     CX, K2
+	VMOVUPS.Z (BX), K1, Z0
+	VMOVUPS.Z 64(BX), K2, Y1
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	MOVQ    (AX), BX
+	MOVQ    t+0(FP), CX
+	MOVQ    48(AX), CX
+	MOVQ    16(AX), SI
+	MOVQ    136(AX), R10
+	TESTQ   R10, R10
+	CMOVQEQ CX, R10
+	MOVQ    40(AX), R8
+	MOVQ    32(AX), DI
+	IMULQ   SI, DI
+	NEGQ    DI
+	ADDQ    24(AX), DI
+
+segment:
+	MOVQ 32(AX), R9
+
+step:
+	VMOVUPS      (CX), Z2
+	VMOVUPS      64(CX), Y3
+	VBROADCASTSS (BX), Z4
+	VFMADD231PS  Z2, Z4, Z0
+	VFMADD231PS  Y3, Y4, Y1
+	ADDQ         SI, BX
+	ADDQ         56(AX), CX
+	PREFETCHT1   (R10)
+	ADDQ         144(AX), R10
+	DECQ         R9
+	JNZ          step
+	ADDQ         DI, BX
+	DECQ         R8
+	JNZ          segment
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), BX
+	TESTL        $0x00000002, DX
+	JZ           no_accumulate
+	TESTL        $0x00000008, DX
+	JNZ          accumulate_masked
+	VADDPS       (BX), Z0, Z0
+	VADDPS       64(BX), Y1, Y1
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), CX
+	KMOVD     CX, K1
+	SHRL      $0x10, CX
+	KMOVD     CX, K2
+	VMOVUPS.Z (BX), K1, Z2
+	VADDPS    Z2, Z0, Z0
+	VMOVUPS.Z 64(BX), K2, Y2
+	VADDPS    Y2, Y1, Y1
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), SI
+	TESTQ        SI, SI
+	JZ           no_rows
+	VBROADCASTSS (SI), Z4
+	VADDPS       Z4, Z0, Z0
+	VADDPS       Y4, Y1, Y1
+
+no_rows:
+	MOVQ    80(AX), SI
+	TESTQ   SI, SI
+	JZ      no_columns
+	TESTL   $0x00000008, DX
+	JNZ     columns_masked
+	VMOVUPS (SI), Z2
+	VADDPS  Z2, Z0, Z0
+	VMOVUPS 64(SI), Y3
+	VADDPS  Y3, Y1, Y1
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), CX
+	KMOVD     CX, K1
+	SHRL      $0x10, CX
+	KMOVD     CX, K2
+	VMOVUPS.Z (SI), K1, Z2
+	VADDPS    Z2, Z0, Z0
+	VMOVUPS.Z 64(SI), K2, Y3
+	VADDPS    Y3, Y1, Y1
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, DX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z2
+	VBROADCASTSS 116(AX), Z3
+	VMAXPS       Z0, Z2, Z0
+	VMINPS       Z0, Z3, Z0
+	VMAXPS       Y1, Y2, Y1
+	VMINPS       Y1, Y3, Y1
+
+no_clamp:
+	TESTL   $0x00000008, DX
+	JNZ     write_masked
+	VMOVUPS Z0, (BX)
+	VMOVUPS Y1, 64(BX)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), CX
+	KMOVD   CX, K1
+	SHRL    $0x10, CX
+	KMOVD   CX, K2
+	VMOVUPS Z0, K1, (BX)
+	VMOVUPS Y1, K2, 64(BX)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func fused1x1tinyAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
+TEXT ·fused1x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), DX
+	TESTL  $0x00000001, DX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), BX
+	TESTL   $0x00000008, DX
+	JNZ     first_masked
+	VMOVUPS (BX), Y0
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), CX
+	KMOVD     CX, K1
+	SHRL      $0x10, CX
+	KMOVD     CX, K2
+	VMOVUPS.Z (BX), K1, Y0
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	MOVQ    (AX), BX
+	MOVQ    t+0(FP), CX
+	MOVQ    48(AX), CX
+	MOVQ    16(AX), SI
+	MOVQ    136(AX), R10
+	TESTQ   R10, R10
+	CMOVQEQ CX, R10
+	MOVQ    40(AX), R8
+	MOVQ    32(AX), DI
+	IMULQ   SI, DI
+	NEGQ    DI
+	ADDQ    24(AX), DI
+
+segment:
+	MOVQ 32(AX), R9
+
+step:
+	VMOVUPS      (CX), Y1
+	VBROADCASTSS (BX), Y3
+	VFMADD231PS  Y1, Y3, Y0
+	ADDQ         SI, BX
+	ADDQ         56(AX), CX
+	PREFETCHT1   (R10)
+	ADDQ         144(AX), R10
+	DECQ         R9
+	JNZ          step
+	ADDQ         DI, BX
+	DECQ         R8
+	JNZ          segment
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), BX
+	TESTL        $0x00000002, DX
+	JZ           no_accumulate
+	TESTL        $0x00000008, DX
+	JNZ          accumulate_masked
+	VADDPS       (BX), Y0, Y0
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), CX
+	KMOVD     CX, K1
+	SHRL      $0x10, CX
+	KMOVD     CX, K2
+	VMOVUPS.Z (BX), K1, Y1
+	VADDPS    Y1, Y0, Y0
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), SI
+	TESTQ        SI, SI
+	JZ           no_rows
+	VBROADCASTSS (SI), Y3
+	VADDPS       Y3, Y0, Y0
+
+no_rows:
+	MOVQ    80(AX), SI
+	TESTQ   SI, SI
+	JZ      no_columns
+	TESTL   $0x00000008, DX
+	JNZ     columns_masked
+	VMOVUPS (SI), Y1
+	VADDPS  Y1, Y0, Y0
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), CX
+	KMOVD     CX, K1
+	SHRL      $0x10, CX
+	KMOVD     CX, K2
+	VMOVUPS.Z (SI), K1, Y1
+	VADDPS    Y1, Y0, Y0
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, DX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y1
+	VBROADCASTSS 116(AX), Y2
+	VMAXPS       Y0, Y1, Y0
+	VMINPS       Y0, Y2, Y0
+
+no_clamp:
+	TESTL   $0x00000008, DX
+	JNZ     write_masked
+	VMOVUPS Y0, (BX)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), CX
+	KMOVD   CX, K1
+	SHRL    $0x10, CX
+	KMOVD   CX, K2
+	VMOVUPS Y0, K1, (BX)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func fused2x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
+TEXT ·fused2x1shortAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), DX
+	TESTL  $0x00000001, DX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Y1, Y1, Y1
+	VPXORD Z2, Z2, Z2
+	VPXORD Y3, Y3, Y3
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), SI
+	TESTL   $0x00000008, DX
+	JNZ     first_masked
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Y1
+	VMOVUPS (SI)(CX*1), Z2
+	VMOVUPS 64(SI)(CX*1), Y3
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Z0
+	VMOVUPS.Z 64(SI), K2, Y1
+	VMOVUPS.Z (SI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(SI)(CX*1), K2, Y3
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	MOVQ    (AX), SI
+	MOVQ    t+0(FP), BX
+	MOVQ    48(AX), BX
+	MOVQ    16(AX), DI
+	MOVQ    136(AX), R11
+	TESTQ   R11, R11
+	CMOVQEQ BX, R11
+	MOVQ    40(AX), R9
+	MOVQ    32(AX), R8
+	IMULQ   DI, R8
+	NEGQ    R8
+	ADDQ    24(AX), R8
+
+segment:
+	MOVQ 32(AX), R10
+
+step:
+	VMOVUPS      (BX), Z4
+	VMOVUPS      64(BX), Y5
+	VBROADCASTSS (SI), Z6
+	VFMADD231PS  Z4, Z6, Z0
+	VFMADD231PS  Y5, Y6, Y1
+	VBROADCASTSS (SI)(CX*1), Z6
+	VFMADD231PS  Z4, Z6, Z2
+	VFMADD231PS  Y5, Y6, Y3
+	ADDQ         DI, SI
+	ADDQ         56(AX), BX
+	PREFETCHT1   (R11)
+	ADDQ         144(AX), R11
+	DECQ         R10
+	JNZ          step
+	ADDQ         R8, SI
+	DECQ         R9
+	JNZ          segment
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), SI
+	TESTL        $0x00000002, DX
+	JZ           no_accumulate
+	TESTL        $0x00000008, DX
+	JNZ          accumulate_masked
+	VADDPS       (SI), Z0, Z0
+	VADDPS       64(SI), Y1, Y1
+	VADDPS       (SI)(CX*1), Z2, Z2
+	VADDPS       64(SI)(CX*1), Y3, Y3
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Z4
+	VADDPS    Z4, Z0, Z0
+	VMOVUPS.Z 64(SI), K2, Y4
+	VADDPS    Y4, Y1, Y1
+	VMOVUPS.Z (SI)(CX*1), K1, Z4
+	VADDPS    Z4, Z2, Z2
+	VMOVUPS.Z 64(SI)(CX*1), K2, Y4
+	VADDPS    Y4, Y3, Y3
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), DI
+	TESTQ        DI, DI
+	JZ           no_rows
+	VBROADCASTSS (DI), Z6
+	VADDPS       Z6, Z0, Z0
+	VADDPS       Y6, Y1, Y1
+	VBROADCASTSS 4(DI), Z6
+	VADDPS       Z6, Z2, Z2
+	VADDPS       Y6, Y3, Y3
+
+no_rows:
+	MOVQ    80(AX), DI
+	TESTQ   DI, DI
+	JZ      no_columns
+	TESTL   $0x00000008, DX
+	JNZ     columns_masked
+	VMOVUPS (DI), Z4
+	VADDPS  Z4, Z0, Z0
+	VADDPS  Z4, Z2, Z2
+	VMOVUPS 64(DI), Y5
+	VADDPS  Y5, Y1, Y1
+	VADDPS  Y5, Y3, Y3
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (DI), K1, Z4
+	VADDPS    Z4, Z0, Z0
+	VADDPS    Z4, Z2, Z2
+	VMOVUPS.Z 64(DI), K2, Y5
+	VADDPS    Y5, Y1, Y1
+	VADDPS    Y5, Y3, Y3
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, DX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z4
+	VBROADCASTSS 116(AX), Z5
+	VMAXPS       Z0, Z4, Z0
+	VMINPS       Z0, Z5, Z0
+	VMAXPS       Y1, Y4, Y1
+	VMINPS       Y1, Y5, Y1
+	VMAXPS       Z2, Z4, Z2
+	VMINPS       Z2, Z5, Z2
+	VMAXPS       Y3, Y4, Y3
+	VMINPS       Y3, Y5, Y3
+
+no_clamp:
+	TESTL   $0x00000008, DX
+	JNZ     write_masked
+	VMOVUPS Z0, (SI)
+	VMOVUPS Y1, 64(SI)
+	VMOVUPS Z2, (SI)(CX*1)
+	VMOVUPS Y3, 64(SI)(CX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), BX
+	KMOVD   BX, K1
+	SHRL    $0x10, BX
+	KMOVD   BX, K2
+	VMOVUPS Z0, K1, (SI)
+	VMOVUPS Y1, K2, 64(SI)
+	VMOVUPS Z2, K1, (SI)(CX*1)
+	VMOVUPS Y3, K2, 64(SI)(CX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func fused2x1tinyAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
+TEXT ·fused2x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), DX
+	TESTL  $0x00000001, DX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), SI
+	TESTL   $0x00000008, DX
+	JNZ     first_masked
+	VMOVUPS (SI), Y0
+	VMOVUPS (SI)(CX*1), Y1
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Y0
+	VMOVUPS.Z (SI)(CX*1), K1, Y1
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	MOVQ    (AX), SI
+	MOVQ    t+0(FP), BX
+	MOVQ    48(AX), BX
+	MOVQ    16(AX), DI
+	MOVQ    136(AX), R11
+	TESTQ   R11, R11
+	CMOVQEQ BX, R11
+	MOVQ    40(AX), R9
+	MOVQ    32(AX), R8
+	IMULQ   DI, R8
+	NEGQ    R8
+	ADDQ    24(AX), R8
+
+segment:
+	MOVQ 32(AX), R10
+
+step:
+	VMOVUPS      (BX), Y2
+	VBROADCASTSS (SI), Y4
+	VFMADD231PS  Y2, Y4, Y0
+	VBROADCASTSS (SI)(CX*1), Y4
+	VFMADD231PS  Y2, Y4, Y1
+	ADDQ         DI, SI
+	ADDQ         56(AX), BX
+	PREFETCHT1   (R11)
+	ADDQ         144(AX), R11
+	DECQ         R10
+	JNZ          step
+	ADDQ         R8, SI
+	DECQ         R9
+	JNZ          segment
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), SI
+	TESTL        $0x00000002, DX
+	JZ           no_accumulate
+	TESTL        $0x00000008, DX
+	JNZ          accumulate_masked
+	VADDPS       (SI), Y0, Y0
+	VADDPS       (SI)(CX*1), Y1, Y1
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Y2
+	VADDPS    Y2, Y0, Y0
+	VMOVUPS.Z (SI)(CX*1), K1, Y2
+	VADDPS    Y2, Y1, Y1
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), DI
+	TESTQ        DI, DI
+	JZ           no_rows
+	VBROADCASTSS (DI), Y4
+	VADDPS       Y4, Y0, Y0
+	VBROADCASTSS 4(DI), Y4
+	VADDPS       Y4, Y1, Y1
+
+no_rows:
+	MOVQ    80(AX), DI
+	TESTQ   DI, DI
+	JZ      no_columns
+	TESTL   $0x00000008, DX
+	JNZ     columns_masked
+	VMOVUPS (DI), Y2
+	VADDPS  Y2, Y0, Y0
+	VADDPS  Y2, Y1, Y1
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (DI), K1, Y2
+	VADDPS    Y2, Y0, Y0
+	VADDPS    Y2, Y1, Y1
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, DX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y2
+	VBROADCASTSS 116(AX), Y3
+	VMAXPS       Y0, Y2, Y0
+	VMINPS       Y0, Y3, Y0
+	VMAXPS       Y1, Y2, Y1
+	VMINPS       Y1, Y3, Y1
+
+no_clamp:
+	TESTL   $0x00000008, DX
+	JNZ     write_masked
+	VMOVUPS Y0, (SI)
+	VMOVUPS Y1, (SI)(CX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), BX
+	KMOVD   BX, K1
+	SHRL    $0x10, BX
+	KMOVD   BX, K2
+	VMOVUPS Y0, K1, (SI)
+	VMOVUPS Y1, K1, (SI)(CX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func fused3x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
+TEXT ·fused3x1shortAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), DX
+	TESTL  $0x00000001, DX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Y1, Y1, Y1
+	VPXORD Z2, Z2, Z2
+	VPXORD Y3, Y3, Y3
+	VPXORD Z4, Z4, Z4
+	VPXORD Y5, Y5, Y5
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), SI
+	TESTL   $0x00000008, DX
+	JNZ     first_masked
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Y1
+	VMOVUPS (SI)(CX*1), Z2
+	VMOVUPS 64(SI)(CX*1), Y3
+	VMOVUPS (SI)(CX*2), Z4
+	VMOVUPS 64(SI)(CX*2), Y5
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Z0
+	VMOVUPS.Z 64(SI), K2, Y1
+	VMOVUPS.Z (SI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(SI)(CX*1), K2, Y3
+	VMOVUPS.Z (SI)(CX*2), K1, Z4
+	VMOVUPS.Z 64(SI)(CX*2), K2, Y5
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	MOVQ    (AX), SI
+	MOVQ    t+0(FP), BX
+	MOVQ    48(AX), BX
+	MOVQ    16(AX), DI
+	MOVQ    136(AX), R11
+	TESTQ   R11, R11
+	CMOVQEQ BX, R11
+	MOVQ    40(AX), R9
+	MOVQ    32(AX), R8
+	IMULQ   DI, R8
+	NEGQ    R8
+	ADDQ    24(AX), R8
+
+segment:
+	MOVQ 32(AX), R10
+
+step:
+	VMOVUPS      (BX), Z6
+	VMOVUPS      64(BX), Y7
+	VBROADCASTSS (SI), Z8
+	VFMADD231PS  Z6, Z8, Z0
+	VFMADD231PS  Y7, Y8, Y1
+	VBROADCASTSS (SI)(CX*1), Z8
+	VFMADD231PS  Z6, Z8, Z2
+	VFMADD231PS  Y7, Y8, Y3
+	VBROADCASTSS (SI)(CX*2), Z8
+	VFMADD231PS  Z6, Z8, Z4
+	VFMADD231PS  Y7, Y8, Y5
+	ADDQ         DI, SI
+	ADDQ         56(AX), BX
+	PREFETCHT1   (R11)
+	ADDQ         144(AX), R11
+	DECQ         R10
+	JNZ          step
+	ADDQ         R8, SI
+	DECQ         R9
+	JNZ          segment
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), SI
+	TESTL        $0x00000002, DX
+	JZ           no_accumulate
+	TESTL        $0x00000008, DX
+	JNZ          accumulate_masked
+	VADDPS       (SI), Z0, Z0
+	VADDPS       64(SI), Y1, Y1
+	VADDPS       (SI)(CX*1), Z2, Z2
+	VADDPS       64(SI)(CX*1), Y3, Y3
+	VADDPS       (SI)(CX*2), Z4, Z4
+	VADDPS       64(SI)(CX*2), Y5, Y5
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Z6
+	VADDPS    Z6, Z0, Z0
+	VMOVUPS.Z 64(SI), K2, Y6
+	VADDPS    Y6, Y1, Y1
+	VMOVUPS.Z (SI)(CX*1), K1, Z6
+	VADDPS    Z6, Z2, Z2
+	VMOVUPS.Z 64(SI)(CX*1), K2, Y6
+	VADDPS    Y6, Y3, Y3
+	VMOVUPS.Z (SI)(CX*2), K1, Z6
+	VADDPS    Z6, Z4, Z4
+	VMOVUPS.Z 64(SI)(CX*2), K2, Y6
+	VADDPS    Y6, Y5, Y5
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), DI
+	TESTQ        DI, DI
+	JZ           no_rows
+	VBROADCASTSS (DI), Z8
+	VADDPS       Z8, Z0, Z0
+	VADDPS       Y8, Y1, Y1
+	VBROADCASTSS 4(DI), Z8
+	VADDPS       Z8, Z2, Z2
+	VADDPS       Y8, Y3, Y3
+	VBROADCASTSS 8(DI), Z8
+	VADDPS       Z8, Z4, Z4
+	VADDPS       Y8, Y5, Y5
+
+no_rows:
+	MOVQ    80(AX), DI
+	TESTQ   DI, DI
+	JZ      no_columns
+	TESTL   $0x00000008, DX
+	JNZ     columns_masked
+	VMOVUPS (DI), Z6
+	VADDPS  Z6, Z0, Z0
+	VADDPS  Z6, Z2, Z2
+	VADDPS  Z6, Z4, Z4
+	VMOVUPS 64(DI), Y7
+	VADDPS  Y7, Y1, Y1
+	VADDPS  Y7, Y3, Y3
+	VADDPS  Y7, Y5, Y5
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (DI), K1, Z6
+	VADDPS    Z6, Z0, Z0
+	VADDPS    Z6, Z2, Z2
+	VADDPS    Z6, Z4, Z4
+	VMOVUPS.Z 64(DI), K2, Y7
+	VADDPS    Y7, Y1, Y1
+	VADDPS    Y7, Y3, Y3
+	VADDPS    Y7, Y5, Y5
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, DX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z6
+	VBROADCASTSS 116(AX), Z7
+	VMAXPS       Z0, Z6, Z0
+	VMINPS       Z0, Z7, Z0
+	VMAXPS       Y1, Y6, Y1
+	VMINPS       Y1, Y7, Y1
+	VMAXPS       Z2, Z6, Z2
+	VMINPS       Z2, Z7, Z2
+	VMAXPS       Y3, Y6, Y3
+	VMINPS       Y3, Y7, Y3
+	VMAXPS       Z4, Z6, Z4
+	VMINPS       Z4, Z7, Z4
+	VMAXPS       Y5, Y6, Y5
+	VMINPS       Y5, Y7, Y5
+
+no_clamp:
+	TESTL   $0x00000008, DX
+	JNZ     write_masked
+	VMOVUPS Z0, (SI)
+	VMOVUPS Y1, 64(SI)
+	VMOVUPS Z2, (SI)(CX*1)
+	VMOVUPS Y3, 64(SI)(CX*1)
+	VMOVUPS Z4, (SI)(CX*2)
+	VMOVUPS Y5, 64(SI)(CX*2)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), BX
+	KMOVD   BX, K1
+	SHRL    $0x10, BX
+	KMOVD   BX, K2
+	VMOVUPS Z0, K1, (SI)
+	VMOVUPS Y1, K2, 64(SI)
+	VMOVUPS Z2, K1, (SI)(CX*1)
+	VMOVUPS Y3, K2, 64(SI)(CX*1)
+	VMOVUPS Z4, K1, (SI)(CX*2)
+	VMOVUPS Y5, K2, 64(SI)(CX*2)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func fused3x1tinyAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
+TEXT ·fused3x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), DX
+	TESTL  $0x00000001, DX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), SI
+	TESTL   $0x00000008, DX
+	JNZ     first_masked
+	VMOVUPS (SI), Y0
+	VMOVUPS (SI)(CX*1), Y1
+	VMOVUPS (SI)(CX*2), Y2
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Y0
+	VMOVUPS.Z (SI)(CX*1), K1, Y1
+	VMOVUPS.Z (SI)(CX*2), K1, Y2
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	MOVQ    (AX), SI
+	MOVQ    t+0(FP), BX
+	MOVQ    48(AX), BX
+	MOVQ    16(AX), DI
+	MOVQ    136(AX), R11
+	TESTQ   R11, R11
+	CMOVQEQ BX, R11
+	MOVQ    40(AX), R9
+	MOVQ    32(AX), R8
+	IMULQ   DI, R8
+	NEGQ    R8
+	ADDQ    24(AX), R8
+
+segment:
+	MOVQ 32(AX), R10
+
+step:
+	VMOVUPS      (BX), Y3
+	VBROADCASTSS (SI), Y5
+	VFMADD231PS  Y3, Y5, Y0
+	VBROADCASTSS (SI)(CX*1), Y5
+	VFMADD231PS  Y3, Y5, Y1
+	VBROADCASTSS (SI)(CX*2), Y5
+	VFMADD231PS  Y3, Y5, Y2
+	ADDQ         DI, SI
+	ADDQ         56(AX), BX
+	PREFETCHT1   (R11)
+	ADDQ         144(AX), R11
+	DECQ         R10
+	JNZ          step
+	ADDQ         R8, SI
+	DECQ         R9
+	JNZ          segment
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), SI
+	TESTL        $0x00000002, DX
+	JZ           no_accumulate
+	TESTL        $0x00000008, DX
+	JNZ          accumulate_masked
+	VADDPS       (SI), Y0, Y0
+	VADDPS       (SI)(CX*1), Y1, Y1
+	VADDPS       (SI)(CX*2), Y2, Y2
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Y3
+	VADDPS    Y3, Y0, Y0
+	VMOVUPS.Z (SI)(CX*1), K1, Y3
+	VADDPS    Y3, Y1, Y1
+	VMOVUPS.Z (SI)(CX*2), K1, Y3
+	VADDPS    Y3, Y2, Y2
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), DI
+	TESTQ        DI, DI
+	JZ           no_rows
+	VBROADCASTSS (DI), Y5
+	VADDPS       Y5, Y0, Y0
+	VBROADCASTSS 4(DI), Y5
+	VADDPS       Y5, Y1, Y1
+	VBROADCASTSS 8(DI), Y5
+	VADDPS       Y5, Y2, Y2
+
+no_rows:
+	MOVQ    80(AX), DI
+	TESTQ   DI, DI
+	JZ      no_columns
+	TESTL   $0x00000008, DX
+	JNZ     columns_masked
+	VMOVUPS (DI), Y3
+	VADDPS  Y3, Y0, Y0
+	VADDPS  Y3, Y1, Y1
+	VADDPS  Y3, Y2, Y2
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (DI), K1, Y3
+	VADDPS    Y3, Y0, Y0
+	VADDPS    Y3, Y1, Y1
+	VADDPS    Y3, Y2, Y2
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, DX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y3
+	VBROADCASTSS 116(AX), Y4
+	VMAXPS       Y0, Y3, Y0
+	VMINPS       Y0, Y4, Y0
+	VMAXPS       Y1, Y3, Y1
+	VMINPS       Y1, Y4, Y1
+	VMAXPS       Y2, Y3, Y2
+	VMINPS       Y2, Y4, Y2
+
+no_clamp:
+	TESTL   $0x00000008, DX
+	JNZ     write_masked
+	VMOVUPS Y0, (SI)
+	VMOVUPS Y1, (SI)(CX*1)
+	VMOVUPS Y2, (SI)(CX*2)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), BX
+	KMOVD   BX, K1
+	SHRL    $0x10, BX
+	KMOVD   BX, K2
+	VMOVUPS Y0, K1, (SI)
+	VMOVUPS Y1, K1, (SI)(CX*1)
+	VMOVUPS Y2, K1, (SI)(CX*2)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func fused4x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
+TEXT ·fused4x1shortAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Y1, Y1, Y1
+	VPXORD Z2, Z2, Z2
+	VPXORD Y3, Y3, Y3
+	VPXORD Z4, Z4, Z4
+	VPXORD Y5, Y5, Y5
+	VPXORD Z6, Z6, Z6
+	VPXORD Y7, Y7, Y7
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Y1
+	VMOVUPS (DI)(CX*1), Z2
+	VMOVUPS 64(DI)(CX*1), Y3
+	VMOVUPS (DI)(CX*2), Z4
+	VMOVUPS 64(DI)(CX*2), Y5
+	VMOVUPS (DI)(DX*1), Z6
+	VMOVUPS 64(DI)(DX*1), Y7
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z0
+	VMOVUPS.Z 64(DI), K2, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y7
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R8
+	MOVQ    136(AX), R12
+	TESTQ   R12, R12
+	CMOVQEQ SI, R12
+	MOVQ    40(AX), R10
+	MOVQ    32(AX), R9
+	IMULQ   R8, R9
+	NEGQ    R9
+	ADDQ    24(AX), R9
+
+segment:
+	MOVQ 32(AX), R11
+
+step:
+	VMOVUPS      (SI), Z8
+	VMOVUPS      64(SI), Y9
+	VBROADCASTSS (DI), Z10
+	VFMADD231PS  Z8, Z10, Z0
+	VFMADD231PS  Y9, Y10, Y1
+	VBROADCASTSS (DI)(CX*1), Z10
+	VFMADD231PS  Z8, Z10, Z2
+	VFMADD231PS  Y9, Y10, Y3
+	VBROADCASTSS (DI)(CX*2), Z10
+	VFMADD231PS  Z8, Z10, Z4
+	VFMADD231PS  Y9, Y10, Y5
+	VBROADCASTSS (DI)(DX*1), Z10
+	VFMADD231PS  Z8, Z10, Z6
+	VFMADD231PS  Y9, Y10, Y7
+	ADDQ         R8, DI
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R12)
+	ADDQ         144(AX), R12
+	DECQ         R11
+	JNZ          step
+	ADDQ         R9, DI
+	DECQ         R10
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Z0, Z0
+	VADDPS       64(DI), Y1, Y1
+	VADDPS       (DI)(CX*1), Z2, Z2
+	VADDPS       64(DI)(CX*1), Y3, Y3
+	VADDPS       (DI)(CX*2), Z4, Z4
+	VADDPS       64(DI)(CX*2), Y5, Y5
+	VADDPS       (DI)(DX*1), Z6, Z6
+	VADDPS       64(DI)(DX*1), Y7, Y7
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z8
+	VADDPS    Z8, Z0, Z0
+	VMOVUPS.Z 64(DI), K2, Y8
+	VADDPS    Y8, Y1, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z8
+	VADDPS    Z8, Z2, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y8
+	VADDPS    Y8, Y3, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z8
+	VADDPS    Z8, Z4, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y8
+	VADDPS    Y8, Y5, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z8
+	VADDPS    Z8, Z6, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y8
+	VADDPS    Y8, Y7, Y7
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R8
+	TESTQ        R8, R8
+	JZ           no_rows
+	VBROADCASTSS (R8), Z10
+	VADDPS       Z10, Z0, Z0
+	VADDPS       Y10, Y1, Y1
+	VBROADCASTSS 4(R8), Z10
+	VADDPS       Z10, Z2, Z2
+	VADDPS       Y10, Y3, Y3
+	VBROADCASTSS 8(R8), Z10
+	VADDPS       Z10, Z4, Z4
+	VADDPS       Y10, Y5, Y5
+	VBROADCASTSS 12(R8), Z10
+	VADDPS       Z10, Z6, Z6
+	VADDPS       Y10, Y7, Y7
+
+no_rows:
+	MOVQ    80(AX), R8
+	TESTQ   R8, R8
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R8), Z8
+	VADDPS  Z8, Z0, Z0
+	VADDPS  Z8, Z2, Z2
+	VADDPS  Z8, Z4, Z4
+	VADDPS  Z8, Z6, Z6
+	VMOVUPS 64(R8), Y9
+	VADDPS  Y9, Y1, Y1
+	VADDPS  Y9, Y3, Y3
+	VADDPS  Y9, Y5, Y5
+	VADDPS  Y9, Y7, Y7
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R8), K1, Z8
+	VADDPS    Z8, Z0, Z0
+	VADDPS    Z8, Z2, Z2
+	VADDPS    Z8, Z4, Z4
+	VADDPS    Z8, Z6, Z6
+	VMOVUPS.Z 64(R8), K2, Y9
+	VADDPS    Y9, Y1, Y1
+	VADDPS    Y9, Y3, Y3
+	VADDPS    Y9, Y5, Y5
+	VADDPS    Y9, Y7, Y7
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z8
+	VBROADCASTSS 116(AX), Z9
+	VMAXPS       Z0, Z8, Z0
+	VMINPS       Z0, Z9, Z0
+	VMAXPS       Y1, Y8, Y1
+	VMINPS       Y1, Y9, Y1
+	VMAXPS       Z2, Z8, Z2
+	VMINPS       Z2, Z9, Z2
+	VMAXPS       Y3, Y8, Y3
+	VMINPS       Y3, Y9, Y3
+	VMAXPS       Z4, Z8, Z4
+	VMINPS       Z4, Z9, Z4
+	VMAXPS       Y5, Y8, Y5
+	VMINPS       Y5, Y9, Y5
+	VMAXPS       Z6, Z8, Z6
+	VMINPS       Z6, Z9, Z6
+	VMAXPS       Y7, Y8, Y7
+	VMINPS       Y7, Y9, Y7
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Z0, (DI)
+	VMOVUPS Y1, 64(DI)
+	VMOVUPS Z2, (DI)(CX*1)
+	VMOVUPS Y3, 64(DI)(CX*1)
+	VMOVUPS Z4, (DI)(CX*2)
+	VMOVUPS Y5, 64(DI)(CX*2)
+	VMOVUPS Z6, (DI)(DX*1)
+	VMOVUPS Y7, 64(DI)(DX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Z0, K1, (DI)
+	VMOVUPS Y1, K2, 64(DI)
+	VMOVUPS Z2, K1, (DI)(CX*1)
+	VMOVUPS Y3, K2, 64(DI)(CX*1)
+	VMOVUPS Z4, K1, (DI)(CX*2)
+	VMOVUPS Y5, K2, 64(DI)(CX*2)
+	VMOVUPS Z6, K1, (DI)(DX*1)
+	VMOVUPS Y7, K2, 64(DI)(DX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func fused4x1tinyAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
+TEXT ·fused4x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R8
+	MOVQ    136(AX), R12
+	TESTQ   R12, R12
+	CMOVQEQ SI, R12
+	MOVQ    40(AX), R10
+	MOVQ    32(AX), R9
+	IMULQ   R8, R9
+	NEGQ    R9
+	ADDQ    24(AX), R9
+
+segment:
+	MOVQ 32(AX), R11
+
+step:
+	VMOVUPS      (SI), Y4
+	VBROADCASTSS (DI), Y6
+	VFMADD231PS  Y4, Y6, Y0
+	VBROADCASTSS (DI)(CX*1), Y6
+	VFMADD231PS  Y4, Y6, Y1
+	VBROADCASTSS (DI)(CX*2), Y6
+	VFMADD231PS  Y4, Y6, Y2
+	VBROADCASTSS (DI)(DX*1), Y6
+	VFMADD231PS  Y4, Y6, Y3
+	ADDQ         R8, DI
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R12)
+	ADDQ         144(AX), R12
+	DECQ         R11
+	JNZ          step
+	ADDQ         R9, DI
+	DECQ         R10
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Y0, Y0
+	VADDPS       (DI)(CX*1), Y1, Y1
+	VADDPS       (DI)(CX*2), Y2, Y2
+	VADDPS       (DI)(DX*1), Y3, Y3
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y4
+	VADDPS    Y4, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y4
+	VADDPS    Y4, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y4
+	VADDPS    Y4, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y4
+	VADDPS    Y4, Y3, Y3
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R8
+	TESTQ        R8, R8
+	JZ           no_rows
+	VBROADCASTSS (R8), Y6
+	VADDPS       Y6, Y0, Y0
+	VBROADCASTSS 4(R8), Y6
+	VADDPS       Y6, Y1, Y1
+	VBROADCASTSS 8(R8), Y6
+	VADDPS       Y6, Y2, Y2
+	VBROADCASTSS 12(R8), Y6
+	VADDPS       Y6, Y3, Y3
+
+no_rows:
+	MOVQ    80(AX), R8
+	TESTQ   R8, R8
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R8), Y4
+	VADDPS  Y4, Y0, Y0
+	VADDPS  Y4, Y1, Y1
+	VADDPS  Y4, Y2, Y2
+	VADDPS  Y4, Y3, Y3
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R8), K1, Y4
+	VADDPS    Y4, Y0, Y0
+	VADDPS    Y4, Y1, Y1
+	VADDPS    Y4, Y2, Y2
+	VADDPS    Y4, Y3, Y3
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y4
+	VBROADCASTSS 116(AX), Y5
+	VMAXPS       Y0, Y4, Y0
+	VMINPS       Y0, Y5, Y0
+	VMAXPS       Y1, Y4, Y1
+	VMINPS       Y1, Y5, Y1
+	VMAXPS       Y2, Y4, Y2
+	VMINPS       Y2, Y5, Y2
+	VMAXPS       Y3, Y4, Y3
+	VMINPS       Y3, Y5, Y3
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func fused5x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
+TEXT ·fused5x1shortAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Y1, Y1, Y1
+	VPXORD Z2, Z2, Z2
+	VPXORD Y3, Y3, Y3
+	VPXORD Z4, Z4, Z4
+	VPXORD Y5, Y5, Y5
+	VPXORD Z6, Z6, Z6
+	VPXORD Y7, Y7, Y7
+	VPXORD Z8, Z8, Z8
+	VPXORD Y9, Y9, Y9
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Y1
+	VMOVUPS (DI)(CX*1), Z2
+	VMOVUPS 64(DI)(CX*1), Y3
+	VMOVUPS (DI)(CX*2), Z4
+	VMOVUPS 64(DI)(CX*2), Y5
+	VMOVUPS (DI)(DX*1), Z6
+	VMOVUPS 64(DI)(DX*1), Y7
+	VMOVUPS (R8), Z8
+	VMOVUPS 64(R8), Y9
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z0
+	VMOVUPS.Z 64(DI), K2, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y7
+	VMOVUPS.Z (R8), K1, Z8
+	VMOVUPS.Z 64(R8), K2, Y9
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
+
+segment:
+	MOVQ 32(AX), R12
+
+step:
+	VMOVUPS      (SI), Z10
+	VMOVUPS      64(SI), Y11
+	VBROADCASTSS (DI), Z12
+	VFMADD231PS  Z10, Z12, Z0
+	VFMADD231PS  Y11, Y12, Y1
+	VBROADCASTSS (DI)(CX*1), Z12
+	VFMADD231PS  Z10, Z12, Z2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS (DI)(CX*2), Z12
+	VFMADD231PS  Z10, Z12, Z4
+	VFMADD231PS  Y11, Y12, Y5
+	VBROADCASTSS (DI)(DX*1), Z12
+	VFMADD231PS  Z10, Z12, Z6
+	VFMADD231PS  Y11, Y12, Y7
+	VBROADCASTSS (R8), Z12
+	VFMADD231PS  Z10, Z12, Z8
+	VFMADD231PS  Y11, Y12, Y9
+	ADDQ         R9, DI
+	ADDQ         R9, R8
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R13)
+	ADDQ         144(AX), R13
+	DECQ         R12
+	JNZ          step
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	DECQ         R11
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Z0, Z0
+	VADDPS       64(DI), Y1, Y1
+	VADDPS       (DI)(CX*1), Z2, Z2
+	VADDPS       64(DI)(CX*1), Y3, Y3
+	VADDPS       (DI)(CX*2), Z4, Z4
+	VADDPS       64(DI)(CX*2), Y5, Y5
+	VADDPS       (DI)(DX*1), Z6, Z6
+	VADDPS       64(DI)(DX*1), Y7, Y7
+	VADDPS       (R8), Z8, Z8
+	VADDPS       64(R8), Y9, Y9
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z10
+	VADDPS    Z10, Z0, Z0
+	VMOVUPS.Z 64(DI), K2, Y10
+	VADDPS    Y10, Y1, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z10
+	VADDPS    Z10, Z2, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y10
+	VADDPS    Y10, Y3, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z10
+	VADDPS    Z10, Z4, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y10
+	VADDPS    Y10, Y5, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z10
+	VADDPS    Z10, Z6, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y10
+	VADDPS    Y10, Y7, Y7
+	VMOVUPS.Z (R8), K1, Z10
+	VADDPS    Z10, Z8, Z8
+	VMOVUPS.Z 64(R8), K2, Y10
+	VADDPS    Y10, Y9, Y9
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R9
+	TESTQ        R9, R9
+	JZ           no_rows
+	VBROADCASTSS (R9), Z12
+	VADDPS       Z12, Z0, Z0
+	VADDPS       Y12, Y1, Y1
+	VBROADCASTSS 4(R9), Z12
+	VADDPS       Z12, Z2, Z2
+	VADDPS       Y12, Y3, Y3
+	VBROADCASTSS 8(R9), Z12
+	VADDPS       Z12, Z4, Z4
+	VADDPS       Y12, Y5, Y5
+	VBROADCASTSS 12(R9), Z12
+	VADDPS       Z12, Z6, Z6
+	VADDPS       Y12, Y7, Y7
+	VBROADCASTSS 16(R9), Z12
+	VADDPS       Z12, Z8, Z8
+	VADDPS       Y12, Y9, Y9
+
+no_rows:
+	MOVQ    80(AX), R9
+	TESTQ   R9, R9
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R9), Z10
+	VADDPS  Z10, Z0, Z0
+	VADDPS  Z10, Z2, Z2
+	VADDPS  Z10, Z4, Z4
+	VADDPS  Z10, Z6, Z6
+	VADDPS  Z10, Z8, Z8
+	VMOVUPS 64(R9), Y11
+	VADDPS  Y11, Y1, Y1
+	VADDPS  Y11, Y3, Y3
+	VADDPS  Y11, Y5, Y5
+	VADDPS  Y11, Y7, Y7
+	VADDPS  Y11, Y9, Y9
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R9), K1, Z10
+	VADDPS    Z10, Z0, Z0
+	VADDPS    Z10, Z2, Z2
+	VADDPS    Z10, Z4, Z4
+	VADDPS    Z10, Z6, Z6
+	VADDPS    Z10, Z8, Z8
+	VMOVUPS.Z 64(R9), K2, Y11
+	VADDPS    Y11, Y1, Y1
+	VADDPS    Y11, Y3, Y3
+	VADDPS    Y11, Y5, Y5
+	VADDPS    Y11, Y7, Y7
+	VADDPS    Y11, Y9, Y9
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z10
+	VBROADCASTSS 116(AX), Z11
+	VMAXPS       Z0, Z10, Z0
+	VMINPS       Z0, Z11, Z0
+	VMAXPS       Y1, Y10, Y1
+	VMINPS       Y1, Y11, Y1
+	VMAXPS       Z2, Z10, Z2
+	VMINPS       Z2, Z11, Z2
+	VMAXPS       Y3, Y10, Y3
+	VMINPS       Y3, Y11, Y3
+	VMAXPS       Z4, Z10, Z4
+	VMINPS       Z4, Z11, Z4
+	VMAXPS       Y5, Y10, Y5
+	VMINPS       Y5, Y11, Y5
+	VMAXPS       Z6, Z10, Z6
+	VMINPS       Z6, Z11, Z6
+	VMAXPS       Y7, Y10, Y7
+	VMINPS       Y7, Y11, Y7
+	VMAXPS       Z8, Z10, Z8
+	VMINPS       Z8, Z11, Z8
+	VMAXPS       Y9, Y10, Y9
+	VMINPS       Y9, Y11, Y9
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Z0, (DI)
+	VMOVUPS Y1, 64(DI)
+	VMOVUPS Z2, (DI)(CX*1)
+	VMOVUPS Y3, 64(DI)(CX*1)
+	VMOVUPS Z4, (DI)(CX*2)
+	VMOVUPS Y5, 64(DI)(CX*2)
+	VMOVUPS Z6, (DI)(DX*1)
+	VMOVUPS Y7, 64(DI)(DX*1)
+	VMOVUPS Z8, (R8)
+	VMOVUPS Y9, 64(R8)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Z0, K1, (DI)
+	VMOVUPS Y1, K2, 64(DI)
+	VMOVUPS Z2, K1, (DI)(CX*1)
+	VMOVUPS Y3, K2, 64(DI)(CX*1)
+	VMOVUPS Z4, K1, (DI)(CX*2)
+	VMOVUPS Y5, K2, 64(DI)(CX*2)
+	VMOVUPS Z6, K1, (DI)(DX*1)
+	VMOVUPS Y7, K2, 64(DI)(DX*1)
+	VMOVUPS Z8, K1, (R8)
+	VMOVUPS Y9, K2, 64(R8)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func fused5x1tinyAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
+TEXT ·fused5x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
+
+segment:
+	MOVQ 32(AX), R12
+
+step:
+	VMOVUPS      (SI), Y5
+	VBROADCASTSS (DI), Y7
+	VFMADD231PS  Y5, Y7, Y0
+	VBROADCASTSS (DI)(CX*1), Y7
+	VFMADD231PS  Y5, Y7, Y1
+	VBROADCASTSS (DI)(CX*2), Y7
+	VFMADD231PS  Y5, Y7, Y2
+	VBROADCASTSS (DI)(DX*1), Y7
+	VFMADD231PS  Y5, Y7, Y3
+	VBROADCASTSS (R8), Y7
+	VFMADD231PS  Y5, Y7, Y4
+	ADDQ         R9, DI
+	ADDQ         R9, R8
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R13)
+	ADDQ         144(AX), R13
+	DECQ         R12
+	JNZ          step
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	DECQ         R11
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Y0, Y0
+	VADDPS       (DI)(CX*1), Y1, Y1
+	VADDPS       (DI)(CX*2), Y2, Y2
+	VADDPS       (DI)(DX*1), Y3, Y3
+	VADDPS       (R8), Y4, Y4
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y5
+	VADDPS    Y5, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y5
+	VADDPS    Y5, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y5
+	VADDPS    Y5, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y5
+	VADDPS    Y5, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y5
+	VADDPS    Y5, Y4, Y4
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R9
+	TESTQ        R9, R9
+	JZ           no_rows
+	VBROADCASTSS (R9), Y7
+	VADDPS       Y7, Y0, Y0
+	VBROADCASTSS 4(R9), Y7
+	VADDPS       Y7, Y1, Y1
+	VBROADCASTSS 8(R9), Y7
+	VADDPS       Y7, Y2, Y2
+	VBROADCASTSS 12(R9), Y7
+	VADDPS       Y7, Y3, Y3
+	VBROADCASTSS 16(R9), Y7
+	VADDPS       Y7, Y4, Y4
+
+no_rows:
+	MOVQ    80(AX), R9
+	TESTQ   R9, R9
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R9), Y5
+	VADDPS  Y5, Y0, Y0
+	VADDPS  Y5, Y1, Y1
+	VADDPS  Y5, Y2, Y2
+	VADDPS  Y5, Y3, Y3
+	VADDPS  Y5, Y4, Y4
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R9), K1, Y5
+	VADDPS    Y5, Y0, Y0
+	VADDPS    Y5, Y1, Y1
+	VADDPS    Y5, Y2, Y2
+	VADDPS    Y5, Y3, Y3
+	VADDPS    Y5, Y4, Y4
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y5
+	VBROADCASTSS 116(AX), Y6
+	VMAXPS       Y0, Y5, Y0
+	VMINPS       Y0, Y6, Y0
+	VMAXPS       Y1, Y5, Y1
+	VMINPS       Y1, Y6, Y1
+	VMAXPS       Y2, Y5, Y2
+	VMINPS       Y2, Y6, Y2
+	VMAXPS       Y3, Y5, Y3
+	VMINPS       Y3, Y6, Y3
+	VMAXPS       Y4, Y5, Y4
+	VMINPS       Y4, Y6, Y4
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func fused6x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
+TEXT ·fused6x1shortAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Y1, Y1, Y1
+	VPXORD Z2, Z2, Z2
+	VPXORD Y3, Y3, Y3
+	VPXORD Z4, Z4, Z4
+	VPXORD Y5, Y5, Y5
+	VPXORD Z6, Z6, Z6
+	VPXORD Y7, Y7, Y7
+	VPXORD Z8, Z8, Z8
+	VPXORD Y9, Y9, Y9
+	VPXORD Z10, Z10, Z10
+	VPXORD Y11, Y11, Y11
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Y1
+	VMOVUPS (DI)(CX*1), Z2
+	VMOVUPS 64(DI)(CX*1), Y3
+	VMOVUPS (DI)(CX*2), Z4
+	VMOVUPS 64(DI)(CX*2), Y5
+	VMOVUPS (DI)(DX*1), Z6
+	VMOVUPS 64(DI)(DX*1), Y7
+	VMOVUPS (R8), Z8
+	VMOVUPS 64(R8), Y9
+	VMOVUPS (R8)(CX*1), Z10
+	VMOVUPS 64(R8)(CX*1), Y11
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z0
+	VMOVUPS.Z 64(DI), K2, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y7
+	VMOVUPS.Z (R8), K1, Z8
+	VMOVUPS.Z 64(R8), K2, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y11
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
+
+segment:
+	MOVQ 32(AX), R12
+
+step:
+	VMOVUPS      (SI), Z12
+	VMOVUPS      64(SI), Y13
+	VBROADCASTSS (DI), Z14
+	VFMADD231PS  Z12, Z14, Z0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (DI)(CX*1), Z14
+	VFMADD231PS  Z12, Z14, Z2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (DI)(CX*2), Z14
+	VFMADD231PS  Z12, Z14, Z4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS (DI)(DX*1), Z14
+	VFMADD231PS  Z12, Z14, Z6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS (R8), Z14
+	VFMADD231PS  Z12, Z14, Z8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS (R8)(CX*1), Z14
+	VFMADD231PS  Z12, Z14, Z10
+	VFMADD231PS  Y13, Y14, Y11
+	ADDQ         R9, DI
+	ADDQ         R9, R8
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R13)
+	ADDQ         144(AX), R13
+	DECQ         R12
+	JNZ          step
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	DECQ         R11
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Z0, Z0
+	VADDPS       64(DI), Y1, Y1
+	VADDPS       (DI)(CX*1), Z2, Z2
+	VADDPS       64(DI)(CX*1), Y3, Y3
+	VADDPS       (DI)(CX*2), Z4, Z4
+	VADDPS       64(DI)(CX*2), Y5, Y5
+	VADDPS       (DI)(DX*1), Z6, Z6
+	VADDPS       64(DI)(DX*1), Y7, Y7
+	VADDPS       (R8), Z8, Z8
+	VADDPS       64(R8), Y9, Y9
+	VADDPS       (R8)(CX*1), Z10, Z10
+	VADDPS       64(R8)(CX*1), Y11, Y11
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z12
+	VADDPS    Z12, Z0, Z0
+	VMOVUPS.Z 64(DI), K2, Y12
+	VADDPS    Y12, Y1, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z12
+	VADDPS    Z12, Z2, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y12
+	VADDPS    Y12, Y3, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z12
+	VADDPS    Z12, Z4, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y12
+	VADDPS    Y12, Y5, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z12
+	VADDPS    Z12, Z6, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y12
+	VADDPS    Y12, Y7, Y7
+	VMOVUPS.Z (R8), K1, Z12
+	VADDPS    Z12, Z8, Z8
+	VMOVUPS.Z 64(R8), K2, Y12
+	VADDPS    Y12, Y9, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z12
+	VADDPS    Z12, Z10, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y12
+	VADDPS    Y12, Y11, Y11
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R9
+	TESTQ        R9, R9
+	JZ           no_rows
+	VBROADCASTSS (R9), Z14
+	VADDPS       Z14, Z0, Z0
+	VADDPS       Y14, Y1, Y1
+	VBROADCASTSS 4(R9), Z14
+	VADDPS       Z14, Z2, Z2
+	VADDPS       Y14, Y3, Y3
+	VBROADCASTSS 8(R9), Z14
+	VADDPS       Z14, Z4, Z4
+	VADDPS       Y14, Y5, Y5
+	VBROADCASTSS 12(R9), Z14
+	VADDPS       Z14, Z6, Z6
+	VADDPS       Y14, Y7, Y7
+	VBROADCASTSS 16(R9), Z14
+	VADDPS       Z14, Z8, Z8
+	VADDPS       Y14, Y9, Y9
+	VBROADCASTSS 20(R9), Z14
+	VADDPS       Z14, Z10, Z10
+	VADDPS       Y14, Y11, Y11
+
+no_rows:
+	MOVQ    80(AX), R9
+	TESTQ   R9, R9
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R9), Z12
+	VADDPS  Z12, Z0, Z0
+	VADDPS  Z12, Z2, Z2
+	VADDPS  Z12, Z4, Z4
+	VADDPS  Z12, Z6, Z6
+	VADDPS  Z12, Z8, Z8
+	VADDPS  Z12, Z10, Z10
+	VMOVUPS 64(R9), Y13
+	VADDPS  Y13, Y1, Y1
+	VADDPS  Y13, Y3, Y3
+	VADDPS  Y13, Y5, Y5
+	VADDPS  Y13, Y7, Y7
+	VADDPS  Y13, Y9, Y9
+	VADDPS  Y13, Y11, Y11
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R9), K1, Z12
+	VADDPS    Z12, Z0, Z0
+	VADDPS    Z12, Z2, Z2
+	VADDPS    Z12, Z4, Z4
+	VADDPS    Z12, Z6, Z6
+	VADDPS    Z12, Z8, Z8
+	VADDPS    Z12, Z10, Z10
+	VMOVUPS.Z 64(R9), K2, Y13
+	VADDPS    Y13, Y1, Y1
+	VADDPS    Y13, Y3, Y3
+	VADDPS    Y13, Y5, Y5
+	VADDPS    Y13, Y7, Y7
+	VADDPS    Y13, Y9, Y9
+	VADDPS    Y13, Y11, Y11
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z12
+	VBROADCASTSS 116(AX), Z13
+	VMAXPS       Z0, Z12, Z0
+	VMINPS       Z0, Z13, Z0
+	VMAXPS       Y1, Y12, Y1
+	VMINPS       Y1, Y13, Y1
+	VMAXPS       Z2, Z12, Z2
+	VMINPS       Z2, Z13, Z2
+	VMAXPS       Y3, Y12, Y3
+	VMINPS       Y3, Y13, Y3
+	VMAXPS       Z4, Z12, Z4
+	VMINPS       Z4, Z13, Z4
+	VMAXPS       Y5, Y12, Y5
+	VMINPS       Y5, Y13, Y5
+	VMAXPS       Z6, Z12, Z6
+	VMINPS       Z6, Z13, Z6
+	VMAXPS       Y7, Y12, Y7
+	VMINPS       Y7, Y13, Y7
+	VMAXPS       Z8, Z12, Z8
+	VMINPS       Z8, Z13, Z8
+	VMAXPS       Y9, Y12, Y9
+	VMINPS       Y9, Y13, Y9
+	VMAXPS       Z10, Z12, Z10
+	VMINPS       Z10, Z13, Z10
+	VMAXPS       Y11, Y12, Y11
+	VMINPS       Y11, Y13, Y11
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Z0, (DI)
+	VMOVUPS Y1, 64(DI)
+	VMOVUPS Z2, (DI)(CX*1)
+	VMOVUPS Y3, 64(DI)(CX*1)
+	VMOVUPS Z4, (DI)(CX*2)
+	VMOVUPS Y5, 64(DI)(CX*2)
+	VMOVUPS Z6, (DI)(DX*1)
+	VMOVUPS Y7, 64(DI)(DX*1)
+	VMOVUPS Z8, (R8)
+	VMOVUPS Y9, 64(R8)
+	VMOVUPS Z10, (R8)(CX*1)
+	VMOVUPS Y11, 64(R8)(CX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Z0, K1, (DI)
+	VMOVUPS Y1, K2, 64(DI)
+	VMOVUPS Z2, K1, (DI)(CX*1)
+	VMOVUPS Y3, K2, 64(DI)(CX*1)
+	VMOVUPS Z4, K1, (DI)(CX*2)
+	VMOVUPS Y5, K2, 64(DI)(CX*2)
+	VMOVUPS Z6, K1, (DI)(DX*1)
+	VMOVUPS Y7, K2, 64(DI)(DX*1)
+	VMOVUPS Z8, K1, (R8)
+	VMOVUPS Y9, K2, 64(R8)
+	VMOVUPS Z10, K1, (R8)(CX*1)
+	VMOVUPS Y11, K2, 64(R8)(CX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func fused6x1tinyAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
+TEXT ·fused6x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
+
+segment:
+	MOVQ 32(AX), R12
+
+step:
+	VMOVUPS      (SI), Y6
+	VBROADCASTSS (DI), Y8
+	VFMADD231PS  Y6, Y8, Y0
+	VBROADCASTSS (DI)(CX*1), Y8
+	VFMADD231PS  Y6, Y8, Y1
+	VBROADCASTSS (DI)(CX*2), Y8
+	VFMADD231PS  Y6, Y8, Y2
+	VBROADCASTSS (DI)(DX*1), Y8
+	VFMADD231PS  Y6, Y8, Y3
+	VBROADCASTSS (R8), Y8
+	VFMADD231PS  Y6, Y8, Y4
+	VBROADCASTSS (R8)(CX*1), Y8
+	VFMADD231PS  Y6, Y8, Y5
+	ADDQ         R9, DI
+	ADDQ         R9, R8
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R13)
+	ADDQ         144(AX), R13
+	DECQ         R12
+	JNZ          step
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	DECQ         R11
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Y0, Y0
+	VADDPS       (DI)(CX*1), Y1, Y1
+	VADDPS       (DI)(CX*2), Y2, Y2
+	VADDPS       (DI)(DX*1), Y3, Y3
+	VADDPS       (R8), Y4, Y4
+	VADDPS       (R8)(CX*1), Y5, Y5
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y6
+	VADDPS    Y6, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y6
+	VADDPS    Y6, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y6
+	VADDPS    Y6, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y6
+	VADDPS    Y6, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y6
+	VADDPS    Y6, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y6
+	VADDPS    Y6, Y5, Y5
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R9
+	TESTQ        R9, R9
+	JZ           no_rows
+	VBROADCASTSS (R9), Y8
+	VADDPS       Y8, Y0, Y0
+	VBROADCASTSS 4(R9), Y8
+	VADDPS       Y8, Y1, Y1
+	VBROADCASTSS 8(R9), Y8
+	VADDPS       Y8, Y2, Y2
+	VBROADCASTSS 12(R9), Y8
+	VADDPS       Y8, Y3, Y3
+	VBROADCASTSS 16(R9), Y8
+	VADDPS       Y8, Y4, Y4
+	VBROADCASTSS 20(R9), Y8
+	VADDPS       Y8, Y5, Y5
+
+no_rows:
+	MOVQ    80(AX), R9
+	TESTQ   R9, R9
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R9), Y6
+	VADDPS  Y6, Y0, Y0
+	VADDPS  Y6, Y1, Y1
+	VADDPS  Y6, Y2, Y2
+	VADDPS  Y6, Y3, Y3
+	VADDPS  Y6, Y4, Y4
+	VADDPS  Y6, Y5, Y5
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R9), K1, Y6
+	VADDPS    Y6, Y0, Y0
+	VADDPS    Y6, Y1, Y1
+	VADDPS    Y6, Y2, Y2
+	VADDPS    Y6, Y3, Y3
+	VADDPS    Y6, Y4, Y4
+	VADDPS    Y6, Y5, Y5
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y6
+	VBROADCASTSS 116(AX), Y7
+	VMAXPS       Y0, Y6, Y0
+	VMINPS       Y0, Y7, Y0
+	VMAXPS       Y1, Y6, Y1
+	VMINPS       Y1, Y7, Y1
+	VMAXPS       Y2, Y6, Y2
+	VMINPS       Y2, Y7, Y2
+	VMAXPS       Y3, Y6, Y3
+	VMINPS       Y3, Y7, Y3
+	VMAXPS       Y4, Y6, Y4
+	VMINPS       Y4, Y7, Y4
+	VMAXPS       Y5, Y6, Y5
+	VMINPS       Y5, Y7, Y5
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func fused7x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
+TEXT ·fused7x1shortAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Y1, Y1, Y1
+	VPXORD Z2, Z2, Z2
+	VPXORD Y3, Y3, Y3
+	VPXORD Z4, Z4, Z4
+	VPXORD Y5, Y5, Y5
+	VPXORD Z6, Z6, Z6
+	VPXORD Y7, Y7, Y7
+	VPXORD Z8, Z8, Z8
+	VPXORD Y9, Y9, Y9
+	VPXORD Z10, Z10, Z10
+	VPXORD Y11, Y11, Y11
+	VPXORD Z12, Z12, Z12
+	VPXORD Y13, Y13, Y13
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Y1
+	VMOVUPS (DI)(CX*1), Z2
+	VMOVUPS 64(DI)(CX*1), Y3
+	VMOVUPS (DI)(CX*2), Z4
+	VMOVUPS 64(DI)(CX*2), Y5
+	VMOVUPS (DI)(DX*1), Z6
+	VMOVUPS 64(DI)(DX*1), Y7
+	VMOVUPS (R8), Z8
+	VMOVUPS 64(R8), Y9
+	VMOVUPS (R8)(CX*1), Z10
+	VMOVUPS 64(R8)(CX*1), Y11
+	VMOVUPS (R8)(CX*2), Z12
+	VMOVUPS 64(R8)(CX*2), Y13
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z0
+	VMOVUPS.Z 64(DI), K2, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y7
+	VMOVUPS.Z (R8), K1, Z8
+	VMOVUPS.Z 64(R8), K2, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y11
+	VMOVUPS.Z (R8)(CX*2), K1, Z12
+	VMOVUPS.Z 64(R8)(CX*2), K2, Y13
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
+
+segment:
+	MOVQ 32(AX), R12
+
+step:
+	VMOVUPS      (SI), Z14
+	VMOVUPS      64(SI), Y15
+	VBROADCASTSS (DI), Z16
+	VFMADD231PS  Z14, Z16, Z0
+	VFMADD231PS  Y15, Y16, Y1
+	VBROADCASTSS (DI)(CX*1), Z16
+	VFMADD231PS  Z14, Z16, Z2
+	VFMADD231PS  Y15, Y16, Y3
+	VBROADCASTSS (DI)(CX*2), Z16
+	VFMADD231PS  Z14, Z16, Z4
+	VFMADD231PS  Y15, Y16, Y5
+	VBROADCASTSS (DI)(DX*1), Z16
+	VFMADD231PS  Z14, Z16, Z6
+	VFMADD231PS  Y15, Y16, Y7
+	VBROADCASTSS (R8), Z16
+	VFMADD231PS  Z14, Z16, Z8
+	VFMADD231PS  Y15, Y16, Y9
+	VBROADCASTSS (R8)(CX*1), Z16
+	VFMADD231PS  Z14, Z16, Z10
+	VFMADD231PS  Y15, Y16, Y11
+	VBROADCASTSS (R8)(CX*2), Z16
+	VFMADD231PS  Z14, Z16, Z12
+	VFMADD231PS  Y15, Y16, Y13
+	ADDQ         R9, DI
+	ADDQ         R9, R8
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R13)
+	ADDQ         144(AX), R13
+	DECQ         R12
+	JNZ          step
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	DECQ         R11
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Z0, Z0
+	VADDPS       64(DI), Y1, Y1
+	VADDPS       (DI)(CX*1), Z2, Z2
+	VADDPS       64(DI)(CX*1), Y3, Y3
+	VADDPS       (DI)(CX*2), Z4, Z4
+	VADDPS       64(DI)(CX*2), Y5, Y5
+	VADDPS       (DI)(DX*1), Z6, Z6
+	VADDPS       64(DI)(DX*1), Y7, Y7
+	VADDPS       (R8), Z8, Z8
+	VADDPS       64(R8), Y9, Y9
+	VADDPS       (R8)(CX*1), Z10, Z10
+	VADDPS       64(R8)(CX*1), Y11, Y11
+	VADDPS       (R8)(CX*2), Z12, Z12
+	VADDPS       64(R8)(CX*2), Y13, Y13
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z14
+	VADDPS    Z14, Z0, Z0
+	VMOVUPS.Z 64(DI), K2, Y14
+	VADDPS    Y14, Y1, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z14
+	VADDPS    Z14, Z2, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y14
+	VADDPS    Y14, Y3, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z14
+	VADDPS    Z14, Z4, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y14
+	VADDPS    Y14, Y5, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z14
+	VADDPS    Z14, Z6, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y14
+	VADDPS    Y14, Y7, Y7
+	VMOVUPS.Z (R8), K1, Z14
+	VADDPS    Z14, Z8, Z8
+	VMOVUPS.Z 64(R8), K2, Y14
+	VADDPS    Y14, Y9, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z14
+	VADDPS    Z14, Z10, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y14
+	VADDPS    Y14, Y11, Y11
+	VMOVUPS.Z (R8)(CX*2), K1, Z14
+	VADDPS    Z14, Z12, Z12
+	VMOVUPS.Z 64(R8)(CX*2), K2, Y14
+	VADDPS    Y14, Y13, Y13
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R9
+	TESTQ        R9, R9
+	JZ           no_rows
+	VBROADCASTSS (R9), Z16
+	VADDPS       Z16, Z0, Z0
+	VADDPS       Y16, Y1, Y1
+	VBROADCASTSS 4(R9), Z16
+	VADDPS       Z16, Z2, Z2
+	VADDPS       Y16, Y3, Y3
+	VBROADCASTSS 8(R9), Z16
+	VADDPS       Z16, Z4, Z4
+	VADDPS       Y16, Y5, Y5
+	VBROADCASTSS 12(R9), Z16
+	VADDPS       Z16, Z6, Z6
+	VADDPS       Y16, Y7, Y7
+	VBROADCASTSS 16(R9), Z16
+	VADDPS       Z16, Z8, Z8
+	VADDPS       Y16, Y9, Y9
+	VBROADCASTSS 20(R9), Z16
+	VADDPS       Z16, Z10, Z10
+	VADDPS       Y16, Y11, Y11
+	VBROADCASTSS 24(R9), Z16
+	VADDPS       Z16, Z12, Z12
+	VADDPS       Y16, Y13, Y13
+
+no_rows:
+	MOVQ    80(AX), R9
+	TESTQ   R9, R9
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R9), Z14
+	VADDPS  Z14, Z0, Z0
+	VADDPS  Z14, Z2, Z2
+	VADDPS  Z14, Z4, Z4
+	VADDPS  Z14, Z6, Z6
+	VADDPS  Z14, Z8, Z8
+	VADDPS  Z14, Z10, Z10
+	VADDPS  Z14, Z12, Z12
+	VMOVUPS 64(R9), Y15
+	VADDPS  Y15, Y1, Y1
+	VADDPS  Y15, Y3, Y3
+	VADDPS  Y15, Y5, Y5
+	VADDPS  Y15, Y7, Y7
+	VADDPS  Y15, Y9, Y9
+	VADDPS  Y15, Y11, Y11
+	VADDPS  Y15, Y13, Y13
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R9), K1, Z14
+	VADDPS    Z14, Z0, Z0
+	VADDPS    Z14, Z2, Z2
+	VADDPS    Z14, Z4, Z4
+	VADDPS    Z14, Z6, Z6
+	VADDPS    Z14, Z8, Z8
+	VADDPS    Z14, Z10, Z10
+	VADDPS    Z14, Z12, Z12
+	VMOVUPS.Z 64(R9), K2, Y15
+	VADDPS    Y15, Y1, Y1
+	VADDPS    Y15, Y3, Y3
+	VADDPS    Y15, Y5, Y5
+	VADDPS    Y15, Y7, Y7
+	VADDPS    Y15, Y9, Y9
+	VADDPS    Y15, Y11, Y11
+	VADDPS    Y15, Y13, Y13
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z14
+	VBROADCASTSS 116(AX), Z15
+	VMAXPS       Z0, Z14, Z0
+	VMINPS       Z0, Z15, Z0
+	VMAXPS       Y1, Y14, Y1
+	VMINPS       Y1, Y15, Y1
+	VMAXPS       Z2, Z14, Z2
+	VMINPS       Z2, Z15, Z2
+	VMAXPS       Y3, Y14, Y3
+	VMINPS       Y3, Y15, Y3
+	VMAXPS       Z4, Z14, Z4
+	VMINPS       Z4, Z15, Z4
+	VMAXPS       Y5, Y14, Y5
+	VMINPS       Y5, Y15, Y5
+	VMAXPS       Z6, Z14, Z6
+	VMINPS       Z6, Z15, Z6
+	VMAXPS       Y7, Y14, Y7
+	VMINPS       Y7, Y15, Y7
+	VMAXPS       Z8, Z14, Z8
+	VMINPS       Z8, Z15, Z8
+	VMAXPS       Y9, Y14, Y9
+	VMINPS       Y9, Y15, Y9
+	VMAXPS       Z10, Z14, Z10
+	VMINPS       Z10, Z15, Z10
+	VMAXPS       Y11, Y14, Y11
+	VMINPS       Y11, Y15, Y11
+	VMAXPS       Z12, Z14, Z12
+	VMINPS       Z12, Z15, Z12
+	VMAXPS       Y13, Y14, Y13
+	VMINPS       Y13, Y15, Y13
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Z0, (DI)
+	VMOVUPS Y1, 64(DI)
+	VMOVUPS Z2, (DI)(CX*1)
+	VMOVUPS Y3, 64(DI)(CX*1)
+	VMOVUPS Z4, (DI)(CX*2)
+	VMOVUPS Y5, 64(DI)(CX*2)
+	VMOVUPS Z6, (DI)(DX*1)
+	VMOVUPS Y7, 64(DI)(DX*1)
+	VMOVUPS Z8, (R8)
+	VMOVUPS Y9, 64(R8)
+	VMOVUPS Z10, (R8)(CX*1)
+	VMOVUPS Y11, 64(R8)(CX*1)
+	VMOVUPS Z12, (R8)(CX*2)
+	VMOVUPS Y13, 64(R8)(CX*2)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Z0, K1, (DI)
+	VMOVUPS Y1, K2, 64(DI)
+	VMOVUPS Z2, K1, (DI)(CX*1)
+	VMOVUPS Y3, K2, 64(DI)(CX*1)
+	VMOVUPS Z4, K1, (DI)(CX*2)
+	VMOVUPS Y5, K2, 64(DI)(CX*2)
+	VMOVUPS Z6, K1, (DI)(DX*1)
+	VMOVUPS Y7, K2, 64(DI)(DX*1)
+	VMOVUPS Z8, K1, (R8)
+	VMOVUPS Y9, K2, 64(R8)
+	VMOVUPS Z10, K1, (R8)(CX*1)
+	VMOVUPS Y11, K2, 64(R8)(CX*1)
+	VMOVUPS Z12, K1, (R8)(CX*2)
+	VMOVUPS Y13, K2, 64(R8)(CX*2)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func fused7x1tinyAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
+TEXT ·fused7x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	VPXORD Y6, Y6, Y6
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	VMOVUPS (R8)(CX*2), Y6
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y6
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
+
+segment:
+	MOVQ 32(AX), R12
+
+step:
+	VMOVUPS      (SI), Y7
+	VBROADCASTSS (DI), Y9
+	VFMADD231PS  Y7, Y9, Y0
+	VBROADCASTSS (DI)(CX*1), Y9
+	VFMADD231PS  Y7, Y9, Y1
+	VBROADCASTSS (DI)(CX*2), Y9
+	VFMADD231PS  Y7, Y9, Y2
+	VBROADCASTSS (DI)(DX*1), Y9
+	VFMADD231PS  Y7, Y9, Y3
+	VBROADCASTSS (R8), Y9
+	VFMADD231PS  Y7, Y9, Y4
+	VBROADCASTSS (R8)(CX*1), Y9
+	VFMADD231PS  Y7, Y9, Y5
+	VBROADCASTSS (R8)(CX*2), Y9
+	VFMADD231PS  Y7, Y9, Y6
+	ADDQ         R9, DI
+	ADDQ         R9, R8
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R13)
+	ADDQ         144(AX), R13
+	DECQ         R12
+	JNZ          step
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	DECQ         R11
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Y0, Y0
+	VADDPS       (DI)(CX*1), Y1, Y1
+	VADDPS       (DI)(CX*2), Y2, Y2
+	VADDPS       (DI)(DX*1), Y3, Y3
+	VADDPS       (R8), Y4, Y4
+	VADDPS       (R8)(CX*1), Y5, Y5
+	VADDPS       (R8)(CX*2), Y6, Y6
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y7
+	VADDPS    Y7, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y7
+	VADDPS    Y7, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y7
+	VADDPS    Y7, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y7
+	VADDPS    Y7, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y7
+	VADDPS    Y7, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y7
+	VADDPS    Y7, Y5, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y7
+	VADDPS    Y7, Y6, Y6
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R9
+	TESTQ        R9, R9
+	JZ           no_rows
+	VBROADCASTSS (R9), Y9
+	VADDPS       Y9, Y0, Y0
+	VBROADCASTSS 4(R9), Y9
+	VADDPS       Y9, Y1, Y1
+	VBROADCASTSS 8(R9), Y9
+	VADDPS       Y9, Y2, Y2
+	VBROADCASTSS 12(R9), Y9
+	VADDPS       Y9, Y3, Y3
+	VBROADCASTSS 16(R9), Y9
+	VADDPS       Y9, Y4, Y4
+	VBROADCASTSS 20(R9), Y9
+	VADDPS       Y9, Y5, Y5
+	VBROADCASTSS 24(R9), Y9
+	VADDPS       Y9, Y6, Y6
+
+no_rows:
+	MOVQ    80(AX), R9
+	TESTQ   R9, R9
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R9), Y7
+	VADDPS  Y7, Y0, Y0
+	VADDPS  Y7, Y1, Y1
+	VADDPS  Y7, Y2, Y2
+	VADDPS  Y7, Y3, Y3
+	VADDPS  Y7, Y4, Y4
+	VADDPS  Y7, Y5, Y5
+	VADDPS  Y7, Y6, Y6
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R9), K1, Y7
+	VADDPS    Y7, Y0, Y0
+	VADDPS    Y7, Y1, Y1
+	VADDPS    Y7, Y2, Y2
+	VADDPS    Y7, Y3, Y3
+	VADDPS    Y7, Y4, Y4
+	VADDPS    Y7, Y5, Y5
+	VADDPS    Y7, Y6, Y6
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y7
+	VBROADCASTSS 116(AX), Y8
+	VMAXPS       Y0, Y7, Y0
+	VMINPS       Y0, Y8, Y0
+	VMAXPS       Y1, Y7, Y1
+	VMINPS       Y1, Y8, Y1
+	VMAXPS       Y2, Y7, Y2
+	VMINPS       Y2, Y8, Y2
+	VMAXPS       Y3, Y7, Y3
+	VMINPS       Y3, Y8, Y3
+	VMAXPS       Y4, Y7, Y4
+	VMINPS       Y4, Y8, Y4
+	VMAXPS       Y5, Y7, Y5
+	VMINPS       Y5, Y8, Y5
+	VMAXPS       Y6, Y7, Y6
+	VMINPS       Y6, Y8, Y6
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	VMOVUPS Y6, (R8)(CX*2)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+	VMOVUPS Y6, K1, (R8)(CX*2)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func fused8x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
+TEXT ·fused8x1shortAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Y1, Y1, Y1
+	VPXORD Z2, Z2, Z2
+	VPXORD Y3, Y3, Y3
+	VPXORD Z4, Z4, Z4
+	VPXORD Y5, Y5, Y5
+	VPXORD Z6, Z6, Z6
+	VPXORD Y7, Y7, Y7
+	VPXORD Z8, Z8, Z8
+	VPXORD Y9, Y9, Y9
+	VPXORD Z10, Z10, Z10
+	VPXORD Y11, Y11, Y11
+	VPXORD Z12, Z12, Z12
+	VPXORD Y13, Y13, Y13
+	VPXORD Z14, Z14, Z14
+	VPXORD Y15, Y15, Y15
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Y1
+	VMOVUPS (DI)(CX*1), Z2
+	VMOVUPS 64(DI)(CX*1), Y3
+	VMOVUPS (DI)(CX*2), Z4
+	VMOVUPS 64(DI)(CX*2), Y5
+	VMOVUPS (DI)(DX*1), Z6
+	VMOVUPS 64(DI)(DX*1), Y7
+	VMOVUPS (R8), Z8
+	VMOVUPS 64(R8), Y9
+	VMOVUPS (R8)(CX*1), Z10
+	VMOVUPS 64(R8)(CX*1), Y11
+	VMOVUPS (R8)(CX*2), Z12
+	VMOVUPS 64(R8)(CX*2), Y13
+	VMOVUPS (R8)(DX*1), Z14
+	VMOVUPS 64(R8)(DX*1), Y15
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z0
+	VMOVUPS.Z 64(DI), K2, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y7
+	VMOVUPS.Z (R8), K1, Z8
+	VMOVUPS.Z 64(R8), K2, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y11
+	VMOVUPS.Z (R8)(CX*2), K1, Z12
+	VMOVUPS.Z 64(R8)(CX*2), K2, Y13
+	VMOVUPS.Z (R8)(DX*1), K1, Z14
+	VMOVUPS.Z 64(R8)(DX*1), K2, Y15
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
+
+segment:
+	MOVQ 32(AX), R12
+
+step:
+	VMOVUPS      (SI), Z16
+	VMOVUPS      64(SI), Y17
+	VBROADCASTSS (DI), Z18
+	VFMADD231PS  Z16, Z18, Z0
+	VFMADD231PS  Y17, Y18, Y1
+	VBROADCASTSS (DI)(CX*1), Z18
+	VFMADD231PS  Z16, Z18, Z2
+	VFMADD231PS  Y17, Y18, Y3
+	VBROADCASTSS (DI)(CX*2), Z18
+	VFMADD231PS  Z16, Z18, Z4
+	VFMADD231PS  Y17, Y18, Y5
+	VBROADCASTSS (DI)(DX*1), Z18
+	VFMADD231PS  Z16, Z18, Z6
+	VFMADD231PS  Y17, Y18, Y7
+	VBROADCASTSS (R8), Z18
+	VFMADD231PS  Z16, Z18, Z8
+	VFMADD231PS  Y17, Y18, Y9
+	VBROADCASTSS (R8)(CX*1), Z18
+	VFMADD231PS  Z16, Z18, Z10
+	VFMADD231PS  Y17, Y18, Y11
+	VBROADCASTSS (R8)(CX*2), Z18
+	VFMADD231PS  Z16, Z18, Z12
+	VFMADD231PS  Y17, Y18, Y13
+	VBROADCASTSS (R8)(DX*1), Z18
+	VFMADD231PS  Z16, Z18, Z14
+	VFMADD231PS  Y17, Y18, Y15
+	ADDQ         R9, DI
+	ADDQ         R9, R8
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R13)
+	ADDQ         144(AX), R13
+	DECQ         R12
+	JNZ          step
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	DECQ         R11
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Z0, Z0
+	VADDPS       64(DI), Y1, Y1
+	VADDPS       (DI)(CX*1), Z2, Z2
+	VADDPS       64(DI)(CX*1), Y3, Y3
+	VADDPS       (DI)(CX*2), Z4, Z4
+	VADDPS       64(DI)(CX*2), Y5, Y5
+	VADDPS       (DI)(DX*1), Z6, Z6
+	VADDPS       64(DI)(DX*1), Y7, Y7
+	VADDPS       (R8), Z8, Z8
+	VADDPS       64(R8), Y9, Y9
+	VADDPS       (R8)(CX*1), Z10, Z10
+	VADDPS       64(R8)(CX*1), Y11, Y11
+	VADDPS       (R8)(CX*2), Z12, Z12
+	VADDPS       64(R8)(CX*2), Y13, Y13
+	VADDPS       (R8)(DX*1), Z14, Z14
+	VADDPS       64(R8)(DX*1), Y15, Y15
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z16
+	VADDPS    Z16, Z0, Z0
+	VMOVUPS.Z 64(DI), K2, Y16
+	VADDPS    Y16, Y1, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z16
+	VADDPS    Z16, Z2, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y16
+	VADDPS    Y16, Y3, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z16
+	VADDPS    Z16, Z4, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y16
+	VADDPS    Y16, Y5, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z16
+	VADDPS    Z16, Z6, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y16
+	VADDPS    Y16, Y7, Y7
+	VMOVUPS.Z (R8), K1, Z16
+	VADDPS    Z16, Z8, Z8
+	VMOVUPS.Z 64(R8), K2, Y16
+	VADDPS    Y16, Y9, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z16
+	VADDPS    Z16, Z10, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y16
+	VADDPS    Y16, Y11, Y11
+	VMOVUPS.Z (R8)(CX*2), K1, Z16
+	VADDPS    Z16, Z12, Z12
+	VMOVUPS.Z 64(R8)(CX*2), K2, Y16
+	VADDPS    Y16, Y13, Y13
+	VMOVUPS.Z (R8)(DX*1), K1, Z16
+	VADDPS    Z16, Z14, Z14
+	VMOVUPS.Z 64(R8)(DX*1), K2, Y16
+	VADDPS    Y16, Y15, Y15
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R9
+	TESTQ        R9, R9
+	JZ           no_rows
+	VBROADCASTSS (R9), Z18
+	VADDPS       Z18, Z0, Z0
+	VADDPS       Y18, Y1, Y1
+	VBROADCASTSS 4(R9), Z18
+	VADDPS       Z18, Z2, Z2
+	VADDPS       Y18, Y3, Y3
+	VBROADCASTSS 8(R9), Z18
+	VADDPS       Z18, Z4, Z4
+	VADDPS       Y18, Y5, Y5
+	VBROADCASTSS 12(R9), Z18
+	VADDPS       Z18, Z6, Z6
+	VADDPS       Y18, Y7, Y7
+	VBROADCASTSS 16(R9), Z18
+	VADDPS       Z18, Z8, Z8
+	VADDPS       Y18, Y9, Y9
+	VBROADCASTSS 20(R9), Z18
+	VADDPS       Z18, Z10, Z10
+	VADDPS       Y18, Y11, Y11
+	VBROADCASTSS 24(R9), Z18
+	VADDPS       Z18, Z12, Z12
+	VADDPS       Y18, Y13, Y13
+	VBROADCASTSS 28(R9), Z18
+	VADDPS       Z18, Z14, Z14
+	VADDPS       Y18, Y15, Y15
+
+no_rows:
+	MOVQ    80(AX), R9
+	TESTQ   R9, R9
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R9), Z16
+	VADDPS  Z16, Z0, Z0
+	VADDPS  Z16, Z2, Z2
+	VADDPS  Z16, Z4, Z4
+	VADDPS  Z16, Z6, Z6
+	VADDPS  Z16, Z8, Z8
+	VADDPS  Z16, Z10, Z10
+	VADDPS  Z16, Z12, Z12
+	VADDPS  Z16, Z14, Z14
+	VMOVUPS 64(R9), Y17
+	VADDPS  Y17, Y1, Y1
+	VADDPS  Y17, Y3, Y3
+	VADDPS  Y17, Y5, Y5
+	VADDPS  Y17, Y7, Y7
+	VADDPS  Y17, Y9, Y9
+	VADDPS  Y17, Y11, Y11
+	VADDPS  Y17, Y13, Y13
+	VADDPS  Y17, Y15, Y15
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R9), K1, Z16
+	VADDPS    Z16, Z0, Z0
+	VADDPS    Z16, Z2, Z2
+	VADDPS    Z16, Z4, Z4
+	VADDPS    Z16, Z6, Z6
+	VADDPS    Z16, Z8, Z8
+	VADDPS    Z16, Z10, Z10
+	VADDPS    Z16, Z12, Z12
+	VADDPS    Z16, Z14, Z14
+	VMOVUPS.Z 64(R9), K2, Y17
+	VADDPS    Y17, Y1, Y1
+	VADDPS    Y17, Y3, Y3
+	VADDPS    Y17, Y5, Y5
+	VADDPS    Y17, Y7, Y7
+	VADDPS    Y17, Y9, Y9
+	VADDPS    Y17, Y11, Y11
+	VADDPS    Y17, Y13, Y13
+	VADDPS    Y17, Y15, Y15
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z16
+	VBROADCASTSS 116(AX), Z17
+	VMAXPS       Z0, Z16, Z0
+	VMINPS       Z0, Z17, Z0
+	VMAXPS       Y1, Y16, Y1
+	VMINPS       Y1, Y17, Y1
+	VMAXPS       Z2, Z16, Z2
+	VMINPS       Z2, Z17, Z2
+	VMAXPS       Y3, Y16, Y3
+	VMINPS       Y3, Y17, Y3
+	VMAXPS       Z4, Z16, Z4
+	VMINPS       Z4, Z17, Z4
+	VMAXPS       Y5, Y16, Y5
+	VMINPS       Y5, Y17, Y5
+	VMAXPS       Z6, Z16, Z6
+	VMINPS       Z6, Z17, Z6
+	VMAXPS       Y7, Y16, Y7
+	VMINPS       Y7, Y17, Y7
+	VMAXPS       Z8, Z16, Z8
+	VMINPS       Z8, Z17, Z8
+	VMAXPS       Y9, Y16, Y9
+	VMINPS       Y9, Y17, Y9
+	VMAXPS       Z10, Z16, Z10
+	VMINPS       Z10, Z17, Z10
+	VMAXPS       Y11, Y16, Y11
+	VMINPS       Y11, Y17, Y11
+	VMAXPS       Z12, Z16, Z12
+	VMINPS       Z12, Z17, Z12
+	VMAXPS       Y13, Y16, Y13
+	VMINPS       Y13, Y17, Y13
+	VMAXPS       Z14, Z16, Z14
+	VMINPS       Z14, Z17, Z14
+	VMAXPS       Y15, Y16, Y15
+	VMINPS       Y15, Y17, Y15
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Z0, (DI)
+	VMOVUPS Y1, 64(DI)
+	VMOVUPS Z2, (DI)(CX*1)
+	VMOVUPS Y3, 64(DI)(CX*1)
+	VMOVUPS Z4, (DI)(CX*2)
+	VMOVUPS Y5, 64(DI)(CX*2)
+	VMOVUPS Z6, (DI)(DX*1)
+	VMOVUPS Y7, 64(DI)(DX*1)
+	VMOVUPS Z8, (R8)
+	VMOVUPS Y9, 64(R8)
+	VMOVUPS Z10, (R8)(CX*1)
+	VMOVUPS Y11, 64(R8)(CX*1)
+	VMOVUPS Z12, (R8)(CX*2)
+	VMOVUPS Y13, 64(R8)(CX*2)
+	VMOVUPS Z14, (R8)(DX*1)
+	VMOVUPS Y15, 64(R8)(DX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Z0, K1, (DI)
+	VMOVUPS Y1, K2, 64(DI)
+	VMOVUPS Z2, K1, (DI)(CX*1)
+	VMOVUPS Y3, K2, 64(DI)(CX*1)
+	VMOVUPS Z4, K1, (DI)(CX*2)
+	VMOVUPS Y5, K2, 64(DI)(CX*2)
+	VMOVUPS Z6, K1, (DI)(DX*1)
+	VMOVUPS Y7, K2, 64(DI)(DX*1)
+	VMOVUPS Z8, K1, (R8)
+	VMOVUPS Y9, K2, 64(R8)
+	VMOVUPS Z10, K1, (R8)(CX*1)
+	VMOVUPS Y11, K2, 64(R8)(CX*1)
+	VMOVUPS Z12, K1, (R8)(CX*2)
+	VMOVUPS Y13, K2, 64(R8)(CX*2)
+	VMOVUPS Z14, K1, (R8)(DX*1)
+	VMOVUPS Y15, K2, 64(R8)(DX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func fused8x1tinyAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
+TEXT ·fused8x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	VPXORD Y6, Y6, Y6
+	VPXORD Y7, Y7, Y7
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	VMOVUPS (R8)(CX*2), Y6
+	VMOVUPS (R8)(DX*1), Y7
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y7
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
+
+segment:
+	MOVQ 32(AX), R12
+
+step:
+	VMOVUPS      (SI), Y8
+	VBROADCASTSS (DI), Y10
+	VFMADD231PS  Y8, Y10, Y0
+	VBROADCASTSS (DI)(CX*1), Y10
+	VFMADD231PS  Y8, Y10, Y1
+	VBROADCASTSS (DI)(CX*2), Y10
+	VFMADD231PS  Y8, Y10, Y2
+	VBROADCASTSS (DI)(DX*1), Y10
+	VFMADD231PS  Y8, Y10, Y3
+	VBROADCASTSS (R8), Y10
+	VFMADD231PS  Y8, Y10, Y4
+	VBROADCASTSS (R8)(CX*1), Y10
+	VFMADD231PS  Y8, Y10, Y5
+	VBROADCASTSS (R8)(CX*2), Y10
+	VFMADD231PS  Y8, Y10, Y6
+	VBROADCASTSS (R8)(DX*1), Y10
+	VFMADD231PS  Y8, Y10, Y7
+	ADDQ         R9, DI
+	ADDQ         R9, R8
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R13)
+	ADDQ         144(AX), R13
+	DECQ         R12
+	JNZ          step
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	DECQ         R11
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Y0, Y0
+	VADDPS       (DI)(CX*1), Y1, Y1
+	VADDPS       (DI)(CX*2), Y2, Y2
+	VADDPS       (DI)(DX*1), Y3, Y3
+	VADDPS       (R8), Y4, Y4
+	VADDPS       (R8)(CX*1), Y5, Y5
+	VADDPS       (R8)(CX*2), Y6, Y6
+	VADDPS       (R8)(DX*1), Y7, Y7
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y8
+	VADDPS    Y8, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y8
+	VADDPS    Y8, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y8
+	VADDPS    Y8, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y8
+	VADDPS    Y8, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y8
+	VADDPS    Y8, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y8
+	VADDPS    Y8, Y5, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y8
+	VADDPS    Y8, Y6, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y8
+	VADDPS    Y8, Y7, Y7
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R9
+	TESTQ        R9, R9
+	JZ           no_rows
+	VBROADCASTSS (R9), Y10
+	VADDPS       Y10, Y0, Y0
+	VBROADCASTSS 4(R9), Y10
+	VADDPS       Y10, Y1, Y1
+	VBROADCASTSS 8(R9), Y10
+	VADDPS       Y10, Y2, Y2
+	VBROADCASTSS 12(R9), Y10
+	VADDPS       Y10, Y3, Y3
+	VBROADCASTSS 16(R9), Y10
+	VADDPS       Y10, Y4, Y4
+	VBROADCASTSS 20(R9), Y10
+	VADDPS       Y10, Y5, Y5
+	VBROADCASTSS 24(R9), Y10
+	VADDPS       Y10, Y6, Y6
+	VBROADCASTSS 28(R9), Y10
+	VADDPS       Y10, Y7, Y7
+
+no_rows:
+	MOVQ    80(AX), R9
+	TESTQ   R9, R9
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R9), Y8
+	VADDPS  Y8, Y0, Y0
+	VADDPS  Y8, Y1, Y1
+	VADDPS  Y8, Y2, Y2
+	VADDPS  Y8, Y3, Y3
+	VADDPS  Y8, Y4, Y4
+	VADDPS  Y8, Y5, Y5
+	VADDPS  Y8, Y6, Y6
+	VADDPS  Y8, Y7, Y7
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R9), K1, Y8
+	VADDPS    Y8, Y0, Y0
+	VADDPS    Y8, Y1, Y1
+	VADDPS    Y8, Y2, Y2
+	VADDPS    Y8, Y3, Y3
+	VADDPS    Y8, Y4, Y4
+	VADDPS    Y8, Y5, Y5
+	VADDPS    Y8, Y6, Y6
+	VADDPS    Y8, Y7, Y7
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y8
+	VBROADCASTSS 116(AX), Y9
+	VMAXPS       Y0, Y8, Y0
+	VMINPS       Y0, Y9, Y0
+	VMAXPS       Y1, Y8, Y1
+	VMINPS       Y1, Y9, Y1
+	VMAXPS       Y2, Y8, Y2
+	VMINPS       Y2, Y9, Y2
+	VMAXPS       Y3, Y8, Y3
+	VMINPS       Y3, Y9, Y3
+	VMAXPS       Y4, Y8, Y4
+	VMINPS       Y4, Y9, Y4
+	VMAXPS       Y5, Y8, Y5
+	VMINPS       Y5, Y9, Y5
+	VMAXPS       Y6, Y8, Y6
+	VMINPS       Y6, Y9, Y6
+	VMAXPS       Y7, Y8, Y7
+	VMINPS       Y7, Y9, Y7
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	VMOVUPS Y6, (R8)(CX*2)
+	VMOVUPS Y7, (R8)(DX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+	VMOVUPS Y6, K1, (R8)(CX*2)
+	VMOVUPS Y7, K1, (R8)(DX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func fused9x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
+TEXT ·fused9x1shortAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Y1, Y1, Y1
+	VPXORD Z2, Z2, Z2
+	VPXORD Y3, Y3, Y3
+	VPXORD Z4, Z4, Z4
+	VPXORD Y5, Y5, Y5
+	VPXORD Z6, Z6, Z6
+	VPXORD Y7, Y7, Y7
+	VPXORD Z8, Z8, Z8
+	VPXORD Y9, Y9, Y9
+	VPXORD Z10, Z10, Z10
+	VPXORD Y11, Y11, Y11
+	VPXORD Z12, Z12, Z12
+	VPXORD Y13, Y13, Y13
+	VPXORD Z14, Z14, Z14
+	VPXORD Y15, Y15, Y15
+	VPXORD Z16, Z16, Z16
+	VPXORD Y17, Y17, Y17
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Y1
+	VMOVUPS (DI)(CX*1), Z2
+	VMOVUPS 64(DI)(CX*1), Y3
+	VMOVUPS (DI)(CX*2), Z4
+	VMOVUPS 64(DI)(CX*2), Y5
+	VMOVUPS (DI)(DX*1), Z6
+	VMOVUPS 64(DI)(DX*1), Y7
+	VMOVUPS (R8), Z8
+	VMOVUPS 64(R8), Y9
+	VMOVUPS (R8)(CX*1), Z10
+	VMOVUPS 64(R8)(CX*1), Y11
+	VMOVUPS (R8)(CX*2), Z12
+	VMOVUPS 64(R8)(CX*2), Y13
+	VMOVUPS (R8)(DX*1), Z14
+	VMOVUPS 64(R8)(DX*1), Y15
+	VMOVUPS (R9), Z16
+	VMOVUPS 64(R9), Y17
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z0
+	VMOVUPS.Z 64(DI), K2, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y7
+	VMOVUPS.Z (R8), K1, Z8
+	VMOVUPS.Z 64(R8), K2, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y11
+	VMOVUPS.Z (R8)(CX*2), K1, Z12
+	VMOVUPS.Z 64(R8)(CX*2), K2, Y13
+	VMOVUPS.Z (R8)(DX*1), K1, Z14
+	VMOVUPS.Z 64(R8)(DX*1), K2, Y15
+	VMOVUPS.Z (R9), K1, Z16
+	VMOVUPS.Z 64(R9), K2, Y17
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R10
+	MOVQ    136(AX), R14
+	TESTQ   R14, R14
+	CMOVQEQ SI, R14
+	MOVQ    40(AX), R12
+	MOVQ    32(AX), R11
+	IMULQ   R10, R11
+	NEGQ    R11
+	ADDQ    24(AX), R11
+
+segment:
+	MOVQ 32(AX), R13
+
+step:
+	VMOVUPS      (SI), Z18
+	VMOVUPS      64(SI), Y19
+	VBROADCASTSS (DI), Z20
+	VFMADD231PS  Z18, Z20, Z0
+	VFMADD231PS  Y19, Y20, Y1
+	VBROADCASTSS (DI)(CX*1), Z20
+	VFMADD231PS  Z18, Z20, Z2
+	VFMADD231PS  Y19, Y20, Y3
+	VBROADCASTSS (DI)(CX*2), Z20
+	VFMADD231PS  Z18, Z20, Z4
+	VFMADD231PS  Y19, Y20, Y5
+	VBROADCASTSS (DI)(DX*1), Z20
+	VFMADD231PS  Z18, Z20, Z6
+	VFMADD231PS  Y19, Y20, Y7
+	VBROADCASTSS (R8), Z20
+	VFMADD231PS  Z18, Z20, Z8
+	VFMADD231PS  Y19, Y20, Y9
+	VBROADCASTSS (R8)(CX*1), Z20
+	VFMADD231PS  Z18, Z20, Z10
+	VFMADD231PS  Y19, Y20, Y11
+	VBROADCASTSS (R8)(CX*2), Z20
+	VFMADD231PS  Z18, Z20, Z12
+	VFMADD231PS  Y19, Y20, Y13
+	VBROADCASTSS (R8)(DX*1), Z20
+	VFMADD231PS  Z18, Z20, Z14
+	VFMADD231PS  Y19, Y20, Y15
+	VBROADCASTSS (R9), Z20
+	VFMADD231PS  Z18, Z20, Z16
+	VFMADD231PS  Y19, Y20, Y17
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	ADDQ         R10, R9
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R14)
+	ADDQ         144(AX), R14
+	DECQ         R13
+	JNZ          step
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	ADDQ         R11, R9
+	DECQ         R12
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	LEAQ         (R8)(CX*4), R9
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Z0, Z0
+	VADDPS       64(DI), Y1, Y1
+	VADDPS       (DI)(CX*1), Z2, Z2
+	VADDPS       64(DI)(CX*1), Y3, Y3
+	VADDPS       (DI)(CX*2), Z4, Z4
+	VADDPS       64(DI)(CX*2), Y5, Y5
+	VADDPS       (DI)(DX*1), Z6, Z6
+	VADDPS       64(DI)(DX*1), Y7, Y7
+	VADDPS       (R8), Z8, Z8
+	VADDPS       64(R8), Y9, Y9
+	VADDPS       (R8)(CX*1), Z10, Z10
+	VADDPS       64(R8)(CX*1), Y11, Y11
+	VADDPS       (R8)(CX*2), Z12, Z12
+	VADDPS       64(R8)(CX*2), Y13, Y13
+	VADDPS       (R8)(DX*1), Z14, Z14
+	VADDPS       64(R8)(DX*1), Y15, Y15
+	VADDPS       (R9), Z16, Z16
+	VADDPS       64(R9), Y17, Y17
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z18
+	VADDPS    Z18, Z0, Z0
+	VMOVUPS.Z 64(DI), K2, Y18
+	VADDPS    Y18, Y1, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z18
+	VADDPS    Z18, Z2, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y18
+	VADDPS    Y18, Y3, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z18
+	VADDPS    Z18, Z4, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y18
+	VADDPS    Y18, Y5, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z18
+	VADDPS    Z18, Z6, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y18
+	VADDPS    Y18, Y7, Y7
+	VMOVUPS.Z (R8), K1, Z18
+	VADDPS    Z18, Z8, Z8
+	VMOVUPS.Z 64(R8), K2, Y18
+	VADDPS    Y18, Y9, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z18
+	VADDPS    Z18, Z10, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y18
+	VADDPS    Y18, Y11, Y11
+	VMOVUPS.Z (R8)(CX*2), K1, Z18
+	VADDPS    Z18, Z12, Z12
+	VMOVUPS.Z 64(R8)(CX*2), K2, Y18
+	VADDPS    Y18, Y13, Y13
+	VMOVUPS.Z (R8)(DX*1), K1, Z18
+	VADDPS    Z18, Z14, Z14
+	VMOVUPS.Z 64(R8)(DX*1), K2, Y18
+	VADDPS    Y18, Y15, Y15
+	VMOVUPS.Z (R9), K1, Z18
+	VADDPS    Z18, Z16, Z16
+	VMOVUPS.Z 64(R9), K2, Y18
+	VADDPS    Y18, Y17, Y17
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R10
+	TESTQ        R10, R10
+	JZ           no_rows
+	VBROADCASTSS (R10), Z20
+	VADDPS       Z20, Z0, Z0
+	VADDPS       Y20, Y1, Y1
+	VBROADCASTSS 4(R10), Z20
+	VADDPS       Z20, Z2, Z2
+	VADDPS       Y20, Y3, Y3
+	VBROADCASTSS 8(R10), Z20
+	VADDPS       Z20, Z4, Z4
+	VADDPS       Y20, Y5, Y5
+	VBROADCASTSS 12(R10), Z20
+	VADDPS       Z20, Z6, Z6
+	VADDPS       Y20, Y7, Y7
+	VBROADCASTSS 16(R10), Z20
+	VADDPS       Z20, Z8, Z8
+	VADDPS       Y20, Y9, Y9
+	VBROADCASTSS 20(R10), Z20
+	VADDPS       Z20, Z10, Z10
+	VADDPS       Y20, Y11, Y11
+	VBROADCASTSS 24(R10), Z20
+	VADDPS       Z20, Z12, Z12
+	VADDPS       Y20, Y13, Y13
+	VBROADCASTSS 28(R10), Z20
+	VADDPS       Z20, Z14, Z14
+	VADDPS       Y20, Y15, Y15
+	VBROADCASTSS 32(R10), Z20
+	VADDPS       Z20, Z16, Z16
+	VADDPS       Y20, Y17, Y17
+
+no_rows:
+	MOVQ    80(AX), R10
+	TESTQ   R10, R10
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R10), Z18
+	VADDPS  Z18, Z0, Z0
+	VADDPS  Z18, Z2, Z2
+	VADDPS  Z18, Z4, Z4
+	VADDPS  Z18, Z6, Z6
+	VADDPS  Z18, Z8, Z8
+	VADDPS  Z18, Z10, Z10
+	VADDPS  Z18, Z12, Z12
+	VADDPS  Z18, Z14, Z14
+	VADDPS  Z18, Z16, Z16
+	VMOVUPS 64(R10), Y19
+	VADDPS  Y19, Y1, Y1
+	VADDPS  Y19, Y3, Y3
+	VADDPS  Y19, Y5, Y5
+	VADDPS  Y19, Y7, Y7
+	VADDPS  Y19, Y9, Y9
+	VADDPS  Y19, Y11, Y11
+	VADDPS  Y19, Y13, Y13
+	VADDPS  Y19, Y15, Y15
+	VADDPS  Y19, Y17, Y17
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R10), K1, Z18
+	VADDPS    Z18, Z0, Z0
+	VADDPS    Z18, Z2, Z2
+	VADDPS    Z18, Z4, Z4
+	VADDPS    Z18, Z6, Z6
+	VADDPS    Z18, Z8, Z8
+	VADDPS    Z18, Z10, Z10
+	VADDPS    Z18, Z12, Z12
+	VADDPS    Z18, Z14, Z14
+	VADDPS    Z18, Z16, Z16
+	VMOVUPS.Z 64(R10), K2, Y19
+	VADDPS    Y19, Y1, Y1
+	VADDPS    Y19, Y3, Y3
+	VADDPS    Y19, Y5, Y5
+	VADDPS    Y19, Y7, Y7
+	VADDPS    Y19, Y9, Y9
+	VADDPS    Y19, Y11, Y11
+	VADDPS    Y19, Y13, Y13
+	VADDPS    Y19, Y15, Y15
+	VADDPS    Y19, Y17, Y17
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z18
+	VBROADCASTSS 116(AX), Z19
+	VMAXPS       Z0, Z18, Z0
+	VMINPS       Z0, Z19, Z0
+	VMAXPS       Y1, Y18, Y1
+	VMINPS       Y1, Y19, Y1
+	VMAXPS       Z2, Z18, Z2
+	VMINPS       Z2, Z19, Z2
+	VMAXPS       Y3, Y18, Y3
+	VMINPS       Y3, Y19, Y3
+	VMAXPS       Z4, Z18, Z4
+	VMINPS       Z4, Z19, Z4
+	VMAXPS       Y5, Y18, Y5
+	VMINPS       Y5, Y19, Y5
+	VMAXPS       Z6, Z18, Z6
+	VMINPS       Z6, Z19, Z6
+	VMAXPS       Y7, Y18, Y7
+	VMINPS       Y7, Y19, Y7
+	VMAXPS       Z8, Z18, Z8
+	VMINPS       Z8, Z19, Z8
+	VMAXPS       Y9, Y18, Y9
+	VMINPS       Y9, Y19, Y9
+	VMAXPS       Z10, Z18, Z10
+	VMINPS       Z10, Z19, Z10
+	VMAXPS       Y11, Y18, Y11
+	VMINPS       Y11, Y19, Y11
+	VMAXPS       Z12, Z18, Z12
+	VMINPS       Z12, Z19, Z12
+	VMAXPS       Y13, Y18, Y13
+	VMINPS       Y13, Y19, Y13
+	VMAXPS       Z14, Z18, Z14
+	VMINPS       Z14, Z19, Z14
+	VMAXPS       Y15, Y18, Y15
+	VMINPS       Y15, Y19, Y15
+	VMAXPS       Z16, Z18, Z16
+	VMINPS       Z16, Z19, Z16
+	VMAXPS       Y17, Y18, Y17
+	VMINPS       Y17, Y19, Y17
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Z0, (DI)
+	VMOVUPS Y1, 64(DI)
+	VMOVUPS Z2, (DI)(CX*1)
+	VMOVUPS Y3, 64(DI)(CX*1)
+	VMOVUPS Z4, (DI)(CX*2)
+	VMOVUPS Y5, 64(DI)(CX*2)
+	VMOVUPS Z6, (DI)(DX*1)
+	VMOVUPS Y7, 64(DI)(DX*1)
+	VMOVUPS Z8, (R8)
+	VMOVUPS Y9, 64(R8)
+	VMOVUPS Z10, (R8)(CX*1)
+	VMOVUPS Y11, 64(R8)(CX*1)
+	VMOVUPS Z12, (R8)(CX*2)
+	VMOVUPS Y13, 64(R8)(CX*2)
+	VMOVUPS Z14, (R8)(DX*1)
+	VMOVUPS Y15, 64(R8)(DX*1)
+	VMOVUPS Z16, (R9)
+	VMOVUPS Y17, 64(R9)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Z0, K1, (DI)
+	VMOVUPS Y1, K2, 64(DI)
+	VMOVUPS Z2, K1, (DI)(CX*1)
+	VMOVUPS Y3, K2, 64(DI)(CX*1)
+	VMOVUPS Z4, K1, (DI)(CX*2)
+	VMOVUPS Y5, K2, 64(DI)(CX*2)
+	VMOVUPS Z6, K1, (DI)(DX*1)
+	VMOVUPS Y7, K2, 64(DI)(DX*1)
+	VMOVUPS Z8, K1, (R8)
+	VMOVUPS Y9, K2, 64(R8)
+	VMOVUPS Z10, K1, (R8)(CX*1)
+	VMOVUPS Y11, K2, 64(R8)(CX*1)
+	VMOVUPS Z12, K1, (R8)(CX*2)
+	VMOVUPS Y13, K2, 64(R8)(CX*2)
+	VMOVUPS Z14, K1, (R8)(DX*1)
+	VMOVUPS Y15, K2, 64(R8)(DX*1)
+	VMOVUPS Z16, K1, (R9)
+	VMOVUPS Y17, K2, 64(R9)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func fused9x1tinyAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
+TEXT ·fused9x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	VPXORD Y6, Y6, Y6
+	VPXORD Y7, Y7, Y7
+	VPXORD Y8, Y8, Y8
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	VMOVUPS (R8)(CX*2), Y6
+	VMOVUPS (R8)(DX*1), Y7
+	VMOVUPS (R9), Y8
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y7
+	VMOVUPS.Z (R9), K1, Y8
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R10
+	MOVQ    136(AX), R14
+	TESTQ   R14, R14
+	CMOVQEQ SI, R14
+	MOVQ    40(AX), R12
+	MOVQ    32(AX), R11
+	IMULQ   R10, R11
+	NEGQ    R11
+	ADDQ    24(AX), R11
+
+segment:
+	MOVQ 32(AX), R13
+
+step:
+	VMOVUPS      (SI), Y9
+	VBROADCASTSS (DI), Y11
+	VFMADD231PS  Y9, Y11, Y0
+	VBROADCASTSS (DI)(CX*1), Y11
+	VFMADD231PS  Y9, Y11, Y1
+	VBROADCASTSS (DI)(CX*2), Y11
+	VFMADD231PS  Y9, Y11, Y2
+	VBROADCASTSS (DI)(DX*1), Y11
+	VFMADD231PS  Y9, Y11, Y3
+	VBROADCASTSS (R8), Y11
+	VFMADD231PS  Y9, Y11, Y4
+	VBROADCASTSS (R8)(CX*1), Y11
+	VFMADD231PS  Y9, Y11, Y5
+	VBROADCASTSS (R8)(CX*2), Y11
+	VFMADD231PS  Y9, Y11, Y6
+	VBROADCASTSS (R8)(DX*1), Y11
+	VFMADD231PS  Y9, Y11, Y7
+	VBROADCASTSS (R9), Y11
+	VFMADD231PS  Y9, Y11, Y8
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	ADDQ         R10, R9
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R14)
+	ADDQ         144(AX), R14
+	DECQ         R13
+	JNZ          step
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	ADDQ         R11, R9
+	DECQ         R12
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	LEAQ         (R8)(CX*4), R9
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Y0, Y0
+	VADDPS       (DI)(CX*1), Y1, Y1
+	VADDPS       (DI)(CX*2), Y2, Y2
+	VADDPS       (DI)(DX*1), Y3, Y3
+	VADDPS       (R8), Y4, Y4
+	VADDPS       (R8)(CX*1), Y5, Y5
+	VADDPS       (R8)(CX*2), Y6, Y6
+	VADDPS       (R8)(DX*1), Y7, Y7
+	VADDPS       (R9), Y8, Y8
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y9
+	VADDPS    Y9, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y9
+	VADDPS    Y9, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y9
+	VADDPS    Y9, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y9
+	VADDPS    Y9, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y9
+	VADDPS    Y9, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y9
+	VADDPS    Y9, Y5, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y9
+	VADDPS    Y9, Y6, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y9
+	VADDPS    Y9, Y7, Y7
+	VMOVUPS.Z (R9), K1, Y9
+	VADDPS    Y9, Y8, Y8
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R10
+	TESTQ        R10, R10
+	JZ           no_rows
+	VBROADCASTSS (R10), Y11
+	VADDPS       Y11, Y0, Y0
+	VBROADCASTSS 4(R10), Y11
+	VADDPS       Y11, Y1, Y1
+	VBROADCASTSS 8(R10), Y11
+	VADDPS       Y11, Y2, Y2
+	VBROADCASTSS 12(R10), Y11
+	VADDPS       Y11, Y3, Y3
+	VBROADCASTSS 16(R10), Y11
+	VADDPS       Y11, Y4, Y4
+	VBROADCASTSS 20(R10), Y11
+	VADDPS       Y11, Y5, Y5
+	VBROADCASTSS 24(R10), Y11
+	VADDPS       Y11, Y6, Y6
+	VBROADCASTSS 28(R10), Y11
+	VADDPS       Y11, Y7, Y7
+	VBROADCASTSS 32(R10), Y11
+	VADDPS       Y11, Y8, Y8
+
+no_rows:
+	MOVQ    80(AX), R10
+	TESTQ   R10, R10
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R10), Y9
+	VADDPS  Y9, Y0, Y0
+	VADDPS  Y9, Y1, Y1
+	VADDPS  Y9, Y2, Y2
+	VADDPS  Y9, Y3, Y3
+	VADDPS  Y9, Y4, Y4
+	VADDPS  Y9, Y5, Y5
+	VADDPS  Y9, Y6, Y6
+	VADDPS  Y9, Y7, Y7
+	VADDPS  Y9, Y8, Y8
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R10), K1, Y9
+	VADDPS    Y9, Y0, Y0
+	VADDPS    Y9, Y1, Y1
+	VADDPS    Y9, Y2, Y2
+	VADDPS    Y9, Y3, Y3
+	VADDPS    Y9, Y4, Y4
+	VADDPS    Y9, Y5, Y5
+	VADDPS    Y9, Y6, Y6
+	VADDPS    Y9, Y7, Y7
+	VADDPS    Y9, Y8, Y8
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y9
+	VBROADCASTSS 116(AX), Y10
+	VMAXPS       Y0, Y9, Y0
+	VMINPS       Y0, Y10, Y0
+	VMAXPS       Y1, Y9, Y1
+	VMINPS       Y1, Y10, Y1
+	VMAXPS       Y2, Y9, Y2
+	VMINPS       Y2, Y10, Y2
+	VMAXPS       Y3, Y9, Y3
+	VMINPS       Y3, Y10, Y3
+	VMAXPS       Y4, Y9, Y4
+	VMINPS       Y4, Y10, Y4
+	VMAXPS       Y5, Y9, Y5
+	VMINPS       Y5, Y10, Y5
+	VMAXPS       Y6, Y9, Y6
+	VMINPS       Y6, Y10, Y6
+	VMAXPS       Y7, Y9, Y7
+	VMINPS       Y7, Y10, Y7
+	VMAXPS       Y8, Y9, Y8
+	VMINPS       Y8, Y10, Y8
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	VMOVUPS Y6, (R8)(CX*2)
+	VMOVUPS Y7, (R8)(DX*1)
+	VMOVUPS Y8, (R9)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+	VMOVUPS Y6, K1, (R8)(CX*2)
+	VMOVUPS Y7, K1, (R8)(DX*1)
+	VMOVUPS Y8, K1, (R9)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func fused10x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
+TEXT ·fused10x1shortAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Y1, Y1, Y1
+	VPXORD Z2, Z2, Z2
+	VPXORD Y3, Y3, Y3
+	VPXORD Z4, Z4, Z4
+	VPXORD Y5, Y5, Y5
+	VPXORD Z6, Z6, Z6
+	VPXORD Y7, Y7, Y7
+	VPXORD Z8, Z8, Z8
+	VPXORD Y9, Y9, Y9
+	VPXORD Z10, Z10, Z10
+	VPXORD Y11, Y11, Y11
+	VPXORD Z12, Z12, Z12
+	VPXORD Y13, Y13, Y13
+	VPXORD Z14, Z14, Z14
+	VPXORD Y15, Y15, Y15
+	VPXORD Z16, Z16, Z16
+	VPXORD Y17, Y17, Y17
+	VPXORD Z18, Z18, Z18
+	VPXORD Y19, Y19, Y19
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Y1
+	VMOVUPS (DI)(CX*1), Z2
+	VMOVUPS 64(DI)(CX*1), Y3
+	VMOVUPS (DI)(CX*2), Z4
+	VMOVUPS 64(DI)(CX*2), Y5
+	VMOVUPS (DI)(DX*1), Z6
+	VMOVUPS 64(DI)(DX*1), Y7
+	VMOVUPS (R8), Z8
+	VMOVUPS 64(R8), Y9
+	VMOVUPS (R8)(CX*1), Z10
+	VMOVUPS 64(R8)(CX*1), Y11
+	VMOVUPS (R8)(CX*2), Z12
+	VMOVUPS 64(R8)(CX*2), Y13
+	VMOVUPS (R8)(DX*1), Z14
+	VMOVUPS 64(R8)(DX*1), Y15
+	VMOVUPS (R9), Z16
+	VMOVUPS 64(R9), Y17
+	VMOVUPS (R9)(CX*1), Z18
+	VMOVUPS 64(R9)(CX*1), Y19
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z0
+	VMOVUPS.Z 64(DI), K2, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y7
+	VMOVUPS.Z (R8), K1, Z8
+	VMOVUPS.Z 64(R8), K2, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y11
+	VMOVUPS.Z (R8)(CX*2), K1, Z12
+	VMOVUPS.Z 64(R8)(CX*2), K2, Y13
+	VMOVUPS.Z (R8)(DX*1), K1, Z14
+	VMOVUPS.Z 64(R8)(DX*1), K2, Y15
+	VMOVUPS.Z (R9), K1, Z16
+	VMOVUPS.Z 64(R9), K2, Y17
+	VMOVUPS.Z (R9)(CX*1), K1, Z18
+	VMOVUPS.Z 64(R9)(CX*1), K2, Y19
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R10
+	MOVQ    136(AX), R14
+	TESTQ   R14, R14
+	CMOVQEQ SI, R14
+	MOVQ    40(AX), R12
+	MOVQ    32(AX), R11
+	IMULQ   R10, R11
+	NEGQ    R11
+	ADDQ    24(AX), R11
+
+segment:
+	MOVQ 32(AX), R13
+
+step:
+	VMOVUPS      (SI), Z20
+	VMOVUPS      64(SI), Y21
+	VBROADCASTSS (DI), Z22
+	VFMADD231PS  Z20, Z22, Z0
+	VFMADD231PS  Y21, Y22, Y1
+	VBROADCASTSS (DI)(CX*1), Z22
+	VFMADD231PS  Z20, Z22, Z2
+	VFMADD231PS  Y21, Y22, Y3
+	VBROADCASTSS (DI)(CX*2), Z22
+	VFMADD231PS  Z20, Z22, Z4
+	VFMADD231PS  Y21, Y22, Y5
+	VBROADCASTSS (DI)(DX*1), Z22
+	VFMADD231PS  Z20, Z22, Z6
+	VFMADD231PS  Y21, Y22, Y7
+	VBROADCASTSS (R8), Z22
+	VFMADD231PS  Z20, Z22, Z8
+	VFMADD231PS  Y21, Y22, Y9
+	VBROADCASTSS (R8)(CX*1), Z22
+	VFMADD231PS  Z20, Z22, Z10
+	VFMADD231PS  Y21, Y22, Y11
+	VBROADCASTSS (R8)(CX*2), Z22
+	VFMADD231PS  Z20, Z22, Z12
+	VFMADD231PS  Y21, Y22, Y13
+	VBROADCASTSS (R8)(DX*1), Z22
+	VFMADD231PS  Z20, Z22, Z14
+	VFMADD231PS  Y21, Y22, Y15
+	VBROADCASTSS (R9), Z22
+	VFMADD231PS  Z20, Z22, Z16
+	VFMADD231PS  Y21, Y22, Y17
+	VBROADCASTSS (R9)(CX*1), Z22
+	VFMADD231PS  Z20, Z22, Z18
+	VFMADD231PS  Y21, Y22, Y19
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	ADDQ         R10, R9
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R14)
+	ADDQ         144(AX), R14
+	DECQ         R13
+	JNZ          step
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	ADDQ         R11, R9
+	DECQ         R12
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	LEAQ         (R8)(CX*4), R9
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Z0, Z0
+	VADDPS       64(DI), Y1, Y1
+	VADDPS       (DI)(CX*1), Z2, Z2
+	VADDPS       64(DI)(CX*1), Y3, Y3
+	VADDPS       (DI)(CX*2), Z4, Z4
+	VADDPS       64(DI)(CX*2), Y5, Y5
+	VADDPS       (DI)(DX*1), Z6, Z6
+	VADDPS       64(DI)(DX*1), Y7, Y7
+	VADDPS       (R8), Z8, Z8
+	VADDPS       64(R8), Y9, Y9
+	VADDPS       (R8)(CX*1), Z10, Z10
+	VADDPS       64(R8)(CX*1), Y11, Y11
+	VADDPS       (R8)(CX*2), Z12, Z12
+	VADDPS       64(R8)(CX*2), Y13, Y13
+	VADDPS       (R8)(DX*1), Z14, Z14
+	VADDPS       64(R8)(DX*1), Y15, Y15
+	VADDPS       (R9), Z16, Z16
+	VADDPS       64(R9), Y17, Y17
+	VADDPS       (R9)(CX*1), Z18, Z18
+	VADDPS       64(R9)(CX*1), Y19, Y19
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z20
+	VADDPS    Z20, Z0, Z0
+	VMOVUPS.Z 64(DI), K2, Y20
+	VADDPS    Y20, Y1, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z20
+	VADDPS    Z20, Z2, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y20
+	VADDPS    Y20, Y3, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z20
+	VADDPS    Z20, Z4, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y20
+	VADDPS    Y20, Y5, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z20
+	VADDPS    Z20, Z6, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y20
+	VADDPS    Y20, Y7, Y7
+	VMOVUPS.Z (R8), K1, Z20
+	VADDPS    Z20, Z8, Z8
+	VMOVUPS.Z 64(R8), K2, Y20
+	VADDPS    Y20, Y9, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z20
+	VADDPS    Z20, Z10, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y20
+	VADDPS    Y20, Y11, Y11
+	VMOVUPS.Z (R8)(CX*2), K1, Z20
+	VADDPS    Z20, Z12, Z12
+	VMOVUPS.Z 64(R8)(CX*2), K2, Y20
+	VADDPS    Y20, Y13, Y13
+	VMOVUPS.Z (R8)(DX*1), K1, Z20
+	VADDPS    Z20, Z14, Z14
+	VMOVUPS.Z 64(R8)(DX*1), K2, Y20
+	VADDPS    Y20, Y15, Y15
+	VMOVUPS.Z (R9), K1, Z20
+	VADDPS    Z20, Z16, Z16
+	VMOVUPS.Z 64(R9), K2, Y20
+	VADDPS    Y20, Y17, Y17
+	VMOVUPS.Z (R9)(CX*1), K1, Z20
+	VADDPS    Z20, Z18, Z18
+	VMOVUPS.Z 64(R9)(CX*1), K2, Y20
+	VADDPS    Y20, Y19, Y19
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R10
+	TESTQ        R10, R10
+	JZ           no_rows
+	VBROADCASTSS (R10), Z22
+	VADDPS       Z22, Z0, Z0
+	VADDPS       Y22, Y1, Y1
+	VBROADCASTSS 4(R10), Z22
+	VADDPS       Z22, Z2, Z2
+	VADDPS       Y22, Y3, Y3
+	VBROADCASTSS 8(R10), Z22
+	VADDPS       Z22, Z4, Z4
+	VADDPS       Y22, Y5, Y5
+	VBROADCASTSS 12(R10), Z22
+	VADDPS       Z22, Z6, Z6
+	VADDPS       Y22, Y7, Y7
+	VBROADCASTSS 16(R10), Z22
+	VADDPS       Z22, Z8, Z8
+	VADDPS       Y22, Y9, Y9
+	VBROADCASTSS 20(R10), Z22
+	VADDPS       Z22, Z10, Z10
+	VADDPS       Y22, Y11, Y11
+	VBROADCASTSS 24(R10), Z22
+	VADDPS       Z22, Z12, Z12
+	VADDPS       Y22, Y13, Y13
+	VBROADCASTSS 28(R10), Z22
+	VADDPS       Z22, Z14, Z14
+	VADDPS       Y22, Y15, Y15
+	VBROADCASTSS 32(R10), Z22
+	VADDPS       Z22, Z16, Z16
+	VADDPS       Y22, Y17, Y17
+	VBROADCASTSS 36(R10), Z22
+	VADDPS       Z22, Z18, Z18
+	VADDPS       Y22, Y19, Y19
+
+no_rows:
+	MOVQ    80(AX), R10
+	TESTQ   R10, R10
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R10), Z20
+	VADDPS  Z20, Z0, Z0
+	VADDPS  Z20, Z2, Z2
+	VADDPS  Z20, Z4, Z4
+	VADDPS  Z20, Z6, Z6
+	VADDPS  Z20, Z8, Z8
+	VADDPS  Z20, Z10, Z10
+	VADDPS  Z20, Z12, Z12
+	VADDPS  Z20, Z14, Z14
+	VADDPS  Z20, Z16, Z16
+	VADDPS  Z20, Z18, Z18
+	VMOVUPS 64(R10), Y21
+	VADDPS  Y21, Y1, Y1
+	VADDPS  Y21, Y3, Y3
+	VADDPS  Y21, Y5, Y5
+	VADDPS  Y21, Y7, Y7
+	VADDPS  Y21, Y9, Y9
+	VADDPS  Y21, Y11, Y11
+	VADDPS  Y21, Y13, Y13
+	VADDPS  Y21, Y15, Y15
+	VADDPS  Y21, Y17, Y17
+	VADDPS  Y21, Y19, Y19
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R10), K1, Z20
+	VADDPS    Z20, Z0, Z0
+	VADDPS    Z20, Z2, Z2
+	VADDPS    Z20, Z4, Z4
+	VADDPS    Z20, Z6, Z6
+	VADDPS    Z20, Z8, Z8
+	VADDPS    Z20, Z10, Z10
+	VADDPS    Z20, Z12, Z12
+	VADDPS    Z20, Z14, Z14
+	VADDPS    Z20, Z16, Z16
+	VADDPS    Z20, Z18, Z18
+	VMOVUPS.Z 64(R10), K2, Y21
+	VADDPS    Y21, Y1, Y1
+	VADDPS    Y21, Y3, Y3
+	VADDPS    Y21, Y5, Y5
+	VADDPS    Y21, Y7, Y7
+	VADDPS    Y21, Y9, Y9
+	VADDPS    Y21, Y11, Y11
+	VADDPS    Y21, Y13, Y13
+	VADDPS    Y21, Y15, Y15
+	VADDPS    Y21, Y17, Y17
+	VADDPS    Y21, Y19, Y19
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z20
+	VBROADCASTSS 116(AX), Z21
+	VMAXPS       Z0, Z20, Z0
+	VMINPS       Z0, Z21, Z0
+	VMAXPS       Y1, Y20, Y1
+	VMINPS       Y1, Y21, Y1
+	VMAXPS       Z2, Z20, Z2
+	VMINPS       Z2, Z21, Z2
+	VMAXPS       Y3, Y20, Y3
+	VMINPS       Y3, Y21, Y3
+	VMAXPS       Z4, Z20, Z4
+	VMINPS       Z4, Z21, Z4
+	VMAXPS       Y5, Y20, Y5
+	VMINPS       Y5, Y21, Y5
+	VMAXPS       Z6, Z20, Z6
+	VMINPS       Z6, Z21, Z6
+	VMAXPS       Y7, Y20, Y7
+	VMINPS       Y7, Y21, Y7
+	VMAXPS       Z8, Z20, Z8
+	VMINPS       Z8, Z21, Z8
+	VMAXPS       Y9, Y20, Y9
+	VMINPS       Y9, Y21, Y9
+	VMAXPS       Z10, Z20, Z10
+	VMINPS       Z10, Z21, Z10
+	VMAXPS       Y11, Y20, Y11
+	VMINPS       Y11, Y21, Y11
+	VMAXPS       Z12, Z20, Z12
+	VMINPS       Z12, Z21, Z12
+	VMAXPS       Y13, Y20, Y13
+	VMINPS       Y13, Y21, Y13
+	VMAXPS       Z14, Z20, Z14
+	VMINPS       Z14, Z21, Z14
+	VMAXPS       Y15, Y20, Y15
+	VMINPS       Y15, Y21, Y15
+	VMAXPS       Z16, Z20, Z16
+	VMINPS       Z16, Z21, Z16
+	VMAXPS       Y17, Y20, Y17
+	VMINPS       Y17, Y21, Y17
+	VMAXPS       Z18, Z20, Z18
+	VMINPS       Z18, Z21, Z18
+	VMAXPS       Y19, Y20, Y19
+	VMINPS       Y19, Y21, Y19
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Z0, (DI)
+	VMOVUPS Y1, 64(DI)
+	VMOVUPS Z2, (DI)(CX*1)
+	VMOVUPS Y3, 64(DI)(CX*1)
+	VMOVUPS Z4, (DI)(CX*2)
+	VMOVUPS Y5, 64(DI)(CX*2)
+	VMOVUPS Z6, (DI)(DX*1)
+	VMOVUPS Y7, 64(DI)(DX*1)
+	VMOVUPS Z8, (R8)
+	VMOVUPS Y9, 64(R8)
+	VMOVUPS Z10, (R8)(CX*1)
+	VMOVUPS Y11, 64(R8)(CX*1)
+	VMOVUPS Z12, (R8)(CX*2)
+	VMOVUPS Y13, 64(R8)(CX*2)
+	VMOVUPS Z14, (R8)(DX*1)
+	VMOVUPS Y15, 64(R8)(DX*1)
+	VMOVUPS Z16, (R9)
+	VMOVUPS Y17, 64(R9)
+	VMOVUPS Z18, (R9)(CX*1)
+	VMOVUPS Y19, 64(R9)(CX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Z0, K1, (DI)
+	VMOVUPS Y1, K2, 64(DI)
+	VMOVUPS Z2, K1, (DI)(CX*1)
+	VMOVUPS Y3, K2, 64(DI)(CX*1)
+	VMOVUPS Z4, K1, (DI)(CX*2)
+	VMOVUPS Y5, K2, 64(DI)(CX*2)
+	VMOVUPS Z6, K1, (DI)(DX*1)
+	VMOVUPS Y7, K2, 64(DI)(DX*1)
+	VMOVUPS Z8, K1, (R8)
+	VMOVUPS Y9, K2, 64(R8)
+	VMOVUPS Z10, K1, (R8)(CX*1)
+	VMOVUPS Y11, K2, 64(R8)(CX*1)
+	VMOVUPS Z12, K1, (R8)(CX*2)
+	VMOVUPS Y13, K2, 64(R8)(CX*2)
+	VMOVUPS Z14, K1, (R8)(DX*1)
+	VMOVUPS Y15, K2, 64(R8)(DX*1)
+	VMOVUPS Z16, K1, (R9)
+	VMOVUPS Y17, K2, 64(R9)
+	VMOVUPS Z18, K1, (R9)(CX*1)
+	VMOVUPS Y19, K2, 64(R9)(CX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func fused10x1tinyAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
+TEXT ·fused10x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	VPXORD Y6, Y6, Y6
+	VPXORD Y7, Y7, Y7
+	VPXORD Y8, Y8, Y8
+	VPXORD Y9, Y9, Y9
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	VMOVUPS (R8)(CX*2), Y6
+	VMOVUPS (R8)(DX*1), Y7
+	VMOVUPS (R9), Y8
+	VMOVUPS (R9)(CX*1), Y9
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y7
+	VMOVUPS.Z (R9), K1, Y8
+	VMOVUPS.Z (R9)(CX*1), K1, Y9
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R10
+	MOVQ    136(AX), R14
+	TESTQ   R14, R14
+	CMOVQEQ SI, R14
+	MOVQ    40(AX), R12
+	MOVQ    32(AX), R11
+	IMULQ   R10, R11
+	NEGQ    R11
+	ADDQ    24(AX), R11
+
+segment:
+	MOVQ 32(AX), R13
+
+step:
+	VMOVUPS      (SI), Y10
+	VBROADCASTSS (DI), Y12
+	VFMADD231PS  Y10, Y12, Y0
+	VBROADCASTSS (DI)(CX*1), Y12
+	VFMADD231PS  Y10, Y12, Y1
+	VBROADCASTSS (DI)(CX*2), Y12
+	VFMADD231PS  Y10, Y12, Y2
+	VBROADCASTSS (DI)(DX*1), Y12
+	VFMADD231PS  Y10, Y12, Y3
+	VBROADCASTSS (R8), Y12
+	VFMADD231PS  Y10, Y12, Y4
+	VBROADCASTSS (R8)(CX*1), Y12
+	VFMADD231PS  Y10, Y12, Y5
+	VBROADCASTSS (R8)(CX*2), Y12
+	VFMADD231PS  Y10, Y12, Y6
+	VBROADCASTSS (R8)(DX*1), Y12
+	VFMADD231PS  Y10, Y12, Y7
+	VBROADCASTSS (R9), Y12
+	VFMADD231PS  Y10, Y12, Y8
+	VBROADCASTSS (R9)(CX*1), Y12
+	VFMADD231PS  Y10, Y12, Y9
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	ADDQ         R10, R9
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R14)
+	ADDQ         144(AX), R14
+	DECQ         R13
+	JNZ          step
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	ADDQ         R11, R9
+	DECQ         R12
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	LEAQ         (R8)(CX*4), R9
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Y0, Y0
+	VADDPS       (DI)(CX*1), Y1, Y1
+	VADDPS       (DI)(CX*2), Y2, Y2
+	VADDPS       (DI)(DX*1), Y3, Y3
+	VADDPS       (R8), Y4, Y4
+	VADDPS       (R8)(CX*1), Y5, Y5
+	VADDPS       (R8)(CX*2), Y6, Y6
+	VADDPS       (R8)(DX*1), Y7, Y7
+	VADDPS       (R9), Y8, Y8
+	VADDPS       (R9)(CX*1), Y9, Y9
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y10
+	VADDPS    Y10, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y10
+	VADDPS    Y10, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y10
+	VADDPS    Y10, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y10
+	VADDPS    Y10, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y10
+	VADDPS    Y10, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y10
+	VADDPS    Y10, Y5, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y10
+	VADDPS    Y10, Y6, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y10
+	VADDPS    Y10, Y7, Y7
+	VMOVUPS.Z (R9), K1, Y10
+	VADDPS    Y10, Y8, Y8
+	VMOVUPS.Z (R9)(CX*1), K1, Y10
+	VADDPS    Y10, Y9, Y9
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R10
+	TESTQ        R10, R10
+	JZ           no_rows
+	VBROADCASTSS (R10), Y12
+	VADDPS       Y12, Y0, Y0
+	VBROADCASTSS 4(R10), Y12
+	VADDPS       Y12, Y1, Y1
+	VBROADCASTSS 8(R10), Y12
+	VADDPS       Y12, Y2, Y2
+	VBROADCASTSS 12(R10), Y12
+	VADDPS       Y12, Y3, Y3
+	VBROADCASTSS 16(R10), Y12
+	VADDPS       Y12, Y4, Y4
+	VBROADCASTSS 20(R10), Y12
+	VADDPS       Y12, Y5, Y5
+	VBROADCASTSS 24(R10), Y12
+	VADDPS       Y12, Y6, Y6
+	VBROADCASTSS 28(R10), Y12
+	VADDPS       Y12, Y7, Y7
+	VBROADCASTSS 32(R10), Y12
+	VADDPS       Y12, Y8, Y8
+	VBROADCASTSS 36(R10), Y12
+	VADDPS       Y12, Y9, Y9
+
+no_rows:
+	MOVQ    80(AX), R10
+	TESTQ   R10, R10
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R10), Y10
+	VADDPS  Y10, Y0, Y0
+	VADDPS  Y10, Y1, Y1
+	VADDPS  Y10, Y2, Y2
+	VADDPS  Y10, Y3, Y3
+	VADDPS  Y10, Y4, Y4
+	VADDPS  Y10, Y5, Y5
+	VADDPS  Y10, Y6, Y6
+	VADDPS  Y10, Y7, Y7
+	VADDPS  Y10, Y8, Y8
+	VADDPS  Y10, Y9, Y9
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R10), K1, Y10
+	VADDPS    Y10, Y0, Y0
+	VADDPS    Y10, Y1, Y1
+	VADDPS    Y10, Y2, Y2
+	VADDPS    Y10, Y3, Y3
+	VADDPS    Y10, Y4, Y4
+	VADDPS    Y10, Y5, Y5
+	VADDPS    Y10, Y6, Y6
+	VADDPS    Y10, Y7, Y7
+	VADDPS    Y10, Y8, Y8
+	VADDPS    Y10, Y9, Y9
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y10
+	VBROADCASTSS 116(AX), Y11
+	VMAXPS       Y0, Y10, Y0
+	VMINPS       Y0, Y11, Y0
+	VMAXPS       Y1, Y10, Y1
+	VMINPS       Y1, Y11, Y1
+	VMAXPS       Y2, Y10, Y2
+	VMINPS       Y2, Y11, Y2
+	VMAXPS       Y3, Y10, Y3
+	VMINPS       Y3, Y11, Y3
+	VMAXPS       Y4, Y10, Y4
+	VMINPS       Y4, Y11, Y4
+	VMAXPS       Y5, Y10, Y5
+	VMINPS       Y5, Y11, Y5
+	VMAXPS       Y6, Y10, Y6
+	VMINPS       Y6, Y11, Y6
+	VMAXPS       Y7, Y10, Y7
+	VMINPS       Y7, Y11, Y7
+	VMAXPS       Y8, Y10, Y8
+	VMINPS       Y8, Y11, Y8
+	VMAXPS       Y9, Y10, Y9
+	VMINPS       Y9, Y11, Y9
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	VMOVUPS Y6, (R8)(CX*2)
+	VMOVUPS Y7, (R8)(DX*1)
+	VMOVUPS Y8, (R9)
+	VMOVUPS Y9, (R9)(CX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+	VMOVUPS Y6, K1, (R8)(CX*2)
+	VMOVUPS Y7, K1, (R8)(DX*1)
+	VMOVUPS Y8, K1, (R9)
+	VMOVUPS Y9, K1, (R9)(CX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func fused11x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
+TEXT ·fused11x1shortAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Y1, Y1, Y1
+	VPXORD Z2, Z2, Z2
+	VPXORD Y3, Y3, Y3
+	VPXORD Z4, Z4, Z4
+	VPXORD Y5, Y5, Y5
+	VPXORD Z6, Z6, Z6
+	VPXORD Y7, Y7, Y7
+	VPXORD Z8, Z8, Z8
+	VPXORD Y9, Y9, Y9
+	VPXORD Z10, Z10, Z10
+	VPXORD Y11, Y11, Y11
+	VPXORD Z12, Z12, Z12
+	VPXORD Y13, Y13, Y13
+	VPXORD Z14, Z14, Z14
+	VPXORD Y15, Y15, Y15
+	VPXORD Z16, Z16, Z16
+	VPXORD Y17, Y17, Y17
+	VPXORD Z18, Z18, Z18
+	VPXORD Y19, Y19, Y19
+	VPXORD Z20, Z20, Z20
+	VPXORD Y21, Y21, Y21
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Y1
+	VMOVUPS (DI)(CX*1), Z2
+	VMOVUPS 64(DI)(CX*1), Y3
+	VMOVUPS (DI)(CX*2), Z4
+	VMOVUPS 64(DI)(CX*2), Y5
+	VMOVUPS (DI)(DX*1), Z6
+	VMOVUPS 64(DI)(DX*1), Y7
+	VMOVUPS (R8), Z8
+	VMOVUPS 64(R8), Y9
+	VMOVUPS (R8)(CX*1), Z10
+	VMOVUPS 64(R8)(CX*1), Y11
+	VMOVUPS (R8)(CX*2), Z12
+	VMOVUPS 64(R8)(CX*2), Y13
+	VMOVUPS (R8)(DX*1), Z14
+	VMOVUPS 64(R8)(DX*1), Y15
+	VMOVUPS (R9), Z16
+	VMOVUPS 64(R9), Y17
+	VMOVUPS (R9)(CX*1), Z18
+	VMOVUPS 64(R9)(CX*1), Y19
+	VMOVUPS (R9)(CX*2), Z20
+	VMOVUPS 64(R9)(CX*2), Y21
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z0
+	VMOVUPS.Z 64(DI), K2, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y7
+	VMOVUPS.Z (R8), K1, Z8
+	VMOVUPS.Z 64(R8), K2, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y11
+	VMOVUPS.Z (R8)(CX*2), K1, Z12
+	VMOVUPS.Z 64(R8)(CX*2), K2, Y13
+	VMOVUPS.Z (R8)(DX*1), K1, Z14
+	VMOVUPS.Z 64(R8)(DX*1), K2, Y15
+	VMOVUPS.Z (R9), K1, Z16
+	VMOVUPS.Z 64(R9), K2, Y17
+	VMOVUPS.Z (R9)(CX*1), K1, Z18
+	VMOVUPS.Z 64(R9)(CX*1), K2, Y19
+	VMOVUPS.Z (R9)(CX*2), K1, Z20
+	VMOVUPS.Z 64(R9)(CX*2), K2, Y21
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R10
+	MOVQ    136(AX), R14
+	TESTQ   R14, R14
+	CMOVQEQ SI, R14
+	MOVQ    40(AX), R12
+	MOVQ    32(AX), R11
+	IMULQ   R10, R11
+	NEGQ    R11
+	ADDQ    24(AX), R11
+
+segment:
+	MOVQ 32(AX), R13
+
+step:
+	VMOVUPS      (SI), Z22
+	VMOVUPS      64(SI), Y23
+	VBROADCASTSS (DI), Z24
+	VFMADD231PS  Z22, Z24, Z0
+	VFMADD231PS  Y23, Y24, Y1
+	VBROADCASTSS (DI)(CX*1), Z24
+	VFMADD231PS  Z22, Z24, Z2
+	VFMADD231PS  Y23, Y24, Y3
+	VBROADCASTSS (DI)(CX*2), Z24
+	VFMADD231PS  Z22, Z24, Z4
+	VFMADD231PS  Y23, Y24, Y5
+	VBROADCASTSS (DI)(DX*1), Z24
+	VFMADD231PS  Z22, Z24, Z6
+	VFMADD231PS  Y23, Y24, Y7
+	VBROADCASTSS (R8), Z24
+	VFMADD231PS  Z22, Z24, Z8
+	VFMADD231PS  Y23, Y24, Y9
+	VBROADCASTSS (R8)(CX*1), Z24
+	VFMADD231PS  Z22, Z24, Z10
+	VFMADD231PS  Y23, Y24, Y11
+	VBROADCASTSS (R8)(CX*2), Z24
+	VFMADD231PS  Z22, Z24, Z12
+	VFMADD231PS  Y23, Y24, Y13
+	VBROADCASTSS (R8)(DX*1), Z24
+	VFMADD231PS  Z22, Z24, Z14
+	VFMADD231PS  Y23, Y24, Y15
+	VBROADCASTSS (R9), Z24
+	VFMADD231PS  Z22, Z24, Z16
+	VFMADD231PS  Y23, Y24, Y17
+	VBROADCASTSS (R9)(CX*1), Z24
+	VFMADD231PS  Z22, Z24, Z18
+	VFMADD231PS  Y23, Y24, Y19
+	VBROADCASTSS (R9)(CX*2), Z24
+	VFMADD231PS  Z22, Z24, Z20
+	VFMADD231PS  Y23, Y24, Y21
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	ADDQ         R10, R9
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R14)
+	ADDQ         144(AX), R14
+	DECQ         R13
+	JNZ          step
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	ADDQ         R11, R9
+	DECQ         R12
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	LEAQ         (R8)(CX*4), R9
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Z0, Z0
+	VADDPS       64(DI), Y1, Y1
+	VADDPS       (DI)(CX*1), Z2, Z2
+	VADDPS       64(DI)(CX*1), Y3, Y3
+	VADDPS       (DI)(CX*2), Z4, Z4
+	VADDPS       64(DI)(CX*2), Y5, Y5
+	VADDPS       (DI)(DX*1), Z6, Z6
+	VADDPS       64(DI)(DX*1), Y7, Y7
+	VADDPS       (R8), Z8, Z8
+	VADDPS       64(R8), Y9, Y9
+	VADDPS       (R8)(CX*1), Z10, Z10
+	VADDPS       64(R8)(CX*1), Y11, Y11
+	VADDPS       (R8)(CX*2), Z12, Z12
+	VADDPS       64(R8)(CX*2), Y13, Y13
+	VADDPS       (R8)(DX*1), Z14, Z14
+	VADDPS       64(R8)(DX*1), Y15, Y15
+	VADDPS       (R9), Z16, Z16
+	VADDPS       64(R9), Y17, Y17
+	VADDPS       (R9)(CX*1), Z18, Z18
+	VADDPS       64(R9)(CX*1), Y19, Y19
+	VADDPS       (R9)(CX*2), Z20, Z20
+	VADDPS       64(R9)(CX*2), Y21, Y21
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z22
+	VADDPS    Z22, Z0, Z0
+	VMOVUPS.Z 64(DI), K2, Y22
+	VADDPS    Y22, Y1, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z22
+	VADDPS    Z22, Z2, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y22
+	VADDPS    Y22, Y3, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z22
+	VADDPS    Z22, Z4, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y22
+	VADDPS    Y22, Y5, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z22
+	VADDPS    Z22, Z6, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y22
+	VADDPS    Y22, Y7, Y7
+	VMOVUPS.Z (R8), K1, Z22
+	VADDPS    Z22, Z8, Z8
+	VMOVUPS.Z 64(R8), K2, Y22
+	VADDPS    Y22, Y9, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z22
+	VADDPS    Z22, Z10, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y22
+	VADDPS    Y22, Y11, Y11
+	VMOVUPS.Z (R8)(CX*2), K1, Z22
+	VADDPS    Z22, Z12, Z12
+	VMOVUPS.Z 64(R8)(CX*2), K2, Y22
+	VADDPS    Y22, Y13, Y13
+	VMOVUPS.Z (R8)(DX*1), K1, Z22
+	VADDPS    Z22, Z14, Z14
+	VMOVUPS.Z 64(R8)(DX*1), K2, Y22
+	VADDPS    Y22, Y15, Y15
+	VMOVUPS.Z (R9), K1, Z22
+	VADDPS    Z22, Z16, Z16
+	VMOVUPS.Z 64(R9), K2, Y22
+	VADDPS    Y22, Y17, Y17
+	VMOVUPS.Z (R9)(CX*1), K1, Z22
+	VADDPS    Z22, Z18, Z18
+	VMOVUPS.Z 64(R9)(CX*1), K2, Y22
+	VADDPS    Y22, Y19, Y19
+	VMOVUPS.Z (R9)(CX*2), K1, Z22
+	VADDPS    Z22, Z20, Z20
+	VMOVUPS.Z 64(R9)(CX*2), K2, Y22
+	VADDPS    Y22, Y21, Y21
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R10
+	TESTQ        R10, R10
+	JZ           no_rows
+	VBROADCASTSS (R10), Z24
+	VADDPS       Z24, Z0, Z0
+	VADDPS       Y24, Y1, Y1
+	VBROADCASTSS 4(R10), Z24
+	VADDPS       Z24, Z2, Z2
+	VADDPS       Y24, Y3, Y3
+	VBROADCASTSS 8(R10), Z24
+	VADDPS       Z24, Z4, Z4
+	VADDPS       Y24, Y5, Y5
+	VBROADCASTSS 12(R10), Z24
+	VADDPS       Z24, Z6, Z6
+	VADDPS       Y24, Y7, Y7
+	VBROADCASTSS 16(R10), Z24
+	VADDPS       Z24, Z8, Z8
+	VADDPS       Y24, Y9, Y9
+	VBROADCASTSS 20(R10), Z24
+	VADDPS       Z24, Z10, Z10
+	VADDPS       Y24, Y11, Y11
+	VBROADCASTSS 24(R10), Z24
+	VADDPS       Z24, Z12, Z12
+	VADDPS       Y24, Y13, Y13
+	VBROADCASTSS 28(R10), Z24
+	VADDPS       Z24, Z14, Z14
+	VADDPS       Y24, Y15, Y15
+	VBROADCASTSS 32(R10), Z24
+	VADDPS       Z24, Z16, Z16
+	VADDPS       Y24, Y17, Y17
+	VBROADCASTSS 36(R10), Z24
+	VADDPS       Z24, Z18, Z18
+	VADDPS       Y24, Y19, Y19
+	VBROADCASTSS 40(R10), Z24
+	VADDPS       Z24, Z20, Z20
+	VADDPS       Y24, Y21, Y21
+
+no_rows:
+	MOVQ    80(AX), R10
+	TESTQ   R10, R10
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R10), Z22
+	VADDPS  Z22, Z0, Z0
+	VADDPS  Z22, Z2, Z2
+	VADDPS  Z22, Z4, Z4
+	VADDPS  Z22, Z6, Z6
+	VADDPS  Z22, Z8, Z8
+	VADDPS  Z22, Z10, Z10
+	VADDPS  Z22, Z12, Z12
+	VADDPS  Z22, Z14, Z14
+	VADDPS  Z22, Z16, Z16
+	VADDPS  Z22, Z18, Z18
+	VADDPS  Z22, Z20, Z20
+	VMOVUPS 64(R10), Y23
+	VADDPS  Y23, Y1, Y1
+	VADDPS  Y23, Y3, Y3
+	VADDPS  Y23, Y5, Y5
+	VADDPS  Y23, Y7, Y7
+	VADDPS  Y23, Y9, Y9
+	VADDPS  Y23, Y11, Y11
+	VADDPS  Y23, Y13, Y13
+	VADDPS  Y23, Y15, Y15
+	VADDPS  Y23, Y17, Y17
+	VADDPS  Y23, Y19, Y19
+	VADDPS  Y23, Y21, Y21
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R10), K1, Z22
+	VADDPS    Z22, Z0, Z0
+	VADDPS    Z22, Z2, Z2
+	VADDPS    Z22, Z4, Z4
+	VADDPS    Z22, Z6, Z6
+	VADDPS    Z22, Z8, Z8
+	VADDPS    Z22, Z10, Z10
+	VADDPS    Z22, Z12, Z12
+	VADDPS    Z22, Z14, Z14
+	VADDPS    Z22, Z16, Z16
+	VADDPS    Z22, Z18, Z18
+	VADDPS    Z22, Z20, Z20
+	VMOVUPS.Z 64(R10), K2, Y23
+	VADDPS    Y23, Y1, Y1
+	VADDPS    Y23, Y3, Y3
+	VADDPS    Y23, Y5, Y5
+	VADDPS    Y23, Y7, Y7
+	VADDPS    Y23, Y9, Y9
+	VADDPS    Y23, Y11, Y11
+	VADDPS    Y23, Y13, Y13
+	VADDPS    Y23, Y15, Y15
+	VADDPS    Y23, Y17, Y17
+	VADDPS    Y23, Y19, Y19
+	VADDPS    Y23, Y21, Y21
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z22
+	VBROADCASTSS 116(AX), Z23
+	VMAXPS       Z0, Z22, Z0
+	VMINPS       Z0, Z23, Z0
+	VMAXPS       Y1, Y22, Y1
+	VMINPS       Y1, Y23, Y1
+	VMAXPS       Z2, Z22, Z2
+	VMINPS       Z2, Z23, Z2
+	VMAXPS       Y3, Y22, Y3
+	VMINPS       Y3, Y23, Y3
+	VMAXPS       Z4, Z22, Z4
+	VMINPS       Z4, Z23, Z4
+	VMAXPS       Y5, Y22, Y5
+	VMINPS       Y5, Y23, Y5
+	VMAXPS       Z6, Z22, Z6
+	VMINPS       Z6, Z23, Z6
+	VMAXPS       Y7, Y22, Y7
+	VMINPS       Y7, Y23, Y7
+	VMAXPS       Z8, Z22, Z8
+	VMINPS       Z8, Z23, Z8
+	VMAXPS       Y9, Y22, Y9
+	VMINPS       Y9, Y23, Y9
+	VMAXPS       Z10, Z22, Z10
+	VMINPS       Z10, Z23, Z10
+	VMAXPS       Y11, Y22, Y11
+	VMINPS       Y11, Y23, Y11
+	VMAXPS       Z12, Z22, Z12
+	VMINPS       Z12, Z23, Z12
+	VMAXPS       Y13, Y22, Y13
+	VMINPS       Y13, Y23, Y13
+	VMAXPS       Z14, Z22, Z14
+	VMINPS       Z14, Z23, Z14
+	VMAXPS       Y15, Y22, Y15
+	VMINPS       Y15, Y23, Y15
+	VMAXPS       Z16, Z22, Z16
+	VMINPS       Z16, Z23, Z16
+	VMAXPS       Y17, Y22, Y17
+	VMINPS       Y17, Y23, Y17
+	VMAXPS       Z18, Z22, Z18
+	VMINPS       Z18, Z23, Z18
+	VMAXPS       Y19, Y22, Y19
+	VMINPS       Y19, Y23, Y19
+	VMAXPS       Z20, Z22, Z20
+	VMINPS       Z20, Z23, Z20
+	VMAXPS       Y21, Y22, Y21
+	VMINPS       Y21, Y23, Y21
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Z0, (DI)
+	VMOVUPS Y1, 64(DI)
+	VMOVUPS Z2, (DI)(CX*1)
+	VMOVUPS Y3, 64(DI)(CX*1)
+	VMOVUPS Z4, (DI)(CX*2)
+	VMOVUPS Y5, 64(DI)(CX*2)
+	VMOVUPS Z6, (DI)(DX*1)
+	VMOVUPS Y7, 64(DI)(DX*1)
+	VMOVUPS Z8, (R8)
+	VMOVUPS Y9, 64(R8)
+	VMOVUPS Z10, (R8)(CX*1)
+	VMOVUPS Y11, 64(R8)(CX*1)
+	VMOVUPS Z12, (R8)(CX*2)
+	VMOVUPS Y13, 64(R8)(CX*2)
+	VMOVUPS Z14, (R8)(DX*1)
+	VMOVUPS Y15, 64(R8)(DX*1)
+	VMOVUPS Z16, (R9)
+	VMOVUPS Y17, 64(R9)
+	VMOVUPS Z18, (R9)(CX*1)
+	VMOVUPS Y19, 64(R9)(CX*1)
+	VMOVUPS Z20, (R9)(CX*2)
+	VMOVUPS Y21, 64(R9)(CX*2)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Z0, K1, (DI)
+	VMOVUPS Y1, K2, 64(DI)
+	VMOVUPS Z2, K1, (DI)(CX*1)
+	VMOVUPS Y3, K2, 64(DI)(CX*1)
+	VMOVUPS Z4, K1, (DI)(CX*2)
+	VMOVUPS Y5, K2, 64(DI)(CX*2)
+	VMOVUPS Z6, K1, (DI)(DX*1)
+	VMOVUPS Y7, K2, 64(DI)(DX*1)
+	VMOVUPS Z8, K1, (R8)
+	VMOVUPS Y9, K2, 64(R8)
+	VMOVUPS Z10, K1, (R8)(CX*1)
+	VMOVUPS Y11, K2, 64(R8)(CX*1)
+	VMOVUPS Z12, K1, (R8)(CX*2)
+	VMOVUPS Y13, K2, 64(R8)(CX*2)
+	VMOVUPS Z14, K1, (R8)(DX*1)
+	VMOVUPS Y15, K2, 64(R8)(DX*1)
+	VMOVUPS Z16, K1, (R9)
+	VMOVUPS Y17, K2, 64(R9)
+	VMOVUPS Z18, K1, (R9)(CX*1)
+	VMOVUPS Y19, K2, 64(R9)(CX*1)
+	VMOVUPS Z20, K1, (R9)(CX*2)
+	VMOVUPS Y21, K2, 64(R9)(CX*2)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func fused11x1tinyAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
+TEXT ·fused11x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	VPXORD Y6, Y6, Y6
+	VPXORD Y7, Y7, Y7
+	VPXORD Y8, Y8, Y8
+	VPXORD Y9, Y9, Y9
+	VPXORD Y10, Y10, Y10
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	VMOVUPS (R8)(CX*2), Y6
+	VMOVUPS (R8)(DX*1), Y7
+	VMOVUPS (R9), Y8
+	VMOVUPS (R9)(CX*1), Y9
+	VMOVUPS (R9)(CX*2), Y10
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y7
+	VMOVUPS.Z (R9), K1, Y8
+	VMOVUPS.Z (R9)(CX*1), K1, Y9
+	VMOVUPS.Z (R9)(CX*2), K1, Y10
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R10
+	MOVQ    136(AX), R14
+	TESTQ   R14, R14
+	CMOVQEQ SI, R14
+	MOVQ    40(AX), R12
+	MOVQ    32(AX), R11
+	IMULQ   R10, R11
+	NEGQ    R11
+	ADDQ    24(AX), R11
+
+segment:
+	MOVQ 32(AX), R13
+
+step:
+	VMOVUPS      (SI), Y11
+	VBROADCASTSS (DI), Y13
+	VFMADD231PS  Y11, Y13, Y0
+	VBROADCASTSS (DI)(CX*1), Y13
+	VFMADD231PS  Y11, Y13, Y1
+	VBROADCASTSS (DI)(CX*2), Y13
+	VFMADD231PS  Y11, Y13, Y2
+	VBROADCASTSS (DI)(DX*1), Y13
+	VFMADD231PS  Y11, Y13, Y3
+	VBROADCASTSS (R8), Y13
+	VFMADD231PS  Y11, Y13, Y4
+	VBROADCASTSS (R8)(CX*1), Y13
+	VFMADD231PS  Y11, Y13, Y5
+	VBROADCASTSS (R8)(CX*2), Y13
+	VFMADD231PS  Y11, Y13, Y6
+	VBROADCASTSS (R8)(DX*1), Y13
+	VFMADD231PS  Y11, Y13, Y7
+	VBROADCASTSS (R9), Y13
+	VFMADD231PS  Y11, Y13, Y8
+	VBROADCASTSS (R9)(CX*1), Y13
+	VFMADD231PS  Y11, Y13, Y9
+	VBROADCASTSS (R9)(CX*2), Y13
+	VFMADD231PS  Y11, Y13, Y10
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	ADDQ         R10, R9
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R14)
+	ADDQ         144(AX), R14
+	DECQ         R13
+	JNZ          step
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	ADDQ         R11, R9
+	DECQ         R12
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	LEAQ         (R8)(CX*4), R9
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Y0, Y0
+	VADDPS       (DI)(CX*1), Y1, Y1
+	VADDPS       (DI)(CX*2), Y2, Y2
+	VADDPS       (DI)(DX*1), Y3, Y3
+	VADDPS       (R8), Y4, Y4
+	VADDPS       (R8)(CX*1), Y5, Y5
+	VADDPS       (R8)(CX*2), Y6, Y6
+	VADDPS       (R8)(DX*1), Y7, Y7
+	VADDPS       (R9), Y8, Y8
+	VADDPS       (R9)(CX*1), Y9, Y9
+	VADDPS       (R9)(CX*2), Y10, Y10
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y11
+	VADDPS    Y11, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y11
+	VADDPS    Y11, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y11
+	VADDPS    Y11, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y11
+	VADDPS    Y11, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y11
+	VADDPS    Y11, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y11
+	VADDPS    Y11, Y5, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y11
+	VADDPS    Y11, Y6, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y11
+	VADDPS    Y11, Y7, Y7
+	VMOVUPS.Z (R9), K1, Y11
+	VADDPS    Y11, Y8, Y8
+	VMOVUPS.Z (R9)(CX*1), K1, Y11
+	VADDPS    Y11, Y9, Y9
+	VMOVUPS.Z (R9)(CX*2), K1, Y11
+	VADDPS    Y11, Y10, Y10
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R10
+	TESTQ        R10, R10
+	JZ           no_rows
+	VBROADCASTSS (R10), Y13
+	VADDPS       Y13, Y0, Y0
+	VBROADCASTSS 4(R10), Y13
+	VADDPS       Y13, Y1, Y1
+	VBROADCASTSS 8(R10), Y13
+	VADDPS       Y13, Y2, Y2
+	VBROADCASTSS 12(R10), Y13
+	VADDPS       Y13, Y3, Y3
+	VBROADCASTSS 16(R10), Y13
+	VADDPS       Y13, Y4, Y4
+	VBROADCASTSS 20(R10), Y13
+	VADDPS       Y13, Y5, Y5
+	VBROADCASTSS 24(R10), Y13
+	VADDPS       Y13, Y6, Y6
+	VBROADCASTSS 28(R10), Y13
+	VADDPS       Y13, Y7, Y7
+	VBROADCASTSS 32(R10), Y13
+	VADDPS       Y13, Y8, Y8
+	VBROADCASTSS 36(R10), Y13
+	VADDPS       Y13, Y9, Y9
+	VBROADCASTSS 40(R10), Y13
+	VADDPS       Y13, Y10, Y10
+
+no_rows:
+	MOVQ    80(AX), R10
+	TESTQ   R10, R10
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R10), Y11
+	VADDPS  Y11, Y0, Y0
+	VADDPS  Y11, Y1, Y1
+	VADDPS  Y11, Y2, Y2
+	VADDPS  Y11, Y3, Y3
+	VADDPS  Y11, Y4, Y4
+	VADDPS  Y11, Y5, Y5
+	VADDPS  Y11, Y6, Y6
+	VADDPS  Y11, Y7, Y7
+	VADDPS  Y11, Y8, Y8
+	VADDPS  Y11, Y9, Y9
+	VADDPS  Y11, Y10, Y10
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R10), K1, Y11
+	VADDPS    Y11, Y0, Y0
+	VADDPS    Y11, Y1, Y1
+	VADDPS    Y11, Y2, Y2
+	VADDPS    Y11, Y3, Y3
+	VADDPS    Y11, Y4, Y4
+	VADDPS    Y11, Y5, Y5
+	VADDPS    Y11, Y6, Y6
+	VADDPS    Y11, Y7, Y7
+	VADDPS    Y11, Y8, Y8
+	VADDPS    Y11, Y9, Y9
+	VADDPS    Y11, Y10, Y10
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y11
+	VBROADCASTSS 116(AX), Y12
+	VMAXPS       Y0, Y11, Y0
+	VMINPS       Y0, Y12, Y0
+	VMAXPS       Y1, Y11, Y1
+	VMINPS       Y1, Y12, Y1
+	VMAXPS       Y2, Y11, Y2
+	VMINPS       Y2, Y12, Y2
+	VMAXPS       Y3, Y11, Y3
+	VMINPS       Y3, Y12, Y3
+	VMAXPS       Y4, Y11, Y4
+	VMINPS       Y4, Y12, Y4
+	VMAXPS       Y5, Y11, Y5
+	VMINPS       Y5, Y12, Y5
+	VMAXPS       Y6, Y11, Y6
+	VMINPS       Y6, Y12, Y6
+	VMAXPS       Y7, Y11, Y7
+	VMINPS       Y7, Y12, Y7
+	VMAXPS       Y8, Y11, Y8
+	VMINPS       Y8, Y12, Y8
+	VMAXPS       Y9, Y11, Y9
+	VMINPS       Y9, Y12, Y9
+	VMAXPS       Y10, Y11, Y10
+	VMINPS       Y10, Y12, Y10
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	VMOVUPS Y6, (R8)(CX*2)
+	VMOVUPS Y7, (R8)(DX*1)
+	VMOVUPS Y8, (R9)
+	VMOVUPS Y9, (R9)(CX*1)
+	VMOVUPS Y10, (R9)(CX*2)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+	VMOVUPS Y6, K1, (R8)(CX*2)
+	VMOVUPS Y7, K1, (R8)(DX*1)
+	VMOVUPS Y8, K1, (R9)
+	VMOVUPS Y9, K1, (R9)(CX*1)
+	VMOVUPS Y10, K1, (R9)(CX*2)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func fused12x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
+TEXT ·fused12x1shortAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Y1, Y1, Y1
+	VPXORD Z2, Z2, Z2
+	VPXORD Y3, Y3, Y3
+	VPXORD Z4, Z4, Z4
+	VPXORD Y5, Y5, Y5
+	VPXORD Z6, Z6, Z6
+	VPXORD Y7, Y7, Y7
+	VPXORD Z8, Z8, Z8
+	VPXORD Y9, Y9, Y9
+	VPXORD Z10, Z10, Z10
+	VPXORD Y11, Y11, Y11
+	VPXORD Z12, Z12, Z12
+	VPXORD Y13, Y13, Y13
+	VPXORD Z14, Z14, Z14
+	VPXORD Y15, Y15, Y15
+	VPXORD Z16, Z16, Z16
+	VPXORD Y17, Y17, Y17
+	VPXORD Z18, Z18, Z18
+	VPXORD Y19, Y19, Y19
+	VPXORD Z20, Z20, Z20
+	VPXORD Y21, Y21, Y21
+	VPXORD Z22, Z22, Z22
+	VPXORD Y23, Y23, Y23
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Y1
+	VMOVUPS (DI)(CX*1), Z2
+	VMOVUPS 64(DI)(CX*1), Y3
+	VMOVUPS (DI)(CX*2), Z4
+	VMOVUPS 64(DI)(CX*2), Y5
+	VMOVUPS (DI)(DX*1), Z6
+	VMOVUPS 64(DI)(DX*1), Y7
+	VMOVUPS (R8), Z8
+	VMOVUPS 64(R8), Y9
+	VMOVUPS (R8)(CX*1), Z10
+	VMOVUPS 64(R8)(CX*1), Y11
+	VMOVUPS (R8)(CX*2), Z12
+	VMOVUPS 64(R8)(CX*2), Y13
+	VMOVUPS (R8)(DX*1), Z14
+	VMOVUPS 64(R8)(DX*1), Y15
+	VMOVUPS (R9), Z16
+	VMOVUPS 64(R9), Y17
+	VMOVUPS (R9)(CX*1), Z18
+	VMOVUPS 64(R9)(CX*1), Y19
+	VMOVUPS (R9)(CX*2), Z20
+	VMOVUPS 64(R9)(CX*2), Y21
+	VMOVUPS (R9)(DX*1), Z22
+	VMOVUPS 64(R9)(DX*1), Y23
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z0
+	VMOVUPS.Z 64(DI), K2, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y7
+	VMOVUPS.Z (R8), K1, Z8
+	VMOVUPS.Z 64(R8), K2, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y11
+	VMOVUPS.Z (R8)(CX*2), K1, Z12
+	VMOVUPS.Z 64(R8)(CX*2), K2, Y13
+	VMOVUPS.Z (R8)(DX*1), K1, Z14
+	VMOVUPS.Z 64(R8)(DX*1), K2, Y15
+	VMOVUPS.Z (R9), K1, Z16
+	VMOVUPS.Z 64(R9), K2, Y17
+	VMOVUPS.Z (R9)(CX*1), K1, Z18
+	VMOVUPS.Z 64(R9)(CX*1), K2, Y19
+	VMOVUPS.Z (R9)(CX*2), K1, Z20
+	VMOVUPS.Z 64(R9)(CX*2), K2, Y21
+	VMOVUPS.Z (R9)(DX*1), K1, Z22
+	VMOVUPS.Z 64(R9)(DX*1), K2, Y23
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R10
+	MOVQ    136(AX), R14
+	TESTQ   R14, R14
+	CMOVQEQ SI, R14
+	MOVQ    40(AX), R12
+	MOVQ    32(AX), R11
+	IMULQ   R10, R11
+	NEGQ    R11
+	ADDQ    24(AX), R11
+
+segment:
+	MOVQ 32(AX), R13
+
+step:
+	VMOVUPS      (SI), Z24
+	VMOVUPS      64(SI), Y25
+	VBROADCASTSS (DI), Z26
+	VFMADD231PS  Z24, Z26, Z0
+	VFMADD231PS  Y25, Y26, Y1
+	VBROADCASTSS (DI)(CX*1), Z26
+	VFMADD231PS  Z24, Z26, Z2
+	VFMADD231PS  Y25, Y26, Y3
+	VBROADCASTSS (DI)(CX*2), Z26
+	VFMADD231PS  Z24, Z26, Z4
+	VFMADD231PS  Y25, Y26, Y5
+	VBROADCASTSS (DI)(DX*1), Z26
+	VFMADD231PS  Z24, Z26, Z6
+	VFMADD231PS  Y25, Y26, Y7
+	VBROADCASTSS (R8), Z26
+	VFMADD231PS  Z24, Z26, Z8
+	VFMADD231PS  Y25, Y26, Y9
+	VBROADCASTSS (R8)(CX*1), Z26
+	VFMADD231PS  Z24, Z26, Z10
+	VFMADD231PS  Y25, Y26, Y11
+	VBROADCASTSS (R8)(CX*2), Z26
+	VFMADD231PS  Z24, Z26, Z12
+	VFMADD231PS  Y25, Y26, Y13
+	VBROADCASTSS (R8)(DX*1), Z26
+	VFMADD231PS  Z24, Z26, Z14
+	VFMADD231PS  Y25, Y26, Y15
+	VBROADCASTSS (R9), Z26
+	VFMADD231PS  Z24, Z26, Z16
+	VFMADD231PS  Y25, Y26, Y17
+	VBROADCASTSS (R9)(CX*1), Z26
+	VFMADD231PS  Z24, Z26, Z18
+	VFMADD231PS  Y25, Y26, Y19
+	VBROADCASTSS (R9)(CX*2), Z26
+	VFMADD231PS  Z24, Z26, Z20
+	VFMADD231PS  Y25, Y26, Y21
+	VBROADCASTSS (R9)(DX*1), Z26
+	VFMADD231PS  Z24, Z26, Z22
+	VFMADD231PS  Y25, Y26, Y23
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	ADDQ         R10, R9
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R14)
+	ADDQ         144(AX), R14
+	DECQ         R13
+	JNZ          step
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	ADDQ         R11, R9
+	DECQ         R12
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	LEAQ         (R8)(CX*4), R9
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Z0, Z0
+	VADDPS       64(DI), Y1, Y1
+	VADDPS       (DI)(CX*1), Z2, Z2
+	VADDPS       64(DI)(CX*1), Y3, Y3
+	VADDPS       (DI)(CX*2), Z4, Z4
+	VADDPS       64(DI)(CX*2), Y5, Y5
+	VADDPS       (DI)(DX*1), Z6, Z6
+	VADDPS       64(DI)(DX*1), Y7, Y7
+	VADDPS       (R8), Z8, Z8
+	VADDPS       64(R8), Y9, Y9
+	VADDPS       (R8)(CX*1), Z10, Z10
+	VADDPS       64(R8)(CX*1), Y11, Y11
+	VADDPS       (R8)(CX*2), Z12, Z12
+	VADDPS       64(R8)(CX*2), Y13, Y13
+	VADDPS       (R8)(DX*1), Z14, Z14
+	VADDPS       64(R8)(DX*1), Y15, Y15
+	VADDPS       (R9), Z16, Z16
+	VADDPS       64(R9), Y17, Y17
+	VADDPS       (R9)(CX*1), Z18, Z18
+	VADDPS       64(R9)(CX*1), Y19, Y19
+	VADDPS       (R9)(CX*2), Z20, Z20
+	VADDPS       64(R9)(CX*2), Y21, Y21
+	VADDPS       (R9)(DX*1), Z22, Z22
+	VADDPS       64(R9)(DX*1), Y23, Y23
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z24
+	VADDPS    Z24, Z0, Z0
+	VMOVUPS.Z 64(DI), K2, Y24
+	VADDPS    Y24, Y1, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z24
+	VADDPS    Z24, Z2, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y24
+	VADDPS    Y24, Y3, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z24
+	VADDPS    Z24, Z4, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y24
+	VADDPS    Y24, Y5, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z24
+	VADDPS    Z24, Z6, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y24
+	VADDPS    Y24, Y7, Y7
+	VMOVUPS.Z (R8), K1, Z24
+	VADDPS    Z24, Z8, Z8
+	VMOVUPS.Z 64(R8), K2, Y24
+	VADDPS    Y24, Y9, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z24
+	VADDPS    Z24, Z10, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y24
+	VADDPS    Y24, Y11, Y11
+	VMOVUPS.Z (R8)(CX*2), K1, Z24
+	VADDPS    Z24, Z12, Z12
+	VMOVUPS.Z 64(R8)(CX*2), K2, Y24
+	VADDPS    Y24, Y13, Y13
+	VMOVUPS.Z (R8)(DX*1), K1, Z24
+	VADDPS    Z24, Z14, Z14
+	VMOVUPS.Z 64(R8)(DX*1), K2, Y24
+	VADDPS    Y24, Y15, Y15
+	VMOVUPS.Z (R9), K1, Z24
+	VADDPS    Z24, Z16, Z16
+	VMOVUPS.Z 64(R9), K2, Y24
+	VADDPS    Y24, Y17, Y17
+	VMOVUPS.Z (R9)(CX*1), K1, Z24
+	VADDPS    Z24, Z18, Z18
+	VMOVUPS.Z 64(R9)(CX*1), K2, Y24
+	VADDPS    Y24, Y19, Y19
+	VMOVUPS.Z (R9)(CX*2), K1, Z24
+	VADDPS    Z24, Z20, Z20
+	VMOVUPS.Z 64(R9)(CX*2), K2, Y24
+	VADDPS    Y24, Y21, Y21
+	VMOVUPS.Z (R9)(DX*1), K1, Z24
+	VADDPS    Z24, Z22, Z22
+	VMOVUPS.Z 64(R9)(DX*1), K2, Y24
+	VADDPS    Y24, Y23, Y23
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R10
+	TESTQ        R10, R10
+	JZ           no_rows
+	VBROADCASTSS (R10), Z26
+	VADDPS       Z26, Z0, Z0
+	VADDPS       Y26, Y1, Y1
+	VBROADCASTSS 4(R10), Z26
+	VADDPS       Z26, Z2, Z2
+	VADDPS       Y26, Y3, Y3
+	VBROADCASTSS 8(R10), Z26
+	VADDPS       Z26, Z4, Z4
+	VADDPS       Y26, Y5, Y5
+	VBROADCASTSS 12(R10), Z26
+	VADDPS       Z26, Z6, Z6
+	VADDPS       Y26, Y7, Y7
+	VBROADCASTSS 16(R10), Z26
+	VADDPS       Z26, Z8, Z8
+	VADDPS       Y26, Y9, Y9
+	VBROADCASTSS 20(R10), Z26
+	VADDPS       Z26, Z10, Z10
+	VADDPS       Y26, Y11, Y11
+	VBROADCASTSS 24(R10), Z26
+	VADDPS       Z26, Z12, Z12
+	VADDPS       Y26, Y13, Y13
+	VBROADCASTSS 28(R10), Z26
+	VADDPS       Z26, Z14, Z14
+	VADDPS       Y26, Y15, Y15
+	VBROADCASTSS 32(R10), Z26
+	VADDPS       Z26, Z16, Z16
+	VADDPS       Y26, Y17, Y17
+	VBROADCASTSS 36(R10), Z26
+	VADDPS       Z26, Z18, Z18
+	VADDPS       Y26, Y19, Y19
+	VBROADCASTSS 40(R10), Z26
+	VADDPS       Z26, Z20, Z20
+	VADDPS       Y26, Y21, Y21
+	VBROADCASTSS 44(R10), Z26
+	VADDPS       Z26, Z22, Z22
+	VADDPS       Y26, Y23, Y23
+
+no_rows:
+	MOVQ    80(AX), R10
+	TESTQ   R10, R10
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R10), Z24
+	VADDPS  Z24, Z0, Z0
+	VADDPS  Z24, Z2, Z2
+	VADDPS  Z24, Z4, Z4
+	VADDPS  Z24, Z6, Z6
+	VADDPS  Z24, Z8, Z8
+	VADDPS  Z24, Z10, Z10
+	VADDPS  Z24, Z12, Z12
+	VADDPS  Z24, Z14, Z14
+	VADDPS  Z24, Z16, Z16
+	VADDPS  Z24, Z18, Z18
+	VADDPS  Z24, Z20, Z20
+	VADDPS  Z24, Z22, Z22
+	VMOVUPS 64(R10), Y25
+	VADDPS  Y25, Y1, Y1
+	VADDPS  Y25, Y3, Y3
+	VADDPS  Y25, Y5, Y5
+	VADDPS  Y25, Y7, Y7
+	VADDPS  Y25, Y9, Y9
+	VADDPS  Y25, Y11, Y11
+	VADDPS  Y25, Y13, Y13
+	VADDPS  Y25, Y15, Y15
+	VADDPS  Y25, Y17, Y17
+	VADDPS  Y25, Y19, Y19
+	VADDPS  Y25, Y21, Y21
+	VADDPS  Y25, Y23, Y23
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R10), K1, Z24
+	VADDPS    Z24, Z0, Z0
+	VADDPS    Z24, Z2, Z2
+	VADDPS    Z24, Z4, Z4
+	VADDPS    Z24, Z6, Z6
+	VADDPS    Z24, Z8, Z8
+	VADDPS    Z24, Z10, Z10
+	VADDPS    Z24, Z12, Z12
+	VADDPS    Z24, Z14, Z14
+	VADDPS    Z24, Z16, Z16
+	VADDPS    Z24, Z18, Z18
+	VADDPS    Z24, Z20, Z20
+	VADDPS    Z24, Z22, Z22
+	VMOVUPS.Z 64(R10), K2, Y25
+	VADDPS    Y25, Y1, Y1
+	VADDPS    Y25, Y3, Y3
+	VADDPS    Y25, Y5, Y5
+	VADDPS    Y25, Y7, Y7
+	VADDPS    Y25, Y9, Y9
+	VADDPS    Y25, Y11, Y11
+	VADDPS    Y25, Y13, Y13
+	VADDPS    Y25, Y15, Y15
+	VADDPS    Y25, Y17, Y17
+	VADDPS    Y25, Y19, Y19
+	VADDPS    Y25, Y21, Y21
+	VADDPS    Y25, Y23, Y23
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z24
+	VBROADCASTSS 116(AX), Z25
+	VMAXPS       Z0, Z24, Z0
+	VMINPS       Z0, Z25, Z0
+	VMAXPS       Y1, Y24, Y1
+	VMINPS       Y1, Y25, Y1
+	VMAXPS       Z2, Z24, Z2
+	VMINPS       Z2, Z25, Z2
+	VMAXPS       Y3, Y24, Y3
+	VMINPS       Y3, Y25, Y3
+	VMAXPS       Z4, Z24, Z4
+	VMINPS       Z4, Z25, Z4
+	VMAXPS       Y5, Y24, Y5
+	VMINPS       Y5, Y25, Y5
+	VMAXPS       Z6, Z24, Z6
+	VMINPS       Z6, Z25, Z6
+	VMAXPS       Y7, Y24, Y7
+	VMINPS       Y7, Y25, Y7
+	VMAXPS       Z8, Z24, Z8
+	VMINPS       Z8, Z25, Z8
+	VMAXPS       Y9, Y24, Y9
+	VMINPS       Y9, Y25, Y9
+	VMAXPS       Z10, Z24, Z10
+	VMINPS       Z10, Z25, Z10
+	VMAXPS       Y11, Y24, Y11
+	VMINPS       Y11, Y25, Y11
+	VMAXPS       Z12, Z24, Z12
+	VMINPS       Z12, Z25, Z12
+	VMAXPS       Y13, Y24, Y13
+	VMINPS       Y13, Y25, Y13
+	VMAXPS       Z14, Z24, Z14
+	VMINPS       Z14, Z25, Z14
+	VMAXPS       Y15, Y24, Y15
+	VMINPS       Y15, Y25, Y15
+	VMAXPS       Z16, Z24, Z16
+	VMINPS       Z16, Z25, Z16
+	VMAXPS       Y17, Y24, Y17
+	VMINPS       Y17, Y25, Y17
+	VMAXPS       Z18, Z24, Z18
+	VMINPS       Z18, Z25, Z18
+	VMAXPS       Y19, Y24, Y19
+	VMINPS       Y19, Y25, Y19
+	VMAXPS       Z20, Z24, Z20
+	VMINPS       Z20, Z25, Z20
+	VMAXPS       Y21, Y24, Y21
+	VMINPS       Y21, Y25, Y21
+	VMAXPS       Z22, Z24, Z22
+	VMINPS       Z22, Z25, Z22
+	VMAXPS       Y23, Y24, Y23
+	VMINPS       Y23, Y25, Y23
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Z0, (DI)
+	VMOVUPS Y1, 64(DI)
+	VMOVUPS Z2, (DI)(CX*1)
+	VMOVUPS Y3, 64(DI)(CX*1)
+	VMOVUPS Z4, (DI)(CX*2)
+	VMOVUPS Y5, 64(DI)(CX*2)
+	VMOVUPS Z6, (DI)(DX*1)
+	VMOVUPS Y7, 64(DI)(DX*1)
+	VMOVUPS Z8, (R8)
+	VMOVUPS Y9, 64(R8)
+	VMOVUPS Z10, (R8)(CX*1)
+	VMOVUPS Y11, 64(R8)(CX*1)
+	VMOVUPS Z12, (R8)(CX*2)
+	VMOVUPS Y13, 64(R8)(CX*2)
+	VMOVUPS Z14, (R8)(DX*1)
+	VMOVUPS Y15, 64(R8)(DX*1)
+	VMOVUPS Z16, (R9)
+	VMOVUPS Y17, 64(R9)
+	VMOVUPS Z18, (R9)(CX*1)
+	VMOVUPS Y19, 64(R9)(CX*1)
+	VMOVUPS Z20, (R9)(CX*2)
+	VMOVUPS Y21, 64(R9)(CX*2)
+	VMOVUPS Z22, (R9)(DX*1)
+	VMOVUPS Y23, 64(R9)(DX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Z0, K1, (DI)
+	VMOVUPS Y1, K2, 64(DI)
+	VMOVUPS Z2, K1, (DI)(CX*1)
+	VMOVUPS Y3, K2, 64(DI)(CX*1)
+	VMOVUPS Z4, K1, (DI)(CX*2)
+	VMOVUPS Y5, K2, 64(DI)(CX*2)
+	VMOVUPS Z6, K1, (DI)(DX*1)
+	VMOVUPS Y7, K2, 64(DI)(DX*1)
+	VMOVUPS Z8, K1, (R8)
+	VMOVUPS Y9, K2, 64(R8)
+	VMOVUPS Z10, K1, (R8)(CX*1)
+	VMOVUPS Y11, K2, 64(R8)(CX*1)
+	VMOVUPS Z12, K1, (R8)(CX*2)
+	VMOVUPS Y13, K2, 64(R8)(CX*2)
+	VMOVUPS Z14, K1, (R8)(DX*1)
+	VMOVUPS Y15, K2, 64(R8)(DX*1)
+	VMOVUPS Z16, K1, (R9)
+	VMOVUPS Y17, K2, 64(R9)
+	VMOVUPS Z18, K1, (R9)(CX*1)
+	VMOVUPS Y19, K2, 64(R9)(CX*1)
+	VMOVUPS Z20, K1, (R9)(CX*2)
+	VMOVUPS Y21, K2, 64(R9)(CX*2)
+	VMOVUPS Z22, K1, (R9)(DX*1)
+	VMOVUPS Y23, K2, 64(R9)(DX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func fused12x1tinyAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, FMA3, MMX+
+TEXT ·fused12x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	VPXORD Y6, Y6, Y6
+	VPXORD Y7, Y7, Y7
+	VPXORD Y8, Y8, Y8
+	VPXORD Y9, Y9, Y9
+	VPXORD Y10, Y10, Y10
+	VPXORD Y11, Y11, Y11
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	VMOVUPS (R8)(CX*2), Y6
+	VMOVUPS (R8)(DX*1), Y7
+	VMOVUPS (R9), Y8
+	VMOVUPS (R9)(CX*1), Y9
+	VMOVUPS (R9)(CX*2), Y10
+	VMOVUPS (R9)(DX*1), Y11
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y7
+	VMOVUPS.Z (R9), K1, Y8
+	VMOVUPS.Z (R9)(CX*1), K1, Y9
+	VMOVUPS.Z (R9)(CX*2), K1, Y10
+	VMOVUPS.Z (R9)(DX*1), K1, Y11
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R10
+	MOVQ    136(AX), R14
+	TESTQ   R14, R14
+	CMOVQEQ SI, R14
+	MOVQ    40(AX), R12
+	MOVQ    32(AX), R11
+	IMULQ   R10, R11
+	NEGQ    R11
+	ADDQ    24(AX), R11
+
+segment:
+	MOVQ 32(AX), R13
+
+step:
+	VMOVUPS      (SI), Y12
+	VBROADCASTSS (DI), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VBROADCASTSS (DI)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y1
+	VBROADCASTSS (DI)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VBROADCASTSS (DI)(DX*1), Y14
+	VFMADD231PS  Y12, Y14, Y3
+	VBROADCASTSS (R8), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VBROADCASTSS (R8)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y5
+	VBROADCASTSS (R8)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VBROADCASTSS (R8)(DX*1), Y14
+	VFMADD231PS  Y12, Y14, Y7
+	VBROADCASTSS (R9), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VBROADCASTSS (R9)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y9
+	VBROADCASTSS (R9)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VBROADCASTSS (R9)(DX*1), Y14
+	VFMADD231PS  Y12, Y14, Y11
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	ADDQ         R10, R9
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R14)
+	ADDQ         144(AX), R14
+	DECQ         R13
+	JNZ          step
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	ADDQ         R11, R9
+	DECQ         R12
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	LEAQ         (R8)(CX*4), R9
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Y0, Y0
+	VADDPS       (DI)(CX*1), Y1, Y1
+	VADDPS       (DI)(CX*2), Y2, Y2
+	VADDPS       (DI)(DX*1), Y3, Y3
+	VADDPS       (R8), Y4, Y4
+	VADDPS       (R8)(CX*1), Y5, Y5
+	VADDPS       (R8)(CX*2), Y6, Y6
+	VADDPS       (R8)(DX*1), Y7, Y7
+	VADDPS       (R9), Y8, Y8
+	VADDPS       (R9)(CX*1), Y9, Y9
+	VADDPS       (R9)(CX*2), Y10, Y10
+	VADDPS       (R9)(DX*1), Y11, Y11
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y12
+	VADDPS    Y12, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y12
+	VADDPS    Y12, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y12
+	VADDPS    Y12, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y12
+	VADDPS    Y12, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y12
+	VADDPS    Y12, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y12
+	VADDPS    Y12, Y5, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y12
+	VADDPS    Y12, Y6, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y12
+	VADDPS    Y12, Y7, Y7
+	VMOVUPS.Z (R9), K1, Y12
+	VADDPS    Y12, Y8, Y8
+	VMOVUPS.Z (R9)(CX*1), K1, Y12
+	VADDPS    Y12, Y9, Y9
+	VMOVUPS.Z (R9)(CX*2), K1, Y12
+	VADDPS    Y12, Y10, Y10
+	VMOVUPS.Z (R9)(DX*1), K1, Y12
+	VADDPS    Y12, Y11, Y11
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R10
+	TESTQ        R10, R10
+	JZ           no_rows
+	VBROADCASTSS (R10), Y14
+	VADDPS       Y14, Y0, Y0
+	VBROADCASTSS 4(R10), Y14
+	VADDPS       Y14, Y1, Y1
+	VBROADCASTSS 8(R10), Y14
+	VADDPS       Y14, Y2, Y2
+	VBROADCASTSS 12(R10), Y14
+	VADDPS       Y14, Y3, Y3
+	VBROADCASTSS 16(R10), Y14
+	VADDPS       Y14, Y4, Y4
+	VBROADCASTSS 20(R10), Y14
+	VADDPS       Y14, Y5, Y5
+	VBROADCASTSS 24(R10), Y14
+	VADDPS       Y14, Y6, Y6
+	VBROADCASTSS 28(R10), Y14
+	VADDPS       Y14, Y7, Y7
+	VBROADCASTSS 32(R10), Y14
+	VADDPS       Y14, Y8, Y8
+	VBROADCASTSS 36(R10), Y14
+	VADDPS       Y14, Y9, Y9
+	VBROADCASTSS 40(R10), Y14
+	VADDPS       Y14, Y10, Y10
+	VBROADCASTSS 44(R10), Y14
+	VADDPS       Y14, Y11, Y11
+
+no_rows:
+	MOVQ    80(AX), R10
+	TESTQ   R10, R10
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R10), Y12
+	VADDPS  Y12, Y0, Y0
+	VADDPS  Y12, Y1, Y1
+	VADDPS  Y12, Y2, Y2
+	VADDPS  Y12, Y3, Y3
+	VADDPS  Y12, Y4, Y4
+	VADDPS  Y12, Y5, Y5
+	VADDPS  Y12, Y6, Y6
+	VADDPS  Y12, Y7, Y7
+	VADDPS  Y12, Y8, Y8
+	VADDPS  Y12, Y9, Y9
+	VADDPS  Y12, Y10, Y10
+	VADDPS  Y12, Y11, Y11
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R10), K1, Y12
+	VADDPS    Y12, Y0, Y0
+	VADDPS    Y12, Y1, Y1
+	VADDPS    Y12, Y2, Y2
+	VADDPS    Y12, Y3, Y3
+	VADDPS    Y12, Y4, Y4
+	VADDPS    Y12, Y5, Y5
+	VADDPS    Y12, Y6, Y6
+	VADDPS    Y12, Y7, Y7
+	VADDPS    Y12, Y8, Y8
+	VADDPS    Y12, Y9, Y9
+	VADDPS    Y12, Y10, Y10
+	VADDPS    Y12, Y11, Y11
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y12
+	VBROADCASTSS 116(AX), Y13
+	VMAXPS       Y0, Y12, Y0
+	VMINPS       Y0, Y13, Y0
+	VMAXPS       Y1, Y12, Y1
+	VMINPS       Y1, Y13, Y1
+	VMAXPS       Y2, Y12, Y2
+	VMINPS       Y2, Y13, Y2
+	VMAXPS       Y3, Y12, Y3
+	VMINPS       Y3, Y13, Y3
+	VMAXPS       Y4, Y12, Y4
+	VMINPS       Y4, Y13, Y4
+	VMAXPS       Y5, Y12, Y5
+	VMINPS       Y5, Y13, Y5
+	VMAXPS       Y6, Y12, Y6
+	VMINPS       Y6, Y13, Y6
+	VMAXPS       Y7, Y12, Y7
+	VMINPS       Y7, Y13, Y7
+	VMAXPS       Y8, Y12, Y8
+	VMINPS       Y8, Y13, Y8
+	VMAXPS       Y9, Y12, Y9
+	VMINPS       Y9, Y13, Y9
+	VMAXPS       Y10, Y12, Y10
+	VMINPS       Y10, Y13, Y10
+	VMAXPS       Y11, Y12, Y11
+	VMINPS       Y11, Y13, Y11
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	VMOVUPS Y6, (R8)(CX*2)
+	VMOVUPS Y7, (R8)(DX*1)
+	VMOVUPS Y8, (R9)
+	VMOVUPS Y9, (R9)(CX*1)
+	VMOVUPS Y10, (R9)(CX*2)
+	VMOVUPS Y11, (R9)(DX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+	VMOVUPS Y6, K1, (R8)(CX*2)
+	VMOVUPS Y7, K1, (R8)(DX*1)
+	VMOVUPS Y8, K1, (R9)
+	VMOVUPS Y9, K1, (R9)(CX*1)
+	VMOVUPS Y10, K1, (R9)(CX*2)
+	VMOVUPS Y11, K1, (R9)(DX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
 // func fusedWideAVX512(t *byte)
 // Requires: AVX, AVX512F
 TEXT ·fusedWideAVX512(SB), NOSPLIT, $0-8
@@ -21663,6 +28101,6522 @@ write_end:
 	VZEROUPPER
 	RET
 
+// func exact1x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·exact1x1shortAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), DX
+	TESTL  $0x00000001, DX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Y1, Y1, Y1
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), BX
+	TESTL   $0x00000008, DX
+	JNZ     first_masked
+	VMOVUPS (BX), Z0
+	VMOVUPS 64(BX), Y1
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), CX
+	KMOVD     CX, K1
+	SHRL      $0x10, CX
+	KMOVD     CX, K2
+	VMOVUPS.Z (BX), K1, Z0
+	VMOVUPS.Z 64(BX), K2, Y1
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	MOVQ    (AX), BX
+	MOVQ    t+0(FP), CX
+	MOVQ    48(AX), CX
+	MOVQ    16(AX), SI
+	MOVQ    136(AX), R10
+	TESTQ   R10, R10
+	CMOVQEQ CX, R10
+	MOVQ    40(AX), R8
+	MOVQ    32(AX), DI
+	IMULQ   SI, DI
+	NEGQ    DI
+	ADDQ    24(AX), DI
+
+segment:
+	MOVQ 32(AX), R9
+
+step:
+	VMOVUPS     (CX), Z2
+	VMOVUPS     64(CX), Y3
+	VMULPS.BCST (BX), Z2, Z5
+	VADDPS      Z5, Z0, Z0
+	VMULPS.BCST (BX), Y3, Y5
+	VADDPS      Y5, Y1, Y1
+	ADDQ        SI, BX
+	ADDQ        56(AX), CX
+	PREFETCHT1  (R10)
+	ADDQ        144(AX), R10
+	DECQ        R9
+	JNZ         step
+	ADDQ        DI, BX
+	DECQ        R8
+	JNZ         segment
+	MOVQ        72(AX), CX
+	MOVQ        64(AX), BX
+	TESTL       $0x00000002, DX
+	JZ          no_accumulate
+	TESTL       $0x00000008, DX
+	JNZ         accumulate_masked
+	VADDPS      (BX), Z0, Z0
+	VADDPS      64(BX), Y1, Y1
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), CX
+	KMOVD     CX, K1
+	SHRL      $0x10, CX
+	KMOVD     CX, K2
+	VMOVUPS.Z (BX), K1, Z2
+	VADDPS    Z2, Z0, Z0
+	VMOVUPS.Z 64(BX), K2, Y2
+	VADDPS    Y2, Y1, Y1
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), SI
+	TESTQ        SI, SI
+	JZ           no_rows
+	VBROADCASTSS (SI), Z4
+	VADDPS       Z4, Z0, Z0
+	VADDPS       Y4, Y1, Y1
+
+no_rows:
+	MOVQ    80(AX), SI
+	TESTQ   SI, SI
+	JZ      no_columns
+	TESTL   $0x00000008, DX
+	JNZ     columns_masked
+	VMOVUPS (SI), Z2
+	VADDPS  Z2, Z0, Z0
+	VMOVUPS 64(SI), Y3
+	VADDPS  Y3, Y1, Y1
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), CX
+	KMOVD     CX, K1
+	SHRL      $0x10, CX
+	KMOVD     CX, K2
+	VMOVUPS.Z (SI), K1, Z2
+	VADDPS    Z2, Z0, Z0
+	VMOVUPS.Z 64(SI), K2, Y3
+	VADDPS    Y3, Y1, Y1
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, DX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z2
+	VBROADCASTSS 116(AX), Z3
+	VMAXPS       Z0, Z2, Z0
+	VMINPS       Z0, Z3, Z0
+	VMAXPS       Y1, Y2, Y1
+	VMINPS       Y1, Y3, Y1
+
+no_clamp:
+	TESTL   $0x00000008, DX
+	JNZ     write_masked
+	VMOVUPS Z0, (BX)
+	VMOVUPS Y1, 64(BX)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), CX
+	KMOVD   CX, K1
+	SHRL    $0x10, CX
+	KMOVD   CX, K2
+	VMOVUPS Z0, K1, (BX)
+	VMOVUPS Y1, K2, 64(BX)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exact1x1tinyAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·exact1x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), DX
+	TESTL  $0x00000001, DX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), BX
+	TESTL   $0x00000008, DX
+	JNZ     first_masked
+	VMOVUPS (BX), Y0
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), CX
+	KMOVD     CX, K1
+	SHRL      $0x10, CX
+	KMOVD     CX, K2
+	VMOVUPS.Z (BX), K1, Y0
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	MOVQ    (AX), BX
+	MOVQ    t+0(FP), CX
+	MOVQ    48(AX), CX
+	MOVQ    16(AX), SI
+	MOVQ    136(AX), R10
+	TESTQ   R10, R10
+	CMOVQEQ CX, R10
+	MOVQ    40(AX), R8
+	MOVQ    32(AX), DI
+	IMULQ   SI, DI
+	NEGQ    DI
+	ADDQ    24(AX), DI
+
+segment:
+	MOVQ 32(AX), R9
+
+step:
+	VMOVUPS     (CX), Y1
+	VMULPS.BCST (BX), Y1, Y4
+	VADDPS      Y4, Y0, Y0
+	ADDQ        SI, BX
+	ADDQ        56(AX), CX
+	PREFETCHT1  (R10)
+	ADDQ        144(AX), R10
+	DECQ        R9
+	JNZ         step
+	ADDQ        DI, BX
+	DECQ        R8
+	JNZ         segment
+	MOVQ        72(AX), CX
+	MOVQ        64(AX), BX
+	TESTL       $0x00000002, DX
+	JZ          no_accumulate
+	TESTL       $0x00000008, DX
+	JNZ         accumulate_masked
+	VADDPS      (BX), Y0, Y0
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), CX
+	KMOVD     CX, K1
+	SHRL      $0x10, CX
+	KMOVD     CX, K2
+	VMOVUPS.Z (BX), K1, Y1
+	VADDPS    Y1, Y0, Y0
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), SI
+	TESTQ        SI, SI
+	JZ           no_rows
+	VBROADCASTSS (SI), Y3
+	VADDPS       Y3, Y0, Y0
+
+no_rows:
+	MOVQ    80(AX), SI
+	TESTQ   SI, SI
+	JZ      no_columns
+	TESTL   $0x00000008, DX
+	JNZ     columns_masked
+	VMOVUPS (SI), Y1
+	VADDPS  Y1, Y0, Y0
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), CX
+	KMOVD     CX, K1
+	SHRL      $0x10, CX
+	KMOVD     CX, K2
+	VMOVUPS.Z (SI), K1, Y1
+	VADDPS    Y1, Y0, Y0
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, DX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y1
+	VBROADCASTSS 116(AX), Y2
+	VMAXPS       Y0, Y1, Y0
+	VMINPS       Y0, Y2, Y0
+
+no_clamp:
+	TESTL   $0x00000008, DX
+	JNZ     write_masked
+	VMOVUPS Y0, (BX)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), CX
+	KMOVD   CX, K1
+	SHRL    $0x10, CX
+	KMOVD   CX, K2
+	VMOVUPS Y0, K1, (BX)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exact2x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·exact2x1shortAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), DX
+	TESTL  $0x00000001, DX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Y1, Y1, Y1
+	VPXORD Z2, Z2, Z2
+	VPXORD Y3, Y3, Y3
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), SI
+	TESTL   $0x00000008, DX
+	JNZ     first_masked
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Y1
+	VMOVUPS (SI)(CX*1), Z2
+	VMOVUPS 64(SI)(CX*1), Y3
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Z0
+	VMOVUPS.Z 64(SI), K2, Y1
+	VMOVUPS.Z (SI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(SI)(CX*1), K2, Y3
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	MOVQ    (AX), SI
+	MOVQ    t+0(FP), BX
+	MOVQ    48(AX), BX
+	MOVQ    16(AX), DI
+	MOVQ    136(AX), R11
+	TESTQ   R11, R11
+	CMOVQEQ BX, R11
+	MOVQ    40(AX), R9
+	MOVQ    32(AX), R8
+	IMULQ   DI, R8
+	NEGQ    R8
+	ADDQ    24(AX), R8
+
+segment:
+	MOVQ 32(AX), R10
+
+step:
+	VMOVUPS     (BX), Z4
+	VMOVUPS     64(BX), Y5
+	VMULPS.BCST (SI), Z4, Z7
+	VADDPS      Z7, Z0, Z0
+	VMULPS.BCST (SI), Y5, Y7
+	VADDPS      Y7, Y1, Y1
+	VMULPS.BCST (SI)(CX*1), Z4, Z7
+	VADDPS      Z7, Z2, Z2
+	VMULPS.BCST (SI)(CX*1), Y5, Y7
+	VADDPS      Y7, Y3, Y3
+	ADDQ        DI, SI
+	ADDQ        56(AX), BX
+	PREFETCHT1  (R11)
+	ADDQ        144(AX), R11
+	DECQ        R10
+	JNZ         step
+	ADDQ        R8, SI
+	DECQ        R9
+	JNZ         segment
+	MOVQ        72(AX), CX
+	MOVQ        64(AX), SI
+	TESTL       $0x00000002, DX
+	JZ          no_accumulate
+	TESTL       $0x00000008, DX
+	JNZ         accumulate_masked
+	VADDPS      (SI), Z0, Z0
+	VADDPS      64(SI), Y1, Y1
+	VADDPS      (SI)(CX*1), Z2, Z2
+	VADDPS      64(SI)(CX*1), Y3, Y3
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Z4
+	VADDPS    Z4, Z0, Z0
+	VMOVUPS.Z 64(SI), K2, Y4
+	VADDPS    Y4, Y1, Y1
+	VMOVUPS.Z (SI)(CX*1), K1, Z4
+	VADDPS    Z4, Z2, Z2
+	VMOVUPS.Z 64(SI)(CX*1), K2, Y4
+	VADDPS    Y4, Y3, Y3
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), DI
+	TESTQ        DI, DI
+	JZ           no_rows
+	VBROADCASTSS (DI), Z6
+	VADDPS       Z6, Z0, Z0
+	VADDPS       Y6, Y1, Y1
+	VBROADCASTSS 4(DI), Z6
+	VADDPS       Z6, Z2, Z2
+	VADDPS       Y6, Y3, Y3
+
+no_rows:
+	MOVQ    80(AX), DI
+	TESTQ   DI, DI
+	JZ      no_columns
+	TESTL   $0x00000008, DX
+	JNZ     columns_masked
+	VMOVUPS (DI), Z4
+	VADDPS  Z4, Z0, Z0
+	VADDPS  Z4, Z2, Z2
+	VMOVUPS 64(DI), Y5
+	VADDPS  Y5, Y1, Y1
+	VADDPS  Y5, Y3, Y3
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (DI), K1, Z4
+	VADDPS    Z4, Z0, Z0
+	VADDPS    Z4, Z2, Z2
+	VMOVUPS.Z 64(DI), K2, Y5
+	VADDPS    Y5, Y1, Y1
+	VADDPS    Y5, Y3, Y3
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, DX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z4
+	VBROADCASTSS 116(AX), Z5
+	VMAXPS       Z0, Z4, Z0
+	VMINPS       Z0, Z5, Z0
+	VMAXPS       Y1, Y4, Y1
+	VMINPS       Y1, Y5, Y1
+	VMAXPS       Z2, Z4, Z2
+	VMINPS       Z2, Z5, Z2
+	VMAXPS       Y3, Y4, Y3
+	VMINPS       Y3, Y5, Y3
+
+no_clamp:
+	TESTL   $0x00000008, DX
+	JNZ     write_masked
+	VMOVUPS Z0, (SI)
+	VMOVUPS Y1, 64(SI)
+	VMOVUPS Z2, (SI)(CX*1)
+	VMOVUPS Y3, 64(SI)(CX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), BX
+	KMOVD   BX, K1
+	SHRL    $0x10, BX
+	KMOVD   BX, K2
+	VMOVUPS Z0, K1, (SI)
+	VMOVUPS Y1, K2, 64(SI)
+	VMOVUPS Z2, K1, (SI)(CX*1)
+	VMOVUPS Y3, K2, 64(SI)(CX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exact2x1tinyAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·exact2x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), DX
+	TESTL  $0x00000001, DX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), SI
+	TESTL   $0x00000008, DX
+	JNZ     first_masked
+	VMOVUPS (SI), Y0
+	VMOVUPS (SI)(CX*1), Y1
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Y0
+	VMOVUPS.Z (SI)(CX*1), K1, Y1
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	MOVQ    (AX), SI
+	MOVQ    t+0(FP), BX
+	MOVQ    48(AX), BX
+	MOVQ    16(AX), DI
+	MOVQ    136(AX), R11
+	TESTQ   R11, R11
+	CMOVQEQ BX, R11
+	MOVQ    40(AX), R9
+	MOVQ    32(AX), R8
+	IMULQ   DI, R8
+	NEGQ    R8
+	ADDQ    24(AX), R8
+
+segment:
+	MOVQ 32(AX), R10
+
+step:
+	VMOVUPS     (BX), Y2
+	VMULPS.BCST (SI), Y2, Y5
+	VADDPS      Y5, Y0, Y0
+	VMULPS.BCST (SI)(CX*1), Y2, Y5
+	VADDPS      Y5, Y1, Y1
+	ADDQ        DI, SI
+	ADDQ        56(AX), BX
+	PREFETCHT1  (R11)
+	ADDQ        144(AX), R11
+	DECQ        R10
+	JNZ         step
+	ADDQ        R8, SI
+	DECQ        R9
+	JNZ         segment
+	MOVQ        72(AX), CX
+	MOVQ        64(AX), SI
+	TESTL       $0x00000002, DX
+	JZ          no_accumulate
+	TESTL       $0x00000008, DX
+	JNZ         accumulate_masked
+	VADDPS      (SI), Y0, Y0
+	VADDPS      (SI)(CX*1), Y1, Y1
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Y2
+	VADDPS    Y2, Y0, Y0
+	VMOVUPS.Z (SI)(CX*1), K1, Y2
+	VADDPS    Y2, Y1, Y1
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), DI
+	TESTQ        DI, DI
+	JZ           no_rows
+	VBROADCASTSS (DI), Y4
+	VADDPS       Y4, Y0, Y0
+	VBROADCASTSS 4(DI), Y4
+	VADDPS       Y4, Y1, Y1
+
+no_rows:
+	MOVQ    80(AX), DI
+	TESTQ   DI, DI
+	JZ      no_columns
+	TESTL   $0x00000008, DX
+	JNZ     columns_masked
+	VMOVUPS (DI), Y2
+	VADDPS  Y2, Y0, Y0
+	VADDPS  Y2, Y1, Y1
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (DI), K1, Y2
+	VADDPS    Y2, Y0, Y0
+	VADDPS    Y2, Y1, Y1
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, DX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y2
+	VBROADCASTSS 116(AX), Y3
+	VMAXPS       Y0, Y2, Y0
+	VMINPS       Y0, Y3, Y0
+	VMAXPS       Y1, Y2, Y1
+	VMINPS       Y1, Y3, Y1
+
+no_clamp:
+	TESTL   $0x00000008, DX
+	JNZ     write_masked
+	VMOVUPS Y0, (SI)
+	VMOVUPS Y1, (SI)(CX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), BX
+	KMOVD   BX, K1
+	SHRL    $0x10, BX
+	KMOVD   BX, K2
+	VMOVUPS Y0, K1, (SI)
+	VMOVUPS Y1, K1, (SI)(CX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exact3x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·exact3x1shortAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), DX
+	TESTL  $0x00000001, DX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Y1, Y1, Y1
+	VPXORD Z2, Z2, Z2
+	VPXORD Y3, Y3, Y3
+	VPXORD Z4, Z4, Z4
+	VPXORD Y5, Y5, Y5
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), SI
+	TESTL   $0x00000008, DX
+	JNZ     first_masked
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Y1
+	VMOVUPS (SI)(CX*1), Z2
+	VMOVUPS 64(SI)(CX*1), Y3
+	VMOVUPS (SI)(CX*2), Z4
+	VMOVUPS 64(SI)(CX*2), Y5
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Z0
+	VMOVUPS.Z 64(SI), K2, Y1
+	VMOVUPS.Z (SI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(SI)(CX*1), K2, Y3
+	VMOVUPS.Z (SI)(CX*2), K1, Z4
+	VMOVUPS.Z 64(SI)(CX*2), K2, Y5
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	MOVQ    (AX), SI
+	MOVQ    t+0(FP), BX
+	MOVQ    48(AX), BX
+	MOVQ    16(AX), DI
+	MOVQ    136(AX), R11
+	TESTQ   R11, R11
+	CMOVQEQ BX, R11
+	MOVQ    40(AX), R9
+	MOVQ    32(AX), R8
+	IMULQ   DI, R8
+	NEGQ    R8
+	ADDQ    24(AX), R8
+
+segment:
+	MOVQ 32(AX), R10
+
+step:
+	VMOVUPS     (BX), Z6
+	VMOVUPS     64(BX), Y7
+	VMULPS.BCST (SI), Z6, Z9
+	VADDPS      Z9, Z0, Z0
+	VMULPS.BCST (SI), Y7, Y9
+	VADDPS      Y9, Y1, Y1
+	VMULPS.BCST (SI)(CX*1), Z6, Z9
+	VADDPS      Z9, Z2, Z2
+	VMULPS.BCST (SI)(CX*1), Y7, Y9
+	VADDPS      Y9, Y3, Y3
+	VMULPS.BCST (SI)(CX*2), Z6, Z9
+	VADDPS      Z9, Z4, Z4
+	VMULPS.BCST (SI)(CX*2), Y7, Y9
+	VADDPS      Y9, Y5, Y5
+	ADDQ        DI, SI
+	ADDQ        56(AX), BX
+	PREFETCHT1  (R11)
+	ADDQ        144(AX), R11
+	DECQ        R10
+	JNZ         step
+	ADDQ        R8, SI
+	DECQ        R9
+	JNZ         segment
+	MOVQ        72(AX), CX
+	MOVQ        64(AX), SI
+	TESTL       $0x00000002, DX
+	JZ          no_accumulate
+	TESTL       $0x00000008, DX
+	JNZ         accumulate_masked
+	VADDPS      (SI), Z0, Z0
+	VADDPS      64(SI), Y1, Y1
+	VADDPS      (SI)(CX*1), Z2, Z2
+	VADDPS      64(SI)(CX*1), Y3, Y3
+	VADDPS      (SI)(CX*2), Z4, Z4
+	VADDPS      64(SI)(CX*2), Y5, Y5
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Z6
+	VADDPS    Z6, Z0, Z0
+	VMOVUPS.Z 64(SI), K2, Y6
+	VADDPS    Y6, Y1, Y1
+	VMOVUPS.Z (SI)(CX*1), K1, Z6
+	VADDPS    Z6, Z2, Z2
+	VMOVUPS.Z 64(SI)(CX*1), K2, Y6
+	VADDPS    Y6, Y3, Y3
+	VMOVUPS.Z (SI)(CX*2), K1, Z6
+	VADDPS    Z6, Z4, Z4
+	VMOVUPS.Z 64(SI)(CX*2), K2, Y6
+	VADDPS    Y6, Y5, Y5
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), DI
+	TESTQ        DI, DI
+	JZ           no_rows
+	VBROADCASTSS (DI), Z8
+	VADDPS       Z8, Z0, Z0
+	VADDPS       Y8, Y1, Y1
+	VBROADCASTSS 4(DI), Z8
+	VADDPS       Z8, Z2, Z2
+	VADDPS       Y8, Y3, Y3
+	VBROADCASTSS 8(DI), Z8
+	VADDPS       Z8, Z4, Z4
+	VADDPS       Y8, Y5, Y5
+
+no_rows:
+	MOVQ    80(AX), DI
+	TESTQ   DI, DI
+	JZ      no_columns
+	TESTL   $0x00000008, DX
+	JNZ     columns_masked
+	VMOVUPS (DI), Z6
+	VADDPS  Z6, Z0, Z0
+	VADDPS  Z6, Z2, Z2
+	VADDPS  Z6, Z4, Z4
+	VMOVUPS 64(DI), Y7
+	VADDPS  Y7, Y1, Y1
+	VADDPS  Y7, Y3, Y3
+	VADDPS  Y7, Y5, Y5
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (DI), K1, Z6
+	VADDPS    Z6, Z0, Z0
+	VADDPS    Z6, Z2, Z2
+	VADDPS    Z6, Z4, Z4
+	VMOVUPS.Z 64(DI), K2, Y7
+	VADDPS    Y7, Y1, Y1
+	VADDPS    Y7, Y3, Y3
+	VADDPS    Y7, Y5, Y5
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, DX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z6
+	VBROADCASTSS 116(AX), Z7
+	VMAXPS       Z0, Z6, Z0
+	VMINPS       Z0, Z7, Z0
+	VMAXPS       Y1, Y6, Y1
+	VMINPS       Y1, Y7, Y1
+	VMAXPS       Z2, Z6, Z2
+	VMINPS       Z2, Z7, Z2
+	VMAXPS       Y3, Y6, Y3
+	VMINPS       Y3, Y7, Y3
+	VMAXPS       Z4, Z6, Z4
+	VMINPS       Z4, Z7, Z4
+	VMAXPS       Y5, Y6, Y5
+	VMINPS       Y5, Y7, Y5
+
+no_clamp:
+	TESTL   $0x00000008, DX
+	JNZ     write_masked
+	VMOVUPS Z0, (SI)
+	VMOVUPS Y1, 64(SI)
+	VMOVUPS Z2, (SI)(CX*1)
+	VMOVUPS Y3, 64(SI)(CX*1)
+	VMOVUPS Z4, (SI)(CX*2)
+	VMOVUPS Y5, 64(SI)(CX*2)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), BX
+	KMOVD   BX, K1
+	SHRL    $0x10, BX
+	KMOVD   BX, K2
+	VMOVUPS Z0, K1, (SI)
+	VMOVUPS Y1, K2, 64(SI)
+	VMOVUPS Z2, K1, (SI)(CX*1)
+	VMOVUPS Y3, K2, 64(SI)(CX*1)
+	VMOVUPS Z4, K1, (SI)(CX*2)
+	VMOVUPS Y5, K2, 64(SI)(CX*2)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exact3x1tinyAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·exact3x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), DX
+	TESTL  $0x00000001, DX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), SI
+	TESTL   $0x00000008, DX
+	JNZ     first_masked
+	VMOVUPS (SI), Y0
+	VMOVUPS (SI)(CX*1), Y1
+	VMOVUPS (SI)(CX*2), Y2
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Y0
+	VMOVUPS.Z (SI)(CX*1), K1, Y1
+	VMOVUPS.Z (SI)(CX*2), K1, Y2
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	MOVQ    (AX), SI
+	MOVQ    t+0(FP), BX
+	MOVQ    48(AX), BX
+	MOVQ    16(AX), DI
+	MOVQ    136(AX), R11
+	TESTQ   R11, R11
+	CMOVQEQ BX, R11
+	MOVQ    40(AX), R9
+	MOVQ    32(AX), R8
+	IMULQ   DI, R8
+	NEGQ    R8
+	ADDQ    24(AX), R8
+
+segment:
+	MOVQ 32(AX), R10
+
+step:
+	VMOVUPS     (BX), Y3
+	VMULPS.BCST (SI), Y3, Y6
+	VADDPS      Y6, Y0, Y0
+	VMULPS.BCST (SI)(CX*1), Y3, Y6
+	VADDPS      Y6, Y1, Y1
+	VMULPS.BCST (SI)(CX*2), Y3, Y6
+	VADDPS      Y6, Y2, Y2
+	ADDQ        DI, SI
+	ADDQ        56(AX), BX
+	PREFETCHT1  (R11)
+	ADDQ        144(AX), R11
+	DECQ        R10
+	JNZ         step
+	ADDQ        R8, SI
+	DECQ        R9
+	JNZ         segment
+	MOVQ        72(AX), CX
+	MOVQ        64(AX), SI
+	TESTL       $0x00000002, DX
+	JZ          no_accumulate
+	TESTL       $0x00000008, DX
+	JNZ         accumulate_masked
+	VADDPS      (SI), Y0, Y0
+	VADDPS      (SI)(CX*1), Y1, Y1
+	VADDPS      (SI)(CX*2), Y2, Y2
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Y3
+	VADDPS    Y3, Y0, Y0
+	VMOVUPS.Z (SI)(CX*1), K1, Y3
+	VADDPS    Y3, Y1, Y1
+	VMOVUPS.Z (SI)(CX*2), K1, Y3
+	VADDPS    Y3, Y2, Y2
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), DI
+	TESTQ        DI, DI
+	JZ           no_rows
+	VBROADCASTSS (DI), Y5
+	VADDPS       Y5, Y0, Y0
+	VBROADCASTSS 4(DI), Y5
+	VADDPS       Y5, Y1, Y1
+	VBROADCASTSS 8(DI), Y5
+	VADDPS       Y5, Y2, Y2
+
+no_rows:
+	MOVQ    80(AX), DI
+	TESTQ   DI, DI
+	JZ      no_columns
+	TESTL   $0x00000008, DX
+	JNZ     columns_masked
+	VMOVUPS (DI), Y3
+	VADDPS  Y3, Y0, Y0
+	VADDPS  Y3, Y1, Y1
+	VADDPS  Y3, Y2, Y2
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (DI), K1, Y3
+	VADDPS    Y3, Y0, Y0
+	VADDPS    Y3, Y1, Y1
+	VADDPS    Y3, Y2, Y2
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, DX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y3
+	VBROADCASTSS 116(AX), Y4
+	VMAXPS       Y0, Y3, Y0
+	VMINPS       Y0, Y4, Y0
+	VMAXPS       Y1, Y3, Y1
+	VMINPS       Y1, Y4, Y1
+	VMAXPS       Y2, Y3, Y2
+	VMINPS       Y2, Y4, Y2
+
+no_clamp:
+	TESTL   $0x00000008, DX
+	JNZ     write_masked
+	VMOVUPS Y0, (SI)
+	VMOVUPS Y1, (SI)(CX*1)
+	VMOVUPS Y2, (SI)(CX*2)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), BX
+	KMOVD   BX, K1
+	SHRL    $0x10, BX
+	KMOVD   BX, K2
+	VMOVUPS Y0, K1, (SI)
+	VMOVUPS Y1, K1, (SI)(CX*1)
+	VMOVUPS Y2, K1, (SI)(CX*2)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exact4x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·exact4x1shortAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Y1, Y1, Y1
+	VPXORD Z2, Z2, Z2
+	VPXORD Y3, Y3, Y3
+	VPXORD Z4, Z4, Z4
+	VPXORD Y5, Y5, Y5
+	VPXORD Z6, Z6, Z6
+	VPXORD Y7, Y7, Y7
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Y1
+	VMOVUPS (DI)(CX*1), Z2
+	VMOVUPS 64(DI)(CX*1), Y3
+	VMOVUPS (DI)(CX*2), Z4
+	VMOVUPS 64(DI)(CX*2), Y5
+	VMOVUPS (DI)(DX*1), Z6
+	VMOVUPS 64(DI)(DX*1), Y7
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z0
+	VMOVUPS.Z 64(DI), K2, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y7
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R8
+	MOVQ    136(AX), R12
+	TESTQ   R12, R12
+	CMOVQEQ SI, R12
+	MOVQ    40(AX), R10
+	MOVQ    32(AX), R9
+	IMULQ   R8, R9
+	NEGQ    R9
+	ADDQ    24(AX), R9
+
+segment:
+	MOVQ 32(AX), R11
+
+step:
+	VMOVUPS     (SI), Z8
+	VMOVUPS     64(SI), Y9
+	VMULPS.BCST (DI), Z8, Z11
+	VADDPS      Z11, Z0, Z0
+	VMULPS.BCST (DI), Y9, Y11
+	VADDPS      Y11, Y1, Y1
+	VMULPS.BCST (DI)(CX*1), Z8, Z11
+	VADDPS      Z11, Z2, Z2
+	VMULPS.BCST (DI)(CX*1), Y9, Y11
+	VADDPS      Y11, Y3, Y3
+	VMULPS.BCST (DI)(CX*2), Z8, Z11
+	VADDPS      Z11, Z4, Z4
+	VMULPS.BCST (DI)(CX*2), Y9, Y11
+	VADDPS      Y11, Y5, Y5
+	VMULPS.BCST (DI)(DX*1), Z8, Z11
+	VADDPS      Z11, Z6, Z6
+	VMULPS.BCST (DI)(DX*1), Y9, Y11
+	VADDPS      Y11, Y7, Y7
+	ADDQ        R8, DI
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R12)
+	ADDQ        144(AX), R12
+	DECQ        R11
+	JNZ         step
+	ADDQ        R9, DI
+	DECQ        R10
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Z0, Z0
+	VADDPS      64(DI), Y1, Y1
+	VADDPS      (DI)(CX*1), Z2, Z2
+	VADDPS      64(DI)(CX*1), Y3, Y3
+	VADDPS      (DI)(CX*2), Z4, Z4
+	VADDPS      64(DI)(CX*2), Y5, Y5
+	VADDPS      (DI)(DX*1), Z6, Z6
+	VADDPS      64(DI)(DX*1), Y7, Y7
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z8
+	VADDPS    Z8, Z0, Z0
+	VMOVUPS.Z 64(DI), K2, Y8
+	VADDPS    Y8, Y1, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z8
+	VADDPS    Z8, Z2, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y8
+	VADDPS    Y8, Y3, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z8
+	VADDPS    Z8, Z4, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y8
+	VADDPS    Y8, Y5, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z8
+	VADDPS    Z8, Z6, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y8
+	VADDPS    Y8, Y7, Y7
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R8
+	TESTQ        R8, R8
+	JZ           no_rows
+	VBROADCASTSS (R8), Z10
+	VADDPS       Z10, Z0, Z0
+	VADDPS       Y10, Y1, Y1
+	VBROADCASTSS 4(R8), Z10
+	VADDPS       Z10, Z2, Z2
+	VADDPS       Y10, Y3, Y3
+	VBROADCASTSS 8(R8), Z10
+	VADDPS       Z10, Z4, Z4
+	VADDPS       Y10, Y5, Y5
+	VBROADCASTSS 12(R8), Z10
+	VADDPS       Z10, Z6, Z6
+	VADDPS       Y10, Y7, Y7
+
+no_rows:
+	MOVQ    80(AX), R8
+	TESTQ   R8, R8
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R8), Z8
+	VADDPS  Z8, Z0, Z0
+	VADDPS  Z8, Z2, Z2
+	VADDPS  Z8, Z4, Z4
+	VADDPS  Z8, Z6, Z6
+	VMOVUPS 64(R8), Y9
+	VADDPS  Y9, Y1, Y1
+	VADDPS  Y9, Y3, Y3
+	VADDPS  Y9, Y5, Y5
+	VADDPS  Y9, Y7, Y7
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R8), K1, Z8
+	VADDPS    Z8, Z0, Z0
+	VADDPS    Z8, Z2, Z2
+	VADDPS    Z8, Z4, Z4
+	VADDPS    Z8, Z6, Z6
+	VMOVUPS.Z 64(R8), K2, Y9
+	VADDPS    Y9, Y1, Y1
+	VADDPS    Y9, Y3, Y3
+	VADDPS    Y9, Y5, Y5
+	VADDPS    Y9, Y7, Y7
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z8
+	VBROADCASTSS 116(AX), Z9
+	VMAXPS       Z0, Z8, Z0
+	VMINPS       Z0, Z9, Z0
+	VMAXPS       Y1, Y8, Y1
+	VMINPS       Y1, Y9, Y1
+	VMAXPS       Z2, Z8, Z2
+	VMINPS       Z2, Z9, Z2
+	VMAXPS       Y3, Y8, Y3
+	VMINPS       Y3, Y9, Y3
+	VMAXPS       Z4, Z8, Z4
+	VMINPS       Z4, Z9, Z4
+	VMAXPS       Y5, Y8, Y5
+	VMINPS       Y5, Y9, Y5
+	VMAXPS       Z6, Z8, Z6
+	VMINPS       Z6, Z9, Z6
+	VMAXPS       Y7, Y8, Y7
+	VMINPS       Y7, Y9, Y7
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Z0, (DI)
+	VMOVUPS Y1, 64(DI)
+	VMOVUPS Z2, (DI)(CX*1)
+	VMOVUPS Y3, 64(DI)(CX*1)
+	VMOVUPS Z4, (DI)(CX*2)
+	VMOVUPS Y5, 64(DI)(CX*2)
+	VMOVUPS Z6, (DI)(DX*1)
+	VMOVUPS Y7, 64(DI)(DX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Z0, K1, (DI)
+	VMOVUPS Y1, K2, 64(DI)
+	VMOVUPS Z2, K1, (DI)(CX*1)
+	VMOVUPS Y3, K2, 64(DI)(CX*1)
+	VMOVUPS Z4, K1, (DI)(CX*2)
+	VMOVUPS Y5, K2, 64(DI)(CX*2)
+	VMOVUPS Z6, K1, (DI)(DX*1)
+	VMOVUPS Y7, K2, 64(DI)(DX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exact4x1tinyAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·exact4x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R8
+	MOVQ    136(AX), R12
+	TESTQ   R12, R12
+	CMOVQEQ SI, R12
+	MOVQ    40(AX), R10
+	MOVQ    32(AX), R9
+	IMULQ   R8, R9
+	NEGQ    R9
+	ADDQ    24(AX), R9
+
+segment:
+	MOVQ 32(AX), R11
+
+step:
+	VMOVUPS     (SI), Y4
+	VMULPS.BCST (DI), Y4, Y7
+	VADDPS      Y7, Y0, Y0
+	VMULPS.BCST (DI)(CX*1), Y4, Y7
+	VADDPS      Y7, Y1, Y1
+	VMULPS.BCST (DI)(CX*2), Y4, Y7
+	VADDPS      Y7, Y2, Y2
+	VMULPS.BCST (DI)(DX*1), Y4, Y7
+	VADDPS      Y7, Y3, Y3
+	ADDQ        R8, DI
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R12)
+	ADDQ        144(AX), R12
+	DECQ        R11
+	JNZ         step
+	ADDQ        R9, DI
+	DECQ        R10
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Y0, Y0
+	VADDPS      (DI)(CX*1), Y1, Y1
+	VADDPS      (DI)(CX*2), Y2, Y2
+	VADDPS      (DI)(DX*1), Y3, Y3
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y4
+	VADDPS    Y4, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y4
+	VADDPS    Y4, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y4
+	VADDPS    Y4, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y4
+	VADDPS    Y4, Y3, Y3
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R8
+	TESTQ        R8, R8
+	JZ           no_rows
+	VBROADCASTSS (R8), Y6
+	VADDPS       Y6, Y0, Y0
+	VBROADCASTSS 4(R8), Y6
+	VADDPS       Y6, Y1, Y1
+	VBROADCASTSS 8(R8), Y6
+	VADDPS       Y6, Y2, Y2
+	VBROADCASTSS 12(R8), Y6
+	VADDPS       Y6, Y3, Y3
+
+no_rows:
+	MOVQ    80(AX), R8
+	TESTQ   R8, R8
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R8), Y4
+	VADDPS  Y4, Y0, Y0
+	VADDPS  Y4, Y1, Y1
+	VADDPS  Y4, Y2, Y2
+	VADDPS  Y4, Y3, Y3
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R8), K1, Y4
+	VADDPS    Y4, Y0, Y0
+	VADDPS    Y4, Y1, Y1
+	VADDPS    Y4, Y2, Y2
+	VADDPS    Y4, Y3, Y3
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y4
+	VBROADCASTSS 116(AX), Y5
+	VMAXPS       Y0, Y4, Y0
+	VMINPS       Y0, Y5, Y0
+	VMAXPS       Y1, Y4, Y1
+	VMINPS       Y1, Y5, Y1
+	VMAXPS       Y2, Y4, Y2
+	VMINPS       Y2, Y5, Y2
+	VMAXPS       Y3, Y4, Y3
+	VMINPS       Y3, Y5, Y3
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exact5x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·exact5x1shortAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Y1, Y1, Y1
+	VPXORD Z2, Z2, Z2
+	VPXORD Y3, Y3, Y3
+	VPXORD Z4, Z4, Z4
+	VPXORD Y5, Y5, Y5
+	VPXORD Z6, Z6, Z6
+	VPXORD Y7, Y7, Y7
+	VPXORD Z8, Z8, Z8
+	VPXORD Y9, Y9, Y9
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Y1
+	VMOVUPS (DI)(CX*1), Z2
+	VMOVUPS 64(DI)(CX*1), Y3
+	VMOVUPS (DI)(CX*2), Z4
+	VMOVUPS 64(DI)(CX*2), Y5
+	VMOVUPS (DI)(DX*1), Z6
+	VMOVUPS 64(DI)(DX*1), Y7
+	VMOVUPS (R8), Z8
+	VMOVUPS 64(R8), Y9
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z0
+	VMOVUPS.Z 64(DI), K2, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y7
+	VMOVUPS.Z (R8), K1, Z8
+	VMOVUPS.Z 64(R8), K2, Y9
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
+
+segment:
+	MOVQ 32(AX), R12
+
+step:
+	VMOVUPS     (SI), Z10
+	VMOVUPS     64(SI), Y11
+	VMULPS.BCST (DI), Z10, Z13
+	VADDPS      Z13, Z0, Z0
+	VMULPS.BCST (DI), Y11, Y13
+	VADDPS      Y13, Y1, Y1
+	VMULPS.BCST (DI)(CX*1), Z10, Z13
+	VADDPS      Z13, Z2, Z2
+	VMULPS.BCST (DI)(CX*1), Y11, Y13
+	VADDPS      Y13, Y3, Y3
+	VMULPS.BCST (DI)(CX*2), Z10, Z13
+	VADDPS      Z13, Z4, Z4
+	VMULPS.BCST (DI)(CX*2), Y11, Y13
+	VADDPS      Y13, Y5, Y5
+	VMULPS.BCST (DI)(DX*1), Z10, Z13
+	VADDPS      Z13, Z6, Z6
+	VMULPS.BCST (DI)(DX*1), Y11, Y13
+	VADDPS      Y13, Y7, Y7
+	VMULPS.BCST (R8), Z10, Z13
+	VADDPS      Z13, Z8, Z8
+	VMULPS.BCST (R8), Y11, Y13
+	VADDPS      Y13, Y9, Y9
+	ADDQ        R9, DI
+	ADDQ        R9, R8
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R13)
+	ADDQ        144(AX), R13
+	DECQ        R12
+	JNZ         step
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	DECQ        R11
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	LEAQ        (DI)(CX*4), R8
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Z0, Z0
+	VADDPS      64(DI), Y1, Y1
+	VADDPS      (DI)(CX*1), Z2, Z2
+	VADDPS      64(DI)(CX*1), Y3, Y3
+	VADDPS      (DI)(CX*2), Z4, Z4
+	VADDPS      64(DI)(CX*2), Y5, Y5
+	VADDPS      (DI)(DX*1), Z6, Z6
+	VADDPS      64(DI)(DX*1), Y7, Y7
+	VADDPS      (R8), Z8, Z8
+	VADDPS      64(R8), Y9, Y9
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z10
+	VADDPS    Z10, Z0, Z0
+	VMOVUPS.Z 64(DI), K2, Y10
+	VADDPS    Y10, Y1, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z10
+	VADDPS    Z10, Z2, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y10
+	VADDPS    Y10, Y3, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z10
+	VADDPS    Z10, Z4, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y10
+	VADDPS    Y10, Y5, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z10
+	VADDPS    Z10, Z6, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y10
+	VADDPS    Y10, Y7, Y7
+	VMOVUPS.Z (R8), K1, Z10
+	VADDPS    Z10, Z8, Z8
+	VMOVUPS.Z 64(R8), K2, Y10
+	VADDPS    Y10, Y9, Y9
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R9
+	TESTQ        R9, R9
+	JZ           no_rows
+	VBROADCASTSS (R9), Z12
+	VADDPS       Z12, Z0, Z0
+	VADDPS       Y12, Y1, Y1
+	VBROADCASTSS 4(R9), Z12
+	VADDPS       Z12, Z2, Z2
+	VADDPS       Y12, Y3, Y3
+	VBROADCASTSS 8(R9), Z12
+	VADDPS       Z12, Z4, Z4
+	VADDPS       Y12, Y5, Y5
+	VBROADCASTSS 12(R9), Z12
+	VADDPS       Z12, Z6, Z6
+	VADDPS       Y12, Y7, Y7
+	VBROADCASTSS 16(R9), Z12
+	VADDPS       Z12, Z8, Z8
+	VADDPS       Y12, Y9, Y9
+
+no_rows:
+	MOVQ    80(AX), R9
+	TESTQ   R9, R9
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R9), Z10
+	VADDPS  Z10, Z0, Z0
+	VADDPS  Z10, Z2, Z2
+	VADDPS  Z10, Z4, Z4
+	VADDPS  Z10, Z6, Z6
+	VADDPS  Z10, Z8, Z8
+	VMOVUPS 64(R9), Y11
+	VADDPS  Y11, Y1, Y1
+	VADDPS  Y11, Y3, Y3
+	VADDPS  Y11, Y5, Y5
+	VADDPS  Y11, Y7, Y7
+	VADDPS  Y11, Y9, Y9
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R9), K1, Z10
+	VADDPS    Z10, Z0, Z0
+	VADDPS    Z10, Z2, Z2
+	VADDPS    Z10, Z4, Z4
+	VADDPS    Z10, Z6, Z6
+	VADDPS    Z10, Z8, Z8
+	VMOVUPS.Z 64(R9), K2, Y11
+	VADDPS    Y11, Y1, Y1
+	VADDPS    Y11, Y3, Y3
+	VADDPS    Y11, Y5, Y5
+	VADDPS    Y11, Y7, Y7
+	VADDPS    Y11, Y9, Y9
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z10
+	VBROADCASTSS 116(AX), Z11
+	VMAXPS       Z0, Z10, Z0
+	VMINPS       Z0, Z11, Z0
+	VMAXPS       Y1, Y10, Y1
+	VMINPS       Y1, Y11, Y1
+	VMAXPS       Z2, Z10, Z2
+	VMINPS       Z2, Z11, Z2
+	VMAXPS       Y3, Y10, Y3
+	VMINPS       Y3, Y11, Y3
+	VMAXPS       Z4, Z10, Z4
+	VMINPS       Z4, Z11, Z4
+	VMAXPS       Y5, Y10, Y5
+	VMINPS       Y5, Y11, Y5
+	VMAXPS       Z6, Z10, Z6
+	VMINPS       Z6, Z11, Z6
+	VMAXPS       Y7, Y10, Y7
+	VMINPS       Y7, Y11, Y7
+	VMAXPS       Z8, Z10, Z8
+	VMINPS       Z8, Z11, Z8
+	VMAXPS       Y9, Y10, Y9
+	VMINPS       Y9, Y11, Y9
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Z0, (DI)
+	VMOVUPS Y1, 64(DI)
+	VMOVUPS Z2, (DI)(CX*1)
+	VMOVUPS Y3, 64(DI)(CX*1)
+	VMOVUPS Z4, (DI)(CX*2)
+	VMOVUPS Y5, 64(DI)(CX*2)
+	VMOVUPS Z6, (DI)(DX*1)
+	VMOVUPS Y7, 64(DI)(DX*1)
+	VMOVUPS Z8, (R8)
+	VMOVUPS Y9, 64(R8)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Z0, K1, (DI)
+	VMOVUPS Y1, K2, 64(DI)
+	VMOVUPS Z2, K1, (DI)(CX*1)
+	VMOVUPS Y3, K2, 64(DI)(CX*1)
+	VMOVUPS Z4, K1, (DI)(CX*2)
+	VMOVUPS Y5, K2, 64(DI)(CX*2)
+	VMOVUPS Z6, K1, (DI)(DX*1)
+	VMOVUPS Y7, K2, 64(DI)(DX*1)
+	VMOVUPS Z8, K1, (R8)
+	VMOVUPS Y9, K2, 64(R8)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exact5x1tinyAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·exact5x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
+
+segment:
+	MOVQ 32(AX), R12
+
+step:
+	VMOVUPS     (SI), Y5
+	VMULPS.BCST (DI), Y5, Y8
+	VADDPS      Y8, Y0, Y0
+	VMULPS.BCST (DI)(CX*1), Y5, Y8
+	VADDPS      Y8, Y1, Y1
+	VMULPS.BCST (DI)(CX*2), Y5, Y8
+	VADDPS      Y8, Y2, Y2
+	VMULPS.BCST (DI)(DX*1), Y5, Y8
+	VADDPS      Y8, Y3, Y3
+	VMULPS.BCST (R8), Y5, Y8
+	VADDPS      Y8, Y4, Y4
+	ADDQ        R9, DI
+	ADDQ        R9, R8
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R13)
+	ADDQ        144(AX), R13
+	DECQ        R12
+	JNZ         step
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	DECQ        R11
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	LEAQ        (DI)(CX*4), R8
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Y0, Y0
+	VADDPS      (DI)(CX*1), Y1, Y1
+	VADDPS      (DI)(CX*2), Y2, Y2
+	VADDPS      (DI)(DX*1), Y3, Y3
+	VADDPS      (R8), Y4, Y4
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y5
+	VADDPS    Y5, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y5
+	VADDPS    Y5, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y5
+	VADDPS    Y5, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y5
+	VADDPS    Y5, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y5
+	VADDPS    Y5, Y4, Y4
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R9
+	TESTQ        R9, R9
+	JZ           no_rows
+	VBROADCASTSS (R9), Y7
+	VADDPS       Y7, Y0, Y0
+	VBROADCASTSS 4(R9), Y7
+	VADDPS       Y7, Y1, Y1
+	VBROADCASTSS 8(R9), Y7
+	VADDPS       Y7, Y2, Y2
+	VBROADCASTSS 12(R9), Y7
+	VADDPS       Y7, Y3, Y3
+	VBROADCASTSS 16(R9), Y7
+	VADDPS       Y7, Y4, Y4
+
+no_rows:
+	MOVQ    80(AX), R9
+	TESTQ   R9, R9
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R9), Y5
+	VADDPS  Y5, Y0, Y0
+	VADDPS  Y5, Y1, Y1
+	VADDPS  Y5, Y2, Y2
+	VADDPS  Y5, Y3, Y3
+	VADDPS  Y5, Y4, Y4
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R9), K1, Y5
+	VADDPS    Y5, Y0, Y0
+	VADDPS    Y5, Y1, Y1
+	VADDPS    Y5, Y2, Y2
+	VADDPS    Y5, Y3, Y3
+	VADDPS    Y5, Y4, Y4
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y5
+	VBROADCASTSS 116(AX), Y6
+	VMAXPS       Y0, Y5, Y0
+	VMINPS       Y0, Y6, Y0
+	VMAXPS       Y1, Y5, Y1
+	VMINPS       Y1, Y6, Y1
+	VMAXPS       Y2, Y5, Y2
+	VMINPS       Y2, Y6, Y2
+	VMAXPS       Y3, Y5, Y3
+	VMINPS       Y3, Y6, Y3
+	VMAXPS       Y4, Y5, Y4
+	VMINPS       Y4, Y6, Y4
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exact6x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·exact6x1shortAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Y1, Y1, Y1
+	VPXORD Z2, Z2, Z2
+	VPXORD Y3, Y3, Y3
+	VPXORD Z4, Z4, Z4
+	VPXORD Y5, Y5, Y5
+	VPXORD Z6, Z6, Z6
+	VPXORD Y7, Y7, Y7
+	VPXORD Z8, Z8, Z8
+	VPXORD Y9, Y9, Y9
+	VPXORD Z10, Z10, Z10
+	VPXORD Y11, Y11, Y11
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Y1
+	VMOVUPS (DI)(CX*1), Z2
+	VMOVUPS 64(DI)(CX*1), Y3
+	VMOVUPS (DI)(CX*2), Z4
+	VMOVUPS 64(DI)(CX*2), Y5
+	VMOVUPS (DI)(DX*1), Z6
+	VMOVUPS 64(DI)(DX*1), Y7
+	VMOVUPS (R8), Z8
+	VMOVUPS 64(R8), Y9
+	VMOVUPS (R8)(CX*1), Z10
+	VMOVUPS 64(R8)(CX*1), Y11
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z0
+	VMOVUPS.Z 64(DI), K2, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y7
+	VMOVUPS.Z (R8), K1, Z8
+	VMOVUPS.Z 64(R8), K2, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y11
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
+
+segment:
+	MOVQ 32(AX), R12
+
+step:
+	VMOVUPS     (SI), Z12
+	VMOVUPS     64(SI), Y13
+	VMULPS.BCST (DI), Z12, Z15
+	VADDPS      Z15, Z0, Z0
+	VMULPS.BCST (DI), Y13, Y15
+	VADDPS      Y15, Y1, Y1
+	VMULPS.BCST (DI)(CX*1), Z12, Z15
+	VADDPS      Z15, Z2, Z2
+	VMULPS.BCST (DI)(CX*1), Y13, Y15
+	VADDPS      Y15, Y3, Y3
+	VMULPS.BCST (DI)(CX*2), Z12, Z15
+	VADDPS      Z15, Z4, Z4
+	VMULPS.BCST (DI)(CX*2), Y13, Y15
+	VADDPS      Y15, Y5, Y5
+	VMULPS.BCST (DI)(DX*1), Z12, Z15
+	VADDPS      Z15, Z6, Z6
+	VMULPS.BCST (DI)(DX*1), Y13, Y15
+	VADDPS      Y15, Y7, Y7
+	VMULPS.BCST (R8), Z12, Z15
+	VADDPS      Z15, Z8, Z8
+	VMULPS.BCST (R8), Y13, Y15
+	VADDPS      Y15, Y9, Y9
+	VMULPS.BCST (R8)(CX*1), Z12, Z15
+	VADDPS      Z15, Z10, Z10
+	VMULPS.BCST (R8)(CX*1), Y13, Y15
+	VADDPS      Y15, Y11, Y11
+	ADDQ        R9, DI
+	ADDQ        R9, R8
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R13)
+	ADDQ        144(AX), R13
+	DECQ        R12
+	JNZ         step
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	DECQ        R11
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	LEAQ        (DI)(CX*4), R8
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Z0, Z0
+	VADDPS      64(DI), Y1, Y1
+	VADDPS      (DI)(CX*1), Z2, Z2
+	VADDPS      64(DI)(CX*1), Y3, Y3
+	VADDPS      (DI)(CX*2), Z4, Z4
+	VADDPS      64(DI)(CX*2), Y5, Y5
+	VADDPS      (DI)(DX*1), Z6, Z6
+	VADDPS      64(DI)(DX*1), Y7, Y7
+	VADDPS      (R8), Z8, Z8
+	VADDPS      64(R8), Y9, Y9
+	VADDPS      (R8)(CX*1), Z10, Z10
+	VADDPS      64(R8)(CX*1), Y11, Y11
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z12
+	VADDPS    Z12, Z0, Z0
+	VMOVUPS.Z 64(DI), K2, Y12
+	VADDPS    Y12, Y1, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z12
+	VADDPS    Z12, Z2, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y12
+	VADDPS    Y12, Y3, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z12
+	VADDPS    Z12, Z4, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y12
+	VADDPS    Y12, Y5, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z12
+	VADDPS    Z12, Z6, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y12
+	VADDPS    Y12, Y7, Y7
+	VMOVUPS.Z (R8), K1, Z12
+	VADDPS    Z12, Z8, Z8
+	VMOVUPS.Z 64(R8), K2, Y12
+	VADDPS    Y12, Y9, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z12
+	VADDPS    Z12, Z10, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y12
+	VADDPS    Y12, Y11, Y11
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R9
+	TESTQ        R9, R9
+	JZ           no_rows
+	VBROADCASTSS (R9), Z14
+	VADDPS       Z14, Z0, Z0
+	VADDPS       Y14, Y1, Y1
+	VBROADCASTSS 4(R9), Z14
+	VADDPS       Z14, Z2, Z2
+	VADDPS       Y14, Y3, Y3
+	VBROADCASTSS 8(R9), Z14
+	VADDPS       Z14, Z4, Z4
+	VADDPS       Y14, Y5, Y5
+	VBROADCASTSS 12(R9), Z14
+	VADDPS       Z14, Z6, Z6
+	VADDPS       Y14, Y7, Y7
+	VBROADCASTSS 16(R9), Z14
+	VADDPS       Z14, Z8, Z8
+	VADDPS       Y14, Y9, Y9
+	VBROADCASTSS 20(R9), Z14
+	VADDPS       Z14, Z10, Z10
+	VADDPS       Y14, Y11, Y11
+
+no_rows:
+	MOVQ    80(AX), R9
+	TESTQ   R9, R9
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R9), Z12
+	VADDPS  Z12, Z0, Z0
+	VADDPS  Z12, Z2, Z2
+	VADDPS  Z12, Z4, Z4
+	VADDPS  Z12, Z6, Z6
+	VADDPS  Z12, Z8, Z8
+	VADDPS  Z12, Z10, Z10
+	VMOVUPS 64(R9), Y13
+	VADDPS  Y13, Y1, Y1
+	VADDPS  Y13, Y3, Y3
+	VADDPS  Y13, Y5, Y5
+	VADDPS  Y13, Y7, Y7
+	VADDPS  Y13, Y9, Y9
+	VADDPS  Y13, Y11, Y11
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R9), K1, Z12
+	VADDPS    Z12, Z0, Z0
+	VADDPS    Z12, Z2, Z2
+	VADDPS    Z12, Z4, Z4
+	VADDPS    Z12, Z6, Z6
+	VADDPS    Z12, Z8, Z8
+	VADDPS    Z12, Z10, Z10
+	VMOVUPS.Z 64(R9), K2, Y13
+	VADDPS    Y13, Y1, Y1
+	VADDPS    Y13, Y3, Y3
+	VADDPS    Y13, Y5, Y5
+	VADDPS    Y13, Y7, Y7
+	VADDPS    Y13, Y9, Y9
+	VADDPS    Y13, Y11, Y11
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z12
+	VBROADCASTSS 116(AX), Z13
+	VMAXPS       Z0, Z12, Z0
+	VMINPS       Z0, Z13, Z0
+	VMAXPS       Y1, Y12, Y1
+	VMINPS       Y1, Y13, Y1
+	VMAXPS       Z2, Z12, Z2
+	VMINPS       Z2, Z13, Z2
+	VMAXPS       Y3, Y12, Y3
+	VMINPS       Y3, Y13, Y3
+	VMAXPS       Z4, Z12, Z4
+	VMINPS       Z4, Z13, Z4
+	VMAXPS       Y5, Y12, Y5
+	VMINPS       Y5, Y13, Y5
+	VMAXPS       Z6, Z12, Z6
+	VMINPS       Z6, Z13, Z6
+	VMAXPS       Y7, Y12, Y7
+	VMINPS       Y7, Y13, Y7
+	VMAXPS       Z8, Z12, Z8
+	VMINPS       Z8, Z13, Z8
+	VMAXPS       Y9, Y12, Y9
+	VMINPS       Y9, Y13, Y9
+	VMAXPS       Z10, Z12, Z10
+	VMINPS       Z10, Z13, Z10
+	VMAXPS       Y11, Y12, Y11
+	VMINPS       Y11, Y13, Y11
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Z0, (DI)
+	VMOVUPS Y1, 64(DI)
+	VMOVUPS Z2, (DI)(CX*1)
+	VMOVUPS Y3, 64(DI)(CX*1)
+	VMOVUPS Z4, (DI)(CX*2)
+	VMOVUPS Y5, 64(DI)(CX*2)
+	VMOVUPS Z6, (DI)(DX*1)
+	VMOVUPS Y7, 64(DI)(DX*1)
+	VMOVUPS Z8, (R8)
+	VMOVUPS Y9, 64(R8)
+	VMOVUPS Z10, (R8)(CX*1)
+	VMOVUPS Y11, 64(R8)(CX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Z0, K1, (DI)
+	VMOVUPS Y1, K2, 64(DI)
+	VMOVUPS Z2, K1, (DI)(CX*1)
+	VMOVUPS Y3, K2, 64(DI)(CX*1)
+	VMOVUPS Z4, K1, (DI)(CX*2)
+	VMOVUPS Y5, K2, 64(DI)(CX*2)
+	VMOVUPS Z6, K1, (DI)(DX*1)
+	VMOVUPS Y7, K2, 64(DI)(DX*1)
+	VMOVUPS Z8, K1, (R8)
+	VMOVUPS Y9, K2, 64(R8)
+	VMOVUPS Z10, K1, (R8)(CX*1)
+	VMOVUPS Y11, K2, 64(R8)(CX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exact6x1tinyAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·exact6x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
+
+segment:
+	MOVQ 32(AX), R12
+
+step:
+	VMOVUPS     (SI), Y6
+	VMULPS.BCST (DI), Y6, Y9
+	VADDPS      Y9, Y0, Y0
+	VMULPS.BCST (DI)(CX*1), Y6, Y9
+	VADDPS      Y9, Y1, Y1
+	VMULPS.BCST (DI)(CX*2), Y6, Y9
+	VADDPS      Y9, Y2, Y2
+	VMULPS.BCST (DI)(DX*1), Y6, Y9
+	VADDPS      Y9, Y3, Y3
+	VMULPS.BCST (R8), Y6, Y9
+	VADDPS      Y9, Y4, Y4
+	VMULPS.BCST (R8)(CX*1), Y6, Y9
+	VADDPS      Y9, Y5, Y5
+	ADDQ        R9, DI
+	ADDQ        R9, R8
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R13)
+	ADDQ        144(AX), R13
+	DECQ        R12
+	JNZ         step
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	DECQ        R11
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	LEAQ        (DI)(CX*4), R8
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Y0, Y0
+	VADDPS      (DI)(CX*1), Y1, Y1
+	VADDPS      (DI)(CX*2), Y2, Y2
+	VADDPS      (DI)(DX*1), Y3, Y3
+	VADDPS      (R8), Y4, Y4
+	VADDPS      (R8)(CX*1), Y5, Y5
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y6
+	VADDPS    Y6, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y6
+	VADDPS    Y6, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y6
+	VADDPS    Y6, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y6
+	VADDPS    Y6, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y6
+	VADDPS    Y6, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y6
+	VADDPS    Y6, Y5, Y5
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R9
+	TESTQ        R9, R9
+	JZ           no_rows
+	VBROADCASTSS (R9), Y8
+	VADDPS       Y8, Y0, Y0
+	VBROADCASTSS 4(R9), Y8
+	VADDPS       Y8, Y1, Y1
+	VBROADCASTSS 8(R9), Y8
+	VADDPS       Y8, Y2, Y2
+	VBROADCASTSS 12(R9), Y8
+	VADDPS       Y8, Y3, Y3
+	VBROADCASTSS 16(R9), Y8
+	VADDPS       Y8, Y4, Y4
+	VBROADCASTSS 20(R9), Y8
+	VADDPS       Y8, Y5, Y5
+
+no_rows:
+	MOVQ    80(AX), R9
+	TESTQ   R9, R9
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R9), Y6
+	VADDPS  Y6, Y0, Y0
+	VADDPS  Y6, Y1, Y1
+	VADDPS  Y6, Y2, Y2
+	VADDPS  Y6, Y3, Y3
+	VADDPS  Y6, Y4, Y4
+	VADDPS  Y6, Y5, Y5
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R9), K1, Y6
+	VADDPS    Y6, Y0, Y0
+	VADDPS    Y6, Y1, Y1
+	VADDPS    Y6, Y2, Y2
+	VADDPS    Y6, Y3, Y3
+	VADDPS    Y6, Y4, Y4
+	VADDPS    Y6, Y5, Y5
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y6
+	VBROADCASTSS 116(AX), Y7
+	VMAXPS       Y0, Y6, Y0
+	VMINPS       Y0, Y7, Y0
+	VMAXPS       Y1, Y6, Y1
+	VMINPS       Y1, Y7, Y1
+	VMAXPS       Y2, Y6, Y2
+	VMINPS       Y2, Y7, Y2
+	VMAXPS       Y3, Y6, Y3
+	VMINPS       Y3, Y7, Y3
+	VMAXPS       Y4, Y6, Y4
+	VMINPS       Y4, Y7, Y4
+	VMAXPS       Y5, Y6, Y5
+	VMINPS       Y5, Y7, Y5
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exact7x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·exact7x1shortAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Y1, Y1, Y1
+	VPXORD Z2, Z2, Z2
+	VPXORD Y3, Y3, Y3
+	VPXORD Z4, Z4, Z4
+	VPXORD Y5, Y5, Y5
+	VPXORD Z6, Z6, Z6
+	VPXORD Y7, Y7, Y7
+	VPXORD Z8, Z8, Z8
+	VPXORD Y9, Y9, Y9
+	VPXORD Z10, Z10, Z10
+	VPXORD Y11, Y11, Y11
+	VPXORD Z12, Z12, Z12
+	VPXORD Y13, Y13, Y13
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Y1
+	VMOVUPS (DI)(CX*1), Z2
+	VMOVUPS 64(DI)(CX*1), Y3
+	VMOVUPS (DI)(CX*2), Z4
+	VMOVUPS 64(DI)(CX*2), Y5
+	VMOVUPS (DI)(DX*1), Z6
+	VMOVUPS 64(DI)(DX*1), Y7
+	VMOVUPS (R8), Z8
+	VMOVUPS 64(R8), Y9
+	VMOVUPS (R8)(CX*1), Z10
+	VMOVUPS 64(R8)(CX*1), Y11
+	VMOVUPS (R8)(CX*2), Z12
+	VMOVUPS 64(R8)(CX*2), Y13
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z0
+	VMOVUPS.Z 64(DI), K2, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y7
+	VMOVUPS.Z (R8), K1, Z8
+	VMOVUPS.Z 64(R8), K2, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y11
+	VMOVUPS.Z (R8)(CX*2), K1, Z12
+	VMOVUPS.Z 64(R8)(CX*2), K2, Y13
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
+
+segment:
+	MOVQ 32(AX), R12
+
+step:
+	VMOVUPS     (SI), Z14
+	VMOVUPS     64(SI), Y15
+	VMULPS.BCST (DI), Z14, Z17
+	VADDPS      Z17, Z0, Z0
+	VMULPS.BCST (DI), Y15, Y17
+	VADDPS      Y17, Y1, Y1
+	VMULPS.BCST (DI)(CX*1), Z14, Z17
+	VADDPS      Z17, Z2, Z2
+	VMULPS.BCST (DI)(CX*1), Y15, Y17
+	VADDPS      Y17, Y3, Y3
+	VMULPS.BCST (DI)(CX*2), Z14, Z17
+	VADDPS      Z17, Z4, Z4
+	VMULPS.BCST (DI)(CX*2), Y15, Y17
+	VADDPS      Y17, Y5, Y5
+	VMULPS.BCST (DI)(DX*1), Z14, Z17
+	VADDPS      Z17, Z6, Z6
+	VMULPS.BCST (DI)(DX*1), Y15, Y17
+	VADDPS      Y17, Y7, Y7
+	VMULPS.BCST (R8), Z14, Z17
+	VADDPS      Z17, Z8, Z8
+	VMULPS.BCST (R8), Y15, Y17
+	VADDPS      Y17, Y9, Y9
+	VMULPS.BCST (R8)(CX*1), Z14, Z17
+	VADDPS      Z17, Z10, Z10
+	VMULPS.BCST (R8)(CX*1), Y15, Y17
+	VADDPS      Y17, Y11, Y11
+	VMULPS.BCST (R8)(CX*2), Z14, Z17
+	VADDPS      Z17, Z12, Z12
+	VMULPS.BCST (R8)(CX*2), Y15, Y17
+	VADDPS      Y17, Y13, Y13
+	ADDQ        R9, DI
+	ADDQ        R9, R8
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R13)
+	ADDQ        144(AX), R13
+	DECQ        R12
+	JNZ         step
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	DECQ        R11
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	LEAQ        (DI)(CX*4), R8
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Z0, Z0
+	VADDPS      64(DI), Y1, Y1
+	VADDPS      (DI)(CX*1), Z2, Z2
+	VADDPS      64(DI)(CX*1), Y3, Y3
+	VADDPS      (DI)(CX*2), Z4, Z4
+	VADDPS      64(DI)(CX*2), Y5, Y5
+	VADDPS      (DI)(DX*1), Z6, Z6
+	VADDPS      64(DI)(DX*1), Y7, Y7
+	VADDPS      (R8), Z8, Z8
+	VADDPS      64(R8), Y9, Y9
+	VADDPS      (R8)(CX*1), Z10, Z10
+	VADDPS      64(R8)(CX*1), Y11, Y11
+	VADDPS      (R8)(CX*2), Z12, Z12
+	VADDPS      64(R8)(CX*2), Y13, Y13
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z14
+	VADDPS    Z14, Z0, Z0
+	VMOVUPS.Z 64(DI), K2, Y14
+	VADDPS    Y14, Y1, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z14
+	VADDPS    Z14, Z2, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y14
+	VADDPS    Y14, Y3, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z14
+	VADDPS    Z14, Z4, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y14
+	VADDPS    Y14, Y5, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z14
+	VADDPS    Z14, Z6, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y14
+	VADDPS    Y14, Y7, Y7
+	VMOVUPS.Z (R8), K1, Z14
+	VADDPS    Z14, Z8, Z8
+	VMOVUPS.Z 64(R8), K2, Y14
+	VADDPS    Y14, Y9, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z14
+	VADDPS    Z14, Z10, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y14
+	VADDPS    Y14, Y11, Y11
+	VMOVUPS.Z (R8)(CX*2), K1, Z14
+	VADDPS    Z14, Z12, Z12
+	VMOVUPS.Z 64(R8)(CX*2), K2, Y14
+	VADDPS    Y14, Y13, Y13
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R9
+	TESTQ        R9, R9
+	JZ           no_rows
+	VBROADCASTSS (R9), Z16
+	VADDPS       Z16, Z0, Z0
+	VADDPS       Y16, Y1, Y1
+	VBROADCASTSS 4(R9), Z16
+	VADDPS       Z16, Z2, Z2
+	VADDPS       Y16, Y3, Y3
+	VBROADCASTSS 8(R9), Z16
+	VADDPS       Z16, Z4, Z4
+	VADDPS       Y16, Y5, Y5
+	VBROADCASTSS 12(R9), Z16
+	VADDPS       Z16, Z6, Z6
+	VADDPS       Y16, Y7, Y7
+	VBROADCASTSS 16(R9), Z16
+	VADDPS       Z16, Z8, Z8
+	VADDPS       Y16, Y9, Y9
+	VBROADCASTSS 20(R9), Z16
+	VADDPS       Z16, Z10, Z10
+	VADDPS       Y16, Y11, Y11
+	VBROADCASTSS 24(R9), Z16
+	VADDPS       Z16, Z12, Z12
+	VADDPS       Y16, Y13, Y13
+
+no_rows:
+	MOVQ    80(AX), R9
+	TESTQ   R9, R9
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R9), Z14
+	VADDPS  Z14, Z0, Z0
+	VADDPS  Z14, Z2, Z2
+	VADDPS  Z14, Z4, Z4
+	VADDPS  Z14, Z6, Z6
+	VADDPS  Z14, Z8, Z8
+	VADDPS  Z14, Z10, Z10
+	VADDPS  Z14, Z12, Z12
+	VMOVUPS 64(R9), Y15
+	VADDPS  Y15, Y1, Y1
+	VADDPS  Y15, Y3, Y3
+	VADDPS  Y15, Y5, Y5
+	VADDPS  Y15, Y7, Y7
+	VADDPS  Y15, Y9, Y9
+	VADDPS  Y15, Y11, Y11
+	VADDPS  Y15, Y13, Y13
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R9), K1, Z14
+	VADDPS    Z14, Z0, Z0
+	VADDPS    Z14, Z2, Z2
+	VADDPS    Z14, Z4, Z4
+	VADDPS    Z14, Z6, Z6
+	VADDPS    Z14, Z8, Z8
+	VADDPS    Z14, Z10, Z10
+	VADDPS    Z14, Z12, Z12
+	VMOVUPS.Z 64(R9), K2, Y15
+	VADDPS    Y15, Y1, Y1
+	VADDPS    Y15, Y3, Y3
+	VADDPS    Y15, Y5, Y5
+	VADDPS    Y15, Y7, Y7
+	VADDPS    Y15, Y9, Y9
+	VADDPS    Y15, Y11, Y11
+	VADDPS    Y15, Y13, Y13
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z14
+	VBROADCASTSS 116(AX), Z15
+	VMAXPS       Z0, Z14, Z0
+	VMINPS       Z0, Z15, Z0
+	VMAXPS       Y1, Y14, Y1
+	VMINPS       Y1, Y15, Y1
+	VMAXPS       Z2, Z14, Z2
+	VMINPS       Z2, Z15, Z2
+	VMAXPS       Y3, Y14, Y3
+	VMINPS       Y3, Y15, Y3
+	VMAXPS       Z4, Z14, Z4
+	VMINPS       Z4, Z15, Z4
+	VMAXPS       Y5, Y14, Y5
+	VMINPS       Y5, Y15, Y5
+	VMAXPS       Z6, Z14, Z6
+	VMINPS       Z6, Z15, Z6
+	VMAXPS       Y7, Y14, Y7
+	VMINPS       Y7, Y15, Y7
+	VMAXPS       Z8, Z14, Z8
+	VMINPS       Z8, Z15, Z8
+	VMAXPS       Y9, Y14, Y9
+	VMINPS       Y9, Y15, Y9
+	VMAXPS       Z10, Z14, Z10
+	VMINPS       Z10, Z15, Z10
+	VMAXPS       Y11, Y14, Y11
+	VMINPS       Y11, Y15, Y11
+	VMAXPS       Z12, Z14, Z12
+	VMINPS       Z12, Z15, Z12
+	VMAXPS       Y13, Y14, Y13
+	VMINPS       Y13, Y15, Y13
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Z0, (DI)
+	VMOVUPS Y1, 64(DI)
+	VMOVUPS Z2, (DI)(CX*1)
+	VMOVUPS Y3, 64(DI)(CX*1)
+	VMOVUPS Z4, (DI)(CX*2)
+	VMOVUPS Y5, 64(DI)(CX*2)
+	VMOVUPS Z6, (DI)(DX*1)
+	VMOVUPS Y7, 64(DI)(DX*1)
+	VMOVUPS Z8, (R8)
+	VMOVUPS Y9, 64(R8)
+	VMOVUPS Z10, (R8)(CX*1)
+	VMOVUPS Y11, 64(R8)(CX*1)
+	VMOVUPS Z12, (R8)(CX*2)
+	VMOVUPS Y13, 64(R8)(CX*2)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Z0, K1, (DI)
+	VMOVUPS Y1, K2, 64(DI)
+	VMOVUPS Z2, K1, (DI)(CX*1)
+	VMOVUPS Y3, K2, 64(DI)(CX*1)
+	VMOVUPS Z4, K1, (DI)(CX*2)
+	VMOVUPS Y5, K2, 64(DI)(CX*2)
+	VMOVUPS Z6, K1, (DI)(DX*1)
+	VMOVUPS Y7, K2, 64(DI)(DX*1)
+	VMOVUPS Z8, K1, (R8)
+	VMOVUPS Y9, K2, 64(R8)
+	VMOVUPS Z10, K1, (R8)(CX*1)
+	VMOVUPS Y11, K2, 64(R8)(CX*1)
+	VMOVUPS Z12, K1, (R8)(CX*2)
+	VMOVUPS Y13, K2, 64(R8)(CX*2)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exact7x1tinyAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·exact7x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	VPXORD Y6, Y6, Y6
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	VMOVUPS (R8)(CX*2), Y6
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y6
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
+
+segment:
+	MOVQ 32(AX), R12
+
+step:
+	VMOVUPS     (SI), Y7
+	VMULPS.BCST (DI), Y7, Y10
+	VADDPS      Y10, Y0, Y0
+	VMULPS.BCST (DI)(CX*1), Y7, Y10
+	VADDPS      Y10, Y1, Y1
+	VMULPS.BCST (DI)(CX*2), Y7, Y10
+	VADDPS      Y10, Y2, Y2
+	VMULPS.BCST (DI)(DX*1), Y7, Y10
+	VADDPS      Y10, Y3, Y3
+	VMULPS.BCST (R8), Y7, Y10
+	VADDPS      Y10, Y4, Y4
+	VMULPS.BCST (R8)(CX*1), Y7, Y10
+	VADDPS      Y10, Y5, Y5
+	VMULPS.BCST (R8)(CX*2), Y7, Y10
+	VADDPS      Y10, Y6, Y6
+	ADDQ        R9, DI
+	ADDQ        R9, R8
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R13)
+	ADDQ        144(AX), R13
+	DECQ        R12
+	JNZ         step
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	DECQ        R11
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	LEAQ        (DI)(CX*4), R8
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Y0, Y0
+	VADDPS      (DI)(CX*1), Y1, Y1
+	VADDPS      (DI)(CX*2), Y2, Y2
+	VADDPS      (DI)(DX*1), Y3, Y3
+	VADDPS      (R8), Y4, Y4
+	VADDPS      (R8)(CX*1), Y5, Y5
+	VADDPS      (R8)(CX*2), Y6, Y6
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y7
+	VADDPS    Y7, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y7
+	VADDPS    Y7, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y7
+	VADDPS    Y7, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y7
+	VADDPS    Y7, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y7
+	VADDPS    Y7, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y7
+	VADDPS    Y7, Y5, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y7
+	VADDPS    Y7, Y6, Y6
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R9
+	TESTQ        R9, R9
+	JZ           no_rows
+	VBROADCASTSS (R9), Y9
+	VADDPS       Y9, Y0, Y0
+	VBROADCASTSS 4(R9), Y9
+	VADDPS       Y9, Y1, Y1
+	VBROADCASTSS 8(R9), Y9
+	VADDPS       Y9, Y2, Y2
+	VBROADCASTSS 12(R9), Y9
+	VADDPS       Y9, Y3, Y3
+	VBROADCASTSS 16(R9), Y9
+	VADDPS       Y9, Y4, Y4
+	VBROADCASTSS 20(R9), Y9
+	VADDPS       Y9, Y5, Y5
+	VBROADCASTSS 24(R9), Y9
+	VADDPS       Y9, Y6, Y6
+
+no_rows:
+	MOVQ    80(AX), R9
+	TESTQ   R9, R9
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R9), Y7
+	VADDPS  Y7, Y0, Y0
+	VADDPS  Y7, Y1, Y1
+	VADDPS  Y7, Y2, Y2
+	VADDPS  Y7, Y3, Y3
+	VADDPS  Y7, Y4, Y4
+	VADDPS  Y7, Y5, Y5
+	VADDPS  Y7, Y6, Y6
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R9), K1, Y7
+	VADDPS    Y7, Y0, Y0
+	VADDPS    Y7, Y1, Y1
+	VADDPS    Y7, Y2, Y2
+	VADDPS    Y7, Y3, Y3
+	VADDPS    Y7, Y4, Y4
+	VADDPS    Y7, Y5, Y5
+	VADDPS    Y7, Y6, Y6
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y7
+	VBROADCASTSS 116(AX), Y8
+	VMAXPS       Y0, Y7, Y0
+	VMINPS       Y0, Y8, Y0
+	VMAXPS       Y1, Y7, Y1
+	VMINPS       Y1, Y8, Y1
+	VMAXPS       Y2, Y7, Y2
+	VMINPS       Y2, Y8, Y2
+	VMAXPS       Y3, Y7, Y3
+	VMINPS       Y3, Y8, Y3
+	VMAXPS       Y4, Y7, Y4
+	VMINPS       Y4, Y8, Y4
+	VMAXPS       Y5, Y7, Y5
+	VMINPS       Y5, Y8, Y5
+	VMAXPS       Y6, Y7, Y6
+	VMINPS       Y6, Y8, Y6
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	VMOVUPS Y6, (R8)(CX*2)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+	VMOVUPS Y6, K1, (R8)(CX*2)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exact8x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·exact8x1shortAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Y1, Y1, Y1
+	VPXORD Z2, Z2, Z2
+	VPXORD Y3, Y3, Y3
+	VPXORD Z4, Z4, Z4
+	VPXORD Y5, Y5, Y5
+	VPXORD Z6, Z6, Z6
+	VPXORD Y7, Y7, Y7
+	VPXORD Z8, Z8, Z8
+	VPXORD Y9, Y9, Y9
+	VPXORD Z10, Z10, Z10
+	VPXORD Y11, Y11, Y11
+	VPXORD Z12, Z12, Z12
+	VPXORD Y13, Y13, Y13
+	VPXORD Z14, Z14, Z14
+	VPXORD Y15, Y15, Y15
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Y1
+	VMOVUPS (DI)(CX*1), Z2
+	VMOVUPS 64(DI)(CX*1), Y3
+	VMOVUPS (DI)(CX*2), Z4
+	VMOVUPS 64(DI)(CX*2), Y5
+	VMOVUPS (DI)(DX*1), Z6
+	VMOVUPS 64(DI)(DX*1), Y7
+	VMOVUPS (R8), Z8
+	VMOVUPS 64(R8), Y9
+	VMOVUPS (R8)(CX*1), Z10
+	VMOVUPS 64(R8)(CX*1), Y11
+	VMOVUPS (R8)(CX*2), Z12
+	VMOVUPS 64(R8)(CX*2), Y13
+	VMOVUPS (R8)(DX*1), Z14
+	VMOVUPS 64(R8)(DX*1), Y15
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z0
+	VMOVUPS.Z 64(DI), K2, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y7
+	VMOVUPS.Z (R8), K1, Z8
+	VMOVUPS.Z 64(R8), K2, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y11
+	VMOVUPS.Z (R8)(CX*2), K1, Z12
+	VMOVUPS.Z 64(R8)(CX*2), K2, Y13
+	VMOVUPS.Z (R8)(DX*1), K1, Z14
+	VMOVUPS.Z 64(R8)(DX*1), K2, Y15
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
+
+segment:
+	MOVQ 32(AX), R12
+
+step:
+	VMOVUPS     (SI), Z16
+	VMOVUPS     64(SI), Y17
+	VMULPS.BCST (DI), Z16, Z19
+	VADDPS      Z19, Z0, Z0
+	VMULPS.BCST (DI), Y17, Y19
+	VADDPS      Y19, Y1, Y1
+	VMULPS.BCST (DI)(CX*1), Z16, Z19
+	VADDPS      Z19, Z2, Z2
+	VMULPS.BCST (DI)(CX*1), Y17, Y19
+	VADDPS      Y19, Y3, Y3
+	VMULPS.BCST (DI)(CX*2), Z16, Z19
+	VADDPS      Z19, Z4, Z4
+	VMULPS.BCST (DI)(CX*2), Y17, Y19
+	VADDPS      Y19, Y5, Y5
+	VMULPS.BCST (DI)(DX*1), Z16, Z19
+	VADDPS      Z19, Z6, Z6
+	VMULPS.BCST (DI)(DX*1), Y17, Y19
+	VADDPS      Y19, Y7, Y7
+	VMULPS.BCST (R8), Z16, Z19
+	VADDPS      Z19, Z8, Z8
+	VMULPS.BCST (R8), Y17, Y19
+	VADDPS      Y19, Y9, Y9
+	VMULPS.BCST (R8)(CX*1), Z16, Z19
+	VADDPS      Z19, Z10, Z10
+	VMULPS.BCST (R8)(CX*1), Y17, Y19
+	VADDPS      Y19, Y11, Y11
+	VMULPS.BCST (R8)(CX*2), Z16, Z19
+	VADDPS      Z19, Z12, Z12
+	VMULPS.BCST (R8)(CX*2), Y17, Y19
+	VADDPS      Y19, Y13, Y13
+	VMULPS.BCST (R8)(DX*1), Z16, Z19
+	VADDPS      Z19, Z14, Z14
+	VMULPS.BCST (R8)(DX*1), Y17, Y19
+	VADDPS      Y19, Y15, Y15
+	ADDQ        R9, DI
+	ADDQ        R9, R8
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R13)
+	ADDQ        144(AX), R13
+	DECQ        R12
+	JNZ         step
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	DECQ        R11
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	LEAQ        (DI)(CX*4), R8
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Z0, Z0
+	VADDPS      64(DI), Y1, Y1
+	VADDPS      (DI)(CX*1), Z2, Z2
+	VADDPS      64(DI)(CX*1), Y3, Y3
+	VADDPS      (DI)(CX*2), Z4, Z4
+	VADDPS      64(DI)(CX*2), Y5, Y5
+	VADDPS      (DI)(DX*1), Z6, Z6
+	VADDPS      64(DI)(DX*1), Y7, Y7
+	VADDPS      (R8), Z8, Z8
+	VADDPS      64(R8), Y9, Y9
+	VADDPS      (R8)(CX*1), Z10, Z10
+	VADDPS      64(R8)(CX*1), Y11, Y11
+	VADDPS      (R8)(CX*2), Z12, Z12
+	VADDPS      64(R8)(CX*2), Y13, Y13
+	VADDPS      (R8)(DX*1), Z14, Z14
+	VADDPS      64(R8)(DX*1), Y15, Y15
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z16
+	VADDPS    Z16, Z0, Z0
+	VMOVUPS.Z 64(DI), K2, Y16
+	VADDPS    Y16, Y1, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z16
+	VADDPS    Z16, Z2, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y16
+	VADDPS    Y16, Y3, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z16
+	VADDPS    Z16, Z4, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y16
+	VADDPS    Y16, Y5, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z16
+	VADDPS    Z16, Z6, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y16
+	VADDPS    Y16, Y7, Y7
+	VMOVUPS.Z (R8), K1, Z16
+	VADDPS    Z16, Z8, Z8
+	VMOVUPS.Z 64(R8), K2, Y16
+	VADDPS    Y16, Y9, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z16
+	VADDPS    Z16, Z10, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y16
+	VADDPS    Y16, Y11, Y11
+	VMOVUPS.Z (R8)(CX*2), K1, Z16
+	VADDPS    Z16, Z12, Z12
+	VMOVUPS.Z 64(R8)(CX*2), K2, Y16
+	VADDPS    Y16, Y13, Y13
+	VMOVUPS.Z (R8)(DX*1), K1, Z16
+	VADDPS    Z16, Z14, Z14
+	VMOVUPS.Z 64(R8)(DX*1), K2, Y16
+	VADDPS    Y16, Y15, Y15
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R9
+	TESTQ        R9, R9
+	JZ           no_rows
+	VBROADCASTSS (R9), Z18
+	VADDPS       Z18, Z0, Z0
+	VADDPS       Y18, Y1, Y1
+	VBROADCASTSS 4(R9), Z18
+	VADDPS       Z18, Z2, Z2
+	VADDPS       Y18, Y3, Y3
+	VBROADCASTSS 8(R9), Z18
+	VADDPS       Z18, Z4, Z4
+	VADDPS       Y18, Y5, Y5
+	VBROADCASTSS 12(R9), Z18
+	VADDPS       Z18, Z6, Z6
+	VADDPS       Y18, Y7, Y7
+	VBROADCASTSS 16(R9), Z18
+	VADDPS       Z18, Z8, Z8
+	VADDPS       Y18, Y9, Y9
+	VBROADCASTSS 20(R9), Z18
+	VADDPS       Z18, Z10, Z10
+	VADDPS       Y18, Y11, Y11
+	VBROADCASTSS 24(R9), Z18
+	VADDPS       Z18, Z12, Z12
+	VADDPS       Y18, Y13, Y13
+	VBROADCASTSS 28(R9), Z18
+	VADDPS       Z18, Z14, Z14
+	VADDPS       Y18, Y15, Y15
+
+no_rows:
+	MOVQ    80(AX), R9
+	TESTQ   R9, R9
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R9), Z16
+	VADDPS  Z16, Z0, Z0
+	VADDPS  Z16, Z2, Z2
+	VADDPS  Z16, Z4, Z4
+	VADDPS  Z16, Z6, Z6
+	VADDPS  Z16, Z8, Z8
+	VADDPS  Z16, Z10, Z10
+	VADDPS  Z16, Z12, Z12
+	VADDPS  Z16, Z14, Z14
+	VMOVUPS 64(R9), Y17
+	VADDPS  Y17, Y1, Y1
+	VADDPS  Y17, Y3, Y3
+	VADDPS  Y17, Y5, Y5
+	VADDPS  Y17, Y7, Y7
+	VADDPS  Y17, Y9, Y9
+	VADDPS  Y17, Y11, Y11
+	VADDPS  Y17, Y13, Y13
+	VADDPS  Y17, Y15, Y15
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R9), K1, Z16
+	VADDPS    Z16, Z0, Z0
+	VADDPS    Z16, Z2, Z2
+	VADDPS    Z16, Z4, Z4
+	VADDPS    Z16, Z6, Z6
+	VADDPS    Z16, Z8, Z8
+	VADDPS    Z16, Z10, Z10
+	VADDPS    Z16, Z12, Z12
+	VADDPS    Z16, Z14, Z14
+	VMOVUPS.Z 64(R9), K2, Y17
+	VADDPS    Y17, Y1, Y1
+	VADDPS    Y17, Y3, Y3
+	VADDPS    Y17, Y5, Y5
+	VADDPS    Y17, Y7, Y7
+	VADDPS    Y17, Y9, Y9
+	VADDPS    Y17, Y11, Y11
+	VADDPS    Y17, Y13, Y13
+	VADDPS    Y17, Y15, Y15
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z16
+	VBROADCASTSS 116(AX), Z17
+	VMAXPS       Z0, Z16, Z0
+	VMINPS       Z0, Z17, Z0
+	VMAXPS       Y1, Y16, Y1
+	VMINPS       Y1, Y17, Y1
+	VMAXPS       Z2, Z16, Z2
+	VMINPS       Z2, Z17, Z2
+	VMAXPS       Y3, Y16, Y3
+	VMINPS       Y3, Y17, Y3
+	VMAXPS       Z4, Z16, Z4
+	VMINPS       Z4, Z17, Z4
+	VMAXPS       Y5, Y16, Y5
+	VMINPS       Y5, Y17, Y5
+	VMAXPS       Z6, Z16, Z6
+	VMINPS       Z6, Z17, Z6
+	VMAXPS       Y7, Y16, Y7
+	VMINPS       Y7, Y17, Y7
+	VMAXPS       Z8, Z16, Z8
+	VMINPS       Z8, Z17, Z8
+	VMAXPS       Y9, Y16, Y9
+	VMINPS       Y9, Y17, Y9
+	VMAXPS       Z10, Z16, Z10
+	VMINPS       Z10, Z17, Z10
+	VMAXPS       Y11, Y16, Y11
+	VMINPS       Y11, Y17, Y11
+	VMAXPS       Z12, Z16, Z12
+	VMINPS       Z12, Z17, Z12
+	VMAXPS       Y13, Y16, Y13
+	VMINPS       Y13, Y17, Y13
+	VMAXPS       Z14, Z16, Z14
+	VMINPS       Z14, Z17, Z14
+	VMAXPS       Y15, Y16, Y15
+	VMINPS       Y15, Y17, Y15
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Z0, (DI)
+	VMOVUPS Y1, 64(DI)
+	VMOVUPS Z2, (DI)(CX*1)
+	VMOVUPS Y3, 64(DI)(CX*1)
+	VMOVUPS Z4, (DI)(CX*2)
+	VMOVUPS Y5, 64(DI)(CX*2)
+	VMOVUPS Z6, (DI)(DX*1)
+	VMOVUPS Y7, 64(DI)(DX*1)
+	VMOVUPS Z8, (R8)
+	VMOVUPS Y9, 64(R8)
+	VMOVUPS Z10, (R8)(CX*1)
+	VMOVUPS Y11, 64(R8)(CX*1)
+	VMOVUPS Z12, (R8)(CX*2)
+	VMOVUPS Y13, 64(R8)(CX*2)
+	VMOVUPS Z14, (R8)(DX*1)
+	VMOVUPS Y15, 64(R8)(DX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Z0, K1, (DI)
+	VMOVUPS Y1, K2, 64(DI)
+	VMOVUPS Z2, K1, (DI)(CX*1)
+	VMOVUPS Y3, K2, 64(DI)(CX*1)
+	VMOVUPS Z4, K1, (DI)(CX*2)
+	VMOVUPS Y5, K2, 64(DI)(CX*2)
+	VMOVUPS Z6, K1, (DI)(DX*1)
+	VMOVUPS Y7, K2, 64(DI)(DX*1)
+	VMOVUPS Z8, K1, (R8)
+	VMOVUPS Y9, K2, 64(R8)
+	VMOVUPS Z10, K1, (R8)(CX*1)
+	VMOVUPS Y11, K2, 64(R8)(CX*1)
+	VMOVUPS Z12, K1, (R8)(CX*2)
+	VMOVUPS Y13, K2, 64(R8)(CX*2)
+	VMOVUPS Z14, K1, (R8)(DX*1)
+	VMOVUPS Y15, K2, 64(R8)(DX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exact8x1tinyAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·exact8x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	VPXORD Y6, Y6, Y6
+	VPXORD Y7, Y7, Y7
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	VMOVUPS (R8)(CX*2), Y6
+	VMOVUPS (R8)(DX*1), Y7
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y7
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
+
+segment:
+	MOVQ 32(AX), R12
+
+step:
+	VMOVUPS     (SI), Y8
+	VMULPS.BCST (DI), Y8, Y11
+	VADDPS      Y11, Y0, Y0
+	VMULPS.BCST (DI)(CX*1), Y8, Y11
+	VADDPS      Y11, Y1, Y1
+	VMULPS.BCST (DI)(CX*2), Y8, Y11
+	VADDPS      Y11, Y2, Y2
+	VMULPS.BCST (DI)(DX*1), Y8, Y11
+	VADDPS      Y11, Y3, Y3
+	VMULPS.BCST (R8), Y8, Y11
+	VADDPS      Y11, Y4, Y4
+	VMULPS.BCST (R8)(CX*1), Y8, Y11
+	VADDPS      Y11, Y5, Y5
+	VMULPS.BCST (R8)(CX*2), Y8, Y11
+	VADDPS      Y11, Y6, Y6
+	VMULPS.BCST (R8)(DX*1), Y8, Y11
+	VADDPS      Y11, Y7, Y7
+	ADDQ        R9, DI
+	ADDQ        R9, R8
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R13)
+	ADDQ        144(AX), R13
+	DECQ        R12
+	JNZ         step
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	DECQ        R11
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	LEAQ        (DI)(CX*4), R8
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Y0, Y0
+	VADDPS      (DI)(CX*1), Y1, Y1
+	VADDPS      (DI)(CX*2), Y2, Y2
+	VADDPS      (DI)(DX*1), Y3, Y3
+	VADDPS      (R8), Y4, Y4
+	VADDPS      (R8)(CX*1), Y5, Y5
+	VADDPS      (R8)(CX*2), Y6, Y6
+	VADDPS      (R8)(DX*1), Y7, Y7
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y8
+	VADDPS    Y8, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y8
+	VADDPS    Y8, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y8
+	VADDPS    Y8, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y8
+	VADDPS    Y8, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y8
+	VADDPS    Y8, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y8
+	VADDPS    Y8, Y5, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y8
+	VADDPS    Y8, Y6, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y8
+	VADDPS    Y8, Y7, Y7
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R9
+	TESTQ        R9, R9
+	JZ           no_rows
+	VBROADCASTSS (R9), Y10
+	VADDPS       Y10, Y0, Y0
+	VBROADCASTSS 4(R9), Y10
+	VADDPS       Y10, Y1, Y1
+	VBROADCASTSS 8(R9), Y10
+	VADDPS       Y10, Y2, Y2
+	VBROADCASTSS 12(R9), Y10
+	VADDPS       Y10, Y3, Y3
+	VBROADCASTSS 16(R9), Y10
+	VADDPS       Y10, Y4, Y4
+	VBROADCASTSS 20(R9), Y10
+	VADDPS       Y10, Y5, Y5
+	VBROADCASTSS 24(R9), Y10
+	VADDPS       Y10, Y6, Y6
+	VBROADCASTSS 28(R9), Y10
+	VADDPS       Y10, Y7, Y7
+
+no_rows:
+	MOVQ    80(AX), R9
+	TESTQ   R9, R9
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R9), Y8
+	VADDPS  Y8, Y0, Y0
+	VADDPS  Y8, Y1, Y1
+	VADDPS  Y8, Y2, Y2
+	VADDPS  Y8, Y3, Y3
+	VADDPS  Y8, Y4, Y4
+	VADDPS  Y8, Y5, Y5
+	VADDPS  Y8, Y6, Y6
+	VADDPS  Y8, Y7, Y7
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R9), K1, Y8
+	VADDPS    Y8, Y0, Y0
+	VADDPS    Y8, Y1, Y1
+	VADDPS    Y8, Y2, Y2
+	VADDPS    Y8, Y3, Y3
+	VADDPS    Y8, Y4, Y4
+	VADDPS    Y8, Y5, Y5
+	VADDPS    Y8, Y6, Y6
+	VADDPS    Y8, Y7, Y7
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y8
+	VBROADCASTSS 116(AX), Y9
+	VMAXPS       Y0, Y8, Y0
+	VMINPS       Y0, Y9, Y0
+	VMAXPS       Y1, Y8, Y1
+	VMINPS       Y1, Y9, Y1
+	VMAXPS       Y2, Y8, Y2
+	VMINPS       Y2, Y9, Y2
+	VMAXPS       Y3, Y8, Y3
+	VMINPS       Y3, Y9, Y3
+	VMAXPS       Y4, Y8, Y4
+	VMINPS       Y4, Y9, Y4
+	VMAXPS       Y5, Y8, Y5
+	VMINPS       Y5, Y9, Y5
+	VMAXPS       Y6, Y8, Y6
+	VMINPS       Y6, Y9, Y6
+	VMAXPS       Y7, Y8, Y7
+	VMINPS       Y7, Y9, Y7
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	VMOVUPS Y6, (R8)(CX*2)
+	VMOVUPS Y7, (R8)(DX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+	VMOVUPS Y6, K1, (R8)(CX*2)
+	VMOVUPS Y7, K1, (R8)(DX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exact9x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·exact9x1shortAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Y1, Y1, Y1
+	VPXORD Z2, Z2, Z2
+	VPXORD Y3, Y3, Y3
+	VPXORD Z4, Z4, Z4
+	VPXORD Y5, Y5, Y5
+	VPXORD Z6, Z6, Z6
+	VPXORD Y7, Y7, Y7
+	VPXORD Z8, Z8, Z8
+	VPXORD Y9, Y9, Y9
+	VPXORD Z10, Z10, Z10
+	VPXORD Y11, Y11, Y11
+	VPXORD Z12, Z12, Z12
+	VPXORD Y13, Y13, Y13
+	VPXORD Z14, Z14, Z14
+	VPXORD Y15, Y15, Y15
+	VPXORD Z16, Z16, Z16
+	VPXORD Y17, Y17, Y17
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Y1
+	VMOVUPS (DI)(CX*1), Z2
+	VMOVUPS 64(DI)(CX*1), Y3
+	VMOVUPS (DI)(CX*2), Z4
+	VMOVUPS 64(DI)(CX*2), Y5
+	VMOVUPS (DI)(DX*1), Z6
+	VMOVUPS 64(DI)(DX*1), Y7
+	VMOVUPS (R8), Z8
+	VMOVUPS 64(R8), Y9
+	VMOVUPS (R8)(CX*1), Z10
+	VMOVUPS 64(R8)(CX*1), Y11
+	VMOVUPS (R8)(CX*2), Z12
+	VMOVUPS 64(R8)(CX*2), Y13
+	VMOVUPS (R8)(DX*1), Z14
+	VMOVUPS 64(R8)(DX*1), Y15
+	VMOVUPS (R9), Z16
+	VMOVUPS 64(R9), Y17
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z0
+	VMOVUPS.Z 64(DI), K2, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y7
+	VMOVUPS.Z (R8), K1, Z8
+	VMOVUPS.Z 64(R8), K2, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y11
+	VMOVUPS.Z (R8)(CX*2), K1, Z12
+	VMOVUPS.Z 64(R8)(CX*2), K2, Y13
+	VMOVUPS.Z (R8)(DX*1), K1, Z14
+	VMOVUPS.Z 64(R8)(DX*1), K2, Y15
+	VMOVUPS.Z (R9), K1, Z16
+	VMOVUPS.Z 64(R9), K2, Y17
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R10
+	MOVQ    136(AX), R14
+	TESTQ   R14, R14
+	CMOVQEQ SI, R14
+	MOVQ    40(AX), R12
+	MOVQ    32(AX), R11
+	IMULQ   R10, R11
+	NEGQ    R11
+	ADDQ    24(AX), R11
+
+segment:
+	MOVQ 32(AX), R13
+
+step:
+	VMOVUPS     (SI), Z18
+	VMOVUPS     64(SI), Y19
+	VMULPS.BCST (DI), Z18, Z21
+	VADDPS      Z21, Z0, Z0
+	VMULPS.BCST (DI), Y19, Y21
+	VADDPS      Y21, Y1, Y1
+	VMULPS.BCST (DI)(CX*1), Z18, Z21
+	VADDPS      Z21, Z2, Z2
+	VMULPS.BCST (DI)(CX*1), Y19, Y21
+	VADDPS      Y21, Y3, Y3
+	VMULPS.BCST (DI)(CX*2), Z18, Z21
+	VADDPS      Z21, Z4, Z4
+	VMULPS.BCST (DI)(CX*2), Y19, Y21
+	VADDPS      Y21, Y5, Y5
+	VMULPS.BCST (DI)(DX*1), Z18, Z21
+	VADDPS      Z21, Z6, Z6
+	VMULPS.BCST (DI)(DX*1), Y19, Y21
+	VADDPS      Y21, Y7, Y7
+	VMULPS.BCST (R8), Z18, Z21
+	VADDPS      Z21, Z8, Z8
+	VMULPS.BCST (R8), Y19, Y21
+	VADDPS      Y21, Y9, Y9
+	VMULPS.BCST (R8)(CX*1), Z18, Z21
+	VADDPS      Z21, Z10, Z10
+	VMULPS.BCST (R8)(CX*1), Y19, Y21
+	VADDPS      Y21, Y11, Y11
+	VMULPS.BCST (R8)(CX*2), Z18, Z21
+	VADDPS      Z21, Z12, Z12
+	VMULPS.BCST (R8)(CX*2), Y19, Y21
+	VADDPS      Y21, Y13, Y13
+	VMULPS.BCST (R8)(DX*1), Z18, Z21
+	VADDPS      Z21, Z14, Z14
+	VMULPS.BCST (R8)(DX*1), Y19, Y21
+	VADDPS      Y21, Y15, Y15
+	VMULPS.BCST (R9), Z18, Z21
+	VADDPS      Z21, Z16, Z16
+	VMULPS.BCST (R9), Y19, Y21
+	VADDPS      Y21, Y17, Y17
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	ADDQ        R10, R9
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R14)
+	ADDQ        144(AX), R14
+	DECQ        R13
+	JNZ         step
+	ADDQ        R11, DI
+	ADDQ        R11, R8
+	ADDQ        R11, R9
+	DECQ        R12
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	LEAQ        (DI)(CX*4), R8
+	LEAQ        (R8)(CX*4), R9
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Z0, Z0
+	VADDPS      64(DI), Y1, Y1
+	VADDPS      (DI)(CX*1), Z2, Z2
+	VADDPS      64(DI)(CX*1), Y3, Y3
+	VADDPS      (DI)(CX*2), Z4, Z4
+	VADDPS      64(DI)(CX*2), Y5, Y5
+	VADDPS      (DI)(DX*1), Z6, Z6
+	VADDPS      64(DI)(DX*1), Y7, Y7
+	VADDPS      (R8), Z8, Z8
+	VADDPS      64(R8), Y9, Y9
+	VADDPS      (R8)(CX*1), Z10, Z10
+	VADDPS      64(R8)(CX*1), Y11, Y11
+	VADDPS      (R8)(CX*2), Z12, Z12
+	VADDPS      64(R8)(CX*2), Y13, Y13
+	VADDPS      (R8)(DX*1), Z14, Z14
+	VADDPS      64(R8)(DX*1), Y15, Y15
+	VADDPS      (R9), Z16, Z16
+	VADDPS      64(R9), Y17, Y17
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z18
+	VADDPS    Z18, Z0, Z0
+	VMOVUPS.Z 64(DI), K2, Y18
+	VADDPS    Y18, Y1, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z18
+	VADDPS    Z18, Z2, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y18
+	VADDPS    Y18, Y3, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z18
+	VADDPS    Z18, Z4, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y18
+	VADDPS    Y18, Y5, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z18
+	VADDPS    Z18, Z6, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y18
+	VADDPS    Y18, Y7, Y7
+	VMOVUPS.Z (R8), K1, Z18
+	VADDPS    Z18, Z8, Z8
+	VMOVUPS.Z 64(R8), K2, Y18
+	VADDPS    Y18, Y9, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z18
+	VADDPS    Z18, Z10, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y18
+	VADDPS    Y18, Y11, Y11
+	VMOVUPS.Z (R8)(CX*2), K1, Z18
+	VADDPS    Z18, Z12, Z12
+	VMOVUPS.Z 64(R8)(CX*2), K2, Y18
+	VADDPS    Y18, Y13, Y13
+	VMOVUPS.Z (R8)(DX*1), K1, Z18
+	VADDPS    Z18, Z14, Z14
+	VMOVUPS.Z 64(R8)(DX*1), K2, Y18
+	VADDPS    Y18, Y15, Y15
+	VMOVUPS.Z (R9), K1, Z18
+	VADDPS    Z18, Z16, Z16
+	VMOVUPS.Z 64(R9), K2, Y18
+	VADDPS    Y18, Y17, Y17
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R10
+	TESTQ        R10, R10
+	JZ           no_rows
+	VBROADCASTSS (R10), Z20
+	VADDPS       Z20, Z0, Z0
+	VADDPS       Y20, Y1, Y1
+	VBROADCASTSS 4(R10), Z20
+	VADDPS       Z20, Z2, Z2
+	VADDPS       Y20, Y3, Y3
+	VBROADCASTSS 8(R10), Z20
+	VADDPS       Z20, Z4, Z4
+	VADDPS       Y20, Y5, Y5
+	VBROADCASTSS 12(R10), Z20
+	VADDPS       Z20, Z6, Z6
+	VADDPS       Y20, Y7, Y7
+	VBROADCASTSS 16(R10), Z20
+	VADDPS       Z20, Z8, Z8
+	VADDPS       Y20, Y9, Y9
+	VBROADCASTSS 20(R10), Z20
+	VADDPS       Z20, Z10, Z10
+	VADDPS       Y20, Y11, Y11
+	VBROADCASTSS 24(R10), Z20
+	VADDPS       Z20, Z12, Z12
+	VADDPS       Y20, Y13, Y13
+	VBROADCASTSS 28(R10), Z20
+	VADDPS       Z20, Z14, Z14
+	VADDPS       Y20, Y15, Y15
+	VBROADCASTSS 32(R10), Z20
+	VADDPS       Z20, Z16, Z16
+	VADDPS       Y20, Y17, Y17
+
+no_rows:
+	MOVQ    80(AX), R10
+	TESTQ   R10, R10
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R10), Z18
+	VADDPS  Z18, Z0, Z0
+	VADDPS  Z18, Z2, Z2
+	VADDPS  Z18, Z4, Z4
+	VADDPS  Z18, Z6, Z6
+	VADDPS  Z18, Z8, Z8
+	VADDPS  Z18, Z10, Z10
+	VADDPS  Z18, Z12, Z12
+	VADDPS  Z18, Z14, Z14
+	VADDPS  Z18, Z16, Z16
+	VMOVUPS 64(R10), Y19
+	VADDPS  Y19, Y1, Y1
+	VADDPS  Y19, Y3, Y3
+	VADDPS  Y19, Y5, Y5
+	VADDPS  Y19, Y7, Y7
+	VADDPS  Y19, Y9, Y9
+	VADDPS  Y19, Y11, Y11
+	VADDPS  Y19, Y13, Y13
+	VADDPS  Y19, Y15, Y15
+	VADDPS  Y19, Y17, Y17
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R10), K1, Z18
+	VADDPS    Z18, Z0, Z0
+	VADDPS    Z18, Z2, Z2
+	VADDPS    Z18, Z4, Z4
+	VADDPS    Z18, Z6, Z6
+	VADDPS    Z18, Z8, Z8
+	VADDPS    Z18, Z10, Z10
+	VADDPS    Z18, Z12, Z12
+	VADDPS    Z18, Z14, Z14
+	VADDPS    Z18, Z16, Z16
+	VMOVUPS.Z 64(R10), K2, Y19
+	VADDPS    Y19, Y1, Y1
+	VADDPS    Y19, Y3, Y3
+	VADDPS    Y19, Y5, Y5
+	VADDPS    Y19, Y7, Y7
+	VADDPS    Y19, Y9, Y9
+	VADDPS    Y19, Y11, Y11
+	VADDPS    Y19, Y13, Y13
+	VADDPS    Y19, Y15, Y15
+	VADDPS    Y19, Y17, Y17
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z18
+	VBROADCASTSS 116(AX), Z19
+	VMAXPS       Z0, Z18, Z0
+	VMINPS       Z0, Z19, Z0
+	VMAXPS       Y1, Y18, Y1
+	VMINPS       Y1, Y19, Y1
+	VMAXPS       Z2, Z18, Z2
+	VMINPS       Z2, Z19, Z2
+	VMAXPS       Y3, Y18, Y3
+	VMINPS       Y3, Y19, Y3
+	VMAXPS       Z4, Z18, Z4
+	VMINPS       Z4, Z19, Z4
+	VMAXPS       Y5, Y18, Y5
+	VMINPS       Y5, Y19, Y5
+	VMAXPS       Z6, Z18, Z6
+	VMINPS       Z6, Z19, Z6
+	VMAXPS       Y7, Y18, Y7
+	VMINPS       Y7, Y19, Y7
+	VMAXPS       Z8, Z18, Z8
+	VMINPS       Z8, Z19, Z8
+	VMAXPS       Y9, Y18, Y9
+	VMINPS       Y9, Y19, Y9
+	VMAXPS       Z10, Z18, Z10
+	VMINPS       Z10, Z19, Z10
+	VMAXPS       Y11, Y18, Y11
+	VMINPS       Y11, Y19, Y11
+	VMAXPS       Z12, Z18, Z12
+	VMINPS       Z12, Z19, Z12
+	VMAXPS       Y13, Y18, Y13
+	VMINPS       Y13, Y19, Y13
+	VMAXPS       Z14, Z18, Z14
+	VMINPS       Z14, Z19, Z14
+	VMAXPS       Y15, Y18, Y15
+	VMINPS       Y15, Y19, Y15
+	VMAXPS       Z16, Z18, Z16
+	VMINPS       Z16, Z19, Z16
+	VMAXPS       Y17, Y18, Y17
+	VMINPS       Y17, Y19, Y17
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Z0, (DI)
+	VMOVUPS Y1, 64(DI)
+	VMOVUPS Z2, (DI)(CX*1)
+	VMOVUPS Y3, 64(DI)(CX*1)
+	VMOVUPS Z4, (DI)(CX*2)
+	VMOVUPS Y5, 64(DI)(CX*2)
+	VMOVUPS Z6, (DI)(DX*1)
+	VMOVUPS Y7, 64(DI)(DX*1)
+	VMOVUPS Z8, (R8)
+	VMOVUPS Y9, 64(R8)
+	VMOVUPS Z10, (R8)(CX*1)
+	VMOVUPS Y11, 64(R8)(CX*1)
+	VMOVUPS Z12, (R8)(CX*2)
+	VMOVUPS Y13, 64(R8)(CX*2)
+	VMOVUPS Z14, (R8)(DX*1)
+	VMOVUPS Y15, 64(R8)(DX*1)
+	VMOVUPS Z16, (R9)
+	VMOVUPS Y17, 64(R9)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Z0, K1, (DI)
+	VMOVUPS Y1, K2, 64(DI)
+	VMOVUPS Z2, K1, (DI)(CX*1)
+	VMOVUPS Y3, K2, 64(DI)(CX*1)
+	VMOVUPS Z4, K1, (DI)(CX*2)
+	VMOVUPS Y5, K2, 64(DI)(CX*2)
+	VMOVUPS Z6, K1, (DI)(DX*1)
+	VMOVUPS Y7, K2, 64(DI)(DX*1)
+	VMOVUPS Z8, K1, (R8)
+	VMOVUPS Y9, K2, 64(R8)
+	VMOVUPS Z10, K1, (R8)(CX*1)
+	VMOVUPS Y11, K2, 64(R8)(CX*1)
+	VMOVUPS Z12, K1, (R8)(CX*2)
+	VMOVUPS Y13, K2, 64(R8)(CX*2)
+	VMOVUPS Z14, K1, (R8)(DX*1)
+	VMOVUPS Y15, K2, 64(R8)(DX*1)
+	VMOVUPS Z16, K1, (R9)
+	VMOVUPS Y17, K2, 64(R9)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exact9x1tinyAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·exact9x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	VPXORD Y6, Y6, Y6
+	VPXORD Y7, Y7, Y7
+	VPXORD Y8, Y8, Y8
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	VMOVUPS (R8)(CX*2), Y6
+	VMOVUPS (R8)(DX*1), Y7
+	VMOVUPS (R9), Y8
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y7
+	VMOVUPS.Z (R9), K1, Y8
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R10
+	MOVQ    136(AX), R14
+	TESTQ   R14, R14
+	CMOVQEQ SI, R14
+	MOVQ    40(AX), R12
+	MOVQ    32(AX), R11
+	IMULQ   R10, R11
+	NEGQ    R11
+	ADDQ    24(AX), R11
+
+segment:
+	MOVQ 32(AX), R13
+
+step:
+	VMOVUPS     (SI), Y9
+	VMULPS.BCST (DI), Y9, Y12
+	VADDPS      Y12, Y0, Y0
+	VMULPS.BCST (DI)(CX*1), Y9, Y12
+	VADDPS      Y12, Y1, Y1
+	VMULPS.BCST (DI)(CX*2), Y9, Y12
+	VADDPS      Y12, Y2, Y2
+	VMULPS.BCST (DI)(DX*1), Y9, Y12
+	VADDPS      Y12, Y3, Y3
+	VMULPS.BCST (R8), Y9, Y12
+	VADDPS      Y12, Y4, Y4
+	VMULPS.BCST (R8)(CX*1), Y9, Y12
+	VADDPS      Y12, Y5, Y5
+	VMULPS.BCST (R8)(CX*2), Y9, Y12
+	VADDPS      Y12, Y6, Y6
+	VMULPS.BCST (R8)(DX*1), Y9, Y12
+	VADDPS      Y12, Y7, Y7
+	VMULPS.BCST (R9), Y9, Y12
+	VADDPS      Y12, Y8, Y8
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	ADDQ        R10, R9
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R14)
+	ADDQ        144(AX), R14
+	DECQ        R13
+	JNZ         step
+	ADDQ        R11, DI
+	ADDQ        R11, R8
+	ADDQ        R11, R9
+	DECQ        R12
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	LEAQ        (DI)(CX*4), R8
+	LEAQ        (R8)(CX*4), R9
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Y0, Y0
+	VADDPS      (DI)(CX*1), Y1, Y1
+	VADDPS      (DI)(CX*2), Y2, Y2
+	VADDPS      (DI)(DX*1), Y3, Y3
+	VADDPS      (R8), Y4, Y4
+	VADDPS      (R8)(CX*1), Y5, Y5
+	VADDPS      (R8)(CX*2), Y6, Y6
+	VADDPS      (R8)(DX*1), Y7, Y7
+	VADDPS      (R9), Y8, Y8
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y9
+	VADDPS    Y9, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y9
+	VADDPS    Y9, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y9
+	VADDPS    Y9, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y9
+	VADDPS    Y9, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y9
+	VADDPS    Y9, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y9
+	VADDPS    Y9, Y5, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y9
+	VADDPS    Y9, Y6, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y9
+	VADDPS    Y9, Y7, Y7
+	VMOVUPS.Z (R9), K1, Y9
+	VADDPS    Y9, Y8, Y8
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R10
+	TESTQ        R10, R10
+	JZ           no_rows
+	VBROADCASTSS (R10), Y11
+	VADDPS       Y11, Y0, Y0
+	VBROADCASTSS 4(R10), Y11
+	VADDPS       Y11, Y1, Y1
+	VBROADCASTSS 8(R10), Y11
+	VADDPS       Y11, Y2, Y2
+	VBROADCASTSS 12(R10), Y11
+	VADDPS       Y11, Y3, Y3
+	VBROADCASTSS 16(R10), Y11
+	VADDPS       Y11, Y4, Y4
+	VBROADCASTSS 20(R10), Y11
+	VADDPS       Y11, Y5, Y5
+	VBROADCASTSS 24(R10), Y11
+	VADDPS       Y11, Y6, Y6
+	VBROADCASTSS 28(R10), Y11
+	VADDPS       Y11, Y7, Y7
+	VBROADCASTSS 32(R10), Y11
+	VADDPS       Y11, Y8, Y8
+
+no_rows:
+	MOVQ    80(AX), R10
+	TESTQ   R10, R10
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R10), Y9
+	VADDPS  Y9, Y0, Y0
+	VADDPS  Y9, Y1, Y1
+	VADDPS  Y9, Y2, Y2
+	VADDPS  Y9, Y3, Y3
+	VADDPS  Y9, Y4, Y4
+	VADDPS  Y9, Y5, Y5
+	VADDPS  Y9, Y6, Y6
+	VADDPS  Y9, Y7, Y7
+	VADDPS  Y9, Y8, Y8
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R10), K1, Y9
+	VADDPS    Y9, Y0, Y0
+	VADDPS    Y9, Y1, Y1
+	VADDPS    Y9, Y2, Y2
+	VADDPS    Y9, Y3, Y3
+	VADDPS    Y9, Y4, Y4
+	VADDPS    Y9, Y5, Y5
+	VADDPS    Y9, Y6, Y6
+	VADDPS    Y9, Y7, Y7
+	VADDPS    Y9, Y8, Y8
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y9
+	VBROADCASTSS 116(AX), Y10
+	VMAXPS       Y0, Y9, Y0
+	VMINPS       Y0, Y10, Y0
+	VMAXPS       Y1, Y9, Y1
+	VMINPS       Y1, Y10, Y1
+	VMAXPS       Y2, Y9, Y2
+	VMINPS       Y2, Y10, Y2
+	VMAXPS       Y3, Y9, Y3
+	VMINPS       Y3, Y10, Y3
+	VMAXPS       Y4, Y9, Y4
+	VMINPS       Y4, Y10, Y4
+	VMAXPS       Y5, Y9, Y5
+	VMINPS       Y5, Y10, Y5
+	VMAXPS       Y6, Y9, Y6
+	VMINPS       Y6, Y10, Y6
+	VMAXPS       Y7, Y9, Y7
+	VMINPS       Y7, Y10, Y7
+	VMAXPS       Y8, Y9, Y8
+	VMINPS       Y8, Y10, Y8
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	VMOVUPS Y6, (R8)(CX*2)
+	VMOVUPS Y7, (R8)(DX*1)
+	VMOVUPS Y8, (R9)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+	VMOVUPS Y6, K1, (R8)(CX*2)
+	VMOVUPS Y7, K1, (R8)(DX*1)
+	VMOVUPS Y8, K1, (R9)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exact10x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·exact10x1shortAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Y1, Y1, Y1
+	VPXORD Z2, Z2, Z2
+	VPXORD Y3, Y3, Y3
+	VPXORD Z4, Z4, Z4
+	VPXORD Y5, Y5, Y5
+	VPXORD Z6, Z6, Z6
+	VPXORD Y7, Y7, Y7
+	VPXORD Z8, Z8, Z8
+	VPXORD Y9, Y9, Y9
+	VPXORD Z10, Z10, Z10
+	VPXORD Y11, Y11, Y11
+	VPXORD Z12, Z12, Z12
+	VPXORD Y13, Y13, Y13
+	VPXORD Z14, Z14, Z14
+	VPXORD Y15, Y15, Y15
+	VPXORD Z16, Z16, Z16
+	VPXORD Y17, Y17, Y17
+	VPXORD Z18, Z18, Z18
+	VPXORD Y19, Y19, Y19
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Y1
+	VMOVUPS (DI)(CX*1), Z2
+	VMOVUPS 64(DI)(CX*1), Y3
+	VMOVUPS (DI)(CX*2), Z4
+	VMOVUPS 64(DI)(CX*2), Y5
+	VMOVUPS (DI)(DX*1), Z6
+	VMOVUPS 64(DI)(DX*1), Y7
+	VMOVUPS (R8), Z8
+	VMOVUPS 64(R8), Y9
+	VMOVUPS (R8)(CX*1), Z10
+	VMOVUPS 64(R8)(CX*1), Y11
+	VMOVUPS (R8)(CX*2), Z12
+	VMOVUPS 64(R8)(CX*2), Y13
+	VMOVUPS (R8)(DX*1), Z14
+	VMOVUPS 64(R8)(DX*1), Y15
+	VMOVUPS (R9), Z16
+	VMOVUPS 64(R9), Y17
+	VMOVUPS (R9)(CX*1), Z18
+	VMOVUPS 64(R9)(CX*1), Y19
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z0
+	VMOVUPS.Z 64(DI), K2, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y7
+	VMOVUPS.Z (R8), K1, Z8
+	VMOVUPS.Z 64(R8), K2, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y11
+	VMOVUPS.Z (R8)(CX*2), K1, Z12
+	VMOVUPS.Z 64(R8)(CX*2), K2, Y13
+	VMOVUPS.Z (R8)(DX*1), K1, Z14
+	VMOVUPS.Z 64(R8)(DX*1), K2, Y15
+	VMOVUPS.Z (R9), K1, Z16
+	VMOVUPS.Z 64(R9), K2, Y17
+	VMOVUPS.Z (R9)(CX*1), K1, Z18
+	VMOVUPS.Z 64(R9)(CX*1), K2, Y19
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R10
+	MOVQ    136(AX), R14
+	TESTQ   R14, R14
+	CMOVQEQ SI, R14
+	MOVQ    40(AX), R12
+	MOVQ    32(AX), R11
+	IMULQ   R10, R11
+	NEGQ    R11
+	ADDQ    24(AX), R11
+
+segment:
+	MOVQ 32(AX), R13
+
+step:
+	VMOVUPS     (SI), Z20
+	VMOVUPS     64(SI), Y21
+	VMULPS.BCST (DI), Z20, Z23
+	VADDPS      Z23, Z0, Z0
+	VMULPS.BCST (DI), Y21, Y23
+	VADDPS      Y23, Y1, Y1
+	VMULPS.BCST (DI)(CX*1), Z20, Z23
+	VADDPS      Z23, Z2, Z2
+	VMULPS.BCST (DI)(CX*1), Y21, Y23
+	VADDPS      Y23, Y3, Y3
+	VMULPS.BCST (DI)(CX*2), Z20, Z23
+	VADDPS      Z23, Z4, Z4
+	VMULPS.BCST (DI)(CX*2), Y21, Y23
+	VADDPS      Y23, Y5, Y5
+	VMULPS.BCST (DI)(DX*1), Z20, Z23
+	VADDPS      Z23, Z6, Z6
+	VMULPS.BCST (DI)(DX*1), Y21, Y23
+	VADDPS      Y23, Y7, Y7
+	VMULPS.BCST (R8), Z20, Z23
+	VADDPS      Z23, Z8, Z8
+	VMULPS.BCST (R8), Y21, Y23
+	VADDPS      Y23, Y9, Y9
+	VMULPS.BCST (R8)(CX*1), Z20, Z23
+	VADDPS      Z23, Z10, Z10
+	VMULPS.BCST (R8)(CX*1), Y21, Y23
+	VADDPS      Y23, Y11, Y11
+	VMULPS.BCST (R8)(CX*2), Z20, Z23
+	VADDPS      Z23, Z12, Z12
+	VMULPS.BCST (R8)(CX*2), Y21, Y23
+	VADDPS      Y23, Y13, Y13
+	VMULPS.BCST (R8)(DX*1), Z20, Z23
+	VADDPS      Z23, Z14, Z14
+	VMULPS.BCST (R8)(DX*1), Y21, Y23
+	VADDPS      Y23, Y15, Y15
+	VMULPS.BCST (R9), Z20, Z23
+	VADDPS      Z23, Z16, Z16
+	VMULPS.BCST (R9), Y21, Y23
+	VADDPS      Y23, Y17, Y17
+	VMULPS.BCST (R9)(CX*1), Z20, Z23
+	VADDPS      Z23, Z18, Z18
+	VMULPS.BCST (R9)(CX*1), Y21, Y23
+	VADDPS      Y23, Y19, Y19
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	ADDQ        R10, R9
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R14)
+	ADDQ        144(AX), R14
+	DECQ        R13
+	JNZ         step
+	ADDQ        R11, DI
+	ADDQ        R11, R8
+	ADDQ        R11, R9
+	DECQ        R12
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	LEAQ        (DI)(CX*4), R8
+	LEAQ        (R8)(CX*4), R9
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Z0, Z0
+	VADDPS      64(DI), Y1, Y1
+	VADDPS      (DI)(CX*1), Z2, Z2
+	VADDPS      64(DI)(CX*1), Y3, Y3
+	VADDPS      (DI)(CX*2), Z4, Z4
+	VADDPS      64(DI)(CX*2), Y5, Y5
+	VADDPS      (DI)(DX*1), Z6, Z6
+	VADDPS      64(DI)(DX*1), Y7, Y7
+	VADDPS      (R8), Z8, Z8
+	VADDPS      64(R8), Y9, Y9
+	VADDPS      (R8)(CX*1), Z10, Z10
+	VADDPS      64(R8)(CX*1), Y11, Y11
+	VADDPS      (R8)(CX*2), Z12, Z12
+	VADDPS      64(R8)(CX*2), Y13, Y13
+	VADDPS      (R8)(DX*1), Z14, Z14
+	VADDPS      64(R8)(DX*1), Y15, Y15
+	VADDPS      (R9), Z16, Z16
+	VADDPS      64(R9), Y17, Y17
+	VADDPS      (R9)(CX*1), Z18, Z18
+	VADDPS      64(R9)(CX*1), Y19, Y19
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z20
+	VADDPS    Z20, Z0, Z0
+	VMOVUPS.Z 64(DI), K2, Y20
+	VADDPS    Y20, Y1, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z20
+	VADDPS    Z20, Z2, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y20
+	VADDPS    Y20, Y3, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z20
+	VADDPS    Z20, Z4, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y20
+	VADDPS    Y20, Y5, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z20
+	VADDPS    Z20, Z6, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y20
+	VADDPS    Y20, Y7, Y7
+	VMOVUPS.Z (R8), K1, Z20
+	VADDPS    Z20, Z8, Z8
+	VMOVUPS.Z 64(R8), K2, Y20
+	VADDPS    Y20, Y9, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z20
+	VADDPS    Z20, Z10, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y20
+	VADDPS    Y20, Y11, Y11
+	VMOVUPS.Z (R8)(CX*2), K1, Z20
+	VADDPS    Z20, Z12, Z12
+	VMOVUPS.Z 64(R8)(CX*2), K2, Y20
+	VADDPS    Y20, Y13, Y13
+	VMOVUPS.Z (R8)(DX*1), K1, Z20
+	VADDPS    Z20, Z14, Z14
+	VMOVUPS.Z 64(R8)(DX*1), K2, Y20
+	VADDPS    Y20, Y15, Y15
+	VMOVUPS.Z (R9), K1, Z20
+	VADDPS    Z20, Z16, Z16
+	VMOVUPS.Z 64(R9), K2, Y20
+	VADDPS    Y20, Y17, Y17
+	VMOVUPS.Z (R9)(CX*1), K1, Z20
+	VADDPS    Z20, Z18, Z18
+	VMOVUPS.Z 64(R9)(CX*1), K2, Y20
+	VADDPS    Y20, Y19, Y19
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R10
+	TESTQ        R10, R10
+	JZ           no_rows
+	VBROADCASTSS (R10), Z22
+	VADDPS       Z22, Z0, Z0
+	VADDPS       Y22, Y1, Y1
+	VBROADCASTSS 4(R10), Z22
+	VADDPS       Z22, Z2, Z2
+	VADDPS       Y22, Y3, Y3
+	VBROADCASTSS 8(R10), Z22
+	VADDPS       Z22, Z4, Z4
+	VADDPS       Y22, Y5, Y5
+	VBROADCASTSS 12(R10), Z22
+	VADDPS       Z22, Z6, Z6
+	VADDPS       Y22, Y7, Y7
+	VBROADCASTSS 16(R10), Z22
+	VADDPS       Z22, Z8, Z8
+	VADDPS       Y22, Y9, Y9
+	VBROADCASTSS 20(R10), Z22
+	VADDPS       Z22, Z10, Z10
+	VADDPS       Y22, Y11, Y11
+	VBROADCASTSS 24(R10), Z22
+	VADDPS       Z22, Z12, Z12
+	VADDPS       Y22, Y13, Y13
+	VBROADCASTSS 28(R10), Z22
+	VADDPS       Z22, Z14, Z14
+	VADDPS       Y22, Y15, Y15
+	VBROADCASTSS 32(R10), Z22
+	VADDPS       Z22, Z16, Z16
+	VADDPS       Y22, Y17, Y17
+	VBROADCASTSS 36(R10), Z22
+	VADDPS       Z22, Z18, Z18
+	VADDPS       Y22, Y19, Y19
+
+no_rows:
+	MOVQ    80(AX), R10
+	TESTQ   R10, R10
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R10), Z20
+	VADDPS  Z20, Z0, Z0
+	VADDPS  Z20, Z2, Z2
+	VADDPS  Z20, Z4, Z4
+	VADDPS  Z20, Z6, Z6
+	VADDPS  Z20, Z8, Z8
+	VADDPS  Z20, Z10, Z10
+	VADDPS  Z20, Z12, Z12
+	VADDPS  Z20, Z14, Z14
+	VADDPS  Z20, Z16, Z16
+	VADDPS  Z20, Z18, Z18
+	VMOVUPS 64(R10), Y21
+	VADDPS  Y21, Y1, Y1
+	VADDPS  Y21, Y3, Y3
+	VADDPS  Y21, Y5, Y5
+	VADDPS  Y21, Y7, Y7
+	VADDPS  Y21, Y9, Y9
+	VADDPS  Y21, Y11, Y11
+	VADDPS  Y21, Y13, Y13
+	VADDPS  Y21, Y15, Y15
+	VADDPS  Y21, Y17, Y17
+	VADDPS  Y21, Y19, Y19
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R10), K1, Z20
+	VADDPS    Z20, Z0, Z0
+	VADDPS    Z20, Z2, Z2
+	VADDPS    Z20, Z4, Z4
+	VADDPS    Z20, Z6, Z6
+	VADDPS    Z20, Z8, Z8
+	VADDPS    Z20, Z10, Z10
+	VADDPS    Z20, Z12, Z12
+	VADDPS    Z20, Z14, Z14
+	VADDPS    Z20, Z16, Z16
+	VADDPS    Z20, Z18, Z18
+	VMOVUPS.Z 64(R10), K2, Y21
+	VADDPS    Y21, Y1, Y1
+	VADDPS    Y21, Y3, Y3
+	VADDPS    Y21, Y5, Y5
+	VADDPS    Y21, Y7, Y7
+	VADDPS    Y21, Y9, Y9
+	VADDPS    Y21, Y11, Y11
+	VADDPS    Y21, Y13, Y13
+	VADDPS    Y21, Y15, Y15
+	VADDPS    Y21, Y17, Y17
+	VADDPS    Y21, Y19, Y19
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z20
+	VBROADCASTSS 116(AX), Z21
+	VMAXPS       Z0, Z20, Z0
+	VMINPS       Z0, Z21, Z0
+	VMAXPS       Y1, Y20, Y1
+	VMINPS       Y1, Y21, Y1
+	VMAXPS       Z2, Z20, Z2
+	VMINPS       Z2, Z21, Z2
+	VMAXPS       Y3, Y20, Y3
+	VMINPS       Y3, Y21, Y3
+	VMAXPS       Z4, Z20, Z4
+	VMINPS       Z4, Z21, Z4
+	VMAXPS       Y5, Y20, Y5
+	VMINPS       Y5, Y21, Y5
+	VMAXPS       Z6, Z20, Z6
+	VMINPS       Z6, Z21, Z6
+	VMAXPS       Y7, Y20, Y7
+	VMINPS       Y7, Y21, Y7
+	VMAXPS       Z8, Z20, Z8
+	VMINPS       Z8, Z21, Z8
+	VMAXPS       Y9, Y20, Y9
+	VMINPS       Y9, Y21, Y9
+	VMAXPS       Z10, Z20, Z10
+	VMINPS       Z10, Z21, Z10
+	VMAXPS       Y11, Y20, Y11
+	VMINPS       Y11, Y21, Y11
+	VMAXPS       Z12, Z20, Z12
+	VMINPS       Z12, Z21, Z12
+	VMAXPS       Y13, Y20, Y13
+	VMINPS       Y13, Y21, Y13
+	VMAXPS       Z14, Z20, Z14
+	VMINPS       Z14, Z21, Z14
+	VMAXPS       Y15, Y20, Y15
+	VMINPS       Y15, Y21, Y15
+	VMAXPS       Z16, Z20, Z16
+	VMINPS       Z16, Z21, Z16
+	VMAXPS       Y17, Y20, Y17
+	VMINPS       Y17, Y21, Y17
+	VMAXPS       Z18, Z20, Z18
+	VMINPS       Z18, Z21, Z18
+	VMAXPS       Y19, Y20, Y19
+	VMINPS       Y19, Y21, Y19
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Z0, (DI)
+	VMOVUPS Y1, 64(DI)
+	VMOVUPS Z2, (DI)(CX*1)
+	VMOVUPS Y3, 64(DI)(CX*1)
+	VMOVUPS Z4, (DI)(CX*2)
+	VMOVUPS Y5, 64(DI)(CX*2)
+	VMOVUPS Z6, (DI)(DX*1)
+	VMOVUPS Y7, 64(DI)(DX*1)
+	VMOVUPS Z8, (R8)
+	VMOVUPS Y9, 64(R8)
+	VMOVUPS Z10, (R8)(CX*1)
+	VMOVUPS Y11, 64(R8)(CX*1)
+	VMOVUPS Z12, (R8)(CX*2)
+	VMOVUPS Y13, 64(R8)(CX*2)
+	VMOVUPS Z14, (R8)(DX*1)
+	VMOVUPS Y15, 64(R8)(DX*1)
+	VMOVUPS Z16, (R9)
+	VMOVUPS Y17, 64(R9)
+	VMOVUPS Z18, (R9)(CX*1)
+	VMOVUPS Y19, 64(R9)(CX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Z0, K1, (DI)
+	VMOVUPS Y1, K2, 64(DI)
+	VMOVUPS Z2, K1, (DI)(CX*1)
+	VMOVUPS Y3, K2, 64(DI)(CX*1)
+	VMOVUPS Z4, K1, (DI)(CX*2)
+	VMOVUPS Y5, K2, 64(DI)(CX*2)
+	VMOVUPS Z6, K1, (DI)(DX*1)
+	VMOVUPS Y7, K2, 64(DI)(DX*1)
+	VMOVUPS Z8, K1, (R8)
+	VMOVUPS Y9, K2, 64(R8)
+	VMOVUPS Z10, K1, (R8)(CX*1)
+	VMOVUPS Y11, K2, 64(R8)(CX*1)
+	VMOVUPS Z12, K1, (R8)(CX*2)
+	VMOVUPS Y13, K2, 64(R8)(CX*2)
+	VMOVUPS Z14, K1, (R8)(DX*1)
+	VMOVUPS Y15, K2, 64(R8)(DX*1)
+	VMOVUPS Z16, K1, (R9)
+	VMOVUPS Y17, K2, 64(R9)
+	VMOVUPS Z18, K1, (R9)(CX*1)
+	VMOVUPS Y19, K2, 64(R9)(CX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exact10x1tinyAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·exact10x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	VPXORD Y6, Y6, Y6
+	VPXORD Y7, Y7, Y7
+	VPXORD Y8, Y8, Y8
+	VPXORD Y9, Y9, Y9
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	VMOVUPS (R8)(CX*2), Y6
+	VMOVUPS (R8)(DX*1), Y7
+	VMOVUPS (R9), Y8
+	VMOVUPS (R9)(CX*1), Y9
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y7
+	VMOVUPS.Z (R9), K1, Y8
+	VMOVUPS.Z (R9)(CX*1), K1, Y9
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R10
+	MOVQ    136(AX), R14
+	TESTQ   R14, R14
+	CMOVQEQ SI, R14
+	MOVQ    40(AX), R12
+	MOVQ    32(AX), R11
+	IMULQ   R10, R11
+	NEGQ    R11
+	ADDQ    24(AX), R11
+
+segment:
+	MOVQ 32(AX), R13
+
+step:
+	VMOVUPS     (SI), Y10
+	VMULPS.BCST (DI), Y10, Y13
+	VADDPS      Y13, Y0, Y0
+	VMULPS.BCST (DI)(CX*1), Y10, Y13
+	VADDPS      Y13, Y1, Y1
+	VMULPS.BCST (DI)(CX*2), Y10, Y13
+	VADDPS      Y13, Y2, Y2
+	VMULPS.BCST (DI)(DX*1), Y10, Y13
+	VADDPS      Y13, Y3, Y3
+	VMULPS.BCST (R8), Y10, Y13
+	VADDPS      Y13, Y4, Y4
+	VMULPS.BCST (R8)(CX*1), Y10, Y13
+	VADDPS      Y13, Y5, Y5
+	VMULPS.BCST (R8)(CX*2), Y10, Y13
+	VADDPS      Y13, Y6, Y6
+	VMULPS.BCST (R8)(DX*1), Y10, Y13
+	VADDPS      Y13, Y7, Y7
+	VMULPS.BCST (R9), Y10, Y13
+	VADDPS      Y13, Y8, Y8
+	VMULPS.BCST (R9)(CX*1), Y10, Y13
+	VADDPS      Y13, Y9, Y9
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	ADDQ        R10, R9
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R14)
+	ADDQ        144(AX), R14
+	DECQ        R13
+	JNZ         step
+	ADDQ        R11, DI
+	ADDQ        R11, R8
+	ADDQ        R11, R9
+	DECQ        R12
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	LEAQ        (DI)(CX*4), R8
+	LEAQ        (R8)(CX*4), R9
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Y0, Y0
+	VADDPS      (DI)(CX*1), Y1, Y1
+	VADDPS      (DI)(CX*2), Y2, Y2
+	VADDPS      (DI)(DX*1), Y3, Y3
+	VADDPS      (R8), Y4, Y4
+	VADDPS      (R8)(CX*1), Y5, Y5
+	VADDPS      (R8)(CX*2), Y6, Y6
+	VADDPS      (R8)(DX*1), Y7, Y7
+	VADDPS      (R9), Y8, Y8
+	VADDPS      (R9)(CX*1), Y9, Y9
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y10
+	VADDPS    Y10, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y10
+	VADDPS    Y10, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y10
+	VADDPS    Y10, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y10
+	VADDPS    Y10, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y10
+	VADDPS    Y10, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y10
+	VADDPS    Y10, Y5, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y10
+	VADDPS    Y10, Y6, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y10
+	VADDPS    Y10, Y7, Y7
+	VMOVUPS.Z (R9), K1, Y10
+	VADDPS    Y10, Y8, Y8
+	VMOVUPS.Z (R9)(CX*1), K1, Y10
+	VADDPS    Y10, Y9, Y9
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R10
+	TESTQ        R10, R10
+	JZ           no_rows
+	VBROADCASTSS (R10), Y12
+	VADDPS       Y12, Y0, Y0
+	VBROADCASTSS 4(R10), Y12
+	VADDPS       Y12, Y1, Y1
+	VBROADCASTSS 8(R10), Y12
+	VADDPS       Y12, Y2, Y2
+	VBROADCASTSS 12(R10), Y12
+	VADDPS       Y12, Y3, Y3
+	VBROADCASTSS 16(R10), Y12
+	VADDPS       Y12, Y4, Y4
+	VBROADCASTSS 20(R10), Y12
+	VADDPS       Y12, Y5, Y5
+	VBROADCASTSS 24(R10), Y12
+	VADDPS       Y12, Y6, Y6
+	VBROADCASTSS 28(R10), Y12
+	VADDPS       Y12, Y7, Y7
+	VBROADCASTSS 32(R10), Y12
+	VADDPS       Y12, Y8, Y8
+	VBROADCASTSS 36(R10), Y12
+	VADDPS       Y12, Y9, Y9
+
+no_rows:
+	MOVQ    80(AX), R10
+	TESTQ   R10, R10
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R10), Y10
+	VADDPS  Y10, Y0, Y0
+	VADDPS  Y10, Y1, Y1
+	VADDPS  Y10, Y2, Y2
+	VADDPS  Y10, Y3, Y3
+	VADDPS  Y10, Y4, Y4
+	VADDPS  Y10, Y5, Y5
+	VADDPS  Y10, Y6, Y6
+	VADDPS  Y10, Y7, Y7
+	VADDPS  Y10, Y8, Y8
+	VADDPS  Y10, Y9, Y9
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R10), K1, Y10
+	VADDPS    Y10, Y0, Y0
+	VADDPS    Y10, Y1, Y1
+	VADDPS    Y10, Y2, Y2
+	VADDPS    Y10, Y3, Y3
+	VADDPS    Y10, Y4, Y4
+	VADDPS    Y10, Y5, Y5
+	VADDPS    Y10, Y6, Y6
+	VADDPS    Y10, Y7, Y7
+	VADDPS    Y10, Y8, Y8
+	VADDPS    Y10, Y9, Y9
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y10
+	VBROADCASTSS 116(AX), Y11
+	VMAXPS       Y0, Y10, Y0
+	VMINPS       Y0, Y11, Y0
+	VMAXPS       Y1, Y10, Y1
+	VMINPS       Y1, Y11, Y1
+	VMAXPS       Y2, Y10, Y2
+	VMINPS       Y2, Y11, Y2
+	VMAXPS       Y3, Y10, Y3
+	VMINPS       Y3, Y11, Y3
+	VMAXPS       Y4, Y10, Y4
+	VMINPS       Y4, Y11, Y4
+	VMAXPS       Y5, Y10, Y5
+	VMINPS       Y5, Y11, Y5
+	VMAXPS       Y6, Y10, Y6
+	VMINPS       Y6, Y11, Y6
+	VMAXPS       Y7, Y10, Y7
+	VMINPS       Y7, Y11, Y7
+	VMAXPS       Y8, Y10, Y8
+	VMINPS       Y8, Y11, Y8
+	VMAXPS       Y9, Y10, Y9
+	VMINPS       Y9, Y11, Y9
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	VMOVUPS Y6, (R8)(CX*2)
+	VMOVUPS Y7, (R8)(DX*1)
+	VMOVUPS Y8, (R9)
+	VMOVUPS Y9, (R9)(CX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+	VMOVUPS Y6, K1, (R8)(CX*2)
+	VMOVUPS Y7, K1, (R8)(DX*1)
+	VMOVUPS Y8, K1, (R9)
+	VMOVUPS Y9, K1, (R9)(CX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exact11x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·exact11x1shortAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Y1, Y1, Y1
+	VPXORD Z2, Z2, Z2
+	VPXORD Y3, Y3, Y3
+	VPXORD Z4, Z4, Z4
+	VPXORD Y5, Y5, Y5
+	VPXORD Z6, Z6, Z6
+	VPXORD Y7, Y7, Y7
+	VPXORD Z8, Z8, Z8
+	VPXORD Y9, Y9, Y9
+	VPXORD Z10, Z10, Z10
+	VPXORD Y11, Y11, Y11
+	VPXORD Z12, Z12, Z12
+	VPXORD Y13, Y13, Y13
+	VPXORD Z14, Z14, Z14
+	VPXORD Y15, Y15, Y15
+	VPXORD Z16, Z16, Z16
+	VPXORD Y17, Y17, Y17
+	VPXORD Z18, Z18, Z18
+	VPXORD Y19, Y19, Y19
+	VPXORD Z20, Z20, Z20
+	VPXORD Y21, Y21, Y21
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Y1
+	VMOVUPS (DI)(CX*1), Z2
+	VMOVUPS 64(DI)(CX*1), Y3
+	VMOVUPS (DI)(CX*2), Z4
+	VMOVUPS 64(DI)(CX*2), Y5
+	VMOVUPS (DI)(DX*1), Z6
+	VMOVUPS 64(DI)(DX*1), Y7
+	VMOVUPS (R8), Z8
+	VMOVUPS 64(R8), Y9
+	VMOVUPS (R8)(CX*1), Z10
+	VMOVUPS 64(R8)(CX*1), Y11
+	VMOVUPS (R8)(CX*2), Z12
+	VMOVUPS 64(R8)(CX*2), Y13
+	VMOVUPS (R8)(DX*1), Z14
+	VMOVUPS 64(R8)(DX*1), Y15
+	VMOVUPS (R9), Z16
+	VMOVUPS 64(R9), Y17
+	VMOVUPS (R9)(CX*1), Z18
+	VMOVUPS 64(R9)(CX*1), Y19
+	VMOVUPS (R9)(CX*2), Z20
+	VMOVUPS 64(R9)(CX*2), Y21
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z0
+	VMOVUPS.Z 64(DI), K2, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y7
+	VMOVUPS.Z (R8), K1, Z8
+	VMOVUPS.Z 64(R8), K2, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y11
+	VMOVUPS.Z (R8)(CX*2), K1, Z12
+	VMOVUPS.Z 64(R8)(CX*2), K2, Y13
+	VMOVUPS.Z (R8)(DX*1), K1, Z14
+	VMOVUPS.Z 64(R8)(DX*1), K2, Y15
+	VMOVUPS.Z (R9), K1, Z16
+	VMOVUPS.Z 64(R9), K2, Y17
+	VMOVUPS.Z (R9)(CX*1), K1, Z18
+	VMOVUPS.Z 64(R9)(CX*1), K2, Y19
+	VMOVUPS.Z (R9)(CX*2), K1, Z20
+	VMOVUPS.Z 64(R9)(CX*2), K2, Y21
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R10
+	MOVQ    136(AX), R14
+	TESTQ   R14, R14
+	CMOVQEQ SI, R14
+	MOVQ    40(AX), R12
+	MOVQ    32(AX), R11
+	IMULQ   R10, R11
+	NEGQ    R11
+	ADDQ    24(AX), R11
+
+segment:
+	MOVQ 32(AX), R13
+
+step:
+	VMOVUPS     (SI), Z22
+	VMOVUPS     64(SI), Y23
+	VMULPS.BCST (DI), Z22, Z25
+	VADDPS      Z25, Z0, Z0
+	VMULPS.BCST (DI), Y23, Y25
+	VADDPS      Y25, Y1, Y1
+	VMULPS.BCST (DI)(CX*1), Z22, Z25
+	VADDPS      Z25, Z2, Z2
+	VMULPS.BCST (DI)(CX*1), Y23, Y25
+	VADDPS      Y25, Y3, Y3
+	VMULPS.BCST (DI)(CX*2), Z22, Z25
+	VADDPS      Z25, Z4, Z4
+	VMULPS.BCST (DI)(CX*2), Y23, Y25
+	VADDPS      Y25, Y5, Y5
+	VMULPS.BCST (DI)(DX*1), Z22, Z25
+	VADDPS      Z25, Z6, Z6
+	VMULPS.BCST (DI)(DX*1), Y23, Y25
+	VADDPS      Y25, Y7, Y7
+	VMULPS.BCST (R8), Z22, Z25
+	VADDPS      Z25, Z8, Z8
+	VMULPS.BCST (R8), Y23, Y25
+	VADDPS      Y25, Y9, Y9
+	VMULPS.BCST (R8)(CX*1), Z22, Z25
+	VADDPS      Z25, Z10, Z10
+	VMULPS.BCST (R8)(CX*1), Y23, Y25
+	VADDPS      Y25, Y11, Y11
+	VMULPS.BCST (R8)(CX*2), Z22, Z25
+	VADDPS      Z25, Z12, Z12
+	VMULPS.BCST (R8)(CX*2), Y23, Y25
+	VADDPS      Y25, Y13, Y13
+	VMULPS.BCST (R8)(DX*1), Z22, Z25
+	VADDPS      Z25, Z14, Z14
+	VMULPS.BCST (R8)(DX*1), Y23, Y25
+	VADDPS      Y25, Y15, Y15
+	VMULPS.BCST (R9), Z22, Z25
+	VADDPS      Z25, Z16, Z16
+	VMULPS.BCST (R9), Y23, Y25
+	VADDPS      Y25, Y17, Y17
+	VMULPS.BCST (R9)(CX*1), Z22, Z25
+	VADDPS      Z25, Z18, Z18
+	VMULPS.BCST (R9)(CX*1), Y23, Y25
+	VADDPS      Y25, Y19, Y19
+	VMULPS.BCST (R9)(CX*2), Z22, Z25
+	VADDPS      Z25, Z20, Z20
+	VMULPS.BCST (R9)(CX*2), Y23, Y25
+	VADDPS      Y25, Y21, Y21
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	ADDQ        R10, R9
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R14)
+	ADDQ        144(AX), R14
+	DECQ        R13
+	JNZ         step
+	ADDQ        R11, DI
+	ADDQ        R11, R8
+	ADDQ        R11, R9
+	DECQ        R12
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	LEAQ        (DI)(CX*4), R8
+	LEAQ        (R8)(CX*4), R9
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Z0, Z0
+	VADDPS      64(DI), Y1, Y1
+	VADDPS      (DI)(CX*1), Z2, Z2
+	VADDPS      64(DI)(CX*1), Y3, Y3
+	VADDPS      (DI)(CX*2), Z4, Z4
+	VADDPS      64(DI)(CX*2), Y5, Y5
+	VADDPS      (DI)(DX*1), Z6, Z6
+	VADDPS      64(DI)(DX*1), Y7, Y7
+	VADDPS      (R8), Z8, Z8
+	VADDPS      64(R8), Y9, Y9
+	VADDPS      (R8)(CX*1), Z10, Z10
+	VADDPS      64(R8)(CX*1), Y11, Y11
+	VADDPS      (R8)(CX*2), Z12, Z12
+	VADDPS      64(R8)(CX*2), Y13, Y13
+	VADDPS      (R8)(DX*1), Z14, Z14
+	VADDPS      64(R8)(DX*1), Y15, Y15
+	VADDPS      (R9), Z16, Z16
+	VADDPS      64(R9), Y17, Y17
+	VADDPS      (R9)(CX*1), Z18, Z18
+	VADDPS      64(R9)(CX*1), Y19, Y19
+	VADDPS      (R9)(CX*2), Z20, Z20
+	VADDPS      64(R9)(CX*2), Y21, Y21
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z22
+	VADDPS    Z22, Z0, Z0
+	VMOVUPS.Z 64(DI), K2, Y22
+	VADDPS    Y22, Y1, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z22
+	VADDPS    Z22, Z2, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y22
+	VADDPS    Y22, Y3, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z22
+	VADDPS    Z22, Z4, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y22
+	VADDPS    Y22, Y5, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z22
+	VADDPS    Z22, Z6, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y22
+	VADDPS    Y22, Y7, Y7
+	VMOVUPS.Z (R8), K1, Z22
+	VADDPS    Z22, Z8, Z8
+	VMOVUPS.Z 64(R8), K2, Y22
+	VADDPS    Y22, Y9, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z22
+	VADDPS    Z22, Z10, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y22
+	VADDPS    Y22, Y11, Y11
+	VMOVUPS.Z (R8)(CX*2), K1, Z22
+	VADDPS    Z22, Z12, Z12
+	VMOVUPS.Z 64(R8)(CX*2), K2, Y22
+	VADDPS    Y22, Y13, Y13
+	VMOVUPS.Z (R8)(DX*1), K1, Z22
+	VADDPS    Z22, Z14, Z14
+	VMOVUPS.Z 64(R8)(DX*1), K2, Y22
+	VADDPS    Y22, Y15, Y15
+	VMOVUPS.Z (R9), K1, Z22
+	VADDPS    Z22, Z16, Z16
+	VMOVUPS.Z 64(R9), K2, Y22
+	VADDPS    Y22, Y17, Y17
+	VMOVUPS.Z (R9)(CX*1), K1, Z22
+	VADDPS    Z22, Z18, Z18
+	VMOVUPS.Z 64(R9)(CX*1), K2, Y22
+	VADDPS    Y22, Y19, Y19
+	VMOVUPS.Z (R9)(CX*2), K1, Z22
+	VADDPS    Z22, Z20, Z20
+	VMOVUPS.Z 64(R9)(CX*2), K2, Y22
+	VADDPS    Y22, Y21, Y21
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R10
+	TESTQ        R10, R10
+	JZ           no_rows
+	VBROADCASTSS (R10), Z24
+	VADDPS       Z24, Z0, Z0
+	VADDPS       Y24, Y1, Y1
+	VBROADCASTSS 4(R10), Z24
+	VADDPS       Z24, Z2, Z2
+	VADDPS       Y24, Y3, Y3
+	VBROADCASTSS 8(R10), Z24
+	VADDPS       Z24, Z4, Z4
+	VADDPS       Y24, Y5, Y5
+	VBROADCASTSS 12(R10), Z24
+	VADDPS       Z24, Z6, Z6
+	VADDPS       Y24, Y7, Y7
+	VBROADCASTSS 16(R10), Z24
+	VADDPS       Z24, Z8, Z8
+	VADDPS       Y24, Y9, Y9
+	VBROADCASTSS 20(R10), Z24
+	VADDPS       Z24, Z10, Z10
+	VADDPS       Y24, Y11, Y11
+	VBROADCASTSS 24(R10), Z24
+	VADDPS       Z24, Z12, Z12
+	VADDPS       Y24, Y13, Y13
+	VBROADCASTSS 28(R10), Z24
+	VADDPS       Z24, Z14, Z14
+	VADDPS       Y24, Y15, Y15
+	VBROADCASTSS 32(R10), Z24
+	VADDPS       Z24, Z16, Z16
+	VADDPS       Y24, Y17, Y17
+	VBROADCASTSS 36(R10), Z24
+	VADDPS       Z24, Z18, Z18
+	VADDPS       Y24, Y19, Y19
+	VBROADCASTSS 40(R10), Z24
+	VADDPS       Z24, Z20, Z20
+	VADDPS       Y24, Y21, Y21
+
+no_rows:
+	MOVQ    80(AX), R10
+	TESTQ   R10, R10
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R10), Z22
+	VADDPS  Z22, Z0, Z0
+	VADDPS  Z22, Z2, Z2
+	VADDPS  Z22, Z4, Z4
+	VADDPS  Z22, Z6, Z6
+	VADDPS  Z22, Z8, Z8
+	VADDPS  Z22, Z10, Z10
+	VADDPS  Z22, Z12, Z12
+	VADDPS  Z22, Z14, Z14
+	VADDPS  Z22, Z16, Z16
+	VADDPS  Z22, Z18, Z18
+	VADDPS  Z22, Z20, Z20
+	VMOVUPS 64(R10), Y23
+	VADDPS  Y23, Y1, Y1
+	VADDPS  Y23, Y3, Y3
+	VADDPS  Y23, Y5, Y5
+	VADDPS  Y23, Y7, Y7
+	VADDPS  Y23, Y9, Y9
+	VADDPS  Y23, Y11, Y11
+	VADDPS  Y23, Y13, Y13
+	VADDPS  Y23, Y15, Y15
+	VADDPS  Y23, Y17, Y17
+	VADDPS  Y23, Y19, Y19
+	VADDPS  Y23, Y21, Y21
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R10), K1, Z22
+	VADDPS    Z22, Z0, Z0
+	VADDPS    Z22, Z2, Z2
+	VADDPS    Z22, Z4, Z4
+	VADDPS    Z22, Z6, Z6
+	VADDPS    Z22, Z8, Z8
+	VADDPS    Z22, Z10, Z10
+	VADDPS    Z22, Z12, Z12
+	VADDPS    Z22, Z14, Z14
+	VADDPS    Z22, Z16, Z16
+	VADDPS    Z22, Z18, Z18
+	VADDPS    Z22, Z20, Z20
+	VMOVUPS.Z 64(R10), K2, Y23
+	VADDPS    Y23, Y1, Y1
+	VADDPS    Y23, Y3, Y3
+	VADDPS    Y23, Y5, Y5
+	VADDPS    Y23, Y7, Y7
+	VADDPS    Y23, Y9, Y9
+	VADDPS    Y23, Y11, Y11
+	VADDPS    Y23, Y13, Y13
+	VADDPS    Y23, Y15, Y15
+	VADDPS    Y23, Y17, Y17
+	VADDPS    Y23, Y19, Y19
+	VADDPS    Y23, Y21, Y21
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z22
+	VBROADCASTSS 116(AX), Z23
+	VMAXPS       Z0, Z22, Z0
+	VMINPS       Z0, Z23, Z0
+	VMAXPS       Y1, Y22, Y1
+	VMINPS       Y1, Y23, Y1
+	VMAXPS       Z2, Z22, Z2
+	VMINPS       Z2, Z23, Z2
+	VMAXPS       Y3, Y22, Y3
+	VMINPS       Y3, Y23, Y3
+	VMAXPS       Z4, Z22, Z4
+	VMINPS       Z4, Z23, Z4
+	VMAXPS       Y5, Y22, Y5
+	VMINPS       Y5, Y23, Y5
+	VMAXPS       Z6, Z22, Z6
+	VMINPS       Z6, Z23, Z6
+	VMAXPS       Y7, Y22, Y7
+	VMINPS       Y7, Y23, Y7
+	VMAXPS       Z8, Z22, Z8
+	VMINPS       Z8, Z23, Z8
+	VMAXPS       Y9, Y22, Y9
+	VMINPS       Y9, Y23, Y9
+	VMAXPS       Z10, Z22, Z10
+	VMINPS       Z10, Z23, Z10
+	VMAXPS       Y11, Y22, Y11
+	VMINPS       Y11, Y23, Y11
+	VMAXPS       Z12, Z22, Z12
+	VMINPS       Z12, Z23, Z12
+	VMAXPS       Y13, Y22, Y13
+	VMINPS       Y13, Y23, Y13
+	VMAXPS       Z14, Z22, Z14
+	VMINPS       Z14, Z23, Z14
+	VMAXPS       Y15, Y22, Y15
+	VMINPS       Y15, Y23, Y15
+	VMAXPS       Z16, Z22, Z16
+	VMINPS       Z16, Z23, Z16
+	VMAXPS       Y17, Y22, Y17
+	VMINPS       Y17, Y23, Y17
+	VMAXPS       Z18, Z22, Z18
+	VMINPS       Z18, Z23, Z18
+	VMAXPS       Y19, Y22, Y19
+	VMINPS       Y19, Y23, Y19
+	VMAXPS       Z20, Z22, Z20
+	VMINPS       Z20, Z23, Z20
+	VMAXPS       Y21, Y22, Y21
+	VMINPS       Y21, Y23, Y21
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Z0, (DI)
+	VMOVUPS Y1, 64(DI)
+	VMOVUPS Z2, (DI)(CX*1)
+	VMOVUPS Y3, 64(DI)(CX*1)
+	VMOVUPS Z4, (DI)(CX*2)
+	VMOVUPS Y5, 64(DI)(CX*2)
+	VMOVUPS Z6, (DI)(DX*1)
+	VMOVUPS Y7, 64(DI)(DX*1)
+	VMOVUPS Z8, (R8)
+	VMOVUPS Y9, 64(R8)
+	VMOVUPS Z10, (R8)(CX*1)
+	VMOVUPS Y11, 64(R8)(CX*1)
+	VMOVUPS Z12, (R8)(CX*2)
+	VMOVUPS Y13, 64(R8)(CX*2)
+	VMOVUPS Z14, (R8)(DX*1)
+	VMOVUPS Y15, 64(R8)(DX*1)
+	VMOVUPS Z16, (R9)
+	VMOVUPS Y17, 64(R9)
+	VMOVUPS Z18, (R9)(CX*1)
+	VMOVUPS Y19, 64(R9)(CX*1)
+	VMOVUPS Z20, (R9)(CX*2)
+	VMOVUPS Y21, 64(R9)(CX*2)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Z0, K1, (DI)
+	VMOVUPS Y1, K2, 64(DI)
+	VMOVUPS Z2, K1, (DI)(CX*1)
+	VMOVUPS Y3, K2, 64(DI)(CX*1)
+	VMOVUPS Z4, K1, (DI)(CX*2)
+	VMOVUPS Y5, K2, 64(DI)(CX*2)
+	VMOVUPS Z6, K1, (DI)(DX*1)
+	VMOVUPS Y7, K2, 64(DI)(DX*1)
+	VMOVUPS Z8, K1, (R8)
+	VMOVUPS Y9, K2, 64(R8)
+	VMOVUPS Z10, K1, (R8)(CX*1)
+	VMOVUPS Y11, K2, 64(R8)(CX*1)
+	VMOVUPS Z12, K1, (R8)(CX*2)
+	VMOVUPS Y13, K2, 64(R8)(CX*2)
+	VMOVUPS Z14, K1, (R8)(DX*1)
+	VMOVUPS Y15, K2, 64(R8)(DX*1)
+	VMOVUPS Z16, K1, (R9)
+	VMOVUPS Y17, K2, 64(R9)
+	VMOVUPS Z18, K1, (R9)(CX*1)
+	VMOVUPS Y19, K2, 64(R9)(CX*1)
+	VMOVUPS Z20, K1, (R9)(CX*2)
+	VMOVUPS Y21, K2, 64(R9)(CX*2)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exact11x1tinyAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·exact11x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	VPXORD Y6, Y6, Y6
+	VPXORD Y7, Y7, Y7
+	VPXORD Y8, Y8, Y8
+	VPXORD Y9, Y9, Y9
+	VPXORD Y10, Y10, Y10
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	VMOVUPS (R8)(CX*2), Y6
+	VMOVUPS (R8)(DX*1), Y7
+	VMOVUPS (R9), Y8
+	VMOVUPS (R9)(CX*1), Y9
+	VMOVUPS (R9)(CX*2), Y10
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y7
+	VMOVUPS.Z (R9), K1, Y8
+	VMOVUPS.Z (R9)(CX*1), K1, Y9
+	VMOVUPS.Z (R9)(CX*2), K1, Y10
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R10
+	MOVQ    136(AX), R14
+	TESTQ   R14, R14
+	CMOVQEQ SI, R14
+	MOVQ    40(AX), R12
+	MOVQ    32(AX), R11
+	IMULQ   R10, R11
+	NEGQ    R11
+	ADDQ    24(AX), R11
+
+segment:
+	MOVQ 32(AX), R13
+
+step:
+	VMOVUPS     (SI), Y11
+	VMULPS.BCST (DI), Y11, Y14
+	VADDPS      Y14, Y0, Y0
+	VMULPS.BCST (DI)(CX*1), Y11, Y14
+	VADDPS      Y14, Y1, Y1
+	VMULPS.BCST (DI)(CX*2), Y11, Y14
+	VADDPS      Y14, Y2, Y2
+	VMULPS.BCST (DI)(DX*1), Y11, Y14
+	VADDPS      Y14, Y3, Y3
+	VMULPS.BCST (R8), Y11, Y14
+	VADDPS      Y14, Y4, Y4
+	VMULPS.BCST (R8)(CX*1), Y11, Y14
+	VADDPS      Y14, Y5, Y5
+	VMULPS.BCST (R8)(CX*2), Y11, Y14
+	VADDPS      Y14, Y6, Y6
+	VMULPS.BCST (R8)(DX*1), Y11, Y14
+	VADDPS      Y14, Y7, Y7
+	VMULPS.BCST (R9), Y11, Y14
+	VADDPS      Y14, Y8, Y8
+	VMULPS.BCST (R9)(CX*1), Y11, Y14
+	VADDPS      Y14, Y9, Y9
+	VMULPS.BCST (R9)(CX*2), Y11, Y14
+	VADDPS      Y14, Y10, Y10
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	ADDQ        R10, R9
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R14)
+	ADDQ        144(AX), R14
+	DECQ        R13
+	JNZ         step
+	ADDQ        R11, DI
+	ADDQ        R11, R8
+	ADDQ        R11, R9
+	DECQ        R12
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	LEAQ        (DI)(CX*4), R8
+	LEAQ        (R8)(CX*4), R9
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Y0, Y0
+	VADDPS      (DI)(CX*1), Y1, Y1
+	VADDPS      (DI)(CX*2), Y2, Y2
+	VADDPS      (DI)(DX*1), Y3, Y3
+	VADDPS      (R8), Y4, Y4
+	VADDPS      (R8)(CX*1), Y5, Y5
+	VADDPS      (R8)(CX*2), Y6, Y6
+	VADDPS      (R8)(DX*1), Y7, Y7
+	VADDPS      (R9), Y8, Y8
+	VADDPS      (R9)(CX*1), Y9, Y9
+	VADDPS      (R9)(CX*2), Y10, Y10
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y11
+	VADDPS    Y11, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y11
+	VADDPS    Y11, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y11
+	VADDPS    Y11, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y11
+	VADDPS    Y11, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y11
+	VADDPS    Y11, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y11
+	VADDPS    Y11, Y5, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y11
+	VADDPS    Y11, Y6, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y11
+	VADDPS    Y11, Y7, Y7
+	VMOVUPS.Z (R9), K1, Y11
+	VADDPS    Y11, Y8, Y8
+	VMOVUPS.Z (R9)(CX*1), K1, Y11
+	VADDPS    Y11, Y9, Y9
+	VMOVUPS.Z (R9)(CX*2), K1, Y11
+	VADDPS    Y11, Y10, Y10
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R10
+	TESTQ        R10, R10
+	JZ           no_rows
+	VBROADCASTSS (R10), Y13
+	VADDPS       Y13, Y0, Y0
+	VBROADCASTSS 4(R10), Y13
+	VADDPS       Y13, Y1, Y1
+	VBROADCASTSS 8(R10), Y13
+	VADDPS       Y13, Y2, Y2
+	VBROADCASTSS 12(R10), Y13
+	VADDPS       Y13, Y3, Y3
+	VBROADCASTSS 16(R10), Y13
+	VADDPS       Y13, Y4, Y4
+	VBROADCASTSS 20(R10), Y13
+	VADDPS       Y13, Y5, Y5
+	VBROADCASTSS 24(R10), Y13
+	VADDPS       Y13, Y6, Y6
+	VBROADCASTSS 28(R10), Y13
+	VADDPS       Y13, Y7, Y7
+	VBROADCASTSS 32(R10), Y13
+	VADDPS       Y13, Y8, Y8
+	VBROADCASTSS 36(R10), Y13
+	VADDPS       Y13, Y9, Y9
+	VBROADCASTSS 40(R10), Y13
+	VADDPS       Y13, Y10, Y10
+
+no_rows:
+	MOVQ    80(AX), R10
+	TESTQ   R10, R10
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R10), Y11
+	VADDPS  Y11, Y0, Y0
+	VADDPS  Y11, Y1, Y1
+	VADDPS  Y11, Y2, Y2
+	VADDPS  Y11, Y3, Y3
+	VADDPS  Y11, Y4, Y4
+	VADDPS  Y11, Y5, Y5
+	VADDPS  Y11, Y6, Y6
+	VADDPS  Y11, Y7, Y7
+	VADDPS  Y11, Y8, Y8
+	VADDPS  Y11, Y9, Y9
+	VADDPS  Y11, Y10, Y10
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R10), K1, Y11
+	VADDPS    Y11, Y0, Y0
+	VADDPS    Y11, Y1, Y1
+	VADDPS    Y11, Y2, Y2
+	VADDPS    Y11, Y3, Y3
+	VADDPS    Y11, Y4, Y4
+	VADDPS    Y11, Y5, Y5
+	VADDPS    Y11, Y6, Y6
+	VADDPS    Y11, Y7, Y7
+	VADDPS    Y11, Y8, Y8
+	VADDPS    Y11, Y9, Y9
+	VADDPS    Y11, Y10, Y10
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y11
+	VBROADCASTSS 116(AX), Y12
+	VMAXPS       Y0, Y11, Y0
+	VMINPS       Y0, Y12, Y0
+	VMAXPS       Y1, Y11, Y1
+	VMINPS       Y1, Y12, Y1
+	VMAXPS       Y2, Y11, Y2
+	VMINPS       Y2, Y12, Y2
+	VMAXPS       Y3, Y11, Y3
+	VMINPS       Y3, Y12, Y3
+	VMAXPS       Y4, Y11, Y4
+	VMINPS       Y4, Y12, Y4
+	VMAXPS       Y5, Y11, Y5
+	VMINPS       Y5, Y12, Y5
+	VMAXPS       Y6, Y11, Y6
+	VMINPS       Y6, Y12, Y6
+	VMAXPS       Y7, Y11, Y7
+	VMINPS       Y7, Y12, Y7
+	VMAXPS       Y8, Y11, Y8
+	VMINPS       Y8, Y12, Y8
+	VMAXPS       Y9, Y11, Y9
+	VMINPS       Y9, Y12, Y9
+	VMAXPS       Y10, Y11, Y10
+	VMINPS       Y10, Y12, Y10
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	VMOVUPS Y6, (R8)(CX*2)
+	VMOVUPS Y7, (R8)(DX*1)
+	VMOVUPS Y8, (R9)
+	VMOVUPS Y9, (R9)(CX*1)
+	VMOVUPS Y10, (R9)(CX*2)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+	VMOVUPS Y6, K1, (R8)(CX*2)
+	VMOVUPS Y7, K1, (R8)(DX*1)
+	VMOVUPS Y8, K1, (R9)
+	VMOVUPS Y9, K1, (R9)(CX*1)
+	VMOVUPS Y10, K1, (R9)(CX*2)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exact12x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·exact12x1shortAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Y1, Y1, Y1
+	VPXORD Z2, Z2, Z2
+	VPXORD Y3, Y3, Y3
+	VPXORD Z4, Z4, Z4
+	VPXORD Y5, Y5, Y5
+	VPXORD Z6, Z6, Z6
+	VPXORD Y7, Y7, Y7
+	VPXORD Z8, Z8, Z8
+	VPXORD Y9, Y9, Y9
+	VPXORD Z10, Z10, Z10
+	VPXORD Y11, Y11, Y11
+	VPXORD Z12, Z12, Z12
+	VPXORD Y13, Y13, Y13
+	VPXORD Z14, Z14, Z14
+	VPXORD Y15, Y15, Y15
+	VPXORD Z16, Z16, Z16
+	VPXORD Y17, Y17, Y17
+	VPXORD Z18, Z18, Z18
+	VPXORD Y19, Y19, Y19
+	VPXORD Z20, Z20, Z20
+	VPXORD Y21, Y21, Y21
+	VPXORD Z22, Z22, Z22
+	VPXORD Y23, Y23, Y23
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Y1
+	VMOVUPS (DI)(CX*1), Z2
+	VMOVUPS 64(DI)(CX*1), Y3
+	VMOVUPS (DI)(CX*2), Z4
+	VMOVUPS 64(DI)(CX*2), Y5
+	VMOVUPS (DI)(DX*1), Z6
+	VMOVUPS 64(DI)(DX*1), Y7
+	VMOVUPS (R8), Z8
+	VMOVUPS 64(R8), Y9
+	VMOVUPS (R8)(CX*1), Z10
+	VMOVUPS 64(R8)(CX*1), Y11
+	VMOVUPS (R8)(CX*2), Z12
+	VMOVUPS 64(R8)(CX*2), Y13
+	VMOVUPS (R8)(DX*1), Z14
+	VMOVUPS 64(R8)(DX*1), Y15
+	VMOVUPS (R9), Z16
+	VMOVUPS 64(R9), Y17
+	VMOVUPS (R9)(CX*1), Z18
+	VMOVUPS 64(R9)(CX*1), Y19
+	VMOVUPS (R9)(CX*2), Z20
+	VMOVUPS 64(R9)(CX*2), Y21
+	VMOVUPS (R9)(DX*1), Z22
+	VMOVUPS 64(R9)(DX*1), Y23
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z0
+	VMOVUPS.Z 64(DI), K2, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y7
+	VMOVUPS.Z (R8), K1, Z8
+	VMOVUPS.Z 64(R8), K2, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y11
+	VMOVUPS.Z (R8)(CX*2), K1, Z12
+	VMOVUPS.Z 64(R8)(CX*2), K2, Y13
+	VMOVUPS.Z (R8)(DX*1), K1, Z14
+	VMOVUPS.Z 64(R8)(DX*1), K2, Y15
+	VMOVUPS.Z (R9), K1, Z16
+	VMOVUPS.Z 64(R9), K2, Y17
+	VMOVUPS.Z (R9)(CX*1), K1, Z18
+	VMOVUPS.Z 64(R9)(CX*1), K2, Y19
+	VMOVUPS.Z (R9)(CX*2), K1, Z20
+	VMOVUPS.Z 64(R9)(CX*2), K2, Y21
+	VMOVUPS.Z (R9)(DX*1), K1, Z22
+	VMOVUPS.Z 64(R9)(DX*1), K2, Y23
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R10
+	MOVQ    136(AX), R14
+	TESTQ   R14, R14
+	CMOVQEQ SI, R14
+	MOVQ    40(AX), R12
+	MOVQ    32(AX), R11
+	IMULQ   R10, R11
+	NEGQ    R11
+	ADDQ    24(AX), R11
+
+segment:
+	MOVQ 32(AX), R13
+
+step:
+	VMOVUPS     (SI), Z24
+	VMOVUPS     64(SI), Y25
+	VMULPS.BCST (DI), Z24, Z27
+	VADDPS      Z27, Z0, Z0
+	VMULPS.BCST (DI), Y25, Y27
+	VADDPS      Y27, Y1, Y1
+	VMULPS.BCST (DI)(CX*1), Z24, Z27
+	VADDPS      Z27, Z2, Z2
+	VMULPS.BCST (DI)(CX*1), Y25, Y27
+	VADDPS      Y27, Y3, Y3
+	VMULPS.BCST (DI)(CX*2), Z24, Z27
+	VADDPS      Z27, Z4, Z4
+	VMULPS.BCST (DI)(CX*2), Y25, Y27
+	VADDPS      Y27, Y5, Y5
+	VMULPS.BCST (DI)(DX*1), Z24, Z27
+	VADDPS      Z27, Z6, Z6
+	VMULPS.BCST (DI)(DX*1), Y25, Y27
+	VADDPS      Y27, Y7, Y7
+	VMULPS.BCST (R8), Z24, Z27
+	VADDPS      Z27, Z8, Z8
+	VMULPS.BCST (R8), Y25, Y27
+	VADDPS      Y27, Y9, Y9
+	VMULPS.BCST (R8)(CX*1), Z24, Z27
+	VADDPS      Z27, Z10, Z10
+	VMULPS.BCST (R8)(CX*1), Y25, Y27
+	VADDPS      Y27, Y11, Y11
+	VMULPS.BCST (R8)(CX*2), Z24, Z27
+	VADDPS      Z27, Z12, Z12
+	VMULPS.BCST (R8)(CX*2), Y25, Y27
+	VADDPS      Y27, Y13, Y13
+	VMULPS.BCST (R8)(DX*1), Z24, Z27
+	VADDPS      Z27, Z14, Z14
+	VMULPS.BCST (R8)(DX*1), Y25, Y27
+	VADDPS      Y27, Y15, Y15
+	VMULPS.BCST (R9), Z24, Z27
+	VADDPS      Z27, Z16, Z16
+	VMULPS.BCST (R9), Y25, Y27
+	VADDPS      Y27, Y17, Y17
+	VMULPS.BCST (R9)(CX*1), Z24, Z27
+	VADDPS      Z27, Z18, Z18
+	VMULPS.BCST (R9)(CX*1), Y25, Y27
+	VADDPS      Y27, Y19, Y19
+	VMULPS.BCST (R9)(CX*2), Z24, Z27
+	VADDPS      Z27, Z20, Z20
+	VMULPS.BCST (R9)(CX*2), Y25, Y27
+	VADDPS      Y27, Y21, Y21
+	VMULPS.BCST (R9)(DX*1), Z24, Z27
+	VADDPS      Z27, Z22, Z22
+	VMULPS.BCST (R9)(DX*1), Y25, Y27
+	VADDPS      Y27, Y23, Y23
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	ADDQ        R10, R9
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R14)
+	ADDQ        144(AX), R14
+	DECQ        R13
+	JNZ         step
+	ADDQ        R11, DI
+	ADDQ        R11, R8
+	ADDQ        R11, R9
+	DECQ        R12
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	LEAQ        (DI)(CX*4), R8
+	LEAQ        (R8)(CX*4), R9
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Z0, Z0
+	VADDPS      64(DI), Y1, Y1
+	VADDPS      (DI)(CX*1), Z2, Z2
+	VADDPS      64(DI)(CX*1), Y3, Y3
+	VADDPS      (DI)(CX*2), Z4, Z4
+	VADDPS      64(DI)(CX*2), Y5, Y5
+	VADDPS      (DI)(DX*1), Z6, Z6
+	VADDPS      64(DI)(DX*1), Y7, Y7
+	VADDPS      (R8), Z8, Z8
+	VADDPS      64(R8), Y9, Y9
+	VADDPS      (R8)(CX*1), Z10, Z10
+	VADDPS      64(R8)(CX*1), Y11, Y11
+	VADDPS      (R8)(CX*2), Z12, Z12
+	VADDPS      64(R8)(CX*2), Y13, Y13
+	VADDPS      (R8)(DX*1), Z14, Z14
+	VADDPS      64(R8)(DX*1), Y15, Y15
+	VADDPS      (R9), Z16, Z16
+	VADDPS      64(R9), Y17, Y17
+	VADDPS      (R9)(CX*1), Z18, Z18
+	VADDPS      64(R9)(CX*1), Y19, Y19
+	VADDPS      (R9)(CX*2), Z20, Z20
+	VADDPS      64(R9)(CX*2), Y21, Y21
+	VADDPS      (R9)(DX*1), Z22, Z22
+	VADDPS      64(R9)(DX*1), Y23, Y23
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z24
+	VADDPS    Z24, Z0, Z0
+	VMOVUPS.Z 64(DI), K2, Y24
+	VADDPS    Y24, Y1, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z24
+	VADDPS    Z24, Z2, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y24
+	VADDPS    Y24, Y3, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z24
+	VADDPS    Z24, Z4, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y24
+	VADDPS    Y24, Y5, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z24
+	VADDPS    Z24, Z6, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y24
+	VADDPS    Y24, Y7, Y7
+	VMOVUPS.Z (R8), K1, Z24
+	VADDPS    Z24, Z8, Z8
+	VMOVUPS.Z 64(R8), K2, Y24
+	VADDPS    Y24, Y9, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z24
+	VADDPS    Z24, Z10, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y24
+	VADDPS    Y24, Y11, Y11
+	VMOVUPS.Z (R8)(CX*2), K1, Z24
+	VADDPS    Z24, Z12, Z12
+	VMOVUPS.Z 64(R8)(CX*2), K2, Y24
+	VADDPS    Y24, Y13, Y13
+	VMOVUPS.Z (R8)(DX*1), K1, Z24
+	VADDPS    Z24, Z14, Z14
+	VMOVUPS.Z 64(R8)(DX*1), K2, Y24
+	VADDPS    Y24, Y15, Y15
+	VMOVUPS.Z (R9), K1, Z24
+	VADDPS    Z24, Z16, Z16
+	VMOVUPS.Z 64(R9), K2, Y24
+	VADDPS    Y24, Y17, Y17
+	VMOVUPS.Z (R9)(CX*1), K1, Z24
+	VADDPS    Z24, Z18, Z18
+	VMOVUPS.Z 64(R9)(CX*1), K2, Y24
+	VADDPS    Y24, Y19, Y19
+	VMOVUPS.Z (R9)(CX*2), K1, Z24
+	VADDPS    Z24, Z20, Z20
+	VMOVUPS.Z 64(R9)(CX*2), K2, Y24
+	VADDPS    Y24, Y21, Y21
+	VMOVUPS.Z (R9)(DX*1), K1, Z24
+	VADDPS    Z24, Z22, Z22
+	VMOVUPS.Z 64(R9)(DX*1), K2, Y24
+	VADDPS    Y24, Y23, Y23
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R10
+	TESTQ        R10, R10
+	JZ           no_rows
+	VBROADCASTSS (R10), Z26
+	VADDPS       Z26, Z0, Z0
+	VADDPS       Y26, Y1, Y1
+	VBROADCASTSS 4(R10), Z26
+	VADDPS       Z26, Z2, Z2
+	VADDPS       Y26, Y3, Y3
+	VBROADCASTSS 8(R10), Z26
+	VADDPS       Z26, Z4, Z4
+	VADDPS       Y26, Y5, Y5
+	VBROADCASTSS 12(R10), Z26
+	VADDPS       Z26, Z6, Z6
+	VADDPS       Y26, Y7, Y7
+	VBROADCASTSS 16(R10), Z26
+	VADDPS       Z26, Z8, Z8
+	VADDPS       Y26, Y9, Y9
+	VBROADCASTSS 20(R10), Z26
+	VADDPS       Z26, Z10, Z10
+	VADDPS       Y26, Y11, Y11
+	VBROADCASTSS 24(R10), Z26
+	VADDPS       Z26, Z12, Z12
+	VADDPS       Y26, Y13, Y13
+	VBROADCASTSS 28(R10), Z26
+	VADDPS       Z26, Z14, Z14
+	VADDPS       Y26, Y15, Y15
+	VBROADCASTSS 32(R10), Z26
+	VADDPS       Z26, Z16, Z16
+	VADDPS       Y26, Y17, Y17
+	VBROADCASTSS 36(R10), Z26
+	VADDPS       Z26, Z18, Z18
+	VADDPS       Y26, Y19, Y19
+	VBROADCASTSS 40(R10), Z26
+	VADDPS       Z26, Z20, Z20
+	VADDPS       Y26, Y21, Y21
+	VBROADCASTSS 44(R10), Z26
+	VADDPS       Z26, Z22, Z22
+	VADDPS       Y26, Y23, Y23
+
+no_rows:
+	MOVQ    80(AX), R10
+	TESTQ   R10, R10
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R10), Z24
+	VADDPS  Z24, Z0, Z0
+	VADDPS  Z24, Z2, Z2
+	VADDPS  Z24, Z4, Z4
+	VADDPS  Z24, Z6, Z6
+	VADDPS  Z24, Z8, Z8
+	VADDPS  Z24, Z10, Z10
+	VADDPS  Z24, Z12, Z12
+	VADDPS  Z24, Z14, Z14
+	VADDPS  Z24, Z16, Z16
+	VADDPS  Z24, Z18, Z18
+	VADDPS  Z24, Z20, Z20
+	VADDPS  Z24, Z22, Z22
+	VMOVUPS 64(R10), Y25
+	VADDPS  Y25, Y1, Y1
+	VADDPS  Y25, Y3, Y3
+	VADDPS  Y25, Y5, Y5
+	VADDPS  Y25, Y7, Y7
+	VADDPS  Y25, Y9, Y9
+	VADDPS  Y25, Y11, Y11
+	VADDPS  Y25, Y13, Y13
+	VADDPS  Y25, Y15, Y15
+	VADDPS  Y25, Y17, Y17
+	VADDPS  Y25, Y19, Y19
+	VADDPS  Y25, Y21, Y21
+	VADDPS  Y25, Y23, Y23
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R10), K1, Z24
+	VADDPS    Z24, Z0, Z0
+	VADDPS    Z24, Z2, Z2
+	VADDPS    Z24, Z4, Z4
+	VADDPS    Z24, Z6, Z6
+	VADDPS    Z24, Z8, Z8
+	VADDPS    Z24, Z10, Z10
+	VADDPS    Z24, Z12, Z12
+	VADDPS    Z24, Z14, Z14
+	VADDPS    Z24, Z16, Z16
+	VADDPS    Z24, Z18, Z18
+	VADDPS    Z24, Z20, Z20
+	VADDPS    Z24, Z22, Z22
+	VMOVUPS.Z 64(R10), K2, Y25
+	VADDPS    Y25, Y1, Y1
+	VADDPS    Y25, Y3, Y3
+	VADDPS    Y25, Y5, Y5
+	VADDPS    Y25, Y7, Y7
+	VADDPS    Y25, Y9, Y9
+	VADDPS    Y25, Y11, Y11
+	VADDPS    Y25, Y13, Y13
+	VADDPS    Y25, Y15, Y15
+	VADDPS    Y25, Y17, Y17
+	VADDPS    Y25, Y19, Y19
+	VADDPS    Y25, Y21, Y21
+	VADDPS    Y25, Y23, Y23
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z24
+	VBROADCASTSS 116(AX), Z25
+	VMAXPS       Z0, Z24, Z0
+	VMINPS       Z0, Z25, Z0
+	VMAXPS       Y1, Y24, Y1
+	VMINPS       Y1, Y25, Y1
+	VMAXPS       Z2, Z24, Z2
+	VMINPS       Z2, Z25, Z2
+	VMAXPS       Y3, Y24, Y3
+	VMINPS       Y3, Y25, Y3
+	VMAXPS       Z4, Z24, Z4
+	VMINPS       Z4, Z25, Z4
+	VMAXPS       Y5, Y24, Y5
+	VMINPS       Y5, Y25, Y5
+	VMAXPS       Z6, Z24, Z6
+	VMINPS       Z6, Z25, Z6
+	VMAXPS       Y7, Y24, Y7
+	VMINPS       Y7, Y25, Y7
+	VMAXPS       Z8, Z24, Z8
+	VMINPS       Z8, Z25, Z8
+	VMAXPS       Y9, Y24, Y9
+	VMINPS       Y9, Y25, Y9
+	VMAXPS       Z10, Z24, Z10
+	VMINPS       Z10, Z25, Z10
+	VMAXPS       Y11, Y24, Y11
+	VMINPS       Y11, Y25, Y11
+	VMAXPS       Z12, Z24, Z12
+	VMINPS       Z12, Z25, Z12
+	VMAXPS       Y13, Y24, Y13
+	VMINPS       Y13, Y25, Y13
+	VMAXPS       Z14, Z24, Z14
+	VMINPS       Z14, Z25, Z14
+	VMAXPS       Y15, Y24, Y15
+	VMINPS       Y15, Y25, Y15
+	VMAXPS       Z16, Z24, Z16
+	VMINPS       Z16, Z25, Z16
+	VMAXPS       Y17, Y24, Y17
+	VMINPS       Y17, Y25, Y17
+	VMAXPS       Z18, Z24, Z18
+	VMINPS       Z18, Z25, Z18
+	VMAXPS       Y19, Y24, Y19
+	VMINPS       Y19, Y25, Y19
+	VMAXPS       Z20, Z24, Z20
+	VMINPS       Z20, Z25, Z20
+	VMAXPS       Y21, Y24, Y21
+	VMINPS       Y21, Y25, Y21
+	VMAXPS       Z22, Z24, Z22
+	VMINPS       Z22, Z25, Z22
+	VMAXPS       Y23, Y24, Y23
+	VMINPS       Y23, Y25, Y23
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Z0, (DI)
+	VMOVUPS Y1, 64(DI)
+	VMOVUPS Z2, (DI)(CX*1)
+	VMOVUPS Y3, 64(DI)(CX*1)
+	VMOVUPS Z4, (DI)(CX*2)
+	VMOVUPS Y5, 64(DI)(CX*2)
+	VMOVUPS Z6, (DI)(DX*1)
+	VMOVUPS Y7, 64(DI)(DX*1)
+	VMOVUPS Z8, (R8)
+	VMOVUPS Y9, 64(R8)
+	VMOVUPS Z10, (R8)(CX*1)
+	VMOVUPS Y11, 64(R8)(CX*1)
+	VMOVUPS Z12, (R8)(CX*2)
+	VMOVUPS Y13, 64(R8)(CX*2)
+	VMOVUPS Z14, (R8)(DX*1)
+	VMOVUPS Y15, 64(R8)(DX*1)
+	VMOVUPS Z16, (R9)
+	VMOVUPS Y17, 64(R9)
+	VMOVUPS Z18, (R9)(CX*1)
+	VMOVUPS Y19, 64(R9)(CX*1)
+	VMOVUPS Z20, (R9)(CX*2)
+	VMOVUPS Y21, 64(R9)(CX*2)
+	VMOVUPS Z22, (R9)(DX*1)
+	VMOVUPS Y23, 64(R9)(DX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Z0, K1, (DI)
+	VMOVUPS Y1, K2, 64(DI)
+	VMOVUPS Z2, K1, (DI)(CX*1)
+	VMOVUPS Y3, K2, 64(DI)(CX*1)
+	VMOVUPS Z4, K1, (DI)(CX*2)
+	VMOVUPS Y5, K2, 64(DI)(CX*2)
+	VMOVUPS Z6, K1, (DI)(DX*1)
+	VMOVUPS Y7, K2, 64(DI)(DX*1)
+	VMOVUPS Z8, K1, (R8)
+	VMOVUPS Y9, K2, 64(R8)
+	VMOVUPS Z10, K1, (R8)(CX*1)
+	VMOVUPS Y11, K2, 64(R8)(CX*1)
+	VMOVUPS Z12, K1, (R8)(CX*2)
+	VMOVUPS Y13, K2, 64(R8)(CX*2)
+	VMOVUPS Z14, K1, (R8)(DX*1)
+	VMOVUPS Y15, K2, 64(R8)(DX*1)
+	VMOVUPS Z16, K1, (R9)
+	VMOVUPS Y17, K2, 64(R9)
+	VMOVUPS Z18, K1, (R9)(CX*1)
+	VMOVUPS Y19, K2, 64(R9)(CX*1)
+	VMOVUPS Z20, K1, (R9)(CX*2)
+	VMOVUPS Y21, K2, 64(R9)(CX*2)
+	VMOVUPS Z22, K1, (R9)(DX*1)
+	VMOVUPS Y23, K2, 64(R9)(DX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exact12x1tinyAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·exact12x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	VPXORD Y6, Y6, Y6
+	VPXORD Y7, Y7, Y7
+	VPXORD Y8, Y8, Y8
+	VPXORD Y9, Y9, Y9
+	VPXORD Y10, Y10, Y10
+	VPXORD Y11, Y11, Y11
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	VMOVUPS (R8)(CX*2), Y6
+	VMOVUPS (R8)(DX*1), Y7
+	VMOVUPS (R9), Y8
+	VMOVUPS (R9)(CX*1), Y9
+	VMOVUPS (R9)(CX*2), Y10
+	VMOVUPS (R9)(DX*1), Y11
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y7
+	VMOVUPS.Z (R9), K1, Y8
+	VMOVUPS.Z (R9)(CX*1), K1, Y9
+	VMOVUPS.Z (R9)(CX*2), K1, Y10
+	VMOVUPS.Z (R9)(DX*1), K1, Y11
+
+first_end:
+begin:
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R10
+	MOVQ    136(AX), R14
+	TESTQ   R14, R14
+	CMOVQEQ SI, R14
+	MOVQ    40(AX), R12
+	MOVQ    32(AX), R11
+	IMULQ   R10, R11
+	NEGQ    R11
+	ADDQ    24(AX), R11
+
+segment:
+	MOVQ 32(AX), R13
+
+step:
+	VMOVUPS     (SI), Y12
+	VMULPS.BCST (DI), Y12, Y15
+	VADDPS      Y15, Y0, Y0
+	VMULPS.BCST (DI)(CX*1), Y12, Y15
+	VADDPS      Y15, Y1, Y1
+	VMULPS.BCST (DI)(CX*2), Y12, Y15
+	VADDPS      Y15, Y2, Y2
+	VMULPS.BCST (DI)(DX*1), Y12, Y15
+	VADDPS      Y15, Y3, Y3
+	VMULPS.BCST (R8), Y12, Y15
+	VADDPS      Y15, Y4, Y4
+	VMULPS.BCST (R8)(CX*1), Y12, Y15
+	VADDPS      Y15, Y5, Y5
+	VMULPS.BCST (R8)(CX*2), Y12, Y15
+	VADDPS      Y15, Y6, Y6
+	VMULPS.BCST (R8)(DX*1), Y12, Y15
+	VADDPS      Y15, Y7, Y7
+	VMULPS.BCST (R9), Y12, Y15
+	VADDPS      Y15, Y8, Y8
+	VMULPS.BCST (R9)(CX*1), Y12, Y15
+	VADDPS      Y15, Y9, Y9
+	VMULPS.BCST (R9)(CX*2), Y12, Y15
+	VADDPS      Y15, Y10, Y10
+	VMULPS.BCST (R9)(DX*1), Y12, Y15
+	VADDPS      Y15, Y11, Y11
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	ADDQ        R10, R9
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R14)
+	ADDQ        144(AX), R14
+	DECQ        R13
+	JNZ         step
+	ADDQ        R11, DI
+	ADDQ        R11, R8
+	ADDQ        R11, R9
+	DECQ        R12
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	LEAQ        (DI)(CX*4), R8
+	LEAQ        (R8)(CX*4), R9
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Y0, Y0
+	VADDPS      (DI)(CX*1), Y1, Y1
+	VADDPS      (DI)(CX*2), Y2, Y2
+	VADDPS      (DI)(DX*1), Y3, Y3
+	VADDPS      (R8), Y4, Y4
+	VADDPS      (R8)(CX*1), Y5, Y5
+	VADDPS      (R8)(CX*2), Y6, Y6
+	VADDPS      (R8)(DX*1), Y7, Y7
+	VADDPS      (R9), Y8, Y8
+	VADDPS      (R9)(CX*1), Y9, Y9
+	VADDPS      (R9)(CX*2), Y10, Y10
+	VADDPS      (R9)(DX*1), Y11, Y11
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y12
+	VADDPS    Y12, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y12
+	VADDPS    Y12, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y12
+	VADDPS    Y12, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y12
+	VADDPS    Y12, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y12
+	VADDPS    Y12, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y12
+	VADDPS    Y12, Y5, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y12
+	VADDPS    Y12, Y6, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y12
+	VADDPS    Y12, Y7, Y7
+	VMOVUPS.Z (R9), K1, Y12
+	VADDPS    Y12, Y8, Y8
+	VMOVUPS.Z (R9)(CX*1), K1, Y12
+	VADDPS    Y12, Y9, Y9
+	VMOVUPS.Z (R9)(CX*2), K1, Y12
+	VADDPS    Y12, Y10, Y10
+	VMOVUPS.Z (R9)(DX*1), K1, Y12
+	VADDPS    Y12, Y11, Y11
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R10
+	TESTQ        R10, R10
+	JZ           no_rows
+	VBROADCASTSS (R10), Y14
+	VADDPS       Y14, Y0, Y0
+	VBROADCASTSS 4(R10), Y14
+	VADDPS       Y14, Y1, Y1
+	VBROADCASTSS 8(R10), Y14
+	VADDPS       Y14, Y2, Y2
+	VBROADCASTSS 12(R10), Y14
+	VADDPS       Y14, Y3, Y3
+	VBROADCASTSS 16(R10), Y14
+	VADDPS       Y14, Y4, Y4
+	VBROADCASTSS 20(R10), Y14
+	VADDPS       Y14, Y5, Y5
+	VBROADCASTSS 24(R10), Y14
+	VADDPS       Y14, Y6, Y6
+	VBROADCASTSS 28(R10), Y14
+	VADDPS       Y14, Y7, Y7
+	VBROADCASTSS 32(R10), Y14
+	VADDPS       Y14, Y8, Y8
+	VBROADCASTSS 36(R10), Y14
+	VADDPS       Y14, Y9, Y9
+	VBROADCASTSS 40(R10), Y14
+	VADDPS       Y14, Y10, Y10
+	VBROADCASTSS 44(R10), Y14
+	VADDPS       Y14, Y11, Y11
+
+no_rows:
+	MOVQ    80(AX), R10
+	TESTQ   R10, R10
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R10), Y12
+	VADDPS  Y12, Y0, Y0
+	VADDPS  Y12, Y1, Y1
+	VADDPS  Y12, Y2, Y2
+	VADDPS  Y12, Y3, Y3
+	VADDPS  Y12, Y4, Y4
+	VADDPS  Y12, Y5, Y5
+	VADDPS  Y12, Y6, Y6
+	VADDPS  Y12, Y7, Y7
+	VADDPS  Y12, Y8, Y8
+	VADDPS  Y12, Y9, Y9
+	VADDPS  Y12, Y10, Y10
+	VADDPS  Y12, Y11, Y11
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R10), K1, Y12
+	VADDPS    Y12, Y0, Y0
+	VADDPS    Y12, Y1, Y1
+	VADDPS    Y12, Y2, Y2
+	VADDPS    Y12, Y3, Y3
+	VADDPS    Y12, Y4, Y4
+	VADDPS    Y12, Y5, Y5
+	VADDPS    Y12, Y6, Y6
+	VADDPS    Y12, Y7, Y7
+	VADDPS    Y12, Y8, Y8
+	VADDPS    Y12, Y9, Y9
+	VADDPS    Y12, Y10, Y10
+	VADDPS    Y12, Y11, Y11
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y12
+	VBROADCASTSS 116(AX), Y13
+	VMAXPS       Y0, Y12, Y0
+	VMINPS       Y0, Y13, Y0
+	VMAXPS       Y1, Y12, Y1
+	VMINPS       Y1, Y13, Y1
+	VMAXPS       Y2, Y12, Y2
+	VMINPS       Y2, Y13, Y2
+	VMAXPS       Y3, Y12, Y3
+	VMINPS       Y3, Y13, Y3
+	VMAXPS       Y4, Y12, Y4
+	VMINPS       Y4, Y13, Y4
+	VMAXPS       Y5, Y12, Y5
+	VMINPS       Y5, Y13, Y5
+	VMAXPS       Y6, Y12, Y6
+	VMINPS       Y6, Y13, Y6
+	VMAXPS       Y7, Y12, Y7
+	VMINPS       Y7, Y13, Y7
+	VMAXPS       Y8, Y12, Y8
+	VMINPS       Y8, Y13, Y8
+	VMAXPS       Y9, Y12, Y9
+	VMINPS       Y9, Y13, Y9
+	VMAXPS       Y10, Y12, Y10
+	VMINPS       Y10, Y13, Y10
+	VMAXPS       Y11, Y12, Y11
+	VMINPS       Y11, Y13, Y11
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	VMOVUPS Y6, (R8)(CX*2)
+	VMOVUPS Y7, (R8)(DX*1)
+	VMOVUPS Y8, (R9)
+	VMOVUPS Y9, (R9)(CX*1)
+	VMOVUPS Y10, (R9)(CX*2)
+	VMOVUPS Y11, (R9)(DX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+	VMOVUPS Y6, K1, (R8)(CX*2)
+	VMOVUPS Y7, K1, (R8)(DX*1)
+	VMOVUPS Y8, K1, (R9)
+	VMOVUPS Y9, K1, (R9)(CX*1)
+	VMOVUPS Y10, K1, (R9)(CX*2)
+	VMOVUPS Y11, K1, (R9)(DX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
 // func exactWideAVX512(t *byte)
 // Requires: AVX, AVX512F
 TEXT ·exactWideAVX512(SB), NOSPLIT, $0-8
@@ -28507,6 +41461,6372 @@ write_masked:
 	VMOVUPS Z9, K1, (R9)(CX*1)
 	VMOVUPS Z10, K1, (R9)(CX*2)
 	VMOVUPS Z11, K1, (R9)(DX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func placed1x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
+TEXT ·placed1x1shortAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), DX
+	TESTL  $0x00000001, DX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Y1, Y1, Y1
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), BX
+	TESTL   $0x00000008, DX
+	JNZ     first_masked
+	VMOVUPS (BX), Z0
+	VMOVUPS 64(BX), Y1
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), CX
+	KMOVD     CX, K1
+	SHRL      $0x10, CX
+	KMOVD     CX, K2
+	VMOVUPS.Z (BX), K1, Z0
+	VMOVUPS.Z 64(BX), K2, Y1
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	MOVQ  (AX), BX
+	MOVQ  t+0(FP), CX
+	MOVQ  48(AX), CX
+	MOVQ  16(AX), SI
+	MOVQ  128(AX), R10
+	MOVQ  40(AX), R8
+	MOVQ  32(AX), DI
+	IMULQ SI, DI
+	NEGQ  DI
+	ADDQ  24(AX), DI
+
+segment:
+	MOVQ 32(AX), R9
+
+step:
+	MOVLQSX      (R10), R11
+	VMOVUPS      (CX)(R11*4), Z2
+	VMOVUPS      64(CX)(R11*4), Y3
+	VBROADCASTSS (BX), Z4
+	VFMADD231PS  Z2, Z4, Z0
+	VFMADD231PS  Y3, Y4, Y1
+	ADDQ         SI, BX
+	ADDQ         $0x00000004, R10
+	DECQ         R9
+	JNZ          step
+	ADDQ         DI, BX
+	DECQ         R8
+	JNZ          segment
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), BX
+	TESTL        $0x00000002, DX
+	JZ           no_accumulate
+	TESTL        $0x00000008, DX
+	JNZ          accumulate_masked
+	VADDPS       (BX), Z0, Z0
+	VADDPS       64(BX), Y1, Y1
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), CX
+	KMOVD     CX, K1
+	SHRL      $0x10, CX
+	KMOVD     CX, K2
+	VMOVUPS.Z (BX), K1, Z2
+	VADDPS    Z2, Z0, Z0
+	VMOVUPS.Z 64(BX), K2, Y2
+	VADDPS    Y2, Y1, Y1
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), SI
+	TESTQ        SI, SI
+	JZ           no_rows
+	VBROADCASTSS (SI), Z4
+	VADDPS       Z4, Z0, Z0
+	VADDPS       Y4, Y1, Y1
+
+no_rows:
+	MOVQ    80(AX), SI
+	TESTQ   SI, SI
+	JZ      no_columns
+	TESTL   $0x00000008, DX
+	JNZ     columns_masked
+	VMOVUPS (SI), Z2
+	VADDPS  Z2, Z0, Z0
+	VMOVUPS 64(SI), Y3
+	VADDPS  Y3, Y1, Y1
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), CX
+	KMOVD     CX, K1
+	SHRL      $0x10, CX
+	KMOVD     CX, K2
+	VMOVUPS.Z (SI), K1, Z2
+	VADDPS    Z2, Z0, Z0
+	VMOVUPS.Z 64(SI), K2, Y3
+	VADDPS    Y3, Y1, Y1
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, DX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z2
+	VBROADCASTSS 116(AX), Z3
+	VMAXPS       Z0, Z2, Z0
+	VMINPS       Z0, Z3, Z0
+	VMAXPS       Y1, Y2, Y1
+	VMINPS       Y1, Y3, Y1
+
+no_clamp:
+	TESTL   $0x00000008, DX
+	JNZ     write_masked
+	VMOVUPS Z0, (BX)
+	VMOVUPS Y1, 64(BX)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), CX
+	KMOVD   CX, K1
+	SHRL    $0x10, CX
+	KMOVD   CX, K2
+	VMOVUPS Z0, K1, (BX)
+	VMOVUPS Y1, K2, 64(BX)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func placed1x1tinyAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
+TEXT ·placed1x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), DX
+	TESTL  $0x00000001, DX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), BX
+	TESTL   $0x00000008, DX
+	JNZ     first_masked
+	VMOVUPS (BX), Y0
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), CX
+	KMOVD     CX, K1
+	SHRL      $0x10, CX
+	KMOVD     CX, K2
+	VMOVUPS.Z (BX), K1, Y0
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	MOVQ  (AX), BX
+	MOVQ  t+0(FP), CX
+	MOVQ  48(AX), CX
+	MOVQ  16(AX), SI
+	MOVQ  128(AX), R10
+	MOVQ  40(AX), R8
+	MOVQ  32(AX), DI
+	IMULQ SI, DI
+	NEGQ  DI
+	ADDQ  24(AX), DI
+
+segment:
+	MOVQ 32(AX), R9
+
+step:
+	MOVLQSX      (R10), R11
+	VMOVUPS      (CX)(R11*4), Y1
+	VBROADCASTSS (BX), Y3
+	VFMADD231PS  Y1, Y3, Y0
+	ADDQ         SI, BX
+	ADDQ         $0x00000004, R10
+	DECQ         R9
+	JNZ          step
+	ADDQ         DI, BX
+	DECQ         R8
+	JNZ          segment
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), BX
+	TESTL        $0x00000002, DX
+	JZ           no_accumulate
+	TESTL        $0x00000008, DX
+	JNZ          accumulate_masked
+	VADDPS       (BX), Y0, Y0
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), CX
+	KMOVD     CX, K1
+	SHRL      $0x10, CX
+	KMOVD     CX, K2
+	VMOVUPS.Z (BX), K1, Y1
+	VADDPS    Y1, Y0, Y0
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), SI
+	TESTQ        SI, SI
+	JZ           no_rows
+	VBROADCASTSS (SI), Y3
+	VADDPS       Y3, Y0, Y0
+
+no_rows:
+	MOVQ    80(AX), SI
+	TESTQ   SI, SI
+	JZ      no_columns
+	TESTL   $0x00000008, DX
+	JNZ     columns_masked
+	VMOVUPS (SI), Y1
+	VADDPS  Y1, Y0, Y0
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), CX
+	KMOVD     CX, K1
+	SHRL      $0x10, CX
+	KMOVD     CX, K2
+	VMOVUPS.Z (SI), K1, Y1
+	VADDPS    Y1, Y0, Y0
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, DX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y1
+	VBROADCASTSS 116(AX), Y2
+	VMAXPS       Y0, Y1, Y0
+	VMINPS       Y0, Y2, Y0
+
+no_clamp:
+	TESTL   $0x00000008, DX
+	JNZ     write_masked
+	VMOVUPS Y0, (BX)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), CX
+	KMOVD   CX, K1
+	SHRL    $0x10, CX
+	KMOVD   CX, K2
+	VMOVUPS Y0, K1, (BX)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func placed2x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
+TEXT ·placed2x1shortAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), DX
+	TESTL  $0x00000001, DX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Y1, Y1, Y1
+	VPXORD Z2, Z2, Z2
+	VPXORD Y3, Y3, Y3
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), SI
+	TESTL   $0x00000008, DX
+	JNZ     first_masked
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Y1
+	VMOVUPS (SI)(CX*1), Z2
+	VMOVUPS 64(SI)(CX*1), Y3
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Z0
+	VMOVUPS.Z 64(SI), K2, Y1
+	VMOVUPS.Z (SI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(SI)(CX*1), K2, Y3
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	MOVQ  (AX), SI
+	MOVQ  t+0(FP), BX
+	MOVQ  48(AX), BX
+	MOVQ  16(AX), DI
+	MOVQ  128(AX), R11
+	MOVQ  40(AX), R9
+	MOVQ  32(AX), R8
+	IMULQ DI, R8
+	NEGQ  R8
+	ADDQ  24(AX), R8
+
+segment:
+	MOVQ 32(AX), R10
+
+step:
+	MOVLQSX      (R11), R12
+	VMOVUPS      (BX)(R12*4), Z4
+	VMOVUPS      64(BX)(R12*4), Y5
+	VBROADCASTSS (SI), Z6
+	VFMADD231PS  Z4, Z6, Z0
+	VFMADD231PS  Y5, Y6, Y1
+	VBROADCASTSS (SI)(CX*1), Z6
+	VFMADD231PS  Z4, Z6, Z2
+	VFMADD231PS  Y5, Y6, Y3
+	ADDQ         DI, SI
+	ADDQ         $0x00000004, R11
+	DECQ         R10
+	JNZ          step
+	ADDQ         R8, SI
+	DECQ         R9
+	JNZ          segment
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), SI
+	TESTL        $0x00000002, DX
+	JZ           no_accumulate
+	TESTL        $0x00000008, DX
+	JNZ          accumulate_masked
+	VADDPS       (SI), Z0, Z0
+	VADDPS       64(SI), Y1, Y1
+	VADDPS       (SI)(CX*1), Z2, Z2
+	VADDPS       64(SI)(CX*1), Y3, Y3
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Z4
+	VADDPS    Z4, Z0, Z0
+	VMOVUPS.Z 64(SI), K2, Y4
+	VADDPS    Y4, Y1, Y1
+	VMOVUPS.Z (SI)(CX*1), K1, Z4
+	VADDPS    Z4, Z2, Z2
+	VMOVUPS.Z 64(SI)(CX*1), K2, Y4
+	VADDPS    Y4, Y3, Y3
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), DI
+	TESTQ        DI, DI
+	JZ           no_rows
+	VBROADCASTSS (DI), Z6
+	VADDPS       Z6, Z0, Z0
+	VADDPS       Y6, Y1, Y1
+	VBROADCASTSS 4(DI), Z6
+	VADDPS       Z6, Z2, Z2
+	VADDPS       Y6, Y3, Y3
+
+no_rows:
+	MOVQ    80(AX), DI
+	TESTQ   DI, DI
+	JZ      no_columns
+	TESTL   $0x00000008, DX
+	JNZ     columns_masked
+	VMOVUPS (DI), Z4
+	VADDPS  Z4, Z0, Z0
+	VADDPS  Z4, Z2, Z2
+	VMOVUPS 64(DI), Y5
+	VADDPS  Y5, Y1, Y1
+	VADDPS  Y5, Y3, Y3
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (DI), K1, Z4
+	VADDPS    Z4, Z0, Z0
+	VADDPS    Z4, Z2, Z2
+	VMOVUPS.Z 64(DI), K2, Y5
+	VADDPS    Y5, Y1, Y1
+	VADDPS    Y5, Y3, Y3
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, DX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z4
+	VBROADCASTSS 116(AX), Z5
+	VMAXPS       Z0, Z4, Z0
+	VMINPS       Z0, Z5, Z0
+	VMAXPS       Y1, Y4, Y1
+	VMINPS       Y1, Y5, Y1
+	VMAXPS       Z2, Z4, Z2
+	VMINPS       Z2, Z5, Z2
+	VMAXPS       Y3, Y4, Y3
+	VMINPS       Y3, Y5, Y3
+
+no_clamp:
+	TESTL   $0x00000008, DX
+	JNZ     write_masked
+	VMOVUPS Z0, (SI)
+	VMOVUPS Y1, 64(SI)
+	VMOVUPS Z2, (SI)(CX*1)
+	VMOVUPS Y3, 64(SI)(CX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), BX
+	KMOVD   BX, K1
+	SHRL    $0x10, BX
+	KMOVD   BX, K2
+	VMOVUPS Z0, K1, (SI)
+	VMOVUPS Y1, K2, 64(SI)
+	VMOVUPS Z2, K1, (SI)(CX*1)
+	VMOVUPS Y3, K2, 64(SI)(CX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func placed2x1tinyAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
+TEXT ·placed2x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), DX
+	TESTL  $0x00000001, DX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), SI
+	TESTL   $0x00000008, DX
+	JNZ     first_masked
+	VMOVUPS (SI), Y0
+	VMOVUPS (SI)(CX*1), Y1
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Y0
+	VMOVUPS.Z (SI)(CX*1), K1, Y1
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	MOVQ  (AX), SI
+	MOVQ  t+0(FP), BX
+	MOVQ  48(AX), BX
+	MOVQ  16(AX), DI
+	MOVQ  128(AX), R11
+	MOVQ  40(AX), R9
+	MOVQ  32(AX), R8
+	IMULQ DI, R8
+	NEGQ  R8
+	ADDQ  24(AX), R8
+
+segment:
+	MOVQ 32(AX), R10
+
+step:
+	MOVLQSX      (R11), R12
+	VMOVUPS      (BX)(R12*4), Y2
+	VBROADCASTSS (SI), Y4
+	VFMADD231PS  Y2, Y4, Y0
+	VBROADCASTSS (SI)(CX*1), Y4
+	VFMADD231PS  Y2, Y4, Y1
+	ADDQ         DI, SI
+	ADDQ         $0x00000004, R11
+	DECQ         R10
+	JNZ          step
+	ADDQ         R8, SI
+	DECQ         R9
+	JNZ          segment
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), SI
+	TESTL        $0x00000002, DX
+	JZ           no_accumulate
+	TESTL        $0x00000008, DX
+	JNZ          accumulate_masked
+	VADDPS       (SI), Y0, Y0
+	VADDPS       (SI)(CX*1), Y1, Y1
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Y2
+	VADDPS    Y2, Y0, Y0
+	VMOVUPS.Z (SI)(CX*1), K1, Y2
+	VADDPS    Y2, Y1, Y1
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), DI
+	TESTQ        DI, DI
+	JZ           no_rows
+	VBROADCASTSS (DI), Y4
+	VADDPS       Y4, Y0, Y0
+	VBROADCASTSS 4(DI), Y4
+	VADDPS       Y4, Y1, Y1
+
+no_rows:
+	MOVQ    80(AX), DI
+	TESTQ   DI, DI
+	JZ      no_columns
+	TESTL   $0x00000008, DX
+	JNZ     columns_masked
+	VMOVUPS (DI), Y2
+	VADDPS  Y2, Y0, Y0
+	VADDPS  Y2, Y1, Y1
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (DI), K1, Y2
+	VADDPS    Y2, Y0, Y0
+	VADDPS    Y2, Y1, Y1
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, DX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y2
+	VBROADCASTSS 116(AX), Y3
+	VMAXPS       Y0, Y2, Y0
+	VMINPS       Y0, Y3, Y0
+	VMAXPS       Y1, Y2, Y1
+	VMINPS       Y1, Y3, Y1
+
+no_clamp:
+	TESTL   $0x00000008, DX
+	JNZ     write_masked
+	VMOVUPS Y0, (SI)
+	VMOVUPS Y1, (SI)(CX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), BX
+	KMOVD   BX, K1
+	SHRL    $0x10, BX
+	KMOVD   BX, K2
+	VMOVUPS Y0, K1, (SI)
+	VMOVUPS Y1, K1, (SI)(CX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func placed3x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
+TEXT ·placed3x1shortAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), DX
+	TESTL  $0x00000001, DX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Y1, Y1, Y1
+	VPXORD Z2, Z2, Z2
+	VPXORD Y3, Y3, Y3
+	VPXORD Z4, Z4, Z4
+	VPXORD Y5, Y5, Y5
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), SI
+	TESTL   $0x00000008, DX
+	JNZ     first_masked
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Y1
+	VMOVUPS (SI)(CX*1), Z2
+	VMOVUPS 64(SI)(CX*1), Y3
+	VMOVUPS (SI)(CX*2), Z4
+	VMOVUPS 64(SI)(CX*2), Y5
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Z0
+	VMOVUPS.Z 64(SI), K2, Y1
+	VMOVUPS.Z (SI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(SI)(CX*1), K2, Y3
+	VMOVUPS.Z (SI)(CX*2), K1, Z4
+	VMOVUPS.Z 64(SI)(CX*2), K2, Y5
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	MOVQ  (AX), SI
+	MOVQ  t+0(FP), BX
+	MOVQ  48(AX), BX
+	MOVQ  16(AX), DI
+	MOVQ  128(AX), R11
+	MOVQ  40(AX), R9
+	MOVQ  32(AX), R8
+	IMULQ DI, R8
+	NEGQ  R8
+	ADDQ  24(AX), R8
+
+segment:
+	MOVQ 32(AX), R10
+
+step:
+	MOVLQSX      (R11), R12
+	VMOVUPS      (BX)(R12*4), Z6
+	VMOVUPS      64(BX)(R12*4), Y7
+	VBROADCASTSS (SI), Z8
+	VFMADD231PS  Z6, Z8, Z0
+	VFMADD231PS  Y7, Y8, Y1
+	VBROADCASTSS (SI)(CX*1), Z8
+	VFMADD231PS  Z6, Z8, Z2
+	VFMADD231PS  Y7, Y8, Y3
+	VBROADCASTSS (SI)(CX*2), Z8
+	VFMADD231PS  Z6, Z8, Z4
+	VFMADD231PS  Y7, Y8, Y5
+	ADDQ         DI, SI
+	ADDQ         $0x00000004, R11
+	DECQ         R10
+	JNZ          step
+	ADDQ         R8, SI
+	DECQ         R9
+	JNZ          segment
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), SI
+	TESTL        $0x00000002, DX
+	JZ           no_accumulate
+	TESTL        $0x00000008, DX
+	JNZ          accumulate_masked
+	VADDPS       (SI), Z0, Z0
+	VADDPS       64(SI), Y1, Y1
+	VADDPS       (SI)(CX*1), Z2, Z2
+	VADDPS       64(SI)(CX*1), Y3, Y3
+	VADDPS       (SI)(CX*2), Z4, Z4
+	VADDPS       64(SI)(CX*2), Y5, Y5
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Z6
+	VADDPS    Z6, Z0, Z0
+	VMOVUPS.Z 64(SI), K2, Y6
+	VADDPS    Y6, Y1, Y1
+	VMOVUPS.Z (SI)(CX*1), K1, Z6
+	VADDPS    Z6, Z2, Z2
+	VMOVUPS.Z 64(SI)(CX*1), K2, Y6
+	VADDPS    Y6, Y3, Y3
+	VMOVUPS.Z (SI)(CX*2), K1, Z6
+	VADDPS    Z6, Z4, Z4
+	VMOVUPS.Z 64(SI)(CX*2), K2, Y6
+	VADDPS    Y6, Y5, Y5
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), DI
+	TESTQ        DI, DI
+	JZ           no_rows
+	VBROADCASTSS (DI), Z8
+	VADDPS       Z8, Z0, Z0
+	VADDPS       Y8, Y1, Y1
+	VBROADCASTSS 4(DI), Z8
+	VADDPS       Z8, Z2, Z2
+	VADDPS       Y8, Y3, Y3
+	VBROADCASTSS 8(DI), Z8
+	VADDPS       Z8, Z4, Z4
+	VADDPS       Y8, Y5, Y5
+
+no_rows:
+	MOVQ    80(AX), DI
+	TESTQ   DI, DI
+	JZ      no_columns
+	TESTL   $0x00000008, DX
+	JNZ     columns_masked
+	VMOVUPS (DI), Z6
+	VADDPS  Z6, Z0, Z0
+	VADDPS  Z6, Z2, Z2
+	VADDPS  Z6, Z4, Z4
+	VMOVUPS 64(DI), Y7
+	VADDPS  Y7, Y1, Y1
+	VADDPS  Y7, Y3, Y3
+	VADDPS  Y7, Y5, Y5
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (DI), K1, Z6
+	VADDPS    Z6, Z0, Z0
+	VADDPS    Z6, Z2, Z2
+	VADDPS    Z6, Z4, Z4
+	VMOVUPS.Z 64(DI), K2, Y7
+	VADDPS    Y7, Y1, Y1
+	VADDPS    Y7, Y3, Y3
+	VADDPS    Y7, Y5, Y5
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, DX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z6
+	VBROADCASTSS 116(AX), Z7
+	VMAXPS       Z0, Z6, Z0
+	VMINPS       Z0, Z7, Z0
+	VMAXPS       Y1, Y6, Y1
+	VMINPS       Y1, Y7, Y1
+	VMAXPS       Z2, Z6, Z2
+	VMINPS       Z2, Z7, Z2
+	VMAXPS       Y3, Y6, Y3
+	VMINPS       Y3, Y7, Y3
+	VMAXPS       Z4, Z6, Z4
+	VMINPS       Z4, Z7, Z4
+	VMAXPS       Y5, Y6, Y5
+	VMINPS       Y5, Y7, Y5
+
+no_clamp:
+	TESTL   $0x00000008, DX
+	JNZ     write_masked
+	VMOVUPS Z0, (SI)
+	VMOVUPS Y1, 64(SI)
+	VMOVUPS Z2, (SI)(CX*1)
+	VMOVUPS Y3, 64(SI)(CX*1)
+	VMOVUPS Z4, (SI)(CX*2)
+	VMOVUPS Y5, 64(SI)(CX*2)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), BX
+	KMOVD   BX, K1
+	SHRL    $0x10, BX
+	KMOVD   BX, K2
+	VMOVUPS Z0, K1, (SI)
+	VMOVUPS Y1, K2, 64(SI)
+	VMOVUPS Z2, K1, (SI)(CX*1)
+	VMOVUPS Y3, K2, 64(SI)(CX*1)
+	VMOVUPS Z4, K1, (SI)(CX*2)
+	VMOVUPS Y5, K2, 64(SI)(CX*2)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func placed3x1tinyAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
+TEXT ·placed3x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), DX
+	TESTL  $0x00000001, DX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), SI
+	TESTL   $0x00000008, DX
+	JNZ     first_masked
+	VMOVUPS (SI), Y0
+	VMOVUPS (SI)(CX*1), Y1
+	VMOVUPS (SI)(CX*2), Y2
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Y0
+	VMOVUPS.Z (SI)(CX*1), K1, Y1
+	VMOVUPS.Z (SI)(CX*2), K1, Y2
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	MOVQ  (AX), SI
+	MOVQ  t+0(FP), BX
+	MOVQ  48(AX), BX
+	MOVQ  16(AX), DI
+	MOVQ  128(AX), R11
+	MOVQ  40(AX), R9
+	MOVQ  32(AX), R8
+	IMULQ DI, R8
+	NEGQ  R8
+	ADDQ  24(AX), R8
+
+segment:
+	MOVQ 32(AX), R10
+
+step:
+	MOVLQSX      (R11), R12
+	VMOVUPS      (BX)(R12*4), Y3
+	VBROADCASTSS (SI), Y5
+	VFMADD231PS  Y3, Y5, Y0
+	VBROADCASTSS (SI)(CX*1), Y5
+	VFMADD231PS  Y3, Y5, Y1
+	VBROADCASTSS (SI)(CX*2), Y5
+	VFMADD231PS  Y3, Y5, Y2
+	ADDQ         DI, SI
+	ADDQ         $0x00000004, R11
+	DECQ         R10
+	JNZ          step
+	ADDQ         R8, SI
+	DECQ         R9
+	JNZ          segment
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), SI
+	TESTL        $0x00000002, DX
+	JZ           no_accumulate
+	TESTL        $0x00000008, DX
+	JNZ          accumulate_masked
+	VADDPS       (SI), Y0, Y0
+	VADDPS       (SI)(CX*1), Y1, Y1
+	VADDPS       (SI)(CX*2), Y2, Y2
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Y3
+	VADDPS    Y3, Y0, Y0
+	VMOVUPS.Z (SI)(CX*1), K1, Y3
+	VADDPS    Y3, Y1, Y1
+	VMOVUPS.Z (SI)(CX*2), K1, Y3
+	VADDPS    Y3, Y2, Y2
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), DI
+	TESTQ        DI, DI
+	JZ           no_rows
+	VBROADCASTSS (DI), Y5
+	VADDPS       Y5, Y0, Y0
+	VBROADCASTSS 4(DI), Y5
+	VADDPS       Y5, Y1, Y1
+	VBROADCASTSS 8(DI), Y5
+	VADDPS       Y5, Y2, Y2
+
+no_rows:
+	MOVQ    80(AX), DI
+	TESTQ   DI, DI
+	JZ      no_columns
+	TESTL   $0x00000008, DX
+	JNZ     columns_masked
+	VMOVUPS (DI), Y3
+	VADDPS  Y3, Y0, Y0
+	VADDPS  Y3, Y1, Y1
+	VADDPS  Y3, Y2, Y2
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (DI), K1, Y3
+	VADDPS    Y3, Y0, Y0
+	VADDPS    Y3, Y1, Y1
+	VADDPS    Y3, Y2, Y2
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, DX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y3
+	VBROADCASTSS 116(AX), Y4
+	VMAXPS       Y0, Y3, Y0
+	VMINPS       Y0, Y4, Y0
+	VMAXPS       Y1, Y3, Y1
+	VMINPS       Y1, Y4, Y1
+	VMAXPS       Y2, Y3, Y2
+	VMINPS       Y2, Y4, Y2
+
+no_clamp:
+	TESTL   $0x00000008, DX
+	JNZ     write_masked
+	VMOVUPS Y0, (SI)
+	VMOVUPS Y1, (SI)(CX*1)
+	VMOVUPS Y2, (SI)(CX*2)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), BX
+	KMOVD   BX, K1
+	SHRL    $0x10, BX
+	KMOVD   BX, K2
+	VMOVUPS Y0, K1, (SI)
+	VMOVUPS Y1, K1, (SI)(CX*1)
+	VMOVUPS Y2, K1, (SI)(CX*2)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func placed4x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
+TEXT ·placed4x1shortAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Y1, Y1, Y1
+	VPXORD Z2, Z2, Z2
+	VPXORD Y3, Y3, Y3
+	VPXORD Z4, Z4, Z4
+	VPXORD Y5, Y5, Y5
+	VPXORD Z6, Z6, Z6
+	VPXORD Y7, Y7, Y7
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Y1
+	VMOVUPS (DI)(CX*1), Z2
+	VMOVUPS 64(DI)(CX*1), Y3
+	VMOVUPS (DI)(CX*2), Z4
+	VMOVUPS 64(DI)(CX*2), Y5
+	VMOVUPS (DI)(DX*1), Z6
+	VMOVUPS 64(DI)(DX*1), Y7
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z0
+	VMOVUPS.Z 64(DI), K2, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y7
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), DI
+	MOVQ  t+0(FP), SI
+	MOVQ  48(AX), SI
+	MOVQ  16(AX), R8
+	MOVQ  128(AX), R12
+	MOVQ  40(AX), R10
+	MOVQ  32(AX), R9
+	IMULQ R8, R9
+	NEGQ  R9
+	ADDQ  24(AX), R9
+
+segment:
+	MOVQ 32(AX), R11
+
+step:
+	MOVLQSX      (R12), R13
+	VMOVUPS      (SI)(R13*4), Z8
+	VMOVUPS      64(SI)(R13*4), Y9
+	VBROADCASTSS (DI), Z10
+	VFMADD231PS  Z8, Z10, Z0
+	VFMADD231PS  Y9, Y10, Y1
+	VBROADCASTSS (DI)(CX*1), Z10
+	VFMADD231PS  Z8, Z10, Z2
+	VFMADD231PS  Y9, Y10, Y3
+	VBROADCASTSS (DI)(CX*2), Z10
+	VFMADD231PS  Z8, Z10, Z4
+	VFMADD231PS  Y9, Y10, Y5
+	VBROADCASTSS (DI)(DX*1), Z10
+	VFMADD231PS  Z8, Z10, Z6
+	VFMADD231PS  Y9, Y10, Y7
+	ADDQ         R8, DI
+	ADDQ         $0x00000004, R12
+	DECQ         R11
+	JNZ          step
+	ADDQ         R9, DI
+	DECQ         R10
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Z0, Z0
+	VADDPS       64(DI), Y1, Y1
+	VADDPS       (DI)(CX*1), Z2, Z2
+	VADDPS       64(DI)(CX*1), Y3, Y3
+	VADDPS       (DI)(CX*2), Z4, Z4
+	VADDPS       64(DI)(CX*2), Y5, Y5
+	VADDPS       (DI)(DX*1), Z6, Z6
+	VADDPS       64(DI)(DX*1), Y7, Y7
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z8
+	VADDPS    Z8, Z0, Z0
+	VMOVUPS.Z 64(DI), K2, Y8
+	VADDPS    Y8, Y1, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z8
+	VADDPS    Z8, Z2, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y8
+	VADDPS    Y8, Y3, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z8
+	VADDPS    Z8, Z4, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y8
+	VADDPS    Y8, Y5, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z8
+	VADDPS    Z8, Z6, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y8
+	VADDPS    Y8, Y7, Y7
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R8
+	TESTQ        R8, R8
+	JZ           no_rows
+	VBROADCASTSS (R8), Z10
+	VADDPS       Z10, Z0, Z0
+	VADDPS       Y10, Y1, Y1
+	VBROADCASTSS 4(R8), Z10
+	VADDPS       Z10, Z2, Z2
+	VADDPS       Y10, Y3, Y3
+	VBROADCASTSS 8(R8), Z10
+	VADDPS       Z10, Z4, Z4
+	VADDPS       Y10, Y5, Y5
+	VBROADCASTSS 12(R8), Z10
+	VADDPS       Z10, Z6, Z6
+	VADDPS       Y10, Y7, Y7
+
+no_rows:
+	MOVQ    80(AX), R8
+	TESTQ   R8, R8
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R8), Z8
+	VADDPS  Z8, Z0, Z0
+	VADDPS  Z8, Z2, Z2
+	VADDPS  Z8, Z4, Z4
+	VADDPS  Z8, Z6, Z6
+	VMOVUPS 64(R8), Y9
+	VADDPS  Y9, Y1, Y1
+	VADDPS  Y9, Y3, Y3
+	VADDPS  Y9, Y5, Y5
+	VADDPS  Y9, Y7, Y7
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R8), K1, Z8
+	VADDPS    Z8, Z0, Z0
+	VADDPS    Z8, Z2, Z2
+	VADDPS    Z8, Z4, Z4
+	VADDPS    Z8, Z6, Z6
+	VMOVUPS.Z 64(R8), K2, Y9
+	VADDPS    Y9, Y1, Y1
+	VADDPS    Y9, Y3, Y3
+	VADDPS    Y9, Y5, Y5
+	VADDPS    Y9, Y7, Y7
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z8
+	VBROADCASTSS 116(AX), Z9
+	VMAXPS       Z0, Z8, Z0
+	VMINPS       Z0, Z9, Z0
+	VMAXPS       Y1, Y8, Y1
+	VMINPS       Y1, Y9, Y1
+	VMAXPS       Z2, Z8, Z2
+	VMINPS       Z2, Z9, Z2
+	VMAXPS       Y3, Y8, Y3
+	VMINPS       Y3, Y9, Y3
+	VMAXPS       Z4, Z8, Z4
+	VMINPS       Z4, Z9, Z4
+	VMAXPS       Y5, Y8, Y5
+	VMINPS       Y5, Y9, Y5
+	VMAXPS       Z6, Z8, Z6
+	VMINPS       Z6, Z9, Z6
+	VMAXPS       Y7, Y8, Y7
+	VMINPS       Y7, Y9, Y7
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Z0, (DI)
+	VMOVUPS Y1, 64(DI)
+	VMOVUPS Z2, (DI)(CX*1)
+	VMOVUPS Y3, 64(DI)(CX*1)
+	VMOVUPS Z4, (DI)(CX*2)
+	VMOVUPS Y5, 64(DI)(CX*2)
+	VMOVUPS Z6, (DI)(DX*1)
+	VMOVUPS Y7, 64(DI)(DX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Z0, K1, (DI)
+	VMOVUPS Y1, K2, 64(DI)
+	VMOVUPS Z2, K1, (DI)(CX*1)
+	VMOVUPS Y3, K2, 64(DI)(CX*1)
+	VMOVUPS Z4, K1, (DI)(CX*2)
+	VMOVUPS Y5, K2, 64(DI)(CX*2)
+	VMOVUPS Z6, K1, (DI)(DX*1)
+	VMOVUPS Y7, K2, 64(DI)(DX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func placed4x1tinyAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
+TEXT ·placed4x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), DI
+	MOVQ  t+0(FP), SI
+	MOVQ  48(AX), SI
+	MOVQ  16(AX), R8
+	MOVQ  128(AX), R12
+	MOVQ  40(AX), R10
+	MOVQ  32(AX), R9
+	IMULQ R8, R9
+	NEGQ  R9
+	ADDQ  24(AX), R9
+
+segment:
+	MOVQ 32(AX), R11
+
+step:
+	MOVLQSX      (R12), R13
+	VMOVUPS      (SI)(R13*4), Y4
+	VBROADCASTSS (DI), Y6
+	VFMADD231PS  Y4, Y6, Y0
+	VBROADCASTSS (DI)(CX*1), Y6
+	VFMADD231PS  Y4, Y6, Y1
+	VBROADCASTSS (DI)(CX*2), Y6
+	VFMADD231PS  Y4, Y6, Y2
+	VBROADCASTSS (DI)(DX*1), Y6
+	VFMADD231PS  Y4, Y6, Y3
+	ADDQ         R8, DI
+	ADDQ         $0x00000004, R12
+	DECQ         R11
+	JNZ          step
+	ADDQ         R9, DI
+	DECQ         R10
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Y0, Y0
+	VADDPS       (DI)(CX*1), Y1, Y1
+	VADDPS       (DI)(CX*2), Y2, Y2
+	VADDPS       (DI)(DX*1), Y3, Y3
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y4
+	VADDPS    Y4, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y4
+	VADDPS    Y4, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y4
+	VADDPS    Y4, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y4
+	VADDPS    Y4, Y3, Y3
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R8
+	TESTQ        R8, R8
+	JZ           no_rows
+	VBROADCASTSS (R8), Y6
+	VADDPS       Y6, Y0, Y0
+	VBROADCASTSS 4(R8), Y6
+	VADDPS       Y6, Y1, Y1
+	VBROADCASTSS 8(R8), Y6
+	VADDPS       Y6, Y2, Y2
+	VBROADCASTSS 12(R8), Y6
+	VADDPS       Y6, Y3, Y3
+
+no_rows:
+	MOVQ    80(AX), R8
+	TESTQ   R8, R8
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R8), Y4
+	VADDPS  Y4, Y0, Y0
+	VADDPS  Y4, Y1, Y1
+	VADDPS  Y4, Y2, Y2
+	VADDPS  Y4, Y3, Y3
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R8), K1, Y4
+	VADDPS    Y4, Y0, Y0
+	VADDPS    Y4, Y1, Y1
+	VADDPS    Y4, Y2, Y2
+	VADDPS    Y4, Y3, Y3
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y4
+	VBROADCASTSS 116(AX), Y5
+	VMAXPS       Y0, Y4, Y0
+	VMINPS       Y0, Y5, Y0
+	VMAXPS       Y1, Y4, Y1
+	VMINPS       Y1, Y5, Y1
+	VMAXPS       Y2, Y4, Y2
+	VMINPS       Y2, Y5, Y2
+	VMAXPS       Y3, Y4, Y3
+	VMINPS       Y3, Y5, Y3
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func placed5x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
+TEXT ·placed5x1shortAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Y1, Y1, Y1
+	VPXORD Z2, Z2, Z2
+	VPXORD Y3, Y3, Y3
+	VPXORD Z4, Z4, Z4
+	VPXORD Y5, Y5, Y5
+	VPXORD Z6, Z6, Z6
+	VPXORD Y7, Y7, Y7
+	VPXORD Z8, Z8, Z8
+	VPXORD Y9, Y9, Y9
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Y1
+	VMOVUPS (DI)(CX*1), Z2
+	VMOVUPS 64(DI)(CX*1), Y3
+	VMOVUPS (DI)(CX*2), Z4
+	VMOVUPS 64(DI)(CX*2), Y5
+	VMOVUPS (DI)(DX*1), Z6
+	VMOVUPS 64(DI)(DX*1), Y7
+	VMOVUPS (R8), Z8
+	VMOVUPS 64(R8), Y9
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z0
+	VMOVUPS.Z 64(DI), K2, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y7
+	VMOVUPS.Z (R8), K1, Z8
+	VMOVUPS.Z 64(R8), K2, Y9
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), DI
+	LEAQ  (DI)(CX*4), R8
+	MOVQ  t+0(FP), SI
+	MOVQ  48(AX), SI
+	MOVQ  16(AX), R9
+	MOVQ  128(AX), R13
+	MOVQ  40(AX), R11
+	MOVQ  32(AX), R10
+	IMULQ R9, R10
+	NEGQ  R10
+	ADDQ  24(AX), R10
+
+segment:
+	MOVQ 32(AX), R12
+
+step:
+	MOVLQSX      (R13), R14
+	VMOVUPS      (SI)(R14*4), Z10
+	VMOVUPS      64(SI)(R14*4), Y11
+	VBROADCASTSS (DI), Z12
+	VFMADD231PS  Z10, Z12, Z0
+	VFMADD231PS  Y11, Y12, Y1
+	VBROADCASTSS (DI)(CX*1), Z12
+	VFMADD231PS  Z10, Z12, Z2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS (DI)(CX*2), Z12
+	VFMADD231PS  Z10, Z12, Z4
+	VFMADD231PS  Y11, Y12, Y5
+	VBROADCASTSS (DI)(DX*1), Z12
+	VFMADD231PS  Z10, Z12, Z6
+	VFMADD231PS  Y11, Y12, Y7
+	VBROADCASTSS (R8), Z12
+	VFMADD231PS  Z10, Z12, Z8
+	VFMADD231PS  Y11, Y12, Y9
+	ADDQ         R9, DI
+	ADDQ         R9, R8
+	ADDQ         $0x00000004, R13
+	DECQ         R12
+	JNZ          step
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	DECQ         R11
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Z0, Z0
+	VADDPS       64(DI), Y1, Y1
+	VADDPS       (DI)(CX*1), Z2, Z2
+	VADDPS       64(DI)(CX*1), Y3, Y3
+	VADDPS       (DI)(CX*2), Z4, Z4
+	VADDPS       64(DI)(CX*2), Y5, Y5
+	VADDPS       (DI)(DX*1), Z6, Z6
+	VADDPS       64(DI)(DX*1), Y7, Y7
+	VADDPS       (R8), Z8, Z8
+	VADDPS       64(R8), Y9, Y9
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z10
+	VADDPS    Z10, Z0, Z0
+	VMOVUPS.Z 64(DI), K2, Y10
+	VADDPS    Y10, Y1, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z10
+	VADDPS    Z10, Z2, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y10
+	VADDPS    Y10, Y3, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z10
+	VADDPS    Z10, Z4, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y10
+	VADDPS    Y10, Y5, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z10
+	VADDPS    Z10, Z6, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y10
+	VADDPS    Y10, Y7, Y7
+	VMOVUPS.Z (R8), K1, Z10
+	VADDPS    Z10, Z8, Z8
+	VMOVUPS.Z 64(R8), K2, Y10
+	VADDPS    Y10, Y9, Y9
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R9
+	TESTQ        R9, R9
+	JZ           no_rows
+	VBROADCASTSS (R9), Z12
+	VADDPS       Z12, Z0, Z0
+	VADDPS       Y12, Y1, Y1
+	VBROADCASTSS 4(R9), Z12
+	VADDPS       Z12, Z2, Z2
+	VADDPS       Y12, Y3, Y3
+	VBROADCASTSS 8(R9), Z12
+	VADDPS       Z12, Z4, Z4
+	VADDPS       Y12, Y5, Y5
+	VBROADCASTSS 12(R9), Z12
+	VADDPS       Z12, Z6, Z6
+	VADDPS       Y12, Y7, Y7
+	VBROADCASTSS 16(R9), Z12
+	VADDPS       Z12, Z8, Z8
+	VADDPS       Y12, Y9, Y9
+
+no_rows:
+	MOVQ    80(AX), R9
+	TESTQ   R9, R9
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R9), Z10
+	VADDPS  Z10, Z0, Z0
+	VADDPS  Z10, Z2, Z2
+	VADDPS  Z10, Z4, Z4
+	VADDPS  Z10, Z6, Z6
+	VADDPS  Z10, Z8, Z8
+	VMOVUPS 64(R9), Y11
+	VADDPS  Y11, Y1, Y1
+	VADDPS  Y11, Y3, Y3
+	VADDPS  Y11, Y5, Y5
+	VADDPS  Y11, Y7, Y7
+	VADDPS  Y11, Y9, Y9
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R9), K1, Z10
+	VADDPS    Z10, Z0, Z0
+	VADDPS    Z10, Z2, Z2
+	VADDPS    Z10, Z4, Z4
+	VADDPS    Z10, Z6, Z6
+	VADDPS    Z10, Z8, Z8
+	VMOVUPS.Z 64(R9), K2, Y11
+	VADDPS    Y11, Y1, Y1
+	VADDPS    Y11, Y3, Y3
+	VADDPS    Y11, Y5, Y5
+	VADDPS    Y11, Y7, Y7
+	VADDPS    Y11, Y9, Y9
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z10
+	VBROADCASTSS 116(AX), Z11
+	VMAXPS       Z0, Z10, Z0
+	VMINPS       Z0, Z11, Z0
+	VMAXPS       Y1, Y10, Y1
+	VMINPS       Y1, Y11, Y1
+	VMAXPS       Z2, Z10, Z2
+	VMINPS       Z2, Z11, Z2
+	VMAXPS       Y3, Y10, Y3
+	VMINPS       Y3, Y11, Y3
+	VMAXPS       Z4, Z10, Z4
+	VMINPS       Z4, Z11, Z4
+	VMAXPS       Y5, Y10, Y5
+	VMINPS       Y5, Y11, Y5
+	VMAXPS       Z6, Z10, Z6
+	VMINPS       Z6, Z11, Z6
+	VMAXPS       Y7, Y10, Y7
+	VMINPS       Y7, Y11, Y7
+	VMAXPS       Z8, Z10, Z8
+	VMINPS       Z8, Z11, Z8
+	VMAXPS       Y9, Y10, Y9
+	VMINPS       Y9, Y11, Y9
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Z0, (DI)
+	VMOVUPS Y1, 64(DI)
+	VMOVUPS Z2, (DI)(CX*1)
+	VMOVUPS Y3, 64(DI)(CX*1)
+	VMOVUPS Z4, (DI)(CX*2)
+	VMOVUPS Y5, 64(DI)(CX*2)
+	VMOVUPS Z6, (DI)(DX*1)
+	VMOVUPS Y7, 64(DI)(DX*1)
+	VMOVUPS Z8, (R8)
+	VMOVUPS Y9, 64(R8)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Z0, K1, (DI)
+	VMOVUPS Y1, K2, 64(DI)
+	VMOVUPS Z2, K1, (DI)(CX*1)
+	VMOVUPS Y3, K2, 64(DI)(CX*1)
+	VMOVUPS Z4, K1, (DI)(CX*2)
+	VMOVUPS Y5, K2, 64(DI)(CX*2)
+	VMOVUPS Z6, K1, (DI)(DX*1)
+	VMOVUPS Y7, K2, 64(DI)(DX*1)
+	VMOVUPS Z8, K1, (R8)
+	VMOVUPS Y9, K2, 64(R8)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func placed5x1tinyAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
+TEXT ·placed5x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), DI
+	LEAQ  (DI)(CX*4), R8
+	MOVQ  t+0(FP), SI
+	MOVQ  48(AX), SI
+	MOVQ  16(AX), R9
+	MOVQ  128(AX), R13
+	MOVQ  40(AX), R11
+	MOVQ  32(AX), R10
+	IMULQ R9, R10
+	NEGQ  R10
+	ADDQ  24(AX), R10
+
+segment:
+	MOVQ 32(AX), R12
+
+step:
+	MOVLQSX      (R13), R14
+	VMOVUPS      (SI)(R14*4), Y5
+	VBROADCASTSS (DI), Y7
+	VFMADD231PS  Y5, Y7, Y0
+	VBROADCASTSS (DI)(CX*1), Y7
+	VFMADD231PS  Y5, Y7, Y1
+	VBROADCASTSS (DI)(CX*2), Y7
+	VFMADD231PS  Y5, Y7, Y2
+	VBROADCASTSS (DI)(DX*1), Y7
+	VFMADD231PS  Y5, Y7, Y3
+	VBROADCASTSS (R8), Y7
+	VFMADD231PS  Y5, Y7, Y4
+	ADDQ         R9, DI
+	ADDQ         R9, R8
+	ADDQ         $0x00000004, R13
+	DECQ         R12
+	JNZ          step
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	DECQ         R11
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Y0, Y0
+	VADDPS       (DI)(CX*1), Y1, Y1
+	VADDPS       (DI)(CX*2), Y2, Y2
+	VADDPS       (DI)(DX*1), Y3, Y3
+	VADDPS       (R8), Y4, Y4
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y5
+	VADDPS    Y5, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y5
+	VADDPS    Y5, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y5
+	VADDPS    Y5, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y5
+	VADDPS    Y5, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y5
+	VADDPS    Y5, Y4, Y4
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R9
+	TESTQ        R9, R9
+	JZ           no_rows
+	VBROADCASTSS (R9), Y7
+	VADDPS       Y7, Y0, Y0
+	VBROADCASTSS 4(R9), Y7
+	VADDPS       Y7, Y1, Y1
+	VBROADCASTSS 8(R9), Y7
+	VADDPS       Y7, Y2, Y2
+	VBROADCASTSS 12(R9), Y7
+	VADDPS       Y7, Y3, Y3
+	VBROADCASTSS 16(R9), Y7
+	VADDPS       Y7, Y4, Y4
+
+no_rows:
+	MOVQ    80(AX), R9
+	TESTQ   R9, R9
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R9), Y5
+	VADDPS  Y5, Y0, Y0
+	VADDPS  Y5, Y1, Y1
+	VADDPS  Y5, Y2, Y2
+	VADDPS  Y5, Y3, Y3
+	VADDPS  Y5, Y4, Y4
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R9), K1, Y5
+	VADDPS    Y5, Y0, Y0
+	VADDPS    Y5, Y1, Y1
+	VADDPS    Y5, Y2, Y2
+	VADDPS    Y5, Y3, Y3
+	VADDPS    Y5, Y4, Y4
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y5
+	VBROADCASTSS 116(AX), Y6
+	VMAXPS       Y0, Y5, Y0
+	VMINPS       Y0, Y6, Y0
+	VMAXPS       Y1, Y5, Y1
+	VMINPS       Y1, Y6, Y1
+	VMAXPS       Y2, Y5, Y2
+	VMINPS       Y2, Y6, Y2
+	VMAXPS       Y3, Y5, Y3
+	VMINPS       Y3, Y6, Y3
+	VMAXPS       Y4, Y5, Y4
+	VMINPS       Y4, Y6, Y4
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func placed6x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
+TEXT ·placed6x1shortAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Y1, Y1, Y1
+	VPXORD Z2, Z2, Z2
+	VPXORD Y3, Y3, Y3
+	VPXORD Z4, Z4, Z4
+	VPXORD Y5, Y5, Y5
+	VPXORD Z6, Z6, Z6
+	VPXORD Y7, Y7, Y7
+	VPXORD Z8, Z8, Z8
+	VPXORD Y9, Y9, Y9
+	VPXORD Z10, Z10, Z10
+	VPXORD Y11, Y11, Y11
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Y1
+	VMOVUPS (DI)(CX*1), Z2
+	VMOVUPS 64(DI)(CX*1), Y3
+	VMOVUPS (DI)(CX*2), Z4
+	VMOVUPS 64(DI)(CX*2), Y5
+	VMOVUPS (DI)(DX*1), Z6
+	VMOVUPS 64(DI)(DX*1), Y7
+	VMOVUPS (R8), Z8
+	VMOVUPS 64(R8), Y9
+	VMOVUPS (R8)(CX*1), Z10
+	VMOVUPS 64(R8)(CX*1), Y11
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z0
+	VMOVUPS.Z 64(DI), K2, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y7
+	VMOVUPS.Z (R8), K1, Z8
+	VMOVUPS.Z 64(R8), K2, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y11
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), DI
+	LEAQ  (DI)(CX*4), R8
+	MOVQ  t+0(FP), SI
+	MOVQ  48(AX), SI
+	MOVQ  16(AX), R9
+	MOVQ  128(AX), R13
+	MOVQ  40(AX), R11
+	MOVQ  32(AX), R10
+	IMULQ R9, R10
+	NEGQ  R10
+	ADDQ  24(AX), R10
+
+segment:
+	MOVQ 32(AX), R12
+
+step:
+	MOVLQSX      (R13), R14
+	VMOVUPS      (SI)(R14*4), Z12
+	VMOVUPS      64(SI)(R14*4), Y13
+	VBROADCASTSS (DI), Z14
+	VFMADD231PS  Z12, Z14, Z0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (DI)(CX*1), Z14
+	VFMADD231PS  Z12, Z14, Z2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (DI)(CX*2), Z14
+	VFMADD231PS  Z12, Z14, Z4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS (DI)(DX*1), Z14
+	VFMADD231PS  Z12, Z14, Z6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS (R8), Z14
+	VFMADD231PS  Z12, Z14, Z8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS (R8)(CX*1), Z14
+	VFMADD231PS  Z12, Z14, Z10
+	VFMADD231PS  Y13, Y14, Y11
+	ADDQ         R9, DI
+	ADDQ         R9, R8
+	ADDQ         $0x00000004, R13
+	DECQ         R12
+	JNZ          step
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	DECQ         R11
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Z0, Z0
+	VADDPS       64(DI), Y1, Y1
+	VADDPS       (DI)(CX*1), Z2, Z2
+	VADDPS       64(DI)(CX*1), Y3, Y3
+	VADDPS       (DI)(CX*2), Z4, Z4
+	VADDPS       64(DI)(CX*2), Y5, Y5
+	VADDPS       (DI)(DX*1), Z6, Z6
+	VADDPS       64(DI)(DX*1), Y7, Y7
+	VADDPS       (R8), Z8, Z8
+	VADDPS       64(R8), Y9, Y9
+	VADDPS       (R8)(CX*1), Z10, Z10
+	VADDPS       64(R8)(CX*1), Y11, Y11
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z12
+	VADDPS    Z12, Z0, Z0
+	VMOVUPS.Z 64(DI), K2, Y12
+	VADDPS    Y12, Y1, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z12
+	VADDPS    Z12, Z2, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y12
+	VADDPS    Y12, Y3, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z12
+	VADDPS    Z12, Z4, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y12
+	VADDPS    Y12, Y5, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z12
+	VADDPS    Z12, Z6, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y12
+	VADDPS    Y12, Y7, Y7
+	VMOVUPS.Z (R8), K1, Z12
+	VADDPS    Z12, Z8, Z8
+	VMOVUPS.Z 64(R8), K2, Y12
+	VADDPS    Y12, Y9, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z12
+	VADDPS    Z12, Z10, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y12
+	VADDPS    Y12, Y11, Y11
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R9
+	TESTQ        R9, R9
+	JZ           no_rows
+	VBROADCASTSS (R9), Z14
+	VADDPS       Z14, Z0, Z0
+	VADDPS       Y14, Y1, Y1
+	VBROADCASTSS 4(R9), Z14
+	VADDPS       Z14, Z2, Z2
+	VADDPS       Y14, Y3, Y3
+	VBROADCASTSS 8(R9), Z14
+	VADDPS       Z14, Z4, Z4
+	VADDPS       Y14, Y5, Y5
+	VBROADCASTSS 12(R9), Z14
+	VADDPS       Z14, Z6, Z6
+	VADDPS       Y14, Y7, Y7
+	VBROADCASTSS 16(R9), Z14
+	VADDPS       Z14, Z8, Z8
+	VADDPS       Y14, Y9, Y9
+	VBROADCASTSS 20(R9), Z14
+	VADDPS       Z14, Z10, Z10
+	VADDPS       Y14, Y11, Y11
+
+no_rows:
+	MOVQ    80(AX), R9
+	TESTQ   R9, R9
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R9), Z12
+	VADDPS  Z12, Z0, Z0
+	VADDPS  Z12, Z2, Z2
+	VADDPS  Z12, Z4, Z4
+	VADDPS  Z12, Z6, Z6
+	VADDPS  Z12, Z8, Z8
+	VADDPS  Z12, Z10, Z10
+	VMOVUPS 64(R9), Y13
+	VADDPS  Y13, Y1, Y1
+	VADDPS  Y13, Y3, Y3
+	VADDPS  Y13, Y5, Y5
+	VADDPS  Y13, Y7, Y7
+	VADDPS  Y13, Y9, Y9
+	VADDPS  Y13, Y11, Y11
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R9), K1, Z12
+	VADDPS    Z12, Z0, Z0
+	VADDPS    Z12, Z2, Z2
+	VADDPS    Z12, Z4, Z4
+	VADDPS    Z12, Z6, Z6
+	VADDPS    Z12, Z8, Z8
+	VADDPS    Z12, Z10, Z10
+	VMOVUPS.Z 64(R9), K2, Y13
+	VADDPS    Y13, Y1, Y1
+	VADDPS    Y13, Y3, Y3
+	VADDPS    Y13, Y5, Y5
+	VADDPS    Y13, Y7, Y7
+	VADDPS    Y13, Y9, Y9
+	VADDPS    Y13, Y11, Y11
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z12
+	VBROADCASTSS 116(AX), Z13
+	VMAXPS       Z0, Z12, Z0
+	VMINPS       Z0, Z13, Z0
+	VMAXPS       Y1, Y12, Y1
+	VMINPS       Y1, Y13, Y1
+	VMAXPS       Z2, Z12, Z2
+	VMINPS       Z2, Z13, Z2
+	VMAXPS       Y3, Y12, Y3
+	VMINPS       Y3, Y13, Y3
+	VMAXPS       Z4, Z12, Z4
+	VMINPS       Z4, Z13, Z4
+	VMAXPS       Y5, Y12, Y5
+	VMINPS       Y5, Y13, Y5
+	VMAXPS       Z6, Z12, Z6
+	VMINPS       Z6, Z13, Z6
+	VMAXPS       Y7, Y12, Y7
+	VMINPS       Y7, Y13, Y7
+	VMAXPS       Z8, Z12, Z8
+	VMINPS       Z8, Z13, Z8
+	VMAXPS       Y9, Y12, Y9
+	VMINPS       Y9, Y13, Y9
+	VMAXPS       Z10, Z12, Z10
+	VMINPS       Z10, Z13, Z10
+	VMAXPS       Y11, Y12, Y11
+	VMINPS       Y11, Y13, Y11
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Z0, (DI)
+	VMOVUPS Y1, 64(DI)
+	VMOVUPS Z2, (DI)(CX*1)
+	VMOVUPS Y3, 64(DI)(CX*1)
+	VMOVUPS Z4, (DI)(CX*2)
+	VMOVUPS Y5, 64(DI)(CX*2)
+	VMOVUPS Z6, (DI)(DX*1)
+	VMOVUPS Y7, 64(DI)(DX*1)
+	VMOVUPS Z8, (R8)
+	VMOVUPS Y9, 64(R8)
+	VMOVUPS Z10, (R8)(CX*1)
+	VMOVUPS Y11, 64(R8)(CX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Z0, K1, (DI)
+	VMOVUPS Y1, K2, 64(DI)
+	VMOVUPS Z2, K1, (DI)(CX*1)
+	VMOVUPS Y3, K2, 64(DI)(CX*1)
+	VMOVUPS Z4, K1, (DI)(CX*2)
+	VMOVUPS Y5, K2, 64(DI)(CX*2)
+	VMOVUPS Z6, K1, (DI)(DX*1)
+	VMOVUPS Y7, K2, 64(DI)(DX*1)
+	VMOVUPS Z8, K1, (R8)
+	VMOVUPS Y9, K2, 64(R8)
+	VMOVUPS Z10, K1, (R8)(CX*1)
+	VMOVUPS Y11, K2, 64(R8)(CX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func placed6x1tinyAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
+TEXT ·placed6x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), DI
+	LEAQ  (DI)(CX*4), R8
+	MOVQ  t+0(FP), SI
+	MOVQ  48(AX), SI
+	MOVQ  16(AX), R9
+	MOVQ  128(AX), R13
+	MOVQ  40(AX), R11
+	MOVQ  32(AX), R10
+	IMULQ R9, R10
+	NEGQ  R10
+	ADDQ  24(AX), R10
+
+segment:
+	MOVQ 32(AX), R12
+
+step:
+	MOVLQSX      (R13), R14
+	VMOVUPS      (SI)(R14*4), Y6
+	VBROADCASTSS (DI), Y8
+	VFMADD231PS  Y6, Y8, Y0
+	VBROADCASTSS (DI)(CX*1), Y8
+	VFMADD231PS  Y6, Y8, Y1
+	VBROADCASTSS (DI)(CX*2), Y8
+	VFMADD231PS  Y6, Y8, Y2
+	VBROADCASTSS (DI)(DX*1), Y8
+	VFMADD231PS  Y6, Y8, Y3
+	VBROADCASTSS (R8), Y8
+	VFMADD231PS  Y6, Y8, Y4
+	VBROADCASTSS (R8)(CX*1), Y8
+	VFMADD231PS  Y6, Y8, Y5
+	ADDQ         R9, DI
+	ADDQ         R9, R8
+	ADDQ         $0x00000004, R13
+	DECQ         R12
+	JNZ          step
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	DECQ         R11
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Y0, Y0
+	VADDPS       (DI)(CX*1), Y1, Y1
+	VADDPS       (DI)(CX*2), Y2, Y2
+	VADDPS       (DI)(DX*1), Y3, Y3
+	VADDPS       (R8), Y4, Y4
+	VADDPS       (R8)(CX*1), Y5, Y5
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y6
+	VADDPS    Y6, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y6
+	VADDPS    Y6, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y6
+	VADDPS    Y6, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y6
+	VADDPS    Y6, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y6
+	VADDPS    Y6, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y6
+	VADDPS    Y6, Y5, Y5
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R9
+	TESTQ        R9, R9
+	JZ           no_rows
+	VBROADCASTSS (R9), Y8
+	VADDPS       Y8, Y0, Y0
+	VBROADCASTSS 4(R9), Y8
+	VADDPS       Y8, Y1, Y1
+	VBROADCASTSS 8(R9), Y8
+	VADDPS       Y8, Y2, Y2
+	VBROADCASTSS 12(R9), Y8
+	VADDPS       Y8, Y3, Y3
+	VBROADCASTSS 16(R9), Y8
+	VADDPS       Y8, Y4, Y4
+	VBROADCASTSS 20(R9), Y8
+	VADDPS       Y8, Y5, Y5
+
+no_rows:
+	MOVQ    80(AX), R9
+	TESTQ   R9, R9
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R9), Y6
+	VADDPS  Y6, Y0, Y0
+	VADDPS  Y6, Y1, Y1
+	VADDPS  Y6, Y2, Y2
+	VADDPS  Y6, Y3, Y3
+	VADDPS  Y6, Y4, Y4
+	VADDPS  Y6, Y5, Y5
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R9), K1, Y6
+	VADDPS    Y6, Y0, Y0
+	VADDPS    Y6, Y1, Y1
+	VADDPS    Y6, Y2, Y2
+	VADDPS    Y6, Y3, Y3
+	VADDPS    Y6, Y4, Y4
+	VADDPS    Y6, Y5, Y5
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y6
+	VBROADCASTSS 116(AX), Y7
+	VMAXPS       Y0, Y6, Y0
+	VMINPS       Y0, Y7, Y0
+	VMAXPS       Y1, Y6, Y1
+	VMINPS       Y1, Y7, Y1
+	VMAXPS       Y2, Y6, Y2
+	VMINPS       Y2, Y7, Y2
+	VMAXPS       Y3, Y6, Y3
+	VMINPS       Y3, Y7, Y3
+	VMAXPS       Y4, Y6, Y4
+	VMINPS       Y4, Y7, Y4
+	VMAXPS       Y5, Y6, Y5
+	VMINPS       Y5, Y7, Y5
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func placed7x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
+TEXT ·placed7x1shortAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Y1, Y1, Y1
+	VPXORD Z2, Z2, Z2
+	VPXORD Y3, Y3, Y3
+	VPXORD Z4, Z4, Z4
+	VPXORD Y5, Y5, Y5
+	VPXORD Z6, Z6, Z6
+	VPXORD Y7, Y7, Y7
+	VPXORD Z8, Z8, Z8
+	VPXORD Y9, Y9, Y9
+	VPXORD Z10, Z10, Z10
+	VPXORD Y11, Y11, Y11
+	VPXORD Z12, Z12, Z12
+	VPXORD Y13, Y13, Y13
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Y1
+	VMOVUPS (DI)(CX*1), Z2
+	VMOVUPS 64(DI)(CX*1), Y3
+	VMOVUPS (DI)(CX*2), Z4
+	VMOVUPS 64(DI)(CX*2), Y5
+	VMOVUPS (DI)(DX*1), Z6
+	VMOVUPS 64(DI)(DX*1), Y7
+	VMOVUPS (R8), Z8
+	VMOVUPS 64(R8), Y9
+	VMOVUPS (R8)(CX*1), Z10
+	VMOVUPS 64(R8)(CX*1), Y11
+	VMOVUPS (R8)(CX*2), Z12
+	VMOVUPS 64(R8)(CX*2), Y13
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z0
+	VMOVUPS.Z 64(DI), K2, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y7
+	VMOVUPS.Z (R8), K1, Z8
+	VMOVUPS.Z 64(R8), K2, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y11
+	VMOVUPS.Z (R8)(CX*2), K1, Z12
+	VMOVUPS.Z 64(R8)(CX*2), K2, Y13
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), DI
+	LEAQ  (DI)(CX*4), R8
+	MOVQ  t+0(FP), SI
+	MOVQ  48(AX), SI
+	MOVQ  16(AX), R9
+	MOVQ  128(AX), R13
+	MOVQ  40(AX), R11
+	MOVQ  32(AX), R10
+	IMULQ R9, R10
+	NEGQ  R10
+	ADDQ  24(AX), R10
+
+segment:
+	MOVQ 32(AX), R12
+
+step:
+	MOVLQSX      (R13), R14
+	VMOVUPS      (SI)(R14*4), Z14
+	VMOVUPS      64(SI)(R14*4), Y15
+	VBROADCASTSS (DI), Z16
+	VFMADD231PS  Z14, Z16, Z0
+	VFMADD231PS  Y15, Y16, Y1
+	VBROADCASTSS (DI)(CX*1), Z16
+	VFMADD231PS  Z14, Z16, Z2
+	VFMADD231PS  Y15, Y16, Y3
+	VBROADCASTSS (DI)(CX*2), Z16
+	VFMADD231PS  Z14, Z16, Z4
+	VFMADD231PS  Y15, Y16, Y5
+	VBROADCASTSS (DI)(DX*1), Z16
+	VFMADD231PS  Z14, Z16, Z6
+	VFMADD231PS  Y15, Y16, Y7
+	VBROADCASTSS (R8), Z16
+	VFMADD231PS  Z14, Z16, Z8
+	VFMADD231PS  Y15, Y16, Y9
+	VBROADCASTSS (R8)(CX*1), Z16
+	VFMADD231PS  Z14, Z16, Z10
+	VFMADD231PS  Y15, Y16, Y11
+	VBROADCASTSS (R8)(CX*2), Z16
+	VFMADD231PS  Z14, Z16, Z12
+	VFMADD231PS  Y15, Y16, Y13
+	ADDQ         R9, DI
+	ADDQ         R9, R8
+	ADDQ         $0x00000004, R13
+	DECQ         R12
+	JNZ          step
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	DECQ         R11
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Z0, Z0
+	VADDPS       64(DI), Y1, Y1
+	VADDPS       (DI)(CX*1), Z2, Z2
+	VADDPS       64(DI)(CX*1), Y3, Y3
+	VADDPS       (DI)(CX*2), Z4, Z4
+	VADDPS       64(DI)(CX*2), Y5, Y5
+	VADDPS       (DI)(DX*1), Z6, Z6
+	VADDPS       64(DI)(DX*1), Y7, Y7
+	VADDPS       (R8), Z8, Z8
+	VADDPS       64(R8), Y9, Y9
+	VADDPS       (R8)(CX*1), Z10, Z10
+	VADDPS       64(R8)(CX*1), Y11, Y11
+	VADDPS       (R8)(CX*2), Z12, Z12
+	VADDPS       64(R8)(CX*2), Y13, Y13
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z14
+	VADDPS    Z14, Z0, Z0
+	VMOVUPS.Z 64(DI), K2, Y14
+	VADDPS    Y14, Y1, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z14
+	VADDPS    Z14, Z2, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y14
+	VADDPS    Y14, Y3, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z14
+	VADDPS    Z14, Z4, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y14
+	VADDPS    Y14, Y5, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z14
+	VADDPS    Z14, Z6, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y14
+	VADDPS    Y14, Y7, Y7
+	VMOVUPS.Z (R8), K1, Z14
+	VADDPS    Z14, Z8, Z8
+	VMOVUPS.Z 64(R8), K2, Y14
+	VADDPS    Y14, Y9, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z14
+	VADDPS    Z14, Z10, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y14
+	VADDPS    Y14, Y11, Y11
+	VMOVUPS.Z (R8)(CX*2), K1, Z14
+	VADDPS    Z14, Z12, Z12
+	VMOVUPS.Z 64(R8)(CX*2), K2, Y14
+	VADDPS    Y14, Y13, Y13
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R9
+	TESTQ        R9, R9
+	JZ           no_rows
+	VBROADCASTSS (R9), Z16
+	VADDPS       Z16, Z0, Z0
+	VADDPS       Y16, Y1, Y1
+	VBROADCASTSS 4(R9), Z16
+	VADDPS       Z16, Z2, Z2
+	VADDPS       Y16, Y3, Y3
+	VBROADCASTSS 8(R9), Z16
+	VADDPS       Z16, Z4, Z4
+	VADDPS       Y16, Y5, Y5
+	VBROADCASTSS 12(R9), Z16
+	VADDPS       Z16, Z6, Z6
+	VADDPS       Y16, Y7, Y7
+	VBROADCASTSS 16(R9), Z16
+	VADDPS       Z16, Z8, Z8
+	VADDPS       Y16, Y9, Y9
+	VBROADCASTSS 20(R9), Z16
+	VADDPS       Z16, Z10, Z10
+	VADDPS       Y16, Y11, Y11
+	VBROADCASTSS 24(R9), Z16
+	VADDPS       Z16, Z12, Z12
+	VADDPS       Y16, Y13, Y13
+
+no_rows:
+	MOVQ    80(AX), R9
+	TESTQ   R9, R9
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R9), Z14
+	VADDPS  Z14, Z0, Z0
+	VADDPS  Z14, Z2, Z2
+	VADDPS  Z14, Z4, Z4
+	VADDPS  Z14, Z6, Z6
+	VADDPS  Z14, Z8, Z8
+	VADDPS  Z14, Z10, Z10
+	VADDPS  Z14, Z12, Z12
+	VMOVUPS 64(R9), Y15
+	VADDPS  Y15, Y1, Y1
+	VADDPS  Y15, Y3, Y3
+	VADDPS  Y15, Y5, Y5
+	VADDPS  Y15, Y7, Y7
+	VADDPS  Y15, Y9, Y9
+	VADDPS  Y15, Y11, Y11
+	VADDPS  Y15, Y13, Y13
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R9), K1, Z14
+	VADDPS    Z14, Z0, Z0
+	VADDPS    Z14, Z2, Z2
+	VADDPS    Z14, Z4, Z4
+	VADDPS    Z14, Z6, Z6
+	VADDPS    Z14, Z8, Z8
+	VADDPS    Z14, Z10, Z10
+	VADDPS    Z14, Z12, Z12
+	VMOVUPS.Z 64(R9), K2, Y15
+	VADDPS    Y15, Y1, Y1
+	VADDPS    Y15, Y3, Y3
+	VADDPS    Y15, Y5, Y5
+	VADDPS    Y15, Y7, Y7
+	VADDPS    Y15, Y9, Y9
+	VADDPS    Y15, Y11, Y11
+	VADDPS    Y15, Y13, Y13
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z14
+	VBROADCASTSS 116(AX), Z15
+	VMAXPS       Z0, Z14, Z0
+	VMINPS       Z0, Z15, Z0
+	VMAXPS       Y1, Y14, Y1
+	VMINPS       Y1, Y15, Y1
+	VMAXPS       Z2, Z14, Z2
+	VMINPS       Z2, Z15, Z2
+	VMAXPS       Y3, Y14, Y3
+	VMINPS       Y3, Y15, Y3
+	VMAXPS       Z4, Z14, Z4
+	VMINPS       Z4, Z15, Z4
+	VMAXPS       Y5, Y14, Y5
+	VMINPS       Y5, Y15, Y5
+	VMAXPS       Z6, Z14, Z6
+	VMINPS       Z6, Z15, Z6
+	VMAXPS       Y7, Y14, Y7
+	VMINPS       Y7, Y15, Y7
+	VMAXPS       Z8, Z14, Z8
+	VMINPS       Z8, Z15, Z8
+	VMAXPS       Y9, Y14, Y9
+	VMINPS       Y9, Y15, Y9
+	VMAXPS       Z10, Z14, Z10
+	VMINPS       Z10, Z15, Z10
+	VMAXPS       Y11, Y14, Y11
+	VMINPS       Y11, Y15, Y11
+	VMAXPS       Z12, Z14, Z12
+	VMINPS       Z12, Z15, Z12
+	VMAXPS       Y13, Y14, Y13
+	VMINPS       Y13, Y15, Y13
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Z0, (DI)
+	VMOVUPS Y1, 64(DI)
+	VMOVUPS Z2, (DI)(CX*1)
+	VMOVUPS Y3, 64(DI)(CX*1)
+	VMOVUPS Z4, (DI)(CX*2)
+	VMOVUPS Y5, 64(DI)(CX*2)
+	VMOVUPS Z6, (DI)(DX*1)
+	VMOVUPS Y7, 64(DI)(DX*1)
+	VMOVUPS Z8, (R8)
+	VMOVUPS Y9, 64(R8)
+	VMOVUPS Z10, (R8)(CX*1)
+	VMOVUPS Y11, 64(R8)(CX*1)
+	VMOVUPS Z12, (R8)(CX*2)
+	VMOVUPS Y13, 64(R8)(CX*2)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Z0, K1, (DI)
+	VMOVUPS Y1, K2, 64(DI)
+	VMOVUPS Z2, K1, (DI)(CX*1)
+	VMOVUPS Y3, K2, 64(DI)(CX*1)
+	VMOVUPS Z4, K1, (DI)(CX*2)
+	VMOVUPS Y5, K2, 64(DI)(CX*2)
+	VMOVUPS Z6, K1, (DI)(DX*1)
+	VMOVUPS Y7, K2, 64(DI)(DX*1)
+	VMOVUPS Z8, K1, (R8)
+	VMOVUPS Y9, K2, 64(R8)
+	VMOVUPS Z10, K1, (R8)(CX*1)
+	VMOVUPS Y11, K2, 64(R8)(CX*1)
+	VMOVUPS Z12, K1, (R8)(CX*2)
+	VMOVUPS Y13, K2, 64(R8)(CX*2)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func placed7x1tinyAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
+TEXT ·placed7x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	VPXORD Y6, Y6, Y6
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	VMOVUPS (R8)(CX*2), Y6
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y6
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), DI
+	LEAQ  (DI)(CX*4), R8
+	MOVQ  t+0(FP), SI
+	MOVQ  48(AX), SI
+	MOVQ  16(AX), R9
+	MOVQ  128(AX), R13
+	MOVQ  40(AX), R11
+	MOVQ  32(AX), R10
+	IMULQ R9, R10
+	NEGQ  R10
+	ADDQ  24(AX), R10
+
+segment:
+	MOVQ 32(AX), R12
+
+step:
+	MOVLQSX      (R13), R14
+	VMOVUPS      (SI)(R14*4), Y7
+	VBROADCASTSS (DI), Y9
+	VFMADD231PS  Y7, Y9, Y0
+	VBROADCASTSS (DI)(CX*1), Y9
+	VFMADD231PS  Y7, Y9, Y1
+	VBROADCASTSS (DI)(CX*2), Y9
+	VFMADD231PS  Y7, Y9, Y2
+	VBROADCASTSS (DI)(DX*1), Y9
+	VFMADD231PS  Y7, Y9, Y3
+	VBROADCASTSS (R8), Y9
+	VFMADD231PS  Y7, Y9, Y4
+	VBROADCASTSS (R8)(CX*1), Y9
+	VFMADD231PS  Y7, Y9, Y5
+	VBROADCASTSS (R8)(CX*2), Y9
+	VFMADD231PS  Y7, Y9, Y6
+	ADDQ         R9, DI
+	ADDQ         R9, R8
+	ADDQ         $0x00000004, R13
+	DECQ         R12
+	JNZ          step
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	DECQ         R11
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Y0, Y0
+	VADDPS       (DI)(CX*1), Y1, Y1
+	VADDPS       (DI)(CX*2), Y2, Y2
+	VADDPS       (DI)(DX*1), Y3, Y3
+	VADDPS       (R8), Y4, Y4
+	VADDPS       (R8)(CX*1), Y5, Y5
+	VADDPS       (R8)(CX*2), Y6, Y6
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y7
+	VADDPS    Y7, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y7
+	VADDPS    Y7, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y7
+	VADDPS    Y7, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y7
+	VADDPS    Y7, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y7
+	VADDPS    Y7, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y7
+	VADDPS    Y7, Y5, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y7
+	VADDPS    Y7, Y6, Y6
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R9
+	TESTQ        R9, R9
+	JZ           no_rows
+	VBROADCASTSS (R9), Y9
+	VADDPS       Y9, Y0, Y0
+	VBROADCASTSS 4(R9), Y9
+	VADDPS       Y9, Y1, Y1
+	VBROADCASTSS 8(R9), Y9
+	VADDPS       Y9, Y2, Y2
+	VBROADCASTSS 12(R9), Y9
+	VADDPS       Y9, Y3, Y3
+	VBROADCASTSS 16(R9), Y9
+	VADDPS       Y9, Y4, Y4
+	VBROADCASTSS 20(R9), Y9
+	VADDPS       Y9, Y5, Y5
+	VBROADCASTSS 24(R9), Y9
+	VADDPS       Y9, Y6, Y6
+
+no_rows:
+	MOVQ    80(AX), R9
+	TESTQ   R9, R9
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R9), Y7
+	VADDPS  Y7, Y0, Y0
+	VADDPS  Y7, Y1, Y1
+	VADDPS  Y7, Y2, Y2
+	VADDPS  Y7, Y3, Y3
+	VADDPS  Y7, Y4, Y4
+	VADDPS  Y7, Y5, Y5
+	VADDPS  Y7, Y6, Y6
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R9), K1, Y7
+	VADDPS    Y7, Y0, Y0
+	VADDPS    Y7, Y1, Y1
+	VADDPS    Y7, Y2, Y2
+	VADDPS    Y7, Y3, Y3
+	VADDPS    Y7, Y4, Y4
+	VADDPS    Y7, Y5, Y5
+	VADDPS    Y7, Y6, Y6
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y7
+	VBROADCASTSS 116(AX), Y8
+	VMAXPS       Y0, Y7, Y0
+	VMINPS       Y0, Y8, Y0
+	VMAXPS       Y1, Y7, Y1
+	VMINPS       Y1, Y8, Y1
+	VMAXPS       Y2, Y7, Y2
+	VMINPS       Y2, Y8, Y2
+	VMAXPS       Y3, Y7, Y3
+	VMINPS       Y3, Y8, Y3
+	VMAXPS       Y4, Y7, Y4
+	VMINPS       Y4, Y8, Y4
+	VMAXPS       Y5, Y7, Y5
+	VMINPS       Y5, Y8, Y5
+	VMAXPS       Y6, Y7, Y6
+	VMINPS       Y6, Y8, Y6
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	VMOVUPS Y6, (R8)(CX*2)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+	VMOVUPS Y6, K1, (R8)(CX*2)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func placed8x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
+TEXT ·placed8x1shortAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Y1, Y1, Y1
+	VPXORD Z2, Z2, Z2
+	VPXORD Y3, Y3, Y3
+	VPXORD Z4, Z4, Z4
+	VPXORD Y5, Y5, Y5
+	VPXORD Z6, Z6, Z6
+	VPXORD Y7, Y7, Y7
+	VPXORD Z8, Z8, Z8
+	VPXORD Y9, Y9, Y9
+	VPXORD Z10, Z10, Z10
+	VPXORD Y11, Y11, Y11
+	VPXORD Z12, Z12, Z12
+	VPXORD Y13, Y13, Y13
+	VPXORD Z14, Z14, Z14
+	VPXORD Y15, Y15, Y15
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Y1
+	VMOVUPS (DI)(CX*1), Z2
+	VMOVUPS 64(DI)(CX*1), Y3
+	VMOVUPS (DI)(CX*2), Z4
+	VMOVUPS 64(DI)(CX*2), Y5
+	VMOVUPS (DI)(DX*1), Z6
+	VMOVUPS 64(DI)(DX*1), Y7
+	VMOVUPS (R8), Z8
+	VMOVUPS 64(R8), Y9
+	VMOVUPS (R8)(CX*1), Z10
+	VMOVUPS 64(R8)(CX*1), Y11
+	VMOVUPS (R8)(CX*2), Z12
+	VMOVUPS 64(R8)(CX*2), Y13
+	VMOVUPS (R8)(DX*1), Z14
+	VMOVUPS 64(R8)(DX*1), Y15
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z0
+	VMOVUPS.Z 64(DI), K2, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y7
+	VMOVUPS.Z (R8), K1, Z8
+	VMOVUPS.Z 64(R8), K2, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y11
+	VMOVUPS.Z (R8)(CX*2), K1, Z12
+	VMOVUPS.Z 64(R8)(CX*2), K2, Y13
+	VMOVUPS.Z (R8)(DX*1), K1, Z14
+	VMOVUPS.Z 64(R8)(DX*1), K2, Y15
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), DI
+	LEAQ  (DI)(CX*4), R8
+	MOVQ  t+0(FP), SI
+	MOVQ  48(AX), SI
+	MOVQ  16(AX), R9
+	MOVQ  128(AX), R13
+	MOVQ  40(AX), R11
+	MOVQ  32(AX), R10
+	IMULQ R9, R10
+	NEGQ  R10
+	ADDQ  24(AX), R10
+
+segment:
+	MOVQ 32(AX), R12
+
+step:
+	MOVLQSX      (R13), R14
+	VMOVUPS      (SI)(R14*4), Z16
+	VMOVUPS      64(SI)(R14*4), Y17
+	VBROADCASTSS (DI), Z18
+	VFMADD231PS  Z16, Z18, Z0
+	VFMADD231PS  Y17, Y18, Y1
+	VBROADCASTSS (DI)(CX*1), Z18
+	VFMADD231PS  Z16, Z18, Z2
+	VFMADD231PS  Y17, Y18, Y3
+	VBROADCASTSS (DI)(CX*2), Z18
+	VFMADD231PS  Z16, Z18, Z4
+	VFMADD231PS  Y17, Y18, Y5
+	VBROADCASTSS (DI)(DX*1), Z18
+	VFMADD231PS  Z16, Z18, Z6
+	VFMADD231PS  Y17, Y18, Y7
+	VBROADCASTSS (R8), Z18
+	VFMADD231PS  Z16, Z18, Z8
+	VFMADD231PS  Y17, Y18, Y9
+	VBROADCASTSS (R8)(CX*1), Z18
+	VFMADD231PS  Z16, Z18, Z10
+	VFMADD231PS  Y17, Y18, Y11
+	VBROADCASTSS (R8)(CX*2), Z18
+	VFMADD231PS  Z16, Z18, Z12
+	VFMADD231PS  Y17, Y18, Y13
+	VBROADCASTSS (R8)(DX*1), Z18
+	VFMADD231PS  Z16, Z18, Z14
+	VFMADD231PS  Y17, Y18, Y15
+	ADDQ         R9, DI
+	ADDQ         R9, R8
+	ADDQ         $0x00000004, R13
+	DECQ         R12
+	JNZ          step
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	DECQ         R11
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Z0, Z0
+	VADDPS       64(DI), Y1, Y1
+	VADDPS       (DI)(CX*1), Z2, Z2
+	VADDPS       64(DI)(CX*1), Y3, Y3
+	VADDPS       (DI)(CX*2), Z4, Z4
+	VADDPS       64(DI)(CX*2), Y5, Y5
+	VADDPS       (DI)(DX*1), Z6, Z6
+	VADDPS       64(DI)(DX*1), Y7, Y7
+	VADDPS       (R8), Z8, Z8
+	VADDPS       64(R8), Y9, Y9
+	VADDPS       (R8)(CX*1), Z10, Z10
+	VADDPS       64(R8)(CX*1), Y11, Y11
+	VADDPS       (R8)(CX*2), Z12, Z12
+	VADDPS       64(R8)(CX*2), Y13, Y13
+	VADDPS       (R8)(DX*1), Z14, Z14
+	VADDPS       64(R8)(DX*1), Y15, Y15
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z16
+	VADDPS    Z16, Z0, Z0
+	VMOVUPS.Z 64(DI), K2, Y16
+	VADDPS    Y16, Y1, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z16
+	VADDPS    Z16, Z2, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y16
+	VADDPS    Y16, Y3, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z16
+	VADDPS    Z16, Z4, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y16
+	VADDPS    Y16, Y5, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z16
+	VADDPS    Z16, Z6, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y16
+	VADDPS    Y16, Y7, Y7
+	VMOVUPS.Z (R8), K1, Z16
+	VADDPS    Z16, Z8, Z8
+	VMOVUPS.Z 64(R8), K2, Y16
+	VADDPS    Y16, Y9, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z16
+	VADDPS    Z16, Z10, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y16
+	VADDPS    Y16, Y11, Y11
+	VMOVUPS.Z (R8)(CX*2), K1, Z16
+	VADDPS    Z16, Z12, Z12
+	VMOVUPS.Z 64(R8)(CX*2), K2, Y16
+	VADDPS    Y16, Y13, Y13
+	VMOVUPS.Z (R8)(DX*1), K1, Z16
+	VADDPS    Z16, Z14, Z14
+	VMOVUPS.Z 64(R8)(DX*1), K2, Y16
+	VADDPS    Y16, Y15, Y15
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R9
+	TESTQ        R9, R9
+	JZ           no_rows
+	VBROADCASTSS (R9), Z18
+	VADDPS       Z18, Z0, Z0
+	VADDPS       Y18, Y1, Y1
+	VBROADCASTSS 4(R9), Z18
+	VADDPS       Z18, Z2, Z2
+	VADDPS       Y18, Y3, Y3
+	VBROADCASTSS 8(R9), Z18
+	VADDPS       Z18, Z4, Z4
+	VADDPS       Y18, Y5, Y5
+	VBROADCASTSS 12(R9), Z18
+	VADDPS       Z18, Z6, Z6
+	VADDPS       Y18, Y7, Y7
+	VBROADCASTSS 16(R9), Z18
+	VADDPS       Z18, Z8, Z8
+	VADDPS       Y18, Y9, Y9
+	VBROADCASTSS 20(R9), Z18
+	VADDPS       Z18, Z10, Z10
+	VADDPS       Y18, Y11, Y11
+	VBROADCASTSS 24(R9), Z18
+	VADDPS       Z18, Z12, Z12
+	VADDPS       Y18, Y13, Y13
+	VBROADCASTSS 28(R9), Z18
+	VADDPS       Z18, Z14, Z14
+	VADDPS       Y18, Y15, Y15
+
+no_rows:
+	MOVQ    80(AX), R9
+	TESTQ   R9, R9
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R9), Z16
+	VADDPS  Z16, Z0, Z0
+	VADDPS  Z16, Z2, Z2
+	VADDPS  Z16, Z4, Z4
+	VADDPS  Z16, Z6, Z6
+	VADDPS  Z16, Z8, Z8
+	VADDPS  Z16, Z10, Z10
+	VADDPS  Z16, Z12, Z12
+	VADDPS  Z16, Z14, Z14
+	VMOVUPS 64(R9), Y17
+	VADDPS  Y17, Y1, Y1
+	VADDPS  Y17, Y3, Y3
+	VADDPS  Y17, Y5, Y5
+	VADDPS  Y17, Y7, Y7
+	VADDPS  Y17, Y9, Y9
+	VADDPS  Y17, Y11, Y11
+	VADDPS  Y17, Y13, Y13
+	VADDPS  Y17, Y15, Y15
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R9), K1, Z16
+	VADDPS    Z16, Z0, Z0
+	VADDPS    Z16, Z2, Z2
+	VADDPS    Z16, Z4, Z4
+	VADDPS    Z16, Z6, Z6
+	VADDPS    Z16, Z8, Z8
+	VADDPS    Z16, Z10, Z10
+	VADDPS    Z16, Z12, Z12
+	VADDPS    Z16, Z14, Z14
+	VMOVUPS.Z 64(R9), K2, Y17
+	VADDPS    Y17, Y1, Y1
+	VADDPS    Y17, Y3, Y3
+	VADDPS    Y17, Y5, Y5
+	VADDPS    Y17, Y7, Y7
+	VADDPS    Y17, Y9, Y9
+	VADDPS    Y17, Y11, Y11
+	VADDPS    Y17, Y13, Y13
+	VADDPS    Y17, Y15, Y15
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z16
+	VBROADCASTSS 116(AX), Z17
+	VMAXPS       Z0, Z16, Z0
+	VMINPS       Z0, Z17, Z0
+	VMAXPS       Y1, Y16, Y1
+	VMINPS       Y1, Y17, Y1
+	VMAXPS       Z2, Z16, Z2
+	VMINPS       Z2, Z17, Z2
+	VMAXPS       Y3, Y16, Y3
+	VMINPS       Y3, Y17, Y3
+	VMAXPS       Z4, Z16, Z4
+	VMINPS       Z4, Z17, Z4
+	VMAXPS       Y5, Y16, Y5
+	VMINPS       Y5, Y17, Y5
+	VMAXPS       Z6, Z16, Z6
+	VMINPS       Z6, Z17, Z6
+	VMAXPS       Y7, Y16, Y7
+	VMINPS       Y7, Y17, Y7
+	VMAXPS       Z8, Z16, Z8
+	VMINPS       Z8, Z17, Z8
+	VMAXPS       Y9, Y16, Y9
+	VMINPS       Y9, Y17, Y9
+	VMAXPS       Z10, Z16, Z10
+	VMINPS       Z10, Z17, Z10
+	VMAXPS       Y11, Y16, Y11
+	VMINPS       Y11, Y17, Y11
+	VMAXPS       Z12, Z16, Z12
+	VMINPS       Z12, Z17, Z12
+	VMAXPS       Y13, Y16, Y13
+	VMINPS       Y13, Y17, Y13
+	VMAXPS       Z14, Z16, Z14
+	VMINPS       Z14, Z17, Z14
+	VMAXPS       Y15, Y16, Y15
+	VMINPS       Y15, Y17, Y15
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Z0, (DI)
+	VMOVUPS Y1, 64(DI)
+	VMOVUPS Z2, (DI)(CX*1)
+	VMOVUPS Y3, 64(DI)(CX*1)
+	VMOVUPS Z4, (DI)(CX*2)
+	VMOVUPS Y5, 64(DI)(CX*2)
+	VMOVUPS Z6, (DI)(DX*1)
+	VMOVUPS Y7, 64(DI)(DX*1)
+	VMOVUPS Z8, (R8)
+	VMOVUPS Y9, 64(R8)
+	VMOVUPS Z10, (R8)(CX*1)
+	VMOVUPS Y11, 64(R8)(CX*1)
+	VMOVUPS Z12, (R8)(CX*2)
+	VMOVUPS Y13, 64(R8)(CX*2)
+	VMOVUPS Z14, (R8)(DX*1)
+	VMOVUPS Y15, 64(R8)(DX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Z0, K1, (DI)
+	VMOVUPS Y1, K2, 64(DI)
+	VMOVUPS Z2, K1, (DI)(CX*1)
+	VMOVUPS Y3, K2, 64(DI)(CX*1)
+	VMOVUPS Z4, K1, (DI)(CX*2)
+	VMOVUPS Y5, K2, 64(DI)(CX*2)
+	VMOVUPS Z6, K1, (DI)(DX*1)
+	VMOVUPS Y7, K2, 64(DI)(DX*1)
+	VMOVUPS Z8, K1, (R8)
+	VMOVUPS Y9, K2, 64(R8)
+	VMOVUPS Z10, K1, (R8)(CX*1)
+	VMOVUPS Y11, K2, 64(R8)(CX*1)
+	VMOVUPS Z12, K1, (R8)(CX*2)
+	VMOVUPS Y13, K2, 64(R8)(CX*2)
+	VMOVUPS Z14, K1, (R8)(DX*1)
+	VMOVUPS Y15, K2, 64(R8)(DX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func placed8x1tinyAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
+TEXT ·placed8x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	VPXORD Y6, Y6, Y6
+	VPXORD Y7, Y7, Y7
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	VMOVUPS (R8)(CX*2), Y6
+	VMOVUPS (R8)(DX*1), Y7
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y7
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), DI
+	LEAQ  (DI)(CX*4), R8
+	MOVQ  t+0(FP), SI
+	MOVQ  48(AX), SI
+	MOVQ  16(AX), R9
+	MOVQ  128(AX), R13
+	MOVQ  40(AX), R11
+	MOVQ  32(AX), R10
+	IMULQ R9, R10
+	NEGQ  R10
+	ADDQ  24(AX), R10
+
+segment:
+	MOVQ 32(AX), R12
+
+step:
+	MOVLQSX      (R13), R14
+	VMOVUPS      (SI)(R14*4), Y8
+	VBROADCASTSS (DI), Y10
+	VFMADD231PS  Y8, Y10, Y0
+	VBROADCASTSS (DI)(CX*1), Y10
+	VFMADD231PS  Y8, Y10, Y1
+	VBROADCASTSS (DI)(CX*2), Y10
+	VFMADD231PS  Y8, Y10, Y2
+	VBROADCASTSS (DI)(DX*1), Y10
+	VFMADD231PS  Y8, Y10, Y3
+	VBROADCASTSS (R8), Y10
+	VFMADD231PS  Y8, Y10, Y4
+	VBROADCASTSS (R8)(CX*1), Y10
+	VFMADD231PS  Y8, Y10, Y5
+	VBROADCASTSS (R8)(CX*2), Y10
+	VFMADD231PS  Y8, Y10, Y6
+	VBROADCASTSS (R8)(DX*1), Y10
+	VFMADD231PS  Y8, Y10, Y7
+	ADDQ         R9, DI
+	ADDQ         R9, R8
+	ADDQ         $0x00000004, R13
+	DECQ         R12
+	JNZ          step
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	DECQ         R11
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Y0, Y0
+	VADDPS       (DI)(CX*1), Y1, Y1
+	VADDPS       (DI)(CX*2), Y2, Y2
+	VADDPS       (DI)(DX*1), Y3, Y3
+	VADDPS       (R8), Y4, Y4
+	VADDPS       (R8)(CX*1), Y5, Y5
+	VADDPS       (R8)(CX*2), Y6, Y6
+	VADDPS       (R8)(DX*1), Y7, Y7
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y8
+	VADDPS    Y8, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y8
+	VADDPS    Y8, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y8
+	VADDPS    Y8, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y8
+	VADDPS    Y8, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y8
+	VADDPS    Y8, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y8
+	VADDPS    Y8, Y5, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y8
+	VADDPS    Y8, Y6, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y8
+	VADDPS    Y8, Y7, Y7
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R9
+	TESTQ        R9, R9
+	JZ           no_rows
+	VBROADCASTSS (R9), Y10
+	VADDPS       Y10, Y0, Y0
+	VBROADCASTSS 4(R9), Y10
+	VADDPS       Y10, Y1, Y1
+	VBROADCASTSS 8(R9), Y10
+	VADDPS       Y10, Y2, Y2
+	VBROADCASTSS 12(R9), Y10
+	VADDPS       Y10, Y3, Y3
+	VBROADCASTSS 16(R9), Y10
+	VADDPS       Y10, Y4, Y4
+	VBROADCASTSS 20(R9), Y10
+	VADDPS       Y10, Y5, Y5
+	VBROADCASTSS 24(R9), Y10
+	VADDPS       Y10, Y6, Y6
+	VBROADCASTSS 28(R9), Y10
+	VADDPS       Y10, Y7, Y7
+
+no_rows:
+	MOVQ    80(AX), R9
+	TESTQ   R9, R9
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R9), Y8
+	VADDPS  Y8, Y0, Y0
+	VADDPS  Y8, Y1, Y1
+	VADDPS  Y8, Y2, Y2
+	VADDPS  Y8, Y3, Y3
+	VADDPS  Y8, Y4, Y4
+	VADDPS  Y8, Y5, Y5
+	VADDPS  Y8, Y6, Y6
+	VADDPS  Y8, Y7, Y7
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R9), K1, Y8
+	VADDPS    Y8, Y0, Y0
+	VADDPS    Y8, Y1, Y1
+	VADDPS    Y8, Y2, Y2
+	VADDPS    Y8, Y3, Y3
+	VADDPS    Y8, Y4, Y4
+	VADDPS    Y8, Y5, Y5
+	VADDPS    Y8, Y6, Y6
+	VADDPS    Y8, Y7, Y7
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y8
+	VBROADCASTSS 116(AX), Y9
+	VMAXPS       Y0, Y8, Y0
+	VMINPS       Y0, Y9, Y0
+	VMAXPS       Y1, Y8, Y1
+	VMINPS       Y1, Y9, Y1
+	VMAXPS       Y2, Y8, Y2
+	VMINPS       Y2, Y9, Y2
+	VMAXPS       Y3, Y8, Y3
+	VMINPS       Y3, Y9, Y3
+	VMAXPS       Y4, Y8, Y4
+	VMINPS       Y4, Y9, Y4
+	VMAXPS       Y5, Y8, Y5
+	VMINPS       Y5, Y9, Y5
+	VMAXPS       Y6, Y8, Y6
+	VMINPS       Y6, Y9, Y6
+	VMAXPS       Y7, Y8, Y7
+	VMINPS       Y7, Y9, Y7
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	VMOVUPS Y6, (R8)(CX*2)
+	VMOVUPS Y7, (R8)(DX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+	VMOVUPS Y6, K1, (R8)(CX*2)
+	VMOVUPS Y7, K1, (R8)(DX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func placed9x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
+TEXT ·placed9x1shortAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Y1, Y1, Y1
+	VPXORD Z2, Z2, Z2
+	VPXORD Y3, Y3, Y3
+	VPXORD Z4, Z4, Z4
+	VPXORD Y5, Y5, Y5
+	VPXORD Z6, Z6, Z6
+	VPXORD Y7, Y7, Y7
+	VPXORD Z8, Z8, Z8
+	VPXORD Y9, Y9, Y9
+	VPXORD Z10, Z10, Z10
+	VPXORD Y11, Y11, Y11
+	VPXORD Z12, Z12, Z12
+	VPXORD Y13, Y13, Y13
+	VPXORD Z14, Z14, Z14
+	VPXORD Y15, Y15, Y15
+	VPXORD Z16, Z16, Z16
+	VPXORD Y17, Y17, Y17
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Y1
+	VMOVUPS (DI)(CX*1), Z2
+	VMOVUPS 64(DI)(CX*1), Y3
+	VMOVUPS (DI)(CX*2), Z4
+	VMOVUPS 64(DI)(CX*2), Y5
+	VMOVUPS (DI)(DX*1), Z6
+	VMOVUPS 64(DI)(DX*1), Y7
+	VMOVUPS (R8), Z8
+	VMOVUPS 64(R8), Y9
+	VMOVUPS (R8)(CX*1), Z10
+	VMOVUPS 64(R8)(CX*1), Y11
+	VMOVUPS (R8)(CX*2), Z12
+	VMOVUPS 64(R8)(CX*2), Y13
+	VMOVUPS (R8)(DX*1), Z14
+	VMOVUPS 64(R8)(DX*1), Y15
+	VMOVUPS (R9), Z16
+	VMOVUPS 64(R9), Y17
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z0
+	VMOVUPS.Z 64(DI), K2, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y7
+	VMOVUPS.Z (R8), K1, Z8
+	VMOVUPS.Z 64(R8), K2, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y11
+	VMOVUPS.Z (R8)(CX*2), K1, Z12
+	VMOVUPS.Z 64(R8)(CX*2), K2, Y13
+	VMOVUPS.Z (R8)(DX*1), K1, Z14
+	VMOVUPS.Z 64(R8)(DX*1), K2, Y15
+	VMOVUPS.Z (R9), K1, Z16
+	VMOVUPS.Z 64(R9), K2, Y17
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), DI
+	LEAQ  (DI)(CX*4), R8
+	LEAQ  (R8)(CX*4), R9
+	MOVQ  t+0(FP), SI
+	MOVQ  48(AX), SI
+	MOVQ  16(AX), R10
+	MOVQ  128(AX), R14
+	MOVQ  40(AX), R12
+	MOVQ  32(AX), R11
+	IMULQ R10, R11
+	NEGQ  R11
+	ADDQ  24(AX), R11
+
+segment:
+	MOVQ 32(AX), R13
+
+step:
+	MOVLQSX      (R14), R15
+	VMOVUPS      (SI)(R15*4), Z18
+	VMOVUPS      64(SI)(R15*4), Y19
+	VBROADCASTSS (DI), Z20
+	VFMADD231PS  Z18, Z20, Z0
+	VFMADD231PS  Y19, Y20, Y1
+	VBROADCASTSS (DI)(CX*1), Z20
+	VFMADD231PS  Z18, Z20, Z2
+	VFMADD231PS  Y19, Y20, Y3
+	VBROADCASTSS (DI)(CX*2), Z20
+	VFMADD231PS  Z18, Z20, Z4
+	VFMADD231PS  Y19, Y20, Y5
+	VBROADCASTSS (DI)(DX*1), Z20
+	VFMADD231PS  Z18, Z20, Z6
+	VFMADD231PS  Y19, Y20, Y7
+	VBROADCASTSS (R8), Z20
+	VFMADD231PS  Z18, Z20, Z8
+	VFMADD231PS  Y19, Y20, Y9
+	VBROADCASTSS (R8)(CX*1), Z20
+	VFMADD231PS  Z18, Z20, Z10
+	VFMADD231PS  Y19, Y20, Y11
+	VBROADCASTSS (R8)(CX*2), Z20
+	VFMADD231PS  Z18, Z20, Z12
+	VFMADD231PS  Y19, Y20, Y13
+	VBROADCASTSS (R8)(DX*1), Z20
+	VFMADD231PS  Z18, Z20, Z14
+	VFMADD231PS  Y19, Y20, Y15
+	VBROADCASTSS (R9), Z20
+	VFMADD231PS  Z18, Z20, Z16
+	VFMADD231PS  Y19, Y20, Y17
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	ADDQ         R10, R9
+	ADDQ         $0x00000004, R14
+	DECQ         R13
+	JNZ          step
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	ADDQ         R11, R9
+	DECQ         R12
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	LEAQ         (R8)(CX*4), R9
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Z0, Z0
+	VADDPS       64(DI), Y1, Y1
+	VADDPS       (DI)(CX*1), Z2, Z2
+	VADDPS       64(DI)(CX*1), Y3, Y3
+	VADDPS       (DI)(CX*2), Z4, Z4
+	VADDPS       64(DI)(CX*2), Y5, Y5
+	VADDPS       (DI)(DX*1), Z6, Z6
+	VADDPS       64(DI)(DX*1), Y7, Y7
+	VADDPS       (R8), Z8, Z8
+	VADDPS       64(R8), Y9, Y9
+	VADDPS       (R8)(CX*1), Z10, Z10
+	VADDPS       64(R8)(CX*1), Y11, Y11
+	VADDPS       (R8)(CX*2), Z12, Z12
+	VADDPS       64(R8)(CX*2), Y13, Y13
+	VADDPS       (R8)(DX*1), Z14, Z14
+	VADDPS       64(R8)(DX*1), Y15, Y15
+	VADDPS       (R9), Z16, Z16
+	VADDPS       64(R9), Y17, Y17
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z18
+	VADDPS    Z18, Z0, Z0
+	VMOVUPS.Z 64(DI), K2, Y18
+	VADDPS    Y18, Y1, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z18
+	VADDPS    Z18, Z2, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y18
+	VADDPS    Y18, Y3, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z18
+	VADDPS    Z18, Z4, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y18
+	VADDPS    Y18, Y5, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z18
+	VADDPS    Z18, Z6, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y18
+	VADDPS    Y18, Y7, Y7
+	VMOVUPS.Z (R8), K1, Z18
+	VADDPS    Z18, Z8, Z8
+	VMOVUPS.Z 64(R8), K2, Y18
+	VADDPS    Y18, Y9, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z18
+	VADDPS    Z18, Z10, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y18
+	VADDPS    Y18, Y11, Y11
+	VMOVUPS.Z (R8)(CX*2), K1, Z18
+	VADDPS    Z18, Z12, Z12
+	VMOVUPS.Z 64(R8)(CX*2), K2, Y18
+	VADDPS    Y18, Y13, Y13
+	VMOVUPS.Z (R8)(DX*1), K1, Z18
+	VADDPS    Z18, Z14, Z14
+	VMOVUPS.Z 64(R8)(DX*1), K2, Y18
+	VADDPS    Y18, Y15, Y15
+	VMOVUPS.Z (R9), K1, Z18
+	VADDPS    Z18, Z16, Z16
+	VMOVUPS.Z 64(R9), K2, Y18
+	VADDPS    Y18, Y17, Y17
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R10
+	TESTQ        R10, R10
+	JZ           no_rows
+	VBROADCASTSS (R10), Z20
+	VADDPS       Z20, Z0, Z0
+	VADDPS       Y20, Y1, Y1
+	VBROADCASTSS 4(R10), Z20
+	VADDPS       Z20, Z2, Z2
+	VADDPS       Y20, Y3, Y3
+	VBROADCASTSS 8(R10), Z20
+	VADDPS       Z20, Z4, Z4
+	VADDPS       Y20, Y5, Y5
+	VBROADCASTSS 12(R10), Z20
+	VADDPS       Z20, Z6, Z6
+	VADDPS       Y20, Y7, Y7
+	VBROADCASTSS 16(R10), Z20
+	VADDPS       Z20, Z8, Z8
+	VADDPS       Y20, Y9, Y9
+	VBROADCASTSS 20(R10), Z20
+	VADDPS       Z20, Z10, Z10
+	VADDPS       Y20, Y11, Y11
+	VBROADCASTSS 24(R10), Z20
+	VADDPS       Z20, Z12, Z12
+	VADDPS       Y20, Y13, Y13
+	VBROADCASTSS 28(R10), Z20
+	VADDPS       Z20, Z14, Z14
+	VADDPS       Y20, Y15, Y15
+	VBROADCASTSS 32(R10), Z20
+	VADDPS       Z20, Z16, Z16
+	VADDPS       Y20, Y17, Y17
+
+no_rows:
+	MOVQ    80(AX), R10
+	TESTQ   R10, R10
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R10), Z18
+	VADDPS  Z18, Z0, Z0
+	VADDPS  Z18, Z2, Z2
+	VADDPS  Z18, Z4, Z4
+	VADDPS  Z18, Z6, Z6
+	VADDPS  Z18, Z8, Z8
+	VADDPS  Z18, Z10, Z10
+	VADDPS  Z18, Z12, Z12
+	VADDPS  Z18, Z14, Z14
+	VADDPS  Z18, Z16, Z16
+	VMOVUPS 64(R10), Y19
+	VADDPS  Y19, Y1, Y1
+	VADDPS  Y19, Y3, Y3
+	VADDPS  Y19, Y5, Y5
+	VADDPS  Y19, Y7, Y7
+	VADDPS  Y19, Y9, Y9
+	VADDPS  Y19, Y11, Y11
+	VADDPS  Y19, Y13, Y13
+	VADDPS  Y19, Y15, Y15
+	VADDPS  Y19, Y17, Y17
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R10), K1, Z18
+	VADDPS    Z18, Z0, Z0
+	VADDPS    Z18, Z2, Z2
+	VADDPS    Z18, Z4, Z4
+	VADDPS    Z18, Z6, Z6
+	VADDPS    Z18, Z8, Z8
+	VADDPS    Z18, Z10, Z10
+	VADDPS    Z18, Z12, Z12
+	VADDPS    Z18, Z14, Z14
+	VADDPS    Z18, Z16, Z16
+	VMOVUPS.Z 64(R10), K2, Y19
+	VADDPS    Y19, Y1, Y1
+	VADDPS    Y19, Y3, Y3
+	VADDPS    Y19, Y5, Y5
+	VADDPS    Y19, Y7, Y7
+	VADDPS    Y19, Y9, Y9
+	VADDPS    Y19, Y11, Y11
+	VADDPS    Y19, Y13, Y13
+	VADDPS    Y19, Y15, Y15
+	VADDPS    Y19, Y17, Y17
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z18
+	VBROADCASTSS 116(AX), Z19
+	VMAXPS       Z0, Z18, Z0
+	VMINPS       Z0, Z19, Z0
+	VMAXPS       Y1, Y18, Y1
+	VMINPS       Y1, Y19, Y1
+	VMAXPS       Z2, Z18, Z2
+	VMINPS       Z2, Z19, Z2
+	VMAXPS       Y3, Y18, Y3
+	VMINPS       Y3, Y19, Y3
+	VMAXPS       Z4, Z18, Z4
+	VMINPS       Z4, Z19, Z4
+	VMAXPS       Y5, Y18, Y5
+	VMINPS       Y5, Y19, Y5
+	VMAXPS       Z6, Z18, Z6
+	VMINPS       Z6, Z19, Z6
+	VMAXPS       Y7, Y18, Y7
+	VMINPS       Y7, Y19, Y7
+	VMAXPS       Z8, Z18, Z8
+	VMINPS       Z8, Z19, Z8
+	VMAXPS       Y9, Y18, Y9
+	VMINPS       Y9, Y19, Y9
+	VMAXPS       Z10, Z18, Z10
+	VMINPS       Z10, Z19, Z10
+	VMAXPS       Y11, Y18, Y11
+	VMINPS       Y11, Y19, Y11
+	VMAXPS       Z12, Z18, Z12
+	VMINPS       Z12, Z19, Z12
+	VMAXPS       Y13, Y18, Y13
+	VMINPS       Y13, Y19, Y13
+	VMAXPS       Z14, Z18, Z14
+	VMINPS       Z14, Z19, Z14
+	VMAXPS       Y15, Y18, Y15
+	VMINPS       Y15, Y19, Y15
+	VMAXPS       Z16, Z18, Z16
+	VMINPS       Z16, Z19, Z16
+	VMAXPS       Y17, Y18, Y17
+	VMINPS       Y17, Y19, Y17
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Z0, (DI)
+	VMOVUPS Y1, 64(DI)
+	VMOVUPS Z2, (DI)(CX*1)
+	VMOVUPS Y3, 64(DI)(CX*1)
+	VMOVUPS Z4, (DI)(CX*2)
+	VMOVUPS Y5, 64(DI)(CX*2)
+	VMOVUPS Z6, (DI)(DX*1)
+	VMOVUPS Y7, 64(DI)(DX*1)
+	VMOVUPS Z8, (R8)
+	VMOVUPS Y9, 64(R8)
+	VMOVUPS Z10, (R8)(CX*1)
+	VMOVUPS Y11, 64(R8)(CX*1)
+	VMOVUPS Z12, (R8)(CX*2)
+	VMOVUPS Y13, 64(R8)(CX*2)
+	VMOVUPS Z14, (R8)(DX*1)
+	VMOVUPS Y15, 64(R8)(DX*1)
+	VMOVUPS Z16, (R9)
+	VMOVUPS Y17, 64(R9)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Z0, K1, (DI)
+	VMOVUPS Y1, K2, 64(DI)
+	VMOVUPS Z2, K1, (DI)(CX*1)
+	VMOVUPS Y3, K2, 64(DI)(CX*1)
+	VMOVUPS Z4, K1, (DI)(CX*2)
+	VMOVUPS Y5, K2, 64(DI)(CX*2)
+	VMOVUPS Z6, K1, (DI)(DX*1)
+	VMOVUPS Y7, K2, 64(DI)(DX*1)
+	VMOVUPS Z8, K1, (R8)
+	VMOVUPS Y9, K2, 64(R8)
+	VMOVUPS Z10, K1, (R8)(CX*1)
+	VMOVUPS Y11, K2, 64(R8)(CX*1)
+	VMOVUPS Z12, K1, (R8)(CX*2)
+	VMOVUPS Y13, K2, 64(R8)(CX*2)
+	VMOVUPS Z14, K1, (R8)(DX*1)
+	VMOVUPS Y15, K2, 64(R8)(DX*1)
+	VMOVUPS Z16, K1, (R9)
+	VMOVUPS Y17, K2, 64(R9)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func placed9x1tinyAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
+TEXT ·placed9x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	VPXORD Y6, Y6, Y6
+	VPXORD Y7, Y7, Y7
+	VPXORD Y8, Y8, Y8
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	VMOVUPS (R8)(CX*2), Y6
+	VMOVUPS (R8)(DX*1), Y7
+	VMOVUPS (R9), Y8
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y7
+	VMOVUPS.Z (R9), K1, Y8
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), DI
+	LEAQ  (DI)(CX*4), R8
+	LEAQ  (R8)(CX*4), R9
+	MOVQ  t+0(FP), SI
+	MOVQ  48(AX), SI
+	MOVQ  16(AX), R10
+	MOVQ  128(AX), R14
+	MOVQ  40(AX), R12
+	MOVQ  32(AX), R11
+	IMULQ R10, R11
+	NEGQ  R11
+	ADDQ  24(AX), R11
+
+segment:
+	MOVQ 32(AX), R13
+
+step:
+	MOVLQSX      (R14), R15
+	VMOVUPS      (SI)(R15*4), Y9
+	VBROADCASTSS (DI), Y11
+	VFMADD231PS  Y9, Y11, Y0
+	VBROADCASTSS (DI)(CX*1), Y11
+	VFMADD231PS  Y9, Y11, Y1
+	VBROADCASTSS (DI)(CX*2), Y11
+	VFMADD231PS  Y9, Y11, Y2
+	VBROADCASTSS (DI)(DX*1), Y11
+	VFMADD231PS  Y9, Y11, Y3
+	VBROADCASTSS (R8), Y11
+	VFMADD231PS  Y9, Y11, Y4
+	VBROADCASTSS (R8)(CX*1), Y11
+	VFMADD231PS  Y9, Y11, Y5
+	VBROADCASTSS (R8)(CX*2), Y11
+	VFMADD231PS  Y9, Y11, Y6
+	VBROADCASTSS (R8)(DX*1), Y11
+	VFMADD231PS  Y9, Y11, Y7
+	VBROADCASTSS (R9), Y11
+	VFMADD231PS  Y9, Y11, Y8
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	ADDQ         R10, R9
+	ADDQ         $0x00000004, R14
+	DECQ         R13
+	JNZ          step
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	ADDQ         R11, R9
+	DECQ         R12
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	LEAQ         (R8)(CX*4), R9
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Y0, Y0
+	VADDPS       (DI)(CX*1), Y1, Y1
+	VADDPS       (DI)(CX*2), Y2, Y2
+	VADDPS       (DI)(DX*1), Y3, Y3
+	VADDPS       (R8), Y4, Y4
+	VADDPS       (R8)(CX*1), Y5, Y5
+	VADDPS       (R8)(CX*2), Y6, Y6
+	VADDPS       (R8)(DX*1), Y7, Y7
+	VADDPS       (R9), Y8, Y8
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y9
+	VADDPS    Y9, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y9
+	VADDPS    Y9, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y9
+	VADDPS    Y9, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y9
+	VADDPS    Y9, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y9
+	VADDPS    Y9, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y9
+	VADDPS    Y9, Y5, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y9
+	VADDPS    Y9, Y6, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y9
+	VADDPS    Y9, Y7, Y7
+	VMOVUPS.Z (R9), K1, Y9
+	VADDPS    Y9, Y8, Y8
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R10
+	TESTQ        R10, R10
+	JZ           no_rows
+	VBROADCASTSS (R10), Y11
+	VADDPS       Y11, Y0, Y0
+	VBROADCASTSS 4(R10), Y11
+	VADDPS       Y11, Y1, Y1
+	VBROADCASTSS 8(R10), Y11
+	VADDPS       Y11, Y2, Y2
+	VBROADCASTSS 12(R10), Y11
+	VADDPS       Y11, Y3, Y3
+	VBROADCASTSS 16(R10), Y11
+	VADDPS       Y11, Y4, Y4
+	VBROADCASTSS 20(R10), Y11
+	VADDPS       Y11, Y5, Y5
+	VBROADCASTSS 24(R10), Y11
+	VADDPS       Y11, Y6, Y6
+	VBROADCASTSS 28(R10), Y11
+	VADDPS       Y11, Y7, Y7
+	VBROADCASTSS 32(R10), Y11
+	VADDPS       Y11, Y8, Y8
+
+no_rows:
+	MOVQ    80(AX), R10
+	TESTQ   R10, R10
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R10), Y9
+	VADDPS  Y9, Y0, Y0
+	VADDPS  Y9, Y1, Y1
+	VADDPS  Y9, Y2, Y2
+	VADDPS  Y9, Y3, Y3
+	VADDPS  Y9, Y4, Y4
+	VADDPS  Y9, Y5, Y5
+	VADDPS  Y9, Y6, Y6
+	VADDPS  Y9, Y7, Y7
+	VADDPS  Y9, Y8, Y8
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R10), K1, Y9
+	VADDPS    Y9, Y0, Y0
+	VADDPS    Y9, Y1, Y1
+	VADDPS    Y9, Y2, Y2
+	VADDPS    Y9, Y3, Y3
+	VADDPS    Y9, Y4, Y4
+	VADDPS    Y9, Y5, Y5
+	VADDPS    Y9, Y6, Y6
+	VADDPS    Y9, Y7, Y7
+	VADDPS    Y9, Y8, Y8
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y9
+	VBROADCASTSS 116(AX), Y10
+	VMAXPS       Y0, Y9, Y0
+	VMINPS       Y0, Y10, Y0
+	VMAXPS       Y1, Y9, Y1
+	VMINPS       Y1, Y10, Y1
+	VMAXPS       Y2, Y9, Y2
+	VMINPS       Y2, Y10, Y2
+	VMAXPS       Y3, Y9, Y3
+	VMINPS       Y3, Y10, Y3
+	VMAXPS       Y4, Y9, Y4
+	VMINPS       Y4, Y10, Y4
+	VMAXPS       Y5, Y9, Y5
+	VMINPS       Y5, Y10, Y5
+	VMAXPS       Y6, Y9, Y6
+	VMINPS       Y6, Y10, Y6
+	VMAXPS       Y7, Y9, Y7
+	VMINPS       Y7, Y10, Y7
+	VMAXPS       Y8, Y9, Y8
+	VMINPS       Y8, Y10, Y8
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	VMOVUPS Y6, (R8)(CX*2)
+	VMOVUPS Y7, (R8)(DX*1)
+	VMOVUPS Y8, (R9)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+	VMOVUPS Y6, K1, (R8)(CX*2)
+	VMOVUPS Y7, K1, (R8)(DX*1)
+	VMOVUPS Y8, K1, (R9)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func placed10x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
+TEXT ·placed10x1shortAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Y1, Y1, Y1
+	VPXORD Z2, Z2, Z2
+	VPXORD Y3, Y3, Y3
+	VPXORD Z4, Z4, Z4
+	VPXORD Y5, Y5, Y5
+	VPXORD Z6, Z6, Z6
+	VPXORD Y7, Y7, Y7
+	VPXORD Z8, Z8, Z8
+	VPXORD Y9, Y9, Y9
+	VPXORD Z10, Z10, Z10
+	VPXORD Y11, Y11, Y11
+	VPXORD Z12, Z12, Z12
+	VPXORD Y13, Y13, Y13
+	VPXORD Z14, Z14, Z14
+	VPXORD Y15, Y15, Y15
+	VPXORD Z16, Z16, Z16
+	VPXORD Y17, Y17, Y17
+	VPXORD Z18, Z18, Z18
+	VPXORD Y19, Y19, Y19
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Y1
+	VMOVUPS (DI)(CX*1), Z2
+	VMOVUPS 64(DI)(CX*1), Y3
+	VMOVUPS (DI)(CX*2), Z4
+	VMOVUPS 64(DI)(CX*2), Y5
+	VMOVUPS (DI)(DX*1), Z6
+	VMOVUPS 64(DI)(DX*1), Y7
+	VMOVUPS (R8), Z8
+	VMOVUPS 64(R8), Y9
+	VMOVUPS (R8)(CX*1), Z10
+	VMOVUPS 64(R8)(CX*1), Y11
+	VMOVUPS (R8)(CX*2), Z12
+	VMOVUPS 64(R8)(CX*2), Y13
+	VMOVUPS (R8)(DX*1), Z14
+	VMOVUPS 64(R8)(DX*1), Y15
+	VMOVUPS (R9), Z16
+	VMOVUPS 64(R9), Y17
+	VMOVUPS (R9)(CX*1), Z18
+	VMOVUPS 64(R9)(CX*1), Y19
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z0
+	VMOVUPS.Z 64(DI), K2, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y7
+	VMOVUPS.Z (R8), K1, Z8
+	VMOVUPS.Z 64(R8), K2, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y11
+	VMOVUPS.Z (R8)(CX*2), K1, Z12
+	VMOVUPS.Z 64(R8)(CX*2), K2, Y13
+	VMOVUPS.Z (R8)(DX*1), K1, Z14
+	VMOVUPS.Z 64(R8)(DX*1), K2, Y15
+	VMOVUPS.Z (R9), K1, Z16
+	VMOVUPS.Z 64(R9), K2, Y17
+	VMOVUPS.Z (R9)(CX*1), K1, Z18
+	VMOVUPS.Z 64(R9)(CX*1), K2, Y19
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), DI
+	LEAQ  (DI)(CX*4), R8
+	LEAQ  (R8)(CX*4), R9
+	MOVQ  t+0(FP), SI
+	MOVQ  48(AX), SI
+	MOVQ  16(AX), R10
+	MOVQ  128(AX), R14
+	MOVQ  40(AX), R12
+	MOVQ  32(AX), R11
+	IMULQ R10, R11
+	NEGQ  R11
+	ADDQ  24(AX), R11
+
+segment:
+	MOVQ 32(AX), R13
+
+step:
+	MOVLQSX      (R14), R15
+	VMOVUPS      (SI)(R15*4), Z20
+	VMOVUPS      64(SI)(R15*4), Y21
+	VBROADCASTSS (DI), Z22
+	VFMADD231PS  Z20, Z22, Z0
+	VFMADD231PS  Y21, Y22, Y1
+	VBROADCASTSS (DI)(CX*1), Z22
+	VFMADD231PS  Z20, Z22, Z2
+	VFMADD231PS  Y21, Y22, Y3
+	VBROADCASTSS (DI)(CX*2), Z22
+	VFMADD231PS  Z20, Z22, Z4
+	VFMADD231PS  Y21, Y22, Y5
+	VBROADCASTSS (DI)(DX*1), Z22
+	VFMADD231PS  Z20, Z22, Z6
+	VFMADD231PS  Y21, Y22, Y7
+	VBROADCASTSS (R8), Z22
+	VFMADD231PS  Z20, Z22, Z8
+	VFMADD231PS  Y21, Y22, Y9
+	VBROADCASTSS (R8)(CX*1), Z22
+	VFMADD231PS  Z20, Z22, Z10
+	VFMADD231PS  Y21, Y22, Y11
+	VBROADCASTSS (R8)(CX*2), Z22
+	VFMADD231PS  Z20, Z22, Z12
+	VFMADD231PS  Y21, Y22, Y13
+	VBROADCASTSS (R8)(DX*1), Z22
+	VFMADD231PS  Z20, Z22, Z14
+	VFMADD231PS  Y21, Y22, Y15
+	VBROADCASTSS (R9), Z22
+	VFMADD231PS  Z20, Z22, Z16
+	VFMADD231PS  Y21, Y22, Y17
+	VBROADCASTSS (R9)(CX*1), Z22
+	VFMADD231PS  Z20, Z22, Z18
+	VFMADD231PS  Y21, Y22, Y19
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	ADDQ         R10, R9
+	ADDQ         $0x00000004, R14
+	DECQ         R13
+	JNZ          step
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	ADDQ         R11, R9
+	DECQ         R12
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	LEAQ         (R8)(CX*4), R9
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Z0, Z0
+	VADDPS       64(DI), Y1, Y1
+	VADDPS       (DI)(CX*1), Z2, Z2
+	VADDPS       64(DI)(CX*1), Y3, Y3
+	VADDPS       (DI)(CX*2), Z4, Z4
+	VADDPS       64(DI)(CX*2), Y5, Y5
+	VADDPS       (DI)(DX*1), Z6, Z6
+	VADDPS       64(DI)(DX*1), Y7, Y7
+	VADDPS       (R8), Z8, Z8
+	VADDPS       64(R8), Y9, Y9
+	VADDPS       (R8)(CX*1), Z10, Z10
+	VADDPS       64(R8)(CX*1), Y11, Y11
+	VADDPS       (R8)(CX*2), Z12, Z12
+	VADDPS       64(R8)(CX*2), Y13, Y13
+	VADDPS       (R8)(DX*1), Z14, Z14
+	VADDPS       64(R8)(DX*1), Y15, Y15
+	VADDPS       (R9), Z16, Z16
+	VADDPS       64(R9), Y17, Y17
+	VADDPS       (R9)(CX*1), Z18, Z18
+	VADDPS       64(R9)(CX*1), Y19, Y19
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z20
+	VADDPS    Z20, Z0, Z0
+	VMOVUPS.Z 64(DI), K2, Y20
+	VADDPS    Y20, Y1, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z20
+	VADDPS    Z20, Z2, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y20
+	VADDPS    Y20, Y3, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z20
+	VADDPS    Z20, Z4, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y20
+	VADDPS    Y20, Y5, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z20
+	VADDPS    Z20, Z6, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y20
+	VADDPS    Y20, Y7, Y7
+	VMOVUPS.Z (R8), K1, Z20
+	VADDPS    Z20, Z8, Z8
+	VMOVUPS.Z 64(R8), K2, Y20
+	VADDPS    Y20, Y9, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z20
+	VADDPS    Z20, Z10, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y20
+	VADDPS    Y20, Y11, Y11
+	VMOVUPS.Z (R8)(CX*2), K1, Z20
+	VADDPS    Z20, Z12, Z12
+	VMOVUPS.Z 64(R8)(CX*2), K2, Y20
+	VADDPS    Y20, Y13, Y13
+	VMOVUPS.Z (R8)(DX*1), K1, Z20
+	VADDPS    Z20, Z14, Z14
+	VMOVUPS.Z 64(R8)(DX*1), K2, Y20
+	VADDPS    Y20, Y15, Y15
+	VMOVUPS.Z (R9), K1, Z20
+	VADDPS    Z20, Z16, Z16
+	VMOVUPS.Z 64(R9), K2, Y20
+	VADDPS    Y20, Y17, Y17
+	VMOVUPS.Z (R9)(CX*1), K1, Z20
+	VADDPS    Z20, Z18, Z18
+	VMOVUPS.Z 64(R9)(CX*1), K2, Y20
+	VADDPS    Y20, Y19, Y19
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R10
+	TESTQ        R10, R10
+	JZ           no_rows
+	VBROADCASTSS (R10), Z22
+	VADDPS       Z22, Z0, Z0
+	VADDPS       Y22, Y1, Y1
+	VBROADCASTSS 4(R10), Z22
+	VADDPS       Z22, Z2, Z2
+	VADDPS       Y22, Y3, Y3
+	VBROADCASTSS 8(R10), Z22
+	VADDPS       Z22, Z4, Z4
+	VADDPS       Y22, Y5, Y5
+	VBROADCASTSS 12(R10), Z22
+	VADDPS       Z22, Z6, Z6
+	VADDPS       Y22, Y7, Y7
+	VBROADCASTSS 16(R10), Z22
+	VADDPS       Z22, Z8, Z8
+	VADDPS       Y22, Y9, Y9
+	VBROADCASTSS 20(R10), Z22
+	VADDPS       Z22, Z10, Z10
+	VADDPS       Y22, Y11, Y11
+	VBROADCASTSS 24(R10), Z22
+	VADDPS       Z22, Z12, Z12
+	VADDPS       Y22, Y13, Y13
+	VBROADCASTSS 28(R10), Z22
+	VADDPS       Z22, Z14, Z14
+	VADDPS       Y22, Y15, Y15
+	VBROADCASTSS 32(R10), Z22
+	VADDPS       Z22, Z16, Z16
+	VADDPS       Y22, Y17, Y17
+	VBROADCASTSS 36(R10), Z22
+	VADDPS       Z22, Z18, Z18
+	VADDPS       Y22, Y19, Y19
+
+no_rows:
+	MOVQ    80(AX), R10
+	TESTQ   R10, R10
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R10), Z20
+	VADDPS  Z20, Z0, Z0
+	VADDPS  Z20, Z2, Z2
+	VADDPS  Z20, Z4, Z4
+	VADDPS  Z20, Z6, Z6
+	VADDPS  Z20, Z8, Z8
+	VADDPS  Z20, Z10, Z10
+	VADDPS  Z20, Z12, Z12
+	VADDPS  Z20, Z14, Z14
+	VADDPS  Z20, Z16, Z16
+	VADDPS  Z20, Z18, Z18
+	VMOVUPS 64(R10), Y21
+	VADDPS  Y21, Y1, Y1
+	VADDPS  Y21, Y3, Y3
+	VADDPS  Y21, Y5, Y5
+	VADDPS  Y21, Y7, Y7
+	VADDPS  Y21, Y9, Y9
+	VADDPS  Y21, Y11, Y11
+	VADDPS  Y21, Y13, Y13
+	VADDPS  Y21, Y15, Y15
+	VADDPS  Y21, Y17, Y17
+	VADDPS  Y21, Y19, Y19
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R10), K1, Z20
+	VADDPS    Z20, Z0, Z0
+	VADDPS    Z20, Z2, Z2
+	VADDPS    Z20, Z4, Z4
+	VADDPS    Z20, Z6, Z6
+	VADDPS    Z20, Z8, Z8
+	VADDPS    Z20, Z10, Z10
+	VADDPS    Z20, Z12, Z12
+	VADDPS    Z20, Z14, Z14
+	VADDPS    Z20, Z16, Z16
+	VADDPS    Z20, Z18, Z18
+	VMOVUPS.Z 64(R10), K2, Y21
+	VADDPS    Y21, Y1, Y1
+	VADDPS    Y21, Y3, Y3
+	VADDPS    Y21, Y5, Y5
+	VADDPS    Y21, Y7, Y7
+	VADDPS    Y21, Y9, Y9
+	VADDPS    Y21, Y11, Y11
+	VADDPS    Y21, Y13, Y13
+	VADDPS    Y21, Y15, Y15
+	VADDPS    Y21, Y17, Y17
+	VADDPS    Y21, Y19, Y19
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z20
+	VBROADCASTSS 116(AX), Z21
+	VMAXPS       Z0, Z20, Z0
+	VMINPS       Z0, Z21, Z0
+	VMAXPS       Y1, Y20, Y1
+	VMINPS       Y1, Y21, Y1
+	VMAXPS       Z2, Z20, Z2
+	VMINPS       Z2, Z21, Z2
+	VMAXPS       Y3, Y20, Y3
+	VMINPS       Y3, Y21, Y3
+	VMAXPS       Z4, Z20, Z4
+	VMINPS       Z4, Z21, Z4
+	VMAXPS       Y5, Y20, Y5
+	VMINPS       Y5, Y21, Y5
+	VMAXPS       Z6, Z20, Z6
+	VMINPS       Z6, Z21, Z6
+	VMAXPS       Y7, Y20, Y7
+	VMINPS       Y7, Y21, Y7
+	VMAXPS       Z8, Z20, Z8
+	VMINPS       Z8, Z21, Z8
+	VMAXPS       Y9, Y20, Y9
+	VMINPS       Y9, Y21, Y9
+	VMAXPS       Z10, Z20, Z10
+	VMINPS       Z10, Z21, Z10
+	VMAXPS       Y11, Y20, Y11
+	VMINPS       Y11, Y21, Y11
+	VMAXPS       Z12, Z20, Z12
+	VMINPS       Z12, Z21, Z12
+	VMAXPS       Y13, Y20, Y13
+	VMINPS       Y13, Y21, Y13
+	VMAXPS       Z14, Z20, Z14
+	VMINPS       Z14, Z21, Z14
+	VMAXPS       Y15, Y20, Y15
+	VMINPS       Y15, Y21, Y15
+	VMAXPS       Z16, Z20, Z16
+	VMINPS       Z16, Z21, Z16
+	VMAXPS       Y17, Y20, Y17
+	VMINPS       Y17, Y21, Y17
+	VMAXPS       Z18, Z20, Z18
+	VMINPS       Z18, Z21, Z18
+	VMAXPS       Y19, Y20, Y19
+	VMINPS       Y19, Y21, Y19
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Z0, (DI)
+	VMOVUPS Y1, 64(DI)
+	VMOVUPS Z2, (DI)(CX*1)
+	VMOVUPS Y3, 64(DI)(CX*1)
+	VMOVUPS Z4, (DI)(CX*2)
+	VMOVUPS Y5, 64(DI)(CX*2)
+	VMOVUPS Z6, (DI)(DX*1)
+	VMOVUPS Y7, 64(DI)(DX*1)
+	VMOVUPS Z8, (R8)
+	VMOVUPS Y9, 64(R8)
+	VMOVUPS Z10, (R8)(CX*1)
+	VMOVUPS Y11, 64(R8)(CX*1)
+	VMOVUPS Z12, (R8)(CX*2)
+	VMOVUPS Y13, 64(R8)(CX*2)
+	VMOVUPS Z14, (R8)(DX*1)
+	VMOVUPS Y15, 64(R8)(DX*1)
+	VMOVUPS Z16, (R9)
+	VMOVUPS Y17, 64(R9)
+	VMOVUPS Z18, (R9)(CX*1)
+	VMOVUPS Y19, 64(R9)(CX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Z0, K1, (DI)
+	VMOVUPS Y1, K2, 64(DI)
+	VMOVUPS Z2, K1, (DI)(CX*1)
+	VMOVUPS Y3, K2, 64(DI)(CX*1)
+	VMOVUPS Z4, K1, (DI)(CX*2)
+	VMOVUPS Y5, K2, 64(DI)(CX*2)
+	VMOVUPS Z6, K1, (DI)(DX*1)
+	VMOVUPS Y7, K2, 64(DI)(DX*1)
+	VMOVUPS Z8, K1, (R8)
+	VMOVUPS Y9, K2, 64(R8)
+	VMOVUPS Z10, K1, (R8)(CX*1)
+	VMOVUPS Y11, K2, 64(R8)(CX*1)
+	VMOVUPS Z12, K1, (R8)(CX*2)
+	VMOVUPS Y13, K2, 64(R8)(CX*2)
+	VMOVUPS Z14, K1, (R8)(DX*1)
+	VMOVUPS Y15, K2, 64(R8)(DX*1)
+	VMOVUPS Z16, K1, (R9)
+	VMOVUPS Y17, K2, 64(R9)
+	VMOVUPS Z18, K1, (R9)(CX*1)
+	VMOVUPS Y19, K2, 64(R9)(CX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func placed10x1tinyAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
+TEXT ·placed10x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	VPXORD Y6, Y6, Y6
+	VPXORD Y7, Y7, Y7
+	VPXORD Y8, Y8, Y8
+	VPXORD Y9, Y9, Y9
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	VMOVUPS (R8)(CX*2), Y6
+	VMOVUPS (R8)(DX*1), Y7
+	VMOVUPS (R9), Y8
+	VMOVUPS (R9)(CX*1), Y9
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y7
+	VMOVUPS.Z (R9), K1, Y8
+	VMOVUPS.Z (R9)(CX*1), K1, Y9
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), DI
+	LEAQ  (DI)(CX*4), R8
+	LEAQ  (R8)(CX*4), R9
+	MOVQ  t+0(FP), SI
+	MOVQ  48(AX), SI
+	MOVQ  16(AX), R10
+	MOVQ  128(AX), R14
+	MOVQ  40(AX), R12
+	MOVQ  32(AX), R11
+	IMULQ R10, R11
+	NEGQ  R11
+	ADDQ  24(AX), R11
+
+segment:
+	MOVQ 32(AX), R13
+
+step:
+	MOVLQSX      (R14), R15
+	VMOVUPS      (SI)(R15*4), Y10
+	VBROADCASTSS (DI), Y12
+	VFMADD231PS  Y10, Y12, Y0
+	VBROADCASTSS (DI)(CX*1), Y12
+	VFMADD231PS  Y10, Y12, Y1
+	VBROADCASTSS (DI)(CX*2), Y12
+	VFMADD231PS  Y10, Y12, Y2
+	VBROADCASTSS (DI)(DX*1), Y12
+	VFMADD231PS  Y10, Y12, Y3
+	VBROADCASTSS (R8), Y12
+	VFMADD231PS  Y10, Y12, Y4
+	VBROADCASTSS (R8)(CX*1), Y12
+	VFMADD231PS  Y10, Y12, Y5
+	VBROADCASTSS (R8)(CX*2), Y12
+	VFMADD231PS  Y10, Y12, Y6
+	VBROADCASTSS (R8)(DX*1), Y12
+	VFMADD231PS  Y10, Y12, Y7
+	VBROADCASTSS (R9), Y12
+	VFMADD231PS  Y10, Y12, Y8
+	VBROADCASTSS (R9)(CX*1), Y12
+	VFMADD231PS  Y10, Y12, Y9
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	ADDQ         R10, R9
+	ADDQ         $0x00000004, R14
+	DECQ         R13
+	JNZ          step
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	ADDQ         R11, R9
+	DECQ         R12
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	LEAQ         (R8)(CX*4), R9
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Y0, Y0
+	VADDPS       (DI)(CX*1), Y1, Y1
+	VADDPS       (DI)(CX*2), Y2, Y2
+	VADDPS       (DI)(DX*1), Y3, Y3
+	VADDPS       (R8), Y4, Y4
+	VADDPS       (R8)(CX*1), Y5, Y5
+	VADDPS       (R8)(CX*2), Y6, Y6
+	VADDPS       (R8)(DX*1), Y7, Y7
+	VADDPS       (R9), Y8, Y8
+	VADDPS       (R9)(CX*1), Y9, Y9
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y10
+	VADDPS    Y10, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y10
+	VADDPS    Y10, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y10
+	VADDPS    Y10, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y10
+	VADDPS    Y10, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y10
+	VADDPS    Y10, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y10
+	VADDPS    Y10, Y5, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y10
+	VADDPS    Y10, Y6, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y10
+	VADDPS    Y10, Y7, Y7
+	VMOVUPS.Z (R9), K1, Y10
+	VADDPS    Y10, Y8, Y8
+	VMOVUPS.Z (R9)(CX*1), K1, Y10
+	VADDPS    Y10, Y9, Y9
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R10
+	TESTQ        R10, R10
+	JZ           no_rows
+	VBROADCASTSS (R10), Y12
+	VADDPS       Y12, Y0, Y0
+	VBROADCASTSS 4(R10), Y12
+	VADDPS       Y12, Y1, Y1
+	VBROADCASTSS 8(R10), Y12
+	VADDPS       Y12, Y2, Y2
+	VBROADCASTSS 12(R10), Y12
+	VADDPS       Y12, Y3, Y3
+	VBROADCASTSS 16(R10), Y12
+	VADDPS       Y12, Y4, Y4
+	VBROADCASTSS 20(R10), Y12
+	VADDPS       Y12, Y5, Y5
+	VBROADCASTSS 24(R10), Y12
+	VADDPS       Y12, Y6, Y6
+	VBROADCASTSS 28(R10), Y12
+	VADDPS       Y12, Y7, Y7
+	VBROADCASTSS 32(R10), Y12
+	VADDPS       Y12, Y8, Y8
+	VBROADCASTSS 36(R10), Y12
+	VADDPS       Y12, Y9, Y9
+
+no_rows:
+	MOVQ    80(AX), R10
+	TESTQ   R10, R10
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R10), Y10
+	VADDPS  Y10, Y0, Y0
+	VADDPS  Y10, Y1, Y1
+	VADDPS  Y10, Y2, Y2
+	VADDPS  Y10, Y3, Y3
+	VADDPS  Y10, Y4, Y4
+	VADDPS  Y10, Y5, Y5
+	VADDPS  Y10, Y6, Y6
+	VADDPS  Y10, Y7, Y7
+	VADDPS  Y10, Y8, Y8
+	VADDPS  Y10, Y9, Y9
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R10), K1, Y10
+	VADDPS    Y10, Y0, Y0
+	VADDPS    Y10, Y1, Y1
+	VADDPS    Y10, Y2, Y2
+	VADDPS    Y10, Y3, Y3
+	VADDPS    Y10, Y4, Y4
+	VADDPS    Y10, Y5, Y5
+	VADDPS    Y10, Y6, Y6
+	VADDPS    Y10, Y7, Y7
+	VADDPS    Y10, Y8, Y8
+	VADDPS    Y10, Y9, Y9
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y10
+	VBROADCASTSS 116(AX), Y11
+	VMAXPS       Y0, Y10, Y0
+	VMINPS       Y0, Y11, Y0
+	VMAXPS       Y1, Y10, Y1
+	VMINPS       Y1, Y11, Y1
+	VMAXPS       Y2, Y10, Y2
+	VMINPS       Y2, Y11, Y2
+	VMAXPS       Y3, Y10, Y3
+	VMINPS       Y3, Y11, Y3
+	VMAXPS       Y4, Y10, Y4
+	VMINPS       Y4, Y11, Y4
+	VMAXPS       Y5, Y10, Y5
+	VMINPS       Y5, Y11, Y5
+	VMAXPS       Y6, Y10, Y6
+	VMINPS       Y6, Y11, Y6
+	VMAXPS       Y7, Y10, Y7
+	VMINPS       Y7, Y11, Y7
+	VMAXPS       Y8, Y10, Y8
+	VMINPS       Y8, Y11, Y8
+	VMAXPS       Y9, Y10, Y9
+	VMINPS       Y9, Y11, Y9
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	VMOVUPS Y6, (R8)(CX*2)
+	VMOVUPS Y7, (R8)(DX*1)
+	VMOVUPS Y8, (R9)
+	VMOVUPS Y9, (R9)(CX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+	VMOVUPS Y6, K1, (R8)(CX*2)
+	VMOVUPS Y7, K1, (R8)(DX*1)
+	VMOVUPS Y8, K1, (R9)
+	VMOVUPS Y9, K1, (R9)(CX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func placed11x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
+TEXT ·placed11x1shortAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Y1, Y1, Y1
+	VPXORD Z2, Z2, Z2
+	VPXORD Y3, Y3, Y3
+	VPXORD Z4, Z4, Z4
+	VPXORD Y5, Y5, Y5
+	VPXORD Z6, Z6, Z6
+	VPXORD Y7, Y7, Y7
+	VPXORD Z8, Z8, Z8
+	VPXORD Y9, Y9, Y9
+	VPXORD Z10, Z10, Z10
+	VPXORD Y11, Y11, Y11
+	VPXORD Z12, Z12, Z12
+	VPXORD Y13, Y13, Y13
+	VPXORD Z14, Z14, Z14
+	VPXORD Y15, Y15, Y15
+	VPXORD Z16, Z16, Z16
+	VPXORD Y17, Y17, Y17
+	VPXORD Z18, Z18, Z18
+	VPXORD Y19, Y19, Y19
+	VPXORD Z20, Z20, Z20
+	VPXORD Y21, Y21, Y21
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Y1
+	VMOVUPS (DI)(CX*1), Z2
+	VMOVUPS 64(DI)(CX*1), Y3
+	VMOVUPS (DI)(CX*2), Z4
+	VMOVUPS 64(DI)(CX*2), Y5
+	VMOVUPS (DI)(DX*1), Z6
+	VMOVUPS 64(DI)(DX*1), Y7
+	VMOVUPS (R8), Z8
+	VMOVUPS 64(R8), Y9
+	VMOVUPS (R8)(CX*1), Z10
+	VMOVUPS 64(R8)(CX*1), Y11
+	VMOVUPS (R8)(CX*2), Z12
+	VMOVUPS 64(R8)(CX*2), Y13
+	VMOVUPS (R8)(DX*1), Z14
+	VMOVUPS 64(R8)(DX*1), Y15
+	VMOVUPS (R9), Z16
+	VMOVUPS 64(R9), Y17
+	VMOVUPS (R9)(CX*1), Z18
+	VMOVUPS 64(R9)(CX*1), Y19
+	VMOVUPS (R9)(CX*2), Z20
+	VMOVUPS 64(R9)(CX*2), Y21
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z0
+	VMOVUPS.Z 64(DI), K2, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y7
+	VMOVUPS.Z (R8), K1, Z8
+	VMOVUPS.Z 64(R8), K2, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y11
+	VMOVUPS.Z (R8)(CX*2), K1, Z12
+	VMOVUPS.Z 64(R8)(CX*2), K2, Y13
+	VMOVUPS.Z (R8)(DX*1), K1, Z14
+	VMOVUPS.Z 64(R8)(DX*1), K2, Y15
+	VMOVUPS.Z (R9), K1, Z16
+	VMOVUPS.Z 64(R9), K2, Y17
+	VMOVUPS.Z (R9)(CX*1), K1, Z18
+	VMOVUPS.Z 64(R9)(CX*1), K2, Y19
+	VMOVUPS.Z (R9)(CX*2), K1, Z20
+	VMOVUPS.Z 64(R9)(CX*2), K2, Y21
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), DI
+	LEAQ  (DI)(CX*4), R8
+	LEAQ  (R8)(CX*4), R9
+	MOVQ  t+0(FP), SI
+	MOVQ  48(AX), SI
+	MOVQ  16(AX), R10
+	MOVQ  128(AX), R14
+	MOVQ  40(AX), R12
+	MOVQ  32(AX), R11
+	IMULQ R10, R11
+	NEGQ  R11
+	ADDQ  24(AX), R11
+
+segment:
+	MOVQ 32(AX), R13
+
+step:
+	MOVLQSX      (R14), R15
+	VMOVUPS      (SI)(R15*4), Z22
+	VMOVUPS      64(SI)(R15*4), Y23
+	VBROADCASTSS (DI), Z24
+	VFMADD231PS  Z22, Z24, Z0
+	VFMADD231PS  Y23, Y24, Y1
+	VBROADCASTSS (DI)(CX*1), Z24
+	VFMADD231PS  Z22, Z24, Z2
+	VFMADD231PS  Y23, Y24, Y3
+	VBROADCASTSS (DI)(CX*2), Z24
+	VFMADD231PS  Z22, Z24, Z4
+	VFMADD231PS  Y23, Y24, Y5
+	VBROADCASTSS (DI)(DX*1), Z24
+	VFMADD231PS  Z22, Z24, Z6
+	VFMADD231PS  Y23, Y24, Y7
+	VBROADCASTSS (R8), Z24
+	VFMADD231PS  Z22, Z24, Z8
+	VFMADD231PS  Y23, Y24, Y9
+	VBROADCASTSS (R8)(CX*1), Z24
+	VFMADD231PS  Z22, Z24, Z10
+	VFMADD231PS  Y23, Y24, Y11
+	VBROADCASTSS (R8)(CX*2), Z24
+	VFMADD231PS  Z22, Z24, Z12
+	VFMADD231PS  Y23, Y24, Y13
+	VBROADCASTSS (R8)(DX*1), Z24
+	VFMADD231PS  Z22, Z24, Z14
+	VFMADD231PS  Y23, Y24, Y15
+	VBROADCASTSS (R9), Z24
+	VFMADD231PS  Z22, Z24, Z16
+	VFMADD231PS  Y23, Y24, Y17
+	VBROADCASTSS (R9)(CX*1), Z24
+	VFMADD231PS  Z22, Z24, Z18
+	VFMADD231PS  Y23, Y24, Y19
+	VBROADCASTSS (R9)(CX*2), Z24
+	VFMADD231PS  Z22, Z24, Z20
+	VFMADD231PS  Y23, Y24, Y21
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	ADDQ         R10, R9
+	ADDQ         $0x00000004, R14
+	DECQ         R13
+	JNZ          step
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	ADDQ         R11, R9
+	DECQ         R12
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	LEAQ         (R8)(CX*4), R9
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Z0, Z0
+	VADDPS       64(DI), Y1, Y1
+	VADDPS       (DI)(CX*1), Z2, Z2
+	VADDPS       64(DI)(CX*1), Y3, Y3
+	VADDPS       (DI)(CX*2), Z4, Z4
+	VADDPS       64(DI)(CX*2), Y5, Y5
+	VADDPS       (DI)(DX*1), Z6, Z6
+	VADDPS       64(DI)(DX*1), Y7, Y7
+	VADDPS       (R8), Z8, Z8
+	VADDPS       64(R8), Y9, Y9
+	VADDPS       (R8)(CX*1), Z10, Z10
+	VADDPS       64(R8)(CX*1), Y11, Y11
+	VADDPS       (R8)(CX*2), Z12, Z12
+	VADDPS       64(R8)(CX*2), Y13, Y13
+	VADDPS       (R8)(DX*1), Z14, Z14
+	VADDPS       64(R8)(DX*1), Y15, Y15
+	VADDPS       (R9), Z16, Z16
+	VADDPS       64(R9), Y17, Y17
+	VADDPS       (R9)(CX*1), Z18, Z18
+	VADDPS       64(R9)(CX*1), Y19, Y19
+	VADDPS       (R9)(CX*2), Z20, Z20
+	VADDPS       64(R9)(CX*2), Y21, Y21
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z22
+	VADDPS    Z22, Z0, Z0
+	VMOVUPS.Z 64(DI), K2, Y22
+	VADDPS    Y22, Y1, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z22
+	VADDPS    Z22, Z2, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y22
+	VADDPS    Y22, Y3, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z22
+	VADDPS    Z22, Z4, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y22
+	VADDPS    Y22, Y5, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z22
+	VADDPS    Z22, Z6, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y22
+	VADDPS    Y22, Y7, Y7
+	VMOVUPS.Z (R8), K1, Z22
+	VADDPS    Z22, Z8, Z8
+	VMOVUPS.Z 64(R8), K2, Y22
+	VADDPS    Y22, Y9, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z22
+	VADDPS    Z22, Z10, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y22
+	VADDPS    Y22, Y11, Y11
+	VMOVUPS.Z (R8)(CX*2), K1, Z22
+	VADDPS    Z22, Z12, Z12
+	VMOVUPS.Z 64(R8)(CX*2), K2, Y22
+	VADDPS    Y22, Y13, Y13
+	VMOVUPS.Z (R8)(DX*1), K1, Z22
+	VADDPS    Z22, Z14, Z14
+	VMOVUPS.Z 64(R8)(DX*1), K2, Y22
+	VADDPS    Y22, Y15, Y15
+	VMOVUPS.Z (R9), K1, Z22
+	VADDPS    Z22, Z16, Z16
+	VMOVUPS.Z 64(R9), K2, Y22
+	VADDPS    Y22, Y17, Y17
+	VMOVUPS.Z (R9)(CX*1), K1, Z22
+	VADDPS    Z22, Z18, Z18
+	VMOVUPS.Z 64(R9)(CX*1), K2, Y22
+	VADDPS    Y22, Y19, Y19
+	VMOVUPS.Z (R9)(CX*2), K1, Z22
+	VADDPS    Z22, Z20, Z20
+	VMOVUPS.Z 64(R9)(CX*2), K2, Y22
+	VADDPS    Y22, Y21, Y21
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R10
+	TESTQ        R10, R10
+	JZ           no_rows
+	VBROADCASTSS (R10), Z24
+	VADDPS       Z24, Z0, Z0
+	VADDPS       Y24, Y1, Y1
+	VBROADCASTSS 4(R10), Z24
+	VADDPS       Z24, Z2, Z2
+	VADDPS       Y24, Y3, Y3
+	VBROADCASTSS 8(R10), Z24
+	VADDPS       Z24, Z4, Z4
+	VADDPS       Y24, Y5, Y5
+	VBROADCASTSS 12(R10), Z24
+	VADDPS       Z24, Z6, Z6
+	VADDPS       Y24, Y7, Y7
+	VBROADCASTSS 16(R10), Z24
+	VADDPS       Z24, Z8, Z8
+	VADDPS       Y24, Y9, Y9
+	VBROADCASTSS 20(R10), Z24
+	VADDPS       Z24, Z10, Z10
+	VADDPS       Y24, Y11, Y11
+	VBROADCASTSS 24(R10), Z24
+	VADDPS       Z24, Z12, Z12
+	VADDPS       Y24, Y13, Y13
+	VBROADCASTSS 28(R10), Z24
+	VADDPS       Z24, Z14, Z14
+	VADDPS       Y24, Y15, Y15
+	VBROADCASTSS 32(R10), Z24
+	VADDPS       Z24, Z16, Z16
+	VADDPS       Y24, Y17, Y17
+	VBROADCASTSS 36(R10), Z24
+	VADDPS       Z24, Z18, Z18
+	VADDPS       Y24, Y19, Y19
+	VBROADCASTSS 40(R10), Z24
+	VADDPS       Z24, Z20, Z20
+	VADDPS       Y24, Y21, Y21
+
+no_rows:
+	MOVQ    80(AX), R10
+	TESTQ   R10, R10
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R10), Z22
+	VADDPS  Z22, Z0, Z0
+	VADDPS  Z22, Z2, Z2
+	VADDPS  Z22, Z4, Z4
+	VADDPS  Z22, Z6, Z6
+	VADDPS  Z22, Z8, Z8
+	VADDPS  Z22, Z10, Z10
+	VADDPS  Z22, Z12, Z12
+	VADDPS  Z22, Z14, Z14
+	VADDPS  Z22, Z16, Z16
+	VADDPS  Z22, Z18, Z18
+	VADDPS  Z22, Z20, Z20
+	VMOVUPS 64(R10), Y23
+	VADDPS  Y23, Y1, Y1
+	VADDPS  Y23, Y3, Y3
+	VADDPS  Y23, Y5, Y5
+	VADDPS  Y23, Y7, Y7
+	VADDPS  Y23, Y9, Y9
+	VADDPS  Y23, Y11, Y11
+	VADDPS  Y23, Y13, Y13
+	VADDPS  Y23, Y15, Y15
+	VADDPS  Y23, Y17, Y17
+	VADDPS  Y23, Y19, Y19
+	VADDPS  Y23, Y21, Y21
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R10), K1, Z22
+	VADDPS    Z22, Z0, Z0
+	VADDPS    Z22, Z2, Z2
+	VADDPS    Z22, Z4, Z4
+	VADDPS    Z22, Z6, Z6
+	VADDPS    Z22, Z8, Z8
+	VADDPS    Z22, Z10, Z10
+	VADDPS    Z22, Z12, Z12
+	VADDPS    Z22, Z14, Z14
+	VADDPS    Z22, Z16, Z16
+	VADDPS    Z22, Z18, Z18
+	VADDPS    Z22, Z20, Z20
+	VMOVUPS.Z 64(R10), K2, Y23
+	VADDPS    Y23, Y1, Y1
+	VADDPS    Y23, Y3, Y3
+	VADDPS    Y23, Y5, Y5
+	VADDPS    Y23, Y7, Y7
+	VADDPS    Y23, Y9, Y9
+	VADDPS    Y23, Y11, Y11
+	VADDPS    Y23, Y13, Y13
+	VADDPS    Y23, Y15, Y15
+	VADDPS    Y23, Y17, Y17
+	VADDPS    Y23, Y19, Y19
+	VADDPS    Y23, Y21, Y21
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z22
+	VBROADCASTSS 116(AX), Z23
+	VMAXPS       Z0, Z22, Z0
+	VMINPS       Z0, Z23, Z0
+	VMAXPS       Y1, Y22, Y1
+	VMINPS       Y1, Y23, Y1
+	VMAXPS       Z2, Z22, Z2
+	VMINPS       Z2, Z23, Z2
+	VMAXPS       Y3, Y22, Y3
+	VMINPS       Y3, Y23, Y3
+	VMAXPS       Z4, Z22, Z4
+	VMINPS       Z4, Z23, Z4
+	VMAXPS       Y5, Y22, Y5
+	VMINPS       Y5, Y23, Y5
+	VMAXPS       Z6, Z22, Z6
+	VMINPS       Z6, Z23, Z6
+	VMAXPS       Y7, Y22, Y7
+	VMINPS       Y7, Y23, Y7
+	VMAXPS       Z8, Z22, Z8
+	VMINPS       Z8, Z23, Z8
+	VMAXPS       Y9, Y22, Y9
+	VMINPS       Y9, Y23, Y9
+	VMAXPS       Z10, Z22, Z10
+	VMINPS       Z10, Z23, Z10
+	VMAXPS       Y11, Y22, Y11
+	VMINPS       Y11, Y23, Y11
+	VMAXPS       Z12, Z22, Z12
+	VMINPS       Z12, Z23, Z12
+	VMAXPS       Y13, Y22, Y13
+	VMINPS       Y13, Y23, Y13
+	VMAXPS       Z14, Z22, Z14
+	VMINPS       Z14, Z23, Z14
+	VMAXPS       Y15, Y22, Y15
+	VMINPS       Y15, Y23, Y15
+	VMAXPS       Z16, Z22, Z16
+	VMINPS       Z16, Z23, Z16
+	VMAXPS       Y17, Y22, Y17
+	VMINPS       Y17, Y23, Y17
+	VMAXPS       Z18, Z22, Z18
+	VMINPS       Z18, Z23, Z18
+	VMAXPS       Y19, Y22, Y19
+	VMINPS       Y19, Y23, Y19
+	VMAXPS       Z20, Z22, Z20
+	VMINPS       Z20, Z23, Z20
+	VMAXPS       Y21, Y22, Y21
+	VMINPS       Y21, Y23, Y21
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Z0, (DI)
+	VMOVUPS Y1, 64(DI)
+	VMOVUPS Z2, (DI)(CX*1)
+	VMOVUPS Y3, 64(DI)(CX*1)
+	VMOVUPS Z4, (DI)(CX*2)
+	VMOVUPS Y5, 64(DI)(CX*2)
+	VMOVUPS Z6, (DI)(DX*1)
+	VMOVUPS Y7, 64(DI)(DX*1)
+	VMOVUPS Z8, (R8)
+	VMOVUPS Y9, 64(R8)
+	VMOVUPS Z10, (R8)(CX*1)
+	VMOVUPS Y11, 64(R8)(CX*1)
+	VMOVUPS Z12, (R8)(CX*2)
+	VMOVUPS Y13, 64(R8)(CX*2)
+	VMOVUPS Z14, (R8)(DX*1)
+	VMOVUPS Y15, 64(R8)(DX*1)
+	VMOVUPS Z16, (R9)
+	VMOVUPS Y17, 64(R9)
+	VMOVUPS Z18, (R9)(CX*1)
+	VMOVUPS Y19, 64(R9)(CX*1)
+	VMOVUPS Z20, (R9)(CX*2)
+	VMOVUPS Y21, 64(R9)(CX*2)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Z0, K1, (DI)
+	VMOVUPS Y1, K2, 64(DI)
+	VMOVUPS Z2, K1, (DI)(CX*1)
+	VMOVUPS Y3, K2, 64(DI)(CX*1)
+	VMOVUPS Z4, K1, (DI)(CX*2)
+	VMOVUPS Y5, K2, 64(DI)(CX*2)
+	VMOVUPS Z6, K1, (DI)(DX*1)
+	VMOVUPS Y7, K2, 64(DI)(DX*1)
+	VMOVUPS Z8, K1, (R8)
+	VMOVUPS Y9, K2, 64(R8)
+	VMOVUPS Z10, K1, (R8)(CX*1)
+	VMOVUPS Y11, K2, 64(R8)(CX*1)
+	VMOVUPS Z12, K1, (R8)(CX*2)
+	VMOVUPS Y13, K2, 64(R8)(CX*2)
+	VMOVUPS Z14, K1, (R8)(DX*1)
+	VMOVUPS Y15, K2, 64(R8)(DX*1)
+	VMOVUPS Z16, K1, (R9)
+	VMOVUPS Y17, K2, 64(R9)
+	VMOVUPS Z18, K1, (R9)(CX*1)
+	VMOVUPS Y19, K2, 64(R9)(CX*1)
+	VMOVUPS Z20, K1, (R9)(CX*2)
+	VMOVUPS Y21, K2, 64(R9)(CX*2)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func placed11x1tinyAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
+TEXT ·placed11x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	VPXORD Y6, Y6, Y6
+	VPXORD Y7, Y7, Y7
+	VPXORD Y8, Y8, Y8
+	VPXORD Y9, Y9, Y9
+	VPXORD Y10, Y10, Y10
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	VMOVUPS (R8)(CX*2), Y6
+	VMOVUPS (R8)(DX*1), Y7
+	VMOVUPS (R9), Y8
+	VMOVUPS (R9)(CX*1), Y9
+	VMOVUPS (R9)(CX*2), Y10
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y7
+	VMOVUPS.Z (R9), K1, Y8
+	VMOVUPS.Z (R9)(CX*1), K1, Y9
+	VMOVUPS.Z (R9)(CX*2), K1, Y10
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), DI
+	LEAQ  (DI)(CX*4), R8
+	LEAQ  (R8)(CX*4), R9
+	MOVQ  t+0(FP), SI
+	MOVQ  48(AX), SI
+	MOVQ  16(AX), R10
+	MOVQ  128(AX), R14
+	MOVQ  40(AX), R12
+	MOVQ  32(AX), R11
+	IMULQ R10, R11
+	NEGQ  R11
+	ADDQ  24(AX), R11
+
+segment:
+	MOVQ 32(AX), R13
+
+step:
+	MOVLQSX      (R14), R15
+	VMOVUPS      (SI)(R15*4), Y11
+	VBROADCASTSS (DI), Y13
+	VFMADD231PS  Y11, Y13, Y0
+	VBROADCASTSS (DI)(CX*1), Y13
+	VFMADD231PS  Y11, Y13, Y1
+	VBROADCASTSS (DI)(CX*2), Y13
+	VFMADD231PS  Y11, Y13, Y2
+	VBROADCASTSS (DI)(DX*1), Y13
+	VFMADD231PS  Y11, Y13, Y3
+	VBROADCASTSS (R8), Y13
+	VFMADD231PS  Y11, Y13, Y4
+	VBROADCASTSS (R8)(CX*1), Y13
+	VFMADD231PS  Y11, Y13, Y5
+	VBROADCASTSS (R8)(CX*2), Y13
+	VFMADD231PS  Y11, Y13, Y6
+	VBROADCASTSS (R8)(DX*1), Y13
+	VFMADD231PS  Y11, Y13, Y7
+	VBROADCASTSS (R9), Y13
+	VFMADD231PS  Y11, Y13, Y8
+	VBROADCASTSS (R9)(CX*1), Y13
+	VFMADD231PS  Y11, Y13, Y9
+	VBROADCASTSS (R9)(CX*2), Y13
+	VFMADD231PS  Y11, Y13, Y10
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	ADDQ         R10, R9
+	ADDQ         $0x00000004, R14
+	DECQ         R13
+	JNZ          step
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	ADDQ         R11, R9
+	DECQ         R12
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	LEAQ         (R8)(CX*4), R9
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Y0, Y0
+	VADDPS       (DI)(CX*1), Y1, Y1
+	VADDPS       (DI)(CX*2), Y2, Y2
+	VADDPS       (DI)(DX*1), Y3, Y3
+	VADDPS       (R8), Y4, Y4
+	VADDPS       (R8)(CX*1), Y5, Y5
+	VADDPS       (R8)(CX*2), Y6, Y6
+	VADDPS       (R8)(DX*1), Y7, Y7
+	VADDPS       (R9), Y8, Y8
+	VADDPS       (R9)(CX*1), Y9, Y9
+	VADDPS       (R9)(CX*2), Y10, Y10
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y11
+	VADDPS    Y11, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y11
+	VADDPS    Y11, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y11
+	VADDPS    Y11, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y11
+	VADDPS    Y11, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y11
+	VADDPS    Y11, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y11
+	VADDPS    Y11, Y5, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y11
+	VADDPS    Y11, Y6, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y11
+	VADDPS    Y11, Y7, Y7
+	VMOVUPS.Z (R9), K1, Y11
+	VADDPS    Y11, Y8, Y8
+	VMOVUPS.Z (R9)(CX*1), K1, Y11
+	VADDPS    Y11, Y9, Y9
+	VMOVUPS.Z (R9)(CX*2), K1, Y11
+	VADDPS    Y11, Y10, Y10
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R10
+	TESTQ        R10, R10
+	JZ           no_rows
+	VBROADCASTSS (R10), Y13
+	VADDPS       Y13, Y0, Y0
+	VBROADCASTSS 4(R10), Y13
+	VADDPS       Y13, Y1, Y1
+	VBROADCASTSS 8(R10), Y13
+	VADDPS       Y13, Y2, Y2
+	VBROADCASTSS 12(R10), Y13
+	VADDPS       Y13, Y3, Y3
+	VBROADCASTSS 16(R10), Y13
+	VADDPS       Y13, Y4, Y4
+	VBROADCASTSS 20(R10), Y13
+	VADDPS       Y13, Y5, Y5
+	VBROADCASTSS 24(R10), Y13
+	VADDPS       Y13, Y6, Y6
+	VBROADCASTSS 28(R10), Y13
+	VADDPS       Y13, Y7, Y7
+	VBROADCASTSS 32(R10), Y13
+	VADDPS       Y13, Y8, Y8
+	VBROADCASTSS 36(R10), Y13
+	VADDPS       Y13, Y9, Y9
+	VBROADCASTSS 40(R10), Y13
+	VADDPS       Y13, Y10, Y10
+
+no_rows:
+	MOVQ    80(AX), R10
+	TESTQ   R10, R10
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R10), Y11
+	VADDPS  Y11, Y0, Y0
+	VADDPS  Y11, Y1, Y1
+	VADDPS  Y11, Y2, Y2
+	VADDPS  Y11, Y3, Y3
+	VADDPS  Y11, Y4, Y4
+	VADDPS  Y11, Y5, Y5
+	VADDPS  Y11, Y6, Y6
+	VADDPS  Y11, Y7, Y7
+	VADDPS  Y11, Y8, Y8
+	VADDPS  Y11, Y9, Y9
+	VADDPS  Y11, Y10, Y10
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R10), K1, Y11
+	VADDPS    Y11, Y0, Y0
+	VADDPS    Y11, Y1, Y1
+	VADDPS    Y11, Y2, Y2
+	VADDPS    Y11, Y3, Y3
+	VADDPS    Y11, Y4, Y4
+	VADDPS    Y11, Y5, Y5
+	VADDPS    Y11, Y6, Y6
+	VADDPS    Y11, Y7, Y7
+	VADDPS    Y11, Y8, Y8
+	VADDPS    Y11, Y9, Y9
+	VADDPS    Y11, Y10, Y10
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y11
+	VBROADCASTSS 116(AX), Y12
+	VMAXPS       Y0, Y11, Y0
+	VMINPS       Y0, Y12, Y0
+	VMAXPS       Y1, Y11, Y1
+	VMINPS       Y1, Y12, Y1
+	VMAXPS       Y2, Y11, Y2
+	VMINPS       Y2, Y12, Y2
+	VMAXPS       Y3, Y11, Y3
+	VMINPS       Y3, Y12, Y3
+	VMAXPS       Y4, Y11, Y4
+	VMINPS       Y4, Y12, Y4
+	VMAXPS       Y5, Y11, Y5
+	VMINPS       Y5, Y12, Y5
+	VMAXPS       Y6, Y11, Y6
+	VMINPS       Y6, Y12, Y6
+	VMAXPS       Y7, Y11, Y7
+	VMINPS       Y7, Y12, Y7
+	VMAXPS       Y8, Y11, Y8
+	VMINPS       Y8, Y12, Y8
+	VMAXPS       Y9, Y11, Y9
+	VMINPS       Y9, Y12, Y9
+	VMAXPS       Y10, Y11, Y10
+	VMINPS       Y10, Y12, Y10
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	VMOVUPS Y6, (R8)(CX*2)
+	VMOVUPS Y7, (R8)(DX*1)
+	VMOVUPS Y8, (R9)
+	VMOVUPS Y9, (R9)(CX*1)
+	VMOVUPS Y10, (R9)(CX*2)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+	VMOVUPS Y6, K1, (R8)(CX*2)
+	VMOVUPS Y7, K1, (R8)(DX*1)
+	VMOVUPS Y8, K1, (R9)
+	VMOVUPS Y9, K1, (R9)(CX*1)
+	VMOVUPS Y10, K1, (R9)(CX*2)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func placed12x1shortAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
+TEXT ·placed12x1shortAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Y1, Y1, Y1
+	VPXORD Z2, Z2, Z2
+	VPXORD Y3, Y3, Y3
+	VPXORD Z4, Z4, Z4
+	VPXORD Y5, Y5, Y5
+	VPXORD Z6, Z6, Z6
+	VPXORD Y7, Y7, Y7
+	VPXORD Z8, Z8, Z8
+	VPXORD Y9, Y9, Y9
+	VPXORD Z10, Z10, Z10
+	VPXORD Y11, Y11, Y11
+	VPXORD Z12, Z12, Z12
+	VPXORD Y13, Y13, Y13
+	VPXORD Z14, Z14, Z14
+	VPXORD Y15, Y15, Y15
+	VPXORD Z16, Z16, Z16
+	VPXORD Y17, Y17, Y17
+	VPXORD Z18, Z18, Z18
+	VPXORD Y19, Y19, Y19
+	VPXORD Z20, Z20, Z20
+	VPXORD Y21, Y21, Y21
+	VPXORD Z22, Z22, Z22
+	VPXORD Y23, Y23, Y23
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Y1
+	VMOVUPS (DI)(CX*1), Z2
+	VMOVUPS 64(DI)(CX*1), Y3
+	VMOVUPS (DI)(CX*2), Z4
+	VMOVUPS 64(DI)(CX*2), Y5
+	VMOVUPS (DI)(DX*1), Z6
+	VMOVUPS 64(DI)(DX*1), Y7
+	VMOVUPS (R8), Z8
+	VMOVUPS 64(R8), Y9
+	VMOVUPS (R8)(CX*1), Z10
+	VMOVUPS 64(R8)(CX*1), Y11
+	VMOVUPS (R8)(CX*2), Z12
+	VMOVUPS 64(R8)(CX*2), Y13
+	VMOVUPS (R8)(DX*1), Z14
+	VMOVUPS 64(R8)(DX*1), Y15
+	VMOVUPS (R9), Z16
+	VMOVUPS 64(R9), Y17
+	VMOVUPS (R9)(CX*1), Z18
+	VMOVUPS 64(R9)(CX*1), Y19
+	VMOVUPS (R9)(CX*2), Z20
+	VMOVUPS 64(R9)(CX*2), Y21
+	VMOVUPS (R9)(DX*1), Z22
+	VMOVUPS 64(R9)(DX*1), Y23
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z0
+	VMOVUPS.Z 64(DI), K2, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y7
+	VMOVUPS.Z (R8), K1, Z8
+	VMOVUPS.Z 64(R8), K2, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y11
+	VMOVUPS.Z (R8)(CX*2), K1, Z12
+	VMOVUPS.Z 64(R8)(CX*2), K2, Y13
+	VMOVUPS.Z (R8)(DX*1), K1, Z14
+	VMOVUPS.Z 64(R8)(DX*1), K2, Y15
+	VMOVUPS.Z (R9), K1, Z16
+	VMOVUPS.Z 64(R9), K2, Y17
+	VMOVUPS.Z (R9)(CX*1), K1, Z18
+	VMOVUPS.Z 64(R9)(CX*1), K2, Y19
+	VMOVUPS.Z (R9)(CX*2), K1, Z20
+	VMOVUPS.Z 64(R9)(CX*2), K2, Y21
+	VMOVUPS.Z (R9)(DX*1), K1, Z22
+	VMOVUPS.Z 64(R9)(DX*1), K2, Y23
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), DI
+	LEAQ  (DI)(CX*4), R8
+	LEAQ  (R8)(CX*4), R9
+	MOVQ  t+0(FP), SI
+	MOVQ  48(AX), SI
+	MOVQ  16(AX), R10
+	MOVQ  128(AX), R14
+	MOVQ  40(AX), R12
+	MOVQ  32(AX), R11
+	IMULQ R10, R11
+	NEGQ  R11
+	ADDQ  24(AX), R11
+
+segment:
+	MOVQ 32(AX), R13
+
+step:
+	MOVLQSX      (R14), R15
+	VMOVUPS      (SI)(R15*4), Z24
+	VMOVUPS      64(SI)(R15*4), Y25
+	VBROADCASTSS (DI), Z26
+	VFMADD231PS  Z24, Z26, Z0
+	VFMADD231PS  Y25, Y26, Y1
+	VBROADCASTSS (DI)(CX*1), Z26
+	VFMADD231PS  Z24, Z26, Z2
+	VFMADD231PS  Y25, Y26, Y3
+	VBROADCASTSS (DI)(CX*2), Z26
+	VFMADD231PS  Z24, Z26, Z4
+	VFMADD231PS  Y25, Y26, Y5
+	VBROADCASTSS (DI)(DX*1), Z26
+	VFMADD231PS  Z24, Z26, Z6
+	VFMADD231PS  Y25, Y26, Y7
+	VBROADCASTSS (R8), Z26
+	VFMADD231PS  Z24, Z26, Z8
+	VFMADD231PS  Y25, Y26, Y9
+	VBROADCASTSS (R8)(CX*1), Z26
+	VFMADD231PS  Z24, Z26, Z10
+	VFMADD231PS  Y25, Y26, Y11
+	VBROADCASTSS (R8)(CX*2), Z26
+	VFMADD231PS  Z24, Z26, Z12
+	VFMADD231PS  Y25, Y26, Y13
+	VBROADCASTSS (R8)(DX*1), Z26
+	VFMADD231PS  Z24, Z26, Z14
+	VFMADD231PS  Y25, Y26, Y15
+	VBROADCASTSS (R9), Z26
+	VFMADD231PS  Z24, Z26, Z16
+	VFMADD231PS  Y25, Y26, Y17
+	VBROADCASTSS (R9)(CX*1), Z26
+	VFMADD231PS  Z24, Z26, Z18
+	VFMADD231PS  Y25, Y26, Y19
+	VBROADCASTSS (R9)(CX*2), Z26
+	VFMADD231PS  Z24, Z26, Z20
+	VFMADD231PS  Y25, Y26, Y21
+	VBROADCASTSS (R9)(DX*1), Z26
+	VFMADD231PS  Z24, Z26, Z22
+	VFMADD231PS  Y25, Y26, Y23
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	ADDQ         R10, R9
+	ADDQ         $0x00000004, R14
+	DECQ         R13
+	JNZ          step
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	ADDQ         R11, R9
+	DECQ         R12
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	LEAQ         (R8)(CX*4), R9
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Z0, Z0
+	VADDPS       64(DI), Y1, Y1
+	VADDPS       (DI)(CX*1), Z2, Z2
+	VADDPS       64(DI)(CX*1), Y3, Y3
+	VADDPS       (DI)(CX*2), Z4, Z4
+	VADDPS       64(DI)(CX*2), Y5, Y5
+	VADDPS       (DI)(DX*1), Z6, Z6
+	VADDPS       64(DI)(DX*1), Y7, Y7
+	VADDPS       (R8), Z8, Z8
+	VADDPS       64(R8), Y9, Y9
+	VADDPS       (R8)(CX*1), Z10, Z10
+	VADDPS       64(R8)(CX*1), Y11, Y11
+	VADDPS       (R8)(CX*2), Z12, Z12
+	VADDPS       64(R8)(CX*2), Y13, Y13
+	VADDPS       (R8)(DX*1), Z14, Z14
+	VADDPS       64(R8)(DX*1), Y15, Y15
+	VADDPS       (R9), Z16, Z16
+	VADDPS       64(R9), Y17, Y17
+	VADDPS       (R9)(CX*1), Z18, Z18
+	VADDPS       64(R9)(CX*1), Y19, Y19
+	VADDPS       (R9)(CX*2), Z20, Z20
+	VADDPS       64(R9)(CX*2), Y21, Y21
+	VADDPS       (R9)(DX*1), Z22, Z22
+	VADDPS       64(R9)(DX*1), Y23, Y23
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Z24
+	VADDPS    Z24, Z0, Z0
+	VMOVUPS.Z 64(DI), K2, Y24
+	VADDPS    Y24, Y1, Y1
+	VMOVUPS.Z (DI)(CX*1), K1, Z24
+	VADDPS    Z24, Z2, Z2
+	VMOVUPS.Z 64(DI)(CX*1), K2, Y24
+	VADDPS    Y24, Y3, Y3
+	VMOVUPS.Z (DI)(CX*2), K1, Z24
+	VADDPS    Z24, Z4, Z4
+	VMOVUPS.Z 64(DI)(CX*2), K2, Y24
+	VADDPS    Y24, Y5, Y5
+	VMOVUPS.Z (DI)(DX*1), K1, Z24
+	VADDPS    Z24, Z6, Z6
+	VMOVUPS.Z 64(DI)(DX*1), K2, Y24
+	VADDPS    Y24, Y7, Y7
+	VMOVUPS.Z (R8), K1, Z24
+	VADDPS    Z24, Z8, Z8
+	VMOVUPS.Z 64(R8), K2, Y24
+	VADDPS    Y24, Y9, Y9
+	VMOVUPS.Z (R8)(CX*1), K1, Z24
+	VADDPS    Z24, Z10, Z10
+	VMOVUPS.Z 64(R8)(CX*1), K2, Y24
+	VADDPS    Y24, Y11, Y11
+	VMOVUPS.Z (R8)(CX*2), K1, Z24
+	VADDPS    Z24, Z12, Z12
+	VMOVUPS.Z 64(R8)(CX*2), K2, Y24
+	VADDPS    Y24, Y13, Y13
+	VMOVUPS.Z (R8)(DX*1), K1, Z24
+	VADDPS    Z24, Z14, Z14
+	VMOVUPS.Z 64(R8)(DX*1), K2, Y24
+	VADDPS    Y24, Y15, Y15
+	VMOVUPS.Z (R9), K1, Z24
+	VADDPS    Z24, Z16, Z16
+	VMOVUPS.Z 64(R9), K2, Y24
+	VADDPS    Y24, Y17, Y17
+	VMOVUPS.Z (R9)(CX*1), K1, Z24
+	VADDPS    Z24, Z18, Z18
+	VMOVUPS.Z 64(R9)(CX*1), K2, Y24
+	VADDPS    Y24, Y19, Y19
+	VMOVUPS.Z (R9)(CX*2), K1, Z24
+	VADDPS    Z24, Z20, Z20
+	VMOVUPS.Z 64(R9)(CX*2), K2, Y24
+	VADDPS    Y24, Y21, Y21
+	VMOVUPS.Z (R9)(DX*1), K1, Z24
+	VADDPS    Z24, Z22, Z22
+	VMOVUPS.Z 64(R9)(DX*1), K2, Y24
+	VADDPS    Y24, Y23, Y23
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R10
+	TESTQ        R10, R10
+	JZ           no_rows
+	VBROADCASTSS (R10), Z26
+	VADDPS       Z26, Z0, Z0
+	VADDPS       Y26, Y1, Y1
+	VBROADCASTSS 4(R10), Z26
+	VADDPS       Z26, Z2, Z2
+	VADDPS       Y26, Y3, Y3
+	VBROADCASTSS 8(R10), Z26
+	VADDPS       Z26, Z4, Z4
+	VADDPS       Y26, Y5, Y5
+	VBROADCASTSS 12(R10), Z26
+	VADDPS       Z26, Z6, Z6
+	VADDPS       Y26, Y7, Y7
+	VBROADCASTSS 16(R10), Z26
+	VADDPS       Z26, Z8, Z8
+	VADDPS       Y26, Y9, Y9
+	VBROADCASTSS 20(R10), Z26
+	VADDPS       Z26, Z10, Z10
+	VADDPS       Y26, Y11, Y11
+	VBROADCASTSS 24(R10), Z26
+	VADDPS       Z26, Z12, Z12
+	VADDPS       Y26, Y13, Y13
+	VBROADCASTSS 28(R10), Z26
+	VADDPS       Z26, Z14, Z14
+	VADDPS       Y26, Y15, Y15
+	VBROADCASTSS 32(R10), Z26
+	VADDPS       Z26, Z16, Z16
+	VADDPS       Y26, Y17, Y17
+	VBROADCASTSS 36(R10), Z26
+	VADDPS       Z26, Z18, Z18
+	VADDPS       Y26, Y19, Y19
+	VBROADCASTSS 40(R10), Z26
+	VADDPS       Z26, Z20, Z20
+	VADDPS       Y26, Y21, Y21
+	VBROADCASTSS 44(R10), Z26
+	VADDPS       Z26, Z22, Z22
+	VADDPS       Y26, Y23, Y23
+
+no_rows:
+	MOVQ    80(AX), R10
+	TESTQ   R10, R10
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R10), Z24
+	VADDPS  Z24, Z0, Z0
+	VADDPS  Z24, Z2, Z2
+	VADDPS  Z24, Z4, Z4
+	VADDPS  Z24, Z6, Z6
+	VADDPS  Z24, Z8, Z8
+	VADDPS  Z24, Z10, Z10
+	VADDPS  Z24, Z12, Z12
+	VADDPS  Z24, Z14, Z14
+	VADDPS  Z24, Z16, Z16
+	VADDPS  Z24, Z18, Z18
+	VADDPS  Z24, Z20, Z20
+	VADDPS  Z24, Z22, Z22
+	VMOVUPS 64(R10), Y25
+	VADDPS  Y25, Y1, Y1
+	VADDPS  Y25, Y3, Y3
+	VADDPS  Y25, Y5, Y5
+	VADDPS  Y25, Y7, Y7
+	VADDPS  Y25, Y9, Y9
+	VADDPS  Y25, Y11, Y11
+	VADDPS  Y25, Y13, Y13
+	VADDPS  Y25, Y15, Y15
+	VADDPS  Y25, Y17, Y17
+	VADDPS  Y25, Y19, Y19
+	VADDPS  Y25, Y21, Y21
+	VADDPS  Y25, Y23, Y23
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R10), K1, Z24
+	VADDPS    Z24, Z0, Z0
+	VADDPS    Z24, Z2, Z2
+	VADDPS    Z24, Z4, Z4
+	VADDPS    Z24, Z6, Z6
+	VADDPS    Z24, Z8, Z8
+	VADDPS    Z24, Z10, Z10
+	VADDPS    Z24, Z12, Z12
+	VADDPS    Z24, Z14, Z14
+	VADDPS    Z24, Z16, Z16
+	VADDPS    Z24, Z18, Z18
+	VADDPS    Z24, Z20, Z20
+	VADDPS    Z24, Z22, Z22
+	VMOVUPS.Z 64(R10), K2, Y25
+	VADDPS    Y25, Y1, Y1
+	VADDPS    Y25, Y3, Y3
+	VADDPS    Y25, Y5, Y5
+	VADDPS    Y25, Y7, Y7
+	VADDPS    Y25, Y9, Y9
+	VADDPS    Y25, Y11, Y11
+	VADDPS    Y25, Y13, Y13
+	VADDPS    Y25, Y15, Y15
+	VADDPS    Y25, Y17, Y17
+	VADDPS    Y25, Y19, Y19
+	VADDPS    Y25, Y21, Y21
+	VADDPS    Y25, Y23, Y23
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z24
+	VBROADCASTSS 116(AX), Z25
+	VMAXPS       Z0, Z24, Z0
+	VMINPS       Z0, Z25, Z0
+	VMAXPS       Y1, Y24, Y1
+	VMINPS       Y1, Y25, Y1
+	VMAXPS       Z2, Z24, Z2
+	VMINPS       Z2, Z25, Z2
+	VMAXPS       Y3, Y24, Y3
+	VMINPS       Y3, Y25, Y3
+	VMAXPS       Z4, Z24, Z4
+	VMINPS       Z4, Z25, Z4
+	VMAXPS       Y5, Y24, Y5
+	VMINPS       Y5, Y25, Y5
+	VMAXPS       Z6, Z24, Z6
+	VMINPS       Z6, Z25, Z6
+	VMAXPS       Y7, Y24, Y7
+	VMINPS       Y7, Y25, Y7
+	VMAXPS       Z8, Z24, Z8
+	VMINPS       Z8, Z25, Z8
+	VMAXPS       Y9, Y24, Y9
+	VMINPS       Y9, Y25, Y9
+	VMAXPS       Z10, Z24, Z10
+	VMINPS       Z10, Z25, Z10
+	VMAXPS       Y11, Y24, Y11
+	VMINPS       Y11, Y25, Y11
+	VMAXPS       Z12, Z24, Z12
+	VMINPS       Z12, Z25, Z12
+	VMAXPS       Y13, Y24, Y13
+	VMINPS       Y13, Y25, Y13
+	VMAXPS       Z14, Z24, Z14
+	VMINPS       Z14, Z25, Z14
+	VMAXPS       Y15, Y24, Y15
+	VMINPS       Y15, Y25, Y15
+	VMAXPS       Z16, Z24, Z16
+	VMINPS       Z16, Z25, Z16
+	VMAXPS       Y17, Y24, Y17
+	VMINPS       Y17, Y25, Y17
+	VMAXPS       Z18, Z24, Z18
+	VMINPS       Z18, Z25, Z18
+	VMAXPS       Y19, Y24, Y19
+	VMINPS       Y19, Y25, Y19
+	VMAXPS       Z20, Z24, Z20
+	VMINPS       Z20, Z25, Z20
+	VMAXPS       Y21, Y24, Y21
+	VMINPS       Y21, Y25, Y21
+	VMAXPS       Z22, Z24, Z22
+	VMINPS       Z22, Z25, Z22
+	VMAXPS       Y23, Y24, Y23
+	VMINPS       Y23, Y25, Y23
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Z0, (DI)
+	VMOVUPS Y1, 64(DI)
+	VMOVUPS Z2, (DI)(CX*1)
+	VMOVUPS Y3, 64(DI)(CX*1)
+	VMOVUPS Z4, (DI)(CX*2)
+	VMOVUPS Y5, 64(DI)(CX*2)
+	VMOVUPS Z6, (DI)(DX*1)
+	VMOVUPS Y7, 64(DI)(DX*1)
+	VMOVUPS Z8, (R8)
+	VMOVUPS Y9, 64(R8)
+	VMOVUPS Z10, (R8)(CX*1)
+	VMOVUPS Y11, 64(R8)(CX*1)
+	VMOVUPS Z12, (R8)(CX*2)
+	VMOVUPS Y13, 64(R8)(CX*2)
+	VMOVUPS Z14, (R8)(DX*1)
+	VMOVUPS Y15, 64(R8)(DX*1)
+	VMOVUPS Z16, (R9)
+	VMOVUPS Y17, 64(R9)
+	VMOVUPS Z18, (R9)(CX*1)
+	VMOVUPS Y19, 64(R9)(CX*1)
+	VMOVUPS Z20, (R9)(CX*2)
+	VMOVUPS Y21, 64(R9)(CX*2)
+	VMOVUPS Z22, (R9)(DX*1)
+	VMOVUPS Y23, 64(R9)(DX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Z0, K1, (DI)
+	VMOVUPS Y1, K2, 64(DI)
+	VMOVUPS Z2, K1, (DI)(CX*1)
+	VMOVUPS Y3, K2, 64(DI)(CX*1)
+	VMOVUPS Z4, K1, (DI)(CX*2)
+	VMOVUPS Y5, K2, 64(DI)(CX*2)
+	VMOVUPS Z6, K1, (DI)(DX*1)
+	VMOVUPS Y7, K2, 64(DI)(DX*1)
+	VMOVUPS Z8, K1, (R8)
+	VMOVUPS Y9, K2, 64(R8)
+	VMOVUPS Z10, K1, (R8)(CX*1)
+	VMOVUPS Y11, K2, 64(R8)(CX*1)
+	VMOVUPS Z12, K1, (R8)(CX*2)
+	VMOVUPS Y13, K2, 64(R8)(CX*2)
+	VMOVUPS Z14, K1, (R8)(DX*1)
+	VMOVUPS Y15, K2, 64(R8)(DX*1)
+	VMOVUPS Z16, K1, (R9)
+	VMOVUPS Y17, K2, 64(R9)
+	VMOVUPS Z18, K1, (R9)(CX*1)
+	VMOVUPS Y19, K2, 64(R9)(CX*1)
+	VMOVUPS Z20, K1, (R9)(CX*2)
+	VMOVUPS Y21, K2, 64(R9)(CX*2)
+	VMOVUPS Z22, K1, (R9)(DX*1)
+	VMOVUPS Y23, K2, 64(R9)(DX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func placed12x1tinyAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, FMA3
+TEXT ·placed12x1tinyAVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVL   124(AX), BX
+	TESTL  $0x00000001, BX
+	JNZ    continue
+	VPXORD Y0, Y0, Y0
+	VPXORD Y1, Y1, Y1
+	VPXORD Y2, Y2, Y2
+	VPXORD Y3, Y3, Y3
+	VPXORD Y4, Y4, Y4
+	VPXORD Y5, Y5, Y5
+	VPXORD Y6, Y6, Y6
+	VPXORD Y7, Y7, Y7
+	VPXORD Y8, Y8, Y8
+	VPXORD Y9, Y9, Y9
+	VPXORD Y10, Y10, Y10
+	VPXORD Y11, Y11, Y11
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	TESTL   $0x00000008, BX
+	JNZ     first_masked
+	VMOVUPS (DI), Y0
+	VMOVUPS (DI)(CX*1), Y1
+	VMOVUPS (DI)(CX*2), Y2
+	VMOVUPS (DI)(DX*1), Y3
+	VMOVUPS (R8), Y4
+	VMOVUPS (R8)(CX*1), Y5
+	VMOVUPS (R8)(CX*2), Y6
+	VMOVUPS (R8)(DX*1), Y7
+	VMOVUPS (R9), Y8
+	VMOVUPS (R9)(CX*1), Y9
+	VMOVUPS (R9)(CX*2), Y10
+	VMOVUPS (R9)(DX*1), Y11
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y3
+	VMOVUPS.Z (R8), K1, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y7
+	VMOVUPS.Z (R9), K1, Y8
+	VMOVUPS.Z (R9)(CX*1), K1, Y9
+	VMOVUPS.Z (R9)(CX*2), K1, Y10
+	VMOVUPS.Z (R9)(DX*1), K1, Y11
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), DI
+	LEAQ  (DI)(CX*4), R8
+	LEAQ  (R8)(CX*4), R9
+	MOVQ  t+0(FP), SI
+	MOVQ  48(AX), SI
+	MOVQ  16(AX), R10
+	MOVQ  128(AX), R14
+	MOVQ  40(AX), R12
+	MOVQ  32(AX), R11
+	IMULQ R10, R11
+	NEGQ  R11
+	ADDQ  24(AX), R11
+
+segment:
+	MOVQ 32(AX), R13
+
+step:
+	MOVLQSX      (R14), R15
+	VMOVUPS      (SI)(R15*4), Y12
+	VBROADCASTSS (DI), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VBROADCASTSS (DI)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y1
+	VBROADCASTSS (DI)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VBROADCASTSS (DI)(DX*1), Y14
+	VFMADD231PS  Y12, Y14, Y3
+	VBROADCASTSS (R8), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VBROADCASTSS (R8)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y5
+	VBROADCASTSS (R8)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VBROADCASTSS (R8)(DX*1), Y14
+	VFMADD231PS  Y12, Y14, Y7
+	VBROADCASTSS (R9), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VBROADCASTSS (R9)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y9
+	VBROADCASTSS (R9)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VBROADCASTSS (R9)(DX*1), Y14
+	VFMADD231PS  Y12, Y14, Y11
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	ADDQ         R10, R9
+	ADDQ         $0x00000004, R14
+	DECQ         R13
+	JNZ          step
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	ADDQ         R11, R9
+	DECQ         R12
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), DI
+	LEAQ         (DI)(CX*4), R8
+	LEAQ         (R8)(CX*4), R9
+	TESTL        $0x00000002, BX
+	JZ           no_accumulate
+	TESTL        $0x00000008, BX
+	JNZ          accumulate_masked
+	VADDPS       (DI), Y0, Y0
+	VADDPS       (DI)(CX*1), Y1, Y1
+	VADDPS       (DI)(CX*2), Y2, Y2
+	VADDPS       (DI)(DX*1), Y3, Y3
+	VADDPS       (R8), Y4, Y4
+	VADDPS       (R8)(CX*1), Y5, Y5
+	VADDPS       (R8)(CX*2), Y6, Y6
+	VADDPS       (R8)(DX*1), Y7, Y7
+	VADDPS       (R9), Y8, Y8
+	VADDPS       (R9)(CX*1), Y9, Y9
+	VADDPS       (R9)(CX*2), Y10, Y10
+	VADDPS       (R9)(DX*1), Y11, Y11
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (DI), K1, Y12
+	VADDPS    Y12, Y0, Y0
+	VMOVUPS.Z (DI)(CX*1), K1, Y12
+	VADDPS    Y12, Y1, Y1
+	VMOVUPS.Z (DI)(CX*2), K1, Y12
+	VADDPS    Y12, Y2, Y2
+	VMOVUPS.Z (DI)(DX*1), K1, Y12
+	VADDPS    Y12, Y3, Y3
+	VMOVUPS.Z (R8), K1, Y12
+	VADDPS    Y12, Y4, Y4
+	VMOVUPS.Z (R8)(CX*1), K1, Y12
+	VADDPS    Y12, Y5, Y5
+	VMOVUPS.Z (R8)(CX*2), K1, Y12
+	VADDPS    Y12, Y6, Y6
+	VMOVUPS.Z (R8)(DX*1), K1, Y12
+	VADDPS    Y12, Y7, Y7
+	VMOVUPS.Z (R9), K1, Y12
+	VADDPS    Y12, Y8, Y8
+	VMOVUPS.Z (R9)(CX*1), K1, Y12
+	VADDPS    Y12, Y9, Y9
+	VMOVUPS.Z (R9)(CX*2), K1, Y12
+	VADDPS    Y12, Y10, Y10
+	VMOVUPS.Z (R9)(DX*1), K1, Y12
+	VADDPS    Y12, Y11, Y11
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R10
+	TESTQ        R10, R10
+	JZ           no_rows
+	VBROADCASTSS (R10), Y14
+	VADDPS       Y14, Y0, Y0
+	VBROADCASTSS 4(R10), Y14
+	VADDPS       Y14, Y1, Y1
+	VBROADCASTSS 8(R10), Y14
+	VADDPS       Y14, Y2, Y2
+	VBROADCASTSS 12(R10), Y14
+	VADDPS       Y14, Y3, Y3
+	VBROADCASTSS 16(R10), Y14
+	VADDPS       Y14, Y4, Y4
+	VBROADCASTSS 20(R10), Y14
+	VADDPS       Y14, Y5, Y5
+	VBROADCASTSS 24(R10), Y14
+	VADDPS       Y14, Y6, Y6
+	VBROADCASTSS 28(R10), Y14
+	VADDPS       Y14, Y7, Y7
+	VBROADCASTSS 32(R10), Y14
+	VADDPS       Y14, Y8, Y8
+	VBROADCASTSS 36(R10), Y14
+	VADDPS       Y14, Y9, Y9
+	VBROADCASTSS 40(R10), Y14
+	VADDPS       Y14, Y10, Y10
+	VBROADCASTSS 44(R10), Y14
+	VADDPS       Y14, Y11, Y11
+
+no_rows:
+	MOVQ    80(AX), R10
+	TESTQ   R10, R10
+	JZ      no_columns
+	TESTL   $0x00000008, BX
+	JNZ     columns_masked
+	VMOVUPS (R10), Y12
+	VADDPS  Y12, Y0, Y0
+	VADDPS  Y12, Y1, Y1
+	VADDPS  Y12, Y2, Y2
+	VADDPS  Y12, Y3, Y3
+	VADDPS  Y12, Y4, Y4
+	VADDPS  Y12, Y5, Y5
+	VADDPS  Y12, Y6, Y6
+	VADDPS  Y12, Y7, Y7
+	VADDPS  Y12, Y8, Y8
+	VADDPS  Y12, Y9, Y9
+	VADDPS  Y12, Y10, Y10
+	VADDPS  Y12, Y11, Y11
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), SI
+	KMOVD     SI, K1
+	SHRL      $0x10, SI
+	KMOVD     SI, K2
+	VMOVUPS.Z (R10), K1, Y12
+	VADDPS    Y12, Y0, Y0
+	VADDPS    Y12, Y1, Y1
+	VADDPS    Y12, Y2, Y2
+	VADDPS    Y12, Y3, Y3
+	VADDPS    Y12, Y4, Y4
+	VADDPS    Y12, Y5, Y5
+	VADDPS    Y12, Y6, Y6
+	VADDPS    Y12, Y7, Y7
+	VADDPS    Y12, Y8, Y8
+	VADDPS    Y12, Y9, Y9
+	VADDPS    Y12, Y10, Y10
+	VADDPS    Y12, Y11, Y11
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, BX
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y12
+	VBROADCASTSS 116(AX), Y13
+	VMAXPS       Y0, Y12, Y0
+	VMINPS       Y0, Y13, Y0
+	VMAXPS       Y1, Y12, Y1
+	VMINPS       Y1, Y13, Y1
+	VMAXPS       Y2, Y12, Y2
+	VMINPS       Y2, Y13, Y2
+	VMAXPS       Y3, Y12, Y3
+	VMINPS       Y3, Y13, Y3
+	VMAXPS       Y4, Y12, Y4
+	VMINPS       Y4, Y13, Y4
+	VMAXPS       Y5, Y12, Y5
+	VMINPS       Y5, Y13, Y5
+	VMAXPS       Y6, Y12, Y6
+	VMINPS       Y6, Y13, Y6
+	VMAXPS       Y7, Y12, Y7
+	VMINPS       Y7, Y13, Y7
+	VMAXPS       Y8, Y12, Y8
+	VMINPS       Y8, Y13, Y8
+	VMAXPS       Y9, Y12, Y9
+	VMINPS       Y9, Y13, Y9
+	VMAXPS       Y10, Y12, Y10
+	VMINPS       Y10, Y13, Y10
+	VMAXPS       Y11, Y12, Y11
+	VMINPS       Y11, Y13, Y11
+
+no_clamp:
+	TESTL   $0x00000008, BX
+	JNZ     write_masked
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(CX*1)
+	VMOVUPS Y2, (DI)(CX*2)
+	VMOVUPS Y3, (DI)(DX*1)
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, (R8)(CX*1)
+	VMOVUPS Y6, (R8)(CX*2)
+	VMOVUPS Y7, (R8)(DX*1)
+	VMOVUPS Y8, (R9)
+	VMOVUPS Y9, (R9)(CX*1)
+	VMOVUPS Y10, (R9)(CX*2)
+	VMOVUPS Y11, (R9)(DX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), SI
+	KMOVD   SI, K1
+	SHRL    $0x10, SI
+	KMOVD   SI, K2
+	VMOVUPS Y0, K1, (DI)
+	VMOVUPS Y1, K1, (DI)(CX*1)
+	VMOVUPS Y2, K1, (DI)(CX*2)
+	VMOVUPS Y3, K1, (DI)(DX*1)
+	VMOVUPS Y4, K1, (R8)
+	VMOVUPS Y5, K1, (R8)(CX*1)
+	VMOVUPS Y6, K1, (R8)(CX*2)
+	VMOVUPS Y7, K1, (R8)(DX*1)
+	VMOVUPS Y8, K1, (R9)
+	VMOVUPS Y9, K1, (R9)(CX*1)
+	VMOVUPS Y10, K1, (R9)(CX*2)
+	VMOVUPS Y11, K1, (R9)(DX*1)
 
 write_end:
 	VZEROUPPER
