@@ -25,29 +25,39 @@ import (
 type layer struct {
 	kind                      string
 	in, out, size, kn, stride int
+	groups                    int // 0 for one, and for depthwise convolutions
 }
 
 var layers = []layer{
-	{"1×1", 16, 96, 112, 1, 1},
-	{"1×1", 64, 256, 56, 1, 1},
-	{"1×1", 256, 64, 56, 1, 1},
-	{"1×1", 128, 512, 28, 1, 1},
-	{"1×1", 512, 512, 14, 1, 1},
-	{"1×1", 1024, 1024, 7, 1, 1},
-	{"1×1 stride 2", 256, 512, 28, 1, 2},
-	{"3×3", 64, 64, 56, 3, 1},
-	{"3×3", 128, 128, 28, 3, 1},
-	{"3×3", 256, 256, 14, 3, 1},
-	{"3×3", 512, 512, 7, 3, 1},
-	{"3×3 stride 2", 128, 128, 28, 3, 2},
-	{"3×3 first", 3, 32, 112, 3, 2},
-	{"7×7 first", 3, 64, 112, 7, 2},
-	{"depthwise 3×3", 32, 32, 112, 3, 1},
-	{"depthwise 3×3", 144, 144, 56, 3, 1},
-	{"depthwise 3×3", 512, 512, 14, 3, 1},
-	{"depthwise 3×3 stride 2", 96, 96, 56, 3, 2},
-	{"depthwise 5×5", 240, 240, 28, 5, 1},
-	{"depthwise 5×5", 672, 672, 14, 5, 1},
+	{"1×1", 16, 96, 112, 1, 1, 0},
+	{"1×1", 64, 256, 56, 1, 1, 0},
+	{"1×1", 256, 64, 56, 1, 1, 0},
+	{"1×1", 128, 512, 28, 1, 1, 0},
+	{"1×1", 512, 512, 14, 1, 1, 0},
+	{"1×1", 1024, 1024, 7, 1, 1, 0},
+	{"1×1 stride 2", 256, 512, 28, 1, 2, 0},
+	{"3×3", 64, 64, 56, 3, 1, 0},
+	{"3×3", 128, 128, 28, 3, 1, 0},
+	{"3×3", 256, 256, 14, 3, 1, 0},
+	{"3×3", 512, 512, 7, 3, 1, 0},
+	{"3×3 stride 2", 128, 128, 28, 3, 2, 0},
+	{"3×3 first", 3, 32, 112, 3, 2, 0},
+	{"7×7 first", 3, 64, 112, 7, 2, 0},
+	{"3×3 groups of 4", 128, 128, 56, 3, 1, 32},
+	{"3×3 groups of 8", 256, 256, 28, 3, 1, 32},
+	{"3×3 groups of 16", 64, 64, 56, 3, 2, 4},
+	{"3×3 groups of 16", 320, 320, 14, 3, 1, 20},
+	{"3×3 groups of 16", 784, 784, 7, 3, 2, 49},
+	{"3×3 groups of 24", 216, 216, 28, 3, 1, 9},
+	{"3×3 groups of 32", 512, 512, 8, 3, 2, 16},
+	{"3×3 groups of 64", 256, 256, 28, 3, 1, 4},
+	{"1×1 groups of 60", 240, 240, 28, 1, 1, 4},
+	{"depthwise 3×3", 32, 32, 112, 3, 1, 0},
+	{"depthwise 3×3", 144, 144, 56, 3, 1, 0},
+	{"depthwise 3×3", 512, 512, 14, 3, 1, 0},
+	{"depthwise 3×3 stride 2", 96, 96, 56, 3, 2, 0},
+	{"depthwise 5×5", 240, 240, 28, 5, 1, 0},
+	{"depthwise 5×5", 672, 672, 14, 5, 1, 0},
 }
 
 // kinds are the numbers and layouts; size is that of a number in bytes.
@@ -87,7 +97,7 @@ func main() {
 			took := times[0].Median
 			n := 2 * float64(s.OC*s.OH*s.OW*s.KH*s.KW)
 			if !l.depthwise() {
-				n *= float64(l.in)
+				n *= float64(s.C / s.Groups)
 			}
 			limit, by := times[1].Median, "copying"
 			if ok {
@@ -111,7 +121,7 @@ func (l layer) depthwise() bool { return len(l.kind) > 9 && l.kind[:9] == "depth
 func (l layer) shape() kernel.ConvShape {
 	s := kernel.ConvShape{
 		N: 1, C: l.in, H: l.size * l.stride, W: l.size * l.stride, OC: l.out, OH: l.size, OW: l.size, KH: l.kn, KW: l.kn,
-		StrideH: l.stride, StrideW: l.stride, DilH: 1, DilW: 1, PadT: l.kn / 2, PadL: l.kn / 2, Groups: 1,
+		StrideH: l.stride, StrideW: l.stride, DilH: 1, DilW: 1, PadT: l.kn / 2, PadL: l.kn / 2, Groups: max(1, l.groups),
 	}
 	if l.depthwise() {
 		s.Groups = l.in

@@ -247,7 +247,7 @@ func (l layer) codes(pool *workers.Pool, r *rand.Rand, layout string, zero []boo
 		return func() { c.Run(pool, in, out) }
 	}
 	c := kernel.NewConvSums(s, layout == "last", layout == "last")
-	c.SetWeights(w)
+	kernel.SetSumWeights(c, w, 0)
 	c.SetZero(true, 3)
 	q := &kernel.Rescale{Bias: make([]int32, l.out), Zero: -3, Lo: -128, Hi: 127, Signed: true}
 	for range l.out {

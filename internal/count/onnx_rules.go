@@ -148,6 +148,7 @@ var mlRules = []Rule{
 // ownRules are those of operators that plans write.
 var ownRules = []Rule{
 	each(1, "a look-up", "LookUp"),
+	{Group: groupProduct, Names: []string{"CodesMatMul"}, MACs: "K·elements(output)", Ops: "2·MACs (unpacking not counted)" + biasText, f: func(c *call) amount { return c.matmul(c.inner(0), c.biased(4, c.nout(0))) }},
 	{Group: groupConv, Names: []string{"QLinearConvTranspose"}, MACs: "k1·…·kn·Cout/group·elements(input)", Ops: "2·MACs" + biasText + " + 4·elements(output) (requantise)", f: func(c *call) amount { return c.transposed(3, 8, 4) }},
 }
 

@@ -196,6 +196,27 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// Nodes that read one constant share what they make of it.
+func TestShare(t *testing.T) {
+	t.Parallel()
+	made := 0
+	add := op.Def{Name: "Add", Infer: func(c *op.Call) error { c.SetOut(0, c.In[0].Type, c.In[0].Shape); return nil }, Prepare: func(c *op.Call) (op.Run, error) {
+		by := op.Share(c, 1, c.Node.Name[:1], func() float32 { made++; return tensor.Of[float32](c.In[1])[0] })
+		return func(c *op.Call) error {
+			tensor.Of[float32](c.Out[0])[0] = tensor.Of[float32](c.In[0])[0] + by
+			return nil
+		}, nil
+	}}
+	consts := map[string]*tensor.Tensor{"c": vec(1), "d": vec(10), "e": vec(100)}
+	g := build(0, consts, "x", "q5", "Add p1 x c", "Add p2 p1 c", "Add q3 p2 c", "Add q4 q3 d", "Add q5 q4 e")
+	s := start(t, Options{Registry: with(add)}, []*tensor.Tensor{vec(1000)}, g)
+	run(t, s)
+	wantOut(t, s, 0, 1113)
+	if made != 4 { // c in two forms, d, e
+		t.Errorf("made %d times, want 4", made)
+	}
+}
+
 func TestDynamicShapes(t *testing.T) {
 	t.Parallel()
 	s := start(t, Options{}, []*tensor.Tensor{vec(1, 2, 3), num(2)}, build(0, nil, "x n", "y", "Take a x n", "Inc b a", "Twice y b"))

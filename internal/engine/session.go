@@ -86,6 +86,7 @@ type Session struct {
 	began            time.Time // of the inference
 	endless          int       // loops that did not end in time
 	fresh            bool      // a small model that has not run yet
+	sharing          sharing   // of runs by several threads
 	// disabled holds nodes that failed while running and were taken out.
 	disabled map[*graph.Node]error
 }
@@ -260,6 +261,7 @@ func (s *Session) RunTimed(ctx context.Context, t *Timing) error {
 		if err := s.replan(); err != nil {
 			return err
 		}
+		s.sharing = sharing{}
 	}
 	if t != nil {
 		if len(t.Bounds) != len(s.main.steps)+1 {
@@ -272,7 +274,7 @@ func (s *Session) RunTimed(ctx context.Context, t *Timing) error {
 	}
 	s.timing, s.done = t, ctx.Done()
 	s.turns, s.collected, s.began = 0, 0, time.Now()
-	s.pool.Begin(s.done)
+	s.pool.Begin(s.done, s.sharing.alone)
 	defer s.pool.End() // work of others between runs does not end with this one
 	s.main.bind(s.in)
 	var err error
@@ -286,6 +288,10 @@ func (s *Session) RunTimed(ctx context.Context, t *Timing) error {
 			return ctx.Err()
 		}
 		return err
+	}
+	if s.sharing.alone || s.pool.Shared() {
+		now := time.Now()
+		s.sharing.ran(now.Sub(s.began), now)
 	}
 	for i := range s.carried {
 		s.carried[i].pending = true

@@ -1,16 +1,19 @@
 package kernel
 
 import (
+	"math"
+
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
-// BytePool is a two-dimensional pooling window over 8-bit numbers in [N,H,W,C] in vectors: the largest, or the
+// BytePool is a two-dimensional pooling window over 8-bit numbers in [N,H,W,C] in vectors, or ones of 16 bits: the largest, or the
 // average, halves rounded away from zero. What lies outside the input does not count; a window that sees nothing
 // has zero as average and the least number as the largest.
 type BytePool struct {
 	Shape       ConvShape // without gaps; Groups and OC do not count
 	Max, Signed bool
+	Words       bool  // numbers of 16 bits with a sign, of which the largest alone is known, without limits
 	Lo, Hi      int32 // limits of the results
 	f           *simd.Pools
 	line        int // numbers that a line of windows sees
@@ -22,7 +25,12 @@ func (b *BytePool) Prepare() bool {
 	s := &b.Shape
 	b.f = simd.PoolKernels()
 	lo, hi := int32(0), int32(255)
-	if b.Signed {
+	switch {
+	case b.Words && (!b.Max || b.Lo > math.MinInt16 || b.Hi < math.MaxInt16):
+		return false
+	case b.Words:
+		b.Lo, b.Hi, s.C = lo, hi, 2*s.C // no limits of bytes, and the bytes of a position
+	case b.Signed:
 		lo, hi = -128, 127
 	}
 	if b.Lo < lo || b.Lo > hi || b.Hi < lo || b.Hi > hi {
@@ -56,7 +64,7 @@ func (b *BytePool) Run(p *workers.Pool, x, y []uint8) {
 		b, s := q.b, &q.b.Shape
 		if b.Max {
 			sc, line := borrow8(b.line)
-			fill(line, b.least())
+			b.fill(line)
 			for r := lo; r < hi; r++ {
 				b.largest(line, q.x[r/s.OH*s.H*s.W*s.C:], q.y[r*s.OW*s.C:][:s.OW*s.C], r%s.OH)
 			}
@@ -73,11 +81,29 @@ func (b *BytePool) Run(p *workers.Pool, x, y []uint8) {
 	})
 }
 
-func (b *BytePool) least() uint8 {
-	if b.Signed {
-		return 0x80
+// fill writes the least numbers that there are.
+func (b *BytePool) fill(line []uint8) {
+	switch {
+	case b.Words:
+		for i := range line {
+			line[i] = uint8(i % 2 << 7)
+		}
+	case b.Signed:
+		fill(line, 0x80)
+	default:
+		clear(line)
 	}
-	return 0
+}
+
+// kind is what codes there are.
+func (b *BytePool) kind() simd.CodeKind {
+	switch {
+	case b.Words:
+		return simd.SignedWords
+	case b.Signed:
+		return simd.SignedBytes
+	}
+	return simd.UnsignedBytes
 }
 
 // seen are the lines of the input that line oy of the windows sees.
@@ -92,12 +118,14 @@ func (b *BytePool) largest(line, x, y []uint8, oy int) {
 	s := &b.Shape
 	from, lines := b.seen(oy)
 	if inside := line[b.left:b.right]; lines > 0 && len(inside) > 0 {
-		b.f.LargestBytes(inside, x[(from*s.W-s.PadL)*s.C+b.left:], s.W*s.C, lines, b.Signed)
+		b.f.LargestBytes(inside, x[(from*s.W-s.PadL)*s.C+b.left:], s.W*s.C, lines, b.kind())
 	} else {
-		fill(inside, b.least())
+		b.fill(inside)
 	}
-	b.f.LargestTaps(y, s.C, line, s.StrideW*s.C, s.C, s.KW, s.OW, s.C, b.Signed)
-	limitBits(y, b.Lo, b.Hi, b.Signed)
+	b.f.LargestTaps(y, s.C, line, s.StrideW*s.C, s.C, s.KW, s.OW, s.C, b.kind())
+	if !b.Words {
+		limitBits(y, b.Lo, b.Hi, b.Signed)
+	}
 }
 
 // average pools line oy of an image into y; sums are zero where there is no input.

@@ -52,7 +52,7 @@ func (s *ConvShape) Lasts() bool {
 
 // MakesLast tells whether it can give results with their channels last at least.
 func (s *ConvShape) MakesLast() bool {
-	return simd.IntKernels() != nil && simd.ElementKernels().Columns() && s.outputs() > 0 && s.Groups <= 1 && s.OC >= 16
+	return simd.IntKernels() != nil && simd.ElementKernels().Columns() && s.outputs() > 0 && (s.Groups <= 1 || s.tilesGroups()) && s.OC >= 16
 }
 
 // Turns tells whether a convolution over [N,C,H,W] is faster with channels last on the way: where positions are few for panels of them, or

@@ -3,6 +3,7 @@ package kernel
 import (
 	"unsafe"
 
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -40,7 +41,7 @@ func (c *Conv) depthwiseNHWC(p *workers.Pool, x, y []float32) {
 					c.position(out, in, y0, x0, ky0, ky1, kx0, kx1)
 				}
 				if c.act.On {
-					clamp(out, c.act)
+					element.Bound(out, c.act.Min, c.act.Max)
 				}
 			}
 		}
@@ -145,7 +146,7 @@ func (c *Conv) depthwiseNCHW(p *workers.Pool, x, y []float32) {
 				}
 			}
 			if c.act.On {
-				clamp(out, c.act)
+				element.Bound(out, c.act.Min, c.act.Max)
 			}
 		}
 	})

@@ -5,17 +5,14 @@ import (
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
-// Convolutions over [N,C,H,W] that go one position at a time need no panels: what a tap sees of neighbouring positions of a line lies
-// side by side in a frame that has the borders in place, and tiles read it there. A thread makes the frame of some lines of
-// all channels, which the second-level cache holds, and computes these lines.
+// Convolutions over [N,C,H,W] need no panels where lines fill them: what a tap sees of neighbouring positions of a line lies
+// side by side in a frame that has the borders in place, taken apart where windows go in steps, and tiles read it there. A thread makes the
+// frame of some lines of all channels, which the second-level cache holds, and computes these lines.
 
 // directPlan is what such a convolution does in each run.
 type directPlan struct {
-	w     int     // of the lines of a frame
-	lines int     // of results that go together
-	h     int     // lines of their frame
-	size  int     // of a channel of it
-	offs  []int32 // for each step of a patch, where its values begin in the frame of a group
+	*planePlan     // of the frame of a group for some lines of results
+	lines      int // of results that go together
 }
 
 // directFrame bounds the frame of a group, in values: half of a usual second-level cache.
@@ -25,7 +22,7 @@ const directFrame = 1 << 17
 // costs, which is the less the more channels make use of a panel.
 func (c *Conv) planDirect() *directPlan {
 	s := &c.s
-	if !c.f.HasPlaced() || s.StrideH != 1 || s.StrideW != 1 || s.KH*s.KW == 1 {
+	if !c.f.HasPlaced() || s.KH*s.KW == 1 {
 		return nil
 	}
 	whole, rest := s.OW/c.f.Cols, s.OW%c.f.Cols
@@ -39,34 +36,21 @@ func (c *Conv) planDirect() *directPlan {
 	if cost > (1.04+4/float64(c.og))*float64(s.OW) {
 		return nil
 	}
-	q := &directPlan{w: s.OW + (s.KW-1)*s.DilW}
-	more := (s.KH - 1) * s.DilH
-	q.lines = min(s.OH, max(2*more, 4, directFrame/(c.cg*q.w)-more))
-	q.h = q.lines + more
-	// Lines of channels that lie a multiple of a page apart would have the same places in the first-level cache.
-	q.size = q.h * q.w
-	if q.size%1024 < 16 || q.size%1024 > 1024-16 {
-		q.size += 32
-	}
-	if c.cg*q.size > 1<<30 {
+	band, all := *s, c.planes
+	more := all.h - s.OH
+	band.OH = min(s.OH, max(2*more, 4, directFrame/(c.cg*len(all.ys)*len(all.xs)*all.w)-more))
+	q := band.planFramesApart(c.cg, true)
+	if q == nil || c.cg*q.size > 1<<30 {
 		return nil
 	}
-	q.offs = make([]int32, 0, c.k)
-	for ch := range c.cg {
-		for ky := range s.KH {
-			for kx := range s.KW {
-				q.offs = append(q.offs, int32(ch*q.size+ky*s.DilH*q.w+kx*s.DilW))
-			}
-		}
-	}
-	return q
+	return &directPlan{q, band.OH}
 }
 
 // directArgs is what a piece of the work needs.
 type directArgs struct {
-	c            *Conv
-	x, y         []float32
-	bands, parts int // bands of the lines of an image, parts of the channels of a group
+	c                    *Conv
+	x, y                 []float32
+	bands, strips, parts int // bands of the lines of an image, strips of their columns, parts of the channels of a group
 }
 
 // runDirect convolves x into y.
@@ -83,10 +67,19 @@ func (c *Conv) runDirect(p *workers.Pool, x, y []float32) {
 	if jobs > 1 && a.bands > 1 && all%t > 0 {
 		a.bands = min(roundUp(a.bands, t), s.OH) // each thread has as many
 	}
-	if whole := all * a.bands; whole < jobs {
+	a.strips = c.directStrips(all*a.bands, jobs)
+	if whole := all * a.bands * a.strips; whole < jobs {
 		a.parts = max(1, min((jobs+whole-1)/whole, c.og/partRows))
 	}
-	workers.Do(p, all*a.bands*a.parts, 1, a, directArgs.pieces)
+	workers.Do(p, all*a.bands*a.strips*a.parts, 1, a, directArgs.pieces)
+}
+
+// directStrips is the number of strips into which bands of lines are cut: as many as pieces are wanted, or as the cache does not hold, so long as
+// what strips have twice at their ends stays a small part.
+func (c *Conv) directStrips(bands, jobs int) int {
+	s, q := &c.s, c.direct
+	least := max(4*c.f.Cols, 4*(s.KW-1)*s.DilW)
+	return max(1, min(s.OW/least, max((jobs+bands-1)/bands, c.cg*q.size/(2*directFrame))))
 }
 
 // partRows is the least number of output channels for whose sake a frame is made once more.
@@ -97,36 +90,57 @@ func (a directArgs) pieces(lo, hi int) {
 	s, q := &c.s, c.direct
 	// Rows of panels at the end of a frame are read whole.
 	sc, frame := borrow(c.cg*q.size + c.f.Cols)
-	t := tiles.Get().(*simd.Tile)
+	t, r := tiles.Get().(*simd.Tile), windowRooms.Get().(*windowRoom)
 	made := -1
 	for i := lo; i < hi; i++ {
-		part, band := i%a.parts, i/a.parts
+		part, strip := i%a.parts, i/a.parts
+		band := strip / a.strips
 		g, n := band/a.bands%s.Groups, band/a.bands/s.Groups
 		y0, y1 := portion(band%a.bands, a.bands, s.OH)
+		x0, x1 := portion(strip%a.strips, a.strips, (s.OW+c.f.Cols-1)/c.f.Cols)
+		x0, x1 = x0*c.f.Cols, min(s.OW, x1*c.f.Cols)
 		o0, o1 := portion(part, a.parts, (c.og+c.f.Rows-1)/c.f.Rows)
-		if band != made {
-			made = band
-			c.directFrame(frame, a.x, n, g, y0, y1)
+		if strip != made {
+			made = strip
+			c.directFrame(&r.copies, frame, a.x, n, g, y0, y1, x0, x1)
 		}
-		c.directLines(t, frame, c.results(a.y, n, g*c.og), g, y0, y1, o0*c.f.Rows, min(c.og, o1*c.f.Rows))
+		c.directLines(t, frame, c.results(a.y, n, g*c.og)[x0:], g, y0, y1, x1-x0, o0*c.f.Rows, min(c.og, o1*c.f.Rows))
 	}
+	r.give()
 	giveTile(t)
 	scratch.Put(sc)
 }
 
-// directFrame writes what the windows of lines y0 to y1 see of the channels of group g of picture n.
-func (c *Conv) directFrame(frame, x []float32, n, g, y0, y1 int) {
-	s, q := &c.s, c.direct
-	one := *s // a channel, whose first line is that of the frame
-	one.C, one.PadT = 1, s.PadT-y0
+// directFrame writes what the windows of lines y0 to y1 and columns x0 to x1 see of the channels of group g of picture n.
+func (c *Conv) directFrame(t *simd.Window, frame, x []float32, n, g, y0, y1, x0, x1 int) {
+	s, q := c.band(y0, y1), *c.direct.planePlan
+	s.PadL -= x0 * s.StrideW
+	q.cols = x1 - x0 + q.w - s.OW
+	c.groupFrame(t, &s, &q, frame, x, n, g, true)
+}
+
+// band is a channel whose results are lines y0 to y1, which see no more of it than it has.
+func (c *Conv) band(y0, y1 int) ConvShape {
+	s := c.s
+	s.C, s.PadT, s.OH = 1, s.PadT-y0*s.StrideH, y1-y0
+	s.H = min(s.H, max(0, (s.OH-1)*s.StrideH+(s.KH-1)*s.DilH+1-s.PadT))
+	return s
+}
+
+// groupFrame writes what a band sees of the channels of group g of picture n, and with borders what is beyond them.
+func (c *Conv) groupFrame(t *simd.Window, band *ConvShape, q *planePlan, frame, x []float32, n, g int, borders bool) {
+	f := simd.WindowKernels()
 	for ch := range c.cg {
-		plane := frameArgs{s: &one, in: c.plane(x, n, g*c.cg+ch)}
-		frameLines(&one, frame[ch*q.size:], 1, q.w, 0, y1-y0+q.h-q.lines, 0, plane.copy)
+		frame := frame[ch*q.size:][:q.size]
+		if borders {
+			band.frameBorders(q, func(at, n int) { clear(frame[at : at+n]) })
+		}
+		frameFloats(band, q, f, t, frame, c.plane(x, n, g*c.cg+ch))
 	}
 }
 
-// directLines computes output channels o0 to o1 of group g in lines y0 to y1, whose frame it is given.
-func (c *Conv) directLines(t *simd.Tile, frame, y []float32, g, y0, y1, o0, o1 int) {
+// directLines computes the first so many columns of output channels o0 to o1 of group g in lines y0 to y1, whose frame it is given.
+func (c *Conv) directLines(t *simd.Tile, frame, y []float32, g, y0, y1, columns, o0, o1 int) {
 	s, q, f := &c.s, c.direct, c.f
 	w, step := c.weights[g*c.og*c.k:][:c.og*c.k], c.step()
 	t.StepA, t.RowA, t.Segs, t.RowC = 4, 4*c.k, 1, 4*step
@@ -143,9 +157,9 @@ func (c *Conv) directLines(t *simd.Tile, frame, y []float32, g, y0, y1, o0, o1 i
 				if last && c.bias != nil {
 					t.BiasM = &c.bias[g*c.og+o]
 				}
-				for p := 0; p < s.OW; p += f.Cols {
+				for p := 0; p < columns; p += f.Cols {
 					t.B, t.C = &frame[(line-y0)*q.w+p], &y[o*step+line*s.OW+p]
-					f.Placed(t, rows, min(f.Cols, s.OW-p))
+					f.Placed(t, rows, min(f.Cols, columns-p))
 				}
 				o += rows
 			}

@@ -11,17 +11,43 @@ func (c *Conv) setFew(w []float32) {
 	if c.planes == nil || c.f == nil || s.Groups > 1 || c.sparse != nil || c.tiled != nil {
 		return
 	}
-	if c.fewCost() < c.planeCost() {
-		c.few = PackB(c.k, s.OC, w, 0, true)
+	if c.fewCost() >= c.planeCost() {
+		return
 	}
+	if !c.planes.frame || s.KH*s.KW == 1 && c.volume == nil {
+		c.few = PackB(c.k, s.OC, w, 0, true)
+		return
+	}
+	// Patches have the channels of a tap side by side.
+	taps := s.KH * s.KW
+	depths, channels := c.depths()
+	turned := make([]float32, s.OC*c.k)
+	for o := range s.OC {
+		for d := range depths {
+			Turn(turned[o*c.k+d*channels:], s.C, w[o*c.k+d*taps:], depths*taps, taps, channels)
+		}
+	}
+	c.few = PackB(c.k, s.OC, turned, 0, true)
 }
 
-// What values take that are moved and not multiplied, in nanoseconds, as measured on a Zen 4: rates of both ways over 12 shapes of 1×1 and 5
-// of 3×3, 5² to 56² positions, follow from these within a tenth, and the faster one is told right but where they are
+// depths is the number of planes that a window sees of each channel, and that of channels.
+func (c *Conv) depths() (depths, channels int) {
+	if c.volume == nil {
+		return 1, c.s.C
+	}
+	return c.volume.Kernel, c.volume.channels
+}
+
+// What values take that are moved and not multiplied, in nanoseconds, as measured on a Zen 4: rates of both ways over 25 shapes of 1×1 and 20
+// of larger windows, 5² to 160² positions, follow from these within a tenth, and the faster one is told right but where they are
 // within a few hundredths of each other.
 const (
-	spreadTime = 0.3  // of a value of a panel
-	patchTime  = 1.6  // of a value of a patch
+	frameTime  = 0.35 // of a value that is copied into a frame
+	gatherTime = 0.2  // of a value of a panel that is gathered
+	readTime   = 0.05 // of one that is read where it lies
+	lineTime   = 8    // of a line of taps of a patch
+	patchTime  = 0.1  // of a value of a patch
+	patchFar   = 0.25 // of one where patches leave the second-level cache before they are multiplied
 	turnTime   = 0.37 // of a result that is turned
 	turnFar    = 1.0  // of one where results leave the second-level cache before
 	turnNear   = 1 << 18
@@ -29,28 +55,54 @@ const (
 
 // planeCost is the time that a position takes as a column of a panel, in nanoseconds. A panel may be half full.
 func (c *Conv) planeCost() float64 {
-	area := c.s.OH * c.s.OW
-	cost := c.productTime() * float64(roundUp(area, c.f.Cols/2)) / float64(area)
+	s := &c.s
+	area := s.OH * s.OW
+	cost := c.productTime()
+	if c.direct != nil {
+		return cost + c.framesTime()
+	}
+	cost *= float64(roundUp(area, c.f.Cols/2)) / float64(area)
 	if 4*c.k%sameLines == 0 {
 		cost *= 1.08 // weights of all rows of a tile in one set of the cache
 	}
-	return cost + spreadTime*float64(c.k)
+	each := gatherTime
+	if s.KH*s.KW == 1 {
+		each = readTime
+	}
+	if c.planes.frame {
+		cost += c.framesTime()
+	}
+	return cost + each*float64(c.k)
+}
+
+// framesTime is that of writing frames, for each position of the results.
+func (c *Conv) framesTime() float64 {
+	return frameTime * float64(c.s.C*c.planes.size) / float64(c.s.OH*c.s.OW)
 }
 
 // fewCost is the time that it takes as a row, output channels being the columns.
 func (c *Conv) fewCost() float64 {
-	cost := c.productTime() * float64(roundUp(c.s.OC, c.f.Cols/2)) / float64(c.s.OC)
+	s := &c.s
+	area := s.OH * s.OW
+	cost := c.productTime() * float64(roundUp(s.OC, c.f.Cols/2)) / float64(s.OC)
 	if c.planes.frame {
-		cost += patchTime * float64(c.k)
+		lines, each := s.KH, patchTime
+		if s.DilW > 1 {
+			lines *= s.KW
+		}
+		if area*c.k > turnNear {
+			each = patchFar
+		}
+		cost += lineTime*float64(lines) + each*float64(c.k) + turnTime*float64(s.C*s.H*s.W)/float64(area)
 	}
 	turned := turnTime
-	switch area := c.s.OH * c.s.OW; {
+	switch {
 	case area == 1:
 		turned = 0
-	case area*c.s.OC > turnNear:
+	case area*s.OC > turnNear:
 		turned = turnFar
 	}
-	return cost + turned*float64(c.s.OC)
+	return cost + turned*float64(s.OC)
 }
 
 // productTime is what the products of a position take.
@@ -80,12 +132,9 @@ func (c *Conv) runFew(p *workers.Pool, x, y []float32) {
 		g.M = pictures * area
 		if c.planes.frame {
 			sp, patches := borrow(g.M * c.k)
-			workers.Do(p, g.M, max(1, copyGrain/c.k), patchArgs{c, x, patches, n}, func(a patchArgs, lo, hi int) {
-				area := a.c.s.OH * a.c.s.OW
-				for i := lo; i < hi; i++ {
-					a.c.patch(a.rows[i*a.c.k:], a.x, a.n+i/area, i%area)
-				}
-			})
+			for i := range pictures {
+				c.patches(p, patches[i*area*c.k:], x, n+i)
+			}
 			GemmPacked(p, g, patches, c.few, rows)
 			scratch.Put(sp)
 		} else {
@@ -100,41 +149,74 @@ func (c *Conv) runFew(p *workers.Pool, x, y []float32) {
 	scratch.Put(sc)
 }
 
-// patchArgs is what a piece of gathering patches needs.
-type patchArgs struct {
-	c       *Conv
-	x, rows []float32
-	n       int // the first picture
-}
-
-// patch writes what the window at a position of picture n sees of all channels, zeros beyond the borders.
-func (c *Conv) patch(dst, x []float32, n, at int) {
-	s := &c.s
-	y0, x0 := at/s.OW*s.StrideH-s.PadT, at%s.OW*s.StrideW-s.PadL
-	lo, hi := span(s.KW, s.DilW, x0, s.W)
-	dst = dst[:s.C*s.KH*s.KW]
-	for ch := range s.C {
-		plane := c.plane(x, n, ch)
-		for ky := range s.KH {
-			line := dst[(ch*s.KH+ky)*s.KW:][:s.KW]
-			iy := y0 + ky*s.DilH
-			if uint(iy) >= uint(s.H) || lo >= hi {
-				clear(line)
-				continue
-			}
-			clear(line[:lo])
-			clear(line[hi:])
-			from := iy*s.W + x0 + lo*s.DilW
-			for kx := lo; kx < hi; kx++ {
-				line[kx] = plane[from]
-				from += s.DilW
-			}
-		}
-	}
-}
-
 // fewArgs is what a piece of turning rows of positions into planes needs.
 type fewArgs struct {
 	y, rows              []float32
 	area, channels, step int
+}
+
+// patches writes what the windows of picture n see, a row for each position of the results: tap after tap, the channels of each side by
+// side. For that the picture is turned first.
+func (c *Conv) patches(p *workers.Pool, rows, x []float32, n int) {
+	s := &c.s
+	in := s.H * s.W
+	sc, last := borrow(in * s.C)
+	a := patchArgs{c, x, last, rows, n}
+	workers.Do(p, in, max(1, copyGrain/s.C), a, patchArgs.turn)
+	workers.Do(p, s.OH*s.OW, max(1, copyGrain/c.k), a, func(a patchArgs, lo, hi int) {
+		for i := lo; i < hi; i++ {
+			a.c.patch(a.rows[i*a.c.k:][:a.c.k], a.last, i)
+		}
+	})
+	scratch.Put(sc)
+}
+
+// patchArgs is what a piece of gathering patches needs.
+type patchArgs struct {
+	c             *Conv
+	x, last, rows []float32
+	n             int // the picture
+}
+
+// turn writes positions lo to hi with their channels side by side, one depth after the other.
+func (a patchArgs) turn(lo, hi int) {
+	c, s := a.c, &a.c.s
+	depths, channels := c.depths()
+	for d := range depths {
+		to := a.last[lo*s.C+d*channels:]
+		from, step := c.planesAt(a.x, a.n, d)
+		if from == nil {
+			for i := range hi - lo {
+				clear(to[i*s.C:][:channels])
+			}
+			continue
+		}
+		Turn(to, s.C, from[lo:], step, hi-lo, channels)
+	}
+}
+
+// patch writes what the window at a position sees of a picture whose channels come last, zeros beyond the borders.
+func (c *Conv) patch(dst, last []float32, at int) {
+	s := &c.s
+	y0, x0 := at/s.OW*s.StrideH-s.PadT, at%s.OW*s.StrideW-s.PadL
+	lo, hi := span(s.KW, s.DilW, x0, s.W)
+	for ky := range s.KH {
+		line := dst[ky*s.KW*s.C:][:s.KW*s.C]
+		iy := y0 + ky*s.DilH
+		if uint(iy) >= uint(s.H) || lo >= hi {
+			clear(line)
+			continue
+		}
+		clear(line[:lo*s.C])
+		clear(line[hi*s.C:])
+		from := (iy*s.W + x0 + lo*s.DilW) * s.C
+		if s.DilW == 1 {
+			copy(line[lo*s.C:hi*s.C], last[from:])
+			continue
+		}
+		for kx := lo; kx < hi; kx++ {
+			copy(line[kx*s.C:][:s.C], last[from:])
+			from += s.DilW * s.C
+		}
+	}
 }

@@ -1,8 +1,6 @@
 package kernel
 
 import (
-	"unsafe"
-
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/pages"
@@ -27,13 +25,7 @@ func NewFourBits(k, n, block int, codes []uint8, scales []float32) *FourBits {
 	}
 	const cols = simd.FourBitColumns
 	m := &FourBits{f: f, k: k, n: n, words: pages.Make[uint32](roundUp(n, cols) * k / simd.FourBitSteps), scales: pages.Make[float32](roundUp(n, cols) * k / block)}
-	if uintptr(unsafe.Pointer(&codes[0]))%4 != 0 {
-		moved := make([]uint32, len(codes)/4)
-		copy(unsafe.Slice((*uint8)(unsafe.Pointer(&moved[0])), len(codes)), codes)
-		turnPanels(m.words, moved, n, k/simd.FourBitSteps, cols)
-	} else {
-		turnPanels(m.words, unsafe.Slice((*uint32)(unsafe.Pointer(&codes[0])), len(codes)/4), n, k/simd.FourBitSteps, cols)
-	}
+	turnPanels(m.words, wordsIn(codes), n, k/simd.FourBitSteps, cols)
 	turnPanels(wordsOf(m.scales), wordsOf(scales), n, k/block, cols)
 	return m
 }

@@ -1,7 +1,7 @@
 package kernel
 
 import (
-	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -99,17 +99,11 @@ func (c *Conv) runGaps(p *workers.Pool, x, y []float32) {
 			})
 			GemmPacked(p, GemmParams{M: m, N: s.OC, K: s.C}, seen, t.weights, rows)
 			workers.Do(p, t.y1-t.y0, max(1, copyGrain/(s.OC*(t.x1-t.x0))), gapArgs{c: c, t: t, a: sums, b: rows}, func(g gapArgs, lo, hi int) {
-				s, t, e := &g.c.s, g.t, simd.ElementKernels()
+				s, t := &g.c.s, g.t
 				n := (t.x1 - t.x0) * s.OC
 				for l := lo; l < hi; l++ {
-					to, from := g.a[((t.y0+l)*s.OW+t.x0)*s.OC:][:n], g.b[l*n:][:n]
-					if e != nil {
-						e.Add(to, to, from)
-						continue
-					}
-					for i, v := range from {
-						to[i] += v
-					}
+					to := g.a[((t.y0+l)*s.OW+t.x0)*s.OC:][:n]
+					element.AddTo(to, to, g.b[l*n:])
 				}
 			})
 		}
@@ -119,7 +113,7 @@ func (c *Conv) runGaps(p *workers.Pool, x, y []float32) {
 			to := g.a[lo*area : hi*area]
 			Turn(to, area, g.b[lo:], s.OC, hi-lo, area)
 			if g.c.act.On {
-				clamp(to, g.c.act)
+				element.Bound(to, g.c.act.Min, g.c.act.Max)
 			}
 		})
 	}

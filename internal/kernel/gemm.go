@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/pages"
 	"github.com/opmeter/opmeter/internal/workers"
@@ -274,7 +275,7 @@ func (q rowArgs) pairs(lo, hi int) {
 			row[j] = v
 		}
 		if g.Act.On {
-			clamp(row, g.Act)
+			element.Bound(row, g.Act.Min, g.Act.Max)
 		}
 	}
 }
@@ -305,27 +306,10 @@ func tile(g GemmParams, pa []float32, b *PackedB, c []float32, r, m, n0, n1, ldc
 					row[y] = v
 				}
 				if g.Act.On {
-					clamp(row, g.Act)
+					element.Bound(row, g.Act.Min, g.Act.Max)
 				}
 			}
 		}
-	}
-}
-
-// clamp has no branches on the values, whose signs cannot be foretold.
-func clamp(v []float32, a activation.Clamp) {
-	if e := simd.ElementKernels(); e != nil {
-		e.Clamp(v, v, a.Min, a.Max)
-		return
-	}
-	if a.Max == inf {
-		for i, x := range v {
-			v[i] = max(x, a.Min)
-		}
-		return
-	}
-	for i, x := range v {
-		v[i] = min(max(x, a.Min), a.Max)
 	}
 }
 
@@ -384,7 +368,7 @@ func (q thinArgs) columns(lo, hi int) {
 			}
 		}
 		if g.Act.On {
-			clamp(row, g.Act)
+			element.Bound(row, g.Act.Min, g.Act.Max)
 		}
 	}
 }

@@ -18,7 +18,7 @@ func (c *Conv) Halves() bool {
 // RunHalves convolves the codes x into those of y; see [Conv.Halves].
 func (c *Conv) RunHalves(p *workers.Pool, x, y []uint16) {
 	switch {
-	case c.gaps != nil, c.tiled != nil && c.sparse == nil:
+	case c.gaps != nil, c.few != nil, c.tiled != nil && c.sparse == nil:
 		c.wideHalves(p, x, y)
 		return
 	case c.strips != nil:
@@ -58,7 +58,8 @@ func (c *Conv) RunHalves(p *workers.Pool, x, y []uint16) {
 	}
 }
 
-// wideHalves is RunHalves of minimal filtering, whose transforms take much longer than what widening costs, and of taps one by one.
+// wideHalves is RunHalves of minimal filtering, whose transforms take much longer than what widening costs, of products of few positions, and of
+// taps one by one.
 func (c *Conv) wideHalves(p *workers.Pool, x, y []uint16) {
 	sx, wide := borrow(len(x))
 	sy, sums := borrow(len(y))
@@ -128,10 +129,9 @@ func (a *halvesArgs) part(t *simd.Tile, r *planeRooms, i int) {
 // stripHalves is RunHalves of a depthwise convolution in strips: a plane at a time.
 func (c *Conv) stripHalves(p *workers.Pool, x, y []uint16) {
 	s := &c.s
-	out := s.OH * s.OW
-	workers.Do(p, s.N*s.C, max(1, 1<<14/max(1, out*c.k)), halvesArgs{c: c, img: x, out: y}, func(a halvesArgs, lo, hi int) {
+	workers.Do(p, s.N*s.C, max(1, 1<<14/max(1, c.og*s.OH*s.OW*c.k)), halvesArgs{c: c, img: x, out: y}, func(a halvesArgs, lo, hi int) {
 		s, e := &a.c.s, simd.ElementKernels()
-		in, out := s.H*s.W, s.OH*s.OW
+		in, out := s.H*s.W, a.c.og*s.OH*s.OW
 		t := stripRooms.Get().(*simd.Strip)
 		sp, plane := borrow(in)
 		sr, room := borrow(out)

@@ -12,6 +12,7 @@ import (
 type intLines struct {
 	plan   *linePlan
 	panels []intPanels   // one a group
+	groups *intGroups    // tiles of groups, in place of panels where they have weights
 	planes bool          // the input is [N,C,H,W]
 	sparse []*sparseInts // the weights of each group instead, where leaving out their zeros pays in all of them
 	start  []int32       // what sums of fours begin with, for the zero point of the last run; empty before the first with these weights
@@ -30,6 +31,7 @@ func newIntLines(s *ConvShape, cg, og int) *intLines {
 	for g := range c.panels {
 		c.panels[g] = intPanels{f: f, segs: len(c.plan.passes) * q.segs, seg: q.k}
 	}
+	c.groups = newIntGroups(s, c.plan, cg, og)
 	return c
 }
 
@@ -74,9 +76,17 @@ func (c *intLines) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed 
 	})
 }
 
+// grouped tells whether tiles of groups compute.
+func (c *intLines) grouped() bool { return c.groups != nil && c.groups.weights != nil }
+
 // begin makes what sums begin with for a zero point of fours.
 func (c *intLines) begin(zero int32) {
 	if len(c.start) > 0 && c.zero == zero {
+		return
+	}
+	if c.grouped() {
+		c.start, c.zero = room(c.start, len(c.groups.sums)), zero
+		start8(c.start, c.groups.sums, zero)
 		return
 	}
 	n := len(c.panels[0].sums)
@@ -89,29 +99,37 @@ func (c *intLines) begin(zero int32) {
 // intCut says how the work is cut: by lines, by positions where there is one line, or by panels where all positions stay near together,
 // as each thread then needs a part of the weights, or where many small planes are made, whose parts would share lines of the cache.
 type intCut struct {
-	jobs                          int
-	l                             *linePlan
-	groups, blocks, pieces, parts int // of lines, positions and panels
+	jobs                  int
+	l                     *linePlan
+	groups, panels        int // of a group; blocks of tiles for all groups together
+	blocks, pieces, parts int // of lines, positions and panels
 }
+
+// sumCost is how many products of 8-bit numbers take as long as it does to begin a sum and to make a code of it.
+const sumCost = 32
 
 // cut cuts the work into parts of the same size.
 func (c *intLines) cut(p *workers.Pool, s *ConvShape, planes bool) intCut {
 	l, w, t := c.plan, &c.panels[0], p.Threads()
-	q := intCut{l: l, groups: s.Groups, blocks: 1, pieces: 1, parts: 1}
-	jobs := jobsOf(p, l.images*l.n*l.count*s.OC*w.segs*w.seg, w.f.Rate()) / (l.images * s.Groups)
+	q := intCut{l: l, groups: s.Groups, panels: l.panels, blocks: 1, pieces: 1, parts: 1}
+	if c.grouped() {
+		q.groups, q.panels = 1, len(c.groups.blocks) // all read the same lines
+	}
+	sums := l.images * l.n * l.count * q.groups * q.panels * w.f.Cols // with those that nobody wants
+	jobs := jobsOf(p, sums*(w.segs*w.seg+sumCost), w.f.Rate()) / (l.images * q.groups)
 	switch {
 	case jobs <= 1:
-	case l.n*l.count <= intNear && l.panels >= t:
+	case l.n*l.count <= intNear && q.panels >= t:
 		// Each part copies what it reads.
-		q.parts = min(jobs, 2*t, l.panels)
-	case planes && l.n*l.count <= smallPlane && l.panels >= t && s.OC > s.C:
-		q.parts = min(t, l.panels)
+		q.parts = min(jobs, 2*t, q.panels)
+	case planes && l.n*l.count <= smallPlane && q.panels >= t && s.OC > s.C:
+		q.parts = min(t, q.panels)
 	case l.n >= t:
 		q.blocks = min(jobs, l.n)
 	default:
 		q.pieces = max(1, min(jobs, l.count/(4*w.f.Rows)))
 		if q.pieces < 2*t { // each part copies what it reads
-			q.parts = min(max(1, jobs/q.pieces/l.n), l.panels)
+			q.parts = min(max(1, jobs/q.pieces/l.n), q.panels)
 		}
 	}
 	q.jobs = l.images * q.groups * q.blocks * q.pieces * q.parts
@@ -121,7 +139,7 @@ func (c *intLines) cut(p *workers.Pool, s *ConvShape, planes bool) intCut {
 // at is piece i, of image n.
 func (q *intCut) at(i int) (n int, part linePart) {
 	l := q.l
-	part.n0, part.n1 = portion(i%q.parts, q.parts, l.panels)
+	part.n0, part.n1 = portion(i%q.parts, q.parts, q.panels)
 	i /= q.parts
 	part.p0, part.p1 = portion(i%q.pieces, q.pieces, l.count)
 	i /= q.pieces
@@ -222,13 +240,16 @@ func (q *intLineArgs) block(n int, part linePart) {
 	w := &c.panels[part.g]
 	t.K, t.RowA, t.RowC = w.pairs(), q.bytes*l.stepA, 4*w.f.Cols
 	count := part.p1 - part.p0
-	near := intNear
-	if c.sparse != nil {
+	near, columns := intNear, w.f.Cols
+	switch {
+	case c.sparse != nil:
 		near = sparseNear
+	case c.grouped():
+		near, columns = groupNear, groupLine
 	}
 	piece := min(near, count)
 	lines := max(1, near/piece)
-	room, fs := borrow(lines * piece * w.f.Cols)
+	room, fs := borrow(lines * piece * columns)
 	// Lines of which copies are held, and positions where they have none in common.
 	held, width := lines, count
 	if flat := l.n == 1 && s.KH == 1 && !l.turned; flat {
@@ -243,9 +264,12 @@ func (q *intLineArgs) block(n int, part linePart) {
 			for at := l0; at < l1; at += lines {
 				for p := p0; p < p1; p += piece {
 					here := linePart{part.g, at, min(l1, at+lines), p, min(p1, p+piece), part.n0, part.n1}
-					if c.sparse != nil {
+					switch {
+					case c.sparse != nil:
 						q.sparse(view, n*l.imageC, here)
-					} else {
+					case c.grouped():
+						q.groups(view, n*l.imageC, here, asInt32(fs))
+					default:
 						q.tiles(t, view, n*l.imageC, here, asInt32(fs))
 					}
 				}

@@ -83,7 +83,7 @@ func (w *intPanels) run(t *simd.IntTile, rows, cols int) {
 		w.f.RunQuads(t, rows, cols)
 		return
 	}
-	w.f.Run(t, rows, w.wide != nil)
+	w.f.Run(t, rows, cols, w.wide != nil)
 }
 
 // asInt16 reads scratch memory as 16-bit integers.
@@ -360,7 +360,7 @@ func (c *intPlanes) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed
 	start8(start, c.sums, f.FoursZero(signed, zero))
 	for n := range s.N {
 		in := x[n*s.C*area:][:s.C*area]
-		args := intPlaneArgs{c, s, og, frame, in, start, signed, zero, n * s.OC, s.cutPlanes(p, og, c.line, f.Rows, f.Cols, f.Rate()), together, put}
+		args := intPlaneArgs{c, s, og, frame, in, start, signed, zero, n * s.OC, s.cutPlanes(p, og, c.line+sumCost, f.Rows, f.Cols, f.Rate()), together, put}
 		workers.Do(p, s.C, max(1, copyGrain/q.size), args, func(q intPlaneArgs, lo, hi int) {
 			q.c.frames(q.s, q.frame, q.in, lo, hi, q.signed, q.zero)
 		})
@@ -462,7 +462,7 @@ func (a *intPlaneArgs) block(buf []uint8, runs []simd.Run, g, n0, n1, o0, o1 int
 				if c.sums != nil {
 					f.RunTurned(t, rows, area-(n0+n)*f.Cols)
 				} else {
-					f.Run(t, rows, true)
+					f.Run(t, rows, f.Cols, true)
 				}
 			}
 			if k0+steps == c.line && !a.together {

@@ -14,9 +14,9 @@ import (
 type lanePlan struct {
 	f       *simd.LaneTiles
 	k, step int // the window has k by k taps
+	gap     int // from tap to tap: every gap-th line and column are a picture of their own
 	packed  []float32
 	near    int // channels that go along the lines together
-	wide    int // tiles of a line with the most columns; the others have the least
 }
 
 // laneNear is the number of values that the windows of a tile and their weights have, in the first-level cache.
@@ -24,7 +24,7 @@ const laneNear = 1 << 13
 
 // planLanes returns nil for what tiles cannot do.
 func (s *ConvShape) planLanes(og int) *lanePlan {
-	if og != 1 || s.KH != s.KW || s.StrideH != s.StrideW || s.DilH != 1 || s.DilW != 1 || s.OW < simd.LeastTileColumns {
+	if og != 1 || s.KH != s.KW || s.StrideH != s.StrideW || s.DilH != s.DilW || s.StrideH > 1 && s.DilH > 1 || s.OW/s.DilW < simd.LeastTileColumns {
 		return nil
 	}
 	f := simd.LaneTileKernels(s.KH, s.StrideH)
@@ -33,10 +33,7 @@ func (s *ConvShape) planLanes(og int) *lanePlan {
 	}
 	size := func(results int) int { return (results-1)*s.StrideH + s.KH }
 	all := size(simd.TileLines)*size(simd.MostTileColumns) + s.KH*s.KW
-	l := &lanePlan{f: f, k: s.KH, step: s.StrideH, near: max(1, laneNear/(simd.TileLanes*all)) * simd.TileLanes}
-	for l.wide = s.OW / simd.MostTileColumns; l.wide > 0 && (s.OW-l.wide*simd.MostTileColumns)%simd.LeastTileColumns > 0; {
-		l.wide--
-	}
+	l := &lanePlan{f: f, k: s.KH, step: s.StrideH, gap: s.DilH, near: max(1, laneNear/(simd.TileLanes*all)) * simd.TileLanes}
 	return l
 }
 
@@ -50,7 +47,7 @@ func (l *lanePlan) set(w, bias []float32, c int) {
 type laneArgs struct {
 	c            *Conv
 	x, y         []float32
-	lines, parts int // of a picture, of its channels
+	lines, parts int // pairs of lines of a picture, parts of its channels
 }
 
 var laneRooms = sync.Pool{New: func() any { return new(simd.LaneTile) }}
@@ -58,50 +55,52 @@ var laneRooms = sync.Pool{New: func() any { return new(simd.LaneTile) }}
 // laneTiles is a depthwise convolution over [N,H,W,C].
 func (c *Conv) laneTiles(p *workers.Pool, x, y []float32) {
 	s, l := &c.s, c.lanes
-	lines, parts := (s.OH+simd.TileLines-1)/simd.TileLines, (s.C+l.near-1)/l.near
+	high := (s.OH + l.gap - 1) / l.gap
+	lines, parts := (high+simd.TileLines-1)/simd.TileLines, (s.C+l.near-1)/l.near
 	grain := max(1, workers.Grain(stripRate)/max(1, simd.TileLines*s.OW*min(s.C, l.near)*c.k))
-	workers.Do(p, s.N*lines*parts, grain, laneArgs{c, x, y, lines, parts}, func(a laneArgs, lo, hi int) {
+	workers.Do(p, s.N*l.gap*lines*parts, grain, laneArgs{c, x, y, lines, parts}, func(a laneArgs, lo, hi int) {
 		s, l := &a.c.s, a.c.lanes
 		t := laneRooms.Get().(*simd.LaneTile)
 		t.SetClamp(a.c.act.On, a.c.act.Min, a.c.act.Max)
-		t.LineSrc, t.LineDst, t.Step = 4*s.W*s.C, 4*s.OW*s.C, 4*s.C
+		t.LineSrc, t.LineDst, t.Step = 4*l.gap*s.W*s.C, 4*l.gap*s.OW*s.C, 4*l.gap*s.C
 		for i := lo; i < hi; i++ {
-			part, oy, n := i%a.parts, i/a.parts%a.lines*simd.TileLines, i/a.parts/a.lines
-			ch := part * l.near
-			a.band(t, n, oy, ch, min(l.near, s.C-ch))
+			part, pair, at := i%a.parts, i/a.parts%a.lines, i/a.parts/a.lines
+			oy, n := at%l.gap+pair*simd.TileLines*l.gap, at/l.gap
+			for ox := range min(l.gap, s.OW) {
+				a.band(t, n, oy, ox, part*l.near)
+			}
 		}
 		*t = simd.LaneTile{}
 		laneRooms.Put(t)
 	})
 }
 
-// band computes lines of image n from oy on, as many as tiles have, for nc channels from ch on.
-func (a *laneArgs) band(t *simd.LaneTile, n, oy, ch, nc int) {
+// band computes the part of channels from ch on of image n: every gap-th line from oy on, as many as tiles have, of which every gap-th column from ox
+// on.
+func (a *laneArgs) band(t *simd.LaneTile, n, oy, ox, ch int) {
 	s, l := &a.c.s, a.c.lanes
-	lines, y0 := min(simd.TileLines, s.OH-oy), oy*l.step-s.PadT
-	t.First, t.End = -y0, s.H-y0
+	gap, nc := l.gap, min(l.near, s.C-ch)
+	lines, wide := min(simd.TileLines, (s.OH-oy+gap-1)/gap), (s.OW-ox+gap-1)/gap
+	if lines <= 0 {
+		return
+	}
+	y0 := oy*l.step - s.PadT
+	t.First, t.End = ceil(-y0, gap), ceil(s.H-y0, gap)
 	t.Src, t.W = &a.x[n*s.H*s.W*s.C], &l.packed[ch*(1+l.k*l.k)]
-	for x, i := 0, 0; x < s.OW; {
-		cols := l.columns(i)
-		x = min(x, s.OW-cols) // the last ones may overlap
-		x0, size := x*l.step-s.PadL, (cols-1)*l.step+l.k
-		seen := simd.SeenColumns(x0, size, s.W)
-		t.At, t.Dst = 4*((y0*s.W+x0)*s.C+ch), &a.y[((n*s.OH+oy)*s.OW+x)*s.C+ch]
+	cut := cutColumns(wide)
+	for x, i := 0, 0; x < wide; {
+		cols := cut.columns(i)
+		x = min(x, wide-cols) // the last ones may overlap
+		x0, size := (ox+gap*x)*l.step-s.PadL, (cols-1)*l.step+l.k
+		seen := simd.SeenColumns(x0, gap, size, s.W)
+		t.At, t.Dst = 4*((y0*s.W+x0)*s.C+ch), &a.y[((n*s.OH+oy)*s.OW+ox+gap*x)*s.C+ch]
 		// As many tiles as there are of the same size that see the same columns.
 		for t.Tiles = 1; ; t.Tiles++ {
 			i, x = i+1, x+cols
-			if x+cols > s.OW || l.columns(i) != cols || simd.SeenColumns(x*l.step-s.PadL, size, s.W) != seen {
+			if x+cols > wide || cut.columns(i) != cols || simd.SeenColumns((ox+gap*x)*l.step-s.PadL, gap, size, s.W) != seen {
 				break
 			}
 		}
 		l.f.Run(t, l.k, l.step, lines, cols, nc, seen)
 	}
-}
-
-// columns is the number of columns of tile i of a line.
-func (l *lanePlan) columns(i int) int {
-	if i < l.wide {
-		return simd.MostTileColumns
-	}
-	return simd.LeastTileColumns
 }

@@ -78,7 +78,7 @@ func (c *Conv) runLines(p *workers.Pool, x, y []float32) {
 	for n := range s.N {
 		in := x[n*s.H*s.W*s.C:][:s.H*s.W*s.C]
 		workers.Do(p, l.h, max(1, copyGrain/(l.w*s.C)), frameArgs{s, frame, in, l.w}, func(q frameArgs, lo, hi int) {
-			frameLines(q.s, q.frame, 1, q.w, lo, hi, 0, q.copy)
+			frameLines(q.s, q.frame, 1, q.w, q.w, lo, hi, 0, q.copy)
 		})
 		c.lineImages(p, frame, y[n*l.imageC:], 1)
 	}
@@ -99,13 +99,13 @@ var copyGrain = workers.Grain(4)
 // copy writes n positions from position at on.
 func (q *frameArgs) copy(dst []float32, at, n int) { copy(dst, q.in[at*q.s.C:][:n*q.s.C]) }
 
-// frameLines copies lines lo to hi of an image with its borders, w positions long; put
+// frameLines copies lines lo to hi of an image with its borders, w positions long and apart positions apart; put
 // writes n positions from position at on, each value of which takes size places in the frame, and edge stands beyond the borders. Borders below
 // zero leave out what lies within them.
-func frameLines[T float32 | uint8](s *ConvShape, frame []T, size, w, lo, hi int, edge T, put func(dst []T, at, n int)) {
+func frameLines[T float32 | uint8](s *ConvShape, frame []T, size, apart, w, lo, hi int, edge T, put func(dst []T, at, n int)) {
 	step := size * s.C
 	for y := lo; y < hi; y++ {
-		line := frame[y*w*step:][:w*step]
+		line := frame[y*apart*step:][:w*step]
 		iy := y - s.PadT
 		if uint(iy) >= uint(s.H) {
 			fill(line, edge)
@@ -176,7 +176,8 @@ type linePart struct{ g, l0, l1, p0, p1, n0, n1 int }
 
 // cut cuts the work; k is the length of a patch, rows the height of a tile.
 func (l *linePlan) cut(p *workers.Pool, s *ConvShape, images, k, rows int, rate float64) lineCut {
-	jobs := jobsOf(p, images*l.n*l.count*s.OC*k, rate)
+	const floatSum = 8 // products that take as long as it does to begin and to store a sum
+	jobs := jobsOf(p, images*l.n*l.count*s.OC*(k+floatSum), rate)
 	// Lines go together until there are positions for a block, or are cut where there
 	// are too few of them.
 	q := lineCut{l: l, groups: s.Groups, rows: rows}

@@ -55,8 +55,10 @@ func (c *Conv) newMinimal() *minimalPlan {
 	}
 	q.block = max(c.f.Cols, minimalNear/(simd.MinimalPlaces*c.cg)/c.f.Cols*c.f.Cols)
 	q.block = min(q.block, roundUp(q.th*q.strip, f.Lanes))
-	q.chunks = (c.og + minimalChunk - 1) / minimalChunk
-	q.chunk = roundUp((c.og+q.chunks-1)/q.chunks, c.f.Rows)
+	if q.chunks = (c.og + minimalChunk - 1) / minimalChunk; q.chunks > 1 {
+		q.chunks = roundUp(q.chunks, 2) // threads take as many
+	}
+	q.chunk = (c.og + q.chunks - 1) / q.chunks
 	q.chunks = (c.og + q.chunk - 1) / q.chunk
 	q.steps = evenly(c.cg, kBlock)
 	return q
@@ -66,6 +68,7 @@ func (c *Conv) newMinimal() *minimalPlan {
 const (
 	minimalInTime  = 11.0 // nanoseconds of a tile of an input channel
 	minimalOutTime = 9.0  // of an output channel
+	minimalGroup   = 4000 // of each of several groups: products of few channels
 	minimalRead    = 7.5  // bytes of weights in a nanosecond, from memory
 	minimalGain    = 1.1
 )
@@ -76,15 +79,18 @@ func (q *minimalPlan) time(c *Conv) float64 {
 	for i := range q.strips {
 		all += roundUp(q.th*min(q.strip, q.tw-i*q.strip), q.f.Lanes)
 	}
-	weights := float64(simd.MinimalPlaces * c.cg * s.OC)
-	return max(weights*float64(all)/c.f.Rate(), 4*weights/minimalRead) + float64(all)*(minimalInTime*float64(s.C)+minimalOutTime*float64(s.OC))
+	weights, groups := float64(simd.MinimalPlaces*c.cg*s.OC), 0.0
+	if s.Groups > 1 {
+		groups = minimalGroup * float64(s.Groups)
+	}
+	return groups + max(weights*float64(all)/c.f.Rate(), 4*weights/minimalRead) + float64(all)*(minimalInTime*float64(s.C)+minimalOutTime*float64(s.OC))
 }
 
 // denseTime is that of the other ways of computing with all weights.
 func (c *Conv) denseTime() float64 {
 	s := &c.s
-	if c.direct != nil {
-		return c.productTime() * float64(s.OH*s.OW)
+	if c.flat != nil {
+		return c.flat.time(c)
 	}
 	cost := c.planeCost()
 	if s.Groups == 1 {
@@ -163,6 +169,9 @@ type minimalArgs struct {
 	blocks        int // of a strip, but the last one
 	all           int // of all strips
 	parts, chunks int // parts of the channels of a group, chunks of a part
+	// The only block, where threads transform a part of the input each, and the transformed input, which is nil where each has its own.
+	only  minimalBlock
+	input []float32
 }
 
 // runMinimal convolves x into y.
@@ -178,14 +187,36 @@ func (c *Conv) runMinimal(p *workers.Pool, x, y []float32) {
 	}
 	a.chunks = (q.chunks + a.parts - 1) / a.parts
 	a.parts = (q.chunks + a.chunks - 1) / a.chunks
+	if s.N*s.Groups*a.all == 1 && jobs > 1 {
+		sc, v := borrow(q.inputRoom(c.cg, a.block))
+		a.only, a.input = q.blockAt(0, &a), v
+		workers.Do(p, c.cg, max(1, workers.Grain(1/minimalInTime)/a.only.all), a, func(a minimalArgs, lo, hi int) {
+			room := minimalRooms.Get().(*minimalRoom)
+			a.c.minimalInput(room, a.input, a.x, 0, 0, &a.only, lo, hi)
+			room.give()
+		})
+		workers.Do(p, a.parts, 1, a, minimalArgs.pieces)
+		scratch.Put(sc)
+		return
+	}
 	workers.Do(p, s.N*s.Groups*a.all*a.parts, 1, a, minimalArgs.pieces)
+}
+
+// inputRoom is the number of values of the transformed input of a block of so many tiles.
+func (q *minimalPlan) inputRoom(cg, block int) int {
+	return simd.MinimalPlaces*(cg*block+q.f.Lanes) + q.f.Lanes
 }
 
 func (a minimalArgs) pieces(lo, hi int) {
 	c := a.c
 	s, q := &c.s, c.tiled
 	lanes := q.f.Lanes
-	sv, v := borrow(simd.MinimalPlaces*(c.cg*a.block+lanes) + lanes)
+	v := a.input
+	if v == nil {
+		var sv *[]float32
+		sv, v = borrow(q.inputRoom(c.cg, a.block))
+		defer scratch.Put(sv)
+	}
 	sm, m := borrow(simd.MinimalPlaces*(q.chunk*a.block+lanes) + lanes)
 	t, room := tiles.Get().(*simd.Tile), minimalRooms.Get().(*minimalRoom)
 	var b minimalBlock
@@ -196,7 +227,9 @@ func (a minimalArgs) pieces(lo, hi int) {
 		if at != made {
 			made = at
 			b = q.blockAt(at%a.all, &a)
-			c.minimalInput(room, v, a.x, n, g, &b)
+			if a.input == nil {
+				c.minimalInput(room, v, a.x, n, g, &b, 0, c.cg)
+			}
 		}
 		y := c.results(a.y, n, g*c.og)
 		for chunk := part * a.chunks; chunk < min(q.chunks, (part+1)*a.chunks); chunk++ {
@@ -209,7 +242,6 @@ func (a minimalArgs) pieces(lo, hi int) {
 	room.give()
 	giveTile(t)
 	scratch.Put(sm)
-	scratch.Put(sv)
 }
 
 // minimalBlock is a block of tiles.
@@ -230,8 +262,8 @@ func (q *minimalPlan) blockAt(i int, a *minimalArgs) (b minimalBlock) {
 	return b
 }
 
-// minimalInput transforms the tiles of a block for the channels of group g of picture n: at a place, a line of b.all tiles for each channel.
-func (c *Conv) minimalInput(room *minimalRoom, v, x []float32, n, g int, b *minimalBlock) {
+// minimalInput transforms the tiles of a block for channels lo to hi of group g of picture n: at a place, a line of b.all tiles for each channel.
+func (c *Conv) minimalInput(room *minimalRoom, v, x []float32, n, g int, b *minimalBlock, lo, hi int) {
 	s, f := &c.s, c.tiled.f
 	top, end := b.from/b.width, (b.from+b.n-1)/b.width+1 // lines of tiles
 	lines, whole := end-top, roundUp(b.width, f.Lanes)
@@ -246,7 +278,7 @@ func (c *Conv) minimalInput(room *minimalRoom, v, x []float32, n, g int, b *mini
 	ya, yb, xa, xb := max(0, y0), min(s.H, y0+high), max(0, x0), min(s.W, x0+simd.MinimalTile*b.width+2)
 	windows := simd.WindowKernels()
 	place := c.cg*b.all + f.Lanes
-	for ch := range c.cg {
+	for ch := lo; ch < hi; ch++ {
 		// The lines of the next channel: any of them where there is none.
 		next := c.plane(x, n, g*c.cg+min(ch+1, c.cg-1))[min(ya, s.H-1)*s.W+min(xa, s.W-1):]
 		if ya < yb && xa < xb {

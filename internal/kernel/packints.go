@@ -291,11 +291,18 @@ func room[T any](v []T, n int) []T {
 func fillLines[W Weight](p *workers.Pool, c *intLines, og int, w []W, zero int32) {
 	c.start = c.start[:0]
 	k := c.panels[0].segs * c.panels[0].seg
-	first := c.panels[0].narrow == nil && c.panels[0].wide == nil && c.sparse == nil // weights that come again and again are not listed
+	first := c.panels[0].narrow == nil && c.panels[0].wide == nil && c.sparse == nil && !c.grouped() // weights that come again and again are not listed
 	if c.sparse = nil; first {
 		setSparseLines(c, og, k, w, zero)
 	}
 	if c.sparse != nil {
+		return
+	}
+	if c.groups != nil && fillGroups(c.groups, w[:len(c.panels)*og*k], zero) {
+		for g := range c.panels {
+			p := &c.panels[g]
+			p.narrow, p.wide, p.sums = nil, nil, c.groups.sums
+		}
 		return
 	}
 	// All groups read one frame.

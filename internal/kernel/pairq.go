@@ -1,31 +1,35 @@
 package kernel
 
 import (
+	"unsafe"
+
 	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// PairQ computes sums, differences or products of two operands of 8-bit codes in vectors.
-type PairQ struct {
+// Code is a number of 8 or 16 bits that stands for a real one.
+type Code interface{ int8 | uint8 | int16 }
+
+// PairQ computes sums, differences or products of two operands of codes in vectors.
+type PairQ[T Code] struct {
 	f       *simd.Pairs
 	kind    simd.PairKind
 	swapped bool // the operands change places
-	signed  bool
 	q       simd.Pair
 }
 
 // NewProductQ multiplies codes less their zero points, by m, and adds the zero point of the result; ok is false where
 // vectors have no loop for that.
-func NewProductQ(signed bool, zeroA, zeroB int32, m fixed.Multiplier, zero, lo, hi int32) (p *PairQ, ok bool) {
-	p = &PairQ{kind: simd.PairProduct, signed: signed, q: simd.Pair{ZeroA: zeroA, ZeroB: zeroB, Zero: zero, Lo: lo, Hi: hi}}
+func NewProductQ[T Code](zeroA, zeroB int32, m fixed.Multiplier, zero, lo, hi int32) (p *PairQ[T], ok bool) {
+	p = &PairQ[T]{kind: simd.PairProduct, q: simd.Pair{ZeroA: zeroA, ZeroB: zeroB, Zero: zero, Lo: lo, Hi: hi}}
 	return p, p.finish(m)
 }
 
 // NewSumQ adds or subtracts codes less their zero points, moved up by shift, at most 20, and multiplied by mA and mB, one
 // of which is a half; the result is multiplied by m and gets its zero point. See [NewProductQ] for ok.
-func NewSumQ(signed, subtract bool, shift int, zeroA, zeroB int32, mA, mB, m fixed.Multiplier, zero, lo, hi int32) (p *PairQ, ok bool) {
+func NewSumQ[T Code](subtract bool, shift int, zeroA, zeroB int32, mA, mB, m fixed.Multiplier, zero, lo, hi int32) (p *PairQ[T], ok bool) {
 	half := fixed.Multiplier{M: 1 << 30}
-	p = &PairQ{kind: simd.PairSum, signed: signed, q: simd.Pair{ZeroA: zeroA, ZeroB: zeroB, Shift: int32(shift), Zero: zero, Lo: lo, Hi: hi}}
+	p = &PairQ[T]{kind: simd.PairSum, q: simd.Pair{ZeroA: zeroA, ZeroB: zeroB, Shift: int32(shift), Zero: zero, Lo: lo, Hi: hi}}
 	if subtract {
 		p.kind = simd.PairDifference
 	}
@@ -42,9 +46,9 @@ func NewSumQ(signed, subtract bool, shift int, zeroA, zeroB int32, mA, mB, m fix
 	return p, p.finish(m)
 }
 
-// NewSquareQ is NewSumQ for squares of differences; shift is at most 7, so that they stay below 2^30.
-func NewSquareQ(signed bool, shift int, zeroA, zeroB int32, mA, mB, m fixed.Multiplier, zero, lo, hi int32) (p *PairQ, ok bool) {
-	if p, ok = NewSumQ(signed, true, shift, zeroA, zeroB, mA, mB, m, zero, lo, hi); !ok || shift > 7 {
+// NewSquareQ is NewSumQ for squares of differences of 8-bit codes; shift is at most 7, so that they stay below 2^30.
+func NewSquareQ[T Code](shift int, zeroA, zeroB int32, mA, mB, m fixed.Multiplier, zero, lo, hi int32) (p *PairQ[T], ok bool) {
+	if p, ok = NewSumQ[T](true, shift, zeroA, zeroB, mA, mB, m, zero, lo, hi); !ok || shift > 7 || unsafe.Sizeof(T(0)) == 2 {
 		return nil, false
 	}
 	p.kind = simd.PairSquare // of a difference or of its reverse
@@ -53,8 +57,8 @@ func NewSquareQ(signed bool, shift int, zeroA, zeroB int32, mA, mB, m fixed.Mult
 
 // NewPReluQ multiplies codes less their zero point by up, where they are negative by codes of slopes less theirs and by down, and adds the
 // zero point of the result. See [NewProductQ] for ok.
-func NewPReluQ(signed bool, zeroA, zeroB int32, up, down fixed.Multiplier, zero, lo, hi int32) (p *PairQ, ok bool) {
-	p = &PairQ{kind: simd.PairPRelu, signed: signed, q: simd.Pair{ZeroA: zeroA, ZeroB: zeroB, Zero: zero, Lo: lo, Hi: hi}}
+func NewPReluQ[T int8 | uint8](zeroA, zeroB int32, up, down fixed.Multiplier, zero, lo, hi int32) (p *PairQ[T], ok bool) {
+	p = &PairQ[T]{kind: simd.PairPRelu, q: simd.Pair{ZeroA: zeroA, ZeroB: zeroB, Zero: zero, Lo: lo, Hi: hi}}
 	if up.Shift > 20 {
 		return nil, false
 	}
@@ -68,13 +72,32 @@ func NewPReluQ(signed bool, zeroA, zeroB int32, up, down fixed.Multiplier, zero,
 	return p, p.finish(down)
 }
 
+// NewLeakyQ multiplies codes less their zero point by up, negative ones by down, and adds the zero point of the result. See [NewProductQ] for ok.
+func NewLeakyQ(zeroA int32, up, down fixed.Multiplier, zero, lo, hi int32) (p *PairQ[int16], ok bool) {
+	p = &PairQ[int16]{kind: simd.PairLeaky, q: simd.Pair{ZeroA: zeroA, Zero: zero, Lo: lo, Hi: hi}}
+	// A difference of codes of 16 bits has 17, and 30 are as many as a number may have.
+	if p.f = simd.PairKernels(); p.f == nil || max(up.Shift, down.Shift) > 13 {
+		return nil, false
+	}
+	p.q.Shift, p.q.ZeroB = int32(max(0, up.Shift)), int32(max(0, down.Shift))
+	if p.q.B, ok = simd.NewScaling(up.M, -min(0, up.Shift)); !ok {
+		return nil, false
+	}
+	p.q.Result, ok = simd.NewScaling(down.M, -min(0, down.Shift))
+	return p, ok
+}
+
 // finish tells whether the loops can do it.
-func (p *PairQ) finish(m fixed.Multiplier) (ok bool) {
+func (p *PairQ[T]) finish(m fixed.Multiplier) (ok bool) {
 	if p.f = simd.PairKernels(); p.f == nil {
 		return false
 	}
+	least, most := int32(-128), int32(255)
+	if unsafe.Sizeof(T(0)) == 2 {
+		least, most = 0, 0 // so that products, and sums at a scale of 15 bits more, are at most 2^30
+	}
 	for _, z := range []int32{p.q.ZeroA, p.q.ZeroB} {
-		if z < -128 || z > 255 {
+		if z < least || z > most {
 			return false
 		}
 	}
@@ -82,10 +105,31 @@ func (p *PairQ) finish(m fixed.Multiplier) (ok bool) {
 	return ok
 }
 
-// Run writes the results of the bits a and b.
-func (p *PairQ) Run(dst, a, b []uint8) {
+// Run writes the results of a and b.
+func (p *PairQ[T]) Run(dst, a, b []T) {
 	if p.swapped {
 		a, b = b, a
 	}
-	p.f.Combine(p.kind, dst, a, b, &p.q, p.signed)
+	if len(dst) == 0 {
+		return
+	}
+	a, b = a[:len(dst)], b[:len(dst)]
+	if unsafe.Sizeof(T(0)) == 2 {
+		p.f.CombineWords(p.kind, words(dst), words(a), words(b), &p.q)
+		return
+	}
+	p.f.Combine(p.kind, codeBits(dst), codeBits(a), codeBits(b), &p.q, T(0)-1 < 0)
+}
+
+// Alone writes the results of a where no second operand counts.
+func (p *PairQ[T]) Alone(dst, a []T) { p.Run(dst, a, a) }
+
+// words are codes of 16 bits as such.
+func words[T Code](v []T) []int16 {
+	return unsafe.Slice((*int16)(unsafe.Pointer(unsafe.SliceData(v))), len(v))
+}
+
+// codeBits are the bits of codes of 8 bits.
+func codeBits[T Code](v []T) []uint8 {
+	return unsafe.Slice((*uint8)(unsafe.Pointer(unsafe.SliceData(v))), len(v))
 }

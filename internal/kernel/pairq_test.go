@@ -6,6 +6,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/tensor"
 )
 
 // Sums, differences and products of codes in vectors against the fixed-point arithmetic of the definition, for scales
@@ -15,73 +16,9 @@ func TestPairQ(t *testing.T) {
 		undo := simd.Use(set)
 		r := rand.New(rand.NewPCG(11, 7))
 		taken := 0
-		for range 4000 {
-			signed, product, subtract := r.IntN(2) == 0, r.IntN(3) == 0, r.IntN(2) == 0
-			scale := func() float64 { return (0.5 + r.Float64()) / float64(int(1)<<r.IntN(12)) }
-			sa, sb, so := scale(), scale(), scale()
-			if r.IntN(8) == 0 {
-				sb = sa
-			}
-			least := int32(0)
-			if signed {
-				least = -128
-			}
-			code := func() int32 { return least + []int32{0, 255, int32(r.IntN(256))}[r.IntN(3)] }
-			za, zb, zo := code(), code(), code()
-			lo := least + int32(r.IntN(100))
-			hi := lo + int32(r.IntN(156))
-			shift := 20
-			twice := 2 * max(sa, sb)
-			ma, mb, m := fixed.FromReal(sa/twice), fixed.FromReal(sb/twice), fixed.FromReal(twice/(1<<20*so))
-			p, ok := NewSumQ(signed, subtract, shift, za, zb, ma, mb, m, zo, lo, hi)
-			prelu := !product && r.IntN(4) == 0
-			square := !product && !prelu && r.IntN(3) == 0
-			if square {
-				shift = 7
-			}
-			switch {
-			case square:
-				m = fixed.FromReal(twice * twice / (1 << 14 * so))
-				p, ok = NewSquareQ(signed, shift, za, zb, ma, mb, m, zo, lo, hi)
-			case product:
-				m = fixed.FromReal(sa * sb / so)
-				p, ok = NewProductQ(signed, za, zb, m, zo, lo, hi)
-			case prelu:
-				ma, m = fixed.FromReal(sa/so), fixed.FromReal(sa*sb/so)
-				p, ok = NewPReluQ(signed, za, zb, ma, m, zo, lo, hi)
-			}
-			if !ok {
-				continue
-			}
-			taken++
-			n := r.IntN(100)
-			a, b, got := randomBytes(r, n), randomBytes(r, n), make([]uint8, n+1)
-			p.Run(got[:n], a, b)
-			for i := range n {
-				x, y := value(a[i], signed)-za, value(b[i], signed)-zb
-				var sum int32
-				m := m
-				switch {
-				case prelu && x >= 0:
-					sum, m = x, ma
-				case prelu:
-					sum = x * y
-				case product:
-					sum = x * y
-				case square:
-					sum = ma.Apply(x<<shift) - mb.Apply(y<<shift)
-					sum *= sum
-				case subtract:
-					sum = ma.Apply(x<<shift) - mb.Apply(y<<shift)
-				default:
-					sum = ma.Apply(x<<shift) + mb.Apply(y<<shift)
-				}
-				if want := uint8(min(max(m.Apply(sum)+zo, lo), hi)); got[i] != want {
-					t.Fatalf("%v: product %v, PRelu %v, difference %v, scales %v %v %v, zeros %d %d %d: %d and %d give %d, want %d", set, product, prelu, subtract, sa, sb, so, za, zb, zo, a[i], b[i], got[i], want)
-				}
-			}
-			if got[n] != 0 {
-				t.Fatalf("%v: written behind the end", set)
+		for i := range 4000 {
+			if [](func(*testing.T, *rand.Rand) bool){pairCase[int8], pairCase[uint8], pairCase[int16]}[i%3](t, r) {
+				taken++
 			}
 		}
 		if simd.PairKernels() != nil && taken < 1000 {
@@ -89,4 +26,98 @@ func TestPairQ(t *testing.T) {
 		}
 		undo()
 	}
+}
+
+// pairCase tries one combination of scales, and tells whether there is a loop for it.
+func pairCase[T Code](t *testing.T, r *rand.Rand) bool {
+	least, most := tensor.Bounds[T]()
+	wide := int32(most) > 255
+	scale := func() float64 { return (0.5 + r.Float64()) / float64(int(1)<<r.IntN(12)) }
+	sa, sb, so := scale(), scale(), scale()
+	if r.IntN(8) == 0 {
+		sb = sa
+	}
+	code := func() T { return []T{least, most, T(r.Uint32())}[r.IntN(3)] }
+	za, zb, zo := int32(code()), int32(code()), int32(code())
+	lo := int32(least) + int32(r.IntN(100))
+	hi := lo + int32(r.IntN(int(most)-int(least)-99))
+	shift := 20
+	if wide {
+		shift = 15
+		if r.IntN(2) == 0 {
+			za, zb = 0, 0
+		}
+	}
+	kind := []string{"sum", "difference", "product", "prelu", "square", "leaky"}[r.IntN(6)]
+	twice := 2 * max(sa, sb)
+	ma, mb, m := fixed.FromReal(sa/twice), fixed.FromReal(sb/twice), fixed.FromReal(twice/(float64(int(1)<<shift)*so))
+	var p *PairQ[T]
+	var ok bool
+	switch kind {
+	case "sum", "difference":
+		p, ok = NewSumQ[T](kind == "difference", shift, za, zb, ma, mb, m, zo, lo, hi)
+	case "product":
+		m = fixed.FromReal(sa * sb / so)
+		p, ok = NewProductQ[T](za, zb, m, zo, lo, hi)
+	default:
+		switch q := any(&p).(type) {
+		case **PairQ[int8]:
+			*q, ma, m, ok = bytePair[int8](kind, za, zb, sa, sb, so, ma, mb, zo, lo, hi)
+		case **PairQ[uint8]:
+			*q, ma, m, ok = bytePair[uint8](kind, za, zb, sa, sb, so, ma, mb, zo, lo, hi)
+		case **PairQ[int16]:
+			if kind == "leaky" {
+				ma, m = fixed.FromReal(sa/so), fixed.FromReal(sa*sb/so)
+				*q, ok = NewLeakyQ(za, ma, m, zo, lo, hi)
+			}
+		}
+	}
+	if !ok {
+		return false
+	}
+	n := r.IntN(100)
+	a, b, got := make([]T, n), make([]T, n), make([]T, n+1)
+	for i := range n {
+		a[i], b[i] = code(), code()
+	}
+	p.Run(got[:n], a, b)
+	for i := range n {
+		x, y := int32(a[i])-za, int32(b[i])-zb
+		sum, by := x, m
+		switch {
+		case kind == "leaky" && x < 0:
+		case (kind == "prelu" || kind == "leaky") && x >= 0:
+			by = ma
+		case kind == "prelu" || kind == "product":
+			sum = x * y
+		case kind == "square":
+			sum = ma.Apply(x<<7) - mb.Apply(y<<7)
+			sum *= sum
+		case kind == "difference":
+			sum = ma.Apply(x<<shift) - mb.Apply(y<<shift)
+		default:
+			sum = ma.Apply(x<<shift) + mb.Apply(y<<shift)
+		}
+		if want := T(min(max(by.Apply(sum)+zo, lo), hi)); got[i] != want {
+			t.Fatalf("%s, scales %v %v %v, zeros %d %d %d: %d and %d give %d, want %d", kind, sa, sb, so, za, zb, zo, a[i], b[i], got[i], want)
+		}
+	}
+	if got[n] != 0 {
+		t.Fatalf("%s: written behind the end", kind)
+	}
+	return true
+}
+
+// bytePair is what codes of 8 bits have alone, and its multipliers.
+func bytePair[T int8 | uint8](kind string, za, zb int32, sa, sb, so float64, ma, mb fixed.Multiplier, zo, lo, hi int32) (p *PairQ[T], up, m fixed.Multiplier, ok bool) {
+	switch twice := 2 * max(sa, sb); kind {
+	case "square":
+		m = fixed.FromReal(twice * twice / (1 << 14 * so))
+		p, ok = NewSquareQ[T](7, za, zb, ma, mb, m, zo, lo, hi)
+		return p, ma, m, ok
+	case "prelu":
+		up, m = fixed.FromReal(sa/so), fixed.FromReal(sa*sb/so)
+		p, ok = NewPReluQ[T](za, zb, up, m, zo, lo, hi)
+	}
+	return p, up, m, ok
 }

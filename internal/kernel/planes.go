@@ -23,6 +23,7 @@ type planePlan struct {
 	// A frame is h lines of w values; a channel has one for each pair of the remainders
 	// ys and xs that taps leave when divided by the stride.
 	h, w   int
+	cols   int // values of a line that are written: w, or those of a part of the columns
 	ys, xs []int
 	size   int     // of a channel: all its frames
 	offs   []int32 // for each step of a patch, where its values begin in frames
@@ -31,18 +32,25 @@ type planePlan struct {
 // planPlanes returns nil where places do not fit 32 bits.
 func (s *ConvShape) planPlanes(cg int) *planePlan {
 	if s.KH == 1 && s.KW == 1 && s.StrideH == 1 && s.StrideW == 1 && s.PadT == 0 && s.PadL == 0 && s.OH == s.H && s.OW == s.W {
-		return &planePlan{w: s.H * s.W, h: 1, size: s.H * s.W} // the whole plane is a line
+		return &planePlan{w: s.H * s.W, cols: s.H * s.W, h: 1, size: s.H * s.W} // the whole plane is a line
 	}
 	return s.planFrames(cg)
 }
 
 // planFrames is planPlanes of what is copied.
-func (s *ConvShape) planFrames(cg int) *planePlan {
+func (s *ConvShape) planFrames(cg int) *planePlan { return s.planFramesApart(cg, false) }
+
+// planFramesApart is planFrames where frames of channels that lie a multiple of a page apart, and would have the same places in the first-level
+// cache, lie a little further apart.
+func (s *ConvShape) planFramesApart(cg int, further bool) *planePlan {
 	q := &planePlan{frame: true}
 	var yi, xi []int // which of the remainders a tap has
 	q.ys, yi, q.h = remainders(s.KH, s.DilH, s.StrideH, s.OH)
 	q.xs, xi, q.w = remainders(s.KW, s.DilW, s.StrideW, s.OW)
-	q.size = len(q.ys) * len(q.xs) * q.h * q.w
+	q.cols, q.size = q.w, len(q.ys)*len(q.xs)*q.h*q.w
+	if further {
+		q.size = apartFrom(q.size)
+	}
 	if cg*q.size > math.MaxInt32 {
 		return nil
 	}
@@ -50,12 +58,20 @@ func (s *ConvShape) planFrames(cg int) *planePlan {
 	for ch := range cg {
 		for ky := range s.KH {
 			for kx := range s.KW {
-				frame := (ch*len(q.ys)+yi[ky])*len(q.xs) + xi[kx]
-				q.offs = append(q.offs, int32((frame*q.h+ky*s.DilH/s.StrideH)*q.w+kx*s.DilW/s.StrideW))
+				frame := yi[ky]*len(q.xs) + xi[kx]
+				q.offs = append(q.offs, int32(ch*q.size+(frame*q.h+ky*s.DilH/s.StrideH)*q.w+kx*s.DilW/s.StrideW))
 			}
 		}
 	}
 	return q
+}
+
+// apartFrom is n or somewhat more, where n values are about a multiple of a page.
+func apartFrom(n int) int {
+	if n%1024 < 16 || n%1024 > 1024-16 {
+		n += 32
+	}
+	return n
 }
 
 // remainders lists those of the taps of one axis, which of them each tap has, and the
@@ -77,8 +93,13 @@ func remainders(k, dil, stride, out int) (all, of []int, size int) {
 // runPlanes convolves x into y.
 func (c *Conv) runPlanes(p *workers.Pool, x, y []float32) {
 	s, q := &c.s, c.planes
-	if c.direct != nil && c.sparse == nil {
+	switch {
+	case c.sparse != nil:
+	case c.direct != nil:
 		c.runDirect(p, x, y)
+		return
+	case c.flat != nil:
+		c.runFlat(p, x, y)
 		return
 	}
 	if !q.frame {
@@ -166,7 +187,7 @@ func (s *ConvShape) frameInside(q *planePlan, f func(to, from, n, lines int)) {
 	for _, ry := range q.ys {
 		top, end := span(q.h, s.StrideH, ry-s.PadT, s.H)
 		for _, rx := range q.xs {
-			lo, hi := span(q.w, s.StrideW, rx-s.PadL, s.W)
+			lo, hi := span(q.cols, s.StrideW, rx-s.PadL, s.W)
 			if lo < hi && top < end {
 				f(at+top*q.w+lo, (top*s.StrideH+ry-s.PadT)*s.W+lo*s.StrideW+rx-s.PadL, hi-lo, end-top)
 			}
@@ -181,17 +202,26 @@ func (s *ConvShape) frameBorders(q *planePlan, f func(at, n int)) {
 	for _, ry := range q.ys {
 		top, end := span(q.h, s.StrideH, ry-s.PadT, s.H)
 		for _, rx := range q.xs {
-			lo, hi := span(q.w, s.StrideW, rx-s.PadL, s.W)
-			if lo >= hi || top >= end {
+			lo, hi := span(q.cols, s.StrideW, rx-s.PadL, s.W)
+			switch {
+			case q.cols < q.w:
+				for y := range q.h {
+					if y < top || y >= end || lo >= hi {
+						f(at+y*q.w, q.cols)
+						continue
+					}
+					f(at+y*q.w, lo)
+					f(at+y*q.w+hi, q.cols-hi)
+				}
+			case lo >= hi || top >= end:
 				f(at, q.h*q.w)
-				at += q.h * q.w
-				continue
+			default:
+				f(at, top*q.w+lo)
+				for y := top; y+1 < end && hi-lo < q.w; y++ {
+					f(at+y*q.w+hi, q.w-hi+lo)
+				}
+				f(at+(end-1)*q.w+hi, (q.h-end)*q.w+q.w-hi)
 			}
-			f(at, top*q.w+lo)
-			for y := top; y+1 < end && hi-lo < q.w; y++ {
-				f(at+y*q.w+hi, q.w-hi+lo)
-			}
-			f(at+(end-1)*q.w+hi, (q.h-end)*q.w+q.w-hi)
 			at += q.h * q.w
 		}
 	}
@@ -240,6 +270,10 @@ func (q *planeArgs) part(t *simd.Tile, r *planeRooms, i int) {
 	g, n0, n1, o0, o1 := q.cut.at(i)
 	area, cols := c.s.OH*c.s.OW, c.f.Cols
 	in := q.x[g*c.cg*c.planes.size:]
+	if c.s.KH*c.s.KW == 1 && c.sparse == nil {
+		c.inPlace(t, r.buf, in, c.results(q.y, q.n, g*c.og+o0), g, n0, n1, o0, o1)
+		return
+	}
 	spread := func(buf []float32, k0, steps int) { c.spread(buf, in, k0, steps, n0, n1) }
 	if c.planes.frame {
 		spread = func(buf []float32, k0, steps int) { *r.runs = c.gather(buf, *r.runs, in, k0, steps, n0, n1) }
@@ -365,6 +399,42 @@ func (c *Conv) planeBlock(t *simd.Tile, buf []float32, spread func(buf []float32
 			for p0 := 0; p0 < np; p0 += cols {
 				t.B, t.C = &buf[p0*t.K], &y[(o-o0)*step+p0]
 				f.Run(t, rows, min(cols, np-p0), false)
+			}
+			o += rows
+		}
+	}
+}
+
+// inPlace computes output channels o0 to o1 of group g in panels n0 to n1 with windows of one position, whose planes are read where they lie:
+// copying them first would cost a fifth of the time of some 64 output channels, and is worth it for none. Only the last panel is copied, to buf, if
+// it is not whole.
+func (c *Conv) inPlace(t *simd.Tile, buf, in, y []float32, g, n0, n1, o0, o1 int) {
+	f, cols, line, step := c.f, c.f.Cols, c.planes.size, c.step()
+	w, area := c.weights[g*c.og*c.k:][:c.og*c.k], c.s.OH*c.s.OW
+	t.StepA, t.RowA, t.Segs, t.RowC = 4, 4*c.k, 1, 4*step
+	for k0 := 0; k0 < c.k; k0 += kBlock {
+		t.K = min(kBlock, c.k-k0)
+		last := k0+kBlock >= c.k
+		in := in[k0*line:]
+		if p0 := (n1 - 1) * cols; p0+cols > area {
+			pack(buf, in[p0:], area-p0, t.K, cols, 1, line)
+		}
+		setStart(t, false, false, k0 == 0)
+		setClamp(t, c.act, last)
+		t.BiasM = nil
+		for o := o0; o < o1; {
+			rows := evenly(o1-o, f.Rows)
+			t.A = &w[o*c.k+k0]
+			if last && c.bias != nil {
+				t.BiasM = &c.bias[g*c.og+o]
+			}
+			for p0 := n0 * cols; p0 < min(n1*cols, area); p0 += cols {
+				t.B, t.StepB = &in[p0], 4*line
+				if p0+cols > area {
+					t.B, t.StepB = &buf[0], 4*cols
+				}
+				t.C = &y[(o-o0)*step+p0]
+				f.Run(t, rows, min(cols, area-p0), false)
 			}
 			o += rows
 		}

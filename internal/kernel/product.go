@@ -44,6 +44,19 @@ type panels struct {
 	narrow     simd.Narrow
 	step, next int
 	tail       []float32
+	few        *FewBits // in place of all else
+}
+
+// widens tells whether panels are widened part by part.
+func (b *panels) widens() bool { return b.few != nil || b.narrow != simd.WideFloat32 }
+
+// widen writes steps from k0 on of a panel in float32.
+func (b *panels) widen(dst []float32, panel, cols, k0, steps int) {
+	if b.few != nil {
+		b.few.widen(dst, panel, k0, steps)
+		return
+	}
+	widenPanel(dst[:steps*cols], b.codes[panel*b.next+k0*cols:], b.narrow)
 }
 
 func (b *panels) panel(i, cols, n int) (data []float32, step int) {
@@ -62,6 +75,9 @@ type ahead struct {
 
 // ahead is what fetches rows k0 to k1 of a panel in so many tiles; nothing where rows lie apart.
 func (b *panels) ahead(panel, cols, n, k0, k1, tiles int) ahead {
+	if b.few != nil {
+		return ahead{}
+	}
 	if b.narrow != simd.WideFloat32 {
 		codes := b.codes[panel*b.next:][k0*cols : k1*cols]
 		return ahead{unsafe.Slice((*uint8)(unsafe.Pointer(&codes[0])), 2*len(codes)), min(64, (2*cols+tiles-1)/tiles)}
@@ -92,11 +108,15 @@ func (h *ahead) fetch(t *simd.Tile) {
 
 // jobsOf is the number of pieces into which to cut so many products, of which a thread computes rate in a nanosecond.
 func jobsOf(p *workers.Pool, products int, rate float64) int {
-	if p.Threads() == 1 {
+	if p.Taking() == 1 {
 		return 1
 	}
-	t := p.Threads()
-	jobs := max(1, min(4*t, products/workers.Grain(rate)))
+	t := p.Taking()
+	grain := workers.Grain(rate)
+	jobs := max(1, min(4*t, products/grain))
+	if products > grain {
+		jobs = max(2, jobs) // two halves
+	}
 	if jobs > t {
 		jobs -= jobs % t // each thread has as many
 	}
@@ -154,7 +174,7 @@ type productArgs struct {
 // productPart computes rows m0 to m1 of panels n0 to n1.
 func productPart(f *simd.Floats, g *GemmParams, t *simd.Tile, a []float32, b panels, c []float32, vec, elem, ldc, m0, m1, n0, n1 int) {
 	t.Segs, t.StepA, t.RowC = 1, 4*elem, 4*ldc
-	if g.M == 1 && n1-n0 >= simd.WidePanels {
+	if g.M == 1 && n1-n0 >= simd.WidePanels && b.few == nil {
 		n0 = productRow(f, g, t, a, b, c, n0, n1)
 	}
 	block := kBlock
@@ -170,8 +190,8 @@ func productPart(f *simd.Floats, g *GemmParams, t *simd.Tile, a []float32, b pan
 		copies = room
 	}
 	var wide []float32
-	if b.narrow != simd.WideFloat32 && n0 < n1 {
-		sc, room := borrow(min(block, g.K) * f.Cols)
+	if b.widens() && n0 < n1 {
+		sc, room := borrow(roundUp(min(block, g.K), FewBitLine) * f.Cols)
 		defer scratch.Put(sc)
 		wide = room
 	}
@@ -195,7 +215,7 @@ func productPart(f *simd.Floats, g *GemmParams, t *simd.Tile, a []float32, b pan
 			for n := n0; n < n1; n++ {
 				width := min(f.Cols, g.N-n*f.Cols)
 				if wide != nil {
-					widenPanel(wide[:t.K*f.Cols], b.codes[n*b.next+k0*f.Cols:], b.narrow)
+					b.widen(wide, n, f.Cols, k0, t.K)
 					t.B, t.StepB = &wide[0], 4*f.Cols
 				} else {
 					pb, step := b.panel(n, f.Cols, g.N)

@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -440,28 +439,6 @@ func TestRequantOne(t *testing.T) {
 		t.Errorf("rows %v, want %v", y[:9], want[:9])
 	}
 	RequantRows(pool, y[:0], nil, 0, &q) // no channels
-}
-
-// Clamps keep NaN, with one limit and with two.
-func TestClampOfFloats(t *testing.T) {
-	t.Parallel()
-	nan := float32(math.NaN())
-	for _, c := range []struct {
-		a    activation.Clamp
-		want []float32
-	}{
-		{activation.Clamp{Min: 0, Max: inf}, []float32{0, 0, 5, inf, nan}},
-		{activation.Clamp{Min: 0, Max: 3}, []float32{0, 0, 3, 3, nan}},
-		{activation.Clamp{Min: -inf, Max: 3}, []float32{-7, 0, 3, 3, nan}},
-	} {
-		v := []float32{-7, 0, 5, inf, nan}
-		clamp(v, c.a)
-		for i, w := range c.want {
-			if v[i] != w && (v[i] == v[i] || w == w) {
-				t.Errorf("%+v: %v, want %v", c.a, v, c.want)
-			}
-		}
-	}
 }
 
 // The way of computing follows from the shape, in plain Go.

@@ -149,8 +149,11 @@ func anyConv(r *rand.Rand) ConvShape {
 		s.StrideH, s.StrideW, s.DilH, s.DilW = 1, 1, 1, 1
 	}
 	if r.IntN(3) == 0 { // as most networks have them
-		s.KH, s.StrideH, s.DilH, s.DilW = 3+2*r.IntN(2), 1+r.IntN(2), 1, 1
-		s.KW, s.StrideW = s.KH, s.StrideH
+		s.KH, s.StrideH, s.DilH = 3+2*r.IntN(3), 1+r.IntN(2), 1
+		if s.StrideH == 1 && r.IntN(3) == 0 {
+			s.DilH += r.IntN(3)
+		}
+		s.KW, s.StrideW, s.DilW = s.KH, s.StrideH, s.DilH
 		if r.IntN(4) == 0 {
 			s.OH, s.OW = 1+r.IntN(40), 1+r.IntN(80)
 		}
@@ -166,8 +169,8 @@ func anyConv(r *rand.Rand) ConvShape {
 	}
 	// Borders on all sides, none, or output beyond the input.
 	seenH, seenW := (s.OH-1)*s.StrideH+(s.KH-1)*s.DilH+1, (s.OW-1)*s.StrideW+(s.KW-1)*s.DilW+1
-	s.PadT, s.PadL = r.IntN(min(3, seenH)), r.IntN(min(3, seenW))
-	s.H, s.W = max(1, seenH-s.PadT-r.IntN(3)), max(1, seenW-s.PadL-r.IntN(3))
+	s.PadT, s.PadL = r.IntN(min(4, seenH)), r.IntN(min(4, seenW))
+	s.H, s.W = max(1, seenH-s.PadT-r.IntN(4)), max(1, seenW-s.PadL-r.IntN(4))
 	if r.IntN(3) == 0 {
 		s.PadT, s.PadL, s.H, s.W = 0, 0, seenH+r.IntN(3), seenW+r.IntN(3)
 	}

@@ -11,7 +11,9 @@ type Split16 struct {
 	n      int // channels
 	q      *Requant16
 	run    func(p *workers.Pool, x, y []float32)
-	x, y   [2][]float32
+	x      [2][]float32
+	y      []float32 // sums of either, one behind the other, and room behind them
+	size   int       // of either
 	in     []int16
 	out    []int16
 	split  func(lo, hi int)
@@ -24,10 +26,7 @@ const SplitSteps = 514
 // NewSplit16 takes what adds up the products of in numbers in sums of n channels, out all together. room makes float32.
 func NewSplit16(q *Requant16, n, in, out int, room func(n int) []float32, run func(p *workers.Pool, x, y []float32)) *Split16 {
 	q.prepare(n)
-	s := &Split16{n: n, q: q, run: run}
-	for i := range 2 {
-		s.x[i], s.y[i] = room(in), room(out)
-	}
+	s := &Split16{n: n, q: q, run: run, size: out, x: [2][]float32{room(in), room(in)}, y: room(2*out + simd.Spare)}
 	s.split, s.finish = s.halves, s.rows
 	return s
 }
@@ -37,7 +36,7 @@ func (s *Split16) Run(p *workers.Pool, x, y []int16) {
 	s.in, s.out = x, y
 	p.For(len(x), 1<<14, s.split)
 	for i := range 2 {
-		s.run(p, s.x[i], s.y[i])
+		s.run(p, s.x[i], s.y[i*s.size:][:s.size])
 	}
 	if s.n > 0 {
 		p.For(len(y)/s.n, max(1, 1<<12/s.n), s.finish)
@@ -48,34 +47,21 @@ func (s *Split16) Run(p *workers.Pool, x, y []int16) {
 // halves takes numbers lo to hi apart.
 func (s *Split16) halves(lo, hi int) {
 	upper, lower := s.x[0][lo:hi], s.x[1][lo:hi]
+	if simd.IntKernels().Halves(upper, lower, s.in[lo:hi]) {
+		return
+	}
 	for i, v := range s.in[lo:hi] {
 		upper[i], lower[i] = float32(v>>8), float32(v&255)
 	}
 }
 
-// splitChannels is how many channels are quantised at a time.
-const splitChannels = 32
-
-// rows quantises rows lo to hi of the sums. With fewer than 256 steps these have 32 bits; where they may have more, or vectors have no loop,
-// they are quantised one by one.
+// rows quantises rows lo to hi of the sums.
 func (s *Split16) rows(lo, hi int) {
-	f := simd.IntKernels()
-	var sums [splitChannels]int32
-	for r := lo; r < hi; r++ {
-		for c := 0; c < s.n; c += splitChannels {
-			at, width := r*s.n+c, min(splitChannels, s.n-c)
-			upper, lower, short := s.y[0][at:][:width], s.y[1][at:][:width], true
-			for i, v := range upper {
-				sum := int64(v)<<8 + int64(lower[i])
-				sums[i] = int32(sum)
-				short = short && int64(sums[i]) == sum
-			}
-			if short && f != nil && s.q.scales.Mul != nil && f.Requantise16(s.out[at:], s.n, sums[:], splitChannels, 1, width, &s.q.scales, c, s.q.Zero, s.q.Min, s.q.Max) {
-				continue
-			}
-			for i, v := range upper {
-				s.out[at+i] = s.q.One(int64(v)<<8+int64(lower[i]), c+i)
-			}
-		}
+	q, at := s.q, lo*s.n
+	if q.scales != nil && simd.IntKernels().RequantiseHalves(s.out[at:], s.y[at:], hi-lo, s.n, s.size, q.scales, q.Zero, q.Min, q.Max) {
+		return
+	}
+	for i := at; i < hi*s.n; i++ {
+		s.out[i] = q.One(int64(s.y[i])<<8+int64(s.y[s.size+i]), i%s.n)
 	}
 }

@@ -13,7 +13,33 @@ import (
 // stripPlan is what such a convolution does in each run.
 type stripPlan struct {
 	f       *simd.Strips
-	k, step int // the window has k by k taps
+	k, step int       // the window has k by k taps
+	gap     int       // from tap to tap: every gap-th line is a picture of its own
+	columns columnCut // over [N,H,W,C], where several columns go together
+}
+
+// columnCut cuts the columns of a line into pieces of neighbours that are computed together: the first ones have the most columns, the others
+// the least; of the last ones some may overlap. None means that columns go one by one.
+type columnCut struct{ wide, all int }
+
+// cutColumns cuts n columns.
+func cutColumns(n int) (c columnCut) {
+	if n < simd.LeastTileColumns {
+		return columnCut{}
+	}
+	for c.wide = n / simd.MostTileColumns; c.wide > 0 && (n-c.wide*simd.MostTileColumns)%simd.LeastTileColumns > 0; {
+		c.wide--
+	}
+	c.all = c.wide + (n-c.wide*simd.MostTileColumns+simd.LeastTileColumns-1)/simd.LeastTileColumns
+	return c
+}
+
+// columns is the number of columns of piece i.
+func (c *columnCut) columns(i int) int {
+	if i < c.wide {
+		return simd.MostTileColumns
+	}
+	return simd.LeastTileColumns
 }
 
 // Numbers of values that walks keep near.
@@ -24,18 +50,46 @@ const (
 
 // planStrips returns nil for what strips cannot do.
 func (s *ConvShape) planStrips(og int, nhwc bool) *stripPlan {
-	if og != 1 || s.KH != s.KW || s.StrideH != s.StrideW || s.DilH != 1 || s.DilW != 1 || s.PadL >= s.KW || s.W < 1 {
+	if s.KH != s.KW || s.StrideH != s.StrideW || s.DilH != s.DilW || s.PadL > (s.KW-1)*s.DilW || s.W < 1 {
+		return nil
+	}
+	if nhwc && og > 1 || s.DilH > 1 && (nhwc || s.StrideH > 1) {
 		return nil
 	}
 	pick, n := simd.SpreadStrips, s.OW
 	if nhwc {
 		pick, n = simd.LaneStrips, s.C
 	}
-	f := pick(s.KH, s.StrideH, n)
-	if f == nil || !new(simd.Strip).SetLines(s.KH, s.StrideH, s.PadT, s.H, s.OH) {
+	q := &stripPlan{f: pick(s.KH, s.StrideH, n), k: s.KH, step: s.StrideH, gap: s.DilH}
+	if q.f == nil {
 		return nil
 	}
-	return &stripPlan{f: f, k: s.KH, step: s.StrideH}
+	for from := range min(q.gap, s.OH) {
+		if _, ok := q.setLines(new(simd.Strip), s, from); !ok {
+			return nil
+		}
+	}
+	// Positions a multiple of a kilobyte apart have few places in the first-level cache.
+	if nhwc && q.f.HasColumns(q.k, q.step) && 4*s.C%1024 != 0 {
+		q.columns = cutColumns(s.OW)
+	}
+	return q
+}
+
+// setLines sets a walk to the lines of results from line from on, every gap-th, and returns the first line that these see.
+func (q *stripPlan) setLines(t *simd.Strip, s *ConvShape, from int) (first int, ok bool) {
+	top := from - s.PadT
+	pad := max(0, ceil(-top, q.gap))
+	first = top + pad*q.gap
+	return first, t.SetLines(q.k, q.step, pad, ceil(s.H-first, q.gap), ceil(s.OH-from, q.gap))
+}
+
+// ceil is a quotient, rounded up.
+func ceil(a, b int) int {
+	if a > 0 {
+		return (a + b - 1) / b
+	}
+	return a / b
 }
 
 // stripArgs is what a piece of the work needs.
@@ -56,12 +110,14 @@ func giveStrip(t *simd.Strip) {
 // positions of all lines of a plane, one plane after the other.
 func (c *Conv) stripPlanes(p *workers.Pool, x, y []float32) {
 	s := &c.s
-	out := s.OH * s.OW
-	workers.Do(p, s.N*s.C, max(1, 1<<14/max(1, out*c.k)), stripArgs{c, x, y, 0}, func(q stripArgs, lo, hi int) {
+	workers.Do(p, s.N*s.C, max(1, 1<<14/max(1, c.og*s.OH*s.OW*c.k)), stripArgs{c, x, y, 0}, func(q stripArgs, lo, hi int) {
 		c, s := q.c, &q.c.s
-		area, out := s.H*s.W, s.OH*s.OW
+		area, out := s.H*s.W, c.og*s.OH*s.OW
 		t := stripRooms.Get().(*simd.Strip)
 		near := max(1, stripBlock/(area+out))
+		if c.og > 1 {
+			near = 1
+		}
 		for lo < hi {
 			// As many planes as are near, of one image: weights begin again with the next.
 			end := min(hi, lo+near, (lo/s.C+1)*s.C)
@@ -72,24 +128,32 @@ func (c *Conv) stripPlanes(p *workers.Pool, x, y []float32) {
 	})
 }
 
-// stripsOfPlanes convolves n planes from channel ch on.
+// stripsOfPlanes convolves n planes from channel ch on; of several results a channel those of a single one.
 func (c *Conv) stripsOfPlanes(t *simd.Strip, x, y []float32, ch, n int) {
-	s, f, k, step := &c.s, c.strips.f, c.strips.k, c.strips.step
+	s, q := &c.s, c.strips
+	k, step := q.k, q.step
 	t.SetClamp(c.act.On, c.act.Min, c.act.Max)
-	t.SetLines(k, step, s.PadT, s.H, s.OH)
-	t.LineDst, t.NextDst, t.LineSrc, t.NextSrc = 4*s.OW, 4*s.OH*s.OW, 4*s.W, 4*s.H*s.W
-	t.W, t.NextW, t.Tap, t.N = &c.weights[ch*c.k], 4*c.k, 4, n
+	t.LineDst, t.NextDst, t.LineSrc, t.NextSrc = 4*q.gap*s.OW, 4*s.OH*s.OW, 4*q.gap*s.W, 4*s.H*s.W
+	if t.N = n; c.og > 1 {
+		t.N, t.NextSrc = c.og, 0
+	}
+	ch *= c.og
+	t.W, t.NextW, t.Tap = &c.weights[ch*c.k], 4*c.k, 4*q.gap
 	t.Bias, t.NextBias = &zeroBias, 0
 	if c.bias != nil {
 		t.Bias, t.NextBias = &c.bias[ch], 4
 	}
-	t.Src = &x[0]
-	for x0 := 0; x0 < s.OW; {
-		width := min(f.Most(k, step), s.OW-x0)
-		t.Dst, t.At = &y[x0], 4*(x0*step-s.PadL)
-		f.SetColumns(t, k, step, width, x0*step-s.PadL, s.W)
-		f.Spread(t, k, step, width)
-		x0 += width
+	for from := range min(q.gap, s.OH) {
+		first, _ := q.setLines(t, s, from)
+		t.Src = &x[first*s.W]
+		for x0 := 0; x0 < s.OW; {
+			width := min(q.f.Most(k, step), s.OW-x0)
+			f := q.f.Fit(k, step, width)
+			t.Dst, t.At = &y[from*s.OW+x0], 4*(x0*step-s.PadL)
+			f.SetColumns(t, k, step, width, x0*step-s.PadL, q.gap, s.W)
+			f.Spread(t, k, step, width)
+			x0 += width
+		}
 	}
 }
 
@@ -132,6 +196,10 @@ func (c *Conv) stripsOfLines(t *simd.Strip, x, y []float32, oy, n int) {
 		panic("kernel: a piece without whole windows")
 	}
 	t.LineDst, t.LineSrc, t.Tap, t.StepW = 4*s.OW*s.C, 4*s.W*s.C, 4*s.C, 4*s.C
+	if c.strips.columns.all > 0 {
+		c.stripsOfColumns(t, x[from*s.W*s.C:], y[oy*s.OW*s.C:])
+		return
+	}
 	// What the taps see of a column is the same for all but those at the sides.
 	seen, wide := uint(0), 0
 	for ox := range s.OW {
@@ -158,5 +226,31 @@ func (c *Conv) stripsOfLines(t *simd.Strip, x, y []float32, oy, n int) {
 			f.Lanes(t, k, step, width)
 			c0 += t.N * width
 		}
+	}
+}
+
+// stripsOfColumns convolves the lines that a walk is set to, which begin at x and y, several columns at a time.
+func (c *Conv) stripsOfColumns(t *simd.Strip, x, y []float32) {
+	s, q := &c.s, c.strips
+	for i, ox := 0, 0; i < q.columns.all; i++ {
+		cols := q.columns.columns(i)
+		ox = min(ox, s.OW-cols)
+		first := ox*q.step - s.PadL
+		see := simd.SeenColumns(first, 1, (cols-1)*q.step+q.k, s.W)
+		for c0 := 0; c0 < s.C; {
+			width := min(simd.TileLanes, s.C-c0)
+			t.N = (s.C - c0) / width
+			t.NextDst, t.NextSrc, t.NextW = 4*width, 4*width, 4*width
+			t.Src, t.At = &x[c0], 4*first*s.C
+			t.Dst, t.W = &y[ox*s.C+c0], &c.weights[c0]
+			t.Bias, t.NextBias = nil, 0
+			if c.bias != nil {
+				t.Bias, t.NextBias = &c.bias[c0], 4*width
+			}
+			q.f.SetSeenColumns(t, q.k, q.step, cols, width, see)
+			q.f.Columns(t, q.k, q.step, cols)
+			c0 += t.N * width
+		}
+		ox += cols
 	}
 }

@@ -60,8 +60,9 @@ func TestJobs(t *testing.T) {
 		want     int
 	}{
 		{"nothing", two, 0, 1},
-		{"less than two pieces", two, 2*piece - 1, 1},
-		{"two pieces", two, 2 * piece, 2},
+		{"a piece", two, piece, 1},
+		{"two halves", two, piece + 1, 2},
+		{"less than two pieces", two, 2*piece - 1, 2},
 		{"much", two, 1000 * piece, 8},
 		{"one thread", nil, 1000 * piece, 1},
 	} {

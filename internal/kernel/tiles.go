@@ -1,5 +1,7 @@
 package kernel
 
+import "github.com/opmeter/opmeter/internal/kernel/element"
+
 // tilesNHWC multiplies packed patches by packed weights of the output channels o0
 // to o1 and writes them from position p0 on.
 func (c *Conv) tilesNHWC(buf, w, y []float32, g, p0, np, o0, o1 int) {
@@ -36,11 +38,11 @@ func (c *Conv) clampNHWC(y []float32, o, n int) {
 		return
 	}
 	if n == c.s.OC {
-		clamp(y, c.act)
+		element.Bound(y, c.act.Min, c.act.Max)
 		return
 	}
 	for ; len(y) > 0; y = y[c.s.OC:] {
-		clamp(y[o:][:n], c.act)
+		element.Bound(y[o:][:n], c.act.Min, c.act.Max)
 	}
 }
 

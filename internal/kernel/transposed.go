@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/pages"
 	"github.com/opmeter/opmeter/internal/workers"
@@ -208,20 +209,8 @@ func (t *TransposedSums) Run(p *workers.Pool, x []uint8, y, room []int32) {
 					continue
 				}
 				dst := y[(row+left+k0)*s.OC:][:(k1-k0)*s.OC]
-				addInts(dst, room[at*t.packed.n+(ky*s.KW+k0)*s.OC:])
+				element.AddTo(dst, dst, room[at*t.packed.n+(ky*s.KW+k0)*s.OC:])
 			}
 		}
-	}
-}
-
-// addInts adds src to dst.
-func addInts(dst, src []int32) {
-	n := 0
-	if e := simd.ElementKernels(); e != nil {
-		n = e.AddInts(dst, src)
-	}
-	src = src[:len(dst)]
-	for i := n; i < len(dst); i++ {
-		dst[i] += src[i]
 	}
 }

@@ -52,6 +52,20 @@ func (c *Conv) plane(x []float32, n, ch int) []float32 {
 	return x[((n/v.Out*v.channels+ch/v.Kernel)*v.In+at)*area:][:area]
 }
 
+// planesAt are the planes that depth d of the window sees of the channels of picture n, each step values after the one before; nil where that is
+// outside.
+func (c *Conv) planesAt(x []float32, n, d int) (planes []float32, step int) {
+	area, v := c.s.H*c.s.W, c.volume
+	if v == nil {
+		return x[n*c.s.C*area:], area
+	}
+	at := n%v.Out*v.Stride - v.Pad + d*v.Dilation
+	if uint(at) >= uint(v.In) {
+		return nil, 0
+	}
+	return x[(n/v.Out*v.channels*v.In+at)*area:], v.In * area
+}
+
 // results are those of picture n from channel o on; channels are [Conv.step] apart.
 func (c *Conv) results(y []float32, n, o int) []float32 {
 	area, v := c.s.OH*c.s.OW, c.volume

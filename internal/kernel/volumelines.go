@@ -95,7 +95,7 @@ func (q volumeArgs) frameOf(d int) {
 	}
 	picture := s.H * s.W * s.C
 	a := frameArgs{s, to, q.in[from*picture:][:picture], l.w}
-	frameLines(a.s, to, 1, l.w, 0, l.h, 0, a.copy)
+	frameLines(a.s, to, 1, l.w, l.w, 0, l.h, 0, a.copy)
 }
 
 // pictures computes all pictures of an output, which read the input step values apart.

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"slices"
 	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/fixed"
@@ -49,94 +50,142 @@ func (q *Requant16) prepare(n int) {
 	if q.Narrow {
 		return
 	}
-	size := roundUp(n, scaleLanes)
-	all := make([]int64, 4*size)
-	s := simd.Scales16{Mul: all[:size], Half: all[size:][:size], Down: all[2*size:][:size], Bias: all[3*size:]}
+	s := simd.NewScales16(n)
 	for i := range n {
 		f, down := q.Mul[i%len(q.Mul)].Parts64()
 		if down < 1 || down > 62 {
 			return
 		}
-		s.Mul[i], s.Half[i], s.Down[i] = f, 1<<(down-1), int64(down)
+		var bias int64
+		if q.Bias != nil {
+			bias = q.Bias[i]
+		}
+		s.Set(i, bias, f, int(down))
 	}
-	copy(s.Bias, q.Bias)
 	q.scales = s
 }
 
 // Wide is a product of 16-bit numbers by packed weights with sums of 64 bits, which become 16-bit numbers.
 type Wide struct {
-	p *PackedQ
-	q *Requant16
+	p    *PackedQ
+	q    *Requant16
+	line int   // of rows, with a neighbour for the last of an odd number
+	cuts []int // where the parts of a sum end that have 32 bits each
 }
 
 // NewWide takes weights of [NewPacked16], which may be filled later, in vectors only; see [PackedQ.Vectors].
 func NewWide(p *PackedQ, q *Requant16) *Wide {
 	q.prepare(p.n)
-	return &Wide{p, q}
+	w := &Wide{p: p, q: q, line: 2 * p.panels.pairs()}
+	switch {
+	case p.panels.narrow != nil:
+		w.cuts = cutsOf(p.panels, p.panels.narrow)
+	case p.panels.wide != nil:
+		w.cuts = cutsOf(p.panels, p.panels.wide)
+	}
+	return w
 }
+
+// cutBlock is how many pairs of steps cutsOf looks at together.
+const cutBlock = 32
+
+// cutsOf cuts sums where a part of the next block of weights might leave 32 bits: numbers are of 2^15 at most, so the weights' sizes add up to
+// less than 2^16 in a part.
+func cutsOf[T int8 | int16](p *intPanels, w []T) (cuts []int) {
+	pairs, cols := p.pairs(), p.f.Cols
+	sums, total := make([]int32, cols), int32(0)
+	for k0 := 0; k0 < pairs; k0 += cutBlock {
+		k1, most := min(pairs, k0+cutBlock), int32(0)
+		for at := 0; at < len(w); at += p.panel() {
+			clear(sums)
+			for k := k0; k < k1; k++ {
+				for c, row := 0, w[at+2*k*cols:][:2*cols]; c < cols; c++ {
+					a, b := int32(row[2*c]), int32(row[2*c+1])
+					sums[c] += max(a, -a) + max(b, -b)
+				}
+			}
+			most = max(most, slices.Max(sums))
+		}
+		if total += most; total >= 1<<16 {
+			cuts, total = append(cuts, 2*k0), most
+		}
+	}
+	return append(cuts, 2*pairs)
+}
+
+// parts are the places where parts of sums end.
+func (w *Wide) parts() []int {
+	if w.cuts != nil {
+		return w.cuts
+	}
+	most := wideSteps8
+	if w.p.panels.wide != nil {
+		most = wideSteps9
+	}
+	var cuts []int
+	for at := most; at < w.line; at += most {
+		cuts = append(cuts, at)
+	}
+	return append(cuts, w.line)
+}
+
+// Line is the length of a row for Lines: with a neighbour, of any value, for the last of an odd number.
+func (w *Wide) Line() int { return w.line }
 
 // Run computes y[m×n] = x[m×k]·w. It may be called from several goroutines.
 func (w *Wide) Run(pool *workers.Pool, m int, x, y []int16) {
+	if m <= 0 || w.line == w.p.k {
+		w.Lines(pool, m, x, y)
+		return
+	}
+	sc, rows := borrow16(m * w.line)
+	for r := range m {
+		copy(rows[r*w.line:], x[r*w.p.k:][:w.p.k])
+	}
+	w.Lines(pool, m, rows, y)
+	scratch.Put(sc)
+}
+
+// Lines is Run for rows of [Wide.Line] numbers.
+func (w *Wide) Lines(pool *workers.Pool, m int, x, y []int16) {
 	p, f := w.p, w.p.panels.f
 	if m <= 0 || p.n <= 0 {
 		return
 	}
-	line := 2 * p.panels.pairs()
-	if line != p.k {
-		// The last of a row has a neighbour whose weight is zero.
-		sc, rows := borrow16(m * line)
-		defer scratch.Put(sc)
-		for r := range m {
-			copy(rows[r*line:], x[r*p.k:][:p.k])
-			rows[(r+1)*line-1] = 0
-		}
-		x = rows
-	}
-	most := wideSteps8
-	if p.panels.wide != nil {
-		most = wideSteps9
-	}
 	// The rows of a piece stay in the first-level cache.
 	height := 4 * f.Rows
 	panels, blocks := (p.n+f.Cols-1)/f.Cols, (m+height-1)/height
-	workers.Do(pool, panels*blocks, max(1, workers.Grain(f.Rate()/4)/(p.k*f.Cols*height+1)), wideArgs{w, x, y, m, line, most, height, blocks}, wideArgs.blocksOf)
+	workers.Do(pool, panels*blocks, max(1, workers.Grain(f.Rate()/4)/(p.k*f.Cols*height+1)), wideArgs{w, x, y, m, height, blocks, w.parts()}, wideArgs.blocksOf)
 }
 
 // wideArgs is what a piece of a product with sums of 64 bits needs.
 type wideArgs struct {
 	*Wide
-	x, y                          []int16
-	m, line, most, height, blocks int
+	x, y              []int16
+	m, height, blocks int
+	cuts              []int
 }
 
 // blocksOf computes blocks lo to hi.
 func (a wideArgs) blocksOf(lo, hi int) {
 	p, w, f := a.p, a.p.panels, a.p.panels.f
 	t := intTiles.Get().(*simd.IntTile)
-	sc, room := borrow(f.Rows * f.Cols)
+	size := f.Rows * f.Cols
+	sc, room := borrow(len(a.cuts) * size)
 	buf := asInt32(room)
-	t.Segs, t.RowA, t.C, t.RowC = 1, 2*a.line, &buf[0], 4*f.Cols
-	var long []int64
-	if a.line > a.most {
-		sc, room := borrow64(f.Rows * f.Cols)
-		defer scratch64.Put(sc)
-		long = unsafe.Slice((*int64)(unsafe.Pointer(&room[0])), len(room))
-	}
+	t.Segs, t.RowA, t.RowC = 1, 2*a.line, 4*f.Cols
 	for i := lo; i < hi; i++ {
 		n, end := i/a.blocks, min(a.m, (i%a.blocks+1)*a.height)
 		width := min(f.Cols, p.n-n*f.Cols)
 		for r := i % a.blocks * a.height; r < end; {
-			rows := evenly(end-r, f.Rows)
-			clear(long)
-			for k0 := 0; k0 < a.line; k0 += a.most {
-				t.K = min(a.most, a.line-k0) / 2
-				t.A, t.B = unsafe.Pointer(&a.x[r*a.line+k0]), w.at(n, k0/2)
-				f.Run(t, rows, w.wide != nil)
-				for j := range long {
-					long[j] += int64(buf[j])
-				}
+			rows, from := evenly(end-r, f.Rows), 0
+			for k, to := range a.cuts {
+				t.K, t.C = (to-from)/2, &buf[k*size]
+				t.A, t.B = unsafe.Pointer(&a.x[r*a.line+from]), w.at(n, from/2)
+				f.Run(t, rows, width, w.wide != nil)
+				from = to
 			}
-			a.finish(a.y[r*p.n+n*f.Cols:], buf, long, rows, width, n*f.Cols)
+			a.finish(a.y[r*p.n+n*f.Cols:], buf, rows, width, n*f.Cols)
 			r += rows
 		}
 	}
@@ -144,18 +193,18 @@ func (a wideArgs) blocksOf(lo, hi int) {
 	giveIntTile(t)
 }
 
-// finish quantises rows of sums of the channels from ch on: those in long, if there are.
-func (a wideArgs) finish(y []int16, sums []int32, long []int64, rows, width, ch int) {
-	q, n, cols := a.q, a.p.n, a.p.panels.f.Cols
-	if long == nil && q.scales.Mul != nil && a.p.panels.f.Requantise16(y, n, sums, cols, rows, width, &q.scales, ch, q.Zero, q.Min, q.Max) {
+// finish quantises rows of sums of the channels from ch on.
+func (a wideArgs) finish(y []int16, sums []int32, rows, width, ch int) {
+	q, n, f := a.q, a.p.n, a.p.panels.f
+	parts, size := len(a.cuts), f.Rows*f.Cols
+	if q.scales != nil && f.Requantise16(y, n, sums, f.Cols, rows, width, parts, size, q.scales, ch, q.Zero, q.Min, q.Max) {
 		return
 	}
 	for j := range rows {
 		for c := range width {
-			at := j*cols + c
-			v := int64(sums[at])
-			if long != nil {
-				v = long[at]
+			var v int64
+			for k := range parts {
+				v += int64(sums[k*size+j*f.Cols+c])
 			}
 			y[j*n+c] = q.One(v, ch+c)
 		}

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/workers"
 )
@@ -566,15 +567,8 @@ func (w *Pool) Divide(p *workers.Pool, y, counts []float32) {
 	if w.NHWC {
 		workers.Do(p, s.N*len(counts), max(1, 1<<14/s.C), divideArgs{y, counts, s.C}, func(a divideArgs, lo, hi int) {
 			for i := lo; i < hi; i++ {
-				n := a.counts[i%len(a.counts)]
 				v := a.y[i*a.c:][:a.c]
-				if e := simd.ElementKernels(); e != nil {
-					e.DivScalar(v, v, n)
-					continue
-				}
-				for j := range v {
-					v[j] /= n
-				}
+				element.DivAllTo(v, v, a.counts[i%len(a.counts)])
 			}
 		})
 		return
@@ -582,13 +576,7 @@ func (w *Pool) Divide(p *workers.Pool, y, counts []float32) {
 	workers.Do(p, len(y)/len(counts), max(1, 1<<14/len(counts)), divideArgs{y, counts, s.C}, func(a divideArgs, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			v := a.y[i*len(a.counts):][:len(a.counts)]
-			if e := simd.ElementKernels(); e != nil {
-				e.Div(v, v, a.counts)
-				continue
-			}
-			for j, n := range a.counts {
-				v[j] /= n
-			}
+			element.DivTo(v, v, a.counts)
 		}
 	})
 }

@@ -53,6 +53,14 @@ func Exp(x float32) float32 {
 	return float32((float64((expC0*r+expC1)*(r*r)) + (expC2*r + 1)) * s)
 }
 
+// Numbers of the logarithm: that of 2, and the coefficients of its polynomial.
+const (
+	logLn2 = 0x1.62e42fefa39efp-1
+	logA0  = -0x1.00ea348b88334p-2
+	logA1  = 0x1.5575b0be00b6ap-2
+	logA2  = -0x1.ffffef20a4123p-2
+)
+
 // logTable holds, for sixteen intervals of the mantissa, a number near 1/c and the
 // logarithm of c for c near the middle of the interval.
 var logTable = [16][2]float64{
@@ -76,12 +84,7 @@ var logTable = [16][2]float64{
 
 // Log returns the natural logarithm.
 func Log(x float32) float32 {
-	const (
-		ln2    = 0x1.62e42fefa39efp-1
-		a0, a1 = -0x1.00ea348b88334p-2, 0x1.5575b0be00b6ap-2
-		a2     = -0x1.ffffef20a4123p-2
-		offset = 0x3f330000
-	)
+	const offset = 0x3f330000
 	b := math.Float32bits(x)
 	switch {
 	case x == 1:
@@ -100,10 +103,10 @@ func Log(x float32) float32 {
 	k := float64(int32(t) >> 23)
 	z := float64(math.Float32frombits(b - t&0xff800000))
 	r := z*e[0] - 1
-	y0 := e[1] + k*ln2
+	y0 := e[1] + k*logLn2
 	r2 := r * r
-	y := a1*r + a2
-	y = a0*r2 + y
+	y := logA1*r + logA2
+	y = logA0*r2 + y
 	return float32(y*r2 + (y0 + r))
 }
 

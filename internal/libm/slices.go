@@ -20,8 +20,24 @@ func ExpOf(dst, src []float32, top, scale float32) {
 	}
 }
 
+// logs is what the logarithm in vectors computes with.
+var logs = func() (t simd.LogTable) {
+	for i, e := range logTable {
+		t[i], t[16+i] = e[0], e[1]
+	}
+	copy(t[32:], []float64{logLn2, logA0, logA1, logA2, 1})
+	return t
+}()
+
 // LogTo sets dst[i] = log(src[i]).
-func LogTo(dst, src []float32) { each(dst, src, Log) }
+func LogTo(dst, src []float32) {
+	dst = dst[:len(src)]
+	n := 0
+	if c := simd.CurveKernels(); c != nil {
+		n = c.LibmLog(dst, src, &logs)
+	}
+	each(dst[n:], src[n:], Log)
+}
 
 // SigmoidTo sets dst[i] = 1/(1+e^-src[i]).
 func SigmoidTo(dst, src []float32) {

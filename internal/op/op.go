@@ -272,6 +272,31 @@ func (c *Call) IsCopied(i int) bool { return slices.Contains(c.copied, i) }
 // IsPacked reports whether [Call.Packed] has noted input i.
 func (c *Call) IsPacked(i int) bool { return slices.Contains(c.packed, i) }
 
+// Share gives what is made of the constant input i of a call, in Prepare, in a form: once for all nodes of a session that read the constant
+// so, as those of an unrolled loop do, whose weights would else be in memory once a turn.
+func Share[T any](c *Call, i int, form string, made func() T) T {
+	if c.Graph == nil || c.Env == nil {
+		return made()
+	}
+	v := c.Graph.Values[c.Node.Inputs[i]]
+	readers := 0
+	for _, n := range c.Graph.Nodes {
+		if slices.Contains(n.Inputs, c.Node.Inputs[i]) {
+			readers++
+		}
+	}
+	if v.Const == nil || v.Variable || readers < 2 {
+		return made()
+	}
+	key := fmt.Sprintf("%p %s", v.Const, form)
+	x, ok := c.Env.State(key).(T)
+	if !ok {
+		x = made()
+		c.Env.SetState(key, x)
+	}
+	return x
+}
+
 // LimitError tells that a model asks for more memory than it may have.
 type LimitError struct{ Want, Limit int }
 

@@ -270,3 +270,36 @@ func TestBatchNorms(t *testing.T) {
 		}
 	})
 }
+
+// TestLengths builds sums of squares, with and without magnitudes and roots.
+func TestLengths(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		b := newNet()
+		x := b.input(numbers(t, "x", 3, rapid.IntRange(1, 40).Draw(t, "n"), 2))
+		fused, y := 1, x
+		if rapid.Bool().Draw(t, "product") {
+			y = b.node("Mul", nil, x, x)
+		} else {
+			if rapid.Bool().Draw(t, "magnitude") {
+				y = b.node("Abs", nil, x)
+				fused++
+			}
+			y = b.node("Pow", nil, y, b.constant(scalar32(2)))
+		}
+		attrs := graph.Attrs{"keepdims": int64(rapid.IntRange(0, 1).Draw(t, "keep"))}
+		axis := int64(rapid.IntRange(-1, 1).Draw(t, "axis"))
+		sum := b.node("ReduceSum", attrs, y, b.constant(tensor.From(tensor.Int64, []int{1}, []int64{axis})))
+		name := "ReduceSumSquare"
+		switch rapid.IntRange(0, 2).Draw(t, "root") {
+		case 0:
+			b.node("Sqrt", nil, sum)
+			name, fused = "ReduceL2", fused+1
+		case 1:
+			b.node("Pow", nil, sum, b.constant(scalar32(0.5)))
+			name, fused = "ReduceL2", fused+1
+		}
+		b.g.Outputs = b.g.Nodes[len(b.g.Nodes)-1].Outputs
+		runs(t, joined(t, b), name, fused)
+	})
+}

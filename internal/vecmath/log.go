@@ -1,6 +1,10 @@
 package vecmath
 
-import "math"
+import (
+	"math"
+
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+)
 
 const (
 	logBits = 5
@@ -67,6 +71,43 @@ func Softplus(x float32) float32 {
 		return float32(log64(1 + exp64(d)))
 	}
 	return float32(math.Log1p(exp64(clamp(d))))
+}
+
+// SoftplusTo sets dst[i] = log(1+e^src[i]), with vectors to within 4 units in the last place.
+func SoftplusTo(dst, src []float32) {
+	dst = dst[:len(src)]
+	if c := simd.CurveKernels(); c != nil {
+		c.Softplus(dst, src)
+		return
+	}
+	for i, x := range src {
+		dst[i] = Softplus(x)
+	}
+}
+
+// mish uses tanh(log(1+e)) = (e²+2e)/(e²+2e+2).
+func mish(x float32) float32 {
+	if x > 20 {
+		return x
+	}
+	e := float64(Exp(x))
+	n := e * (e + 2)
+	if n == 0 {
+		return 0
+	}
+	return float32(float64(x) * n / (n + 2))
+}
+
+// MishTo sets dst[i] = src[i]·tanh(log(1+e^src[i])), with vectors to within 5 units in the last place.
+func MishTo(dst, src []float32) {
+	dst = dst[:len(src)]
+	if c := simd.CurveKernels(); c != nil {
+		c.Mish(dst, src)
+		return
+	}
+	for i, x := range src {
+		dst[i] = mish(x)
+	}
 }
 
 // Pow returns x^y with the special cases of math.Pow.

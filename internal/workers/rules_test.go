@@ -70,7 +70,7 @@ func TestThreads(t *testing.T) {
 	if none.Threads() != 1 {
 		t.Errorf("no pool has %d threads", none.Threads())
 	}
-	none.Begin(nil)
+	none.Begin(nil, false)
 	none.End()
 	if got := pieces(none, 100, 1); !slices.Equal(got, []span{{0, 0, 100}}) {
 		t.Errorf("no pool: %v", got)
@@ -182,7 +182,7 @@ func TestOver(t *testing.T) {
 	defer p.Close()
 	done := make(chan struct{})
 	close(done)
-	p.Begin(done)
+	p.Begin(done, false)
 	ran := int64(0)
 	got := func() (e any) {
 		defer func() { e = recover() }()

@@ -25,6 +25,8 @@ type Pool struct {
 	work  []*worker
 	jobs  job
 	done  <-chan struct{} // work ends early when it is closed
+	only  bool            // the caller works alone
+	some  bool            // a loop was shared since Begin
 	watch time.Duration
 	close sync.Once
 	tasks map[any]any // what Do gave out before, by type
@@ -212,11 +214,11 @@ var ErrStopped = errors.New("stopped")
 // Begin tells that the caller works from now on, until [Pool.End], as one more thread that needs a processor. Work ends early when
 // done, which may be nil, is closed, which is asked between the pieces of
 // loops that several threads share: For then panics with [ErrStopped], and what it was to compute is not there.
-// It must not be called while For runs.
-func (p *Pool) Begin(done <-chan struct{}) {
+// With alone all work is the caller's until then. It must not be called while For runs.
+func (p *Pool) Begin(done <-chan struct{}, alone bool) {
 	busy.Add(1)
 	if p != nil {
-		p.done = done
+		p.done, p.only, p.some = done, alone, false
 	}
 }
 
@@ -224,11 +226,22 @@ func (p *Pool) Begin(done <-chan struct{}) {
 func (p *Pool) End() {
 	busy.Add(-1)
 	if p != nil {
-		p.done = nil
+		p.done, p.only = nil, false
 	}
 }
 
-// Threads is the number of workers, the caller included.
+// Shared tells whether workers were given a part of any loop since [Pool.Begin].
+func (p *Pool) Shared() bool { return p != nil && p.some }
+
+// Taking is the number of workers that take part at present, 1 or all: for it work is cut.
+func (p *Pool) Taking() int {
+	if p == nil || p.only {
+		return 1
+	}
+	return p.n
+}
+
+// Threads is the number of workers, the caller included: what each of them needs is made for so many.
 func (p *Pool) Threads() int {
 	if p == nil {
 		return 1
@@ -321,7 +334,7 @@ func (p *Pool) keep(key, t any) {
 }
 
 // alone tells whether the caller does all of it.
-func (p *Pool) alone(n, grain int) bool { return p == nil || p.n == 1 || n <= max(grain, 1) }
+func (p *Pool) alone(n, grain int) bool { return p == nil || p.n == 1 || p.only || n <= max(grain, 1) }
 
 // ForWorker is For with the worker's number, below Threads, for per-worker
 // scratch memory.
@@ -338,6 +351,7 @@ func (p *Pool) ForWorker(n, grain int, f func(worker, lo, hi int)) {
 
 // share hands out pieces of [0, n) for f or each: the same to each worker, to an element.
 func (p *Pool) share(n, grain int, f func(worker, lo, hi int), each func(lo, hi int)) {
+	p.some = true
 	grain = max(grain, 1)
 	j := &p.jobs
 	helpers := max(1, min(len(p.work), n/grain-1))

@@ -81,7 +81,7 @@ func TestUntil(t *testing.T) {
 		p := New(threads, nil)
 		defer p.Close()
 		done := make(chan struct{})
-		p.Begin(done)
+		p.Begin(done, false)
 		const all = 25600
 		var n atomic.Int64
 		ended := func() (e any) {
@@ -102,5 +102,24 @@ func TestUntil(t *testing.T) {
 		if n.Load() != all {
 			t.Errorf("%d threads: %d afterwards", threads, n.Load())
 		}
+	}
+}
+
+func TestAlone(t *testing.T) {
+	t.Parallel()
+	p := New(3, nil)
+	defer p.Close()
+	for _, alone := range []bool{false, true, false} {
+		p.Begin(nil, alone)
+		ranges := int64(0)
+		p.For(90, 1, func(lo, hi int) { atomic.AddInt64(&ranges, 1) })
+		want := 3
+		if alone {
+			want = 1
+		}
+		if p.Threads() != 3 || p.Taking() != want || p.Shared() == alone || (ranges == 1) != alone {
+			t.Errorf("alone %v: %d threads, %d take part, shared %v, %d ranges", alone, p.Threads(), p.Taking(), p.Shared(), ranges)
+		}
+		p.End()
 	}
 }

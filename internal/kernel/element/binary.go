@@ -18,7 +18,7 @@ type Loops[T, R any] struct {
 const Block = 256
 
 // Grain is the least number of elements worth giving to another thread.
-const Grain = 16 << 10
+const Grain = 8 << 10
 
 // Binary runs loops over broadcast operands. It serves one run at a time.
 type Binary[T, R any] struct {

@@ -25,6 +25,7 @@ func Bound(v []float32, lo, hi float32) {
 		e.Clamp(v, v, lo, hi)
 		return
 	}
+	// Without branches on the values, whose signs cannot be foretold.
 	for i, x := range v {
 		v[i] = min(max(x, lo), hi)
 	}
@@ -69,11 +70,36 @@ func Top(v []float32) float32 {
 
 // AddTo sets dst[i] = a[i] + b[i].
 func AddTo[T tensor.Number](dst, a, b []T) {
-	if d, ok := any(dst).([]float32); ok {
-		if e := simd.ElementKernels(); e != nil {
-			e.Add(d, any(a).([]float32)[:len(d)], any(b).([]float32)[:len(d)])
-			return
-		}
+	e := simd.ElementKernels()
+	if e == nil {
+		addVec(dst, a, b)
+		return
 	}
-	addVec(dst, a, b)
+	switch d := any(dst).(type) {
+	case []float32:
+		e.Add(d, any(a).([]float32)[:len(d)], any(b).([]float32)[:len(d)])
+	case []int32:
+		n := e.AddInts(d, any(a).([]int32), any(b).([]int32))
+		addVec(dst[n:], a[n:], b[n:])
+	default:
+		addVec(dst, a, b)
+	}
+}
+
+// DivTo sets dst[i] = a[i] / b[i].
+func DivTo(dst, a, b []float32) {
+	if e := simd.ElementKernels(); e != nil {
+		e.Div(dst, a, b)
+		return
+	}
+	divVec(dst, a, b)
+}
+
+// DivAllTo sets dst[i] = a[i] / b.
+func DivAllTo(dst, a []float32, b float32) {
+	if e := simd.ElementKernels(); e != nil {
+		e.DivScalar(dst, a, b)
+		return
+	}
+	divScalar(dst, a, b)
 }

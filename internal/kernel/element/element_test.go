@@ -85,3 +85,25 @@ func TestIntegers(t *testing.T) {
 		t.Errorf("strings: %v", less)
 	}
 }
+
+// Limits keep NaN, with one limit and with two.
+func TestBoundOfFloats(t *testing.T) {
+	t.Parallel()
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	for _, c := range []struct {
+		lo, hi float32
+		want   []float32
+	}{
+		{0, inf, []float32{0, 0, 5, inf, nan}},
+		{0, 3, []float32{0, 0, 3, 3, nan}},
+		{-inf, 3, []float32{-7, 0, 3, 3, nan}},
+	} {
+		v := []float32{-7, 0, 5, inf, nan}
+		Bound(v, c.lo, c.hi)
+		for i, w := range c.want {
+			if v[i] != w && (v[i] == v[i] || w == w) {
+				t.Errorf("%v to %v: %v, want %v", c.lo, c.hi, v, c.want)
+			}
+		}
+	}
+}

@@ -43,6 +43,7 @@ func bytes(a *asm) {
 		a.intTile(zmm, r, few, true)
 		a.intTile(zmm, r, turned, true)
 		a.intTile(zmm, r, half, true)
+		a.intTile(zmm, r, narrowHalf, true)
 	}
 	a.quadsWide(zmm)
 	a.gatherQuads(zmm)
@@ -75,6 +76,8 @@ const (
 	turned intKind = "turned"
 	half   intKind = "half"
 	few    intKind = "few"
+
+	narrowHalf intKind = "narrowHalf"
 )
 
 // intTile writes the product of rows by a panel, with 32-bit sums. dot multiplies and adds in one
@@ -97,6 +100,8 @@ func (a *asm) intTile(w width, rows int, kind intKind, dot bool) {
 		kind, vecs = turned, 1
 	case few:
 		kind, vecs = quads, 1
+	case narrowHalf:
+		kind, vecs = narrow, 1
 	}
 	sum := func(r, v int) reg.VecPhysical { return w.reg(r*vecs + v) }
 	b := [panel]reg.VecPhysical{w.reg(rows * vecs), w.reg(rows*vecs + 1)}

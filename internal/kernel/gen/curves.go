@@ -52,6 +52,7 @@ func curves(a *asm) {
 	a.libmSigmoid()
 	a.libmSigmoidWide()
 	a.libmTanh()
+	a.libmLog()
 }
 
 // curveLoop is a loop over four values at a time.
@@ -360,6 +361,96 @@ func (a *asm) libmSigmoid() {
 		a.VBLENDVPS(low, one, y, y)
 		a.VMOVUPS(y, at(c.dst, 0))
 	}, step{c.src, 16}, step{c.dst, 16})
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// libmLog writes Log of package libm. t has the table's factors, then its logarithms, and the numbers behind logLn2.
+func (a *asm) libmLog() {
+	const (
+		logLn2 = 8*32 + 8*iota
+		logA0
+		logA1
+		logA2
+		logOne
+	)
+	a.function("libmLogAVX512", "func(dst, src *float32, n int, t *float64)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	t := a.Load(a.Param("t"), a.GP64())
+	zero, least, scale, down := a.ZMM(), a.number512(1<<23), a.number512(0x4b000000), a.number512(23<<23)
+	offset, exponent := a.number512(0x3f330000), a.number512(0xff800000)
+	infinity, none, negative := a.number512(0x7f800000), a.number512(0x7fc00000), exponent // -infinity has the same bits
+	a.VPXORD(zero, zero, zero)
+	var tables [4]reg.VecVirtual
+	for i := range tables {
+		tables[i] = a.ZMM()
+		a.VMOVUPD(at(t, 64*i), tables[i])
+	}
+	double := func(place int) reg.VecVirtual {
+		v := a.ZMM()
+		a.VBROADCASTSD(at(t, place), v)
+		return v
+	}
+	ln2, a0, a1, a2, one := double(logLn2), double(logA0), double(logA1), double(logA2), double(logOne)
+	a.masked("values", n, 16, func(mask reg.Register) {
+		x, b, u, k := a.ZMM(), a.ZMM(), a.ZMM(), a.ZMM()
+		a.loadFloats(at(src, 0), mask, x)
+		// Numbers below the least normal one are multiplied by 2^23, which is taken out again.
+		a.VMOVAPS(x, b)
+		a.VPCMPUD(operand.U8(1), least, x, reg.K2)
+		a.VMULPS(scale, x, reg.K2, b)
+		a.VPSUBD(down, b, reg.K2, b)
+		a.VPSUBD(offset, b, u)
+		a.VPSRAD(operand.U8(23), u, k)
+		i := a.ZMM()
+		a.VPSRLD(operand.U8(23-4), u, i) // of which the lower four bits count
+		a.VPANDD(exponent, u, u)
+		a.VPSUBD(u, b, b)
+		var parts [2]reg.VecVirtual
+		for h := range parts {
+			z, of, place := b.AsY(), k.AsY(), i.AsY()
+			if h == 1 {
+				upper := [3]reg.VecVirtual{a.YMM(), a.YMM(), a.YMM()}
+				for j, v := range []reg.VecVirtual{b, k, i} {
+					a.VEXTRACTI64X4(operand.U8(1), v, upper[j])
+				}
+				z, of, place = upper[0], upper[1], upper[2]
+			}
+			r, y0, by, y, square := a.ZMM(), a.ZMM(), a.ZMM(), a.ZMM(), a.ZMM()
+			a.VPMOVZXDQ(place, by)
+			log := a.ZMM()
+			a.VMOVDQA64(by, log)
+			a.VPERMI2PD(tables[1], tables[0], by)
+			a.VPERMI2PD(tables[3], tables[2], log)
+			a.VCVTPS2PD(z, r)
+			a.VMULPD(by, r, r)
+			a.VSUBPD(one, r, r)
+			a.VCVTDQ2PD(of, y0)
+			a.VMULPD(ln2, y0, y0)
+			a.VADDPD(y0, log, y0)
+			a.VMULPD(r, r, square)
+			a.VMULPD(a1, r, y)
+			a.VADDPD(a2, y, y)
+			a.VMULPD(a0, square, by)
+			a.VADDPD(y, by, y)
+			a.VMULPD(square, y, y)
+			a.VADDPD(r, y0, y0)
+			a.VADDPD(y0, y, y)
+			parts[h] = a.YMM()
+			a.VCVTPD2PS(y, parts[h])
+		}
+		r := a.ZMM()
+		a.VINSERTF64X4(operand.U8(1), parts[1], parts[0].AsZ(), r)
+		a.VCMPPS(operand.U8(0), infinity, x, reg.K2)
+		a.VMOVAPS(x, reg.K2, r)
+		a.VCMPPS(operand.U8(25), zero, x, reg.K2) // less, or no number
+		a.VMOVAPS(none, reg.K2, r)
+		a.VCMPPS(operand.U8(0), zero, x, reg.K2)
+		a.VMOVAPS(negative, reg.K2, r)
+		a.storeFloats(r, mask, at(dst, 0))
+	}, step{src, 64}, step{dst, 64})
 	a.VZEROUPPER()
 	a.RET()
 }

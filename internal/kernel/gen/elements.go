@@ -68,6 +68,7 @@ func elements(a *asm) {
 		})
 	}
 	a.clamp()
+	a.magnitude()
 	a.scale()
 	a.roundAway()
 	a.extent()
@@ -457,6 +458,25 @@ func (a *asm) spreadParam(name string) reg.VecVirtual {
 	a.MOVD(g, x)
 	a.VPBROADCASTD(x, v)
 	return v
+}
+
+// magnitude writes n values, a multiple of 8, without their signs.
+func (a *asm) magnitude() {
+	a.function("magnitudeAVX2", "func(dst, src *float32, n int)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	rest := a.YMM()
+	a.VPCMPEQD(rest, rest, rest)
+	a.VPSRLD(operand.U8(1), rest, rest)
+	a.unrolled(n, func(off int) {
+		x := a.YMM()
+		a.VANDPS(at(src, off), rest, x)
+		a.VMOVUPS(x, at(dst, off))
+	}, func(by int) {
+		a.ADDQ(operand.U32(uint32(by)), dst)
+		a.ADDQ(operand.U32(uint32(by)), src)
+	})
 }
 
 // clamp writes min(max(x, lo), hi) as Go has it: what is no number stays, and of zeros

@@ -5,14 +5,19 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// pairs writes loops over two operands of 8-bit codes in the fixed-point arithmetic of TFLite; see simd.Pair for
+// pairs writes loops over two operands of codes of 8 or 16 bits in the fixed-point arithmetic of TFLite; see simd.Pair for
 // the numbers that they take.
 func pairs(a *asm) {
-	for _, signed := range []bool{false, true} {
-		for _, kind := range []string{"sum", "difference", "reverse", "product", "prelu", "square"} {
-			a.pair(kind, signed)
+	for _, codes := range []string{"U8", "S8", "S16"} {
+		for _, kind := range []string{"sum", "difference", "reverse", "product"} {
+			a.pair(kind, codes)
 		}
 	}
+	for _, codes := range []string{"U8", "S8"} {
+		a.pair("prelu", codes)
+		a.pair("square", codes)
+	}
+	a.pair("leaky", "S16")
 }
 
 // Places of the fields of simd.Pair, in 32-bit words.
@@ -60,8 +65,12 @@ func (s *scaler) apply(v reg.VecVirtual) reg.VecVirtual {
 	return odd
 }
 
-func (a *asm) pair(kind string, signed bool) {
-	a.function("pair"+kind+signName(signed)+"AVX512", "func(dst, a, b *byte, n int, q *byte)")
+func (a *asm) pair(kind, codes string) {
+	element := "byte"
+	if codes == "S16" {
+		element = "int16"
+	}
+	a.function("pair"+kind+codes+"AVX512", "func(dst, a, b *"+element+", n int, q *byte)")
 	dst := a.Load(a.Param("dst"), a.GP64())
 	pa := a.Load(a.Param("a"), a.GP64())
 	pb := a.Load(a.Param("b"), a.GP64())
@@ -90,22 +99,42 @@ func (a *asm) pair(kind string, signed bool) {
 		a.VPTERNLOGD(operand.U8(0xff), one, one, one)
 		a.VPADDD(one, shift, one) // one less
 	}
+	size := 16
+	if codes == "S16" {
+		size = 32
+	}
+	load := func(p, mask, x reg.Register) {
+		switch {
+		case codes != "S16":
+			a.widenBytes(at(p, 0), mask, codes == "S8", x)
+		case mask != nil:
+			a.VPMOVSXWD_Z(at(p, 0), mask, x)
+		default:
+			a.VPMOVSXWD(at(p, 0), x)
+		}
+	}
 	a.masked("codes", n, 16, func(mask reg.Register) {
 		u, v := a.ZMM(), a.ZMM()
-		a.widenBytes(at(pa, 0), mask, signed, u)
-		a.widenBytes(at(pb, 0), mask, signed, v)
+		load(pa, mask, u)
 		a.VPSUBD(zeroA, u, u)
-		a.VPSUBD(zeroB, v, v)
+		if kind != "leaky" {
+			load(pb, mask, v)
+			a.VPSUBD(zeroB, v, v)
+		}
 		var positive reg.VecVirtual
 		switch kind {
 		case "product":
 			a.VPMULLD(v, u, u)
-		case "prelu":
+		case "prelu", "leaky":
 			a.VPMOVD2M(u, reg.K3)
 			w := a.ZMM()
 			a.VPSLLVD(shift, u, w)
 			positive = second.apply(w)
-			a.VPMULLD(v, u, u)
+			if kind == "prelu" {
+				a.VPMULLD(v, u, u)
+			} else {
+				a.VPSLLVD(zeroB, u, u)
+			}
 		default:
 			a.VPSLLVD(one, u, u)
 			a.VPSLLVD(shift, v, v)
@@ -130,12 +159,17 @@ func (a *asm) pair(kind string, signed bool) {
 		a.VPADDD(zero, r, r)
 		a.VPMAXSD(lo, r, r)
 		a.VPMINSD(hi, r, r)
-		if mask != nil {
+		switch {
+		case codes != "S16" && mask != nil:
 			a.VPMOVDB(r, mask, at(dst, 0))
-		} else {
+		case codes != "S16":
 			a.VPMOVDB(r, at(dst, 0))
+		case mask != nil:
+			a.VPMOVDW(r, mask, at(dst, 0))
+		default:
+			a.VPMOVDW(r, at(dst, 0))
 		}
-	}, step{pa, 16}, step{pb, 16}, step{dst, 16})
+	}, step{pa, size}, step{pb, size}, step{dst, size})
 	a.VZEROUPPER()
 	a.RET()
 }

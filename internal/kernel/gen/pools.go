@@ -9,8 +9,10 @@ import (
 func pools(a *asm) {
 	for _, signed := range []bool{false, true} {
 		a.addBytes(signed)
-		a.largestBytes(signed)
-		a.largestTaps(signed)
+	}
+	for _, codes := range []string{"U8", "S8", "S16"} {
+		a.largestBytes(codes)
+		a.largestTaps(codes)
 	}
 	a.averageTaps()
 	a.addFloats()
@@ -144,22 +146,15 @@ func (a *asm) addBytes(signed bool) {
 	a.RET()
 }
 
-func (a *asm) largerBytes(signed bool, m operand.Mem, mask reg.Register, x reg.Register) {
+func (a *asm) largerBytes(codes string, m operand.Mem, mask reg.Register, x reg.Register) {
+	larger := map[string]func(...operand.Op){"U8": a.VPMAXUB, "S8": a.VPMAXSB, "S16": a.VPMAXSW}[codes]
 	if mask != nil {
 		y := a.ZMM()
 		a.VMOVDQU8_Z(m, mask, y)
-		if signed {
-			a.VPMAXSB(y, x, x)
-		} else {
-			a.VPMAXUB(y, x, x)
-		}
+		larger(y, x, x)
 		return
 	}
-	if signed {
-		a.VPMAXSB(m, x, x)
-	} else {
-		a.VPMAXUB(m, x, x)
-	}
+	larger(m, x, x)
 }
 
 func (a *asm) storeBytes(x reg.Register, mask reg.Register, m operand.Mem) {
@@ -178,9 +173,9 @@ func (a *asm) someBytes(m operand.Mem, mask reg.Register, x reg.Register) {
 	}
 }
 
-// largestBytes writes the largest of the bytes of lines, step apart.
-func (a *asm) largestBytes(signed bool) {
-	a.function("largestBytes"+signName(signed)+"AVX512", "func(dst, src *byte, step, lines, n int)")
+// largestBytes writes the largest of the codes of lines, step apart; all sizes are in bytes.
+func (a *asm) largestBytes(codes string) {
+	a.function("largestBytes"+codes+"AVX512", "func(dst, src *byte, step, lines, n int)")
 	dst := a.Load(a.Param("dst"), a.GP64())
 	src := a.Load(a.Param("src"), a.GP64())
 	by := a.Load(a.Param("step"), a.GP64())
@@ -190,7 +185,7 @@ func (a *asm) largestBytes(signed bool) {
 	blocks := 0
 	a.masked("bytes", n, 64, func(mask reg.Register) {
 		x := a.ZMM()
-		a.largest(label("line%d", blocks), signed, src, by, lines, mask, p, left, x)
+		a.largest(label("line%d", blocks), codes, src, by, lines, mask, p, left, x)
 		blocks++
 		a.storeBytes(x, mask, at(dst, 0))
 	}, step{src, 64}, step{dst, 64})
@@ -198,8 +193,8 @@ func (a *asm) largestBytes(signed bool) {
 	a.RET()
 }
 
-// largest leaves the largest bytes of count places from src on, by apart, in x.
-func (a *asm) largest(name string, signed bool, src, by, count, mask, p, left, x reg.Register) {
+// largest leaves the largest codes of count places from src on, by apart, in x.
+func (a *asm) largest(name, codes string, src, by, count, mask, p, left, x reg.Register) {
 	a.someBytes(at(src, 0), mask, x)
 	a.MOVQ(src, p)
 	a.MOVQ(count, left)
@@ -207,7 +202,7 @@ func (a *asm) largest(name string, signed bool, src, by, count, mask, p, left, x
 	a.DECQ(left)
 	a.JZ(operand.LabelRef(name + "_done"))
 	a.ADDQ(by, p)
-	a.largerBytes(signed, at(p, 0), mask, x)
+	a.largerBytes(codes, at(p, 0), mask, x)
 	a.JMP(operand.LabelRef(name))
 	a.Label(name + "_done")
 }
@@ -238,14 +233,14 @@ func (a *asm) places(each, size int, body func(name string, dst, src, mask reg.R
 }
 
 // largestTaps writes at each place the largest of taps that lie tap bytes apart.
-func (a *asm) largestTaps(signed bool) {
-	a.function("largestTaps"+signName(signed)+"AVX512", "func(dst *byte, stepDst int, src *byte, stepSrc, tap, taps, places, n int)")
+func (a *asm) largestTaps(codes string) {
+	a.function("largestTaps"+codes+"AVX512", "func(dst *byte, stepDst int, src *byte, stepSrc, tap, taps, places, n int)")
 	tap := a.Load(a.Param("tap"), a.GP64())
 	taps := a.Load(a.Param("taps"), a.GP64())
 	p, left := a.GP64(), a.GP64()
 	a.places(64, 1, func(name string, dst, src, mask reg.Register) {
 		x := a.ZMM()
-		a.largest(name, signed, src, tap, taps, mask, p, left, x)
+		a.largest(name, codes, src, tap, taps, mask, p, left, x)
 		a.storeBytes(x, mask, at(dst, 0))
 	})
 }

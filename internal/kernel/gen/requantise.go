@@ -8,7 +8,9 @@ import (
 // requantises writes the requantisation of rows for multipliers of 2^30 and more whose shifts go to the right by
 // 1 to 20, and sums of at most 2^30: see requantiseRows.
 func requantises(a *asm) {
-	a.requantise16()
+	a.requantise16(false)
+	a.requantise16(true)
+	a.halves()
 	order := a.turnOrder()
 	for _, up := range []bool{false, true} {
 		for _, regs := range []int{1, 2, 4} {
@@ -20,54 +22,78 @@ func requantises(a *asm) {
 	}
 }
 
-// requantise16 writes rows of n channels, 32 at most, of (sum + bias)·mul/2^down, rounded with half, plus zero, between lo and
-// hi, in 64 bits of which 32 count from the shift on. Sums are read to a multiple of 16.
-func (a *asm) requantise16() {
-	a.function("requantise16AVX512", "func(dst *int16, stepDst int, sums *int32, stepSums, rows, n int, mul, half, down, bias *int64, zero, lo, hi int32)")
+// requantise16 writes rows of n channels of (sum + bias)·mul/2^down, rounded with half, plus zero, between lo and hi, in 64 bits of which 32
+// count from the shift on. Sums are those of parts, each as far from the last as stepParts says, and are read to a multiple of 16. With halves
+// they are floats, and whole numbers: 256 times the first part and the second.
+func (a *asm) requantise16(halves bool) {
+	if halves {
+		a.function("requantiseHalvesAVX512", "func(dst *int16, stepDst int, sums *float32, stepSums, rows, n, stepParts int, scales *int64, zero, lo, hi int32)")
+	} else {
+		a.function("requantise16AVX512", "func(dst *int16, stepDst int, sums *int32, stepSums, rows, n, parts, stepParts int, scales *int64, zero, lo, hi int32)")
+	}
 	dst := a.Load(a.Param("dst"), a.GP64())
 	stepDst := a.Load(a.Param("stepDst"), a.GP64())
 	sums := a.Load(a.Param("sums"), a.GP64())
 	stepSums := a.Load(a.Param("stepSums"), a.GP64())
 	rows := a.Load(a.Param("rows"), a.GP64())
 	n := a.Load(a.Param("n"), a.GP64())
-	var params [4]reg.Register
-	for i, name := range []string{"bias", "mul", "half", "down"} {
-		params[i] = a.Load(a.Param(name), a.GP64())
-	}
-	var limits [3]reg.VecVirtual
-	for i, name := range []string{"zero", "lo", "hi"} {
-		x, g := a.XMM(), a.GP32()
-		limits[i] = a.ZMM()
-		a.Load(a.Param(name), g)
-		a.MOVD(g, x)
-		a.VPBROADCASTD(x, limits[i])
-	}
-	i, left, bits := a.GP64(), a.GP64(), a.GP64()
+	stepParts := a.Load(a.Param("stepParts"), a.GP64())
+	scales := a.Load(a.Param("scales"), a.GP64())
+	zero, lo, hi := a.spread512("zero"), a.spread512("lo"), a.spread512("hi")
+	i, left, p, q := a.GP64(), a.GP64(), a.GP64(), a.GP64()
 	a.Label("row")
 	a.XORQ(i, i)
+	a.MOVQ(scales, q)
 	a.Label("sixteen")
-	var quarters [2]reg.VecVirtual
-	for h := range quarters {
-		v := a.ZMM()
-		quarters[h] = a.YMM()
-		a.VPMOVSXDQ(operand.Mem{Base: sums, Index: i, Scale: 4, Disp: 32 * h}, v)
-		for k, f := range []func(...operand.Op){a.VPADDQ, a.VPMULLQ, a.VPADDQ, a.VPSRAVQ} {
-			f(operand.Mem{Base: params[k], Index: i, Scale: 8, Disp: 64 * h}, v, v)
+	v, quarters := [2]reg.VecVirtual{a.ZMM(), a.ZMM()}, [2]reg.VecVirtual{a.YMM(), a.YMM()}
+	a.LEAQ(operand.Mem{Base: sums, Index: i, Scale: 4}, p)
+	if halves {
+		for h := range v {
+			low := a.ZMM()
+			a.VCVTPS2QQ(at(p, 32*h), v[h])
+			a.VCVTPS2QQ(operand.Mem{Base: p, Index: stepParts, Scale: 1, Disp: 32 * h}, low)
+			a.VPSLLQ(operand.U8(8), v[h], v[h])
+			a.VPADDQ(low, v[h], v[h])
 		}
-		a.VPMOVQD(v, quarters[h])
+	} else {
+		for h := range v {
+			a.VPMOVSXDQ(at(p, 32*h), v[h])
+		}
+		a.Load(a.Param("parts"), left)
+		a.Label("part")
+		a.DECQ(left)
+		a.JZ(operand.LabelRef("whole"))
+		a.ADDQ(stepParts, p)
+		for h := range v {
+			more := a.ZMM()
+			a.VPMOVSXDQ(at(p, 32*h), more)
+			a.VPADDQ(more, v[h], v[h])
+		}
+		a.JMP(operand.LabelRef("part"))
+		a.Label("whole")
+	}
+	for h := range v {
+		for k, f := range []func(...operand.Op){a.VPADDQ, a.VPMULLQ, a.VPADDQ, a.VPSRAVQ} {
+			f(at(q, 256*h+64*k), v[h], v[h])
+		}
+		a.VPMOVQD(v[h], quarters[h])
 	}
 	all, words := a.ZMM(), a.YMM()
 	a.VINSERTI64X4(operand.U8(1), quarters[1], quarters[0].AsZ(), all)
-	a.VPADDD(limits[0], all, all)
-	a.VPMAXSD(limits[1], all, all)
-	a.VPMINSD(limits[2], all, all)
+	a.VPADDD(zero, all, all)
+	a.VPMAXSD(lo, all, all)
+	a.VPMINSD(hi, all, all)
 	a.VPMOVDW(all, words)
 	a.MOVQ(n, left)
 	a.SUBQ(i, left)
-	a.MOVQ(operand.I32(-1), bits)
-	a.BZHIQ(left, bits, bits)
-	a.KMOVW(bits.As32(), reg.K1)
+	a.MOVQ(operand.I32(16), p)
+	a.CMPQ(left, p)
+	a.CMOVQGT(p, left)
+	a.MOVQ(operand.I32(-1), p)
+	a.BZHIQ(left, p, p)
+	a.KMOVW(p.As32(), reg.K1)
 	a.VMOVDQU16(words, reg.K1, operand.Mem{Base: dst, Index: i, Scale: 2})
+	a.ADDQ(operand.U32(512), q)
 	a.ADDQ(operand.U8(16), i)
 	a.CMPQ(i, n)
 	a.JLT(operand.LabelRef("sixteen"))
@@ -75,6 +101,32 @@ func (a *asm) requantise16() {
 	a.ADDQ(stepSums, sums)
 	a.DECQ(rows)
 	a.JNZ(operand.LabelRef("row"))
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// halves takes 16-bit numbers apart: their upper 8 bits, with the sign, and the lower ones, as floats.
+func (a *asm) halves() {
+	a.function("halvesAVX512", "func(upper, lower *float32, src *int16, n int)")
+	upper := a.Load(a.Param("upper"), a.GP64())
+	lower := a.Load(a.Param("lower"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	low := a.number512(255)
+	a.masked("values", n, 16, func(mask reg.Register) {
+		x, y := a.ZMM(), a.ZMM()
+		if mask != nil {
+			a.VPMOVSXWD_Z(at(src, 0), mask, x)
+		} else {
+			a.VPMOVSXWD(at(src, 0), x)
+		}
+		a.VPANDD(low, x, y)
+		a.VPSRAD(operand.U8(8), x, x)
+		a.VCVTDQ2PS(x, x)
+		a.VCVTDQ2PS(y, y)
+		a.storeFloats(x, mask, at(upper, 0))
+		a.storeFloats(y, mask, at(lower, 0))
+	}, step{src, 32}, step{upper, 64}, step{lower, 64})
 	a.VZEROUPPER()
 	a.RET()
 }

@@ -11,6 +11,61 @@ func resizes(a *asm) {
 	a.mixBytes()
 	a.acrossFloats()
 	a.acrossBytes()
+	a.betweenFloats()
+}
+
+// Fields of simd.Between.
+const betweenBase, betweenIn, betweenOut, betweenLo, betweenHi, betweenLeft, betweenRight, betweenSize = 0, 8, 12, 16, 80, 144, 208, 272
+
+// betweenFloats writes blocks of 16 values of lines, each the sum of two of 32 neighbours of a line times their weights: products and
+// sums are rounded apart.
+func (a *asm) betweenFloats() {
+	a.function("betweenFloatsAVX512", "func(dst *float32, stepDst int, src *float32, stepSrc, lines int, blocks *byte, count int)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	stepDst := a.Load(a.Param("stepDst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	stepSrc := a.Load(a.Param("stepSrc"), a.GP64())
+	blocks := a.Load(a.Param("blocks"), a.GP64())
+	count := a.Load(a.Param("count"), a.GP64())
+	from, to, left, bits := a.GP64(), a.GP64(), a.GP64(), a.GP64()
+	in, more, out := reg.K1, reg.K2, reg.K3
+	lo, hi, leftBy, rightBy, x, y, v, w := a.ZMM(), a.ZMM(), a.ZMM(), a.ZMM(), a.ZMM(), a.ZMM(), a.ZMM(), a.ZMM()
+	a.Label("block")
+	a.VMOVDQU32(at(blocks, betweenLo), lo)
+	a.VMOVDQU32(at(blocks, betweenHi), hi)
+	a.VMOVUPS(at(blocks, betweenLeft), leftBy)
+	a.VMOVUPS(at(blocks, betweenRight), rightBy)
+	a.MOVL(at(blocks, betweenIn), bits.As32())
+	a.KMOVW(bits.As32(), in)
+	a.SHRL(operand.U8(16), bits.As32())
+	a.KMOVW(bits.As32(), more)
+	a.MOVL(at(blocks, betweenOut), bits.As32())
+	a.KMOVW(bits.As32(), out)
+	a.MOVQ(src, from)
+	a.ADDQ(at(blocks, betweenBase), from)
+	a.MOVQ(dst, to)
+	a.Load(a.Param("lines"), left)
+	a.Label("line")
+	a.VMOVUPS_Z(at(from, 0), in, x)
+	a.VMOVUPS_Z(at(from, 64), more, y)
+	a.VMOVDQA32(lo, v)
+	a.VPERMI2PS(y, x, v)
+	a.VMULPS(v, leftBy, v)
+	a.VMOVDQA32(hi, w)
+	a.VPERMI2PS(y, x, w)
+	a.VMULPS(w, rightBy, w)
+	a.VADDPS(w, v, v)
+	a.VMOVUPS(v, out, at(to, 0))
+	a.ADDQ(stepSrc, from)
+	a.ADDQ(stepDst, to)
+	a.DECQ(left)
+	a.JNZ(operand.LabelRef("line"))
+	a.ADDQ(operand.U32(betweenSize), blocks)
+	a.ADDQ(operand.U8(64), dst)
+	a.DECQ(count)
+	a.JNZ(operand.LabelRef("block"))
+	a.VZEROUPPER()
+	a.RET()
 }
 
 // Fields of simd.Tap.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/mmcloughlin/avo/attr"
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
@@ -9,36 +10,57 @@ import (
 // elements.
 func (a *asm) scales() {
 	a.addScaled()
+	a.nonzeros()
+	a.curve16()
 	for _, signed := range []bool{false, true} {
 		a.dequantise(signed)
 	}
 	for _, signed := range []bool{false, true} {
 		a.dequantise16(signed)
 	}
-	a.quantise16()
+	a.quantise16(false)
+	a.quantise16(true)
 	for _, together := range []bool{false, true} {
 		a.scaleRows(together)
 	}
 }
 
-// quantise16 writes codes of 16 bits: src/scale, limited and rounded to even, plus zero. What is no number becomes the lower limit.
-func (a *asm) quantise16() {
-	a.function("quantise16AVX512", "func(dst *uint16, src *float32, n int, scale, lo, hi float32, zero int32)")
+// quantise16 writes codes of 16 bits: src/scale, limited and rounded to even, plus zero. What is no number becomes the lower limit. With away ties go
+// away from zero, and what is no number becomes zero.
+func (a *asm) quantise16(away bool) {
+	name := "quantise16AVX512"
+	if away {
+		name = "quantiseAway16AVX512"
+	}
+	a.function(name, "func(dst *uint16, src *float32, n int, scale, lo, hi float32, zero int32)")
 	dst := a.Load(a.Param("dst"), a.GP64())
 	src := a.Load(a.Param("src"), a.GP64())
 	n := a.Load(a.Param("n"), a.GP64())
 	scale, lo, hi, zero := a.spread512("scale"), a.spread512("lo"), a.spread512("hi"), a.spread512("zero")
+	var sign, half reg.VecVirtual
+	if away {
+		// A half itself, added before the rest is cut off, would carry what is just below one half up.
+		sign, half = a.number512(1<<31), a.number512(0x3effffff)
+	}
 	a.masked("words", n, 16, func(mask reg.Register) {
 		x := a.ZMM()
-		if mask != nil {
-			a.VMOVUPS_Z(at(src, 0), mask, x)
-		} else {
-			a.VMOVUPS(at(src, 0), x)
-		}
+		a.loadFloats(at(src, 0), mask, x)
 		a.VDIVPS(scale, x, x)
-		a.VMAXPS(lo, x, x)
-		a.VMINPS(hi, x, x)
-		a.VCVTPS2DQ(x, x)
+		if away {
+			part := a.ZMM()
+			a.VCMPPS(operand.U8(7), x, x, reg.K2)
+			a.VMOVAPS_Z(x, reg.K2, x)
+			a.VMAXPS(lo, x, x)
+			a.VMINPS(hi, x, x)
+			a.VPANDD(sign, x, part)
+			a.VPORD(half, part, part)
+			a.VADDPS(part, x, x)
+			a.VCVTTPS2DQ(x, x)
+		} else {
+			a.VMAXPS(lo, x, x)
+			a.VMINPS(hi, x, x)
+			a.VCVTPS2DQ(x, x)
+		}
 		a.VPADDD(zero, x, x)
 		if mask != nil {
 			a.VPMOVDW(x, mask, at(dst, 0))
@@ -99,6 +121,14 @@ func (a *asm) dequantise(signed bool) {
 	}, step{src, 16}, step{dst, 64})
 	a.VZEROUPPER()
 	a.RET()
+}
+
+func (a *asm) loadFloats(m operand.Mem, mask, x reg.Register) {
+	if mask != nil {
+		a.VMOVUPS_Z(m, mask, x)
+	} else {
+		a.VMOVUPS(m, x)
+	}
 }
 
 func (a *asm) storeFloats(x, mask reg.Register, m operand.Mem) {
@@ -169,29 +199,159 @@ func (a *asm) scaleRows(together bool) {
 	a.RET()
 }
 
-// addScaled adds ((w·by)·scales)·scale, rounded after each step, to n values.
+// scaledColumns is how many registers of sums addScaled keeps at a time.
+const scaledColumns = 4
+
+// addScaled adds ((w·x)·scales)·scale, rounded after each step, to n sums, for count values of x in order: the weights of x[i] are those of row
+// places[i], rows step apart. Sums stay in registers meanwhile.
 func (a *asm) addScaled() {
-	a.function("addScaledAVX512", "func(dst, w, scales *float32, n int, by, scale float32)")
+	a.function("addScaledAVX512", "func(dst, w, scales *float32, n int, x *float32, places *int32, count, step int, scale float32)")
 	dst := a.Load(a.Param("dst"), a.GP64())
 	w := a.Load(a.Param("w"), a.GP64())
 	scales := a.Load(a.Param("scales"), a.GP64())
 	n := a.Load(a.Param("n"), a.GP64())
-	by, scale := a.spread512("by"), a.spread512("scale")
-	a.masked("values", n, 16, func(mask reg.Register) {
-		v := a.ZMM()
-		if mask != nil {
-			a.VMULPS_Z(at(w, 0), by, mask, v)
-			a.VMULPS_Z(at(scales, 0), v, mask, v)
-			a.VMULPS(scale, v, v)
-			a.VADDPS_Z(at(dst, 0), v, mask, v)
-		} else {
-			a.VMULPS(at(w, 0), by, v)
-			a.VMULPS(at(scales, 0), v, v)
-			a.VMULPS(scale, v, v)
-			a.VADDPS(at(dst, 0), v, v)
+	x := a.Load(a.Param("x"), a.GP64())
+	places := a.Load(a.Param("places"), a.GP64())
+	count := a.Load(a.Param("count"), a.GP64())
+	by := a.Load(a.Param("step"), a.GP64())
+	a.SHLQ(operand.U8(2), by)
+	scale := a.spread512("scale")
+	blocks := 0
+	block := func(vecs int, mask reg.Register) {
+		name := label("value%d", blocks)
+		blocks++
+		i, p, value, t := a.GP64(), a.GP64(), a.ZMM(), a.ZMM()
+		sums, times := make([]reg.VecVirtual, vecs), make([]reg.VecVirtual, vecs)
+		for v := range vecs {
+			sums[v], times[v] = a.ZMM(), a.ZMM()
+			a.loadFloats(at(dst, 64*v), mask, sums[v])
+			a.loadFloats(at(scales, 64*v), mask, times[v])
 		}
-		a.storeFloats(v, mask, at(dst, 0))
-	}, step{w, 64}, step{scales, 64}, step{dst, 64})
+		a.XORQ(i, i)
+		a.Label(name)
+		a.MOVLQSX(operand.Mem{Base: places, Index: i, Scale: 4}, p)
+		a.IMULQ(by, p)
+		a.ADDQ(w, p)
+		a.VBROADCASTSS(operand.Mem{Base: x, Index: i, Scale: 4}, value)
+		for v := range vecs {
+			if mask != nil {
+				a.VMULPS_Z(at(p, 64*v), value, mask, t)
+			} else {
+				a.VMULPS(at(p, 64*v), value, t)
+			}
+			a.VMULPS(times[v], t, t)
+			a.VMULPS(scale, t, t)
+			a.VADDPS(t, sums[v], sums[v])
+		}
+		a.INCQ(i)
+		a.CMPQ(i, count)
+		a.JLT(operand.LabelRef(name))
+		for v := range vecs {
+			a.storeFloats(sums[v], mask, at(dst, 64*v))
+		}
+	}
+	a.Label("wide")
+	a.CMPQ(n, operand.U8(16*scaledColumns))
+	a.JLT(operand.LabelRef("narrow"))
+	block(scaledColumns, nil)
+	for _, p := range []reg.Register{w, scales, dst} {
+		a.ADDQ(operand.U32(64*scaledColumns), p)
+	}
+	a.SUBQ(operand.U8(16*scaledColumns), n)
+	a.JMP(operand.LabelRef("wide"))
+	a.Label("narrow")
+	a.masked("values", n, 16, func(mask reg.Register) { block(1, mask) }, step{w, 64}, step{scales, 64}, step{dst, 64})
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// nonzeros writes the values that are not zero, and their places, with up to 15 of no meaning behind them, and returns how many there are.
+func (a *asm) nonzeros() {
+	a.function("nonzerosAVX512", "func(values *float32, places *int32, x *float32, n int) int")
+	values := a.Load(a.Param("values"), a.GP64())
+	places := a.Load(a.Param("places"), a.GP64())
+	x := a.Load(a.Param("x"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	zero, place, sixteen := a.ZMM(), a.ZMM(), a.number512(16)
+	a.VPXORD(zero, zero, zero)
+	a.VPMOVZXBD(a.sixteenPlaces(), place)
+	total, more := a.GP64(), a.GP64()
+	a.XORQ(total, total)
+	a.masked("values", n, 16, func(mask reg.Register) {
+		v, where := a.ZMM(), a.ZMM()
+		a.loadFloats(at(x, 0), mask, v)
+		a.VCMPPS(operand.U8(4), zero, v, reg.K2) // what is no number is not zero
+		a.VCOMPRESSPS_Z(v, reg.K2, v)
+		a.VPCOMPRESSD_Z(place, reg.K2, where)
+		a.VMOVUPS(v, operand.Mem{Base: values, Index: total, Scale: 4})
+		a.VMOVDQU32(where, operand.Mem{Base: places, Index: total, Scale: 4})
+		a.VPADDD(sixteen, place, place)
+		a.KMOVW(reg.K2, more.As32())
+		a.POPCNTQ(more, more)
+		a.ADDQ(more, total)
+	}, step{x, 64})
+	a.VZEROUPPER()
+	a.Store(total, a.ReturnIndex(0))
+	a.RET()
+}
+
+// sixteenPlaces is a table of the bytes 0 to 15.
+func (a *asm) sixteenPlaces() operand.Mem {
+	m := a.StaticGlobal("sixteenPlaces")
+	a.DataAttributes(attr.RODATA | attr.NOPTR)
+	for i := range 16 {
+		a.AddDatum(i, operand.U8(uint8(i)))
+	}
+	return m
+}
+
+// curve16 writes the curves of simd.Curve16: of (x·mul + round) >> shift the size finds a line of the table, with its value in the lower 16 bits and
+// its rise in the upper ones.
+func (a *asm) curve16() {
+	a.function("curve16AVX512", "func(dst, src *int16, n int, table *uint32, mul, round, shift, bits, mask, above, below, out int32)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	table := a.Load(a.Param("table"), a.GP64())
+	var p [8]reg.VecVirtual
+	for i, name := range []string{"mul", "round", "shift", "bits", "mask", "above", "below", "out"} {
+		p[i] = a.spread512(name)
+	}
+	mul, round, shift, bits, rest, above, below, out := p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7]
+	last, low := a.number512(255), a.number512(0xffff)
+	a.masked("values", n, 16, func(mask reg.Register) {
+		v, size, line, e, y := a.ZMM(), a.ZMM(), a.ZMM(), a.ZMM(), a.ZMM()
+		if mask != nil {
+			a.VPMOVSXWD_Z(at(src, 0), mask, v)
+		} else {
+			a.VPMOVSXWD(at(src, 0), v)
+		}
+		a.VPMULLD(mul, v, v)
+		a.VPADDD(round, v, v)
+		a.VPSRAVD(shift, v, v)
+		a.VPABSD(v, size)
+		a.VPSRLVD(bits, size, line)
+		a.VPMINUD(last, line, line)
+		a.VPXORD(e, e, e)
+		a.KXNORW(reg.K2, reg.K2, reg.K2)
+		a.VPGATHERDD(operand.Mem{Base: table, Index: line, Scale: 4}, reg.K2, e)
+		a.VPANDD(rest, size, size)
+		a.VPSRLD(operand.U8(16), e, y)
+		a.VPMULLD(size, y, y)
+		a.VPANDD(low, e, e)
+		a.VPSLLVD(bits, e, e)
+		a.VPADDD(e, y, y)
+		a.VPMOVD2M(v, reg.K2)
+		negative := a.ZMM()
+		a.VPADDD(above, y, negative)
+		a.VPSUBD(y, below, reg.K2, negative)
+		a.VPSRAVD(out, negative, negative)
+		if mask != nil {
+			a.VPMOVDW(negative, mask, at(dst, 0))
+		} else {
+			a.VPMOVDW(negative, at(dst, 0))
+		}
+	}, step{src, 32}, step{dst, 32})
 	a.VZEROUPPER()
 	a.RET()
 }

@@ -25,6 +25,7 @@ const (
 	singleCube     = 32 * (iota + 21) // of x³ in the approximation of GELU by tanh
 	singleLine     = 32 * (iota + 21) // of x there
 	singleNormal   = 32 * (iota + 21) // below it exponentials are less than the least normal number
+	singleLog      = 32 * (iota + 21) // of s² in ln(1+z)/s with s = z/(2+z), the highest first
 	singleHalf     = singleFactors + 5*32
 	singleSixth    = singleFactors + 4*32
 )
@@ -37,7 +38,12 @@ func singles(a *asm) {
 	a.single("gelu", (*singleLoop).gelu)
 	a.single("geluTanh", (*singleLoop).geluTanh)
 	a.single("hardSwish", (*singleLoop).hardSwish)
+	a.single("softplus", (*singleLoop).softplus)
+	a.single("mish", (*singleLoop).mish)
 	a.expSum()
+	a.singleWide("softplus", (*wideLoop).softplus)
+	a.singleWide("mish", (*wideLoop).mish)
+	waves(a)
 	a.singleWide("sigmoid", (*wideLoop).sigmoid)
 	a.singleWide("erf", (*wideLoop).erf)
 	a.singleWide("tanh", (*wideLoop).tanh)
@@ -189,6 +195,44 @@ func (c *singleLoop) gelu(x reg.VecVirtual) reg.VecVirtual {
 	c.VMULPS(h, e, e)
 	c.VBLENDVPS(far, e, near, near)
 	return near
+}
+
+// softplus is ln(1+e^x): max(x, 0) + ln(1+z) with z = e^-|x|, by the series of the inverse hyperbolic tangent.
+func (c *singleLoop) softplus(x reg.VecVirtual) reg.VecVirtual {
+	y, s, d, zero := c.YMM(), c.YMM(), c.load(singleOne), c.YMM()
+	c.VORPS(c.at(singleSign), x, y)
+	z := c.exp(y)
+	c.VADDPS(d, d, d)
+	c.VADDPS(z, d, d)
+	c.VDIVPS(d, z, s)
+	c.VMULPS(s, s, d)
+	p := c.horner(d, singleLog, 8)
+	c.VXORPS(zero, zero, zero)
+	c.VMAXPS(x, zero, zero)
+	c.VFMADD213PS(zero, s, p)
+	return p
+}
+
+// mish is x·tanh(ln(1+e^x)), which is x·n/(n+2) with n = e^x·(e^x+2), by the exponential of -|x|. Below the least nothing is left.
+func (c *singleLoop) mish(x reg.VecVirtual) reg.VecVirtual {
+	y, top, d, one, least := c.YMM(), c.YMM(), c.YMM(), c.load(singleOne), c.load(singleLeast)
+	c.VORPS(c.at(singleSign), x, y)
+	z := c.exp(y)
+	two, above := c.YMM(), c.YMM()
+	c.VADDPS(one, one, two)
+	c.VADDPS(two, z, top)
+	c.VMULPS(z, top, top)
+	c.VMOVAPS(one, above)
+	c.VFMADD231PS(two, z, above)
+	c.VMULPS(z, z, d)
+	c.VADDPS(d, d, d)
+	c.VBLENDVPS(x, top, above, top)
+	c.VBLENDVPS(x, two, d, d)
+	c.VADDPS(top, d, d)
+	c.VMAXPS(x, least, y)
+	c.VMULPS(y, top, top)
+	c.VDIVPS(d, top, top)
+	return top
 }
 
 // erf is the error function: x·P(x²) near zero, 1 - e^(|x|·Q(|x|)) beyond.
@@ -352,6 +396,43 @@ func (c *wideLoop) gelu(x reg.VecVirtual) reg.VecVirtual {
 	c.VMULPS(h, two, two)
 	c.VMOVAPS(two, reg.K2, near)
 	return near
+}
+
+func (c *wideLoop) softplus(x reg.VecVirtual) reg.VecVirtual {
+	y, s, d, zero := c.ZMM(), c.ZMM(), c.ZMM(), c.ZMM()
+	c.VPORD_BCST(c.at(singleSign), x, y)
+	z := c.exp(y)
+	c.VADDPS(c.one, c.one, d)
+	c.VADDPS(z, d, d)
+	c.VDIVPS(d, z, s)
+	c.VMULPS(s, s, d)
+	p := c.horner(d, singleLog, 8)
+	c.VPXORD(zero, zero, zero)
+	c.VMAXPS(x, zero, zero)
+	c.VFMADD213PS(zero, s, p)
+	return p
+}
+
+func (c *wideLoop) mish(x reg.VecVirtual) reg.VecVirtual {
+	y, top, d, two := c.ZMM(), c.ZMM(), c.ZMM(), c.ZMM()
+	c.VPORD_BCST(c.at(singleSign), x, y)
+	z := c.exp(y)
+	c.VPMOVD2M(x, reg.K2)
+	above := c.ZMM()
+	c.VADDPS(c.one, c.one, two)
+	c.VADDPS(two, z, top)
+	c.VMULPS(z, top, top)
+	c.VMOVAPS(c.one, above)
+	c.VFMADD231PS(two, z, above)
+	c.VMULPS(z, z, d)
+	c.VADDPS(d, d, d)
+	c.VMOVAPS(top, reg.K2, above)
+	c.VMOVAPS(two, reg.K2, d)
+	c.VADDPS(above, d, d)
+	c.VMAXPS(x, c.least, y)
+	c.VMULPS(y, above, above)
+	c.VDIVPS(d, above, above)
+	return above
 }
 
 func (c *wideLoop) erf(x reg.VecVirtual) reg.VecVirtual {

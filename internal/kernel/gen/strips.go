@@ -29,23 +29,40 @@ const (
 	stripMin // and Max
 	stripBits
 	stripMax   = stripMin + 4
-	stripFlags = stripBits + 16
+	stripFlags = stripBits + 24
 )
 
-// flagOdd is a bit of simd.Strip.Flags: the first line is one between.
-const flagOdd = 1 << 4
+// Bits of simd.Strip.Flags: the first line is one between; all values of a strip are there.
+const (
+	flagOdd   = 1 << 4
+	flagWhole = 1 << 5
+)
+
+// stripKind says what stands side by side in a strip.
+type stripKind string
+
+const (
+	spreadStrip stripKind = "Spread"  // positions of a line; one weight for all of them
+	laneStrip   stripKind = "Lanes"   // channels of a position; products and sums are rounded apart
+	columnStrip stripKind = "Columns" // a register of channels of each of several positions; rounded apart
+)
 
 func strips(a *asm) {
-	for _, w := range []width{ymm, zmm} {
-		for _, exact := range []bool{false, true} {
-			a.strip(w, 3, 1, 1, exact)
-			if w == zmm {
-				a.strip(w, 3, 2, 1, exact)
-				a.strip(w, 5, 1, 1, exact)
-				a.strip(w, 5, 1, 2, exact)
+	a.strip(ymm, 3, 1, 1, spreadStrip)
+	a.strip(ymm, 3, 1, 1, laneStrip)
+	a.strip(ymm, 3, 1, 2, laneStrip)
+	a.strip(zmm, 3, 3, 2, columnStrip)
+	a.strip(zmm, 3, 4, 2, columnStrip)
+	for _, k := range []int{3, 5, 7} {
+		for step := 1; step <= 2; step++ {
+			a.strip(ymm512, k, 1, step, spreadStrip)
+			a.strip(zmm, k, 1, step, spreadStrip)
+			if k == 3 && step == 1 {
+				a.strip(zmm, k, 2, step, spreadStrip)
+				a.strip(zmm, k, 2, step, laneStrip)
 			}
-			if w == zmm || exact {
-				a.strip(w, 3, 1, 2, exact)
+			if k < 7 {
+				a.strip(zmm, k, 1, step, laneStrip)
 			}
 		}
 	}
@@ -57,11 +74,8 @@ func strips(a *asm) {
 // two, lines take turns: even ones are the first of a window and end one, odd ones lie
 // between; the strip of the exact kind has the columns that its values see where it is
 // told, that of the other kind takes every other value.
-func (a *asm) strip(w width, k, vecs, step int, exact bool) {
-	kind := "Spread"
-	if exact {
-		kind = "Lanes"
-	}
+func (a *asm) strip(w width, k, vecs, step int, kind stripKind) {
+	exact, columns := kind != spreadStrip, kind == columnStrip
 	a.function(label("strip%s%dx%dby%d%s", kind, k, vecs, step, w.set), "func(t *byte)")
 	t := a.Load(a.Param("t"), a.GP64())
 	next := 0
@@ -80,16 +94,16 @@ func (a *asm) strip(w width, k, vecs, step int, exact bool) {
 	if exact {
 		product = fresh()
 	}
-	// Weights stay in registers: one for all values (spread), or others for each (exact).
+	// Weights stay in registers: one for all values (spread), or others for each (lanes).
 	sets := 1
-	if exact {
+	if kind == laneStrip {
 		sets = vecs
 	}
 	apart := step == 2 && !exact // every other value of registers
 	var pair [2]reg.VecPhysical
-	var even, odd reg.VecPhysical
+	var order reg.VecPhysical
 	if apart {
-		pair[0], pair[1], even, odd = fresh(), fresh(), fresh(), fresh()
+		pair[0], pair[1], order = fresh(), fresh(), fresh()
 	}
 	weights := make([][]reg.VecPhysical, k*k)
 	for i := range weights {
@@ -100,7 +114,7 @@ func (a *asm) strip(w width, k, vecs, step int, exact bool) {
 		}
 	}
 	var mask reg.VecPhysical
-	if w == ymm {
+	if !w.masks {
 		mask = fresh()
 	}
 
@@ -122,21 +136,32 @@ func (a *asm) strip(w width, k, vecs, step int, exact bool) {
 	flags := a.GP64()
 	a.MOVL(at(t, stripFlags), flags.As32())
 	loads := k * vecs // of a line, each with its mask
+	if columns {
+		loads = (vecs-1)*step + k
+	}
 	if apart {
 		loads = k + 1
 		index := a.GP64()
 		a.MOVQ(at(t, stripMasks), index)
-		a.VMOVUPS(at(index, 0), even)
-		a.VMOVUPS(at(index, 64), odd)
+		a.VMOVUPS(at(index, 0), order)
 	}
 	src, dst, lines, left, tapW := a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64()
-	kmask := func(i int) reg.OpmaskPhysical {
-		return []reg.OpmaskPhysical{reg.K1, reg.K2, reg.K3, reg.K4, reg.K5, reg.K6, reg.K7}[i]
+	tap3 := a.GP64()
+	if columns {
+		a.LEAQ(operand.Mem{Base: tap, Index: tap, Scale: 2}, tap3)
 	}
-	if w == zmm {
-		// A mask for each tap of a line and register: 16 bits.
-		for i := range loads {
-			a.KMOVW(at(t, stripBits+2*i), kmask(i))
+	// A mask for each tap of a line and register: 16 bits. The last register is for those that find no other, and for results.
+	held := []reg.OpmaskPhysical{reg.K1, reg.K2, reg.K3, reg.K4, reg.K5, reg.K6}
+	kmask := func(i int) reg.OpmaskPhysical {
+		if i < len(held) {
+			return held[i]
+		}
+		a.KMOVW(at(t, stripBits+2*i), reg.K7)
+		return reg.K7
+	}
+	if w.masks {
+		for i := range min(loads, len(held)) {
+			a.KMOVW(at(t, stripBits+2*i), held[i])
 		}
 	} else {
 		a.MOVQ(at(t, stripMasks), masks)
@@ -144,15 +169,70 @@ func (a *asm) strip(w width, k, vecs, step int, exact bool) {
 	// load reads a register of values of tap kx.
 	load := func(v, kx int) {
 		m := operand.Mem{Base: left, Disp: v * w.bytes()}
-		if w == zmm {
+		if w.masks {
 			a.VMOVUPS_Z(m, kmask(kx*vecs+v), value)
 			return
 		}
 		a.VMOVUPS(at(masks, 32*kx), mask)
 		a.VMASKMOVPS(m, mask, value)
 	}
+	// multiply adds products of tap kx to register v of all results that see the line.
+	multiply := func(parity, kx, v, set int) {
+		for j := range live { // result j is met by line ky of its window
+			ky := k - 1 - parity - j*step
+			if ky < 0 {
+				continue
+			}
+			i := ky*k + kx
+			switch {
+			case exact:
+				a.VMULPS(weights[i][set], value, product)
+				a.VADDPS(product, sums[j][v], sums[j][v])
+			case weights[i] == nil:
+				// Broadcasting is part of the instruction.
+				a.VFMADD231PS_BCST(at(pw, 4*i), value, sums[j][v])
+			default:
+				a.VFMADD231PS(weights[i][0], value, sums[j][v])
+			}
+		}
+	}
+	// column is memory in column c from p on; far is room for pointers.
+	far := a.GP64()
+	column := func(p reg.GPVirtual, c int) operand.Mem {
+		if c > 0 && c%4 == 0 {
+			a.LEAQ(operand.Mem{Base: p, Index: tap, Scale: uint8(c)}, far)
+		}
+		if c >= 4 {
+			p = far
+		}
+		m := operand.Mem{Base: p}
+		switch c % 4 {
+		case 1:
+			m.Index, m.Scale = tap, 1
+		case 2:
+			m.Index, m.Scale = tap, 2
+		case 3:
+			m.Index, m.Scale = tap3, 1
+		}
+		return m
+	}
+	lineOfColumns := func(parity int) {
+		for c := range loads {
+			a.VMOVUPS_Z(column(src, c), kmask(c), value)
+			for v := range vecs {
+				if kx := c - v*step; kx >= 0 && kx < k {
+					multiply(parity, kx, v, 0)
+				}
+			}
+		}
+		a.ADDQ(at(t, stripLineSrc), src)
+	}
 	// line reads a line: with a step of two those of one parity.
 	line := func(parity int) {
+		if columns {
+			lineOfColumns(parity)
+			return
+		}
 		a.MOVQ(src, left)
 		for kx := range k {
 			for v := range vecs {
@@ -161,28 +241,13 @@ func (a *asm) strip(w width, k, vecs, step int, exact bool) {
 				} else {
 					if kx%2 == 0 {
 						for i := range pair {
-							a.VMOVUPS_Z(operand.Mem{Base: left, Disp: 64*i + 4*kx}, kmask(kx+i), pair[i])
+							a.VMOVUPS_Z(operand.Mem{Base: left, Disp: i*w.bytes() + 4*kx}, kmask(kx+i), pair[i])
 						}
 					}
-					a.VMOVAPS(pair[0], value)
-					a.VPERMT2PS(pair[1], []reg.VecPhysical{even, odd}[kx%2], value)
+					// Results stand in the order that this gives until they are written.
+					a.VSHUFPS(operand.U8([]uint8{0x88, 0xdd}[kx%2]), pair[1], pair[0], value)
 				}
-				for j := range live { // result j is met by line ky of its window
-					ky := k - 1 - parity - j*step
-					if ky < 0 {
-						continue
-					}
-					i := ky*k + kx
-					switch {
-					case exact:
-						a.VMULPS(weights[i][v], value, product)
-						a.VADDPS(product, sums[j][v], sums[j][v])
-					case weights[i] == nil:
-						a.VFMADD231PS_BCST(at(pw, 4*i), value, sums[j][v])
-					default:
-						a.VFMADD231PS(weights[i][0], value, sums[j][v])
-					}
-				}
+				multiply(parity, kx, v, v)
 			}
 			if kx < k-1 && !apart {
 				a.ADDQ(tap, left)
@@ -208,12 +273,12 @@ func (a *asm) strip(w width, k, vecs, step int, exact bool) {
 	}
 	// read takes what stands beside the results; results makes its mask ready.
 	results := func() {
-		if w == ymm {
+		if !w.masks {
 			a.VMOVUPS(at(masks, 32*k), mask)
 		}
 	}
 	read := func(m operand.Mem, v int, to reg.VecPhysical) {
-		if w == zmm {
+		if w.masks {
 			a.KMOVW(at(t, stripBits+2*(loads+v)), reg.K7)
 			a.VMOVUPS_Z(m, reg.K7, to)
 			return
@@ -227,7 +292,9 @@ func (a *asm) strip(w width, k, vecs, step int, exact bool) {
 			a.TESTQ(bias, bias)
 			a.JZ(operand.LabelRef(name + "_nobias"))
 			for v := range vecs {
-				read(at(bias, v*w.bytes()), v, value)
+				if v == 0 || !columns {
+					read(at(bias, v*w.bytes()), v, value)
+				}
 				a.VADDPS(value, sums[0][v], sums[0][v])
 			}
 			a.Label(name + "_nobias")
@@ -250,15 +317,35 @@ func (a *asm) strip(w width, k, vecs, step int, exact bool) {
 			a.VMINPS(sums[0][v], hi, sums[0][v])
 		}
 		a.Label(name + "_free")
+		if !w.masks {
+			// Writing with a mask takes some processors a dozen cycles.
+			a.TESTL(operand.U32(flagWhole), flags.As32())
+			a.JZ(operand.LabelRef(name + "_part"))
+			for v := range vecs {
+				a.VMOVUPS(sums[0][v], at(dst, v*w.bytes()))
+			}
+			a.JMP(operand.LabelRef(name + "_written"))
+			a.Label(name + "_part")
+		}
 		for v := range vecs {
-			m := at(dst, v*w.bytes())
-			if w == zmm {
-				a.KMOVW(at(t, stripBits+2*(loads+v)), reg.K7)
-				a.VMOVUPS(sums[0][v], reg.K7, m)
+			m, sum := at(dst, v*w.bytes()), sums[0][v]
+			if apart {
+				a.VPERMPD(sum, order, value)
+				sum = value
+			}
+			if columns {
+				m = column(dst, v)
+			}
+			if w.masks {
+				if v == 0 || !columns {
+					a.KMOVW(at(t, stripBits+2*(loads+v)), reg.K7)
+				}
+				a.VMOVUPS(sum, reg.K7, m)
 			} else {
-				a.VMASKMOVPS(sums[0][v], mask, m)
+				a.VMASKMOVPS(sum, mask, m)
 			}
 		}
+		a.Label(name + "_written")
 		a.ADDQ(at(t, stripLineDst), dst)
 	}
 

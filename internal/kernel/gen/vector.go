@@ -16,11 +16,14 @@ type width struct {
 	set    string // ending of function names
 	floats int    // float32 in a register
 	regs   int    // registers there are
+	masks  bool   // registers for masks
 }
 
 var (
-	ymm = width{"AVX2", 8, 16}
-	zmm = width{"AVX512", 16, 32}
+	ymm = width{"AVX2", 8, 16, false}
+	zmm = width{"AVX512", 16, 32, true}
+	// ymm512 are registers of eight values with the masks, and in the number, of AVX-512.
+	ymm512 = width{"HalfAVX512", 8, 32, true}
 )
 
 func (w width) bytes() int { return 4 * w.floats }
@@ -44,7 +47,8 @@ func (a *asm) vec(w width) reg.VecVirtual {
 
 var ymmRegs = []reg.VecPhysical{
 	reg.Y0, reg.Y1, reg.Y2, reg.Y3, reg.Y4, reg.Y5, reg.Y6, reg.Y7,
-	reg.Y8, reg.Y9, reg.Y10, reg.Y11, reg.Y12, reg.Y13, reg.Y14, reg.Y15,
+	reg.Y8, reg.Y9, reg.Y10, reg.Y11, reg.Y12, reg.Y13, reg.Y14, reg.Y15, reg.Y16, reg.Y17, reg.Y18, reg.Y19,
+	reg.Y20, reg.Y21, reg.Y22, reg.Y23, reg.Y24, reg.Y25, reg.Y26, reg.Y27, reg.Y28, reg.Y29, reg.Y30, reg.Y31,
 }
 
 var zmmRegs = []reg.VecPhysical{
@@ -58,11 +62,11 @@ func at(p reg.Register, off int) operand.Mem { return operand.Mem{Base: p, Disp:
 
 // zero clears v.
 func (a *asm) zero(w width, v reg.Register) {
-	if w.floats == 8 {
-		a.VXORPS(v, v, v)
+	if w.masks {
+		a.VPXORD(v, v, v)
 		return
 	}
-	a.VPXORD(v, v, v)
+	a.VXORPS(v, v, v)
 }
 
 // label makes a name for a jump that is unlike all others of the file's functions.

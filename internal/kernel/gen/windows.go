@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/mmcloughlin/avo/attr"
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
@@ -55,6 +56,8 @@ func windows(a *asm) {
 		}
 	}
 	a.every2()
+	a.copyFloats(1)
+	a.copyFloats(2)
 }
 
 // window writes a walk of windows: at each place the taps are taken in order, for four
@@ -440,6 +443,83 @@ func (a *asm) every2() {
 	a.JNZ(operand.LabelRef("line"))
 	a.VZEROUPPER()
 	a.RET()
+}
+
+// copyFloats copies lines of n values of which each or every other is wanted. The last register of a line has masks, whole or not.
+func (a *asm) copyFloats(each int) {
+	a.function(label("copyFloats%dAVX512", each), "func(dst *float32, stepDst int, src *float32, stepSrc, n, lines int)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	stepDst := a.Load(a.Param("stepDst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	stepSrc := a.Load(a.Param("stepSrc"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	lines := a.Load(a.Param("lines"), a.GP64())
+	whole, bits, ones := a.GP64(), a.GP64(), a.GP64()
+	in, more, out := reg.K1, reg.K2, reg.K3
+	// Bits of the values that the last register writes, and of those that it reads.
+	a.LEAQ(at(n, -1), whole)
+	a.MOVQ(whole, bits)
+	a.SHRQ(operand.U8(4), whole)
+	a.ANDQ(operand.U8(15), bits)
+	a.MOVQ(operand.I32(-1), ones)
+	write := a.GP64()
+	a.LEAQ(at(bits, 1), write)
+	a.BZHIQ(write, ones, write)
+	a.KMOVW(write.As32(), out)
+	x, y, even := a.ZMM(), a.ZMM(), a.ZMM()
+	if each == 2 {
+		a.LEAQ(operand.Mem{Base: bits, Index: bits, Scale: 1, Disp: 1}, bits)
+		a.BZHIQ(bits, ones, bits)
+		a.KMOVW(bits.As32(), in)
+		a.SHRQ(operand.U8(16), bits)
+		a.KMOVW(bits.As32(), more)
+		table := a.GP64()
+		a.LEAQ(a.evens(), table)
+		a.VPMOVZXBD(operand.Mem{Base: table}, even)
+	}
+	left, from, to := a.GP64(), a.GP64(), a.GP64()
+	a.Label("line")
+	a.MOVQ(dst, to)
+	a.MOVQ(src, from)
+	a.MOVQ(whole, left)
+	a.TESTQ(left, left)
+	a.JZ(operand.LabelRef("rest"))
+	a.Label("step")
+	a.VMOVUPS(at(from, 0), x)
+	if each == 2 {
+		a.VMOVUPS(at(from, 64), y)
+		a.VPERMT2PS(y, even, x)
+	}
+	a.VMOVUPS(x, at(to, 0))
+	a.ADDQ(operand.U32(uint32(64*each)), from)
+	a.ADDQ(operand.U32(64), to)
+	a.DECQ(left)
+	a.JNZ(operand.LabelRef("step"))
+	a.Label("rest")
+	if each == 2 {
+		a.VMOVUPS_Z(at(from, 0), in, x)
+		a.VMOVUPS_Z(at(from, 64), more, y)
+		a.VPERMT2PS(y, even, x)
+	} else {
+		a.VMOVUPS_Z(at(from, 0), out, x)
+	}
+	a.VMOVUPS(x, out, at(to, 0))
+	a.ADDQ(stepDst, dst)
+	a.ADDQ(stepSrc, src)
+	a.DECQ(lines)
+	a.JNZ(operand.LabelRef("line"))
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// evens is a table of 16 bytes: the places of the even values of two registers.
+func (a *asm) evens() operand.Mem {
+	m := a.StaticGlobal("evens")
+	a.DataAttributes(attr.RODATA | attr.NOPTR)
+	for i := range 16 {
+		a.AddDatum(i, operand.U8(uint8(2*i)))
+	}
+	return m
 }
 
 // shuffleEven leaves the even values of x and y in x.

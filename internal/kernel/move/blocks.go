@@ -13,6 +13,32 @@ type Blocks struct {
 	SrcRow int   // elements between rows of the source
 	At     []int // numbers of blocks within a row, all in range
 	Len    int
+	Unit   int // elements from where one number leads to where the next does; 0 for Len
+}
+
+// Join makes blocks that follow each other in the source as in the output one, where all can be as long.
+func (b *Blocks) Join() {
+	n := len(b.At)
+	for i := 1; i < len(b.At) && n > 1; i++ {
+		if b.At[i] != b.At[i-1]+1 {
+			n = gcd(n, i)
+		}
+	}
+	if n < 2 || b.Unit != 0 {
+		return
+	}
+	var at []int
+	for i := 0; i < len(b.At); i += n {
+		at = append(at, b.At[i])
+	}
+	b.At, b.Len, b.Unit = at, b.Len*n, b.Len
+}
+
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
 }
 
 // Gather copies the blocks from src to dst, which must not overlap.
@@ -24,15 +50,30 @@ func (b *Blocks) Gather(pool *workers.Pool, dst, src Slice) {
 
 func gather[T any](b *Blocks, pool *workers.Pool, dst, src []T) {
 	total := b.Rows * len(b.At)
-	if total*b.Len < 2*shared[T]() {
+	grain := linesOf[T](b.Len, false)
+	if b.Len == 1 {
+		grain = workers.Grain(1)
+	}
+	if total <= grain {
 		gatherSpan(b, dst, src, 0, total)
 		return
 	}
-	pool.For(total, max(1, shared[T]()/b.Len), func(lo, hi int) { gatherSpan(b, dst, src, lo, hi) })
+	pool.For(total, grain, func(lo, hi int) { gatherSpan(b, dst, src, lo, hi) })
 }
 
 // gatherSpan copies blocks lo to hi of the output.
 func gatherSpan[T any](b *Blocks, dst, src []T, lo, hi int) {
+	unit := b.Unit
+	if unit == 0 {
+		unit = b.Len
+	}
+	if len(b.At) == 1 && b.Len == 1 {
+		for at := lo*b.SrcRow + b.At[0]*unit; lo < hi; lo++ {
+			dst[lo] = src[at]
+			at += b.SrcRow
+		}
+		return
+	}
 	for lo < hi {
 		row, first := lo/len(b.At), lo%len(b.At)
 		n := min(hi-lo, len(b.At)-first)
@@ -44,7 +85,7 @@ func gatherSpan[T any](b *Blocks, dst, src []T, lo, hi int) {
 			}
 		} else {
 			for i, a := range at {
-				copy(dst[(lo+i)*b.Len:(lo+i+1)*b.Len], s[a*b.Len:])
+				copy(dst[(lo+i)*b.Len:(lo+i+1)*b.Len], s[a*unit:])
 			}
 		}
 		lo += n
@@ -134,7 +175,7 @@ func mapped[T any](m *Maps, pool *workers.Pool, dst, src []T, value T) {
 	}
 	p.dst, p.src, p.value = dst, src, value
 	// A row takes some 32 bytes in a nanosecond, and 4 ns for each of its spans.
-	if each := width*int(unsafe.Sizeof(value))/32 + 4*len(m.runs) + 1; rows < 2*workers.Piece/each {
+	if each := width*int(unsafe.Sizeof(value))/32 + 4*len(m.runs) + 1; rows <= workers.Piece/each {
 		p.work(0, rows)
 	} else {
 		pool.For(rows, max(1, workers.Piece/each), p.work)

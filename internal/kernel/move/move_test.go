@@ -200,6 +200,31 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
+// TestJoin selects runs of blocks, as one block each and one by one.
+func TestJoin(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		b := Blocks{Rows: rapid.IntRange(1, 3).Draw(t, "rows"), Len: rapid.IntRange(1, 3).Draw(t, "length")}
+		b.SrcRow = 40 * b.Len
+		run := rapid.IntRange(1, 4).Draw(t, "run")
+		for range rapid.IntRange(1, 6).Draw(t, "runs") {
+			at := rapid.IntRange(0, 36).Draw(t, "at")
+			for k := range run {
+				b.At = append(b.At, at+k)
+			}
+		}
+		src := numbered(4, b.Rows*b.SrcRow)
+		want, got := numbered(4, b.Rows*len(b.At)*b.Len), numbered(4, b.Rows*len(b.At)*b.Len)
+		b.Gather(nil, want, src)
+		blocks := len(b.At)
+		b.Join()
+		b.Gather(nil, got, src)
+		if !equal(want, got) || len(b.At) > blocks/run {
+			t.Fatalf("%d blocks in runs of %d became %d: results are the same: %t", blocks, run, len(b.At), equal(want, got))
+		}
+	})
+}
+
 // one copies an element.
 func one(dst Slice, i int, src Slice, j int) {
 	if dst.Width == 0 {

@@ -7,13 +7,24 @@ import (
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
-// parallelFrom is the number of bytes from which a copy is worth spreading over threads.
-const parallelFrom = 1 << 17
+// parallelFrom is the number of bytes side by side that are worth a piece of work: a thread copies some 13 in a nanosecond.
+const parallelFrom = 1 << 16
 
 // shared is parallelFrom in elements of a type.
 func shared[T any]() int {
 	var v T
 	return parallelFrom / int(max(1, unsafe.Sizeof(v)))
+}
+
+// linesOf is how many lines of n elements of a type are worth a piece of work: finding one takes some 5 ns, and an element that lies apart from the next
+// one a nanosecond.
+func linesOf[T any](n int, apart bool) int {
+	var v T
+	bytes := n * int(max(1, unsafe.Sizeof(v)))
+	if apart {
+		return max(1, workers.Piece/(5+n))
+	}
+	return max(1, workers.Piece/(5+bytes*workers.Piece/parallelFrom))
 }
 
 // Plan is a copy between two strided views that have the same dimensions. The
@@ -168,7 +179,7 @@ func (p *Plan) Len() int { return p.len }
 func (p *Plan) Run(pool *workers.Pool, dst, src Slice) {
 	switch w := dst.Width; {
 	case p.len == 0:
-	case p.together && w > 0 && p.len < 2*parallelFrom/w:
+	case p.together && w > 0 && p.len <= parallelFrom/w:
 		copy(dst.Bytes[p.To*w:(p.To+p.len)*w], src.Bytes[p.From*w:(p.From+p.len)*w])
 	default:
 		if w > 0 && w < 16 {
@@ -199,33 +210,39 @@ func run[T any](p *Plan, pool *workers.Pool, dst, src []T) {
 		outer *= d
 	}
 	if outer == 1 {
-		if n < 2*shared[T]() {
+		grain := shared[T]()
+		if ds != 1 || ss != 1 {
+			grain = workers.Grain(1)
+		}
+		if n <= grain {
 			line(dst, src, p.To, p.From, n, ds, ss)
 			return
 		}
 		c := copyOf(p, dst, src)
-		pool.For(n, shared[T](), c.along)
+		pool.For(n, grain, c.along)
 		return
 	}
 	// Short lines go together with those beside them.
 	if m := p.dims[last-1]; n <= shortLine && m >= n {
 		dm, sm := p.dst[last-1], p.src[last-1]
+		grain := workers.Grain(1) / n // a line takes as many nanoseconds as it has elements
 		switch rest := outer / m; {
-		case outer*n < 2*shared[T]():
+		case outer <= grain:
 			p.lines(last, last-1, 0, rest, func(do, so int) { shortLines(dst, src, do, so, m, dm, sm, n, ds, ss) })
 		case rest >= 4*pool.Threads():
 			c := copyOf(p, dst, src)
-			pool.For(rest, max(1, shared[T]()/(m*n)), c.short)
+			pool.For(rest, max(1, grain/m), c.short)
 		default:
 			p.lines(last, last-1, 0, rest, func(do, so int) {
-				pool.For(m, shared[T]()/n, func(lo, hi int) {
+				pool.For(m, grain, func(lo, hi int) {
 					shortLines(dst, src, do+lo*dm, so+lo*sm, hi-lo, dm, sm, n, ds, ss)
 				})
 			})
 		}
 		return
 	}
-	if outer*n < 2*shared[T]() {
+	grain := linesOf[T](n, ds != 1 || ss != 1)
+	if outer <= grain {
 		if r == 2 {
 			do, so := p.To, p.From
 			for range outer {
@@ -238,7 +255,7 @@ func run[T any](p *Plan, pool *workers.Pool, dst, src []T) {
 		return
 	}
 	c := copyOf(p, dst, src)
-	pool.For(outer, max(1, shared[T]()/n), c.lines)
+	pool.For(outer, grain, c.lines)
 }
 
 // copying is a run over lines in the making. It is kept with its plan: runs must not allocate.

@@ -52,6 +52,7 @@ type mover interface {
 	fill(pool *workers.Pool, dst, value Slice)
 	maps(m *Maps, pool *workers.Pool, dst, src, value Slice)
 	pick(dst, x, y Slice, cond []uint8, step [3]int)
+	pickPlaces(dst, x, y Slice, cond []uint8, at [3][]int)
 }
 
 // mover finds the loops for the width of s: the only place that lists widths.
@@ -102,7 +103,7 @@ func (w words[T]) mark(dst, value Slice, at []int) {
 
 func (w words[T]) fill(pool *workers.Pool, dst, value Slice) {
 	d, v := w.of(dst), w.of(value)[0]
-	if len(d) < 2*shared[T]() {
+	if len(d) <= shared[T]() {
 		set(d, v)
 		return
 	}
@@ -115,6 +116,10 @@ func (w words[T]) maps(m *Maps, pool *workers.Pool, dst, src, value Slice) {
 
 func (w words[T]) pick(dst, x, y Slice, cond []uint8, step [3]int) {
 	pick(w.of(dst), w.of(x), w.of(y), cond, step)
+}
+
+func (w words[T]) pickPlaces(dst, x, y Slice, cond []uint8, at [3][]int) {
+	pickPlaces(w.of(dst), w.of(x), w.of(y), cond, at)
 }
 
 // Fill sets every element of dst to the first of value.
@@ -173,6 +178,10 @@ func pick[T any](dst, x, y []T, cond []uint8, step [3]int) {
 		}
 		return
 	}
+	if step[0] == 1 && step[1]+step[2] == 1 {
+		pickOver(dst, x, y, cond, step[1] == 1)
+		return
+	}
 	c, a, b := 0, 0, 0
 	for i := range dst {
 		if cond[c] != 0 {
@@ -183,6 +192,54 @@ func pick[T any](dst, x, y []T, cond []uint8, step [3]int) {
 		c += step[0]
 		a += step[1]
 		b += step[2]
+	}
+}
+
+// pickOver is pick where one of x and y stands for all: y with lines.
+func pickOver[T any](dst, x, y []T, cond []uint8, lines bool) {
+	c := cond[:len(dst)]
+	if lines {
+		x, v := x[:len(dst)], y[0]
+		for i, k := range c {
+			if k != 0 {
+				dst[i] = x[i]
+			} else {
+				dst[i] = v
+			}
+		}
+		return
+	}
+	y, v := y[:len(dst)], x[0]
+	for i, k := range c {
+		if k == 0 {
+			dst[i] = y[i]
+		} else {
+			dst[i] = v
+		}
+	}
+}
+
+// PickPlaces is [Pick] where tables say which element of cond, x and y is that of each element of dst; nil for
+// the one with the same number.
+func PickPlaces(dst, x, y Slice, cond []uint8, at [3][]int) {
+	dst.mover().pickPlaces(dst, x, y, cond, at)
+}
+
+func pickPlaces[T any](dst, x, y []T, cond []uint8, at [3][]int) {
+	for i := range dst {
+		c := i
+		if at[0] != nil {
+			c = at[0][i]
+		}
+		from, k := x, 1
+		if cond[c] == 0 {
+			from, k = y, 2
+		}
+		p := i
+		if at[k] != nil {
+			p = at[k][i]
+		}
+		dst[i] = from[p]
 	}
 }
 
@@ -198,4 +255,10 @@ func set[T any](s []T, v T) {
 	for i := 1; i < len(s); i *= 2 {
 		copy(s[i:], s[:i])
 	}
+}
+
+// Copy copies as many bytes as both have.
+func Copy(pool *workers.Pool, dst, src []byte) {
+	n := min(len(dst), len(src))
+	workers.Do(pool, n, parallelFrom, [2][]byte{dst, src}, func(v [2][]byte, lo, hi int) { copy(v[0][lo:hi], v[1][lo:hi]) })
 }

@@ -14,8 +14,9 @@ const tile = 32
 // strip the length of the strips that are moved instead.
 const thin, strip = 8, 512
 
-// leastBytes is the number of columns that [simd.Elements.TurnBytes] takes at least, and bytesHigh the rows that it gets at a time.
-const leastBytes, bytesHigh = 16, 512
+// leastBytes is the number of columns that [simd.Elements.TurnBytes] takes at least; it gets multiples of bytesLeast rows at a time, up to
+// bytesHigh.
+const leastBytes, bytesLeast, bytesHigh = 16, 64, 512
 
 // transpose copies when the destination is contiguous in the last dimension
 // and the source in dimension k.
@@ -41,30 +42,35 @@ func transpose[T any](p *Plan, pool *workers.Pool, dst, src []T, k int) {
 	}
 	t.p, t.dst, t.src, t.k, t.rows, t.cols, t.dk, t.ss, t.high, t.wide, t.whole = p, dst, src, k, rows, cols, dk, ss, tile, tile, false
 	_, bytes := any(dst).([]uint8)
+	_, words := any(dst).([]uint32)
+	threads, pace := pool.Threads(), 1.0 // elements in a nanosecond
 	switch {
 	case bytes && cols >= leastBytes && rows >= thin && dk > 0 && ss > 0 && simd.ElementKernels().Columns():
 		// The loop over bytes takes all columns and cuts rows itself.
-		t.high, t.whole = bytesHigh, true
+		t.high, t.whole, pace = min(bytesHigh, ((rows+threads-1)/threads+bytesLeast-1)/bytesLeast*bytesLeast), true, 12
 	case rows < thin:
 		t.wide = strip
 	case cols < thin:
 		t.high = strip
+	case words && simd.ElementKernels() != nil:
+		pace = 3
 	}
+	grain := workers.Grain(pace)
 	// Few matrices are cut into bands of rows, or into strips of columns where rows are few, many are shared out whole.
 	switch {
-	case outer*rows*cols < shared[T]():
+	case outer*rows*cols <= grain:
 		t.matrices(0, outer)
-	case !t.whole && outer < pool.Threads() && rows < 2*t.high && cols >= 2*strip:
+	case !t.whole && outer < threads && rows < 2*t.high && cols >= 2*strip:
 		p.lines(k, last, 0, outer, func(do, so int) {
 			t.do, t.so = do, so
-			pool.For((cols+strip-1)/strip, max(1, shared[T]()/2/(strip*rows)), t.strips)
+			pool.For((cols+strip-1)/strip, max(1, grain/(strip*rows)), t.strips)
 		})
-	case outer >= 4*pool.Threads() || rows < 2*t.high:
-		pool.For(outer, max(1, shared[T]()/2/(rows*cols)), t.matrices)
+	case outer >= 4*threads || outer >= threads && (outer%threads == 0 || rows*cols <= 2*grain) || rows <= t.high:
+		pool.For(outer, max(1, grain/(rows*cols)), t.matrices)
 	default:
 		p.lines(k, last, 0, outer, func(do, so int) {
 			t.do, t.so = do, so
-			pool.For((rows+t.high-1)/t.high, max(1, shared[T]()/2/(t.high*cols)), t.bands)
+			pool.For((rows+t.high-1)/t.high, max(1, grain/(t.high*cols)), t.bands)
 		})
 	}
 }

@@ -6,6 +6,7 @@ package order
 import (
 	"cmp"
 	"math"
+	"math/bits"
 	"slices"
 	"sort"
 
@@ -60,49 +61,80 @@ func (l Lines) TopK(pool *workers.Pool, at []int, keys []uint64, k int, largest 
 		flip = math.MaxUint64
 	}
 	pool.For(l.Outer*l.Inner, max(1, 1<<13/l.N), func(lo, hi int) {
-		var buf []entry
+		var words []uint64
+		var entries []entry
 		for line := lo; line < hi; line++ {
 			o, in := line/l.Inner, line%l.Inner
-			buf = best(buf, keys[o*l.N*l.Inner+in:], l.N, l.Inner, k, flip)
-			for j, e := range buf[:k] {
-				at[(o*k+j)*l.Inner+in] = (o*l.N+e.i)*l.Inner + in
+			own := keys[o*l.N*l.Inner+in:]
+			put := func(j, i int) { at[(o*k+j)*l.Inner+in] = (o*l.N+i)*l.Inner + in }
+			if words = l.words(words, own, flip); len(words) > 0 {
+				words = best(words, k, cmp.Compare[uint64])
+				for j, w := range words {
+					put(j, int(w&(1<<bits.Len(uint(l.N-1))-1)))
+				}
+				continue
+			}
+			entries = entries[:0]
+			for i := range l.N {
+				entries = append(entries, entry{own[i*l.Inner] ^ flip, i})
+			}
+			entries = best(entries, k, before)
+			for j, e := range entries {
+				put(j, e.i)
 			}
 		}
 	})
 }
 
-func before(a, b entry) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.i, b.i)) }
-
-// best returns the first k of n elements in order. A heap holds the worst of the
-// best on top while the rest is looked through.
-func best(buf []entry, keys []uint64, n, step, k int, flip uint64) []entry {
-	buf = buf[:0]
-	many := k > n/4
-	for i := range n {
-		e := entry{keys[i*step] ^ flip, i}
-		switch {
-		case many:
-			buf = append(buf, e)
-		case len(buf) < k:
-			buf = append(buf, e)
-			for j := len(buf) - 1; j > 0 && before(buf[(j-1)/2], buf[j]) < 0; j = (j - 1) / 2 {
-				buf[j], buf[(j-1)/2] = buf[(j-1)/2], buf[j]
-			}
-		case e.key < buf[0].key: // of equal ones the earlier stays
-			buf[0] = e
-			sink(buf)
-		}
+// words are the keys of a line, without the bits that they have in common, with their places below them: these sort faster. There are none
+// where that does not fit.
+func (l Lines) words(buf, keys []uint64, flip uint64) []uint64 {
+	differ := uint64(0)
+	for i := range l.N {
+		differ |= keys[i*l.Inner] ^ keys[0]
 	}
-	slices.SortFunc(buf, before)
+	down, place := bits.TrailingZeros64(differ), bits.Len(uint(l.N-1))
+	if bits.Len64(differ)-down+place > 64 {
+		return buf[:0]
+	}
+	buf = slices.Grow(buf[:0], l.N)[:l.N]
+	for i := range buf {
+		buf[i] = ((keys[i*l.Inner]^flip)&differ>>down)<<place | uint64(i)
+	}
 	return buf
 }
 
-// sink restores the heap after its top was exchanged.
-func sink(heap []entry) {
-	for j := 0; ; {
+func before(a, b entry) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.i, b.i)) }
+
+// best leaves the first k of all in order. A heap holds the worst of the best on top while the rest is looked through.
+func best[T any](all []T, k int, compare func(a, b T) int) []T {
+	if k <= len(all)/4 {
+		heap := all[:k]
+		for j := k/2 - 1; j >= 0; j-- {
+			sink(heap, j, compare)
+		}
+		for i := k; i < len(all) && k > 0; i++ {
+			if compare(all[i], heap[0]) < 0 {
+				heap[0] = all[i]
+				sink(heap, 0, compare)
+			}
+		}
+		all = heap
+	}
+	if w, ok := any(all).([]uint64); ok {
+		slices.Sort(w)
+	} else {
+		slices.SortFunc(all, compare)
+	}
+	return all[:k]
+}
+
+// sink restores the heap after element j was exchanged.
+func sink[T any](heap []T, j int, compare func(a, b T) int) {
+	for {
 		w := j
 		for s := 2*j + 1; s <= 2*j+2 && s < len(heap); s++ {
-			if before(heap[w], heap[s]) < 0 {
+			if compare(heap[w], heap[s]) < 0 {
 				w = s
 			}
 		}

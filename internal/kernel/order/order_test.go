@@ -24,6 +24,10 @@ func TestTopK(t *testing.T) {
 	defer pool.Close()
 	rapid.Check(t, func(t *rapid.T) {
 		l, keys := draw(t)
+		spread := rapid.SampledFrom([]uint64{1, 1 << 32, 0x2aaaaaaaaaaaaaab}).Draw(t, "spread") // the last one leaves no room for places
+		for i := range keys {
+			keys[i] *= spread
+		}
 		k := rapid.IntRange(0, l.N).Draw(t, "k")
 		largest := rapid.Bool().Draw(t, "largest")
 		at := make([]int, l.Outer*k*l.Inner)

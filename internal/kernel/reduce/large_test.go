@@ -3,6 +3,7 @@ package reduce
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/workers"
@@ -210,6 +211,41 @@ func TestLogSumExp(t *testing.T) {
 			NewRun(pool, NewPlan([]int{2, 3, n / 2}, []bool{true, false, true}), LogSumExp[float64]()).Do(pool, three, apart)
 			for k, v := range three {
 				check(fmt.Sprint("in rows of two, ", k), v)
+			}
+		}
+	}
+}
+
+// TestPairs holds sums of two elements in float32 against those in float64, to the bit.
+func TestPairs(t *testing.T) {
+	t.Parallel()
+	pool := workers.New(2, nil)
+	defer pool.Close()
+	r := rand.New(rand.NewPCG(1, 2))
+	special := []float32{0, float32(math.Copysign(0, -1)), float32(math.Inf(1)), float32(math.Inf(-1)), 1e-45, math.MaxFloat32, -math.MaxFloat32}
+	for _, shape := range [][]int{{1, 2, 3}, {2, 5000}, {3, 2, 1500}, {7, 2, 5}} {
+		n := 1
+		for _, d := range shape {
+			n *= d
+		}
+		in := make([]float32, n)
+		for i := range in {
+			if in[i] = float32(math.Ldexp(r.Float64()-0.5, r.IntN(80)-40)); r.IntN(6) == 0 {
+				in[i] = special[r.IntN(len(special))]
+			}
+		}
+		mask := make([]bool, len(shape))
+		mask[len(shape)-2] = true
+		plan := NewPlan(shape, mask)
+		if columns, count := plan.Columns(); !columns || count != 2 {
+			t.Fatalf("%v is a plan of %d elements a result, columns %t", shape, count, columns)
+		}
+		got, want := make([]float32, n/2), make([]float32, n/2)
+		NewRun(pool, plan, Pairs[float32]()).Do(pool, got, in)
+		NewRun(pool, plan, Sum[float32](func(a float64, _ int) float32 { return float32(a) })).Do(pool, want, in)
+		for i, w := range want {
+			if g := got[i]; math.Float32bits(g) != math.Float32bits(w) && (g == g || w == w) {
+				t.Fatalf("%v: sum %d is %v, want %v", shape, i, g, w)
 			}
 		}
 	}

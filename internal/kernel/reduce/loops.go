@@ -10,7 +10,18 @@ import (
 
 // Sum adds all elements in the type of the accumulator.
 func Sum[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
-	return Reducer[T, A]{Row: sumRow[T, A], Cols: sumCols[T, A], Lines: addLines[T, A](), Merge: plus[A], Done: done}
+	r := Reducer[T, A]{Row: sumRow[T, A], Cols: sumCols[T, A], Lines: addLines[T, A](), Merge: plus[A], Done: done}
+	if four, ok := any(addFour).(func(acc []A, src []T, step, n int)); ok {
+		r.Lines = four
+	}
+	return r
+}
+
+// Pairs is [Sum] of two elements behind each result, which one rounding makes of them in any type.
+func Pairs[T tensor.Number]() Reducer[T, T] {
+	r := Sum[T, T](same[T])
+	r.All = func(dst, acc []T, _ int) { copy(dst, acc) }
+	return r
 }
 
 // OrderedSum is [Sum] in the order of the elements, which decides how
@@ -37,6 +48,22 @@ func OrderedSums(sums, src []float32, n int) {
 	}
 	for i := range sums {
 		sums[i] = orderedRow(float32(0), src[i*n:][:n])
+	}
+}
+
+// addFour adds lines in float64, four at a time, so that sums are read and written less often.
+func addFour(acc []float64, src []float32, step, n int) {
+	clear(acc)
+	for ; n >= 4; n -= 4 {
+		a, b, c, d := src[:len(acc)], src[step:][:len(acc)], src[2*step:][:len(acc)], src[3*step:][:len(acc)]
+		for i := range acc {
+			acc[i] += (float64(a[i]) + float64(b[i])) + (float64(c[i]) + float64(d[i]))
+		}
+		src = src[min(4*step, len(src)):]
+	}
+	for ; n > 0; n-- {
+		sumCols(acc, src[:len(acc)])
+		src = src[min(step, len(src)):]
 	}
 }
 
@@ -169,16 +196,29 @@ func Product[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
 // Max is the greatest element; NaN wins over numbers. lowest is the result for
 // nothing to reduce.
 func Max[T tensor.Number](lowest T) Reducer[T, T] {
-	return Reducer[T, T]{Start: lowest, Row: MaxRow[T], Cols: func(acc, src []T) { element.MaxTo(acc, acc, src) }, Merge: func(a, b T) T { return MaxRow(a, []T{b}) }, Done: same[T]}
+	return Reducer[T, T]{Start: lowest, Row: extremeRow(MaxRow[T], func(_, most float32) float32 { return most }), Cols: func(acc, src []T) { element.MaxTo(acc, acc, src) }, Merge: func(a, b T) T { return MaxRow(a, []T{b}) }, Done: same[T]}
 }
 
 // Min is the smallest element; NaN wins over numbers. highest is the result for
 // nothing to reduce.
 func Min[T tensor.Number](highest T) Reducer[T, T] {
-	return Reducer[T, T]{Start: highest, Row: MinRow[T], Cols: func(acc, src []T) { element.MinTo(acc, acc, src) }, Merge: func(a, b T) T { return MinRow(a, []T{b}) }, Done: same[T]}
+	return Reducer[T, T]{Start: highest, Row: extremeRow(MinRow[T], func(least, _ float32) float32 { return least }), Cols: func(acc, src []T) { element.MinTo(acc, acc, src) }, Merge: func(a, b T) T { return MinRow(a, []T{b}) }, Done: same[T]}
 }
 
 func same[T any](a T, _ int) T { return a }
+
+// extremeRow is row in vectors where there are such; of chooses from the least and the most of all.
+func extremeRow[T tensor.Number](row func(acc T, src []T) T, of func(least, most float32) float32) func(acc T, src []T) T {
+	e := simd.ElementKernels()
+	if e == nil {
+		return row
+	}
+	vectors, ok := any(func(acc float32, src []float32) float32 { return of(e.Extent(src, acc, acc)) }).(func(acc T, src []T) T)
+	if !ok {
+		return row
+	}
+	return vectors
+}
 
 // MaxRow is the greatest of acc and src; NaN wins over numbers.
 func MaxRow[T tensor.Number](acc T, src []T) T {

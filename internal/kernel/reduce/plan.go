@@ -73,6 +73,9 @@ func NewPlan(shape []int, mask []bool) Plan {
 	return p
 }
 
+// Columns tells whether the innermost dimension stays, and how many elements are behind each result.
+func (p *Plan) Columns() (bool, int) { return !p.rows, p.count }
+
 // Reducer folds elements of type T with an accumulator of type A. Without Merge
 // every result is folded in the order of its elements.
 type Reducer[T, A any] struct {
@@ -83,10 +86,11 @@ type Reducer[T, A any] struct {
 	Lines func(acc []A, src []T, step, n int) // what Cols gives from Start for n lines of src, step apart; may be nil
 	Merge func(a, b A) A                      // joins parts of a long row that threads share; may be nil
 	Done  func(acc A, count int) T            // the result
+	All   func(dst []T, acc []A, count int)   // Done of many; may be nil
 }
 
-// colTile is the number of accumulators that column-wise reductions keep at a time.
-const colTile = 1024
+// colTile is the number of accumulators that column-wise reductions keep at a time; fewer are a multiple of tileStep.
+const colTile, tileStep = 1024, 64
 
 // rowTile is the number of rows that are reduced together.
 const rowTile = 32
@@ -102,6 +106,7 @@ type Run[T, A any] struct {
 	in, out []T
 	acc     []A // colTile, or rowTile, for each worker
 	parts   []A
+	tile    int // columns that go together
 	tiles   int
 	body    func(worker, lo, hi int)
 }
@@ -121,8 +126,13 @@ func NewRun[T, A any](pool *workers.Pool, p Plan, r Reducer[T, A]) *Run[T, A] {
 		run.acc = make([]A, rowTile*pool.Threads())
 		run.body = run.rowWork
 	default:
-		run.acc = make([]A, colTile*pool.Threads())
-		run.tiles = (p.inner + colTile - 1) / colTile
+		t := pool.Threads()
+		run.acc = make([]A, colTile*t)
+		if run.tile = colTile; p.kept.len() < t {
+			// Multiples of the columns that loops take at once.
+			run.tile = min(colTile, max(1, (p.inner+t*tileStep-1)/(t*tileStep))*tileStep)
+		}
+		run.tiles = (p.inner + run.tile - 1) / run.tile
 		run.body = run.colWork
 	}
 	return run
@@ -142,7 +152,7 @@ func (r *Run[T, A]) Do(pool *workers.Pool, out, in []T) {
 	case r.p.rows:
 		pool.ForWorker(len(out), max(1, element.Grain/max(1, r.p.count)), r.body)
 	default:
-		work := max(1, r.p.gone.len()*min(colTile, r.p.inner))
+		work := max(1, r.p.gone.len()*min(r.tile, r.p.inner))
 		pool.ForWorker(r.p.kept.len()*r.tiles, max(1, element.Grain/work), r.body)
 	}
 	r.out, r.in = nil, nil
@@ -157,9 +167,7 @@ func (r *Run[T, A]) rowWork(worker, lo, hi int) {
 		for ; lo < hi; lo += rowTile {
 			some := acc[:min(rowTile, hi-lo)]
 			r.Rows(some, r.in[lo*p.inner:], p.inner)
-			for i, a := range some {
-				r.out[lo+i] = r.Done(a, p.count)
-			}
+			r.finish(r.out[lo:], some)
 		}
 		return
 	}
@@ -177,8 +185,8 @@ func (r *Run[T, A]) colWork(worker, lo, hi int) {
 	p := &r.p
 	gone := p.gone.len()
 	for u := lo; u < hi; u++ {
-		row, col := u/r.tiles, u%r.tiles*colTile
-		n := min(colTile, p.inner-col)
+		row, col := u/r.tiles, u%r.tiles*r.tile
+		n := min(r.tile, p.inner-col)
 		acc := r.acc[worker*colTile : worker*colTile+n]
 		base := p.kept.offset(row) + col
 		if r.Lines != nil && gone > 0 && len(p.gone.n) == 1 {
@@ -190,9 +198,18 @@ func (r *Run[T, A]) colWork(worker, lo, hi int) {
 				r.Cols(acc, r.in[at:at+n])
 			}
 		}
-		dst := r.out[row*p.inner+col:]
-		for i, a := range acc {
-			dst[i] = r.Done(a, p.count)
-		}
+		r.finish(r.out[row*p.inner+col:], acc)
+	}
+}
+
+// finish writes results.
+func (r *Run[T, A]) finish(dst []T, acc []A) {
+	dst = dst[:len(acc)]
+	if r.All != nil {
+		r.All(dst, acc, r.p.count)
+		return
+	}
+	for i, a := range acc {
+		dst[i] = r.Done(a, r.p.count)
 	}
 }

@@ -21,13 +21,15 @@ type Ints struct {
 	// values of Widen.
 	Lanes, Step  int
 	narrow, wide []func(t *IntTile)
+	narrowHalf   []func(t *IntTile) // nil for none
 	widenInt8    func(dst *int16, src *byte, n int, zero int16)
 	widenUint8   func(dst *int16, src *byte, n int, zero int16)
 	gather       func(dst, src *int16, offs *int32, n int, runs *int32, nruns int)
 	// Fours of 8-bit numbers; nil where the set has no such products.
 	quads, few, turned, half []func(t *IntTile)
 	quadsWide                func(t *IntTile) // nil where the set has none
-	tiles                    tileSet          // in place of quads and turned from fewest rows on; nil where there is none
+	groups                   *[groupKinds][]func(t *GroupTile)
+	tiles                    tileSet // in place of quads and turned from fewest rows on; nil where there is none
 	fewest                   int
 	gatherQuads              func(dst, src *byte, offs *int32, n int, runs *int32, nruns int)
 	// Nil where the set has none.
@@ -38,7 +40,9 @@ type Ints struct {
 	// For [Scales.Small], with and without signs; nil for none.
 	requantiseSmall [2]*smallRequantise
 	// Whole registers of channels; the second for as many as fewLanes.
-	requantise16              func(dst *int16, stepDst int, sums *int32, stepSums, rows, n int, mul, half, down, bias *int64, zero, lo, hi int32) // nil for none
+	requantise16              func(dst *int16, stepDst int, sums *int32, stepSums, rows, n, parts, stepParts int, scales *int64, zero, lo, hi int32) // nil for none
+	requantiseHalves          func(dst *int16, stepDst int, sums *float32, stepSums, rows, n, stepParts int, scales *int64, zero, lo, hi int32)      // nil for none
+	halves                    func(upper, lower *float32, src *int16, n int)                                                                         // nil for none
 	requantise, requantiseFew func(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, mul, up, down, bias *int32, zero, lo, hi int32)
 }
 
@@ -71,12 +75,15 @@ func (t *IntTile) SetContinue(on bool) {
 	}
 }
 
-// Run computes rows rows of a whole panel; wide says that b has 16-bit numbers, and not
+// Run computes rows rows of a panel, of cols columns at least; wide says that b has 16-bit numbers, and not
 // 8-bit ones.
-func (f *Ints) Run(t *IntTile, rows int, wide bool) {
+func (f *Ints) Run(t *IntTile, rows, cols int, wide bool) {
 	loops := f.narrow
-	if wide {
+	switch {
+	case wide:
 		loops = f.wide
+	case 2*cols <= f.Cols && f.narrowHalf != nil:
+		loops = f.narrowHalf
 	}
 	if rows <= len(loops) {
 		loops[rows-1](t)
@@ -305,24 +312,57 @@ type Scales struct {
 	Twice, Half []int32
 }
 
-// Scales16 are the numbers of channels for Requantise16, in arrays that go on to a multiple of 16: the multiplier, half of
-// what the shift divides by, the shift to the right, 1 to 63, and the bias.
-type Scales16 struct{ Mul, Half, Down, Bias []int64 }
+// Scales16 are the numbers of channels for Requantise16, for blocks of eight channels and a multiple of 16 of them: of each block the biases, the
+// multipliers, halves of what the shifts divide by, and the shifts to the right, 1 to 63.
+type Scales16 []int64
+
+// NewScales16 makes room for n channels.
+func NewScales16(n int) Scales16 { return make(Scales16, 4*((n+15)/16*16)) }
+
+// Set sets the numbers of channel i.
+func (s Scales16) Set(i int, bias, mul int64, down int) {
+	b := s[i/8*32+i%8:]
+	b[0], b[8], b[16], b[24] = bias, mul, 1<<(down-1), int64(down)
+}
 
 // Requantise16 turns rows of sums into 16-bit values: of channel i ((sum + bias)·mul + half) / 2^down, the lower 32 bits of it,
-// plus zero, between lo and hi. n channels, 32 at most, are written for each row, those of a multiple of 16 read; the scales begin at channel at.
-// It does nothing and returns false where the set has no loop for it.
-func (f *Ints) Requantise16(dst []int16, stepDst int, sums []int32, stepSums, rows, n int, s *Scales16, at int, zero, lo, hi int32) bool {
-	if f.requantise16 == nil || n > 32 {
+// plus zero, between lo and hi. Sums are those of parts, stepParts apart. n channels are written for each row, those of a multiple of 16 read; the
+// scales begin at channel at, a multiple of 16. It does nothing and returns false where the set has no loop for it.
+func (f *Ints) Requantise16(dst []int16, stepDst int, sums []int32, stepSums, rows, n, parts, stepParts int, s Scales16, at int, zero, lo, hi int32) bool {
+	if f == nil || f.requantise16 == nil {
 		return false
 	}
-	if rows <= 0 || n <= 0 {
-		return true
+	if rows > 0 && n > 0 {
+		last := (n+15)/16*16 - 1
+		_, _, _ = s[4*(at+last)+3], dst[(rows-1)*stepDst+n-1], sums[(parts-1)*stepParts+(rows-1)*stepSums+last]
+		f.requantise16(&dst[0], 2*stepDst, &sums[0], 4*stepSums, rows, n, parts, 4*stepParts, &s[4*at], zero, lo, hi)
 	}
-	last := (n+15)/16*16 - 1
-	_, _, _, _ = s.Mul[at+last], s.Half[at+last], s.Down[at+last], s.Bias[at+last]
-	_, _ = dst[(rows-1)*stepDst+n-1], sums[(rows-1)*stepSums+last]
-	f.requantise16(&dst[0], 2*stepDst, &sums[0], 4*stepSums, rows, n, &s.Mul[at], &s.Half[at], &s.Down[at], &s.Bias[at], zero, lo, hi)
+	return true
+}
+
+// RequantiseHalves is Requantise16 for sums as floats that are whole numbers, rows of n: 256 times the first part and the second, of which it reads
+// up to 15 more.
+func (f *Ints) RequantiseHalves(dst []int16, sums []float32, rows, n, stepParts int, s Scales16, zero, lo, hi int32) bool {
+	if f == nil || f.requantiseHalves == nil {
+		return false
+	}
+	if rows > 0 && n > 0 {
+		whole := (n + 15) / 16 * 16
+		_, _, _ = s[4*whole-1], dst[rows*n-1], sums[stepParts+(rows-1)*n+whole-1]
+		f.requantiseHalves(&dst[0], 2*n, &sums[0], 4*n, rows, n, 4*stepParts, &s[0], zero, lo, hi)
+	}
+	return true
+}
+
+// Halves takes numbers apart: their upper 8 bits, with the sign, and the lower ones. It does nothing and returns false where the set has no loop for it.
+func (f *Ints) Halves(upper, lower []float32, src []int16) bool {
+	if f == nil || f.halves == nil {
+		return false
+	}
+	if n := len(src); n > 0 {
+		_, _ = upper[n-1], lower[n-1]
+		f.halves(&upper[0], &lower[0], &src[0], n)
+	}
 	return true
 }
 

@@ -19,13 +19,14 @@ var ints = withTiles(family[Ints]{
 			{widenLinesS1AVX512, widenLinesS2AVX512},
 		},
 		widenInt8: widenInt8AVX512, widenUint8: widenUint8AVX512,
-		gather: gatherPairsAVX512, requantise: requantiseAVX512, requantiseSmall: smallAVX512, requantiseFew: requantiseAVX2, requantise16: requantise16AVX512,
+		gather: gatherPairsAVX512, requantise: requantiseAVX512, requantiseSmall: smallAVX512, requantiseFew: requantiseAVX2, requantise16: requantise16AVX512, requantiseHalves: requantiseHalvesAVX512, halves: halvesAVX512,
 	},
 	VNNI: {
 		Set: VNNI, Rows: 12, Cols: 32, Lanes: 16, Step: 32,
-		narrow:    []func(t *IntTile){narrow1VNNI, narrow2VNNI, narrow3VNNI, narrow4VNNI, narrow5VNNI, narrow6VNNI, narrow7VNNI, narrow8VNNI, narrow9VNNI, narrow10VNNI, narrow11VNNI, narrow12VNNI},
-		wide:      []func(t *IntTile){wide1VNNI, wide2VNNI, wide3VNNI, wide4VNNI, wide5VNNI, wide6VNNI, wide7VNNI, wide8VNNI, wide9VNNI, wide10VNNI, wide11VNNI, wide12VNNI},
-		copyBytes: [2]func(dst *byte, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, turn int16){copyBytes1AVX512, copyBytes2AVX512},
+		narrow:     []func(t *IntTile){narrow1VNNI, narrow2VNNI, narrow3VNNI, narrow4VNNI, narrow5VNNI, narrow6VNNI, narrow7VNNI, narrow8VNNI, narrow9VNNI, narrow10VNNI, narrow11VNNI, narrow12VNNI},
+		narrowHalf: []func(t *IntTile){narrowHalf1VNNI, narrowHalf2VNNI, narrowHalf3VNNI, narrowHalf4VNNI, narrowHalf5VNNI, narrowHalf6VNNI, narrowHalf7VNNI, narrowHalf8VNNI, narrowHalf9VNNI, narrowHalf10VNNI, narrowHalf11VNNI, narrowHalf12VNNI},
+		wide:       []func(t *IntTile){wide1VNNI, wide2VNNI, wide3VNNI, wide4VNNI, wide5VNNI, wide6VNNI, wide7VNNI, wide8VNNI, wide9VNNI, wide10VNNI, wide11VNNI, wide12VNNI},
+		copyBytes:  [2]func(dst *byte, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, turn int16){copyBytes1AVX512, copyBytes2AVX512},
 		widenLines: [2][2]func(dst *int16, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, zero int16){
 			{widenLinesU1AVX512, widenLinesU2AVX512},
 			{widenLinesS1AVX512, widenLinesS2AVX512},
@@ -37,8 +38,9 @@ var ints = withTiles(family[Ints]{
 		turned:      []func(t *IntTile){turned1VNNI, turned2VNNI, turned3VNNI, turned4VNNI, turned5VNNI, turned6VNNI, turned7VNNI, turned8VNNI, turned9VNNI, turned10VNNI, turned11VNNI, turned12VNNI},
 		half:        []func(t *IntTile){half1VNNI, half2VNNI, half3VNNI, half4VNNI, half5VNNI, half6VNNI, half7VNNI, half8VNNI, half9VNNI, half10VNNI, half11VNNI, half12VNNI},
 		quadsWide:   quadsWideVNNI,
+		groups:      &byteGroupsVNNI,
 		gatherQuads: gatherQuadsAVX512,
-		gather:      gatherPairsAVX512, requantise: requantiseAVX512, requantiseSmall: smallAVX512, requantiseFew: requantiseAVX2, requantise16: requantise16AVX512,
+		gather:      gatherPairsAVX512, requantise: requantiseAVX512, requantiseSmall: smallAVX512, requantiseFew: requantiseAVX2, requantise16: requantise16AVX512, requantiseHalves: requantiseHalvesAVX512, halves: halvesAVX512,
 	},
 }, &amxLoops)
 
@@ -48,7 +50,13 @@ var smallAVX512 = [2]*smallRequantise{
 }
 
 //go:noescape
-func requantise16AVX512(dst *int16, stepDst int, sums *int32, stepSums, rows, n int, mul, half, down, bias *int64, zero, lo, hi int32)
+func requantise16AVX512(dst *int16, stepDst int, sums *int32, stepSums, rows, n, parts, stepParts int, scales *int64, zero, lo, hi int32)
+
+//go:noescape
+func requantiseHalvesAVX512(dst *int16, stepDst int, sums *float32, stepSums, rows, n, stepParts int, scales *int64, zero, lo, hi int32)
+
+//go:noescape
+func halvesAVX512(upper, lower *float32, src *int16, n int)
 
 //go:noescape
 func requantise64AVX512(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, twice, down, bias, half *int32, zero, lo, hi, sign int32)
@@ -454,3 +462,39 @@ func copyBytes1AVX512(dst *byte, stepDst int, src *byte, stepSrc, n, lines int, 
 
 //go:noescape
 func copyBytes2AVX512(dst *byte, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, turn int16)
+
+//go:noescape
+func narrowHalf1VNNI(t *IntTile)
+
+//go:noescape
+func narrowHalf2VNNI(t *IntTile)
+
+//go:noescape
+func narrowHalf3VNNI(t *IntTile)
+
+//go:noescape
+func narrowHalf4VNNI(t *IntTile)
+
+//go:noescape
+func narrowHalf5VNNI(t *IntTile)
+
+//go:noescape
+func narrowHalf6VNNI(t *IntTile)
+
+//go:noescape
+func narrowHalf7VNNI(t *IntTile)
+
+//go:noescape
+func narrowHalf8VNNI(t *IntTile)
+
+//go:noescape
+func narrowHalf9VNNI(t *IntTile)
+
+//go:noescape
+func narrowHalf10VNNI(t *IntTile)
+
+//go:noescape
+func narrowHalf11VNNI(t *IntTile)
+
+//go:noescape
+func narrowHalf12VNNI(t *IntTile)

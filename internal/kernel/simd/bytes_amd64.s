@@ -6690,6 +6690,54 @@ step:
 	VZEROUPPER
 	RET
 
+// func narrowHalf1VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+TEXT ·narrowHalf1VNNI(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVQ   64(AX), CX
+	TESTQ  CX, CX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	JMP    begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), CX
+	MOVQ    48(AX), CX
+	VMOVUPS (CX), Z0
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), CX
+	MOVQ (AX), CX
+	MOVQ 40(AX), DX
+	MOVQ 32(AX), SI
+	MOVQ 24(AX), BX
+	MOVQ 16(AX), DI
+	SHLQ $0x02, BX
+	SUBQ BX, DI
+
+segment:
+	MOVQ 24(AX), BX
+
+step:
+	VPMOVSXBW    (DX), Z1
+	VPBROADCASTD (CX), Z3
+	VPDPWSSD     Z1, Z3, Z0
+	ADDQ         $0x00000004, CX
+	ADDQ         $0x00000040, DX
+	DECQ         BX
+	JNZ          step
+	ADDQ         DI, CX
+	DECQ         SI
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), CX
+	MOVQ         48(AX), CX
+	VMOVUPS      Z0, (CX)
+	VZEROUPPER
+	RET
+
 // func quads2VNNI(t *byte)
 // Requires: AVX, AVX512F, AVX512VNNI
 TEXT ·quads2VNNI(SB), NOSPLIT, $0-8
@@ -6911,6 +6959,59 @@ step:
 	VPDPBUSD     Z4, Z2, Z1
 	ADDQ         $0x00000004, DX
 	ADDQ         $0x00000080, BX
+	DECQ         SI
+	JNZ          step
+	ADDQ         R8, DX
+	DECQ         DI
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), DX
+	VMOVUPS      Z0, (DX)
+	VMOVUPS      Z1, (DX)(CX*1)
+	VZEROUPPER
+	RET
+
+// func narrowHalf2VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+TEXT ·narrowHalf2VNNI(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVQ   64(AX), CX
+	TESTQ  CX, CX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	JMP    begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), DX
+	VMOVUPS (DX), Z0
+	VMOVUPS (DX)(CX*1), Z1
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), DX
+	MOVQ 40(AX), BX
+	MOVQ 32(AX), DI
+	MOVQ 24(AX), SI
+	MOVQ 16(AX), R8
+	SHLQ $0x02, SI
+	SUBQ SI, R8
+
+segment:
+	MOVQ 24(AX), SI
+
+step:
+	VPMOVSXBW    (BX), Z2
+	VPBROADCASTD (DX), Z4
+	VPDPWSSD     Z2, Z4, Z0
+	VPBROADCASTD (DX)(CX*1), Z4
+	VPDPWSSD     Z2, Z4, Z1
+	ADDQ         $0x00000004, DX
+	ADDQ         $0x00000040, BX
 	DECQ         SI
 	JNZ          step
 	ADDQ         R8, DX
@@ -7172,6 +7273,64 @@ step:
 	VPDPBUSD     Z5, Z3, Z2
 	ADDQ         $0x00000004, DX
 	ADDQ         $0x00000080, BX
+	DECQ         SI
+	JNZ          step
+	ADDQ         R8, DX
+	DECQ         DI
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), DX
+	VMOVUPS      Z0, (DX)
+	VMOVUPS      Z1, (DX)(CX*1)
+	VMOVUPS      Z2, (DX)(CX*2)
+	VZEROUPPER
+	RET
+
+// func narrowHalf3VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+TEXT ·narrowHalf3VNNI(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVQ   64(AX), CX
+	TESTQ  CX, CX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	JMP    begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), DX
+	VMOVUPS (DX), Z0
+	VMOVUPS (DX)(CX*1), Z1
+	VMOVUPS (DX)(CX*2), Z2
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), DX
+	MOVQ 40(AX), BX
+	MOVQ 32(AX), DI
+	MOVQ 24(AX), SI
+	MOVQ 16(AX), R8
+	SHLQ $0x02, SI
+	SUBQ SI, R8
+
+segment:
+	MOVQ 24(AX), SI
+
+step:
+	VPMOVSXBW    (BX), Z3
+	VPBROADCASTD (DX), Z5
+	VPDPWSSD     Z3, Z5, Z0
+	VPBROADCASTD (DX)(CX*1), Z5
+	VPDPWSSD     Z3, Z5, Z1
+	VPBROADCASTD (DX)(CX*2), Z5
+	VPDPWSSD     Z3, Z5, Z2
+	ADDQ         $0x00000004, DX
+	ADDQ         $0x00000040, BX
 	DECQ         SI
 	JNZ          step
 	ADDQ         R8, DX
@@ -7461,6 +7620,69 @@ step:
 	VPDPBUSD     Z6, Z4, Z3
 	ADDQ         $0x00000004, BX
 	ADDQ         $0x00000080, SI
+	DECQ         DI
+	JNZ          step
+	ADDQ         R9, BX
+	DECQ         R8
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), BX
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, (BX)(CX*1)
+	VMOVUPS      Z2, (BX)(CX*2)
+	VMOVUPS      Z3, (BX)(DX*1)
+	VZEROUPPER
+	RET
+
+// func narrowHalf4VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+TEXT ·narrowHalf4VNNI(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVQ   64(AX), CX
+	TESTQ  CX, CX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	JMP    begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(CX*1), Z1
+	VMOVUPS (BX)(CX*2), Z2
+	VMOVUPS (BX)(DX*1), Z3
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 32(AX), R8
+	MOVQ 24(AX), DI
+	MOVQ 16(AX), R9
+	SHLQ $0x02, DI
+	SUBQ DI, R9
+
+segment:
+	MOVQ 24(AX), DI
+
+step:
+	VPMOVSXBW    (SI), Z4
+	VPBROADCASTD (BX), Z6
+	VPDPWSSD     Z4, Z6, Z0
+	VPBROADCASTD (BX)(CX*1), Z6
+	VPDPWSSD     Z4, Z6, Z1
+	VPBROADCASTD (BX)(CX*2), Z6
+	VPDPWSSD     Z4, Z6, Z2
+	VPBROADCASTD (BX)(DX*1), Z6
+	VPDPWSSD     Z4, Z6, Z3
+	ADDQ         $0x00000004, BX
+	ADDQ         $0x00000040, SI
 	DECQ         DI
 	JNZ          step
 	ADDQ         R9, BX
@@ -7796,6 +8018,79 @@ step:
 	ADDQ         $0x00000004, BX
 	ADDQ         $0x00000004, SI
 	ADDQ         $0x00000080, DI
+	DECQ         R8
+	JNZ          step
+	ADDQ         R10, BX
+	ADDQ         R10, SI
+	DECQ         R9
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), BX
+	LEAQ         (BX)(CX*4), SI
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, (BX)(CX*1)
+	VMOVUPS      Z2, (BX)(CX*2)
+	VMOVUPS      Z3, (BX)(DX*1)
+	VMOVUPS      Z4, (SI)
+	VZEROUPPER
+	RET
+
+// func narrowHalf5VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+TEXT ·narrowHalf5VNNI(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVQ   64(AX), CX
+	TESTQ  CX, CX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	JMP    begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	LEAQ    (BX)(CX*4), SI
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(CX*1), Z1
+	VMOVUPS (BX)(CX*2), Z2
+	VMOVUPS (BX)(DX*1), Z3
+	VMOVUPS (SI), Z4
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), BX
+	LEAQ (BX)(CX*4), SI
+	MOVQ 40(AX), DI
+	MOVQ 32(AX), R9
+	MOVQ 24(AX), R8
+	MOVQ 16(AX), R10
+	SHLQ $0x02, R8
+	SUBQ R8, R10
+
+segment:
+	MOVQ 24(AX), R8
+
+step:
+	VPMOVSXBW    (DI), Z5
+	VPBROADCASTD (BX), Z7
+	VPDPWSSD     Z5, Z7, Z0
+	VPBROADCASTD (BX)(CX*1), Z7
+	VPDPWSSD     Z5, Z7, Z1
+	VPBROADCASTD (BX)(CX*2), Z7
+	VPDPWSSD     Z5, Z7, Z2
+	VPBROADCASTD (BX)(DX*1), Z7
+	VPDPWSSD     Z5, Z7, Z3
+	VPBROADCASTD (SI), Z7
+	VPDPWSSD     Z5, Z7, Z4
+	ADDQ         $0x00000004, BX
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000040, DI
 	DECQ         R8
 	JNZ          step
 	ADDQ         R10, BX
@@ -8161,6 +8456,84 @@ step:
 	ADDQ         $0x00000004, BX
 	ADDQ         $0x00000004, SI
 	ADDQ         $0x00000080, DI
+	DECQ         R8
+	JNZ          step
+	ADDQ         R10, BX
+	ADDQ         R10, SI
+	DECQ         R9
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), BX
+	LEAQ         (BX)(CX*4), SI
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, (BX)(CX*1)
+	VMOVUPS      Z2, (BX)(CX*2)
+	VMOVUPS      Z3, (BX)(DX*1)
+	VMOVUPS      Z4, (SI)
+	VMOVUPS      Z5, (SI)(CX*1)
+	VZEROUPPER
+	RET
+
+// func narrowHalf6VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+TEXT ·narrowHalf6VNNI(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVQ   64(AX), CX
+	TESTQ  CX, CX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	JMP    begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	LEAQ    (BX)(CX*4), SI
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(CX*1), Z1
+	VMOVUPS (BX)(CX*2), Z2
+	VMOVUPS (BX)(DX*1), Z3
+	VMOVUPS (SI), Z4
+	VMOVUPS (SI)(CX*1), Z5
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), BX
+	LEAQ (BX)(CX*4), SI
+	MOVQ 40(AX), DI
+	MOVQ 32(AX), R9
+	MOVQ 24(AX), R8
+	MOVQ 16(AX), R10
+	SHLQ $0x02, R8
+	SUBQ R8, R10
+
+segment:
+	MOVQ 24(AX), R8
+
+step:
+	VPMOVSXBW    (DI), Z6
+	VPBROADCASTD (BX), Z8
+	VPDPWSSD     Z6, Z8, Z0
+	VPBROADCASTD (BX)(CX*1), Z8
+	VPDPWSSD     Z6, Z8, Z1
+	VPBROADCASTD (BX)(CX*2), Z8
+	VPDPWSSD     Z6, Z8, Z2
+	VPBROADCASTD (BX)(DX*1), Z8
+	VPDPWSSD     Z6, Z8, Z3
+	VPBROADCASTD (SI), Z8
+	VPDPWSSD     Z6, Z8, Z4
+	VPBROADCASTD (SI)(CX*1), Z8
+	VPDPWSSD     Z6, Z8, Z5
+	ADDQ         $0x00000004, BX
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000040, DI
 	DECQ         R8
 	JNZ          step
 	ADDQ         R10, BX
@@ -8554,6 +8927,89 @@ step:
 	ADDQ         $0x00000004, BX
 	ADDQ         $0x00000004, SI
 	ADDQ         $0x00000080, DI
+	DECQ         R8
+	JNZ          step
+	ADDQ         R10, BX
+	ADDQ         R10, SI
+	DECQ         R9
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), BX
+	LEAQ         (BX)(CX*4), SI
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, (BX)(CX*1)
+	VMOVUPS      Z2, (BX)(CX*2)
+	VMOVUPS      Z3, (BX)(DX*1)
+	VMOVUPS      Z4, (SI)
+	VMOVUPS      Z5, (SI)(CX*1)
+	VMOVUPS      Z6, (SI)(CX*2)
+	VZEROUPPER
+	RET
+
+// func narrowHalf7VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+TEXT ·narrowHalf7VNNI(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVQ   64(AX), CX
+	TESTQ  CX, CX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	JMP    begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	LEAQ    (BX)(CX*4), SI
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(CX*1), Z1
+	VMOVUPS (BX)(CX*2), Z2
+	VMOVUPS (BX)(DX*1), Z3
+	VMOVUPS (SI), Z4
+	VMOVUPS (SI)(CX*1), Z5
+	VMOVUPS (SI)(CX*2), Z6
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), BX
+	LEAQ (BX)(CX*4), SI
+	MOVQ 40(AX), DI
+	MOVQ 32(AX), R9
+	MOVQ 24(AX), R8
+	MOVQ 16(AX), R10
+	SHLQ $0x02, R8
+	SUBQ R8, R10
+
+segment:
+	MOVQ 24(AX), R8
+
+step:
+	VPMOVSXBW    (DI), Z7
+	VPBROADCASTD (BX), Z9
+	VPDPWSSD     Z7, Z9, Z0
+	VPBROADCASTD (BX)(CX*1), Z9
+	VPDPWSSD     Z7, Z9, Z1
+	VPBROADCASTD (BX)(CX*2), Z9
+	VPDPWSSD     Z7, Z9, Z2
+	VPBROADCASTD (BX)(DX*1), Z9
+	VPDPWSSD     Z7, Z9, Z3
+	VPBROADCASTD (SI), Z9
+	VPDPWSSD     Z7, Z9, Z4
+	VPBROADCASTD (SI)(CX*1), Z9
+	VPDPWSSD     Z7, Z9, Z5
+	VPBROADCASTD (SI)(CX*2), Z9
+	VPDPWSSD     Z7, Z9, Z6
+	ADDQ         $0x00000004, BX
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000040, DI
 	DECQ         R8
 	JNZ          step
 	ADDQ         R10, BX
@@ -8975,6 +9431,94 @@ step:
 	ADDQ         $0x00000004, BX
 	ADDQ         $0x00000004, SI
 	ADDQ         $0x00000080, DI
+	DECQ         R8
+	JNZ          step
+	ADDQ         R10, BX
+	ADDQ         R10, SI
+	DECQ         R9
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), BX
+	LEAQ         (BX)(CX*4), SI
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, (BX)(CX*1)
+	VMOVUPS      Z2, (BX)(CX*2)
+	VMOVUPS      Z3, (BX)(DX*1)
+	VMOVUPS      Z4, (SI)
+	VMOVUPS      Z5, (SI)(CX*1)
+	VMOVUPS      Z6, (SI)(CX*2)
+	VMOVUPS      Z7, (SI)(DX*1)
+	VZEROUPPER
+	RET
+
+// func narrowHalf8VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+TEXT ·narrowHalf8VNNI(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVQ   64(AX), CX
+	TESTQ  CX, CX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	JMP    begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	LEAQ    (BX)(CX*4), SI
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(CX*1), Z1
+	VMOVUPS (BX)(CX*2), Z2
+	VMOVUPS (BX)(DX*1), Z3
+	VMOVUPS (SI), Z4
+	VMOVUPS (SI)(CX*1), Z5
+	VMOVUPS (SI)(CX*2), Z6
+	VMOVUPS (SI)(DX*1), Z7
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), BX
+	LEAQ (BX)(CX*4), SI
+	MOVQ 40(AX), DI
+	MOVQ 32(AX), R9
+	MOVQ 24(AX), R8
+	MOVQ 16(AX), R10
+	SHLQ $0x02, R8
+	SUBQ R8, R10
+
+segment:
+	MOVQ 24(AX), R8
+
+step:
+	VPMOVSXBW    (DI), Z8
+	VPBROADCASTD (BX), Z10
+	VPDPWSSD     Z8, Z10, Z0
+	VPBROADCASTD (BX)(CX*1), Z10
+	VPDPWSSD     Z8, Z10, Z1
+	VPBROADCASTD (BX)(CX*2), Z10
+	VPDPWSSD     Z8, Z10, Z2
+	VPBROADCASTD (BX)(DX*1), Z10
+	VPDPWSSD     Z8, Z10, Z3
+	VPBROADCASTD (SI), Z10
+	VPDPWSSD     Z8, Z10, Z4
+	VPBROADCASTD (SI)(CX*1), Z10
+	VPDPWSSD     Z8, Z10, Z5
+	VPBROADCASTD (SI)(CX*2), Z10
+	VPDPWSSD     Z8, Z10, Z6
+	VPBROADCASTD (SI)(DX*1), Z10
+	VPDPWSSD     Z8, Z10, Z7
+	ADDQ         $0x00000004, BX
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000040, DI
 	DECQ         R8
 	JNZ          step
 	ADDQ         R10, BX
@@ -9442,6 +9986,104 @@ step:
 	ADDQ         $0x00000004, SI
 	ADDQ         $0x00000004, DI
 	ADDQ         $0x00000080, R8
+	DECQ         R9
+	JNZ          step
+	ADDQ         R11, BX
+	ADDQ         R11, SI
+	ADDQ         R11, DI
+	DECQ         R10
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), BX
+	LEAQ         (BX)(CX*4), SI
+	LEAQ         (SI)(CX*4), DI
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, (BX)(CX*1)
+	VMOVUPS      Z2, (BX)(CX*2)
+	VMOVUPS      Z3, (BX)(DX*1)
+	VMOVUPS      Z4, (SI)
+	VMOVUPS      Z5, (SI)(CX*1)
+	VMOVUPS      Z6, (SI)(CX*2)
+	VMOVUPS      Z7, (SI)(DX*1)
+	VMOVUPS      Z8, (DI)
+	VZEROUPPER
+	RET
+
+// func narrowHalf9VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+TEXT ·narrowHalf9VNNI(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVQ   64(AX), CX
+	TESTQ  CX, CX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	JMP    begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	LEAQ    (BX)(CX*4), SI
+	LEAQ    (SI)(CX*4), DI
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(CX*1), Z1
+	VMOVUPS (BX)(CX*2), Z2
+	VMOVUPS (BX)(DX*1), Z3
+	VMOVUPS (SI), Z4
+	VMOVUPS (SI)(CX*1), Z5
+	VMOVUPS (SI)(CX*2), Z6
+	VMOVUPS (SI)(DX*1), Z7
+	VMOVUPS (DI), Z8
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), BX
+	LEAQ (BX)(CX*4), SI
+	LEAQ (SI)(CX*4), DI
+	MOVQ 40(AX), R8
+	MOVQ 32(AX), R10
+	MOVQ 24(AX), R9
+	MOVQ 16(AX), R11
+	SHLQ $0x02, R9
+	SUBQ R9, R11
+
+segment:
+	MOVQ 24(AX), R9
+
+step:
+	VPMOVSXBW    (R8), Z9
+	VPBROADCASTD (BX), Z11
+	VPDPWSSD     Z9, Z11, Z0
+	VPBROADCASTD (BX)(CX*1), Z11
+	VPDPWSSD     Z9, Z11, Z1
+	VPBROADCASTD (BX)(CX*2), Z11
+	VPDPWSSD     Z9, Z11, Z2
+	VPBROADCASTD (BX)(DX*1), Z11
+	VPDPWSSD     Z9, Z11, Z3
+	VPBROADCASTD (SI), Z11
+	VPDPWSSD     Z9, Z11, Z4
+	VPBROADCASTD (SI)(CX*1), Z11
+	VPDPWSSD     Z9, Z11, Z5
+	VPBROADCASTD (SI)(CX*2), Z11
+	VPDPWSSD     Z9, Z11, Z6
+	VPBROADCASTD (SI)(DX*1), Z11
+	VPDPWSSD     Z9, Z11, Z7
+	VPBROADCASTD (DI), Z11
+	VPDPWSSD     Z9, Z11, Z8
+	ADDQ         $0x00000004, BX
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000004, DI
+	ADDQ         $0x00000040, R8
 	DECQ         R9
 	JNZ          step
 	ADDQ         R11, BX
@@ -9939,6 +10581,109 @@ step:
 	ADDQ         $0x00000004, SI
 	ADDQ         $0x00000004, DI
 	ADDQ         $0x00000080, R8
+	DECQ         R9
+	JNZ          step
+	ADDQ         R11, BX
+	ADDQ         R11, SI
+	ADDQ         R11, DI
+	DECQ         R10
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), BX
+	LEAQ         (BX)(CX*4), SI
+	LEAQ         (SI)(CX*4), DI
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, (BX)(CX*1)
+	VMOVUPS      Z2, (BX)(CX*2)
+	VMOVUPS      Z3, (BX)(DX*1)
+	VMOVUPS      Z4, (SI)
+	VMOVUPS      Z5, (SI)(CX*1)
+	VMOVUPS      Z6, (SI)(CX*2)
+	VMOVUPS      Z7, (SI)(DX*1)
+	VMOVUPS      Z8, (DI)
+	VMOVUPS      Z9, (DI)(CX*1)
+	VZEROUPPER
+	RET
+
+// func narrowHalf10VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+TEXT ·narrowHalf10VNNI(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVQ   64(AX), CX
+	TESTQ  CX, CX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	JMP    begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	LEAQ    (BX)(CX*4), SI
+	LEAQ    (SI)(CX*4), DI
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(CX*1), Z1
+	VMOVUPS (BX)(CX*2), Z2
+	VMOVUPS (BX)(DX*1), Z3
+	VMOVUPS (SI), Z4
+	VMOVUPS (SI)(CX*1), Z5
+	VMOVUPS (SI)(CX*2), Z6
+	VMOVUPS (SI)(DX*1), Z7
+	VMOVUPS (DI), Z8
+	VMOVUPS (DI)(CX*1), Z9
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), BX
+	LEAQ (BX)(CX*4), SI
+	LEAQ (SI)(CX*4), DI
+	MOVQ 40(AX), R8
+	MOVQ 32(AX), R10
+	MOVQ 24(AX), R9
+	MOVQ 16(AX), R11
+	SHLQ $0x02, R9
+	SUBQ R9, R11
+
+segment:
+	MOVQ 24(AX), R9
+
+step:
+	VPMOVSXBW    (R8), Z10
+	VPBROADCASTD (BX), Z12
+	VPDPWSSD     Z10, Z12, Z0
+	VPBROADCASTD (BX)(CX*1), Z12
+	VPDPWSSD     Z10, Z12, Z1
+	VPBROADCASTD (BX)(CX*2), Z12
+	VPDPWSSD     Z10, Z12, Z2
+	VPBROADCASTD (BX)(DX*1), Z12
+	VPDPWSSD     Z10, Z12, Z3
+	VPBROADCASTD (SI), Z12
+	VPDPWSSD     Z10, Z12, Z4
+	VPBROADCASTD (SI)(CX*1), Z12
+	VPDPWSSD     Z10, Z12, Z5
+	VPBROADCASTD (SI)(CX*2), Z12
+	VPDPWSSD     Z10, Z12, Z6
+	VPBROADCASTD (SI)(DX*1), Z12
+	VPDPWSSD     Z10, Z12, Z7
+	VPBROADCASTD (DI), Z12
+	VPDPWSSD     Z10, Z12, Z8
+	VPBROADCASTD (DI)(CX*1), Z12
+	VPDPWSSD     Z10, Z12, Z9
+	ADDQ         $0x00000004, BX
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000004, DI
+	ADDQ         $0x00000040, R8
 	DECQ         R9
 	JNZ          step
 	ADDQ         R11, BX
@@ -10464,6 +11209,114 @@ step:
 	ADDQ         $0x00000004, SI
 	ADDQ         $0x00000004, DI
 	ADDQ         $0x00000080, R8
+	DECQ         R9
+	JNZ          step
+	ADDQ         R11, BX
+	ADDQ         R11, SI
+	ADDQ         R11, DI
+	DECQ         R10
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), BX
+	LEAQ         (BX)(CX*4), SI
+	LEAQ         (SI)(CX*4), DI
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, (BX)(CX*1)
+	VMOVUPS      Z2, (BX)(CX*2)
+	VMOVUPS      Z3, (BX)(DX*1)
+	VMOVUPS      Z4, (SI)
+	VMOVUPS      Z5, (SI)(CX*1)
+	VMOVUPS      Z6, (SI)(CX*2)
+	VMOVUPS      Z7, (SI)(DX*1)
+	VMOVUPS      Z8, (DI)
+	VMOVUPS      Z9, (DI)(CX*1)
+	VMOVUPS      Z10, (DI)(CX*2)
+	VZEROUPPER
+	RET
+
+// func narrowHalf11VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+TEXT ·narrowHalf11VNNI(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVQ   64(AX), CX
+	TESTQ  CX, CX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	JMP    begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	LEAQ    (BX)(CX*4), SI
+	LEAQ    (SI)(CX*4), DI
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(CX*1), Z1
+	VMOVUPS (BX)(CX*2), Z2
+	VMOVUPS (BX)(DX*1), Z3
+	VMOVUPS (SI), Z4
+	VMOVUPS (SI)(CX*1), Z5
+	VMOVUPS (SI)(CX*2), Z6
+	VMOVUPS (SI)(DX*1), Z7
+	VMOVUPS (DI), Z8
+	VMOVUPS (DI)(CX*1), Z9
+	VMOVUPS (DI)(CX*2), Z10
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), BX
+	LEAQ (BX)(CX*4), SI
+	LEAQ (SI)(CX*4), DI
+	MOVQ 40(AX), R8
+	MOVQ 32(AX), R10
+	MOVQ 24(AX), R9
+	MOVQ 16(AX), R11
+	SHLQ $0x02, R9
+	SUBQ R9, R11
+
+segment:
+	MOVQ 24(AX), R9
+
+step:
+	VPMOVSXBW    (R8), Z11
+	VPBROADCASTD (BX), Z13
+	VPDPWSSD     Z11, Z13, Z0
+	VPBROADCASTD (BX)(CX*1), Z13
+	VPDPWSSD     Z11, Z13, Z1
+	VPBROADCASTD (BX)(CX*2), Z13
+	VPDPWSSD     Z11, Z13, Z2
+	VPBROADCASTD (BX)(DX*1), Z13
+	VPDPWSSD     Z11, Z13, Z3
+	VPBROADCASTD (SI), Z13
+	VPDPWSSD     Z11, Z13, Z4
+	VPBROADCASTD (SI)(CX*1), Z13
+	VPDPWSSD     Z11, Z13, Z5
+	VPBROADCASTD (SI)(CX*2), Z13
+	VPDPWSSD     Z11, Z13, Z6
+	VPBROADCASTD (SI)(DX*1), Z13
+	VPDPWSSD     Z11, Z13, Z7
+	VPBROADCASTD (DI), Z13
+	VPDPWSSD     Z11, Z13, Z8
+	VPBROADCASTD (DI)(CX*1), Z13
+	VPDPWSSD     Z11, Z13, Z9
+	VPBROADCASTD (DI)(CX*2), Z13
+	VPDPWSSD     Z11, Z13, Z10
+	ADDQ         $0x00000004, BX
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000004, DI
+	ADDQ         $0x00000040, R8
 	DECQ         R9
 	JNZ          step
 	ADDQ         R11, BX
@@ -11017,6 +11870,119 @@ step:
 	ADDQ         $0x00000004, SI
 	ADDQ         $0x00000004, DI
 	ADDQ         $0x00000080, R8
+	DECQ         R9
+	JNZ          step
+	ADDQ         R11, BX
+	ADDQ         R11, SI
+	ADDQ         R11, DI
+	DECQ         R10
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), BX
+	LEAQ         (BX)(CX*4), SI
+	LEAQ         (SI)(CX*4), DI
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, (BX)(CX*1)
+	VMOVUPS      Z2, (BX)(CX*2)
+	VMOVUPS      Z3, (BX)(DX*1)
+	VMOVUPS      Z4, (SI)
+	VMOVUPS      Z5, (SI)(CX*1)
+	VMOVUPS      Z6, (SI)(CX*2)
+	VMOVUPS      Z7, (SI)(DX*1)
+	VMOVUPS      Z8, (DI)
+	VMOVUPS      Z9, (DI)(CX*1)
+	VMOVUPS      Z10, (DI)(CX*2)
+	VMOVUPS      Z11, (DI)(DX*1)
+	VZEROUPPER
+	RET
+
+// func narrowHalf12VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+TEXT ·narrowHalf12VNNI(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVQ   64(AX), CX
+	TESTQ  CX, CX
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	JMP    begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	LEAQ    (BX)(CX*4), SI
+	LEAQ    (SI)(CX*4), DI
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(CX*1), Z1
+	VMOVUPS (BX)(CX*2), Z2
+	VMOVUPS (BX)(DX*1), Z3
+	VMOVUPS (SI), Z4
+	VMOVUPS (SI)(CX*1), Z5
+	VMOVUPS (SI)(CX*2), Z6
+	VMOVUPS (SI)(DX*1), Z7
+	VMOVUPS (DI), Z8
+	VMOVUPS (DI)(CX*1), Z9
+	VMOVUPS (DI)(CX*2), Z10
+	VMOVUPS (DI)(DX*1), Z11
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), BX
+	LEAQ (BX)(CX*4), SI
+	LEAQ (SI)(CX*4), DI
+	MOVQ 40(AX), R8
+	MOVQ 32(AX), R10
+	MOVQ 24(AX), R9
+	MOVQ 16(AX), R11
+	SHLQ $0x02, R9
+	SUBQ R9, R11
+
+segment:
+	MOVQ 24(AX), R9
+
+step:
+	VPMOVSXBW    (R8), Z12
+	VPBROADCASTD (BX), Z14
+	VPDPWSSD     Z12, Z14, Z0
+	VPBROADCASTD (BX)(CX*1), Z14
+	VPDPWSSD     Z12, Z14, Z1
+	VPBROADCASTD (BX)(CX*2), Z14
+	VPDPWSSD     Z12, Z14, Z2
+	VPBROADCASTD (BX)(DX*1), Z14
+	VPDPWSSD     Z12, Z14, Z3
+	VPBROADCASTD (SI), Z14
+	VPDPWSSD     Z12, Z14, Z4
+	VPBROADCASTD (SI)(CX*1), Z14
+	VPDPWSSD     Z12, Z14, Z5
+	VPBROADCASTD (SI)(CX*2), Z14
+	VPDPWSSD     Z12, Z14, Z6
+	VPBROADCASTD (SI)(DX*1), Z14
+	VPDPWSSD     Z12, Z14, Z7
+	VPBROADCASTD (DI), Z14
+	VPDPWSSD     Z12, Z14, Z8
+	VPBROADCASTD (DI)(CX*1), Z14
+	VPDPWSSD     Z12, Z14, Z9
+	VPBROADCASTD (DI)(CX*2), Z14
+	VPDPWSSD     Z12, Z14, Z10
+	VPBROADCASTD (DI)(DX*1), Z14
+	VPDPWSSD     Z12, Z14, Z11
+	ADDQ         $0x00000004, BX
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000004, DI
+	ADDQ         $0x00000040, R8
 	DECQ         R9
 	JNZ          step
 	ADDQ         R11, BX
@@ -11767,63 +12733,194 @@ row:
 	VZEROUPPER
 	RET
 
-// func requantise16AVX512(dst *int16, stepDst int, sums *int32, stepSums int, rows int, n int, mul *int64, half *int64, down *int64, bias *int64, zero int32, lo int32, hi int32)
-// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, SSE2
-TEXT ·requantise16AVX512(SB), NOSPLIT, $0-92
+// func requantise16AVX512(dst *int16, stepDst int, sums *int32, stepSums int, rows int, n int, parts int, stepParts int, scales *int64, zero int32, lo int32, hi int32)
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, CMOV, SSE2
+TEXT ·requantise16AVX512(SB), NOSPLIT, $0-84
 	MOVQ         dst+0(FP), AX
 	MOVQ         stepDst+8(FP), CX
 	MOVQ         sums+16(FP), DX
 	MOVQ         stepSums+24(FP), BX
 	MOVQ         rows+32(FP), SI
 	MOVQ         n+40(FP), DI
-	MOVQ         bias+72(FP), R8
-	MOVQ         mul+48(FP), R9
-	MOVQ         half+56(FP), R10
-	MOVQ         down+64(FP), R11
-	MOVL         zero+80(FP), R12
-	MOVD         R12, X0
+	MOVQ         stepParts+56(FP), R8
+	MOVQ         scales+64(FP), R9
+	MOVL         zero+72(FP), R10
+	MOVD         R10, X0
 	VPBROADCASTD X0, Z0
-	MOVL         lo+84(FP), R12
-	MOVD         R12, X1
+	MOVL         lo+76(FP), R10
+	MOVD         R10, X1
 	VPBROADCASTD X1, Z1
-	MOVL         hi+88(FP), R12
-	MOVD         R12, X2
+	MOVL         hi+80(FP), R10
+	MOVD         R10, X2
 	VPBROADCASTD X2, Z2
 
 row:
-	XORQ R12, R12
+	XORQ R10, R10
+	MOVQ R9, R13
 
 sixteen:
-	VPMOVSXDQ    (DX)(R12*4), Z3
-	VPADDQ       (R8)(R12*8), Z3, Z3
-	VPMULLQ      (R9)(R12*8), Z3, Z3
-	VPADDQ       (R10)(R12*8), Z3, Z3
-	VPSRAVQ      (R11)(R12*8), Z3, Z3
-	VPMOVQD      Z3, Y4
-	VPMOVSXDQ    32(DX)(R12*4), Z3
-	VPADDQ       64(R8)(R12*8), Z3, Z3
-	VPMULLQ      64(R9)(R12*8), Z3, Z3
-	VPADDQ       64(R10)(R12*8), Z3, Z3
-	VPSRAVQ      64(R11)(R12*8), Z3, Z3
-	VPMOVQD      Z3, Y3
-	VINSERTI64X4 $0x01, Y3, Z4, Z3
+	LEAQ      (DX)(R10*4), R12
+	VPMOVSXDQ (R12), Z3
+	VPMOVSXDQ 32(R12), Z4
+	MOVQ      parts+48(FP), R11
+
+part:
+	DECQ      R11
+	JZ        whole
+	ADDQ      R8, R12
+	VPMOVSXDQ (R12), Z6
+	VPADDQ    Z6, Z3, Z3
+	VPMOVSXDQ 32(R12), Z6
+	VPADDQ    Z6, Z4, Z4
+	JMP       part
+
+whole:
+	VPADDQ       (R13), Z3, Z3
+	VPMULLQ      64(R13), Z3, Z3
+	VPADDQ       128(R13), Z3, Z3
+	VPSRAVQ      192(R13), Z3, Z3
+	VPMOVQD      Z3, Y5
+	VPADDQ       256(R13), Z4, Z4
+	VPMULLQ      320(R13), Z4, Z4
+	VPADDQ       384(R13), Z4, Z4
+	VPSRAVQ      448(R13), Z4, Z4
+	VPMOVQD      Z4, Y3
+	VINSERTI64X4 $0x01, Y3, Z5, Z3
 	VPADDD       Z0, Z3, Z3
 	VPMAXSD      Z1, Z3, Z3
 	VPMINSD      Z2, Z3, Z3
 	VPMOVDW      Z3, Y3
-	MOVQ         DI, R13
-	SUBQ         R12, R13
-	MOVQ         $-1, R14
-	BZHIQ        R13, R14, R14
-	KMOVW        R14, K1
-	VMOVDQU16    Y3, K1, (AX)(R12*2)
-	ADDQ         $0x10, R12
-	CMPQ         R12, DI
+	MOVQ         DI, R11
+	SUBQ         R10, R11
+	MOVQ         $+16, R12
+	CMPQ         R11, R12
+	CMOVQGT      R12, R11
+	MOVQ         $-1, R12
+	BZHIQ        R11, R12, R12
+	KMOVW        R12, K1
+	VMOVDQU16    Y3, K1, (AX)(R10*2)
+	ADDQ         $0x00000200, R13
+	ADDQ         $0x10, R10
+	CMPQ         R10, DI
 	JLT          sixteen
 	ADDQ         CX, AX
 	ADDQ         BX, DX
 	DECQ         SI
 	JNZ          row
+	VZEROUPPER
+	RET
+
+// func requantiseHalvesAVX512(dst *int16, stepDst int, sums *float32, stepSums int, rows int, n int, stepParts int, scales *int64, zero int32, lo int32, hi int32)
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, CMOV, SSE2
+TEXT ·requantiseHalvesAVX512(SB), NOSPLIT, $0-76
+	MOVQ         dst+0(FP), AX
+	MOVQ         stepDst+8(FP), CX
+	MOVQ         sums+16(FP), DX
+	MOVQ         stepSums+24(FP), BX
+	MOVQ         rows+32(FP), SI
+	MOVQ         n+40(FP), DI
+	MOVQ         stepParts+48(FP), R8
+	MOVQ         scales+56(FP), R9
+	MOVL         zero+64(FP), R10
+	MOVD         R10, X0
+	VPBROADCASTD X0, Z0
+	MOVL         lo+68(FP), R10
+	MOVD         R10, X1
+	VPBROADCASTD X1, Z1
+	MOVL         hi+72(FP), R10
+	MOVD         R10, X2
+	VPBROADCASTD X2, Z2
+
+row:
+	XORQ R10, R10
+	MOVQ R9, R13
+
+sixteen:
+	LEAQ         (DX)(R10*4), R12
+	VCVTPS2QQ    (R12), Z3
+	VCVTPS2QQ    (R12)(R8*1), Z4
+	VPSLLQ       $0x08, Z3, Z3
+	VPADDQ       Z4, Z3, Z3
+	VCVTPS2QQ    32(R12), Z4
+	VCVTPS2QQ    32(R12)(R8*1), Z6
+	VPSLLQ       $0x08, Z4, Z4
+	VPADDQ       Z6, Z4, Z4
+	VPADDQ       (R13), Z3, Z3
+	VPMULLQ      64(R13), Z3, Z3
+	VPADDQ       128(R13), Z3, Z3
+	VPSRAVQ      192(R13), Z3, Z3
+	VPMOVQD      Z3, Y5
+	VPADDQ       256(R13), Z4, Z4
+	VPMULLQ      320(R13), Z4, Z4
+	VPADDQ       384(R13), Z4, Z4
+	VPSRAVQ      448(R13), Z4, Z4
+	VPMOVQD      Z4, Y3
+	VINSERTI64X4 $0x01, Y3, Z5, Z3
+	VPADDD       Z0, Z3, Z3
+	VPMAXSD      Z1, Z3, Z3
+	VPMINSD      Z2, Z3, Z3
+	VPMOVDW      Z3, Y3
+	MOVQ         DI, R11
+	SUBQ         R10, R11
+	MOVQ         $+16, R12
+	CMPQ         R11, R12
+	CMOVQGT      R12, R11
+	MOVQ         $-1, R12
+	BZHIQ        R11, R12, R12
+	KMOVW        R12, K1
+	VMOVDQU16    Y3, K1, (AX)(R10*2)
+	ADDQ         $0x00000200, R13
+	ADDQ         $0x10, R10
+	CMPQ         R10, DI
+	JLT          sixteen
+	ADDQ         CX, AX
+	ADDQ         BX, DX
+	DECQ         SI
+	JNZ          row
+	VZEROUPPER
+	RET
+
+// func halvesAVX512(upper *float32, lower *float32, src *int16, n int)
+// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+TEXT ·halvesAVX512(SB), NOSPLIT, $0-32
+	MOVQ         upper+0(FP), AX
+	MOVQ         lower+8(FP), CX
+	MOVQ         src+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVL         $0x000000ff, SI
+	MOVD         SI, X0
+	VPBROADCASTD X0, Z0
+
+values_many:
+	SUBQ      $0x10, BX
+	JLT       values_few
+	VPMOVSXWD (DX), Z1
+	VPANDD    Z0, Z1, Z2
+	VPSRAD    $0x08, Z1, Z1
+	VCVTDQ2PS Z1, Z1
+	VCVTDQ2PS Z2, Z2
+	VMOVUPS   Z1, (AX)
+	VMOVUPS   Z2, (CX)
+	ADDQ      $0x00000020, DX
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000040, CX
+	JMP       values_many
+
+values_few:
+	ADDQ        $0x10, BX
+	JZ          values_end
+	MOVQ        $-1, SI
+	BZHIQ       BX, SI, SI
+	KMOVQ       SI, K1
+	VPMOVSXWD.Z (DX), K1, Z1
+	VPANDD      Z0, Z1, Z0
+	VPSRAD      $0x08, Z1, Z1
+	VCVTDQ2PS   Z1, Z1
+	VCVTDQ2PS   Z0, Z0
+	VMOVUPS     Z1, K1, (AX)
+	VMOVUPS     Z0, K1, (CX)
+
+values_end:
 	VZEROUPPER
 	RET
 

@@ -2,14 +2,17 @@ package simd
 
 import "math"
 
+// MostByteStrip is the largest k that strips of bytes have.
+const MostByteStrip = 5
+
 // ByteStrips walk windows of depthwise convolutions over 8-bit numbers down the lines of a
 // picture, as [Strips] do: four taps of a line are multiplied and added in one step.
 type ByteStrips struct {
 	Set Set
 	// For each step and size of windows: 64, 32 and 16 channels side by side, to sums and to quantised values, and
 	// positions in one, two and four registers.
-	lanes  [3][MostStrip + 1][2][3]func(t *ByteStrip)
-	spread [3][MostStrip + 1][3]func(t *ByteStrip)
+	lanes  [3][MostByteStrip + 1][2][3]func(t *ByteStrip)
+	spread [3][MostByteStrip + 1][3]func(t *ByteStrip)
 }
 
 // Values of a strip: channels of Lanes, and positions of Spread at most.
@@ -22,7 +25,7 @@ const (
 // there are none.
 func ByteStripKernels(k, step int) *ByteStrips {
 	f := byteStrips.pick()
-	if f == nil || k < 0 || k > MostStrip || step < 1 || step > 2 || f.lanes[step][k][0][0] == nil {
+	if f == nil || k < 0 || k > MostByteStrip || step < 1 || step > 2 || f.lanes[step][k][0][0] == nil {
 		return nil
 	}
 	return f
@@ -50,7 +53,7 @@ type ByteStrip struct {
 	top, real        int // lines of the edge above the picture, lines that there are
 	lead, lines, odd int // see Strip
 	index            *uint8
-	masks            [MostStrip]uint64
+	masks            [MostByteStrip]uint64
 	stores           [4]uint16
 	edge, sign       uint32
 	turn, up         uint32 // of quantised numbers: added to their bits, and whether none is below the zero point

@@ -3,7 +3,7 @@ package simd
 var byteStrips = family[ByteStrips]{
 	VNNI: {
 		Set: VNNI,
-		lanes: [3][MostStrip + 1][2][3]func(t *ByteStrip){
+		lanes: [3][MostByteStrip + 1][2][3]func(t *ByteStrip){
 			1: {
 				3: {{byteLanes3x64by1VNNI, byteLanes3x32by1VNNI}, {byteCodes3x64by1VNNI, byteCodes3x32by1VNNI}},
 				5: {{byteLanes5x64by1VNNI, byteLanes5x32by1VNNI}, {2: byteCodes5x16by1VNNI}},
@@ -13,7 +13,7 @@ var byteStrips = family[ByteStrips]{
 				5: {{byteLanes5x64by2VNNI, byteLanes5x32by2VNNI}, {2: byteCodes5x16by2VNNI}},
 			},
 		},
-		spread: [3][MostStrip + 1][3]func(t *ByteStrip){
+		spread: [3][MostByteStrip + 1][3]func(t *ByteStrip){
 			1: {
 				3: {byteSpread3x1by1VNNI, byteSpread3x2by1VNNI, byteSpread3x4by1VNNI},
 				5: {byteSpread5x1by1VNNI, byteSpread5x2by1VNNI, byteSpread5x4by1VNNI},

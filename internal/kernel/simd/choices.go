@@ -34,26 +34,64 @@ func (e *Elements) Min(dst, a, b []float32) int {
 	return both(dst, a, b, e.minVV)
 }
 
-// AddInts adds src to dst; it returns for how many numbers it did so.
-func (e *Elements) AddInts(dst, src []int32) int {
+// AddInts sets dst[i] = a[i] + b[i]; it returns for how many numbers it did so.
+func (e *Elements) AddInts(dst, a, b []int32) int {
 	n := whole(len(dst))
 	if e.addInts == nil || n == 0 {
 		return 0
 	}
-	_ = src[n-1]
-	to := (*float32)(unsafe.Pointer(&dst[0]))
-	e.addInts(to, to, (*float32)(unsafe.Pointer(&src[0])), n)
+	_, _ = a[n-1], b[n-1]
+	e.addInts((*float32)(unsafe.Pointer(&dst[0])), (*float32)(unsafe.Pointer(&a[0])), (*float32)(unsafe.Pointer(&b[0])), n)
 	return n
 }
 
-// AddScaled adds ((w·by)·scales)·scale, rounded after each step, to dst. It does nothing and returns false where there is no such loop.
-func (e *Elements) AddScaled(dst, w, scales []float32, by, scale float32) bool {
+// AddScaled adds ((w·x)·scales)·scale, rounded after each step, to dst for each value of x in order; the weights of x[i] begin at w[places[i]*step].
+// It does nothing and returns false where there is no such loop.
+func (e *Elements) AddScaled(dst, w []float32, step int, x []float32, places []int32, scales []float32, scale float32) bool {
 	if e == nil || e.addScaled == nil {
 		return false
 	}
-	if n := len(dst); n > 0 {
-		_, _ = w[n-1], scales[n-1]
-		e.addScaled(&dst[0], &w[0], &scales[0], n, by, scale)
+	if n := len(dst); n > 0 && len(x) > 0 {
+		_, _, _ = w[int(places[len(x)-1])*step+n-1], scales[n-1], places[len(x)-1]
+		e.addScaled(&dst[0], &w[0], &scales[0], n, &x[0], &places[0], len(x), step, scale)
 	}
 	return true
+}
+
+// Spare is how many elements more than it writes [Nonzeros] needs room for.
+const Spare = 16
+
+// Nonzeros writes the values that are not zero, and their places in rising order, and returns how many there are. values and places have room for
+// [Spare] more than x has.
+func (e *Elements) Nonzeros(values []float32, places []int32, x []float32) (count int) {
+	if e != nil && e.nonzeros != nil && len(x) > 0 {
+		_, _ = values[len(x)+Spare-1], places[len(x)+Spare-1]
+		return e.nonzeros(&values[0], &places[0], &x[0], len(x))
+	}
+	for i, v := range x {
+		if v != 0 {
+			values[count], places[count] = v, int32(i)
+			count++
+		}
+	}
+	return count
+}
+
+// Curve16 is a function of 16-bit numbers by 256 lines: of v = (x·Mul + Round) >> Shift the size's bits from Bits on choose the line, at most the last,
+// those below, which Mask takes out, say how far along. A line's value is in the lower 16 bits, its rise in the upper ones. The result is
+// (value << Bits + rise·rest + Above) >> Out, or (Below - that sum) >> Out where v is negative, in 32 bits that wrap.
+type Curve16 struct {
+	Table                                            [256]uint32
+	Mul, Round, Shift, Bits, Mask, Above, Below, Out int32
+}
+
+// Curve16 returns for how many numbers it wrote results.
+func (e *Elements) Curve16(dst, src []int16, c *Curve16) int {
+	n := len(dst)
+	if n == 0 || e == nil || e.curve16 == nil {
+		return 0
+	}
+	_ = src[n-1]
+	e.curve16(&dst[0], &src[0], n, &c.Table[0], c.Mul, c.Round, c.Shift, c.Bits, c.Mask, c.Above, c.Below, c.Out)
+	return n
 }

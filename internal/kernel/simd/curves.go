@@ -13,13 +13,15 @@ type Curves struct {
 	exp         func(dst, src *float32, n int, t *ExpTable)
 	libmExp     func(dst, src *float32, n int, top, beta float32, t *LibmTable)
 	libmSigmoid func(dst, src *float32, n int, t *LibmTable)
-	libmTanh    func(dst, src *float32, n int) // nil for none
-	libmElu     func(dst, src *float32, n int) // nil for none
+	libmTanh    func(dst, src *float32, n int)             // nil for none
+	libmElu     func(dst, src *float32, n int)             // nil for none
+	libmLog     func(dst, src *float32, n int, t *float64) // nil for none
 
 	// Those that stay in float32; with every they take any number of values, else a multiple of 8.
 	every                                    bool
 	hardSwish                                func(dst, src *float32, n int, t *SingleTable)
 	sigmoid, erf, tanh, silu, gelu, geluTanh func(dst, src *float32, n int, t *SingleTable)
+	softplus, mish, sin, cos                 func(dst, src *float32, n int, t *SingleTable)
 	expSum                                   func(dst, src *float32, n int, shift float32, t *SingleTable) float64
 }
 
@@ -118,6 +120,21 @@ func (c *Curves) LibmTanh(dst, src []float32) int {
 	}
 	_ = src[n-1]
 	c.libmTanh(&dst[0], &src[0], n)
+	return n
+}
+
+// LogTable is what the logarithm of package libm computes with: for 16 intervals factors and logarithms, the logarithm of 2, the coefficients of its
+// polynomial, that of the highest power first, and 1.
+type LogTable [16 + 16 + 5]float64
+
+// LibmLog writes Log of package libm; it returns for how many values it did so.
+func (c *Curves) LibmLog(dst, src []float32, t *LogTable) int {
+	n := len(dst)
+	if n == 0 || c.libmLog == nil {
+		return 0
+	}
+	_ = src[n-1]
+	c.libmLog(&dst[0], &src[0], n, &t[0])
 	return n
 }
 

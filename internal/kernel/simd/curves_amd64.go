@@ -4,10 +4,12 @@ var curves = family[Curves]{
 	AVX2: {
 		Set: AVX2, wide: 4, exp: expAVX2, libmExp: libmExpAVX2, libmSigmoid: libmSigmoidAVX2,
 		sigmoid: sigmoidAVX2, erf: erfAVX2, tanh: tanhAVX2, silu: siluAVX2, gelu: geluAVX2, geluTanh: geluTanhAVX2, hardSwish: hardSwishAVX2, expSum: expSumAVX2,
+		softplus: softplusAVX2, mish: mishAVX2, sin: sinAVX2, cos: cosAVX2,
 	},
 	AVX512: {
-		Set: AVX512, wide: 1, exp: expAVX2, libmExp: libmExpAVX512, libmSigmoid: libmSigmoidAVX512, libmTanh: libmTanhAVX512, libmElu: libmEluAVX512,
+		Set: AVX512, wide: 1, exp: expAVX2, libmExp: libmExpAVX512, libmSigmoid: libmSigmoidAVX512, libmTanh: libmTanhAVX512, libmElu: libmEluAVX512, libmLog: libmLogAVX512,
 		every: true, sigmoid: sigmoidAVX512, erf: erfAVX512, tanh: tanhAVX512, silu: siluAVX512, gelu: geluAVX512, geluTanh: geluTanhAVX512, hardSwish: hardSwishAVX512, expSum: expSumAVX512,
+		softplus: softplusAVX512, mish: mishAVX512, sin: sinAVX512, cos: cosAVX512,
 	},
 }
 
@@ -79,3 +81,30 @@ func libmTanhAVX512(dst, src *float32, n int)
 
 //go:noescape
 func libmEluAVX512(dst, src *float32, n int)
+
+//go:noescape
+func softplusAVX2(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func mishAVX2(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func sinAVX2(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func cosAVX2(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func softplusAVX512(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func mishAVX512(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func sinAVX512(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func cosAVX512(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func libmLogAVX512(dst, src *float32, n int, t *float64)

@@ -805,3 +805,178 @@ numbers_few:
 numbers_end:
 	VZEROUPPER
 	RET
+
+// func libmLogAVX512(dst *float32, src *float32, n int, t *float64)
+// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+TEXT ·libmLogAVX512(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         t+24(FP), BX
+	MOVL         $0x00800000, SI
+	MOVD         SI, X1
+	VPBROADCASTD X1, Z1
+	MOVL         $0x4b000000, SI
+	MOVD         SI, X2
+	VPBROADCASTD X2, Z2
+	MOVL         $0x0b800000, SI
+	MOVD         SI, X3
+	VPBROADCASTD X3, Z3
+	MOVL         $0x3f330000, SI
+	MOVD         SI, X4
+	VPBROADCASTD X4, Z4
+	MOVL         $0xff800000, SI
+	MOVD         SI, X5
+	VPBROADCASTD X5, Z5
+	MOVL         $0x7f800000, SI
+	MOVD         SI, X6
+	VPBROADCASTD X6, Z6
+	MOVL         $0x7fc00000, SI
+	MOVD         SI, X7
+	VPBROADCASTD X7, Z7
+	VPXORD       Z0, Z0, Z0
+	VMOVUPD      (BX), Z8
+	VMOVUPD      64(BX), Z9
+	VMOVUPD      128(BX), Z10
+	VMOVUPD      192(BX), Z11
+	VBROADCASTSD 256(BX), Z12
+	VBROADCASTSD 264(BX), Z13
+	VBROADCASTSD 272(BX), Z14
+	VBROADCASTSD 280(BX), Z15
+	VBROADCASTSD 288(BX), Z16
+
+values_many:
+	SUBQ          $0x10, DX
+	JLT           values_few
+	VMOVUPS       (CX), Z17
+	VMOVAPS       Z17, Z18
+	VPCMPUD       $0x01, Z1, Z17, K2
+	VMULPS        Z2, Z17, K2, Z18
+	VPSUBD        Z3, Z18, K2, Z18
+	VPSUBD        Z4, Z18, Z19
+	VPSRAD        $0x17, Z19, Z20
+	VPSRLD        $0x13, Z19, Z21
+	VPANDD        Z5, Z19, Z19
+	VPSUBD        Z19, Z18, Z18
+	VPMOVZXDQ     Y21, Z24
+	VMOVDQA64     Z24, Z25
+	VPERMI2PD     Z9, Z8, Z24
+	VPERMI2PD     Z11, Z10, Z25
+	VCVTPS2PD     Y18, Z19
+	VMULPD        Z24, Z19, Z19
+	VSUBPD        Z16, Z19, Z19
+	VCVTDQ2PD     Y20, Z23
+	VMULPD        Z12, Z23, Z23
+	VADDPD        Z23, Z25, Z23
+	VMULPD        Z19, Z19, Z26
+	VMULPD        Z14, Z19, Z25
+	VADDPD        Z15, Z25, Z25
+	VMULPD        Z13, Z26, Z24
+	VADDPD        Z25, Z24, Z25
+	VMULPD        Z26, Z25, Z25
+	VADDPD        Z19, Z23, Z23
+	VADDPD        Z23, Z25, Z25
+	VCVTPD2PS     Z25, Y22
+	VEXTRACTI64X4 $0x01, Z18, Y18
+	VEXTRACTI64X4 $0x01, Z20, Y19
+	VEXTRACTI64X4 $0x01, Z21, Y20
+	VPMOVZXDQ     Y20, Z20
+	VMOVDQA64     Z20, Z21
+	VPERMI2PD     Z9, Z8, Z20
+	VPERMI2PD     Z11, Z10, Z21
+	VCVTPS2PD     Y18, Z18
+	VMULPD        Z20, Z18, Z18
+	VSUBPD        Z16, Z18, Z18
+	VCVTDQ2PD     Y19, Z19
+	VMULPD        Z12, Z19, Z19
+	VADDPD        Z19, Z21, Z19
+	VMULPD        Z18, Z18, Z23
+	VMULPD        Z14, Z18, Z21
+	VADDPD        Z15, Z21, Z21
+	VMULPD        Z13, Z23, Z20
+	VADDPD        Z21, Z20, Z21
+	VMULPD        Z23, Z21, Z21
+	VADDPD        Z18, Z19, Z19
+	VADDPD        Z19, Z21, Z21
+	VCVTPD2PS     Z21, Y18
+	VINSERTF64X4  $0x01, Y18, Z22, Z18
+	VCMPPS        $0x00, Z6, Z17, K2
+	VMOVAPS       Z17, K2, Z18
+	VCMPPS        $0x19, Z0, Z17, K2
+	VMOVAPS       Z7, K2, Z18
+	VCMPPS        $0x00, Z0, Z17, K2
+	VMOVAPS       Z5, K2, Z18
+	VMOVUPS       Z18, (AX)
+	ADDQ          $0x00000040, CX
+	ADDQ          $0x00000040, AX
+	JMP           values_many
+
+values_few:
+	ADDQ          $0x10, DX
+	JZ            values_end
+	MOVQ          $-1, BX
+	BZHIQ         DX, BX, BX
+	KMOVQ         BX, K1
+	VMOVUPS.Z     (CX), K1, Z17
+	VMOVAPS       Z17, Z18
+	VPCMPUD       $0x01, Z1, Z17, K2
+	VMULPS        Z2, Z17, K2, Z18
+	VPSUBD        Z3, Z18, K2, Z18
+	VPSUBD        Z4, Z18, Z1
+	VPSRAD        $0x17, Z1, Z2
+	VPSRLD        $0x13, Z1, Z3
+	VPANDD        Z5, Z1, Z1
+	VPSUBD        Z1, Z18, Z18
+	VPMOVZXDQ     Y3, Z19
+	VMOVDQA64     Z19, Z20
+	VPERMI2PD     Z9, Z8, Z19
+	VPERMI2PD     Z11, Z10, Z20
+	VCVTPS2PD     Y18, Z1
+	VMULPD        Z19, Z1, Z1
+	VSUBPD        Z16, Z1, Z1
+	VCVTDQ2PD     Y2, Z4
+	VMULPD        Z12, Z4, Z4
+	VADDPD        Z4, Z20, Z4
+	VMULPD        Z1, Z1, Z21
+	VMULPD        Z14, Z1, Z20
+	VADDPD        Z15, Z20, Z20
+	VMULPD        Z13, Z21, Z19
+	VADDPD        Z20, Z19, Z20
+	VMULPD        Z21, Z20, Z20
+	VADDPD        Z1, Z4, Z4
+	VADDPD        Z4, Z20, Z20
+	VCVTPD2PS     Z20, Y22
+	VEXTRACTI64X4 $0x01, Z18, Y1
+	VEXTRACTI64X4 $0x01, Z2, Y2
+	VEXTRACTI64X4 $0x01, Z3, Y3
+	VPMOVZXDQ     Y3, Z3
+	VMOVDQA64     Z3, Z4
+	VPERMI2PD     Z9, Z8, Z3
+	VPERMI2PD     Z11, Z10, Z4
+	VCVTPS2PD     Y1, Z1
+	VMULPD        Z3, Z1, Z1
+	VSUBPD        Z16, Z1, Z1
+	VCVTDQ2PD     Y2, Z2
+	VMULPD        Z12, Z2, Z2
+	VADDPD        Z2, Z4, Z2
+	VMULPD        Z1, Z1, Z4
+	VMULPD        Z14, Z1, Z8
+	VADDPD        Z15, Z8, Z8
+	VMULPD        Z13, Z4, Z3
+	VADDPD        Z8, Z3, Z8
+	VMULPD        Z4, Z8, Z8
+	VADDPD        Z1, Z2, Z2
+	VADDPD        Z2, Z8, Z8
+	VCVTPD2PS     Z8, Y1
+	VINSERTF64X4  $0x01, Y1, Z22, Z1
+	VCMPPS        $0x00, Z6, Z17, K2
+	VMOVAPS       Z17, K2, Z1
+	VCMPPS        $0x19, Z0, Z17, K2
+	VMOVAPS       Z7, K2, Z1
+	VCMPPS        $0x00, Z0, Z17, K2
+	VMOVAPS       Z5, K2, Z1
+	VMOVUPS       Z1, K1, (AX)
+
+values_end:
+	VZEROUPPER
+	RET

@@ -3,6 +3,7 @@ package simd
 import (
 	"math"
 	"sync"
+	"unsafe"
 )
 
 // Elements are loops over float32 that give the bits of the same loop in Go.
@@ -16,6 +17,7 @@ type Elements struct {
 	subSV, divSV               func(dst *float32, a float32, b *float32, n int)
 	clamp                      func(dst, src *float32, n int, lo, hi, plus float32)
 	scale                      func(dst, src *float32, n int, s, t float32)
+	magnitude                  func(dst, src *float32, n int) // nil for none
 	roundAway                  func(dst, src *float32, n int, mul, lo, hi float32)
 	extent                     func(src *float32, n int) (least, most float32)
 	nibbles                    func(dst *float32, src *byte, n int, zero, scale float32)
@@ -36,12 +38,14 @@ type Elements struct {
 	maxBytes                   [2]func(dst, a, b *byte, n int)
 	turn                       func(dst *uint32, stepDst int, src *uint32, stepSrc, n int)
 	sum, product               [2]func(dst, a, b *byte, n int, q *Codes)
-	dequantise                 [2]func(dst *float32, src *byte, n int, zero int32, scale float32)                     // nil for none
-	addScaled                  func(dst, w, scales *float32, n int, by, scale float32)                                // nil for none
-	dequantise16               [2]func(dst *float32, src *uint16, n int, zero int32, scale float32)                   // nil for none
-	quantise16                 func(dst *uint16, src *float32, n int, scale, lo, hi float32, zero int32)              // nil for none
-	scaleRows                  [2]func(dst *float32, sums *int32, rows, n int, weights, bias *float32, scale float32) // nil for none
-	every                      bool                                                                                   // quantise, sum and product take any number of elements
+	dequantise                 [2]func(dst *float32, src *byte, n int, zero int32, scale float32)                                  // nil for none
+	addScaled                  func(dst, w, scales *float32, n int, x *float32, places *int32, count, step int, scale float32)     // nil for none
+	curve16                    func(dst, src *int16, n int, table *uint32, mul, round, shift, bits, mask, above, below, out int32) // nil for none
+	nonzeros                   func(values *float32, places *int32, x *float32, n int) int                                         // nil for none
+	dequantise16               [2]func(dst *float32, src *uint16, n int, zero int32, scale float32)                                // nil for none
+	quantise16, quantiseAway16 func(dst *uint16, src *float32, n int, scale, lo, hi float32, zero int32)                           // nil for none
+	scaleRows                  [2]func(dst *float32, sums *int32, rows, n int, weights, bias *float32, scale float32)              // nil for none
+	every                      bool                                                                                                // quantise, sum and product take any number of elements
 }
 
 // ElementKernels of the current set; nil where plain Go is all there is.
@@ -182,6 +186,20 @@ func (e *Elements) Limit(dst, src []float32, lo, hi float32) {
 			v = hi
 		}
 		dst[i] = v
+	}
+}
+
+// Abs writes src without its signs.
+func (e *Elements) Abs(dst, src []float32) {
+	n := 0
+	if e.magnitude != nil {
+		if n = whole(len(dst)); n > 0 {
+			_ = src[n-1]
+			e.magnitude(&dst[0], &src[0], n)
+		}
+	}
+	for i := n; i < len(dst); i++ {
+		dst[i] = math.Float32frombits(math.Float32bits(src[i]) &^ (1 << 31))
 	}
 }
 
@@ -438,6 +456,17 @@ func (e *Elements) Quantise16(dst []uint16, src []float32, scale, lo, hi float32
 	}
 	_ = src[n-1]
 	e.quantise16(&dst[0], &src[0], n, scale, lo, hi, zero)
+	return n
+}
+
+// QuantiseAway16 is [Elements.QuantiseAway] for codes of 16 bits, lo and hi of which are below 2^17 in size.
+func (e *Elements) QuantiseAway16(dst []int16, src []float32, scale, lo, hi float32, zero int32) int {
+	n := len(dst)
+	if n == 0 || e == nil || e.quantiseAway16 == nil {
+		return 0
+	}
+	_ = src[n-1]
+	e.quantiseAway16((*uint16)(unsafe.Pointer(&dst[0])), &src[0], n, scale, lo, hi, zero)
 	return n
 }
 

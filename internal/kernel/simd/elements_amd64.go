@@ -13,9 +13,9 @@ func elementsAVX512() *Elements {
 	e.product = [2]func(dst, a, b *byte, n int, q *Codes){productU8AVX512, productS8AVX512}
 	e.dequantise = [2]func(dst *float32, src *byte, n int, zero int32, scale float32){dequantiseU8AVX512, dequantiseS8AVX512}
 	e.dequantise16 = [2]func(dst *float32, src *uint16, n int, zero int32, scale float32){dequantiseU16AVX512, dequantiseS16AVX512}
-	e.quantise16 = quantise16AVX512
+	e.quantise16, e.quantiseAway16 = quantise16AVX512, quantiseAway16AVX512
 	e.scaleRows = [2]func(dst *float32, sums *int32, rows, n int, weights, bias *float32, scale float32){scaleRowsAVX512, scaleRowsTogetherAVX512}
-	e.addScaled = addScaledAVX512
+	e.addScaled, e.nonzeros, e.curve16 = addScaledAVX512, nonzerosAVX512, curve16AVX512
 	return &e
 }
 
@@ -24,7 +24,7 @@ var elementsAVX2 = Elements{
 	addVV: addVVAVX2, addVS: addVSAVX2, subVV: subVVAVX2, subSV: subSVAVX2,
 	mulVV: mulVVAVX2, mulVS: mulVSAVX2, divVV: divVVAVX2, divVS: divVSAVX2, divSV: divSVAVX2,
 	preluVV: preluVVAVX2, preluVS: preluVSAVX2, maxVV: maxVVAVX2, minVV: minVVAVX2, addInts: addIntsVVAVX2,
-	clamp: clampAVX2, scale: scaleAVX2, quantise: quantiseAVX2, quantiseAway: quantiseAwayAVX2,
+	clamp: clampAVX2, magnitude: magnitudeAVX2, scale: scaleAVX2, quantise: quantiseAVX2, quantiseAway: quantiseAwayAVX2,
 	nibbles: nibblesAVX2, dot: dotAVX2, dots: dotsAVX2, dotNibbles: dotNibblesAVX2, rectifyHalf: rectifyHalfAVX2, roundAway: roundAwayAVX2, extent: extentAVX2,
 	fromHalf: fromHalfAVX2, fromBrain: fromBrainAVX2, toHalf: toHalfAVX2, toFloats: toFloatsAVX2, rescale: rescaleAVX2,
 	limitBytes: [2]func(dst, src *byte, n int, lo, hi int32){limitU8AVX2, limitS8AVX2},
@@ -173,6 +173,9 @@ func dequantiseU16AVX512(dst *float32, src *uint16, n int, zero int32, scale flo
 func dequantiseS16AVX512(dst *float32, src *uint16, n int, zero int32, scale float32)
 
 //go:noescape
+func quantiseAway16AVX512(dst *uint16, src *float32, n int, scale, lo, hi float32, zero int32)
+
+//go:noescape
 func quantise16AVX512(dst *uint16, src *float32, n int, scale, lo, hi float32, zero int32)
 
 //go:noescape
@@ -200,7 +203,16 @@ func minVVAVX2(dst, a, b *float32, n int)
 func preluVSAVX2(dst, a *float32, b float32, n int)
 
 //go:noescape
-func addScaledAVX512(dst, w, scales *float32, n int, by, scale float32)
+func addScaledAVX512(dst, w, scales *float32, n int, x *float32, places *int32, count, step int, scale float32)
+
+//go:noescape
+func nonzerosAVX512(values *float32, places *int32, x *float32, n int) int
 
 //go:noescape
 func addIntsVVAVX2(dst, a, b *float32, n int)
+
+//go:noescape
+func curve16AVX512(dst, src *int16, n int, table *uint32, mul, round, shift, bits, mask, above, below, out int32)
+
+//go:noescape
+func magnitudeAVX2(dst, src *float32, n int)

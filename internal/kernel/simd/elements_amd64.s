@@ -748,6 +748,46 @@ end:
 	VZEROUPPER
 	RET
 
+// func magnitudeAVX2(dst *float32, src *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·magnitudeAVX2(SB), NOSPLIT, $0-24
+	MOVQ     dst+0(FP), AX
+	MOVQ     src+8(FP), CX
+	MOVQ     n+16(FP), DX
+	VPCMPEQD Y0, Y0, Y0
+	VPSRLD   $0x01, Y0, Y0
+
+many:
+	SUBQ    $0x20, DX
+	JLT     few
+	VANDPS  (CX), Y0, Y1
+	VMOVUPS Y1, (AX)
+	VANDPS  32(CX), Y0, Y1
+	VMOVUPS Y1, 32(AX)
+	VANDPS  64(CX), Y0, Y1
+	VMOVUPS Y1, 64(AX)
+	VANDPS  96(CX), Y0, Y1
+	VMOVUPS Y1, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	JMP     many
+
+few:
+	ADDQ $0x20, DX
+
+eight:
+	SUBQ    $0x08, DX
+	JLT     end
+	VANDPS  (CX), Y0, Y1
+	VMOVUPS Y1, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
 // func scaleAVX2(dst *float32, src *float32, n int, s float32, t float32)
 // Requires: AVX, AVX2, SSE2
 TEXT ·scaleAVX2(SB), NOSPLIT, $0-32
@@ -3555,44 +3595,286 @@ end:
 	VZEROUPPER
 	RET
 
-// func addScaledAVX512(dst *float32, w *float32, scales *float32, n int, by float32, scale float32)
+// func addScaledAVX512(dst *float32, w *float32, scales *float32, n int, x *float32, places *int32, count int, step int, scale float32)
 // Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
-TEXT ·addScaledAVX512(SB), NOSPLIT, $0-40
+TEXT ·addScaledAVX512(SB), NOSPLIT, $0-68
 	MOVQ         dst+0(FP), AX
 	MOVQ         w+8(FP), CX
 	MOVQ         scales+16(FP), DX
 	MOVQ         n+24(FP), BX
-	MOVL         by+32(FP), SI
-	MOVD         SI, X0
+	MOVQ         x+32(FP), SI
+	MOVQ         places+40(FP), DI
+	MOVQ         count+48(FP), R8
+	MOVQ         step+56(FP), R9
+	SHLQ         $0x02, R9
+	MOVL         scale+64(FP), R10
+	MOVD         R10, X0
 	VPBROADCASTD X0, Z0
-	MOVL         scale+36(FP), SI
-	MOVD         SI, X1
-	VPBROADCASTD X1, Z1
 
+wide:
+	CMPQ    BX, $0x40
+	JLT     narrow
+	VMOVUPS (AX), Z3
+	VMOVUPS (DX), Z4
+	VMOVUPS 64(AX), Z5
+	VMOVUPS 64(DX), Z6
+	VMOVUPS 128(AX), Z7
+	VMOVUPS 128(DX), Z8
+	VMOVUPS 192(AX), Z9
+	VMOVUPS 192(DX), Z10
+	XORQ    R10, R10
+
+value0:
+	MOVLQSX      (DI)(R10*4), R11
+	IMULQ        R9, R11
+	ADDQ         CX, R11
+	VBROADCASTSS (SI)(R10*4), Z1
+	VMULPS       (R11), Z1, Z2
+	VMULPS       Z4, Z2, Z2
+	VMULPS       Z0, Z2, Z2
+	VADDPS       Z2, Z3, Z3
+	VMULPS       64(R11), Z1, Z2
+	VMULPS       Z6, Z2, Z2
+	VMULPS       Z0, Z2, Z2
+	VADDPS       Z2, Z5, Z5
+	VMULPS       128(R11), Z1, Z2
+	VMULPS       Z8, Z2, Z2
+	VMULPS       Z0, Z2, Z2
+	VADDPS       Z2, Z7, Z7
+	VMULPS       192(R11), Z1, Z2
+	VMULPS       Z10, Z2, Z2
+	VMULPS       Z0, Z2, Z2
+	VADDPS       Z2, Z9, Z9
+	INCQ         R10
+	CMPQ         R10, R8
+	JLT          value0
+	VMOVUPS      Z3, (AX)
+	VMOVUPS      Z5, 64(AX)
+	VMOVUPS      Z7, 128(AX)
+	VMOVUPS      Z9, 192(AX)
+	ADDQ         $0x00000100, CX
+	ADDQ         $0x00000100, DX
+	ADDQ         $0x00000100, AX
+	SUBQ         $0x40, BX
+	JMP          wide
+
+narrow:
 values_many:
 	SUBQ    $0x10, BX
 	JLT     values_few
-	VMULPS  (CX), Z0, Z2
-	VMULPS  (DX), Z2, Z2
-	VMULPS  Z1, Z2, Z2
-	VADDPS  (AX), Z2, Z2
-	VMOVUPS Z2, (AX)
-	ADDQ    $0x00000040, CX
-	ADDQ    $0x00000040, DX
-	ADDQ    $0x00000040, AX
-	JMP     values_many
+	VMOVUPS (AX), Z2
+	VMOVUPS (DX), Z3
+	XORQ    R10, R10
+
+value1:
+	MOVLQSX      (DI)(R10*4), R11
+	IMULQ        R9, R11
+	ADDQ         CX, R11
+	VBROADCASTSS (SI)(R10*4), Z1
+	VMULPS       (R11), Z1, Z1
+	VMULPS       Z3, Z1, Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       Z1, Z2, Z2
+	INCQ         R10
+	CMPQ         R10, R8
+	JLT          value1
+	VMOVUPS      Z2, (AX)
+	ADDQ         $0x00000040, CX
+	ADDQ         $0x00000040, DX
+	ADDQ         $0x00000040, AX
+	JMP          values_many
 
 values_few:
-	ADDQ     $0x10, BX
-	JZ       values_end
-	MOVQ     $-1, SI
-	BZHIQ    BX, SI, SI
-	KMOVQ    SI, K1
-	VMULPS.Z (CX), Z0, K1, Z0
-	VMULPS.Z (DX), Z0, K1, Z0
-	VMULPS   Z1, Z0, Z0
-	VADDPS.Z (AX), Z0, K1, Z0
-	VMOVUPS  Z0, K1, (AX)
+	ADDQ      $0x10, BX
+	JZ        values_end
+	MOVQ      $-1, R10
+	BZHIQ     BX, R10, R10
+	KMOVQ     R10, K1
+	VMOVUPS.Z (AX), K1, Z2
+	VMOVUPS.Z (DX), K1, Z3
+	XORQ      DX, DX
+
+value2:
+	MOVLQSX      (DI)(DX*4), BX
+	IMULQ        R9, BX
+	ADDQ         CX, BX
+	VBROADCASTSS (SI)(DX*4), Z1
+	VMULPS.Z     (BX), Z1, K1, Z1
+	VMULPS       Z3, Z1, Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       Z1, Z2, Z2
+	INCQ         DX
+	CMPQ         DX, R8
+	JLT          value2
+	VMOVUPS      Z2, K1, (AX)
+
+values_end:
+	VZEROUPPER
+	RET
+
+// func nonzerosAVX512(values *float32, places *int32, x *float32, n int) int
+// Requires: AVX, AVX512BW, AVX512F, BMI2, POPCNT, SSE2
+TEXT ·nonzerosAVX512(SB), NOSPLIT, $0-40
+	MOVQ         values+0(FP), AX
+	MOVQ         places+8(FP), CX
+	MOVQ         x+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVL         $0x00000010, SI
+	MOVD         SI, X1
+	VPBROADCASTD X1, Z2
+	VPXORD       Z0, Z0, Z0
+	VPMOVZXBD    sixteenPlaces<>+0(SB), Z1
+	XORQ         SI, SI
+
+values_many:
+	SUBQ          $0x10, BX
+	JLT           values_few
+	VMOVUPS       (DX), Z3
+	VCMPPS        $0x04, Z0, Z3, K2
+	VCOMPRESSPS.Z Z3, K2, Z3
+	VPCOMPRESSD.Z Z1, K2, Z4
+	VMOVUPS       Z3, (AX)(SI*4)
+	VMOVDQU32     Z4, (CX)(SI*4)
+	VPADDD        Z2, Z1, Z1
+	KMOVW         K2, DI
+	POPCNTQ       DI, DI
+	ADDQ          DI, SI
+	ADDQ          $0x00000040, DX
+	JMP           values_many
+
+values_few:
+	ADDQ          $0x10, BX
+	JZ            values_end
+	MOVQ          $-1, DI
+	BZHIQ         BX, DI, DI
+	KMOVQ         DI, K1
+	VMOVUPS.Z     (DX), K1, Z3
+	VCMPPS        $0x04, Z0, Z3, K2
+	VCOMPRESSPS.Z Z3, K2, Z3
+	VPCOMPRESSD.Z Z1, K2, Z0
+	VMOVUPS       Z3, (AX)(SI*4)
+	VMOVDQU32     Z0, (CX)(SI*4)
+	VPADDD        Z2, Z1, Z1
+	KMOVW         K2, DI
+	POPCNTQ       DI, DI
+	ADDQ          DI, SI
+
+values_end:
+	VZEROUPPER
+	MOVQ SI, ret+32(FP)
+	RET
+
+DATA sixteenPlaces<>+0(SB)/1, $0x00
+DATA sixteenPlaces<>+1(SB)/1, $0x01
+DATA sixteenPlaces<>+2(SB)/1, $0x02
+DATA sixteenPlaces<>+3(SB)/1, $0x03
+DATA sixteenPlaces<>+4(SB)/1, $0x04
+DATA sixteenPlaces<>+5(SB)/1, $0x05
+DATA sixteenPlaces<>+6(SB)/1, $0x06
+DATA sixteenPlaces<>+7(SB)/1, $0x07
+DATA sixteenPlaces<>+8(SB)/1, $0x08
+DATA sixteenPlaces<>+9(SB)/1, $0x09
+DATA sixteenPlaces<>+10(SB)/1, $0x0a
+DATA sixteenPlaces<>+11(SB)/1, $0x0b
+DATA sixteenPlaces<>+12(SB)/1, $0x0c
+DATA sixteenPlaces<>+13(SB)/1, $0x0d
+DATA sixteenPlaces<>+14(SB)/1, $0x0e
+DATA sixteenPlaces<>+15(SB)/1, $0x0f
+GLOBL sixteenPlaces<>(SB), RODATA|NOPTR, $16
+
+// func curve16AVX512(dst *int16, src *int16, n int, table *uint32, mul int32, round int32, shift int32, bits int32, mask int32, above int32, below int32, out int32)
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2, SSE2
+TEXT ·curve16AVX512(SB), NOSPLIT, $0-64
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         table+24(FP), BX
+	MOVL         mul+32(FP), SI
+	MOVD         SI, X0
+	VPBROADCASTD X0, Z0
+	MOVL         round+36(FP), SI
+	MOVD         SI, X1
+	VPBROADCASTD X1, Z1
+	MOVL         shift+40(FP), SI
+	MOVD         SI, X2
+	VPBROADCASTD X2, Z2
+	MOVL         bits+44(FP), SI
+	MOVD         SI, X3
+	VPBROADCASTD X3, Z3
+	MOVL         mask+48(FP), SI
+	MOVD         SI, X4
+	VPBROADCASTD X4, Z4
+	MOVL         above+52(FP), SI
+	MOVD         SI, X5
+	VPBROADCASTD X5, Z5
+	MOVL         below+56(FP), SI
+	MOVD         SI, X6
+	VPBROADCASTD X6, Z6
+	MOVL         out+60(FP), SI
+	MOVD         SI, X7
+	VPBROADCASTD X7, Z7
+	MOVL         $0x000000ff, SI
+	MOVD         SI, X8
+	VPBROADCASTD X8, Z8
+	MOVL         $0x0000ffff, SI
+	MOVD         SI, X9
+	VPBROADCASTD X9, Z9
+
+values_many:
+	SUBQ       $0x10, DX
+	JLT        values_few
+	VPMOVSXWD  (CX), Z10
+	VPMULLD    Z0, Z10, Z10
+	VPADDD     Z1, Z10, Z10
+	VPSRAVD    Z2, Z10, Z10
+	VPABSD     Z10, Z11
+	VPSRLVD    Z3, Z11, Z12
+	VPMINUD    Z8, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	KXNORW     K2, K2, K2
+	VPGATHERDD (BX)(Z12*4), K2, Z13
+	VPANDD     Z4, Z11, Z11
+	VPSRLD     $0x10, Z13, Z12
+	VPMULLD    Z11, Z12, Z12
+	VPANDD     Z9, Z13, Z13
+	VPSLLVD    Z3, Z13, Z13
+	VPADDD     Z13, Z12, Z12
+	VPMOVD2M   Z10, K2
+	VPADDD     Z5, Z12, Z10
+	VPSUBD     Z12, Z6, K2, Z10
+	VPSRAVD    Z7, Z10, Z10
+	VPMOVDW    Z10, (AX)
+	ADDQ       $0x00000020, CX
+	ADDQ       $0x00000020, AX
+	JMP        values_many
+
+values_few:
+	ADDQ        $0x10, DX
+	JZ          values_end
+	MOVQ        $-1, SI
+	BZHIQ       DX, SI, SI
+	KMOVQ       SI, K1
+	VPMOVSXWD.Z (CX), K1, Z10
+	VPMULLD     Z0, Z10, Z10
+	VPADDD      Z1, Z10, Z10
+	VPSRAVD     Z2, Z10, Z10
+	VPABSD      Z10, Z0
+	VPSRLVD     Z3, Z0, Z1
+	VPMINUD     Z8, Z1, Z1
+	VPXORD      Z14, Z14, Z14
+	KXNORW      K2, K2, K2
+	VPGATHERDD  (BX)(Z1*4), K2, Z14
+	VPANDD      Z4, Z0, Z0
+	VPSRLD      $0x10, Z14, Z1
+	VPMULLD     Z0, Z1, Z1
+	VPANDD      Z9, Z14, Z14
+	VPSLLVD     Z3, Z14, Z14
+	VPADDD      Z14, Z1, Z1
+	VPMOVD2M    Z10, K2
+	VPADDD      Z5, Z1, Z0
+	VPSUBD      Z1, Z6, K2, Z0
+	VPSRAVD     Z7, Z0, Z0
+	VPMOVDW     Z0, K1, (AX)
 
 values_end:
 	VZEROUPPER
@@ -3808,6 +4090,73 @@ words_few:
 	VCVTPS2DQ Z4, Z4
 	VPADDD    Z3, Z4, Z4
 	VPMOVDW   Z4, K1, (AX)
+
+words_end:
+	VZEROUPPER
+	RET
+
+// func quantiseAway16AVX512(dst *uint16, src *float32, n int, scale float32, lo float32, hi float32, zero int32)
+// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+TEXT ·quantiseAway16AVX512(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         scale+24(FP), BX
+	MOVD         BX, X0
+	VPBROADCASTD X0, Z0
+	MOVL         lo+28(FP), BX
+	MOVD         BX, X1
+	VPBROADCASTD X1, Z1
+	MOVL         hi+32(FP), BX
+	MOVD         BX, X2
+	VPBROADCASTD X2, Z2
+	MOVL         zero+36(FP), BX
+	MOVD         BX, X3
+	VPBROADCASTD X3, Z3
+	MOVL         $0x80000000, BX
+	MOVD         BX, X4
+	VPBROADCASTD X4, Z4
+	MOVL         $0x3effffff, BX
+	MOVD         BX, X5
+	VPBROADCASTD X5, Z5
+
+words_many:
+	SUBQ       $0x10, DX
+	JLT        words_few
+	VMOVUPS    (CX), Z6
+	VDIVPS     Z0, Z6, Z6
+	VCMPPS     $0x07, Z6, Z6, K2
+	VMOVAPS.Z  Z6, K2, Z6
+	VMAXPS     Z1, Z6, Z6
+	VMINPS     Z2, Z6, Z6
+	VPANDD     Z4, Z6, Z7
+	VPORD      Z5, Z7, Z7
+	VADDPS     Z7, Z6, Z6
+	VCVTTPS2DQ Z6, Z6
+	VPADDD     Z3, Z6, Z6
+	VPMOVDW    Z6, (AX)
+	ADDQ       $0x00000040, CX
+	ADDQ       $0x00000020, AX
+	JMP        words_many
+
+words_few:
+	ADDQ       $0x10, DX
+	JZ         words_end
+	MOVQ       $-1, BX
+	BZHIQ      DX, BX, BX
+	KMOVQ      BX, K1
+	VMOVUPS.Z  (CX), K1, Z6
+	VDIVPS     Z0, Z6, Z6
+	VCMPPS     $0x07, Z6, Z6, K2
+	VMOVAPS.Z  Z6, K2, Z6
+	VMAXPS     Z1, Z6, Z6
+	VMINPS     Z2, Z6, Z6
+	VPANDD     Z4, Z6, Z0
+	VPORD      Z5, Z0, Z0
+	VADDPS     Z0, Z6, Z6
+	VCVTTPS2DQ Z6, Z6
+	VPADDD     Z3, Z6, Z6
+	VPMOVDW    Z6, K1, (AX)
 
 words_end:
 	VZEROUPPER

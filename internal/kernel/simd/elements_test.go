@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -215,6 +216,20 @@ func TestElementScales(t *testing.T) {
 			}
 			if want := uint16(int32(math.RoundToEven(float64(min(v, hi)))) + zero); words[i] != want {
 				t.Fatalf("%v/%v is code %d, want %d", b[i], a[n], words[i], want)
+			}
+		}
+		if words[n] != beyond {
+			t.Fatal("wrote beyond the end")
+		}
+		away := unsafe.Slice((*int16)(unsafe.Pointer(&words[0])), n+1)
+		done = e.QuantiseAway16(away[:n], b[:n], a[n], lo, hi, zero)
+		for i := range done {
+			v := float64(b[i] / a[n])
+			if v != v {
+				v = 0
+			}
+			if want := int16(int32(math.Round(min(max(v, float64(lo)), float64(hi)))) + zero); away[i] != want {
+				t.Fatalf("%v/%v is code %d, want %d, away from zero", b[i], a[n], away[i], want)
 			}
 		}
 		if words[n] != beyond {
@@ -596,6 +611,32 @@ func TestElementBytes(t *testing.T) {
 				if dst[i] != want {
 					t.Fatalf("%d from %d to %d, signed %v: %d, want %d", a[i], from, to, signed, dst[i], want)
 				}
+			}
+		}
+	})
+}
+
+// TestAbs takes the signs of numbers, zeros, infinities and what is no number.
+func TestAbs(t *testing.T) {
+	everySet(t, func(t *testing.T) {
+		e := ElementKernels()
+		if e == nil {
+			t.Skip("plain Go")
+		}
+		for n := range 70 {
+			src, dst := make([]float32, n), make([]float32, n+1)
+			for i := range src {
+				src[i] = []float32{-1, 2, float32(math.Copysign(0, -1)), float32(math.Inf(-1)), float32(math.NaN()), -1e-42}[i%6]
+			}
+			dst[n] = -7
+			e.Abs(dst[:n], src)
+			for i, x := range src {
+				if want := float32(math.Abs(float64(x))); dst[i] != want && want == want || math.Signbit(float64(dst[i])) {
+					t.Fatalf("|%v| = %v", x, dst[i])
+				}
+			}
+			if dst[n] != -7 {
+				t.Fatalf("wrote behind the end of %d", n)
 			}
 		}
 	})

@@ -58,10 +58,10 @@ func (t *LaneTile) SetClamp(on bool, lo, hi float32) {
 	}
 }
 
-// SeenColumns tells which of the n columns from first on are of a picture of w columns, the first one in bit 0.
-func SeenColumns(first, n, w int) (seen uint32) {
+// SeenColumns tells which of n columns from first on, every gap-th, are of a picture of w columns, the first one in bit 0.
+func SeenColumns(first, gap, n, w int) (seen uint32) {
 	for x := range n {
-		if uint(first+x) < uint(w) {
+		if uint(first+gap*x) < uint(w) {
 			seen |= 1 << x
 		}
 	}

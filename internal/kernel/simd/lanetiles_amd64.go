@@ -13,6 +13,10 @@ var laneTiles = family[LaneTiles]{
 					{{laneTile5x1x3by1AVX512, laneTile5x1x3by1EdgeAVX512}, {laneTile5x1x4by1AVX512, laneTile5x1x4by1EdgeAVX512}},
 					{{laneTile5x2x3by1AVX512, laneTile5x2x3by1EdgeAVX512}, {laneTile5x2x4by1AVX512, laneTile5x2x4by1EdgeAVX512}},
 				},
+				7: {
+					{{laneTile7x1x3by1AVX512, laneTile7x1x3by1EdgeAVX512}, {laneTile7x1x4by1AVX512, laneTile7x1x4by1EdgeAVX512}},
+					{{laneTile7x2x3by1AVX512, laneTile7x2x3by1EdgeAVX512}, {laneTile7x2x4by1AVX512, laneTile7x2x4by1EdgeAVX512}},
+				},
 			},
 			2: {
 				3: {
@@ -123,3 +127,27 @@ func laneTile5x2x4by2AVX512(t *LaneTile)
 
 //go:noescape
 func laneTile5x2x4by2EdgeAVX512(t *LaneTile)
+
+//go:noescape
+func laneTile7x1x3by1AVX512(t *LaneTile)
+
+//go:noescape
+func laneTile7x1x3by1EdgeAVX512(t *LaneTile)
+
+//go:noescape
+func laneTile7x1x4by1AVX512(t *LaneTile)
+
+//go:noescape
+func laneTile7x1x4by1EdgeAVX512(t *LaneTile)
+
+//go:noescape
+func laneTile7x2x3by1AVX512(t *LaneTile)
+
+//go:noescape
+func laneTile7x2x3by1EdgeAVX512(t *LaneTile)
+
+//go:noescape
+func laneTile7x2x4by1AVX512(t *LaneTile)
+
+//go:noescape
+func laneTile7x2x4by1EdgeAVX512(t *LaneTile)

@@ -1,10 +1,11 @@
 package simd
 
-// Pairs are loops over two operands of 8-bit codes in the fixed-point arithmetic of TFLite. They take any number of
+// Pairs are loops over two operands of codes of 8 or 16 bits in the fixed-point arithmetic of TFLite. They take any number of
 // elements.
 type Pairs struct {
 	Set   Set
 	loops [pairKinds][2]func(dst, a, b *byte, n int, q *Pair)
+	words [pairKinds]func(dst, a, b *int16, n int, q *Pair) // nil for kinds that codes of 16 bits do not have
 }
 
 // PairKernels of the current set; nil where plain Go is all there is.
@@ -15,7 +16,8 @@ type PairKind uint8
 
 // Sum and differences bring operands to a finer scale first: (a - ZeroA) << (Shift - 1) and the scaled (b - ZeroB) <<
 // Shift. Difference is that of a and b, Reverse that of b and a. Product is of the differences to the zero points. PRelu is
-// the scaled (a - ZeroA) << Shift, where it is negative the product instead. Square is of the difference.
+// the scaled (a - ZeroA) << Shift, where it is negative the product instead. Square is of the difference. Leaky has no b: of what is negative it
+// takes (a - ZeroA) << ZeroB.
 const (
 	PairSum PairKind = iota
 	PairDifference
@@ -23,6 +25,7 @@ const (
 	PairProduct
 	PairPRelu
 	PairSquare
+	PairLeaky
 
 	pairKinds = iota
 )
@@ -43,7 +46,7 @@ func NewScaling(mul int32, down int) (Scaling, bool) {
 	return s, true
 }
 
-// Pair is what a loop needs to know. Sums, differences and products must be less than 2^30 in size.
+// Pair is what a loop needs to know. Sums, differences and products must be at most 2^30 in size.
 type Pair struct {
 	ZeroA, ZeroB int32
 	Shift        int32
@@ -56,5 +59,13 @@ func (f *Pairs) Combine(kind PairKind, dst, a, b []uint8, q *Pair, signed bool) 
 	if n := len(dst); n > 0 {
 		_, _ = a[n-1], b[n-1]
 		f.loops[kind][sign(signed)](&dst[0], &a[0], &b[0], n, q)
+	}
+}
+
+// CombineWords is Combine for codes of 16 bits with a sign, of all kinds but PRelu and Square.
+func (f *Pairs) CombineWords(kind PairKind, dst, a, b []int16, q *Pair) {
+	if n := len(dst); n > 0 {
+		_, _ = a[n-1], b[n-1]
+		f.words[kind](&dst[0], &a[0], &b[0], n, q)
 	}
 }

@@ -10,6 +10,9 @@ var pairs = family[Pairs]{AVX512: {
 		{pairpreluU8AVX512, pairpreluS8AVX512},
 		{pairsquareU8AVX512, pairsquareS8AVX512},
 	},
+	words: [pairKinds]func(dst, a, b *int16, n int, q *Pair){
+		PairSum: pairsumS16AVX512, PairDifference: pairdifferenceS16AVX512, PairReverse: pairreverseS16AVX512, PairProduct: pairproductS16AVX512, PairLeaky: pairleakyS16AVX512,
+	},
 }}
 
 //go:noescape
@@ -47,3 +50,18 @@ func pairsquareU8AVX512(dst, a, b *byte, n int, q *Pair)
 
 //go:noescape
 func pairsquareS8AVX512(dst, a, b *byte, n int, q *Pair)
+
+//go:noescape
+func pairsumS16AVX512(dst, a, b *int16, n int, q *Pair)
+
+//go:noescape
+func pairdifferenceS16AVX512(dst, a, b *int16, n int, q *Pair)
+
+//go:noescape
+func pairreverseS16AVX512(dst, a, b *int16, n int, q *Pair)
+
+//go:noescape
+func pairproductS16AVX512(dst, a, b *int16, n int, q *Pair)
+
+//go:noescape
+func pairleakyS16AVX512(dst, a, b *int16, n int, q *Pair)

@@ -5,11 +5,21 @@ package simd
 type Pools struct {
 	Set          Set
 	addBytes     [2]func(dst *int32, src *byte, step, lines, n int)
-	largestBytes [2]func(dst, src *byte, step, lines, n int)
-	largestTaps  [2]func(dst *byte, stepDst int, src *byte, stepSrc, tap, taps, places, n int)
+	largestBytes [3]func(dst, src *byte, step, lines, n int)
+	largestTaps  [3]func(dst *byte, stepDst int, src *byte, stepSrc, tap, taps, places, n int)
 	averageTaps  func(dst *byte, stepDst int, src *int32, stepSrc, tap, taps, places, n int, by, half float32, lo, hi int32)
 	addFloats    func(dst, src *float32, step, lines, n int)
 }
+
+// CodeKind is what codes the bytes hold whose largest is wanted.
+type CodeKind uint8
+
+// Kinds of codes.
+const (
+	UnsignedBytes CodeKind = iota
+	SignedBytes
+	SignedWords
+)
 
 // PoolKernels of the current set; nil where plain Go is all there is.
 func PoolKernels() *Pools { return pools.pick() }
@@ -30,22 +40,22 @@ func (f *Pools) AddFloats(dst, src []float32, step, lines int) {
 	}
 }
 
-// LargestBytes writes the largest numbers of lines, at least one, of len(dst) numbers, which lie step apart.
-func (f *Pools) LargestBytes(dst, src []uint8, step, lines int, signed bool) {
+// LargestBytes writes the largest codes of lines, at least one, of len(dst) bytes, which lie step apart.
+func (f *Pools) LargestBytes(dst, src []uint8, step, lines int, kind CodeKind) {
 	if n := len(dst); n > 0 {
 		_ = src[(lines-1)*step+n-1]
-		f.largestBytes[sign(signed)](&dst[0], &src[0], step, lines, n)
+		f.largestBytes[kind](&dst[0], &src[0], step, lines, n)
 	}
 }
 
-// LargestTaps writes at places n numbers each, stepDst apart: the largest of taps, at least one, that lie tap
+// LargestTaps writes at places codes of n bytes each, stepDst apart: the largest of taps, at least one, that lie tap
 // apart. Those of places lie stepSrc apart.
-func (f *Pools) LargestTaps(dst []uint8, stepDst int, src []uint8, stepSrc, tap, taps, places, n int, signed bool) {
+func (f *Pools) LargestTaps(dst []uint8, stepDst int, src []uint8, stepSrc, tap, taps, places, n int, kind CodeKind) {
 	if places <= 0 || n <= 0 {
 		return
 	}
 	_, _ = dst[(places-1)*stepDst+n-1], src[(places-1)*stepSrc+(taps-1)*tap+n-1]
-	f.largestTaps[sign(signed)](&dst[0], stepDst, &src[0], stepSrc, tap, taps, places, n)
+	f.largestTaps[kind](&dst[0], stepDst, &src[0], stepSrc, tap, taps, places, n)
 }
 
 // AverageTaps is LargestTaps for sums of taps, at most 2^23 in size, divided by by, at least 1 and at most 2^16; halves are rounded

@@ -3,8 +3,8 @@ package simd
 var pools = family[Pools]{AVX512: {
 	Set:          AVX512,
 	addBytes:     [2]func(dst *int32, src *byte, step, lines, n int){addBytesU8AVX512, addBytesS8AVX512},
-	largestBytes: [2]func(dst, src *byte, step, lines, n int){largestBytesU8AVX512, largestBytesS8AVX512},
-	largestTaps:  [2]func(dst *byte, stepDst int, src *byte, stepSrc, tap, taps, places, n int){largestTapsU8AVX512, largestTapsS8AVX512},
+	largestBytes: [3]func(dst, src *byte, step, lines, n int){largestBytesU8AVX512, largestBytesS8AVX512, largestBytesS16AVX512},
+	largestTaps:  [3]func(dst *byte, stepDst int, src *byte, stepSrc, tap, taps, places, n int){largestTapsU8AVX512, largestTapsS8AVX512, largestTapsS16AVX512},
 	averageTaps:  averageTapsAVX512,
 	addFloats:    addFloatsAVX512,
 }}
@@ -22,10 +22,16 @@ func largestBytesU8AVX512(dst, src *byte, step, lines, n int)
 func largestBytesS8AVX512(dst, src *byte, step, lines, n int)
 
 //go:noescape
+func largestBytesS16AVX512(dst, src *byte, step, lines, n int)
+
+//go:noescape
 func largestTapsU8AVX512(dst *byte, stepDst int, src *byte, stepSrc, tap, taps, places, n int)
 
 //go:noescape
 func largestTapsS8AVX512(dst *byte, stepDst int, src *byte, stepSrc, tap, taps, places, n int)
+
+//go:noescape
+func largestTapsS16AVX512(dst *byte, stepDst int, src *byte, stepSrc, tap, taps, places, n int)
 
 //go:noescape
 func averageTapsAVX512(dst *byte, stepDst int, src *int32, stepSrc, tap, taps, places, n int, by, half float32, lo, hi int32)

@@ -51,6 +51,55 @@ bytes_end:
 	VZEROUPPER
 	RET
 
+// func addBytesS8AVX512(dst *int32, src *byte, step int, lines int, n int)
+// Requires: AVX, AVX512BW, AVX512F, BMI2
+TEXT ·addBytesS8AVX512(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ step+16(FP), DX
+	MOVQ lines+24(FP), BX
+	MOVQ n+32(FP), SI
+
+bytes_many:
+	SUBQ   $0x10, SI
+	JLT    bytes_few
+	VPXORD Z0, Z0, Z0
+	MOVQ   CX, DI
+	MOVQ   BX, R8
+
+line0:
+	VPMOVSXBD (DI), Z1
+	VPADDD    Z1, Z0, Z0
+	ADDQ      DX, DI
+	DECQ      R8
+	JNZ       line0
+	VMOVDQU32 Z0, (AX)
+	ADDQ      $0x00000010, CX
+	ADDQ      $0x00000040, AX
+	JMP       bytes_many
+
+bytes_few:
+	ADDQ   $0x10, SI
+	JZ     bytes_end
+	MOVQ   $-1, DI
+	BZHIQ  SI, DI, DI
+	KMOVQ  DI, K1
+	VPXORD Z2, Z2, Z2
+	MOVQ   CX, DI
+	MOVQ   BX, R8
+
+line1:
+	VPMOVSXBD.Z (DI), K1, Z0
+	VPADDD      Z0, Z2, Z2
+	ADDQ        DX, DI
+	DECQ        R8
+	JNZ         line1
+	VMOVDQU32   Z2, K1, (AX)
+
+bytes_end:
+	VZEROUPPER
+	RET
+
 // func largestBytesU8AVX512(dst *byte, src *byte, step int, lines int, n int)
 // Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·largestBytesU8AVX512(SB), NOSPLIT, $0-40
@@ -170,55 +219,6 @@ bytes_end:
 	VZEROUPPER
 	RET
 
-// func addBytesS8AVX512(dst *int32, src *byte, step int, lines int, n int)
-// Requires: AVX, AVX512BW, AVX512F, BMI2
-TEXT ·addBytesS8AVX512(SB), NOSPLIT, $0-40
-	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), CX
-	MOVQ step+16(FP), DX
-	MOVQ lines+24(FP), BX
-	MOVQ n+32(FP), SI
-
-bytes_many:
-	SUBQ   $0x10, SI
-	JLT    bytes_few
-	VPXORD Z0, Z0, Z0
-	MOVQ   CX, DI
-	MOVQ   BX, R8
-
-line0:
-	VPMOVSXBD (DI), Z1
-	VPADDD    Z1, Z0, Z0
-	ADDQ      DX, DI
-	DECQ      R8
-	JNZ       line0
-	VMOVDQU32 Z0, (AX)
-	ADDQ      $0x00000010, CX
-	ADDQ      $0x00000040, AX
-	JMP       bytes_many
-
-bytes_few:
-	ADDQ   $0x10, SI
-	JZ     bytes_end
-	MOVQ   $-1, DI
-	BZHIQ  SI, DI, DI
-	KMOVQ  DI, K1
-	VPXORD Z2, Z2, Z2
-	MOVQ   CX, DI
-	MOVQ   BX, R8
-
-line1:
-	VPMOVSXBD.Z (DI), K1, Z0
-	VPADDD      Z0, Z2, Z2
-	ADDQ        DX, DI
-	DECQ        R8
-	JNZ         line1
-	VMOVDQU32   Z2, K1, (AX)
-
-bytes_end:
-	VZEROUPPER
-	RET
-
 // func largestBytesS8AVX512(dst *byte, src *byte, step int, lines int, n int)
 // Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·largestBytesS8AVX512(SB), NOSPLIT, $0-40
@@ -325,6 +325,125 @@ tap1:
 	ADDQ       AX, DX
 	VMOVDQU8.Z (DX), K1, Z1
 	VPMAXSB    Z1, Z0, Z0
+	JMP        tap1
+
+tap1_done:
+	VMOVDQU8 Z0, K1, (R11)
+
+bytes_end:
+	ADDQ DI, SI
+	ADDQ R9, R8
+	DECQ R10
+	JNZ  place
+	VZEROUPPER
+	RET
+
+// func largestBytesS16AVX512(dst *byte, src *byte, step int, lines int, n int)
+// Requires: AVX, AVX512BW, AVX512F, BMI2
+TEXT ·largestBytesS16AVX512(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ step+16(FP), DX
+	MOVQ lines+24(FP), BX
+	MOVQ n+32(FP), SI
+
+bytes_many:
+	SUBQ      $0x40, SI
+	JLT       bytes_few
+	VMOVDQU32 (CX), Z0
+	MOVQ      CX, DI
+	MOVQ      BX, R8
+
+line0:
+	DECQ    R8
+	JZ      line0_done
+	ADDQ    DX, DI
+	VPMAXSW (DI), Z0, Z0
+	JMP     line0
+
+line0_done:
+	VMOVDQU32 Z0, (AX)
+	ADDQ      $0x00000040, CX
+	ADDQ      $0x00000040, AX
+	JMP       bytes_many
+
+bytes_few:
+	ADDQ       $0x40, SI
+	JZ         bytes_end
+	MOVQ       $-1, DI
+	BZHIQ      SI, DI, DI
+	KMOVQ      DI, K1
+	VMOVDQU8.Z (CX), K1, Z0
+	MOVQ       CX, DI
+	MOVQ       BX, R8
+
+line1:
+	DECQ       R8
+	JZ         line1_done
+	ADDQ       DX, DI
+	VMOVDQU8.Z (DI), K1, Z1
+	VPMAXSW    Z1, Z0, Z0
+	JMP        line1
+
+line1_done:
+	VMOVDQU8 Z0, K1, (AX)
+
+bytes_end:
+	VZEROUPPER
+	RET
+
+// func largestTapsS16AVX512(dst *byte, stepDst int, src *byte, stepSrc int, tap int, taps int, places int, n int)
+// Requires: AVX, AVX512BW, AVX512F, BMI2
+TEXT ·largestTapsS16AVX512(SB), NOSPLIT, $0-64
+	MOVQ tap+32(FP), AX
+	MOVQ taps+40(FP), CX
+	MOVQ dst+0(FP), SI
+	MOVQ stepDst+8(FP), DI
+	MOVQ src+16(FP), R8
+	MOVQ stepSrc+24(FP), R9
+	MOVQ places+48(FP), R10
+
+place:
+	MOVQ SI, R11
+	MOVQ R8, R12
+	MOVQ n+56(FP), R13
+
+bytes_many:
+	SUBQ      $0x40, R13
+	JLT       bytes_few
+	VMOVDQU32 (R12), Z0
+	MOVQ      R12, DX
+	MOVQ      CX, BX
+
+tap0:
+	DECQ    BX
+	JZ      tap0_done
+	ADDQ    AX, DX
+	VPMAXSW (DX), Z0, Z0
+	JMP     tap0
+
+tap0_done:
+	VMOVDQU32 Z0, (R11)
+	ADDQ      $0x00000040, R11
+	ADDQ      $0x00000040, R12
+	JMP       bytes_many
+
+bytes_few:
+	ADDQ       $0x40, R13
+	JZ         bytes_end
+	MOVQ       $-1, DX
+	BZHIQ      R13, DX, DX
+	KMOVQ      DX, K1
+	VMOVDQU8.Z (R12), K1, Z0
+	MOVQ       R12, DX
+	MOVQ       CX, BX
+
+tap1:
+	DECQ       BX
+	JZ         tap1_done
+	ADDQ       AX, DX
+	VMOVDQU8.Z (DX), K1, Z1
+	VPMAXSW    Z1, Z0, Z0
 	JMP        tap1
 
 tap1_done:

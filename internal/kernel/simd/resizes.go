@@ -2,12 +2,32 @@ package simd
 
 import "unsafe"
 
-// Resizes are loops of TFLite's bilinear interpolation.
+// Resizes are loops of bilinear interpolation: of TFLite, and along lines.
 type Resizes struct {
 	Set          Set
 	acrossFloats func(dst, top, bottom *float32, taps *Tap, count, channels int)
 	mixBytes     func(dst *int32, top, bottom *byte, n int, left, right int32)
 	acrossBytes  func(dst *byte, src *int32, taps *Tap, count, channels int)
+	between      func(dst *float32, stepDst int, src *float32, stepSrc, lines int, blocks *Between, count int)
+}
+
+// Between says what 16 neighbouring values of a line lie between: places in 32 values from Base on, with their weights. Bits of In
+// are the values of these that are read, those of Out the values that are written.
+type Between struct {
+	Base        int64 // in bytes
+	In, Out     uint32
+	Lo, Hi      [16]int32
+	Left, Right [16]float32
+}
+
+var _ = [1]struct{}{}[unsafe.Sizeof(Between{})-272]
+
+// Between writes lines, stepDst values apart, whose values are left·lo + right·hi of those of src, stepSrc apart: products and sums are
+// rounded apart. Blocks follow each other; the caller answers for what they read and write.
+func (r *Resizes) Between(dst []float32, stepDst int, src []float32, stepSrc, lines int, blocks []Between) {
+	if lines > 0 && len(blocks) > 0 {
+		r.between(&dst[0], 4*stepDst, &src[0], 4*stepSrc, lines, &blocks[0], len(blocks))
+	}
 }
 
 // ResizeKernels of the current set; nil where plain Go is all there is.

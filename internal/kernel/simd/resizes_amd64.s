@@ -167,3 +167,51 @@ channels_end:
 	JNZ  position
 	VZEROUPPER
 	RET
+
+// func betweenFloatsAVX512(dst *float32, stepDst int, src *float32, stepSrc int, lines int, blocks *byte, count int)
+// Requires: AVX, AVX512F
+TEXT ·betweenFloatsAVX512(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), AX
+	MOVQ stepDst+8(FP), CX
+	MOVQ src+16(FP), DX
+	MOVQ stepSrc+24(FP), BX
+	MOVQ blocks+40(FP), SI
+	MOVQ count+48(FP), DI
+
+block:
+	VMOVDQU32 16(SI), Z0
+	VMOVDQU32 80(SI), Z1
+	VMOVUPS   144(SI), Z2
+	VMOVUPS   208(SI), Z3
+	MOVL      8(SI), R8
+	KMOVW     R8, K1
+	SHRL      $0x10, R8
+	KMOVW     R8, K2
+	MOVL      12(SI), R8
+	KMOVW     R8, K3
+	MOVQ      DX, R8
+	ADDQ      (SI), R8
+	MOVQ      AX, R9
+	MOVQ      lines+32(FP), R10
+
+line:
+	VMOVUPS.Z (R8), K1, Z4
+	VMOVUPS.Z 64(R8), K2, Z5
+	VMOVDQA32 Z0, Z6
+	VPERMI2PS Z5, Z4, Z6
+	VMULPS    Z6, Z2, Z6
+	VMOVDQA32 Z1, Z7
+	VPERMI2PS Z5, Z4, Z7
+	VMULPS    Z7, Z3, Z7
+	VADDPS    Z7, Z6, Z6
+	VMOVUPS   Z6, K3, (R9)
+	ADDQ      BX, R8
+	ADDQ      CX, R9
+	DECQ      R10
+	JNZ       line
+	ADDQ      $0x00000110, SI
+	ADDQ      $0x40, AX
+	DECQ      DI
+	JNZ       block
+	VZEROUPPER
+	RET

@@ -36,6 +36,16 @@ func TestSingles(t *testing.T) {
 				{"gelu by tanh", vecmath.GeluTanhTo, func(x float64) float64 {
 					return math.Max(x, -200) / (1 + math.Exp(-2*0.7978845608028654*x*(1+0.044715*x*x)))
 				}, 3, 1e-7},
+				{"softplus", vecmath.SoftplusTo, func(x float64) float64 { return math.Max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }, 4, 1e-37},
+				{"mish", vecmath.MishTo, func(x float64) float64 {
+					n := math.Exp(x) * (math.Exp(x) + 2)
+					if x > 40 || x != x {
+						return x
+					}
+					return math.Max(x, -200) * n / (n + 2)
+				}, 5, 2e-36},
+				{"sine", vecmath.SinTo, math.Sin, 1, 0},
+				{"cosine", vecmath.CosTo, math.Cos, 1, 0},
 			} {
 				if f.name == "hardswish" && simd.CurveKernels() == nil {
 					continue // has no function that takes plain Go in their place
@@ -60,7 +70,7 @@ func TestSingles(t *testing.T) {
 							continue
 						}
 						w := math.Abs(float64(float32(want)))
-						unit := float64(math.Nextafter32(float32(w), 10)) - w
+						unit := float64(math.Nextafter32(float32(w), float32(math.Inf(1)))) - w
 						d := math.Abs(float64(dst[i])-want) / unit
 						if float64(dst[i]) == want || math.Abs(float64(dst[i])-want) <= f.near {
 							d = 0
@@ -97,6 +107,7 @@ func TestSinglesOfSets(t *testing.T) {
 	}
 	for name, to := range map[string]func(dst, src []float32){
 		"sigmoid": vecmath.SigmoidTo, "erf": vecmath.ErfTo, "tanh": vecmath.TanhTo, "silu": vecmath.SiluTo, "gelu": vecmath.GeluTo, "gelu by tanh": vecmath.GeluTanhTo,
+		"softplus": vecmath.SoftplusTo, "mish": vecmath.MishTo, "sine": vecmath.SinTo, "cosine": vecmath.CosTo,
 	} {
 		var first []float32
 		for _, s := range simd.Available()[1:] {

@@ -1,6 +1,9 @@
 package simd
 
-import "math"
+import (
+	"math"
+	"unsafe"
+)
 
 // Strips walk windows of depthwise convolutions with steps of one or two down the lines of a
 // picture, a strip of neighbouring values at a time: a line is read once for all results
@@ -9,13 +12,16 @@ type Strips struct {
 	Set Set
 	// Width is the number of values of a register.
 	Width int
-	few   *Strips
+	few   *Strips // for lines of at most as many values as its registers have; nil for none
+	masks bool    // in registers of their own
 	// For each step and size of windows, for strips of one register and of two.
 	lanes, spread [3][MostStrip + 1][2]func(t *Strip)
+	// For each step and size of windows, for each number of columns.
+	columns [3][MostStrip + 1][MostTileColumns - LeastTileColumns + 1]func(t *Strip)
 }
 
 // MostStrip is the largest k that strips have.
-const MostStrip = 5
+const MostStrip = 7
 
 // LaneStrips are the strips of the current set for [Strips.Lanes] with windows of k by k
 // that go by steps, and lines of n values; nil where there are none.
@@ -72,7 +78,7 @@ type Strip struct {
 	end          int // results whose windows end below the last line
 	masks        *int32
 	Min, Max     float32
-	bits         [8]uint16
+	bits         [12]uint16
 	flags        uint32
 	// Masks of lanes for sets without registers for them.
 	wide [4 * 8]int32
@@ -86,8 +92,11 @@ func (t *Strip) SetClamp(on bool, lo, hi float32) {
 	}
 }
 
-// flagOdd says that the first line does not begin a window.
-const flagOdd = 1 << 4
+// Bits of Strip.flags: the first line does not begin a window; all values of a strip are there.
+const (
+	flagOdd   = 1 << 4
+	flagWhole = 1 << 5
+)
 
 // SetLines says how many lines are read and how many results there are of each strip, for
 // windows of k lines with a step, of which the first one begins pad lines above the first
@@ -112,17 +121,21 @@ func (t *Strip) SetLines(k, step, pad, in, out int) bool {
 	return t.lead >= 0 && t.lines > t.lead && t.end >= 0 && t.end <= (k-1)/step
 }
 
-// everyOther picks even, then odd values of two registers.
-var everyOther = func() (m [32]int32) {
-	for i := range 16 {
-		m[i], m[16+i] = int32(2*i), int32(2*i+1)
+// inOrder are the places of the pairs of results, of registers of 16 values and of 8, as taking every other value of each quarter of two
+// registers leaves them.
+var inOrder = [12]int64{0, 2, 4, 6, 1, 3, 5, 7, 0, 2, 1, 3} // the latter from place 8 on
+
+// Fit are the strips that take n values with the fewest registers of windows of k by k with a step: f or those that it has for few.
+func (f *Strips) Fit(k, step, n int) *Strips {
+	if f.few != nil && n <= f.few.Width && f.few.spread[step][k][0] != nil {
+		return f.few
 	}
-	return m
-}()
+	return f
+}
 
 // SetColumns says where a strip of n results lies for Spread: the first tap of its first
-// result sees column first, and there are columns 0 to w.
-func (f *Strips) SetColumns(t *Strip, k, step, n, first, w int) {
+// result sees column first, the others every gap-th from there, which is 1 with steps of two, and there are columns 0 to w.
+func (f *Strips) SetColumns(t *Strip, k, step, n, first, gap, w int) {
 	within := func(from, n int) uint32 { // which of n columns from there are
 		lo, hi := max(0, -from), min(n, w-from)
 		if lo >= hi {
@@ -132,15 +145,15 @@ func (f *Strips) SetColumns(t *Strip, k, step, n, first, w int) {
 	}
 	if step == 2 {
 		for m := 0; m < k; m += 2 {
-			bits := within(first+m, 32)
-			t.bits[m], t.bits[m+1] = uint16(bits), uint16(bits>>16)
+			bits := within(first+m, 2*f.Width)
+			t.bits[m], t.bits[m+1] = uint16(bits&(1<<f.Width-1)), uint16(bits>>f.Width)
 		}
 		t.bits[k+1] = uint16(1<<n - 1)
-		t.masks = &everyOther[0]
+		t.masks = (*int32)(unsafe.Pointer(&inOrder[16-f.Width]))
 		return
 	}
 	for x := range k {
-		f.setMask(t, n, x, within(first+x, n))
+		f.setMask(t, n, x, within(first+gap*x, n))
 	}
 	f.setMask(t, n, k, uint32(1<<n-1))
 }
@@ -155,18 +168,38 @@ func (f *Strips) SetSeen(t *Strip, k, n int, see uint) {
 	f.setMask(t, n, k, all)
 }
 
+// HasColumns tells whether there is [Strips.Columns].
+func (f *Strips) HasColumns(k, step int) bool { return f.columns[step][k][0] != nil }
+
+// SetSeenColumns says what strips of n channels and so many columns of results have for Columns: bit x of see tells whether column x of
+// those that the windows see is there, see [SeenColumns].
+func (f *Strips) SetSeenColumns(t *Strip, k, step, cols, n int, see uint32) {
+	columns := (cols-1)*step + k
+	for x := range columns {
+		t.bits[x] = uint16(1<<n-1) * uint16(see>>x&1)
+	}
+	t.bits[columns] = uint16(1<<n - 1)
+}
+
+// Columns computes cols neighbouring results of each line of a strip, of at most a register of channels; columns of both sides lie Tap
+// apart. Weights are those of Lanes.
+func (f *Strips) Columns(t *Strip, k, step, cols int) { f.columns[step][k][cols-LeastTileColumns](t) }
+
 // setMask sets mask i of a strip of n values.
 func (f *Strips) setMask(t *Strip, n, i int, bits uint32) {
 	vecs := f.vecs(n)
 	for v := range vecs {
 		t.bits[i*vecs+v] = uint16(bits >> (v * f.Width))
 	}
-	if f.Width == 8 {
+	if !f.masks {
 		for lane := range f.Width {
 			t.wide[8*i+lane] = -int32(bits >> lane & 1)
 		}
 	}
 	t.masks = &t.wide[0]
+	if t.flags &^= flagWhole; bits == 1<<f.Width-1 {
+		t.flags |= flagWhole // the mask of results is the last one that is set
+	}
 }
 
 func (f *Strips) vecs(n int) int { return (n + f.Width - 1) / f.Width }

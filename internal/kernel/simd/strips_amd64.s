@@ -14,7 +14,7 @@ TEXT ·stripSpread3x1by1AVX2(SB), NOSPLIT, $0-8
 	MOVQ         72(AX), SI
 	MOVQ         88(AX), DI
 	MOVQ         104(AX), R8
-	MOVL         176(AX), R9
+	MOVL         184(AX), R10
 	MOVQ         144(AX), R9
 
 strip:
@@ -27,63 +27,79 @@ strip:
 	VBROADCASTSS 24(BX), Y10
 	VBROADCASTSS 28(BX), Y11
 	VBROADCASTSS 32(BX), Y12
-	MOVQ         DX, R10
-	ADDQ         96(AX), R10
-	MOVQ         CX, R11
+	MOVQ         DX, R11
+	ADDQ         96(AX), R11
+	MOVQ         CX, R12
 	VBROADCASTSS (SI), Y0
 	VBROADCASTSS (SI), Y1
 	VBROADCASTSS (SI), Y2
-	MOVQ         112(AX), R14
-	MOVQ         120(AX), R12
+	MOVQ         112(AX), R15
+	MOVQ         120(AX), R13
 
 line:
-	MOVQ        R10, R13
+	MOVQ        R11, R14
 	VMOVUPS     (R9), Y13
-	VMASKMOVPS  (R13), Y13, Y3
+	VMASKMOVPS  (R14), Y13, Y3
 	VFMADD231PS Y10, Y3, Y0
 	VFMADD231PS Y7, Y3, Y1
 	VFMADD231PS Y4, Y3, Y2
-	ADDQ        R8, R13
+	ADDQ        R8, R14
 	VMOVUPS     32(R9), Y13
-	VMASKMOVPS  (R13), Y13, Y3
+	VMASKMOVPS  (R14), Y13, Y3
 	VFMADD231PS Y11, Y3, Y0
 	VFMADD231PS Y8, Y3, Y1
 	VFMADD231PS Y5, Y3, Y2
-	ADDQ        R8, R13
+	ADDQ        R8, R14
 	VMOVUPS     64(R9), Y13
-	VMASKMOVPS  (R13), Y13, Y3
+	VMASKMOVPS  (R14), Y13, Y3
 	VFMADD231PS Y12, Y3, Y0
 	VFMADD231PS Y9, Y3, Y1
 	VFMADD231PS Y6, Y3, Y2
-	ADDQ        32(AX), R10
-	DECQ        R14
+	ADDQ        32(AX), R11
+	DECQ        R15
 	JNS         none
 	VMOVUPS     96(R9), Y13
 	VMAXPS      Y0, Y14, Y0
 	VMINPS      Y0, Y15, Y0
-	VMASKMOVPS  Y0, Y13, (R11)
-	ADDQ        8(AX), R11
+	TESTL       $0x00000020, R10
+	JZ          line_part
+	VMOVUPS     Y0, (R12)
+	JMP         line_written
+
+line_part:
+	VMASKMOVPS Y0, Y13, (R12)
+
+line_written:
+	ADDQ 8(AX), R12
 
 none:
 	VMOVAPS      Y1, Y0
 	VMOVAPS      Y2, Y1
 	VBROADCASTSS (SI), Y2
-	DECQ         R12
+	DECQ         R13
 	JNZ          line
-	MOVQ         136(AX), R12
-	TESTQ        R12, R12
+	MOVQ         136(AX), R13
+	TESTQ        R13, R13
 	JZ           done
 
 last:
-	VMOVUPS    96(R9), Y13
-	VMAXPS     Y0, Y14, Y0
-	VMINPS     Y0, Y15, Y0
-	VMASKMOVPS Y0, Y13, (R11)
-	ADDQ       8(AX), R11
-	VMOVAPS    Y1, Y0
-	VMOVAPS    Y2, Y1
-	DECQ       R12
-	JNZ        last
+	VMOVUPS 96(R9), Y13
+	VMAXPS  Y0, Y14, Y0
+	VMINPS  Y0, Y15, Y0
+	TESTL   $0x00000020, R10
+	JZ      last_part
+	VMOVUPS Y0, (R12)
+	JMP     last_written
+
+last_part:
+	VMASKMOVPS Y0, Y13, (R12)
+
+last_written:
+	ADDQ    8(AX), R12
+	VMOVAPS Y1, Y0
+	VMOVAPS Y2, Y1
+	DECQ    R13
+	JNZ     last
 
 done:
 	ADDQ 16(AX), CX
@@ -105,7 +121,7 @@ TEXT ·stripLanes3x1by1AVX2(SB), NOSPLIT, $0-8
 	MOVQ 72(AX), SI
 	MOVQ 88(AX), DI
 	MOVQ 104(AX), R8
-	MOVL 176(AX), R10
+	MOVL 184(AX), R10
 	MOVQ 144(AX), R9
 
 strip:
@@ -183,8 +199,16 @@ line_nobias:
 	VMINPS       Y0, Y3, Y0
 
 line_free:
+	TESTL   $0x00000020, R10
+	JZ      line_part
+	VMOVUPS Y0, (R12)
+	JMP     line_written
+
+line_part:
 	VMASKMOVPS Y0, Y14, (R12)
-	ADDQ       8(AX), R12
+
+line_written:
+	ADDQ 8(AX), R12
 
 none:
 	VMOVAPS Y1, Y0
@@ -212,12 +236,20 @@ last_nobias:
 	VMINPS       Y0, Y3, Y0
 
 last_free:
+	TESTL   $0x00000020, R10
+	JZ      last_part
+	VMOVUPS Y0, (R12)
+	JMP     last_written
+
+last_part:
 	VMASKMOVPS Y0, Y14, (R12)
-	ADDQ       8(AX), R12
-	VMOVAPS    Y1, Y0
-	VMOVAPS    Y2, Y1
-	DECQ       R13
-	JNZ        last
+
+last_written:
+	ADDQ    8(AX), R12
+	VMOVAPS Y1, Y0
+	VMOVAPS Y2, Y1
+	DECQ    R13
+	JNZ     last
 
 done:
 	ADDQ 16(AX), CX
@@ -241,7 +273,7 @@ TEXT ·stripLanes3x1by2AVX2(SB), NOSPLIT, $8-8
 	MOVQ         72(AX), SI
 	MOVQ         88(AX), DI
 	MOVQ         104(AX), R8
-	MOVL         176(AX), R10
+	MOVL         184(AX), R10
 	MOVQ         144(AX), R9
 
 strip:
@@ -307,10 +339,18 @@ line:
 	VADDPS     Y2, Y0, Y0
 
 line_nobias:
-	VMAXPS     Y0, Y14, Y0
-	VMINPS     Y0, Y15, Y0
+	VMAXPS  Y0, Y14, Y0
+	VMINPS  Y0, Y15, Y0
+	TESTL   $0x00000020, R10
+	JZ      line_part
+	VMOVUPS Y0, (R12)
+	JMP     line_written
+
+line_part:
 	VMASKMOVPS Y0, Y13, (R12)
-	ADDQ       8(AX), R12
+
+line_written:
+	ADDQ 8(AX), R12
 
 none:
 	VMOVAPS Y1, Y0
@@ -353,13 +393,594 @@ last:
 	VADDPS     Y2, Y0, Y0
 
 last_nobias:
-	VMAXPS     Y0, Y14, Y0
-	VMINPS     Y0, Y15, Y0
+	VMAXPS  Y0, Y14, Y0
+	VMINPS  Y0, Y15, Y0
+	TESTL   $0x00000020, R10
+	JZ      last_part
+	VMOVUPS Y0, (R12)
+	JMP     last_written
+
+last_part:
 	VMASKMOVPS Y0, Y13, (R12)
-	ADDQ       8(AX), R12
-	VMOVAPS    Y1, Y0
-	DECQ       R13
-	JNZ        last
+
+last_written:
+	ADDQ    8(AX), R12
+	VMOVAPS Y1, Y0
+	DECQ    R13
+	JNZ     last
+
+done:
+	ADDQ 16(AX), CX
+	ADDQ 40(AX), DX
+	ADDQ 64(AX), BX
+	ADDQ 80(AX), SI
+	DECQ DI
+	JNZ  strip
+	VZEROUPPER
+	RET
+
+// func stripColumns3x3by2AVX512(t *byte)
+// Requires: AVX, AVX512F
+TEXT ·stripColumns3x3by2AVX512(SB), NOSPLIT, $8-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 152(AX), Z17
+	VBROADCASTSS 156(AX), Z18
+	MOVQ         (AX), CX
+	MOVQ         24(AX), DX
+	MOVQ         48(AX), BX
+	MOVQ         72(AX), SI
+	MOVQ         88(AX), DI
+	MOVQ         104(AX), R8
+	MOVL         184(AX), R9
+	LEAQ         (R8)(R8*2), R13
+	KMOVW        160(AX), K1
+	KMOVW        162(AX), K2
+	KMOVW        164(AX), K3
+	KMOVW        166(AX), K4
+	KMOVW        168(AX), K5
+	KMOVW        170(AX), K6
+
+strip:
+	MOVQ      BX, R10
+	KMOVW     174(AX), K7
+	VMOVUPS.Z (R10), K7, Z8
+	ADDQ      56(AX), R10
+	KMOVW     174(AX), K7
+	VMOVUPS.Z (R10), K7, Z9
+	ADDQ      56(AX), R10
+	KMOVW     174(AX), K7
+	VMOVUPS.Z (R10), K7, Z10
+	ADDQ      56(AX), R10
+	KMOVW     174(AX), K7
+	VMOVUPS.Z (R10), K7, Z11
+	ADDQ      56(AX), R10
+	KMOVW     174(AX), K7
+	VMOVUPS.Z (R10), K7, Z12
+	ADDQ      56(AX), R10
+	KMOVW     174(AX), K7
+	VMOVUPS.Z (R10), K7, Z13
+	ADDQ      56(AX), R10
+	KMOVW     174(AX), K7
+	VMOVUPS.Z (R10), K7, Z14
+	ADDQ      56(AX), R10
+	KMOVW     174(AX), K7
+	VMOVUPS.Z (R10), K7, Z15
+	ADDQ      56(AX), R10
+	KMOVW     174(AX), K7
+	VMOVUPS.Z (R10), K7, Z16
+	MOVQ      DX, R10
+	ADDQ      96(AX), R10
+	MOVQ      CX, R11
+	VPXORD    Z0, Z0, Z0
+	VPXORD    Z1, Z1, Z1
+	VPXORD    Z2, Z2, Z2
+	VPXORD    Z3, Z3, Z3
+	VPXORD    Z4, Z4, Z4
+	VPXORD    Z5, Z5, Z5
+	MOVQ      112(AX), R15
+	MOVQ      120(AX), R12
+	MOVQ      128(AX), BP
+	TESTL     $0x00000010, R9
+	JNZ       odd
+
+line:
+	VMOVUPS.Z (R10), K1, Z6
+	VMULPS    Z14, Z6, Z7
+	VADDPS    Z7, Z0, Z0
+	VMULPS    Z8, Z6, Z7
+	VADDPS    Z7, Z3, Z3
+	VMOVUPS.Z (R10)(R8*1), K2, Z6
+	VMULPS    Z15, Z6, Z7
+	VADDPS    Z7, Z0, Z0
+	VMULPS    Z9, Z6, Z7
+	VADDPS    Z7, Z3, Z3
+	VMOVUPS.Z (R10)(R8*2), K3, Z6
+	VMULPS    Z16, Z6, Z7
+	VADDPS    Z7, Z0, Z0
+	VMULPS    Z10, Z6, Z7
+	VADDPS    Z7, Z3, Z3
+	VMULPS    Z14, Z6, Z7
+	VADDPS    Z7, Z1, Z1
+	VMULPS    Z8, Z6, Z7
+	VADDPS    Z7, Z4, Z4
+	VMOVUPS.Z (R10)(R13*1), K4, Z6
+	VMULPS    Z15, Z6, Z7
+	VADDPS    Z7, Z1, Z1
+	VMULPS    Z9, Z6, Z7
+	VADDPS    Z7, Z4, Z4
+	LEAQ      (R10)(R8*4), R14
+	VMOVUPS.Z (R14), K5, Z6
+	VMULPS    Z16, Z6, Z7
+	VADDPS    Z7, Z1, Z1
+	VMULPS    Z10, Z6, Z7
+	VADDPS    Z7, Z4, Z4
+	VMULPS    Z14, Z6, Z7
+	VADDPS    Z7, Z2, Z2
+	VMULPS    Z8, Z6, Z7
+	VADDPS    Z7, Z5, Z5
+	VMOVUPS.Z (R14)(R8*1), K6, Z6
+	VMULPS    Z15, Z6, Z7
+	VADDPS    Z7, Z2, Z2
+	VMULPS    Z9, Z6, Z7
+	VADDPS    Z7, Z5, Z5
+	KMOVW     172(AX), K7
+	VMOVUPS.Z (R14)(R8*2), K7, Z6
+	VMULPS    Z16, Z6, Z7
+	VADDPS    Z7, Z2, Z2
+	VMULPS    Z10, Z6, Z7
+	VADDPS    Z7, Z5, Z5
+	ADDQ      32(AX), R10
+	DECQ      R15
+	JNS       none
+	TESTQ     SI, SI
+	JZ        line_nobias
+	KMOVW     174(AX), K7
+	VMOVUPS.Z (SI), K7, Z6
+	VADDPS    Z6, Z0, Z0
+	VADDPS    Z6, Z1, Z1
+	VADDPS    Z6, Z2, Z2
+
+line_nobias:
+	VMAXPS  Z0, Z17, Z0
+	VMAXPS  Z1, Z17, Z1
+	VMAXPS  Z2, Z17, Z2
+	VMINPS  Z0, Z18, Z0
+	VMINPS  Z1, Z18, Z1
+	VMINPS  Z2, Z18, Z2
+	KMOVW   174(AX), K7
+	VMOVUPS Z0, K7, (R11)
+	VMOVUPS Z1, K7, (R11)(R8*1)
+	VMOVUPS Z2, K7, (R11)(R8*2)
+	ADDQ    8(AX), R11
+
+none:
+	VMOVAPS Z3, Z0
+	VMOVAPS Z4, Z1
+	VMOVAPS Z5, Z2
+	VPXORD  Z3, Z3, Z3
+	VPXORD  Z4, Z4, Z4
+	VPXORD  Z5, Z5, Z5
+	DECQ    R12
+	TESTQ   BP, BP
+	JZ      all
+
+odd:
+	VMOVUPS.Z (R10), K1, Z6
+	VMULPS    Z11, Z6, Z7
+	VADDPS    Z7, Z0, Z0
+	VMOVUPS.Z (R10)(R8*1), K2, Z6
+	VMULPS    Z12, Z6, Z7
+	VADDPS    Z7, Z0, Z0
+	VMOVUPS.Z (R10)(R8*2), K3, Z6
+	VMULPS    Z13, Z6, Z7
+	VADDPS    Z7, Z0, Z0
+	VMULPS    Z11, Z6, Z7
+	VADDPS    Z7, Z1, Z1
+	VMOVUPS.Z (R10)(R13*1), K4, Z6
+	VMULPS    Z12, Z6, Z7
+	VADDPS    Z7, Z1, Z1
+	LEAQ      (R10)(R8*4), R14
+	VMOVUPS.Z (R14), K5, Z6
+	VMULPS    Z13, Z6, Z7
+	VADDPS    Z7, Z1, Z1
+	VMULPS    Z11, Z6, Z7
+	VADDPS    Z7, Z2, Z2
+	VMOVUPS.Z (R14)(R8*1), K6, Z6
+	VMULPS    Z12, Z6, Z7
+	VADDPS    Z7, Z2, Z2
+	KMOVW     172(AX), K7
+	VMOVUPS.Z (R14)(R8*2), K7, Z6
+	VMULPS    Z13, Z6, Z7
+	VADDPS    Z7, Z2, Z2
+	ADDQ      32(AX), R10
+	DECQ      BP
+	TESTQ     R12, R12
+	JNZ       line
+
+all:
+	MOVQ  136(AX), R12
+	TESTQ R12, R12
+	JZ    done
+
+last:
+	TESTQ     SI, SI
+	JZ        last_nobias
+	KMOVW     174(AX), K7
+	VMOVUPS.Z (SI), K7, Z6
+	VADDPS    Z6, Z0, Z0
+	VADDPS    Z6, Z1, Z1
+	VADDPS    Z6, Z2, Z2
+
+last_nobias:
+	VMAXPS  Z0, Z17, Z0
+	VMAXPS  Z1, Z17, Z1
+	VMAXPS  Z2, Z17, Z2
+	VMINPS  Z0, Z18, Z0
+	VMINPS  Z1, Z18, Z1
+	VMINPS  Z2, Z18, Z2
+	KMOVW   174(AX), K7
+	VMOVUPS Z0, K7, (R11)
+	VMOVUPS Z1, K7, (R11)(R8*1)
+	VMOVUPS Z2, K7, (R11)(R8*2)
+	ADDQ    8(AX), R11
+	VMOVAPS Z3, Z0
+	VMOVAPS Z4, Z1
+	VMOVAPS Z5, Z2
+	DECQ    R12
+	JNZ     last
+
+done:
+	ADDQ 16(AX), CX
+	ADDQ 40(AX), DX
+	ADDQ 64(AX), BX
+	ADDQ 80(AX), SI
+	DECQ DI
+	JNZ  strip
+	VZEROUPPER
+	RET
+
+// func stripColumns3x4by2AVX512(t *byte)
+// Requires: AVX, AVX512F
+TEXT ·stripColumns3x4by2AVX512(SB), NOSPLIT, $8-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 152(AX), Z19
+	VBROADCASTSS 156(AX), Z20
+	MOVQ         (AX), CX
+	MOVQ         24(AX), DX
+	MOVQ         48(AX), BX
+	MOVQ         72(AX), SI
+	MOVQ         88(AX), DI
+	MOVQ         104(AX), R8
+	MOVL         184(AX), R9
+	LEAQ         (R8)(R8*2), R13
+	KMOVW        160(AX), K1
+	KMOVW        162(AX), K2
+	KMOVW        164(AX), K3
+	KMOVW        166(AX), K4
+	KMOVW        168(AX), K5
+	KMOVW        170(AX), K6
+
+strip:
+	MOVQ      BX, R10
+	KMOVW     178(AX), K7
+	VMOVUPS.Z (R10), K7, Z10
+	ADDQ      56(AX), R10
+	KMOVW     178(AX), K7
+	VMOVUPS.Z (R10), K7, Z11
+	ADDQ      56(AX), R10
+	KMOVW     178(AX), K7
+	VMOVUPS.Z (R10), K7, Z12
+	ADDQ      56(AX), R10
+	KMOVW     178(AX), K7
+	VMOVUPS.Z (R10), K7, Z13
+	ADDQ      56(AX), R10
+	KMOVW     178(AX), K7
+	VMOVUPS.Z (R10), K7, Z14
+	ADDQ      56(AX), R10
+	KMOVW     178(AX), K7
+	VMOVUPS.Z (R10), K7, Z15
+	ADDQ      56(AX), R10
+	KMOVW     178(AX), K7
+	VMOVUPS.Z (R10), K7, Z16
+	ADDQ      56(AX), R10
+	KMOVW     178(AX), K7
+	VMOVUPS.Z (R10), K7, Z17
+	ADDQ      56(AX), R10
+	KMOVW     178(AX), K7
+	VMOVUPS.Z (R10), K7, Z18
+	MOVQ      DX, R10
+	ADDQ      96(AX), R10
+	MOVQ      CX, R11
+	VPXORD    Z0, Z0, Z0
+	VPXORD    Z1, Z1, Z1
+	VPXORD    Z2, Z2, Z2
+	VPXORD    Z3, Z3, Z3
+	VPXORD    Z4, Z4, Z4
+	VPXORD    Z5, Z5, Z5
+	VPXORD    Z6, Z6, Z6
+	VPXORD    Z7, Z7, Z7
+	MOVQ      112(AX), R15
+	MOVQ      120(AX), R12
+	MOVQ      128(AX), BP
+	TESTL     $0x00000010, R9
+	JNZ       odd
+
+line:
+	VMOVUPS.Z (R10), K1, Z8
+	VMULPS    Z16, Z8, Z9
+	VADDPS    Z9, Z0, Z0
+	VMULPS    Z10, Z8, Z9
+	VADDPS    Z9, Z4, Z4
+	VMOVUPS.Z (R10)(R8*1), K2, Z8
+	VMULPS    Z17, Z8, Z9
+	VADDPS    Z9, Z0, Z0
+	VMULPS    Z11, Z8, Z9
+	VADDPS    Z9, Z4, Z4
+	VMOVUPS.Z (R10)(R8*2), K3, Z8
+	VMULPS    Z18, Z8, Z9
+	VADDPS    Z9, Z0, Z0
+	VMULPS    Z12, Z8, Z9
+	VADDPS    Z9, Z4, Z4
+	VMULPS    Z16, Z8, Z9
+	VADDPS    Z9, Z1, Z1
+	VMULPS    Z10, Z8, Z9
+	VADDPS    Z9, Z5, Z5
+	VMOVUPS.Z (R10)(R13*1), K4, Z8
+	VMULPS    Z17, Z8, Z9
+	VADDPS    Z9, Z1, Z1
+	VMULPS    Z11, Z8, Z9
+	VADDPS    Z9, Z5, Z5
+	LEAQ      (R10)(R8*4), R14
+	VMOVUPS.Z (R14), K5, Z8
+	VMULPS    Z18, Z8, Z9
+	VADDPS    Z9, Z1, Z1
+	VMULPS    Z12, Z8, Z9
+	VADDPS    Z9, Z5, Z5
+	VMULPS    Z16, Z8, Z9
+	VADDPS    Z9, Z2, Z2
+	VMULPS    Z10, Z8, Z9
+	VADDPS    Z9, Z6, Z6
+	VMOVUPS.Z (R14)(R8*1), K6, Z8
+	VMULPS    Z17, Z8, Z9
+	VADDPS    Z9, Z2, Z2
+	VMULPS    Z11, Z8, Z9
+	VADDPS    Z9, Z6, Z6
+	KMOVW     172(AX), K7
+	VMOVUPS.Z (R14)(R8*2), K7, Z8
+	VMULPS    Z18, Z8, Z9
+	VADDPS    Z9, Z2, Z2
+	VMULPS    Z12, Z8, Z9
+	VADDPS    Z9, Z6, Z6
+	VMULPS    Z16, Z8, Z9
+	VADDPS    Z9, Z3, Z3
+	VMULPS    Z10, Z8, Z9
+	VADDPS    Z9, Z7, Z7
+	KMOVW     174(AX), K7
+	VMOVUPS.Z (R14)(R13*1), K7, Z8
+	VMULPS    Z17, Z8, Z9
+	VADDPS    Z9, Z3, Z3
+	VMULPS    Z11, Z8, Z9
+	VADDPS    Z9, Z7, Z7
+	LEAQ      (R10)(R8*8), R14
+	KMOVW     176(AX), K7
+	VMOVUPS.Z (R14), K7, Z8
+	VMULPS    Z18, Z8, Z9
+	VADDPS    Z9, Z3, Z3
+	VMULPS    Z12, Z8, Z9
+	VADDPS    Z9, Z7, Z7
+	ADDQ      32(AX), R10
+	DECQ      R15
+	JNS       none
+	TESTQ     SI, SI
+	JZ        line_nobias
+	KMOVW     178(AX), K7
+	VMOVUPS.Z (SI), K7, Z8
+	VADDPS    Z8, Z0, Z0
+	VADDPS    Z8, Z1, Z1
+	VADDPS    Z8, Z2, Z2
+	VADDPS    Z8, Z3, Z3
+
+line_nobias:
+	VMAXPS  Z0, Z19, Z0
+	VMAXPS  Z1, Z19, Z1
+	VMAXPS  Z2, Z19, Z2
+	VMAXPS  Z3, Z19, Z3
+	VMINPS  Z0, Z20, Z0
+	VMINPS  Z1, Z20, Z1
+	VMINPS  Z2, Z20, Z2
+	VMINPS  Z3, Z20, Z3
+	KMOVW   178(AX), K7
+	VMOVUPS Z0, K7, (R11)
+	VMOVUPS Z1, K7, (R11)(R8*1)
+	VMOVUPS Z2, K7, (R11)(R8*2)
+	VMOVUPS Z3, K7, (R11)(R13*1)
+	ADDQ    8(AX), R11
+
+none:
+	VMOVAPS Z4, Z0
+	VMOVAPS Z5, Z1
+	VMOVAPS Z6, Z2
+	VMOVAPS Z7, Z3
+	VPXORD  Z4, Z4, Z4
+	VPXORD  Z5, Z5, Z5
+	VPXORD  Z6, Z6, Z6
+	VPXORD  Z7, Z7, Z7
+	DECQ    R12
+	TESTQ   BP, BP
+	JZ      all
+
+odd:
+	VMOVUPS.Z (R10), K1, Z8
+	VMULPS    Z13, Z8, Z9
+	VADDPS    Z9, Z0, Z0
+	VMOVUPS.Z (R10)(R8*1), K2, Z8
+	VMULPS    Z14, Z8, Z9
+	VADDPS    Z9, Z0, Z0
+	VMOVUPS.Z (R10)(R8*2), K3, Z8
+	VMULPS    Z15, Z8, Z9
+	VADDPS    Z9, Z0, Z0
+	VMULPS    Z13, Z8, Z9
+	VADDPS    Z9, Z1, Z1
+	VMOVUPS.Z (R10)(R13*1), K4, Z8
+	VMULPS    Z14, Z8, Z9
+	VADDPS    Z9, Z1, Z1
+	LEAQ      (R10)(R8*4), R14
+	VMOVUPS.Z (R14), K5, Z8
+	VMULPS    Z15, Z8, Z9
+	VADDPS    Z9, Z1, Z1
+	VMULPS    Z13, Z8, Z9
+	VADDPS    Z9, Z2, Z2
+	VMOVUPS.Z (R14)(R8*1), K6, Z8
+	VMULPS    Z14, Z8, Z9
+	VADDPS    Z9, Z2, Z2
+	KMOVW     172(AX), K7
+	VMOVUPS.Z (R14)(R8*2), K7, Z8
+	VMULPS    Z15, Z8, Z9
+	VADDPS    Z9, Z2, Z2
+	VMULPS    Z13, Z8, Z9
+	VADDPS    Z9, Z3, Z3
+	KMOVW     174(AX), K7
+	VMOVUPS.Z (R14)(R13*1), K7, Z8
+	VMULPS    Z14, Z8, Z9
+	VADDPS    Z9, Z3, Z3
+	LEAQ      (R10)(R8*8), R14
+	KMOVW     176(AX), K7
+	VMOVUPS.Z (R14), K7, Z8
+	VMULPS    Z15, Z8, Z9
+	VADDPS    Z9, Z3, Z3
+	ADDQ      32(AX), R10
+	DECQ      BP
+	TESTQ     R12, R12
+	JNZ       line
+
+all:
+	MOVQ  136(AX), R12
+	TESTQ R12, R12
+	JZ    done
+
+last:
+	TESTQ     SI, SI
+	JZ        last_nobias
+	KMOVW     178(AX), K7
+	VMOVUPS.Z (SI), K7, Z8
+	VADDPS    Z8, Z0, Z0
+	VADDPS    Z8, Z1, Z1
+	VADDPS    Z8, Z2, Z2
+	VADDPS    Z8, Z3, Z3
+
+last_nobias:
+	VMAXPS  Z0, Z19, Z0
+	VMAXPS  Z1, Z19, Z1
+	VMAXPS  Z2, Z19, Z2
+	VMAXPS  Z3, Z19, Z3
+	VMINPS  Z0, Z20, Z0
+	VMINPS  Z1, Z20, Z1
+	VMINPS  Z2, Z20, Z2
+	VMINPS  Z3, Z20, Z3
+	KMOVW   178(AX), K7
+	VMOVUPS Z0, K7, (R11)
+	VMOVUPS Z1, K7, (R11)(R8*1)
+	VMOVUPS Z2, K7, (R11)(R8*2)
+	VMOVUPS Z3, K7, (R11)(R13*1)
+	ADDQ    8(AX), R11
+	VMOVAPS Z4, Z0
+	VMOVAPS Z5, Z1
+	VMOVAPS Z6, Z2
+	VMOVAPS Z7, Z3
+	DECQ    R12
+	JNZ     last
+
+done:
+	ADDQ 16(AX), CX
+	ADDQ 40(AX), DX
+	ADDQ 64(AX), BX
+	ADDQ 80(AX), SI
+	DECQ DI
+	JNZ  strip
+	VZEROUPPER
+	RET
+
+// func stripSpread3x1by1HalfAVX512(t *byte)
+// Requires: AVX, AVX512F, AVX512VL, FMA3
+TEXT ·stripSpread3x1by1HalfAVX512(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 152(AX), Y13
+	VBROADCASTSS 156(AX), Y14
+	MOVQ         (AX), CX
+	MOVQ         24(AX), DX
+	MOVQ         48(AX), BX
+	MOVQ         72(AX), SI
+	MOVQ         88(AX), DI
+	MOVQ         104(AX), R8
+	MOVL         184(AX), R9
+	KMOVW        160(AX), K1
+	KMOVW        162(AX), K2
+	KMOVW        164(AX), K3
+
+strip:
+	VBROADCASTSS (BX), Y4
+	VBROADCASTSS 4(BX), Y5
+	VBROADCASTSS 8(BX), Y6
+	VBROADCASTSS 12(BX), Y7
+	VBROADCASTSS 16(BX), Y8
+	VBROADCASTSS 20(BX), Y9
+	VBROADCASTSS 24(BX), Y10
+	VBROADCASTSS 28(BX), Y11
+	VBROADCASTSS 32(BX), Y12
+	MOVQ         DX, R9
+	ADDQ         96(AX), R9
+	MOVQ         CX, R10
+	VBROADCASTSS (SI), Y0
+	VBROADCASTSS (SI), Y1
+	VBROADCASTSS (SI), Y2
+	MOVQ         112(AX), R13
+	MOVQ         120(AX), R11
+
+line:
+	MOVQ        R9, R12
+	VMOVUPS.Z   (R12), K1, Y3
+	VFMADD231PS Y10, Y3, Y0
+	VFMADD231PS Y7, Y3, Y1
+	VFMADD231PS Y4, Y3, Y2
+	ADDQ        R8, R12
+	VMOVUPS.Z   (R12), K2, Y3
+	VFMADD231PS Y11, Y3, Y0
+	VFMADD231PS Y8, Y3, Y1
+	VFMADD231PS Y5, Y3, Y2
+	ADDQ        R8, R12
+	VMOVUPS.Z   (R12), K3, Y3
+	VFMADD231PS Y12, Y3, Y0
+	VFMADD231PS Y9, Y3, Y1
+	VFMADD231PS Y6, Y3, Y2
+	ADDQ        32(AX), R9
+	DECQ        R13
+	JNS         none
+	VMAXPS      Y0, Y13, Y0
+	VMINPS      Y0, Y14, Y0
+	KMOVW       166(AX), K7
+	VMOVUPS     Y0, K7, (R10)
+	ADDQ        8(AX), R10
+
+none:
+	VMOVAPS      Y1, Y0
+	VMOVAPS      Y2, Y1
+	VBROADCASTSS (SI), Y2
+	DECQ         R11
+	JNZ          line
+	MOVQ         136(AX), R11
+	TESTQ        R11, R11
+	JZ           done
+
+last:
+	VMAXPS  Y0, Y13, Y0
+	VMINPS  Y0, Y14, Y0
+	KMOVW   166(AX), K7
+	VMOVUPS Y0, K7, (R10)
+	ADDQ    8(AX), R10
+	VMOVAPS Y1, Y0
+	VMOVAPS Y2, Y1
+	DECQ    R11
+	JNZ     last
 
 done:
 	ADDQ 16(AX), CX
@@ -383,7 +1004,7 @@ TEXT ·stripSpread3x1by1AVX512(SB), NOSPLIT, $0-8
 	MOVQ         72(AX), SI
 	MOVQ         88(AX), DI
 	MOVQ         104(AX), R8
-	MOVL         176(AX), R9
+	MOVL         184(AX), R9
 	KMOVW        160(AX), K1
 	KMOVW        162(AX), K2
 	KMOVW        164(AX), K3
@@ -475,7 +1096,7 @@ TEXT ·stripSpread3x2by1AVX512(SB), NOSPLIT, $0-8
 	MOVQ         72(AX), SI
 	MOVQ         88(AX), DI
 	MOVQ         104(AX), R8
-	MOVL         176(AX), R9
+	MOVL         184(AX), R9
 	KMOVW        160(AX), K1
 	KMOVW        162(AX), K2
 	KMOVW        164(AX), K3
@@ -586,585 +1207,6 @@ done:
 	VZEROUPPER
 	RET
 
-// func stripSpread5x1by1AVX512(t *byte)
-// Requires: AVX, AVX512F
-TEXT ·stripSpread5x1by1AVX512(SB), NOSPLIT, $0-8
-	MOVQ  t+0(FP), AX
-	MOVQ  (AX), CX
-	MOVQ  24(AX), DX
-	MOVQ  48(AX), BX
-	MOVQ  72(AX), SI
-	MOVQ  88(AX), DI
-	MOVQ  104(AX), R8
-	MOVL  176(AX), R9
-	KMOVW 160(AX), K1
-	KMOVW 162(AX), K2
-	KMOVW 164(AX), K3
-	KMOVW 166(AX), K4
-	KMOVW 168(AX), K5
-
-strip:
-	VBROADCASTSS (BX), Z6
-	VBROADCASTSS 4(BX), Z7
-	VBROADCASTSS 8(BX), Z8
-	VBROADCASTSS 12(BX), Z9
-	VBROADCASTSS 16(BX), Z10
-	VBROADCASTSS 20(BX), Z11
-	VBROADCASTSS 24(BX), Z12
-	VBROADCASTSS 28(BX), Z13
-	VBROADCASTSS 32(BX), Z14
-	VBROADCASTSS 36(BX), Z15
-	VBROADCASTSS 40(BX), Z16
-	VBROADCASTSS 44(BX), Z17
-	VBROADCASTSS 48(BX), Z18
-	VBROADCASTSS 52(BX), Z19
-	VBROADCASTSS 56(BX), Z20
-	VBROADCASTSS 60(BX), Z21
-	VBROADCASTSS 64(BX), Z22
-	VBROADCASTSS 68(BX), Z23
-	VBROADCASTSS 72(BX), Z24
-	VBROADCASTSS 76(BX), Z25
-	VBROADCASTSS 80(BX), Z26
-	VBROADCASTSS 84(BX), Z27
-	VBROADCASTSS 88(BX), Z28
-	VBROADCASTSS 92(BX), Z29
-	VBROADCASTSS 96(BX), Z30
-	MOVQ         DX, R10
-	ADDQ         96(AX), R10
-	MOVQ         CX, R11
-	VBROADCASTSS (SI), Z0
-	VBROADCASTSS (SI), Z1
-	VBROADCASTSS (SI), Z2
-	VBROADCASTSS (SI), Z3
-	VBROADCASTSS (SI), Z4
-	MOVQ         112(AX), R14
-	MOVQ         120(AX), R12
-
-line:
-	MOVQ         R10, R13
-	VMOVUPS.Z    (R13), K1, Z5
-	VFMADD231PS  Z26, Z5, Z0
-	VFMADD231PS  Z21, Z5, Z1
-	VFMADD231PS  Z16, Z5, Z2
-	VFMADD231PS  Z11, Z5, Z3
-	VFMADD231PS  Z6, Z5, Z4
-	ADDQ         R8, R13
-	VMOVUPS.Z    (R13), K2, Z5
-	VFMADD231PS  Z27, Z5, Z0
-	VFMADD231PS  Z22, Z5, Z1
-	VFMADD231PS  Z17, Z5, Z2
-	VFMADD231PS  Z12, Z5, Z3
-	VFMADD231PS  Z7, Z5, Z4
-	ADDQ         R8, R13
-	VMOVUPS.Z    (R13), K3, Z5
-	VFMADD231PS  Z28, Z5, Z0
-	VFMADD231PS  Z23, Z5, Z1
-	VFMADD231PS  Z18, Z5, Z2
-	VFMADD231PS  Z13, Z5, Z3
-	VFMADD231PS  Z8, Z5, Z4
-	ADDQ         R8, R13
-	VMOVUPS.Z    (R13), K4, Z5
-	VFMADD231PS  Z29, Z5, Z0
-	VFMADD231PS  Z24, Z5, Z1
-	VFMADD231PS  Z19, Z5, Z2
-	VFMADD231PS  Z14, Z5, Z3
-	VFMADD231PS  Z9, Z5, Z4
-	ADDQ         R8, R13
-	VMOVUPS.Z    (R13), K5, Z5
-	VFMADD231PS  Z30, Z5, Z0
-	VFMADD231PS  Z25, Z5, Z1
-	VFMADD231PS  Z20, Z5, Z2
-	VFMADD231PS  Z15, Z5, Z3
-	VFMADD231PS  Z10, Z5, Z4
-	ADDQ         32(AX), R10
-	DECQ         R14
-	JNS          none
-	TESTL        $0x00000004, R9
-	JZ           line_free
-	VBROADCASTSS 152(AX), Z5
-	VMAXPS       Z0, Z5, Z0
-	VBROADCASTSS 156(AX), Z5
-	VMINPS       Z0, Z5, Z0
-
-line_free:
-	KMOVW   170(AX), K7
-	VMOVUPS Z0, K7, (R11)
-	ADDQ    8(AX), R11
-
-none:
-	VMOVAPS      Z1, Z0
-	VMOVAPS      Z2, Z1
-	VMOVAPS      Z3, Z2
-	VMOVAPS      Z4, Z3
-	VBROADCASTSS (SI), Z4
-	DECQ         R12
-	JNZ          line
-	MOVQ         136(AX), R12
-	TESTQ        R12, R12
-	JZ           done
-
-last:
-	TESTL        $0x00000004, R9
-	JZ           last_free
-	VBROADCASTSS 152(AX), Z5
-	VMAXPS       Z0, Z5, Z0
-	VBROADCASTSS 156(AX), Z5
-	VMINPS       Z0, Z5, Z0
-
-last_free:
-	KMOVW   170(AX), K7
-	VMOVUPS Z0, K7, (R11)
-	ADDQ    8(AX), R11
-	VMOVAPS Z1, Z0
-	VMOVAPS Z2, Z1
-	VMOVAPS Z3, Z2
-	VMOVAPS Z4, Z3
-	DECQ    R12
-	JNZ     last
-
-done:
-	ADDQ 16(AX), CX
-	ADDQ 40(AX), DX
-	ADDQ 64(AX), BX
-	ADDQ 80(AX), SI
-	DECQ DI
-	JNZ  strip
-	VZEROUPPER
-	RET
-
-// func stripSpread5x1by2AVX512(t *byte)
-// Requires: AVX, AVX512F
-TEXT ·stripSpread5x1by2AVX512(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
-	MOVQ    (AX), CX
-	MOVQ    24(AX), DX
-	MOVQ    48(AX), BX
-	MOVQ    72(AX), SI
-	MOVQ    88(AX), DI
-	MOVQ    104(AX), R8
-	MOVL    176(AX), R8
-	MOVQ    144(AX), R9
-	VMOVUPS (R9), Z6
-	VMOVUPS 64(R9), Z7
-	KMOVW   160(AX), K1
-	KMOVW   162(AX), K2
-	KMOVW   164(AX), K3
-	KMOVW   166(AX), K4
-	KMOVW   168(AX), K5
-	KMOVW   170(AX), K6
-
-strip:
-	VBROADCASTSS (BX), Z8
-	VBROADCASTSS 4(BX), Z9
-	VBROADCASTSS 8(BX), Z10
-	VBROADCASTSS 12(BX), Z11
-	VBROADCASTSS 16(BX), Z12
-	VBROADCASTSS 20(BX), Z13
-	VBROADCASTSS 24(BX), Z14
-	VBROADCASTSS 28(BX), Z15
-	VBROADCASTSS 32(BX), Z16
-	VBROADCASTSS 36(BX), Z17
-	VBROADCASTSS 40(BX), Z18
-	VBROADCASTSS 44(BX), Z19
-	VBROADCASTSS 48(BX), Z20
-	VBROADCASTSS 52(BX), Z21
-	VBROADCASTSS 56(BX), Z22
-	VBROADCASTSS 60(BX), Z23
-	VBROADCASTSS 64(BX), Z24
-	VBROADCASTSS 68(BX), Z25
-	VBROADCASTSS 72(BX), Z26
-	VBROADCASTSS 76(BX), Z27
-	VBROADCASTSS 80(BX), Z28
-	VBROADCASTSS 84(BX), Z29
-	VBROADCASTSS 88(BX), Z30
-	VBROADCASTSS 92(BX), Z31
-	MOVQ         DX, R9
-	ADDQ         96(AX), R9
-	MOVQ         CX, R10
-	VBROADCASTSS (SI), Z0
-	VBROADCASTSS (SI), Z1
-	VBROADCASTSS (SI), Z2
-	MOVQ         112(AX), R13
-	MOVQ         120(AX), R11
-	MOVQ         128(AX), R14
-	TESTL        $0x00000010, R8
-	JNZ          odd
-
-line:
-	MOVQ             R9, R12
-	VMOVUPS.Z        (R12), K1, Z4
-	VMOVUPS.Z        64(R12), K2, Z5
-	VMOVAPS          Z4, Z3
-	VPERMT2PS        Z5, Z6, Z3
-	VFMADD231PS      Z28, Z3, Z0
-	VFMADD231PS      Z18, Z3, Z1
-	VFMADD231PS      Z8, Z3, Z2
-	VMOVAPS          Z4, Z3
-	VPERMT2PS        Z5, Z7, Z3
-	VFMADD231PS      Z29, Z3, Z0
-	VFMADD231PS      Z19, Z3, Z1
-	VFMADD231PS      Z9, Z3, Z2
-	VMOVUPS.Z        8(R12), K3, Z4
-	VMOVUPS.Z        72(R12), K4, Z5
-	VMOVAPS          Z4, Z3
-	VPERMT2PS        Z5, Z6, Z3
-	VFMADD231PS      Z30, Z3, Z0
-	VFMADD231PS      Z20, Z3, Z1
-	VFMADD231PS      Z10, Z3, Z2
-	VMOVAPS          Z4, Z3
-	VPERMT2PS        Z5, Z7, Z3
-	VFMADD231PS      Z31, Z3, Z0
-	VFMADD231PS      Z21, Z3, Z1
-	VFMADD231PS      Z11, Z3, Z2
-	VMOVUPS.Z        16(R12), K5, Z4
-	VMOVUPS.Z        80(R12), K6, Z5
-	VMOVAPS          Z4, Z3
-	VPERMT2PS        Z5, Z6, Z3
-	VFMADD231PS.BCST 96(BX), Z3, Z0
-	VFMADD231PS      Z22, Z3, Z1
-	VFMADD231PS      Z12, Z3, Z2
-	ADDQ             32(AX), R9
-	DECQ             R13
-	JNS              none
-	TESTL            $0x00000004, R8
-	JZ               line_free
-	VBROADCASTSS     152(AX), Z3
-	VMAXPS           Z0, Z3, Z0
-	VBROADCASTSS     156(AX), Z3
-	VMINPS           Z0, Z3, Z0
-
-line_free:
-	KMOVW   172(AX), K7
-	VMOVUPS Z0, K7, (R10)
-	ADDQ    8(AX), R10
-
-none:
-	VMOVAPS      Z1, Z0
-	VMOVAPS      Z2, Z1
-	VBROADCASTSS (SI), Z2
-	DECQ         R11
-	TESTQ        R14, R14
-	JZ           all
-
-odd:
-	MOVQ        R9, R12
-	VMOVUPS.Z   (R12), K1, Z4
-	VMOVUPS.Z   64(R12), K2, Z5
-	VMOVAPS     Z4, Z3
-	VPERMT2PS   Z5, Z6, Z3
-	VFMADD231PS Z23, Z3, Z0
-	VFMADD231PS Z13, Z3, Z1
-	VMOVAPS     Z4, Z3
-	VPERMT2PS   Z5, Z7, Z3
-	VFMADD231PS Z24, Z3, Z0
-	VFMADD231PS Z14, Z3, Z1
-	VMOVUPS.Z   8(R12), K3, Z4
-	VMOVUPS.Z   72(R12), K4, Z5
-	VMOVAPS     Z4, Z3
-	VPERMT2PS   Z5, Z6, Z3
-	VFMADD231PS Z25, Z3, Z0
-	VFMADD231PS Z15, Z3, Z1
-	VMOVAPS     Z4, Z3
-	VPERMT2PS   Z5, Z7, Z3
-	VFMADD231PS Z26, Z3, Z0
-	VFMADD231PS Z16, Z3, Z1
-	VMOVUPS.Z   16(R12), K5, Z4
-	VMOVUPS.Z   80(R12), K6, Z5
-	VMOVAPS     Z4, Z3
-	VPERMT2PS   Z5, Z6, Z3
-	VFMADD231PS Z27, Z3, Z0
-	VFMADD231PS Z17, Z3, Z1
-	ADDQ        32(AX), R9
-	DECQ        R14
-	TESTQ       R11, R11
-	JNZ         line
-
-all:
-	MOVQ  136(AX), R11
-	TESTQ R11, R11
-	JZ    done
-
-last:
-	TESTL        $0x00000004, R8
-	JZ           last_free
-	VBROADCASTSS 152(AX), Z3
-	VMAXPS       Z0, Z3, Z0
-	VBROADCASTSS 156(AX), Z3
-	VMINPS       Z0, Z3, Z0
-
-last_free:
-	KMOVW   172(AX), K7
-	VMOVUPS Z0, K7, (R10)
-	ADDQ    8(AX), R10
-	VMOVAPS Z1, Z0
-	VMOVAPS Z2, Z1
-	DECQ    R11
-	JNZ     last
-
-done:
-	ADDQ 16(AX), CX
-	ADDQ 40(AX), DX
-	ADDQ 64(AX), BX
-	ADDQ 80(AX), SI
-	DECQ DI
-	JNZ  strip
-	VZEROUPPER
-	RET
-
-// func stripSpread3x1by2AVX512(t *byte)
-// Requires: AVX, AVX512F
-TEXT ·stripSpread3x1by2AVX512(SB), NOSPLIT, $0-8
-	MOVQ         t+0(FP), AX
-	VBROADCASTSS 152(AX), Z16
-	VBROADCASTSS 156(AX), Z17
-	MOVQ         (AX), CX
-	MOVQ         24(AX), DX
-	MOVQ         48(AX), BX
-	MOVQ         72(AX), SI
-	MOVQ         88(AX), DI
-	MOVQ         104(AX), R8
-	MOVL         176(AX), R8
-	MOVQ         144(AX), R9
-	VMOVUPS      (R9), Z5
-	VMOVUPS      64(R9), Z6
-	KMOVW        160(AX), K1
-	KMOVW        162(AX), K2
-	KMOVW        164(AX), K3
-	KMOVW        166(AX), K4
-
-strip:
-	VBROADCASTSS (BX), Z7
-	VBROADCASTSS 4(BX), Z8
-	VBROADCASTSS 8(BX), Z9
-	VBROADCASTSS 12(BX), Z10
-	VBROADCASTSS 16(BX), Z11
-	VBROADCASTSS 20(BX), Z12
-	VBROADCASTSS 24(BX), Z13
-	VBROADCASTSS 28(BX), Z14
-	VBROADCASTSS 32(BX), Z15
-	MOVQ         DX, R9
-	ADDQ         96(AX), R9
-	MOVQ         CX, R10
-	VBROADCASTSS (SI), Z0
-	VBROADCASTSS (SI), Z1
-	MOVQ         112(AX), R13
-	MOVQ         120(AX), R11
-	MOVQ         128(AX), R14
-	TESTL        $0x00000010, R8
-	JNZ          odd
-
-line:
-	MOVQ        R9, R12
-	VMOVUPS.Z   (R12), K1, Z3
-	VMOVUPS.Z   64(R12), K2, Z4
-	VMOVAPS     Z3, Z2
-	VPERMT2PS   Z4, Z5, Z2
-	VFMADD231PS Z13, Z2, Z0
-	VFMADD231PS Z7, Z2, Z1
-	VMOVAPS     Z3, Z2
-	VPERMT2PS   Z4, Z6, Z2
-	VFMADD231PS Z14, Z2, Z0
-	VFMADD231PS Z8, Z2, Z1
-	VMOVUPS.Z   8(R12), K3, Z3
-	VMOVUPS.Z   72(R12), K4, Z4
-	VMOVAPS     Z3, Z2
-	VPERMT2PS   Z4, Z5, Z2
-	VFMADD231PS Z15, Z2, Z0
-	VFMADD231PS Z9, Z2, Z1
-	ADDQ        32(AX), R9
-	DECQ        R13
-	JNS         none
-	VMAXPS      Z0, Z16, Z0
-	VMINPS      Z0, Z17, Z0
-	KMOVW       168(AX), K7
-	VMOVUPS     Z0, K7, (R10)
-	ADDQ        8(AX), R10
-
-none:
-	VMOVAPS      Z1, Z0
-	VBROADCASTSS (SI), Z1
-	DECQ         R11
-	TESTQ        R14, R14
-	JZ           all
-
-odd:
-	MOVQ        R9, R12
-	VMOVUPS.Z   (R12), K1, Z3
-	VMOVUPS.Z   64(R12), K2, Z4
-	VMOVAPS     Z3, Z2
-	VPERMT2PS   Z4, Z5, Z2
-	VFMADD231PS Z10, Z2, Z0
-	VMOVAPS     Z3, Z2
-	VPERMT2PS   Z4, Z6, Z2
-	VFMADD231PS Z11, Z2, Z0
-	VMOVUPS.Z   8(R12), K3, Z3
-	VMOVUPS.Z   72(R12), K4, Z4
-	VMOVAPS     Z3, Z2
-	VPERMT2PS   Z4, Z5, Z2
-	VFMADD231PS Z12, Z2, Z0
-	ADDQ        32(AX), R9
-	DECQ        R14
-	TESTQ       R11, R11
-	JNZ         line
-
-all:
-	MOVQ  136(AX), R11
-	TESTQ R11, R11
-	JZ    done
-
-last:
-	VMAXPS  Z0, Z16, Z0
-	VMINPS  Z0, Z17, Z0
-	KMOVW   168(AX), K7
-	VMOVUPS Z0, K7, (R10)
-	ADDQ    8(AX), R10
-	VMOVAPS Z1, Z0
-	DECQ    R11
-	JNZ     last
-
-done:
-	ADDQ 16(AX), CX
-	ADDQ 40(AX), DX
-	ADDQ 64(AX), BX
-	ADDQ 80(AX), SI
-	DECQ DI
-	JNZ  strip
-	VZEROUPPER
-	RET
-
-// func stripLanes3x1by1AVX512(t *byte)
-// Requires: AVX, AVX512F
-TEXT ·stripLanes3x1by1AVX512(SB), NOSPLIT, $0-8
-	MOVQ         t+0(FP), AX
-	VBROADCASTSS 152(AX), Z14
-	VBROADCASTSS 156(AX), Z15
-	MOVQ         (AX), CX
-	MOVQ         24(AX), DX
-	MOVQ         48(AX), BX
-	MOVQ         72(AX), SI
-	MOVQ         88(AX), DI
-	MOVQ         104(AX), R8
-	MOVL         176(AX), R9
-	KMOVW        160(AX), K1
-	KMOVW        162(AX), K2
-	KMOVW        164(AX), K3
-
-strip:
-	MOVQ      BX, R9
-	KMOVW     166(AX), K7
-	VMOVUPS.Z (R9), K7, Z5
-	ADDQ      56(AX), R9
-	KMOVW     166(AX), K7
-	VMOVUPS.Z (R9), K7, Z6
-	ADDQ      56(AX), R9
-	KMOVW     166(AX), K7
-	VMOVUPS.Z (R9), K7, Z7
-	ADDQ      56(AX), R9
-	KMOVW     166(AX), K7
-	VMOVUPS.Z (R9), K7, Z8
-	ADDQ      56(AX), R9
-	KMOVW     166(AX), K7
-	VMOVUPS.Z (R9), K7, Z9
-	ADDQ      56(AX), R9
-	KMOVW     166(AX), K7
-	VMOVUPS.Z (R9), K7, Z10
-	ADDQ      56(AX), R9
-	KMOVW     166(AX), K7
-	VMOVUPS.Z (R9), K7, Z11
-	ADDQ      56(AX), R9
-	KMOVW     166(AX), K7
-	VMOVUPS.Z (R9), K7, Z12
-	ADDQ      56(AX), R9
-	KMOVW     166(AX), K7
-	VMOVUPS.Z (R9), K7, Z13
-	MOVQ      DX, R9
-	ADDQ      96(AX), R9
-	MOVQ      CX, R10
-	VPXORD    Z0, Z0, Z0
-	VPXORD    Z1, Z1, Z1
-	VPXORD    Z2, Z2, Z2
-	MOVQ      112(AX), R13
-	MOVQ      120(AX), R11
-
-line:
-	MOVQ      R9, R12
-	VMOVUPS.Z (R12), K1, Z3
-	VMULPS    Z11, Z3, Z4
-	VADDPS    Z4, Z0, Z0
-	VMULPS    Z8, Z3, Z4
-	VADDPS    Z4, Z1, Z1
-	VMULPS    Z5, Z3, Z4
-	VADDPS    Z4, Z2, Z2
-	ADDQ      R8, R12
-	VMOVUPS.Z (R12), K2, Z3
-	VMULPS    Z12, Z3, Z4
-	VADDPS    Z4, Z0, Z0
-	VMULPS    Z9, Z3, Z4
-	VADDPS    Z4, Z1, Z1
-	VMULPS    Z6, Z3, Z4
-	VADDPS    Z4, Z2, Z2
-	ADDQ      R8, R12
-	VMOVUPS.Z (R12), K3, Z3
-	VMULPS    Z13, Z3, Z4
-	VADDPS    Z4, Z0, Z0
-	VMULPS    Z10, Z3, Z4
-	VADDPS    Z4, Z1, Z1
-	VMULPS    Z7, Z3, Z4
-	VADDPS    Z4, Z2, Z2
-	ADDQ      32(AX), R9
-	DECQ      R13
-	JNS       none
-	TESTQ     SI, SI
-	JZ        line_nobias
-	KMOVW     166(AX), K7
-	VMOVUPS.Z (SI), K7, Z3
-	VADDPS    Z3, Z0, Z0
-
-line_nobias:
-	VMAXPS  Z0, Z14, Z0
-	VMINPS  Z0, Z15, Z0
-	KMOVW   166(AX), K7
-	VMOVUPS Z0, K7, (R10)
-	ADDQ    8(AX), R10
-
-none:
-	VMOVAPS Z1, Z0
-	VMOVAPS Z2, Z1
-	VPXORD  Z2, Z2, Z2
-	DECQ    R11
-	JNZ     line
-	MOVQ    136(AX), R11
-	TESTQ   R11, R11
-	JZ      done
-
-last:
-	TESTQ     SI, SI
-	JZ        last_nobias
-	KMOVW     166(AX), K7
-	VMOVUPS.Z (SI), K7, Z3
-	VADDPS    Z3, Z0, Z0
-
-last_nobias:
-	VMAXPS  Z0, Z14, Z0
-	VMINPS  Z0, Z15, Z0
-	KMOVW   166(AX), K7
-	VMOVUPS Z0, K7, (R10)
-	ADDQ    8(AX), R10
-	VMOVAPS Z1, Z0
-	VMOVAPS Z2, Z1
-	DECQ    R11
-	JNZ     last
-
-done:
-	ADDQ 16(AX), CX
-	ADDQ 40(AX), DX
-	ADDQ 64(AX), BX
-	ADDQ 80(AX), SI
-	DECQ DI
-	JNZ  strip
-	VZEROUPPER
-	RET
-
 // func stripLanes3x2by1AVX512(t *byte)
 // Requires: AVX, AVX512F
 TEXT ·stripLanes3x2by1AVX512(SB), NOSPLIT, $0-8
@@ -1177,7 +1219,7 @@ TEXT ·stripLanes3x2by1AVX512(SB), NOSPLIT, $0-8
 	MOVQ         72(AX), SI
 	MOVQ         88(AX), DI
 	MOVQ         104(AX), R8
-	MOVL         176(AX), R9
+	MOVL         184(AX), R9
 	KMOVW        160(AX), K1
 	KMOVW        162(AX), K2
 	KMOVW        164(AX), K3
@@ -1362,6 +1404,811 @@ done:
 	VZEROUPPER
 	RET
 
+// func stripLanes3x1by1AVX512(t *byte)
+// Requires: AVX, AVX512F
+TEXT ·stripLanes3x1by1AVX512(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 152(AX), Z14
+	VBROADCASTSS 156(AX), Z15
+	MOVQ         (AX), CX
+	MOVQ         24(AX), DX
+	MOVQ         48(AX), BX
+	MOVQ         72(AX), SI
+	MOVQ         88(AX), DI
+	MOVQ         104(AX), R8
+	MOVL         184(AX), R9
+	KMOVW        160(AX), K1
+	KMOVW        162(AX), K2
+	KMOVW        164(AX), K3
+
+strip:
+	MOVQ      BX, R9
+	KMOVW     166(AX), K7
+	VMOVUPS.Z (R9), K7, Z5
+	ADDQ      56(AX), R9
+	KMOVW     166(AX), K7
+	VMOVUPS.Z (R9), K7, Z6
+	ADDQ      56(AX), R9
+	KMOVW     166(AX), K7
+	VMOVUPS.Z (R9), K7, Z7
+	ADDQ      56(AX), R9
+	KMOVW     166(AX), K7
+	VMOVUPS.Z (R9), K7, Z8
+	ADDQ      56(AX), R9
+	KMOVW     166(AX), K7
+	VMOVUPS.Z (R9), K7, Z9
+	ADDQ      56(AX), R9
+	KMOVW     166(AX), K7
+	VMOVUPS.Z (R9), K7, Z10
+	ADDQ      56(AX), R9
+	KMOVW     166(AX), K7
+	VMOVUPS.Z (R9), K7, Z11
+	ADDQ      56(AX), R9
+	KMOVW     166(AX), K7
+	VMOVUPS.Z (R9), K7, Z12
+	ADDQ      56(AX), R9
+	KMOVW     166(AX), K7
+	VMOVUPS.Z (R9), K7, Z13
+	MOVQ      DX, R9
+	ADDQ      96(AX), R9
+	MOVQ      CX, R10
+	VPXORD    Z0, Z0, Z0
+	VPXORD    Z1, Z1, Z1
+	VPXORD    Z2, Z2, Z2
+	MOVQ      112(AX), R13
+	MOVQ      120(AX), R11
+
+line:
+	MOVQ      R9, R12
+	VMOVUPS.Z (R12), K1, Z3
+	VMULPS    Z11, Z3, Z4
+	VADDPS    Z4, Z0, Z0
+	VMULPS    Z8, Z3, Z4
+	VADDPS    Z4, Z1, Z1
+	VMULPS    Z5, Z3, Z4
+	VADDPS    Z4, Z2, Z2
+	ADDQ      R8, R12
+	VMOVUPS.Z (R12), K2, Z3
+	VMULPS    Z12, Z3, Z4
+	VADDPS    Z4, Z0, Z0
+	VMULPS    Z9, Z3, Z4
+	VADDPS    Z4, Z1, Z1
+	VMULPS    Z6, Z3, Z4
+	VADDPS    Z4, Z2, Z2
+	ADDQ      R8, R12
+	VMOVUPS.Z (R12), K3, Z3
+	VMULPS    Z13, Z3, Z4
+	VADDPS    Z4, Z0, Z0
+	VMULPS    Z10, Z3, Z4
+	VADDPS    Z4, Z1, Z1
+	VMULPS    Z7, Z3, Z4
+	VADDPS    Z4, Z2, Z2
+	ADDQ      32(AX), R9
+	DECQ      R13
+	JNS       none
+	TESTQ     SI, SI
+	JZ        line_nobias
+	KMOVW     166(AX), K7
+	VMOVUPS.Z (SI), K7, Z3
+	VADDPS    Z3, Z0, Z0
+
+line_nobias:
+	VMAXPS  Z0, Z14, Z0
+	VMINPS  Z0, Z15, Z0
+	KMOVW   166(AX), K7
+	VMOVUPS Z0, K7, (R10)
+	ADDQ    8(AX), R10
+
+none:
+	VMOVAPS Z1, Z0
+	VMOVAPS Z2, Z1
+	VPXORD  Z2, Z2, Z2
+	DECQ    R11
+	JNZ     line
+	MOVQ    136(AX), R11
+	TESTQ   R11, R11
+	JZ      done
+
+last:
+	TESTQ     SI, SI
+	JZ        last_nobias
+	KMOVW     166(AX), K7
+	VMOVUPS.Z (SI), K7, Z3
+	VADDPS    Z3, Z0, Z0
+
+last_nobias:
+	VMAXPS  Z0, Z14, Z0
+	VMINPS  Z0, Z15, Z0
+	KMOVW   166(AX), K7
+	VMOVUPS Z0, K7, (R10)
+	ADDQ    8(AX), R10
+	VMOVAPS Z1, Z0
+	VMOVAPS Z2, Z1
+	DECQ    R11
+	JNZ     last
+
+done:
+	ADDQ 16(AX), CX
+	ADDQ 40(AX), DX
+	ADDQ 64(AX), BX
+	ADDQ 80(AX), SI
+	DECQ DI
+	JNZ  strip
+	VZEROUPPER
+	RET
+
+// func stripSpread3x1by2HalfAVX512(t *byte)
+// Requires: AVX, AVX512F, AVX512VL, FMA3
+TEXT ·stripSpread3x1by2HalfAVX512(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 152(AX), Y15
+	VBROADCASTSS 156(AX), Y16
+	MOVQ         (AX), CX
+	MOVQ         24(AX), DX
+	MOVQ         48(AX), BX
+	MOVQ         72(AX), SI
+	MOVQ         88(AX), DI
+	MOVQ         104(AX), R8
+	MOVL         184(AX), R8
+	MOVQ         144(AX), R9
+	VMOVUPS      (R9), Y5
+	KMOVW        160(AX), K1
+	KMOVW        162(AX), K2
+	KMOVW        164(AX), K3
+	KMOVW        166(AX), K4
+
+strip:
+	VBROADCASTSS (BX), Y6
+	VBROADCASTSS 4(BX), Y7
+	VBROADCASTSS 8(BX), Y8
+	VBROADCASTSS 12(BX), Y9
+	VBROADCASTSS 16(BX), Y10
+	VBROADCASTSS 20(BX), Y11
+	VBROADCASTSS 24(BX), Y12
+	VBROADCASTSS 28(BX), Y13
+	VBROADCASTSS 32(BX), Y14
+	MOVQ         DX, R9
+	ADDQ         96(AX), R9
+	MOVQ         CX, R10
+	VBROADCASTSS (SI), Y0
+	VBROADCASTSS (SI), Y1
+	MOVQ         112(AX), R13
+	MOVQ         120(AX), R11
+	MOVQ         128(AX), R14
+	TESTL        $0x00000010, R8
+	JNZ          odd
+
+line:
+	MOVQ        R9, R12
+	VMOVUPS.Z   (R12), K1, Y3
+	VMOVUPS.Z   32(R12), K2, Y4
+	VSHUFPS     $0x88, Y4, Y3, Y2
+	VFMADD231PS Y12, Y2, Y0
+	VFMADD231PS Y6, Y2, Y1
+	VSHUFPS     $0xdd, Y4, Y3, Y2
+	VFMADD231PS Y13, Y2, Y0
+	VFMADD231PS Y7, Y2, Y1
+	VMOVUPS.Z   8(R12), K3, Y3
+	VMOVUPS.Z   40(R12), K4, Y4
+	VSHUFPS     $0x88, Y4, Y3, Y2
+	VFMADD231PS Y14, Y2, Y0
+	VFMADD231PS Y8, Y2, Y1
+	ADDQ        32(AX), R9
+	DECQ        R13
+	JNS         none
+	VMAXPS      Y0, Y15, Y0
+	VMINPS      Y0, Y16, Y0
+	VPERMPD     Y0, Y5, Y2
+	KMOVW       168(AX), K7
+	VMOVUPS     Y2, K7, (R10)
+	ADDQ        8(AX), R10
+
+none:
+	VMOVAPS      Y1, Y0
+	VBROADCASTSS (SI), Y1
+	DECQ         R11
+	TESTQ        R14, R14
+	JZ           all
+
+odd:
+	MOVQ        R9, R12
+	VMOVUPS.Z   (R12), K1, Y3
+	VMOVUPS.Z   32(R12), K2, Y4
+	VSHUFPS     $0x88, Y4, Y3, Y2
+	VFMADD231PS Y9, Y2, Y0
+	VSHUFPS     $0xdd, Y4, Y3, Y2
+	VFMADD231PS Y10, Y2, Y0
+	VMOVUPS.Z   8(R12), K3, Y3
+	VMOVUPS.Z   40(R12), K4, Y4
+	VSHUFPS     $0x88, Y4, Y3, Y2
+	VFMADD231PS Y11, Y2, Y0
+	ADDQ        32(AX), R9
+	DECQ        R14
+	TESTQ       R11, R11
+	JNZ         line
+
+all:
+	MOVQ  136(AX), R11
+	TESTQ R11, R11
+	JZ    done
+
+last:
+	VMAXPS  Y0, Y15, Y0
+	VMINPS  Y0, Y16, Y0
+	VPERMPD Y0, Y5, Y2
+	KMOVW   168(AX), K7
+	VMOVUPS Y2, K7, (R10)
+	ADDQ    8(AX), R10
+	VMOVAPS Y1, Y0
+	DECQ    R11
+	JNZ     last
+
+done:
+	ADDQ 16(AX), CX
+	ADDQ 40(AX), DX
+	ADDQ 64(AX), BX
+	ADDQ 80(AX), SI
+	DECQ DI
+	JNZ  strip
+	VZEROUPPER
+	RET
+
+// func stripSpread3x1by2AVX512(t *byte)
+// Requires: AVX, AVX512F
+TEXT ·stripSpread3x1by2AVX512(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 152(AX), Z15
+	VBROADCASTSS 156(AX), Z16
+	MOVQ         (AX), CX
+	MOVQ         24(AX), DX
+	MOVQ         48(AX), BX
+	MOVQ         72(AX), SI
+	MOVQ         88(AX), DI
+	MOVQ         104(AX), R8
+	MOVL         184(AX), R8
+	MOVQ         144(AX), R9
+	VMOVUPS      (R9), Z5
+	KMOVW        160(AX), K1
+	KMOVW        162(AX), K2
+	KMOVW        164(AX), K3
+	KMOVW        166(AX), K4
+
+strip:
+	VBROADCASTSS (BX), Z6
+	VBROADCASTSS 4(BX), Z7
+	VBROADCASTSS 8(BX), Z8
+	VBROADCASTSS 12(BX), Z9
+	VBROADCASTSS 16(BX), Z10
+	VBROADCASTSS 20(BX), Z11
+	VBROADCASTSS 24(BX), Z12
+	VBROADCASTSS 28(BX), Z13
+	VBROADCASTSS 32(BX), Z14
+	MOVQ         DX, R9
+	ADDQ         96(AX), R9
+	MOVQ         CX, R10
+	VBROADCASTSS (SI), Z0
+	VBROADCASTSS (SI), Z1
+	MOVQ         112(AX), R13
+	MOVQ         120(AX), R11
+	MOVQ         128(AX), R14
+	TESTL        $0x00000010, R8
+	JNZ          odd
+
+line:
+	MOVQ        R9, R12
+	VMOVUPS.Z   (R12), K1, Z3
+	VMOVUPS.Z   64(R12), K2, Z4
+	VSHUFPS     $0x88, Z4, Z3, Z2
+	VFMADD231PS Z12, Z2, Z0
+	VFMADD231PS Z6, Z2, Z1
+	VSHUFPS     $0xdd, Z4, Z3, Z2
+	VFMADD231PS Z13, Z2, Z0
+	VFMADD231PS Z7, Z2, Z1
+	VMOVUPS.Z   8(R12), K3, Z3
+	VMOVUPS.Z   72(R12), K4, Z4
+	VSHUFPS     $0x88, Z4, Z3, Z2
+	VFMADD231PS Z14, Z2, Z0
+	VFMADD231PS Z8, Z2, Z1
+	ADDQ        32(AX), R9
+	DECQ        R13
+	JNS         none
+	VMAXPS      Z0, Z15, Z0
+	VMINPS      Z0, Z16, Z0
+	VPERMPD     Z0, Z5, Z2
+	KMOVW       168(AX), K7
+	VMOVUPS     Z2, K7, (R10)
+	ADDQ        8(AX), R10
+
+none:
+	VMOVAPS      Z1, Z0
+	VBROADCASTSS (SI), Z1
+	DECQ         R11
+	TESTQ        R14, R14
+	JZ           all
+
+odd:
+	MOVQ        R9, R12
+	VMOVUPS.Z   (R12), K1, Z3
+	VMOVUPS.Z   64(R12), K2, Z4
+	VSHUFPS     $0x88, Z4, Z3, Z2
+	VFMADD231PS Z9, Z2, Z0
+	VSHUFPS     $0xdd, Z4, Z3, Z2
+	VFMADD231PS Z10, Z2, Z0
+	VMOVUPS.Z   8(R12), K3, Z3
+	VMOVUPS.Z   72(R12), K4, Z4
+	VSHUFPS     $0x88, Z4, Z3, Z2
+	VFMADD231PS Z11, Z2, Z0
+	ADDQ        32(AX), R9
+	DECQ        R14
+	TESTQ       R11, R11
+	JNZ         line
+
+all:
+	MOVQ  136(AX), R11
+	TESTQ R11, R11
+	JZ    done
+
+last:
+	VMAXPS  Z0, Z15, Z0
+	VMINPS  Z0, Z16, Z0
+	VPERMPD Z0, Z5, Z2
+	KMOVW   168(AX), K7
+	VMOVUPS Z2, K7, (R10)
+	ADDQ    8(AX), R10
+	VMOVAPS Z1, Z0
+	DECQ    R11
+	JNZ     last
+
+done:
+	ADDQ 16(AX), CX
+	ADDQ 40(AX), DX
+	ADDQ 64(AX), BX
+	ADDQ 80(AX), SI
+	DECQ DI
+	JNZ  strip
+	VZEROUPPER
+	RET
+
+// func stripLanes3x1by2AVX512(t *byte)
+// Requires: AVX, AVX512F
+TEXT ·stripLanes3x1by2AVX512(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 152(AX), Z13
+	VBROADCASTSS 156(AX), Z14
+	MOVQ         (AX), CX
+	MOVQ         24(AX), DX
+	MOVQ         48(AX), BX
+	MOVQ         72(AX), SI
+	MOVQ         88(AX), DI
+	MOVQ         104(AX), R8
+	MOVL         184(AX), R9
+	KMOVW        160(AX), K1
+	KMOVW        162(AX), K2
+	KMOVW        164(AX), K3
+
+strip:
+	MOVQ      BX, R10
+	KMOVW     166(AX), K7
+	VMOVUPS.Z (R10), K7, Z4
+	ADDQ      56(AX), R10
+	KMOVW     166(AX), K7
+	VMOVUPS.Z (R10), K7, Z5
+	ADDQ      56(AX), R10
+	KMOVW     166(AX), K7
+	VMOVUPS.Z (R10), K7, Z6
+	ADDQ      56(AX), R10
+	KMOVW     166(AX), K7
+	VMOVUPS.Z (R10), K7, Z7
+	ADDQ      56(AX), R10
+	KMOVW     166(AX), K7
+	VMOVUPS.Z (R10), K7, Z8
+	ADDQ      56(AX), R10
+	KMOVW     166(AX), K7
+	VMOVUPS.Z (R10), K7, Z9
+	ADDQ      56(AX), R10
+	KMOVW     166(AX), K7
+	VMOVUPS.Z (R10), K7, Z10
+	ADDQ      56(AX), R10
+	KMOVW     166(AX), K7
+	VMOVUPS.Z (R10), K7, Z11
+	ADDQ      56(AX), R10
+	KMOVW     166(AX), K7
+	VMOVUPS.Z (R10), K7, Z12
+	MOVQ      DX, R10
+	ADDQ      96(AX), R10
+	MOVQ      CX, R11
+	VPXORD    Z0, Z0, Z0
+	VPXORD    Z1, Z1, Z1
+	MOVQ      112(AX), R14
+	MOVQ      120(AX), R12
+	MOVQ      128(AX), R15
+	TESTL     $0x00000010, R9
+	JNZ       odd
+
+line:
+	MOVQ      R10, R13
+	VMOVUPS.Z (R13), K1, Z2
+	VMULPS    Z10, Z2, Z3
+	VADDPS    Z3, Z0, Z0
+	VMULPS    Z4, Z2, Z3
+	VADDPS    Z3, Z1, Z1
+	ADDQ      R8, R13
+	VMOVUPS.Z (R13), K2, Z2
+	VMULPS    Z11, Z2, Z3
+	VADDPS    Z3, Z0, Z0
+	VMULPS    Z5, Z2, Z3
+	VADDPS    Z3, Z1, Z1
+	ADDQ      R8, R13
+	VMOVUPS.Z (R13), K3, Z2
+	VMULPS    Z12, Z2, Z3
+	VADDPS    Z3, Z0, Z0
+	VMULPS    Z6, Z2, Z3
+	VADDPS    Z3, Z1, Z1
+	ADDQ      32(AX), R10
+	DECQ      R14
+	JNS       none
+	TESTQ     SI, SI
+	JZ        line_nobias
+	KMOVW     166(AX), K7
+	VMOVUPS.Z (SI), K7, Z2
+	VADDPS    Z2, Z0, Z0
+
+line_nobias:
+	VMAXPS  Z0, Z13, Z0
+	VMINPS  Z0, Z14, Z0
+	KMOVW   166(AX), K7
+	VMOVUPS Z0, K7, (R11)
+	ADDQ    8(AX), R11
+
+none:
+	VMOVAPS Z1, Z0
+	VPXORD  Z1, Z1, Z1
+	DECQ    R12
+	TESTQ   R15, R15
+	JZ      all
+
+odd:
+	MOVQ      R10, R13
+	VMOVUPS.Z (R13), K1, Z2
+	VMULPS    Z7, Z2, Z3
+	VADDPS    Z3, Z0, Z0
+	ADDQ      R8, R13
+	VMOVUPS.Z (R13), K2, Z2
+	VMULPS    Z8, Z2, Z3
+	VADDPS    Z3, Z0, Z0
+	ADDQ      R8, R13
+	VMOVUPS.Z (R13), K3, Z2
+	VMULPS    Z9, Z2, Z3
+	VADDPS    Z3, Z0, Z0
+	ADDQ      32(AX), R10
+	DECQ      R15
+	TESTQ     R12, R12
+	JNZ       line
+
+all:
+	MOVQ  136(AX), R12
+	TESTQ R12, R12
+	JZ    done
+
+last:
+	TESTQ     SI, SI
+	JZ        last_nobias
+	KMOVW     166(AX), K7
+	VMOVUPS.Z (SI), K7, Z2
+	VADDPS    Z2, Z0, Z0
+
+last_nobias:
+	VMAXPS  Z0, Z13, Z0
+	VMINPS  Z0, Z14, Z0
+	KMOVW   166(AX), K7
+	VMOVUPS Z0, K7, (R11)
+	ADDQ    8(AX), R11
+	VMOVAPS Z1, Z0
+	DECQ    R12
+	JNZ     last
+
+done:
+	ADDQ 16(AX), CX
+	ADDQ 40(AX), DX
+	ADDQ 64(AX), BX
+	ADDQ 80(AX), SI
+	DECQ DI
+	JNZ  strip
+	VZEROUPPER
+	RET
+
+// func stripSpread5x1by1HalfAVX512(t *byte)
+// Requires: AVX, AVX512F, AVX512VL, FMA3
+TEXT ·stripSpread5x1by1HalfAVX512(SB), NOSPLIT, $0-8
+	MOVQ  t+0(FP), AX
+	MOVQ  (AX), CX
+	MOVQ  24(AX), DX
+	MOVQ  48(AX), BX
+	MOVQ  72(AX), SI
+	MOVQ  88(AX), DI
+	MOVQ  104(AX), R8
+	MOVL  184(AX), R9
+	KMOVW 160(AX), K1
+	KMOVW 162(AX), K2
+	KMOVW 164(AX), K3
+	KMOVW 166(AX), K4
+	KMOVW 168(AX), K5
+
+strip:
+	VBROADCASTSS (BX), Y6
+	VBROADCASTSS 4(BX), Y7
+	VBROADCASTSS 8(BX), Y8
+	VBROADCASTSS 12(BX), Y9
+	VBROADCASTSS 16(BX), Y10
+	VBROADCASTSS 20(BX), Y11
+	VBROADCASTSS 24(BX), Y12
+	VBROADCASTSS 28(BX), Y13
+	VBROADCASTSS 32(BX), Y14
+	VBROADCASTSS 36(BX), Y15
+	VBROADCASTSS 40(BX), Y16
+	VBROADCASTSS 44(BX), Y17
+	VBROADCASTSS 48(BX), Y18
+	VBROADCASTSS 52(BX), Y19
+	VBROADCASTSS 56(BX), Y20
+	VBROADCASTSS 60(BX), Y21
+	VBROADCASTSS 64(BX), Y22
+	VBROADCASTSS 68(BX), Y23
+	VBROADCASTSS 72(BX), Y24
+	VBROADCASTSS 76(BX), Y25
+	VBROADCASTSS 80(BX), Y26
+	VBROADCASTSS 84(BX), Y27
+	VBROADCASTSS 88(BX), Y28
+	VBROADCASTSS 92(BX), Y29
+	VBROADCASTSS 96(BX), Y30
+	MOVQ         DX, R10
+	ADDQ         96(AX), R10
+	MOVQ         CX, R11
+	VBROADCASTSS (SI), Y0
+	VBROADCASTSS (SI), Y1
+	VBROADCASTSS (SI), Y2
+	VBROADCASTSS (SI), Y3
+	VBROADCASTSS (SI), Y4
+	MOVQ         112(AX), R14
+	MOVQ         120(AX), R12
+
+line:
+	MOVQ         R10, R13
+	VMOVUPS.Z    (R13), K1, Y5
+	VFMADD231PS  Y26, Y5, Y0
+	VFMADD231PS  Y21, Y5, Y1
+	VFMADD231PS  Y16, Y5, Y2
+	VFMADD231PS  Y11, Y5, Y3
+	VFMADD231PS  Y6, Y5, Y4
+	ADDQ         R8, R13
+	VMOVUPS.Z    (R13), K2, Y5
+	VFMADD231PS  Y27, Y5, Y0
+	VFMADD231PS  Y22, Y5, Y1
+	VFMADD231PS  Y17, Y5, Y2
+	VFMADD231PS  Y12, Y5, Y3
+	VFMADD231PS  Y7, Y5, Y4
+	ADDQ         R8, R13
+	VMOVUPS.Z    (R13), K3, Y5
+	VFMADD231PS  Y28, Y5, Y0
+	VFMADD231PS  Y23, Y5, Y1
+	VFMADD231PS  Y18, Y5, Y2
+	VFMADD231PS  Y13, Y5, Y3
+	VFMADD231PS  Y8, Y5, Y4
+	ADDQ         R8, R13
+	VMOVUPS.Z    (R13), K4, Y5
+	VFMADD231PS  Y29, Y5, Y0
+	VFMADD231PS  Y24, Y5, Y1
+	VFMADD231PS  Y19, Y5, Y2
+	VFMADD231PS  Y14, Y5, Y3
+	VFMADD231PS  Y9, Y5, Y4
+	ADDQ         R8, R13
+	VMOVUPS.Z    (R13), K5, Y5
+	VFMADD231PS  Y30, Y5, Y0
+	VFMADD231PS  Y25, Y5, Y1
+	VFMADD231PS  Y20, Y5, Y2
+	VFMADD231PS  Y15, Y5, Y3
+	VFMADD231PS  Y10, Y5, Y4
+	ADDQ         32(AX), R10
+	DECQ         R14
+	JNS          none
+	TESTL        $0x00000004, R9
+	JZ           line_free
+	VBROADCASTSS 152(AX), Y5
+	VMAXPS       Y0, Y5, Y0
+	VBROADCASTSS 156(AX), Y5
+	VMINPS       Y0, Y5, Y0
+
+line_free:
+	KMOVW   170(AX), K7
+	VMOVUPS Y0, K7, (R11)
+	ADDQ    8(AX), R11
+
+none:
+	VMOVAPS      Y1, Y0
+	VMOVAPS      Y2, Y1
+	VMOVAPS      Y3, Y2
+	VMOVAPS      Y4, Y3
+	VBROADCASTSS (SI), Y4
+	DECQ         R12
+	JNZ          line
+	MOVQ         136(AX), R12
+	TESTQ        R12, R12
+	JZ           done
+
+last:
+	TESTL        $0x00000004, R9
+	JZ           last_free
+	VBROADCASTSS 152(AX), Y5
+	VMAXPS       Y0, Y5, Y0
+	VBROADCASTSS 156(AX), Y5
+	VMINPS       Y0, Y5, Y0
+
+last_free:
+	KMOVW   170(AX), K7
+	VMOVUPS Y0, K7, (R11)
+	ADDQ    8(AX), R11
+	VMOVAPS Y1, Y0
+	VMOVAPS Y2, Y1
+	VMOVAPS Y3, Y2
+	VMOVAPS Y4, Y3
+	DECQ    R12
+	JNZ     last
+
+done:
+	ADDQ 16(AX), CX
+	ADDQ 40(AX), DX
+	ADDQ 64(AX), BX
+	ADDQ 80(AX), SI
+	DECQ DI
+	JNZ  strip
+	VZEROUPPER
+	RET
+
+// func stripSpread5x1by1AVX512(t *byte)
+// Requires: AVX, AVX512F
+TEXT ·stripSpread5x1by1AVX512(SB), NOSPLIT, $0-8
+	MOVQ  t+0(FP), AX
+	MOVQ  (AX), CX
+	MOVQ  24(AX), DX
+	MOVQ  48(AX), BX
+	MOVQ  72(AX), SI
+	MOVQ  88(AX), DI
+	MOVQ  104(AX), R8
+	MOVL  184(AX), R9
+	KMOVW 160(AX), K1
+	KMOVW 162(AX), K2
+	KMOVW 164(AX), K3
+	KMOVW 166(AX), K4
+	KMOVW 168(AX), K5
+
+strip:
+	VBROADCASTSS (BX), Z6
+	VBROADCASTSS 4(BX), Z7
+	VBROADCASTSS 8(BX), Z8
+	VBROADCASTSS 12(BX), Z9
+	VBROADCASTSS 16(BX), Z10
+	VBROADCASTSS 20(BX), Z11
+	VBROADCASTSS 24(BX), Z12
+	VBROADCASTSS 28(BX), Z13
+	VBROADCASTSS 32(BX), Z14
+	VBROADCASTSS 36(BX), Z15
+	VBROADCASTSS 40(BX), Z16
+	VBROADCASTSS 44(BX), Z17
+	VBROADCASTSS 48(BX), Z18
+	VBROADCASTSS 52(BX), Z19
+	VBROADCASTSS 56(BX), Z20
+	VBROADCASTSS 60(BX), Z21
+	VBROADCASTSS 64(BX), Z22
+	VBROADCASTSS 68(BX), Z23
+	VBROADCASTSS 72(BX), Z24
+	VBROADCASTSS 76(BX), Z25
+	VBROADCASTSS 80(BX), Z26
+	VBROADCASTSS 84(BX), Z27
+	VBROADCASTSS 88(BX), Z28
+	VBROADCASTSS 92(BX), Z29
+	VBROADCASTSS 96(BX), Z30
+	MOVQ         DX, R10
+	ADDQ         96(AX), R10
+	MOVQ         CX, R11
+	VBROADCASTSS (SI), Z0
+	VBROADCASTSS (SI), Z1
+	VBROADCASTSS (SI), Z2
+	VBROADCASTSS (SI), Z3
+	VBROADCASTSS (SI), Z4
+	MOVQ         112(AX), R14
+	MOVQ         120(AX), R12
+
+line:
+	MOVQ         R10, R13
+	VMOVUPS.Z    (R13), K1, Z5
+	VFMADD231PS  Z26, Z5, Z0
+	VFMADD231PS  Z21, Z5, Z1
+	VFMADD231PS  Z16, Z5, Z2
+	VFMADD231PS  Z11, Z5, Z3
+	VFMADD231PS  Z6, Z5, Z4
+	ADDQ         R8, R13
+	VMOVUPS.Z    (R13), K2, Z5
+	VFMADD231PS  Z27, Z5, Z0
+	VFMADD231PS  Z22, Z5, Z1
+	VFMADD231PS  Z17, Z5, Z2
+	VFMADD231PS  Z12, Z5, Z3
+	VFMADD231PS  Z7, Z5, Z4
+	ADDQ         R8, R13
+	VMOVUPS.Z    (R13), K3, Z5
+	VFMADD231PS  Z28, Z5, Z0
+	VFMADD231PS  Z23, Z5, Z1
+	VFMADD231PS  Z18, Z5, Z2
+	VFMADD231PS  Z13, Z5, Z3
+	VFMADD231PS  Z8, Z5, Z4
+	ADDQ         R8, R13
+	VMOVUPS.Z    (R13), K4, Z5
+	VFMADD231PS  Z29, Z5, Z0
+	VFMADD231PS  Z24, Z5, Z1
+	VFMADD231PS  Z19, Z5, Z2
+	VFMADD231PS  Z14, Z5, Z3
+	VFMADD231PS  Z9, Z5, Z4
+	ADDQ         R8, R13
+	VMOVUPS.Z    (R13), K5, Z5
+	VFMADD231PS  Z30, Z5, Z0
+	VFMADD231PS  Z25, Z5, Z1
+	VFMADD231PS  Z20, Z5, Z2
+	VFMADD231PS  Z15, Z5, Z3
+	VFMADD231PS  Z10, Z5, Z4
+	ADDQ         32(AX), R10
+	DECQ         R14
+	JNS          none
+	TESTL        $0x00000004, R9
+	JZ           line_free
+	VBROADCASTSS 152(AX), Z5
+	VMAXPS       Z0, Z5, Z0
+	VBROADCASTSS 156(AX), Z5
+	VMINPS       Z0, Z5, Z0
+
+line_free:
+	KMOVW   170(AX), K7
+	VMOVUPS Z0, K7, (R11)
+	ADDQ    8(AX), R11
+
+none:
+	VMOVAPS      Z1, Z0
+	VMOVAPS      Z2, Z1
+	VMOVAPS      Z3, Z2
+	VMOVAPS      Z4, Z3
+	VBROADCASTSS (SI), Z4
+	DECQ         R12
+	JNZ          line
+	MOVQ         136(AX), R12
+	TESTQ        R12, R12
+	JZ           done
+
+last:
+	TESTL        $0x00000004, R9
+	JZ           last_free
+	VBROADCASTSS 152(AX), Z5
+	VMAXPS       Z0, Z5, Z0
+	VBROADCASTSS 156(AX), Z5
+	VMINPS       Z0, Z5, Z0
+
+last_free:
+	KMOVW   170(AX), K7
+	VMOVUPS Z0, K7, (R11)
+	ADDQ    8(AX), R11
+	VMOVAPS Z1, Z0
+	VMOVAPS Z2, Z1
+	VMOVAPS Z3, Z2
+	VMOVAPS Z4, Z3
+	DECQ    R12
+	JNZ     last
+
+done:
+	ADDQ 16(AX), CX
+	ADDQ 40(AX), DX
+	ADDQ 64(AX), BX
+	ADDQ 80(AX), SI
+	DECQ DI
+	JNZ  strip
+	VZEROUPPER
+	RET
+
 // func stripLanes5x1by1AVX512(t *byte)
 // Requires: AVX, AVX512F
 TEXT ·stripLanes5x1by1AVX512(SB), NOSPLIT, $0-8
@@ -1372,7 +2219,7 @@ TEXT ·stripLanes5x1by1AVX512(SB), NOSPLIT, $0-8
 	MOVQ  72(AX), SI
 	MOVQ  88(AX), DI
 	MOVQ  104(AX), R8
-	MOVL  176(AX), R9
+	MOVL  184(AX), R9
 	KMOVW 160(AX), K1
 	KMOVW 162(AX), K2
 	KMOVW 164(AX), K3
@@ -1597,6 +2444,348 @@ done:
 	VZEROUPPER
 	RET
 
+// func stripSpread5x1by2HalfAVX512(t *byte)
+// Requires: AVX, AVX512F, AVX512VL, FMA3
+TEXT ·stripSpread5x1by2HalfAVX512(SB), NOSPLIT, $0-8
+	MOVQ    t+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    24(AX), DX
+	MOVQ    48(AX), BX
+	MOVQ    72(AX), SI
+	MOVQ    88(AX), DI
+	MOVQ    104(AX), R8
+	MOVL    184(AX), R8
+	MOVQ    144(AX), R9
+	VMOVUPS (R9), Y6
+	KMOVW   160(AX), K1
+	KMOVW   162(AX), K2
+	KMOVW   164(AX), K3
+	KMOVW   166(AX), K4
+	KMOVW   168(AX), K5
+	KMOVW   170(AX), K6
+
+strip:
+	VBROADCASTSS (BX), Y7
+	VBROADCASTSS 4(BX), Y8
+	VBROADCASTSS 8(BX), Y9
+	VBROADCASTSS 12(BX), Y10
+	VBROADCASTSS 16(BX), Y11
+	VBROADCASTSS 20(BX), Y12
+	VBROADCASTSS 24(BX), Y13
+	VBROADCASTSS 28(BX), Y14
+	VBROADCASTSS 32(BX), Y15
+	VBROADCASTSS 36(BX), Y16
+	VBROADCASTSS 40(BX), Y17
+	VBROADCASTSS 44(BX), Y18
+	VBROADCASTSS 48(BX), Y19
+	VBROADCASTSS 52(BX), Y20
+	VBROADCASTSS 56(BX), Y21
+	VBROADCASTSS 60(BX), Y22
+	VBROADCASTSS 64(BX), Y23
+	VBROADCASTSS 68(BX), Y24
+	VBROADCASTSS 72(BX), Y25
+	VBROADCASTSS 76(BX), Y26
+	VBROADCASTSS 80(BX), Y27
+	VBROADCASTSS 84(BX), Y28
+	VBROADCASTSS 88(BX), Y29
+	VBROADCASTSS 92(BX), Y30
+	VBROADCASTSS 96(BX), Y31
+	MOVQ         DX, R9
+	ADDQ         96(AX), R9
+	MOVQ         CX, R10
+	VBROADCASTSS (SI), Y0
+	VBROADCASTSS (SI), Y1
+	VBROADCASTSS (SI), Y2
+	MOVQ         112(AX), R13
+	MOVQ         120(AX), R11
+	MOVQ         128(AX), R14
+	TESTL        $0x00000010, R8
+	JNZ          odd
+
+line:
+	MOVQ         R9, R12
+	VMOVUPS.Z    (R12), K1, Y4
+	VMOVUPS.Z    32(R12), K2, Y5
+	VSHUFPS      $0x88, Y5, Y4, Y3
+	VFMADD231PS  Y27, Y3, Y0
+	VFMADD231PS  Y17, Y3, Y1
+	VFMADD231PS  Y7, Y3, Y2
+	VSHUFPS      $0xdd, Y5, Y4, Y3
+	VFMADD231PS  Y28, Y3, Y0
+	VFMADD231PS  Y18, Y3, Y1
+	VFMADD231PS  Y8, Y3, Y2
+	VMOVUPS.Z    8(R12), K3, Y4
+	VMOVUPS.Z    40(R12), K4, Y5
+	VSHUFPS      $0x88, Y5, Y4, Y3
+	VFMADD231PS  Y29, Y3, Y0
+	VFMADD231PS  Y19, Y3, Y1
+	VFMADD231PS  Y9, Y3, Y2
+	VSHUFPS      $0xdd, Y5, Y4, Y3
+	VFMADD231PS  Y30, Y3, Y0
+	VFMADD231PS  Y20, Y3, Y1
+	VFMADD231PS  Y10, Y3, Y2
+	VMOVUPS.Z    16(R12), K5, Y4
+	VMOVUPS.Z    48(R12), K6, Y5
+	VSHUFPS      $0x88, Y5, Y4, Y3
+	VFMADD231PS  Y31, Y3, Y0
+	VFMADD231PS  Y21, Y3, Y1
+	VFMADD231PS  Y11, Y3, Y2
+	ADDQ         32(AX), R9
+	DECQ         R13
+	JNS          none
+	TESTL        $0x00000004, R8
+	JZ           line_free
+	VBROADCASTSS 152(AX), Y3
+	VMAXPS       Y0, Y3, Y0
+	VBROADCASTSS 156(AX), Y3
+	VMINPS       Y0, Y3, Y0
+
+line_free:
+	VPERMPD Y0, Y6, Y3
+	KMOVW   172(AX), K7
+	VMOVUPS Y3, K7, (R10)
+	ADDQ    8(AX), R10
+
+none:
+	VMOVAPS      Y1, Y0
+	VMOVAPS      Y2, Y1
+	VBROADCASTSS (SI), Y2
+	DECQ         R11
+	TESTQ        R14, R14
+	JZ           all
+
+odd:
+	MOVQ        R9, R12
+	VMOVUPS.Z   (R12), K1, Y4
+	VMOVUPS.Z   32(R12), K2, Y5
+	VSHUFPS     $0x88, Y5, Y4, Y3
+	VFMADD231PS Y22, Y3, Y0
+	VFMADD231PS Y12, Y3, Y1
+	VSHUFPS     $0xdd, Y5, Y4, Y3
+	VFMADD231PS Y23, Y3, Y0
+	VFMADD231PS Y13, Y3, Y1
+	VMOVUPS.Z   8(R12), K3, Y4
+	VMOVUPS.Z   40(R12), K4, Y5
+	VSHUFPS     $0x88, Y5, Y4, Y3
+	VFMADD231PS Y24, Y3, Y0
+	VFMADD231PS Y14, Y3, Y1
+	VSHUFPS     $0xdd, Y5, Y4, Y3
+	VFMADD231PS Y25, Y3, Y0
+	VFMADD231PS Y15, Y3, Y1
+	VMOVUPS.Z   16(R12), K5, Y4
+	VMOVUPS.Z   48(R12), K6, Y5
+	VSHUFPS     $0x88, Y5, Y4, Y3
+	VFMADD231PS Y26, Y3, Y0
+	VFMADD231PS Y16, Y3, Y1
+	ADDQ        32(AX), R9
+	DECQ        R14
+	TESTQ       R11, R11
+	JNZ         line
+
+all:
+	MOVQ  136(AX), R11
+	TESTQ R11, R11
+	JZ    done
+
+last:
+	TESTL        $0x00000004, R8
+	JZ           last_free
+	VBROADCASTSS 152(AX), Y3
+	VMAXPS       Y0, Y3, Y0
+	VBROADCASTSS 156(AX), Y3
+	VMINPS       Y0, Y3, Y0
+
+last_free:
+	VPERMPD Y0, Y6, Y3
+	KMOVW   172(AX), K7
+	VMOVUPS Y3, K7, (R10)
+	ADDQ    8(AX), R10
+	VMOVAPS Y1, Y0
+	VMOVAPS Y2, Y1
+	DECQ    R11
+	JNZ     last
+
+done:
+	ADDQ 16(AX), CX
+	ADDQ 40(AX), DX
+	ADDQ 64(AX), BX
+	ADDQ 80(AX), SI
+	DECQ DI
+	JNZ  strip
+	VZEROUPPER
+	RET
+
+// func stripSpread5x1by2AVX512(t *byte)
+// Requires: AVX, AVX512F
+TEXT ·stripSpread5x1by2AVX512(SB), NOSPLIT, $0-8
+	MOVQ    t+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    24(AX), DX
+	MOVQ    48(AX), BX
+	MOVQ    72(AX), SI
+	MOVQ    88(AX), DI
+	MOVQ    104(AX), R8
+	MOVL    184(AX), R8
+	MOVQ    144(AX), R9
+	VMOVUPS (R9), Z6
+	KMOVW   160(AX), K1
+	KMOVW   162(AX), K2
+	KMOVW   164(AX), K3
+	KMOVW   166(AX), K4
+	KMOVW   168(AX), K5
+	KMOVW   170(AX), K6
+
+strip:
+	VBROADCASTSS (BX), Z7
+	VBROADCASTSS 4(BX), Z8
+	VBROADCASTSS 8(BX), Z9
+	VBROADCASTSS 12(BX), Z10
+	VBROADCASTSS 16(BX), Z11
+	VBROADCASTSS 20(BX), Z12
+	VBROADCASTSS 24(BX), Z13
+	VBROADCASTSS 28(BX), Z14
+	VBROADCASTSS 32(BX), Z15
+	VBROADCASTSS 36(BX), Z16
+	VBROADCASTSS 40(BX), Z17
+	VBROADCASTSS 44(BX), Z18
+	VBROADCASTSS 48(BX), Z19
+	VBROADCASTSS 52(BX), Z20
+	VBROADCASTSS 56(BX), Z21
+	VBROADCASTSS 60(BX), Z22
+	VBROADCASTSS 64(BX), Z23
+	VBROADCASTSS 68(BX), Z24
+	VBROADCASTSS 72(BX), Z25
+	VBROADCASTSS 76(BX), Z26
+	VBROADCASTSS 80(BX), Z27
+	VBROADCASTSS 84(BX), Z28
+	VBROADCASTSS 88(BX), Z29
+	VBROADCASTSS 92(BX), Z30
+	VBROADCASTSS 96(BX), Z31
+	MOVQ         DX, R9
+	ADDQ         96(AX), R9
+	MOVQ         CX, R10
+	VBROADCASTSS (SI), Z0
+	VBROADCASTSS (SI), Z1
+	VBROADCASTSS (SI), Z2
+	MOVQ         112(AX), R13
+	MOVQ         120(AX), R11
+	MOVQ         128(AX), R14
+	TESTL        $0x00000010, R8
+	JNZ          odd
+
+line:
+	MOVQ         R9, R12
+	VMOVUPS.Z    (R12), K1, Z4
+	VMOVUPS.Z    64(R12), K2, Z5
+	VSHUFPS      $0x88, Z5, Z4, Z3
+	VFMADD231PS  Z27, Z3, Z0
+	VFMADD231PS  Z17, Z3, Z1
+	VFMADD231PS  Z7, Z3, Z2
+	VSHUFPS      $0xdd, Z5, Z4, Z3
+	VFMADD231PS  Z28, Z3, Z0
+	VFMADD231PS  Z18, Z3, Z1
+	VFMADD231PS  Z8, Z3, Z2
+	VMOVUPS.Z    8(R12), K3, Z4
+	VMOVUPS.Z    72(R12), K4, Z5
+	VSHUFPS      $0x88, Z5, Z4, Z3
+	VFMADD231PS  Z29, Z3, Z0
+	VFMADD231PS  Z19, Z3, Z1
+	VFMADD231PS  Z9, Z3, Z2
+	VSHUFPS      $0xdd, Z5, Z4, Z3
+	VFMADD231PS  Z30, Z3, Z0
+	VFMADD231PS  Z20, Z3, Z1
+	VFMADD231PS  Z10, Z3, Z2
+	VMOVUPS.Z    16(R12), K5, Z4
+	VMOVUPS.Z    80(R12), K6, Z5
+	VSHUFPS      $0x88, Z5, Z4, Z3
+	VFMADD231PS  Z31, Z3, Z0
+	VFMADD231PS  Z21, Z3, Z1
+	VFMADD231PS  Z11, Z3, Z2
+	ADDQ         32(AX), R9
+	DECQ         R13
+	JNS          none
+	TESTL        $0x00000004, R8
+	JZ           line_free
+	VBROADCASTSS 152(AX), Z3
+	VMAXPS       Z0, Z3, Z0
+	VBROADCASTSS 156(AX), Z3
+	VMINPS       Z0, Z3, Z0
+
+line_free:
+	VPERMPD Z0, Z6, Z3
+	KMOVW   172(AX), K7
+	VMOVUPS Z3, K7, (R10)
+	ADDQ    8(AX), R10
+
+none:
+	VMOVAPS      Z1, Z0
+	VMOVAPS      Z2, Z1
+	VBROADCASTSS (SI), Z2
+	DECQ         R11
+	TESTQ        R14, R14
+	JZ           all
+
+odd:
+	MOVQ        R9, R12
+	VMOVUPS.Z   (R12), K1, Z4
+	VMOVUPS.Z   64(R12), K2, Z5
+	VSHUFPS     $0x88, Z5, Z4, Z3
+	VFMADD231PS Z22, Z3, Z0
+	VFMADD231PS Z12, Z3, Z1
+	VSHUFPS     $0xdd, Z5, Z4, Z3
+	VFMADD231PS Z23, Z3, Z0
+	VFMADD231PS Z13, Z3, Z1
+	VMOVUPS.Z   8(R12), K3, Z4
+	VMOVUPS.Z   72(R12), K4, Z5
+	VSHUFPS     $0x88, Z5, Z4, Z3
+	VFMADD231PS Z24, Z3, Z0
+	VFMADD231PS Z14, Z3, Z1
+	VSHUFPS     $0xdd, Z5, Z4, Z3
+	VFMADD231PS Z25, Z3, Z0
+	VFMADD231PS Z15, Z3, Z1
+	VMOVUPS.Z   16(R12), K5, Z4
+	VMOVUPS.Z   80(R12), K6, Z5
+	VSHUFPS     $0x88, Z5, Z4, Z3
+	VFMADD231PS Z26, Z3, Z0
+	VFMADD231PS Z16, Z3, Z1
+	ADDQ        32(AX), R9
+	DECQ        R14
+	TESTQ       R11, R11
+	JNZ         line
+
+all:
+	MOVQ  136(AX), R11
+	TESTQ R11, R11
+	JZ    done
+
+last:
+	TESTL        $0x00000004, R8
+	JZ           last_free
+	VBROADCASTSS 152(AX), Z3
+	VMAXPS       Z0, Z3, Z0
+	VBROADCASTSS 156(AX), Z3
+	VMINPS       Z0, Z3, Z0
+
+last_free:
+	VPERMPD Z0, Z6, Z3
+	KMOVW   172(AX), K7
+	VMOVUPS Z3, K7, (R10)
+	ADDQ    8(AX), R10
+	VMOVAPS Z1, Z0
+	VMOVAPS Z2, Z1
+	DECQ    R11
+	JNZ     last
+
+done:
+	ADDQ 16(AX), CX
+	ADDQ 40(AX), DX
+	ADDQ 64(AX), BX
+	ADDQ 80(AX), SI
+	DECQ DI
+	JNZ  strip
+	VZEROUPPER
+	RET
+
 // func stripLanes5x1by2AVX512(t *byte)
 // Requires: AVX, AVX512F
 TEXT ·stripLanes5x1by2AVX512(SB), NOSPLIT, $0-8
@@ -1609,7 +2798,7 @@ TEXT ·stripLanes5x1by2AVX512(SB), NOSPLIT, $0-8
 	MOVQ         72(AX), SI
 	MOVQ         88(AX), DI
 	MOVQ         104(AX), R8
-	MOVL         176(AX), R9
+	MOVL         184(AX), R9
 	KMOVW        160(AX), K1
 	KMOVW        162(AX), K2
 	KMOVW        164(AX), K3
@@ -1838,142 +3027,774 @@ done:
 	VZEROUPPER
 	RET
 
-// func stripLanes3x1by2AVX512(t *byte)
-// Requires: AVX, AVX512F
-TEXT ·stripLanes3x1by2AVX512(SB), NOSPLIT, $0-8
-	MOVQ         t+0(FP), AX
-	VBROADCASTSS 152(AX), Z13
-	VBROADCASTSS 156(AX), Z14
-	MOVQ         (AX), CX
-	MOVQ         24(AX), DX
-	MOVQ         48(AX), BX
-	MOVQ         72(AX), SI
-	MOVQ         88(AX), DI
-	MOVQ         104(AX), R8
-	MOVL         176(AX), R9
-	KMOVW        160(AX), K1
-	KMOVW        162(AX), K2
-	KMOVW        164(AX), K3
+// func stripSpread7x1by1HalfAVX512(t *byte)
+// Requires: AVX, AVX512F, AVX512VL, FMA3
+TEXT ·stripSpread7x1by1HalfAVX512(SB), NOSPLIT, $0-8
+	MOVQ  t+0(FP), AX
+	MOVQ  (AX), CX
+	MOVQ  24(AX), DX
+	MOVQ  48(AX), BX
+	MOVQ  72(AX), SI
+	MOVQ  88(AX), DI
+	MOVQ  104(AX), R8
+	MOVL  184(AX), R9
+	KMOVW 160(AX), K1
+	KMOVW 162(AX), K2
+	KMOVW 164(AX), K3
+	KMOVW 166(AX), K4
+	KMOVW 168(AX), K5
+	KMOVW 170(AX), K6
 
 strip:
-	MOVQ      BX, R10
-	KMOVW     166(AX), K7
-	VMOVUPS.Z (R10), K7, Z4
-	ADDQ      56(AX), R10
-	KMOVW     166(AX), K7
-	VMOVUPS.Z (R10), K7, Z5
-	ADDQ      56(AX), R10
-	KMOVW     166(AX), K7
-	VMOVUPS.Z (R10), K7, Z6
-	ADDQ      56(AX), R10
-	KMOVW     166(AX), K7
-	VMOVUPS.Z (R10), K7, Z7
-	ADDQ      56(AX), R10
-	KMOVW     166(AX), K7
-	VMOVUPS.Z (R10), K7, Z8
-	ADDQ      56(AX), R10
-	KMOVW     166(AX), K7
-	VMOVUPS.Z (R10), K7, Z9
-	ADDQ      56(AX), R10
-	KMOVW     166(AX), K7
-	VMOVUPS.Z (R10), K7, Z10
-	ADDQ      56(AX), R10
-	KMOVW     166(AX), K7
-	VMOVUPS.Z (R10), K7, Z11
-	ADDQ      56(AX), R10
-	KMOVW     166(AX), K7
-	VMOVUPS.Z (R10), K7, Z12
-	MOVQ      DX, R10
-	ADDQ      96(AX), R10
-	MOVQ      CX, R11
-	VPXORD    Z0, Z0, Z0
-	VPXORD    Z1, Z1, Z1
-	MOVQ      112(AX), R14
-	MOVQ      120(AX), R12
-	MOVQ      128(AX), R15
-	TESTL     $0x00000010, R9
-	JNZ       odd
+	VBROADCASTSS (BX), Y8
+	VBROADCASTSS 4(BX), Y9
+	VBROADCASTSS 8(BX), Y10
+	VBROADCASTSS 12(BX), Y11
+	VBROADCASTSS 16(BX), Y12
+	VBROADCASTSS 20(BX), Y13
+	VBROADCASTSS 24(BX), Y14
+	VBROADCASTSS 28(BX), Y15
+	VBROADCASTSS 32(BX), Y16
+	VBROADCASTSS 36(BX), Y17
+	VBROADCASTSS 40(BX), Y18
+	VBROADCASTSS 44(BX), Y19
+	VBROADCASTSS 48(BX), Y20
+	VBROADCASTSS 52(BX), Y21
+	VBROADCASTSS 56(BX), Y22
+	VBROADCASTSS 60(BX), Y23
+	VBROADCASTSS 64(BX), Y24
+	VBROADCASTSS 68(BX), Y25
+	VBROADCASTSS 72(BX), Y26
+	VBROADCASTSS 76(BX), Y27
+	VBROADCASTSS 80(BX), Y28
+	VBROADCASTSS 84(BX), Y29
+	VBROADCASTSS 88(BX), Y30
+	VBROADCASTSS 92(BX), Y31
+	MOVQ         DX, R10
+	ADDQ         96(AX), R10
+	MOVQ         CX, R11
+	VBROADCASTSS (SI), Y0
+	VBROADCASTSS (SI), Y1
+	VBROADCASTSS (SI), Y2
+	VBROADCASTSS (SI), Y3
+	VBROADCASTSS (SI), Y4
+	VBROADCASTSS (SI), Y5
+	VBROADCASTSS (SI), Y6
+	MOVQ         112(AX), R14
+	MOVQ         120(AX), R12
 
 line:
-	MOVQ      R10, R13
-	VMOVUPS.Z (R13), K1, Z2
-	VMULPS    Z10, Z2, Z3
-	VADDPS    Z3, Z0, Z0
-	VMULPS    Z4, Z2, Z3
-	VADDPS    Z3, Z1, Z1
-	ADDQ      R8, R13
-	VMOVUPS.Z (R13), K2, Z2
-	VMULPS    Z11, Z2, Z3
-	VADDPS    Z3, Z0, Z0
-	VMULPS    Z5, Z2, Z3
-	VADDPS    Z3, Z1, Z1
-	ADDQ      R8, R13
-	VMOVUPS.Z (R13), K3, Z2
-	VMULPS    Z12, Z2, Z3
-	VADDPS    Z3, Z0, Z0
-	VMULPS    Z6, Z2, Z3
-	VADDPS    Z3, Z1, Z1
-	ADDQ      32(AX), R10
-	DECQ      R14
-	JNS       none
-	TESTQ     SI, SI
-	JZ        line_nobias
-	KMOVW     166(AX), K7
-	VMOVUPS.Z (SI), K7, Z2
-	VADDPS    Z2, Z0, Z0
+	MOVQ             R10, R13
+	VMOVUPS.Z        (R13), K1, Y7
+	VFMADD231PS.BCST 168(BX), Y7, Y0
+	VFMADD231PS.BCST 140(BX), Y7, Y1
+	VFMADD231PS.BCST 112(BX), Y7, Y2
+	VFMADD231PS      Y29, Y7, Y3
+	VFMADD231PS      Y22, Y7, Y4
+	VFMADD231PS      Y15, Y7, Y5
+	VFMADD231PS      Y8, Y7, Y6
+	ADDQ             R8, R13
+	VMOVUPS.Z        (R13), K2, Y7
+	VFMADD231PS.BCST 172(BX), Y7, Y0
+	VFMADD231PS.BCST 144(BX), Y7, Y1
+	VFMADD231PS.BCST 116(BX), Y7, Y2
+	VFMADD231PS      Y30, Y7, Y3
+	VFMADD231PS      Y23, Y7, Y4
+	VFMADD231PS      Y16, Y7, Y5
+	VFMADD231PS      Y9, Y7, Y6
+	ADDQ             R8, R13
+	VMOVUPS.Z        (R13), K3, Y7
+	VFMADD231PS.BCST 176(BX), Y7, Y0
+	VFMADD231PS.BCST 148(BX), Y7, Y1
+	VFMADD231PS.BCST 120(BX), Y7, Y2
+	VFMADD231PS      Y31, Y7, Y3
+	VFMADD231PS      Y24, Y7, Y4
+	VFMADD231PS      Y17, Y7, Y5
+	VFMADD231PS      Y10, Y7, Y6
+	ADDQ             R8, R13
+	VMOVUPS.Z        (R13), K4, Y7
+	VFMADD231PS.BCST 180(BX), Y7, Y0
+	VFMADD231PS.BCST 152(BX), Y7, Y1
+	VFMADD231PS.BCST 124(BX), Y7, Y2
+	VFMADD231PS.BCST 96(BX), Y7, Y3
+	VFMADD231PS      Y25, Y7, Y4
+	VFMADD231PS      Y18, Y7, Y5
+	VFMADD231PS      Y11, Y7, Y6
+	ADDQ             R8, R13
+	VMOVUPS.Z        (R13), K5, Y7
+	VFMADD231PS.BCST 184(BX), Y7, Y0
+	VFMADD231PS.BCST 156(BX), Y7, Y1
+	VFMADD231PS.BCST 128(BX), Y7, Y2
+	VFMADD231PS.BCST 100(BX), Y7, Y3
+	VFMADD231PS      Y26, Y7, Y4
+	VFMADD231PS      Y19, Y7, Y5
+	VFMADD231PS      Y12, Y7, Y6
+	ADDQ             R8, R13
+	VMOVUPS.Z        (R13), K6, Y7
+	VFMADD231PS.BCST 188(BX), Y7, Y0
+	VFMADD231PS.BCST 160(BX), Y7, Y1
+	VFMADD231PS.BCST 132(BX), Y7, Y2
+	VFMADD231PS.BCST 104(BX), Y7, Y3
+	VFMADD231PS      Y27, Y7, Y4
+	VFMADD231PS      Y20, Y7, Y5
+	VFMADD231PS      Y13, Y7, Y6
+	ADDQ             R8, R13
+	KMOVW            172(AX), K7
+	VMOVUPS.Z        (R13), K7, Y7
+	VFMADD231PS.BCST 192(BX), Y7, Y0
+	VFMADD231PS.BCST 164(BX), Y7, Y1
+	VFMADD231PS.BCST 136(BX), Y7, Y2
+	VFMADD231PS.BCST 108(BX), Y7, Y3
+	VFMADD231PS      Y28, Y7, Y4
+	VFMADD231PS      Y21, Y7, Y5
+	VFMADD231PS      Y14, Y7, Y6
+	ADDQ             32(AX), R10
+	DECQ             R14
+	JNS              none
+	TESTL            $0x00000004, R9
+	JZ               line_free
+	VBROADCASTSS     152(AX), Y7
+	VMAXPS           Y0, Y7, Y0
+	VBROADCASTSS     156(AX), Y7
+	VMINPS           Y0, Y7, Y0
 
-line_nobias:
-	VMAXPS  Z0, Z13, Z0
-	VMINPS  Z0, Z14, Z0
-	KMOVW   166(AX), K7
+line_free:
+	KMOVW   174(AX), K7
+	VMOVUPS Y0, K7, (R11)
+	ADDQ    8(AX), R11
+
+none:
+	VMOVAPS      Y1, Y0
+	VMOVAPS      Y2, Y1
+	VMOVAPS      Y3, Y2
+	VMOVAPS      Y4, Y3
+	VMOVAPS      Y5, Y4
+	VMOVAPS      Y6, Y5
+	VBROADCASTSS (SI), Y6
+	DECQ         R12
+	JNZ          line
+	MOVQ         136(AX), R12
+	TESTQ        R12, R12
+	JZ           done
+
+last:
+	TESTL        $0x00000004, R9
+	JZ           last_free
+	VBROADCASTSS 152(AX), Y7
+	VMAXPS       Y0, Y7, Y0
+	VBROADCASTSS 156(AX), Y7
+	VMINPS       Y0, Y7, Y0
+
+last_free:
+	KMOVW   174(AX), K7
+	VMOVUPS Y0, K7, (R11)
+	ADDQ    8(AX), R11
+	VMOVAPS Y1, Y0
+	VMOVAPS Y2, Y1
+	VMOVAPS Y3, Y2
+	VMOVAPS Y4, Y3
+	VMOVAPS Y5, Y4
+	VMOVAPS Y6, Y5
+	DECQ    R12
+	JNZ     last
+
+done:
+	ADDQ 16(AX), CX
+	ADDQ 40(AX), DX
+	ADDQ 64(AX), BX
+	ADDQ 80(AX), SI
+	DECQ DI
+	JNZ  strip
+	VZEROUPPER
+	RET
+
+// func stripSpread7x1by1AVX512(t *byte)
+// Requires: AVX, AVX512F
+TEXT ·stripSpread7x1by1AVX512(SB), NOSPLIT, $0-8
+	MOVQ  t+0(FP), AX
+	MOVQ  (AX), CX
+	MOVQ  24(AX), DX
+	MOVQ  48(AX), BX
+	MOVQ  72(AX), SI
+	MOVQ  88(AX), DI
+	MOVQ  104(AX), R8
+	MOVL  184(AX), R9
+	KMOVW 160(AX), K1
+	KMOVW 162(AX), K2
+	KMOVW 164(AX), K3
+	KMOVW 166(AX), K4
+	KMOVW 168(AX), K5
+	KMOVW 170(AX), K6
+
+strip:
+	VBROADCASTSS (BX), Z8
+	VBROADCASTSS 4(BX), Z9
+	VBROADCASTSS 8(BX), Z10
+	VBROADCASTSS 12(BX), Z11
+	VBROADCASTSS 16(BX), Z12
+	VBROADCASTSS 20(BX), Z13
+	VBROADCASTSS 24(BX), Z14
+	VBROADCASTSS 28(BX), Z15
+	VBROADCASTSS 32(BX), Z16
+	VBROADCASTSS 36(BX), Z17
+	VBROADCASTSS 40(BX), Z18
+	VBROADCASTSS 44(BX), Z19
+	VBROADCASTSS 48(BX), Z20
+	VBROADCASTSS 52(BX), Z21
+	VBROADCASTSS 56(BX), Z22
+	VBROADCASTSS 60(BX), Z23
+	VBROADCASTSS 64(BX), Z24
+	VBROADCASTSS 68(BX), Z25
+	VBROADCASTSS 72(BX), Z26
+	VBROADCASTSS 76(BX), Z27
+	VBROADCASTSS 80(BX), Z28
+	VBROADCASTSS 84(BX), Z29
+	VBROADCASTSS 88(BX), Z30
+	VBROADCASTSS 92(BX), Z31
+	MOVQ         DX, R10
+	ADDQ         96(AX), R10
+	MOVQ         CX, R11
+	VBROADCASTSS (SI), Z0
+	VBROADCASTSS (SI), Z1
+	VBROADCASTSS (SI), Z2
+	VBROADCASTSS (SI), Z3
+	VBROADCASTSS (SI), Z4
+	VBROADCASTSS (SI), Z5
+	VBROADCASTSS (SI), Z6
+	MOVQ         112(AX), R14
+	MOVQ         120(AX), R12
+
+line:
+	MOVQ             R10, R13
+	VMOVUPS.Z        (R13), K1, Z7
+	VFMADD231PS.BCST 168(BX), Z7, Z0
+	VFMADD231PS.BCST 140(BX), Z7, Z1
+	VFMADD231PS.BCST 112(BX), Z7, Z2
+	VFMADD231PS      Z29, Z7, Z3
+	VFMADD231PS      Z22, Z7, Z4
+	VFMADD231PS      Z15, Z7, Z5
+	VFMADD231PS      Z8, Z7, Z6
+	ADDQ             R8, R13
+	VMOVUPS.Z        (R13), K2, Z7
+	VFMADD231PS.BCST 172(BX), Z7, Z0
+	VFMADD231PS.BCST 144(BX), Z7, Z1
+	VFMADD231PS.BCST 116(BX), Z7, Z2
+	VFMADD231PS      Z30, Z7, Z3
+	VFMADD231PS      Z23, Z7, Z4
+	VFMADD231PS      Z16, Z7, Z5
+	VFMADD231PS      Z9, Z7, Z6
+	ADDQ             R8, R13
+	VMOVUPS.Z        (R13), K3, Z7
+	VFMADD231PS.BCST 176(BX), Z7, Z0
+	VFMADD231PS.BCST 148(BX), Z7, Z1
+	VFMADD231PS.BCST 120(BX), Z7, Z2
+	VFMADD231PS      Z31, Z7, Z3
+	VFMADD231PS      Z24, Z7, Z4
+	VFMADD231PS      Z17, Z7, Z5
+	VFMADD231PS      Z10, Z7, Z6
+	ADDQ             R8, R13
+	VMOVUPS.Z        (R13), K4, Z7
+	VFMADD231PS.BCST 180(BX), Z7, Z0
+	VFMADD231PS.BCST 152(BX), Z7, Z1
+	VFMADD231PS.BCST 124(BX), Z7, Z2
+	VFMADD231PS.BCST 96(BX), Z7, Z3
+	VFMADD231PS      Z25, Z7, Z4
+	VFMADD231PS      Z18, Z7, Z5
+	VFMADD231PS      Z11, Z7, Z6
+	ADDQ             R8, R13
+	VMOVUPS.Z        (R13), K5, Z7
+	VFMADD231PS.BCST 184(BX), Z7, Z0
+	VFMADD231PS.BCST 156(BX), Z7, Z1
+	VFMADD231PS.BCST 128(BX), Z7, Z2
+	VFMADD231PS.BCST 100(BX), Z7, Z3
+	VFMADD231PS      Z26, Z7, Z4
+	VFMADD231PS      Z19, Z7, Z5
+	VFMADD231PS      Z12, Z7, Z6
+	ADDQ             R8, R13
+	VMOVUPS.Z        (R13), K6, Z7
+	VFMADD231PS.BCST 188(BX), Z7, Z0
+	VFMADD231PS.BCST 160(BX), Z7, Z1
+	VFMADD231PS.BCST 132(BX), Z7, Z2
+	VFMADD231PS.BCST 104(BX), Z7, Z3
+	VFMADD231PS      Z27, Z7, Z4
+	VFMADD231PS      Z20, Z7, Z5
+	VFMADD231PS      Z13, Z7, Z6
+	ADDQ             R8, R13
+	KMOVW            172(AX), K7
+	VMOVUPS.Z        (R13), K7, Z7
+	VFMADD231PS.BCST 192(BX), Z7, Z0
+	VFMADD231PS.BCST 164(BX), Z7, Z1
+	VFMADD231PS.BCST 136(BX), Z7, Z2
+	VFMADD231PS.BCST 108(BX), Z7, Z3
+	VFMADD231PS      Z28, Z7, Z4
+	VFMADD231PS      Z21, Z7, Z5
+	VFMADD231PS      Z14, Z7, Z6
+	ADDQ             32(AX), R10
+	DECQ             R14
+	JNS              none
+	TESTL            $0x00000004, R9
+	JZ               line_free
+	VBROADCASTSS     152(AX), Z7
+	VMAXPS           Z0, Z7, Z0
+	VBROADCASTSS     156(AX), Z7
+	VMINPS           Z0, Z7, Z0
+
+line_free:
+	KMOVW   174(AX), K7
 	VMOVUPS Z0, K7, (R11)
 	ADDQ    8(AX), R11
 
 none:
-	VMOVAPS Z1, Z0
-	VPXORD  Z1, Z1, Z1
-	DECQ    R12
-	TESTQ   R15, R15
-	JZ      all
-
-odd:
-	MOVQ      R10, R13
-	VMOVUPS.Z (R13), K1, Z2
-	VMULPS    Z7, Z2, Z3
-	VADDPS    Z3, Z0, Z0
-	ADDQ      R8, R13
-	VMOVUPS.Z (R13), K2, Z2
-	VMULPS    Z8, Z2, Z3
-	VADDPS    Z3, Z0, Z0
-	ADDQ      R8, R13
-	VMOVUPS.Z (R13), K3, Z2
-	VMULPS    Z9, Z2, Z3
-	VADDPS    Z3, Z0, Z0
-	ADDQ      32(AX), R10
-	DECQ      R15
-	TESTQ     R12, R12
-	JNZ       line
-
-all:
-	MOVQ  136(AX), R12
-	TESTQ R12, R12
-	JZ    done
+	VMOVAPS      Z1, Z0
+	VMOVAPS      Z2, Z1
+	VMOVAPS      Z3, Z2
+	VMOVAPS      Z4, Z3
+	VMOVAPS      Z5, Z4
+	VMOVAPS      Z6, Z5
+	VBROADCASTSS (SI), Z6
+	DECQ         R12
+	JNZ          line
+	MOVQ         136(AX), R12
+	TESTQ        R12, R12
+	JZ           done
 
 last:
-	TESTQ     SI, SI
-	JZ        last_nobias
-	KMOVW     166(AX), K7
-	VMOVUPS.Z (SI), K7, Z2
-	VADDPS    Z2, Z0, Z0
+	TESTL        $0x00000004, R9
+	JZ           last_free
+	VBROADCASTSS 152(AX), Z7
+	VMAXPS       Z0, Z7, Z0
+	VBROADCASTSS 156(AX), Z7
+	VMINPS       Z0, Z7, Z0
 
-last_nobias:
-	VMAXPS  Z0, Z13, Z0
-	VMINPS  Z0, Z14, Z0
-	KMOVW   166(AX), K7
+last_free:
+	KMOVW   174(AX), K7
 	VMOVUPS Z0, K7, (R11)
 	ADDQ    8(AX), R11
 	VMOVAPS Z1, Z0
+	VMOVAPS Z2, Z1
+	VMOVAPS Z3, Z2
+	VMOVAPS Z4, Z3
+	VMOVAPS Z5, Z4
+	VMOVAPS Z6, Z5
 	DECQ    R12
+	JNZ     last
+
+done:
+	ADDQ 16(AX), CX
+	ADDQ 40(AX), DX
+	ADDQ 64(AX), BX
+	ADDQ 80(AX), SI
+	DECQ DI
+	JNZ  strip
+	VZEROUPPER
+	RET
+
+// func stripSpread7x1by2HalfAVX512(t *byte)
+// Requires: AVX, AVX512F, AVX512VL, FMA3
+TEXT ·stripSpread7x1by2HalfAVX512(SB), NOSPLIT, $0-8
+	MOVQ    t+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    24(AX), DX
+	MOVQ    48(AX), BX
+	MOVQ    72(AX), SI
+	MOVQ    88(AX), DI
+	MOVQ    104(AX), R8
+	MOVL    184(AX), R8
+	MOVQ    144(AX), R9
+	VMOVUPS (R9), Y7
+	KMOVW   160(AX), K1
+	KMOVW   162(AX), K2
+	KMOVW   164(AX), K3
+	KMOVW   166(AX), K4
+	KMOVW   168(AX), K5
+	KMOVW   170(AX), K6
+
+strip:
+	VBROADCASTSS (BX), Y8
+	VBROADCASTSS 4(BX), Y9
+	VBROADCASTSS 8(BX), Y10
+	VBROADCASTSS 12(BX), Y11
+	VBROADCASTSS 16(BX), Y12
+	VBROADCASTSS 20(BX), Y13
+	VBROADCASTSS 24(BX), Y14
+	VBROADCASTSS 28(BX), Y15
+	VBROADCASTSS 32(BX), Y16
+	VBROADCASTSS 36(BX), Y17
+	VBROADCASTSS 40(BX), Y18
+	VBROADCASTSS 44(BX), Y19
+	VBROADCASTSS 48(BX), Y20
+	VBROADCASTSS 52(BX), Y21
+	VBROADCASTSS 56(BX), Y22
+	VBROADCASTSS 60(BX), Y23
+	VBROADCASTSS 64(BX), Y24
+	VBROADCASTSS 68(BX), Y25
+	VBROADCASTSS 72(BX), Y26
+	VBROADCASTSS 76(BX), Y27
+	VBROADCASTSS 80(BX), Y28
+	VBROADCASTSS 84(BX), Y29
+	VBROADCASTSS 88(BX), Y30
+	VBROADCASTSS 92(BX), Y31
+	MOVQ         DX, R9
+	ADDQ         96(AX), R9
+	MOVQ         CX, R10
+	VBROADCASTSS (SI), Y0
+	VBROADCASTSS (SI), Y1
+	VBROADCASTSS (SI), Y2
+	VBROADCASTSS (SI), Y3
+	MOVQ         112(AX), R13
+	MOVQ         120(AX), R11
+	MOVQ         128(AX), R14
+	TESTL        $0x00000010, R8
+	JNZ          odd
+
+line:
+	MOVQ             R9, R12
+	VMOVUPS.Z        (R12), K1, Y5
+	VMOVUPS.Z        32(R12), K2, Y6
+	VSHUFPS          $0x88, Y6, Y5, Y4
+	VFMADD231PS.BCST 168(BX), Y4, Y0
+	VFMADD231PS.BCST 112(BX), Y4, Y1
+	VFMADD231PS      Y22, Y4, Y2
+	VFMADD231PS      Y8, Y4, Y3
+	VSHUFPS          $0xdd, Y6, Y5, Y4
+	VFMADD231PS.BCST 172(BX), Y4, Y0
+	VFMADD231PS.BCST 116(BX), Y4, Y1
+	VFMADD231PS      Y23, Y4, Y2
+	VFMADD231PS      Y9, Y4, Y3
+	VMOVUPS.Z        8(R12), K3, Y5
+	VMOVUPS.Z        40(R12), K4, Y6
+	VSHUFPS          $0x88, Y6, Y5, Y4
+	VFMADD231PS.BCST 176(BX), Y4, Y0
+	VFMADD231PS.BCST 120(BX), Y4, Y1
+	VFMADD231PS      Y24, Y4, Y2
+	VFMADD231PS      Y10, Y4, Y3
+	VSHUFPS          $0xdd, Y6, Y5, Y4
+	VFMADD231PS.BCST 180(BX), Y4, Y0
+	VFMADD231PS.BCST 124(BX), Y4, Y1
+	VFMADD231PS      Y25, Y4, Y2
+	VFMADD231PS      Y11, Y4, Y3
+	VMOVUPS.Z        16(R12), K5, Y5
+	VMOVUPS.Z        48(R12), K6, Y6
+	VSHUFPS          $0x88, Y6, Y5, Y4
+	VFMADD231PS.BCST 184(BX), Y4, Y0
+	VFMADD231PS.BCST 128(BX), Y4, Y1
+	VFMADD231PS      Y26, Y4, Y2
+	VFMADD231PS      Y12, Y4, Y3
+	VSHUFPS          $0xdd, Y6, Y5, Y4
+	VFMADD231PS.BCST 188(BX), Y4, Y0
+	VFMADD231PS.BCST 132(BX), Y4, Y1
+	VFMADD231PS      Y27, Y4, Y2
+	VFMADD231PS      Y13, Y4, Y3
+	KMOVW            172(AX), K7
+	VMOVUPS.Z        24(R12), K7, Y5
+	KMOVW            174(AX), K7
+	VMOVUPS.Z        56(R12), K7, Y6
+	VSHUFPS          $0x88, Y6, Y5, Y4
+	VFMADD231PS.BCST 192(BX), Y4, Y0
+	VFMADD231PS.BCST 136(BX), Y4, Y1
+	VFMADD231PS      Y28, Y4, Y2
+	VFMADD231PS      Y14, Y4, Y3
+	ADDQ             32(AX), R9
+	DECQ             R13
+	JNS              none
+	TESTL            $0x00000004, R8
+	JZ               line_free
+	VBROADCASTSS     152(AX), Y4
+	VMAXPS           Y0, Y4, Y0
+	VBROADCASTSS     156(AX), Y4
+	VMINPS           Y0, Y4, Y0
+
+line_free:
+	VPERMPD Y0, Y7, Y4
+	KMOVW   176(AX), K7
+	VMOVUPS Y4, K7, (R10)
+	ADDQ    8(AX), R10
+
+none:
+	VMOVAPS      Y1, Y0
+	VMOVAPS      Y2, Y1
+	VMOVAPS      Y3, Y2
+	VBROADCASTSS (SI), Y3
+	DECQ         R11
+	TESTQ        R14, R14
+	JZ           all
+
+odd:
+	MOVQ             R9, R12
+	VMOVUPS.Z        (R12), K1, Y5
+	VMOVUPS.Z        32(R12), K2, Y6
+	VSHUFPS          $0x88, Y6, Y5, Y4
+	VFMADD231PS.BCST 140(BX), Y4, Y0
+	VFMADD231PS      Y29, Y4, Y1
+	VFMADD231PS      Y15, Y4, Y2
+	VSHUFPS          $0xdd, Y6, Y5, Y4
+	VFMADD231PS.BCST 144(BX), Y4, Y0
+	VFMADD231PS      Y30, Y4, Y1
+	VFMADD231PS      Y16, Y4, Y2
+	VMOVUPS.Z        8(R12), K3, Y5
+	VMOVUPS.Z        40(R12), K4, Y6
+	VSHUFPS          $0x88, Y6, Y5, Y4
+	VFMADD231PS.BCST 148(BX), Y4, Y0
+	VFMADD231PS      Y31, Y4, Y1
+	VFMADD231PS      Y17, Y4, Y2
+	VSHUFPS          $0xdd, Y6, Y5, Y4
+	VFMADD231PS.BCST 152(BX), Y4, Y0
+	VFMADD231PS.BCST 96(BX), Y4, Y1
+	VFMADD231PS      Y18, Y4, Y2
+	VMOVUPS.Z        16(R12), K5, Y5
+	VMOVUPS.Z        48(R12), K6, Y6
+	VSHUFPS          $0x88, Y6, Y5, Y4
+	VFMADD231PS.BCST 156(BX), Y4, Y0
+	VFMADD231PS.BCST 100(BX), Y4, Y1
+	VFMADD231PS      Y19, Y4, Y2
+	VSHUFPS          $0xdd, Y6, Y5, Y4
+	VFMADD231PS.BCST 160(BX), Y4, Y0
+	VFMADD231PS.BCST 104(BX), Y4, Y1
+	VFMADD231PS      Y20, Y4, Y2
+	KMOVW            172(AX), K7
+	VMOVUPS.Z        24(R12), K7, Y5
+	KMOVW            174(AX), K7
+	VMOVUPS.Z        56(R12), K7, Y6
+	VSHUFPS          $0x88, Y6, Y5, Y4
+	VFMADD231PS.BCST 164(BX), Y4, Y0
+	VFMADD231PS.BCST 108(BX), Y4, Y1
+	VFMADD231PS      Y21, Y4, Y2
+	ADDQ             32(AX), R9
+	DECQ             R14
+	TESTQ            R11, R11
+	JNZ              line
+
+all:
+	MOVQ  136(AX), R11
+	TESTQ R11, R11
+	JZ    done
+
+last:
+	TESTL        $0x00000004, R8
+	JZ           last_free
+	VBROADCASTSS 152(AX), Y4
+	VMAXPS       Y0, Y4, Y0
+	VBROADCASTSS 156(AX), Y4
+	VMINPS       Y0, Y4, Y0
+
+last_free:
+	VPERMPD Y0, Y7, Y4
+	KMOVW   176(AX), K7
+	VMOVUPS Y4, K7, (R10)
+	ADDQ    8(AX), R10
+	VMOVAPS Y1, Y0
+	VMOVAPS Y2, Y1
+	VMOVAPS Y3, Y2
+	DECQ    R11
+	JNZ     last
+
+done:
+	ADDQ 16(AX), CX
+	ADDQ 40(AX), DX
+	ADDQ 64(AX), BX
+	ADDQ 80(AX), SI
+	DECQ DI
+	JNZ  strip
+	VZEROUPPER
+	RET
+
+// func stripSpread7x1by2AVX512(t *byte)
+// Requires: AVX, AVX512F
+TEXT ·stripSpread7x1by2AVX512(SB), NOSPLIT, $0-8
+	MOVQ    t+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    24(AX), DX
+	MOVQ    48(AX), BX
+	MOVQ    72(AX), SI
+	MOVQ    88(AX), DI
+	MOVQ    104(AX), R8
+	MOVL    184(AX), R8
+	MOVQ    144(AX), R9
+	VMOVUPS (R9), Z7
+	KMOVW   160(AX), K1
+	KMOVW   162(AX), K2
+	KMOVW   164(AX), K3
+	KMOVW   166(AX), K4
+	KMOVW   168(AX), K5
+	KMOVW   170(AX), K6
+
+strip:
+	VBROADCASTSS (BX), Z8
+	VBROADCASTSS 4(BX), Z9
+	VBROADCASTSS 8(BX), Z10
+	VBROADCASTSS 12(BX), Z11
+	VBROADCASTSS 16(BX), Z12
+	VBROADCASTSS 20(BX), Z13
+	VBROADCASTSS 24(BX), Z14
+	VBROADCASTSS 28(BX), Z15
+	VBROADCASTSS 32(BX), Z16
+	VBROADCASTSS 36(BX), Z17
+	VBROADCASTSS 40(BX), Z18
+	VBROADCASTSS 44(BX), Z19
+	VBROADCASTSS 48(BX), Z20
+	VBROADCASTSS 52(BX), Z21
+	VBROADCASTSS 56(BX), Z22
+	VBROADCASTSS 60(BX), Z23
+	VBROADCASTSS 64(BX), Z24
+	VBROADCASTSS 68(BX), Z25
+	VBROADCASTSS 72(BX), Z26
+	VBROADCASTSS 76(BX), Z27
+	VBROADCASTSS 80(BX), Z28
+	VBROADCASTSS 84(BX), Z29
+	VBROADCASTSS 88(BX), Z30
+	VBROADCASTSS 92(BX), Z31
+	MOVQ         DX, R9
+	ADDQ         96(AX), R9
+	MOVQ         CX, R10
+	VBROADCASTSS (SI), Z0
+	VBROADCASTSS (SI), Z1
+	VBROADCASTSS (SI), Z2
+	VBROADCASTSS (SI), Z3
+	MOVQ         112(AX), R13
+	MOVQ         120(AX), R11
+	MOVQ         128(AX), R14
+	TESTL        $0x00000010, R8
+	JNZ          odd
+
+line:
+	MOVQ             R9, R12
+	VMOVUPS.Z        (R12), K1, Z5
+	VMOVUPS.Z        64(R12), K2, Z6
+	VSHUFPS          $0x88, Z6, Z5, Z4
+	VFMADD231PS.BCST 168(BX), Z4, Z0
+	VFMADD231PS.BCST 112(BX), Z4, Z1
+	VFMADD231PS      Z22, Z4, Z2
+	VFMADD231PS      Z8, Z4, Z3
+	VSHUFPS          $0xdd, Z6, Z5, Z4
+	VFMADD231PS.BCST 172(BX), Z4, Z0
+	VFMADD231PS.BCST 116(BX), Z4, Z1
+	VFMADD231PS      Z23, Z4, Z2
+	VFMADD231PS      Z9, Z4, Z3
+	VMOVUPS.Z        8(R12), K3, Z5
+	VMOVUPS.Z        72(R12), K4, Z6
+	VSHUFPS          $0x88, Z6, Z5, Z4
+	VFMADD231PS.BCST 176(BX), Z4, Z0
+	VFMADD231PS.BCST 120(BX), Z4, Z1
+	VFMADD231PS      Z24, Z4, Z2
+	VFMADD231PS      Z10, Z4, Z3
+	VSHUFPS          $0xdd, Z6, Z5, Z4
+	VFMADD231PS.BCST 180(BX), Z4, Z0
+	VFMADD231PS.BCST 124(BX), Z4, Z1
+	VFMADD231PS      Z25, Z4, Z2
+	VFMADD231PS      Z11, Z4, Z3
+	VMOVUPS.Z        16(R12), K5, Z5
+	VMOVUPS.Z        80(R12), K6, Z6
+	VSHUFPS          $0x88, Z6, Z5, Z4
+	VFMADD231PS.BCST 184(BX), Z4, Z0
+	VFMADD231PS.BCST 128(BX), Z4, Z1
+	VFMADD231PS      Z26, Z4, Z2
+	VFMADD231PS      Z12, Z4, Z3
+	VSHUFPS          $0xdd, Z6, Z5, Z4
+	VFMADD231PS.BCST 188(BX), Z4, Z0
+	VFMADD231PS.BCST 132(BX), Z4, Z1
+	VFMADD231PS      Z27, Z4, Z2
+	VFMADD231PS      Z13, Z4, Z3
+	KMOVW            172(AX), K7
+	VMOVUPS.Z        24(R12), K7, Z5
+	KMOVW            174(AX), K7
+	VMOVUPS.Z        88(R12), K7, Z6
+	VSHUFPS          $0x88, Z6, Z5, Z4
+	VFMADD231PS.BCST 192(BX), Z4, Z0
+	VFMADD231PS.BCST 136(BX), Z4, Z1
+	VFMADD231PS      Z28, Z4, Z2
+	VFMADD231PS      Z14, Z4, Z3
+	ADDQ             32(AX), R9
+	DECQ             R13
+	JNS              none
+	TESTL            $0x00000004, R8
+	JZ               line_free
+	VBROADCASTSS     152(AX), Z4
+	VMAXPS           Z0, Z4, Z0
+	VBROADCASTSS     156(AX), Z4
+	VMINPS           Z0, Z4, Z0
+
+line_free:
+	VPERMPD Z0, Z7, Z4
+	KMOVW   176(AX), K7
+	VMOVUPS Z4, K7, (R10)
+	ADDQ    8(AX), R10
+
+none:
+	VMOVAPS      Z1, Z0
+	VMOVAPS      Z2, Z1
+	VMOVAPS      Z3, Z2
+	VBROADCASTSS (SI), Z3
+	DECQ         R11
+	TESTQ        R14, R14
+	JZ           all
+
+odd:
+	MOVQ             R9, R12
+	VMOVUPS.Z        (R12), K1, Z5
+	VMOVUPS.Z        64(R12), K2, Z6
+	VSHUFPS          $0x88, Z6, Z5, Z4
+	VFMADD231PS.BCST 140(BX), Z4, Z0
+	VFMADD231PS      Z29, Z4, Z1
+	VFMADD231PS      Z15, Z4, Z2
+	VSHUFPS          $0xdd, Z6, Z5, Z4
+	VFMADD231PS.BCST 144(BX), Z4, Z0
+	VFMADD231PS      Z30, Z4, Z1
+	VFMADD231PS      Z16, Z4, Z2
+	VMOVUPS.Z        8(R12), K3, Z5
+	VMOVUPS.Z        72(R12), K4, Z6
+	VSHUFPS          $0x88, Z6, Z5, Z4
+	VFMADD231PS.BCST 148(BX), Z4, Z0
+	VFMADD231PS      Z31, Z4, Z1
+	VFMADD231PS      Z17, Z4, Z2
+	VSHUFPS          $0xdd, Z6, Z5, Z4
+	VFMADD231PS.BCST 152(BX), Z4, Z0
+	VFMADD231PS.BCST 96(BX), Z4, Z1
+	VFMADD231PS      Z18, Z4, Z2
+	VMOVUPS.Z        16(R12), K5, Z5
+	VMOVUPS.Z        80(R12), K6, Z6
+	VSHUFPS          $0x88, Z6, Z5, Z4
+	VFMADD231PS.BCST 156(BX), Z4, Z0
+	VFMADD231PS.BCST 100(BX), Z4, Z1
+	VFMADD231PS      Z19, Z4, Z2
+	VSHUFPS          $0xdd, Z6, Z5, Z4
+	VFMADD231PS.BCST 160(BX), Z4, Z0
+	VFMADD231PS.BCST 104(BX), Z4, Z1
+	VFMADD231PS      Z20, Z4, Z2
+	KMOVW            172(AX), K7
+	VMOVUPS.Z        24(R12), K7, Z5
+	KMOVW            174(AX), K7
+	VMOVUPS.Z        88(R12), K7, Z6
+	VSHUFPS          $0x88, Z6, Z5, Z4
+	VFMADD231PS.BCST 164(BX), Z4, Z0
+	VFMADD231PS.BCST 108(BX), Z4, Z1
+	VFMADD231PS      Z21, Z4, Z2
+	ADDQ             32(AX), R9
+	DECQ             R14
+	TESTQ            R11, R11
+	JNZ              line
+
+all:
+	MOVQ  136(AX), R11
+	TESTQ R11, R11
+	JZ    done
+
+last:
+	TESTL        $0x00000004, R8
+	JZ           last_free
+	VBROADCASTSS 152(AX), Z4
+	VMAXPS       Z0, Z4, Z0
+	VBROADCASTSS 156(AX), Z4
+	VMINPS       Z0, Z4, Z0
+
+last_free:
+	VPERMPD Z0, Z7, Z4
+	KMOVW   176(AX), K7
+	VMOVUPS Z4, K7, (R10)
+	ADDQ    8(AX), R10
+	VMOVAPS Z1, Z0
+	VMOVAPS Z2, Z1
+	VMOVAPS Z3, Z2
+	DECQ    R11
 	JNZ     last
 
 done:

@@ -10,6 +10,7 @@ type Windows struct {
 	floats                                      int      // in a register
 	few                                         *Windows // for no more values than a smaller register has
 	every2                                      func(dst *float32, stepDst int, src *float32, stepSrc, n, lines int, in, out *int32)
+	copyFloats                                  [2]func(dst *float32, stepDst int, src *float32, stepSrc, n, lines int) // in place of copy and every2; nil for none
 	// Block is the number of values that IntWindow counts.
 	Block               int
 	intLanes, intSpread func(t *IntWindow)
@@ -100,6 +101,10 @@ func (f *Windows) CopyLines(t *Window, dst []float32, stepDst int, src []float32
 		return true
 	}
 	_, _ = dst[(lines-1)*stepDst+n-1], src[(lines-1)*stepSrc+(n-1)*step]
+	if step <= len(f.copyFloats) && f.copyFloats[step-1] != nil {
+		f.copyFloats[step-1](&dst[0], 4*stepDst, &src[0], 4*stepSrc, n, lines)
+		return true
+	}
 	switch step {
 	case 1:
 		t.Dst, t.StepDst, t.Src, t.StepSrc = &dst[0], 4*stepDst, &src[0], 4*stepSrc

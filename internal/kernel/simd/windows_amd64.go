@@ -9,16 +9,24 @@ var windowsAVX2 = Windows{
 var windows = family[Windows]{
 	AVX2: &windowsAVX2,
 	AVX512: {
-		Floats: AVX512, Ints: AVX512, floats: 16, few: &windowsAVX2, every2: every2AVX2,
+		Floats: AVX512, Ints: AVX512, floats: 16, few: &windowsAVX2, copyFloats: copyFloatsAVX512,
 		lanes: windowLanesAVX512, spread: windowSpreadAVX512, largest: windowLargestAVX512, greatest: windowGreatestAVX512, sum: windowSumAVX512, copy: windowCopyAVX512,
 		Block: 32, intLanes: intLanesAVX512, intSpread: intSpreadAVX512, lags: &lagsAVX512,
 	},
 	VNNI: {
-		Floats: AVX512, Ints: VNNI, floats: 16, few: &windowsAVX2, every2: every2AVX2,
+		Floats: AVX512, Ints: VNNI, floats: 16, few: &windowsAVX2, copyFloats: copyFloatsAVX512,
 		lanes: windowLanesAVX512, spread: windowSpreadAVX512, largest: windowLargestAVX512, greatest: windowGreatestAVX512, sum: windowSumAVX512, copy: windowCopyAVX512,
 		Block: 32, intLanes: intLanesVNNI, intSpread: intSpreadVNNI, lags: &lagsAVX512,
 	},
 }
+
+var copyFloatsAVX512 = [...]func(dst *float32, stepDst int, src *float32, stepSrc, n, lines int){copyFloats1AVX512, copyFloats2AVX512}
+
+//go:noescape
+func copyFloats1AVX512(dst *float32, stepDst int, src *float32, stepSrc, n, lines int)
+
+//go:noescape
+func copyFloats2AVX512(dst *float32, stepDst int, src *float32, stepSrc, n, lines int)
 
 //go:noescape
 func windowLanesAVX2(t *Window)

@@ -3407,3 +3407,118 @@ rest:
 	JNZ        line
 	VZEROUPPER
 	RET
+
+// func copyFloats1AVX512(dst *float32, stepDst int, src *float32, stepSrc int, n int, lines int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·copyFloats1AVX512(SB), NOSPLIT, $0-48
+	MOVQ  dst+0(FP), AX
+	MOVQ  stepDst+8(FP), CX
+	MOVQ  src+16(FP), DX
+	MOVQ  stepSrc+24(FP), BX
+	MOVQ  n+32(FP), SI
+	MOVQ  lines+40(FP), DI
+	LEAQ  -1(SI), SI
+	MOVQ  SI, R8
+	SHRQ  $0x04, SI
+	ANDQ  $0x0f, R8
+	MOVQ  $-1, R9
+	LEAQ  1(R8), R8
+	BZHIQ R8, R9, R8
+	KMOVW R8, K3
+
+line:
+	MOVQ  AX, R10
+	MOVQ  DX, R9
+	MOVQ  SI, R8
+	TESTQ R8, R8
+	JZ    rest
+
+step:
+	VMOVUPS (R9), Z0
+	VMOVUPS Z0, (R10)
+	ADDQ    $0x00000040, R9
+	ADDQ    $0x00000040, R10
+	DECQ    R8
+	JNZ     step
+
+rest:
+	VMOVUPS.Z (R9), K3, Z0
+	VMOVUPS   Z0, K3, (R10)
+	ADDQ      CX, AX
+	ADDQ      BX, DX
+	DECQ      DI
+	JNZ       line
+	VZEROUPPER
+	RET
+
+// func copyFloats2AVX512(dst *float32, stepDst int, src *float32, stepSrc int, n int, lines int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·copyFloats2AVX512(SB), NOSPLIT, $0-48
+	MOVQ      dst+0(FP), AX
+	MOVQ      stepDst+8(FP), CX
+	MOVQ      src+16(FP), DX
+	MOVQ      stepSrc+24(FP), BX
+	MOVQ      n+32(FP), SI
+	MOVQ      lines+40(FP), DI
+	LEAQ      -1(SI), SI
+	MOVQ      SI, R8
+	SHRQ      $0x04, SI
+	ANDQ      $0x0f, R8
+	MOVQ      $-1, R9
+	LEAQ      1(R8), R10
+	BZHIQ     R10, R9, R10
+	KMOVW     R10, K3
+	LEAQ      1(R8)(R8*1), R8
+	BZHIQ     R8, R9, R8
+	KMOVW     R8, K1
+	SHRQ      $0x10, R8
+	KMOVW     R8, K2
+	LEAQ      evens<>+0(SB), R8
+	VPMOVZXBD (R8), Z2
+
+line:
+	MOVQ  AX, R10
+	MOVQ  DX, R9
+	MOVQ  SI, R8
+	TESTQ R8, R8
+	JZ    rest
+
+step:
+	VMOVUPS   (R9), Z0
+	VMOVUPS   64(R9), Z1
+	VPERMT2PS Z1, Z2, Z0
+	VMOVUPS   Z0, (R10)
+	ADDQ      $0x00000080, R9
+	ADDQ      $0x00000040, R10
+	DECQ      R8
+	JNZ       step
+
+rest:
+	VMOVUPS.Z (R9), K1, Z0
+	VMOVUPS.Z 64(R9), K2, Z1
+	VPERMT2PS Z1, Z2, Z0
+	VMOVUPS   Z0, K3, (R10)
+	ADDQ      CX, AX
+	ADDQ      BX, DX
+	DECQ      DI
+	JNZ       line
+	VZEROUPPER
+	RET
+
+DATA evens<>+0(SB)/1, $0x00
+DATA evens<>+1(SB)/1, $0x02
+DATA evens<>+2(SB)/1, $0x04
+DATA evens<>+3(SB)/1, $0x06
+DATA evens<>+4(SB)/1, $0x08
+DATA evens<>+5(SB)/1, $0x0a
+DATA evens<>+6(SB)/1, $0x0c
+DATA evens<>+7(SB)/1, $0x0e
+DATA evens<>+8(SB)/1, $0x10
+DATA evens<>+9(SB)/1, $0x12
+DATA evens<>+10(SB)/1, $0x14
+DATA evens<>+11(SB)/1, $0x16
+DATA evens<>+12(SB)/1, $0x18
+DATA evens<>+13(SB)/1, $0x1a
+DATA evens<>+14(SB)/1, $0x1c
+DATA evens<>+15(SB)/1, $0x1e
+GLOBL evens<>(SB), RODATA|NOPTR, $16

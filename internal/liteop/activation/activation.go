@@ -7,6 +7,7 @@ import (
 	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/libm"
 	"github.com/opmeter/opmeter/internal/liteop/arith"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
@@ -113,7 +114,33 @@ func saturating16(c *op.Call, tanh bool, f func(int16, int32, int) int16) (op.Ru
 	}
 	m, shift := fixed.Activation16(s, maxPow)
 	c.Recipe = recipe.Curve16{Tanh: tanh, Mul: m, Shift: shift}
-	return layer.Map(func(v int16) int16 { return f(v, m, shift) }), nil
+	lines := linesOf(tanh, m, shift)
+	return layer.MapRows(func(dst, src []int16) {
+		for i := simd.ElementKernels().Curve16(dst, src, lines); i < len(src); i++ {
+			dst[i] = f(src[i], m, shift)
+		}
+	}), nil
+}
+
+// linesOf is [fixed.Logistic16] or [fixed.Tanh16] for vectors.
+func linesOf(tanh bool, m int32, shift int) *simd.Curve16 {
+	if m == 0 {
+		m, shift = 3<<shift, 0
+	}
+	c := &simd.Curve16{Mul: m, Shift: int32(shift), Bits: 9, Above: 1 << 9, Below: 1<<25 + 1<<9 - 1, Out: 10}
+	if shift > 0 {
+		c.Round = 1 << (shift - 1)
+	}
+	table, end := fixed.SigmoidTable(), uint32(0x7FFF<<1)
+	if tanh {
+		c.Bits, c.Above, c.Below, c.Out, end = 8, 1<<7-1<<23, 1<<23+1<<7-1, 8, 0xFFFF
+	}
+	c.Mask = 1<<c.Bits - 1
+	for i := range len(table) - 1 {
+		c.Table[i] = uint32(table[i]) | uint32(table[i+1]-table[i])<<16
+	}
+	c.Table[len(table)-1] = end
+	return c
 }
 
 // saturating8 is the logistic function (shift 23) or tanh (24) on int8: inputs
@@ -157,6 +184,9 @@ func prepareLeaky(c *op.Call) (op.Run, error) {
 	up, down := fixed.FromReal(float64(si/so)), fixed.FromReal(float64(si*alpha/so))
 	if c.In[0].Type == tensor.Int16 && c.Out[0].Type == tensor.Int16 {
 		c.Recipe = recipe.Leaky{ZeroIn: zi, Up: up, Down: down, Zero: zo}
+		if loop, ok := kernel.NewLeakyQ(zi, up, down, zo, math.MinInt16, math.MaxInt16); ok {
+			return layer.MapRows(loop.Alone), nil
+		}
 	}
 	return byValue(c, func(q int32) int32 {
 		v := q - zi
@@ -214,8 +244,8 @@ func quantPrelu[T int8 | uint8](c *op.Call, w *arith.Broadcast) (op.Run, error) 
 		}
 		return T(q.Clamp(down.Apply(x * (int32(aq) - q.Z2))))
 	}
-	if pair, ok := kernel.NewPReluQ(c.In[0].Type == tensor.Int8, q.Z1, q.Z2, up, down, zero, lo, hi); ok {
-		return arith.RunPair[T](c, w, pair), nil
+	if pair, ok := kernel.NewPReluQ[T](q.Z1, q.Z2, up, down, zero, lo, hi); ok {
+		return arith.RunPair(c, w, pair), nil
 	}
 	if channels := slopeChannels(c); channels > 0 {
 		return preluTable(c, channels, one), nil

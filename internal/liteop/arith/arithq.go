@@ -4,7 +4,6 @@ import (
 	"math"
 	"math/bits"
 	"sync"
-	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/kernel"
@@ -64,8 +63,8 @@ func quantArith[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast) (op.R
 		m := fixed.FromReal(float64(q.S1) * float64(q.S2) / float64(q.So))
 		c.Recipe = recipe.Product{A: c.In[0].Shape, B: c.In[1].Shape, ZeroA: q.Z1, ZeroB: q.Z2, Mul: m, Zero: q.zo, Min: q.lo, Max: q.hi}
 		u, z1, z2 := kernel.NewUniform(m, q.zo, q.lo, q.hi), q.Z1, q.Z2
-		pair, ok := kernel.NewProductQ(c.In[0].Type == tensor.Int8, z1, z2, m, q.zo, q.lo, q.hi)
-		if !ok || wide {
+		pair, ok := kernel.NewProductQ[T](z1, z2, m, q.zo, q.lo, q.hi)
+		if !ok {
 			pair = nil
 		}
 		return sums(c, w, u, pair, func(dst []int32, a, b []T) {
@@ -115,6 +114,10 @@ func sumQuant[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast, q binar
 		d := a - b
 		return T(q.Clamp(mo.Apply(d * d)))
 	}
+	pair, ok := kernel.NewSumQ[T](k == subOp, shift, q.Z1, q.Z2, m1, m2, mo, q.zo, q.lo, q.hi)
+	if ok && wide && k != sqdiffOp {
+		return RunPair(c, w, pair), nil
+	}
 	if wide {
 		return func(c *op.Call) error {
 			Spread(c, w, func(x, y T) T { return finish(first(int32(x)), second(int32(y))) })
@@ -125,9 +128,8 @@ func sumQuant[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast, q binar
 	for i := range 256 {
 		t1[i], t2[i] = first(int32(T(i))), second(int32(T(i)))
 	}
-	pair, ok := kernel.NewSumQ(c.In[0].Type == tensor.Int8, k == subOp, shift, q.Z1, q.Z2, m1, m2, mo, q.zo, q.lo, q.hi)
 	if k == sqdiffOp {
-		pair, ok = kernel.NewSquareQ(c.In[0].Type == tensor.Int8, shift, q.Z1, q.Z2, m1, m2, mo, q.zo, q.lo, q.hi)
+		pair, ok = kernel.NewSquareQ[T](shift, q.Z1, q.Z2, m1, m2, mo, q.zo, q.lo, q.hi)
 	}
 	if !ok {
 		pair = nil
@@ -154,14 +156,14 @@ func sumQuant[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast, q binar
 
 // sums runs f, which combines two inputs, and quantises what it gives, block by block; pair does both in vectors, if
 // it is not nil. A table has the results where 8-bit numbers meet a single constant.
-func sums[T int8 | uint8 | int16](c *op.Call, w *Broadcast, u *kernel.Uniform, pair *kernel.PairQ, f func(dst []int32, a, b []T)) op.Run {
+func sums[T int8 | uint8 | int16](c *op.Call, w *Broadcast, u *kernel.Uniform, pair *kernel.PairQ[T], f func(dst []int32, a, b []T)) op.Run {
 	for i := range 2 {
 		if x := c.In[i]; c.Const(i) && x.Len() == 1 && x.Type != tensor.Int16 && c.Out[0].Len() == c.In[1-i].Len() {
 			return layer.Lookup(1-i, tabulate(u, tensor.Of[T](x)[0], i == 0, f))
 		}
 	}
 	if pair != nil {
-		return RunPair[T](c, w, pair)
+		return RunPair(c, w, pair)
 	}
 	// Several workers run the loops: each takes a room.
 	free := sync.Pool{New: func() any { return new([kernel.RequantBlock]int32) }}
@@ -177,11 +179,9 @@ func sums[T int8 | uint8 | int16](c *op.Call, w *Broadcast, u *kernel.Uniform, p
 	}})
 }
 
-// RunPair applies loops over 8-bit codes to two inputs and an output of one type.
-func RunPair[T int8 | uint8 | int16](c *op.Call, w *Broadcast, pair *kernel.PairQ) op.Run {
-	return RunBinary(c, w, element.Loops[T, T]{Vec: func(dst, a, b []T) {
-		pair.Run(bitsOf(dst), bitsOf(a[:len(dst)]), bitsOf(b[:len(dst)]))
-	}})
+// RunPair applies loops over codes to two inputs and an output of one type.
+func RunPair[T kernel.Code](c *op.Call, w *Broadcast, pair *kernel.PairQ[T]) op.Run {
+	return RunBinary(c, w, element.Loops[T, T]{Vec: pair.Run})
 }
 
 // tabulate is what becomes of all codes beside a number, which comes first or second.
@@ -199,11 +199,6 @@ func tabulate[T int8 | uint8 | int16](u *kernel.Uniform, v T, first bool, f func
 		table[i] = uint8(out[0])
 	}
 	return &table
-}
-
-// bitsOf reads 8-bit numbers as their bits.
-func bitsOf[T int8 | uint8 | int16](v []T) []uint8 {
-	return unsafe.Slice((*uint8)(unsafe.Pointer(unsafe.SliceData(v))), len(v))
 }
 
 func divQuant[T int8 | uint8 | int16](w *Broadcast, q binaryQuant) (op.Run, error) {

@@ -155,19 +155,27 @@ const widePatches = 48
 // packedWide multiplies patches by packed weights.
 func packedWide(c *op.Call, s kernel.ConvShape, p *kernel.PackedQ, q *kernel.Requant16) op.Run {
 	c.Kernel = "im2col/" + strings.TrimPrefix(p.Name(widePatches), "packed/")
-	k, threads := s.KH*s.KW*s.C, c.Pool.Threads()
-	patches, product := op.ScratchOf[int16](c, threads*widePatches*k), kernel.NewWide(p, q)
+	product := kernel.NewWide(p, q)
+	if s.KH*s.KW*s.StrideH*s.StrideW == 1 && s.PadT|s.PadL == 0 && s.OH == s.H && s.OW == s.W {
+		c.Kernel = p.Name(widePatches)
+		return func(c *op.Call) error {
+			product.Run(c.Pool, s.N*s.H*s.W, tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0]))
+			return nil
+		}
+	}
+	line := product.Line()
+	patches := op.ScratchOf[int16](c, c.Pool.Threads()*widePatches*line)
 	return func(c *op.Call) error {
 		x, y := tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0])
 		all := s.N * s.OH * s.OW
 		c.Pool.ForWorker((all+widePatches-1)/widePatches, 1, func(worker, lo, hi int) {
-			room := patches[worker*widePatches*k:]
+			room := patches[worker*widePatches*line:]
 			for at := lo * widePatches; at < min(all, hi*widePatches); at += widePatches {
 				n := min(widePatches, all-at)
 				for i := range n {
-					widePatch(room[i*k:][:k], x, &s, at+i)
+					widePatch(room[i*line:], x, &s, at+i)
 				}
-				product.Run(nil, n, room, y[at*s.OC:][:n*s.OC])
+				product.Lines(nil, n, room, y[at*s.OC:][:n*s.OC])
 			}
 		})
 		return nil
@@ -177,16 +185,24 @@ func packedWide(c *op.Call, s kernel.ConvShape, p *kernel.PackedQ, q *kernel.Req
 // widePatch writes what output position at sees; beyond the borders is zero.
 func widePatch(dst, x []int16, s *kernel.ConvShape, at int) {
 	n, oy, ox := at/s.OW/s.OH, at/s.OW%s.OH, at%s.OW
+	taps, each := s.KW, 1 // how often values are copied for a line of taps, and how many taps at a time
+	if s.DilW == 1 {
+		taps, each = 1, s.KW
+	}
 	for ky := range s.KH {
 		iy := oy*s.StrideH - s.PadT + ky*s.DilH
-		for kx := range s.KW {
+		for kx := range taps {
 			ix := ox*s.StrideW - s.PadL + kx*s.DilW
-			d := dst[(ky*s.KW+kx)*s.C:][:s.C]
-			if uint(iy) < uint(s.H) && uint(ix) < uint(s.W) {
-				copy(d, x[((n*s.H+iy)*s.W+ix)*s.C:])
-			} else {
+			d := dst[:each*s.C]
+			dst = dst[len(d):]
+			first, last := max(0, -ix), min(each, s.W-ix)
+			if uint(iy) >= uint(s.H) || first >= last {
 				clear(d)
+				continue
 			}
+			clear(d[:first*s.C])
+			copy(d[first*s.C:last*s.C], x[((n*s.H+iy)*s.W+ix+first)*s.C:])
+			clear(d[last*s.C:])
 		}
 	}
 }

@@ -152,7 +152,7 @@ func (v *conv3D) lines(c *op.Call, act activation.Clamp) (op.Run, error) {
 // gathered is how many values of windows are gathered at once at most: as much as a second-level cache holds beside weights.
 const gathered = 1 << 16
 
-// clampAll is clampTo for many values.
+// clampAll is [element.Bound] for many values.
 func clampAll(p *workers.Pool, v []float32, a activation.Clamp) {
 	if !a.On {
 		return
@@ -164,15 +164,6 @@ func clampAll(p *workers.Pool, v []float32, a activation.Clamp) {
 type clampArgs struct {
 	v []float32
 	a activation.Clamp
-}
-
-func clampTo(v []float32, a activation.Clamp) {
-	if !a.On {
-		return
-	}
-	for i, x := range v {
-		v[i] = min(max(x, a.Min), a.Max)
-	}
 }
 
 // split turns a position into batch and coordinates.
@@ -290,7 +281,9 @@ func prepareConv3DTranspose(c *op.Call) (op.Run, error) {
 		c.Pool.For(positions, max(1, layer.Grain/max(1, v.k[0]*v.k[1]*v.k[2]*v.c*v.oc)), func(lo, hi int) {
 			for p := lo; p < hi; p++ {
 				v.gather(p, x, y[p*v.oc:][:v.oc], w, bias)
-				clampTo(y[p*v.oc:][:v.oc], act)
+				if act.On {
+					element.Bound(y[p*v.oc:][:v.oc], act.Min, act.Max)
+				}
 			}
 		})
 		return nil

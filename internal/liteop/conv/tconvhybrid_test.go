@@ -2,6 +2,7 @@ package conv
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -17,17 +18,21 @@ func TestHybridTranspose(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 9))
 	for _, s := range []struct {
 		n, h, w, c, oc, oh, ow, k, stride int
-		one, biased                       bool
+		one, biased, infinite             bool
 	}{
-		{1, 3, 4, 5, 3, 6, 8, 3, 2, false, true},
-		{2, 4, 3, 9, 8, 8, 6, 4, 2, false, false},
-		{1, 2, 2, 3, 2, 2, 2, 2, 1, true, true},
-		{1, 5, 1, 2, 11, 15, 3, 2, 3, false, true}, // gaps between windows
+		{1, 3, 4, 5, 3, 6, 8, 3, 2, false, true, false},
+		{2, 4, 3, 9, 8, 8, 6, 4, 2, false, false, false},
+		{1, 2, 2, 3, 2, 2, 2, 2, 1, true, true, false},
+		{1, 5, 1, 2, 11, 15, 3, 2, 3, false, true, false}, // gaps between windows
+		{1, 2, 3, 37, 21, 4, 6, 4, 2, false, true, false}, // several registers of sums and of inputs
+		{1, 2, 3, 4, 5, 4, 6, 3, 2, false, true, true},    // zeros times infinity
 	} {
 		pad := func(in, out int) int { return max(0, (in-1)*s.stride+s.k-out) / 2 }
 		x, w, b := make([]float64, s.n*s.h*s.w*s.c), make([]float64, s.oc*s.k*s.k*s.c), make([]float64, s.oc)
 		for i := range x {
-			x[i] = float64(float32(r.NormFloat64()))
+			if x[i] = float64(float32(r.NormFloat64())); r.IntN(3) == 0 {
+				x[i] = 0
+			}
 		}
 		for i := range w {
 			w[i] = float64(r.IntN(255) - 127)
@@ -41,6 +46,9 @@ func TestHybridTranspose(t *testing.T) {
 		}
 		if s.one {
 			scales = scales[:1]
+		}
+		if s.infinite {
+			scales[1] = float32(math.Inf(1))
 		}
 		want := make([]float64, s.n*s.oh*s.ow*s.oc)
 		batch := s.h * s.w * s.c

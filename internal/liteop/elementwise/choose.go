@@ -48,8 +48,5 @@ func prepareSelect(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(c *op.Call) error {
-		layout.Pick(c, rows, element.Grain)
-		return nil
-	}, nil
+	return layout.Pick(rows, element.Grain), nil
 }

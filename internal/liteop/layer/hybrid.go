@@ -143,19 +143,26 @@ func NewHybrid(t *tensor.Tensor, n, k int, asym bool) (*Hybrid, error) {
 	if s := len(t.Quant.Scale); s != 1 && s != n {
 		return nil, op.Unsupported("%d scales for %d rows", s, n)
 	}
-	wq, err := HybridWeights(t)
+	w, err := HybridWeights(t)
 	if err != nil {
 		return nil, err
 	}
-	h := &Hybrid{n: n, k: k, asym: asym, scales: t.Quant.Scale, q: make([]float32, k), sum: make([]float32, n)}
+	return HybridOf(w, n, k, k, 1, t.Quant.Scale, asym), nil
+}
+
+// HybridOf prepares weights of which step i of channel j is w[j*vec+i*elem], with a scale for all or one a channel.
+func HybridOf(w []int8, n, k, vec, elem int, scales []float32, asym bool) *Hybrid {
+	h := &Hybrid{n: n, k: k, asym: asym, scales: scales, q: make([]float32, k), sum: make([]float32, n)}
 	if packed := kernel.NewPackedQ(n, k); packed.Vectors() {
-		kernel.FillQ(nil, packed, wq, 0, k, 1)
+		kernel.FillQ(nil, packed, w, 0, vec, elem)
 		h.packed, h.stored, h.whole = packed, make([]uint8, k), make([]int32, n)
-		return h, nil
+		return h
 	}
-	h.w = make([]float32, len(wq))
-	for i, v := range wq {
-		h.w[i] = float32(v)
+	h.w = make([]float32, n*k)
+	for j := range n {
+		for i := range k {
+			h.w[j*k+i] = float32(w[j*vec+i*elem])
+		}
 	}
 	// Up to 2^24 float32 holds every whole number: 255·128·512 and 127·128·1024 are below.
 	if h.chunk = 1024; asym {
@@ -164,7 +171,7 @@ func NewHybrid(t *tensor.Tensor, n, k int, asym bool) (*Hybrid, error) {
 	if k > h.chunk {
 		h.whole = make([]int32, n)
 	}
-	return h, nil
+	return h
 }
 
 // Row quantises x and returns the sums of its products with every row of weights, and

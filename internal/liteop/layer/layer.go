@@ -7,7 +7,7 @@ import (
 )
 
 // Grain is the number of elements worth sharing out.
-const Grain = 1 << 14
+const Grain = 1 << 13
 
 // Groups of element types for definitions.
 var (
@@ -70,6 +70,18 @@ func Map[X, Y tensor.Number](f func(X) Y) op.Run {
 	return func(c *op.Call) error {
 		x, y = tensor.Of[X](c.In[0]), tensor.Of[Y](c.Out[0])
 		c.Pool.For(len(y), Grain, work)
+		return nil
+	}
+}
+
+// MapRows is Map by a function of many elements.
+func MapRows[X, Y tensor.Number](f func(dst []Y, src []X)) op.Run {
+	var x []X
+	var y []Y
+	work := func(lo, hi int) { f(y[lo:hi], x[lo:hi]) }
+	return func(c *op.Call) error {
+		x, y = tensor.Of[X](c.In[0]), tensor.Of[Y](c.Out[0])
+		c.Pool.For(len(y), 1<<14, work)
 		return nil
 	}
 }

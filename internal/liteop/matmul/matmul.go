@@ -3,6 +3,7 @@ package matmul
 import (
 	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/liteop/arith"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
 	"github.com/opmeter/opmeter/internal/liteop/recipe"
@@ -124,62 +125,50 @@ func (a batchArgs) products(lo, hi int) {
 	}
 }
 
-// hybrid quantises each row of the float operand, transposed first where it is stored
-// so. The other operand may change from run to run.
+// hybrid quantises each row of the float operand. The other operand may change from run to run.
 func (t *matmul) hybrid(c *op.Call) (op.Run, error) {
 	if len(c.In[1].Quant.Scale) > 1 {
 		return nil, op.Unsupported("float times int8 by channel")
 	}
-	s, _, err := layer.ScaleOf(c.In[1])
-	if err != nil {
+	if _, _, err := layer.ScaleOf(c.In[1]); err != nil {
 		return nil, err
 	}
-	row, q, sums := make([]float32, t.k), make([]float32, t.k), make([]int32, t.n)
-	asym := c.Node.Attrs.Bool("asymmetric_quantize_inputs", false)
-	return func(c *op.Call) error {
-		x, y, o := tensor.Of[float32](c.In[0]), tensor.Of[int8](c.In[1]), tensor.Of[float32](c.Out[0])
-		for b := range t.x {
-			w := y[t.y[b]:][:t.k*t.n]
-			for r := range t.m {
-				from := x[t.x[b]:][:t.m*t.k]
-				if t.adjX {
-					for i := range row {
-						row[i] = from[i*t.m+r]
-					}
-				} else {
-					copy(row, from[r*t.k:])
-				}
-				scale, _ := layer.QuantizeRow(q, row, asym)
-				t.wholeRow(c, sums, q, w)
-				f := scale * s
-				out := o[(b*t.m+r)*t.n:][:t.n]
-				for i, v := range sums {
-					out[i] = float32(v) * f
-				}
+	var turned []float32
+	if t.adjX {
+		turned = op.ScratchOf[float32](c, t.m*t.k)
+	}
+	fixed := map[int]*layer.Hybrid{} // by the place of a constant operand
+	other := func(c *op.Call, at int) *layer.Hybrid {
+		h := fixed[at]
+		if h == nil {
+			vec, elem := 1, t.n
+			if t.adjY {
+				vec, elem = t.k, 1
 			}
+			h = layer.HybridOf(tensor.Of[int8](c.In[1])[at:][:t.k*t.n], t.n, t.k, vec, elem, c.In[1].Quant.Scale, c.Node.Attrs.Bool("asymmetric_quantize_inputs", false))
+			h.Together(t.m)
+		}
+		return h
+	}
+	if c.Const(1) {
+		for _, at := range t.y {
+			fixed[at] = other(c, at)
+		}
+	}
+	return func(c *op.Call) error {
+		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
+		for b := range t.x {
+			from := x[t.x[b]:][:t.m*t.k]
+			if t.adjX {
+				for i, v := range from {
+					turned[i%t.m*t.k+i/t.m] = v
+				}
+				from = turned
+			}
+			other(c, t.y[b]).Rows(c.Pool, t.m, y[b*t.m*t.n:][:t.m*t.n], from, nil, activation.Clamp{})
 		}
 		return nil
 	}, nil
-}
-
-// wholeRow multiplies a row of whole numbers by the integers w, in integers.
-func (t *matmul) wholeRow(c *op.Call, sums []int32, q []float32, w []int8) {
-	c.Pool.For(t.n, max(1, layer.Grain/max(1, t.k)), func(lo, hi int) {
-		clear(sums[lo:hi])
-		if t.adjY {
-			for j := lo; j < hi; j++ {
-				for i, v := range w[j*t.k:][:t.k] {
-					sums[j] += int32(q[i]) * int32(v)
-				}
-			}
-			return
-		}
-		for i, v := range q {
-			for j, u := range w[i*t.n+lo : i*t.n+hi] {
-				sums[lo+j] += int32(v) * int32(u)
-			}
-		}
-	})
 }
 
 // matmulSums calls f with the index and value of every sum of
@@ -354,6 +343,7 @@ func (w *wide) run(c *op.Call) error {
 // narrow is a product of 8-bit numbers.
 type narrow struct {
 	vectors
+	fixed map[int]*kernel.PackedQ // constant operands by their places
 	table [1]kernel.ByteTable
 	sums  []int32
 	q     kernel.Requant
@@ -372,22 +362,40 @@ func (t *matmul) narrow(c *op.Call, zx, zy int32, q kernel.Requant) *narrow {
 	w.table[0].Fill(true, zx)
 	w.sums = op.ScratchOf[int32](c, t.m*t.n)
 	c.Kernel = w.packed.Name(t.m)
+	if c.Const(1) {
+		w.fixed = map[int]*kernel.PackedQ{}
+		for b := range t.y {
+			if at, other := w.other(b); other && w.fixed[at] == nil {
+				w.fixed[at] = kernel.NewPackedQ(t.n, t.k)
+				w.fill(nil, w.fixed[at], tensor.Of[int8](c.In[1])[at:])
+			}
+		}
+	}
 	return w
+}
+
+// fill packs an operand.
+func (w *narrow) fill(p *workers.Pool, packed *kernel.PackedQ, y []int8) {
+	vec, elem := 1, w.n
+	if w.adjY {
+		vec, elem = w.k, 1
+	}
+	kernel.FillQ(p, packed, y[:w.k*w.n], w.zero, vec, elem)
 }
 
 // run computes all products.
 func (w *narrow) run(c *op.Call) error {
 	x, y, out := tensor.Of[int8](c.In[0]), tensor.Of[int8](c.In[1]), tensor.Of[int8](c.Out[0])
-	vec, elem := 1, w.n
-	if w.adjY {
-		vec, elem = w.k, 1
-	}
 	size := w.m * w.n
 	for b := range w.x {
-		if at, other := w.other(b); other {
-			kernel.FillQ(c.Pool, w.packed, y[at:][:w.k*w.n], w.zero, vec, elem)
+		packed := w.fixed[w.matmul.y[b]]
+		if packed == nil {
+			packed = w.packed
+			if at, other := w.other(b); other {
+				w.fill(c.Pool, packed, y[at:])
+			}
 		}
-		kernel.GemmQ(c.Pool, w.m, kernel.Bits(x[w.x[b]:][:w.m*w.k]), w.table[:], w.packed, w.sums)
+		kernel.GemmQ(c.Pool, w.m, kernel.Bits(x[w.x[b]:][:w.m*w.k]), w.table[:], packed, w.sums)
 		kernel.RequantRows(c.Pool, out[b*size:][:size], w.sums, w.n, &w.q)
 	}
 	return nil

@@ -213,7 +213,7 @@ func intPool[T int8 | uint8 | int16](c *op.Call, p pool, kind kindOfPool) (op.Ru
 		PadT: p.padT, PadL: p.padL, Max: kind == maxPool, Lo: lo, Hi: hi,
 	}
 	bytes := &kernel.BytePool{Shape: p.window(), Max: kind == maxPool, Signed: c.In[0].Type == tensor.Int8, Lo: lo, Hi: hi}
-	if c.In[0].Type != tensor.Int16 && bytes.Prepare() {
+	if bytes.Words = c.In[0].Type == tensor.Int16; bytes.Prepare() {
 		c.Kernel = bytes.Name()
 		return func(c *op.Call) error {
 			bytes.Run(c.Pool, c.In[0].Data, c.Out[0].Data)

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
 	"github.com/opmeter/opmeter/internal/liteop/recipe"
@@ -69,6 +70,10 @@ func quantizeFloat[Y int8 | uint8 | int16 | int32](c *op.Call) (op.Run, error) {
 			n := e.QuantiseAway(unsafe.Slice((*uint8)(unsafe.Pointer(&y[0])), len(y)), x, s, float32(lo-z), float32(hi-z), z)
 			x, y = x[n:], y[n:]
 		}
+		if words, ok := any(y).([]int16); ok {
+			n := e.QuantiseAway16(words, x, s, float32(lo-z), float32(hi-z), z)
+			x, y = x[n:], y[n:]
+		}
 		for i, v := range x {
 			y[i] = store(v, s, z)
 		}
@@ -108,6 +113,11 @@ func requantize[X, Y int8 | uint8 | int16 | int32](c *op.Call) (op.Run, error) {
 	}
 	if c.In[0].Type.Bits() > 8 {
 		c.Recipe = recipe.Rescale{ZeroIn: zi, Mul: m, Zero: zo, Min: lo, Max: hi}
+		if c.In[0].Type == tensor.Int16 && c.Out[0].Type == tensor.Int16 {
+			if loop, ok := kernel.NewLeakyQ(zi, m, m, zo, lo, hi); ok {
+				return layer.MapRows(loop.Alone), nil
+			}
+		}
 		return layer.Map(func(v X) Y { return one(int32(v)) }), nil
 	}
 	var t [256]Y

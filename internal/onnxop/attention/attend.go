@@ -15,47 +15,23 @@ import (
 type Heads[T tensor.Real] struct {
 	Data             []T
 	Batch, Head, Row int
+	// Halves, if not nil, are in place of Data: keys or values of float32 as a cache of 16-bit numbers has them.
+	Halves *tensor.Tensor
 }
 
 // PackedHeads views [batch, rows, heads*size].
 func PackedHeads[T tensor.Real](v []T, rows, heads, size int) Heads[T] {
-	return Heads[T]{v, rows * heads * size, size, heads * size}
+	return Heads[T]{Data: v, Batch: rows * heads * size, Head: size, Row: heads * size}
 }
 
 // SplitHeads views [batch, heads, rows, size].
 func SplitHeads[T tensor.Real](v []T, rows, heads, size int) Heads[T] {
-	return Heads[T]{v, rows * heads * size, rows * size, size}
+	return Heads[T]{Data: v, Batch: rows * heads * size, Head: rows * size, Row: size}
 }
 
 // At is the row of a head.
 func (v Heads[T]) At(b, h, r, size int) []T {
 	return v.Data[b*v.Batch+h*v.Head+r*v.Row:][:size]
-}
-
-// CopyTo writes rows of all heads into dst at row offset to.
-func (v Heads[T]) CopyTo(p *workers.Pool, dst Heads[T], batch, heads, rows, size, to int) {
-	dst.Data = dst.Data[min(to*dst.Row, len(dst.Data)):]
-	workers.Each(p, batch*heads, max(1, pieceCopy/max(1, rows*size)), copyArgs[T]{v, dst, heads, rows, size})
-}
-
-// copyArgs is what a piece of a copy needs.
-type copyArgs[T tensor.Real] struct {
-	from, to          Heads[T]
-	count, rows, size int
-}
-
-// Piece copies heads lo to hi.
-func (q copyArgs[T]) Piece(lo, hi int) {
-	for n := lo; n < hi && q.rows > 0; n++ {
-		b, h := n/q.count, n%q.count
-		if q.from.Row == q.size && q.to.Row == q.size {
-			copy(q.to.Data[b*q.to.Batch+h*q.to.Head:], q.from.Data[b*q.from.Batch+h*q.from.Head:][:q.rows*q.size])
-			continue
-		}
-		for r := range q.rows {
-			copy(q.to.At(b, h, r, q.size), q.from.At(b, h, r, q.size))
-		}
-	}
 }
 
 // Added is added to scores: what query row i of head h of batch row b adds to that of key j lies at b*Batch + h*Head + i*Row + j*Key,

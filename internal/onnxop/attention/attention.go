@@ -150,10 +150,10 @@ func prepareAttention[T tensor.Real](c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	var joined [2][]T
+	var joined [2]*tensor.Tensor
 	for i, size := range []int{t.size, t.vsize} {
 		if t.past > 0 && !c.Wants(1+i) {
-			joined[i] = op.ScratchOf[T](c, t.batch*t.kvHeads*t.total()*size)
+			joined[i] = CacheRoom[T](c, c.In[atPastK+i], t.batch*t.kvHeads*t.total()*size)
 		}
 	}
 	p := &places[T]{t: t}
@@ -203,19 +203,14 @@ func ViewOf[T tensor.Real](v []T, packed bool, rows, heads, size int) Heads[T] {
 
 // joinPast puts past and fresh keys or values (i = 0, 1) behind each other, into the
 // present output where it is wanted, and returns the view to attend to.
-func joinPast[T tensor.Real](c *op.Call, t *attention, i, size int, fresh Heads[T], spare []T) Heads[T] {
+func joinPast[T tensor.Real](c *op.Call, t *attention, i, size int, fresh Heads[T], spare *tensor.Tensor) Heads[T] {
 	switch {
 	case c.Wants(1 + i):
-		spare = tensor.Of[T](c.Out[1+i])
+		spare = c.Out[1+i]
 	case t.past == 0:
 		return fresh
 	}
-	all := SplitHeads(spare, t.total(), t.kvHeads, size)
-	if t.past > 0 {
-		SplitHeads(tensor.Of[T](c.In[atPastK+i]), t.past, t.kvHeads, size).CopyTo(c.Pool, all, t.batch, t.kvHeads, t.past, size, 0)
-	}
-	fresh.CopyTo(c.Pool, all, t.batch, t.kvHeads, t.fresh, size, t.past)
-	return all
+	return Cache[T]{Batch: t.batch, Heads: t.kvHeads, Size: size, Past: t.past, Fresh: t.fresh, Total: t.total()}.Fill(c.Pool, c.Input(atPastK+i), fresh, spare)
 }
 
 // places are the keys that rows may see: mask, causal frontier, window and padding.

@@ -46,6 +46,7 @@ type blockArgs struct {
 // block is the room of a worker.
 type block struct {
 	scores, query, scales []float32
+	wide                  []float32 // of halves
 	from                  []int
 	keys, values          kernel.Again
 	packed                int // the unit whose keys are packed, and one more
@@ -99,16 +100,27 @@ func (t blockArgs) pieces(lo, hi int) {
 	blocks.Put(r)
 }
 
-// keysOf and valuesOf are those of a unit, from a key on.
-func (t *blockArgs) keysOf(unit, from int) []float32 {
-	if !t.a.Products {
-		from *= t.k.Row
+// keysOf and valuesOf are some of a unit, from a key on. Those of halves lie in the room of the worker.
+func (t *blockArgs) keysOf(r *block, unit, from, n int) []float32 {
+	if t.a.Products {
+		return rowsOf(r, t.k, unit, t.a.KVHeads, from, n)
 	}
-	return t.k.Data[unit/t.a.KVHeads*t.k.Batch+unit%t.a.KVHeads*t.k.Head+from:]
+	return rowsOf(r, t.k, unit, t.a.KVHeads, from*t.k.Row, n*t.k.Row)
 }
 
-func (t *blockArgs) valuesOf(unit, from int) []float32 {
-	return t.v.Data[unit/t.a.KVHeads*t.v.Batch+unit%t.a.KVHeads*t.v.Head+from*t.v.Row:]
+func (t *blockArgs) valuesOf(r *block, unit, from, n int) []float32 {
+	return rowsOf(r, t.v, unit, t.a.KVHeads, from*t.v.Row, n*t.v.Row)
+}
+
+// rowsOf are the elements of a unit from one on, n of those of halves.
+func rowsOf(r *block, v Heads[float32], unit, heads, from, n int) []float32 {
+	from += unit/heads*v.Batch + unit%heads*v.Head
+	if v.Halves == nil {
+		return v.Data[from:]
+	}
+	r.wide = elem.Grow(r.wide, n)
+	elem.ReadHalves(r.wide, v.Halves, from)
+	return r.wide
 }
 
 // packUnit packs what the rows of a unit may see.
@@ -122,8 +134,8 @@ func (t *blockArgs) packUnit(r *block, unit int) {
 		}
 	}
 	if total > 0 {
-		r.keys.Pack(a.Size, total, t.keysOf(unit, 0), t.k.Row, !a.Products)
-		r.values.Pack(total, a.VSize, t.valuesOf(unit, 0), t.v.Row, false)
+		r.keys.Pack(a.Size, total, t.keysOf(r, unit, 0, total), t.k.Row, !a.Products)
+		r.values.Pack(total, a.VSize, t.valuesOf(r, unit, 0, total), t.v.Row, false)
 	}
 	r.packed = unit + 1
 }
@@ -177,8 +189,7 @@ func (t *blockArgs) piece(r *block, unit, head, l0 int) {
 	if t.pack {
 		r.values.Product(g, r.scores, 0, from, y)
 	} else {
-		g.LDB = t.v.Row
-		kernel.Gemm(nil, g, r.scores, t.valuesOf(unit, from), y)
+		t.fewResults(r, g, unit, from, y)
 	}
 	for l, s := range r.scales {
 		line := y[l*t.lineY:][:a.VSize]
@@ -190,7 +201,7 @@ func (t *blockArgs) piece(r *block, unit, head, l0 int) {
 func (t *blockArgs) fewScores(r *block, unit, n, from, width int) {
 	size := t.a.Size
 	if t.a.Products {
-		kernel.Gemm(nil, kernel.GemmParams{M: n, N: width, K: size, LDB: t.k.Row}, r.query, t.keysOf(unit, from), r.scores)
+		kernel.Gemm(nil, kernel.GemmParams{M: n, N: width, K: size, LDB: t.k.Row}, r.query, t.keysOf(r, unit, from, width), r.scores)
 		return
 	}
 	r.from = elem.Grow(r.from, min(fewKeys, width))
@@ -198,10 +209,25 @@ func (t *blockArgs) fewScores(r *block, unit, n, from, width int) {
 		r.from[j] = j * t.k.Row
 	}
 	for j := 0; j < width; j += fewKeys {
-		keys, at := t.keysOf(unit, from+j), r.from[:min(fewKeys, width-j)]
+		at := r.from[:min(fewKeys, width-j)]
+		keys := t.keysOf(r, unit, from+j, len(at))
 		for l := range n {
 			kernel.Dots(r.scores[l*width+j:][:len(at)], r.query[l*size:][:size], keys, at)
 		}
+	}
+}
+
+// fewResults is the product of few lines of scores with the values where they lie: those of halves are widened some at a time.
+func (t *blockArgs) fewResults(r *block, g kernel.GemmParams, unit, from int, y []float32) {
+	g.LDB, g.LDA = t.v.Row, g.K
+	step := g.K
+	if t.v.Halves != nil {
+		step = min(step, 4*fewKeys)
+	}
+	for k0 := 0; k0 < g.LDA; k0 += step {
+		g.K = min(step, g.LDA-k0)
+		kernel.Gemm(nil, g, r.scores[k0:], t.valuesOf(r, unit, from+k0, g.K), y)
+		g.Accumulate = true
 	}
 }
 

@@ -10,7 +10,7 @@ func Defs() []op.Def {
 	flex := elem.RealDef("FlexAttention", inferFlexAttention, prepareFlexAttention[float32], prepareFlexAttention[float64])
 	flex.Domain = "ai.onnx.preview"
 	return []op.Def{
-		elem.RealDef("Attention", inferAttention, prepareAttention[float32], prepareAttention[float64]),
+		elem.WithCaches(elem.RealDef("Attention", inferAttention, prepareAttention[float32], prepareAttention[float64]), prepareAttention[float32], [2]int{atPastK, 1}, [2]int{atPastV, 2}),
 		flex,
 		elem.RealDef("LinearAttention", InferLinearAttention, PrepareLinearAttention, nil),
 		elem.RealDef("RotaryEmbedding", inferRotary, prepareRotary[float32], prepareRotary[float64]),

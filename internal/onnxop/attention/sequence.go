@@ -20,13 +20,18 @@ type Rotary struct {
 // Turn rotates one head. cos and sin hold Dim/2 values; dst may be src.
 func Turn[T tensor.Real](r *Rotary, dst, src, cos, sin []T) {
 	n := r.Dim / 2
-	for i := range n {
-		a, b := i, n+i
-		if r.Interleaved {
-			a, b = 2*i, 2*i+1
+	cos, sin = cos[:n], sin[:n]
+	if r.Interleaved {
+		for i, c := range cos {
+			x, y := src[2*i], src[2*i+1]
+			dst[2*i], dst[2*i+1] = c*x-sin[i]*y, sin[i]*x+c*y
 		}
-		x, y := src[a], src[b]
-		dst[a], dst[b] = cos[i]*x-sin[i]*y, sin[i]*x+cos[i]*y
+	} else {
+		from, above, to, end := src[:n], src[n:][:n], dst[:n], dst[n:][:n]
+		for i, c := range cos {
+			x, y := from[i], above[i]
+			to[i], end[i] = c*x-sin[i]*y, sin[i]*x+c*y
+		}
 	}
 	copy(dst[r.Dim:r.Size], src[r.Dim:r.Size])
 }

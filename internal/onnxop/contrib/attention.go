@@ -264,10 +264,12 @@ func runFusedAttention[T tensor.Real](c *op.Call, t *fusedAttention, project fun
 	n := 2*t.hidden + t.vhidden
 	qkv := op.ScratchOf[T](c, t.batch*t.rows*n)
 	keep := t.past > 0 || c.Wants(1)
-	var present []T
+	var room *tensor.Tensor
 	if keep && !c.Wants(1) {
-		present = op.ScratchOf[T](c, 2*t.batch*t.heads*t.total()*t.size)
+		room = attention.CacheRoom[T](c, c.Input(t.pastAt), 2*t.batch*t.heads*t.total()*t.size)
 	}
+	cache := attention.Cache[T]{Batch: t.batch, Heads: t.heads, Size: t.size, Past: t.past, Fresh: t.fresh, Total: t.total()}
+	var halves [3]halfState
 	a := attention.Attend[T]{Batch: t.batch, Heads: t.heads, KVHeads: t.heads, Rows: t.rows, Total: t.total(), Size: t.size, VSize: t.vsize, Scale: t.scale}
 	bias, err := newFusedBias(c, t, &a)
 	if err != nil {
@@ -280,12 +282,12 @@ func runFusedAttention[T tensor.Real](c *op.Call, t *fusedAttention, project fun
 		}
 		q, k, v := view(0, t.size), view(t.hidden, t.size), view(2*t.hidden, t.vsize)
 		if keep {
+			past, present := c.Input(t.pastAt), room
 			if c.Wants(1) {
-				present = tensor.Of[T](c.Out[1])
+				present = c.Out[1]
 			}
-			past := elem.Elements[T](c, t.pastAt)
-			k = appendPast(c, t, k, past, present, 0)
-			v = appendPast(c, t, v, past, present, 1)
+			k = cache.Fill(c.Pool, halves[0].set(past, 0), k, halves[1].set(present, 0))
+			v = cache.Fill(c.Pool, halves[0].set(past, 1), v, halves[2].set(present, 1))
 		}
 		bias.bind(c, &a)
 		a.Run(c.Pool, q, k, v, attention.PackedHeads(tensor.Of[T](c.Out[0]), t.rows, t.heads, t.vsize))
@@ -293,13 +295,16 @@ func runFusedAttention[T tensor.Real](c *op.Call, t *fusedAttention, project fun
 	}, nil
 }
 
-// appendPast fills half (keys 0, values 1) of the present state.
-func appendPast[T tensor.Real](c *op.Call, t *fusedAttention, fresh attention.Heads[T], past, present []T, half int) attention.Heads[T] {
-	all := attention.SplitHeads(present[half*len(present)/2:], t.total(), t.heads, t.size)
-	if past != nil {
-		past = past[half*len(past)/2:]
+// halfState is the part of a state that holds keys (0) or values (1).
+type halfState struct{ tensor.Tensor }
+
+func (h *halfState) set(x *tensor.Tensor, i int) *tensor.Tensor {
+	if x == nil {
+		return nil
 	}
-	return gather(c, t, fresh, all, past, t.fresh, t.size, nil)
+	n := len(x.Data) / 2
+	h.Type, h.Data = x.Type, x.Data[i*n:][:n]
+	return &h.Tensor
 }
 
 // MultiHeadAttention: query, key, value, bias, key_padding_mask, attention_bias,
@@ -380,16 +385,26 @@ func prepareMultiHead[T tensor.Real](c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	// Without bias, past and states to hand out, query, key and value are read where they lie.
-	var q, k, v []T
+	var room [3]*tensor.Tensor
 	keep := c.Has(3) || t.past > 0
-	if c.Has(3) {
-		q = op.ScratchOf[T](c, t.batch*t.rows*t.hidden)
+	caches := [3]attention.Cache[T]{
+		{Heads: t.heads, Size: t.size, Fresh: t.rows, Total: t.rows},
+		{Heads: t.heads, Size: t.size, Past: t.past, Fresh: t.fresh, Total: t.total()},
+		{Heads: t.heads, Size: t.vsize, Past: t.past, Fresh: t.fresh, Total: t.total()},
 	}
-	if keep && !c.Wants(1) {
-		k = op.ScratchOf[T](c, t.batch*t.total()*t.hidden)
-	}
-	if keep && !c.Wants(2) {
-		v = op.ScratchOf[T](c, t.batch*t.total()*t.vhidden)
+	bias := &rowBias[T]{t: t}
+	for i := range caches {
+		q := &caches[i]
+		if q.Batch = t.batch; c.Has(3) {
+			q.Make = bias.adds(i)
+		}
+		if i == 0 && c.Has(3) || i > 0 && keep && !c.Wants(i) {
+			var past *tensor.Tensor
+			if i > 0 {
+				past = c.Input(t.pastAt + i - 1)
+			}
+			room[i] = attention.CacheRoom[T](c, past, q.Batch*q.Heads*q.Total*q.Size)
+		}
 	}
 	a := attention.Attend[T]{Batch: t.batch, Heads: t.heads, KVHeads: t.heads, Rows: t.rows, Total: t.total(), Size: t.size, VSize: t.vsize, Scale: t.scale}
 	added, err := newFusedBias(c, t, &a)
@@ -397,36 +412,43 @@ func prepareMultiHead[T tensor.Real](c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	return func(c *op.Call) error {
-		kd, vd := k, v
-		if c.Wants(1) {
-			kd = tensor.Of[T](c.Out[1])
-		}
-		if c.Wants(2) {
-			vd = tensor.Of[T](c.Out[2])
-		}
-		qh, kh, vh := multiHeadViews[T](c, t)
-		bias := elem.Elements[T](c, 3)
-		if bias != nil {
-			qh = gather(c, t, qh, attention.SplitHeads(q, t.rows, t.heads, t.size), nil, t.rows, t.size, bias)
-			bias = bias[t.hidden:]
-		}
-		if kd != nil {
-			kh = gather(c, t, kh, attention.SplitHeads(kd, t.total(), t.heads, t.size), elem.Elements[T](c, t.pastAt), t.fresh, t.size, bias)
-		}
-		if bias != nil {
-			bias = bias[t.hidden:]
-		}
-		if vd != nil {
-			vh = gather(c, t, vh, attention.SplitHeads(vd, t.total(), t.heads, t.vsize), elem.Elements[T](c, t.pastAt+1), t.fresh, t.vsize, bias)
+		var views [3]attention.Heads[T]
+		views[0], views[1], views[2] = multiHeadViews[T](c, t)
+		bias.of = elem.Elements[T](c, 3)
+		for i := range views {
+			to, past := room[i], (*tensor.Tensor)(nil)
+			if i > 0 {
+				if past = c.Input(t.pastAt + i - 1); c.Wants(i) {
+					to = c.Out[i]
+				}
+			}
+			if to != nil {
+				views[i] = caches[i].Fill(c.Pool, past, views[i], to)
+			}
 		}
 		added.bind(c, &a)
 		if c.Wants(3) {
 			qk := tensor.Of[T](c.Out[3])
 			a.Trace = func(b, h, i int, s []T) { copy(qk[((b*t.heads+h)*t.rows+i)*t.total():], s) }
 		}
-		a.Run(c.Pool, qh, kh, vh, attention.PackedHeads(tensor.Of[T](c.Out[0]), t.rows, t.heads, t.vsize))
+		a.Run(c.Pool, views[0], views[1], views[2], attention.PackedHeads(tensor.Of[T](c.Out[0]), t.rows, t.heads, t.vsize))
 		return nil
 	}, nil
+}
+
+// rowBias is added to rows of query, key and value.
+type rowBias[T tensor.Real] struct {
+	t  *fusedAttention
+	of []T
+}
+
+// adds is how rows of the query (0), the key (1) or the value (2) are made.
+func (q *rowBias[T]) adds(i int) func(dst, src []T, b, h, r int) {
+	from, size := i*q.t.hidden, q.t.size
+	if i == 2 {
+		size = q.t.vsize
+	}
+	return func(dst, src []T, _, h, _ int) { element.AddTo(dst, src, q.of[from+h*size:][:size]) }
 }
 
 // multiHeadViews finds query, key and value in the inputs.
@@ -450,36 +472,4 @@ func multiHeadViews[T tensor.Real](c *op.Call, t *fusedAttention) (q, k, v atten
 		return q, attention.SplitHeads(y, t.fresh, t.heads, t.size), attention.SplitHeads(tensor.Of[T](c.In[2]), t.fresh, t.heads, t.vsize)
 	}
 	return q, attention.PackedHeads(y, t.fresh, t.heads, t.size), attention.PackedHeads(tensor.Of[T](c.In[2]), t.fresh, t.heads, t.vsize)
-}
-
-// gather copies the past and vectors behind it into dst, which it returns, and adds a bias to these.
-func gather[T tensor.Real](c *op.Call, t *fusedAttention, src, dst attention.Heads[T], past []T, rows, size int, bias []T) attention.Heads[T] {
-	to := 0
-	if past != nil {
-		to = t.past
-		attention.SplitHeads(past, t.past, t.heads, size).CopyTo(c.Pool, dst, t.batch, t.heads, t.past, size, 0)
-	}
-	src.CopyTo(c.Pool, dst, t.batch, t.heads, rows, size, to)
-	if bias != nil {
-		workers.Each(c.Pool, t.batch*t.heads, max(1, 1<<14/max(1, rows*size)), biasArgs[T]{dst, bias, t.heads, rows, size, to})
-	}
-	return dst
-}
-
-// biasArgs is what a piece of adding a bias needs.
-type biasArgs[T tensor.Real] struct {
-	to                     attention.Heads[T]
-	bias                   []T
-	count, rows, size, row int
-}
-
-// Piece adds it for heads lo to hi.
-func (q biasArgs[T]) Piece(lo, hi int) {
-	for n := lo; n < hi; n++ {
-		h := n % q.count
-		for r := range q.rows {
-			row := q.to.At(n/q.count, h, q.row+r, q.size)
-			element.AddTo(row, row, q.bias[h*q.size:])
-		}
-	}
 }

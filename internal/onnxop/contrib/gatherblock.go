@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // GatherBlockQuantized fetches from codes with a scale for each block of them: data,
@@ -104,36 +106,77 @@ func prepareGatherBlock(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	rank := len(g.shape)
-	n, post := g.shape[g.axis], tensor.Elements(g.shape[g.along+1:])
-	line := g.shape[rank-1]
-	lineOfScales := line
-	if g.along == rank-1 {
-		lineOfScales = g.blocks
-	}
 	return func(c *op.Call) error {
-		y, scales, zeros := tensor.Of[float32](c.Out[0]), tensor.Of[float32](c.In[2]), c.Input(3)
-		for i := range g.pre * g.ids {
-			id := int(tensor.At(c.In[1], i%max(g.ids, 1)))
-			if id < 0 {
-				id += n
-			}
-			if id < 0 || id >= n {
+		n := g.shape[g.axis]
+		for i := range g.ids {
+			if id := int(tensor.At(c.In[1], i)); id < -n || id >= n {
 				return fmt.Errorf("index %d of %d", id, n)
 			}
-			first := (i/max(g.ids, 1)*n + id) * g.inner
-			out := y[i*g.inner:][:g.inner]
-			for j := range out {
-				e := first + j
-				at := e / post
-				s := (at/g.shape[g.along]*g.blocks+at%g.shape[g.along]/g.block)*post + e%post
-				zero := g.middle
-				if zeros != nil {
-					zero = code(zeros, g.zeros, s, lineOfScales)
-				}
-				out[j] = (code(c.In[0], g.codes, e, line) - zero) * scales[s]
-			}
 		}
+		q := gatherArgs{g, c.In[0], c.In[1], c.Input(3), tensor.Of[float32](c.In[2]), tensor.Of[float32](c.Out[0])}
+		workers.Each(c.Pool, g.pre*g.ids, max(1, 1<<12/max(1, g.inner)), q)
 		return nil
 	}, nil
+}
+
+// gatherArgs is what a piece of the fetches needs.
+type gatherArgs struct {
+	g                *gatherBlock
+	data, ids, zeros *tensor.Tensor
+	scales, y        []float32
+}
+
+// Piece makes fetches lo to hi.
+func (q gatherArgs) Piece(lo, hi int) {
+	g := q.g
+	for i := lo; i < hi; i++ {
+		id := int(tensor.At(q.ids, i%g.ids))
+		if id < 0 {
+			id += g.shape[g.axis]
+		}
+		q.fetch(q.y[i*g.inner:][:g.inner], (i/g.ids*g.shape[g.axis]+id)*g.inner)
+	}
+}
+
+// fetch widens codes from one on: those of a block together, where it lies along the last axis.
+func (q *gatherArgs) fetch(out []float32, first int) {
+	g, last := q.g, len(q.g.shape)-1
+	line, post := g.shape[last], tensor.Elements(g.shape[g.along+1:])
+	lineOfScales := line
+	if g.along == last {
+		lineOfScales = g.blocks
+	}
+	for j := 0; j < len(out); {
+		at, many := (first+j)/post, 1
+		if post == 1 {
+			in := at % line
+			many = min(g.block-in%g.block, line-in, len(out)-j)
+		}
+		s := (at/g.shape[g.along]*g.blocks+at%g.shape[g.along]/g.block)*post + (first+j)%post
+		zero := g.middle
+		if q.zeros != nil {
+			zero = code(q.zeros, g.zeros, s, lineOfScales)
+		}
+		q.block(out[j:j+many], first+j, zero, q.scales[s])
+		j += many
+	}
+}
+
+// block widens codes from one on that have a scale.
+func (q *gatherArgs) block(out []float32, first int, zero, scale float32) {
+	line := q.g.shape[len(q.g.shape)-1]
+	if e := simd.ElementKernels(); e != nil && (q.data.Type == tensor.Uint4 || q.data.Type == tensor.Uint8 && q.g.codes == tensor.Uint4) {
+		// Codes of one byte lie side by side.
+		at := first
+		if q.data.Type == tensor.Uint8 {
+			at = first/line*((line+1)/2*2) + first%line
+		}
+		if at%2 == 0 {
+			done := e.Nibbles(out, q.data.Data[at/2:], zero, scale)
+			out, first = out[done:], first+done
+		}
+	}
+	for j := range out {
+		out[j] = (code(q.data, q.g.codes, first+j, line) - zero) * scale
+	}
 }

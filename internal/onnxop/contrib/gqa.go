@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/onnxop/attention"
-	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/onnxop/matmul"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -39,10 +38,10 @@ type groupQuery struct {
 	scale                             float64
 	rotary                            *attention.Rotary
 
-	// Of a run: the longest row's keys, the past ones of each row, and scores of one more key.
-	longest int
-	first   []int
-	sink    *tensor.Tensor
+	// Of a run: the longest row's keys, the past ones of each row, places of new rows, and scores of one more key.
+	longest       int
+	first, places []int
+	sink          *tensor.Tensor
 }
 
 func newGroupQuery(c *op.Call) (*groupQuery, error) {
@@ -122,41 +121,39 @@ func prepareGroupQuery[T tensor.Real](c *op.Call) (op.Run, error) {
 	if t.rotary != nil {
 		turned = op.ScratchOf[T](c, t.batch*t.rows*t.heads*t.size)
 	}
-	var keys, values []T // where the caches are not wanted
-	t.first = make([]int, t.batch)
+	var spare [2]*tensor.Tensor // where the caches are not wanted
+	t.first, t.places = make([]int, t.batch), make([]int, t.batch*t.rows)
 	a, err := groupAttend[T](c, t)
 	if err != nil {
 		return nil, err
 	}
+	angles := &groupAngles[T]{t: t}
+	turn := angles.turn
 	return func(c *op.Call) error {
 		if err := t.bind(c); err != nil {
 			return err
 		}
-		n := t.batch * t.kvHeads * t.present * t.size
-		kc, vc := groupCache(c, 1, n, &keys), groupCache(c, 2, n, &values)
-		if len(kc) != n || len(vc) != n {
-			return fmt.Errorf("total_sequence_length %d does not fit the caches", t.longest)
-		}
 		q, k, v := groupQueryViews[T](c, t)
-		kh, vh := attention.SplitHeads(kc, t.present, t.kvHeads, t.size), attention.SplitHeads(vc, t.present, t.kvHeads, t.size)
-		grain := max(1, 1<<14/max(1, t.present*t.size))
-		workers.Each(c.Pool, t.batch*t.kvHeads, grain, fillArgs[T]{t, elem.Elements[T](c, gqPastK), k, kh})
-		workers.Each(c.Pool, t.batch*t.kvHeads, grain, fillArgs[T]{t, elem.Elements[T](c, gqPastV), v, vh})
-		if t.rotary != nil {
-			to := attention.PackedHeads(turned, t.rows, t.heads, t.size)
-			if err := turnHeads(c, t, q, to, t.heads, false); err != nil {
+		cache := attention.Cache[T]{Batch: t.batch, Heads: t.kvHeads, Size: t.size, Past: t.past, Fresh: t.rows, Total: t.present, First: t.first}
+		var to [2]*tensor.Tensor
+		for i := range to {
+			if to[i], err = groupCache(c, i, t.batch*t.kvHeads*t.present*t.size, &spare[i]); err != nil {
 				return err
 			}
-			if err := turnHeads(c, t, kh, kh, t.kvHeads, true); err != nil {
-				return err
-			}
-			q = to
 		}
+		v = cache.Fill(c.Pool, c.Input(gqPastV), v, to[1])
+		if t.rotary != nil {
+			angles.cos, angles.sin = tensor.Of[T](c.In[gqCos]), tensor.Of[T](c.In[gqSin])
+			angles.from, angles.to = q, attention.PackedHeads(turned, t.rows, t.heads, t.size)
+			workers.Each(c.Pool, t.batch*t.rows, max(1, 1<<12/max(1, t.heads*t.size)), angles)
+			q, cache.Make = angles.to, turn
+		}
+		k = cache.Fill(c.Pool, c.Input(gqPastK), k, to[0])
 		if err := bindGroupBias(c, t, a); err != nil {
 			return err
 		}
 		a.Total = t.present
-		a.Run(c.Pool, q, kh, vh, attention.PackedHeads(tensor.Of[T](c.Out[0]), t.rows, t.heads, t.size))
+		a.Run(c.Pool, q, k, v, attention.PackedHeads(tensor.Of[T](c.Out[0]), t.rows, t.heads, t.size))
 		return nil
 	}, nil
 }
@@ -177,16 +174,41 @@ func (t *groupQuery) bind(c *op.Call) error {
 			return fmt.Errorf("%d keys with %d new ones in a cache of %d", l+1, t.rows, t.present)
 		}
 	}
+	if t.rotary == nil {
+		return nil
+	}
+	given := c.Input(gqPositions)
+	for i := range t.places {
+		p := t.first[i/t.rows] + i%t.rows
+		if given != nil && given.Len() == len(t.places) {
+			p = int(tensor.At(given, i))
+		}
+		if t.places[i] = p; p < 0 || p >= c.In[gqCos].Shape[0] {
+			return fmt.Errorf("position %d of %d", p, c.In[gqCos].Shape[0])
+		}
+	}
 	return nil
 }
 
-// groupCache is a cache of n elements: an output or, if that is not wanted, spare.
-func groupCache[T tensor.Real](c *op.Call, i, n int, spare *[]T) []T {
-	if c.Wants(i) {
-		return tensor.Of[T](c.Out[i])
+// groupCache is the cache of keys (0) or values (1), of n elements: an output or, if that is not wanted, spare.
+func groupCache(c *op.Call, i, n int, spare **tensor.Tensor) (*tensor.Tensor, error) {
+	if c.Wants(1 + i) {
+		if to := c.Out[1+i]; to.Len() == n {
+			return to, nil
+		}
+		return nil, fmt.Errorf("caches of %s, want %d elements", tensor.FormatShape(c.Out[1+i].Shape), n)
 	}
-	*spare = elem.Grow(*spare, n)
-	return *spare
+	kind := c.In[gqQuery].Type
+	if p := c.Input(gqPastK + i); p != nil {
+		kind = p.Type
+	}
+	if *spare == nil || (*spare).Len() < n {
+		if err := c.AffordTensor(kind, []int{n}); err != nil {
+			return nil, err
+		}
+		*spare = tensor.New(kind, n)
+	}
+	return *spare, nil
 }
 
 func groupQueryViews[T tensor.Real](c *op.Call, t *groupQuery) (q, k, v attention.Heads[T]) {
@@ -202,53 +224,28 @@ func groupQueryViews[T tensor.Real](c *op.Call, t *groupQuery) (q, k, v attentio
 		attention.PackedHeads(tensor.Of[T](c.In[gqValue]), t.rows, t.kvHeads, t.size)
 }
 
-// fillArgs is what a piece of filling a cache needs.
-type fillArgs[T tensor.Real] struct {
-	t         *groupQuery
-	past      []T // nil for none
-	fresh, to attention.Heads[T]
+// groupAngles turn rows by the angles of their places.
+type groupAngles[T tensor.Real] struct {
+	t        *groupQuery
+	cos, sin []T
+	from, to attention.Heads[T] // of the queries
 }
 
-// Piece copies what is valid of the past of heads lo to hi, then the new rows; the rest is zero.
-func (q fillArgs[T]) Piece(lo, hi int) {
+// turn makes a row of a key.
+func (q *groupAngles[T]) turn(dst, src []T, b, _, r int) {
+	n := q.t.rotary.Dim / 2
+	at := q.t.places[b*q.t.rows+r] * n
+	attention.Turn(q.t.rotary, dst, src, q.cos[at:][:n], q.sin[at:][:n])
+}
+
+// Piece turns queries lo to hi, of all heads.
+func (q *groupAngles[T]) Piece(lo, hi int) {
 	t := q.t
-	for n := lo; n < hi; n++ {
-		b, h, done := n/t.kvHeads, n%t.kvHeads, 0
-		head := q.to.Data[n*t.present*t.size:][:t.present*t.size]
-		if q.past != nil {
-			done = copy(head, q.past[n*t.past*t.size:][:t.first[b]*t.size])
-		}
-		clear(head[done : t.first[b]*t.size])
-		for r := range t.rows {
-			copy(q.to.At(b, h, t.first[b]+r, t.size), q.fresh.At(b, h, r, t.size))
-		}
-		clear(head[(t.first[b]+t.rows)*t.size:])
-	}
-}
-
-// turnHeads applies the rotary embedding to the new rows; inCache says that they
-// lie behind the past.
-func turnHeads[T tensor.Real](c *op.Call, t *groupQuery, from, to attention.Heads[T], heads int, inCache bool) error {
-	cos, sin := tensor.Of[T](c.In[gqCos]), tensor.Of[T](c.In[gqSin])
-	n := t.rotary.Dim / 2
-	for b := range t.batch {
-		for r := range t.rows {
-			pos, row := t.first[b]+r, r
-			if inCache {
-				row = pos
-			}
-			if p := c.Input(gqPositions); p != nil && p.Len() == t.batch*t.rows {
-				pos = int(tensor.At(p, b*t.rows+r))
-			}
-			if pos < 0 || pos >= c.In[gqCos].Shape[0] {
-				return fmt.Errorf("position %d of %d", pos, c.In[gqCos].Shape[0])
-			}
-			for h := range heads {
-				attention.Turn(t.rotary, to.At(b, h, row, t.size), from.At(b, h, row, t.size), cos[pos*n:][:n], sin[pos*n:][:n])
-			}
+	for i := lo; i < hi; i++ {
+		for h := range t.heads {
+			q.turn(q.to.At(i/t.rows, h, i%t.rows, t.size), q.from.At(i/t.rows, h, i%t.rows, t.size), i/t.rows, h, i%t.rows)
 		}
 	}
-	return nil
 }
 
 // groupAttend lets query row i see keys up to its own position.

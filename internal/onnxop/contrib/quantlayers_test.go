@@ -185,6 +185,10 @@ func TestGatherBlockQuantized(t *testing.T) {
 		shape := rapid.SliceOfN(rapid.IntRange(1, 5), 2, 3).Draw(t, "shape")
 		rank := len(shape)
 		axis, along, block := rapid.IntRange(0, rank-1).Draw(t, "axis"), rapid.IntRange(0, rank-1).Draw(t, "blocks along"), rapid.IntRange(1, 4).Draw(t, "block")
+		if rapid.Bool().Draw(t, "long") {
+			shape[rank-1] *= 25
+			block *= 12
+		}
 		bits, middle := 4, 0.0
 		if kind == tensor.Uint8 {
 			bits, middle = rapid.SampledFrom([]int{4, 8}).Draw(t, "bits"), 8

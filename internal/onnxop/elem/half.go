@@ -1,6 +1,8 @@
 package elem
 
 import (
+	"slices"
+
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -29,7 +31,7 @@ func PrepareReal(c *op.Call, p32, p64 Prepare) (op.Run, error) {
 			continue
 		}
 		if x.Type.IsHalf() {
-			return widen(c, p32)
+			return widen(c, p32, nil)
 		}
 		if kind == tensor.Invalid && (x.Type == tensor.Float32 || x.Type == tensor.Float64) {
 			kind = x.Type
@@ -52,12 +54,36 @@ func Widen(prepare Prepare) Prepare {
 		for _, list := range [][]*tensor.Tensor{c.In, c.Out} {
 			for _, x := range list {
 				if x != nil && x.Type.IsHalf() {
-					return widen(c, prepare)
+					return widen(c, prepare, nil)
 				}
 			}
 		}
 		return prepare(c)
 	}
+}
+
+// WithCaches lets a definition of float32 and others have halves as they are in pairs of an input and an output, of which one may be missing:
+// what keys and values of earlier runs are kept in. All other halves are widened.
+func WithCaches(d op.Def, p32 Prepare, pairs ...[2]int) op.Def {
+	others := d.Prepare
+	d.Prepare = func(c *op.Call) (op.Run, error) {
+		var keep []*tensor.Tensor
+		for _, p := range pairs {
+			var out *tensor.Tensor
+			if c.Wants(p[1]) {
+				out = c.Out[p[1]]
+			}
+			in := c.Input(p[0])
+			if in != nil && in.Type.IsHalf() && (out == nil || out.Type == in.Type) || in == nil && out != nil && out.Type.IsHalf() {
+				keep = append(keep, in, out)
+			}
+		}
+		if keep == nil {
+			return others(c)
+		}
+		return widen(c, p32, keep)
+	}
+	return d
 }
 
 // widened is a prepared operator that works on float32 twins of a call's halves.
@@ -68,7 +94,8 @@ type widened struct {
 	ready   []bool           // inputs that are constant and converted
 }
 
-func widen(c *op.Call, prepare Prepare) (op.Run, error) {
+// widen prepares an operator of float32 for the halves of a call but those to keep.
+func widen(c *op.Call, prepare Prepare, keep []*tensor.Tensor) (op.Run, error) {
 	if prepare == nil {
 		return nil, op.Unsupported("%s of half-precision floats", c.Node.Op)
 	}
@@ -77,7 +104,7 @@ func widen(c *op.Call, prepare Prepare) (op.Run, error) {
 	for i, x := range in {
 		w.ready[i] = x != nil && c.Const(i) && x.Known()
 	}
-	w.in, w.out = twins(c, in, w.ready), twins(c, out, nil)
+	w.in, w.out = twins(c, in, keep, w.ready), twins(c, out, keep, nil)
 	for i, x := range w.in {
 		if x != nil && w.ready[i] {
 			WidenTo(c.Pool, tensor.Of[float32](x), in[i])
@@ -99,12 +126,12 @@ func widen(c *op.Call, prepare Prepare) (op.Run, error) {
 	return w.exec, err
 }
 
-// twins makes a float32 tensor for each half: with elements of its own where it is constant, in the node's
+// twins makes a float32 tensor for each half but those to keep: with elements of its own where it is constant, in the node's
 // working memory otherwise.
-func twins(c *op.Call, own []*tensor.Tensor, constant []bool) []*tensor.Tensor {
+func twins(c *op.Call, own, keep []*tensor.Tensor, constant []bool) []*tensor.Tensor {
 	out := make([]*tensor.Tensor, len(own))
 	for i, x := range own {
-		if x == nil || !x.Type.IsHalf() {
+		if x == nil || !x.Type.IsHalf() || slices.Contains(keep, x) {
 			continue
 		}
 		f := &tensor.Tensor{Type: tensor.Float32, Shape: x.Shape}

@@ -34,14 +34,14 @@ func curves() []curveDef {
 	shrink.ints = true
 	list := []curveDef{
 		plain("Acos", 7, math.Acos), plain("Acosh", 9, math.Acosh), plain("Asin", 7, math.Asin), plain("Asinh", 9, math.Asinh),
-		plain("Atan", 7, math.Atan), plain("Atanh", 9, math.Atanh), plain("Cos", 7, math.Cos), plain("Cosh", 9, math.Cosh),
-		plain("Sin", 7, math.Sin), plain("Sinh", 9, math.Sinh), plain("Tan", 7, math.Tan),
+		plain("Atan", 7, math.Atan), plain("Atanh", 9, math.Atanh), fast("Cos", 7, vecmath.CosTo, math.Cos), plain("Cosh", 9, math.Cosh),
+		fast("Sin", 7, vecmath.SinTo, math.Sin), plain("Sinh", 9, math.Sinh), plain("Tan", 7, math.Tan),
 		fast("Ceil", 1, ceilTo, math.Ceil), fast("Floor", 1, floorTo, math.Floor), fast("Round", 11, roundTo, math.RoundToEven),
 		fast("Sqrt", 1, sqrtTo, math.Sqrt), fast("Exp", 1, vecmath.ExpTo, math.Exp), fast("Log", 1, vecmath.LogTo, math.Log),
 		fast("Sigmoid", 1, vecmath.SigmoidTo, sigmoid64), fast("Tanh", 1, vecmath.TanhTo, math.Tanh), erf, shrink,
 		fast("Reciprocal", 1, reciprocalTo, func(x float64) float64 { return 1 / x }),
-		fast("Softplus", 1, each(vecmath.Softplus), softplus64), fast("Softsign", 1, softsignTo, func(x float64) float64 { return x / (1 + math.Abs(x)) }),
-		fast("Mish", 18, each(mish32), func(x float64) float64 { return x * math.Tanh(softplus64(x)) }),
+		fast("Softplus", 1, vecmath.SoftplusTo, softplus64), fast("Softsign", 1, softsignTo, func(x float64) float64 { return x / (1 + math.Abs(x)) }),
+		fast("Mish", 18, vecmath.MishTo, func(x float64) float64 { return x * math.Tanh(softplus64(x)) }),
 		with("LeakyRelu", 1, leakyCurve), with("Elu", 1, eluCurve), with("Celu", 12, celuCurve), with("Selu", 1, seluCurve),
 		with("HardSigmoid", 1, hardSigmoidCurve), with("HardSwish", 14, hardSwishCurve), with("Gelu", 20, geluCurve), with("Swish", 24, swishCurve),
 		with("ThresholdedRelu", 1, thresholdCurve), with("ScaledTanh", 1, scaledTanhCurve), with("ParametricSoftplus", 1, parametricSoftplusCurve),
@@ -54,15 +54,6 @@ func curves() []curveDef {
 	gelu := fast("Gelu", 1, vecmath.GeluTo, gelu64)
 	quick.domain, gelu.domain = graph.Microsoft, graph.Microsoft
 	return append(list, quick, gelu)
-}
-
-// each makes a loop of a function.
-func each(f func(float32) float32) func(dst, src []float32) {
-	return func(dst, src []float32) {
-		for i, x := range src {
-			dst[i] = f(x)
-		}
-	}
 }
 
 func sigmoid64(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
@@ -79,19 +70,6 @@ func gelu64(x float64) float64 {
 		return 0
 	}
 	return 0.5 * x * math.Erfc(-x/math.Sqrt2)
-}
-
-// mish32 uses tanh(log(1+e)) = (e²+2e)/(e²+2e+2).
-func mish32(x float32) float32 {
-	if x > 20 {
-		return x
-	}
-	e := float64(vecmath.Exp(x))
-	n := e * (e + 2)
-	if n == 0 {
-		return 0
-	}
-	return float32(float64(x) * n / (n + 2))
 }
 
 func ceilTo(dst, src []float32) {
@@ -172,7 +150,13 @@ func leakyCurve(c *op.Call) curve {
 // expCurve is x for positive x and k·(e^(x/s)-1) below, both times gamma: the
 // form that Elu, Celu and Selu share.
 func expCurve(k, s, gamma float32) curve {
+	leaky := element.PRelu[float32]().VectorScalar
 	return curve{func(dst, src []float32) {
+		dst = dst[:len(src)]
+		if s == 1 {
+			n := expm1Below(dst, src, k, gamma, leaky)
+			dst, src = dst[n:], src[n:]
+		}
 		for i, x := range src {
 			if x < 0 {
 				x = k * vecmath.Expm1(x/s)
@@ -185,6 +169,23 @@ func expCurve(k, s, gamma float32) curve {
 		}
 		return float64(gamma) * x
 	}}
+}
+
+// expm1Below writes x for positive x and k·(e^x-1) below, both times gamma, where there are vectors for that. It returns for how many
+// values it did so; leaky is the loop that multiplies what is negative.
+func expm1Below(dst, src []float32, k, gamma float32, leaky func(dst, a []float32, b float32)) int {
+	f, e := simd.CurveKernels(), simd.ElementKernels()
+	if f == nil || e == nil {
+		return 0
+	}
+	n := f.LibmElu(dst, src)
+	if k != 1 && n > 0 {
+		leaky(dst[:n], dst[:n], k)
+	}
+	if gamma != 1 {
+		e.MulScalar(dst[:n], dst[:n], gamma)
+	}
+	return n
 }
 
 func eluCurve(c *op.Call) curve { return expCurve(c.Node.Attrs.Float("alpha", 1), 1, 1) }

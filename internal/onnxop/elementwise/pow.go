@@ -16,7 +16,8 @@ func preparePow(c *op.Call) (op.Run, error) {
 	floating := c.In[1].Type.IsFloat()
 	switch base := c.In[0].Type; {
 	case base == tensor.Float32:
-		return powLoops(c, element.Loops[float32, float32]{Vec: powVec, VectorScalar: powScalar})
+		times := element.Mul[float32]().Vec
+		return powLoops(c, element.Loops[float32, float32]{Vec: powVec, VectorScalar: func(dst, a []float32, y float32) { powScalar(dst, a, y, times) }})
 	case base == tensor.Float64:
 		return powLoops(c, element.Loops[float64, float64]{Vec: func(dst, a, b []float64) {
 			a, b = a[:len(dst)], b[:len(dst)]
@@ -122,16 +123,14 @@ func powVec(dst, a, b []float32) {
 	}
 }
 
-// powScalar has loops for the exponents that models use.
-func powScalar(dst, a []float32, y float32) {
+// powScalar has loops for the exponents that models use, of which times is that for products.
+func powScalar(dst, a []float32, y float32, times func(dst, a, b []float32)) {
 	a = a[:len(dst)]
 	switch y {
 	case 1:
 		copy(dst, a)
 	case 2:
-		for i, x := range a {
-			dst[i] = x * x
-		}
+		times(dst, a, a)
 	case 3:
 		for i, x := range a {
 			dst[i] = x * x * x
@@ -142,12 +141,13 @@ func powScalar(dst, a []float32, y float32) {
 		}
 	case 0.5:
 		for i, x := range a {
-			if x > 0 {
-				dst[i] = float32(math.Sqrt(float64(x)))
-			} else { // the root of -0 and of -Inf differs from the power
-				dst[i] = vecmath.Pow(x, y)
+			if !(x > 0) { // the root of -0 and of -Inf differs from the power
+				x = vecmath.Pow(x, y)
+				x *= x
 			}
+			dst[i] = x
 		}
+		sqrtTo(dst, dst)
 	default:
 		for i, x := range a {
 			dst[i] = vecmath.Pow(x, y)

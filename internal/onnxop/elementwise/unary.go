@@ -42,7 +42,7 @@ func runUnary[T, R any](f func(dst []R, src []T), in func(*tensor.Tensor) []T, o
 	r.body = func(_, lo, hi int) { r.f(r.out[lo:hi], r.in[lo:hi]) }
 	return func(c *op.Call) error {
 		r.in, r.out = in(c.In[0]), out(c.Out[0])
-		c.Pool.ForWorker(len(r.out), element.Grain/4, r.body)
+		c.Pool.ForWorker(len(r.out), element.Grain/2, r.body)
 		r.in, r.out = nil, nil
 		return nil
 	}
@@ -159,13 +159,16 @@ func prepareHalfExact(k exact) elem.Prepare {
 
 func realExact[T tensor.Real](k exact) op.Run {
 	if k == absolute {
+		if e := simd.ElementKernels(); e != nil {
+			if f, ok := any(e.Abs).(func(dst, src []T)); ok {
+				return RunUnary(f)
+			}
+		}
 		return RunUnary(func(dst, src []T) {
 			src = src[:len(dst)]
 			for i, x := range src {
-				if x <= 0 { // turns -0 into 0 as well
-					x = 0 - x
-				}
-				dst[i] = x
+				// By its bits: signs cannot be foretold.
+				dst[i] = T(math.Abs(float64(x)))
 			}
 		})
 	}
@@ -244,7 +247,7 @@ func classify(mk func(c *op.Call) func(float64) bool) elem.Prepare {
 		}
 		return func(c *op.Call) error {
 			x, y := c.In[0], tensor.Of[uint8](c.Out[0])
-			c.Pool.For(len(y), element.Grain/4, func(lo, hi int) {
+			c.Pool.For(len(y), element.Grain/2, func(lo, hi int) {
 				var block [element.Block]float64
 				for ; lo < hi; lo += element.Block {
 					b := block[:min(element.Block, hi-lo)]

@@ -32,8 +32,5 @@ func prepareWhere(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(c *op.Call) error {
-		layout.Pick(c, plan, element.Grain)
-		return nil
-	}, nil
+	return layout.Pick(plan, element.Grain), nil
 }

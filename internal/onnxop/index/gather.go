@@ -85,7 +85,7 @@ func elementsOf(c *op.Call) (*elements, error) {
 
 // offsets turns the indices into offsets in the data.
 func (e *elements) offsets(pool *workers.Pool, idx *tensor.Tensor) (at []int, err error) {
-	if e.at, err = layout.Positions(e.at, idx, e.n, true); err != nil || len(e.at) == 0 {
+	if e.at, err = layout.Positions(pool, e.at, idx, e.n, true); err != nil || len(e.at) == 0 {
 		return nil, err
 	}
 	w := e.dims[len(e.dims)-1]
@@ -123,9 +123,10 @@ func prepareGatherElements(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	offsets := layout.Once(c, 1, func(c *op.Call) ([]int, error) { return e.offsets(c.Pool, c.In[1]) })
 	b := &move.Blocks{Rows: 1, Len: 1} // made once: a run must not allocate
 	return func(c *op.Call) error {
-		at, err := e.offsets(c.Pool, c.In[1])
+		at, err := offsets(c)
 		if err != nil {
 			return err
 		}

@@ -50,6 +50,7 @@ func scatter(c *op.Call, block int, offsets func(c *op.Call) ([]int, error)) (op
 	if err != nil {
 		return nil, err
 	}
+	offsets = layout.Once(c, 1, offsets)
 	return func(c *op.Call) error {
 		at, err := offsets(c)
 		if err != nil {

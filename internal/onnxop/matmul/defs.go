@@ -1,6 +1,7 @@
 package matmul
 
 import (
+	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -10,7 +11,10 @@ var matrixInts = []tensor.Type{tensor.Int32, tensor.Int64, tensor.Uint32, tensor
 
 // Defs lists the operators of this package.
 func Defs() []op.Def {
+	codes := elem.Fusing(elem.RealDef("CodesMatMul", inferCodesMatMul, prepareCodesMatMul, nil))
+	codes.Domain = graph.Own
 	return []op.Def{
+		codes,
 		{Name: "MatMul", Since: 1, Types: elem.FloatsAnd(matrixInts...), Infer: inferMatMul, Prepare: prepareMatMul, Fuses: true},
 		{Name: "Gemm", Since: 1, Types: elem.FloatsAnd(matrixInts...), Infer: InferGemm, Prepare: prepareGemmAny, Fuses: true, TakesSame: takesSame},
 		{Name: "Einsum", Since: 12, Infer: inferEinsum, Prepare: prepareEinsum},

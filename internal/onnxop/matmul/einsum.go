@@ -8,6 +8,7 @@ import (
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // einsum is a parsed equation: every label is an axis of one loop nest, outputs
@@ -15,8 +16,9 @@ import (
 type einsum struct {
 	size    []int   // of each label
 	kept    int     // number of labels that the output has
-	strides [][]int // of each input and, last, the output, by label
+	strides [][]int // of each input, by label
 	out     []int
+	labels  []int // of an equation of two operands of another one: which labels of that
 }
 
 // ellipsisBase is the label of the last axis of an ellipsis; earlier axes have
@@ -159,42 +161,121 @@ func prepareEinsum(c *op.Call) (op.Run, error) {
 	return elem.PrepareReal(c, prepareEinsumReal[float32], prepareEinsumReal[float64])
 }
 
+// prepareEinsumOf adds up products in the order of the labels.
 func prepareEinsumOf[T tensor.Number](c *op.Call) (op.Run, error) {
 	e, err := newEinsum(c)
 	if err != nil {
 		return nil, err
 	}
-	n, sums := tensor.Elements(e.out), tensor.Elements(e.size[e.kept:])
+	in := make([][]T, len(c.In))
 	return func(c *op.Call) error {
-		in := make([][]T, len(c.In))
 		for i, x := range c.In {
 			if x.Type != c.In[0].Type {
 				return fmt.Errorf("einsum of %v and %v", c.In[0].Type, x.Type)
 			}
 			in[i] = tensor.Of[T](x)
 		}
-		y := tensor.Of[T](c.Out[0])
-		c.Pool.For(n, max(1, 1<<12/max(sums, 1)), func(lo, hi int) {
-			at := make([]int, len(e.size))
-			base, pos := make([]int, len(in)), make([]int, len(in))
-			tensor.Unravel(lo, e.size[:e.kept], at[:e.kept])
-			for o := lo; o < hi; o++ {
-				for i := range in {
-					base[i] = 0
-					for d, p := range at[:e.kept] {
-						base[i] += p * e.strides[i][d]
-					}
-				}
-				y[o] = einsumSum(e, in, base, pos, at[e.kept:], sums)
-				tensor.Next(at[:e.kept], e.size[:e.kept])
-			}
-		})
+		einsumLines(e, c.Pool, in, tensor.Of[T](c.Out[0]))
+		clear(in)
 		return nil
 	}, nil
 }
 
-// einsumSum adds the products over all summed labels; base is where each input
-// starts for the output element.
+// shortLine is up to how many results in a line are added up one by one.
+const shortLine = 4
+
+// einsumLines computes an equation line by line of the result, or, where lines are short and sums are long, one result after the other.
+func einsumLines[T tensor.Number](e *einsum, w *workers.Pool, in [][]T, y []T) {
+	sums, last := tensor.Elements(e.size[e.kept:]), e.kept
+	line := 1
+	if last > 0 {
+		last--
+		if line = e.size[last]; line <= shortLine && sums > line {
+			last, line = e.kept, 1
+		}
+	}
+	if len(y) == 0 {
+		return
+	}
+	w.For(len(y)/line, max(1, 1<<12/max(sums*line, 1)), func(lo, hi int) {
+		at, base, pos := make([]int, len(e.size)), make([]int, len(in)), make([]int, len(in))
+		tensor.Unravel(lo, e.size[:last], at[:last])
+		for o := lo; o < hi; o++ {
+			for i := range in {
+				base[i] = 0
+				for d, p := range at[:last] {
+					base[i] += p * e.strides[i][d]
+				}
+			}
+			if last == e.kept {
+				y[o] = einsumSum(e, in, base, pos, at[e.kept:], sums)
+			} else {
+				einsumLine(e, in, base, at[e.kept:], y[o*line:][:line], sums)
+			}
+			tensor.Next(at[:last], e.size[:last])
+		}
+	})
+}
+
+// einsumLine adds up the products of one line of the result, whose first one's operands begin at base.
+func einsumLine[T tensor.Number](e *einsum, in [][]T, base, at []int, y []T, sums int) {
+	clear(y)
+	clear(at)
+	last := e.kept - 1
+	for range sums {
+		from := func(i int) ([]T, int) {
+			p := base[i]
+			for d, q := range at {
+				p += q * e.strides[i][e.kept+d]
+			}
+			return in[i][p:], e.strides[i][last]
+		}
+		switch a, sa := from(0); len(in) {
+		case 1:
+			for j := range y {
+				y[j] += a[j*sa]
+			}
+		case 2:
+			b, sb := from(1)
+			addProducts(y, a, b, sa, sb)
+		default:
+			for j := range y {
+				v := a[j*sa]
+				for i := 1; i < len(in); i++ {
+					b, sb := from(i)
+					v *= b[j*sb]
+				}
+				y[j] += v
+			}
+		}
+		tensor.Next(at, e.size[e.kept:])
+	}
+}
+
+// addProducts adds the products of two lines, whose elements lie some places apart, to a third one.
+func addProducts[T tensor.Number](y, a, b []T, sa, sb int) {
+	if sb == 0 {
+		a, b, sa, sb = b, a, sb, sa
+	}
+	switch {
+	case sa == 0 && sb == 1:
+		v := a[0]
+		for j, x := range b[:len(y)] {
+			y[j] += v * x
+		}
+	case sa == 1 && sb == 1:
+		a = a[:len(y)]
+		for j, x := range b[:len(y)] {
+			y[j] += a[j] * x
+		}
+	default:
+		for j := range y {
+			y[j] += a[j*sa] * b[j*sb]
+		}
+	}
+}
+
+// einsumSum adds the products over all summed labels; base is where each input starts for the output element.
 func einsumSum[T tensor.Number](e *einsum, in [][]T, base, pos, at []int, sums int) T {
 	var total T
 	clear(at)

@@ -1,6 +1,7 @@
 package matmul
 
 import (
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -18,6 +19,8 @@ func TestEinsumProducts(t *testing.T) {
 		"ij,jk->ik", "ij,kj->ik", "ji,jk->ik", "ji,kj->ik", "ij,jk->ki", "bij,bjk->bik",
 		"bhdi,bhdj->bhij", "bhij,bhdj->bhdi", "bihd,bjhd->bhij", "bhij,bjhd->bihd", "bhij,bhjd->bhid",
 		"bij,jk->bik", "ij,bjk->bik", "iajb,abk->ijk", "aib,bka->ik", "bhi,hd->bhid", "b,bij->bij", "bid,bjd->bj", "ii,ij->j", "bij,bij->b",
+		"bid,hkd->bhik", "bhij,bhjk->bihk", "ijb,jbd->ibd", "bij,bj->bij", "bik,bjk->bij", "bia,bjk->bija", "iab,kjb->iakj", "ij,kj->jik", "bi,bj->bji",
+		"ij->ji", "bii->bi", "bij->b", "ij->", "ij,jk,kd->id", "bi,bj,ijk->bk", "bij,bjk,bkd,bd->bi", "i,j,k->ijk", "ai,bj,ai->b", "ij,ij,ij->ij",
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		eq := rapid.SampledFrom(equations).Draw(t, "equation")
@@ -32,7 +35,7 @@ func TestEinsumProducts(t *testing.T) {
 		}
 		var whole []*tensor.Tensor
 		at := 0
-		for range 2 {
+		for range strings.Count(eq, ",") + 1 {
 			var shape []int
 			for ; eq[at] != ',' && eq[at] != '-'; at++ {
 				n := size[eq[at]]
@@ -53,7 +56,16 @@ func TestEinsumProducts(t *testing.T) {
 			t.Skip(err) // axes that repeat and fit nothing
 		}
 		for _, typ := range reals[:2] {
-			got, err := optest.Run(Defs(), node, cast(typ, whole[0]), cast(typ, whole[1]))
+			in := make([]*tensor.Tensor, len(whole))
+			for i, x := range whole {
+				in[i] = cast(typ, x)
+			}
+			node.Const = nil
+			if last := len(in) - 1; last > 0 {
+				node.Const = make([]bool, len(in))
+				node.Const[rapid.IntRange(0, last).Draw(t, "which")] = rapid.Bool().Draw(t, "constant")
+			}
+			got, err := optest.Run(Defs(), node, in...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -62,7 +74,7 @@ func TestEinsumProducts(t *testing.T) {
 				numbers[i] = tensor.At(want[0], i)
 			}
 			if why := optest.Differ(got[0], numbers, 0, 0); why != "" {
-				t.Fatalf("%s of %v, %v in %v: %s", eq, whole[0].Shape, whole[1].Shape, typ, why)
+				t.Fatalf("%s, the first of %v, in %v: %s", eq, whole[0].Shape, typ, why)
 			}
 		}
 	})

@@ -104,12 +104,7 @@ func PrepareGemm32(c *op.Call) (op.Run, error) {
 	if !v.packs(c) {
 		return PrepareGemm[float32](c)
 	}
-	var b *kernel.PackedB
-	if len(c.Same) > 1 && c.Same[1] != nil {
-		b = kernel.PackSame(v.K, v.N, tensor.Single[float32](c.Same[1]))
-	} else {
-		b = kernel.PackB(v.K, v.N, tensor.Of[float32](c.In[1]), 0, v.TransB)
-	}
+	b := packed(c, v.K, v.N, v.TransB)
 	c.Copied(1)
 	g := kernel.GemmParams{M: v.M, N: v.N, K: v.K, TransA: v.TransA, Act: c.Activation}
 	c.Kernel = b.Name(g)
@@ -121,6 +116,16 @@ func PrepareGemm32(c *op.Call) (op.Run, error) {
 		kernel.GemmPacked(c.Pool, p, tensor.Of[float32](c.In[0]), b, tensor.Of[float32](c.Out[0]))
 		return nil
 	}, nil
+}
+
+// packed is input 1, a constant of k by n values, or turned, as products take it.
+func packed(c *op.Call, k, n int, turned bool) *kernel.PackedB {
+	if len(c.Same) > 1 && c.Same[1] != nil {
+		return kernel.PackSame(k, n, tensor.Single[float32](c.Same[1]))
+	}
+	return op.Share(c, 1, fmt.Sprintf("product %d %d %t", k, n, turned), func() *kernel.PackedB {
+		return kernel.PackB(k, n, tensor.Of[float32](c.In[1]), 0, turned)
+	})
 }
 
 // PrepareGemm makes a general product of floating-point matrices.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -91,19 +92,35 @@ func (v *Batched) fold() {
 }
 
 // Each calls f with the positions of the matrices of every batch element.
-func (v *Batched) Each(f func(a, b, c int)) {
-	n := tensor.Elements(v.batch)
-	at := make([]int, len(v.batch))
-	for i := range n {
-		pa, pb := 0, 0
-		for d, p := range at {
-			pa += p * v.a[d]
-			pb += p * v.b[d]
-		}
-		f(pa*v.M*v.K, pb*v.K*v.N, i*v.M*v.N)
-		tensor.Next(at, v.batch)
+func (v *Batched) Each(f func(a, b, c int)) { v.each(0, tensor.Elements(v.batch), f) }
+
+// each is Each for elements lo to hi of the batch.
+func (v *Batched) each(lo, hi int, f func(a, b, c int)) {
+	for i := lo; i < hi; i++ {
+		f(v.place(i))
 	}
 }
+
+// place gives the positions of the matrices of batch element i.
+func (v *Batched) place(i int) (a, b, c int) {
+	rest := i
+	for d := len(v.batch) - 1; d >= 0; d-- {
+		at := rest % v.batch[d]
+		rest /= v.batch[d]
+		a += at * v.a[d]
+		b += at * v.b[d]
+	}
+	return a * v.M * v.K, b * v.K * v.N, i * v.M * v.N
+}
+
+// apart tells whether so many threads better take some products of the batch each than parts of one product after the other.
+func (v *Batched) apart(threads int) bool {
+	n, small := tensor.Elements(v.batch), 1<<18
+	return threads > 1 && n >= threads && (n%threads == 0 || n >= 4*threads || v.M*v.N*v.K <= small)
+}
+
+// together is how many products of the batch make a piece of work, when a thread computes so many products of numbers in a nanosecond.
+func (v *Batched) together(rate float64) int { return max(1, workers.Grain(rate)/max(1, v.M*v.N*v.K)) }
 
 func inferMatMul(c *op.Call) error {
 	if err := c.NeedInputs(2); err != nil {
@@ -189,8 +206,21 @@ func prepareMatMul32(c *op.Call) (op.Run, error) {
 		}
 		g.BiasN = tensor.Of[float32](c.In[2])
 	}
+	if v.N == 1 {
+		c.Kernel = kernel.ColumnName()
+		add := element.Add[float32]().VectorScalar
+		return func(c *op.Call) error {
+			y := tensor.Of[float32](c.Out[0])
+			v.columns(c.Pool, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.In[1]), y)
+			if g.BiasN != nil {
+				add(y, y, g.BiasN[0])
+			}
+			elem.Clamp(g.Act, y)
+			return nil
+		}, nil
+	}
 	if c.Const(1) && v.batch == nil && tensor.Elements(v.Out) > 0 {
-		b := kernel.PackB(v.K, v.N, tensor.Of[float32](c.In[1]), 0, false)
+		b := packed(c, v.K, v.N, false)
 		c.Copied(1)
 		c.Kernel = b.Name(g)
 		return func(c *op.Call) error {
@@ -212,12 +242,30 @@ func (v *Batched) multiply(p *workers.Pool, g kernel.GemmParams, a, b, y []float
 	if v.M*v.N*n == 0 {
 		return
 	}
-	if n < 2*p.Threads() || v.M*v.N*v.K > 1<<22 {
+	if !v.apart(p.Threads()) || v.M*v.N*v.K > 1<<22 {
 		v.Each(func(pa, pb, pc int) { kernel.Gemm(p, g, a[pa:], b[pb:], y[pc:]) })
 		return
 	}
-	workers.Do(p, n, 1, batch{v, g, a, b, y}, batch.products)
+	workers.Do(p, n, v.together(floatRate), batch{v, g, a, b, y}, batch.products)
 }
+
+// floatRate is about how many products of numbers that are multiplied once a thread computes in a nanosecond.
+const floatRate = 10
+
+// columns multiplies matrices by single columns.
+func (v *Batched) columns(p *workers.Pool, a, b, y []float32) {
+	n := tensor.Elements(v.batch)
+	if n == 1 {
+		kernel.Column(p, y[:v.M], a, b[:v.K])
+		return
+	}
+	workers.Do(p, n, max(1, columnGrain/max(1, v.M*v.K)), batch{v: v, a: a, b: b, y: y}, func(q batch, lo, hi int) {
+		q.v.each(lo, hi, func(pa, pb, pc int) { kernel.Column(nil, q.y[pc:][:q.v.M], q.a[pa:], q.b[pb:][:q.v.K]) })
+	})
+}
+
+// columnGrain is the number of multiplications of products with columns from which on another worker pays.
+const columnGrain = 1 << 15
 
 // batch is what some of the products of a batch need.
 type batch struct {
@@ -227,16 +275,8 @@ type batch struct {
 }
 
 func (q batch) products(lo, hi int) {
-	v := q.v
-	at := make([]int, len(v.batch))
-	tensor.Unravel(lo, v.batch, at)
 	for i := lo; i < hi; i++ {
-		pa, pb := 0, 0
-		for d, k := range at {
-			pa += k * v.a[d]
-			pb += k * v.b[d]
-		}
-		kernel.Gemm(nil, q.g, q.a[pa*v.M*v.K:], q.b[pb*v.K*v.N:], q.y[i*v.M*v.N:])
-		tensor.Next(at, v.batch)
+		pa, pb, pc := q.v.place(i)
+		kernel.Gemm(nil, q.g, q.a[pa:], q.b[pb:], q.y[pc:])
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/opmeter/opmeter/internal/onnxop/quant"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // intMatMul multiplies int8/uint8 operands into int32 sums. Zero points may be
@@ -19,10 +20,26 @@ type intMatMul struct {
 	ai, bi int
 	az, bz int
 	tables []kernel.ByteTable // values of a less their zero point: one, or one a row
-	// packed holds every matrix of a constant b, or the one in work.
+	// packed holds every matrix of a constant b, or the one in work of each thread.
 	packed []*kernel.PackedQ
 	ready  bool
+	// shared tells that threads take products of the batch each, which piece computes; now is the run in work.
+	shared bool
+	piece  func(worker, lo, hi int)
+	now    intRun
 	zs     []int32 // zero points of a in the run
+}
+
+// intRun is a run of all products: sums to y, or codes to out by rescale.
+type intRun struct {
+	c       *op.Call
+	x       *tensor.Tensor
+	z       []int32
+	y       []int32
+	out     []uint8
+	rescale *kernel.Rescale
+	room    []int32 // for sums that become codes
+	last    []int   // where the matrix of b lies that a thread has packed
 }
 
 // NewIntMatMul prepares a product of 8-bit matrices; ai, az, bi and bz are the inputs
@@ -59,8 +76,24 @@ func NewIntMatMul(c *op.Call, ai, az, bi, bz int) (*intMatMul, error) {
 	if z := c.Input(bz); z != nil && z.Len() > 1 {
 		q.b = op.ScratchOf[int32](c, c.In[bi].Len())
 	}
-	q.packed = append(q.packed, kernel.NewPackedQ(v.N, v.K))
+	n := 1
+	if t := c.Pool.Threads(); len(q.tables) == 1 && q.flat.apart(t) {
+		q.shared, n = true, t
+	}
+	for range n {
+		q.packed = append(q.packed, kernel.NewPackedQ(v.N, v.K))
+	}
+	q.now.last = make([]int, n)
+	q.piece = q.products
 	return q, nil
+}
+
+// room is the number of sums that codes wants room for.
+func (q *intMatMul) room(p *workers.Pool) int {
+	if q.shared {
+		return p.Threads() * kernel.GemmRoom(nil, q.M, q.N)
+	}
+	return kernel.GemmRoom(p, q.flat.M, q.N)
 }
 
 // packConst packs a constant b, as it lies in the file where it has one zero point.
@@ -86,12 +119,12 @@ func (q *intMatMul) packConst(c *op.Call) {
 }
 
 // pack packs a matrix of b, which is not constant, from its first element on.
-func (q *intMatMul) pack(c *op.Call, at int) {
+func (q *intMatMul) pack(c *op.Call, pool *workers.Pool, to *kernel.PackedQ, at int) {
 	if q.b != nil {
-		q.packed[0].Fill(q.b[at:], 1, q.N)
+		to.Fill(q.b[at:], 1, q.N)
 		return
 	}
-	quant.Pack(c.Pool, q.packed[0], c.In[q.bi], at, quant.Zero(c.Input(q.bz)), 1, q.N)
+	quant.Pack(pool, to, c.In[q.bi], at, quant.Zero(c.Input(q.bz)), 1, q.N)
 }
 
 func (q *intMatMul) liftB(c *op.Call) {
@@ -127,12 +160,10 @@ func (q *intMatMul) Product(c *op.Call, x *tensor.Tensor, z []int32, y []int32) 
 		clear(y)
 		return
 	}
-	q.each(c, x, z, func(b *kernel.PackedQ, pa, pc int) {
-		kernel.GemmQ(c.Pool, q.flat.M, x.Data[pa:], q.tables, b, y[pc:])
-	})
+	q.run(intRun{c: c, x: x, z: z, y: y})
 }
 
-// codes computes codes, r being prepared; sums is room for those of some rows.
+// codes computes codes, r being prepared; sums is room for those of some rows, see [intMatMul.room].
 func (q *intMatMul) codes(c *op.Call, sums []int32, r *kernel.Rescale) {
 	x, y := c.In[q.ai], c.Out[0].Data
 	if q.K == 0 {
@@ -143,36 +174,71 @@ func (q *intMatMul) codes(c *op.Call, sums []int32, r *kernel.Rescale) {
 		}
 		return
 	}
-	q.each(c, x, q.zeros(c), func(b *kernel.PackedQ, pa, pc int) {
-		kernel.GemmCodes(c.Pool, q.flat.M, x.Data[pa:], q.tables, b, sums, r, y[pc:])
-	})
+	q.run(intRun{c: c, x: x, z: q.zeros(c), out: y, rescale: r, room: sums})
 }
 
-// each calls f for every product with the packed right operand and the places of the others.
-func (q *intMatMul) each(c *op.Call, x *tensor.Tensor, z []int32, f func(b *kernel.PackedQ, pa, pc int)) {
+// run computes all products.
+func (q *intMatMul) run(r intRun) {
 	if !q.ready && q.b != nil {
-		q.liftB(c)
+		q.liftB(r.c)
 	}
-	last := -1
-	q.flat.Each(func(pa, pb, pc int) {
-		for i := range q.tables {
-			if len(z) > 1 || pc == 0 {
-				zero := quant.First(z)
-				if len(z) > 1 {
-					zero = z[(pa/q.K+i)%len(z)]
-				}
-				q.tables[i].Fill(x.Type == tensor.Int8, zero)
+	r.last = q.now.last
+	for i := range r.last {
+		r.last[i] = -1
+	}
+	q.now = r
+	n, pool := tensor.Elements(q.flat.batch), r.c.Pool
+	if q.shared {
+		q.tables[0].Fill(r.x.Type == tensor.Int8, quant.First(r.z))
+		pool.ForWorker(n, q.flat.together(byteRate), q.piece)
+	} else {
+		for i := range n {
+			q.product(pool, 0, i)
+		}
+	}
+	q.now = intRun{last: r.last}
+}
+
+// byteRate is about how many products of 8-bit numbers a thread computes in a nanosecond, packed, and made codes, in each run.
+const byteRate = 30
+
+// products computes those of batch elements lo to hi, by one thread.
+func (q *intMatMul) products(worker, lo, hi int) {
+	for i := lo; i < hi; i++ {
+		q.product(nil, worker, i)
+	}
+}
+
+// product computes that of batch element i.
+func (q *intMatMul) product(pool *workers.Pool, worker, i int) {
+	r, v := &q.now, &q.flat
+	pa, pb, pc := v.place(i)
+	for t := range q.tables {
+		if !q.shared && (len(r.z) > 1 || i == 0) {
+			zero := quant.First(r.z)
+			if len(r.z) > 1 {
+				zero = r.z[(pa/q.K+t)%len(r.z)]
 			}
+			q.tables[t].Fill(r.x.Type == tensor.Int8, zero)
 		}
-		b := q.packed[0]
-		if q.ready {
-			b = q.packed[pb/(q.K*q.N)]
-		} else if pb != last {
-			last = pb
-			q.pack(c, pb)
-		}
-		f(b, pa, pc)
-	})
+	}
+	b := q.packed[worker]
+	if q.ready {
+		b = q.packed[pb/(q.K*q.N)]
+	} else if pb != r.last[worker] {
+		r.last[worker] = pb
+		q.pack(r.c, pool, b, pb)
+	}
+	if r.out == nil {
+		kernel.GemmQ(pool, v.M, r.x.Data[pa:], q.tables, b, r.y[pc:])
+		return
+	}
+	sums := r.room
+	if q.shared {
+		each := len(sums) / len(q.packed)
+		sums = sums[worker*each:][:each]
+	}
+	kernel.GemmCodes(pool, v.M, r.x.Data[pa:], q.tables, b, sums, r.rescale, r.out[pc:])
 }
 
 func inferMatMulInteger(c *op.Call) error {
@@ -226,7 +292,7 @@ func prepareQLinearMatMul(c *op.Call) (op.Run, error) {
 			tensor.FormatShape(c.In[4].Shape), tensor.FormatShape(c.In[6].Shape))
 	}
 	if as == 1 && (bs == 1 || bs == q.N) {
-		sums := op.ScratchOf[int32](c, kernel.GemmRoom(c.Pool, q.flat.M, q.N))
+		sums := op.ScratchOf[int32](c, q.room(c.Pool))
 		r := &kernel.Rescale{Scales: make([]float32, bs), Bias: make([]int32, bs)}
 		return func(c *op.Call) error {
 			xs, ys := float32(tensor.At(c.In[1], 0)), float32(tensor.At(c.In[6], 0))

@@ -92,4 +92,4 @@ func (g *granularity) at(r int) (lo, hi, scale int) {
 }
 
 // grain is the number of rows worth giving to another thread.
-func (g *granularity) grain() int { return max(1, element.Grain/2/max(1, g.row)) }
+func (g *granularity) grain() int { return max(1, element.Grain/max(1, g.row)) }

@@ -32,7 +32,30 @@ func reduceReal[T tensor.Real](c *op.Call, k Reduction) (op.Run, error) {
 	case redLogSum:
 		done = func(a float64, _ int) T { return T(math.Log(a)) }
 	}
+	if k == redSum && (!c.Has(1) || c.Const(1)) {
+		mask, err := reduceMask(c)
+		if err != nil {
+			return nil, err
+		}
+		plan := reduce.NewPlan(c.In[0].Shape, mask)
+		if columns, count := plan.Columns(); columns && count == 2 {
+			return prepareReducer(c, reduce.Pairs[T]())
+		}
+	}
 	r := sum(done)
+	switch k {
+	case redSum, redL1, redSumSquare, RedMean:
+		mean := k == RedMean
+		r.All = func(dst []T, acc []float64, n int) {
+			by := 1.0
+			if mean {
+				by = float64(n)
+			}
+			for i, a := range acc {
+				dst[i] = T(a / by)
+			}
+		}
+	}
 	if x := simd.RowKernels(); x != nil {
 		var row any
 		switch k {
@@ -43,6 +66,11 @@ func reduceReal[T tensor.Real](c *op.Call, k Reduction) (op.Run, error) {
 		}
 		if row, ok := row.(func(float64, []T) float64); ok {
 			r.Row = row
+			r.Rows = func(acc []float64, src []T, n int) {
+				for i := range acc {
+					acc[i] = row(0, src[i*n:][:n])
+				}
+			}
 		}
 	}
 	return prepareReducer(c, r)

@@ -97,7 +97,7 @@ func normalise[T tensor.Real](l line, k Normalisation, row func(dst, src []T)) o
 		return func(c *op.Call) error {
 			if l.n > 0 {
 				dst, src = tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[0])
-				c.Pool.For(l.outer, max(1, element.Grain/8/l.n), rows)
+				c.Pool.For(l.outer, max(1, element.Grain/4/l.n), rows)
 			}
 			return nil
 		}
@@ -117,7 +117,7 @@ func normalise[T tensor.Real](l line, k Normalisation, row func(dst, src []T)) o
 	return func(c *op.Call) error {
 		if l.n > 0 {
 			dst, src = tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[0])
-			c.Pool.For(l.outer*tiles, max(1, element.Grain/8/(l.n*min(element.Block, max(1, l.inner)))), work)
+			c.Pool.For(l.outer*tiles, max(1, element.Grain/4/(l.n*min(element.Block, max(1, l.inner)))), work)
 		}
 		return nil
 	}

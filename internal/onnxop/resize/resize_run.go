@@ -234,6 +234,7 @@ type interpolation[T tensor.Real] struct {
 type axisTaps[T tensor.Real] struct {
 	*resizeTaps
 	weight []T
+	lines  *kernel.Between // of float32 lines that are linear everywhere; nil for others
 }
 
 func newInterpolation[T tensor.Real](c *op.Call) (*interpolation[T], error) {
@@ -252,6 +253,9 @@ func newInterpolation[T tensor.Real](c *op.Call) (*interpolation[T], error) {
 		t := &axisTaps[T]{resizeTaps: r.table(d)}
 		for _, w := range t.resizeTaps.weight {
 			t.weight = append(t.weight, T(w))
+		}
+		if w, ok := any(t.weight).([]float32); ok && t.n == 2 && d == len(r.out)-1 && !slices.Contains(t.outside, true) {
+			t.lines = kernel.NewBetween(r.in[d], t.at, w)
 		}
 		p.axes = append(p.axes, t)
 	}
@@ -383,7 +387,11 @@ type applied[T tensor.Real] struct {
 // Piece makes lines lo to hi along the last axis, or rows along another one.
 func (a applied[T]) Piece(lo, hi int) {
 	t, m, n, inner := a.t, len(a.t.outside), a.n, a.inner
-	if inner == 1 {
+	switch {
+	case inner == 1 && t.lines != nil:
+		t.lines.Lines(any(a.y[lo*m:hi*m]).([]float32), any(a.x[lo*n:hi*n]).([]float32))
+		return
+	case inner == 1:
 		for i := lo; i < hi; i++ {
 			t.line(a.y[i*m:][:m], a.x[i*n:][:n], a.extrapolation)
 		}

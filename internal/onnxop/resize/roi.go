@@ -36,7 +36,7 @@ type roiAlign struct {
 	maximum             bool
 }
 
-func prepareRoiAlign[T tensor.Real](c *op.Call) (op.Run, error) {
+func newRoiAlign(c *op.Call) *roiAlign {
 	a, x := c.Node.Attrs, c.In[0].Shape
 	v := &roiAlign{
 		h: x[2], w: x[3], ph: a.Int("output_height", 1), pw: a.Int("output_width", 1), ratio: a.Int("sampling_ratio", 0),
@@ -45,17 +45,52 @@ func prepareRoiAlign[T tensor.Real](c *op.Call) (op.Run, error) {
 	if c.Node.Version >= 16 && a.Str("coordinate_transformation_mode", "half_pixel") == "half_pixel" {
 		v.offset = 0.5
 	}
-	n, ch := x[0], x[1]
+	return v
+}
+
+// batch reads which of n pictures each region is of.
+func (*roiAlign) batch(c *op.Call, n int) ([]int, error) {
+	batch, err := op.Ints(c.In[2])
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range batch {
+		if b < 0 || b >= n {
+			return nil, fmt.Errorf("batch index %d of %d", b, n)
+		}
+	}
+	return batch, nil
+}
+
+// roiGrid is where the results of a region lie: the first one's corner, their heights and widths, and how many samples each has.
+type roiGrid struct {
+	y, x, bh, bw float64
+	gh, gw       int
+}
+
+// grid lays the results of the region between two corners.
+func (v *roiAlign) grid(x0, y0, x1, y1 float64) roiGrid {
+	g := roiGrid{y: y0*v.scale - v.offset, x: x0*v.scale - v.offset, gh: v.ratio, gw: v.ratio}
+	rw, rh := x1*v.scale-v.offset-g.x, y1*v.scale-v.offset-g.y
+	if v.offset == 0 {
+		rw, rh = max(rw, 1), max(rh, 1)
+	}
+	g.bh, g.bw = rh/float64(v.ph), rw/float64(v.pw)
+	if v.ratio <= 0 {
+		// A hostile region must not ask for more samples than pixels make sense of.
+		g.gh, g.gw = int(min(math.Ceil(g.bh), float64(4*v.h+4))), int(min(math.Ceil(g.bw), float64(4*v.w+4)))
+	}
+	return g
+}
+
+// prepareRoiAlign samples channel by channel.
+func prepareRoiAlign[T tensor.Real](c *op.Call) (op.Run, error) {
+	v, n, ch := newRoiAlign(c), c.In[0].Shape[0], c.In[0].Shape[1]
 	return func(c *op.Call) error {
 		x, rois, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.Out[0])
-		batch, err := op.Ints(c.In[2])
+		batch, err := v.batch(c, n)
 		if err != nil {
 			return err
-		}
-		for _, b := range batch {
-			if b < 0 || b >= n {
-				return fmt.Errorf("batch index %d of %d", b, n)
-			}
 		}
 		c.Pool.For(len(batch)*ch, 1, func(lo, hi int) {
 			for i := lo; i < hi; i++ {
@@ -70,32 +105,22 @@ func prepareRoiAlign[T tensor.Real](c *op.Call) (op.Run, error) {
 
 // align pools one region of one plane.
 func align[T tensor.Real](v *roiAlign, plane, roi, y []T) {
-	x0, y0 := float64(roi[0])*v.scale-v.offset, float64(roi[1])*v.scale-v.offset
-	rw, rh := float64(roi[2])*v.scale-v.offset-x0, float64(roi[3])*v.scale-v.offset-y0
-	if v.offset == 0 {
-		rw, rh = max(rw, 1), max(rh, 1)
-	}
-	bh, bw := rh/float64(v.ph), rw/float64(v.pw)
-	gh, gw := v.ratio, v.ratio
-	if v.ratio <= 0 {
-		// A hostile region must not ask for more samples than pixels make sense of.
-		gh, gw = int(min(math.Ceil(bh), float64(4*v.h+4))), int(min(math.Ceil(bw), float64(4*v.w+4)))
-	}
+	g := v.grid(float64(roi[0]), float64(roi[1]), float64(roi[2]), float64(roi[3]))
 	for i := range y {
-		py, px := y0+float64(i/v.pw)*bh, x0+float64(i%v.pw)*bw
+		py, px := g.y+float64(i/v.pw)*g.bh, g.x+float64(i%v.pw)*g.bw
 		var sum float64
 		best := math.Inf(-1)
-		for iy := range gh {
-			for ix := range gw {
-				s, m := v.sample(py+(float64(iy)+0.5)*bh/float64(gh), px+(float64(ix)+0.5)*bw/float64(gw), func(p int) float64 { return float64(plane[p]) })
+		for iy := range g.gh {
+			for ix := range g.gw {
+				s, m := v.sample(py+(float64(iy)+0.5)*g.bh/float64(g.gh), px+(float64(ix)+0.5)*g.bw/float64(g.gw), func(p int) float64 { return float64(plane[p]) })
 				sum += s
 				best = max(best, m)
 			}
 		}
 		switch {
 		case !v.maximum:
-			y[i] = T(sum / float64(max(gh*gw, 1)))
-		case gh*gw <= 0:
+			y[i] = T(sum / float64(max(g.gh*g.gw, 1)))
+		case g.gh*g.gw <= 0:
 			y[i] = 0
 		default:
 			y[i] = T(best)
@@ -105,19 +130,11 @@ func align[T tensor.Real](v *roiAlign, plane, roi, y []T) {
 
 // sample returns the bilinear value and the largest of its four weighted parts.
 func (v *roiAlign) sample(y, x float64, at func(int) float64) (sum, largest float64) {
-	if !(y >= -1 && y <= float64(v.h) && x >= -1 && x <= float64(v.w)) {
+	y0, y1, fy, high := between(y, v.h)
+	x0, x1, fx, wide := between(x, v.w)
+	if !high || !wide {
 		return 0, 0
 	}
-	split := func(p float64, n int) (lo, hi int, f float64) {
-		p = max(p, 0)
-		lo = int(p)
-		if lo >= n-1 {
-			return n - 1, n - 1, 0
-		}
-		return lo, lo + 1, p - float64(lo)
-	}
-	y0, y1, fy := split(y, v.h)
-	x0, x1, fx := split(x, v.w)
 	a, b := (1-fy)*(1-fx)*at(y0*v.w+x0), (1-fy)*fx*at(y0*v.w+x1)
 	c, d := fy*(1-fx)*at(y1*v.w+x0), fy*fx*at(y1*v.w+x1)
 	return a + b + c + d, max(a, b, c, d)

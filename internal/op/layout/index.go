@@ -3,6 +3,7 @@ package layout
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/opmeter/opmeter/internal/kernel/broadcast"
 	"github.com/opmeter/opmeter/internal/kernel/move"
@@ -13,35 +14,73 @@ import (
 
 // Positions reads indices of elements below n into buf, which may be nil. With
 // wrap, negative ones count from the end; all others that are out of range are an
-// error.
-func Positions(buf []int, x *tensor.Tensor, n int, wrap bool) ([]int, error) {
-	buf = buf[:0]
+// error, which names the first of them.
+func Positions(pool *workers.Pool, buf []int, x *tensor.Tensor, n int, wrap bool) ([]int, error) {
 	switch x.Type {
 	case tensor.Int64:
-		return resolve(buf, tensor.Of[int64](x), n, wrap)
+		return resolve(pool, buf, tensor.Of[int64](x), n, wrap)
 	case tensor.Int32:
-		return resolve(buf, tensor.Of[int32](x), n, wrap)
+		return resolve(pool, buf, tensor.Of[int32](x), n, wrap)
 	}
 	v, err := op.Ints(x)
 	if err != nil {
 		return nil, err
 	}
-	return resolve(buf, v, n, wrap)
+	return resolve(pool, buf, v, n, wrap)
 }
 
-func resolve[T int | int32 | int64](buf []int, v []T, n int, wrap bool) ([]int, error) {
-	buf = slices.Grow(buf, len(v))
-	for _, i := range v {
+func resolve[T int | int32 | int64](pool *workers.Pool, buf []int, v []T, n int, wrap bool) ([]int, error) {
+	buf = slices.Grow(buf[:0], len(v))[:len(v)]
+	if grain := workers.Grain(1); len(v) <= grain {
+		if i := resolveRange(buf, v, n, wrap); i < len(v) {
+			return nil, outside(v[i], n)
+		}
+	} else {
+		var first atomic.Int64
+		first.Store(int64(len(v)))
+		pool.For(len(v), grain, func(lo, hi int) {
+			bad := lo + resolveRange(buf[lo:hi], v[lo:hi], n, wrap)
+			for at := first.Load(); bad < hi && int64(bad) < at && !first.CompareAndSwap(at, int64(bad)); at = first.Load() {
+			}
+		})
+		if i := int(first.Load()); i < len(v) {
+			return nil, outside(v[i], n)
+		}
+	}
+	return buf, nil
+}
+
+func outside[T int | int32 | int64](i T, n int) error {
+	return fmt.Errorf("index %d is outside %d elements", i, n)
+}
+
+// resolveRange returns the place of the first index that is out of range, or their number.
+func resolveRange[T int | int32 | int64](buf []int, v []T, n int, wrap bool) int {
+	for at, i := range v {
 		k := int(i)
 		if k < 0 && wrap {
 			k += n
 		}
 		if k < 0 || k >= n {
-			return nil, fmt.Errorf("index %d is outside %d elements", i, n)
+			return at
 		}
-		buf = append(buf, k)
+		buf[at] = k
 	}
-	return buf, nil
+	return len(v)
+}
+
+// Once is f, which reads input i of a call and nothing else that changes, but computed in the first run only where that is constant.
+func Once(c *op.Call, i int, f func(c *op.Call) ([]int, error)) func(c *op.Call) ([]int, error) {
+	if !c.Const(i) {
+		return f
+	}
+	var kept []int
+	return func(c *op.Call) (at []int, err error) {
+		if kept == nil {
+			kept, err = f(c)
+		}
+		return kept, err
+	}
 }
 
 // Gather selects the slices of x along an axis that the indices name. The first
@@ -51,14 +90,28 @@ func Gather(x, idx []int, axis, batch int, wrap bool) (Geometry, error) {
 	out := slices.Concat(x[:axis], idx[batch:], x[axis+1:])
 	batches, rows := tensor.Elements(x[:batch]), tensor.Elements(x[batch:axis])
 	n, inner, picks := x[axis], Inner(x, axis), tensor.Elements(idx[batch:])
-	return Geometry{out, func(*op.Call) (op.Run, error) {
-		var at []int
+	return Geometry{out, func(c *op.Call) (op.Run, error) {
+		var buf []int
 		g := move.Blocks{Rows: rows, SrcRow: n * inner, Len: inner}
+		positions := Once(c, 1, func(c *op.Call) (at []int, err error) {
+			buf, err = Positions(c.Pool, buf, c.In[1], n, wrap)
+			return buf, err
+		})
+		fixed := c.Const(1) && batches == 1
 		return func(c *op.Call) (err error) {
-			if at, err = Positions(at, c.In[1], n, wrap); err != nil {
+			at, err := positions(c)
+			if err != nil {
 				return err
 			}
 			dst, src := Of(c.Out[0]), Of(c.In[0])
+			if fixed {
+				if g.At == nil {
+					g.At = at
+					g.Join()
+				}
+				g.Gather(c.Pool, dst, src)
+				return nil
+			}
 			for b := range batches {
 				g.At = at[b*picks : (b+1)*picks]
 				g.Gather(c.Pool, dst.From(b*rows*picks*inner), src.From(b*rows*n*inner))
@@ -74,11 +127,18 @@ func GatherND(x, idx []int, batch int, wrap bool) (Geometry, error) {
 	if err != nil {
 		return Geometry{}, err
 	}
-	return Geometry{slices.Concat(idx[:len(idx)-1], x[batch+g.K:]), func(*op.Call) (op.Run, error) {
+	return Geometry{slices.Concat(idx[:len(idx)-1], x[batch+g.K:]), func(c *op.Call) (op.Run, error) {
 		b := move.Blocks{Rows: 1, Len: g.Block}
+		offsets := Once(c, 1, func(c *op.Call) ([]int, error) { return g.Offsets(c.In[1]) })
+		fixed := c.Const(1)
 		return func(c *op.Call) (err error) {
-			if b.At, err = g.Offsets(c.In[1]); err != nil {
-				return err
+			if !fixed || b.At == nil {
+				if b.At, err = offsets(c); err != nil {
+					return err
+				}
+				if fixed {
+					b.Join()
+				}
 			}
 			b.Gather(c.Pool, Of(c.Out[0]), Of(c.In[0]))
 			return nil
@@ -172,22 +232,49 @@ func OneHot(c *op.Call, on, off move.Slice, at []int) error {
 // the axis has depth entries and inner elements lie after it.
 func Hot(i, k, depth, inner int) int { return (i/inner*depth+k)*inner + i%inner }
 
-// Pick fills output 0 from input 1 where input 0, a condition, is true and from
-// input 2 elsewhere, along a walk over the three.
-func Pick(c *op.Call, w *broadcast.Walk, grain int) {
-	cond, y, a, b := tensor.Of[uint8](c.In[0]), Of(c.Out[0]), Of(c.In[1]), Of(c.In[2])
-	workers.Do(c.Pool, w.Len, grain, picking{w, cond, y, a, b}, func(p picking, lo, hi int) {
-		for r := p.w.Runs(lo, hi); r.Next(); {
-			move.Pick(p.y.From(r.Dst).To(r.N), p.a.From(r.Off[1]), p.b.From(r.Off[2]), p.cond[r.Off[0]:], p.w.Step)
-		}
-	})
+// shortRuns is the length below which runs of a walk are picked together: a call costs as much as some of their elements.
+const shortRuns = 32
+
+// Pick makes what fills output 0 from input 1 where input 0, a condition, is true and from input 2 elsewhere, along a walk over the
+// three.
+func Pick(w *broadcast.Walk, grain int) op.Run {
+	p := picking{w: w}
+	if w.Inner < w.Len && w.Inner < shortRuns {
+		p.spans = w.Spans(1 << 10)
+	}
+	return func(c *op.Call) error {
+		p := p
+		p.cond, p.y, p.a, p.b = tensor.Of[uint8](c.In[0]), Of(c.Out[0]), Of(c.In[1]), Of(c.In[2])
+		workers.Do(c.Pool, w.Len, grain, p, picking.part)
+		return nil
+	}
 }
 
 // picking is what a piece of Pick needs.
 type picking struct {
 	w       *broadcast.Walk
+	spans   *broadcast.Spans // nil for long runs
 	cond    []uint8
 	y, a, b move.Slice
+}
+
+// part picks elements lo to hi.
+func (p picking) part(lo, hi int) {
+	if p.spans == nil {
+		for r := p.w.Runs(lo, hi); r.Next(); {
+			move.Pick(p.y.From(r.Dst).To(r.N), p.a.From(r.Off[1]), p.b.From(r.Off[2]), p.cond[r.Off[0]:], p.w.Step)
+		}
+		return
+	}
+	for r := p.spans.Pieces(lo, hi); r.Next(); {
+		at := p.spans.Table
+		for k := range at {
+			if at[k] != nil {
+				at[k] = at[k][r.Place:]
+			}
+		}
+		move.PickPlaces(p.y.From(r.Dst).To(r.N), p.a.From(r.Off[1]), p.b.From(r.Off[2]), p.cond[r.Off[0]:], at)
+	}
 }
 
 // Truths calls f with the number of every element that is not zero.

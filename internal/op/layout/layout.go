@@ -40,12 +40,7 @@ func Copy(pool *workers.Pool, dst, src *tensor.Tensor) {
 	case Aliased(dst, src):
 		return
 	}
-	n := min(len(dst.Data), len(src.Data))
-	if n < 1<<18 {
-		copy(dst.Data[:n], src.Data[:n])
-		return
-	}
-	workers.Do(pool, n, 1<<17, [2][]byte{dst.Data, src.Data}, func(v [2][]byte, lo, hi int) { copy(v[0][lo:hi], v[1][lo:hi]) })
+	move.Copy(pool, dst.Data, src.Data)
 }
 
 // Planned makes the run function once, while preparing, when the inputs whose

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 func TestPackedRoundTrip(t *testing.T) {
@@ -62,4 +63,30 @@ func TestKeys(t *testing.T) {
 	check(tensor.From(tensor.Int8, []int{3}, []int8{1, -128, -1}), []int{1, 2, 0})
 	check(tensor.From(tensor.Uint64, []int{3}, []uint64{math.MaxUint64, 1 << 63, 3}), []int{2, 1, 0})
 	check(&tensor.Tensor{Type: tensor.String, Shape: []int{4}, Strings: []string{"b", "", "ab", "b"}}, []int{1, 2, 0, 3})
+}
+
+// TestManyPositions looks at indices that threads share: the same places, and the first of those that are out of range.
+func TestManyPositions(t *testing.T) {
+	t.Parallel()
+	pool := workers.New(3, nil)
+	defer pool.Close()
+	x := &tensor.Tensor{Type: tensor.Int64, Shape: []int{50_000}}
+	x.Alloc()
+	v := tensor.Of[int64](x)
+	for i := range v {
+		v[i] = int64(i*7%2000) - 1000
+	}
+	got, err := Positions(pool, nil, x, 1000, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, k := range got {
+		if want := (int(v[i]) + 1000) % 1000; k != want {
+			t.Fatalf("index %d is %d, want %d", i, k, want)
+		}
+	}
+	v[30_000], v[49_000], v[12_345] = 1000, -1001, 5000
+	if _, err := Positions(pool, nil, x, 1000, true); err == nil || err.Error() != "index 5000 is outside 1000 elements" {
+		t.Errorf("got %v", err)
+	}
 }

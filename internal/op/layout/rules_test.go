@@ -3,15 +3,18 @@ package layout
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/kernel/broadcast"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 func ints[T tensor.Number](typ tensor.Type, v ...T) *tensor.Tensor {
@@ -169,7 +172,7 @@ func TestPositions(t *testing.T) {
 		{ints[int16](tensor.Int16, -5), true, nil, "index -5 is outside 4 elements"},
 		{ints[float32](tensor.Float32, 1), false, nil, "integers are expected"},
 	} {
-		got, err := Positions([]int{9, 9}, tt.x, 4, tt.wrap)
+		got, err := Positions(nil, []int{9, 9}, tt.x, 4, tt.wrap)
 		if diff := gocmp.Diff(tt.want, got); diff != "" || (err == nil) != (tt.text == "") || err != nil && !strings.Contains(err.Error(), tt.text) {
 			t.Errorf("%v: %v %s", tt.x.Type, err, diff)
 		}
@@ -267,10 +270,64 @@ func TestPick(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	Pick(c, w, 1)
+	if err := Pick(w, 1)(c); err != nil {
+		t.Error(err)
+	}
 	if diff := gocmp.Diff([]int8{0, 1, 2, -1, -1, -1}, tensor.Of[int8](c.Out[0])); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// TestPickShort picks along walks whose runs are short, and others.
+func TestPickShort(t *testing.T) {
+	t.Parallel()
+	pool := workers.New(3, nil)
+	defer pool.Close()
+	rapid.Check(t, func(t *rapid.T) {
+		out := rapid.SliceOfN(rapid.IntRange(1, 9), 1, 4).Draw(t, "shape")
+		operand := func(typ tensor.Type) *tensor.Tensor {
+			shape := slices.Clone(out)
+			for i := range shape {
+				if rapid.Bool().Draw(t, "stands") {
+					shape[i] = 1
+				}
+			}
+			x := tensor.New(typ, shape...)
+			step := rapid.IntRange(1, 9).Draw(t, "step")
+			tensor.Fill(x, func(i int) float64 {
+				if typ == tensor.Bool {
+					return float64(i * step % 7 % 2)
+				}
+				return float64(i*step%101 - 50)
+			})
+			return x
+		}
+		c := &op.Call{Pool: pool, In: []*tensor.Tensor{operand(tensor.Bool), operand(tensor.Int32), operand(tensor.Int32)}, Out: []*tensor.Tensor{tensor.New(tensor.Int32, out...)}}
+		w, err := broadcast.New(out, c.In[0].Shape, c.In[1].Shape, c.In[2].Shape)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Pick(w, 40)(c); err != nil {
+			t.Fatal(err)
+		}
+		at := make([]int, len(out))
+		for _, got := range tensor.Of[int32](c.Out[0]) {
+			var from [3]int
+			for k, x := range c.In {
+				for d, n := range x.Shape {
+					from[k] = from[k]*n + at[d]%n
+				}
+			}
+			want := tensor.At(c.In[2], from[2])
+			if tensor.At(c.In[0], from[0]) != 0 {
+				want = tensor.At(c.In[1], from[1])
+			}
+			if float64(got) != want {
+				t.Fatalf("element %v of %v is %d, want %v", at, out, got, want)
+			}
+			tensor.Next(at, out)
+		}
+	})
 }
 
 // TestTopK sorts lines along the first axis, ties by their place.

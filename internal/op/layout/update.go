@@ -40,7 +40,47 @@ func Updater(t tensor.Type, reduction string) (Update, error) {
 	return nil, op.Unsupported("reduction %s of %v", reduction, t)
 }
 
-func numbers[T tensor.Number](reduction string) Update { return reduce(number[T](reduction)) }
+func numbers[T tensor.Number](reduction string) Update {
+	blocks := reduce(number[T](reduction))
+	return func(y, u *tensor.Tensor, at []int, block int) {
+		if block == 1 {
+			ones(reduction, tensor.Of[T](y), tensor.Of[T](u), at)
+			return
+		}
+		blocks(y, u, at, block)
+	}
+}
+
+// ones is reduce for blocks of one element.
+func ones[T tensor.Number](reduction string, dst, src []T, at []int) {
+	src = src[:len(at)]
+	switch reduction {
+	case "add":
+		for i, a := range at {
+			if a >= 0 {
+				dst[a] += src[i]
+			}
+		}
+	case "mul":
+		for i, a := range at {
+			if a >= 0 {
+				dst[a] *= src[i]
+			}
+		}
+	case "max":
+		for i, a := range at {
+			if a >= 0 {
+				dst[a] = max(dst[a], src[i])
+			}
+		}
+	default:
+		for i, a := range at {
+			if a >= 0 {
+				dst[a] = min(dst[a], src[i])
+			}
+		}
+	}
+}
 
 // reduce applies f to the blocks; f combines one slice into another.
 func reduce[T tensor.Number](f func(dst, src []T)) Update {
