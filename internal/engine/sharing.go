@@ -12,15 +12,17 @@ type sharing struct {
 	last   [3]time.Duration // what the last of them took
 	kept   time.Duration    // the least of those before a trial
 	since  time.Time        // when the last trial ended
-	tried  bool
+	wait   int              // runs until the next one
 }
 
 const (
-	// rarely is the least time between trials, which take some six runs, and manyRuns the least number of runs.
+	// rarely is the least time between trials, which take four runs. At least fewRuns pass before each, twice as many after one that changes
+	// nothing, up to manyRuns: the first ones may have met others at work.
 	rarely   = 20 * time.Millisecond
-	manyRuns = 250
+	fewRuns  = 16
+	manyRuns = 256
 	// longRun is the time of runs that are not tried: their loops are long, too.
-	longRun = 10 * time.Millisecond
+	longRun = 3 * time.Millisecond
 	// gained is the part of the time that the other way must not take to be chosen.
 	gained = 0.97
 )
@@ -37,11 +39,14 @@ func (s *sharing) ran(took time.Duration, now time.Time) {
 	least := min(s.last[0], s.last[1], s.last[2])
 	switch {
 	case s.trying:
-		s.trying, s.tried, s.since = false, true, now
+		s.trying, s.since = false, now
 		if float64(least) >= gained*float64(s.kept) {
+			s.wait = min(max(2*s.wait, fewRuns), manyRuns)
 			s.turn()
+		} else {
+			s.wait = fewRuns
 		}
-	case least < longRun && (!s.tried || s.n >= manyRuns && now.Sub(s.since) >= rarely):
+	case least < longRun && s.n >= max(s.wait, fewRuns) && (s.wait == 0 || now.Sub(s.since) >= rarely):
 		s.trying, s.kept = true, least
 		s.turn()
 	}

@@ -17,22 +17,22 @@ func TestSharing(t *testing.T) {
 		want   bool // alone at the end
 		most   int  // runs the other way
 	}{
-		{"workers gain", func(int) time.Duration { return 60 * us }, 100 * us, 3000, false, 60},
-		{"workers lose", func(int) time.Duration { return 130 * us }, 100 * us, 3000, true, 60},
-		{"alike", func(int) time.Duration { return 100 * us }, 100 * us, 3000, false, 60},
+		{"workers gain", func(int) time.Duration { return 60 * us }, 100 * us, 3000, false, 90},
+		{"workers lose", func(int) time.Duration { return 130 * us }, 100 * us, 3000, true, 90},
+		{"alike", func(int) time.Duration { return 100 * us }, 100 * us, 3000, false, 90},
 		{"long runs are not tried", func(int) time.Duration { return 20 * time.Millisecond }, time.Millisecond, 100, false, 0},
 		{"processors move apart", func(run int) time.Duration {
 			if run < 1000 {
 				return 60 * us
 			}
 			return 200 * us
-		}, 100 * us, 3000, true, 1320},
+		}, 100 * us, 3000, true, 1340},
 		{"single slow runs", func(run int) time.Duration {
 			if run%3 == 0 {
 				return 500 * us
 			}
 			return 60 * us
-		}, 100 * us, 3000, false, 60},
+		}, 100 * us, 3000, false, 90},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -111,6 +111,9 @@ func (c *Conv) productTime() float64 { return float64(c.k*c.s.OC) / c.f.Rate() }
 // fewRows is how many rows of a product pictures fill together, so that weights do not go by for each of them.
 const fewRows = 64
 
+// turnGrain is how many turned values are worth a piece of work.
+var turnGrain = workers.Grain(2)
+
 // runFew convolves x into y.
 func (c *Conv) runFew(p *workers.Pool, x, y []float32) {
 	s := &c.s
@@ -141,7 +144,7 @@ func (c *Conv) runFew(p *workers.Pool, x, y []float32) {
 			GemmPacked(p, g, x[n*s.C*s.H*s.W:][:s.C*s.H*s.W], c.few, rows)
 		}
 		for i := range pictures {
-			workers.Do(p, s.OC, max(1, copyGrain/area), fewArgs{c.results(y, n+i, 0), rows[i*area*s.OC:], area, s.OC, c.step()}, func(a fewArgs, lo, hi int) {
+			workers.Do(p, s.OC, max(1, turnGrain/area), fewArgs{c.results(y, n+i, 0), rows[i*area*s.OC:], area, s.OC, c.step()}, func(a fewArgs, lo, hi int) {
 				Turn(a.y[lo*a.step:], a.step, a.rows[lo:], a.channels, hi-lo, a.area)
 			})
 		}
@@ -162,7 +165,7 @@ func (c *Conv) patches(p *workers.Pool, rows, x []float32, n int) {
 	in := s.H * s.W
 	sc, last := borrow(in * s.C)
 	a := patchArgs{c, x, last, rows, n}
-	workers.Do(p, in, max(1, copyGrain/s.C), a, patchArgs.turn)
+	workers.Do(p, in, max(1, turnGrain/s.C), a, patchArgs.turn)
 	workers.Do(p, s.OH*s.OW, max(1, copyGrain/c.k), a, func(a patchArgs, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			a.c.patch(a.rows[i*a.c.k:][:a.c.k], a.last, i)

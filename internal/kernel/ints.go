@@ -187,9 +187,10 @@ func gemmFours(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ
 	}
 	w.product(p, m, a, line, start, y)
 	if len(tables) > 1 {
+		e := simd.ElementKernels()
 		for r := range m {
 			z, row := f.FoursZero(signed, tables[r].zero), y[r*w.n:][:w.n]
-			for i := range row {
+			for i := e.LessTimes(row, sums, z); i < len(row); i++ {
 				row[i] -= z * sums[i]
 			}
 		}

@@ -60,7 +60,7 @@ func (q *Requant16) prepare(n int) {
 		if q.Bias != nil {
 			bias = q.Bias[i]
 		}
-		s.Set(i, bias, f, int(down))
+		s.Set(i, bias, f, down)
 	}
 	q.scales = s
 }

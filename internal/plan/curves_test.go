@@ -228,6 +228,39 @@ func TestBiases(t *testing.T) {
 	})
 }
 
+// TestChannels moves channels to the end for a product, and back or elsewhere.
+func TestChannels(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		b := newNet()
+		c, m := rapid.IntRange(2, 5).Draw(t, "channels"), rapid.IntRange(2, 5).Draw(t, "outputs")
+		shape, to, back := []int{2, c, 3, 4}, []int64{0, 2, 3, 1}, []int64{0, 3, 1, 2}
+		if rapid.Bool().Draw(t, "lines") {
+			shape, to, back = []int{2, c, 5}, []int64{0, 2, 1}, []int64{0, 2, 1}
+		}
+		y := b.node("Transpose", graph.Attrs{"perm": to}, b.input(numbers(t, "x", shape...)))
+		y = b.node("MatMul", nil, y, b.constant(numbers(t, "weights", c, m)))
+		fused := 2
+		if rapid.Bool().Draw(t, "bias") {
+			y = b.node("Add", nil, b.constant(numbers(t, "term", m)), y)
+			fused = 3
+		}
+		other := len(back) == 4 && rapid.Bool().Draw(t, "elsewhere")
+		if other {
+			back = []int64{0, 3, 2, 1}
+		}
+		b.g.Outputs = []int{b.node("Transpose", graph.Attrs{"perm": back}, y)}
+		steps := joined(t, b)
+		if other {
+			if steps[len(steps)-1].Runs.Op != "Transpose" {
+				t.Fatal("channels do not come back, and yet are a convolution's")
+			}
+			return
+		}
+		runs(t, steps, "Conv", fused)
+	})
+}
+
 // TestBatchNorms joins normalisations to convolutions of all kinds.
 func TestBatchNorms(t *testing.T) {
 	t.Parallel()

@@ -28,6 +28,7 @@ func Passes() []Pass {
 		{"norms", "Compute a normalisation of rows that the file writes as several operators row by row.", true, norms},
 		{"lengths", "Compute a sum of squares, or its root, that the file writes as several operators, in one pass over memory.", true, lengths},
 		{"attention", "Compute attention that the file writes as products and a softmax block by block.", true, attentions},
+		{"channels", "Compute a product over the channels, which the file moves to the end for it and back, as a convolution.", true, channels},
 		{"bias", "Join the addition of a constant to the convolution or product before it.", true, biases},
 		{"codes", "Multiply by weights that DequantizeLinear makes of constant codes as they are in the file.", true, codedWeights},
 		{"batchnorm", "Join a batch normalisation to the convolution before it, whose weights take its factors.", true, batchNorms},

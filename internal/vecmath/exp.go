@@ -30,9 +30,6 @@ var expTable = func() (t [expSize]uint64) {
 	return t
 }()
 
-// vectors is what the kernels in vectors compute with.
-var vectors = simd.NewExpTable(expScale, expShift, expStep, expMax, expTable)
-
 // exp64 is e^x to about 35 bits for |x| <= expMax.
 func exp64(x float64) float64 {
 	k := x*expScale + expShift
@@ -65,12 +62,12 @@ func clamp(x float64) float64 {
 // Exp returns e^x.
 func Exp(x float32) float32 { return float32(exp64(clamp(float64(x)))) }
 
-// ExpTo sets dst[i] = e^src[i].
+// ExpTo sets dst[i] = e^src[i]: to the last bit or nearly so where there are no vectors, to 2 units in the last place with them.
 func ExpTo(dst, src []float32) {
 	dst = dst[:len(src)]
 	if c := simd.CurveKernels(); c != nil {
-		n := c.Exp(dst, src, vectors)
-		dst, src = dst[n:], src[n:]
+		c.Exp(dst, src)
+		return
 	}
 	for i, x := range src {
 		dst[i] = float32(exp64(clamp(float64(x))))

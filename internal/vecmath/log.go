@@ -41,9 +41,13 @@ func Log(x float32) float32 {
 	return float32(math.Log(float64(x)))
 }
 
-// LogTo sets dst[i] = log(src[i]).
+// LogTo sets dst[i] = log(src[i]): to the last bit or nearly so where there are no vectors, to 3 units in the last place with them.
 func LogTo(dst, src []float32) {
 	dst = dst[:len(src)]
+	if c := simd.CurveKernels(); c != nil {
+		c.Log(dst, src)
+		return
+	}
 	for i, x := range src {
 		if x > 0 && x <= math.MaxFloat32 {
 			dst[i] = float32(log64(float64(x)))

@@ -2,6 +2,7 @@ package element
 
 import (
 	"cmp"
+	"encoding/binary"
 
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -71,6 +72,14 @@ func lessEqualVec[T cmp.Ordered](dst []uint8, a, b []T) {
 func And[T tensor.Integer]() Loops[T, T] {
 	return Loops[T, T]{Vec: func(dst, a, b []T) {
 		a, b = a[:len(dst)], b[:len(dst)]
+		if d, ok := any(dst).([]uint8); ok { // eight at a time
+			x, y := any(a).([]uint8), any(b).([]uint8)
+			n := len(d) / 8 * 8
+			for i := 0; i < n; i += 8 {
+				binary.LittleEndian.PutUint64(d[i:], binary.LittleEndian.Uint64(x[i:])&binary.LittleEndian.Uint64(y[i:]))
+			}
+			dst, a, b = dst[n:], a[n:], b[n:]
+		}
 		for i := range dst {
 			dst[i] = a[i] & b[i]
 		}
@@ -81,6 +90,14 @@ func And[T tensor.Integer]() Loops[T, T] {
 func Or[T tensor.Integer]() Loops[T, T] {
 	return Loops[T, T]{Vec: func(dst, a, b []T) {
 		a, b = a[:len(dst)], b[:len(dst)]
+		if d, ok := any(dst).([]uint8); ok { // eight at a time
+			x, y := any(a).([]uint8), any(b).([]uint8)
+			n := len(d) / 8 * 8
+			for i := 0; i < n; i += 8 {
+				binary.LittleEndian.PutUint64(d[i:], binary.LittleEndian.Uint64(x[i:])|binary.LittleEndian.Uint64(y[i:]))
+			}
+			dst, a, b = dst[n:], a[n:], b[n:]
+		}
 		for i := range dst {
 			dst[i] = a[i] | b[i]
 		}
@@ -91,6 +108,14 @@ func Or[T tensor.Integer]() Loops[T, T] {
 func Xor[T tensor.Integer]() Loops[T, T] {
 	return Loops[T, T]{Vec: func(dst, a, b []T) {
 		a, b = a[:len(dst)], b[:len(dst)]
+		if d, ok := any(dst).([]uint8); ok { // eight at a time
+			x, y := any(a).([]uint8), any(b).([]uint8)
+			n := len(d) / 8 * 8
+			for i := 0; i < n; i += 8 {
+				binary.LittleEndian.PutUint64(d[i:], binary.LittleEndian.Uint64(x[i:])^binary.LittleEndian.Uint64(y[i:]))
+			}
+			dst, a, b = dst[n:], a[n:], b[n:]
+		}
 		for i := range dst {
 			dst[i] = a[i] ^ b[i]
 		}

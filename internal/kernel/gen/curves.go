@@ -5,20 +5,6 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Places of the numbers of simd.ExpTable, of which each is there four times.
-const (
-	expScale = 32 * iota
-	expShift
-	expStep
-	expHigh
-	expLow
-	expOne
-	expHalf
-	expSixth
-	expIndex
-	expTable
-)
-
 // Places of the numbers of simd.LibmTable; those from libmAbove on are float32, each
 // there eight times.
 const (
@@ -43,10 +29,6 @@ const (
 )
 
 func curves(a *asm) {
-	a.curve("exp", func(c *curveLoop, d reg.VecVirtual) reg.VecVirtual {
-		c.limit(d)
-		return c.exp(d)
-	})
 	a.libmExp()
 	a.libmExpWide()
 	a.libmSigmoid()
@@ -59,92 +41,27 @@ func curves(a *asm) {
 type curveLoop struct {
 	*asm
 	table    reg.Register
-	place    int // of the table behind the numbers
-	bits     uint8
-	index    int
 	dst, src reg.Register
 }
 
 func (c *curveLoop) at(off int) operand.Mem { return at(c.table, off) }
 
-func (c *curveLoop) load(off int) reg.VecVirtual {
-	v := c.YMM()
-	c.VMOVUPD(c.at(off), v)
-	return v
-}
-
-// limit bounds x; what is no number passes.
-func (c *curveLoop) limit(x reg.VecVirtual) {
-	lo, hi := c.load(expLow), c.load(expHigh)
-	c.VMINPD(x, hi, x)
-	c.VMAXPD(x, lo, x)
-}
-
-// power splits x into a power of two s and a rest r.
-func (c *curveLoop) power(x reg.VecVirtual) (s, r reg.VecVirtual) {
-	k, t := c.YMM(), c.YMM()
-	r = c.YMM()
-	c.VMULPD(c.at(expScale), x, k)
-	c.VADDPD(c.at(expShift), k, k)
-	c.VSUBPD(c.at(expShift), k, t)
-	c.VMULPD(c.at(expStep), t, t)
-	c.VSUBPD(t, x, r)
-	return c.scaled(k), r
-}
-
 // scaled is the power of two of a shifted number.
 func (c *curveLoop) scaled(k reg.VecVirtual) reg.VecVirtual {
 	i, s, mask := c.YMM(), c.YMM(), c.YMM()
-	c.VPAND(c.at(c.index), k, i)
+	c.VPAND(c.at(libmIndex), k, i)
 	c.VPCMPEQD(mask, mask, mask)
-	c.VPGATHERQQ(mask, operand.Mem{Base: c.table, Disp: c.place, Index: i, Scale: 8}, s)
-	c.VPSLLQ(operand.U8(c.bits), k, k)
+	c.VPGATHERQQ(mask, operand.Mem{Base: c.table, Disp: libmTable, Index: i, Scale: 8}, s)
+	c.VPSLLQ(operand.U8(52-5), k, k)
 	c.VPADDQ(k, s, s)
 	return s
 }
 
-// exp is exp64 of package vecmath.
-func (c *curveLoop) exp(x reg.VecVirtual) reg.VecVirtual {
-	s, r := c.power(x)
-	p, q := c.YMM(), c.YMM()
-	c.VMULPD(c.at(expSixth), r, p)
-	c.VADDPD(c.at(expHalf), p, p)
-	c.VMULPD(p, r, p)
-	c.VADDPD(c.at(expOne), p, p)
-	c.VMULPD(r, s, q)
-	c.VMULPD(p, q, q)
-	c.VADDPD(q, s, s)
-	return s
-}
-
-func (a *asm) vecmathLoop() *curveLoop {
-	c := &curveLoop{asm: a, place: expTable, bits: 52 - 6, index: expIndex}
+func (a *asm) libmLoop() *curveLoop {
+	c := &curveLoop{asm: a}
 	c.dst = a.Load(a.Param("dst"), a.GP64())
 	c.src = a.Load(a.Param("src"), a.GP64())
 	c.table = a.Load(a.Param("t"), a.GP64())
-	return c
-}
-
-// curve writes f of n values, a multiple of 4, in float64.
-func (a *asm) curve(name string, f func(c *curveLoop, d reg.VecVirtual) reg.VecVirtual) {
-	a.function(name+"AVX2", "func(dst, src *float32, n int, t *byte)")
-	c := a.vecmathLoop()
-	n := a.Load(a.Param("n"), a.GP64())
-	a.loop(n, 4, func() {
-		d := a.YMM()
-		a.VCVTPS2PD(at(c.src, 0), d)
-		e := f(c, d)
-		low := a.XMM()
-		a.VCVTPD2PSY(e, low)
-		a.VMOVUPS(low, at(c.dst, 0))
-	}, step{c.src, 16}, step{c.dst, 16})
-	a.VZEROUPPER()
-	a.RET()
-}
-
-func (a *asm) libmLoop() *curveLoop {
-	c := a.vecmathLoop()
-	c.place, c.bits, c.index = libmTable, 52-5, libmIndex
 	return c
 }
 

@@ -69,6 +69,9 @@ func elements(a *asm) {
 	}
 	a.clamp()
 	a.magnitude()
+	a.whole("roundEven", 8)
+	a.whole("roundDown", 9)
+	a.whole("roundUp", 10)
 	a.scale()
 	a.roundAway()
 	a.extent()
@@ -458,6 +461,22 @@ func (a *asm) spreadParam(name string) reg.VecVirtual {
 	a.MOVD(g, x)
 	a.VPBROADCASTD(x, v)
 	return v
+}
+
+// whole writes whole numbers near n values, a multiple of 8.
+func (a *asm) whole(name string, mode uint8) {
+	a.function(name+"AVX2", "func(dst, src *float32, n int)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	a.unrolled(n, func(off int) {
+		x := a.YMM()
+		a.VROUNDPS(operand.U8(mode), at(src, off), x)
+		a.VMOVUPS(x, at(dst, off))
+	}, func(by int) {
+		a.ADDQ(operand.U32(uint32(by)), dst)
+		a.ADDQ(operand.U32(uint32(by)), src)
+	})
 }
 
 // magnitude writes n values, a multiple of 8, without their signs.

@@ -12,6 +12,8 @@ func (a *asm) scales() {
 	a.addScaled()
 	a.nonzeros()
 	a.curve16()
+	a.quantiseRow()
+	a.lessTimes()
 	for _, signed := range []bool{false, true} {
 		a.dequantise(signed)
 	}
@@ -352,6 +354,54 @@ func (a *asm) curve16() {
 			a.VPMOVDW(negative, at(dst, 0))
 		}
 	}, step{src, 32}, step{dst, 32})
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// quantiseRow writes codes of 8 bits: src·mul, limited, rounded with ties away from zero, plus zero.
+func (a *asm) quantiseRow() {
+	a.function("quantiseRowAVX512", "func(dst *byte, src *float32, n int, mul, lo, hi float32, zero int32)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	mul, lo, hi, zero := a.spread512("mul"), a.spread512("lo"), a.spread512("hi"), a.spread512("zero")
+	sign, half := a.number512(1<<31), a.number512(0x3effffff) // see awayMasks
+	a.masked("codes", n, 16, func(mask reg.Register) {
+		x, part := a.ZMM(), a.ZMM()
+		a.loadFloats(at(src, 0), mask, x)
+		a.VMULPS(mul, x, x)
+		a.VMAXPS(lo, x, x)
+		a.VMINPS(hi, x, x)
+		a.VPANDD(sign, x, part)
+		a.VPORD(half, part, part)
+		a.VADDPS(part, x, x)
+		a.VCVTTPS2DQ(x, x)
+		a.VPADDD(zero, x, x)
+		if mask != nil {
+			a.VPMOVDB(x, mask, at(dst, 0))
+		} else {
+			a.VPMOVDB(x, at(dst, 0))
+		}
+	}, step{src, 64}, step{dst, 16})
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// lessTimes takes b times by from n integers.
+func (a *asm) lessTimes() {
+	a.function("lessTimesAVX512", "func(dst, b *int32, n int, by int32)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	b := a.Load(a.Param("b"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	by := a.spread512("by")
+	a.masked("values", n, 16, func(mask reg.Register) {
+		x, y := a.ZMM(), a.ZMM()
+		a.loadFloats(at(b, 0), mask, x)
+		a.loadFloats(at(dst, 0), mask, y)
+		a.VPMULLD(by, x, x)
+		a.VPSUBD(x, y, y)
+		a.storeFloats(y, mask, at(dst, 0))
+	}, step{b, 64}, step{dst, 64})
 	a.VZEROUPPER()
 	a.RET()
 }

@@ -26,6 +26,13 @@ const (
 	singleLine     = 32 * (iota + 21) // of x there
 	singleNormal   = 32 * (iota + 21) // below it exponentials are less than the least normal number
 	singleLog      = 32 * (iota + 21) // of s² in ln(1+z)/s with s = z/(2+z), the highest first
+	singleMost     = 32 * (iota + 28) // above it exponentials are infinite
+	singleTiny     = 32 * (iota + 28) // the least normal number
+	singleUp       = 32 * (iota + 28) // what makes normal numbers of smaller ones, 2^23
+	singleDown     = 32 * (iota + 28) // its logarithm to base 2
+	singleMiddle   = 32 * (iota + 28) // the bits of √½
+	singleFraction = 32 * (iota + 28) // the bits below the exponent
+	singleInf      = 32 * (iota + 28)
 	singleHalf     = singleFactors + 5*32
 	singleSixth    = singleFactors + 4*32
 )
@@ -38,6 +45,10 @@ func singles(a *asm) {
 	a.single("gelu", (*singleLoop).gelu)
 	a.single("geluTanh", (*singleLoop).geluTanh)
 	a.single("hardSwish", (*singleLoop).hardSwish)
+	a.single("exponential", (*singleLoop).exponential)
+	a.single("logarithm", (*singleLoop).logarithm)
+	a.singleWide("exponential", (*wideLoop).exponential)
+	a.singleWide("logarithm", (*wideLoop).logarithm)
 	a.single("softplus", (*singleLoop).softplus)
 	a.single("mish", (*singleLoop).mish)
 	a.expSum()
@@ -195,6 +206,47 @@ func (c *singleLoop) gelu(x reg.VecVirtual) reg.VecVirtual {
 	c.VMULPS(h, e, e)
 	c.VBLENDVPS(far, e, near, near)
 	return near
+}
+
+// exponential is e^x of any x.
+func (c *singleLoop) exponential(x reg.VecVirtual) reg.VecVirtual {
+	most := c.load(singleMost)
+	c.VMINPS(x, most, x)
+	return c.exp(x)
+}
+
+// logarithm is ln(x) = e·ln 2 + ln(m) with m from √½ to √2, whose logarithm is a series of (m-1)/(m+1). Only positive numbers have one.
+func (c *singleLoop) logarithm(x reg.VecVirtual) reg.VecVirtual {
+	small, y, e, m, down := c.YMM(), c.YMM(), c.YMM(), c.YMM(), c.YMM()
+	c.VCMPPS(operand.U8(17), c.at(singleTiny), x, small)
+	c.VMULPS(c.at(singleUp), x, y)
+	c.VBLENDVPS(small, y, x, y)
+	c.VPSUBD(c.at(singleMiddle), y, y)
+	c.VPSRAD(operand.U8(23), y, e)
+	c.VPAND(c.at(singleFraction), y, m)
+	c.VPADDD(c.at(singleMiddle), m, m)
+	c.VCVTDQ2PS(e, e)
+	c.VANDPS(c.at(singleDown), small, down)
+	c.VSUBPS(down, e, e)
+	one, f, s, d := c.load(singleOne), c.YMM(), c.YMM(), c.YMM()
+	c.VSUBPS(one, m, f)
+	c.VADDPS(one, m, m)
+	c.VDIVPS(m, f, s)
+	c.VMULPS(s, s, d)
+	p, low := c.horner(d, singleLog+2*32, 6), c.YMM()
+	c.VMULPS(c.at(singleLow), e, low)
+	c.VFMADD213PS(low, s, p)
+	c.VFMADD231PS(c.at(singleHigh), e, p)
+	zero, inf, odd, least := c.YMM(), c.load(singleInf), c.YMM(), c.YMM()
+	c.VXORPS(zero, zero, zero)
+	c.VXORPS(c.at(singleSign), inf, least)
+	c.VCMPPS(operand.U8(0), zero, x, odd)
+	c.VBLENDVPS(odd, least, p, p)
+	c.VCMPPS(operand.U8(17), zero, x, odd)
+	c.VORPS(odd, p, p) // all bits are set: no number
+	c.VCMPPS(operand.U8(notLess), inf, x, odd)
+	c.VBLENDVPS(odd, x, p, p)
+	return p
 }
 
 // softplus is ln(1+e^x): max(x, 0) + ln(1+z) with z = e^-|x|, by the series of the inverse hyperbolic tangent.
@@ -396,6 +448,45 @@ func (c *wideLoop) gelu(x reg.VecVirtual) reg.VecVirtual {
 	c.VMULPS(h, two, two)
 	c.VMOVAPS(two, reg.K2, near)
 	return near
+}
+
+func (c *wideLoop) exponential(x reg.VecVirtual) reg.VecVirtual {
+	most := c.load(singleMost)
+	c.VMINPS(x, most, x)
+	return c.exp(x)
+}
+
+func (c *wideLoop) logarithm(x reg.VecVirtual) reg.VecVirtual {
+	y, e, m := c.ZMM(), c.ZMM(), c.ZMM()
+	c.VCMPPS_BCST(operand.U8(17), c.at(singleTiny), x, reg.K2)
+	c.VMOVAPS(x, y)
+	c.VMULPS_BCST(c.at(singleUp), x, reg.K2, y)
+	c.VPSUBD_BCST(c.at(singleMiddle), y, y)
+	c.VPSRAD(operand.U8(23), y, e)
+	c.VPANDD_BCST(c.at(singleFraction), y, m)
+	c.VPADDD_BCST(c.at(singleMiddle), m, m)
+	c.VCVTDQ2PS(e, e)
+	c.VSUBPS_BCST(c.at(singleDown), e, reg.K2, e)
+	f, s, d := c.ZMM(), c.ZMM(), c.ZMM()
+	c.VSUBPS(c.one, m, f)
+	c.VADDPS(c.one, m, m)
+	c.VDIVPS(m, f, s)
+	c.VMULPS(s, s, d)
+	p, low := c.horner(d, singleLog+2*32, 6), c.ZMM()
+	c.VMULPS_BCST(c.at(singleLow), e, low)
+	c.VFMADD213PS(low, s, p)
+	c.VFMADD231PS_BCST(c.at(singleHigh), e, p)
+	zero, inf, least, none := c.ZMM(), c.load(singleInf), c.ZMM(), c.ZMM()
+	c.VPXORD(zero, zero, zero)
+	c.VPXORD_BCST(c.at(singleSign), inf, least)
+	c.VPTERNLOGD(operand.U8(0xff), none, none, none)
+	c.VCMPPS(operand.U8(0), zero, x, reg.K2)
+	c.VMOVAPS(least, reg.K2, p)
+	c.VCMPPS(operand.U8(17), zero, x, reg.K2)
+	c.VMOVAPS(none, reg.K2, p)
+	c.VCMPPS(operand.U8(notLess), inf, x, reg.K2)
+	c.VMOVAPS(x, reg.K2, p)
+	return p
 }
 
 func (c *wideLoop) softplus(x reg.VecVirtual) reg.VecVirtual {

@@ -196,16 +196,21 @@ func Product[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
 // Max is the greatest element; NaN wins over numbers. lowest is the result for
 // nothing to reduce.
 func Max[T tensor.Number](lowest T) Reducer[T, T] {
-	return Reducer[T, T]{Start: lowest, Row: extremeRow(MaxRow[T], func(_, most float32) float32 { return most }), Cols: func(acc, src []T) { element.MaxTo(acc, acc, src) }, Merge: func(a, b T) T { return MaxRow(a, []T{b}) }, Done: same[T]}
+	return Reducer[T, T]{Start: lowest, Row: extremeRow(MaxRow[T], func(_, most float32) float32 { return most }), Cols: into(element.Max[T]()), Merge: func(a, b T) T { return MaxRow(a, []T{b}) }, Done: same[T]}
 }
 
 // Min is the smallest element; NaN wins over numbers. highest is the result for
 // nothing to reduce.
 func Min[T tensor.Number](highest T) Reducer[T, T] {
-	return Reducer[T, T]{Start: highest, Row: extremeRow(MinRow[T], func(least, _ float32) float32 { return least }), Cols: func(acc, src []T) { element.MinTo(acc, acc, src) }, Merge: func(a, b T) T { return MinRow(a, []T{b}) }, Done: same[T]}
+	return Reducer[T, T]{Start: highest, Row: extremeRow(MinRow[T], func(least, _ float32) float32 { return least }), Cols: into(element.Min[T]()), Merge: func(a, b T) T { return MinRow(a, []T{b}) }, Done: same[T]}
 }
 
 func same[T any](a T, _ int) T { return a }
+
+// into combines src into acc.
+func into[T tensor.Number](l element.Loops[T, T]) func(acc, src []T) {
+	return func(acc, src []T) { l.Vec(acc, acc, src[:len(acc)]) }
+}
 
 // extremeRow is row in vectors where there are such; of chooses from the least and the most of all.
 func extremeRow[T tensor.Number](row func(acc T, src []T) T, of func(least, most float32) float32) func(acc T, src []T) T {

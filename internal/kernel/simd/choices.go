@@ -95,3 +95,27 @@ func (e *Elements) Curve16(dst, src []int16, c *Curve16) int {
 	e.curve16(&dst[0], &src[0], n, &c.Table[0], c.Mul, c.Round, c.Shift, c.Bits, c.Mask, c.Above, c.Below, c.Out)
 	return n
 }
+
+// QuantiseRow writes the 8-bit codes of src·mul, rounded to float32, limited to the whole numbers lo and hi and rounded to the nearest, ties away from
+// zero, plus zero. It returns false where there is no such loop.
+func (e *Elements) QuantiseRow(dst []uint8, src []float32, mul, lo, hi float32, zero int32) bool {
+	if e == nil || e.quantiseRow == nil {
+		return false
+	}
+	if n := len(dst); n > 0 {
+		_ = src[n-1]
+		e.quantiseRow(&dst[0], &src[0], n, mul, lo, hi, zero)
+	}
+	return true
+}
+
+// LessTimes takes b times by from dst. It returns for how many numbers it did so.
+func (e *Elements) LessTimes(dst, b []int32, by int32) int {
+	n := len(dst)
+	if n == 0 || e == nil || e.lessTimes == nil {
+		return 0
+	}
+	_ = b[n-1]
+	e.lessTimes(&dst[0], &b[0], n, by)
+	return n
+}

@@ -5,12 +5,11 @@ import (
 	"unsafe"
 )
 
-// Curves are elementary functions. Those that take a table of packages vecmath or libm go
-// through their arithmetic, operation by operation, and give their bits.
+// Curves are elementary functions. Those that take the table of package libm go
+// through its arithmetic, operation by operation, and give its bits.
 type Curves struct {
 	Set         Set
 	wide        int // the number of values that libmExp and libmSigmoid take is a multiple of this
-	exp         func(dst, src *float32, n int, t *ExpTable)
 	libmExp     func(dst, src *float32, n int, top, beta float32, t *LibmTable)
 	libmSigmoid func(dst, src *float32, n int, t *LibmTable)
 	libmTanh    func(dst, src *float32, n int)             // nil for none
@@ -21,32 +20,13 @@ type Curves struct {
 	every                                    bool
 	hardSwish                                func(dst, src *float32, n int, t *SingleTable)
 	sigmoid, erf, tanh, silu, gelu, geluTanh func(dst, src *float32, n int, t *SingleTable)
+	exponential, logarithm                   func(dst, src *float32, n int, t *SingleTable)
 	softplus, mish, sin, cos                 func(dst, src *float32, n int, t *SingleTable)
 	expSum                                   func(dst, src *float32, n int, shift float32, t *SingleTable) float64
 }
 
 // CurveKernels of the current set; nil where plain Go is all there is.
 func CurveKernels() *Curves { return curves.pick() }
-
-// curveLanes is the number of values that curves take at a time.
-const curveLanes = 4
-
-// ExpTable is what the exponential of package vecmath computes with, in the order in
-// which the assembly knows it.
-type ExpTable struct {
-	numbers [9][4]float64
-	table   [64]uint64
-}
-
-// NewExpTable takes the scale that makes whole numbers of x, the number whose addition
-// rounds, the way back, the limits of x, and the powers of two between 1 and 2.
-func NewExpTable(scale, shift, step, limit float64, table [64]uint64) *ExpTable {
-	t := &ExpTable{table: table}
-	for i, v := range []float64{scale, shift, step, limit, -limit, 1, 0.5, 1.0 / 6, math.Float64frombits(63)} {
-		t.numbers[i] = [4]float64{v, v, v, v}
-	}
-	return t
-}
 
 // LibmTable is what the exponential of package libm computes with.
 type LibmTable struct {
@@ -56,7 +36,7 @@ type LibmTable struct {
 	halves  [2][32]uint32 // of the table: the lower ones, then the upper
 }
 
-// NewLibmTable takes scale and shift as NewExpTable does, the coefficients of the
+// NewLibmTable takes the scale that makes whole numbers of x, the number whose addition rounds, the coefficients of the
 // polynomial, the limits above which the result is infinite and below which it is zero,
 // those of the sigmoid (1 above top, e^x below bottom) and the powers of two.
 func NewLibmTable(scale, shift float64, c [3]float64, above, below, top, bottom float32, table [32]uint64) *LibmTable {
@@ -76,20 +56,8 @@ func NewLibmTable(scale, shift float64, c [3]float64, above, below, top, bottom 
 	return t
 }
 
-func curve(dst, src []float32, t *ExpTable, loop func(dst, src *float32, n int, t *ExpTable)) int {
-	n := len(dst) / curveLanes * curveLanes
-	if n > 0 {
-		_ = src[n-1]
-		loop(&dst[0], &src[0], n, t)
-	}
-	return n
-}
-
-// Exp writes e^src. It returns for how many it did so, as all do here: the caller does
-// the rest.
-func (c *Curves) Exp(dst, src []float32, t *ExpTable) int { return curve(dst, src, t, c.exp) }
-
-// LibmExp writes the exponential of (src-top)·beta with the bits of package libm.
+// LibmExp writes the exponential of (src-top)·beta with the bits of package libm. It returns for how many it did so, as all of libm do here:
+// the caller does the rest.
 func (c *Curves) LibmExp(dst, src []float32, top, beta float32, t *LibmTable) int {
 	n := len(dst) / c.wide * c.wide
 	if n > 0 {
@@ -110,7 +78,7 @@ func (c *Curves) LibmSigmoid(dst, src []float32, t *LibmTable) int {
 }
 
 // The assembly knows the places of the tables by number.
-var _ = [1]struct{}{}[unsafe.Offsetof(ExpTable{}.table)-9*32+unsafe.Offsetof(LibmTable{}.table)-16*32+unsafe.Offsetof(LibmTable{}.halves)-24*32]
+var _ = [1]struct{}{}[unsafe.Offsetof(LibmTable{}.table)-16*32+unsafe.Offsetof(LibmTable{}.halves)-24*32]
 
 // LibmTanh writes Tanh of package libm; it returns for how many values it did so.
 func (c *Curves) LibmTanh(dst, src []float32) int {

@@ -2,19 +2,16 @@ package simd
 
 var curves = family[Curves]{
 	AVX2: {
-		Set: AVX2, wide: 4, exp: expAVX2, libmExp: libmExpAVX2, libmSigmoid: libmSigmoidAVX2,
+		Set: AVX2, wide: 4, libmExp: libmExpAVX2, libmSigmoid: libmSigmoidAVX2,
 		sigmoid: sigmoidAVX2, erf: erfAVX2, tanh: tanhAVX2, silu: siluAVX2, gelu: geluAVX2, geluTanh: geluTanhAVX2, hardSwish: hardSwishAVX2, expSum: expSumAVX2,
-		softplus: softplusAVX2, mish: mishAVX2, sin: sinAVX2, cos: cosAVX2,
+		exponential: exponentialAVX2, logarithm: logarithmAVX2, softplus: softplusAVX2, mish: mishAVX2, sin: sinAVX2, cos: cosAVX2,
 	},
 	AVX512: {
-		Set: AVX512, wide: 1, exp: expAVX2, libmExp: libmExpAVX512, libmSigmoid: libmSigmoidAVX512, libmTanh: libmTanhAVX512, libmElu: libmEluAVX512, libmLog: libmLogAVX512,
+		Set: AVX512, wide: 1, libmExp: libmExpAVX512, libmSigmoid: libmSigmoidAVX512, libmTanh: libmTanhAVX512, libmElu: libmEluAVX512, libmLog: libmLogAVX512,
 		every: true, sigmoid: sigmoidAVX512, erf: erfAVX512, tanh: tanhAVX512, silu: siluAVX512, gelu: geluAVX512, geluTanh: geluTanhAVX512, hardSwish: hardSwishAVX512, expSum: expSumAVX512,
-		softplus: softplusAVX512, mish: mishAVX512, sin: sinAVX512, cos: cosAVX512,
+		exponential: exponentialAVX512, logarithm: logarithmAVX512, softplus: softplusAVX512, mish: mishAVX512, sin: sinAVX512, cos: cosAVX512,
 	},
 }
-
-//go:noescape
-func expAVX2(dst, src *float32, n int, t *ExpTable)
 
 //go:noescape
 func libmExpAVX2(dst, src *float32, n int, top, beta float32, t *LibmTable)
@@ -108,3 +105,15 @@ func cosAVX512(dst, src *float32, n int, t *SingleTable)
 
 //go:noescape
 func libmLogAVX512(dst, src *float32, n int, t *float64)
+
+//go:noescape
+func exponentialAVX2(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func logarithmAVX2(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func exponentialAVX512(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func logarithmAVX512(dst, src *float32, n int, t *SingleTable)

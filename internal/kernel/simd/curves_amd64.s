@@ -2,46 +2,6 @@
 
 #include "textflag.h"
 
-// func expAVX2(dst *float32, src *float32, n int, t *byte)
-// Requires: AVX, AVX2
-TEXT ·expAVX2(SB), NOSPLIT, $0-32
-	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), CX
-	MOVQ t+24(FP), DX
-	MOVQ n+16(FP), BX
-
-step:
-	VCVTPS2PD  (CX), Y0
-	VMOVUPD    128(DX), Y1
-	VMOVUPD    96(DX), Y2
-	VMINPD     Y0, Y2, Y0
-	VMAXPD     Y0, Y1, Y0
-	VMULPD     (DX), Y0, Y1
-	VADDPD     32(DX), Y1, Y1
-	VSUBPD     32(DX), Y1, Y2
-	VMULPD     64(DX), Y2, Y2
-	VSUBPD     Y2, Y0, Y0
-	VPAND      256(DX), Y1, Y2
-	VPCMPEQD   Y4, Y4, Y4
-	VPGATHERQQ Y4, 288(DX)(Y2*8), Y3
-	VPSLLQ     $0x2e, Y1, Y1
-	VPADDQ     Y1, Y3, Y3
-	VMULPD     224(DX), Y0, Y1
-	VADDPD     192(DX), Y1, Y1
-	VMULPD     Y1, Y0, Y1
-	VADDPD     160(DX), Y1, Y1
-	VMULPD     Y0, Y3, Y0
-	VMULPD     Y1, Y0, Y0
-	VADDPD     Y0, Y3, Y3
-	VCVTPD2PSY Y3, X0
-	VMOVUPS    X0, (AX)
-	ADDQ       $0x10, CX
-	ADDQ       $0x10, AX
-	SUBQ       $0x04, BX
-	JNZ        step
-	VZEROUPPER
-	RET
-
 // func libmExpAVX2(dst *float32, src *float32, n int, top float32, beta float32, t *byte)
 // Requires: AVX, AVX2, SSE
 TEXT ·libmExpAVX2(SB), NOSPLIT, $0-40

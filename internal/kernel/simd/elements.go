@@ -17,7 +17,8 @@ type Elements struct {
 	subSV, divSV               func(dst *float32, a float32, b *float32, n int)
 	clamp                      func(dst, src *float32, n int, lo, hi, plus float32)
 	scale                      func(dst, src *float32, n int, s, t float32)
-	magnitude                  func(dst, src *float32, n int) // nil for none
+	magnitude                  func(dst, src *float32, n int)    // nil for none
+	toWhole                    [3]func(dst, src *float32, n int) // to the nearest even, down, up; nil for none
 	roundAway                  func(dst, src *float32, n int, mul, lo, hi float32)
 	extent                     func(src *float32, n int) (least, most float32)
 	nibbles                    func(dst *float32, src *byte, n int, zero, scale float32)
@@ -41,6 +42,8 @@ type Elements struct {
 	dequantise                 [2]func(dst *float32, src *byte, n int, zero int32, scale float32)                                  // nil for none
 	addScaled                  func(dst, w, scales *float32, n int, x *float32, places *int32, count, step int, scale float32)     // nil for none
 	curve16                    func(dst, src *int16, n int, table *uint32, mul, round, shift, bits, mask, above, below, out int32) // nil for none
+	quantiseRow                func(dst *byte, src *float32, n int, mul, lo, hi float32, zero int32)                               // nil for none
+	lessTimes                  func(dst, b *int32, n int, by int32)                                                                // nil for none
 	nonzeros                   func(values *float32, places *int32, x *float32, n int) int                                         // nil for none
 	dequantise16               [2]func(dst *float32, src *uint16, n int, zero int32, scale float32)                                // nil for none
 	quantise16, quantiseAway16 func(dst *uint16, src *float32, n int, scale, lo, hi float32, zero int32)                           // nil for none
@@ -201,6 +204,25 @@ func (e *Elements) Abs(dst, src []float32) {
 	for i := n; i < len(dst); i++ {
 		dst[i] = math.Float32frombits(math.Float32bits(src[i]) &^ (1 << 31))
 	}
+}
+
+// ToEven writes the whole numbers that are nearest, ties to even; it returns for how many values it did so, as Floor and Ceil do.
+func (e *Elements) ToEven(dst, src []float32) int { return e.whole(dst, src, 0) }
+
+// Floor writes the greatest whole numbers that are not greater.
+func (e *Elements) Floor(dst, src []float32) int { return e.whole(dst, src, 1) }
+
+// Ceil writes the least whole numbers that are not less.
+func (e *Elements) Ceil(dst, src []float32) int { return e.whole(dst, src, 2) }
+
+func (e *Elements) whole(dst, src []float32, mode int) int {
+	n := whole(len(dst))
+	if n == 0 || e.toWhole[mode] == nil {
+		return 0
+	}
+	_ = src[n-1]
+	e.toWhole[mode](&dst[0], &src[0], n)
+	return n
 }
 
 // Scale writes src·s + t, rounded twice.

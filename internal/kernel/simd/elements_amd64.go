@@ -16,6 +16,7 @@ func elementsAVX512() *Elements {
 	e.quantise16, e.quantiseAway16 = quantise16AVX512, quantiseAway16AVX512
 	e.scaleRows = [2]func(dst *float32, sums *int32, rows, n int, weights, bias *float32, scale float32){scaleRowsAVX512, scaleRowsTogetherAVX512}
 	e.addScaled, e.nonzeros, e.curve16 = addScaledAVX512, nonzerosAVX512, curve16AVX512
+	e.quantiseRow, e.lessTimes = quantiseRowAVX512, lessTimesAVX512
 	return &e
 }
 
@@ -24,7 +25,7 @@ var elementsAVX2 = Elements{
 	addVV: addVVAVX2, addVS: addVSAVX2, subVV: subVVAVX2, subSV: subSVAVX2,
 	mulVV: mulVVAVX2, mulVS: mulVSAVX2, divVV: divVVAVX2, divVS: divVSAVX2, divSV: divSVAVX2,
 	preluVV: preluVVAVX2, preluVS: preluVSAVX2, maxVV: maxVVAVX2, minVV: minVVAVX2, addInts: addIntsVVAVX2,
-	clamp: clampAVX2, magnitude: magnitudeAVX2, scale: scaleAVX2, quantise: quantiseAVX2, quantiseAway: quantiseAwayAVX2,
+	clamp: clampAVX2, magnitude: magnitudeAVX2, toWhole: [3]func(dst, src *float32, n int){roundEvenAVX2, roundDownAVX2, roundUpAVX2}, scale: scaleAVX2, quantise: quantiseAVX2, quantiseAway: quantiseAwayAVX2,
 	nibbles: nibblesAVX2, dot: dotAVX2, dots: dotsAVX2, dotNibbles: dotNibblesAVX2, rectifyHalf: rectifyHalfAVX2, roundAway: roundAwayAVX2, extent: extentAVX2,
 	fromHalf: fromHalfAVX2, fromBrain: fromBrainAVX2, toHalf: toHalfAVX2, toFloats: toFloatsAVX2, rescale: rescaleAVX2,
 	limitBytes: [2]func(dst, src *byte, n int, lo, hi int32){limitU8AVX2, limitS8AVX2},
@@ -216,3 +217,18 @@ func curve16AVX512(dst, src *int16, n int, table *uint32, mul, round, shift, bit
 
 //go:noescape
 func magnitudeAVX2(dst, src *float32, n int)
+
+//go:noescape
+func quantiseRowAVX512(dst *byte, src *float32, n int, mul, lo, hi float32, zero int32)
+
+//go:noescape
+func lessTimesAVX512(dst, b *int32, n int, by int32)
+
+//go:noescape
+func roundEvenAVX2(dst, src *float32, n int)
+
+//go:noescape
+func roundDownAVX2(dst, src *float32, n int)
+
+//go:noescape
+func roundUpAVX2(dst, src *float32, n int)

@@ -788,6 +788,120 @@ end:
 	VZEROUPPER
 	RET
 
+// func roundEvenAVX2(dst *float32, src *float32, n int)
+// Requires: AVX
+TEXT ·roundEvenAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+many:
+	SUBQ     $0x20, DX
+	JLT      few
+	VROUNDPS $0x08, (CX), Y0
+	VMOVUPS  Y0, (AX)
+	VROUNDPS $0x08, 32(CX), Y0
+	VMOVUPS  Y0, 32(AX)
+	VROUNDPS $0x08, 64(CX), Y0
+	VMOVUPS  Y0, 64(AX)
+	VROUNDPS $0x08, 96(CX), Y0
+	VMOVUPS  Y0, 96(AX)
+	ADDQ     $0x00000080, AX
+	ADDQ     $0x00000080, CX
+	JMP      many
+
+few:
+	ADDQ $0x20, DX
+
+eight:
+	SUBQ     $0x08, DX
+	JLT      end
+	VROUNDPS $0x08, (CX), Y0
+	VMOVUPS  Y0, (AX)
+	ADDQ     $0x00000020, AX
+	ADDQ     $0x00000020, CX
+	JMP      eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func roundDownAVX2(dst *float32, src *float32, n int)
+// Requires: AVX
+TEXT ·roundDownAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+many:
+	SUBQ     $0x20, DX
+	JLT      few
+	VROUNDPS $0x09, (CX), Y0
+	VMOVUPS  Y0, (AX)
+	VROUNDPS $0x09, 32(CX), Y0
+	VMOVUPS  Y0, 32(AX)
+	VROUNDPS $0x09, 64(CX), Y0
+	VMOVUPS  Y0, 64(AX)
+	VROUNDPS $0x09, 96(CX), Y0
+	VMOVUPS  Y0, 96(AX)
+	ADDQ     $0x00000080, AX
+	ADDQ     $0x00000080, CX
+	JMP      many
+
+few:
+	ADDQ $0x20, DX
+
+eight:
+	SUBQ     $0x08, DX
+	JLT      end
+	VROUNDPS $0x09, (CX), Y0
+	VMOVUPS  Y0, (AX)
+	ADDQ     $0x00000020, AX
+	ADDQ     $0x00000020, CX
+	JMP      eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func roundUpAVX2(dst *float32, src *float32, n int)
+// Requires: AVX
+TEXT ·roundUpAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+many:
+	SUBQ     $0x20, DX
+	JLT      few
+	VROUNDPS $0x0a, (CX), Y0
+	VMOVUPS  Y0, (AX)
+	VROUNDPS $0x0a, 32(CX), Y0
+	VMOVUPS  Y0, 32(AX)
+	VROUNDPS $0x0a, 64(CX), Y0
+	VMOVUPS  Y0, 64(AX)
+	VROUNDPS $0x0a, 96(CX), Y0
+	VMOVUPS  Y0, 96(AX)
+	ADDQ     $0x00000080, AX
+	ADDQ     $0x00000080, CX
+	JMP      many
+
+few:
+	ADDQ $0x20, DX
+
+eight:
+	SUBQ     $0x08, DX
+	JLT      end
+	VROUNDPS $0x0a, (CX), Y0
+	VMOVUPS  Y0, (AX)
+	ADDQ     $0x00000020, AX
+	ADDQ     $0x00000020, CX
+	JMP      eight
+
+end:
+	VZEROUPPER
+	RET
+
 // func scaleAVX2(dst *float32, src *float32, n int, s float32, t float32)
 // Requires: AVX, AVX2, SSE2
 TEXT ·scaleAVX2(SB), NOSPLIT, $0-32
@@ -3875,6 +3989,107 @@ values_few:
 	VPSUBD      Z1, Z6, K2, Z0
 	VPSRAVD     Z7, Z0, Z0
 	VPMOVDW     Z0, K1, (AX)
+
+values_end:
+	VZEROUPPER
+	RET
+
+// func quantiseRowAVX512(dst *byte, src *float32, n int, mul float32, lo float32, hi float32, zero int32)
+// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+TEXT ·quantiseRowAVX512(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         mul+24(FP), BX
+	MOVD         BX, X0
+	VPBROADCASTD X0, Z0
+	MOVL         lo+28(FP), BX
+	MOVD         BX, X1
+	VPBROADCASTD X1, Z1
+	MOVL         hi+32(FP), BX
+	MOVD         BX, X2
+	VPBROADCASTD X2, Z2
+	MOVL         zero+36(FP), BX
+	MOVD         BX, X3
+	VPBROADCASTD X3, Z3
+	MOVL         $0x80000000, BX
+	MOVD         BX, X4
+	VPBROADCASTD X4, Z4
+	MOVL         $0x3effffff, BX
+	MOVD         BX, X5
+	VPBROADCASTD X5, Z5
+
+codes_many:
+	SUBQ       $0x10, DX
+	JLT        codes_few
+	VMOVUPS    (CX), Z6
+	VMULPS     Z0, Z6, Z6
+	VMAXPS     Z1, Z6, Z6
+	VMINPS     Z2, Z6, Z6
+	VPANDD     Z4, Z6, Z7
+	VPORD      Z5, Z7, Z7
+	VADDPS     Z7, Z6, Z6
+	VCVTTPS2DQ Z6, Z6
+	VPADDD     Z3, Z6, Z6
+	VPMOVDB    Z6, (AX)
+	ADDQ       $0x00000040, CX
+	ADDQ       $0x00000010, AX
+	JMP        codes_many
+
+codes_few:
+	ADDQ       $0x10, DX
+	JZ         codes_end
+	MOVQ       $-1, BX
+	BZHIQ      DX, BX, BX
+	KMOVQ      BX, K1
+	VMOVUPS.Z  (CX), K1, Z6
+	VMULPS     Z0, Z6, Z6
+	VMAXPS     Z1, Z6, Z6
+	VMINPS     Z2, Z6, Z6
+	VPANDD     Z4, Z6, Z0
+	VPORD      Z5, Z0, Z0
+	VADDPS     Z0, Z6, Z6
+	VCVTTPS2DQ Z6, Z6
+	VPADDD     Z3, Z6, Z6
+	VPMOVDB    Z6, K1, (AX)
+
+codes_end:
+	VZEROUPPER
+	RET
+
+// func lessTimesAVX512(dst *int32, b *int32, n int, by int32)
+// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+TEXT ·lessTimesAVX512(SB), NOSPLIT, $0-28
+	MOVQ         dst+0(FP), AX
+	MOVQ         b+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         by+24(FP), BX
+	MOVD         BX, X0
+	VPBROADCASTD X0, Z0
+
+values_many:
+	SUBQ    $0x10, DX
+	JLT     values_few
+	VMOVUPS (CX), Z1
+	VMOVUPS (AX), Z2
+	VPMULLD Z0, Z1, Z1
+	VPSUBD  Z1, Z2, Z2
+	VMOVUPS Z2, (AX)
+	ADDQ    $0x00000040, CX
+	ADDQ    $0x00000040, AX
+	JMP     values_many
+
+values_few:
+	ADDQ      $0x10, DX
+	JZ        values_end
+	MOVQ      $-1, BX
+	BZHIQ     DX, BX, BX
+	KMOVQ     BX, K1
+	VMOVUPS.Z (CX), K1, Z1
+	VMOVUPS.Z (AX), K1, Z2
+	VPMULLD   Z0, Z1, Z1
+	VPSUBD    Z1, Z2, Z2
+	VMOVUPS   Z2, K1, (AX)
 
 values_end:
 	VZEROUPPER

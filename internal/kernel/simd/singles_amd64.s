@@ -391,6 +391,268 @@ step:
 	VZEROUPPER
 	RET
 
+// func exponentialAVX2(dst *float32, src *float32, n int, t *byte)
+// Requires: AVX, AVX2, FMA3
+TEXT ·exponentialAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ t+24(FP), DX
+	MOVQ n+16(FP), BX
+
+step:
+	VMOVUPS      (CX), Y0
+	VMOVUPS      1504(DX), Y1
+	VMINPS       Y0, Y1, Y0
+	VMOVUPS      32(DX), Y1
+	VMAXPS       Y0, Y1, Y0
+	VMULPS       64(DX), Y0, Y1
+	VROUNDPS     $0x08, Y1, Y1
+	VMOVAPS      Y0, Y0
+	VFNMADD231PS 96(DX), Y1, Y0
+	VFNMADD231PS 128(DX), Y1, Y0
+	VMOVUPS      224(DX), Y2
+	VFMADD213PS  256(DX), Y0, Y2
+	VFMADD213PS  288(DX), Y0, Y2
+	VFMADD213PS  320(DX), Y0, Y2
+	VFMADD213PS  352(DX), Y0, Y2
+	VFMADD213PS  384(DX), Y0, Y2
+	VMULPS       Y0, Y0, Y3
+	VFMADD213PS  Y0, Y3, Y2
+	VADDPS       192(DX), Y2, Y2
+	VCVTPS2DQ    Y1, Y1
+	VPSRAD       $0x01, Y1, Y0
+	VPSUBD       Y0, Y1, Y1
+	VPADDD       160(DX), Y0, Y0
+	VPSLLD       $0x17, Y0, Y0
+	VMULPS       Y0, Y2, Y2
+	VPADDD       160(DX), Y1, Y1
+	VPSLLD       $0x17, Y1, Y1
+	VMULPS       Y1, Y2, Y2
+	VMOVUPS      Y2, (AX)
+	ADDQ         $0x20, CX
+	ADDQ         $0x20, AX
+	SUBQ         $0x08, BX
+	JNZ          step
+	VZEROUPPER
+	RET
+
+// func logarithmAVX2(dst *float32, src *float32, n int, t *byte)
+// Requires: AVX, AVX2, FMA3
+TEXT ·logarithmAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ t+24(FP), DX
+	MOVQ n+16(FP), BX
+
+step:
+	VMOVUPS     (CX), Y0
+	VCMPPS      $0x11, 1536(DX), Y0, Y1
+	VMULPS      1568(DX), Y0, Y2
+	VBLENDVPS   Y1, Y2, Y0, Y2
+	VPSUBD      1632(DX), Y2, Y2
+	VPSRAD      $0x17, Y2, Y3
+	VPAND       1664(DX), Y2, Y2
+	VPADDD      1632(DX), Y2, Y2
+	VCVTDQ2PS   Y3, Y3
+	VANDPS      1600(DX), Y1, Y1
+	VSUBPS      Y1, Y3, Y3
+	VMOVUPS     192(DX), Y1
+	VSUBPS      Y1, Y2, Y4
+	VADDPS      Y1, Y2, Y2
+	VDIVPS      Y2, Y4, Y1
+	VMULPS      Y1, Y1, Y2
+	VMOVUPS     1312(DX), Y4
+	VFMADD213PS 1344(DX), Y2, Y4
+	VFMADD213PS 1376(DX), Y2, Y4
+	VFMADD213PS 1408(DX), Y2, Y4
+	VFMADD213PS 1440(DX), Y2, Y4
+	VFMADD213PS 1472(DX), Y2, Y4
+	VMULPS      128(DX), Y3, Y2
+	VFMADD213PS Y2, Y1, Y4
+	VFMADD231PS 96(DX), Y3, Y4
+	VMOVUPS     1696(DX), Y2
+	VXORPS      Y1, Y1, Y1
+	VXORPS      (DX), Y2, Y5
+	VCMPPS      $0x00, Y1, Y0, Y3
+	VBLENDVPS   Y3, Y5, Y4, Y4
+	VCMPPS      $0x11, Y1, Y0, Y3
+	VORPS       Y3, Y4, Y4
+	VCMPPS      $0x15, Y2, Y0, Y3
+	VBLENDVPS   Y3, Y0, Y4, Y4
+	VMOVUPS     Y4, (AX)
+	ADDQ        $0x20, CX
+	ADDQ        $0x20, AX
+	SUBQ        $0x08, BX
+	JNZ         step
+	VZEROUPPER
+	RET
+
+// func exponentialAVX512(dst *float32, src *float32, n int, t *byte)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·exponentialAVX512(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         t+24(FP), DX
+	VBROADCASTSS 32(DX), Z0
+	VBROADCASTSS 192(DX), Z1
+	VBROADCASTSS 416(DX), Z2
+	MOVQ         n+16(FP), BX
+
+many:
+	SUBQ              $0x10, BX
+	JLT               few
+	VMOVUPS           (CX), Z2
+	VBROADCASTSS      1504(DX), Z3
+	VMINPS            Z2, Z3, Z2
+	VMAXPS            Z2, Z0, Z2
+	VMULPS.BCST       64(DX), Z2, Z3
+	VRNDSCALEPS       $0x08, Z3, Z3
+	VMOVAPS           Z2, Z2
+	VFNMADD231PS.BCST 96(DX), Z3, Z2
+	VFNMADD231PS.BCST 128(DX), Z3, Z2
+	VBROADCASTSS      224(DX), Z5
+	VFMADD213PS.BCST  256(DX), Z2, Z5
+	VFMADD213PS.BCST  288(DX), Z2, Z5
+	VFMADD213PS.BCST  320(DX), Z2, Z5
+	VFMADD213PS.BCST  352(DX), Z2, Z5
+	VFMADD213PS.BCST  384(DX), Z2, Z5
+	VMULPS            Z2, Z2, Z4
+	VFMADD213PS       Z2, Z4, Z5
+	VADDPS            Z1, Z5, Z5
+	VSCALEFPS         Z3, Z5, Z5
+	VMOVUPS           Z5, (AX)
+	ADDQ              $0x40, CX
+	ADDQ              $0x40, AX
+	JMP               many
+
+few:
+	ADDQ              $0x10, BX
+	JZ                end
+	MOVQ              $-1, SI
+	BZHIQ             BX, SI, SI
+	KMOVW             SI, K1
+	VMOVUPS.Z         (CX), K1, Z2
+	VBROADCASTSS      1504(DX), Z3
+	VMINPS            Z2, Z3, Z2
+	VMAXPS            Z2, Z0, Z2
+	VMULPS.BCST       64(DX), Z2, Z0
+	VRNDSCALEPS       $0x08, Z0, Z0
+	VMOVAPS           Z2, Z2
+	VFNMADD231PS.BCST 96(DX), Z0, Z2
+	VFNMADD231PS.BCST 128(DX), Z0, Z2
+	VBROADCASTSS      224(DX), Z4
+	VFMADD213PS.BCST  256(DX), Z2, Z4
+	VFMADD213PS.BCST  288(DX), Z2, Z4
+	VFMADD213PS.BCST  320(DX), Z2, Z4
+	VFMADD213PS.BCST  352(DX), Z2, Z4
+	VFMADD213PS.BCST  384(DX), Z2, Z4
+	VMULPS            Z2, Z2, Z3
+	VFMADD213PS       Z2, Z3, Z4
+	VADDPS            Z1, Z4, Z4
+	VSCALEFPS         Z0, Z4, Z4
+	VMOVUPS           Z4, K1, (AX)
+
+end:
+	VZEROUPPER
+	RET
+
+// func logarithmAVX512(dst *float32, src *float32, n int, t *byte)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·logarithmAVX512(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         t+24(FP), DX
+	VBROADCASTSS 32(DX), Z0
+	VBROADCASTSS 192(DX), Z0
+	VBROADCASTSS 416(DX), Z5
+	MOVQ         n+16(FP), BX
+
+many:
+	SUBQ             $0x10, BX
+	JLT              few
+	VMOVUPS          (CX), Z5
+	VCMPPS.BCST      $0x11, 1536(DX), Z5, K2
+	VMOVAPS          Z5, Z6
+	VMULPS.BCST      1568(DX), Z5, K2, Z6
+	VPSUBD.BCST      1632(DX), Z6, Z6
+	VPSRAD           $0x17, Z6, Z7
+	VPANDD.BCST      1664(DX), Z6, Z6
+	VPADDD.BCST      1632(DX), Z6, Z6
+	VCVTDQ2PS        Z7, Z7
+	VSUBPS.BCST      1600(DX), Z7, K2, Z7
+	VSUBPS           Z0, Z6, Z8
+	VADDPS           Z0, Z6, Z6
+	VDIVPS           Z6, Z8, Z6
+	VMULPS           Z6, Z6, Z8
+	VBROADCASTSS     1312(DX), Z9
+	VFMADD213PS.BCST 1344(DX), Z8, Z9
+	VFMADD213PS.BCST 1376(DX), Z8, Z9
+	VFMADD213PS.BCST 1408(DX), Z8, Z9
+	VFMADD213PS.BCST 1440(DX), Z8, Z9
+	VFMADD213PS.BCST 1472(DX), Z8, Z9
+	VMULPS.BCST      128(DX), Z7, Z8
+	VFMADD213PS      Z8, Z6, Z9
+	VFMADD231PS.BCST 96(DX), Z7, Z9
+	VBROADCASTSS     1696(DX), Z6
+	VPXORD           Z1, Z1, Z1
+	VPXORD.BCST      (DX), Z6, Z7
+	VPTERNLOGD       $0xff, Z2, Z2, Z2
+	VCMPPS           $0x00, Z1, Z5, K2
+	VMOVAPS          Z7, K2, Z9
+	VCMPPS           $0x11, Z1, Z5, K2
+	VMOVAPS          Z2, K2, Z9
+	VCMPPS           $0x15, Z6, Z5, K2
+	VMOVAPS          Z5, K2, Z9
+	VMOVUPS          Z9, (AX)
+	ADDQ             $0x40, CX
+	ADDQ             $0x40, AX
+	JMP              many
+
+few:
+	ADDQ             $0x10, BX
+	JZ               end
+	MOVQ             $-1, SI
+	BZHIQ            BX, SI, SI
+	KMOVW            SI, K1
+	VMOVUPS.Z        (CX), K1, Z1
+	VCMPPS.BCST      $0x11, 1536(DX), Z1, K2
+	VMOVAPS          Z1, Z2
+	VMULPS.BCST      1568(DX), Z1, K2, Z2
+	VPSUBD.BCST      1632(DX), Z2, Z2
+	VPSRAD           $0x17, Z2, Z5
+	VPANDD.BCST      1664(DX), Z2, Z2
+	VPADDD.BCST      1632(DX), Z2, Z2
+	VCVTDQ2PS        Z5, Z5
+	VSUBPS.BCST      1600(DX), Z5, K2, Z5
+	VSUBPS           Z0, Z2, Z6
+	VADDPS           Z0, Z2, Z2
+	VDIVPS           Z2, Z6, Z0
+	VMULPS           Z0, Z0, Z2
+	VBROADCASTSS     1312(DX), Z6
+	VFMADD213PS.BCST 1344(DX), Z2, Z6
+	VFMADD213PS.BCST 1376(DX), Z2, Z6
+	VFMADD213PS.BCST 1408(DX), Z2, Z6
+	VFMADD213PS.BCST 1440(DX), Z2, Z6
+	VFMADD213PS.BCST 1472(DX), Z2, Z6
+	VMULPS.BCST      128(DX), Z5, Z2
+	VFMADD213PS      Z2, Z0, Z6
+	VFMADD231PS.BCST 96(DX), Z5, Z6
+	VBROADCASTSS     1696(DX), Z0
+	VPXORD           Z3, Z3, Z3
+	VPXORD.BCST      (DX), Z0, Z2
+	VPTERNLOGD       $0xff, Z4, Z4, Z4
+	VCMPPS           $0x00, Z3, Z1, K2
+	VMOVAPS          Z2, K2, Z6
+	VCMPPS           $0x11, Z3, Z1, K2
+	VMOVAPS          Z4, K2, Z6
+	VCMPPS           $0x15, Z0, Z1, K2
+	VMOVAPS          Z1, K2, Z6
+	VMOVUPS          Z6, K1, (AX)
+
+end:
+	VZEROUPPER
+	RET
+
 // func softplusAVX2(dst *float32, src *float32, n int, t *byte)
 // Requires: AVX, AVX2, FMA3
 TEXT ·softplusAVX2(SB), NOSPLIT, $0-32

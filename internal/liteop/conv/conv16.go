@@ -65,6 +65,9 @@ func wideConv(c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) {
 	c.Recipe = recipe.Conv{Shape: s, Depthwise: depthwise, Sums: WideSums(q)}
 	if k := s.KH * s.KW * s.C; !depthwise && s.Groups == 1 && k > 0 && s.OC > 0 {
 		if p := kernel.NewPacked16(s.OC, k); p.Vectors() {
+			if run := windowsWide(c, s, q, wv); run != nil {
+				return run, nil
+			}
 			p.Fill(wv, k, 1)
 			return packedWide(c, s, p, q), nil
 		}
@@ -152,11 +155,43 @@ func halved(c *op.Call, in int, q *kernel.Requant16, channels int, run func(p *w
 // widePatches is the number of patches that are multiplied together.
 const widePatches = 48
 
+// windowsWide reads windows where they lie; nil where it cannot, and where they are single positions side by side.
+func windowsWide(c *op.Call, s kernel.ConvShape, q *kernel.Requant16, w []int32) op.Run {
+	if plainProduct(&s) {
+		return nil
+	}
+	line, each := s.WideLine(), s.KW*s.C
+	if line != each {
+		padded := make([]int32, s.OC*s.KH*line)
+		for i := range s.OC * s.KH {
+			copy(padded[i*line:], w[i*each:][:each])
+		}
+		w = padded
+	}
+	p := kernel.NewPacked16(s.OC, s.KH*line)
+	p.Fill(w, s.KH*line, 1)
+	conv := kernel.NewWideConv(p, q, s)
+	if conv == nil {
+		return nil
+	}
+	c.Kernel = "direct/" + strings.TrimPrefix(p.Name(widePatches), "packed/")
+	room := op.ScratchOf[int16](c, conv.Room())
+	return func(c *op.Call) error {
+		conv.Run(c.Pool, tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0]), room)
+		return nil
+	}
+}
+
+// plainProduct tells whether each position makes one of the results.
+func plainProduct(s *kernel.ConvShape) bool {
+	return s.KH*s.KW*s.StrideH*s.StrideW == 1 && s.PadT|s.PadL == 0 && s.OH == s.H && s.OW == s.W
+}
+
 // packedWide multiplies patches by packed weights.
 func packedWide(c *op.Call, s kernel.ConvShape, p *kernel.PackedQ, q *kernel.Requant16) op.Run {
 	c.Kernel = "im2col/" + strings.TrimPrefix(p.Name(widePatches), "packed/")
 	product := kernel.NewWide(p, q)
-	if s.KH*s.KW*s.StrideH*s.StrideW == 1 && s.PadT|s.PadL == 0 && s.OH == s.H && s.OW == s.W {
+	if plainProduct(&s) {
 		c.Kernel = p.Name(widePatches)
 		return func(c *op.Call) error {
 			product.Run(c.Pool, s.N*s.H*s.W, tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0]))

@@ -113,8 +113,7 @@ func hybridDense(c *op.Call, s kernel.ConvShape, q []float32, asym bool, scales 
 	return func(c *op.Call) error {
 		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
 		for b := range batches {
-			scale, zero := layer.QuantizeRow(q, x[b*len(q):][:len(q)], asym)
-			layer.StoreRow(kernel.Bits(stored), q, zero)
+			scale, zero := layer.QuantizeCodes(kernel.Bits(stored), q, x[b*len(q):][:len(q)], asym, 0)
 			conv.Sums(c.Pool, stored, zero, sums)
 			out := y[b*len(sums):][:len(sums)]
 			if e := simd.ElementKernels(); e != nil && e.ScaleRows(out, sums, each, scales.bias, scale, !asym) {

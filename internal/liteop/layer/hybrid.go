@@ -46,6 +46,9 @@ type hybridRows struct {
 	quantise, scale func(lo, hi int)
 }
 
+// withoutSign is what makes codes of int8 codes of uint8, which products take as they are.
+const withoutSign = 128
+
 // together is the number of rows that are multiplied together at most.
 const together = 32
 
@@ -93,9 +96,8 @@ func (h *Hybrid) quantiseRows(lo, hi int) {
 	for r := lo; r < hi; r++ {
 		q := m.q[r*h.k:][:h.k]
 		var zero int32
-		m.scales[r], zero = QuantizeRow(q, m.x[r*h.k:][:h.k], h.asym)
-		StoreRow(m.stored[r*h.k:][:h.k], q, zero)
-		m.tables[r].Fill(true, zero)
+		m.scales[r], zero = QuantizeCodes(m.stored[r*h.k:][:h.k], q, m.x[r*h.k:][:h.k], h.asym, withoutSign)
+		m.tables[r].Fill(false, zero+withoutSign)
 	}
 }
 
@@ -204,9 +206,8 @@ func (h *Hybrid) Row(p *workers.Pool, x []float32) (sums []float32, scale float3
 
 // wholeRow is Row in vectors, whose sums are in h.whole.
 func (h *Hybrid) wholeRow(p *workers.Pool, x []float32) (scale float32) {
-	scale, zero := QuantizeRow(h.q, x[:h.k], h.asym)
-	StoreRow(h.stored, h.q, zero)
-	h.table[0].Fill(true, zero)
+	scale, zero := QuantizeCodes(h.stored, h.q, x[:h.k], h.asym, withoutSign)
+	h.table[0].Fill(false, zero+withoutSign)
 	kernel.GemmQ(p, 1, h.stored, h.table[:], h.packed, h.whole)
 	return scale
 }
@@ -225,17 +226,6 @@ func (h *Hybrid) Run(p *workers.Pool, y, x, bias []float32, act activation.Clamp
 	sums, scale := h.Row(p, x)
 	copy(y[:h.n], sums)
 	ScaleBack(y[:h.n], scale, h.scales, bias, act)
-}
-
-// StoreRow writes whole numbers that [QuantizeRow] made as the bits of int8 numbers with their zero point.
-func StoreRow(dst []uint8, q []float32, zero int32) {
-	n := 0
-	if e := simd.ElementKernels(); e != nil {
-		n = e.Quantise(dst, q, 1, float32(-128-zero), float32(127-zero), zero)
-	}
-	for i := n; i < len(dst); i++ {
-		dst[i] = uint8(int32(q[i]) + zero)
-	}
 }
 
 // Scales are those of the weights: one, or one a row.
@@ -275,12 +265,54 @@ func ScaleBack(y []float32, scale float32, weights, bias []float32, act activati
 // scale and the zero point. Symmetric: scale max|x|/127, zero point 0. Asymmetric: the
 // range of x and 0 over 255 steps.
 func QuantizeRow(q, x []float32, asym bool) (scale float32, zero int32) {
+	s := stepsOf(x, asym)
+	if s.none {
+		clear(q)
+		return 1, 0
+	}
+	n := 0
+	if s.e != nil {
+		n = s.e.RoundAway(q[:len(x)], x, s.inv, s.lo, s.hi)
+	}
+	// Values are rounded before the zero point is added: ties go away from the real zero.
+	for i := n; i < len(x); i++ {
+		q[i] = float32(min(max(Round(x[i]*s.inv), int32(s.lo)), int32(s.hi)))
+	}
+	return s.scale, s.zero
+}
+
+// QuantizeCodes is [QuantizeRow] for codes of 8 bits: whole numbers plus their zero point and plus. room is for as many numbers.
+func QuantizeCodes(dst []uint8, room, x []float32, asym bool, plus int32) (scale float32, zero int32) {
+	s := stepsOf(x, asym)
+	if !s.none && s.e.QuantiseRow(dst[:len(x)], x, s.inv, s.lo, s.hi, s.zero+plus) {
+		return s.scale, s.zero
+	}
+	scale, zero = QuantizeRow(room, x, asym)
+	n := 0
+	if e := simd.ElementKernels(); e != nil {
+		n = e.Quantise(dst, room, 1, float32(-128-zero), float32(127-zero), zero+plus)
+	}
+	for i := n; i < len(dst); i++ {
+		dst[i] = uint8(int32(room[i]) + zero + plus)
+	}
+	return scale, zero
+}
+
+// steps are how a row becomes whole numbers: times inv, between lo and hi.
+type steps struct {
+	scale, inv, lo, hi float32
+	zero               int32
+	none               bool           // the row has zeros only
+	e                  *simd.Elements // nil without vectors, and where a number is infinite or none: what becomes of it is for plain Go to say
+}
+
+func stepsOf(x []float32, asym bool) (s steps) {
 	var lo, hi float32
 	e := simd.ElementKernels()
 	if e != nil {
 		lo, hi = e.Extent(x, 0, 0)
 		if d := hi - lo; d-d != 0 {
-			e = nil // not of finite numbers: what they become is for plain Go to say
+			e = nil
 		}
 	} else {
 		for _, v := range x {
@@ -289,43 +321,22 @@ func QuantizeRow(q, x []float32, asym bool) (scale float32, zero int32) {
 	}
 	if !asym {
 		m := max(-lo, hi)
-		if m == 0 {
-			clear(q)
-			return 1, 0
+		s = steps{scale: m / 127, inv: 127 / m, lo: -127, hi: 127, none: m == 0}
+	} else if s.none = lo == hi; !s.none {
+		// As the reference has it: the range is a float32, the scale that the zero point comes of is not rounded yet. Where
+		// the range is symmetric the zero point lies between two whole numbers, and this decides. It is nudged to one within the type.
+		scale := float64(float32(hi-lo)) / 255
+		fromMin, fromMax := -128-float64(lo)/scale, 127-float64(hi)/scale
+		z := fromMin
+		if 128+math.Abs(float64(lo)/scale) >= 127+math.Abs(float64(hi)/scale) {
+			z = fromMax
 		}
-		inv := 127 / m
-		n := 0
-		if e != nil && inv-inv == 0 {
-			n = e.RoundAway(q[:len(x)], x, inv, -127, 127)
-		}
-		for i := n; i < len(x); i++ {
-			v := x[i]
-			q[i] = float32(min(max(Round(v*inv), -127), 127))
-		}
-		return m / 127, 0
+		s.zero = int32(min(max(math.Round(z), -128), 127))
+		s.scale = float32(scale)
+		s.inv, s.lo, s.hi = 1/s.scale, float32(-128-s.zero), float32(127-s.zero)
 	}
-	if lo == hi {
-		clear(q)
-		return 1, 0
+	if s.inv-s.inv == 0 {
+		s.e = e
 	}
-	// As the reference has it: the range is a float32, the scale that the zero point comes of is not rounded yet. Where
-	// the range is symmetric the zero point lies between two whole numbers, and this decides. It is nudged to one within the type.
-	s := float64(float32(hi-lo)) / 255
-	scale = float32(s)
-	fromMin, fromMax := -128-float64(lo)/s, 127-float64(hi)/s
-	z := fromMin
-	if 128+math.Abs(float64(lo)/s) >= 127+math.Abs(float64(hi)/s) {
-		z = fromMax
-	}
-	zero = int32(min(max(math.Round(z), -128), 127))
-	inv := 1 / scale
-	n := 0
-	if e != nil && inv-inv == 0 {
-		n = e.RoundAway(q[:len(x)], x, inv, float32(-128-zero), float32(127-zero))
-	}
-	// Values are rounded before the zero point is added: ties go away from the real zero.
-	for i := n; i < len(x); i++ {
-		q[i] = float32(min(max(Round(x[i]*inv), -128-zero), 127-zero))
-	}
-	return scale, zero
+	return s
 }

@@ -273,7 +273,7 @@ func (p *phases) run(pool *workers.Pool, x, y []float32) {
 		q.conv.Run(pool, x, p.room[q.at:][:p.v.n*p.v.m*q.phases*q.area])
 	}
 	p.y = y
-	pool.For(p.v.n*p.v.m, max(1, 1<<13/tensor.Elements(p.v.In)), p.spread)
+	pool.For(p.v.n*p.v.m, max(1, workers.Grain(0.5)/tensor.Elements(p.v.In)), p.spread)
 	p.y = nil
 }
 

@@ -73,18 +73,30 @@ func gelu64(x float64) float64 {
 }
 
 func ceilTo(dst, src []float32) {
+	if e := simd.ElementKernels(); e != nil {
+		n := e.Ceil(dst[:len(src)], src)
+		dst, src = dst[n:], src[n:]
+	}
 	for i, x := range src {
 		dst[i] = float32(math.Ceil(float64(x)))
 	}
 }
 
 func floorTo(dst, src []float32) {
+	if e := simd.ElementKernels(); e != nil {
+		n := e.Floor(dst[:len(src)], src)
+		dst, src = dst[n:], src[n:]
+	}
 	for i, x := range src {
 		dst[i] = float32(math.Floor(float64(x)))
 	}
 }
 
 func roundTo(dst, src []float32) {
+	if e := simd.ElementKernels(); e != nil {
+		n := e.ToEven(dst[:len(src)], src)
+		dst, src = dst[n:], src[n:]
+	}
 	for i, x := range src {
 		dst[i] = float32(math.RoundToEven(float64(x)))
 	}
@@ -100,11 +112,7 @@ func sqrtTo(dst, src []float32) {
 	}
 }
 
-func reciprocalTo(dst, src []float32) {
-	for i, x := range src {
-		dst[i] = 1 / x
-	}
-}
+func reciprocalTo(dst, src []float32) { element.Div[float32]().ScalarVector(dst[:len(src)], 1, src) }
 
 func softsignTo(dst, src []float32) {
 	for i, x := range src {

@@ -1,6 +1,7 @@
 package elementwise
 
 import (
+	"encoding/binary"
 	"math"
 	"slices"
 
@@ -172,6 +173,10 @@ func realExact[T tensor.Real](k exact) op.Run {
 			}
 		})
 	}
+	if k == negative {
+		by := element.Mul[T]().VectorScalar
+		return RunUnary(func(dst, src []T) { by(dst, src, -1) })
+	}
 	return RunUnary(numberExact[T](k))
 }
 
@@ -272,6 +277,10 @@ func prepareNot(c *op.Call) (op.Run, error) {
 		return nil, elem.BadType(c, 0)
 	}
 	return RunUnary(func(dst, src []uint8) {
+		const ones = 0x0101010101010101
+		for ; len(src) >= 8; dst, src = dst[8:], src[8:] {
+			binary.LittleEndian.PutUint64(dst, binary.LittleEndian.Uint64(src)^ones)
+		}
 		for i, b := range src {
 			dst[i] = b ^ 1
 		}

@@ -53,3 +53,28 @@ func TestConstantIndices(t *testing.T) {
 		}
 	}
 }
+
+// TestNonZeroTruths compares the coordinates of truth values with those of numbers.
+func TestNonZeroTruths(t *testing.T) {
+	t.Parallel()
+	for _, shape := range [][]int{{}, {7}, {3, 5}, {2, 3, 4}, {2, 0, 3}, {300}} {
+		truths, numbers := tensor.New(tensor.Bool, shape...), tensor.New(tensor.Float32, shape...)
+		for i := range numbers.Len() {
+			if i*i%3 == 1 {
+				truths.Data[i], tensor.Of[float32](numbers)[i] = 1, 5
+			}
+		}
+		node := optest.Node{Op: "NonZero", Version: 13}
+		want, err := optest.Run(Defs(), node, numbers)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := optest.Run(Defs(), node, truths)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tensor.Of[int64](want[0]), tensor.Of[int64](got[0])); diff != "" || !cmp.Equal(want[0].Shape, got[0].Shape) {
+			t.Errorf("%v: %s", shape, diff)
+		}
+	}
+}

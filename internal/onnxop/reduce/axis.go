@@ -1,9 +1,12 @@
 package reduce
 
 import (
+	"slices"
+
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/reduce"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/op/layout"
@@ -50,6 +53,17 @@ func argRun[T tensor.Number](l line, least, last bool) op.Run {
 	var src []T // made once, as the closure below: a run must not allocate
 	var dst []int64
 	work := func(lo, hi int) {
+		if f, ok := any(src).([]float32); ok && l.inner == 1 {
+			for i := lo; i < hi; i++ {
+				line := f[i*l.n:][:l.n]
+				if at := argRow(line, least, last); at >= 0 {
+					dst[i] = int64(at)
+				} else {
+					argTile(dst[i:i+1], line, l.n, 1, least, last)
+				}
+			}
+			return
+		}
 		for u := lo; u < hi; u++ {
 			row, col := u/tiles, u%tiles*element.Block
 			n := min(element.Block, l.inner-col)
@@ -61,6 +75,28 @@ func argRun[T tensor.Number](l line, least, last bool) op.Run {
 		c.Pool.For(l.outer*tiles, max(1, element.Grain/(l.n*min(element.Block, max(1, l.inner)))), work)
 		return nil
 	}
+}
+
+// argRow is the place of the extreme of a line, looked for in vectors; -1 where that is not possible, or something is no number.
+func argRow(line []float32, least, last bool) int {
+	e := simd.ElementKernels()
+	if e == nil {
+		return -1
+	}
+	low, high := e.Extent(line, line[0], line[0])
+	want := high
+	if least {
+		want = low
+	}
+	if last {
+		for i := len(line) - 1; i >= 0; i-- {
+			if line[i] == want {
+				return i
+			}
+		}
+		return -1
+	}
+	return slices.Index(line, want)
 }
 
 // argTile finds the places of the extremes of neighbouring lines, stride apart.

@@ -2,6 +2,7 @@ package reduce
 
 import (
 	"math"
+	"sync"
 
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/reduce"
@@ -231,14 +232,21 @@ func softmaxRows(dst, src []float32, n int) {
 	}
 }
 
+// logSoftmaxRow writes the logarithm of the softmax of a row; dst may be src.
 func logSoftmaxRow(dst, src []float32) {
 	top := reduce.MaxRow(src[0], src)
+	dst = dst[:len(src)]
+	sub := element.Sub[float32]().VectorScalar
+	sub(dst, src, top)
+	room := expRooms.Get().(*[element.Block]float32)
 	var sum float64
-	for _, x := range src {
-		sum += float64(vecmath.Exp(x - top))
+	for at := 0; at < len(dst); at += len(room) {
+		some := dst[at:min(at+len(room), len(dst))]
+		sum += float64(vecmath.ExpSumTo(room[:len(some)], some, 0))
 	}
-	l := float32(math.Log(sum))
-	for i, x := range src {
-		dst[i] = x - top - l
-	}
+	expRooms.Put(room)
+	sub(dst, dst, float32(math.Log(sum)))
 }
+
+// expRooms hold exponentials of which the sum only is wanted.
+var expRooms = sync.Pool{New: func() any { return new([element.Block]float32) }}

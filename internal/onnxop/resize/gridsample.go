@@ -67,24 +67,59 @@ func prepareGridSample[T tensor.Real](c *op.Call) (op.Run, error) {
 		c.Pool.For(n*points, 64, func(lo, hi int) {
 			t := &tapList{}
 			at := make([]float64, rank)
-			for i := lo; i < hi; i++ {
-				for d := range rank { // the grid lists the innermost axis first
-					at[d] = s.pixel(gridAt(i*rank+rank-1-d), s.dims[d])
-				}
-				s.taps(at, t)
-				b, p := i/points, i%points
-				for k := range ch {
-					plane := src[(b*ch+k)*area:][:area]
-					var v T
-					for j, q := range t.pos {
-						v += T(t.weight[j]) * plane[q]
+			g := gridPoints[T]{ends: make([]int, 0, gridBlock)}
+			for lo < hi {
+				// Points of one picture: what they are interpolated from is the same in each channel.
+				b, p := lo/points, lo%points
+				g.reset()
+				for i := range min(hi-lo, points-p, gridBlock) {
+					for d := range rank { // the grid lists the innermost axis first
+						at[d] = s.pixel(gridAt((lo+i)*rank+rank-1-d), s.dims[d])
 					}
-					dst[(b*ch+k)*points+p] = v
+					s.taps(at, t)
+					g.add(t)
 				}
+				for k := range ch {
+					g.sample(dst[(b*ch+k)*points+p:], src[(b*ch+k)*area:][:area])
+				}
+				lo += len(g.ends)
 			}
 		})
 		return nil
 	}, nil
+}
+
+// gridBlock is the number of points that are sampled together.
+const gridBlock = 256
+
+// gridPoints are the taps of some points, one point's behind the other's.
+type gridPoints[T tensor.Real] struct {
+	pos    []int
+	weight []T
+	ends   []int // of the taps of each point
+}
+
+func (g *gridPoints[T]) reset() { g.pos, g.weight, g.ends = g.pos[:0], g.weight[:0], g.ends[:0] }
+
+func (g *gridPoints[T]) add(t *tapList) {
+	g.pos = append(g.pos, t.pos...)
+	for _, w := range t.weight {
+		g.weight = append(g.weight, T(w))
+	}
+	g.ends = append(g.ends, len(g.pos))
+}
+
+// sample writes the points of one plane.
+func (g *gridPoints[T]) sample(dst, plane []T) {
+	from := 0
+	for i, end := range g.ends {
+		var v T
+		weight := g.weight[from:end]
+		for j, q := range g.pos[from:end] {
+			v += weight[j] * plane[q]
+		}
+		dst[i], from = v, end
+	}
 }
 
 // pixel maps a coordinate from [-1,1] to pixels.

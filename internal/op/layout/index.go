@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -314,6 +315,9 @@ func CountTruths(x *tensor.Tensor) (n int, err error) {
 	if !x.Known() {
 		return 0, op.ErrDynamic
 	}
+	if x.Type == tensor.Bool {
+		return len(x.Data) - bytes.Count(x.Data, []byte{0}), nil
+	}
 	err = Truths(x, func(int) { n++ })
 	return n, err
 }
@@ -322,6 +326,23 @@ func CountTruths(x *tensor.Tensor) (n int, err error) {
 // of element number k goes to out[k*step + d*axis].
 func Coordinates(out []int64, x *tensor.Tensor, step, axis int) error {
 	k := 0
+	if last := len(x.Shape) - 1; x.Type == tensor.Bool && last >= 0 {
+		at, n := make([]int, last), x.Shape[last]
+		for line := x.Data; len(line) > 0; line = line[n:] {
+			for i, v := range line[:n] {
+				if v == 0 {
+					continue
+				}
+				for d, q := range at {
+					out[k*step+d*axis] = int64(q)
+				}
+				out[k*step+last*axis] = int64(i)
+				k++
+			}
+			tensor.Next(at, x.Shape[:last])
+		}
+		return nil
+	}
 	return Truths(x, func(i int) {
 		for d := len(x.Shape) - 1; d >= 0; d-- {
 			out[k*step+d*axis] = int64(i % x.Shape[d])

@@ -1,0 +1,87 @@
+package kernel
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/workers"
+)
+
+// Convolutions of 16-bit numbers against their definition: borders, steps, gaps between lines, odd and even lines of windows, several pictures.
+func TestWideConv(t *testing.T) {
+	pool := workers.New(3, nil)
+	defer pool.Close()
+	for _, set := range simd.Available()[1:] {
+		undo := simd.Use(set)
+		r := rand.New(rand.NewPCG(7, 4))
+		taken := 0
+		for i := 0; i < 200 && simd.IntKernels() != nil; i++ {
+			s := ConvShape{N: 1 + r.IntN(2), H: 1 + r.IntN(9), W: 1 + r.IntN(80), C: 1 + r.IntN(20), OC: 1 + r.IntN(70), KH: 1 + r.IntN(4), KW: 1 + r.IntN(4), Groups: 1}
+			s.StrideH, s.StrideW, s.DilH, s.DilW = 1+r.IntN(3), 1+r.IntN(3), 1+r.IntN(2), 1
+			s.PadT, s.PadL = r.IntN(s.KH+1), r.IntN(s.KW+1)
+			s.OH, s.OW = 1+r.IntN(9), 1+r.IntN(80)
+			if i%4 == 0 { // as they lie
+				s.PadT, s.PadL = 0, 0
+				s.OH, s.OW = (s.H-(s.KH-1)*s.DilH-1)/s.StrideH+1, (s.W-s.KW)/s.StrideW+1
+				if s.H < (s.KH-1)*s.DilH+1 || s.W < s.KW {
+					continue
+				}
+			}
+			line, each := s.WideLine(), s.KW*s.C
+			w := randomWeights(r, s.OC*s.KH*line)
+			for j := range w {
+				if j%line >= each {
+					w[j] = 0
+				}
+			}
+			x := make([]int16, s.N*s.H*s.W*s.C)
+			for j := range x {
+				if x[j] = int16(r.Uint32()); i%5 == 0 {
+					x[j] = math.MinInt16
+				}
+			}
+			q := &Requant16{Min: math.MinInt16, Max: math.MaxInt16, Mul: []fixed.Multiplier{fixed.FromReal(math.Ldexp(r.Float64(), -10-r.IntN(10)))}}
+			if r.IntN(2) == 0 {
+				for range s.OC {
+					q.Bias = append(q.Bias, int64(int32(r.Uint32()))>>8)
+				}
+			}
+			p := NewPacked16(s.OC, s.KH*line)
+			p.Fill(w, s.KH*line, 1)
+			c := NewWideConv(p, q, s)
+			if c == nil {
+				continue
+			}
+			taken++
+			got, want := make([]int16, s.outputs()+1), make([]int16, s.outputs()+1)
+			got[s.outputs()], want[s.outputs()] = 77, 77
+			for j := range s.outputs() {
+				n, oy, ox, o := j/s.OC/s.OW/s.OH, j/s.OC/s.OW%s.OH, j/s.OC%s.OW, j%s.OC
+				var sum int64
+				for ky := range s.KH {
+					for k := range each {
+						if iy, ix := oy*s.StrideH-s.PadT+ky*s.DilH, ox*s.StrideW-s.PadL+k/s.C; uint(iy) < uint(s.H) && uint(ix) < uint(s.W) {
+							sum += int64(x[((n*s.H+iy)*s.W+ix)*s.C+k%s.C]) * int64(w[(o*s.KH+ky)*line+k])
+						}
+					}
+				}
+				want[j] = q.One(sum, o)
+			}
+			room := make([]int16, c.Room())
+			for j := range room {
+				room[j] = int16(r.Uint32())
+			}
+			if c.Run(pool, x, got, room); !slices.Equal(got, want) {
+				t.Fatalf("%v: %+v differs", set, s)
+			}
+		}
+		if simd.IntKernels() != nil && taken < 100 {
+			t.Errorf("%v: %d of 200 taken", set, taken)
+		}
+		undo()
+	}
+}
