@@ -54,12 +54,17 @@ func gather[T any](b *Blocks, pool *workers.Pool, dst, src []T) {
 	if b.Len == 1 {
 		grain = workers.Grain(1)
 	}
-	if total <= grain {
-		gatherSpan(b, dst, src, 0, total)
-		return
-	}
-	pool.For(total, grain, func(lo, hi int) { gatherSpan(b, dst, src, lo, hi) })
+	workers.Each(pool, total, grain, gathered[T]{b, dst, src})
 }
+
+// gathered is what a piece of a gathering needs.
+type gathered[T any] struct {
+	b        *Blocks
+	dst, src []T
+}
+
+// Piece copies blocks lo to hi of the output.
+func (g gathered[T]) Piece(lo, hi int) { gatherSpan(g.b, g.dst, g.src, lo, hi) }
 
 // gatherSpan copies blocks lo to hi of the output.
 func gatherSpan[T any](b *Blocks, dst, src []T, lo, hi int) {

@@ -5,32 +5,34 @@ import (
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
-// Cumulative writes running sums, or products, along the middle one of three
+// Cumulative makes what writes running sums, or products, along the middle one of three
 // dimensions: of the elements up to each place, without its own when exclusive,
 // from the end when reverse.
-func Cumulative[T tensor.Number](dst, src []T, outer, n, inner int, product, exclusive, reverse bool) {
+func Cumulative[T tensor.Number](product, exclusive, reverse bool) func(dst, src []T, outer, n, inner int) {
 	step, first := element.Add[T]().Vec, T(0)
 	if product {
 		step, first = element.Mul[T]().Vec, 1
 	}
-	for o := range outer {
-		base := o * n * inner
-		row := func(v []T, r int) []T {
-			if reverse {
-				r = n - 1 - r
+	return func(dst, src []T, outer, n, inner int) {
+		for o := range outer {
+			base := o * n * inner
+			row := func(v []T, r int) []T {
+				if reverse {
+					r = n - 1 - r
+				}
+				return v[base+r*inner:][:inner]
 			}
-			return v[base+r*inner:][:inner]
-		}
-		for r := range n {
-			switch {
-			case r == 0 && exclusive:
-				element.Fill(row(dst, r), first)
-			case r == 0:
-				copy(row(dst, r), row(src, r))
-			case exclusive:
-				step(row(dst, r), row(dst, r-1), row(src, r-1))
-			default:
-				step(row(dst, r), row(dst, r-1), row(src, r))
+			for r := range n {
+				switch {
+				case r == 0 && exclusive:
+					element.Fill(row(dst, r), first)
+				case r == 0:
+					copy(row(dst, r), row(src, r))
+				case exclusive:
+					step(row(dst, r), row(dst, r-1), row(src, r-1))
+				default:
+					step(row(dst, r), row(dst, r-1), row(src, r))
+				}
 			}
 		}
 	}

@@ -124,7 +124,7 @@ func TestCumulative(t *testing.T) {
 		{true, true, true, [6]int32{15, 24, 5, 6, 1, 1}},
 	} {
 		var dst [6]int32
-		Cumulative(dst[:], src, 1, 3, 2, test.product, test.exclusive, test.reverse)
+		Cumulative[int32](test.product, test.exclusive, test.reverse)(dst[:], src, 1, 3, 2)
 		if dst != test.want {
 			t.Errorf("%+v: %v", test, dst)
 		}

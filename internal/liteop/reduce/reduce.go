@@ -231,9 +231,10 @@ func inferCumsum(c *op.Call) error {
 }
 
 func cumsum[T float32 | int32 | int64](n, inner int, exclusive, reverse bool) op.Run {
+	sums := reduce.Cumulative[T](false, exclusive, reverse)
 	return func(c *op.Call) error {
 		if x := tensor.Of[T](c.In[0]); len(x) > 0 {
-			reduce.Cumulative(tensor.Of[T](c.Out[0]), x, len(x)/(n*inner), n, inner, false, exclusive, reverse)
+			sums(tensor.Of[T](c.Out[0]), x, len(x)/(n*inner), n, inner)
 		}
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -141,9 +142,10 @@ func prepareCumulative(c *op.Call, product bool) (op.Run, error) {
 }
 
 func cumulative[T tensor.Number](c *op.Call, product bool) op.Run {
-	exclusive, reverse := c.Node.Attrs.Bool("exclusive", false), c.Node.Attrs.Bool("reverse", false)
+	run := reduce.Cumulative[T](product, c.Node.Attrs.Bool("exclusive", false), c.Node.Attrs.Bool("reverse", false))
+	axes := layout.Once(c, 1, func(c *op.Call) ([]int, error) { return op.Ints(c.In[1]) })
 	return func(c *op.Call) error {
-		v, err := op.Ints(c.In[1])
+		v, err := axes(c)
 		if err != nil {
 			return err
 		}
@@ -155,8 +157,7 @@ func cumulative[T tensor.Number](c *op.Call, product bool) op.Run {
 			return err
 		}
 		l := lineAt(c.In[0].Shape, axis)
-		src, dst := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
-		reduce.Cumulative(dst, src, l.outer, l.n, l.inner, product, exclusive, reverse)
+		run(tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[0]), l.outer, l.n, l.inner)
 		return nil
 	}
 }

@@ -60,6 +60,8 @@ func LinesOf(shape []int, axis int) order.Lines {
 func TopK(shape []int, axis int, largest bool) (op.Run, error) {
 	l := LinesOf(shape, axis)
 	var keys []uint64
+	var at []int
+	b := &move.Blocks{Rows: 1, Len: 1} // made once: a run must not allocate
 	return func(c *op.Call) (err error) {
 		out := c.Out[0]
 		if out == nil && c.Wants(1) {
@@ -71,10 +73,13 @@ func TopK(shape []int, axis int, largest bool) (op.Run, error) {
 		if keys, err = Keys(keys, c.In[0]); err != nil {
 			return err
 		}
-		at := make([]int, out.Len())
+		if cap(at) < out.Len() {
+			at = make([]int, out.Len())
+		}
+		at = at[:out.Len()]
 		l.TopK(c.Pool, at, keys, out.Shape[axis], largest)
 		if c.Wants(0) {
-			b := move.Blocks{Rows: 1, At: at, Len: 1}
+			b.At = at
 			b.Gather(c.Pool, Of(c.Out[0]), Of(c.In[0]))
 		}
 		if !c.Wants(1) {
