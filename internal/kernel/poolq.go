@@ -40,6 +40,10 @@ func (m *MaxBytes) Run(p *workers.Pool, x, y []uint8) {
 	if m.Signed {
 		least = 0x80
 	}
+	if s.unframed() && s.KH*s.KW > 1 && s.StrideW <= 2 && 2*s.OH*s.StrideH > s.H {
+		m.planes(p, x, y)
+		return
+	}
 	lo := min(max(0, s.PadL), m.line)
 	hi := max(lo, min(m.line, s.PadL+s.W))
 	across := (s.OW-1)*s.StrideW + 1
@@ -61,6 +65,39 @@ func (m *MaxBytes) Run(p *workers.Pool, x, y []uint8) {
 				}
 				if s.StrideW > 1 && !m.ints.CopyBytes(row, 0, along, 0, s.StrideW, s.OW, 1, false) {
 					strided(row, along, s.StrideW)
+				}
+			}
+		}
+		scratch.Put(sc)
+	})
+}
+
+// planes pools planes that windows do not leave: planes that follow each other are one line, of which each value is compared with those
+// that its window sees, also where there is no window.
+func (m *MaxBytes) planes(p *workers.Pool, x, y []uint8) {
+	const near = 1 << 13 // values of planes that stay in the first-level cache
+	s := &m.Shape
+	in, out := s.H*s.W, s.OH*s.OW
+	p.For(s.N*s.C, max(1, 1<<16/(in*(s.KH+s.KW))), func(first, end int) {
+		together := min(end-first, max(1, near/in))
+		sc, room := borrow8(2 * together * in)
+		along, down := room[:together*in], room[together*in:]
+		for ; first < end; first += together {
+			together = min(together, end-first)
+			n := together * in
+			src := x[first*in:][:n]
+			copy(along, src)
+			for k := 1; k < s.KW; k++ {
+				m.larger(along[:n-k*s.DilW], src[k*s.DilW:])
+			}
+			copy(down, along[:n])
+			for k := 1; k < s.KH; k++ {
+				m.larger(down[:n-k*s.DilH*s.W], along[k*s.DilH*s.W:n])
+			}
+			for i := range together {
+				dst, from := y[(first+i)*out:][:out], down[i*in:]
+				if !m.ints.CopyBytes(dst, s.OW, from, s.StrideH*s.W, s.StrideW, s.OW, s.OH, false) {
+					copyLines(dst, s.OW, from, s.StrideH*s.W, s.StrideW, s.OW, s.OH)
 				}
 			}
 		}

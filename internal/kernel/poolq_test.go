@@ -21,6 +21,10 @@ func TestMaxBytes(t *testing.T) {
 			s.StrideH, s.StrideW, s.DilH, s.DilW = 1+r.IntN(3), 1+r.IntN(3), 1+r.IntN(2), 1+r.IntN(2)
 			s.PadT, s.PadL = r.IntN(5)-1, r.IntN(5)-1
 			s.OH, s.OW = 1+r.IntN(14), 1+r.IntN(100)
+			if r.IntN(3) == 0 { // no borders
+				s.OH, s.OW, s.PadT, s.PadL = 1+r.IntN(9), 1+r.IntN(50), 0, 0
+				s.H, s.W = (s.OH-1)*s.StrideH+(s.KH-1)*s.DilH+1+r.IntN(3), (s.OW-1)*s.StrideW+(s.KW-1)*s.DilW+1+r.IntN(3)
+			}
 			m := MaxBytes{Shape: s, Signed: r.IntN(2) == 1}
 			if !m.Prepare() {
 				if simd.ElementKernels() != nil {
