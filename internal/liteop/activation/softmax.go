@@ -79,11 +79,12 @@ func intSoftmax[T int8 | uint8, O int8 | uint8 | int16](c *op.Call, rows, depth 
 	dmin := -int32(min(math.Floor(31*math.Ldexp(1<<26, -m.Shift)), 255))
 	lo, hi := layer.Limits(c.Out[0].Type)
 	width := c.Out[0].Type.Bits()
-	// Their exponentials fit a table.
-	var exps [256]int32
+	// Their exponentials fit a table; those of larger ones are zero. So do they as they are added up.
+	var exps, rounded [256]int32
 	for d := range exps {
 		if -int32(d) >= dmin {
 			exps[d] = fixed.Exp(m.Apply(-int32(d)), 5)
+			rounded[d] = fixed.RoundShift(exps[d], 12)
 		}
 	}
 	c.Recipe = recipe.Softmax{Rows: rows, Depth: depth, Exps: exps, Span: -dmin, Lo: lo, Hi: hi, Bits: width}
@@ -94,29 +95,10 @@ func intSoftmax[T int8 | uint8, O int8 | uint8 | int16](c *op.Call, rows, depth 
 	work := func(worker, r0, r1 int) {
 		for r := r0; r < r1; r++ {
 			in, out := x[r*depth:(r+1)*depth], y[r*depth:(r+1)*depth]
-			if vectors != nil && vectors.row(worker, kernel.Bits(in), data[r*depth:(r+1)*depth]) {
+			if vectors != nil && depth > fewCodes && vectors.row(worker, kernel.Bits(in), data[r*depth:(r+1)*depth]) {
 				continue
 			}
-			top := in[0]
-			for _, v := range in {
-				top = max(top, v)
-			}
-			var sum int32
-			for _, v := range in {
-				if d := int32(v) - int32(top); d >= dmin {
-					sum += fixed.RoundShift(exps[-d], 12)
-				}
-			}
-			recip, e := fixed.Reciprocal(sum, 12)
-			for i, v := range in {
-				d := int32(v) - int32(top)
-				if d < dmin {
-					out[i] = O(lo)
-					continue
-				}
-				q := fixed.RoundShift(fixed.DoublingHighMul(recip, exps[-d]), e+31-width)
-				out[i] = O(max(lo, min(q+lo, hi)))
-			}
+			softmaxRow(out, in, &exps, &rounded, width, lo, hi)
 		}
 	}
 	return func(c *op.Call) error {
@@ -124,6 +106,37 @@ func intSoftmax[T int8 | uint8, O int8 | uint8 | int16](c *op.Call, rows, depth 
 		c.Pool.ForWorker(rows, 1+2048/max(depth, 1), work)
 		return nil
 	}, nil
+}
+
+// fewCodes is how many codes a row may have to be computed one by one: a table of all results costs more.
+const fewCodes = 24
+
+// softmaxRow writes the softmax of a row by the exponentials of how far its codes are below the top.
+func softmaxRow[T int8 | uint8, O int8 | uint8 | int16](out []O, in []T, exps, rounded *[256]int32, width int, lo, hi int32) {
+	top := in[0]
+	for _, v := range in[1:] {
+		top = max(top, v)
+	}
+	var sum int32
+	for _, v := range in {
+		sum += rounded[uint8(top-v)]
+	}
+	recip, e := fixed.Reciprocal(sum, 12)
+	out = out[:len(in)]
+	down := e + 31 - width
+	if down < 1 || down > 30 {
+		for i, v := range in {
+			q := fixed.RoundShift(fixed.DoublingHighMul(recip, exps[uint8(top-v)]), down)
+			out[i] = O(max(lo, min(q+lo, hi)))
+		}
+		return
+	}
+	// The same for numbers that are not negative.
+	by, half := int64(recip), int64(1)<<(down-1)
+	for i, v := range in {
+		q := ((by*int64(exps[uint8(top-v)])+1<<30)>>31 + half) >> (down & 31)
+		out[i] = O(min(int32(q)+lo, hi))
+	}
 }
 
 // byteSoftmax is the softmax of codes of 8 bits to such in vectors.

@@ -1,6 +1,8 @@
 package matmul
 
 import (
+	"math"
+
 	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
@@ -269,6 +271,9 @@ func matmulQuant[X, Y int8 | int16](c *op.Call, t *matmul) (op.Run, error) {
 	if w := t.narrow(c, zx, zy, kernel.Requant{Mul: ms, Zero: zo, Min: lo, Max: hi}); w != nil {
 		return w.run, nil
 	}
+	if w := t.few(c, zx, zy, kernel.Requant{Mul: ms, Zero: zo, Min: lo, Max: hi}); w != nil {
+		return w.run, nil
+	}
 	return func(c *op.Call) error {
 		out = tensor.Of[X](c.Out[0])
 		sums(c)
@@ -399,6 +404,58 @@ func (w *narrow) run(c *op.Call) error {
 		kernel.RequantRows(c.Pool, out[b*size:][:size], w.sums, w.n, &w.q)
 	}
 	return nil
+}
+
+// few is a product of a few rows of 8-bit numbers, for which packing what they are multiplied by costs more than it saves.
+type few struct {
+	*matmul
+	zx, zy int32
+	sums   []int32
+	q      kernel.Requant
+}
+
+// few is nil for other types, and where a sum may leave 32 bits.
+func (t *matmul) few(c *op.Call, zx, zy int32, q kernel.Requant) *few {
+	if c.In[0].Type != tensor.Int8 || t.adjX || t.k > math.MaxInt32/(255*255) {
+		return nil
+	}
+	return &few{t, zx, zy, op.ScratchOf[int32](c, len(t.x)*t.m*t.n), q}
+}
+
+// run computes all products.
+func (w *few) run(c *op.Call) error {
+	x, y := tensor.Of[int8](c.In[0]), tensor.Of[int8](c.In[1])
+	c.Pool.For(len(w.x)*w.m, max(1, layer.Grain/max(1, w.n*w.k)), func(lo, hi int) {
+		for r := lo; r < hi; r++ {
+			b := r / w.m
+			w.row(w.sums[r*w.n:][:w.n], x[w.x[b]+r%w.m*w.k:][:w.k], y[w.matmul.y[b]:][:w.k*w.n])
+		}
+	})
+	kernel.RequantRows(c.Pool, tensor.Of[int8](c.Out[0]), w.sums, w.n, &w.q)
+	return nil
+}
+
+// row adds up a row.
+func (w *few) row(sums []int32, x, y []int8) {
+	if w.adjY {
+		for j := range sums {
+			sums[j] = int32(offsetDot(x, y[j*w.k:][:w.k], w.zx, w.zy))
+		}
+		return
+	}
+	var all int32
+	clear(sums)
+	for i, v := range x {
+		v := int32(v) - w.zx
+		all += v
+		line := y[i*w.n:][:len(sums)]
+		for j, u := range line {
+			sums[j] += v * int32(u)
+		}
+	}
+	for j := range sums {
+		sums[j] -= w.zy * all
+	}
 }
 
 // offsetDot is the sum of (x-zx)·(y-zy).
