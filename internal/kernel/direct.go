@@ -65,19 +65,27 @@ func (c *Conv) runDirect(p *workers.Pool, x, y []float32) {
 	if jobs > 1 && a.bands > 1 && all%t > 0 {
 		a.bands = min(roundUp(a.bands, t), s.OH) // each thread has as many
 	}
-	a.strips = c.directStrips(all*a.bands, jobs)
+	a.strips = c.directStrips(all*a.bands, jobs, t)
 	if whole := all * a.bands * a.strips; whole < jobs {
 		a.parts = max(1, min((jobs+whole-1)/whole, c.og/partRows))
 	}
 	workers.Do(p, all*a.bands*a.strips*a.parts, 1, a, directArgs.pieces)
 }
 
-// directStrips is the number of strips into which bands of lines are cut: as many as pieces are wanted, or as the cache does not hold, so long as
-// what strips have twice at their ends stays a small part.
-func (c *Conv) directStrips(bands, jobs int) int {
+// directStrips is the number of strips into which bands of lines are cut, for t threads: as many as pieces are wanted, or as the cache does not
+// hold, so long as what strips have twice at their ends stays a small part. A strip for each thread may have more twice: copying is little.
+func (c *Conv) directStrips(bands, jobs, t int) int {
 	s, q := &c.s, c.direct
-	least := max(4*c.f.Cols, 4*(s.KW-1)*s.DilW)
-	return max(1, min(s.OW/least, max((jobs+bands-1)/bands, c.cg*q.size/(2*directFrame))))
+	most := s.OW / max(4*c.f.Cols, 4*(s.KW-1)*s.DilW)
+	n := max(1, min(most, max((jobs+bands-1)/bands, c.cg*q.size/(2*directFrame))))
+	switch {
+	case jobs < t || bands%t == 0:
+	case n >= t:
+		n -= n % t
+	case bands < t && s.OW >= 2*t*c.f.Cols:
+		n = t
+	}
+	return n
 }
 
 // partRows is the least number of output channels for whose sake a frame is made once more.

@@ -66,8 +66,8 @@ func (q packing[T, W]) Piece(lo, hi int) {
 	}
 }
 
-// packGrain is the least number of weights that are worth a piece of packing: some 20 µs.
-const packGrain = 1 << 15
+// packGrain is the least number of weights that are worth a piece of packing: some 5 to 10 µs.
+const packGrain = 1 << 13
 
 // packAny packs the channels from j0 on.
 func packAny[T int8 | int16, W Weight](w *intPanels, dst []T, src source[W], j0 int) {

@@ -250,10 +250,9 @@ func ReversedSequences(shape []int, seq, batch int) (op.Run, error) {
 // the shape.
 func Join(shape []int, axis int, sizes []int) (op.Run, error) {
 	plans := move.Pieces(shape, axis, sizes, true)
+	p := newParts(func(c *op.Call, pool *workers.Pool, i int) { plans[i].Run(pool, Of(c.Out[0]), Of(c.In[i])) })
 	return func(c *op.Call) error {
-		for i := range plans {
-			plans[i].Run(c.Pool, Of(c.Out[0]), Of(c.In[i]))
-		}
+		p.run(c, len(plans), len(c.Out[0].Data))
 		return nil
 	}, nil
 }
@@ -262,15 +261,49 @@ func Join(shape []int, axis int, sizes []int) (op.Run, error) {
 // shape, into the outputs. Those that nobody wants are left out.
 func Cut(input int, shape []int, axis int, sizes []int) (op.Run, error) {
 	plans := move.Pieces(shape, axis, sizes, false)
-	return func(c *op.Call) error {
-		for i, y := range c.Out {
-			if y != nil {
-				plans[i].Run(c.Pool, Of(y), Of(c.In[input]))
-			}
+	p := newParts(func(c *op.Call, pool *workers.Pool, i int) {
+		if y := c.Out[i]; y != nil {
+			plans[i].Run(pool, Of(y), Of(c.In[input]))
 		}
+	})
+	return func(c *op.Call) error {
+		p.run(c, len(c.Out), len(c.In[input].Data))
 		return nil
 	}, nil
 }
+
+// parts copies parts of a tensor: many small ones side by side, others one after the other by all threads.
+type parts struct {
+	c    *op.Call // of the run: its loop is made once
+	one  func(c *op.Call, pool *workers.Pool, i int)
+	some func(lo, hi int)
+}
+
+func newParts(one func(c *op.Call, pool *workers.Pool, i int)) *parts {
+	p := &parts{one: one}
+	p.some = func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			p.one(p.c, nil, i)
+		}
+	}
+	return p
+}
+
+// run copies n parts of so many bytes in all.
+func (p *parts) run(c *op.Call, n, bytes int) {
+	p.c = c
+	if n >= 4*c.Pool.Threads() {
+		c.Pool.For(n, max(1, workers.Grain(bytesRate)/max(1, bytes/n)), p.some)
+	} else {
+		for i := range n {
+			p.one(c, c.Pool, i)
+		}
+	}
+	p.c = nil
+}
+
+// bytesRate is how many bytes a thread copies in a nanosecond, about.
+const bytesRate = 13
 
 // SetParts gives the outputs the shapes of the parts that [Cut] makes of x.
 func SetParts(c *op.Call, x *tensor.Tensor, axis int, sizes []int) {
