@@ -94,6 +94,20 @@ func prepareCast(c *op.Call) (op.Run, error) {
 			tensor.Convert(dst[n:], src[n:])
 		}), nil
 	}
+	if e := simd.ElementKernels(); e != nil && from == tensor.Float32 && to == tensor.Float16 {
+		return RunUnary(func(dst []uint16, src []float32) {
+			for i := e.ToHalf(dst, src); i < len(dst); i++ {
+				dst[i] = tensor.F32ToF16(src[i])
+			}
+		}), nil
+	}
+	if e := simd.ElementKernels(); e != nil && from == tensor.Float16 && to == tensor.Float32 {
+		return RunUnary(func(dst []float32, src []uint16) {
+			for i := e.FromHalf(dst, src); i < len(dst); i++ {
+				dst[i] = tensor.F16ToF32(src[i])
+			}
+		}), nil
+	}
 	if from == tensor.Bool && to == tensor.Float32 {
 		return RunUnary(func(dst []float32, src []uint8) {
 			for i, v := range src[:len(dst)] {
