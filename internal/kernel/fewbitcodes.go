@@ -71,32 +71,35 @@ func (q bitCodeArgs) arrange(lo, hi int) {
 // panels computes pieces lo to hi: some rows of a panel.
 func (q bitCodeArgs) panels(lo, hi int) {
 	m, e := q.m, simd.ElementKernels()
-	line, half := m.blocks*m.Block, m.f.Cols/2
+	line, span := m.blocks*m.Block, m.f.Cols/2
+	if q.rows == 1 {
+		span = m.f.Cols
+	}
 	t := bitTiles.Get().(*simd.BitTile)
-	sc, room := borrow(m.f.CodeRows() * half)
+	sc, room := borrow(m.f.CodeRows() * span)
 	for i := lo; i < hi; i++ {
 		r0, r1 := portion(i%q.cut, q.cut, q.rows)
-		for h := range 2 {
-			col := i/q.cut*m.f.Cols + h*half
-			width := min(half, m.N-col)
+		for h := range m.f.Cols / span {
+			col := i/q.cut*m.f.Cols + h*span
+			width := min(span, m.N-col)
 			if width <= 0 {
 				continue
 			}
 			for r := r0; r < r1; {
-				n := evenly(r1-r, m.f.CodeRows())
+				n := evenly(r1-r, m.f.CodeRows()) // one only of one row
 				m.tile(t, i/q.cut, 0, 0, h)
 				t.Groups, t.Blocks = m.Block/simd.BitSteps(m.Bits), m.blocks
 				t.X, t.RowX = &q.codes[r*line/4], line
 				t.Sums, t.RowSums = &q.sums[2*r*m.blocks], 8*m.blocks
 				t.Y, t.RowY = &q.y[r*m.N+col], 4*m.N
-				if width < half {
-					t.Y, t.RowY = &room[0], 4*half
+				if width < span {
+					t.Y, t.RowY = &room[0], 4*span
 				}
 				m.f.Codes(t, n)
 				for k := range n {
 					out := q.y[(r+k)*m.N+col:][:width]
-					if width < half {
-						copy(out, room[k*half:])
+					if width < span {
+						copy(out, room[k*span:])
 					}
 					if q.bias != nil {
 						e.Add(out, out, q.bias[col:][:width])

@@ -30,15 +30,16 @@ func fewBits(a *asm) {
 			a.bitWiden(w, bits)
 		}
 	}
-	for rows := 1; rows <= 6; rows++ {
-		a.bitCodeRows(rows)
+	a.bitCodeRows(1, 4)
+	for rows := 2; rows <= 6; rows++ {
+		a.bitCodeRows(rows, 2)
 	}
 }
 
-// bitCodeRows multiplies rows of 8-bit codes by half a panel of raw codes of 4 bits, of a word of which the even steps and then the odd ones are
+// bitCodeRows multiplies rows of 8-bit codes by half a panel, or a row by a whole one, of raw codes of 4 bits, of a word of which the even steps and then the odd ones are
 // multiplied by a word of the row. The sums of a block, less the zero points times the sum of the row's codes, take the scales of both.
-func (a *asm) bitCodeRows(rows int) {
-	a.function(label("bitCodes%dVNNI", rows), "func(t *byte)")
+func (a *asm) bitCodeRows(rows, regs int) {
+	a.function(label("bitCodes%dx%dVNNI", rows, regs), "func(t *byte)")
 	t := a.Load(a.Param("t"), a.GP64())
 	reg64 := func(field int) reg.GPVirtual {
 		g := a.GP64()
@@ -56,9 +57,9 @@ func (a *asm) bitCodeRows(rows int) {
 		return zmm.reg(next - 1)
 	}
 	mask := vec()
-	var all, part [6][2]reg.VecPhysical
-	var low, high [2]reg.VecPhysical
-	for i := range 2 {
+	var all, part [6][4]reg.VecPhysical
+	var low, high [4]reg.VecPhysical
+	for i := range regs {
 		low[i], high[i] = vec(), vec()
 		for r := range rows {
 			all[r][i], part[r][i] = vec(), vec()
@@ -70,23 +71,23 @@ func (a *asm) bitCodeRows(rows int) {
 	a.VPACKUSWB(mask, mask, mask)
 	a.Label("block")
 	for r := range rows {
-		for i := range 2 {
+		for i := range regs {
 			a.zero(zmm, part[r][i])
 		}
 	}
 	a.MOVQ(at(t, bitsGroups), left)
 	a.Label("group")
-	for i := range 2 {
+	for i := range regs {
 		a.VMOVDQU32(at(codes, 64*i), high[i])
 		a.VPANDD(mask, high[i], low[i])
 		a.VPSRLD(operand.U8(4), high[i], high[i])
 		a.VPANDD(mask, high[i], high[i])
 	}
 	for r := range rows {
-		for i := range 2 {
+		for i := range regs {
 			a.VPDPBUSD_BCST(x.at(r, 0), low[i], part[r][i])
 		}
-		for i := range 2 {
+		for i := range regs {
 			a.VPDPBUSD_BCST(x.at(r, 4), high[i], part[r][i])
 		}
 	}
@@ -95,14 +96,14 @@ func (a *asm) bitCodeRows(rows int) {
 	a.DECQ(left)
 	a.JNZ(operand.LabelRef("group"))
 	// The words are done with: their registers hold zero points, and scales.
-	for i := range 2 {
+	for i := range regs {
 		a.VBROADCASTSS(at(t, bitsMiddle), low[i])
 		a.VMOVUPS(at(scales, 64*i), high[i])
 	}
 	a.TESTQ(zeros, zeros)
 	a.JZ(operand.LabelRef("no_zeros"))
 	spare := vec()
-	for i := range 2 {
+	for i := range regs {
 		a.VPMOVSXBD(at(zeros, 16*i), spare)
 		a.VCVTDQ2PS(spare, spare)
 		a.VADDPS(spare, low[i], low[i])
@@ -110,7 +111,7 @@ func (a *asm) bitCodeRows(rows int) {
 	a.ADDQ(operand.U32(64), zeros)
 	a.Label("no_zeros")
 	for r := range rows {
-		for i := range 2 {
+		for i := range regs {
 			a.VCVTDQ2PS(part[r][i], part[r][i])
 			a.VFNMADD231PS_BCST(sx.at(r, 4), low[i], part[r][i])
 			a.VMULPS_BCST(sx.at(r, 0), part[r][i], part[r][i])
@@ -124,7 +125,7 @@ func (a *asm) bitCodeRows(rows int) {
 	y := a.rowPointers(rows)
 	y.set(at(t, bitsY), at(t, bitsRowY))
 	for r := range rows {
-		for i := range 2 {
+		for i := range regs {
 			a.VMOVUPS(all[r][i], y.at(r, 64*i))
 		}
 	}

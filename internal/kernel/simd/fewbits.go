@@ -9,7 +9,7 @@ type FewBits struct {
 	// raw says that codes of 2 and 4 bits have no sign, and are around the middle of their range; others are of two's complement.
 	raw        bool
 	row, widen [3]func(t *BitTile) // for 2, 4 and 8 bits
-	codes      []func(t *BitTile)  // by rows; empty in sets without
+	codes      []func(t *BitTile)  // by rows, of one with all columns; empty in sets without
 }
 
 // FewBitKernels of the current set; nil where there are none.
@@ -83,7 +83,7 @@ func (f *FewBits) Widen(t *BitTile, bits int) { t.loop(&f.widen, bits) }
 // CodeRows is the most rows of 8-bit codes that [FewBits.Codes] takes, 0 in sets that have no such loops.
 func (f *FewBits) CodeRows() int { return len(f.codes) }
 
-// Codes writes to y the products of rows of 8-bit codes with half of the columns of a panel of 4 bits. X points to the codes, of each eight those of
+// Codes writes to y the products of rows of 8-bit codes with half of the columns of a panel of 4 bits, of one row with all columns. X points to the codes, of each eight those of
 // even steps first; Sums has two numbers for each block of a row: its scale, and the sum of its codes.
 func (f *FewBits) Codes(t *BitTile, rows int) {
 	t.middle = 8

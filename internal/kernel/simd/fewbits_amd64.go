@@ -6,7 +6,7 @@ var fewBits = family[FewBits]{AVX2: &fewBitsAVX2, AVX512: &fewBitsAVX512, VNNI: 
 func fewBitsVNNI() *FewBits {
 	f := fewBitsAVX512
 	f.Set = VNNI
-	f.codes = []func(t *BitTile){bitCodes1VNNI, bitCodes2VNNI, bitCodes3VNNI, bitCodes4VNNI, bitCodes5VNNI, bitCodes6VNNI}
+	f.codes = []func(t *BitTile){bitCodes1x4VNNI, bitCodes2x2VNNI, bitCodes3x2VNNI, bitCodes4x2VNNI, bitCodes5x2VNNI, bitCodes6x2VNNI}
 	return &f
 }
 
@@ -60,19 +60,19 @@ func bitWiden4AVX512(t *BitTile)
 func bitWiden8AVX512(t *BitTile)
 
 //go:noescape
-func bitCodes1VNNI(t *BitTile)
+func bitCodes2x2VNNI(t *BitTile)
 
 //go:noescape
-func bitCodes2VNNI(t *BitTile)
+func bitCodes3x2VNNI(t *BitTile)
 
 //go:noescape
-func bitCodes3VNNI(t *BitTile)
+func bitCodes4x2VNNI(t *BitTile)
 
 //go:noescape
-func bitCodes4VNNI(t *BitTile)
+func bitCodes5x2VNNI(t *BitTile)
 
 //go:noescape
-func bitCodes5VNNI(t *BitTile)
+func bitCodes6x2VNNI(t *BitTile)
 
 //go:noescape
-func bitCodes6VNNI(t *BitTile)
+func bitCodes1x4VNNI(t *BitTile)

@@ -2165,9 +2165,9 @@ group:
 	VZEROUPPER
 	RET
 
-// func bitCodes1VNNI(t *byte)
+// func bitCodes1x4VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
-TEXT ·bitCodes1VNNI(SB), NOSPLIT, $0-8
+TEXT ·bitCodes1x4VNNI(SB), NOSPLIT, $0-8
 	MOVQ       t+0(FP), AX
 	MOVQ       16(AX), CX
 	MOVQ       24(AX), DX
@@ -2181,6 +2181,8 @@ TEXT ·bitCodes1VNNI(SB), NOSPLIT, $0-8
 	MOVQ       40(AX), R8
 	VPXORD     Z3, Z3, Z3
 	VPXORD     Z7, Z7, Z7
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z15, Z15, Z15
 	VPTERNLOGD $0xff, Z0, Z0, Z0
 	VPSRLW     $0x0c, Z0, Z0
 	VPACKUSWB  Z0, Z0, Z0
@@ -2188,6 +2190,8 @@ TEXT ·bitCodes1VNNI(SB), NOSPLIT, $0-8
 block:
 	VPXORD Z4, Z4, Z4
 	VPXORD Z8, Z8, Z8
+	VPXORD Z12, Z12, Z12
+	VPXORD Z16, Z16, Z16
 	MOVQ   48(AX), R9
 
 group:
@@ -2199,10 +2203,22 @@ group:
 	VPANDD        Z0, Z6, Z5
 	VPSRLD        $0x04, Z6, Z6
 	VPANDD        Z0, Z6, Z6
+	VMOVDQU32     128(CX), Z10
+	VPANDD        Z0, Z10, Z9
+	VPSRLD        $0x04, Z10, Z10
+	VPANDD        Z0, Z10, Z10
+	VMOVDQU32     192(CX), Z14
+	VPANDD        Z0, Z14, Z13
+	VPSRLD        $0x04, Z14, Z14
+	VPANDD        Z0, Z14, Z14
 	VPDPBUSD.BCST (DI), Z1, Z4
 	VPDPBUSD.BCST (DI), Z5, Z8
+	VPDPBUSD.BCST (DI), Z9, Z12
+	VPDPBUSD.BCST (DI), Z13, Z16
 	VPDPBUSD.BCST 4(DI), Z2, Z4
 	VPDPBUSD.BCST 4(DI), Z6, Z8
+	VPDPBUSD.BCST 4(DI), Z10, Z12
+	VPDPBUSD.BCST 4(DI), Z14, Z16
 	ADDQ          $0x00000008, DI
 	ADDQ          $0x00000100, CX
 	DECQ          R9
@@ -2211,14 +2227,24 @@ group:
 	VMOVUPS       (DX), Z2
 	VBROADCASTSS  72(AX), Z5
 	VMOVUPS       64(DX), Z6
+	VBROADCASTSS  72(AX), Z9
+	VMOVUPS       128(DX), Z10
+	VBROADCASTSS  72(AX), Z13
+	VMOVUPS       192(DX), Z14
 	TESTQ         BX, BX
 	JZ            no_zeros
-	VPMOVSXBD     (BX), Z9
-	VCVTDQ2PS     Z9, Z9
-	VADDPS        Z9, Z1, Z1
-	VPMOVSXBD     16(BX), Z9
-	VCVTDQ2PS     Z9, Z9
-	VADDPS        Z9, Z5, Z5
+	VPMOVSXBD     (BX), Z17
+	VCVTDQ2PS     Z17, Z17
+	VADDPS        Z17, Z1, Z1
+	VPMOVSXBD     16(BX), Z17
+	VCVTDQ2PS     Z17, Z17
+	VADDPS        Z17, Z5, Z5
+	VPMOVSXBD     32(BX), Z17
+	VCVTDQ2PS     Z17, Z17
+	VADDPS        Z17, Z9, Z9
+	VPMOVSXBD     48(BX), Z17
+	VCVTDQ2PS     Z17, Z17
+	VADDPS        Z17, Z13, Z13
 	ADDQ          $0x00000040, BX
 
 no_zeros:
@@ -2230,6 +2256,14 @@ no_zeros:
 	VFNMADD231PS.BCST 4(R8), Z5, Z8
 	VMULPS.BCST       (R8), Z8, Z8
 	VFMADD231PS       Z6, Z8, Z7
+	VCVTDQ2PS         Z12, Z12
+	VFNMADD231PS.BCST 4(R8), Z9, Z12
+	VMULPS.BCST       (R8), Z12, Z12
+	VFMADD231PS       Z10, Z12, Z11
+	VCVTDQ2PS         Z16, Z16
+	VFNMADD231PS.BCST 4(R8), Z13, Z16
+	VMULPS.BCST       (R8), Z16, Z16
+	VFMADD231PS       Z14, Z16, Z15
 	ADDQ              $0x00000008, R8
 	ADDQ              $0x00000100, DX
 	DECQ              SI
@@ -2239,12 +2273,14 @@ no_zeros:
 	MOVQ              (AX), AX
 	VMOVUPS           Z3, (AX)
 	VMOVUPS           Z7, 64(AX)
+	VMOVUPS           Z11, 128(AX)
+	VMOVUPS           Z15, 192(AX)
 	VZEROUPPER
 	RET
 
-// func bitCodes2VNNI(t *byte)
+// func bitCodes2x2VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
-TEXT ·bitCodes2VNNI(SB), NOSPLIT, $0-8
+TEXT ·bitCodes2x2VNNI(SB), NOSPLIT, $0-8
 	MOVQ       t+0(FP), AX
 	MOVQ       16(AX), CX
 	MOVQ       24(AX), DX
@@ -2337,9 +2373,9 @@ no_zeros:
 	VZEROUPPER
 	RET
 
-// func bitCodes3VNNI(t *byte)
+// func bitCodes3x2VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
-TEXT ·bitCodes3VNNI(SB), NOSPLIT, $0-8
+TEXT ·bitCodes3x2VNNI(SB), NOSPLIT, $0-8
 	MOVQ       t+0(FP), AX
 	MOVQ       16(AX), CX
 	MOVQ       24(AX), DX
@@ -2450,9 +2486,9 @@ no_zeros:
 	VZEROUPPER
 	RET
 
-// func bitCodes4VNNI(t *byte)
+// func bitCodes4x2VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
-TEXT ·bitCodes4VNNI(SB), NOSPLIT, $0-8
+TEXT ·bitCodes4x2VNNI(SB), NOSPLIT, $0-8
 	MOVQ       t+0(FP), AX
 	MOVQ       16(AX), CX
 	MOVQ       24(AX), DX
@@ -2581,9 +2617,9 @@ no_zeros:
 	VZEROUPPER
 	RET
 
-// func bitCodes5VNNI(t *byte)
+// func bitCodes5x2VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
-TEXT ·bitCodes5VNNI(SB), NOSPLIT, $0-8
+TEXT ·bitCodes5x2VNNI(SB), NOSPLIT, $0-8
 	MOVQ       t+0(FP), AX
 	MOVQ       16(AX), CX
 	MOVQ       24(AX), DX
@@ -2735,9 +2771,9 @@ no_zeros:
 	VZEROUPPER
 	RET
 
-// func bitCodes6VNNI(t *byte)
+// func bitCodes6x2VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
-TEXT ·bitCodes6VNNI(SB), NOSPLIT, $0-8
+TEXT ·bitCodes6x2VNNI(SB), NOSPLIT, $0-8
 	MOVQ       t+0(FP), AX
 	MOVQ       16(AX), CX
 	MOVQ       24(AX), DX

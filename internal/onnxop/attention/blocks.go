@@ -46,7 +46,7 @@ type blockArgs struct {
 // block is the room of a worker.
 type block struct {
 	scores, query, scales []float32
-	wide                  []float32 // of halves
+	wide                  [2][]float32 // keys and values of halves
 	from                  []int
 	keys, values          kernel.Again
 	packed                int // the unit whose keys are packed, and one more
@@ -103,24 +103,24 @@ func (t blockArgs) pieces(lo, hi int) {
 // keysOf and valuesOf are some of a unit, from a key on. Those of halves lie in the room of the worker.
 func (t *blockArgs) keysOf(r *block, unit, from, n int) []float32 {
 	if t.a.Products {
-		return rowsOf(r, t.k, unit, t.a.KVHeads, from, n)
+		return rowsOf(&r.wide[0], t.k, unit, t.a.KVHeads, from, n)
 	}
-	return rowsOf(r, t.k, unit, t.a.KVHeads, from*t.k.Row, n*t.k.Row)
+	return rowsOf(&r.wide[0], t.k, unit, t.a.KVHeads, from*t.k.Row, n*t.k.Row)
 }
 
 func (t *blockArgs) valuesOf(r *block, unit, from, n int) []float32 {
-	return rowsOf(r, t.v, unit, t.a.KVHeads, from*t.v.Row, n*t.v.Row)
+	return rowsOf(&r.wide[1], t.v, unit, t.a.KVHeads, from*t.v.Row, n*t.v.Row)
 }
 
-// rowsOf are the elements of a unit from one on, n of those of halves.
-func rowsOf(r *block, v Heads[float32], unit, heads, from, n int) []float32 {
+// rowsOf are the elements of a unit from one on; of halves n, in room.
+func rowsOf(room *[]float32, v Heads[float32], unit, heads, from, n int) []float32 {
 	from += unit/heads*v.Batch + unit%heads*v.Head
 	if v.Halves == nil {
 		return v.Data[from:]
 	}
-	r.wide = elem.Grow(r.wide, n)
-	elem.ReadHalves(r.wide, v.Halves, from)
-	return r.wide
+	*room = elem.Grow(*room, n)
+	elem.ReadHalves(*room, v.Halves, from)
+	return *room
 }
 
 // packUnit packs what the rows of a unit may see.
