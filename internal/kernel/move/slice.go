@@ -103,7 +103,7 @@ func (w words[T]) mark(dst, value Slice, at []int) {
 
 func (w words[T]) fill(pool *workers.Pool, dst, value Slice) {
 	d, v := w.of(dst), w.of(value)[0]
-	if len(d) <= shared[T]() {
+	if len(d) <= shared[T]() || pool.Threads() == 1 { // what threads share is allocated
 		set(d, v)
 		return
 	}

@@ -112,7 +112,16 @@ func sqrtTo(dst, src []float32) {
 	}
 }
 
-func reciprocalTo(dst, src []float32) { element.Div[float32]().ScalarVector(dst[:len(src)], 1, src) }
+func reciprocalTo(dst, src []float32) {
+	dst = dst[:len(src)]
+	if e := simd.ElementKernels(); e != nil {
+		e.ScalarDiv(dst, 1, src)
+		return
+	}
+	for i, x := range src {
+		dst[i] = 1 / x
+	}
+}
 
 func softsignTo(dst, src []float32) {
 	for i, x := range src {
