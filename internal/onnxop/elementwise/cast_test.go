@@ -19,8 +19,8 @@ func TestCastHalves(t *testing.T) {
 	for n := 1; n < 70; n++ {
 		x := tensor.New(tensor.Float32, n)
 		want := make([]uint16, n)
-		for i, v := range tensor.Of[float32](x) {
-			v = float32(r.NormFloat64() * math.Pow(10, float64(r.IntN(12)-7)))
+		for i := range tensor.Of[float32](x) {
+			v := float32(r.NormFloat64() * math.Pow(10, float64(r.IntN(12)-7)))
 			if r.IntN(9) == 0 {
 				v = []float32{float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), 65519, 65520, -1e-8}[r.IntN(6)]
 			}
