@@ -71,6 +71,8 @@ type Wide struct {
 	q    *Requant16
 	line int   // of rows, with a neighbour for the last of an odd number
 	cuts []int // where the parts of a sum end that have 32 bits each
+	// even are those for weights of 8 and of 9 bits that are filled later, whatever they are.
+	even [2][]int
 }
 
 // NewWide takes weights of [NewPacked16], which may be filled later, in vectors only; see [PackedQ.Vectors].
@@ -82,8 +84,18 @@ func NewWide(p *PackedQ, q *Requant16) *Wide {
 		w.cuts = cutsOf(p.panels, p.panels.narrow)
 	case p.panels.wide != nil:
 		w.cuts = cutsOf(p.panels, p.panels.wide)
+	default:
+		w.even = [2][]int{w.evenly(wideSteps8), w.evenly(wideSteps9)}
 	}
 	return w
+}
+
+// evenly are the places where parts of so many steps end.
+func (w *Wide) evenly(steps int) (cuts []int) {
+	for at := steps; at < w.line; at += steps {
+		cuts = append(cuts, at)
+	}
+	return append(cuts, w.line)
 }
 
 // cutBlock is how many pairs of steps cutsOf looks at together.
@@ -115,18 +127,13 @@ func cutsOf[T int8 | int16](p *intPanels, w []T) (cuts []int) {
 
 // parts are the places where parts of sums end.
 func (w *Wide) parts() []int {
-	if w.cuts != nil {
+	switch {
+	case w.cuts != nil:
 		return w.cuts
+	case w.p.panels.wide != nil:
+		return w.even[1]
 	}
-	most := wideSteps8
-	if w.p.panels.wide != nil {
-		most = wideSteps9
-	}
-	var cuts []int
-	for at := most; at < w.line; at += most {
-		cuts = append(cuts, at)
-	}
-	return append(cuts, w.line)
+	return w.even[0]
 }
 
 // Line is the length of a row for Lines: with a neighbour, of any value, for the last of an odd number.

@@ -250,9 +250,9 @@ func ReversedSequences(shape []int, seq, batch int) (op.Run, error) {
 // the shape.
 func Join(shape []int, axis int, sizes []int) (op.Run, error) {
 	plans := move.Pieces(shape, axis, sizes, true)
-	p := newParts(func(c *op.Call, pool *workers.Pool, i int) { plans[i].Run(pool, Of(c.Out[0]), Of(c.In[i])) })
+	one := func(c *op.Call, pool *workers.Pool, i int) { plans[i].Run(pool, Of(c.Out[0]), Of(c.In[i])) }
 	return func(c *op.Call) error {
-		p.run(c, len(plans), len(c.Out[0].Data))
+		parts{c, one}.run(len(plans), len(c.Out[0].Data))
 		return nil
 	}, nil
 }
@@ -261,45 +261,39 @@ func Join(shape []int, axis int, sizes []int) (op.Run, error) {
 // shape, into the outputs. Those that nobody wants are left out.
 func Cut(input int, shape []int, axis int, sizes []int) (op.Run, error) {
 	plans := move.Pieces(shape, axis, sizes, false)
-	p := newParts(func(c *op.Call, pool *workers.Pool, i int) {
+	one := func(c *op.Call, pool *workers.Pool, i int) {
 		if y := c.Out[i]; y != nil {
 			plans[i].Run(pool, Of(y), Of(c.In[input]))
 		}
-	})
+	}
 	return func(c *op.Call) error {
-		p.run(c, len(c.Out), len(c.In[input].Data))
+		parts{c, one}.run(len(c.Out), len(c.In[input].Data))
 		return nil
 	}, nil
 }
 
 // parts copies parts of a tensor: many small ones side by side, others one after the other by all threads.
 type parts struct {
-	c    *op.Call // of the run: its loop is made once
-	one  func(c *op.Call, pool *workers.Pool, i int)
-	some func(lo, hi int)
-}
-
-func newParts(one func(c *op.Call, pool *workers.Pool, i int)) *parts {
-	p := &parts{one: one}
-	p.some = func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			p.one(p.c, nil, i)
-		}
-	}
-	return p
+	c   *op.Call
+	one func(c *op.Call, pool *workers.Pool, i int)
 }
 
 // run copies n parts of so many bytes in all.
-func (p *parts) run(c *op.Call, n, bytes int) {
-	p.c = c
-	if n >= 4*c.Pool.Threads() {
-		c.Pool.For(n, max(1, workers.Grain(bytesRate)/max(1, bytes/n)), p.some)
-	} else {
-		for i := range n {
-			p.one(c, c.Pool, i)
-		}
+func (p parts) run(n, bytes int) {
+	if n >= 4*p.c.Pool.Threads() {
+		workers.Do(p.c.Pool, n, max(1, workers.Grain(bytesRate)/max(1, bytes/n)), p, parts.some)
+		return
 	}
-	p.c = nil
+	for i := range n {
+		p.one(p.c, p.c.Pool, i)
+	}
+}
+
+// some copies parts lo to hi.
+func (p parts) some(lo, hi int) {
+	for i := lo; i < hi; i++ {
+		p.one(p.c, nil, i)
+	}
 }
 
 // bytesRate is how many bytes a thread copies in a nanosecond, about.
