@@ -25,13 +25,7 @@ func (c *Conv) planDirect() *directPlan {
 	if !c.f.HasPlaced() || s.KH*s.KW == 1 {
 		return nil
 	}
-	whole, rest := s.OW/c.f.Cols*c.f.Cols, s.OW%c.f.Cols
-	cost := float64(whole)
-	if rest > 0 {
-		// Tiles of fewer columns read as much of the weights.
-		cost += min(1.2*float64(c.f.Taken(rest)), float64(c.f.Cols))
-	}
-	if cost > (1.04+4/float64(c.og))*float64(s.OW) {
+	if columnsFor(c.f, s.OW) > (1.04+4/float64(c.og))*float64(s.OW) {
 		return nil
 	}
 	band, all := *s, c.planes
@@ -42,6 +36,16 @@ func (c *Conv) planDirect() *directPlan {
 		return nil
 	}
 	return &directPlan{q, band.OH}
+}
+
+// columnsFor is how many columns of whole panels take as long as n results side by side.
+func columnsFor(f *simd.Floats, n int) float64 {
+	cost := float64(n / f.Cols * f.Cols)
+	if rest := n % f.Cols; rest > 0 {
+		// Tiles of fewer columns read as much of the weights.
+		cost += min(1.2*float64(f.Taken(rest)), float64(f.Cols))
+	}
+	return cost
 }
 
 // directArgs is what a piece of the work needs.

@@ -34,7 +34,7 @@ func (c *Conv) planFlat() *flatPlan {
 	if q.plane = s.planFramesApart(c.cg, true); q.plane == nil || c.cg*q.plane.size > 1<<30 {
 		return nil
 	}
-	if q.cols = flatCost(c.f, (q.lines-1)*q.plane.w+s.OW) / float64(q.lines*s.OW); q.cols > flatGain {
+	if q.cols = columnsFor(c.f, (q.lines-1)*q.plane.w+s.OW) / float64(q.lines*s.OW); q.cols > flatGain {
 		return nil
 	}
 	return q
@@ -49,18 +49,6 @@ const (
 func (q *flatPlan) time(c *Conv) float64 {
 	s := &c.s
 	return c.productTime()*q.cols*float64(s.OH*s.OW) + flatTime*float64(s.C*s.H*s.W)
-}
-
-// flatCost is the number of columns of panels for n results, of which half a one costs more than a half.
-func flatCost(f *simd.Floats, n int) float64 {
-	cost := float64(n / f.Cols * f.Cols)
-	switch rest := n % f.Cols; {
-	case rest > f.Half:
-		cost += float64(f.Cols)
-	case rest > 0:
-		cost += 1.2 * float64(f.Half)
-	}
-	return cost
 }
 
 // flatArgs is what a piece of the work needs.
