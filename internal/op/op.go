@@ -297,14 +297,9 @@ func Share[T any](c *Call, i int, form string, made func() T) T {
 	if c.Graph == nil || c.Env == nil {
 		return made()
 	}
-	v := c.Graph.Values[c.Node.Inputs[i]]
-	readers := 0
-	for _, n := range c.Graph.Nodes {
-		if slices.Contains(n.Inputs, c.Node.Inputs[i]) {
-			readers++
-		}
-	}
-	if v.Const == nil || v.Variable || readers < 2 {
+	id := c.Node.Inputs[i]
+	v, readers := c.Graph.Values[id], c.readers()
+	if v.Const == nil || v.Variable || id >= len(readers) || readers[id] < 2 {
 		return made()
 	}
 	key := fmt.Sprintf("%p %s", v.Const, form)
@@ -314,6 +309,24 @@ func Share[T any](c *Call, i int, form string, made func() T) T {
 		c.Env.SetState(key, x)
 	}
 	return x
+}
+
+// readers counts how many inputs of the file's nodes each value of the graph is, once for a session; plans may add values behind those.
+func (c *Call) readers() []int {
+	key := fmt.Sprintf("%p readers", c.Graph)
+	if n, ok := c.Env.State(key).([]int); ok {
+		return n
+	}
+	n := make([]int, len(c.Graph.Values))
+	for _, node := range c.Graph.Nodes {
+		for _, id := range node.Inputs {
+			if id >= 0 && id < len(n) {
+				n[id]++
+			}
+		}
+	}
+	c.Env.SetState(key, n)
+	return n
 }
 
 // LimitError tells that a model asks for more memory than it may have.
