@@ -151,28 +151,17 @@ func (c *Conv) groupFrame(t *simd.Window, band *ConvShape, q *planePlan, frame, 
 
 // directLines computes the first so many columns of output channels o0 to o1 of group g in lines y0 to y1, whose frame it is given.
 func (c *Conv) directLines(t *simd.Tile, frame, y []float32, g, y0, y1, columns, o0, o1 int) {
-	s, q, f := &c.s, c.direct, c.f
-	w, step := c.weights[g*c.og*c.k:][:c.og*c.k], c.step()
-	t.StepA, t.RowA, t.Segs, t.RowC = 4, 4*c.k, 1, 4*step
+	s, q, f, step := &c.s, c.direct, c.f, c.step()
+	t.RowC = 4 * step
 	for line := y0; line < y1; line++ {
 		for k0 := 0; k0 < c.k; k0 += kBlock {
-			t.K = min(kBlock, c.k-k0)
-			last := k0+kBlock >= c.k
-			setStart(t, false, false, k0 == 0)
-			setClamp(t, c.act, last)
-			t.BiasM, t.Offs = nil, &q.offs[k0]
-			for o := o0; o < o1; {
-				rows := evenly(o1-o, f.Rows)
-				t.A = &w[o*c.k+k0]
-				if last && c.bias != nil {
-					t.BiasM = &c.bias[g*c.og+o]
-				}
+			t.Offs = &q.offs[k0]
+			c.rows(t, g, k0, o0, o1, func(o, rows int) {
 				for p := 0; p < columns; p += f.Cols {
 					t.B, t.C = &frame[(line-y0)*q.w+p], &y[o*step+line*s.OW+p]
 					f.Placed(t, rows, min(f.Cols, columns-p))
 				}
-				o += rows
-			}
+			})
 		}
 	}
 }

@@ -108,29 +108,19 @@ func (a flatArgs) pieces(lo, hi int) {
 // flatLines computes output channels o0 to o1 of group g in lines y0 to y1, whose frame it is given, and room with lines of width values.
 func (c *Conv) flatLines(t *simd.Tile, frame, room []float32, width int, y []float32, copies *simd.Window, g, y0, y1, o0, o1 int) {
 	s, q, f := &c.s, c.flat, c.f
-	w, step, windows := c.weights[g*c.og*c.k:][:c.og*c.k], c.step(), simd.WindowKernels()
+	step, windows := c.step(), simd.WindowKernels()
 	n := (y1-y0-1)*q.plane.w + s.OW
-	t.StepA, t.RowA, t.Segs, t.RowC = 4, 4*c.k, 1, 4*width
+	t.RowC = 4 * width
 	for ; o0 < o1; o0 += len(room) / width {
 		here := min(o1, o0+len(room)/width)
 		for k0 := 0; k0 < c.k; k0 += kBlock {
-			t.K = min(kBlock, c.k-k0)
-			last := k0+kBlock >= c.k
-			setStart(t, false, false, k0 == 0)
-			setClamp(t, c.act, last)
-			t.BiasM, t.Offs = nil, &q.plane.offs[k0]
-			for o := o0; o < here; {
-				rows := evenly(here-o, f.Rows)
-				t.A = &w[o*c.k+k0]
-				if last && c.bias != nil {
-					t.BiasM = &c.bias[g*c.og+o]
-				}
+			t.Offs = &q.plane.offs[k0]
+			c.rows(t, g, k0, o0, here, func(o, rows int) {
 				for p := 0; p < n; p += f.Cols {
 					t.B, t.C = &frame[p], &room[(o-o0)*width+p]
 					f.Placed(t, rows, min(f.Cols, n-p))
 				}
-				o += rows
-			}
+			})
 		}
 		for o := o0; o < here; o++ {
 			windows.CopyLines(copies, y[o*step+y0*s.OW:], s.OW, room[(o-o0)*width:], q.plane.w, 1, s.OW, y1-y0)

@@ -381,27 +381,35 @@ func (c *Conv) planeBlock(t *simd.Tile, buf []float32, spread func(buf []float32
 		return
 	}
 	f, cols := c.f, c.f.Cols
-	w := c.weights[g*c.og*c.k:][:c.og*c.k]
-	t.StepA, t.RowA, t.Segs, t.RowC, t.StepB = 4, 4*c.k, 1, 4*step, 4*cols
+	t.RowC, t.StepB = 4*step, 4*cols
 	for k0 := 0; k0 < c.k; k0 += kBlock {
-		t.K = min(kBlock, c.k-k0)
-		last := k0+kBlock >= c.k
-		spread(buf, k0, t.K)
-		setStart(t, false, false, k0 == 0)
-		setClamp(t, c.act, last)
-		t.BiasM = nil
-		for o := o0; o < o1; {
-			rows := evenly(o1-o, f.Rows)
-			t.A = &w[o*c.k+k0]
-			if last && c.bias != nil {
-				t.BiasM = &c.bias[g*c.og+o]
-			}
+		spread(buf, k0, min(kBlock, c.k-k0))
+		c.rows(t, g, k0, o0, o1, func(o, rows int) {
 			for p0 := 0; p0 < np; p0 += cols {
 				t.B, t.C = &buf[p0*t.K], &y[(o-o0)*step+p0]
 				f.Run(t, rows, min(cols, np-p0), false)
 			}
-			o += rows
+		})
+	}
+}
+
+// rows calls tiles for some rows at a time of output channels o0 to o1 of group g, whose weights from step k0 on t has then, and whose biases and
+// limits with the last steps.
+func (c *Conv) rows(t *simd.Tile, g, k0, o0, o1 int, tiles func(o, rows int)) {
+	w := c.weights[g*c.og*c.k:][:c.og*c.k]
+	t.StepA, t.RowA, t.Segs, t.K = 4, 4*c.k, 1, min(kBlock, c.k-k0)
+	last := k0+kBlock >= c.k
+	setStart(t, false, false, k0 == 0)
+	setClamp(t, c.act, last)
+	t.BiasM = nil
+	for o := o0; o < o1; {
+		rows := evenly(o1-o, c.f.Rows)
+		t.A = &w[o*c.k+k0]
+		if last && c.bias != nil {
+			t.BiasM = &c.bias[g*c.og+o]
 		}
+		tiles(o, rows)
+		o += rows
 	}
 }
 
@@ -410,24 +418,14 @@ func (c *Conv) planeBlock(t *simd.Tile, buf []float32, spread func(buf []float32
 // it is not whole.
 func (c *Conv) inPlace(t *simd.Tile, buf, in, y []float32, g, n0, n1, o0, o1 int) {
 	f, cols, line, step := c.f, c.f.Cols, c.planes.size, c.step()
-	w, area := c.weights[g*c.og*c.k:][:c.og*c.k], c.s.OH*c.s.OW
-	t.StepA, t.RowA, t.Segs, t.RowC = 4, 4*c.k, 1, 4*step
+	area := c.s.OH * c.s.OW
+	t.RowC = 4 * step
 	for k0 := 0; k0 < c.k; k0 += kBlock {
-		t.K = min(kBlock, c.k-k0)
-		last := k0+kBlock >= c.k
 		in := in[k0*line:]
 		if p0 := (n1 - 1) * cols; p0+cols > area {
-			pack(buf, in[p0:], area-p0, t.K, cols, 1, line)
+			pack(buf, in[p0:], area-p0, min(kBlock, c.k-k0), cols, 1, line)
 		}
-		setStart(t, false, false, k0 == 0)
-		setClamp(t, c.act, last)
-		t.BiasM = nil
-		for o := o0; o < o1; {
-			rows := evenly(o1-o, f.Rows)
-			t.A = &w[o*c.k+k0]
-			if last && c.bias != nil {
-				t.BiasM = &c.bias[g*c.og+o]
-			}
+		c.rows(t, g, k0, o0, o1, func(o, rows int) {
 			for p0 := n0 * cols; p0 < min(n1*cols, area); p0 += cols {
 				t.B, t.StepB = &in[p0], 4*line
 				if p0+cols > area {
@@ -436,8 +434,7 @@ func (c *Conv) inPlace(t *simd.Tile, buf, in, y []float32, g, n0, n1, o0, o1 int
 				t.C = &y[(o-o0)*step+p0]
 				f.Run(t, rows, min(cols, area-p0), false)
 			}
-			o += rows
-		}
+		})
 	}
 }
 
