@@ -2,7 +2,6 @@ package kernel
 
 import (
 	"math"
-	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/workers"
@@ -44,7 +43,7 @@ type bitCodeArgs struct {
 func (q bitCodeArgs) arrange(lo, hi int) {
 	m := q.m
 	line := m.blocks * m.Block
-	codes := byteView(q.codes)
+	codes := asBytes(q.codes)
 	for r := lo; r < hi; r++ {
 		row := q.x[r*m.K:][:m.K]
 		for b := range m.blocks {
@@ -111,9 +110,4 @@ func (q bitCodeArgs) panels(lo, hi int) {
 	}
 	scratch.Put(sc)
 	giveBits(t)
-}
-
-// byteView are the bytes of numbers.
-func byteView(v []float32) []uint8 {
-	return unsafe.Slice((*uint8)(unsafe.Pointer(unsafe.SliceData(v))), 4*len(v))
 }
