@@ -267,15 +267,30 @@ func (c *Call) Far() bool {
 	if c.Model == nil {
 		return false
 	}
-	sum := 0
-	for _, g := range c.Model.Graphs {
-		for _, v := range g.Values {
-			if v.Const != nil {
-				sum += len(v.Const.Data)
+	return kept(c, "constants", func() int {
+		sum := 0
+		for _, g := range c.Model.Graphs {
+			for _, v := range g.Values {
+				if v.Const != nil {
+					sum += len(v.Const.Data)
+				}
 			}
 		}
+		return sum
+	}) > farBytes
+}
+
+// kept is what made makes, once for a session.
+func kept[T any](c *Call, key string, made func() T) T {
+	if c.Env == nil {
+		return made()
 	}
-	return sum > farBytes
+	x, ok := c.Env.State(key).(T)
+	if !ok {
+		x = made()
+		c.Env.SetState(key, x)
+	}
+	return x
 }
 
 // Packed notes, in Prepare, that Run does not read the constant input i of its call: Prepare has kept what it
@@ -302,31 +317,22 @@ func Share[T any](c *Call, i int, form string, made func() T) T {
 	if v.Const == nil || v.Variable || id >= len(readers) || readers[id] < 2 {
 		return made()
 	}
-	key := fmt.Sprintf("%p %s", v.Const, form)
-	x, ok := c.Env.State(key).(T)
-	if !ok {
-		x = made()
-		c.Env.SetState(key, x)
-	}
-	return x
+	return kept(c, fmt.Sprintf("%p %s", v.Const, form), made)
 }
 
 // readers counts how many inputs of the file's nodes each value of the graph is, once for a session; plans may add values behind those.
 func (c *Call) readers() []int {
-	key := fmt.Sprintf("%p readers", c.Graph)
-	if n, ok := c.Env.State(key).([]int); ok {
-		return n
-	}
-	n := make([]int, len(c.Graph.Values))
-	for _, node := range c.Graph.Nodes {
-		for _, id := range node.Inputs {
-			if id >= 0 && id < len(n) {
-				n[id]++
+	return kept(c, fmt.Sprintf("%p readers", c.Graph), func() []int {
+		n := make([]int, len(c.Graph.Values))
+		for _, node := range c.Graph.Nodes {
+			for _, id := range node.Inputs {
+				if id >= 0 && id < len(n) {
+					n[id]++
+				}
 			}
 		}
-	}
-	c.Env.SetState(key, n)
-	return n
+		return n
+	})
 }
 
 // LimitError tells that a model asks for more memory than it may have.
