@@ -460,6 +460,9 @@ func (g *Graph) outputs(i int) {
 
 // Captured lists the values that the node's nested graphs read.
 func (g *Graph) Captured(n *graph.Node) []int {
+	if len(g.model.Graphs) == 1 {
+		return nil
+	}
 	var ids []int
 	for _, b := range Bodies(n) {
 		if b < 0 || b >= len(g.model.Graphs) {

@@ -2,6 +2,7 @@ package activation
 
 import (
 	"math"
+	"sync"
 
 	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/libm"
@@ -41,11 +42,16 @@ func (f curve8) prepare(c *op.Call) (op.Run, error) {
 // a code of the functions.
 const nearHalf = 1. / 64
 
+// curveRooms are for the arguments and results of a table in floating point.
+var curveRooms = sync.Pool{New: func() any { return new([2][256]float32) }}
+
 // table has the results of all codes. Floating point tells most of them much sooner than fixed point, whose results they are.
 func (f curve8) table(scale float32, zero int32) *[256]uint8 {
 	m := fixed.FromReal(float64(scale) * (1 << 27))
 	radius := math.Floor(math.Ldexp(15*(1<<27), -m.Shift))
-	var x, y [256]float32
+	r := curveRooms.Get().(*[2][256]float32)
+	defer curveRooms.Put(r)
+	x, y := &r[0], &r[1]
 	for i := range x {
 		x[i] = float32(m.Apply(int32(i)-128-zero)) / (1 << 27)
 	}
