@@ -20,9 +20,22 @@ func inVectors[T tensor.Number](plain Loops[T, T], vectors func(e *simd.Elements
 	return plain
 }
 
+// inIntegers returns loops of an operation in vectors, where the processor has them for the type.
+func inIntegers[T tensor.Number](k simd.IntOp, plain Loops[T, T]) Loops[T, T] {
+	e := simd.ElementKernels()
+	if !simd.HasIntegers[T](e, k) {
+		return plain
+	}
+	return Loops[T, T]{Vec: func(dst, a, b []T) {
+		n := simd.Integers(e, k, dst, a, b)
+		plain.Vec(dst[n:], a[n:], b[n:])
+	}}
+}
+
 // Add is a+b.
 func Add[T tensor.Number]() Loops[T, T] {
-	return inVectors(Loops[T, T]{addVec[T], addScalar[T], func(dst []T, a T, b []T) { addScalar(dst, b, a) }}, func(e *simd.Elements) floatLoops {
+	plain := Loops[T, T]{addVec[T], addScalar[T], func(dst []T, a T, b []T) { addScalar(dst, b, a) }}
+	return inVectors(inIntegers(simd.IntAdd, plain), func(e *simd.Elements) floatLoops {
 		return floatLoops{e.Add, e.AddScalar, func(dst []float32, a float32, b []float32) { e.AddScalar(dst, b, a) }}
 	})
 }
@@ -30,14 +43,16 @@ func Add[T tensor.Number]() Loops[T, T] {
 // Sub is a-b.
 func Sub[T tensor.Number]() Loops[T, T] {
 	// a-b is a+(-b), zeros included.
-	return inVectors(Loops[T, T]{subVec[T], func(dst []T, a []T, b T) { addScalar(dst, a, -b) }, scalarSub[T]}, func(e *simd.Elements) floatLoops {
+	plain := Loops[T, T]{subVec[T], func(dst []T, a []T, b T) { addScalar(dst, a, -b) }, scalarSub[T]}
+	return inVectors(inIntegers(simd.IntSub, plain), func(e *simd.Elements) floatLoops {
 		return floatLoops{e.Sub, func(dst []float32, a []float32, b float32) { e.AddScalar(dst, a, -b) }, e.ScalarSub}
 	})
 }
 
 // Mul is a·b.
 func Mul[T tensor.Number]() Loops[T, T] {
-	return inVectors(Loops[T, T]{mulVec[T], mulScalar[T], func(dst []T, a T, b []T) { mulScalar(dst, b, a) }}, func(e *simd.Elements) floatLoops {
+	plain := Loops[T, T]{mulVec[T], mulScalar[T], func(dst []T, a T, b []T) { mulScalar(dst, b, a) }}
+	return inVectors(inIntegers(simd.IntMul, plain), func(e *simd.Elements) floatLoops {
 		return floatLoops{e.Mul, e.MulScalar, func(dst []float32, a float32, b []float32) { e.MulScalar(dst, b, a) }}
 	})
 }
@@ -54,7 +69,7 @@ func IntDiv[T tensor.Integer]() Loops[T, T] { return Loops[T, T]{Vec: intDivVec[
 
 // Max is the greater operand, NaN where either is NaN.
 func Max[T tensor.Number]() Loops[T, T] {
-	return inVectors(Loops[T, T]{Vec: MaxTo[T]}, func(e *simd.Elements) floatLoops {
+	return inVectors(inIntegers(simd.IntMax, Loops[T, T]{Vec: MaxTo[T]}), func(e *simd.Elements) floatLoops {
 		return floatLoops{Vec: func(dst, a, b []float32) {
 			n := e.Max(dst, a, b)
 			MaxTo(dst[n:], a[n:], b[n:])
@@ -64,7 +79,7 @@ func Max[T tensor.Number]() Loops[T, T] {
 
 // Min is the smaller operand, NaN where either is NaN.
 func Min[T tensor.Number]() Loops[T, T] {
-	return inVectors(Loops[T, T]{Vec: MinTo[T]}, func(e *simd.Elements) floatLoops {
+	return inVectors(inIntegers(simd.IntMin, Loops[T, T]{Vec: MinTo[T]}), func(e *simd.Elements) floatLoops {
 		return floatLoops{Vec: func(dst, a, b []float32) {
 			n := e.Min(dst, a, b)
 			MinTo(dst[n:], a[n:], b[n:])

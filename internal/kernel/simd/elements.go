@@ -11,8 +11,9 @@ type Elements struct {
 	Set                        Set
 	addVV, subVV, mulVV, divVV func(dst, a, b *float32, n int)
 	addVS, mulVS, divVS        func(dst, a *float32, b float32, n int)
-	preluVV, maxVV, minVV      func(dst, a, b *float32, n int)         // nil for none
-	addInts                    func(dst, a, b *float32, n int)         // of 32-bit integers; nil for none
+	preluVV, maxVV, minVV      func(dst, a, b *float32, n int) // nil for none
+	ints                       [intOps][intKinds]func(dst, a, b *float32, n int)
+	xorAll                     func(dst, a *float32, b float32, n int) // nil for none
 	preluVS                    func(dst, a *float32, b float32, n int) // nil for none
 	subSV, divSV               func(dst *float32, a float32, b *float32, n int)
 	clamp                      func(dst, src *float32, n int, lo, hi, plus float32)
