@@ -37,6 +37,7 @@ var families = map[string]func(*asm){
 	"minimal":     minimal,
 	"pairs":       pairs,
 	"peaks":       peaks,
+	"picks":       picks,
 	"places":      places,
 	"pools":       pools,
 	"relations":   relations,
