@@ -3,6 +3,7 @@ package element
 import (
 	"cmp"
 	"math"
+	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -261,8 +262,23 @@ func intModTruncVec[T tensor.Integer](dst, a, b []T) {
 func modTruncVec[T tensor.Real](dst, a, b []T) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
-		dst[i] = T(math.Mod(float64(a[i]), float64(b[i])))
+		dst[i] = T(remainder(a[i], b[i]))
 	}
+}
+
+// remainder is math.Mod. Of float32 quotients below 2^53 the remainder is exact with one rounding, if the whole part of the quotient is not one too
+// large, which the sign tells.
+func remainder[T tensor.Real](x, y T) float64 {
+	u, v := float64(x), math.Abs(float64(y))
+	if unsafe.Sizeof(x) != 4 || !(v > 0) || !(math.Abs(u) < v*(1<<53)) || math.IsInf(v, 0) {
+		return math.Mod(u, float64(y))
+	}
+	w := math.Abs(u)
+	r := math.FMA(-math.Trunc(w/v), v, w)
+	if r < 0 {
+		r += v
+	}
+	return math.Copysign(r, u)
 }
 
 // modFloorVec gives the remainder, zero included, the sign of the divisor.
@@ -270,7 +286,7 @@ func modFloorVec[T tensor.Real](dst, a, b []T) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
 		y := float64(b[i])
-		r := math.Mod(float64(a[i]), y)
+		r := remainder(a[i], b[i])
 		switch {
 		case r == 0:
 			r = math.Copysign(0, y)

@@ -83,6 +83,7 @@ func elements(a *asm) {
 			}
 		})
 	}
+	thresholds(a)
 	a.clamp()
 	a.magnitude()
 	a.whole("roundEven", 8)

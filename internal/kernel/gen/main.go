@@ -28,6 +28,7 @@ var families = map[string]func(*asm){
 	"casts":       casts,
 	"curves":      curves,
 	"singles":     singles,
+	"doubles":     doubles,
 	"elements":    elements,
 	"floats":      floats,
 	"expand":      expand,

@@ -26,7 +26,7 @@ var elementsAVX2 = Elements{
 	mulVV: mulVVAVX2, mulVS: mulVSAVX2, divVV: divVVAVX2, divVS: divVSAVX2, divSV: divSVAVX2,
 	preluVV: preluVVAVX2, preluVS: preluVSAVX2, maxVV: maxVVAVX2, minVV: minVVAVX2,
 	ints: intsAVX2, xorAll: xorVSAVX2,
-	clamp: clampAVX2, magnitude: magnitudeAVX2, toWhole: [3]func(dst, src *float32, n int){roundEvenAVX2, roundDownAVX2, roundUpAVX2}, scale: scaleAVX2, quantise: quantiseAVX2, quantiseAway: quantiseAwayAVX2,
+	clamp: clampAVX2, magnitude: magnitudeAVX2, softsign: softsignAVX2, signum: signumAVX2, above: aboveAVX2, shrink: shrinkAVX2, toWhole: [3]func(dst, src *float32, n int){roundEvenAVX2, roundDownAVX2, roundUpAVX2}, scale: scaleAVX2, quantise: quantiseAVX2, quantiseAway: quantiseAwayAVX2,
 	nibbles: nibblesAVX2, dot: dotAVX2, dots: dotsAVX2, dotNibbles: dotNibblesAVX2, rectifyHalf: rectifyHalfAVX2, roundAway: roundAwayAVX2, extent: extentAVX2,
 	fromHalf: fromHalfAVX2, fromBrain: fromBrainAVX2, toHalf: toHalfAVX2, toFloats: toFloatsAVX2, rescale: rescaleAVX2,
 	limitBytes: [2]func(dst, src *byte, n int, lo, hi int32){limitU8AVX2, limitS8AVX2},
@@ -320,3 +320,15 @@ func roundDownAVX2(dst, src *float32, n int)
 
 //go:noescape
 func roundUpAVX2(dst, src *float32, n int)
+
+//go:noescape
+func softsignAVX2(dst, src *float32, n int)
+
+//go:noescape
+func signumAVX2(dst, src *float32, n int)
+
+//go:noescape
+func aboveAVX2(dst, src *float32, n int, limit float32)
+
+//go:noescape
+func shrinkAVX2(dst, src *float32, n int, limit, bias float32)

@@ -1836,6 +1836,261 @@ end:
 	VZEROUPPER
 	RET
 
+// func softsignAVX2(dst *float32, src *float32, n int)
+// Requires: AVX, AVX2, SSE2
+TEXT ·softsignAVX2(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         $0x80000000, BX
+	MOVD         BX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x3f800000, BX
+	MOVD         BX, X1
+	VPBROADCASTD X1, Y1
+
+many:
+	SUBQ    $0x20, DX
+	JLT     few
+	VMOVUPS (CX), Y2
+	VANDNPS Y2, Y0, Y3
+	VADDPS  Y1, Y3, Y3
+	VDIVPS  Y3, Y2, Y2
+	VMOVUPS Y2, (AX)
+	VMOVUPS 32(CX), Y2
+	VANDNPS Y2, Y0, Y3
+	VADDPS  Y1, Y3, Y3
+	VDIVPS  Y3, Y2, Y2
+	VMOVUPS Y2, 32(AX)
+	VMOVUPS 64(CX), Y2
+	VANDNPS Y2, Y0, Y3
+	VADDPS  Y1, Y3, Y3
+	VDIVPS  Y3, Y2, Y2
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS 96(CX), Y2
+	VANDNPS Y2, Y0, Y3
+	VADDPS  Y1, Y3, Y3
+	VDIVPS  Y3, Y2, Y2
+	VMOVUPS Y2, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	JMP     many
+
+few:
+	ADDQ $0x20, DX
+
+eight:
+	SUBQ    $0x08, DX
+	JLT     end
+	VMOVUPS (CX), Y2
+	VANDNPS Y2, Y0, Y3
+	VADDPS  Y1, Y3, Y3
+	VDIVPS  Y3, Y2, Y2
+	VMOVUPS Y2, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func signumAVX2(dst *float32, src *float32, n int)
+// Requires: AVX, AVX2, SSE2
+TEXT ·signumAVX2(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         $0x80000000, BX
+	MOVD         BX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x3f800000, BX
+	MOVD         BX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         $0x00000000, BX
+	MOVD         BX, X2
+	VPBROADCASTD X2, Y2
+
+many:
+	SUBQ      $0x20, DX
+	JLT       few
+	VMOVUPS   (CX), Y3
+	VANDPS    Y0, Y3, Y4
+	VORPS     Y1, Y4, Y4
+	VCMPPS    $0x0c, Y2, Y3, Y5
+	VBLENDVPS Y5, Y4, Y3, Y3
+	VMOVUPS   Y3, (AX)
+	VMOVUPS   32(CX), Y3
+	VANDPS    Y0, Y3, Y4
+	VORPS     Y1, Y4, Y4
+	VCMPPS    $0x0c, Y2, Y3, Y5
+	VBLENDVPS Y5, Y4, Y3, Y3
+	VMOVUPS   Y3, 32(AX)
+	VMOVUPS   64(CX), Y3
+	VANDPS    Y0, Y3, Y4
+	VORPS     Y1, Y4, Y4
+	VCMPPS    $0x0c, Y2, Y3, Y5
+	VBLENDVPS Y5, Y4, Y3, Y3
+	VMOVUPS   Y3, 64(AX)
+	VMOVUPS   96(CX), Y3
+	VANDPS    Y0, Y3, Y4
+	VORPS     Y1, Y4, Y4
+	VCMPPS    $0x0c, Y2, Y3, Y5
+	VBLENDVPS Y5, Y4, Y3, Y3
+	VMOVUPS   Y3, 96(AX)
+	ADDQ      $0x00000080, AX
+	ADDQ      $0x00000080, CX
+	JMP       many
+
+few:
+	ADDQ $0x20, DX
+
+eight:
+	SUBQ      $0x08, DX
+	JLT       end
+	VMOVUPS   (CX), Y3
+	VANDPS    Y0, Y3, Y4
+	VORPS     Y1, Y4, Y4
+	VCMPPS    $0x0c, Y2, Y3, Y5
+	VBLENDVPS Y5, Y4, Y3, Y3
+	VMOVUPS   Y3, (AX)
+	ADDQ      $0x00000020, AX
+	ADDQ      $0x00000020, CX
+	JMP       eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func aboveAVX2(dst *float32, src *float32, n int, limit float32)
+// Requires: AVX, AVX2, SSE2
+TEXT ·aboveAVX2(SB), NOSPLIT, $0-28
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         limit+24(FP), BX
+	MOVD         BX, X0
+	VPBROADCASTD X0, Y0
+
+many:
+	SUBQ    $0x20, DX
+	JLT     few
+	VMOVUPS (CX), Y1
+	VCMPPS  $0x1e, Y0, Y1, Y2
+	VANDPS  Y2, Y1, Y1
+	VMOVUPS Y1, (AX)
+	VMOVUPS 32(CX), Y1
+	VCMPPS  $0x1e, Y0, Y1, Y2
+	VANDPS  Y2, Y1, Y1
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS 64(CX), Y1
+	VCMPPS  $0x1e, Y0, Y1, Y2
+	VANDPS  Y2, Y1, Y1
+	VMOVUPS Y1, 64(AX)
+	VMOVUPS 96(CX), Y1
+	VCMPPS  $0x1e, Y0, Y1, Y2
+	VANDPS  Y2, Y1, Y1
+	VMOVUPS Y1, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	JMP     many
+
+few:
+	ADDQ $0x20, DX
+
+eight:
+	SUBQ    $0x08, DX
+	JLT     end
+	VMOVUPS (CX), Y1
+	VCMPPS  $0x1e, Y0, Y1, Y2
+	VANDPS  Y2, Y1, Y1
+	VMOVUPS Y1, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func shrinkAVX2(dst *float32, src *float32, n int, limit float32, bias float32)
+// Requires: AVX, AVX2, SSE2
+TEXT ·shrinkAVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         limit+24(FP), BX
+	MOVD         BX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         bias+28(FP), BX
+	MOVD         BX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         $0x80000000, BX
+	MOVD         BX, X2
+	VPBROADCASTD X2, Y2
+	VXORPS       Y2, Y0, Y2
+
+many:
+	SUBQ      $0x20, DX
+	JLT       few
+	VMOVUPS   (CX), Y3
+	VCMPPS    $0x11, Y2, Y3, Y4
+	VCMPPS    $0x1e, Y0, Y3, Y5
+	VSUBPS    Y1, Y3, Y6
+	VANDPS    Y5, Y6, Y6
+	VADDPS    Y1, Y3, Y3
+	VBLENDVPS Y4, Y3, Y6, Y3
+	VMOVUPS   Y3, (AX)
+	VMOVUPS   32(CX), Y3
+	VCMPPS    $0x11, Y2, Y3, Y4
+	VCMPPS    $0x1e, Y0, Y3, Y5
+	VSUBPS    Y1, Y3, Y6
+	VANDPS    Y5, Y6, Y6
+	VADDPS    Y1, Y3, Y3
+	VBLENDVPS Y4, Y3, Y6, Y3
+	VMOVUPS   Y3, 32(AX)
+	VMOVUPS   64(CX), Y3
+	VCMPPS    $0x11, Y2, Y3, Y4
+	VCMPPS    $0x1e, Y0, Y3, Y5
+	VSUBPS    Y1, Y3, Y6
+	VANDPS    Y5, Y6, Y6
+	VADDPS    Y1, Y3, Y3
+	VBLENDVPS Y4, Y3, Y6, Y3
+	VMOVUPS   Y3, 64(AX)
+	VMOVUPS   96(CX), Y3
+	VCMPPS    $0x11, Y2, Y3, Y4
+	VCMPPS    $0x1e, Y0, Y3, Y5
+	VSUBPS    Y1, Y3, Y6
+	VANDPS    Y5, Y6, Y6
+	VADDPS    Y1, Y3, Y3
+	VBLENDVPS Y4, Y3, Y6, Y3
+	VMOVUPS   Y3, 96(AX)
+	ADDQ      $0x00000080, AX
+	ADDQ      $0x00000080, CX
+	JMP       many
+
+few:
+	ADDQ $0x20, DX
+
+eight:
+	SUBQ      $0x08, DX
+	JLT       end
+	VMOVUPS   (CX), Y3
+	VCMPPS    $0x11, Y2, Y3, Y4
+	VCMPPS    $0x1e, Y0, Y3, Y5
+	VSUBPS    Y1, Y3, Y6
+	VANDPS    Y5, Y6, Y6
+	VADDPS    Y1, Y3, Y3
+	VBLENDVPS Y4, Y3, Y6, Y3
+	VMOVUPS   Y3, (AX)
+	ADDQ      $0x00000020, AX
+	ADDQ      $0x00000020, CX
+	JMP       eight
+
+end:
+	VZEROUPPER
+	RET
+
 // func clampAVX2(dst *float32, src *float32, n int, lo float32, hi float32, plus float32)
 // Requires: AVX, AVX2, SSE2
 TEXT ·clampAVX2(SB), NOSPLIT, $0-36

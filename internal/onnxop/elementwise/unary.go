@@ -174,6 +174,15 @@ func realExact[T tensor.Real](k exact) op.Run {
 			}
 		})
 	}
+	if e := simd.ElementKernels(); k == signum && e != nil {
+		rest := numberExact[float32](k)
+		if f, ok := any(func(dst, src []float32) {
+			n := e.Signum(dst, src)
+			rest(dst[n:], src[n:])
+		}).(func(dst, src []T)); ok {
+			return RunUnary(f)
+		}
+	}
 	if k == negative {
 		by := element.Mul[T]().VectorScalar
 		return RunUnary(func(dst, src []T) { by(dst, src, -1) })
