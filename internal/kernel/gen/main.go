@@ -49,6 +49,7 @@ var families = map[string]func(*asm){
 	"sparsebytes": sparseBytes,
 	"bytestrips":  byteStrips,
 	"strips":      strips,
+	"sums":        sums,
 	"windows":     windows,
 }
 
