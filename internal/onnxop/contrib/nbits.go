@@ -90,14 +90,12 @@ func prepareNBits(c *op.Call) (op.Run, error) {
 	}
 	if w := v.fewBits(c); w != nil {
 		c.Kernel = w.Name()
-		if c.Node.Attrs.Int("accuracy_level", 0) == 4 && w.TakesCodes() {
-			return func(c *op.Call) error {
-				w.RunCodes(c.Pool, v.m, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]), elem.Elements[float32](c, 5))
-				return nil
-			}, nil
+		run := w.Run
+		if c.Node.Attrs.Int("accuracy_level", 0) == 4 {
+			run = w.RunCodes
 		}
 		return func(c *op.Call) error {
-			w.Run(c.Pool, v.m, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]), elem.Elements[float32](c, 5), activation.Clamp{})
+			run(c.Pool, v.m, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]), elem.Elements[float32](c, 5), activation.Clamp{})
 			return nil
 		}, nil
 	}
