@@ -12,6 +12,9 @@ import (
 // Rows of floats become whole numbers of 24 bits with a scale for each block, as exact beside the largest of a block as floats are, and three products of 8-bit
 // digits, whose sums are exact, take less than one of floats. Where a file allows activations of 8 bits there is one digit.
 
+// digitColumns are those from which on many rows gain by becoming digits.
+const digitColumns = 256
+
 // digitRoom bounds the bytes of the rows of a piece, which stay in the second-level cache while panels go by.
 const digitRoom = 1 << 19
 
@@ -19,7 +22,7 @@ var digitRows = sync.Pool{New: func() any { return new(simd.BitDigits) }}
 
 // digits computes a product with rows of so many digits. It is false, and y as it was, where the set has no such loops or digits do not represent the rows.
 func (m *FewBits) digits(p *workers.Pool, digits, rows int, x, y, bias []float32, act activation.Clamp) bool {
-	if m.f.DigitRows(digits) == 0 || m.Block<<(m.Bits+7) > math.MaxInt32 {
+	if m.f.DigitRows(digits) == 0 || m.Block<<(m.Bits+7) > math.MaxInt32 || digits > 1 && rows > fewBitRows && m.N < digitColumns {
 		return false
 	}
 	q := digitArgs{m: m, digits: digits, rows: rows, x: x, y: y, bias: bias, act: act}

@@ -35,6 +35,12 @@ func (s FewBitShape) Fits() bool {
 	return f != nil && floats != nil && 2*floats.Cols == f.Cols && s.N > 0 && s.K > 0 && s.Block > 0 && s.Block%FewBitLine == 0 && (s.Bits == 2 || s.Bits == 4 || s.Bits == 8)
 }
 
+// leastFewBits are the weights from which on more than two rows use them as they are: fewer are as fast in float32, widened once and for all.
+const leastFewBits = 1 << 17
+
+// Stays tells whether weights stay as small as they are, for so many rows.
+func (s FewBitShape) Stays(rows int) bool { return s.Fits() && (rows <= 2 || s.K*s.N >= leastFewBits) }
+
 // fewBitRows are the rows that are multiplied one by one: to widen the weights takes as long as two rows or three.
 const fewBitRows = 3
 

@@ -76,8 +76,13 @@ func inferNBits(c *op.Call) error {
 // of more as a matrix.
 const (
 	nBitsRows   = 64
-	nBitsMatrix = 4 // rows of the other side from which on it pays
+	nBitsMatrix = 4       // rows of the other side from which on it pays
+	nBitsKept   = 1 << 17 // bounds weights that are widened once and for all: larger ones are worth the memory that they save
 )
+
+func (v *nBits) shape() kernel.FewBitShape {
+	return kernel.FewBitShape{Bits: v.bits, K: v.k, N: v.n, Block: v.block}
+}
 
 // prepareNBits keeps the weights small and widens some rows of them after the other.
 func prepareNBits(c *op.Call) (op.Run, error) {
@@ -85,7 +90,7 @@ func prepareNBits(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	if v.small(c) {
+	if v.n*v.k <= nBitsKept && !v.shape().Stays(v.m) && c.Known(1, 2, 3) {
 		return v.packed(c), nil
 	}
 	if w := v.fewBits(c); w != nil {
@@ -153,26 +158,10 @@ func prepareNBits(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// nBitsKept bounds weights that are widened once and for all: larger ones are worth the memory that they save.
-const nBitsKept = 1 << 17
-
-// small tells whether the weights are constant and few.
-func (v *nBits) small(c *op.Call) bool { return v.n*v.k <= nBitsKept && v.n*v.k > 0 && v.constant(c) }
-
-// constant tells whether codes, scales and zero points are known for good.
-func (v *nBits) constant(c *op.Call) bool {
-	for i := 1; i <= 3; i++ {
-		if c.Has(i) && (!c.Const(i) || !c.In[i].Known()) {
-			return false
-		}
-	}
-	return true
-}
-
 // fewBits packs constant weights as they are; nil where they are not constant, have other zero points than codes, or the set has no kernels.
 func (v *nBits) fewBits(c *op.Call) *kernel.FewBits {
 	z := c.Input(3)
-	if !v.constant(c) || z != nil && z.Type != tensor.Uint8 {
+	if !c.Known(1, 2, 3) || z != nil && z.Type != tensor.Uint8 {
 		return nil
 	}
 	var zeros []int8
@@ -183,7 +172,7 @@ func (v *nBits) fewBits(c *op.Call) *kernel.FewBits {
 			zeros[i] = int8(int(zero(i/v.blocks, i%v.blocks)) - middle)
 		}
 	}
-	w := kernel.NewFewBits(kernel.FewBitShape{Bits: v.bits, K: v.k, N: v.n, Block: v.block}, tensor.Of[uint8](c.In[1]), false, tensor.Of[float32](c.In[2]), zeros)
+	w := kernel.NewFewBits(v.shape(), tensor.Of[uint8](c.In[1]), false, tensor.Of[float32](c.In[2]), zeros)
 	for i := 1; w != nil && i <= 3; i++ {
 		if c.Has(i) {
 			c.Copied(i)
