@@ -44,6 +44,7 @@ var families = map[string]func(*asm){
 	"sparse":      sparse,
 	"sparsebytes": sparseBytes,
 	"bytestrips":  byteStrips,
+	"spreads":     spreads,
 	"strips":      strips,
 	"windows":     windows,
 }
