@@ -48,6 +48,7 @@ var families = map[string]func(*asm){
 	"sparse":      sparse,
 	"sparsebytes": sparseBytes,
 	"bytestrips":  byteStrips,
+	"spreads":     spreads,
 	"strips":      strips,
 	"sums":        sums,
 	"windows":     windows,
