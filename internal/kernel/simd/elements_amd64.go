@@ -14,9 +14,9 @@ func elementsAVX512() *Elements {
 	e.dequantise = [2]func(dst *float32, src *byte, n int, zero int32, scale float32){dequantiseU8AVX512, dequantiseS8AVX512}
 	e.dequantise16 = [2]func(dst *float32, src *uint16, n int, zero int32, scale float32){dequantiseU16AVX512, dequantiseS16AVX512}
 	e.quantise16, e.quantiseAway16 = quantise16AVX512, quantiseAway16AVX512
-	e.scaleRows = [2]func(dst *float32, sums *int32, rows, n int, weights, bias *float32, scale float32){scaleRowsAVX512, scaleRowsTogetherAVX512}
+	e.scaleRows = [2]scaleLoop{scaleRowsAVX512, scaleRowsTogetherAVX512}
 	e.addScaled, e.nonzeros, e.curve16 = addScaledAVX512, nonzerosAVX512, curve16AVX512
-	e.quantiseRow, e.lessTimes = quantiseRowAVX512, lessTimesAVX512
+	e.quantiseRow, e.quantiseRows, e.lessTimes = quantiseRowAVX512, quantiseRowsAVX512, lessTimesAVX512
 	return &e
 }
 
@@ -277,10 +277,10 @@ func dequantiseU8AVX512(dst *float32, src *byte, n int, zero int32, scale float3
 func dequantiseS8AVX512(dst *float32, src *byte, n int, zero int32, scale float32)
 
 //go:noescape
-func scaleRowsAVX512(dst *float32, sums *int32, rows, n int, weights, bias *float32, scale float32)
+func scaleRowsAVX512(dst *float32, stepDst int, sums *int32, stepSums, rows, n int, weights, bias, scales *float32, scale float32)
 
 //go:noescape
-func scaleRowsTogetherAVX512(dst *float32, sums *int32, rows, n int, weights, bias *float32, scale float32)
+func scaleRowsTogetherAVX512(dst *float32, stepDst int, sums *int32, stepSums, rows, n int, weights, bias, scales *float32, scale float32)
 
 //go:noescape
 func preluVVAVX2(dst, a, b *float32, n int)
@@ -308,6 +308,9 @@ func magnitudeAVX2(dst, src *float32, n int)
 
 //go:noescape
 func quantiseRowAVX512(dst *byte, src *float32, n int, mul, lo, hi float32, zero int32)
+
+//go:noescape
+func quantiseRowsAVX512(dst *byte, src *float32, rows, n int, scales *float32, zeros *int32, plus int32) (done int)
 
 //go:noescape
 func lessTimesAVX512(dst, b *int32, n int, by int32)

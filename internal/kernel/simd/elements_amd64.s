@@ -5462,6 +5462,188 @@ codes_end:
 	VZEROUPPER
 	RET
 
+// func quantiseRowsAVX512(dst *byte, src *float32, rows int, n int, scales *float32, zeros *int32, plus int32) (done int)
+// Requires: AVX, AVX512BW, AVX512F, BMI2, CMOV, SSE2
+TEXT ·quantiseRowsAVX512(SB), NOSPLIT, $0-64
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         rows+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVQ         scales+32(FP), SI
+	MOVQ         zeros+40(FP), DI
+	XORQ         R8, R8
+	MOVL         $0x80000000, R9
+	MOVD         R9, X0
+	VPBROADCASTD X0, Z0
+	MOVL         $0x3effffff, R9
+	MOVD         R9, X1
+	VPBROADCASTD X1, Z1
+	MOVQ         $0x406fe00000000000, R9
+	MOVQ         R9, X2
+	MOVQ         $0xc060000000000000, R9
+	MOVQ         R9, X3
+	MOVQ         $0x4060000000000000, R9
+	MOVQ         R9, X4
+	MOVQ         $0x405fc00000000000, R9
+	MOVQ         R9, X5
+	MOVQ         $0x8000000000000000, R9
+	MOVQ         R9, X6
+	MOVQ         $0x3fdfffffffffffff, R9
+	MOVQ         R9, X7
+
+row:
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	KXORW  K3, K3, K3
+	MOVQ   CX, R9
+	MOVQ   BX, R10
+
+extent_many:
+	SUBQ    $0x10, R10
+	JLT     extent_few
+	VMOVUPS (R9), Z10
+	VMINPS  Z10, Z8, Z8
+	VMAXPS  Z10, Z9, Z9
+	VCMPPS  $0x03, Z10, Z10, K2
+	KORW    K2, K3, K3
+	ADDQ    $0x00000040, R9
+	JMP     extent_many
+
+extent_few:
+	ADDQ      $0x10, R10
+	JZ        extent_end
+	MOVQ      $-1, R11
+	BZHIQ     R10, R11, R11
+	KMOVQ     R11, K1
+	VMOVUPS.Z (R9), K1, Z10
+	VMINPS    Z10, Z8, Z8
+	VMAXPS    Z10, Z9, Z9
+	VCMPPS    $0x03, Z10, Z10, K2
+	KORW      K2, K3, K3
+
+extent_end:
+	KORTESTW      K3, K3
+	JNE           stop
+	VEXTRACTF64X4 $0x01, Z8, Y10
+	VMINPS        Y10, Y8, Y8
+	VEXTRACTF128  $0x01, Y8, X10
+	VMINPS        X10, X8, X8
+	VPERMILPS     $0x4e, X8, X10
+	VMINPS        X10, X8, X8
+	VPERMILPS     $0xb1, X8, X10
+	VMINPS        X10, X8, X8
+	VEXTRACTF64X4 $0x01, Z9, Y10
+	VMAXPS        Y10, Y9, Y9
+	VEXTRACTF128  $0x01, Y9, X10
+	VMAXPS        X10, X9, X9
+	VPERMILPS     $0x4e, X9, X10
+	VMAXPS        X10, X9, X9
+	VPERMILPS     $0xb1, X9, X10
+	VMAXPS        X10, X9, X9
+	VSUBSS        X8, X9, X10
+	VXORPS        X11, X11, X11
+	VUCOMISS      X11, X10
+	JE            stop
+	VSUBSS        X10, X10, X11
+	VUCOMISS      X11, X11
+	JP            stop
+	VCVTSS2SD     X10, X10, X10
+	VDIVSD        X2, X10, X10
+	VCVTSS2SD     X8, X8, X11
+	VCVTSS2SD     X9, X9, X12
+	VDIVSD        X10, X11, X11
+	VDIVSD        X10, X12, X12
+	VSUBSD        X11, X4, X14
+	VSUBSD        X11, X3, X11
+	VADDSD        X5, X12, X13
+	VSUBSD        X12, X5, X12
+	VCMPSD        $0x0d, X13, X14, K2
+	VMOVSD        X12, X11, K2, X11
+	VANDPD        X6, X11, X13
+	VORPD         X7, X13, X13
+	VADDSD        X13, X11, X11
+	VCVTTSD2SI    X11, R9
+	MOVL          $-128, R10
+	CMPL          R9, R10
+	CMOVLLT       R10, R9
+	MOVL          $+127, R10
+	CMPL          R9, R10
+	CMOVLGT       R10, R9
+	VCVTSD2SS     X10, X10, X10
+	MOVL          $0x3f800000, R10
+	MOVD          R10, X11
+	VDIVSS        X10, X11, X11
+	VSUBSS        X11, X11, X12
+	VUCOMISS      X12, X12
+	JP            stop
+	VMOVSS        X10, (SI)
+	MOVL          R9, (DI)
+	MOVL          $-128, R10
+	SUBL          R9, R10
+	VXORPS        X10, X10, X10
+	VCVTSI2SSL    R10, X10, X10
+	VBROADCASTSS  X10, Z10
+	MOVL          $+127, R10
+	SUBL          R9, R10
+	VXORPS        X12, X12, X12
+	VCVTSI2SSL    R10, X12, X12
+	VBROADCASTSS  X12, Z12
+	VBROADCASTSS  X11, Z11
+	MOVL          plus+48(FP), R10
+	ADDL          R9, R10
+	VPBROADCASTD  R10, Z13
+	MOVQ          BX, R10
+	MOVQ          AX, R9
+	MOVQ          CX, R11
+
+codes_many:
+	SUBQ       $0x10, R10
+	JLT        codes_few
+	VMOVUPS    (R11), Z14
+	VMULPS     Z11, Z14, Z14
+	VMAXPS     Z10, Z14, Z14
+	VMINPS     Z12, Z14, Z14
+	VPANDD     Z0, Z14, Z15
+	VPORD      Z1, Z15, Z15
+	VADDPS     Z15, Z14, Z14
+	VCVTTPS2DQ Z14, Z14
+	VPADDD     Z13, Z14, Z14
+	VPMOVDB    Z14, (R9)
+	ADDQ       $0x00000040, R11
+	ADDQ       $0x00000010, R9
+	JMP        codes_many
+
+codes_few:
+	ADDQ       $0x10, R10
+	JZ         codes_end
+	MOVQ       $-1, R12
+	BZHIQ      R10, R12, R12
+	KMOVQ      R12, K1
+	VMOVUPS.Z  (R11), K1, Z14
+	VMULPS     Z11, Z14, Z14
+	VMAXPS     Z10, Z14, Z14
+	VMINPS     Z12, Z14, Z14
+	VPANDD     Z0, Z14, Z10
+	VPORD      Z1, Z10, Z10
+	VADDPS     Z10, Z14, Z14
+	VCVTTPS2DQ Z14, Z14
+	VPADDD     Z13, Z14, Z14
+	VPMOVDB    Z14, K1, (R9)
+
+codes_end:
+	ADDQ BX, AX
+	LEAQ (CX)(BX*4), CX
+	ADDQ $0x04, SI
+	ADDQ $0x04, DI
+	INCQ R8
+	CMPQ R8, DX
+	JLT  row
+
+stop:
+	MOVQ R8, done+56(FP)
+	VZEROUPPER
+	RET
+
 // func lessTimesAVX512(dst *int32, b *int32, n int, by int32)
 // Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
 TEXT ·lessTimesAVX512(SB), NOSPLIT, $0-28
@@ -5782,136 +5964,152 @@ words_end:
 	VZEROUPPER
 	RET
 
-// func scaleRowsAVX512(dst *float32, sums *int32, rows int, n int, weights *float32, bias *float32, scale float32)
+// func scaleRowsAVX512(dst *float32, stepDst int, sums *int32, stepSums int, rows int, n int, weights *float32, bias *float32, scales *float32, scale float32)
 // Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
-TEXT ·scaleRowsAVX512(SB), NOSPLIT, $0-52
+TEXT ·scaleRowsAVX512(SB), NOSPLIT, $0-76
 	MOVQ         dst+0(FP), AX
-	MOVQ         sums+8(FP), CX
-	MOVQ         rows+16(FP), DX
-	MOVL         scale+48(FP), BX
-	MOVD         BX, X0
+	MOVQ         sums+16(FP), CX
+	MOVQ         stepDst+8(FP), DX
+	MOVQ         stepSums+24(FP), BX
+	MOVQ         rows+32(FP), SI
+	MOVQ         scales+64(FP), DI
+	MOVL         scale+72(FP), R8
+	MOVD         R8, X0
 	VPBROADCASTD X0, Z0
 
 row:
-	MOVQ n+24(FP), DI
-	MOVQ weights+32(FP), BX
-	MOVQ bias+40(FP), SI
-	MOVQ DI, R8
-	ANDQ $0x0f, R8
+	TESTQ        DI, DI
+	JZ           scaled
+	VBROADCASTSS (DI), Z0
+	ADDQ         $0x04, DI
+
+scaled:
+	MOVQ AX, R8
+	MOVQ CX, R9
+	MOVQ n+40(FP), R12
+	MOVQ weights+48(FP), R10
+	MOVQ bias+56(FP), R11
 
 sums_many:
-	SUBQ      $0x10, DI
+	SUBQ      $0x10, R12
 	JLT       sums_few
-	VMOVUPS   (CX), Z1
-	VMOVUPS   (BX), Z2
+	VMOVUPS   (R9), Z1
+	VMOVUPS   (R10), Z2
 	VCVTDQ2PS Z1, Z1
 	VMULPS    Z2, Z1, Z1
 	VMULPS    Z0, Z1, Z1
-	TESTQ     SI, SI
+	TESTQ     R11, R11
 	JZ        nobias0
-	VMOVUPS   (SI), Z2
+	VMOVUPS   (R11), Z2
 	VADDPS    Z2, Z1, Z1
-	ADDQ      $0x40, SI
+	ADDQ      $0x40, R11
 
 nobias0:
-	VMOVUPS Z1, (AX)
-	ADDQ    $0x00000040, CX
-	ADDQ    $0x00000040, BX
-	ADDQ    $0x00000040, AX
+	VMOVUPS Z1, (R8)
+	ADDQ    $0x00000040, R9
+	ADDQ    $0x00000040, R10
+	ADDQ    $0x00000040, R8
 	JMP     sums_many
 
 sums_few:
-	ADDQ      $0x10, DI
+	ADDQ      $0x10, R12
 	JZ        sums_end
-	MOVQ      $-1, R9
-	BZHIQ     DI, R9, R9
-	KMOVQ     R9, K1
-	VMOVUPS.Z (CX), K1, Z1
-	VMOVUPS.Z (BX), K1, Z2
+	MOVQ      $-1, R13
+	BZHIQ     R12, R13, R13
+	KMOVQ     R13, K1
+	VMOVUPS.Z (R9), K1, Z1
+	VMOVUPS.Z (R10), K1, Z2
 	VCVTDQ2PS Z1, Z1
 	VMULPS    Z2, Z1, Z1
 	VMULPS    Z0, Z1, Z1
-	TESTQ     SI, SI
+	TESTQ     R11, R11
 	JZ        nobias1
-	VMOVUPS.Z (SI), K1, Z2
+	VMOVUPS.Z (R11), K1, Z2
 	VADDPS    Z2, Z1, Z1
-	ADDQ      $0x40, SI
+	ADDQ      $0x40, R11
 
 nobias1:
-	VMOVUPS Z1, K1, (AX)
+	VMOVUPS Z1, K1, (R8)
 
 sums_end:
-	SHLQ $0x02, R8
-	ADDQ R8, CX
-	ADDQ R8, AX
-	DECQ DX
+	ADDQ DX, AX
+	ADDQ BX, CX
+	DECQ SI
 	JNZ  row
 	VZEROUPPER
 	RET
 
-// func scaleRowsTogetherAVX512(dst *float32, sums *int32, rows int, n int, weights *float32, bias *float32, scale float32)
+// func scaleRowsTogetherAVX512(dst *float32, stepDst int, sums *int32, stepSums int, rows int, n int, weights *float32, bias *float32, scales *float32, scale float32)
 // Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
-TEXT ·scaleRowsTogetherAVX512(SB), NOSPLIT, $0-52
+TEXT ·scaleRowsTogetherAVX512(SB), NOSPLIT, $0-76
 	MOVQ         dst+0(FP), AX
-	MOVQ         sums+8(FP), CX
-	MOVQ         rows+16(FP), DX
-	MOVL         scale+48(FP), BX
-	MOVD         BX, X0
+	MOVQ         sums+16(FP), CX
+	MOVQ         stepDst+8(FP), DX
+	MOVQ         stepSums+24(FP), BX
+	MOVQ         rows+32(FP), SI
+	MOVQ         scales+64(FP), DI
+	MOVL         scale+72(FP), R8
+	MOVD         R8, X0
 	VPBROADCASTD X0, Z0
 
 row:
-	MOVQ n+24(FP), DI
-	MOVQ weights+32(FP), BX
-	MOVQ bias+40(FP), SI
-	MOVQ DI, R8
-	ANDQ $0x0f, R8
+	TESTQ        DI, DI
+	JZ           scaled
+	VBROADCASTSS (DI), Z0
+	ADDQ         $0x04, DI
+
+scaled:
+	MOVQ AX, R8
+	MOVQ CX, R9
+	MOVQ n+40(FP), R12
+	MOVQ weights+48(FP), R10
+	MOVQ bias+56(FP), R11
 
 sums_many:
-	SUBQ      $0x10, DI
+	SUBQ      $0x10, R12
 	JLT       sums_few
-	VMOVUPS   (CX), Z1
-	VMOVUPS   (BX), Z2
+	VMOVUPS   (R9), Z1
+	VMOVUPS   (R10), Z2
 	VCVTDQ2PS Z1, Z1
 	VMULPS    Z0, Z2, Z2
 	VMULPS    Z2, Z1, Z1
-	TESTQ     SI, SI
+	TESTQ     R11, R11
 	JZ        nobias0
-	VMOVUPS   (SI), Z2
+	VMOVUPS   (R11), Z2
 	VADDPS    Z2, Z1, Z1
-	ADDQ      $0x40, SI
+	ADDQ      $0x40, R11
 
 nobias0:
-	VMOVUPS Z1, (AX)
-	ADDQ    $0x00000040, CX
-	ADDQ    $0x00000040, BX
-	ADDQ    $0x00000040, AX
+	VMOVUPS Z1, (R8)
+	ADDQ    $0x00000040, R9
+	ADDQ    $0x00000040, R10
+	ADDQ    $0x00000040, R8
 	JMP     sums_many
 
 sums_few:
-	ADDQ      $0x10, DI
+	ADDQ      $0x10, R12
 	JZ        sums_end
-	MOVQ      $-1, R9
-	BZHIQ     DI, R9, R9
-	KMOVQ     R9, K1
-	VMOVUPS.Z (CX), K1, Z1
-	VMOVUPS.Z (BX), K1, Z2
+	MOVQ      $-1, R13
+	BZHIQ     R12, R13, R13
+	KMOVQ     R13, K1
+	VMOVUPS.Z (R9), K1, Z1
+	VMOVUPS.Z (R10), K1, Z2
 	VCVTDQ2PS Z1, Z1
 	VMULPS    Z0, Z2, Z2
 	VMULPS    Z2, Z1, Z1
-	TESTQ     SI, SI
+	TESTQ     R11, R11
 	JZ        nobias1
-	VMOVUPS.Z (SI), K1, Z2
+	VMOVUPS.Z (R11), K1, Z2
 	VADDPS    Z2, Z1, Z1
-	ADDQ      $0x40, SI
+	ADDQ      $0x40, R11
 
 nobias1:
-	VMOVUPS Z1, K1, (AX)
+	VMOVUPS Z1, K1, (R8)
 
 sums_end:
-	SHLQ $0x02, R8
-	ADDQ R8, CX
-	ADDQ R8, AX
-	DECQ DX
+	ADDQ DX, AX
+	ADDQ BX, CX
+	DECQ SI
 	JNZ  row
 	VZEROUPPER
 	RET

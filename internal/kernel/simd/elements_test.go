@@ -249,14 +249,30 @@ func TestElementScales(t *testing.T) {
 				bias = append(bias, b[r.IntN(n+1)])
 			}
 		}
-		end := rows * cols
+		var scales []float32
+		if r.IntN(2) == 0 {
+			for range rows {
+				scales = append(scales, b[r.IntN(n+1)])
+			}
+		}
+		step := cols + r.IntN(3)
+		end := rows * step
 		scaled := make([]float32, end+1)
-		scaled[end] = 7
-		if !e.ScaleRows(scaled[:end], sums, weights, bias, scale, together) {
+		for i := range scaled {
+			scaled[i] = 7
+		}
+		if !e.ScaleRows(scaled[:end], step, sums, cols, rows, weights, bias, scales, scale, together) {
 			return
 		}
 		sameFloats(t, "scaled", scaled, end, func(i int) float32 {
-			v, w := float32(sums[i]), weights[i%cols]
+			row, i := i/step, i%step
+			if i >= cols {
+				return 7
+			}
+			v, w, scale := float32(sums[row*cols+i]), weights[i], scale
+			if scales != nil {
+				scale = scales[row]
+			}
 			if together {
 				v *= float32(w * scale)
 			} else {
