@@ -25,6 +25,7 @@ var families = map[string]func(*asm){
 	"avxvnni":     avxVNNI,
 	"bytes":       bytes,
 	"bytegroups":  byteGroups,
+	"codetiles":   codeTiles,
 	"curves":      curves,
 	"singles":     singles,
 	"elements":    elements,
