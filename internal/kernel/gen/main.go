@@ -26,6 +26,7 @@ var families = map[string]func(*asm){
 	"bytes":       bytes,
 	"bytegroups":  byteGroups,
 	"casts":       casts,
+	"codetiles":   codeTiles,
 	"curves":      curves,
 	"singles":     singles,
 	"doubles":     doubles,
