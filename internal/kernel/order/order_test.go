@@ -142,3 +142,26 @@ func TestTopFloats(t *testing.T) {
 		}
 	}
 }
+
+// TestFalling compares with a stable sort.
+func TestFalling(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(5, 4))
+	for range 200 {
+		values := make([]float32, 1+r.IntN(1000))
+		var places []int
+		for i := range values {
+			if values[i] = float32(r.IntN(50) - 25); r.IntN(9) == 0 {
+				values[i] = []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.Copysign(0, -1))}[r.IntN(4)]
+			}
+			if r.IntN(3) > 0 {
+				places = append(places, i)
+			}
+		}
+		want := slices.Clone(places)
+		slices.SortStableFunc(want, func(a, b int) int { return cmp.Compare(values[b], values[a]) })
+		if Falling(places, values); !slices.Equal(places, want) {
+			t.Fatalf("%v, want %v", places, want)
+		}
+	}
+}

@@ -161,3 +161,28 @@ func radix(all, spare []uint64, low int) []uint64 {
 	}
 	return all
 }
+
+// Falling orders places by the values there, the largest first, of equal ones the first first; what is no number comes last.
+func Falling(places []int, values []float32) {
+	room := roomsOfWords.Get().(*[]uint64)
+	*room = slices.Grow((*room)[:0], 2*len(places))[:2*len(places)]
+	words := (*room)[:len(places)]
+	for i, p := range places {
+		x := values[p]
+		if words[i] = word(x, math.MaxUint32, i); x != x {
+			words[i] |= math.MaxUint32 << 32
+		}
+	}
+	if len(words) < radixFrom {
+		slices.Sort(words)
+	} else {
+		words = radix(words, (*room)[len(places):], 32)
+	}
+	for i, w := range words {
+		words[i] = uint64(places[uint32(w)])
+	}
+	for i, p := range words {
+		places[i] = int(p)
+	}
+	roomsOfWords.Put(room)
+}
