@@ -30,6 +30,9 @@ const (
 // leastTop, 2^-80, is the least magnitude of a block for which scales are good numbers.
 const leastTop = 0x17800000
 
+// fetchAhead is how many bytes further on weights of a single row are asked for.
+const fetchAhead = 4096
+
 // bitDigits writes blocks of a row as whole numbers of up to three digits of 8 bits with a sign, so that the largest magnitude is the limit: for 16 steps the
 // digits of each place, in the order in which words of weights have steps.
 func (a *asm) bitDigits() {
@@ -214,6 +217,11 @@ func (a *asm) bitDigitRows(bits, digits, rows, regs int) {
 					a.VPDPBUSD_BCST(x.at(r, 16*d+4*step), some[i], part[r][d][i])
 				}
 			}
+		}
+	}
+	if rows == 1 && digits == 3 { // weights come from memory, of which the processor asks for too little by itself
+		for i := range 2 * bits {
+			a.PREFETCHT0(at(codes, fetchAhead+64*i))
 		}
 	}
 	x.add(operand.U32(uint32(16 * digits)))

@@ -3036,7 +3036,7 @@ no_zeros:
 	RET
 
 // func bitDigits2x3Rows1VNNI(t *byte)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
 TEXT ·bitDigits2x3Rows1VNNI(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVQ   16(AX), CX
@@ -3153,6 +3153,10 @@ chunk:
 	VPDPBUSD.BCST     44(DI), Z7, Z10
 	VPDPBUSD.BCST     44(DI), Z13, Z16
 	VPDPBUSD.BCST     44(DI), Z19, Z22
+	PREFETCHT0        4096(CX)
+	PREFETCHT0        4160(CX)
+	PREFETCHT0        4224(CX)
+	PREFETCHT0        4288(CX)
 	ADDQ              $0x00000030, DI
 	ADDQ              $0x00000100, CX
 	DECQ              R9
@@ -4491,7 +4495,7 @@ no_zeros:
 	RET
 
 // func bitDigits4x3Rows1VNNI(t *byte)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
 TEXT ·bitDigits4x3Rows1VNNI(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVQ   16(AX), CX
@@ -4608,6 +4612,14 @@ chunk:
 	VPDPBUSD.BCST     44(DI), Z7, Z10
 	VPDPBUSD.BCST     44(DI), Z13, Z16
 	VPDPBUSD.BCST     44(DI), Z19, Z22
+	PREFETCHT0        4096(CX)
+	PREFETCHT0        4160(CX)
+	PREFETCHT0        4224(CX)
+	PREFETCHT0        4288(CX)
+	PREFETCHT0        4352(CX)
+	PREFETCHT0        4416(CX)
+	PREFETCHT0        4480(CX)
+	PREFETCHT0        4544(CX)
 	ADDQ              $0x00000030, DI
 	ADDQ              $0x00000200, CX
 	DECQ              R9
@@ -5872,7 +5884,7 @@ no_zeros:
 	RET
 
 // func bitDigits8x3Rows1VNNI(t *byte)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·bitDigits8x3Rows1VNNI(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVQ   16(AX), CX
@@ -5970,6 +5982,22 @@ chunk:
 	VPDPBUSD.BCST     44(DI), Z7, Z10
 	VPDPBUSD.BCST     44(DI), Z13, Z16
 	VPDPBUSD.BCST     44(DI), Z19, Z22
+	PREFETCHT0        4096(CX)
+	PREFETCHT0        4160(CX)
+	PREFETCHT0        4224(CX)
+	PREFETCHT0        4288(CX)
+	PREFETCHT0        4352(CX)
+	PREFETCHT0        4416(CX)
+	PREFETCHT0        4480(CX)
+	PREFETCHT0        4544(CX)
+	PREFETCHT0        4608(CX)
+	PREFETCHT0        4672(CX)
+	PREFETCHT0        4736(CX)
+	PREFETCHT0        4800(CX)
+	PREFETCHT0        4864(CX)
+	PREFETCHT0        4928(CX)
+	PREFETCHT0        4992(CX)
+	PREFETCHT0        5056(CX)
 	ADDQ              $0x00000030, DI
 	ADDQ              $0x00000400, CX
 	DECQ              R9
