@@ -264,3 +264,114 @@ func (a *asm) bitDigitRows(bits, digits, rows, regs int) {
 	a.VZEROUPPER()
 	a.RET()
 }
+
+// Places in simd.digitBytes: the lowest bits of bytes, what makes codes of them raw, ones of 16 bits, and the middle of the range.
+const (
+	bytesMask = 32 * iota
+	bytesFlip
+	bytesOnes
+	bytesMiddle
+)
+
+// bitDigitRow multiplies a row of digits by half a panel of codes of 4 bits with a sign, with AVX2: 32 steps make sums of 16 bits, which become floats.
+func (a *asm) bitDigitRow(digits int) {
+	a.function(label("bitDigits4x%dRow1AVX2", digits), "func(t *byte)")
+	t := a.Load(a.Param("t"), a.GP64())
+	reg64 := func(field int) reg.GPVirtual {
+		g := a.GP64()
+		a.MOVQ(at(t, field), g)
+		return g
+	}
+	codes, scales, zeros, blocks := reg64(bitsW), reg64(bitsScales), reg64(bitsZeros), reg64(bitsBlocks)
+	x, record, values, left := reg64(bitsX), reg64(bitsSums), reg64(bitsValues), a.GP64()
+	const regs = 2
+	next := 0
+	vec := func() reg.VecPhysical {
+		next++
+		return ymm.reg(next - 1)
+	}
+	var words, some, all, part [regs]reg.VecPhysical
+	var sums [3][regs]reg.VecPhysical
+	for i := range regs {
+		words[i], some[i], all[i], part[i] = vec(), vec(), vec(), vec()
+		for d := range digits {
+			sums[d][i] = vec()
+		}
+		a.zero(ymm, all[i])
+	}
+	spread, spare := vec(), vec()
+	a.Label("block")
+	for i := range regs {
+		a.zero(ymm, part[i])
+	}
+	a.MOVQ(at(t, bitsGroups), left)
+	a.Label("chunk")
+	for i := range regs {
+		for d := range digits {
+			a.zero(ymm, sums[d][i])
+		}
+	}
+	for word := range 4 { // of eight steps: the even ones, and the odd ones
+		for i := range regs {
+			a.VMOVDQU(at(codes, 128*word+32*i), words[i])
+			a.VPXOR(at(values, bytesFlip), words[i], words[i])
+			a.VPAND(at(values, bytesMask), words[i], some[i])
+			a.VPSRLD(operand.U8(4), words[i], words[i])
+			a.VPAND(at(values, bytesMask), words[i], words[i])
+		}
+		for odd, v := range [][regs]reg.VecPhysical{some, words} {
+			for d := range digits {
+				a.VPBROADCASTD(at(x, 16*digits*(word/2)+16*d+8*(word%2)+4*odd), spread)
+				a.VPMADDUBSW(spread, v[0], spare)
+				a.VPMADDUBSW(spread, v[1], spread)
+				a.VPADDW(spare, sums[d][0], sums[d][0])
+				a.VPADDW(spread, sums[d][1], sums[d][1])
+			}
+		}
+		a.PREFETCHT0(at(codes, fetchAhead+128*word))
+	}
+	a.ADDQ(operand.U32(uint32(32*digits)), x)
+	a.ADDQ(operand.U32(4*128), codes)
+	a.VBROADCASTSS(at(t, bitsMiddle), spread)
+	for i := range regs {
+		for d := digits - 1; d >= 0; d-- {
+			a.VPMADDWD(at(values, bytesOnes), sums[d][i], sums[d][i])
+			a.VCVTDQ2PS(sums[d][i], sums[d][i])
+			if d < digits-1 {
+				a.VFMADD213PS(sums[d][i], spread, sums[digits-1][i])
+			}
+		}
+		a.VADDPS(sums[digits-1][i], part[i], part[i])
+	}
+	a.DECQ(left)
+	a.JNZ(operand.LabelRef("chunk"))
+	for i := range regs {
+		a.VMOVUPS(at(values, bytesMiddle), some[i])
+	}
+	a.TESTQ(zeros, zeros)
+	a.JZ(operand.LabelRef("no_zeros"))
+	for i := range regs {
+		a.VPMOVSXBD(at(zeros, 8*i), spare)
+		a.VCVTDQ2PS(spare, spare)
+		a.VADDPS(spare, some[i], some[i])
+	}
+	a.ADDQ(operand.U32(32), zeros)
+	a.Label("no_zeros")
+	a.VBROADCASTSS(at(record, recordSum), spread)
+	a.VBROADCASTSS(at(record, recordScale), spare)
+	for i := range regs {
+		a.VFNMADD231PS(spread, some[i], part[i])
+		a.VMULPS(at(scales, 32*i), spare, some[i])
+		a.VFMADD231PS(some[i], part[i], all[i])
+	}
+	a.ADDQ(operand.U32(recordSize), record)
+	a.ADDQ(operand.U32(128), scales)
+	a.DECQ(blocks)
+	a.JNZ(operand.LabelRef("block"))
+	y := reg64(bitsY)
+	for i := range regs {
+		a.VMOVUPS(all[i], at(y, 32*i))
+	}
+	a.VZEROUPPER()
+	a.RET()
+}
