@@ -86,7 +86,7 @@ func (q digitArgs) arrange(lo, hi int) {
 func (q digitArgs) multiply(lo, hi int) {
 	m, e := q.m, simd.ElementKernels()
 	line, size, span := q.line(), m.blocks*simd.BitRecord, m.f.Cols/2
-	if q.rows == 1 && q.most > 1 {
+	if q.rows == 1 || q.most == 1 {
 		span = m.f.Cols
 	}
 	t := bitTiles.Get().(*simd.BitTile)

@@ -273,7 +273,7 @@ const (
 	bytesMiddle
 )
 
-// bitDigitRow multiplies a row of digits by half a panel of codes of 4 bits with a sign, with AVX2: 32 steps make sums of 16 bits, which become floats.
+// bitDigitRow multiplies a row of digits by a panel of codes of 4 bits with a sign, with AVX2: 32 steps of half of the columns make sums of 16 bits, which become floats.
 func (a *asm) bitDigitRow(digits int) {
 	a.function(label("bitDigits4x%dRow1AVX2", digits), "func(t *byte)")
 	t := a.Load(a.Param("t"), a.GP64())
@@ -283,95 +283,105 @@ func (a *asm) bitDigitRow(digits int) {
 		return g
 	}
 	codes, scales, zeros, blocks := reg64(bitsW), reg64(bitsScales), reg64(bitsZeros), reg64(bitsBlocks)
-	x, record, values, left := reg64(bitsX), reg64(bitsSums), reg64(bitsValues), a.GP64()
-	const regs = 2
+	x, record, values, y := reg64(bitsX), reg64(bitsSums), reg64(bitsValues), reg64(bitsY)
+	left, row, from := a.GP64(), a.GP64(), a.GP64()
+	var words, some, part [2]reg.VecPhysical
+	var sums [3][2]reg.VecPhysical
 	next := 0
 	vec := func() reg.VecPhysical {
 		next++
 		return ymm.reg(next - 1)
 	}
-	var words, some, all, part [regs]reg.VecPhysical
-	var sums [3][regs]reg.VecPhysical
-	for i := range regs {
-		words[i], some[i], all[i], part[i] = vec(), vec(), vec(), vec()
+	for i := range words {
+		words[i], some[i], part[i] = vec(), vec(), vec()
 		for d := range digits {
 			sums[d][i] = vec()
 		}
-		a.zero(ymm, all[i])
 	}
 	spread, spare := vec(), vec()
+	a.zero(ymm, spare)
+	for i := range 4 {
+		a.VMOVUPS(spare, at(y, 32*i))
+	}
 	a.Label("block")
-	for i := range regs {
-		a.zero(ymm, part[i])
-	}
-	a.MOVQ(at(t, bitsGroups), left)
-	a.Label("chunk")
-	for i := range regs {
-		for d := range digits {
-			a.zero(ymm, sums[d][i])
+	for half := range 2 {
+		chunk, noZeros := label("chunk%d", half), label("no_zeros%d", half)
+		for i := range part {
+			a.zero(ymm, part[i])
 		}
-	}
-	for word := range 4 { // of eight steps: the even ones, and the odd ones
-		for i := range regs {
-			a.VMOVDQU(at(codes, 128*word+32*i), words[i])
-			a.VPXOR(at(values, bytesFlip), words[i], words[i])
-			a.VPAND(at(values, bytesMask), words[i], some[i])
-			a.VPSRLD(operand.U8(4), words[i], words[i])
-			a.VPAND(at(values, bytesMask), words[i], words[i])
-		}
-		for odd, v := range [][regs]reg.VecPhysical{some, words} {
+		a.MOVQ(at(t, bitsGroups), left)
+		a.MOVQ(x, row)
+		a.MOVQ(codes, from)
+		a.Label(chunk)
+		for i := range words {
 			for d := range digits {
-				a.VPBROADCASTD(at(x, 16*digits*(word/2)+16*d+8*(word%2)+4*odd), spread)
-				a.VPMADDUBSW(spread, v[0], spare)
-				a.VPMADDUBSW(spread, v[1], spread)
-				a.VPADDW(spare, sums[d][0], sums[d][0])
-				a.VPADDW(spread, sums[d][1], sums[d][1])
+				a.zero(ymm, sums[d][i])
 			}
 		}
-		a.PREFETCHT0(at(codes, fetchAhead+128*word))
-	}
-	a.ADDQ(operand.U32(uint32(32*digits)), x)
-	a.ADDQ(operand.U32(4*128), codes)
-	a.VBROADCASTSS(at(t, bitsMiddle), spread)
-	for i := range regs {
-		for d := digits - 1; d >= 0; d-- {
-			a.VPMADDWD(at(values, bytesOnes), sums[d][i], sums[d][i])
-			a.VCVTDQ2PS(sums[d][i], sums[d][i])
-			if d < digits-1 {
-				a.VFMADD213PS(sums[d][i], spread, sums[digits-1][i])
+		for word := range 4 { // of eight steps: the even ones, and the odd ones
+			for i := range words {
+				a.VMOVDQU(at(from, 128*word+64*half+32*i), words[i])
+				a.VPXOR(at(values, bytesFlip), words[i], words[i])
+				a.VPAND(at(values, bytesMask), words[i], some[i])
+				a.VPSRLD(operand.U8(4), words[i], words[i])
+				a.VPAND(at(values, bytesMask), words[i], words[i])
+			}
+			for odd, v := range [][2]reg.VecPhysical{some, words} {
+				for d := range digits {
+					a.VPBROADCASTD(at(row, 16*digits*(word/2)+16*d+8*(word%2)+4*odd), spread)
+					a.VPMADDUBSW(spread, v[0], spare)
+					a.VPMADDUBSW(spread, v[1], spread)
+					a.VPADDW(spare, sums[d][0], sums[d][0])
+					a.VPADDW(spread, sums[d][1], sums[d][1])
+				}
+			}
+			if half == 0 {
+				a.PREFETCHT0(at(from, fetchAhead+128*word))
+				a.PREFETCHT0(at(from, fetchAhead+128*word+64))
 			}
 		}
-		a.VADDPS(sums[digits-1][i], part[i], part[i])
+		a.ADDQ(operand.U32(uint32(32*digits)), row)
+		a.ADDQ(operand.U32(4*128), from)
+		a.VBROADCASTSS(at(t, bitsMiddle), spread)
+		for i := range part {
+			for d := digits - 1; d >= 0; d-- {
+				a.VPMADDWD(at(values, bytesOnes), sums[d][i], sums[d][i])
+				a.VCVTDQ2PS(sums[d][i], sums[d][i])
+				if d < digits-1 {
+					a.VFMADD213PS(sums[d][i], spread, sums[digits-1][i])
+				}
+			}
+			a.VADDPS(sums[digits-1][i], part[i], part[i])
+		}
+		a.DECQ(left)
+		a.JNZ(operand.LabelRef(chunk))
+		for i := range some {
+			a.VMOVUPS(at(values, bytesMiddle), some[i])
+		}
+		a.TESTQ(zeros, zeros)
+		a.JZ(operand.LabelRef(noZeros))
+		for i := range some {
+			a.VPMOVSXBD(at(zeros, 8*i), spare)
+			a.VCVTDQ2PS(spare, spare)
+			a.VADDPS(spare, some[i], some[i])
+		}
+		a.ADDQ(operand.U32(16), zeros)
+		a.Label(noZeros)
+		a.VBROADCASTSS(at(record, recordSum), spread)
+		a.VBROADCASTSS(at(record, recordScale), spare)
+		for i := range part {
+			a.VFNMADD231PS(spread, some[i], part[i])
+			a.VMULPS(at(scales, 64*half+32*i), spare, some[i])
+			a.VFMADD213PS(at(y, 64*half+32*i), some[i], part[i])
+			a.VMOVUPS(part[i], at(y, 64*half+32*i))
+		}
 	}
-	a.DECQ(left)
-	a.JNZ(operand.LabelRef("chunk"))
-	for i := range regs {
-		a.VMOVUPS(at(values, bytesMiddle), some[i])
-	}
-	a.TESTQ(zeros, zeros)
-	a.JZ(operand.LabelRef("no_zeros"))
-	for i := range regs {
-		a.VPMOVSXBD(at(zeros, 8*i), spare)
-		a.VCVTDQ2PS(spare, spare)
-		a.VADDPS(spare, some[i], some[i])
-	}
-	a.ADDQ(operand.U32(32), zeros)
-	a.Label("no_zeros")
-	a.VBROADCASTSS(at(record, recordSum), spread)
-	a.VBROADCASTSS(at(record, recordScale), spare)
-	for i := range regs {
-		a.VFNMADD231PS(spread, some[i], part[i])
-		a.VMULPS(at(scales, 32*i), spare, some[i])
-		a.VFMADD231PS(some[i], part[i], all[i])
-	}
+	a.MOVQ(row, x)
+	a.MOVQ(from, codes)
 	a.ADDQ(operand.U32(recordSize), record)
 	a.ADDQ(operand.U32(128), scales)
 	a.DECQ(blocks)
 	a.JNZ(operand.LabelRef("block"))
-	y := reg64(bitsY)
-	for i := range regs {
-		a.VMOVUPS(all[i], at(y, 32*i))
-	}
 	a.VZEROUPPER()
 	a.RET()
 }

@@ -69,7 +69,7 @@ var digitBytes = func() (b [4][32]uint8) {
 	return b
 }()
 
-// DigitRows is the most rows that [FewBits.Digits] takes, of blocks of so many steps; 0 in sets that have no such loops. Where it is 1 it is of half of the columns.
+// DigitRows is the most rows that [FewBits.Digits] takes, of blocks of so many steps; 0 in sets that have no such loops.
 func (f *FewBits) DigitRows(bits, digits, block int) int {
 	if f.steps == 0 || block%f.steps != 0 {
 		return 0

@@ -9,7 +9,7 @@ type FewBits struct {
 	Raw        bool
 	row, widen [3]func(t *BitTile) // for 2, 4 and 8 bits
 	// Of rows of digits, in sets that have such loops: what arranges them, else plain Go; how many steps of a block they take at once, and products for 2, 4 and 8 bits, of
-	// one digit and three, by rows, of one with all columns where there are such of more.
+	// one digit and three, by rows, of one with all columns.
 	arrange func(t *BitDigits)
 	steps   int
 	digits  [3][2][]func(t *BitTile)
