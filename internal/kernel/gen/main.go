@@ -40,6 +40,7 @@ var families = map[string]func(*asm){
 	"pools":       pools,
 	"resizes":     resizes,
 	"rows":        rows,
+	"rowsoftmax":  rowSoftmax,
 	"softmaxes":   softmaxes,
 	"sparse":      sparse,
 	"sparsebytes": sparseBytes,

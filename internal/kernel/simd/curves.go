@@ -23,6 +23,7 @@ type Curves struct {
 	exponential, logarithm                   func(dst, src *float32, n int, t *SingleTable)
 	softplus, mish, sin, cos                 func(dst, src *float32, n int, t *SingleTable)
 	expSum                                   func(dst, src *float32, n int, shift float32, t *SingleTable) float64
+	softmaxRows                              func(dst, src *float32, rows, n int, t *SingleTable)
 }
 
 // CurveKernels of the current set; nil where plain Go is all there is.
