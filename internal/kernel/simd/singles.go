@@ -100,9 +100,11 @@ func (c *Curves) Sin(dst, src []float32) { c.single(dst, src, c.sin) }
 // Cos writes cosines, as exact as Sin.
 func (c *Curves) Cos(dst, src []float32) { c.single(dst, src, c.cos) }
 
-// LeastOfRow and MostOfRow are the shortest and the longest row of SoftmaxRows: a register, and one of which each of 16 sums in float32 is one of
-// 16 sums of 16 terms.
-const LeastOfRow, MostOfRow = 16, 4096
+// LeastOfRow is the shortest row of SoftmaxRows, a register.
+const LeastOfRow = 16
+
+// MostOfRow is the longest row of SoftmaxRows: each of 16 sums in float32 is one of 16 sums of 16 terms.
+const MostOfRow = 4096
 
 // SoftmaxRows writes the softmax of rows of n, from [LeastOfRow] to [MostOfRow], with exponentials as those of ExpSum; dst may be src. It returns false where
 // there is no loop for that.
