@@ -106,10 +106,15 @@ const LeastOfRow = 16
 // MostOfRow is the longest row of SoftmaxRows: each of 16 sums in float32 is one of 16 sums of 16 terms.
 const MostOfRow = 4096
 
+// HasSoftmaxRows tells whether SoftmaxRows takes rows of n.
+func (c *Curves) HasSoftmaxRows(n int) bool {
+	return c != nil && c.softmaxRows != nil && n >= LeastOfRow && n <= MostOfRow
+}
+
 // SoftmaxRows writes the softmax of rows of n, from [LeastOfRow] to [MostOfRow], with exponentials as those of ExpSum; dst may be src. It returns false where
 // there is no loop for that.
 func (c *Curves) SoftmaxRows(dst, src []float32, n int) bool {
-	if c == nil || c.softmaxRows == nil || n < LeastOfRow || n > MostOfRow {
+	if !c.HasSoftmaxRows(n) {
 		return false
 	}
 	if rows := len(dst) / n; rows > 0 {
