@@ -45,6 +45,7 @@ var families = map[string]func(*asm){
 	"relations":   relations,
 	"resizes":     resizes,
 	"rows":        rows,
+	"rowsoftmax":  rowSoftmax,
 	"softmaxes":   softmaxes,
 	"sparse":      sparse,
 	"sparsebytes": sparseBytes,
