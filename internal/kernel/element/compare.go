@@ -11,7 +11,7 @@ import (
 
 // Equal is a == b.
 func Equal[T cmp.Ordered]() Loops[T, uint8] {
-	return Loops[T, uint8]{equalVec[T], equalScalar[T], func(dst []uint8, a T, b []T) { equalScalar(dst, b, a) }}
+	return Loops[T, uint8]{equalVec[T], equalScalar[T], func(dst []uint8, a T, b []T) { equalScalar(dst, b, a) }, nil}
 }
 
 // NotEqual is a != b.
