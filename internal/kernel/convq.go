@@ -406,7 +406,7 @@ func (c *ConvSums) vectors(p *workers.Pool, x []uint8) {
 	case c.windows != nil:
 		c.windows.run(p, &c.s, x, c.signed, c.zeroPoint, c.put)
 	default:
-		c.planes.run(p, &c.s, c.og, x, c.signed, c.zeroPoint, c.to.area == 0, c.put)
+		c.planes.run(p, &c.s, c.og, x, c.signed, c.zeroPoint, &c.to, c.put)
 	}
 }
 

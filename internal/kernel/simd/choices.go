@@ -1,7 +1,5 @@
 package simd
 
-import "unsafe"
-
 // PRelu writes a, times b where a is negative. It returns for how many it did so, as Max and Min do: the caller does the rest.
 func (e *Elements) PRelu(dst, a, b []float32) int {
 	if e.preluVV == nil {
@@ -32,17 +30,6 @@ func (e *Elements) Min(dst, a, b []float32) int {
 		return 0
 	}
 	return both(dst, a, b, e.minVV)
-}
-
-// AddInts sets dst[i] = a[i] + b[i]; it returns for how many numbers it did so.
-func (e *Elements) AddInts(dst, a, b []int32) int {
-	n := whole(len(dst))
-	if e.addInts == nil || n == 0 {
-		return 0
-	}
-	_, _ = a[n-1], b[n-1]
-	e.addInts((*float32)(unsafe.Pointer(&dst[0])), (*float32)(unsafe.Pointer(&a[0])), (*float32)(unsafe.Pointer(&b[0])), n)
-	return n
 }
 
 // AddScaled adds ((w·x)·scales)·scale, rounded after each step, to dst for each value of x in order; the weights of x[i] begin at w[places[i]*step].

@@ -11,14 +11,18 @@ type Elements struct {
 	Set                        Set
 	addVV, subVV, mulVV, divVV func(dst, a, b *float32, n int)
 	addVS, mulVS, divVS        func(dst, a *float32, b float32, n int)
-	preluVV, maxVV, minVV      func(dst, a, b *float32, n int)         // nil for none
-	addInts                    func(dst, a, b *float32, n int)         // of 32-bit integers; nil for none
+	preluVV, maxVV, minVV      func(dst, a, b *float32, n int) // nil for none
+	ints                       [intOps][intKinds]func(dst, a, b *float32, n int)
+	xorAll                     func(dst, a *float32, b float32, n int) // nil for none
 	preluVS                    func(dst, a *float32, b float32, n int) // nil for none
 	subSV, divSV               func(dst *float32, a float32, b *float32, n int)
 	clamp                      func(dst, src *float32, n int, lo, hi, plus float32)
 	scale                      func(dst, src *float32, n int, s, t float32)
-	magnitude                  func(dst, src *float32, n int)    // nil for none
-	toWhole                    [3]func(dst, src *float32, n int) // to the nearest even, down, up; nil for none
+	magnitude                  func(dst, src *float32, n int)                      // nil for none
+	softsign, signum           func(dst, src *float32, n int)                      // nil for none
+	above                      func(dst, src *float32, n int, limit float32)       // nil for none
+	shrink                     func(dst, src *float32, n int, limit, bias float32) // nil for none
+	toWhole                    [3]func(dst, src *float32, n int)                   // to the nearest even, down, up; nil for none
 	roundAway                  func(dst, src *float32, n int, mul, lo, hi float32)
 	extent                     func(src *float32, n int) (least, most float32)
 	nibbles                    func(dst *float32, src *byte, n int, zero, scale float32)

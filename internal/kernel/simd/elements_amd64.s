@@ -640,9 +640,239 @@ end:
 	VZEROUPPER
 	RET
 
-// func addIntsVVAVX2(dst *float32, a *float32, b *float32, n int)
+// func andVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX
+TEXT ·andVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VANDPS  (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VANDPS  32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VANDPS  64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VANDPS  96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VANDPS  (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func orVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX
+TEXT ·orVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VORPS   (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VORPS   32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VORPS   64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VORPS   96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VORPS   (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func xorVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX
+TEXT ·xorVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VXORPS  (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VXORPS  32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VXORPS  64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VXORPS  96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VXORPS  (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func addBVVAVX2(dst *float32, a *float32, b *float32, n int)
 // Requires: AVX, AVX2
-TEXT ·addIntsVVAVX2(SB), NOSPLIT, $0-32
+TEXT ·addBVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPADDB  (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPADDB  32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPADDB  64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPADDB  96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPADDB  (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func addWVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·addWVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPADDW  (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPADDW  32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPADDW  64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPADDW  96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPADDW  (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func addDVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·addDVVAVX2(SB), NOSPLIT, $0-32
 	MOVQ dst+0(FP), AX
 	MOVQ n+24(FP), CX
 	MOVQ a+8(FP), DX
@@ -681,6 +911,1181 @@ eight:
 	ADDQ    $0x00000020, DX
 	ADDQ    $0x00000020, BX
 	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func addQVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·addQVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPADDQ  (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPADDQ  32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPADDQ  64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPADDQ  96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPADDQ  (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func subBVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·subBVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPSUBB  (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPSUBB  32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPSUBB  64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPSUBB  96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPSUBB  (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func subWVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·subWVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPSUBW  (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPSUBW  32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPSUBW  64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPSUBW  96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPSUBW  (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func subDVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·subDVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPSUBD  (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPSUBD  32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPSUBD  64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPSUBD  96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPSUBD  (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func subQVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·subQVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPSUBQ  (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPSUBQ  32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPSUBQ  64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPSUBQ  96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPSUBQ  (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func mulWVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·mulWVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPMULLW (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPMULLW 32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPMULLW 64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPMULLW 96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPMULLW (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func mulDVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·mulDVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPMULLD (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPMULLD 32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPMULLD 64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPMULLD 96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPMULLD (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func maxSBVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·maxSBVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPMAXSB (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPMAXSB 32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPMAXSB 64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPMAXSB 96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPMAXSB (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func maxSWVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·maxSWVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPMAXSW (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPMAXSW 32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPMAXSW 64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPMAXSW 96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPMAXSW (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func maxSDVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·maxSDVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPMAXSD (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPMAXSD 32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPMAXSD 64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPMAXSD 96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPMAXSD (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func maxUBVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·maxUBVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPMAXUB (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPMAXUB 32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPMAXUB 64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPMAXUB 96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPMAXUB (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func maxUWVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·maxUWVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPMAXUW (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPMAXUW 32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPMAXUW 64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPMAXUW 96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPMAXUW (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func maxUDVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·maxUDVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPMAXUD (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPMAXUD 32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPMAXUD 64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPMAXUD 96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPMAXUD (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func minSBVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·minSBVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPMINSB (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPMINSB 32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPMINSB 64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPMINSB 96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPMINSB (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func minSWVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·minSWVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPMINSW (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPMINSW 32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPMINSW 64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPMINSW 96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPMINSW (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func minSDVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·minSDVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPMINSD (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPMINSD 32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPMINSD 64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPMINSD 96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPMINSD (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func minUBVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·minUBVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPMINUB (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPMINUB 32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPMINUB 64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPMINUB 96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPMINUB (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func minUWVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·minUWVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPMINUW (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPMINUW 32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPMINUW 64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPMINUW 96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPMINUW (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func minUDVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·minUDVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPMINUD (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPMINUD 32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPMINUD 64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPMINUD 96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPMINUD (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func xorVSAVX2(dst *float32, a *float32, b float32, n int)
+// Requires: AVX, AVX2, SSE2
+TEXT ·xorVSAVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         n+24(FP), CX
+	MOVQ         a+8(FP), DX
+	MOVL         b+16(FP), BX
+	MOVD         BX, X0
+	VPBROADCASTD X0, Y0
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y1
+	VXORPS  Y0, Y1, Y1
+	VMOVUPS Y1, (AX)
+	VMOVUPS 32(DX), Y1
+	VXORPS  Y0, Y1, Y1
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS 64(DX), Y1
+	VXORPS  Y0, Y1, Y1
+	VMOVUPS Y1, 64(AX)
+	VMOVUPS 96(DX), Y1
+	VXORPS  Y0, Y1, Y1
+	VMOVUPS Y1, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y1
+	VXORPS  Y0, Y1, Y1
+	VMOVUPS Y1, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func softsignAVX2(dst *float32, src *float32, n int)
+// Requires: AVX, AVX2, SSE2
+TEXT ·softsignAVX2(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         $0x80000000, BX
+	MOVD         BX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x3f800000, BX
+	MOVD         BX, X1
+	VPBROADCASTD X1, Y1
+
+many:
+	SUBQ    $0x20, DX
+	JLT     few
+	VMOVUPS (CX), Y2
+	VANDNPS Y2, Y0, Y3
+	VADDPS  Y1, Y3, Y3
+	VDIVPS  Y3, Y2, Y2
+	VMOVUPS Y2, (AX)
+	VMOVUPS 32(CX), Y2
+	VANDNPS Y2, Y0, Y3
+	VADDPS  Y1, Y3, Y3
+	VDIVPS  Y3, Y2, Y2
+	VMOVUPS Y2, 32(AX)
+	VMOVUPS 64(CX), Y2
+	VANDNPS Y2, Y0, Y3
+	VADDPS  Y1, Y3, Y3
+	VDIVPS  Y3, Y2, Y2
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS 96(CX), Y2
+	VANDNPS Y2, Y0, Y3
+	VADDPS  Y1, Y3, Y3
+	VDIVPS  Y3, Y2, Y2
+	VMOVUPS Y2, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	JMP     many
+
+few:
+	ADDQ $0x20, DX
+
+eight:
+	SUBQ    $0x08, DX
+	JLT     end
+	VMOVUPS (CX), Y2
+	VANDNPS Y2, Y0, Y3
+	VADDPS  Y1, Y3, Y3
+	VDIVPS  Y3, Y2, Y2
+	VMOVUPS Y2, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func signumAVX2(dst *float32, src *float32, n int)
+// Requires: AVX, AVX2, SSE2
+TEXT ·signumAVX2(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         $0x80000000, BX
+	MOVD         BX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x3f800000, BX
+	MOVD         BX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         $0x00000000, BX
+	MOVD         BX, X2
+	VPBROADCASTD X2, Y2
+
+many:
+	SUBQ      $0x20, DX
+	JLT       few
+	VMOVUPS   (CX), Y3
+	VANDPS    Y0, Y3, Y4
+	VORPS     Y1, Y4, Y4
+	VCMPPS    $0x0c, Y2, Y3, Y5
+	VBLENDVPS Y5, Y4, Y3, Y3
+	VMOVUPS   Y3, (AX)
+	VMOVUPS   32(CX), Y3
+	VANDPS    Y0, Y3, Y4
+	VORPS     Y1, Y4, Y4
+	VCMPPS    $0x0c, Y2, Y3, Y5
+	VBLENDVPS Y5, Y4, Y3, Y3
+	VMOVUPS   Y3, 32(AX)
+	VMOVUPS   64(CX), Y3
+	VANDPS    Y0, Y3, Y4
+	VORPS     Y1, Y4, Y4
+	VCMPPS    $0x0c, Y2, Y3, Y5
+	VBLENDVPS Y5, Y4, Y3, Y3
+	VMOVUPS   Y3, 64(AX)
+	VMOVUPS   96(CX), Y3
+	VANDPS    Y0, Y3, Y4
+	VORPS     Y1, Y4, Y4
+	VCMPPS    $0x0c, Y2, Y3, Y5
+	VBLENDVPS Y5, Y4, Y3, Y3
+	VMOVUPS   Y3, 96(AX)
+	ADDQ      $0x00000080, AX
+	ADDQ      $0x00000080, CX
+	JMP       many
+
+few:
+	ADDQ $0x20, DX
+
+eight:
+	SUBQ      $0x08, DX
+	JLT       end
+	VMOVUPS   (CX), Y3
+	VANDPS    Y0, Y3, Y4
+	VORPS     Y1, Y4, Y4
+	VCMPPS    $0x0c, Y2, Y3, Y5
+	VBLENDVPS Y5, Y4, Y3, Y3
+	VMOVUPS   Y3, (AX)
+	ADDQ      $0x00000020, AX
+	ADDQ      $0x00000020, CX
+	JMP       eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func aboveAVX2(dst *float32, src *float32, n int, limit float32)
+// Requires: AVX, AVX2, SSE2
+TEXT ·aboveAVX2(SB), NOSPLIT, $0-28
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         limit+24(FP), BX
+	MOVD         BX, X0
+	VPBROADCASTD X0, Y0
+
+many:
+	SUBQ    $0x20, DX
+	JLT     few
+	VMOVUPS (CX), Y1
+	VCMPPS  $0x1e, Y0, Y1, Y2
+	VANDPS  Y2, Y1, Y1
+	VMOVUPS Y1, (AX)
+	VMOVUPS 32(CX), Y1
+	VCMPPS  $0x1e, Y0, Y1, Y2
+	VANDPS  Y2, Y1, Y1
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS 64(CX), Y1
+	VCMPPS  $0x1e, Y0, Y1, Y2
+	VANDPS  Y2, Y1, Y1
+	VMOVUPS Y1, 64(AX)
+	VMOVUPS 96(CX), Y1
+	VCMPPS  $0x1e, Y0, Y1, Y2
+	VANDPS  Y2, Y1, Y1
+	VMOVUPS Y1, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	JMP     many
+
+few:
+	ADDQ $0x20, DX
+
+eight:
+	SUBQ    $0x08, DX
+	JLT     end
+	VMOVUPS (CX), Y1
+	VCMPPS  $0x1e, Y0, Y1, Y2
+	VANDPS  Y2, Y1, Y1
+	VMOVUPS Y1, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func shrinkAVX2(dst *float32, src *float32, n int, limit float32, bias float32)
+// Requires: AVX, AVX2, SSE2
+TEXT ·shrinkAVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         limit+24(FP), BX
+	MOVD         BX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         bias+28(FP), BX
+	MOVD         BX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         $0x80000000, BX
+	MOVD         BX, X2
+	VPBROADCASTD X2, Y2
+	VXORPS       Y2, Y0, Y2
+
+many:
+	SUBQ      $0x20, DX
+	JLT       few
+	VMOVUPS   (CX), Y3
+	VCMPPS    $0x11, Y2, Y3, Y4
+	VCMPPS    $0x1e, Y0, Y3, Y5
+	VSUBPS    Y1, Y3, Y6
+	VANDPS    Y5, Y6, Y6
+	VADDPS    Y1, Y3, Y3
+	VBLENDVPS Y4, Y3, Y6, Y3
+	VMOVUPS   Y3, (AX)
+	VMOVUPS   32(CX), Y3
+	VCMPPS    $0x11, Y2, Y3, Y4
+	VCMPPS    $0x1e, Y0, Y3, Y5
+	VSUBPS    Y1, Y3, Y6
+	VANDPS    Y5, Y6, Y6
+	VADDPS    Y1, Y3, Y3
+	VBLENDVPS Y4, Y3, Y6, Y3
+	VMOVUPS   Y3, 32(AX)
+	VMOVUPS   64(CX), Y3
+	VCMPPS    $0x11, Y2, Y3, Y4
+	VCMPPS    $0x1e, Y0, Y3, Y5
+	VSUBPS    Y1, Y3, Y6
+	VANDPS    Y5, Y6, Y6
+	VADDPS    Y1, Y3, Y3
+	VBLENDVPS Y4, Y3, Y6, Y3
+	VMOVUPS   Y3, 64(AX)
+	VMOVUPS   96(CX), Y3
+	VCMPPS    $0x11, Y2, Y3, Y4
+	VCMPPS    $0x1e, Y0, Y3, Y5
+	VSUBPS    Y1, Y3, Y6
+	VANDPS    Y5, Y6, Y6
+	VADDPS    Y1, Y3, Y3
+	VBLENDVPS Y4, Y3, Y6, Y3
+	VMOVUPS   Y3, 96(AX)
+	ADDQ      $0x00000080, AX
+	ADDQ      $0x00000080, CX
+	JMP       many
+
+few:
+	ADDQ $0x20, DX
+
+eight:
+	SUBQ      $0x08, DX
+	JLT       end
+	VMOVUPS   (CX), Y3
+	VCMPPS    $0x11, Y2, Y3, Y4
+	VCMPPS    $0x1e, Y0, Y3, Y5
+	VSUBPS    Y1, Y3, Y6
+	VANDPS    Y5, Y6, Y6
+	VADDPS    Y1, Y3, Y3
+	VBLENDVPS Y4, Y3, Y6, Y3
+	VMOVUPS   Y3, (AX)
+	ADDQ      $0x00000020, AX
+	ADDQ      $0x00000020, CX
+	JMP       eight
 
 end:
 	VZEROUPPER

@@ -657,3 +657,46 @@ func TestAbs(t *testing.T) {
 		}
 	})
 }
+
+// TestThresholds compares functions that look at signs and limits with their definitions, to the bit.
+func TestThresholds(t *testing.T) {
+	everyElements(t, func(t *testing.T, e *Elements, r *rand.Rand, a, _ []float32, n int) {
+		limit, bias := float32(r.IntN(4))/2, float32(r.IntN(4)-2)/4
+		for name, f := range map[string]struct {
+			vectors func(dst, src []float32) int
+			one     func(x float32) float32
+		}{
+			"softsign": {e.Softsign, func(x float32) float32 { return x / (1 + float32(math.Abs(float64(x)))) }},
+			"sign": {e.Signum, func(x float32) float32 {
+				switch {
+				case x > 0:
+					return 1
+				case x < 0:
+					return -1
+				}
+				return x
+			}},
+			"above": {func(dst, src []float32) int { return e.Above(dst, src, limit) }, func(x float32) float32 {
+				if x > limit {
+					return x
+				}
+				return 0
+			}},
+			"shrink": {func(dst, src []float32) int { return e.Shrink(dst, src, limit, bias) }, func(x float32) float32 {
+				switch {
+				case x < -limit:
+					return x + bias
+				case x > limit:
+					return x - bias
+				}
+				return 0
+			}},
+		} {
+			out := make([]float32, n+1)
+			for i := range out {
+				out[i] = 7
+			}
+			sameFloats(t, name, out, f.vectors(out[:n], a[:n]), func(i int) float32 { return f.one(a[i]) })
+		}
+	})
+}
