@@ -52,6 +52,7 @@ type Elements struct {
 	nonzeros                   func(values *float32, places *int32, x *float32, n int) int                                         // nil for none
 	dequantise16               [2]func(dst *float32, src *uint16, n int, zero int32, scale float32)                                // nil for none
 	quantise16, quantiseAway16 func(dst *uint16, src *float32, n int, scale, lo, hi float32, zero int32)                           // nil for none
+	pairs                      [rowOps][2]rowPair                                                                                  // with two rows, and with a row and a number; nil for none
 	quantiseRows               func(dst *byte, src *float32, rows, n int, scales *float32, zeros *int32, plus int32) (done int)    // nil for none
 	scaleRows                  [2]scaleLoop                                                                                        // nil for none
 	every                      bool                                                                                                // quantise, sum and product take any number of elements
