@@ -132,7 +132,7 @@ func prepareQLinear(c *op.Call, product bool) (op.Run, error) {
 		a.realTable(&ta, t)
 		b.realTable(&tb, t)
 		y = readAffine(c, 6)
-		*codes = simd.NewCodes(a.scale, a.zero, b.scale, b.zero, y.scale, y.zero, lo, hi)
+		*codes = simd.NewCodes(a.scale, a.zero, b.scale, b.zero, y.scale, y.zero, lo, hi, product)
 		r.Run(c.Pool, c.Out[0].Data, c.In[0].Data, c.In[3].Data)
 		return nil
 	}, nil
