@@ -210,10 +210,15 @@ func (c *ConvQ[T]) Run(p *workers.Pool, x, y []T) {
 
 // Sums convolves x, whose zero point is given, into the 32-bit sums y.
 func (c *ConvQ[T]) Sums(p *workers.Pool, x []T, zero int32, y []int32) {
+	c.take(zero)
+	c.run(p, x, nil, y)
+}
+
+// take sets the zero point of what is convolved.
+func (c *ConvQ[T]) take(zero int32) {
 	var z T
 	c.zeroPoint = zero
 	c.setZero(z-1 < z, zero)
-	c.run(p, x, nil, y)
 }
 
 // run writes sums where room for them is given, or else quantised values into y.

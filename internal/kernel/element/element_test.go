@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/opmeter/opmeter/internal/kernel/broadcast"
 	"github.com/opmeter/opmeter/internal/workers"
 )
@@ -60,6 +62,45 @@ func TestBinary(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestShortRuns compares short rows of operands that repeat along any axes with elements one by one.
+func TestShortRuns(t *testing.T) {
+	t.Parallel()
+	pool := workers.New(2, nil)
+	defer pool.Close()
+	rapid.Check(t, func(t *rapid.T) {
+		out := []int{rapid.IntRange(1, 20).Draw(t, "outer"), rapid.IntRange(1, 90).Draw(t, "rows"), rapid.IntRange(1, 40).Draw(t, "row")}
+		var shapes [2][]int
+		var x [2][]float32
+		for k := range shapes {
+			shapes[k] = slices.Clone(out)
+			n := 1
+			for i := range shapes[k] {
+				if rapid.IntRange(0, 2).Draw(t, "repeat") == 0 {
+					shapes[k][i] = 1
+				}
+				n *= shapes[k][i]
+			}
+			x[k] = make([]float32, n)
+			for i := range x[k] {
+				x[k][i] = float32(i + 1 + 100000*k)
+			}
+		}
+		walk, err := broadcast.New(out, shapes[0], shapes[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		y := make([]float32, walk.Len)
+		NewBinary(pool, walk, Sub[float32]()).Run(pool, y, x[0], x[1])
+		for it := walk.Runs(0, walk.Len); it.Next(); {
+			for i := range it.N {
+				if got, want := y[it.Dst+i], x[0][it.Off[0]+i*walk.Step[0]]-x[1][it.Off[1]+i*walk.Step[1]]; got != want {
+					t.Fatalf("element %d is %v, want %v", it.Dst+i, got, want)
+				}
+			}
+		}
+	})
 }
 
 func TestIntegers(t *testing.T) {
