@@ -42,6 +42,7 @@ var families = map[string]func(*asm){
 	"places":      places,
 	"pools":       pools,
 	"relations":   relations,
+	"repeats":     repeats,
 	"resizes":     resizes,
 	"rows":        rows,
 	"softmaxes":   softmaxes,
