@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
-	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/kernel/element"
@@ -193,15 +192,13 @@ func realExact[T tensor.Real](k exact) op.Run {
 
 func intExact[T tensor.Integer](k exact) op.Run {
 	if k == absolute {
-		down := 8*uint(unsafe.Sizeof(T(0))) - 1
+		if T(0)-1 > 0 { // no sign
+			return RunUnary(func(dst, src []T) { copy(dst, src) })
+		}
 		return RunUnary(func(dst, src []T) {
 			src = src[:len(dst)]
 			for i, x := range src {
-				sign := x >> down // all bits of what is negative
-				if T(0)-1 > 0 {   // no type without a sign has any
-					sign = 0
-				}
-				dst[i] = (x ^ sign) - sign
+				dst[i] = max(x, -x)
 			}
 		})
 	}
