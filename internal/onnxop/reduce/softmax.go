@@ -88,9 +88,14 @@ func normalise[T tensor.Real](l line, k Normalisation, row func(dst, src []T)) o
 	var dst, src []T // of the run, whose loop is made once
 	if l.inner == 1 && row != nil {
 		rows := func(lo, hi int) {
-			if f, ok := any(dst).([]float32); ok && k == Softmax && l.n <= shortRow && simd.CurveKernels() != nil {
-				softmaxRows(f[lo*l.n:hi*l.n], any(src).([]float32)[lo*l.n:], l.n)
-				return
+			if f, ok := any(dst).([]float32); ok && k == Softmax {
+				f, src := f[lo*l.n:hi*l.n], any(src).([]float32)[lo*l.n:]
+				if c := simd.CurveKernels(); c.SoftmaxRows(f, src, l.n) {
+					return
+				} else if c != nil && l.n <= shortRow {
+					softmaxRows(f, src, l.n)
+					return
+				}
 			}
 			for i := lo; i < hi; i++ {
 				row(dst[i*l.n:(i+1)*l.n], src[i*l.n:(i+1)*l.n])
@@ -253,7 +258,7 @@ func hardmaxRow(dst, src []float32) {
 // logSoftmaxRow writes the logarithm of the softmax of a row; dst may be src.
 func logSoftmaxRow(dst, src []float32) {
 	dst = dst[:len(src)]
-	less(dst, src, element.Top(src))
+	lessOne(dst, src, element.Top(src))
 	room := expRooms.Get().(*[element.Block]float32)
 	var sum float64
 	for at := 0; at < len(dst); at += len(room) {
@@ -261,19 +266,11 @@ func logSoftmaxRow(dst, src []float32) {
 		sum += float64(vecmath.ExpSumTo(room[:len(some)], some, 0))
 	}
 	expRooms.Put(room)
-	less(dst, dst, float32(math.Log(sum)))
+	lessOne(dst, dst, float32(math.Log(sum)))
 }
 
-// less writes src - by.
-func less(dst, src []float32, by float32) {
-	if e := simd.ElementKernels(); e != nil {
-		e.AddScalar(dst, src, -by)
-		return
-	}
-	for i, x := range src {
-		dst[i] = x - by
-	}
-}
+// lessOne takes a number from each of a row.
+var lessOne = element.Sub[float32]().VectorScalar
 
 // placeRooms hold places of the largest values.
 var placeRooms = sync.Pool{New: func() any { return new([element.Block]int64) }}
