@@ -1,9 +1,6 @@
 package profile
 
-import (
-	"fmt"
-	"math"
-)
+import "fmt"
 
 // Peak is the rate of arithmetic of one element type.
 type Peak struct {
@@ -50,7 +47,8 @@ const (
 // FarBelow is the part of its limit below which a layer is far below it.
 const FarBelow = 0.1
 
-// Roof is a layer's place under the roofline of the target.
+// Roof is a layer's place under the roofline of the target: that of what it computes with all layers that are fused into
+// it, whose work is its own, and without what these hand to each other, which is in no memory.
 type Roof struct {
 	// Bound says which limit is nearer, absent where one of the two is not known.
 	Bound Bound `json:"bound,omitzero"`
@@ -173,18 +171,13 @@ func (t *Target) RoofOf(l *Layer) *Roof {
 	return r
 }
 
-// roofs places all layers. The work of layers that are fused into another one is done in its time.
+// roofs places all layers, each with those that are fused into it.
 func (p *Profile) roofs() {
-	fused := make(map[int64]int64)
-	for i := range p.Layers {
-		if l := &p.Layers[i]; l.FusedInto != nil && l.Ops != nil {
-			fused[*l.FusedInto] += *l.Ops
-		}
-	}
+	w := newWholes(p)
 	for i := range p.Layers {
 		l := p.Layers[i]
-		if more := fused[int64(i)]; l.Ops != nil && more > 0 && *l.Ops <= math.MaxInt64-more {
-			l.Ops = new(*l.Ops + more)
+		if l.FusedInto == nil {
+			l = w.complete(i)
 		}
 		p.Layers[i].Roof = p.Target.RoofOf(&l)
 	}

@@ -74,6 +74,57 @@ func TestRoofOfFused(t *testing.T) {
 	}
 }
 
+// TestWholes: what parts of a whole hand to each other is in no memory, and its work counts by whatever way a layer is fused into it.
+func TestWholes(t *testing.T) {
+	t.Parallel()
+	one := func(names ...string) (out []Tensor) {
+		for _, n := range names {
+			bytes := int64(400) // of numbers; codes have a quarter
+			if n[0] == 'c' {
+				bytes = 100
+			}
+			out = append(out, Tensor{Name: n, Bytes: &bytes})
+		}
+		return out
+	}
+	layer := func(into int64, in, out []Tensor) Layer {
+		l := Layer{State: Ran, Inputs: in, Outputs: out, Ops: new(int64(10)), BytesRead: new(int64(0)), BytesWritten: new(int64(0))}
+		if into >= 0 {
+			l.State, l.FusedInto = Fused, &into
+		}
+		for _, v := range in {
+			*l.BytesRead += *v.Bytes
+		}
+		for _, v := range out {
+			*l.BytesWritten += *v.Bytes
+		}
+		return l
+	}
+	for _, tt := range []struct {
+		name               string
+		layers             []Layer
+		outputs            []Tensor
+		at                 int
+		ops, read, written int64
+	}{
+		{"alone", []Layer{layer(-1, one("x"), one("y"))}, one("y"), 0, 10, 400, 400},
+		{"codes before and behind, fused by way of others", []Layer{
+			layer(2, one("cx"), one("x")), layer(2, one("cw"), one("w")), layer(-1, one("x", "w"), one("y")),
+			layer(2, one("y"), one("z")), layer(3, one("z"), one("cz")),
+		}, one("cz"), 2, 50, 200, 100},
+		{"a result that others read, too", []Layer{layer(-1, one("x"), one("y")), layer(0, one("y"), one("z")), layer(-1, one("y", "z"), one("q"))}, one("q"), 0, 20, 400, 800},
+		{"a result of the model", []Layer{layer(-1, one("x"), one("y")), layer(0, one("y"), one("z"))}, one("y", "z"), 0, 20, 400, 800},
+		{"numbers of another whole", []Layer{layer(1, one("cx"), one("x")), layer(-1, one("x"), one("y")), layer(-1, one("x"), one("q"))}, one("y", "q"), 2, 10, 100, 400},
+		{"a circle", []Layer{layer(1, one("x"), one("y")), layer(0, one("y"), one("z")), layer(-1, one("z"), one("q"))}, one("q"), 2, 10, 400, 400},
+	} {
+		w := newWholes(&Profile{Layers: tt.layers, Model: Model{Outputs: tt.outputs}})
+		l := w.complete(tt.at)
+		if *l.Ops != tt.ops || *l.BytesRead != tt.read || *l.BytesWritten != tt.written {
+			t.Errorf("%s: %d operations, %d bytes read, %d written, want %d, %d, %d", tt.name, *l.Ops, *l.BytesRead, *l.BytesWritten, tt.ops, tt.read, tt.written)
+		}
+	}
+}
+
 // TestRoofOfOnePeak: one limit gives a use and does not tell arithmetic and memory
 // apart.
 func TestRoofOfOnePeak(t *testing.T) {

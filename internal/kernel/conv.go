@@ -18,7 +18,13 @@ type ConvShape struct {
 	DilH, DilW       int
 	PadT, PadL       int
 	Groups           int // 0 means 1
+
+	place placement
 }
+
+// placement says where results of bytes over [N,H,W,C] lie apart, in numbers, that are not side by side: those of neighbours of a line, of lines
+// and of images.
+type placement struct{ step, line, image int }
 
 // outputs is the number of results. There is no work to cut into parts without any.
 func (s *ConvShape) outputs() int { return s.N * s.OC * s.OH * s.OW }
@@ -30,6 +36,7 @@ func (s *ConvShape) lay() {
 	}
 	s.H, s.W, s.OH, s.OW, s.KH, s.KW = 1, s.H, 1, s.OH, 1, s.KH
 	s.PadT, s.PadL, s.StrideH, s.StrideW, s.DilH, s.DilW = 0, s.PadT, 1, s.StrideH, 1, s.DilH
+	s.place.step = s.place.line
 }
 
 // Conv is a prepared convolution. Run may be called from one goroutine at a time
@@ -53,6 +60,7 @@ type Conv struct {
 	flat      *flatPlan     // the same of groups
 	tiled     *minimalPlan  // minimal filtering in vectors, instead of both, where weights have no zeros to leave out
 	windows   *simd.Windows // of a depthwise convolution in vectors
+	repeats   *simd.Repeats // of one over [N,H,W,C] with several results a channel
 	strips    *stripPlan    // of one that can go down the lines
 	lanes     *lanePlan     // of one over [N,H,W,C] that computes tiles
 	few       *PackedB      // the weights where positions are rows of a product
@@ -139,6 +147,9 @@ func (c *Conv) setWindows() {
 	if c.nhwc {
 		if c.strips == nil || c.strips.columns.all == 0 {
 			c.lanes = c.s.planLanes(c.og)
+		}
+		if c.og > 1 {
+			c.repeats = simd.NewRepeats(c.og)
 		}
 		return
 	}

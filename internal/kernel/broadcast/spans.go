@@ -6,6 +6,10 @@ type Spans struct {
 	// Table has, for each operand, the places of the elements of a piece behind its Off, from Place on; nil
 	// where they lie side by side.
 	Table [3][]int
+	// Rows tells that pieces are whole runs, and the last one perhaps a part: each operand's begin RowStep behind each other. It is so for
+	// pieces that begin where a run does.
+	Rows    bool
+	RowStep [3]int
 
 	outer Walk // over the dimensions outside, with all of a span as its run
 	unit  int  // elements of the dimensions inside
@@ -27,6 +31,9 @@ func (b *Walk) Spans(most int) *Spans {
 	if s.unit > 0 && s.unit < most {
 		// Pieces that begin at one place in tables have what tables lead to in common.
 		s.most = most / s.unit * s.unit
+	}
+	if s.Rows = len(b.dims)-d == 1; s.Rows {
+		s.RowStep = s.step
 	}
 	s.outer.dims = b.dims[:d]
 	for k := range s.outer.step {

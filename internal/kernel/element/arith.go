@@ -3,6 +3,7 @@ package element
 import (
 	"cmp"
 	"math"
+	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -20,32 +21,57 @@ func inVectors[T tensor.Number](plain Loops[T, T], vectors func(e *simd.Elements
 	return plain
 }
 
+// rowsOf are loops over rows; nil where the set has none.
+func rowsOf(e *simd.Elements, op simd.RowOp) func(dst, a, b []float32, n, stepA, stepB, single int) {
+	if !e.HasPairs() {
+		return nil
+	}
+	return func(dst, a, b []float32, n, stepA, stepB, single int) {
+		e.Pairs(op, dst, a, b, n, stepA, stepB, single)
+	}
+}
+
+// inIntegers returns loops of an operation in vectors, where the processor has them for the type.
+func inIntegers[T tensor.Number](k simd.IntOp, plain Loops[T, T]) Loops[T, T] {
+	e := simd.ElementKernels()
+	if !simd.HasIntegers[T](e, k) {
+		return plain
+	}
+	return Loops[T, T]{Vec: func(dst, a, b []T) {
+		n := simd.Integers(e, k, dst, a, b)
+		plain.Vec(dst[n:], a[n:], b[n:])
+	}}
+}
+
 // Add is a+b.
 func Add[T tensor.Number]() Loops[T, T] {
-	return inVectors(Loops[T, T]{addVec[T], addScalar[T], func(dst []T, a T, b []T) { addScalar(dst, b, a) }}, func(e *simd.Elements) floatLoops {
-		return floatLoops{e.Add, e.AddScalar, func(dst []float32, a float32, b []float32) { e.AddScalar(dst, b, a) }}
+	plain := Loops[T, T]{addVec[T], addScalar[T], func(dst []T, a T, b []T) { addScalar(dst, b, a) }, nil}
+	return inVectors(inIntegers(simd.IntAdd, plain), func(e *simd.Elements) floatLoops {
+		return floatLoops{e.Add, e.AddScalar, func(dst []float32, a float32, b []float32) { e.AddScalar(dst, b, a) }, rowsOf(e, simd.RowAdd)}
 	})
 }
 
 // Sub is a-b.
 func Sub[T tensor.Number]() Loops[T, T] {
 	// a-b is a+(-b), zeros included.
-	return inVectors(Loops[T, T]{subVec[T], func(dst []T, a []T, b T) { addScalar(dst, a, -b) }, scalarSub[T]}, func(e *simd.Elements) floatLoops {
-		return floatLoops{e.Sub, func(dst []float32, a []float32, b float32) { e.AddScalar(dst, a, -b) }, e.ScalarSub}
+	plain := Loops[T, T]{subVec[T], func(dst []T, a []T, b T) { addScalar(dst, a, -b) }, scalarSub[T], nil}
+	return inVectors(inIntegers(simd.IntSub, plain), func(e *simd.Elements) floatLoops {
+		return floatLoops{e.Sub, func(dst []float32, a []float32, b float32) { e.AddScalar(dst, a, -b) }, e.ScalarSub, rowsOf(e, simd.RowSub)}
 	})
 }
 
 // Mul is a·b.
 func Mul[T tensor.Number]() Loops[T, T] {
-	return inVectors(Loops[T, T]{mulVec[T], mulScalar[T], func(dst []T, a T, b []T) { mulScalar(dst, b, a) }}, func(e *simd.Elements) floatLoops {
-		return floatLoops{e.Mul, e.MulScalar, func(dst []float32, a float32, b []float32) { e.MulScalar(dst, b, a) }}
+	plain := Loops[T, T]{mulVec[T], mulScalar[T], func(dst []T, a T, b []T) { mulScalar(dst, b, a) }, nil}
+	return inVectors(inIntegers(simd.IntMul, plain), func(e *simd.Elements) floatLoops {
+		return floatLoops{e.Mul, e.MulScalar, func(dst []float32, a float32, b []float32) { e.MulScalar(dst, b, a) }, rowsOf(e, simd.RowMul)}
 	})
 }
 
 // Div is a/b. Integers are truncated towards zero and must not be divided by zero.
 func Div[T tensor.Number]() Loops[T, T] {
-	return inVectors(Loops[T, T]{divVec[T], divScalar[T], scalarDiv[T]}, func(e *simd.Elements) floatLoops {
-		return floatLoops{e.Div, e.DivScalar, e.ScalarDiv}
+	return inVectors(Loops[T, T]{divVec[T], divScalar[T], scalarDiv[T], nil}, func(e *simd.Elements) floatLoops {
+		return floatLoops{e.Div, e.DivScalar, e.ScalarDiv, nil}
 	})
 }
 
@@ -54,7 +80,7 @@ func IntDiv[T tensor.Integer]() Loops[T, T] { return Loops[T, T]{Vec: intDivVec[
 
 // Max is the greater operand, NaN where either is NaN.
 func Max[T tensor.Number]() Loops[T, T] {
-	return inVectors(Loops[T, T]{Vec: MaxTo[T]}, func(e *simd.Elements) floatLoops {
+	return inVectors(inIntegers(simd.IntMax, Loops[T, T]{Vec: MaxTo[T]}), func(e *simd.Elements) floatLoops {
 		return floatLoops{Vec: func(dst, a, b []float32) {
 			n := e.Max(dst, a, b)
 			MaxTo(dst[n:], a[n:], b[n:])
@@ -64,7 +90,7 @@ func Max[T tensor.Number]() Loops[T, T] {
 
 // Min is the smaller operand, NaN where either is NaN.
 func Min[T tensor.Number]() Loops[T, T] {
-	return inVectors(Loops[T, T]{Vec: MinTo[T]}, func(e *simd.Elements) floatLoops {
+	return inVectors(inIntegers(simd.IntMin, Loops[T, T]{Vec: MinTo[T]}), func(e *simd.Elements) floatLoops {
 		return floatLoops{Vec: func(dst, a, b []float32) {
 			n := e.Min(dst, a, b)
 			MinTo(dst[n:], a[n:], b[n:])
@@ -92,6 +118,7 @@ func SquaredDifference[T tensor.Number]() Loops[T, T] {
 			},
 			scalar,
 			func(dst []float32, a float32, b []float32) { scalar(dst, b, a) },
+			rowsOf(e, simd.RowSquare),
 		}
 	})
 }
@@ -246,8 +273,23 @@ func intModTruncVec[T tensor.Integer](dst, a, b []T) {
 func modTruncVec[T tensor.Real](dst, a, b []T) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
-		dst[i] = T(math.Mod(float64(a[i]), float64(b[i])))
+		dst[i] = T(remainder(a[i], b[i]))
 	}
+}
+
+// remainder is math.Mod. Of float32 quotients below 2^53 the remainder is exact with one rounding, if the whole part of the quotient is not one too
+// large, which the sign tells.
+func remainder[T tensor.Real](x, y T) float64 {
+	u, v := float64(x), math.Abs(float64(y))
+	if unsafe.Sizeof(x) != 4 || !(v > 0) || !(math.Abs(u) < v*(1<<53)) || math.IsInf(v, 0) {
+		return math.Mod(u, float64(y))
+	}
+	w := math.Abs(u)
+	r := math.FMA(-math.Trunc(w/v), v, w)
+	if r < 0 {
+		r += v
+	}
+	return math.Copysign(r, u)
 }
 
 // modFloorVec gives the remainder, zero included, the sign of the divisor.
@@ -255,7 +297,7 @@ func modFloorVec[T tensor.Real](dst, a, b []T) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
 		y := float64(b[i])
-		r := math.Mod(float64(a[i]), y)
+		r := remainder(a[i], b[i])
 		switch {
 		case r == 0:
 			r = math.Copysign(0, y)
@@ -325,6 +367,12 @@ func Clamped[T tensor.Number](l Loops[T, T], lo, hi T) Loops[T, T] {
 	}
 	if l.ScalarVector != nil {
 		out.ScalarVector = func(dst []T, a T, b []T) { l.ScalarVector(dst, a, b); Clamp(dst, lo, hi) }
+	}
+	if l.Rows != nil {
+		out.Rows = func(dst, a, b []T, n, stepA, stepB, single int) {
+			l.Rows(dst, a, b, n, stepA, stepB, single)
+			Clamp(dst, lo, hi)
+		}
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"unsafe"
 
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -152,6 +153,9 @@ func put[T any](dst, src []T, at []int, n int) {
 // the one of y otherwise. step says how far cond, x and y advance an element: 1,
 // or 0 for one that stands for all.
 func Pick(dst, x, y Slice, cond []uint8, step [3]int) {
+	if step[0] == 1 && simd.PickKernels().Pick(dst.Bytes, x.Bytes, y.Bytes, cond, dst.Width, step[1], step[2]) {
+		return
+	}
 	dst.mover().pick(dst, x, y, cond, step)
 }
 
@@ -168,13 +172,14 @@ func pick[T any](dst, x, y []T, cond []uint8, step [3]int) {
 		return
 	}
 	if step == [3]int{1, 1, 1} {
+		// Without branches on conditions, which cannot be foretold.
 		c, x, y := cond[:len(dst)], x[:len(dst)], y[:len(dst)]
 		for i := range dst {
-			if c[i] != 0 {
-				dst[i] = x[i]
-			} else {
-				dst[i] = y[i]
+			v := y[i]
+			if w := x[i]; c[i] != 0 {
+				v = w
 			}
+			dst[i] = v
 		}
 		return
 	}
@@ -201,21 +206,21 @@ func pickOver[T any](dst, x, y []T, cond []uint8, lines bool) {
 	if lines {
 		x, v := x[:len(dst)], y[0]
 		for i, k := range c {
-			if k != 0 {
-				dst[i] = x[i]
-			} else {
-				dst[i] = v
+			w := x[i]
+			if k == 0 {
+				w = v
 			}
+			dst[i] = w
 		}
 		return
 	}
 	y, v := y[:len(dst)], x[0]
 	for i, k := range c {
-		if k == 0 {
-			dst[i] = y[i]
-		} else {
-			dst[i] = v
+		w := y[i]
+		if k != 0 {
+			w = v
 		}
+		dst[i] = w
 	}
 }
 
@@ -245,15 +250,12 @@ func pickPlaces[T any](dst, x, y []T, cond []uint8, at [3][]int) {
 
 // set fills s with v, by doubling where it is long.
 func set[T any](s []T, v T) {
-	if len(s) < 32 {
-		for i := range s {
-			s[i] = v
-		}
-		return
+	n := min(len(s), 16)
+	for i := range n {
+		s[i] = v
 	}
-	s[0] = v
-	for i := 1; i < len(s); i *= 2 {
-		copy(s[i:], s[:i])
+	for ; n > 0 && n < len(s); n *= 2 {
+		copy(s[n:], s[:n])
 	}
 }
 

@@ -14,6 +14,30 @@ func Sum[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
 	if four, ok := any(addFour).(func(acc []A, src []T, step, n int)); ok {
 		r.Lines = four
 	}
+	if _, whole := any(A(0)).(int32); whole { // the order of what is rounded counts
+		r.More = moreRows[T, A]
+	}
+	return inVectors(r, simd.FoldSum)
+}
+
+// inVectors gives a reducer of float32 in float64 the loops in vectors that there are.
+func inVectors[T, A tensor.Number](r Reducer[T, A], k simd.Fold) Reducer[T, A] {
+	f := simd.FoldKernels()
+	if f == nil {
+		return r
+	}
+	merge, _ := any(r.Merge).(func(a, b float64) float64)
+	row, ok := any(func(acc float64, src []float32) float64 { return merge(acc, f.Row(k, src)) }).(func(acc A, src []T) A)
+	if !ok {
+		return r
+	}
+	r.Row = row
+	r.Rows, _ = any(func(acc []float64, src []float32, n int) {
+		for i := range acc {
+			acc[i] = f.Row(k, src[i*n:][:n])
+		}
+	}).(func(acc []A, src []T, n int))
+	r.Lines, _ = any(func(acc []float64, src []float32, step, n int) { f.Lines(k, acc, src, step, n) }).(func(acc []A, src []T, step, n int))
 	return r
 }
 
@@ -27,7 +51,7 @@ func Pairs[T tensor.Number]() Reducer[T, T] {
 // OrderedSum is [Sum] in the order of the elements, which decides how
 // floating-point accumulators round.
 func OrderedSum[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
-	r := Reducer[T, A]{Row: orderedRow[T, A], Cols: sumCols[T, A], Lines: addLines[T, A](), Done: done}
+	r := Reducer[T, A]{Row: orderedRow[T, A], More: moreRows[T, A], Cols: sumCols[T, A], Lines: addLines[T, A](), Done: done}
 	r.Rows, _ = any(OrderedSums).(func(acc []A, src []T, n int))
 	return r
 }
@@ -37,6 +61,27 @@ func orderedRow[T, A tensor.Number](acc A, src []T) A {
 		acc += A(x)
 	}
 	return acc
+}
+
+// moreRows adds rows to their sums: those of four rows do not wait for each other.
+func moreRows[T, A tensor.Number](acc []A, src []T, n int) {
+	for ; len(acc) >= 4; acc, src = acc[4:], src[4*n:] {
+		a, b, c, d := src[:n], src[n:][:n], src[2*n:][:n], src[3*n:][:n]
+		s0, s1, s2, s3 := acc[0], acc[1], acc[2], acc[3]
+		for i, x := range a {
+			s0 += A(x)
+			s1 += A(b[i])
+			s2 += A(c[i])
+			s3 += A(d[i])
+		}
+		acc[0], acc[1], acc[2], acc[3] = s0, s1, s2, s3
+	}
+	for i, s := range acc {
+		for _, x := range src[i*n:][:n] {
+			s += A(x)
+		}
+		acc[i] = s
+	}
 }
 
 // OrderedSums writes the sums of the rows that src begins with, n elements each, every one in the order of its
@@ -92,12 +137,12 @@ func asBytes(v []int8) []uint8 {
 
 // Magnitudes adds the absolute values of all elements.
 func Magnitudes[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
-	return Reducer[T, A]{Row: absRow[T, A], Cols: absCols[T, A], Merge: plus[A], Done: done}
+	return inVectors(Reducer[T, A]{Row: absRow[T, A], Cols: absCols[T, A], Merge: plus[A], Done: done}, simd.FoldSizes)
 }
 
 // Squares adds the squares of all elements.
 func Squares[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
-	return Reducer[T, A]{Row: squareRow[T, A], Cols: squareCols[T, A], Merge: plus[A], Done: done}
+	return inVectors(Reducer[T, A]{Row: squareRow[T, A], Cols: squareCols[T, A], Merge: plus[A], Done: done}, simd.FoldSquares)
 }
 
 func plus[A tensor.Number](a, b A) A { return a + b }
@@ -174,7 +219,7 @@ func squareCols[T, A tensor.Number](acc []A, src []T) {
 
 // Product multiplies all elements in the type of the accumulator.
 func Product[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
-	return Reducer[T, A]{
+	return inVectors(Reducer[T, A]{
 		Start: 1,
 		Row: func(acc A, src []T) A {
 			for _, x := range src {
@@ -190,7 +235,7 @@ func Product[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
 		},
 		Merge: func(a, b A) A { return a * b },
 		Done:  done,
-	}
+	}, simd.FoldProduct)
 }
 
 // Max is the greatest element; NaN wins over numbers. lowest is the result for

@@ -82,6 +82,7 @@ type Reducer[T, A any] struct {
 	Start A
 	Row   func(acc A, src []T) A              // many elements into one accumulator
 	Rows  func(acc []A, src []T, n int)       // what Row gives from Start for rows of n elements side by side; may be nil
+	More  func(acc []A, src []T, n int)       // folds rows of n elements side by side into their accumulators; may be nil
 	Cols  func(acc []A, src []T)              // each element into its own
 	Lines func(acc []A, src []T, step, n int) // what Cols gives from Start for n lines of src, step apart; may be nil
 	Merge func(a, b A) A                      // joins parts of a long row that threads share; may be nil
@@ -171,6 +172,20 @@ func (r *Run[T, A]) rowWork(worker, lo, hi int) {
 		}
 		return
 	}
+	if last := len(p.kept.n) - 1; r.More != nil && last >= 0 && p.kept.stride[last] == p.inner {
+		// Neighbours read neighbouring rows: their sums do not wait for each other.
+		room := r.acc[worker*rowTile:][:rowTile]
+		for lo < hi {
+			base, acc := p.kept.offset(lo), room[:min(rowTile, hi-lo, p.kept.n[last]-lo%p.kept.n[last])]
+			element.Fill(acc, r.Start)
+			for k := range gone {
+				r.More(acc, r.in[base+p.gone.offset(k):], p.inner)
+			}
+			r.finish(r.out[lo:], acc)
+			lo += len(acc)
+		}
+		return
+	}
 	for i := lo; i < hi; i++ {
 		base, acc := p.kept.offset(i), r.Start
 		for k := range gone {
@@ -189,6 +204,11 @@ func (r *Run[T, A]) colWork(worker, lo, hi int) {
 		n := min(r.tile, p.inner-col)
 		acc := r.acc[worker*colTile : worker*colTile+n]
 		base := p.kept.offset(row) + col
+		if k := p.together(); r.Merge != nil && k > 1 {
+			r.short(r.acc[worker*colTile:][:k*p.inner], r.in[base:], gone, k)
+			r.finish(r.out[row*p.inner:], acc)
+			continue
+		}
 		if r.Lines != nil && gone > 0 && len(p.gone.n) == 1 {
 			r.Lines(acc, r.in[base:], p.gone.stride[0], gone)
 		} else {
@@ -199,6 +219,36 @@ func (r *Run[T, A]) colWork(worker, lo, hi int) {
 			}
 		}
 		r.finish(r.out[row*p.inner+col:], acc)
+	}
+}
+
+// shortLine is the length from which on lines are folded one by one: a call costs as much as some of their elements.
+const shortLine = 64
+
+// together is the number of short lines, which follow each other, that are folded as one long line.
+func (p *Plan) together() int {
+	if p.inner >= shortLine || p.inner == 0 || len(p.gone.n) != 1 || p.gone.stride[0] != p.inner {
+		return 1
+	}
+	return min(p.gone.n[0], 4*shortLine/p.inner)
+}
+
+// short folds lines, k at a time, and then the columns that belong together.
+func (r *Run[T, A]) short(acc []A, in []T, lines, k int) {
+	n := r.p.inner
+	if wide := lines / k; r.Lines != nil {
+		r.Lines(acc, in, len(acc), wide)
+	} else {
+		element.Fill(acc, r.Start)
+		for i := range wide {
+			r.Cols(acc, in[i*len(acc):][:len(acc)])
+		}
+	}
+	if rest := lines % k * n; rest > 0 {
+		r.Cols(acc[:rest], in[lines/k*len(acc):][:rest])
+	}
+	for i := n; i < len(acc); i++ {
+		acc[i%n] = r.Merge(acc[i%n], acc[i])
 	}
 }
 
