@@ -236,10 +236,7 @@ func (c *call) traffic(w *Work) {
 			readKnown = readKnown && absent(c.n.Inputs, i)
 			continue
 		}
-		b, ok := bytesOf(t)
-		if i == 0 && lookups[c.n.Op] {
-			b, ok = bytesOf(c.tensor(c.outs, 0))
-		}
+		b, ok := c.readOf(i)
 		if shapesOnly[c.n.Op] {
 			b = 0
 		}
@@ -278,6 +275,35 @@ func (c *call) traffic(w *Work) {
 	}
 }
 
+// readOf is what the operator reads of input i.
+func (c *call) readOf(i int) (bytes int64, ok bool) {
+	t, out := c.tensor(c.ins, i), c.tensor(c.outs, 0)
+	switch {
+	case lookups[c.n.Op] && i == 0:
+		return bytesOf(out)
+	case embeddings[c.n.Op] && i >= 2 && i <= 4:
+		if s := shape(out); s != nil && t != nil {
+			return int64(t.Type.Bytes(tensor.Elements(s))), true
+		}
+		return 0, false
+	case c.n.Op == "GatherBlockQuantized" && i != 1:
+		all, have := c.tensor(c.ins, 0), shape(out)
+		bytes, ok = bytesOf(t)
+		if !ok || have == nil || shape(all) == nil {
+			return 0, false
+		}
+		codes := tensor.Elements(shape(all))
+		if bits := c.n.Attrs.Int("bits", 4); all.Type == tensor.Uint8 && bits > 0 && bits <= 8 {
+			codes *= 8 / bits
+		}
+		if n := tensor.Elements(have); n < codes {
+			bytes = int64(math.Ceil(float64(bytes) * float64(n) / float64(codes))) // scales and zero points are those of the codes
+		}
+		return bytes, true
+	}
+	return bytesOf(t)
+}
+
 // absent reports whether a node has no operand i: where it has one and there is no
 // tensor, nothing is known of it.
 func absent(ids []int, i int) bool { return i >= len(ids) || ids[i] < 0 }
@@ -308,6 +334,9 @@ var lookups = map[string]bool{
 	"GATHER": true, "GATHER_ND": true, "EMBEDDING_LOOKUP": true, "SLICE": true, "STRIDED_SLICE": true, "STABLEHLO_SLICE": true,
 	"STABLEHLO_DYNAMIC_SLICE": true, "STABLEHLO_GATHER": true,
 }
+
+// embeddings read as much of each of their tables, inputs 2 to 4, as they return.
+var embeddings = map[string]bool{"EmbedLayerNormalization": true, "QEmbedLayerNormalization": true}
 
 // shapesOnly look at shapes and not at elements.
 var shapesOnly = map[string]bool{"Shape": true, "Size": true, "SHAPE": true, "RANK": true, "ZEROS_LIKE": true}

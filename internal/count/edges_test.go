@@ -152,6 +152,7 @@ func TestTrafficOfTypes(t *testing.T) {
 	four := &tensor.Tensor{Type: tensor.Int4, Shape: []int{3}}
 	resource := &tensor.Tensor{Type: tensor.Resource, Shape: []int{}}
 	open := &tensor.Tensor{Type: tensor.Float32, Shape: []int{-1}}
+	sized := func(kind tensor.Type, shape ...int) *tensor.Tensor { return &tensor.Tensor{Type: kind, Shape: shape} }
 	for _, c := range []struct {
 		name          string
 		op            string
@@ -166,6 +167,11 @@ func TestTrafficOfTypes(t *testing.T) {
 		{"absent ones", "Add", []*tensor.Tensor{nil, float}, []*tensor.Tensor{nil, float}, 24, 24},
 		{"a look-up reads what it returns", "GATHER", []*tensor.Tensor{open, four}, []*tensor.Tensor{float}, 26, 24},
 		{"a look-up without result", "GATHER", []*tensor.Tensor{float, four}, nil, -1, 0},
+		{"codes in blocks, with their scales", "GatherBlockQuantized", []*tensor.Tensor{sized(tensor.Uint8, 10, 4), four, sized(tensor.Float32, 10, 1)}, []*tensor.Tensor{sized(tensor.Float32, 2, 8)}, 8 + 2 + 8, 64},
+		{"half bytes in blocks, all of them", "GatherBlockQuantized", []*tensor.Tensor{sized(tensor.Int4, 2, 8), four, sized(tensor.Float32, 2, 1)}, []*tensor.Tensor{sized(tensor.Float32, 9, 8)}, 8 + 2 + 8, 288},
+		{"codes in blocks of no known number", "GatherBlockQuantized", []*tensor.Tensor{open, four, float}, []*tensor.Tensor{float}, -1, 24},
+		{"embeddings", "EmbedLayerNormalization", []*tensor.Tensor{four, nil, sized(tensor.Float32, 1000, 3), sized(tensor.Float32, 500, 3), nil, float}, []*tensor.Tensor{float}, 2 + 24 + 24 + 24, 24},
+		{"embeddings of codes", "QEmbedLayerNormalization", []*tensor.Tensor{four, nil, sized(tensor.Uint8, 1000, 3)}, []*tensor.Tensor{float}, 2 + 6, 24},
 		{"shapes alone", "RANK", []*tensor.Tensor{float}, []*tensor.Tensor{four}, 0, 2},
 		{"nothing", "Add", nil, nil, 0, 0},
 	} {

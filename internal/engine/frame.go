@@ -172,12 +172,21 @@ func (f *frame) prepareAll() {
 	for {
 		f.prepareSteps()
 		// A constant that cannot be computed changes steps before the one that reads it.
-		again := slices.ContainsFunc(f.steps, func(st step) bool { return !st.Ready && st.State != plan.Fused })
-		if !again && f.compute(f.g.Outputs, -1) {
+		if f.ready() && f.compute(f.g.Outputs, -1) {
 			f.p.Tidy()
 			return
 		}
 	}
+}
+
+// ready reports whether nothing has changed the plan of a step since it was made ready.
+func (f *frame) ready() bool {
+	for i := range f.steps {
+		if st := &f.steps[i]; !st.Ready && st.State != plan.Fused {
+			return false
+		}
+	}
+	return true
 }
 
 func (f *frame) prepareSteps() {

@@ -161,6 +161,9 @@ func (f *frame) stopped() bool {
 }
 
 func (f *frame) run() error {
+	if f.watched == nil {
+		return f.runAll()
+	}
 	for i := range f.steps {
 		st := &f.steps[i]
 		if st.State != plan.Runs {
@@ -177,6 +180,24 @@ func (f *frame) run() error {
 		}
 	}
 	return f.show(len(f.steps))
+}
+
+// runAll is run where nobody watches. A guard for all steps together costs small models less than one for each.
+func (f *frame) runAll() (err error) {
+	var st *step
+	defer func() { err = f.blame(st, recover(), err) }()
+	for i := range f.steps {
+		if st = &f.steps[i]; st.State != plan.Runs {
+			continue
+		}
+		if f.stopped() {
+			return errStopped
+		}
+		if err := f.step(st); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // runTimed is run with the clock read once at each boundary.
@@ -233,18 +254,26 @@ func (f *frame) runBodyTimed(tm *Timing) error {
 
 // exec runs one step. Errors name the node.
 func (f *frame) exec(st *step) (err error) {
-	defer func() {
-		if e := recover(); e != nil {
-			err = plan.Panicked(e)
-		}
-		switch {
-		case err == nil:
-		case errors.Is(err, workers.ErrStopped):
-			err = errStopped
-		case !errors.Is(err, errStopped) && !errors.Is(err, context.Canceled):
-			err = &NodeError{Graph: f.g.Index, Node: f.p.File.Nodes[st.Node.Index], Err: err}
-		}
-	}()
+	defer func() { err = f.blame(st, recover(), err) }()
+	return f.step(st)
+}
+
+// blame makes the error of a step's panic, or names the node in its error.
+func (f *frame) blame(st *step, panicked any, err error) error {
+	if panicked != nil {
+		err = plan.Panicked(panicked)
+	}
+	switch {
+	case err == nil || errors.Is(err, errStopped) || errors.Is(err, context.Canceled):
+		return err
+	case errors.Is(err, workers.ErrStopped):
+		return errStopped
+	}
+	return &NodeError{Graph: f.g.Index, Node: f.p.File.Nodes[st.Node.Index], Err: err}
+}
+
+// step runs one step without a guard.
+func (f *frame) step(st *step) error {
 	if !st.weighs {
 		return st.run(&st.Call)
 	}

@@ -1,24 +1,49 @@
-// Package kernel computes: matrix products and convolutions over plain slices,
-// without graphs or tensors.
+// Package kernel computes: matrix products, convolutions, pooling and their like over plain
+// slices, without graphs or tensors. Functions trust their arguments: shapes are checked by
+// the operators. The loops in vectors are those of internal/kernel/simd; this package cuts
+// the work, packs weights and walks windows. A call takes the pool of workers that share it.
 //
-// Where the processor has vectors, products of float32 go through the tiles of
-// internal/kernel/simd (product.go, lines.go for [N,H,W,C], planes.go for [N,C,H,W]):
-// the left-hand matrix is read where it lies, the right-hand one comes in panels,
-// packed once for constant weights or gathered block by block.
+// # Products
 //
-// Products of 8-bit numbers do the same with pairs of 16-bit numbers (ints.go), and are
-// quantised a register of channels at a time (requant.go).
+// [Gemm] and [GemmPacked] multiply float32 (gemm.go): the left-hand matrix is read where it
+// lies, the right-hand one comes in panels, packed once for constant weights (product.go).
+// again.go packs what changes from run to run, narrow.go weights that fit 16 bits, column.go
+// has single columns, symmetric.go products of vectors with themselves. Weights of few bits
+// in blocks stay as the file has them (fewbits.go and fewbitcodes.go for ONNX, fourbits.go
+// for TFLite).
 //
-// Depthwise convolutions and pooling walk windows over values that lie side by side
-// (windows.go); depthwise ones of 3×3 and 5×5 go down the lines in strips (strips.go),
-// or over [N,H,W,C] along them in tiles (lanetiles.go).
+// Products of 8-bit numbers are those of gemmq.go: pairs of 16-bit numbers, fours of 8 bits or
+// tiles, by the set (ints.go, packints.go, intorder.go). wide.go multiplies 16 bits by 8, and
+// split16.go does it by two products of float32.
 //
-// Weights of which many are zero are listed without the zeros (sparse.go).
+// # Convolutions
 //
-// In plain Go they go through one micro-kernel that multiplies a panel of two rows by
-// a panel of four columns, both packed so that it reads memory in order. 3×3
-// convolutions of stride 1 take it after Winograd's minimal filtering, 8-bit
-// integers two to a float64 without rounding.
+// A [Conv] takes one of several ways, by its shape, its set and what its weights are:
 //
-// Functions trust their arguments: shapes are checked by the operators.
+//	weights with many zeros                    sparse.go, sparselines.go
+//	3×3 with fewer products                    minimal.go; winograd.go in plain Go
+//	few positions                              few.go
+//	gaps as large as the picture               gaps.go, taps.go
+//	[N,C,H,W], lines that fill panels          direct.go; groups: flat.go
+//	[N,C,H,W], gathered or in frames           planes.go
+//	[N,H,W,C]                                  lines.go
+//	depthwise                                  strips.go, lanetiles.go, windows.go, depthwise.go
+//	three axes                                 volume.go, volumelines.go
+//	float16                                    halves.go
+//	plain Go                                   tiles.go, micro.go, patch.go
+//
+// Those of 8-bit numbers begin at convq.go: intlines.go, groups in intgroups.go, depthwise ones in
+// bytestrips.go and depthwiseq.go. Their sums become codes in tilesink.go, by TFLite's rounding
+// (requant.go) or that of ONNX (rescale.go). Those of 16-bit numbers are in wideconv.go,
+// transposed ones of TFLite in transposed.go.
+//
+// # The rest
+//
+// Pooling: windows.go, bytepool.go, poolq.go. Sums and products of two operands of codes:
+// pairq.go. Interpolation and sums with weights: between.go, weightedsum.go, lags.go. Order of
+// memory: turn.go, turnbytes.go, copylines.go. Working memory: rooms.go.
+//
+// In plain Go products go through one micro-kernel that multiplies a panel of two rows by
+// a panel of four columns, both packed so that it reads memory in order, 8-bit integers two
+// to a float64 without rounding (micro.go).
 package kernel

@@ -14,8 +14,8 @@ import (
 // FewBits is a matrix [n, k] of weights of 2, 4 or 8 bits with a scale, and maybe a zero point, for each block of a row. It stays as small as
 // it is: few rows of floats are multiplied by the weights as they are read, more share a part of a panel that is widened for them.
 type FewBits struct {
-	f      *simd.FewBits
-	floats *simd.Floats
+	f    *simd.FewBits
+	wide *simd.Floats // for what is widened
 	FewBitShape
 	blocks int
 	codes  []uint8   // panels of columns: groups of steps
@@ -35,6 +35,12 @@ func (s FewBitShape) Fits() bool {
 	return f != nil && floats != nil && 2*floats.Cols == f.Cols && s.N > 0 && s.K > 0 && s.Block > 0 && s.Block%FewBitLine == 0 && (s.Bits == 2 || s.Bits == 4 || s.Bits == 8)
 }
 
+// leastFewBits are the weights from which on more than two rows use them as they are: fewer are as fast in float32, widened once and for all.
+const leastFewBits = 1 << 17
+
+// Stays tells whether weights stay as small as they are, for so many rows.
+func (s FewBitShape) Stays(rows int) bool { return s.Fits() && (rows <= 2 || s.K*s.N >= leastFewBits) }
+
 // fewBitRows are the rows that are multiplied one by one: to widen the weights takes as long as two rows or three.
 const fewBitRows = 3
 
@@ -46,7 +52,7 @@ func NewFewBits(s FewBitShape, codes []uint8, signed bool, scales []float32, zer
 		return nil
 	}
 	f := simd.FewBitKernels()
-	m := &FewBits{f: f, floats: simd.FloatKernels(), FewBitShape: s, blocks: (s.K + s.Block - 1) / s.Block}
+	m := &FewBits{f: f, wide: simd.FloatKernels(), FewBitShape: s, blocks: (s.K + s.Block - 1) / s.Block}
 	row := m.blocks * s.Block * s.Bits / 8
 	if len(codes) != s.N*row || len(scales) != s.N*m.blocks || zeros != nil && len(zeros) != len(scales) {
 		return nil
@@ -55,14 +61,10 @@ func NewFewBits(s FewBitShape, codes []uint8, signed bool, scales []float32, zer
 	m.codes, m.scales = pages.Make[uint8](wide*row), pages.Make[float32](wide*m.blocks)
 	for j := 0; j < s.N; j += f.Cols {
 		n := min(f.Cols, s.N-j)
-		if s.Bits == 8 {
-			turnCodes(m.codes[j*row:], f.Cols, codes[j*row:], row, n)
-		} else {
-			Turn(wordsIn(m.codes[j*row:][:f.Cols*row]), f.Cols, wordsIn(codes[j*row:][:n*row]), row/4, row/4, n)
-		}
+		Turn(wordsIn(m.codes[j*row:][:f.Cols*row]), f.Cols, wordsIn(codes[j*row:][:n*row]), row/4, row/4, n)
 		Turn(m.scales[j*m.blocks:], f.Cols, scales[j*m.blocks:], m.blocks, m.blocks, n)
 	}
-	if signed == f.Raw(s.Bits) {
+	if signed == f.Raw {
 		flip := uint64(0x8080808080808080)
 		if s.Bits < 8 {
 			flip = 0x8888888888888888
@@ -82,20 +84,6 @@ func NewFewBits(s FewBitShape, codes []uint8, signed bool, scales []float32, zer
 		}
 	}
 	return m
-}
-
-// turnCodes writes n rows of bytes as the columns of a panel.
-func turnCodes(dst []uint8, cols int, src []uint8, row, n int) {
-	const side = 32
-	for k0 := 0; k0 < row; k0 += side {
-		for c := range n {
-			at := k0*cols + c
-			for _, v := range src[c*row+k0:][:min(side, row-k0)] {
-				dst[at] = v
-				at += cols
-			}
-		}
-	}
 }
 
 // wordsIn views bytes as words, or copies them where they lie between words.
@@ -124,11 +112,7 @@ func (m *FewBits) Name() string {
 func (m *FewBits) tile(t *simd.BitTile, panel, b, step, half int) {
 	row, cols := m.blocks*m.Block*m.Bits/8, m.f.Cols
 	at := half * cols / 2
-	line, of := cols*m.Bits/8, at // of a step, in bytes
-	if m.Bits < 8 {
-		of *= 4
-	}
-	t.W = &m.codes[panel*cols*row+(b*m.Block+step)*line+of]
+	t.W = &m.codes[panel*cols*row+(b*m.Block+step)*cols*m.Bits/8+4*at]
 	scale := panel*cols*m.blocks + b*cols + at
 	if t.Scales, t.Zeros = &m.scales[scale], nil; m.zeros != nil {
 		t.Zeros = &m.zeros[scale]
@@ -142,7 +126,7 @@ func (m *FewBits) widen(dst []float32, panel, k0, steps int) {
 		b := k / m.Block
 		n := min((b+1)*m.Block, k0+steps) - k
 		m.tile(t, panel/2, b, k%m.Block, panel%2)
-		t.Y, t.Groups = &dst[(k-k0)*m.floats.Cols], (n+simd.BitSteps(m.Bits)-1)/simd.BitSteps(m.Bits)
+		t.Y, t.Groups = &dst[(k-k0)*m.wide.Cols], (n+simd.BitSteps(m.Bits)-1)/simd.BitSteps(m.Bits)
 		m.f.Widen(t, m.Bits)
 		k += n
 	}
@@ -151,9 +135,23 @@ func (m *FewBits) widen(dst []float32, panel, k0, steps int) {
 
 // Run computes the rows y[rows, n] of the rows x[rows, k], plus the bias where there is one, clamped.
 func (m *FewBits) Run(p *workers.Pool, rows int, x, y, bias []float32, act activation.Clamp) {
+	if !m.digits(p, 3, rows, x, y, bias, act) {
+		m.floats(p, rows, x, y, bias, act)
+	}
+}
+
+// RunCodes is [FewBits.Run] with rows that may, in each block, become whole numbers from -127 to 127 times a 127th of the largest magnitude.
+func (m *FewBits) RunCodes(p *workers.Pool, rows int, x, y, bias []float32, act activation.Clamp) {
+	if !m.digits(p, 1, rows, x, y, bias, act) {
+		m.floats(p, rows, x, y, bias, act)
+	}
+}
+
+// floats is Run with products of floats.
+func (m *FewBits) floats(p *workers.Pool, rows int, x, y, bias []float32, act activation.Clamp) {
 	if rows > fewBitRows {
 		g := GemmParams{M: rows, N: m.N, K: m.K, BiasN: bias, Act: act}
-		product(p, m.floats, &g, x, panels{few: m}, y)
+		product(p, m.wide, &g, x, panels{few: m}, y)
 		return
 	}
 	line := m.blocks * m.Block

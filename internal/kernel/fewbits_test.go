@@ -26,7 +26,7 @@ func TestFewBits(t *testing.T) {
 			Bits: rapid.SampledFrom([]int{2, 4, 8}).Draw(t, "bits"), Block: 16 * rapid.IntRange(1, 9).Draw(t, "block"),
 			K: rapid.IntRange(1, 700).Draw(t, "k"), N: rapid.IntRange(1, 200).Draw(t, "n"),
 		}
-		rows := rapid.SampledFrom([]int{1, 2, 3, 4, 17}).Draw(t, "rows")
+		rows := rapid.SampledFrom([]int{1, 2, 3, 4, 17, 70}).Draw(t, "rows")
 		signed := rapid.Bool().Draw(t, "signed")
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		blocks := (s.K + s.Block - 1) / s.Block
@@ -57,12 +57,10 @@ func TestFewBits(t *testing.T) {
 			t.Fatal("there is a kernel for the matrix")
 		}
 		act := activation.Clamp{On: rapid.Bool().Draw(t, "clamped"), Min: -9, Max: 20}
-		got, alone := make([]float32, rows*s.N), make([]float32, rows*s.N)
-		m.Run(pool, rows, x, got, bias, act)
-		m.Run(nil, rows, x, alone, bias, act)
-		for i := range got {
+		want, size := make([]float64, rows*s.N), make([]float64, rows*s.N)
+		for i := range want {
 			row, n := i/s.N, i%s.N
-			want, size := float64(bias[n]), math.Abs(float64(bias[n]))
+			want[i], size[i] = float64(bias[n]), math.Abs(float64(bias[n]))
 			for k := range s.K {
 				e := n*line + k
 				q := int(codes[e*s.Bits/8]) >> (e * s.Bits % 8) & (2*middle - 1)
@@ -76,37 +74,48 @@ func TestFewBits(t *testing.T) {
 					zero = int(zeros[n*blocks+k/s.Block])
 				}
 				v := float64(x[row*s.K+k]) * float64(scales[n*blocks+k/s.Block])
-				want += v * float64(q-zero)
-				size += math.Abs(v) * float64(middle+max(zero, -zero))
+				want[i] += v * float64(q-zero)
+				size[i] += math.Abs(v) * float64(middle+max(zero, -zero))
 			}
 			if act.On {
-				want = min(max(want, float64(act.Min)), float64(act.Max))
+				want[i] = min(max(want[i], float64(act.Min)), float64(act.Max))
 			}
-			if d := math.Abs(float64(got[i]) - want); !(d <= size*float64(s.K+8)*0x1p-24) {
-				t.Fatalf("element %d is %v, want %v", i, got[i], want)
-			}
-			if got[i] != alone[i] {
-				t.Fatalf("element %d is %v with one thread, %v with three", i, alone[i], got[i])
+		}
+		for name, run := range map[string]func(p *workers.Pool, rows int, x, y, bias []float32, act activation.Clamp){"as it is": m.Run, "of floats": m.floats} {
+			got, alone := make([]float32, rows*s.N), make([]float32, rows*s.N)
+			run(pool, rows, x, got, bias, act)
+			run(nil, rows, x, alone, bias, act)
+			for i := range got {
+				if d := math.Abs(float64(got[i]) - want[i]); !(d <= size[i]*float64(s.K+8)*0x1p-24) {
+					t.Fatalf("element %d of a product %s is %v, want %v", i, name, got[i], want[i])
+				}
+				if got[i] != alone[i] {
+					t.Fatalf("element %d of a product %s is %v with one thread, %v with three", i, name, alone[i], got[i])
+				}
 			}
 		}
 	})
 }
 
-// Rows of codes give the products of what the codes stand for, and NaN where a row holds what is no finite number.
+// Rows of codes give the products of what the codes stand for; those that have no codes, since they hold what is no finite number or a block of but the smallest, the products
+// of floats.
 func TestFewBitCodes(t *testing.T) {
 	t.Parallel()
-	if f := simd.FewBitKernels(); f == nil || f.CodeRows() == 0 {
+	if f := simd.FewBitKernels(); f == nil || f.DigitRows(1) == 0 {
 		t.Skip("no kernels")
 	}
 	pool := workers.New(3, nil)
 	t.Cleanup(pool.Close)
 	rapid.Check(t, func(t *rapid.T) {
-		s := FewBitShape{Bits: 4, Block: 16 * rapid.IntRange(1, 9).Draw(t, "block"), K: rapid.IntRange(1, 500).Draw(t, "k"), N: rapid.IntRange(1, 200).Draw(t, "n")}
+		s := FewBitShape{
+			Bits: rapid.SampledFrom([]int{2, 4, 8}).Draw(t, "bits"), Block: 16 * rapid.IntRange(1, 9).Draw(t, "block"),
+			K: rapid.IntRange(1, 500).Draw(t, "k"), N: rapid.IntRange(1, 200).Draw(t, "n"),
+		}
 		rows := rapid.IntRange(1, 60).Draw(t, "rows")
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
-		blocks := (s.K + s.Block - 1) / s.Block
+		blocks, middle := (s.K+s.Block-1)/s.Block, 1<<(s.Bits-1)
 		line := blocks * s.Block
-		codes, scales := make([]uint8, s.N*line/2), make([]float32, s.N*blocks)
+		codes, scales := make([]uint8, s.N*line*s.Bits/8), make([]float32, s.N*blocks)
 		for i := range codes {
 			codes[i] = uint8(r.Uint32())
 		}
@@ -116,7 +125,7 @@ func TestFewBitCodes(t *testing.T) {
 		}
 		for i := range scales {
 			if scales[i] = float32(r.NormFloat64()); zeros != nil {
-				zeros[i] = int8(r.IntN(16) - 8)
+				zeros[i] = int8(r.IntN(2*middle) - middle)
 			}
 		}
 		x, bias := make([]float32, rows*s.K), make([]float32, s.N)
@@ -125,44 +134,54 @@ func TestFewBitCodes(t *testing.T) {
 		}
 		bias[0] = 3
 		odd := rapid.SampledFrom([]float32{1, 0, 1e-44, float32(math.Inf(1)), float32(math.NaN())}).Draw(t, "odd")
-		x[0] *= odd
+		for i := range min(s.K, s.Block) {
+			x[i] *= odd
+		}
 		m := NewFewBits(s, codes, false, scales, zeros)
-		if m == nil || !m.TakesCodes() {
+		if m == nil {
 			t.Fatal("there is a kernel for the matrix")
 		}
 		got, alone := make([]float32, rows*s.N), make([]float32, rows*s.N)
-		m.RunCodes(pool, rows, x, got, bias)
-		m.RunCodes(nil, rows, x, alone, bias)
+		m.RunCodes(pool, rows, x, got, bias, activation.Clamp{})
+		m.RunCodes(nil, rows, x, alone, bias, activation.Clamp{})
+		floats := alone
+		if odd != 0 && odd != 1 {
+			floats = make([]float32, rows*s.N)
+			m.floats(nil, rows, x, floats, bias, activation.Clamp{})
+		}
 		for i := range got {
+			if got[i] != alone[i] && (got[i] == got[i] || alone[i] == alone[i]) {
+				t.Fatalf("element %d is %v with one thread, %v with three", i, alone[i], got[i])
+			}
+			if odd != 0 && odd != 1 {
+				if got[i] != floats[i] && (got[i] == got[i] || floats[i] == floats[i]) {
+					t.Fatalf("element %d is %v, want %v", i, got[i], floats[i])
+				}
+				continue
+			}
 			row, n := i/s.N, i%s.N
-			want, size, finite := float64(bias[n]), math.Abs(float64(bias[n])), true
+			want, size := float64(bias[n]), math.Abs(float64(bias[n]))
 			for b := range blocks {
 				from := x[row*s.K+b*s.Block : row*s.K+min((b+1)*s.Block, s.K)]
 				top := float32(0)
 				for _, v := range from {
 					top = max(top, v, -v)
 				}
-				finite = finite && top <= math.MaxFloat32
 				for k, v := range from {
 					e := n*line + b*s.Block + k
-					q := int(codes[e/2])>>(e%2*4)&15 - 8
+					q := int(codes[e*s.Bits/8])>>(e*s.Bits%8)&(2*middle-1) - middle
 					if zeros != nil {
 						q -= int(zeros[n*blocks+b])
 					}
 					scale := float64(scales[n*blocks+b]) * float64(top/127)
-					if by := 127 / top; top > 0 && by <= math.MaxFloat32 {
-						want += scale * float64(q) * math.RoundToEven(float64(v*by))
+					if top > 0 {
+						want += scale * float64(q) * math.RoundToEven(float64(v*(127/top)))
 					}
-					size += math.Abs(scale) * 24 * 127
+					size += math.Abs(scale) * float64(3*middle) * 127
 				}
 			}
-			switch {
-			case !finite && got[i] == got[i]:
-				t.Fatalf("element %d is %v, want NaN", i, got[i])
-			case finite && !(math.Abs(float64(got[i])-want) <= size*float64(blocks+8)*0x1p-24): // products and sums of a block are exact
+			if !(math.Abs(float64(got[i])-want) <= size*float64(blocks+8)*0x1p-24) { // products and sums of a block are exact
 				t.Fatalf("element %d is %v, want %v", i, got[i], want)
-			case finite && got[i] != alone[i]:
-				t.Fatalf("element %d is %v with one thread, %v with three", i, alone[i], got[i])
 			}
 		}
 	})

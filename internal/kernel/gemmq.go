@@ -31,13 +31,15 @@ type PackedQ struct {
 	sparse *sparseInts
 }
 
-// Expect makes products with activations of table t, which may come many times, begin sooner. The weights must be there.
-func (p *PackedQ) Expect(t *ByteTable) {
+// Expect gives the same weights for products with activations of table t, which may come many times: they begin sooner. The weights must be there.
+func (p *PackedQ) Expect(t *ByteTable) *PackedQ {
 	if p.panels == nil || p.panels.sums == nil {
-		return
+		return p
 	}
-	p.zero, p.start = p.panels.f.FoursZero(t.signed, t.zero), make([]int32, len(p.panels.sums))
-	start8(p.start, p.panels.sums, p.zero)
+	e := *p
+	e.zero, e.start = p.panels.f.FoursZero(t.signed, t.zero), make([]int32, len(p.panels.sums))
+	start8(e.start, p.panels.sums, e.zero)
+	return &e
 }
 
 // NewPackedQ makes room for weights; see [FillQ].

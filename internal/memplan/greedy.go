@@ -37,15 +37,28 @@ func Greedy(buffers []Buffer, align int) (offsets []int, total int) {
 	}
 	// Among equals the longer-lived goes first: it is the harder one to place.
 	slices.SortFunc(order, func(a, b int) int {
-		x, y := groups[a], groups[b]
-		return cmp.Or(cmp.Compare(y.Bytes, x.Bytes), cmp.Compare(y.Last-y.First, x.Last-x.First), cmp.Compare(a, b))
+		x, y := &groups[a], &groups[b]
+		if x.Bytes != y.Bytes {
+			return cmp.Compare(y.Bytes, x.Bytes)
+		}
+		if p, q := x.Last-x.First, y.Last-y.First; p != q {
+			return cmp.Compare(q, p)
+		}
+		return cmp.Compare(a, b)
 	})
 	at := make([]int, len(groups))
 	live := newLifetimes(groups, order)
 	var near []int
 	for _, i := range order {
 		near = live.overlapping(near[:0], groups[i])
-		slices.SortFunc(near, func(a, b int) int { return cmp.Or(cmp.Compare(at[a], at[b]), cmp.Compare(a, b)) })
+		// By place, then by number: as single numbers, which sort faster than what needs a comparison of two.
+		for k, j := range near {
+			near[k] = at[j]/align*len(groups) + j
+		}
+		slices.Sort(near)
+		for k, v := range near {
+			near[k] = v % len(groups)
+		}
 		at[i] = bestGap(groups, at, near, groups[i].Bytes)
 		total = max(total, at[i]+groups[i].Bytes)
 		live.add(i, groups[i])

@@ -215,6 +215,16 @@ func (c *Call) Const(i int) bool {
 	return v.Const != nil && !v.Variable
 }
 
+// Known reports whether those of the inputs that there are, are constants whose elements are known for good.
+func (c *Call) Known(inputs ...int) bool {
+	for _, i := range inputs {
+		if c.Has(i) && (!c.Const(i) || !c.In[i].Known()) {
+			return false
+		}
+	}
+	return true
+}
+
 // SetOut sets type and shape of output i if it is wanted. The shape is kept, not
 // copied.
 func (c *Call) SetOut(i int, t tensor.Type, shape []int) {

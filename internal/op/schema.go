@@ -64,6 +64,7 @@ type schemaKey struct {
 type schema struct {
 	forms []form
 	attrs map[string]attrRule
+	names []string // of attrs, in order
 	// listed tells that the table lists the attributes.
 	listed bool
 }
@@ -74,12 +75,18 @@ type form struct{ in, out []param }
 type param struct {
 	name  string
 	types typeSet
-	// variable is what all parameters of the same type share, "" for none.
-	variable string
+	// variable is the number of what all parameters of the same type share, from 1, 0 for none.
+	variable int
 	optional bool
 	// variadic ones stand for any number of entries.
 	variadic bool
 	mixed    bool // of variadic ones: each entry has a type of its own
+}
+
+// variable is one of a form: its number, from 1, and its types.
+type variable struct {
+	at    int
+	types typeSet
 }
 
 type attrRule struct {
@@ -272,14 +279,17 @@ func (s *Schemas) parse(lines []schemaLine, since int) (*schema, error) {
 		}
 		text, attrs, listed := strings.Cut(l.text, "#")
 		parts := strings.Split(text, ";")
-		vars := map[string]typeSet{}
-		for _, p := range parts[1:] {
+		if len(parts) > maxVariables {
+			return nil, fmt.Errorf("%d variables in %q, %d is the most", len(parts)-1, l.text, maxVariables-1)
+		}
+		vars := map[string]variable{}
+		for i, p := range parts[1:] {
 			name, types, _ := strings.Cut(p, "=")
 			set, err := s.set(strings.TrimSpace(types))
 			if err != nil {
 				return nil, err
 			}
-			vars[strings.TrimSpace(name)] = set
+			vars[strings.TrimSpace(name)] = variable{i + 1, set}
 		}
 		in, out, ok := strings.Cut(parts[0], "->")
 		if !ok {
@@ -303,10 +313,11 @@ func (s *Schemas) parse(lines []schemaLine, since int) (*schema, error) {
 		}
 		x.listed = x.listed || listed
 	}
+	x.names = sortedNames(x.attrs)
 	return x, nil
 }
 
-func (s *Schemas) params(text string, vars map[string]typeSet) ([]param, error) {
+func (s *Schemas) params(text string, vars map[string]variable) ([]param, error) {
 	var out []param
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
@@ -327,8 +338,8 @@ func (s *Schemas) params(text string, vars map[string]typeSet) ([]param, error) 
 			p.variadic = true
 		}
 		one = strings.TrimRight(one, "?*+")
-		if set, ok := vars[one]; ok {
-			p.types, p.variable = set, one
+		if v, ok := vars[one]; ok {
+			p.types, p.variable = v.types, v.at
 		} else {
 			set, err := s.set(one)
 			if err != nil {
@@ -376,7 +387,7 @@ func (s *Schemas) Check(n *graph.Node, in, out []*tensor.Tensor) error {
 }
 
 func (s *Schemas) attributes(x *schema, n *graph.Node) error {
-	for _, name := range sortedNames(x.attrs) {
+	for _, name := range x.names {
 		rule := x.attrs[name]
 		a, ok := n.Attrs[name]
 		switch {
@@ -476,8 +487,8 @@ func (s *Schemas) Outputs(n *graph.Node, in []*tensor.Tensor) []tensor.Type {
 	if x == nil || len(x.forms) != 1 {
 		return out
 	}
-	f, vars := &x.forms[0], map[string]bound{}
-	if match("input", f.in, in, vars) != nil {
+	f, vars := &x.forms[0], bindings{}
+	if match("input", f.in, in, &vars) != nil {
 		return out
 	}
 	for k := range out {
@@ -485,35 +496,55 @@ func (s *Schemas) Outputs(n *graph.Node, in []*tensor.Tensor) []tensor.Type {
 			break
 		}
 		p := &f.out[k]
-		b, ok := vars[p.variable]
+		b := vars[p.variable]
 		to, given := n.Attrs["to"].(int64)
 		switch {
 		case bits.OnesCount64(uint64(p.types)) == 1:
 			out[k] = tensor.Type(bits.TrailingZeros64(uint64(p.types)))
-		case p.variable != "" && ok:
+		case b.t != tensor.Invalid:
 			out[k] = b.t
-		case p.variable != "" && given && s.Elem != nil:
+		case p.variable > 0 && given && s.Elem != nil:
 			out[k] = s.Elem(to)
 		}
 	}
 	return out
 }
 
-// bound is the type that stands for a variable, and who gave it.
+// bound is the type that stands for a variable, and which operand gave it; no type where nothing has.
 type bound struct {
 	t   tensor.Type
-	who string
+	who operand
+}
+
+// maxVariables is how many variables a form may have, and one: param.variable counts from 1.
+const maxVariables = 9
+
+type bindings [maxVariables]bound
+
+// operand is an input or an output of a node: what it is, its position and its name.
+type operand struct {
+	what string
+	i    int
+	name string
+}
+
+// String is as messages name the operand.
+func (o operand) String() string {
+	if o.name == "" {
+		return fmt.Sprintf("%s %d", o.what, o.i)
+	}
+	return fmt.Sprintf("%s %d (%s)", o.what, o.i, o.name)
 }
 
 func (f *form) check(in, out []*tensor.Tensor) error {
-	vars := map[string]bound{}
-	if err := match("input", f.in, in, vars); err != nil {
+	var vars bindings
+	if err := match("input", f.in, in, &vars); err != nil {
 		return err
 	}
-	return match("output", f.out, out, vars)
+	return match("output", f.out, out, &vars)
 }
 
-func match(what string, ps []param, ts []*tensor.Tensor, vars map[string]bound) error {
+func match(what string, ps []param, ts []*tensor.Tensor, vars *bindings) error {
 	for i, t := range ts {
 		var p *param
 		switch {
@@ -526,44 +557,36 @@ func match(what string, ps []param, ts []*tensor.Tensor, vars map[string]bound) 
 		default:
 			return fmt.Errorf("%d %ss are given, %d is the most that it has", len(ts), what, len(ps))
 		}
-		if err := p.match(what, i, t, vars); err != nil {
+		if err := p.match(operand{what, i, p.name}, t, vars); err != nil {
 			return err
 		}
 	}
 	for i := len(ts); i < len(ps); i++ {
 		if !ps[i].optional {
-			return fmt.Errorf("%s is missing", place(what, i, ps[i].name))
+			return fmt.Errorf("%s is missing", operand{what, i, ps[i].name})
 		}
 	}
 	return nil
 }
 
-func place(what string, i int, name string) string {
-	if name == "" {
-		return fmt.Sprintf("%s %d", what, i)
-	}
-	return fmt.Sprintf("%s %d (%s)", what, i, name)
-}
-
-func (p *param) match(what string, i int, t *tensor.Tensor, vars map[string]bound) error {
-	who := place(what, i, p.name)
+func (p *param) match(who operand, t *tensor.Tensor, vars *bindings) error {
 	switch {
-	case t == nil && (p.optional || p.variadic && i > 0):
+	case t == nil && (p.optional || p.variadic && who.i > 0):
 		return nil
 	case t == nil:
-		return fmt.Errorf("%s is missing", who)
+		return fmt.Errorf("%v is missing", who)
 	case t.Type == tensor.Invalid:
 		return nil
 	case !p.types.has(t.Type) && !(p.types.has(tensor.Optional) && t.Type == tensor.Sequence):
 		// What an optional may hold stands for one that holds it.
-		return fmt.Errorf("%s is %v where %v is expected", who, t.Type, p.types)
-	case p.variable == "" || p.mixed:
+		return fmt.Errorf("%v is %v where %v is expected", who, t.Type, p.types)
+	case p.variable == 0 || p.mixed:
 		return nil
 	}
-	b, ok := vars[p.variable]
-	if ok && b.t != t.Type {
-		return fmt.Errorf("%s is %v and %s is %v where both must have one type", b.who, b.t, who, t.Type)
+	b := &vars[p.variable]
+	if b.t != tensor.Invalid && b.t != t.Type {
+		return fmt.Errorf("%v is %v and %v is %v where both must have one type", b.who, b.t, who, t.Type)
 	}
-	vars[p.variable] = bound{t.Type, who}
+	*b = bound{t.Type, who}
 	return nil
 }

@@ -1,10 +1,6 @@
 package plan
 
-import (
-	"slices"
-
-	"github.com/opmeter/opmeter/internal/tensor"
-)
+import "github.com/opmeter/opmeter/internal/tensor"
 
 // mostDeciding bounds inputs whose elements are looked at: shapes, lengths and axes
 // are short.
@@ -14,7 +10,7 @@ const mostDeciding = 1 << 12
 // elements are constants. Of it nothing but shapes is kept: a node that it computes
 // once is computed in every run.
 func (g *Graph) decide(in []*tensor.Tensor) {
-	if !slices.ContainsFunc(g.Tasks, func(t Task) bool { return t.Dynamic }) {
+	if !g.any(func(t *Task) bool { return t.Dynamic }) {
 		return
 	}
 	some := false

@@ -193,8 +193,8 @@ func (g *Graph) Settle() {
 		}
 		was := g.sight(t.Node)
 		g.settle(i)
-		for k, id := range t.Node.Outputs {
-			if id >= 0 && was[k] != nil && !was[k].same(g.look(id)) {
+		for k := range was {
+			if id := t.Node.Outputs[k]; was[k].made && !was[k].same(g.look(id)) {
 				g.dirty[id] = true
 			}
 		}
@@ -208,25 +208,29 @@ type sight struct {
 	is    tensor.Tensor // without elements
 	known bool
 	fixed bool
+	made  bool
 }
 
-func (g *Graph) look(id int) *sight {
-	s := &sight{t: g.Values[id], fixed: g.Fixed[id]}
+// look sees a value as it is. Whoever gives it another shape does not write to the old one.
+func (g *Graph) look(id int) sight {
+	s := sight{t: g.Values[id], fixed: g.Fixed[id], made: true}
 	if s.t != nil {
-		s.is, s.known = *describe(s.t), s.t.Known()
+		s.is, s.known = tensor.Tensor{Type: s.t.Type, Shape: s.t.Shape}, s.t.Known()
 	}
 	return s
 }
 
-func (s *sight) same(o *sight) bool {
+func (s sight) same(o sight) bool {
 	return s.t == o.t && s.fixed == o.fixed && s.known == o.known && s.is.Type == o.is.Type && slices.Equal(s.is.Shape, o.is.Shape)
 }
 
-// sight remembers the node's outputs as they are, nil for those never made.
-func (g *Graph) sight(n *graph.Node) []*sight {
-	out := make([]*sight, len(n.Outputs))
+// sight remembers the node's outputs as they are; nil where none has been made.
+func (g *Graph) sight(n *graph.Node) (out []sight) {
 	for k, id := range n.Outputs {
 		if id >= 0 && g.maker[id] > 0 {
+			if out == nil {
+				out = make([]sight, len(n.Outputs))
+			}
 			out[k] = g.look(id)
 		}
 	}
@@ -407,6 +411,7 @@ func StateOf(err error) State {
 func (g *Graph) inputs(t *Task) (fixed bool, missing error) {
 	c := &t.Call
 	fixed = true
+	c.In, c.Fixed = make([]*tensor.Tensor, 0, len(t.Node.Inputs)), make([]bool, 0, len(t.Node.Inputs))
 	for _, id := range t.Node.Inputs {
 		var x *tensor.Tensor
 		ok := true
@@ -431,6 +436,7 @@ func (g *Graph) inputs(t *Task) (fixed bool, missing error) {
 // outputs gives the task fresh tensors for what it makes.
 func (g *Graph) outputs(i int) {
 	t := &g.Tasks[i]
+	t.Call.Out = make([]*tensor.Tensor, 0, len(t.Node.Outputs))
 	for _, id := range t.Node.Outputs {
 		var x *tensor.Tensor
 		if id >= 0 {
@@ -454,6 +460,9 @@ func (g *Graph) outputs(i int) {
 
 // Captured lists the values that the node's nested graphs read.
 func (g *Graph) Captured(n *graph.Node) []int {
+	if len(g.model.Graphs) == 1 {
+		return nil
+	}
 	var ids []int
 	for _, b := range Bodies(n) {
 		if b < 0 || b >= len(g.model.Graphs) {

@@ -13,7 +13,7 @@ func channelsLast(g *Graph) { g.relast() }
 // relast chooses the pictures anew. It returns the first task that has changed, or the number of tasks.
 func (g *Graph) relast() int {
 	first := len(g.Tasks)
-	if g.Outer != nil || !slices.ContainsFunc(g.Tasks, func(t Task) bool { return t.lasts() != op.NeverLast }) {
+	if g.Outer != nil || !g.any(func(t *Task) bool { return t.lasts() != op.NeverLast }) {
 		return first
 	}
 	l := &lasting{g: g, last: make([]bool, len(g.Values)), ways: make([]op.Last, len(g.Tasks))}

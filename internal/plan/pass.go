@@ -65,6 +65,16 @@ func (g *Graph) readers() []int {
 	return uses
 }
 
+// any reports whether a task is so.
+func (g *Graph) any(so func(*Task) bool) bool {
+	for i := range g.Tasks {
+		if so(&g.Tasks[i]) {
+			return true
+		}
+	}
+	return false
+}
+
 // replace lets task i run another node, and itself compute the tasks of with. Tasks
 // must be settled afterwards.
 func (g *Graph) replace(i int, n *graph.Node, with ...int) {

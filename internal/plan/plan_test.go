@@ -286,8 +286,8 @@ func TestActivation(t *testing.T) {
 						t.Errorf("output %d of step %d has no shape", k, i)
 					}
 				}
-				if s.State == Fused && (s.Into < 0 || !slices.Contains(steps[s.Into].Fused, i)) {
-					t.Errorf("step %d is fused into %d, which does not know", i, s.Into)
+				if s.State == Fused && (s.Into < 0 || steps[s.Into].State != Runs || !slices.Contains(steps[s.Into].Fused, i)) {
+					t.Errorf("step %d is fused into %d, which does not compute it, or does not know", i, s.Into)
 				}
 			}
 		})

@@ -223,7 +223,13 @@ func run(t interface{ Fatal(...any) }, b *net, exact bool) (out *tensor.Tensor, 
 	if s.Output(0) == nil {
 		t.Fatal("nothing is computed: ", s.Steps())
 	}
-	return s.Output(0).Clone(), s.Steps()
+	steps = s.Steps()
+	for i, s := range steps { // by whatever way one came there
+		if s.State == plan.Fused && (steps[s.Into].State != plan.Runs || !slices.Contains(steps[s.Into].Fused, i)) {
+			t.Fatal("a step is fused into one that does not compute it, or does not know: ", i, s.Into, steps[s.Into].Fused)
+		}
+	}
+	return s.Output(0).Clone(), steps
 }
 
 // TestLowered holds operators in integers against the same in floating point. Both

@@ -58,12 +58,16 @@ func (g *Graph) Steps() []Step {
 	for i := range g.Tasks {
 		t := &g.Tasks[i]
 		n := g.File.Nodes[i]
-		s := Step{Graph: g.File.Index, Node: n, State: t.State, Err: t.Err, Into: -1, Fused: t.Fused}
+		s := Step{Graph: g.File.Index, Node: n, State: t.State, Err: t.Err, Into: -1, Fused: out[i].Fused}
 		switch t.State {
 		case Runs, Folded:
 			s.Runs = t.Node
 		case Fused:
 			s.Into = t.Into
+			for g.Tasks[s.Into].State == Fused { // tasks keep the way by which they came there
+				s.Into = g.Tasks[s.Into].Into
+			}
+			out[s.Into].Fused = append(out[s.Into].Fused, i)
 		}
 		s.In, s.Out = g.seen(n.Inputs), g.seen(n.Outputs)
 		if t.State == Runs && t.Node != n && len(t.Node.Inputs) > 0 && len(s.In) > 0 && s.In[0] != nil {

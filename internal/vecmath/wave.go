@@ -15,6 +15,9 @@ func SinTo(dst, src []float32) { waveTo(dst, src, (*simd.Curves).Sin, math.Sin) 
 // CosTo sets dst[i] = cos(src[i]), to within a unit in the last place.
 func CosTo(dst, src []float32) { waveTo(dst, src, (*simd.Curves).Cos, math.Cos) }
 
+// TanTo sets dst[i] = tan(src[i]), to within a unit in the last place.
+func TanTo(dst, src []float32) { waveTo(dst, src, (*simd.Curves).Tan, math.Tan) }
+
 func waveTo(dst, src []float32, loop func(c *simd.Curves, dst, src []float32), f func(float64) float64) {
 	dst = dst[:len(src)]
 	c, e := simd.CurveKernels(), simd.ElementKernels()

@@ -72,20 +72,13 @@ func readers(l *weights.Layer) []int {
 
 // runs is the step that computes a node, -1 where none does in a run.
 func runs(steps []engine.Step, n int) int {
-	for range steps { // no chain is longer
-		switch steps[n].State {
-		case engine.Runs:
-			return n
-		case engine.Fused:
-			n = steps[n].Into
-		default:
-			return -1
-		}
-		if n < 0 || n >= len(steps) {
-			return -1
-		}
+	if steps[n].State == engine.Fused {
+		n = steps[n].Into
 	}
-	return -1
+	if steps[n].State != engine.Runs {
+		return -1
+	}
+	return n
 }
 
 // share divides the time of a part among its layers, by multiply-accumulates where all are known, else by weights.

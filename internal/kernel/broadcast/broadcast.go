@@ -5,6 +5,7 @@ package broadcast
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/opmeter/opmeter/internal/workers"
 )
@@ -28,6 +29,9 @@ const maxDims = 12
 // when one does not broadcast to out, and when more than [maxDims] dimensions are
 // left after merging.
 func New(out []int, operands ...[]int) (*Walk, error) {
+	if !slices.ContainsFunc(operands, func(s []int) bool { return !slices.Equal(s, out) }) {
+		return alike(out, len(operands)), nil
+	}
 	var full [3][]int
 	for k := range full {
 		full[k] = make([]int, len(out))
@@ -72,6 +76,19 @@ func New(out []int, operands ...[]int) (*Walk, error) {
 		return nil, fmt.Errorf("broadcast over %d separate dimensions", len(b.dims))
 	}
 	return b, nil
+}
+
+// alike is the walk over operands of the shape of the result: one run.
+func alike(out []int, operands int) *Walk {
+	b := &Walk{Len: 1}
+	for _, n := range out {
+		b.Len *= n
+	}
+	b.Inner = b.Len
+	for k := range operands {
+		b.Step[k] = 1
+	}
+	return b
 }
 
 // Runs walks the contiguous runs of a range of the result.

@@ -3,6 +3,7 @@ package element
 import (
 	"cmp"
 	"math"
+	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -20,9 +21,22 @@ func inVectors[T tensor.Number](plain Loops[T, T], vectors func(e *simd.Elements
 	return plain
 }
 
+// inIntegers returns loops of an operation in vectors, where the processor has them for the type.
+func inIntegers[T tensor.Number](k simd.IntOp, plain Loops[T, T]) Loops[T, T] {
+	e := simd.ElementKernels()
+	if !simd.HasIntegers[T](e, k) {
+		return plain
+	}
+	return Loops[T, T]{Vec: func(dst, a, b []T) {
+		n := simd.Integers(e, k, dst, a, b)
+		plain.Vec(dst[n:], a[n:], b[n:])
+	}}
+}
+
 // Add is a+b.
 func Add[T tensor.Number]() Loops[T, T] {
-	return inVectors(Loops[T, T]{addVec[T], addScalar[T], func(dst []T, a T, b []T) { addScalar(dst, b, a) }}, func(e *simd.Elements) floatLoops {
+	plain := Loops[T, T]{addVec[T], addScalar[T], func(dst []T, a T, b []T) { addScalar(dst, b, a) }}
+	return inVectors(inIntegers(simd.IntAdd, plain), func(e *simd.Elements) floatLoops {
 		return floatLoops{e.Add, e.AddScalar, func(dst []float32, a float32, b []float32) { e.AddScalar(dst, b, a) }}
 	})
 }
@@ -30,14 +44,16 @@ func Add[T tensor.Number]() Loops[T, T] {
 // Sub is a-b.
 func Sub[T tensor.Number]() Loops[T, T] {
 	// a-b is a+(-b), zeros included.
-	return inVectors(Loops[T, T]{subVec[T], func(dst []T, a []T, b T) { addScalar(dst, a, -b) }, scalarSub[T]}, func(e *simd.Elements) floatLoops {
+	plain := Loops[T, T]{subVec[T], func(dst []T, a []T, b T) { addScalar(dst, a, -b) }, scalarSub[T]}
+	return inVectors(inIntegers(simd.IntSub, plain), func(e *simd.Elements) floatLoops {
 		return floatLoops{e.Sub, func(dst []float32, a []float32, b float32) { e.AddScalar(dst, a, -b) }, e.ScalarSub}
 	})
 }
 
 // Mul is a·b.
 func Mul[T tensor.Number]() Loops[T, T] {
-	return inVectors(Loops[T, T]{mulVec[T], mulScalar[T], func(dst []T, a T, b []T) { mulScalar(dst, b, a) }}, func(e *simd.Elements) floatLoops {
+	plain := Loops[T, T]{mulVec[T], mulScalar[T], func(dst []T, a T, b []T) { mulScalar(dst, b, a) }}
+	return inVectors(inIntegers(simd.IntMul, plain), func(e *simd.Elements) floatLoops {
 		return floatLoops{e.Mul, e.MulScalar, func(dst []float32, a float32, b []float32) { e.MulScalar(dst, b, a) }}
 	})
 }
@@ -54,7 +70,7 @@ func IntDiv[T tensor.Integer]() Loops[T, T] { return Loops[T, T]{Vec: intDivVec[
 
 // Max is the greater operand, NaN where either is NaN.
 func Max[T tensor.Number]() Loops[T, T] {
-	return inVectors(Loops[T, T]{Vec: MaxTo[T]}, func(e *simd.Elements) floatLoops {
+	return inVectors(inIntegers(simd.IntMax, Loops[T, T]{Vec: MaxTo[T]}), func(e *simd.Elements) floatLoops {
 		return floatLoops{Vec: func(dst, a, b []float32) {
 			n := e.Max(dst, a, b)
 			MaxTo(dst[n:], a[n:], b[n:])
@@ -64,7 +80,7 @@ func Max[T tensor.Number]() Loops[T, T] {
 
 // Min is the smaller operand, NaN where either is NaN.
 func Min[T tensor.Number]() Loops[T, T] {
-	return inVectors(Loops[T, T]{Vec: MinTo[T]}, func(e *simd.Elements) floatLoops {
+	return inVectors(inIntegers(simd.IntMin, Loops[T, T]{Vec: MinTo[T]}), func(e *simd.Elements) floatLoops {
 		return floatLoops{Vec: func(dst, a, b []float32) {
 			n := e.Min(dst, a, b)
 			MinTo(dst[n:], a[n:], b[n:])
@@ -246,8 +262,23 @@ func intModTruncVec[T tensor.Integer](dst, a, b []T) {
 func modTruncVec[T tensor.Real](dst, a, b []T) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
-		dst[i] = T(math.Mod(float64(a[i]), float64(b[i])))
+		dst[i] = T(remainder(a[i], b[i]))
 	}
+}
+
+// remainder is math.Mod. Of float32 quotients below 2^53 the remainder is exact with one rounding, if the whole part of the quotient is not one too
+// large, which the sign tells.
+func remainder[T tensor.Real](x, y T) float64 {
+	u, v := float64(x), math.Abs(float64(y))
+	if unsafe.Sizeof(x) != 4 || !(v > 0) || !(math.Abs(u) < v*(1<<53)) || math.IsInf(v, 0) {
+		return math.Mod(u, float64(y))
+	}
+	w := math.Abs(u)
+	r := math.FMA(-math.Trunc(w/v), v, w)
+	if r < 0 {
+		r += v
+	}
+	return math.Copysign(r, u)
 }
 
 // modFloorVec gives the remainder, zero included, the sign of the divisor.
@@ -255,7 +286,7 @@ func modFloorVec[T tensor.Real](dst, a, b []T) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
 		y := float64(b[i])
-		r := math.Mod(float64(a[i]), y)
+		r := remainder(a[i], b[i])
 		switch {
 		case r == 0:
 			r = math.Copysign(0, y)

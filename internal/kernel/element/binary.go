@@ -37,7 +37,12 @@ type Binary[T, R any] struct {
 
 // NewBinary prepares loops for the threads of a pool.
 func NewBinary[T, R any](p *workers.Pool, walk *broadcast.Walk, l Loops[T, R]) *Binary[T, R] {
-	r := &Binary[T, R]{Loops: l, walk: walk, fill: make([]T, 2*room*p.Threads())}
+	r := &Binary[T, R]{Loops: l, walk: walk}
+	if walk.Inner == walk.Len && walk.Step[0] == 1 && walk.Step[1] == 1 {
+		r.body = r.alike
+		return r
+	}
+	r.fill = make([]T, 2*room*p.Threads())
 	if r.body = r.work; walk.Inner < walk.Len && (walk.Inner < short || walk.Inner < Block/2 && walk.Repeats()) {
 		r.span, r.body = walk.Spans(Block), r.short
 	}
@@ -53,6 +58,9 @@ func (r *Binary[T, R]) Run(p *workers.Pool, out []R, a, b []T) {
 
 // short is the length below which runs are done together: a call of a loop costs as much as some of its elements.
 const short = 32
+
+// alike works on operands that lie as their results do.
+func (r *Binary[T, R]) alike(_, lo, hi int) { r.Vec(r.out[lo:hi], r.a[lo:hi], r.b[lo:hi]) }
 
 func (r *Binary[T, R]) work(worker, lo, hi int) {
 	sa, sb := r.walk.Step[0], r.walk.Step[1]

@@ -2,35 +2,54 @@ package element
 
 import (
 	"cmp"
-	"encoding/binary"
 
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
 // Comparisons give 1 where they hold and 0 where they do not.
 
+// compared are the loops of a relation, in vectors where the processor has them for the type.
+func compared[T cmp.Ordered](k simd.Relation, plain Loops[T, uint8]) Loops[T, uint8] {
+	f := simd.RelationKernels()
+	if !simd.HasCompare[T](f) {
+		return plain
+	}
+	return Loops[T, uint8]{Vec: func(dst []uint8, a, b []T) {
+		n := simd.Compare(f, k, dst, a, b)
+		plain.Vec(dst[n:], a[n:], b[n:])
+	}}
+}
+
 // Equal is a == b.
 func Equal[T cmp.Ordered]() Loops[T, uint8] {
-	return Loops[T, uint8]{equalVec[T], equalScalar[T], func(dst []uint8, a T, b []T) { equalScalar(dst, b, a) }}
+	return compared(simd.Equal, Loops[T, uint8]{equalVec[T], equalScalar[T], func(dst []uint8, a T, b []T) { equalScalar(dst, b, a) }})
 }
 
 // NotEqual is a != b.
-func NotEqual[T cmp.Ordered]() Loops[T, uint8] { return Loops[T, uint8]{Vec: notEqualVec[T]} }
-
-// Less is a < b.
-func Less[T cmp.Ordered]() Loops[T, uint8] { return Loops[T, uint8]{Vec: lessVec[T]} }
-
-// LessEqual is a <= b.
-func LessEqual[T cmp.Ordered]() Loops[T, uint8] { return Loops[T, uint8]{Vec: lessEqualVec[T]} }
-
-// Greater is a > b.
-func Greater[T cmp.Ordered]() Loops[T, uint8] {
-	return Loops[T, uint8]{Vec: func(dst []uint8, a, b []T) { lessVec(dst, b, a) }}
+func NotEqual[T cmp.Ordered]() Loops[T, uint8] {
+	return compared(simd.Unequal, Loops[T, uint8]{Vec: notEqualVec[T]})
 }
 
+// Less is a < b.
+func Less[T cmp.Ordered]() Loops[T, uint8] {
+	return compared(simd.Less, Loops[T, uint8]{Vec: lessVec[T]})
+}
+
+// LessEqual is a <= b.
+func LessEqual[T cmp.Ordered]() Loops[T, uint8] {
+	return compared(simd.LessEqual, Loops[T, uint8]{Vec: lessEqualVec[T]})
+}
+
+// Greater is a > b.
+func Greater[T cmp.Ordered]() Loops[T, uint8] { return turned(Less[T]()) }
+
 // GreaterEqual is a >= b.
-func GreaterEqual[T cmp.Ordered]() Loops[T, uint8] {
-	return Loops[T, uint8]{Vec: func(dst []uint8, a, b []T) { lessEqualVec(dst, b, a) }}
+func GreaterEqual[T cmp.Ordered]() Loops[T, uint8] { return turned(LessEqual[T]()) }
+
+// turned takes the operands the other way round.
+func turned[T any](l Loops[T, uint8]) Loops[T, uint8] {
+	return Loops[T, uint8]{Vec: func(dst []uint8, a, b []T) { l.Vec(dst, b, a) }}
 }
 
 func equalVec[T cmp.Ordered](dst []uint8, a, b []T) {
@@ -68,45 +87,32 @@ func lessEqualVec[T cmp.Ordered](dst []uint8, a, b []T) {
 	}
 }
 
-// inWords combines bytes eight at a time; it returns how many, none of other types.
-func inWords[T tensor.Integer](dst, a, b []T, of func(x, y uint64) uint64) int {
-	d, ok := any(dst).([]uint8)
-	if !ok {
-		return 0
-	}
-	x, y, n := any(a).([]uint8), any(b).([]uint8), len(d)/8*8
-	for i := 0; i < n; i += 8 {
-		binary.LittleEndian.PutUint64(d[i:], of(binary.LittleEndian.Uint64(x[i:]), binary.LittleEndian.Uint64(y[i:])))
-	}
-	return n
-}
-
 // And is a & b.
 func And[T tensor.Integer]() Loops[T, T] {
-	return Loops[T, T]{Vec: func(dst, a, b []T) {
+	return inIntegers(simd.BitAnd, Loops[T, T]{Vec: func(dst, a, b []T) {
 		a, b = a[:len(dst)], b[:len(dst)]
-		for i := inWords(dst, a, b, func(x, y uint64) uint64 { return x & y }); i < len(dst); i++ {
+		for i := range dst {
 			dst[i] = a[i] & b[i]
 		}
-	}}
+	}})
 }
 
 // Or is a | b.
 func Or[T tensor.Integer]() Loops[T, T] {
-	return Loops[T, T]{Vec: func(dst, a, b []T) {
+	return inIntegers(simd.BitOr, Loops[T, T]{Vec: func(dst, a, b []T) {
 		a, b = a[:len(dst)], b[:len(dst)]
-		for i := inWords(dst, a, b, func(x, y uint64) uint64 { return x | y }); i < len(dst); i++ {
+		for i := range dst {
 			dst[i] = a[i] | b[i]
 		}
-	}}
+	}})
 }
 
 // Xor is a ^ b.
 func Xor[T tensor.Integer]() Loops[T, T] {
-	return Loops[T, T]{Vec: func(dst, a, b []T) {
+	return inIntegers(simd.BitXor, Loops[T, T]{Vec: func(dst, a, b []T) {
 		a, b = a[:len(dst)], b[:len(dst)]
-		for i := inWords(dst, a, b, func(x, y uint64) uint64 { return x ^ y }); i < len(dst); i++ {
+		for i := range dst {
 			dst[i] = a[i] ^ b[i]
 		}
-	}}
+	}})
 }

@@ -70,20 +70,14 @@ func Top(v []float32) float32 {
 
 // AddTo sets dst[i] = a[i] + b[i].
 func AddTo[T tensor.Number](dst, a, b []T) {
-	e := simd.ElementKernels()
-	if e == nil {
-		addVec(dst, a, b)
-		return
+	if d, ok := any(dst).([]float32); ok {
+		if e := simd.ElementKernels(); e != nil {
+			e.Add(d, any(a).([]float32)[:len(d)], any(b).([]float32)[:len(d)])
+			return
+		}
 	}
-	switch d := any(dst).(type) {
-	case []float32:
-		e.Add(d, any(a).([]float32)[:len(d)], any(b).([]float32)[:len(d)])
-	case []int32:
-		n := e.AddInts(d, any(a).([]int32), any(b).([]int32))
-		addVec(dst[n:], a[n:], b[n:])
-	default:
-		addVec(dst, a, b)
-	}
+	n := simd.Integers(simd.ElementKernels(), simd.IntAdd, dst, a, b)
+	addVec(dst[n:], a[n:], b[n:])
 }
 
 // DivTo sets dst[i] = a[i] / b[i].

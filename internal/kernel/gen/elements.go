@@ -5,13 +5,16 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
+// elementOp is an instruction of two operands.
+type elementOp struct {
+	name string
+	op   func(...operand.Op)
+	kind string // of the operands: vectors or a scalar
+}
+
 // elements writes loops over elements. They wait for memory: registers of 256 bits do.
 func elements(a *asm) {
-	ops := []struct {
-		name string
-		op   func(...operand.Op)
-		kind string // of the operands: vectors or a scalar
-	}{
+	ops := []elementOp{
 		{"add", a.VADDPS, "VV"},
 		{"add", a.VADDPS, "VS"},
 		{"sub", a.VSUBPS, "VV"},
@@ -25,8 +28,21 @@ func elements(a *asm) {
 		{"prelu", a.prelu, "VS"},
 		{"max", a.greater, "VV"},
 		{"min", a.less, "VV"},
-		{"addInts", a.VPADDD, "VV"}, // of 32 bits, as they lie
 	}
+	// Integers lie as they are in registers of floats.
+	for _, o := range []struct {
+		name string
+		op   func(...operand.Op)
+	}{
+		{"and", a.VANDPS}, {"or", a.VORPS}, {"xor", a.VXORPS},
+		{"addB", a.VPADDB}, {"addW", a.VPADDW}, {"addD", a.VPADDD}, {"addQ", a.VPADDQ},
+		{"subB", a.VPSUBB}, {"subW", a.VPSUBW}, {"subD", a.VPSUBD}, {"subQ", a.VPSUBQ}, {"mulW", a.VPMULLW}, {"mulD", a.VPMULLD},
+		{"maxSB", a.VPMAXSB}, {"maxSW", a.VPMAXSW}, {"maxSD", a.VPMAXSD}, {"maxUB", a.VPMAXUB}, {"maxUW", a.VPMAXUW}, {"maxUD", a.VPMAXUD},
+		{"minSB", a.VPMINSB}, {"minSW", a.VPMINSW}, {"minSD", a.VPMINSD}, {"minUB", a.VPMINUB}, {"minUW", a.VPMINUW}, {"minUD", a.VPMINUD},
+	} {
+		ops = append(ops, elementOp{o.name, o.op, "VV"})
+	}
+	ops = append(ops, elementOp{"xor", a.VXORPS, "VS"})
 	for _, o := range ops {
 		types := map[string]string{"VV": "dst, a, b *float32", "VS": "dst, a *float32, b float32", "SV": "dst *float32, a float32, b *float32"}
 		a.function(o.name+o.kind+"AVX2", "func("+types[o.kind]+", n int)")
@@ -67,6 +83,7 @@ func elements(a *asm) {
 			}
 		})
 	}
+	thresholds(a)
 	a.clamp()
 	a.magnitude()
 	a.whole("roundEven", 8)

@@ -30,111 +30,18 @@ func fewBits(a *asm) {
 			a.bitWiden(w, bits)
 		}
 	}
-	a.bitCodeRows(1, 4)
-	for rows := 2; rows <= 6; rows++ {
-		a.bitCodeRows(rows, 2)
+	a.bitDigits()
+	for _, bits := range []int{2, 4, 8} {
+		for _, loop := range []struct{ digits, rows int }{{1, 6}, {3, 3}} {
+			a.bitDigitRows(bits, loop.digits, 1, 4)
+			for rows := 2; rows <= loop.rows; rows++ {
+				a.bitDigitRows(bits, loop.digits, rows, 2)
+			}
+		}
 	}
 }
 
-// bitCodeRows multiplies rows of 8-bit codes by half a panel, or a row by a whole one, of raw codes of 4 bits, of a word of which the even steps and then the odd ones are
-// multiplied by a word of the row. The sums of a block, less the zero points times the sum of the row's codes, take the scales of both.
-func (a *asm) bitCodeRows(rows, regs int) {
-	a.function(label("bitCodes%dx%dVNNI", rows, regs), "func(t *byte)")
-	t := a.Load(a.Param("t"), a.GP64())
-	reg64 := func(field int) reg.GPVirtual {
-		g := a.GP64()
-		a.MOVQ(at(t, field), g)
-		return g
-	}
-	codes, scales, zeros, blocks := reg64(bitsW), reg64(bitsScales), reg64(bitsZeros), reg64(bitsBlocks)
-	x, sx := a.rowPointers(rows), a.rowPointers(rows)
-	x.set(at(t, bitsX), at(t, bitsRowX))
-	sx.set(at(t, bitsSums), at(t, bitsRowSums))
-	left := a.GP64()
-	next := 0
-	vec := func() reg.VecPhysical {
-		next++
-		return zmm.reg(next - 1)
-	}
-	mask := vec()
-	var all, part [6][4]reg.VecPhysical
-	var low, high [4]reg.VecPhysical
-	for i := range regs {
-		low[i], high[i] = vec(), vec()
-		for r := range rows {
-			all[r][i], part[r][i] = vec(), vec()
-			a.zero(zmm, all[r][i])
-		}
-	}
-	a.VPTERNLOGD(operand.U8(255), mask, mask, mask)
-	a.VPSRLW(operand.U8(12), mask, mask) // 15 in each half of a word
-	a.VPACKUSWB(mask, mask, mask)
-	a.Label("block")
-	for r := range rows {
-		for i := range regs {
-			a.zero(zmm, part[r][i])
-		}
-	}
-	a.MOVQ(at(t, bitsGroups), left)
-	a.Label("group")
-	for i := range regs {
-		a.VMOVDQU32(at(codes, 64*i), high[i])
-		a.VPANDD(mask, high[i], low[i])
-		a.VPSRLD(operand.U8(4), high[i], high[i])
-		a.VPANDD(mask, high[i], high[i])
-	}
-	for r := range rows {
-		for i := range regs {
-			a.VPDPBUSD_BCST(x.at(r, 0), low[i], part[r][i])
-		}
-		for i := range regs {
-			a.VPDPBUSD_BCST(x.at(r, 4), high[i], part[r][i])
-		}
-	}
-	x.add(operand.U32(8))
-	a.ADDQ(operand.U32(256), codes)
-	a.DECQ(left)
-	a.JNZ(operand.LabelRef("group"))
-	// The words are done with: their registers hold zero points, and scales.
-	for i := range regs {
-		a.VBROADCASTSS(at(t, bitsMiddle), low[i])
-		a.VMOVUPS(at(scales, 64*i), high[i])
-	}
-	a.TESTQ(zeros, zeros)
-	a.JZ(operand.LabelRef("no_zeros"))
-	spare := vec()
-	for i := range regs {
-		a.VPMOVSXBD(at(zeros, 16*i), spare)
-		a.VCVTDQ2PS(spare, spare)
-		a.VADDPS(spare, low[i], low[i])
-	}
-	a.ADDQ(operand.U32(64), zeros)
-	a.Label("no_zeros")
-	for r := range rows {
-		for i := range regs {
-			a.VCVTDQ2PS(part[r][i], part[r][i])
-			a.VFNMADD231PS_BCST(sx.at(r, 4), low[i], part[r][i])
-			a.VMULPS_BCST(sx.at(r, 0), part[r][i], part[r][i])
-			a.VFMADD231PS(high[i], part[r][i], all[r][i])
-		}
-	}
-	sx.add(operand.U32(8))
-	a.ADDQ(operand.U32(256), scales)
-	a.DECQ(blocks)
-	a.JNZ(operand.LabelRef("block"))
-	y := a.rowPointers(rows)
-	y.set(at(t, bitsY), at(t, bitsRowY))
-	for r := range rows {
-		for i := range regs {
-			a.VMOVUPS(all[r][i], y.at(r, 64*i))
-		}
-	}
-	a.VZEROUPPER()
-	a.RET()
-}
-
-// bitCodes is how a loop gets at the weights of a group: a word of each column, of 32/bits steps, or, of 8 bits, a byte of each column for each of
-// 8 steps.
+// bitCodes is how a loop gets at the weights of a group: a word of each column, of 32/bits steps.
 type bitCodes struct {
 	a     *asm
 	w     width
@@ -145,13 +52,10 @@ type bitCodes struct {
 
 func (a *asm) bitCodes(w width, bits, regs int, t reg.Register) *bitCodes {
 	c := &bitCodes{a: a, w: w, bits: bits}
-	if bits == 8 {
-		return c
-	}
 	for range regs {
 		c.words = append(c.words, a.vec(w))
 	}
-	if w == zmm && t != nil {
+	if w == zmm && t != nil && bits < 8 {
 		values := a.GP64()
 		c.table = a.ZMM()
 		a.MOVQ(at(t, bitsValues), values)
@@ -161,20 +65,10 @@ func (a *asm) bitCodes(w width, bits, regs int, t reg.Register) *bitCodes {
 }
 
 // steps is the number of steps of a group.
-func (c *bitCodes) steps() int {
-	if c.bits == 8 {
-		return 8
-	}
-	return 32 / c.bits
-}
+func (c *bitCodes) steps() int { return 32 / c.bits }
 
 // line is how many bytes of four registers of columns a group takes.
-func (c *bitCodes) line() int {
-	if c.bits == 8 {
-		return 8 * 4 * c.w.floats
-	}
-	return 4 * c.w.bytes()
-}
+func (c *bitCodes) line() int { return 4 * c.w.bytes() }
 
 // load takes the words of a group.
 func (c *bitCodes) load(from reg.Register) {
@@ -184,14 +78,9 @@ func (c *bitCodes) load(from reg.Register) {
 }
 
 // value writes the weights of a step and register as numbers.
-func (c *bitCodes) value(from reg.Register, step, i int, v reg.VecVirtual) {
+func (c *bitCodes) value(step, i int, v reg.VecVirtual) {
 	a := c.a
-	if c.bits == 8 {
-		a.VPMOVSXBD(at(from, step*4*c.w.floats+i*c.w.floats), v)
-		a.VCVTDQ2PS(v, v)
-		return
-	}
-	if c.w == zmm {
+	if c.w == zmm && c.bits < 8 {
 		// The permutation looks at the lowest four bits only; of codes of two bits the table has each four times.
 		a.VPERMPS(c.table, c.words[i], v)
 		if step < c.steps()-1 {
@@ -204,12 +93,16 @@ func (c *bitCodes) value(from reg.Register, step, i int, v reg.VecVirtual) {
 		a.VPSLLD(operand.U8(left), word, v)
 		word = v
 	}
-	a.VPSRAD(operand.U8(32-c.bits), word, v)
+	if c.w == zmm {
+		a.VPSRLD(operand.U8(32-c.bits), word, v)
+	} else {
+		a.VPSRAD(operand.U8(32-c.bits), word, v)
+	}
 	a.VCVTDQ2PS(v, v)
 }
 
 // bitRow multiplies a row by a panel. The products of a block are added up, less the zero points times the sum of the row there, and take the
-// scales. With AVX-512 codes of 2 and 4 bits have no sign, and become numbers where they lie in their words, times a power of two that the row
+// scales. With AVX-512 codes have no sign, and become numbers where they lie in their words, times a power of two that the row
 // has been divided by: shifts and permutations would wait for each other's units.
 func (a *asm) bitRow(w width, bits int) {
 	a.function(label("bitRow%d%s", bits, w.set), "func(t *byte)")
@@ -232,7 +125,7 @@ func (a *asm) bitRow(w width, bits int) {
 		spread = a.YMM()
 	}
 	var masks []reg.VecVirtual
-	if w == zmm && bits < 8 {
+	if w == zmm {
 		middle = a.ZMM()
 		a.VBROADCASTSS(at(t, bitsMiddle), middle)
 		for i := range c.steps() {
@@ -264,11 +157,8 @@ func (a *asm) bitRow(w width, bits int) {
 				a.VFMADD231PS_BCST(at(x, 4*s), v, p)
 				continue
 			}
-			if c.value(codes, s, i, v); w == zmm {
-				a.VFMADD231PS_BCST(at(x, 4*s), v, p)
-			} else {
-				a.VFMADD231PS(spread, v, p)
-			}
+			c.value(s, i, v)
+			a.VFMADD231PS(spread, v, p)
 		}
 	}
 	a.ADDQ(operand.U32(uint32(4*c.steps())), x)
@@ -325,21 +215,27 @@ func (a *asm) bitWiden(w width, bits int) {
 	for i := range scale {
 		scale[i], zero[i] = a.vec(w), a.vec(w)
 		a.VMOVUPS(at(p, i*w.bytes()), scale[i])
-		a.zero(w, zero[i])
+		if w == zmm && bits == 8 {
+			a.VBROADCASTSS(at(t, bitsMiddle), zero[i])
+		} else {
+			a.zero(w, zero[i])
+		}
 	}
 	a.MOVQ(at(t, bitsZeros), p)
 	a.TESTQ(p, p)
 	a.JZ(operand.LabelRef("group"))
 	for i, z := range zero {
-		a.VPMOVSXBD(at(p, i*w.floats), z)
-		a.VCVTDQ2PS(z, z)
+		v := a.vec(w)
+		a.VPMOVSXBD(at(p, i*w.floats), v)
+		a.VCVTDQ2PS(v, v)
+		a.VADDPS(v, z, z)
 	}
 	a.Label("group")
 	c.load(codes)
 	for s := range c.steps() {
 		for i := range scale {
 			v := a.vec(w)
-			c.value(codes, s, i, v)
+			c.value(s, i, v)
 			a.VSUBPS(zero[i], v, v)
 			a.VMULPS(scale[i], v, v)
 			a.VMOVUPS(v, at(y, s*2*w.bytes()+i*w.bytes()))

@@ -234,9 +234,7 @@ func run[T any](p *Plan, pool *workers.Pool, dst, src []T) {
 			pool.For(rest, max(1, grain/m), c.short)
 		default:
 			p.lines(last, last-1, 0, rest, func(do, so int) {
-				pool.For(m, grain, func(lo, hi int) {
-					shortLines(dst, src, do+lo*dm, so+lo*sm, hi-lo, dm, sm, n, ds, ss)
-				})
+				workers.Each(pool, m, grain, shortPiece[T]{dst, src, do, so, dm, sm, n, ds, ss})
 			})
 		}
 		return
@@ -327,6 +325,17 @@ func (p *Plan) lines(skip1, skip2, lo, hi int, f func(dstOff, srcOff int)) {
 
 // shortLine is the length up to which a line costs less than finding it.
 const shortLine = 4
+
+// shortPiece is a part of what shortLines copies.
+type shortPiece[T any] struct {
+	dst, src                  []T
+	do, so, dm, sm, n, ds, ss int
+}
+
+// Piece copies lines lo to hi.
+func (p shortPiece[T]) Piece(lo, hi int) {
+	shortLines(p.dst, p.src, p.do+lo*p.dm, p.so+lo*p.sm, hi-lo, p.dm, p.sm, p.n, p.ds, p.ss)
+}
 
 // shortLines copies m lines of n elements, dm and sm apart.
 func shortLines[T any](dst, src []T, do, so, m, dm, sm, n, ds, ss int) {

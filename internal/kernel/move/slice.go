@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"unsafe"
 
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -152,6 +153,9 @@ func put[T any](dst, src []T, at []int, n int) {
 // the one of y otherwise. step says how far cond, x and y advance an element: 1,
 // or 0 for one that stands for all.
 func Pick(dst, x, y Slice, cond []uint8, step [3]int) {
+	if step[0] == 1 && simd.PickKernels().Pick(dst.Bytes, x.Bytes, y.Bytes, cond, dst.Width, step[1], step[2]) {
+		return
+	}
 	dst.mover().pick(dst, x, y, cond, step)
 }
 
@@ -168,13 +172,14 @@ func pick[T any](dst, x, y []T, cond []uint8, step [3]int) {
 		return
 	}
 	if step == [3]int{1, 1, 1} {
+		// Without branches on conditions, which cannot be foretold.
 		c, x, y := cond[:len(dst)], x[:len(dst)], y[:len(dst)]
 		for i := range dst {
-			if c[i] != 0 {
-				dst[i] = x[i]
-			} else {
-				dst[i] = y[i]
+			v := y[i]
+			if w := x[i]; c[i] != 0 {
+				v = w
 			}
+			dst[i] = v
 		}
 		return
 	}
@@ -201,21 +206,21 @@ func pickOver[T any](dst, x, y []T, cond []uint8, lines bool) {
 	if lines {
 		x, v := x[:len(dst)], y[0]
 		for i, k := range c {
-			if k != 0 {
-				dst[i] = x[i]
-			} else {
-				dst[i] = v
+			w := x[i]
+			if k == 0 {
+				w = v
 			}
+			dst[i] = w
 		}
 		return
 	}
 	y, v := y[:len(dst)], x[0]
 	for i, k := range c {
-		if k == 0 {
-			dst[i] = y[i]
-		} else {
-			dst[i] = v
+		w := y[i]
+		if k != 0 {
+			w = v
 		}
+		dst[i] = w
 	}
 }
 

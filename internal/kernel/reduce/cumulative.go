@@ -14,6 +14,12 @@ func Cumulative[T tensor.Number](product, exclusive, reverse bool) func(dst, src
 		step, first = element.Mul[T]().Vec, 1
 	}
 	return func(dst, src []T, outer, n, inner int) {
+		if inner == 1 {
+			for o := range outer {
+				runningSum(dst[o*n:][:n], src[o*n:][:n], product, exclusive, reverse)
+			}
+			return
+		}
 		for o := range outer {
 			base := o * n * inner
 			row := func(v []T, r int) []T {
@@ -35,5 +41,37 @@ func Cumulative[T tensor.Number](product, exclusive, reverse bool) func(dst, src
 				}
 			}
 		}
+	}
+}
+
+// runningSum is [Cumulative] of one line.
+func runningSum[T tensor.Number](dst, src []T, product, exclusive, reverse bool) {
+	if len(src) == 0 {
+		return
+	}
+	at, by := 0, 1
+	if reverse {
+		at, by = len(src)-1, -1
+	}
+	acc, next := src[at], T(0) // next is what an exclusive sum takes in its next step
+	if product {
+		next = 1
+	}
+	if exclusive {
+		acc, next = next, acc
+	}
+	dst[at] = acc
+	for range len(src) - 1 {
+		at += by
+		x := src[at]
+		if exclusive {
+			x, next = next, x
+		}
+		if product {
+			acc *= x
+		} else {
+			acc += x
+		}
+		dst[at] = acc
 	}
 }

@@ -2,7 +2,10 @@ package reduce
 
 import (
 	"math"
+	"sync"
 
+	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -31,7 +34,7 @@ func (a ScaledSum) add(x float64) ScaledSum {
 
 // LogSumExp is the logarithm of the sum of exponentials.
 func LogSumExp[T tensor.Number]() Reducer[T, ScaledSum] {
-	return Reducer[T, ScaledSum]{
+	r := Reducer[T, ScaledSum]{
 		Start: ScaledSum{m: math.Inf(-1)},
 		Row: func(acc ScaledSum, src []T) ScaledSum {
 			top := acc.m
@@ -76,5 +79,85 @@ func LogSumExp[T tensor.Number]() Reducer[T, ScaledSum] {
 			}
 			return T(a.m + math.Log(a.s))
 		},
+	}
+	if simd.CurveKernels() != nil && simd.ElementKernels() != nil {
+		if row, ok := any(scaledRow).(func(acc ScaledSum, src []T) ScaledSum); ok {
+			r.Row = row
+			r.Lines, _ = any(scaledLines).(func(acc []ScaledSum, src []T, step, n int))
+		}
+	}
+	return r
+}
+
+// expRoom is what rows and columns of exponentials are computed in.
+type expRoom struct{ top, part [element.Block]float32 }
+
+var expRooms = sync.Pool{New: func() any { return new(expRoom) }}
+
+// scaledRow adds exponentials in vectors, less the greatest exponent, a block at a time.
+func scaledRow(acc ScaledSum, src []float32) ScaledSum {
+	inf := float32(math.Inf(1))
+	_, most := simd.ElementKernels().Extent(src, inf, -inf)
+	top := max(acc.m, float64(most))
+	if math.IsInf(top, 0) || top != top {
+		for _, x := range src {
+			acc = acc.add(float64(x))
+		}
+		return acc
+	}
+	s := acc.s
+	if s != 0 {
+		s *= math.Exp(acc.m - top)
+	}
+	if float64(most) < top-100 { // nothing is left of them
+		return ScaledSum{top, s}
+	}
+	room, scale := expRooms.Get().(*expRoom), math.Exp(float64(most)-top)
+	c, sum := simd.CurveKernels(), 0.0
+	for at := 0; at < len(src); at += element.Block {
+		x := src[at:min(at+element.Block, len(src))]
+		sum += c.ExpSum(room.part[:len(x)], x, most)
+	}
+	expRooms.Put(room)
+	return ScaledSum{top, s + sum*scale}
+}
+
+// scaledLines is scaledRow for each column of n lines.
+func scaledLines(acc []ScaledSum, src []float32, step, n int) {
+	e, c := simd.ElementKernels(), simd.CurveKernels()
+	room := expRooms.Get().(*expRoom)
+	defer expRooms.Put(room)
+	inf := float32(math.Inf(1))
+	for ; len(acc) > 0; acc, src = acc[min(element.Block, len(acc)):], src[min(element.Block, len(src)):] {
+		sums := acc[:min(element.Block, len(acc))]
+		top, part := room.top[:len(sums)], room.part[:len(sums)]
+		copy(top, src)
+		line := func(l int) []float32 { return src[l*step:][:len(sums)] }
+		for l := 1; l < n; l++ {
+			done := e.Max(top, top, line(l))
+			element.MaxTo(top[done:], top[done:], line(l)[done:])
+		}
+		least, most := e.Extent(top, inf, -inf)
+		if !(least > -inf && most < inf) {
+			for i := range sums {
+				sums[i] = ScaledSum{m: math.Inf(-1)}
+			}
+			for l := range n {
+				for i, x := range line(l) {
+					sums[i] = sums[i].add(float64(x))
+				}
+			}
+			continue
+		}
+		for i, t := range top {
+			sums[i] = ScaledSum{m: float64(t)}
+		}
+		for l := range n {
+			e.Sub(part, line(l), top)
+			c.ExpSum(part, part, 0)
+			for i, v := range part {
+				sums[i].s += float64(v)
+			}
+		}
 	}
 }

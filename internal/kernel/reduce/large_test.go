@@ -29,6 +29,9 @@ func TestLarge(t *testing.T) {
 			{[]int{40, 3, colTile + 1}, []bool{false, true, false}},
 			{[]int{300, 200}, []bool{false, true}},
 			{[]int{30, 20, 100}, []bool{true, false, true}},
+			{[]int{7, 331, 9}, []bool{false, true, false}},
+			{[]int{501, 5}, []bool{true, false}},
+			{[]int{3, 2, 63}, []bool{false, true, false}},
 		} {
 			n := 1
 			for _, d := range c.shape {

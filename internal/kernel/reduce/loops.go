@@ -14,6 +14,27 @@ func Sum[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
 	if four, ok := any(addFour).(func(acc []A, src []T, step, n int)); ok {
 		r.Lines = four
 	}
+	return inVectors(r, simd.FoldSum)
+}
+
+// inVectors gives a reducer of float32 in float64 the loops in vectors that there are.
+func inVectors[T, A tensor.Number](r Reducer[T, A], k simd.Fold) Reducer[T, A] {
+	f := simd.FoldKernels()
+	if f == nil {
+		return r
+	}
+	merge, _ := any(r.Merge).(func(a, b float64) float64)
+	row, ok := any(func(acc float64, src []float32) float64 { return merge(acc, f.Row(k, src)) }).(func(acc A, src []T) A)
+	if !ok {
+		return r
+	}
+	r.Row = row
+	r.Rows, _ = any(func(acc []float64, src []float32, n int) {
+		for i := range acc {
+			acc[i] = f.Row(k, src[i*n:][:n])
+		}
+	}).(func(acc []A, src []T, n int))
+	r.Lines, _ = any(func(acc []float64, src []float32, step, n int) { f.Lines(k, acc, src, step, n) }).(func(acc []A, src []T, step, n int))
 	return r
 }
 
@@ -92,12 +113,12 @@ func asBytes(v []int8) []uint8 {
 
 // Magnitudes adds the absolute values of all elements.
 func Magnitudes[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
-	return Reducer[T, A]{Row: absRow[T, A], Cols: absCols[T, A], Merge: plus[A], Done: done}
+	return inVectors(Reducer[T, A]{Row: absRow[T, A], Cols: absCols[T, A], Merge: plus[A], Done: done}, simd.FoldSizes)
 }
 
 // Squares adds the squares of all elements.
 func Squares[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
-	return Reducer[T, A]{Row: squareRow[T, A], Cols: squareCols[T, A], Merge: plus[A], Done: done}
+	return inVectors(Reducer[T, A]{Row: squareRow[T, A], Cols: squareCols[T, A], Merge: plus[A], Done: done}, simd.FoldSquares)
 }
 
 func plus[A tensor.Number](a, b A) A { return a + b }
@@ -174,7 +195,7 @@ func squareCols[T, A tensor.Number](acc []A, src []T) {
 
 // Product multiplies all elements in the type of the accumulator.
 func Product[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
-	return Reducer[T, A]{
+	return inVectors(Reducer[T, A]{
 		Start: 1,
 		Row: func(acc A, src []T) A {
 			for _, x := range src {
@@ -190,7 +211,7 @@ func Product[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
 		},
 		Merge: func(a, b A) A { return a * b },
 		Done:  done,
-	}
+	}, simd.FoldProduct)
 }
 
 // Max is the greatest element; NaN wins over numbers. lowest is the result for

@@ -189,6 +189,11 @@ func (r *Run[T, A]) colWork(worker, lo, hi int) {
 		n := min(r.tile, p.inner-col)
 		acc := r.acc[worker*colTile : worker*colTile+n]
 		base := p.kept.offset(row) + col
+		if k := p.together(); r.Merge != nil && k > 1 {
+			r.short(r.acc[worker*colTile:][:k*p.inner], r.in[base:], gone, k)
+			r.finish(r.out[row*p.inner:], acc)
+			continue
+		}
 		if r.Lines != nil && gone > 0 && len(p.gone.n) == 1 {
 			r.Lines(acc, r.in[base:], p.gone.stride[0], gone)
 		} else {
@@ -199,6 +204,36 @@ func (r *Run[T, A]) colWork(worker, lo, hi int) {
 			}
 		}
 		r.finish(r.out[row*p.inner+col:], acc)
+	}
+}
+
+// shortLine is the length from which on lines are folded one by one: a call costs as much as some of their elements.
+const shortLine = 64
+
+// together is the number of short lines, which follow each other, that are folded as one long line.
+func (p *Plan) together() int {
+	if p.inner >= shortLine || p.inner == 0 || len(p.gone.n) != 1 || p.gone.stride[0] != p.inner {
+		return 1
+	}
+	return min(p.gone.n[0], 4*shortLine/p.inner)
+}
+
+// short folds lines, k at a time, and then the columns that belong together.
+func (r *Run[T, A]) short(acc []A, in []T, lines, k int) {
+	n := r.p.inner
+	if wide := lines / k; r.Lines != nil {
+		r.Lines(acc, in, len(acc), wide)
+	} else {
+		element.Fill(acc, r.Start)
+		for i := range wide {
+			r.Cols(acc, in[i*len(acc):][:len(acc)])
+		}
+	}
+	if rest := lines % k * n; rest > 0 {
+		r.Cols(acc[:rest], in[lines/k*len(acc):][:rest])
+	}
+	for i := n; i < len(acc); i++ {
+		acc[i%n] = r.Merge(acc[i%n], acc[i])
 	}
 }
 

@@ -29,6 +29,7 @@ type Ints struct {
 	quads, few, turned, half []func(t *IntTile)
 	quadsWide                func(t *IntTile) // nil where the set has none
 	groups                   *[groupKinds][]func(t *GroupTile)
+	codes                    *codeSet
 	tiles                    tileSet // in place of quads and turned from fewest rows on; nil where there is none
 	fewest                   int
 	gatherQuads              func(dst, src *byte, offs *int32, n int, runs *int32, nruns int)

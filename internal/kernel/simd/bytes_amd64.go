@@ -39,6 +39,7 @@ var ints = withTiles(family[Ints]{
 		half:        []func(t *IntTile){half1VNNI, half2VNNI, half3VNNI, half4VNNI, half5VNNI, half6VNNI, half7VNNI, half8VNNI, half9VNNI, half10VNNI, half11VNNI, half12VNNI},
 		quadsWide:   quadsWideVNNI,
 		groups:      &byteGroupsVNNI,
+		codes:       &codesVNNI,
 		gatherQuads: gatherQuadsAVX512,
 		gather:      gatherPairsAVX512, requantise: requantiseAVX512, requantiseSmall: smallAVX512, requantiseFew: requantiseAVX2, requantise16: requantise16AVX512, requantiseHalves: requantiseHalvesAVX512, halves: halvesAVX512,
 	},

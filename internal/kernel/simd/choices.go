@@ -1,7 +1,5 @@
 package simd
 
-import "unsafe"
-
 // PRelu writes a, times b where a is negative. It returns for how many it did so, as Max and Min do: the caller does the rest.
 func (e *Elements) PRelu(dst, a, b []float32) int {
 	if e.preluVV == nil {
@@ -32,17 +30,6 @@ func (e *Elements) Min(dst, a, b []float32) int {
 		return 0
 	}
 	return both(dst, a, b, e.minVV)
-}
-
-// AddInts sets dst[i] = a[i] + b[i]; it returns for how many numbers it did so.
-func (e *Elements) AddInts(dst, a, b []int32) int {
-	n := whole(len(dst))
-	if e.addInts == nil || n == 0 {
-		return 0
-	}
-	_, _ = a[n-1], b[n-1]
-	e.addInts((*float32)(unsafe.Pointer(&dst[0])), (*float32)(unsafe.Pointer(&a[0])), (*float32)(unsafe.Pointer(&b[0])), n)
-	return n
 }
 
 // AddScaled adds ((w·x)·scales)·scale, rounded after each step, to dst for each value of x in order; the weights of x[i] begin at w[places[i]*step].
@@ -107,6 +94,18 @@ func (e *Elements) QuantiseRow(dst []uint8, src []float32, mul, lo, hi float32, 
 		e.quantiseRow(&dst[0], &src[0], n, mul, lo, hi, zero)
 	}
 	return true
+}
+
+// QuantiseRows writes the 8-bit codes of rows, as many as there are scales, n numbers each: a row's range, with zero in it, over 255 steps, whose
+// scale and zero point, for codes from -128 on, it writes too. To codes it adds plus. It returns for how many rows it did so: it stops at one
+// whose range is nothing, or not finite, or whose scale has no inverse, and does none where the set has no loop.
+func (e *Elements) QuantiseRows(dst []uint8, src []float32, n int, scales []float32, zeros []int32, plus int32) int {
+	rows := len(scales)
+	if e == nil || e.quantiseRows == nil || rows == 0 || n == 0 {
+		return 0
+	}
+	_, _, _ = dst[rows*n-1], src[rows*n-1], zeros[rows-1]
+	return e.quantiseRows(&dst[0], &src[0], rows, n, &scales[0], &zeros[0], plus)
 }
 
 // LessTimes takes b times by from dst. It returns for how many numbers it did so.

@@ -22,6 +22,9 @@ type Curves struct {
 	sigmoid, erf, tanh, silu, gelu, geluTanh func(dst, src *float32, n int, t *SingleTable)
 	exponential, logarithm                   func(dst, src *float32, n int, t *SingleTable)
 	softplus, mish, sin, cos                 func(dst, src *float32, n int, t *SingleTable)
+	tan, asin, acos, atan                    func(dst, src *float32, n int, t *SingleTable)
+	sinh, cosh, asinh, acosh, atanh          func(dst, src *float32, n int, t *SingleTable)
+	powers                                   func(dst, a, b *float32, n int)
 	expSum                                   func(dst, src *float32, n int, shift float32, t *SingleTable) float64
 	softmaxRows                              func(dst, src *float32, rows, n int, t *SingleTable)
 }

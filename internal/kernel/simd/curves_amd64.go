@@ -5,11 +5,13 @@ var curves = family[Curves]{
 		Set: AVX2, wide: 4, libmExp: libmExpAVX2, libmSigmoid: libmSigmoidAVX2,
 		sigmoid: sigmoidAVX2, erf: erfAVX2, tanh: tanhAVX2, silu: siluAVX2, gelu: geluAVX2, geluTanh: geluTanhAVX2, hardSwish: hardSwishAVX2, expSum: expSumAVX2,
 		exponential: exponentialAVX2, logarithm: logarithmAVX2, softplus: softplusAVX2, mish: mishAVX2, sin: sinAVX2, cos: cosAVX2,
+		tan: tanAVX2, asin: asinAVX2, acos: acosAVX2, atan: atanAVX2, sinh: sinhAVX2, cosh: coshAVX2, asinh: asinhAVX2, acosh: acoshAVX2, atanh: atanhAVX2, powers: powersAVX2,
 	},
 	AVX512: {
 		Set: AVX512, wide: 1, libmExp: libmExpAVX512, libmSigmoid: libmSigmoidAVX512, libmTanh: libmTanhAVX512, libmElu: libmEluAVX512, libmLog: libmLogAVX512,
 		every: true, sigmoid: sigmoidAVX512, erf: erfAVX512, tanh: tanhAVX512, silu: siluAVX512, gelu: geluAVX512, geluTanh: geluTanhAVX512, hardSwish: hardSwishAVX512, expSum: expSumAVX512, softmaxRows: softmaxRowsAVX512,
 		exponential: exponentialAVX512, logarithm: logarithmAVX512, softplus: softplusAVX512, mish: mishAVX512, sin: sinAVX512, cos: cosAVX512,
+		tan: tanAVX512, asin: asinAVX512, acos: acosAVX512, atan: atanAVX512, sinh: sinhAVX512, cosh: coshAVX512, asinh: asinhAVX512, acosh: acoshAVX512, atanh: atanhAVX512, powers: powersAVX512,
 	},
 }
 
@@ -120,3 +122,63 @@ func exponentialAVX512(dst, src *float32, n int, t *SingleTable)
 
 //go:noescape
 func logarithmAVX512(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func tanAVX2(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func asinAVX2(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func acosAVX2(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func atanAVX2(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func sinhAVX2(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func coshAVX2(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func asinhAVX2(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func acoshAVX2(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func atanhAVX2(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func powersAVX2(dst, a, b *float32, n int)
+
+//go:noescape
+func tanAVX512(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func asinAVX512(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func acosAVX512(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func atanAVX512(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func sinhAVX512(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func coshAVX512(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func asinhAVX512(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func acoshAVX512(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func atanhAVX512(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func powersAVX512(dst, a, b *float32, n int)

@@ -11,14 +11,18 @@ type Elements struct {
 	Set                        Set
 	addVV, subVV, mulVV, divVV func(dst, a, b *float32, n int)
 	addVS, mulVS, divVS        func(dst, a *float32, b float32, n int)
-	preluVV, maxVV, minVV      func(dst, a, b *float32, n int)         // nil for none
-	addInts                    func(dst, a, b *float32, n int)         // of 32-bit integers; nil for none
+	preluVV, maxVV, minVV      func(dst, a, b *float32, n int) // nil for none
+	ints                       [intOps][intKinds]func(dst, a, b *float32, n int)
+	xorAll                     func(dst, a *float32, b float32, n int) // nil for none
 	preluVS                    func(dst, a *float32, b float32, n int) // nil for none
 	subSV, divSV               func(dst *float32, a float32, b *float32, n int)
 	clamp                      func(dst, src *float32, n int, lo, hi, plus float32)
 	scale                      func(dst, src *float32, n int, s, t float32)
-	magnitude                  func(dst, src *float32, n int)    // nil for none
-	toWhole                    [3]func(dst, src *float32, n int) // to the nearest even, down, up; nil for none
+	magnitude                  func(dst, src *float32, n int)                      // nil for none
+	softsign, signum           func(dst, src *float32, n int)                      // nil for none
+	above                      func(dst, src *float32, n int, limit float32)       // nil for none
+	shrink                     func(dst, src *float32, n int, limit, bias float32) // nil for none
+	toWhole                    [3]func(dst, src *float32, n int)                   // to the nearest even, down, up; nil for none
 	roundAway                  func(dst, src *float32, n int, mul, lo, hi float32)
 	extent                     func(src *float32, n int) (least, most float32)
 	nibbles                    func(dst *float32, src *byte, n int, zero, scale float32)
@@ -47,7 +51,8 @@ type Elements struct {
 	nonzeros                   func(values *float32, places *int32, x *float32, n int) int                                         // nil for none
 	dequantise16               [2]func(dst *float32, src *uint16, n int, zero int32, scale float32)                                // nil for none
 	quantise16, quantiseAway16 func(dst *uint16, src *float32, n int, scale, lo, hi float32, zero int32)                           // nil for none
-	scaleRows                  [2]func(dst *float32, sums *int32, rows, n int, weights, bias *float32, scale float32)              // nil for none
+	quantiseRows               func(dst *byte, src *float32, rows, n int, scales *float32, zeros *int32, plus int32) (done int)    // nil for none
+	scaleRows                  [2]scaleLoop                                                                                        // nil for none
 	every                      bool                                                                                                // quantise, sum and product take any number of elements
 }
 
@@ -492,28 +497,33 @@ func (e *Elements) QuantiseAway16(dst []int16, src []float32, scale, lo, hi floa
 	return n
 }
 
+// scaleLoop is a loop of [Elements.ScaleRows]; steps are in bytes.
+type scaleLoop func(dst *float32, stepDst int, sums *int32, stepSums, rows, n int, weights, bias, scales *float32, scale float32)
+
 // ScaleRows writes rows of as many sums as there are weights: sum·weight·scale, rounded in this order, or (together)
-// sum·(weight·scale), plus the bias of the column if bias is not nil. It returns false where the set has no loop.
-func (e *Elements) ScaleRows(dst []float32, sums []int32, weights, bias []float32, scale float32, together bool) bool {
-	if e.scaleRows[0] == nil {
-		return false
-	}
-	n := len(weights)
-	if n == 0 || len(dst) < n {
-		return true
-	}
-	rows := len(dst) / n
-	var b *float32
-	if bias != nil {
-		_ = bias[n-1]
-		b = &bias[0]
-	}
-	_ = sums[rows*n-1]
+// sum·(weight·scale), plus the bias of the column if bias is not nil. Each row has its scale where scales is not nil. Rows lie step and
+// line elements apart. It returns false where the set has no loop.
+func (e *Elements) ScaleRows(dst []float32, step int, sums []int32, line, rows int, weights, bias, scales []float32, scale float32, together bool) bool {
 	loop := e.scaleRows[0]
 	if together {
 		loop = e.scaleRows[1]
 	}
-	loop(&dst[0], &sums[0], rows, n, &weights[0], b, scale)
+	if loop == nil {
+		return false
+	}
+	n := len(weights)
+	if n == 0 || rows <= 0 {
+		return true
+	}
+	_, _ = dst[(rows-1)*step+n-1], sums[(rows-1)*line+n-1]
+	var b, s *float32
+	if bias != nil {
+		b = &bias[:n][0]
+	}
+	if scales != nil {
+		s = &scales[:rows][0]
+	}
+	loop(&dst[0], 4*step, &sums[0], 4*line, rows, n, &weights[0], b, s, scale)
 	return true
 }
 

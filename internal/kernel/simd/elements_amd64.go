@@ -14,9 +14,9 @@ func elementsAVX512() *Elements {
 	e.dequantise = [2]func(dst *float32, src *byte, n int, zero int32, scale float32){dequantiseU8AVX512, dequantiseS8AVX512}
 	e.dequantise16 = [2]func(dst *float32, src *uint16, n int, zero int32, scale float32){dequantiseU16AVX512, dequantiseS16AVX512}
 	e.quantise16, e.quantiseAway16 = quantise16AVX512, quantiseAway16AVX512
-	e.scaleRows = [2]func(dst *float32, sums *int32, rows, n int, weights, bias *float32, scale float32){scaleRowsAVX512, scaleRowsTogetherAVX512}
+	e.scaleRows = [2]scaleLoop{scaleRowsAVX512, scaleRowsTogetherAVX512}
 	e.addScaled, e.nonzeros, e.curve16 = addScaledAVX512, nonzerosAVX512, curve16AVX512
-	e.quantiseRow, e.lessTimes = quantiseRowAVX512, lessTimesAVX512
+	e.quantiseRow, e.quantiseRows, e.lessTimes = quantiseRowAVX512, quantiseRowsAVX512, lessTimesAVX512
 	return &e
 }
 
@@ -24,8 +24,9 @@ var elementsAVX2 = Elements{
 	Set:   AVX2,
 	addVV: addVVAVX2, addVS: addVSAVX2, subVV: subVVAVX2, subSV: subSVAVX2,
 	mulVV: mulVVAVX2, mulVS: mulVSAVX2, divVV: divVVAVX2, divVS: divVSAVX2, divSV: divSVAVX2,
-	preluVV: preluVVAVX2, preluVS: preluVSAVX2, maxVV: maxVVAVX2, minVV: minVVAVX2, addInts: addIntsVVAVX2,
-	clamp: clampAVX2, magnitude: magnitudeAVX2, toWhole: [3]func(dst, src *float32, n int){roundEvenAVX2, roundDownAVX2, roundUpAVX2}, scale: scaleAVX2, quantise: quantiseAVX2, quantiseAway: quantiseAwayAVX2,
+	preluVV: preluVVAVX2, preluVS: preluVSAVX2, maxVV: maxVVAVX2, minVV: minVVAVX2,
+	ints: intsAVX2, xorAll: xorVSAVX2,
+	clamp: clampAVX2, magnitude: magnitudeAVX2, softsign: softsignAVX2, signum: signumAVX2, above: aboveAVX2, shrink: shrinkAVX2, toWhole: [3]func(dst, src *float32, n int){roundEvenAVX2, roundDownAVX2, roundUpAVX2}, scale: scaleAVX2, quantise: quantiseAVX2, quantiseAway: quantiseAwayAVX2,
 	nibbles: nibblesAVX2, dot: dotAVX2, dots: dotsAVX2, dotNibbles: dotNibblesAVX2, rectifyHalf: rectifyHalfAVX2, roundAway: roundAwayAVX2, extent: extentAVX2,
 	fromHalf: fromHalfAVX2, fromBrain: fromBrainAVX2, toHalf: toHalfAVX2, toFloats: toFloatsAVX2, rescale: rescaleAVX2,
 	limitBytes: [2]func(dst, src *byte, n int, lo, hi int32){limitU8AVX2, limitS8AVX2},
@@ -34,6 +35,96 @@ var elementsAVX2 = Elements{
 	sum:        [2]func(dst, a, b *byte, n int, q *Codes){sumU8AVX2, sumS8AVX2},
 	product:    [2]func(dst, a, b *byte, n int, q *Codes){productU8AVX2, productS8AVX2},
 }
+
+// intsAVX2 are the loops over integers by operation and kind.
+var intsAVX2 = [intOps][intKinds]func(dst, a, b *float32, n int){
+	BitAnd: {andVVAVX2, andVVAVX2, andVVAVX2, andVVAVX2, andVVAVX2, andVVAVX2, andVVAVX2, andVVAVX2},
+	BitOr:  {orVVAVX2, orVVAVX2, orVVAVX2, orVVAVX2, orVVAVX2, orVVAVX2, orVVAVX2, orVVAVX2},
+	BitXor: {xorVVAVX2, xorVVAVX2, xorVVAVX2, xorVVAVX2, xorVVAVX2, xorVVAVX2, xorVVAVX2, xorVVAVX2},
+	IntAdd: {addBVVAVX2, addBVVAVX2, addWVVAVX2, addWVVAVX2, addDVVAVX2, addDVVAVX2, addQVVAVX2, addQVVAVX2},
+	IntSub: {subBVVAVX2, subBVVAVX2, subWVVAVX2, subWVVAVX2, subDVVAVX2, subDVVAVX2, subQVVAVX2, subQVVAVX2},
+	IntMul: {nil, nil, mulWVVAVX2, mulWVVAVX2, mulDVVAVX2, mulDVVAVX2, nil, nil},
+	IntMax: {maxSBVVAVX2, maxUBVVAVX2, maxSWVVAVX2, maxUWVVAVX2, maxSDVVAVX2, maxUDVVAVX2, nil, nil},
+	IntMin: {minSBVVAVX2, minUBVVAVX2, minSWVVAVX2, minUWVVAVX2, minSDVVAVX2, minUDVVAVX2, nil, nil},
+}
+
+//go:noescape
+func andVVAVX2(dst, a, b *float32, n int)
+
+//go:noescape
+func orVVAVX2(dst, a, b *float32, n int)
+
+//go:noescape
+func xorVVAVX2(dst, a, b *float32, n int)
+
+//go:noescape
+func addBVVAVX2(dst, a, b *float32, n int)
+
+//go:noescape
+func addWVVAVX2(dst, a, b *float32, n int)
+
+//go:noescape
+func addDVVAVX2(dst, a, b *float32, n int)
+
+//go:noescape
+func addQVVAVX2(dst, a, b *float32, n int)
+
+//go:noescape
+func subBVVAVX2(dst, a, b *float32, n int)
+
+//go:noescape
+func subWVVAVX2(dst, a, b *float32, n int)
+
+//go:noescape
+func subDVVAVX2(dst, a, b *float32, n int)
+
+//go:noescape
+func subQVVAVX2(dst, a, b *float32, n int)
+
+//go:noescape
+func mulWVVAVX2(dst, a, b *float32, n int)
+
+//go:noescape
+func mulDVVAVX2(dst, a, b *float32, n int)
+
+//go:noescape
+func maxSBVVAVX2(dst, a, b *float32, n int)
+
+//go:noescape
+func maxSWVVAVX2(dst, a, b *float32, n int)
+
+//go:noescape
+func maxSDVVAVX2(dst, a, b *float32, n int)
+
+//go:noescape
+func maxUBVVAVX2(dst, a, b *float32, n int)
+
+//go:noescape
+func maxUWVVAVX2(dst, a, b *float32, n int)
+
+//go:noescape
+func maxUDVVAVX2(dst, a, b *float32, n int)
+
+//go:noescape
+func minSBVVAVX2(dst, a, b *float32, n int)
+
+//go:noescape
+func minSWVVAVX2(dst, a, b *float32, n int)
+
+//go:noescape
+func minSDVVAVX2(dst, a, b *float32, n int)
+
+//go:noescape
+func minUBVVAVX2(dst, a, b *float32, n int)
+
+//go:noescape
+func minUWVVAVX2(dst, a, b *float32, n int)
+
+//go:noescape
+func minUDVVAVX2(dst, a, b *float32, n int)
+
+//go:noescape
+func xorVSAVX2(dst, a *float32, b float32, n int)
 
 //go:noescape
 func quantiseAVX512(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)
@@ -186,10 +277,10 @@ func dequantiseU8AVX512(dst *float32, src *byte, n int, zero int32, scale float3
 func dequantiseS8AVX512(dst *float32, src *byte, n int, zero int32, scale float32)
 
 //go:noescape
-func scaleRowsAVX512(dst *float32, sums *int32, rows, n int, weights, bias *float32, scale float32)
+func scaleRowsAVX512(dst *float32, stepDst int, sums *int32, stepSums, rows, n int, weights, bias, scales *float32, scale float32)
 
 //go:noescape
-func scaleRowsTogetherAVX512(dst *float32, sums *int32, rows, n int, weights, bias *float32, scale float32)
+func scaleRowsTogetherAVX512(dst *float32, stepDst int, sums *int32, stepSums, rows, n int, weights, bias, scales *float32, scale float32)
 
 //go:noescape
 func preluVVAVX2(dst, a, b *float32, n int)
@@ -210,9 +301,6 @@ func addScaledAVX512(dst, w, scales *float32, n int, x *float32, places *int32, 
 func nonzerosAVX512(values *float32, places *int32, x *float32, n int) int
 
 //go:noescape
-func addIntsVVAVX2(dst, a, b *float32, n int)
-
-//go:noescape
 func curve16AVX512(dst, src *int16, n int, table *uint32, mul, round, shift, bits, mask, above, below, out int32)
 
 //go:noescape
@@ -220,6 +308,9 @@ func magnitudeAVX2(dst, src *float32, n int)
 
 //go:noescape
 func quantiseRowAVX512(dst *byte, src *float32, n int, mul, lo, hi float32, zero int32)
+
+//go:noescape
+func quantiseRowsAVX512(dst *byte, src *float32, rows, n int, scales *float32, zeros *int32, plus int32) (done int)
 
 //go:noescape
 func lessTimesAVX512(dst, b *int32, n int, by int32)
@@ -232,3 +323,15 @@ func roundDownAVX2(dst, src *float32, n int)
 
 //go:noescape
 func roundUpAVX2(dst, src *float32, n int)
+
+//go:noescape
+func softsignAVX2(dst, src *float32, n int)
+
+//go:noescape
+func signumAVX2(dst, src *float32, n int)
+
+//go:noescape
+func aboveAVX2(dst, src *float32, n int, limit float32)
+
+//go:noescape
+func shrinkAVX2(dst, src *float32, n int, limit, bias float32)

@@ -640,9 +640,239 @@ end:
 	VZEROUPPER
 	RET
 
-// func addIntsVVAVX2(dst *float32, a *float32, b *float32, n int)
+// func andVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX
+TEXT ·andVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VANDPS  (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VANDPS  32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VANDPS  64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VANDPS  96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VANDPS  (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func orVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX
+TEXT ·orVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VORPS   (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VORPS   32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VORPS   64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VORPS   96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VORPS   (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func xorVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX
+TEXT ·xorVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VXORPS  (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VXORPS  32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VXORPS  64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VXORPS  96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VXORPS  (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func addBVVAVX2(dst *float32, a *float32, b *float32, n int)
 // Requires: AVX, AVX2
-TEXT ·addIntsVVAVX2(SB), NOSPLIT, $0-32
+TEXT ·addBVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPADDB  (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPADDB  32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPADDB  64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPADDB  96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPADDB  (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func addWVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·addWVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPADDW  (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPADDW  32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPADDW  64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPADDW  96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPADDW  (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func addDVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·addDVVAVX2(SB), NOSPLIT, $0-32
 	MOVQ dst+0(FP), AX
 	MOVQ n+24(FP), CX
 	MOVQ a+8(FP), DX
@@ -681,6 +911,1181 @@ eight:
 	ADDQ    $0x00000020, DX
 	ADDQ    $0x00000020, BX
 	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func addQVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·addQVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPADDQ  (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPADDQ  32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPADDQ  64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPADDQ  96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPADDQ  (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func subBVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·subBVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPSUBB  (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPSUBB  32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPSUBB  64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPSUBB  96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPSUBB  (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func subWVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·subWVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPSUBW  (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPSUBW  32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPSUBW  64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPSUBW  96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPSUBW  (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func subDVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·subDVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPSUBD  (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPSUBD  32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPSUBD  64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPSUBD  96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPSUBD  (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func subQVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·subQVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPSUBQ  (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPSUBQ  32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPSUBQ  64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPSUBQ  96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPSUBQ  (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func mulWVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·mulWVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPMULLW (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPMULLW 32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPMULLW 64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPMULLW 96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPMULLW (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func mulDVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·mulDVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPMULLD (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPMULLD 32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPMULLD 64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPMULLD 96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPMULLD (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func maxSBVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·maxSBVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPMAXSB (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPMAXSB 32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPMAXSB 64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPMAXSB 96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPMAXSB (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func maxSWVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·maxSWVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPMAXSW (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPMAXSW 32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPMAXSW 64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPMAXSW 96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPMAXSW (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func maxSDVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·maxSDVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPMAXSD (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPMAXSD 32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPMAXSD 64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPMAXSD 96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPMAXSD (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func maxUBVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·maxUBVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPMAXUB (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPMAXUB 32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPMAXUB 64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPMAXUB 96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPMAXUB (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func maxUWVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·maxUWVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPMAXUW (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPMAXUW 32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPMAXUW 64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPMAXUW 96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPMAXUW (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func maxUDVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·maxUDVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPMAXUD (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPMAXUD 32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPMAXUD 64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPMAXUD 96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPMAXUD (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func minSBVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·minSBVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPMINSB (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPMINSB 32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPMINSB 64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPMINSB 96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPMINSB (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func minSWVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·minSWVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPMINSW (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPMINSW 32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPMINSW 64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPMINSW 96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPMINSW (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func minSDVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·minSDVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPMINSD (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPMINSD 32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPMINSD 64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPMINSD 96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPMINSD (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func minUBVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·minUBVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPMINUB (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPMINUB 32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPMINUB 64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPMINUB 96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPMINUB (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func minUWVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·minUWVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPMINUW (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPMINUW 32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPMINUW 64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPMINUW 96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPMINUW (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func minUDVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·minUDVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y0
+	VPMINUD (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VPMINUD 32(BX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(DX), Y0
+	VPMINUD 64(BX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(DX), Y0
+	VPMINUD 96(BX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VPMINUD (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func xorVSAVX2(dst *float32, a *float32, b float32, n int)
+// Requires: AVX, AVX2, SSE2
+TEXT ·xorVSAVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         n+24(FP), CX
+	MOVQ         a+8(FP), DX
+	MOVL         b+16(FP), BX
+	MOVD         BX, X0
+	VPBROADCASTD X0, Y0
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y1
+	VXORPS  Y0, Y1, Y1
+	VMOVUPS Y1, (AX)
+	VMOVUPS 32(DX), Y1
+	VXORPS  Y0, Y1, Y1
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS 64(DX), Y1
+	VXORPS  Y0, Y1, Y1
+	VMOVUPS Y1, 64(AX)
+	VMOVUPS 96(DX), Y1
+	VXORPS  Y0, Y1, Y1
+	VMOVUPS Y1, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y1
+	VXORPS  Y0, Y1, Y1
+	VMOVUPS Y1, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func softsignAVX2(dst *float32, src *float32, n int)
+// Requires: AVX, AVX2, SSE2
+TEXT ·softsignAVX2(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         $0x80000000, BX
+	MOVD         BX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x3f800000, BX
+	MOVD         BX, X1
+	VPBROADCASTD X1, Y1
+
+many:
+	SUBQ    $0x20, DX
+	JLT     few
+	VMOVUPS (CX), Y2
+	VANDNPS Y2, Y0, Y3
+	VADDPS  Y1, Y3, Y3
+	VDIVPS  Y3, Y2, Y2
+	VMOVUPS Y2, (AX)
+	VMOVUPS 32(CX), Y2
+	VANDNPS Y2, Y0, Y3
+	VADDPS  Y1, Y3, Y3
+	VDIVPS  Y3, Y2, Y2
+	VMOVUPS Y2, 32(AX)
+	VMOVUPS 64(CX), Y2
+	VANDNPS Y2, Y0, Y3
+	VADDPS  Y1, Y3, Y3
+	VDIVPS  Y3, Y2, Y2
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS 96(CX), Y2
+	VANDNPS Y2, Y0, Y3
+	VADDPS  Y1, Y3, Y3
+	VDIVPS  Y3, Y2, Y2
+	VMOVUPS Y2, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	JMP     many
+
+few:
+	ADDQ $0x20, DX
+
+eight:
+	SUBQ    $0x08, DX
+	JLT     end
+	VMOVUPS (CX), Y2
+	VANDNPS Y2, Y0, Y3
+	VADDPS  Y1, Y3, Y3
+	VDIVPS  Y3, Y2, Y2
+	VMOVUPS Y2, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func signumAVX2(dst *float32, src *float32, n int)
+// Requires: AVX, AVX2, SSE2
+TEXT ·signumAVX2(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         $0x80000000, BX
+	MOVD         BX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x3f800000, BX
+	MOVD         BX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         $0x00000000, BX
+	MOVD         BX, X2
+	VPBROADCASTD X2, Y2
+
+many:
+	SUBQ      $0x20, DX
+	JLT       few
+	VMOVUPS   (CX), Y3
+	VANDPS    Y0, Y3, Y4
+	VORPS     Y1, Y4, Y4
+	VCMPPS    $0x0c, Y2, Y3, Y5
+	VBLENDVPS Y5, Y4, Y3, Y3
+	VMOVUPS   Y3, (AX)
+	VMOVUPS   32(CX), Y3
+	VANDPS    Y0, Y3, Y4
+	VORPS     Y1, Y4, Y4
+	VCMPPS    $0x0c, Y2, Y3, Y5
+	VBLENDVPS Y5, Y4, Y3, Y3
+	VMOVUPS   Y3, 32(AX)
+	VMOVUPS   64(CX), Y3
+	VANDPS    Y0, Y3, Y4
+	VORPS     Y1, Y4, Y4
+	VCMPPS    $0x0c, Y2, Y3, Y5
+	VBLENDVPS Y5, Y4, Y3, Y3
+	VMOVUPS   Y3, 64(AX)
+	VMOVUPS   96(CX), Y3
+	VANDPS    Y0, Y3, Y4
+	VORPS     Y1, Y4, Y4
+	VCMPPS    $0x0c, Y2, Y3, Y5
+	VBLENDVPS Y5, Y4, Y3, Y3
+	VMOVUPS   Y3, 96(AX)
+	ADDQ      $0x00000080, AX
+	ADDQ      $0x00000080, CX
+	JMP       many
+
+few:
+	ADDQ $0x20, DX
+
+eight:
+	SUBQ      $0x08, DX
+	JLT       end
+	VMOVUPS   (CX), Y3
+	VANDPS    Y0, Y3, Y4
+	VORPS     Y1, Y4, Y4
+	VCMPPS    $0x0c, Y2, Y3, Y5
+	VBLENDVPS Y5, Y4, Y3, Y3
+	VMOVUPS   Y3, (AX)
+	ADDQ      $0x00000020, AX
+	ADDQ      $0x00000020, CX
+	JMP       eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func aboveAVX2(dst *float32, src *float32, n int, limit float32)
+// Requires: AVX, AVX2, SSE2
+TEXT ·aboveAVX2(SB), NOSPLIT, $0-28
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         limit+24(FP), BX
+	MOVD         BX, X0
+	VPBROADCASTD X0, Y0
+
+many:
+	SUBQ    $0x20, DX
+	JLT     few
+	VMOVUPS (CX), Y1
+	VCMPPS  $0x1e, Y0, Y1, Y2
+	VANDPS  Y2, Y1, Y1
+	VMOVUPS Y1, (AX)
+	VMOVUPS 32(CX), Y1
+	VCMPPS  $0x1e, Y0, Y1, Y2
+	VANDPS  Y2, Y1, Y1
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS 64(CX), Y1
+	VCMPPS  $0x1e, Y0, Y1, Y2
+	VANDPS  Y2, Y1, Y1
+	VMOVUPS Y1, 64(AX)
+	VMOVUPS 96(CX), Y1
+	VCMPPS  $0x1e, Y0, Y1, Y2
+	VANDPS  Y2, Y1, Y1
+	VMOVUPS Y1, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	JMP     many
+
+few:
+	ADDQ $0x20, DX
+
+eight:
+	SUBQ    $0x08, DX
+	JLT     end
+	VMOVUPS (CX), Y1
+	VCMPPS  $0x1e, Y0, Y1, Y2
+	VANDPS  Y2, Y1, Y1
+	VMOVUPS Y1, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func shrinkAVX2(dst *float32, src *float32, n int, limit float32, bias float32)
+// Requires: AVX, AVX2, SSE2
+TEXT ·shrinkAVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         limit+24(FP), BX
+	MOVD         BX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         bias+28(FP), BX
+	MOVD         BX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         $0x80000000, BX
+	MOVD         BX, X2
+	VPBROADCASTD X2, Y2
+	VXORPS       Y2, Y0, Y2
+
+many:
+	SUBQ      $0x20, DX
+	JLT       few
+	VMOVUPS   (CX), Y3
+	VCMPPS    $0x11, Y2, Y3, Y4
+	VCMPPS    $0x1e, Y0, Y3, Y5
+	VSUBPS    Y1, Y3, Y6
+	VANDPS    Y5, Y6, Y6
+	VADDPS    Y1, Y3, Y3
+	VBLENDVPS Y4, Y3, Y6, Y3
+	VMOVUPS   Y3, (AX)
+	VMOVUPS   32(CX), Y3
+	VCMPPS    $0x11, Y2, Y3, Y4
+	VCMPPS    $0x1e, Y0, Y3, Y5
+	VSUBPS    Y1, Y3, Y6
+	VANDPS    Y5, Y6, Y6
+	VADDPS    Y1, Y3, Y3
+	VBLENDVPS Y4, Y3, Y6, Y3
+	VMOVUPS   Y3, 32(AX)
+	VMOVUPS   64(CX), Y3
+	VCMPPS    $0x11, Y2, Y3, Y4
+	VCMPPS    $0x1e, Y0, Y3, Y5
+	VSUBPS    Y1, Y3, Y6
+	VANDPS    Y5, Y6, Y6
+	VADDPS    Y1, Y3, Y3
+	VBLENDVPS Y4, Y3, Y6, Y3
+	VMOVUPS   Y3, 64(AX)
+	VMOVUPS   96(CX), Y3
+	VCMPPS    $0x11, Y2, Y3, Y4
+	VCMPPS    $0x1e, Y0, Y3, Y5
+	VSUBPS    Y1, Y3, Y6
+	VANDPS    Y5, Y6, Y6
+	VADDPS    Y1, Y3, Y3
+	VBLENDVPS Y4, Y3, Y6, Y3
+	VMOVUPS   Y3, 96(AX)
+	ADDQ      $0x00000080, AX
+	ADDQ      $0x00000080, CX
+	JMP       many
+
+few:
+	ADDQ $0x20, DX
+
+eight:
+	SUBQ      $0x08, DX
+	JLT       end
+	VMOVUPS   (CX), Y3
+	VCMPPS    $0x11, Y2, Y3, Y4
+	VCMPPS    $0x1e, Y0, Y3, Y5
+	VSUBPS    Y1, Y3, Y6
+	VANDPS    Y5, Y6, Y6
+	VADDPS    Y1, Y3, Y3
+	VBLENDVPS Y4, Y3, Y6, Y3
+	VMOVUPS   Y3, (AX)
+	ADDQ      $0x00000020, AX
+	ADDQ      $0x00000020, CX
+	JMP       eight
 
 end:
 	VZEROUPPER
@@ -4057,6 +5462,188 @@ codes_end:
 	VZEROUPPER
 	RET
 
+// func quantiseRowsAVX512(dst *byte, src *float32, rows int, n int, scales *float32, zeros *int32, plus int32) (done int)
+// Requires: AVX, AVX512BW, AVX512F, BMI2, CMOV, SSE2
+TEXT ·quantiseRowsAVX512(SB), NOSPLIT, $0-64
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         rows+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVQ         scales+32(FP), SI
+	MOVQ         zeros+40(FP), DI
+	XORQ         R8, R8
+	MOVL         $0x80000000, R9
+	MOVD         R9, X0
+	VPBROADCASTD X0, Z0
+	MOVL         $0x3effffff, R9
+	MOVD         R9, X1
+	VPBROADCASTD X1, Z1
+	MOVQ         $0x406fe00000000000, R9
+	MOVQ         R9, X2
+	MOVQ         $0xc060000000000000, R9
+	MOVQ         R9, X3
+	MOVQ         $0x4060000000000000, R9
+	MOVQ         R9, X4
+	MOVQ         $0x405fc00000000000, R9
+	MOVQ         R9, X5
+	MOVQ         $0x8000000000000000, R9
+	MOVQ         R9, X6
+	MOVQ         $0x3fdfffffffffffff, R9
+	MOVQ         R9, X7
+
+row:
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	KXORW  K3, K3, K3
+	MOVQ   CX, R9
+	MOVQ   BX, R10
+
+extent_many:
+	SUBQ    $0x10, R10
+	JLT     extent_few
+	VMOVUPS (R9), Z10
+	VMINPS  Z10, Z8, Z8
+	VMAXPS  Z10, Z9, Z9
+	VCMPPS  $0x03, Z10, Z10, K2
+	KORW    K2, K3, K3
+	ADDQ    $0x00000040, R9
+	JMP     extent_many
+
+extent_few:
+	ADDQ      $0x10, R10
+	JZ        extent_end
+	MOVQ      $-1, R11
+	BZHIQ     R10, R11, R11
+	KMOVQ     R11, K1
+	VMOVUPS.Z (R9), K1, Z10
+	VMINPS    Z10, Z8, Z8
+	VMAXPS    Z10, Z9, Z9
+	VCMPPS    $0x03, Z10, Z10, K2
+	KORW      K2, K3, K3
+
+extent_end:
+	KORTESTW      K3, K3
+	JNE           stop
+	VEXTRACTF64X4 $0x01, Z8, Y10
+	VMINPS        Y10, Y8, Y8
+	VEXTRACTF128  $0x01, Y8, X10
+	VMINPS        X10, X8, X8
+	VPERMILPS     $0x4e, X8, X10
+	VMINPS        X10, X8, X8
+	VPERMILPS     $0xb1, X8, X10
+	VMINPS        X10, X8, X8
+	VEXTRACTF64X4 $0x01, Z9, Y10
+	VMAXPS        Y10, Y9, Y9
+	VEXTRACTF128  $0x01, Y9, X10
+	VMAXPS        X10, X9, X9
+	VPERMILPS     $0x4e, X9, X10
+	VMAXPS        X10, X9, X9
+	VPERMILPS     $0xb1, X9, X10
+	VMAXPS        X10, X9, X9
+	VSUBSS        X8, X9, X10
+	VXORPS        X11, X11, X11
+	VUCOMISS      X11, X10
+	JE            stop
+	VSUBSS        X10, X10, X11
+	VUCOMISS      X11, X11
+	JP            stop
+	VCVTSS2SD     X10, X10, X10
+	VDIVSD        X2, X10, X10
+	VCVTSS2SD     X8, X8, X11
+	VCVTSS2SD     X9, X9, X12
+	VDIVSD        X10, X11, X11
+	VDIVSD        X10, X12, X12
+	VSUBSD        X11, X4, X14
+	VSUBSD        X11, X3, X11
+	VADDSD        X5, X12, X13
+	VSUBSD        X12, X5, X12
+	VCMPSD        $0x0d, X13, X14, K2
+	VMOVSD        X12, X11, K2, X11
+	VANDPD        X6, X11, X13
+	VORPD         X7, X13, X13
+	VADDSD        X13, X11, X11
+	VCVTTSD2SI    X11, R9
+	MOVL          $-128, R10
+	CMPL          R9, R10
+	CMOVLLT       R10, R9
+	MOVL          $+127, R10
+	CMPL          R9, R10
+	CMOVLGT       R10, R9
+	VCVTSD2SS     X10, X10, X10
+	MOVL          $0x3f800000, R10
+	MOVD          R10, X11
+	VDIVSS        X10, X11, X11
+	VSUBSS        X11, X11, X12
+	VUCOMISS      X12, X12
+	JP            stop
+	VMOVSS        X10, (SI)
+	MOVL          R9, (DI)
+	MOVL          $-128, R10
+	SUBL          R9, R10
+	VXORPS        X10, X10, X10
+	VCVTSI2SSL    R10, X10, X10
+	VBROADCASTSS  X10, Z10
+	MOVL          $+127, R10
+	SUBL          R9, R10
+	VXORPS        X12, X12, X12
+	VCVTSI2SSL    R10, X12, X12
+	VBROADCASTSS  X12, Z12
+	VBROADCASTSS  X11, Z11
+	MOVL          plus+48(FP), R10
+	ADDL          R9, R10
+	VPBROADCASTD  R10, Z13
+	MOVQ          BX, R10
+	MOVQ          AX, R9
+	MOVQ          CX, R11
+
+codes_many:
+	SUBQ       $0x10, R10
+	JLT        codes_few
+	VMOVUPS    (R11), Z14
+	VMULPS     Z11, Z14, Z14
+	VMAXPS     Z10, Z14, Z14
+	VMINPS     Z12, Z14, Z14
+	VPANDD     Z0, Z14, Z15
+	VPORD      Z1, Z15, Z15
+	VADDPS     Z15, Z14, Z14
+	VCVTTPS2DQ Z14, Z14
+	VPADDD     Z13, Z14, Z14
+	VPMOVDB    Z14, (R9)
+	ADDQ       $0x00000040, R11
+	ADDQ       $0x00000010, R9
+	JMP        codes_many
+
+codes_few:
+	ADDQ       $0x10, R10
+	JZ         codes_end
+	MOVQ       $-1, R12
+	BZHIQ      R10, R12, R12
+	KMOVQ      R12, K1
+	VMOVUPS.Z  (R11), K1, Z14
+	VMULPS     Z11, Z14, Z14
+	VMAXPS     Z10, Z14, Z14
+	VMINPS     Z12, Z14, Z14
+	VPANDD     Z0, Z14, Z10
+	VPORD      Z1, Z10, Z10
+	VADDPS     Z10, Z14, Z14
+	VCVTTPS2DQ Z14, Z14
+	VPADDD     Z13, Z14, Z14
+	VPMOVDB    Z14, K1, (R9)
+
+codes_end:
+	ADDQ BX, AX
+	LEAQ (CX)(BX*4), CX
+	ADDQ $0x04, SI
+	ADDQ $0x04, DI
+	INCQ R8
+	CMPQ R8, DX
+	JLT  row
+
+stop:
+	MOVQ R8, done+56(FP)
+	VZEROUPPER
+	RET
+
 // func lessTimesAVX512(dst *int32, b *int32, n int, by int32)
 // Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
 TEXT ·lessTimesAVX512(SB), NOSPLIT, $0-28
@@ -4377,136 +5964,152 @@ words_end:
 	VZEROUPPER
 	RET
 
-// func scaleRowsAVX512(dst *float32, sums *int32, rows int, n int, weights *float32, bias *float32, scale float32)
+// func scaleRowsAVX512(dst *float32, stepDst int, sums *int32, stepSums int, rows int, n int, weights *float32, bias *float32, scales *float32, scale float32)
 // Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
-TEXT ·scaleRowsAVX512(SB), NOSPLIT, $0-52
+TEXT ·scaleRowsAVX512(SB), NOSPLIT, $0-76
 	MOVQ         dst+0(FP), AX
-	MOVQ         sums+8(FP), CX
-	MOVQ         rows+16(FP), DX
-	MOVL         scale+48(FP), BX
-	MOVD         BX, X0
+	MOVQ         sums+16(FP), CX
+	MOVQ         stepDst+8(FP), DX
+	MOVQ         stepSums+24(FP), BX
+	MOVQ         rows+32(FP), SI
+	MOVQ         scales+64(FP), DI
+	MOVL         scale+72(FP), R8
+	MOVD         R8, X0
 	VPBROADCASTD X0, Z0
 
 row:
-	MOVQ n+24(FP), DI
-	MOVQ weights+32(FP), BX
-	MOVQ bias+40(FP), SI
-	MOVQ DI, R8
-	ANDQ $0x0f, R8
+	TESTQ        DI, DI
+	JZ           scaled
+	VBROADCASTSS (DI), Z0
+	ADDQ         $0x04, DI
+
+scaled:
+	MOVQ AX, R8
+	MOVQ CX, R9
+	MOVQ n+40(FP), R12
+	MOVQ weights+48(FP), R10
+	MOVQ bias+56(FP), R11
 
 sums_many:
-	SUBQ      $0x10, DI
+	SUBQ      $0x10, R12
 	JLT       sums_few
-	VMOVUPS   (CX), Z1
-	VMOVUPS   (BX), Z2
+	VMOVUPS   (R9), Z1
+	VMOVUPS   (R10), Z2
 	VCVTDQ2PS Z1, Z1
 	VMULPS    Z2, Z1, Z1
 	VMULPS    Z0, Z1, Z1
-	TESTQ     SI, SI
+	TESTQ     R11, R11
 	JZ        nobias0
-	VMOVUPS   (SI), Z2
+	VMOVUPS   (R11), Z2
 	VADDPS    Z2, Z1, Z1
-	ADDQ      $0x40, SI
+	ADDQ      $0x40, R11
 
 nobias0:
-	VMOVUPS Z1, (AX)
-	ADDQ    $0x00000040, CX
-	ADDQ    $0x00000040, BX
-	ADDQ    $0x00000040, AX
+	VMOVUPS Z1, (R8)
+	ADDQ    $0x00000040, R9
+	ADDQ    $0x00000040, R10
+	ADDQ    $0x00000040, R8
 	JMP     sums_many
 
 sums_few:
-	ADDQ      $0x10, DI
+	ADDQ      $0x10, R12
 	JZ        sums_end
-	MOVQ      $-1, R9
-	BZHIQ     DI, R9, R9
-	KMOVQ     R9, K1
-	VMOVUPS.Z (CX), K1, Z1
-	VMOVUPS.Z (BX), K1, Z2
+	MOVQ      $-1, R13
+	BZHIQ     R12, R13, R13
+	KMOVQ     R13, K1
+	VMOVUPS.Z (R9), K1, Z1
+	VMOVUPS.Z (R10), K1, Z2
 	VCVTDQ2PS Z1, Z1
 	VMULPS    Z2, Z1, Z1
 	VMULPS    Z0, Z1, Z1
-	TESTQ     SI, SI
+	TESTQ     R11, R11
 	JZ        nobias1
-	VMOVUPS.Z (SI), K1, Z2
+	VMOVUPS.Z (R11), K1, Z2
 	VADDPS    Z2, Z1, Z1
-	ADDQ      $0x40, SI
+	ADDQ      $0x40, R11
 
 nobias1:
-	VMOVUPS Z1, K1, (AX)
+	VMOVUPS Z1, K1, (R8)
 
 sums_end:
-	SHLQ $0x02, R8
-	ADDQ R8, CX
-	ADDQ R8, AX
-	DECQ DX
+	ADDQ DX, AX
+	ADDQ BX, CX
+	DECQ SI
 	JNZ  row
 	VZEROUPPER
 	RET
 
-// func scaleRowsTogetherAVX512(dst *float32, sums *int32, rows int, n int, weights *float32, bias *float32, scale float32)
+// func scaleRowsTogetherAVX512(dst *float32, stepDst int, sums *int32, stepSums int, rows int, n int, weights *float32, bias *float32, scales *float32, scale float32)
 // Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
-TEXT ·scaleRowsTogetherAVX512(SB), NOSPLIT, $0-52
+TEXT ·scaleRowsTogetherAVX512(SB), NOSPLIT, $0-76
 	MOVQ         dst+0(FP), AX
-	MOVQ         sums+8(FP), CX
-	MOVQ         rows+16(FP), DX
-	MOVL         scale+48(FP), BX
-	MOVD         BX, X0
+	MOVQ         sums+16(FP), CX
+	MOVQ         stepDst+8(FP), DX
+	MOVQ         stepSums+24(FP), BX
+	MOVQ         rows+32(FP), SI
+	MOVQ         scales+64(FP), DI
+	MOVL         scale+72(FP), R8
+	MOVD         R8, X0
 	VPBROADCASTD X0, Z0
 
 row:
-	MOVQ n+24(FP), DI
-	MOVQ weights+32(FP), BX
-	MOVQ bias+40(FP), SI
-	MOVQ DI, R8
-	ANDQ $0x0f, R8
+	TESTQ        DI, DI
+	JZ           scaled
+	VBROADCASTSS (DI), Z0
+	ADDQ         $0x04, DI
+
+scaled:
+	MOVQ AX, R8
+	MOVQ CX, R9
+	MOVQ n+40(FP), R12
+	MOVQ weights+48(FP), R10
+	MOVQ bias+56(FP), R11
 
 sums_many:
-	SUBQ      $0x10, DI
+	SUBQ      $0x10, R12
 	JLT       sums_few
-	VMOVUPS   (CX), Z1
-	VMOVUPS   (BX), Z2
+	VMOVUPS   (R9), Z1
+	VMOVUPS   (R10), Z2
 	VCVTDQ2PS Z1, Z1
 	VMULPS    Z0, Z2, Z2
 	VMULPS    Z2, Z1, Z1
-	TESTQ     SI, SI
+	TESTQ     R11, R11
 	JZ        nobias0
-	VMOVUPS   (SI), Z2
+	VMOVUPS   (R11), Z2
 	VADDPS    Z2, Z1, Z1
-	ADDQ      $0x40, SI
+	ADDQ      $0x40, R11
 
 nobias0:
-	VMOVUPS Z1, (AX)
-	ADDQ    $0x00000040, CX
-	ADDQ    $0x00000040, BX
-	ADDQ    $0x00000040, AX
+	VMOVUPS Z1, (R8)
+	ADDQ    $0x00000040, R9
+	ADDQ    $0x00000040, R10
+	ADDQ    $0x00000040, R8
 	JMP     sums_many
 
 sums_few:
-	ADDQ      $0x10, DI
+	ADDQ      $0x10, R12
 	JZ        sums_end
-	MOVQ      $-1, R9
-	BZHIQ     DI, R9, R9
-	KMOVQ     R9, K1
-	VMOVUPS.Z (CX), K1, Z1
-	VMOVUPS.Z (BX), K1, Z2
+	MOVQ      $-1, R13
+	BZHIQ     R12, R13, R13
+	KMOVQ     R13, K1
+	VMOVUPS.Z (R9), K1, Z1
+	VMOVUPS.Z (R10), K1, Z2
 	VCVTDQ2PS Z1, Z1
 	VMULPS    Z0, Z2, Z2
 	VMULPS    Z2, Z1, Z1
-	TESTQ     SI, SI
+	TESTQ     R11, R11
 	JZ        nobias1
-	VMOVUPS.Z (SI), K1, Z2
+	VMOVUPS.Z (R11), K1, Z2
 	VADDPS    Z2, Z1, Z1
-	ADDQ      $0x40, SI
+	ADDQ      $0x40, R11
 
 nobias1:
-	VMOVUPS Z1, K1, (AX)
+	VMOVUPS Z1, K1, (R8)
 
 sums_end:
-	SHLQ $0x02, R8
-	ADDQ R8, CX
-	ADDQ R8, AX
-	DECQ DX
+	ADDQ DX, AX
+	ADDQ BX, CX
+	DECQ SI
 	JNZ  row
 	VZEROUPPER
 	RET

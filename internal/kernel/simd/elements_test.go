@@ -249,14 +249,30 @@ func TestElementScales(t *testing.T) {
 				bias = append(bias, b[r.IntN(n+1)])
 			}
 		}
-		end := rows * cols
+		var scales []float32
+		if r.IntN(2) == 0 {
+			for range rows {
+				scales = append(scales, b[r.IntN(n+1)])
+			}
+		}
+		step := cols + r.IntN(3)
+		end := rows * step
 		scaled := make([]float32, end+1)
-		scaled[end] = 7
-		if !e.ScaleRows(scaled[:end], sums, weights, bias, scale, together) {
+		for i := range scaled {
+			scaled[i] = 7
+		}
+		if !e.ScaleRows(scaled[:end], step, sums, cols, rows, weights, bias, scales, scale, together) {
 			return
 		}
 		sameFloats(t, "scaled", scaled, end, func(i int) float32 {
-			v, w := float32(sums[i]), weights[i%cols]
+			row, i := i/step, i%step
+			if i >= cols {
+				return 7
+			}
+			v, w, scale := float32(sums[row*cols+i]), weights[i], scale
+			if scales != nil {
+				scale = scales[row]
+			}
 			if together {
 				v *= float32(w * scale)
 			} else {
@@ -638,6 +654,49 @@ func TestAbs(t *testing.T) {
 			if dst[n] != -7 {
 				t.Fatalf("wrote behind the end of %d", n)
 			}
+		}
+	})
+}
+
+// TestThresholds compares functions that look at signs and limits with their definitions, to the bit.
+func TestThresholds(t *testing.T) {
+	everyElements(t, func(t *testing.T, e *Elements, r *rand.Rand, a, _ []float32, n int) {
+		limit, bias := float32(r.IntN(4))/2, float32(r.IntN(4)-2)/4
+		for name, f := range map[string]struct {
+			vectors func(dst, src []float32) int
+			one     func(x float32) float32
+		}{
+			"softsign": {e.Softsign, func(x float32) float32 { return x / (1 + float32(math.Abs(float64(x)))) }},
+			"sign": {e.Signum, func(x float32) float32 {
+				switch {
+				case x > 0:
+					return 1
+				case x < 0:
+					return -1
+				}
+				return x
+			}},
+			"above": {func(dst, src []float32) int { return e.Above(dst, src, limit) }, func(x float32) float32 {
+				if x > limit {
+					return x
+				}
+				return 0
+			}},
+			"shrink": {func(dst, src []float32) int { return e.Shrink(dst, src, limit, bias) }, func(x float32) float32 {
+				switch {
+				case x < -limit:
+					return x + bias
+				case x > limit:
+					return x - bias
+				}
+				return 0
+			}},
+		} {
+			out := make([]float32, n+1)
+			for i := range out {
+				out[i] = 7
+			}
+			sameFloats(t, name, out, f.vectors(out[:n], a[:n]), func(i int) float32 { return f.one(a[i]) })
 		}
 	})
 }

@@ -1,27 +1,24 @@
 package simd
 
 // FewBits are loops over weights of 2, 4 or 8 bits, which have a scale, and may have a zero point, for each block of steps of a
-// column. Columns come in panels of Cols. Of 2 and 4 bits a group of steps is a word of each column, its first step in the lowest bits; of 8
-// bits it is a byte of each column for each of 8 steps.
+// column. Columns come in panels of Cols. A group of steps is a word of each column, its first step in the lowest bits.
 type FewBits struct {
 	Set  Set
 	Cols int
-	// raw says that codes of 2 and 4 bits have no sign, and are around the middle of their range; others are of two's complement.
-	raw        bool
+	// Raw says that codes have no sign, and are around the middle of their range; others are of two's complement.
+	Raw        bool
 	row, widen [3]func(t *BitTile) // for 2, 4 and 8 bits
-	codes      []func(t *BitTile)  // by rows, of one with all columns; empty in sets without
+	// Of rows of digits, in sets that have such loops: what arranges them, and products for 2, 4 and 8 bits, of one digit and three, by rows, of one
+	// with all columns.
+	arrange func(t *BitDigits)
+	digits  [3][2][]func(t *BitTile)
 }
 
 // FewBitKernels of the current set; nil where there are none.
 func FewBitKernels() *FewBits { return fewBits.pick() }
 
 // BitSteps is the number of steps of a group of weights.
-func BitSteps(bits int) int {
-	if bits == 8 {
-		return 8
-	}
-	return 32 / bits
-}
+func BitSteps(bits int) int { return 32 / bits }
 
 // BitTile is a piece of work on a panel. Scales and zero points are those of the blocks, Cols of each.
 type BitTile struct {
@@ -34,21 +31,21 @@ type BitTile struct {
 	Blocks int
 	values *float32
 	middle float32
-	// Of [FewBits.Codes], from row to row, in bytes: of X, of Sums and of Y.
+	// Of [FewBits.Digits], from row to row, in bytes: of X, of Sums and of Y.
 	RowX, RowSums, RowY int
 }
 
 // bitValues are the numbers of raw codes: of 2 bits four times, and of 4 bits.
 var bitValues = [2][16]float32{{-2, -1, 0, 1, -2, -1, 0, 1, -2, -1, 0, 1, -2, -1, 0, 1}, {-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7}}
 
+// bitsAt is the place of loops for so many bits.
+func bitsAt(bits int) int { return bits/2 - bits/8 - 1 } // 0, 1, 2
+
 func (t *BitTile) loop(of *[3]func(t *BitTile), bits int) {
-	i := bits/2 - bits/8 - 1 // 0, 1, 2
+	i := bitsAt(bits)
 	t.values, t.middle = &bitValues[min(i, 1)][0], float32(int(1)<<(bits-1))
 	of[i](t)
 }
-
-// Raw tells whether codes of so many bits have no sign, and are around the middle of their range; others are of two's complement.
-func (f *FewBits) Raw(bits int) bool { return f.raw && bits < 8 }
 
 // Arrange writes a row x as [FewBits.Row] takes it, to whole blocks, and its sum in each of them.
 func (f *FewBits) Arrange(dst, sums, x []float32, bits int) {
@@ -60,7 +57,7 @@ func (f *FewBits) Arrange(dst, sums, x []float32, bits int) {
 			s += v
 		}
 		sums[b] = s
-		if !f.Raw(bits) {
+		if !f.Raw {
 			continue
 		}
 		for g := 0; g < block; g += steps {
@@ -79,13 +76,3 @@ func (f *FewBits) Row(t *BitTile, bits int) { t.loop(&f.row, bits) }
 // Widen writes to y groups of a block in float32, of half of the columns of a panel: a row of Cols/2 for each step. W, scales and zero points
 // begin with those columns.
 func (f *FewBits) Widen(t *BitTile, bits int) { t.loop(&f.widen, bits) }
-
-// CodeRows is the most rows of 8-bit codes that [FewBits.Codes] takes, 0 in sets that have no such loops.
-func (f *FewBits) CodeRows() int { return len(f.codes) }
-
-// Codes writes to y the products of rows of 8-bit codes with half of the columns of a panel of 4 bits, of one row with all columns. X points to the codes, of each eight those of
-// even steps first; Sums has two numbers for each block of a row: its scale, and the sum of its codes.
-func (f *FewBits) Codes(t *BitTile, rows int) {
-	t.middle = 8
-	f.codes[rows-1](t)
-}

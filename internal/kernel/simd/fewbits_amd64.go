@@ -2,11 +2,25 @@ package simd
 
 var fewBits = family[FewBits]{AVX2: &fewBitsAVX2, AVX512: &fewBitsAVX512, VNNI: fewBitsVNNI()}
 
-// fewBitsVNNI has products of rows of codes, too.
+// fewBitsVNNI has products of rows of digits, too.
 func fewBitsVNNI() *FewBits {
 	f := fewBitsAVX512
 	f.Set = VNNI
-	f.codes = []func(t *BitTile){bitCodes1x4VNNI, bitCodes2x2VNNI, bitCodes3x2VNNI, bitCodes4x2VNNI, bitCodes5x2VNNI, bitCodes6x2VNNI}
+	f.arrange = bitDigitsVNNI
+	f.digits = [3][2][]func(t *BitTile){
+		{
+			{bitDigits2x1Rows1VNNI, bitDigits2x1Rows2VNNI, bitDigits2x1Rows3VNNI, bitDigits2x1Rows4VNNI, bitDigits2x1Rows5VNNI, bitDigits2x1Rows6VNNI},
+			{bitDigits2x3Rows1VNNI, bitDigits2x3Rows2VNNI, bitDigits2x3Rows3VNNI},
+		},
+		{
+			{bitDigits4x1Rows1VNNI, bitDigits4x1Rows2VNNI, bitDigits4x1Rows3VNNI, bitDigits4x1Rows4VNNI, bitDigits4x1Rows5VNNI, bitDigits4x1Rows6VNNI},
+			{bitDigits4x3Rows1VNNI, bitDigits4x3Rows2VNNI, bitDigits4x3Rows3VNNI},
+		},
+		{
+			{bitDigits8x1Rows1VNNI, bitDigits8x1Rows2VNNI, bitDigits8x1Rows3VNNI, bitDigits8x1Rows4VNNI, bitDigits8x1Rows5VNNI, bitDigits8x1Rows6VNNI},
+			{bitDigits8x3Rows1VNNI, bitDigits8x3Rows2VNNI, bitDigits8x3Rows3VNNI},
+		},
+	}
 	return &f
 }
 
@@ -17,7 +31,7 @@ var (
 		widen: [3]func(t *BitTile){bitWiden2AVX2, bitWiden4AVX2, bitWiden8AVX2},
 	}
 	fewBitsAVX512 = FewBits{
-		Set: AVX512, Cols: 64, raw: true,
+		Set: AVX512, Cols: 64, Raw: true,
 		row:   [3]func(t *BitTile){bitRow2AVX512, bitRow4AVX512, bitRow8AVX512},
 		widen: [3]func(t *BitTile){bitWiden2AVX512, bitWiden4AVX512, bitWiden8AVX512},
 	}
@@ -60,19 +74,85 @@ func bitWiden4AVX512(t *BitTile)
 func bitWiden8AVX512(t *BitTile)
 
 //go:noescape
-func bitCodes2x2VNNI(t *BitTile)
+func bitDigitsVNNI(t *BitDigits)
 
 //go:noescape
-func bitCodes3x2VNNI(t *BitTile)
+func bitDigits2x1Rows1VNNI(t *BitTile)
 
 //go:noescape
-func bitCodes4x2VNNI(t *BitTile)
+func bitDigits2x1Rows2VNNI(t *BitTile)
 
 //go:noescape
-func bitCodes5x2VNNI(t *BitTile)
+func bitDigits2x1Rows3VNNI(t *BitTile)
 
 //go:noescape
-func bitCodes6x2VNNI(t *BitTile)
+func bitDigits2x1Rows4VNNI(t *BitTile)
 
 //go:noescape
-func bitCodes1x4VNNI(t *BitTile)
+func bitDigits2x1Rows5VNNI(t *BitTile)
+
+//go:noescape
+func bitDigits2x1Rows6VNNI(t *BitTile)
+
+//go:noescape
+func bitDigits2x3Rows1VNNI(t *BitTile)
+
+//go:noescape
+func bitDigits2x3Rows2VNNI(t *BitTile)
+
+//go:noescape
+func bitDigits2x3Rows3VNNI(t *BitTile)
+
+//go:noescape
+func bitDigits4x1Rows1VNNI(t *BitTile)
+
+//go:noescape
+func bitDigits4x1Rows2VNNI(t *BitTile)
+
+//go:noescape
+func bitDigits4x1Rows3VNNI(t *BitTile)
+
+//go:noescape
+func bitDigits4x1Rows4VNNI(t *BitTile)
+
+//go:noescape
+func bitDigits4x1Rows5VNNI(t *BitTile)
+
+//go:noescape
+func bitDigits4x1Rows6VNNI(t *BitTile)
+
+//go:noescape
+func bitDigits4x3Rows1VNNI(t *BitTile)
+
+//go:noescape
+func bitDigits4x3Rows2VNNI(t *BitTile)
+
+//go:noescape
+func bitDigits4x3Rows3VNNI(t *BitTile)
+
+//go:noescape
+func bitDigits8x1Rows1VNNI(t *BitTile)
+
+//go:noescape
+func bitDigits8x1Rows2VNNI(t *BitTile)
+
+//go:noescape
+func bitDigits8x1Rows3VNNI(t *BitTile)
+
+//go:noescape
+func bitDigits8x1Rows4VNNI(t *BitTile)
+
+//go:noescape
+func bitDigits8x1Rows5VNNI(t *BitTile)
+
+//go:noescape
+func bitDigits8x1Rows6VNNI(t *BitTile)
+
+//go:noescape
+func bitDigits8x3Rows1VNNI(t *BitTile)
+
+//go:noescape
+func bitDigits8x3Rows2VNNI(t *BitTile)
+
+//go:noescape
+func bitDigits8x3Rows3VNNI(t *BitTile)

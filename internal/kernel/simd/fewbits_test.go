@@ -19,3 +19,17 @@ func TestBitTile(t *testing.T) {
 		}
 	}
 }
+
+// The same of rows that become digits (digitsX and the following).
+func TestBitDigits(t *testing.T) {
+	t.Parallel()
+	var x BitDigits
+	for i, at := range []uintptr{
+		unsafe.Offsetof(x.x), unsafe.Offsetof(x.y), unsafe.Offsetof(x.records), unsafe.Offsetof(x.chunks), unsafe.Offsetof(x.blocks), unsafe.Offsetof(x.order),
+		unsafe.Offsetof(x.powers), unsafe.Offsetof(x.store), unsafe.Offsetof(x.line), unsafe.Offsetof(x.limit), unsafe.Offsetof(x.most),
+	} {
+		if unsafe.Sizeof(at) == 8 && at != uintptr(8*i) {
+			t.Errorf("field %d is at %d", i, at)
+		}
+	}
+}

@@ -124,6 +124,46 @@ func (c *Curves) SoftmaxRows(dst, src []float32, n int) bool {
 	return true
 }
 
+// Tan writes tangents of numbers up to 2^30 in size, all of it, to within a unit in the last place, as the following do.
+func (c *Curves) Tan(dst, src []float32) { c.single(dst, src, c.tan) }
+
+// Asin writes the angles whose sines are src.
+func (c *Curves) Asin(dst, src []float32) { c.single(dst, src, c.asin) }
+
+// Acos writes the angles whose cosines are src.
+func (c *Curves) Acos(dst, src []float32) { c.single(dst, src, c.acos) }
+
+// Atan writes the angles whose tangents are src.
+func (c *Curves) Atan(dst, src []float32) { c.single(dst, src, c.atan) }
+
+// Sinh writes hyperbolic sines.
+func (c *Curves) Sinh(dst, src []float32) { c.single(dst, src, c.sinh) }
+
+// Cosh writes hyperbolic cosines.
+func (c *Curves) Cosh(dst, src []float32) { c.single(dst, src, c.cosh) }
+
+// Asinh writes the numbers whose hyperbolic sines are src.
+func (c *Curves) Asinh(dst, src []float32) { c.single(dst, src, c.asinh) }
+
+// Acosh writes the numbers whose hyperbolic cosines are src.
+func (c *Curves) Acosh(dst, src []float32) { c.single(dst, src, c.acosh) }
+
+// Atanh writes the numbers whose hyperbolic tangents are src.
+func (c *Curves) Atanh(dst, src []float32) { c.single(dst, src, c.atanh) }
+
+// Pow writes a^b, as exact as Tan, with the special cases of C; it returns for how many numbers it did so: the caller does the rest.
+func (c *Curves) Pow(dst, a, b []float32) int {
+	n := whole(len(dst))
+	if c.every {
+		n = len(dst)
+	}
+	if n > 0 {
+		_, _ = a[n-1], b[n-1]
+		c.powers(&dst[0], &a[0], &b[0], n)
+	}
+	return n
+}
+
 // ExpSum writes e^(src-shift), all of it, and returns the sum of the results; shift is not below any of src. What is less
 // than e^-87.33, a little above the least normal number, is zero.
 func (c *Curves) ExpSum(dst, src []float32, shift float32) (sum float64) {

@@ -37,20 +37,16 @@ func byValue(c *op.Call, f func(int32) int32) (op.Run, error) {
 func prepareClamp(lo, hi float32) func(c *op.Call) (op.Run, error) {
 	return func(c *op.Call) (op.Run, error) {
 		if c.In[0].Type == tensor.Float32 && c.Out[0].Type == tensor.Float32 {
-			return func(c *op.Call) error {
-				x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
-				c.Pool.For(len(y), layer.Grain, func(from, to int) {
-					for i, v := range x[from:to] {
-						if v < lo {
-							v = lo
-						} else if v > hi {
-							v = hi
-						}
-						y[from+i] = v
+			return layer.MapRows(func(y, x []float32) {
+				for i, v := range x {
+					if v < lo {
+						v = lo
+					} else if v > hi {
+						v = hi
 					}
-				})
-				return nil
-			}, nil
+					y[i] = v
+				}
+			}), nil
 		}
 		if c.In[0].Type == tensor.Int32 || c.In[0].Type == tensor.Int64 {
 			return nil, op.Unsupported("%v input", c.In[0].Type)
@@ -83,7 +79,7 @@ func prepareLogistic(c *op.Call) (op.Run, error) {
 	case c.In[0].Type == tensor.Int16:
 		return saturating16(c, false, fixed.Logistic16)
 	}
-	return saturating8(c, 23, func(a int32) int32 { return fixed.Logistic(a, 4) })
+	return logistic8.prepare(c)
 }
 
 func prepareTanh(c *op.Call) (op.Run, error) {
@@ -95,7 +91,7 @@ func prepareTanh(c *op.Call) (op.Run, error) {
 	case c.In[0].Type == tensor.Int16:
 		return saturating16(c, true, fixed.Tanh16)
 	}
-	return saturating8(c, 24, func(a int32) int32 { return fixed.Tanh(a, 4) })
+	return tanh8.prepare(c)
 }
 
 func sigmoid(x float32) float32 { return float32(1 / (1 + math.Exp(-float64(x)))) }
@@ -141,34 +137,6 @@ func linesOf(tanh bool, m int32, shift int) *simd.Curve16 {
 	}
 	c.Table[len(table)-1] = end
 	return c
-}
-
-// saturating8 is the logistic function (shift 23) or tanh (24) on int8: inputs
-// are scaled to Q4.27, what lies outside ±15 is saturated.
-func saturating8(c *op.Call, shift int, f func(int32) int32) (op.Run, error) {
-	if c.In[0].Type != tensor.Int8 {
-		return nil, op.Unsupported("%v input", c.In[0].Type)
-	}
-	s, z, err := layer.ScaleOf(c.In[0])
-	if err != nil {
-		return nil, err
-	}
-	m := fixed.FromReal(float64(s) * (1 << 27))
-	radius := math.Floor(math.Ldexp(15*(1<<27), -m.Shift))
-	var offset int32
-	if shift == 23 {
-		offset = -128
-	}
-	return byValue(c, func(q int32) int32 {
-		v := q - z
-		switch {
-		case float64(v) <= -radius:
-			return math.MinInt8
-		case float64(v) >= radius:
-			return math.MaxInt8
-		}
-		return fixed.RoundShift(f(m.Apply(v)), shift) + offset
-	})
 }
 
 func prepareLeaky(c *op.Call) (op.Run, error) {

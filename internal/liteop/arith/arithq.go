@@ -3,6 +3,7 @@ package arith
 import (
 	"math"
 	"math/bits"
+	"slices"
 	"sync"
 
 	"github.com/opmeter/opmeter/internal/fixed"
@@ -62,19 +63,19 @@ func quantArith[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast) (op.R
 		// results are those that the reference outputs have.
 		m := fixed.FromReal(float64(q.S1) * float64(q.S2) / float64(q.So))
 		c.Recipe = recipe.Product{A: c.In[0].Shape, B: c.In[1].Shape, ZeroA: q.Z1, ZeroB: q.Z2, Mul: m, Zero: q.zo, Min: q.lo, Max: q.hi}
-		u, z1, z2 := kernel.NewUniform(m, q.zo, q.lo, q.hi), q.Z1, q.Z2
+		z1, z2 := q.Z1, q.Z2
 		pair, ok := kernel.NewProductQ[T](z1, z2, m, q.zo, q.lo, q.hi)
 		if !ok {
 			pair = nil
 		}
-		return sums(c, w, u, pair, func(dst []int32, a, b []T) {
+		return sums(c, w, q.scaled(m), pair, func(dst []int32, a, b []T) {
 			a, b = a[:len(dst)], b[:len(dst)]
 			for i := range dst {
 				dst[i] = (int32(a[i]) - z1) * (int32(b[i]) - z2)
 			}
 		}), nil
 	case divOp:
-		return divQuant[T](w, q)
+		return divQuant[T](c, w, q)
 	}
 	return nil, op.Unsupported("%v inputs", c.In[0].Type)
 }
@@ -97,9 +98,8 @@ func sumQuant[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast, q binar
 	if k == sqdiffOp {
 		mo = fixed.FromReal(twice * twice / (float64(int(1)<<(2*shift)) * float64(q.So)))
 	}
-	kind := map[arith]recipe.SumKind{addOp: recipe.Add, subOp: recipe.Sub, sqdiffOp: recipe.SquaredDifference}[k]
 	c.Recipe = recipe.Sum{
-		Kind: kind, A: c.In[0].Shape, B: c.In[1].Shape, Shift: shift, ZeroA: q.Z1, ZeroB: q.Z2, MulA: m1, MulB: m2, MulOut: mo,
+		Kind: sumKind(k), A: c.In[0].Shape, B: c.In[1].Shape, Shift: shift, ZeroA: q.Z1, ZeroB: q.Z2, MulA: m1, MulB: m2, MulOut: mo,
 		Zero: q.zo, Min: q.lo, Max: q.hi,
 	}
 	first := func(x int32) int32 { return m1.Apply((x - q.Z1) << shift) }
@@ -124,17 +124,22 @@ func sumQuant[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast, q binar
 			return nil
 		}, nil
 	}
-	var t1, t2 [256]int32
-	for i := range 256 {
-		t1[i], t2[i] = first(int32(T(i))), second(int32(T(i)))
-	}
 	if k == sqdiffOp {
 		pair, ok = kernel.NewSquareQ[T](shift, q.Z1, q.Z2, m1, m2, mo, q.zo, q.lo, q.hi)
 	}
 	if !ok {
 		pair = nil
 	}
-	return sums(c, w, kernel.NewUniform(mo, q.zo, q.lo, q.hi), pair, func(dst []int32, a, b []T) {
+	tables := sync.OnceValue(func() *[2][256]int32 {
+		var t [2][256]int32
+		for i := range 256 {
+			t[0][i], t[1][i] = first(int32(T(i))), second(int32(T(i)))
+		}
+		return &t
+	})
+	return sums(c, w, q.scaled(mo), pair, func(dst []int32, a, b []T) {
+		t := tables()
+		t1, t2 := &t[0], &t[1]
 		a, b = a[:len(dst)], b[:len(dst)]
 		switch k {
 		case addOp:
@@ -154,17 +159,34 @@ func sumQuant[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast, q binar
 	}), nil
 }
 
+// scaled quantises sums by a multiplier; it is made for those who do not find it in their loops over pairs.
+func (q *binaryQuant) scaled(m fixed.Multiplier) func() *kernel.Uniform {
+	zero, lo, hi := q.Range()
+	return func() *kernel.Uniform { return kernel.NewUniform(m, zero, lo, hi) }
+}
+
+func sumKind(k arith) recipe.SumKind {
+	switch k {
+	case subOp:
+		return recipe.Sub
+	case sqdiffOp:
+		return recipe.SquaredDifference
+	}
+	return recipe.Add
+}
+
 // sums runs f, which combines two inputs, and quantises what it gives, block by block; pair does both in vectors, if
 // it is not nil. A table has the results where 8-bit numbers meet a single constant.
-func sums[T int8 | uint8 | int16](c *op.Call, w *Broadcast, u *kernel.Uniform, pair *kernel.PairQ[T], f func(dst []int32, a, b []T)) op.Run {
+func sums[T int8 | uint8 | int16](c *op.Call, w *Broadcast, scaled func() *kernel.Uniform, pair *kernel.PairQ[T], f func(dst []int32, a, b []T)) op.Run {
 	for i := range 2 {
 		if x := c.In[i]; c.Const(i) && x.Len() == 1 && x.Type != tensor.Int16 && c.Out[0].Len() == c.In[1-i].Len() {
-			return layer.Lookup(1-i, tabulate(u, tensor.Of[T](x)[0], i == 0, f))
+			return layer.Lookup(1-i, tabulate(scaled(), tensor.Of[T](x)[0], i == 0, f))
 		}
 	}
 	if pair != nil {
 		return RunPair(c, w, pair)
 	}
+	u := scaled()
 	// Several workers run the loops: each takes a room.
 	free := sync.Pool{New: func() any { return new([kernel.RequantBlock]int32) }}
 	return RunBinary(c, w, element.Loops[T, T]{Vec: func(dst, a, b []T) {
@@ -186,41 +208,43 @@ func RunPair[T kernel.Code](c *op.Call, w *Broadcast, pair *kernel.PairQ[T]) op.
 
 // tabulate is what becomes of all codes beside a number, which comes first or second.
 func tabulate[T int8 | uint8 | int16](u *kernel.Uniform, v T, first bool, f func(dst []int32, a, b []T)) *[256]uint8 {
+	a, b := make([]T, 256), slices.Repeat([]T{v}, 256)
+	for i := range a {
+		a[i] = T(i)
+	}
+	if first {
+		a, b = b, a
+	}
+	sums, out := make([]int32, 256), make([]T, 256)
+	f(sums, a, b)
+	kernel.UniformRow(u, out, sums)
 	var table [256]uint8
-	var sum [1]int32
-	var out [1]T
-	for i := range table {
-		a, b := T(i), v
-		if first {
-			a, b = b, a
-		}
-		f(sum[:], []T{a}, []T{b})
-		kernel.UniformRow(u, out[:], sum[:])
-		table[i] = uint8(out[0])
+	for i, v := range out {
+		table[i] = uint8(v)
 	}
 	return &table
 }
 
-func divQuant[T int8 | uint8 | int16](w *Broadcast, q binaryQuant) (op.Run, error) {
+func divQuant[T int8 | uint8 | int16](c *op.Call, w *Broadcast, q binaryQuant) (op.Run, error) {
 	m := fixed.FromReal(float64(q.S1 / (q.S2 * q.So)))
+	quotient := func(xq, yq T) T {
+		x, y := int32(xq)-q.Z1, int32(yq)-q.Z2
+		if y < 0 {
+			x, y = -x, -y
+		}
+		inv, e := fixed.Reciprocal(y, 31)
+		head := signBits(x)
+		total := m.Shift - e - head
+		return T(q.Clamp(fixed.RoundShift(fixed.DoublingHighMul(fixed.DoublingHighMul(x<<uint(head), inv), m.M), -total)))
+	}
+	run := RunBinary(c, w, element.Two(quotient))
 	return func(c *op.Call) error {
 		for _, v := range tensor.Of[T](c.In[1]) {
 			if int32(v) == q.Z2 {
 				return errDivision
 			}
 		}
-		Spread(c, w, func(xq, yq T) T {
-			x, y := int32(xq)-q.Z1, int32(yq)-q.Z2
-			if y < 0 {
-				x, y = -x, -y
-			}
-			inv, e := fixed.Reciprocal(y, 31)
-			head := signBits(x)
-			quotient := fixed.DoublingHighMul(x<<uint(head), inv)
-			total := m.Shift - e - head
-			return T(q.Clamp(fixed.RoundShift(fixed.DoublingHighMul(quotient, m.M), -total)))
-		})
-		return nil
+		return run(c)
 	}, nil
 }
 

@@ -1,10 +1,12 @@
 package matmul
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/liteop/conv"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
 	"github.com/opmeter/opmeter/internal/liteop/recipe"
@@ -98,7 +100,8 @@ func floatFC(c *op.Call, s fcShape) (op.Run, error) {
 		if err != nil {
 			return nil, err
 		}
-		packed = kernel.PackRows(g.M, c.Far(), s.in, s.out, w, 0, true)
+		far := c.Far()
+		packed = op.Share(c, 1, fmt.Sprintf("rows %t", far && g.M == 1), func() *kernel.PackedB { return kernel.PackRows(g.M, far, s.in, s.out, w, 0, true) })
 		c.Copied(1)
 		c.Kernel = packed.Name(g)
 	}
@@ -193,8 +196,9 @@ func intFC[T int8 | uint8](c *op.Call, s fcShape) (op.Run, error) {
 	c.Recipe = recipe.Dense{Rows: s.rows, In: s.in, Out: s.out, Zero: zx, Sums: layer.SumsOf(q)}
 	if c.Const(1) && s.rows > 0 && s.out > 0 && s.in > 0 {
 		// Without vectors packing pays from a few rows on.
-		if packed := kernel.NewPackedQ(s.out, s.in); packed.Vectors() || s.rows >= 4 {
-			if err := packFC(c, s, packed); err != nil {
+		if simd.IntKernels() != nil || s.rows >= 4 {
+			packed, err := packFC(c, s)
+			if err != nil {
 				return nil, err
 			}
 			return packedFC[T](c, s, packed, zx, &q), nil
@@ -227,8 +231,21 @@ func intFC[T int8 | uint8](c *op.Call, s fcShape) (op.Run, error) {
 	}, nil
 }
 
-// packFC packs weights of 8-bit numbers from where they lie, others as differences to their zero points.
-func packFC(c *op.Call, s fcShape, packed *kernel.PackedQ) error {
+// packFC packs weights, once for all layers that read them.
+func packFC(c *op.Call, s fcShape) (*kernel.PackedQ, error) {
+	type packing struct {
+		q   *kernel.PackedQ
+		err error
+	}
+	p := op.Share(c, 1, "rows of codes", func() packing {
+		q := kernel.NewPackedQ(s.out, s.in)
+		return packing{q, fillFC(c, s, q)}
+	})
+	return p.q, p.err
+}
+
+// fillFC takes weights of 8-bit numbers from where they lie, others as differences to their zero points.
+func fillFC(c *op.Call, s fcShape, packed *kernel.PackedQ) error {
 	zero, one := layer.WeightZero(c.In[1])
 	switch {
 	case !one:
@@ -258,7 +275,7 @@ func packedFC[T int8 | uint8](c *op.Call, s fcShape, packed *kernel.PackedQ, zer
 	c.Kernel = packed.Name(s.rows)
 	table := make([]kernel.ByteTable, 1)
 	table[0].Fill(c.In[0].Type == tensor.Int8, zero)
-	packed.Expect(&table[0])
+	packed = packed.Expect(&table[0])
 	sums := op.ScratchOf[int32](c, s.rows*s.out)
 	return func(c *op.Call) error {
 		kernel.GemmQ(c.Pool, s.rows, c.In[0].Data, table, packed, sums)

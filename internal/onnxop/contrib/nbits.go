@@ -13,7 +13,7 @@ import (
 )
 
 // MatMulNBits: y = a·dequantised(b)ᵀ with b [N, blocks, bytes] in blocks along K.
-// Inputs: a, b, scales, zero_points, g_idx, bias.
+// Inputs: a, b, scales, zero_points, g_idx (which block a row of b is of, in place of that in which it lies), bias.
 
 type nBits struct {
 	m, n, k, bits, block, blocks, bytes int
@@ -49,8 +49,8 @@ func newNBits(c *op.Call) (*nBits, error) {
 			return nil, fmt.Errorf("zero points %s of %v, want %d", tensor.FormatShape(z.Shape), z.Type, want)
 		}
 	}
-	if c.Has(4) {
-		return nil, op.Unsupported("MatMulNBits with g_idx")
+	if g := c.Input(4); g != nil && g.Len() != v.k && g.Len() != v.blocks*v.block {
+		return nil, fmt.Errorf("g_idx %s for K=%d", tensor.FormatShape(g.Shape), v.k)
 	}
 	if b := c.Input(5); b != nil && b.Len() != v.n {
 		return nil, fmt.Errorf("bias %s for N=%d", tensor.FormatShape(b.Shape), v.n)
@@ -72,12 +72,15 @@ func inferNBits(c *op.Call) error {
 	return nil
 }
 
-// Weights are widened as many rows at a time as a thread has room for: rows of few are multiplied one by one,
-// of more as a matrix.
 const (
-	nBitsRows   = 64
-	nBitsMatrix = 4 // rows of the other side from which on it pays
+	nBitsRows   = 64      // of weights are widened together
+	nBitsMatrix = 4       // rows of the other side from which on that pays
+	nBitsKept   = 1 << 17 // bounds weights that are widened once and for all: larger ones are worth the memory that they save
 )
+
+func (v *nBits) shape() kernel.FewBitShape {
+	return kernel.FewBitShape{Bits: v.bits, K: v.k, N: v.n, Block: v.block}
+}
 
 // prepareNBits keeps the weights small and widens some rows of them after the other.
 func prepareNBits(c *op.Call) (op.Run, error) {
@@ -85,107 +88,99 @@ func prepareNBits(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	if v.small(c) {
-		return v.packed(c), nil
+	if v.n*v.k <= nBitsKept && (!v.shape().Stays(v.m) || c.Has(4)) && c.Known(1, 2, 3, 4) {
+		return v.packed(c)
 	}
 	if w := v.fewBits(c); w != nil {
 		c.Kernel = w.Name()
-		if c.Node.Attrs.Int("accuracy_level", 0) == 4 && w.TakesCodes() {
-			return func(c *op.Call) error {
-				w.RunCodes(c.Pool, v.m, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]), elem.Elements[float32](c, 5))
-				return nil
-			}, nil
+		run := w.Run
+		if c.Node.Attrs.Int("accuracy_level", 0) == 4 {
+			run = w.RunCodes
 		}
 		return func(c *op.Call) error {
-			w.Run(c.Pool, v.m, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]), elem.Elements[float32](c, 5), activation.Clamp{})
+			run(c.Pool, v.m, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]), elem.Elements[float32](c, 5), activation.Clamp{})
 			return nil
 		}, nil
 	}
-	height, line := 1, v.blocks*v.block
-	if v.m >= nBitsMatrix {
-		height = min(nBitsRows, v.n)
-	}
-	if e := simd.ElementKernels(); e != nil && height == 1 && v.bits == 4 && v.block%16 == 0 {
+	if e := simd.ElementKernels(); e != nil && v.m < nBitsMatrix && v.bits == 4 && v.block%16 == 0 && !c.Has(4) {
 		c.Kernel = "rows/" + e.Set.String()
 		return v.nibbles(c, e), nil
 	}
-	if height > 1 {
-		c.Kernel = kernel.GemmName(kernel.GemmParams{M: v.m, N: height, K: v.k, TransB: true})
-	}
+	return v.parts(c), nil
+}
+
+// parts widens some rows of the weights after the other.
+func (v *nBits) parts(c *op.Call) op.Run {
+	height, line := min(nBitsRows, v.n), v.blocks*v.block
+	c.Kernel = kernel.GemmName(kernel.GemmParams{M: v.m, N: height, K: v.k, TransB: true})
 	rows := op.ScratchOf[float32](c, c.Pool.Threads()*height*line)
 	return func(c *op.Call) error {
+		row, err := v.rows(c)
+		if err != nil {
+			return err
+		}
 		x, y, bias := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]), elem.Elements[float32](c, 5)
-		scales, w := tensor.Of[float32](c.In[2]), tensor.Of[uint8](c.In[1])
-		zero := v.zeroReader(c.Input(3))
-		widen := func(row []float32, n int) {
-			for b := range v.blocks {
-				v.widen(row[b*v.block:][:v.block], w[(n*v.blocks+b)*v.bytes:][:v.bytes], scales[n*v.blocks+b], zero(n, b))
-			}
-		}
-		if height > 1 {
-			c.Pool.ForWorker((v.n+height-1)/height, 1, func(worker, lo, hi int) {
-				room := rows[worker*height*line:][:height*line]
-				for n0 := lo * height; n0 < min(v.n, hi*height); n0 += height {
-					g := kernel.GemmParams{M: v.m, N: min(height, v.n-n0), K: v.k, TransB: true, LDB: line, LDC: v.n}
-					for i := range g.N {
-						widen(room[i*line:][:line], n0+i)
-					}
-					if bias != nil {
-						g.BiasN = bias[n0:][:g.N]
-					}
-					kernel.Gemm(nil, g, x, room, y[n0:])
+		c.Pool.ForWorker((v.n+height-1)/height, 1, func(worker, lo, hi int) {
+			room := rows[worker*height*line:][:height*line]
+			for n0 := lo * height; n0 < min(v.n, hi*height); n0 += height {
+				g := kernel.GemmParams{M: v.m, N: min(height, v.n-n0), K: v.k, TransB: true, LDB: line, LDC: v.n}
+				for i := range g.N {
+					row(room[i*line:][:line], n0+i)
 				}
-			})
-			return nil
-		}
-		c.Pool.ForWorker(v.n, max(1, 1<<14/v.k), func(worker, lo, hi int) {
-			row := rows[worker*line:][:line]
-			for n := lo; n < hi; n++ {
-				widen(row, n)
-				for m := range v.m {
-					s := kernel.Dot(x[m*v.k:][:v.k], row[:v.k])
-					if bias != nil {
-						s += bias[n]
-					}
-					y[m*v.n+n] = s
+				if bias != nil {
+					g.BiasN = bias[n0:][:g.N]
 				}
+				kernel.Gemm(nil, g, x, room, y[n0:])
 			}
 		})
 		return nil
-	}, nil
+	}
 }
 
-// nBitsKept bounds weights that are widened once and for all: larger ones are worth the memory that they save.
-const nBitsKept = 1 << 17
-
-// small tells whether the weights are constant and few.
-func (v *nBits) small(c *op.Call) bool { return v.n*v.k <= nBitsKept && v.n*v.k > 0 && v.constant(c) }
-
-// constant tells whether codes, scales and zero points are known for good.
-func (v *nBits) constant(c *op.Call) bool {
-	for i := 1; i <= 3; i++ {
-		if c.Has(i) && (!c.Const(i) || !c.In[i].Known()) {
-			return false
+// rows gives what widens row n of the weights.
+func (v *nBits) rows(c *op.Call) (func(dst []float32, n int), error) {
+	scales, w, zero := tensor.Of[float32](c.In[2]), tensor.Of[uint8](c.In[1]), v.zeroReader(c.Input(3))
+	if !c.Has(4) {
+		return func(dst []float32, n int) {
+			for b := range v.blocks {
+				v.widen(dst[b*v.block:][:v.block], w[(n*v.blocks+b)*v.bytes:][:v.bytes], scales[n*v.blocks+b], zero(n, b))
+			}
+		}, nil
+	}
+	blocks, err := op.Ints(c.In[4])
+	if err != nil {
+		return nil, err
+	}
+	for k, b := range blocks {
+		if b < 0 || b >= v.blocks {
+			return nil, fmt.Errorf("g_idx[%d] is %d of %d blocks", k, b, v.blocks)
 		}
 	}
-	return true
+	return func(dst []float32, n int) {
+		v.widen(dst, w[n*v.blocks*v.bytes:][:v.blocks*v.bytes], 1, 0)
+		for k := range v.k {
+			dst[k] = (dst[k] - zero(n, blocks[k])) * scales[n*v.blocks+blocks[k]]
+		}
+	}, nil
 }
 
 // fewBits packs constant weights as they are; nil where they are not constant, have other zero points than codes, or the set has no kernels.
 func (v *nBits) fewBits(c *op.Call) *kernel.FewBits {
-	z := c.Input(3)
-	if !v.constant(c) || z != nil && z.Type != tensor.Uint8 {
+	if !c.Known(1, 2, 3) || c.Has(4) {
 		return nil
 	}
 	var zeros []int8
-	if z != nil {
-		zero, middle := v.zeroReader(z), int(1)<<(v.bits-1)
+	if z := c.Input(3); z != nil {
+		zero, middle := v.zeroReader(z), float32(int(1)<<(v.bits-1))
 		zeros = make([]int8, v.n*v.blocks)
 		for i := range zeros {
-			zeros[i] = int8(int(zero(i/v.blocks, i%v.blocks)) - middle)
+			at := zero(i/v.blocks, i%v.blocks) - middle
+			if zeros[i] = int8(max(-128, min(at, 127))); float32(zeros[i]) != at {
+				return nil
+			}
 		}
 	}
-	w := kernel.NewFewBits(kernel.FewBitShape{Bits: v.bits, K: v.k, N: v.n, Block: v.block}, tensor.Of[uint8](c.In[1]), false, tensor.Of[float32](c.In[2]), zeros)
+	w := kernel.NewFewBits(v.shape(), tensor.Of[uint8](c.In[1]), false, tensor.Of[float32](c.In[2]), zeros)
 	for i := 1; w != nil && i <= 3; i++ {
 		if c.Has(i) {
 			c.Copied(i)
@@ -195,13 +190,15 @@ func (v *nBits) fewBits(c *op.Call) *kernel.FewBits {
 }
 
 // packed widens the weights once.
-func (v *nBits) packed(c *op.Call) op.Run {
-	scales, w, line := tensor.Of[float32](c.In[2]), tensor.Of[uint8](c.In[1]), v.blocks*v.block
-	zero, wide := v.zeroReader(c.Input(3)), make([]float32, v.n*v.blocks*v.block)
+func (v *nBits) packed(c *op.Call) (op.Run, error) {
+	row, err := v.rows(c)
+	if err != nil {
+		return nil, err
+	}
+	line := v.blocks * v.block
+	wide := make([]float32, v.n*line)
 	for n := range v.n {
-		for b := range v.blocks {
-			v.widen(wide[n*line+b*v.block:][:v.block], w[(n*v.blocks+b)*v.bytes:][:v.bytes], scales[n*v.blocks+b], zero(n, b))
-		}
+		row(wide[n*line:][:line], n)
 	}
 	g, b := kernel.GemmParams{M: v.m, N: v.n, K: v.k}, kernel.PackB(v.k, v.n, wide, line, true)
 	c.Kernel = b.Name(g)
@@ -209,7 +206,7 @@ func (v *nBits) packed(c *op.Call) op.Run {
 		g.BiasN = elem.Elements[float32](c, 5)
 		kernel.GemmPacked(c.Pool, g, tensor.Of[float32](c.In[0]), b, tensor.Of[float32](c.Out[0]))
 		return nil
-	}
+	}, nil
 }
 
 // nibbles multiplies few rows by weights of 4 bits as they are.

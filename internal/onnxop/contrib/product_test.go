@@ -3,6 +3,7 @@ package contrib
 import (
 	"bytes"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -204,6 +205,31 @@ func TestMatMulNBits(t *testing.T) {
 			// Activations of 8 bits are off by up to a 254th, those of a sum of 312 by 1.2 in all directions, times scales of up to one.
 			node.Attrs["accuracy_level"] = int64(4)
 			near(t, "product of codes", run(t, node, a, w, scale, zero)[0], want, 0.8)
+		}
+		// The same zero points as numbers, and the blocks said of each row of weights.
+		if zero != nil {
+			numbers := tensor.New(tensor.Float32, n*blocks)
+			for at := range n * blocks {
+				tensor.Of[float32](numbers)[at] = float32(field(zero.Data[at/blocks*per:], at%blocks))
+			}
+			delete(node.Attrs, "accuracy_level")
+			near(t, "product with zero points of floats", run(t, node, a, w, scale, numbers)[0], want, size.tolerance)
+			index := tensor.New(tensor.Int32, k)
+			for q := range k {
+				tensor.Of[int32](index)[q] = int32(q / block)
+			}
+			near(t, "product with blocks of rows", run(t, node, a, w, scale, numbers, index)[0], want, size.tolerance)
+			slices.Reverse(tensor.Of[int32](index))
+			for j := range want {
+				want[j] = 0
+				for q := range k {
+					b, col := (k-1-q)/block, j%n
+					want[j] += tensor.At(a, j/n*k+q) * (field(w.Data[col*blocks*block*bits/8:], q) - tensor.At(numbers, col*blocks+b)) * tensor.At(scale, col*blocks+b)
+				}
+			}
+			near(t, "product with blocks of rows in another order", run(t, node, a, w, scale, numbers, index)[0], want, size.tolerance)
+			node.Const = nil
+			near(t, "the same with weights that may change", run(t, node, a, w, scale, numbers, index)[0], want, size.tolerance)
 		}
 	}
 }

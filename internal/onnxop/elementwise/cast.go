@@ -88,6 +88,14 @@ func prepareCast(c *op.Call) (op.Run, error) {
 	if from == tensor.String || to == tensor.String {
 		return func(c *op.Call) error { return castStrings(c.Out[0], c.In[0], cv) }, nil
 	}
+	if to == tensor.Bool && from != to {
+		if run := castTruth(from); run != nil {
+			return run, nil
+		}
+	}
+	if v, ok := vectorCast(from, to); ok {
+		return v.run(cv), nil
+	}
 	if e := simd.ElementKernels(); e != nil && from == tensor.Int32 && to == tensor.Float32 {
 		return RunUnary(func(dst []float32, src []int32) {
 			n := e.ToFloats(dst, src)
@@ -127,6 +135,74 @@ func prepareCast(c *op.Call) (op.Run, error) {
 		})
 		return nil
 	}, nil
+}
+
+// castTruth makes what tells zeros from other numbers; nil for types that have no loop.
+func castTruth(from tensor.Type) op.Run {
+	switch from {
+	case tensor.Float32:
+		return runTruths[float32]()
+	case tensor.Float16, tensor.BFloat16:
+		return RunUnary(func(dst []uint8, src []uint16) {
+			for i, h := range src[:len(dst)] {
+				dst[i] = tensor.Truth(h&0x7fff != 0)
+			}
+		})
+	case tensor.Int32:
+		return runTruths[int32]()
+	case tensor.Int64:
+		return runTruths[int64]()
+	case tensor.Int8:
+		return runTruths[int8]()
+	case tensor.Uint8:
+		return runTruths[uint8]()
+	}
+	return nil
+}
+
+// runTruths compares with zeros, a block at a time.
+func runTruths[T tensor.Number]() op.Run {
+	zeros, unlike := make([]T, element.Block), element.NotEqual[T]().Vec
+	return RunUnary(func(dst []uint8, src []T) {
+		for at := 0; at < len(dst); at += element.Block {
+			n := min(element.Block, len(dst)-at)
+			unlike(dst[at:][:n], src[at:][:n], zeros[:n])
+		}
+	})
+}
+
+// castKinds are the types that conversions in vectors know.
+var castKinds = map[tensor.Type]simd.CastKind{
+	tensor.Bool: simd.CastBool, tensor.Float16: simd.CastHalf, tensor.Float32: simd.CastFloat, tensor.Float64: simd.CastDouble,
+	tensor.Int8: simd.CastInt8, tensor.Uint8: simd.CastUint8, tensor.Int32: simd.CastInt32, tensor.Int64: simd.CastInt64,
+}
+
+// inVectors is a conversion in vectors.
+type inVectors struct {
+	kernels  *simd.Casts
+	from, to simd.CastKind
+	sizes    [2]int // of elements, of the input and of the output
+}
+
+// vectorCast finds the loop of a conversion.
+func vectorCast(from, to tensor.Type) (inVectors, bool) {
+	f, ok := castKinds[from]
+	t, known := castKinds[to]
+	v := inVectors{simd.CastKernels(), f, t, [2]int{from.Bits() / 8, to.Bits() / 8}}
+	return v, ok && known && v.kernels.Has(f, t)
+}
+
+// run converts in vectors, and what is left as plain Go does.
+func (v inVectors) run(cv tensor.Conversion) op.Run {
+	type args struct{ out, in *tensor.Tensor }
+	each := func(a args, lo, hi int) {
+		done := v.kernels.Cast(a.out.Data[lo*v.sizes[1]:hi*v.sizes[1]], a.in.Data[lo*v.sizes[0]:hi*v.sizes[0]], v.from, v.to)
+		tensor.Cast(a.out, a.in, lo+done, hi, cv)
+	}
+	return func(c *op.Call) error {
+		workers.Do(c.Pool, c.Out[0].Len(), element.Grain, args{c.Out[0], c.In[0]}, each)
+		return nil
+	}
 }
 
 // truths are the numbers of booleans: anything but zero holds.

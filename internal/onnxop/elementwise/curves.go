@@ -19,9 +19,6 @@ type curveDef struct {
 
 // curves lists the operators of one real number.
 func curves() []curveDef {
-	plain := func(name string, since int, f64 func(float64) float64) curveDef {
-		return curveDef{name: name, since: since, make: func(*op.Call) curve { return curve{f64: f64} }}
-	}
 	fast := func(name string, since int, f32 func(dst, src []float32), f64 func(float64) float64) curveDef {
 		return curveDef{name: name, since: since, make: func(*op.Call) curve { return curve{f32, f64} }}
 	}
@@ -33,9 +30,9 @@ func curves() []curveDef {
 	shrink := with("Shrink", 9, shrinkCurve)
 	shrink.ints = true
 	list := []curveDef{
-		plain("Acos", 7, math.Acos), plain("Acosh", 9, math.Acosh), plain("Asin", 7, math.Asin), plain("Asinh", 9, math.Asinh),
-		plain("Atan", 7, math.Atan), plain("Atanh", 9, math.Atanh), fast("Cos", 7, vecmath.CosTo, math.Cos), plain("Cosh", 9, math.Cosh),
-		fast("Sin", 7, vecmath.SinTo, math.Sin), plain("Sinh", 9, math.Sinh), plain("Tan", 7, math.Tan),
+		fast("Acos", 7, vecmath.AcosTo, math.Acos), fast("Acosh", 9, vecmath.AcoshTo, math.Acosh), fast("Asin", 7, vecmath.AsinTo, math.Asin), fast("Asinh", 9, vecmath.AsinhTo, math.Asinh),
+		fast("Atan", 7, vecmath.AtanTo, math.Atan), fast("Atanh", 9, vecmath.AtanhTo, math.Atanh), fast("Cos", 7, vecmath.CosTo, math.Cos), fast("Cosh", 9, vecmath.CoshTo, math.Cosh),
+		fast("Sin", 7, vecmath.SinTo, math.Sin), fast("Sinh", 9, vecmath.SinhTo, math.Sinh), fast("Tan", 7, vecmath.TanTo, math.Tan),
 		fast("Ceil", 1, ceilTo, math.Ceil), fast("Floor", 1, floorTo, math.Floor), fast("Round", 11, roundTo, math.RoundToEven),
 		fast("Sqrt", 1, sqrtTo, math.Sqrt), fast("Exp", 1, vecmath.ExpTo, math.Exp), fast("Log", 1, vecmath.LogTo, math.Log),
 		fast("Sigmoid", 1, vecmath.SigmoidTo, sigmoid64), fast("Tanh", 1, vecmath.TanhTo, math.Tanh), erf, shrink,
@@ -124,6 +121,8 @@ func reciprocalTo(dst, src []float32) {
 }
 
 func softsignTo(dst, src []float32) {
+	n := simd.ElementKernels().Softsign(dst[:len(src)], src)
+	dst, src = dst[n:], src[n:]
 	for i, x := range src {
 		a := x
 		if a < 0 {
@@ -142,16 +141,20 @@ func affineCurve(alpha, beta float32) curve {
 }
 
 func shrinkCurve(c *op.Call) curve {
-	lambd, bias := float64(c.Node.Attrs.Float("lambd", 0.5)), float64(c.Node.Attrs.Float("bias", 0))
-	return curve{f64: func(x float64) float64 {
+	lambd, bias := c.Node.Attrs.Float("lambd", 0.5), c.Node.Attrs.Float("bias", 0)
+	f64 := func(x float64) float64 {
 		switch {
-		case x < -lambd:
-			return x + bias
-		case x > lambd:
-			return x - bias
+		case x < -float64(lambd):
+			return x + float64(bias)
+		case x > float64(lambd):
+			return x - float64(bias)
 		}
 		return 0
-	}}
+	}
+	return curve{func(dst, src []float32) {
+		n := simd.ElementKernels().Shrink(dst[:len(src)], src, lambd, bias)
+		loopOf[float32](f64)(dst[n:], src[n:])
+	}, f64}
 }
 
 func leakyCurve(c *op.Call) curve {
@@ -289,12 +292,16 @@ func swishBy(a float32) curve {
 
 func thresholdCurve(c *op.Call) curve {
 	a := c.Node.Attrs.Float("alpha", 1)
-	return curve{f64: func(x float64) float64 {
+	f64 := func(x float64) float64 {
 		if x > float64(a) {
 			return x
 		}
 		return 0
-	}}
+	}
+	return curve{func(dst, src []float32) {
+		n := simd.ElementKernels().Above(dst[:len(src)], src, a)
+		loopOf[float32](f64)(dst[n:], src[n:])
+	}, f64}
 }
 
 func scaledTanhCurve(c *op.Call) curve {

@@ -2,8 +2,10 @@ package elementwise
 
 import (
 	"math"
+	"sync"
 
 	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -17,7 +19,7 @@ func preparePow(c *op.Call) (op.Run, error) {
 	switch base := c.In[0].Type; {
 	case base == tensor.Float32:
 		times := element.Mul[float32]().Vec
-		return powLoops(c, element.Loops[float32, float32]{Vec: powVec, VectorScalar: func(dst, a []float32, y float32) { powScalar(dst, a, y, times) }})
+		return powLoops(c, element.Loops[float32, float32]{Vec: vecmath.PowTo, VectorScalar: func(dst, a []float32, y float32) { powScalar(dst, a, y, times) }})
 	case base == tensor.Float64:
 		return powLoops(c, element.Loops[float64, float64]{Vec: func(dst, a, b []float64) {
 			a, b = a[:len(dst)], b[:len(dst)]
@@ -116,13 +118,6 @@ func intPow[T int32 | int64](x T, y int64) T {
 	return r
 }
 
-func powVec(dst, a, b []float32) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i := range dst {
-		dst[i] = vecmath.Pow(a[i], b[i])
-	}
-}
-
 // powScalar has loops for the exponents that models use, of which times is that for products.
 func powScalar(dst, a []float32, y float32, times func(dst, a, b []float32)) {
 	a = a[:len(dst)]
@@ -132,25 +127,66 @@ func powScalar(dst, a []float32, y float32, times func(dst, a, b []float32)) {
 	case 2:
 		times(dst, a, a)
 	case 3:
-		for i, x := range a {
-			dst[i] = x * x * x
-		}
+		powCube(dst, a, times)
+	case 4:
+		times(dst, a, a)
+		times(dst, dst, dst)
 	case -1:
-		for i, x := range a {
-			dst[i] = 1 / x
-		}
-	case 0.5:
-		for i, x := range a {
-			if !(x > 0) { // the root of -0 and of -Inf differs from the power
-				x = vecmath.Pow(x, y)
-				x *= x
-			}
-			dst[i] = x
-		}
-		sqrtTo(dst, dst)
+		reciprocalTo(dst, a)
+	case 0.5, -0.5:
+		powRoot(dst, a, y)
 	default:
-		for i, x := range a {
-			dst[i] = vecmath.Pow(x, y)
+		powBlocks(dst, a, y)
+	}
+}
+
+// powRooms are blocks of numbers beside those of a call.
+var powRooms = sync.Pool{New: func() any { return new([element.Block]float32) }}
+
+// powCube multiplies squares, a block at a time.
+func powCube(dst, a []float32, times func(dst, a, b []float32)) {
+	room := powRooms.Get().(*[element.Block]float32)
+	for at := 0; at < len(dst); at += element.Block {
+		x := a[at:min(at+element.Block, len(a))]
+		square := room[:len(x)]
+		times(square, x, x)
+		times(dst[at:][:len(x)], square, x)
+	}
+	powRooms.Put(room)
+}
+
+// powRoot takes square roots, and for the exponent -0.5 what they go into one, of positive numbers: those of -0 and of -Inf differ from powers.
+func powRoot(dst, a []float32, y float32) {
+	if e := simd.ElementKernels(); e != nil {
+		inf := float32(math.Inf(1))
+		if least, _ := e.Extent(a, inf, inf); least > 0 {
+			sqrtTo(dst, a)
+			if y < 0 {
+				reciprocalTo(dst, dst)
+			}
+			return
 		}
 	}
+	for i, x := range a {
+		switch {
+		case !(x > 0):
+			dst[i] = vecmath.Pow(x, y)
+		case y < 0:
+			dst[i] = 1 / float32(math.Sqrt(float64(x)))
+		default:
+			dst[i] = float32(math.Sqrt(float64(x)))
+		}
+	}
+}
+
+// powBlocks takes any exponent.
+func powBlocks(dst, a []float32, y float32) {
+	room := powRooms.Get().(*[element.Block]float32)
+	exponents := room[:min(element.Block, len(dst))]
+	element.Fill(exponents, y)
+	for at := 0; at < len(dst); at += element.Block {
+		x := a[at:min(at+element.Block, len(a))]
+		vecmath.PowTo(dst[at:][:len(x)], x, exponents[:len(x)])
+	}
+	powRooms.Put(room)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // curve is a function of one real number: a loop for float32, where there is a
@@ -173,6 +174,15 @@ func realExact[T tensor.Real](k exact) op.Run {
 			}
 		})
 	}
+	if e := simd.ElementKernels(); k == signum && e != nil {
+		rest := numberExact[float32](k)
+		if f, ok := any(func(dst, src []float32) {
+			n := e.Signum(dst, src)
+			rest(dst[n:], src[n:])
+		}).(func(dst, src []T)); ok {
+			return RunUnary(f)
+		}
+	}
 	if k == negative {
 		by := element.Mul[T]().VectorScalar
 		return RunUnary(func(dst, src []T) { by(dst, src, -1) })
@@ -182,12 +192,12 @@ func realExact[T tensor.Real](k exact) op.Run {
 
 func intExact[T tensor.Integer](k exact) op.Run {
 	if k == complement {
-		return RunUnary(func(dst, src []T) {
-			src = src[:len(dst)]
-			for i, x := range src {
-				dst[i] = ^x
-			}
-		})
+		return func(c *op.Call) error {
+			workers.Do(c.Pool, len(c.Out[0].Data), element.Grain, [2][]byte{c.Out[0].Data, c.In[0].Data}, func(v [2][]byte, lo, hi int) {
+				flipBits(v[0][lo:hi], v[1][lo:hi], 0xff)
+			})
+			return nil
+		}
 	}
 	return RunUnary(numberExact[T](k))
 }
@@ -243,12 +253,15 @@ func numberExact[T tensor.Number](k exact) func(dst, src []T) {
 }
 
 // classify makes IsNaN and IsInf: a predicate on float64, which holds every value
-// of the narrower types.
-func classify(mk func(c *op.Call) func(float64) bool) elem.Prepare {
+// of the narrower types, and a loop for float32.
+func classify(mk func(c *op.Call) (func(float64) bool, func(dst []uint8, src []float32))) elem.Prepare {
 	return func(c *op.Call) (op.Run, error) {
-		f := mk(c)
+		f, loop := mk(c)
 		if !c.In[0].Type.IsFloat() {
 			return nil, elem.BadType(c, 0)
+		}
+		if c.In[0].Type == tensor.Float32 {
+			return RunUnary(loop), nil
 		}
 		return func(c *op.Call) error {
 			x, y := c.In[0], tensor.Of[uint8](c.Out[0])
@@ -267,24 +280,49 @@ func classify(mk func(c *op.Call) func(float64) bool) elem.Prepare {
 	}
 }
 
-func isInf(c *op.Call) func(float64) bool {
+func isNaN(*op.Call) (func(float64) bool, func(dst []uint8, src []float32)) {
+	unlike := element.NotEqual[float32]().Vec
+	return math.IsNaN, func(dst []uint8, src []float32) { unlike(dst, src, src) }
+}
+
+func isInf(c *op.Call) (func(float64) bool, func(dst []uint8, src []float32)) {
 	pos, neg := c.Node.Attrs.Bool("detect_positive", true), c.Node.Attrs.Bool("detect_negative", true)
-	return func(x float64) bool { return pos && math.IsInf(x, 1) || neg && math.IsInf(x, -1) }
+	// Infinities by their bits, of which the first is the sign.
+	const bits = 0x7f800000
+	mask, want := uint32(1<<32-1), uint32(bits)
+	switch {
+	case pos && neg:
+		mask >>= 1
+	case neg:
+		want |= 1 << 31
+	case !pos:
+		mask = 0 // nothing is wanted
+	}
+	return func(x float64) bool { return pos && math.IsInf(x, 1) || neg && math.IsInf(x, -1) }, func(dst []uint8, src []float32) {
+		src = src[:len(dst)]
+		for i, x := range src {
+			dst[i] = tensor.Truth(math.Float32bits(x)&mask == want)
+		}
+	}
 }
 
 func prepareNot(c *op.Call) (op.Run, error) {
 	if c.In[0].Type != tensor.Bool {
 		return nil, elem.BadType(c, 0)
 	}
-	return RunUnary(func(dst, src []uint8) {
-		const ones = 0x0101010101010101
-		for ; len(src) >= 8; dst, src = dst[8:], src[8:] {
-			binary.LittleEndian.PutUint64(dst, binary.LittleEndian.Uint64(src)^ones)
-		}
-		for i, b := range src {
-			dst[i] = b ^ 1
-		}
-	}), nil
+	return RunUnary(func(dst, src []uint8) { flipBits(dst, src, 1) }), nil
+}
+
+// flipBits writes bytes with the bits of by turned.
+func flipBits(dst, src []uint8, by uint8) {
+	n := simd.ElementKernels().XorBytes(dst, src, by)
+	dst, src = dst[n:], src[n:]
+	for all := uint64(by) * 0x0101010101010101; len(src) >= 8; dst, src = dst[8:], src[8:] {
+		binary.LittleEndian.PutUint64(dst, binary.LittleEndian.Uint64(src)^all)
+	}
+	for i, b := range src {
+		dst[i] = b ^ by
+	}
 }
 
 func unaryDefs() []op.Def {
@@ -310,7 +348,7 @@ func unaryDefs() []op.Def {
 		op.Def{Domain: graph.ONNX, Name: "Not", Since: 1, Types: elem.Bools, Infer: elem.Same, InPlace: true, Prepare: prepareNot},
 		op.Def{
 			Domain: graph.ONNX, Name: "IsNaN", Since: 9, Types: slices.Concat(elem.Floats, elem.Float8s), Infer: elem.SameTruth,
-			Prepare: classify(func(*op.Call) func(float64) bool { return math.IsNaN }),
+			Prepare: classify(isNaN),
 		},
 		op.Def{Domain: graph.ONNX, Name: "IsInf", Since: 10, Types: slices.Concat(elem.Floats, elem.Float8s), Infer: elem.SameTruth, Prepare: classify(isInf)},
 		op.Def{Domain: graph.ONNX, Name: "Clip", Since: 1, Types: elem.Numbers, Infer: elem.Same, InPlace: true, Prepare: prepareClip, Last: elem.AllLast},

@@ -63,18 +63,13 @@ func inferCodesMatMul(c *op.Call) error {
 	return nil
 }
 
-// leastCodes are those from which on weights stay as small as they are: fewer are kept in float32, which many rows use faster.
-const leastCodes = 1 << 17
-
 func prepareCodesMatMul(c *op.Call) (op.Run, error) {
 	v, err := newCodesProduct(c)
 	if err != nil {
 		return nil, err
 	}
-	for i := 1; i <= 3; i++ {
-		if c.Has(i) && (!c.Const(i) || !c.In[i].Known()) {
-			return nil, op.Unsupported("codes, scales and zero points that are not constant")
-		}
+	if !c.Known(1, 2, 3) {
+		return nil, op.Unsupported("codes, scales and zero points that are not constant")
 	}
 	act := c.Activation
 	w := v.packed(c)
@@ -131,7 +126,7 @@ func (v *codesProduct) packed(c *op.Call) *kernel.FewBits {
 	if v.block == 0 {
 		shape.Block = (v.k + kernel.FewBitLine - 1) / kernel.FewBitLine * kernel.FewBitLine
 	}
-	if v.k*v.n < leastCodes || !shape.Fits() {
+	if !shape.Stays(v.m) {
 		return nil
 	}
 	given := tensor.Of[float32](c.In[2])

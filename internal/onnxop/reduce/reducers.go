@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/kernel/reduce"
-	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -53,23 +52,6 @@ func reduceReal[T tensor.Real](c *op.Call, k Reduction) (op.Run, error) {
 			}
 			for i, a := range acc {
 				dst[i] = T(a / by)
-			}
-		}
-	}
-	if x := simd.RowKernels(); x != nil {
-		var row any
-		switch k {
-		case redSum, RedMean, redLogSum:
-			row = func(acc float64, src []float32) float64 { return acc + x.Sum(src) }
-		case redL2, redSumSquare:
-			row = func(acc float64, src []float32) float64 { return acc + x.Squares(src, 0) }
-		}
-		if row, ok := row.(func(float64, []T) float64); ok {
-			r.Row = row
-			r.Rows = func(acc []float64, src []T, n int) {
-				for i := range acc {
-					acc[i] = row(0, src[i*n:][:n])
-				}
 			}
 		}
 	}

@@ -241,8 +241,7 @@ func softmaxRows(dst, src []float32, n int) {
 func logSoftmaxRow(dst, src []float32) {
 	top := reduce.MaxRow(src[0], src)
 	dst = dst[:len(src)]
-	sub := element.Sub[float32]().VectorScalar
-	sub(dst, src, top)
+	lessOne(dst, src, top)
 	room := expRooms.Get().(*[element.Block]float32)
 	var sum float64
 	for at := 0; at < len(dst); at += len(room) {
@@ -250,8 +249,11 @@ func logSoftmaxRow(dst, src []float32) {
 		sum += float64(vecmath.ExpSumTo(room[:len(some)], some, 0))
 	}
 	expRooms.Put(room)
-	sub(dst, dst, float32(math.Log(sum)))
+	lessOne(dst, dst, float32(math.Log(sum)))
 }
+
+// lessOne takes a number from each of a row.
+var lessOne = element.Sub[float32]().VectorScalar
 
 // expRooms hold exponentials of which the sum only is wanted.
 var expRooms = sync.Pool{New: func() any { return new([element.Block]float32) }}

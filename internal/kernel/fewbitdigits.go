@@ -1,0 +1,130 @@
+package kernel
+
+import (
+	"math"
+	"sync"
+
+	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/workers"
+)
+
+// Rows of floats become whole numbers of 24 bits with a scale for each block, as exact beside the largest of a block as floats are, and three products of 8-bit
+// digits, whose sums are exact, take less than one of floats. Where a file allows activations of 8 bits there is one digit.
+
+// digitColumns are those from which on many rows gain by becoming digits.
+const digitColumns = 256
+
+// digitRoom bounds the bytes of the rows of a piece, which stay in the second-level cache while panels go by.
+const digitRoom = 1 << 19
+
+var digitRows = sync.Pool{New: func() any { return new(simd.BitDigits) }}
+
+// digits computes a product with rows of so many digits. It is false, and y as it was, where the set has no such loops or digits do not represent the rows.
+func (m *FewBits) digits(p *workers.Pool, digits, rows int, x, y, bias []float32, act activation.Clamp) bool {
+	if m.f.DigitRows(digits) == 0 || m.Block<<(m.Bits+7) > math.MaxInt32 || digits > 1 && rows > fewBitRows && m.N < digitColumns {
+		return false
+	}
+	q := digitArgs{m: m, digits: digits, rows: rows, x: x, y: y, bias: bias, act: act}
+	line, records := q.line(), m.blocks*simd.BitRecord
+	sc, room := borrow(rows * (line/4 + records + 1))
+	defer scratch.Put(sc)
+	q.codes, q.records, q.fit = room[:rows*line/4], room[rows*line/4:][:rows*records], room[rows*(line/4+records):]
+	workers.Do(p, rows, max(1, copyGrain/line), q, digitArgs.arrange)
+	for _, fit := range q.fit {
+		if fit == 0 {
+			return false
+		}
+	}
+	q.panels = (m.N + m.f.Cols - 1) / m.f.Cols
+	of := max(m.f.DigitRows(digits), digitRoom/(line+4*records))
+	pieces := q.panels * ((rows + of - 1) / of)
+	q.cut = pieces / q.panels
+	grain := max(1, int(float64(workers.Grain(32))/float64(m.f.Cols*m.K*min(rows, of))))
+	workers.Do(p, pieces, grain, q, digitArgs.multiply)
+	return true
+}
+
+// digitArgs is what a piece of such a product needs.
+type digitArgs struct {
+	m                   *FewBits
+	digits              int
+	rows, cut, panels   int // pieces are each panel of one part of the rows, and then of the next
+	x, y, bias          []float32
+	act                 activation.Clamp
+	codes, records, fit []float32 // codes: four in the place of a float; fit: 1 for each row that digits represent
+}
+
+// line is the size of the digits of a row.
+func (q *digitArgs) line() int { return q.m.blocks * q.m.Block * q.digits }
+
+// arrange makes the digits of rows lo to hi.
+func (q digitArgs) arrange(lo, hi int) {
+	m, line, size := q.m, q.line(), q.m.blocks*simd.BitRecord
+	codes := asBytes(q.codes)
+	t := digitRows.Get().(*simd.BitDigits)
+	sc, room := borrow(m.Block)
+	whole := m.K / m.Block
+	for r := lo; r < hi; r++ {
+		row, digits, records := q.x[r*m.K:][:m.K], codes[r*line:][:line], q.records[r*size:][:size]
+		fit := whole == 0 || m.f.ArrangeDigits(t, digits, records[:whole*simd.BitRecord], row[:whole*m.Block], m.Bits, q.digits)
+		if whole < m.blocks {
+			clear(room[copy(room, row[whole*m.Block:]):])
+			fit = m.f.ArrangeDigits(t, digits[whole*m.Block*q.digits:], records[whole*simd.BitRecord:], room, m.Bits, q.digits) && fit
+		}
+		if q.fit[r] = 0; fit {
+			q.fit[r] = 1
+		}
+	}
+	*t = simd.BitDigits{}
+	digitRows.Put(t)
+	scratch.Put(sc)
+}
+
+// multiply computes pieces lo to hi.
+func (q digitArgs) multiply(lo, hi int) {
+	m, e := q.m, simd.ElementKernels()
+	line, size, span := q.line(), m.blocks*simd.BitRecord, m.f.Cols/2
+	if q.rows == 1 {
+		span = m.f.Cols
+	}
+	t := bitTiles.Get().(*simd.BitTile)
+	sc, room := borrow(m.f.DigitRows(q.digits) * span)
+	for i := lo; i < hi; i++ {
+		r0, r1 := portion(i/q.panels, q.cut, q.rows)
+		for h := range m.f.Cols / span {
+			col := i%q.panels*m.f.Cols + h*span
+			width := min(span, m.N-col)
+			if width <= 0 {
+				continue
+			}
+			for r := r0; r < r1; {
+				n := evenly(r1-r, m.f.DigitRows(q.digits)) // one only of one row
+				m.tile(t, i%q.panels, 0, 0, h)
+				t.Groups, t.Blocks = m.Block/FewBitLine, m.blocks
+				t.X, t.RowX = &q.codes[r*line/4], line
+				t.Sums, t.RowSums = &q.records[r*size], 4*size
+				t.Y, t.RowY = &q.y[r*m.N+col], 4*m.N
+				if width < span {
+					t.Y, t.RowY = &room[0], 4*span
+				}
+				m.f.Digits(t, m.Bits, q.digits, n)
+				for k := range n {
+					out := q.y[(r+k)*m.N+col:][:width]
+					if width < span {
+						copy(out, room[k*span:])
+					}
+					if q.bias != nil {
+						e.Add(out, out, q.bias[col:][:width])
+					}
+					if q.act.On {
+						e.Clamp(out, out, q.act.Min, q.act.Max)
+					}
+				}
+				r += n
+			}
+		}
+	}
+	scratch.Put(sc)
+	giveBits(t)
+}

@@ -1,0 +1,140 @@
+package simd
+
+var relations = family[Relations]{
+	AVX2: {
+		Set: AVX2, each: 32,
+		floats: [4]relationLoop{equalFloatsAVX2, unequalFloatsAVX2, lessFloatsAVX2, lessEqualFloatsAVX2},
+		ints:   [4]relationLoop{equalIntsAVX2, unequalIntsAVX2, lessIntsAVX2, lessEqualIntsAVX2},
+		longs:  [4]relationLoop{equalLongsAVX2, unequalLongsAVX2, lessLongsAVX2, lessEqualLongsAVX2},
+		bytes:  [4]relationLoop{equalU8AVX2, unequalU8AVX2, lessU8AVX2, lessEqualU8AVX2},
+		signed: [4]relationLoop{equalS8AVX2, unequalS8AVX2, lessS8AVX2, lessEqualS8AVX2},
+	},
+	AVX512: {
+		Set: AVX512, each: 1,
+		floats: [4]relationLoop{equalFloatsAVX512, unequalFloatsAVX512, lessFloatsAVX512, lessEqualFloatsAVX512},
+		ints:   [4]relationLoop{equalIntsAVX512, unequalIntsAVX512, lessIntsAVX512, lessEqualIntsAVX512},
+		longs:  [4]relationLoop{equalLongsAVX512, unequalLongsAVX512, lessLongsAVX512, lessEqualLongsAVX512},
+		bytes:  [4]relationLoop{equalU8AVX512, unequalU8AVX512, lessU8AVX512, lessEqualU8AVX512},
+		signed: [4]relationLoop{equalS8AVX512, unequalS8AVX512, lessS8AVX512, lessEqualS8AVX512},
+	},
+}
+
+//go:noescape
+func equalFloatsAVX2(dst, a, b *byte, n int)
+
+//go:noescape
+func unequalFloatsAVX2(dst, a, b *byte, n int)
+
+//go:noescape
+func lessFloatsAVX2(dst, a, b *byte, n int)
+
+//go:noescape
+func lessEqualFloatsAVX2(dst, a, b *byte, n int)
+
+//go:noescape
+func equalIntsAVX2(dst, a, b *byte, n int)
+
+//go:noescape
+func unequalIntsAVX2(dst, a, b *byte, n int)
+
+//go:noescape
+func lessIntsAVX2(dst, a, b *byte, n int)
+
+//go:noescape
+func lessEqualIntsAVX2(dst, a, b *byte, n int)
+
+//go:noescape
+func equalLongsAVX2(dst, a, b *byte, n int)
+
+//go:noescape
+func unequalLongsAVX2(dst, a, b *byte, n int)
+
+//go:noescape
+func lessLongsAVX2(dst, a, b *byte, n int)
+
+//go:noescape
+func lessEqualLongsAVX2(dst, a, b *byte, n int)
+
+//go:noescape
+func equalU8AVX2(dst, a, b *byte, n int)
+
+//go:noescape
+func unequalU8AVX2(dst, a, b *byte, n int)
+
+//go:noescape
+func lessU8AVX2(dst, a, b *byte, n int)
+
+//go:noescape
+func lessEqualU8AVX2(dst, a, b *byte, n int)
+
+//go:noescape
+func equalS8AVX2(dst, a, b *byte, n int)
+
+//go:noescape
+func unequalS8AVX2(dst, a, b *byte, n int)
+
+//go:noescape
+func lessS8AVX2(dst, a, b *byte, n int)
+
+//go:noescape
+func lessEqualS8AVX2(dst, a, b *byte, n int)
+
+//go:noescape
+func equalFloatsAVX512(dst, a, b *byte, n int)
+
+//go:noescape
+func unequalFloatsAVX512(dst, a, b *byte, n int)
+
+//go:noescape
+func lessFloatsAVX512(dst, a, b *byte, n int)
+
+//go:noescape
+func lessEqualFloatsAVX512(dst, a, b *byte, n int)
+
+//go:noescape
+func equalIntsAVX512(dst, a, b *byte, n int)
+
+//go:noescape
+func unequalIntsAVX512(dst, a, b *byte, n int)
+
+//go:noescape
+func lessIntsAVX512(dst, a, b *byte, n int)
+
+//go:noescape
+func lessEqualIntsAVX512(dst, a, b *byte, n int)
+
+//go:noescape
+func equalLongsAVX512(dst, a, b *byte, n int)
+
+//go:noescape
+func unequalLongsAVX512(dst, a, b *byte, n int)
+
+//go:noescape
+func lessLongsAVX512(dst, a, b *byte, n int)
+
+//go:noescape
+func lessEqualLongsAVX512(dst, a, b *byte, n int)
+
+//go:noescape
+func equalU8AVX512(dst, a, b *byte, n int)
+
+//go:noescape
+func unequalU8AVX512(dst, a, b *byte, n int)
+
+//go:noescape
+func lessU8AVX512(dst, a, b *byte, n int)
+
+//go:noescape
+func lessEqualU8AVX512(dst, a, b *byte, n int)
+
+//go:noescape
+func equalS8AVX512(dst, a, b *byte, n int)
+
+//go:noescape
+func unequalS8AVX512(dst, a, b *byte, n int)
+
+//go:noescape
+func lessS8AVX512(dst, a, b *byte, n int)
+
+//go:noescape
+func lessEqualS8AVX512(dst, a, b *byte, n int)
