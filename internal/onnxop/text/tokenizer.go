@@ -80,16 +80,10 @@ func (t *tokenizer) run(c *op.Call, pad string, mark bool) error {
 	}
 	for i, tokens := range rows {
 		row := y.Strings[i*longest:][:longest]
-		n := 0
 		if mark && longest > 0 {
-			row[0] = "\x02"
-			n = 1 + copy(row[1:], tokens)
-			row[n] = "\x03"
-			n++
-		} else {
-			n = copy(row, tokens)
+			tokens = slices.Concat([]string{"\x02"}, tokens, []string{"\x03"})
 		}
-		for ; n < longest; n++ {
+		for n := copy(row, tokens); n < longest; n++ {
 			row[n] = pad
 		}
 	}
