@@ -36,6 +36,7 @@ var elementsAVX2 = Elements{
 	limitBytes: [2]func(dst, src *byte, n int, lo, hi int32){limitU8AVX2, limitS8AVX2},
 	maxBytes:   [2]func(dst, a, b *byte, n int){maxU8AVX2, maxS8AVX2},
 	turn:       turnAVX2,
+	turnHalves: turnHalvesAVX2,
 	sum:        [2]func(dst, a, b *byte, n int, q *Codes){sumU8AVX2, sumS8AVX2},
 	product:    [2]func(dst, a, b *byte, n int, q *Codes){productU8AVX2, productS8AVX2},
 }
@@ -366,3 +367,6 @@ func aboveAVX2(dst, src *float32, n int, limit float32)
 
 //go:noescape
 func shrinkAVX2(dst, src *float32, n int, limit, bias float32)
+
+//go:noescape
+func turnHalvesAVX2(dst *uint16, stepDst int, src *uint16, stepSrc, n int)

@@ -3054,6 +3054,79 @@ square:
 	VZEROUPPER
 	RET
 
+// func turnHalvesAVX2(dst *uint16, stepDst int, src *uint16, stepSrc int, n int)
+// Requires: AVX
+TEXT ·turnHalvesAVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ stepDst+8(FP), CX
+	MOVQ src+16(FP), DX
+	MOVQ stepSrc+24(FP), BX
+	MOVQ n+32(FP), SI
+
+square:
+	VMOVDQU     (DX), X0
+	ADDQ        BX, DX
+	VMOVDQU     (DX), X1
+	ADDQ        BX, DX
+	VMOVDQU     (DX), X2
+	ADDQ        BX, DX
+	VMOVDQU     (DX), X3
+	ADDQ        BX, DX
+	VMOVDQU     (DX), X4
+	ADDQ        BX, DX
+	VMOVDQU     (DX), X5
+	ADDQ        BX, DX
+	VMOVDQU     (DX), X6
+	ADDQ        BX, DX
+	VMOVDQU     (DX), X7
+	ADDQ        BX, DX
+	VPUNPCKLWD  X1, X0, X8
+	VPUNPCKHWD  X1, X0, X9
+	VPUNPCKLWD  X3, X2, X10
+	VPUNPCKHWD  X3, X2, X11
+	VPUNPCKLWD  X5, X4, X12
+	VPUNPCKHWD  X5, X4, X13
+	VPUNPCKLWD  X7, X6, X14
+	VPUNPCKHWD  X7, X6, X15
+	VPUNPCKLDQ  X10, X8, X0
+	VPUNPCKHDQ  X10, X8, X1
+	VPUNPCKLDQ  X11, X9, X2
+	VPUNPCKHDQ  X11, X9, X3
+	VPUNPCKLDQ  X14, X12, X4
+	VPUNPCKHDQ  X14, X12, X5
+	VPUNPCKLDQ  X15, X13, X6
+	VPUNPCKHDQ  X15, X13, X7
+	MOVQ        AX, DI
+	VPUNPCKLQDQ X4, X0, X8
+	VMOVDQU     X8, (DI)
+	ADDQ        CX, DI
+	VPUNPCKHQDQ X4, X0, X9
+	VMOVDQU     X9, (DI)
+	ADDQ        CX, DI
+	VPUNPCKLQDQ X5, X1, X10
+	VMOVDQU     X10, (DI)
+	ADDQ        CX, DI
+	VPUNPCKHQDQ X5, X1, X11
+	VMOVDQU     X11, (DI)
+	ADDQ        CX, DI
+	VPUNPCKLQDQ X6, X2, X12
+	VMOVDQU     X12, (DI)
+	ADDQ        CX, DI
+	VPUNPCKHQDQ X6, X2, X13
+	VMOVDQU     X13, (DI)
+	ADDQ        CX, DI
+	VPUNPCKLQDQ X7, X3, X14
+	VMOVDQU     X14, (DI)
+	ADDQ        CX, DI
+	VPUNPCKHQDQ X7, X3, X15
+	VMOVDQU     X15, (DI)
+	ADDQ        CX, DI
+	ADDQ        $0x10, AX
+	DECQ        SI
+	JNZ         square
+	VZEROUPPER
+	RET
+
 // func quantiseAVX2(dst *byte, src *float32, n int, scale float32, lo float32, hi float32, zero int32)
 // Requires: AVX, AVX2, SSE2
 TEXT ·quantiseAVX2(SB), NOSPLIT, $0-40

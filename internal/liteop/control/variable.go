@@ -13,7 +13,7 @@ import (
 func variableDefs() []op.Def {
 	return []op.Def{
 		{Domain: graph.TFLite, Name: "VAR_HANDLE", Infer: inferHandle, Prepare: prepareHandle},
-		{Domain: graph.TFLite, Name: "READ_VARIABLE", Infer: layout.Needs(1, inferRead), Prepare: op.Simple(runRead), Stateful: true},
+		{Domain: graph.TFLite, Name: "READ_VARIABLE", Infer: layout.Needs(1, inferRead), Prepare: prepareRead, Stateful: true},
 		{Domain: graph.TFLite, Name: "ASSIGN_VARIABLE", Infer: inferAssign, Prepare: op.Simple(runAssign), Stateful: true},
 	}
 }
@@ -54,19 +54,20 @@ func inferRead(c *op.Call) error {
 	return op.ErrDynamic
 }
 
-func runRead(c *op.Call) error {
-	k, err := key(c.In[0])
-	if err != nil {
-		return err
-	}
-	v, ok := c.Env.State(k).(*tensor.Tensor)
-	if !ok {
-		return fmt.Errorf("variable %q is read before it is assigned", k)
-	}
-	if y := c.Out[0]; !y.Known() || y.Type == tensor.Invalid {
-		v = v.Clone()
-	}
-	return put(c, []*tensor.Tensor{v})
+func prepareRead(c *op.Call) (op.Run, error) {
+	h, result := make(handed, len(c.Out)), make([]*tensor.Tensor, 1)
+	return func(c *op.Call) error {
+		k, err := key(c.In[0])
+		if err != nil {
+			return err
+		}
+		v, ok := c.Env.State(k).(*tensor.Tensor)
+		if !ok {
+			return fmt.Errorf("variable %q is read before it is assigned", k)
+		}
+		result[0] = v
+		return h.put(c, result)
+	}, nil
 }
 
 func inferAssign(c *op.Call) error { return c.NeedInputs(2) }
