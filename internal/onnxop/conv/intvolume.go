@@ -7,6 +7,7 @@ import (
 	"github.com/opmeter/opmeter/internal/onnxop/window"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // slabs let a convolution of codes over three axes be one over two for each place along the first: the planes that its window sees there,
@@ -110,30 +111,53 @@ func (s *slabs) setZero(signed bool, zero int32) {
 }
 
 // gather puts the planes of image n that place d sees side by side; outside lie zero points. It returns the convolution of the place, and what it reads.
-func (s *slabs) gather(x []uint8, n, d int, zero uint8) (*kernel.ConvSums, []uint8) {
+func (s *slabs) gather(pool *workers.Pool, x []uint8, n, d int, zero uint8) (*kernel.ConvSums, []uint8) {
 	p := s.parts[s.at[d]]
 	k := p.hi - p.lo
-	for ch := range s.c {
-		for t := range k {
-			dst := s.x[(ch*k+t)*s.plane:][:s.plane]
-			at := d*s.Stride[0] - s.Begin[0] + (p.lo+t)*s.Dilation[0]
+	workers.Do(pool, s.c*k, max(1, planeGrain/max(1, s.plane)), gathering{s, p, x, n, d, zero}, func(q gathering, lo, hi int) {
+		s, k := q.s, q.p.hi-q.p.lo
+		for i := lo; i < hi; i++ {
+			dst := s.x[i*s.plane:][:s.plane]
+			at := q.d*s.Stride[0] - s.Begin[0] + (q.p.lo+i%k)*s.Dilation[0]
 			if at < 0 || at >= s.In[0] {
-				for i := range dst {
-					dst[i] = zero
+				for j := range dst {
+					dst[j] = q.zero
 				}
 				continue
 			}
-			copy(dst, x[((n*s.c+ch)*s.In[0]+at)*s.plane:])
+			copy(dst, q.x[((q.n*s.c+i/k)*s.In[0]+at)*s.plane:])
 		}
-	}
+	})
 	return p.planar, s.x[:s.c*k*s.plane]
 }
 
+// planeGrain is the least number of bytes of planes that are worth a piece of copying.
+const planeGrain = 1 << 14
+
+// gathering is what a piece of gather needs.
+type gathering struct {
+	s    *slabs
+	p    slab
+	x    []uint8
+	n, d int
+	zero uint8
+}
+
 // scatter writes the planes of place d of image n.
-func scatter[T uint8 | int32](s *slabs, y, from []T, n, d int) {
-	for o := range s.m {
-		copy(y[((n*s.m+o)*s.Out[0]+d)*s.area:][:s.area], from[o*s.area:])
-	}
+func scatter[T uint8 | int32](pool *workers.Pool, s *slabs, y, from []T, n, d int) {
+	workers.Do(pool, s.m, max(1, planeGrain/max(1, s.area)), scattering[T]{s, y, from, n, d}, func(q scattering[T], lo, hi int) {
+		s := q.s
+		for o := lo; o < hi; o++ {
+			copy(q.y[((q.n*s.m+o)*s.Out[0]+q.d)*s.area:][:s.area], q.from[o*s.area:])
+		}
+	})
+}
+
+// scattering is what a piece of scatter needs.
+type scattering[T uint8 | int32] struct {
+	s       *slabs
+	y, from []T
+	n, d    int
 }
 
 // runCodes convolves codes into codes.
@@ -145,9 +169,9 @@ func (q *intConv) runCodes(c *op.Call, xi int, y []uint8, r *kernel.Rescale) {
 	}
 	for n := range s.n {
 		for d := range s.Out[0] {
-			planar, in := s.gather(x, n, d, uint8(zero))
+			planar, in := s.gather(c.Pool, x, n, d, uint8(zero))
 			planar.Codes(c.Pool, in, s.codes, r)
-			scatter(s, y, s.codes, n, d)
+			scatter(c.Pool, s, y, s.codes, n, d)
 		}
 	}
 }
@@ -161,9 +185,9 @@ func (q *intConv) runSums(c *op.Call, x *tensor.Tensor, zero int32, y []int32) {
 	}
 	for n := range s.n {
 		for d := range s.Out[0] {
-			planar, in := s.gather(x.Data, n, d, uint8(zero))
+			planar, in := s.gather(c.Pool, x.Data, n, d, uint8(zero))
 			planar.Run(c.Pool, in, s.sums)
-			scatter(s, y, s.sums, n, d)
+			scatter(c.Pool, s, y, s.sums, n, d)
 		}
 	}
 }
