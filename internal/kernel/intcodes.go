@@ -27,7 +27,7 @@ type intCodes struct{ start, scales []int32 }
 // makesCodes tells whether tiles make codes for a sink.
 func (c *intLines) makesCodes(sink *tileSink, og int) bool {
 	w := &c.panels[0]
-	if w.sums == nil || c.sparse != nil || c.grouped() || sink.sums != nil || sink.area > 0 || 2*og <= w.f.Cols || !w.f.HasCodes() {
+	if w.sums == nil || c.sparse != nil || c.grouped() || sink.sums != nil || sink.floats != nil || sink.area > 0 || 2*og <= w.f.Cols || !w.f.HasCodes() {
 		return false
 	}
 	if sink.r != nil {

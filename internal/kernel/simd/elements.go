@@ -42,6 +42,7 @@ type Elements struct {
 	limitBytes                 [2]func(dst, src *byte, n int, lo, hi int32)
 	maxBytes                   [2]func(dst, a, b *byte, n int)
 	turn                       func(dst *uint32, stepDst int, src *uint32, stepSrc, n int)
+	turnHalves                 func(dst *uint16, stepDst int, src *uint16, stepSrc, n int) // nil for none
 	sum, product               [2]func(dst, a, b *byte, n int, q *Codes)
 	dequantise                 [2]func(dst *float32, src *byte, n int, zero int32, scale float32)                                  // nil for none
 	addScaled                  func(dst, w, scales *float32, n int, x *float32, places *int32, count, step int, scale float32)     // nil for none
@@ -51,6 +52,7 @@ type Elements struct {
 	nonzeros                   func(values *float32, places *int32, x *float32, n int) int                                         // nil for none
 	dequantise16               [2]func(dst *float32, src *uint16, n int, zero int32, scale float32)                                // nil for none
 	quantise16, quantiseAway16 func(dst *uint16, src *float32, n int, scale, lo, hi float32, zero int32)                           // nil for none
+	pairs                      [rowOps][2]rowPair                                                                                  // with two rows, and with a row and a number; nil for none
 	quantiseRows               func(dst *byte, src *float32, rows, n int, scales *float32, zeros *int32, plus int32) (done int)    // nil for none
 	scaleRows                  [2]scaleLoop                                                                                        // nil for none
 	every                      bool                                                                                                // quantise, sum and product take any number of elements
@@ -640,3 +642,19 @@ func (e *Elements) Turn(dst []uint32, stepDst int, src []uint32, stepSrc, rows, 
 	}
 	return doneRows, doneCols
 }
+
+// TurnHalves is [Elements.Turn] for words of 16 bits.
+func (e *Elements) TurnHalves(dst []uint16, stepDst int, src []uint16, stepSrc, rows, cols int) (doneRows, doneCols int) {
+	doneRows, doneCols = whole(rows), whole(cols)
+	if e.turnHalves == nil || doneRows == 0 || doneCols == 0 {
+		return 0, 0
+	}
+	_, _ = dst[(doneRows-1)*stepDst+doneCols-1], src[(doneCols-1)*stepSrc+doneRows-1]
+	for i := 0; i < doneRows; i += 8 {
+		e.turnHalves(&dst[i*stepDst], 2*stepDst, &src[i], 2*stepSrc, doneCols/8)
+	}
+	return doneRows, doneCols
+}
+
+// Halves tells whether [Elements.TurnHalves] does anything.
+func (e *Elements) Halves() bool { return e != nil && e.turnHalves != nil }

@@ -3054,6 +3054,79 @@ square:
 	VZEROUPPER
 	RET
 
+// func turnHalvesAVX2(dst *uint16, stepDst int, src *uint16, stepSrc int, n int)
+// Requires: AVX
+TEXT ·turnHalvesAVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ stepDst+8(FP), CX
+	MOVQ src+16(FP), DX
+	MOVQ stepSrc+24(FP), BX
+	MOVQ n+32(FP), SI
+
+square:
+	VMOVDQU     (DX), X0
+	ADDQ        BX, DX
+	VMOVDQU     (DX), X1
+	ADDQ        BX, DX
+	VMOVDQU     (DX), X2
+	ADDQ        BX, DX
+	VMOVDQU     (DX), X3
+	ADDQ        BX, DX
+	VMOVDQU     (DX), X4
+	ADDQ        BX, DX
+	VMOVDQU     (DX), X5
+	ADDQ        BX, DX
+	VMOVDQU     (DX), X6
+	ADDQ        BX, DX
+	VMOVDQU     (DX), X7
+	ADDQ        BX, DX
+	VPUNPCKLWD  X1, X0, X8
+	VPUNPCKHWD  X1, X0, X9
+	VPUNPCKLWD  X3, X2, X10
+	VPUNPCKHWD  X3, X2, X11
+	VPUNPCKLWD  X5, X4, X12
+	VPUNPCKHWD  X5, X4, X13
+	VPUNPCKLWD  X7, X6, X14
+	VPUNPCKHWD  X7, X6, X15
+	VPUNPCKLDQ  X10, X8, X0
+	VPUNPCKHDQ  X10, X8, X1
+	VPUNPCKLDQ  X11, X9, X2
+	VPUNPCKHDQ  X11, X9, X3
+	VPUNPCKLDQ  X14, X12, X4
+	VPUNPCKHDQ  X14, X12, X5
+	VPUNPCKLDQ  X15, X13, X6
+	VPUNPCKHDQ  X15, X13, X7
+	MOVQ        AX, DI
+	VPUNPCKLQDQ X4, X0, X8
+	VMOVDQU     X8, (DI)
+	ADDQ        CX, DI
+	VPUNPCKHQDQ X4, X0, X9
+	VMOVDQU     X9, (DI)
+	ADDQ        CX, DI
+	VPUNPCKLQDQ X5, X1, X10
+	VMOVDQU     X10, (DI)
+	ADDQ        CX, DI
+	VPUNPCKHQDQ X5, X1, X11
+	VMOVDQU     X11, (DI)
+	ADDQ        CX, DI
+	VPUNPCKLQDQ X6, X2, X12
+	VMOVDQU     X12, (DI)
+	ADDQ        CX, DI
+	VPUNPCKHQDQ X6, X2, X13
+	VMOVDQU     X13, (DI)
+	ADDQ        CX, DI
+	VPUNPCKLQDQ X7, X3, X14
+	VMOVDQU     X14, (DI)
+	ADDQ        CX, DI
+	VPUNPCKHQDQ X7, X3, X15
+	VMOVDQU     X15, (DI)
+	ADDQ        CX, DI
+	ADDQ        $0x10, AX
+	DECQ        SI
+	JNZ         square
+	VZEROUPPER
+	RET
+
 // func quantiseAVX2(dst *byte, src *float32, n int, scale float32, lo float32, hi float32, zero int32)
 // Requires: AVX, AVX2, SSE2
 TEXT ·quantiseAVX2(SB), NOSPLIT, $0-40
@@ -5517,6 +5590,671 @@ codes_end:
 
 stop:
 	MOVQ R8, done+56(FP)
+	VZEROUPPER
+	RET
+
+// func rowsAddAVX512(dst *float32, a *float32, b *float32, rows int, n int, stepA int, stepB int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·rowsAddAVX512(SB), NOSPLIT, $0-56
+	MOVQ  dst+0(FP), AX
+	MOVQ  a+8(FP), CX
+	MOVQ  b+16(FP), DX
+	MOVQ  rows+24(FP), BX
+	MOVQ  n+32(FP), SI
+	MOVQ  stepA+40(FP), DI
+	MOVQ  stepB+48(FP), R8
+	MOVQ  SI, R11
+	ANDQ  $0x0f, R11
+	MOVQ  $-1, R9
+	BZHIQ R11, R9, R9
+	KMOVW R9, K1
+
+row:
+	MOVQ CX, R9
+	MOVQ SI, R11
+	MOVQ DX, R10
+
+many:
+	SUBQ    $0x40, R11
+	JLT     few
+	VMOVUPS (R9), Z0
+	VMOVUPS (R10), Z1
+	VADDPS  Z1, Z0, Z0
+	VMOVUPS Z0, (AX)
+	VMOVUPS 64(R9), Z0
+	VMOVUPS 64(R10), Z1
+	VADDPS  Z1, Z0, Z0
+	VMOVUPS Z0, 64(AX)
+	VMOVUPS 128(R9), Z0
+	VMOVUPS 128(R10), Z1
+	VADDPS  Z1, Z0, Z0
+	VMOVUPS Z0, 128(AX)
+	VMOVUPS 192(R9), Z0
+	VMOVUPS 192(R10), Z1
+	VADDPS  Z1, Z0, Z0
+	VMOVUPS Z0, 192(AX)
+	ADDQ    $0x00000100, R9
+	ADDQ    $0x00000100, R10
+	ADDQ    $0x00000100, AX
+	JMP     many
+
+few:
+	ADDQ $0x40, R11
+
+sixteen:
+	SUBQ    $0x10, R11
+	JLT     rest
+	VMOVUPS (R9), Z0
+	VMOVUPS (R10), Z1
+	VADDPS  Z1, Z0, Z0
+	VMOVUPS Z0, (AX)
+	ADDQ    $0x00000040, R9
+	ADDQ    $0x00000040, R10
+	ADDQ    $0x00000040, AX
+	JMP     sixteen
+
+rest:
+	ADDQ      $0x10, R11
+	JZ        end
+	VMOVUPS.Z (R9), K1, Z0
+	VMOVUPS.Z (R10), K1, Z1
+	VADDPS    Z1, Z0, Z0
+	VMOVUPS   Z0, K1, (AX)
+	LEAQ      (AX)(R11*4), AX
+
+end:
+	ADDQ DI, CX
+	ADDQ R8, DX
+	DECQ BX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func singlesAddAVX512(dst *float32, a *float32, b *float32, rows int, n int, stepA int, stepB int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·singlesAddAVX512(SB), NOSPLIT, $0-56
+	MOVQ  dst+0(FP), AX
+	MOVQ  a+8(FP), CX
+	MOVQ  b+16(FP), DX
+	MOVQ  rows+24(FP), BX
+	MOVQ  n+32(FP), SI
+	MOVQ  stepA+40(FP), DI
+	MOVQ  stepB+48(FP), R8
+	MOVQ  SI, R10
+	ANDQ  $0x0f, R10
+	MOVQ  $-1, R9
+	BZHIQ R10, R9, R9
+	KMOVW R9, K1
+
+row:
+	MOVQ         CX, R9
+	MOVQ         SI, R10
+	VBROADCASTSS (DX), Z0
+
+many:
+	SUBQ    $0x40, R10
+	JLT     few
+	VMOVUPS (R9), Z1
+	VADDPS  Z0, Z1, Z1
+	VMOVUPS Z1, (AX)
+	VMOVUPS 64(R9), Z1
+	VADDPS  Z0, Z1, Z1
+	VMOVUPS Z1, 64(AX)
+	VMOVUPS 128(R9), Z1
+	VADDPS  Z0, Z1, Z1
+	VMOVUPS Z1, 128(AX)
+	VMOVUPS 192(R9), Z1
+	VADDPS  Z0, Z1, Z1
+	VMOVUPS Z1, 192(AX)
+	ADDQ    $0x00000100, R9
+	ADDQ    $0x00000100, AX
+	JMP     many
+
+few:
+	ADDQ $0x40, R10
+
+sixteen:
+	SUBQ    $0x10, R10
+	JLT     rest
+	VMOVUPS (R9), Z1
+	VADDPS  Z0, Z1, Z1
+	VMOVUPS Z1, (AX)
+	ADDQ    $0x00000040, R9
+	ADDQ    $0x00000040, AX
+	JMP     sixteen
+
+rest:
+	ADDQ      $0x10, R10
+	JZ        end
+	VMOVUPS.Z (R9), K1, Z1
+	VADDPS    Z0, Z1, Z1
+	VMOVUPS   Z1, K1, (AX)
+	LEAQ      (AX)(R10*4), AX
+
+end:
+	ADDQ DI, CX
+	ADDQ R8, DX
+	DECQ BX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func rowsSubAVX512(dst *float32, a *float32, b *float32, rows int, n int, stepA int, stepB int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·rowsSubAVX512(SB), NOSPLIT, $0-56
+	MOVQ  dst+0(FP), AX
+	MOVQ  a+8(FP), CX
+	MOVQ  b+16(FP), DX
+	MOVQ  rows+24(FP), BX
+	MOVQ  n+32(FP), SI
+	MOVQ  stepA+40(FP), DI
+	MOVQ  stepB+48(FP), R8
+	MOVQ  SI, R11
+	ANDQ  $0x0f, R11
+	MOVQ  $-1, R9
+	BZHIQ R11, R9, R9
+	KMOVW R9, K1
+
+row:
+	MOVQ CX, R9
+	MOVQ SI, R11
+	MOVQ DX, R10
+
+many:
+	SUBQ    $0x40, R11
+	JLT     few
+	VMOVUPS (R9), Z0
+	VMOVUPS (R10), Z1
+	VSUBPS  Z1, Z0, Z0
+	VMOVUPS Z0, (AX)
+	VMOVUPS 64(R9), Z0
+	VMOVUPS 64(R10), Z1
+	VSUBPS  Z1, Z0, Z0
+	VMOVUPS Z0, 64(AX)
+	VMOVUPS 128(R9), Z0
+	VMOVUPS 128(R10), Z1
+	VSUBPS  Z1, Z0, Z0
+	VMOVUPS Z0, 128(AX)
+	VMOVUPS 192(R9), Z0
+	VMOVUPS 192(R10), Z1
+	VSUBPS  Z1, Z0, Z0
+	VMOVUPS Z0, 192(AX)
+	ADDQ    $0x00000100, R9
+	ADDQ    $0x00000100, R10
+	ADDQ    $0x00000100, AX
+	JMP     many
+
+few:
+	ADDQ $0x40, R11
+
+sixteen:
+	SUBQ    $0x10, R11
+	JLT     rest
+	VMOVUPS (R9), Z0
+	VMOVUPS (R10), Z1
+	VSUBPS  Z1, Z0, Z0
+	VMOVUPS Z0, (AX)
+	ADDQ    $0x00000040, R9
+	ADDQ    $0x00000040, R10
+	ADDQ    $0x00000040, AX
+	JMP     sixteen
+
+rest:
+	ADDQ      $0x10, R11
+	JZ        end
+	VMOVUPS.Z (R9), K1, Z0
+	VMOVUPS.Z (R10), K1, Z1
+	VSUBPS    Z1, Z0, Z0
+	VMOVUPS   Z0, K1, (AX)
+	LEAQ      (AX)(R11*4), AX
+
+end:
+	ADDQ DI, CX
+	ADDQ R8, DX
+	DECQ BX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func singlesSubAVX512(dst *float32, a *float32, b *float32, rows int, n int, stepA int, stepB int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·singlesSubAVX512(SB), NOSPLIT, $0-56
+	MOVQ  dst+0(FP), AX
+	MOVQ  a+8(FP), CX
+	MOVQ  b+16(FP), DX
+	MOVQ  rows+24(FP), BX
+	MOVQ  n+32(FP), SI
+	MOVQ  stepA+40(FP), DI
+	MOVQ  stepB+48(FP), R8
+	MOVQ  SI, R10
+	ANDQ  $0x0f, R10
+	MOVQ  $-1, R9
+	BZHIQ R10, R9, R9
+	KMOVW R9, K1
+
+row:
+	MOVQ         CX, R9
+	MOVQ         SI, R10
+	VBROADCASTSS (DX), Z0
+
+many:
+	SUBQ    $0x40, R10
+	JLT     few
+	VMOVUPS (R9), Z1
+	VSUBPS  Z0, Z1, Z1
+	VMOVUPS Z1, (AX)
+	VMOVUPS 64(R9), Z1
+	VSUBPS  Z0, Z1, Z1
+	VMOVUPS Z1, 64(AX)
+	VMOVUPS 128(R9), Z1
+	VSUBPS  Z0, Z1, Z1
+	VMOVUPS Z1, 128(AX)
+	VMOVUPS 192(R9), Z1
+	VSUBPS  Z0, Z1, Z1
+	VMOVUPS Z1, 192(AX)
+	ADDQ    $0x00000100, R9
+	ADDQ    $0x00000100, AX
+	JMP     many
+
+few:
+	ADDQ $0x40, R10
+
+sixteen:
+	SUBQ    $0x10, R10
+	JLT     rest
+	VMOVUPS (R9), Z1
+	VSUBPS  Z0, Z1, Z1
+	VMOVUPS Z1, (AX)
+	ADDQ    $0x00000040, R9
+	ADDQ    $0x00000040, AX
+	JMP     sixteen
+
+rest:
+	ADDQ      $0x10, R10
+	JZ        end
+	VMOVUPS.Z (R9), K1, Z1
+	VSUBPS    Z0, Z1, Z1
+	VMOVUPS   Z1, K1, (AX)
+	LEAQ      (AX)(R10*4), AX
+
+end:
+	ADDQ DI, CX
+	ADDQ R8, DX
+	DECQ BX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func rowsMulAVX512(dst *float32, a *float32, b *float32, rows int, n int, stepA int, stepB int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·rowsMulAVX512(SB), NOSPLIT, $0-56
+	MOVQ  dst+0(FP), AX
+	MOVQ  a+8(FP), CX
+	MOVQ  b+16(FP), DX
+	MOVQ  rows+24(FP), BX
+	MOVQ  n+32(FP), SI
+	MOVQ  stepA+40(FP), DI
+	MOVQ  stepB+48(FP), R8
+	MOVQ  SI, R11
+	ANDQ  $0x0f, R11
+	MOVQ  $-1, R9
+	BZHIQ R11, R9, R9
+	KMOVW R9, K1
+
+row:
+	MOVQ CX, R9
+	MOVQ SI, R11
+	MOVQ DX, R10
+
+many:
+	SUBQ    $0x40, R11
+	JLT     few
+	VMOVUPS (R9), Z0
+	VMOVUPS (R10), Z1
+	VMULPS  Z1, Z0, Z0
+	VMOVUPS Z0, (AX)
+	VMOVUPS 64(R9), Z0
+	VMOVUPS 64(R10), Z1
+	VMULPS  Z1, Z0, Z0
+	VMOVUPS Z0, 64(AX)
+	VMOVUPS 128(R9), Z0
+	VMOVUPS 128(R10), Z1
+	VMULPS  Z1, Z0, Z0
+	VMOVUPS Z0, 128(AX)
+	VMOVUPS 192(R9), Z0
+	VMOVUPS 192(R10), Z1
+	VMULPS  Z1, Z0, Z0
+	VMOVUPS Z0, 192(AX)
+	ADDQ    $0x00000100, R9
+	ADDQ    $0x00000100, R10
+	ADDQ    $0x00000100, AX
+	JMP     many
+
+few:
+	ADDQ $0x40, R11
+
+sixteen:
+	SUBQ    $0x10, R11
+	JLT     rest
+	VMOVUPS (R9), Z0
+	VMOVUPS (R10), Z1
+	VMULPS  Z1, Z0, Z0
+	VMOVUPS Z0, (AX)
+	ADDQ    $0x00000040, R9
+	ADDQ    $0x00000040, R10
+	ADDQ    $0x00000040, AX
+	JMP     sixteen
+
+rest:
+	ADDQ      $0x10, R11
+	JZ        end
+	VMOVUPS.Z (R9), K1, Z0
+	VMOVUPS.Z (R10), K1, Z1
+	VMULPS    Z1, Z0, Z0
+	VMOVUPS   Z0, K1, (AX)
+	LEAQ      (AX)(R11*4), AX
+
+end:
+	ADDQ DI, CX
+	ADDQ R8, DX
+	DECQ BX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func singlesMulAVX512(dst *float32, a *float32, b *float32, rows int, n int, stepA int, stepB int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·singlesMulAVX512(SB), NOSPLIT, $0-56
+	MOVQ  dst+0(FP), AX
+	MOVQ  a+8(FP), CX
+	MOVQ  b+16(FP), DX
+	MOVQ  rows+24(FP), BX
+	MOVQ  n+32(FP), SI
+	MOVQ  stepA+40(FP), DI
+	MOVQ  stepB+48(FP), R8
+	MOVQ  SI, R10
+	ANDQ  $0x0f, R10
+	MOVQ  $-1, R9
+	BZHIQ R10, R9, R9
+	KMOVW R9, K1
+
+row:
+	MOVQ         CX, R9
+	MOVQ         SI, R10
+	VBROADCASTSS (DX), Z0
+
+many:
+	SUBQ    $0x40, R10
+	JLT     few
+	VMOVUPS (R9), Z1
+	VMULPS  Z0, Z1, Z1
+	VMOVUPS Z1, (AX)
+	VMOVUPS 64(R9), Z1
+	VMULPS  Z0, Z1, Z1
+	VMOVUPS Z1, 64(AX)
+	VMOVUPS 128(R9), Z1
+	VMULPS  Z0, Z1, Z1
+	VMOVUPS Z1, 128(AX)
+	VMOVUPS 192(R9), Z1
+	VMULPS  Z0, Z1, Z1
+	VMOVUPS Z1, 192(AX)
+	ADDQ    $0x00000100, R9
+	ADDQ    $0x00000100, AX
+	JMP     many
+
+few:
+	ADDQ $0x40, R10
+
+sixteen:
+	SUBQ    $0x10, R10
+	JLT     rest
+	VMOVUPS (R9), Z1
+	VMULPS  Z0, Z1, Z1
+	VMOVUPS Z1, (AX)
+	ADDQ    $0x00000040, R9
+	ADDQ    $0x00000040, AX
+	JMP     sixteen
+
+rest:
+	ADDQ      $0x10, R10
+	JZ        end
+	VMOVUPS.Z (R9), K1, Z1
+	VMULPS    Z0, Z1, Z1
+	VMOVUPS   Z1, K1, (AX)
+	LEAQ      (AX)(R10*4), AX
+
+end:
+	ADDQ DI, CX
+	ADDQ R8, DX
+	DECQ BX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func rowsSquareAVX512(dst *float32, a *float32, b *float32, rows int, n int, stepA int, stepB int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·rowsSquareAVX512(SB), NOSPLIT, $0-56
+	MOVQ  dst+0(FP), AX
+	MOVQ  a+8(FP), CX
+	MOVQ  b+16(FP), DX
+	MOVQ  rows+24(FP), BX
+	MOVQ  n+32(FP), SI
+	MOVQ  stepA+40(FP), DI
+	MOVQ  stepB+48(FP), R8
+	MOVQ  SI, R11
+	ANDQ  $0x0f, R11
+	MOVQ  $-1, R9
+	BZHIQ R11, R9, R9
+	KMOVW R9, K1
+
+row:
+	MOVQ CX, R9
+	MOVQ SI, R11
+	MOVQ DX, R10
+
+many:
+	SUBQ    $0x40, R11
+	JLT     few
+	VMOVUPS (R9), Z0
+	VMOVUPS (R10), Z1
+	VSUBPS  Z1, Z0, Z0
+	VMULPS  Z0, Z0, Z0
+	VMOVUPS Z0, (AX)
+	VMOVUPS 64(R9), Z0
+	VMOVUPS 64(R10), Z1
+	VSUBPS  Z1, Z0, Z0
+	VMULPS  Z0, Z0, Z0
+	VMOVUPS Z0, 64(AX)
+	VMOVUPS 128(R9), Z0
+	VMOVUPS 128(R10), Z1
+	VSUBPS  Z1, Z0, Z0
+	VMULPS  Z0, Z0, Z0
+	VMOVUPS Z0, 128(AX)
+	VMOVUPS 192(R9), Z0
+	VMOVUPS 192(R10), Z1
+	VSUBPS  Z1, Z0, Z0
+	VMULPS  Z0, Z0, Z0
+	VMOVUPS Z0, 192(AX)
+	ADDQ    $0x00000100, R9
+	ADDQ    $0x00000100, R10
+	ADDQ    $0x00000100, AX
+	JMP     many
+
+few:
+	ADDQ $0x40, R11
+
+sixteen:
+	SUBQ    $0x10, R11
+	JLT     rest
+	VMOVUPS (R9), Z0
+	VMOVUPS (R10), Z1
+	VSUBPS  Z1, Z0, Z0
+	VMULPS  Z0, Z0, Z0
+	VMOVUPS Z0, (AX)
+	ADDQ    $0x00000040, R9
+	ADDQ    $0x00000040, R10
+	ADDQ    $0x00000040, AX
+	JMP     sixteen
+
+rest:
+	ADDQ      $0x10, R11
+	JZ        end
+	VMOVUPS.Z (R9), K1, Z0
+	VMOVUPS.Z (R10), K1, Z1
+	VSUBPS    Z1, Z0, Z0
+	VMULPS    Z0, Z0, Z0
+	VMOVUPS   Z0, K1, (AX)
+	LEAQ      (AX)(R11*4), AX
+
+end:
+	ADDQ DI, CX
+	ADDQ R8, DX
+	DECQ BX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func singlesSquareAVX512(dst *float32, a *float32, b *float32, rows int, n int, stepA int, stepB int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·singlesSquareAVX512(SB), NOSPLIT, $0-56
+	MOVQ  dst+0(FP), AX
+	MOVQ  a+8(FP), CX
+	MOVQ  b+16(FP), DX
+	MOVQ  rows+24(FP), BX
+	MOVQ  n+32(FP), SI
+	MOVQ  stepA+40(FP), DI
+	MOVQ  stepB+48(FP), R8
+	MOVQ  SI, R10
+	ANDQ  $0x0f, R10
+	MOVQ  $-1, R9
+	BZHIQ R10, R9, R9
+	KMOVW R9, K1
+
+row:
+	MOVQ         CX, R9
+	MOVQ         SI, R10
+	VBROADCASTSS (DX), Z0
+
+many:
+	SUBQ    $0x40, R10
+	JLT     few
+	VMOVUPS (R9), Z1
+	VSUBPS  Z0, Z1, Z1
+	VMULPS  Z1, Z1, Z1
+	VMOVUPS Z1, (AX)
+	VMOVUPS 64(R9), Z1
+	VSUBPS  Z0, Z1, Z1
+	VMULPS  Z1, Z1, Z1
+	VMOVUPS Z1, 64(AX)
+	VMOVUPS 128(R9), Z1
+	VSUBPS  Z0, Z1, Z1
+	VMULPS  Z1, Z1, Z1
+	VMOVUPS Z1, 128(AX)
+	VMOVUPS 192(R9), Z1
+	VSUBPS  Z0, Z1, Z1
+	VMULPS  Z1, Z1, Z1
+	VMOVUPS Z1, 192(AX)
+	ADDQ    $0x00000100, R9
+	ADDQ    $0x00000100, AX
+	JMP     many
+
+few:
+	ADDQ $0x40, R10
+
+sixteen:
+	SUBQ    $0x10, R10
+	JLT     rest
+	VMOVUPS (R9), Z1
+	VSUBPS  Z0, Z1, Z1
+	VMULPS  Z1, Z1, Z1
+	VMOVUPS Z1, (AX)
+	ADDQ    $0x00000040, R9
+	ADDQ    $0x00000040, AX
+	JMP     sixteen
+
+rest:
+	ADDQ      $0x10, R10
+	JZ        end
+	VMOVUPS.Z (R9), K1, Z1
+	VSUBPS    Z0, Z1, Z1
+	VMULPS    Z1, Z1, Z1
+	VMOVUPS   Z1, K1, (AX)
+	LEAQ      (AX)(R10*4), AX
+
+end:
+	ADDQ DI, CX
+	ADDQ R8, DX
+	DECQ BX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func singlesSubFromAVX512(dst *float32, a *float32, b *float32, rows int, n int, stepA int, stepB int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·singlesSubFromAVX512(SB), NOSPLIT, $0-56
+	MOVQ  dst+0(FP), AX
+	MOVQ  a+8(FP), CX
+	MOVQ  b+16(FP), DX
+	MOVQ  rows+24(FP), BX
+	MOVQ  n+32(FP), SI
+	MOVQ  stepA+40(FP), DI
+	MOVQ  stepB+48(FP), R8
+	MOVQ  SI, R10
+	ANDQ  $0x0f, R10
+	MOVQ  $-1, R9
+	BZHIQ R10, R9, R9
+	KMOVW R9, K1
+
+row:
+	MOVQ         CX, R9
+	MOVQ         SI, R10
+	VBROADCASTSS (DX), Z0
+
+many:
+	SUBQ    $0x40, R10
+	JLT     few
+	VMOVUPS (R9), Z1
+	VSUBPS  Z1, Z0, Z1
+	VMOVUPS Z1, (AX)
+	VMOVUPS 64(R9), Z1
+	VSUBPS  Z1, Z0, Z1
+	VMOVUPS Z1, 64(AX)
+	VMOVUPS 128(R9), Z1
+	VSUBPS  Z1, Z0, Z1
+	VMOVUPS Z1, 128(AX)
+	VMOVUPS 192(R9), Z1
+	VSUBPS  Z1, Z0, Z1
+	VMOVUPS Z1, 192(AX)
+	ADDQ    $0x00000100, R9
+	ADDQ    $0x00000100, AX
+	JMP     many
+
+few:
+	ADDQ $0x40, R10
+
+sixteen:
+	SUBQ    $0x10, R10
+	JLT     rest
+	VMOVUPS (R9), Z1
+	VSUBPS  Z1, Z0, Z1
+	VMOVUPS Z1, (AX)
+	ADDQ    $0x00000040, R9
+	ADDQ    $0x00000040, AX
+	JMP     sixteen
+
+rest:
+	ADDQ      $0x10, R10
+	JZ        end
+	VMOVUPS.Z (R9), K1, Z1
+	VSUBPS    Z1, Z0, Z1
+	VMOVUPS   Z1, K1, (AX)
+	LEAQ      (AX)(R10*4), AX
+
+end:
+	ADDQ DI, CX
+	ADDQ R8, DX
+	DECQ BX
+	JNZ  row
 	VZEROUPPER
 	RET
 
