@@ -18,7 +18,13 @@ type ConvShape struct {
 	DilH, DilW       int
 	PadT, PadL       int
 	Groups           int // 0 means 1
+
+	place placement
 }
+
+// placement says where results of bytes over [N,H,W,C] lie apart, in numbers, that are not side by side: those of neighbours of a line, of lines
+// and of images.
+type placement struct{ step, line, image int }
 
 // outputs is the number of results. There is no work to cut into parts without any.
 func (s *ConvShape) outputs() int { return s.N * s.OC * s.OH * s.OW }
@@ -30,6 +36,7 @@ func (s *ConvShape) lay() {
 	}
 	s.H, s.W, s.OH, s.OW, s.KH, s.KW = 1, s.H, 1, s.OH, 1, s.KH
 	s.PadT, s.PadL, s.StrideH, s.StrideW, s.DilH, s.DilW = 0, s.PadT, 1, s.StrideH, 1, s.DilH
+	s.place.step = s.place.line
 }
 
 // Conv is a prepared convolution. Run may be called from one goroutine at a time

@@ -210,10 +210,15 @@ func (c *ConvQ[T]) Run(p *workers.Pool, x, y []T) {
 
 // Sums convolves x, whose zero point is given, into the 32-bit sums y.
 func (c *ConvQ[T]) Sums(p *workers.Pool, x []T, zero int32, y []int32) {
+	c.take(zero)
+	c.run(p, x, nil, y)
+}
+
+// take sets the zero point of what is convolved.
+func (c *ConvQ[T]) take(zero int32) {
 	var z T
 	c.zeroPoint = zero
 	c.setZero(z-1 < z, zero)
-	c.run(p, x, nil, y)
 }
 
 // run writes sums where room for them is given, or else quantised values into y.
@@ -401,7 +406,7 @@ func (c *ConvSums) vectors(p *workers.Pool, x []uint8) {
 	case c.windows != nil:
 		c.windows.run(p, &c.s, x, c.signed, c.zeroPoint, c.put)
 	default:
-		c.planes.run(p, &c.s, c.og, x, c.signed, c.zeroPoint, c.to.area == 0, c.put)
+		c.planes.run(p, &c.s, c.og, x, c.signed, c.zeroPoint, &c.to, c.put)
 	}
 }
 

@@ -17,6 +17,7 @@ type intLines struct {
 	sparse []*sparseInts // the weights of each group instead, where leaving out their zeros pays in all of them
 	start  []int32       // what sums of fours begin with, for the zero point of the last run; empty before the first with these weights
 	zero   int32         // that zero point, as fours have it
+	codes  intCodes      // for TFLite's rounding and that zero point; empty before the first run that makes codes
 }
 
 // newIntLines plans a convolution; nil without vectors.
@@ -50,6 +51,7 @@ type intLineArgs struct {
 	edge    uint8
 	cut     intCut
 	sink    tileSink
+	codes   intCodes // where tiles make them
 }
 
 // run convolves x.
@@ -69,11 +71,25 @@ func (c *intLines) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed 
 	// Tiles read the input where it is if it needs no other borders, order or sign, and no neighbours after its end.
 	q.inPlace = !l.frame && !c.planes && q.bytes == 1 && q.signed == w.f.Signed && (w.seg%4 == 0 || c.sparse != nil)
 	q.cut = c.cut(p, s, sink.area > 0)
+	var room *[]float32
+	if c.makesCodes(&sink, og) {
+		if sink.r == nil {
+			q.codes = *c.codesOf(sink.q, og)
+		} else {
+			var fs []float32
+			room, fs = borrow(len(c.start))
+			q.codes.start = asInt32(fs)
+			c.biased(q.codes.start, sink.r.Bias, og, 0)
+		}
+	}
 	workers.Do(p, q.cut.jobs, 1, q, func(q intLineArgs, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			q.block(q.cut.at(i))
 		}
 	})
+	if room != nil {
+		scratch.Put(room)
+	}
 }
 
 // grouped tells whether tiles of groups compute.
@@ -84,6 +100,7 @@ func (c *intLines) begin(zero int32) {
 	if len(c.start) > 0 && c.zero == zero {
 		return
 	}
+	c.codes.start = c.codes.start[:0]
 	if c.grouped() {
 		c.start, c.zero = room(c.start, len(c.groups.sums)), zero
 		start8(c.start, c.groups.sums, zero)
@@ -236,7 +253,14 @@ const (
 // block computes a piece of image n: all panels for as many positions as stay near.
 func (q *intLineArgs) block(n int, part linePart) {
 	c, l, s := q.c, q.c.plan, q.s
-	t := intTiles.Get().(*simd.IntTile)
+	var t *simd.IntTile
+	var codes *simd.CodeTile
+	if q.codes.start != nil {
+		codes = q.sink.tile()
+		t = &codes.IntTile
+	} else {
+		t = intTiles.Get().(*simd.IntTile)
+	}
 	w := &c.panels[part.g]
 	t.K, t.RowA, t.RowC = w.pairs(), q.bytes*l.stepA, 4*w.f.Cols
 	count := part.p1 - part.p0
@@ -270,7 +294,7 @@ func (q *intLineArgs) block(n int, part linePart) {
 					case c.grouped():
 						q.groups(view, n*l.imageC, here, asInt32(fs))
 					default:
-						q.tiles(t, view, n*l.imageC, here, asInt32(fs))
+						q.tiles(t, codes, view, n*l.imageC, here, asInt32(fs))
 					}
 				}
 			}
@@ -280,7 +304,11 @@ func (q *intLineArgs) block(n int, part linePart) {
 		}
 	}
 	scratch.Put(room)
-	giveIntTile(t)
+	if codes != nil {
+		giveCodeTile(codes)
+	} else {
+		giveIntTile(t)
+	}
 }
 
 // view is what lines l0 to l1 of image n read at positions p0 to p1: the input itself, or a copy with its room.
@@ -303,14 +331,19 @@ func (q *intLineArgs) view(n, l0, l1, p0, p1 int) (lineView, *[]float32) {
 	return lineView{x, (y0*l.w + x0) * c}, sc
 }
 
-// tiles computes a piece of which the sums of a panel have room in buf; the results of the image begin at place y.
-func (q *intLineArgs) tiles(t *simd.IntTile, v lineView, y int, part linePart, buf []int32) {
+// tiles computes a piece of which the sums of a panel have room in buf; the results of the image begin at place y. Where there is a tile for
+// codes, t is a part of it.
+func (q *intLineArgs) tiles(t *simd.IntTile, codes *simd.CodeTile, v lineView, y int, part linePart, buf []int32) {
 	g, p0, p1 := part.g, part.p0, part.p1
 	l, w := q.c.plan, &q.c.panels[g]
 	f, cg, bytes := w.f, q.s.C/q.s.Groups, q.bytes
 	// Whole lines follow one another.
 	together := p0 == 0 && p1 == l.count && l.lineC == l.count*l.stepC
 	for n := part.n0; n < part.n1; n++ {
+		if codes != nil && 2*(q.og-n*f.Cols) > f.Cols {
+			q.codesOfPanel(codes, v, y, n, part, buf)
+			continue
+		}
 		if w.sums != nil {
 			t.Start = &q.c.start[g*len(w.sums)+n*f.Cols]
 		}

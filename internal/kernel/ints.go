@@ -351,17 +351,24 @@ func (c *intPlanes) gather(dst, src []uint8, offs []int32, runs []simd.Run) {
 	c.f.Gather(int16sOf(dst), int16sOf(src), offs, runs)
 }
 
-// run convolves x; put gets the sums, those of all channels of a piece at once where together is set.
-func (c *intPlanes) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed bool, zero int32, together bool, put putPlanes) {
+// run convolves x; put gets the sums for a sink, those of all channels of a piece at once where its results have the channels last.
+func (c *intPlanes) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed bool, zero int32, sink *tileSink, put putPlanes) {
 	q, f, bytes := c.plan, c.f, c.bytes()
-	area := s.H * s.W
+	area, sums := s.H*s.W, len(c.sums)
 	sc, frame := borrow8(bytes * (s.C*q.size + f.Cols))
-	scs, fs := borrow(len(c.sums))
-	start := asInt32(fs)
+	scs, fs := borrow(2 * sums)
+	start := asInt32(fs)[:sums]
 	start8(start, c.sums, f.FoursZero(signed, zero))
+	var biased []int32
+	if sums > 0 && f.HasCodes() && sink.area > 0 && sink.r != nil && sink.r.small() {
+		biased = asInt32(fs)[sums:]
+		for i, b := range sink.r.Bias[:sums] {
+			biased[i] = start[i] + b
+		}
+	}
 	for n := range s.N {
 		in := x[n*s.C*area:][:s.C*area]
-		args := intPlaneArgs{c, s, og, frame, in, start, signed, zero, n * s.OC, s.cutPlanes(p, og, c.line+sumCost, f.Rows, f.Cols, f.Rate()), together, put}
+		args := intPlaneArgs{c, s, og, frame, in, start, biased, signed, zero, n * s.OC, s.cutPlanes(p, og, c.line+sumCost, f.Rows, f.Cols, f.Rate()), sink, put}
 		workers.Do(p, s.C, max(1, copyGrain/q.size), args, func(q intPlaneArgs, lo, hi int) {
 			q.c.frames(q.s, q.frame, q.in, lo, hi, q.signed, q.zero)
 		})
@@ -385,11 +392,12 @@ type intPlaneArgs struct {
 	og        int
 	frame, in []uint8
 	start     []int32
+	biased    []int32 // start with the biases where tiles make codes
 	signed    bool
 	zero      int32
 	first     int // the first plane of the results
 	cut       planeCut
-	together  bool
+	sink      *tileSink
 	put       putPlanes
 }
 
@@ -424,12 +432,19 @@ func (a *intPlaneArgs) block(buf []uint8, runs []simd.Run, g, n0, n1, o0, o1 int
 	q, f, bytes := c.plan, c.f, c.bytes()
 	area := s.OH * s.OW
 	in := x[bytes*g*s.C/s.Groups*q.size:]
-	t := intTiles.Get().(*simd.IntTile)
+	var t *simd.IntTile
+	var codes *simd.CodeTile
+	if a.biased != nil {
+		codes = a.sink.tile()
+		t, codes.RowOut = &codes.IntTile, area
+	} else {
+		t = intTiles.Get().(*simd.IntTile)
+	}
 	// There is room for kBlock floats.
-	most := kBlock * 4 / bytes
+	most, together := kBlock*4/bytes, a.sink.area == 0
 	width := (n1 - n0) * f.Cols
 	height := f.Rows // of the sums that are kept
-	if c.line > most || a.together {
+	if c.line > most || together {
 		height = o1 - o0
 	}
 	room, fs := borrow(height * width)
@@ -437,6 +452,7 @@ func (a *intPlaneArgs) block(buf []uint8, runs []simd.Run, g, n0, n1, o0, o1 int
 	t.Segs, t.RowA, t.RowC = 1, bytes*c.line, 4*width
 	for k0 := 0; k0 < c.line; k0 += most {
 		steps := min(most, c.line-k0)
+		last := k0+steps == c.line
 		t.K = steps * bytes / 4
 		for n := n0; n < n1; n++ {
 			p0 := n * f.Cols
@@ -449,33 +465,56 @@ func (a *intPlaneArgs) block(buf []uint8, runs []simd.Run, g, n0, n1, o0, o1 int
 		}
 		t.SetContinue(k0 > 0)
 		for o := o0; o < o1; {
-			rows := evenly(o1-o, f.Rows)
-			t.A = c.at((g*og+o)*c.line + k0)
-			if c.sums != nil {
-				t.Start = &a.start[g*og+o]
-			}
+			rows, ch := evenly(o1-o, f.Rows), g*og+o
+			t.A = c.at(ch*c.line + k0)
 			here := sums
 			if height > f.Rows {
 				here = sums[(o-o0)*width:]
 			}
 			for n := range n1 - n0 {
 				t.B, t.C = unsafe.Pointer(&buf[n*bytes*steps*f.Cols]), &here[n*f.Cols]
-				if c.sums != nil {
-					f.RunTurned(t, rows, area-(n0+n)*f.Cols)
-				} else {
+				p0 := (n0 + n) * f.Cols
+				switch cols := min(f.Cols, area-p0); {
+				case codes != nil && 2*cols > f.Cols:
+					t.Start = &a.biased[ch]
+					if last {
+						a.codes(codes, ch, rows, p0, cols)
+					} else {
+						f.RunTurned(t, rows, cols)
+					}
+				case c.sums != nil:
+					t.Start = &a.start[ch]
+					f.RunTurned(t, rows, cols)
+					if last && codes != nil {
+						a.put(a.first+ch, rows, p0, cols, here[n*f.Cols:], width)
+					}
+				default:
 					f.Run(t, rows, f.Cols, true)
 				}
 			}
-			if k0+steps == c.line && !a.together {
-				a.put(a.first+g*og+o, rows, n0*f.Cols, min(width, area-n0*f.Cols), here, width)
+			if last && !together && codes == nil {
+				a.put(a.first+ch, rows, n0*f.Cols, min(width, area-n0*f.Cols), here, width)
 			}
 			o += rows
 		}
 	}
-	if a.together {
+	if together {
 		a.put(a.first+g*og+o0, o1-o0, n0*f.Cols, min(width, area-n0*f.Cols), sums, width)
 	}
 	scratch.Put(room)
-	giveIntTile(t)
+	if codes != nil {
+		giveCodeTile(codes)
+	} else {
+		giveIntTile(t)
+	}
 	return runs
+}
+
+// codes computes the codes of rows channels from ch on at cols positions from p0 on.
+func (a *intPlaneArgs) codes(t *simd.CodeTile, ch, rows, p0, cols int) {
+	area := a.sink.area
+	t.SetColumns(cols)
+	t.Out = &a.sink.y[(a.first+ch)*area+p0:][:(rows-1)*area+cols][0]
+	t.Scales = (*int32)(unsafe.Pointer(&a.sink.r.Scales[ch:][:rows][0]))
+	a.c.f.TurnedRescaled(t, rows)
 }

@@ -39,8 +39,12 @@ func (s *ConvShape) planLines(cg, og, cols, block int) *linePlan {
 	}
 	l.stepA, l.lineA, l.lineC = s.StrideW*s.C, s.StrideH*l.w*s.C, s.OW*s.OC
 	l.imageA, l.imageC = l.h*l.w*s.C, s.OH*s.OW*s.OC
+	apart := s.place != placement{}
+	if apart {
+		l.stepC, l.lineC, l.imageC = s.place.step, s.place.line, s.place.image
+	}
 	switch {
-	case s.KH == 1 && s.KW == 1 && s.StrideH == 1 && s.StrideW == 1 && !l.frame && s.OH == s.H && s.OW == s.W:
+	case !apart && s.KH == 1 && s.KW == 1 && s.StrideH == 1 && s.StrideW == 1 && !l.frame && s.OH == s.H && s.OW == s.W:
 		l.images, l.n, l.count = 1, 1, s.N*s.OH*s.OW
 	case s.OW < 4 && s.OH > s.OW:
 		// Columns make longer lines.

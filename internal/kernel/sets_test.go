@@ -514,6 +514,37 @@ func TestTransposedSets(t *testing.T) {
 			if !slices.Equal(sums, wantSums) {
 				t.Fatalf("%+v differs", s)
 			}
+			phasesAgree(t, r, pool, s, codes, w16, zero, wantSums)
 		}
 	})
+}
+
+// phasesAgree compares the codes of a transposed convolution that is computed by phases with those of its sums.
+func phasesAgree(t *testing.T, r *rand.Rand, pool *workers.Pool, s TransposedShape, x []uint8, w []int16, zero int32, sums []int32) {
+	zeroW, q := int32(0), anyRequant(r, s.OC)
+	if r.IntN(2) == 0 {
+		zeroW = 3
+		w = slices.Clone(w)
+		for i := range w {
+			w[i] += 3
+		}
+	}
+	p := NewTransposedQ[uint8](s, w, zeroW, zero, q)
+	if p == nil {
+		if s.OC >= fewChannels {
+			t.Fatalf("%+v has no phases", s)
+		}
+		return
+	}
+	got := make([]uint8, len(sums)+1)
+	got[len(sums)] = 77
+	p.Run(pool, x, got[:len(sums)])
+	for i, v := range sums {
+		if want := uint8(q.One(v, i%s.OC)); got[i] != want {
+			t.Fatalf("%+v: code %d is %d, want %d", s, i, got[i], want)
+		}
+	}
+	if got[len(sums)] != 77 {
+		t.Fatalf("%+v wrote beyond the end", s)
+	}
 }

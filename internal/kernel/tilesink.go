@@ -3,16 +3,20 @@ package kernel
 import "github.com/opmeter/opmeter/internal/kernel/simd"
 
 // tileSink takes the sums of a convolution over [N,H,W,C]: they are kept, if there is room
-// for them, or quantised in the rounding of TFLite, or of ONNX where r is there.
+// for them, or quantised in the rounding of TFLite, or of ONNX where r is there, or become real numbers where h is.
 type tileSink struct {
 	sums []int32
 	f    *simd.Ints
 	y    []uint8
 	q    *Requant
 	r    *Rescale
-	area int // of a plane of [N,C,H,W] to write, 0 for [N,H,W,C]
-	oc   int // planes of an image
-	out  int // positions of an image
+	// Of hybrid layers, with the scale of what is multiplied.
+	h      *FloatScale
+	floats []float32
+	scale  float32
+	area   int // of a plane of [N,C,H,W] to write, 0 for [N,H,W,C]
+	oc     int // planes of an image
+	out    int // positions of an image
 }
 
 // put takes n channels from channel ch on of rows rows of sums, which lie line apart. They
@@ -21,6 +25,8 @@ func (k *tileSink) put(sums []int32, line, rows, at, step, ch, n int) {
 	switch {
 	case k.area > 0:
 		k.planes(sums, line, rows, at, step, ch, n)
+	case k.h != nil:
+		k.h.Rows(k.floats[at:], step, sums, line, rows, n, ch, nil, k.scale)
 	case k.r != nil:
 		k.r.columns(k.y[at:], step, sums, line, rows, n, ch)
 	case k.sums == nil:

@@ -304,6 +304,101 @@ func TestBatchNorms(t *testing.T) {
 	})
 }
 
+// TestNormalisedParts normalises the channels of several convolutions at once, with something else among them or without.
+func TestNormalisedParts(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		b := newNet()
+		parts, m := rapid.IntRange(1, 3).Draw(t, "parts"), 0
+		var in []int
+		for range parts {
+			c, o := rapid.IntRange(1, 3).Draw(t, "channels"), rapid.IntRange(1, 4).Draw(t, "outputs")
+			m += o
+			in = append(in, b.node("Conv", nil, b.input(numbers(t, "x", 1, c, 3, 4)), b.constant(numbers(t, "weights", o, c, 2, 2))))
+		}
+		other := rapid.Bool().Draw(t, "other")
+		if other {
+			m += 2
+			in = append(in, b.input(numbers(t, "other", 1, 2, 2, 3)))
+		}
+		v := tensor.New(tensor.Float32, m)
+		copy(tensor.Of[float32](v), rapid.SliceOfN(rapid.Float32Range(0.5, 9), m, m).Draw(t, "variance"))
+		y := b.node("Concat", graph.Attrs{"axis": int64(rapid.SampledFrom([]int{1, -3}).Draw(t, "axis"))}, in...)
+		y = b.node("BatchNormalization", nil, y, b.constant(numbers(t, "scale", m)), b.constant(numbers(t, "shift", m)), b.constant(numbers(t, "mean", m)), b.constant(v))
+		b.g.Outputs = []int{y}
+		want, _ := run(t, b, true)
+		got, steps := run(t, b, false)
+		w, g := tensor.Of[float32](want), tensor.Of[float32](got)
+		for i := range w {
+			// Sums of up to 12 products of up to 64, times up to 11: 1e-6 of that is the rounding of its terms.
+			if d := math.Abs(float64(g[i] - w[i])); d > 1e-6*12*64*11 {
+				t.Fatalf("element %d is %v, want %v", i, g[i], w[i])
+			}
+		}
+		if last := steps[len(steps)-1]; (last.State == plan.Fused) == other {
+			t.Fatalf("the normalisation is %v", last.State)
+		}
+	})
+}
+
+// TestBorders puts zeros and other things around pictures that convolutions read.
+func TestBorders(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		b := newNet()
+		joins := true
+		attrs, conv := graph.Attrs{}, graph.Attrs{}
+		end := func(name string) int64 { return int64(rapid.IntRange(0, 2).Draw(t, name)) }
+		pads := []int64{0, 0, end("top"), end("left"), 0, 0, end("bottom"), end("right")}
+		switch rapid.IntRange(0, 5).Draw(t, "kind") {
+		case 0:
+			attrs["mode"], joins = "edge", false
+		case 1:
+			pads[4], joins = 1, false // another picture
+		case 2:
+			pads[2], joins = 5, false // more than the window sees
+		case 3:
+			conv["auto_pad"] = "SAME_UPPER"
+			joins = false
+		case 4:
+			conv["auto_pad"] = "VALID"
+		default:
+			conv["pads"] = []int64{1, 0, 0, 1}
+			conv["dilations"] = []int64{2, 2}
+		}
+		in := []int{b.input(numbers(t, "x", 1, 2, 5, 6)), b.constant(tensor.From(tensor.Int64, []int{8}, pads))}
+		switch rapid.IntRange(0, 2).Draw(t, "value") {
+		case 0:
+			in = append(in, b.constant(scalar32(0)))
+		case 1:
+			in = append(in, b.constant(scalar32(1)))
+			joins = false
+		}
+		y := b.node("Pad", attrs, in...)
+		y = b.node("Conv", conv, y, b.constant(numbers(t, "weights", 3, 2, 3, 3)), b.constant(numbers(t, "biases", 3)))
+		fused := 1
+		if rapid.Bool().Draw(t, "relu") {
+			y, fused = b.node("Relu", nil, y), 2
+		}
+		b.g.Outputs = []int{y}
+		want, _ := run(t, b, true)
+		got, steps := run(t, b, false)
+		w, g := tensor.Of[float32](want), tensor.Of[float32](got)
+		for i := range w {
+			// Sums of 18 products of up to 64: 1e-6 of that is the rounding of its terms.
+			if d := math.Abs(float64(g[i] - w[i])); d > 1e-6*18*64 {
+				t.Fatalf("element %d is %v, want %v", i, g[i], w[i])
+			}
+		}
+		if !joins {
+			fused--
+		}
+		if s := steps[1]; s.State != plan.Runs || len(s.Fused) != fused {
+			t.Fatalf("the convolution computes %v, want %d", s.Fused, fused)
+		}
+	})
+}
+
 // TestLengths builds sums of squares, with and without magnitudes and roots.
 func TestLengths(t *testing.T) {
 	t.Parallel()

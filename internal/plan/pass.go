@@ -32,6 +32,7 @@ func Passes() []Pass {
 		{"bias", "Join the addition of a constant to the convolution or product before it.", true, biases},
 		{"codes", "Multiply by weights that DequantizeLinear makes of constant codes as they are in the file.", true, codedWeights},
 		{"batchnorm", "Join a batch normalisation to the convolution before it, whose weights take its factors.", true, batchNorms},
+		{"borders", "Let a convolution see zeros around its picture that the file puts there with an operator of its own.", true, borders},
 		{"activation", "Join a clamp to the operator before it, so that it costs no pass over memory.", false, activations},
 		{"last", "Keep the channels of pictures of 8-bit codes last in memory between operators that are faster so.", false, channelsLast},
 	}

@@ -2,6 +2,7 @@ package element
 
 import (
 	"github.com/opmeter/opmeter/internal/kernel/broadcast"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -11,11 +12,17 @@ type Loops[T, R any] struct {
 	Vec          func(dst []R, a, b []T)
 	VectorScalar func(dst []R, a []T, b T) // may be nil
 	ScalarVector func(dst []R, a T, b []T) // may be nil
+	// Rows computes rows of n elements, whose results lie side by side: those of the operands lie stepA and stepB elements apart, and of the
+	// operand that is single (1 for a, 2 for b, 0 for neither) they have one element. May be nil.
+	Rows func(dst []R, a, b []T, n, stepA, stepB, single int)
 }
 
 // Block is the number of elements that loops with intermediate buffers work on
 // at a time.
 const Block = 256
+
+// room is a block and what rows of [simd.Spreads] may write behind it: the rest of a row, and what a register has more.
+const room = Block + 2*simd.SpreadRow
 
 // Grain is the least number of elements worth giving to another thread.
 const Grain = 8 << 10
@@ -25,9 +32,10 @@ type Binary[T, R any] struct {
 	Loops[T, R]
 	walk *broadcast.Walk
 	span *broadcast.Spans // for short runs
+	rows *broadcast.Walk  // for runs that are done together
 	a, b []T
 	out  []R
-	fill []T // two blocks a worker, to spread standing operands that Vec needs as slices
+	fill []T // two rooms a worker, to spread standing operands that Vec needs as slices
 	body func(worker, lo, hi int)
 }
 
@@ -38,17 +46,30 @@ func NewBinary[T, R any](p *workers.Pool, walk *broadcast.Walk, l Loops[T, R]) *
 		r.body = r.alike
 		return r
 	}
-	r.fill = make([]T, 2*Block*p.Threads())
+	r.fill = make([]T, 2*room*p.Threads())
 	if r.body = r.work; walk.Inner < walk.Len && (walk.Inner < short || walk.Inner < Block/2 && walk.Repeats()) {
 		r.span, r.body = walk.Spans(Block), r.short
+	}
+	if rows := walk.Rows(); l.Rows != nil && rows != nil && walk.Inner >= shortRow && walk.Inner <= longRow && walk.Step[0]|walk.Step[1] == 1 {
+		r.rows, r.body = rows, r.together
 	}
 	return r
 }
 
+// shortRow is the length of rows that fill a register, longRow that from which on a call for each costs nothing.
+const (
+	shortRow = 16
+	longRow  = 1 << 10
+)
+
 // Run computes out from a and b.
 func (r *Binary[T, R]) Run(p *workers.Pool, out []R, a, b []T) {
 	r.out, r.a, r.b = out, a, b
-	p.ForWorker(r.walk.Len, Grain, r.body)
+	if r.rows != nil {
+		p.ForWorker(r.rows.Len, max(1, Grain/r.walk.Inner), r.body)
+	} else {
+		p.ForWorker(r.walk.Len, Grain, r.body)
+	}
 	r.out, r.a, r.b = nil, nil, nil
 }
 
@@ -70,18 +91,41 @@ func (r *Binary[T, R]) work(worker, lo, hi int) {
 		case sb == 1 && r.ScalarVector != nil:
 			r.ScalarVector(dst, r.a[it.Off[0]], r.b[it.Off[1]:it.Off[1]+it.N])
 		default:
-			r.spread(dst, it.Off[0], it.Off[1], r.fill[worker*2*Block:(worker+1)*2*Block])
+			r.spread(dst, it.Off[0], it.Off[1], r.fill[worker*2*room:][:2*Block])
 		}
+	}
+}
+
+// together runs Rows on runs lo to hi.
+func (r *Binary[T, R]) together(_, lo, hi int) {
+	n, single := r.walk.Inner, 0
+	switch {
+	case r.walk.Step[0] == 0:
+		single = 1
+	case r.walk.Step[1] == 0:
+		single = 2
+	}
+	for it := r.rows.Runs(lo, hi); it.Next(); {
+		r.Rows(r.out[it.Dst*n:][:it.N*n], r.a[it.Off[0]:], r.b[it.Off[1]:], n, r.rows.Step[0], r.rows.Step[1], single)
 	}
 }
 
 // short runs Vec on blocks of short runs, whose results lie side by side.
 func (r *Binary[T, R]) short(worker, lo, hi int) {
-	a := gathering[T]{src: r.a, room: r.fill[worker*2*Block:][:Block], table: r.span.Table[0]}
-	b := gathering[T]{src: r.b, room: r.fill[worker*2*Block+Block:][:Block], table: r.span.Table[1]}
+	fill := r.fill[worker*2*room:][:2*room]
+	a, b := r.gathering(0, r.a, fill[:room]), r.gathering(1, r.b, fill[room:])
 	for it := r.span.Pieces(lo, hi); it.Next(); {
 		r.Vec(r.out[it.Dst:it.Dst+it.N], a.piece(it.Off[0], it.Place, it.N), b.piece(it.Off[1], it.Place, it.N))
 	}
+}
+
+// gathering is that of operand k.
+func (r *Binary[T, R]) gathering(k int, src, room []T) gathering[T] {
+	g := gathering[T]{src: src, room: room, table: r.span.Table[k], run: r.walk.Inner, stands: r.walk.Step[k] == 0, step: r.span.RowStep[k]}
+	if r.span.Rows[k] && g.run <= simd.SpreadRow {
+		g.rows = simd.SpreadKernels()
+	}
+	return g
 }
 
 // gathering collects pieces of an operand.
@@ -89,6 +133,10 @@ type gathering[T any] struct {
 	src, room     []T
 	table         []int
 	off, place, n int // of the piece that the room has
+
+	rows      *simd.Spreads // nil where pieces are no rows, or there are no loops for these
+	run, step int           // length of a row, and how far apart rows are
+	stands    bool          // a row is one element
 }
 
 // piece returns n elements from where a table says, or as they lie where there is none. What repeats itself is collected once.
@@ -100,11 +148,32 @@ func (g *gathering[T]) piece(off, place, n int) []T {
 		return g.room[:n]
 	}
 	src := g.src[off:]
-	for i, at := range g.table[place:][:n] {
-		g.room[i] = src[at]
+	if !g.spread(src, place, n) {
+		for i, at := range g.table[place:][:n] {
+			g.room[i] = src[at]
+		}
 	}
 	g.off, g.place, g.n = off, place, n
 	return g.room[:n]
+}
+
+// spread collects a piece row by row, if it begins where a row does.
+func (g *gathering[T]) spread(src []T, place, n int) bool {
+	if g.rows == nil || place%g.run != 0 {
+		return false
+	}
+	from, ok := any(src).([]float32)
+	if !ok {
+		return false
+	}
+	from = from[place/g.run*g.step:]
+	to, _ := any(g.room).([]float32)
+	if n = (n + g.run - 1) / g.run; g.stands {
+		g.rows.Ones(to, from, n, g.run, g.step)
+	} else {
+		g.rows.Lines(to, from, n, g.run, g.step)
+	}
+	return true
 }
 
 // spread runs Vec with standing operands copied into blocks.

@@ -23,7 +23,7 @@ func compared[T cmp.Ordered](k simd.Relation, plain Loops[T, uint8]) Loops[T, ui
 
 // Equal is a == b.
 func Equal[T cmp.Ordered]() Loops[T, uint8] {
-	return compared(simd.Equal, Loops[T, uint8]{equalVec[T], equalScalar[T], func(dst []uint8, a T, b []T) { equalScalar(dst, b, a) }})
+	return compared(simd.Equal, Loops[T, uint8]{equalVec[T], equalScalar[T], func(dst []uint8, a T, b []T) { equalScalar(dst, b, a) }, nil})
 }
 
 // NotEqual is a != b.
@@ -115,4 +115,41 @@ func Xor[T tensor.Integer]() Loops[T, T] {
 			dst[i] = a[i] ^ b[i]
 		}
 	}})
+}
+
+// ShiftLeft is a << b. Go fills shifts by the width or more, and a negative amount read as a huge
+// one, with zeros or sign bits: ONNX asks for the same.
+func ShiftLeft[T tensor.Integer]() Loops[T, T] {
+	return Loops[T, T]{
+		Vec: func(dst, a, b []T) {
+			a, b = a[:len(dst)], b[:len(dst)]
+			for i := range dst {
+				dst[i] = a[i] << uint64(b[i])
+			}
+		},
+		VectorScalar: func(dst, a []T, b T) {
+			a = a[:len(dst)]
+			for i := range dst {
+				dst[i] = a[i] << uint64(b)
+			}
+		},
+	}
+}
+
+// ShiftRight is a >> b, as [ShiftLeft].
+func ShiftRight[T tensor.Integer]() Loops[T, T] {
+	return Loops[T, T]{
+		Vec: func(dst, a, b []T) {
+			a, b = a[:len(dst)], b[:len(dst)]
+			for i := range dst {
+				dst[i] = a[i] >> uint64(b[i])
+			}
+		},
+		VectorScalar: func(dst, a []T, b T) {
+			a = a[:len(dst)]
+			for i := range dst {
+				dst[i] = a[i] >> uint64(b)
+			}
+		},
+	}
 }

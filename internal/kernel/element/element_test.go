@@ -5,7 +5,10 @@ import (
 	"slices"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/opmeter/opmeter/internal/kernel/broadcast"
+	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -39,10 +42,29 @@ func TestBinary(t *testing.T) {
 		}},
 		"clamped": {Clamped(Add[float32](), 0, 6), func(a, b float32) float32 { return min(max(a+b, 0), 6) }},
 	} {
-		for _, shapes := range [][2][]int{{{3, 700}, {3, 700}}, {{3, 700}, {3, 1}}, {{3, 1}, {3, 700}}, {{3, 700}, {700}}, {{1, 1}, {1, 1}}, {{1}, {3, 700}}} {
-			out := []int{3, 700}
-			if slices.Equal(shapes[0], shapes[1]) {
-				out = shapes[0]
+		for _, shapes := range [][2][]int{
+			{{3, 700}, {3, 700}},
+			{{3, 700}, {3, 1}},
+			{{3, 1}, {3, 700}},
+			{{3, 700}, {700}},
+			{{1, 1}, {1, 1}},
+			{{1}, {3, 700}},
+			{{3, 1}, {1, 700}},
+			{{50, 1}, {23}},
+			{{23}, {50, 1}},
+			{{50, 23}, {50, 1}},
+			{{50, 5}, {50, 1}},
+			{{50, 1}, {50, 5}},
+			{{50, 5}, {5}},
+			{{2, 5, 1, 70}, {5, 3, 1}},
+			{{2, 1, 3, 1}, {5, 1, 65}},
+			{{4, 3, 17}, {4, 1, 17}},
+			{{4, 1, 80}, {4, 6, 80}},
+			{{2, 1, 7, 16}, {2, 3, 1, 16}},
+		} {
+			out, err := tensor.Broadcast(shapes[0], shapes[1])
+			if err != nil {
+				t.Fatal(err)
 			}
 			walk, err := broadcast.New(out, shapes[0], shapes[1])
 			if err != nil {
@@ -60,6 +82,45 @@ func TestBinary(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestShortRuns compares short rows of operands that repeat along any axes with elements one by one.
+func TestShortRuns(t *testing.T) {
+	t.Parallel()
+	pool := workers.New(2, nil)
+	defer pool.Close()
+	rapid.Check(t, func(t *rapid.T) {
+		out := []int{rapid.IntRange(1, 20).Draw(t, "outer"), rapid.IntRange(1, 90).Draw(t, "rows"), rapid.IntRange(1, 40).Draw(t, "row")}
+		var shapes [2][]int
+		var x [2][]float32
+		for k := range shapes {
+			shapes[k] = slices.Clone(out)
+			n := 1
+			for i := range shapes[k] {
+				if rapid.IntRange(0, 2).Draw(t, "repeat") == 0 {
+					shapes[k][i] = 1
+				}
+				n *= shapes[k][i]
+			}
+			x[k] = make([]float32, n)
+			for i := range x[k] {
+				x[k][i] = float32(i + 1 + 100000*k)
+			}
+		}
+		walk, err := broadcast.New(out, shapes[0], shapes[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		y := make([]float32, walk.Len)
+		NewBinary(pool, walk, Sub[float32]()).Run(pool, y, x[0], x[1])
+		for it := walk.Runs(0, walk.Len); it.Next(); {
+			for i := range it.N {
+				if got, want := y[it.Dst+i], x[0][it.Off[0]+i*walk.Step[0]]-x[1][it.Off[1]+i*walk.Step[1]]; got != want {
+					t.Fatalf("element %d is %v, want %v", it.Dst+i, got, want)
+				}
+			}
+		}
+	})
 }
 
 func TestIntegers(t *testing.T) {

@@ -92,9 +92,7 @@ func (a *asm) intTile(w width, rows int, kind intKind, dot bool) {
 		set = "VNNI"
 	}
 	a.function(label("%s%d%s", kind, rows, set), "func(t *byte)")
-	t := a.Load(a.Param("t"), a.GP64())
-	const panel = 2 // vectors of a panel
-	vecs := panel
+	vecs := panelVecs
 	switch kind {
 	case half:
 		kind, vecs = turned, 1
@@ -103,8 +101,26 @@ func (a *asm) intTile(w width, rows int, kind intKind, dot bool) {
 	case narrowHalf:
 		kind, vecs = narrow, 1
 	}
+	t := a.Load(a.Param("t"), a.GP64())
+	p := a.intProducts(t, w, rows, vecs, kind, dot)
+	p.set(at(t, intC), at(t, intRowC))
+	for r := range rows {
+		for v := range vecs {
+			a.VMOVUPS(w.reg(r*vecs+v), p.at(r, v*w.bytes()))
+		}
+	}
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// panelVecs is the number of registers of a panel's columns.
+const panelVecs = 2
+
+// intProducts computes the sums of rows by the first vecs registers of a panel: those of a row after those of the row before, in the first registers. It
+// returns pointers to rows, for any use.
+func (a *asm) intProducts(t reg.Register, w width, rows, vecs int, kind intKind, dot bool) *rowPointers {
 	sum := func(r, v int) reg.VecPhysical { return w.reg(r*vecs + v) }
-	b := [panel]reg.VecPhysical{w.reg(rows * vecs), w.reg(rows*vecs + 1)}
+	b := [panelVecs]reg.VecPhysical{w.reg(rows * vecs), w.reg(rows*vecs + 1)}
 	spread := w.reg(rows*vecs + 2)
 	each := func(f func(r, v int)) {
 		for r := range rows {
@@ -177,16 +193,13 @@ func (a *asm) intTile(w width, rows int, kind intKind, dot bool) {
 		}
 	}
 	p.add(operand.U32(4))
-	a.ADDQ(operand.U32(uint32(panel*step)), pb)
+	a.ADDQ(operand.U32(uint32(panelVecs*step)), pb)
 	a.DECQ(k)
 	a.JNZ(operand.LabelRef("step"))
 	p.add(seg)
 	a.DECQ(segs)
 	a.JNZ(operand.LabelRef("segment"))
-	p.set(at(t, intC), at(t, intRowC))
-	each(func(r, v int) { a.VMOVUPS(sum(r, v), p.at(r, v*w.bytes())) })
-	a.VZEROUPPER()
-	a.RET()
+	return p
 }
 
 // quadsWide writes the product of fours of one row by four panels.
@@ -277,7 +290,7 @@ func (a *asm) gatherQuads(w width) {
 	a.RET()
 }
 
-// lookup replaces n bytes, a multiple of 64, by their entries in a table of 256.
+// lookup replaces n bytes by their entries in a table of 256.
 func (a *asm) lookup() {
 	a.function("lookupVNNI", "func(dst, src *byte, n int, table *byte)")
 	dst := a.Load(a.Param("dst"), a.GP64())
@@ -289,16 +302,34 @@ func (a *asm) lookup() {
 		t[i] = a.ZMM()
 		a.VMOVDQU32(at(table, 64*i), t[i])
 	}
-	a.loop(n, 64, func() {
-		x, y := a.ZMM(), a.ZMM()
-		a.VMOVDQU32(at(src, 0), x)
+	x, y := a.ZMM(), a.ZMM()
+	entries := func() {
 		a.VMOVDQA32(x, y)
 		a.VPMOVB2M(x, reg.K1)
 		a.VPERMI2B(t[1], t[0], x)
 		a.VPERMI2B(t[3], t[2], y)
 		a.VMOVDQU8(y, reg.K1, x)
-		a.VMOVDQU32(x, at(dst, 0))
-	}, step{src, 64}, step{dst, 64})
+	}
+	a.Label("many")
+	a.SUBQ(operand.U8(64), n)
+	a.JLT(operand.LabelRef("rest"))
+	a.VMOVDQU32(at(src, 0), x)
+	entries()
+	a.VMOVDQU32(x, at(dst, 0))
+	a.ADDQ(operand.U8(64), src)
+	a.ADDQ(operand.U8(64), dst)
+	a.JMP(operand.LabelRef("many"))
+	a.Label("rest")
+	a.ADDQ(operand.U8(64), n)
+	a.JZ(operand.LabelRef("end"))
+	bits := a.GP64()
+	a.MOVQ(operand.I32(-1), bits)
+	a.BZHIQ(n, bits, bits)
+	a.KMOVQ(bits, reg.K2)
+	a.VMOVDQU8_Z(at(src, 0), reg.K2, x)
+	entries()
+	a.VMOVDQU8(x, reg.K2, at(dst, 0))
+	a.Label("end")
 	a.VZEROUPPER()
 	a.RET()
 }

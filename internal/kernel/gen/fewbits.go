@@ -31,6 +31,8 @@ func fewBits(a *asm) {
 		}
 	}
 	a.bitDigits()
+	a.bitDigitRow(1)
+	a.bitDigitRow(3)
 	for _, bits := range []int{2, 4, 8} {
 		for _, loop := range []struct{ digits, rows int }{{1, 6}, {3, 3}} {
 			a.bitDigitRows(bits, loop.digits, 1, 4)
@@ -160,6 +162,9 @@ func (a *asm) bitRow(w width, bits int) {
 			c.value(s, i, v)
 			a.VFMADD231PS(spread, v, p)
 		}
+	}
+	for i := 0; i < c.line(); i += 64 {
+		a.PREFETCHT0(at(codes, fetchAhead+i))
 	}
 	a.ADDQ(operand.U32(uint32(4*c.steps())), x)
 	a.ADDQ(operand.U32(uint32(c.line())), codes)

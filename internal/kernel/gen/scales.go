@@ -13,6 +13,8 @@ func (a *asm) scales() {
 	a.nonzeros()
 	a.curve16()
 	a.quantiseRow()
+	a.quantiseRows()
+	a.rowPairs()
 	a.lessTimes()
 	for _, signed := range []bool{false, true} {
 		a.dequantise(signed)
@@ -141,18 +143,18 @@ func (a *asm) storeFloats(x, mask reg.Register, m operand.Mem) {
 	}
 }
 
-// scaleRows writes rows of n sums times the weight of their column times scale, in this order or (together) the sum
-// times the product of both, plus the bias of the column, if there is one.
+// scaleRows writes rows of n sums times the weight of their column times scale, or that of their row where there are scales, in this order or
+// (together) the sum times the product of both, plus the bias of the column, if there is one. Steps are in bytes.
 func (a *asm) scaleRows(together bool) {
 	name := "scaleRows"
 	if together {
 		name = "scaleRowsTogether"
 	}
-	a.function(name+"AVX512", "func(dst *float32, sums *int32, rows, n int, weights, bias *float32, scale float32)")
-	dst := a.Load(a.Param("dst"), a.GP64())
-	sums := a.Load(a.Param("sums"), a.GP64())
-	rows := a.Load(a.Param("rows"), a.GP64())
-	weights, bias, left := a.GP64(), a.GP64(), a.GP64()
+	a.function(name+"AVX512", "func(dst *float32, stepDst int, sums *int32, stepSums, rows, n int, weights, bias, scales *float32, scale float32)")
+	to, from := a.Load(a.Param("dst"), a.GP64()), a.Load(a.Param("sums"), a.GP64())
+	stepDst, stepSums := a.Load(a.Param("stepDst"), a.GP64()), a.Load(a.Param("stepSums"), a.GP64())
+	rows, scales := a.Load(a.Param("rows"), a.GP64()), a.Load(a.Param("scales"), a.GP64())
+	dst, sums, weights, bias, left := a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64()
 	scale := a.spread512("scale")
 	load := func(p reg.Register, mask reg.Register) reg.VecVirtual {
 		x := a.ZMM()
@@ -165,12 +167,16 @@ func (a *asm) scaleRows(together bool) {
 	}
 	blocks := 0
 	a.Label("row")
+	a.TESTQ(scales, scales)
+	a.JZ(operand.LabelRef("scaled"))
+	a.VBROADCASTSS(at(scales, 0), scale)
+	a.ADDQ(operand.U8(4), scales)
+	a.Label("scaled")
+	a.MOVQ(to, dst)
+	a.MOVQ(from, sums)
 	a.Load(a.Param("n"), left)
 	a.Load(a.Param("weights"), weights)
 	a.Load(a.Param("bias"), bias)
-	last := a.GP64()
-	a.MOVQ(left, last)
-	a.ANDQ(operand.U8(15), last)
 	a.masked("sums", left, 16, func(mask reg.Register) {
 		x, w := load(sums, mask), load(weights, mask)
 		a.VCVTDQ2PS(x, x)
@@ -191,10 +197,8 @@ func (a *asm) scaleRows(together bool) {
 		a.Label(none)
 		a.storeFloats(x, mask, at(dst, 0))
 	}, step{sums, 64}, step{weights, 64}, step{dst, 64})
-	// The pointers have not moved over what a mask was for.
-	a.SHLQ(operand.U8(2), last)
-	a.ADDQ(last, sums)
-	a.ADDQ(last, dst)
+	a.ADDQ(stepDst, to)
+	a.ADDQ(stepSums, from)
 	a.DECQ(rows)
 	a.JNZ(operand.LabelRef("row"))
 	a.VZEROUPPER()

@@ -204,6 +204,11 @@ func run[T any](p *Plan, pool *workers.Pool, dst, src []T) {
 			}
 		}
 	}
+	if p.repeats() {
+		r := copyOf(p, dst, src)
+		pool.For(p.dims[0], max(1, shared[T]()/p.dst[0]), r.repeated)
+		return
+	}
 	n := p.dims[last]
 	outer := 1
 	for _, d := range p.dims[:last] {
@@ -223,9 +228,12 @@ func run[T any](p *Plan, pool *workers.Pool, dst, src []T) {
 		return
 	}
 	// Short lines go together with those beside them.
-	if m := p.dims[last-1]; n <= shortLine && m >= n {
+	if m, spread := p.dims[last-1], spreads[T](p); n <= shortLine && m >= n || spread {
 		dm, sm := p.dst[last-1], p.src[last-1]
 		grain := workers.Grain(1) / n // a line takes as many nanoseconds as it has elements
+		if spread {
+			grain = workers.Grain(2)
+		}
 		switch rest := outer / m; {
 		case outer <= grain:
 			p.lines(last, last-1, 0, rest, func(do, so int) { shortLines(dst, src, do, so, m, dm, sm, n, ds, ss) })
@@ -234,9 +242,7 @@ func run[T any](p *Plan, pool *workers.Pool, dst, src []T) {
 			pool.For(rest, max(1, grain/m), c.short)
 		default:
 			p.lines(last, last-1, 0, rest, func(do, so int) {
-				pool.For(m, grain, func(lo, hi int) {
-					shortLines(dst, src, do+lo*dm, so+lo*sm, hi-lo, dm, sm, n, ds, ss)
-				})
+				workers.Each(pool, m, grain, shortPiece[T]{dst, src, do, so, dm, sm, n, ds, ss})
 			})
 		}
 		return
@@ -258,11 +264,49 @@ func run[T any](p *Plan, pool *workers.Pool, dst, src []T) {
 	pool.For(outer, grain, c.lines)
 }
 
+// repeats tells whether lines, or more, follow each other several times in a dense destination.
+func (p *Plan) repeats() bool {
+	n, again, last := 1, false, len(p.dims)-1
+	for i := last; i >= 0; i-- {
+		if p.dst[i] != n {
+			return false
+		}
+		again = again || i < last && p.src[i] == 0 && n > shortLine
+		n *= p.dims[i]
+	}
+	return again
+}
+
+// repeat fills m parts of dimension level from do and so on: what repeats itself is copied from what has been written.
+func repeat[T any](p *Plan, dst, src []T, level, m, do, so int) {
+	if level == len(p.dims)-1 {
+		line(dst, src, do, so, m, 1, p.src[level])
+		return
+	}
+	n, step := p.dst[level], p.src[level]
+	if step == 0 {
+		repeat(p, dst, src, level+1, p.dims[level+1], do, so)
+		all := dst[do : do+m*n]
+		for ; n < len(all); n *= 2 {
+			copy(all[n:], all[:n])
+		}
+		return
+	}
+	if short := len(p.dims) - 2; level == short && p.dims[short+1] <= shortLine {
+		shortLines(dst, src, do, so, m, n, step, p.dims[short+1], 1, p.src[short+1])
+		return
+	}
+	for range m {
+		repeat(p, dst, src, level+1, p.dims[level+1], do, so)
+		do, so = do+n, so+step
+	}
+}
+
 // copying is a run over lines in the making. It is kept with its plan: runs must not allocate.
 type copying[T any] struct {
 	dst, src []T
-	// Pieces of the only line, of all lines, and of all rows of short lines.
-	along, lines, short func(lo, hi int)
+	// Pieces of the only line, of all lines, of all rows of short lines, and of what repeats itself.
+	along, lines, short, repeated func(lo, hi int)
 }
 
 // copyOf is the plan's.
@@ -275,6 +319,9 @@ func copyOf[T any](p *Plan, dst, src []T) *copying[T] {
 		c.along = func(lo, hi int) { line(c.dst, c.src, p.To+lo*ds, p.From+lo*ss, hi-lo, ds, ss) }
 		c.lines = func(lo, hi int) {
 			p.lines(last, -1, lo, hi, func(do, so int) { line(c.dst, c.src, do, so, n, ds, ss) })
+		}
+		c.repeated = func(lo, hi int) {
+			repeat(p, c.dst, c.src, 0, hi-lo, p.To+lo*p.dst[0], p.From+lo*p.src[0])
 		}
 		if last > 0 {
 			m, dm, sm := p.dims[last-1], p.dst[last-1], p.src[last-1]
@@ -328,8 +375,26 @@ func (p *Plan) lines(skip1, skip2, lo, hi int, f func(dstOff, srcOff int)) {
 // shortLine is the length up to which a line costs less than finding it.
 const shortLine = 4
 
+// shortPiece is a part of what shortLines copies.
+type shortPiece[T any] struct {
+	dst, src                  []T
+	do, so, dm, sm, n, ds, ss int
+}
+
+// Piece copies lines lo to hi.
+func (p shortPiece[T]) Piece(lo, hi int) {
+	shortLines(p.dst, p.src, p.do+lo*p.dm, p.so+lo*p.sm, hi-lo, p.dm, p.sm, p.n, p.ds, p.ss)
+}
+
 // shortLines copies m lines of n elements, dm and sm apart.
 func shortLines[T any](dst, src []T, do, so, m, dm, sm, n, ds, ss int) {
+	if n > shortLine {
+		k := spread(dst, src, do, so, m, sm, n, ss)
+		for ; k < m; k++ {
+			line(dst, src, do+k*dm, so+k*sm, n, ds, ss)
+		}
+		return
+	}
 	if ds == 1 && ss == 0 && n <= shortLine {
 		for range m {
 			v := src[so]

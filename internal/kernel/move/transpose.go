@@ -52,7 +52,7 @@ func transpose[T any](p *Plan, pool *workers.Pool, dst, src []T, k int) {
 		t.wide = strip
 	case cols < thin:
 		t.high = strip
-	case words && simd.ElementKernels() != nil:
+	case words && simd.ElementKernels() != nil, inHalves[T]():
 		pace = 3
 	}
 	grain := workers.Grain(pace)
@@ -90,6 +90,7 @@ type turning[T any] struct {
 func (t *turning[T]) block(do, so, lo, hi, j0, j1 int) {
 	words, vectors := any(t.dst).([]uint32)
 	vectors = vectors && simd.ElementKernels() != nil
+	halves := inHalves[T]()
 	if bytes, ok := any(t.dst).([]uint8); ok && t.whole {
 		simd.ElementKernels().TurnBytes(bytes[do+lo*t.dk+j0:], t.dk, any(t.src).([]uint8)[so+lo+j0*t.ss:], t.ss, hi-lo, j1-j0)
 		return
@@ -103,7 +104,9 @@ func (t *turning[T]) block(do, so, lo, hi, j0, j1 int) {
 			case t.cols < thin:
 				byColumn(t.dst, t.src, d, s, ni, nj, t.dk, t.ss)
 			case vectors:
-				squareWords(words, any(t.src).([]uint32), d, s, ni, nj, t.dk, t.ss)
+				squareWords(words, any(t.src).([]uint32), d, s, ni, nj, t.dk, t.ss, (*simd.Elements).Turn)
+			case halves:
+				squareWords(any(t.dst).([]uint16), any(t.src).([]uint16), d, s, ni, nj, t.dk, t.ss, (*simd.Elements).TurnHalves)
 			default:
 				square(t.dst, t.src, d, s, ni, nj, t.dk, t.ss)
 			}
@@ -125,13 +128,19 @@ func square[T any](dst, src []T, do, so, ni, nj, dk, ss int) {
 	}
 }
 
+// inHalves tells whether elements are words of 16 bits that vectors turn.
+func inHalves[T any]() bool {
+	_, ok := any(*new(T)).(uint16)
+	return ok && simd.ElementKernels().Halves()
+}
+
 // squareWords is square in vectors.
-func squareWords(dst, src []uint32, do, so, ni, nj, dk, ss int) {
+func squareWords[T any](dst, src []T, do, so, ni, nj, dk, ss int, turn func(e *simd.Elements, dst []T, stepDst int, src []T, stepSrc, rows, cols int) (int, int)) {
 	if dk < 0 || ss < 0 {
 		square(dst, src, do, so, ni, nj, dk, ss) // lines that go back
 		return
 	}
-	i, j := simd.ElementKernels().Turn(dst[do:], dk, src[so:], ss, ni, nj)
+	i, j := turn(simd.ElementKernels(), dst[do:], dk, src[so:], ss, ni, nj)
 	if j < nj {
 		byColumn(dst, src, do+j, so+j*ss, i, nj-j, dk, ss)
 	}
@@ -142,6 +151,27 @@ func squareWords(dst, src []uint32, do, so, ni, nj, dk, ss int) {
 
 // byRow is square for few rows.
 func byRow[T any](dst, src []T, do, so, ni, nj, dk, ss int) {
+	if ss >= ni && dk > 0 && nj > 1 {
+		// Two or three rows in one go, so that the source is read once.
+		for ; ni == 2 || ni >= 4; ni -= 2 {
+			s := src[so:][:(nj-1)*ss+2]
+			a, b := dst[do:][:nj], dst[do+dk:][:nj]
+			for j := range a {
+				at := s[j*ss:]
+				a[j], b[j] = at[0], at[1]
+			}
+			do, so = do+2*dk, so+2
+		}
+		if ni == 3 {
+			s := src[so:][:(nj-1)*ss+3]
+			a, b, c := dst[do:][:nj], dst[do+dk:][:nj], dst[do+2*dk:][:nj]
+			for j := range a {
+				at := s[j*ss:]
+				a[j], b[j], c[j] = at[0], at[1], at[2]
+			}
+			return
+		}
+	}
 	for i := range ni {
 		d, at := dst[do+i*dk:][:nj], so+i
 		for j := range d {
@@ -153,6 +183,14 @@ func byRow[T any](dst, src []T, do, so, ni, nj, dk, ss int) {
 
 // byColumn is square for few columns.
 func byColumn[T any](dst, src []T, do, so, ni, nj, dk, ss int) {
+	if nj == 3 && dk >= 3 && ss > 0 && ni > 1 {
+		a, b, c, d := src[so:][:ni], src[so+ss:][:ni], src[so+2*ss:][:ni], dst[do:][:(ni-1)*dk+3]
+		for i := range a {
+			to := d[i*dk:]
+			to[0], to[1], to[2] = a[i], b[i], c[i]
+		}
+		return
+	}
 	for j := range nj {
 		at := do + j
 		for _, v := range src[so+j*ss:][:ni] {

@@ -282,18 +282,7 @@ func (f *ByteStrips) PackScales(start []int32, blocks []LaneBlock, s *Scales, ze
 				continue
 			}
 			dst[word] = start[ch] + s.Bias[ch] + math.MinInt32
-			at, x := dst[b.Size+word/words*5*words:][:5*words], word%words
-			half := s.Half[ch] + zero<<s.Down[ch] - int32(uint32(s.Twice[ch])>>1)
-			if !up {
-				half--
-			}
-			at[x], at[4*words+x] = s.Twice[ch], s.Down[ch]
-			if x%2 == 0 {
-				at[2*words+x], at[2*words+x+1] = math.MinInt32, half
-				continue
-			}
-			at[words+x-1] = s.Twice[ch]
-			at[3*words+x-1], at[3*words+x] = math.MinInt32, half
+			s.pack(dst[b.Size+word/words*5*words:][:5*words], word%words, ch, zero, up)
 		}
 	}
 	return all

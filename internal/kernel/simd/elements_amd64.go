@@ -14,9 +14,13 @@ func elementsAVX512() *Elements {
 	e.dequantise = [2]func(dst *float32, src *byte, n int, zero int32, scale float32){dequantiseU8AVX512, dequantiseS8AVX512}
 	e.dequantise16 = [2]func(dst *float32, src *uint16, n int, zero int32, scale float32){dequantiseU16AVX512, dequantiseS16AVX512}
 	e.quantise16, e.quantiseAway16 = quantise16AVX512, quantiseAway16AVX512
-	e.scaleRows = [2]func(dst *float32, sums *int32, rows, n int, weights, bias *float32, scale float32){scaleRowsAVX512, scaleRowsTogetherAVX512}
+	e.pairs = [rowOps][2]rowPair{
+		RowAdd: {rowsAddAVX512, singlesAddAVX512}, RowSub: {rowsSubAVX512, singlesSubAVX512}, RowMul: {rowsMulAVX512, singlesMulAVX512},
+		RowSquare: {rowsSquareAVX512, singlesSquareAVX512}, rowSubFrom: {nil, singlesSubFromAVX512},
+	}
+	e.scaleRows = [2]scaleLoop{scaleRowsAVX512, scaleRowsTogetherAVX512}
 	e.addScaled, e.nonzeros, e.curve16 = addScaledAVX512, nonzerosAVX512, curve16AVX512
-	e.quantiseRow, e.lessTimes = quantiseRowAVX512, lessTimesAVX512
+	e.quantiseRow, e.quantiseRows, e.lessTimes = quantiseRowAVX512, quantiseRowsAVX512, lessTimesAVX512
 	return &e
 }
 
@@ -32,6 +36,7 @@ var elementsAVX2 = Elements{
 	limitBytes: [2]func(dst, src *byte, n int, lo, hi int32){limitU8AVX2, limitS8AVX2},
 	maxBytes:   [2]func(dst, a, b *byte, n int){maxU8AVX2, maxS8AVX2},
 	turn:       turnAVX2,
+	turnHalves: turnHalvesAVX2,
 	sum:        [2]func(dst, a, b *byte, n int, q *Codes){sumU8AVX2, sumS8AVX2},
 	product:    [2]func(dst, a, b *byte, n int, q *Codes){productU8AVX2, productS8AVX2},
 }
@@ -277,10 +282,10 @@ func dequantiseU8AVX512(dst *float32, src *byte, n int, zero int32, scale float3
 func dequantiseS8AVX512(dst *float32, src *byte, n int, zero int32, scale float32)
 
 //go:noescape
-func scaleRowsAVX512(dst *float32, sums *int32, rows, n int, weights, bias *float32, scale float32)
+func scaleRowsAVX512(dst *float32, stepDst int, sums *int32, stepSums, rows, n int, weights, bias, scales *float32, scale float32)
 
 //go:noescape
-func scaleRowsTogetherAVX512(dst *float32, sums *int32, rows, n int, weights, bias *float32, scale float32)
+func scaleRowsTogetherAVX512(dst *float32, stepDst int, sums *int32, stepSums, rows, n int, weights, bias, scales *float32, scale float32)
 
 //go:noescape
 func preluVVAVX2(dst, a, b *float32, n int)
@@ -310,6 +315,9 @@ func magnitudeAVX2(dst, src *float32, n int)
 func quantiseRowAVX512(dst *byte, src *float32, n int, mul, lo, hi float32, zero int32)
 
 //go:noescape
+func quantiseRowsAVX512(dst *byte, src *float32, rows, n int, scales *float32, zeros *int32, plus int32) (done int)
+
+//go:noescape
 func lessTimesAVX512(dst, b *int32, n int, by int32)
 
 //go:noescape
@@ -322,6 +330,33 @@ func roundDownAVX2(dst, src *float32, n int)
 func roundUpAVX2(dst, src *float32, n int)
 
 //go:noescape
+func rowsAddAVX512(dst, a, b *float32, rows, n, stepA, stepB int)
+
+//go:noescape
+func singlesAddAVX512(dst, a, b *float32, rows, n, stepA, stepB int)
+
+//go:noescape
+func rowsSubAVX512(dst, a, b *float32, rows, n, stepA, stepB int)
+
+//go:noescape
+func singlesSubAVX512(dst, a, b *float32, rows, n, stepA, stepB int)
+
+//go:noescape
+func rowsMulAVX512(dst, a, b *float32, rows, n, stepA, stepB int)
+
+//go:noescape
+func singlesMulAVX512(dst, a, b *float32, rows, n, stepA, stepB int)
+
+//go:noescape
+func rowsSquareAVX512(dst, a, b *float32, rows, n, stepA, stepB int)
+
+//go:noescape
+func singlesSquareAVX512(dst, a, b *float32, rows, n, stepA, stepB int)
+
+//go:noescape
+func singlesSubFromAVX512(dst, a, b *float32, rows, n, stepA, stepB int)
+
+//go:noescape
 func softsignAVX2(dst, src *float32, n int)
 
 //go:noescape
@@ -332,3 +367,6 @@ func aboveAVX2(dst, src *float32, n int, limit float32)
 
 //go:noescape
 func shrinkAVX2(dst, src *float32, n int, limit, bias float32)
+
+//go:noescape
+func turnHalvesAVX2(dst *uint16, stepDst int, src *uint16, stepSrc, n int)

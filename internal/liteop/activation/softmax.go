@@ -186,33 +186,38 @@ func wideSoftmax(c *op.Call, rows, depth int, beta float32) (op.Run, error) {
 	}
 	m := fixed.FromReal(float64(s*beta) / (10.0 / 65535.0)) // the product is a float32
 	c.Recipe = recipe.WideSoftmax{Rows: rows, Depth: depth, Mul: m}
+	var x, y []int16 // of the run, whose loop is made once
+	work := func(lo, hi int) {
+		for r := lo; r < hi; r++ {
+			wideSoftmaxRow(y[r*depth:(r+1)*depth], x[r*depth:(r+1)*depth], m)
+		}
+	}
 	return func(c *op.Call) error {
-		x, y := tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0])
-		c.Pool.For(rows, 1+2048/max(depth, 1), func(lo, hi int) {
-			for r := lo; r < hi; r++ {
-				in, out := x[r*depth:(r+1)*depth], y[r*depth:(r+1)*depth]
-				top := in[0]
-				for _, v := range in {
-					top = max(top, v)
-				}
-				var sum int32
-				for i, v := range in {
-					d := m.Apply(int32(v) - int32(top))
-					out[i] = fixed.Exp16(fixed.Saturate16(d + 32767))
-					sum += int32(out[i])
-				}
-				zeros := bits.LeadingZeros32(uint32(sum))
-				shifted := int32((int64(sum)<<uint(max(zeros-1, 0)) + 1<<13) >> 14)
-				recip := int64(fixed.Reciprocal16(fixed.Saturate16(shifted - 1<<15 - 1<<16)))
-				shift := uint(31 - zeros)
-				for i, v := range out {
-					q := (int64(v)*recip + 1<<shift>>1) >> shift
-					out[i] = int16(max(0, min(q, math.MaxInt16)))
-				}
-			}
-		})
+		x, y = tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0])
+		c.Pool.For(rows, 1+2048/max(depth, 1), work)
 		return nil
 	}, nil
+}
+
+func wideSoftmaxRow(out, in []int16, m fixed.Multiplier) {
+	top := in[0]
+	for _, v := range in {
+		top = max(top, v)
+	}
+	var sum int32
+	for i, v := range in {
+		d := m.Apply(int32(v) - int32(top))
+		out[i] = fixed.Exp16(fixed.Saturate16(d + 32767))
+		sum += int32(out[i])
+	}
+	zeros := bits.LeadingZeros32(uint32(sum))
+	shifted := int32((int64(sum)<<uint(max(zeros-1, 0)) + 1<<13) >> 14)
+	recip := int64(fixed.Reciprocal16(fixed.Saturate16(shifted - 1<<15 - 1<<16)))
+	shift := uint(31 - zeros)
+	for i, v := range out {
+		q := (int64(v)*recip + 1<<shift>>1) >> shift
+		out[i] = int16(max(0, min(q, math.MaxInt16)))
+	}
 }
 
 func prepareLogSoftmax(c *op.Call) (op.Run, error) {

@@ -75,7 +75,7 @@ func quantArith[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast) (op.R
 			}
 		}), nil
 	case divOp:
-		return divQuant[T](w, q)
+		return divQuant[T](c, w, q)
 	}
 	return nil, op.Unsupported("%v inputs", c.In[0].Type)
 }
@@ -225,26 +225,26 @@ func tabulate[T int8 | uint8 | int16](u *kernel.Uniform, v T, first bool, f func
 	return &table
 }
 
-func divQuant[T int8 | uint8 | int16](w *Broadcast, q binaryQuant) (op.Run, error) {
+func divQuant[T int8 | uint8 | int16](c *op.Call, w *Broadcast, q binaryQuant) (op.Run, error) {
 	m := fixed.FromReal(float64(q.S1 / (q.S2 * q.So)))
+	quotient := func(xq, yq T) T {
+		x, y := int32(xq)-q.Z1, int32(yq)-q.Z2
+		if y < 0 {
+			x, y = -x, -y
+		}
+		inv, e := fixed.Reciprocal(y, 31)
+		head := signBits(x)
+		total := m.Shift - e - head
+		return T(q.Clamp(fixed.RoundShift(fixed.DoublingHighMul(fixed.DoublingHighMul(x<<uint(head), inv), m.M), -total)))
+	}
+	run := RunBinary(c, w, element.Two(quotient))
 	return func(c *op.Call) error {
 		for _, v := range tensor.Of[T](c.In[1]) {
 			if int32(v) == q.Z2 {
 				return errDivision
 			}
 		}
-		Spread(c, w, func(xq, yq T) T {
-			x, y := int32(xq)-q.Z1, int32(yq)-q.Z2
-			if y < 0 {
-				x, y = -x, -y
-			}
-			inv, e := fixed.Reciprocal(y, 31)
-			head := signBits(x)
-			quotient := fixed.DoublingHighMul(x<<uint(head), inv)
-			total := m.Shift - e - head
-			return T(q.Clamp(fixed.RoundShift(fixed.DoublingHighMul(quotient, m.M), -total)))
-		})
-		return nil
+		return run(c)
 	}, nil
 }
 

@@ -126,15 +126,15 @@ func prepareOneHot(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !c.In[0].Type.IsInteger() {
+		return nil, op.Unsupported("%v indices", c.In[0].Type)
+	}
+	var at []int // of a run
 	return func(c *op.Call) error {
-		v, err := op.Ints(c.In[0])
-		if err != nil {
-			return err
-		}
 		depth, inner := c.Out[0].Shape[axis], layout.Inner(c.Out[0].Shape, axis)
-		at := make([]int, 0, len(v))
-		for i, k := range v {
-			if k >= 0 && k < depth {
+		at = at[:0]
+		for i := range c.In[0].Len() {
+			if k := int(tensor.At(c.In[0], i)); k >= 0 && k < depth {
 				at = append(at, layout.Hot(i, k, depth, inner))
 			}
 		}

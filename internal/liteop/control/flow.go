@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -73,7 +74,7 @@ func body(c *op.Call, attr string) (op.Body, error) {
 
 // call runs a graph that is no turn of a loop, and hands its results out. Graphs that
 // call others twice each, some levels deep, run as often as an endless loop.
-func call(c *op.Call, b op.Body, in []*tensor.Tensor) error {
+func (h handed) call(c *op.Call, b op.Body, in []*tensor.Tensor) error {
 	if err := c.Env.Turn(time.Time{}, true); err != nil {
 		return err
 	}
@@ -81,11 +82,38 @@ func call(c *op.Call, b op.Body, in []*tensor.Tensor) error {
 	if err != nil {
 		return err
 	}
-	return put(c, out)
+	return h.put(c, out)
+}
+
+// handed is memory of results that a node hands out: that of the last run, where it suffices.
+type handed []struct {
+	data  []byte
+	shape []int
+}
+
+// copy makes y a copy of result i, which it keeps the memory of.
+func (h handed) copy(i int, y, r *tensor.Tensor) {
+	q := y.Quant
+	defer func() { y.Quant = cmp.Or(q, y.Quant) }()
+	if r.Data == nil || r.Type == tensor.String || r.Type.IsContainer() || r.Type == tensor.Resource {
+		*y = *r.Clone()
+		return
+	}
+	*y = *r
+	k := &h[i]
+	if !slices.Equal(k.shape, r.Shape) {
+		k.shape = slices.Clone(r.Shape)
+	}
+	if y.Shape = k.shape; cap(k.data) < len(r.Data) || k.data == nil {
+		y.Alloc()
+		k.data = y.Data
+	}
+	y.Data = k.data[:len(r.Data)]
+	copy(y.Data, r.Data)
 }
 
 // put hands copies of the results of a subgraph out.
-func put(c *op.Call, results []*tensor.Tensor) error {
+func (h handed) put(c *op.Call, results []*tensor.Tensor) error {
 	if len(results) != len(c.Out) {
 		return fmt.Errorf("subgraph has %d outputs, the operator %d", len(results), len(c.Out))
 	}
@@ -98,10 +126,7 @@ func put(c *op.Call, results []*tensor.Tensor) error {
 		case r == nil:
 			return fmt.Errorf("output %d of the subgraph is absent", i)
 		case !y.Known() || y.Type == tensor.Invalid:
-			q := y.Quant
-			if *y = *r.Clone(); q != nil {
-				y.Quant = q
-			}
+			h.copy(i, y, r)
 		case y.Type != r.Type || !slices.Equal(y.Shape, r.Shape):
 			return fmt.Errorf("output %d of the subgraph is %v %s where %v %s is declared", i,
 				r.Type, tensor.FormatShape(r.Shape), y.Type, tensor.FormatShape(y.Shape))
@@ -134,6 +159,7 @@ func prepareIf(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	h := make(handed, len(c.Out))
 	return func(c *op.Call) error {
 		b := no
 		t, err := truth(c.In[0])
@@ -143,7 +169,7 @@ func prepareIf(c *op.Call) (op.Run, error) {
 		if t {
 			b = yes
 		}
-		return call(c, b, c.In[1:])
+		return h.call(c, b, c.In[1:])
 	}, nil
 }
 
@@ -169,6 +195,7 @@ func prepareCase(c *op.Call) (op.Run, error) {
 	if len(branches) == 0 {
 		return nil, fmt.Errorf("no branches")
 	}
+	h := make(handed, len(c.Out))
 	return func(c *op.Call) error {
 		at, err := op.Ints(c.In[0])
 		if err != nil {
@@ -181,7 +208,7 @@ func prepareCase(c *op.Call) (op.Run, error) {
 		if i < 0 || i >= len(branches) {
 			i = len(branches) - 1
 		}
-		return call(c, branches[i], c.In[1:])
+		return h.call(c, branches[i], c.In[1:])
 	}, nil
 }
 
@@ -194,6 +221,7 @@ func prepareWhile(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	h := make(handed, len(c.Out))
 	return func(c *op.Call) error {
 		state := c.In
 		began := time.Now()
@@ -219,7 +247,7 @@ func prepareWhile(c *op.Call) (op.Run, error) {
 				return err
 			}
 		}
-		return put(c, state)
+		return h.put(c, state)
 	}, nil
 }
 
@@ -229,7 +257,8 @@ func prepareCall(attr string) func(c *op.Call) (op.Run, error) {
 		if err != nil {
 			return nil, err
 		}
-		return func(c *op.Call) error { return call(c, b, c.In) }, nil
+		h := make(handed, len(c.Out))
+		return func(c *op.Call) error { return h.call(c, b, c.In) }, nil
 	}
 }
 

@@ -5,8 +5,6 @@ import (
 
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
-	"github.com/opmeter/opmeter/internal/kernel/element"
-	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -38,9 +36,8 @@ func hybridConv(c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) 
 	c.Kernel = "hybrid"
 	n := s.H * s.W * s.C
 	q := op.ScratchOf[float32](c, n)
-	scales := channelScales{sw, bias, act, element.Mul[float32](), element.Add[float32]()}
 	if !depthwise {
-		return hybridDense(c, s, q, asym, &scales)
+		return hybridDense(c, s, q, asym, bias, act)
 	}
 	sums, err := hybridDepthwise(c, s)
 	if err != nil {
@@ -61,25 +58,6 @@ func hybridConv(c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) 
 	}, nil
 }
 
-// channelScales is layer.ScaleBack in the order in which the reference multiplies here:
-// first by the channel's scale, then by that of the activations.
-type channelScales struct {
-	weights, bias []float32
-	act           activation.Clamp
-	mul, add      element.Loops[float32, float32]
-}
-
-func (s *channelScales) row(y []float32, scale float32) {
-	s.mul.Vec(y, y, s.weights)
-	s.mul.VectorScalar(y, y, scale)
-	if s.bias != nil {
-		s.add.Vec(y, y, s.bias)
-	}
-	if s.act.On {
-		element.Bound(y, s.act.Min, s.act.Max)
-	}
-}
-
 // hybridDepthwise convolves one batch of whole numbers, which are those less their zero
 // point, into sums that are whole numbers as well: a few taps, whose sums float32 holds exactly.
 func hybridDepthwise(c *op.Call, s kernel.ConvShape) (*kernel.Conv, error) {
@@ -96,7 +74,7 @@ func hybridDepthwise(c *op.Call, s kernel.ConvShape) (*kernel.Conv, error) {
 }
 
 // hybridDense is a convolution that is none of single channels; q has room for a batch of whole numbers.
-func hybridDense(c *op.Call, s kernel.ConvShape, q []float32, asym bool, scales *channelScales) (op.Run, error) {
+func hybridDense(c *op.Call, s kernel.ConvShape, q []float32, asym bool, bias []float32, act activation.Clamp) (op.Run, error) {
 	wq, err := layer.HybridWeights(c.In[1])
 	if err != nil {
 		return nil, err
@@ -105,31 +83,17 @@ func hybridDense(c *op.Call, s kernel.ConvShape, q []float32, asym bool, scales 
 	s.N = 1
 	conv := kernel.NewConvQ[int8](s, wq, 0, 0, kernel.Requant{})
 	stored := op.ScratchOf[int8](c, s.H*s.W*s.C)
-	sums := op.ScratchOf[int32](c, s.OH*s.OW*s.OC)
-	each := scales.weights
-	if len(each) == 1 {
-		each = slices.Repeat(each, s.OC)
+	// With a zero point the reference multiplies by the channel's scale first, then by that of the activations.
+	scales := &kernel.FloatScale{Weights: c.In[1].Quant.Scale, Bias: bias, Act: act, Together: !asym}
+	if len(scales.Weights) == 1 {
+		scales.Weights = slices.Repeat(scales.Weights, s.OC)
 	}
+	size := s.OH * s.OW * s.OC
 	return func(c *op.Call) error {
 		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
 		for b := range batches {
 			scale, zero := layer.QuantizeCodes(kernel.Bits(stored), q, x[b*len(q):][:len(q)], asym, 0)
-			conv.Sums(c.Pool, stored, zero, sums)
-			out := y[b*len(sums):][:len(sums)]
-			if e := simd.ElementKernels(); e != nil && e.ScaleRows(out, sums, each, scales.bias, scale, !asym) {
-				if scales.act.On {
-					element.Bound(out, scales.act.Min, scales.act.Max)
-				}
-				continue
-			}
-			element.Floats(out, sums)
-			for at := 0; at < len(out); at += s.OC {
-				if asym {
-					scales.row(out[at:][:s.OC], scale)
-				} else {
-					layer.ScaleBack(out[at:][:s.OC], scale, scales.weights, scales.bias, scales.act)
-				}
-			}
+			conv.Floats(c.Pool, stored, zero, y[b*size:][:size], scales, scale)
 		}
 		return nil
 	}, nil

@@ -274,7 +274,6 @@ func tconvInt[T int8 | uint8](c *op.Call, t tconv) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	acc := op.ScratchOf[int32](c, c.Out[0].Len())
 	if b := c.Input(t.bi); b == nil || c.Const(t.bi) {
 		q := kernel.Requant{Mul: ms, Zero: zo, Min: lo, Max: hi}
 		if b != nil && b.Type == tensor.Int32 {
@@ -282,21 +281,12 @@ func tconvInt[T int8 | uint8](c *op.Call, t tconv) (op.Run, error) {
 		}
 		c.Recipe = t.recipe(zx, layer.SumsOf(q))
 		if b == nil || q.Bias != nil {
-			vec, err := t.sums(c, zx)
-			if err != nil {
-				return nil, err
-			}
-			if vec != nil {
-				c.Kernel = vec.Name()
-				room := op.ScratchOf[int32](c, vec.Room())
-				return func(c *op.Call) error {
-					vec.Run(c.Pool, kernel.Bits(tensor.Of[T](c.In[t.data])), acc, room)
-					kernel.RequantRows(c.Pool, tensor.Of[T](c.Out[0]), acc, t.oc, &q)
-					return nil
-				}, nil
+			if run, err := tconvVectors[T](c, t, zx, &q); run != nil || err != nil {
+				return run, err
 			}
 		}
 	}
+	acc := op.ScratchOf[int32](c, c.Out[0].Len())
 	w, err := layer.Weights(c.In[t.filt])
 	if err != nil {
 		return nil, err
@@ -319,22 +309,45 @@ func tconvInt[T int8 | uint8](c *op.Call, t tconv) (op.Run, error) {
 	}, nil
 }
 
-// sums packs a filter of 8-bit numbers from where it lies, others as differences to their zero points; nil without vectors.
-func (t tconv) sums(c *op.Call, zero int32) (*kernel.TransposedSums, error) {
-	filter, signed := c.In[t.filt], c.In[t.data].Type == tensor.Int8
+// tconvVectors takes a filter of 8-bit numbers from where it lies, others as differences to their zero points; it returns nil without vectors.
+func tconvVectors[T int8 | uint8](c *op.Call, t tconv, zero int32, q *kernel.Requant) (op.Run, error) {
+	filter := c.In[t.filt]
 	zeroW, one := layer.WeightZero(filter)
 	switch {
 	case !one:
 	case filter.Type == tensor.Int8:
-		return kernel.NewTransposedSums(t.shape(), tensor.Of[int8](filter), zeroW, signed, zero), nil
+		return tconvFast[T](c, t, tensor.Of[int8](filter), zeroW, zero, q), nil
 	case filter.Type == tensor.Uint8:
-		return kernel.NewTransposedSums(t.shape(), tensor.Of[uint8](filter), zeroW, signed, zero), nil
+		return tconvFast[T](c, t, tensor.Of[uint8](filter), zeroW, zero, q), nil
 	}
 	w, err := layer.Weights(filter)
 	if err != nil {
 		return nil, err
 	}
-	return kernel.NewTransposedSums(t.shape(), w, 0, signed, zero), nil
+	return tconvFast[T](c, t, w, 0, zero, q), nil
+}
+
+// tconvFast returns nil without vectors.
+func tconvFast[T int8 | uint8, W kernel.Weight](c *op.Call, t tconv, w []W, zeroW, zero int32, q *kernel.Requant) op.Run {
+	if v := kernel.NewTransposedQ[T](t.shape(), w, zeroW, zero, *q); v != nil {
+		c.Kernel = v.Name()
+		return func(c *op.Call) error {
+			v.Run(c.Pool, tensor.Of[T](c.In[t.data]), tensor.Of[T](c.Out[0]))
+			return nil
+		}
+	}
+	var z T
+	v := kernel.NewTransposedSums(t.shape(), w, zeroW, z-1 < z, zero)
+	if v == nil {
+		return nil
+	}
+	c.Kernel = v.Name()
+	acc, room := op.ScratchOf[int32](c, c.Out[0].Len()), op.ScratchOf[int32](c, v.Room())
+	return func(c *op.Call) error {
+		v.Run(c.Pool, kernel.Bits(tensor.Of[T](c.In[t.data])), acc, room)
+		kernel.RequantRows(c.Pool, tensor.Of[T](c.Out[0]), acc, t.oc, q)
+		return nil
+	}
 }
 
 func (t tconv) wide(c *op.Call) (op.Run, error) {

@@ -2,6 +2,7 @@ package layer
 
 import (
 	"math"
+	"slices"
 	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/kernel"
@@ -30,19 +31,20 @@ type Hybrid struct {
 	packed *kernel.PackedQ
 	stored []uint8
 	table  [1]kernel.ByteTable
-	many   *hybridRows // nil where rows are done one by one
+	back   kernel.FloatScale // with the bias and the limits of the run
+	many   *hybridRows       // nil where rows are done one by one
 }
 
 // hybridRows is room for rows that are multiplied together.
 type hybridRows struct {
 	q, scales []float32
+	zeros     []int32
 	stored    []uint8
 	tables    []kernel.ByteTable
 	whole     []int32
 
 	// Of a block, whose loops are made once.
-	x, y, bias      []float32
-	act             activation.Clamp
+	x, y            []float32
 	quantise, scale func(lo, hi int)
 }
 
@@ -56,7 +58,7 @@ const together = 32
 func (h *Hybrid) Together(rows int) {
 	if n := min(rows, together); n > 1 && h.packed != nil {
 		h.many = &hybridRows{
-			q: make([]float32, n*h.k), scales: make([]float32, n), stored: make([]uint8, n*h.k), tables: make([]kernel.ByteTable, n), whole: make([]int32, n*h.n),
+			q: make([]float32, n*h.k), scales: make([]float32, n), zeros: make([]int32, n), stored: make([]uint8, n*h.k), tables: make([]kernel.ByteTable, n), whole: make([]int32, n*h.n),
 			quantise: h.quantiseRows, scale: h.scaleRows,
 		}
 	}
@@ -83,38 +85,33 @@ func (h *Hybrid) Rows(p *workers.Pool, rows int, y, x, bias []float32, act activ
 // block multiplies rows together.
 func (h *Hybrid) block(p *workers.Pool, rows int, y, x, bias []float32, act activation.Clamp) {
 	m := h.many
-	m.x, m.y, m.bias, m.act = x, y, bias, act
+	m.x, m.y, h.back.Bias, h.back.Act = x, y, bias, act
 	p.For(rows, max(1, Grain/(1+h.k)), m.quantise)
 	kernel.GemmQ(p, rows, m.stored, m.tables[:rows], h.packed, m.whole)
 	p.For(rows, max(1, Grain/(1+h.n)), m.scale)
-	m.x, m.y, m.bias = nil, nil, nil
+	m.x, m.y, h.back.Bias = nil, nil, nil
 }
 
 // quantiseRows quantises rows lo to hi of a block.
 func (h *Hybrid) quantiseRows(lo, hi int) {
-	m := h.many
+	m, e := h.many, simd.ElementKernels()
 	for r := lo; r < hi; r++ {
-		q := m.q[r*h.k:][:h.k]
-		var zero int32
-		m.scales[r], zero = QuantizeCodes(m.stored[r*h.k:][:h.k], q, m.x[r*h.k:][:h.k], h.asym, withoutSign)
-		m.tables[r].Fill(false, zero+withoutSign)
+		if h.asym {
+			r += e.QuantiseRows(m.stored[r*h.k:], m.x[r*h.k:], h.k, m.scales[r:hi], m.zeros[r:hi], withoutSign)
+		}
+		if r < hi {
+			m.scales[r], m.zeros[r] = QuantizeCodes(m.stored[r*h.k:][:h.k], m.q[r*h.k:][:h.k], m.x[r*h.k:][:h.k], h.asym, withoutSign)
+		}
+	}
+	for r := lo; r < hi; r++ {
+		m.tables[r].Fill(false, m.zeros[r]+withoutSign)
 	}
 }
 
 // scaleRows scales the sums of rows lo to hi back.
 func (h *Hybrid) scaleRows(lo, hi int) {
-	m, e := h.many, simd.ElementKernels()
-	for r := lo; r < hi; r++ {
-		out, sums := m.y[r*h.n:][:h.n], m.whole[r*h.n:][:h.n]
-		if e != nil && len(h.scales) == h.n && e.ScaleRows(out, sums, h.scales, m.bias, m.scales[r], true) {
-			if m.act.On {
-				element.Bound(out, m.act.Min, m.act.Max)
-			}
-			continue
-		}
-		element.Floats(out, sums)
-		ScaleBack(out, m.scales[r], h.scales, m.bias, m.act)
-	}
+	m := h.many
+	h.back.Rows(m.y[lo*h.n:], h.n, m.whole[lo*h.n:], h.n, hi-lo, h.n, 0, m.scales[lo:hi], 0)
 }
 
 // IsHybrid reports whether the type is one of weights beside which floats are quantised.
@@ -157,6 +154,9 @@ func HybridOf(w []int8, n, k, vec, elem int, scales []float32, asym bool) *Hybri
 	h := &Hybrid{n: n, k: k, asym: asym, scales: scales, q: make([]float32, k), sum: make([]float32, n)}
 	if packed := kernel.NewPackedQ(n, k); packed.Vectors() {
 		kernel.FillQ(nil, packed, w, 0, vec, elem)
+		if h.back = (kernel.FloatScale{Weights: scales, Together: true}); len(scales) == 1 {
+			h.back.Weights = slices.Repeat(scales, n)
+		}
 		h.packed, h.stored, h.whole = packed, make([]uint8, k), make([]int32, n)
 		return h
 	}
@@ -214,14 +214,12 @@ func (h *Hybrid) wholeRow(p *workers.Pool, x []float32) (scale float32) {
 
 // Run writes the results y of x, a row of each: sums scaled back, plus the bias where there is one, clamped.
 func (h *Hybrid) Run(p *workers.Pool, y, x, bias []float32, act activation.Clamp) {
-	if e := simd.ElementKernels(); h.packed != nil && e != nil && len(h.scales) == h.n {
+	if h.packed != nil {
 		scale := h.wholeRow(p, x)
-		if e.ScaleRows(y[:h.n], h.whole, h.scales, bias, scale, true) {
-			if act.On {
-				element.Bound(y[:h.n], act.Min, act.Max)
-			}
-			return
-		}
+		h.back.Bias, h.back.Act = bias, act
+		h.back.Rows(y, h.n, h.whole, h.n, 1, h.n, 0, nil, scale)
+		h.back.Bias = nil
+		return
 	}
 	sums, scale := h.Row(p, x)
 	copy(y[:h.n], sums)

@@ -1,6 +1,7 @@
 package layer
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -35,7 +36,9 @@ func TestHybridRows(t *testing.T) {
 		for i := range x {
 			x[i] = float32(r.NormFloat64())
 		}
-		clear(x[:k]) // a row of zeros
+		for row := range rows {
+			rangesOf(r, x[row*k:][:k])
+		}
 		if i%3 == 0 {
 			bias = make([]float32, n)
 			for i := range bias {
@@ -53,8 +56,44 @@ func TestHybridRows(t *testing.T) {
 		}
 		h.Together(rows)
 		h.Rows(pool, rows, got, x, bias, act)
-		if !slices.Equal(got, want) {
+		if !slices.EqualFunc(got, want, func(a, b float32) bool { return a == b || a != a && b != b }) {
 			t.Errorf("%d rows of %d by %d, %d scales: other numbers than row by row", rows, k, n, len(scales))
 		}
+	}
+}
+
+// rangesOf gives a row of numbers one of the ranges that decide how it is quantised.
+func rangesOf(r *rand.Rand, x []float32) {
+	by := float32(1)
+	switch r.IntN(12) {
+	case 0:
+		clear(x)
+	case 1:
+		x[r.IntN(len(x))] = float32(math.Inf(1 - 2*r.IntN(2)))
+	case 2:
+		x[r.IntN(len(x))] = float32(math.NaN())
+	case 3:
+		by = math.SmallestNonzeroFloat32 * 100 // no scale has an inverse
+	case 4:
+		by = 2e38 // nor has a range an end
+	case 5, 6: // zero lies between two codes, or at the end of a step
+		for i := range x {
+			x[i] = float32(int32(100*x[i])) / 2
+		}
+		x[0] = 127.5
+		x[len(x)-1] = -127.5
+	case 7:
+		for i := range x {
+			x[i] = max(x[i], -x[i])
+		}
+	case 8:
+		for i := range x {
+			x[i] = min(x[i], -x[i])
+		}
+	case 9:
+		by = float32(math.Exp(20 * r.NormFloat64()))
+	}
+	for i := range x {
+		x[i] *= by
 	}
 }

@@ -424,11 +424,14 @@ func (t *matmul) few(c *op.Call, zx, zy int32, q kernel.Requant) *few {
 
 // run computes all products.
 func (w *few) run(c *op.Call) error {
-	x, y := tensor.Of[int8](c.In[0]), tensor.Of[int8](c.In[1])
-	c.Pool.For(len(w.x)*w.m, max(1, layer.Grain/max(1, w.n*w.k)), func(lo, hi int) {
+	type args struct {
+		*few
+		a, b []int8
+	}
+	workers.Do(c.Pool, len(w.x)*w.m, max(1, layer.Grain/max(1, w.n*w.k)), args{w, tensor.Of[int8](c.In[0]), tensor.Of[int8](c.In[1])}, func(q args, lo, hi int) {
 		for r := lo; r < hi; r++ {
-			b := r / w.m
-			w.row(w.sums[r*w.n:][:w.n], x[w.x[b]+r%w.m*w.k:][:w.k], y[w.matmul.y[b]:][:w.k*w.n])
+			i := r / q.m
+			q.row(q.sums[r*q.n:][:q.n], q.a[q.x[i]+r%q.m*q.k:][:q.k], q.b[q.y[i]:][:q.k*q.n])
 		}
 	})
 	kernel.RequantRows(c.Pool, tensor.Of[int8](c.Out[0]), w.sums, w.n, &w.q)

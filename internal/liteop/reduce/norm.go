@@ -20,18 +20,20 @@ func prepareL2Norm(c *op.Call) (op.Run, error) {
 		if err != nil {
 			return nil, err
 		}
-		return func(c *op.Call) error {
-			x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
-			c.Pool.For(rows, max(1, layer.Grain/max(depth, 1)), func(lo, hi int) {
-				for r := lo; r < hi; r++ {
-					l2Row(y[r*depth:][:depth], x[r*depth:][:depth])
-					if act.On {
-						for i, v := range y[r*depth:][:depth] {
-							y[r*depth+i] = min(max(v, act.Min), act.Max)
-						}
+		var x, y []float32 // of the run, whose loop is made once
+		work := func(lo, hi int) {
+			for r := lo; r < hi; r++ {
+				l2Row(y[r*depth:][:depth], x[r*depth:][:depth])
+				if act.On {
+					for i, v := range y[r*depth:][:depth] {
+						y[r*depth+i] = min(max(v, act.Min), act.Max)
 					}
 				}
-			})
+			}
+		}
+		return func(c *op.Call) error {
+			x, y = tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
+			c.Pool.For(rows, max(1, layer.Grain/max(depth, 1)), work)
 			return nil
 		}, nil
 	case tensor.Int8:

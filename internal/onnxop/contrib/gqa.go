@@ -160,13 +160,11 @@ func prepareGroupQuery[T tensor.Real](c *op.Call) (op.Run, error) {
 
 // bind takes the lengths of a run.
 func (t *groupQuery) bind(c *op.Call) error {
-	lens, err := op.Ints(c.In[gqLens])
-	if err != nil {
-		return err
-	}
+	lens := c.In[gqLens]
 	t.longest = int(tensor.At(c.In[gqTotal], 0))
 	t.present = max(t.longest, t.past)
-	for b, l := range lens {
+	for b := range lens.Len() {
+		l := int(tensor.At(lens, b))
 		if t.first[b] = 0; t.rows != t.longest {
 			t.first[b] = l + 1 - t.rows
 		}

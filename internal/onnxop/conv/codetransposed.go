@@ -11,13 +11,13 @@ import (
 )
 
 // QLinearConvTranspose has the inputs of QLinearConv: x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias, and weights
-// [C,M/groups,...]. It is computed phase by phase; see [phaseRun].
+// [C,M/groups,...]. It is computed phase by phase; see [kernel.PhaseRun].
 
 // phase is the convolution of one phase of both axes.
 type phase struct {
 	planar *kernel.ConvSums
-	h, l   phaseRun
-	codes  []uint8 // [N,M,h.out,l.out]
+	h, l   kernel.PhaseRun
+	codes  []uint8 // [N,M,h,l]
 }
 
 func newCodesTransposed(c *op.Call) (*convolution, error) {
@@ -74,11 +74,11 @@ func prepareCodesTransposed(c *op.Call) (op.Run, error) {
 	}
 	w := t.lifted(c)
 	c.Kernel = "unused"
-	axes := make([][]phaseRun, len(v.In))
+	axes := make([][]kernel.PhaseRun, len(v.In))
 	for i := range axes {
-		axes[i] = single(v.phasesOf(i), v.In[i], v.Stride[i])
+		axes[i] = kernel.SinglePhases(v.phasesOf(i), v.In[i], v.Stride[i])
 	}
-	high := []phaseRun{{n: 1, out: 1}}
+	high := []kernel.PhaseRun{{N: 1, Out: 1}}
 	if last == 1 {
 		high = axes[0]
 	}
@@ -118,14 +118,14 @@ func (t *codesTransposed) lifted(c *op.Call) []int32 {
 }
 
 // phase prepares the convolution of phases of both axes.
-func (t *codesTransposed) phase(c *op.Call, w []int32, h, l phaseRun) *phase {
-	part := phasePart{phases: 1, runs: []phaseRun{h, l}, out: []int{h.out, l.out}}
+func (t *codesTransposed) phase(c *op.Call, w []int32, h, l kernel.PhaseRun) *phase {
+	part := phasePart{phases: 1, runs: []kernel.PhaseRun{h, l}, out: []int{h.Out, l.Out}}
 	if len(t.In) == 1 {
 		part.runs, part.out = part.runs[1:], part.out[1:]
 	}
 	p := &phase{planar: kernel.NewConvSums(part.shape(t.convolution).planar2D(), false, false), h: h, l: l}
 	kernel.SetSumWeights(p.planar, phaseWeights(&part, t.convolution, w), 0)
-	n := t.n * t.m * h.out * l.out
+	n := t.n * t.m * h.Out * l.Out
 	p.codes = c.Scratch(n)
 	if !p.planar.Vectors() && n > len(t.sums) {
 		t.sums = op.ScratchOf[int32](c, n)
@@ -140,7 +140,7 @@ func (t *codesTransposed) run(c *op.Call, p *phase, r *kernel.Rescale) {
 		return
 	}
 	p.planar.Run(c.Pool, c.In[0].Data, t.sums[:len(p.codes)])
-	area := p.h.out * p.l.out
+	area := p.h.Out * p.l.Out
 	for i := range t.n * t.m {
 		r.Rows(p.codes, i*area, area, t.sums[i*area:], area, 1, area, i%t.m)
 	}
@@ -157,18 +157,18 @@ func (t *codesTransposed) interleave(lo, hi int) {
 		for k := 0; k < len(t.phases); {
 			row := t.phases[k:]
 			n := 1
-			for n < len(row) && row[n].h.first == row[0].h.first {
+			for n < len(row) && row[n].h.First == row[0].h.First {
 				n++
 			}
 			row, k = row[:n], k+n
-			for y := range row[0].h.out {
-				line := plane[(row[0].h.first+y*sh)*t.w:][:t.w]
+			for y := range row[0].h.Out {
+				line := plane[(row[0].h.First+y*sh)*t.w:][:t.w]
 				if sw == 2 && n == 2 {
 					pairs(line, row[0].line(i, y), row[1].line(i, y))
 					continue
 				}
 				for _, p := range row {
-					at := p.l.first
+					at := p.l.First
 					for _, v := range p.line(i, y) {
 						line[at] = v
 						at += sw
@@ -181,8 +181,8 @@ func (t *codesTransposed) interleave(lo, hi int) {
 
 // line is line y of plane i.
 func (p *phase) line(i, y int) []uint8 {
-	n := p.l.out
-	return p.codes[(i*p.h.out+y)*n:][:n]
+	n := p.l.Out
+	return p.codes[(i*p.h.Out+y)*n:][:n]
 }
 
 // pairs writes bytes of a and b in turns, a first; dst has as many as both, where a may have one more.

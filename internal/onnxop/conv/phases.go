@@ -1,8 +1,6 @@
 package conv
 
 import (
-	"slices"
-
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/onnxop/window"
 	"github.com/opmeter/opmeter/internal/op"
@@ -10,75 +8,11 @@ import (
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
-// Results of a transposed convolution whose places leave the same remainder when divided by the strides, a phase, are those of a
-// convolution with every stride-th weight, in reverse. So kernels of convolutions compute them, each product once, and results are put
-// where they belong.
-
-// phaseRun are neighbouring phases of an axis whose windows are alike.
-type phaseRun struct {
-	first, n         int
-	kernel, dilation int
-	pad, out         int     // out is the number of results of the first phase
-	taps             [][]int // of each phase the weights of its window, -1 for none
-}
-
-// phaseRuns are the phases of an axis of out results. A window has taps without a weight before the others where padding leaves out the first
-// inputs, and a single one where a phase has no weights.
-func phaseRuns(out, k, stride, dilation, pad int) (runs []phaseRun) {
-	common := gcd(stride, dilation)
-	apart, dil := stride/common, dilation/common
-	for r := range min(stride, out) {
-		p := phaseRun{first: r, n: 1, dilation: dil, out: (out-r-1)/stride + 1}
-		t := 0
-		for t < k && (t*dilation-r-pad)%stride != 0 {
-			t++
-		}
-		base := 0 // the input that the first of them sees at the first place
-		if t < k {
-			base = (r + pad - t*dilation) / stride
-		}
-		var taps []int
-		for ; t < k; t += apart {
-			taps = append(taps, t)
-		}
-		for len(taps) == 0 || (len(taps)-1)*dil < base {
-			taps = append(taps, -1)
-		}
-		slices.Reverse(taps)
-		p.kernel, p.pad, p.taps = len(taps), (len(taps)-1)*dil-base, [][]int{taps}
-		if i := len(runs) - 1; i >= 0 && runs[i].kernel == p.kernel && runs[i].pad == p.pad {
-			runs[i].n++
-			runs[i].taps = append(runs[i].taps, taps)
-		} else {
-			runs = append(runs, p)
-		}
-	}
-	return runs
-}
+// Kernels of convolutions compute the phases of a transposed one, see [kernel.PhaseRun], and results are put where they belong.
 
 // phasesOf are the runs of axis i.
-func (v *convolution) phasesOf(i int) []phaseRun {
-	return phaseRuns(v.In[i], v.Kernel[i], v.Stride[i], v.Dilation[i], v.Begin[i])
-}
-
-// single are phases of an axis of out results, each by itself.
-func single(runs []phaseRun, out, stride int) (all []phaseRun) {
-	for _, r := range runs {
-		for i, taps := range r.taps {
-			one := r
-			one.first, one.n, one.taps = r.first+i, 1, [][]int{taps}
-			one.out = (out-one.first-1)/stride + 1
-			all = append(all, one)
-		}
-	}
-	return all
-}
-
-func gcd(a, b int) int {
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return a
+func (v *convolution) phasesOf(i int) []kernel.PhaseRun {
+	return kernel.PhaseRuns(v.In[i], v.Kernel[i], v.Stride[i], v.Dilation[i], v.Begin[i])
 }
 
 // phases is a transposed convolution of constant weights over up to three axes.
@@ -94,7 +28,7 @@ type phases struct {
 // phasePart is a run of phases of each axis: the results of a channel are [phase][place].
 type phasePart struct {
 	conv   *kernel.Conv
-	runs   []phaseRun
+	runs   []kernel.PhaseRun
 	phases int // in all
 	out    []int
 	area   int
@@ -114,7 +48,7 @@ func newPhases(c *op.Call, v *convolution) *phases {
 	if tensor.Elements(c.Out[0].Shape) == 0 || tensor.Elements(c.In[0].Shape) == 0 || v.c/v.groups < 2 {
 		return nil
 	}
-	axes, together, count, work := make([][]phaseRun, len(v.In)), make([][]phaseRun, len(v.In)), 1, 1.0
+	axes, together, count, work := make([][]kernel.PhaseRun, len(v.In)), make([][]kernel.PhaseRun, len(v.In)), 1, 1.0
 	for i := range axes {
 		if v.Stride[i] > maxParts {
 			return nil
@@ -122,9 +56,9 @@ func newPhases(c *op.Call, v *convolution) *phases {
 		axes[i] = v.phasesOf(i)
 		products := 0
 		for _, r := range axes[i] {
-			products += r.n * r.kernel * r.out
+			products += r.N * r.Kernel * r.Out
 		}
-		together[i] = []phaseRun{joined(axes[i])}
+		together[i] = []kernel.PhaseRun{joined(axes[i])}
 		count *= len(axes[i])
 		work *= float64(products) / float64(v.Out[i]*v.Kernel[i])
 	}
@@ -149,30 +83,30 @@ func newPhases(c *op.Call, v *convolution) *phases {
 
 // joined are the runs of an axis as one, whose windows see all that theirs see. Minimal filtering takes fewer products for such windows than
 // all phases have together.
-func joined(runs []phaseRun) phaseRun {
-	all := phaseRun{dilation: runs[0].dilation, out: runs[0].out, pad: runs[0].pad}
-	last := -all.pad
+func joined(runs []kernel.PhaseRun) kernel.PhaseRun {
+	all := kernel.PhaseRun{Dilation: runs[0].Dilation, Out: runs[0].Out, Pad: runs[0].Pad}
+	last := -all.Pad
 	for _, r := range runs {
-		all.pad = max(all.pad, r.pad)
-		last = max(last, (r.kernel-1)*r.dilation-r.pad)
+		all.Pad = max(all.Pad, r.Pad)
+		last = max(last, (r.Kernel-1)*r.Dilation-r.Pad)
 	}
-	all.kernel = (last+all.pad)/all.dilation + 1
+	all.Kernel = (last+all.Pad)/all.Dilation + 1
 	for _, r := range runs {
-		for _, taps := range r.taps {
-			own := make([]int, all.kernel)
+		for _, taps := range r.Taps {
+			own := make([]int, all.Kernel)
 			for i := range own {
 				own[i] = -1
 			}
-			copy(own[(all.pad-r.pad)/all.dilation:], taps)
-			all.taps = append(all.taps, own)
-			all.n++
+			copy(own[(all.Pad-r.Pad)/all.Dilation:], taps)
+			all.Taps = append(all.Taps, own)
+			all.N++
 		}
 	}
 	return all
 }
 
 // divide makes the parts of runs of each axis; false where one has no kernel.
-func (p *phases) divide(c *op.Call, axes [][]phaseRun) bool {
+func (p *phases) divide(c *op.Call, axes [][]kernel.PhaseRun) bool {
 	v, count := p.v, make([]int, len(axes))
 	for i := range axes {
 		count[i] = len(axes[i])
@@ -182,8 +116,8 @@ func (p *phases) divide(c *op.Call, axes [][]phaseRun) bool {
 		part := phasePart{phases: 1, at: p.total}
 		for i, k := range at {
 			r := axes[i][k]
-			part.runs, part.out = append(part.runs, r), append(part.out, r.out)
-			part.phases *= r.n
+			part.runs, part.out = append(part.runs, r), append(part.out, r.Out)
+			part.phases *= r.N
 		}
 		part.area = tensor.Elements(part.out)
 		if part.conv = part.prepare(c, v); part.conv == nil {
@@ -208,7 +142,7 @@ func (p *phases) time() (ns float64) {
 func (q *phasePart) shape(v *convolution) *convolution {
 	s := &convolution{n: v.n, c: v.c, m: v.m * q.phases, groups: v.groups, Window: &window.Window{In: v.Out, Out: q.out}}
 	for _, r := range q.runs {
-		s.Kernel, s.Dilation, s.Begin, s.Stride = append(s.Kernel, r.kernel), append(s.Dilation, r.dilation), append(s.Begin, r.pad), append(s.Stride, 1)
+		s.Kernel, s.Dilation, s.Begin, s.Stride = append(s.Kernel, r.Kernel), append(s.Dilation, r.Dilation), append(s.Begin, r.Pad), append(s.Stride, 1)
 	}
 	return s
 }
@@ -219,7 +153,7 @@ func phaseWeights[T tensor.Number](q *phasePart, v *convolution, from []T) []T {
 	rank := len(v.In)
 	phases := make([]int, rank)
 	for i, r := range q.runs {
-		phases[i] = r.n
+		phases[i] = r.N
 	}
 	cg, mg, taps, own := v.c/v.groups, v.m/v.groups, tensor.Elements(v.Kernel), tensor.Elements(s.Kernel)
 	w := make([]T, 0, s.m*cg*own)
@@ -233,7 +167,7 @@ func phaseWeights[T tensor.Number](q *phasePart, v *convolution, from []T) []T {
 						tensor.Unravel(t, s.Kernel, tap)
 						k, none := 0, false
 						for i, r := range q.runs {
-							at := r.taps[phase[i]][tap[i]]
+							at := r.Taps[phase[i]][tap[i]]
 							k, none = k*v.Kernel[i]+at, none || at < 0
 						}
 						var weight T
@@ -297,22 +231,22 @@ func (p *phases) channels(lo, hi int) {
 func (q *phasePart) place(v *convolution, y, from []float32, step, last int) {
 	var phase, at [window.MaxSpatial]int
 	run := &q.runs[last]
-	outer := q.phases / run.n
+	outer := q.phases / run.N
 	for p := range outer {
 		left := p
 		for i := last - 1; i >= 0; i-- {
-			phase[i], left = left%q.runs[i].n, left/q.runs[i].n
+			phase[i], left = left%q.runs[i].N, left/q.runs[i].N
 		}
 		at = [window.MaxSpatial]int{}
-		for line := 0; line < q.area; line += run.out {
+		for line := 0; line < q.area; line += run.Out {
 			pos, inside := 0, true
 			for i := range last {
-				o := at[i]*v.Stride[i] + q.runs[i].first + phase[i]
+				o := at[i]*v.Stride[i] + q.runs[i].First + phase[i]
 				inside = inside && o < v.In[i]
 				pos = pos*v.In[i] + o
 			}
 			if inside {
-				spreadPhases(y[pos*v.In[last]:][run.first:v.In[last]], from[p*run.n*step+line:], v.Stride[last], run.n, step)
+				spreadPhases(y[pos*v.In[last]:][run.First:v.In[last]], from[p*run.N*step+line:], v.Stride[last], run.N, step)
 			}
 			tensor.Next(at[:last], q.out[:last])
 		}

@@ -32,7 +32,7 @@ func Defs() []op.Def {
 		of(def("LabelEncoder", inferLabelEncoder, prepareLabelEncoder)),
 		of(def("CategoryMapper", inferCategoryMapper, prepareCategoryMapper), tensor.String, tensor.Int64),
 		of(def("OneHotEncoder", inferOneHot, prepareOneHot), append(numeric, tensor.String)...),
-		of(def("ZipMap", inferZipMap, simple(runZipMap)), tensor.Float32),
+		of(def("ZipMap", inferZipMap, prepareZipMap), tensor.Float32),
 		of(def("DictVectorizer", inferDict, simple(runDictVectorizer)), tensor.Map),
 		of(def("CastMap", inferDict, simple(runCastMap)), tensor.Map),
 	}

@@ -27,20 +27,26 @@ func inferZipMap(c *op.Call) error {
 	return op.ErrDynamic
 }
 
-func runZipMap(c *op.Call) error {
+func prepareZipMap(c *op.Call) (op.Run, error) {
+	l := classLabels(c)
+	keys := tensor.New(l.kind(), l.len())
+	for k := range l.len() {
+		l.write(keys, k, k)
+	}
+	return func(c *op.Call) error { return zip(c, keys) }, nil
+}
+
+// zip makes a map of each row. Whoever collects sequences keeps maps, so that each run makes new ones.
+func zip(c *op.Call, keys *tensor.Tensor) error {
 	n, width, err := rows(c.In[0])
 	if err != nil {
 		return err
 	}
-	l, x := classLabels(c), tensor.Of[float32](c.In[0])
-	if l.len() != width {
-		return fmt.Errorf("%d labels for rows of %d", l.len(), width)
+	if keys.Len() != width {
+		return fmt.Errorf("%d labels for rows of %d", keys.Len(), width)
 	}
-	keys := tensor.New(l.kind(), width)
-	for k := range width {
-		l.write(keys, k, k)
-	}
-	seq := &tensor.Tensor{Type: tensor.Sequence, Elem: tensor.Map, Data: []byte{}, Elems: []*tensor.Tensor{}}
+	x := tensor.Of[float32](c.In[0])
+	seq := &tensor.Tensor{Type: tensor.Sequence, Elem: tensor.Map, Data: []byte{}, Elems: make([]*tensor.Tensor, 0, n)}
 	for i := range n {
 		v := tensor.From(tensor.Float32, []int{width}, x[i*width:][:width])
 		seq.Elems = append(seq.Elems, &tensor.Tensor{Type: tensor.Map, Elem: tensor.Float32, Data: []byte{}, Elems: []*tensor.Tensor{keys, v}})

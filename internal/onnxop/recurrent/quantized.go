@@ -118,7 +118,7 @@ func (g *byteGates) run(c *op.Call, pool *workers.Pool, dir int, x, y []float32)
 	kernel.GemmQ(pool, m, g.rows.Data, g.table, g.packed[dir], sums)
 	factors := g.factors[dir*g.n:][:g.n]
 	y = y[:len(sums)]
-	if e := simd.ElementKernels(); e != nil && e.ScaleRows(y, sums, factors, nil, scale, true) {
+	if e := simd.ElementKernels(); e != nil && e.ScaleRows(y, g.n, sums, g.n, m, factors, nil, nil, scale, true) {
 		return
 	}
 	element.Floats(y, sums)

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Places of the fields of simd.CodeTile behind those of simd.IntTile, in bytes; a test there compares them.
+const (
+	codeOut = intPanelB + 8 + 8*iota
+	codeRowOut
+	codeMask
+	codeScales
+	codeUp
+	codeLo
+)
+
+const (
+	codeHi   = codeLo + 64
+	codeSign = codeHi + 64
+	codeZero = codeSign + 64
+)
+
+// codeTiles writes products of fours whose sums become codes of 8 bits while they are in registers.
+func codeTiles(a *asm) {
+	order := a.turnOrder()
+	for r := 1; r <= 12; r++ {
+		a.codeTile("quadsCodes", r, quads, false, order)
+		a.codeTile("quadsRescaled", r, quads, true, order)
+		a.codeTile("turnedRescaled", r, turned, true, order)
+	}
+}
+
+// codeTile is a product of rows by a panel of 32 columns. Sums begin with all that is added to them. They are quantised as quantiseSums has
+// it, or rescaled as floats: by a scale for each column, or turned by one for each row.
+func (a *asm) codeTile(name string, rows int, kind intKind, rescaled bool, order operand.Mem) {
+	a.function(label("%s%dVNNI", name, rows), "func(t *byte)")
+	t := a.Load(a.Param("t"), a.GP64())
+	p := a.intProducts(t, zmm, rows, panelVecs, kind, true)
+	scales, mask := a.GP64(), a.GP64()
+	a.MOVQ(at(t, codeScales), scales)
+	a.MOVQ(at(t, codeMask), mask)
+	if rescaled {
+		a.rescaleTile(rows, kind, scales, mask)
+	} else {
+		a.quantiseTile(t, rows, scales)
+	}
+	p.set(at(t, codeOut), at(t, codeRowOut))
+	// What products have left.
+	lo, hi, sign, turn, zero := zmm.reg(24), zmm.reg(25), zmm.reg(26), zmm.reg(27), zmm.reg(28)
+	a.VMOVDQU64(at(t, codeLo), lo)
+	a.VMOVDQU64(at(t, codeHi), hi)
+	a.VMOVDQU64(at(t, codeSign), sign)
+	table := a.GP64()
+	a.LEAQ(order, table)
+	a.VPMOVZXBD(at(table, 0), turn)
+	if rescaled {
+		a.VMOVDQU64(at(t, codeZero), zero)
+	}
+	words := func(r int) reg.VecPhysical {
+		x := zmm.reg(r * panelVecs)
+		a.VPACKSSDW(zmm.reg(r*panelVecs+1), x, x)
+		if rescaled {
+			a.VPADDSW(zero, x, x)
+		}
+		return x
+	}
+	for r := 0; r < rows; r += 2 {
+		x := words(r)
+		y := x
+		if r+1 < rows {
+			y = words(r + 1)
+		}
+		a.VPACKSSWB(y, x, x)
+		a.VPMAXSB(lo, x, x)
+		a.VPMINSB(hi, x, x)
+		a.VPXORD(sign, x, x)
+		a.VPERMD(x, turn, x)
+	}
+	a.CMPL(mask.As32(), operand.U32(1<<32-1))
+	a.JNE(operand.LabelRef("part"))
+	for r := range rows {
+		if x := zmm.reg(r / 2 * 2 * panelVecs); r%2 == 0 {
+			a.VMOVDQU64(x.AsY(), p.at(r, 0))
+		} else {
+			a.VEXTRACTI64X4(operand.U8(1), x, p.at(r, 0))
+		}
+	}
+	a.VZEROUPPER()
+	a.RET()
+	a.Label("part")
+	a.KMOVD(mask.As32(), reg.K1)
+	for r := range rows {
+		x := zmm.reg(r / 2 * 2 * panelVecs)
+		y := x.AsY()
+		if r%2 == 1 {
+			y = lo.AsY()
+			a.VEXTRACTI64X4(operand.U8(1), x, y)
+		}
+		a.VMOVDQU8(y, reg.K1, p.at(r, 0))
+	}
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// rescaleTile multiplies the sums of a tile by scales, none as large as a half, and rounds them.
+func (a *asm) rescaleTile(rows int, kind intKind, scales, mask reg.GPVirtual) {
+	scale := [panelVecs]reg.VecPhysical{zmm.reg(24), zmm.reg(25)}
+	if kind == quads {
+		// Behind the last column there may be none.
+		bits := a.GP64()
+		a.MOVQ(mask, bits)
+		for v := range scale {
+			a.KMOVW(bits.As32(), reg.K1)
+			a.VMOVUPS_Z(at(scales, 64*v), reg.K1, scale[v])
+			a.SHRQ(operand.U8(16), bits)
+		}
+	}
+	for r := range rows {
+		for v := range panelVecs {
+			x := zmm.reg(r*panelVecs + v)
+			a.VCVTDQ2PS(x, x)
+			if kind == quads {
+				a.VMULPS(scale[v], x, x)
+			} else {
+				a.VMULPS_BCST(at(scales, 4*r), x, x)
+			}
+			a.VCVTPS2DQ(x, x)
+		}
+	}
+}
+
+// quantiseTile quantises the sums of a tile by the numbers of quantiseSums, all five kinds for each register of columns.
+func (a *asm) quantiseTile(t reg.Register, rows int, scales reg.Register) {
+	evens := a.GP32()
+	a.MOVL(operand.U32(0x5555), evens)
+	a.KMOVW(evens, reg.K1)
+	even, odd := zmm.reg(29), zmm.reg(30)
+	quantise := func(up bool) {
+		for v := range panelVecs {
+			var q [5]reg.VecPhysical
+			for i := range q {
+				q[i] = zmm.reg(24 + i)
+				a.VMOVDQU64(at(scales, 64*(5*v+i)), q[i])
+			}
+			for r := range rows {
+				x := zmm.reg(r*panelVecs + v)
+				a.quantiseSums(x, even, odd, reg.K1, q[0], q[1], q[2], q[3], up)
+				a.VPSRAVD(q[4], odd, x)
+			}
+		}
+	}
+	a.CMPQ(at(t, codeUp), operand.U8(0))
+	a.JNE(operand.LabelRef("up"))
+	quantise(false)
+	a.JMP(operand.LabelRef("quantised"))
+	a.Label("up")
+	quantise(true)
+	a.Label("quantised")
+}

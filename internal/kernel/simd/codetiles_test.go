@@ -1,0 +1,152 @@
+package simd
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+)
+
+func TestCodeTileLayout(t *testing.T) {
+	t.Parallel()
+	var x CodeTile
+	const first = 8 * 11
+	for i, got := range []uintptr{unsafe.Offsetof(x.Out), unsafe.Offsetof(x.RowOut), unsafe.Offsetof(x.mask), unsafe.Offsetof(x.Scales), unsafe.Offsetof(x.up), unsafe.Offsetof(x.lo)} {
+		if unsafe.Sizeof(uintptr(0)) == 8 && got != uintptr(first+8*i) {
+			t.Errorf("field %d lies at %d", i, got)
+		}
+	}
+	if unsafe.Offsetof(x.hi) != unsafe.Offsetof(x.lo)+64 || unsafe.Offsetof(x.turn) != unsafe.Offsetof(x.lo)+128 || unsafe.Offsetof(x.zero) != unsafe.Offsetof(x.lo)+192 {
+		t.Error("limits do not lie side by side")
+	}
+}
+
+// TestCodeTiles compares codes with those of sums that are quantised or rescaled behind the product.
+func TestCodeTiles(t *testing.T) {
+	everyInts(t, func(t *testing.T, ik *Ints, r *rand.Rand) {
+		if !ik.HasCodes() {
+			t.Skip("no such tiles")
+		}
+		for n := range 3000 {
+			codeTile(t, ik, r, n)
+		}
+	})
+}
+
+// codeTile is a case of TestCodeTiles.
+func codeTile(t *testing.T, ik *Ints, r *rand.Rand, n int) {
+	t.Helper()
+	rows, k, cols := 1+r.IntN(len(ik.codes.quads)), 1+r.IntN(6), 1+r.IntN(CodeColumns)
+	if r.IntN(2) == 0 {
+		cols = CodeColumns
+	}
+	kind := []string{"quads", "rescaled", "turned"}[n%3]
+	a, b := make([]uint8, rows*4*k), make([]uint8, 4*k*CodeColumns)
+	for i := range a {
+		a[i] = uint8(r.Uint32())
+	}
+	for i := range b {
+		b[i] = uint8(r.Uint32())
+	}
+	scales := rows
+	if kind != "turned" {
+		scales = CodeColumns
+	}
+	start, bias := make([]int32, max(rows, CodeColumns)), make([]int32, max(rows, CodeColumns))
+	for i := range start {
+		start[i], bias[i] = r.Int32()>>(8+r.IntN(20)), r.Int32()>>(8+r.IntN(20))
+	}
+	sums := make([]int32, rows*CodeColumns)
+	tile := &CodeTile{IntTile: IntTile{A: unsafe.Pointer(&a[0]), RowA: 4 * k, K: k, Segs: 1, B: unsafe.Pointer(&b[0]), C: &sums[0], RowC: 4 * CodeColumns, Start: &start[0]}}
+	if kind == "turned" {
+		ik.turned[rows-1](&tile.IntTile)
+	} else {
+		ik.quads[rows-1](&tile.IntTile)
+	}
+	line := cols + r.IntN(5)
+	got, want := make([]uint8, rows*line+1), make([]uint8, rows*line+1)
+	with := append([]int32(nil), start...)
+	for i := range with {
+		with[i] += bias[i]
+	}
+	tile.Start, tile.Out, tile.RowOut = &with[0], &got[0], line
+	tile.SetColumns(cols)
+	signed := r.IntN(2) == 0
+	least, most := int32(0), int32(255)
+	if signed {
+		least, most = -128, 127
+	}
+	zero := least + r.Int32N(256)
+	lo, hi := least, most
+	if r.IntN(2) == 0 {
+		lo = zero
+	}
+	if kind == "quads" {
+		s := scalesOf(r, scales, bias)
+		packed := make([]int32, CodeScales)
+		less := int32(0)
+		if !signed {
+			less = 128
+		}
+		s.PackCodes(packed, 0, cols, zero-less, lo >= zero)
+		for i := range with {
+			with[i] += math.MinInt32
+		}
+		tile.SetLimits(zero, lo, hi)
+		tile.Scales = &packed[0]
+		goOn(r, tile, with, rows, false)
+		ik.QuadsToCodes(tile, rows)
+		ik.Requantise(want, line, sums, CodeColumns, rows, cols, &s, 0, zero, lo, hi)
+	} else {
+		q := Rescaling{Lo: lo, Hi: hi, Zero: zero, Signed: signed, Small: true}
+		reals := make([]float32, scales)
+		for i := range reals {
+			// Ties are among them.
+			reals[i] = []float32{1.0 / 4, 1.0 / 64, r.Float32() / 2, r.Float32() / 1000}[r.IntN(4)]
+		}
+		tile.SetRescaling(&q)
+		tile.Scales = (*int32)(unsafe.Pointer(&reals[0]))
+		goOn(r, tile, with, rows, kind == "turned")
+		if kind == "turned" {
+			ik.TurnedRescaled(tile, rows)
+			ElementKernels().RescaleRows(want, line, sums, CodeColumns, rows, cols, reals, bias, q)
+		} else {
+			ik.QuadsRescaled(tile, rows)
+			ElementKernels().RescaleColumns(want, line, sums, CodeColumns, rows, cols, reals, bias, q)
+		}
+	}
+	for i := range got {
+		if got[i] != want[i] {
+			t.Fatalf("case %d, %s: %d rows of %d fours, %d columns: code %d is %d, want %d", n, kind, rows, k, cols, i, got[i], want[i])
+		}
+	}
+}
+
+// scalesOf are small scales of n channels.
+func scalesOf(r *rand.Rand, n int, bias []int32) Scales {
+	part := func() []int32 { return make([]int32, n) }
+	s := Scales{Mul: part(), Up: part(), Down: part(), Bias: bias, Twice: part(), Half: part(), Small: true}
+	for i := range s.Mul {
+		if s.Mul[i] = 1<<30 + r.Int32N(1<<30); r.IntN(4) == 0 {
+			s.Mul[i] = 1 << 30 // sums that are ties
+		}
+		s.Down[i] = 1 + r.Int32N(12)
+		s.Twice[i], s.Half[i] = int32(int64(s.Mul[i])*2), 1<<(s.Down[i]-1)
+	}
+	return s
+}
+
+// goOn makes sums go on from numbers that lie there half of the time, in place of beginning with them.
+func goOn(r *rand.Rand, tile *CodeTile, start []int32, rows int, turned bool) {
+	if r.IntN(2) == 0 {
+		return
+	}
+	c := make([]int32, rows*CodeColumns)
+	for i := range c {
+		if c[i] = start[i%CodeColumns]; turned {
+			c[i] = start[i/CodeColumns]
+		}
+	}
+	tile.C, tile.Start = &c[0], nil
+	tile.SetContinue(true)
+}
