@@ -34,19 +34,19 @@ func inVectors[T, A tensor.Number](r Reducer[T, A], k simd.Fold) Reducer[T, A] {
 	if !ok {
 		return r
 	}
-	short, start := r.Row, r.Start
+	short, _ := any(r.Row).(func(acc float64, src []float32) float64)
 	r.Row = row
-	r.Rows = func(acc []A, src []T, n int) {
+	r.Rows, _ = any(func(acc []float64, src []float32, n int) {
 		if n < shortRow {
 			for i := range acc {
-				acc[i] = short(start, src[i*n:][:n])
+				acc[i] = short(k.Start(), src[i*n:][:n])
 			}
 			return
 		}
 		for i := range acc {
-			acc[i] = row(start, src[i*n:][:n])
+			acc[i] = f.Row(k, src[i*n:][:n])
 		}
-	}
+	}).(func(acc []A, src []T, n int))
 	r.Lines, _ = any(func(acc []float64, src []float32, step, n int) { f.Lines(k, acc, src, step, n) }).(func(acc []A, src []T, step, n int))
 	return r
 }

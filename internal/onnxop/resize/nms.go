@@ -46,10 +46,10 @@ func (a *box) overlap(b *box) float32 {
 	return h * w / (a.area + b.area - h*w)
 }
 
-// meets tells whether one of boxes overlaps b by more than iou.
-func (b *box) meets(boxes []box, iou float32) bool {
+// meets tells whether one of boxes overlaps a by more than iou.
+func (a *box) meets(boxes []box, iou float32) bool {
 	for i := range boxes {
-		if b.overlap(&boxes[i]) > iou {
+		if a.overlap(&boxes[i]) > iou {
 			return true
 		}
 	}
