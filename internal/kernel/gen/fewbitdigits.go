@@ -73,14 +73,7 @@ func (a *asm) bitDigits() {
 	a.ADDQ(operand.U32(64), p)
 	a.DECQ(chunks)
 	a.JNZ(operand.LabelRef("magnitude"))
-	a.VEXTRACTI64X4(operand.U8(1), by, v.AsY())
-	a.VPMAXUD(v.AsY(), by.AsY(), by.AsY())
-	a.VEXTRACTI128(operand.U8(1), by.AsY(), v.AsX())
-	a.VPMAXUD(v.AsX(), by.AsX(), by.AsX())
-	for _, turn := range []uint8{0x4E, 0xB1} {
-		a.VPSHUFD(operand.U8(turn), by.AsX(), v.AsX())
-		a.VPMAXUD(v.AsX(), by.AsX(), by.AsX())
-	}
+	a.largestWord(by, v)
 	a.VMOVD(by.AsX(), top)
 	a.CMPL(top, most)
 	a.CMOVLHI(top, most)
@@ -113,6 +106,30 @@ func (a *asm) bitDigits() {
 	a.ADDQ(line, y)
 	a.DECQ(chunks)
 	a.JNZ(operand.LabelRef("chunk"))
+	a.digitSums(t, record, sums, powers, v)
+	a.ADDQ(operand.U32(recordSize), record)
+	a.DECQ(blocks)
+	a.JNZ(operand.LabelRef("block"))
+	a.MOVL(most, at(t, digitsMost))
+	a.MOVL(least, at(t, digitsMost+4))
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// largestWord makes the largest of the words of v, without a sign, that of all of its lowest four.
+func (a *asm) largestWord(v, spare reg.VecVirtual) {
+	a.VEXTRACTI64X4(operand.U8(1), v, spare.AsY())
+	a.VPMAXUD(spare.AsY(), v.AsY(), v.AsY())
+	a.VEXTRACTI128(operand.U8(1), v.AsY(), spare.AsX())
+	a.VPMAXUD(spare.AsX(), v.AsX(), v.AsX())
+	for _, turn := range []uint8{0x4E, 0xB1} {
+		a.VPSHUFD(operand.U8(turn), v.AsX(), spare.AsX())
+		a.VPMAXUD(spare.AsX(), v.AsX(), v.AsX())
+	}
+}
+
+// digitSums writes to a record what the sums of each digit begin with, and the sum of the row, of which sums has the digits' in words of each four.
+func (a *asm) digitSums(t, record reg.Register, sums, powers, v reg.VecVirtual) {
 	for _, turn := range []uint8{0x4E, 0xB1} {
 		a.VPSHUFD(operand.U8(turn), sums, v)
 		a.VPADDD(v, sums, sums)
@@ -130,13 +147,6 @@ func (a *asm) bitDigits() {
 		a.VADDPS(v, sums, sums)
 	}
 	a.VMOVSS(sums.AsX(), at(record, recordSum))
-	a.ADDQ(operand.U32(recordSize), record)
-	a.DECQ(blocks)
-	a.JNZ(operand.LabelRef("block"))
-	a.MOVL(most, at(t, digitsMost))
-	a.MOVL(least, at(t, digitsMost+4))
-	a.VZEROUPPER()
-	a.RET()
 }
 
 // bitDigitRows multiplies rows of digits by half a panel, or a row by a whole one, of raw codes. Each digit has sums of its own, which are exact; those of a
@@ -198,19 +208,7 @@ func (a *asm) bitDigitRows(bits, digits, rows, regs int) {
 	a.MOVQ(at(t, bitsGroups), left)
 	a.Label("chunk")
 	for step := range 4 { // a word of four steps in each column
-		word := bits * step / 8
-		for i := range regs {
-			from := some[i]
-			if turn := bits * (step % (8 / bits)); bits == 8 {
-				a.VMOVDQU32(at(codes, 256*word+64*i), from)
-			} else if turn == 0 {
-				a.VMOVDQU32(at(codes, 256*word+64*i), words[i])
-				a.VPANDD(mask, words[i], from)
-			} else {
-				a.VPSRLD(operand.U8(uint8(turn)), words[i], from)
-				a.VPANDD(mask, from, from)
-			}
-		}
+		a.rawStep(bits, step, codes, mask, words[:regs], some[:regs])
 		for r := range rows {
 			for d := range digits {
 				for i := range regs {
@@ -263,6 +261,22 @@ func (a *asm) bitDigitRows(bits, digits, rows, regs int) {
 	each(func(r, i int) { a.VMOVUPS(all[r][i], y.at(r, 64*i)) })
 	a.VZEROUPPER()
 	a.RET()
+}
+
+// rawStep takes codes of four steps, those of a word of each column that begin at the same bit of its bytes.
+func (a *asm) rawStep(bits, step int, codes reg.Register, mask reg.Register, words, some []reg.VecPhysical) {
+	word := bits * step / 8
+	for i, from := range some {
+		if turn := bits * (step % (8 / bits)); bits == 8 {
+			a.VMOVDQU32(at(codes, 256*word+64*i), from)
+		} else if turn == 0 {
+			a.VMOVDQU32(at(codes, 256*word+64*i), words[i])
+			a.VPANDD(mask, words[i], from)
+		} else {
+			a.VPSRLD(operand.U8(uint8(turn)), words[i], from)
+			a.VPANDD(mask, from, from)
+		}
+	}
 }
 
 // Places in simd.digitBytes: the lowest bits of bytes, what makes codes of them raw, ones of 16 bits, and the middle of the range.
@@ -318,23 +332,8 @@ func (a *asm) bitDigitRow(digits int) {
 				a.zero(ymm, sums[d][i])
 			}
 		}
-		for word := range 4 { // of eight steps: the even ones, and the odd ones
-			for i := range words {
-				a.VMOVDQU(at(from, 128*word+64*half+32*i), words[i])
-				a.VPXOR(at(values, bytesFlip), words[i], words[i])
-				a.VPAND(at(values, bytesMask), words[i], some[i])
-				a.VPSRLD(operand.U8(4), words[i], words[i])
-				a.VPAND(at(values, bytesMask), words[i], words[i])
-			}
-			for odd, v := range [][2]reg.VecPhysical{some, words} {
-				for d := range digits {
-					a.VPBROADCASTD(at(row, 16*digits*(word/2)+16*d+8*(word%2)+4*odd), spread)
-					a.VPMADDUBSW(spread, v[0], spare)
-					a.VPMADDUBSW(spread, v[1], spread)
-					a.VPADDW(spare, sums[d][0], sums[d][0])
-					a.VPADDW(spread, sums[d][1], sums[d][1])
-				}
-			}
+		for word := range 4 {
+			a.digitWord(digits, word, operand.Mem{Base: from, Disp: 128*word + 64*half}, row, values, words, some, sums, spread, spare)
 			if half == 0 {
 				a.PREFETCHT0(at(from, fetchAhead+128*word))
 				a.PREFETCHT0(at(from, fetchAhead+128*word+64))
@@ -384,4 +383,24 @@ func (a *asm) bitDigitRow(digits int) {
 	a.JNZ(operand.LabelRef("block"))
 	a.VZEROUPPER()
 	a.RET()
+}
+
+// digitWord adds the products of eight steps of two registers of columns: of the even ones, and of the odd ones.
+func (a *asm) digitWord(digits, word int, codes operand.Mem, x, values reg.Register, words, some [2]reg.VecPhysical, sums [3][2]reg.VecPhysical, spread, spare reg.VecPhysical) {
+	for i := range words {
+		a.VMOVDQU(codes.Offset(32*i), words[i])
+		a.VPXOR(at(values, bytesFlip), words[i], words[i])
+		a.VPAND(at(values, bytesMask), words[i], some[i])
+		a.VPSRLD(operand.U8(4), words[i], words[i])
+		a.VPAND(at(values, bytesMask), words[i], words[i])
+	}
+	for odd, v := range [][2]reg.VecPhysical{some, words} {
+		for d := range digits {
+			a.VPBROADCASTD(at(x, 16*digits*(word/2)+16*d+8*(word%2)+4*odd), spread)
+			a.VPMADDUBSW(spread, v[0], spare)
+			a.VPMADDUBSW(spread, v[1], spread)
+			a.VPADDW(spare, sums[d][0], sums[d][0])
+			a.VPADDW(spread, sums[d][1], sums[d][1])
+		}
+	}
 }
