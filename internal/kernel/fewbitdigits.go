@@ -22,10 +22,11 @@ var digitRows = sync.Pool{New: func() any { return new(simd.BitDigits) }}
 
 // digits computes a product with rows of so many digits. It is false, and y as it was, where the set has no such loops or digits do not represent the rows.
 func (m *FewBits) digits(p *workers.Pool, digits, rows int, x, y, bias []float32, act activation.Clamp) bool {
-	if m.f.DigitRows(digits) == 0 || m.Block<<(m.Bits+7) > math.MaxInt32 || digits > 1 && rows > fewBitRows && m.N < digitColumns {
+	most := m.f.DigitRows(m.Bits, digits, m.Block)
+	if most == 0 || m.Block<<(m.Bits+7) > math.MaxInt32 || digits > 1 && rows > fewBitRows && (m.N < digitColumns || most == 1) {
 		return false
 	}
-	q := digitArgs{m: m, digits: digits, rows: rows, x: x, y: y, bias: bias, act: act}
+	q := digitArgs{m: m, digits: digits, rows: rows, most: most, x: x, y: y, bias: bias, act: act}
 	line, records := q.line(), m.blocks*simd.BitRecord
 	sc, room := borrow(rows * (line/4 + records + 1))
 	defer scratch.Put(sc)
@@ -37,7 +38,7 @@ func (m *FewBits) digits(p *workers.Pool, digits, rows int, x, y, bias []float32
 		}
 	}
 	q.panels = (m.N + m.f.Cols - 1) / m.f.Cols
-	of := max(m.f.DigitRows(digits), digitRoom/(line+4*records))
+	of := max(most, digitRoom/(line+4*records))
 	pieces := q.panels * ((rows + of - 1) / of)
 	q.cut = pieces / q.panels
 	grain := max(1, int(float64(workers.Grain(32))/float64(m.f.Cols*m.K*min(rows, of))))
@@ -48,7 +49,7 @@ func (m *FewBits) digits(p *workers.Pool, digits, rows int, x, y, bias []float32
 // digitArgs is what a piece of such a product needs.
 type digitArgs struct {
 	m                   *FewBits
-	digits              int
+	digits, most        int // of a row, and rows of a loop
 	rows, cut, panels   int // pieces are each panel of one part of the rows, and then of the next
 	x, y, bias          []float32
 	act                 activation.Clamp
@@ -85,11 +86,11 @@ func (q digitArgs) arrange(lo, hi int) {
 func (q digitArgs) multiply(lo, hi int) {
 	m, e := q.m, simd.ElementKernels()
 	line, size, span := q.line(), m.blocks*simd.BitRecord, m.f.Cols/2
-	if q.rows == 1 {
+	if q.rows == 1 || q.most == 1 {
 		span = m.f.Cols
 	}
 	t := bitTiles.Get().(*simd.BitTile)
-	sc, room := borrow(m.f.DigitRows(q.digits) * span)
+	sc, room := borrow(q.most * span)
 	for i := lo; i < hi; i++ {
 		r0, r1 := portion(i/q.panels, q.cut, q.rows)
 		for h := range m.f.Cols / span {
@@ -99,16 +100,16 @@ func (q digitArgs) multiply(lo, hi int) {
 				continue
 			}
 			for r := r0; r < r1; {
-				n := evenly(r1-r, m.f.DigitRows(q.digits)) // one only of one row
+				n := evenly(r1-r, q.most) // one only of one row, or one by one
 				m.tile(t, i%q.panels, 0, 0, h)
-				t.Groups, t.Blocks = m.Block/FewBitLine, m.blocks
+				t.Blocks = m.blocks
 				t.X, t.RowX = &q.codes[r*line/4], line
 				t.Sums, t.RowSums = &q.records[r*size], 4*size
 				t.Y, t.RowY = &q.y[r*m.N+col], 4*m.N
 				if width < span {
 					t.Y, t.RowY = &room[0], 4*span
 				}
-				m.f.Digits(t, m.Bits, q.digits, n)
+				m.f.Digits(t, m.Bits, q.digits, n, m.Block)
 				for k := range n {
 					out := q.y[(r+k)*m.N+col:][:width]
 					if width < span {

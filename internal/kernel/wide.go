@@ -192,7 +192,7 @@ func (a wideArgs) blocksOf(lo, hi int) {
 				f.Run(t, rows, width, w.wide != nil)
 				from = to
 			}
-			a.finish(a.y[r*p.n+n*f.Cols:], buf, rows, width, n*f.Cols)
+			a.finish(a.y[r*p.n+n*f.Cols:], p.n, buf, rows, width, n*f.Cols)
 			r += rows
 		}
 	}
@@ -200,9 +200,9 @@ func (a wideArgs) blocksOf(lo, hi int) {
 	giveIntTile(t)
 }
 
-// finish quantises rows of sums of the channels from ch on.
-func (a wideArgs) finish(y []int16, sums []int32, rows, width, ch int) {
-	q, n, f := a.q, a.p.n, a.p.panels.f
+// finish quantises rows of sums of the channels from ch on; rows of y lie n numbers apart.
+func (a wideArgs) finish(y []int16, n int, sums []int32, rows, width, ch int) {
+	q, f := a.q, a.p.panels.f
 	parts, size := len(a.cuts), f.Rows*f.Cols
 	if q.scales != nil && f.Requantise16(y, n, sums, f.Cols, rows, width, parts, size, q.scales, ch, q.Zero, q.Min, q.Max) {
 		return

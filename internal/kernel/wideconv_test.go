@@ -21,23 +21,22 @@ func TestWideConv(t *testing.T) {
 		taken := 0
 		for i := 0; i < 200 && simd.IntKernels() != nil; i++ {
 			s := ConvShape{N: 1 + r.IntN(2), H: 1 + r.IntN(9), W: 1 + r.IntN(80), C: 1 + r.IntN(20), OC: 1 + r.IntN(70), KH: 1 + r.IntN(4), KW: 1 + r.IntN(4), Groups: 1}
-			s.StrideH, s.StrideW, s.DilH, s.DilW = 1+r.IntN(3), 1+r.IntN(3), 1+r.IntN(2), 1
+			s.StrideH, s.StrideW, s.DilH, s.DilW = 1+r.IntN(3), 1+r.IntN(3), 1+r.IntN(2), 1+r.IntN(2)
+			if i%3 == 1 {
+				s.Groups = 1 + r.IntN(9)
+				s.C, s.OC = s.Groups*(1+r.IntN(9)), s.Groups*(1+r.IntN(9))
+			}
 			s.PadT, s.PadL = r.IntN(s.KH+1), r.IntN(s.KW+1)
 			s.OH, s.OW = 1+r.IntN(9), 1+r.IntN(80)
 			if i%4 == 0 { // as they lie
 				s.PadT, s.PadL = 0, 0
-				s.OH, s.OW = (s.H-(s.KH-1)*s.DilH-1)/s.StrideH+1, (s.W-s.KW)/s.StrideW+1
-				if s.H < (s.KH-1)*s.DilH+1 || s.W < s.KW {
+				s.OH, s.OW = (s.H-(s.KH-1)*s.DilH-1)/s.StrideH+1, (s.W-(s.KW-1)*s.DilW-1)/s.StrideW+1
+				if s.H < (s.KH-1)*s.DilH+1 || s.W < (s.KW-1)*s.DilW+1 {
 					continue
 				}
 			}
-			line, each := s.WideLine(), s.KW*s.C
-			w := randomWeights(r, s.OC*s.KH*line)
-			for j := range w {
-				if j%line >= each {
-					w[j] = 0
-				}
-			}
+			cg, og := s.C/s.Groups, s.OC/s.Groups
+			w := randomWeights(r, s.OC*s.KH*s.KW*cg)
 			x := make([]int16, s.N*s.H*s.W*s.C)
 			for j := range x {
 				if x[j] = int16(r.Uint32()); i%5 == 0 {
@@ -50,9 +49,12 @@ func TestWideConv(t *testing.T) {
 					q.Bias = append(q.Bias, int64(int32(r.Uint32()))>>8)
 				}
 			}
-			p := NewPacked16(s.OC, s.KH*line)
-			p.Fill(w, s.KH*line, 1)
-			c := NewWideConv(p, q, s)
+			if len(q.Bias) > 0 && r.IntN(2) == 0 {
+				for len(q.Mul) < s.OC {
+					q.Mul = append(q.Mul, fixed.FromReal(math.Ldexp(r.Float64(), -10-r.IntN(10))))
+				}
+			}
+			c := NewWideConv(w, q, s)
 			if c == nil {
 				continue
 			}
@@ -62,11 +64,10 @@ func TestWideConv(t *testing.T) {
 			for j := range s.outputs() {
 				n, oy, ox, o := j/s.OC/s.OW/s.OH, j/s.OC/s.OW%s.OH, j/s.OC%s.OW, j%s.OC
 				var sum int64
-				for ky := range s.KH {
-					for k := range each {
-						if iy, ix := oy*s.StrideH-s.PadT+ky*s.DilH, ox*s.StrideW-s.PadL+k/s.C; uint(iy) < uint(s.H) && uint(ix) < uint(s.W) {
-							sum += int64(x[((n*s.H+iy)*s.W+ix)*s.C+k%s.C]) * int64(w[(o*s.KH+ky)*line+k])
-						}
+				for k := range s.KH * s.KW * cg {
+					ky, kx, ch := k/cg/s.KW, k/cg%s.KW, o/og*cg+k%cg
+					if iy, ix := oy*s.StrideH-s.PadT+ky*s.DilH, ox*s.StrideW-s.PadL+kx*s.DilW; uint(iy) < uint(s.H) && uint(ix) < uint(s.W) {
+						sum += int64(x[((n*s.H+iy)*s.W+ix)*s.C+ch]) * int64(w[o*s.KH*s.KW*cg+k])
 					}
 				}
 				want[j] = q.One(sum, o)

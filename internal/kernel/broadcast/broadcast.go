@@ -164,6 +164,20 @@ func (b *Walk) Each(p *workers.Pool, grain int, f func(out int, at [3]int, n int
 	})
 }
 
+// Rows is the walk over the runs: its elements are whole runs, which lie as far apart in an operand as its Step says. It is nil where there is but
+// one run.
+func (b *Walk) Rows() *Walk {
+	last := len(b.dims) - 1
+	if last < 0 || b.Inner == 0 {
+		return nil
+	}
+	r := &Walk{Len: b.Len / b.Inner, Inner: b.dims[last], dims: b.dims[:last]}
+	for k := range r.Step {
+		r.Step[k], r.step[k] = b.step[k][last], b.step[k][:last]
+	}
+	return r
+}
+
 // Strides returns the strides, in elements, with which a dense operand of the
 // shape is read as if it had the shape to: zero along axes that repeat.
 func Strides(shape, to []int) ([]int, error) {

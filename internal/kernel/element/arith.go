@@ -21,6 +21,16 @@ func inVectors[T tensor.Number](plain Loops[T, T], vectors func(e *simd.Elements
 	return plain
 }
 
+// rowsOf are loops over rows; nil where the set has none.
+func rowsOf(e *simd.Elements, op simd.RowOp) func(dst, a, b []float32, n, stepA, stepB, single int) {
+	if !e.HasPairs() {
+		return nil
+	}
+	return func(dst, a, b []float32, n, stepA, stepB, single int) {
+		e.Pairs(op, dst, a, b, n, stepA, stepB, single)
+	}
+}
+
 // inIntegers returns loops of an operation in vectors, where the processor has them for the type.
 func inIntegers[T tensor.Number](k simd.IntOp, plain Loops[T, T]) Loops[T, T] {
 	e := simd.ElementKernels()
@@ -35,33 +45,33 @@ func inIntegers[T tensor.Number](k simd.IntOp, plain Loops[T, T]) Loops[T, T] {
 
 // Add is a+b.
 func Add[T tensor.Number]() Loops[T, T] {
-	plain := Loops[T, T]{addVec[T], addScalar[T], func(dst []T, a T, b []T) { addScalar(dst, b, a) }}
+	plain := Loops[T, T]{addVec[T], addScalar[T], func(dst []T, a T, b []T) { addScalar(dst, b, a) }, nil}
 	return inVectors(inIntegers(simd.IntAdd, plain), func(e *simd.Elements) floatLoops {
-		return floatLoops{e.Add, e.AddScalar, func(dst []float32, a float32, b []float32) { e.AddScalar(dst, b, a) }}
+		return floatLoops{e.Add, e.AddScalar, func(dst []float32, a float32, b []float32) { e.AddScalar(dst, b, a) }, rowsOf(e, simd.RowAdd)}
 	})
 }
 
 // Sub is a-b.
 func Sub[T tensor.Number]() Loops[T, T] {
 	// a-b is a+(-b), zeros included.
-	plain := Loops[T, T]{subVec[T], func(dst []T, a []T, b T) { addScalar(dst, a, -b) }, scalarSub[T]}
+	plain := Loops[T, T]{subVec[T], func(dst []T, a []T, b T) { addScalar(dst, a, -b) }, scalarSub[T], nil}
 	return inVectors(inIntegers(simd.IntSub, plain), func(e *simd.Elements) floatLoops {
-		return floatLoops{e.Sub, func(dst []float32, a []float32, b float32) { e.AddScalar(dst, a, -b) }, e.ScalarSub}
+		return floatLoops{e.Sub, func(dst []float32, a []float32, b float32) { e.AddScalar(dst, a, -b) }, e.ScalarSub, rowsOf(e, simd.RowSub)}
 	})
 }
 
 // Mul is a·b.
 func Mul[T tensor.Number]() Loops[T, T] {
-	plain := Loops[T, T]{mulVec[T], mulScalar[T], func(dst []T, a T, b []T) { mulScalar(dst, b, a) }}
+	plain := Loops[T, T]{mulVec[T], mulScalar[T], func(dst []T, a T, b []T) { mulScalar(dst, b, a) }, nil}
 	return inVectors(inIntegers(simd.IntMul, plain), func(e *simd.Elements) floatLoops {
-		return floatLoops{e.Mul, e.MulScalar, func(dst []float32, a float32, b []float32) { e.MulScalar(dst, b, a) }}
+		return floatLoops{e.Mul, e.MulScalar, func(dst []float32, a float32, b []float32) { e.MulScalar(dst, b, a) }, rowsOf(e, simd.RowMul)}
 	})
 }
 
 // Div is a/b. Integers are truncated towards zero and must not be divided by zero.
 func Div[T tensor.Number]() Loops[T, T] {
-	return inVectors(Loops[T, T]{divVec[T], divScalar[T], scalarDiv[T]}, func(e *simd.Elements) floatLoops {
-		return floatLoops{e.Div, e.DivScalar, e.ScalarDiv}
+	return inVectors(Loops[T, T]{divVec[T], divScalar[T], scalarDiv[T], nil}, func(e *simd.Elements) floatLoops {
+		return floatLoops{e.Div, e.DivScalar, e.ScalarDiv, nil}
 	})
 }
 
@@ -108,6 +118,7 @@ func SquaredDifference[T tensor.Number]() Loops[T, T] {
 			},
 			scalar,
 			func(dst []float32, a float32, b []float32) { scalar(dst, b, a) },
+			rowsOf(e, simd.RowSquare),
 		}
 	})
 }
@@ -356,6 +367,12 @@ func Clamped[T tensor.Number](l Loops[T, T], lo, hi T) Loops[T, T] {
 	}
 	if l.ScalarVector != nil {
 		out.ScalarVector = func(dst []T, a T, b []T) { l.ScalarVector(dst, a, b); Clamp(dst, lo, hi) }
+	}
+	if l.Rows != nil {
+		out.Rows = func(dst, a, b []T, n, stepA, stepB, single int) {
+			l.Rows(dst, a, b, n, stepA, stepB, single)
+			Clamp(dst, lo, hi)
+		}
 	}
 	return out
 }

@@ -12,6 +12,9 @@ type Loops[T, R any] struct {
 	Vec          func(dst []R, a, b []T)
 	VectorScalar func(dst []R, a []T, b T) // may be nil
 	ScalarVector func(dst []R, a T, b []T) // may be nil
+	// Rows computes rows of n elements, whose results lie side by side: those of the operands lie stepA and stepB elements apart, and of the
+	// operand that is single (1 for a, 2 for b, 0 for neither) they have one element. May be nil.
+	Rows func(dst []R, a, b []T, n, stepA, stepB, single int)
 }
 
 // Block is the number of elements that loops with intermediate buffers work on
@@ -29,6 +32,7 @@ type Binary[T, R any] struct {
 	Loops[T, R]
 	walk *broadcast.Walk
 	span *broadcast.Spans // for short runs
+	rows *broadcast.Walk  // for runs that are done together
 	a, b []T
 	out  []R
 	fill []T // two rooms a worker, to spread standing operands that Vec needs as slices
@@ -46,13 +50,26 @@ func NewBinary[T, R any](p *workers.Pool, walk *broadcast.Walk, l Loops[T, R]) *
 	if r.body = r.work; walk.Inner < walk.Len && (walk.Inner < short || walk.Inner < Block/2 && walk.Repeats()) {
 		r.span, r.body = walk.Spans(Block), r.short
 	}
+	if rows := walk.Rows(); l.Rows != nil && rows != nil && walk.Inner >= shortRow && walk.Inner <= longRow && walk.Step[0]|walk.Step[1] == 1 {
+		r.rows, r.body = rows, r.together
+	}
 	return r
 }
+
+// shortRow is the length of rows that fill a register, longRow that from which on a call for each costs nothing.
+const (
+	shortRow = 16
+	longRow  = 1 << 10
+)
 
 // Run computes out from a and b.
 func (r *Binary[T, R]) Run(p *workers.Pool, out []R, a, b []T) {
 	r.out, r.a, r.b = out, a, b
-	p.ForWorker(r.walk.Len, Grain, r.body)
+	if r.rows != nil {
+		p.ForWorker(r.rows.Len, max(1, Grain/r.walk.Inner), r.body)
+	} else {
+		p.ForWorker(r.walk.Len, Grain, r.body)
+	}
 	r.out, r.a, r.b = nil, nil, nil
 }
 
@@ -76,6 +93,20 @@ func (r *Binary[T, R]) work(worker, lo, hi int) {
 		default:
 			r.spread(dst, it.Off[0], it.Off[1], r.fill[worker*2*room:][:2*Block])
 		}
+	}
+}
+
+// together runs Rows on runs lo to hi.
+func (r *Binary[T, R]) together(_, lo, hi int) {
+	n, single := r.walk.Inner, 0
+	switch {
+	case r.walk.Step[0] == 0:
+		single = 1
+	case r.walk.Step[1] == 0:
+		single = 2
+	}
+	for it := r.rows.Runs(lo, hi); it.Next(); {
+		r.Rows(r.out[it.Dst*n:][:it.N*n], r.a[it.Off[0]:], r.b[it.Off[1]:], n, r.rows.Step[0], r.rows.Step[1], single)
 	}
 }
 

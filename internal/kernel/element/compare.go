@@ -23,7 +23,7 @@ func compared[T cmp.Ordered](k simd.Relation, plain Loops[T, uint8]) Loops[T, ui
 
 // Equal is a == b.
 func Equal[T cmp.Ordered]() Loops[T, uint8] {
-	return compared(simd.Equal, Loops[T, uint8]{equalVec[T], equalScalar[T], func(dst []uint8, a T, b []T) { equalScalar(dst, b, a) }})
+	return compared(simd.Equal, Loops[T, uint8]{equalVec[T], equalScalar[T], func(dst []uint8, a T, b []T) { equalScalar(dst, b, a) }, nil})
 }
 
 // NotEqual is a != b.

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/opmeter/opmeter/internal/kernel/broadcast"
+	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -41,10 +42,29 @@ func TestBinary(t *testing.T) {
 		}},
 		"clamped": {Clamped(Add[float32](), 0, 6), func(a, b float32) float32 { return min(max(a+b, 0), 6) }},
 	} {
-		for _, shapes := range [][2][]int{{{3, 700}, {3, 700}}, {{3, 700}, {3, 1}}, {{3, 1}, {3, 700}}, {{3, 700}, {700}}, {{1, 1}, {1, 1}}, {{1}, {3, 700}}} {
-			out := []int{3, 700}
-			if slices.Equal(shapes[0], shapes[1]) {
-				out = shapes[0]
+		for _, shapes := range [][2][]int{
+			{{3, 700}, {3, 700}},
+			{{3, 700}, {3, 1}},
+			{{3, 1}, {3, 700}},
+			{{3, 700}, {700}},
+			{{1, 1}, {1, 1}},
+			{{1}, {3, 700}},
+			{{3, 1}, {1, 700}},
+			{{50, 1}, {23}},
+			{{23}, {50, 1}},
+			{{50, 23}, {50, 1}},
+			{{50, 5}, {50, 1}},
+			{{50, 1}, {50, 5}},
+			{{50, 5}, {5}},
+			{{2, 5, 1, 70}, {5, 3, 1}},
+			{{2, 1, 3, 1}, {5, 1, 65}},
+			{{4, 3, 17}, {4, 1, 17}},
+			{{4, 1, 80}, {4, 6, 80}},
+			{{2, 1, 7, 16}, {2, 3, 1, 16}},
+		} {
+			out, err := tensor.Broadcast(shapes[0], shapes[1])
+			if err != nil {
+				t.Fatal(err)
 			}
 			walk, err := broadcast.New(out, shapes[0], shapes[1])
 			if err != nil {

@@ -105,6 +105,7 @@ func elements(a *asm) {
 		}
 	}
 	a.turn()
+	a.turnHalves()
 	a.codes("quantise", "func(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)", false, false)
 	a.codes("quantiseAway", "func(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)", false, true)
 	a.codes("rescale", "func(dst *byte, src *int32, n int, scale, lo, hi float32, zero, bias int32)", true, false)
@@ -706,6 +707,53 @@ func (a *asm) turn() {
 		a.ADDQ(stepDst, to)
 	}
 	a.ADDQ(operand.U8(32), dst)
+	a.DECQ(n)
+	a.JNZ(operand.LabelRef("square"))
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// turnHalves is turn for squares of 8 by 8 words of 16 bits.
+func (a *asm) turnHalves() {
+	a.function("turnHalvesAVX2", "func(dst *uint16, stepDst int, src *uint16, stepSrc, n int)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	stepDst := a.Load(a.Param("stepDst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	stepSrc := a.Load(a.Param("stepSrc"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	to := a.GP64()
+	var x, y [8]reg.Register
+	for i := range x {
+		x[i], y[i] = ymm.reg(i).AsX(), ymm.reg(8+i).AsX()
+	}
+	a.Label("square")
+	for _, v := range x {
+		a.VMOVDQU(at(src, 0), v)
+		a.ADDQ(stepSrc, src)
+	}
+	for i := range 4 {
+		a.VPUNPCKLWD(x[2*i+1], x[2*i], y[2*i])
+		a.VPUNPCKHWD(x[2*i+1], x[2*i], y[2*i+1])
+	}
+	// Of four rows each: columns 0 and 1, 2 and 3, 4 and 5, 6 and 7.
+	for half := range 2 {
+		p := 4 * half
+		a.VPUNPCKLDQ(y[p+2], y[p], x[p])
+		a.VPUNPCKHDQ(y[p+2], y[p], x[p+1])
+		a.VPUNPCKLDQ(y[p+3], y[p+1], x[p+2])
+		a.VPUNPCKHDQ(y[p+3], y[p+1], x[p+3])
+	}
+	a.MOVQ(dst, to)
+	for i := range 8 {
+		if i%2 == 0 {
+			a.VPUNPCKLQDQ(x[4+i/2], x[i/2], y[i])
+		} else {
+			a.VPUNPCKHQDQ(x[4+i/2], x[i/2], y[i])
+		}
+		a.VMOVDQU(y[i], at(to, 0))
+		a.ADDQ(stepDst, to)
+	}
+	a.ADDQ(operand.U8(16), dst)
 	a.DECQ(n)
 	a.JNZ(operand.LabelRef("square"))
 	a.VZEROUPPER()

@@ -30,6 +30,9 @@ const (
 // leastTop, 2^-80, is the least magnitude of a block for which scales are good numbers.
 const leastTop = 0x17800000
 
+// fetchAhead is how many bytes further on weights of a single row are asked for.
+const fetchAhead = 4096
+
 // bitDigits writes blocks of a row as whole numbers of up to three digits of 8 bits with a sign, so that the largest magnitude is the limit: for 16 steps the
 // digits of each place, in the order in which words of weights have steps.
 func (a *asm) bitDigits() {
@@ -216,6 +219,11 @@ func (a *asm) bitDigitRows(bits, digits, rows, regs int) {
 			}
 		}
 	}
+	if rows == 1 && digits == 3 { // weights come from memory, of which the processor asks for too little by itself
+		for i := range 2 * bits {
+			a.PREFETCHT0(at(codes, fetchAhead+64*i))
+		}
+	}
 	x.add(operand.U32(uint32(16 * digits)))
 	a.ADDQ(operand.U32(uint32(256*bits/2)), codes)
 	a.DECQ(left)
@@ -253,6 +261,127 @@ func (a *asm) bitDigitRows(bits, digits, rows, regs int) {
 	y := a.rowPointers(rows)
 	y.set(at(t, bitsY), at(t, bitsRowY))
 	each(func(r, i int) { a.VMOVUPS(all[r][i], y.at(r, 64*i)) })
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// Places in simd.digitBytes: the lowest bits of bytes, what makes codes of them raw, ones of 16 bits, and the middle of the range.
+const (
+	bytesMask = 32 * iota
+	bytesFlip
+	bytesOnes
+	bytesMiddle
+)
+
+// bitDigitRow multiplies a row of digits by a panel of codes of 4 bits with a sign, with AVX2: 32 steps of half of the columns make sums of 16 bits, which become floats.
+func (a *asm) bitDigitRow(digits int) {
+	a.function(label("bitDigits4x%dRow1AVX2", digits), "func(t *byte)")
+	t := a.Load(a.Param("t"), a.GP64())
+	reg64 := func(field int) reg.GPVirtual {
+		g := a.GP64()
+		a.MOVQ(at(t, field), g)
+		return g
+	}
+	codes, scales, zeros, blocks := reg64(bitsW), reg64(bitsScales), reg64(bitsZeros), reg64(bitsBlocks)
+	x, record, values, y := reg64(bitsX), reg64(bitsSums), reg64(bitsValues), reg64(bitsY)
+	left, row, from := a.GP64(), a.GP64(), a.GP64()
+	var words, some, part [2]reg.VecPhysical
+	var sums [3][2]reg.VecPhysical
+	next := 0
+	vec := func() reg.VecPhysical {
+		next++
+		return ymm.reg(next - 1)
+	}
+	for i := range words {
+		words[i], some[i], part[i] = vec(), vec(), vec()
+		for d := range digits {
+			sums[d][i] = vec()
+		}
+	}
+	spread, spare := vec(), vec()
+	a.zero(ymm, spare)
+	for i := range 4 {
+		a.VMOVUPS(spare, at(y, 32*i))
+	}
+	a.Label("block")
+	for half := range 2 {
+		chunk, noZeros := label("chunk%d", half), label("no_zeros%d", half)
+		for i := range part {
+			a.zero(ymm, part[i])
+		}
+		a.MOVQ(at(t, bitsGroups), left)
+		a.MOVQ(x, row)
+		a.MOVQ(codes, from)
+		a.Label(chunk)
+		for i := range words {
+			for d := range digits {
+				a.zero(ymm, sums[d][i])
+			}
+		}
+		for word := range 4 { // of eight steps: the even ones, and the odd ones
+			for i := range words {
+				a.VMOVDQU(at(from, 128*word+64*half+32*i), words[i])
+				a.VPXOR(at(values, bytesFlip), words[i], words[i])
+				a.VPAND(at(values, bytesMask), words[i], some[i])
+				a.VPSRLD(operand.U8(4), words[i], words[i])
+				a.VPAND(at(values, bytesMask), words[i], words[i])
+			}
+			for odd, v := range [][2]reg.VecPhysical{some, words} {
+				for d := range digits {
+					a.VPBROADCASTD(at(row, 16*digits*(word/2)+16*d+8*(word%2)+4*odd), spread)
+					a.VPMADDUBSW(spread, v[0], spare)
+					a.VPMADDUBSW(spread, v[1], spread)
+					a.VPADDW(spare, sums[d][0], sums[d][0])
+					a.VPADDW(spread, sums[d][1], sums[d][1])
+				}
+			}
+			if half == 0 {
+				a.PREFETCHT0(at(from, fetchAhead+128*word))
+				a.PREFETCHT0(at(from, fetchAhead+128*word+64))
+			}
+		}
+		a.ADDQ(operand.U32(uint32(32*digits)), row)
+		a.ADDQ(operand.U32(4*128), from)
+		a.VBROADCASTSS(at(t, bitsMiddle), spread)
+		for i := range part {
+			for d := digits - 1; d >= 0; d-- {
+				a.VPMADDWD(at(values, bytesOnes), sums[d][i], sums[d][i])
+				a.VCVTDQ2PS(sums[d][i], sums[d][i])
+				if d < digits-1 {
+					a.VFMADD213PS(sums[d][i], spread, sums[digits-1][i])
+				}
+			}
+			a.VADDPS(sums[digits-1][i], part[i], part[i])
+		}
+		a.DECQ(left)
+		a.JNZ(operand.LabelRef(chunk))
+		for i := range some {
+			a.VMOVUPS(at(values, bytesMiddle), some[i])
+		}
+		a.TESTQ(zeros, zeros)
+		a.JZ(operand.LabelRef(noZeros))
+		for i := range some {
+			a.VPMOVSXBD(at(zeros, 8*i), spare)
+			a.VCVTDQ2PS(spare, spare)
+			a.VADDPS(spare, some[i], some[i])
+		}
+		a.ADDQ(operand.U32(16), zeros)
+		a.Label(noZeros)
+		a.VBROADCASTSS(at(record, recordSum), spread)
+		a.VBROADCASTSS(at(record, recordScale), spare)
+		for i := range part {
+			a.VFNMADD231PS(spread, some[i], part[i])
+			a.VMULPS(at(scales, 64*half+32*i), spare, some[i])
+			a.VFMADD213PS(at(y, 64*half+32*i), some[i], part[i])
+			a.VMOVUPS(part[i], at(y, 64*half+32*i))
+		}
+	}
+	a.MOVQ(row, x)
+	a.MOVQ(from, codes)
+	a.ADDQ(operand.U32(recordSize), record)
+	a.ADDQ(operand.U32(128), scales)
+	a.DECQ(blocks)
+	a.JNZ(operand.LabelRef("block"))
 	a.VZEROUPPER()
 	a.RET()
 }

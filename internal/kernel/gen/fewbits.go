@@ -31,6 +31,8 @@ func fewBits(a *asm) {
 		}
 	}
 	a.bitDigits()
+	a.bitDigitRow(1)
+	a.bitDigitRow(3)
 	for _, bits := range []int{2, 4, 8} {
 		for _, loop := range []struct{ digits, rows int }{{1, 6}, {3, 3}} {
 			a.bitDigitRows(bits, loop.digits, 1, 4)

@@ -43,6 +43,7 @@ var families = map[string]func(*asm){
 	"places":      places,
 	"pools":       pools,
 	"relations":   relations,
+	"repeats":     repeats,
 	"resizes":     resizes,
 	"rows":        rows,
 	"rowsoftmax":  rowSoftmax,

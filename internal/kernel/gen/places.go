@@ -11,6 +11,11 @@ import (
 func places(a *asm) {
 	a.placesOfFloats()
 	a.placesOfBytes()
+	// Relations that hold of what is no number, too.
+	a.placesOfColumns("Most", 6)
+	a.placesOfColumns("LastMost", 5)
+	a.placesOfColumns("Least", 9)
+	a.placesOfColumns("LastLeast", 10)
 }
 
 // placeLoop walks rows: most finds the largest value of a register's worth of elements, equal says which ones are as large.
@@ -144,4 +149,49 @@ func (a *asm) largestOf(v reg.VecVirtual) reg.VecVirtual {
 		a.VPMAXUB(z, x, x)
 	}
 	return x
+}
+
+// placesOfColumns writes, for n columns of lines that lie step bytes apart, in which line the largest or the smallest value is: the first one,
+// or the last; the first that is no number goes before all others.
+func (a *asm) placesOfColumns(name string, better uint8) {
+	a.function("placesOf"+name+"AVX512", "func(dst *int64, src *float32, step, lines, n int)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	by := a.Load(a.Param("step"), a.GP64())
+	lines := a.Load(a.Param("lines"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	one := a.number512(1)
+	p, left := a.GP64(), a.GP64()
+	columns := 0
+	a.masked("columns", n, 8, func(mask reg.Register) {
+		columns++
+		row, last := label("row%d", columns), label("last%d", columns)
+		best, place, line, x := a.YMM(), a.YMM(), a.YMM(), a.YMM()
+		a.loadFloats(at(src, 0), mask, best)
+		a.VPXORD(place, place, place)
+		a.VPXORD(line, line, line)
+		a.MOVQ(src, p)
+		a.MOVQ(lines, left)
+		a.Label(row)
+		a.DECQ(left)
+		a.JZ(operand.LabelRef(last))
+		a.ADDQ(by, p)
+		a.VPADDD(one.AsY(), line, line)
+		a.loadFloats(at(p, 0), mask, x)
+		a.VCMPPS(operand.U8(7), best, best, reg.K3) // what is a number may be beaten
+		a.VCMPPS(operand.U8(better), best, x, reg.K3, reg.K2)
+		a.VMOVAPS(x, reg.K2, best)
+		a.VMOVDQA32(line, reg.K2, place)
+		a.JMP(operand.LabelRef(row))
+		a.Label(last)
+		wide := a.ZMM()
+		a.VPMOVSXDQ(place, wide)
+		if mask != nil {
+			a.VMOVDQU64(wide, mask, at(dst, 0))
+		} else {
+			a.VMOVDQU64(wide, at(dst, 0))
+		}
+	}, step{src, 32}, step{dst, 64})
+	a.VZEROUPPER()
+	a.RET()
 }

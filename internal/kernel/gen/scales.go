@@ -14,6 +14,7 @@ func (a *asm) scales() {
 	a.curve16()
 	a.quantiseRow()
 	a.quantiseRows()
+	a.rowPairs()
 	a.lessTimes()
 	for _, signed := range []bool{false, true} {
 		a.dequantise(signed)

@@ -80,7 +80,7 @@ func TestLargePlans(t *testing.T) {
 		for _, threads := range []int{1, 3} {
 			pool := workers.New(threads, nil)
 			p := New(c.dims, c.dst, c.from, c.to, c.at)
-			for _, width := range []int{1, 4} {
+			for _, width := range []int{1, 2, 4} {
 				got := make([]uint8, n*width)
 				p.Run(pool, Slice{Bytes: got, Width: width}, Slice{Bytes: repeated(src, width), Width: width})
 				if i := slices.IndexFunc(seq(n*width), func(i int) bool { return got[i] != want[i/width] }); i >= 0 {

@@ -204,6 +204,11 @@ func run[T any](p *Plan, pool *workers.Pool, dst, src []T) {
 			}
 		}
 	}
+	if p.repeats() {
+		r := copyOf(p, dst, src)
+		pool.For(p.dims[0], max(1, shared[T]()/p.dst[0]), r.repeated)
+		return
+	}
 	n := p.dims[last]
 	outer := 1
 	for _, d := range p.dims[:last] {
@@ -259,11 +264,49 @@ func run[T any](p *Plan, pool *workers.Pool, dst, src []T) {
 	pool.For(outer, grain, c.lines)
 }
 
+// repeats tells whether lines, or more, follow each other several times in a dense destination.
+func (p *Plan) repeats() bool {
+	n, again, last := 1, false, len(p.dims)-1
+	for i := last; i >= 0; i-- {
+		if p.dst[i] != n {
+			return false
+		}
+		again = again || i < last && p.src[i] == 0 && n > shortLine
+		n *= p.dims[i]
+	}
+	return again
+}
+
+// repeat fills m parts of dimension level from do and so on: what repeats itself is copied from what has been written.
+func repeat[T any](p *Plan, dst, src []T, level, m, do, so int) {
+	if level == len(p.dims)-1 {
+		line(dst, src, do, so, m, 1, p.src[level])
+		return
+	}
+	n, step := p.dst[level], p.src[level]
+	if step == 0 {
+		repeat(p, dst, src, level+1, p.dims[level+1], do, so)
+		all := dst[do : do+m*n]
+		for ; n < len(all); n *= 2 {
+			copy(all[n:], all[:n])
+		}
+		return
+	}
+	if short := len(p.dims) - 2; level == short && p.dims[short+1] <= shortLine {
+		shortLines(dst, src, do, so, m, n, step, p.dims[short+1], 1, p.src[short+1])
+		return
+	}
+	for range m {
+		repeat(p, dst, src, level+1, p.dims[level+1], do, so)
+		do, so = do+n, so+step
+	}
+}
+
 // copying is a run over lines in the making. It is kept with its plan: runs must not allocate.
 type copying[T any] struct {
 	dst, src []T
-	// Pieces of the only line, of all lines, and of all rows of short lines.
-	along, lines, short func(lo, hi int)
+	// Pieces of the only line, of all lines, of all rows of short lines, and of what repeats itself.
+	along, lines, short, repeated func(lo, hi int)
 }
 
 // copyOf is the plan's.
@@ -276,6 +319,9 @@ func copyOf[T any](p *Plan, dst, src []T) *copying[T] {
 		c.along = func(lo, hi int) { line(c.dst, c.src, p.To+lo*ds, p.From+lo*ss, hi-lo, ds, ss) }
 		c.lines = func(lo, hi int) {
 			p.lines(last, -1, lo, hi, func(do, so int) { line(c.dst, c.src, do, so, n, ds, ss) })
+		}
+		c.repeated = func(lo, hi int) {
+			repeat(p, c.dst, c.src, 0, hi-lo, p.To+lo*p.dst[0], p.From+lo*p.src[0])
 		}
 		if last > 0 {
 			m, dm, sm := p.dims[last-1], p.dst[last-1], p.src[last-1]

@@ -250,15 +250,12 @@ func pickPlaces[T any](dst, x, y []T, cond []uint8, at [3][]int) {
 
 // set fills s with v, by doubling where it is long.
 func set[T any](s []T, v T) {
-	if len(s) < 32 {
-		for i := range s {
-			s[i] = v
-		}
-		return
+	n := min(len(s), 16)
+	for i := range n {
+		s[i] = v
 	}
-	s[0] = v
-	for i := 1; i < len(s); i *= 2 {
-		copy(s[i:], s[:i])
+	for ; n > 0 && n < len(s); n *= 2 {
+		copy(s[n:], s[:n])
 	}
 }
 

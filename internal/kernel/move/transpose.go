@@ -52,7 +52,7 @@ func transpose[T any](p *Plan, pool *workers.Pool, dst, src []T, k int) {
 		t.wide = strip
 	case cols < thin:
 		t.high = strip
-	case words && simd.ElementKernels() != nil:
+	case words && simd.ElementKernels() != nil, inHalves[T]():
 		pace = 3
 	}
 	grain := workers.Grain(pace)
@@ -90,6 +90,7 @@ type turning[T any] struct {
 func (t *turning[T]) block(do, so, lo, hi, j0, j1 int) {
 	words, vectors := any(t.dst).([]uint32)
 	vectors = vectors && simd.ElementKernels() != nil
+	halves := inHalves[T]()
 	if bytes, ok := any(t.dst).([]uint8); ok && t.whole {
 		simd.ElementKernels().TurnBytes(bytes[do+lo*t.dk+j0:], t.dk, any(t.src).([]uint8)[so+lo+j0*t.ss:], t.ss, hi-lo, j1-j0)
 		return
@@ -103,7 +104,9 @@ func (t *turning[T]) block(do, so, lo, hi, j0, j1 int) {
 			case t.cols < thin:
 				byColumn(t.dst, t.src, d, s, ni, nj, t.dk, t.ss)
 			case vectors:
-				squareWords(words, any(t.src).([]uint32), d, s, ni, nj, t.dk, t.ss)
+				squareWords(words, any(t.src).([]uint32), d, s, ni, nj, t.dk, t.ss, (*simd.Elements).Turn)
+			case halves:
+				squareWords(any(t.dst).([]uint16), any(t.src).([]uint16), d, s, ni, nj, t.dk, t.ss, (*simd.Elements).TurnHalves)
 			default:
 				square(t.dst, t.src, d, s, ni, nj, t.dk, t.ss)
 			}
@@ -125,13 +128,19 @@ func square[T any](dst, src []T, do, so, ni, nj, dk, ss int) {
 	}
 }
 
+// inHalves tells whether elements are words of 16 bits that vectors turn.
+func inHalves[T any]() bool {
+	_, ok := any(*new(T)).(uint16)
+	return ok && simd.ElementKernels().Halves()
+}
+
 // squareWords is square in vectors.
-func squareWords(dst, src []uint32, do, so, ni, nj, dk, ss int) {
+func squareWords[T any](dst, src []T, do, so, ni, nj, dk, ss int, turn func(e *simd.Elements, dst []T, stepDst int, src []T, stepSrc, rows, cols int) (int, int)) {
 	if dk < 0 || ss < 0 {
 		square(dst, src, do, so, ni, nj, dk, ss) // lines that go back
 		return
 	}
-	i, j := simd.ElementKernels().Turn(dst[do:], dk, src[so:], ss, ni, nj)
+	i, j := turn(simd.ElementKernels(), dst[do:], dk, src[so:], ss, ni, nj)
 	if j < nj {
 		byColumn(dst, src, do+j, so+j*ss, i, nj-j, dk, ss)
 	}

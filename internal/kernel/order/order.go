@@ -61,14 +61,15 @@ func (l Lines) TopK(pool *workers.Pool, at []int, keys []uint64, k int, largest 
 		flip = math.MaxUint64
 	}
 	pool.For(l.Outer*l.Inner, max(1, 1<<13/l.N), func(lo, hi int) {
-		var words []uint64
+		var words, spare []uint64
 		var entries []entry
 		for line := lo; line < hi; line++ {
 			o, in := line/l.Inner, line%l.Inner
 			own := keys[o*l.N*l.Inner+in:]
 			put := func(j, i int) { at[(o*k+j)*l.Inner+in] = (o*l.N+i)*l.Inner + in }
 			if words = l.words(words, own, flip); len(words) > 0 {
-				words = best(words, k, cmp.Compare[uint64])
+				spare = slices.Grow(spare[:0], l.N)[:l.N]
+				words = bestWords(words, spare, k, bits.Len(uint(l.N-1)))
 				for j, w := range words {
 					put(j, int(w&(1<<bits.Len(uint(l.N-1))-1)))
 				}
@@ -78,7 +79,7 @@ func (l Lines) TopK(pool *workers.Pool, at []int, keys []uint64, k int, largest 
 			for i := range l.N {
 				entries = append(entries, entry{own[i*l.Inner] ^ flip, i})
 			}
-			entries = best(entries, k, before)
+			entries = best(entries, k)
 			for j, e := range entries {
 				put(j, e.i)
 			}
@@ -107,34 +108,30 @@ func (l Lines) words(buf, keys []uint64, flip uint64) []uint64 {
 func before(a, b entry) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.i, b.i)) }
 
 // best leaves the first k of all in order. A heap holds the worst of the best on top while the rest is looked through.
-func best[T any](all []T, k int, compare func(a, b T) int) []T {
+func best(all []entry, k int) []entry {
 	if k <= len(all)/4 {
 		heap := all[:k]
 		for j := k/2 - 1; j >= 0; j-- {
-			sink(heap, j, compare)
+			sink(heap, j)
 		}
 		for i := k; i < len(all) && k > 0; i++ {
-			if compare(all[i], heap[0]) < 0 {
+			if before(all[i], heap[0]) < 0 {
 				heap[0] = all[i]
-				sink(heap, 0, compare)
+				sink(heap, 0)
 			}
 		}
 		all = heap
 	}
-	if w, ok := any(all).([]uint64); ok {
-		slices.Sort(w)
-	} else {
-		slices.SortFunc(all, compare)
-	}
+	slices.SortFunc(all, before)
 	return all[:k]
 }
 
 // sink restores the heap after element j was exchanged.
-func sink[T any](heap []T, j int, compare func(a, b T) int) {
+func sink(heap []entry, j int) {
 	for {
 		w := j
 		for s := 2*j + 1; s <= 2*j+2 && s < len(heap); s++ {
-			if compare(heap[w], heap[s]) < 0 {
+			if before(heap[w], heap[s]) < 0 {
 				w = s
 			}
 		}

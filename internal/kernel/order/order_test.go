@@ -2,6 +2,8 @@ package order
 
 import (
 	"cmp"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -89,4 +91,77 @@ func TestUnique(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestTopFloats compares with a stable sort of every line by keys, with what is no number, zeros of both signs and equal numbers.
+func TestTopFloats(t *testing.T) {
+	t.Parallel()
+	pool := workers.New(2, nil)
+	defer pool.Close()
+	r := rand.New(rand.NewPCG(4, 4))
+	for range 300 {
+		l := Lines{1 + r.IntN(3), 1 + r.IntN([]int{5, 50, 900}[r.IntN(3)]), 1 + r.IntN(3)}
+		src, keys := make([]float32, l.Outer*l.N*l.Inner), make([]uint64, l.Outer*l.N*l.Inner)
+		special := []float32{0, float32(math.Copysign(0, -1)), float32(math.NaN()), float32(math.Copysign(math.NaN(), -1)), float32(math.Inf(1)), float32(math.Inf(-1)), 1e-45}
+		for i := range src {
+			switch r.IntN(4) {
+			case 0:
+				src[i] = special[r.IntN(len(special))]
+			case 1:
+				src[i] = float32(r.IntN(5) - 2)
+			default:
+				src[i] = math.Float32frombits(r.Uint32())
+			}
+			keys[i] = Float(float64(src[i]))
+		}
+		k, largest := 1+r.IntN(l.N), r.IntN(2) == 0
+		if r.IntN(4) == 0 {
+			k = 1
+		}
+		got, want := make([]int, l.Outer*k*l.Inner), make([]int, l.Outer*k*l.Inner)
+		l.TopFloats(pool, got, src, k, largest)
+		for o := range l.Outer {
+			for in := range l.Inner {
+				line := make([]int, l.N)
+				for i := range line {
+					line[i] = (o*l.N+i)*l.Inner + in
+				}
+				slices.SortStableFunc(line, func(a, b int) int {
+					if largest {
+						a, b = b, a
+					}
+					return cmp.Compare(keys[a], keys[b])
+				})
+				for j := range k {
+					want[(o*k+j)*l.Inner+in] = line[j]
+				}
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("%+v, %d of it, largest %t: %v, want %v", l, k, largest, got, want)
+		}
+	}
+}
+
+// TestFalling compares with a stable sort.
+func TestFalling(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(5, 4))
+	for range 200 {
+		values := make([]float32, 1+r.IntN(1000))
+		var places []int
+		for i := range values {
+			if values[i] = float32(r.IntN(50) - 25); r.IntN(9) == 0 {
+				values[i] = []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.Copysign(0, -1))}[r.IntN(4)]
+			}
+			if r.IntN(3) > 0 {
+				places = append(places, i)
+			}
+		}
+		want := slices.Clone(places)
+		slices.SortStableFunc(want, func(a, b int) int { return cmp.Compare(values[b], values[a]) })
+		if Falling(places, values); !slices.Equal(places, want) {
+			t.Fatalf("%v, want %v", places, want)
+		}
+	}
 }

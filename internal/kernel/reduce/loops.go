@@ -14,6 +14,9 @@ func Sum[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
 	if four, ok := any(addFour).(func(acc []A, src []T, step, n int)); ok {
 		r.Lines = four
 	}
+	if _, whole := any(A(0)).(int32); whole { // the order of what is rounded counts
+		r.More = moreRows[T, A]
+	}
 	return inVectors(r, simd.FoldSum)
 }
 
@@ -48,7 +51,7 @@ func Pairs[T tensor.Number]() Reducer[T, T] {
 // OrderedSum is [Sum] in the order of the elements, which decides how
 // floating-point accumulators round.
 func OrderedSum[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
-	r := Reducer[T, A]{Row: orderedRow[T, A], Cols: sumCols[T, A], Lines: addLines[T, A](), Done: done}
+	r := Reducer[T, A]{Row: orderedRow[T, A], More: moreRows[T, A], Cols: sumCols[T, A], Lines: addLines[T, A](), Done: done}
 	r.Rows, _ = any(OrderedSums).(func(acc []A, src []T, n int))
 	return r
 }
@@ -58,6 +61,27 @@ func orderedRow[T, A tensor.Number](acc A, src []T) A {
 		acc += A(x)
 	}
 	return acc
+}
+
+// moreRows adds rows to their sums: those of four rows do not wait for each other.
+func moreRows[T, A tensor.Number](acc []A, src []T, n int) {
+	for ; len(acc) >= 4; acc, src = acc[4:], src[4*n:] {
+		a, b, c, d := src[:n], src[n:][:n], src[2*n:][:n], src[3*n:][:n]
+		s0, s1, s2, s3 := acc[0], acc[1], acc[2], acc[3]
+		for i, x := range a {
+			s0 += A(x)
+			s1 += A(b[i])
+			s2 += A(c[i])
+			s3 += A(d[i])
+		}
+		acc[0], acc[1], acc[2], acc[3] = s0, s1, s2, s3
+	}
+	for i, s := range acc {
+		for _, x := range src[i*n:][:n] {
+			s += A(x)
+		}
+		acc[i] = s
+	}
 }
 
 // OrderedSums writes the sums of the rows that src begins with, n elements each, every one in the order of its

@@ -82,6 +82,7 @@ type Reducer[T, A any] struct {
 	Start A
 	Row   func(acc A, src []T) A              // many elements into one accumulator
 	Rows  func(acc []A, src []T, n int)       // what Row gives from Start for rows of n elements side by side; may be nil
+	More  func(acc []A, src []T, n int)       // folds rows of n elements side by side into their accumulators; may be nil
 	Cols  func(acc []A, src []T)              // each element into its own
 	Lines func(acc []A, src []T, step, n int) // what Cols gives from Start for n lines of src, step apart; may be nil
 	Merge func(a, b A) A                      // joins parts of a long row that threads share; may be nil
@@ -168,6 +169,20 @@ func (r *Run[T, A]) rowWork(worker, lo, hi int) {
 			some := acc[:min(rowTile, hi-lo)]
 			r.Rows(some, r.in[lo*p.inner:], p.inner)
 			r.finish(r.out[lo:], some)
+		}
+		return
+	}
+	if last := len(p.kept.n) - 1; r.More != nil && last >= 0 && p.kept.stride[last] == p.inner {
+		// Neighbours read neighbouring rows: their sums do not wait for each other.
+		room := r.acc[worker*rowTile:][:rowTile]
+		for lo < hi {
+			base, acc := p.kept.offset(lo), room[:min(rowTile, hi-lo, p.kept.n[last]-lo%p.kept.n[last])]
+			element.Fill(acc, r.Start)
+			for k := range gone {
+				r.More(acc, r.in[base+p.gone.offset(k):], p.inner)
+			}
+			r.finish(r.out[lo:], acc)
+			lo += len(acc)
 		}
 		return
 	}

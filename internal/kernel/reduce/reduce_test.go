@@ -111,6 +111,34 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// TestOrderOfGroups wants it of groups of channels, whose sums are made together.
+func TestOrderOfGroups(t *testing.T) {
+	t.Parallel()
+	pool := workers.New(2, nil)
+	defer pool.Close()
+	for _, groups := range []int{1, 3, 8, 70} {
+		const images, positions, n = 2, 50, 3
+		in := make([]float32, images*positions*groups*n)
+		for i := range in {
+			in[i] = 1 / float32(i%977+1)
+		}
+		sums := make([]float32, images*groups)
+		plan := NewPlan([]int{images, positions, groups, n}, []bool{false, true, false, true})
+		NewRun(pool, plan, OrderedSum(func(a float32, _ int) float32 { return a })).Do(pool, sums, in)
+		for i, got := range sums {
+			var want float32
+			for p := range positions {
+				for _, v := range in[((i/groups*positions+p)*groups+i%groups)*n:][:n] {
+					want += v
+				}
+			}
+			if got != want {
+				t.Errorf("group %d of %d: sum is %v, want %v", i, groups, got, want)
+			}
+		}
+	}
+}
+
 func TestCumulative(t *testing.T) {
 	t.Parallel()
 	src := []int32{1, 2, 3, 4, 5, 6}

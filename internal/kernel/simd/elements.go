@@ -42,6 +42,7 @@ type Elements struct {
 	limitBytes                 [2]func(dst, src *byte, n int, lo, hi int32)
 	maxBytes                   [2]func(dst, a, b *byte, n int)
 	turn                       func(dst *uint32, stepDst int, src *uint32, stepSrc, n int)
+	turnHalves                 func(dst *uint16, stepDst int, src *uint16, stepSrc, n int) // nil for none
 	sum, product               [2]func(dst, a, b *byte, n int, q *Codes)
 	dequantise                 [2]func(dst *float32, src *byte, n int, zero int32, scale float32)                                  // nil for none
 	addScaled                  func(dst, w, scales *float32, n int, x *float32, places *int32, count, step int, scale float32)     // nil for none
@@ -51,6 +52,7 @@ type Elements struct {
 	nonzeros                   func(values *float32, places *int32, x *float32, n int) int                                         // nil for none
 	dequantise16               [2]func(dst *float32, src *uint16, n int, zero int32, scale float32)                                // nil for none
 	quantise16, quantiseAway16 func(dst *uint16, src *float32, n int, scale, lo, hi float32, zero int32)                           // nil for none
+	pairs                      [rowOps][2]rowPair                                                                                  // with two rows, and with a row and a number; nil for none
 	quantiseRows               func(dst *byte, src *float32, rows, n int, scales *float32, zeros *int32, plus int32) (done int)    // nil for none
 	scaleRows                  [2]scaleLoop                                                                                        // nil for none
 	every                      bool                                                                                                // quantise, sum and product take any number of elements
@@ -531,12 +533,57 @@ func (e *Elements) ScaleRows(dst []float32, step int, sums []int32, line, rows i
 type Codes struct {
 	zeroA, scaleA, zeroB, scaleB, scale, lo, hi float32
 	zero                                        int32
+	guess                                       guess
 }
 
 // NewCodes takes scale and zero point of the operands, those of the result, and the limits
-// of its codes; zero points are whole.
-func NewCodes(scaleA, zeroA, scaleB, zeroB, scale, zero, lo, hi float32) Codes {
-	return Codes{zeroA, scaleA, zeroB, scaleB, scale, lo - zero, hi - zero, int32(zero)}
+// of its codes; zero points are whole. The codes are those of sums, or of products.
+func NewCodes(scaleA, zeroA, scaleB, zeroB, scale, zero, lo, hi float32, product bool) Codes {
+	q := Codes{zeroA: zeroA, scaleA: scaleA, zeroB: zeroB, scaleB: scaleB, scale: scale, lo: lo - zero, hi: hi - zero, zero: int32(zero)}
+	if product {
+		q.guess.ofProduct(scaleA, scaleB, zeroB, scale)
+	} else {
+		q.guess.ofSum(scaleA, zeroA, scaleB, zeroB, scale)
+	}
+	return q
+}
+
+// guess says about what a result is before it is rounded: a·a + b·b + c of a sum, (a - zeroA)·(b·b + c) of a product. Where it lies farther than
+// doubt from a whole number, the code may be another one.
+type guess struct{ a, b, c, doubt float32 }
+
+// ofSum: with u = 2^-24 and m the largest size that both terms may have together, the definition is off by u·m for the terms and 2u·m for their sum
+// and its division; the guess by u·m for its factors, u·m for c, and 2u·m for its two steps.
+func (g *guess) ofSum(scaleA, zeroA, scaleB, zeroB, scale float32) {
+	g.a, g.b = scaleA/scale, scaleB/scale
+	g.c = float32(-float64(zeroA)*float64(g.a) - float64(zeroB)*float64(g.b))
+	if !usual(scaleA) || !usual(scaleB) || !usual(scale) {
+		return
+	}
+	g.within(255 * (math.Abs(float64(g.a)) + math.Abs(float64(g.b))))
+}
+
+// ofProduct: the definition is off by 4u·m, the guess by u·m for its factor, u·m for c, and 2u·m for its two steps; factors of a product have two roundings.
+func (g *guess) ofProduct(scaleA, scaleB, zeroB, scale float32) {
+	g.b = float32(float64(scaleA) * float64(scaleB) / float64(scale))
+	g.c = float32(-float64(zeroB) * float64(g.b))
+	if !usual(scaleA) || !usual(scaleB) || !usual(scale) {
+		return
+	}
+	g.within(255 * 255 * math.Abs(float64(g.b)))
+}
+
+// usual tells whether products with a scale are rounded like any numbers: no step leaves those with all their bits.
+func usual(scale float32) bool {
+	size := math.Abs(float64(scale))
+	return size >= 0x1p-50 && size <= 0x1p50
+}
+
+// within sets the doubt for results of a size of m at most, with something for its own rounding. All is in doubt where a guess might not fit 32 bits.
+func (g *guess) within(m float64) {
+	if m < 1<<20 {
+		g.doubt = float32(max(0, 0.5-10*m*0x1p-24-0x1p-24))
+	}
 }
 
 func sign(signed bool) int {
@@ -595,3 +642,19 @@ func (e *Elements) Turn(dst []uint32, stepDst int, src []uint32, stepSrc, rows, 
 	}
 	return doneRows, doneCols
 }
+
+// TurnHalves is [Elements.Turn] for words of 16 bits.
+func (e *Elements) TurnHalves(dst []uint16, stepDst int, src []uint16, stepSrc, rows, cols int) (doneRows, doneCols int) {
+	doneRows, doneCols = whole(rows), whole(cols)
+	if e.turnHalves == nil || doneRows == 0 || doneCols == 0 {
+		return 0, 0
+	}
+	_, _ = dst[(doneRows-1)*stepDst+doneCols-1], src[(doneCols-1)*stepSrc+doneRows-1]
+	for i := 0; i < doneRows; i += 8 {
+		e.turnHalves(&dst[i*stepDst], 2*stepDst, &src[i], 2*stepSrc, doneCols/8)
+	}
+	return doneRows, doneCols
+}
+
+// Halves tells whether [Elements.TurnHalves] does anything.
+func (e *Elements) Halves() bool { return e != nil && e.turnHalves != nil }

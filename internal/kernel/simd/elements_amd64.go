@@ -14,6 +14,10 @@ func elementsAVX512() *Elements {
 	e.dequantise = [2]func(dst *float32, src *byte, n int, zero int32, scale float32){dequantiseU8AVX512, dequantiseS8AVX512}
 	e.dequantise16 = [2]func(dst *float32, src *uint16, n int, zero int32, scale float32){dequantiseU16AVX512, dequantiseS16AVX512}
 	e.quantise16, e.quantiseAway16 = quantise16AVX512, quantiseAway16AVX512
+	e.pairs = [rowOps][2]rowPair{
+		RowAdd: {rowsAddAVX512, singlesAddAVX512}, RowSub: {rowsSubAVX512, singlesSubAVX512}, RowMul: {rowsMulAVX512, singlesMulAVX512},
+		RowSquare: {rowsSquareAVX512, singlesSquareAVX512}, rowSubFrom: {nil, singlesSubFromAVX512},
+	}
 	e.scaleRows = [2]scaleLoop{scaleRowsAVX512, scaleRowsTogetherAVX512}
 	e.addScaled, e.nonzeros, e.curve16 = addScaledAVX512, nonzerosAVX512, curve16AVX512
 	e.quantiseRow, e.quantiseRows, e.lessTimes = quantiseRowAVX512, quantiseRowsAVX512, lessTimesAVX512
@@ -32,6 +36,7 @@ var elementsAVX2 = Elements{
 	limitBytes: [2]func(dst, src *byte, n int, lo, hi int32){limitU8AVX2, limitS8AVX2},
 	maxBytes:   [2]func(dst, a, b *byte, n int){maxU8AVX2, maxS8AVX2},
 	turn:       turnAVX2,
+	turnHalves: turnHalvesAVX2,
 	sum:        [2]func(dst, a, b *byte, n int, q *Codes){sumU8AVX2, sumS8AVX2},
 	product:    [2]func(dst, a, b *byte, n int, q *Codes){productU8AVX2, productS8AVX2},
 }
@@ -325,6 +330,33 @@ func roundDownAVX2(dst, src *float32, n int)
 func roundUpAVX2(dst, src *float32, n int)
 
 //go:noescape
+func rowsAddAVX512(dst, a, b *float32, rows, n, stepA, stepB int)
+
+//go:noescape
+func singlesAddAVX512(dst, a, b *float32, rows, n, stepA, stepB int)
+
+//go:noescape
+func rowsSubAVX512(dst, a, b *float32, rows, n, stepA, stepB int)
+
+//go:noescape
+func singlesSubAVX512(dst, a, b *float32, rows, n, stepA, stepB int)
+
+//go:noescape
+func rowsMulAVX512(dst, a, b *float32, rows, n, stepA, stepB int)
+
+//go:noescape
+func singlesMulAVX512(dst, a, b *float32, rows, n, stepA, stepB int)
+
+//go:noescape
+func rowsSquareAVX512(dst, a, b *float32, rows, n, stepA, stepB int)
+
+//go:noescape
+func singlesSquareAVX512(dst, a, b *float32, rows, n, stepA, stepB int)
+
+//go:noescape
+func singlesSubFromAVX512(dst, a, b *float32, rows, n, stepA, stepB int)
+
+//go:noescape
 func softsignAVX2(dst, src *float32, n int)
 
 //go:noescape
@@ -335,3 +367,6 @@ func aboveAVX2(dst, src *float32, n int, limit float32)
 
 //go:noescape
 func shrinkAVX2(dst, src *float32, n int, limit, bias float32)
+
+//go:noescape
+func turnHalvesAVX2(dst *uint16, stepDst int, src *uint16, stepSrc, n int)

@@ -531,29 +531,34 @@ func TestTurn(t *testing.T) {
 		if e == nil {
 			t.Skip("plain Go")
 		}
-		r := rand.New(rand.NewPCG(1, 7))
-		for range 300 {
-			rows, cols := r.IntN(40), r.IntN(40)
-			stepDst, stepSrc := cols+r.IntN(5), rows+r.IntN(5)
-			src, dst := make([]uint32, cols*stepSrc+rows), make([]uint32, rows*stepDst+cols)
-			for i := range src {
-				src[i] = uint32(i + 1)
+		testTurn(t, e.Turn, true)
+		testTurn(t, e.TurnHalves, e.Halves())
+	})
+}
+
+func testTurn[T uint16 | uint32](t *testing.T, turn func(dst []T, stepDst int, src []T, stepSrc, rows, cols int) (int, int), all bool) {
+	r := rand.New(rand.NewPCG(1, 7))
+	for range 300 {
+		rows, cols := r.IntN(40), r.IntN(40)
+		stepDst, stepSrc := cols+r.IntN(5), rows+r.IntN(5)
+		src, dst := make([]T, cols*stepSrc+rows), make([]T, rows*stepDst+cols)
+		for i := range src {
+			src[i] = T(i + 1)
+		}
+		m, n := turn(dst, stepDst, src, stepSrc, rows, cols)
+		if all && (m < rows-7 && n > 0 || n < cols-7 && m > 0) {
+			t.Fatalf("%d by %d of %d by %d", m, n, rows, cols)
+		}
+		for i, v := range dst {
+			want := T(0)
+			if stepDst > 0 && i/stepDst < m && i%stepDst < n {
+				want = src[i%stepDst*stepSrc+i/stepDst]
 			}
-			m, n := e.Turn(dst, stepDst, src, stepSrc, rows, cols)
-			if m < rows-7 && n > 0 || n < cols-7 && m > 0 {
-				t.Fatalf("%d by %d of %d by %d", m, n, rows, cols)
-			}
-			for i, v := range dst {
-				want := uint32(0)
-				if stepDst > 0 && i/stepDst < m && i%stepDst < n {
-					want = src[i%stepDst*stepSrc+i/stepDst]
-				}
-				if v != want {
-					t.Fatalf("word %d of %d by %d, %d apart: %d, want %d", i, rows, cols, stepDst, v, want)
-				}
+			if v != want {
+				t.Fatalf("word %d of %d by %d, %d apart: %d, want %d", i, rows, cols, stepDst, v, want)
 			}
 		}
-	})
+	}
 }
 
 // Bytes against their definition: all pairs of codes, random scales.
@@ -568,7 +573,7 @@ func TestElementBytes(t *testing.T) {
 		for i := range a {
 			a[i], b[i] = uint8(i), uint8(i>>8)
 		}
-		for range 60 {
+		for n := range 60 {
 			signed, product := r.IntN(2) == 1, r.IntN(2) == 1
 			number := func(c uint8) float32 {
 				if signed {
@@ -585,7 +590,12 @@ func TestElementBytes(t *testing.T) {
 			if r.IntN(4) == 0 {
 				sa, sb, sy = 0.25, 0.25, 0.5 // ties
 			}
-			q := NewCodes(sa, za, sb, zb, sy, zy, lo, hi)
+			if n%8 == 7 {
+				// Others of unlike sizes, and the limit of a ReLU.
+				sa, sb, sy = float32(math.Ldexp(float64(sa), r.IntN(20)-10)), float32(math.Ldexp(float64(sb), r.IntN(20)-10)), sy/4
+				lo = zy
+			}
+			q := NewCodes(sa, za, sb, zb, sy, zy, lo, hi, product)
 			n := e.Combine(dst[:len(dst)-3], a, b, &q, signed, product)
 			if n < len(dst)-10 {
 				t.Fatal(n)

@@ -8,9 +8,10 @@ type FewBits struct {
 	// Raw says that codes have no sign, and are around the middle of their range; others are of two's complement.
 	Raw        bool
 	row, widen [3]func(t *BitTile) // for 2, 4 and 8 bits
-	// Of rows of digits, in sets that have such loops: what arranges them, and products for 2, 4 and 8 bits, of one digit and three, by rows, of one
-	// with all columns.
+	// Of rows of digits, in sets that have such loops: what arranges them, else plain Go; how many steps of a block they take at once, and products for 2, 4 and 8 bits, of
+	// one digit and three, by rows, of one with all columns.
 	arrange func(t *BitDigits)
+	steps   int
 	digits  [3][2][]func(t *BitTile)
 }
 

@@ -6,7 +6,7 @@ var fewBits = family[FewBits]{AVX2: &fewBitsAVX2, AVX512: &fewBitsAVX512, VNNI: 
 func fewBitsVNNI() *FewBits {
 	f := fewBitsAVX512
 	f.Set = VNNI
-	f.arrange = bitDigitsVNNI
+	f.arrange, f.steps = bitDigitsVNNI, 16
 	f.digits = [3][2][]func(t *BitTile){
 		{
 			{bitDigits2x1Rows1VNNI, bitDigits2x1Rows2VNNI, bitDigits2x1Rows3VNNI, bitDigits2x1Rows4VNNI, bitDigits2x1Rows5VNNI, bitDigits2x1Rows6VNNI},
@@ -29,6 +29,7 @@ var (
 		Set: AVX2, Cols: 32,
 		row:   [3]func(t *BitTile){bitRow2AVX2, bitRow4AVX2, bitRow8AVX2},
 		widen: [3]func(t *BitTile){bitWiden2AVX2, bitWiden4AVX2, bitWiden8AVX2},
+		steps: 32, digits: [3][2][]func(t *BitTile){1: {{bitDigits4x1Row1AVX2}, {bitDigits4x3Row1AVX2}}},
 	}
 	fewBitsAVX512 = FewBits{
 		Set: AVX512, Cols: 64, Raw: true,
@@ -156,3 +157,9 @@ func bitDigits8x3Rows2VNNI(t *BitTile)
 
 //go:noescape
 func bitDigits8x3Rows3VNNI(t *BitTile)
+
+//go:noescape
+func bitDigits4x1Row1AVX2(t *BitTile)
+
+//go:noescape
+func bitDigits4x3Row1AVX2(t *BitTile)

@@ -187,3 +187,291 @@ next:
 	JNZ  row
 	VZEROUPPER
 	RET
+
+// func placesOfMostAVX512(dst *int64, src *float32, step int, lines int, n int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2, SSE2
+TEXT ·placesOfMostAVX512(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         step+16(FP), DX
+	MOVQ         lines+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVL         $0x00000001, DI
+	MOVD         DI, X0
+	VPBROADCASTD X0, Z0
+
+columns_many:
+	SUBQ    $0x08, SI
+	JLT     columns_few
+	VMOVUPS (CX), Y1
+	VPXORD  Y2, Y2, Y2
+	VPXORD  Y3, Y3, Y3
+	MOVQ    CX, DI
+	MOVQ    BX, R8
+
+row1:
+	DECQ      R8
+	JZ        last1
+	ADDQ      DX, DI
+	VPADDD    Y0, Y3, Y3
+	VMOVUPS   (DI), Y4
+	VCMPPS    $0x07, Y1, Y1, K3
+	VCMPPS    $0x06, Y1, Y4, K3, K2
+	VMOVAPS   Y4, K2, Y1
+	VMOVDQA32 Y3, K2, Y2
+	JMP       row1
+
+last1:
+	VPMOVSXDQ Y2, Z1
+	VMOVDQU64 Z1, (AX)
+	ADDQ      $0x00000020, CX
+	ADDQ      $0x00000040, AX
+	JMP       columns_many
+
+columns_few:
+	ADDQ      $0x08, SI
+	JZ        columns_end
+	MOVQ      $-1, DI
+	BZHIQ     SI, DI, DI
+	KMOVQ     DI, K1
+	VMOVUPS.Z (CX), K1, Y1
+	VPXORD    Y5, Y5, Y5
+	VPXORD    Y6, Y6, Y6
+	MOVQ      CX, DI
+	MOVQ      BX, R8
+
+row2:
+	DECQ      R8
+	JZ        last2
+	ADDQ      DX, DI
+	VPADDD    Y0, Y6, Y6
+	VMOVUPS.Z (DI), K1, Y2
+	VCMPPS    $0x07, Y1, Y1, K3
+	VCMPPS    $0x06, Y1, Y2, K3, K2
+	VMOVAPS   Y2, K2, Y1
+	VMOVDQA32 Y6, K2, Y5
+	JMP       row2
+
+last2:
+	VPMOVSXDQ Y5, Z0
+	VMOVDQU64 Z0, K1, (AX)
+
+columns_end:
+	VZEROUPPER
+	RET
+
+// func placesOfLastMostAVX512(dst *int64, src *float32, step int, lines int, n int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2, SSE2
+TEXT ·placesOfLastMostAVX512(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         step+16(FP), DX
+	MOVQ         lines+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVL         $0x00000001, DI
+	MOVD         DI, X0
+	VPBROADCASTD X0, Z0
+
+columns_many:
+	SUBQ    $0x08, SI
+	JLT     columns_few
+	VMOVUPS (CX), Y1
+	VPXORD  Y2, Y2, Y2
+	VPXORD  Y3, Y3, Y3
+	MOVQ    CX, DI
+	MOVQ    BX, R8
+
+row1:
+	DECQ      R8
+	JZ        last1
+	ADDQ      DX, DI
+	VPADDD    Y0, Y3, Y3
+	VMOVUPS   (DI), Y4
+	VCMPPS    $0x07, Y1, Y1, K3
+	VCMPPS    $0x05, Y1, Y4, K3, K2
+	VMOVAPS   Y4, K2, Y1
+	VMOVDQA32 Y3, K2, Y2
+	JMP       row1
+
+last1:
+	VPMOVSXDQ Y2, Z1
+	VMOVDQU64 Z1, (AX)
+	ADDQ      $0x00000020, CX
+	ADDQ      $0x00000040, AX
+	JMP       columns_many
+
+columns_few:
+	ADDQ      $0x08, SI
+	JZ        columns_end
+	MOVQ      $-1, DI
+	BZHIQ     SI, DI, DI
+	KMOVQ     DI, K1
+	VMOVUPS.Z (CX), K1, Y1
+	VPXORD    Y5, Y5, Y5
+	VPXORD    Y6, Y6, Y6
+	MOVQ      CX, DI
+	MOVQ      BX, R8
+
+row2:
+	DECQ      R8
+	JZ        last2
+	ADDQ      DX, DI
+	VPADDD    Y0, Y6, Y6
+	VMOVUPS.Z (DI), K1, Y2
+	VCMPPS    $0x07, Y1, Y1, K3
+	VCMPPS    $0x05, Y1, Y2, K3, K2
+	VMOVAPS   Y2, K2, Y1
+	VMOVDQA32 Y6, K2, Y5
+	JMP       row2
+
+last2:
+	VPMOVSXDQ Y5, Z0
+	VMOVDQU64 Z0, K1, (AX)
+
+columns_end:
+	VZEROUPPER
+	RET
+
+// func placesOfLeastAVX512(dst *int64, src *float32, step int, lines int, n int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2, SSE2
+TEXT ·placesOfLeastAVX512(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         step+16(FP), DX
+	MOVQ         lines+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVL         $0x00000001, DI
+	MOVD         DI, X0
+	VPBROADCASTD X0, Z0
+
+columns_many:
+	SUBQ    $0x08, SI
+	JLT     columns_few
+	VMOVUPS (CX), Y1
+	VPXORD  Y2, Y2, Y2
+	VPXORD  Y3, Y3, Y3
+	MOVQ    CX, DI
+	MOVQ    BX, R8
+
+row1:
+	DECQ      R8
+	JZ        last1
+	ADDQ      DX, DI
+	VPADDD    Y0, Y3, Y3
+	VMOVUPS   (DI), Y4
+	VCMPPS    $0x07, Y1, Y1, K3
+	VCMPPS    $0x09, Y1, Y4, K3, K2
+	VMOVAPS   Y4, K2, Y1
+	VMOVDQA32 Y3, K2, Y2
+	JMP       row1
+
+last1:
+	VPMOVSXDQ Y2, Z1
+	VMOVDQU64 Z1, (AX)
+	ADDQ      $0x00000020, CX
+	ADDQ      $0x00000040, AX
+	JMP       columns_many
+
+columns_few:
+	ADDQ      $0x08, SI
+	JZ        columns_end
+	MOVQ      $-1, DI
+	BZHIQ     SI, DI, DI
+	KMOVQ     DI, K1
+	VMOVUPS.Z (CX), K1, Y1
+	VPXORD    Y5, Y5, Y5
+	VPXORD    Y6, Y6, Y6
+	MOVQ      CX, DI
+	MOVQ      BX, R8
+
+row2:
+	DECQ      R8
+	JZ        last2
+	ADDQ      DX, DI
+	VPADDD    Y0, Y6, Y6
+	VMOVUPS.Z (DI), K1, Y2
+	VCMPPS    $0x07, Y1, Y1, K3
+	VCMPPS    $0x09, Y1, Y2, K3, K2
+	VMOVAPS   Y2, K2, Y1
+	VMOVDQA32 Y6, K2, Y5
+	JMP       row2
+
+last2:
+	VPMOVSXDQ Y5, Z0
+	VMOVDQU64 Z0, K1, (AX)
+
+columns_end:
+	VZEROUPPER
+	RET
+
+// func placesOfLastLeastAVX512(dst *int64, src *float32, step int, lines int, n int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2, SSE2
+TEXT ·placesOfLastLeastAVX512(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         step+16(FP), DX
+	MOVQ         lines+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVL         $0x00000001, DI
+	MOVD         DI, X0
+	VPBROADCASTD X0, Z0
+
+columns_many:
+	SUBQ    $0x08, SI
+	JLT     columns_few
+	VMOVUPS (CX), Y1
+	VPXORD  Y2, Y2, Y2
+	VPXORD  Y3, Y3, Y3
+	MOVQ    CX, DI
+	MOVQ    BX, R8
+
+row1:
+	DECQ      R8
+	JZ        last1
+	ADDQ      DX, DI
+	VPADDD    Y0, Y3, Y3
+	VMOVUPS   (DI), Y4
+	VCMPPS    $0x07, Y1, Y1, K3
+	VCMPPS    $0x0a, Y1, Y4, K3, K2
+	VMOVAPS   Y4, K2, Y1
+	VMOVDQA32 Y3, K2, Y2
+	JMP       row1
+
+last1:
+	VPMOVSXDQ Y2, Z1
+	VMOVDQU64 Z1, (AX)
+	ADDQ      $0x00000020, CX
+	ADDQ      $0x00000040, AX
+	JMP       columns_many
+
+columns_few:
+	ADDQ      $0x08, SI
+	JZ        columns_end
+	MOVQ      $-1, DI
+	BZHIQ     SI, DI, DI
+	KMOVQ     DI, K1
+	VMOVUPS.Z (CX), K1, Y1
+	VPXORD    Y5, Y5, Y5
+	VPXORD    Y6, Y6, Y6
+	MOVQ      CX, DI
+	MOVQ      BX, R8
+
+row2:
+	DECQ      R8
+	JZ        last2
+	ADDQ      DX, DI
+	VPADDD    Y0, Y6, Y6
+	VMOVUPS.Z (DI), K1, Y2
+	VCMPPS    $0x07, Y1, Y1, K3
+	VCMPPS    $0x0a, Y1, Y2, K3, K2
+	VMOVAPS   Y2, K2, Y1
+	VMOVDQA32 Y6, K2, Y5
+	JMP       row2
+
+last2:
+	VPMOVSXDQ Y5, Z0
+	VMOVDQU64 Z0, K1, (AX)
+
+columns_end:
+	VZEROUPPER
+	RET

@@ -50,3 +50,36 @@ func TestPlaces(t *testing.T) {
 		undo()
 	}
 }
+
+// TestPlacesOfColumns compares with a search line by line: equal values, infinities, what is no number.
+func TestPlacesOfColumns(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 16))
+	everySet(t, func(t *testing.T) {
+		f := PlaceKernels()
+		for range 1000 {
+			n, lines, least, last := 1+r.IntN(40), 1+r.IntN(9), r.IntN(2) == 0, r.IntN(2) == 0
+			step := n + r.IntN(3)
+			src, got := make([]float32, lines*step), make([]int64, n)
+			for i := range src {
+				if src[i] = float32(r.IntN(5) - 2); r.IntN(8) == 0 {
+					src[i] = oddFloats[r.IntN(len(oddFloats))]
+				}
+			}
+			if !f.Columns(got, src, step, lines, least, last) {
+				t.Skip("no loop in vectors")
+			}
+			for c, g := range got {
+				best, want := src[c], 0
+				for l := 1; l < lines && best == best; l++ {
+					x := src[l*step+c]
+					if better := x > best; better && !least || x < best && least || last && x == best || x != x {
+						best, want = x, l
+					}
+				}
+				if int(g) != want {
+					t.Fatalf("column %d of %d lines, least %t, last %t: %d, want %d", c, lines, least, last, g, want)
+				}
+			}
+		}
+	})
+}

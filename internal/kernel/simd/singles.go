@@ -100,30 +100,6 @@ func (c *Curves) Sin(dst, src []float32) { c.single(dst, src, c.sin) }
 // Cos writes cosines, as exact as Sin.
 func (c *Curves) Cos(dst, src []float32) { c.single(dst, src, c.cos) }
 
-// LeastOfRow is the shortest row of SoftmaxRows, a register.
-const LeastOfRow = 16
-
-// MostOfRow is the longest row of SoftmaxRows: each of 16 sums in float32 is one of 16 sums of 16 terms.
-const MostOfRow = 4096
-
-// HasSoftmaxRows tells whether SoftmaxRows takes rows of n.
-func (c *Curves) HasSoftmaxRows(n int) bool {
-	return c != nil && c.softmaxRows != nil && n >= LeastOfRow && n <= MostOfRow
-}
-
-// SoftmaxRows writes the softmax of rows of n, from [LeastOfRow] to [MostOfRow], with exponentials as those of ExpSum; dst may be src. It returns false where
-// there is no loop for that.
-func (c *Curves) SoftmaxRows(dst, src []float32, n int) bool {
-	if !c.HasSoftmaxRows(n) {
-		return false
-	}
-	if rows := len(dst) / n; rows > 0 {
-		_ = src[rows*n-1]
-		c.softmaxRows(&dst[0], &src[0], rows, n, &singles)
-	}
-	return true
-}
-
 // Tan writes tangents of numbers up to 2^30 in size, all of it, to within a unit in the last place, as the following do.
 func (c *Curves) Tan(dst, src []float32) { c.single(dst, src, c.tan) }
 
@@ -162,6 +138,30 @@ func (c *Curves) Pow(dst, a, b []float32) int {
 		c.powers(&dst[0], &a[0], &b[0], n)
 	}
 	return n
+}
+
+// LeastOfRow is the shortest row of SoftmaxRows, a register.
+const LeastOfRow = 16
+
+// MostOfRow is the longest row of SoftmaxRows: each of 16 sums in float32 is one of 16 sums of 16 terms.
+const MostOfRow = 4096
+
+// HasSoftmaxRows tells whether SoftmaxRows takes rows of n.
+func (c *Curves) HasSoftmaxRows(n int) bool {
+	return c != nil && c.softmaxRows != nil && n >= LeastOfRow && n <= MostOfRow
+}
+
+// SoftmaxRows writes the softmax of rows of n, from [LeastOfRow] to [MostOfRow], with exponentials as those of ExpSum; dst may be src. It returns false where
+// there is no loop for that.
+func (c *Curves) SoftmaxRows(dst, src []float32, n int) bool {
+	if !c.HasSoftmaxRows(n) {
+		return false
+	}
+	if rows := len(dst) / n; rows > 0 {
+		_ = src[rows*n-1]
+		c.softmaxRows(&dst[0], &src[0], rows, n, &singles)
+	}
+	return true
 }
 
 // ExpSum writes e^(src-shift), all of it, and returns the sum of the results; shift is not below any of src. What is less

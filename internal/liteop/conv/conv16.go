@@ -63,11 +63,13 @@ func wideConv(c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) {
 		return nil, err
 	}
 	c.Recipe = recipe.Conv{Shape: s, Depthwise: depthwise, Sums: WideSums(q)}
+	if !depthwise && (s.Groups == 1 || s.C > s.Groups) && !plainProduct(&s) {
+		if run := windowsWide(c, s, q, wv); run != nil {
+			return run, nil
+		}
+	}
 	if k := s.KH * s.KW * s.C; !depthwise && s.Groups == 1 && k > 0 && s.OC > 0 {
 		if p := kernel.NewPacked16(s.OC, k); p.Vectors() {
-			if run := windowsWide(c, s, q, wv); run != nil {
-				return run, nil
-			}
 			p.Fill(wv, k, 1)
 			return packedWide(c, s, p, q), nil
 		}
@@ -155,26 +157,13 @@ func halved(c *op.Call, in int, q *kernel.Requant16, channels int, run func(p *w
 // widePatches is the number of patches that are multiplied together.
 const widePatches = 48
 
-// windowsWide reads windows where they lie; nil where it cannot, and where they are single positions side by side.
+// windowsWide reads windows where they lie; nil where it cannot.
 func windowsWide(c *op.Call, s kernel.ConvShape, q *kernel.Requant16, w []int32) op.Run {
-	if plainProduct(&s) {
-		return nil
-	}
-	line, each := s.WideLine(), s.KW*s.C
-	if line != each {
-		padded := make([]int32, s.OC*s.KH*line)
-		for i := range s.OC * s.KH {
-			copy(padded[i*line:], w[i*each:][:each])
-		}
-		w = padded
-	}
-	p := kernel.NewPacked16(s.OC, s.KH*line)
-	p.Fill(w, s.KH*line, 1)
-	conv := kernel.NewWideConv(p, q, s)
+	conv := kernel.NewWideConv(w, q, s)
 	if conv == nil {
 		return nil
 	}
-	c.Kernel = "direct/" + strings.TrimPrefix(p.Name(widePatches), "packed/")
+	c.Kernel = conv.Name(widePatches)
 	room := op.ScratchOf[int16](c, conv.Room())
 	return func(c *op.Call) error {
 		conv.Run(c.Pool, tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0]), room)
@@ -184,7 +173,7 @@ func windowsWide(c *op.Call, s kernel.ConvShape, q *kernel.Requant16, w []int32)
 
 // plainProduct tells whether each position makes one of the results.
 func plainProduct(s *kernel.ConvShape) bool {
-	return s.KH*s.KW*s.StrideH*s.StrideW == 1 && s.PadT|s.PadL == 0 && s.OH == s.H && s.OW == s.W
+	return s.Groups == 1 && s.KH*s.KW*s.StrideH*s.StrideW == 1 && s.PadT|s.PadL == 0 && s.OH == s.H && s.OW == s.W
 }
 
 // packedWide multiplies patches by packed weights.

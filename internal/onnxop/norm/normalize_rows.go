@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/onnxop/matmul"
@@ -212,6 +213,9 @@ func prepareLpNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 	}
 	n, inner := x.Shape[axis], tensor.Elements(x.Shape[axis+1:])
 	outer := tensor.Elements(x.Shape[:axis])
+	if x.Type == tensor.Float32 && simd.FoldKernels() != nil && n > 0 {
+		return lpVectors(outer, n, inner, p), nil
+	}
 	return func(c *op.Call) error {
 		x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
 		c.Pool.For(outer*inner, max(1, 1<<12/max(n, 1)), func(lo, hi int) {
@@ -221,20 +225,68 @@ func prepareLpNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 				for j := range n {
 					s += pool.Power(float64(x[base+j*inner]), float64(p))
 				}
-				if p == 2 {
-					s = math.Sqrt(s)
-				}
+				by := factor(s, p)
 				for j := range n {
-					if s == 0 {
-						y[base+j*inner] = 0
-						continue
-					}
-					y[base+j*inner] = T(float64(x[base+j*inner]) / s)
+					y[base+j*inner] = T(float64(x[base+j*inner]) * by)
 				}
 			}
 		})
 		return nil
 	}, nil
+}
+
+// factor is what a line is multiplied by, of its sum: zero where all are zero.
+func factor(s float64, p int) float64 {
+	if p == 2 {
+		s = math.Sqrt(s)
+	}
+	if s == 0 {
+		return 0
+	}
+	return 1 / s
+}
+
+// lpColumns is the number of columns that [lpVectors] takes together.
+const lpColumns = 128
+
+// lpVectors is LpNormalization of float32 in vectors.
+func lpVectors(outer, n, inner, p int) op.Run {
+	f, r, k := simd.FoldKernels(), simd.RowKernels(), simd.FoldSquares
+	if p == 1 {
+		k = simd.FoldSizes
+	}
+	tiles := (inner + lpColumns - 1) / lpColumns
+	var x, y []float32 // of the run, whose loop is made once
+	rooms := sync.Pool{New: func() any { return new([lpColumns]float64) }}
+	work := func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			if inner == 1 {
+				row := x[i*n:][:n]
+				r.Normalise(y[i*n:][:n], row, 0, factor(f.Row(k, row), p))
+				continue
+			}
+			col := i % tiles * lpColumns
+			base := i/tiles*n*inner + col
+			room := rooms.Get().(*[lpColumns]float64)
+			by := room[:min(lpColumns, inner-col)]
+			f.Lines(k, by, x[base:], inner, n)
+			for j, s := range by {
+				by[j] = factor(s, p)
+			}
+			for l := range n {
+				src, dst := x[base+l*inner:][:len(by)], y[base+l*inner:][:len(by)]
+				for j, v := range src {
+					dst[j] = float32(float64(v) * by[j])
+				}
+			}
+			rooms.Put(room)
+		}
+	}
+	return func(c *op.Call) error {
+		x, y = tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
+		c.Pool.For(outer*tiles, max(1, 1<<13/(n*min(inner, lpColumns))), work)
+		return nil
+	}
 }
 
 // prepareLRN normalises over neighbouring channels.
@@ -329,6 +381,9 @@ func prepareMVN[T tensor.Real](c *op.Call) (op.Run, error) {
 	if groups == 0 || x.Len() == 0 {
 		return func(*op.Call) error { return nil }, nil
 	}
+	if run := tensor.Elements(trailing(x.Shape, reduced)); run > 1 && x.Type == tensor.Float32 && simd.RowKernels() != nil {
+		return mvnVectors(x.Shape, stride, groups, run), nil
+	}
 	count := float64(x.Len() / groups)
 	sum, sq := op.ScratchOf[float64](c, groups), op.ScratchOf[float64](c, groups)
 	group := make([]int32, x.Len())
@@ -359,4 +414,51 @@ func prepareMVN[T tensor.Real](c *op.Call) (op.Run, error) {
 		}
 		return nil
 	}, nil
+}
+
+// trailing are the dimensions at the end that are all reduced.
+func trailing(shape []int, reduced []bool) []int {
+	i := len(shape)
+	for i > 0 && reduced[i-1] {
+		i--
+	}
+	return shape[i:]
+}
+
+// mvnVectors is MeanVarianceNormalization of float32 in vectors: of groups of runs that lie side by side.
+func mvnVectors(shape, stride []int, groups, run int) op.Run {
+	runs, at := make([][]int, groups), make([]int, len(shape))
+	for begin := 0; begin < tensor.Elements(shape); begin += run {
+		rest, g := begin, 0
+		for d := len(shape) - 1; d >= 0; d-- {
+			at[d], rest = rest%shape[d], rest/shape[d]
+			g += at[d] * stride[d]
+		}
+		runs[g] = append(runs[g], begin)
+	}
+	r := simd.RowKernels()
+	var x, y []float32 // of the run, whose loop is made once
+	work := func(lo, hi int) {
+		for _, begins := range runs[lo:hi] {
+			var sum, squares float64
+			for _, b := range begins {
+				sum += r.Sum(x[b:][:run])
+			}
+			count := float64(len(begins) * run)
+			mean := sum / count
+			for _, b := range begins {
+				squares += r.Squares(x[b:][:run], mean)
+			}
+			// The operator's definition adds 1e-9 to the standard deviation.
+			inv := 1 / (math.Sqrt(squares/count) + 1e-9)
+			for _, b := range begins {
+				r.Normalise(y[b:][:run], x[b:][:run], mean, inv)
+			}
+		}
+	}
+	return func(c *op.Call) error {
+		x, y = tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
+		c.Pool.For(groups, max(1, 1<<13/(len(x)/groups)), work)
+		return nil
+	}
 }

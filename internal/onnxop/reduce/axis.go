@@ -102,6 +102,9 @@ func argRow(line []float32, least, last bool) int {
 // argTile finds the places of the extremes of neighbouring lines, stride apart.
 // The first NaN of a line is its extreme.
 func argTile[T tensor.Number](dst []int64, src []T, n, stride int, least, last bool) {
+	if f, ok := any(src).([]float32); ok && simd.PlaceKernels().Columns(dst, f, stride, n, least, last) {
+		return
+	}
 	var best [element.Block]T
 	width := len(dst)
 	copy(best[:width], src)

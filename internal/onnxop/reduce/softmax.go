@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/opmeter/opmeter/internal/kernel/element"
-	"github.com/opmeter/opmeter/internal/kernel/reduce"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
@@ -74,6 +73,8 @@ func PrepareSoftmax(c *op.Call, k Normalisation) (op.Run, error) {
 			row = softmaxRow
 		case logSoftmax:
 			row = logSoftmaxRow
+		case hardmax:
+			row = hardmaxRow
 		}
 		return normalise(l, k, row), nil
 	case tensor.Float64:
@@ -113,7 +114,7 @@ func normalise[T tensor.Real](l line, k Normalisation, row func(dst, src []T)) o
 		for u := lo; u < hi; u++ {
 			col := u % tiles * element.Block
 			at := u/tiles*l.n*l.inner + col
-			if d, ok := any(dst).([]float32); ok && row != nil && simd.ElementKernels() != nil {
+			if d, ok := any(dst).([]float32); ok && row != nil && k != hardmax && simd.ElementKernels() != nil {
 				columns(d[at:], any(src).([]float32)[at:], l, min(element.Block, l.inner-col), k, any(row).(func(dst, src []float32)))
 				continue
 			}
@@ -143,23 +144,27 @@ func columns(dst, src []float32, l line, width int, k Normalisation, row func(ds
 
 // tile normalises up to blockSize neighbouring lines of n elements, stride apart.
 func tile[T tensor.Real](dst, src []T, n, stride, width int, k Normalisation) {
+	if k == hardmax {
+		room := placeRooms.Get().(*[element.Block]int64)
+		at := room[:width]
+		argTile(at, src, n, stride, false, false)
+		for r := range n {
+			clear(dst[r*stride:][:width])
+		}
+		for i, r := range at {
+			dst[int(r)*stride+i] = 1
+		}
+		placeRooms.Put(room)
+		return
+	}
 	var top, sum [element.Block]T
-	var at [element.Block]int
 	copy(top[:width], src)
 	for r := 1; r < n; r++ {
 		for i, x := range src[r*stride : r*stride+width] {
 			if x > top[i] || x != x && top[i] == top[i] {
-				top[i], at[i] = x, r
+				top[i] = x
 			}
 		}
-	}
-	if k == hardmax {
-		for r := range n {
-			for i := range width {
-				dst[r*stride+i] = T(tensor.Truth(at[i] == r))
-			}
-		}
-		return
 	}
 	for r := range n {
 		for i, x := range src[r*stride : r*stride+width] {
@@ -237,11 +242,23 @@ func softmaxRows(dst, src []float32, n int) {
 	}
 }
 
+// hardmaxRow writes 1 for the first of the largest values of a row, and zeros; dst may be src.
+func hardmaxRow(dst, src []float32) {
+	at := argRow(src, false, false)
+	if at < 0 {
+		room := placeRooms.Get().(*[element.Block]int64)
+		argTile(room[:1], src, len(src), 1, false, false)
+		at = int(room[0])
+		placeRooms.Put(room)
+	}
+	clear(dst[:len(src)])
+	dst[at] = 1
+}
+
 // logSoftmaxRow writes the logarithm of the softmax of a row; dst may be src.
 func logSoftmaxRow(dst, src []float32) {
-	top := reduce.MaxRow(src[0], src)
 	dst = dst[:len(src)]
-	lessOne(dst, src, top)
+	lessOne(dst, src, element.Top(src))
 	room := expRooms.Get().(*[element.Block]float32)
 	var sum float64
 	for at := 0; at < len(dst); at += len(room) {
@@ -254,6 +271,9 @@ func logSoftmaxRow(dst, src []float32) {
 
 // lessOne takes a number from each of a row.
 var lessOne = element.Sub[float32]().VectorScalar
+
+// placeRooms hold places of the largest values.
+var placeRooms = sync.Pool{New: func() any { return new([element.Block]int64) }}
 
 // expRooms hold exponentials of which the sum only is wanted.
 var expRooms = sync.Pool{New: func() any { return new([element.Block]float32) }}

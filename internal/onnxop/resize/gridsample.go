@@ -64,6 +64,11 @@ func prepareGridSample[T tensor.Real](c *op.Call) (op.Run, error) {
 	return func(c *op.Call) error {
 		src, dst := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
 		gridAt := func(i int) float64 { return tensor.At(c.In[1], i) }
+		if grid, ok := any(src).([]float32); ok && c.In[1].Type == tensor.Float32 {
+			grid = tensor.Of[float32](c.In[1])
+			gridAt = func(i int) float64 { return float64(grid[i]) }
+		}
+		plane := rank == 2 && s.mode != "cubic"
 		c.Pool.For(n*points, 64, func(lo, hi int) {
 			t := &tapList{}
 			at := make([]float64, rank)
@@ -75,6 +80,9 @@ func prepareGridSample[T tensor.Real](c *op.Call) (op.Run, error) {
 				for i := range min(hi-lo, points-p, gridBlock) {
 					for d := range rank { // the grid lists the innermost axis first
 						at[d] = s.pixel(gridAt((lo+i)*rank+rank-1-d), s.dims[d])
+					}
+					if plane && g.inside(s, at) {
+						continue
 					}
 					s.taps(at, t)
 					g.add(t)
@@ -109,8 +117,55 @@ func (g *gridPoints[T]) add(t *tapList) {
 	g.ends = append(g.ends, len(g.pos))
 }
 
+// inside adds the taps of a position in two dimensions, all of which lie in the picture; false where they do not.
+func (g *gridPoints[T]) inside(s *sampler, at []float64) bool {
+	y, x, h, w := at[0], at[1], s.dims[0], s.dims[1]
+	if s.mode == "nearest" {
+		y, x = math.RoundToEven(y), math.RoundToEven(x)
+		if !(y >= 0 && x >= 0 && y < float64(h) && x < float64(w)) {
+			return false
+		}
+		g.pos, g.weight = append(g.pos, int(y)*w+int(x)), append(g.weight, 1)
+		g.ends = append(g.ends, len(g.pos))
+		return true
+	}
+	if !(y >= 0 && x >= 0 && y < float64(h-1) && x < float64(w-1)) {
+		return false
+	}
+	top, left := int(y), int(x)
+	down, right := y-float64(top), x-float64(left)
+	q := top*w + left
+	g.pos = append(g.pos, q, q+1, q+w, q+w+1)
+	g.weight = append(g.weight, T((1-down)*(1-right)), T((1-down)*right), T(down*(1-right)), T(down*right))
+	g.ends = append(g.ends, len(g.pos))
+	return true
+}
+
+// four adds the taps of points that all have four; false where some have others.
+func (g *gridPoints[T]) four(dst, plane []T) bool {
+	n := len(g.ends)
+	if len(g.pos) != 4*n {
+		return false
+	}
+	for i, end := range g.ends {
+		if end != 4*i+4 {
+			return false
+		}
+	}
+	dst, pos, weight := dst[:n], g.pos, g.weight
+	for i := range dst {
+		p, w := pos[:4:4], weight[:4:4]
+		dst[i] = w[0]*plane[p[0]] + w[1]*plane[p[1]] + w[2]*plane[p[2]] + w[3]*plane[p[3]]
+		pos, weight = pos[4:], weight[4:]
+	}
+	return true
+}
+
 // sample writes the points of one plane.
 func (g *gridPoints[T]) sample(dst, plane []T) {
+	if g.four(dst, plane) {
+		return
+	}
 	from := 0
 	for i, end := range g.ends {
 		var v T

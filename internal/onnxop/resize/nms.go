@@ -1,10 +1,9 @@
 package resize
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 
+	"github.com/opmeter/opmeter/internal/kernel/order"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -26,23 +25,35 @@ func inferNMS(c *op.Call) error {
 }
 
 // box is a rectangle by its corners.
-type box struct{ y0, x0, y1, x1 float32 }
+type box struct{ y0, x0, y1, x1, area float32 }
 
-func readBox(v []float32, center bool) box {
+func readBox(v []float32, center bool) (b box) {
 	if center { // x, y, width, height
-		return box{v[1] - v[3]/2, v[0] - v[2]/2, v[1] + v[3]/2, v[0] + v[2]/2}
+		b = box{y0: v[1] - v[3]/2, x0: v[0] - v[2]/2, y1: v[1] + v[3]/2, x1: v[0] + v[2]/2}
+	} else {
+		b = box{y0: min(v[0], v[2]), x0: min(v[1], v[3]), y1: max(v[0], v[2]), x1: max(v[1], v[3])}
 	}
-	return box{min(v[0], v[2]), min(v[1], v[3]), max(v[0], v[2]), max(v[1], v[3])}
+	b.area = (b.y1 - b.y0) * (b.x1 - b.x0)
+	return b
 }
 
 // overlap is the intersection over union.
-func (a box) overlap(b box) float32 {
+func (a *box) overlap(b *box) float32 {
 	h, w := min(a.y1, b.y1)-max(a.y0, b.y0), min(a.x1, b.x1)-max(a.x0, b.x0)
-	aa, ba := (a.y1-a.y0)*(a.x1-a.x0), (b.y1-b.y0)*(b.x1-b.x0)
-	if h <= 0 || w <= 0 || aa <= 0 || ba <= 0 {
+	if h <= 0 || w <= 0 || a.area <= 0 || b.area <= 0 {
 		return 0
 	}
-	return h * w / (aa + ba - h*w)
+	return h * w / (a.area + b.area - h*w)
+}
+
+// meets tells whether one of boxes overlaps b by more than iou.
+func (b *box) meets(boxes []box, iou float32) bool {
+	for i := range boxes {
+		if b.overlap(&boxes[i]) > iou {
+			return true
+		}
+	}
+	return false
 }
 
 func runNMS(c *op.Call) error {
@@ -66,26 +77,26 @@ func runNMS(c *op.Call) error {
 	}
 	center := c.Node.Attrs.Bool("center_point_box", false)
 	var picked []int64
-	order := make([]int, 0, count)
+	places := make([]int, 0, count)
 	var kept []box
 	for i := range n * classes {
 		if limit <= 0 {
 			break
 		}
 		score := scores[i*count:][:count]
-		order, kept = order[:0], kept[:0]
+		places, kept = places[:0], kept[:0]
 		for k, s := range score {
 			if !hasFloor || s > floor {
-				order = append(order, k)
+				places = append(places, k)
 			}
 		}
-		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(score[b], score[a]) })
-		for _, k := range order {
+		order.Falling(places, score)
+		for _, k := range places {
 			if len(kept) >= limit {
 				break
 			}
 			b := readBox(boxes[(i/classes*count+k)*4:][:4], center)
-			if !slices.ContainsFunc(kept, func(o box) bool { return b.overlap(o) > iou }) {
+			if !b.meets(kept, iou) {
 				kept = append(kept, b)
 				picked = append(picked, int64(i/classes), int64(i%classes), int64(k))
 			}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
@@ -199,10 +200,7 @@ func (p *nearestRun[E]) rows(worker, lo, hi int) {
 		case inside && base == before:
 			copy(row, p.y[(i-1)*len(cols):])
 		case inside && p.each == 2:
-			for j, v := range p.x[base:][:len(cols)/2] {
-				pair := row[2*j:][:2]
-				pair[0], pair[1] = v, v
-			}
+			pairs(row, p.x[base:][:len(cols)/2])
 		case inside && p.inside:
 			from := p.x[base:]
 			for j, q := range cols {
@@ -221,6 +219,35 @@ func (p *nearestRun[E]) rows(worker, lo, hi int) {
 			before = base
 		}
 		tensor.Next(at, p.out[:last])
+	}
+}
+
+// pairs writes every element twice.
+func pairs[E any](dst, src []E) {
+	if len(src) == 0 {
+		return
+	}
+	switch v := any(src).(type) {
+	case []uint32: // two in one go
+		both := unsafe.Slice((*uint64)(unsafe.Pointer(&dst[0])), len(v))
+		for j, x := range v {
+			both[j] = uint64(x) * (1<<32 + 1)
+		}
+	case []uint16:
+		both := unsafe.Slice((*uint32)(unsafe.Pointer(&dst[0])), len(v))
+		for j, x := range v {
+			both[j] = uint32(x) * (1<<16 + 1)
+		}
+	case []uint8:
+		both := unsafe.Slice((*uint16)(unsafe.Pointer(&dst[0])), len(v))
+		for j, x := range v {
+			both[j] = uint16(x) * (1<<8 + 1)
+		}
+	default:
+		for j, x := range src {
+			pair := dst[2*j:][:2]
+			pair[0], pair[1] = x, x
+		}
 	}
 }
 

@@ -1,6 +1,8 @@
 package layout
 
 import (
+	"math"
+
 	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/kernel/order"
 	"github.com/opmeter/opmeter/internal/op"
@@ -70,14 +72,18 @@ func TopK(shape []int, axis int, largest bool) (op.Run, error) {
 		if out == nil {
 			return nil
 		}
-		if keys, err = Keys(keys, c.In[0]); err != nil {
-			return err
-		}
 		if cap(at) < out.Len() {
 			at = make([]int, out.Len())
 		}
 		at = at[:out.Len()]
-		l.TopK(c.Pool, at, keys, out.Shape[axis], largest)
+		if k := out.Shape[axis]; c.In[0].Type == tensor.Float32 && uint64(l.N) <= math.MaxUint32 {
+			l.TopFloats(c.Pool, at, tensor.Of[float32](c.In[0]), k, largest)
+		} else {
+			if keys, err = Keys(keys, c.In[0]); err != nil {
+				return err
+			}
+			l.TopK(c.Pool, at, keys, k, largest)
+		}
 		if c.Wants(0) {
 			b.At = at
 			b.Gather(c.Pool, Of(c.Out[0]), Of(c.In[0]))

@@ -1,0 +1,45 @@
+package simd
+
+// RowOp is what [Elements.Pairs] does with two operands.
+type RowOp uint8
+
+// Sum, difference, product, and square of the difference, rounded twice.
+const (
+	RowAdd RowOp = iota
+	RowSub
+	RowMul
+	RowSquare
+	rowSubFrom
+	rowOps
+)
+
+// rowPair is a loop of [Elements.Pairs]; steps are in bytes.
+type rowPair func(dst, a, b *float32, rows, n, stepA, stepB int)
+
+// HasPairs tells whether there is [Elements.Pairs].
+func (e *Elements) HasPairs() bool { return e != nil && e.pairs[RowAdd][0] != nil }
+
+// Pairs writes rows of n numbers, side by side: rows of the operands lie stepA and stepB numbers apart, and the one that is single (1 for a, 2
+// for b, 0 for neither) has one number a row.
+func (e *Elements) Pairs(op RowOp, dst, a, b []float32, n, stepA, stepB, single int) {
+	if n <= 0 || len(dst) < n {
+		return
+	}
+	rows := len(dst) / n
+	lenA, lenB := n, n
+	switch single {
+	case 1:
+		lenA = 1
+	case 2:
+		lenB = 1
+	}
+	_, _ = a[(rows-1)*stepA+lenA-1], b[(rows-1)*stepB+lenB-1]
+	loop := e.pairs[op][min(single, 1)]
+	if single == 1 {
+		a, b, stepA, stepB = b, a, stepB, stepA
+		if op == RowSub {
+			loop = e.pairs[rowSubFrom][1]
+		}
+	}
+	loop(&dst[0], &a[0], &b[0], rows, n, 4*stepA, 4*stepB)
+}
