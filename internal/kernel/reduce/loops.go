@@ -20,6 +20,25 @@ func Sum[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
 	return inVectors(r, simd.FoldSum)
 }
 
+// fewTerms is the length from which on a row is worth a call of its own.
+const fewTerms = 12
+
+// fewSums writes the sums of short rows, or of their squares.
+func fewSums(acc []float64, src []float32, n int, squares bool) {
+	if squares {
+		for i := range acc {
+			s := 0.0
+			for _, x := range src[i*n:][:n] {
+				s += float64(x) * float64(x)
+			}
+			acc[i] = s
+		}
+		return
+	}
+	clear(acc)
+	moreRows(acc, src, n)
+}
+
 // inVectors gives a reducer of float32 in float64 the loops in vectors that there are.
 func inVectors[T, A tensor.Number](r Reducer[T, A], k simd.Fold) Reducer[T, A] {
 	f := simd.FoldKernels()
@@ -33,6 +52,10 @@ func inVectors[T, A tensor.Number](r Reducer[T, A], k simd.Fold) Reducer[T, A] {
 	}
 	r.Row = row
 	r.Rows, _ = any(func(acc []float64, src []float32, n int) {
+		if n < fewTerms && (k == simd.FoldSum || k == simd.FoldSquares) {
+			fewSums(acc, src, n, k == simd.FoldSquares)
+			return
+		}
 		for i := range acc {
 			acc[i] = f.Row(k, src[i*n:][:n])
 		}
