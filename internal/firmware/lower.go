@@ -126,7 +126,8 @@ func (g *generator) step(st *step) error {
 		if id < 0 || c.In[k] == nil {
 			continue
 		}
-		if g.g.Values[id].Variable && g.values[id] == nil {
+		// Values beyond those of the file are the plan's.
+		if id < len(g.g.Values) && g.g.Values[id].Variable && g.values[id] == nil {
 			g.variable(id, c.In[k])
 		}
 		if v := g.values[id]; v != nil {

@@ -93,7 +93,7 @@ var pointwise = map[string]bool{
 	"RELU": true, "RELU6": true, "RELU_N1_TO_1": true, "RELU_0_TO_1": true, "LOGISTIC": true, "TANH": true, "LEAKY_RELU": true,
 	"HARD_SWISH": true, "ELU": true, "GELU": true, "ABS": true, "NEG": true, "EXP": true, "LOG": true, "SQRT": true, "RSQRT": true,
 	"SIN": true, "COS": true, "FLOOR": true, "CEIL": true, "ROUND": true, "SQUARE": true, "SIGN": true, "QUANTIZE": true,
-	"DEQUANTIZE": true, "CAST": true, "LOGICAL_NOT": true,
+	"DEQUANTIZE": true, "CAST": true, "LOGICAL_NOT": true, "LookUp": true,
 }
 
 // table makes a call of a table of an operator of one 8-bit value. It reports false for

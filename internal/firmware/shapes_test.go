@@ -82,6 +82,10 @@ func TestFunctions(t *testing.T) {
 				for _, op := range []string{"HARD_SWISH", "LEAKY_RELU", "ELU", "GELU", "ABS", "SQRT", "EXP", "NEG"} {
 					n.node(op, graph.Attrs{"alpha": float32(0.3)}, a.t, affine(z, 0.06), x)
 				}
+				// What only a conversion to codes reads is part of a table.
+				elu := n.node("ELU", nil, tensor.Float32, nil, n.node("DEQUANTIZE", nil, tensor.Float32, nil, x))
+				n.g.Outputs = n.g.Outputs[:len(n.g.Outputs)-2]
+				n.node("QUANTIZE", nil, a.t, affine(z, 0.07), elu)
 			}
 			if wide {
 				for _, op := range []string{"LEAKY_RELU", "ELU", "GELU", "EXP", "SIN"} {

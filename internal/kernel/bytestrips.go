@@ -267,7 +267,8 @@ func (b *byteStrips) planes(p *workers.Pool, s *ConvShape, x []uint8, signed boo
 	sc, room := borrow(s.C)
 	start := asInt32(room)
 	start8(start, b.sums, zero8(signed, zero))
-	workers.Do(p, s.N*s.C, max(1, 1<<14/max(1, out*b.k*b.k)), byteArgs{b: b, s: s, x: x, signed: signed, zero: zero, start: start, put: put}, func(a byteArgs, lo, hi int) {
+	jobs := min(jobsOf(p, s.N*s.C*out*b.k*b.k, byteRate), 2*p.Threads())
+	workers.Do(p, s.N*s.C, (s.N*s.C+jobs-1)/jobs, byteArgs{b: b, s: s, x: x, signed: signed, zero: zero, start: start, put: put}, func(a byteArgs, lo, hi int) {
 		b, s, x, start := a.b, a.s, a.x, a.start
 		area, out := s.H*s.W, s.OH*s.OW
 		t := byteRooms.Get().(*simd.ByteStrip)

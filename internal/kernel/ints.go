@@ -301,6 +301,7 @@ type intPlanes struct {
 	plan   *planePlan
 	line   int     // of the weights of an output channel, a multiple of 4
 	offs   []int32 // of as many steps
+	rest   []int32 // the same in the copy of a panel that is not whole, of windows of one position
 	narrow []int8  // weights of fours
 	wide   []int16 // in place of narrow where the set has no fours, or a weight has more than 8 bits
 	sums   []int32 // of the weights of each channel, where there are fours
@@ -318,6 +319,12 @@ func newIntPlanes(s *ConvShape, cg int) *intPlanes {
 	}
 	k := cg * s.KH * s.KW
 	c := &intPlanes{f: f, plan: q, line: roundUp(k, 4), offs: make([]int32, roundUp(k, 4))}
+	if !q.frame {
+		c.rest = make([]int32, c.line)
+		for i := range c.rest {
+			c.rest[i] = int32(i * f.Cols)
+		}
+	}
 	for i := range k {
 		if c.offs[i] = int32(i * q.size); q.frame {
 			c.offs[i] = q.offs[i]
@@ -355,7 +362,13 @@ func (c *intPlanes) gather(dst, src []uint8, offs []int32, runs []simd.Run) {
 func (c *intPlanes) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed bool, zero int32, sink *tileSink, put putPlanes) {
 	q, f, bytes := c.plan, c.f, c.bytes()
 	area, sums := s.H*s.W, len(c.sums)
-	sc, frame := borrow8(bytes * (s.C*q.size + f.Cols))
+	// Windows of one position read the input where it lies, if that has the sign that products want.
+	inPlace := !q.frame && bytes == 1 && signed == f.Signed
+	var sc *[]float32
+	var frame []uint8
+	if !inPlace {
+		sc, frame = borrow8(bytes * (s.C*q.size + f.Cols))
+	}
 	scs, fs := borrow(2 * sums)
 	start := asInt32(fs)[:sums]
 	start8(start, c.sums, f.FoursZero(signed, zero))
@@ -368,10 +381,14 @@ func (c *intPlanes) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed
 	}
 	for n := range s.N {
 		in := x[n*s.C*area:][:s.C*area]
-		args := intPlaneArgs{c, s, og, frame, in, start, biased, signed, zero, n * s.OC, s.cutPlanes(p, og, c.line+sumCost, f.Rows, f.Cols, f.Rate()), sink, put}
-		workers.Do(p, s.C, max(1, copyGrain/q.size), args, func(q intPlaneArgs, lo, hi int) {
-			q.c.frames(q.s, q.frame, q.in, lo, hi, q.signed, q.zero)
-		})
+		args := intPlaneArgs{c, s, og, frame, in, start, biased, signed, zero, n * s.OC, s.cutPlanes(p, og, c.line+sumCost, f.Rows, f.Cols, f.Rate()), sink, put, inPlace}
+		if inPlace {
+			args.frame = in
+		} else {
+			workers.Do(p, s.C, max(1, copyGrain/q.size), args, func(q intPlaneArgs, lo, hi int) {
+				q.c.frames(q.s, q.frame, q.in, lo, hi, q.signed, q.zero)
+			})
+		}
 		workers.Do(p, args.cut.jobs, 1, args, func(q intPlaneArgs, lo, hi int) {
 			r := q.cut.rooms()
 			for i := lo; i < hi; i++ {
@@ -382,7 +399,9 @@ func (c *intPlanes) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed
 		})
 	}
 	scratch.Put(scs)
-	scratch.Put(sc)
+	if sc != nil {
+		scratch.Put(sc)
+	}
 }
 
 // intPlaneArgs is what a piece of the work on an image needs.
@@ -399,6 +418,7 @@ type intPlaneArgs struct {
 	cut       planeCut
 	sink      *tileSink
 	put       putPlanes
+	inPlace   bool // frame is the input
 }
 
 // frames writes the frames of channels lo to hi of an image.
@@ -455,13 +475,17 @@ func (a *intPlaneArgs) block(buf []uint8, runs []simd.Run, g, n0, n1, o0, o1 int
 		last := k0+steps == c.line
 		t.K = steps * bytes / 4
 		for n := n0; n < n1; n++ {
-			p0 := n * f.Cols
-			if !q.frame {
-				runs = append(runs[:0], simd.Run{From: int32(p0)})
-			} else {
+			p0, panel := n*f.Cols, buf[(n-n0)*bytes*steps*f.Cols:]
+			switch {
+			case q.frame:
 				runs = s.runs(q, runs[:0], p0, min(f.Cols, area-p0))
+			case a.inPlace && p0+f.Cols > area:
+				runs = a.gatherRest(panel, in, runs, k0, steps, p0)
+				continue
+			default:
+				runs = append(runs[:0], simd.Run{From: int32(p0)})
 			}
-			c.gather(buf[(n-n0)*bytes*steps*f.Cols:], in, c.offs[k0:][:steps], runs)
+			c.gather(panel, in, c.offs[k0:][:steps], runs)
 		}
 		t.SetContinue(k0 > 0)
 		for o := o0; o < o1; {
@@ -507,6 +531,19 @@ func (a *intPlaneArgs) block(buf []uint8, runs []simd.Run, g, n0, n1, o0, o1 int
 	} else {
 		giveIntTile(t)
 	}
+	return runs
+}
+
+// gatherRest writes the panel from position p0 on, which is not whole: of a copy, as there may be nothing behind the last channel.
+func (a *intPlaneArgs) gatherRest(panel, in []uint8, runs []simd.Run, k0, steps, p0 int) []simd.Run {
+	c, area, cols := a.c, a.c.plan.size, a.c.f.Cols
+	room, rest := borrow8(steps * cols)
+	for i := range min(steps, a.s.C/a.s.Groups-k0) {
+		copy(rest[i*cols:][:cols], in[(k0+i)*area+p0:(k0+i+1)*area])
+	}
+	runs = append(runs[:0], simd.Run{})
+	c.gather(panel, rest, c.rest[:steps], runs)
+	scratch.Put(room)
 	return runs
 }
 

@@ -16,11 +16,17 @@ type lanePlan struct {
 	k, step int // the window has k by k taps
 	gap     int // from tap to tap: every gap-th line and column are a picture of their own
 	packed  []float32
-	near    int // channels that go along the lines together
+	near    int  // channels that go along the lines together
+	far     bool // there are more than stay in the first-level cache
 }
 
-// laneNear is the number of values that the windows of a tile and their weights have, in the first-level cache.
-const laneNear = 1 << 13
+// Tiles fetch what the next ones see ahead where the windows of all channels and their weights, laneNear values at most, stay in the
+// first-level cache. Where there are more channels, what is fetched would push out what is about to be read, the more so where
+// positions lie a multiple of a kilobyte apart and share few places of the cache; long walks over up to laneFar channels are faster then.
+const (
+	laneNear = 1 << 13
+	laneFar  = 1 << 9
+)
 
 // planLanes returns nil for what tiles cannot do.
 func (s *ConvShape) planLanes(og int) *lanePlan {
@@ -34,6 +40,10 @@ func (s *ConvShape) planLanes(og int) *lanePlan {
 	size := func(results int) int { return (results-1)*s.StrideH + s.KH }
 	all := size(simd.TileLines)*size(simd.MostTileColumns) + s.KH*s.KW
 	l := &lanePlan{f: f, k: s.KH, step: s.StrideH, gap: s.DilH, near: max(1, laneNear/(simd.TileLanes*all)) * simd.TileLanes}
+	if s.C > l.near {
+		parts := (s.C + laneFar - 1) / laneFar
+		l.near, l.far = roundUp((s.C+parts-1)/parts, simd.TileLanes), true
+	}
 	return l
 }
 
@@ -62,6 +72,7 @@ func (c *Conv) laneTiles(p *workers.Pool, x, y []float32) {
 		s, l := &a.c.s, a.c.lanes
 		t := laneRooms.Get().(*simd.LaneTile)
 		t.SetClamp(a.c.act.On, a.c.act.Min, a.c.act.Max)
+		t.Far = l.far
 		t.LineSrc, t.LineDst, t.Step = 4*l.gap*s.W*s.C, 4*l.gap*s.OW*s.C, 4*l.gap*s.C
 		for i := lo; i < hi; i++ {
 			part, pair, at := i%a.parts, i/a.parts%a.lines, i/a.parts/a.lines

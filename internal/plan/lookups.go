@@ -17,6 +17,14 @@ var pointwise = map[string]bool{
 	"Swish": true, "Tanh": true, "ThresholdedRelu": true,
 }
 
+// litePointwise are those of TFLite.
+var litePointwise = map[string]bool{
+	"ABS": true, "ADD": true, "CEIL": true, "COS": true, "DIV": true, "ELU": true, "EXP": true, "FLOOR": true, "GELU": true, "HARD_SWISH": true,
+	"LEAKY_RELU": true, "LOG": true, "LOGISTIC": true, "MAXIMUM": true, "MINIMUM": true, "MUL": true, "NEG": true, "POW": true, "RELU": true, "RELU6": true,
+	"RELU_0_TO_1": true, "RELU_N1_TO_1": true, "ROUND": true, "RSQRT": true, "SIGN": true, "SIN": true, "SQRT": true, "SQUARE": true,
+	"SQUARED_DIFFERENCE": true, "SUB": true, "TANH": true,
+}
+
 // tabling finds functions of one 8-bit code that a file writes as operators of real numbers, such as x·sigmoid(x) or GELU, with
 // conversions before, behind and perhaps between them: a table of 256 codes is all there is to know of them, or one for each channel.
 type tabling struct {
@@ -29,10 +37,14 @@ type tabling struct {
 
 // lookUps lets what is a function of one code be looked up. Lenient, it only finds what would be: tables have nothing in them.
 func lookUps(g *Graph, lenient bool) {
-	l := newLowering(g)
-	if l == nil || g.opts.Registry == nil && !lenient {
+	known := turns
+	if lenient { // integers of TFLite are those of the file
+		known = converts
+	}
+	if !slices.ContainsFunc(g.File.Nodes, func(n *graph.Node) bool { return known(n) > 0 }) || g.opts.Registry == nil && !lenient {
 		return
 	}
+	l := loweringOf(g)
 	l.lenient = lenient
 	t := &tabling{lowering: l, root: make([]int, len(g.Values)), each: make([]bool, len(g.Values))}
 	for i := range g.Tasks {
@@ -42,6 +54,39 @@ func lookUps(g *Graph, lenient bool) {
 	for i := len(g.Tasks) - 1; i >= 0; i-- {
 		t.lookUp(i)
 	}
+}
+
+// turns is converts for TFLite as well.
+func turns(n *graph.Node) int {
+	switch {
+	case n.Domain != graph.TFLite:
+		return converts(n)
+	case n.Op == "QUANTIZE":
+		return -1
+	case n.Op == "DEQUANTIZE":
+		return 1
+	}
+	return 0
+}
+
+// bytes are the codes that a conversion reads or makes, where they have 8 bits and one scale.
+func (t *tabling) bytes(i int) (id int, ok bool) {
+	n := t.g.Tasks[i].Node
+	if n.Domain != graph.TFLite {
+		q := t.quantisation(i)
+		if q == nil {
+			return 0, false
+		}
+		return q.x, small(q.kind) && len(q.s) == 1
+	}
+	if id = n.Outputs[0]; turns(n) > 0 {
+		id = n.Inputs[0]
+	}
+	if id < 0 {
+		return 0, false
+	}
+	x := t.g.Values[id]
+	return id, x != nil && small(x.Type) && x.Quant != nil && len(x.Quant.Scale) == 1
 }
 
 // eligible tells whether task i may become part of a table.
@@ -57,23 +102,22 @@ func (t *tabling) follow(i int) {
 	}
 	n := t.g.Tasks[i].Node
 	y := n.Outputs[0]
-	switch converts(n) {
+	switch turns(n) {
 	case 1:
-		if q := t.quantisation(i); q != nil && small(q.kind) && len(q.s) == 1 && !t.g.Fixed[q.x] {
-			if t.root[y], t.each[y] = t.root[q.x], t.each[q.x]; t.root[y] == 0 {
-				t.root[y] = q.x + 1
+		if x, ok := t.bytes(i); ok && !t.g.Fixed[x] {
+			if t.root[y], t.each[y] = t.root[x], t.each[x]; t.root[y] == 0 {
+				t.root[y] = x + 1
 			}
 		}
 	case -1:
-		if q := t.quantisation(i); q != nil && small(q.kind) && len(q.s) == 1 {
+		if _, ok := t.bytes(i); ok {
 			t.root[y], t.each[y] = t.root[n.Inputs[0]], t.each[n.Inputs[0]]
 		}
 	default:
 		switch {
-		case n.Domain != graph.ONNX:
-		case pointwise[n.Op]:
+		case n.Domain == graph.ONNX && pointwise[n.Op], n.Domain == graph.TFLite && litePointwise[n.Op]:
 			t.combine(n)
-		case n.Op == "BatchNormalization":
+		case n.Domain == graph.ONNX && n.Op == "BatchNormalization":
 			t.normalise(n)
 		}
 	}
@@ -155,7 +199,7 @@ func (t *tabling) combine(n *graph.Node) {
 func (t *tabling) lookUp(i int) {
 	g := t.g
 	n := g.Tasks[i].Node
-	if !t.eligible(i) || converts(n) >= 0 || t.root[n.Outputs[0]] == 0 || t.uses[n.Outputs[0]] == 0 {
+	if !t.eligible(i) || turns(n) >= 0 || t.root[n.Outputs[0]] == 0 || t.uses[n.Outputs[0]] == 0 {
 		return
 	}
 	y, root := n.Outputs[0], t.root[n.Outputs[0]]-1
@@ -182,7 +226,7 @@ func (t *tabling) lookUp(i int) {
 	}
 	table.Shape = shape
 	at := i
-	if j := g.maker[n.Inputs[0]] - 1; converts(g.Tasks[j].Node) == 0 && t.uses[n.Inputs[0]] == 1 {
+	if j := g.maker[n.Inputs[0]] - 1; turns(g.Tasks[j].Node) == 0 && t.uses[n.Inputs[0]] == 1 {
 		at = j // the operator computes, its conversions are part of it
 	}
 	of := g.Tasks[at].Node
@@ -238,6 +282,7 @@ func (t *tabling) table(id, root int) *tensor.Tensor {
 	}
 	if id == root {
 		x := tensor.New(t.kind(root), t.of...)
+		x.Quant = quantOf(g.Values[root])
 		for i := range x.Data {
 			x.Data[i] = byte(i)
 		}
@@ -253,6 +298,9 @@ func (t *tabling) table(id, root int) *tensor.Tensor {
 		return nil
 	}
 	c := &op.Call{Model: g.model, Graph: g.Graph, Node: n, Limit: g.opts.MaxBytes, Out: []*tensor.Tensor{{}}}
+	if n.Domain == graph.TFLite {
+		c.Out[0].Type, c.Out[0].Quant = g.Values[id].Type, quantOf(g.Values[id])
+	}
 	for _, in := range n.Inputs {
 		var x *tensor.Tensor
 		if in >= 0 {
@@ -268,6 +316,14 @@ func (t *tabling) table(id, root int) *tensor.Tensor {
 	}
 	t.made[id] = c.Out[0]
 	return c.Out[0]
+}
+
+// quantOf is how a value is quantised, nil where that is not known.
+func quantOf(x *tensor.Tensor) *tensor.Quant {
+	if x == nil {
+		return nil
+	}
+	return x.Quant
 }
 
 // errLength tells that a table has another length than it should have.

@@ -161,3 +161,51 @@ func TestLookUpsWhere(t *testing.T) {
 		})
 	}
 }
+
+// TestLookUpsOfTFLite compares tables with the operators of the file one by one, to the bit.
+func TestLookUpsOfTFLite(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		d := draws{t, rapid.SampledFrom([]tensor.Type{tensor.Int8, tensor.Uint8}).Draw(t, "type")}
+		l := &list{newNet(), ""}
+		affine := func(name string) *tensor.Quant {
+			return &tensor.Quant{Scale: []float32{d.scale(name + " scale")}, Zero: []int64{d.zero(name + " zero")}}
+		}
+		shape := rapid.SampledFrom([][]int{{1}, {2, 3, 7}, {1, 300}}).Draw(t, "shape")
+		x := l.input(d.codes("x", shape...))
+		l.g.Values[x].Quant = affine("x")
+		l.in[0].Quant = l.g.Values[x].Quant
+		x = l.lite("DEQUANTIZE", nil, x)
+		l.g.Values[x].Type = tensor.Float32
+		y := x
+		none := graph.Attrs{"fused_activation_function": "NONE"}
+		for range rapid.IntRange(0, 4).Draw(t, "operators") {
+			switch name := rapid.SampledFrom([]string{"ELU", "SQUARE", "SIN", "TANH", "LOGISTIC", "NEG", "ABS", "MUL", "ADD", "constant"}).Draw(t, "operator"); name {
+			case "MUL", "ADD":
+				y = l.lite(name, none, y, x)
+			case "constant":
+				y = l.lite("SUB", none, y, l.constant(scalar32(d.scale("constant"))))
+			default:
+				y = l.lite(name, nil, y)
+			}
+		}
+		y = l.lite("QUANTIZE", nil, y)
+		l.g.Values[y].Type, l.g.Values[y].Quant = d.kind, affine("y")
+		l.g.Outputs = append(l.g.Outputs, y)
+		m := &graph.Model{Format: "tflite", Graphs: []*graph.Graph{l.g}}
+		want, _ := outputsOf(t, m, l.in, true)
+		got, steps := outputsOf(t, m, l.in, false)
+		if !slices.Equal(got[0].Shape, want[0].Shape) || !slices.Equal(got[0].Data, want[0].Data) {
+			t.Fatalf("%v, want %v", got[0].Data, want[0].Data)
+		}
+		n := 0
+		for _, s := range steps {
+			if s.State == plan.Runs {
+				n++
+			}
+		}
+		if n != 1 {
+			t.Fatalf("%d nodes run, want a table only", n)
+		}
+	})
+}

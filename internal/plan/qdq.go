@@ -92,6 +92,10 @@ func newLowering(g *Graph) *lowering {
 	if !slices.ContainsFunc(g.File.Nodes, func(n *graph.Node) bool { return converts(n) > 0 }) {
 		return nil
 	}
+	return loweringOf(g)
+}
+
+func loweringOf(g *Graph) *lowering {
 	l := &lowering{g: g, uses: g.readers(), readers: make([][]int, len(g.Values)), taken: map[int]int{}}
 	for i := range g.Tasks {
 		for _, id := range g.Tasks[i].Node.Inputs {

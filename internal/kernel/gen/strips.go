@@ -100,10 +100,14 @@ func (a *asm) strip(w width, k, vecs, step int, kind stripKind) {
 		sets = vecs
 	}
 	apart := step == 2 && !exact // every other value of registers
+	three := apart && k == 3     // of one pair of registers all taps
 	var pair [2]reg.VecPhysical
-	var order reg.VecPhysical
+	var order, even, odds reg.VecPhysical
 	if apart {
 		pair[0], pair[1], order = fresh(), fresh(), fresh()
+	}
+	if three {
+		even, odds = fresh(), fresh()
 	}
 	weights := make([][]reg.VecPhysical, k*k)
 	for i := range weights {
@@ -144,6 +148,10 @@ func (a *asm) strip(w width, k, vecs, step int, kind stripKind) {
 		index := a.GP64()
 		a.MOVQ(at(t, stripMasks), index)
 		a.VMOVUPS(at(index, 0), order)
+		if three {
+			loads = k
+			a.VMOVUPS(at(index, 64), odds)
+		}
 	}
 	src, dst, lines, left, tapW := a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64()
 	tap3 := a.GP64()
@@ -177,7 +185,7 @@ func (a *asm) strip(w width, k, vecs, step int, kind stripKind) {
 		a.VMASKMOVPS(m, mask, value)
 	}
 	// multiply adds products of tap kx to register v of all results that see the line.
-	multiply := func(parity, kx, v, set int) {
+	multiply := func(parity, kx, v, set int, value reg.VecPhysical) {
 		for j := range live { // result j is met by line ky of its window
 			ky := k - 1 - parity - j*step
 			if ky < 0 {
@@ -221,14 +229,34 @@ func (a *asm) strip(w width, k, vecs, step int, kind stripKind) {
 			a.VMOVUPS_Z(column(src, c), kmask(c), value)
 			for v := range vecs {
 				if kx := c - v*step; kx >= 0 && kx < k {
-					multiply(parity, kx, v, 0)
+					multiply(parity, kx, v, 0, value)
 				}
 			}
 		}
 		a.ADDQ(at(t, stripLineSrc), src)
 	}
+	// lineOfThree takes a pair of registers apart into what the second and the third tap see, so that lines of whole registers are read at
+	// places that these have; the first tap sees what the third one does, moved by one, and a value before.
+	lineOfThree := func(parity int) {
+		odd, upper := pair[0], pair[1]
+		a.VMOVUPS_Z(at(src, 4), kmask(0), odd)
+		a.VMOVUPS_Z(at(src, 4+w.bytes()), kmask(1), upper)
+		a.VMOVAPS(odd, even)
+		a.VPERMT2PS(upper, order, even)
+		a.VPERMT2PS(upper, odds, odd)
+		multiply(parity, 1, 0, 0, even)
+		multiply(parity, 2, 0, 0, odd)
+		a.VBROADCASTSS_Z(at(src, 0), kmask(2), value)
+		a.VALIGND(operand.U8(uint8(w.floats-1)), value, odd, value)
+		multiply(parity, 0, 0, 0, value)
+		a.ADDQ(at(t, stripLineSrc), src)
+	}
 	// line reads a line: with a step of two those of one parity.
 	line := func(parity int) {
+		if three {
+			lineOfThree(parity)
+			return
+		}
 		if columns {
 			lineOfColumns(parity)
 			return
@@ -247,7 +275,7 @@ func (a *asm) strip(w width, k, vecs, step int, kind stripKind) {
 					// Results stand in the order that this gives until they are written.
 					a.VSHUFPS(operand.U8([]uint8{0x88, 0xdd}[kx%2]), pair[1], pair[0], value)
 				}
-				multiply(parity, kx, v, v)
+				multiply(parity, kx, v, v, value)
 			}
 			if kx < k-1 && !apart {
 				a.ADDQ(tap, left)
@@ -329,7 +357,7 @@ func (a *asm) strip(w width, k, vecs, step int, kind stripKind) {
 		}
 		for v := range vecs {
 			m, sum := at(dst, v*w.bytes()), sums[0][v]
-			if apart {
+			if apart && !three {
 				a.VPERMPD(sum, order, value)
 				sum = value
 			}

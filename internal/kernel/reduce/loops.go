@@ -20,24 +20,8 @@ func Sum[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
 	return inVectors(r, simd.FoldSum)
 }
 
-// fewTerms is the length from which on a row is worth a call of its own.
-const fewTerms = 12
-
-// fewSums writes the sums of short rows, or of their squares.
-func fewSums(acc []float64, src []float32, n int, squares bool) {
-	if squares {
-		for i := range acc {
-			s := 0.0
-			for _, x := range src[i*n:][:n] {
-				s += float64(x) * float64(x)
-			}
-			acc[i] = s
-		}
-		return
-	}
-	clear(acc)
-	moreRows(acc, src, n)
-}
+// shortRow is the length below which a row takes less time than a call of a loop in vectors.
+const shortRow = 16
 
 // inVectors gives a reducer of float32 in float64 the loops in vectors that there are.
 func inVectors[T, A tensor.Number](r Reducer[T, A], k simd.Fold) Reducer[T, A] {
@@ -50,16 +34,19 @@ func inVectors[T, A tensor.Number](r Reducer[T, A], k simd.Fold) Reducer[T, A] {
 	if !ok {
 		return r
 	}
+	short, start := r.Row, r.Start
 	r.Row = row
-	r.Rows, _ = any(func(acc []float64, src []float32, n int) {
-		if n < fewTerms && (k == simd.FoldSum || k == simd.FoldSquares) {
-			fewSums(acc, src, n, k == simd.FoldSquares)
+	r.Rows = func(acc []A, src []T, n int) {
+		if n < shortRow {
+			for i := range acc {
+				acc[i] = short(start, src[i*n:][:n])
+			}
 			return
 		}
 		for i := range acc {
-			acc[i] = f.Row(k, src[i*n:][:n])
+			acc[i] = row(start, src[i*n:][:n])
 		}
-	}).(func(acc []A, src []T, n int))
+	}
 	r.Lines, _ = any(func(acc []float64, src []float32, step, n int) { f.Lines(k, acc, src, step, n) }).(func(acc []A, src []T, step, n int))
 	return r
 }

@@ -49,6 +49,7 @@ type LaneTile struct {
 	min, max    float32
 	seen        uint32
 	mask        uint32
+	Far         bool // nothing is fetched ahead
 }
 
 // SetClamp limits the results.
@@ -74,6 +75,9 @@ func (f *LaneTiles) Run(t *LaneTile, k, step, lines, cols, n int, seen uint32) {
 	whole, rest, tiles := n/TileLanes, n%TileLanes, t.Tiles
 	columns, seenLines := (cols-1)*step+k, (lines-1)*step+k
 	t.seen, t.ahead = seen, (cols*step+k-step)*t.Step
+	if t.Far {
+		t.ahead = 0
+	}
 	if whole > 0 {
 		t.n, t.mask = whole, 1<<TileLanes-1
 		t.nextSrc, t.nextDst = cols*step*t.Step-64*whole, cols*t.Step-64*whole

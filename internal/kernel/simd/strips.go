@@ -125,6 +125,13 @@ func (t *Strip) SetLines(k, step, pad, in, out int) bool {
 // registers leaves them.
 var inOrder = [12]int64{0, 2, 4, 6, 1, 3, 5, 7, 0, 2, 1, 3} // the latter from place 8 on
 
+// everyOther are the places of every other value of two registers of 16 values, and those of the values between them; registers of 8 take the
+// first half of both.
+var everyOther = [32]int32{
+	0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30,
+	1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
+}
+
 // Fit are the strips that take n values with the fewest registers of windows of k by k with a step: f or those that it has for few.
 func (f *Strips) Fit(k, step, n int) *Strips {
 	if f.few != nil && n <= f.few.Width && f.few.spread[step][k][0] != nil {
@@ -142,6 +149,15 @@ func (f *Strips) SetColumns(t *Strip, k, step, n, first, gap, w int) {
 			return 0
 		}
 		return uint32(1<<hi - 1<<lo)
+	}
+	if step == 2 && k == 3 {
+		// Registers from the second tap of the first window on, and what its first one sees, as the last value of one.
+		bits := within(first+1, 2*f.Width)
+		t.bits[0], t.bits[1] = uint16(bits&(1<<f.Width-1)), uint16(bits>>f.Width)
+		t.bits[2] = uint16(within(first, 1) << (f.Width - 1))
+		t.bits[3] = uint16(1<<n - 1)
+		t.masks = &everyOther[0]
+		return
 	}
 	if step == 2 {
 		for m := 0; m < k; m += 2 {

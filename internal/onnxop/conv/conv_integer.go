@@ -44,12 +44,13 @@ func newIntConv(c *op.Call, xi, wi, xz, wz int, bias *tensor.Tensor, sums bool) 
 	}
 	k := v.c / v.groups * tensor.Elements(v.Kernel)
 	q := &intConv{convolution: v, wi: wi, xz: xz, wz: wz}
+	q.ready = c.Const(wi) && (!c.Has(wz) || c.Const(wz))
 	if some := k > 0 && v.n*v.m*tensor.Elements(v.Out) > 0; some && len(v.In) <= 2 {
 		q.planar = kernel.NewConvSums(v.planar2D(), c.LastIn, c.LastOut)
 		c.Kernel = q.planar.Name()
 	} else if some && len(v.In) == 3 {
-		q.slabs = &slabs{convolution: v, plane: v.In[1] * v.In[2], area: v.Out[1] * v.Out[2]}
-		q.planar = kernel.NewConvSums(q.slabs.shape(), false, false)
+		q.slabs = newSlabs(v, q.ready)
+		q.planar = q.slabs.parts[0].planar
 		q.slabs.room(c, sums || !q.planar.Vectors())
 		c.Kernel = q.planar.Name()
 	} else {
@@ -58,7 +59,6 @@ func newIntConv(c *op.Call, xi, wi, xz, wz int, bias *tensor.Tensor, sums bool) 
 		q.block = max(1, min(tensor.Elements(v.Out), colBytes/(4*max(k, 1))))
 		q.col = op.ScratchOf[int32](c, k*q.block)
 	}
-	q.ready = c.Const(wi) && (!c.Has(wz) || c.Const(wz))
 	switch _, one := q.weightZero(c, q.ready); {
 	case q.planar != nil && one:
 	case !q.ready:
@@ -97,10 +97,10 @@ func (q *intConv) liftWeights(c *op.Call) {
 	zero, one := q.weightZero(c, true)
 	switch {
 	case q.planar != nil && q.w == nil && one && w.Type == tensor.Int8:
-		kernel.SetSumWeights(q.planar, tensor.Of[int8](w), zero)
+		setSumWeights(q, tensor.Of[int8](w), zero)
 		return
 	case q.planar != nil && q.w == nil && one:
-		kernel.SetSumWeights(q.planar, tensor.Of[uint8](w), zero)
+		setSumWeights(q, tensor.Of[uint8](w), zero)
 		return
 	}
 	quant.Lift(q.w, w, 0)
@@ -111,8 +111,17 @@ func (q *intConv) liftWeights(c *op.Call) {
 		}
 	}
 	if q.planar != nil {
-		kernel.SetSumWeights(q.planar, q.w, 0)
+		setSumWeights(q, q.w, 0)
 	}
+}
+
+// setSumWeights gives the kernel its weights.
+func setSumWeights[W kernel.SumWeight](q *intConv, w []W, zero int32) {
+	if q.slabs != nil {
+		setSlabs(q.slabs, w, zero)
+		return
+	}
+	kernel.SetSumWeights(q.planar, w, zero)
 }
 
 // lift reads the inputs that are not constant, and gives the zero point of x.
@@ -121,8 +130,11 @@ func (q *intConv) lift(c *op.Call, xi int) (zero int32) {
 		q.liftWeights(c)
 	}
 	zero = quant.Zero(c.Input(q.xz))
-	if q.planar != nil {
-		q.planar.SetZero(c.In[xi].Type == tensor.Int8, zero)
+	switch signed := c.In[xi].Type == tensor.Int8; {
+	case q.slabs != nil:
+		q.slabs.setZero(signed, zero)
+	case q.planar != nil:
+		q.planar.SetZero(signed, zero)
 	}
 	return zero
 }
