@@ -12,6 +12,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/opmeter/opmeter/bench/rates"
@@ -21,14 +22,21 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// layer is a convolution with an output of size by size.
-type layer struct {
+// square is a convolution with an output of size by size and a window of kn by kn.
+type square struct {
 	kind                      string
 	in, out, size, kn, stride int
 	groups                    int // 0 for one, and for depthwise convolutions
 }
 
-var layers = []layer{
+// layer is a convolution whose window may have gaps, or be a line or a column of its square.
+type layer struct {
+	square
+	dil    int    // 0 for none
+	window string // "line" or "column" of the square, which it is without
+}
+
+var layers = []square{
 	{"1×1", 16, 96, 112, 1, 1, 0},
 	{"1×1", 64, 256, 56, 1, 1, 0},
 	{"1×1", 256, 64, 56, 1, 1, 0},
@@ -60,6 +68,47 @@ var layers = []layer{
 	{"depthwise 5×5", 672, 672, 14, 5, 1, 0},
 }
 
+// rare are shapes that no list of layers has.
+var rare = []layer{
+	{square: square{"1×1", 8, 24, 97, 1, 1, 0}},
+	{square: square{"1×1", 24, 48, 61, 1, 1, 0}},
+	{square: square{"1×1", 48, 8, 75, 1, 1, 0}},
+	{square: square{"1×1", 40, 17, 33, 1, 1, 0}},
+	{square: square{"1×1", 32, 192, 56, 1, 1, 0}},
+	{square: square{"1×1 stride 2", 48, 96, 23, 1, 2, 0}},
+	{square: square{"3×3", 3, 16, 65, 3, 1, 0}},
+	{square: square{"3×3", 12, 20, 45, 3, 1, 0}},
+	{square: square{"3×3", 24, 24, 27, 3, 1, 0}},
+	{square: square{"3×3 stride 2", 8, 24, 51, 3, 2, 0}},
+	{square: square{"3×3 stride 2", 24, 40, 19, 3, 2, 0}},
+	{square: square{"3×3", 16, 32, 33, 3, 1, 0}, dil: 2},
+	{square: square{"5×5", 6, 16, 29, 5, 1, 0}},
+	{square: square{"5×5 stride 2", 16, 24, 31, 5, 2, 0}},
+	{square: square{"7×7 stride 2", 3, 24, 80, 7, 2, 0}},
+	{square: square{"1×7", 128, 128, 17, 7, 1, 0}, window: "line"},
+	{square: square{"7×1", 128, 192, 17, 7, 1, 0}, window: "column"},
+	{square: square{"1×3", 16, 16, 64, 3, 1, 0}, window: "line"},
+	{square: square{"3×1", 24, 24, 50, 3, 1, 0}, window: "column"},
+	{square: square{"depthwise 1×5", 64, 64, 40, 5, 1, 0}, window: "line"},
+	{square: square{"depthwise 3×1", 96, 96, 40, 3, 1, 0}, window: "column"},
+	{square: square{"depthwise 3×3", 40, 40, 37, 3, 1, 0}},
+	{square: square{"depthwise 3×3", 480, 480, 14, 3, 1, 0}},
+	{square: square{"depthwise 3×3", 496, 496, 14, 3, 1, 0}},
+	{square: square{"depthwise 3×3", 528, 528, 14, 3, 1, 0}},
+	{square: square{"depthwise 3×3", 1024, 1024, 7, 3, 1, 0}},
+	{square: square{"depthwise 3×3", 256, 256, 28, 3, 1, 0}},
+	{square: square{"depthwise 3×3 stride 2", 576, 576, 14, 3, 2, 0}},
+	{square: square{"depthwise 5×5 stride 2", 72, 72, 29, 5, 2, 0}},
+	{square: square{"depthwise 7×7", 56, 56, 21, 7, 1, 0}},
+	{square: square{"depthwise 7×7 stride 2", 96, 96, 28, 7, 2, 0}},
+	{square: square{"depthwise 3×3 twofold", 48, 96, 35, 3, 1, 0}},
+	{square: square{"depthwise 3×3 threefold", 20, 60, 28, 3, 1, 0}},
+	{square: square{"depthwise 5×5 fourfold", 16, 64, 40, 5, 1, 0}},
+	{square: square{"depthwise 3×3 stride 2 twofold", 32, 64, 48, 3, 2, 0}},
+	{square: square{"depthwise 3×3 eightfold", 3, 24, 56, 3, 1, 0}},
+	{square: square{"depthwise 3×3 gaps", 64, 64, 33, 3, 1, 0}, dil: 2},
+}
+
 // kinds are the numbers and layouts; size is that of a number in bytes.
 var kinds = []struct {
 	name string
@@ -74,7 +123,17 @@ var kinds = []struct {
 
 func main() {
 	each := flag.Duration("time", 200*time.Millisecond, "how long each is measured")
+	more := flag.Bool("rare", false, "measure shapes that no list has")
+	only := flag.String("only", "", "measure those `kinds` alone whose line begins so, with kind, channels and output parted by blanks")
+	numbers := flag.String("numbers", "", "measure these `numbers` alone, such as \"float32 NHWC\"")
 	flag.Parse()
+	all := rare
+	if !*more {
+		all = nil
+		for _, l := range layers {
+			all = append(all, layer{square: l})
+		}
+	}
 	if err := simd.Refused(); err != nil {
 		fmt.Fprintln(os.Stderr, "conv:", err)
 		os.Exit(1)
@@ -82,8 +141,14 @@ func main() {
 	fmt.Printf("set %s, one thread\n", simd.Current())
 	t := rates.NewTable("kind\tchannels\toutput\tnumbers\tms\tGOP/s\tlimit ms\tby\tof it\tquantising ms\tspread")
 	for _, k := range kinds {
+		if !strings.HasPrefix(k.name, *numbers) {
+			continue
+		}
 		peak, ops, ok := rates.Peak(k.ints)
-		for _, l := range layers {
+		for _, l := range all {
+			if !strings.HasPrefix(fmt.Sprint(l.kind, " ", l.in, " ", l.out, " ", l.size), *only) {
+				continue
+			}
 			s := l.shape()
 			in, out := make([]byte, k.size*s.C*s.H*s.W), make([]byte, k.size*s.OC*s.OH*s.OW)
 			work := []func(){k.make(l), func() { move(out, in) }}
@@ -125,6 +190,15 @@ func (l layer) shape() kernel.ConvShape {
 	}
 	if l.depthwise() {
 		s.Groups = l.in
+	}
+	if l.dil > 0 {
+		s.DilH, s.DilW, s.PadT, s.PadL = l.dil, l.dil, l.dil*s.PadT, l.dil*s.PadL
+	}
+	switch l.window {
+	case "line":
+		s.KH, s.PadT = 1, 0
+	case "column":
+		s.KW, s.PadL = 1, 0
 	}
 	return s
 }

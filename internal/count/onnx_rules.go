@@ -194,6 +194,7 @@ var microsoftRules = []Rule{
 	{Group: groupPool, Names: []string{"QLinearAveragePool"}, MACs: "0", Ops: "(k1·…·kn + 6)·elements(output) (with dequantise and quantise)", f: func(c *call) amount { return c.onnxPool(1, 6) }},
 	each(4, "square, add, multiply, scale", "SimplifiedLayerNormalization").in(groupNorm),
 	each(2, "two sums", "BiasAdd"),
+	{Group: groupProduct, Names: []string{"CDist"}, MACs: "K·elements(output)", Ops: "2·MACs + 2·elements(inputs) + 3·elements(output), and a root of each if Euclidean", f: (*call).distances},
 	{Group: groupProduct, Names: []string{"MatMulNBits", "MatMulBnb4", "MatMulFpQ4"}, MACs: "K·elements(output)", Ops: "2·MACs (unpacking not counted)", f: func(c *call) amount { return c.matmul(c.inner(0), 0) }},
 	{Group: groupProduct, Names: []string{"FusedMatMul", "TransposeMatMul"}, MACs: "K·elements(output)", Ops: "2·MACs", f: (*call).fusedMatMul},
 	{Group: groupProduct, Names: []string{"FusedGemm", "GemmFloat8"}, MACs: "K·elements(output)", Ops: "2·MACs + elements(output) if C + activation", f: (*call).gemm},
@@ -228,6 +229,16 @@ var microsoftRules = []Rule{
 	each(4, "scale, round, add, saturate", "QuantizeLinear").in(groupQuant),
 	each(2, "subtract, multiply", "DequantizeLinear", "DequantizeBlockwise", "GatherBlockQuantized").in(groupQuant),
 	moves("QLinearConcat", "ExpandDims", "Pad", "GatherND", "Trilu", "Crop"),
+	depends("Tokenizer"),
+}
+
+// distances are those of rows from rows: squares of both, and their products.
+func (c *call) distances() amount {
+	root := int64(0)
+	if c.n.Attrs.Str("metric", "sqeuclidean") == "euclidean" {
+		root = 1
+	}
+	return c.matmul(c.dim(c.in(0), -1), c.mul(2, c.nin(0)+c.nin(1))+c.mul(3+root, c.nout(0)))
 }
 
 func (c *call) deform() amount {

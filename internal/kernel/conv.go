@@ -60,6 +60,7 @@ type Conv struct {
 	flat      *flatPlan     // the same of groups
 	tiled     *minimalPlan  // minimal filtering in vectors, instead of both, where weights have no zeros to leave out
 	windows   *simd.Windows // of a depthwise convolution in vectors
+	repeats   *simd.Repeats // of one over [N,H,W,C] with several results a channel
 	strips    *stripPlan    // of one that can go down the lines
 	lanes     *lanePlan     // of one over [N,H,W,C] that computes tiles
 	few       *PackedB      // the weights where positions are rows of a product
@@ -146,6 +147,9 @@ func (c *Conv) setWindows() {
 	if c.nhwc {
 		if c.strips == nil || c.strips.columns.all == 0 {
 			c.lanes = c.s.planLanes(c.og)
+		}
+		if c.og > 1 {
+			c.repeats = simd.NewRepeats(c.og)
 		}
 		return
 	}

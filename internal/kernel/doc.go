@@ -9,7 +9,7 @@
 // lies, the right-hand one comes in panels, packed once for constant weights (product.go).
 // again.go packs what changes from run to run, narrow.go weights that fit 16 bits, column.go
 // has single columns, symmetric.go products of vectors with themselves. Weights of few bits
-// in blocks stay as the file has them (fewbits.go and fewbitcodes.go for ONNX, fourbits.go
+// in blocks stay as the file has them (fewbits.go and fewbitdigits.go for ONNX, fourbits.go
 // for TFLite).
 //
 // Products of 8-bit numbers are those of gemmq.go: pairs of 16-bit numbers, fours of 8 bits or

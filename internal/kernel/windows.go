@@ -187,9 +187,7 @@ func (a *windowArgs) lines(r *windowRoom, n, lo, hi int) {
 			copy(dst, src)
 			return
 		}
-		for i, v := range src {
-			fill(dst[i*og:][:og], v)
-		}
+		a.w.conv.repeats.Floats(dst, src)
 	}
 	t.Src = &buf[0]
 	for oy := lo; oy < hi; oy++ {
@@ -294,7 +292,8 @@ type intWindows struct {
 	f       *simd.Windows
 	ints    *simd.Ints
 	og      int
-	planes  *planePlan // over [N,C,H,W]
+	repeats *simd.Repeats // of several results a channel over [N,H,W,C]
+	planes  *planePlan    // over [N,C,H,W]
 	weights []int16
 	lanes   []int16     // weights [KH,KW,OC] of those over [N,H,W,C] before they are packed
 	strips  *byteStrips // nil where windows are walked one by one
@@ -310,6 +309,9 @@ func newIntWindows(s *ConvShape, og int, nhwc bool) *intWindows {
 		return nil
 	}
 	c.strips = s.planByteStrips(og, nhwc)
+	if nhwc && og > 1 {
+		c.repeats = simd.NewRepeats(og)
+	}
 	if !nhwc {
 		if c.planes = s.planPlanes(1); c.planes == nil {
 			return nil
@@ -407,11 +409,10 @@ func (a *intWindowArgs) lines(r *windowRoom, n, lo, hi int) {
 			c.ints.Widen(dst, src, signed, int16(zero))
 			return
 		}
-		// Each channel once for each of its outputs; the copy begins at the end.
-		c.ints.Widen(dst[:len(src)], src, signed, int16(zero))
-		for i := len(src) - 1; i >= 0; i-- {
-			fill(dst[i*c.og:][:c.og], dst[i])
-		}
+		// Each channel once for each of its outputs, which are written no further than the channels have been read.
+		last := dst[len(dst)-len(src):]
+		c.ints.Widen(last, src, signed, int16(zero))
+		c.repeats.Words(dst, last)
 	}
 	t := &r.ints
 	t.StepSrc, t.StepDst, t.W, t.Dst = 2*s.StrideW*s.OC, 4*step, &c.weights[0], &asInt32(buf32)[0]

@@ -127,9 +127,33 @@ func mergeInPlace(buffers []Buffer, align int) (groups []Buffer, member []int) {
 // segment tree over steps answers which live at a step, lists by first step the
 // rest. Both together cost O(log n + found), where a scan would cost O(n).
 type lifetimes struct {
-	steps  []int   // distinct first steps, ascending
-	tree   [][]int // node k covers a range of steps; the buffers that fill it
-	starts [][]int // by index in steps
+	steps  []int // distinct first steps, ascending
+	tree   lists // node k covers a range of steps; the buffers that fill it
+	starts lists // by index in steps
+}
+
+// lists are many short lists of buffers. Each begins at an entry that heads names, and each entry names the next; 0 stands for none.
+type lists struct {
+	heads   []int32
+	entries []entry
+}
+
+type entry struct{ buffer, next int32 }
+
+func newLists(n, entries int) lists {
+	return lists{make([]int32, n), make([]entry, 1, entries+1)}
+}
+
+func (l *lists) add(list, buffer int) {
+	l.entries = append(l.entries, entry{int32(buffer), l.heads[list]})
+	l.heads[list] = int32(len(l.entries) - 1)
+}
+
+func (l *lists) appendTo(dst []int, list int) []int {
+	for e := l.heads[list]; e != 0; e = l.entries[e].next {
+		dst = append(dst, int(l.entries[e].buffer))
+	}
+	return dst
 }
 
 func newLifetimes(groups []Buffer, order []int) *lifetimes {
@@ -139,8 +163,8 @@ func newLifetimes(groups []Buffer, order []int) *lifetimes {
 	}
 	slices.Sort(l.steps)
 	l.steps = slices.Compact(l.steps)
-	l.starts = make([][]int, len(l.steps))
-	l.tree = make([][]int, 2*len(l.steps))
+	l.starts = newLists(len(l.steps), len(order))
+	l.tree = newLists(2*len(l.steps), 2*len(order))
 	return l
 }
 
@@ -156,16 +180,16 @@ func (l *lifetimes) span(b Buffer) (lo, hi int) {
 
 func (l *lifetimes) add(i int, b Buffer) {
 	lo, hi := l.span(b)
-	l.starts[lo] = append(l.starts[lo], i)
+	l.starts.add(lo, i)
 	n := len(l.steps)
 	for lo, hi = lo+n, hi+n; lo < hi; lo, hi = lo/2, hi/2 {
 		if lo%2 == 1 {
-			l.tree[lo] = append(l.tree[lo], i)
+			l.tree.add(lo, i)
 			lo++
 		}
 		if hi%2 == 1 {
 			hi--
-			l.tree[hi] = append(l.tree[hi], i)
+			l.tree.add(hi, i)
 		}
 	}
 }
@@ -173,10 +197,10 @@ func (l *lifetimes) add(i int, b Buffer) {
 func (l *lifetimes) overlapping(dst []int, b Buffer) []int {
 	lo, hi := l.span(b)
 	for k := lo + len(l.steps); k >= 1; k /= 2 {
-		dst = append(dst, l.tree[k]...)
+		dst = l.tree.appendTo(dst, k)
 	}
-	for _, s := range l.starts[lo+1 : hi] {
-		dst = append(dst, s...)
+	for s := lo + 1; s < hi; s++ {
+		dst = l.starts.appendTo(dst, s)
 	}
 	return dst
 }

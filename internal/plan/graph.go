@@ -66,10 +66,11 @@ type Graph struct {
 	// types are element types by value id where shapes are known only at run time.
 	types []tensor.Type
 	// broken is the first node that breaks a rule of the format.
-	broken *MalformedError
-	worked int64  // operations that were folded
-	spare  []byte // memory of a folded value that nobody reads any more
-	lent   bool   // another one has it
+	broken  *MalformedError
+	worked  int64           // operations that were folded
+	tensors []tensor.Tensor // that nobody has yet
+	spare   []byte          // memory of a folded value that nobody reads any more
+	lent    bool            // another one has it
 }
 
 // Task is one node, or a node with others fused into it.
@@ -411,7 +412,9 @@ func StateOf(err error) State {
 func (g *Graph) inputs(t *Task) (fixed bool, missing error) {
 	c := &t.Call
 	fixed = true
-	c.In, c.Fixed = make([]*tensor.Tensor, 0, len(t.Node.Inputs)), make([]bool, 0, len(t.Node.Inputs))
+	in, out := len(t.Node.Inputs), len(t.Node.Outputs)
+	both := make([]*tensor.Tensor, in+out)
+	c.In, c.Out, c.Fixed = both[:0:in], both[in:in], make([]bool, 0, in)
 	for _, id := range t.Node.Inputs {
 		var x *tensor.Tensor
 		ok := true
@@ -433,10 +436,19 @@ func (g *Graph) inputs(t *Task) (fixed bool, missing error) {
 	return fixed, missing
 }
 
+// fresh is a tensor for a value; they are made some at a time.
+func (g *Graph) fresh() *tensor.Tensor {
+	if len(g.tensors) == 0 {
+		g.tensors = make([]tensor.Tensor, min(len(g.Tasks), 32))
+	}
+	x := &g.tensors[0]
+	g.tensors = g.tensors[1:]
+	return x
+}
+
 // outputs gives the task fresh tensors for what it makes.
 func (g *Graph) outputs(i int) {
 	t := &g.Tasks[i]
-	t.Call.Out = make([]*tensor.Tensor, 0, len(t.Node.Outputs))
 	for _, id := range t.Node.Outputs {
 		var x *tensor.Tensor
 		if id >= 0 {
@@ -447,7 +459,7 @@ func (g *Graph) outputs(i int) {
 			} else {
 				// Whoever reads the value keeps the same tensor when it is made anew.
 				if x = g.Values[id]; x == nil || v.Const != nil {
-					x = &tensor.Tensor{}
+					x = g.fresh()
 				}
 				*x = tensor.Tensor{Type: v.Type, Quant: v.Quant, Elem: v.Elem}
 				g.Values[id], g.Fixed[id] = x, false

@@ -26,11 +26,13 @@ var litePointwise = map[string]bool{
 }
 
 // tabling finds functions of one 8-bit code that a file writes as operators of real numbers, such as x·sigmoid(x) or GELU, with
-// conversions before, behind and perhaps between them: a table of 256 codes is all there is to know of them.
+// conversions before, behind and perhaps between them: a table of 256 codes is all there is to know of them, or one for each channel.
 type tabling struct {
 	*lowering
-	root []int // by value id: the codes that it is a function of, one plus their id
+	root []int  // by value id: the codes that it is a function of, one plus their id
+	each []bool // by value id: it is another function for each channel
 	made map[int]*tensor.Tensor
+	of   []int // the shape of the codes in a table that is made
 }
 
 // lookUps lets what is a function of one code be looked up. Lenient, it only finds what would be: tables have nothing in them.
@@ -44,7 +46,7 @@ func lookUps(g *Graph, lenient bool) {
 	}
 	l := loweringOf(g)
 	l.lenient = lenient
-	t := &tabling{lowering: l, root: make([]int, len(g.Values))}
+	t := &tabling{lowering: l, root: make([]int, len(g.Values)), each: make([]bool, len(g.Values))}
 	for i := range g.Tasks {
 		t.follow(i)
 	}
@@ -103,35 +105,68 @@ func (t *tabling) follow(i int) {
 	switch turns(n) {
 	case 1:
 		if x, ok := t.bytes(i); ok && !t.g.Fixed[x] {
-			if t.root[y] = t.root[x]; t.root[y] == 0 {
+			if t.root[y], t.each[y] = t.root[x], t.each[x]; t.root[y] == 0 {
 				t.root[y] = x + 1
 			}
 		}
 	case -1:
 		if _, ok := t.bytes(i); ok {
-			t.root[y] = t.root[n.Inputs[0]]
+			t.root[y], t.each[y] = t.root[n.Inputs[0]], t.each[n.Inputs[0]]
 		}
 	default:
-		if n.Domain == graph.ONNX && pointwise[n.Op] || n.Domain == graph.TFLite && litePointwise[n.Op] {
+		switch {
+		case n.Domain == graph.ONNX && pointwise[n.Op] || n.Domain == graph.TFLite && litePointwise[n.Op]:
 			t.combine(n)
+		case n.Domain == graph.ONNX && n.Op == "BatchNormalization":
+			t.normalise(n)
 		}
 	}
 }
 
-// combine is follow for an operator on numbers: all operands are functions of the same codes, or single constants.
+// normalise is follow for a batch normalisation.
+func (t *tabling) normalise(n *graph.Node) {
+	for _, id := range n.Inputs[1:] {
+		if _, ok := t.elements(id); !ok {
+			return
+		}
+	}
+	if root := t.root[n.Inputs[0]]; root > 0 && t.channels(root-1) > 0 {
+		t.root[n.Outputs[0]], t.each[n.Outputs[0]] = root, true
+	}
+}
+
+// fewPositions of a channel are not worth a table.
+const fewPositions = 32
+
+// channels is the number of channels of codes that may have a table each; 0 for those that have not.
+func (t *tabling) channels(root int) int {
+	x := t.g.Values[root]
+	if x == nil || x.Type == tensor.Invalid || len(x.Shape) < 3 || x.Len() < fewPositions*x.Shape[1] {
+		return 0
+	}
+	return x.Shape[1]
+}
+
+// ofChannels tells whether a constant has a number for each channel of codes.
+func (t *tabling) ofChannels(id, root int) bool {
+	n, x, c := t.channels(root), t.g.Values[root], t.g.Values[id]
+	if n == 0 || c.Len() != n || len(c.Shape) > len(x.Shape) {
+		return false
+	}
+	at := 1 - (len(x.Shape) - len(c.Shape))
+	return at >= 0 && c.Shape[at] == n
+}
+
+// combine is follow for an operator on numbers: all operands are functions of the same codes, or constants, single ones or of channels.
 func (t *tabling) combine(n *graph.Node) {
-	root := 0
+	root, each := 0, false
 	for _, id := range n.Inputs {
 		switch {
-		case id < 0:
-		case t.g.Fixed[id]:
-			if _, ok := t.elements(id); !ok || t.g.Values[id].Len() != 1 {
-				return
-			}
+		case id < 0 || t.g.Fixed[id]:
 		case t.root[id] == 0 || root != 0 && root != t.root[id]:
 			return
 		default:
-			root = t.root[id]
+			root, each = t.root[id], each || t.each[id]
 		}
 	}
 	if root == 0 {
@@ -143,10 +178,20 @@ func (t *tabling) combine(n *graph.Node) {
 		rank = len(x.Shape)
 	}
 	for _, id := range n.Inputs {
-		if id >= 0 && t.g.Fixed[id] && t.g.Values[id].Rank() > rank {
+		if id < 0 || !t.g.Fixed[id] {
+			continue
+		}
+		if _, ok := t.elements(id); !ok || t.g.Values[id].Rank() > rank {
 			return
 		}
+		if t.g.Values[id].Len() != 1 {
+			if !t.ofChannels(id, root-1) {
+				return
+			}
+			each = true
+		}
 	}
+	t.each[n.Outputs[0]] = each
 	t.root[n.Outputs[0]] = root
 }
 
@@ -162,14 +207,24 @@ func (t *tabling) lookUp(i int) {
 		return
 	}
 	t.made = map[int]*tensor.Tensor{}
-	table := tensor.New(t.kind(y), codes)
+	shape := []int{codes}
+	if t.of = shape; t.each[y] {
+		// Operators see channels where they are.
+		t.of = make([]int, len(g.Values[root].Shape))
+		for i := range t.of {
+			t.of[i] = 1
+		}
+		shape = []int{t.channels(root), codes}
+		copy(t.of[1:], shape)
+	}
+	table := tensor.New(t.kind(y), shape...)
 	if !t.lenient {
 		table = t.table(y, root)
 	}
-	if table == nil || table.Len() != codes {
+	if table == nil || table.Len() != tensor.Elements(shape) {
 		return
 	}
-	table.Shape = []int{codes}
+	table.Shape = shape
 	at := i
 	if j := g.maker[n.Inputs[0]] - 1; turns(g.Tasks[j].Node) == 0 && t.uses[n.Inputs[0]] == 1 {
 		at = j // the operator computes, its conversions are part of it
@@ -226,7 +281,7 @@ func (t *tabling) table(id, root int) *tensor.Tensor {
 		return x
 	}
 	if id == root {
-		x := tensor.New(t.kind(root), codes)
+		x := tensor.New(t.kind(root), t.of...)
 		x.Quant = quantOf(g.Values[root])
 		for i := range x.Data {
 			x.Data[i] = byte(i)
@@ -256,7 +311,7 @@ func (t *tabling) table(id, root int) *tensor.Tensor {
 		c.In, c.Fixed = append(c.In, x), append(c.Fixed, in < 0 || g.Fixed[in])
 	}
 	g.Bind(c)
-	if Guard(func() error { return compute(def, c) }) != nil {
+	if Guard(func() error { return compute(def, c, tensor.Elements(t.of)) }) != nil {
 		return nil
 	}
 	t.made[id] = c.Out[0]
@@ -274,12 +329,12 @@ func quantOf(x *tensor.Tensor) *tensor.Quant {
 // errLength tells that a table has another length than it should have.
 var errLength = errors.New("not as many numbers as codes")
 
-// compute runs an operator once on few numbers.
-func compute(def *op.Def, c *op.Call) error {
+// compute runs an operator once on few numbers, for as many results.
+func compute(def *op.Def, c *op.Call, results int) error {
 	if err := def.Infer(c); err != nil {
 		return err
 	}
-	if c.Out[0].Len() != codes {
+	if c.Out[0].Len() != results {
 		return errLength
 	}
 	run, err := def.Prepare(c)

@@ -60,6 +60,40 @@ func TestLookUps(t *testing.T) {
 	})
 }
 
+// TestLookUpsOfChannels: batch normalisations and constants of channels among what is a function of a code.
+func TestLookUpsOfChannels(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		d := draws{t, rapid.SampledFrom([]tensor.Type{tensor.Int8, tensor.Uint8}).Draw(t, "type")}
+		b := newNet()
+		channels := rapid.IntRange(1, 5).Draw(t, "channels")
+		// Whole vectors of numbers, as those of a table are.
+		x := b.dequantised(d, "x", rapid.IntRange(1, 3).Draw(t, "pictures"), channels, 4, rapid.SampledFrom([]int{16, 32, 48}).Draw(t, "columns"))
+		numbers := func(name string, shape ...int) int {
+			v := make([]float32, channels)
+			for i := range v {
+				v[i] = d.scale(name) * 20
+			}
+			return b.constant(tensor.From(tensor.Float32, shape, v))
+		}
+		y := grow(d, b, x)
+		if rapid.Bool().Draw(t, "normalises") {
+			y = b.node("BatchNormalization", nil, y, numbers("factor", channels), numbers("bias", channels), numbers("mean", channels), numbers("variance", channels))
+		} else {
+			y = b.node(rapid.SampledFrom([]string{"Mul", "Add", "Div", "Sub"}).Draw(t, "by"), nil, y, numbers("number", channels, 1, 1))
+		}
+		b.quantised(d, grow(d, b, y))
+		got, steps := run(t, b, false)
+		want, _ := run(t, b, true)
+		within(t, got, want, 0)
+		for _, s := range steps {
+			if s.State == plan.Runs && s.Runs.Op != "LookUp" {
+				t.Fatalf("%s runs, want a table only", s.Runs.Op)
+			}
+		}
+	})
+}
+
 func TestLookUpsWhere(t *testing.T) {
 	t.Parallel()
 	dq := func(b *net, x int) int { return b.node("DequantizeLinear", nil, x, b.constant(scalar32(0.05))) }
@@ -91,6 +125,15 @@ func TestLookUpsWhere(t *testing.T) {
 		{"two codes", "QLinearMul", func(b *net) { q(b, b.node("Mul", nil, dq(b, b.input(bytes(9))), dq(b, b.input(bytes(9))))) }},
 		{"a constant for each channel", "DequantizeLinear Div QuantizeLinear", func(b *net) {
 			q(b, b.node("Div", nil, dq(b, b.input(bytes(2, 3))), b.constant(tensor.From(tensor.Float32, []int{3}, []float32{1, 2, 3}))))
+		}},
+		{"a constant for each channel of planes", "LookUp", func(b *net) {
+			q(b, b.node("Div", nil, dq(b, b.input(bytes(2, 3, 8, 8))), b.constant(tensor.From(tensor.Float32, []int{3, 1, 1}, []float32{1, 2, 3}))))
+		}},
+		{"a constant for each line of planes", "DequantizeLinear Div QuantizeLinear", func(b *net) {
+			q(b, b.node("Div", nil, dq(b, b.input(bytes(2, 3, 3, 64))), b.constant(tensor.From(tensor.Float32, []int{3, 1}, []float32{1, 2, 3}))))
+		}},
+		{"a constant for each channel of small planes", "DequantizeLinear Div QuantizeLinear", func(b *net) {
+			q(b, b.node("Div", nil, dq(b, b.input(bytes(2, 3, 2, 2))), b.constant(tensor.From(tensor.Float32, []int{3, 1, 1}, []float32{1, 2, 3}))))
 		}},
 		{"a constant that adds an axis", "DequantizeLinear Div QuantizeLinear", func(b *net) {
 			q(b, b.node("Div", nil, dq(b, b.input(bytes(3))), b.constant(tensor.From(tensor.Float32, []int{1, 1}, []float32{3}))))

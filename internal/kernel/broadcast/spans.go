@@ -6,9 +6,8 @@ type Spans struct {
 	// Table has, for each operand, the places of the elements of a piece behind its Off, from Place on; nil
 	// where they lie side by side.
 	Table [3][]int
-	// Rows tells that pieces are whole runs, and the last one perhaps a part: each operand's begin RowStep behind each other. It is so for
-	// pieces that begin where a run does.
-	Rows    bool
+	// Rows tells of operands whose runs begin RowStep behind each other.
+	Rows    [3]bool
 	RowStep [3]int
 
 	outer Walk // over the dimensions outside, with all of a span as its run
@@ -32,9 +31,6 @@ func (b *Walk) Spans(most int) *Spans {
 		// Pieces that begin at one place in tables have what tables lead to in common.
 		s.most = most / s.unit * s.unit
 	}
-	if s.Rows = len(b.dims)-d == 1; s.Rows {
-		s.RowStep = s.step
-	}
 	s.outer.dims = b.dims[:d]
 	for k := range s.outer.step {
 		if d < len(b.dims) {
@@ -44,6 +40,7 @@ func (b *Walk) Spans(most int) *Spans {
 		}
 		if !b.dense(k, d) {
 			s.Table[k] = b.places(k, d, min(s.outer.Inner, most+s.unit))
+			s.RowStep[k], s.Rows[k] = b.rows(k, d)
 		}
 	}
 	return s
@@ -73,6 +70,20 @@ func (b *Walk) dense(k, d int) bool {
 		n *= b.dims[i]
 	}
 	return true
+}
+
+// rows tells how far runs of operand k lie from each other over the dimensions from d on, if all do alike.
+func (b *Walk) rows(k, d int) (step int, alike bool) {
+	last := len(b.dims) - 1
+	if last < d {
+		return 0, false
+	}
+	for i := last; i > d; i-- {
+		if b.step[k][i-1] != b.step[k][i]*b.dims[i] {
+			return 0, false
+		}
+	}
+	return b.step[k][last], true
 }
 
 // places lists where the first n elements of operand k are over the dimensions from d on.

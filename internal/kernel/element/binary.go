@@ -122,7 +122,7 @@ func (r *Binary[T, R]) short(worker, lo, hi int) {
 // gathering is that of operand k.
 func (r *Binary[T, R]) gathering(k int, src, room []T) gathering[T] {
 	g := gathering[T]{src: src, room: room, table: r.span.Table[k], run: r.walk.Inner, stands: r.walk.Step[k] == 0, step: r.span.RowStep[k]}
-	if r.span.Rows && g.run <= simd.SpreadRow {
+	if r.span.Rows[k] && g.run <= simd.SpreadRow {
 		g.rows = simd.SpreadKernels()
 	}
 	return g
@@ -159,13 +159,14 @@ func (g *gathering[T]) piece(off, place, n int) []T {
 
 // spread collects a piece row by row, if it begins where a row does.
 func (g *gathering[T]) spread(src []T, place, n int) bool {
-	if g.rows == nil || place != 0 {
+	if g.rows == nil || place%g.run != 0 {
 		return false
 	}
 	from, ok := any(src).([]float32)
 	if !ok {
 		return false
 	}
+	from = from[place/g.run*g.step:]
 	to, _ := any(g.room).([]float32)
 	if n = (n + g.run - 1) / g.run; g.stands {
 		g.rows.Ones(to, from, n, g.run, g.step)

@@ -116,3 +116,40 @@ func Xor[T tensor.Integer]() Loops[T, T] {
 		}
 	}})
 }
+
+// ShiftLeft is a << b. Go fills shifts by the width or more, and a negative amount read as a huge
+// one, with zeros or sign bits: ONNX asks for the same.
+func ShiftLeft[T tensor.Integer]() Loops[T, T] {
+	return Loops[T, T]{
+		Vec: func(dst, a, b []T) {
+			a, b = a[:len(dst)], b[:len(dst)]
+			for i := range dst {
+				dst[i] = a[i] << uint64(b[i])
+			}
+		},
+		VectorScalar: func(dst, a []T, b T) {
+			a = a[:len(dst)]
+			for i := range dst {
+				dst[i] = a[i] << uint64(b)
+			}
+		},
+	}
+}
+
+// ShiftRight is a >> b, as [ShiftLeft].
+func ShiftRight[T tensor.Integer]() Loops[T, T] {
+	return Loops[T, T]{
+		Vec: func(dst, a, b []T) {
+			a, b = a[:len(dst)], b[:len(dst)]
+			for i := range dst {
+				dst[i] = a[i] >> uint64(b[i])
+			}
+		},
+		VectorScalar: func(dst, a []T, b T) {
+			a = a[:len(dst)]
+			for i := range dst {
+				dst[i] = a[i] >> uint64(b)
+			}
+		},
+	}
+}

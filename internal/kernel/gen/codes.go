@@ -323,15 +323,13 @@ func (a *asm) combine512(order operand.Mem, signed, product bool) {
 	pb := a.Load(a.Param("b"), a.GP64())
 	n := a.Load(a.Param("n"), a.GP64())
 	q := a.Load(a.Param("q"), a.GP64())
-	var v [8]reg.VecVirtual
+	var v [12]reg.VecVirtual
 	for i := range v {
 		v[i] = a.ZMM()
 		a.VBROADCASTSS(at(q, 4*i), v[i])
 	}
 	w := a.codeWriterOf(order, v[5], v[6], v[7])
-	w.divide(v[4])
-	real := func(p reg.Register, off int, mask reg.Register, zero, scale reg.VecVirtual) reg.VecVirtual {
-		x := a.ZMM()
+	code := func(p reg.Register, off int, mask reg.Register, x reg.VecVirtual) reg.VecVirtual {
 		switch {
 		case signed && mask != nil:
 			a.VPMOVSXBD_Z(at(p, off), mask, x)
@@ -343,10 +341,25 @@ func (a *asm) combine512(order operand.Mem, signed, product bool) {
 			a.VPMOVZXBD(at(p, off), x)
 		}
 		a.VCVTDQ2PS(x, x)
+		return x
+	}
+	real := func(p reg.Register, off int, mask reg.Register, zero, scale reg.VecVirtual) reg.VecVirtual {
+		x := code(p, off, mask, a.ZMM())
 		a.VSUBPS(zero, x, x)
 		a.VMULPS(scale, x, x)
 		return x
 	}
+	w.guesses(v[4], v[11], signed, func(off int, x reg.VecVirtual) {
+		code(pa, off/4, nil, x)
+		y := code(pb, off/4, nil, a.ZMM())
+		a.VFMADD213PS(v[10], v[9], y)
+		if product {
+			a.VSUBPS(v[0], x, x)
+			a.VMULPS(y, x, x)
+		} else {
+			a.VFMADD213PS(y, v[8], x)
+		}
+	})
 	w.write(n, func(off int, mask reg.Register) reg.VecVirtual {
 		x, y := real(pa, off/4, mask, v[0], v[1]), real(pb, off/4, mask, v[2], v[3])
 		if product {
@@ -367,6 +380,10 @@ type codeWriter struct {
 	// low keeps the lower byte of each 16 bits, order undoes that of packing.
 	lo, hi, zero, order, low reg.VecVirtual
 	by, inverse, doubt       reg.VecVirtual // see divide; nil where nothing divides
+	// See guesses.
+	guess              func(off int, x reg.VecVirtual)
+	words, least, most reg.VecVirtual
+	signed             bool
 }
 
 // codeWriter takes the limits and the zero point from the function's parameters.
@@ -412,6 +429,39 @@ func (w *codeWriter) divide(by reg.VecVirtual) {
 	a.VPSUBD(a.number512(2<<23), size, size)
 	a.VPCMPUD(operand.U8(1), a.number512(251<<23), size, reg.K2)
 	a.VMOVAPS_Z(a.number512(math.Float32bits(0.5-1.0/(1<<13))), reg.K2, w.doubt)
+}
+
+// guesses is divide for numbers of which guess knows about what they are when they have been divided: those in doubt are computed as they are
+// defined. Guesses are limited as codes, with a sign or without.
+func (w *codeWriter) guesses(by, doubt reg.VecVirtual, signed bool, guess func(off int, x reg.VecVirtual)) {
+	a := w.a
+	w.by, w.doubt, w.signed, w.guess = by, doubt, signed, guess
+	bytes := func(x reg.VecVirtual) reg.VecVirtual {
+		v := a.ZMM()
+		a.VCVTPS2DQ(x, v)
+		a.VPADDD(w.zero, v, v)
+		a.VPMOVDB(v, v.AsX())
+		a.VPBROADCASTB(v.AsX(), v)
+		return v
+	}
+	w.least, w.most, w.words = bytes(w.lo), bytes(w.hi), a.ZMM()
+	a.VPBROADCASTW(w.zero.AsX(), w.words)
+}
+
+// codes narrows whole numbers of guesses to codes.
+func (w *codeWriter) codes(r [4]reg.VecVirtual) {
+	a := w.a
+	for i := 0; i < 4; i += 2 {
+		a.VPACKSSDW(r[i+1], r[i], r[i])
+		a.VPADDSW(w.words, r[i], r[i])
+	}
+	pack, largest, smallest := a.VPACKUSWB, a.VPMAXUB, a.VPMINUB
+	if w.signed {
+		pack, largest, smallest = a.VPACKSSWB, a.VPMAXSB, a.VPMINSB
+	}
+	pack(r[2], r[0], r[0])
+	largest(w.least, r[0], r[0])
+	smallest(w.most, r[0], r[0])
 }
 
 // largestSize is VRANGEPS's choice of the larger of two sizes, without its sign.
@@ -468,8 +518,12 @@ func (w *codeWriter) write(n reg.Register, value func(off int, mask reg.Register
 			if i > 0 {
 				y = a.ZMM()
 			}
-			a.VMULPS(w.inverse, value(64*i, nil), x)
-			limit(x)
+			if w.guess != nil {
+				w.guess(64*i, x)
+			} else {
+				a.VMULPS(w.inverse, value(64*i, nil), x)
+				limit(x)
+			}
 			a.VREDUCEPS(operand.U8(0), x, y)
 			if i > 0 {
 				a.VRANGEPS(operand.U8(largestSize), y, far, far)
@@ -481,14 +535,21 @@ func (w *codeWriter) write(n reg.Register, value func(off int, mask reg.Register
 		a.JNZ(operand.LabelRef("doubt"))
 		a.Label("sure")
 	}
-	for _, x := range r {
-		round(x)
+	if w.guess != nil {
+		for _, x := range r {
+			a.VCVTPS2DQ(x, x)
+		}
+		w.codes(r)
+	} else {
+		for _, x := range r {
+			round(x)
+		}
+		for i := 0; i < 4; i += 2 {
+			a.VPACKSSDW(r[i+1], r[i], r[i])
+			a.VPANDD(w.low, r[i], r[i])
+		}
+		a.VPACKUSWB(r[2], r[0], r[0])
 	}
-	for i := 0; i < 4; i += 2 {
-		a.VPACKSSDW(r[i+1], r[i], r[i])
-		a.VPANDD(w.low, r[i], r[i])
-	}
-	a.VPACKUSWB(r[2], r[0], r[0])
 	a.VPERMD(r[0], w.order, r[0])
 	a.VMOVDQU64(r[0], at(w.dst, 0))
 	next(64)

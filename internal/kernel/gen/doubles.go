@@ -19,8 +19,15 @@ func doubles(a *asm) {
 			name string
 			f    func(x reg.VecVirtual) reg.VecVirtual
 		}{
-			{"tan", d.tan}, {"asin", d.asin}, {"acos", d.acos}, {"atan", d.atan},
-			{"sinh", d.sinh}, {"cosh", d.cosh}, {"asinh", d.asinh}, {"acosh", d.acosh}, {"atanh", d.atanh},
+			{"tan", d.tan},
+			{"asin", d.asin},
+			{"acos", d.acos},
+			{"atan", d.atan},
+			{"sinh", d.sinh},
+			{"cosh", d.cosh},
+			{"asinh", d.asinh},
+			{"acosh", d.acosh},
+			{"atanh", d.atanh},
 		} {
 			d.each(f.name, f.f)
 		}

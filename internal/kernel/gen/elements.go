@@ -34,11 +34,31 @@ func elements(a *asm) {
 		name string
 		op   func(...operand.Op)
 	}{
-		{"and", a.VANDPS}, {"or", a.VORPS}, {"xor", a.VXORPS},
-		{"addB", a.VPADDB}, {"addW", a.VPADDW}, {"addD", a.VPADDD}, {"addQ", a.VPADDQ},
-		{"subB", a.VPSUBB}, {"subW", a.VPSUBW}, {"subD", a.VPSUBD}, {"subQ", a.VPSUBQ}, {"mulW", a.VPMULLW}, {"mulD", a.VPMULLD},
-		{"maxSB", a.VPMAXSB}, {"maxSW", a.VPMAXSW}, {"maxSD", a.VPMAXSD}, {"maxUB", a.VPMAXUB}, {"maxUW", a.VPMAXUW}, {"maxUD", a.VPMAXUD},
-		{"minSB", a.VPMINSB}, {"minSW", a.VPMINSW}, {"minSD", a.VPMINSD}, {"minUB", a.VPMINUB}, {"minUW", a.VPMINUW}, {"minUD", a.VPMINUD},
+		{"and", a.VANDPS},
+		{"or", a.VORPS},
+		{"xor", a.VXORPS},
+		{"addB", a.VPADDB},
+		{"addW", a.VPADDW},
+		{"addD", a.VPADDD},
+		{"addQ", a.VPADDQ},
+		{"subB", a.VPSUBB},
+		{"subW", a.VPSUBW},
+		{"subD", a.VPSUBD},
+		{"subQ", a.VPSUBQ},
+		{"mulW", a.VPMULLW},
+		{"mulD", a.VPMULLD},
+		{"maxSB", a.VPMAXSB},
+		{"maxSW", a.VPMAXSW},
+		{"maxSD", a.VPMAXSD},
+		{"maxUB", a.VPMAXUB},
+		{"maxUW", a.VPMAXUW},
+		{"maxUD", a.VPMAXUD},
+		{"minSB", a.VPMINSB},
+		{"minSW", a.VPMINSW},
+		{"minSD", a.VPMINSD},
+		{"minUB", a.VPMINUB},
+		{"minUW", a.VPMINUW},
+		{"minUD", a.VPMINUD},
 	} {
 		ops = append(ops, elementOp{o.name, o.op, "VV"})
 	}

@@ -163,6 +163,9 @@ func (a *asm) bitRow(w width, bits int) {
 			a.VFMADD231PS(spread, v, p)
 		}
 	}
+	for i := 0; i < c.line(); i += 64 {
+		a.PREFETCHT0(at(codes, fetchAhead+i))
+	}
 	a.ADDQ(operand.U32(uint32(4*c.steps())), x)
 	a.ADDQ(operand.U32(uint32(c.line())), codes)
 	a.DECQ(left)

@@ -14,7 +14,8 @@ func rows(a *asm) {
 	a.threeQuarters()
 	a.roots()
 	a.orderedSums()
-	a.layerRows()
+	a.layerRows(false)
+	a.layerRows(true)
 }
 
 // orderedSums writes the sums of eight rows of n values, a multiple of 4, step bytes apart, each in the order of its
@@ -174,10 +175,18 @@ func (a *asm) roots() {
 
 // layerRows writes rows of n values, a multiple of 16, to dst: what they are above their mean, divided by their standard deviation, times
 // gamma, plus beta. per is one divided by n; eps is added to the variance. All but the last product and sum are float64.
-func (a *asm) layerRows() {
-	a.function("layerRowsAVX512", "func(dst, src, gamma, beta *float32, rows, n int, per, eps float64)")
+func (a *asm) layerRows(zero bool) {
+	if zero {
+		a.function("meanSquareRowsAVX512", "func(dst, src, gamma *float32, rows, n int, per, eps float64)")
+	} else {
+		a.function("layerRowsAVX512", "func(dst, src, gamma, beta *float32, rows, n int, per, eps float64)")
+	}
 	dst, src := a.Load(a.Param("dst"), a.GP64()), a.Load(a.Param("src"), a.GP64())
-	gamma, beta := a.Load(a.Param("gamma"), a.GP64()), a.Load(a.Param("beta"), a.GP64())
+	gamma := a.Load(a.Param("gamma"), a.GP64())
+	var beta reg.Register
+	if !zero {
+		beta = a.Load(a.Param("beta"), a.GP64())
+	}
 	rows, size := a.Load(a.Param("rows"), a.GP64()), a.Load(a.Param("n"), a.GP64())
 	per, eps, one := a.Load(a.Param("per"), a.XMM()), a.Load(a.Param("eps"), a.XMM()), a.XMM()
 	bits := a.GP64()
@@ -218,18 +227,22 @@ func (a *asm) layerRows() {
 	}
 	a.Label("row")
 	clear()
-	each("sum", func(half int, m func(p reg.Register) operand.Mem) {
-		x := a.ZMM()
-		a.VCVTPS2PD(m(src), x)
-		a.VADDPD(x, sums[half], sums[half])
-	})
-	average()
-	a.VBROADCASTSD(sums[0].AsX(), mean)
-	clear()
+	if !zero {
+		each("sum", func(half int, m func(p reg.Register) operand.Mem) {
+			x := a.ZMM()
+			a.VCVTPS2PD(m(src), x)
+			a.VADDPD(x, sums[half], sums[half])
+		})
+		average()
+		a.VBROADCASTSD(sums[0].AsX(), mean)
+		clear()
+	}
 	each("squares", func(half int, m func(p reg.Register) operand.Mem) {
 		x := a.ZMM()
 		a.VCVTPS2PD(m(src), x)
-		a.VSUBPD(mean, x, x)
+		if !zero {
+			a.VSUBPD(mean, x, x)
+		}
 		a.VFMADD231PD(x, x, sums[half])
 	})
 	average()
@@ -241,11 +254,15 @@ func (a *asm) layerRows() {
 	each("write", func(_ int, m func(p reg.Register) operand.Mem) {
 		x, y := a.ZMM(), a.YMM()
 		a.VCVTPS2PD(m(src), x)
-		a.VSUBPD(mean, x, x)
+		if !zero {
+			a.VSUBPD(mean, x, x)
+		}
 		a.VMULPD(inv, x, x)
 		a.VCVTPD2PS(x, y)
 		a.VMULPS(m(gamma), y, y)
-		a.VADDPS(m(beta), y, y)
+		if !zero {
+			a.VADDPS(m(beta), y, y)
+		}
 		a.VMOVUPS(y, m(dst))
 	})
 	a.ADDQ(size, src)

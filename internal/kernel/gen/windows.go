@@ -42,7 +42,8 @@ var kindNames = []string{"windowLanes", "windowSpread", "windowLargest", "window
 
 func windows(a *asm) {
 	for _, w := range []width{ymm, zmm} {
-		for kind := range kindNames {
+		a.windowLanes(w)
+		for kind := kindLanes + 1; kind < len(kindNames); kind++ {
 			a.window(w, kind)
 		}
 		a.intWindow(w, false, false)
@@ -101,11 +102,8 @@ func (a *asm) window(w width, kind int) {
 		a.MOVQ(at(t, windowOffs), offs)
 		a.MOVQ(at(t, windowTaps), taps)
 		a.LEAQ(operand.Mem{Base: src, Index: col, Scale: 1}, base)
-		if kind == kindLanes || kind == kindSpread {
+		if kind == kindSpread {
 			a.MOVQ(at(t, windowW), pw)
-		}
-		if kind == kindLanes {
-			a.ADDQ(col, pw)
 		}
 		switch kind {
 		case kindSpread:
@@ -122,7 +120,7 @@ func (a *asm) window(w width, kind int) {
 			for v := 1; v < vecs; v++ {
 				a.VMOVUPS(w.reg(0), w.reg(v))
 			}
-		case kindLanes, kindSum:
+		case kindSum:
 			for v := range vecs {
 				a.zero(w, w.reg(v))
 			}
@@ -135,16 +133,6 @@ func (a *asm) window(w width, kind int) {
 		for v := range vecs {
 			m, sum := operand.Mem{Base: base, Index: p, Scale: 1, Disp: v * w.bytes()}, w.reg(v)
 			switch kind {
-			case kindLanes:
-				load(m, value)
-				if masked {
-					x := w.reg(13)
-					load(at(pw, v*w.bytes()), x)
-					a.VMULPS(x, value, value)
-				} else {
-					a.VMULPS(at(pw, v*w.bytes()), value, value)
-				}
-				a.VADDPS(value, sum, sum)
 			case kindSpread:
 				load(m, value)
 				a.VFMADD231PS(spread, value, sum)
@@ -171,25 +159,11 @@ func (a *asm) window(w width, kind int) {
 			}
 		}
 		a.ADDQ(operand.U8(8), offs)
-		switch kind {
-		case kindLanes:
-			a.ADDQ(at(t, windowStepW), pw)
-		case kindSpread:
+		if kind == kindSpread {
 			a.ADDQ(operand.U8(4), pw)
 		}
 		a.DECQ(taps)
 		a.JNZ(operand.LabelRef(name + "_tap"))
-		if kind == kindLanes {
-			a.MOVQ(at(t, windowBias), pw)
-			a.TESTQ(pw, pw)
-			a.JZ(operand.LabelRef(name + "_nobias"))
-			a.ADDQ(col, pw)
-			for v := range vecs {
-				load(at(pw, v*w.bytes()), value)
-				a.VADDPS(value, w.reg(v), w.reg(v))
-			}
-			a.Label(name + "_nobias")
-		}
 		if kind != kindLargest && kind != kindGreatest && kind != kindCopy {
 			a.TESTL(operand.U32(flagClamp), flags.As32())
 			a.JZ(operand.LabelRef(name + "_free"))
@@ -252,6 +226,165 @@ func (a *asm) window(w width, kind int) {
 	a.ADDQ(at(t, windowStepSrc), src)
 	a.DECQ(places)
 	a.JNZ(operand.LabelRef("place"))
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// lanePlaces are the numbers of places that are computed together: as many as there are, then what is left of them.
+var lanePlaces = []int{8, 4, 2, 1}
+
+// windowLanes writes a walk of windows with a weight for each value: a register of values at several places at a time, so that weights are
+// read once for all of them, and what is multiplied comes from memory.
+func (a *asm) windowLanes(w width) {
+	a.function("windowLanes"+w.set, "func(t *byte)")
+	t := a.Load(a.Param("t"), a.GP64())
+	dst, src, places, step, step3 := a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64()
+	a.MOVQ(at(t, windowDst), dst)
+	a.MOVQ(at(t, windowSrc), src)
+	a.MOVQ(at(t, windowPlaces), places)
+	weight, products, lo, hi, mask := w.reg(8), []reg.VecPhysical{w.reg(9), w.reg(10)}, w.reg(11), w.reg(12), w.reg(13)
+	a.VBROADCASTSS(at(t, windowMin), lo)
+	a.VBROADCASTSS(at(t, windowMax), hi)
+	col, left, base, pw := a.GP64(), a.GP64(), a.GP64(), a.GP64()
+	p, p4, offs, taps := a.GP64(), a.GP64(), a.GP64(), a.GP64()
+
+	place := func(i int) operand.Mem {
+		m := operand.Mem{Base: p}
+		if i >= 4 {
+			m.Base = p4
+		}
+		switch i % 4 {
+		case 1:
+			m.Index, m.Scale = step, 1
+		case 2:
+			m.Index, m.Scale = step, 2
+		case 3:
+			m.Index, m.Scale = step3, 1
+		}
+		return m
+	}
+	// steps sets the way from place to place, and far where the fifth one lies.
+	steps := func(off int) {
+		a.MOVQ(at(t, off), step)
+		a.LEAQ(operand.Mem{Base: step, Index: step, Scale: 2}, step3)
+	}
+	far := func(n int) {
+		if n > 4 {
+			a.LEAQ(operand.Mem{Base: p, Index: step, Scale: 4}, p4)
+		}
+	}
+	load := func(m operand.Mem, masked bool, v reg.VecPhysical) {
+		switch {
+		case !masked:
+			a.VMOVUPS(m, v)
+		case w.masks:
+			a.VMOVUPS_Z(m, reg.K1, v)
+		default:
+			a.VMASKMOVPS(m, mask, v)
+		}
+	}
+	part := func(name string, n int, masked bool) {
+		a.MOVQ(at(t, windowOffs), offs)
+		a.MOVQ(at(t, windowTaps), taps)
+		a.MOVQ(at(t, windowW), pw)
+		a.ADDQ(col, pw)
+		a.LEAQ(operand.Mem{Base: src, Index: col, Scale: 1}, base)
+		steps(windowStepSrc)
+		for i := range n {
+			a.zero(w, w.reg(i))
+		}
+		a.Label(name + "_tap")
+		a.MOVQ(at(offs, 0), p)
+		a.ADDQ(base, p)
+		far(n)
+		load(at(pw, 0), masked, weight)
+		for i := range n {
+			product := products[i%len(products)]
+			switch {
+			case !masked:
+				a.VMULPS(place(i), weight, product)
+			case w.masks:
+				a.VMULPS_Z(place(i), weight, reg.K1, product)
+			default:
+				load(place(i), true, product)
+				a.VMULPS(weight, product, product)
+			}
+			a.VADDPS(product, w.reg(i), w.reg(i))
+		}
+		a.ADDQ(operand.U8(8), offs)
+		a.ADDQ(at(t, windowStepW), pw)
+		a.DECQ(taps)
+		a.JNZ(operand.LabelRef(name + "_tap"))
+		a.MOVQ(at(t, windowBias), pw)
+		a.TESTQ(pw, pw)
+		a.JZ(operand.LabelRef(name + "_nobias"))
+		a.ADDQ(col, pw)
+		load(at(pw, 0), masked, weight)
+		for i := range n {
+			a.VADDPS(weight, w.reg(i), w.reg(i))
+		}
+		a.Label(name + "_nobias")
+		a.MOVL(at(t, windowFlags), pw.As32())
+		a.TESTL(operand.U32(flagClamp), pw.As32())
+		a.JZ(operand.LabelRef(name + "_free"))
+		for i := range n {
+			// With the sum last, a sum that is no number stays.
+			a.VMAXPS(w.reg(i), lo, w.reg(i))
+			a.VMINPS(w.reg(i), hi, w.reg(i))
+		}
+		a.Label(name + "_free")
+		steps(windowStepDst)
+		a.LEAQ(operand.Mem{Base: dst, Index: col, Scale: 1}, p)
+		far(n)
+		for i := range n {
+			switch {
+			case !masked:
+				a.VMOVUPS(w.reg(i), place(i))
+			case w.masks:
+				a.VMOVUPS(w.reg(i), reg.K1, place(i))
+			default:
+				a.VMASKMOVPS(w.reg(i), mask, place(i))
+			}
+		}
+	}
+
+	if w.masks {
+		a.MOVL(at(t, windowBits), p.As32())
+		a.KMOVW(p.As32(), reg.K1)
+	} else {
+		a.MOVQ(at(t, windowMask), p)
+		a.VMOVUPS(at(p, 0), mask)
+	}
+	for _, n := range lanePlaces {
+		name := label("places%d", n)
+		a.Label(name)
+		a.CMPQ(places, operand.U8(uint8(n)))
+		a.JLT(operand.LabelRef(name + "_few"))
+		a.XORQ(col, col)
+		a.MOVQ(at(t, windowN), left)
+		a.Label(name + "_block")
+		a.SUBQ(operand.U8(uint8(w.floats)), left)
+		a.JLT(operand.LabelRef(name + "_rest"))
+		part(name+"_whole", n, false)
+		a.ADDQ(operand.U8(uint8(w.bytes())), col)
+		a.JMP(operand.LabelRef(name + "_block"))
+		a.Label(name + "_rest")
+		a.ADDQ(operand.U8(uint8(w.floats)), left)
+		a.JZ(operand.LabelRef(name + "_next"))
+		part(name+"_masked", n, true)
+		a.Label(name + "_next")
+		for _, to := range []struct {
+			p   reg.GPVirtual
+			off int
+		}{{dst, windowStepDst}, {src, windowStepSrc}} {
+			a.MOVQ(at(t, to.off), p)
+			a.IMUL3Q(operand.U8(uint8(n)), p, p)
+			a.ADDQ(p, to.p)
+		}
+		a.SUBQ(operand.U8(uint8(n)), places)
+		a.JMP(operand.LabelRef(name))
+		a.Label(name + "_few")
+	}
 	a.VZEROUPPER()
 	a.RET()
 }

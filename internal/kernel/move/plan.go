@@ -228,9 +228,12 @@ func run[T any](p *Plan, pool *workers.Pool, dst, src []T) {
 		return
 	}
 	// Short lines go together with those beside them.
-	if m := p.dims[last-1]; n <= shortLine && m >= n {
+	if m, spread := p.dims[last-1], spreads[T](p); n <= shortLine && m >= n || spread {
 		dm, sm := p.dst[last-1], p.src[last-1]
 		grain := workers.Grain(1) / n // a line takes as many nanoseconds as it has elements
+		if spread {
+			grain = workers.Grain(2)
+		}
 		switch rest := outer / m; {
 		case outer <= grain:
 			p.lines(last, last-1, 0, rest, func(do, so int) { shortLines(dst, src, do, so, m, dm, sm, n, ds, ss) })
@@ -385,6 +388,13 @@ func (p shortPiece[T]) Piece(lo, hi int) {
 
 // shortLines copies m lines of n elements, dm and sm apart.
 func shortLines[T any](dst, src []T, do, so, m, dm, sm, n, ds, ss int) {
+	if n > shortLine {
+		k := spread(dst, src, do, so, m, sm, n, ss)
+		for ; k < m; k++ {
+			line(dst, src, do+k*dm, so+k*sm, n, ds, ss)
+		}
+		return
+	}
 	if ds == 1 && ss == 0 && n <= shortLine {
 		for range m {
 			v := src[so]

@@ -248,14 +248,17 @@ func pickPlaces[T any](dst, x, y []T, cond []uint8, at [3][]int) {
 	}
 }
 
+// nearby is the number of elements that are copied from the nearest cache.
+const nearby = 2048
+
 // set fills s with v, by doubling where it is long.
 func set[T any](s []T, v T) {
 	n := min(len(s), 16)
 	for i := range n {
 		s[i] = v
 	}
-	for ; n > 0 && n < len(s); n *= 2 {
-		copy(s[n:], s[:n])
+	for n > 0 && n < len(s) {
+		n += copy(s[n:], s[:min(n, nearby)])
 	}
 }
 

@@ -151,6 +151,27 @@ func squareWords[T any](dst, src []T, do, so, ni, nj, dk, ss int, turn func(e *s
 
 // byRow is square for few rows.
 func byRow[T any](dst, src []T, do, so, ni, nj, dk, ss int) {
+	if ss >= ni && dk > 0 && nj > 1 {
+		// Two or three rows in one go, so that the source is read once.
+		for ; ni == 2 || ni >= 4; ni -= 2 {
+			s := src[so:][:(nj-1)*ss+2]
+			a, b := dst[do:][:nj], dst[do+dk:][:nj]
+			for j := range a {
+				at := s[j*ss:]
+				a[j], b[j] = at[0], at[1]
+			}
+			do, so = do+2*dk, so+2
+		}
+		if ni == 3 {
+			s := src[so:][:(nj-1)*ss+3]
+			a, b, c := dst[do:][:nj], dst[do+dk:][:nj], dst[do+2*dk:][:nj]
+			for j := range a {
+				at := s[j*ss:]
+				a[j], b[j], c[j] = at[0], at[1], at[2]
+			}
+			return
+		}
+	}
 	for i := range ni {
 		d, at := dst[do+i*dk:][:nj], so+i
 		for j := range d {
@@ -162,6 +183,14 @@ func byRow[T any](dst, src []T, do, so, ni, nj, dk, ss int) {
 
 // byColumn is square for few columns.
 func byColumn[T any](dst, src []T, do, so, ni, nj, dk, ss int) {
+	if nj == 3 && dk >= 3 && ss > 0 && ni > 1 {
+		a, b, c, d := src[so:][:ni], src[so+ss:][:ni], src[so+2*ss:][:ni], dst[do:][:(ni-1)*dk+3]
+		for i := range a {
+			to := d[i*dk:]
+			to[0], to[1], to[2] = a[i], b[i], c[i]
+		}
+		return
+	}
 	for j := range nj {
 		at := do + j
 		for _, v := range src[so+j*ss:][:ni] {

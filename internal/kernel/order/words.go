@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -53,6 +54,12 @@ func (s search) lines(lo, hi int) {
 	for line := lo; line < hi; line++ {
 		o, in := line/s.Inner, line%s.Inner
 		own := s.src[o*s.N*s.Inner+in:]
+		if s.k == 1 && s.Inner == 1 {
+			if i := extreme(own[:s.N], s.largest); i >= 0 {
+				s.at[o] = o*s.N + i
+				continue
+			}
+		}
 		if s.Inner == 1 {
 			for i, x := range own[:s.N] {
 				words[i] = word(x, flip, i)
@@ -67,6 +74,20 @@ func (s search) lines(lo, hi int) {
 		}
 	}
 	roomsOfWords.Put(room)
+}
+
+// extreme is the place of the first of the largest, or smallest, of values, looked for in vectors; -1 where that is not possible, or something is no
+// number.
+func extreme(v []float32, largest bool) int {
+	e := simd.ElementKernels()
+	if e == nil {
+		return -1
+	}
+	least, most := e.Extent(v, v[0], v[0])
+	if largest {
+		least = most
+	}
+	return slices.Index(v, least)
 }
 
 // bestWords leaves the first k of all in order; places are their bits below low, and rise. spare is as long as all.

@@ -20,6 +20,9 @@ func Sum[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
 	return inVectors(r, simd.FoldSum)
 }
 
+// shortRow is the length below which a row takes less time than a call of a loop in vectors.
+const shortRow = 16
+
 // inVectors gives a reducer of float32 in float64 the loops in vectors that there are.
 func inVectors[T, A tensor.Number](r Reducer[T, A], k simd.Fold) Reducer[T, A] {
 	f := simd.FoldKernels()
@@ -31,12 +34,19 @@ func inVectors[T, A tensor.Number](r Reducer[T, A], k simd.Fold) Reducer[T, A] {
 	if !ok {
 		return r
 	}
+	short, start := r.Row, r.Start
 	r.Row = row
-	r.Rows, _ = any(func(acc []float64, src []float32, n int) {
-		for i := range acc {
-			acc[i] = f.Row(k, src[i*n:][:n])
+	r.Rows = func(acc []A, src []T, n int) {
+		if n < shortRow {
+			for i := range acc {
+				acc[i] = short(start, src[i*n:][:n])
+			}
+			return
 		}
-	}).(func(acc []A, src []T, n int))
+		for i := range acc {
+			acc[i] = row(start, src[i*n:][:n])
+		}
+	}
 	r.Lines, _ = any(func(acc []float64, src []float32, step, n int) { f.Lines(k, acc, src, step, n) }).(func(acc []A, src []T, step, n int))
 	return r
 }

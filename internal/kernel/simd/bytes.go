@@ -34,8 +34,10 @@ type Ints struct {
 	fewest                   int
 	gatherQuads              func(dst, src *byte, offs *int32, n int, runs *int32, nruns int)
 	// Nil where the set has none.
-	lookup    func(dst, src *byte, n int, table *byte)
-	copyBytes [2]func(dst *byte, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, turn int16)
+	lookup func(dst, src *byte, n int, table *byte)
+	// looksUpAll says that lookup takes any number of bytes, and not a multiple of 64 only.
+	looksUpAll bool
+	copyBytes  [2]func(dst *byte, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, turn int16)
 	// Numbers without a sign, and with one.
 	widenLines [2][2]func(dst *int16, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, zero int16)
 	// For [Scales.Small], with and without signs; nil for none.
@@ -189,7 +191,10 @@ func (f *Ints) GatherQuads(dst, src []uint8, offs []int32, runs []Run) {
 
 // Lookup replaces bytes by their entries in a table. It returns for how many it did so.
 func (f *Ints) Lookup(dst, src []uint8, table *[256]uint8) int {
-	n := len(dst) / 64 * 64
+	n := len(dst)
+	if !f.looksUpAll {
+		n = n / 64 * 64
+	}
 	if f.lookup == nil || n == 0 {
 		return 0
 	}

@@ -12112,7 +12112,7 @@ run:
 	RET
 
 // func lookupVNNI(dst *byte, src *byte, n int, table *byte)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VBMI
+// Requires: AVX, AVX512BW, AVX512F, AVX512VBMI, BMI2
 TEXT ·lookupVNNI(SB), NOSPLIT, $0-32
 	MOVQ      dst+0(FP), AX
 	MOVQ      src+8(FP), CX
@@ -12123,7 +12123,9 @@ TEXT ·lookupVNNI(SB), NOSPLIT, $0-32
 	VMOVDQU32 128(BX), Z2
 	VMOVDQU32 192(BX), Z3
 
-step:
+many:
+	SUBQ      $0x40, DX
+	JLT       rest
 	VMOVDQU32 (CX), Z4
 	VMOVDQA32 Z4, Z5
 	VPMOVB2M  Z4, K1
@@ -12133,8 +12135,23 @@ step:
 	VMOVDQU32 Z4, (AX)
 	ADDQ      $0x40, CX
 	ADDQ      $0x40, AX
-	SUBQ      $0x40, DX
-	JNZ       step
+	JMP       many
+
+rest:
+	ADDQ       $0x40, DX
+	JZ         end
+	MOVQ       $-1, BX
+	BZHIQ      DX, BX, BX
+	KMOVQ      BX, K2
+	VMOVDQU8.Z (CX), K2, Z4
+	VMOVDQA32  Z4, Z5
+	VPMOVB2M   Z4, K1
+	VPERMI2B   Z1, Z0, Z4
+	VPERMI2B   Z3, Z2, Z5
+	VMOVDQU8   Z5, K1, Z4
+	VMOVDQU8   Z4, K2, (AX)
+
+end:
 	VZEROUPPER
 	RET
 

@@ -8,7 +8,7 @@ var castLoops = family[Casts]{
 		CastInt8:  {CastFloat: castI8F32AVX2},
 	}},
 	AVX512: {Set: AVX512, each: 1, loops: [castKinds][castKinds]castLoop{
-		CastBool:   {CastFloat: castBF32AVX512},
+		CastBool:   {CastFloat: castBF32AVX512, CastHalf: castBF16AVX512},
 		CastFloat:  {CastInt32: castF32I32AVX512, CastInt64: castF32I64AVX512, CastInt8: castF32I8AVX512, CastDouble: castF32F64AVX512, CastUint8: castF32I8AVX512},
 		CastDouble: {CastFloat: castF64F32AVX512, CastInt32: castF64I32AVX512, CastInt64: castF64I64AVX512},
 		CastHalf:   {CastInt32: castF16I32AVX512, CastInt64: castF16I64AVX512, CastInt8: castF16I8AVX512, CastUint8: castF16I8AVX512},
@@ -120,3 +120,6 @@ func castBF32AVX2(dst, src *byte, n int)
 
 //go:noescape
 func castBF32AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castBF16AVX512(dst, src *byte, n int)

@@ -474,6 +474,43 @@ elements_end:
 	VZEROUPPER
 	RET
 
+// func castBF16AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2, F16C
+TEXT ·castBF16AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+elements_many:
+	SUBQ      $0x08, DX
+	JLT       elements_few
+	VPMOVZXBD (CX), Y0
+	VPCMPEQD  Y1, Y1, Y1
+	VPABSD    Y1, Y1
+	VPMINUD   Y1, Y0, Y0
+	VCVTDQ2PS Y0, Y0
+	VCVTPS2PH $0x00, Y0, (AX)
+	ADDQ      $0x00000008, CX
+	ADDQ      $0x00000010, AX
+	JMP       elements_many
+
+elements_few:
+	ADDQ        $0x08, DX
+	JZ          elements_end
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VPMOVZXBD.Z (CX), K1, Y0
+	VPCMPEQD    Y1, Y1, Y1
+	VPABSD      Y1, Y1
+	VPMINUD     Y1, Y0, Y0
+	VCVTDQ2PS   Y0, Y0
+	VCVTPS2PH   $0x00, Y0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
 // func castU8F32AVX512(dst *byte, src *byte, n int)
 // Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2
 TEXT ·castU8F32AVX512(SB), NOSPLIT, $0-24

@@ -26,6 +26,7 @@ type Curves struct {
 	sinh, cosh, asinh, acosh, atanh          func(dst, src *float32, n int, t *SingleTable)
 	powers                                   func(dst, a, b *float32, n int)
 	expSum                                   func(dst, src *float32, n int, shift float32, t *SingleTable) float64
+	softmaxRows                              func(dst, src *float32, rows, n int, t *SingleTable)
 }
 
 // CurveKernels of the current set; nil where plain Go is all there is.

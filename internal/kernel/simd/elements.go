@@ -533,12 +533,57 @@ func (e *Elements) ScaleRows(dst []float32, step int, sums []int32, line, rows i
 type Codes struct {
 	zeroA, scaleA, zeroB, scaleB, scale, lo, hi float32
 	zero                                        int32
+	guess                                       guess
 }
 
 // NewCodes takes scale and zero point of the operands, those of the result, and the limits
-// of its codes; zero points are whole.
-func NewCodes(scaleA, zeroA, scaleB, zeroB, scale, zero, lo, hi float32) Codes {
-	return Codes{zeroA, scaleA, zeroB, scaleB, scale, lo - zero, hi - zero, int32(zero)}
+// of its codes; zero points are whole. The codes are those of sums, or of products.
+func NewCodes(scaleA, zeroA, scaleB, zeroB, scale, zero, lo, hi float32, product bool) Codes {
+	q := Codes{zeroA: zeroA, scaleA: scaleA, zeroB: zeroB, scaleB: scaleB, scale: scale, lo: lo - zero, hi: hi - zero, zero: int32(zero)}
+	if product {
+		q.guess.ofProduct(scaleA, scaleB, zeroB, scale)
+	} else {
+		q.guess.ofSum(scaleA, zeroA, scaleB, zeroB, scale)
+	}
+	return q
+}
+
+// guess says about what a result is before it is rounded: a·a + b·b + c of a sum, (a - zeroA)·(b·b + c) of a product. Where it lies farther than
+// doubt from a whole number, the code may be another one.
+type guess struct{ a, b, c, doubt float32 }
+
+// ofSum: with u = 2^-24 and m the largest size that both terms may have together, the definition is off by u·m for the terms and 2u·m for their sum
+// and its division; the guess by u·m for its factors, u·m for c, and 2u·m for its two steps.
+func (g *guess) ofSum(scaleA, zeroA, scaleB, zeroB, scale float32) {
+	g.a, g.b = scaleA/scale, scaleB/scale
+	g.c = float32(-float64(zeroA)*float64(g.a) - float64(zeroB)*float64(g.b))
+	if !usual(scaleA) || !usual(scaleB) || !usual(scale) {
+		return
+	}
+	g.within(255 * (math.Abs(float64(g.a)) + math.Abs(float64(g.b))))
+}
+
+// ofProduct: the definition is off by 4u·m, the guess by u·m for its factor, u·m for c, and 2u·m for its two steps; factors of a product have two roundings.
+func (g *guess) ofProduct(scaleA, scaleB, zeroB, scale float32) {
+	g.b = float32(float64(scaleA) * float64(scaleB) / float64(scale))
+	g.c = float32(-float64(zeroB) * float64(g.b))
+	if !usual(scaleA) || !usual(scaleB) || !usual(scale) {
+		return
+	}
+	g.within(255 * 255 * math.Abs(float64(g.b)))
+}
+
+// usual tells whether products with a scale are rounded like any numbers: no step leaves those with all their bits.
+func usual(scale float32) bool {
+	size := math.Abs(float64(scale))
+	return size >= 0x1p-50 && size <= 0x1p50
+}
+
+// within sets the doubt for results of a size of m at most, with something for its own rounding. All is in doubt where a guess might not fit 32 bits.
+func (g *guess) within(m float64) {
+	if m < 1<<20 {
+		g.doubt = float32(max(0, 0.5-10*m*0x1p-24-0x1p-24))
+	}
 }
 
 func sign(signed bool) int {

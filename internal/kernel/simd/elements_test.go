@@ -573,7 +573,7 @@ func TestElementBytes(t *testing.T) {
 		for i := range a {
 			a[i], b[i] = uint8(i), uint8(i>>8)
 		}
-		for range 60 {
+		for n := range 60 {
 			signed, product := r.IntN(2) == 1, r.IntN(2) == 1
 			number := func(c uint8) float32 {
 				if signed {
@@ -590,7 +590,12 @@ func TestElementBytes(t *testing.T) {
 			if r.IntN(4) == 0 {
 				sa, sb, sy = 0.25, 0.25, 0.5 // ties
 			}
-			q := NewCodes(sa, za, sb, zb, sy, zy, lo, hi)
+			if n%8 == 7 {
+				// Others of unlike sizes, and the limit of a ReLU.
+				sa, sb, sy = float32(math.Ldexp(float64(sa), r.IntN(20)-10)), float32(math.Ldexp(float64(sb), r.IntN(20)-10)), sy/4
+				lo = zy
+			}
+			q := NewCodes(sa, za, sb, zb, sy, zy, lo, hi, product)
 			n := e.Combine(dst[:len(dst)-3], a, b, &q, signed, product)
 			if n < len(dst)-10 {
 				t.Fatal(n)

@@ -8,8 +8,8 @@ import (
 // Rows of floats become whole numbers of one digit or three, of 8 bits with a sign, times a scale for each block. Products of digits by weights of few bits are of four
 // at once, and exact.
 
-// DigitLimit is the largest magnitude of a whole number of one digit or three.
-func DigitLimit(digits int) float32 {
+// digitLimit is the largest magnitude of a whole number of one digit or three.
+func digitLimit(digits int) float32 {
 	if digits == 1 {
 		return 127
 	}
@@ -83,7 +83,7 @@ func (f *FewBits) ArrangeDigits(t *BitDigits, dst []uint8, records, x []float32,
 	blocks := len(records) / BitRecord
 	*t = BitDigits{
 		x: &x[0], y: &dst[0], records: &records[0], chunks: len(x) / blocks / 16, blocks: blocks,
-		order: &digitOrders[bitsAt(bits)][digits/2], powers: &digitPowers, store: 1<<(4*digits) - 1, line: 16 * digits, limit: DigitLimit(digits), start: -1 << (bits - 1),
+		order: &digitOrders[bitsAt(bits)][digits/2], powers: &digitPowers, store: 1<<(4*digits) - 1, line: 16 * digits, limit: digitLimit(digits), start: -1 << (bits - 1),
 	}
 	if f.arrange != nil {
 		f.arrange(t)

@@ -3,7 +3,7 @@
 #include "textflag.h"
 
 // func bitRow2AVX2(t *byte)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·bitRow2AVX2(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVQ   8(AX), CX
@@ -297,6 +297,8 @@ group:
 	VPSRAD       $0x1e, Y3, Y12
 	VCVTDQ2PS    Y12, Y12
 	VFMADD231PS  Y13, Y12, Y11
+	PREFETCHT0   4096(DX)
+	PREFETCHT0   4160(DX)
 	ADDQ         $0x00000040, CX
 	ADDQ         $0x00000080, DX
 	DECQ         R9
@@ -558,7 +560,7 @@ group:
 	RET
 
 // func bitRow4AVX2(t *byte)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·bitRow4AVX2(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVQ   8(AX), CX
@@ -716,6 +718,8 @@ group:
 	VPSRAD       $0x1c, Y3, Y12
 	VCVTDQ2PS    Y12, Y12
 	VFMADD231PS  Y13, Y12, Y11
+	PREFETCHT0   4096(DX)
+	PREFETCHT0   4160(DX)
 	ADDQ         $0x00000020, CX
 	ADDQ         $0x00000080, DX
 	DECQ         R9
@@ -881,7 +885,7 @@ group:
 	RET
 
 // func bitRow8AVX2(t *byte)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·bitRow8AVX2(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVQ   8(AX), CX
@@ -971,6 +975,8 @@ group:
 	VPSRAD       $0x18, Y3, Y12
 	VCVTDQ2PS    Y12, Y12
 	VFMADD231PS  Y13, Y12, Y11
+	PREFETCHT0   4096(DX)
+	PREFETCHT0   4160(DX)
 	ADDQ         $0x00000010, CX
 	ADDQ         $0x00000080, DX
 	DECQ         R9
@@ -1088,7 +1094,7 @@ group:
 	RET
 
 // func bitRow2AVX512(t *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·bitRow2AVX512(SB), NOSPLIT, $0-8
 	MOVQ         t+0(FP), AX
 	MOVQ         8(AX), CX
@@ -1324,6 +1330,10 @@ group:
 	VPANDD            Z29, Z3, Z12
 	VCVTUDQ2PS        Z12, Z12
 	VFMADD231PS.BCST  60(CX), Z12, Z11
+	PREFETCHT0        4096(DX)
+	PREFETCHT0        4160(DX)
+	PREFETCHT0        4224(DX)
+	PREFETCHT0        4288(DX)
 	ADDQ              $0x00000040, CX
 	ADDQ              $0x00000100, DX
 	DECQ              R9
@@ -1558,7 +1568,7 @@ group:
 	RET
 
 // func bitRow4AVX512(t *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·bitRow4AVX512(SB), NOSPLIT, $0-8
 	MOVQ         t+0(FP), AX
 	MOVQ         8(AX), CX
@@ -1690,6 +1700,10 @@ group:
 	VPANDD            Z21, Z3, Z12
 	VCVTUDQ2PS        Z12, Z12
 	VFMADD231PS.BCST  28(CX), Z12, Z11
+	PREFETCHT0        4096(DX)
+	PREFETCHT0        4160(DX)
+	PREFETCHT0        4224(DX)
+	PREFETCHT0        4288(DX)
 	ADDQ              $0x00000020, CX
 	ADDQ              $0x00000100, DX
 	DECQ              R9
@@ -1844,7 +1858,7 @@ group:
 	RET
 
 // func bitRow8AVX512(t *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·bitRow8AVX512(SB), NOSPLIT, $0-8
 	MOVQ         t+0(FP), AX
 	MOVQ         8(AX), CX
@@ -1924,6 +1938,10 @@ group:
 	VPANDD            Z17, Z3, Z12
 	VCVTUDQ2PS        Z12, Z12
 	VFMADD231PS.BCST  12(CX), Z12, Z11
+	PREFETCHT0        4096(DX)
+	PREFETCHT0        4160(DX)
+	PREFETCHT0        4224(DX)
+	PREFETCHT0        4288(DX)
 	ADDQ              $0x00000010, CX
 	ADDQ              $0x00000100, DX
 	DECQ              R9

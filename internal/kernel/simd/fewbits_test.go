@@ -1,6 +1,9 @@
 package simd
 
 import (
+	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"unsafe"
 )
@@ -30,6 +33,48 @@ func TestBitDigits(t *testing.T) {
 	} {
 		if unsafe.Sizeof(at) == 8 && at != uintptr(8*i) {
 			t.Errorf("field %d is at %d", i, at)
+		}
+	}
+}
+
+// Digits are those of plain Go in every set; the sums of a row may be rounded otherwise.
+func TestArrangeDigits(t *testing.T) {
+	t.Parallel()
+	f := FewBitKernels()
+	if f == nil || f.arrange == nil {
+		t.Skip("plain Go arranges digits")
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range 300 {
+		bits, digits, block, blocks := 2<<(i%3), 1+i/3%2*2, 16*(1+r.IntN(5)), 1+r.IntN(4)
+		x := make([]float32, block*blocks)
+		for i := range x {
+			x[i] = float32(r.NormFloat64() * math.Exp2(float64(r.IntN(40)-30)))
+		}
+		if odd := []float32{1, 0, 1e-30, float32(math.NaN()), float32(math.Inf(-1))}[r.IntN(5)]; odd != 1 {
+			for i := range x[:block] {
+				x[i] = odd
+			}
+		}
+		got, want := make([]uint8, len(x)*digits), make([]uint8, len(x)*digits)
+		records, others := make([]float32, blocks*BitRecord), make([]float32, blocks*BitRecord)
+		plain := FewBits{}
+		fits := plain.ArrangeDigits(&BitDigits{}, want, others, x, bits, digits)
+		if f.ArrangeDigits(&BitDigits{}, got, records, x, bits, digits) != fits {
+			t.Fatalf("row %d fits: not %v", i, fits)
+		}
+		if !fits {
+			continue
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("row %d: digits %d, want %d", i, got, want)
+		}
+		for b := range blocks {
+			scale, sum := records[b*BitRecord+3], records[b*BitRecord+4]
+			most := float64(digitLimit(digits)) * float64(block)
+			if d := float64(sum - others[b*BitRecord+4]); scale != others[b*BitRecord+3] || math.Abs(d) > most*0x1p-22 {
+				t.Fatalf("row %d, block %d: scale %v and sum %v, want %v", i, b, scale, sum, others[b*BitRecord+3:][:2])
+			}
 		}
 	}
 }

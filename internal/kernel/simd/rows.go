@@ -13,6 +13,7 @@ type Rows struct {
 	roots      func(dst, src *float32, n int)
 	ordered    func(sums, src *float32, step, n int)
 	layers     func(dst, src, gamma, beta *float32, rows, n int, per, eps float64) // nil where there is none
+	squared    func(dst, src, gamma *float32, rows, n int, per, eps float64)       // nil where there is none
 }
 
 // RowKernels of the current set; nil where plain Go is all there is.
@@ -74,6 +75,18 @@ func (r *Rows) LayerRows(dst, src, gamma, beta []float32, eps float64) bool {
 	}
 	if len(dst) > 0 {
 		r.layers(&dst[0], &src[0], &gamma[0], &beta[0], len(dst)/n, n, 1/float64(n), eps)
+	}
+	return true
+}
+
+// MeanSquareRows is LayerRows without a mean and beta: rows divided by the root of their mean square and eps, times gamma.
+func (r *Rows) MeanSquareRows(dst, src, gamma []float32, eps float64) bool {
+	n := len(gamma)
+	if r.squared == nil || n == 0 || n%16 != 0 || len(dst)%n != 0 || len(src) < len(dst) {
+		return false
+	}
+	if len(dst) > 0 {
+		r.squared(&dst[0], &src[0], &gamma[0], len(dst)/n, n, 1/float64(n), eps)
 	}
 	return true
 }

@@ -4,7 +4,7 @@ var rowLoops = family[Rows]{
 	AVX2: {Set: AVX2, sum: rowSumAVX2, squares: rowSquaresAVX2, normalise: normaliseAVX2, addSquares: addSquaresAVX2, quarters: threeQuartersAVX2, roots: rootsAVX2, ordered: orderedSumsAVX2},
 	AVX512: {
 		Set: AVX512, sum: sumRowAVX512, squares: squareRowAVX512, normalise: normaliseAVX2, addSquares: addSquaresAVX2, quarters: threeQuartersAVX2, roots: rootsAVX2, ordered: orderedSumsAVX2,
-		layers: layerRowsAVX512,
+		layers: layerRowsAVX512, squared: meanSquareRowsAVX512,
 	},
 }
 
@@ -31,3 +31,6 @@ func orderedSumsAVX2(sums, src *float32, step, n int)
 
 //go:noescape
 func layerRowsAVX512(dst, src, gamma, beta *float32, rows, n int, per, eps float64)
+
+//go:noescape
+func meanSquareRowsAVX512(dst, src, gamma *float32, rows, n int, per, eps float64)

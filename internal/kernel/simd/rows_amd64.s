@@ -279,3 +279,65 @@ write:
 	JNZ       row
 	VZEROUPPER
 	RET
+
+// func meanSquareRowsAVX512(dst *float32, src *float32, gamma *float32, rows int, n int, per float64, eps float64)
+// Requires: AVX, AVX512F, SSE2
+TEXT ·meanSquareRowsAVX512(SB), NOSPLIT, $0-56
+	MOVQ  dst+0(FP), AX
+	MOVQ  src+8(FP), CX
+	MOVQ  gamma+16(FP), DX
+	MOVQ  rows+24(FP), BX
+	MOVQ  n+32(FP), SI
+	MOVSD per+40(FP), X0
+	MOVSD eps+48(FP), X1
+	MOVQ  $0x3ff0000000000000, DI
+	VMOVQ DI, X2
+	SHLQ  $0x02, SI
+
+row:
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	XORQ   DI, DI
+
+squares:
+	VCVTPS2PD     (CX)(DI*1), Z3
+	VFMADD231PD   Z3, Z3, Z4
+	VCVTPS2PD     32(CX)(DI*1), Z3
+	VFMADD231PD   Z3, Z3, Z5
+	ADDQ          $0x40, DI
+	CMPQ          DI, SI
+	JNE           squares
+	VADDPD        Z5, Z4, Z4
+	VEXTRACTF64X4 $0x01, Z4, Y3
+	VADDPD        Y3, Y4, Y3
+	VEXTRACTF128  $0x01, Y3, X4
+	VADDPD        X4, X3, X4
+	VUNPCKHPD     X4, X4, X3
+	VADDSD        X3, X4, X4
+	VMULSD        X0, X4, X4
+	VADDSD        X1, X4, X3
+	VSQRTSD       X3, X3, X3
+	VDIVSD        X3, X2, X3
+	VBROADCASTSD  X3, Z3
+	XORQ          DI, DI
+
+write:
+	VCVTPS2PD (CX)(DI*1), Z6
+	VMULPD    Z3, Z6, Z6
+	VCVTPD2PS Z6, Y6
+	VMULPS    (DX)(DI*1), Y6, Y6
+	VMOVUPS   Y6, (AX)(DI*1)
+	VCVTPS2PD 32(CX)(DI*1), Z6
+	VMULPD    Z3, Z6, Z6
+	VCVTPD2PS Z6, Y6
+	VMULPS    32(DX)(DI*1), Y6, Y6
+	VMOVUPS   Y6, 32(AX)(DI*1)
+	ADDQ      $0x40, DI
+	CMPQ      DI, SI
+	JNE       write
+	ADDQ      SI, CX
+	ADDQ      SI, AX
+	DECQ      BX
+	JNZ       row
+	VZEROUPPER
+	RET

@@ -140,6 +140,30 @@ func (c *Curves) Pow(dst, a, b []float32) int {
 	return n
 }
 
+// LeastOfRow is the shortest row of SoftmaxRows, a register.
+const LeastOfRow = 16
+
+// MostOfRow is the longest row of SoftmaxRows: each of 16 sums in float32 is one of 16 sums of 16 terms.
+const MostOfRow = 4096
+
+// HasSoftmaxRows tells whether SoftmaxRows takes rows of n.
+func (c *Curves) HasSoftmaxRows(n int) bool {
+	return c != nil && c.softmaxRows != nil && n >= LeastOfRow && n <= MostOfRow
+}
+
+// SoftmaxRows writes the softmax of rows of n, from [LeastOfRow] to [MostOfRow], with exponentials as those of ExpSum; dst may be src. It returns false where
+// there is no loop for that.
+func (c *Curves) SoftmaxRows(dst, src []float32, n int) bool {
+	if !c.HasSoftmaxRows(n) {
+		return false
+	}
+	if rows := len(dst) / n; rows > 0 {
+		_ = src[rows*n-1]
+		c.softmaxRows(&dst[0], &src[0], rows, n, &singles)
+	}
+	return true
+}
+
 // ExpSum writes e^(src-shift), all of it, and returns the sum of the results; shift is not below any of src. What is less
 // than e^-87.33, a little above the least normal number, is zero.
 func (c *Curves) ExpSum(dst, src []float32, shift float32) (sum float64) {

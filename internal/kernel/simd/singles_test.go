@@ -133,6 +133,62 @@ func TestSinglesOfSets(t *testing.T) {
 	}
 }
 
+// TestSoftmaxRows compares rows of all lengths, of numbers near and far from each other, with float64.
+func TestSoftmaxRows(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 8))
+	for _, s := range simd.Available() {
+		t.Run(s.String(), func(t *testing.T) {
+			defer simd.Use(s)()
+			for n := simd.LeastOfRow; n <= simd.MostOfRow; n += 1 + n/300*17 {
+				rows := 1 + r.IntN(5)
+				src, spread := make([]float32, rows*n), math.Exp(r.NormFloat64()*3)
+				for i := range src {
+					src[i] = float32(r.NormFloat64() * spread)
+					if r.IntN(10) == 0 && i%n > 0 {
+						src[i] = float32(math.Inf(-1))
+					}
+				}
+				nan := r.IntN(rows) // of this row nothing is a number
+				src[nan*n+r.IntN(n)] = float32([]float64{math.NaN(), math.Inf(1)}[r.IntN(2)])
+				dst := make([]float32, rows*n+1)
+				dst[rows*n] = 7
+				in := src
+				if r.IntN(2) == 0 {
+					in = dst[:rows*n]
+					copy(in, src)
+				}
+				if !simd.CurveKernels().SoftmaxRows(dst[:rows*n], in, n) {
+					t.Skip("no loop")
+				}
+				for i := range rows {
+					top, sum := float32(math.Inf(-1)), 0.0
+					for _, x := range src[i*n:][:n] {
+						top = max(top, x)
+					}
+					for _, x := range src[i*n:][:n] {
+						sum += math.Exp(float64(x) - float64(top))
+					}
+					for k, got := range dst[i*n:][:n] {
+						y := float64(src[i*n+k]) - float64(top)
+						want := math.Exp(y) / sum
+						if i == nan && got == got {
+							t.Fatalf("row %d of %d is %v at %d", i, n, got, k)
+						}
+						// As for ExpSum; 16 sums of 16 sums of 16 terms, each rounded, and the quotient add six units.
+						if i == nan || got == 0 && y < -87.32 || math.Abs(float64(got)-want) <= (8.5-y/2)*1.2e-7*want {
+							continue
+						}
+						t.Fatalf("e^%v of %d values is %v, want %v", y, n, got, want)
+					}
+				}
+				if dst[rows*n] != 7 {
+					t.Fatalf("behind the end of rows of %d is %v", n, dst[rows*n])
+				}
+			}
+		})
+	}
+}
+
 // TestExpSum compares the exponentials of rows less their largest value, and their sums, with float64.
 func TestExpSum(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))

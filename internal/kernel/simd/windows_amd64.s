@@ -9,219 +9,596 @@ TEXT ·windowLanesAVX2(SB), NOSPLIT, $0-8
 	MOVQ         (AX), CX
 	MOVQ         16(AX), DX
 	MOVQ         32(AX), BX
-	VBROADCASTSS 96(AX), Y9
-	VBROADCASTSS 100(AX), Y10
-	MOVL         104(AX), SI
-	MOVL         108(AX), DI
-	MOVQ         88(AX), SI
-	VMOVUPS      (SI), Y12
+	VBROADCASTSS 96(AX), Y11
+	VBROADCASTSS 100(AX), Y12
+	MOVQ         88(AX), R12
+	VMOVUPS      (R12), Y13
 
-place:
-	XORQ SI, SI
-	MOVQ 40(AX), R8
+places8:
+	CMPQ BX, $0x08
+	JLT  places8_few
+	XORQ R8, R8
+	MOVQ 40(AX), R9
 
-four:
-	SUBQ   $0x00000020, R8
-	JLT    few
-	MOVQ   48(AX), R11
-	MOVQ   56(AX), R12
-	LEAQ   (DX)(SI*1), R13
-	MOVQ   64(AX), R10
-	ADDQ   SI, R10
+places8_block:
+	SUBQ   $0x08, R9
+	JLT    places8_rest
+	MOVQ   48(AX), R14
+	MOVQ   56(AX), R15
+	MOVQ   64(AX), R11
+	ADDQ   R8, R11
+	LEAQ   (DX)(R8*1), R10
+	MOVQ   24(AX), SI
+	LEAQ   (SI)(SI*2), DI
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+places8_whole_tap:
+	MOVQ    (R14), R12
+	ADDQ    R10, R12
+	LEAQ    (R12)(SI*4), R13
+	VMOVUPS (R11), Y8
+	VMULPS  (R12), Y8, Y9
+	VADDPS  Y9, Y0, Y0
+	VMULPS  (R12)(SI*1), Y8, Y10
+	VADDPS  Y10, Y1, Y1
+	VMULPS  (R12)(SI*2), Y8, Y9
+	VADDPS  Y9, Y2, Y2
+	VMULPS  (R12)(DI*1), Y8, Y10
+	VADDPS  Y10, Y3, Y3
+	VMULPS  (R13), Y8, Y9
+	VADDPS  Y9, Y4, Y4
+	VMULPS  (R13)(SI*1), Y8, Y10
+	VADDPS  Y10, Y5, Y5
+	VMULPS  (R13)(SI*2), Y8, Y9
+	VADDPS  Y9, Y6, Y6
+	VMULPS  (R13)(DI*1), Y8, Y10
+	VADDPS  Y10, Y7, Y7
+	ADDQ    $0x08, R14
+	ADDQ    72(AX), R11
+	DECQ    R15
+	JNZ     places8_whole_tap
+	MOVQ    80(AX), R11
+	TESTQ   R11, R11
+	JZ      places8_whole_nobias
+	ADDQ    R8, R11
+	VMOVUPS (R11), Y8
+	VADDPS  Y8, Y0, Y0
+	VADDPS  Y8, Y1, Y1
+	VADDPS  Y8, Y2, Y2
+	VADDPS  Y8, Y3, Y3
+	VADDPS  Y8, Y4, Y4
+	VADDPS  Y8, Y5, Y5
+	VADDPS  Y8, Y6, Y6
+	VADDPS  Y8, Y7, Y7
+
+places8_whole_nobias:
+	MOVL   108(AX), R11
+	TESTL  $0x00000004, R11
+	JZ     places8_whole_free
+	VMAXPS Y0, Y11, Y0
+	VMINPS Y0, Y12, Y0
+	VMAXPS Y1, Y11, Y1
+	VMINPS Y1, Y12, Y1
+	VMAXPS Y2, Y11, Y2
+	VMINPS Y2, Y12, Y2
+	VMAXPS Y3, Y11, Y3
+	VMINPS Y3, Y12, Y3
+	VMAXPS Y4, Y11, Y4
+	VMINPS Y4, Y12, Y4
+	VMAXPS Y5, Y11, Y5
+	VMINPS Y5, Y12, Y5
+	VMAXPS Y6, Y11, Y6
+	VMINPS Y6, Y12, Y6
+	VMAXPS Y7, Y11, Y7
+	VMINPS Y7, Y12, Y7
+
+places8_whole_free:
+	MOVQ    8(AX), SI
+	LEAQ    (SI)(SI*2), DI
+	LEAQ    (CX)(R8*1), R12
+	LEAQ    (R12)(SI*4), R13
+	VMOVUPS Y0, (R12)
+	VMOVUPS Y1, (R12)(SI*1)
+	VMOVUPS Y2, (R12)(SI*2)
+	VMOVUPS Y3, (R12)(DI*1)
+	VMOVUPS Y4, (R13)
+	VMOVUPS Y5, (R13)(SI*1)
+	VMOVUPS Y6, (R13)(SI*2)
+	VMOVUPS Y7, (R13)(DI*1)
+	ADDQ    $0x20, R8
+	JMP     places8_block
+
+places8_rest:
+	ADDQ   $0x08, R9
+	JZ     places8_next
+	MOVQ   48(AX), R14
+	MOVQ   56(AX), R15
+	MOVQ   64(AX), R11
+	ADDQ   R8, R11
+	LEAQ   (DX)(R8*1), R10
+	MOVQ   24(AX), SI
+	LEAQ   (SI)(SI*2), DI
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+places8_masked_tap:
+	MOVQ       (R14), R12
+	ADDQ       R10, R12
+	LEAQ       (R12)(SI*4), R13
+	VMASKMOVPS (R11), Y13, Y8
+	VMASKMOVPS (R12), Y13, Y9
+	VMULPS     Y8, Y9, Y9
+	VADDPS     Y9, Y0, Y0
+	VMASKMOVPS (R12)(SI*1), Y13, Y10
+	VMULPS     Y8, Y10, Y10
+	VADDPS     Y10, Y1, Y1
+	VMASKMOVPS (R12)(SI*2), Y13, Y9
+	VMULPS     Y8, Y9, Y9
+	VADDPS     Y9, Y2, Y2
+	VMASKMOVPS (R12)(DI*1), Y13, Y10
+	VMULPS     Y8, Y10, Y10
+	VADDPS     Y10, Y3, Y3
+	VMASKMOVPS (R13), Y13, Y9
+	VMULPS     Y8, Y9, Y9
+	VADDPS     Y9, Y4, Y4
+	VMASKMOVPS (R13)(SI*1), Y13, Y10
+	VMULPS     Y8, Y10, Y10
+	VADDPS     Y10, Y5, Y5
+	VMASKMOVPS (R13)(SI*2), Y13, Y9
+	VMULPS     Y8, Y9, Y9
+	VADDPS     Y9, Y6, Y6
+	VMASKMOVPS (R13)(DI*1), Y13, Y10
+	VMULPS     Y8, Y10, Y10
+	VADDPS     Y10, Y7, Y7
+	ADDQ       $0x08, R14
+	ADDQ       72(AX), R11
+	DECQ       R15
+	JNZ        places8_masked_tap
+	MOVQ       80(AX), R11
+	TESTQ      R11, R11
+	JZ         places8_masked_nobias
+	ADDQ       R8, R11
+	VMASKMOVPS (R11), Y13, Y8
+	VADDPS     Y8, Y0, Y0
+	VADDPS     Y8, Y1, Y1
+	VADDPS     Y8, Y2, Y2
+	VADDPS     Y8, Y3, Y3
+	VADDPS     Y8, Y4, Y4
+	VADDPS     Y8, Y5, Y5
+	VADDPS     Y8, Y6, Y6
+	VADDPS     Y8, Y7, Y7
+
+places8_masked_nobias:
+	MOVL   108(AX), R11
+	TESTL  $0x00000004, R11
+	JZ     places8_masked_free
+	VMAXPS Y0, Y11, Y0
+	VMINPS Y0, Y12, Y0
+	VMAXPS Y1, Y11, Y1
+	VMINPS Y1, Y12, Y1
+	VMAXPS Y2, Y11, Y2
+	VMINPS Y2, Y12, Y2
+	VMAXPS Y3, Y11, Y3
+	VMINPS Y3, Y12, Y3
+	VMAXPS Y4, Y11, Y4
+	VMINPS Y4, Y12, Y4
+	VMAXPS Y5, Y11, Y5
+	VMINPS Y5, Y12, Y5
+	VMAXPS Y6, Y11, Y6
+	VMINPS Y6, Y12, Y6
+	VMAXPS Y7, Y11, Y7
+	VMINPS Y7, Y12, Y7
+
+places8_masked_free:
+	MOVQ       8(AX), SI
+	LEAQ       (SI)(SI*2), DI
+	LEAQ       (CX)(R8*1), R12
+	LEAQ       (R12)(SI*4), R13
+	VMASKMOVPS Y0, Y13, (R12)
+	VMASKMOVPS Y1, Y13, (R12)(SI*1)
+	VMASKMOVPS Y2, Y13, (R12)(SI*2)
+	VMASKMOVPS Y3, Y13, (R12)(DI*1)
+	VMASKMOVPS Y4, Y13, (R13)
+	VMASKMOVPS Y5, Y13, (R13)(SI*1)
+	VMASKMOVPS Y6, Y13, (R13)(SI*2)
+	VMASKMOVPS Y7, Y13, (R13)(DI*1)
+
+places8_next:
+	MOVQ   8(AX), R12
+	IMUL3Q $0x08, R12, R12
+	ADDQ   R12, CX
+	MOVQ   24(AX), R12
+	IMUL3Q $0x08, R12, R12
+	ADDQ   R12, DX
+	SUBQ   $0x08, BX
+	JMP    places8
+
+places8_few:
+places4:
+	CMPQ BX, $0x04
+	JLT  places4_few
+	XORQ R8, R8
+	MOVQ 40(AX), R9
+
+places4_block:
+	SUBQ   $0x08, R9
+	JLT    places4_rest
+	MOVQ   48(AX), R14
+	MOVQ   56(AX), R15
+	MOVQ   64(AX), R11
+	ADDQ   R8, R11
+	LEAQ   (DX)(R8*1), R10
+	MOVQ   24(AX), SI
+	LEAQ   (SI)(SI*2), DI
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-four_tap:
-	MOVQ    (R11), R9
-	VMOVUPS (R13)(R9*1), Y11
-	VMULPS  (R10), Y11, Y11
-	VADDPS  Y11, Y0, Y0
-	VMOVUPS 32(R13)(R9*1), Y11
-	VMULPS  32(R10), Y11, Y11
-	VADDPS  Y11, Y1, Y1
-	VMOVUPS 64(R13)(R9*1), Y11
-	VMULPS  64(R10), Y11, Y11
-	VADDPS  Y11, Y2, Y2
-	VMOVUPS 96(R13)(R9*1), Y11
-	VMULPS  96(R10), Y11, Y11
-	VADDPS  Y11, Y3, Y3
-	ADDQ    $0x08, R11
-	ADDQ    72(AX), R10
-	DECQ    R12
-	JNZ     four_tap
-	MOVQ    80(AX), R10
-	TESTQ   R10, R10
-	JZ      four_nobias
-	ADDQ    SI, R10
-	VMOVUPS (R10), Y11
-	VADDPS  Y11, Y0, Y0
-	VMOVUPS 32(R10), Y11
-	VADDPS  Y11, Y1, Y1
-	VMOVUPS 64(R10), Y11
-	VADDPS  Y11, Y2, Y2
-	VMOVUPS 96(R10), Y11
-	VADDPS  Y11, Y3, Y3
+places4_whole_tap:
+	MOVQ    (R14), R12
+	ADDQ    R10, R12
+	VMOVUPS (R11), Y8
+	VMULPS  (R12), Y8, Y9
+	VADDPS  Y9, Y0, Y0
+	VMULPS  (R12)(SI*1), Y8, Y10
+	VADDPS  Y10, Y1, Y1
+	VMULPS  (R12)(SI*2), Y8, Y9
+	VADDPS  Y9, Y2, Y2
+	VMULPS  (R12)(DI*1), Y8, Y10
+	VADDPS  Y10, Y3, Y3
+	ADDQ    $0x08, R14
+	ADDQ    72(AX), R11
+	DECQ    R15
+	JNZ     places4_whole_tap
+	MOVQ    80(AX), R11
+	TESTQ   R11, R11
+	JZ      places4_whole_nobias
+	ADDQ    R8, R11
+	VMOVUPS (R11), Y8
+	VADDPS  Y8, Y0, Y0
+	VADDPS  Y8, Y1, Y1
+	VADDPS  Y8, Y2, Y2
+	VADDPS  Y8, Y3, Y3
 
-four_nobias:
-	TESTL  $0x00000004, DI
-	JZ     four_free
-	VMAXPS Y0, Y9, Y0
-	VMINPS Y0, Y10, Y0
-	VMAXPS Y1, Y9, Y1
-	VMINPS Y1, Y10, Y1
-	VMAXPS Y2, Y9, Y2
-	VMINPS Y2, Y10, Y2
-	VMAXPS Y3, Y9, Y3
-	VMINPS Y3, Y10, Y3
+places4_whole_nobias:
+	MOVL   108(AX), R11
+	TESTL  $0x00000004, R11
+	JZ     places4_whole_free
+	VMAXPS Y0, Y11, Y0
+	VMINPS Y0, Y12, Y0
+	VMAXPS Y1, Y11, Y1
+	VMINPS Y1, Y12, Y1
+	VMAXPS Y2, Y11, Y2
+	VMINPS Y2, Y12, Y2
+	VMAXPS Y3, Y11, Y3
+	VMINPS Y3, Y12, Y3
 
-four_free:
-	MOVQ    CX, R9
-	ADDQ    SI, R9
-	VMOVUPS Y0, (R9)
-	VMOVUPS Y1, 32(R9)
-	VMOVUPS Y2, 64(R9)
-	VMOVUPS Y3, 96(R9)
-	ADDQ    $0x00000080, SI
-	JMP     four
+places4_whole_free:
+	MOVQ    8(AX), SI
+	LEAQ    (SI)(SI*2), DI
+	LEAQ    (CX)(R8*1), R12
+	VMOVUPS Y0, (R12)
+	VMOVUPS Y1, (R12)(SI*1)
+	VMOVUPS Y2, (R12)(SI*2)
+	VMOVUPS Y3, (R12)(DI*1)
+	ADDQ    $0x20, R8
+	JMP     places4_block
 
-few:
-	ADDQ $0x00000020, R8
+places4_rest:
+	ADDQ   $0x08, R9
+	JZ     places4_next
+	MOVQ   48(AX), R14
+	MOVQ   56(AX), R15
+	MOVQ   64(AX), R11
+	ADDQ   R8, R11
+	LEAQ   (DX)(R8*1), R10
+	MOVQ   24(AX), SI
+	LEAQ   (SI)(SI*2), DI
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
 
-two:
-	SUBQ   $0x00000010, R8
-	JLT    less
-	MOVQ   48(AX), R11
-	MOVQ   56(AX), R12
-	LEAQ   (DX)(SI*1), R13
-	MOVQ   64(AX), R10
-	ADDQ   SI, R10
+places4_masked_tap:
+	MOVQ       (R14), R12
+	ADDQ       R10, R12
+	VMASKMOVPS (R11), Y13, Y8
+	VMASKMOVPS (R12), Y13, Y9
+	VMULPS     Y8, Y9, Y9
+	VADDPS     Y9, Y0, Y0
+	VMASKMOVPS (R12)(SI*1), Y13, Y10
+	VMULPS     Y8, Y10, Y10
+	VADDPS     Y10, Y1, Y1
+	VMASKMOVPS (R12)(SI*2), Y13, Y9
+	VMULPS     Y8, Y9, Y9
+	VADDPS     Y9, Y2, Y2
+	VMASKMOVPS (R12)(DI*1), Y13, Y10
+	VMULPS     Y8, Y10, Y10
+	VADDPS     Y10, Y3, Y3
+	ADDQ       $0x08, R14
+	ADDQ       72(AX), R11
+	DECQ       R15
+	JNZ        places4_masked_tap
+	MOVQ       80(AX), R11
+	TESTQ      R11, R11
+	JZ         places4_masked_nobias
+	ADDQ       R8, R11
+	VMASKMOVPS (R11), Y13, Y8
+	VADDPS     Y8, Y0, Y0
+	VADDPS     Y8, Y1, Y1
+	VADDPS     Y8, Y2, Y2
+	VADDPS     Y8, Y3, Y3
+
+places4_masked_nobias:
+	MOVL   108(AX), R11
+	TESTL  $0x00000004, R11
+	JZ     places4_masked_free
+	VMAXPS Y0, Y11, Y0
+	VMINPS Y0, Y12, Y0
+	VMAXPS Y1, Y11, Y1
+	VMINPS Y1, Y12, Y1
+	VMAXPS Y2, Y11, Y2
+	VMINPS Y2, Y12, Y2
+	VMAXPS Y3, Y11, Y3
+	VMINPS Y3, Y12, Y3
+
+places4_masked_free:
+	MOVQ       8(AX), SI
+	LEAQ       (SI)(SI*2), DI
+	LEAQ       (CX)(R8*1), R12
+	VMASKMOVPS Y0, Y13, (R12)
+	VMASKMOVPS Y1, Y13, (R12)(SI*1)
+	VMASKMOVPS Y2, Y13, (R12)(SI*2)
+	VMASKMOVPS Y3, Y13, (R12)(DI*1)
+
+places4_next:
+	MOVQ   8(AX), R12
+	IMUL3Q $0x04, R12, R12
+	ADDQ   R12, CX
+	MOVQ   24(AX), R12
+	IMUL3Q $0x04, R12, R12
+	ADDQ   R12, DX
+	SUBQ   $0x04, BX
+	JMP    places4
+
+places4_few:
+places2:
+	CMPQ BX, $0x02
+	JLT  places2_few
+	XORQ R8, R8
+	MOVQ 40(AX), R9
+
+places2_block:
+	SUBQ   $0x08, R9
+	JLT    places2_rest
+	MOVQ   48(AX), R14
+	MOVQ   56(AX), R15
+	MOVQ   64(AX), R11
+	ADDQ   R8, R11
+	LEAQ   (DX)(R8*1), R10
+	MOVQ   24(AX), SI
+	LEAQ   (SI)(SI*2), DI
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-two_tap:
-	MOVQ    (R11), R9
-	VMOVUPS (R13)(R9*1), Y11
-	VMULPS  (R10), Y11, Y11
-	VADDPS  Y11, Y0, Y0
-	VMOVUPS 32(R13)(R9*1), Y11
-	VMULPS  32(R10), Y11, Y11
-	VADDPS  Y11, Y1, Y1
-	ADDQ    $0x08, R11
-	ADDQ    72(AX), R10
-	DECQ    R12
-	JNZ     two_tap
-	MOVQ    80(AX), R10
-	TESTQ   R10, R10
-	JZ      two_nobias
-	ADDQ    SI, R10
-	VMOVUPS (R10), Y11
-	VADDPS  Y11, Y0, Y0
-	VMOVUPS 32(R10), Y11
-	VADDPS  Y11, Y1, Y1
+places2_whole_tap:
+	MOVQ    (R14), R12
+	ADDQ    R10, R12
+	VMOVUPS (R11), Y8
+	VMULPS  (R12), Y8, Y9
+	VADDPS  Y9, Y0, Y0
+	VMULPS  (R12)(SI*1), Y8, Y10
+	VADDPS  Y10, Y1, Y1
+	ADDQ    $0x08, R14
+	ADDQ    72(AX), R11
+	DECQ    R15
+	JNZ     places2_whole_tap
+	MOVQ    80(AX), R11
+	TESTQ   R11, R11
+	JZ      places2_whole_nobias
+	ADDQ    R8, R11
+	VMOVUPS (R11), Y8
+	VADDPS  Y8, Y0, Y0
+	VADDPS  Y8, Y1, Y1
 
-two_nobias:
-	TESTL  $0x00000004, DI
-	JZ     two_free
-	VMAXPS Y0, Y9, Y0
-	VMINPS Y0, Y10, Y0
-	VMAXPS Y1, Y9, Y1
-	VMINPS Y1, Y10, Y1
+places2_whole_nobias:
+	MOVL   108(AX), R11
+	TESTL  $0x00000004, R11
+	JZ     places2_whole_free
+	VMAXPS Y0, Y11, Y0
+	VMINPS Y0, Y12, Y0
+	VMAXPS Y1, Y11, Y1
+	VMINPS Y1, Y12, Y1
 
-two_free:
-	MOVQ    CX, R9
-	ADDQ    SI, R9
-	VMOVUPS Y0, (R9)
-	VMOVUPS Y1, 32(R9)
-	ADDQ    $0x00000040, SI
-	JMP     two
+places2_whole_free:
+	MOVQ    8(AX), SI
+	LEAQ    (SI)(SI*2), DI
+	LEAQ    (CX)(R8*1), R12
+	VMOVUPS Y0, (R12)
+	VMOVUPS Y1, (R12)(SI*1)
+	ADDQ    $0x20, R8
+	JMP     places2_block
 
-less:
-	ADDQ $0x00000010, R8
+places2_rest:
+	ADDQ   $0x08, R9
+	JZ     places2_next
+	MOVQ   48(AX), R14
+	MOVQ   56(AX), R15
+	MOVQ   64(AX), R11
+	ADDQ   R8, R11
+	LEAQ   (DX)(R8*1), R10
+	MOVQ   24(AX), SI
+	LEAQ   (SI)(SI*2), DI
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
 
-one:
-	SUBQ   $0x00000008, R8
-	JLT    rest
-	MOVQ   48(AX), R11
-	MOVQ   56(AX), R12
-	LEAQ   (DX)(SI*1), R13
-	MOVQ   64(AX), R10
-	ADDQ   SI, R10
+places2_masked_tap:
+	MOVQ       (R14), R12
+	ADDQ       R10, R12
+	VMASKMOVPS (R11), Y13, Y8
+	VMASKMOVPS (R12), Y13, Y9
+	VMULPS     Y8, Y9, Y9
+	VADDPS     Y9, Y0, Y0
+	VMASKMOVPS (R12)(SI*1), Y13, Y10
+	VMULPS     Y8, Y10, Y10
+	VADDPS     Y10, Y1, Y1
+	ADDQ       $0x08, R14
+	ADDQ       72(AX), R11
+	DECQ       R15
+	JNZ        places2_masked_tap
+	MOVQ       80(AX), R11
+	TESTQ      R11, R11
+	JZ         places2_masked_nobias
+	ADDQ       R8, R11
+	VMASKMOVPS (R11), Y13, Y8
+	VADDPS     Y8, Y0, Y0
+	VADDPS     Y8, Y1, Y1
+
+places2_masked_nobias:
+	MOVL   108(AX), R11
+	TESTL  $0x00000004, R11
+	JZ     places2_masked_free
+	VMAXPS Y0, Y11, Y0
+	VMINPS Y0, Y12, Y0
+	VMAXPS Y1, Y11, Y1
+	VMINPS Y1, Y12, Y1
+
+places2_masked_free:
+	MOVQ       8(AX), SI
+	LEAQ       (SI)(SI*2), DI
+	LEAQ       (CX)(R8*1), R12
+	VMASKMOVPS Y0, Y13, (R12)
+	VMASKMOVPS Y1, Y13, (R12)(SI*1)
+
+places2_next:
+	MOVQ   8(AX), R12
+	IMUL3Q $0x02, R12, R12
+	ADDQ   R12, CX
+	MOVQ   24(AX), R12
+	IMUL3Q $0x02, R12, R12
+	ADDQ   R12, DX
+	SUBQ   $0x02, BX
+	JMP    places2
+
+places2_few:
+places1:
+	CMPQ BX, $0x01
+	JLT  places1_few
+	XORQ R8, R8
+	MOVQ 40(AX), R9
+
+places1_block:
+	SUBQ   $0x08, R9
+	JLT    places1_rest
+	MOVQ   48(AX), R14
+	MOVQ   56(AX), R15
+	MOVQ   64(AX), R11
+	ADDQ   R8, R11
+	LEAQ   (DX)(R8*1), R10
+	MOVQ   24(AX), SI
+	LEAQ   (SI)(SI*2), DI
 	VXORPS Y0, Y0, Y0
 
-one_tap:
-	MOVQ    (R11), R9
-	VMOVUPS (R13)(R9*1), Y11
-	VMULPS  (R10), Y11, Y11
-	VADDPS  Y11, Y0, Y0
-	ADDQ    $0x08, R11
-	ADDQ    72(AX), R10
-	DECQ    R12
-	JNZ     one_tap
-	MOVQ    80(AX), R10
-	TESTQ   R10, R10
-	JZ      one_nobias
-	ADDQ    SI, R10
-	VMOVUPS (R10), Y11
-	VADDPS  Y11, Y0, Y0
+places1_whole_tap:
+	MOVQ    (R14), R12
+	ADDQ    R10, R12
+	VMOVUPS (R11), Y8
+	VMULPS  (R12), Y8, Y9
+	VADDPS  Y9, Y0, Y0
+	ADDQ    $0x08, R14
+	ADDQ    72(AX), R11
+	DECQ    R15
+	JNZ     places1_whole_tap
+	MOVQ    80(AX), R11
+	TESTQ   R11, R11
+	JZ      places1_whole_nobias
+	ADDQ    R8, R11
+	VMOVUPS (R11), Y8
+	VADDPS  Y8, Y0, Y0
 
-one_nobias:
-	TESTL  $0x00000004, DI
-	JZ     one_free
-	VMAXPS Y0, Y9, Y0
-	VMINPS Y0, Y10, Y0
+places1_whole_nobias:
+	MOVL   108(AX), R11
+	TESTL  $0x00000004, R11
+	JZ     places1_whole_free
+	VMAXPS Y0, Y11, Y0
+	VMINPS Y0, Y12, Y0
 
-one_free:
-	MOVQ    CX, R9
-	ADDQ    SI, R9
-	VMOVUPS Y0, (R9)
-	ADDQ    $0x00000020, SI
-	JMP     one
+places1_whole_free:
+	MOVQ    8(AX), SI
+	LEAQ    (SI)(SI*2), DI
+	LEAQ    (CX)(R8*1), R12
+	VMOVUPS Y0, (R12)
+	ADDQ    $0x20, R8
+	JMP     places1_block
 
-rest:
-	ADDQ   $0x00000008, R8
-	JZ     next
-	MOVQ   48(AX), R11
-	MOVQ   56(AX), R12
-	LEAQ   (DX)(SI*1), R13
-	MOVQ   64(AX), R10
-	ADDQ   SI, R10
+places1_rest:
+	ADDQ   $0x08, R9
+	JZ     places1_next
+	MOVQ   48(AX), R14
+	MOVQ   56(AX), R15
+	MOVQ   64(AX), R11
+	ADDQ   R8, R11
+	LEAQ   (DX)(R8*1), R10
+	MOVQ   24(AX), SI
+	LEAQ   (SI)(SI*2), DI
 	VXORPS Y0, Y0, Y0
 
-masked_tap:
-	MOVQ       (R11), R9
-	VMASKMOVPS (R13)(R9*1), Y12, Y11
-	VMASKMOVPS (R10), Y12, Y13
-	VMULPS     Y13, Y11, Y11
-	VADDPS     Y11, Y0, Y0
-	ADDQ       $0x08, R11
-	ADDQ       72(AX), R10
-	DECQ       R12
-	JNZ        masked_tap
-	MOVQ       80(AX), R10
-	TESTQ      R10, R10
-	JZ         masked_nobias
-	ADDQ       SI, R10
-	VMASKMOVPS (R10), Y12, Y11
-	VADDPS     Y11, Y0, Y0
+places1_masked_tap:
+	MOVQ       (R14), R12
+	ADDQ       R10, R12
+	VMASKMOVPS (R11), Y13, Y8
+	VMASKMOVPS (R12), Y13, Y9
+	VMULPS     Y8, Y9, Y9
+	VADDPS     Y9, Y0, Y0
+	ADDQ       $0x08, R14
+	ADDQ       72(AX), R11
+	DECQ       R15
+	JNZ        places1_masked_tap
+	MOVQ       80(AX), R11
+	TESTQ      R11, R11
+	JZ         places1_masked_nobias
+	ADDQ       R8, R11
+	VMASKMOVPS (R11), Y13, Y8
+	VADDPS     Y8, Y0, Y0
 
-masked_nobias:
-	TESTL  $0x00000004, DI
-	JZ     masked_free
-	VMAXPS Y0, Y9, Y0
-	VMINPS Y0, Y10, Y0
+places1_masked_nobias:
+	MOVL   108(AX), R11
+	TESTL  $0x00000004, R11
+	JZ     places1_masked_free
+	VMAXPS Y0, Y11, Y0
+	VMINPS Y0, Y12, Y0
 
-masked_free:
-	MOVQ       CX, R9
-	ADDQ       SI, R9
-	VMASKMOVPS Y0, Y12, (R9)
+places1_masked_free:
+	MOVQ       8(AX), SI
+	LEAQ       (SI)(SI*2), DI
+	LEAQ       (CX)(R8*1), R12
+	VMASKMOVPS Y0, Y13, (R12)
 
-next:
-	ADDQ 8(AX), CX
-	ADDQ 24(AX), DX
-	DECQ BX
-	JNZ  place
+places1_next:
+	MOVQ   8(AX), R12
+	IMUL3Q $0x01, R12, R12
+	ADDQ   R12, CX
+	MOVQ   24(AX), R12
+	IMUL3Q $0x01, R12, R12
+	ADDQ   R12, DX
+	SUBQ   $0x01, BX
+	JMP    places1
+
+places1_few:
 	VZEROUPPER
 	RET
 
@@ -1106,224 +1483,587 @@ pair:
 	RET
 
 // func windowLanesAVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512F
 TEXT ·windowLanesAVX512(SB), NOSPLIT, $0-8
 	MOVQ         t+0(FP), AX
 	MOVQ         (AX), CX
 	MOVQ         16(AX), DX
 	MOVQ         32(AX), BX
-	VBROADCASTSS 96(AX), Z9
-	VBROADCASTSS 100(AX), Z10
-	MOVL         104(AX), SI
-	MOVL         108(AX), DI
-	KMOVD        SI, K1
+	VBROADCASTSS 96(AX), Z11
+	VBROADCASTSS 100(AX), Z12
+	MOVL         104(AX), R12
+	KMOVW        R12, K1
 
-place:
-	XORQ SI, SI
-	MOVQ 40(AX), R8
+places8:
+	CMPQ BX, $0x08
+	JLT  places8_few
+	XORQ R8, R8
+	MOVQ 40(AX), R9
 
-four:
-	SUBQ   $0x00000040, R8
-	JLT    few
-	MOVQ   48(AX), R11
-	MOVQ   56(AX), R12
-	LEAQ   (DX)(SI*1), R13
-	MOVQ   64(AX), R10
-	ADDQ   SI, R10
+places8_block:
+	SUBQ   $0x10, R9
+	JLT    places8_rest
+	MOVQ   48(AX), R14
+	MOVQ   56(AX), R15
+	MOVQ   64(AX), R11
+	ADDQ   R8, R11
+	LEAQ   (DX)(R8*1), R10
+	MOVQ   24(AX), SI
+	LEAQ   (SI)(SI*2), DI
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+
+places8_whole_tap:
+	MOVQ    (R14), R12
+	ADDQ    R10, R12
+	LEAQ    (R12)(SI*4), R13
+	VMOVUPS (R11), Z8
+	VMULPS  (R12), Z8, Z9
+	VADDPS  Z9, Z0, Z0
+	VMULPS  (R12)(SI*1), Z8, Z10
+	VADDPS  Z10, Z1, Z1
+	VMULPS  (R12)(SI*2), Z8, Z9
+	VADDPS  Z9, Z2, Z2
+	VMULPS  (R12)(DI*1), Z8, Z10
+	VADDPS  Z10, Z3, Z3
+	VMULPS  (R13), Z8, Z9
+	VADDPS  Z9, Z4, Z4
+	VMULPS  (R13)(SI*1), Z8, Z10
+	VADDPS  Z10, Z5, Z5
+	VMULPS  (R13)(SI*2), Z8, Z9
+	VADDPS  Z9, Z6, Z6
+	VMULPS  (R13)(DI*1), Z8, Z10
+	VADDPS  Z10, Z7, Z7
+	ADDQ    $0x08, R14
+	ADDQ    72(AX), R11
+	DECQ    R15
+	JNZ     places8_whole_tap
+	MOVQ    80(AX), R11
+	TESTQ   R11, R11
+	JZ      places8_whole_nobias
+	ADDQ    R8, R11
+	VMOVUPS (R11), Z8
+	VADDPS  Z8, Z0, Z0
+	VADDPS  Z8, Z1, Z1
+	VADDPS  Z8, Z2, Z2
+	VADDPS  Z8, Z3, Z3
+	VADDPS  Z8, Z4, Z4
+	VADDPS  Z8, Z5, Z5
+	VADDPS  Z8, Z6, Z6
+	VADDPS  Z8, Z7, Z7
+
+places8_whole_nobias:
+	MOVL   108(AX), R11
+	TESTL  $0x00000004, R11
+	JZ     places8_whole_free
+	VMAXPS Z0, Z11, Z0
+	VMINPS Z0, Z12, Z0
+	VMAXPS Z1, Z11, Z1
+	VMINPS Z1, Z12, Z1
+	VMAXPS Z2, Z11, Z2
+	VMINPS Z2, Z12, Z2
+	VMAXPS Z3, Z11, Z3
+	VMINPS Z3, Z12, Z3
+	VMAXPS Z4, Z11, Z4
+	VMINPS Z4, Z12, Z4
+	VMAXPS Z5, Z11, Z5
+	VMINPS Z5, Z12, Z5
+	VMAXPS Z6, Z11, Z6
+	VMINPS Z6, Z12, Z6
+	VMAXPS Z7, Z11, Z7
+	VMINPS Z7, Z12, Z7
+
+places8_whole_free:
+	MOVQ    8(AX), SI
+	LEAQ    (SI)(SI*2), DI
+	LEAQ    (CX)(R8*1), R12
+	LEAQ    (R12)(SI*4), R13
+	VMOVUPS Z0, (R12)
+	VMOVUPS Z1, (R12)(SI*1)
+	VMOVUPS Z2, (R12)(SI*2)
+	VMOVUPS Z3, (R12)(DI*1)
+	VMOVUPS Z4, (R13)
+	VMOVUPS Z5, (R13)(SI*1)
+	VMOVUPS Z6, (R13)(SI*2)
+	VMOVUPS Z7, (R13)(DI*1)
+	ADDQ    $0x40, R8
+	JMP     places8_block
+
+places8_rest:
+	ADDQ   $0x10, R9
+	JZ     places8_next
+	MOVQ   48(AX), R14
+	MOVQ   56(AX), R15
+	MOVQ   64(AX), R11
+	ADDQ   R8, R11
+	LEAQ   (DX)(R8*1), R10
+	MOVQ   24(AX), SI
+	LEAQ   (SI)(SI*2), DI
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+
+places8_masked_tap:
+	MOVQ      (R14), R12
+	ADDQ      R10, R12
+	LEAQ      (R12)(SI*4), R13
+	VMOVUPS.Z (R11), K1, Z8
+	VMULPS.Z  (R12), Z8, K1, Z9
+	VADDPS    Z9, Z0, Z0
+	VMULPS.Z  (R12)(SI*1), Z8, K1, Z10
+	VADDPS    Z10, Z1, Z1
+	VMULPS.Z  (R12)(SI*2), Z8, K1, Z9
+	VADDPS    Z9, Z2, Z2
+	VMULPS.Z  (R12)(DI*1), Z8, K1, Z10
+	VADDPS    Z10, Z3, Z3
+	VMULPS.Z  (R13), Z8, K1, Z9
+	VADDPS    Z9, Z4, Z4
+	VMULPS.Z  (R13)(SI*1), Z8, K1, Z10
+	VADDPS    Z10, Z5, Z5
+	VMULPS.Z  (R13)(SI*2), Z8, K1, Z9
+	VADDPS    Z9, Z6, Z6
+	VMULPS.Z  (R13)(DI*1), Z8, K1, Z10
+	VADDPS    Z10, Z7, Z7
+	ADDQ      $0x08, R14
+	ADDQ      72(AX), R11
+	DECQ      R15
+	JNZ       places8_masked_tap
+	MOVQ      80(AX), R11
+	TESTQ     R11, R11
+	JZ        places8_masked_nobias
+	ADDQ      R8, R11
+	VMOVUPS.Z (R11), K1, Z8
+	VADDPS    Z8, Z0, Z0
+	VADDPS    Z8, Z1, Z1
+	VADDPS    Z8, Z2, Z2
+	VADDPS    Z8, Z3, Z3
+	VADDPS    Z8, Z4, Z4
+	VADDPS    Z8, Z5, Z5
+	VADDPS    Z8, Z6, Z6
+	VADDPS    Z8, Z7, Z7
+
+places8_masked_nobias:
+	MOVL   108(AX), R11
+	TESTL  $0x00000004, R11
+	JZ     places8_masked_free
+	VMAXPS Z0, Z11, Z0
+	VMINPS Z0, Z12, Z0
+	VMAXPS Z1, Z11, Z1
+	VMINPS Z1, Z12, Z1
+	VMAXPS Z2, Z11, Z2
+	VMINPS Z2, Z12, Z2
+	VMAXPS Z3, Z11, Z3
+	VMINPS Z3, Z12, Z3
+	VMAXPS Z4, Z11, Z4
+	VMINPS Z4, Z12, Z4
+	VMAXPS Z5, Z11, Z5
+	VMINPS Z5, Z12, Z5
+	VMAXPS Z6, Z11, Z6
+	VMINPS Z6, Z12, Z6
+	VMAXPS Z7, Z11, Z7
+	VMINPS Z7, Z12, Z7
+
+places8_masked_free:
+	MOVQ    8(AX), SI
+	LEAQ    (SI)(SI*2), DI
+	LEAQ    (CX)(R8*1), R12
+	LEAQ    (R12)(SI*4), R13
+	VMOVUPS Z0, K1, (R12)
+	VMOVUPS Z1, K1, (R12)(SI*1)
+	VMOVUPS Z2, K1, (R12)(SI*2)
+	VMOVUPS Z3, K1, (R12)(DI*1)
+	VMOVUPS Z4, K1, (R13)
+	VMOVUPS Z5, K1, (R13)(SI*1)
+	VMOVUPS Z6, K1, (R13)(SI*2)
+	VMOVUPS Z7, K1, (R13)(DI*1)
+
+places8_next:
+	MOVQ   8(AX), R12
+	IMUL3Q $0x08, R12, R12
+	ADDQ   R12, CX
+	MOVQ   24(AX), R12
+	IMUL3Q $0x08, R12, R12
+	ADDQ   R12, DX
+	SUBQ   $0x08, BX
+	JMP    places8
+
+places8_few:
+places4:
+	CMPQ BX, $0x04
+	JLT  places4_few
+	XORQ R8, R8
+	MOVQ 40(AX), R9
+
+places4_block:
+	SUBQ   $0x10, R9
+	JLT    places4_rest
+	MOVQ   48(AX), R14
+	MOVQ   56(AX), R15
+	MOVQ   64(AX), R11
+	ADDQ   R8, R11
+	LEAQ   (DX)(R8*1), R10
+	MOVQ   24(AX), SI
+	LEAQ   (SI)(SI*2), DI
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-four_tap:
-	MOVQ    (R11), R9
-	VMOVUPS (R13)(R9*1), Z11
-	VMULPS  (R10), Z11, Z11
-	VADDPS  Z11, Z0, Z0
-	VMOVUPS 64(R13)(R9*1), Z11
-	VMULPS  64(R10), Z11, Z11
-	VADDPS  Z11, Z1, Z1
-	VMOVUPS 128(R13)(R9*1), Z11
-	VMULPS  128(R10), Z11, Z11
-	VADDPS  Z11, Z2, Z2
-	VMOVUPS 192(R13)(R9*1), Z11
-	VMULPS  192(R10), Z11, Z11
-	VADDPS  Z11, Z3, Z3
-	ADDQ    $0x08, R11
-	ADDQ    72(AX), R10
-	DECQ    R12
-	JNZ     four_tap
-	MOVQ    80(AX), R10
-	TESTQ   R10, R10
-	JZ      four_nobias
-	ADDQ    SI, R10
-	VMOVUPS (R10), Z11
-	VADDPS  Z11, Z0, Z0
-	VMOVUPS 64(R10), Z11
-	VADDPS  Z11, Z1, Z1
-	VMOVUPS 128(R10), Z11
-	VADDPS  Z11, Z2, Z2
-	VMOVUPS 192(R10), Z11
-	VADDPS  Z11, Z3, Z3
+places4_whole_tap:
+	MOVQ    (R14), R12
+	ADDQ    R10, R12
+	VMOVUPS (R11), Z8
+	VMULPS  (R12), Z8, Z9
+	VADDPS  Z9, Z0, Z0
+	VMULPS  (R12)(SI*1), Z8, Z10
+	VADDPS  Z10, Z1, Z1
+	VMULPS  (R12)(SI*2), Z8, Z9
+	VADDPS  Z9, Z2, Z2
+	VMULPS  (R12)(DI*1), Z8, Z10
+	VADDPS  Z10, Z3, Z3
+	ADDQ    $0x08, R14
+	ADDQ    72(AX), R11
+	DECQ    R15
+	JNZ     places4_whole_tap
+	MOVQ    80(AX), R11
+	TESTQ   R11, R11
+	JZ      places4_whole_nobias
+	ADDQ    R8, R11
+	VMOVUPS (R11), Z8
+	VADDPS  Z8, Z0, Z0
+	VADDPS  Z8, Z1, Z1
+	VADDPS  Z8, Z2, Z2
+	VADDPS  Z8, Z3, Z3
 
-four_nobias:
-	TESTL  $0x00000004, DI
-	JZ     four_free
-	VMAXPS Z0, Z9, Z0
-	VMINPS Z0, Z10, Z0
-	VMAXPS Z1, Z9, Z1
-	VMINPS Z1, Z10, Z1
-	VMAXPS Z2, Z9, Z2
-	VMINPS Z2, Z10, Z2
-	VMAXPS Z3, Z9, Z3
-	VMINPS Z3, Z10, Z3
+places4_whole_nobias:
+	MOVL   108(AX), R11
+	TESTL  $0x00000004, R11
+	JZ     places4_whole_free
+	VMAXPS Z0, Z11, Z0
+	VMINPS Z0, Z12, Z0
+	VMAXPS Z1, Z11, Z1
+	VMINPS Z1, Z12, Z1
+	VMAXPS Z2, Z11, Z2
+	VMINPS Z2, Z12, Z2
+	VMAXPS Z3, Z11, Z3
+	VMINPS Z3, Z12, Z3
 
-four_free:
-	MOVQ    CX, R9
-	ADDQ    SI, R9
-	VMOVUPS Z0, (R9)
-	VMOVUPS Z1, 64(R9)
-	VMOVUPS Z2, 128(R9)
-	VMOVUPS Z3, 192(R9)
-	ADDQ    $0x00000100, SI
-	JMP     four
+places4_whole_free:
+	MOVQ    8(AX), SI
+	LEAQ    (SI)(SI*2), DI
+	LEAQ    (CX)(R8*1), R12
+	VMOVUPS Z0, (R12)
+	VMOVUPS Z1, (R12)(SI*1)
+	VMOVUPS Z2, (R12)(SI*2)
+	VMOVUPS Z3, (R12)(DI*1)
+	ADDQ    $0x40, R8
+	JMP     places4_block
 
-few:
-	ADDQ $0x00000040, R8
+places4_rest:
+	ADDQ   $0x10, R9
+	JZ     places4_next
+	MOVQ   48(AX), R14
+	MOVQ   56(AX), R15
+	MOVQ   64(AX), R11
+	ADDQ   R8, R11
+	LEAQ   (DX)(R8*1), R10
+	MOVQ   24(AX), SI
+	LEAQ   (SI)(SI*2), DI
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
 
-two:
-	SUBQ   $0x00000020, R8
-	JLT    less
-	MOVQ   48(AX), R11
-	MOVQ   56(AX), R12
-	LEAQ   (DX)(SI*1), R13
-	MOVQ   64(AX), R10
-	ADDQ   SI, R10
+places4_masked_tap:
+	MOVQ      (R14), R12
+	ADDQ      R10, R12
+	VMOVUPS.Z (R11), K1, Z8
+	VMULPS.Z  (R12), Z8, K1, Z9
+	VADDPS    Z9, Z0, Z0
+	VMULPS.Z  (R12)(SI*1), Z8, K1, Z10
+	VADDPS    Z10, Z1, Z1
+	VMULPS.Z  (R12)(SI*2), Z8, K1, Z9
+	VADDPS    Z9, Z2, Z2
+	VMULPS.Z  (R12)(DI*1), Z8, K1, Z10
+	VADDPS    Z10, Z3, Z3
+	ADDQ      $0x08, R14
+	ADDQ      72(AX), R11
+	DECQ      R15
+	JNZ       places4_masked_tap
+	MOVQ      80(AX), R11
+	TESTQ     R11, R11
+	JZ        places4_masked_nobias
+	ADDQ      R8, R11
+	VMOVUPS.Z (R11), K1, Z8
+	VADDPS    Z8, Z0, Z0
+	VADDPS    Z8, Z1, Z1
+	VADDPS    Z8, Z2, Z2
+	VADDPS    Z8, Z3, Z3
+
+places4_masked_nobias:
+	MOVL   108(AX), R11
+	TESTL  $0x00000004, R11
+	JZ     places4_masked_free
+	VMAXPS Z0, Z11, Z0
+	VMINPS Z0, Z12, Z0
+	VMAXPS Z1, Z11, Z1
+	VMINPS Z1, Z12, Z1
+	VMAXPS Z2, Z11, Z2
+	VMINPS Z2, Z12, Z2
+	VMAXPS Z3, Z11, Z3
+	VMINPS Z3, Z12, Z3
+
+places4_masked_free:
+	MOVQ    8(AX), SI
+	LEAQ    (SI)(SI*2), DI
+	LEAQ    (CX)(R8*1), R12
+	VMOVUPS Z0, K1, (R12)
+	VMOVUPS Z1, K1, (R12)(SI*1)
+	VMOVUPS Z2, K1, (R12)(SI*2)
+	VMOVUPS Z3, K1, (R12)(DI*1)
+
+places4_next:
+	MOVQ   8(AX), R12
+	IMUL3Q $0x04, R12, R12
+	ADDQ   R12, CX
+	MOVQ   24(AX), R12
+	IMUL3Q $0x04, R12, R12
+	ADDQ   R12, DX
+	SUBQ   $0x04, BX
+	JMP    places4
+
+places4_few:
+places2:
+	CMPQ BX, $0x02
+	JLT  places2_few
+	XORQ R8, R8
+	MOVQ 40(AX), R9
+
+places2_block:
+	SUBQ   $0x10, R9
+	JLT    places2_rest
+	MOVQ   48(AX), R14
+	MOVQ   56(AX), R15
+	MOVQ   64(AX), R11
+	ADDQ   R8, R11
+	LEAQ   (DX)(R8*1), R10
+	MOVQ   24(AX), SI
+	LEAQ   (SI)(SI*2), DI
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 
-two_tap:
-	MOVQ    (R11), R9
-	VMOVUPS (R13)(R9*1), Z11
-	VMULPS  (R10), Z11, Z11
-	VADDPS  Z11, Z0, Z0
-	VMOVUPS 64(R13)(R9*1), Z11
-	VMULPS  64(R10), Z11, Z11
-	VADDPS  Z11, Z1, Z1
-	ADDQ    $0x08, R11
-	ADDQ    72(AX), R10
-	DECQ    R12
-	JNZ     two_tap
-	MOVQ    80(AX), R10
-	TESTQ   R10, R10
-	JZ      two_nobias
-	ADDQ    SI, R10
-	VMOVUPS (R10), Z11
-	VADDPS  Z11, Z0, Z0
-	VMOVUPS 64(R10), Z11
-	VADDPS  Z11, Z1, Z1
+places2_whole_tap:
+	MOVQ    (R14), R12
+	ADDQ    R10, R12
+	VMOVUPS (R11), Z8
+	VMULPS  (R12), Z8, Z9
+	VADDPS  Z9, Z0, Z0
+	VMULPS  (R12)(SI*1), Z8, Z10
+	VADDPS  Z10, Z1, Z1
+	ADDQ    $0x08, R14
+	ADDQ    72(AX), R11
+	DECQ    R15
+	JNZ     places2_whole_tap
+	MOVQ    80(AX), R11
+	TESTQ   R11, R11
+	JZ      places2_whole_nobias
+	ADDQ    R8, R11
+	VMOVUPS (R11), Z8
+	VADDPS  Z8, Z0, Z0
+	VADDPS  Z8, Z1, Z1
 
-two_nobias:
-	TESTL  $0x00000004, DI
-	JZ     two_free
-	VMAXPS Z0, Z9, Z0
-	VMINPS Z0, Z10, Z0
-	VMAXPS Z1, Z9, Z1
-	VMINPS Z1, Z10, Z1
+places2_whole_nobias:
+	MOVL   108(AX), R11
+	TESTL  $0x00000004, R11
+	JZ     places2_whole_free
+	VMAXPS Z0, Z11, Z0
+	VMINPS Z0, Z12, Z0
+	VMAXPS Z1, Z11, Z1
+	VMINPS Z1, Z12, Z1
 
-two_free:
-	MOVQ    CX, R9
-	ADDQ    SI, R9
-	VMOVUPS Z0, (R9)
-	VMOVUPS Z1, 64(R9)
-	ADDQ    $0x00000080, SI
-	JMP     two
+places2_whole_free:
+	MOVQ    8(AX), SI
+	LEAQ    (SI)(SI*2), DI
+	LEAQ    (CX)(R8*1), R12
+	VMOVUPS Z0, (R12)
+	VMOVUPS Z1, (R12)(SI*1)
+	ADDQ    $0x40, R8
+	JMP     places2_block
 
-less:
-	ADDQ $0x00000020, R8
+places2_rest:
+	ADDQ   $0x10, R9
+	JZ     places2_next
+	MOVQ   48(AX), R14
+	MOVQ   56(AX), R15
+	MOVQ   64(AX), R11
+	ADDQ   R8, R11
+	LEAQ   (DX)(R8*1), R10
+	MOVQ   24(AX), SI
+	LEAQ   (SI)(SI*2), DI
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
 
-one:
-	SUBQ   $0x00000010, R8
-	JLT    rest
-	MOVQ   48(AX), R11
-	MOVQ   56(AX), R12
-	LEAQ   (DX)(SI*1), R13
-	MOVQ   64(AX), R10
-	ADDQ   SI, R10
+places2_masked_tap:
+	MOVQ      (R14), R12
+	ADDQ      R10, R12
+	VMOVUPS.Z (R11), K1, Z8
+	VMULPS.Z  (R12), Z8, K1, Z9
+	VADDPS    Z9, Z0, Z0
+	VMULPS.Z  (R12)(SI*1), Z8, K1, Z10
+	VADDPS    Z10, Z1, Z1
+	ADDQ      $0x08, R14
+	ADDQ      72(AX), R11
+	DECQ      R15
+	JNZ       places2_masked_tap
+	MOVQ      80(AX), R11
+	TESTQ     R11, R11
+	JZ        places2_masked_nobias
+	ADDQ      R8, R11
+	VMOVUPS.Z (R11), K1, Z8
+	VADDPS    Z8, Z0, Z0
+	VADDPS    Z8, Z1, Z1
+
+places2_masked_nobias:
+	MOVL   108(AX), R11
+	TESTL  $0x00000004, R11
+	JZ     places2_masked_free
+	VMAXPS Z0, Z11, Z0
+	VMINPS Z0, Z12, Z0
+	VMAXPS Z1, Z11, Z1
+	VMINPS Z1, Z12, Z1
+
+places2_masked_free:
+	MOVQ    8(AX), SI
+	LEAQ    (SI)(SI*2), DI
+	LEAQ    (CX)(R8*1), R12
+	VMOVUPS Z0, K1, (R12)
+	VMOVUPS Z1, K1, (R12)(SI*1)
+
+places2_next:
+	MOVQ   8(AX), R12
+	IMUL3Q $0x02, R12, R12
+	ADDQ   R12, CX
+	MOVQ   24(AX), R12
+	IMUL3Q $0x02, R12, R12
+	ADDQ   R12, DX
+	SUBQ   $0x02, BX
+	JMP    places2
+
+places2_few:
+places1:
+	CMPQ BX, $0x01
+	JLT  places1_few
+	XORQ R8, R8
+	MOVQ 40(AX), R9
+
+places1_block:
+	SUBQ   $0x10, R9
+	JLT    places1_rest
+	MOVQ   48(AX), R14
+	MOVQ   56(AX), R15
+	MOVQ   64(AX), R11
+	ADDQ   R8, R11
+	LEAQ   (DX)(R8*1), R10
+	MOVQ   24(AX), SI
+	LEAQ   (SI)(SI*2), DI
 	VPXORD Z0, Z0, Z0
 
-one_tap:
-	MOVQ    (R11), R9
-	VMOVUPS (R13)(R9*1), Z11
-	VMULPS  (R10), Z11, Z11
-	VADDPS  Z11, Z0, Z0
-	ADDQ    $0x08, R11
-	ADDQ    72(AX), R10
-	DECQ    R12
-	JNZ     one_tap
-	MOVQ    80(AX), R10
-	TESTQ   R10, R10
-	JZ      one_nobias
-	ADDQ    SI, R10
-	VMOVUPS (R10), Z11
-	VADDPS  Z11, Z0, Z0
+places1_whole_tap:
+	MOVQ    (R14), R12
+	ADDQ    R10, R12
+	VMOVUPS (R11), Z8
+	VMULPS  (R12), Z8, Z9
+	VADDPS  Z9, Z0, Z0
+	ADDQ    $0x08, R14
+	ADDQ    72(AX), R11
+	DECQ    R15
+	JNZ     places1_whole_tap
+	MOVQ    80(AX), R11
+	TESTQ   R11, R11
+	JZ      places1_whole_nobias
+	ADDQ    R8, R11
+	VMOVUPS (R11), Z8
+	VADDPS  Z8, Z0, Z0
 
-one_nobias:
-	TESTL  $0x00000004, DI
-	JZ     one_free
-	VMAXPS Z0, Z9, Z0
-	VMINPS Z0, Z10, Z0
+places1_whole_nobias:
+	MOVL   108(AX), R11
+	TESTL  $0x00000004, R11
+	JZ     places1_whole_free
+	VMAXPS Z0, Z11, Z0
+	VMINPS Z0, Z12, Z0
 
-one_free:
-	MOVQ    CX, R9
-	ADDQ    SI, R9
-	VMOVUPS Z0, (R9)
-	ADDQ    $0x00000040, SI
-	JMP     one
+places1_whole_free:
+	MOVQ    8(AX), SI
+	LEAQ    (SI)(SI*2), DI
+	LEAQ    (CX)(R8*1), R12
+	VMOVUPS Z0, (R12)
+	ADDQ    $0x40, R8
+	JMP     places1_block
 
-rest:
-	ADDQ   $0x00000010, R8
-	JZ     next
-	MOVQ   48(AX), R11
-	MOVQ   56(AX), R12
-	LEAQ   (DX)(SI*1), R13
-	MOVQ   64(AX), R10
-	ADDQ   SI, R10
+places1_rest:
+	ADDQ   $0x10, R9
+	JZ     places1_next
+	MOVQ   48(AX), R14
+	MOVQ   56(AX), R15
+	MOVQ   64(AX), R11
+	ADDQ   R8, R11
+	LEAQ   (DX)(R8*1), R10
+	MOVQ   24(AX), SI
+	LEAQ   (SI)(SI*2), DI
 	VPXORD Z0, Z0, Z0
 
-masked_tap:
-	MOVQ      (R11), R9
-	VMOVUPS.Z (R13)(R9*1), K1, Z11
-	VMOVUPS.Z (R10), K1, Z13
-	VMULPS    Z13, Z11, Z11
-	VADDPS    Z11, Z0, Z0
-	ADDQ      $0x08, R11
-	ADDQ      72(AX), R10
-	DECQ      R12
-	JNZ       masked_tap
-	MOVQ      80(AX), R10
-	TESTQ     R10, R10
-	JZ        masked_nobias
-	ADDQ      SI, R10
-	VMOVUPS.Z (R10), K1, Z11
-	VADDPS    Z11, Z0, Z0
+places1_masked_tap:
+	MOVQ      (R14), R12
+	ADDQ      R10, R12
+	VMOVUPS.Z (R11), K1, Z8
+	VMULPS.Z  (R12), Z8, K1, Z9
+	VADDPS    Z9, Z0, Z0
+	ADDQ      $0x08, R14
+	ADDQ      72(AX), R11
+	DECQ      R15
+	JNZ       places1_masked_tap
+	MOVQ      80(AX), R11
+	TESTQ     R11, R11
+	JZ        places1_masked_nobias
+	ADDQ      R8, R11
+	VMOVUPS.Z (R11), K1, Z8
+	VADDPS    Z8, Z0, Z0
 
-masked_nobias:
-	TESTL  $0x00000004, DI
-	JZ     masked_free
-	VMAXPS Z0, Z9, Z0
-	VMINPS Z0, Z10, Z0
+places1_masked_nobias:
+	MOVL   108(AX), R11
+	TESTL  $0x00000004, R11
+	JZ     places1_masked_free
+	VMAXPS Z0, Z11, Z0
+	VMINPS Z0, Z12, Z0
 
-masked_free:
-	MOVQ    CX, R9
-	ADDQ    SI, R9
-	VMOVUPS Z0, K1, (R9)
+places1_masked_free:
+	MOVQ    8(AX), SI
+	LEAQ    (SI)(SI*2), DI
+	LEAQ    (CX)(R8*1), R12
+	VMOVUPS Z0, K1, (R12)
 
-next:
-	ADDQ 8(AX), CX
-	ADDQ 24(AX), DX
-	DECQ BX
-	JNZ  place
+places1_next:
+	MOVQ   8(AX), R12
+	IMUL3Q $0x01, R12, R12
+	ADDQ   R12, CX
+	MOVQ   24(AX), R12
+	IMUL3Q $0x01, R12, R12
+	ADDQ   R12, DX
+	SUBQ   $0x01, BX
+	JMP    places1
+
+places1_few:
 	VZEROUPPER
 	RET
 

@@ -22,7 +22,8 @@ func TestCurve8(t *testing.T) {
 			radius := math.Floor(math.Ldexp(15*(1<<27), -m.Shift))
 			got := c.f.table(scale, zero)
 			for q := int32(-128); q < 128; q++ {
-				v, want := q-zero, int32(0)
+				v := q - zero
+				var want int32
 				switch {
 				case float64(v) <= -radius:
 					want = -128

@@ -14,7 +14,7 @@ func variableDefs() []op.Def {
 	return []op.Def{
 		{Domain: graph.TFLite, Name: "VAR_HANDLE", Infer: inferHandle, Prepare: prepareHandle},
 		{Domain: graph.TFLite, Name: "READ_VARIABLE", Infer: layout.Needs(1, inferRead), Prepare: prepareRead, Stateful: true},
-		{Domain: graph.TFLite, Name: "ASSIGN_VARIABLE", Infer: inferAssign, Prepare: op.Simple(runAssign), Stateful: true},
+		{Domain: graph.TFLite, Name: "ASSIGN_VARIABLE", Infer: inferAssign, Prepare: prepareAssign, Stateful: true},
 	}
 }
 
@@ -55,34 +55,55 @@ func inferRead(c *op.Call) error {
 }
 
 func prepareRead(c *op.Call) (op.Run, error) {
-	h, result := make(handed, len(c.Out)), make([]*tensor.Tensor, 1)
+	h, result, last := make(handed, len(c.Out)), make([]*tensor.Tensor, 1), variable{}
 	return func(c *op.Call) error {
-		k, err := key(c.In[0])
-		if err != nil {
+		if err := last.find(c); err != nil {
 			return err
 		}
-		v, ok := c.Env.State(k).(*tensor.Tensor)
-		if !ok {
-			return fmt.Errorf("variable %q is read before it is assigned", k)
+		if last.t == nil {
+			return fmt.Errorf("variable %q is read before it is assigned", last.key)
 		}
-		result[0] = v
+		result[0] = last.t
 		return h.put(c, result)
 	}, nil
 }
 
-func inferAssign(c *op.Call) error { return c.NeedInputs(2) }
+// variable is that of a node's last run: mostly it is the next one's, too.
+type variable struct {
+	key string
+	t   *tensor.Tensor // nil before something is assigned; the same for the life of the session's state then
+}
 
-func runAssign(c *op.Call) error {
+// find looks for the variable of a call.
+func (v *variable) find(c *op.Call) error {
 	k, err := key(c.In[0])
-	if err != nil {
+	if err != nil || v.t != nil && v.key == k {
 		return err
 	}
-	x := c.In[1]
-	if v, ok := c.Env.State(k).(*tensor.Tensor); ok && v.Type == x.Type && slices.Equal(v.Shape, x.Shape) {
-		copy(v.Data, x.Data)
-		copy(v.Strings, x.Strings)
-		return nil
-	}
-	c.Env.SetState(k, x.Clone())
+	v.key = k
+	v.t, _ = c.Env.State(k).(*tensor.Tensor)
 	return nil
+}
+
+func inferAssign(c *op.Call) error { return c.NeedInputs(2) }
+
+func prepareAssign(*op.Call) (op.Run, error) {
+	var last variable
+	return func(c *op.Call) error {
+		if err := last.find(c); err != nil {
+			return err
+		}
+		x := c.In[1]
+		switch v := last.t; {
+		case v == nil:
+			last.t = x.Clone()
+			c.Env.SetState(last.key, last.t)
+		case v.Type == x.Type && slices.Equal(v.Shape, x.Shape):
+			copy(v.Data, x.Data)
+			copy(v.Strings, x.Strings)
+		default:
+			*v = *x.Clone()
+		}
+		return nil
+	}, nil
 }

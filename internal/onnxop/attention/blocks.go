@@ -6,6 +6,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/workers"
@@ -173,7 +174,8 @@ func (t *blockArgs) piece(r *block, unit, head, l0 int) {
 	} else {
 		t.fewScores(r, unit, n, from, width)
 	}
-	for l := range n {
+	scaled := t.normalise(r, b, h0, i0, n, width, stepH, stepI)
+	for l := 0; l < n && !scaled; l++ {
 		s, lo, hi := r.scores[l*width:][:width], 0, width
 		if a.limits != nil {
 			// What lies outside is nothing.
@@ -191,10 +193,26 @@ func (t *blockArgs) piece(r *block, unit, head, l0 int) {
 	} else {
 		t.fewResults(r, g, unit, from, y)
 	}
+	if scaled {
+		return
+	}
 	for l, s := range r.scales {
 		line := y[l*t.lineY:][:a.VSize]
 		element.Scale(line, line, s)
 	}
+}
+
+// normalise makes weights of all scores of a block of products at once; it returns false where rows are not alike, or others than these.
+func (t *blockArgs) normalise(r *block, b, h0, i0, n, width, stepH, stepI int) bool {
+	a := t.a
+	c := simd.CurveKernels()
+	if !a.Products || a.limits != nil || a.Softcap > 0 || a.Sink != nil || a.Trace != nil || a.Span != nil || !c.HasSoftmaxRows(width) {
+		return false
+	}
+	for l := range n {
+		a.add(b, h0+l*stepH, i0+l*stepI, 0, r.scores[l*width:][:width])
+	}
+	return c.SoftmaxRows(r.scores[:n*width], r.scores, width)
 }
 
 // fewScores is the product of few lines with the keys where they lie.

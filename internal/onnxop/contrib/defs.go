@@ -41,6 +41,7 @@ func Defs() []op.Def {
 		elem.Fusing(elem.RealDef("FusedMatMul", inferFusedMatMul, prepareFusedMatMul[float32], prepareFusedMatMul[float64])),
 		elem.RealDef("CausalConvWithState", attention.InferCausalConv, attention.PrepareCausalConv[float32], nil),
 		elem.RealDef("LinearAttention", attention.InferLinearAttention, attention.PrepareLinearAttention, nil),
+		elem.RealDef("CDist", inferDistances, prepareDistances[float32], prepareDistances[float64]),
 		averagePool,
 		globalPool,
 		quantized("QLinearConcat", inferQLinearConcat, prepareQLinearConcat),

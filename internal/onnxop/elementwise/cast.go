@@ -188,6 +188,9 @@ type inVectors struct {
 func vectorCast(from, to tensor.Type) (inVectors, bool) {
 	f, ok := castKinds[from]
 	t, known := castKinds[to]
+	if from == tensor.Bool && to.IsInteger() {
+		f = simd.CastUint8
+	}
 	v := inVectors{simd.CastKernels(), f, t, [2]int{from.Bits() / 8, to.Bits() / 8}}
 	return v, ok && known && v.kernels.Has(f, t)
 }

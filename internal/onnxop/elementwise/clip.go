@@ -62,6 +62,10 @@ func clipped[T tensor.Number](c *op.Call, all func(f func(dst, src []T)) op.Run,
 		}
 		src, dst = limitBytes(dst, src, lo, hi, hasLo, hasHi)
 		switch {
+		case hasLo && hasHi && T(1)/2 == 0: // integers, without branches on their values
+			for i, x := range src {
+				dst[i] = min(max(x, lo), hi)
+			}
 		case hasLo && hasHi:
 			for i, x := range src {
 				if x < lo {

@@ -103,11 +103,9 @@ func bitLoops[T tensor.Integer](k bitop) element.Loops[T, T] {
 	case bitXor:
 		return element.Xor[T]()
 	case shiftLeft:
-		// Go fills shifts by the width or more, and a negative amount read as a huge
-		// one, with zeros or sign bits: the standard asks for the same.
-		return element.Two(func(a, b T) T { return a << uint64(b) })
+		return element.ShiftLeft[T]()
 	}
-	return element.Two(func(a, b T) T { return a >> uint64(b) })
+	return element.ShiftRight[T]()
 }
 
 // prepareLogic runs the bit operators over truth values, which are 0 or 1.

@@ -140,19 +140,19 @@ func powScalar(dst, a []float32, y float32, times func(dst, a, b []float32)) {
 	}
 }
 
-// powRooms are blocks of numbers beside those of a call.
-var powRooms = sync.Pool{New: func() any { return new([element.Block]float32) }}
+// floatRooms are blocks of numbers beside those of a call.
+var floatRooms = sync.Pool{New: func() any { return new([element.Block]float32) }}
 
 // powCube multiplies squares, a block at a time.
 func powCube(dst, a []float32, times func(dst, a, b []float32)) {
-	room := powRooms.Get().(*[element.Block]float32)
+	room := floatRooms.Get().(*[element.Block]float32)
 	for at := 0; at < len(dst); at += element.Block {
 		x := a[at:min(at+element.Block, len(a))]
 		square := room[:len(x)]
 		times(square, x, x)
 		times(dst[at:][:len(x)], square, x)
 	}
-	powRooms.Put(room)
+	floatRooms.Put(room)
 }
 
 // powRoot takes square roots, and for the exponent -0.5 what they go into one, of positive numbers: those of -0 and of -Inf differ from powers.
@@ -181,12 +181,12 @@ func powRoot(dst, a []float32, y float32) {
 
 // powBlocks takes any exponent.
 func powBlocks(dst, a []float32, y float32) {
-	room := powRooms.Get().(*[element.Block]float32)
+	room := floatRooms.Get().(*[element.Block]float32)
 	exponents := room[:min(element.Block, len(dst))]
 	element.Fill(exponents, y)
 	for at := 0; at < len(dst); at += element.Block {
 		x := a[at:min(at+element.Block, len(a))]
 		vecmath.PowTo(dst[at:][:len(x)], x, exponents[:len(x)])
 	}
-	powRooms.Put(room)
+	floatRooms.Put(room)
 }

@@ -191,6 +191,17 @@ func realExact[T tensor.Real](k exact) op.Run {
 }
 
 func intExact[T tensor.Integer](k exact) op.Run {
+	if k == absolute {
+		if T(0)-1 > 0 { // no sign
+			return RunUnary(func(dst, src []T) { copy(dst, src) })
+		}
+		return RunUnary(func(dst, src []T) {
+			src = src[:len(dst)]
+			for i, x := range src {
+				dst[i] = max(x, -x)
+			}
+		})
+	}
 	if k == complement {
 		return func(c *op.Call) error {
 			workers.Do(c.Pool, len(c.Out[0].Data), element.Grain, [2][]byte{c.Out[0].Data, c.In[0].Data}, func(v [2][]byte, lo, hi int) {
@@ -298,11 +309,31 @@ func isInf(c *op.Call) (func(float64) bool, func(dst []uint8, src []float32)) {
 	case !pos:
 		mask = 0 // nothing is wanted
 	}
-	return func(x float64) bool { return pos && math.IsInf(x, 1) || neg && math.IsInf(x, -1) }, func(dst []uint8, src []float32) {
+	is := func(x float64) bool { return pos && math.IsInf(x, 1) || neg && math.IsInf(x, -1) }
+	if e := simd.ElementKernels(); e != nil && pos && neg && simd.HasCompare[float32](simd.RelationKernels()) {
+		return is, infinite(e)
+	}
+	return is, func(dst []uint8, src []float32) {
 		src = src[:len(dst)]
 		for i, x := range src {
 			dst[i] = tensor.Truth(math.Float32bits(x)&mask == want)
 		}
+	}
+}
+
+// infinite finds infinities of both signs in vectors.
+func infinite(e *simd.Elements) func(dst []uint8, src []float32) {
+	infinities, equal := make([]float32, element.Block), element.Equal[float32]().Vec
+	element.Fill(infinities, float32(math.Inf(1)))
+	return func(dst []uint8, src []float32) {
+		room := floatRooms.Get().(*[element.Block]float32)
+		for at := 0; at < len(dst); at += element.Block {
+			x := src[at:min(at+element.Block, len(dst))]
+			size := room[:len(x)]
+			e.Abs(size, x)
+			equal(dst[at:][:len(x)], size, infinities[:len(x)])
+		}
+		floatRooms.Put(room)
 	}
 }
 

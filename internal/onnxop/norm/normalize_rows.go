@@ -159,6 +159,16 @@ func layerRows[T tensor.Real](y, x, gamma, beta []T, eps float64) bool {
 	return r != nil && r.LayerRows(d, any(x).([]float32), any(gamma).([]float32), any(beta).([]float32), eps)
 }
 
+// meanSquareRows divides whole rows by their root mean square in vectors; false where nothing does.
+func meanSquareRows[T tensor.Real](y, x, gamma []T, eps float64) bool {
+	d, ok := any(y).([]float32)
+	if !ok {
+		return false
+	}
+	r := simd.RowKernels()
+	return r != nil && r.MeanSquareRows(d, any(x).([]float32), any(gamma).([]float32), eps)
+}
+
 // PrepareRMSNormalization divides rows by their root mean square.
 func PrepareRMSNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 	v, err := newRowNorm(c, c.Node.Attrs.Int("axis", -1), c.In[1], nil)
@@ -170,6 +180,9 @@ func PrepareRMSNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 	var x, y, gamma []T // of a run, whose loop is made once
 	var to *op.Call
 	work := func(worker, lo, hi int) {
+		if v.scale.direct && !to.Wants(1) && meanSquareRows(y[lo*v.cols:hi*v.cols], x[lo*v.cols:], gamma[:v.cols], v.eps) {
+			return
+		}
 		for i := lo; i < hi; i++ {
 			src, dst := x[i*v.cols:][:v.cols], y[i*v.cols:][:v.cols]
 			inv := InverseRMS(src, v.eps)

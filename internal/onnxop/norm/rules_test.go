@@ -2,6 +2,7 @@ package norm
 
 import (
 	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -213,5 +214,46 @@ func TestMeanVariance(t *testing.T) {
 	}
 	if inv := InverseRMS([]float32{1, 7}, 0); inv != .2 {
 		t.Errorf("inverse root mean square %v", inv)
+	}
+}
+
+// TestVectors compares normalisations of float32 over any axes with those of the same numbers in float64.
+func TestVectors(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(2, 9))
+	for range 200 {
+		shape := []int{1 + r.IntN(3), 1 + r.IntN(5), 1 + r.IntN(20), 1 + r.IntN(40)}
+		single, double := tensor.New(tensor.Float32, shape...), tensor.New(tensor.Float64, shape...)
+		for i := range tensor.Of[float32](single) {
+			v := float32(r.NormFloat64()*3 + 1)
+			tensor.Of[float32](single)[i], tensor.Of[float64](double)[i] = v, float64(v)
+		}
+		var axes []int64
+		for a := range shape {
+			if r.IntN(2) == 0 {
+				axes = append(axes, int64(a))
+			}
+		}
+		for _, n := range []optest.Node{
+			{Op: "MeanVarianceNormalization", Version: 13, Attrs: graph.Attrs{"axes": axes}},
+			{Op: "LpNormalization", Version: 22, Attrs: graph.Attrs{"axis": int64(r.IntN(4)), "p": int64(1 + r.IntN(2))}},
+		} {
+			if len(axes) == 0 {
+				continue
+			}
+			got, err := optest.Run(Defs(), n, single)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := optest.Run(Defs(), n, double)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, w := range tensor.Of[float64](want[0]) {
+				if g := float64(tensor.Of[float32](got[0])[i]); math.Abs(g-w) > 1e-6*(1+math.Abs(w)) {
+					t.Fatalf("%s of %v, %v: element %d is %v, want %v", n.Op, shape, n.Attrs, i, g, w)
+				}
+			}
+		}
 	}
 }

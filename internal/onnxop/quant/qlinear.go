@@ -12,6 +12,7 @@ import (
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/vecmath"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // affine is a per-tensor quantisation read from a scale and a zero-point input.
@@ -131,7 +132,7 @@ func prepareQLinear(c *op.Call, product bool) (op.Run, error) {
 		a.realTable(&ta, t)
 		b.realTable(&tb, t)
 		y = readAffine(c, 6)
-		*codes = simd.NewCodes(a.scale, a.zero, b.scale, b.zero, y.scale, y.zero, lo, hi)
+		*codes = simd.NewCodes(a.scale, a.zero, b.scale, b.zero, y.scale, y.zero, lo, hi, product)
 		r.Run(c.Pool, c.Out[0].Data, c.In[0].Data, c.In[3].Data)
 		return nil
 	}, nil
@@ -168,27 +169,65 @@ func prepareQTable(mk func(c *op.Call) func(float32) float32) elem.Prepare {
 	}
 }
 
-// LookUp: codes, then a table of as many codes as there are of 8 bits, in the order of their bits.
+// LookUp: codes, then a table of as many codes as there are of 8 bits, in the order of their bits, or [C, 256] with one for each channel of [N, C, ...].
 
 func inferLookUp(c *op.Call) error {
 	if err := c.NeedInputs(2); err != nil {
 		return err
 	}
-	if !IsByte(c.In[0]) || !IsByte(c.In[1]) || c.In[1].Len() != 256 {
-		return op.Unsupported("looking %v up in %v %s", c.In[0].Type, c.In[1].Type, tensor.FormatShape(c.In[1].Shape))
+	x, t := c.In[0], c.In[1]
+	if !IsByte(x) || !IsByte(t) || t.Len() != lookUps && (len(t.Shape) != 2 || t.Shape[1] != lookUps || len(x.Shape) < 2 || x.Shape[1] != t.Shape[0]) {
+		return op.Unsupported("looking %v %s up in %v %s", x.Type, tensor.FormatShape(x.Shape), t.Type, tensor.FormatShape(t.Shape))
 	}
-	c.SetOut(0, c.In[1].Type, c.In[0].Shape)
+	c.SetOut(0, t.Type, x.Shape)
 	return nil
 }
 
+// lookUps is the number of codes in a table.
+const lookUps = 256
+
 func prepareLookUp(c *op.Call) (op.Run, error) {
-	c.Kernel = "table"
-	var table *[256]uint8
+	if c.Kernel = "table"; c.In[1].Len() != lookUps {
+		return lookUpEach, nil
+	}
+	var table *[lookUps]uint8
 	run := elementwise.RunCodes(func(dst, src []uint8) { element.Lookup(dst, src, table) })
 	return func(c *op.Call) error {
-		table = (*[256]uint8)(c.In[1].Data)
+		table = (*[lookUps]uint8)(c.In[1].Data)
 		return run(c)
 	}, nil
+}
+
+// lookingUp is what a piece of lookUpEach needs.
+type lookingUp struct {
+	y, x, tables []uint8
+	channels     int
+	size         int // of a plane
+}
+
+// lookUpEach looks up each channel in its table.
+func lookUpEach(c *op.Call) error {
+	q := lookingUp{c.Out[0].Data, c.In[0].Data, c.In[1].Data, c.In[1].Shape[0], 0}
+	planes := c.In[0].Shape[0] * q.channels
+	if planes == 0 || len(q.x) == 0 {
+		return nil
+	}
+	q.size = len(q.x) / planes
+	workers.Do(c.Pool, planes, max(1, element.Grain/q.size), q, func(q lookingUp, lo, hi int) {
+		n := q.size
+		for i := lo; i < hi; i++ {
+			element.Lookup(q.y[i*n:(i+1)*n], q.x[i*n:(i+1)*n], (*[lookUps]uint8)(q.tables[i%q.channels*lookUps:]))
+		}
+	})
+	return nil
+}
+
+// lastOfLookUp is AllLast for a table that all channels have.
+func lastOfLookUp(c *op.Call) op.Last {
+	if c.In[1].Len() != lookUps {
+		return op.NeverLast
+	}
+	return op.AllLast
 }
 
 // lastOfTwo lets operands of the same shape have their channels last, and one have a single number for each channel of the other.
@@ -215,7 +254,7 @@ func qlinearDefs() []op.Def {
 		return op.Def{Domain: graph.Microsoft, Name: name, Since: 1, Types: bytes, Infer: elem.Same, InPlace: true, Prepare: prepareQTable(mk), Last: elem.AllLast}
 	}
 	return []op.Def{
-		{Domain: graph.Own, Name: "LookUp", Since: 1, Types: bytes, Infer: inferLookUp, InPlace: true, Prepare: prepareLookUp, Last: elem.AllLast},
+		{Domain: graph.Own, Name: "LookUp", Since: 1, Types: bytes, Infer: inferLookUp, InPlace: true, Prepare: prepareLookUp, Last: lastOfLookUp},
 		two("QLinearAdd", false), two("QLinearMul", true),
 		one("QLinearSigmoid", func(*op.Call) func(float32) float32 { return vecmath.Sigmoid }),
 		one("QLinearLeakyRelu", func(c *op.Call) func(float32) float32 {

@@ -382,3 +382,27 @@ func TestLookUp(t *testing.T) {
 		}
 	}
 }
+
+// TestLookUpEach: a table for each channel, over planes of all kinds of sizes.
+func TestLookUpEach(t *testing.T) {
+	t.Parallel()
+	for _, shape := range [][]int{{1, 3, 1, 1}, {2, 3, 7, 7}, {1, 5, 14, 14}, {2, 1, 64}, {3, 2}, {2, 3, 0, 4}} {
+		x, table := tensor.New(tensor.Uint8, shape...), tensor.New(tensor.Int8, shape[1], 256)
+		for i := range x.Data {
+			x.Data[i] = byte(7 * i)
+		}
+		for i := range table.Data {
+			table.Data[i] = byte(3*i + 5*(i/256))
+		}
+		out, err := optest.Run(allDefs(), optest.Node{Domain: graph.Own, Op: "LookUp", Version: 1}, x, table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plane := max(1, tensor.Elements(shape[2:]))
+		for i, v := range out[0].Data {
+			if want := byte(3*7*i + 5*(i/plane%shape[1])); v != want {
+				t.Fatalf("%v: code %d is %d, want %d", shape, i, v, want)
+			}
+		}
+	}
+}

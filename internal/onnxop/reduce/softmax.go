@@ -88,9 +88,14 @@ func normalise[T tensor.Real](l line, k Normalisation, row func(dst, src []T)) o
 	var dst, src []T // of the run, whose loop is made once
 	if l.inner == 1 && row != nil {
 		rows := func(lo, hi int) {
-			if f, ok := any(dst).([]float32); ok && k == Softmax && l.n <= shortRow && simd.CurveKernels() != nil {
-				softmaxRows(f[lo*l.n:hi*l.n], any(src).([]float32)[lo*l.n:], l.n)
-				return
+			if f, ok := any(dst).([]float32); ok && k == Softmax {
+				f, src := f[lo*l.n:hi*l.n], any(src).([]float32)[lo*l.n:]
+				if c := simd.CurveKernels(); c.SoftmaxRows(f, src, l.n) {
+					return
+				} else if c != nil && l.n <= shortRow {
+					softmaxRows(f, src, l.n)
+					return
+				}
 			}
 			for i := lo; i < hi; i++ {
 				row(dst[i*l.n:(i+1)*l.n], src[i*l.n:(i+1)*l.n])

@@ -64,25 +64,30 @@ func prepareGridSample[T tensor.Real](c *op.Call) (op.Run, error) {
 	return func(c *op.Call) error {
 		src, dst := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
 		gridAt := func(i int) float64 { return tensor.At(c.In[1], i) }
-		if grid, ok := any(src).([]float32); ok && c.In[1].Type == tensor.Float32 {
+		var grid []float32 // of what is read in two dimensions, from few pixels
+		if c.In[1].Type == tensor.Float32 && rank == 2 && s.mode != "cubic" {
 			grid = tensor.Of[float32](c.In[1])
-			gridAt = func(i int) float64 { return float64(grid[i]) }
 		}
-		plane := rank == 2 && s.mode != "cubic"
 		c.Pool.For(n*points, 64, func(lo, hi int) {
 			t := &tapList{}
 			at := make([]float64, rank)
-			g := gridPoints[T]{ends: make([]int, 0, gridBlock)}
+			g := gridPoints[T]{pos: make([]int, 0, 4*gridBlock), weight: make([]T, 0, 4*gridBlock), ends: make([]int, 0, gridBlock)}
 			for lo < hi {
 				// Points of one picture: what they are interpolated from is the same in each channel.
 				b, p := lo/points, lo%points
 				g.reset()
 				for i := range min(hi-lo, points-p, gridBlock) {
+					if grid != nil {
+						x, y := float64(grid[2*(lo+i)]), float64(grid[2*(lo+i)+1])
+						if at[0], at[1] = s.pixel(y, s.dims[0]), s.pixel(x, s.dims[1]); g.inside(s, at[0], at[1]) {
+							continue
+						}
+						s.taps(at, t)
+						g.add(t)
+						continue
+					}
 					for d := range rank { // the grid lists the innermost axis first
 						at[d] = s.pixel(gridAt((lo+i)*rank+rank-1-d), s.dims[d])
-					}
-					if plane && g.inside(s, at) {
-						continue
 					}
 					s.taps(at, t)
 					g.add(t)
@@ -118,8 +123,8 @@ func (g *gridPoints[T]) add(t *tapList) {
 }
 
 // inside adds the taps of a position in two dimensions, all of which lie in the picture; false where they do not.
-func (g *gridPoints[T]) inside(s *sampler, at []float64) bool {
-	y, x, h, w := at[0], at[1], s.dims[0], s.dims[1]
+func (g *gridPoints[T]) inside(s *sampler, y, x float64) bool {
+	h, w := s.dims[0], s.dims[1]
 	if s.mode == "nearest" {
 		y, x = math.RoundToEven(y), math.RoundToEven(x)
 		if !(y >= 0 && x >= 0 && y < float64(h) && x < float64(w)) {

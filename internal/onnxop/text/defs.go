@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/kernel/broadcast"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -24,6 +25,7 @@ func Defs() []op.Def {
 			Name: "TfIdfVectorizer", Since: 9, Types: []tensor.Type{tensor.String, tensor.Int32, tensor.Int64},
 			Infer: inferTfIdf, Prepare: prepareTfIdf,
 		},
+		{Domain: graph.Microsoft, Name: "Tokenizer", Since: 1, Types: onlyStrings, Infer: inferTokenizer, Prepare: prepareTokenizer},
 	}
 }
 

@@ -15,25 +15,34 @@ const (
 	maxProgram = 50_000   // instructions
 )
 
-// pattern compiles a pattern to match whole texts, without its groups: nobody asks what
-// they matched, and a matcher would keep that for every group and instruction.
+// pattern compiles a pattern to match whole texts.
 func pattern(p string) (*regexp.Regexp, error) {
+	tree, err := parsed(p)
+	if err != nil {
+		return nil, err
+	}
+	return regexp.Compile(`\A(?:` + tree + `)\z`)
+}
+
+// parsed checks a pattern and takes its groups out: nobody asks what they matched, and a matcher would keep that for every group and
+// instruction.
+func parsed(p string) (string, error) {
 	if len(p) > maxPattern {
-		return nil, fmt.Errorf("has %d bytes, at most %d are taken", len(p), maxPattern)
+		return "", fmt.Errorf("has %d bytes, at most %d are taken", len(p), maxPattern)
 	}
 	tree, err := syntax.Parse(p, syntax.Perl)
 	if err != nil {
-		return nil, short(err)
+		return "", short(err)
 	}
 	tree = ungrouped(tree)
 	prog, err := syntax.Compile(tree.Simplify())
 	if err != nil {
-		return nil, short(err)
+		return "", short(err)
 	}
 	if len(prog.Inst) > maxProgram {
-		return nil, fmt.Errorf("takes %d instructions, at most %d are taken", len(prog.Inst), maxProgram)
+		return "", fmt.Errorf("takes %d instructions, at most %d are taken", len(prog.Inst), maxProgram)
 	}
-	return regexp.Compile(`\A(?:` + tree.String() + `)\z`)
+	return tree.String(), nil
 }
 
 // short is a fault in a pattern with as much of it as people read.

@@ -261,6 +261,10 @@ type picking struct {
 
 // part picks elements lo to hi.
 func (p picking) part(lo, hi int) {
+	if p.spans == nil && p.w.Step[0] == 0 && p.y.Width > 0 {
+		p.whole(lo, hi)
+		return
+	}
 	if p.spans == nil {
 		for r := p.w.Runs(lo, hi); r.Next(); {
 			move.Pick(p.y.From(r.Dst).To(r.N), p.a.From(r.Off[1]), p.b.From(r.Off[2]), p.cond[r.Off[0]:], p.w.Step)
@@ -275,6 +279,32 @@ func (p picking) part(lo, hi int) {
 			}
 		}
 		move.PickPlaces(p.y.From(r.Dst).To(r.N), p.a.From(r.Off[1]), p.b.From(r.Off[2]), p.cond[r.Off[0]:], at)
+	}
+}
+
+// whole picks runs that are of one side each.
+func (p picking) whole(lo, hi int) {
+	width := p.y.Width
+	var filled []byte // with the value of the first element of a side, which stands for all
+	var of *byte
+	for r := p.w.Runs(lo, hi); r.Next(); {
+		from, k := p.a.Bytes, 1
+		if p.cond[r.Off[0]] == 0 {
+			from, k = p.b.Bytes, 2
+		}
+		from = from[r.Off[k]*width:]
+		dst := p.y.Bytes[r.Dst*width:][:r.N*width]
+		switch {
+		case p.w.Step[k] == 1:
+			copy(dst, from)
+		case of == &from[0] && len(filled) >= len(dst):
+			copy(dst, filled)
+		default:
+			for n := copy(dst, from[:width]); n < len(dst); n *= 2 {
+				copy(dst[n:], dst[:n])
+			}
+			filled, of = dst, &from[0]
+		}
 	}
 }
 

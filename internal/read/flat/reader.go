@@ -27,6 +27,7 @@ type Reader struct {
 	data   []byte
 	err    error
 	budget int64
+	nodes  []node // room for steps of paths, which are made many at a time
 }
 
 // What visiting costs at least, in bytes of the budget: an object in memory is
@@ -79,6 +80,15 @@ type node struct {
 	index  int // -1 for a single table
 }
 
+// step makes a step of a path.
+func (r *Reader) step(parent *node, name string, index int) *node {
+	if len(r.nodes) == cap(r.nodes) {
+		r.nodes = make([]node, 0, min(max(8, 2*cap(r.nodes)), 128))
+	}
+	r.nodes = append(r.nodes, node{parent, name, index})
+	return &r.nodes[len(r.nodes)-1]
+}
+
 func (n *node) String() string {
 	if n == nil {
 		return ""
@@ -107,7 +117,7 @@ type Table struct {
 // Root returns the root table; name begins the paths in errors. The identifier
 // at byte 4 is checked when ident is not empty.
 func (r *Reader) Root(name, ident string) Table {
-	at := &node{name: name, index: -1}
+	at := r.step(nil, name, -1)
 	if len(r.data) < 8 {
 		r.fail(at, "", 0, "%d bytes are too few for a FlatBuffer", len(r.data))
 		return Table{}
@@ -257,5 +267,5 @@ func (t Table) Table(slot int, name string) Table {
 	if p == 0 {
 		return Table{}
 	}
-	return t.r.table(&node{parent: t.at, name: name, index: -1}, "", p)
+	return t.r.table(t.r.step(t.at, name, -1), "", p)
 }

@@ -134,7 +134,7 @@ func (v Tables) At(i int) Table {
 	if i < 0 || i >= v.Len() {
 		return Table{}
 	}
-	return v.t.r.table(&node{parent: v.t.at, name: v.name, index: i}, "", v.pos+4*i)
+	return v.t.r.table(v.t.r.step(v.t.at, v.name, i), "", v.pos+4*i)
 }
 
 // VectorAt returns the place of a vector's first element in the buffer and the number of

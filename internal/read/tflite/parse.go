@@ -93,6 +93,7 @@ func (p *parser) model() {
 }
 
 func (p *parser) readBuffers(v flat.Tables) {
+	p.buffers = make([]buffer, 0, v.Len())
 	for i := range v.Len() {
 		t := v.At(i)
 		var b buffer
@@ -150,17 +151,19 @@ func (p *parser) subgraph(t flat.Table, index int) *graph.Graph {
 	g := &graph.Graph{Index: index, Name: t.String(4, "name")}
 	tensors := t.Tables(0, "tensors")
 	g.Values = make([]*graph.Value, 0, tensors.Len())
-	raw := make([]rawTensor, tensors.Len())
+	raw, values := make([]rawTensor, tensors.Len()), make([]graph.Value, tensors.Len())
 	for i := range tensors.Len() {
-		raw[i] = p.tensor(tensors.At(i), i)
+		raw[i] = p.tensor(tensors.At(i), i, &values[i])
 		g.Values = append(g.Values, raw[i].v)
 	}
 	g.Inputs = p.ids(t, 1, "inputs", len(raw), false)
 	g.Outputs = p.ids(t, 2, "outputs", len(raw), false)
 	ops := t.Tables(3, "operators")
 	g.Nodes = make([]*graph.Node, 0, ops.Len())
+	nodes := make([]graph.Node, ops.Len())
 	for i := range ops.Len() {
-		g.Nodes = append(g.Nodes, p.operator(ops.At(i), i, len(raw)))
+		nodes[i] = p.operator(ops.At(i), i, len(raw))
+		g.Nodes = append(g.Nodes, &nodes[i])
 	}
 	if p.r.Err() != nil {
 		return g
@@ -223,8 +226,8 @@ func (p *parser) ids(t flat.Table, slot int, name string, n int, optional bool) 
 	return ids
 }
 
-func (p *parser) operator(t flat.Table, index, tensors int) *graph.Node {
-	n := &graph.Node{Index: index}
+func (p *parser) operator(t flat.Table, index, tensors int) graph.Node {
+	n := graph.Node{Index: index}
 	if c := t.Uint32(0, "opcode_index", 0); int64(c) < int64(len(p.codes)) {
 		n.Domain, n.Op, n.Version = p.codes[c].domain, p.codes[c].name, p.codes[c].version
 	} else {
@@ -232,7 +235,7 @@ func (p *parser) operator(t flat.Table, index, tensors int) *graph.Node {
 	}
 	n.Inputs = p.ids(t, 1, "inputs", tensors, true)
 	n.Outputs = p.ids(t, 2, "outputs", tensors, true)
-	n.Attrs = p.attributes(t, n)
+	n.Attrs = p.attributes(t, &n)
 	if v := p.ids(t, 8, "intermediates", tensors, true); len(v) > 0 {
 		n.Attrs["intermediates"] = widen(v)
 	}

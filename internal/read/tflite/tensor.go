@@ -19,8 +19,8 @@ type rawTensor struct {
 	blocks blocks
 }
 
-func (p *parser) tensor(t flat.Table, id int) rawTensor {
-	v := &graph.Value{ID: id, Name: t.String(3, "name"), Variable: t.Bool(5, "is_variable", false), Offset: -1}
+func (p *parser) tensor(t flat.Table, id int, v *graph.Value) rawTensor {
+	*v = graph.Value{ID: id, Name: t.String(3, "name"), Variable: t.Bool(5, "is_variable", false), Offset: -1}
 	raw := rawTensor{t: t, v: v, shape: t.Ints(0, "shape"), number: t.Uint32(2, "buffer", 0)}
 	code := int(t.Int8(1, "type", 0))
 	if code < 0 || code >= len(tensorTypes) {

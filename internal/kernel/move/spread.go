@@ -1,0 +1,49 @@
+package move
+
+import (
+	"unsafe"
+
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+)
+
+// leastSpread is how many lines side by side are worth a loop of their own.
+const leastSpread = 8
+
+// wordsOf is the number of 32-bit words that an element of a type has, 0 where it is no number of these.
+func wordsOf[T any]() int {
+	var v T
+	if _, text := any(v).(string); text {
+		return 0
+	}
+	return int(unsafe.Sizeof(v)) / 4
+}
+
+// spreads tells whether lines of a plan fill the destination side by side and are short enough for [simd.Spreads].
+func spreads[T any](p *Plan) bool {
+	last, w := len(p.dims)-1, wordsOf[T]()
+	if last == 0 || w == 0 || p.dims[last] <= shortLine || p.dims[last]*w > simd.SpreadRow || p.dims[last-1] < leastSpread {
+		return false
+	}
+	return p.dst[last] == 1 && p.dst[last-1] == p.dims[last] && (p.src[last] == 1 || p.src[last] == 0 && w == 1) && p.src[last-1] >= 0 && simd.SpreadKernels() != nil
+}
+
+// spread copies the first of m lines of n elements, of which single elements fill lines if ss is 0. It returns how many: what it writes over the end of
+// a line must not reach over that of the last one.
+func spread[T any](dst, src []T, do, so, m, sm, n, ss int) int {
+	w := wordsOf[T]()
+	all := m * n * w
+	if all < simd.SpreadRow {
+		return 0
+	}
+	rows := (all-simd.SpreadRow)/(n*w) + 1
+	to := dst[do : do+m*n]
+	from := src[so : so+(m-1)*sm+1+(n-1)*ss]
+	d := unsafe.Slice((*float32)(unsafe.Pointer(&to[0])), len(to)*w)
+	s := unsafe.Slice((*float32)(unsafe.Pointer(&from[0])), len(from)*w)
+	if k := simd.SpreadKernels(); ss == 0 {
+		k.Ones(d, s, rows, n, sm)
+	} else {
+		k.Lines(d, s, rows, n*w, sm*w)
+	}
+	return rows
+}
