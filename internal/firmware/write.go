@@ -275,7 +275,7 @@ func (g *generator) writeStep(w io.Writer, st *step) {
 // what they fuse.
 func (g *generator) name(outputs []int) string {
 	for _, id := range outputs {
-		if id >= 0 {
+		if 0 <= id && id < len(g.g.Values) {
 			s, _, _ := strings.Cut(g.g.Values[id].Name, ";")
 			return s
 		}

@@ -318,7 +318,7 @@ func unpacked(p *workers.Pool, f *simd.Floats, g *GemmParams, a, b, c []float32)
 		return
 	}
 	whole := g.N / f.Cols * f.Cols
-	if whole == g.N {
+	if rest := g.N - whole; rest == 0 || f.Taken(rest) == rest { // no column is read beyond the last
 		product(p, f, g, a, panels{data: b, step: ldb, next: f.Cols}, c)
 		return
 	}

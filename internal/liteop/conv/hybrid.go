@@ -5,6 +5,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -43,19 +44,46 @@ func hybridConv(c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) 
 	if err != nil {
 		return nil, err
 	}
+	factors := op.ScratchOf[float32](c, s.OC) // of the channels, with the scale of the batch
+	mul, add := element.Mul[float32](), element.Add[float32]()
+	var out []float32 // of a batch of the run, whose loop is made once
+	back := func(lo, hi int) {
+		rows := out[lo*s.OC : hi*s.OC]
+		eachRow(&mul, rows, factors)
+		if bias != nil {
+			eachRow(&add, rows, bias)
+		}
+		if act.On {
+			element.Bound(rows, act.Min, act.Max)
+		}
+	}
 	return func(c *op.Call) error {
 		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
-		size := s.OH * s.OW * s.OC
+		area := s.OH * s.OW
 		for b := range s.N {
 			scale, _ := layer.QuantizeRow(q, x[b*n:][:n], asym)
-			out := y[b*size:][:size]
-			sums.Run(c.Pool, q, out)
-			for at := 0; at < len(out); at += s.OC {
-				layer.ScaleBack(out[at:][:s.OC], scale, sw, bias, act)
+			for o := range factors {
+				factors[o] = scale * sw[min(o, len(sw)-1)]
 			}
+			out = y[b*area*s.OC:][:area*s.OC]
+			sums.Run(c.Pool, q, out)
+			c.Pool.For(area, max(1, layer.Grain/s.OC), back)
 		}
+		out = nil
 		return nil
 	}, nil
+}
+
+// eachRow combines rows with v.
+func eachRow(l *element.Loops[float32, float32], rows, v []float32) {
+	n := len(v)
+	if l.Rows != nil {
+		l.Rows(rows, rows, v, n, n, 0, 0)
+		return
+	}
+	for at := 0; at < len(rows); at += n {
+		l.Vec(rows[at:][:n], rows[at:][:n], v)
+	}
 }
 
 // hybridDepthwise convolves one batch of whole numbers, which are those less their zero
