@@ -113,21 +113,7 @@ func (a *asm) quantiseRows() {
 	at0 := a.GP64()
 	a.MOVQ(src, at0)
 	a.masked("codes", left, 16, func(mask reg.Register) {
-		x, part := a.ZMM(), a.ZMM()
-		a.loadFloats(at(at0, 0), mask, x)
-		a.VMULPS(mul, x, x)
-		a.VMAXPS(from, x, x)
-		a.VMINPS(to, x, x)
-		a.VPANDD(sign, x, part)
-		a.VPORD(half, part, part)
-		a.VADDPS(part, x, x)
-		a.VCVTTPS2DQ(x, x)
-		a.VPADDD(away, x, x)
-		if mask != nil {
-			a.VPMOVDB(x, mask, at(p, 0))
-		} else {
-			a.VPMOVDB(x, at(p, 0))
-		}
+		a.codesAway(at0, p, mask, &codesBy{mul, from, to, away, sign, half})
 	}, step{at0, 64}, step{p, 16})
 	a.ADDQ(n, dst)
 	a.LEAQ(operand.Mem{Base: src, Index: n, Scale: 4}, src)

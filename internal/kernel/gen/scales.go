@@ -371,24 +371,32 @@ func (a *asm) quantiseRow() {
 	mul, lo, hi, zero := a.spread512("mul"), a.spread512("lo"), a.spread512("hi"), a.spread512("zero")
 	sign, half := a.number512(1<<31), a.number512(0x3effffff) // see awayMasks
 	a.masked("codes", n, 16, func(mask reg.Register) {
-		x, part := a.ZMM(), a.ZMM()
-		a.loadFloats(at(src, 0), mask, x)
-		a.VMULPS(mul, x, x)
-		a.VMAXPS(lo, x, x)
-		a.VMINPS(hi, x, x)
-		a.VPANDD(sign, x, part)
-		a.VPORD(half, part, part)
-		a.VADDPS(part, x, x)
-		a.VCVTTPS2DQ(x, x)
-		a.VPADDD(zero, x, x)
-		if mask != nil {
-			a.VPMOVDB(x, mask, at(dst, 0))
-		} else {
-			a.VPMOVDB(x, at(dst, 0))
-		}
+		a.codesAway(src, dst, mask, &codesBy{mul, lo, hi, zero, sign, half})
 	}, step{src, 64}, step{dst, 16})
 	a.VZEROUPPER()
 	a.RET()
+}
+
+// codesBy is what numbers become codes by: times mul, between lo and hi, half a unit of their sign more (see awayMasks), cut off, plus zero.
+type codesBy struct{ mul, lo, hi, zero, sign, half reg.Register }
+
+// codesAway makes codes of 16 numbers, of those that mask has where it is not nil.
+func (a *asm) codesAway(src, dst, mask reg.Register, by *codesBy) {
+	x, part := a.ZMM(), a.ZMM()
+	a.loadFloats(at(src, 0), mask, x)
+	a.VMULPS(by.mul, x, x)
+	a.VMAXPS(by.lo, x, x)
+	a.VMINPS(by.hi, x, x)
+	a.VPANDD(by.sign, x, part)
+	a.VPORD(by.half, part, part)
+	a.VADDPS(part, x, x)
+	a.VCVTTPS2DQ(x, x)
+	a.VPADDD(by.zero, x, x)
+	if mask != nil {
+		a.VPMOVDB(x, mask, at(dst, 0))
+	} else {
+		a.VPMOVDB(x, at(dst, 0))
+	}
 }
 
 // lessTimes takes b times by from n integers.
