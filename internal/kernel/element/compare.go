@@ -2,6 +2,7 @@ package element
 
 import (
 	"cmp"
+	"encoding/binary"
 
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -87,11 +88,24 @@ func lessEqualVec[T cmp.Ordered](dst []uint8, a, b []T) {
 	}
 }
 
+// inWords combines bytes eight at a time; it returns how many, none of other types.
+func inWords[T tensor.Integer](dst, a, b []T, of func(x, y uint64) uint64) int {
+	d, ok := any(dst).([]uint8)
+	if !ok {
+		return 0
+	}
+	x, y, n := any(a).([]uint8), any(b).([]uint8), len(d)/8*8
+	for i := 0; i < n; i += 8 {
+		binary.LittleEndian.PutUint64(d[i:], of(binary.LittleEndian.Uint64(x[i:]), binary.LittleEndian.Uint64(y[i:])))
+	}
+	return n
+}
+
 // And is a & b.
 func And[T tensor.Integer]() Loops[T, T] {
 	return inIntegers(simd.BitAnd, Loops[T, T]{Vec: func(dst, a, b []T) {
 		a, b = a[:len(dst)], b[:len(dst)]
-		for i := range dst {
+		for i := inWords(dst, a, b, func(x, y uint64) uint64 { return x & y }); i < len(dst); i++ {
 			dst[i] = a[i] & b[i]
 		}
 	}})
@@ -101,7 +115,7 @@ func And[T tensor.Integer]() Loops[T, T] {
 func Or[T tensor.Integer]() Loops[T, T] {
 	return inIntegers(simd.BitOr, Loops[T, T]{Vec: func(dst, a, b []T) {
 		a, b = a[:len(dst)], b[:len(dst)]
-		for i := range dst {
+		for i := inWords(dst, a, b, func(x, y uint64) uint64 { return x | y }); i < len(dst); i++ {
 			dst[i] = a[i] | b[i]
 		}
 	}})
@@ -111,7 +125,7 @@ func Or[T tensor.Integer]() Loops[T, T] {
 func Xor[T tensor.Integer]() Loops[T, T] {
 	return inIntegers(simd.BitXor, Loops[T, T]{Vec: func(dst, a, b []T) {
 		a, b = a[:len(dst)], b[:len(dst)]
-		for i := range dst {
+		for i := inWords(dst, a, b, func(x, y uint64) uint64 { return x ^ y }); i < len(dst); i++ {
 			dst[i] = a[i] ^ b[i]
 		}
 	}})
