@@ -154,11 +154,7 @@ func (a *asm) digitSums(t, record reg.Register, sums, powers, v reg.VecVirtual) 
 func (a *asm) bitDigitRows(bits, digits, rows, regs int) {
 	a.function(label("bitDigits%dx%dRows%dVNNI", bits, digits, rows), "func(t *byte)")
 	t := a.Load(a.Param("t"), a.GP64())
-	reg64 := func(field int) reg.GPVirtual {
-		g := a.GP64()
-		a.MOVQ(at(t, field), g)
-		return g
-	}
+	reg64 := func(field int) reg.GPVirtual { return a.field(t, field) }
 	codes, scales, zeros, blocks := reg64(bitsW), reg64(bitsScales), reg64(bitsZeros), reg64(bitsBlocks)
 	x, record := a.rowPointers(rows), a.rowPointers(rows)
 	x.set(at(t, bitsX), at(t, bitsRowX))
@@ -291,11 +287,7 @@ const (
 func (a *asm) bitDigitRow(digits int) {
 	a.function(label("bitDigits4x%dRow1AVX2", digits), "func(t *byte)")
 	t := a.Load(a.Param("t"), a.GP64())
-	reg64 := func(field int) reg.GPVirtual {
-		g := a.GP64()
-		a.MOVQ(at(t, field), g)
-		return g
-	}
+	reg64 := func(field int) reg.GPVirtual { return a.field(t, field) }
 	codes, scales, zeros, blocks := reg64(bitsW), reg64(bitsScales), reg64(bitsZeros), reg64(bitsBlocks)
 	x, record, values, y := reg64(bitsX), reg64(bitsSums), reg64(bitsValues), reg64(bitsY)
 	left, row, from := a.GP64(), a.GP64(), a.GP64()

@@ -126,35 +126,21 @@ func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile, sho
 	product := w.reg(min(free+1, w.regs-1))
 	k1, k2 := reg.K1, reg.K2
 
-	// Where row r lies: four rows from each base, by one register with the step and
-	// one with three times the step.
-	step, step3 := a.GP64(), a.GP64()
-	var bases []reg.GPVirtual
-	row := func(r, off int) operand.Mem {
-		m := operand.Mem{Base: bases[r/4], Disp: off}
-		switch r % 4 {
-		case 1:
-			m.Index, m.Scale = step, 1
-		case 2:
-			m.Index, m.Scale = step, 2
-		case 3:
-			m.Index, m.Scale = step3, 1
-		}
-		return m
-	}
+	lie := rowPointers{a: a, step: a.GP64(), step3: a.GP64()}
+	row := lie.at
 	setBases := func(first, by int) {
-		a.MOVQ(at(t, by), step)
+		a.MOVQ(at(t, by), lie.step)
 		if rows > 3 {
-			a.LEAQ(operand.Mem{Base: step, Index: step, Scale: 2}, step3)
+			a.LEAQ(operand.Mem{Base: lie.step, Index: lie.step, Scale: 2}, lie.step3)
 		}
-		if bases == nil {
+		if lie.bases == nil {
 			for range (rows + 3) / 4 {
-				bases = append(bases, a.GP64())
+				lie.bases = append(lie.bases, a.GP64())
 			}
 		}
-		a.MOVQ(at(t, first), bases[0])
-		for i := 1; i < len(bases); i++ {
-			a.LEAQ(operand.Mem{Base: bases[i-1], Index: step, Scale: 4}, bases[i])
+		a.MOVQ(at(t, first), lie.bases[0])
+		for i := 1; i < len(lie.bases); i++ {
+			a.LEAQ(operand.Mem{Base: lie.bases[i-1], Index: lie.step, Scale: 4}, lie.bases[i])
 		}
 	}
 	flags := a.GP64()
@@ -331,7 +317,7 @@ func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile, sho
 			}
 		}
 	}
-	for _, base := range bases {
+	for _, base := range lie.bases {
 		a.ADDQ(stepA, base)
 	}
 	if placed {
@@ -345,7 +331,7 @@ func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile, sho
 	}
 	a.DECQ(k)
 	a.JNZ(operand.LabelRef("step"))
-	for _, base := range bases {
+	for _, base := range lie.bases {
 		a.ADDQ(seg, base)
 	}
 	a.DECQ(segs)

@@ -75,18 +75,8 @@ func (a *asm) sparseTile(w width, rows, panels int, exact bool) {
 	if rows > 1 {
 		a.LEAQ(operand.Mem{Base: rowY, Index: rowY, Scale: 2}, row3)
 	}
-	row := func(r, off int) operand.Mem {
-		m := operand.Mem{Base: y, Disp: off}
-		switch r {
-		case 1:
-			m.Index, m.Scale = rowY, 1
-		case 2:
-			m.Index, m.Scale = rowY, 2
-		case 3:
-			m.Index, m.Scale = row3, 1
-		}
-		return m
-	}
+	lie := rowPointers{a: a, step: rowY, step3: row3, bases: []reg.GPVirtual{y}}
+	row := lie.at
 	masked := func(part string, f func(masked bool)) {
 		a.TESTL(operand.U32(flagMasked), flags.As32())
 		a.JNZ(operand.LabelRef(part + "_masked"))

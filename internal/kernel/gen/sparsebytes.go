@@ -124,18 +124,8 @@ func (a *asm) sparseBytesTile(w width, rows int, together, dot bool) {
 	if rows > 1 {
 		a.LEAQ(operand.Mem{Base: step, Index: step, Scale: 2}, step3)
 	}
-	row := func(r, off int) operand.Mem {
-		m := operand.Mem{Base: y, Disp: off}
-		switch r {
-		case 1:
-			m.Index, m.Scale = step, 1
-		case 2:
-			m.Index, m.Scale = step, 2
-		case 3:
-			m.Index, m.Scale = step3, 1
-		}
-		return m
-	}
+	lie := rowPointers{a: a, step: step, step3: step3, bases: []reg.GPVirtual{y}}
+	row := lie.at
 	if !dot {
 		low := s.reg(s.spare() + 1)
 		if w == zmm {

@@ -88,6 +88,13 @@ func (a *asm) rowPointers(n int) *rowPointers {
 	return p
 }
 
+// field is a register with a field of a tile.
+func (a *asm) field(tile reg.Register, field int) reg.GPVirtual {
+	g := a.GP64()
+	a.MOVQ(at(tile, field), g)
+	return g
+}
+
 // set points to the rows from first on, by bytes apart.
 func (p *rowPointers) set(first, by operand.Mem) {
 	p.a.MOVQ(by, p.step)

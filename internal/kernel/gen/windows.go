@@ -248,21 +248,8 @@ func (a *asm) windowLanes(w width) {
 	col, left, base, pw := a.GP64(), a.GP64(), a.GP64(), a.GP64()
 	p, p4, offs, taps := a.GP64(), a.GP64(), a.GP64(), a.GP64()
 
-	place := func(i int) operand.Mem {
-		m := operand.Mem{Base: p}
-		if i >= 4 {
-			m.Base = p4
-		}
-		switch i % 4 {
-		case 1:
-			m.Index, m.Scale = step, 1
-		case 2:
-			m.Index, m.Scale = step, 2
-		case 3:
-			m.Index, m.Scale = step3, 1
-		}
-		return m
-	}
+	lie := rowPointers{a: a, step: step, step3: step3, bases: []reg.GPVirtual{p, p4}}
+	place := func(i int) operand.Mem { return lie.at(i, 0) }
 	// steps sets the way from place to place, and far where the fifth one lies.
 	steps := func(off int) {
 		a.MOVQ(at(t, off), step)

@@ -32,6 +32,21 @@ func (a ScaledSum) add(x float64) ScaledSum {
 	return a
 }
 
+// raised is acc below top, the greatest exponent of it and of src. Where that is no finite number, the elements of src are added one by one, and it is done.
+func raised[T tensor.Number](acc ScaledSum, src []T, top float64) (_ ScaledSum, done bool) {
+	if math.IsInf(top, 0) || top != top {
+		for _, x := range src {
+			acc = acc.add(float64(x))
+		}
+		return acc, true
+	}
+	if acc.s != 0 {
+		acc.s *= math.Exp(acc.m - top)
+	}
+	acc.m = top
+	return acc, false
+}
+
 // LogSumExp is the logarithm of the sum of exponentials.
 func LogSumExp[T tensor.Number]() Reducer[T, ScaledSum] {
 	r := Reducer[T, ScaledSum]{
@@ -41,20 +56,14 @@ func LogSumExp[T tensor.Number]() Reducer[T, ScaledSum] {
 			for _, x := range src {
 				top = max(top, float64(x))
 			}
-			if math.IsInf(top, 0) || top != top {
-				for _, x := range src {
-					acc = acc.add(float64(x))
-				}
+			acc, done := raised(acc, src, top)
+			if done {
 				return acc
 			}
-			s := acc.s
-			if s != 0 {
-				s *= math.Exp(acc.m - top)
-			}
 			for _, x := range src {
-				s += math.Exp(float64(x) - top)
+				acc.s += math.Exp(float64(x) - top)
 			}
-			return ScaledSum{top, s}
+			return acc
 		},
 		Cols: func(acc []ScaledSum, src []T) {
 			for i, x := range src[:len(acc)] {
@@ -99,18 +108,12 @@ func scaledRow(acc ScaledSum, src []float32) ScaledSum {
 	inf := float32(math.Inf(1))
 	_, most := simd.ElementKernels().Extent(src, inf, -inf)
 	top := max(acc.m, float64(most))
-	if math.IsInf(top, 0) || top != top {
-		for _, x := range src {
-			acc = acc.add(float64(x))
-		}
+	acc, done := raised(acc, src, top)
+	if done {
 		return acc
 	}
-	s := acc.s
-	if s != 0 {
-		s *= math.Exp(acc.m - top)
-	}
 	if float64(most) < top-100 { // nothing is left of them
-		return ScaledSum{top, s}
+		return acc
 	}
 	room, scale := expRooms.Get().(*expRoom), math.Exp(float64(most)-top)
 	c, sum := simd.CurveKernels(), 0.0
@@ -119,7 +122,8 @@ func scaledRow(acc ScaledSum, src []float32) ScaledSum {
 		sum += c.ExpSum(room.part[:len(x)], x, most)
 	}
 	expRooms.Put(room)
-	return ScaledSum{top, s + sum*scale}
+	acc.s += sum * scale
+	return acc
 }
 
 // scaledLines is scaledRow for each column of n lines.
