@@ -39,7 +39,7 @@ func newSlabs(v *convolution, constant bool) *slabs {
 	}
 	seen, least := 0, k
 	for d := range s.at {
-		lo, hi := s.seen(d)
+		_, lo, hi := s.Span(0, d)
 		seen, least = seen+hi-lo, min(least, hi-lo)
 	}
 	const worth = 32 // as a part of all planes
@@ -47,7 +47,7 @@ func newSlabs(v *convolution, constant bool) *slabs {
 		return s
 	}
 	for d := range s.at {
-		lo, hi := s.seen(d)
+		_, lo, hi := s.Span(0, d)
 		i := slices.IndexFunc(s.parts, func(p slab) bool { return p.lo == lo && p.hi == hi })
 		if i < 0 {
 			i = len(s.parts)
@@ -56,18 +56,6 @@ func newSlabs(v *convolution, constant bool) *slabs {
 		s.at[d] = i
 	}
 	return s
-}
-
-// seen are the planes of the window that place d sees.
-func (s *slabs) seen(d int) (lo, hi int) {
-	first := d*s.Stride[0] - s.Begin[0]
-	for lo < s.Kernel[0] && first+lo*s.Dilation[0] < 0 {
-		lo++
-	}
-	for hi = lo; hi < s.Kernel[0] && first+hi*s.Dilation[0] < s.In[0]; {
-		hi++
-	}
-	return lo, hi
 }
 
 // room is memory for a place, with sums of it or codes.
