@@ -693,7 +693,7 @@ export interface Reconcile {
   wall_s?: number;
 }
 
-/** Roof is a layer's place under the roofline of the target. */
+/** Roof is a layer's place under the roofline of the target: that of what it computes with all layers that are fused into it, whose work is its own, and without what these hand to each other, which is in no memory. */
 export interface Roof {
   /** Bound says which limit is nearer, absent where one of the two is not known. */
   bound?: "compute" | "memory" | "neither";
