@@ -96,7 +96,7 @@ func (q *intLineArgs) codesOfPanel(t *simd.CodeTile, v lineView, y, n int, part 
 	}
 	for line := part.l0; line < part.l1; line++ {
 		for at := p0; at < p1; {
-			rows := evenly(p1-at, f.Rows)
+			rows := f.Part(p1-at)
 			t.C = &buf[(at-p0)*f.Cols]
 			out := q.sink.y[y+line*l.lineC+at*l.stepC+ch:]
 			t.Out = &out[:(rows-1)*l.stepC+cols][0]

@@ -264,7 +264,7 @@ func (q *intLineArgs) block(n int, part linePart) {
 	w := &c.panels[part.g]
 	t.K, t.RowA, t.RowC = w.pairs(), q.bytes*l.stepA, 4*w.f.Cols
 	count := part.p1 - part.p0
-	near, columns := intNear, w.f.Cols
+	near, columns := max(intNear, w.f.Rows), w.f.Cols
 	switch {
 	case c.sparse != nil:
 		near = sparseNear
@@ -352,7 +352,7 @@ func (q *intLineArgs) tiles(t *simd.IntTile, codes *simd.CodeTile, v lineView, y
 		sums := buf
 		for line := part.l0; line < part.l1; line++ {
 			for at := p0; at < p1; {
-				rows := evenly(p1-at, f.Rows)
+				rows := f.Part(p1-at)
 				t.C = &sums[(at-p0)*f.Cols]
 				for i := range l.passes {
 					q := &l.passes[i]

@@ -261,7 +261,7 @@ func (q *intArgs) part(lo, hi int) {
 				t.Start = &start[n*f.Cols]
 			}
 			for r := m0; r < m1; {
-				h := evenly(m1-r, f.Rows)
+				h := f.Part(m1-r)
 				t.A = unsafe.Pointer(&a[r*line])
 				out := y[r*p.n+n*f.Cols:]
 				if width == f.Cols {
@@ -489,7 +489,7 @@ func (a *intPlaneArgs) block(buf []uint8, runs []simd.Run, g, n0, n1, o0, o1 int
 		}
 		t.SetContinue(k0 > 0)
 		for o := o0; o < o1; {
-			rows, ch := evenly(o1-o, f.Rows), g*og+o
+			rows, ch := f.Part(o1-o), g*og+o
 			t.A = c.at(ch*c.line + k0)
 			here := sums
 			if height > f.Rows {

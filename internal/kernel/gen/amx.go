@@ -37,6 +37,7 @@ const (
 	progNextB
 	progNextC
 	progNextStart
+	progFresh
 )
 
 // Tiles of a program: sums, by row and by column; rows of a; columns of b.
@@ -74,6 +75,11 @@ func (a *asm) tileStore(t int, base, index reg.GPPhysical, off int) {
 	a.tileMemory("TILESTORED", vexF3, t, base, index, off)
 }
 
+// tileZero clears tile t.
+func (a *asm) tileZero(t int) {
+	a.raw(fmt.Sprintf("TILEZERO tile %d", t), append(vex38(vexF2, false, 0, 0, 0, 0), 0x49, byte(0xC0|t<<3))...)
+}
+
 // tileProduct adds to tile sum the products of rows of tile x by columns of tile y. One of both has signs.
 func (a *asm) tileProduct(signed bool, y, x, sum int) {
 	name, prefix := "TDPBUSD", vex66
@@ -96,7 +102,7 @@ func (a *asm) tileRelease() {
 
 // tiles writes a program of one or two tiles of rows by a panel of 32 columns, or by its first half, for blocks of as many
 // rows, which share what it costs to set the tiles up. Sums begin with what start has: for each column, or turned for
-// each row; without it with what c has. After the last block it goes on with the next panel. How far blocks and panels have come
+// each row; without it with nothing if they are fresh, else with what c has. After the last block it goes on with the next panel. How far blocks and panels have come
 // is counted in bytes and not kept in the program's pointers, which the garbage collector sees.
 func (a *asm) tiles(rows int, kind intKind) {
 	name, cols := fmt.Sprintf("%s%dAMX", kind, 16*rows), 2
@@ -153,8 +159,15 @@ func (a *asm) tiles(rows int, kind intKind) {
 		a.DECQ(steps)
 		a.JNZ(operand.LabelRef("row"))
 		a.VZEROUPPER()
+		a.JMP(operand.LabelRef("load"))
 	}
 	a.Label("continue")
+	a.MOVQ(at(p, progFresh), tmp)
+	a.TESTQ(tmp, tmp)
+	a.JZ(operand.LabelRef("load"))
+	each(func(t, _, _ int) { a.tileZero(t) })
+	a.JMP(operand.LabelRef("begin"))
+	a.Label("load")
 	each(func(t, r, v int) { a.tileLoad(t, c[r], rowC, 64*v) })
 	a.Label("begin")
 	a.MOVQ(at(p, progRowA), rowA)

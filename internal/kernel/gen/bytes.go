@@ -21,6 +21,9 @@ const (
 	intPanelB
 )
 
+// intBoth is what flags have where sums begin with what c has and start.
+const intBoth = 2
+
 func bytes(a *asm) {
 	for _, dot := range []bool{false, true} {
 		for _, w := range []width{ymm, zmm} {
@@ -102,7 +105,7 @@ func (a *asm) intTile(w width, rows int, kind intKind, dot bool) {
 		kind, vecs = narrow, 1
 	}
 	t := a.Load(a.Param("t"), a.GP64())
-	p := a.intProducts(t, w, rows, vecs, kind, dot)
+	p := a.intProducts(t, w, rows, vecs, kind, dot, false)
 	p.set(at(t, intC), at(t, intRowC))
 	for r := range rows {
 		for v := range vecs {
@@ -117,8 +120,8 @@ func (a *asm) intTile(w width, rows int, kind intKind, dot bool) {
 const panelVecs = 2
 
 // intProducts computes the sums of rows by the first vecs registers of a panel: those of a row after those of the row before, in the first registers. It
-// returns pointers to rows, for any use.
-func (a *asm) intProducts(t reg.Register, w width, rows, vecs int, kind intKind, dot bool) *rowPointers {
+// returns pointers to rows, for any use. Where open is set, the tile may have no segments, and sums may begin with what c has and start both.
+func (a *asm) intProducts(t reg.Register, w width, rows, vecs int, kind intKind, dot, open bool) *rowPointers {
 	sum := func(r, v int) reg.VecPhysical { return w.reg(r*vecs + v) }
 	b := [panelVecs]reg.VecPhysical{w.reg(rows * vecs), w.reg(rows*vecs + 1)}
 	spread := w.reg(rows*vecs + 2)
@@ -152,6 +155,18 @@ func (a *asm) intProducts(t reg.Register, w width, rows, vecs int, kind intKind,
 	a.Label("continue")
 	p.set(at(t, intC), at(t, intRowC))
 	each(func(r, v int) { a.VMOVUPS(p.at(r, v*w.bytes()), sum(r, v)) })
+	if open {
+		a.CMPQ(flags, operand.U8(intBoth))
+		a.JNE(operand.LabelRef("begin"))
+		a.MOVQ(at(t, intStart), start)
+		each(func(r, v int) {
+			if kind == quads {
+				a.VPADDD(at(start, v*w.bytes()), sum(r, v), sum(r, v))
+			} else {
+				a.VPADDD_BCST(at(start, 4*r), sum(r, v), sum(r, v))
+			}
+		})
+	}
 	a.Label("begin")
 	p.set(at(t, intA), at(t, intRowA))
 	pb, k, segs, seg := a.GP64(), a.GP64(), a.GP64(), a.GP64()
@@ -161,6 +176,10 @@ func (a *asm) intProducts(t reg.Register, w width, rows, vecs int, kind intKind,
 	a.MOVQ(at(t, intSegA), seg)
 	a.SHLQ(operand.U8(2), k)
 	a.SUBQ(k, seg)
+	if open {
+		a.TESTQ(segs, segs)
+		a.JZ(operand.LabelRef("summed"))
+	}
 	a.Label("segment")
 	a.MOVQ(at(t, intK), k)
 	a.Label("step")
@@ -199,6 +218,7 @@ func (a *asm) intProducts(t reg.Register, w width, rows, vecs int, kind intKind,
 	p.add(seg)
 	a.DECQ(segs)
 	a.JNZ(operand.LabelRef("segment"))
+	a.Label("summed")
 	return p
 }
 

@@ -36,7 +36,7 @@ func codeTiles(a *asm) {
 func (a *asm) codeTile(name string, rows int, kind intKind, rescaled bool, order operand.Mem) {
 	a.function(label("%s%dVNNI", name, rows), "func(t *byte)")
 	t := a.Load(a.Param("t"), a.GP64())
-	p := a.intProducts(t, zmm, rows, panelVecs, kind, true)
+	p := a.intProducts(t, zmm, rows, panelVecs, kind, true, true)
 	scales, mask := a.GP64(), a.GP64()
 	a.MOVQ(at(t, codeScales), scales)
 	a.MOVQ(at(t, codeMask), mask)

@@ -14,7 +14,7 @@ const (
 	tileBytes  = 64  // of a row
 	tilesCols  = 32  // of a panel, two tiles
 	tilesRows  = 32  // of two tiles
-	mostRows   = 128 // of a call: setting tiles up takes as long as some five steps
+	mostRows   = 192 // of a call: setting tiles up takes as long as two blocks of one step
 	fewestRows = 8   // below half a tile most of a product would be nothing; an estimate, nobody has measured it
 )
 
@@ -28,7 +28,7 @@ type tileProgram struct {
 	steps, segs       int
 	c                 *int32
 	rowC              int
-	start             *int32 // what sums begin with, of each column, or turned of each row; nil for what c has
+	start             *int32 // what sums begin with, of each column, or turned of each row; nil for what c has, or nothing: see fresh
 	rows              int    // of a block
 	n                 int    // blocks left; of several all have as many rows
 	// Bytes from block to block, and those that the blocks before have taken.
@@ -38,6 +38,7 @@ type tileProgram struct {
 	panels, each            int // panels left, and blocks of each
 	// Bytes from the last block of a panel to the first one of the next.
 	nextA, nextB, nextC, nextStart int
+	fresh                          int // without start sums begin with nothing, not with what c has
 
 	sizes   [64]byte
 	inOrder bool // a is what order wrote
@@ -97,8 +98,11 @@ func (p *tileProgram) blocks(t *IntTile, loops *[2]func(p *tileProgram), first, 
 		start = first / tilesRows * p.moveA
 	}
 	p.nextA, p.nextC, p.nextStart = -n*p.moveA, 4*tilesCols-n*p.moveC, 4*tilesCols
+	p.fresh = 0
 	if p.start = t.Start; t.more != 0 {
 		p.start = nil
+	} else if p.start == nil {
+		p.fresh = 1
 	}
 	run := func(four, fours, steps int) {
 		p.part(t, four, fours, steps)
@@ -112,7 +116,7 @@ func (p *tileProgram) blocks(t *IntTile, loops *[2]func(p *tileProgram), first, 
 	steps, fours, rest := tileSteps(t.K)
 	run(0, fours, steps)
 	if rest > 0 {
-		p.start = nil
+		p.start, p.fresh = nil, 0
 		run(steps*fours, rest, 1)
 	}
 }
@@ -123,6 +127,16 @@ func tileSteps(k int) (steps, fours, rest int) {
 		return steps, k / steps, 0
 	}
 	return k / tileLines, tileLines, k % tileLines
+}
+
+// worth tells whether tiles take less time than products of the set below, in cycles of a processor that has both: those multiply a
+// four of 32 rows and columns in 32, tiles take 64 for a step, and some 300 for sums and calls.
+func (*tileLoops) worth(k, segs int) bool {
+	steps, _, rest := tileSteps(k)
+	if rest > 0 {
+		steps += 3
+	}
+	return 32*k*segs > 64*steps*segs+300
 }
 
 // orderedBlock is the size of [tilesRows] rows of k fours that order wrote.

@@ -35,6 +35,20 @@ block:
 	JMP  begin
 
 continue:
+	MOVQ  224(DI), AX
+	TESTQ AX, AX
+	JZ    load
+
+	// TILEZERO tile 0
+	LONG $0x497be2c4
+	BYTE $0xc0
+
+	// TILEZERO tile 1
+	LONG $0x497be2c4
+	BYTE $0xc8
+	JMP  begin
+
+load:
 	// TILELOADD tile 0, 0(R9)(R11*1)
 	LONG $0x4b7b82c4
 	BYTE $0x44
@@ -179,6 +193,28 @@ block:
 	JMP  begin
 
 continue:
+	MOVQ  224(DI), AX
+	TESTQ AX, AX
+	JZ    load
+
+	// TILEZERO tile 0
+	LONG $0x497be2c4
+	BYTE $0xc0
+
+	// TILEZERO tile 1
+	LONG $0x497be2c4
+	BYTE $0xc8
+
+	// TILEZERO tile 2
+	LONG $0x497be2c4
+	BYTE $0xd0
+
+	// TILEZERO tile 3
+	LONG $0x497be2c4
+	BYTE $0xd8
+	JMP  begin
+
+load:
 	// TILELOADD tile 0, 0(R9)(R11*1)
 	LONG $0x4b7b82c4
 	BYTE $0x44
@@ -348,8 +384,23 @@ row:
 	DECQ         R12
 	JNZ          row
 	VZEROUPPER
+	JMP          load
 
 continue:
+	MOVQ  224(DI), AX
+	TESTQ AX, AX
+	JZ    load
+
+	// TILEZERO tile 0
+	LONG $0x497be2c4
+	BYTE $0xc0
+
+	// TILEZERO tile 1
+	LONG $0x497be2c4
+	BYTE $0xc8
+	JMP  begin
+
+load:
 	// TILELOADD tile 0, 0(R9)(R11*1)
 	LONG $0x4b7b82c4
 	BYTE $0x44
@@ -361,6 +412,8 @@ continue:
 	BYTE $0x4c
 	BYTE $0x19
 	BYTE $0x40
+
+begin:
 	MOVQ 16(DI), DX
 	MOVQ 8(DI), SI
 	ADDQ 144(DI), SI
@@ -477,8 +530,31 @@ row:
 	DECQ         R12
 	JNZ          row
 	VZEROUPPER
+	JMP          load
 
 continue:
+	MOVQ  224(DI), AX
+	TESTQ AX, AX
+	JZ    load
+
+	// TILEZERO tile 0
+	LONG $0x497be2c4
+	BYTE $0xc0
+
+	// TILEZERO tile 1
+	LONG $0x497be2c4
+	BYTE $0xc8
+
+	// TILEZERO tile 2
+	LONG $0x497be2c4
+	BYTE $0xd0
+
+	// TILEZERO tile 3
+	LONG $0x497be2c4
+	BYTE $0xd8
+	JMP  begin
+
+load:
 	// TILELOADD tile 0, 0(R9)(R11*1)
 	LONG $0x4b7b82c4
 	BYTE $0x44
@@ -502,6 +578,8 @@ continue:
 	BYTE $0x5c
 	BYTE $0x1a
 	BYTE $0x40
+
+begin:
 	MOVQ 16(DI), DX
 	MOVQ 8(DI), SI
 	ADDQ 144(DI), SI
@@ -645,13 +723,26 @@ row:
 	DECQ         R12
 	JNZ          row
 	VZEROUPPER
+	JMP          load
 
 continue:
+	MOVQ  224(DI), AX
+	TESTQ AX, AX
+	JZ    load
+
+	// TILEZERO tile 0
+	LONG $0x497be2c4
+	BYTE $0xc0
+	JMP  begin
+
+load:
 	// TILELOADD tile 0, 0(R9)(R11*1)
 	LONG $0x4b7b82c4
 	BYTE $0x44
 	BYTE $0x19
 	BYTE $0x00
+
+begin:
 	MOVQ 16(DI), DX
 	MOVQ 8(DI), SI
 	ADDQ 144(DI), SI
@@ -751,8 +842,23 @@ row:
 	DECQ         R12
 	JNZ          row
 	VZEROUPPER
+	JMP          load
 
 continue:
+	MOVQ  224(DI), AX
+	TESTQ AX, AX
+	JZ    load
+
+	// TILEZERO tile 0
+	LONG $0x497be2c4
+	BYTE $0xc0
+
+	// TILEZERO tile 2
+	LONG $0x497be2c4
+	BYTE $0xd0
+	JMP  begin
+
+load:
 	// TILELOADD tile 0, 0(R9)(R11*1)
 	LONG $0x4b7b82c4
 	BYTE $0x44
@@ -764,6 +870,8 @@ continue:
 	BYTE $0x54
 	BYTE $0x1a
 	BYTE $0x00
+
+begin:
 	MOVQ 16(DI), DX
 	MOVQ 8(DI), SI
 	ADDQ 144(DI), SI

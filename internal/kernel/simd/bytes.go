@@ -65,7 +65,7 @@ type IntTile struct {
 	B          unsafe.Pointer
 	C          *int32
 	RowC       int
-	more       int    // sums go on from what c holds
+	more       int    // sums go on from what c holds, with 2 and Start
 	Start      *int32 // what sums of fours begin with: of each column, or of each row
 	PanelB     int    // from one panel to the next, for several
 }
@@ -88,20 +88,42 @@ func (f *Ints) Run(t *IntTile, rows, cols int, wide bool) {
 	case 2*cols <= f.Cols && f.narrowHalf != nil:
 		loops = f.narrowHalf
 	}
+	t.inRows(rows, loops, 0)
+}
+
+// inRows computes any number of rows, in pieces for which there is a loop; what the sums of the next row begin with lies start bytes further.
+func (t *IntTile) inRows(rows int, loops []func(t *IntTile), start int) {
 	if rows <= len(loops) {
 		loops[rows-1](t)
 		return
 	}
 	// The set has larger tiles of fours.
-	a, c := t.A, t.C
+	a, c, from := t.A, t.C, t.Start
 	for rows > 0 {
 		n := min(rows, len(loops))
 		loops[n-1](t)
 		if rows -= n; rows > 0 {
-			t.A, t.C = unsafe.Add(t.A, n*t.RowA), (*int32)(unsafe.Add(unsafe.Pointer(t.C), n*t.RowC))
+			t.nextRows(n, start)
 		}
 	}
-	t.A, t.C = a, c
+	t.A, t.C, t.Start = a, c, from
+}
+
+// nextRows goes on to the rows behind the first n.
+func (t *IntTile) nextRows(n, start int) {
+	t.A, t.C = unsafe.Add(t.A, n*t.RowA), (*int32)(unsafe.Add(unsafe.Pointer(t.C), n*t.RowC))
+	if start != 0 {
+		t.Start = (*int32)(unsafe.Add(unsafe.Pointer(t.Start), n*start))
+	}
+}
+
+// Part is the number of rows to compute next of those that are left: equal parts of at most Rows, or as many as fill tiles.
+func (f *Ints) Part(left int) int {
+	if f.tiles != nil {
+		return min(left, f.Rows)
+	}
+	parts := (left + f.Rows - 1) / f.Rows
+	return (left + parts - 1) / parts
 }
 
 // Quads tells whether there are products of fours of 8-bit numbers.
@@ -120,21 +142,26 @@ func (f *Ints) FourAt(n, i, j int) int {
 // RunQuads computes rows rows of a panel, fours of 8-bit numbers at a time: those of a are activations,
 // those of b weights, which have a sign. Start has a number for each column; of these, cols at least are computed.
 func (f *Ints) RunQuads(t *IntTile, rows, cols int) {
-	if f.tiles != nil && rows >= f.fewest {
+	switch {
+	case f.inTiles(t, rows):
 		f.tiles.run(t, rows, f.Cols, false)
-		return
+	case 2*cols <= f.Cols && f.few != nil:
+		t.inRows(rows, f.few, 0)
+	default:
+		t.inRows(rows, f.quads, 0)
 	}
-	if 2*cols <= f.Cols && f.few != nil {
-		f.few[rows-1](t)
-		return
-	}
-	f.quads[rows-1](t)
+}
+
+// inTiles tells whether rows of a product are worth to be computed in registers that hold pieces of matrices.
+func (f *Ints) inTiles(t *IntTile, rows int) bool {
+	return f.tiles != nil && rows >= f.fewest && f.tiles.worth(t.K, t.Segs)
 }
 
 // tileSet are registers that hold pieces of matrices.
 type tileSet interface {
 	run(t *IntTile, rows, cols int, turned bool)
 	ordered(t *IntTile, rows, panels int)
+	worth(k, segs int) bool
 	orderedBytes(rows, k int) int
 	order(dst, src []uint8, rows, line, k int)
 }
@@ -164,15 +191,14 @@ func (f *Ints) WideQuads(t *IntTile) { f.quadsWide(t) }
 // RunTurned is RunQuads with weights in a and activations in b; Start has a number for each row. Of the panel's columns, cols
 // at least are computed.
 func (f *Ints) RunTurned(t *IntTile, rows, cols int) {
-	if f.tiles != nil && rows >= f.fewest {
+	switch {
+	case f.inTiles(t, rows):
 		f.tiles.run(t, rows, cols, true)
-		return
+	case 2*cols <= f.Cols:
+		t.inRows(rows, f.half, 4)
+	default:
+		t.inRows(rows, f.turned, 4)
 	}
-	if 2*cols <= f.Cols {
-		f.half[rows-1](t)
-		return
-	}
-	f.turned[rows-1](t)
 }
 
 // GatherQuads is Gather for fours of 8-bit numbers, a row for each four of offs, in places of [Ints.FourAt]. It

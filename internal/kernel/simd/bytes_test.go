@@ -276,7 +276,7 @@ func intQuads(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 		}
 		want := append([]int32(nil), c...)
 		cols, done := 1+r.IntN(ik.Cols), ik.Cols
-		if (turned || ik.few != nil && (ik.tiles == nil || rows < ik.fewest)) && 2*cols <= ik.Cols {
+		if (turned || ik.few != nil && !ik.inTiles(&IntTile{K: k, Segs: segs}, rows)) && 2*cols <= ik.Cols {
 			done = ik.Cols / 2
 		}
 		for x := range rows {

@@ -1,6 +1,9 @@
 package simd
 
-import "math"
+import (
+	"math"
+	"unsafe"
+)
 
 // CodeTile is an [IntTile] of fours whose sums become codes of 8 bits while they are in registers: rows of up to CodeColumns codes from Out on, RowOut bytes
 // apart. Sums begin with all that is added to them, the bias, and for [Ints.QuadsToCodes] 2^31, too.
@@ -83,13 +86,40 @@ type codeLoops [12]func(t *CodeTile)
 type codeSet struct{ quads, rescaled, turned codeLoops }
 
 // HasCodes tells whether there are tiles whose sums become codes.
-func (f *Ints) HasCodes() bool { return f != nil && f.codes != nil && f.tiles == nil }
+func (f *Ints) HasCodes() bool { return f != nil && f.codes != nil }
 
 // QuadsToCodes is RunQuads for [Ints.HasCodes], with the rounding of [Ints.Requantise].
-func (f *Ints) QuadsToCodes(t *CodeTile, rows int) { f.codes.quads[rows-1](t) }
+func (f *Ints) QuadsToCodes(t *CodeTile, rows int) { f.toCodes(t, rows, &f.codes.quads, false) }
 
 // QuadsRescaled is RunQuads with the rounding of [Elements.RescaleColumns].
-func (f *Ints) QuadsRescaled(t *CodeTile, rows int) { f.codes.rescaled[rows-1](t) }
+func (f *Ints) QuadsRescaled(t *CodeTile, rows int) { f.toCodes(t, rows, &f.codes.rescaled, false) }
 
 // TurnedRescaled is RunTurned with the rounding of [Elements.RescaleRows].
-func (f *Ints) TurnedRescaled(t *CodeTile, rows int) { f.codes.turned[rows-1](t) }
+func (f *Ints) TurnedRescaled(t *CodeTile, rows int) { f.toCodes(t, rows, &f.codes.turned, true) }
+
+// toCodes computes codes; where registers hold pieces of matrices from the sums that these leave at C, which has room for CodeColumns of each row.
+func (f *Ints) toCodes(t *CodeTile, rows int, loops *codeLoops, turned bool) {
+	tile, out, scales := t.IntTile, t.Out, t.Scales
+	if f.inTiles(&t.IntTile, rows) {
+		t.Start = nil
+		f.tiles.run(&t.IntTile, rows, CodeColumns, turned)
+		if t.Start, t.Segs = tile.Start, 0; t.more == 0 {
+			t.more = 2
+		}
+	}
+	step := 0
+	if turned {
+		step = 4
+	}
+	for {
+		n := min(rows, len(loops))
+		loops[n-1](t)
+		if rows -= n; rows == 0 {
+			break
+		}
+		t.nextRows(n, step)
+		t.Out = (*uint8)(unsafe.Add(unsafe.Pointer(t.Out), n*t.RowOut))
+		t.Scales = (*int32)(unsafe.Add(unsafe.Pointer(t.Scales), n*step))
+	}
+	t.IntTile, t.Out, t.Scales = tile, out, scales
+}

@@ -36,7 +36,10 @@ func TestCodeTiles(t *testing.T) {
 // codeTile is a case of TestCodeTiles.
 func codeTile(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 	t.Helper()
-	rows, k, cols := 1+r.IntN(len(ik.codes.quads)), 1+r.IntN(6), 1+r.IntN(CodeColumns)
+	rows, k, cols := 1+r.IntN(ik.Rows), 1+r.IntN(6), 1+r.IntN(CodeColumns)
+	if ik.tiles != nil {
+		k = 1 + r.IntN(40)
+	}
 	if r.IntN(2) == 0 {
 		cols = CodeColumns
 	}
@@ -59,9 +62,9 @@ func codeTile(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 	sums := make([]int32, rows*CodeColumns)
 	tile := &CodeTile{IntTile: IntTile{A: unsafe.Pointer(&a[0]), RowA: 4 * k, K: k, Segs: 1, B: unsafe.Pointer(&b[0]), C: &sums[0], RowC: 4 * CodeColumns, Start: &start[0]}}
 	if kind == "turned" {
-		ik.turned[rows-1](&tile.IntTile)
+		tile.inRows(rows, ik.turned, 4)
 	} else {
-		ik.quads[rows-1](&tile.IntTile)
+		tile.inRows(rows, ik.quads, 0)
 	}
 	line := cols + r.IntN(5)
 	got, want := make([]uint8, rows*line+1), make([]uint8, rows*line+1)
@@ -70,6 +73,7 @@ func codeTile(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 		with[i] += bias[i]
 	}
 	tile.Start, tile.Out, tile.RowOut = &with[0], &got[0], line
+	tile.C = &make([]int32, rows*CodeColumns)[0]
 	tile.SetColumns(cols)
 	signed := r.IntN(2) == 0
 	least, most := int32(0), int32(255)

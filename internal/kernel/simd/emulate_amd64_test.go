@@ -351,6 +351,9 @@ func (m *emulator) tile(x instruction) {
 		m.configure(x.args[0])
 	case "tilerelease":
 		m.held = false
+	case "tilezero":
+		i, _ := m.register(x.args[0])
+		m.tiles[i].data = [16][64]byte{}
 	case "tileloadd", "tilestored":
 		place, name := x.args[1], x.args[0]
 		if x.name == "tilestored" {

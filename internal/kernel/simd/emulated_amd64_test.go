@@ -114,7 +114,7 @@ func TestTileProgramLayout(t *testing.T) {
 		unsafe.Offsetof(x.c), unsafe.Offsetof(x.rowC), unsafe.Offsetof(x.start), unsafe.Offsetof(x.rows), unsafe.Offsetof(x.n),
 		unsafe.Offsetof(x.moveA), unsafe.Offsetof(x.moveC), unsafe.Offsetof(x.moveStart), unsafe.Offsetof(x.doneA), unsafe.Offsetof(x.doneC), unsafe.Offsetof(x.doneStart),
 		unsafe.Offsetof(x.doneB), unsafe.Offsetof(x.panels), unsafe.Offsetof(x.each),
-		unsafe.Offsetof(x.nextA), unsafe.Offsetof(x.nextB), unsafe.Offsetof(x.nextC), unsafe.Offsetof(x.nextStart),
+		unsafe.Offsetof(x.nextA), unsafe.Offsetof(x.nextB), unsafe.Offsetof(x.nextC), unsafe.Offsetof(x.nextStart), unsafe.Offsetof(x.fresh),
 	} {
 		if got != uintptr(8*i) {
 			t.Errorf("field %d lies at %d", i, got)
