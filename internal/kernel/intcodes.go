@@ -119,3 +119,65 @@ func (q *intLineArgs) codesOfPanel(t *simd.CodeTile, v lineView, y, n int, part 
 		}
 	}
 }
+
+// productSink takes the sums of a product, or what r, which is small, makes of them: y.
+type productSink struct {
+	sums   []int32
+	r      *Rescale
+	y      []uint8
+	scales []float32 // of each column, or of those of any panel
+}
+
+// columns writes what the sums of n columns begin with, their biases included, to the front of room, and where all have one scale, that of the
+// cols columns of a panel behind it.
+func (k *productSink) columns(n, cols int, start []int32, room []float32) {
+	to := asInt32(room[:len(start)])
+	copy(to, start)
+	if len(k.r.Scales) > 1 || n == 1 {
+		for i, b := range k.r.Bias[:n] {
+			to[i] += b
+		}
+		k.scales = k.r.Scales
+		return
+	}
+	for i := range to[:n] {
+		to[i] += k.r.Bias[0]
+	}
+	k.scales = room[len(start):][:cols]
+	fill(k.scales, k.r.Scales[0])
+}
+
+// codesInTiles tells whether the codes of m rows are made in tiles: a single row takes several panels at a time.
+func (p *PackedQ) codesInTiles(m int, tables []ByteTable, q *Rescale) bool {
+	return m > 1 && p.panels != nil && p.panels.sums != nil && len(tables) == 1 && !p.leavesOut(m) && q.small() && p.panels.f.HasCodes()
+}
+
+// codes computes pieces lo to hi as codes.
+func (q *intArgs) codes(lo, hi int) {
+	w, n := q.p.panels, q.p.n
+	f, panels := w.f, (n+w.f.Cols-1)/w.f.Cols
+	t := codeTiles.Get().(*simd.CodeTile)
+	t.SetRescaling(&q.to.r.q)
+	t.K, t.Segs, t.RowA, t.RowC, t.RowOut = w.pairs(), 1, q.line, 4*f.Cols, n
+	room, fs := borrow(f.Rows * f.Cols)
+	t.C = &asInt32(fs)[0]
+	for i := lo; i < hi; i++ {
+		m0, m1 := portion(i/q.parts, q.blocks, q.m)
+		n0, n1 := portion(i%q.parts, q.parts, panels)
+		for at := n0 * f.Cols; at < min(n1*f.Cols, n); at += f.Cols {
+			cols := min(f.Cols, n-at)
+			t.SetColumns(cols)
+			t.B, t.Start = w.at(at/f.Cols, 0), &q.start[at]
+			t.Scales = (*int32)(unsafe.Pointer(&q.to.scales[at%len(q.to.scales):][:cols][0]))
+			for r := m0; r < m1; {
+				rows := f.Part(m1 - r)
+				t.A = unsafe.Pointer(&q.a[r*q.line])
+				t.Out = &q.to.y[r*n+at:][:(rows-1)*n+cols][0]
+				f.QuadsRescaled(t, rows)
+				r += rows
+			}
+		}
+	}
+	scratch.Put(room)
+	giveCodeTile(t)
+}

@@ -117,7 +117,7 @@ func borrow8(n int) (*[]float32, []uint8) {
 // gemmInts is GemmQ in vectors.
 func gemmInts(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ, y []int32) {
 	if w.panels.sums != nil {
-		gemmFours(p, m, x, tables, w, y)
+		gemmFours(p, m, x, tables, w, productSink{sums: y})
 		return
 	}
 	f, k := w.panels.f, w.k
@@ -136,7 +136,7 @@ func gemmInts(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ,
 			clear(q.a[r*line+k : (r+1)*line])
 		}
 	})
-	w.product(p, m, bytesOf16(a), 2*line, nil, y)
+	w.product(p, m, bytesOf16(a), 2*line, nil, productSink{sums: y})
 	scratch.Put(sc)
 }
 
@@ -160,8 +160,8 @@ func int16sOf(v []uint8) []int16 {
 // bytesOf16 are the bytes of 16-bit integers.
 func bytesOf16(v []int16) []uint8 { return unsafe.Slice((*uint8)(unsafe.Pointer(&v[0])), 2*len(v)) }
 
-// gemmFours is gemmInts with fours of 8-bit numbers.
-func gemmFours(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ, y []int32) {
+// gemmFours is gemmInts with fours of 8-bit numbers, whose sums may become codes if there is one table.
+func gemmFours(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ, to productSink) {
 	f, k, sums := w.panels.f, w.k, w.panels.sums
 	line, signed := 4*w.panels.pairs(), tables[0].signed
 	start := w.start
@@ -172,6 +172,12 @@ func gemmFours(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ
 			zero = 0 // that of each row comes below
 		}
 		start8(start, sums, zero)
+	}
+	if to.r != nil {
+		sc, room := borrow(len(sums) + f.Cols)
+		defer scratch.Put(sc)
+		to.columns(w.n, f.Cols, start, room)
+		start = asInt32(room[:len(sums)])
 	}
 	a := x
 	if signed != f.Signed || line != k {
@@ -185,11 +191,11 @@ func gemmFours(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ
 			}
 		})
 	}
-	w.product(p, m, a, line, start, y)
+	w.product(p, m, a, line, start, to)
 	if len(tables) > 1 {
 		e := simd.ElementKernels()
 		for r := range m {
-			z, row := f.FoursZero(signed, tables[r].zero), y[r*w.n:][:w.n]
+			z, row := f.FoursZero(signed, tables[r].zero), to.sums[r*w.n:][:w.n]
 			for i := e.LessTimes(row, sums, z); i < len(row); i++ {
 				row[i] -= z * sums[i]
 			}
@@ -210,7 +216,7 @@ func (p *PackedQ) Vectors() bool { return p.panels != nil }
 
 // product multiplies m rows, line bytes apart, by all panels: of 16-bit numbers, or of 8-bit ones
 // with what their sums begin with.
-func (p *PackedQ) product(pool *workers.Pool, m int, a []uint8, line int, start, y []int32) {
+func (p *PackedQ) product(pool *workers.Pool, m int, a []uint8, line int, start []int32, to productSink) {
 	f, k := p.panels.f, p.k
 	panels := (p.n + f.Cols - 1) / f.Cols
 	jobs := jobsOf(pool, m*p.n*k, rateOfRows(f.Rate(), m, 1))
@@ -221,7 +227,13 @@ func (p *PackedQ) product(pool *workers.Pool, m int, a []uint8, line int, start,
 		blocks = roundUp(blocks, t) // of the same size for each thread
 	}
 	parts := min((jobs+blocks-1)/blocks, panels)
-	workers.Do(pool, blocks*parts, 1, intArgs{p, a, y, start, m, line, blocks, parts}, func(q intArgs, lo, hi int) { q.part(lo, hi) })
+	workers.Do(pool, blocks*parts, 1, intArgs{p, a, to.sums, start, m, line, blocks, parts, to}, func(q intArgs, lo, hi int) {
+		if q.to.r != nil {
+			q.codes(lo, hi)
+			return
+		}
+		q.part(lo, hi)
+	})
 }
 
 // intArgs is what a piece of a product of 8-bit numbers needs.
@@ -230,6 +242,7 @@ type intArgs struct {
 	a                      []uint8
 	y, start               []int32
 	m, line, blocks, parts int
+	to                     productSink
 }
 
 // part computes pieces lo to hi.
@@ -250,9 +263,8 @@ func (q *intArgs) part(lo, hi int) {
 		n0, n1 := portion(i%q.parts, q.parts, panels)
 		if m == 1 && start != nil {
 			n0 = q.row(t, n0, n1)
-		} else if start != nil && n1-n0 >= orderedPanels {
-			n0 = q.ordered(t, m0, m1, n0, min(n1, p.n/f.Cols))
-			t.RowA, t.PanelB = line, 0
+		} else if start != nil && f.RunsPanels(t, m1-m0) {
+			n0 = q.panels(t, m0, m1, n0, min(n1, p.n/f.Cols))
 		}
 		for n := n0; n < n1; n++ {
 			width := min(f.Cols, p.n-n*f.Cols)
@@ -282,6 +294,24 @@ func (q *intArgs) part(lo, hi int) {
 		scratch.Put(room)
 	}
 	giveIntTile(t)
+}
+
+// panels computes rows m0 to m1 of panels n0 to n1, which are whole, as many at a time as the set takes; it returns the first panel that is left.
+func (q *intArgs) panels(t *simd.IntTile, m0, m1, n0, n1 int) int {
+	p := q.p
+	f := p.panels.f
+	if n1 <= n0 {
+		return n0
+	}
+	t.RowC, t.PanelB = 4*p.n, 4*p.panels.pairs()*f.Cols
+	t.B, t.Start = p.panels.at(n0, 0), &q.start[n0*f.Cols]
+	for r := m0; r < m1; {
+		rows := f.Part(m1 - r)
+		t.A, t.C = unsafe.Pointer(&q.a[r*q.line]), &q.y[r*p.n+n0*f.Cols]
+		f.RunPanels(t, rows, n1-n0)
+		r += rows
+	}
+	return n1
 }
 
 // row computes a single row, several whole panels at a time; it returns the first panel that is left.

@@ -158,6 +158,10 @@ func GemmCodes(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ
 	if m <= 0 || w.n <= 0 {
 		return
 	}
+	if w.codesInTiles(m, tables, q) {
+		gemmFours(p, m, x, tables, w, productSink{r: q, y: y})
+		return
+	}
 	rows := max(1, len(sums)/w.n)
 	for r := 0; r < m; r += rows {
 		h, t := min(rows, m-r), tables

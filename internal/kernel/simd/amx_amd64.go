@@ -40,8 +40,7 @@ type tileProgram struct {
 	nextA, nextB, nextC, nextStart int
 	fresh                          int // without start sums begin with nothing, not with what c has
 
-	sizes   [64]byte
-	inOrder bool // a is what order wrote
+	sizes [64]byte
 }
 
 // tileLoops are the programs for blocks of up to 16 rows and of up to 32.
@@ -69,10 +68,10 @@ func (l *tileLoops) run(t *IntTile, rows, cols int, turned bool) {
 	p.all(t, loops, rows, 1, turned)
 }
 
-// ordered computes what [Ints.RunOrdered] does.
-func (l *tileLoops) ordered(t *IntTile, rows, panels int) {
+// panels computes what [Ints.RunPanels] does.
+func (l *tileLoops) panels(t *IntTile, rows, panels int) {
 	p := tilePrograms.Get().(*tileProgram)
-	p.inOrder, p.rowA, p.segs, p.nextB = true, tileBytes, 1, t.PanelB
+	p.rowA, p.segs, p.nextB = t.RowA, 1, t.PanelB
 	p.all(t, &l.quads, rows, panels, false)
 }
 
@@ -93,10 +92,6 @@ func (p *tileProgram) blocks(t *IntTile, loops *[2]func(p *tileProgram), first, 
 	}
 	loop, start := loops[(rows-1)/tileLines], first*t.RowA
 	p.rows, p.moveA, p.moveC, p.moveStart = rows, rows*t.RowA, rows*t.RowC, 0
-	if p.inOrder {
-		p.moveA = orderedBlock(t.K)
-		start = first / tilesRows * p.moveA
-	}
 	p.nextA, p.nextC, p.nextStart = -n*p.moveA, 4*tilesCols-n*p.moveC, 4*tilesCols
 	p.fresh = 0
 	if p.start = t.Start; t.more != 0 {
@@ -139,34 +134,6 @@ func (*tileLoops) worth(k, segs int) bool {
 	return 32*k*segs > 64*steps*segs+300
 }
 
-// orderedBlock is the size of [tilesRows] rows of k fours that order wrote.
-func orderedBlock(k int) int { return (k + tileLines - 1) / tileLines * tilesRows * tileBytes }
-
-// orderedBytes is the size of what order writes.
-func (*tileLoops) orderedBytes(rows, k int) int {
-	return (rows + tilesRows - 1) / tilesRows * orderedBlock(k)
-}
-
-// order writes rows so that a tile of them lies in one piece: of each 32 rows the first step of all, then the next. The
-// processor fetches ahead what it reads one after the other; rows that lie apart it does not, and these may fall into the same sets of the nearest cache.
-func (*tileLoops) order(dst, src []uint8, rows, line, k int) {
-	steps, fours, rest := tileSteps(k)
-	block := orderedBlock(k)
-	for r := range rows {
-		to, from := dst[r/tilesRows*block+r%tilesRows*tileBytes:], src[r*line:][:4*k]
-		for s := range steps {
-			if fours == tileLines {
-				*(*[tileBytes]uint8)(to[s*tilesRows*tileBytes:]) = [tileBytes]uint8(from[s*tileBytes:])
-			} else {
-				copy(to[s*tilesRows*tileBytes:], from[4*s*fours:][:4*fours])
-			}
-		}
-		if rest > 0 {
-			copy(to[steps*tilesRows*tileBytes:], from[4*steps*fours:])
-		}
-	}
-}
-
 // peak multiplies the same four tiles n times, loading them each time.
 func (l *tileLoops) peak(n int) {
 	if n <= 0 {
@@ -184,9 +151,6 @@ func (l *tileLoops) peak(n int) {
 func (p *tileProgram) part(t *IntTile, first, fours, steps int) {
 	const line = 4 * tilesCols // of fours of a panel
 	p.a, p.stepA, p.endA = unsafe.Add(t.A, 4*first), 4*fours, t.SegA-4*fours*steps
-	if p.inOrder {
-		p.a, p.stepA = unsafe.Add(t.A, first/tileLines*tilesRows*tileBytes), tilesRows*tileBytes
-	}
 	p.b, p.stepB, p.endB = unsafe.Add(t.B, line*first), line*fours, line*(t.K-fours*steps)
 	p.steps = steps
 	p.sizes = [64]byte{0: 1} // the palette
@@ -260,10 +224,11 @@ func (l *tileLoops) check() bool {
 				}
 			}
 		}
-		ordered := make([]uint8, l.orderedBytes(rows, segs*k))
-		l.order(ordered, a, rows, segs*4*k, segs*k)
-		l.ordered(&IntTile{A: unsafe.Pointer(&ordered[0]), K: segs * k, B: unsafe.Pointer(&b[0]), C: &c[0], RowC: 4 * tilesCols, Start: &start[0]}, rows, 1)
-		if !l.equal(c, a, b, start, rows, segs*k, tilesCols, false, false) {
+		for i := range c {
+			c[i] = int32(i)
+		}
+		l.run(&IntTile{A: unsafe.Pointer(&a[0]), RowA: segs * 4 * k, K: segs * k, Segs: 1, B: unsafe.Pointer(&b[0]), C: &c[0], RowC: 4 * tilesCols}, rows, tilesCols, false)
+		if !l.equal(c, a, b, make([]int32, len(start)), rows, segs*k, tilesCols, false, false) {
 			return false
 		}
 	}

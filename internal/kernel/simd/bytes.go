@@ -160,27 +160,15 @@ func (f *Ints) inTiles(t *IntTile, rows int) bool {
 // tileSet are registers that hold pieces of matrices.
 type tileSet interface {
 	run(t *IntTile, rows, cols int, turned bool)
-	ordered(t *IntTile, rows, panels int)
+	panels(t *IntTile, rows, panels int)
 	worth(k, segs int) bool
-	orderedBytes(rows, k int) int
-	order(dst, src []uint8, rows, line, k int)
 }
 
-// OrderedBytes is the size of rows rows of k fours in the order in which the set reads them fastest; 0 for a set that
-// has none but one row after the other.
-func (f *Ints) OrderedBytes(rows, k int) int {
-	if f.tiles == nil {
-		return 0
-	}
-	return f.tiles.orderedBytes(rows, k)
-}
+// RunsPanels tells whether RunPanels computes so many rows.
+func (f *Ints) RunsPanels(t *IntTile, rows int) bool { return f.inTiles(t, rows) }
 
-// Order writes rows of k fours, line bytes apart, for [Ints.RunOrdered].
-func (f *Ints) Order(dst, src []uint8, rows, line, k int) { f.tiles.order(dst, src, rows, line, k) }
-
-// RunOrdered is RunQuads for rows that [Ints.Order] wrote to A, without segments, and for panels whole panels, PanelB bytes
-// apart, whose results lie side by side.
-func (f *Ints) RunOrdered(t *IntTile, rows, panels int) { f.tiles.ordered(t, rows, panels) }
+// RunPanels is RunQuads, where [Ints.RunsPanels] says so, for panels whole panels, PanelB bytes apart, whose results lie side by side, without segments.
+func (f *Ints) RunPanels(t *IntTile, rows, panels int) { f.tiles.panels(t, rows, panels) }
 
 // HasWideQuads tells whether there is [Ints.WideQuads].
 func (f *Ints) HasWideQuads() bool { return f.quadsWide != nil }

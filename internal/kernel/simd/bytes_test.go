@@ -319,8 +319,8 @@ func intQuads(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 	}
 }
 
-// orderedQuads compares rows in the set's own order, by several panels, with single panels of rows as they lie.
-func orderedQuads(t *testing.T, ik *Ints, r *rand.Rand, n int) {
+// panelQuads compares rows of several panels with single panels.
+func panelQuads(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 	t.Helper()
 	for n := range n {
 		rows, k, panels := 1+r.IntN(ik.Rows), 1+r.IntN(50), 1+r.IntN(4)
@@ -340,8 +340,6 @@ func orderedQuads(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 			start[i] = r.Int32() - r.Int32()
 		}
 		want := append([]int32(nil), c...)
-		ordered := make([]uint8, ik.OrderedBytes(rows, k))
-		ik.Order(ordered, a, rows, line, k)
 		more := r.IntN(2) == 0
 		tile := &IntTile{K: k, Segs: 1, RowC: 4 * ldc, PanelB: 4 * k * ik.Cols}
 		tile.SetContinue(more)
@@ -350,9 +348,8 @@ func orderedQuads(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 			tile.B, tile.C, tile.Start = unsafe.Pointer(&b[p*tile.PanelB]), &want[p*ik.Cols], &start[p*ik.Cols]
 			ik.RunQuads(tile, rows, ik.Cols)
 		}
-		tile.A, tile.B, tile.C, tile.Start = unsafe.Pointer(&ordered[0]), unsafe.Pointer(&b[0]), &c[0], &start[0]
-		ik.RunOrdered(tile, rows, panels)
-		if !slices.Equal(c, want) {
+		tile.A, tile.B, tile.C, tile.Start = unsafe.Pointer(&a[0]), unsafe.Pointer(&b[0]), &c[0], &start[0]
+		if ik.RunPanels(tile, rows, panels); !slices.Equal(c, want) {
 			t.Fatalf("case %d: %d rows of %d fours, %d panels, more %t: other results", n, rows, k, panels, more)
 		}
 	}

@@ -52,9 +52,6 @@ func emulatedTiles(t *testing.T, l *tileLoops) *tileLoops {
 				all := p.rows * p.n
 				a, c := unsafe.Add(p.a, p.doneA), unsafe.Add(unsafe.Pointer(p.c), p.doneC)
 				sizeA, more := (all-1)*p.rowA+(p.segs-1)*(p.steps*p.stepA+p.endA)+p.steps*p.stepA, p.panels-1
-				if p.inOrder {
-					sizeA = (p.n-1)*p.moveA + p.steps*p.stepA
-				}
 				memory := []span{
 					over(unsafe.Pointer(p), int(unsafe.Sizeof(*p))),
 					over(a, sizeA),
@@ -96,7 +93,7 @@ func TestEmulatedAMX(t *testing.T) {
 	f := *ints[AMX]
 	f.tiles, f.fewest = l, 1
 	intQuads(t, &f, rand.New(rand.NewPCG(3, 4)), 300)
-	orderedQuads(t, &f, rand.New(rand.NewPCG(5, 6)), 150)
+	panelQuads(t, &f, rand.New(rand.NewPCG(5, 6)), 150)
 	wrong := *l
 	wrong.turned[1] = wrong.quads[1]
 	if wrong.check() {
