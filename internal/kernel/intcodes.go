@@ -94,9 +94,10 @@ func (q *intLineArgs) codesOfPanel(t *simd.CodeTile, v lineView, y, n int, part 
 	} else {
 		t.Scales = &q.codes.scales[(g*l.panels+n)*simd.CodeScales]
 	}
+	t.Ahead = w.ahead(n, part.n1)
 	for line := part.l0; line < part.l1; line++ {
 		for at := p0; at < p1; {
-			rows := f.Part(p1-at)
+			rows := f.Part(p1 - at)
 			t.C = &buf[(at-p0)*f.Cols]
 			out := q.sink.y[y+line*l.lineC+at*l.stepC+ch:]
 			t.Out = &out[:(rows-1)*l.stepC+cols][0]
@@ -114,6 +115,7 @@ func (q *intLineArgs) codesOfPanel(t *simd.CodeTile, v lineView, y, n int, part 
 				default:
 					f.QuadsToCodes(t, rows)
 				}
+				t.Ahead = nil
 			}
 			at += rows
 		}
@@ -167,13 +169,14 @@ func (q *intArgs) codes(lo, hi int) {
 		for at := n0 * f.Cols; at < min(n1*f.Cols, n); at += f.Cols {
 			cols := min(f.Cols, n-at)
 			t.SetColumns(cols)
-			t.B, t.Start = w.at(at/f.Cols, 0), &q.start[at]
+			t.B, t.Start, t.Ahead = w.at(at/f.Cols, 0), &q.start[at], w.ahead(at/f.Cols, n1)
 			t.Scales = (*int32)(unsafe.Pointer(&q.to.scales[at%len(q.to.scales):][:cols][0]))
 			for r := m0; r < m1; {
 				rows := f.Part(m1 - r)
 				t.A = unsafe.Pointer(&q.a[r*q.line])
 				t.Out = &q.to.y[r*n+at:][:(rows-1)*n+cols][0]
 				f.QuadsRescaled(t, rows)
+				t.Ahead = nil
 				r += rows
 			}
 		}

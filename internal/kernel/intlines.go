@@ -347,12 +347,13 @@ func (q *intLineArgs) tiles(t *simd.IntTile, codes *simd.CodeTile, v lineView, y
 		if w.sums != nil {
 			t.Start = &q.c.start[g*len(w.sums)+n*f.Cols]
 		}
+		t.Ahead = w.ahead(n, part.n1)
 		ch := g*q.og + n*f.Cols
 		cols := min(f.Cols, q.og-n*f.Cols)
 		sums := buf
 		for line := part.l0; line < part.l1; line++ {
 			for at := p0; at < p1; {
-				rows := f.Part(p1-at)
+				rows := f.Part(p1 - at)
 				t.C = &sums[(at-p0)*f.Cols]
 				for i := range l.passes {
 					q := &l.passes[i]
@@ -361,6 +362,7 @@ func (q *intLineArgs) tiles(t *simd.IntTile, codes *simd.CodeTile, v lineView, y
 					t.B = w.at(n, i*q.segs*w.pairs())
 					t.SetContinue(i > 0)
 					w.run(t, rows, cols)
+					t.Ahead = nil
 				}
 				at += rows
 			}

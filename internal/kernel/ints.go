@@ -77,6 +77,17 @@ func (w *intPanels) at(panel, row int) unsafe.Pointer {
 	return unsafe.Pointer(&w.wide[i])
 }
 
+// farWeights are bytes of weights of which those that come next are brought near, as the second-level cache does not keep all.
+const farWeights = 1 << 20
+
+// ahead is the panel behind panel n of those up to n1 where weights have to be brought near, else nil.
+func (w *intPanels) ahead(n, n1 int) unsafe.Pointer {
+	if w.sums == nil || n+1 >= n1 || len(w.narrow) < farWeights {
+		return nil
+	}
+	return w.at(n+1, 0)
+}
+
 // run computes rows rows of a tile, of which cols columns at least are wanted.
 func (w *intPanels) run(t *simd.IntTile, rows, cols int) {
 	if w.sums != nil {
@@ -273,7 +284,7 @@ func (q *intArgs) part(lo, hi int) {
 				t.Start = &start[n*f.Cols]
 			}
 			for r := m0; r < m1; {
-				h := f.Part(m1-r)
+				h := f.Part(m1 - r)
 				t.A = unsafe.Pointer(&a[r*line])
 				out := y[r*p.n+n*f.Cols:]
 				if width == f.Cols {
@@ -305,6 +316,7 @@ func (q *intArgs) panels(t *simd.IntTile, m0, m1, n0, n1 int) int {
 	}
 	t.RowC, t.PanelB = 4*p.n, 4*p.panels.pairs()*f.Cols
 	t.B, t.Start = p.panels.at(n0, 0), &q.start[n0*f.Cols]
+	t.Ahead = p.panels.ahead(n0, n1)
 	for r := m0; r < m1; {
 		rows := f.Part(m1 - r)
 		t.A, t.C = unsafe.Pointer(&q.a[r*q.line]), &q.y[r*p.n+n0*f.Cols]

@@ -38,6 +38,9 @@ const (
 	progNextC
 	progNextStart
 	progFresh
+	progAhead
+	progAheadLines
+	progDoneAhead
 )
 
 // Tiles of a program: sums, by row and by column; rows of a; columns of b.
@@ -115,7 +118,7 @@ func (a *asm) tiles(rows int, kind intKind) {
 	// Registers by number: what is written in bytes has them.
 	x, y, c := []reg.GPPhysical{reg.RSI, reg.R8}, reg.RBX, []reg.GPPhysical{reg.R9, reg.R10}
 	rowA, line, rowC, tmp := reg.RDX, reg.RCX, reg.R11, reg.RAX
-	steps, segs := reg.R12, reg.R13
+	steps, segs, ahead := reg.R12, reg.R13, reg.R14
 	each := func(f func(t, r, v int)) {
 		for r := range rows {
 			for v := range cols {
@@ -174,11 +177,23 @@ func (a *asm) tiles(rows int, kind intKind) {
 	bases(x, progA, progDoneA, rowA)
 	a.MOVQ(at(p, progB), y)
 	a.ADDQ(at(p, progDoneB), y)
+	a.MOVQ(at(p, progAhead), ahead)
+	a.ADDQ(at(p, progDoneAhead), ahead)
 	a.MOVQ(operand.U32(128), line)
 	a.MOVQ(at(p, progSegs), segs)
 	a.Label("segment")
 	a.MOVQ(at(p, progSteps), steps)
 	a.Label("step")
+	// Lines of the next panel come near while this one is computed.
+	a.MOVQ(at(p, progAheadLines), tmp)
+	a.TESTQ(tmp, tmp)
+	a.JZ(operand.LabelRef("fetched"))
+	a.Label("fetch")
+	a.PREFETCHT1(at(ahead, 0))
+	a.ADDQ(operand.U8(64), ahead)
+	a.DECQ(tmp)
+	a.JNZ(operand.LabelRef("fetch"))
+	a.Label("fetched")
 	for r := range rows {
 		a.tileLoad(tileRows+r, x[r], rowA, 0)
 	}
@@ -205,12 +220,16 @@ func (a *asm) tiles(rows int, kind intKind) {
 			a.ADDQ(tmp, at(p, f[1]))
 		}
 	}
+	a.SUBQ(at(p, progAhead), ahead)
+	a.MOVQ(ahead, at(p, progDoneAhead))
 	add([][2]int{{progMoveA, progDoneA}, {progMoveC, progDoneC}, {progMoveStart, progDoneStart}})
 	a.DECQ(at(p, progBlocks))
 	a.JNZ(operand.LabelRef("block"))
 	a.MOVQ(at(p, progEach), tmp)
 	a.MOVQ(tmp, at(p, progBlocks))
 	add([][2]int{{progNextA, progDoneA}, {progNextB, progDoneB}, {progNextC, progDoneC}, {progNextStart, progDoneStart}})
+	a.MOVQ(at(p, progDoneB), tmp)
+	a.MOVQ(tmp, at(p, progDoneAhead))
 	a.DECQ(at(p, progPanels))
 	a.JNZ(operand.LabelRef("block"))
 	a.tileRelease()

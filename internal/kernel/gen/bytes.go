@@ -19,6 +19,7 @@ const (
 	intFlags
 	intStart
 	intPanelB
+	intAhead
 )
 
 // intBoth is what flags have where sums begin with what c has and start.

@@ -7,7 +7,7 @@ import (
 
 // Places of the fields of simd.CodeTile behind those of simd.IntTile, in bytes; a test there compares them.
 const (
-	codeOut = intPanelB + 8 + 8*iota
+	codeOut = intAhead + 8 + 8*iota
 	codeRowOut
 	codeMask
 	codeScales

@@ -10,8 +10,9 @@ import (
 // 16 rows of 16. Panels are those of [VNNI]: a tile takes every other 64 bytes of one.
 
 const (
-	tileLines  = 16  // rows of a tile, and fours of one
-	tileBytes  = 64  // of a row
+	tileLines  = 16 // rows of a tile, and fours of one
+	tileBytes  = 64 // of a row
+	cacheLine  = 64
 	tilesCols  = 32  // of a panel, two tiles
 	tilesRows  = 32  // of two tiles
 	mostRows   = 192 // of a call: setting tiles up takes as long as two blocks of one step
@@ -39,6 +40,8 @@ type tileProgram struct {
 	// Bytes from the last block of a panel to the first one of the next.
 	nextA, nextB, nextC, nextStart int
 	fresh                          int // without start sums begin with nothing, not with what c has
+	ahead                          unsafe.Pointer
+	aheadLines, doneAhead          int // lines of the cache that each step brings near, and bytes that have come
 
 	sizes [64]byte
 }
@@ -66,23 +69,49 @@ func (l *tileLoops) run(t *IntTile, rows, cols int, turned bool) {
 	p := tilePrograms.Get().(*tileProgram)
 	p.rowA, p.segs = t.RowA, t.Segs
 	p.all(t, loops, rows, 1, turned)
+	p.give()
 }
 
 // panels computes what [Ints.RunPanels] does.
 func (l *tileLoops) panels(t *IntTile, rows, panels int) {
 	p := tilePrograms.Get().(*tileProgram)
-	p.rowA, p.segs, p.nextB = t.RowA, 1, t.PanelB
-	p.all(t, &l.quads, rows, panels, false)
+	p.rowA, p.segs = t.RowA, 1
+	if rows%tilesRows == 0 || rows < tilesRows || t.Ahead == nil {
+		p.nextB = t.PanelB
+		p.all(t, &l.quads, rows, panels, false)
+	} else {
+		// The rows of the last block would come to weights that are far once more.
+		was := *t
+		for range panels {
+			p.all(t, &l.quads, rows, 1, false)
+			t.B, t.Ahead = unsafe.Add(t.B, t.PanelB), unsafe.Add(t.Ahead, t.PanelB)
+			t.C = (*int32)(unsafe.Add(unsafe.Pointer(t.C), 4*tilesCols))
+			if t.Start != nil {
+				t.Start = (*int32)(unsafe.Add(unsafe.Pointer(t.Start), 4*tilesCols))
+			}
+		}
+		*t = was
+	}
+	p.give()
 }
 
-// all computes rows rows of panels panels, and gives the program back.
+// give gives the program back.
+func (p *tileProgram) give() {
+	*p = tileProgram{}
+	tilePrograms.Put(p)
+}
+
+// all computes rows rows of panels panels.
 func (p *tileProgram) all(t *IntTile, loops *[2]func(p *tileProgram), rows, panels int, turned bool) {
 	p.c, p.rowC = t.C, t.RowC
 	whole := rows / tilesRows
+	if steps, _, rest := tileSteps(t.K); t.Ahead != nil && rest == 0 {
+		const lines = 4 * tilesCols / cacheLine // of a four
+		all := (rows + tilesRows - 1) / tilesRows * steps
+		p.ahead, p.aheadLines = t.Ahead, (lines*t.K+all-1)/all
+	}
 	p.blocks(t, loops, 0, tilesRows, whole, panels, turned)
 	p.blocks(t, loops, whole*tilesRows, rows%tilesRows, 1, panels, turned)
-	*p = tileProgram{}
-	tilePrograms.Put(p)
 }
 
 // blocks computes n blocks of rows rows from row first on, a multiple of [tilesRows], for each of the panels.
@@ -109,6 +138,7 @@ func (p *tileProgram) blocks(t *IntTile, loops *[2]func(p *tileProgram), first, 
 		loop(p)
 	}
 	steps, fours, rest := tileSteps(t.K)
+	p.doneAhead = first / tilesRows * steps * t.Segs * p.aheadLines * cacheLine
 	run(0, fours, steps)
 	if rest > 0 {
 		p.start, p.fresh = nil, 0

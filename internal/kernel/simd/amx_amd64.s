@@ -3,6 +3,7 @@
 #include "textflag.h"
 
 // func quads16AMX(p *byte)
+// Requires: MMX+
 TEXT ·quads16AMX(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	MOVQ (DI), AX
@@ -67,6 +68,8 @@ begin:
 	ADDQ 144(DI), SI
 	MOVQ 40(DI), BX
 	ADDQ 168(DI), BX
+	MOVQ 232(DI), R14
+	ADDQ 248(DI), R14
 	MOVQ $0x00000080, CX
 	MOVQ 72(DI), R13
 
@@ -74,6 +77,17 @@ segment:
 	MOVQ 64(DI), R12
 
 step:
+	MOVQ  240(DI), AX
+	TESTQ AX, AX
+	JZ    fetched
+
+fetch:
+	PREFETCHT1 (R14)
+	ADDQ       $0x40, R14
+	DECQ       AX
+	JNZ        fetch
+
+fetched:
 	// TILELOADD tile 4, 0(SI)(DX*1)
 	LONG $0x4b7be2c4
 	BYTE $0x64
@@ -119,6 +133,8 @@ step:
 	BYTE $0x4c
 	BYTE $0x19
 	BYTE $0x40
+	SUBQ 232(DI), R14
+	MOVQ R14, 248(DI)
 	MOVQ 120(DI), AX
 	ADDQ AX, 144(DI)
 	MOVQ 128(DI), AX
@@ -137,6 +153,8 @@ step:
 	ADDQ AX, 152(DI)
 	MOVQ 216(DI), AX
 	ADDQ AX, 160(DI)
+	MOVQ 168(DI), AX
+	MOVQ AX, 248(DI)
 	DECQ 176(DI)
 	JNZ  block
 
@@ -146,6 +164,7 @@ step:
 	RET
 
 // func quads32AMX(p *byte)
+// Requires: MMX+
 TEXT ·quads32AMX(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	MOVQ (DI), AX
@@ -248,6 +267,8 @@ begin:
 	ADDQ SI, R8
 	MOVQ 40(DI), BX
 	ADDQ 168(DI), BX
+	MOVQ 232(DI), R14
+	ADDQ 248(DI), R14
 	MOVQ $0x00000080, CX
 	MOVQ 72(DI), R13
 
@@ -255,6 +276,17 @@ segment:
 	MOVQ 64(DI), R12
 
 step:
+	MOVQ  240(DI), AX
+	TESTQ AX, AX
+	JZ    fetched
+
+fetch:
+	PREFETCHT1 (R14)
+	ADDQ       $0x40, R14
+	DECQ       AX
+	JNZ        fetch
+
+fetched:
 	// TILELOADD tile 4, 0(SI)(DX*1)
 	LONG $0x4b7be2c4
 	BYTE $0x64
@@ -328,6 +360,8 @@ step:
 	BYTE $0x5c
 	BYTE $0x1a
 	BYTE $0x40
+	SUBQ 232(DI), R14
+	MOVQ R14, 248(DI)
 	MOVQ 120(DI), AX
 	ADDQ AX, 144(DI)
 	MOVQ 128(DI), AX
@@ -346,6 +380,8 @@ step:
 	ADDQ AX, 152(DI)
 	MOVQ 216(DI), AX
 	ADDQ AX, 160(DI)
+	MOVQ 168(DI), AX
+	MOVQ AX, 248(DI)
 	DECQ 176(DI)
 	JNZ  block
 
@@ -355,7 +391,7 @@ step:
 	RET
 
 // func turned16AMX(p *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·turned16AMX(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	MOVQ (DI), AX
@@ -419,6 +455,8 @@ begin:
 	ADDQ 144(DI), SI
 	MOVQ 40(DI), BX
 	ADDQ 168(DI), BX
+	MOVQ 232(DI), R14
+	ADDQ 248(DI), R14
 	MOVQ $0x00000080, CX
 	MOVQ 72(DI), R13
 
@@ -426,6 +464,17 @@ segment:
 	MOVQ 64(DI), R12
 
 step:
+	MOVQ  240(DI), AX
+	TESTQ AX, AX
+	JZ    fetched
+
+fetch:
+	PREFETCHT1 (R14)
+	ADDQ       $0x40, R14
+	DECQ       AX
+	JNZ        fetch
+
+fetched:
 	// TILELOADD tile 4, 0(SI)(DX*1)
 	LONG $0x4b7be2c4
 	BYTE $0x64
@@ -471,6 +520,8 @@ step:
 	BYTE $0x4c
 	BYTE $0x19
 	BYTE $0x40
+	SUBQ 232(DI), R14
+	MOVQ R14, 248(DI)
 	MOVQ 120(DI), AX
 	ADDQ AX, 144(DI)
 	MOVQ 128(DI), AX
@@ -489,6 +540,8 @@ step:
 	ADDQ AX, 152(DI)
 	MOVQ 216(DI), AX
 	ADDQ AX, 160(DI)
+	MOVQ 168(DI), AX
+	MOVQ AX, 248(DI)
 	DECQ 176(DI)
 	JNZ  block
 
@@ -498,7 +551,7 @@ step:
 	RET
 
 // func turned32AMX(p *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·turned32AMX(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	MOVQ (DI), AX
@@ -588,6 +641,8 @@ begin:
 	ADDQ SI, R8
 	MOVQ 40(DI), BX
 	ADDQ 168(DI), BX
+	MOVQ 232(DI), R14
+	ADDQ 248(DI), R14
 	MOVQ $0x00000080, CX
 	MOVQ 72(DI), R13
 
@@ -595,6 +650,17 @@ segment:
 	MOVQ 64(DI), R12
 
 step:
+	MOVQ  240(DI), AX
+	TESTQ AX, AX
+	JZ    fetched
+
+fetch:
+	PREFETCHT1 (R14)
+	ADDQ       $0x40, R14
+	DECQ       AX
+	JNZ        fetch
+
+fetched:
 	// TILELOADD tile 4, 0(SI)(DX*1)
 	LONG $0x4b7be2c4
 	BYTE $0x64
@@ -668,6 +734,8 @@ step:
 	BYTE $0x5c
 	BYTE $0x1a
 	BYTE $0x40
+	SUBQ 232(DI), R14
+	MOVQ R14, 248(DI)
 	MOVQ 120(DI), AX
 	ADDQ AX, 144(DI)
 	MOVQ 128(DI), AX
@@ -686,6 +754,8 @@ step:
 	ADDQ AX, 152(DI)
 	MOVQ 216(DI), AX
 	ADDQ AX, 160(DI)
+	MOVQ 168(DI), AX
+	MOVQ AX, 248(DI)
 	DECQ 176(DI)
 	JNZ  block
 
@@ -695,7 +765,7 @@ step:
 	RET
 
 // func half16AMX(p *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·half16AMX(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	MOVQ (DI), AX
@@ -748,6 +818,8 @@ begin:
 	ADDQ 144(DI), SI
 	MOVQ 40(DI), BX
 	ADDQ 168(DI), BX
+	MOVQ 232(DI), R14
+	ADDQ 248(DI), R14
 	MOVQ $0x00000080, CX
 	MOVQ 72(DI), R13
 
@@ -755,6 +827,17 @@ segment:
 	MOVQ 64(DI), R12
 
 step:
+	MOVQ  240(DI), AX
+	TESTQ AX, AX
+	JZ    fetched
+
+fetch:
+	PREFETCHT1 (R14)
+	ADDQ       $0x40, R14
+	DECQ       AX
+	JNZ        fetch
+
+fetched:
 	// TILELOADD tile 4, 0(SI)(DX*1)
 	LONG $0x4b7be2c4
 	BYTE $0x64
@@ -784,6 +867,8 @@ step:
 	BYTE $0x44
 	BYTE $0x19
 	BYTE $0x00
+	SUBQ 232(DI), R14
+	MOVQ R14, 248(DI)
 	MOVQ 120(DI), AX
 	ADDQ AX, 144(DI)
 	MOVQ 128(DI), AX
@@ -802,6 +887,8 @@ step:
 	ADDQ AX, 152(DI)
 	MOVQ 216(DI), AX
 	ADDQ AX, 160(DI)
+	MOVQ 168(DI), AX
+	MOVQ AX, 248(DI)
 	DECQ 176(DI)
 	JNZ  block
 
@@ -811,7 +898,7 @@ step:
 	RET
 
 // func half32AMX(p *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·half32AMX(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	MOVQ (DI), AX
@@ -880,6 +967,8 @@ begin:
 	ADDQ SI, R8
 	MOVQ 40(DI), BX
 	ADDQ 168(DI), BX
+	MOVQ 232(DI), R14
+	ADDQ 248(DI), R14
 	MOVQ $0x00000080, CX
 	MOVQ 72(DI), R13
 
@@ -887,6 +976,17 @@ segment:
 	MOVQ 64(DI), R12
 
 step:
+	MOVQ  240(DI), AX
+	TESTQ AX, AX
+	JZ    fetched
+
+fetch:
+	PREFETCHT1 (R14)
+	ADDQ       $0x40, R14
+	DECQ       AX
+	JNZ        fetch
+
+fetched:
 	// TILELOADD tile 4, 0(SI)(DX*1)
 	LONG $0x4b7be2c4
 	BYTE $0x64
@@ -934,6 +1034,8 @@ step:
 	BYTE $0x54
 	BYTE $0x1a
 	BYTE $0x00
+	SUBQ 232(DI), R14
+	MOVQ R14, 248(DI)
 	MOVQ 120(DI), AX
 	ADDQ AX, 144(DI)
 	MOVQ 128(DI), AX
@@ -952,6 +1054,8 @@ step:
 	ADDQ AX, 152(DI)
 	MOVQ 216(DI), AX
 	ADDQ AX, 160(DI)
+	MOVQ 168(DI), AX
+	MOVQ AX, 248(DI)
 	DECQ 176(DI)
 	JNZ  block
 

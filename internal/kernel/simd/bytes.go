@@ -68,6 +68,9 @@ type IntTile struct {
 	more       int    // sums go on from what c holds, with 2 and Start
 	Start      *int32 // what sums of fours begin with: of each column, or of each row
 	PanelB     int    // from one panel to the next, for several
+	// Ahead is what sets with tiles bring near meanwhile, as many bytes as a panel has: the panel that comes next, where weights come from
+	// memory or caches that are far. Nil for nothing.
+	Ahead unsafe.Pointer
 }
 
 // SetContinue says whether sums go on from what c holds.

@@ -75,11 +75,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      112(AX), DX
-	MOVQ      104(AX), CX
+	MOVQ      120(AX), DX
+	MOVQ      112(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      120(AX), $0x00
+	CMPQ      128(AX), $0x00
 	JNE       up
 	VMOVDQU64 (DX), Z24
 	VMOVDQU64 64(DX), Z25
@@ -138,12 +138,12 @@ up:
 	VPSRAVD   Z28, Z30, Z1
 
 quantised:
-	MOVQ      96(AX), DX
+	MOVQ      104(AX), DX
 	LEAQ      (DX)(DX*2), DX
-	MOVQ      88(AX), DX
-	VMOVDQU64 128(AX), Z24
-	VMOVDQU64 192(AX), Z25
-	VMOVDQU64 256(AX), Z26
+	MOVQ      96(AX), DX
+	VMOVDQU64 136(AX), Z24
+	VMOVDQU64 200(AX), Z25
+	VMOVDQU64 264(AX), Z26
 	LEAQ      turnOrder<>+0(SB), AX
 	VPMOVZXBD (AX), Z27
 	VPACKSSDW Z1, Z0, Z0
@@ -219,8 +219,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      112(AX), DX
-	MOVQ      104(AX), CX
+	MOVQ      120(AX), DX
+	MOVQ      112(AX), CX
 	MOVQ      CX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z (DX), K1, Z24
@@ -234,15 +234,15 @@ summed:
 	VCVTDQ2PS Z1, Z1
 	VMULPS    Z25, Z1, Z1
 	VCVTPS2DQ Z1, Z1
-	MOVQ      96(AX), DX
+	MOVQ      104(AX), DX
 	LEAQ      (DX)(DX*2), DX
-	MOVQ      88(AX), DX
-	VMOVDQU64 128(AX), Z24
-	VMOVDQU64 192(AX), Z25
-	VMOVDQU64 256(AX), Z26
+	MOVQ      96(AX), DX
+	VMOVDQU64 136(AX), Z24
+	VMOVDQU64 200(AX), Z25
+	VMOVDQU64 264(AX), Z26
 	LEAQ      turnOrder<>+0(SB), BX
 	VPMOVZXBD (BX), Z27
-	VMOVDQU64 320(AX), Z28
+	VMOVDQU64 328(AX), Z28
 	VPACKSSDW Z1, Z0, Z0
 	VPADDSW   Z28, Z0, Z0
 	VPACKSSWB Z0, Z0, Z0
@@ -317,23 +317,23 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ        112(AX), DX
-	MOVQ        104(AX), CX
+	MOVQ        120(AX), DX
+	MOVQ        112(AX), CX
 	VCVTDQ2PS   Z0, Z0
 	VMULPS.BCST (DX), Z0, Z0
 	VCVTPS2DQ   Z0, Z0
 	VCVTDQ2PS   Z1, Z1
 	VMULPS.BCST (DX), Z1, Z1
 	VCVTPS2DQ   Z1, Z1
-	MOVQ        96(AX), DX
+	MOVQ        104(AX), DX
 	LEAQ        (DX)(DX*2), DX
-	MOVQ        88(AX), DX
-	VMOVDQU64   128(AX), Z24
-	VMOVDQU64   192(AX), Z25
-	VMOVDQU64   256(AX), Z26
+	MOVQ        96(AX), DX
+	VMOVDQU64   136(AX), Z24
+	VMOVDQU64   200(AX), Z25
+	VMOVDQU64   264(AX), Z26
 	LEAQ        turnOrder<>+0(SB), BX
 	VPMOVZXBD   (BX), Z27
-	VMOVDQU64   320(AX), Z28
+	VMOVDQU64   328(AX), Z28
 	VPACKSSDW   Z1, Z0, Z0
 	VPADDSW     Z28, Z0, Z0
 	VPACKSSWB   Z0, Z0, Z0
@@ -417,11 +417,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      112(AX), DX
-	MOVQ      104(AX), CX
+	MOVQ      120(AX), DX
+	MOVQ      112(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      120(AX), $0x00
+	CMPQ      128(AX), $0x00
 	JNE       up
 	VMOVDQU64 (DX), Z24
 	VMOVDQU64 64(DX), Z25
@@ -512,12 +512,12 @@ up:
 	VPSRAVD   Z28, Z30, Z3
 
 quantised:
-	MOVQ          96(AX), DX
+	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
-	MOVQ          88(AX), BX
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	MOVQ          96(AX), BX
+	VMOVDQU64     136(AX), Z24
+	VMOVDQU64     200(AX), Z25
+	VMOVDQU64     264(AX), Z26
 	LEAQ          turnOrder<>+0(SB), AX
 	VPMOVZXBD     (AX), Z27
 	VPACKSSDW     Z1, Z0, Z0
@@ -606,8 +606,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ          112(AX), DX
-	MOVQ          104(AX), CX
+	MOVQ          120(AX), DX
+	MOVQ          112(AX), CX
 	MOVQ          CX, BX
 	KMOVW         BX, K1
 	VMOVUPS.Z     (DX), K1, Z24
@@ -627,15 +627,15 @@ summed:
 	VCVTDQ2PS     Z3, Z3
 	VMULPS        Z25, Z3, Z3
 	VCVTPS2DQ     Z3, Z3
-	MOVQ          96(AX), DX
+	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
-	MOVQ          88(AX), BX
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	MOVQ          96(AX), BX
+	VMOVDQU64     136(AX), Z24
+	VMOVDQU64     200(AX), Z25
+	VMOVDQU64     264(AX), Z26
 	LEAQ          turnOrder<>+0(SB), SI
 	VPMOVZXBD     (SI), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     328(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -724,8 +724,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ          112(AX), DX
-	MOVQ          104(AX), CX
+	MOVQ          120(AX), DX
+	MOVQ          112(AX), CX
 	VCVTDQ2PS     Z0, Z0
 	VMULPS.BCST   (DX), Z0, Z0
 	VCVTPS2DQ     Z0, Z0
@@ -738,15 +738,15 @@ summed:
 	VCVTDQ2PS     Z3, Z3
 	VMULPS.BCST   4(DX), Z3, Z3
 	VCVTPS2DQ     Z3, Z3
-	MOVQ          96(AX), DX
+	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
-	MOVQ          88(AX), BX
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	MOVQ          96(AX), BX
+	VMOVDQU64     136(AX), Z24
+	VMOVDQU64     200(AX), Z25
+	VMOVDQU64     264(AX), Z26
 	LEAQ          turnOrder<>+0(SB), SI
 	VPMOVZXBD     (SI), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     328(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -844,11 +844,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      112(AX), DX
-	MOVQ      104(AX), CX
+	MOVQ      120(AX), DX
+	MOVQ      112(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      120(AX), $0x00
+	CMPQ      128(AX), $0x00
 	JNE       up
 	VMOVDQU64 (DX), Z24
 	VMOVDQU64 64(DX), Z25
@@ -971,12 +971,12 @@ up:
 	VPSRAVD   Z28, Z30, Z5
 
 quantised:
-	MOVQ          96(AX), DX
+	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
-	MOVQ          88(AX), BX
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	MOVQ          96(AX), BX
+	VMOVDQU64     136(AX), Z24
+	VMOVDQU64     200(AX), Z25
+	VMOVDQU64     264(AX), Z26
 	LEAQ          turnOrder<>+0(SB), AX
 	VPMOVZXBD     (AX), Z27
 	VPACKSSDW     Z1, Z0, Z0
@@ -1082,8 +1082,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ          112(AX), DX
-	MOVQ          104(AX), CX
+	MOVQ          120(AX), DX
+	MOVQ          112(AX), CX
 	MOVQ          CX, BX
 	KMOVW         BX, K1
 	VMOVUPS.Z     (DX), K1, Z24
@@ -1109,15 +1109,15 @@ summed:
 	VCVTDQ2PS     Z5, Z5
 	VMULPS        Z25, Z5, Z5
 	VCVTPS2DQ     Z5, Z5
-	MOVQ          96(AX), DX
+	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
-	MOVQ          88(AX), BX
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	MOVQ          96(AX), BX
+	VMOVDQU64     136(AX), Z24
+	VMOVDQU64     200(AX), Z25
+	VMOVDQU64     264(AX), Z26
 	LEAQ          turnOrder<>+0(SB), SI
 	VPMOVZXBD     (SI), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     328(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -1224,8 +1224,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ          112(AX), DX
-	MOVQ          104(AX), CX
+	MOVQ          120(AX), DX
+	MOVQ          112(AX), CX
 	VCVTDQ2PS     Z0, Z0
 	VMULPS.BCST   (DX), Z0, Z0
 	VCVTPS2DQ     Z0, Z0
@@ -1244,15 +1244,15 @@ summed:
 	VCVTDQ2PS     Z5, Z5
 	VMULPS.BCST   8(DX), Z5, Z5
 	VCVTPS2DQ     Z5, Z5
-	MOVQ          96(AX), DX
+	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
-	MOVQ          88(AX), BX
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	MOVQ          96(AX), BX
+	VMOVDQU64     136(AX), Z24
+	VMOVDQU64     200(AX), Z25
+	VMOVDQU64     264(AX), Z26
 	LEAQ          turnOrder<>+0(SB), SI
 	VPMOVZXBD     (SI), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     328(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -1368,11 +1368,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      112(AX), DX
-	MOVQ      104(AX), CX
+	MOVQ      120(AX), DX
+	MOVQ      112(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      120(AX), $0x00
+	CMPQ      128(AX), $0x00
 	JNE       up
 	VMOVDQU64 (DX), Z24
 	VMOVDQU64 64(DX), Z25
@@ -1527,12 +1527,12 @@ up:
 	VPSRAVD   Z28, Z30, Z7
 
 quantised:
-	MOVQ          96(AX), DX
+	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
-	MOVQ          88(AX), SI
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	MOVQ          96(AX), SI
+	VMOVDQU64     136(AX), Z24
+	VMOVDQU64     200(AX), Z25
+	VMOVDQU64     264(AX), Z26
 	LEAQ          turnOrder<>+0(SB), AX
 	VPMOVZXBD     (AX), Z27
 	VPACKSSDW     Z1, Z0, Z0
@@ -1651,8 +1651,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ          112(AX), DX
-	MOVQ          104(AX), CX
+	MOVQ          120(AX), DX
+	MOVQ          112(AX), CX
 	MOVQ          CX, BX
 	KMOVW         BX, K1
 	VMOVUPS.Z     (DX), K1, Z24
@@ -1684,15 +1684,15 @@ summed:
 	VCVTDQ2PS     Z7, Z7
 	VMULPS        Z25, Z7, Z7
 	VCVTPS2DQ     Z7, Z7
-	MOVQ          96(AX), DX
+	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
-	MOVQ          88(AX), SI
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	MOVQ          96(AX), SI
+	VMOVDQU64     136(AX), Z24
+	VMOVDQU64     200(AX), Z25
+	VMOVDQU64     264(AX), Z26
 	LEAQ          turnOrder<>+0(SB), DI
 	VPMOVZXBD     (DI), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     328(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -1813,8 +1813,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ          112(AX), DX
-	MOVQ          104(AX), CX
+	MOVQ          120(AX), DX
+	MOVQ          112(AX), CX
 	VCVTDQ2PS     Z0, Z0
 	VMULPS.BCST   (DX), Z0, Z0
 	VCVTPS2DQ     Z0, Z0
@@ -1839,15 +1839,15 @@ summed:
 	VCVTDQ2PS     Z7, Z7
 	VMULPS.BCST   12(DX), Z7, Z7
 	VCVTPS2DQ     Z7, Z7
-	MOVQ          96(AX), DX
+	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
-	MOVQ          88(AX), SI
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	MOVQ          96(AX), SI
+	VMOVDQU64     136(AX), Z24
+	VMOVDQU64     200(AX), Z25
+	VMOVDQU64     264(AX), Z26
 	LEAQ          turnOrder<>+0(SB), DI
 	VPMOVZXBD     (DI), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     328(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -1981,11 +1981,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      112(AX), DX
-	MOVQ      104(AX), CX
+	MOVQ      120(AX), DX
+	MOVQ      112(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      120(AX), $0x00
+	CMPQ      128(AX), $0x00
 	JNE       up
 	VMOVDQU64 (DX), Z24
 	VMOVDQU64 64(DX), Z25
@@ -2172,13 +2172,13 @@ up:
 	VPSRAVD   Z28, Z30, Z9
 
 quantised:
-	MOVQ          96(AX), DX
+	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
-	MOVQ          88(AX), SI
+	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	VMOVDQU64     136(AX), Z24
+	VMOVDQU64     200(AX), Z25
+	VMOVDQU64     264(AX), Z26
 	LEAQ          turnOrder<>+0(SB), AX
 	VPMOVZXBD     (AX), Z27
 	VPACKSSDW     Z1, Z0, Z0
@@ -2318,8 +2318,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ          112(AX), DX
-	MOVQ          104(AX), CX
+	MOVQ          120(AX), DX
+	MOVQ          112(AX), CX
 	MOVQ          CX, BX
 	KMOVW         BX, K1
 	VMOVUPS.Z     (DX), K1, Z24
@@ -2357,16 +2357,16 @@ summed:
 	VCVTDQ2PS     Z9, Z9
 	VMULPS        Z25, Z9, Z9
 	VCVTPS2DQ     Z9, Z9
-	MOVQ          96(AX), DX
+	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
-	MOVQ          88(AX), SI
+	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	VMOVDQU64     136(AX), Z24
+	VMOVDQU64     200(AX), Z25
+	VMOVDQU64     264(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R8
 	VPMOVZXBD     (R8), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     328(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -2509,8 +2509,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ          112(AX), DX
-	MOVQ          104(AX), CX
+	MOVQ          120(AX), DX
+	MOVQ          112(AX), CX
 	VCVTDQ2PS     Z0, Z0
 	VMULPS.BCST   (DX), Z0, Z0
 	VCVTPS2DQ     Z0, Z0
@@ -2541,16 +2541,16 @@ summed:
 	VCVTDQ2PS     Z9, Z9
 	VMULPS.BCST   16(DX), Z9, Z9
 	VCVTPS2DQ     Z9, Z9
-	MOVQ          96(AX), DX
+	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
-	MOVQ          88(AX), SI
+	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	VMOVDQU64     136(AX), Z24
+	VMOVDQU64     200(AX), Z25
+	VMOVDQU64     264(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R8
 	VPMOVZXBD     (R8), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     328(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -2702,11 +2702,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      112(AX), DX
-	MOVQ      104(AX), CX
+	MOVQ      120(AX), DX
+	MOVQ      112(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      120(AX), $0x00
+	CMPQ      128(AX), $0x00
 	JNE       up
 	VMOVDQU64 (DX), Z24
 	VMOVDQU64 64(DX), Z25
@@ -2925,13 +2925,13 @@ up:
 	VPSRAVD   Z28, Z30, Z11
 
 quantised:
-	MOVQ          96(AX), DX
+	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
-	MOVQ          88(AX), SI
+	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	VMOVDQU64     136(AX), Z24
+	VMOVDQU64     200(AX), Z25
+	VMOVDQU64     264(AX), Z26
 	LEAQ          turnOrder<>+0(SB), AX
 	VPMOVZXBD     (AX), Z27
 	VPACKSSDW     Z1, Z0, Z0
@@ -3084,8 +3084,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ          112(AX), DX
-	MOVQ          104(AX), CX
+	MOVQ          120(AX), DX
+	MOVQ          112(AX), CX
 	MOVQ          CX, BX
 	KMOVW         BX, K1
 	VMOVUPS.Z     (DX), K1, Z24
@@ -3129,16 +3129,16 @@ summed:
 	VCVTDQ2PS     Z11, Z11
 	VMULPS        Z25, Z11, Z11
 	VCVTPS2DQ     Z11, Z11
-	MOVQ          96(AX), DX
+	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
-	MOVQ          88(AX), SI
+	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	VMOVDQU64     136(AX), Z24
+	VMOVDQU64     200(AX), Z25
+	VMOVDQU64     264(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R8
 	VPMOVZXBD     (R8), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     328(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -3295,8 +3295,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ          112(AX), DX
-	MOVQ          104(AX), CX
+	MOVQ          120(AX), DX
+	MOVQ          112(AX), CX
 	VCVTDQ2PS     Z0, Z0
 	VMULPS.BCST   (DX), Z0, Z0
 	VCVTPS2DQ     Z0, Z0
@@ -3333,16 +3333,16 @@ summed:
 	VCVTDQ2PS     Z11, Z11
 	VMULPS.BCST   20(DX), Z11, Z11
 	VCVTPS2DQ     Z11, Z11
-	MOVQ          96(AX), DX
+	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
-	MOVQ          88(AX), SI
+	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	VMOVDQU64     136(AX), Z24
+	VMOVDQU64     200(AX), Z25
+	VMOVDQU64     264(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R8
 	VPMOVZXBD     (R8), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     328(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -3508,11 +3508,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      112(AX), DX
-	MOVQ      104(AX), CX
+	MOVQ      120(AX), DX
+	MOVQ      112(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      120(AX), $0x00
+	CMPQ      128(AX), $0x00
 	JNE       up
 	VMOVDQU64 (DX), Z24
 	VMOVDQU64 64(DX), Z25
@@ -3763,13 +3763,13 @@ up:
 	VPSRAVD   Z28, Z30, Z13
 
 quantised:
-	MOVQ          96(AX), DX
+	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
-	MOVQ          88(AX), SI
+	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	VMOVDQU64     136(AX), Z24
+	VMOVDQU64     200(AX), Z25
+	VMOVDQU64     264(AX), Z26
 	LEAQ          turnOrder<>+0(SB), AX
 	VPMOVZXBD     (AX), Z27
 	VPACKSSDW     Z1, Z0, Z0
@@ -3939,8 +3939,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ          112(AX), DX
-	MOVQ          104(AX), CX
+	MOVQ          120(AX), DX
+	MOVQ          112(AX), CX
 	MOVQ          CX, BX
 	KMOVW         BX, K1
 	VMOVUPS.Z     (DX), K1, Z24
@@ -3990,16 +3990,16 @@ summed:
 	VCVTDQ2PS     Z13, Z13
 	VMULPS        Z25, Z13, Z13
 	VCVTPS2DQ     Z13, Z13
-	MOVQ          96(AX), DX
+	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
-	MOVQ          88(AX), SI
+	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	VMOVDQU64     136(AX), Z24
+	VMOVDQU64     200(AX), Z25
+	VMOVDQU64     264(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R8
 	VPMOVZXBD     (R8), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     328(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -4174,8 +4174,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ          112(AX), DX
-	MOVQ          104(AX), CX
+	MOVQ          120(AX), DX
+	MOVQ          112(AX), CX
 	VCVTDQ2PS     Z0, Z0
 	VMULPS.BCST   (DX), Z0, Z0
 	VCVTPS2DQ     Z0, Z0
@@ -4218,16 +4218,16 @@ summed:
 	VCVTDQ2PS     Z13, Z13
 	VMULPS.BCST   24(DX), Z13, Z13
 	VCVTPS2DQ     Z13, Z13
-	MOVQ          96(AX), DX
+	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
-	MOVQ          88(AX), SI
+	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	VMOVDQU64     136(AX), Z24
+	VMOVDQU64     200(AX), Z25
+	VMOVDQU64     264(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R8
 	VPMOVZXBD     (R8), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     328(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -4411,11 +4411,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      112(AX), DX
-	MOVQ      104(AX), CX
+	MOVQ      120(AX), DX
+	MOVQ      112(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      120(AX), $0x00
+	CMPQ      128(AX), $0x00
 	JNE       up
 	VMOVDQU64 (DX), Z24
 	VMOVDQU64 64(DX), Z25
@@ -4698,13 +4698,13 @@ up:
 	VPSRAVD   Z28, Z30, Z15
 
 quantised:
-	MOVQ          96(AX), DX
+	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
-	MOVQ          88(AX), SI
+	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	VMOVDQU64     136(AX), Z24
+	VMOVDQU64     200(AX), Z25
+	VMOVDQU64     264(AX), Z26
 	LEAQ          turnOrder<>+0(SB), AX
 	VPMOVZXBD     (AX), Z27
 	VPACKSSDW     Z1, Z0, Z0
@@ -4887,8 +4887,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ          112(AX), DX
-	MOVQ          104(AX), CX
+	MOVQ          120(AX), DX
+	MOVQ          112(AX), CX
 	MOVQ          CX, BX
 	KMOVW         BX, K1
 	VMOVUPS.Z     (DX), K1, Z24
@@ -4944,16 +4944,16 @@ summed:
 	VCVTDQ2PS     Z15, Z15
 	VMULPS        Z25, Z15, Z15
 	VCVTPS2DQ     Z15, Z15
-	MOVQ          96(AX), DX
+	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
-	MOVQ          88(AX), SI
+	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	VMOVDQU64     136(AX), Z24
+	VMOVDQU64     200(AX), Z25
+	VMOVDQU64     264(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R8
 	VPMOVZXBD     (R8), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     328(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -5142,8 +5142,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ          112(AX), DX
-	MOVQ          104(AX), CX
+	MOVQ          120(AX), DX
+	MOVQ          112(AX), CX
 	VCVTDQ2PS     Z0, Z0
 	VMULPS.BCST   (DX), Z0, Z0
 	VCVTPS2DQ     Z0, Z0
@@ -5192,16 +5192,16 @@ summed:
 	VCVTDQ2PS     Z15, Z15
 	VMULPS.BCST   28(DX), Z15, Z15
 	VCVTPS2DQ     Z15, Z15
-	MOVQ          96(AX), DX
+	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
-	MOVQ          88(AX), SI
+	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	VMOVDQU64     136(AX), Z24
+	VMOVDQU64     200(AX), Z25
+	VMOVDQU64     264(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R8
 	VPMOVZXBD     (R8), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     328(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -5403,11 +5403,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      112(AX), DX
-	MOVQ      104(AX), CX
+	MOVQ      120(AX), DX
+	MOVQ      112(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      120(AX), $0x00
+	CMPQ      128(AX), $0x00
 	JNE       up
 	VMOVDQU64 (DX), Z24
 	VMOVDQU64 64(DX), Z25
@@ -5722,14 +5722,14 @@ up:
 	VPSRAVD   Z28, Z30, Z17
 
 quantised:
-	MOVQ          96(AX), DX
+	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
-	MOVQ          88(AX), SI
+	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
 	LEAQ          (DI)(DX*4), R8
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	VMOVDQU64     136(AX), Z24
+	VMOVDQU64     200(AX), Z25
+	VMOVDQU64     264(AX), Z26
 	LEAQ          turnOrder<>+0(SB), AX
 	VPMOVZXBD     (AX), Z27
 	VPACKSSDW     Z1, Z0, Z0
@@ -5933,8 +5933,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ          112(AX), DX
-	MOVQ          104(AX), CX
+	MOVQ          120(AX), DX
+	MOVQ          112(AX), CX
 	MOVQ          CX, BX
 	KMOVW         BX, K1
 	VMOVUPS.Z     (DX), K1, Z24
@@ -5996,17 +5996,17 @@ summed:
 	VCVTDQ2PS     Z17, Z17
 	VMULPS        Z25, Z17, Z17
 	VCVTPS2DQ     Z17, Z17
-	MOVQ          96(AX), DX
+	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
-	MOVQ          88(AX), SI
+	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
 	LEAQ          (DI)(DX*4), R8
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	VMOVDQU64     136(AX), Z24
+	VMOVDQU64     200(AX), Z25
+	VMOVDQU64     264(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R9
 	VPMOVZXBD     (R9), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     328(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -6217,8 +6217,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ          112(AX), DX
-	MOVQ          104(AX), CX
+	MOVQ          120(AX), DX
+	MOVQ          112(AX), CX
 	VCVTDQ2PS     Z0, Z0
 	VMULPS.BCST   (DX), Z0, Z0
 	VCVTPS2DQ     Z0, Z0
@@ -6273,17 +6273,17 @@ summed:
 	VCVTDQ2PS     Z17, Z17
 	VMULPS.BCST   32(DX), Z17, Z17
 	VCVTPS2DQ     Z17, Z17
-	MOVQ          96(AX), DX
+	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
-	MOVQ          88(AX), SI
+	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
 	LEAQ          (DI)(DX*4), R8
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	VMOVDQU64     136(AX), Z24
+	VMOVDQU64     200(AX), Z25
+	VMOVDQU64     264(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R9
 	VPMOVZXBD     (R9), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     328(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -6503,11 +6503,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      112(AX), DX
-	MOVQ      104(AX), CX
+	MOVQ      120(AX), DX
+	MOVQ      112(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      120(AX), $0x00
+	CMPQ      128(AX), $0x00
 	JNE       up
 	VMOVDQU64 (DX), Z24
 	VMOVDQU64 64(DX), Z25
@@ -6854,14 +6854,14 @@ up:
 	VPSRAVD   Z28, Z30, Z19
 
 quantised:
-	MOVQ          96(AX), DX
+	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
-	MOVQ          88(AX), SI
+	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
 	LEAQ          (DI)(DX*4), R8
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	VMOVDQU64     136(AX), Z24
+	VMOVDQU64     200(AX), Z25
+	VMOVDQU64     264(AX), Z26
 	LEAQ          turnOrder<>+0(SB), AX
 	VPMOVZXBD     (AX), Z27
 	VPACKSSDW     Z1, Z0, Z0
@@ -7078,8 +7078,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ          112(AX), DX
-	MOVQ          104(AX), CX
+	MOVQ          120(AX), DX
+	MOVQ          112(AX), CX
 	MOVQ          CX, BX
 	KMOVW         BX, K1
 	VMOVUPS.Z     (DX), K1, Z24
@@ -7147,17 +7147,17 @@ summed:
 	VCVTDQ2PS     Z19, Z19
 	VMULPS        Z25, Z19, Z19
 	VCVTPS2DQ     Z19, Z19
-	MOVQ          96(AX), DX
+	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
-	MOVQ          88(AX), SI
+	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
 	LEAQ          (DI)(DX*4), R8
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	VMOVDQU64     136(AX), Z24
+	VMOVDQU64     200(AX), Z25
+	VMOVDQU64     264(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R9
 	VPMOVZXBD     (R9), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     328(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -7382,8 +7382,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ          112(AX), DX
-	MOVQ          104(AX), CX
+	MOVQ          120(AX), DX
+	MOVQ          112(AX), CX
 	VCVTDQ2PS     Z0, Z0
 	VMULPS.BCST   (DX), Z0, Z0
 	VCVTPS2DQ     Z0, Z0
@@ -7444,17 +7444,17 @@ summed:
 	VCVTDQ2PS     Z19, Z19
 	VMULPS.BCST   36(DX), Z19, Z19
 	VCVTPS2DQ     Z19, Z19
-	MOVQ          96(AX), DX
+	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
-	MOVQ          88(AX), SI
+	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
 	LEAQ          (DI)(DX*4), R8
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	VMOVDQU64     136(AX), Z24
+	VMOVDQU64     200(AX), Z25
+	VMOVDQU64     264(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R9
 	VPMOVZXBD     (R9), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     328(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -7688,11 +7688,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      112(AX), DX
-	MOVQ      104(AX), CX
+	MOVQ      120(AX), DX
+	MOVQ      112(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      120(AX), $0x00
+	CMPQ      128(AX), $0x00
 	JNE       up
 	VMOVDQU64 (DX), Z24
 	VMOVDQU64 64(DX), Z25
@@ -8071,14 +8071,14 @@ up:
 	VPSRAVD   Z28, Z30, Z21
 
 quantised:
-	MOVQ          96(AX), DX
+	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
-	MOVQ          88(AX), SI
+	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
 	LEAQ          (DI)(DX*4), R8
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	VMOVDQU64     136(AX), Z24
+	VMOVDQU64     200(AX), Z25
+	VMOVDQU64     264(AX), Z26
 	LEAQ          turnOrder<>+0(SB), AX
 	VPMOVZXBD     (AX), Z27
 	VPACKSSDW     Z1, Z0, Z0
@@ -8312,8 +8312,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ          112(AX), DX
-	MOVQ          104(AX), CX
+	MOVQ          120(AX), DX
+	MOVQ          112(AX), CX
 	MOVQ          CX, BX
 	KMOVW         BX, K1
 	VMOVUPS.Z     (DX), K1, Z24
@@ -8387,17 +8387,17 @@ summed:
 	VCVTDQ2PS     Z21, Z21
 	VMULPS        Z25, Z21, Z21
 	VCVTPS2DQ     Z21, Z21
-	MOVQ          96(AX), DX
+	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
-	MOVQ          88(AX), SI
+	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
 	LEAQ          (DI)(DX*4), R8
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	VMOVDQU64     136(AX), Z24
+	VMOVDQU64     200(AX), Z25
+	VMOVDQU64     264(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R9
 	VPMOVZXBD     (R9), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     328(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -8640,8 +8640,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ          112(AX), DX
-	MOVQ          104(AX), CX
+	MOVQ          120(AX), DX
+	MOVQ          112(AX), CX
 	VCVTDQ2PS     Z0, Z0
 	VMULPS.BCST   (DX), Z0, Z0
 	VCVTPS2DQ     Z0, Z0
@@ -8708,17 +8708,17 @@ summed:
 	VCVTDQ2PS     Z21, Z21
 	VMULPS.BCST   40(DX), Z21, Z21
 	VCVTPS2DQ     Z21, Z21
-	MOVQ          96(AX), DX
+	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
-	MOVQ          88(AX), SI
+	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
 	LEAQ          (DI)(DX*4), R8
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	VMOVDQU64     136(AX), Z24
+	VMOVDQU64     200(AX), Z25
+	VMOVDQU64     264(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R9
 	VPMOVZXBD     (R9), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     328(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -8970,11 +8970,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      112(AX), DX
-	MOVQ      104(AX), CX
+	MOVQ      120(AX), DX
+	MOVQ      112(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      120(AX), $0x00
+	CMPQ      128(AX), $0x00
 	JNE       up
 	VMOVDQU64 (DX), Z24
 	VMOVDQU64 64(DX), Z25
@@ -9385,14 +9385,14 @@ up:
 	VPSRAVD   Z28, Z30, Z23
 
 quantised:
-	MOVQ          96(AX), DX
+	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
-	MOVQ          88(AX), SI
+	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
 	LEAQ          (DI)(DX*4), R8
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	VMOVDQU64     136(AX), Z24
+	VMOVDQU64     200(AX), Z25
+	VMOVDQU64     264(AX), Z26
 	LEAQ          turnOrder<>+0(SB), AX
 	VPMOVZXBD     (AX), Z27
 	VPACKSSDW     Z1, Z0, Z0
@@ -9639,8 +9639,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ          112(AX), DX
-	MOVQ          104(AX), CX
+	MOVQ          120(AX), DX
+	MOVQ          112(AX), CX
 	MOVQ          CX, BX
 	KMOVW         BX, K1
 	VMOVUPS.Z     (DX), K1, Z24
@@ -9720,17 +9720,17 @@ summed:
 	VCVTDQ2PS     Z23, Z23
 	VMULPS        Z25, Z23, Z23
 	VCVTPS2DQ     Z23, Z23
-	MOVQ          96(AX), DX
+	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
-	MOVQ          88(AX), SI
+	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
 	LEAQ          (DI)(DX*4), R8
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	VMOVDQU64     136(AX), Z24
+	VMOVDQU64     200(AX), Z25
+	VMOVDQU64     264(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R9
 	VPMOVZXBD     (R9), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     328(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -9987,8 +9987,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ          112(AX), DX
-	MOVQ          104(AX), CX
+	MOVQ          120(AX), DX
+	MOVQ          112(AX), CX
 	VCVTDQ2PS     Z0, Z0
 	VMULPS.BCST   (DX), Z0, Z0
 	VCVTPS2DQ     Z0, Z0
@@ -10061,17 +10061,17 @@ summed:
 	VCVTDQ2PS     Z23, Z23
 	VMULPS.BCST   44(DX), Z23, Z23
 	VCVTPS2DQ     Z23, Z23
-	MOVQ          96(AX), DX
+	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
-	MOVQ          88(AX), SI
+	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
 	LEAQ          (DI)(DX*4), R8
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	VMOVDQU64     136(AX), Z24
+	VMOVDQU64     200(AX), Z25
+	VMOVDQU64     264(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R9
 	VPMOVZXBD     (R9), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     328(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2

@@ -10,7 +10,7 @@ import (
 func TestCodeTileLayout(t *testing.T) {
 	t.Parallel()
 	var x CodeTile
-	const first = 8 * 11
+	const first = 8 * 12
 	for i, got := range []uintptr{unsafe.Offsetof(x.Out), unsafe.Offsetof(x.RowOut), unsafe.Offsetof(x.mask), unsafe.Offsetof(x.Scales), unsafe.Offsetof(x.up), unsafe.Offsetof(x.lo)} {
 		if unsafe.Sizeof(uintptr(0)) == 8 && got != uintptr(first+8*i) {
 			t.Errorf("field %d lies at %d", i, got)

@@ -214,6 +214,7 @@ func (m *emulator) call(r *routine, arg unsafe.Pointer, memory ...span) {
 			return
 		case "jmp":
 			at = m.number(x.args[0])
+		case "prefetcht1":
 		case "je", "jne":
 			if m.zero == (x.name == "je") {
 				at = m.number(x.args[0])

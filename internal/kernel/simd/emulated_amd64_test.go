@@ -112,6 +112,7 @@ func TestTileProgramLayout(t *testing.T) {
 		unsafe.Offsetof(x.moveA), unsafe.Offsetof(x.moveC), unsafe.Offsetof(x.moveStart), unsafe.Offsetof(x.doneA), unsafe.Offsetof(x.doneC), unsafe.Offsetof(x.doneStart),
 		unsafe.Offsetof(x.doneB), unsafe.Offsetof(x.panels), unsafe.Offsetof(x.each),
 		unsafe.Offsetof(x.nextA), unsafe.Offsetof(x.nextB), unsafe.Offsetof(x.nextC), unsafe.Offsetof(x.nextStart), unsafe.Offsetof(x.fresh),
+		unsafe.Offsetof(x.ahead), unsafe.Offsetof(x.aheadLines), unsafe.Offsetof(x.doneAhead),
 	} {
 		if got != uintptr(8*i) {
 			t.Errorf("field %d lies at %d", i, got)
