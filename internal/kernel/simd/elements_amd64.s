@@ -5428,21 +5428,21 @@ TEXT ·quantiseRowsAVX512(SB), NOSPLIT, $0-64
 	VMOVD        R9, X1
 	VPBROADCASTD X1, Z1
 	MOVQ         $0x406fe00000000000, R9
-	VMOVQ        R9, X2
-	MOVQ         $0xc060000000000000, R9
 	VMOVQ        R9, X3
-	MOVQ         $0x4060000000000000, R9
+	MOVQ         $0xc060000000000000, R9
 	VMOVQ        R9, X4
-	MOVQ         $0x405fc00000000000, R9
+	MOVQ         $0x4060000000000000, R9
 	VMOVQ        R9, X5
-	MOVQ         $0x8000000000000000, R9
+	MOVQ         $0x405fc00000000000, R9
 	VMOVQ        R9, X6
-	MOVQ         $0x3fdfffffffffffff, R9
+	MOVQ         $0x8000000000000000, R9
 	VMOVQ        R9, X7
+	MOVQ         $0x3fdfffffffffffff, R9
+	VMOVQ        R9, X8
 
 row:
-	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
 	KXORW  K3, K3, K3
 	MOVQ   CX, R9
 	MOVQ   BX, R10
@@ -5450,10 +5450,10 @@ row:
 extent_many:
 	SUBQ    $0x10, R10
 	JLT     extent_few
-	VMOVUPS (R9), Z10
-	VMINPS  Z10, Z8, Z8
-	VMAXPS  Z10, Z9, Z9
-	VCMPPS  $0x03, Z10, Z10, K2
+	VMOVUPS (R9), Z2
+	VMINPS  Z2, Z9, Z9
+	VMAXPS  Z2, Z10, Z10
+	VCMPPS  $0x03, Z2, Z2, K2
 	KORW    K2, K3, K3
 	ADDQ    $0x00000040, R9
 	JMP     extent_many
@@ -5464,52 +5464,52 @@ extent_few:
 	MOVQ      $-1, R11
 	BZHIQ     R10, R11, R11
 	KMOVQ     R11, K1
-	VMOVUPS.Z (R9), K1, Z10
-	VMINPS    Z10, Z8, Z8
-	VMAXPS    Z10, Z9, Z9
-	VCMPPS    $0x03, Z10, Z10, K2
+	VMOVUPS.Z (R9), K1, Z2
+	VMINPS    Z2, Z9, Z9
+	VMAXPS    Z2, Z10, Z10
+	VCMPPS    $0x03, Z2, Z2, K2
 	KORW      K2, K3, K3
 
 extent_end:
 	KORTESTW      K3, K3
 	JNE           stop
-	VEXTRACTF64X4 $0x01, Z8, Y10
-	VMINPS        Y10, Y8, Y8
-	VEXTRACTF128  $0x01, Y8, X10
-	VMINPS        X10, X8, X8
-	VPERMILPS     $0x4e, X8, X10
-	VMINPS        X10, X8, X8
-	VPERMILPS     $0xb1, X8, X10
-	VMINPS        X10, X8, X8
-	VEXTRACTF64X4 $0x01, Z9, Y10
-	VMAXPS        Y10, Y9, Y9
-	VEXTRACTF128  $0x01, Y9, X10
-	VMAXPS        X10, X9, X9
-	VPERMILPS     $0x4e, X9, X10
-	VMAXPS        X10, X9, X9
-	VPERMILPS     $0xb1, X9, X10
-	VMAXPS        X10, X9, X9
-	VSUBSS        X8, X9, X10
+	VEXTRACTF64X4 $0x01, Z9, Y2
+	VMINPS        Y2, Y9, Y9
+	VEXTRACTF128  $0x01, Y9, X2
+	VMINPS        X2, X9, X9
+	VPERMILPS     $0x4e, X9, X2
+	VMINPS        X2, X9, X9
+	VPERMILPS     $0xb1, X9, X2
+	VMINPS        X2, X9, X9
+	VEXTRACTF64X4 $0x01, Z10, Y2
+	VMAXPS        Y2, Y10, Y10
+	VEXTRACTF128  $0x01, Y10, X2
+	VMAXPS        X2, X10, X10
+	VPERMILPS     $0x4e, X10, X2
+	VMAXPS        X2, X10, X10
+	VPERMILPS     $0xb1, X10, X2
+	VMAXPS        X2, X10, X10
+	VSUBSS        X9, X10, X2
 	VXORPS        X11, X11, X11
-	VUCOMISS      X11, X10
+	VUCOMISS      X11, X2
 	JE            stop
-	VSUBSS        X10, X10, X11
+	VSUBSS        X2, X2, X11
 	VUCOMISS      X11, X11
 	JP            stop
-	VCVTSS2SD     X10, X10, X10
-	VDIVSD        X2, X10, X10
-	VCVTSS2SD     X8, X8, X11
-	VCVTSS2SD     X9, X9, X12
-	VDIVSD        X10, X11, X11
-	VDIVSD        X10, X12, X12
-	VSUBSD        X11, X4, X14
-	VSUBSD        X11, X3, X11
-	VADDSD        X5, X12, X13
-	VSUBSD        X12, X5, X12
+	VCVTSS2SD     X2, X2, X2
+	VDIVSD        X3, X2, X2
+	VCVTSS2SD     X9, X9, X11
+	VCVTSS2SD     X10, X10, X12
+	VDIVSD        X2, X11, X11
+	VDIVSD        X2, X12, X12
+	VSUBSD        X11, X5, X14
+	VSUBSD        X11, X4, X11
+	VADDSD        X6, X12, X13
+	VSUBSD        X12, X6, X12
 	VCMPSD        $0x0d, X13, X14, K2
 	VMOVSD        X12, X11, K2, X11
-	VANDPD        X6, X11, X13
-	VORPD         X7, X13, X13
+	VANDPD        X7, X11, X13
+	VORPD         X8, X13, X13
 	VADDSD        X13, X11, X11
 	VCVTTSD2SI    X11, R9
 	MOVL          $-128, R10
@@ -5518,26 +5518,26 @@ extent_end:
 	MOVL          $+127, R10
 	CMPL          R9, R10
 	CMOVLGT       R10, R9
-	VCVTSD2SS     X10, X10, X10
+	VCVTSD2SS     X2, X2, X11
 	MOVL          $0x3f800000, R10
-	VMOVD         R10, X11
-	VDIVSS        X10, X11, X11
-	VSUBSS        X11, X11, X12
+	VMOVD         R10, X2
+	VDIVSS        X11, X2, X2
+	VSUBSS        X2, X2, X12
 	VUCOMISS      X12, X12
 	JP            stop
-	VMOVSS        X10, (SI)
+	VMOVSS        X11, (SI)
 	MOVL          R9, (DI)
 	MOVL          $-128, R10
 	SUBL          R9, R10
-	VXORPS        X10, X10, X10
-	VCVTSI2SSL    R10, X10, X10
-	VBROADCASTSS  X10, Z10
+	VXORPS        X11, X11, X11
+	VCVTSI2SSL    R10, X11, X11
+	VBROADCASTSS  X11, Z11
 	MOVL          $+127, R10
 	SUBL          R9, R10
 	VXORPS        X12, X12, X12
 	VCVTSI2SSL    R10, X12, X12
 	VBROADCASTSS  X12, Z12
-	VBROADCASTSS  X11, Z11
+	VBROADCASTSS  X2, Z2
 	MOVL          plus+48(FP), R10
 	ADDL          R9, R10
 	VPBROADCASTD  R10, Z13
@@ -5549,8 +5549,8 @@ codes_many:
 	SUBQ       $0x10, R10
 	JLT        codes_few
 	VMOVUPS    (R11), Z14
-	VMULPS     Z11, Z14, Z14
-	VMAXPS     Z10, Z14, Z14
+	VMULPS     Z2, Z14, Z14
+	VMAXPS     Z11, Z14, Z14
 	VMINPS     Z12, Z14, Z14
 	VPANDD     Z0, Z14, Z15
 	VPORD      Z1, Z15, Z15
@@ -5569,15 +5569,162 @@ codes_few:
 	BZHIQ      R10, R12, R12
 	KMOVQ      R12, K1
 	VMOVUPS.Z  (R11), K1, Z14
-	VMULPS     Z11, Z14, Z14
-	VMAXPS     Z10, Z14, Z14
+	VMULPS     Z2, Z14, Z14
+	VMAXPS     Z11, Z14, Z14
 	VMINPS     Z12, Z14, Z14
-	VPANDD     Z0, Z14, Z10
-	VPORD      Z1, Z10, Z10
-	VADDPS     Z10, Z14, Z14
+	VPANDD     Z0, Z14, Z2
+	VPORD      Z1, Z2, Z2
+	VADDPS     Z2, Z14, Z14
 	VCVTTPS2DQ Z14, Z14
 	VPADDD     Z13, Z14, Z14
 	VPMOVDB    Z14, K1, (R9)
+
+codes_end:
+	ADDQ BX, AX
+	LEAQ (CX)(BX*4), CX
+	ADDQ $0x04, SI
+	ADDQ $0x04, DI
+	INCQ R8
+	CMPQ R8, DX
+	JLT  row
+
+stop:
+	MOVQ R8, done+56(FP)
+	VZEROUPPER
+	RET
+
+// func quantiseEvenRowsAVX512(dst *byte, src *float32, rows int, n int, scales *float32, zeros *int32, plus int32) (done int)
+// Requires: AVX, AVX512BW, AVX512F, BMI2
+TEXT ·quantiseEvenRowsAVX512(SB), NOSPLIT, $0-64
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         rows+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVQ         scales+32(FP), SI
+	MOVQ         zeros+40(FP), DI
+	XORQ         R8, R8
+	MOVL         $0x80000000, R9
+	VMOVD        R9, X0
+	VPBROADCASTD X0, Z0
+	MOVL         $0x3effffff, R9
+	VMOVD        R9, X1
+	VPBROADCASTD X1, Z1
+	MOVL         $0xc2fe0000, R9
+	VMOVD        R9, X2
+	VPBROADCASTD X2, Z3
+	MOVL         $0x42fe0000, R9
+	VMOVD        R9, X2
+	VPBROADCASTD X2, Z4
+	MOVL         plus+48(FP), R9
+	VMOVD        R9, X2
+	VPBROADCASTD X2, Z5
+	MOVL         $0x42fe0000, R9
+	VMOVD        R9, X2
+	VPBROADCASTD X2, Z6
+
+row:
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	KXORW  K3, K3, K3
+	MOVQ   CX, R9
+	MOVQ   BX, R10
+
+extent_many:
+	SUBQ    $0x10, R10
+	JLT     extent_few
+	VMOVUPS (R9), Z2
+	VMINPS  Z2, Z7, Z7
+	VMAXPS  Z2, Z8, Z8
+	VCMPPS  $0x03, Z2, Z2, K2
+	KORW    K2, K3, K3
+	ADDQ    $0x00000040, R9
+	JMP     extent_many
+
+extent_few:
+	ADDQ      $0x10, R10
+	JZ        extent_end
+	MOVQ      $-1, R11
+	BZHIQ     R10, R11, R11
+	KMOVQ     R11, K1
+	VMOVUPS.Z (R9), K1, Z2
+	VMINPS    Z2, Z7, Z7
+	VMAXPS    Z2, Z8, Z8
+	VCMPPS    $0x03, Z2, Z2, K2
+	KORW      K2, K3, K3
+
+extent_end:
+	KORTESTW      K3, K3
+	JNE           stop
+	VEXTRACTF64X4 $0x01, Z7, Y2
+	VMINPS        Y2, Y7, Y7
+	VEXTRACTF128  $0x01, Y7, X2
+	VMINPS        X2, X7, X7
+	VPERMILPS     $0x4e, X7, X2
+	VMINPS        X2, X7, X7
+	VPERMILPS     $0xb1, X7, X2
+	VMINPS        X2, X7, X7
+	VEXTRACTF64X4 $0x01, Z8, Y2
+	VMAXPS        Y2, Y8, Y8
+	VEXTRACTF128  $0x01, Y8, X2
+	VMAXPS        X2, X8, X8
+	VPERMILPS     $0x4e, X8, X2
+	VMAXPS        X2, X8, X8
+	VPERMILPS     $0xb1, X8, X2
+	VMAXPS        X2, X8, X8
+	VSUBSS        X7, X8, X2
+	VXORPS        X9, X9, X9
+	VUCOMISS      X9, X2
+	JE            stop
+	VSUBSS        X2, X2, X2
+	VUCOMISS      X2, X2
+	JP            stop
+	VXORPS        X0, X7, X7
+	VMAXSS        X7, X8, X8
+	VDIVSS        X8, X6, X9
+	VSUBSS        X9, X9, X2
+	VUCOMISS      X2, X2
+	JP            stop
+	VDIVSS        X6, X8, X2
+	VMOVSS        X2, (SI)
+	MOVL          $0x00000000, (DI)
+	VBROADCASTSS  X9, Z2
+	MOVQ          BX, R10
+	MOVQ          AX, R9
+	MOVQ          CX, R11
+
+codes_many:
+	SUBQ       $0x10, R10
+	JLT        codes_few
+	VMOVUPS    (R11), Z9
+	VMULPS     Z2, Z9, Z9
+	VMAXPS     Z3, Z9, Z9
+	VMINPS     Z4, Z9, Z9
+	VPANDD     Z0, Z9, Z10
+	VPORD      Z1, Z10, Z10
+	VADDPS     Z10, Z9, Z9
+	VCVTTPS2DQ Z9, Z9
+	VPADDD     Z5, Z9, Z9
+	VPMOVDB    Z9, (R9)
+	ADDQ       $0x00000040, R11
+	ADDQ       $0x00000010, R9
+	JMP        codes_many
+
+codes_few:
+	ADDQ       $0x10, R10
+	JZ         codes_end
+	MOVQ       $-1, R12
+	BZHIQ      R10, R12, R12
+	KMOVQ      R12, K1
+	VMOVUPS.Z  (R11), K1, Z9
+	VMULPS     Z2, Z9, Z9
+	VMAXPS     Z3, Z9, Z9
+	VMINPS     Z4, Z9, Z9
+	VPANDD     Z0, Z9, Z2
+	VPORD      Z1, Z2, Z2
+	VADDPS     Z2, Z9, Z9
+	VCVTTPS2DQ Z9, Z9
+	VPADDD     Z5, Z9, Z9
+	VPMOVDB    Z9, K1, (R9)
 
 codes_end:
 	ADDQ BX, AX
