@@ -33,9 +33,6 @@ func wrap64(f func(float64) float64) func(float32) float32 {
 	return func(x float32) float32 { return float32(f(float64(x))) }
 }
 
-// real makes a unary from a function alone.
-func real(f func(float32) float32) unary { return unary{rows: each(f), one: f} }
-
 // unaries are the functions that need nothing but their argument.
 var unaries = map[string]unary{
 	"EXP":  {rows: libm.ExpTo, one: wrap64(math.Exp)},
@@ -45,8 +42,8 @@ var unaries = map[string]unary{
 		element.Roots(dst, src)
 		element.Reciprocals(dst, dst[:len(src)])
 	}},
-	"SIN":   real(libm.Sin),
-	"COS":   real(libm.Cos),
+	"SIN":   {rows: libm.SinTo, one: libm.Sin},
+	"COS":   {rows: libm.CosTo, one: libm.Cos},
 	"FLOOR": {rows: element.Floor, one: wrap64(math.Floor)},
 	"CEIL":  {rows: element.Ceil, one: wrap64(math.Ceil)},
 	"ROUND": {rows: element.ToEven, one: wrap64(math.RoundToEven)},
