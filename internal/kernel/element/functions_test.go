@@ -19,8 +19,12 @@ func TestFunctions(t *testing.T) {
 		loop  func(dst, src []float32)
 		means func(float32) float32
 	}{
-		{"ceil", Ceil, wide(math.Ceil)}, {"floor", Floor, wide(math.Floor)}, {"to even", ToEven, wide(math.RoundToEven)},
-		{"roots", Roots, wide(math.Sqrt)}, {"reciprocals", Reciprocals, func(x float32) float32 { return 1 / x }}, {"magnitudes", Magnitudes, wide(math.Abs)},
+		{"ceil", Ceil, wide(math.Ceil)},
+		{"floor", Floor, wide(math.Floor)},
+		{"to even", ToEven, wide(math.RoundToEven)},
+		{"roots", Roots, wide(math.Sqrt)},
+		{"reciprocals", Reciprocals, func(x float32) float32 { return 1 / x }},
+		{"magnitudes", Magnitudes, wide(math.Abs)},
 		{"signs", Signs, func(x float32) float32 {
 			if x == 0 || x != x {
 				return x

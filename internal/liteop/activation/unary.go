@@ -20,15 +20,6 @@ type unary struct {
 	plain func(int64) int64
 }
 
-func each(f func(float32) float32) func(dst, src []float32) {
-	return func(dst, src []float32) {
-		dst = dst[:len(src)]
-		for i, v := range src {
-			dst[i] = f(v)
-		}
-	}
-}
-
 func wrap64(f func(float64) float64) func(float32) float32 {
 	return func(x float32) float32 { return float32(f(float64(x))) }
 }
