@@ -69,6 +69,34 @@ func EluTo(dst, src []float32) {
 	each(dst[n:], src[n:], elu)
 }
 
+// waves is what sines and cosines in vectors compute with.
+var waves = func() (t simd.WaveTable) {
+	t[0], t[1] = quadrants, quarter
+	copy(t[2:], sinTerms[:])
+	copy(t[5:], cosTerms[:])
+	return t
+}()
+
+// SinTo sets dst[i] = sin(src[i]).
+func SinTo(dst, src []float32) { waveTo(dst, src, 0, Sin) }
+
+// CosTo sets dst[i] = cos(src[i]).
+func CosTo(dst, src []float32) { waveTo(dst, src, 1, Cos) }
+
+func waveTo(dst, src []float32, turn int32, one func(float32) float32) {
+	c := simd.CurveKernels()
+	if c == nil {
+		each(dst, src, one)
+		return
+	}
+	for dst = dst[:len(src)]; len(src) > 0; {
+		n := c.LibmWave(dst, src, turn, &waves)
+		few := min(16, len(src)-n) // those at which vectors have stopped
+		each(dst[n:n+few], src[n:n+few], one)
+		dst, src = dst[n+few:], src[n+few:]
+	}
+}
+
 func elu(x float32) float32 {
 	if x < 0 {
 		return Expm1(x)

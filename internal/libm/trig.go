@@ -9,6 +9,12 @@ var (
 	cosTerms = [5]float64{1, -0x1.ffffffd0c621cp-2, 0x1.55553e1068f19p-5, -0x1.6c087e89a359dp-10, 0x1.99343027bf8c3p-16}
 )
 
+// What quadrants are counted by, in the upper eight bits, and as far as they are.
+const (
+	quadrants = 0x1.45F306DC9C883p-1 * (1 << 24)
+	quarter   = 0x1.921FB54442D18p0
+)
+
 // Sin returns the sine of x.
 func Sin(x float32) float32 {
 	if a := float32(math.Abs(float64(x))); a < 0x1p-12 {
@@ -41,8 +47,8 @@ func quadrant(x float32, turn int) float32 {
 		return float32(math.Sin(v))
 	case a >= pio4:
 		// Quadrants are counted in the upper eight bits of a scaled product.
-		n = int((int32(v*(0x1.45F306DC9C883p-1*(1<<24))) + 0x800000) >> 24)
-		v -= float64(n) * 0x1.921FB54442D18p0
+		n = int((int32(v*quadrants) + 0x800000) >> 24)
+		v -= float64(n) * quarter
 	}
 	square := v * v
 	if n&3 == 1 || n&3 == 2 {

@@ -35,6 +35,7 @@ func curves(a *asm) {
 	a.libmSigmoidWide()
 	a.libmTanh()
 	a.libmLog()
+	a.libmWave()
 }
 
 // curveLoop is a loop over four values at a time.

@@ -94,7 +94,7 @@ func write(path string, fill func(*asm)) error {
 	if err != nil {
 		return err
 	}
-	if err := pass.Compile.Execute(file); err != nil {
+	if err := pass.Concat(pass.InstructionPass(withoutSSE), pass.Compile).Execute(file); err != nil {
 		return err
 	}
 	p := printer.NewGoAsm(printer.Config{Name: "internal/kernel/gen", Pkg: "simd"})

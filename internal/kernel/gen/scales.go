@@ -13,7 +13,8 @@ func (a *asm) scales() {
 	a.nonzeros()
 	a.curve16()
 	a.quantiseRow()
-	a.quantiseRows()
+	a.quantiseRows(false)
+	a.quantiseRows(true)
 	a.rowPairs()
 	a.lessTimes()
 	for _, signed := range []bool{false, true} {

@@ -96,16 +96,21 @@ func (e *Elements) QuantiseRow(dst []uint8, src []float32, mul, lo, hi float32, 
 	return true
 }
 
-// QuantiseRows writes the 8-bit codes of rows, as many as there are scales, n numbers each: a row's range, with zero in it, over 255 steps, whose
-// scale and zero point, for codes from -128 on, it writes too. To codes it adds plus. It returns for how many rows it did so: it stops at one
-// whose range is nothing, or not finite, or whose scale has no inverse, and does none where the set has no loop.
-func (e *Elements) QuantiseRows(dst []uint8, src []float32, n int, scales []float32, zeros []int32, plus int32) int {
+// QuantiseRows writes the 8-bit codes of rows, as many as there are scales, n numbers each: a row's range, with zero in it, over 255 steps, or that
+// of even rows, from -m to m, over 254, whose scale and zero point, for codes from -128 on, it writes too. To codes it adds plus. It returns for
+// how many rows it did so: it stops at one whose range is nothing, or not finite, or whose scale has no inverse, and does none where the set has
+// no loop.
+func (e *Elements) QuantiseRows(dst []uint8, src []float32, n int, even bool, scales []float32, zeros []int32, plus int32) int {
 	rows := len(scales)
 	if e == nil || e.quantiseRows == nil || rows == 0 || n == 0 {
 		return 0
 	}
 	_, _, _ = dst[rows*n-1], src[rows*n-1], zeros[rows-1]
-	return e.quantiseRows(&dst[0], &src[0], rows, n, &scales[0], &zeros[0], plus)
+	loop := e.quantiseRows
+	if even {
+		loop = e.quantiseEvenRows
+	}
+	return loop(&dst[0], &src[0], rows, n, &scales[0], &zeros[0], plus)
 }
 
 // LessTimes takes b times by from dst. It returns for how many numbers it did so.

@@ -12,9 +12,10 @@ type Curves struct {
 	wide        int // the number of values that libmExp and libmSigmoid take is a multiple of this
 	libmExp     func(dst, src *float32, n int, top, beta float32, t *LibmTable)
 	libmSigmoid func(dst, src *float32, n int, t *LibmTable)
-	libmTanh    func(dst, src *float32, n int)             // nil for none
-	libmElu     func(dst, src *float32, n int)             // nil for none
-	libmLog     func(dst, src *float32, n int, t *float64) // nil for none
+	libmTanh    func(dst, src *float32, n int)                                    // nil for none
+	libmElu     func(dst, src *float32, n int)                                    // nil for none
+	libmLog     func(dst, src *float32, n int, t *float64)                        // nil for none
+	libmWave    func(dst, src *float32, n int, turn int32, t *float64) (done int) // nil for none
 
 	// Those that stay in float32; with every they take any number of values, else a multiple of 8.
 	every                                    bool
@@ -108,6 +109,20 @@ func (c *Curves) LibmLog(dst, src []float32, t *LogTable) int {
 	_ = src[n-1]
 	c.libmLog(&dst[0], &src[0], n, &t[0])
 	return n
+}
+
+// WaveTable is what the sine and the cosine of package libm compute with: 2/π times 2^24, π/2, the terms of the sine, then those of the cosine.
+type WaveTable [2 + 3 + 5]float64
+
+// LibmWave writes Sin of package libm, or Cos where turn is 1; it returns for how many values it did so: it stops at 16 of which one is 120 or more
+// in size, or no number.
+func (c *Curves) LibmWave(dst, src []float32, turn int32, t *WaveTable) int {
+	n := len(dst)
+	if n == 0 || c.libmWave == nil {
+		return 0
+	}
+	_ = src[n-1]
+	return c.libmWave(&dst[0], &src[0], n, turn, &t[0])
 }
 
 // LibmElu writes Expm1 of package libm of negative values, and others as they are; it returns for how many values it did so.

@@ -8,7 +8,7 @@ var curves = family[Curves]{
 		tan: tanAVX2, asin: asinAVX2, acos: acosAVX2, atan: atanAVX2, sinh: sinhAVX2, cosh: coshAVX2, asinh: asinhAVX2, acosh: acoshAVX2, atanh: atanhAVX2, powers: powersAVX2,
 	},
 	AVX512: {
-		Set: AVX512, wide: 1, libmExp: libmExpAVX512, libmSigmoid: libmSigmoidAVX512, libmTanh: libmTanhAVX512, libmElu: libmEluAVX512, libmLog: libmLogAVX512,
+		Set: AVX512, wide: 1, libmExp: libmExpAVX512, libmSigmoid: libmSigmoidAVX512, libmTanh: libmTanhAVX512, libmElu: libmEluAVX512, libmLog: libmLogAVX512, libmWave: libmWaveAVX512,
 		every: true, sigmoid: sigmoidAVX512, erf: erfAVX512, tanh: tanhAVX512, silu: siluAVX512, gelu: geluAVX512, geluTanh: geluTanhAVX512, hardSwish: hardSwishAVX512, expSum: expSumAVX512, softmaxRows: softmaxRowsAVX512,
 		exponential: exponentialAVX512, logarithm: logarithmAVX512, softplus: softplusAVX512, mish: mishAVX512, sin: sinAVX512, cos: cosAVX512,
 		tan: tanAVX512, asin: asinAVX512, acos: acosAVX512, atan: atanAVX512, sinh: sinhAVX512, cosh: coshAVX512, asinh: asinhAVX512, acosh: acoshAVX512, atanh: atanhAVX512, powers: powersAVX512,
@@ -107,6 +107,9 @@ func sinAVX512(dst, src *float32, n int, t *SingleTable)
 
 //go:noescape
 func cosAVX512(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func libmWaveAVX512(dst, src *float32, n int, turn int32, t *float64) (done int)
 
 //go:noescape
 func libmLogAVX512(dst, src *float32, n int, t *float64)

@@ -3,15 +3,15 @@
 #include "textflag.h"
 
 // func libmExpAVX2(dst *float32, src *float32, n int, top float32, beta float32, t *byte)
-// Requires: AVX, AVX2, SSE
+// Requires: AVX, AVX2
 TEXT ·libmExpAVX2(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         t+32(FP), DX
 	MOVQ         n+16(FP), BX
-	MOVSS        top+24(FP), X0
+	VMOVSS       top+24(FP), X0
 	VBROADCASTSS X0, X0
-	MOVSS        beta+28(FP), X1
+	VMOVSS       beta+28(FP), X1
 	VBROADCASTSS X1, X1
 
 step:
@@ -52,7 +52,7 @@ step:
 	RET
 
 // func libmExpAVX512(dst *float32, src *float32, n int, top float32, beta float32, t *byte)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE
+// Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·libmExpAVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
@@ -70,9 +70,9 @@ TEXT ·libmExpAVX512(SB), NOSPLIT, $0-40
 	VMOVDQU32    832(BX), Z9
 	VMOVDQU32    896(BX), Z10
 	VMOVDQU32    960(BX), Z11
-	MOVSS        top+24(FP), X12
+	VMOVSS       top+24(FP), X12
 	VBROADCASTSS X12, Z12
-	MOVSS        beta+28(FP), X13
+	VMOVSS       beta+28(FP), X13
 	VBROADCASTSS X13, Z13
 
 values_many:
@@ -767,32 +767,32 @@ numbers_end:
 	RET
 
 // func libmLogAVX512(dst *float32, src *float32, n int, t *float64)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·libmLogAVX512(SB), NOSPLIT, $0-32
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         n+16(FP), DX
 	MOVQ         t+24(FP), BX
 	MOVL         $0x00800000, SI
-	MOVD         SI, X1
+	VMOVD        SI, X1
 	VPBROADCASTD X1, Z1
 	MOVL         $0x4b000000, SI
-	MOVD         SI, X2
+	VMOVD        SI, X2
 	VPBROADCASTD X2, Z2
 	MOVL         $0x0b800000, SI
-	MOVD         SI, X3
+	VMOVD        SI, X3
 	VPBROADCASTD X3, Z3
 	MOVL         $0x3f330000, SI
-	MOVD         SI, X4
+	VMOVD        SI, X4
 	VPBROADCASTD X4, Z4
 	MOVL         $0xff800000, SI
-	MOVD         SI, X5
+	VMOVD        SI, X5
 	VPBROADCASTD X5, Z5
 	MOVL         $0x7f800000, SI
-	MOVD         SI, X6
+	VMOVD        SI, X6
 	VPBROADCASTD X6, Z6
 	MOVL         $0x7fc00000, SI
-	MOVD         SI, X7
+	VMOVD        SI, X7
 	VPBROADCASTD X7, Z7
 	VPXORD       Z0, Z0, Z0
 	VMOVUPD      (BX), Z8
@@ -938,5 +938,264 @@ values_few:
 	VMOVUPS       Z1, K1, (AX)
 
 values_end:
+	VZEROUPPER
+	RET
+
+// func libmWaveAVX512(dst *float32, src *float32, n int, turn int32, t *float64) (done int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2
+TEXT ·libmWaveAVX512(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         t+32(FP), BX
+	MOVL         turn+24(FP), SI
+	VMOVD        SI, X0
+	VPBROADCASTD X0, Z0
+	MOVL         $0x42f00000, SI
+	VMOVD        SI, X1
+	VPBROADCASTD X1, Z1
+	MOVL         $0x3f490fdb, SI
+	VMOVD        SI, X2
+	VPBROADCASTD X2, Z2
+	MOVL         $0x39800000, SI
+	VMOVD        SI, X3
+	VPBROADCASTD X3, Z3
+	MOVL         $0x7fffffff, SI
+	VMOVD        SI, X4
+	VPBROADCASTD X4, Z4
+	MOVL         $0x00800000, SI
+	VMOVD        SI, X5
+	VPBROADCASTD X5, Z5
+	MOVL         $0x00000001, SI
+	VMOVD        SI, X6
+	VPBROADCASTD X6, Z6
+	MOVL         $0x00000002, SI
+	VMOVD        SI, X7
+	VPBROADCASTD X7, Z7
+	MOVQ         CX, SI
+	VBROADCASTSD (BX), Z8
+	VBROADCASTSD 8(BX), Z9
+	VBROADCASTSD 16(BX), Z10
+	VBROADCASTSD 24(BX), Z11
+	VBROADCASTSD 32(BX), Z12
+	VBROADCASTSD 40(BX), Z13
+	VBROADCASTSD 48(BX), Z14
+	VBROADCASTSD 56(BX), Z15
+	VBROADCASTSD 64(BX), Z16
+	VBROADCASTSD 72(BX), Z17
+
+numbers_many:
+	SUBQ          $0x10, DX
+	JLT           numbers_few
+	VMOVUPS       (CX), Z18
+	VPANDD        Z4, Z18, Z19
+	VCMPPS        $0x05, Z1, Z19, K2
+	KORTESTW      K2, K2
+	JNE           stop
+	VCMPPS        $0x0d, Z2, Z19, K2
+	VMOVAPS       Y18, Y20
+	VCVTPS2PD     Y20, Z20
+	VMULPD        Z8, Z20, Z22
+	VCVTTPD2DQ    Z22, Y21
+	VPADDD        Y5, Y21, Y21
+	VPSRAD.Z      $0x18, Y21, K2, Y21
+	VCVTDQ2PD     Y21, Z22
+	VMULPD        Z9, Z22, Z22
+	VSUBPD        Z22, Z20, Z20
+	VPXORD        Y0, Y21, Y22
+	VPTESTMD      Y6, Y22, K3
+	VPADDD        Y6, Y21, Y22
+	VPANDD        Y7, Y22, Y22
+	VPMOVSXDQ     Y22, Z22
+	VPSLLQ        $0x3e, Z22, Z22
+	VPXORQ        Z22, Z20, Z20
+	VPANDD        Y7, Y21, Y21
+	VPMOVSXDQ     Y21, Z22
+	VPSLLQ        $0x3e, Z22, Z22
+	VMULPD        Z20, Z20, Z23
+	VMULPD        Z23, Z20, Z24
+	VMULPD        Z10, Z24, Z25
+	VADDPD        Z25, Z20, Z25
+	VMULPD        Z12, Z23, Z20
+	VADDPD        Z20, Z11, Z20
+	VMULPD        Z23, Z24, Z24
+	VMULPD        Z20, Z24, Z20
+	VADDPD        Z20, Z25, Z25
+	VMULPD        Z23, Z23, Z24
+	VMULPD        Z14, Z23, Z26
+	VADDPD        Z26, Z13, Z26
+	VMULPD        Z15, Z24, Z20
+	VADDPD        Z20, Z26, Z26
+	VMULPD        Z17, Z23, Z20
+	VADDPD        Z20, Z16, Z20
+	VMULPD        Z23, Z24, Z24
+	VMULPD        Z20, Z24, Z20
+	VADDPD        Z20, Z26, Z26
+	VPXORQ        Z22, Z26, K3, Z25
+	VCVTPD2PS     Z25, Y21
+	VEXTRACTF64X4 $0x01, Z18, Y20
+	KSHIFTRW      $0x08, K2, K2
+	VCVTPS2PD     Y20, Z20
+	VMULPD        Z8, Z20, Z23
+	VCVTTPD2DQ    Z23, Y22
+	VPADDD        Y5, Y22, Y22
+	VPSRAD.Z      $0x18, Y22, K2, Y22
+	VCVTDQ2PD     Y22, Z23
+	VMULPD        Z9, Z23, Z23
+	VSUBPD        Z23, Z20, Z20
+	VPXORD        Y0, Y22, Y23
+	VPTESTMD      Y6, Y23, K3
+	VPADDD        Y6, Y22, Y23
+	VPANDD        Y7, Y23, Y23
+	VPMOVSXDQ     Y23, Z23
+	VPSLLQ        $0x3e, Z23, Z23
+	VPXORQ        Z23, Z20, Z20
+	VPANDD        Y7, Y22, Y22
+	VPMOVSXDQ     Y22, Z22
+	VPSLLQ        $0x3e, Z22, Z22
+	VMULPD        Z20, Z20, Z23
+	VMULPD        Z23, Z20, Z24
+	VMULPD        Z10, Z24, Z25
+	VADDPD        Z25, Z20, Z25
+	VMULPD        Z12, Z23, Z20
+	VADDPD        Z20, Z11, Z20
+	VMULPD        Z23, Z24, Z24
+	VMULPD        Z20, Z24, Z20
+	VADDPD        Z20, Z25, Z25
+	VMULPD        Z23, Z23, Z24
+	VMULPD        Z14, Z23, Z26
+	VADDPD        Z26, Z13, Z26
+	VMULPD        Z15, Z24, Z20
+	VADDPD        Z20, Z26, Z26
+	VMULPD        Z17, Z23, Z20
+	VADDPD        Z20, Z16, Z20
+	VMULPD        Z23, Z24, Z24
+	VMULPD        Z20, Z24, Z20
+	VADDPD        Z20, Z26, Z26
+	VPXORQ        Z22, Z26, K3, Z25
+	VCVTPD2PS     Z25, Y20
+	VINSERTF64X4  $0x01, Y20, Z21, Z20
+	VCMPPS        $0x11, Z3, Z19, K2
+	VMOVAPS       Z18, Z18
+	VPTESTMD      Z6, Z0, K3
+	VCVTDQ2PS     Z6, K3, Z18
+	VMOVAPS       Z18, K2, Z20
+	VMOVUPS       Z20, (AX)
+	ADDQ          $0x00000040, CX
+	ADDQ          $0x00000040, AX
+	JMP           numbers_many
+
+numbers_few:
+	ADDQ          $0x10, DX
+	JZ            numbers_end
+	MOVQ          $-1, BX
+	BZHIQ         DX, BX, BX
+	KMOVQ         BX, K1
+	VMOVUPS.Z     (CX), K1, Z18
+	VPANDD        Z4, Z18, Z4
+	VCMPPS        $0x05, Z1, Z4, K2
+	KORTESTW      K2, K2
+	JNE           stop
+	VCMPPS        $0x0d, Z2, Z4, K2
+	VMOVAPS       Y18, Y1
+	VCVTPS2PD     Y1, Z1
+	VMULPD        Z8, Z1, Z2
+	VCVTTPD2DQ    Z2, Y19
+	VPADDD        Y5, Y19, Y19
+	VPSRAD.Z      $0x18, Y19, K2, Y19
+	VCVTDQ2PD     Y19, Z2
+	VMULPD        Z9, Z2, Z2
+	VSUBPD        Z2, Z1, Z1
+	VPXORD        Y0, Y19, Y2
+	VPTESTMD      Y6, Y2, K3
+	VPADDD        Y6, Y19, Y2
+	VPANDD        Y7, Y2, Y2
+	VPMOVSXDQ     Y2, Z2
+	VPSLLQ        $0x3e, Z2, Z2
+	VPXORQ        Z2, Z1, Z1
+	VPANDD        Y7, Y19, Y19
+	VPMOVSXDQ     Y19, Z2
+	VPSLLQ        $0x3e, Z2, Z2
+	VMULPD        Z1, Z1, Z19
+	VMULPD        Z19, Z1, Z20
+	VMULPD        Z10, Z20, Z22
+	VADDPD        Z22, Z1, Z22
+	VMULPD        Z12, Z19, Z1
+	VADDPD        Z1, Z11, Z1
+	VMULPD        Z19, Z20, Z20
+	VMULPD        Z1, Z20, Z1
+	VADDPD        Z1, Z22, Z22
+	VMULPD        Z19, Z19, Z20
+	VMULPD        Z14, Z19, Z23
+	VADDPD        Z23, Z13, Z23
+	VMULPD        Z15, Z20, Z1
+	VADDPD        Z1, Z23, Z23
+	VMULPD        Z17, Z19, Z1
+	VADDPD        Z1, Z16, Z1
+	VMULPD        Z19, Z20, Z20
+	VMULPD        Z1, Z20, Z1
+	VADDPD        Z1, Z23, Z23
+	VPXORQ        Z2, Z23, K3, Z22
+	VCVTPD2PS     Z22, Y21
+	VEXTRACTF64X4 $0x01, Z18, Y1
+	KSHIFTRW      $0x08, K2, K2
+	VCVTPS2PD     Y1, Z1
+	VMULPD        Z8, Z1, Z8
+	VCVTTPD2DQ    Z8, Y2
+	VPADDD        Y5, Y2, Y2
+	VPSRAD.Z      $0x18, Y2, K2, Y2
+	VCVTDQ2PD     Y2, Z8
+	VMULPD        Z9, Z8, Z8
+	VSUBPD        Z8, Z1, Z1
+	VPXORD        Y0, Y2, Y5
+	VPTESTMD      Y6, Y5, K3
+	VPADDD        Y6, Y2, Y5
+	VPANDD        Y7, Y5, Y5
+	VPMOVSXDQ     Y5, Z5
+	VPSLLQ        $0x3e, Z5, Z5
+	VPXORQ        Z5, Z1, Z1
+	VPANDD        Y7, Y2, Y2
+	VPMOVSXDQ     Y2, Z2
+	VPSLLQ        $0x3e, Z2, Z2
+	VMULPD        Z1, Z1, Z5
+	VMULPD        Z5, Z1, Z7
+	VMULPD        Z10, Z7, Z8
+	VADDPD        Z8, Z1, Z8
+	VMULPD        Z12, Z5, Z1
+	VADDPD        Z1, Z11, Z1
+	VMULPD        Z5, Z7, Z7
+	VMULPD        Z1, Z7, Z1
+	VADDPD        Z1, Z8, Z8
+	VMULPD        Z5, Z5, Z7
+	VMULPD        Z14, Z5, Z9
+	VADDPD        Z9, Z13, Z9
+	VMULPD        Z15, Z7, Z1
+	VADDPD        Z1, Z9, Z9
+	VMULPD        Z17, Z5, Z1
+	VADDPD        Z1, Z16, Z1
+	VMULPD        Z5, Z7, Z7
+	VMULPD        Z1, Z7, Z1
+	VADDPD        Z1, Z9, Z9
+	VPXORQ        Z2, Z9, K3, Z8
+	VCVTPD2PS     Z8, Y1
+	VINSERTF64X4  $0x01, Y1, Z21, Z1
+	VCMPPS        $0x11, Z3, Z4, K2
+	VMOVAPS       Z18, Z2
+	VPTESTMD      Z6, Z0, K3
+	VCVTDQ2PS     Z6, K3, Z2
+	VMOVAPS       Z2, K2, Z1
+	VMOVUPS       Z1, K1, (AX)
+
+numbers_end:
+	MOVQ n+16(FP), AX
+	JMP  return
+
+stop:
+	MOVQ CX, AX
+	SUBQ SI, AX
+	SHRQ $0x02, AX
+
+return:
+	MOVQ AX, done+40(FP)
 	VZEROUPPER
 	RET

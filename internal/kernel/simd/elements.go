@@ -54,6 +54,7 @@ type Elements struct {
 	quantise16, quantiseAway16 func(dst *uint16, src *float32, n int, scale, lo, hi float32, zero int32)                           // nil for none
 	pairs                      [rowOps][2]rowPair                                                                                  // with two rows, and with a row and a number; nil for none
 	quantiseRows               func(dst *byte, src *float32, rows, n int, scales *float32, zeros *int32, plus int32) (done int)    // nil for none
+	quantiseEvenRows           func(dst *byte, src *float32, rows, n int, scales *float32, zeros *int32, plus int32) (done int)    // nil for none
 	scaleRows                  [2]scaleLoop                                                                                        // nil for none
 	every                      bool                                                                                                // quantise, sum and product take any number of elements
 }

@@ -20,7 +20,7 @@ func elementsAVX512() *Elements {
 	}
 	e.scaleRows = [2]scaleLoop{scaleRowsAVX512, scaleRowsTogetherAVX512}
 	e.addScaled, e.nonzeros, e.curve16 = addScaledAVX512, nonzerosAVX512, curve16AVX512
-	e.quantiseRow, e.quantiseRows, e.lessTimes = quantiseRowAVX512, quantiseRowsAVX512, lessTimesAVX512
+	e.quantiseRow, e.quantiseRows, e.quantiseEvenRows, e.lessTimes = quantiseRowAVX512, quantiseRowsAVX512, quantiseEvenRowsAVX512, lessTimesAVX512
 	return &e
 }
 
@@ -313,6 +313,9 @@ func magnitudeAVX2(dst, src *float32, n int)
 
 //go:noescape
 func quantiseRowAVX512(dst *byte, src *float32, n int, mul, lo, hi float32, zero int32)
+
+//go:noescape
+func quantiseEvenRowsAVX512(dst *byte, src *float32, rows, n int, scales *float32, zeros *int32, plus int32) (done int)
 
 //go:noescape
 func quantiseRowsAVX512(dst *byte, src *float32, rows, n int, scales *float32, zeros *int32, plus int32) (done int)

@@ -37,16 +37,7 @@ func byValue(c *op.Call, f func(int32) int32) (op.Run, error) {
 func prepareClamp(lo, hi float32) func(c *op.Call) (op.Run, error) {
 	return func(c *op.Call) (op.Run, error) {
 		if c.In[0].Type == tensor.Float32 && c.Out[0].Type == tensor.Float32 {
-			return layer.MapRows(func(y, x []float32) {
-				for i, v := range x {
-					if v < lo {
-						v = lo
-					} else if v > hi {
-						v = hi
-					}
-					y[i] = v
-				}
-			}), nil
+			return layer.MapRows(func(y, x []float32) { element.Limit(y, x, lo, hi) }), nil
 		}
 		if c.In[0].Type == tensor.Int32 || c.In[0].Type == tensor.Int64 {
 			return nil, op.Unsupported("%v input", c.In[0].Type)

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/libm"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
 	"github.com/opmeter/opmeter/internal/op"
@@ -19,45 +20,24 @@ type unary struct {
 	plain func(int64) int64
 }
 
-func each(f func(float32) float32) func(dst, src []float32) {
-	return func(dst, src []float32) {
-		dst = dst[:len(src)]
-		for i, v := range src {
-			dst[i] = f(v)
-		}
-	}
-}
-
 func wrap64(f func(float64) float64) func(float32) float32 {
 	return func(x float32) float32 { return float32(f(float64(x))) }
 }
 
-// real makes a unary from a function alone.
-func real(f func(float32) float32) unary { return unary{rows: each(f), one: f} }
-
-func whole(f func(float32) float32, g func(int64) int64) unary {
-	return unary{rows: each(f), one: f, plain: g}
-}
-
 // unaries are the functions that need nothing but their argument.
 var unaries = map[string]unary{
-	"EXP": {rows: libm.ExpTo, one: wrap64(math.Exp)},
-	"LOG": {rows: libm.LogTo, one: wrap64(math.Log)},
-	"SQRT": {one: wrap64(math.Sqrt), rows: func(dst, src []float32) {
-		for i, x := range src[:len(dst)] {
-			dst[i] = float32(math.Sqrt(float64(x)))
-		}
-	}},
+	"EXP":  {rows: libm.ExpTo, one: wrap64(math.Exp)},
+	"LOG":  {rows: libm.LogTo, one: wrap64(math.Log)},
+	"SQRT": {rows: element.Roots, one: wrap64(math.Sqrt)},
 	"RSQRT": {one: rsqrt, rows: func(dst, src []float32) {
-		for i, x := range src[:len(dst)] {
-			dst[i] = rsqrt(x)
-		}
+		element.Roots(dst, src)
+		element.Reciprocals(dst, dst[:len(src)])
 	}},
-	"SIN":   real(libm.Sin),
-	"COS":   real(libm.Cos),
-	"FLOOR": real(wrap64(math.Floor)),
-	"CEIL":  real(wrap64(math.Ceil)),
-	"ROUND": real(wrap64(math.RoundToEven)),
+	"SIN":   {rows: libm.SinTo, one: libm.Sin},
+	"COS":   {rows: libm.CosTo, one: libm.Cos},
+	"FLOOR": {rows: element.Floor, one: wrap64(math.Floor)},
+	"CEIL":  {rows: element.Ceil, one: wrap64(math.Ceil)},
+	"ROUND": {rows: element.ToEven, one: wrap64(math.RoundToEven)},
 	"SQUARE": {one: func(x float32) float32 { return x * x }, plain: func(x int64) int64 { return x * x }, rows: func(dst, src []float32) {
 		swish.mul(dst, src[:len(dst)], src[:len(dst)])
 	}},
@@ -66,12 +46,8 @@ var unaries = map[string]unary{
 			dst[i] = -x
 		}
 	}},
-	"ABS": {one: wrap64(math.Abs), plain: func(x int64) int64 { return max(x, -x) }, rows: func(dst, src []float32) {
-		for i, x := range src[:len(dst)] {
-			dst[i] = math.Float32frombits(math.Float32bits(x) &^ (1 << 31))
-		}
-	}},
-	"SIGN": whole(func(x float32) float32 {
+	"ABS": {rows: element.Magnitudes, one: wrap64(math.Abs), plain: func(x int64) int64 { return max(x, -x) }},
+	"SIGN": {rows: element.Signs, one: func(x float32) float32 {
 		switch {
 		case x > 0:
 			return 1
@@ -79,7 +55,7 @@ var unaries = map[string]unary{
 			return -1
 		}
 		return x
-	}, func(x int64) int64 {
+	}, plain: func(x int64) int64 {
 		switch {
 		case x > 0:
 			return 1
@@ -87,7 +63,7 @@ var unaries = map[string]unary{
 			return -1
 		}
 		return 0
-	}),
+	}},
 	"ELU": {rows: libm.EluTo, one: wrap64(Elu)},
 }
 

@@ -27,10 +27,12 @@ type Hybrid struct {
 	chunk  int // products whose sum float32 holds exactly
 	q, sum []float32
 	whole  []int32
-	// In vectors, in place of w and chunk: the row's 8-bit numbers, and their zero point.
+	// In vectors, in place of w and chunk: the row's 8-bit numbers, and their scale and zero point.
 	packed *kernel.PackedQ
 	stored []uint8
 	table  [1]kernel.ByteTable
+	scale  [1]float32
+	zero   [1]int32
 	back   kernel.FloatScale // with the bias and the limits of the run
 	many   *hybridRows       // nil where rows are done one by one
 }
@@ -87,24 +89,31 @@ func (h *Hybrid) block(p *workers.Pool, rows int, y, x, bias []float32, act acti
 	m := h.many
 	m.x, m.y, h.back.Bias, h.back.Act = x, y, bias, act
 	p.For(rows, max(1, Grain/(1+h.k)), m.quantise)
-	kernel.GemmQ(p, rows, m.stored, m.tables[:rows], h.packed, m.whole)
+	tables := h.table[:] // of all rows, where they have one zero point
+	if h.asym {
+		tables = m.tables[:rows]
+	}
+	kernel.GemmQ(p, rows, m.stored, tables, h.packed, m.whole)
 	p.For(rows, max(1, Grain/(1+h.n)), m.scale)
 	m.x, m.y, h.back.Bias = nil, nil, nil
 }
 
 // quantiseRows quantises rows lo to hi of a block.
 func (h *Hybrid) quantiseRows(lo, hi int) {
-	m, e := h.many, simd.ElementKernels()
-	for r := lo; r < hi; r++ {
-		if h.asym {
-			r += e.QuantiseRows(m.stored[r*h.k:], m.x[r*h.k:], h.k, m.scales[r:hi], m.zeros[r:hi], withoutSign)
-		}
-		if r < hi {
-			m.scales[r], m.zeros[r] = QuantizeCodes(m.stored[r*h.k:][:h.k], m.q[r*h.k:][:h.k], m.x[r*h.k:][:h.k], h.asym, withoutSign)
-		}
-	}
-	for r := lo; r < hi; r++ {
+	m := h.many
+	h.codes(m.stored[lo*h.k:], m.q[lo*h.k:], m.x[lo*h.k:], m.scales[lo:hi], m.zeros[lo:hi])
+	for r := lo; h.asym && r < hi; r++ {
 		m.tables[r].Fill(false, m.zeros[r]+withoutSign)
+	}
+}
+
+// codes quantises rows, as many as there are scales; room is for as many numbers.
+func (h *Hybrid) codes(dst []uint8, room, x, scales []float32, zeros []int32) {
+	e := simd.ElementKernels()
+	for r := 0; r < len(scales); r++ {
+		if r += e.QuantiseRows(dst[r*h.k:], x[r*h.k:], h.k, !h.asym, scales[r:], zeros[r:], withoutSign); r < len(scales) {
+			scales[r], zeros[r] = QuantizeCodes(dst[r*h.k:][:h.k], room[r*h.k:][:h.k], x[r*h.k:][:h.k], h.asym, withoutSign)
+		}
 	}
 }
 
@@ -157,6 +166,9 @@ func HybridOf(w []int8, n, k, vec, elem int, scales []float32, asym bool) *Hybri
 		if h.back = (kernel.FloatScale{Weights: scales, Together: true}); len(scales) == 1 {
 			h.back.Weights = slices.Repeat(scales, n)
 		}
+		if h.table[0].Fill(false, withoutSign); !asym {
+			packed = packed.Expect(&h.table[0])
+		}
 		h.packed, h.stored, h.whole = packed, make([]uint8, k), make([]int32, n)
 		return h
 	}
@@ -206,10 +218,12 @@ func (h *Hybrid) Row(p *workers.Pool, x []float32) (sums []float32, scale float3
 
 // wholeRow is Row in vectors, whose sums are in h.whole.
 func (h *Hybrid) wholeRow(p *workers.Pool, x []float32) (scale float32) {
-	scale, zero := QuantizeCodes(h.stored, h.q, x[:h.k], h.asym, withoutSign)
-	h.table[0].Fill(false, zero+withoutSign)
+	h.codes(h.stored, h.q, x, h.scale[:], h.zero[:])
+	if h.asym {
+		h.table[0].Fill(false, h.zero[0]+withoutSign)
+	}
 	kernel.GemmQ(p, 1, h.stored, h.table[:], h.packed, h.whole)
-	return scale
+	return h.scale[0]
 }
 
 // Run writes the results y of x, a row of each: sums scaled back, plus the bias where there is one, clamped.

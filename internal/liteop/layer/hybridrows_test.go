@@ -62,6 +62,36 @@ func TestHybridRows(t *testing.T) {
 	}
 }
 
+// Codes of rows, and their scales and zero points, are those of the whole numbers of each row.
+func TestHybridCodes(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(3, 5))
+	for i := range 200 {
+		rows, k, asym := 1+r.IntN(9), 1+r.IntN(90), i%2 == 0
+		h := Hybrid{k: k, asym: asym}
+		x, dst, scales, zeros := make([]float32, rows*k), make([]uint8, rows*k), make([]float32, rows), make([]int32, rows)
+		for i := range x {
+			x[i] = float32(r.NormFloat64())
+		}
+		for row := range rows {
+			rangesOf(r, x[row*k:][:k])
+		}
+		h.codes(dst, make([]float32, rows*k), x, scales, zeros)
+		for row := range rows {
+			q := make([]float32, k)
+			scale, zero := QuantizeRow(q, x[row*k:][:k], asym)
+			if scale != scales[row] && scale == scale || zero != zeros[row] {
+				t.Fatalf("row %d of %d of %d numbers: scale %g, zero point %d, not %g and %d", row, rows, k, scales[row], zeros[row], scale, zero)
+			}
+			for i, v := range q {
+				if got, want := dst[row*k+i], uint8(int32(v)+zero+withoutSign); got != want {
+					t.Fatalf("row %d of %d, number %d of %d: %d, not %d", row, rows, i, k, got, want)
+				}
+			}
+		}
+	}
+}
+
 // rangesOf gives a row of numbers one of the ranges that decide how it is quantised.
 func rangesOf(r *rand.Rand, x []float32) {
 	by := float32(1)

@@ -162,9 +162,7 @@ func (t *matmul) hybrid(c *op.Call) (op.Run, error) {
 		for b := range t.x {
 			from := x[t.x[b]:][:t.m*t.k]
 			if t.adjX {
-				for i, v := range from {
-					turned[i%t.m*t.k+i/t.m] = v
-				}
+				kernel.Turn(turned, t.k, from, t.m, t.m, t.k)
 				from = turned
 			}
 			other(c, t.y[b]).Rows(c.Pool, t.m, y[b*t.m*t.n:][:t.m*t.n], from, nil, activation.Clamp{})
@@ -293,7 +291,7 @@ type vectors struct {
 
 // suits tells whether there are such loops, and packing costs less than they save.
 func (t *matmul) suits(c *op.Call) bool {
-	return !t.adjX && t.k > 0 && t.n > 0 && (c.Const(1) || t.m >= 8)
+	return t.k > 0 && t.n > 0 && (c.Const(1) || t.m >= 8)
 }
 
 // other tells whether product b of a run has another right-hand operand than what is packed, and where it begins.
@@ -313,7 +311,7 @@ type wide struct {
 
 // wide is nil for other types, and where it gains nothing.
 func (t *matmul) wide(c *op.Call, zx, zy int32, q *kernel.Requant16) *wide {
-	if c.In[0].Type != tensor.Int16 || c.In[1].Type != tensor.Int8 || zx != 0 || !t.suits(c) {
+	if c.In[0].Type != tensor.Int16 || c.In[1].Type != tensor.Int8 || zx != 0 || t.adjX || !t.suits(c) {
 		return nil
 	}
 	w := &wide{vectors: vectors{t, zy, kernel.NewPacked16(t.n, t.k), -1, c.Const(1)}}
@@ -348,10 +346,11 @@ func (w *wide) run(c *op.Call) error {
 // narrow is a product of 8-bit numbers.
 type narrow struct {
 	vectors
-	fixed map[int]*kernel.PackedQ // constant operands by their places
-	table [1]kernel.ByteTable
-	sums  []int32
-	q     kernel.Requant
+	fixed  map[int]*kernel.PackedQ // constant operands by their places
+	table  [1]kernel.ByteTable
+	turned []uint8 // the left-hand operand of a product in rows, where its columns come
+	sums   []int32
+	q      kernel.Requant
 }
 
 // narrow is nil for other types, and where it gains nothing.
@@ -366,6 +365,9 @@ func (t *matmul) narrow(c *op.Call, zx, zy int32, q kernel.Requant) *narrow {
 	w.q.SetSteps(t.k, zx)
 	w.table[0].Fill(true, zx)
 	w.sums = op.ScratchOf[int32](c, t.m*t.n)
+	if t.adjX {
+		w.turned = op.ScratchOf[uint8](c, t.m*t.k)
+	}
 	c.Kernel = w.packed.Name(t.m)
 	if c.Const(1) {
 		w.fixed = map[int]*kernel.PackedQ{}
@@ -400,7 +402,12 @@ func (w *narrow) run(c *op.Call) error {
 				w.fill(c.Pool, packed, y[at:])
 			}
 		}
-		kernel.GemmQ(c.Pool, w.m, kernel.Bits(x[w.x[b]:][:w.m*w.k]), w.table[:], packed, w.sums)
+		from := kernel.Bits(x[w.x[b]:][:w.m*w.k])
+		if w.adjX {
+			kernel.Turner{N: 1, C: w.k, Area: w.m}.Last(c.Pool, w.turned, from)
+			from = w.turned
+		}
+		kernel.GemmQ(c.Pool, w.m, from, w.table[:], packed, w.sums)
 		kernel.RequantRows(c.Pool, out[b*size:][:size], w.sums, w.n, &w.q)
 	}
 	return nil

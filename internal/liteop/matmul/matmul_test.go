@@ -232,6 +232,9 @@ func TestBatchMatmul(t *testing.T) {
 			m, k, n := 1+r.IntN(5), 1+r.IntN(6), 1+r.IntN(5)
 			if i/20 == 1 {
 				m += 8 // worth packing the other operand for
+				if i%3 == 0 {
+					m, k = m+20, k+30 // and turning this one in vectors
+				}
 			}
 			lo, hi := optest.Ends(typ[0])
 			ylo, yhi := optest.Ends(typ[1])

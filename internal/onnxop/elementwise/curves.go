@@ -33,10 +33,10 @@ func curves() []curveDef {
 		fast("Acos", 7, vecmath.AcosTo, math.Acos), fast("Acosh", 9, vecmath.AcoshTo, math.Acosh), fast("Asin", 7, vecmath.AsinTo, math.Asin), fast("Asinh", 9, vecmath.AsinhTo, math.Asinh),
 		fast("Atan", 7, vecmath.AtanTo, math.Atan), fast("Atanh", 9, vecmath.AtanhTo, math.Atanh), fast("Cos", 7, vecmath.CosTo, math.Cos), fast("Cosh", 9, vecmath.CoshTo, math.Cosh),
 		fast("Sin", 7, vecmath.SinTo, math.Sin), fast("Sinh", 9, vecmath.SinhTo, math.Sinh), fast("Tan", 7, vecmath.TanTo, math.Tan),
-		fast("Ceil", 1, ceilTo, math.Ceil), fast("Floor", 1, floorTo, math.Floor), fast("Round", 11, roundTo, math.RoundToEven),
-		fast("Sqrt", 1, sqrtTo, math.Sqrt), fast("Exp", 1, vecmath.ExpTo, math.Exp), fast("Log", 1, vecmath.LogTo, math.Log),
+		fast("Ceil", 1, element.Ceil, math.Ceil), fast("Floor", 1, element.Floor, math.Floor), fast("Round", 11, element.ToEven, math.RoundToEven),
+		fast("Sqrt", 1, element.Roots, math.Sqrt), fast("Exp", 1, vecmath.ExpTo, math.Exp), fast("Log", 1, vecmath.LogTo, math.Log),
 		fast("Sigmoid", 1, vecmath.SigmoidTo, sigmoid64), fast("Tanh", 1, vecmath.TanhTo, math.Tanh), erf, shrink,
-		fast("Reciprocal", 1, reciprocalTo, func(x float64) float64 { return 1 / x }),
+		fast("Reciprocal", 1, element.Reciprocals, func(x float64) float64 { return 1 / x }),
 		fast("Softplus", 1, vecmath.SoftplusTo, softplus64), fast("Softsign", 1, softsignTo, func(x float64) float64 { return x / (1 + math.Abs(x)) }),
 		fast("Mish", 18, vecmath.MishTo, func(x float64) float64 { return x * math.Tanh(softplus64(x)) }),
 		with("LeakyRelu", 1, leakyCurve), with("Elu", 1, eluCurve), with("Celu", 12, celuCurve), with("Selu", 1, seluCurve),
@@ -67,57 +67,6 @@ func gelu64(x float64) float64 {
 		return 0
 	}
 	return 0.5 * x * math.Erfc(-x/math.Sqrt2)
-}
-
-func ceilTo(dst, src []float32) {
-	if e := simd.ElementKernels(); e != nil {
-		n := e.Ceil(dst[:len(src)], src)
-		dst, src = dst[n:], src[n:]
-	}
-	for i, x := range src {
-		dst[i] = float32(math.Ceil(float64(x)))
-	}
-}
-
-func floorTo(dst, src []float32) {
-	if e := simd.ElementKernels(); e != nil {
-		n := e.Floor(dst[:len(src)], src)
-		dst, src = dst[n:], src[n:]
-	}
-	for i, x := range src {
-		dst[i] = float32(math.Floor(float64(x)))
-	}
-}
-
-func roundTo(dst, src []float32) {
-	if e := simd.ElementKernels(); e != nil {
-		n := e.ToEven(dst[:len(src)], src)
-		dst, src = dst[n:], src[n:]
-	}
-	for i, x := range src {
-		dst[i] = float32(math.RoundToEven(float64(x)))
-	}
-}
-
-func sqrtTo(dst, src []float32) {
-	if r := simd.RowKernels(); r != nil {
-		r.Roots(dst[:len(src)], src)
-		return
-	}
-	for i, x := range src {
-		dst[i] = float32(math.Sqrt(float64(x)))
-	}
-}
-
-func reciprocalTo(dst, src []float32) {
-	dst = dst[:len(src)]
-	if e := simd.ElementKernels(); e != nil {
-		e.ScalarDiv(dst, 1, src)
-		return
-	}
-	for i, x := range src {
-		dst[i] = 1 / x
-	}
 }
 
 func softsignTo(dst, src []float32) {

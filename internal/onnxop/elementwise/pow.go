@@ -132,7 +132,7 @@ func powScalar(dst, a []float32, y float32, times func(dst, a, b []float32)) {
 		times(dst, a, a)
 		times(dst, dst, dst)
 	case -1:
-		reciprocalTo(dst, a)
+		element.Reciprocals(dst, a)
 	case 0.5, -0.5:
 		powRoot(dst, a, y)
 	default:
@@ -160,9 +160,9 @@ func powRoot(dst, a []float32, y float32) {
 	if e := simd.ElementKernels(); e != nil {
 		inf := float32(math.Inf(1))
 		if least, _ := e.Extent(a, inf, inf); least > 0 {
-			sqrtTo(dst, a)
+			element.Roots(dst, a)
 			if y < 0 {
-				reciprocalTo(dst, dst)
+				element.Reciprocals(dst, dst)
 			}
 			return
 		}

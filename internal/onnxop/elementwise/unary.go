@@ -161,10 +161,8 @@ func prepareHalfExact(k exact) elem.Prepare {
 
 func realExact[T tensor.Real](k exact) op.Run {
 	if k == absolute {
-		if e := simd.ElementKernels(); e != nil {
-			if f, ok := any(e.Abs).(func(dst, src []T)); ok {
-				return RunUnary(f)
-			}
+		if f, ok := any(element.Magnitudes).(func(dst, src []T)); ok {
+			return RunUnary(f)
 		}
 		return RunUnary(func(dst, src []T) {
 			src = src[:len(dst)]
@@ -174,14 +172,8 @@ func realExact[T tensor.Real](k exact) op.Run {
 			}
 		})
 	}
-	if e := simd.ElementKernels(); k == signum && e != nil {
-		rest := numberExact[float32](k)
-		if f, ok := any(func(dst, src []float32) {
-			n := e.Signum(dst, src)
-			rest(dst[n:], src[n:])
-		}).(func(dst, src []T)); ok {
-			return RunUnary(f)
-		}
+	if f, ok := any(element.Signs).(func(dst, src []T)); ok && k == signum {
+		return RunUnary(f)
 	}
 	if k == negative {
 		by := element.Mul[T]().VectorScalar
