@@ -11,7 +11,7 @@ const (
 	codeRowOut
 	codeMask
 	codeScales
-	codeUp
+	codeRound
 	codeLo
 )
 
@@ -130,7 +130,8 @@ func (a *asm) rescaleTile(rows int, kind intKind, scales, mask reg.GPVirtual) {
 	}
 }
 
-// quantiseTile quantises the sums of a tile by the numbers of quantiseSums, all five kinds for each register of columns.
+// quantiseTile quantises the sums of a tile by the numbers of quantiseSums, all five kinds for each register of columns, or by those of simd.Fused: scales,
+// what is added, and the bits of zero.
 func (a *asm) quantiseTile(t reg.Register, rows int, scales reg.Register) {
 	evens := a.GP32()
 	a.MOVL(operand.U32(0x5555), evens)
@@ -150,11 +151,24 @@ func (a *asm) quantiseTile(t reg.Register, rows int, scales reg.Register) {
 			}
 		}
 	}
-	a.CMPQ(at(t, codeUp), operand.U8(0))
-	a.JNE(operand.LabelRef("up"))
+	a.CMPQ(at(t, codeRound), operand.U8(1))
+	a.JE(operand.LabelRef("up"))
+	a.JA(operand.LabelRef("fused"))
 	quantise(false)
 	a.JMP(operand.LabelRef("quantised"))
 	a.Label("up")
 	quantise(true)
+	a.JMP(operand.LabelRef("quantised"))
+	a.Label("fused")
+	for v := range panelVecs {
+		var q [3]reg.VecPhysical
+		for i := range q {
+			q[i] = zmm.reg(24 + i)
+			a.VMOVDQU64(at(scales, 64*(5*v+i)), q[i])
+		}
+		for r := range rows {
+			a.fuseSums(zmm.reg(r*panelVecs+v), q[0], q[1], q[2])
+		}
+	}
 	a.Label("quantised")
 }

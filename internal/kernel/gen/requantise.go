@@ -286,6 +286,12 @@ func (a *asm) requantiseRows(regs int, up, last bool, byColumn operand.Mem) {
 // channels are the numbers of the channels in a register: see quantiseSums.
 type channels struct{ twice, twiceOdd, even, odd, bias reg.VecVirtual }
 
+// fuseSums makes codes of sums by the numbers of simd.Fused; add and zero may be memory.
+func (a *asm) fuseSums(v, scale reg.Register, add, zero operand.Op) {
+	a.VFMADD213PS(add, scale, v)
+	a.VPSUBD(zero, v, v)
+}
+
 // quantiseSums multiplies sums v, which have 2^31 added; odd is then to be shifted to the right by 1 to 20. twice is
 // twice the multipliers, twiceOdd those of every other channel, half and halfOdd are added to the products before their
 // lower 32 bits are cut off. evens chooses every other channel. Ties go away from zero: a negative sum has one less,

@@ -316,6 +316,8 @@ type Scales struct {
 	// its bias is larger than 2^30. Twice then has the lower 32 bits of twice the multipliers, Half 2^Down / 2.
 	Small       bool
 	Twice, Half []int32
+	// Fused are the numbers of the channels that have such; nil for none.
+	Fused []Fused
 }
 
 // Scales16 are the numbers of channels for Requantise16, for blocks of eight channels and a multiple of 16 of them: of each block the biases, the

@@ -257,8 +257,9 @@ line0_end:
 	INCQ      R12
 	DECQ      R10
 	JNS       none
-	CMPL      220(AX), $0x00
-	JNE       up1
+	CMPL      220(AX), $0x01
+	JA        fused1
+	JE        up1
 	VPMULUDQ  256(SI), Z0, Z14
 	VPSRLQ    $0x20, Z0, Z15
 	VPMULUDQ  320(SI), Z15, Z15
@@ -326,6 +327,21 @@ up1:
 	VPADDQ    1408(SI), Z17, Z17
 	VMOVSHDUP Z16, K6, Z17
 	VPSRAVD   1472(SI), Z17, Z3
+	JMP       quantised1
+
+fused1:
+	VMOVDQU64   256(SI), Z14
+	VFMADD213PS 320(SI), Z14, Z0
+	VPSUBD      384(SI), Z0, Z0
+	VMOVDQU64   576(SI), Z15
+	VFMADD213PS 640(SI), Z15, Z1
+	VPSUBD      704(SI), Z1, Z1
+	VMOVDQU64   896(SI), Z16
+	VFMADD213PS 960(SI), Z16, Z2
+	VPSUBD      1024(SI), Z2, Z2
+	VMOVDQU64   1216(SI), Z17
+	VFMADD213PS 1280(SI), Z17, Z3
+	VPSUBD      1344(SI), Z3, Z3
 
 quantised1:
 	VPACKSSDW   Z1, Z0, Z0
@@ -503,7 +519,7 @@ none:
 	RET
 
 // func byteCodes3x32by1VNNI(t *byte)
-// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, FMA3
 TEXT ·byteCodes3x32by1VNNI(SB), NOSPLIT, $0-8
 	MOVQ         t+0(FP), AX
 	MOVQ         24(AX), CX
@@ -612,8 +628,9 @@ line0_end:
 	INCQ      R12
 	DECQ      R10
 	JNS       none
-	CMPL      220(AX), $0x00
-	JNE       up1
+	CMPL      220(AX), $0x01
+	JA        fused1
+	JE        up1
 	VPMULUDQ  128(SI), Y0, Y14
 	VPSRLQ    $0x20, Y0, Y15
 	VPMULUDQ  160(SI), Y15, Y15
@@ -681,6 +698,21 @@ up1:
 	VPADDQ    704(SI), Y17, Y17
 	VMOVSHDUP Y16, K6, Y17
 	VPSRAVD   736(SI), Y17, Y3
+	JMP       quantised1
+
+fused1:
+	VMOVDQU64   128(SI), Y14
+	VFMADD213PS 160(SI), Y14, Y0
+	VPSUBD      192(SI), Y0, Y0
+	VMOVDQU64   288(SI), Y15
+	VFMADD213PS 320(SI), Y15, Y1
+	VPSUBD      352(SI), Y1, Y1
+	VMOVDQU64   448(SI), Y16
+	VFMADD213PS 480(SI), Y16, Y2
+	VPSUBD      512(SI), Y2, Y2
+	VMOVDQU64   608(SI), Y17
+	VFMADD213PS 640(SI), Y17, Y3
+	VPSUBD      672(SI), Y3, Y3
 
 quantised1:
 	VPACKSSDW   Y1, Y0, Y0
@@ -1276,8 +1308,9 @@ line0_end:
 	INCQ      R13
 	DECQ      R10
 	JNS       none
-	CMPL      220(AX), $0x00
-	JNE       up1
+	CMPL      220(AX), $0x01
+	JA        fused1
+	JE        up1
 	VPMULUDQ  256(SI), Z0, Z10
 	VPSRLQ    $0x20, Z0, Z11
 	VPMULUDQ  320(SI), Z11, Z11
@@ -1345,6 +1378,21 @@ up1:
 	VPADDQ    1408(SI), Z13, Z13
 	VMOVSHDUP Z12, K6, Z13
 	VPSRAVD   1472(SI), Z13, Z3
+	JMP       quantised1
+
+fused1:
+	VMOVDQU64   256(SI), Z10
+	VFMADD213PS 320(SI), Z10, Z0
+	VPSUBD      384(SI), Z0, Z0
+	VMOVDQU64   576(SI), Z11
+	VFMADD213PS 640(SI), Z11, Z1
+	VPSUBD      704(SI), Z1, Z1
+	VMOVDQU64   896(SI), Z12
+	VFMADD213PS 960(SI), Z12, Z2
+	VPSUBD      1024(SI), Z2, Z2
+	VMOVDQU64   1216(SI), Z13
+	VFMADD213PS 1280(SI), Z13, Z3
+	VPSUBD      1344(SI), Z3, Z3
 
 quantised1:
 	VPACKSSDW   Z1, Z0, Z0
@@ -1593,7 +1641,7 @@ all:
 	RET
 
 // func byteCodes3x32by2VNNI(t *byte)
-// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, FMA3
 TEXT ·byteCodes3x32by2VNNI(SB), NOSPLIT, $0-8
 	MOVQ         t+0(FP), AX
 	MOVQ         24(AX), CX
@@ -1691,8 +1739,9 @@ line0_end:
 	INCQ      R13
 	DECQ      R10
 	JNS       none
-	CMPL      220(AX), $0x00
-	JNE       up1
+	CMPL      220(AX), $0x01
+	JA        fused1
+	JE        up1
 	VPMULUDQ  128(SI), Y0, Y10
 	VPSRLQ    $0x20, Y0, Y11
 	VPMULUDQ  160(SI), Y11, Y11
@@ -1760,6 +1809,21 @@ up1:
 	VPADDQ    704(SI), Y13, Y13
 	VMOVSHDUP Y12, K6, Y13
 	VPSRAVD   736(SI), Y13, Y3
+	JMP       quantised1
+
+fused1:
+	VMOVDQU64   128(SI), Y10
+	VFMADD213PS 160(SI), Y10, Y0
+	VPSUBD      192(SI), Y0, Y0
+	VMOVDQU64   288(SI), Y11
+	VFMADD213PS 320(SI), Y11, Y1
+	VPSUBD      352(SI), Y1, Y1
+	VMOVDQU64   448(SI), Y12
+	VFMADD213PS 480(SI), Y12, Y2
+	VPSUBD      512(SI), Y2, Y2
+	VMOVDQU64   608(SI), Y13
+	VFMADD213PS 640(SI), Y13, Y3
+	VPSUBD      672(SI), Y3, Y3
 
 quantised1:
 	VPACKSSDW   Y1, Y0, Y0
@@ -2731,8 +2795,9 @@ line0_end:
 	INCQ      R12
 	DECQ      R10
 	JNS       none
-	CMPL      220(AX), $0x00
-	JNE       up
+	CMPL      220(AX), $0x01
+	JA        fused1
+	JE        up1
 	VPMULUDQ  Z26, Z0, Z9
 	VPSRLQ    $0x20, Z0, Z10
 	VPMULUDQ  Z27, Z10, Z10
@@ -2741,19 +2806,25 @@ line0_end:
 	VMOVSHDUP Z9, K6, Z10
 	VPSRAD    $0x1f, Z0, Z0
 	VPSUBD    Z0, Z10, Z10
-	JMP       quantised
+	VPSRAVD   Z30, Z10, Z0
+	JMP       quantised1
 
-up:
+up1:
 	VPMULUDQ  Z26, Z0, Z9
 	VPSRLQ    $0x20, Z0, Z10
 	VPMULUDQ  Z27, Z10, Z10
 	VPADDQ    Z28, Z9, Z9
 	VPADDQ    Z29, Z10, Z10
 	VMOVSHDUP Z9, K6, Z10
+	VPSRAVD   Z30, Z10, Z0
+	JMP       quantised1
 
-quantised:
-	VPSRAVD     Z30, Z10, Z10
-	VPMOVSDB    Z10, X0
+fused1:
+	VFMADD213PS Z27, Z26, Z0
+	VPSUBD      Z28, Z0, Z0
+
+quantised1:
+	VPMOVSDB    Z0, X0
 	VPMAXSB     X24, X0, X0
 	VPMINSB     X25, X0, X0
 	VPXORD.BCST 216(AX), X0, X0
@@ -3810,8 +3881,9 @@ line0_end:
 	INCQ      R13
 	DECQ      R10
 	JNS       none
-	CMPL      220(AX), $0x00
-	JNE       up
+	CMPL      220(AX), $0x01
+	JA        fused1
+	JE        up1
 	VPMULUDQ  Z24, Z0, Z7
 	VPSRLQ    $0x20, Z0, Z8
 	VPMULUDQ  Z25, Z8, Z8
@@ -3820,19 +3892,25 @@ line0_end:
 	VMOVSHDUP Z7, K6, Z8
 	VPSRAD    $0x1f, Z0, Z0
 	VPSUBD    Z0, Z8, Z8
-	JMP       quantised
+	VPSRAVD   Z28, Z8, Z0
+	JMP       quantised1
 
-up:
+up1:
 	VPMULUDQ  Z24, Z0, Z7
 	VPSRLQ    $0x20, Z0, Z8
 	VPMULUDQ  Z25, Z8, Z8
 	VPADDQ    Z26, Z7, Z7
 	VPADDQ    Z27, Z8, Z8
 	VMOVSHDUP Z7, K6, Z8
+	VPSRAVD   Z28, Z8, Z0
+	JMP       quantised1
 
-quantised:
-	VPSRAVD     Z28, Z8, Z8
-	VPMOVSDB    Z8, X0
+fused1:
+	VFMADD213PS Z25, Z24, Z0
+	VPSUBD      Z26, Z0, Z0
+
+quantised1:
+	VPMOVSDB    Z0, X0
 	VPMAXSB     X22, X0, X0
 	VPMINSB     X23, X0, X0
 	VPXORD.BCST 216(AX), X0, X0

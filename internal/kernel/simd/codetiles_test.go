@@ -1,7 +1,6 @@
 package simd
 
 import (
-	"math"
 	"math/rand/v2"
 	"testing"
 	"unsafe"
@@ -11,7 +10,7 @@ func TestCodeTileLayout(t *testing.T) {
 	t.Parallel()
 	var x CodeTile
 	const first = 8 * 11
-	for i, got := range []uintptr{unsafe.Offsetof(x.Out), unsafe.Offsetof(x.RowOut), unsafe.Offsetof(x.mask), unsafe.Offsetof(x.Scales), unsafe.Offsetof(x.up), unsafe.Offsetof(x.lo)} {
+	for i, got := range []uintptr{unsafe.Offsetof(x.Out), unsafe.Offsetof(x.RowOut), unsafe.Offsetof(x.mask), unsafe.Offsetof(x.Scales), unsafe.Offsetof(x.round), unsafe.Offsetof(x.lo)} {
 		if unsafe.Sizeof(uintptr(0)) == 8 && got != uintptr(first+8*i) {
 			t.Errorf("field %d lies at %d", i, got)
 		}
@@ -88,11 +87,12 @@ func codeTile(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 		if !signed {
 			less = 128
 		}
-		s.PackCodes(packed, 0, cols, zero-less, lo >= zero)
-		for i := range with {
-			with[i] += math.MinInt32
+		copy(with, start)
+		if r.IntN(4) > 0 {
+			fuseColumns(&s, start, b, k, zero-less, lo-less, hi-less)
 		}
-		tile.SetLimits(zero, lo, hi)
+		tile.SetRounding(s.PackCodes(packed, with[:cols], 0, cols, zero-less, lo >= zero))
+		tile.SetLimits(lo, hi)
 		tile.Scales = &packed[0]
 		goOn(r, tile, with, rows, false)
 		ik.QuadsToCodes(tile, rows)
@@ -119,6 +119,19 @@ func codeTile(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 		if got[i] != want[i] {
 			t.Fatalf("case %d, %s: %d rows of %d fours, %d columns: code %d is %d, want %d", n, kind, rows, k, cols, i, got[i], want[i])
 		}
+	}
+}
+
+// fuseColumns finds fused numbers for the sums of a panel of k fours.
+func fuseColumns(s *Scales, start []int32, b []uint8, k int, zero, lo, hi int32) {
+	s.Fused = make([]Fused, len(s.Mul))
+	for j := range s.Fused {
+		least, most := start[j], start[j]
+		for i := range 4 * k {
+			w := int32(int8(b[i/4*4*CodeColumns+4*j+i%4]))
+			least, most = least+255*min(w, 0), most+255*max(w, 0)
+		}
+		s.Fused[j], _ = s.Fuse(j, least, most, zero, lo, hi)
 	}
 }
 
