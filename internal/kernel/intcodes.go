@@ -102,16 +102,20 @@ func (q *intLineArgs) codesOfPanel(t *simd.CodeTile, v lineView, y, n int, part 
 	}
 	for line := part.l0; line < part.l1; line++ {
 		for at := p0; at < p1; {
-			rows := evenly(p1-at, f.Rows)
+			rows, tiles := evenly(p1-at, f.Rows), 1
+			if len(l.passes) == 1 {
+				tiles = (p1 - at) / rows
+			}
 			t.C = &buf[(at-p0)*f.Cols]
 			out := q.sink.y[y+line*l.lineC+at*l.stepC+ch:]
-			t.Out = &out[:(rows-1)*l.stepC+cols][0]
+			t.Out = &out[:(tiles*rows-1)*l.stepC+cols][0]
 			for i := range l.passes {
 				pass := &l.passes[i]
 				t.Segs, t.SegA = pass.segs, pass.seg
 				t.A = unsafe.Pointer(&v.x[line*l.lineA+at*l.stepA+g*cg+pass.a-v.base])
 				t.B = w.at(n, i*pass.segs*w.pairs())
 				t.SetContinue(i > 0)
+				t.SetTiles(tiles, rows)
 				switch {
 				case i < len(l.passes)-1:
 					w.run(&t.IntTile, rows, f.Cols)
@@ -121,7 +125,7 @@ func (q *intLineArgs) codesOfPanel(t *simd.CodeTile, v lineView, y, n int, part 
 					f.QuadsToCodes(t, rows)
 				}
 			}
-			at += rows
+			at += tiles * rows
 		}
 	}
 }

@@ -102,7 +102,7 @@ func (a *asm) intTile(w width, rows int, kind intKind, dot bool) {
 		kind, vecs = narrow, 1
 	}
 	t := a.Load(a.Param("t"), a.GP64())
-	p := a.intProducts(t, w, rows, vecs, kind, dot)
+	p := a.intProducts(t, w, rows, vecs, kind, dot, nil)
 	p.set(at(t, intC), at(t, intRowC))
 	for r := range rows {
 		for v := range vecs {
@@ -117,8 +117,8 @@ func (a *asm) intTile(w width, rows int, kind intKind, dot bool) {
 const panelVecs = 2
 
 // intProducts computes the sums of rows by the first vecs registers of a panel: those of a row after those of the row before, in the first registers. It
-// returns pointers to rows, for any use.
-func (a *asm) intProducts(t reg.Register, w width, rows, vecs int, kind intKind, dot bool) *rowPointers {
+// returns pointers to rows, for any use. Rows of the left-hand matrix begin further on where that is not nil.
+func (a *asm) intProducts(t reg.Register, w width, rows, vecs int, kind intKind, dot bool, further operand.Op) *rowPointers {
 	sum := func(r, v int) reg.VecPhysical { return w.reg(r*vecs + v) }
 	b := [panelVecs]reg.VecPhysical{w.reg(rows * vecs), w.reg(rows*vecs + 1)}
 	spread := w.reg(rows*vecs + 2)
@@ -154,6 +154,9 @@ func (a *asm) intProducts(t reg.Register, w width, rows, vecs int, kind intKind,
 	each(func(r, v int) { a.VMOVUPS(p.at(r, v*w.bytes()), sum(r, v)) })
 	a.Label("begin")
 	p.set(at(t, intA), at(t, intRowA))
+	if further != nil {
+		p.add(further)
+	}
 	pb, k, segs, seg := a.GP64(), a.GP64(), a.GP64(), a.GP64()
 	a.MOVQ(at(t, intB), pb)
 	a.MOVQ(at(t, intSegs), segs)

@@ -11,13 +11,22 @@ type CodeTile struct {
 	mask   uint64 // of the columns that are written
 	Scales *int32 // see [CodeScales]; the bits of floats where sums are rescaled
 	round  uint64 // how sums become codes
-	lo, hi [64]int8
-	turn   [64]uint8
-	zero   [32]int16
+	// Tiles that are computed, and how far each begins from the last one, in bytes; 0 is 1. The loops count how far they have gone.
+	tiles          int
+	stepA, stepOut int
+	doneA, doneOut int
+	lo, hi         [64]int8
+	turn           [64]uint8
+	zero           [32]int16
 }
 
 // CodeColumns is the number of columns of a panel of a [CodeTile].
 const CodeColumns = 32
+
+// SetTiles lets the next call compute n tiles of rows rows, one behind the other, whose sums begin with Start.
+func (t *CodeTile) SetTiles(n, rows int) {
+	t.tiles, t.stepA, t.stepOut = n, rows*t.RowA, rows*t.RowOut
+}
 
 // SetColumns says how many columns are written, up to CodeColumns.
 func (t *CodeTile) SetColumns(n int) { t.mask = 1<<n - 1 }
@@ -69,6 +78,11 @@ func (t *CodeTile) SetRounding(r uint8) { t.round = uint64(r) }
 // codeLoops are loops for each number of rows.
 type codeLoops [12]func(t *CodeTile)
 
+func (l *codeLoops) run(t *CodeTile, rows int) {
+	t.doneA, t.doneOut = 0, 0
+	l[rows-1](t)
+}
+
 // codeSet makes codes: of activations by weights, and the other way round.
 type codeSet struct{ quads, rescaled, turned codeLoops }
 
@@ -79,10 +93,10 @@ func (f *Ints) HasCodes() bool { return f != nil && f.codes != nil && f.tiles ==
 func (f *Ints) Fuses() bool { return f != nil && f.codes != nil }
 
 // QuadsToCodes is RunQuads for [Ints.HasCodes], with the rounding of [Ints.Requantise].
-func (f *Ints) QuadsToCodes(t *CodeTile, rows int) { f.codes.quads[rows-1](t) }
+func (f *Ints) QuadsToCodes(t *CodeTile, rows int) { f.codes.quads.run(t, rows) }
 
 // QuadsRescaled is RunQuads with the rounding of [Elements.RescaleColumns].
-func (f *Ints) QuadsRescaled(t *CodeTile, rows int) { f.codes.rescaled[rows-1](t) }
+func (f *Ints) QuadsRescaled(t *CodeTile, rows int) { f.codes.rescaled.run(t, rows) }
 
 // TurnedRescaled is RunTurned with the rounding of [Elements.RescaleRows].
-func (f *Ints) TurnedRescaled(t *CodeTile, rows int) { f.codes.turned[rows-1](t) }
+func (f *Ints) TurnedRescaled(t *CodeTile, rows int) { f.codes.turned.run(t, rows) }

@@ -23,7 +23,9 @@ GLOBL turnOrder<>(SB), RODATA|NOPTR, $16
 // func quadsCodes1VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsCodes1VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -43,6 +45,7 @@ begin:
 	MOVQ 8(AX), CX
 	LEAQ (CX)(CX*2), CX
 	MOVQ (AX), CX
+	ADDQ 152(AX), CX
 	MOVQ 40(AX), DX
 	MOVQ 32(AX), SI
 	MOVQ 24(AX), BX
@@ -146,11 +149,12 @@ quantised:
 	MOVQ      96(AX), CX
 	LEAQ      (CX)(CX*2), CX
 	MOVQ      88(AX), CX
-	VMOVDQU64 128(AX), Z24
-	VMOVDQU64 192(AX), Z25
-	VMOVDQU64 256(AX), Z26
-	LEAQ      turnOrder<>+0(SB), AX
-	VPMOVZXBD (AX), Z27
+	ADDQ      160(AX), CX
+	VMOVDQU64 168(AX), Z24
+	VMOVDQU64 232(AX), Z25
+	VMOVDQU64 296(AX), Z26
+	LEAQ      turnOrder<>+0(SB), BX
+	VPMOVZXBD (BX), Z27
 	VPACKSSDW Z1, Z0, Z0
 	VPACKSSWB Z0, Z0, Z0
 	VPMAXSB   Z24, Z0, Z0
@@ -160,19 +164,33 @@ quantised:
 	CMPL      DX, $0xffffffff
 	JNE       part
 	VMOVDQU64 Y0, (CX)
+	MOVQ      136(AX), CX
+	ADDQ      CX, 152(AX)
+	MOVQ      144(AX), CX
+	ADDQ      CX, 160(AX)
+	DECQ      128(AX)
+	JG        tile
 	VZEROUPPER
 	RET
 
 part:
 	KMOVD    DX, K1
 	VMOVDQU8 Y0, K1, (CX)
+	MOVQ     136(AX), CX
+	ADDQ     CX, 152(AX)
+	MOVQ     144(AX), CX
+	ADDQ     CX, 160(AX)
+	DECQ     128(AX)
+	JG       tile
 	VZEROUPPER
 	RET
 
 // func quadsRescaled1VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsRescaled1VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -192,6 +210,7 @@ begin:
 	MOVQ 8(AX), CX
 	LEAQ (CX)(CX*2), CX
 	MOVQ (AX), CX
+	ADDQ 152(AX), CX
 	MOVQ 40(AX), DX
 	MOVQ 32(AX), SI
 	MOVQ 24(AX), BX
@@ -233,12 +252,13 @@ step:
 	MOVQ         96(AX), CX
 	LEAQ         (CX)(CX*2), CX
 	MOVQ         88(AX), CX
-	VMOVDQU64    128(AX), Z24
-	VMOVDQU64    192(AX), Z25
-	VMOVDQU64    256(AX), Z26
+	ADDQ         160(AX), CX
+	VMOVDQU64    168(AX), Z24
+	VMOVDQU64    232(AX), Z25
+	VMOVDQU64    296(AX), Z26
 	LEAQ         turnOrder<>+0(SB), BX
 	VPMOVZXBD    (BX), Z27
-	VMOVDQU64    320(AX), Z28
+	VMOVDQU64    360(AX), Z28
 	VPACKSSDW    Z1, Z0, Z0
 	VPADDSW      Z28, Z0, Z0
 	VPACKSSWB    Z0, Z0, Z0
@@ -249,19 +269,33 @@ step:
 	CMPL         DX, $0xffffffff
 	JNE          part
 	VMOVDQU64    Y0, (CX)
+	MOVQ         136(AX), CX
+	ADDQ         CX, 152(AX)
+	MOVQ         144(AX), CX
+	ADDQ         CX, 160(AX)
+	DECQ         128(AX)
+	JG           tile
 	VZEROUPPER
 	RET
 
 part:
 	KMOVD    DX, K1
 	VMOVDQU8 Y0, K1, (CX)
+	MOVQ     136(AX), CX
+	ADDQ     CX, 152(AX)
+	MOVQ     144(AX), CX
+	ADDQ     CX, 160(AX)
+	DECQ     128(AX)
+	JG       tile
 	VZEROUPPER
 	RET
 
 // func turnedRescaled1VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·turnedRescaled1VNNI(SB), NOSPLIT, $0-8
-	MOVQ         t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ         64(AX), CX
 	TESTQ        CX, CX
 	JNZ          continue
@@ -281,6 +315,7 @@ begin:
 	MOVQ 8(AX), CX
 	LEAQ (CX)(CX*2), CX
 	MOVQ (AX), CX
+	ADDQ 152(AX), CX
 	MOVQ 40(AX), DX
 	MOVQ 32(AX), SI
 	MOVQ 24(AX), BX
@@ -315,12 +350,13 @@ step:
 	MOVQ         96(AX), CX
 	LEAQ         (CX)(CX*2), CX
 	MOVQ         88(AX), CX
-	VMOVDQU64    128(AX), Z24
-	VMOVDQU64    192(AX), Z25
-	VMOVDQU64    256(AX), Z26
+	ADDQ         160(AX), CX
+	VMOVDQU64    168(AX), Z24
+	VMOVDQU64    232(AX), Z25
+	VMOVDQU64    296(AX), Z26
 	LEAQ         turnOrder<>+0(SB), BX
 	VPMOVZXBD    (BX), Z27
-	VMOVDQU64    320(AX), Z28
+	VMOVDQU64    360(AX), Z28
 	VPACKSSDW    Z1, Z0, Z0
 	VPADDSW      Z28, Z0, Z0
 	VPACKSSWB    Z0, Z0, Z0
@@ -331,19 +367,33 @@ step:
 	CMPL         DX, $0xffffffff
 	JNE          part
 	VMOVDQU64    Y0, (CX)
+	MOVQ         136(AX), CX
+	ADDQ         CX, 152(AX)
+	MOVQ         144(AX), CX
+	ADDQ         CX, 160(AX)
+	DECQ         128(AX)
+	JG           tile
 	VZEROUPPER
 	RET
 
 part:
 	KMOVD    DX, K1
 	VMOVDQU8 Y0, K1, (CX)
+	MOVQ     136(AX), CX
+	ADDQ     CX, 152(AX)
+	MOVQ     144(AX), CX
+	ADDQ     CX, 160(AX)
+	DECQ     128(AX)
+	JG       tile
 	VZEROUPPER
 	RET
 
 // func quadsCodes2VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsCodes2VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -367,6 +417,7 @@ begin:
 	MOVQ 8(AX), CX
 	LEAQ (CX)(CX*2), DX
 	MOVQ (AX), DX
+	ADDQ 152(AX), DX
 	MOVQ 40(AX), BX
 	MOVQ 32(AX), DI
 	MOVQ 24(AX), SI
@@ -509,11 +560,12 @@ quantised:
 	MOVQ          96(AX), CX
 	LEAQ          (CX)(CX*2), DX
 	MOVQ          88(AX), DX
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
-	LEAQ          turnOrder<>+0(SB), AX
-	VPMOVZXBD     (AX), Z27
+	ADDQ          160(AX), DX
+	VMOVDQU64     168(AX), Z24
+	VMOVDQU64     232(AX), Z25
+	VMOVDQU64     296(AX), Z26
+	LEAQ          turnOrder<>+0(SB), SI
+	VPMOVZXBD     (SI), Z27
 	VPACKSSDW     Z1, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
 	VPACKSSWB     Z2, Z0, Z0
@@ -525,6 +577,12 @@ quantised:
 	JNE           part
 	VMOVDQU64     Y0, (DX)
 	VEXTRACTI64X4 $0x01, Z0, (DX)(CX*1)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -533,13 +591,21 @@ part:
 	VMOVDQU8      Y0, K1, (DX)
 	VEXTRACTI64X4 $0x01, Z0, Y24
 	VMOVDQU8      Y24, K1, (DX)(CX*1)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsRescaled2VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsRescaled2VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -563,6 +629,7 @@ begin:
 	MOVQ 8(AX), CX
 	LEAQ (CX)(CX*2), DX
 	MOVQ (AX), DX
+	ADDQ 152(AX), DX
 	MOVQ 40(AX), BX
 	MOVQ 32(AX), DI
 	MOVQ 24(AX), SI
@@ -613,12 +680,13 @@ step:
 	MOVQ          96(AX), CX
 	LEAQ          (CX)(CX*2), DX
 	MOVQ          88(AX), DX
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	ADDQ          160(AX), DX
+	VMOVDQU64     168(AX), Z24
+	VMOVDQU64     232(AX), Z25
+	VMOVDQU64     296(AX), Z26
 	LEAQ          turnOrder<>+0(SB), SI
 	VPMOVZXBD     (SI), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     360(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -632,6 +700,12 @@ step:
 	JNE           part
 	VMOVDQU64     Y0, (DX)
 	VEXTRACTI64X4 $0x01, Z0, (DX)(CX*1)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -640,13 +714,21 @@ part:
 	VMOVDQU8      Y0, K1, (DX)
 	VEXTRACTI64X4 $0x01, Z0, Y24
 	VMOVDQU8      Y24, K1, (DX)(CX*1)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func turnedRescaled2VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·turnedRescaled2VNNI(SB), NOSPLIT, $0-8
-	MOVQ         t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ         64(AX), CX
 	TESTQ        CX, CX
 	JNZ          continue
@@ -670,6 +752,7 @@ begin:
 	MOVQ 8(AX), CX
 	LEAQ (CX)(CX*2), DX
 	MOVQ (AX), DX
+	ADDQ 152(AX), DX
 	MOVQ 40(AX), BX
 	MOVQ 32(AX), DI
 	MOVQ 24(AX), SI
@@ -713,12 +796,13 @@ step:
 	MOVQ          96(AX), CX
 	LEAQ          (CX)(CX*2), DX
 	MOVQ          88(AX), DX
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	ADDQ          160(AX), DX
+	VMOVDQU64     168(AX), Z24
+	VMOVDQU64     232(AX), Z25
+	VMOVDQU64     296(AX), Z26
 	LEAQ          turnOrder<>+0(SB), SI
 	VPMOVZXBD     (SI), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     360(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -732,6 +816,12 @@ step:
 	JNE           part
 	VMOVDQU64     Y0, (DX)
 	VEXTRACTI64X4 $0x01, Z0, (DX)(CX*1)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -740,13 +830,21 @@ part:
 	VMOVDQU8      Y0, K1, (DX)
 	VEXTRACTI64X4 $0x01, Z0, Y24
 	VMOVDQU8      Y24, K1, (DX)(CX*1)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsCodes3VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsCodes3VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -774,6 +872,7 @@ begin:
 	MOVQ 8(AX), CX
 	LEAQ (CX)(CX*2), DX
 	MOVQ (AX), DX
+	ADDQ 152(AX), DX
 	MOVQ 40(AX), BX
 	MOVQ 32(AX), DI
 	MOVQ 24(AX), SI
@@ -955,11 +1054,12 @@ quantised:
 	MOVQ          96(AX), CX
 	LEAQ          (CX)(CX*2), DX
 	MOVQ          88(AX), DX
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
-	LEAQ          turnOrder<>+0(SB), AX
-	VPMOVZXBD     (AX), Z27
+	ADDQ          160(AX), DX
+	VMOVDQU64     168(AX), Z24
+	VMOVDQU64     232(AX), Z25
+	VMOVDQU64     296(AX), Z26
+	LEAQ          turnOrder<>+0(SB), SI
+	VPMOVZXBD     (SI), Z27
 	VPACKSSDW     Z1, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
 	VPACKSSWB     Z2, Z0, Z0
@@ -978,6 +1078,12 @@ quantised:
 	VMOVDQU64     Y0, (DX)
 	VEXTRACTI64X4 $0x01, Z0, (DX)(CX*1)
 	VMOVDQU64     Y4, (DX)(CX*2)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -987,13 +1093,21 @@ part:
 	VEXTRACTI64X4 $0x01, Z0, Y24
 	VMOVDQU8      Y24, K1, (DX)(CX*1)
 	VMOVDQU8      Y4, K1, (DX)(CX*2)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsRescaled3VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsRescaled3VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -1021,6 +1135,7 @@ begin:
 	MOVQ 8(AX), CX
 	LEAQ (CX)(CX*2), DX
 	MOVQ (AX), DX
+	ADDQ 152(AX), DX
 	MOVQ 40(AX), BX
 	MOVQ 32(AX), DI
 	MOVQ 24(AX), SI
@@ -1080,12 +1195,13 @@ step:
 	MOVQ          96(AX), CX
 	LEAQ          (CX)(CX*2), DX
 	MOVQ          88(AX), DX
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	ADDQ          160(AX), DX
+	VMOVDQU64     168(AX), Z24
+	VMOVDQU64     232(AX), Z25
+	VMOVDQU64     296(AX), Z26
 	LEAQ          turnOrder<>+0(SB), SI
 	VPMOVZXBD     (SI), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     360(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -1107,6 +1223,12 @@ step:
 	VMOVDQU64     Y0, (DX)
 	VEXTRACTI64X4 $0x01, Z0, (DX)(CX*1)
 	VMOVDQU64     Y4, (DX)(CX*2)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -1116,13 +1238,21 @@ part:
 	VEXTRACTI64X4 $0x01, Z0, Y24
 	VMOVDQU8      Y24, K1, (DX)(CX*1)
 	VMOVDQU8      Y4, K1, (DX)(CX*2)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func turnedRescaled3VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·turnedRescaled3VNNI(SB), NOSPLIT, $0-8
-	MOVQ         t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ         64(AX), CX
 	TESTQ        CX, CX
 	JNZ          continue
@@ -1150,6 +1280,7 @@ begin:
 	MOVQ 8(AX), CX
 	LEAQ (CX)(CX*2), DX
 	MOVQ (AX), DX
+	ADDQ 152(AX), DX
 	MOVQ 40(AX), BX
 	MOVQ 32(AX), DI
 	MOVQ 24(AX), SI
@@ -1202,12 +1333,13 @@ step:
 	MOVQ          96(AX), CX
 	LEAQ          (CX)(CX*2), DX
 	MOVQ          88(AX), DX
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	ADDQ          160(AX), DX
+	VMOVDQU64     168(AX), Z24
+	VMOVDQU64     232(AX), Z25
+	VMOVDQU64     296(AX), Z26
 	LEAQ          turnOrder<>+0(SB), SI
 	VPMOVZXBD     (SI), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     360(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -1229,6 +1361,12 @@ step:
 	VMOVDQU64     Y0, (DX)
 	VEXTRACTI64X4 $0x01, Z0, (DX)(CX*1)
 	VMOVDQU64     Y4, (DX)(CX*2)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -1238,13 +1376,21 @@ part:
 	VEXTRACTI64X4 $0x01, Z0, Y24
 	VMOVDQU8      Y24, K1, (DX)(CX*1)
 	VMOVDQU8      Y4, K1, (DX)(CX*2)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsCodes4VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsCodes4VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -1276,6 +1422,7 @@ begin:
 	MOVQ 8(AX), CX
 	LEAQ (CX)(CX*2), DX
 	MOVQ (AX), BX
+	ADDQ 152(AX), BX
 	MOVQ 40(AX), SI
 	MOVQ 32(AX), R8
 	MOVQ 24(AX), DI
@@ -1496,11 +1643,12 @@ quantised:
 	MOVQ          96(AX), CX
 	LEAQ          (CX)(CX*2), DX
 	MOVQ          88(AX), BX
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
-	LEAQ          turnOrder<>+0(SB), AX
-	VPMOVZXBD     (AX), Z27
+	ADDQ          160(AX), BX
+	VMOVDQU64     168(AX), Z24
+	VMOVDQU64     232(AX), Z25
+	VMOVDQU64     296(AX), Z26
+	LEAQ          turnOrder<>+0(SB), DI
+	VPMOVZXBD     (DI), Z27
 	VPACKSSDW     Z1, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
 	VPACKSSWB     Z2, Z0, Z0
@@ -1521,6 +1669,12 @@ quantised:
 	VEXTRACTI64X4 $0x01, Z0, (BX)(CX*1)
 	VMOVDQU64     Y4, (BX)(CX*2)
 	VEXTRACTI64X4 $0x01, Z4, (BX)(DX*1)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -1532,13 +1686,21 @@ part:
 	VMOVDQU8      Y4, K1, (BX)(CX*2)
 	VEXTRACTI64X4 $0x01, Z4, Y24
 	VMOVDQU8      Y24, K1, (BX)(DX*1)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsRescaled4VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsRescaled4VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -1570,6 +1732,7 @@ begin:
 	MOVQ 8(AX), CX
 	LEAQ (CX)(CX*2), DX
 	MOVQ (AX), BX
+	ADDQ 152(AX), BX
 	MOVQ 40(AX), SI
 	MOVQ 32(AX), R8
 	MOVQ 24(AX), DI
@@ -1638,12 +1801,13 @@ step:
 	MOVQ          96(AX), CX
 	LEAQ          (CX)(CX*2), DX
 	MOVQ          88(AX), BX
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	ADDQ          160(AX), BX
+	VMOVDQU64     168(AX), Z24
+	VMOVDQU64     232(AX), Z25
+	VMOVDQU64     296(AX), Z26
 	LEAQ          turnOrder<>+0(SB), DI
 	VPMOVZXBD     (DI), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     360(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -1668,6 +1832,12 @@ step:
 	VEXTRACTI64X4 $0x01, Z0, (BX)(CX*1)
 	VMOVDQU64     Y4, (BX)(CX*2)
 	VEXTRACTI64X4 $0x01, Z4, (BX)(DX*1)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -1679,13 +1849,21 @@ part:
 	VMOVDQU8      Y4, K1, (BX)(CX*2)
 	VEXTRACTI64X4 $0x01, Z4, Y24
 	VMOVDQU8      Y24, K1, (BX)(DX*1)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func turnedRescaled4VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·turnedRescaled4VNNI(SB), NOSPLIT, $0-8
-	MOVQ         t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ         64(AX), CX
 	TESTQ        CX, CX
 	JNZ          continue
@@ -1717,6 +1895,7 @@ begin:
 	MOVQ 8(AX), CX
 	LEAQ (CX)(CX*2), DX
 	MOVQ (AX), BX
+	ADDQ 152(AX), BX
 	MOVQ 40(AX), SI
 	MOVQ 32(AX), R8
 	MOVQ 24(AX), DI
@@ -1778,12 +1957,13 @@ step:
 	MOVQ          96(AX), CX
 	LEAQ          (CX)(CX*2), DX
 	MOVQ          88(AX), BX
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	ADDQ          160(AX), BX
+	VMOVDQU64     168(AX), Z24
+	VMOVDQU64     232(AX), Z25
+	VMOVDQU64     296(AX), Z26
 	LEAQ          turnOrder<>+0(SB), DI
 	VPMOVZXBD     (DI), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     360(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -1808,6 +1988,12 @@ step:
 	VEXTRACTI64X4 $0x01, Z0, (BX)(CX*1)
 	VMOVDQU64     Y4, (BX)(CX*2)
 	VEXTRACTI64X4 $0x01, Z4, (BX)(DX*1)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -1819,13 +2005,21 @@ part:
 	VMOVDQU8      Y4, K1, (BX)(CX*2)
 	VEXTRACTI64X4 $0x01, Z4, Y24
 	VMOVDQU8      Y24, K1, (BX)(DX*1)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsCodes5VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsCodes5VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -1863,6 +2057,8 @@ begin:
 	LEAQ (CX)(CX*2), DX
 	MOVQ (AX), BX
 	LEAQ (BX)(CX*4), SI
+	ADDQ 152(AX), BX
+	ADDQ 152(AX), SI
 	MOVQ 40(AX), DI
 	MOVQ 32(AX), R9
 	MOVQ 24(AX), R8
@@ -2125,11 +2321,13 @@ quantised:
 	LEAQ          (CX)(CX*2), DX
 	MOVQ          88(AX), BX
 	LEAQ          (BX)(CX*4), SI
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
-	LEAQ          turnOrder<>+0(SB), AX
-	VPMOVZXBD     (AX), Z27
+	ADDQ          160(AX), BX
+	ADDQ          160(AX), SI
+	VMOVDQU64     168(AX), Z24
+	VMOVDQU64     232(AX), Z25
+	VMOVDQU64     296(AX), Z26
+	LEAQ          turnOrder<>+0(SB), R8
+	VPMOVZXBD     (R8), Z27
 	VPACKSSDW     Z1, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
 	VPACKSSWB     Z2, Z0, Z0
@@ -2157,6 +2355,12 @@ quantised:
 	VMOVDQU64     Y4, (BX)(CX*2)
 	VEXTRACTI64X4 $0x01, Z4, (BX)(DX*1)
 	VMOVDQU64     Y8, (SI)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -2169,13 +2373,21 @@ part:
 	VEXTRACTI64X4 $0x01, Z4, Y24
 	VMOVDQU8      Y24, K1, (BX)(DX*1)
 	VMOVDQU8      Y8, K1, (SI)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsRescaled5VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsRescaled5VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -2213,6 +2425,8 @@ begin:
 	LEAQ (CX)(CX*2), DX
 	MOVQ (AX), BX
 	LEAQ (BX)(CX*4), SI
+	ADDQ 152(AX), BX
+	ADDQ 152(AX), SI
 	MOVQ 40(AX), DI
 	MOVQ 32(AX), R9
 	MOVQ 24(AX), R8
@@ -2293,12 +2507,14 @@ step:
 	LEAQ          (CX)(CX*2), DX
 	MOVQ          88(AX), BX
 	LEAQ          (BX)(CX*4), SI
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	ADDQ          160(AX), BX
+	ADDQ          160(AX), SI
+	VMOVDQU64     168(AX), Z24
+	VMOVDQU64     232(AX), Z25
+	VMOVDQU64     296(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R8
 	VPMOVZXBD     (R8), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     360(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -2331,6 +2547,12 @@ step:
 	VMOVDQU64     Y4, (BX)(CX*2)
 	VEXTRACTI64X4 $0x01, Z4, (BX)(DX*1)
 	VMOVDQU64     Y8, (SI)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -2343,13 +2565,21 @@ part:
 	VEXTRACTI64X4 $0x01, Z4, Y24
 	VMOVDQU8      Y24, K1, (BX)(DX*1)
 	VMOVDQU8      Y8, K1, (SI)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func turnedRescaled5VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·turnedRescaled5VNNI(SB), NOSPLIT, $0-8
-	MOVQ         t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ         64(AX), CX
 	TESTQ        CX, CX
 	JNZ          continue
@@ -2387,6 +2617,8 @@ begin:
 	LEAQ (CX)(CX*2), DX
 	MOVQ (AX), BX
 	LEAQ (BX)(CX*4), SI
+	ADDQ 152(AX), BX
+	ADDQ 152(AX), SI
 	MOVQ 40(AX), DI
 	MOVQ 32(AX), R9
 	MOVQ 24(AX), R8
@@ -2460,12 +2692,14 @@ step:
 	LEAQ          (CX)(CX*2), DX
 	MOVQ          88(AX), BX
 	LEAQ          (BX)(CX*4), SI
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	ADDQ          160(AX), BX
+	ADDQ          160(AX), SI
+	VMOVDQU64     168(AX), Z24
+	VMOVDQU64     232(AX), Z25
+	VMOVDQU64     296(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R8
 	VPMOVZXBD     (R8), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     360(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -2498,6 +2732,12 @@ step:
 	VMOVDQU64     Y4, (BX)(CX*2)
 	VEXTRACTI64X4 $0x01, Z4, (BX)(DX*1)
 	VMOVDQU64     Y8, (SI)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -2510,13 +2750,21 @@ part:
 	VEXTRACTI64X4 $0x01, Z4, Y24
 	VMOVDQU8      Y24, K1, (BX)(DX*1)
 	VMOVDQU8      Y8, K1, (SI)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsCodes6VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsCodes6VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -2558,6 +2806,8 @@ begin:
 	LEAQ (CX)(CX*2), DX
 	MOVQ (AX), BX
 	LEAQ (BX)(CX*4), SI
+	ADDQ 152(AX), BX
+	ADDQ 152(AX), SI
 	MOVQ 40(AX), DI
 	MOVQ 32(AX), R9
 	MOVQ 24(AX), R8
@@ -2859,11 +3109,13 @@ quantised:
 	LEAQ          (CX)(CX*2), DX
 	MOVQ          88(AX), BX
 	LEAQ          (BX)(CX*4), SI
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
-	LEAQ          turnOrder<>+0(SB), AX
-	VPMOVZXBD     (AX), Z27
+	ADDQ          160(AX), BX
+	ADDQ          160(AX), SI
+	VMOVDQU64     168(AX), Z24
+	VMOVDQU64     232(AX), Z25
+	VMOVDQU64     296(AX), Z26
+	LEAQ          turnOrder<>+0(SB), R8
+	VPMOVZXBD     (R8), Z27
 	VPACKSSDW     Z1, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
 	VPACKSSWB     Z2, Z0, Z0
@@ -2893,6 +3145,12 @@ quantised:
 	VEXTRACTI64X4 $0x01, Z4, (BX)(DX*1)
 	VMOVDQU64     Y8, (SI)
 	VEXTRACTI64X4 $0x01, Z8, (SI)(CX*1)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -2907,13 +3165,21 @@ part:
 	VMOVDQU8      Y8, K1, (SI)
 	VEXTRACTI64X4 $0x01, Z8, Y24
 	VMOVDQU8      Y24, K1, (SI)(CX*1)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsRescaled6VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsRescaled6VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -2955,6 +3221,8 @@ begin:
 	LEAQ (CX)(CX*2), DX
 	MOVQ (AX), BX
 	LEAQ (BX)(CX*4), SI
+	ADDQ 152(AX), BX
+	ADDQ 152(AX), SI
 	MOVQ 40(AX), DI
 	MOVQ 32(AX), R9
 	MOVQ 24(AX), R8
@@ -3044,12 +3312,14 @@ step:
 	LEAQ          (CX)(CX*2), DX
 	MOVQ          88(AX), BX
 	LEAQ          (BX)(CX*4), SI
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	ADDQ          160(AX), BX
+	ADDQ          160(AX), SI
+	VMOVDQU64     168(AX), Z24
+	VMOVDQU64     232(AX), Z25
+	VMOVDQU64     296(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R8
 	VPMOVZXBD     (R8), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     360(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -3085,6 +3355,12 @@ step:
 	VEXTRACTI64X4 $0x01, Z4, (BX)(DX*1)
 	VMOVDQU64     Y8, (SI)
 	VEXTRACTI64X4 $0x01, Z8, (SI)(CX*1)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -3099,13 +3375,21 @@ part:
 	VMOVDQU8      Y8, K1, (SI)
 	VEXTRACTI64X4 $0x01, Z8, Y24
 	VMOVDQU8      Y24, K1, (SI)(CX*1)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func turnedRescaled6VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·turnedRescaled6VNNI(SB), NOSPLIT, $0-8
-	MOVQ         t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ         64(AX), CX
 	TESTQ        CX, CX
 	JNZ          continue
@@ -3147,6 +3431,8 @@ begin:
 	LEAQ (CX)(CX*2), DX
 	MOVQ (AX), BX
 	LEAQ (BX)(CX*4), SI
+	ADDQ 152(AX), BX
+	ADDQ 152(AX), SI
 	MOVQ 40(AX), DI
 	MOVQ 32(AX), R9
 	MOVQ 24(AX), R8
@@ -3229,12 +3515,14 @@ step:
 	LEAQ          (CX)(CX*2), DX
 	MOVQ          88(AX), BX
 	LEAQ          (BX)(CX*4), SI
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	ADDQ          160(AX), BX
+	ADDQ          160(AX), SI
+	VMOVDQU64     168(AX), Z24
+	VMOVDQU64     232(AX), Z25
+	VMOVDQU64     296(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R8
 	VPMOVZXBD     (R8), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     360(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -3270,6 +3558,12 @@ step:
 	VEXTRACTI64X4 $0x01, Z4, (BX)(DX*1)
 	VMOVDQU64     Y8, (SI)
 	VEXTRACTI64X4 $0x01, Z8, (SI)(CX*1)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -3284,13 +3578,21 @@ part:
 	VMOVDQU8      Y8, K1, (SI)
 	VEXTRACTI64X4 $0x01, Z8, Y24
 	VMOVDQU8      Y24, K1, (SI)(CX*1)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsCodes7VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsCodes7VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -3336,6 +3638,8 @@ begin:
 	LEAQ (CX)(CX*2), DX
 	MOVQ (AX), BX
 	LEAQ (BX)(CX*4), SI
+	ADDQ 152(AX), BX
+	ADDQ 152(AX), SI
 	MOVQ 40(AX), DI
 	MOVQ 32(AX), R9
 	MOVQ 24(AX), R8
@@ -3676,11 +3980,13 @@ quantised:
 	LEAQ          (CX)(CX*2), DX
 	MOVQ          88(AX), BX
 	LEAQ          (BX)(CX*4), SI
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
-	LEAQ          turnOrder<>+0(SB), AX
-	VPMOVZXBD     (AX), Z27
+	ADDQ          160(AX), BX
+	ADDQ          160(AX), SI
+	VMOVDQU64     168(AX), Z24
+	VMOVDQU64     232(AX), Z25
+	VMOVDQU64     296(AX), Z26
+	LEAQ          turnOrder<>+0(SB), R8
+	VPMOVZXBD     (R8), Z27
 	VPACKSSDW     Z1, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
 	VPACKSSWB     Z2, Z0, Z0
@@ -3717,6 +4023,12 @@ quantised:
 	VMOVDQU64     Y8, (SI)
 	VEXTRACTI64X4 $0x01, Z8, (SI)(CX*1)
 	VMOVDQU64     Y12, (SI)(CX*2)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -3732,13 +4044,21 @@ part:
 	VEXTRACTI64X4 $0x01, Z8, Y24
 	VMOVDQU8      Y24, K1, (SI)(CX*1)
 	VMOVDQU8      Y12, K1, (SI)(CX*2)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsRescaled7VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsRescaled7VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -3784,6 +4104,8 @@ begin:
 	LEAQ (CX)(CX*2), DX
 	MOVQ (AX), BX
 	LEAQ (BX)(CX*4), SI
+	ADDQ 152(AX), BX
+	ADDQ 152(AX), SI
 	MOVQ 40(AX), DI
 	MOVQ 32(AX), R9
 	MOVQ 24(AX), R8
@@ -3882,12 +4204,14 @@ step:
 	LEAQ          (CX)(CX*2), DX
 	MOVQ          88(AX), BX
 	LEAQ          (BX)(CX*4), SI
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	ADDQ          160(AX), BX
+	ADDQ          160(AX), SI
+	VMOVDQU64     168(AX), Z24
+	VMOVDQU64     232(AX), Z25
+	VMOVDQU64     296(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R8
 	VPMOVZXBD     (R8), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     360(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -3931,6 +4255,12 @@ step:
 	VMOVDQU64     Y8, (SI)
 	VEXTRACTI64X4 $0x01, Z8, (SI)(CX*1)
 	VMOVDQU64     Y12, (SI)(CX*2)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -3946,13 +4276,21 @@ part:
 	VEXTRACTI64X4 $0x01, Z8, Y24
 	VMOVDQU8      Y24, K1, (SI)(CX*1)
 	VMOVDQU8      Y12, K1, (SI)(CX*2)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func turnedRescaled7VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·turnedRescaled7VNNI(SB), NOSPLIT, $0-8
-	MOVQ         t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ         64(AX), CX
 	TESTQ        CX, CX
 	JNZ          continue
@@ -3998,6 +4336,8 @@ begin:
 	LEAQ (CX)(CX*2), DX
 	MOVQ (AX), BX
 	LEAQ (BX)(CX*4), SI
+	ADDQ 152(AX), BX
+	ADDQ 152(AX), SI
 	MOVQ 40(AX), DI
 	MOVQ 32(AX), R9
 	MOVQ 24(AX), R8
@@ -4089,12 +4429,14 @@ step:
 	LEAQ          (CX)(CX*2), DX
 	MOVQ          88(AX), BX
 	LEAQ          (BX)(CX*4), SI
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	ADDQ          160(AX), BX
+	ADDQ          160(AX), SI
+	VMOVDQU64     168(AX), Z24
+	VMOVDQU64     232(AX), Z25
+	VMOVDQU64     296(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R8
 	VPMOVZXBD     (R8), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     360(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -4138,6 +4480,12 @@ step:
 	VMOVDQU64     Y8, (SI)
 	VEXTRACTI64X4 $0x01, Z8, (SI)(CX*1)
 	VMOVDQU64     Y12, (SI)(CX*2)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -4153,13 +4501,21 @@ part:
 	VEXTRACTI64X4 $0x01, Z8, Y24
 	VMOVDQU8      Y24, K1, (SI)(CX*1)
 	VMOVDQU8      Y12, K1, (SI)(CX*2)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsCodes8VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsCodes8VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -4209,6 +4565,8 @@ begin:
 	LEAQ (CX)(CX*2), DX
 	MOVQ (AX), BX
 	LEAQ (BX)(CX*4), SI
+	ADDQ 152(AX), BX
+	ADDQ 152(AX), SI
 	MOVQ 40(AX), DI
 	MOVQ 32(AX), R9
 	MOVQ 24(AX), R8
@@ -4588,11 +4946,13 @@ quantised:
 	LEAQ          (CX)(CX*2), DX
 	MOVQ          88(AX), BX
 	LEAQ          (BX)(CX*4), SI
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
-	LEAQ          turnOrder<>+0(SB), AX
-	VPMOVZXBD     (AX), Z27
+	ADDQ          160(AX), BX
+	ADDQ          160(AX), SI
+	VMOVDQU64     168(AX), Z24
+	VMOVDQU64     232(AX), Z25
+	VMOVDQU64     296(AX), Z26
+	LEAQ          turnOrder<>+0(SB), R8
+	VPMOVZXBD     (R8), Z27
 	VPACKSSDW     Z1, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
 	VPACKSSWB     Z2, Z0, Z0
@@ -4631,6 +4991,12 @@ quantised:
 	VEXTRACTI64X4 $0x01, Z8, (SI)(CX*1)
 	VMOVDQU64     Y12, (SI)(CX*2)
 	VEXTRACTI64X4 $0x01, Z12, (SI)(DX*1)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -4648,13 +5014,21 @@ part:
 	VMOVDQU8      Y12, K1, (SI)(CX*2)
 	VEXTRACTI64X4 $0x01, Z12, Y24
 	VMOVDQU8      Y24, K1, (SI)(DX*1)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsRescaled8VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsRescaled8VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -4704,6 +5078,8 @@ begin:
 	LEAQ (CX)(CX*2), DX
 	MOVQ (AX), BX
 	LEAQ (BX)(CX*4), SI
+	ADDQ 152(AX), BX
+	ADDQ 152(AX), SI
 	MOVQ 40(AX), DI
 	MOVQ 32(AX), R9
 	MOVQ 24(AX), R8
@@ -4811,12 +5187,14 @@ step:
 	LEAQ          (CX)(CX*2), DX
 	MOVQ          88(AX), BX
 	LEAQ          (BX)(CX*4), SI
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	ADDQ          160(AX), BX
+	ADDQ          160(AX), SI
+	VMOVDQU64     168(AX), Z24
+	VMOVDQU64     232(AX), Z25
+	VMOVDQU64     296(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R8
 	VPMOVZXBD     (R8), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     360(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -4863,6 +5241,12 @@ step:
 	VEXTRACTI64X4 $0x01, Z8, (SI)(CX*1)
 	VMOVDQU64     Y12, (SI)(CX*2)
 	VEXTRACTI64X4 $0x01, Z12, (SI)(DX*1)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -4880,13 +5264,21 @@ part:
 	VMOVDQU8      Y12, K1, (SI)(CX*2)
 	VEXTRACTI64X4 $0x01, Z12, Y24
 	VMOVDQU8      Y24, K1, (SI)(DX*1)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func turnedRescaled8VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·turnedRescaled8VNNI(SB), NOSPLIT, $0-8
-	MOVQ         t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ         64(AX), CX
 	TESTQ        CX, CX
 	JNZ          continue
@@ -4936,6 +5328,8 @@ begin:
 	LEAQ (CX)(CX*2), DX
 	MOVQ (AX), BX
 	LEAQ (BX)(CX*4), SI
+	ADDQ 152(AX), BX
+	ADDQ 152(AX), SI
 	MOVQ 40(AX), DI
 	MOVQ 32(AX), R9
 	MOVQ 24(AX), R8
@@ -5036,12 +5430,14 @@ step:
 	LEAQ          (CX)(CX*2), DX
 	MOVQ          88(AX), BX
 	LEAQ          (BX)(CX*4), SI
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	ADDQ          160(AX), BX
+	ADDQ          160(AX), SI
+	VMOVDQU64     168(AX), Z24
+	VMOVDQU64     232(AX), Z25
+	VMOVDQU64     296(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R8
 	VPMOVZXBD     (R8), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     360(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -5088,6 +5484,12 @@ step:
 	VEXTRACTI64X4 $0x01, Z8, (SI)(CX*1)
 	VMOVDQU64     Y12, (SI)(CX*2)
 	VEXTRACTI64X4 $0x01, Z12, (SI)(DX*1)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -5105,13 +5507,21 @@ part:
 	VMOVDQU8      Y12, K1, (SI)(CX*2)
 	VEXTRACTI64X4 $0x01, Z12, Y24
 	VMOVDQU8      Y24, K1, (SI)(DX*1)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsCodes9VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsCodes9VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -5167,6 +5577,9 @@ begin:
 	MOVQ (AX), BX
 	LEAQ (BX)(CX*4), SI
 	LEAQ (SI)(CX*4), DI
+	ADDQ 152(AX), BX
+	ADDQ 152(AX), SI
+	ADDQ 152(AX), DI
 	MOVQ 40(AX), R8
 	MOVQ 32(AX), R10
 	MOVQ 24(AX), R9
@@ -5588,11 +6001,14 @@ quantised:
 	MOVQ          88(AX), BX
 	LEAQ          (BX)(CX*4), SI
 	LEAQ          (SI)(CX*4), DI
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
-	LEAQ          turnOrder<>+0(SB), AX
-	VPMOVZXBD     (AX), Z27
+	ADDQ          160(AX), BX
+	ADDQ          160(AX), SI
+	ADDQ          160(AX), DI
+	VMOVDQU64     168(AX), Z24
+	VMOVDQU64     232(AX), Z25
+	VMOVDQU64     296(AX), Z26
+	LEAQ          turnOrder<>+0(SB), R9
+	VPMOVZXBD     (R9), Z27
 	VPACKSSDW     Z1, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
 	VPACKSSWB     Z2, Z0, Z0
@@ -5638,6 +6054,12 @@ quantised:
 	VMOVDQU64     Y12, (SI)(CX*2)
 	VEXTRACTI64X4 $0x01, Z12, (SI)(DX*1)
 	VMOVDQU64     Y16, (DI)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -5656,13 +6078,21 @@ part:
 	VEXTRACTI64X4 $0x01, Z12, Y24
 	VMOVDQU8      Y24, K1, (SI)(DX*1)
 	VMOVDQU8      Y16, K1, (DI)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsRescaled9VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsRescaled9VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -5718,6 +6148,9 @@ begin:
 	MOVQ (AX), BX
 	LEAQ (BX)(CX*4), SI
 	LEAQ (SI)(CX*4), DI
+	ADDQ 152(AX), BX
+	ADDQ 152(AX), SI
+	ADDQ 152(AX), DI
 	MOVQ 40(AX), R8
 	MOVQ 32(AX), R10
 	MOVQ 24(AX), R9
@@ -5837,12 +6270,15 @@ step:
 	MOVQ          88(AX), BX
 	LEAQ          (BX)(CX*4), SI
 	LEAQ          (SI)(CX*4), DI
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	ADDQ          160(AX), BX
+	ADDQ          160(AX), SI
+	ADDQ          160(AX), DI
+	VMOVDQU64     168(AX), Z24
+	VMOVDQU64     232(AX), Z25
+	VMOVDQU64     296(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R9
 	VPMOVZXBD     (R9), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     360(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -5897,6 +6333,12 @@ step:
 	VMOVDQU64     Y12, (SI)(CX*2)
 	VEXTRACTI64X4 $0x01, Z12, (SI)(DX*1)
 	VMOVDQU64     Y16, (DI)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -5915,13 +6357,21 @@ part:
 	VEXTRACTI64X4 $0x01, Z12, Y24
 	VMOVDQU8      Y24, K1, (SI)(DX*1)
 	VMOVDQU8      Y16, K1, (DI)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func turnedRescaled9VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·turnedRescaled9VNNI(SB), NOSPLIT, $0-8
-	MOVQ         t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ         64(AX), CX
 	TESTQ        CX, CX
 	JNZ          continue
@@ -5977,6 +6427,9 @@ begin:
 	MOVQ (AX), BX
 	LEAQ (BX)(CX*4), SI
 	LEAQ (SI)(CX*4), DI
+	ADDQ 152(AX), BX
+	ADDQ 152(AX), SI
+	ADDQ 152(AX), DI
 	MOVQ 40(AX), R8
 	MOVQ 32(AX), R10
 	MOVQ 24(AX), R9
@@ -6089,12 +6542,15 @@ step:
 	MOVQ          88(AX), BX
 	LEAQ          (BX)(CX*4), SI
 	LEAQ          (SI)(CX*4), DI
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	ADDQ          160(AX), BX
+	ADDQ          160(AX), SI
+	ADDQ          160(AX), DI
+	VMOVDQU64     168(AX), Z24
+	VMOVDQU64     232(AX), Z25
+	VMOVDQU64     296(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R9
 	VPMOVZXBD     (R9), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     360(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -6149,6 +6605,12 @@ step:
 	VMOVDQU64     Y12, (SI)(CX*2)
 	VEXTRACTI64X4 $0x01, Z12, (SI)(DX*1)
 	VMOVDQU64     Y16, (DI)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -6167,13 +6629,21 @@ part:
 	VEXTRACTI64X4 $0x01, Z12, Y24
 	VMOVDQU8      Y24, K1, (SI)(DX*1)
 	VMOVDQU8      Y16, K1, (DI)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsCodes10VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsCodes10VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -6233,6 +6703,9 @@ begin:
 	MOVQ (AX), BX
 	LEAQ (BX)(CX*4), SI
 	LEAQ (SI)(CX*4), DI
+	ADDQ 152(AX), BX
+	ADDQ 152(AX), SI
+	ADDQ 152(AX), DI
 	MOVQ 40(AX), R8
 	MOVQ 32(AX), R10
 	MOVQ 24(AX), R9
@@ -6693,11 +7166,14 @@ quantised:
 	MOVQ          88(AX), BX
 	LEAQ          (BX)(CX*4), SI
 	LEAQ          (SI)(CX*4), DI
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
-	LEAQ          turnOrder<>+0(SB), AX
-	VPMOVZXBD     (AX), Z27
+	ADDQ          160(AX), BX
+	ADDQ          160(AX), SI
+	ADDQ          160(AX), DI
+	VMOVDQU64     168(AX), Z24
+	VMOVDQU64     232(AX), Z25
+	VMOVDQU64     296(AX), Z26
+	LEAQ          turnOrder<>+0(SB), R9
+	VPMOVZXBD     (R9), Z27
 	VPACKSSDW     Z1, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
 	VPACKSSWB     Z2, Z0, Z0
@@ -6745,6 +7221,12 @@ quantised:
 	VEXTRACTI64X4 $0x01, Z12, (SI)(DX*1)
 	VMOVDQU64     Y16, (DI)
 	VEXTRACTI64X4 $0x01, Z16, (DI)(CX*1)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -6765,13 +7247,21 @@ part:
 	VMOVDQU8      Y16, K1, (DI)
 	VEXTRACTI64X4 $0x01, Z16, Y24
 	VMOVDQU8      Y24, K1, (DI)(CX*1)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsRescaled10VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsRescaled10VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -6831,6 +7321,9 @@ begin:
 	MOVQ (AX), BX
 	LEAQ (BX)(CX*4), SI
 	LEAQ (SI)(CX*4), DI
+	ADDQ 152(AX), BX
+	ADDQ 152(AX), SI
+	ADDQ 152(AX), DI
 	MOVQ 40(AX), R8
 	MOVQ 32(AX), R10
 	MOVQ 24(AX), R9
@@ -6959,12 +7452,15 @@ step:
 	MOVQ          88(AX), BX
 	LEAQ          (BX)(CX*4), SI
 	LEAQ          (SI)(CX*4), DI
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	ADDQ          160(AX), BX
+	ADDQ          160(AX), SI
+	ADDQ          160(AX), DI
+	VMOVDQU64     168(AX), Z24
+	VMOVDQU64     232(AX), Z25
+	VMOVDQU64     296(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R9
 	VPMOVZXBD     (R9), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     360(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -7022,6 +7518,12 @@ step:
 	VEXTRACTI64X4 $0x01, Z12, (SI)(DX*1)
 	VMOVDQU64     Y16, (DI)
 	VEXTRACTI64X4 $0x01, Z16, (DI)(CX*1)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -7042,13 +7544,21 @@ part:
 	VMOVDQU8      Y16, K1, (DI)
 	VEXTRACTI64X4 $0x01, Z16, Y24
 	VMOVDQU8      Y24, K1, (DI)(CX*1)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func turnedRescaled10VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·turnedRescaled10VNNI(SB), NOSPLIT, $0-8
-	MOVQ         t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ         64(AX), CX
 	TESTQ        CX, CX
 	JNZ          continue
@@ -7108,6 +7618,9 @@ begin:
 	MOVQ (AX), BX
 	LEAQ (BX)(CX*4), SI
 	LEAQ (SI)(CX*4), DI
+	ADDQ 152(AX), BX
+	ADDQ 152(AX), SI
+	ADDQ 152(AX), DI
 	MOVQ 40(AX), R8
 	MOVQ 32(AX), R10
 	MOVQ 24(AX), R9
@@ -7229,12 +7742,15 @@ step:
 	MOVQ          88(AX), BX
 	LEAQ          (BX)(CX*4), SI
 	LEAQ          (SI)(CX*4), DI
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	ADDQ          160(AX), BX
+	ADDQ          160(AX), SI
+	ADDQ          160(AX), DI
+	VMOVDQU64     168(AX), Z24
+	VMOVDQU64     232(AX), Z25
+	VMOVDQU64     296(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R9
 	VPMOVZXBD     (R9), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     360(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -7292,6 +7808,12 @@ step:
 	VEXTRACTI64X4 $0x01, Z12, (SI)(DX*1)
 	VMOVDQU64     Y16, (DI)
 	VEXTRACTI64X4 $0x01, Z16, (DI)(CX*1)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -7312,13 +7834,21 @@ part:
 	VMOVDQU8      Y16, K1, (DI)
 	VEXTRACTI64X4 $0x01, Z16, Y24
 	VMOVDQU8      Y24, K1, (DI)(CX*1)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsCodes11VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsCodes11VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -7382,6 +7912,9 @@ begin:
 	MOVQ (AX), BX
 	LEAQ (BX)(CX*4), SI
 	LEAQ (SI)(CX*4), DI
+	ADDQ 152(AX), BX
+	ADDQ 152(AX), SI
+	ADDQ 152(AX), DI
 	MOVQ 40(AX), R8
 	MOVQ 32(AX), R10
 	MOVQ 24(AX), R9
@@ -7881,11 +8414,14 @@ quantised:
 	MOVQ          88(AX), BX
 	LEAQ          (BX)(CX*4), SI
 	LEAQ          (SI)(CX*4), DI
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
-	LEAQ          turnOrder<>+0(SB), AX
-	VPMOVZXBD     (AX), Z27
+	ADDQ          160(AX), BX
+	ADDQ          160(AX), SI
+	ADDQ          160(AX), DI
+	VMOVDQU64     168(AX), Z24
+	VMOVDQU64     232(AX), Z25
+	VMOVDQU64     296(AX), Z26
+	LEAQ          turnOrder<>+0(SB), R9
+	VPMOVZXBD     (R9), Z27
 	VPACKSSDW     Z1, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
 	VPACKSSWB     Z2, Z0, Z0
@@ -7940,6 +8476,12 @@ quantised:
 	VMOVDQU64     Y16, (DI)
 	VEXTRACTI64X4 $0x01, Z16, (DI)(CX*1)
 	VMOVDQU64     Y20, (DI)(CX*2)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -7961,13 +8503,21 @@ part:
 	VEXTRACTI64X4 $0x01, Z16, Y24
 	VMOVDQU8      Y24, K1, (DI)(CX*1)
 	VMOVDQU8      Y20, K1, (DI)(CX*2)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsRescaled11VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsRescaled11VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -8031,6 +8581,9 @@ begin:
 	MOVQ (AX), BX
 	LEAQ (BX)(CX*4), SI
 	LEAQ (SI)(CX*4), DI
+	ADDQ 152(AX), BX
+	ADDQ 152(AX), SI
+	ADDQ 152(AX), DI
 	MOVQ 40(AX), R8
 	MOVQ 32(AX), R10
 	MOVQ 24(AX), R9
@@ -8168,12 +8721,15 @@ step:
 	MOVQ          88(AX), BX
 	LEAQ          (BX)(CX*4), SI
 	LEAQ          (SI)(CX*4), DI
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	ADDQ          160(AX), BX
+	ADDQ          160(AX), SI
+	ADDQ          160(AX), DI
+	VMOVDQU64     168(AX), Z24
+	VMOVDQU64     232(AX), Z25
+	VMOVDQU64     296(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R9
 	VPMOVZXBD     (R9), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     360(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -8239,6 +8795,12 @@ step:
 	VMOVDQU64     Y16, (DI)
 	VEXTRACTI64X4 $0x01, Z16, (DI)(CX*1)
 	VMOVDQU64     Y20, (DI)(CX*2)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -8260,13 +8822,21 @@ part:
 	VEXTRACTI64X4 $0x01, Z16, Y24
 	VMOVDQU8      Y24, K1, (DI)(CX*1)
 	VMOVDQU8      Y20, K1, (DI)(CX*2)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func turnedRescaled11VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·turnedRescaled11VNNI(SB), NOSPLIT, $0-8
-	MOVQ         t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ         64(AX), CX
 	TESTQ        CX, CX
 	JNZ          continue
@@ -8330,6 +8900,9 @@ begin:
 	MOVQ (AX), BX
 	LEAQ (BX)(CX*4), SI
 	LEAQ (SI)(CX*4), DI
+	ADDQ 152(AX), BX
+	ADDQ 152(AX), SI
+	ADDQ 152(AX), DI
 	MOVQ 40(AX), R8
 	MOVQ 32(AX), R10
 	MOVQ 24(AX), R9
@@ -8460,12 +9033,15 @@ step:
 	MOVQ          88(AX), BX
 	LEAQ          (BX)(CX*4), SI
 	LEAQ          (SI)(CX*4), DI
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	ADDQ          160(AX), BX
+	ADDQ          160(AX), SI
+	ADDQ          160(AX), DI
+	VMOVDQU64     168(AX), Z24
+	VMOVDQU64     232(AX), Z25
+	VMOVDQU64     296(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R9
 	VPMOVZXBD     (R9), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     360(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -8531,6 +9107,12 @@ step:
 	VMOVDQU64     Y16, (DI)
 	VEXTRACTI64X4 $0x01, Z16, (DI)(CX*1)
 	VMOVDQU64     Y20, (DI)(CX*2)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -8552,13 +9134,21 @@ part:
 	VEXTRACTI64X4 $0x01, Z16, Y24
 	VMOVDQU8      Y24, K1, (DI)(CX*1)
 	VMOVDQU8      Y20, K1, (DI)(CX*2)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsCodes12VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsCodes12VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -8626,6 +9216,9 @@ begin:
 	MOVQ (AX), BX
 	LEAQ (BX)(CX*4), SI
 	LEAQ (SI)(CX*4), DI
+	ADDQ 152(AX), BX
+	ADDQ 152(AX), SI
+	ADDQ 152(AX), DI
 	MOVQ 40(AX), R8
 	MOVQ 32(AX), R10
 	MOVQ 24(AX), R9
@@ -9164,11 +9757,14 @@ quantised:
 	MOVQ          88(AX), BX
 	LEAQ          (BX)(CX*4), SI
 	LEAQ          (SI)(CX*4), DI
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
-	LEAQ          turnOrder<>+0(SB), AX
-	VPMOVZXBD     (AX), Z27
+	ADDQ          160(AX), BX
+	ADDQ          160(AX), SI
+	ADDQ          160(AX), DI
+	VMOVDQU64     168(AX), Z24
+	VMOVDQU64     232(AX), Z25
+	VMOVDQU64     296(AX), Z26
+	LEAQ          turnOrder<>+0(SB), R9
+	VPMOVZXBD     (R9), Z27
 	VPACKSSDW     Z1, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
 	VPACKSSWB     Z2, Z0, Z0
@@ -9225,6 +9821,12 @@ quantised:
 	VEXTRACTI64X4 $0x01, Z16, (DI)(CX*1)
 	VMOVDQU64     Y20, (DI)(CX*2)
 	VEXTRACTI64X4 $0x01, Z20, (DI)(DX*1)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -9248,13 +9850,21 @@ part:
 	VMOVDQU8      Y20, K1, (DI)(CX*2)
 	VEXTRACTI64X4 $0x01, Z20, Y24
 	VMOVDQU8      Y24, K1, (DI)(DX*1)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsRescaled12VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsRescaled12VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -9322,6 +9932,9 @@ begin:
 	MOVQ (AX), BX
 	LEAQ (BX)(CX*4), SI
 	LEAQ (SI)(CX*4), DI
+	ADDQ 152(AX), BX
+	ADDQ 152(AX), SI
+	ADDQ 152(AX), DI
 	MOVQ 40(AX), R8
 	MOVQ 32(AX), R10
 	MOVQ 24(AX), R9
@@ -9468,12 +10081,15 @@ step:
 	MOVQ          88(AX), BX
 	LEAQ          (BX)(CX*4), SI
 	LEAQ          (SI)(CX*4), DI
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	ADDQ          160(AX), BX
+	ADDQ          160(AX), SI
+	ADDQ          160(AX), DI
+	VMOVDQU64     168(AX), Z24
+	VMOVDQU64     232(AX), Z25
+	VMOVDQU64     296(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R9
 	VPMOVZXBD     (R9), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     360(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -9542,6 +10158,12 @@ step:
 	VEXTRACTI64X4 $0x01, Z16, (DI)(CX*1)
 	VMOVDQU64     Y20, (DI)(CX*2)
 	VEXTRACTI64X4 $0x01, Z20, (DI)(DX*1)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -9565,13 +10187,21 @@ part:
 	VMOVDQU8      Y20, K1, (DI)(CX*2)
 	VEXTRACTI64X4 $0x01, Z20, Y24
 	VMOVDQU8      Y24, K1, (DI)(DX*1)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func turnedRescaled12VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·turnedRescaled12VNNI(SB), NOSPLIT, $0-8
-	MOVQ         t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ         64(AX), CX
 	TESTQ        CX, CX
 	JNZ          continue
@@ -9639,6 +10269,9 @@ begin:
 	MOVQ (AX), BX
 	LEAQ (BX)(CX*4), SI
 	LEAQ (SI)(CX*4), DI
+	ADDQ 152(AX), BX
+	ADDQ 152(AX), SI
+	ADDQ 152(AX), DI
 	MOVQ 40(AX), R8
 	MOVQ 32(AX), R10
 	MOVQ 24(AX), R9
@@ -9778,12 +10411,15 @@ step:
 	MOVQ          88(AX), BX
 	LEAQ          (BX)(CX*4), SI
 	LEAQ          (SI)(CX*4), DI
-	VMOVDQU64     128(AX), Z24
-	VMOVDQU64     192(AX), Z25
-	VMOVDQU64     256(AX), Z26
+	ADDQ          160(AX), BX
+	ADDQ          160(AX), SI
+	ADDQ          160(AX), DI
+	VMOVDQU64     168(AX), Z24
+	VMOVDQU64     232(AX), Z25
+	VMOVDQU64     296(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R9
 	VPMOVZXBD     (R9), Z27
-	VMOVDQU64     320(AX), Z28
+	VMOVDQU64     360(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -9852,6 +10488,12 @@ step:
 	VEXTRACTI64X4 $0x01, Z16, (DI)(CX*1)
 	VMOVDQU64     Y20, (DI)(CX*2)
 	VEXTRACTI64X4 $0x01, Z20, (DI)(DX*1)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -9875,5 +10517,11 @@ part:
 	VMOVDQU8      Y20, K1, (DI)(CX*2)
 	VEXTRACTI64X4 $0x01, Z20, Y24
 	VMOVDQU8      Y24, K1, (DI)(DX*1)
+	MOVQ          136(AX), CX
+	ADDQ          CX, 152(AX)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	DECQ          128(AX)
+	JG            tile
 	VZEROUPPER
 	RET

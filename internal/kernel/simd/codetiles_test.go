@@ -10,7 +10,7 @@ func TestCodeTileLayout(t *testing.T) {
 	t.Parallel()
 	var x CodeTile
 	const first = 8 * 11
-	for i, got := range []uintptr{unsafe.Offsetof(x.Out), unsafe.Offsetof(x.RowOut), unsafe.Offsetof(x.mask), unsafe.Offsetof(x.Scales), unsafe.Offsetof(x.round), unsafe.Offsetof(x.lo)} {
+	for i, got := range []uintptr{unsafe.Offsetof(x.Out), unsafe.Offsetof(x.RowOut), unsafe.Offsetof(x.mask), unsafe.Offsetof(x.Scales), unsafe.Offsetof(x.round), unsafe.Offsetof(x.tiles), unsafe.Offsetof(x.stepA), unsafe.Offsetof(x.stepOut), unsafe.Offsetof(x.doneA), unsafe.Offsetof(x.doneOut), unsafe.Offsetof(x.lo)} {
 		if unsafe.Sizeof(uintptr(0)) == 8 && got != uintptr(first+8*i) {
 			t.Errorf("field %d lies at %d", i, got)
 		}
@@ -40,7 +40,12 @@ func codeTile(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 		cols = CodeColumns
 	}
 	kind := []string{"quads", "rescaled", "turned"}[n%3]
-	a, b := make([]uint8, rows*4*k), make([]uint8, 4*k*CodeColumns)
+	tiles := 1
+	if kind != "turned" {
+		tiles += r.IntN(3)
+	}
+	all := tiles * rows
+	a, b := make([]uint8, all*4*k), make([]uint8, 4*k*CodeColumns)
 	for i := range a {
 		a[i] = uint8(r.Uint32())
 	}
@@ -55,21 +60,26 @@ func codeTile(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 	for i := range start {
 		start[i], bias[i] = r.Int32()>>(8+r.IntN(20)), r.Int32()>>(8+r.IntN(20))
 	}
-	sums := make([]int32, rows*CodeColumns)
+	sums := make([]int32, all*CodeColumns)
 	tile := &CodeTile{IntTile: IntTile{A: unsafe.Pointer(&a[0]), RowA: 4 * k, K: k, Segs: 1, B: unsafe.Pointer(&b[0]), C: &sums[0], RowC: 4 * CodeColumns, Start: &start[0]}}
-	if kind == "turned" {
-		ik.turned[rows-1](&tile.IntTile)
-	} else {
-		ik.quads[rows-1](&tile.IntTile)
+	for i := range tiles {
+		tile.A, tile.C = unsafe.Pointer(&a[i*rows*4*k]), &sums[i*rows*CodeColumns]
+		if kind == "turned" {
+			ik.turned[rows-1](&tile.IntTile)
+		} else {
+			ik.quads[rows-1](&tile.IntTile)
+		}
 	}
+	tile.A = unsafe.Pointer(&a[0])
 	line := cols + r.IntN(5)
-	got, want := make([]uint8, rows*line+1), make([]uint8, rows*line+1)
+	got, want := make([]uint8, all*line+1), make([]uint8, all*line+1)
 	with := append([]int32(nil), start...)
 	for i := range with {
 		with[i] += bias[i]
 	}
 	tile.Start, tile.Out, tile.RowOut = &with[0], &got[0], line
 	tile.SetColumns(cols)
+	tile.SetTiles(tiles, rows)
 	signed := r.IntN(2) == 0
 	least, most := int32(0), int32(255)
 	if signed {
@@ -94,9 +104,9 @@ func codeTile(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 		tile.SetRounding(s.PackCodes(packed, with[:cols], 0, cols, zero-less, lo >= zero))
 		tile.SetLimits(lo, hi)
 		tile.Scales = &packed[0]
-		goOn(r, tile, with, rows, false)
+		goOn(r, tile, with, rows, tiles > 1, false)
 		ik.QuadsToCodes(tile, rows)
-		ik.Requantise(want, line, sums, CodeColumns, rows, cols, &s, 0, zero, lo, hi)
+		ik.Requantise(want, line, sums, CodeColumns, all, cols, &s, 0, zero, lo, hi)
 	} else {
 		q := Rescaling{Lo: lo, Hi: hi, Zero: zero, Signed: signed, Small: true}
 		reals := make([]float32, scales)
@@ -106,18 +116,18 @@ func codeTile(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 		}
 		tile.SetRescaling(&q)
 		tile.Scales = (*int32)(unsafe.Pointer(&reals[0]))
-		goOn(r, tile, with, rows, kind == "turned")
+		goOn(r, tile, with, rows, tiles > 1, kind == "turned")
 		if kind == "turned" {
 			ik.TurnedRescaled(tile, rows)
 			ElementKernels().RescaleRows(want, line, sums, CodeColumns, rows, cols, reals, bias, q)
 		} else {
 			ik.QuadsRescaled(tile, rows)
-			ElementKernels().RescaleColumns(want, line, sums, CodeColumns, rows, cols, reals, bias, q)
+			ElementKernels().RescaleColumns(want, line, sums, CodeColumns, all, cols, reals, bias, q)
 		}
 	}
 	for i := range got {
 		if got[i] != want[i] {
-			t.Fatalf("case %d, %s: %d rows of %d fours, %d columns: code %d is %d, want %d", n, kind, rows, k, cols, i, got[i], want[i])
+			t.Fatalf("case %d, %s: %d tiles of %d rows of %d fours, %d columns: code %d is %d, want %d", n, kind, tiles, rows, k, cols, i, got[i], want[i])
 		}
 	}
 }
@@ -149,9 +159,9 @@ func scalesOf(r *rand.Rand, n int, bias []int32) Scales {
 	return s
 }
 
-// goOn makes sums go on from numbers that lie there half of the time, in place of beginning with them.
-func goOn(r *rand.Rand, tile *CodeTile, start []int32, rows int, turned bool) {
-	if r.IntN(2) == 0 {
+// goOn makes sums of a single tile go on from numbers that lie there half of the time, in place of beginning with them.
+func goOn(r *rand.Rand, tile *CodeTile, start []int32, rows int, many, turned bool) {
+	if many || r.IntN(2) == 0 {
 		return
 	}
 	c := make([]int32, rows*CodeColumns)
