@@ -91,7 +91,8 @@ func (q *Requant) prepare(n int) {
 		less = 128
 	}
 	if fuse {
-		s.Fused = make([]simd.Fused, n)
+		all := make([]int32, 3*size)
+		s.Fused = simd.FusedScales{Start: all[:size], Scale: all[size:][:size], Add: all[2*size:]}
 	}
 	for i := range n {
 		m, bias := q.mul(i), int32(0)
@@ -121,9 +122,12 @@ func (q *Requant) prepare(n int) {
 		switch {
 		case !fuse:
 		case i >= len(q.least):
-			s.Fused[i] = s.Fused[i-len(q.least)]
+			f, last := &s.Fused, i-len(q.least)
+			f.Start[i], f.Scale[i], f.Add[i] = f.Start[last], f.Scale[last], f.Add[last]
 		default:
-			s.Fused[i], _ = s.Fuse(i, q.least[i], q.most[i], q.Zero-less, q.Min-less, q.Max-less)
+			if f, ok := s.Fuse(i, q.least[i], q.most[i], q.Zero-less, q.Min-less, q.Max-less); ok {
+				s.Fused.Set(i, f)
+			}
 		}
 	}
 	q.scales = s

@@ -90,7 +90,7 @@ type codeSet struct{ quads, rescaled, turned codeLoops }
 func (f *Ints) HasCodes() bool { return f != nil && f.codes != nil && f.tiles == nil }
 
 // Fuses tells whether there are loops that make codes with the numbers of [Fused].
-func (f *Ints) Fuses() bool { return f != nil && f.codes != nil }
+func (f *Ints) Fuses() bool { return f != nil && f.requantiseSmall[roundFused] != nil }
 
 // QuadsToCodes is RunQuads for [Ints.HasCodes], with the rounding of [Ints.Requantise].
 func (f *Ints) QuadsToCodes(t *CodeTile, rows int) { f.codes.quads.run(t, rows) }

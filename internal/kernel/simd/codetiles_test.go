@@ -134,14 +134,17 @@ func codeTile(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 
 // fuseColumns finds fused numbers for the sums of a panel of k fours.
 func fuseColumns(s *Scales, start []int32, b []uint8, k int, zero, lo, hi int32) {
-	s.Fused = make([]Fused, len(s.Mul))
-	for j := range s.Fused {
+	n := len(s.Mul)
+	s.Fused = FusedScales{make([]int32, n), make([]int32, n), make([]int32, n)}
+	for j := range n {
 		least, most := start[j], start[j]
 		for i := range 4 * k {
 			w := int32(int8(b[i/4*4*CodeColumns+4*j+i%4]))
 			least, most = least+255*min(w, 0), most+255*max(w, 0)
 		}
-		s.Fused[j], _ = s.Fuse(j, least, most, zero, lo, hi)
+		if f, ok := s.Fuse(j, least, most, zero, lo, hi); ok {
+			s.Fused.Set(j, f)
+		}
 	}
 }
 

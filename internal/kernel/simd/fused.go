@@ -11,10 +11,18 @@ import "math"
 // stairs are the same for every sum that there can be; where no such numbers are found, sums are computed as they are defined.
 
 // Fused are the numbers of a channel for that: what sums begin with, the bias included, the scale, and what is added: the results are the bits of FusedZero
-// plus the codes, with a sign, of which those below the lower limit may be any smaller ones. Nothing is none.
+// plus the codes, with a sign, of which those below the lower limit may be any smaller ones. What is added is positive.
 type Fused struct {
 	Start      int32
 	Scale, Add float32
+}
+
+// FusedScales are those of channels, floats by their bits; nil for none.
+type FusedScales struct{ Start, Scale, Add []int32 }
+
+// Set sets those of channel i.
+func (s *FusedScales) Set(i int, f Fused) {
+	s.Start[i], s.Scale[i], s.Add[i] = f.Start, int32(math.Float32bits(f.Scale)), int32(math.Float32bits(f.Add))
 }
 
 const (
@@ -65,7 +73,7 @@ func (s *Scales) Fuse(ch int, least, most, zero, lo, hi int32) (Fused, bool) {
 			continue
 		}
 		at, whole, ok := place(scale, q, from, to, first, span)
-		if add := whole + int64(zero) + fusedWhole; ok && -1<<24 <= add && add <= 1<<24 {
+		if add := whole + int64(zero) + fusedWhole; ok && 0 < add && add <= 1<<24 {
 			return Fused{s.placed(ch, at), float32(math.Ldexp(float64(scale), -q)), float32(add)}, true
 		}
 	}
@@ -79,6 +87,7 @@ const (
 	roundAll   rounding = iota
 	roundUp             // no result is below the zero point
 	roundFused          // with the numbers of Fused
+	roundings
 )
 
 // rounding is how the sums of n channels from ch on become codes; up says that no result is below the zero point.
@@ -86,11 +95,11 @@ func (s *Scales) rounding(ch, n int, up bool) rounding {
 	if !up {
 		return roundAll
 	}
-	if len(s.Fused) < ch+n {
+	if s.Fused.Add == nil {
 		return roundUp
 	}
-	for i := range s.Fused[ch:][:n] {
-		if s.Fused[ch+i] == (Fused{}) {
+	for _, add := range s.Fused.Add[ch:][:n] {
+		if add == 0 {
 			return roundUp
 		}
 	}
@@ -100,7 +109,7 @@ func (s *Scales) rounding(ch, n int, up bool) rounding {
 // start is what is added to the sum of a channel before it becomes a code.
 func (s *Scales) start(ch int, r rounding) int32 {
 	if r == roundFused {
-		return s.Fused[ch].Start
+		return s.Fused.Start[ch]
 	}
 	return s.Bias[ch] + math.MinInt32
 }
@@ -109,8 +118,7 @@ func (s *Scales) start(ch int, r rounding) int32 {
 func (s *Scales) pack(at []int32, x, ch int, zero int32, r rounding) {
 	words := len(at) / 5
 	if r == roundFused {
-		f := &s.Fused[ch]
-		at[x], at[words+x], at[2*words+x] = int32(math.Float32bits(f.Scale)), int32(math.Float32bits(f.Add)), fusedZero
+		at[x], at[words+x], at[2*words+x] = s.Fused.Scale[ch], s.Fused.Add[ch], fusedZero
 		return
 	}
 	half := s.Half[ch] + zero<<s.Down[ch] - int32(uint32(s.Twice[ch])>>1)
