@@ -112,10 +112,10 @@ func (q *Requant) prepare(n int) {
 		if q.least != nil {
 			ch := i % len(q.least)
 			most = max(int64(q.most[ch])+int64(bias), -int64(q.least[ch])-int64(bias))
-		}
-		if (s.Down[i] > 20 || s.Mul[i] == 0) && most < 1<<20-1 {
-			// Nothing is left of sums that small with a shift by 20 either.
-			s.Mul[i], s.Up[i], s.Down[i], s.Half[i] = 1<<30, 0, 20, 1<<19
+			if (s.Down[i] > 20 || s.Mul[i] == 0) && most < 1<<20-1 {
+				// Nothing is left of sums that small with a shift by 20 either.
+				s.Mul[i], s.Up[i], s.Down[i], s.Half[i] = 1<<30, 0, 20, 1<<19
+			}
 		}
 		s.Twice[i] = 2 * s.Mul[i]
 		s.Small = s.Small && s.Mul[i] >= 1<<30 && s.Up[i] == 0 && 1 <= s.Down[i] && s.Down[i] <= 20 && most <= 1<<30

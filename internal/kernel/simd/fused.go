@@ -153,13 +153,13 @@ func (s *Scales) code(ch int, sum int64) int64 {
 // k0 - 1 to k1 as they are defined.
 func stairs(mul, scale int64, down int, x0, x1, k0, k1 int64) (from, to int64) {
 	from, to = math.MinInt64, math.MaxInt64
+	// The least sum of a code has a product of that much or, by less than a multiplier, more: both shifts have halves added. From code to code, products
+	// are a step further on.
+	product, step := (2*k0-1)<<(30+down)-1<<30, int64(1)<<(31+down)
+	least := (product + mul - 1) / mul
+	more, steps := least*mul-product, step/mul
+	rest := step - steps*mul
 	for k := k0; k <= k1; k++ {
-		// The least sum of code k: its product is at least that much, halves of both shifts being less than a whole.
-		product := (2*k-1)<<(30+down) - 1<<30
-		least := product / mul
-		if least*mul < product {
-			least++
-		}
 		middle := (2*k - 1) << (23 + down)
 		// What lies in the middle between two codes might be rounded to either.
 		if x := max(least, x0); x <= x1 {
@@ -167,6 +167,10 @@ func stairs(mul, scale int64, down int, x0, x1, k0, k1 int64) (from, to int64) {
 		}
 		if x := min(least-1, x1); x >= x0 {
 			to = min(to, middle-x*scale-1)
+		}
+		least += steps
+		if more -= rest; more < 0 {
+			least, more = least+1, more+mul
 		}
 	}
 	if from == math.MinInt64 {
