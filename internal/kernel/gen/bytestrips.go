@@ -34,7 +34,8 @@ const (
 	byteTurn   = byteSign + 4
 	byteRound  = byteTurn + 4
 	byteWrite  = byteRound + 4
-	byteLo     = byteWrite + 8
+	byteWhole  = byteWrite + 8
+	byteLo     = byteWhole + 8
 	byteHi     = byteLo + 64
 )
 
@@ -287,10 +288,20 @@ func (b *byteWalk) lanes(quantised bool) {
 		b.MOVQ(b.src, from)
 		for g := range b.groups {
 			there := min(4, b.k-4*g)
+			part, loaded := label("part%d_%d", b.lines0, g), label("loaded%d_%d", b.lines0, g)
+			b.CMPQ(at(b.t, byteWhole), operand.U8(0))
+			b.JE(operand.LabelRef(part))
+			for i := range there {
+				b.VPXORD(operand.Mem{Base: from}, b.sign, b.temp[i])
+				b.ADDQ(b.tap, from)
+			}
+			b.JMP(operand.LabelRef(loaded))
+			b.Label(part)
 			for i := range there {
 				b.load(4*g+i, operand.Mem{Base: from}, b.temp[i])
 				b.ADDQ(b.tap, from)
 			}
+			b.Label(loaded)
 			for v, q := range b.interleave(there) {
 				add(parity, g, v, q)
 			}

@@ -58,6 +58,7 @@ type ByteStrip struct {
 	edge, sign       uint32
 	turn, round      uint32 // of quantised numbers: added to their bits, and how sums become such
 	write            uint64 // the channels of them that are there
+	whole            uint64 // all taps of a whole register of channels are
 	lo, hi           [ByteLanes]int8
 }
 
@@ -201,7 +202,12 @@ func (f *ByteStrips) LaneBlocks(k, n, cols int, codes bool) (all []LaneBlock, to
 // Lanes computes the channels of a block, with a weight for each, see PackLanes: their sums, or (codes) quantised
 // values, for which Start has what [ByteStrips.PackScales] writes.
 func (f *ByteStrips) Lanes(t *ByteStrip, k, step int, b *LaneBlock, codes bool) {
-	t.index, t.round = &codeIndex[0], uint32(b.round)
+	t.index, t.round, t.whole = &codeIndex[0], uint32(b.round), 1
+	for _, mask := range t.masks[:k] {
+		if mask != ^uint64(0)>>(64-b.Size) {
+			t.whole = 0
+		}
+	}
 	f.lanes[step][k][sign(codes)][ByteLanes/b.Size/2](t)
 }
 
