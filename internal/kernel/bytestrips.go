@@ -191,7 +191,7 @@ func (a byteArgs) lines(lo, hi int) {
 	t.SetEdge(uint8(a.zero), a.signed)
 	t.LineSrc, t.NextSrc, t.Tap = s.W*s.C, l.cols*b.step*s.C, s.C
 	if a.codes {
-		t.SetLimits(a.sink.q.Zero, a.sink.q.Min, a.sink.q.Max)
+		t.SetLimits(a.sink.q.Min, a.sink.q.Max)
 		t.LineDst, t.NextDst = s.OW*s.C, l.cols*s.C
 	}
 	for i := lo; i < hi; i++ {

@@ -48,7 +48,14 @@ func byteStripCodes[T int8 | uint8](t *testing.T, least, most int32) {
 		}
 		up := r.IntN(8) / 7 * 2 // what quantised lines are not for
 		for range s.OC {
-			q.Mul = append(q.Mul, fixed.Multiplier{M: []int32{1 << 30, 1<<31 - 1, 1<<30 + r.Int32N(1<<30)}[r.IntN(3)], Shift: up - 1 - r.IntN(12)})
+			m := fixed.Multiplier{M: []int32{1 << 30, 1<<31 - 1, 1<<30 + r.Int32N(1<<30)}[r.IntN(3)], Shift: up - 1 - r.IntN(12)}
+			switch r.IntN(50) { // channels of which nothing is left
+			case 0:
+				m.Shift -= r.IntN(30)
+			case 1:
+				m = fixed.Multiplier{}
+			}
+			q.Mul = append(q.Mul, m)
 			q.Bias = append(q.Bias, r.Int32N(20000)-10000)
 		}
 		zero := code()

@@ -146,7 +146,9 @@ func NewConvQ[T int8 | uint8, W Weight](s ConvShape, w []W, zeroW, zero int32, q
 	seen := s.cutTaps()
 	c := &ConvQ[T]{convQ: newConvQ(s, true, true), zeroPoint: zero, q: q}
 	c.q.SetSteps(c.k, zero)
-	setWeights(nil, &c.convQ, tapsOf(seen, w, s.OC, c.cg, true), zeroW)
+	w = tapsOf(seen, w, s.OC, c.cg, true)
+	setWeights(nil, &c.convQ, w, zeroW)
+	reach[T](&c.q, w, s.OC, c.k, zeroW, zero)
 	var z T
 	c.setZero(z-1 < z, zero)
 	return c
@@ -169,6 +171,7 @@ func NewDepthwiseQ[T int8 | uint8](s ConvShape, w []int16, zero int32, q Requant
 	w = tapsOf(s.cutTaps(), w, 1, s.OC, true)
 	c := &ConvQ[T]{convQ: convQ{s: s, cg: 1, og: s.OC / s.C, k: s.KH * s.KW}, zeroPoint: zero, q: q, depthwise: true}
 	c.q.SetSteps(c.k, zero)
+	reach[T](&c.q, w, s.OC, 1, 0, zero)
 	if c.windows = newIntWindows(&c.s, c.og, true); c.windows != nil {
 		c.windows.setLanes(&c.s, w)
 	} else {
@@ -217,7 +220,9 @@ func (c *ConvQ[T]) Sums(p *workers.Pool, x []T, zero int32, y []int32) {
 // take sets the zero point of what is convolved.
 func (c *ConvQ[T]) take(zero int32) {
 	var z T
-	c.zeroPoint = zero
+	if c.zeroPoint = zero; c.q.least != nil {
+		c.q.least, c.q.most, c.q.n = nil, nil, 0 // they were those of another zero point
+	}
 	c.setZero(z-1 < z, zero)
 }
 

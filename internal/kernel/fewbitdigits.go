@@ -100,7 +100,7 @@ func (q digitArgs) multiply(lo, hi int) {
 				continue
 			}
 			for r := r0; r < r1; {
-				n := evenly(r1-r, q.most) // one only of one row, or one by one
+				n := simd.Evenly(r1-r, q.most) // one only of one row, or one by one
 				m.tile(t, i%q.panels, 0, 0, h)
 				t.Blocks = m.blocks
 				t.X, t.RowX = &q.codes[r*line/4], line

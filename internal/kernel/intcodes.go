@@ -21,8 +21,11 @@ func giveCodeTile(t *simd.CodeTile) {
 // small tells whether tiles multiply by the scales.
 func (q *Rescale) small() bool { return !q.plain && q.q.Small }
 
-// intCodes is what tiles need of a requantisation beside weights: what sums begin with, and the numbers of each panel.
-type intCodes struct{ start, scales []int32 }
+// intCodes is what tiles need of a requantisation beside weights: what sums begin with, the numbers of each panel, and how it rounds.
+type intCodes struct {
+	start, scales []int32
+	rounds        []uint8
+}
 
 // makesCodes tells whether tiles make codes for a sink.
 func (c *intLines) makesCodes(sink *tileSink, og int) bool {
@@ -37,13 +40,13 @@ func (c *intLines) makesCodes(sink *tileSink, og int) bool {
 	return q.scales.Small && simd.EightBits(q.Zero, q.Min, q.Max)
 }
 
-// biased writes what the sums of all panels begin with, their biases and more included.
-func (c *intLines) biased(dst, bias []int32, og int, more int32) {
+// biased writes what the sums of all panels begin with, their biases included.
+func (c *intLines) biased(dst, bias []int32, og int) {
 	n := len(c.panels[0].sums)
 	for g := range c.panels {
 		to, from := dst[g*n:][:og], c.start[g*n:][:og]
 		for i, b := range bias[g*og:][:og] {
-			to[i] = from[i] + b + more
+			to[i] = from[i] + b
 		}
 	}
 }
@@ -56,15 +59,17 @@ func (c *intLines) codesOf(q *Requant, og int) *intCodes {
 	}
 	c.codes.start = room(c.codes.start, len(c.start))
 	c.codes.scales = room(c.codes.scales, len(c.panels)*panels*simd.CodeScales)
-	c.biased(c.codes.start, q.scales.Bias, og, math.MinInt32)
+	c.codes.rounds = room(c.codes.rounds, len(c.panels)*panels)
+	copy(c.codes.start, c.start)
 	zero := q.Zero
 	if q.Max > math.MaxInt8 {
 		zero -= 128
 	}
 	for g := range c.panels {
 		for i := range panels {
-			at := c.codes.scales[(g*panels+i)*simd.CodeScales:][:simd.CodeScales]
-			q.scales.PackCodes(at, g*og+i*simd.CodeColumns, min(simd.CodeColumns, og-i*simd.CodeColumns), zero, q.Min >= q.Zero)
+			at, n := c.codes.scales[(g*panels+i)*simd.CodeScales:][:simd.CodeScales], min(simd.CodeColumns, og-i*simd.CodeColumns)
+			start := c.codes.start[g*len(c.panels[0].sums)+i*simd.CodeColumns:][:n]
+			c.codes.rounds[g*panels+i] = q.scales.PackCodes(at, start, g*og+i*simd.CodeColumns, n, zero, q.Min >= q.Zero)
 		}
 	}
 	return &c.codes
@@ -76,7 +81,7 @@ func (k *tileSink) tile() *simd.CodeTile {
 	if k.r != nil {
 		t.SetRescaling(&k.r.q)
 	} else {
-		t.SetLimits(k.q.Zero, k.q.Min, k.q.Max)
+		t.SetLimits(k.q.Min, k.q.Max)
 	}
 	return t
 }
@@ -93,31 +98,27 @@ func (q *intLineArgs) codesOfPanel(t *simd.CodeTile, v lineView, y, n int, part 
 		t.Scales = (*int32)(unsafe.Pointer(&r.Scales[ch : ch+cols][0]))
 	} else {
 		t.Scales = &q.codes.scales[(g*l.panels+n)*simd.CodeScales]
+		t.SetRounding(q.codes.rounds[g*l.panels+n])
 	}
-	t.Ahead = w.ahead(n, part.n1)
+	t.Ahead, t.C = w.ahead(n, part.n1), &buf[0]
 	for line := part.l0; line < part.l1; line++ {
-		for at := p0; at < p1; {
-			rows := f.Part(p1 - at)
-			t.C = &buf[(at-p0)*f.Cols]
-			out := q.sink.y[y+line*l.lineC+at*l.stepC+ch:]
-			t.Out = &out[:(rows-1)*l.stepC+cols][0]
-			for i := range l.passes {
-				pass := &l.passes[i]
-				t.Segs, t.SegA = pass.segs, pass.seg
-				t.A = unsafe.Pointer(&v.x[line*l.lineA+at*l.stepA+g*cg+pass.a-v.base])
-				t.B = w.at(n, i*pass.segs*w.pairs())
-				t.SetContinue(i > 0)
-				switch {
-				case i < len(l.passes)-1:
-					w.run(&t.IntTile, rows, f.Cols)
-				case q.sink.r != nil:
-					f.QuadsRescaled(t, rows)
-				default:
-					f.QuadsToCodes(t, rows)
-				}
-				t.Ahead = nil
+		out := q.sink.y[y+line*l.lineC+p0*l.stepC+ch:]
+		t.Out = &out[:(p1-p0-1)*l.stepC+cols][0]
+		for i := range l.passes {
+			pass := &l.passes[i]
+			t.Segs, t.SegA = pass.segs, pass.seg
+			t.A = unsafe.Pointer(&v.x[line*l.lineA+p0*l.stepA+g*cg+pass.a-v.base])
+			t.B = w.at(n, i*pass.segs*w.pairs())
+			t.SetContinue(i > 0)
+			switch {
+			case i < len(l.passes)-1:
+				w.run(&t.IntTile, p1-p0, f.Cols)
+			case q.sink.r != nil:
+				f.QuadsRescaled(t, p1-p0)
+			default:
+				f.QuadsToCodes(t, p1-p0)
 			}
-			at += rows
+			t.Ahead = nil
 		}
 	}
 }

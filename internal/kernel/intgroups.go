@@ -141,7 +141,7 @@ func (q *intLineArgs) groups(v lineView, y int, part linePart, buf []int32) {
 				tile := &c.tiles[i]
 				t.B, t.Start = &c.weights[tile.w], &q.c.start[tile.sum]
 				for at := p0; at < p1; {
-					rows := evenly(p1-at, simd.GroupRows)
+					rows := simd.Evenly(p1-at, simd.GroupRows)
 					t.A = unsafe.Pointer(&v.x[line*l.lineA+at*l.stepA+tile.in-v.base])
 					t.C = &buf[((line-part.l0)*(p1-p0)+at-p0)*groupLine+tile.out-block.out]
 					f.Group(t, tile.kind, rows)

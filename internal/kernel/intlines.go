@@ -79,7 +79,7 @@ func (c *intLines) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed 
 			var fs []float32
 			room, fs = borrow(len(c.start))
 			q.codes.start = asInt32(fs)
-			c.biased(q.codes.start, sink.r.Bias, og, 0)
+			c.biased(q.codes.start, sink.r.Bias, og)
 		}
 	}
 	workers.Do(p, q.cut.jobs, 1, q, func(q intLineArgs, lo, hi int) {

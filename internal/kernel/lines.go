@@ -244,7 +244,7 @@ func (c *Conv) lineTiles(t *simd.Tile, x, y []float32, part linePart) {
 			}
 			for line := part.l0; line < part.l1; line++ {
 				for at := part.p0; at < part.p1; {
-					rows := evenly(part.p1-at, f.Rows)
+					rows := simd.Evenly(part.p1-at, f.Rows)
 					t.A = &x[line*l.lineA+at*l.stepA+g*c.cg+q.a]
 					t.C = &y[line*l.lineC+at*l.stepC+g*c.og+o]
 					f.Run(t, rows, width, true)

@@ -60,7 +60,7 @@ func (c *Conv) newMinimal() *minimalPlan {
 	}
 	q.chunk = (c.og + q.chunks - 1) / q.chunks
 	q.chunks = (c.og + q.chunk - 1) / q.chunk
-	q.steps = evenly(c.cg, kBlock)
+	q.steps = simd.Evenly(c.cg, kBlock)
 	return q
 }
 
@@ -132,7 +132,7 @@ func (c *Conv) setMinimal(w []float32) {
 			for k0 := 0; k0 < c.cg; k0 += q.steps {
 				steps := min(q.steps, c.cg-k0)
 				for o := 0; o < rows; {
-					high := evenly(rows-o, c.f.Rows)
+					high := simd.Evenly(rows-o, c.f.Rows)
 					for k := 0; k < steps; k += filters {
 						n := min(filters, steps-k)
 						Turn(turned, lanes, w[(g*c.og+o0+o)*c.k+9*(k0+k):], c.k, 9*n, high)
@@ -310,7 +310,7 @@ func (c *Conv) minimalProducts(t *simd.Tile, m, v, w []float32, rows int, b *min
 			t.K = min(q.steps, c.cg-k0)
 			setStart(t, false, false, k0 == 0)
 			for o := 0; o < rows; {
-				high := evenly(rows-o, f.Rows)
+				high := simd.Evenly(rows-o, f.Rows)
 				at := k0*rows + o*t.K
 				t.A, t.StepA = &w[at], 4*high
 				next := aheadOf(w[min(len(w), at+high*t.K):], (4*high+panels-1)/panels)

@@ -403,7 +403,7 @@ func (c *Conv) rows(t *simd.Tile, g, k0, o0, o1 int, tiles func(o, rows int)) {
 	setClamp(t, c.act, last)
 	t.BiasM = nil
 	for o := o0; o < o1; {
-		rows := evenly(o1-o, c.f.Rows)
+		rows := simd.Evenly(o1-o, c.f.Rows)
 		t.A = &w[o*c.k+k0]
 		if last && c.bias != nil {
 			t.BiasM = &c.bias[g*c.og+o]

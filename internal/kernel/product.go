@@ -196,7 +196,7 @@ func productPart(f *simd.Floats, g *GemmParams, t *simd.Tile, a []float32, b pan
 		wide = room
 	}
 	for r0 := m0; r0 < m1; {
-		r1 := r0 + roundUp(evenly(m1-r0, rowBlock), f.Rows)
+		r1 := r0 + roundUp(simd.Evenly(m1-r0, rowBlock), f.Rows)
 		r1 = min(r1, m1)
 		for k0 := 0; k0 < g.K; k0 += block {
 			last := k0+block >= g.K
@@ -233,7 +233,7 @@ func productPart(f *simd.Floats, g *GemmParams, t *simd.Tile, a []float32, b pan
 					next = b.ahead(n0, f.Cols, g.N, k0+block, min(k0+2*block, g.K), tiles)
 				}
 				for r := r0; r < r1; {
-					height := evenly(r1-r, f.Rows)
+					height := simd.Evenly(r1-r, f.Rows)
 					next.fetch(t)
 					t.A = &rows[(r-r0)*line]
 					t.C = &c[r*ldc+n*f.Cols]
@@ -264,13 +264,6 @@ func setStart(t *simd.Tile, exact, accumulate, first bool) {
 
 func setClamp(t *simd.Tile, act activation.Clamp, last bool) {
 	t.SetClamp(act.On && last, act.Min, act.Max)
-}
-
-// evenly is the next of the pieces into which n is cut, of at most most each: as equal
-// as can be, because small tiles make poor use of the processor.
-func evenly(n, most int) int {
-	pieces := (n + most - 1) / most
-	return (n + pieces - 1) / pieces
 }
 
 // productRow computes a single row, several whole panels at a time; it returns the

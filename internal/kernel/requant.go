@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"math"
 	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/fixed"
@@ -18,6 +19,8 @@ type Requant struct {
 	// 8-bit numbers as well; 0 if it is not known.
 	Steps int
 
+	least, most []int32 // between which the sums of each channel lie without the bias; nil if that is not known
+
 	scales simd.Scales // of as many channels as were prepared, to a multiple of scaleLanes
 	n      int         // these
 }
@@ -32,6 +35,35 @@ func (q *Requant) SetSteps(steps int, zero int32) {
 	if q.Steps = 0; -128 <= zero && zero <= 255 {
 		q.Steps = steps
 	}
+}
+
+// reach tells between which numbers sums of products lie, of weights less their zero point zeroW and activations of T less zero, or nothing in their place.
+// Weight i belongs to channel i/k%n.
+func reach[T int8 | uint8, W Weight](q *Requant, w []W, n, k int, zeroW, zero int32) {
+	q.least, q.most = nil, nil
+	if simd.IntKernels() == nil || len(w) == 0 {
+		return
+	}
+	// Activations.
+	lo, hi := int64(min(0, 0-zero)), int64(max(0, math.MaxUint8-zero))
+	if z := T(0); z-1 < z {
+		lo, hi = int64(min(0, math.MinInt8-zero)), int64(max(0, math.MaxInt8-zero))
+	}
+	positive, negative := make([]int64, n), make([]int64, n)
+	for i, v := range w {
+		d, ch := int64(v)-int64(zeroW), i/k%n
+		positive[ch] += max(d, 0)
+		negative[ch] += min(d, 0)
+	}
+	least, most := make([]int32, n), make([]int32, n)
+	for ch, p := range positive {
+		l, m := lo*p+hi*negative[ch], hi*p+lo*negative[ch]
+		if l < math.MinInt32/2 || m > math.MaxInt32/2 {
+			return
+		}
+		least[ch], most[ch] = int32(l), int32(m)
+	}
+	q.least, q.most = least, most
 }
 
 // One quantises the sum acc of channel ch.
@@ -53,6 +85,15 @@ func (q *Requant) prepare(n int) {
 	all := make([]int32, 6*size)
 	part := func(i int) []int32 { return all[i*size:][:size] }
 	s := simd.Scales{Mul: part(0), Up: part(1), Down: part(2), Bias: part(3), Twice: part(4), Half: part(5), Small: q.Steps > 0 && q.Steps < 1<<15}
+	fuse := simd.IntKernels().Fuses() && q.least != nil && q.Min >= q.Zero && simd.EightBits(q.Zero, q.Min, q.Max)
+	less := int32(0)
+	if q.Max > math.MaxInt8 {
+		less = 128
+	}
+	if fuse {
+		all := make([]int32, 3*size)
+		s.Fused = simd.FusedScales{Start: all[:size], Scale: all[size:][:size], Add: all[2*size:]}
+	}
 	for i := range n {
 		m, bias := q.mul(i), int32(0)
 		if q.Bias != nil {
@@ -67,9 +108,27 @@ func (q *Requant) prepare(n int) {
 		default:
 			s.Mul[i], s.Down[i], s.Half[i] = m.M, int32(-m.Shift), 1<<(-m.Shift-1)
 		}
-		s.Twice[i] = 2 * s.Mul[i]
 		most := int64(q.Steps)*383*383 + max(int64(bias), -int64(bias))
+		if q.least != nil {
+			ch := i % len(q.least)
+			most = max(int64(q.most[ch])+int64(bias), -int64(q.least[ch])-int64(bias))
+			if (s.Down[i] > 20 || s.Mul[i] == 0) && most < 1<<20-1 {
+				// Nothing is left of sums that small with a shift by 20 either.
+				s.Mul[i], s.Up[i], s.Down[i], s.Half[i] = 1<<30, 0, 20, 1<<19
+			}
+		}
+		s.Twice[i] = 2 * s.Mul[i]
 		s.Small = s.Small && s.Mul[i] >= 1<<30 && s.Up[i] == 0 && 1 <= s.Down[i] && s.Down[i] <= 20 && most <= 1<<30
+		switch {
+		case !fuse:
+		case i >= len(q.least):
+			f, last := &s.Fused, i-len(q.least)
+			f.Start[i], f.Scale[i], f.Add[i] = f.Start[last], f.Scale[last], f.Add[last]
+		default:
+			if f, ok := s.Fuse(i, q.least[i], q.most[i], q.Zero-less, q.Min-less, q.Max-less); ok {
+				s.Fused.Set(i, f)
+			}
+		}
 	}
 	q.scales = s
 }

@@ -148,7 +148,7 @@ func (l *transposedLine) group(ky, g, panel int) {
 func (l *transposedLine) run(w []float32, k0, in, c0, c1, at, end int) {
 	s, f := &l.t.s, l.t.f
 	for at < end {
-		rows := evenly(end-at, f.Rows)
+		rows := simd.Evenly(end-at, f.Rows)
 		l.tile.A, l.tile.B = &l.x[(l.from+at)*s.C], &w[in]
 		l.tile.C = &l.y[(l.to+at*s.StrideW+k0)*s.OC+c0]
 		f.Run(l.tile, rows, c1-c0, true)

@@ -185,7 +185,7 @@ func (a wideArgs) blocksOf(lo, hi int) {
 		n, end := i/a.blocks, min(a.m, (i%a.blocks+1)*a.height)
 		width := min(f.Cols, p.n-n*f.Cols)
 		for r := i % a.blocks * a.height; r < end; {
-			rows, from := evenly(end-r, f.Rows), 0
+			rows, from := simd.Evenly(end-r, f.Rows), 0
 			for k, to := range a.cuts {
 				t.K, t.C = (to-from)/2, &buf[k*size]
 				t.A, t.B = unsafe.Pointer(&a.x[r*a.line+from]), w.at(n, from/2)

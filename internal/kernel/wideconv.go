@@ -177,7 +177,7 @@ func (a wideConvArgs) part(t *simd.IntTile, part *widePart, buf []int32, from, o
 	for n := 0; n < p.n; n += f.Cols {
 		width := min(f.Cols, p.n-n)
 		for ox := first; ox < end; {
-			rows := evenly(end-ox, f.Rows)
+			rows := simd.Evenly(end-ox, f.Rows)
 			for pass := range c.passes {
 				t.A, t.B = unsafe.Pointer(&from[pass*c.stepPass+ox*s.StrideW*s.C]), w.at(n/f.Cols, pass*c.segs*t.K)
 				t.SetContinue(pass > 0)

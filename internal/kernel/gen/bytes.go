@@ -106,7 +106,7 @@ func (a *asm) intTile(w width, rows int, kind intKind, dot bool) {
 		kind, vecs = narrow, 1
 	}
 	t := a.Load(a.Param("t"), a.GP64())
-	p := a.intProducts(t, w, rows, vecs, kind, dot, false)
+	p := a.intProducts(t, w, rows, vecs, kind, dot, nil)
 	p.set(at(t, intC), at(t, intRowC))
 	for r := range rows {
 		for v := range vecs {
@@ -121,8 +121,9 @@ func (a *asm) intTile(w width, rows int, kind intKind, dot bool) {
 const panelVecs = 2
 
 // intProducts computes the sums of rows by the first vecs registers of a panel: those of a row after those of the row before, in the first registers. It
-// returns pointers to rows, for any use. Where open is set, the tile may have no segments, and sums may begin with what c has and start both.
-func (a *asm) intProducts(t reg.Register, w width, rows, vecs int, kind intKind, dot, open bool) *rowPointers {
+// returns pointers to rows, for any use. Where further is set, rows of the left-hand matrix begin that much further on, the tile may have no segments, and sums
+// may begin with what c has and start both.
+func (a *asm) intProducts(t reg.Register, w width, rows, vecs int, kind intKind, dot bool, further operand.Op) *rowPointers {
 	sum := func(r, v int) reg.VecPhysical { return w.reg(r*vecs + v) }
 	b := [panelVecs]reg.VecPhysical{w.reg(rows * vecs), w.reg(rows*vecs + 1)}
 	spread := w.reg(rows*vecs + 2)
@@ -156,7 +157,7 @@ func (a *asm) intProducts(t reg.Register, w width, rows, vecs int, kind intKind,
 	a.Label("continue")
 	p.set(at(t, intC), at(t, intRowC))
 	each(func(r, v int) { a.VMOVUPS(p.at(r, v*w.bytes()), sum(r, v)) })
-	if open {
+	if further != nil {
 		a.CMPQ(flags, operand.U8(intBoth))
 		a.JNE(operand.LabelRef("begin"))
 		a.MOVQ(at(t, intStart), start)
@@ -170,6 +171,9 @@ func (a *asm) intProducts(t reg.Register, w width, rows, vecs int, kind intKind,
 	}
 	a.Label("begin")
 	p.set(at(t, intA), at(t, intRowA))
+	if further != nil {
+		p.add(further)
+	}
 	pb, k, segs, seg := a.GP64(), a.GP64(), a.GP64(), a.GP64()
 	a.MOVQ(at(t, intB), pb)
 	a.MOVQ(at(t, intSegs), segs)
@@ -177,7 +181,7 @@ func (a *asm) intProducts(t reg.Register, w width, rows, vecs int, kind intKind,
 	a.MOVQ(at(t, intSegA), seg)
 	a.SHLQ(operand.U8(2), k)
 	a.SUBQ(k, seg)
-	if open {
+	if further != nil {
 		a.TESTQ(segs, segs)
 		a.JZ(operand.LabelRef("summed"))
 	}

@@ -32,9 +32,10 @@ const (
 	byteEdge   = byteStores + 8
 	byteSign   = byteEdge + 4
 	byteTurn   = byteSign + 4
-	byteUp     = byteTurn + 4
-	byteWrite  = byteUp + 4
-	byteLo     = byteWrite + 8
+	byteRound  = byteTurn + 4
+	byteWrite  = byteRound + 4
+	byteWhole  = byteWrite + 8
+	byteLo     = byteWhole + 8
 	byteHi     = byteLo + 64
 )
 
@@ -287,10 +288,20 @@ func (b *byteWalk) lanes(quantised bool) {
 		b.MOVQ(b.src, from)
 		for g := range b.groups {
 			there := min(4, b.k-4*g)
+			part, loaded := label("part%d_%d", b.lines0, g), label("loaded%d_%d", b.lines0, g)
+			b.CMPQ(at(b.t, byteWhole), operand.U8(0))
+			b.JE(operand.LabelRef(part))
+			for i := range there {
+				b.VPXORD(operand.Mem{Base: from}, b.sign, b.temp[i])
+				b.ADDQ(b.tap, from)
+			}
+			b.JMP(operand.LabelRef(loaded))
+			b.Label(part)
 			for i := range there {
 				b.load(4*g+i, operand.Mem{Base: from}, b.temp[i])
 				b.ADDQ(b.tap, from)
 			}
+			b.Label(loaded)
 			for v, q := range b.interleave(there) {
 				add(parity, g, v, q)
 			}
@@ -362,26 +373,40 @@ func (b *byteWalk) storeSums() {
 	}
 }
 
-// storeCodes quantises the sums of a line. Behind what the sums begin with lie the numbers of quantiseSums, for each
-// register all five kinds.
-func (b *byteWalk) storeCodes() {
-	s := b.sums[0]
-	quantise := func(up bool) {
-		for v := range b.vecs {
-			at := func(kind int) operand.Mem { return at(b.start, b.bytes*(b.vecs+5*v+kind)) }
-			even, odd := b.temp[v%2*2], b.temp[v%2*2+1]
-			b.quantiseSums(s[v], even, odd, reg.K6, at(0), at(1), at(2), at(3), up)
-			b.VPSRAVD(at(4), odd, s[v])
-		}
-	}
-	up, done := label("up%d", b.lines0), label("quantised%d", b.lines0)
-	b.CMPL(at(b.t, byteUp), operand.U8(0))
-	b.JNE(operand.LabelRef(up))
+// quantised lets one of three loops quantise sums, by how the block rounds: as it is defined, where no result is below the zero point, or with
+// the numbers of simd.Fused.
+func (b *byteWalk) quantised(quantise func(up bool), fuse func()) {
+	up, fused, done := label("up%d", b.lines0), label("fused%d", b.lines0), label("quantised%d", b.lines0)
+	b.CMPL(at(b.t, byteRound), operand.U8(1))
+	b.JA(operand.LabelRef(fused))
+	b.JE(operand.LabelRef(up))
 	quantise(false)
 	b.JMP(operand.LabelRef(done))
 	b.Label(up)
 	quantise(true)
+	b.JMP(operand.LabelRef(done))
+	b.Label(fused)
+	fuse()
 	b.Label(done)
+}
+
+// storeCodes quantises the sums of a line. Behind what the sums begin with lie the numbers of quantiseSums, for each
+// register all five kinds, or the three of fuseSums.
+func (b *byteWalk) storeCodes() {
+	s := b.sums[0]
+	at1 := func(v, kind int) operand.Mem { return at(b.start, b.bytes*(b.vecs+5*v+kind)) }
+	b.quantised(func(up bool) {
+		for v := range b.vecs {
+			even, odd := b.temp[v%2*2], b.temp[v%2*2+1]
+			b.quantiseSums(s[v], even, odd, reg.K6, at1(v, 0), at1(v, 1), at1(v, 2), at1(v, 3), up)
+			b.VPSRAVD(at1(v, 4), odd, s[v])
+		}
+	}, func() {
+		for v := range b.vecs {
+			b.VMOVDQU64(at1(v, 0), b.temp[v])
+			b.fuseSums(s[v], b.temp[v], at1(v, 1), at1(v, 2))
+		}
+	})
 	b.VPACKSSDW(s[1], s[0], s[0])
 	b.VPACKSSDW(s[3], s[2], s[2])
 	b.VPACKSSWB(s[2], s[0], s[0])
@@ -444,16 +469,11 @@ func (b *byteWalk) codes() {
 		}
 	}, func() {
 		x, even, odd := b.sums[0][0], b.temp[2], b.temp[3]
-		quantise := func(up bool) { b.quantiseSums(x, even, odd, reg.K6, scale[0], scale[1], scale[2], scale[3], up) }
-		b.CMPL(at(b.t, byteUp), operand.U8(0))
-		b.JNE(operand.LabelRef("up"))
-		quantise(false)
-		b.JMP(operand.LabelRef("quantised"))
-		b.Label("up")
-		quantise(true)
-		b.Label("quantised")
-		b.VPSRAVD(scale[4], odd, odd)
-		b.VPMOVSDB(odd, x.AsX())
+		b.quantised(func(up bool) {
+			b.quantiseSums(x, even, odd, reg.K6, scale[0], scale[1], scale[2], scale[3], up)
+			b.VPSRAVD(scale[4], odd, x)
+		}, func() { b.fuseSums(x, scale[0], scale[1], scale[2]) })
+		b.VPMOVSDB(x, x.AsX())
 		b.VPMAXSB(lo.AsX(), x.AsX(), x.AsX())
 		b.VPMINSB(hi.AsX(), x.AsX(), x.AsX())
 		b.VPXORD_BCST(at(b.t, byteTurn), x.AsX(), x.AsX())

@@ -11,7 +11,12 @@ const (
 	codeRowOut
 	codeMask
 	codeScales
-	codeUp
+	codeRound
+	codeCount
+	codeStepA
+	codeStepOut
+	codeDoneA
+	codeDoneOut
 	codeLo
 )
 
@@ -31,12 +36,13 @@ func codeTiles(a *asm) {
 	}
 }
 
-// codeTile is a product of rows by a panel of 32 columns. Sums begin with all that is added to them. They are quantised as quantiseSums has
-// it, or rescaled as floats: by a scale for each column, or turned by one for each row.
+// codeTile is a product of rows by a panel of 32 columns, and of as many tiles more as follow. Sums begin with all that is added to them. They are quantised
+// as quantiseSums has it, or rescaled as floats: by a scale for each column, or turned by one for each row.
 func (a *asm) codeTile(name string, rows int, kind intKind, rescaled bool, order operand.Mem) {
 	a.function(label("%s%dVNNI", name, rows), "func(t *byte)")
 	t := a.Load(a.Param("t"), a.GP64())
-	p := a.intProducts(t, zmm, rows, panelVecs, kind, true, true)
+	a.Label("tile")
+	p := a.intProducts(t, zmm, rows, panelVecs, kind, true, at(t, codeDoneA))
 	scales, mask := a.GP64(), a.GP64()
 	a.MOVQ(at(t, codeScales), scales)
 	a.MOVQ(at(t, codeMask), mask)
@@ -46,6 +52,7 @@ func (a *asm) codeTile(name string, rows int, kind intKind, rescaled bool, order
 		a.quantiseTile(t, rows, scales)
 	}
 	p.set(at(t, codeOut), at(t, codeRowOut))
+	p.add(at(t, codeDoneOut))
 	// What products have left.
 	lo, hi, sign, turn, zero := zmm.reg(24), zmm.reg(25), zmm.reg(26), zmm.reg(27), zmm.reg(28)
 	a.VMOVDQU64(at(t, codeLo), lo)
@@ -86,8 +93,18 @@ func (a *asm) codeTile(name string, rows int, kind intKind, rescaled bool, order
 			a.VEXTRACTI64X4(operand.U8(1), x, p.at(r, 0))
 		}
 	}
-	a.VZEROUPPER()
-	a.RET()
+	next := func() {
+		for _, f := range [][2]int{{codeStepA, codeDoneA}, {codeStepOut, codeDoneOut}} {
+			by := a.GP64()
+			a.MOVQ(at(t, f[0]), by)
+			a.ADDQ(by, at(t, f[1]))
+		}
+		a.DECQ(at(t, codeCount))
+		a.JG(operand.LabelRef("tile"))
+		a.VZEROUPPER()
+		a.RET()
+	}
+	next()
 	a.Label("part")
 	a.KMOVD(mask.As32(), reg.K1)
 	for r := range rows {
@@ -99,8 +116,7 @@ func (a *asm) codeTile(name string, rows int, kind intKind, rescaled bool, order
 		}
 		a.VMOVDQU8(y, reg.K1, p.at(r, 0))
 	}
-	a.VZEROUPPER()
-	a.RET()
+	next()
 }
 
 // rescaleTile multiplies the sums of a tile by scales, none as large as a half, and rounds them.
@@ -130,7 +146,8 @@ func (a *asm) rescaleTile(rows int, kind intKind, scales, mask reg.GPVirtual) {
 	}
 }
 
-// quantiseTile quantises the sums of a tile by the numbers of quantiseSums, all five kinds for each register of columns.
+// quantiseTile quantises the sums of a tile by the numbers of quantiseSums, all five kinds for each register of columns, or by those of simd.Fused: scales,
+// what is added, and the bits of zero.
 func (a *asm) quantiseTile(t reg.Register, rows int, scales reg.Register) {
 	evens := a.GP32()
 	a.MOVL(operand.U32(0x5555), evens)
@@ -150,11 +167,24 @@ func (a *asm) quantiseTile(t reg.Register, rows int, scales reg.Register) {
 			}
 		}
 	}
-	a.CMPQ(at(t, codeUp), operand.U8(0))
-	a.JNE(operand.LabelRef("up"))
+	a.CMPQ(at(t, codeRound), operand.U8(1))
+	a.JE(operand.LabelRef("up"))
+	a.JA(operand.LabelRef("fused"))
 	quantise(false)
 	a.JMP(operand.LabelRef("quantised"))
 	a.Label("up")
 	quantise(true)
+	a.JMP(operand.LabelRef("quantised"))
+	a.Label("fused")
+	for v := range panelVecs {
+		var q [3]reg.VecPhysical
+		for i := range q {
+			q[i] = zmm.reg(24 + i)
+			a.VMOVDQU64(at(scales, 64*(5*v+i)), q[i])
+		}
+		for r := range rows {
+			a.fuseSums(zmm.reg(r*panelVecs+v), q[0], q[1], q[2])
+		}
+	}
 	a.Label("quantised")
 }

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"math"
+	"strings"
+
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
@@ -12,11 +15,11 @@ func requantises(a *asm) {
 	a.requantise16(true)
 	a.halves()
 	order := a.turnOrder()
-	for _, up := range []bool{false, true} {
+	for _, round := range []string{"", "Up", "Fused"} {
 		for _, regs := range []int{1, 2, 4} {
-			a.requantiseRows(regs, up, true, order)
+			a.requantiseRows(regs, round, true, order)
 			if regs > 1 {
-				a.requantiseRows(regs, up, false, order)
+				a.requantiseRows(regs, round, false, order)
 			}
 		}
 	}
@@ -134,16 +137,19 @@ func (a *asm) halves() {
 // requantiseRows quantises blocks of 16 to 64 channels, or the last one, which may lack some. Sums get 2^31 added, so
 // that they have no sign and can be multiplied by twice the multiplier, which has 32 bits. Of the product the
 // upper half is wanted. Before it is cut off, a number is added that rounds it to the nearest, takes the 2^31 away,
-// and has half of the last shift and the zero point in it: see quantiseSums.
-func (a *asm) requantiseRows(regs int, up, last bool, byColumn operand.Mem) {
+// and has half of the last shift and the zero point in it: see quantiseSums. The loops of fused rounding take scales for twice the
+// multipliers, what is added for shifts, and what sums begin with for the bias: see fuseSums.
+func (a *asm) requantiseRows(regs int, round string, last bool, byColumn operand.Mem) {
+	up, fused := round == "Up", round == "Fused"
 	name := label("requantise%d", 16*regs)
 	if last {
 		name = label("requantiseLast%d", 16*regs)
 	}
-	if up {
-		name += "Up"
+	numbers := []string{"twice", "down", "bias", "half"}
+	if fused {
+		numbers = []string{"scale", "add", "start", "unused"}
 	}
-	a.function(name+"AVX512", "func(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, twice, down, bias, half *int32, zero, lo, hi, sign int32)")
+	a.function(name+round+"AVX512", "func(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, "+strings.Join(numbers, ", ")+" *int32, zero, lo, hi, sign int32)")
 	dst := a.Load(a.Param("dst"), a.GP64())
 	stepDst := a.Load(a.Param("stepDst"), a.GP64())
 	sums := a.Load(a.Param("sums"), a.GP64())
@@ -183,7 +189,7 @@ func (a *asm) requantiseRows(regs int, up, last bool, byColumn operand.Mem) {
 		}
 	}
 	var params [4]reg.Register
-	for i, name := range []string{"twice", "down", "bias", "half"} {
+	for i, name := range numbers {
 		params[i] = a.Load(a.Param(name), a.GP64())
 	}
 	load := func(m operand.Mem, i int) reg.VecVirtual {
@@ -198,28 +204,38 @@ func (a *asm) requantiseRows(regs int, up, last bool, byColumn operand.Mem) {
 	from, to, left := a.GP64(), a.GP64(), a.GP64()
 	a.Label("block")
 	var c4 [4]channels
-	zero, round, turn := spread("zero", 32), a.ZMM(), a.ZMM()
-	a.MOVQ(operand.U64(1<<31), c)
-	a.VPBROADCASTQ(c, round)
-	a.VPBROADCASTD(c.As32(), turn)
+	var zero, middle, turn reg.VecVirtual
+	if zero = a.ZMM(); fused {
+		a.MOVL(operand.U32(math.Float32bits(fusedWhole)), c.As32())
+		a.VPBROADCASTD(c.As32(), zero)
+	} else {
+		zero, middle, turn = spread("zero", 32), a.ZMM(), a.ZMM()
+		a.MOVQ(operand.U64(1<<31), c)
+		a.VPBROADCASTQ(c, middle)
+		a.VPBROADCASTD(c.As32(), turn)
+	}
 	for i := range regs {
 		q := &c4[i]
-		q.twice, q.bias, q.even = load(at(params[0], 64*i), i), load(at(params[2], 64*i), i), load(at(params[3], 64*i), i)
-		q.twiceOdd, q.odd = a.ZMM(), a.ZMM()
+		if fused {
+			q.twice, q.half, q.bias = load(at(params[0], 64*i), i), load(at(params[1], 64*i), i), load(at(params[2], 64*i), i)
+			continue
+		}
+		q.twice, q.bias, q.half = load(at(params[0], 64*i), i), load(at(params[2], 64*i), i), load(at(params[3], 64*i), i)
+		q.twiceOdd, q.halfOdd = a.ZMM(), a.ZMM()
 		part := a.ZMM()
 		a.VPSLLVD(load(at(params[1], 64*i), i), zero, part)
-		a.VPADDD(part, q.even, q.even)
+		a.VPADDD(part, q.half, q.half)
 		a.VPSRLD(operand.U8(1), q.twice, part)
-		a.VPSUBD(part, q.even, q.even)
+		a.VPSUBD(part, q.half, q.half)
 		if !up {
 			// Taken from negative sums only: see quantiseSums.
 			a.VPTERNLOGD(operand.U8(0xff), part, part, part)
-			a.VPADDD(part, q.even, q.even)
+			a.VPADDD(part, q.half, q.half)
 		}
-		a.VMOVDQA64(q.even, q.odd)
-		a.VMOVDQA32(round, evens, q.odd)
-		a.VPSLLQ(operand.U8(32), q.even, q.even)
-		a.VPORQ(round, q.even, q.even)
+		a.VMOVDQA64(q.half, q.halfOdd)
+		a.VMOVDQA32(middle, evens, q.halfOdd)
+		a.VPSLLQ(operand.U8(32), q.half, q.half)
+		a.VPORQ(middle, q.half, q.half)
 		a.VPSRLQ(operand.U8(32), q.twice, q.twiceOdd)
 		a.VPADDD(turn, q.bias, q.bias)
 	}
@@ -229,19 +245,25 @@ func (a *asm) requantiseRows(regs int, up, last bool, byColumn operand.Mem) {
 	a.Label("row")
 	var r [4]reg.VecVirtual
 	for i := range regs {
-		q, v, even, odd := &c4[i], a.ZMM(), a.ZMM(), a.ZMM()
+		q, v := &c4[i], a.ZMM()
 		if last {
 			a.VPADDD_Z(at(from, 64*i), q.bias, there[i], v)
 		} else {
 			a.VPADDD(at(from, 64*i), q.bias, v)
 		}
-		a.quantiseSums(v, even, odd, evens, q.twice, q.twiceOdd, q.even, q.odd, up)
-		if last {
-			a.VPSRAVD_Z(at(params[1], 64*i), odd, there[i], odd)
+		if fused {
+			a.fuseSums(v, q.twice, q.half, zero)
+			r[i] = v
 		} else {
-			a.VPSRAVD(at(params[1], 64*i), odd, odd)
+			even, odd := a.ZMM(), a.ZMM()
+			a.quantiseSums(v, even, odd, evens, q.twice, q.twiceOdd, q.half, q.halfOdd, up)
+			if last {
+				a.VPSRAVD_Z(at(params[1], 64*i), odd, there[i], odd)
+			} else {
+				a.VPSRAVD(at(params[1], 64*i), odd, odd)
+			}
+			r[i] = odd
 		}
-		r[i] = odd
 		if i%2 == 1 {
 			a.VPACKSSDW(r[i], r[i-1], r[i-1])
 		}
@@ -283,8 +305,17 @@ func (a *asm) requantiseRows(regs int, up, last bool, byColumn operand.Mem) {
 	a.RET()
 }
 
-// channels are the numbers of the channels in a register: see quantiseSums.
-type channels struct{ twice, twiceOdd, even, odd, bias reg.VecVirtual }
+// channels are the numbers of the channels in a register: see quantiseSums; of fused ones the scale, what is added, as half, and what sums begin with.
+type channels struct{ twice, twiceOdd, half, halfOdd, bias reg.VecVirtual }
+
+// fusedWhole is the float that fused zeros are, see simd.Fused.
+const fusedWhole = 3 << 22
+
+// fuseSums makes codes of sums by the numbers of simd.Fused; add and zero may be memory.
+func (a *asm) fuseSums(v, scale reg.Register, add, zero operand.Op) {
+	a.VFMADD213PS(add, scale, v)
+	a.VPSUBD(zero, v, v)
+}
 
 // quantiseSums multiplies sums v, which have 2^31 added; odd is then to be shifted to the right by 1 to 20. twice is
 // twice the multipliers, twiceOdd those of every other channel, half and halfOdd are added to the products before their

@@ -40,8 +40,8 @@ type Ints struct {
 	copyBytes  [2]func(dst *byte, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, turn int16)
 	// Numbers without a sign, and with one.
 	widenLines [2][2]func(dst *int16, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, zero int16)
-	// For [Scales.Small], with and without signs; nil for none.
-	requantiseSmall [2]*smallRequantise
+	// For [Scales.Small], of each rounding; nil for none.
+	requantiseSmall [roundings]*smallRequantise
 	// Whole registers of channels; the second for as many as fewLanes.
 	requantise16              func(dst *int16, stepDst int, sums *int32, stepSums, rows, n, parts, stepParts int, scales *int64, zero, lo, hi int32) // nil for none
 	requantiseHalves          func(dst *int16, stepDst int, sums *float32, stepSums, rows, n, stepParts int, scales *int64, zero, lo, hi int32)      // nil for none
@@ -125,8 +125,14 @@ func (f *Ints) Part(left int) int {
 	if f.tiles != nil {
 		return min(left, f.Rows)
 	}
-	parts := (left + f.Rows - 1) / f.Rows
-	return (left + parts - 1) / parts
+	return Evenly(left, f.Rows)
+}
+
+// Evenly is the next of the pieces into which n is cut, of at most most each: as equal
+// as can be, because small tiles make poor use of the processor.
+func Evenly(n, most int) int {
+	pieces := (n + most - 1) / most
+	return (n + pieces - 1) / pieces
 }
 
 // Quads tells whether there are products of fours of 8-bit numbers.
@@ -333,6 +339,8 @@ type Scales struct {
 	// its bias is larger than 2^30. Twice then has the lower 32 bits of twice the multipliers, Half 2^Down / 2.
 	Small       bool
 	Twice, Half []int32
+	// Fused are the numbers of the channels that have such.
+	Fused FusedScales
 }
 
 // Scales16 are the numbers of channels for Requantise16, for blocks of eight channels and a multiple of 16 of them: of each block the biases, the
@@ -444,12 +452,14 @@ func (f *Ints) small(dst []uint8, stepDst int, sums []int32, stepSums, rows, n i
 		// Numbers without a sign go the way of those with one.
 		sign = -128
 	}
-	loops := f.requantiseSmall[0]
-	if lo >= zero {
-		loops = f.requantiseSmall[1]
-	}
 	for i := 0; i < n; {
-		loop, take := loops.last16, n-i
+		// Channels behind the first block that has no fused numbers do without them, too.
+		next, round := n-i, s.rounding(at+i, min(n-i, 64), lo >= zero)
+		if round == roundFused {
+			next = min(next, 64)
+		}
+		loops := f.requantiseSmall[round]
+		loop, take := loops.last16, next
 		switch {
 		case take >= 64:
 			loop, take = loops.whole64, take/64*64
@@ -460,7 +470,11 @@ func (f *Ints) small(dst []uint8, stepDst int, sums []int32, stepSums, rows, n i
 		case take > 16:
 			loop = loops.last32
 		}
-		loop(&dst[i], stepDst, &sums[i], 4*stepSums, rows, take, &s.Twice[at+i], &s.Down[at+i], &s.Bias[at+i], &s.Half[at+i], zero+sign, lo+sign, hi+sign, sign)
+		twice, down, bias := &s.Twice[at+i], &s.Down[at+i], &s.Bias[at+i]
+		if round == roundFused {
+			twice, down, bias = &s.Fused.Scale[at+i], &s.Fused.Add[at+i], &s.Fused.Start[at+i]
+		}
+		loop(&dst[i], stepDst, &sums[i], 4*stepSums, rows, take, twice, down, bias, &s.Half[at+i], zero+sign, lo+sign, hi+sign, sign)
 		i += take
 	}
 }

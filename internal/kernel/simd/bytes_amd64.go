@@ -46,9 +46,10 @@ var ints = withTiles(family[Ints]{
 	},
 }, &amxLoops)
 
-var smallAVX512 = [2]*smallRequantise{
+var smallAVX512 = [roundings]*smallRequantise{
 	{requantise64AVX512, requantise32AVX512, requantiseLast64AVX512, requantiseLast32AVX512, requantiseLast16AVX512},
 	{requantise64UpAVX512, requantise32UpAVX512, requantiseLast64UpAVX512, requantiseLast32UpAVX512, requantiseLast16UpAVX512},
+	{requantise64FusedAVX512, requantise32FusedAVX512, requantiseLast64FusedAVX512, requantiseLast32FusedAVX512, requantiseLast16FusedAVX512},
 }
 
 //go:noescape
@@ -89,6 +90,21 @@ func requantiseLast32UpAVX512(dst *byte, stepDst int, sums *int32, stepSums, row
 
 //go:noescape
 func requantiseLast16UpAVX512(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, twice, down, bias, half *int32, zero, lo, hi, sign int32)
+
+//go:noescape
+func requantise64FusedAVX512(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, scale, add, start, unused *int32, zero, lo, hi, sign int32)
+
+//go:noescape
+func requantise32FusedAVX512(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, scale, add, start, unused *int32, zero, lo, hi, sign int32)
+
+//go:noescape
+func requantiseLast64FusedAVX512(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, scale, add, start, unused *int32, zero, lo, hi, sign int32)
+
+//go:noescape
+func requantiseLast32FusedAVX512(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, scale, add, start, unused *int32, zero, lo, hi, sign int32)
+
+//go:noescape
+func requantiseLast16FusedAVX512(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, scale, add, start, unused *int32, zero, lo, hi, sign int32)
 
 //go:noescape
 func quadsWideVNNI(t *IntTile)

@@ -14124,3 +14124,337 @@ row:
 	JNZ       block
 	VZEROUPPER
 	RET
+
+// func requantiseLast16FusedAVX512(dst *byte, stepDst int, sums *int32, stepSums int, rows int, n int, scale *int32, add *int32, start *int32, unused *int32, zero int32, lo int32, hi int32, sign int32)
+// Requires: AVX, AVX512BW, AVX512F, BMI2
+TEXT ·requantiseLast16FusedAVX512(SB), NOSPLIT, $0-96
+	MOVQ         dst+0(FP), AX
+	MOVQ         stepDst+8(FP), CX
+	MOVQ         sums+16(FP), DX
+	MOVQ         stepSums+24(FP), BX
+	MOVQ         rows+32(FP), SI
+	MOVQ         n+40(FP), DI
+	MOVL         lo+84(FP), R8
+	VPBROADCASTB R8, Z0
+	MOVL         hi+88(FP), R8
+	VPBROADCASTB R8, Z1
+	MOVL         sign+92(FP), R8
+	VPBROADCASTB R8, Z2
+	MOVL         $0x00005555, R8
+	KMOVW        R8, K1
+	LEAQ         turnOrder<>+0(SB), R8
+	VPMOVZXBD    (R8), Z3
+	MOVQ         $-1, R8
+	BZHIQ        DI, R8, R8
+	KMOVQ        R8, K6
+	KMOVW        R8, K2
+	MOVQ         scale+48(FP), DI
+	MOVQ         add+56(FP), R9
+	MOVQ         start+64(FP), R10
+	MOVQ         unused+72(FP), R8
+	MOVL         $0x4b400000, R8
+	VPBROADCASTD R8, Z4
+	VMOVDQU32.Z  (DI), K2, Z5
+	VMOVDQU32.Z  (R9), K2, Z6
+	VMOVDQU32.Z  (R10), K2, Z7
+	MOVQ         AX, AX
+
+row:
+	VPADDD.Z    (DX), Z7, K2, Z8
+	VFMADD213PS Z6, Z5, Z8
+	VPSUBD      Z4, Z8, Z8
+	VPACKSSDW   Z8, Z8, Z8
+	VPACKSSWB   Z8, Z8, Z8
+	VPMAXSB     Z0, Z8, Z8
+	VPMINSB     Z1, Z8, Z8
+	VPXORD      Z2, Z8, Z8
+	VPERMD      Z8, Z3, Z8
+	VMOVDQU8    Z8, K6, (AX)
+	ADDQ        CX, AX
+	ADDQ        BX, DX
+	DECQ        SI
+	JNZ         row
+	VZEROUPPER
+	RET
+
+// func requantiseLast32FusedAVX512(dst *byte, stepDst int, sums *int32, stepSums int, rows int, n int, scale *int32, add *int32, start *int32, unused *int32, zero int32, lo int32, hi int32, sign int32)
+// Requires: AVX, AVX512BW, AVX512F, BMI2
+TEXT ·requantiseLast32FusedAVX512(SB), NOSPLIT, $0-96
+	MOVQ         dst+0(FP), AX
+	MOVQ         stepDst+8(FP), CX
+	MOVQ         sums+16(FP), DX
+	MOVQ         stepSums+24(FP), BX
+	MOVQ         rows+32(FP), SI
+	MOVQ         n+40(FP), DI
+	MOVL         lo+84(FP), R8
+	VPBROADCASTB R8, Z0
+	MOVL         hi+88(FP), R8
+	VPBROADCASTB R8, Z1
+	MOVL         sign+92(FP), R8
+	VPBROADCASTB R8, Z2
+	MOVL         $0x00005555, R8
+	KMOVW        R8, K1
+	LEAQ         turnOrder<>+0(SB), R8
+	VPMOVZXBD    (R8), Z3
+	MOVQ         $-1, R8
+	BZHIQ        DI, R8, R8
+	KMOVQ        R8, K6
+	KMOVW        R8, K2
+	SHRQ         $0x10, R8
+	KMOVW        R8, K3
+	MOVQ         scale+48(FP), DI
+	MOVQ         add+56(FP), R9
+	MOVQ         start+64(FP), R10
+	MOVQ         unused+72(FP), R8
+	MOVL         $0x4b400000, R8
+	VPBROADCASTD R8, Z4
+	VMOVDQU32.Z  (DI), K2, Z5
+	VMOVDQU32.Z  (R9), K2, Z6
+	VMOVDQU32.Z  (R10), K2, Z7
+	VMOVDQU32.Z  64(DI), K3, Z8
+	VMOVDQU32.Z  64(R9), K3, Z9
+	VMOVDQU32.Z  64(R10), K3, Z10
+	MOVQ         AX, AX
+
+row:
+	VPADDD.Z    (DX), Z7, K2, Z11
+	VFMADD213PS Z6, Z5, Z11
+	VPSUBD      Z4, Z11, Z11
+	VPADDD.Z    64(DX), Z10, K3, Z12
+	VFMADD213PS Z9, Z8, Z12
+	VPSUBD      Z4, Z12, Z12
+	VPACKSSDW   Z12, Z11, Z11
+	VPACKSSWB   Z11, Z11, Z11
+	VPMAXSB     Z0, Z11, Z11
+	VPMINSB     Z1, Z11, Z11
+	VPXORD      Z2, Z11, Z11
+	VPERMD      Z11, Z3, Z11
+	VMOVDQU8    Z11, K6, (AX)
+	ADDQ        CX, AX
+	ADDQ        BX, DX
+	DECQ        SI
+	JNZ         row
+	VZEROUPPER
+	RET
+
+// func requantise32FusedAVX512(dst *byte, stepDst int, sums *int32, stepSums int, rows int, n int, scale *int32, add *int32, start *int32, unused *int32, zero int32, lo int32, hi int32, sign int32)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL
+TEXT ·requantise32FusedAVX512(SB), NOSPLIT, $0-96
+	MOVQ         dst+0(FP), AX
+	MOVQ         stepDst+8(FP), CX
+	MOVQ         sums+16(FP), DX
+	MOVQ         stepSums+24(FP), BX
+	MOVQ         rows+32(FP), SI
+	MOVQ         n+40(FP), DI
+	MOVL         lo+84(FP), R8
+	VPBROADCASTB R8, Z0
+	MOVL         hi+88(FP), R8
+	VPBROADCASTB R8, Z1
+	MOVL         sign+92(FP), R8
+	VPBROADCASTB R8, Z2
+	MOVL         $0x00005555, R8
+	KMOVW        R8, K1
+	LEAQ         turnOrder<>+0(SB), R8
+	VPMOVZXBD    (R8), Z3
+	MOVQ         scale+48(FP), R9
+	MOVQ         add+56(FP), R10
+	MOVQ         start+64(FP), R11
+	MOVQ         unused+72(FP), R12
+
+block:
+	MOVL         $0x4b400000, R8
+	VPBROADCASTD R8, Z4
+	VMOVDQU32    (R9), Z5
+	VMOVDQU32    (R10), Z6
+	VMOVDQU32    (R11), Z7
+	VMOVDQU32    64(R9), Z8
+	VMOVDQU32    64(R10), Z9
+	VMOVDQU32    64(R11), Z10
+	MOVQ         DX, R8
+	MOVQ         AX, R13
+	MOVQ         SI, R14
+
+row:
+	VPADDD      (R8), Z7, Z11
+	VFMADD213PS Z6, Z5, Z11
+	VPSUBD      Z4, Z11, Z11
+	VPADDD      64(R8), Z10, Z12
+	VFMADD213PS Z9, Z8, Z12
+	VPSUBD      Z4, Z12, Z12
+	VPACKSSDW   Z12, Z11, Z11
+	VPACKSSWB   Z11, Z11, Z11
+	VPMAXSB     Z0, Z11, Z11
+	VPMINSB     Z1, Z11, Z11
+	VPXORD      Z2, Z11, Z11
+	VPERMD      Z11, Z3, Z11
+	VMOVDQU64   Y11, (R13)
+	ADDQ        CX, R13
+	ADDQ        BX, R8
+	DECQ        R14
+	JNZ         row
+	ADDQ        $0x00000080, R9
+	ADDQ        $0x00000080, R10
+	ADDQ        $0x00000080, R11
+	ADDQ        $0x00000080, R12
+	ADDQ        $0x00000080, DX
+	ADDQ        $0x00000020, AX
+	SUBQ        $0x00000020, DI
+	JNZ         block
+	VZEROUPPER
+	RET
+
+// func requantiseLast64FusedAVX512(dst *byte, stepDst int, sums *int32, stepSums int, rows int, n int, scale *int32, add *int32, start *int32, unused *int32, zero int32, lo int32, hi int32, sign int32)
+// Requires: AVX, AVX512BW, AVX512F, BMI2
+TEXT ·requantiseLast64FusedAVX512(SB), NOSPLIT, $0-96
+	MOVQ         dst+0(FP), AX
+	MOVQ         stepDst+8(FP), CX
+	MOVQ         sums+16(FP), DX
+	MOVQ         stepSums+24(FP), BX
+	MOVQ         rows+32(FP), SI
+	MOVQ         n+40(FP), DI
+	MOVL         lo+84(FP), R8
+	VPBROADCASTB R8, Z0
+	MOVL         hi+88(FP), R8
+	VPBROADCASTB R8, Z1
+	MOVL         sign+92(FP), R8
+	VPBROADCASTB R8, Z2
+	MOVL         $0x00005555, R8
+	KMOVW        R8, K1
+	LEAQ         turnOrder<>+0(SB), R8
+	VPMOVZXBD    (R8), Z3
+	MOVQ         $-1, R8
+	BZHIQ        DI, R8, R8
+	KMOVQ        R8, K6
+	KMOVW        R8, K2
+	SHRQ         $0x10, R8
+	KMOVW        R8, K3
+	SHRQ         $0x10, R8
+	KMOVW        R8, K4
+	SHRQ         $0x10, R8
+	KMOVW        R8, K5
+	MOVQ         scale+48(FP), DI
+	MOVQ         add+56(FP), R9
+	MOVQ         start+64(FP), R10
+	MOVQ         unused+72(FP), R8
+	MOVL         $0x4b400000, R8
+	VPBROADCASTD R8, Z4
+	VMOVDQU32.Z  (DI), K2, Z5
+	VMOVDQU32.Z  (R9), K2, Z6
+	VMOVDQU32.Z  (R10), K2, Z7
+	VMOVDQU32.Z  64(DI), K3, Z8
+	VMOVDQU32.Z  64(R9), K3, Z9
+	VMOVDQU32.Z  64(R10), K3, Z10
+	VMOVDQU32.Z  128(DI), K4, Z11
+	VMOVDQU32.Z  128(R9), K4, Z12
+	VMOVDQU32.Z  128(R10), K4, Z13
+	VMOVDQU32.Z  192(DI), K5, Z14
+	VMOVDQU32.Z  192(R9), K5, Z15
+	VMOVDQU32.Z  192(R10), K5, Z16
+	MOVQ         AX, AX
+
+row:
+	VPADDD.Z    (DX), Z7, K2, Z17
+	VFMADD213PS Z6, Z5, Z17
+	VPSUBD      Z4, Z17, Z17
+	VPADDD.Z    64(DX), Z10, K3, Z18
+	VFMADD213PS Z9, Z8, Z18
+	VPSUBD      Z4, Z18, Z18
+	VPACKSSDW   Z18, Z17, Z17
+	VPADDD.Z    128(DX), Z13, K4, Z18
+	VFMADD213PS Z12, Z11, Z18
+	VPSUBD      Z4, Z18, Z18
+	VPADDD.Z    192(DX), Z16, K5, Z19
+	VFMADD213PS Z15, Z14, Z19
+	VPSUBD      Z4, Z19, Z19
+	VPACKSSDW   Z19, Z18, Z18
+	VPACKSSWB   Z18, Z17, Z17
+	VPMAXSB     Z0, Z17, Z17
+	VPMINSB     Z1, Z17, Z17
+	VPXORD      Z2, Z17, Z17
+	VPERMD      Z17, Z3, Z17
+	VMOVDQU8    Z17, K6, (AX)
+	ADDQ        CX, AX
+	ADDQ        BX, DX
+	DECQ        SI
+	JNZ         row
+	VZEROUPPER
+	RET
+
+// func requantise64FusedAVX512(dst *byte, stepDst int, sums *int32, stepSums int, rows int, n int, scale *int32, add *int32, start *int32, unused *int32, zero int32, lo int32, hi int32, sign int32)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·requantise64FusedAVX512(SB), NOSPLIT, $0-96
+	MOVQ         dst+0(FP), AX
+	MOVQ         stepDst+8(FP), CX
+	MOVQ         sums+16(FP), DX
+	MOVQ         stepSums+24(FP), BX
+	MOVQ         rows+32(FP), SI
+	MOVQ         n+40(FP), DI
+	MOVL         lo+84(FP), R8
+	VPBROADCASTB R8, Z0
+	MOVL         hi+88(FP), R8
+	VPBROADCASTB R8, Z1
+	MOVL         sign+92(FP), R8
+	VPBROADCASTB R8, Z2
+	MOVL         $0x00005555, R8
+	KMOVW        R8, K1
+	LEAQ         turnOrder<>+0(SB), R8
+	VPMOVZXBD    (R8), Z3
+	MOVQ         scale+48(FP), R9
+	MOVQ         add+56(FP), R10
+	MOVQ         start+64(FP), R11
+	MOVQ         unused+72(FP), R12
+
+block:
+	MOVL         $0x4b400000, R8
+	VPBROADCASTD R8, Z4
+	VMOVDQU32    (R9), Z5
+	VMOVDQU32    (R10), Z6
+	VMOVDQU32    (R11), Z7
+	VMOVDQU32    64(R9), Z8
+	VMOVDQU32    64(R10), Z9
+	VMOVDQU32    64(R11), Z10
+	VMOVDQU32    128(R9), Z11
+	VMOVDQU32    128(R10), Z12
+	VMOVDQU32    128(R11), Z13
+	VMOVDQU32    192(R9), Z14
+	VMOVDQU32    192(R10), Z15
+	VMOVDQU32    192(R11), Z16
+	MOVQ         DX, R8
+	MOVQ         AX, R13
+	MOVQ         SI, R14
+
+row:
+	VPADDD      (R8), Z7, Z17
+	VFMADD213PS Z6, Z5, Z17
+	VPSUBD      Z4, Z17, Z17
+	VPADDD      64(R8), Z10, Z18
+	VFMADD213PS Z9, Z8, Z18
+	VPSUBD      Z4, Z18, Z18
+	VPACKSSDW   Z18, Z17, Z17
+	VPADDD      128(R8), Z13, Z18
+	VFMADD213PS Z12, Z11, Z18
+	VPSUBD      Z4, Z18, Z18
+	VPADDD      192(R8), Z16, Z19
+	VFMADD213PS Z15, Z14, Z19
+	VPSUBD      Z4, Z19, Z19
+	VPACKSSDW   Z19, Z18, Z18
+	VPACKSSWB   Z18, Z17, Z17
+	VPMAXSB     Z0, Z17, Z17
+	VPMINSB     Z1, Z17, Z17
+	VPXORD      Z2, Z17, Z17
+	VPERMD      Z17, Z3, Z17
+	VMOVDQU64   Z17, (R13)
+	ADDQ        CX, R13
+	ADDQ        BX, R8
+	DECQ        R14
+	JNZ         row
+	ADDQ        $0x00000100, R9
+	ADDQ        $0x00000100, R10
+	ADDQ        $0x00000100, R11
+	ADDQ        $0x00000100, R12
+	ADDQ        $0x00000100, DX
+	ADDQ        $0x00000040, AX
+	SUBQ        $0x00000040, DI
+	JNZ         block
+	VZEROUPPER
+	RET

@@ -162,6 +162,29 @@ func TestGatherPairs(t *testing.T) {
 	})
 }
 
+// fuseSmall makes sums, of columns from channel at on, so small that most channels have fused numbers, which it sets.
+func fuseSmall(s *Scales, r *rand.Rand, sums []int32, line, at int, zero, lo, hi int32) {
+	n, less := len(s.Mul), int32(0)
+	if hi > math.MaxInt8 {
+		less = 128
+	}
+	s.Fused = FusedScales{make([]int32, n), make([]int32, n), make([]int32, n)}
+	most := int32(1) << (8 + r.IntN(12))
+	for i := range sums {
+		sums[i] %= most
+	}
+	for ch := at; ch < n; ch++ {
+		s.Bias[ch] %= most
+		if r.IntN(4) > 0 {
+			s.Down[ch] = 1 + r.Int32N(8)
+			s.Half[ch] = 1 << (s.Down[ch] - 1)
+		}
+		if f, ok := s.Fuse(ch, -most, most, zero-less, lo-less, hi-less); ok && (ch-at < line/2 || r.IntN(100) > 0) {
+			s.Fused.Set(ch, f)
+		}
+	}
+}
+
 func TestRequantise(t *testing.T) {
 	everyInts(t, func(t *testing.T, ik *Ints, r *rand.Rand) {
 		edges := []int32{0, 1, -1, math.MaxInt32, math.MinInt32, 1 << 30, -1 << 30, 1<<30 - 1}
@@ -210,6 +233,9 @@ func TestRequantise(t *testing.T) {
 			}
 			if r.IntN(3) == 0 {
 				lo = min(zero, hi) // of a rectifier
+			}
+			if small && ik.Fuses() && lo >= zero && r.IntN(4) > 0 {
+				fuseSmall(&s, r, sums, lds, at, zero, lo, hi)
 			}
 			ik.Requantise(dst, ldd, sums, lds, rows, ch, &s, at, zero, lo, hi)
 			for x := range rows {

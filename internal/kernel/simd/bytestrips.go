@@ -56,8 +56,9 @@ type ByteStrip struct {
 	masks            [MostByteStrip]uint64
 	stores           [4]uint16
 	edge, sign       uint32
-	turn, up         uint32 // of quantised numbers: added to their bits, and whether none is below the zero point
+	turn, round      uint32 // of quantised numbers: added to their bits, and how sums become such
 	write            uint64 // the channels of them that are there
+	whole            uint64 // all taps of a whole register of channels are
 	lo, hi           [ByteLanes]int8
 }
 
@@ -148,13 +149,12 @@ func (t *ByteStrip) SetColumns(k, n, cols, first, w int) {
 	}
 }
 
-// SetLimits says between which quantised values results lie, and their zero point; see [EightBits].
-func (t *ByteStrip) SetLimits(zero, lo, hi int32) {
+// SetLimits says between which quantised values results lie; see [EightBits].
+func (t *ByteStrip) SetLimits(lo, hi int32) {
 	turn := int32(0)
 	if t.turn = 0; hi > math.MaxInt8 {
 		turn, t.turn = -128, 0x80808080
 	}
-	t.up = uint32(sign(lo >= zero))
 	for i := range t.lo {
 		t.lo[i], t.hi[i] = int8(lo+turn), int8(hi+turn)
 	}
@@ -162,7 +162,10 @@ func (t *ByteStrip) SetLimits(zero, lo, hi int32) {
 
 // LaneBlock is a block of channels that are computed together: Lanes of them from First on, with room for Size. Its
 // weights and what its sums begin with lie at W and Start of those of all.
-type LaneBlock struct{ First, Lanes, Size, W, Start int }
+type LaneBlock struct {
+	First, Lanes, Size, W, Start int
+	round                        rounding
+}
 
 // fewLanesOfStrip is the least number of channels for windows of five lines that are quantised.
 const fewLanesOfStrip = 16
@@ -183,7 +186,7 @@ func (f *ByteStrips) LaneBlocks(k, n, cols int, codes bool) (all []LaneBlock, to
 	}
 	w, start := 0, 0
 	for first := 0; first < n; first += size {
-		b := LaneBlock{first, min(n-first, size), size, w, start}
+		b := LaneBlock{First: first, Lanes: min(n-first, size), Size: size, W: w, Start: start}
 		switch {
 		case size == fewLanesOfStrip:
 			b.First, b.Lanes = min(first, n-size), size
@@ -199,7 +202,12 @@ func (f *ByteStrips) LaneBlocks(k, n, cols int, codes bool) (all []LaneBlock, to
 // Lanes computes the channels of a block, with a weight for each, see PackLanes: their sums, or (codes) quantised
 // values, for which Start has what [ByteStrips.PackScales] writes.
 func (f *ByteStrips) Lanes(t *ByteStrip, k, step int, b *LaneBlock, codes bool) {
-	t.index = &codeIndex[0]
+	t.index, t.round, t.whole = &codeIndex[0], uint32(b.round), 1
+	for _, mask := range t.masks[:k] {
+		if mask != ^uint64(0)>>(64-b.Size) {
+			t.whole = 0
+		}
+	}
 	f.lanes[step][k][sign(codes)][ByteLanes/b.Size/2](t)
 }
 
@@ -268,21 +276,22 @@ func (f *ByteStrips) PackStart(dst, src []int32, blocks []LaneBlock) {
 const scaleKinds = 6
 
 // PackScales is PackStart for [Scales.Small]: what sums begin with, and behind it for each register of a block twice
-// the multipliers, those of every other channel again, what is added to the products of these and those, and shifts. up
-// says that no result is below the zero point, of 8 bits with a sign.
+// the multipliers, those of every other channel again, what is added to the products of these and those, and shifts, or the numbers of [Fused]. up
+// says that no result is below the zero point, of 8 bits with a sign. It sets how blocks round.
 func (f *ByteStrips) PackScales(start []int32, blocks []LaneBlock, s *Scales, zero int32, up bool) []int32 {
 	last := blocks[len(blocks)-1]
 	all := make([]int32, last.Start+scaleKinds*last.Size)
 	for j := range blocks {
 		b := &blocks[j]
 		dst, words := all[b.Start:], b.Size/b.registers()
+		b.round = s.rounding(b.First, b.Lanes, up)
 		for word := range b.Size {
 			ch := b.channel(word)
 			if ch < 0 {
 				continue
 			}
-			dst[word] = start[ch] + s.Bias[ch] + math.MinInt32
-			s.pack(dst[b.Size+word/words*5*words:][:5*words], word%words, ch, zero, up)
+			dst[word] = start[ch] + s.start(ch, b.round)
+			s.pack(dst[b.Size+word/words*5*words:][:5*words], word%words, ch, zero, b.round)
 		}
 	}
 	return all

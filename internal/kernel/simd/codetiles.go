@@ -6,17 +6,21 @@ import (
 )
 
 // CodeTile is an [IntTile] of fours whose sums become codes of 8 bits while they are in registers: rows of up to CodeColumns codes from Out on, RowOut bytes
-// apart. Sums begin with all that is added to them, the bias, and for [Ints.QuadsToCodes] 2^31, too.
+// apart. Sums begin with all that is added to them, the bias, and for [Ints.QuadsToCodes] what [Scales.PackCodes] adds, too.
 type CodeTile struct {
 	IntTile
 	Out    *uint8
 	RowOut int
 	mask   uint64 // of the columns that are written
 	Scales *int32 // see [CodeScales]; the bits of floats where sums are rescaled
-	up     uint64 // no result is below the zero point
-	lo, hi [64]int8
-	turn   [64]uint8
-	zero   [32]int16
+	round  uint64 // how sums become codes
+	// Tiles of a call, whose sums begin with Start, and how far each lies from the last one, in bytes. The loops count how far they have gone.
+	tiles          int
+	stepA, stepOut int
+	doneA, doneOut int
+	lo, hi         [64]int8
+	turn           [64]uint8
+	zero           [32]int16
 }
 
 // CodeColumns is the number of columns of a panel of a [CodeTile].
@@ -25,13 +29,12 @@ const CodeColumns = 32
 // SetColumns says how many columns are written, up to CodeColumns.
 func (t *CodeTile) SetColumns(n int) { t.mask = 1<<n - 1 }
 
-// SetLimits says between which codes results lie, and their zero point; see [EightBits].
-func (t *CodeTile) SetLimits(zero, lo, hi int32) {
+// SetLimits says between which codes results lie; see [EightBits].
+func (t *CodeTile) SetLimits(lo, hi int32) {
 	less, turn := int32(0), uint8(0)
 	if hi > math.MaxInt8 {
 		less, turn = 128, 0x80
 	}
-	t.up = uint64(sign(lo >= zero))
 	for i := range t.lo {
 		t.lo[i], t.hi[i], t.turn[i] = int8(lo-less), int8(hi-less), turn
 	}
@@ -55,29 +58,20 @@ func (t *CodeTile) SetRescaling(q *Rescaling) {
 const CodeScales = 5 * CodeColumns
 
 // PackCodes writes the numbers of n channels from ch on for [Ints.QuadsToCodes], from [Scales.Small] ones: for each register of 16 twice the
-// multipliers, those of every other channel again, what is added to the products of these and those, and shifts. up says that no result is below
-// the zero point, of 8 bits with a sign.
-func (s *Scales) PackCodes(dst []int32, ch, n int, zero int32, up bool) {
+// multipliers, those of every other channel again, what is added to the products of these and those, and shifts, or the numbers of [Fused]. up says that no
+// result is below the zero point, of 8 bits with a sign. Start has what sums begin with, to which it adds the bias and more. It returns
+// what [CodeTile.SetRounding] takes.
+func (s *Scales) PackCodes(dst, start []int32, ch, n int, zero int32, up bool) uint8 {
+	round := s.rounding(ch, n, up)
 	for i := range n {
-		s.pack(dst[i/16*80:][:80], i%16, ch+i, zero, up)
+		start[i] += s.start(ch+i, round)
+		s.pack(dst[i/16*80:][:80], i%16, ch+i, zero, round)
 	}
+	return uint8(round)
 }
 
-// pack writes the numbers of a channel as lane x of a register, of each of the five kinds.
-func (s *Scales) pack(at []int32, x, ch int, zero int32, up bool) {
-	words := len(at) / 5
-	half := s.Half[ch] + zero<<s.Down[ch] - int32(uint32(s.Twice[ch])>>1)
-	if !up {
-		half--
-	}
-	at[x], at[4*words+x] = s.Twice[ch], s.Down[ch]
-	if x%2 == 0 {
-		at[2*words+x], at[2*words+x+1] = math.MinInt32, half
-		return
-	}
-	at[words+x-1] = s.Twice[ch]
-	at[3*words+x-1], at[3*words+x] = math.MinInt32, half
-}
+// SetRounding says how the sums of a panel become codes.
+func (t *CodeTile) SetRounding(r uint8) { t.round = uint64(r) }
 
 // codeLoops are loops for each number of rows.
 type codeLoops [12]func(t *CodeTile)
@@ -88,13 +82,16 @@ type codeSet struct{ quads, rescaled, turned codeLoops }
 // HasCodes tells whether there are tiles whose sums become codes.
 func (f *Ints) HasCodes() bool { return f != nil && f.codes != nil }
 
-// QuadsToCodes is RunQuads for [Ints.HasCodes], with the rounding of [Ints.Requantise].
+// Fuses tells whether there are loops that make codes with the numbers of [Fused].
+func (f *Ints) Fuses() bool { return f != nil && f.requantiseSmall[roundFused] != nil }
+
+// QuadsToCodes is RunQuads for [Ints.HasCodes] and any number of rows, with the rounding of [Ints.Requantise].
 func (f *Ints) QuadsToCodes(t *CodeTile, rows int) { f.toCodes(t, rows, &f.codes.quads, false) }
 
-// QuadsRescaled is RunQuads with the rounding of [Elements.RescaleColumns].
+// QuadsRescaled is RunQuads for any number of rows, with the rounding of [Elements.RescaleColumns].
 func (f *Ints) QuadsRescaled(t *CodeTile, rows int) { f.toCodes(t, rows, &f.codes.rescaled, false) }
 
-// TurnedRescaled is RunTurned with the rounding of [Elements.RescaleRows].
+// TurnedRescaled is RunTurned for any number of rows, with the rounding of [Elements.RescaleRows].
 func (f *Ints) TurnedRescaled(t *CodeTile, rows int) { f.toCodes(t, rows, &f.codes.turned, true) }
 
 // toCodes computes codes; where registers hold pieces of matrices from the sums that these leave at C, which has room for CodeColumns of each row.
@@ -111,15 +108,19 @@ func (f *Ints) toCodes(t *CodeTile, rows int, loops *codeLoops, turned bool) {
 	if turned {
 		step = 4
 	}
-	for {
-		n := min(rows, len(loops))
-		loops[n-1](t)
-		if rows -= n; rows == 0 {
-			break
+	for rows > 0 {
+		n := Evenly(rows, len(loops))
+		if t.tiles = 1; t.more == 0 && !turned {
+			t.tiles = rows / n
 		}
-		t.nextRows(n, step)
-		t.Out = (*uint8)(unsafe.Add(unsafe.Pointer(t.Out), n*t.RowOut))
-		t.Scales = (*int32)(unsafe.Add(unsafe.Pointer(t.Scales), n*step))
+		t.stepA, t.stepOut, t.doneA, t.doneOut = n*t.RowA, n*t.RowOut, 0, 0
+		done := t.tiles * n
+		loops[n-1](t)
+		if rows -= done; rows > 0 {
+			t.nextRows(done, step)
+			t.Out = (*uint8)(unsafe.Add(unsafe.Pointer(t.Out), done*t.RowOut))
+			t.Scales = (*int32)(unsafe.Add(unsafe.Pointer(t.Scales), done*step))
+		}
 	}
 	t.IntTile, t.Out, t.Scales = tile, out, scales
 }

@@ -23,7 +23,9 @@ GLOBL turnOrder<>(SB), RODATA|NOPTR, $16
 // func quadsCodes1VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsCodes1VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -48,6 +50,7 @@ begin:
 	MOVQ  8(AX), DX
 	LEAQ  (DX)(DX*2), DX
 	MOVQ  (AX), DX
+	ADDQ  160(AX), DX
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), SI
 	MOVQ  24(AX), BX
@@ -79,8 +82,9 @@ summed:
 	MOVQ      112(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      128(AX), $0x00
-	JNE       up
+	CMPQ      128(AX), $0x01
+	JE        up
+	JA        fused
 	VMOVDQU64 (DX), Z24
 	VMOVDQU64 64(DX), Z25
 	VMOVDQU64 128(DX), Z26
@@ -136,16 +140,30 @@ up:
 	VPADDQ    Z27, Z30, Z30
 	VMOVSHDUP Z29, K1, Z30
 	VPSRAVD   Z28, Z30, Z1
+	JMP       quantised
+
+fused:
+	VMOVDQU64   (DX), Z24
+	VMOVDQU64   64(DX), Z25
+	VMOVDQU64   128(DX), Z26
+	VFMADD213PS Z25, Z24, Z0
+	VPSUBD      Z26, Z0, Z0
+	VMOVDQU64   320(DX), Z24
+	VMOVDQU64   384(DX), Z25
+	VMOVDQU64   448(DX), Z26
+	VFMADD213PS Z25, Z24, Z1
+	VPSUBD      Z26, Z1, Z1
 
 quantised:
 	MOVQ      104(AX), DX
 	LEAQ      (DX)(DX*2), DX
 	MOVQ      96(AX), DX
-	VMOVDQU64 136(AX), Z24
-	VMOVDQU64 200(AX), Z25
-	VMOVDQU64 264(AX), Z26
-	LEAQ      turnOrder<>+0(SB), AX
-	VPMOVZXBD (AX), Z27
+	ADDQ      168(AX), DX
+	VMOVDQU64 176(AX), Z24
+	VMOVDQU64 240(AX), Z25
+	VMOVDQU64 304(AX), Z26
+	LEAQ      turnOrder<>+0(SB), BX
+	VPMOVZXBD (BX), Z27
 	VPACKSSDW Z1, Z0, Z0
 	VPACKSSWB Z0, Z0, Z0
 	VPMAXSB   Z24, Z0, Z0
@@ -155,19 +173,33 @@ quantised:
 	CMPL      CX, $0xffffffff
 	JNE       part
 	VMOVDQU64 Y0, (DX)
+	MOVQ      144(AX), CX
+	ADDQ      CX, 160(AX)
+	MOVQ      152(AX), CX
+	ADDQ      CX, 168(AX)
+	DECQ      136(AX)
+	JG        tile
 	VZEROUPPER
 	RET
 
 part:
 	KMOVD    CX, K1
 	VMOVDQU8 Y0, K1, (DX)
+	MOVQ     144(AX), CX
+	ADDQ     CX, 160(AX)
+	MOVQ     152(AX), CX
+	ADDQ     CX, 168(AX)
+	DECQ     136(AX)
+	JG       tile
 	VZEROUPPER
 	RET
 
 // func quadsRescaled1VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsRescaled1VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -192,6 +224,7 @@ begin:
 	MOVQ  8(AX), DX
 	LEAQ  (DX)(DX*2), DX
 	MOVQ  (AX), DX
+	ADDQ  160(AX), DX
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), SI
 	MOVQ  24(AX), BX
@@ -237,12 +270,13 @@ summed:
 	MOVQ      104(AX), DX
 	LEAQ      (DX)(DX*2), DX
 	MOVQ      96(AX), DX
-	VMOVDQU64 136(AX), Z24
-	VMOVDQU64 200(AX), Z25
-	VMOVDQU64 264(AX), Z26
+	ADDQ      168(AX), DX
+	VMOVDQU64 176(AX), Z24
+	VMOVDQU64 240(AX), Z25
+	VMOVDQU64 304(AX), Z26
 	LEAQ      turnOrder<>+0(SB), BX
 	VPMOVZXBD (BX), Z27
-	VMOVDQU64 328(AX), Z28
+	VMOVDQU64 368(AX), Z28
 	VPACKSSDW Z1, Z0, Z0
 	VPADDSW   Z28, Z0, Z0
 	VPACKSSWB Z0, Z0, Z0
@@ -253,19 +287,33 @@ summed:
 	CMPL      CX, $0xffffffff
 	JNE       part
 	VMOVDQU64 Y0, (DX)
+	MOVQ      144(AX), CX
+	ADDQ      CX, 160(AX)
+	MOVQ      152(AX), CX
+	ADDQ      CX, 168(AX)
+	DECQ      136(AX)
+	JG        tile
 	VZEROUPPER
 	RET
 
 part:
 	KMOVD    CX, K1
 	VMOVDQU8 Y0, K1, (DX)
+	MOVQ     144(AX), CX
+	ADDQ     CX, 160(AX)
+	MOVQ     152(AX), CX
+	ADDQ     CX, 168(AX)
+	DECQ     136(AX)
+	JG       tile
 	VZEROUPPER
 	RET
 
 // func turnedRescaled1VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·turnedRescaled1VNNI(SB), NOSPLIT, $0-8
-	MOVQ         t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ         64(AX), CX
 	TESTQ        CX, CX
 	JNZ          continue
@@ -290,6 +338,7 @@ begin:
 	MOVQ  8(AX), DX
 	LEAQ  (DX)(DX*2), DX
 	MOVQ  (AX), DX
+	ADDQ  160(AX), DX
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), SI
 	MOVQ  24(AX), BX
@@ -328,12 +377,13 @@ summed:
 	MOVQ        104(AX), DX
 	LEAQ        (DX)(DX*2), DX
 	MOVQ        96(AX), DX
-	VMOVDQU64   136(AX), Z24
-	VMOVDQU64   200(AX), Z25
-	VMOVDQU64   264(AX), Z26
+	ADDQ        168(AX), DX
+	VMOVDQU64   176(AX), Z24
+	VMOVDQU64   240(AX), Z25
+	VMOVDQU64   304(AX), Z26
 	LEAQ        turnOrder<>+0(SB), BX
 	VPMOVZXBD   (BX), Z27
-	VMOVDQU64   328(AX), Z28
+	VMOVDQU64   368(AX), Z28
 	VPACKSSDW   Z1, Z0, Z0
 	VPADDSW     Z28, Z0, Z0
 	VPACKSSWB   Z0, Z0, Z0
@@ -344,19 +394,33 @@ summed:
 	CMPL        CX, $0xffffffff
 	JNE         part
 	VMOVDQU64   Y0, (DX)
+	MOVQ        144(AX), CX
+	ADDQ        CX, 160(AX)
+	MOVQ        152(AX), CX
+	ADDQ        CX, 168(AX)
+	DECQ        136(AX)
+	JG          tile
 	VZEROUPPER
 	RET
 
 part:
 	KMOVD    CX, K1
 	VMOVDQU8 Y0, K1, (DX)
+	MOVQ     144(AX), CX
+	ADDQ     CX, 160(AX)
+	MOVQ     152(AX), CX
+	ADDQ     CX, 168(AX)
+	DECQ     136(AX)
+	JG       tile
 	VZEROUPPER
 	RET
 
 // func quadsCodes2VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsCodes2VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -387,6 +451,7 @@ begin:
 	MOVQ  8(AX), DX
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), BX
+	ADDQ  160(AX), BX
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), DI
 	MOVQ  24(AX), SI
@@ -421,8 +486,9 @@ summed:
 	MOVQ      112(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      128(AX), $0x00
-	JNE       up
+	CMPQ      128(AX), $0x01
+	JE        up
+	JA        fused
 	VMOVDQU64 (DX), Z24
 	VMOVDQU64 64(DX), Z25
 	VMOVDQU64 128(DX), Z26
@@ -510,16 +576,34 @@ up:
 	VPADDQ    Z27, Z30, Z30
 	VMOVSHDUP Z29, K1, Z30
 	VPSRAVD   Z28, Z30, Z3
+	JMP       quantised
+
+fused:
+	VMOVDQU64   (DX), Z24
+	VMOVDQU64   64(DX), Z25
+	VMOVDQU64   128(DX), Z26
+	VFMADD213PS Z25, Z24, Z0
+	VPSUBD      Z26, Z0, Z0
+	VFMADD213PS Z25, Z24, Z2
+	VPSUBD      Z26, Z2, Z2
+	VMOVDQU64   320(DX), Z24
+	VMOVDQU64   384(DX), Z25
+	VMOVDQU64   448(DX), Z26
+	VFMADD213PS Z25, Z24, Z1
+	VPSUBD      Z26, Z1, Z1
+	VFMADD213PS Z25, Z24, Z3
+	VPSUBD      Z26, Z3, Z3
 
 quantised:
 	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
 	MOVQ          96(AX), BX
-	VMOVDQU64     136(AX), Z24
-	VMOVDQU64     200(AX), Z25
-	VMOVDQU64     264(AX), Z26
-	LEAQ          turnOrder<>+0(SB), AX
-	VPMOVZXBD     (AX), Z27
+	ADDQ          168(AX), BX
+	VMOVDQU64     176(AX), Z24
+	VMOVDQU64     240(AX), Z25
+	VMOVDQU64     304(AX), Z26
+	LEAQ          turnOrder<>+0(SB), SI
+	VPMOVZXBD     (SI), Z27
 	VPACKSSDW     Z1, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
 	VPACKSSWB     Z2, Z0, Z0
@@ -531,6 +615,12 @@ quantised:
 	JNE           part
 	VMOVDQU64     Y0, (BX)
 	VEXTRACTI64X4 $0x01, Z0, (BX)(DX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -539,13 +629,21 @@ part:
 	VMOVDQU8      Y0, K1, (BX)
 	VEXTRACTI64X4 $0x01, Z0, Y24
 	VMOVDQU8      Y24, K1, (BX)(DX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsRescaled2VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsRescaled2VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -576,6 +674,7 @@ begin:
 	MOVQ  8(AX), DX
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), BX
+	ADDQ  160(AX), BX
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), DI
 	MOVQ  24(AX), SI
@@ -630,12 +729,13 @@ summed:
 	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
 	MOVQ          96(AX), BX
-	VMOVDQU64     136(AX), Z24
-	VMOVDQU64     200(AX), Z25
-	VMOVDQU64     264(AX), Z26
+	ADDQ          168(AX), BX
+	VMOVDQU64     176(AX), Z24
+	VMOVDQU64     240(AX), Z25
+	VMOVDQU64     304(AX), Z26
 	LEAQ          turnOrder<>+0(SB), SI
 	VPMOVZXBD     (SI), Z27
-	VMOVDQU64     328(AX), Z28
+	VMOVDQU64     368(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -649,6 +749,12 @@ summed:
 	JNE           part
 	VMOVDQU64     Y0, (BX)
 	VEXTRACTI64X4 $0x01, Z0, (BX)(DX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -657,13 +763,21 @@ part:
 	VMOVDQU8      Y0, K1, (BX)
 	VEXTRACTI64X4 $0x01, Z0, Y24
 	VMOVDQU8      Y24, K1, (BX)(DX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func turnedRescaled2VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·turnedRescaled2VNNI(SB), NOSPLIT, $0-8
-	MOVQ         t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ         64(AX), CX
 	TESTQ        CX, CX
 	JNZ          continue
@@ -694,6 +808,7 @@ begin:
 	MOVQ  8(AX), DX
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), BX
+	ADDQ  160(AX), BX
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), DI
 	MOVQ  24(AX), SI
@@ -741,12 +856,13 @@ summed:
 	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
 	MOVQ          96(AX), BX
-	VMOVDQU64     136(AX), Z24
-	VMOVDQU64     200(AX), Z25
-	VMOVDQU64     264(AX), Z26
+	ADDQ          168(AX), BX
+	VMOVDQU64     176(AX), Z24
+	VMOVDQU64     240(AX), Z25
+	VMOVDQU64     304(AX), Z26
 	LEAQ          turnOrder<>+0(SB), SI
 	VPMOVZXBD     (SI), Z27
-	VMOVDQU64     328(AX), Z28
+	VMOVDQU64     368(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -760,6 +876,12 @@ summed:
 	JNE           part
 	VMOVDQU64     Y0, (BX)
 	VEXTRACTI64X4 $0x01, Z0, (BX)(DX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -768,13 +890,21 @@ part:
 	VMOVDQU8      Y0, K1, (BX)
 	VEXTRACTI64X4 $0x01, Z0, Y24
 	VMOVDQU8      Y24, K1, (BX)(DX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsCodes3VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsCodes3VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -811,6 +941,7 @@ begin:
 	MOVQ  8(AX), DX
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), BX
+	ADDQ  160(AX), BX
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), DI
 	MOVQ  24(AX), SI
@@ -848,8 +979,9 @@ summed:
 	MOVQ      112(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      128(AX), $0x00
-	JNE       up
+	CMPQ      128(AX), $0x01
+	JE        up
+	JA        fused
 	VMOVDQU64 (DX), Z24
 	VMOVDQU64 64(DX), Z25
 	VMOVDQU64 128(DX), Z26
@@ -969,16 +1101,38 @@ up:
 	VPADDQ    Z27, Z30, Z30
 	VMOVSHDUP Z29, K1, Z30
 	VPSRAVD   Z28, Z30, Z5
+	JMP       quantised
+
+fused:
+	VMOVDQU64   (DX), Z24
+	VMOVDQU64   64(DX), Z25
+	VMOVDQU64   128(DX), Z26
+	VFMADD213PS Z25, Z24, Z0
+	VPSUBD      Z26, Z0, Z0
+	VFMADD213PS Z25, Z24, Z2
+	VPSUBD      Z26, Z2, Z2
+	VFMADD213PS Z25, Z24, Z4
+	VPSUBD      Z26, Z4, Z4
+	VMOVDQU64   320(DX), Z24
+	VMOVDQU64   384(DX), Z25
+	VMOVDQU64   448(DX), Z26
+	VFMADD213PS Z25, Z24, Z1
+	VPSUBD      Z26, Z1, Z1
+	VFMADD213PS Z25, Z24, Z3
+	VPSUBD      Z26, Z3, Z3
+	VFMADD213PS Z25, Z24, Z5
+	VPSUBD      Z26, Z5, Z5
 
 quantised:
 	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
 	MOVQ          96(AX), BX
-	VMOVDQU64     136(AX), Z24
-	VMOVDQU64     200(AX), Z25
-	VMOVDQU64     264(AX), Z26
-	LEAQ          turnOrder<>+0(SB), AX
-	VPMOVZXBD     (AX), Z27
+	ADDQ          168(AX), BX
+	VMOVDQU64     176(AX), Z24
+	VMOVDQU64     240(AX), Z25
+	VMOVDQU64     304(AX), Z26
+	LEAQ          turnOrder<>+0(SB), SI
+	VPMOVZXBD     (SI), Z27
 	VPACKSSDW     Z1, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
 	VPACKSSWB     Z2, Z0, Z0
@@ -997,6 +1151,12 @@ quantised:
 	VMOVDQU64     Y0, (BX)
 	VEXTRACTI64X4 $0x01, Z0, (BX)(DX*1)
 	VMOVDQU64     Y4, (BX)(DX*2)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -1006,13 +1166,21 @@ part:
 	VEXTRACTI64X4 $0x01, Z0, Y24
 	VMOVDQU8      Y24, K1, (BX)(DX*1)
 	VMOVDQU8      Y4, K1, (BX)(DX*2)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsRescaled3VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsRescaled3VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -1049,6 +1217,7 @@ begin:
 	MOVQ  8(AX), DX
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), BX
+	ADDQ  160(AX), BX
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), DI
 	MOVQ  24(AX), SI
@@ -1112,12 +1281,13 @@ summed:
 	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
 	MOVQ          96(AX), BX
-	VMOVDQU64     136(AX), Z24
-	VMOVDQU64     200(AX), Z25
-	VMOVDQU64     264(AX), Z26
+	ADDQ          168(AX), BX
+	VMOVDQU64     176(AX), Z24
+	VMOVDQU64     240(AX), Z25
+	VMOVDQU64     304(AX), Z26
 	LEAQ          turnOrder<>+0(SB), SI
 	VPMOVZXBD     (SI), Z27
-	VMOVDQU64     328(AX), Z28
+	VMOVDQU64     368(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -1139,6 +1309,12 @@ summed:
 	VMOVDQU64     Y0, (BX)
 	VEXTRACTI64X4 $0x01, Z0, (BX)(DX*1)
 	VMOVDQU64     Y4, (BX)(DX*2)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -1148,13 +1324,21 @@ part:
 	VEXTRACTI64X4 $0x01, Z0, Y24
 	VMOVDQU8      Y24, K1, (BX)(DX*1)
 	VMOVDQU8      Y4, K1, (BX)(DX*2)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func turnedRescaled3VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·turnedRescaled3VNNI(SB), NOSPLIT, $0-8
-	MOVQ         t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ         64(AX), CX
 	TESTQ        CX, CX
 	JNZ          continue
@@ -1191,6 +1375,7 @@ begin:
 	MOVQ  8(AX), DX
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), BX
+	ADDQ  160(AX), BX
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), DI
 	MOVQ  24(AX), SI
@@ -1247,12 +1432,13 @@ summed:
 	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
 	MOVQ          96(AX), BX
-	VMOVDQU64     136(AX), Z24
-	VMOVDQU64     200(AX), Z25
-	VMOVDQU64     264(AX), Z26
+	ADDQ          168(AX), BX
+	VMOVDQU64     176(AX), Z24
+	VMOVDQU64     240(AX), Z25
+	VMOVDQU64     304(AX), Z26
 	LEAQ          turnOrder<>+0(SB), SI
 	VPMOVZXBD     (SI), Z27
-	VMOVDQU64     328(AX), Z28
+	VMOVDQU64     368(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -1274,6 +1460,12 @@ summed:
 	VMOVDQU64     Y0, (BX)
 	VEXTRACTI64X4 $0x01, Z0, (BX)(DX*1)
 	VMOVDQU64     Y4, (BX)(DX*2)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -1283,13 +1475,21 @@ part:
 	VEXTRACTI64X4 $0x01, Z0, Y24
 	VMOVDQU8      Y24, K1, (BX)(DX*1)
 	VMOVDQU8      Y4, K1, (BX)(DX*2)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsCodes4VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsCodes4VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -1332,6 +1532,7 @@ begin:
 	MOVQ  8(AX), DX
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
+	ADDQ  160(AX), SI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R8
 	MOVQ  24(AX), DI
@@ -1372,8 +1573,9 @@ summed:
 	MOVQ      112(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      128(AX), $0x00
-	JNE       up
+	CMPQ      128(AX), $0x01
+	JE        up
+	JA        fused
 	VMOVDQU64 (DX), Z24
 	VMOVDQU64 64(DX), Z25
 	VMOVDQU64 128(DX), Z26
@@ -1525,16 +1727,42 @@ up:
 	VPADDQ    Z27, Z30, Z30
 	VMOVSHDUP Z29, K1, Z30
 	VPSRAVD   Z28, Z30, Z7
+	JMP       quantised
+
+fused:
+	VMOVDQU64   (DX), Z24
+	VMOVDQU64   64(DX), Z25
+	VMOVDQU64   128(DX), Z26
+	VFMADD213PS Z25, Z24, Z0
+	VPSUBD      Z26, Z0, Z0
+	VFMADD213PS Z25, Z24, Z2
+	VPSUBD      Z26, Z2, Z2
+	VFMADD213PS Z25, Z24, Z4
+	VPSUBD      Z26, Z4, Z4
+	VFMADD213PS Z25, Z24, Z6
+	VPSUBD      Z26, Z6, Z6
+	VMOVDQU64   320(DX), Z24
+	VMOVDQU64   384(DX), Z25
+	VMOVDQU64   448(DX), Z26
+	VFMADD213PS Z25, Z24, Z1
+	VPSUBD      Z26, Z1, Z1
+	VFMADD213PS Z25, Z24, Z3
+	VPSUBD      Z26, Z3, Z3
+	VFMADD213PS Z25, Z24, Z5
+	VPSUBD      Z26, Z5, Z5
+	VFMADD213PS Z25, Z24, Z7
+	VPSUBD      Z26, Z7, Z7
 
 quantised:
 	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
 	MOVQ          96(AX), SI
-	VMOVDQU64     136(AX), Z24
-	VMOVDQU64     200(AX), Z25
-	VMOVDQU64     264(AX), Z26
-	LEAQ          turnOrder<>+0(SB), AX
-	VPMOVZXBD     (AX), Z27
+	ADDQ          168(AX), SI
+	VMOVDQU64     176(AX), Z24
+	VMOVDQU64     240(AX), Z25
+	VMOVDQU64     304(AX), Z26
+	LEAQ          turnOrder<>+0(SB), DI
+	VPMOVZXBD     (DI), Z27
 	VPACKSSDW     Z1, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
 	VPACKSSWB     Z2, Z0, Z0
@@ -1555,6 +1783,12 @@ quantised:
 	VEXTRACTI64X4 $0x01, Z0, (SI)(DX*1)
 	VMOVDQU64     Y4, (SI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z4, (SI)(BX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -1566,13 +1800,21 @@ part:
 	VMOVDQU8      Y4, K1, (SI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z4, Y24
 	VMOVDQU8      Y24, K1, (SI)(BX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsRescaled4VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsRescaled4VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -1615,6 +1857,7 @@ begin:
 	MOVQ  8(AX), DX
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
+	ADDQ  160(AX), SI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R8
 	MOVQ  24(AX), DI
@@ -1687,12 +1930,13 @@ summed:
 	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
 	MOVQ          96(AX), SI
-	VMOVDQU64     136(AX), Z24
-	VMOVDQU64     200(AX), Z25
-	VMOVDQU64     264(AX), Z26
+	ADDQ          168(AX), SI
+	VMOVDQU64     176(AX), Z24
+	VMOVDQU64     240(AX), Z25
+	VMOVDQU64     304(AX), Z26
 	LEAQ          turnOrder<>+0(SB), DI
 	VPMOVZXBD     (DI), Z27
-	VMOVDQU64     328(AX), Z28
+	VMOVDQU64     368(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -1717,6 +1961,12 @@ summed:
 	VEXTRACTI64X4 $0x01, Z0, (SI)(DX*1)
 	VMOVDQU64     Y4, (SI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z4, (SI)(BX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -1728,13 +1978,21 @@ part:
 	VMOVDQU8      Y4, K1, (SI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z4, Y24
 	VMOVDQU8      Y24, K1, (SI)(BX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func turnedRescaled4VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·turnedRescaled4VNNI(SB), NOSPLIT, $0-8
-	MOVQ         t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ         64(AX), CX
 	TESTQ        CX, CX
 	JNZ          continue
@@ -1777,6 +2035,7 @@ begin:
 	MOVQ  8(AX), DX
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
+	ADDQ  160(AX), SI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R8
 	MOVQ  24(AX), DI
@@ -1842,12 +2101,13 @@ summed:
 	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
 	MOVQ          96(AX), SI
-	VMOVDQU64     136(AX), Z24
-	VMOVDQU64     200(AX), Z25
-	VMOVDQU64     264(AX), Z26
+	ADDQ          168(AX), SI
+	VMOVDQU64     176(AX), Z24
+	VMOVDQU64     240(AX), Z25
+	VMOVDQU64     304(AX), Z26
 	LEAQ          turnOrder<>+0(SB), DI
 	VPMOVZXBD     (DI), Z27
-	VMOVDQU64     328(AX), Z28
+	VMOVDQU64     368(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -1872,6 +2132,12 @@ summed:
 	VEXTRACTI64X4 $0x01, Z0, (SI)(DX*1)
 	VMOVDQU64     Y4, (SI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z4, (SI)(BX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -1883,13 +2149,21 @@ part:
 	VMOVDQU8      Y4, K1, (SI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z4, Y24
 	VMOVDQU8      Y24, K1, (SI)(BX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsCodes5VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsCodes5VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -1940,6 +2214,8 @@ begin:
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
+	ADDQ  160(AX), SI
+	ADDQ  160(AX), DI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R9
 	MOVQ  24(AX), R8
@@ -1985,8 +2261,9 @@ summed:
 	MOVQ      112(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      128(AX), $0x00
-	JNE       up
+	CMPQ      128(AX), $0x01
+	JE        up
+	JA        fused
 	VMOVDQU64 (DX), Z24
 	VMOVDQU64 64(DX), Z25
 	VMOVDQU64 128(DX), Z26
@@ -2170,17 +2447,48 @@ up:
 	VPADDQ    Z27, Z30, Z30
 	VMOVSHDUP Z29, K1, Z30
 	VPSRAVD   Z28, Z30, Z9
+	JMP       quantised
+
+fused:
+	VMOVDQU64   (DX), Z24
+	VMOVDQU64   64(DX), Z25
+	VMOVDQU64   128(DX), Z26
+	VFMADD213PS Z25, Z24, Z0
+	VPSUBD      Z26, Z0, Z0
+	VFMADD213PS Z25, Z24, Z2
+	VPSUBD      Z26, Z2, Z2
+	VFMADD213PS Z25, Z24, Z4
+	VPSUBD      Z26, Z4, Z4
+	VFMADD213PS Z25, Z24, Z6
+	VPSUBD      Z26, Z6, Z6
+	VFMADD213PS Z25, Z24, Z8
+	VPSUBD      Z26, Z8, Z8
+	VMOVDQU64   320(DX), Z24
+	VMOVDQU64   384(DX), Z25
+	VMOVDQU64   448(DX), Z26
+	VFMADD213PS Z25, Z24, Z1
+	VPSUBD      Z26, Z1, Z1
+	VFMADD213PS Z25, Z24, Z3
+	VPSUBD      Z26, Z3, Z3
+	VFMADD213PS Z25, Z24, Z5
+	VPSUBD      Z26, Z5, Z5
+	VFMADD213PS Z25, Z24, Z7
+	VPSUBD      Z26, Z7, Z7
+	VFMADD213PS Z25, Z24, Z9
+	VPSUBD      Z26, Z9, Z9
 
 quantised:
 	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
 	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
-	VMOVDQU64     136(AX), Z24
-	VMOVDQU64     200(AX), Z25
-	VMOVDQU64     264(AX), Z26
-	LEAQ          turnOrder<>+0(SB), AX
-	VPMOVZXBD     (AX), Z27
+	ADDQ          168(AX), SI
+	ADDQ          168(AX), DI
+	VMOVDQU64     176(AX), Z24
+	VMOVDQU64     240(AX), Z25
+	VMOVDQU64     304(AX), Z26
+	LEAQ          turnOrder<>+0(SB), R8
+	VPMOVZXBD     (R8), Z27
 	VPACKSSDW     Z1, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
 	VPACKSSWB     Z2, Z0, Z0
@@ -2208,6 +2516,12 @@ quantised:
 	VMOVDQU64     Y4, (SI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z4, (SI)(BX*1)
 	VMOVDQU64     Y8, (DI)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -2220,13 +2534,21 @@ part:
 	VEXTRACTI64X4 $0x01, Z4, Y24
 	VMOVDQU8      Y24, K1, (SI)(BX*1)
 	VMOVDQU8      Y8, K1, (DI)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsRescaled5VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsRescaled5VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -2277,6 +2599,8 @@ begin:
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
+	ADDQ  160(AX), SI
+	ADDQ  160(AX), DI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R9
 	MOVQ  24(AX), R8
@@ -2361,12 +2685,14 @@ summed:
 	LEAQ          (DX)(DX*2), BX
 	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
-	VMOVDQU64     136(AX), Z24
-	VMOVDQU64     200(AX), Z25
-	VMOVDQU64     264(AX), Z26
+	ADDQ          168(AX), SI
+	ADDQ          168(AX), DI
+	VMOVDQU64     176(AX), Z24
+	VMOVDQU64     240(AX), Z25
+	VMOVDQU64     304(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R8
 	VPMOVZXBD     (R8), Z27
-	VMOVDQU64     328(AX), Z28
+	VMOVDQU64     368(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -2399,6 +2725,12 @@ summed:
 	VMOVDQU64     Y4, (SI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z4, (SI)(BX*1)
 	VMOVDQU64     Y8, (DI)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -2411,13 +2743,21 @@ part:
 	VEXTRACTI64X4 $0x01, Z4, Y24
 	VMOVDQU8      Y24, K1, (SI)(BX*1)
 	VMOVDQU8      Y8, K1, (DI)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func turnedRescaled5VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·turnedRescaled5VNNI(SB), NOSPLIT, $0-8
-	MOVQ         t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ         64(AX), CX
 	TESTQ        CX, CX
 	JNZ          continue
@@ -2468,6 +2808,8 @@ begin:
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
+	ADDQ  160(AX), SI
+	ADDQ  160(AX), DI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R9
 	MOVQ  24(AX), R8
@@ -2545,12 +2887,14 @@ summed:
 	LEAQ          (DX)(DX*2), BX
 	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
-	VMOVDQU64     136(AX), Z24
-	VMOVDQU64     200(AX), Z25
-	VMOVDQU64     264(AX), Z26
+	ADDQ          168(AX), SI
+	ADDQ          168(AX), DI
+	VMOVDQU64     176(AX), Z24
+	VMOVDQU64     240(AX), Z25
+	VMOVDQU64     304(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R8
 	VPMOVZXBD     (R8), Z27
-	VMOVDQU64     328(AX), Z28
+	VMOVDQU64     368(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -2583,6 +2927,12 @@ summed:
 	VMOVDQU64     Y4, (SI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z4, (SI)(BX*1)
 	VMOVDQU64     Y8, (DI)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -2595,13 +2945,21 @@ part:
 	VEXTRACTI64X4 $0x01, Z4, Y24
 	VMOVDQU8      Y24, K1, (SI)(BX*1)
 	VMOVDQU8      Y8, K1, (DI)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsCodes6VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsCodes6VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -2658,6 +3016,8 @@ begin:
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
+	ADDQ  160(AX), SI
+	ADDQ  160(AX), DI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R9
 	MOVQ  24(AX), R8
@@ -2706,8 +3066,9 @@ summed:
 	MOVQ      112(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      128(AX), $0x00
-	JNE       up
+	CMPQ      128(AX), $0x01
+	JE        up
+	JA        fused
 	VMOVDQU64 (DX), Z24
 	VMOVDQU64 64(DX), Z25
 	VMOVDQU64 128(DX), Z26
@@ -2923,17 +3284,52 @@ up:
 	VPADDQ    Z27, Z30, Z30
 	VMOVSHDUP Z29, K1, Z30
 	VPSRAVD   Z28, Z30, Z11
+	JMP       quantised
+
+fused:
+	VMOVDQU64   (DX), Z24
+	VMOVDQU64   64(DX), Z25
+	VMOVDQU64   128(DX), Z26
+	VFMADD213PS Z25, Z24, Z0
+	VPSUBD      Z26, Z0, Z0
+	VFMADD213PS Z25, Z24, Z2
+	VPSUBD      Z26, Z2, Z2
+	VFMADD213PS Z25, Z24, Z4
+	VPSUBD      Z26, Z4, Z4
+	VFMADD213PS Z25, Z24, Z6
+	VPSUBD      Z26, Z6, Z6
+	VFMADD213PS Z25, Z24, Z8
+	VPSUBD      Z26, Z8, Z8
+	VFMADD213PS Z25, Z24, Z10
+	VPSUBD      Z26, Z10, Z10
+	VMOVDQU64   320(DX), Z24
+	VMOVDQU64   384(DX), Z25
+	VMOVDQU64   448(DX), Z26
+	VFMADD213PS Z25, Z24, Z1
+	VPSUBD      Z26, Z1, Z1
+	VFMADD213PS Z25, Z24, Z3
+	VPSUBD      Z26, Z3, Z3
+	VFMADD213PS Z25, Z24, Z5
+	VPSUBD      Z26, Z5, Z5
+	VFMADD213PS Z25, Z24, Z7
+	VPSUBD      Z26, Z7, Z7
+	VFMADD213PS Z25, Z24, Z9
+	VPSUBD      Z26, Z9, Z9
+	VFMADD213PS Z25, Z24, Z11
+	VPSUBD      Z26, Z11, Z11
 
 quantised:
 	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
 	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
-	VMOVDQU64     136(AX), Z24
-	VMOVDQU64     200(AX), Z25
-	VMOVDQU64     264(AX), Z26
-	LEAQ          turnOrder<>+0(SB), AX
-	VPMOVZXBD     (AX), Z27
+	ADDQ          168(AX), SI
+	ADDQ          168(AX), DI
+	VMOVDQU64     176(AX), Z24
+	VMOVDQU64     240(AX), Z25
+	VMOVDQU64     304(AX), Z26
+	LEAQ          turnOrder<>+0(SB), R8
+	VPMOVZXBD     (R8), Z27
 	VPACKSSDW     Z1, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
 	VPACKSSWB     Z2, Z0, Z0
@@ -2963,6 +3359,12 @@ quantised:
 	VEXTRACTI64X4 $0x01, Z4, (SI)(BX*1)
 	VMOVDQU64     Y8, (DI)
 	VEXTRACTI64X4 $0x01, Z8, (DI)(DX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -2977,13 +3379,21 @@ part:
 	VMOVDQU8      Y8, K1, (DI)
 	VEXTRACTI64X4 $0x01, Z8, Y24
 	VMOVDQU8      Y24, K1, (DI)(DX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsRescaled6VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsRescaled6VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -3040,6 +3450,8 @@ begin:
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
+	ADDQ  160(AX), SI
+	ADDQ  160(AX), DI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R9
 	MOVQ  24(AX), R8
@@ -3133,12 +3545,14 @@ summed:
 	LEAQ          (DX)(DX*2), BX
 	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
-	VMOVDQU64     136(AX), Z24
-	VMOVDQU64     200(AX), Z25
-	VMOVDQU64     264(AX), Z26
+	ADDQ          168(AX), SI
+	ADDQ          168(AX), DI
+	VMOVDQU64     176(AX), Z24
+	VMOVDQU64     240(AX), Z25
+	VMOVDQU64     304(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R8
 	VPMOVZXBD     (R8), Z27
-	VMOVDQU64     328(AX), Z28
+	VMOVDQU64     368(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -3174,6 +3588,12 @@ summed:
 	VEXTRACTI64X4 $0x01, Z4, (SI)(BX*1)
 	VMOVDQU64     Y8, (DI)
 	VEXTRACTI64X4 $0x01, Z8, (DI)(DX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -3188,13 +3608,21 @@ part:
 	VMOVDQU8      Y8, K1, (DI)
 	VEXTRACTI64X4 $0x01, Z8, Y24
 	VMOVDQU8      Y24, K1, (DI)(DX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func turnedRescaled6VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·turnedRescaled6VNNI(SB), NOSPLIT, $0-8
-	MOVQ         t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ         64(AX), CX
 	TESTQ        CX, CX
 	JNZ          continue
@@ -3251,6 +3679,8 @@ begin:
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
+	ADDQ  160(AX), SI
+	ADDQ  160(AX), DI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R9
 	MOVQ  24(AX), R8
@@ -3337,12 +3767,14 @@ summed:
 	LEAQ          (DX)(DX*2), BX
 	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
-	VMOVDQU64     136(AX), Z24
-	VMOVDQU64     200(AX), Z25
-	VMOVDQU64     264(AX), Z26
+	ADDQ          168(AX), SI
+	ADDQ          168(AX), DI
+	VMOVDQU64     176(AX), Z24
+	VMOVDQU64     240(AX), Z25
+	VMOVDQU64     304(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R8
 	VPMOVZXBD     (R8), Z27
-	VMOVDQU64     328(AX), Z28
+	VMOVDQU64     368(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -3378,6 +3810,12 @@ summed:
 	VEXTRACTI64X4 $0x01, Z4, (SI)(BX*1)
 	VMOVDQU64     Y8, (DI)
 	VEXTRACTI64X4 $0x01, Z8, (DI)(DX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -3392,13 +3830,21 @@ part:
 	VMOVDQU8      Y8, K1, (DI)
 	VEXTRACTI64X4 $0x01, Z8, Y24
 	VMOVDQU8      Y24, K1, (DI)(DX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsCodes7VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsCodes7VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -3461,6 +3907,8 @@ begin:
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
+	ADDQ  160(AX), SI
+	ADDQ  160(AX), DI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R9
 	MOVQ  24(AX), R8
@@ -3512,8 +3960,9 @@ summed:
 	MOVQ      112(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      128(AX), $0x00
-	JNE       up
+	CMPQ      128(AX), $0x01
+	JE        up
+	JA        fused
 	VMOVDQU64 (DX), Z24
 	VMOVDQU64 64(DX), Z25
 	VMOVDQU64 128(DX), Z26
@@ -3761,17 +4210,56 @@ up:
 	VPADDQ    Z27, Z30, Z30
 	VMOVSHDUP Z29, K1, Z30
 	VPSRAVD   Z28, Z30, Z13
+	JMP       quantised
+
+fused:
+	VMOVDQU64   (DX), Z24
+	VMOVDQU64   64(DX), Z25
+	VMOVDQU64   128(DX), Z26
+	VFMADD213PS Z25, Z24, Z0
+	VPSUBD      Z26, Z0, Z0
+	VFMADD213PS Z25, Z24, Z2
+	VPSUBD      Z26, Z2, Z2
+	VFMADD213PS Z25, Z24, Z4
+	VPSUBD      Z26, Z4, Z4
+	VFMADD213PS Z25, Z24, Z6
+	VPSUBD      Z26, Z6, Z6
+	VFMADD213PS Z25, Z24, Z8
+	VPSUBD      Z26, Z8, Z8
+	VFMADD213PS Z25, Z24, Z10
+	VPSUBD      Z26, Z10, Z10
+	VFMADD213PS Z25, Z24, Z12
+	VPSUBD      Z26, Z12, Z12
+	VMOVDQU64   320(DX), Z24
+	VMOVDQU64   384(DX), Z25
+	VMOVDQU64   448(DX), Z26
+	VFMADD213PS Z25, Z24, Z1
+	VPSUBD      Z26, Z1, Z1
+	VFMADD213PS Z25, Z24, Z3
+	VPSUBD      Z26, Z3, Z3
+	VFMADD213PS Z25, Z24, Z5
+	VPSUBD      Z26, Z5, Z5
+	VFMADD213PS Z25, Z24, Z7
+	VPSUBD      Z26, Z7, Z7
+	VFMADD213PS Z25, Z24, Z9
+	VPSUBD      Z26, Z9, Z9
+	VFMADD213PS Z25, Z24, Z11
+	VPSUBD      Z26, Z11, Z11
+	VFMADD213PS Z25, Z24, Z13
+	VPSUBD      Z26, Z13, Z13
 
 quantised:
 	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
 	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
-	VMOVDQU64     136(AX), Z24
-	VMOVDQU64     200(AX), Z25
-	VMOVDQU64     264(AX), Z26
-	LEAQ          turnOrder<>+0(SB), AX
-	VPMOVZXBD     (AX), Z27
+	ADDQ          168(AX), SI
+	ADDQ          168(AX), DI
+	VMOVDQU64     176(AX), Z24
+	VMOVDQU64     240(AX), Z25
+	VMOVDQU64     304(AX), Z26
+	LEAQ          turnOrder<>+0(SB), R8
+	VPMOVZXBD     (R8), Z27
 	VPACKSSDW     Z1, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
 	VPACKSSWB     Z2, Z0, Z0
@@ -3808,6 +4296,12 @@ quantised:
 	VMOVDQU64     Y8, (DI)
 	VEXTRACTI64X4 $0x01, Z8, (DI)(DX*1)
 	VMOVDQU64     Y12, (DI)(DX*2)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -3823,13 +4317,21 @@ part:
 	VEXTRACTI64X4 $0x01, Z8, Y24
 	VMOVDQU8      Y24, K1, (DI)(DX*1)
 	VMOVDQU8      Y12, K1, (DI)(DX*2)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsRescaled7VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsRescaled7VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -3892,6 +4394,8 @@ begin:
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
+	ADDQ  160(AX), SI
+	ADDQ  160(AX), DI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R9
 	MOVQ  24(AX), R8
@@ -3994,12 +4498,14 @@ summed:
 	LEAQ          (DX)(DX*2), BX
 	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
-	VMOVDQU64     136(AX), Z24
-	VMOVDQU64     200(AX), Z25
-	VMOVDQU64     264(AX), Z26
+	ADDQ          168(AX), SI
+	ADDQ          168(AX), DI
+	VMOVDQU64     176(AX), Z24
+	VMOVDQU64     240(AX), Z25
+	VMOVDQU64     304(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R8
 	VPMOVZXBD     (R8), Z27
-	VMOVDQU64     328(AX), Z28
+	VMOVDQU64     368(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -4043,6 +4549,12 @@ summed:
 	VMOVDQU64     Y8, (DI)
 	VEXTRACTI64X4 $0x01, Z8, (DI)(DX*1)
 	VMOVDQU64     Y12, (DI)(DX*2)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -4058,13 +4570,21 @@ part:
 	VEXTRACTI64X4 $0x01, Z8, Y24
 	VMOVDQU8      Y24, K1, (DI)(DX*1)
 	VMOVDQU8      Y12, K1, (DI)(DX*2)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func turnedRescaled7VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·turnedRescaled7VNNI(SB), NOSPLIT, $0-8
-	MOVQ         t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ         64(AX), CX
 	TESTQ        CX, CX
 	JNZ          continue
@@ -4127,6 +4647,8 @@ begin:
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
+	ADDQ  160(AX), SI
+	ADDQ  160(AX), DI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R9
 	MOVQ  24(AX), R8
@@ -4222,12 +4744,14 @@ summed:
 	LEAQ          (DX)(DX*2), BX
 	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
-	VMOVDQU64     136(AX), Z24
-	VMOVDQU64     200(AX), Z25
-	VMOVDQU64     264(AX), Z26
+	ADDQ          168(AX), SI
+	ADDQ          168(AX), DI
+	VMOVDQU64     176(AX), Z24
+	VMOVDQU64     240(AX), Z25
+	VMOVDQU64     304(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R8
 	VPMOVZXBD     (R8), Z27
-	VMOVDQU64     328(AX), Z28
+	VMOVDQU64     368(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -4271,6 +4795,12 @@ summed:
 	VMOVDQU64     Y8, (DI)
 	VEXTRACTI64X4 $0x01, Z8, (DI)(DX*1)
 	VMOVDQU64     Y12, (DI)(DX*2)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -4286,13 +4816,21 @@ part:
 	VEXTRACTI64X4 $0x01, Z8, Y24
 	VMOVDQU8      Y24, K1, (DI)(DX*1)
 	VMOVDQU8      Y12, K1, (DI)(DX*2)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsCodes8VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsCodes8VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -4361,6 +4899,8 @@ begin:
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
+	ADDQ  160(AX), SI
+	ADDQ  160(AX), DI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R9
 	MOVQ  24(AX), R8
@@ -4415,8 +4955,9 @@ summed:
 	MOVQ      112(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      128(AX), $0x00
-	JNE       up
+	CMPQ      128(AX), $0x01
+	JE        up
+	JA        fused
 	VMOVDQU64 (DX), Z24
 	VMOVDQU64 64(DX), Z25
 	VMOVDQU64 128(DX), Z26
@@ -4696,17 +5237,60 @@ up:
 	VPADDQ    Z27, Z30, Z30
 	VMOVSHDUP Z29, K1, Z30
 	VPSRAVD   Z28, Z30, Z15
+	JMP       quantised
+
+fused:
+	VMOVDQU64   (DX), Z24
+	VMOVDQU64   64(DX), Z25
+	VMOVDQU64   128(DX), Z26
+	VFMADD213PS Z25, Z24, Z0
+	VPSUBD      Z26, Z0, Z0
+	VFMADD213PS Z25, Z24, Z2
+	VPSUBD      Z26, Z2, Z2
+	VFMADD213PS Z25, Z24, Z4
+	VPSUBD      Z26, Z4, Z4
+	VFMADD213PS Z25, Z24, Z6
+	VPSUBD      Z26, Z6, Z6
+	VFMADD213PS Z25, Z24, Z8
+	VPSUBD      Z26, Z8, Z8
+	VFMADD213PS Z25, Z24, Z10
+	VPSUBD      Z26, Z10, Z10
+	VFMADD213PS Z25, Z24, Z12
+	VPSUBD      Z26, Z12, Z12
+	VFMADD213PS Z25, Z24, Z14
+	VPSUBD      Z26, Z14, Z14
+	VMOVDQU64   320(DX), Z24
+	VMOVDQU64   384(DX), Z25
+	VMOVDQU64   448(DX), Z26
+	VFMADD213PS Z25, Z24, Z1
+	VPSUBD      Z26, Z1, Z1
+	VFMADD213PS Z25, Z24, Z3
+	VPSUBD      Z26, Z3, Z3
+	VFMADD213PS Z25, Z24, Z5
+	VPSUBD      Z26, Z5, Z5
+	VFMADD213PS Z25, Z24, Z7
+	VPSUBD      Z26, Z7, Z7
+	VFMADD213PS Z25, Z24, Z9
+	VPSUBD      Z26, Z9, Z9
+	VFMADD213PS Z25, Z24, Z11
+	VPSUBD      Z26, Z11, Z11
+	VFMADD213PS Z25, Z24, Z13
+	VPSUBD      Z26, Z13, Z13
+	VFMADD213PS Z25, Z24, Z15
+	VPSUBD      Z26, Z15, Z15
 
 quantised:
 	MOVQ          104(AX), DX
 	LEAQ          (DX)(DX*2), BX
 	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
-	VMOVDQU64     136(AX), Z24
-	VMOVDQU64     200(AX), Z25
-	VMOVDQU64     264(AX), Z26
-	LEAQ          turnOrder<>+0(SB), AX
-	VPMOVZXBD     (AX), Z27
+	ADDQ          168(AX), SI
+	ADDQ          168(AX), DI
+	VMOVDQU64     176(AX), Z24
+	VMOVDQU64     240(AX), Z25
+	VMOVDQU64     304(AX), Z26
+	LEAQ          turnOrder<>+0(SB), R8
+	VPMOVZXBD     (R8), Z27
 	VPACKSSDW     Z1, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
 	VPACKSSWB     Z2, Z0, Z0
@@ -4745,6 +5329,12 @@ quantised:
 	VEXTRACTI64X4 $0x01, Z8, (DI)(DX*1)
 	VMOVDQU64     Y12, (DI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z12, (DI)(BX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -4762,13 +5352,21 @@ part:
 	VMOVDQU8      Y12, K1, (DI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z12, Y24
 	VMOVDQU8      Y24, K1, (DI)(BX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsRescaled8VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsRescaled8VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -4837,6 +5435,8 @@ begin:
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
+	ADDQ  160(AX), SI
+	ADDQ  160(AX), DI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R9
 	MOVQ  24(AX), R8
@@ -4948,12 +5548,14 @@ summed:
 	LEAQ          (DX)(DX*2), BX
 	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
-	VMOVDQU64     136(AX), Z24
-	VMOVDQU64     200(AX), Z25
-	VMOVDQU64     264(AX), Z26
+	ADDQ          168(AX), SI
+	ADDQ          168(AX), DI
+	VMOVDQU64     176(AX), Z24
+	VMOVDQU64     240(AX), Z25
+	VMOVDQU64     304(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R8
 	VPMOVZXBD     (R8), Z27
-	VMOVDQU64     328(AX), Z28
+	VMOVDQU64     368(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -5000,6 +5602,12 @@ summed:
 	VEXTRACTI64X4 $0x01, Z8, (DI)(DX*1)
 	VMOVDQU64     Y12, (DI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z12, (DI)(BX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -5017,13 +5625,21 @@ part:
 	VMOVDQU8      Y12, K1, (DI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z12, Y24
 	VMOVDQU8      Y24, K1, (DI)(BX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func turnedRescaled8VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·turnedRescaled8VNNI(SB), NOSPLIT, $0-8
-	MOVQ         t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ         64(AX), CX
 	TESTQ        CX, CX
 	JNZ          continue
@@ -5092,6 +5708,8 @@ begin:
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
+	ADDQ  160(AX), SI
+	ADDQ  160(AX), DI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R9
 	MOVQ  24(AX), R8
@@ -5196,12 +5814,14 @@ summed:
 	LEAQ          (DX)(DX*2), BX
 	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
-	VMOVDQU64     136(AX), Z24
-	VMOVDQU64     200(AX), Z25
-	VMOVDQU64     264(AX), Z26
+	ADDQ          168(AX), SI
+	ADDQ          168(AX), DI
+	VMOVDQU64     176(AX), Z24
+	VMOVDQU64     240(AX), Z25
+	VMOVDQU64     304(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R8
 	VPMOVZXBD     (R8), Z27
-	VMOVDQU64     328(AX), Z28
+	VMOVDQU64     368(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -5248,6 +5868,12 @@ summed:
 	VEXTRACTI64X4 $0x01, Z8, (DI)(DX*1)
 	VMOVDQU64     Y12, (DI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z12, (DI)(BX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -5265,13 +5891,21 @@ part:
 	VMOVDQU8      Y12, K1, (DI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z12, Y24
 	VMOVDQU8      Y24, K1, (DI)(BX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsCodes9VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsCodes9VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -5348,6 +5982,9 @@ begin:
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
 	LEAQ  (DI)(DX*4), R8
+	ADDQ  160(AX), SI
+	ADDQ  160(AX), DI
+	ADDQ  160(AX), R8
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R10
 	MOVQ  24(AX), R9
@@ -5407,8 +6044,9 @@ summed:
 	MOVQ      112(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      128(AX), $0x00
-	JNE       up
+	CMPQ      128(AX), $0x01
+	JE        up
+	JA        fused
 	VMOVDQU64 (DX), Z24
 	VMOVDQU64 64(DX), Z25
 	VMOVDQU64 128(DX), Z26
@@ -5720,6 +6358,51 @@ up:
 	VPADDQ    Z27, Z30, Z30
 	VMOVSHDUP Z29, K1, Z30
 	VPSRAVD   Z28, Z30, Z17
+	JMP       quantised
+
+fused:
+	VMOVDQU64   (DX), Z24
+	VMOVDQU64   64(DX), Z25
+	VMOVDQU64   128(DX), Z26
+	VFMADD213PS Z25, Z24, Z0
+	VPSUBD      Z26, Z0, Z0
+	VFMADD213PS Z25, Z24, Z2
+	VPSUBD      Z26, Z2, Z2
+	VFMADD213PS Z25, Z24, Z4
+	VPSUBD      Z26, Z4, Z4
+	VFMADD213PS Z25, Z24, Z6
+	VPSUBD      Z26, Z6, Z6
+	VFMADD213PS Z25, Z24, Z8
+	VPSUBD      Z26, Z8, Z8
+	VFMADD213PS Z25, Z24, Z10
+	VPSUBD      Z26, Z10, Z10
+	VFMADD213PS Z25, Z24, Z12
+	VPSUBD      Z26, Z12, Z12
+	VFMADD213PS Z25, Z24, Z14
+	VPSUBD      Z26, Z14, Z14
+	VFMADD213PS Z25, Z24, Z16
+	VPSUBD      Z26, Z16, Z16
+	VMOVDQU64   320(DX), Z24
+	VMOVDQU64   384(DX), Z25
+	VMOVDQU64   448(DX), Z26
+	VFMADD213PS Z25, Z24, Z1
+	VPSUBD      Z26, Z1, Z1
+	VFMADD213PS Z25, Z24, Z3
+	VPSUBD      Z26, Z3, Z3
+	VFMADD213PS Z25, Z24, Z5
+	VPSUBD      Z26, Z5, Z5
+	VFMADD213PS Z25, Z24, Z7
+	VPSUBD      Z26, Z7, Z7
+	VFMADD213PS Z25, Z24, Z9
+	VPSUBD      Z26, Z9, Z9
+	VFMADD213PS Z25, Z24, Z11
+	VPSUBD      Z26, Z11, Z11
+	VFMADD213PS Z25, Z24, Z13
+	VPSUBD      Z26, Z13, Z13
+	VFMADD213PS Z25, Z24, Z15
+	VPSUBD      Z26, Z15, Z15
+	VFMADD213PS Z25, Z24, Z17
+	VPSUBD      Z26, Z17, Z17
 
 quantised:
 	MOVQ          104(AX), DX
@@ -5727,11 +6410,14 @@ quantised:
 	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
 	LEAQ          (DI)(DX*4), R8
-	VMOVDQU64     136(AX), Z24
-	VMOVDQU64     200(AX), Z25
-	VMOVDQU64     264(AX), Z26
-	LEAQ          turnOrder<>+0(SB), AX
-	VPMOVZXBD     (AX), Z27
+	ADDQ          168(AX), SI
+	ADDQ          168(AX), DI
+	ADDQ          168(AX), R8
+	VMOVDQU64     176(AX), Z24
+	VMOVDQU64     240(AX), Z25
+	VMOVDQU64     304(AX), Z26
+	LEAQ          turnOrder<>+0(SB), R9
+	VPMOVZXBD     (R9), Z27
 	VPACKSSDW     Z1, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
 	VPACKSSWB     Z2, Z0, Z0
@@ -5777,6 +6463,12 @@ quantised:
 	VMOVDQU64     Y12, (DI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z12, (DI)(BX*1)
 	VMOVDQU64     Y16, (R8)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -5795,13 +6487,21 @@ part:
 	VEXTRACTI64X4 $0x01, Z12, Y24
 	VMOVDQU8      Y24, K1, (DI)(BX*1)
 	VMOVDQU8      Y16, K1, (R8)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsRescaled9VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsRescaled9VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -5878,6 +6578,9 @@ begin:
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
 	LEAQ  (DI)(DX*4), R8
+	ADDQ  160(AX), SI
+	ADDQ  160(AX), DI
+	ADDQ  160(AX), R8
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R10
 	MOVQ  24(AX), R9
@@ -6001,12 +6704,15 @@ summed:
 	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
 	LEAQ          (DI)(DX*4), R8
-	VMOVDQU64     136(AX), Z24
-	VMOVDQU64     200(AX), Z25
-	VMOVDQU64     264(AX), Z26
+	ADDQ          168(AX), SI
+	ADDQ          168(AX), DI
+	ADDQ          168(AX), R8
+	VMOVDQU64     176(AX), Z24
+	VMOVDQU64     240(AX), Z25
+	VMOVDQU64     304(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R9
 	VPMOVZXBD     (R9), Z27
-	VMOVDQU64     328(AX), Z28
+	VMOVDQU64     368(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -6061,6 +6767,12 @@ summed:
 	VMOVDQU64     Y12, (DI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z12, (DI)(BX*1)
 	VMOVDQU64     Y16, (R8)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -6079,13 +6791,21 @@ part:
 	VEXTRACTI64X4 $0x01, Z12, Y24
 	VMOVDQU8      Y24, K1, (DI)(BX*1)
 	VMOVDQU8      Y16, K1, (R8)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func turnedRescaled9VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·turnedRescaled9VNNI(SB), NOSPLIT, $0-8
-	MOVQ         t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ         64(AX), CX
 	TESTQ        CX, CX
 	JNZ          continue
@@ -6162,6 +6882,9 @@ begin:
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
 	LEAQ  (DI)(DX*4), R8
+	ADDQ  160(AX), SI
+	ADDQ  160(AX), DI
+	ADDQ  160(AX), R8
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R10
 	MOVQ  24(AX), R9
@@ -6278,12 +7001,15 @@ summed:
 	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
 	LEAQ          (DI)(DX*4), R8
-	VMOVDQU64     136(AX), Z24
-	VMOVDQU64     200(AX), Z25
-	VMOVDQU64     264(AX), Z26
+	ADDQ          168(AX), SI
+	ADDQ          168(AX), DI
+	ADDQ          168(AX), R8
+	VMOVDQU64     176(AX), Z24
+	VMOVDQU64     240(AX), Z25
+	VMOVDQU64     304(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R9
 	VPMOVZXBD     (R9), Z27
-	VMOVDQU64     328(AX), Z28
+	VMOVDQU64     368(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -6338,6 +7064,12 @@ summed:
 	VMOVDQU64     Y12, (DI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z12, (DI)(BX*1)
 	VMOVDQU64     Y16, (R8)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -6356,13 +7088,21 @@ part:
 	VEXTRACTI64X4 $0x01, Z12, Y24
 	VMOVDQU8      Y24, K1, (DI)(BX*1)
 	VMOVDQU8      Y16, K1, (R8)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsCodes10VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsCodes10VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -6445,6 +7185,9 @@ begin:
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
 	LEAQ  (DI)(DX*4), R8
+	ADDQ  160(AX), SI
+	ADDQ  160(AX), DI
+	ADDQ  160(AX), R8
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R10
 	MOVQ  24(AX), R9
@@ -6507,8 +7250,9 @@ summed:
 	MOVQ      112(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      128(AX), $0x00
-	JNE       up
+	CMPQ      128(AX), $0x01
+	JE        up
+	JA        fused
 	VMOVDQU64 (DX), Z24
 	VMOVDQU64 64(DX), Z25
 	VMOVDQU64 128(DX), Z26
@@ -6852,6 +7596,55 @@ up:
 	VPADDQ    Z27, Z30, Z30
 	VMOVSHDUP Z29, K1, Z30
 	VPSRAVD   Z28, Z30, Z19
+	JMP       quantised
+
+fused:
+	VMOVDQU64   (DX), Z24
+	VMOVDQU64   64(DX), Z25
+	VMOVDQU64   128(DX), Z26
+	VFMADD213PS Z25, Z24, Z0
+	VPSUBD      Z26, Z0, Z0
+	VFMADD213PS Z25, Z24, Z2
+	VPSUBD      Z26, Z2, Z2
+	VFMADD213PS Z25, Z24, Z4
+	VPSUBD      Z26, Z4, Z4
+	VFMADD213PS Z25, Z24, Z6
+	VPSUBD      Z26, Z6, Z6
+	VFMADD213PS Z25, Z24, Z8
+	VPSUBD      Z26, Z8, Z8
+	VFMADD213PS Z25, Z24, Z10
+	VPSUBD      Z26, Z10, Z10
+	VFMADD213PS Z25, Z24, Z12
+	VPSUBD      Z26, Z12, Z12
+	VFMADD213PS Z25, Z24, Z14
+	VPSUBD      Z26, Z14, Z14
+	VFMADD213PS Z25, Z24, Z16
+	VPSUBD      Z26, Z16, Z16
+	VFMADD213PS Z25, Z24, Z18
+	VPSUBD      Z26, Z18, Z18
+	VMOVDQU64   320(DX), Z24
+	VMOVDQU64   384(DX), Z25
+	VMOVDQU64   448(DX), Z26
+	VFMADD213PS Z25, Z24, Z1
+	VPSUBD      Z26, Z1, Z1
+	VFMADD213PS Z25, Z24, Z3
+	VPSUBD      Z26, Z3, Z3
+	VFMADD213PS Z25, Z24, Z5
+	VPSUBD      Z26, Z5, Z5
+	VFMADD213PS Z25, Z24, Z7
+	VPSUBD      Z26, Z7, Z7
+	VFMADD213PS Z25, Z24, Z9
+	VPSUBD      Z26, Z9, Z9
+	VFMADD213PS Z25, Z24, Z11
+	VPSUBD      Z26, Z11, Z11
+	VFMADD213PS Z25, Z24, Z13
+	VPSUBD      Z26, Z13, Z13
+	VFMADD213PS Z25, Z24, Z15
+	VPSUBD      Z26, Z15, Z15
+	VFMADD213PS Z25, Z24, Z17
+	VPSUBD      Z26, Z17, Z17
+	VFMADD213PS Z25, Z24, Z19
+	VPSUBD      Z26, Z19, Z19
 
 quantised:
 	MOVQ          104(AX), DX
@@ -6859,11 +7652,14 @@ quantised:
 	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
 	LEAQ          (DI)(DX*4), R8
-	VMOVDQU64     136(AX), Z24
-	VMOVDQU64     200(AX), Z25
-	VMOVDQU64     264(AX), Z26
-	LEAQ          turnOrder<>+0(SB), AX
-	VPMOVZXBD     (AX), Z27
+	ADDQ          168(AX), SI
+	ADDQ          168(AX), DI
+	ADDQ          168(AX), R8
+	VMOVDQU64     176(AX), Z24
+	VMOVDQU64     240(AX), Z25
+	VMOVDQU64     304(AX), Z26
+	LEAQ          turnOrder<>+0(SB), R9
+	VPMOVZXBD     (R9), Z27
 	VPACKSSDW     Z1, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
 	VPACKSSWB     Z2, Z0, Z0
@@ -6911,6 +7707,12 @@ quantised:
 	VEXTRACTI64X4 $0x01, Z12, (DI)(BX*1)
 	VMOVDQU64     Y16, (R8)
 	VEXTRACTI64X4 $0x01, Z16, (R8)(DX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -6931,13 +7733,21 @@ part:
 	VMOVDQU8      Y16, K1, (R8)
 	VEXTRACTI64X4 $0x01, Z16, Y24
 	VMOVDQU8      Y24, K1, (R8)(DX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsRescaled10VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsRescaled10VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -7020,6 +7830,9 @@ begin:
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
 	LEAQ  (DI)(DX*4), R8
+	ADDQ  160(AX), SI
+	ADDQ  160(AX), DI
+	ADDQ  160(AX), R8
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R10
 	MOVQ  24(AX), R9
@@ -7152,12 +7965,15 @@ summed:
 	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
 	LEAQ          (DI)(DX*4), R8
-	VMOVDQU64     136(AX), Z24
-	VMOVDQU64     200(AX), Z25
-	VMOVDQU64     264(AX), Z26
+	ADDQ          168(AX), SI
+	ADDQ          168(AX), DI
+	ADDQ          168(AX), R8
+	VMOVDQU64     176(AX), Z24
+	VMOVDQU64     240(AX), Z25
+	VMOVDQU64     304(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R9
 	VPMOVZXBD     (R9), Z27
-	VMOVDQU64     328(AX), Z28
+	VMOVDQU64     368(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -7215,6 +8031,12 @@ summed:
 	VEXTRACTI64X4 $0x01, Z12, (DI)(BX*1)
 	VMOVDQU64     Y16, (R8)
 	VEXTRACTI64X4 $0x01, Z16, (R8)(DX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -7235,13 +8057,21 @@ part:
 	VMOVDQU8      Y16, K1, (R8)
 	VEXTRACTI64X4 $0x01, Z16, Y24
 	VMOVDQU8      Y24, K1, (R8)(DX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func turnedRescaled10VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·turnedRescaled10VNNI(SB), NOSPLIT, $0-8
-	MOVQ         t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ         64(AX), CX
 	TESTQ        CX, CX
 	JNZ          continue
@@ -7324,6 +8154,9 @@ begin:
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
 	LEAQ  (DI)(DX*4), R8
+	ADDQ  160(AX), SI
+	ADDQ  160(AX), DI
+	ADDQ  160(AX), R8
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R10
 	MOVQ  24(AX), R9
@@ -7449,12 +8282,15 @@ summed:
 	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
 	LEAQ          (DI)(DX*4), R8
-	VMOVDQU64     136(AX), Z24
-	VMOVDQU64     200(AX), Z25
-	VMOVDQU64     264(AX), Z26
+	ADDQ          168(AX), SI
+	ADDQ          168(AX), DI
+	ADDQ          168(AX), R8
+	VMOVDQU64     176(AX), Z24
+	VMOVDQU64     240(AX), Z25
+	VMOVDQU64     304(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R9
 	VPMOVZXBD     (R9), Z27
-	VMOVDQU64     328(AX), Z28
+	VMOVDQU64     368(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -7512,6 +8348,12 @@ summed:
 	VEXTRACTI64X4 $0x01, Z12, (DI)(BX*1)
 	VMOVDQU64     Y16, (R8)
 	VEXTRACTI64X4 $0x01, Z16, (R8)(DX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -7532,13 +8374,21 @@ part:
 	VMOVDQU8      Y16, K1, (R8)
 	VEXTRACTI64X4 $0x01, Z16, Y24
 	VMOVDQU8      Y24, K1, (R8)(DX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsCodes11VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsCodes11VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -7627,6 +8477,9 @@ begin:
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
 	LEAQ  (DI)(DX*4), R8
+	ADDQ  160(AX), SI
+	ADDQ  160(AX), DI
+	ADDQ  160(AX), R8
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R10
 	MOVQ  24(AX), R9
@@ -7692,8 +8545,9 @@ summed:
 	MOVQ      112(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      128(AX), $0x00
-	JNE       up
+	CMPQ      128(AX), $0x01
+	JE        up
+	JA        fused
 	VMOVDQU64 (DX), Z24
 	VMOVDQU64 64(DX), Z25
 	VMOVDQU64 128(DX), Z26
@@ -8069,6 +8923,59 @@ up:
 	VPADDQ    Z27, Z30, Z30
 	VMOVSHDUP Z29, K1, Z30
 	VPSRAVD   Z28, Z30, Z21
+	JMP       quantised
+
+fused:
+	VMOVDQU64   (DX), Z24
+	VMOVDQU64   64(DX), Z25
+	VMOVDQU64   128(DX), Z26
+	VFMADD213PS Z25, Z24, Z0
+	VPSUBD      Z26, Z0, Z0
+	VFMADD213PS Z25, Z24, Z2
+	VPSUBD      Z26, Z2, Z2
+	VFMADD213PS Z25, Z24, Z4
+	VPSUBD      Z26, Z4, Z4
+	VFMADD213PS Z25, Z24, Z6
+	VPSUBD      Z26, Z6, Z6
+	VFMADD213PS Z25, Z24, Z8
+	VPSUBD      Z26, Z8, Z8
+	VFMADD213PS Z25, Z24, Z10
+	VPSUBD      Z26, Z10, Z10
+	VFMADD213PS Z25, Z24, Z12
+	VPSUBD      Z26, Z12, Z12
+	VFMADD213PS Z25, Z24, Z14
+	VPSUBD      Z26, Z14, Z14
+	VFMADD213PS Z25, Z24, Z16
+	VPSUBD      Z26, Z16, Z16
+	VFMADD213PS Z25, Z24, Z18
+	VPSUBD      Z26, Z18, Z18
+	VFMADD213PS Z25, Z24, Z20
+	VPSUBD      Z26, Z20, Z20
+	VMOVDQU64   320(DX), Z24
+	VMOVDQU64   384(DX), Z25
+	VMOVDQU64   448(DX), Z26
+	VFMADD213PS Z25, Z24, Z1
+	VPSUBD      Z26, Z1, Z1
+	VFMADD213PS Z25, Z24, Z3
+	VPSUBD      Z26, Z3, Z3
+	VFMADD213PS Z25, Z24, Z5
+	VPSUBD      Z26, Z5, Z5
+	VFMADD213PS Z25, Z24, Z7
+	VPSUBD      Z26, Z7, Z7
+	VFMADD213PS Z25, Z24, Z9
+	VPSUBD      Z26, Z9, Z9
+	VFMADD213PS Z25, Z24, Z11
+	VPSUBD      Z26, Z11, Z11
+	VFMADD213PS Z25, Z24, Z13
+	VPSUBD      Z26, Z13, Z13
+	VFMADD213PS Z25, Z24, Z15
+	VPSUBD      Z26, Z15, Z15
+	VFMADD213PS Z25, Z24, Z17
+	VPSUBD      Z26, Z17, Z17
+	VFMADD213PS Z25, Z24, Z19
+	VPSUBD      Z26, Z19, Z19
+	VFMADD213PS Z25, Z24, Z21
+	VPSUBD      Z26, Z21, Z21
 
 quantised:
 	MOVQ          104(AX), DX
@@ -8076,11 +8983,14 @@ quantised:
 	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
 	LEAQ          (DI)(DX*4), R8
-	VMOVDQU64     136(AX), Z24
-	VMOVDQU64     200(AX), Z25
-	VMOVDQU64     264(AX), Z26
-	LEAQ          turnOrder<>+0(SB), AX
-	VPMOVZXBD     (AX), Z27
+	ADDQ          168(AX), SI
+	ADDQ          168(AX), DI
+	ADDQ          168(AX), R8
+	VMOVDQU64     176(AX), Z24
+	VMOVDQU64     240(AX), Z25
+	VMOVDQU64     304(AX), Z26
+	LEAQ          turnOrder<>+0(SB), R9
+	VPMOVZXBD     (R9), Z27
 	VPACKSSDW     Z1, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
 	VPACKSSWB     Z2, Z0, Z0
@@ -8135,6 +9045,12 @@ quantised:
 	VMOVDQU64     Y16, (R8)
 	VEXTRACTI64X4 $0x01, Z16, (R8)(DX*1)
 	VMOVDQU64     Y20, (R8)(DX*2)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -8156,13 +9072,21 @@ part:
 	VEXTRACTI64X4 $0x01, Z16, Y24
 	VMOVDQU8      Y24, K1, (R8)(DX*1)
 	VMOVDQU8      Y20, K1, (R8)(DX*2)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsRescaled11VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsRescaled11VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -8251,6 +9175,9 @@ begin:
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
 	LEAQ  (DI)(DX*4), R8
+	ADDQ  160(AX), SI
+	ADDQ  160(AX), DI
+	ADDQ  160(AX), R8
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R10
 	MOVQ  24(AX), R9
@@ -8392,12 +9319,15 @@ summed:
 	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
 	LEAQ          (DI)(DX*4), R8
-	VMOVDQU64     136(AX), Z24
-	VMOVDQU64     200(AX), Z25
-	VMOVDQU64     264(AX), Z26
+	ADDQ          168(AX), SI
+	ADDQ          168(AX), DI
+	ADDQ          168(AX), R8
+	VMOVDQU64     176(AX), Z24
+	VMOVDQU64     240(AX), Z25
+	VMOVDQU64     304(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R9
 	VPMOVZXBD     (R9), Z27
-	VMOVDQU64     328(AX), Z28
+	VMOVDQU64     368(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -8463,6 +9393,12 @@ summed:
 	VMOVDQU64     Y16, (R8)
 	VEXTRACTI64X4 $0x01, Z16, (R8)(DX*1)
 	VMOVDQU64     Y20, (R8)(DX*2)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -8484,13 +9420,21 @@ part:
 	VEXTRACTI64X4 $0x01, Z16, Y24
 	VMOVDQU8      Y24, K1, (R8)(DX*1)
 	VMOVDQU8      Y20, K1, (R8)(DX*2)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func turnedRescaled11VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·turnedRescaled11VNNI(SB), NOSPLIT, $0-8
-	MOVQ         t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ         64(AX), CX
 	TESTQ        CX, CX
 	JNZ          continue
@@ -8579,6 +9523,9 @@ begin:
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
 	LEAQ  (DI)(DX*4), R8
+	ADDQ  160(AX), SI
+	ADDQ  160(AX), DI
+	ADDQ  160(AX), R8
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R10
 	MOVQ  24(AX), R9
@@ -8713,12 +9660,15 @@ summed:
 	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
 	LEAQ          (DI)(DX*4), R8
-	VMOVDQU64     136(AX), Z24
-	VMOVDQU64     200(AX), Z25
-	VMOVDQU64     264(AX), Z26
+	ADDQ          168(AX), SI
+	ADDQ          168(AX), DI
+	ADDQ          168(AX), R8
+	VMOVDQU64     176(AX), Z24
+	VMOVDQU64     240(AX), Z25
+	VMOVDQU64     304(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R9
 	VPMOVZXBD     (R9), Z27
-	VMOVDQU64     328(AX), Z28
+	VMOVDQU64     368(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -8784,6 +9734,12 @@ summed:
 	VMOVDQU64     Y16, (R8)
 	VEXTRACTI64X4 $0x01, Z16, (R8)(DX*1)
 	VMOVDQU64     Y20, (R8)(DX*2)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -8805,13 +9761,21 @@ part:
 	VEXTRACTI64X4 $0x01, Z16, Y24
 	VMOVDQU8      Y24, K1, (R8)(DX*1)
 	VMOVDQU8      Y20, K1, (R8)(DX*2)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsCodes12VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsCodes12VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -8906,6 +9870,9 @@ begin:
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
 	LEAQ  (DI)(DX*4), R8
+	ADDQ  160(AX), SI
+	ADDQ  160(AX), DI
+	ADDQ  160(AX), R8
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R10
 	MOVQ  24(AX), R9
@@ -8974,8 +9941,9 @@ summed:
 	MOVQ      112(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      128(AX), $0x00
-	JNE       up
+	CMPQ      128(AX), $0x01
+	JE        up
+	JA        fused
 	VMOVDQU64 (DX), Z24
 	VMOVDQU64 64(DX), Z25
 	VMOVDQU64 128(DX), Z26
@@ -9383,6 +10351,63 @@ up:
 	VPADDQ    Z27, Z30, Z30
 	VMOVSHDUP Z29, K1, Z30
 	VPSRAVD   Z28, Z30, Z23
+	JMP       quantised
+
+fused:
+	VMOVDQU64   (DX), Z24
+	VMOVDQU64   64(DX), Z25
+	VMOVDQU64   128(DX), Z26
+	VFMADD213PS Z25, Z24, Z0
+	VPSUBD      Z26, Z0, Z0
+	VFMADD213PS Z25, Z24, Z2
+	VPSUBD      Z26, Z2, Z2
+	VFMADD213PS Z25, Z24, Z4
+	VPSUBD      Z26, Z4, Z4
+	VFMADD213PS Z25, Z24, Z6
+	VPSUBD      Z26, Z6, Z6
+	VFMADD213PS Z25, Z24, Z8
+	VPSUBD      Z26, Z8, Z8
+	VFMADD213PS Z25, Z24, Z10
+	VPSUBD      Z26, Z10, Z10
+	VFMADD213PS Z25, Z24, Z12
+	VPSUBD      Z26, Z12, Z12
+	VFMADD213PS Z25, Z24, Z14
+	VPSUBD      Z26, Z14, Z14
+	VFMADD213PS Z25, Z24, Z16
+	VPSUBD      Z26, Z16, Z16
+	VFMADD213PS Z25, Z24, Z18
+	VPSUBD      Z26, Z18, Z18
+	VFMADD213PS Z25, Z24, Z20
+	VPSUBD      Z26, Z20, Z20
+	VFMADD213PS Z25, Z24, Z22
+	VPSUBD      Z26, Z22, Z22
+	VMOVDQU64   320(DX), Z24
+	VMOVDQU64   384(DX), Z25
+	VMOVDQU64   448(DX), Z26
+	VFMADD213PS Z25, Z24, Z1
+	VPSUBD      Z26, Z1, Z1
+	VFMADD213PS Z25, Z24, Z3
+	VPSUBD      Z26, Z3, Z3
+	VFMADD213PS Z25, Z24, Z5
+	VPSUBD      Z26, Z5, Z5
+	VFMADD213PS Z25, Z24, Z7
+	VPSUBD      Z26, Z7, Z7
+	VFMADD213PS Z25, Z24, Z9
+	VPSUBD      Z26, Z9, Z9
+	VFMADD213PS Z25, Z24, Z11
+	VPSUBD      Z26, Z11, Z11
+	VFMADD213PS Z25, Z24, Z13
+	VPSUBD      Z26, Z13, Z13
+	VFMADD213PS Z25, Z24, Z15
+	VPSUBD      Z26, Z15, Z15
+	VFMADD213PS Z25, Z24, Z17
+	VPSUBD      Z26, Z17, Z17
+	VFMADD213PS Z25, Z24, Z19
+	VPSUBD      Z26, Z19, Z19
+	VFMADD213PS Z25, Z24, Z21
+	VPSUBD      Z26, Z21, Z21
+	VFMADD213PS Z25, Z24, Z23
+	VPSUBD      Z26, Z23, Z23
 
 quantised:
 	MOVQ          104(AX), DX
@@ -9390,11 +10415,14 @@ quantised:
 	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
 	LEAQ          (DI)(DX*4), R8
-	VMOVDQU64     136(AX), Z24
-	VMOVDQU64     200(AX), Z25
-	VMOVDQU64     264(AX), Z26
-	LEAQ          turnOrder<>+0(SB), AX
-	VPMOVZXBD     (AX), Z27
+	ADDQ          168(AX), SI
+	ADDQ          168(AX), DI
+	ADDQ          168(AX), R8
+	VMOVDQU64     176(AX), Z24
+	VMOVDQU64     240(AX), Z25
+	VMOVDQU64     304(AX), Z26
+	LEAQ          turnOrder<>+0(SB), R9
+	VPMOVZXBD     (R9), Z27
 	VPACKSSDW     Z1, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
 	VPACKSSWB     Z2, Z0, Z0
@@ -9451,6 +10479,12 @@ quantised:
 	VEXTRACTI64X4 $0x01, Z16, (R8)(DX*1)
 	VMOVDQU64     Y20, (R8)(DX*2)
 	VEXTRACTI64X4 $0x01, Z20, (R8)(BX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -9474,13 +10508,21 @@ part:
 	VMOVDQU8      Y20, K1, (R8)(DX*2)
 	VEXTRACTI64X4 $0x01, Z20, Y24
 	VMOVDQU8      Y24, K1, (R8)(BX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func quadsRescaled12VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·quadsRescaled12VNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -9575,6 +10617,9 @@ begin:
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
 	LEAQ  (DI)(DX*4), R8
+	ADDQ  160(AX), SI
+	ADDQ  160(AX), DI
+	ADDQ  160(AX), R8
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R10
 	MOVQ  24(AX), R9
@@ -9725,12 +10770,15 @@ summed:
 	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
 	LEAQ          (DI)(DX*4), R8
-	VMOVDQU64     136(AX), Z24
-	VMOVDQU64     200(AX), Z25
-	VMOVDQU64     264(AX), Z26
+	ADDQ          168(AX), SI
+	ADDQ          168(AX), DI
+	ADDQ          168(AX), R8
+	VMOVDQU64     176(AX), Z24
+	VMOVDQU64     240(AX), Z25
+	VMOVDQU64     304(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R9
 	VPMOVZXBD     (R9), Z27
-	VMOVDQU64     328(AX), Z28
+	VMOVDQU64     368(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -9799,6 +10847,12 @@ summed:
 	VEXTRACTI64X4 $0x01, Z16, (R8)(DX*1)
 	VMOVDQU64     Y20, (R8)(DX*2)
 	VEXTRACTI64X4 $0x01, Z20, (R8)(BX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -9822,13 +10876,21 @@ part:
 	VMOVDQU8      Y20, K1, (R8)(DX*2)
 	VEXTRACTI64X4 $0x01, Z20, Y24
 	VMOVDQU8      Y24, K1, (R8)(BX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
 // func turnedRescaled12VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·turnedRescaled12VNNI(SB), NOSPLIT, $0-8
-	MOVQ         t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ         64(AX), CX
 	TESTQ        CX, CX
 	JNZ          continue
@@ -9923,6 +10985,9 @@ begin:
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
 	LEAQ  (DI)(DX*4), R8
+	ADDQ  160(AX), SI
+	ADDQ  160(AX), DI
+	ADDQ  160(AX), R8
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R10
 	MOVQ  24(AX), R9
@@ -10066,12 +11131,15 @@ summed:
 	MOVQ          96(AX), SI
 	LEAQ          (SI)(DX*4), DI
 	LEAQ          (DI)(DX*4), R8
-	VMOVDQU64     136(AX), Z24
-	VMOVDQU64     200(AX), Z25
-	VMOVDQU64     264(AX), Z26
+	ADDQ          168(AX), SI
+	ADDQ          168(AX), DI
+	ADDQ          168(AX), R8
+	VMOVDQU64     176(AX), Z24
+	VMOVDQU64     240(AX), Z25
+	VMOVDQU64     304(AX), Z26
 	LEAQ          turnOrder<>+0(SB), R9
 	VPMOVZXBD     (R9), Z27
-	VMOVDQU64     328(AX), Z28
+	VMOVDQU64     368(AX), Z28
 	VPACKSSDW     Z1, Z0, Z0
 	VPADDSW       Z28, Z0, Z0
 	VPACKSSDW     Z3, Z2, Z2
@@ -10140,6 +11208,12 @@ summed:
 	VEXTRACTI64X4 $0x01, Z16, (R8)(DX*1)
 	VMOVDQU64     Y20, (R8)(DX*2)
 	VEXTRACTI64X4 $0x01, Z20, (R8)(BX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET
 
@@ -10163,5 +11237,11 @@ part:
 	VMOVDQU8      Y20, K1, (R8)(DX*2)
 	VEXTRACTI64X4 $0x01, Z20, Y24
 	VMOVDQU8      Y24, K1, (R8)(BX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
 	VZEROUPPER
 	RET

@@ -1,7 +1,6 @@
 package simd
 
 import (
-	"math"
 	"math/rand/v2"
 	"testing"
 	"unsafe"
@@ -11,7 +10,7 @@ func TestCodeTileLayout(t *testing.T) {
 	t.Parallel()
 	var x CodeTile
 	const first = 8 * 12
-	for i, got := range []uintptr{unsafe.Offsetof(x.Out), unsafe.Offsetof(x.RowOut), unsafe.Offsetof(x.mask), unsafe.Offsetof(x.Scales), unsafe.Offsetof(x.up), unsafe.Offsetof(x.lo)} {
+	for i, got := range []uintptr{unsafe.Offsetof(x.Out), unsafe.Offsetof(x.RowOut), unsafe.Offsetof(x.mask), unsafe.Offsetof(x.Scales), unsafe.Offsetof(x.round), unsafe.Offsetof(x.tiles), unsafe.Offsetof(x.stepA), unsafe.Offsetof(x.stepOut), unsafe.Offsetof(x.doneA), unsafe.Offsetof(x.doneOut), unsafe.Offsetof(x.lo)} {
 		if unsafe.Sizeof(uintptr(0)) == 8 && got != uintptr(first+8*i) {
 			t.Errorf("field %d lies at %d", i, got)
 		}
@@ -36,9 +35,9 @@ func TestCodeTiles(t *testing.T) {
 // codeTile is a case of TestCodeTiles.
 func codeTile(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 	t.Helper()
-	rows, k, cols := 1+r.IntN(ik.Rows), 1+r.IntN(6), 1+r.IntN(CodeColumns)
+	rows, k, cols := 1+r.IntN(3*len(ik.codes.quads)), 1+r.IntN(6), 1+r.IntN(CodeColumns)
 	if ik.tiles != nil {
-		k = 1 + r.IntN(40)
+		rows, k = 1+r.IntN(ik.Rows), 1+r.IntN(40)
 	}
 	if r.IntN(2) == 0 {
 		cols = CodeColumns
@@ -73,8 +72,8 @@ func codeTile(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 		with[i] += bias[i]
 	}
 	tile.Start, tile.Out, tile.RowOut = &with[0], &got[0], line
-	tile.C = &make([]int32, rows*CodeColumns)[0]
 	tile.SetColumns(cols)
+	tile.C = &make([]int32, rows*CodeColumns)[0]
 	signed := r.IntN(2) == 0
 	least, most := int32(0), int32(255)
 	if signed {
@@ -92,11 +91,12 @@ func codeTile(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 		if !signed {
 			less = 128
 		}
-		s.PackCodes(packed, 0, cols, zero-less, lo >= zero)
-		for i := range with {
-			with[i] += math.MinInt32
+		copy(with, start)
+		if r.IntN(4) > 0 {
+			fuseColumns(&s, start, b, k, zero-less, lo-less, hi-less)
 		}
-		tile.SetLimits(zero, lo, hi)
+		tile.SetRounding(s.PackCodes(packed, with[:cols], 0, cols, zero-less, lo >= zero))
+		tile.SetLimits(lo, hi)
 		tile.Scales = &packed[0]
 		goOn(r, tile, with, rows, false)
 		ik.QuadsToCodes(tile, rows)
@@ -122,6 +122,22 @@ func codeTile(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 	for i := range got {
 		if got[i] != want[i] {
 			t.Fatalf("case %d, %s: %d rows of %d fours, %d columns: code %d is %d, want %d", n, kind, rows, k, cols, i, got[i], want[i])
+		}
+	}
+}
+
+// fuseColumns finds fused numbers for the sums of a panel of k fours.
+func fuseColumns(s *Scales, start []int32, b []uint8, k int, zero, lo, hi int32) {
+	n := len(s.Mul)
+	s.Fused = FusedScales{make([]int32, n), make([]int32, n), make([]int32, n)}
+	for j := range n {
+		least, most := start[j], start[j]
+		for i := range 4 * k {
+			w := int32(int8(b[i/4*4*CodeColumns+4*j+i%4]))
+			least, most = least+255*min(w, 0), most+255*max(w, 0)
+		}
+		if f, ok := s.Fuse(j, least, most, zero, lo, hi); ok {
+			s.Fused.Set(j, f)
 		}
 	}
 }

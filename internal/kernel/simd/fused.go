@@ -1,0 +1,221 @@
+package simd
+
+import "math"
+
+// Sums that become codes by one multiplication and addition of floats.
+//
+// TFLite multiplies a sum by a number of 31 bits, rounds, and shifts and rounds again. Where no result lies below the zero point, that is a stair: code by
+// code the least sum is known from which on it is reached. A sum that begins with the bits of a float between 2^23 and 2^24 in place of zero, and
+// stays there, is the bits of a float that is larger than the first one by the sum. Times a scale and plus a whole number so large that only whole numbers are
+// near, with the single rounding of a fused multiplication and addition, that is another stair. Scale and first float are chosen so that both
+// stairs are the same for every sum that there can be; where no such numbers are found, sums are computed as they are defined.
+
+// Fused are the numbers of a channel for that: what sums begin with, the bias included, the scale, and what is added: the results are the bits of FusedZero
+// plus the codes, with a sign, of which those below the lower limit may be any smaller ones. What is added is positive.
+type Fused struct {
+	Start      int32
+	Scale, Add float32
+}
+
+// FusedScales are those of channels, floats by their bits; nil for none.
+type FusedScales struct{ Start, Scale, Add []int32 }
+
+// Set sets those of channel i.
+func (s *FusedScales) Set(i int, f Fused) {
+	s.Start[i], s.Scale[i], s.Add[i] = f.Start, int32(math.Float32bits(f.Scale)), int32(math.Float32bits(f.Add))
+}
+
+const (
+	fusedLeast = 0x4b000000 // the bits of 2^23
+	fusedZero  = 0x4b400000 // those of fusedWhole
+	fusedWhole = 3 << 22
+	// fusedRange is the most by which the sums of a channel may differ, so that there are places for the first float to choose from.
+	fusedRange = 1 << 22
+	// fusedTries are scales to try beside the nearest ones.
+	fusedTries = 2
+)
+
+// Fuse finds such numbers for channel ch, whose sums without the bias lie between least and most, and a zero point and limits of 8 bits with a sign. It returns
+// false where there are none.
+func (s *Scales) Fuse(ch int, least, most, zero, lo, hi int32) (Fused, bool) {
+	x0, x1 := int64(least)+int64(s.Bias[ch]), int64(most)+int64(s.Bias[ch])
+	mul, down := int64(s.Mul[ch]), int(s.Down[ch])
+	if lo < zero || x0 > x1 || x1-x0 >= fusedRange || s.Up[ch] != 0 {
+		return Fused{}, false
+	}
+	// Places of sums among the whole numbers from 2^23 to 2^24.
+	first, last := int64(1<<23)-x0, int64(1<<24)-1-x1
+	first, span := (first+last)/2, (last-first)/2
+	top := s.code(ch, x1) // above the zero point
+	if top+int64(zero) <= int64(lo) {
+		return Fused{s.placed(ch, first), 0, float32(fusedWhole + int64(lo))}, true
+	}
+	if mul < 1<<30 || down < 1 || down > 20 {
+		return Fused{}, false
+	}
+	q := 24 + down // scales are whole numbers of 24 bits over 2^q
+	nearest := (mul + 1<<6) >> 7
+	up := int64(1)
+	if nearest<<7 > mul {
+		up = -1
+	}
+	for try := range 2 * (1 + fusedTries) {
+		// The nearest one, the next on the other side of the exact scale, and so on.
+		scale := nearest + up*int64((try+1)/2)
+		if try%2 == 0 {
+			scale = nearest - up*int64(try/2)
+		}
+		if scale < 1<<23 || scale > 1<<24 {
+			continue
+		}
+		from, to := stairs(mul, scale, down, x0, x1, int64(lo-zero)+1, min(top+1, int64(hi-zero)))
+		if from > to {
+			continue
+		}
+		at, whole, ok := place(scale, q, from, to, first, span)
+		if add := whole + int64(zero) + fusedWhole; ok && 0 < add && add <= 1<<24 {
+			return Fused{s.placed(ch, at), float32(math.Ldexp(float64(scale), -q)), float32(add)}, true
+		}
+	}
+	return Fused{}, false
+}
+
+// rounding is how sums become codes.
+type rounding uint8
+
+const (
+	roundAll   rounding = iota
+	roundUp             // no result is below the zero point
+	roundFused          // with the numbers of Fused
+	roundings
+)
+
+// rounding is how the sums of n channels from ch on become codes; up says that no result is below the zero point.
+func (s *Scales) rounding(ch, n int, up bool) rounding {
+	if !up {
+		return roundAll
+	}
+	if s.Fused.Add == nil {
+		return roundUp
+	}
+	for _, add := range s.Fused.Add[ch:][:n] {
+		if add == 0 {
+			return roundUp
+		}
+	}
+	return roundFused
+}
+
+// start is what is added to the sum of a channel before it becomes a code.
+func (s *Scales) start(ch int, r rounding) int32 {
+	if r == roundFused {
+		return s.Fused.Start[ch]
+	}
+	return s.Bias[ch] + math.MinInt32
+}
+
+// pack writes the numbers of a channel as lane x of a register, of each of the kinds: those of quantiseSums in the generator, or of fuseSums.
+func (s *Scales) pack(at []int32, x, ch int, zero int32, r rounding) {
+	words := len(at) / 5
+	if r == roundFused {
+		at[x], at[words+x], at[2*words+x] = s.Fused.Scale[ch], s.Fused.Add[ch], fusedZero
+		return
+	}
+	half := s.Half[ch] + zero<<s.Down[ch] - int32(uint32(s.Twice[ch])>>1)
+	if r == roundAll {
+		half--
+	}
+	at[x], at[4*words+x] = s.Twice[ch], s.Down[ch]
+	if x%2 == 0 {
+		at[2*words+x], at[2*words+x+1] = math.MinInt32, half
+		return
+	}
+	at[words+x-1] = s.Twice[ch]
+	at[3*words+x-1], at[3*words+x] = math.MinInt32, half
+}
+
+// placed is what sums begin with whose place among the whole numbers is at.
+func (s *Scales) placed(ch int, at int64) int32 {
+	return int32(fusedLeast - 1<<23 + at + int64(s.Bias[ch]))
+}
+
+// code is what a sum with its bias becomes, less the zero point and without limits.
+func (s *Scales) code(ch int, sum int64) int64 {
+	t := (sum*int64(s.Mul[ch]) + 1<<30) >> 31
+	half := int64(s.Half[ch])
+	if t < 0 && half > 0 {
+		half--
+	}
+	return (t + half) >> (s.Down[ch] & 63)
+}
+
+// stairs returns between which numbers, over 2^(24+down), what is added to sums times a scale has to lie for all sums from x0 to x1 to be rounded to codes from
+// k0 - 1 to k1 as they are defined.
+func stairs(mul, scale int64, down int, x0, x1, k0, k1 int64) (from, to int64) {
+	from, to = math.MinInt64, math.MaxInt64
+	// The least sum of a code has a product of that much or, by less than a multiplier, more: both shifts have halves added. From code to code, products
+	// are a step further on.
+	product, step := (2*k0-1)<<(30+down)-1<<30, int64(1)<<(31+down)
+	least := (product + mul - 1) / mul
+	more, steps := least*mul-product, step/mul
+	rest := step - steps*mul
+	for k := k0; k <= k1; k++ {
+		middle := (2*k - 1) << (23 + down)
+		// What lies in the middle between two codes might be rounded to either.
+		if x := max(least, x0); x <= x1 {
+			from = max(from, middle-x*scale+1)
+		}
+		if x := min(least-1, x1); x >= x0 {
+			to = min(to, middle-x*scale-1)
+		}
+		least += steps
+		if more -= rest; more < 0 {
+			least, more = least+1, more+mul
+		}
+	}
+	if from == math.MinInt64 {
+		from = to - 1<<(23+down)
+	}
+	if to == math.MaxInt64 {
+		to = from + 1<<(23+down)
+	}
+	return from, to
+}
+
+// place finds a number not further than span from first which, times scale and plus whole numbers of 2^q, lies between from and to. It comes nearer by ever
+// smaller steps, those of Euclid's algorithm.
+func place(scale int64, q int, from, to, first, span int64) (at, whole int64, ok bool) {
+	middle, half := from+(to-from)/2, (to-from)/2
+	one := int64(1) << q
+	at = first
+	away := (middle - at*scale) & (one - 1)
+	if away > one/2 {
+		away -= one
+	}
+	steps, less := [2]int64{0, 1}, [2]int64{one, scale}
+	for max(away, -away) > half {
+		if less[1] == 0 {
+			return 0, 0, false
+		}
+		n := nearestQuotient(away, less[1])
+		at, away = at+n*steps[1], away-n*less[1]
+		if max(at-first, first-at) > span {
+			return 0, 0, false
+		}
+		n = nearestQuotient(less[0], less[1])
+		steps = [2]int64{steps[1], steps[0] - n*steps[1]}
+		less = [2]int64{less[1], less[0] - n*less[1]}
+	}
+	return at, (middle - away - at*scale) >> q, true
+}
+
+// nearestQuotient is a/b, rounded to the nearest.
+func nearestQuotient(a, b int64) int64 {
+	if b < 0 {
+		a, b = -a, -b
+	}
+	if a < 0 {
+		return -((2*-a + b) / (2 * b))
+	}
+	return (2*a + b) / (2 * b)
+}
