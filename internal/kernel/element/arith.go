@@ -76,7 +76,16 @@ func Div[T tensor.Number]() Loops[T, T] {
 }
 
 // IntDiv is [Div] with zero as the quotient of a division by zero.
-func IntDiv[T tensor.Integer]() Loops[T, T] { return Loops[T, T]{Vec: intDivVec[T]} }
+func IntDiv[T tensor.Integer]() Loops[T, T] { return divisions(simd.WholeQuotient, intDivVec[T]) }
+
+// divisions are plain, in vectors where the processor has them for the type.
+func divisions[T tensor.Number](k simd.Quotient, plain func(dst, a, b []T)) Loops[T, T] {
+	f := simd.DivisionKernels()
+	if !simd.HasDivisions[T](f, k) {
+		return Loops[T, T]{Vec: plain}
+	}
+	return Loops[T, T]{Vec: func(dst, a, b []T) { simd.Divide(f, k, dst, a, b, plain) }}
+}
 
 // Max is the greater operand, NaN where either is NaN.
 func Max[T tensor.Number]() Loops[T, T] {
@@ -156,16 +165,20 @@ func PRelu[T tensor.Number]() Loops[T, T] {
 }
 
 // ModTrunc is the remainder of the division truncated towards zero.
-func ModTrunc[T tensor.Real]() Loops[T, T] { return Loops[T, T]{Vec: modTruncVec[T]} }
+func ModTrunc[T tensor.Real]() Loops[T, T] { return divisions(simd.RestTruncated, modTruncVec[T]) }
 
 // ModFloor is the remainder with the sign of the divisor, zero included.
 func ModFloor[T tensor.Real]() Loops[T, T] { return Loops[T, T]{Vec: modFloorVec[T]} }
 
 // IntModTrunc is [ModTrunc] of integers; by zero it is zero.
-func IntModTrunc[T tensor.Integer]() Loops[T, T] { return Loops[T, T]{Vec: intModTruncVec[T]} }
+func IntModTrunc[T tensor.Integer]() Loops[T, T] {
+	return divisions(simd.RestTruncated, intModTruncVec[T])
+}
 
 // IntModFloor is [ModFloor] of integers; by zero it is zero.
-func IntModFloor[T tensor.Integer]() Loops[T, T] { return Loops[T, T]{Vec: intModFloorVec[T]} }
+func IntModFloor[T tensor.Integer]() Loops[T, T] {
+	return divisions(simd.RestFloored, intModFloorVec[T])
+}
 
 func addVec[T tensor.Number](dst, a, b []T) {
 	a, b = a[:len(dst)], b[:len(dst)]
