@@ -204,7 +204,7 @@ func (a *asm) awayMasks(sign, half reg.Register) {
 	a.VPSLLD(operand.U8(31), sign, sign)
 	g, low := a.GP32(), a.XMM()
 	a.MOVL(operand.U32(0x3effffff), g)
-	a.MOVD(g, low)
+	a.VMOVD(g, low)
 	a.VPBROADCASTD(low, half)
 }
 
@@ -426,7 +426,7 @@ func (a *asm) rectifyHalf() {
 	g := a.GP32()
 	a.Load(a.Param("inf"), g)
 	low := a.XMM()
-	a.MOVD(g, low)
+	a.VMOVD(g, low)
 	inf, all, magnitude, zero := a.YMM(), a.YMM(), a.YMM(), a.YMM()
 	a.VPBROADCASTW(low, inf)
 	a.VPCMPEQW(all, all, all)
@@ -496,7 +496,7 @@ func (a *asm) spreadParam(name string) reg.VecVirtual {
 		panic(err)
 	}
 	a.MOVL(p.Addr, g)
-	a.MOVD(g, x)
+	a.VMOVD(g, x)
 	a.VPBROADCASTD(x, v)
 	return v
 }

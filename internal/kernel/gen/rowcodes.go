@@ -21,7 +21,7 @@ func (a *asm) quantiseRows() {
 	double := func(v float64) reg.VecVirtual {
 		x, g := a.XMM(), a.GP64()
 		a.MOVQ(operand.U64(math.Float64bits(v)), g)
-		a.MOVQ(g, x)
+		a.VMOVQ(g, x)
 		return x
 	}
 	steps, first, middle, last := double(255), double(-128), double(128), double(127)
@@ -88,7 +88,7 @@ func (a *asm) quantiseRows() {
 	a.VCVTSD2SS(fine, fine, scale)
 	g := a.GP32()
 	a.MOVL(operand.U32(math.Float32bits(1)), g)
-	a.MOVD(g, one)
+	a.VMOVD(g, one)
 	a.VDIVSS(scale, one, inverse)
 	stopInfinite(inverse)
 	a.VMOVSS(scale, at(scales, 0))

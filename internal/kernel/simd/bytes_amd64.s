@@ -12156,7 +12156,7 @@ end:
 	RET
 
 // func widenLinesU1AVX512(dst *int16, stepDst int, src *byte, stepSrc int, n int, lines int, in uint64, out uint64, zero int16)
-// Requires: AVX, AVX512BW, AVX512F, SSE2
+// Requires: AVX, AVX512BW, AVX512F
 TEXT ·widenLinesU1AVX512(SB), NOSPLIT, $0-66
 	MOVQ         dst+0(FP), AX
 	MOVQ         stepDst+8(FP), CX
@@ -12168,7 +12168,7 @@ TEXT ·widenLinesU1AVX512(SB), NOSPLIT, $0-66
 	MOVQ         out+56(FP), DI
 	KMOVQ        DI, K2
 	MOVWLSX      zero+64(FP), DI
-	MOVD         DI, X0
+	VMOVD        DI, X0
 	VPBROADCASTW X0, Z0
 
 line:
@@ -12198,7 +12198,7 @@ last:
 	RET
 
 // func widenLinesS1AVX512(dst *int16, stepDst int, src *byte, stepSrc int, n int, lines int, in uint64, out uint64, zero int16)
-// Requires: AVX, AVX512BW, AVX512F, SSE2
+// Requires: AVX, AVX512BW, AVX512F
 TEXT ·widenLinesS1AVX512(SB), NOSPLIT, $0-66
 	MOVQ         dst+0(FP), AX
 	MOVQ         stepDst+8(FP), CX
@@ -12210,7 +12210,7 @@ TEXT ·widenLinesS1AVX512(SB), NOSPLIT, $0-66
 	MOVQ         out+56(FP), DI
 	KMOVQ        DI, K2
 	MOVWLSX      zero+64(FP), DI
-	MOVD         DI, X0
+	VMOVD        DI, X0
 	VPBROADCASTW X0, Z0
 
 line:
@@ -12240,7 +12240,7 @@ last:
 	RET
 
 // func copyBytes1AVX512(dst *byte, stepDst int, src *byte, stepSrc int, n int, lines int, in uint64, out uint64, turn int16)
-// Requires: AVX, AVX512BW, AVX512F, SSE2
+// Requires: AVX, AVX512BW, AVX512F
 TEXT ·copyBytes1AVX512(SB), NOSPLIT, $0-66
 	MOVQ         dst+0(FP), AX
 	MOVQ         stepDst+8(FP), CX
@@ -12252,7 +12252,7 @@ TEXT ·copyBytes1AVX512(SB), NOSPLIT, $0-66
 	MOVQ         out+56(FP), DI
 	KMOVQ        DI, K2
 	MOVWLSX      turn+64(FP), DI
-	MOVD         DI, X0
+	VMOVD        DI, X0
 	VPBROADCASTW X0, Z0
 
 line:
@@ -12282,7 +12282,7 @@ last:
 	RET
 
 // func widenLinesU2AVX512(dst *int16, stepDst int, src *byte, stepSrc int, n int, lines int, in uint64, out uint64, zero int16)
-// Requires: AVX, AVX512BW, AVX512F, SSE2
+// Requires: AVX, AVX512BW, AVX512F
 TEXT ·widenLinesU2AVX512(SB), NOSPLIT, $0-66
 	MOVQ         dst+0(FP), AX
 	MOVQ         stepDst+8(FP), CX
@@ -12294,7 +12294,7 @@ TEXT ·widenLinesU2AVX512(SB), NOSPLIT, $0-66
 	MOVQ         out+56(FP), DI
 	KMOVQ        DI, K2
 	MOVWLSX      zero+64(FP), DI
-	MOVD         DI, X0
+	VMOVD        DI, X0
 	VPBROADCASTW X0, Z0
 	VPTERNLOGD   $0xff, Z1, Z1, Z1
 	VPSRLW       $0x08, Z1, Z1
@@ -12328,7 +12328,7 @@ last:
 	RET
 
 // func widenLinesS2AVX512(dst *int16, stepDst int, src *byte, stepSrc int, n int, lines int, in uint64, out uint64, zero int16)
-// Requires: AVX, AVX512BW, AVX512F, SSE2
+// Requires: AVX, AVX512BW, AVX512F
 TEXT ·widenLinesS2AVX512(SB), NOSPLIT, $0-66
 	MOVQ         dst+0(FP), AX
 	MOVQ         stepDst+8(FP), CX
@@ -12340,7 +12340,7 @@ TEXT ·widenLinesS2AVX512(SB), NOSPLIT, $0-66
 	MOVQ         out+56(FP), DI
 	KMOVQ        DI, K2
 	MOVWLSX      zero+64(FP), DI
-	MOVD         DI, X0
+	VMOVD        DI, X0
 	VPBROADCASTW X0, Z0
 
 line:
@@ -12374,7 +12374,7 @@ last:
 	RET
 
 // func copyBytes2AVX512(dst *byte, stepDst int, src *byte, stepSrc int, n int, lines int, in uint64, out uint64, turn int16)
-// Requires: AVX, AVX512BW, AVX512F, SSE2
+// Requires: AVX, AVX512BW, AVX512F
 TEXT ·copyBytes2AVX512(SB), NOSPLIT, $0-66
 	MOVQ         dst+0(FP), AX
 	MOVQ         stepDst+8(FP), CX
@@ -12386,7 +12386,7 @@ TEXT ·copyBytes2AVX512(SB), NOSPLIT, $0-66
 	MOVQ         out+56(FP), DI
 	KMOVQ        DI, K2
 	MOVWLSX      turn+64(FP), DI
-	MOVD         DI, X0
+	VMOVD        DI, X0
 	VPBROADCASTW X0, Z0
 	VPTERNLOGD   $0xff, Z1, Z1, Z1
 	VPSRLW       $0x08, Z1, Z1
@@ -12420,13 +12420,13 @@ last:
 	RET
 
 // func widenInt8AVX2(dst *int16, src *byte, n int, zero int16)
-// Requires: AVX, AVX2, SSE2
+// Requires: AVX, AVX2
 TEXT ·widenInt8AVX2(SB), NOSPLIT, $0-26
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         n+16(FP), DX
 	MOVWLSX      zero+24(FP), BX
-	MOVD         BX, X0
+	VMOVD        BX, X0
 	VPBROADCASTW X0, Y1
 
 step:
@@ -12441,13 +12441,13 @@ step:
 	RET
 
 // func widenUint8AVX2(dst *int16, src *byte, n int, zero int16)
-// Requires: AVX, AVX2, SSE2
+// Requires: AVX, AVX2
 TEXT ·widenUint8AVX2(SB), NOSPLIT, $0-26
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         n+16(FP), DX
 	MOVWLSX      zero+24(FP), BX
-	MOVD         BX, X0
+	VMOVD        BX, X0
 	VPBROADCASTW X0, Y1
 
 step:
@@ -12503,7 +12503,7 @@ run:
 	RET
 
 // func requantiseAVX2(dst *byte, stepDst int, sums *int32, stepSums int, rows int, n int, mul *int32, up *int32, down *int32, bias *int32, zero int32, lo int32, hi int32)
-// Requires: AVX, AVX2, SSE2
+// Requires: AVX, AVX2
 TEXT ·requantiseAVX2(SB), NOSPLIT, $0-92
 	MOVQ         dst+0(FP), AX
 	MOVQ         stepDst+8(FP), CX
@@ -12512,19 +12512,19 @@ TEXT ·requantiseAVX2(SB), NOSPLIT, $0-92
 	MOVQ         rows+32(FP), SI
 	MOVQ         n+40(FP), DI
 	MOVL         zero+80(FP), R8
-	MOVD         R8, X0
+	VMOVD        R8, X0
 	VPBROADCASTD X0, Y0
 	MOVL         lo+84(FP), R8
-	MOVD         R8, X1
+	VMOVD        R8, X1
 	VPBROADCASTD X1, Y1
 	MOVL         hi+88(FP), R8
-	MOVD         R8, X2
+	VMOVD        R8, X2
 	VPBROADCASTD X2, Y2
 	MOVQ         $0x0000000040000000, R8
-	MOVQ         R8, X4
+	VMOVQ        R8, X4
 	VPBROADCASTQ X4, Y3
 	MOVQ         $0x0000000000000001, R8
-	MOVQ         R8, X4
+	VMOVQ        R8, X4
 	VPBROADCASTD X4, Y4
 	MOVQ         mul+48(FP), R11
 	MOVQ         up+56(FP), R12
@@ -12587,13 +12587,13 @@ row:
 	RET
 
 // func widenInt8AVX512(dst *int16, src *byte, n int, zero int16)
-// Requires: AVX, AVX512BW, AVX512F, SSE2
+// Requires: AVX, AVX512BW, AVX512F
 TEXT ·widenInt8AVX512(SB), NOSPLIT, $0-26
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         n+16(FP), DX
 	MOVWLSX      zero+24(FP), BX
-	MOVD         BX, X0
+	VMOVD        BX, X0
 	VPBROADCASTW X0, Z1
 
 step:
@@ -12608,13 +12608,13 @@ step:
 	RET
 
 // func widenUint8AVX512(dst *int16, src *byte, n int, zero int16)
-// Requires: AVX, AVX512BW, AVX512F, SSE2
+// Requires: AVX, AVX512BW, AVX512F
 TEXT ·widenUint8AVX512(SB), NOSPLIT, $0-26
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         n+16(FP), DX
 	MOVWLSX      zero+24(FP), BX
-	MOVD         BX, X0
+	VMOVD        BX, X0
 	VPBROADCASTW X0, Z1
 
 step:
@@ -12670,7 +12670,7 @@ run:
 	RET
 
 // func requantiseAVX512(dst *byte, stepDst int, sums *int32, stepSums int, rows int, n int, mul *int32, up *int32, down *int32, bias *int32, zero int32, lo int32, hi int32)
-// Requires: AVX, AVX512F, SSE2
+// Requires: AVX, AVX512F
 TEXT ·requantiseAVX512(SB), NOSPLIT, $0-92
 	MOVQ         dst+0(FP), AX
 	MOVQ         stepDst+8(FP), CX
@@ -12679,19 +12679,19 @@ TEXT ·requantiseAVX512(SB), NOSPLIT, $0-92
 	MOVQ         rows+32(FP), SI
 	MOVQ         n+40(FP), DI
 	MOVL         zero+80(FP), R8
-	MOVD         R8, X0
+	VMOVD        R8, X0
 	VPBROADCASTD X0, Z0
 	MOVL         lo+84(FP), R8
-	MOVD         R8, X1
+	VMOVD        R8, X1
 	VPBROADCASTD X1, Z1
 	MOVL         hi+88(FP), R8
-	MOVD         R8, X2
+	VMOVD        R8, X2
 	VPBROADCASTD X2, Z2
 	MOVQ         $0x0000000040000000, R8
-	MOVQ         R8, X4
+	VMOVQ        R8, X4
 	VPBROADCASTQ X4, Z3
 	MOVQ         $0x0000000000000001, R8
-	MOVQ         R8, X4
+	VMOVQ        R8, X4
 	VPBROADCASTD X4, Z4
 	MOVL         $0x0000aaaa, R8
 	KMOVW        R8, K1
@@ -12751,7 +12751,7 @@ row:
 	RET
 
 // func requantise16AVX512(dst *int16, stepDst int, sums *int32, stepSums int, rows int, n int, parts int, stepParts int, scales *int64, zero int32, lo int32, hi int32)
-// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, CMOV, SSE2
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, CMOV
 TEXT ·requantise16AVX512(SB), NOSPLIT, $0-84
 	MOVQ         dst+0(FP), AX
 	MOVQ         stepDst+8(FP), CX
@@ -12762,13 +12762,13 @@ TEXT ·requantise16AVX512(SB), NOSPLIT, $0-84
 	MOVQ         stepParts+56(FP), R8
 	MOVQ         scales+64(FP), R9
 	MOVL         zero+72(FP), R10
-	MOVD         R10, X0
+	VMOVD        R10, X0
 	VPBROADCASTD X0, Z0
 	MOVL         lo+76(FP), R10
-	MOVD         R10, X1
+	VMOVD        R10, X1
 	VPBROADCASTD X1, Z1
 	MOVL         hi+80(FP), R10
-	MOVD         R10, X2
+	VMOVD        R10, X2
 	VPBROADCASTD X2, Z2
 
 row:
@@ -12828,7 +12828,7 @@ whole:
 	RET
 
 // func requantiseHalvesAVX512(dst *int16, stepDst int, sums *float32, stepSums int, rows int, n int, stepParts int, scales *int64, zero int32, lo int32, hi int32)
-// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, CMOV, SSE2
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, CMOV
 TEXT ·requantiseHalvesAVX512(SB), NOSPLIT, $0-76
 	MOVQ         dst+0(FP), AX
 	MOVQ         stepDst+8(FP), CX
@@ -12839,13 +12839,13 @@ TEXT ·requantiseHalvesAVX512(SB), NOSPLIT, $0-76
 	MOVQ         stepParts+48(FP), R8
 	MOVQ         scales+56(FP), R9
 	MOVL         zero+64(FP), R10
-	MOVD         R10, X0
+	VMOVD        R10, X0
 	VPBROADCASTD X0, Z0
 	MOVL         lo+68(FP), R10
-	MOVD         R10, X1
+	VMOVD        R10, X1
 	VPBROADCASTD X1, Z1
 	MOVL         hi+72(FP), R10
-	MOVD         R10, X2
+	VMOVD        R10, X2
 	VPBROADCASTD X2, Z2
 
 row:
@@ -12898,14 +12898,14 @@ sixteen:
 	RET
 
 // func halvesAVX512(upper *float32, lower *float32, src *int16, n int)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·halvesAVX512(SB), NOSPLIT, $0-32
 	MOVQ         upper+0(FP), AX
 	MOVQ         lower+8(FP), CX
 	MOVQ         src+16(FP), DX
 	MOVQ         n+24(FP), BX
 	MOVL         $0x000000ff, SI
-	MOVD         SI, X0
+	VMOVD        SI, X0
 	VPBROADCASTD X0, Z0
 
 values_many:

@@ -3,15 +3,15 @@
 #include "textflag.h"
 
 // func libmExpAVX2(dst *float32, src *float32, n int, top float32, beta float32, t *byte)
-// Requires: AVX, AVX2, SSE
+// Requires: AVX, AVX2
 TEXT ·libmExpAVX2(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         t+32(FP), DX
 	MOVQ         n+16(FP), BX
-	MOVSS        top+24(FP), X0
+	VMOVSS       top+24(FP), X0
 	VBROADCASTSS X0, X0
-	MOVSS        beta+28(FP), X1
+	VMOVSS       beta+28(FP), X1
 	VBROADCASTSS X1, X1
 
 step:
@@ -52,7 +52,7 @@ step:
 	RET
 
 // func libmExpAVX512(dst *float32, src *float32, n int, top float32, beta float32, t *byte)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE
+// Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·libmExpAVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
@@ -70,9 +70,9 @@ TEXT ·libmExpAVX512(SB), NOSPLIT, $0-40
 	VMOVDQU32    832(BX), Z9
 	VMOVDQU32    896(BX), Z10
 	VMOVDQU32    960(BX), Z11
-	MOVSS        top+24(FP), X12
+	VMOVSS       top+24(FP), X12
 	VBROADCASTSS X12, Z12
-	MOVSS        beta+28(FP), X13
+	VMOVSS       beta+28(FP), X13
 	VBROADCASTSS X13, Z13
 
 values_many:
@@ -767,32 +767,32 @@ numbers_end:
 	RET
 
 // func libmLogAVX512(dst *float32, src *float32, n int, t *float64)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·libmLogAVX512(SB), NOSPLIT, $0-32
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         n+16(FP), DX
 	MOVQ         t+24(FP), BX
 	MOVL         $0x00800000, SI
-	MOVD         SI, X1
+	VMOVD        SI, X1
 	VPBROADCASTD X1, Z1
 	MOVL         $0x4b000000, SI
-	MOVD         SI, X2
+	VMOVD        SI, X2
 	VPBROADCASTD X2, Z2
 	MOVL         $0x0b800000, SI
-	MOVD         SI, X3
+	VMOVD        SI, X3
 	VPBROADCASTD X3, Z3
 	MOVL         $0x3f330000, SI
-	MOVD         SI, X4
+	VMOVD        SI, X4
 	VPBROADCASTD X4, Z4
 	MOVL         $0xff800000, SI
-	MOVD         SI, X5
+	VMOVD        SI, X5
 	VPBROADCASTD X5, Z5
 	MOVL         $0x7f800000, SI
-	MOVD         SI, X6
+	VMOVD        SI, X6
 	VPBROADCASTD X6, Z6
 	MOVL         $0x7fc00000, SI
-	MOVD         SI, X7
+	VMOVD        SI, X7
 	VPBROADCASTD X7, Z7
 	VPXORD       Z0, Z0, Z0
 	VMOVUPD      (BX), Z8

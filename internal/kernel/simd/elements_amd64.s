@@ -49,13 +49,13 @@ end:
 	RET
 
 // func addVSAVX2(dst *float32, a *float32, b float32, n int)
-// Requires: AVX, AVX2, SSE2
+// Requires: AVX, AVX2
 TEXT ·addVSAVX2(SB), NOSPLIT, $0-32
 	MOVQ         dst+0(FP), AX
 	MOVQ         n+24(FP), CX
 	MOVQ         a+8(FP), DX
 	MOVL         b+16(FP), BX
-	MOVD         BX, X0
+	VMOVD        BX, X0
 	VPBROADCASTD X0, Y0
 
 many:
@@ -141,12 +141,12 @@ end:
 	RET
 
 // func subSVAVX2(dst *float32, a float32, b *float32, n int)
-// Requires: AVX, AVX2, SSE2
+// Requires: AVX, AVX2
 TEXT ·subSVAVX2(SB), NOSPLIT, $0-32
 	MOVQ         dst+0(FP), AX
 	MOVQ         n+24(FP), CX
 	MOVL         a+8(FP), DX
-	MOVD         DX, X0
+	VMOVD        DX, X0
 	VPBROADCASTD X0, Y0
 	MOVQ         b+16(FP), DX
 
@@ -228,13 +228,13 @@ end:
 	RET
 
 // func mulVSAVX2(dst *float32, a *float32, b float32, n int)
-// Requires: AVX, AVX2, SSE2
+// Requires: AVX, AVX2
 TEXT ·mulVSAVX2(SB), NOSPLIT, $0-32
 	MOVQ         dst+0(FP), AX
 	MOVQ         n+24(FP), CX
 	MOVQ         a+8(FP), DX
 	MOVL         b+16(FP), BX
-	MOVD         BX, X0
+	VMOVD        BX, X0
 	VPBROADCASTD X0, Y0
 
 many:
@@ -320,13 +320,13 @@ end:
 	RET
 
 // func divVSAVX2(dst *float32, a *float32, b float32, n int)
-// Requires: AVX, AVX2, SSE2
+// Requires: AVX, AVX2
 TEXT ·divVSAVX2(SB), NOSPLIT, $0-32
 	MOVQ         dst+0(FP), AX
 	MOVQ         n+24(FP), CX
 	MOVQ         a+8(FP), DX
 	MOVL         b+16(FP), BX
-	MOVD         BX, X0
+	VMOVD        BX, X0
 	VPBROADCASTD X0, Y0
 
 many:
@@ -366,12 +366,12 @@ end:
 	RET
 
 // func divSVAVX2(dst *float32, a float32, b *float32, n int)
-// Requires: AVX, AVX2, SSE2
+// Requires: AVX, AVX2
 TEXT ·divSVAVX2(SB), NOSPLIT, $0-32
 	MOVQ         dst+0(FP), AX
 	MOVQ         n+24(FP), CX
 	MOVL         a+8(FP), DX
-	MOVD         DX, X0
+	VMOVD        DX, X0
 	VPBROADCASTD X0, Y0
 	MOVQ         b+16(FP), DX
 
@@ -468,13 +468,13 @@ end:
 	RET
 
 // func preluVSAVX2(dst *float32, a *float32, b float32, n int)
-// Requires: AVX, AVX2, SSE2
+// Requires: AVX, AVX2
 TEXT ·preluVSAVX2(SB), NOSPLIT, $0-32
 	MOVQ         dst+0(FP), AX
 	MOVQ         n+24(FP), CX
 	MOVQ         a+8(FP), DX
 	MOVL         b+16(FP), BX
-	MOVD         BX, X0
+	VMOVD        BX, X0
 	VPBROADCASTD X0, Y0
 
 many:
@@ -1791,13 +1791,13 @@ end:
 	RET
 
 // func xorVSAVX2(dst *float32, a *float32, b float32, n int)
-// Requires: AVX, AVX2, SSE2
+// Requires: AVX, AVX2
 TEXT ·xorVSAVX2(SB), NOSPLIT, $0-32
 	MOVQ         dst+0(FP), AX
 	MOVQ         n+24(FP), CX
 	MOVQ         a+8(FP), DX
 	MOVL         b+16(FP), BX
-	MOVD         BX, X0
+	VMOVD        BX, X0
 	VPBROADCASTD X0, Y0
 
 many:
@@ -1837,16 +1837,16 @@ end:
 	RET
 
 // func softsignAVX2(dst *float32, src *float32, n int)
-// Requires: AVX, AVX2, SSE2
+// Requires: AVX, AVX2
 TEXT ·softsignAVX2(SB), NOSPLIT, $0-24
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         n+16(FP), DX
 	MOVL         $0x80000000, BX
-	MOVD         BX, X0
+	VMOVD        BX, X0
 	VPBROADCASTD X0, Y0
 	MOVL         $0x3f800000, BX
-	MOVD         BX, X1
+	VMOVD        BX, X1
 	VPBROADCASTD X1, Y1
 
 many:
@@ -1896,19 +1896,19 @@ end:
 	RET
 
 // func signumAVX2(dst *float32, src *float32, n int)
-// Requires: AVX, AVX2, SSE2
+// Requires: AVX, AVX2
 TEXT ·signumAVX2(SB), NOSPLIT, $0-24
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         n+16(FP), DX
 	MOVL         $0x80000000, BX
-	MOVD         BX, X0
+	VMOVD        BX, X0
 	VPBROADCASTD X0, Y0
 	MOVL         $0x3f800000, BX
-	MOVD         BX, X1
+	VMOVD        BX, X1
 	VPBROADCASTD X1, Y1
 	MOVL         $0x00000000, BX
-	MOVD         BX, X2
+	VMOVD        BX, X2
 	VPBROADCASTD X2, Y2
 
 many:
@@ -1963,13 +1963,13 @@ end:
 	RET
 
 // func aboveAVX2(dst *float32, src *float32, n int, limit float32)
-// Requires: AVX, AVX2, SSE2
+// Requires: AVX, AVX2
 TEXT ·aboveAVX2(SB), NOSPLIT, $0-28
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         n+16(FP), DX
 	MOVL         limit+24(FP), BX
-	MOVD         BX, X0
+	VMOVD        BX, X0
 	VPBROADCASTD X0, Y0
 
 many:
@@ -2014,19 +2014,19 @@ end:
 	RET
 
 // func shrinkAVX2(dst *float32, src *float32, n int, limit float32, bias float32)
-// Requires: AVX, AVX2, SSE2
+// Requires: AVX, AVX2
 TEXT ·shrinkAVX2(SB), NOSPLIT, $0-32
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         n+16(FP), DX
 	MOVL         limit+24(FP), BX
-	MOVD         BX, X0
+	VMOVD        BX, X0
 	VPBROADCASTD X0, Y0
 	MOVL         bias+28(FP), BX
-	MOVD         BX, X1
+	VMOVD        BX, X1
 	VPBROADCASTD X1, Y1
 	MOVL         $0x80000000, BX
-	MOVD         BX, X2
+	VMOVD        BX, X2
 	VPBROADCASTD X2, Y2
 	VXORPS       Y2, Y0, Y2
 
@@ -2092,19 +2092,19 @@ end:
 	RET
 
 // func clampAVX2(dst *float32, src *float32, n int, lo float32, hi float32, plus float32)
-// Requires: AVX, AVX2, SSE2
+// Requires: AVX, AVX2
 TEXT ·clampAVX2(SB), NOSPLIT, $0-36
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         n+16(FP), DX
 	MOVL         lo+24(FP), BX
-	MOVD         BX, X0
+	VMOVD        BX, X0
 	VPBROADCASTD X0, Y0
 	MOVL         hi+28(FP), BX
-	MOVD         BX, X1
+	VMOVD        BX, X1
 	VPBROADCASTD X1, Y1
 	MOVL         plus+32(FP), BX
-	MOVD         BX, X2
+	VMOVD        BX, X2
 	VPBROADCASTD X2, Y2
 
 many:
@@ -2308,16 +2308,16 @@ end:
 	RET
 
 // func scaleAVX2(dst *float32, src *float32, n int, s float32, t float32)
-// Requires: AVX, AVX2, SSE2
+// Requires: AVX, AVX2
 TEXT ·scaleAVX2(SB), NOSPLIT, $0-32
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         n+16(FP), DX
 	MOVL         s+24(FP), BX
-	MOVD         BX, X0
+	VMOVD        BX, X0
 	VPBROADCASTD X0, Y0
 	MOVL         t+28(FP), BX
-	MOVD         BX, X1
+	VMOVD        BX, X1
 	VPBROADCASTD X1, Y1
 
 many:
@@ -2357,24 +2357,24 @@ end:
 	RET
 
 // func roundAwayAVX2(dst *float32, src *float32, n int, mul float32, lo float32, hi float32)
-// Requires: AVX, AVX2, SSE2
+// Requires: AVX, AVX2
 TEXT ·roundAwayAVX2(SB), NOSPLIT, $0-36
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         n+16(FP), DX
 	MOVL         mul+24(FP), BX
-	MOVD         BX, X0
+	VMOVD        BX, X0
 	VPBROADCASTD X0, Y0
 	MOVL         lo+28(FP), BX
-	MOVD         BX, X1
+	VMOVD        BX, X1
 	VPBROADCASTD X1, Y1
 	MOVL         hi+32(FP), BX
-	MOVD         BX, X2
+	VMOVD        BX, X2
 	VPBROADCASTD X2, Y2
 	VPCMPEQD     Y3, Y3, Y3
 	VPSLLD       $0x1f, Y3, Y3
 	MOVL         $0x3effffff, BX
-	MOVD         BX, X4
+	VMOVD        BX, X4
 	VPBROADCASTD X4, Y4
 
 many:
@@ -2439,7 +2439,7 @@ end:
 	RET
 
 // func extentAVX2(src *float32, n int) (least float32, most float32)
-// Requires: AVX, SSE
+// Requires: AVX
 TEXT ·extentAVX2(SB), NOSPLIT, $0-24
 	MOVQ    src+0(FP), AX
 	MOVQ    n+8(FP), CX
@@ -2475,22 +2475,22 @@ step:
 	VMOVAPS      X0, X1
 
 numbers:
-	MOVSS X0, least+16(FP)
-	MOVSS X1, most+20(FP)
+	VMOVSS X0, least+16(FP)
+	VMOVSS X1, most+20(FP)
 	VZEROUPPER
 	RET
 
 // func nibblesAVX2(dst *float32, src *byte, n int, zero float32, scale float32)
-// Requires: AVX, AVX2, SSE2
+// Requires: AVX, AVX2
 TEXT ·nibblesAVX2(SB), NOSPLIT, $0-32
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         n+16(FP), DX
 	MOVL         zero+24(FP), BX
-	MOVD         BX, X0
+	VMOVD        BX, X0
 	VPBROADCASTD X0, Y0
 	MOVL         scale+28(FP), BX
-	MOVD         BX, X1
+	VMOVD        BX, X1
 	VPBROADCASTD X1, Y1
 	VPCMPEQD     Y2, Y2, Y2
 	VPSRLD       $0x1c, Y2, Y2
@@ -2519,7 +2519,7 @@ step:
 	RET
 
 // func dotAVX2(a *float32, b *float32, n int) float32
-// Requires: AVX, FMA3, SSE
+// Requires: AVX, FMA3
 TEXT ·dotAVX2(SB), NOSPLIT, $0-28
 	MOVQ   a+0(FP), AX
 	MOVQ   b+8(FP), CX
@@ -2551,7 +2551,7 @@ step:
 	VADDPS       X1, X0, X0
 	VPERMILPS    $0x4e, X0, X1
 	VADDPS       X1, X0, X0
-	MOVSS        X0, ret+24(FP)
+	VMOVSS       X0, ret+24(FP)
 	VZEROUPPER
 	RET
 
@@ -2618,7 +2618,7 @@ step:
 	RET
 
 // func dotNibblesAVX2(x *float32, w *byte, groups int, blocks int, scales *float32, zeros *float32, sums *float32) float32
-// Requires: AVX, AVX2, FMA3, SSE
+// Requires: AVX, AVX2, FMA3
 TEXT ·dotNibblesAVX2(SB), NOSPLIT, $0-60
 	MOVQ     x+0(FP), AX
 	MOVQ     w+8(FP), CX
@@ -2667,18 +2667,18 @@ step:
 	VPERMILPS    $0x4e, X0, X1
 	VADDPS       X1, X0, X0
 	VSUBSS       X5, X0, X0
-	MOVSS        X0, ret+56(FP)
+	VMOVSS       X0, ret+56(FP)
 	VZEROUPPER
 	RET
 
 // func rectifyHalfAVX2(dst *uint16, src *uint16, n int, inf uint16)
-// Requires: AVX, AVX2, SSE2
+// Requires: AVX, AVX2
 TEXT ·rectifyHalfAVX2(SB), NOSPLIT, $0-26
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         n+16(FP), DX
 	MOVWLZX      inf+24(FP), BX
-	MOVD         BX, X0
+	VMOVD        BX, X0
 	VPBROADCASTW X0, Y0
 	VPCMPEQW     Y1, Y1, Y1
 	VPSRLW       $0x01, Y1, Y1
@@ -2702,16 +2702,16 @@ step:
 	RET
 
 // func limitU8AVX2(dst *byte, src *byte, n int, lo int32, hi int32)
-// Requires: AVX, AVX2, SSE2
+// Requires: AVX, AVX2
 TEXT ·limitU8AVX2(SB), NOSPLIT, $0-32
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         n+16(FP), DX
 	MOVL         lo+24(FP), BX
-	MOVD         BX, X0
+	VMOVD        BX, X0
 	VPBROADCASTD X0, Y0
 	MOVL         hi+28(FP), BX
-	MOVD         BX, X1
+	VMOVD        BX, X1
 	VPBROADCASTD X1, Y1
 	VPBROADCASTB X0, Y0
 	VPBROADCASTB X1, Y1
@@ -2842,16 +2842,16 @@ step:
 	RET
 
 // func limitS8AVX2(dst *byte, src *byte, n int, lo int32, hi int32)
-// Requires: AVX, AVX2, SSE2
+// Requires: AVX, AVX2
 TEXT ·limitS8AVX2(SB), NOSPLIT, $0-32
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         n+16(FP), DX
 	MOVL         lo+24(FP), BX
-	MOVD         BX, X0
+	VMOVD        BX, X0
 	VPBROADCASTD X0, Y0
 	MOVL         hi+28(FP), BX
-	MOVD         BX, X1
+	VMOVD        BX, X1
 	VPBROADCASTD X1, Y1
 	VPBROADCASTB X0, Y0
 	VPBROADCASTB X1, Y1
@@ -3128,22 +3128,22 @@ square:
 	RET
 
 // func quantiseAVX2(dst *byte, src *float32, n int, scale float32, lo float32, hi float32, zero int32)
-// Requires: AVX, AVX2, SSE2
+// Requires: AVX, AVX2
 TEXT ·quantiseAVX2(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         n+16(FP), DX
 	MOVL         scale+24(FP), BX
-	MOVD         BX, X0
+	VMOVD        BX, X0
 	VPBROADCASTD X0, Y0
 	MOVL         lo+28(FP), BX
-	MOVD         BX, X1
+	VMOVD        BX, X1
 	VPBROADCASTD X1, Y1
 	MOVL         hi+32(FP), BX
-	MOVD         BX, X2
+	VMOVD        BX, X2
 	VPBROADCASTD X2, Y2
 	MOVL         zero+36(FP), BX
-	MOVD         BX, X3
+	VMOVD        BX, X3
 	VPBROADCASTD X3, Y3
 	VPCMPEQW     X4, X4, X4
 	VPSRLW       $0x08, X4, X4
@@ -3168,29 +3168,29 @@ step:
 	RET
 
 // func quantiseAwayAVX2(dst *byte, src *float32, n int, scale float32, lo float32, hi float32, zero int32)
-// Requires: AVX, AVX2, SSE2
+// Requires: AVX, AVX2
 TEXT ·quantiseAwayAVX2(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         n+16(FP), DX
 	MOVL         scale+24(FP), BX
-	MOVD         BX, X0
+	VMOVD        BX, X0
 	VPBROADCASTD X0, Y0
 	MOVL         lo+28(FP), BX
-	MOVD         BX, X1
+	VMOVD        BX, X1
 	VPBROADCASTD X1, Y1
 	MOVL         hi+32(FP), BX
-	MOVD         BX, X2
+	VMOVD        BX, X2
 	VPBROADCASTD X2, Y2
 	MOVL         zero+36(FP), BX
-	MOVD         BX, X3
+	VMOVD        BX, X3
 	VPBROADCASTD X3, Y3
 	VPCMPEQW     X4, X4, X4
 	VPSRLW       $0x08, X4, X4
 	VPCMPEQD     Y5, Y5, Y5
 	VPSLLD       $0x1f, Y5, Y5
 	MOVL         $0x3effffff, BX
-	MOVD         BX, X6
+	VMOVD        BX, X6
 	VPBROADCASTD X6, Y6
 
 step:
@@ -3218,25 +3218,25 @@ step:
 	RET
 
 // func rescaleAVX2(dst *byte, src *int32, n int, scale float32, lo float32, hi float32, zero int32, bias int32)
-// Requires: AVX, AVX2, SSE2
+// Requires: AVX, AVX2
 TEXT ·rescaleAVX2(SB), NOSPLIT, $0-44
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         n+16(FP), DX
 	MOVL         scale+24(FP), BX
-	MOVD         BX, X0
+	VMOVD        BX, X0
 	VPBROADCASTD X0, Y0
 	MOVL         lo+28(FP), BX
-	MOVD         BX, X1
+	VMOVD        BX, X1
 	VPBROADCASTD X1, Y1
 	MOVL         hi+32(FP), BX
-	MOVD         BX, X2
+	VMOVD        BX, X2
 	VPBROADCASTD X2, Y2
 	MOVL         zero+36(FP), BX
-	MOVD         BX, X3
+	VMOVD        BX, X3
 	VPBROADCASTD X3, Y3
 	MOVL         bias+40(FP), BX
-	MOVD         BX, X4
+	VMOVD        BX, X4
 	VPBROADCASTD X4, Y4
 	VPCMPEQW     X5, X5, X5
 	VPSRLW       $0x08, X5, X5
@@ -3280,46 +3280,46 @@ DATA turnOrder<>+15(SB)/1, $0x0f
 GLOBL turnOrder<>(SB), RODATA|NOPTR, $16
 
 // func quantiseAVX512(dst *byte, src *float32, n int, scale float32, lo float32, hi float32, zero int32)
-// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2
 TEXT ·quantiseAVX512(SB), NOSPLIT, $0-40
 	MOVL         lo+28(FP), AX
-	MOVD         AX, X0
+	VMOVD        AX, X0
 	VPBROADCASTD X0, Z0
 	MOVL         hi+32(FP), AX
-	MOVD         AX, X1
+	VMOVD        AX, X1
 	VPBROADCASTD X1, Z1
 	MOVL         zero+36(FP), AX
-	MOVD         AX, X2
+	VMOVD        AX, X2
 	VPBROADCASTD X2, Z2
 	MOVQ         dst+0(FP), AX
 	LEAQ         turnOrder<>+0(SB), CX
 	VPMOVZXBD    (CX), Z3
 	MOVL         $0x00ff00ff, CX
-	MOVD         CX, X4
+	VMOVD        CX, X4
 	VPBROADCASTD X4, Z4
 	MOVQ         src+8(FP), CX
 	MOVQ         n+16(FP), DX
 	MOVL         scale+24(FP), BX
-	MOVD         BX, X5
+	VMOVD        BX, X5
 	VPBROADCASTD X5, Z5
 	MOVL         $0x3f800000, BX
-	MOVD         BX, X6
+	VMOVD        BX, X6
 	VPBROADCASTD X6, Z6
 	VDIVPS       Z5, Z6, Z6
 	MOVL         $0x7fffffff, BX
-	MOVD         BX, X7
+	VMOVD        BX, X7
 	VPBROADCASTD X7, Z7
 	VPANDD       Z7, Z5, Z7
 	MOVL         $0x01000000, BX
-	MOVD         BX, X8
+	VMOVD        BX, X8
 	VPBROADCASTD X8, Z8
 	VPSUBD       Z8, Z7, Z7
 	MOVL         $0x7d800000, BX
-	MOVD         BX, X8
+	VMOVD        BX, X8
 	VPBROADCASTD X8, Z8
 	VPCMPUD      $0x01, Z8, Z7, K2
 	MOVL         $0x3efff000, BX
-	MOVD         BX, X7
+	VMOVD        BX, X7
 	VPBROADCASTD X7, Z7
 	VMOVAPS.Z    Z7, K2, Z7
 
@@ -3418,7 +3418,7 @@ end:
 	RET
 
 // func rescaleRowsAVX512(dst *byte, stepDst int, src *int32, stepSrc int, rows int, n int, scales *float32, bias *int32, most float32, zero int32, lo int32, hi int32, sign int32)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2
 TEXT ·rescaleRowsAVX512(SB), NOSPLIT, $0-84
 	MOVQ         dst+0(FP), AX
 	MOVQ         stepDst+8(FP), CX
@@ -3429,7 +3429,7 @@ TEXT ·rescaleRowsAVX512(SB), NOSPLIT, $0-84
 	MOVQ         scales+48(FP), R8
 	MOVQ         bias+56(FP), R9
 	MOVL         most+64(FP), R10
-	MOVD         R10, X0
+	VMOVD        R10, X0
 	VPBROADCASTD X0, Z1
 	MOVL         zero+68(FP), R10
 	VPBROADCASTW R10, Z2
@@ -3530,7 +3530,7 @@ end:
 	RET
 
 // func rescaleColumnsAVX512(dst *byte, stepDst int, src *int32, stepSrc int, rows int, n int, scales *float32, bias *int32, most float32, zero int32, lo int32, hi int32, sign int32)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2, CMOV, SSE2
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2, CMOV
 TEXT ·rescaleColumnsAVX512(SB), NOSPLIT, $0-84
 	MOVQ         dst+0(FP), AX
 	MOVQ         stepDst+8(FP), CX
@@ -3541,7 +3541,7 @@ TEXT ·rescaleColumnsAVX512(SB), NOSPLIT, $0-84
 	MOVQ         scales+48(FP), R8
 	MOVQ         bias+56(FP), R9
 	MOVL         most+64(FP), R10
-	MOVD         R10, X0
+	VMOVD        R10, X0
 	VPBROADCASTD X0, Z1
 	MOVL         zero+68(FP), R10
 	VPBROADCASTW R10, Z2
@@ -4348,7 +4348,7 @@ end:
 	RET
 
 // func sumU8AVX512(dst *byte, a *byte, b *byte, n int, q *byte)
-// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2
 TEXT ·sumU8AVX512(SB), NOSPLIT, $0-40
 	MOVQ         a+8(FP), AX
 	MOVQ         b+16(FP), CX
@@ -4370,7 +4370,7 @@ TEXT ·sumU8AVX512(SB), NOSPLIT, $0-40
 	LEAQ         turnOrder<>+0(SB), SI
 	VPMOVZXBD    (SI), Z12
 	MOVL         $0x00ff00ff, SI
-	MOVD         SI, X13
+	VMOVD        SI, X13
 	VPBROADCASTD X13, Z13
 	VCVTPS2DQ    Z5, Z13
 	VPADDD       Z7, Z13, Z13
@@ -4525,7 +4525,7 @@ end:
 	RET
 
 // func productU8AVX512(dst *byte, a *byte, b *byte, n int, q *byte)
-// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2
 TEXT ·productU8AVX512(SB), NOSPLIT, $0-40
 	MOVQ         a+8(FP), AX
 	MOVQ         b+16(FP), CX
@@ -4547,7 +4547,7 @@ TEXT ·productU8AVX512(SB), NOSPLIT, $0-40
 	LEAQ         turnOrder<>+0(SB), SI
 	VPMOVZXBD    (SI), Z11
 	MOVL         $0x00ff00ff, SI
-	MOVD         SI, X12
+	VMOVD        SI, X12
 	VPBROADCASTD X12, Z12
 	VCVTPS2DQ    Z5, Z12
 	VPADDD       Z7, Z12, Z12
@@ -4706,7 +4706,7 @@ end:
 	RET
 
 // func sumS8AVX512(dst *byte, a *byte, b *byte, n int, q *byte)
-// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2
 TEXT ·sumS8AVX512(SB), NOSPLIT, $0-40
 	MOVQ         a+8(FP), AX
 	MOVQ         b+16(FP), CX
@@ -4728,7 +4728,7 @@ TEXT ·sumS8AVX512(SB), NOSPLIT, $0-40
 	LEAQ         turnOrder<>+0(SB), SI
 	VPMOVZXBD    (SI), Z12
 	MOVL         $0x00ff00ff, SI
-	MOVD         SI, X13
+	VMOVD        SI, X13
 	VPBROADCASTD X13, Z13
 	VCVTPS2DQ    Z5, Z13
 	VPADDD       Z7, Z13, Z13
@@ -4883,7 +4883,7 @@ end:
 	RET
 
 // func productS8AVX512(dst *byte, a *byte, b *byte, n int, q *byte)
-// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2
 TEXT ·productS8AVX512(SB), NOSPLIT, $0-40
 	MOVQ         a+8(FP), AX
 	MOVQ         b+16(FP), CX
@@ -4905,7 +4905,7 @@ TEXT ·productS8AVX512(SB), NOSPLIT, $0-40
 	LEAQ         turnOrder<>+0(SB), SI
 	VPMOVZXBD    (SI), Z11
 	MOVL         $0x00ff00ff, SI
-	MOVD         SI, X12
+	VMOVD        SI, X12
 	VPBROADCASTD X12, Z12
 	VCVTPS2DQ    Z5, Z12
 	VPADDD       Z7, Z12, Z12
@@ -5064,7 +5064,7 @@ end:
 	RET
 
 // func addScaledAVX512(dst *float32, w *float32, scales *float32, n int, x *float32, places *int32, count int, step int, scale float32)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·addScaledAVX512(SB), NOSPLIT, $0-68
 	MOVQ         dst+0(FP), AX
 	MOVQ         w+8(FP), CX
@@ -5076,7 +5076,7 @@ TEXT ·addScaledAVX512(SB), NOSPLIT, $0-68
 	MOVQ         step+56(FP), R9
 	SHLQ         $0x02, R9
 	MOVL         scale+64(FP), R10
-	MOVD         R10, X0
+	VMOVD        R10, X0
 	VPBROADCASTD X0, Z0
 
 wide:
@@ -5181,14 +5181,14 @@ values_end:
 	RET
 
 // func nonzerosAVX512(values *float32, places *int32, x *float32, n int) int
-// Requires: AVX, AVX512BW, AVX512F, BMI2, POPCNT, SSE2
+// Requires: AVX, AVX512BW, AVX512F, BMI2, POPCNT
 TEXT ·nonzerosAVX512(SB), NOSPLIT, $0-40
 	MOVQ         values+0(FP), AX
 	MOVQ         places+8(FP), CX
 	MOVQ         x+16(FP), DX
 	MOVQ         n+24(FP), BX
 	MOVL         $0x00000010, SI
-	MOVD         SI, X1
+	VMOVD        SI, X1
 	VPBROADCASTD X1, Z2
 	VPXORD       Z0, Z0, Z0
 	VPMOVZXBD    sixteenPlaces<>+0(SB), Z1
@@ -5251,41 +5251,41 @@ DATA sixteenPlaces<>+15(SB)/1, $0x0f
 GLOBL sixteenPlaces<>(SB), RODATA|NOPTR, $16
 
 // func curve16AVX512(dst *int16, src *int16, n int, table *uint32, mul int32, round int32, shift int32, bits int32, mask int32, above int32, below int32, out int32)
-// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2
 TEXT ·curve16AVX512(SB), NOSPLIT, $0-64
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         n+16(FP), DX
 	MOVQ         table+24(FP), BX
 	MOVL         mul+32(FP), SI
-	MOVD         SI, X0
+	VMOVD        SI, X0
 	VPBROADCASTD X0, Z0
 	MOVL         round+36(FP), SI
-	MOVD         SI, X1
+	VMOVD        SI, X1
 	VPBROADCASTD X1, Z1
 	MOVL         shift+40(FP), SI
-	MOVD         SI, X2
+	VMOVD        SI, X2
 	VPBROADCASTD X2, Z2
 	MOVL         bits+44(FP), SI
-	MOVD         SI, X3
+	VMOVD        SI, X3
 	VPBROADCASTD X3, Z3
 	MOVL         mask+48(FP), SI
-	MOVD         SI, X4
+	VMOVD        SI, X4
 	VPBROADCASTD X4, Z4
 	MOVL         above+52(FP), SI
-	MOVD         SI, X5
+	VMOVD        SI, X5
 	VPBROADCASTD X5, Z5
 	MOVL         below+56(FP), SI
-	MOVD         SI, X6
+	VMOVD        SI, X6
 	VPBROADCASTD X6, Z6
 	MOVL         out+60(FP), SI
-	MOVD         SI, X7
+	VMOVD        SI, X7
 	VPBROADCASTD X7, Z7
 	MOVL         $0x000000ff, SI
-	MOVD         SI, X8
+	VMOVD        SI, X8
 	VPBROADCASTD X8, Z8
 	MOVL         $0x0000ffff, SI
-	MOVD         SI, X9
+	VMOVD        SI, X9
 	VPBROADCASTD X9, Z9
 
 values_many:
@@ -5349,28 +5349,28 @@ values_end:
 	RET
 
 // func quantiseRowAVX512(dst *byte, src *float32, n int, mul float32, lo float32, hi float32, zero int32)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·quantiseRowAVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         n+16(FP), DX
 	MOVL         mul+24(FP), BX
-	MOVD         BX, X0
+	VMOVD        BX, X0
 	VPBROADCASTD X0, Z0
 	MOVL         lo+28(FP), BX
-	MOVD         BX, X1
+	VMOVD        BX, X1
 	VPBROADCASTD X1, Z1
 	MOVL         hi+32(FP), BX
-	MOVD         BX, X2
+	VMOVD        BX, X2
 	VPBROADCASTD X2, Z2
 	MOVL         zero+36(FP), BX
-	MOVD         BX, X3
+	VMOVD        BX, X3
 	VPBROADCASTD X3, Z3
 	MOVL         $0x80000000, BX
-	MOVD         BX, X4
+	VMOVD        BX, X4
 	VPBROADCASTD X4, Z4
 	MOVL         $0x3effffff, BX
-	MOVD         BX, X5
+	VMOVD        BX, X5
 	VPBROADCASTD X5, Z5
 
 codes_many:
@@ -5412,7 +5412,7 @@ codes_end:
 	RET
 
 // func quantiseRowsAVX512(dst *byte, src *float32, rows int, n int, scales *float32, zeros *int32, plus int32) (done int)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, CMOV, SSE2
+// Requires: AVX, AVX512BW, AVX512F, BMI2, CMOV
 TEXT ·quantiseRowsAVX512(SB), NOSPLIT, $0-64
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
@@ -5422,23 +5422,23 @@ TEXT ·quantiseRowsAVX512(SB), NOSPLIT, $0-64
 	MOVQ         zeros+40(FP), DI
 	XORQ         R8, R8
 	MOVL         $0x80000000, R9
-	MOVD         R9, X0
+	VMOVD        R9, X0
 	VPBROADCASTD X0, Z0
 	MOVL         $0x3effffff, R9
-	MOVD         R9, X1
+	VMOVD        R9, X1
 	VPBROADCASTD X1, Z1
 	MOVQ         $0x406fe00000000000, R9
-	MOVQ         R9, X2
+	VMOVQ        R9, X2
 	MOVQ         $0xc060000000000000, R9
-	MOVQ         R9, X3
+	VMOVQ        R9, X3
 	MOVQ         $0x4060000000000000, R9
-	MOVQ         R9, X4
+	VMOVQ        R9, X4
 	MOVQ         $0x405fc00000000000, R9
-	MOVQ         R9, X5
+	VMOVQ        R9, X5
 	MOVQ         $0x8000000000000000, R9
-	MOVQ         R9, X6
+	VMOVQ        R9, X6
 	MOVQ         $0x3fdfffffffffffff, R9
-	MOVQ         R9, X7
+	VMOVQ        R9, X7
 
 row:
 	VPXORD Z8, Z8, Z8
@@ -5520,7 +5520,7 @@ extent_end:
 	CMOVLGT       R10, R9
 	VCVTSD2SS     X10, X10, X10
 	MOVL          $0x3f800000, R10
-	MOVD          R10, X11
+	VMOVD         R10, X11
 	VDIVSS        X10, X11, X11
 	VSUBSS        X11, X11, X12
 	VUCOMISS      X12, X12
@@ -6259,13 +6259,13 @@ end:
 	RET
 
 // func lessTimesAVX512(dst *int32, b *int32, n int, by int32)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·lessTimesAVX512(SB), NOSPLIT, $0-28
 	MOVQ         dst+0(FP), AX
 	MOVQ         b+8(FP), CX
 	MOVQ         n+16(FP), DX
 	MOVL         by+24(FP), BX
-	MOVD         BX, X0
+	VMOVD        BX, X0
 	VPBROADCASTD X0, Z0
 
 values_many:
@@ -6297,16 +6297,16 @@ values_end:
 	RET
 
 // func dequantiseU8AVX512(dst *float32, src *byte, n int, zero int32, scale float32)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·dequantiseU8AVX512(SB), NOSPLIT, $0-32
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         n+16(FP), DX
 	MOVL         zero+24(FP), BX
-	MOVD         BX, X0
+	VMOVD        BX, X0
 	VPBROADCASTD X0, Z0
 	MOVL         scale+28(FP), BX
-	MOVD         BX, X1
+	VMOVD        BX, X1
 	VPBROADCASTD X1, Z1
 
 codes_many:
@@ -6338,16 +6338,16 @@ codes_end:
 	RET
 
 // func dequantiseS8AVX512(dst *float32, src *byte, n int, zero int32, scale float32)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·dequantiseS8AVX512(SB), NOSPLIT, $0-32
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         n+16(FP), DX
 	MOVL         zero+24(FP), BX
-	MOVD         BX, X0
+	VMOVD        BX, X0
 	VPBROADCASTD X0, Z0
 	MOVL         scale+28(FP), BX
-	MOVD         BX, X1
+	VMOVD        BX, X1
 	VPBROADCASTD X1, Z1
 
 codes_many:
@@ -6379,16 +6379,16 @@ codes_end:
 	RET
 
 // func dequantiseU16AVX512(dst *float32, src *uint16, n int, zero int32, scale float32)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·dequantiseU16AVX512(SB), NOSPLIT, $0-32
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         n+16(FP), DX
 	MOVL         zero+24(FP), BX
-	MOVD         BX, X0
+	VMOVD        BX, X0
 	VPBROADCASTD X0, Z0
 	MOVL         scale+28(FP), BX
-	MOVD         BX, X1
+	VMOVD        BX, X1
 	VPBROADCASTD X1, Z1
 
 words_many:
@@ -6420,16 +6420,16 @@ words_end:
 	RET
 
 // func dequantiseS16AVX512(dst *float32, src *uint16, n int, zero int32, scale float32)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·dequantiseS16AVX512(SB), NOSPLIT, $0-32
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         n+16(FP), DX
 	MOVL         zero+24(FP), BX
-	MOVD         BX, X0
+	VMOVD        BX, X0
 	VPBROADCASTD X0, Z0
 	MOVL         scale+28(FP), BX
-	MOVD         BX, X1
+	VMOVD        BX, X1
 	VPBROADCASTD X1, Z1
 
 words_many:
@@ -6461,22 +6461,22 @@ words_end:
 	RET
 
 // func quantise16AVX512(dst *uint16, src *float32, n int, scale float32, lo float32, hi float32, zero int32)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·quantise16AVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         n+16(FP), DX
 	MOVL         scale+24(FP), BX
-	MOVD         BX, X0
+	VMOVD        BX, X0
 	VPBROADCASTD X0, Z0
 	MOVL         lo+28(FP), BX
-	MOVD         BX, X1
+	VMOVD        BX, X1
 	VPBROADCASTD X1, Z1
 	MOVL         hi+32(FP), BX
-	MOVD         BX, X2
+	VMOVD        BX, X2
 	VPBROADCASTD X2, Z2
 	MOVL         zero+36(FP), BX
-	MOVD         BX, X3
+	VMOVD        BX, X3
 	VPBROADCASTD X3, Z3
 
 words_many:
@@ -6512,28 +6512,28 @@ words_end:
 	RET
 
 // func quantiseAway16AVX512(dst *uint16, src *float32, n int, scale float32, lo float32, hi float32, zero int32)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·quantiseAway16AVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         n+16(FP), DX
 	MOVL         scale+24(FP), BX
-	MOVD         BX, X0
+	VMOVD        BX, X0
 	VPBROADCASTD X0, Z0
 	MOVL         lo+28(FP), BX
-	MOVD         BX, X1
+	VMOVD        BX, X1
 	VPBROADCASTD X1, Z1
 	MOVL         hi+32(FP), BX
-	MOVD         BX, X2
+	VMOVD        BX, X2
 	VPBROADCASTD X2, Z2
 	MOVL         zero+36(FP), BX
-	MOVD         BX, X3
+	VMOVD        BX, X3
 	VPBROADCASTD X3, Z3
 	MOVL         $0x80000000, BX
-	MOVD         BX, X4
+	VMOVD        BX, X4
 	VPBROADCASTD X4, Z4
 	MOVL         $0x3effffff, BX
-	MOVD         BX, X5
+	VMOVD        BX, X5
 	VPBROADCASTD X5, Z5
 
 words_many:
@@ -6579,7 +6579,7 @@ words_end:
 	RET
 
 // func scaleRowsAVX512(dst *float32, stepDst int, sums *int32, stepSums int, rows int, n int, weights *float32, bias *float32, scales *float32, scale float32)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·scaleRowsAVX512(SB), NOSPLIT, $0-76
 	MOVQ         dst+0(FP), AX
 	MOVQ         sums+16(FP), CX
@@ -6588,7 +6588,7 @@ TEXT ·scaleRowsAVX512(SB), NOSPLIT, $0-76
 	MOVQ         rows+32(FP), SI
 	MOVQ         scales+64(FP), DI
 	MOVL         scale+72(FP), R8
-	MOVD         R8, X0
+	VMOVD        R8, X0
 	VPBROADCASTD X0, Z0
 
 row:
@@ -6654,7 +6654,7 @@ sums_end:
 	RET
 
 // func scaleRowsTogetherAVX512(dst *float32, stepDst int, sums *int32, stepSums int, rows int, n int, weights *float32, bias *float32, scales *float32, scale float32)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·scaleRowsTogetherAVX512(SB), NOSPLIT, $0-76
 	MOVQ         dst+0(FP), AX
 	MOVQ         sums+16(FP), CX
@@ -6663,7 +6663,7 @@ TEXT ·scaleRowsTogetherAVX512(SB), NOSPLIT, $0-76
 	MOVQ         rows+32(FP), SI
 	MOVQ         scales+64(FP), DI
 	MOVL         scale+72(FP), R8
-	MOVD         R8, X0
+	VMOVD        R8, X0
 	VPBROADCASTD X0, Z0
 
 row:

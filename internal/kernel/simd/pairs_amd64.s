@@ -3,7 +3,7 @@
 #include "textflag.h"
 
 // func pairsumU8AVX512(dst *byte, a *byte, b *byte, n int, q *byte)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·pairsumU8AVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         a+8(FP), CX
@@ -11,7 +11,7 @@ TEXT ·pairsumU8AVX512(SB), NOSPLIT, $0-40
 	MOVQ         n+24(FP), BX
 	MOVQ         q+32(FP), SI
 	MOVQ         $0x0000000080000000, DI
-	MOVQ         DI, X0
+	VMOVQ        DI, X0
 	VPBROADCASTQ X0, Z0
 	MOVL         $0x00005555, DI
 	KMOVW        DI, K2
@@ -124,7 +124,7 @@ codes_end:
 	RET
 
 // func pairdifferenceU8AVX512(dst *byte, a *byte, b *byte, n int, q *byte)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·pairdifferenceU8AVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         a+8(FP), CX
@@ -132,7 +132,7 @@ TEXT ·pairdifferenceU8AVX512(SB), NOSPLIT, $0-40
 	MOVQ         n+24(FP), BX
 	MOVQ         q+32(FP), SI
 	MOVQ         $0x0000000080000000, DI
-	MOVQ         DI, X0
+	VMOVQ        DI, X0
 	VPBROADCASTQ X0, Z0
 	MOVL         $0x00005555, DI
 	KMOVW        DI, K2
@@ -245,7 +245,7 @@ codes_end:
 	RET
 
 // func pairreverseU8AVX512(dst *byte, a *byte, b *byte, n int, q *byte)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·pairreverseU8AVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         a+8(FP), CX
@@ -253,7 +253,7 @@ TEXT ·pairreverseU8AVX512(SB), NOSPLIT, $0-40
 	MOVQ         n+24(FP), BX
 	MOVQ         q+32(FP), SI
 	MOVQ         $0x0000000080000000, DI
-	MOVQ         DI, X0
+	VMOVQ        DI, X0
 	VPBROADCASTQ X0, Z0
 	MOVL         $0x00005555, DI
 	KMOVW        DI, K2
@@ -366,7 +366,7 @@ codes_end:
 	RET
 
 // func pairproductU8AVX512(dst *byte, a *byte, b *byte, n int, q *byte)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·pairproductU8AVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         a+8(FP), CX
@@ -374,7 +374,7 @@ TEXT ·pairproductU8AVX512(SB), NOSPLIT, $0-40
 	MOVQ         n+24(FP), BX
 	MOVQ         q+32(FP), SI
 	MOVQ         $0x0000000080000000, DI
-	MOVQ         DI, X0
+	VMOVQ        DI, X0
 	VPBROADCASTQ X0, Z0
 	MOVL         $0x00005555, DI
 	KMOVW        DI, K2
@@ -451,7 +451,7 @@ codes_end:
 	RET
 
 // func pairsumS8AVX512(dst *byte, a *byte, b *byte, n int, q *byte)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·pairsumS8AVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         a+8(FP), CX
@@ -459,7 +459,7 @@ TEXT ·pairsumS8AVX512(SB), NOSPLIT, $0-40
 	MOVQ         n+24(FP), BX
 	MOVQ         q+32(FP), SI
 	MOVQ         $0x0000000080000000, DI
-	MOVQ         DI, X0
+	VMOVQ        DI, X0
 	VPBROADCASTQ X0, Z0
 	MOVL         $0x00005555, DI
 	KMOVW        DI, K2
@@ -572,7 +572,7 @@ codes_end:
 	RET
 
 // func pairdifferenceS8AVX512(dst *byte, a *byte, b *byte, n int, q *byte)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·pairdifferenceS8AVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         a+8(FP), CX
@@ -580,7 +580,7 @@ TEXT ·pairdifferenceS8AVX512(SB), NOSPLIT, $0-40
 	MOVQ         n+24(FP), BX
 	MOVQ         q+32(FP), SI
 	MOVQ         $0x0000000080000000, DI
-	MOVQ         DI, X0
+	VMOVQ        DI, X0
 	VPBROADCASTQ X0, Z0
 	MOVL         $0x00005555, DI
 	KMOVW        DI, K2
@@ -693,7 +693,7 @@ codes_end:
 	RET
 
 // func pairreverseS8AVX512(dst *byte, a *byte, b *byte, n int, q *byte)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·pairreverseS8AVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         a+8(FP), CX
@@ -701,7 +701,7 @@ TEXT ·pairreverseS8AVX512(SB), NOSPLIT, $0-40
 	MOVQ         n+24(FP), BX
 	MOVQ         q+32(FP), SI
 	MOVQ         $0x0000000080000000, DI
-	MOVQ         DI, X0
+	VMOVQ        DI, X0
 	VPBROADCASTQ X0, Z0
 	MOVL         $0x00005555, DI
 	KMOVW        DI, K2
@@ -814,7 +814,7 @@ codes_end:
 	RET
 
 // func pairproductS8AVX512(dst *byte, a *byte, b *byte, n int, q *byte)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·pairproductS8AVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         a+8(FP), CX
@@ -822,7 +822,7 @@ TEXT ·pairproductS8AVX512(SB), NOSPLIT, $0-40
 	MOVQ         n+24(FP), BX
 	MOVQ         q+32(FP), SI
 	MOVQ         $0x0000000080000000, DI
-	MOVQ         DI, X0
+	VMOVQ        DI, X0
 	VPBROADCASTQ X0, Z0
 	MOVL         $0x00005555, DI
 	KMOVW        DI, K2
@@ -899,7 +899,7 @@ codes_end:
 	RET
 
 // func pairsumS16AVX512(dst *int16, a *int16, b *int16, n int, q *byte)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·pairsumS16AVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         a+8(FP), CX
@@ -907,7 +907,7 @@ TEXT ·pairsumS16AVX512(SB), NOSPLIT, $0-40
 	MOVQ         n+24(FP), BX
 	MOVQ         q+32(FP), SI
 	MOVQ         $0x0000000080000000, DI
-	MOVQ         DI, X0
+	VMOVQ        DI, X0
 	VPBROADCASTQ X0, Z0
 	MOVL         $0x00005555, DI
 	KMOVW        DI, K2
@@ -1020,7 +1020,7 @@ codes_end:
 	RET
 
 // func pairdifferenceS16AVX512(dst *int16, a *int16, b *int16, n int, q *byte)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·pairdifferenceS16AVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         a+8(FP), CX
@@ -1028,7 +1028,7 @@ TEXT ·pairdifferenceS16AVX512(SB), NOSPLIT, $0-40
 	MOVQ         n+24(FP), BX
 	MOVQ         q+32(FP), SI
 	MOVQ         $0x0000000080000000, DI
-	MOVQ         DI, X0
+	VMOVQ        DI, X0
 	VPBROADCASTQ X0, Z0
 	MOVL         $0x00005555, DI
 	KMOVW        DI, K2
@@ -1141,7 +1141,7 @@ codes_end:
 	RET
 
 // func pairreverseS16AVX512(dst *int16, a *int16, b *int16, n int, q *byte)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·pairreverseS16AVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         a+8(FP), CX
@@ -1149,7 +1149,7 @@ TEXT ·pairreverseS16AVX512(SB), NOSPLIT, $0-40
 	MOVQ         n+24(FP), BX
 	MOVQ         q+32(FP), SI
 	MOVQ         $0x0000000080000000, DI
-	MOVQ         DI, X0
+	VMOVQ        DI, X0
 	VPBROADCASTQ X0, Z0
 	MOVL         $0x00005555, DI
 	KMOVW        DI, K2
@@ -1262,7 +1262,7 @@ codes_end:
 	RET
 
 // func pairproductS16AVX512(dst *int16, a *int16, b *int16, n int, q *byte)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·pairproductS16AVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         a+8(FP), CX
@@ -1270,7 +1270,7 @@ TEXT ·pairproductS16AVX512(SB), NOSPLIT, $0-40
 	MOVQ         n+24(FP), BX
 	MOVQ         q+32(FP), SI
 	MOVQ         $0x0000000080000000, DI
-	MOVQ         DI, X0
+	VMOVQ        DI, X0
 	VPBROADCASTQ X0, Z0
 	MOVL         $0x00005555, DI
 	KMOVW        DI, K2
@@ -1347,7 +1347,7 @@ codes_end:
 	RET
 
 // func pairpreluU8AVX512(dst *byte, a *byte, b *byte, n int, q *byte)
-// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2
 TEXT ·pairpreluU8AVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         a+8(FP), CX
@@ -1355,7 +1355,7 @@ TEXT ·pairpreluU8AVX512(SB), NOSPLIT, $0-40
 	MOVQ         n+24(FP), BX
 	MOVQ         q+32(FP), SI
 	MOVQ         $0x0000000080000000, DI
-	MOVQ         DI, X0
+	VMOVQ        DI, X0
 	VPBROADCASTQ X0, Z0
 	MOVL         $0x00005555, DI
 	KMOVW        DI, K2
@@ -1470,7 +1470,7 @@ codes_end:
 	RET
 
 // func pairsquareU8AVX512(dst *byte, a *byte, b *byte, n int, q *byte)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·pairsquareU8AVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         a+8(FP), CX
@@ -1478,7 +1478,7 @@ TEXT ·pairsquareU8AVX512(SB), NOSPLIT, $0-40
 	MOVQ         n+24(FP), BX
 	MOVQ         q+32(FP), SI
 	MOVQ         $0x0000000080000000, DI
-	MOVQ         DI, X0
+	VMOVQ        DI, X0
 	VPBROADCASTQ X0, Z0
 	MOVL         $0x00005555, DI
 	KMOVW        DI, K2
@@ -1593,7 +1593,7 @@ codes_end:
 	RET
 
 // func pairpreluS8AVX512(dst *byte, a *byte, b *byte, n int, q *byte)
-// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2
 TEXT ·pairpreluS8AVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         a+8(FP), CX
@@ -1601,7 +1601,7 @@ TEXT ·pairpreluS8AVX512(SB), NOSPLIT, $0-40
 	MOVQ         n+24(FP), BX
 	MOVQ         q+32(FP), SI
 	MOVQ         $0x0000000080000000, DI
-	MOVQ         DI, X0
+	VMOVQ        DI, X0
 	VPBROADCASTQ X0, Z0
 	MOVL         $0x00005555, DI
 	KMOVW        DI, K2
@@ -1716,7 +1716,7 @@ codes_end:
 	RET
 
 // func pairsquareS8AVX512(dst *byte, a *byte, b *byte, n int, q *byte)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·pairsquareS8AVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         a+8(FP), CX
@@ -1724,7 +1724,7 @@ TEXT ·pairsquareS8AVX512(SB), NOSPLIT, $0-40
 	MOVQ         n+24(FP), BX
 	MOVQ         q+32(FP), SI
 	MOVQ         $0x0000000080000000, DI
-	MOVQ         DI, X0
+	VMOVQ        DI, X0
 	VPBROADCASTQ X0, Z0
 	MOVL         $0x00005555, DI
 	KMOVW        DI, K2
@@ -1839,7 +1839,7 @@ codes_end:
 	RET
 
 // func pairleakyS16AVX512(dst *int16, a *int16, b *int16, n int, q *byte)
-// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2
 TEXT ·pairleakyS16AVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         a+8(FP), CX
@@ -1847,7 +1847,7 @@ TEXT ·pairleakyS16AVX512(SB), NOSPLIT, $0-40
 	MOVQ         n+24(FP), BX
 	MOVQ         q+32(FP), SI
 	MOVQ         $0x0000000080000000, DI
-	MOVQ         DI, X0
+	VMOVQ        DI, X0
 	VPBROADCASTQ X0, Z0
 	MOVL         $0x00005555, DI
 	KMOVW        DI, K2

@@ -3,10 +3,10 @@
 #include "textflag.h"
 
 // func placesOfFloatsAVX512(dst *int, src *float32, n int, rows int)
-// Requires: AVX, AVX512BW, AVX512F, BMI, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512F, BMI, BMI2
 TEXT ·placesOfFloatsAVX512(SB), NOSPLIT, $0-32
 	MOVL         $0xff800000, AX
-	MOVD         AX, X0
+	VMOVD        AX, X0
 	VPBROADCASTD X0, Z0
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
@@ -189,7 +189,7 @@ next:
 	RET
 
 // func placesOfMostAVX512(dst *int64, src *float32, step int, lines int, n int)
-// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2, SSE2
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2
 TEXT ·placesOfMostAVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
@@ -197,7 +197,7 @@ TEXT ·placesOfMostAVX512(SB), NOSPLIT, $0-40
 	MOVQ         lines+24(FP), BX
 	MOVQ         n+32(FP), SI
 	MOVL         $0x00000001, DI
-	MOVD         DI, X0
+	VMOVD        DI, X0
 	VPBROADCASTD X0, Z0
 
 columns_many:
@@ -261,7 +261,7 @@ columns_end:
 	RET
 
 // func placesOfLastMostAVX512(dst *int64, src *float32, step int, lines int, n int)
-// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2, SSE2
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2
 TEXT ·placesOfLastMostAVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
@@ -269,7 +269,7 @@ TEXT ·placesOfLastMostAVX512(SB), NOSPLIT, $0-40
 	MOVQ         lines+24(FP), BX
 	MOVQ         n+32(FP), SI
 	MOVL         $0x00000001, DI
-	MOVD         DI, X0
+	VMOVD        DI, X0
 	VPBROADCASTD X0, Z0
 
 columns_many:
@@ -333,7 +333,7 @@ columns_end:
 	RET
 
 // func placesOfLeastAVX512(dst *int64, src *float32, step int, lines int, n int)
-// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2, SSE2
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2
 TEXT ·placesOfLeastAVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
@@ -341,7 +341,7 @@ TEXT ·placesOfLeastAVX512(SB), NOSPLIT, $0-40
 	MOVQ         lines+24(FP), BX
 	MOVQ         n+32(FP), SI
 	MOVL         $0x00000001, DI
-	MOVD         DI, X0
+	VMOVD        DI, X0
 	VPBROADCASTD X0, Z0
 
 columns_many:
@@ -405,7 +405,7 @@ columns_end:
 	RET
 
 // func placesOfLastLeastAVX512(dst *int64, src *float32, step int, lines int, n int)
-// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2, SSE2
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2
 TEXT ·placesOfLastLeastAVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
@@ -413,7 +413,7 @@ TEXT ·placesOfLastLeastAVX512(SB), NOSPLIT, $0-40
 	MOVQ         lines+24(FP), BX
 	MOVQ         n+32(FP), SI
 	MOVL         $0x00000001, DI
-	MOVD         DI, X0
+	VMOVD        DI, X0
 	VPBROADCASTD X0, Z0
 
 columns_many:

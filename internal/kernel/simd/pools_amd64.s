@@ -458,21 +458,21 @@ bytes_end:
 	RET
 
 // func averageTapsAVX512(dst *byte, stepDst int, src *int32, stepSrc int, tap int, taps int, places int, n int, by float32, half float32, lo int32, hi int32)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·averageTapsAVX512(SB), NOSPLIT, $0-80
 	MOVQ         tap+32(FP), AX
 	MOVQ         taps+40(FP), CX
 	MOVL         by+64(FP), DX
-	MOVD         DX, X0
+	VMOVD        DX, X0
 	VPBROADCASTD X0, Z0
 	MOVL         half+68(FP), DX
-	MOVD         DX, X1
+	VMOVD        DX, X1
 	VPBROADCASTD X1, Z1
 	MOVL         lo+72(FP), DX
-	MOVD         DX, X2
+	VMOVD        DX, X2
 	VPBROADCASTD X2, Z2
 	MOVL         hi+76(FP), DX
-	MOVD         DX, X3
+	VMOVD        DX, X3
 	VPBROADCASTD X3, Z3
 	VPTERNLOGD   $0xff, Z4, Z4, Z4
 	VPSLLD       $0x1f, Z4, Z4

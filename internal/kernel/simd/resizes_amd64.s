@@ -3,17 +3,17 @@
 #include "textflag.h"
 
 // func mixBytesAVX512(dst *int32, top *byte, bottom *byte, n int, left int32, right int32)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·mixBytesAVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         top+8(FP), CX
 	MOVQ         bottom+16(FP), DX
 	MOVQ         n+24(FP), BX
 	MOVL         left+32(FP), SI
-	MOVD         SI, X0
+	VMOVD        SI, X0
 	VPBROADCASTD X0, Z0
 	MOVL         right+36(FP), SI
-	MOVD         SI, X1
+	VMOVD        SI, X1
 	VPBROADCASTD X1, Z1
 
 codes_many:
@@ -109,7 +109,7 @@ channels_end:
 	RET
 
 // func acrossBytesAVX512(dst *byte, src *int32, taps *byte, count int, channels int)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·acrossBytesAVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
@@ -117,7 +117,7 @@ TEXT ·acrossBytesAVX512(SB), NOSPLIT, $0-40
 	MOVQ         count+24(FP), BX
 	MOVQ         channels+32(FP), SI
 	MOVL         $0x00080000, DI
-	MOVD         DI, X0
+	VMOVD        DI, X0
 	VPBROADCASTD X0, Z0
 	MOVQ         AX, R8
 

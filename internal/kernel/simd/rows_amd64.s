@@ -3,7 +3,7 @@
 #include "textflag.h"
 
 // func rowSumAVX2(src *float32, n int) float64
-// Requires: AVX, SSE2
+// Requires: AVX
 TEXT ·rowSumAVX2(SB), NOSPLIT, $0-24
 	MOVQ   src+0(FP), AX
 	MOVQ   n+8(FP), CX
@@ -22,16 +22,16 @@ step:
 	VHADDPD      Y0, Y0, Y0
 	VEXTRACTF128 $0x01, Y0, X1
 	VADDSD       X1, X0, X1
-	MOVSD        X1, ret+16(FP)
+	VMOVSD       X1, ret+16(FP)
 	VZEROUPPER
 	RET
 
 // func rowSquaresAVX2(src *float32, n int, mean float64) float64
-// Requires: AVX, AVX2, FMA3, SSE2
+// Requires: AVX, AVX2, FMA3
 TEXT ·rowSquaresAVX2(SB), NOSPLIT, $0-32
 	MOVQ         src+0(FP), AX
 	MOVQ         n+8(FP), CX
-	MOVSD        mean+16(FP), X0
+	VMOVSD       mean+16(FP), X0
 	VBROADCASTSD X0, Y0
 	VXORPD       Y1, Y1, Y1
 	VXORPD       Y2, Y2, Y2
@@ -50,19 +50,19 @@ step:
 	VHADDPD      Y1, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X0
 	VADDSD       X0, X1, X0
-	MOVSD        X0, ret+24(FP)
+	VMOVSD       X0, ret+24(FP)
 	VZEROUPPER
 	RET
 
 // func normaliseAVX2(dst *float32, src *float32, n int, mean float64, inv float64)
-// Requires: AVX, AVX2, SSE2
+// Requires: AVX, AVX2
 TEXT ·normaliseAVX2(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         n+16(FP), DX
-	MOVSD        mean+24(FP), X0
+	VMOVSD       mean+24(FP), X0
 	VBROADCASTSD X0, Y0
-	MOVSD        inv+32(FP), X1
+	VMOVSD       inv+32(FP), X1
 	VBROADCASTSD X1, Y1
 
 step:
@@ -103,17 +103,17 @@ step:
 	RET
 
 // func threeQuartersAVX2(dst *float32, x *float32, sum *float32, n int, bias float32, scale float32)
-// Requires: AVX, AVX2, FMA3, SSE2
+// Requires: AVX, AVX2, FMA3
 TEXT ·threeQuartersAVX2(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         x+8(FP), CX
 	MOVQ         sum+16(FP), DX
 	MOVQ         n+24(FP), BX
 	MOVL         bias+32(FP), SI
-	MOVD         SI, X0
+	VMOVD        SI, X0
 	VPBROADCASTD X0, Y0
 	MOVL         scale+36(FP), SI
-	MOVD         SI, X1
+	VMOVD        SI, X1
 	VPBROADCASTD X1, Y1
 
 step:
@@ -191,19 +191,19 @@ step:
 	RET
 
 // func layerRowsAVX512(dst *float32, src *float32, gamma *float32, beta *float32, rows int, n int, per float64, eps float64)
-// Requires: AVX, AVX512F, SSE2
+// Requires: AVX, AVX512F
 TEXT ·layerRowsAVX512(SB), NOSPLIT, $0-64
-	MOVQ  dst+0(FP), AX
-	MOVQ  src+8(FP), CX
-	MOVQ  gamma+16(FP), DX
-	MOVQ  beta+24(FP), BX
-	MOVQ  rows+32(FP), SI
-	MOVQ  n+40(FP), DI
-	MOVSD per+48(FP), X0
-	MOVSD eps+56(FP), X1
-	MOVQ  $0x3ff0000000000000, R8
-	VMOVQ R8, X2
-	SHLQ  $0x02, DI
+	MOVQ   dst+0(FP), AX
+	MOVQ   src+8(FP), CX
+	MOVQ   gamma+16(FP), DX
+	MOVQ   beta+24(FP), BX
+	MOVQ   rows+32(FP), SI
+	MOVQ   n+40(FP), DI
+	VMOVSD per+48(FP), X0
+	VMOVSD eps+56(FP), X1
+	MOVQ   $0x3ff0000000000000, R8
+	VMOVQ  R8, X2
+	SHLQ   $0x02, DI
 
 row:
 	VPXORD Z5, Z5, Z5
@@ -281,18 +281,18 @@ write:
 	RET
 
 // func meanSquareRowsAVX512(dst *float32, src *float32, gamma *float32, rows int, n int, per float64, eps float64)
-// Requires: AVX, AVX512F, SSE2
+// Requires: AVX, AVX512F
 TEXT ·meanSquareRowsAVX512(SB), NOSPLIT, $0-56
-	MOVQ  dst+0(FP), AX
-	MOVQ  src+8(FP), CX
-	MOVQ  gamma+16(FP), DX
-	MOVQ  rows+24(FP), BX
-	MOVQ  n+32(FP), SI
-	MOVSD per+40(FP), X0
-	MOVSD eps+48(FP), X1
-	MOVQ  $0x3ff0000000000000, DI
-	VMOVQ DI, X2
-	SHLQ  $0x02, SI
+	MOVQ   dst+0(FP), AX
+	MOVQ   src+8(FP), CX
+	MOVQ   gamma+16(FP), DX
+	MOVQ   rows+24(FP), BX
+	MOVQ   n+32(FP), SI
+	VMOVSD per+40(FP), X0
+	VMOVSD eps+48(FP), X1
+	MOVQ   $0x3ff0000000000000, DI
+	VMOVQ  DI, X2
+	SHLQ   $0x02, SI
 
 row:
 	VPXORD Z4, Z4, Z4

@@ -773,14 +773,14 @@ step:
 	RET
 
 // func expSumAVX2(dst *float32, src *float32, n int, shift float32, t *byte) float64
-// Requires: AVX, AVX2, FMA3, SSE2
+// Requires: AVX, AVX2, FMA3
 TEXT ·expSumAVX2(SB), NOSPLIT, $0-48
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         t+32(FP), DX
 	MOVQ         n+16(FP), BX
 	MOVL         shift+24(FP), SI
-	MOVD         SI, X0
+	VMOVD        SI, X0
 	VPBROADCASTD X0, Y0
 	VXORPD       Y1, Y1, Y1
 	VXORPD       Y2, Y2, Y2
@@ -830,7 +830,7 @@ step:
 	VHADDPD      Y1, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X0
 	VADDSD       X0, X1, X0
-	MOVSD        X0, ret+40(FP)
+	VMOVSD       X0, ret+40(FP)
 	VZEROUPPER
 	RET
 
@@ -2000,7 +2000,7 @@ end:
 	RET
 
 // func expSumAVX512(dst *float32, src *float32, n int, shift float32, t *byte) float64
-// Requires: AVX, AVX512F, BMI2, SSE, SSE2
+// Requires: AVX, AVX512F, BMI2
 TEXT ·expSumAVX512(SB), NOSPLIT, $0-48
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
@@ -2010,7 +2010,7 @@ TEXT ·expSumAVX512(SB), NOSPLIT, $0-48
 	VBROADCASTSS 416(DX), Z2
 	VBROADCASTSS 1216(DX), Z2
 	MOVQ         n+16(FP), BX
-	MOVSS        shift+24(FP), X5
+	VMOVSS       shift+24(FP), X5
 	VBROADCASTSS X5, Z5
 	VPXORQ       Z3, Z3, Z3
 	VPXORQ       Z4, Z4, Z4
@@ -2091,6 +2091,6 @@ end:
 	VHADDPD       Y0, Y0, Y0
 	VEXTRACTF128  $0x01, Y0, X1
 	VADDSD        X1, X0, X1
-	MOVSD         X1, ret+40(FP)
+	VMOVSD        X1, ret+40(FP)
 	VZEROUPPER
 	RET

@@ -158,28 +158,28 @@ bytes_end:
 	RET
 
 // func softmaxTableVNNI(dst *byte, src *int32, n int, by int32, half int32, down int32, lo int32, hi int32)
-// Requires: AVX, AVX512F, SSE2
+// Requires: AVX, AVX512F
 TEXT ·softmaxTableVNNI(SB), NOSPLIT, $0-44
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         n+16(FP), DX
 	MOVL         by+24(FP), BX
-	MOVD         BX, X0
+	VMOVD        BX, X0
 	VPBROADCASTD X0, Z0
 	MOVL         half+28(FP), BX
-	MOVD         BX, X1
+	VMOVD        BX, X1
 	VPBROADCASTD X1, Z1
 	MOVL         down+32(FP), BX
-	MOVD         BX, X2
+	VMOVD        BX, X2
 	VPBROADCASTD X2, Z2
 	MOVL         lo+36(FP), BX
-	MOVD         BX, X3
+	VMOVD        BX, X3
 	VPBROADCASTD X3, Z3
 	MOVL         hi+40(FP), BX
-	MOVD         BX, X4
+	VMOVD        BX, X4
 	VPBROADCASTD X4, Z4
 	MOVQ         $0x0000000040000000, BX
-	MOVQ         BX, X5
+	VMOVQ        BX, X5
 	VPBROADCASTQ X5, Z5
 	MOVL         $0x0000aaaa, BX
 	KMOVW        BX, K2

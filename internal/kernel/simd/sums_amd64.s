@@ -203,7 +203,7 @@ few:
 	RET
 
 // func sizeRowAVX2(src *float32, n int) float64
-// Requires: AVX, AVX2, SSE2
+// Requires: AVX, AVX2
 TEXT ·sizeRowAVX2(SB), NOSPLIT, $0-24
 	MOVQ         src+0(FP), AX
 	MOVQ         n+8(FP), CX
@@ -231,7 +231,7 @@ rest:
 	VADDPD       X0, X1, X1
 	VPERMILPD    $0x01, X1, X0
 	VADDPD       X0, X1, X1
-	MOVSD        X1, ret+16(FP)
+	VMOVSD       X1, ret+16(FP)
 	VZEROUPPER
 	RET
 
@@ -303,7 +303,7 @@ few:
 	RET
 
 // func productRowAVX2(src *float32, n int) float64
-// Requires: AVX, AVX2, SSE2
+// Requires: AVX, AVX2
 TEXT ·productRowAVX2(SB), NOSPLIT, $0-24
 	MOVQ         src+0(FP), AX
 	MOVQ         n+8(FP), CX
@@ -329,7 +329,7 @@ rest:
 	VMULPD       X0, X1, X1
 	VPERMILPD    $0x01, X1, X0
 	VMULPD       X0, X1, X1
-	MOVSD        X1, ret+16(FP)
+	VMOVSD       X1, ret+16(FP)
 	VZEROUPPER
 	RET
 
@@ -416,7 +416,7 @@ end:
 	RET
 
 // func sumRowAVX512(src *float32, n int) float64
-// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2
 TEXT ·sumRowAVX512(SB), NOSPLIT, $0-24
 	MOVQ   src+0(FP), AX
 	MOVQ   n+8(FP), CX
@@ -469,7 +469,7 @@ few_end:
 	VADDPD        X1, X0, X0
 	VPERMILPD     $0x01, X0, X1
 	VADDPD        X1, X0, X0
-	MOVSD         X0, ret+16(FP)
+	VMOVSD        X0, ret+16(FP)
 	VZEROUPPER
 	RET
 
@@ -556,11 +556,11 @@ end:
 	RET
 
 // func squareRowAVX512(src *float32, n int, mean float64) float64
-// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2
 TEXT ·squareRowAVX512(SB), NOSPLIT, $0-32
 	MOVQ         src+0(FP), AX
 	MOVQ         n+8(FP), CX
-	MOVSD        mean+16(FP), X0
+	VMOVSD       mean+16(FP), X0
 	VBROADCASTSD X0, Z0
 	VXORPD       Z1, Z1, Z1
 	VXORPD       Z2, Z2, Z2
@@ -617,7 +617,7 @@ few_end:
 	VADDPD        X0, X1, X1
 	VPERMILPD     $0x01, X1, X0
 	VADDPD        X0, X1, X1
-	MOVSD         X1, ret+24(FP)
+	VMOVSD        X1, ret+24(FP)
 	VZEROUPPER
 	RET
 
@@ -713,7 +713,7 @@ end:
 	RET
 
 // func sizeRowAVX512(src *float32, n int) float64
-// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2
 TEXT ·sizeRowAVX512(SB), NOSPLIT, $0-24
 	MOVQ         src+0(FP), AX
 	MOVQ         n+8(FP), CX
@@ -775,7 +775,7 @@ few_end:
 	VADDPD        X0, X1, X1
 	VPERMILPD     $0x01, X1, X0
 	VADDPD        X0, X1, X1
-	MOVSD         X1, ret+16(FP)
+	VMOVSD        X1, ret+16(FP)
 	VZEROUPPER
 	RET
 
@@ -865,7 +865,7 @@ end:
 	RET
 
 // func productRowAVX512(src *float32, n int) float64
-// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·productRowAVX512(SB), NOSPLIT, $0-24
 	MOVQ         src+0(FP), AX
 	MOVQ         n+8(FP), CX
@@ -921,6 +921,6 @@ few_end:
 	VMULPD        X0, X1, X1
 	VPERMILPD     $0x01, X1, X0
 	VMULPD        X0, X1, X1
-	MOVSD         X1, ret+16(FP)
+	VMOVSD        X1, ret+16(FP)
 	VZEROUPPER
 	RET
