@@ -9,7 +9,10 @@ import (
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
-type floatLoops = Loops[float32, float32]
+type (
+	floatLoops  = Loops[float32, float32]
+	doubleLoops = Loops[float64, float64]
+)
 
 // inVectors returns loops in vectors, where the processor has them for the type.
 func inVectors[T tensor.Number](plain Loops[T, T], vectors func(e *simd.Elements) floatLoops) Loops[T, T] {
@@ -89,6 +92,14 @@ func divisions[T tensor.Number](k simd.Quotient, plain func(dst, a, b []T)) Loop
 
 // Max is the greater operand, NaN where either is NaN.
 func Max[T tensor.Number]() Loops[T, T] {
+	if e := simd.ElementKernels(); e != nil {
+		if l, ok := any(doubleLoops{Vec: func(dst, a, b []float64) {
+			n := e.MaxDoubles(dst, a, b)
+			MaxTo(dst[n:], a[n:], b[n:])
+		}}).(Loops[T, T]); ok {
+			return l
+		}
+	}
 	return inVectors(inIntegers(simd.IntMax, Loops[T, T]{Vec: MaxTo[T]}), func(e *simd.Elements) floatLoops {
 		return floatLoops{Vec: func(dst, a, b []float32) {
 			n := e.Max(dst, a, b)
@@ -99,6 +110,14 @@ func Max[T tensor.Number]() Loops[T, T] {
 
 // Min is the smaller operand, NaN where either is NaN.
 func Min[T tensor.Number]() Loops[T, T] {
+	if e := simd.ElementKernels(); e != nil {
+		if l, ok := any(doubleLoops{Vec: func(dst, a, b []float64) {
+			n := e.MinDoubles(dst, a, b)
+			MinTo(dst[n:], a[n:], b[n:])
+		}}).(Loops[T, T]); ok {
+			return l
+		}
+	}
 	return inVectors(inIntegers(simd.IntMin, Loops[T, T]{Vec: MinTo[T]}), func(e *simd.Elements) floatLoops {
 		return floatLoops{Vec: func(dst, a, b []float32) {
 			n := e.Min(dst, a, b)
