@@ -15,10 +15,10 @@ import (
 // Normalisation names the operators that work along an axis as a whole.
 type Normalisation uint8
 
-// Softmax is exponentials divided by their sum.
+// Softmax is exponentials divided by their sum, LogSoftmax the logarithm of that.
 const (
 	Softmax Normalisation = iota
-	logSoftmax
+	LogSoftmax
 	hardmax
 )
 
@@ -71,7 +71,7 @@ func PrepareSoftmax(c *op.Call, k Normalisation) (op.Run, error) {
 		switch k {
 		case Softmax:
 			row = softmaxRow
-		case logSoftmax:
+		case LogSoftmax:
 			row = logSoftmaxRow
 		case hardmax:
 			row = hardmaxRow
@@ -96,7 +96,7 @@ func normalise[T tensor.Real](l line, k Normalisation, row func(dst, src []T)) o
 					softmaxRows(f, src, l.n)
 					return
 				}
-			} else if ok && k == logSoftmax && l.n <= shortRow {
+			} else if ok && k == LogSoftmax && l.n <= shortRow {
 				logSoftmaxRows(f[lo*l.n:hi*l.n], any(src).([]float32)[lo*l.n:], l.n)
 				return
 			}
@@ -136,7 +136,7 @@ func normalise[T tensor.Real](l line, k Normalisation, row func(dst, src []T)) o
 // columns normalises neighbouring columns of single precision in vectors.
 func columns(dst, src []float32, l line, width int, k Normalisation, row func(dst, src []float32)) {
 	if width >= wideColumns && (k == Softmax || l.n <= fewLogs) {
-		softmaxColumns(dst, src, l.n, l.inner, width, k == logSoftmax)
+		softmaxColumns(dst, src, l.n, l.inner, width, k == LogSoftmax)
 		return
 	}
 	const together = 16 // of them are turned
@@ -174,14 +174,14 @@ func tile[T tensor.Real](dst, src []T, n, stride, width int, k Normalisation) {
 			d := x - top[i]
 			e := expOf(d)
 			sum[i] += e
-			if k == logSoftmax {
+			if k == LogSoftmax {
 				e = d
 			}
 			dst[r*stride+i] = e
 		}
 	}
 	for i := range width {
-		if k == logSoftmax {
+		if k == LogSoftmax {
 			sum[i] = T(math.Log(float64(sum[i])))
 		} else {
 			sum[i] = 1 / sum[i]
@@ -190,7 +190,7 @@ func tile[T tensor.Real](dst, src []T, n, stride, width int, k Normalisation) {
 	for r := range n {
 		row := dst[r*stride : r*stride+width]
 		for i := range row {
-			if k == logSoftmax {
+			if k == LogSoftmax {
 				row[i] -= sum[i]
 			} else {
 				row[i] *= sum[i]
