@@ -68,7 +68,7 @@ func prepareClassLoss[T tensor.Real](softmax bool) elem.Prepare {
 		w := *c
 		w.Node, w.In, w.Out = &n, []*tensor.Tensor{c.In[0]}, []*tensor.Tensor{nil}
 		if !c.Wants(1) {
-			w.Out[0] = &tensor.Tensor{Type: c.In[0].Type, Shape: c.In[0].Shape, Data: c.Scratch(len(c.In[0].Data))}
+			w.Out[0] = &tensor.Tensor{Type: c.In[0].Type, Shape: c.In[0].Shape, Data: c.Scratch(c.In[0].Type.Bits() / 8 * c.In[0].Len())}
 		}
 		logs, err := reduce.PrepareSoftmax(&w, reduce.LogSoftmax)
 		if err != nil {
