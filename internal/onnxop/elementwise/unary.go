@@ -237,7 +237,7 @@ func intExact[T tensor.Integer](k exact) op.Run {
 			}
 		})
 	}
-	if k == rectify && T(0)-1 < 0 {
+	if k == rectify && T(0)-1 < 0 && unsafe.Sizeof(T(0)) < 4 { // wider ones are chosen without a branch as it is
 		down := 8*unsafe.Sizeof(T(0)) - 1
 		return RunUnary(func(dst, src []T) {
 			src = src[:len(dst)]
