@@ -401,6 +401,15 @@ func Cast(out, in *Tensor, lo, hi int, cv Conversion) {
 	if from == Bool {
 		from = Uint8
 	}
+	if out.Type.IsHalf() && (from == Float16 || from == BFloat16 || from.IsInteger() && from.Bits() <= 16) { // float32 holds them
+		var block [blockSize]float32
+		for ; lo < hi; lo += blockSize {
+			b := block[:min(blockSize, hi-lo)]
+			Read(b, in, lo)
+			WriteFloat32(out, lo, b)
+		}
+		return
+	}
 	direct := PickNumber(from, castReal[float32], castReal[float64],
 		castInteger[int8], castInteger[int16], castInteger[int32], castInteger[int64],
 		castInteger[uint8], castInteger[uint16], castInteger[uint32], castInteger[uint64])

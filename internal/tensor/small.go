@@ -133,14 +133,27 @@ func RoundBits(f float64, man, minExp int) float64 {
 	return math.Ldexp(math.RoundToEven(math.Ldexp(f, -q)), q)
 }
 
+// cutOdd is f cut off to float32, the last bit set where that drops something: rounded to fewer bits, it gives what f does.
+func cutOdd(f float64) float32 {
+	r := float32(f)
+	if w := float64(r); w != f && f == f {
+		b := math.Float32bits(r)
+		if math.Abs(w) > math.Abs(f) {
+			b--
+		}
+		r = math.Float32frombits(b | 1)
+	}
+	return r
+}
+
 // F64ToF16 rounds once to the nearest half, ties to even.
 func F64ToF16(f float64) uint16 {
-	return F32ToF16(float32(math.Copysign(RoundBits(math.Abs(f), 10, -14), f)))
+	return F32ToF16(cutOdd(f))
 }
 
 // F64ToBF16 rounds once to the nearest bfloat16, ties to even.
 func F64ToBF16(f float64) uint16 {
-	return F32ToBF16(float32(math.Copysign(RoundBits(math.Abs(f), 7, -126), f)))
+	return F32ToBF16(cutOdd(f))
 }
 
 // RoundMode says how a number becomes a power of two.

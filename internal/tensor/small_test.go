@@ -3,6 +3,7 @@ package tensor
 import (
 	"bytes"
 	"math"
+	"math/rand/v2"
 	"testing"
 )
 
@@ -147,6 +148,32 @@ func TestPack(t *testing.T) {
 		Unpack(got, x, 0)
 		if !bytes.Equal(got, test.src) {
 			t.Errorf("%v: unpacked %x, want %x", test.ty, got, test.src)
+		}
+	}
+}
+
+// TestHalvesOfDoubles rounds float64 in one step, as [RoundBits] does.
+func TestHalvesOfDoubles(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(2, 6))
+	special := []float64{0, math.Inf(1), math.NaN(), 65504, 65519.99, 65520, 65536, math.MaxFloat32, math.MaxFloat64, 5e-324, 0x1p-149, 0x1.8p-25, 0x1p-25, 0x1.0000000001p-25, 0x1p-134, 0x1.8p-134, 0x1.01p0, 0x1.01000001p0, 0x1.00ffffff8p0}
+	for i := range 200000 {
+		f := math.Float64frombits(r.Uint64())
+		switch {
+		case i < len(special):
+			f = special[i]
+		case i%3 == 0:
+			f = math.Ldexp(1+float64(r.IntN(1<<12))/(1<<12), r.IntN(300)-170) // ties among them
+		case i%3 == 1:
+			f = r.NormFloat64() * math.Ldexp(1, r.IntN(60)-40)
+		}
+		for _, f := range []float64{f, -f} {
+			if got, want := F64ToF16(f), F32ToF16(float32(math.Copysign(RoundBits(math.Abs(f), 10, -14), f))); got != want {
+				t.Fatalf("%x in float16 is %x, want %x", f, got, want)
+			}
+			if got, want := F64ToBF16(f), F32ToBF16(float32(math.Copysign(RoundBits(math.Abs(f), 7, -126), f))); got != want {
+				t.Fatalf("%x in bfloat16 is %x, want %x", f, got, want)
+			}
 		}
 	}
 }

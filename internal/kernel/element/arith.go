@@ -9,7 +9,10 @@ import (
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
-type floatLoops = Loops[float32, float32]
+type (
+	floatLoops  = Loops[float32, float32]
+	doubleLoops = Loops[float64, float64]
+)
 
 // inVectors returns loops in vectors, where the processor has them for the type.
 func inVectors[T tensor.Number](plain Loops[T, T], vectors func(e *simd.Elements) floatLoops) Loops[T, T] {
@@ -76,10 +79,27 @@ func Div[T tensor.Number]() Loops[T, T] {
 }
 
 // IntDiv is [Div] with zero as the quotient of a division by zero.
-func IntDiv[T tensor.Integer]() Loops[T, T] { return Loops[T, T]{Vec: intDivVec[T]} }
+func IntDiv[T tensor.Integer]() Loops[T, T] { return divisions(simd.WholeQuotient, intDivVec[T]) }
+
+// divisions are plain, in vectors where the processor has them for the type.
+func divisions[T tensor.Number](k simd.Quotient, plain func(dst, a, b []T)) Loops[T, T] {
+	f := simd.DivisionKernels()
+	if !simd.HasDivisions[T](f, k) {
+		return Loops[T, T]{Vec: plain}
+	}
+	return Loops[T, T]{Vec: func(dst, a, b []T) { simd.Divide(f, k, dst, a, b, plain) }}
+}
 
 // Max is the greater operand, NaN where either is NaN.
 func Max[T tensor.Number]() Loops[T, T] {
+	if e := simd.ElementKernels(); e != nil {
+		if l, ok := any(doubleLoops{Vec: func(dst, a, b []float64) {
+			n := e.MaxDoubles(dst, a, b)
+			MaxTo(dst[n:], a[n:], b[n:])
+		}}).(Loops[T, T]); ok {
+			return l
+		}
+	}
 	return inVectors(inIntegers(simd.IntMax, Loops[T, T]{Vec: MaxTo[T]}), func(e *simd.Elements) floatLoops {
 		return floatLoops{Vec: func(dst, a, b []float32) {
 			n := e.Max(dst, a, b)
@@ -90,6 +110,14 @@ func Max[T tensor.Number]() Loops[T, T] {
 
 // Min is the smaller operand, NaN where either is NaN.
 func Min[T tensor.Number]() Loops[T, T] {
+	if e := simd.ElementKernels(); e != nil {
+		if l, ok := any(doubleLoops{Vec: func(dst, a, b []float64) {
+			n := e.MinDoubles(dst, a, b)
+			MinTo(dst[n:], a[n:], b[n:])
+		}}).(Loops[T, T]); ok {
+			return l
+		}
+	}
 	return inVectors(inIntegers(simd.IntMin, Loops[T, T]{Vec: MinTo[T]}), func(e *simd.Elements) floatLoops {
 		return floatLoops{Vec: func(dst, a, b []float32) {
 			n := e.Min(dst, a, b)
@@ -156,16 +184,20 @@ func PRelu[T tensor.Number]() Loops[T, T] {
 }
 
 // ModTrunc is the remainder of the division truncated towards zero.
-func ModTrunc[T tensor.Real]() Loops[T, T] { return Loops[T, T]{Vec: modTruncVec[T]} }
+func ModTrunc[T tensor.Real]() Loops[T, T] { return divisions(simd.RestTruncated, modTruncVec[T]) }
 
 // ModFloor is the remainder with the sign of the divisor, zero included.
 func ModFloor[T tensor.Real]() Loops[T, T] { return Loops[T, T]{Vec: modFloorVec[T]} }
 
 // IntModTrunc is [ModTrunc] of integers; by zero it is zero.
-func IntModTrunc[T tensor.Integer]() Loops[T, T] { return Loops[T, T]{Vec: intModTruncVec[T]} }
+func IntModTrunc[T tensor.Integer]() Loops[T, T] {
+	return divisions(simd.RestTruncated, intModTruncVec[T])
+}
 
 // IntModFloor is [ModFloor] of integers; by zero it is zero.
-func IntModFloor[T tensor.Integer]() Loops[T, T] { return Loops[T, T]{Vec: intModFloorVec[T]} }
+func IntModFloor[T tensor.Integer]() Loops[T, T] {
+	return divisions(simd.RestFloored, intModFloorVec[T])
+}
 
 func addVec[T tensor.Number](dst, a, b []T) {
 	a, b = a[:len(dst)], b[:len(dst)]

@@ -248,3 +248,61 @@ func TestFloatLoops(t *testing.T) {
 		undo()
 	}
 }
+
+// TestDoubleLoops compares loops over float64 in vectors with plain Go, to the bit, in every set.
+func TestDoubleLoops(t *testing.T) {
+	special := []float64{0, math.Copysign(0, -1), 1, -1, 0.5, -2.5, 1.5, math.Inf(1), math.Inf(-1), math.NaN(), 0x1p52 + 1, -0x1p60, 5e-324, 0.49999999999999994}
+	var a, b []float64
+	for _, x := range special {
+		for _, y := range special {
+			a, b = append(a, x), append(b, y)
+		}
+	}
+	alike := func(x, y float64) bool { return math.Float64bits(x) == math.Float64bits(y) || x != x && y != y }
+	for _, set := range simd.Available() {
+		undo := simd.Use(set)
+		e := simd.ElementKernels()
+		for n := range len(a) {
+			want, got := make([]float64, n), make([]float64, n+1)
+			for name, c := range map[string]struct{ f, plain func(dst, a, b []float64) }{"max": {Max[float64]().Vec, MaxTo[float64]}, "min": {Min[float64]().Vec, MinTo[float64]}} {
+				got[n] = 7
+				c.f(got[:n], a, b)
+				if c.plain(want, a, b); !slices.EqualFunc(got[:n], want, alike) || got[n] != 7 {
+					t.Fatalf("%v: %s of %v and %v: %v, want %v", set, name, a[:n], b[:n], got, want)
+				}
+			}
+			if e == nil {
+				continue
+			}
+			for k, f := range []func(float64) float64{math.RoundToEven, math.Floor, math.Ceil} {
+				for i := range e.WholeDoubles(simd.Doubles(k), got[:n], a) {
+					if w := f(a[i]); !alike(got[i], w) {
+						t.Fatalf("%v: whole number %d next to %v is %v, want %v", set, k, a[i], got[i], w)
+					}
+				}
+			}
+			for i := range e.LimitDoubles(got[:n], a, -1, 1.5) {
+				w := a[i]
+				if w < -1 {
+					w = -1
+				}
+				if w > 1.5 {
+					w = 1.5
+				}
+				if !alike(got[i], w) {
+					t.Fatalf("%v: %v within limits is %v, want %v", set, a[i], got[i], w)
+				}
+			}
+			for i := range e.LimitDoubles(got[:n], b, 0, math.Inf(1)) {
+				w := b[i]
+				if w < 0 {
+					w = 0
+				}
+				if !alike(got[i], w) {
+					t.Fatalf("%v: %v rectified is %v, want %v", set, b[i], got[i], w)
+				}
+			}
+		}
+		undo()
+	}
+}

@@ -385,7 +385,7 @@ func (a *asm) lines(name string, each int, wide, signed bool) {
 	a.KMOVQ(bits, out)
 	zero, zx, low := a.ZMM(), a.XMM(), a.ZMM()
 	a.Load(a.Param(params[:4]), z)
-	a.MOVD(z, zx)
+	a.VMOVD(z, zx)
 	a.VPBROADCASTW(zx, zero)
 	if each == 2 && !signed {
 		a.VPTERNLOGD(operand.U8(0xff), low, low, low)
@@ -492,7 +492,7 @@ func (a *asm) widen(w width, signed bool) {
 	zero := a.GP32()
 	a.Load(a.Param("zero"), zero)
 	x, z, z1 := a.vec(w), a.vec(w), a.XMM()
-	a.MOVD(zero, z1)
+	a.VMOVD(zero, z1)
 	a.VPBROADCASTW(z1, z)
 	a.Label("step")
 	if signed {
@@ -583,7 +583,7 @@ func (a *asm) requantise(w width) {
 	spread := func(name string) reg.VecVirtual {
 		v, x, g := a.vec(w), a.XMM(), a.GP32()
 		a.Load(a.Param(name), g)
-		a.MOVD(g, x)
+		a.VMOVD(g, x)
 		a.VPBROADCASTD(x, v)
 		return v
 	}
@@ -592,11 +592,11 @@ func (a *asm) requantise(w width) {
 	c := a.GP64()
 	a.MOVQ(operand.U64(1<<30), c)
 	cx := a.XMM()
-	a.MOVQ(c, cx)
+	a.VMOVQ(c, cx)
 	a.VPBROADCASTQ(cx, half)
 	one := a.vec(w)
 	a.MOVQ(operand.U64(1), c)
-	a.MOVQ(c, cx)
+	a.VMOVQ(c, cx)
 	a.VPBROADCASTD(cx, one)
 	if w == zmm {
 		a.MOVL(operand.U32(0xaaaa), c.As32())

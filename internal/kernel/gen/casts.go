@@ -13,6 +13,13 @@ func casts(a *asm) {
 		{"F32", "I64"},
 		{"F32", "I8"},
 		{"F32", "F64"},
+		{"F32", "I16"},
+		{"F32", "U32"},
+		{"F64", "I8"},
+		{"F64", "I16"},
+		{"F64", "U32"},
+		{"F16", "I16"},
+		{"F16", "U32"},
 		{"F64", "F32"},
 		{"F64", "I32"},
 		{"F64", "I64"},
@@ -74,7 +81,7 @@ func casts(a *asm) {
 }
 
 // castSizes are the bytes of elements.
-var castSizes = map[string]int{"F16": 2, "F32": 4, "F64": 8, "I8": 1, "U8": 1, "B": 1, "I32": 4, "I64": 8}
+var castSizes = map[string]int{"I16": 2, "U32": 4, "F16": 2, "F32": 4, "F64": 8, "I8": 1, "U8": 1, "B": 1, "I32": 4, "I64": 8}
 
 // castWide converts any number of elements, eight at a time.
 func (a *asm) castWide(from, to string) {
@@ -117,7 +124,23 @@ func (a *asm) castWide(from, to string) {
 				half = x.AsY()
 			}
 		}
+		long := func() { // to 64 bits
+			switch from {
+			case "F64":
+				a.VCVTTPD2QQ(x, y)
+			case "F16", "F32":
+				a.VCVTTPS2QQ(x.AsY(), y)
+			default:
+				a.VPMOVSXDQ(x.AsY(), y)
+			}
+		}
 		switch to {
+		case "I16": // the lower bits of 64, as of fewer
+			long()
+			put(a.VPMOVQW, a.VPMOVQW, y)
+		case "U32":
+			long()
+			put(a.VPMOVQD, a.VPMOVQD, y)
 		case "F32":
 			floats()
 			put(a.VMOVUPS, a.VMOVUPS, half)
@@ -125,6 +148,11 @@ func (a *asm) castWide(from, to string) {
 			ints()
 			put(a.VMOVUPS, a.VMOVUPS, half)
 		case "I8":
+			if from == "F64" {
+				long()
+				put(a.VPMOVQB, a.VPMOVQB, y)
+				return
+			}
 			ints()
 			put(a.VPMOVDB, a.VPMOVDB, half)
 		case "F16":
@@ -145,14 +173,7 @@ func (a *asm) castWide(from, to string) {
 			}
 			put(a.VMOVUPD, a.VMOVUPD, y)
 		default:
-			switch from {
-			case "F64":
-				a.VCVTTPD2QQ(x, y)
-			case "F16", "F32":
-				a.VCVTTPS2QQ(x.AsY(), y)
-			default:
-				a.VPMOVSXDQ(x.AsY(), y)
-			}
+			long()
 			put(a.VMOVUPD, a.VMOVUPD, y)
 		}
 	}, step{src, 8 * castSizes[from]}, step{dst, 8 * castSizes[to]})

@@ -409,7 +409,7 @@ func (a *asm) spread512(name string) reg.VecVirtual {
 		panic(err)
 	}
 	a.MOVL(p.Addr, g)
-	a.MOVD(g, x)
+	a.VMOVD(g, x)
 	a.VPBROADCASTD(x, v)
 	return v
 }
@@ -471,7 +471,7 @@ const largestSize = 0b1011
 func (a *asm) number512(bits uint32) reg.VecVirtual {
 	v, x, g := a.ZMM(), a.XMM(), a.GP32()
 	a.MOVL(operand.U32(bits), g)
-	a.MOVD(g, x)
+	a.VMOVD(g, x)
 	a.VPBROADCASTD(x, v)
 	return v
 }

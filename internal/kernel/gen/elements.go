@@ -28,6 +28,8 @@ func elements(a *asm) {
 		{"prelu", a.prelu, "VS"},
 		{"max", a.greater, "VV"},
 		{"min", a.less, "VV"},
+		{"maxDoubles", a.greaterDouble, "VV"},
+		{"minDoubles", a.lessDouble, "VV"},
 	}
 	// Integers lie as they are in registers of floats.
 	for _, o := range []struct {
@@ -109,6 +111,10 @@ func elements(a *asm) {
 	a.whole("roundEven", 8)
 	a.whole("roundDown", 9)
 	a.whole("roundUp", 10)
+	a.wholeDoubles("roundEvenDoubles", 8)
+	a.wholeDoubles("roundDownDoubles", 9)
+	a.wholeDoubles("roundUpDoubles", 10)
+	a.limitDoubles()
 	a.scale()
 	a.roundAway()
 	a.extent()
@@ -165,6 +171,18 @@ func (a *asm) greater(ops ...operand.Op) { a.ofTwo(a.VMAXPS, ops) }
 // less writes x where it is less than y or no number, and y elsewhere.
 func (a *asm) less(ops ...operand.Op) { a.ofTwo(a.VMINPS, ops) }
 
+// greaterDouble and lessDouble are greater and less of float64.
+func (a *asm) greaterDouble(ops ...operand.Op) { a.ofTwoDoubles(a.VMAXPD, ops) }
+
+func (a *asm) lessDouble(ops ...operand.Op) { a.ofTwoDoubles(a.VMINPD, ops) }
+
+func (a *asm) ofTwoDoubles(choose func(...operand.Op), ops []operand.Op) {
+	x, none, r := ops[1], a.YMM(), a.YMM()
+	a.VCMPPD(operand.U8(3), x, x, none)
+	choose(ops[0], x, r)
+	a.VBLENDVPD(none, x, r, ops[2])
+}
+
 func (a *asm) ofTwo(choose func(...operand.Op), ops []operand.Op) {
 	x, none, r := ops[1], a.YMM(), a.YMM()
 	a.VCMPPS(operand.U8(3), x, x, none)
@@ -204,7 +222,7 @@ func (a *asm) awayMasks(sign, half reg.Register) {
 	a.VPSLLD(operand.U8(31), sign, sign)
 	g, low := a.GP32(), a.XMM()
 	a.MOVL(operand.U32(0x3effffff), g)
-	a.MOVD(g, low)
+	a.VMOVD(g, low)
 	a.VPBROADCASTD(low, half)
 }
 
@@ -426,7 +444,7 @@ func (a *asm) rectifyHalf() {
 	g := a.GP32()
 	a.Load(a.Param("inf"), g)
 	low := a.XMM()
-	a.MOVD(g, low)
+	a.VMOVD(g, low)
 	inf, all, magnitude, zero := a.YMM(), a.YMM(), a.YMM(), a.YMM()
 	a.VPBROADCASTW(low, inf)
 	a.VPCMPEQW(all, all, all)
@@ -496,7 +514,7 @@ func (a *asm) spreadParam(name string) reg.VecVirtual {
 		panic(err)
 	}
 	a.MOVL(p.Addr, g)
-	a.MOVD(g, x)
+	a.VMOVD(g, x)
 	a.VPBROADCASTD(x, v)
 	return v
 }
@@ -511,6 +529,46 @@ func (a *asm) whole(name string, mode uint8) {
 		x := a.YMM()
 		a.VROUNDPS(operand.U8(mode), at(src, off), x)
 		a.VMOVUPS(x, at(dst, off))
+	}, func(by int) {
+		a.ADDQ(operand.U32(uint32(by)), dst)
+		a.ADDQ(operand.U32(uint32(by)), src)
+	})
+}
+
+// wholeDoubles is whole of float64, n of which take two of 32 bits each, a multiple of 8.
+func (a *asm) wholeDoubles(name string, mode uint8) {
+	a.function(name+"AVX2", "func(dst, src *float64, n int)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	a.unrolled(n, func(off int) {
+		x := a.YMM()
+		a.VROUNDPD(operand.U8(mode), at(src, off), x)
+		a.VMOVUPD(x, at(dst, off))
+	}, func(by int) {
+		a.ADDQ(operand.U32(uint32(by)), dst)
+		a.ADDQ(operand.U32(uint32(by)), src)
+	})
+}
+
+// limitDoubles writes float64 that are neither less than lo nor greater than hi, else the limit; n is as for wholeDoubles.
+func (a *asm) limitDoubles() {
+	a.function("limitDoublesAVX2", "func(dst, src *float64, n int, lo, hi float64)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	spread := func(name string) reg.VecVirtual {
+		x, v := a.XMM(), a.YMM()
+		a.VBROADCASTSD(a.Load(a.Param(name), x), v)
+		return v
+	}
+	lo, hi := spread("lo"), spread("hi")
+	a.unrolled(n, func(off int) {
+		x := a.YMM()
+		a.VMOVUPD(at(src, off), x)
+		a.VMAXPD(x, lo, x)
+		a.VMINPD(x, hi, x)
+		a.VMOVUPD(x, at(dst, off))
 	}, func(by int) {
 		a.ADDQ(operand.U32(uint32(by)), dst)
 		a.ADDQ(operand.U32(uint32(by)), src)

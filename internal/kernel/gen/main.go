@@ -42,6 +42,7 @@ var families = map[string]func(*asm){
 	"picks":       picks,
 	"places":      places,
 	"pools":       pools,
+	"quotients":   quotients,
 	"relations":   relations,
 	"repeats":     repeats,
 	"resizes":     resizes,

@@ -84,7 +84,7 @@ func (a *asm) pair(kind, codes string) {
 	round := a.ZMM()
 	c, x := a.GP64(), a.XMM()
 	a.MOVQ(operand.U64(1<<31), c)
-	a.MOVQ(c, x)
+	a.VMOVQ(c, x)
 	a.VPBROADCASTQ(x, round)
 	a.MOVL(operand.U32(0x5555), c.As32())
 	a.KMOVW(c.As32(), reg.K2)

@@ -136,7 +136,7 @@ func (a *asm) softmaxTable() {
 	by, half, down, lo, hi := a.spread512("by"), a.spread512("half"), a.spread512("down"), a.spread512("lo"), a.spread512("hi")
 	round, c, x := a.ZMM(), a.GP64(), a.XMM()
 	a.MOVQ(operand.U64(1<<30), c)
-	a.MOVQ(c, x)
+	a.VMOVQ(c, x)
 	a.VPBROADCASTQ(x, round)
 	a.MOVL(operand.U32(0xaaaa), c.As32())
 	a.KMOVW(c.As32(), reg.K2)

@@ -18,7 +18,68 @@ func sums(a *asm) {
 			}
 		}
 	}
+	a.addProducts()
 }
+
+// addProducts adds to n sums of float64 the products of k numbers with the lines of a matrix.
+func (a *asm) addProducts() {
+	a.function("addProductsAVX512", "func(dst, x *float64, stepX int, lines *float64, step, k, n int)")
+	load := func(name string) reg.Register { return a.Load(a.Param(name), a.GP64()) }
+	dst, x, stepX, lines, step, k, n := load("dst"), load("x"), load("stepX"), load("lines"), load("step"), load("k"), load("n")
+	p, q, left := a.GP64(), a.GP64(), a.GP64()
+	columns := func(name string, vecs int, mask reg.Register) {
+		var acc [4]reg.VecVirtual
+		for i := range vecs {
+			acc[i] = a.ZMM()
+			if mask != nil {
+				a.VMOVUPD_Z(at(dst, 64*i), mask, acc[i])
+			} else {
+				a.VMOVUPD(at(dst, 64*i), acc[i])
+			}
+		}
+		a.MOVQ(lines, p)
+		a.MOVQ(x, q)
+		a.MOVQ(k, left)
+		a.Label(name)
+		v := a.ZMM()
+		a.VBROADCASTSD(at(q, 0), v)
+		for i := range vecs {
+			if mask != nil {
+				a.VFMADD231PD(at(p, 64*i), v, mask, acc[i])
+			} else {
+				a.VFMADD231PD(at(p, 64*i), v, acc[i])
+			}
+		}
+		a.ADDQ(step, p)
+		a.ADDQ(stepX, q)
+		a.DECQ(left)
+		a.JNZ(operand.LabelRef(name))
+		for i := range vecs {
+			if mask != nil {
+				a.VMOVUPD(acc[i], mask, at(dst, 64*i))
+			} else {
+				a.VMOVUPD(acc[i], at(dst, 64*i))
+			}
+		}
+	}
+	a.Label("wide")
+	a.CMPQ(n, operand.U8(32))
+	a.JLT(operand.LabelRef("narrow"))
+	columns("wide_line", 4, nil)
+	a.ADDQ(operand.U32(256), dst)
+	a.ADDQ(operand.U32(256), lines)
+	a.SUBQ(operand.U8(32), n)
+	a.JMP(operand.LabelRef("wide"))
+	a.Label("narrow")
+	a.masked("columns", n, 8, func(mask reg.Register) {
+		columns("line_"+map[bool]string{false: "all", true: "some"}[mask != nil], 1, mask)
+	}, step8(dst), step8(lines))
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// step8 moves a pointer on by eight float64.
+func step8(p reg.Register) step { return step{p, 64} }
 
 // fold is one of the sums.
 type fold struct {

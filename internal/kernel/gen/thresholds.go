@@ -10,7 +10,7 @@ func thresholds(a *asm) {
 	word := func(bits uint32) reg.VecVirtual {
 		v, g, low := a.YMM(), a.GP32(), a.XMM()
 		a.MOVL(operand.U32(bits), g)
-		a.MOVD(g, low)
+		a.VMOVD(g, low)
 		a.VPBROADCASTD(low, v)
 		return v
 	}

@@ -16,16 +16,14 @@ import (
 // Float is the key of a floating-point number: NaN comes after every number and
 // equals itself, as NumPy sorts, and the two zeros are one.
 func Float(f float64) uint64 {
-	switch b := math.Float64bits(f); {
-	case f != f:
+	if f != f {
 		return math.MaxUint64
-	case f == 0:
-		return 1 << 63
-	case f < 0:
-		return ^b
-	default:
-		return b | 1<<63
 	}
+	b := math.Float64bits(f)
+	if b<<1 == 0 {
+		b = 0
+	}
+	return b ^ (uint64(int64(b)>>63) | 1<<63) // without a branch: signs cannot be foretold
 }
 
 // Signed is the key of an integer.
@@ -61,25 +59,23 @@ func (l Lines) TopK(pool *workers.Pool, at []int, keys []uint64, k int, largest 
 		flip = math.MaxUint64
 	}
 	pool.For(l.Outer*l.Inner, max(1, 1<<13/l.N), func(lo, hi int) {
-		var words, spare []uint64
+		var room, spare []uint64
 		var entries []entry
 		for line := lo; line < hi; line++ {
 			o, in := line/l.Inner, line%l.Inner
 			own := keys[o*l.N*l.Inner+in:]
 			put := func(j, i int) { at[(o*k+j)*l.Inner+in] = (o*l.N+i)*l.Inner + in }
-			if words = l.words(words, own, flip); len(words) > 0 {
-				spare = slices.Grow(spare[:0], l.N)[:l.N]
-				words = bestWords(words, spare, k, bits.Len(uint(l.N-1)))
-				for j, w := range words {
-					put(j, int(w&(1<<bits.Len(uint(l.N-1))-1)))
+			if k > l.N/4 {
+				if words := l.words(room, own, flip); len(words) > 0 {
+					room, spare = words, slices.Grow(spare[:0], l.N)[:l.N]
+					low := bits.Len(uint(l.N - 1))
+					for j, w := range bestWords(words, spare, k, low) {
+						put(j, int(w&(1<<low-1)))
+					}
+					continue
 				}
-				continue
 			}
-			entries = entries[:0]
-			for i := range l.N {
-				entries = append(entries, entry{own[i*l.Inner] ^ flip, i})
-			}
-			entries = best(entries, k)
+			entries = l.best(entries[:0], own, flip, k)
 			for j, e := range entries {
 				put(j, e.i)
 			}
@@ -107,20 +103,29 @@ func (l Lines) words(buf, keys []uint64, flip uint64) []uint64 {
 
 func before(a, b entry) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.i, b.i)) }
 
-// best leaves the first k of all in order. A heap holds the worst of the best on top while the rest is looked through.
-func best(all []entry, k int) []entry {
-	if k <= len(all)/4 {
-		heap := all[:k]
+// best gives the first k elements of a line in order, in all. Of few a heap holds the worst of the best on top while the rest is looked through:
+// what is equal comes later, and is worse.
+func (l Lines) best(all []entry, keys []uint64, flip uint64, k int) []entry {
+	few := k <= l.N/4
+	n := l.N
+	if few {
+		n = k
+	}
+	for i := range n {
+		all = append(all, entry{keys[i*l.Inner] ^ flip, i})
+	}
+	if few && k > 0 {
 		for j := k/2 - 1; j >= 0; j-- {
-			sink(heap, j)
+			sink(all, j)
 		}
-		for i := k; i < len(all) && k > 0; i++ {
-			if before(all[i], heap[0]) < 0 {
-				heap[0] = all[i]
-				sink(heap, 0)
+		worst := all[0].key
+		for i := k; i < l.N; i++ {
+			if key := keys[i*l.Inner] ^ flip; key < worst {
+				all[0] = entry{key, i}
+				sink(all, 0)
+				worst = all[0].key
 			}
 		}
-		all = heap
 	}
 	slices.SortFunc(all, before)
 	return all[:k]

@@ -57,6 +57,34 @@ func TestTopK(t *testing.T) {
 }
 
 // TestUnique compares with looking for every row among those before it.
+// TestManyLines orders lines that are sorted digit by digit, one after another in the same memory.
+func TestManyLines(t *testing.T) {
+	t.Parallel()
+	pool := workers.New(1, nil)
+	defer pool.Close()
+	r := rand.New(rand.NewPCG(7, 4))
+	for range 40 {
+		l := Lines{3, radixFrom + r.IntN(300), 1}
+		keys, down := make([]uint64, l.Outer*l.N), 20+r.IntN(40)
+		for i := range keys {
+			keys[i] = r.Uint64() >> down
+		}
+		k := []int{3, l.N / 2, l.N}[r.IntN(3)]
+		at := make([]int, l.Outer*k)
+		l.TopK(pool, at, keys, k, false)
+		for o := range l.Outer {
+			line := make([]int, l.N)
+			for i := range line {
+				line[i] = o*l.N + i
+			}
+			slices.SortStableFunc(line, func(a, b int) int { return cmp.Compare(keys[a], keys[b]) })
+			if diff := gocmp.Diff(line[:k], at[o*k:][:k]); diff != "" {
+				t.Fatalf("%d of line %d of %d: %s", k, o, l.N, diff)
+			}
+		}
+	}
+}
+
 func TestUnique(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -269,6 +269,10 @@ func into[T tensor.Number](l element.Loops[T, T]) func(acc, src []T) {
 
 // extremeRow is row in vectors where there are such; of chooses from the least and the most of all.
 func extremeRow[T tensor.Number](row func(acc T, src []T) T, of func(least, most float32) float32) func(acc T, src []T) T {
+	if T(1)/2 == 0 { // integers
+		most := of(0, 1) == 1
+		return func(acc T, src []T) T { return intExtreme(acc, src, most) }
+	}
 	e := simd.ElementKernels()
 	if e == nil {
 		return row
@@ -278,6 +282,35 @@ func extremeRow[T tensor.Number](row func(acc T, src []T) T, of func(least, most
 		return row
 	}
 	return vectors
+}
+
+// intExtreme is the greatest of integers, or the smallest, without branches on their values, which cannot be foretold: as words, which a
+// processor chooses from so.
+func intExtreme[T tensor.Number](acc T, src []T, most bool) T {
+	if T(0)-1 > 0 {
+		return T(wordExtreme(uint64(acc), src, most))
+	}
+	return T(wordExtreme(int64(acc), src, most))
+}
+
+func wordExtreme[W int64 | uint64, T tensor.Number](acc W, src []T, most bool) W {
+	a, b := acc, acc
+	if most {
+		for ; len(src) >= 2; src = src[2:] {
+			a, b = max(a, W(src[0])), max(b, W(src[1]))
+		}
+		if len(src) == 1 {
+			a = max(a, W(src[0]))
+		}
+		return max(a, b)
+	}
+	for ; len(src) >= 2; src = src[2:] {
+		a, b = min(a, W(src[0])), min(b, W(src[1]))
+	}
+	if len(src) == 1 {
+		a = min(a, W(src[0]))
+	}
+	return min(a, b)
 }
 
 // MaxRow is the greatest of acc and src; NaN wins over numbers.

@@ -13,11 +13,14 @@ const (
 	CastUint8
 	CastInt32
 	CastInt64
+	CastInt16
+	CastUint16
+	CastUint32
 
 	castKinds = iota
 )
 
-var castSizes = [castKinds]int{1, 2, 4, 8, 1, 1, 4, 8}
+var castSizes = [castKinds]int{1, 2, 4, 8, 1, 1, 4, 8, 2, 2, 4}
 
 type castLoop func(dst, src *byte, n int)
 
@@ -35,8 +38,8 @@ func CastKernels() *Casts { return castLoops.pick() }
 func (c *Casts) Has(from, to CastKind) bool { return c != nil && c.loops[from][to] != nil }
 
 // Cast converts elements as they lie in memory; it returns for how many it did so: the caller does the rest. Floats are rounded to the nearest,
-// ties to even. Integers are truncated, those of floats towards zero: what 32 or 64 bits cannot hold becomes the smallest number, of 8 bits the
-// lower ones count.
+// ties to even. Integers are truncated, those of floats towards zero: what 32 or 64 bits with a sign cannot hold becomes the smallest number, of others
+// the lower bits count, of 64.
 func (c *Casts) Cast(dst, src []byte, from, to CastKind) int {
 	n := len(dst) / castSizes[to] / c.each * c.each
 	if n > 0 {

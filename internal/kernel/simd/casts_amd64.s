@@ -126,6 +126,225 @@ elements_end:
 	VZEROUPPER
 	RET
 
+// func castF32I16AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2
+TEXT ·castF32I16AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+elements_many:
+	SUBQ       $0x08, DX
+	JLT        elements_few
+	VMOVUPS    (CX), Y0
+	VCVTTPS2QQ Y0, Z0
+	VPMOVQW    Z0, (AX)
+	ADDQ       $0x00000020, CX
+	ADDQ       $0x00000010, AX
+	JMP        elements_many
+
+elements_few:
+	ADDQ       $0x08, DX
+	JZ         elements_end
+	MOVQ       $-1, BX
+	BZHIQ      DX, BX, BX
+	KMOVQ      BX, K1
+	VMOVUPS.Z  (CX), K1, Y0
+	VCVTTPS2QQ Y0, Z0
+	VPMOVQW    Z0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castF32U32AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2
+TEXT ·castF32U32AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+elements_many:
+	SUBQ       $0x08, DX
+	JLT        elements_few
+	VMOVUPS    (CX), Y0
+	VCVTTPS2QQ Y0, Z0
+	VPMOVQD    Z0, (AX)
+	ADDQ       $0x00000020, CX
+	ADDQ       $0x00000020, AX
+	JMP        elements_many
+
+elements_few:
+	ADDQ       $0x08, DX
+	JZ         elements_end
+	MOVQ       $-1, BX
+	BZHIQ      DX, BX, BX
+	KMOVQ      BX, K1
+	VMOVUPS.Z  (CX), K1, Y0
+	VCVTTPS2QQ Y0, Z0
+	VPMOVQD    Z0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castF64I8AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2
+TEXT ·castF64I8AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+elements_many:
+	SUBQ       $0x08, DX
+	JLT        elements_few
+	VMOVUPD    (CX), Z0
+	VCVTTPD2QQ Z0, Z0
+	VPMOVQB    Z0, (AX)
+	ADDQ       $0x00000040, CX
+	ADDQ       $0x00000008, AX
+	JMP        elements_many
+
+elements_few:
+	ADDQ       $0x08, DX
+	JZ         elements_end
+	MOVQ       $-1, BX
+	BZHIQ      DX, BX, BX
+	KMOVQ      BX, K1
+	VMOVUPD.Z  (CX), K1, Z0
+	VCVTTPD2QQ Z0, Z0
+	VPMOVQB    Z0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castF64I16AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2
+TEXT ·castF64I16AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+elements_many:
+	SUBQ       $0x08, DX
+	JLT        elements_few
+	VMOVUPD    (CX), Z0
+	VCVTTPD2QQ Z0, Z0
+	VPMOVQW    Z0, (AX)
+	ADDQ       $0x00000040, CX
+	ADDQ       $0x00000010, AX
+	JMP        elements_many
+
+elements_few:
+	ADDQ       $0x08, DX
+	JZ         elements_end
+	MOVQ       $-1, BX
+	BZHIQ      DX, BX, BX
+	KMOVQ      BX, K1
+	VMOVUPD.Z  (CX), K1, Z0
+	VCVTTPD2QQ Z0, Z0
+	VPMOVQW    Z0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castF64U32AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2
+TEXT ·castF64U32AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+elements_many:
+	SUBQ       $0x08, DX
+	JLT        elements_few
+	VMOVUPD    (CX), Z0
+	VCVTTPD2QQ Z0, Z0
+	VPMOVQD    Z0, (AX)
+	ADDQ       $0x00000040, CX
+	ADDQ       $0x00000020, AX
+	JMP        elements_many
+
+elements_few:
+	ADDQ       $0x08, DX
+	JZ         elements_end
+	MOVQ       $-1, BX
+	BZHIQ      DX, BX, BX
+	KMOVQ      BX, K1
+	VMOVUPD.Z  (CX), K1, Z0
+	VCVTTPD2QQ Z0, Z0
+	VPMOVQD    Z0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castF16I16AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, F16C
+TEXT ·castF16I16AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+elements_many:
+	SUBQ       $0x08, DX
+	JLT        elements_few
+	VCVTPH2PS  (CX), Y0
+	VCVTTPS2QQ Y0, Z0
+	VPMOVQW    Z0, (AX)
+	ADDQ       $0x00000010, CX
+	ADDQ       $0x00000010, AX
+	JMP        elements_many
+
+elements_few:
+	ADDQ        $0x08, DX
+	JZ          elements_end
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VMOVDQU16.Z (CX), K1, X0
+	VCVTPH2PS   X0, Y0
+	VCVTTPS2QQ  Y0, Z0
+	VPMOVQW     Z0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castF16U32AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, F16C
+TEXT ·castF16U32AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+elements_many:
+	SUBQ       $0x08, DX
+	JLT        elements_few
+	VCVTPH2PS  (CX), Y0
+	VCVTTPS2QQ Y0, Z0
+	VPMOVQD    Z0, (AX)
+	ADDQ       $0x00000010, CX
+	ADDQ       $0x00000020, AX
+	JMP        elements_many
+
+elements_few:
+	ADDQ        $0x08, DX
+	JZ          elements_end
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VMOVDQU16.Z (CX), K1, X0
+	VCVTPH2PS   X0, Y0
+	VCVTTPS2QQ  Y0, Z0
+	VPMOVQD     Z0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
 // func castF64F32AVX512(dst *byte, src *byte, n int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2
 TEXT ·castF64F32AVX512(SB), NOSPLIT, $0-24

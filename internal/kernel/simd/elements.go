@@ -13,8 +13,11 @@ type Elements struct {
 	addVS, mulVS, divVS        func(dst, a *float32, b float32, n int)
 	preluVV, maxVV, minVV      func(dst, a, b *float32, n int) // nil for none
 	ints                       [intOps][intKinds]func(dst, a, b *float32, n int)
-	xorAll                     func(dst, a *float32, b float32, n int) // nil for none
-	preluVS                    func(dst, a *float32, b float32, n int) // nil for none
+	maxDD, minDD               func(dst, a, b *float32, n int)                // of float64, two of n each; nil for none
+	limitDoubles               func(dst, src *float64, n int, lo, hi float64) // nil for none
+	wholeDoubles               [3]func(dst, src *float64, n int)              // as toWhole; nil for none
+	xorAll                     func(dst, a *float32, b float32, n int)        // nil for none
+	preluVS                    func(dst, a *float32, b float32, n int)        // nil for none
 	subSV, divSV               func(dst *float32, a float32, b *float32, n int)
 	clamp                      func(dst, src *float32, n int, lo, hi, plus float32)
 	scale                      func(dst, src *float32, n int, s, t float32)
@@ -230,6 +233,54 @@ func (e *Elements) whole(dst, src []float32, mode int) int {
 	}
 	_ = src[n-1]
 	e.toWhole[mode](&dst[0], &src[0], n)
+	return n
+}
+
+// Doubles is a loop over float64.
+type Doubles uint8
+
+// The loops: the whole numbers next to others, to the nearest even, down and up.
+const (
+	DoublesToEven Doubles = iota
+	DoublesFloor
+	DoublesCeil
+)
+
+// WholeDoubles writes whole numbers; it returns for how many values it did so.
+func (e *Elements) WholeDoubles(k Doubles, dst, src []float64) int {
+	n := len(dst) / 4 * 4
+	if e == nil || e.wholeDoubles[k] == nil || n == 0 {
+		return 0
+	}
+	_ = src[n-1]
+	e.wholeDoubles[k](&dst[0], &src[0], 2*n)
+	return n
+}
+
+// LimitDoubles is [Elements.Limit] of float64; it returns for how many values it did so.
+func (e *Elements) LimitDoubles(dst, src []float64, lo, hi float64) int {
+	n := len(dst) / 4 * 4
+	if e == nil || e.limitDoubles == nil || n == 0 {
+		return 0
+	}
+	_ = src[n-1]
+	e.limitDoubles(&dst[0], &src[0], 2*n, lo, hi)
+	return n
+}
+
+// MaxDoubles is [Elements.Max] of float64; it returns for how many values it did so, as MinDoubles does.
+func (e *Elements) MaxDoubles(dst, a, b []float64) int { return bothDoubles(dst, a, b, e.maxDD) }
+
+// MinDoubles is [Elements.Min] of float64.
+func (e *Elements) MinDoubles(dst, a, b []float64) int { return bothDoubles(dst, a, b, e.minDD) }
+
+func bothDoubles(dst, a, b []float64, loop func(dst, a, b *float32, n int)) int {
+	n := len(dst) / 4 * 4
+	if loop == nil || n == 0 {
+		return 0
+	}
+	_, _ = a[n-1], b[n-1]
+	loop(words(dst), words(a), words(b), 2*n)
 	return n
 }
 

@@ -640,6 +640,118 @@ end:
 	VZEROUPPER
 	RET
 
+// func maxDoublesVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX
+TEXT ·maxDoublesVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ      $0x20, CX
+	JLT       few
+	VMOVUPS   (DX), Y0
+	VCMPPD    $0x03, Y0, Y0, Y1
+	VMAXPD    (BX), Y0, Y2
+	VBLENDVPD Y1, Y0, Y2, Y0
+	VMOVUPS   Y0, (AX)
+	VMOVUPS   32(DX), Y0
+	VCMPPD    $0x03, Y0, Y0, Y1
+	VMAXPD    32(BX), Y0, Y2
+	VBLENDVPD Y1, Y0, Y2, Y0
+	VMOVUPS   Y0, 32(AX)
+	VMOVUPS   64(DX), Y0
+	VCMPPD    $0x03, Y0, Y0, Y1
+	VMAXPD    64(BX), Y0, Y2
+	VBLENDVPD Y1, Y0, Y2, Y0
+	VMOVUPS   Y0, 64(AX)
+	VMOVUPS   96(DX), Y0
+	VCMPPD    $0x03, Y0, Y0, Y1
+	VMAXPD    96(BX), Y0, Y2
+	VBLENDVPD Y1, Y0, Y2, Y0
+	VMOVUPS   Y0, 96(AX)
+	ADDQ      $0x00000080, AX
+	ADDQ      $0x00000080, DX
+	ADDQ      $0x00000080, BX
+	JMP       many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ      $0x08, CX
+	JLT       end
+	VMOVUPS   (DX), Y0
+	VCMPPD    $0x03, Y0, Y0, Y1
+	VMAXPD    (BX), Y0, Y2
+	VBLENDVPD Y1, Y0, Y2, Y0
+	VMOVUPS   Y0, (AX)
+	ADDQ      $0x00000020, AX
+	ADDQ      $0x00000020, DX
+	ADDQ      $0x00000020, BX
+	JMP       eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func minDoublesVVAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX
+TEXT ·minDoublesVVAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
+
+many:
+	SUBQ      $0x20, CX
+	JLT       few
+	VMOVUPS   (DX), Y0
+	VCMPPD    $0x03, Y0, Y0, Y1
+	VMINPD    (BX), Y0, Y2
+	VBLENDVPD Y1, Y0, Y2, Y0
+	VMOVUPS   Y0, (AX)
+	VMOVUPS   32(DX), Y0
+	VCMPPD    $0x03, Y0, Y0, Y1
+	VMINPD    32(BX), Y0, Y2
+	VBLENDVPD Y1, Y0, Y2, Y0
+	VMOVUPS   Y0, 32(AX)
+	VMOVUPS   64(DX), Y0
+	VCMPPD    $0x03, Y0, Y0, Y1
+	VMINPD    64(BX), Y0, Y2
+	VBLENDVPD Y1, Y0, Y2, Y0
+	VMOVUPS   Y0, 64(AX)
+	VMOVUPS   96(DX), Y0
+	VCMPPD    $0x03, Y0, Y0, Y1
+	VMINPD    96(BX), Y0, Y2
+	VBLENDVPD Y1, Y0, Y2, Y0
+	VMOVUPS   Y0, 96(AX)
+	ADDQ      $0x00000080, AX
+	ADDQ      $0x00000080, DX
+	ADDQ      $0x00000080, BX
+	JMP       many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ      $0x08, CX
+	JLT       end
+	VMOVUPS   (DX), Y0
+	VCMPPD    $0x03, Y0, Y0, Y1
+	VMINPD    (BX), Y0, Y2
+	VBLENDVPD Y1, Y0, Y2, Y0
+	VMOVUPS   Y0, (AX)
+	ADDQ      $0x00000020, AX
+	ADDQ      $0x00000020, DX
+	ADDQ      $0x00000020, BX
+	JMP       eight
+
+end:
+	VZEROUPPER
+	RET
+
 // func andVVAVX2(dst *float32, a *float32, b *float32, n int)
 // Requires: AVX
 TEXT ·andVVAVX2(SB), NOSPLIT, $0-32
@@ -2302,6 +2414,172 @@ eight:
 	ADDQ     $0x00000020, AX
 	ADDQ     $0x00000020, CX
 	JMP      eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func roundEvenDoublesAVX2(dst *float64, src *float64, n int)
+// Requires: AVX
+TEXT ·roundEvenDoublesAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+many:
+	SUBQ     $0x20, DX
+	JLT      few
+	VROUNDPD $0x08, (CX), Y0
+	VMOVUPD  Y0, (AX)
+	VROUNDPD $0x08, 32(CX), Y0
+	VMOVUPD  Y0, 32(AX)
+	VROUNDPD $0x08, 64(CX), Y0
+	VMOVUPD  Y0, 64(AX)
+	VROUNDPD $0x08, 96(CX), Y0
+	VMOVUPD  Y0, 96(AX)
+	ADDQ     $0x00000080, AX
+	ADDQ     $0x00000080, CX
+	JMP      many
+
+few:
+	ADDQ $0x20, DX
+
+eight:
+	SUBQ     $0x08, DX
+	JLT      end
+	VROUNDPD $0x08, (CX), Y0
+	VMOVUPD  Y0, (AX)
+	ADDQ     $0x00000020, AX
+	ADDQ     $0x00000020, CX
+	JMP      eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func roundDownDoublesAVX2(dst *float64, src *float64, n int)
+// Requires: AVX
+TEXT ·roundDownDoublesAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+many:
+	SUBQ     $0x20, DX
+	JLT      few
+	VROUNDPD $0x09, (CX), Y0
+	VMOVUPD  Y0, (AX)
+	VROUNDPD $0x09, 32(CX), Y0
+	VMOVUPD  Y0, 32(AX)
+	VROUNDPD $0x09, 64(CX), Y0
+	VMOVUPD  Y0, 64(AX)
+	VROUNDPD $0x09, 96(CX), Y0
+	VMOVUPD  Y0, 96(AX)
+	ADDQ     $0x00000080, AX
+	ADDQ     $0x00000080, CX
+	JMP      many
+
+few:
+	ADDQ $0x20, DX
+
+eight:
+	SUBQ     $0x08, DX
+	JLT      end
+	VROUNDPD $0x09, (CX), Y0
+	VMOVUPD  Y0, (AX)
+	ADDQ     $0x00000020, AX
+	ADDQ     $0x00000020, CX
+	JMP      eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func roundUpDoublesAVX2(dst *float64, src *float64, n int)
+// Requires: AVX
+TEXT ·roundUpDoublesAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+many:
+	SUBQ     $0x20, DX
+	JLT      few
+	VROUNDPD $0x0a, (CX), Y0
+	VMOVUPD  Y0, (AX)
+	VROUNDPD $0x0a, 32(CX), Y0
+	VMOVUPD  Y0, 32(AX)
+	VROUNDPD $0x0a, 64(CX), Y0
+	VMOVUPD  Y0, 64(AX)
+	VROUNDPD $0x0a, 96(CX), Y0
+	VMOVUPD  Y0, 96(AX)
+	ADDQ     $0x00000080, AX
+	ADDQ     $0x00000080, CX
+	JMP      many
+
+few:
+	ADDQ $0x20, DX
+
+eight:
+	SUBQ     $0x08, DX
+	JLT      end
+	VROUNDPD $0x0a, (CX), Y0
+	VMOVUPD  Y0, (AX)
+	ADDQ     $0x00000020, AX
+	ADDQ     $0x00000020, CX
+	JMP      eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func limitDoublesAVX2(dst *float64, src *float64, n int, lo float64, hi float64)
+// Requires: AVX, AVX2
+TEXT ·limitDoublesAVX2(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	VMOVSD       lo+24(FP), X0
+	VBROADCASTSD X0, Y0
+	VMOVSD       hi+32(FP), X1
+	VBROADCASTSD X1, Y1
+
+many:
+	SUBQ    $0x20, DX
+	JLT     few
+	VMOVUPD (CX), Y2
+	VMAXPD  Y2, Y0, Y2
+	VMINPD  Y2, Y1, Y2
+	VMOVUPD Y2, (AX)
+	VMOVUPD 32(CX), Y2
+	VMAXPD  Y2, Y0, Y2
+	VMINPD  Y2, Y1, Y2
+	VMOVUPD Y2, 32(AX)
+	VMOVUPD 64(CX), Y2
+	VMAXPD  Y2, Y0, Y2
+	VMINPD  Y2, Y1, Y2
+	VMOVUPD Y2, 64(AX)
+	VMOVUPD 96(CX), Y2
+	VMAXPD  Y2, Y0, Y2
+	VMINPD  Y2, Y1, Y2
+	VMOVUPD Y2, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	JMP     many
+
+few:
+	ADDQ $0x20, DX
+
+eight:
+	SUBQ    $0x08, DX
+	JLT     end
+	VMOVUPD (CX), Y2
+	VMAXPD  Y2, Y0, Y2
+	VMINPD  Y2, Y1, Y2
+	VMOVUPD Y2, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	JMP     eight
 
 end:
 	VZEROUPPER

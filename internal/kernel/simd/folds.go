@@ -23,10 +23,24 @@ type Folds struct {
 	lines               [folds]func(dst *float64, src *float32, step, lines, n int)
 	sum, sizes, product func(src *float32, n int) float64
 	squares             func(src *float32, n int, mean float64) float64
+	addProducts         func(dst, x *float64, stepX int, lines *float64, step, k, n int) // nil for none
 }
 
 // FoldKernels of the current set; nil where plain Go is all there is.
 func FoldKernels() *Folds { return foldLoops.pick() }
+
+// AddProducts adds to dst the products of k numbers, stepX elements apart, with as many lines of a matrix, step apart, in their order. It returns
+// false where there is no such loop.
+func (f *Folds) AddProducts(dst, x []float64, stepX int, lines []float64, step, k int) bool {
+	if f == nil || f.addProducts == nil {
+		return false
+	}
+	if n := len(dst); n > 0 && k > 0 {
+		_, _ = x[(k-1)*stepX], lines[(k-1)*step+n-1]
+		f.addProducts(&dst[0], &x[0], 8*stepX, &lines[0], 8*step, k, n)
+	}
+	return true
+}
 
 // One folds a number into acc.
 func (k Fold) One(acc float64, x float32) float64 {

@@ -7,9 +7,12 @@ var foldLoops = family[Folds]{
 	},
 	AVX512: {
 		Set: AVX512, each: 1, lines: [folds]func(dst *float64, src *float32, step, lines, n int){sumLinesAVX512, squareLinesAVX512, sizeLinesAVX512, productLinesAVX512},
-		sum: sumRowAVX512, squares: squareRowAVX512, sizes: sizeRowAVX512, product: productRowAVX512, row: 1,
+		sum: sumRowAVX512, squares: squareRowAVX512, sizes: sizeRowAVX512, product: productRowAVX512, row: 1, addProducts: addProductsAVX512,
 	},
 }
+
+//go:noescape
+func addProductsAVX512(dst, x *float64, stepX int, lines *float64, step, k, n int)
 
 //go:noescape
 func sumLinesAVX2(dst *float64, src *float32, step, lines, n int)

@@ -924,3 +924,89 @@ few_end:
 	VMOVSD        X1, ret+16(FP)
 	VZEROUPPER
 	RET
+
+// func addProductsAVX512(dst *float64, x *float64, stepX int, lines *float64, step int, k int, n int)
+// Requires: AVX, AVX512BW, AVX512F, BMI2
+TEXT ·addProductsAVX512(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ stepX+16(FP), DX
+	MOVQ lines+24(FP), BX
+	MOVQ step+32(FP), SI
+	MOVQ k+40(FP), DI
+	MOVQ n+48(FP), R8
+
+wide:
+	CMPQ    R8, $0x20
+	JLT     narrow
+	VMOVUPD (AX), Z0
+	VMOVUPD 64(AX), Z1
+	VMOVUPD 128(AX), Z2
+	VMOVUPD 192(AX), Z3
+	MOVQ    BX, R9
+	MOVQ    CX, R10
+	MOVQ    DI, R11
+
+wide_line:
+	VBROADCASTSD (R10), Z4
+	VFMADD231PD  (R9), Z4, Z0
+	VFMADD231PD  64(R9), Z4, Z1
+	VFMADD231PD  128(R9), Z4, Z2
+	VFMADD231PD  192(R9), Z4, Z3
+	ADDQ         SI, R9
+	ADDQ         DX, R10
+	DECQ         R11
+	JNZ          wide_line
+	VMOVUPD      Z0, (AX)
+	VMOVUPD      Z1, 64(AX)
+	VMOVUPD      Z2, 128(AX)
+	VMOVUPD      Z3, 192(AX)
+	ADDQ         $0x00000100, AX
+	ADDQ         $0x00000100, BX
+	SUBQ         $0x20, R8
+	JMP          wide
+
+narrow:
+columns_many:
+	SUBQ    $0x08, R8
+	JLT     columns_few
+	VMOVUPD (AX), Z0
+	MOVQ    BX, R9
+	MOVQ    CX, R10
+	MOVQ    DI, R11
+
+line_all:
+	VBROADCASTSD (R10), Z1
+	VFMADD231PD  (R9), Z1, Z0
+	ADDQ         SI, R9
+	ADDQ         DX, R10
+	DECQ         R11
+	JNZ          line_all
+	VMOVUPD      Z0, (AX)
+	ADDQ         $0x00000040, AX
+	ADDQ         $0x00000040, BX
+	JMP          columns_many
+
+columns_few:
+	ADDQ      $0x08, R8
+	JZ        columns_end
+	MOVQ      $-1, R9
+	BZHIQ     R8, R9, R9
+	KMOVQ     R9, K1
+	VMOVUPD.Z (AX), K1, Z0
+	MOVQ      BX, R9
+	MOVQ      CX, R10
+	MOVQ      DI, R11
+
+line_some:
+	VBROADCASTSD (R10), Z1
+	VFMADD231PD  (R9), Z1, K1, Z0
+	ADDQ         SI, R9
+	ADDQ         DX, R10
+	DECQ         R11
+	JNZ          line_some
+	VMOVUPD      Z0, K1, (AX)
+
+columns_end:
+	VZEROUPPER
+	RET

@@ -519,3 +519,60 @@ func TestInPlace(t *testing.T) {
 		t.Error("elements were lost")
 	}
 }
+
+// TestCol2Im compares with the sum over all columns of one pixel after another.
+func TestCol2Im(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		r := rapid.IntRange(1, 3).Draw(t, "rank")
+		var image, block, stride, dilation, pads, count []int64
+		many, cells := int64(1), int64(1)
+		for range r {
+			b, d, s := rapid.Int64Range(1, 3).Draw(t, "block"), rapid.Int64Range(1, 2).Draw(t, "dilation"), rapid.Int64Range(1, 3).Draw(t, "stride")
+			before, after := rapid.Int64Range(0, 3).Draw(t, "before"), rapid.Int64Range(0, 3).Draw(t, "after")
+			size := rapid.Int64Range(max(1, d*(b-1)+1-before-after), 20).Draw(t, "size")
+			n := (size+before+after-d*(b-1)-1)/s + 1
+			image, block, stride, dilation, count = append(image, size), append(block, b), append(stride, s), append(dilation, d), append(count, n)
+			pads = slices.Insert(pads, len(pads)/2, before)
+			pads = append(pads, after)
+			many, cells = many*n, cells*b
+		}
+		x := tensor.New(tensor.Float32, 2, 2*int(cells), int(many))
+		for i := range x.Len() {
+			tensor.Of[float32](x)[i] = float32(i*7%23) - 11
+		}
+		ints := func(v []int64) []int {
+			return slices.Collect(func(yield func(int) bool) {
+				for _, n := range v {
+					yield(int(n))
+				}
+			})
+		}
+		out, err := optest.Run(Defs(), optest.Node{Op: "Col2Im", Version: 18, Attrs: graph.Attrs{"strides": stride, "dilations": dilation, "pads": pads}}, x, i64(image...), i64(block...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		plane := tensor.Elements(ints(image))
+		want, at, pos := make([]float32, 4*plane), make([]int, r), make([]int, r)
+		for p := range 4 {
+			for cell := range int(cells) {
+				tensor.Unravel(cell, ints(block), at)
+				for b := range int(many) {
+					tensor.Unravel(b, ints(count), pos)
+					to, inside := 0, true
+					for d := range r {
+						q := pos[d]*int(stride[d]) + at[d]*int(dilation[d]) - int(pads[d])
+						inside = inside && q >= 0 && q < int(image[d])
+						to = to*int(image[d]) + q
+					}
+					if inside {
+						want[p*plane+to] += tensor.Of[float32](x)[(p*int(cells)+cell)*int(many)+b]
+					}
+				}
+			}
+		}
+		if diff := cmp.Diff(want, tensor.Of[float32](out[0])); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -129,37 +130,62 @@ func col2im[T tensor.Number](c *op.Call) error {
 		return err
 	}
 	x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
-	r := len(g.image)
+	last := len(g.image) - 1
 	cells, blocks, pixels := tensor.Elements(g.block), tensor.Elements(g.count), tensor.Elements(g.image)
+	line, lines := g.count[last], blocks/g.count[last]
 	strides := tensor.Strides(g.image)
 	planes := c.In[0].Shape[0] * g.channels
 	c.Pool.For(planes, max(1, 1<<14/(cells*blocks)), func(lo, hi int) {
-		at := make([]int, r)  // cell within the block
-		pos := make([]int, r) // block
+		at := make([]int, last+1) // cell within the block
+		pos := make([]int, last)  // line of blocks
 		for p := lo; p < hi; p++ {
 			out := y[p*pixels : (p+1)*pixels]
 			clear(out)
 			clear(at)
 			for cell := range cells {
 				col := x[(p*cells+cell)*blocks:][:blocks]
+				// Blocks from first on, and before end, have the cell in the image's columns.
+				off, step := at[last]*g.dilation[last]-g.pad[last], g.stride[last]
+				first, end := max(0, (step-1-off)/step), min(line, (g.image[last]-off+step-1)/step)
 				clear(pos)
-				for _, v := range col {
-					o, inside := 0, true
-					for i := range r {
-						q := pos[i]*g.stride[i] + at[i]*g.dilation[i] - g.pad[i]
+				for l := range lines {
+					o, inside := off+first*step, first < end
+					for i, b := range pos {
+						q := b*g.stride[i] + at[i]*g.dilation[i] - g.pad[i]
 						inside = inside && q >= 0 && q < g.image[i]
 						o += q * strides[i]
 					}
 					if inside {
-						out[o] += v
+						addStrided(out[o:], col[l*line:][first:end], step)
 					}
-					advance(pos, g.count)
+					advance(pos, g.count[:last])
 				}
 				advance(at, g.block)
 			}
 		}
 	})
 	return nil
+}
+
+// addStrided adds values to elements step apart.
+func addStrided[T tensor.Number](dst, v []T, step int) {
+	switch step {
+	case 1:
+		dst = dst[:len(v)]
+		element.AddTo(dst, dst, v)
+		return
+	case 2:
+		dst = dst[:2*len(v)-1]
+		for i, x := range v {
+			dst[2*i] += x
+		}
+		return
+	}
+	at := 0
+	for _, x := range v {
+		dst[at] += x
+		at += step
+	}
 }
 
 // advance steps an index to the next position in row-major order.

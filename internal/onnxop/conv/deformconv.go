@@ -2,9 +2,9 @@ package conv
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/onnxop/matmul"
 	"github.com/opmeter/opmeter/internal/op"
@@ -63,22 +63,26 @@ func prepareDeformConv[T tensor.Real](c *op.Call) (op.Run, error) {
 		x, w, off := tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.In[2])
 		y, mask, bias := tensor.Of[T](c.Out[0]), elem.Elements[T](c, 4), elem.Elements[T](c, 3)
 		for n := range v.n {
-			c.Pool.For(v.c*taps, 1, func(lo, hi int) {
+			c.Pool.For(og*taps, 1, func(lo, hi int) {
+				var points [element.Block]between
 				for r := lo; r < hi; r++ {
-					ch, tap := r/taps, r%taps
-					g := ch / perOffset
-					dy := off[((n*og+g)*taps+tap)*2*area:][:area]
-					dx := off[((n*og+g)*taps+tap)*2*area+area:][:area]
-					plane := x[(n*v.c+ch)*inArea:][:inArea]
+					g, tap := r/taps, r%taps
+					dy := off[(n*og*taps+r)*2*area:][:area]
+					dx := off[(n*og*taps+r)*2*area+area:][:area]
 					ky, kx := tap/v.Kernel[1]*v.Dilation[0], tap%v.Kernel[1]*v.Dilation[1]
-					for p, row := 0, col[r*area:][:area]; p < area; p++ {
-						py := float64(p/v.Out[1]*v.Stride[0]-v.Begin[0]+ky) + float64(dy[p])
-						px := float64(p%v.Out[1]*v.Stride[1]-v.Begin[1]+kx) + float64(dx[p])
-						s := bilinear(plane, v.In[0], v.In[1], py, px)
-						if mask != nil {
-							s *= float64(mask[((n*og+g)*taps+tap)*area+p])
+					for first := 0; first < area; first += len(points) {
+						// Channels of a group see the same points.
+						some := points[:min(len(points), area-first)]
+						for i := range some {
+							p := first + i
+							py := float64(p/v.Out[1]*v.Stride[0]-v.Begin[0]+ky) + float64(dy[p])
+							px := float64(p%v.Out[1]*v.Stride[1]-v.Begin[1]+kx) + float64(dx[p])
+							some[i].set(v.In[0], v.In[1], py, px)
 						}
-						row[p] = T(s)
+						for ch := g * perOffset; ch < (g+1)*perOffset; ch++ {
+							row := col[(ch*taps+tap)*area+first:][:len(some)]
+							sampled(row, x[(n*v.c+ch)*inArea:][:inArea], some, v.In[0], v.In[1], mask, (n*og*taps+r)*area+first)
+						}
 					}
 				}
 			})
@@ -98,18 +102,53 @@ func prepareDeformConv[T tensor.Real](c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// bilinear reads a plane between pixels; outside it is zero.
-func bilinear[T tensor.Real](plane []T, h, w int, y, x float64) float64 {
-	if !(y > -1 && y < float64(h) && x > -1 && x < float64(w)) {
-		return 0
+// between is a point between pixels: of the first of the four around it the place, and how far behind it the point is.
+type between struct {
+	y, x   int
+	fy, fx float64
+	at     int // -1 where not all four are in the plane
+	in     bool
+}
+
+func (b *between) set(h, w int, y, x float64) {
+	*b = between{at: -1, in: y > -1 && y < float64(h) && x > -1 && x < float64(w)}
+	if !b.in {
+		return
 	}
-	y0, x0 := int(math.Floor(y)), int(math.Floor(x))
-	fy, fx := y-float64(y0), x-float64(x0)
-	at := func(i, j int) float64 {
-		if uint(i) < uint(h) && uint(j) < uint(w) {
-			return float64(plane[i*w+j])
+	b.y, b.x = int(y), int(x)
+	if y < 0 {
+		b.y = -1
+	}
+	if x < 0 {
+		b.x = -1
+	}
+	b.fy, b.fx = y-float64(b.y), x-float64(b.x)
+	if b.y >= 0 && b.x >= 0 && b.y+1 < h && b.x+1 < w {
+		b.at = b.y*w + b.x
+	}
+}
+
+// sampled reads a plane at points, outside of which it is zero, and multiplies that by a mask from a place on, if there is one.
+func sampled[T tensor.Real](row, plane []T, points []between, h, w int, mask []T, from int) {
+	for i := range points {
+		p := &points[i]
+		var s float64
+		switch {
+		case p.at >= 0:
+			above, below := plane[p.at:][:2:2], plane[p.at+w:][:2:2]
+			s = (1-p.fy)*((1-p.fx)*float64(above[0])+p.fx*float64(above[1])) + p.fy*((1-p.fx)*float64(below[0])+p.fx*float64(below[1]))
+		case p.in:
+			at := func(i, j int) float64 {
+				if uint(i) < uint(h) && uint(j) < uint(w) {
+					return float64(plane[i*w+j])
+				}
+				return 0
+			}
+			s = (1-p.fy)*((1-p.fx)*at(p.y, p.x)+p.fx*at(p.y, p.x+1)) + p.fy*((1-p.fx)*at(p.y+1, p.x)+p.fx*at(p.y+1, p.x+1))
 		}
-		return 0
+		if mask != nil {
+			s *= float64(mask[from+i])
+		}
+		row[i] = T(s)
 	}
-	return (1-fy)*((1-fx)*at(y0, x0)+fx*at(y0, x0+1)) + fy*((1-fx)*at(y0+1, x0)+fx*at(y0+1, x0+1))
 }

@@ -60,6 +60,17 @@ func clipped[T tensor.Number](c *op.Call, all func(f func(dst, src []T)) op.Run,
 				return
 			}
 		}
+		if d, ok := any(src).([]float64); ok {
+			l, h := math.Inf(-1), math.Inf(1)
+			if hasLo {
+				l = float64(lo)
+			}
+			if hasHi {
+				h = float64(hi)
+			}
+			n := simd.ElementKernels().LimitDoubles(any(dst).([]float64), d, l, h)
+			src, dst = src[n:], dst[n:]
+		}
 		src, dst = limitBytes(dst, src, lo, hi, hasLo, hasHi)
 		switch {
 		case hasLo && hasHi && T(1)/2 == 0: // integers, without branches on their values
@@ -143,7 +154,7 @@ func prepareFastGelu(c *op.Call) (op.Run, error) {
 	if c.Has(1) {
 		return biasGelu(c, geluTanh)
 	}
-	return prepareCurve(func(*op.Call) curve { return geluTanh }, false)(c)
+	return prepareCurve(func(*op.Call) curve { return geluTanh }, false, nil)(c)
 }
 
 func prepareBiasGelu(c *op.Call) (op.Run, error) { return biasGelu(c, curve{vecmath.GeluTo, gelu64}) }

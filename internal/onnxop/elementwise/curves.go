@@ -14,7 +14,8 @@ type curveDef struct {
 	domain, name string
 	since        int
 	make         func(c *op.Call) curve
-	ints         bool // defined for integers too
+	ints         bool                     // defined for integers too
+	doubles      func(dst, src []float64) // the loop of float64; nil for none
 }
 
 // curves lists the operators of one real number.
@@ -25,6 +26,11 @@ func curves() []curveDef {
 	with := func(name string, since int, mk func(c *op.Call) curve) curveDef {
 		return curveDef{name: name, since: since, make: mk}
 	}
+	toWhole := func(name string, since int, f32 func(dst, src []float32), f64 func(float64) float64, k simd.Doubles) curveDef {
+		d := fast(name, since, f32, f64)
+		d.doubles = wholeDoubles(k, f64)
+		return d
+	}
 	erf := fast("Erf", 9, vecmath.ErfTo, math.Erf)
 	erf.ints = true
 	shrink := with("Shrink", 9, shrinkCurve)
@@ -33,7 +39,7 @@ func curves() []curveDef {
 		fast("Acos", 7, vecmath.AcosTo, math.Acos), fast("Acosh", 9, vecmath.AcoshTo, math.Acosh), fast("Asin", 7, vecmath.AsinTo, math.Asin), fast("Asinh", 9, vecmath.AsinhTo, math.Asinh),
 		fast("Atan", 7, vecmath.AtanTo, math.Atan), fast("Atanh", 9, vecmath.AtanhTo, math.Atanh), fast("Cos", 7, vecmath.CosTo, math.Cos), fast("Cosh", 9, vecmath.CoshTo, math.Cosh),
 		fast("Sin", 7, vecmath.SinTo, math.Sin), fast("Sinh", 9, vecmath.SinhTo, math.Sinh), fast("Tan", 7, vecmath.TanTo, math.Tan),
-		fast("Ceil", 1, element.Ceil, math.Ceil), fast("Floor", 1, element.Floor, math.Floor), fast("Round", 11, element.ToEven, math.RoundToEven),
+		toWhole("Ceil", 1, element.Ceil, math.Ceil, simd.DoublesCeil), toWhole("Floor", 1, element.Floor, math.Floor, simd.DoublesFloor), toWhole("Round", 11, element.ToEven, math.RoundToEven, simd.DoublesToEven),
 		fast("Sqrt", 1, element.Roots, math.Sqrt), fast("Exp", 1, vecmath.ExpTo, math.Exp), fast("Log", 1, vecmath.LogTo, math.Log),
 		fast("Sigmoid", 1, vecmath.SigmoidTo, sigmoid64), fast("Tanh", 1, vecmath.TanhTo, math.Tanh), erf, shrink,
 		fast("Reciprocal", 1, element.Reciprocals, func(x float64) float64 { return 1 / x }),
@@ -51,6 +57,15 @@ func curves() []curveDef {
 	gelu := fast("Gelu", 1, vecmath.GeluTo, gelu64)
 	quick.domain, gelu.domain = graph.Microsoft, graph.Microsoft
 	return append(list, quick, gelu)
+}
+
+// wholeDoubles is f of many, in vectors where there are such.
+func wholeDoubles(k simd.Doubles, f func(float64) float64) func(dst, src []float64) {
+	return func(dst, src []float64) {
+		for i := simd.ElementKernels().WholeDoubles(k, dst, src); i < len(dst); i++ {
+			dst[i] = f(src[i])
+		}
+	}
 }
 
 func sigmoid64(x float64) float64 { return 1 / (1 + math.Exp(-x)) }

@@ -26,7 +26,7 @@ func preparePow(c *op.Call) (op.Run, error) {
 			for i := range dst {
 				dst[i] = math.Pow(a[i], b[i])
 			}
-		}})
+		}, VectorScalar: powDoubles})
 	case base == tensor.Int32 && floating:
 		return powInts[int32](c, func(x int32, y float64) int32 { return int32(math.Pow(float64(x), y)) })
 	case base == tensor.Int64 && floating:
@@ -137,6 +137,31 @@ func powScalar(dst, a []float32, y float32, times func(dst, a, b []float32)) {
 		powRoot(dst, a, y)
 	default:
 		powBlocks(dst, a, y)
+	}
+}
+
+// powDoubles has loops for the exponents that models use.
+func powDoubles(dst, a []float64, y float64) {
+	a = a[:len(dst)]
+	switch y {
+	case 1:
+		copy(dst, a)
+	case 2:
+		for i, x := range a {
+			dst[i] = x * x
+		}
+	case 3:
+		for i, x := range a {
+			dst[i] = x * x * x
+		}
+	case -1:
+		for i, x := range a {
+			dst[i] = 1 / x
+		}
+	default:
+		for i, x := range a {
+			dst[i] = math.Pow(x, y)
+		}
 	}
 }
 

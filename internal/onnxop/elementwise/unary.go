@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
+	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/kernel/element"
@@ -63,8 +64,8 @@ func loopOf[T tensor.Number](f func(float64) float64) func(dst, src []T) {
 func runFunc[T tensor.Number](f func(float64) float64) op.Run { return RunUnary(loopOf[T](f)) }
 
 // prepareCurve makes an operator of real functions whose attributes make the
-// curve. With ints set, integers are computed in float64 and truncated.
-func prepareCurve(mk func(c *op.Call) curve, ints bool) elem.Prepare {
+// curve. With ints set, integers are computed in float64 and truncated; doubles, if there is one, is the loop of float64.
+func prepareCurve(mk func(c *op.Call) curve, ints bool, doubles func(dst, src []float64)) elem.Prepare {
 	wide := elem.Widen(func(c *op.Call) (op.Run, error) {
 		f := mk(c)
 		switch t := c.In[0].Type; {
@@ -72,6 +73,8 @@ func prepareCurve(mk func(c *op.Call) curve, ints bool) elem.Prepare {
 			return RunUnary(f.f32), nil
 		case t == tensor.Float32:
 			return runFunc[float32](f.f64), nil
+		case t == tensor.Float64 && doubles != nil:
+			return RunUnary(doubles), nil
 		case t == tensor.Float64:
 			return runFunc[float64](f.f64), nil
 		case ints:
@@ -175,11 +178,24 @@ func realExact[T tensor.Real](k exact) op.Run {
 	if f, ok := any(element.Signs).(func(dst, src []T)); ok && k == signum {
 		return RunUnary(f)
 	}
+	if f, ok := any(signDoubles).(func(dst, src []T)); ok && k == signum {
+		return RunUnary(f)
+	}
 	if k == negative {
 		by := element.Mul[T]().VectorScalar
 		return RunUnary(func(dst, src []T) { by(dst, src, -1) })
 	}
 	return RunUnary(numberExact[T](k))
+}
+
+// signDoubles writes 1 or -1 with the sign of what is neither zero nor no number, which stay; by their bits, since signs cannot be foretold.
+func signDoubles(dst, src []float64) {
+	src = src[:len(dst)]
+	for i, x := range src {
+		b := math.Float64bits(x)
+		all := -uint64(tensor.Truth(x > 0) | tensor.Truth(x < 0))
+		dst[i] = math.Float64frombits(b&^(all>>1) | all&0x3ff<<52)
+	}
 }
 
 func intExact[T tensor.Integer](k exact) op.Run {
@@ -189,8 +205,11 @@ func intExact[T tensor.Integer](k exact) op.Run {
 		}
 		return RunUnary(func(dst, src []T) {
 			src = src[:len(dst)]
+			// Without branches: signs cannot be foretold.
+			down := 8*unsafe.Sizeof(T(0)) - 1
 			for i, x := range src {
-				dst[i] = max(x, -x)
+				sign := x >> down
+				dst[i] = (x ^ sign) - sign
 			}
 		})
 	}
@@ -201,6 +220,23 @@ func intExact[T tensor.Integer](k exact) op.Run {
 			})
 			return nil
 		}
+	}
+	if k == signum {
+		return RunUnary(func(dst, src []T) {
+			src = src[:len(dst)]
+			for i, x := range src {
+				dst[i] = T(tensor.Truth(x > 0)) - T(tensor.Truth(x < 0))
+			}
+		})
+	}
+	if k == rectify && T(0)-1 < 0 && unsafe.Sizeof(T(0)) < 4 { // wider ones are chosen without a branch as it is
+		down := 8*unsafe.Sizeof(T(0)) - 1
+		return RunUnary(func(dst, src []T) {
+			src = src[:len(dst)]
+			for i, x := range src {
+				dst[i] = x &^ (x >> down)
+			}
+		})
 	}
 	return RunUnary(numberExact[T](k))
 }
@@ -243,6 +279,16 @@ func numberExact[T tensor.Number](k exact) func(dst, src []T) {
 		if f, ok := any(func(dst, src []float32) { e.Limit(dst, src[:len(dst)], 0, float32(math.Inf(1))) }).(func(dst, src []T)); ok {
 			return f
 		}
+		if f, ok := any(func(dst, src []float64) {
+			for i := e.LimitDoubles(dst, src, 0, math.Inf(1)); i < len(dst); i++ {
+				dst[i] = src[i]
+				if src[i] < 0 {
+					dst[i] = 0
+				}
+			}
+		}).(func(dst, src []T)); ok {
+			return f
+		}
 	}
 	return func(dst, src []T) {
 		src = src[:len(dst)]
@@ -256,15 +302,22 @@ func numberExact[T tensor.Number](k exact) func(dst, src []T) {
 }
 
 // classify makes IsNaN and IsInf: a predicate on float64, which holds every value
-// of the narrower types, and a loop for float32.
-func classify(mk func(c *op.Call) (func(float64) bool, func(dst []uint8, src []float32))) elem.Prepare {
+// of the narrower types, a loop for float32, and for other floats bits: what is wanted once a mask is applied, or more than that.
+func classify(mk func(c *op.Call) (func(float64) bool, func(dst []uint8, src []float32), classBits)) elem.Prepare {
 	return func(c *op.Call) (op.Run, error) {
-		f, loop := mk(c)
+		f, loop, bits := mk(c)
 		if !c.In[0].Type.IsFloat() {
 			return nil, elem.BadType(c, 0)
 		}
-		if c.In[0].Type == tensor.Float32 {
+		switch c.In[0].Type {
+		case tensor.Float32:
 			return RunUnary(loop), nil
+		case tensor.Float64:
+			return runUnary(classLoop[uint64](bits, 0x7ff<<52), tensor.Words[uint64], tensor.Of[uint8]), nil
+		case tensor.Float16:
+			return runUnary(classLoop[uint16](bits, 0x7c00), tensor.Words[uint16], tensor.Of[uint8]), nil
+		case tensor.BFloat16:
+			return runUnary(classLoop[uint16](bits, 0x7f80), tensor.Words[uint16], tensor.Of[uint8]), nil
 		}
 		return func(c *op.Call) error {
 			x, y := c.In[0], tensor.Of[uint8](c.Out[0])
@@ -283,12 +336,41 @@ func classify(mk func(c *op.Call) (func(float64) bool, func(dst []uint8, src []f
 	}
 }
 
-func isNaN(*op.Call) (func(float64) bool, func(dst []uint8, src []float32)) {
-	unlike := element.NotEqual[float32]().Vec
-	return math.IsNaN, func(dst []uint8, src []float32) { unlike(dst, src, src) }
+// classBits tells numbers by their bits.
+type classBits struct{ nan, pos, neg bool }
+
+// classLoop writes 1 for numbers of a class; inf is the code of infinity.
+func classLoop[T uint16 | uint64](k classBits, inf T) func(dst []uint8, src []T) {
+	sign := T(1) << (8*unsafe.Sizeof(inf) - 1)
+	if k.nan {
+		return func(dst []uint8, src []T) {
+			for i, b := range src[:len(dst)] {
+				dst[i] = tensor.Truth(b&^sign > inf)
+			}
+		}
+	}
+	first, second := inf, inf|sign
+	switch {
+	case !k.pos && !k.neg:
+		return func(dst []uint8, _ []T) { clear(dst) }
+	case !k.pos:
+		first = second
+	case !k.neg:
+		second = first
+	}
+	return func(dst []uint8, src []T) {
+		for i, b := range src[:len(dst)] {
+			dst[i] = tensor.Truth(b == first) | tensor.Truth(b == second)
+		}
+	}
 }
 
-func isInf(c *op.Call) (func(float64) bool, func(dst []uint8, src []float32)) {
+func isNaN(*op.Call) (func(float64) bool, func(dst []uint8, src []float32), classBits) {
+	unlike := element.NotEqual[float32]().Vec
+	return math.IsNaN, func(dst []uint8, src []float32) { unlike(dst, src, src) }, classBits{nan: true}
+}
+
+func isInf(c *op.Call) (func(float64) bool, func(dst []uint8, src []float32), classBits) {
 	pos, neg := c.Node.Attrs.Bool("detect_positive", true), c.Node.Attrs.Bool("detect_negative", true)
 	// Infinities by their bits, of which the first is the sign.
 	const bits = 0x7f800000
@@ -303,14 +385,14 @@ func isInf(c *op.Call) (func(float64) bool, func(dst []uint8, src []float32)) {
 	}
 	is := func(x float64) bool { return pos && math.IsInf(x, 1) || neg && math.IsInf(x, -1) }
 	if e := simd.ElementKernels(); e != nil && pos && neg && simd.HasCompare[float32](simd.RelationKernels()) {
-		return is, infinite(e)
+		return is, infinite(e), classBits{pos: pos, neg: neg}
 	}
 	return is, func(dst []uint8, src []float32) {
 		src = src[:len(dst)]
 		for i, x := range src {
 			dst[i] = tensor.Truth(math.Float32bits(x)&mask == want)
 		}
-	}
+	}, classBits{pos: pos, neg: neg}
 }
 
 // infinite finds infinities of both signs in vectors.
@@ -385,7 +467,7 @@ func unaryDefs() []op.Def {
 		}
 		out = append(out, op.Def{
 			Domain: e.domain, Name: e.name, Since: e.since, Types: types, Infer: elem.Same, InPlace: true,
-			Prepare: prepareCurve(e.make, e.ints),
+			Prepare: prepareCurve(e.make, e.ints, e.doubles),
 		})
 	}
 	return out

@@ -2,10 +2,12 @@ package loss
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
+	"github.com/opmeter/opmeter/internal/onnxop/reduce"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -57,41 +59,30 @@ func prepareClassLoss[T tensor.Real](softmax bool) elem.Prepare {
 		if err != nil {
 			return nil, err
 		}
-		var logs []T
-		if softmax && !c.Wants(1) {
-			logs = op.ScratchOf[T](c, c.In[0].Len())
+		if !softmax {
+			return func(c *op.Call) error { return lossOf(c, l, tensor.Of[T](c.In[0])) }, nil
+		}
+		// The logarithms are those of LogSoftmax along the classes.
+		n := *c.Node
+		n.Attrs, n.Version = graph.Attrs{"axis": int64(1)}, 13
+		w := *c
+		w.Node, w.In, w.Out = &n, []*tensor.Tensor{c.In[0]}, []*tensor.Tensor{nil}
+		if !c.Wants(1) {
+			w.Out[0] = &tensor.Tensor{Type: c.In[0].Type, Shape: c.In[0].Shape, Data: c.Scratch(c.In[0].Type.Bits() / 8 * c.In[0].Len())}
+		}
+		logs, err := reduce.PrepareSoftmax(&w, reduce.LogSoftmax)
+		if err != nil {
+			return nil, err
 		}
 		return func(c *op.Call) error {
-			x := tensor.Of[T](c.In[0])
-			if softmax {
-				if c.Wants(1) {
-					logs = tensor.Of[T](c.Out[1])
-				}
-				logSoftmax(l, logs, x)
-				x = logs
+			if w.Pool, w.In[0] = c.Pool, c.In[0]; c.Wants(1) {
+				w.Out[0] = c.Out[1]
 			}
-			return lossOf(c, l, x)
+			if err := logs(&w); err != nil {
+				return err
+			}
+			return lossOf(c, l, tensor.Of[T](w.Out[0]))
 		}, nil
-	}
-}
-
-func logSoftmax[T tensor.Real](l *classLoss, y, x []T) {
-	for b := range l.n {
-		for p := range l.area {
-			at := func(k int) int { return (b*l.classes+k)*l.area + p }
-			m := math.Inf(-1)
-			for k := range l.classes {
-				m = max(m, float64(x[at(k)]))
-			}
-			var s float64
-			for k := range l.classes {
-				s += math.Exp(float64(x[at(k)]) - m)
-			}
-			s = math.Log(s) + m
-			for k := range l.classes {
-				y[at(k)] = T(float64(x[at(k)]) - s)
-			}
-		}
 	}
 }
 
@@ -99,8 +90,12 @@ func logSoftmax[T tensor.Real](l *classLoss, y, x []T) {
 func lossOf[T tensor.Real](c *op.Call, l *classLoss, x []T) error {
 	y, weights := tensor.Of[T](c.Out[0]), elem.Elements[T](c, 2)
 	var sum, total float64
+	var targets [element.Block]int64
 	for i := range l.n * l.area {
-		t := int(tensor.At(c.In[1], i))
+		if i%element.Block == 0 {
+			tensor.Read(targets[:min(element.Block, l.n*l.area-i)], c.In[1], i)
+		}
+		t := int(targets[i%element.Block])
 		var v, w float64
 		if !l.hasIgnore || t != l.ignore {
 			if t < 0 || t >= l.classes {

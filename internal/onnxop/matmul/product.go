@@ -2,6 +2,7 @@ package matmul
 
 import (
 	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/workers"
 )
@@ -50,6 +51,9 @@ func PlainGemm[T tensor.Real | int32 | int64 | uint32 | uint64](p *workers.Pool,
 		si, sk = 1, lda
 	}
 	at := func(i, k int) T { return a[i*si+k*sk] }
+	doubles, _ := any(a).([]float64)
+	others, _ := any(b).([]float64)
+	folds := simd.FoldKernels()
 	p.For(g.M, max(1, 1<<15/max(g.N*g.K, 1)), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			row := c[i*ldc:][:g.N]
@@ -65,6 +69,9 @@ func PlainGemm[T tensor.Real | int32 | int64 | uint32 | uint64](p *workers.Pool,
 					}
 					row[j] += sum
 				}
+				continue
+			}
+			if sums, ok := any(row).([]float64); ok && g.K > 0 && folds.AddProducts(sums, doubles[i*si:], sk, others, ldb, g.K) {
 				continue
 			}
 			k := 0

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/onnxop/window"
 	"github.com/opmeter/opmeter/internal/op"
@@ -202,28 +203,130 @@ func maxPoolIndices[T tensor.Number](p *workers.Pool, w *window.Window, lowest T
 	}
 	p.For(len(y)/out, 1, func(lo, hi int) {
 		at, src := make([]int, len(w.Out)), make([]int, len(w.Out))
+		lines := newPlacedLines(w, in)
 		for i := lo; i < hi; i++ {
-			plane := x[i*in:][:in]
-			clear(at)
-			for o := i * out; o < (i+1)*out; o++ {
-				m, best := lowest, -1
-				w.Taps(at, func(pos int) {
-					if v := plane[pos]; best < 0 || v > m {
-						m, best = v, pos
-					}
-				})
-				if column && best >= 0 {
-					tensor.Unravel(best, w.In, src)
+			plane, most, places := x[i*in:][:in], y[i*out:][:out], index[i*out:][:out]
+			if !largestPlaces(lines, plane, places) {
+				clear(at)
+				for o := range places {
+					m, best := lowest, -1
+					w.Taps(at, func(pos int) {
+						if v := plane[pos]; best < 0 || v > m {
+							m, best = v, pos
+						}
+					})
+					places[o] = int64(best)
+					tensor.Next(at, w.Out)
+				}
+			}
+			for o, best := range places {
+				if best < 0 {
+					most[o], places[o] = lowest, int64(i*in-1)
+					continue
+				}
+				most[o] = plane[best]
+				if column {
+					tensor.Unravel(int(best), w.In, src)
 					best = 0
 					for d := len(src) - 1; d >= 0; d-- {
-						best = best*w.In[d] + src[d]
+						best = best*int64(w.In[d]) + int64(src[d])
 					}
 				}
-				y[o], index[o] = m, int64(i*in+best)
-				tensor.Next(at, w.Out)
+				places[o] = int64(i*in) + best
 			}
 		}
 	})
+}
+
+// placedLines walks windows line by line, for the place of the largest element of each.
+type placedLines struct {
+	outer      window.Window // without the last axis
+	at         []int
+	keys       []int64 // of a line of results
+	first, end []int   // by tap along the last axis: the results of which it lies in the input
+	step       int
+	off        []int // of the tap of result 0
+	width      int   // of a line of the input
+}
+
+// newPlacedLines returns nil for planes whose places do not fit 32 bits.
+func newPlacedLines(w *window.Window, in int) *placedLines {
+	if uint64(in) > math.MaxUint32 {
+		return nil
+	}
+	l := len(w.Out) - 1
+	v := &placedLines{
+		outer: window.Window{In: w.In[:l], Out: w.Out[:l], Kernel: w.Kernel[:l], Stride: w.Stride[:l], Dilation: w.Dilation[:l], Begin: w.Begin[:l], End: w.End[:l]},
+		at:    make([]int, l), keys: make([]int64, w.Out[l]), step: w.Stride[l], width: w.In[l],
+	}
+	for k := range w.Kernel[l] {
+		off := k*w.Dilation[l] - w.Begin[l]
+		v.off = append(v.off, off)
+		v.first = append(v.first, max(0, (-off+v.step-1)/v.step))
+		v.end = append(v.end, min(w.Out[l], (w.In[l]-off+v.step-1)/v.step))
+	}
+	return v
+}
+
+// largestPlaces writes where in a plane the first of the largest elements of each window lies, or -1; false where that is not possible: elements
+// and their places are compared as one number.
+func largestPlaces[T tensor.Number](l *placedLines, plane []T, places []int64) bool {
+	if l == nil {
+		return false
+	}
+	switch f := any(plane).(type) {
+	case []float64:
+		return false
+	case []float32:
+		if top := element.Top(f); top != top {
+			return false
+		}
+	}
+	clear(l.at)
+	for n := len(l.keys); len(places) >= n && n > 0; places = places[n:] {
+		element.Fill(l.keys, math.MinInt64)
+		if len(l.at) == 0 {
+			placeLine(l, plane, 0)
+		} else {
+			l.outer.Taps(l.at, func(line int) { placeLine(l, plane, line*l.width) })
+			tensor.Next(l.at, l.outer.Out)
+		}
+		for i, k := range l.keys {
+			if places[i] = math.MaxUint32 - k&math.MaxUint32; k == math.MinInt64 {
+				places[i] = -1
+			}
+		}
+	}
+	return true
+}
+
+// placeLine raises the keys of a line of results to those of what they see in the line of the input that begins at base.
+func placeLine[T tensor.Number](l *placedLines, plane []T, base int) {
+	line := plane[base:][:l.width]
+	for t, first := range l.first {
+		if first >= l.end[t] {
+			continue
+		}
+		from := first*l.step + l.off[t]
+		keys := l.keys[first:l.end[t]]
+		place := math.MaxUint32 - int64(base+from) // the first of equal elements has the largest
+		switch v := any(line).(type) {
+		case []float32:
+			for j, k := range keys {
+				b := int32(math.Float32bits(v[from]))
+				if b<<1 == 0 {
+					b = 0
+				}
+				keys[j] = max(k, int64(b^int32(uint32(b>>31)>>1))<<32|place)
+				from, place = from+l.step, place-int64(l.step)
+			}
+		default:
+			for j, k := range keys {
+				keys[j] = max(k, int64(line[from])<<32|place)
+				from, place = from+l.step, place-int64(l.step)
+			}
+		}
+	}
 }
 
 // inferMaxUnpool undoes a pooling: inputs are values, indices and an optional

@@ -185,7 +185,7 @@ func axisDefs() []op.Def {
 		}
 	}
 	return []op.Def{
-		norm("Softmax", Softmax), norm("LogSoftmax", logSoftmax), norm("Hardmax", hardmax),
+		norm("Softmax", Softmax), norm("LogSoftmax", LogSoftmax), norm("Hardmax", hardmax),
 		arg("ArgMax", false), arg("ArgMin", true), cum("CumSum", 11, false), cum("CumProd", 26, true),
 	}
 }

@@ -15,10 +15,10 @@ import (
 // Normalisation names the operators that work along an axis as a whole.
 type Normalisation uint8
 
-// Softmax is exponentials divided by their sum.
+// Softmax is exponentials divided by their sum, LogSoftmax the logarithm of that.
 const (
 	Softmax Normalisation = iota
-	logSoftmax
+	LogSoftmax
 	hardmax
 )
 
@@ -71,7 +71,7 @@ func PrepareSoftmax(c *op.Call, k Normalisation) (op.Run, error) {
 		switch k {
 		case Softmax:
 			row = softmaxRow
-		case logSoftmax:
+		case LogSoftmax:
 			row = logSoftmaxRow
 		case hardmax:
 			row = hardmaxRow
@@ -96,6 +96,9 @@ func normalise[T tensor.Real](l line, k Normalisation, row func(dst, src []T)) o
 					softmaxRows(f, src, l.n)
 					return
 				}
+			} else if ok && k == LogSoftmax && l.n <= shortRow {
+				logSoftmaxRows(f[lo*l.n:hi*l.n], any(src).([]float32)[lo*l.n:], l.n)
+				return
 			}
 			for i := lo; i < hi; i++ {
 				row(dst[i*l.n:(i+1)*l.n], src[i*l.n:(i+1)*l.n])
@@ -132,8 +135,8 @@ func normalise[T tensor.Real](l line, k Normalisation, row func(dst, src []T)) o
 
 // columns normalises neighbouring columns of single precision in vectors.
 func columns(dst, src []float32, l line, width int, k Normalisation, row func(dst, src []float32)) {
-	if width >= wideColumns && k == Softmax {
-		softmaxColumns(dst, src, l.n, l.inner, width)
+	if width >= wideColumns && (k == Softmax || l.n <= fewLogs) {
+		softmaxColumns(dst, src, l.n, l.inner, width, k == LogSoftmax)
 		return
 	}
 	const together = 16 // of them are turned
@@ -171,14 +174,14 @@ func tile[T tensor.Real](dst, src []T, n, stride, width int, k Normalisation) {
 			d := x - top[i]
 			e := expOf(d)
 			sum[i] += e
-			if k == logSoftmax {
+			if k == LogSoftmax {
 				e = d
 			}
 			dst[r*stride+i] = e
 		}
 	}
 	for i := range width {
-		if k == logSoftmax {
+		if k == LogSoftmax {
 			sum[i] = T(math.Log(float64(sum[i])))
 		} else {
 			sum[i] = 1 / sum[i]
@@ -187,7 +190,7 @@ func tile[T tensor.Real](dst, src []T, n, stride, width int, k Normalisation) {
 	for r := range n {
 		row := dst[r*stride : r*stride+width]
 		for i := range row {
-			if k == logSoftmax {
+			if k == LogSoftmax {
 				row[i] -= sum[i]
 			} else {
 				row[i] *= sum[i]
@@ -240,6 +243,37 @@ func softmaxRows(dst, src []float32, n int) {
 		}
 		dst, src = dst[len(d):], src[len(d):]
 	}
+}
+
+// logSoftmaxRows is logSoftmaxRow of short rows of n.
+func logSoftmaxRows(dst, src []float32, n int) {
+	room := expRooms.Get().(*[element.Block]float32)
+	for len(dst) > 0 {
+		d := dst[:min(len(dst), element.Block/n*n)]
+		for at := 0; at < len(d); at += n {
+			row := src[at:][:n]
+			top := row[0]
+			for _, v := range row[1:] {
+				top = max(top, v)
+			}
+			for i, v := range row {
+				d[at+i] = v - top
+			}
+		}
+		vecmath.ExpSumTo(room[:len(d)], d, 0)
+		for at := 0; at < len(d); at += n {
+			sum := 0.0
+			for _, v := range room[at:][:n] {
+				sum += float64(v)
+			}
+			less := float32(math.Log(sum))
+			for i := range d[at:][:n] {
+				d[at+i] -= less
+			}
+		}
+		dst, src = dst[len(d):], src[len(d):]
+	}
+	expRooms.Put(room)
 }
 
 // hardmaxRow writes 1 for the first of the largest values of a row, and zeros; dst may be src.

@@ -1,6 +1,7 @@
 package reduce
 
 import (
+	"math"
 	"sync"
 
 	"github.com/opmeter/opmeter/internal/kernel"
@@ -12,37 +13,52 @@ import (
 // wideColumns is the number of neighbouring columns from which on they are normalised side by side, in vectors. Fewer are turned into rows.
 const wideColumns = 32
 
-// softmaxColumns normalises up to [element.Block] neighbouring columns of n values, stride apart; dst may be src.
-func softmaxColumns(dst, src []float32, n, stride, width int) {
-	room := limitRooms.Get().(*[2 * element.Block]float32) // what goes to loops in vectors does not stay on the stack
+// fewLogs is the length of columns up to which float32 holds the sums that logarithms are taken of.
+const fewLogs = 1024
+
+// softmaxColumns normalises up to [element.Block] neighbouring columns of n values, stride apart, or writes the logarithms of that; dst may be src.
+func softmaxColumns(dst, src []float32, n, stride, width int, logs bool) {
+	room := limitRooms.Get().(*[3 * element.Block]float32) // what goes to loops in vectors does not stay on the stack
 	defer limitRooms.Put(room)
-	e, top, sum := simd.ElementKernels(), room[:width], room[element.Block:][:width]
+	e, top, sum, part := simd.ElementKernels(), room[:width], room[element.Block:][:width], room[2*element.Block:][:width]
 	copy(top, src)
 	clear(sum)
 	for r := 1; r < n; r++ {
-		for i, x := range src[r*stride:][:width] {
-			if x > top[i] || x != x && top[i] == top[i] {
-				top[i] = x
-			}
-		}
+		line := src[r*stride:][:width]
+		done := e.Max(top, top, line)
+		element.MaxTo(top[done:], top[done:], line[done:])
 	}
 	for r := range n {
 		row := dst[r*stride:][:width]
 		e.Sub(row, src[r*stride:][:width], top)
-		vecmath.ExpSumTo(row, row, 0)
-		e.Add(sum, sum, row)
+		power := row
+		if logs {
+			power = part
+		}
+		vecmath.ExpSumTo(power, row, 0)
+		e.Add(sum, sum, power)
 	}
-	for i, v := range sum {
-		sum[i] = 1 / v
+	if logs {
+		for i, v := range sum {
+			sum[i] = float32(math.Log(float64(v)))
+		}
+	} else {
+		for i, v := range sum {
+			sum[i] = 1 / v
+		}
 	}
 	for r := range n {
 		row := dst[r*stride:][:width]
-		e.Mul(row, row, sum)
+		if logs {
+			e.Sub(row, row, sum)
+		} else {
+			e.Mul(row, row, sum)
+		}
 	}
 }
 
-// limitRooms have the largest values of columns, then their sums.
-var limitRooms = sync.Pool{New: func() any { return new([2 * element.Block]float32) }}
+// limitRooms have the largest values of columns, then their sums, then the exponentials of a line.
+var limitRooms = sync.Pool{New: func() any { return new([3 * element.Block]float32) }}
 
 // columnRooms hold columns that have been turned into rows.
 var columnRooms = sync.Pool{New: func() any { return new([]float32) }}

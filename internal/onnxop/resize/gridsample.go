@@ -302,29 +302,50 @@ func inferAffineGrid(c *op.Call) error {
 
 func prepareAffineGrid[T tensor.Real](c *op.Call) (op.Run, error) {
 	corners := c.Node.Attrs.Bool("align_corners", false)
+	var dims []int
+	var centres [3][]float64 // of the pixels along each axis, the innermost first
+	var theta, y []T
+	lines := func(lo, hi int) {
+		rank, height, width := len(dims), dims[len(dims)-2], dims[len(dims)-1]
+		depth := 1
+		if rank == 3 {
+			depth = dims[0]
+		}
+		for l := lo; l < hi; l++ {
+			m := theta[l/(depth*height)*rank*(rank+1):]
+			for r := range rank {
+				row := m[r*(rank+1):][:rank+1]
+				begin, first, second, third := float64(row[rank]), float64(row[0]), float64(row[1])*centres[1][l%height], 0.0
+				if rank == 3 {
+					third = float64(row[2]) * centres[2][l/height%depth]
+				}
+				out := y[l*width*rank+r:]
+				for i, x := range centres[0] {
+					v := begin + first*x + second
+					if rank == 3 {
+						v += third
+					}
+					out[i*rank] = T(v)
+				}
+			}
+		}
+	}
 	return func(c *op.Call) error {
 		shape := c.Out[0].Shape
-		rank := len(shape) - 2
-		dims := shape[1 : rank+1]
-		theta, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
-		area := tensor.Elements(dims)
-		c.Pool.For(shape[0]*area, 1<<10, func(lo, hi int) {
-			at := make([]int, rank)
-			tensor.Unravel(lo%max(area, 1), dims, at)
-			for i := lo; i < hi; i++ {
-				m := theta[i/area*rank*(rank+1):]
-				for r := range rank {
-					row := m[r*(rank+1):][:rank+1]
-					v := float64(row[rank])
-					for k := range rank { // the first column belongs to the innermost axis
-						d := rank - 1 - k
-						v += float64(row[k]) * gridCoordinate(at[d], dims[d], corners)
-					}
-					y[i*rank+r] = T(v)
+		if now := shape[1 : len(shape)-1]; !slices.Equal(now, dims) {
+			dims = slices.Clone(now)
+			for k := range dims {
+				n := dims[len(dims)-1-k]
+				centres[k] = make([]float64, n)
+				for i := range centres[k] {
+					centres[k][i] = gridCoordinate(i, n, corners)
 				}
-				tensor.Next(at, dims)
 			}
-		})
+		}
+		theta, y = tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
+		if len(y) > 0 {
+			c.Pool.For(shape[0]*tensor.Elements(dims[:len(dims)-1]), max(1, 1<<12/dims[len(dims)-1]), lines)
+		}
 		return nil
 	}, nil
 }

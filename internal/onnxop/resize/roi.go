@@ -83,7 +83,7 @@ func (v *roiAlign) grid(x0, y0, x1, y1 float64) roiGrid {
 	return g
 }
 
-// prepareRoiAlign samples channel by channel.
+// prepareRoiAlign finds the samples of each result once for all channels.
 func prepareRoiAlign[T tensor.Real](c *op.Call) (op.Run, error) {
 	v, n, ch := newRoiAlign(c), c.In[0].Shape[0], c.In[0].Shape[1]
 	return func(c *op.Call) error {
@@ -92,52 +92,94 @@ func prepareRoiAlign[T tensor.Real](c *op.Call) (op.Run, error) {
 		if err != nil {
 			return err
 		}
-		c.Pool.For(len(batch)*ch, 1, func(lo, hi int) {
+		size, results := v.h*v.w, v.ph*v.pw
+		c.Pool.For(len(batch), 1, func(lo, hi int) {
+			acc := make([]float64, ch)
 			for i := lo; i < hi; i++ {
-				r := i / ch
-				plane := x[(batch[r]*ch+i%ch)*v.h*v.w:][:v.h*v.w]
-				align(v, plane, rois[r*4:][:4], y[i*v.ph*v.pw:][:v.ph*v.pw])
+				align(v, x[batch[i]*ch*size:][:ch*size], rois[i*4:][:4], y[i*ch*results:][:ch*results], acc)
 			}
 		})
 		return nil
 	}, nil
 }
 
-// align pools one region of one plane.
-func align[T tensor.Real](v *roiAlign, plane, roi, y []T) {
+// roiSample is a place between four pixels, and what it has of each.
+type roiSample struct {
+	at     [4]int
+	weight [4]float64
+}
+
+// align pools one region of all channels of a picture, for each of which acc has a sum, or a maximum.
+func align[T tensor.Real](v *roiAlign, picture, roi, y []T, acc []float64) {
 	g := v.grid(float64(roi[0]), float64(roi[1]), float64(roi[2]), float64(roi[3]))
-	for i := range y {
+	size, results := v.h*v.w, v.ph*v.pw
+	var room [64]roiSample
+	for i := range results {
 		py, px := g.y+float64(i/v.pw)*g.bh, g.x+float64(i%v.pw)*g.bw
-		var sum float64
-		best := math.Inf(-1)
+		start, outside := 0.0, false
+		if v.maximum {
+			start = math.Inf(-1)
+		}
+		for k := range acc {
+			acc[k] = start
+		}
+		some := room[:0]
+		add := func() {
+			for k := range acc {
+				acc[k] = moreSamples(v.maximum, acc[k], some, picture[k*size:][:size])
+			}
+			some = room[:0]
+		}
 		for iy := range g.gh {
 			for ix := range g.gw {
-				s, m := v.sample(py+(float64(iy)+0.5)*g.bh/float64(g.gh), px+(float64(ix)+0.5)*g.bw/float64(g.gw), func(p int) float64 { return float64(plane[p]) })
-				sum += s
-				best = max(best, m)
+				s, ok := v.sample(py+(float64(iy)+0.5)*g.bh/float64(g.gh), px+(float64(ix)+0.5)*g.bw/float64(g.gw))
+				if !ok {
+					outside = true
+					continue
+				}
+				if some = append(some, s); len(some) == len(room) {
+					add()
+				}
 			}
 		}
-		switch {
-		case !v.maximum:
-			y[i] = T(sum / float64(max(g.gh*g.gw, 1)))
-		case g.gh*g.gw <= 0:
-			y[i] = 0
-		default:
-			y[i] = T(best)
+		add()
+		for k, a := range acc {
+			switch {
+			case !v.maximum:
+				a /= float64(max(g.gh*g.gw, 1))
+			case g.gh*g.gw <= 0:
+				a = 0
+			case outside:
+				a = max(a, 0)
+			}
+			y[k*results+i] = T(a)
 		}
 	}
 }
 
-// sample returns the bilinear value and the largest of its four weighted parts.
-func (v *roiAlign) sample(y, x float64, at func(int) float64) (sum, largest float64) {
+// moreSamples is acc with some samples of a plane: the largest of their weighted parts, or the sums of them.
+func moreSamples[T tensor.Real](largest bool, acc float64, some []roiSample, plane []T) float64 {
+	for i := range some {
+		s := &some[i]
+		a, b := s.weight[0]*float64(plane[s.at[0]]), s.weight[1]*float64(plane[s.at[1]])
+		c, d := s.weight[2]*float64(plane[s.at[2]]), s.weight[3]*float64(plane[s.at[3]])
+		if largest {
+			acc = max(acc, a, b, c, d)
+		} else {
+			acc += a + b + c + d
+		}
+	}
+	return acc
+}
+
+// sample finds the four pixels around a place; not ok outside.
+func (v *roiAlign) sample(y, x float64) (s roiSample, ok bool) {
 	y0, y1, fy, high := between(y, v.h)
 	x0, x1, fx, wide := between(x, v.w)
-	if !high || !wide {
-		return 0, 0
-	}
-	a, b := (1-fy)*(1-fx)*at(y0*v.w+x0), (1-fy)*fx*at(y0*v.w+x1)
-	c, d := fy*(1-fx)*at(y1*v.w+x0), fy*fx*at(y1*v.w+x1)
-	return a + b + c + d, max(a, b, c, d)
+	return roiSample{
+		[4]int{y0*v.w + x0, y0*v.w + x1, y1*v.w + x0, y1*v.w + x1},
+		[4]float64{(1 - fy) * (1 - fx), (1 - fy) * fx, fy * (1 - fx), fy * fx},
+	}, high && wide
 }
 
 // inferMaxRoiPool: x [N,C,H,W], rois [R,5] with the batch index first.

@@ -28,6 +28,18 @@ func Keys(buf []uint64, x *tensor.Tensor) ([]uint64, error) {
 	switch {
 	case x.Type == tensor.String:
 		order.Strings(k, x.Strings)
+	case x.Type == tensor.Float64:
+		for i, v := range tensor.Of[float64](x) {
+			k[i] = order.Float(v)
+		}
+	case x.Type == tensor.Int64:
+		for i, v := range tensor.Of[int64](x) {
+			k[i] = order.Signed(v)
+		}
+	case x.Type == tensor.Int32:
+		for i, v := range tensor.Of[int32](x) {
+			k[i] = order.Signed(int64(v))
+		}
 	case x.Type.IsFloat():
 		readKeys(k, x, func(v float64) uint64 { return order.Float(v) })
 	case x.Type.IsSigned():

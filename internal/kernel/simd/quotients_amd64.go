@@ -1,0 +1,80 @@
+package simd
+
+var quotients = family[Divisions]{
+	AVX512: {
+		Set: AVX512,
+		ints: [quotientKinds][intKinds]divisionLoop{
+			WholeQuotient: {quotientI8AVX512, quotientU8AVX512, quotientI16AVX512, quotientU16AVX512, quotientI32AVX512, quotientU32AVX512, quotientI64AVX512, quotientU64AVX512},
+			RestTruncated: {restTruncI8AVX512, restTruncU8AVX512, restTruncI16AVX512, restTruncU16AVX512, restTruncI32AVX512, restTruncU32AVX512, restTruncI64AVX512, restTruncU64AVX512},
+			RestFloored:   {restFloorI8AVX512, restTruncU8AVX512, restFloorI16AVX512, restTruncU16AVX512, restFloorI32AVX512, restTruncU32AVX512, restFloorI64AVX512, restTruncU64AVX512},
+		},
+		singles: remaindersF32AVX512,
+		doubles: remaindersF64AVX512,
+	},
+}
+
+//go:noescape
+func quotientI8AVX512(dst, a, b *byte, n int) int
+
+//go:noescape
+func restFloorI8AVX512(dst, a, b *byte, n int) int
+
+//go:noescape
+func restTruncI8AVX512(dst, a, b *byte, n int) int
+
+//go:noescape
+func quotientU8AVX512(dst, a, b *byte, n int) int
+
+//go:noescape
+func restTruncU8AVX512(dst, a, b *byte, n int) int
+
+//go:noescape
+func quotientI16AVX512(dst, a, b *byte, n int) int
+
+//go:noescape
+func restFloorI16AVX512(dst, a, b *byte, n int) int
+
+//go:noescape
+func restTruncI16AVX512(dst, a, b *byte, n int) int
+
+//go:noescape
+func quotientU16AVX512(dst, a, b *byte, n int) int
+
+//go:noescape
+func restTruncU16AVX512(dst, a, b *byte, n int) int
+
+//go:noescape
+func quotientI32AVX512(dst, a, b *byte, n int) int
+
+//go:noescape
+func restFloorI32AVX512(dst, a, b *byte, n int) int
+
+//go:noescape
+func restTruncI32AVX512(dst, a, b *byte, n int) int
+
+//go:noescape
+func quotientU32AVX512(dst, a, b *byte, n int) int
+
+//go:noescape
+func restTruncU32AVX512(dst, a, b *byte, n int) int
+
+//go:noescape
+func quotientI64AVX512(dst, a, b *byte, n int) int
+
+//go:noescape
+func restFloorI64AVX512(dst, a, b *byte, n int) int
+
+//go:noescape
+func restTruncI64AVX512(dst, a, b *byte, n int) int
+
+//go:noescape
+func quotientU64AVX512(dst, a, b *byte, n int) int
+
+//go:noescape
+func restTruncU64AVX512(dst, a, b *byte, n int) int
+
+//go:noescape
+func remaindersF32AVX512(dst, a, b *byte, n int) int
+
+//go:noescape
+func remaindersF64AVX512(dst, a, b *byte, n int) int
