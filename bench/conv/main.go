@@ -1,5 +1,5 @@
 // Command conv measures convolutions in one thread against what limits them: products and
-// sums by themselves, or, for depthwise ones where that takes longer, copying as much as
+// sums by themselves, rounded apart over [N,H,W,C] as TFLite does, or, where that takes longer, copying as much as
 // they read and write. Both limits are measured beside them in the same turns. Results of 8 bits
 // are quantised besides, each sum with a product of 32 bits, which for a depthwise convolution is as much work as its
 // own products or more: how long that takes by itself stands in a column of its own.
@@ -112,13 +112,13 @@ var rare = []layer{
 // kinds are the numbers and layouts; size is that of a number in bytes.
 var kinds = []struct {
 	name string
-	ints bool
+	of   rates.Products
 	size int
 	make func(l layer) func()
 }{
-	{"float32 NCHW", false, 4, layer.planes},
-	{"float32 NHWC", false, 4, layer.lines},
-	{"int8 NHWC", true, 1, layer.codes},
+	{"float32 NCHW", rates.Fused, 4, layer.planes},
+	{"float32 NHWC", rates.Exact, 4, layer.lines},
+	{"int8 NHWC", rates.Ints, 1, layer.codes},
 }
 
 func main() {
@@ -144,7 +144,7 @@ func main() {
 		if !strings.HasPrefix(k.name, *numbers) {
 			continue
 		}
-		peak, ops, ok := rates.Peak(k.ints)
+		peak, ops, ok := rates.Peak(k.of)
 		for _, l := range all {
 			if !strings.HasPrefix(fmt.Sprint(l.kind, " ", l.in, " ", l.out, " ", l.size), *only) {
 				continue
@@ -155,7 +155,7 @@ func main() {
 			if ok {
 				work = append(work, peak)
 			}
-			if k.ints {
+			if k.of == rates.Ints {
 				work = append(work, quantising(s.OC*s.OH*s.OW))
 			}
 			times := rates.Beside(*each, work...)
@@ -166,12 +166,12 @@ func main() {
 			}
 			limit, by := times[1].Median, "copying"
 			if ok {
-				if p := n / (ops / times[2].Median); p > limit || !l.depthwise() {
+				if p := n / (ops / times[2].Median); p > limit {
 					limit, by = p, "products"
 				}
 			}
 			quantised := ""
-			if k.ints {
+			if k.of == rates.Ints {
 				quantised = fmt.Sprintf("%.3f", 1e3*times[len(times)-1].Median)
 			}
 			t.Line("%s\t%d → %d\t%d²\t%s\t%.3f\t%.1f\t%.3f\t%s\t%.0f %%\t%s\t%.1f %%", l.kind, l.in, l.out, l.size, k.name,

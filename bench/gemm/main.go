@@ -44,11 +44,11 @@ func main() {
 	fmt.Printf("set %s, one thread\n", simd.Current())
 	t := rates.NewTable("rows\tcolumns\tsteps\tnumbers\tGOP/s\tpeak\tof it\tspread")
 	for _, ints := range []bool{false, true} {
-		peak, ops, ok := rates.Peak(ints)
-		name := "float32"
+		name, of := "float32", rates.Fused
 		if ints {
-			name = "int8"
+			name, of = "int8", rates.Ints
 		}
+		peak, ops, ok := rates.Peak(of)
 		for _, s := range shapes {
 			m, n, k := s[0], s[1], s[2]
 			work := []func(){floats(m, n, k)}

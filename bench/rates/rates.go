@@ -54,18 +54,31 @@ func Beside(d time.Duration, works ...func()) []Time {
 // peakRounds are some hundred microseconds.
 const peakRounds = 2000
 
+// Products says what is multiplied and added.
+type Products uint8
+
+// Products of float32 that round once with their sums, and apart from them as those of TFLite do, and of 8-bit integers.
+const (
+	Fused Products = iota
+	Exact
+	Ints
+)
+
 // Peak returns what multiplies and adds without anything else in one thread, and how
-// many operations that is: of float32, or of integers as products of 8-bit numbers are
-// made. ok is false where the set of kernels has no such loop.
-func Peak(ints bool) (work func(), ops float64, ok bool) {
+// many operations that is. ok is false where the set of kernels has no such loop.
+func Peak(of Products) (work func(), ops float64, ok bool) {
 	p := simd.PeakLoops()
-	switch {
-	case p == nil:
+	if p == nil {
 		return nil, 0, false
-	case ints:
-		return func() { p.Ints(peakRounds) }, float64(peakRounds * p.IntOps), true
 	}
-	return func() { p.Floats(peakRounds) }, float64(peakRounds * p.FloatOps), true
+	loop, n := p.Floats, p.FloatOps
+	switch of {
+	case Exact:
+		loop = p.Exact
+	case Ints:
+		loop, n = p.Ints, p.IntOps
+	}
+	return func() { loop(peakRounds) }, float64(peakRounds * n), true
 }
 
 // Table prints lines whose columns are parted by tabs.

@@ -58,6 +58,7 @@ type Conv struct {
 	planes    *planePlan    // with f or windows and [N,C,H,W]
 	direct    *directPlan   // instead of planes, where weights have no zeros to leave out
 	flat      *flatPlan     // the same of groups
+	groups    *groupPlan    // instead of lines, of small groups, where weights have no zeros to leave out
 	tiled     *minimalPlan  // minimal filtering in vectors, instead of both, where weights have no zeros to leave out
 	windows   *simd.Windows // of a depthwise convolution in vectors
 	repeats   *simd.Repeats // of one over [N,H,W,C] with several results a channel
@@ -88,6 +89,9 @@ func newConv(s ConvShape, v *volume, nhwc bool, w, bias []float32, act activatio
 	}
 	if c.f != nil && nhwc {
 		c.lines = s.planLines(c.cg, c.og, c.f.Cols, kBlock)
+		if v == nil {
+			c.groups = s.planGroups(c.cg, c.og)
+		}
 	} else if c.f != nil {
 		if v == nil {
 			c.planes = s.planPlanes(c.cg)
@@ -203,6 +207,9 @@ func (c *Conv) setWeights(w, bias []float32) {
 	case c.planes != nil:
 		c.weights, c.given = w, true
 		return
+	case c.groups != nil:
+		c.groups.set(w, s.OC, c.k)
+		return
 	case c.lines != nil:
 		width = c.f.Cols
 	case !c.nhwc:
@@ -308,6 +315,8 @@ func (c *Conv) Run(p *workers.Pool, x, y []float32) {
 		c.depthwiseNCHW(p, x, y)
 	case c.minimal:
 		c.runWinograd(p, x, y)
+	case c.groups != nil && c.sparse == nil:
+		c.runGroups(p, x, y)
 	case c.lines != nil:
 		c.runLines(p, x, y)
 	case c.tiled != nil && c.sparse == nil:

@@ -227,6 +227,11 @@ func (c *Conv) lineTiles(t *simd.Tile, x, y []float32, part linePart) {
 	l, f, g := c.lines, c.f, part.g
 	per := l.panels * f.Cols * c.k
 	w := c.weights[g*per:][:per]
+	tiles := (part.l1 - part.l0) * ((part.p1 - part.p0 + f.Rows - 1) / f.Rows)
+	piece := func(n, pass int) []float32 {
+		q := &l.passes[pass]
+		return w[(n*c.k+q.b)*f.Cols:][:q.k*q.segs*f.Cols]
+	}
 	t.StepA, t.RowA, t.RowC, t.StepB = 4, 4*l.stepA, 4*l.stepC, 4*f.Cols
 	for i := range l.passes {
 		q := &l.passes[i]
@@ -237,7 +242,14 @@ func (c *Conv) lineTiles(t *simd.Tile, x, y []float32, part linePart) {
 		for n := part.n0; n < part.n1; n++ {
 			o := n * f.Cols
 			width := min(f.Cols, c.og-o)
-			t.B = &w[o*c.k+q.b*f.Cols]
+			t.B = &piece(n, i)[0]
+			var next ahead
+			switch step := min(4*cacheLine, (4*f.Cols+tiles-1)/tiles); {
+			case n+1 < part.n1:
+				next = aheadOf(piece(n+1, i), step)
+			case !last:
+				next = aheadOf(piece(part.n0, i+1), step)
+			}
 			t.BiasN = nil
 			if last && c.bias != nil {
 				t.BiasN = &c.bias[g*c.og+o]
@@ -247,6 +259,7 @@ func (c *Conv) lineTiles(t *simd.Tile, x, y []float32, part linePart) {
 					rows := simd.Evenly(part.p1-at, f.Rows)
 					t.A = &x[line*l.lineA+at*l.stepA+g*c.cg+q.a]
 					t.C = &y[line*l.lineC+at*l.stepC+g*c.og+o]
+					next.fetch(t)
 					f.Run(t, rows, width, true)
 					at += rows
 				}

@@ -3,6 +3,7 @@ package kernel
 import (
 	"math"
 	"sync"
+	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/workers"
@@ -416,15 +417,19 @@ func (c *Conv) rows(t *simd.Tile, g, k0, o0, o1 int, tiles func(o, rows int)) {
 // inPlace computes output channels o0 to o1 of group g in panels n0 to n1 with windows of one position, whose planes are read where they lie:
 // copying them first would cost a fifth of the time of some 64 output channels, and is worth it for none. Only the last panel is copied, to buf, if
 // it is not whole.
+//
+// Lines of a panel lie as far apart as planes do, where no processor guesses what comes next: while the first rows of weights go by, tiles bring
+// the panels near that come after these.
 func (c *Conv) inPlace(t *simd.Tile, buf, in, y []float32, g, n0, n1, o0, o1 int) {
 	f, cols, line, step := c.f, c.f.Cols, c.planes.size, c.step()
-	area := c.s.OH * c.s.OW
+	area, further := c.s.OH*c.s.OW, (n1-n0)*cols
 	t.RowC = 4 * step
 	for k0 := 0; k0 < c.k; k0 += kBlock {
 		in := in[k0*line:]
 		if p0 := (n1 - 1) * cols; p0+cols > area {
 			pack(buf, in[p0:], area-p0, min(kBlock, c.k-k0), cols, 1, line)
 		}
+		further := further // of the lines of panels that go by next
 		c.rows(t, g, k0, o0, o1, func(o, rows int) {
 			for p0 := n0 * cols; p0 < min(n1*cols, area); p0 += cols {
 				t.B, t.StepB = &in[p0], 4*line
@@ -432,11 +437,19 @@ func (c *Conv) inPlace(t *simd.Tile, buf, in, y []float32, g, n0, n1, o0, o1 int
 					t.B, t.StepB = &buf[0], 4*cols
 				}
 				t.C = &y[(o-o0)*step+p0]
+				t.Next, t.Fetch = nil, 0
+				if next := p0 + further; further < (n1-n0+1)*cols && next < area {
+					t.Next, t.Fetch = unsafe.Pointer(&in[next]), 4*line
+				}
 				f.Run(t, rows, min(cols, area-p0), false)
 			}
+			further += cacheLine
 		})
 	}
 }
+
+// cacheLine is the number of values in a line of the cache.
+const cacheLine = 16
 
 // sparsePlanes is planeBlock with weights of which many are zero.
 func (c *Conv) sparsePlanes(buf []float32, spread func(buf []float32, k0, steps int), y []float32, step, g, np, o0, o1 int) {

@@ -49,7 +49,7 @@ func newRing[F any](s *ConvShape, size int) ring[F] {
 func (g *ring[F]) len() int { return g.w * g.lines * g.size }
 
 // line makes sure of the lines that output line oy sees, and writes where its taps lie,
-// in values, to offs. put converts a piece of a line, edge stands beyond the borders.
+// in values, to offs. put converts a piece of a line, edge stands beyond the borders; a left border below zero leaves out what lies within it.
 func (g *ring[F]) line(s *ConvShape, oy int, offs []int, edge F, put func(dst []F, y, x, n int)) {
 	for ky := range s.KH {
 		y := oy*s.StrideH + ky*s.DilH
@@ -63,14 +63,14 @@ func (g *ring[F]) line(s *ConvShape, oy int, offs []int, edge F, put func(dst []
 		g.holds[slot] = y
 		line := g.data[slot*g.w*g.size:][:g.w*g.size]
 		iy := y - s.PadT
-		left := min(s.PadL, g.w)
+		left := min(max(s.PadL, 0), g.w)
 		right := max(min(g.w, s.PadL+s.W), left)
 		if uint(iy) >= uint(s.H) {
 			right = left
 		}
 		fill(line[:left*g.size], edge)
 		if right > left {
-			put(line[left*g.size:right*g.size], iy, 0, right-left)
+			put(line[left*g.size:right*g.size], iy, max(-s.PadL, 0), right-left)
 		}
 		fill(line[right*g.size:], edge)
 	}

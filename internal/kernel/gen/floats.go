@@ -112,6 +112,7 @@ func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile, sho
 		return r
 	}
 	exact, placed := kind == exactTile, kind == placedTile
+	fetch := !wide && !placed
 	a.function(name, "func(t *byte)")
 	t := a.Load(a.Param("t"), a.GP64())
 
@@ -143,8 +144,6 @@ func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile, sho
 			a.LEAQ(operand.Mem{Base: lie.bases[i-1], Index: lie.step, Scale: 4}, lie.bases[i])
 		}
 	}
-	flags := a.GP64()
-	a.MOVL(at(t, tileFlags), flags.As32())
 	mask := a.GP64()
 	maskedLoads := func() {
 		if w.masks {
@@ -185,7 +184,7 @@ func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile, sho
 			f(false) // the caller gives whole panels
 			return
 		}
-		a.TESTL(operand.U32(flagMasked), flags.As32())
+		a.TESTL(operand.U32(flagMasked), at(t, tileFlags))
 		a.JNZ(operand.LabelRef(part + "_masked"))
 		f(false)
 		a.JMP(operand.LabelRef(part + "_end"))
@@ -196,7 +195,7 @@ func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile, sho
 	}
 	// when runs f if a flag is set.
 	when := func(flag uint32, part string, f func()) {
-		a.TESTL(operand.U32(flag), flags.As32())
+		a.TESTL(operand.U32(flag), at(t, tileFlags))
 		a.JZ(operand.LabelRef("no_" + part))
 		f()
 		a.Label("no_" + part)
@@ -210,9 +209,18 @@ func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile, sho
 	}
 
 	// Sums begin with nothing or with what is there.
-	a.TESTL(operand.U32(flagContinue), flags.As32())
+	a.TESTL(operand.U32(flagContinue), at(t, tileFlags))
 	a.JNZ(operand.LabelRef("continue"))
 	each(func(r, v int) { a.zero(w, sum(r, v)) })
+	if fetch {
+		// Where results go is brought near meanwhile: they may lie in as many pages as there are rows.
+		setBases(tileC, tileRowC)
+		for r := range rows {
+			for off := 0; off < vecs*w.bytes(); off += 64 {
+				a.PREFETCHT0(row(r, off))
+			}
+		}
+	}
 	a.JMP(operand.LabelRef("begin"))
 	a.Label("continue")
 	setBases(tileC, tileRowC)
@@ -223,14 +231,17 @@ func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile, sho
 	setBases(tileA, tileRowA)
 	pb := a.Load(a.Param("t"), a.GP64())
 	a.MOVQ(at(t, tileB), pb)
-	stepA, seg, segs, k := a.GP64(), a.GP64(), a.GP64(), a.GP64()
+	// Whatever each step adds is in a register: operands in memory would take turns of the units that read a.
+	stepA, stepB, fetched, seg, segs, k := a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64()
 	a.MOVQ(at(t, tileStepA), stepA)
 	offs, place, ahead := a.GP64(), a.GP64(), a.GP64()
-	fetch := !wide && !placed
 	if placed {
 		a.MOVQ(at(t, tileOffs), offs)
+	} else {
+		a.MOVQ(at(t, tileStepB), stepB)
 	}
 	if fetch {
+		a.MOVQ(at(t, tileFetch), fetched)
 		// Where there is nothing to fetch it is what is there already: an address of none is looked up each time.
 		a.MOVQ(at(t, tileNext), ahead)
 		a.TESTQ(ahead, ahead)
@@ -323,11 +334,11 @@ func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile, sho
 	if placed {
 		a.ADDQ(operand.U32(4), offs)
 	} else {
-		a.ADDQ(at(t, tileStepB), pb)
+		a.ADDQ(stepB, pb)
 	}
 	if fetch {
 		a.PREFETCHT1(at(ahead, 0))
-		a.ADDQ(at(t, tileFetch), ahead)
+		a.ADDQ(fetched, ahead)
 	}
 	a.DECQ(k)
 	a.JNZ(operand.LabelRef("step"))

@@ -8,8 +8,12 @@ func peaks(a *asm) {
 	for _, w := range []width{ymm, zmm} {
 		x, y := w.reg(w.regs-1), w.reg(w.regs-2)
 		a.peak("peakFloats"+w.set, w, func(i int) { a.VFMADD231PS(x, y, w.reg(i)) })
-		// Products of 16-bit numbers, two at a time, and their sums.
 		product := w.reg(w.regs - 3)
+		a.peak("peakExact"+w.set, w, func(i int) {
+			a.VMULPS(x, y, product)
+			a.VADDPS(product, w.reg(i), w.reg(i))
+		})
+		// Products of 16-bit numbers, two at a time, and their sums.
 		add := func(i int) {
 			a.VPMADDWD(x, y, product)
 			a.VPADDD(product, w.reg(i), w.reg(i))

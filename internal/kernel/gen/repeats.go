@@ -8,6 +8,9 @@ import (
 // repeats write each of neighbouring values several times: a register of them, one register of results after the other, whose places in it
 // are given.
 func repeats(a *asm) {
+	for n := 1; n <= 8; n++ {
+		a.groupLanes(n)
+	}
 	a.repeat("Floats", "float32", "int32", func(places, values, to reg.Register) { a.VPERMPS(values, places, to) })
 	a.repeat("Words", "int16", "int16", func(places, values, to reg.Register) { a.VPERMW(values, places, to) })
 }
@@ -34,6 +37,36 @@ func (a *asm) repeat(name, value, number string, permute func(places, values, to
 	a.ADDQ(operand.U8(64), src)
 	a.DECQ(registers)
 	a.JNZ(operand.LabelRef("register"))
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// groupLanes writes for each of so many positions, step bytes apart in src, registers of the values that 16 results of groups take of it: one for each
+// of the n channels of a group, whose values lie at the places of the table that belongs to it. mask tells which values there are to read.
+func (a *asm) groupLanes(n int) {
+	a.function(label("groupLanes%dAVX512", n), "func(dst, src *float32, step int, places *int32, positions int, mask uint32)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	step := a.Load(a.Param("step"), a.GP64())
+	places := a.Load(a.Param("places"), a.GP64())
+	positions := a.Load(a.Param("positions"), a.GP64())
+	bits := a.Load(a.Param("mask"), a.GP32())
+	a.KMOVW(bits, reg.K1)
+	values, to, tables := a.ZMM(), a.ZMM(), make([]reg.VecVirtual, n)
+	for i := range tables {
+		tables[i] = a.ZMM()
+		a.VMOVUPS(at(places, 64*i), tables[i])
+	}
+	a.Label("position")
+	a.VMOVUPS_Z(at(src, 0), reg.K1, values)
+	for i, table := range tables {
+		a.VPERMPS(values, table, to)
+		a.VMOVUPS(to, at(dst, 64*i))
+	}
+	a.ADDQ(step, src)
+	a.ADDQ(operand.U32(uint32(64*n)), dst)
+	a.DECQ(positions)
+	a.JNZ(operand.LabelRef("position"))
 	a.VZEROUPPER()
 	a.RET()
 }

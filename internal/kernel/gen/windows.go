@@ -238,7 +238,8 @@ var lanePlaces = []int{8, 4, 2, 1}
 func (a *asm) windowLanes(w width) {
 	a.function("windowLanes"+w.set, "func(t *byte)")
 	t := a.Load(a.Param("t"), a.GP64())
-	dst, src, places, step, step3 := a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64()
+	dst, src, places, step, step3, stepW := a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64()
+	a.MOVQ(at(t, windowStepW), stepW)
 	a.MOVQ(at(t, windowDst), dst)
 	a.MOVQ(at(t, windowSrc), src)
 	a.MOVQ(at(t, windowPlaces), places)
@@ -299,7 +300,7 @@ func (a *asm) windowLanes(w width) {
 			a.VADDPS(product, w.reg(i), w.reg(i))
 		}
 		a.ADDQ(operand.U8(8), offs)
-		a.ADDQ(at(t, windowStepW), pw)
+		a.ADDQ(stepW, pw)
 		a.DECQ(taps)
 		a.JNZ(operand.LabelRef(name + "_tap"))
 		a.MOVQ(at(t, windowBias), pw)

@@ -4,11 +4,11 @@ package simd
 // but they has to be done.
 type Peak struct {
 	Set Set
-	// Floats and Ints do n rounds of multiplying and adding, of float32 and of integers
-	// as the set's products of 8-bit numbers do it; a round is FloatOps and IntOps
-	// operations, a multiplication and an addition being two.
-	Floats, Ints     func(n int)
-	FloatOps, IntOps int
+	// Floats, Exact and Ints do n rounds of multiplying and adding: of float32 in one go, of float32
+	// with products and sums rounded apart, and of integers as the set's products of 8-bit numbers do
+	// it. A round is FloatOps operations, for both of float32, and IntOps, a multiplication and an addition being two.
+	Floats, Exact, Ints func(n int)
+	FloatOps, IntOps    int
 }
 
 // PeakLoops of the current set; nil where there are none.

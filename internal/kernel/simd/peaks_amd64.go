@@ -8,23 +8,23 @@ const (
 
 var peaks = family[Peak]{
 	AVX2: {
-		Set: AVX2, Floats: peakFloatsAVX2, FloatOps: peakSums * 8 * 2,
+		Set: AVX2, Floats: peakFloatsAVX2, Exact: peakExactAVX2, FloatOps: peakSums * 8 * 2,
 		Ints: peakPairsAVX2, IntOps: peakSums * 16 * 2,
 	},
 	AVXVNNI: {
-		Set: AVXVNNI, Floats: peakFloatsAVX2, FloatOps: peakSums * 8 * 2,
+		Set: AVXVNNI, Floats: peakFloatsAVX2, Exact: peakExactAVX2, FloatOps: peakSums * 8 * 2,
 		Ints: peakQuadsAVXVNNI, IntOps: peakSums * 32 * 2,
 	},
 	AVX512: {
-		Set: AVX512, Floats: peakFloatsAVX512, FloatOps: peakSums32 * 16 * 2,
+		Set: AVX512, Floats: peakFloatsAVX512, Exact: peakExactAVX512, FloatOps: peakSums32 * 16 * 2,
 		Ints: peakPairsAVX512, IntOps: peakSums32 * 32 * 2,
 	},
 	VNNI: {
-		Set: VNNI, Floats: peakFloatsAVX512, FloatOps: peakSums32 * 16 * 2,
+		Set: VNNI, Floats: peakFloatsAVX512, Exact: peakExactAVX512, FloatOps: peakSums32 * 16 * 2,
 		Ints: peakQuadsVNNI, IntOps: peakSums32 * 64 * 2,
 	},
 	AMX: {
-		Set: AMX, Floats: peakFloatsAVX512, FloatOps: peakSums32 * 16 * 2,
+		Set: AMX, Floats: peakFloatsAVX512, Exact: peakExactAVX512, FloatOps: peakSums32 * 16 * 2,
 		Ints: amxLoops.peak, IntOps: tilesRows * tilesCols * tileBytes * 2,
 	},
 }
@@ -33,10 +33,16 @@ var peaks = family[Peak]{
 func peakFloatsAVX2(n int)
 
 //go:noescape
+func peakExactAVX2(n int)
+
+//go:noescape
 func peakPairsAVX2(n int)
 
 //go:noescape
 func peakFloatsAVX512(n int)
+
+//go:noescape
+func peakExactAVX512(n int)
 
 //go:noescape
 func peakPairsAVX512(n int)

@@ -8,8 +8,9 @@ type Repeats struct {
 	words  []int16
 }
 
-// repeatLoops take whole registers of 16 float32, and of 32 words of 16 bits.
+// repeatLoops take whole registers of 16 float32, and of 32 words of 16 bits. Those of groups may be missing.
 type repeatLoops struct {
+	groups *[MostGroup]func(dst, src *float32, step int, places *int32, positions int, mask uint32) // by the channels of a group, less one
 	floats func(dst, src *float32, places *int32, registers, times int)
 	words  func(dst, src *int16, places *int16, registers, times int)
 }

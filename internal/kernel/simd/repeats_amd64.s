@@ -2,6 +2,274 @@
 
 #include "textflag.h"
 
+// func groupLanes1AVX512(dst *float32, src *float32, step int, places *int32, positions int, mask uint32)
+// Requires: AVX, AVX512F
+TEXT ·groupLanes1AVX512(SB), NOSPLIT, $0-44
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    step+16(FP), DX
+	MOVQ    places+24(FP), BX
+	MOVQ    positions+32(FP), SI
+	MOVL    mask+40(FP), DI
+	KMOVW   DI, K1
+	VMOVUPS (BX), Z1
+
+position:
+	VMOVUPS.Z (CX), K1, Z0
+	VPERMPS   Z0, Z1, Z0
+	VMOVUPS   Z0, (AX)
+	ADDQ      DX, CX
+	ADDQ      $0x00000040, AX
+	DECQ      SI
+	JNZ       position
+	VZEROUPPER
+	RET
+
+// func groupLanes2AVX512(dst *float32, src *float32, step int, places *int32, positions int, mask uint32)
+// Requires: AVX, AVX512F
+TEXT ·groupLanes2AVX512(SB), NOSPLIT, $0-44
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    step+16(FP), DX
+	MOVQ    places+24(FP), BX
+	MOVQ    positions+32(FP), SI
+	MOVL    mask+40(FP), DI
+	KMOVW   DI, K1
+	VMOVUPS (BX), Z2
+	VMOVUPS 64(BX), Z3
+
+position:
+	VMOVUPS.Z (CX), K1, Z0
+	VPERMPS   Z0, Z2, Z1
+	VMOVUPS   Z1, (AX)
+	VPERMPS   Z0, Z3, Z1
+	VMOVUPS   Z1, 64(AX)
+	ADDQ      DX, CX
+	ADDQ      $0x00000080, AX
+	DECQ      SI
+	JNZ       position
+	VZEROUPPER
+	RET
+
+// func groupLanes3AVX512(dst *float32, src *float32, step int, places *int32, positions int, mask uint32)
+// Requires: AVX, AVX512F
+TEXT ·groupLanes3AVX512(SB), NOSPLIT, $0-44
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    step+16(FP), DX
+	MOVQ    places+24(FP), BX
+	MOVQ    positions+32(FP), SI
+	MOVL    mask+40(FP), DI
+	KMOVW   DI, K1
+	VMOVUPS (BX), Z2
+	VMOVUPS 64(BX), Z3
+	VMOVUPS 128(BX), Z4
+
+position:
+	VMOVUPS.Z (CX), K1, Z0
+	VPERMPS   Z0, Z2, Z1
+	VMOVUPS   Z1, (AX)
+	VPERMPS   Z0, Z3, Z1
+	VMOVUPS   Z1, 64(AX)
+	VPERMPS   Z0, Z4, Z1
+	VMOVUPS   Z1, 128(AX)
+	ADDQ      DX, CX
+	ADDQ      $0x000000c0, AX
+	DECQ      SI
+	JNZ       position
+	VZEROUPPER
+	RET
+
+// func groupLanes4AVX512(dst *float32, src *float32, step int, places *int32, positions int, mask uint32)
+// Requires: AVX, AVX512F
+TEXT ·groupLanes4AVX512(SB), NOSPLIT, $0-44
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    step+16(FP), DX
+	MOVQ    places+24(FP), BX
+	MOVQ    positions+32(FP), SI
+	MOVL    mask+40(FP), DI
+	KMOVW   DI, K1
+	VMOVUPS (BX), Z2
+	VMOVUPS 64(BX), Z3
+	VMOVUPS 128(BX), Z4
+	VMOVUPS 192(BX), Z5
+
+position:
+	VMOVUPS.Z (CX), K1, Z0
+	VPERMPS   Z0, Z2, Z1
+	VMOVUPS   Z1, (AX)
+	VPERMPS   Z0, Z3, Z1
+	VMOVUPS   Z1, 64(AX)
+	VPERMPS   Z0, Z4, Z1
+	VMOVUPS   Z1, 128(AX)
+	VPERMPS   Z0, Z5, Z1
+	VMOVUPS   Z1, 192(AX)
+	ADDQ      DX, CX
+	ADDQ      $0x00000100, AX
+	DECQ      SI
+	JNZ       position
+	VZEROUPPER
+	RET
+
+// func groupLanes5AVX512(dst *float32, src *float32, step int, places *int32, positions int, mask uint32)
+// Requires: AVX, AVX512F
+TEXT ·groupLanes5AVX512(SB), NOSPLIT, $0-44
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    step+16(FP), DX
+	MOVQ    places+24(FP), BX
+	MOVQ    positions+32(FP), SI
+	MOVL    mask+40(FP), DI
+	KMOVW   DI, K1
+	VMOVUPS (BX), Z2
+	VMOVUPS 64(BX), Z3
+	VMOVUPS 128(BX), Z4
+	VMOVUPS 192(BX), Z5
+	VMOVUPS 256(BX), Z6
+
+position:
+	VMOVUPS.Z (CX), K1, Z0
+	VPERMPS   Z0, Z2, Z1
+	VMOVUPS   Z1, (AX)
+	VPERMPS   Z0, Z3, Z1
+	VMOVUPS   Z1, 64(AX)
+	VPERMPS   Z0, Z4, Z1
+	VMOVUPS   Z1, 128(AX)
+	VPERMPS   Z0, Z5, Z1
+	VMOVUPS   Z1, 192(AX)
+	VPERMPS   Z0, Z6, Z1
+	VMOVUPS   Z1, 256(AX)
+	ADDQ      DX, CX
+	ADDQ      $0x00000140, AX
+	DECQ      SI
+	JNZ       position
+	VZEROUPPER
+	RET
+
+// func groupLanes6AVX512(dst *float32, src *float32, step int, places *int32, positions int, mask uint32)
+// Requires: AVX, AVX512F
+TEXT ·groupLanes6AVX512(SB), NOSPLIT, $0-44
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    step+16(FP), DX
+	MOVQ    places+24(FP), BX
+	MOVQ    positions+32(FP), SI
+	MOVL    mask+40(FP), DI
+	KMOVW   DI, K1
+	VMOVUPS (BX), Z2
+	VMOVUPS 64(BX), Z3
+	VMOVUPS 128(BX), Z4
+	VMOVUPS 192(BX), Z5
+	VMOVUPS 256(BX), Z6
+	VMOVUPS 320(BX), Z7
+
+position:
+	VMOVUPS.Z (CX), K1, Z0
+	VPERMPS   Z0, Z2, Z1
+	VMOVUPS   Z1, (AX)
+	VPERMPS   Z0, Z3, Z1
+	VMOVUPS   Z1, 64(AX)
+	VPERMPS   Z0, Z4, Z1
+	VMOVUPS   Z1, 128(AX)
+	VPERMPS   Z0, Z5, Z1
+	VMOVUPS   Z1, 192(AX)
+	VPERMPS   Z0, Z6, Z1
+	VMOVUPS   Z1, 256(AX)
+	VPERMPS   Z0, Z7, Z1
+	VMOVUPS   Z1, 320(AX)
+	ADDQ      DX, CX
+	ADDQ      $0x00000180, AX
+	DECQ      SI
+	JNZ       position
+	VZEROUPPER
+	RET
+
+// func groupLanes7AVX512(dst *float32, src *float32, step int, places *int32, positions int, mask uint32)
+// Requires: AVX, AVX512F
+TEXT ·groupLanes7AVX512(SB), NOSPLIT, $0-44
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    step+16(FP), DX
+	MOVQ    places+24(FP), BX
+	MOVQ    positions+32(FP), SI
+	MOVL    mask+40(FP), DI
+	KMOVW   DI, K1
+	VMOVUPS (BX), Z2
+	VMOVUPS 64(BX), Z3
+	VMOVUPS 128(BX), Z4
+	VMOVUPS 192(BX), Z5
+	VMOVUPS 256(BX), Z6
+	VMOVUPS 320(BX), Z7
+	VMOVUPS 384(BX), Z8
+
+position:
+	VMOVUPS.Z (CX), K1, Z0
+	VPERMPS   Z0, Z2, Z1
+	VMOVUPS   Z1, (AX)
+	VPERMPS   Z0, Z3, Z1
+	VMOVUPS   Z1, 64(AX)
+	VPERMPS   Z0, Z4, Z1
+	VMOVUPS   Z1, 128(AX)
+	VPERMPS   Z0, Z5, Z1
+	VMOVUPS   Z1, 192(AX)
+	VPERMPS   Z0, Z6, Z1
+	VMOVUPS   Z1, 256(AX)
+	VPERMPS   Z0, Z7, Z1
+	VMOVUPS   Z1, 320(AX)
+	VPERMPS   Z0, Z8, Z1
+	VMOVUPS   Z1, 384(AX)
+	ADDQ      DX, CX
+	ADDQ      $0x000001c0, AX
+	DECQ      SI
+	JNZ       position
+	VZEROUPPER
+	RET
+
+// func groupLanes8AVX512(dst *float32, src *float32, step int, places *int32, positions int, mask uint32)
+// Requires: AVX, AVX512F
+TEXT ·groupLanes8AVX512(SB), NOSPLIT, $0-44
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    step+16(FP), DX
+	MOVQ    places+24(FP), BX
+	MOVQ    positions+32(FP), SI
+	MOVL    mask+40(FP), DI
+	KMOVW   DI, K1
+	VMOVUPS (BX), Z2
+	VMOVUPS 64(BX), Z3
+	VMOVUPS 128(BX), Z4
+	VMOVUPS 192(BX), Z5
+	VMOVUPS 256(BX), Z6
+	VMOVUPS 320(BX), Z7
+	VMOVUPS 384(BX), Z8
+	VMOVUPS 448(BX), Z9
+
+position:
+	VMOVUPS.Z (CX), K1, Z0
+	VPERMPS   Z0, Z2, Z1
+	VMOVUPS   Z1, (AX)
+	VPERMPS   Z0, Z3, Z1
+	VMOVUPS   Z1, 64(AX)
+	VPERMPS   Z0, Z4, Z1
+	VMOVUPS   Z1, 128(AX)
+	VPERMPS   Z0, Z5, Z1
+	VMOVUPS   Z1, 192(AX)
+	VPERMPS   Z0, Z6, Z1
+	VMOVUPS   Z1, 256(AX)
+	VPERMPS   Z0, Z7, Z1
+	VMOVUPS   Z1, 320(AX)
+	VPERMPS   Z0, Z8, Z1
+	VMOVUPS   Z1, 384(AX)
+	VPERMPS   Z0, Z9, Z1
+	VMOVUPS   Z1, 448(AX)
+	ADDQ      DX, CX
+	ADDQ      $0x00000200, AX
+	DECQ      SI
+	JNZ       position
+	VZEROUPPER
+	RET
+
 // func repeatFloatsAVX512(dst *float32, src *float32, places *int32, registers int, times int)
 // Requires: AVX, AVX512F
 TEXT ·repeatFloatsAVX512(SB), NOSPLIT, $0-40

@@ -102,6 +102,7 @@ func TestPeakLoops(t *testing.T) {
 			t.Skip("plain Go")
 		}
 		p.Floats(3)
+		p.Exact(3)
 		p.Ints(3)
 		if p.FloatOps <= 0 || p.IntOps <= 0 {
 			t.Error("rounds of no operations")

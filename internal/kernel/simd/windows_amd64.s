@@ -4,30 +4,31 @@
 
 // func windowLanesAVX2(t *byte)
 // Requires: AVX
-TEXT ·windowLanesAVX2(SB), NOSPLIT, $0-8
+TEXT ·windowLanesAVX2(SB), NOSPLIT, $8-8
 	MOVQ         t+0(FP), AX
+	MOVQ         72(AX), R8
 	MOVQ         (AX), CX
 	MOVQ         16(AX), DX
 	MOVQ         32(AX), BX
 	VBROADCASTSS 96(AX), Y11
 	VBROADCASTSS 100(AX), Y12
-	MOVQ         88(AX), R12
-	VMOVUPS      (R12), Y13
+	MOVQ         88(AX), R13
+	VMOVUPS      (R13), Y13
 
 places8:
 	CMPQ BX, $0x08
 	JLT  places8_few
-	XORQ R8, R8
-	MOVQ 40(AX), R9
+	XORQ R9, R9
+	MOVQ 40(AX), R10
 
 places8_block:
-	SUBQ   $0x08, R9
+	SUBQ   $0x08, R10
 	JLT    places8_rest
-	MOVQ   48(AX), R14
-	MOVQ   56(AX), R15
-	MOVQ   64(AX), R11
-	ADDQ   R8, R11
-	LEAQ   (DX)(R8*1), R10
+	MOVQ   48(AX), R15
+	MOVQ   56(AX), BP
+	MOVQ   64(AX), R12
+	ADDQ   R9, R12
+	LEAQ   (DX)(R9*1), R11
 	MOVQ   24(AX), SI
 	LEAQ   (SI)(SI*2), DI
 	VXORPS Y0, Y0, Y0
@@ -40,35 +41,35 @@ places8_block:
 	VXORPS Y7, Y7, Y7
 
 places8_whole_tap:
-	MOVQ    (R14), R12
-	ADDQ    R10, R12
-	LEAQ    (R12)(SI*4), R13
-	VMOVUPS (R11), Y8
-	VMULPS  (R12), Y8, Y9
-	VADDPS  Y9, Y0, Y0
-	VMULPS  (R12)(SI*1), Y8, Y10
-	VADDPS  Y10, Y1, Y1
-	VMULPS  (R12)(SI*2), Y8, Y9
-	VADDPS  Y9, Y2, Y2
-	VMULPS  (R12)(DI*1), Y8, Y10
-	VADDPS  Y10, Y3, Y3
+	MOVQ    (R15), R13
+	ADDQ    R11, R13
+	LEAQ    (R13)(SI*4), R14
+	VMOVUPS (R12), Y8
 	VMULPS  (R13), Y8, Y9
-	VADDPS  Y9, Y4, Y4
+	VADDPS  Y9, Y0, Y0
 	VMULPS  (R13)(SI*1), Y8, Y10
-	VADDPS  Y10, Y5, Y5
+	VADDPS  Y10, Y1, Y1
 	VMULPS  (R13)(SI*2), Y8, Y9
-	VADDPS  Y9, Y6, Y6
+	VADDPS  Y9, Y2, Y2
 	VMULPS  (R13)(DI*1), Y8, Y10
+	VADDPS  Y10, Y3, Y3
+	VMULPS  (R14), Y8, Y9
+	VADDPS  Y9, Y4, Y4
+	VMULPS  (R14)(SI*1), Y8, Y10
+	VADDPS  Y10, Y5, Y5
+	VMULPS  (R14)(SI*2), Y8, Y9
+	VADDPS  Y9, Y6, Y6
+	VMULPS  (R14)(DI*1), Y8, Y10
 	VADDPS  Y10, Y7, Y7
-	ADDQ    $0x08, R14
-	ADDQ    72(AX), R11
-	DECQ    R15
+	ADDQ    $0x08, R15
+	ADDQ    R8, R12
+	DECQ    BP
 	JNZ     places8_whole_tap
-	MOVQ    80(AX), R11
-	TESTQ   R11, R11
+	MOVQ    80(AX), R12
+	TESTQ   R12, R12
 	JZ      places8_whole_nobias
-	ADDQ    R8, R11
-	VMOVUPS (R11), Y8
+	ADDQ    R9, R12
+	VMOVUPS (R12), Y8
 	VADDPS  Y8, Y0, Y0
 	VADDPS  Y8, Y1, Y1
 	VADDPS  Y8, Y2, Y2
@@ -79,8 +80,8 @@ places8_whole_tap:
 	VADDPS  Y8, Y7, Y7
 
 places8_whole_nobias:
-	MOVL   108(AX), R11
-	TESTL  $0x00000004, R11
+	MOVL   108(AX), R12
+	TESTL  $0x00000004, R12
 	JZ     places8_whole_free
 	VMAXPS Y0, Y11, Y0
 	VMINPS Y0, Y12, Y0
@@ -102,27 +103,27 @@ places8_whole_nobias:
 places8_whole_free:
 	MOVQ    8(AX), SI
 	LEAQ    (SI)(SI*2), DI
-	LEAQ    (CX)(R8*1), R12
-	LEAQ    (R12)(SI*4), R13
-	VMOVUPS Y0, (R12)
-	VMOVUPS Y1, (R12)(SI*1)
-	VMOVUPS Y2, (R12)(SI*2)
-	VMOVUPS Y3, (R12)(DI*1)
-	VMOVUPS Y4, (R13)
-	VMOVUPS Y5, (R13)(SI*1)
-	VMOVUPS Y6, (R13)(SI*2)
-	VMOVUPS Y7, (R13)(DI*1)
-	ADDQ    $0x20, R8
+	LEAQ    (CX)(R9*1), R13
+	LEAQ    (R13)(SI*4), R14
+	VMOVUPS Y0, (R13)
+	VMOVUPS Y1, (R13)(SI*1)
+	VMOVUPS Y2, (R13)(SI*2)
+	VMOVUPS Y3, (R13)(DI*1)
+	VMOVUPS Y4, (R14)
+	VMOVUPS Y5, (R14)(SI*1)
+	VMOVUPS Y6, (R14)(SI*2)
+	VMOVUPS Y7, (R14)(DI*1)
+	ADDQ    $0x20, R9
 	JMP     places8_block
 
 places8_rest:
-	ADDQ   $0x08, R9
+	ADDQ   $0x08, R10
 	JZ     places8_next
-	MOVQ   48(AX), R14
-	MOVQ   56(AX), R15
-	MOVQ   64(AX), R11
-	ADDQ   R8, R11
-	LEAQ   (DX)(R8*1), R10
+	MOVQ   48(AX), R15
+	MOVQ   56(AX), BP
+	MOVQ   64(AX), R12
+	ADDQ   R9, R12
+	LEAQ   (DX)(R9*1), R11
 	MOVQ   24(AX), SI
 	LEAQ   (SI)(SI*2), DI
 	VXORPS Y0, Y0, Y0
@@ -135,43 +136,43 @@ places8_rest:
 	VXORPS Y7, Y7, Y7
 
 places8_masked_tap:
-	MOVQ       (R14), R12
-	ADDQ       R10, R12
-	LEAQ       (R12)(SI*4), R13
-	VMASKMOVPS (R11), Y13, Y8
-	VMASKMOVPS (R12), Y13, Y9
-	VMULPS     Y8, Y9, Y9
-	VADDPS     Y9, Y0, Y0
-	VMASKMOVPS (R12)(SI*1), Y13, Y10
-	VMULPS     Y8, Y10, Y10
-	VADDPS     Y10, Y1, Y1
-	VMASKMOVPS (R12)(SI*2), Y13, Y9
-	VMULPS     Y8, Y9, Y9
-	VADDPS     Y9, Y2, Y2
-	VMASKMOVPS (R12)(DI*1), Y13, Y10
-	VMULPS     Y8, Y10, Y10
-	VADDPS     Y10, Y3, Y3
+	MOVQ       (R15), R13
+	ADDQ       R11, R13
+	LEAQ       (R13)(SI*4), R14
+	VMASKMOVPS (R12), Y13, Y8
 	VMASKMOVPS (R13), Y13, Y9
 	VMULPS     Y8, Y9, Y9
-	VADDPS     Y9, Y4, Y4
+	VADDPS     Y9, Y0, Y0
 	VMASKMOVPS (R13)(SI*1), Y13, Y10
 	VMULPS     Y8, Y10, Y10
-	VADDPS     Y10, Y5, Y5
+	VADDPS     Y10, Y1, Y1
 	VMASKMOVPS (R13)(SI*2), Y13, Y9
 	VMULPS     Y8, Y9, Y9
-	VADDPS     Y9, Y6, Y6
+	VADDPS     Y9, Y2, Y2
 	VMASKMOVPS (R13)(DI*1), Y13, Y10
 	VMULPS     Y8, Y10, Y10
+	VADDPS     Y10, Y3, Y3
+	VMASKMOVPS (R14), Y13, Y9
+	VMULPS     Y8, Y9, Y9
+	VADDPS     Y9, Y4, Y4
+	VMASKMOVPS (R14)(SI*1), Y13, Y10
+	VMULPS     Y8, Y10, Y10
+	VADDPS     Y10, Y5, Y5
+	VMASKMOVPS (R14)(SI*2), Y13, Y9
+	VMULPS     Y8, Y9, Y9
+	VADDPS     Y9, Y6, Y6
+	VMASKMOVPS (R14)(DI*1), Y13, Y10
+	VMULPS     Y8, Y10, Y10
 	VADDPS     Y10, Y7, Y7
-	ADDQ       $0x08, R14
-	ADDQ       72(AX), R11
-	DECQ       R15
+	ADDQ       $0x08, R15
+	ADDQ       R8, R12
+	DECQ       BP
 	JNZ        places8_masked_tap
-	MOVQ       80(AX), R11
-	TESTQ      R11, R11
+	MOVQ       80(AX), R12
+	TESTQ      R12, R12
 	JZ         places8_masked_nobias
-	ADDQ       R8, R11
-	VMASKMOVPS (R11), Y13, Y8
+	ADDQ       R9, R12
+	VMASKMOVPS (R12), Y13, Y8
 	VADDPS     Y8, Y0, Y0
 	VADDPS     Y8, Y1, Y1
 	VADDPS     Y8, Y2, Y2
@@ -182,8 +183,8 @@ places8_masked_tap:
 	VADDPS     Y8, Y7, Y7
 
 places8_masked_nobias:
-	MOVL   108(AX), R11
-	TESTL  $0x00000004, R11
+	MOVL   108(AX), R12
+	TESTL  $0x00000004, R12
 	JZ     places8_masked_free
 	VMAXPS Y0, Y11, Y0
 	VMINPS Y0, Y12, Y0
@@ -205,24 +206,24 @@ places8_masked_nobias:
 places8_masked_free:
 	MOVQ       8(AX), SI
 	LEAQ       (SI)(SI*2), DI
-	LEAQ       (CX)(R8*1), R12
-	LEAQ       (R12)(SI*4), R13
-	VMASKMOVPS Y0, Y13, (R12)
-	VMASKMOVPS Y1, Y13, (R12)(SI*1)
-	VMASKMOVPS Y2, Y13, (R12)(SI*2)
-	VMASKMOVPS Y3, Y13, (R12)(DI*1)
-	VMASKMOVPS Y4, Y13, (R13)
-	VMASKMOVPS Y5, Y13, (R13)(SI*1)
-	VMASKMOVPS Y6, Y13, (R13)(SI*2)
-	VMASKMOVPS Y7, Y13, (R13)(DI*1)
+	LEAQ       (CX)(R9*1), R13
+	LEAQ       (R13)(SI*4), R14
+	VMASKMOVPS Y0, Y13, (R13)
+	VMASKMOVPS Y1, Y13, (R13)(SI*1)
+	VMASKMOVPS Y2, Y13, (R13)(SI*2)
+	VMASKMOVPS Y3, Y13, (R13)(DI*1)
+	VMASKMOVPS Y4, Y13, (R14)
+	VMASKMOVPS Y5, Y13, (R14)(SI*1)
+	VMASKMOVPS Y6, Y13, (R14)(SI*2)
+	VMASKMOVPS Y7, Y13, (R14)(DI*1)
 
 places8_next:
-	MOVQ   8(AX), R12
-	IMUL3Q $0x08, R12, R12
-	ADDQ   R12, CX
-	MOVQ   24(AX), R12
-	IMUL3Q $0x08, R12, R12
-	ADDQ   R12, DX
+	MOVQ   8(AX), R13
+	IMUL3Q $0x08, R13, R13
+	ADDQ   R13, CX
+	MOVQ   24(AX), R13
+	IMUL3Q $0x08, R13, R13
+	ADDQ   R13, DX
 	SUBQ   $0x08, BX
 	JMP    places8
 
@@ -230,17 +231,17 @@ places8_few:
 places4:
 	CMPQ BX, $0x04
 	JLT  places4_few
-	XORQ R8, R8
-	MOVQ 40(AX), R9
+	XORQ R9, R9
+	MOVQ 40(AX), R10
 
 places4_block:
-	SUBQ   $0x08, R9
+	SUBQ   $0x08, R10
 	JLT    places4_rest
-	MOVQ   48(AX), R14
-	MOVQ   56(AX), R15
-	MOVQ   64(AX), R11
-	ADDQ   R8, R11
-	LEAQ   (DX)(R8*1), R10
+	MOVQ   48(AX), R15
+	MOVQ   56(AX), BP
+	MOVQ   64(AX), R12
+	ADDQ   R9, R12
+	LEAQ   (DX)(R9*1), R11
 	MOVQ   24(AX), SI
 	LEAQ   (SI)(SI*2), DI
 	VXORPS Y0, Y0, Y0
@@ -249,34 +250,34 @@ places4_block:
 	VXORPS Y3, Y3, Y3
 
 places4_whole_tap:
-	MOVQ    (R14), R12
-	ADDQ    R10, R12
-	VMOVUPS (R11), Y8
-	VMULPS  (R12), Y8, Y9
+	MOVQ    (R15), R13
+	ADDQ    R11, R13
+	VMOVUPS (R12), Y8
+	VMULPS  (R13), Y8, Y9
 	VADDPS  Y9, Y0, Y0
-	VMULPS  (R12)(SI*1), Y8, Y10
+	VMULPS  (R13)(SI*1), Y8, Y10
 	VADDPS  Y10, Y1, Y1
-	VMULPS  (R12)(SI*2), Y8, Y9
+	VMULPS  (R13)(SI*2), Y8, Y9
 	VADDPS  Y9, Y2, Y2
-	VMULPS  (R12)(DI*1), Y8, Y10
+	VMULPS  (R13)(DI*1), Y8, Y10
 	VADDPS  Y10, Y3, Y3
-	ADDQ    $0x08, R14
-	ADDQ    72(AX), R11
-	DECQ    R15
+	ADDQ    $0x08, R15
+	ADDQ    R8, R12
+	DECQ    BP
 	JNZ     places4_whole_tap
-	MOVQ    80(AX), R11
-	TESTQ   R11, R11
+	MOVQ    80(AX), R12
+	TESTQ   R12, R12
 	JZ      places4_whole_nobias
-	ADDQ    R8, R11
-	VMOVUPS (R11), Y8
+	ADDQ    R9, R12
+	VMOVUPS (R12), Y8
 	VADDPS  Y8, Y0, Y0
 	VADDPS  Y8, Y1, Y1
 	VADDPS  Y8, Y2, Y2
 	VADDPS  Y8, Y3, Y3
 
 places4_whole_nobias:
-	MOVL   108(AX), R11
-	TESTL  $0x00000004, R11
+	MOVL   108(AX), R12
+	TESTL  $0x00000004, R12
 	JZ     places4_whole_free
 	VMAXPS Y0, Y11, Y0
 	VMINPS Y0, Y12, Y0
@@ -290,22 +291,22 @@ places4_whole_nobias:
 places4_whole_free:
 	MOVQ    8(AX), SI
 	LEAQ    (SI)(SI*2), DI
-	LEAQ    (CX)(R8*1), R12
-	VMOVUPS Y0, (R12)
-	VMOVUPS Y1, (R12)(SI*1)
-	VMOVUPS Y2, (R12)(SI*2)
-	VMOVUPS Y3, (R12)(DI*1)
-	ADDQ    $0x20, R8
+	LEAQ    (CX)(R9*1), R13
+	VMOVUPS Y0, (R13)
+	VMOVUPS Y1, (R13)(SI*1)
+	VMOVUPS Y2, (R13)(SI*2)
+	VMOVUPS Y3, (R13)(DI*1)
+	ADDQ    $0x20, R9
 	JMP     places4_block
 
 places4_rest:
-	ADDQ   $0x08, R9
+	ADDQ   $0x08, R10
 	JZ     places4_next
-	MOVQ   48(AX), R14
-	MOVQ   56(AX), R15
-	MOVQ   64(AX), R11
-	ADDQ   R8, R11
-	LEAQ   (DX)(R8*1), R10
+	MOVQ   48(AX), R15
+	MOVQ   56(AX), BP
+	MOVQ   64(AX), R12
+	ADDQ   R9, R12
+	LEAQ   (DX)(R9*1), R11
 	MOVQ   24(AX), SI
 	LEAQ   (SI)(SI*2), DI
 	VXORPS Y0, Y0, Y0
@@ -314,38 +315,38 @@ places4_rest:
 	VXORPS Y3, Y3, Y3
 
 places4_masked_tap:
-	MOVQ       (R14), R12
-	ADDQ       R10, R12
-	VMASKMOVPS (R11), Y13, Y8
-	VMASKMOVPS (R12), Y13, Y9
+	MOVQ       (R15), R13
+	ADDQ       R11, R13
+	VMASKMOVPS (R12), Y13, Y8
+	VMASKMOVPS (R13), Y13, Y9
 	VMULPS     Y8, Y9, Y9
 	VADDPS     Y9, Y0, Y0
-	VMASKMOVPS (R12)(SI*1), Y13, Y10
+	VMASKMOVPS (R13)(SI*1), Y13, Y10
 	VMULPS     Y8, Y10, Y10
 	VADDPS     Y10, Y1, Y1
-	VMASKMOVPS (R12)(SI*2), Y13, Y9
+	VMASKMOVPS (R13)(SI*2), Y13, Y9
 	VMULPS     Y8, Y9, Y9
 	VADDPS     Y9, Y2, Y2
-	VMASKMOVPS (R12)(DI*1), Y13, Y10
+	VMASKMOVPS (R13)(DI*1), Y13, Y10
 	VMULPS     Y8, Y10, Y10
 	VADDPS     Y10, Y3, Y3
-	ADDQ       $0x08, R14
-	ADDQ       72(AX), R11
-	DECQ       R15
+	ADDQ       $0x08, R15
+	ADDQ       R8, R12
+	DECQ       BP
 	JNZ        places4_masked_tap
-	MOVQ       80(AX), R11
-	TESTQ      R11, R11
+	MOVQ       80(AX), R12
+	TESTQ      R12, R12
 	JZ         places4_masked_nobias
-	ADDQ       R8, R11
-	VMASKMOVPS (R11), Y13, Y8
+	ADDQ       R9, R12
+	VMASKMOVPS (R12), Y13, Y8
 	VADDPS     Y8, Y0, Y0
 	VADDPS     Y8, Y1, Y1
 	VADDPS     Y8, Y2, Y2
 	VADDPS     Y8, Y3, Y3
 
 places4_masked_nobias:
-	MOVL   108(AX), R11
-	TESTL  $0x00000004, R11
+	MOVL   108(AX), R12
+	TESTL  $0x00000004, R12
 	JZ     places4_masked_free
 	VMAXPS Y0, Y11, Y0
 	VMINPS Y0, Y12, Y0
@@ -359,19 +360,19 @@ places4_masked_nobias:
 places4_masked_free:
 	MOVQ       8(AX), SI
 	LEAQ       (SI)(SI*2), DI
-	LEAQ       (CX)(R8*1), R12
-	VMASKMOVPS Y0, Y13, (R12)
-	VMASKMOVPS Y1, Y13, (R12)(SI*1)
-	VMASKMOVPS Y2, Y13, (R12)(SI*2)
-	VMASKMOVPS Y3, Y13, (R12)(DI*1)
+	LEAQ       (CX)(R9*1), R13
+	VMASKMOVPS Y0, Y13, (R13)
+	VMASKMOVPS Y1, Y13, (R13)(SI*1)
+	VMASKMOVPS Y2, Y13, (R13)(SI*2)
+	VMASKMOVPS Y3, Y13, (R13)(DI*1)
 
 places4_next:
-	MOVQ   8(AX), R12
-	IMUL3Q $0x04, R12, R12
-	ADDQ   R12, CX
-	MOVQ   24(AX), R12
-	IMUL3Q $0x04, R12, R12
-	ADDQ   R12, DX
+	MOVQ   8(AX), R13
+	IMUL3Q $0x04, R13, R13
+	ADDQ   R13, CX
+	MOVQ   24(AX), R13
+	IMUL3Q $0x04, R13, R13
+	ADDQ   R13, DX
 	SUBQ   $0x04, BX
 	JMP    places4
 
@@ -379,45 +380,45 @@ places4_few:
 places2:
 	CMPQ BX, $0x02
 	JLT  places2_few
-	XORQ R8, R8
-	MOVQ 40(AX), R9
+	XORQ R9, R9
+	MOVQ 40(AX), R10
 
 places2_block:
-	SUBQ   $0x08, R9
+	SUBQ   $0x08, R10
 	JLT    places2_rest
-	MOVQ   48(AX), R14
-	MOVQ   56(AX), R15
-	MOVQ   64(AX), R11
-	ADDQ   R8, R11
-	LEAQ   (DX)(R8*1), R10
+	MOVQ   48(AX), R15
+	MOVQ   56(AX), BP
+	MOVQ   64(AX), R12
+	ADDQ   R9, R12
+	LEAQ   (DX)(R9*1), R11
 	MOVQ   24(AX), SI
 	LEAQ   (SI)(SI*2), DI
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
 places2_whole_tap:
-	MOVQ    (R14), R12
-	ADDQ    R10, R12
-	VMOVUPS (R11), Y8
-	VMULPS  (R12), Y8, Y9
+	MOVQ    (R15), R13
+	ADDQ    R11, R13
+	VMOVUPS (R12), Y8
+	VMULPS  (R13), Y8, Y9
 	VADDPS  Y9, Y0, Y0
-	VMULPS  (R12)(SI*1), Y8, Y10
+	VMULPS  (R13)(SI*1), Y8, Y10
 	VADDPS  Y10, Y1, Y1
-	ADDQ    $0x08, R14
-	ADDQ    72(AX), R11
-	DECQ    R15
+	ADDQ    $0x08, R15
+	ADDQ    R8, R12
+	DECQ    BP
 	JNZ     places2_whole_tap
-	MOVQ    80(AX), R11
-	TESTQ   R11, R11
+	MOVQ    80(AX), R12
+	TESTQ   R12, R12
 	JZ      places2_whole_nobias
-	ADDQ    R8, R11
-	VMOVUPS (R11), Y8
+	ADDQ    R9, R12
+	VMOVUPS (R12), Y8
 	VADDPS  Y8, Y0, Y0
 	VADDPS  Y8, Y1, Y1
 
 places2_whole_nobias:
-	MOVL   108(AX), R11
-	TESTL  $0x00000004, R11
+	MOVL   108(AX), R12
+	TESTL  $0x00000004, R12
 	JZ     places2_whole_free
 	VMAXPS Y0, Y11, Y0
 	VMINPS Y0, Y12, Y0
@@ -427,50 +428,50 @@ places2_whole_nobias:
 places2_whole_free:
 	MOVQ    8(AX), SI
 	LEAQ    (SI)(SI*2), DI
-	LEAQ    (CX)(R8*1), R12
-	VMOVUPS Y0, (R12)
-	VMOVUPS Y1, (R12)(SI*1)
-	ADDQ    $0x20, R8
+	LEAQ    (CX)(R9*1), R13
+	VMOVUPS Y0, (R13)
+	VMOVUPS Y1, (R13)(SI*1)
+	ADDQ    $0x20, R9
 	JMP     places2_block
 
 places2_rest:
-	ADDQ   $0x08, R9
+	ADDQ   $0x08, R10
 	JZ     places2_next
-	MOVQ   48(AX), R14
-	MOVQ   56(AX), R15
-	MOVQ   64(AX), R11
-	ADDQ   R8, R11
-	LEAQ   (DX)(R8*1), R10
+	MOVQ   48(AX), R15
+	MOVQ   56(AX), BP
+	MOVQ   64(AX), R12
+	ADDQ   R9, R12
+	LEAQ   (DX)(R9*1), R11
 	MOVQ   24(AX), SI
 	LEAQ   (SI)(SI*2), DI
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
 places2_masked_tap:
-	MOVQ       (R14), R12
-	ADDQ       R10, R12
-	VMASKMOVPS (R11), Y13, Y8
-	VMASKMOVPS (R12), Y13, Y9
+	MOVQ       (R15), R13
+	ADDQ       R11, R13
+	VMASKMOVPS (R12), Y13, Y8
+	VMASKMOVPS (R13), Y13, Y9
 	VMULPS     Y8, Y9, Y9
 	VADDPS     Y9, Y0, Y0
-	VMASKMOVPS (R12)(SI*1), Y13, Y10
+	VMASKMOVPS (R13)(SI*1), Y13, Y10
 	VMULPS     Y8, Y10, Y10
 	VADDPS     Y10, Y1, Y1
-	ADDQ       $0x08, R14
-	ADDQ       72(AX), R11
-	DECQ       R15
+	ADDQ       $0x08, R15
+	ADDQ       R8, R12
+	DECQ       BP
 	JNZ        places2_masked_tap
-	MOVQ       80(AX), R11
-	TESTQ      R11, R11
+	MOVQ       80(AX), R12
+	TESTQ      R12, R12
 	JZ         places2_masked_nobias
-	ADDQ       R8, R11
-	VMASKMOVPS (R11), Y13, Y8
+	ADDQ       R9, R12
+	VMASKMOVPS (R12), Y13, Y8
 	VADDPS     Y8, Y0, Y0
 	VADDPS     Y8, Y1, Y1
 
 places2_masked_nobias:
-	MOVL   108(AX), R11
-	TESTL  $0x00000004, R11
+	MOVL   108(AX), R12
+	TESTL  $0x00000004, R12
 	JZ     places2_masked_free
 	VMAXPS Y0, Y11, Y0
 	VMINPS Y0, Y12, Y0
@@ -480,17 +481,17 @@ places2_masked_nobias:
 places2_masked_free:
 	MOVQ       8(AX), SI
 	LEAQ       (SI)(SI*2), DI
-	LEAQ       (CX)(R8*1), R12
-	VMASKMOVPS Y0, Y13, (R12)
-	VMASKMOVPS Y1, Y13, (R12)(SI*1)
+	LEAQ       (CX)(R9*1), R13
+	VMASKMOVPS Y0, Y13, (R13)
+	VMASKMOVPS Y1, Y13, (R13)(SI*1)
 
 places2_next:
-	MOVQ   8(AX), R12
-	IMUL3Q $0x02, R12, R12
-	ADDQ   R12, CX
-	MOVQ   24(AX), R12
-	IMUL3Q $0x02, R12, R12
-	ADDQ   R12, DX
+	MOVQ   8(AX), R13
+	IMUL3Q $0x02, R13, R13
+	ADDQ   R13, CX
+	MOVQ   24(AX), R13
+	IMUL3Q $0x02, R13, R13
+	ADDQ   R13, DX
 	SUBQ   $0x02, BX
 	JMP    places2
 
@@ -498,41 +499,41 @@ places2_few:
 places1:
 	CMPQ BX, $0x01
 	JLT  places1_few
-	XORQ R8, R8
-	MOVQ 40(AX), R9
+	XORQ R9, R9
+	MOVQ 40(AX), R10
 
 places1_block:
-	SUBQ   $0x08, R9
+	SUBQ   $0x08, R10
 	JLT    places1_rest
-	MOVQ   48(AX), R14
-	MOVQ   56(AX), R15
-	MOVQ   64(AX), R11
-	ADDQ   R8, R11
-	LEAQ   (DX)(R8*1), R10
+	MOVQ   48(AX), R15
+	MOVQ   56(AX), BP
+	MOVQ   64(AX), R12
+	ADDQ   R9, R12
+	LEAQ   (DX)(R9*1), R11
 	MOVQ   24(AX), SI
 	LEAQ   (SI)(SI*2), DI
 	VXORPS Y0, Y0, Y0
 
 places1_whole_tap:
-	MOVQ    (R14), R12
-	ADDQ    R10, R12
-	VMOVUPS (R11), Y8
-	VMULPS  (R12), Y8, Y9
+	MOVQ    (R15), R13
+	ADDQ    R11, R13
+	VMOVUPS (R12), Y8
+	VMULPS  (R13), Y8, Y9
 	VADDPS  Y9, Y0, Y0
-	ADDQ    $0x08, R14
-	ADDQ    72(AX), R11
-	DECQ    R15
+	ADDQ    $0x08, R15
+	ADDQ    R8, R12
+	DECQ    BP
 	JNZ     places1_whole_tap
-	MOVQ    80(AX), R11
-	TESTQ   R11, R11
+	MOVQ    80(AX), R12
+	TESTQ   R12, R12
 	JZ      places1_whole_nobias
-	ADDQ    R8, R11
-	VMOVUPS (R11), Y8
+	ADDQ    R9, R12
+	VMOVUPS (R12), Y8
 	VADDPS  Y8, Y0, Y0
 
 places1_whole_nobias:
-	MOVL   108(AX), R11
-	TESTL  $0x00000004, R11
+	MOVL   108(AX), R12
+	TESTL  $0x00000004, R12
 	JZ     places1_whole_free
 	VMAXPS Y0, Y11, Y0
 	VMINPS Y0, Y12, Y0
@@ -540,44 +541,44 @@ places1_whole_nobias:
 places1_whole_free:
 	MOVQ    8(AX), SI
 	LEAQ    (SI)(SI*2), DI
-	LEAQ    (CX)(R8*1), R12
-	VMOVUPS Y0, (R12)
-	ADDQ    $0x20, R8
+	LEAQ    (CX)(R9*1), R13
+	VMOVUPS Y0, (R13)
+	ADDQ    $0x20, R9
 	JMP     places1_block
 
 places1_rest:
-	ADDQ   $0x08, R9
+	ADDQ   $0x08, R10
 	JZ     places1_next
-	MOVQ   48(AX), R14
-	MOVQ   56(AX), R15
-	MOVQ   64(AX), R11
-	ADDQ   R8, R11
-	LEAQ   (DX)(R8*1), R10
+	MOVQ   48(AX), R15
+	MOVQ   56(AX), BP
+	MOVQ   64(AX), R12
+	ADDQ   R9, R12
+	LEAQ   (DX)(R9*1), R11
 	MOVQ   24(AX), SI
 	LEAQ   (SI)(SI*2), DI
 	VXORPS Y0, Y0, Y0
 
 places1_masked_tap:
-	MOVQ       (R14), R12
-	ADDQ       R10, R12
-	VMASKMOVPS (R11), Y13, Y8
-	VMASKMOVPS (R12), Y13, Y9
+	MOVQ       (R15), R13
+	ADDQ       R11, R13
+	VMASKMOVPS (R12), Y13, Y8
+	VMASKMOVPS (R13), Y13, Y9
 	VMULPS     Y8, Y9, Y9
 	VADDPS     Y9, Y0, Y0
-	ADDQ       $0x08, R14
-	ADDQ       72(AX), R11
-	DECQ       R15
+	ADDQ       $0x08, R15
+	ADDQ       R8, R12
+	DECQ       BP
 	JNZ        places1_masked_tap
-	MOVQ       80(AX), R11
-	TESTQ      R11, R11
+	MOVQ       80(AX), R12
+	TESTQ      R12, R12
 	JZ         places1_masked_nobias
-	ADDQ       R8, R11
-	VMASKMOVPS (R11), Y13, Y8
+	ADDQ       R9, R12
+	VMASKMOVPS (R12), Y13, Y8
 	VADDPS     Y8, Y0, Y0
 
 places1_masked_nobias:
-	MOVL   108(AX), R11
-	TESTL  $0x00000004, R11
+	MOVL   108(AX), R12
+	TESTL  $0x00000004, R12
 	JZ     places1_masked_free
 	VMAXPS Y0, Y11, Y0
 	VMINPS Y0, Y12, Y0
@@ -585,16 +586,16 @@ places1_masked_nobias:
 places1_masked_free:
 	MOVQ       8(AX), SI
 	LEAQ       (SI)(SI*2), DI
-	LEAQ       (CX)(R8*1), R12
-	VMASKMOVPS Y0, Y13, (R12)
+	LEAQ       (CX)(R9*1), R13
+	VMASKMOVPS Y0, Y13, (R13)
 
 places1_next:
-	MOVQ   8(AX), R12
-	IMUL3Q $0x01, R12, R12
-	ADDQ   R12, CX
-	MOVQ   24(AX), R12
-	IMUL3Q $0x01, R12, R12
-	ADDQ   R12, DX
+	MOVQ   8(AX), R13
+	IMUL3Q $0x01, R13, R13
+	ADDQ   R13, CX
+	MOVQ   24(AX), R13
+	IMUL3Q $0x01, R13, R13
+	ADDQ   R13, DX
 	SUBQ   $0x01, BX
 	JMP    places1
 
@@ -1484,30 +1485,31 @@ pair:
 
 // func windowLanesAVX512(t *byte)
 // Requires: AVX, AVX512F
-TEXT ·windowLanesAVX512(SB), NOSPLIT, $0-8
+TEXT ·windowLanesAVX512(SB), NOSPLIT, $8-8
 	MOVQ         t+0(FP), AX
+	MOVQ         72(AX), R8
 	MOVQ         (AX), CX
 	MOVQ         16(AX), DX
 	MOVQ         32(AX), BX
 	VBROADCASTSS 96(AX), Z11
 	VBROADCASTSS 100(AX), Z12
-	MOVL         104(AX), R12
-	KMOVW        R12, K1
+	MOVL         104(AX), R13
+	KMOVW        R13, K1
 
 places8:
 	CMPQ BX, $0x08
 	JLT  places8_few
-	XORQ R8, R8
-	MOVQ 40(AX), R9
+	XORQ R9, R9
+	MOVQ 40(AX), R10
 
 places8_block:
-	SUBQ   $0x10, R9
+	SUBQ   $0x10, R10
 	JLT    places8_rest
-	MOVQ   48(AX), R14
-	MOVQ   56(AX), R15
-	MOVQ   64(AX), R11
-	ADDQ   R8, R11
-	LEAQ   (DX)(R8*1), R10
+	MOVQ   48(AX), R15
+	MOVQ   56(AX), BP
+	MOVQ   64(AX), R12
+	ADDQ   R9, R12
+	LEAQ   (DX)(R9*1), R11
 	MOVQ   24(AX), SI
 	LEAQ   (SI)(SI*2), DI
 	VPXORD Z0, Z0, Z0
@@ -1520,35 +1522,35 @@ places8_block:
 	VPXORD Z7, Z7, Z7
 
 places8_whole_tap:
-	MOVQ    (R14), R12
-	ADDQ    R10, R12
-	LEAQ    (R12)(SI*4), R13
-	VMOVUPS (R11), Z8
-	VMULPS  (R12), Z8, Z9
-	VADDPS  Z9, Z0, Z0
-	VMULPS  (R12)(SI*1), Z8, Z10
-	VADDPS  Z10, Z1, Z1
-	VMULPS  (R12)(SI*2), Z8, Z9
-	VADDPS  Z9, Z2, Z2
-	VMULPS  (R12)(DI*1), Z8, Z10
-	VADDPS  Z10, Z3, Z3
+	MOVQ    (R15), R13
+	ADDQ    R11, R13
+	LEAQ    (R13)(SI*4), R14
+	VMOVUPS (R12), Z8
 	VMULPS  (R13), Z8, Z9
-	VADDPS  Z9, Z4, Z4
+	VADDPS  Z9, Z0, Z0
 	VMULPS  (R13)(SI*1), Z8, Z10
-	VADDPS  Z10, Z5, Z5
+	VADDPS  Z10, Z1, Z1
 	VMULPS  (R13)(SI*2), Z8, Z9
-	VADDPS  Z9, Z6, Z6
+	VADDPS  Z9, Z2, Z2
 	VMULPS  (R13)(DI*1), Z8, Z10
+	VADDPS  Z10, Z3, Z3
+	VMULPS  (R14), Z8, Z9
+	VADDPS  Z9, Z4, Z4
+	VMULPS  (R14)(SI*1), Z8, Z10
+	VADDPS  Z10, Z5, Z5
+	VMULPS  (R14)(SI*2), Z8, Z9
+	VADDPS  Z9, Z6, Z6
+	VMULPS  (R14)(DI*1), Z8, Z10
 	VADDPS  Z10, Z7, Z7
-	ADDQ    $0x08, R14
-	ADDQ    72(AX), R11
-	DECQ    R15
+	ADDQ    $0x08, R15
+	ADDQ    R8, R12
+	DECQ    BP
 	JNZ     places8_whole_tap
-	MOVQ    80(AX), R11
-	TESTQ   R11, R11
+	MOVQ    80(AX), R12
+	TESTQ   R12, R12
 	JZ      places8_whole_nobias
-	ADDQ    R8, R11
-	VMOVUPS (R11), Z8
+	ADDQ    R9, R12
+	VMOVUPS (R12), Z8
 	VADDPS  Z8, Z0, Z0
 	VADDPS  Z8, Z1, Z1
 	VADDPS  Z8, Z2, Z2
@@ -1559,8 +1561,8 @@ places8_whole_tap:
 	VADDPS  Z8, Z7, Z7
 
 places8_whole_nobias:
-	MOVL   108(AX), R11
-	TESTL  $0x00000004, R11
+	MOVL   108(AX), R12
+	TESTL  $0x00000004, R12
 	JZ     places8_whole_free
 	VMAXPS Z0, Z11, Z0
 	VMINPS Z0, Z12, Z0
@@ -1582,27 +1584,27 @@ places8_whole_nobias:
 places8_whole_free:
 	MOVQ    8(AX), SI
 	LEAQ    (SI)(SI*2), DI
-	LEAQ    (CX)(R8*1), R12
-	LEAQ    (R12)(SI*4), R13
-	VMOVUPS Z0, (R12)
-	VMOVUPS Z1, (R12)(SI*1)
-	VMOVUPS Z2, (R12)(SI*2)
-	VMOVUPS Z3, (R12)(DI*1)
-	VMOVUPS Z4, (R13)
-	VMOVUPS Z5, (R13)(SI*1)
-	VMOVUPS Z6, (R13)(SI*2)
-	VMOVUPS Z7, (R13)(DI*1)
-	ADDQ    $0x40, R8
+	LEAQ    (CX)(R9*1), R13
+	LEAQ    (R13)(SI*4), R14
+	VMOVUPS Z0, (R13)
+	VMOVUPS Z1, (R13)(SI*1)
+	VMOVUPS Z2, (R13)(SI*2)
+	VMOVUPS Z3, (R13)(DI*1)
+	VMOVUPS Z4, (R14)
+	VMOVUPS Z5, (R14)(SI*1)
+	VMOVUPS Z6, (R14)(SI*2)
+	VMOVUPS Z7, (R14)(DI*1)
+	ADDQ    $0x40, R9
 	JMP     places8_block
 
 places8_rest:
-	ADDQ   $0x10, R9
+	ADDQ   $0x10, R10
 	JZ     places8_next
-	MOVQ   48(AX), R14
-	MOVQ   56(AX), R15
-	MOVQ   64(AX), R11
-	ADDQ   R8, R11
-	LEAQ   (DX)(R8*1), R10
+	MOVQ   48(AX), R15
+	MOVQ   56(AX), BP
+	MOVQ   64(AX), R12
+	ADDQ   R9, R12
+	LEAQ   (DX)(R9*1), R11
 	MOVQ   24(AX), SI
 	LEAQ   (SI)(SI*2), DI
 	VPXORD Z0, Z0, Z0
@@ -1615,35 +1617,35 @@ places8_rest:
 	VPXORD Z7, Z7, Z7
 
 places8_masked_tap:
-	MOVQ      (R14), R12
-	ADDQ      R10, R12
-	LEAQ      (R12)(SI*4), R13
-	VMOVUPS.Z (R11), K1, Z8
-	VMULPS.Z  (R12), Z8, K1, Z9
-	VADDPS    Z9, Z0, Z0
-	VMULPS.Z  (R12)(SI*1), Z8, K1, Z10
-	VADDPS    Z10, Z1, Z1
-	VMULPS.Z  (R12)(SI*2), Z8, K1, Z9
-	VADDPS    Z9, Z2, Z2
-	VMULPS.Z  (R12)(DI*1), Z8, K1, Z10
-	VADDPS    Z10, Z3, Z3
+	MOVQ      (R15), R13
+	ADDQ      R11, R13
+	LEAQ      (R13)(SI*4), R14
+	VMOVUPS.Z (R12), K1, Z8
 	VMULPS.Z  (R13), Z8, K1, Z9
-	VADDPS    Z9, Z4, Z4
+	VADDPS    Z9, Z0, Z0
 	VMULPS.Z  (R13)(SI*1), Z8, K1, Z10
-	VADDPS    Z10, Z5, Z5
+	VADDPS    Z10, Z1, Z1
 	VMULPS.Z  (R13)(SI*2), Z8, K1, Z9
-	VADDPS    Z9, Z6, Z6
+	VADDPS    Z9, Z2, Z2
 	VMULPS.Z  (R13)(DI*1), Z8, K1, Z10
+	VADDPS    Z10, Z3, Z3
+	VMULPS.Z  (R14), Z8, K1, Z9
+	VADDPS    Z9, Z4, Z4
+	VMULPS.Z  (R14)(SI*1), Z8, K1, Z10
+	VADDPS    Z10, Z5, Z5
+	VMULPS.Z  (R14)(SI*2), Z8, K1, Z9
+	VADDPS    Z9, Z6, Z6
+	VMULPS.Z  (R14)(DI*1), Z8, K1, Z10
 	VADDPS    Z10, Z7, Z7
-	ADDQ      $0x08, R14
-	ADDQ      72(AX), R11
-	DECQ      R15
+	ADDQ      $0x08, R15
+	ADDQ      R8, R12
+	DECQ      BP
 	JNZ       places8_masked_tap
-	MOVQ      80(AX), R11
-	TESTQ     R11, R11
+	MOVQ      80(AX), R12
+	TESTQ     R12, R12
 	JZ        places8_masked_nobias
-	ADDQ      R8, R11
-	VMOVUPS.Z (R11), K1, Z8
+	ADDQ      R9, R12
+	VMOVUPS.Z (R12), K1, Z8
 	VADDPS    Z8, Z0, Z0
 	VADDPS    Z8, Z1, Z1
 	VADDPS    Z8, Z2, Z2
@@ -1654,8 +1656,8 @@ places8_masked_tap:
 	VADDPS    Z8, Z7, Z7
 
 places8_masked_nobias:
-	MOVL   108(AX), R11
-	TESTL  $0x00000004, R11
+	MOVL   108(AX), R12
+	TESTL  $0x00000004, R12
 	JZ     places8_masked_free
 	VMAXPS Z0, Z11, Z0
 	VMINPS Z0, Z12, Z0
@@ -1677,24 +1679,24 @@ places8_masked_nobias:
 places8_masked_free:
 	MOVQ    8(AX), SI
 	LEAQ    (SI)(SI*2), DI
-	LEAQ    (CX)(R8*1), R12
-	LEAQ    (R12)(SI*4), R13
-	VMOVUPS Z0, K1, (R12)
-	VMOVUPS Z1, K1, (R12)(SI*1)
-	VMOVUPS Z2, K1, (R12)(SI*2)
-	VMOVUPS Z3, K1, (R12)(DI*1)
-	VMOVUPS Z4, K1, (R13)
-	VMOVUPS Z5, K1, (R13)(SI*1)
-	VMOVUPS Z6, K1, (R13)(SI*2)
-	VMOVUPS Z7, K1, (R13)(DI*1)
+	LEAQ    (CX)(R9*1), R13
+	LEAQ    (R13)(SI*4), R14
+	VMOVUPS Z0, K1, (R13)
+	VMOVUPS Z1, K1, (R13)(SI*1)
+	VMOVUPS Z2, K1, (R13)(SI*2)
+	VMOVUPS Z3, K1, (R13)(DI*1)
+	VMOVUPS Z4, K1, (R14)
+	VMOVUPS Z5, K1, (R14)(SI*1)
+	VMOVUPS Z6, K1, (R14)(SI*2)
+	VMOVUPS Z7, K1, (R14)(DI*1)
 
 places8_next:
-	MOVQ   8(AX), R12
-	IMUL3Q $0x08, R12, R12
-	ADDQ   R12, CX
-	MOVQ   24(AX), R12
-	IMUL3Q $0x08, R12, R12
-	ADDQ   R12, DX
+	MOVQ   8(AX), R13
+	IMUL3Q $0x08, R13, R13
+	ADDQ   R13, CX
+	MOVQ   24(AX), R13
+	IMUL3Q $0x08, R13, R13
+	ADDQ   R13, DX
 	SUBQ   $0x08, BX
 	JMP    places8
 
@@ -1702,17 +1704,17 @@ places8_few:
 places4:
 	CMPQ BX, $0x04
 	JLT  places4_few
-	XORQ R8, R8
-	MOVQ 40(AX), R9
+	XORQ R9, R9
+	MOVQ 40(AX), R10
 
 places4_block:
-	SUBQ   $0x10, R9
+	SUBQ   $0x10, R10
 	JLT    places4_rest
-	MOVQ   48(AX), R14
-	MOVQ   56(AX), R15
-	MOVQ   64(AX), R11
-	ADDQ   R8, R11
-	LEAQ   (DX)(R8*1), R10
+	MOVQ   48(AX), R15
+	MOVQ   56(AX), BP
+	MOVQ   64(AX), R12
+	ADDQ   R9, R12
+	LEAQ   (DX)(R9*1), R11
 	MOVQ   24(AX), SI
 	LEAQ   (SI)(SI*2), DI
 	VPXORD Z0, Z0, Z0
@@ -1721,34 +1723,34 @@ places4_block:
 	VPXORD Z3, Z3, Z3
 
 places4_whole_tap:
-	MOVQ    (R14), R12
-	ADDQ    R10, R12
-	VMOVUPS (R11), Z8
-	VMULPS  (R12), Z8, Z9
+	MOVQ    (R15), R13
+	ADDQ    R11, R13
+	VMOVUPS (R12), Z8
+	VMULPS  (R13), Z8, Z9
 	VADDPS  Z9, Z0, Z0
-	VMULPS  (R12)(SI*1), Z8, Z10
+	VMULPS  (R13)(SI*1), Z8, Z10
 	VADDPS  Z10, Z1, Z1
-	VMULPS  (R12)(SI*2), Z8, Z9
+	VMULPS  (R13)(SI*2), Z8, Z9
 	VADDPS  Z9, Z2, Z2
-	VMULPS  (R12)(DI*1), Z8, Z10
+	VMULPS  (R13)(DI*1), Z8, Z10
 	VADDPS  Z10, Z3, Z3
-	ADDQ    $0x08, R14
-	ADDQ    72(AX), R11
-	DECQ    R15
+	ADDQ    $0x08, R15
+	ADDQ    R8, R12
+	DECQ    BP
 	JNZ     places4_whole_tap
-	MOVQ    80(AX), R11
-	TESTQ   R11, R11
+	MOVQ    80(AX), R12
+	TESTQ   R12, R12
 	JZ      places4_whole_nobias
-	ADDQ    R8, R11
-	VMOVUPS (R11), Z8
+	ADDQ    R9, R12
+	VMOVUPS (R12), Z8
 	VADDPS  Z8, Z0, Z0
 	VADDPS  Z8, Z1, Z1
 	VADDPS  Z8, Z2, Z2
 	VADDPS  Z8, Z3, Z3
 
 places4_whole_nobias:
-	MOVL   108(AX), R11
-	TESTL  $0x00000004, R11
+	MOVL   108(AX), R12
+	TESTL  $0x00000004, R12
 	JZ     places4_whole_free
 	VMAXPS Z0, Z11, Z0
 	VMINPS Z0, Z12, Z0
@@ -1762,22 +1764,22 @@ places4_whole_nobias:
 places4_whole_free:
 	MOVQ    8(AX), SI
 	LEAQ    (SI)(SI*2), DI
-	LEAQ    (CX)(R8*1), R12
-	VMOVUPS Z0, (R12)
-	VMOVUPS Z1, (R12)(SI*1)
-	VMOVUPS Z2, (R12)(SI*2)
-	VMOVUPS Z3, (R12)(DI*1)
-	ADDQ    $0x40, R8
+	LEAQ    (CX)(R9*1), R13
+	VMOVUPS Z0, (R13)
+	VMOVUPS Z1, (R13)(SI*1)
+	VMOVUPS Z2, (R13)(SI*2)
+	VMOVUPS Z3, (R13)(DI*1)
+	ADDQ    $0x40, R9
 	JMP     places4_block
 
 places4_rest:
-	ADDQ   $0x10, R9
+	ADDQ   $0x10, R10
 	JZ     places4_next
-	MOVQ   48(AX), R14
-	MOVQ   56(AX), R15
-	MOVQ   64(AX), R11
-	ADDQ   R8, R11
-	LEAQ   (DX)(R8*1), R10
+	MOVQ   48(AX), R15
+	MOVQ   56(AX), BP
+	MOVQ   64(AX), R12
+	ADDQ   R9, R12
+	LEAQ   (DX)(R9*1), R11
 	MOVQ   24(AX), SI
 	LEAQ   (SI)(SI*2), DI
 	VPXORD Z0, Z0, Z0
@@ -1786,34 +1788,34 @@ places4_rest:
 	VPXORD Z3, Z3, Z3
 
 places4_masked_tap:
-	MOVQ      (R14), R12
-	ADDQ      R10, R12
-	VMOVUPS.Z (R11), K1, Z8
-	VMULPS.Z  (R12), Z8, K1, Z9
+	MOVQ      (R15), R13
+	ADDQ      R11, R13
+	VMOVUPS.Z (R12), K1, Z8
+	VMULPS.Z  (R13), Z8, K1, Z9
 	VADDPS    Z9, Z0, Z0
-	VMULPS.Z  (R12)(SI*1), Z8, K1, Z10
+	VMULPS.Z  (R13)(SI*1), Z8, K1, Z10
 	VADDPS    Z10, Z1, Z1
-	VMULPS.Z  (R12)(SI*2), Z8, K1, Z9
+	VMULPS.Z  (R13)(SI*2), Z8, K1, Z9
 	VADDPS    Z9, Z2, Z2
-	VMULPS.Z  (R12)(DI*1), Z8, K1, Z10
+	VMULPS.Z  (R13)(DI*1), Z8, K1, Z10
 	VADDPS    Z10, Z3, Z3
-	ADDQ      $0x08, R14
-	ADDQ      72(AX), R11
-	DECQ      R15
+	ADDQ      $0x08, R15
+	ADDQ      R8, R12
+	DECQ      BP
 	JNZ       places4_masked_tap
-	MOVQ      80(AX), R11
-	TESTQ     R11, R11
+	MOVQ      80(AX), R12
+	TESTQ     R12, R12
 	JZ        places4_masked_nobias
-	ADDQ      R8, R11
-	VMOVUPS.Z (R11), K1, Z8
+	ADDQ      R9, R12
+	VMOVUPS.Z (R12), K1, Z8
 	VADDPS    Z8, Z0, Z0
 	VADDPS    Z8, Z1, Z1
 	VADDPS    Z8, Z2, Z2
 	VADDPS    Z8, Z3, Z3
 
 places4_masked_nobias:
-	MOVL   108(AX), R11
-	TESTL  $0x00000004, R11
+	MOVL   108(AX), R12
+	TESTL  $0x00000004, R12
 	JZ     places4_masked_free
 	VMAXPS Z0, Z11, Z0
 	VMINPS Z0, Z12, Z0
@@ -1827,19 +1829,19 @@ places4_masked_nobias:
 places4_masked_free:
 	MOVQ    8(AX), SI
 	LEAQ    (SI)(SI*2), DI
-	LEAQ    (CX)(R8*1), R12
-	VMOVUPS Z0, K1, (R12)
-	VMOVUPS Z1, K1, (R12)(SI*1)
-	VMOVUPS Z2, K1, (R12)(SI*2)
-	VMOVUPS Z3, K1, (R12)(DI*1)
+	LEAQ    (CX)(R9*1), R13
+	VMOVUPS Z0, K1, (R13)
+	VMOVUPS Z1, K1, (R13)(SI*1)
+	VMOVUPS Z2, K1, (R13)(SI*2)
+	VMOVUPS Z3, K1, (R13)(DI*1)
 
 places4_next:
-	MOVQ   8(AX), R12
-	IMUL3Q $0x04, R12, R12
-	ADDQ   R12, CX
-	MOVQ   24(AX), R12
-	IMUL3Q $0x04, R12, R12
-	ADDQ   R12, DX
+	MOVQ   8(AX), R13
+	IMUL3Q $0x04, R13, R13
+	ADDQ   R13, CX
+	MOVQ   24(AX), R13
+	IMUL3Q $0x04, R13, R13
+	ADDQ   R13, DX
 	SUBQ   $0x04, BX
 	JMP    places4
 
@@ -1847,45 +1849,45 @@ places4_few:
 places2:
 	CMPQ BX, $0x02
 	JLT  places2_few
-	XORQ R8, R8
-	MOVQ 40(AX), R9
+	XORQ R9, R9
+	MOVQ 40(AX), R10
 
 places2_block:
-	SUBQ   $0x10, R9
+	SUBQ   $0x10, R10
 	JLT    places2_rest
-	MOVQ   48(AX), R14
-	MOVQ   56(AX), R15
-	MOVQ   64(AX), R11
-	ADDQ   R8, R11
-	LEAQ   (DX)(R8*1), R10
+	MOVQ   48(AX), R15
+	MOVQ   56(AX), BP
+	MOVQ   64(AX), R12
+	ADDQ   R9, R12
+	LEAQ   (DX)(R9*1), R11
 	MOVQ   24(AX), SI
 	LEAQ   (SI)(SI*2), DI
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 
 places2_whole_tap:
-	MOVQ    (R14), R12
-	ADDQ    R10, R12
-	VMOVUPS (R11), Z8
-	VMULPS  (R12), Z8, Z9
+	MOVQ    (R15), R13
+	ADDQ    R11, R13
+	VMOVUPS (R12), Z8
+	VMULPS  (R13), Z8, Z9
 	VADDPS  Z9, Z0, Z0
-	VMULPS  (R12)(SI*1), Z8, Z10
+	VMULPS  (R13)(SI*1), Z8, Z10
 	VADDPS  Z10, Z1, Z1
-	ADDQ    $0x08, R14
-	ADDQ    72(AX), R11
-	DECQ    R15
+	ADDQ    $0x08, R15
+	ADDQ    R8, R12
+	DECQ    BP
 	JNZ     places2_whole_tap
-	MOVQ    80(AX), R11
-	TESTQ   R11, R11
+	MOVQ    80(AX), R12
+	TESTQ   R12, R12
 	JZ      places2_whole_nobias
-	ADDQ    R8, R11
-	VMOVUPS (R11), Z8
+	ADDQ    R9, R12
+	VMOVUPS (R12), Z8
 	VADDPS  Z8, Z0, Z0
 	VADDPS  Z8, Z1, Z1
 
 places2_whole_nobias:
-	MOVL   108(AX), R11
-	TESTL  $0x00000004, R11
+	MOVL   108(AX), R12
+	TESTL  $0x00000004, R12
 	JZ     places2_whole_free
 	VMAXPS Z0, Z11, Z0
 	VMINPS Z0, Z12, Z0
@@ -1895,48 +1897,48 @@ places2_whole_nobias:
 places2_whole_free:
 	MOVQ    8(AX), SI
 	LEAQ    (SI)(SI*2), DI
-	LEAQ    (CX)(R8*1), R12
-	VMOVUPS Z0, (R12)
-	VMOVUPS Z1, (R12)(SI*1)
-	ADDQ    $0x40, R8
+	LEAQ    (CX)(R9*1), R13
+	VMOVUPS Z0, (R13)
+	VMOVUPS Z1, (R13)(SI*1)
+	ADDQ    $0x40, R9
 	JMP     places2_block
 
 places2_rest:
-	ADDQ   $0x10, R9
+	ADDQ   $0x10, R10
 	JZ     places2_next
-	MOVQ   48(AX), R14
-	MOVQ   56(AX), R15
-	MOVQ   64(AX), R11
-	ADDQ   R8, R11
-	LEAQ   (DX)(R8*1), R10
+	MOVQ   48(AX), R15
+	MOVQ   56(AX), BP
+	MOVQ   64(AX), R12
+	ADDQ   R9, R12
+	LEAQ   (DX)(R9*1), R11
 	MOVQ   24(AX), SI
 	LEAQ   (SI)(SI*2), DI
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 
 places2_masked_tap:
-	MOVQ      (R14), R12
-	ADDQ      R10, R12
-	VMOVUPS.Z (R11), K1, Z8
-	VMULPS.Z  (R12), Z8, K1, Z9
+	MOVQ      (R15), R13
+	ADDQ      R11, R13
+	VMOVUPS.Z (R12), K1, Z8
+	VMULPS.Z  (R13), Z8, K1, Z9
 	VADDPS    Z9, Z0, Z0
-	VMULPS.Z  (R12)(SI*1), Z8, K1, Z10
+	VMULPS.Z  (R13)(SI*1), Z8, K1, Z10
 	VADDPS    Z10, Z1, Z1
-	ADDQ      $0x08, R14
-	ADDQ      72(AX), R11
-	DECQ      R15
+	ADDQ      $0x08, R15
+	ADDQ      R8, R12
+	DECQ      BP
 	JNZ       places2_masked_tap
-	MOVQ      80(AX), R11
-	TESTQ     R11, R11
+	MOVQ      80(AX), R12
+	TESTQ     R12, R12
 	JZ        places2_masked_nobias
-	ADDQ      R8, R11
-	VMOVUPS.Z (R11), K1, Z8
+	ADDQ      R9, R12
+	VMOVUPS.Z (R12), K1, Z8
 	VADDPS    Z8, Z0, Z0
 	VADDPS    Z8, Z1, Z1
 
 places2_masked_nobias:
-	MOVL   108(AX), R11
-	TESTL  $0x00000004, R11
+	MOVL   108(AX), R12
+	TESTL  $0x00000004, R12
 	JZ     places2_masked_free
 	VMAXPS Z0, Z11, Z0
 	VMINPS Z0, Z12, Z0
@@ -1946,17 +1948,17 @@ places2_masked_nobias:
 places2_masked_free:
 	MOVQ    8(AX), SI
 	LEAQ    (SI)(SI*2), DI
-	LEAQ    (CX)(R8*1), R12
-	VMOVUPS Z0, K1, (R12)
-	VMOVUPS Z1, K1, (R12)(SI*1)
+	LEAQ    (CX)(R9*1), R13
+	VMOVUPS Z0, K1, (R13)
+	VMOVUPS Z1, K1, (R13)(SI*1)
 
 places2_next:
-	MOVQ   8(AX), R12
-	IMUL3Q $0x02, R12, R12
-	ADDQ   R12, CX
-	MOVQ   24(AX), R12
-	IMUL3Q $0x02, R12, R12
-	ADDQ   R12, DX
+	MOVQ   8(AX), R13
+	IMUL3Q $0x02, R13, R13
+	ADDQ   R13, CX
+	MOVQ   24(AX), R13
+	IMUL3Q $0x02, R13, R13
+	ADDQ   R13, DX
 	SUBQ   $0x02, BX
 	JMP    places2
 
@@ -1964,41 +1966,41 @@ places2_few:
 places1:
 	CMPQ BX, $0x01
 	JLT  places1_few
-	XORQ R8, R8
-	MOVQ 40(AX), R9
+	XORQ R9, R9
+	MOVQ 40(AX), R10
 
 places1_block:
-	SUBQ   $0x10, R9
+	SUBQ   $0x10, R10
 	JLT    places1_rest
-	MOVQ   48(AX), R14
-	MOVQ   56(AX), R15
-	MOVQ   64(AX), R11
-	ADDQ   R8, R11
-	LEAQ   (DX)(R8*1), R10
+	MOVQ   48(AX), R15
+	MOVQ   56(AX), BP
+	MOVQ   64(AX), R12
+	ADDQ   R9, R12
+	LEAQ   (DX)(R9*1), R11
 	MOVQ   24(AX), SI
 	LEAQ   (SI)(SI*2), DI
 	VPXORD Z0, Z0, Z0
 
 places1_whole_tap:
-	MOVQ    (R14), R12
-	ADDQ    R10, R12
-	VMOVUPS (R11), Z8
-	VMULPS  (R12), Z8, Z9
+	MOVQ    (R15), R13
+	ADDQ    R11, R13
+	VMOVUPS (R12), Z8
+	VMULPS  (R13), Z8, Z9
 	VADDPS  Z9, Z0, Z0
-	ADDQ    $0x08, R14
-	ADDQ    72(AX), R11
-	DECQ    R15
+	ADDQ    $0x08, R15
+	ADDQ    R8, R12
+	DECQ    BP
 	JNZ     places1_whole_tap
-	MOVQ    80(AX), R11
-	TESTQ   R11, R11
+	MOVQ    80(AX), R12
+	TESTQ   R12, R12
 	JZ      places1_whole_nobias
-	ADDQ    R8, R11
-	VMOVUPS (R11), Z8
+	ADDQ    R9, R12
+	VMOVUPS (R12), Z8
 	VADDPS  Z8, Z0, Z0
 
 places1_whole_nobias:
-	MOVL   108(AX), R11
-	TESTL  $0x00000004, R11
+	MOVL   108(AX), R12
+	TESTL  $0x00000004, R12
 	JZ     places1_whole_free
 	VMAXPS Z0, Z11, Z0
 	VMINPS Z0, Z12, Z0
@@ -2006,43 +2008,43 @@ places1_whole_nobias:
 places1_whole_free:
 	MOVQ    8(AX), SI
 	LEAQ    (SI)(SI*2), DI
-	LEAQ    (CX)(R8*1), R12
-	VMOVUPS Z0, (R12)
-	ADDQ    $0x40, R8
+	LEAQ    (CX)(R9*1), R13
+	VMOVUPS Z0, (R13)
+	ADDQ    $0x40, R9
 	JMP     places1_block
 
 places1_rest:
-	ADDQ   $0x10, R9
+	ADDQ   $0x10, R10
 	JZ     places1_next
-	MOVQ   48(AX), R14
-	MOVQ   56(AX), R15
-	MOVQ   64(AX), R11
-	ADDQ   R8, R11
-	LEAQ   (DX)(R8*1), R10
+	MOVQ   48(AX), R15
+	MOVQ   56(AX), BP
+	MOVQ   64(AX), R12
+	ADDQ   R9, R12
+	LEAQ   (DX)(R9*1), R11
 	MOVQ   24(AX), SI
 	LEAQ   (SI)(SI*2), DI
 	VPXORD Z0, Z0, Z0
 
 places1_masked_tap:
-	MOVQ      (R14), R12
-	ADDQ      R10, R12
-	VMOVUPS.Z (R11), K1, Z8
-	VMULPS.Z  (R12), Z8, K1, Z9
+	MOVQ      (R15), R13
+	ADDQ      R11, R13
+	VMOVUPS.Z (R12), K1, Z8
+	VMULPS.Z  (R13), Z8, K1, Z9
 	VADDPS    Z9, Z0, Z0
-	ADDQ      $0x08, R14
-	ADDQ      72(AX), R11
-	DECQ      R15
+	ADDQ      $0x08, R15
+	ADDQ      R8, R12
+	DECQ      BP
 	JNZ       places1_masked_tap
-	MOVQ      80(AX), R11
-	TESTQ     R11, R11
+	MOVQ      80(AX), R12
+	TESTQ     R12, R12
 	JZ        places1_masked_nobias
-	ADDQ      R8, R11
-	VMOVUPS.Z (R11), K1, Z8
+	ADDQ      R9, R12
+	VMOVUPS.Z (R12), K1, Z8
 	VADDPS    Z8, Z0, Z0
 
 places1_masked_nobias:
-	MOVL   108(AX), R11
-	TESTL  $0x00000004, R11
+	MOVL   108(AX), R12
+	TESTL  $0x00000004, R12
 	JZ     places1_masked_free
 	VMAXPS Z0, Z11, Z0
 	VMINPS Z0, Z12, Z0
@@ -2050,16 +2052,16 @@ places1_masked_nobias:
 places1_masked_free:
 	MOVQ    8(AX), SI
 	LEAQ    (SI)(SI*2), DI
-	LEAQ    (CX)(R8*1), R12
-	VMOVUPS Z0, K1, (R12)
+	LEAQ    (CX)(R9*1), R13
+	VMOVUPS Z0, K1, (R13)
 
 places1_next:
-	MOVQ   8(AX), R12
-	IMUL3Q $0x01, R12, R12
-	ADDQ   R12, CX
-	MOVQ   24(AX), R12
-	IMUL3Q $0x01, R12, R12
-	ADDQ   R12, DX
+	MOVQ   8(AX), R13
+	IMUL3Q $0x01, R13, R13
+	ADDQ   R13, CX
+	MOVQ   24(AX), R13
+	IMUL3Q $0x01, R13, R13
+	ADDQ   R13, DX
 	SUBQ   $0x01, BX
 	JMP    places1
 
