@@ -65,6 +65,8 @@ type Conv struct {
 	strips    *stripPlan    // of one that can go down the lines
 	lanes     *lanePlan     // of one over [N,H,W,C] that computes tiles
 	few       *PackedB      // the weights where positions are rows of a product
+	copied    bool          // panels of windows of one position are copied before they are multiplied
+	between   int           // values between rows of the weights, over [N,C,H,W]
 	zeros     []float32     // what a tap outside the picture sees
 	// sparse are the weights of each group where leaving out their zeros pays in all
 	// of them; weights is nil then if it would be packed.
@@ -105,6 +107,7 @@ func newConv(s ConvShape, v *volume, nhwc bool, w, bias []float32, act activatio
 				c.direct = c.planDirect()
 			}
 			c.tiled = c.planMinimal()
+			c.copied = c.copies()
 		}
 	}
 	c.minimal = c.f == nil && !nhwc && !c.depthwise && s.winograd(c.cg, c.og)
@@ -113,6 +116,7 @@ func newConv(s ConvShape, v *volume, nhwc bool, w, bias []float32, act activatio
 	c.setWeights(w, bias)
 	c.setFew(w)
 	c.setGaps(w)
+	c.setApart()
 	return c
 }
 
@@ -171,7 +175,7 @@ func (c *Conv) SetWeights(w, bias []float32) {
 // setWeights is SetWeights with the taps that are left.
 func (c *Conv) setWeights(w, bias []float32) {
 	s := c.s
-	c.bias, c.few, c.gaps, c.given = bias, nil, nil, false
+	c.bias, c.few, c.gaps, c.given, c.between = bias, nil, nil, false, 0
 	if c.depthwise {
 		if !c.nhwc {
 			c.weights, c.given = w, true

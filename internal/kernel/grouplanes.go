@@ -75,7 +75,7 @@ func (a *groupArgs) lines(r *windowRoom, i, lo, hi int) {
 	most := max(8, groupRing/(size*((s.KH-1)*s.DilH+1)*s.StrideW))
 	for x0 := 0; x0 < s.OW; {
 		part := s
-		part.OW, part.PadL = evenly(s.OW-x0, most), s.PadL-x0*s.StrideW
+		part.OW, part.PadL = simd.Evenly(s.OW-x0, most), s.PadL-x0*s.StrideW
 		g := newRing[float32](&part, size)
 		sc, buf := borrow(g.len())
 		g.data, g.holds = buf, slices.Grow(r.lines[:0], g.lines)[:g.lines]

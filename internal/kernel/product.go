@@ -178,6 +178,9 @@ func productPart(f *simd.Floats, g *GemmParams, t *simd.Tile, a []float32, b pan
 		n0 = productRow(f, g, t, a, b, c, n0, n1)
 	}
 	block := kBlock
+	if b.few == nil { // which are widened by whole lines
+		block = simd.Evenly(max(g.K, 1), kBlock)
+	}
 	if g.Exact && g.Accumulate || g.M == 1 {
 		// What c holds comes after the whole sum; and equal columns must give equal
 		// results, whether productRow computes them or what is left of it.

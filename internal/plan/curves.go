@@ -9,7 +9,7 @@ import (
 )
 
 // curves finds functions of one number that files write as several operators, and lets the last of these
-// compute them in one pass over memory: x·sigmoid(x), x·hardsigmoid(x), and GELU by erf or by tanh.
+// compute them in one pass over memory: x·sigmoid(x), that of a multiple of x, x·hardsigmoid(x), and GELU by erf or by tanh.
 func curves(g *Graph) {
 	if g.model.Format != "onnx" {
 		return
@@ -85,8 +85,10 @@ func (m *matcher) number(id int) (float64, bool) {
 // about compares a constant with what it should be; files have it in three digits or more.
 func (m *matcher) about(id int, want float64) bool {
 	v, ok := m.number(id)
-	return ok && math.Abs(v-want) <= 1e-3*want
+	return ok && isAbout(v, want)
 }
+
+func isAbout(v, want float64) bool { return math.Abs(v-want) <= 1e-3*want }
 
 // curve is the function that task i ends; m.x and m.taken tell of what.
 func (m *matcher) curve(i int) (*function, graph.Attrs) {
@@ -102,6 +104,10 @@ func (m *matcher) curve(i int) (*function, graph.Attrs) {
 		m.x = in[k]
 		if n := m.made(in[1-k], "Sigmoid", 1); n != nil && n.Inputs[0] == m.x {
 			return &function{"Swish", 24}, nil
+		} else if n != nil {
+			if alpha, ok := m.times(n.Inputs[0]); ok {
+				return &function{"Swish", 24}, graph.Attrs{"alpha": float32(alpha)}
+			}
 		}
 		if n := m.made(in[1-k], "HardSigmoid", 1); n != nil && n.Inputs[0] == m.x &&
 			math.Abs(float64(n.Attrs.Float("alpha", 0.2))-1./6) < 1e-6 && n.Attrs.Float("beta", 0.5) == 0.5 {
@@ -230,23 +236,58 @@ func (m *matcher) bell(id int) string {
 	if t == nil {
 		return ""
 	}
-	sum := m.with(m.made(t.Inputs[0], "Mul", 2), math.Sqrt(2/math.Pi))
-	if sum < 0 {
+	// As it stands, or with x before the brackets.
+	outer, ok := m.term(t.Inputs[0])
+	if !ok || outer.rest < 0 || outer.power > 1 || !isAbout(outer.factor, math.Sqrt(2/math.Pi)) {
 		return ""
 	}
-	n := m.made(sum, "Add", 2)
+	n := m.made(outer.rest, "Add", 2)
 	for k := range 2 {
-		if n == nil || n.Inputs[k] != m.x {
+		if n == nil || outer.power == 0 && n.Inputs[k] != m.x || outer.power == 1 && !m.about(n.Inputs[k], 1) {
 			continue
 		}
-		cube := m.with(m.made(n.Inputs[1-k], "Mul", 2), 0.044715)
-		if cube < 0 {
-			return ""
-		}
-		if p := m.made(cube, "Pow", 2); p != nil && p.Inputs[0] == m.x && m.about(p.Inputs[1], 3) {
+		if c, ok := m.term(n.Inputs[1-k]); ok && c.rest < 0 && c.power == 3-outer.power && isAbout(c.factor, 0.044715) {
 			return "tanh"
 		}
 		return ""
 	}
 	return ""
+}
+
+// product is a factor times a power of x times another value, -1 for none.
+type product struct {
+	factor, power float64
+	rest          int
+}
+
+// term is a value as a product of at most one other value and what the match knows, in any order.
+func (m *matcher) term(id int) (p product, ok bool) {
+	if id == m.x {
+		return product{1, 1, -1}, true
+	}
+	if v, ok := m.number(id); ok {
+		return product{v, 0, -1}, true
+	}
+	if n := m.made(id, "Pow", 2); n != nil {
+		v, ok := m.number(n.Inputs[1])
+		return product{1, v, -1}, ok && n.Inputs[0] == m.x
+	}
+	n := m.made(id, "Mul", 2)
+	if n == nil {
+		return product{1, 0, id}, true
+	}
+	a, oka := m.term(n.Inputs[0])
+	b, okb := m.term(n.Inputs[1])
+	return product{a.factor * b.factor, a.power + b.power, max(a.rest, b.rest)}, oka && okb && (a.rest < 0 || b.rest < 0)
+}
+
+// times is the factor that a value is x times.
+func (m *matcher) times(id int) (factor float64, ok bool) {
+	n := m.made(id, "Mul", 2)
+	for k := range 2 {
+		if n != nil && n.Inputs[k] == m.x {
+			return m.number(n.Inputs[1-k])
+		}
+	}
+	return 0, false
 }

@@ -73,10 +73,13 @@ func TestCurves(t *testing.T) {
 			}
 		}
 		name, fused := "", 0
-		switch kind := rapid.SampledFrom([]string{"silu", "hardswish", "hardswish by clip", "erf", "erf of a quotient", "tanh"}).Draw(t, "kind"); kind {
+		switch kind := rapid.SampledFrom([]string{"silu", "steep silu", "hardswish", "hardswish by clip", "erf", "erf of a quotient", "tanh", "tanh of products", "tanh of x before brackets"}).Draw(t, "kind"); kind {
 		case "silu":
 			name, fused = "Swish", 1
 			two("Mul", x, b.node("Sigmoid", nil, x))
+		case "steep silu":
+			name, fused = "Swish", 2
+			two("Mul", x, b.node("Sigmoid", nil, two("Mul", x, number(1.702))))
 		case "hardswish":
 			name, fused = "HardSwish", 1
 			two("Mul", x, b.node("HardSigmoid", graph.Attrs{"alpha": float32(1. / 6)}, x))
@@ -103,6 +106,14 @@ func TestCurves(t *testing.T) {
 			name, fused = "Gelu", 7
 			cube := two("Mul", b.node("Pow", nil, x, number(3)), number(0.044715))
 			product(two("Add", b.node("Tanh", nil, two("Mul", two("Add", x, cube), number(0.7978845608))), number(1)))
+		case "tanh of products":
+			name, fused = "Gelu", 8
+			cube := two("Mul", two("Mul", x, b.node("Mul", nil, x, x)), number(0.044715))
+			product(two("Add", b.node("Tanh", nil, two("Mul", two("Add", x, cube), number(0.7978845608))), number(1)))
+		case "tanh of x before brackets":
+			name, fused = "Gelu", 8
+			brackets := two("Add", two("Mul", two("Mul", x, number(0.044715)), x), number(1))
+			product(two("Add", b.node("Tanh", nil, two("Mul", two("Mul", x, number(0.7978845608)), brackets)), number(1)))
 		}
 		last := b.g.Nodes[len(b.g.Nodes)-1]
 		b.g.Outputs = []int{last.Outputs[0]}
@@ -127,6 +138,11 @@ func TestCurvesNot(t *testing.T) {
 		}},
 		{"steeper", func(b *net, x int) {
 			b.node("Mul", nil, x, b.node("HardSigmoid", nil, x))
+		}},
+		{"a square, not a cube", func(b *net, x int) {
+			term := b.node("Mul", nil, b.node("Mul", nil, x, x), b.constant(scalar32(0.044715)))
+			e := b.node("Tanh", nil, b.node("Mul", nil, b.node("Add", nil, x, term), b.constant(scalar32(0.7978845608))))
+			b.node("Mul", nil, b.node("Mul", nil, x, b.node("Add", nil, e, b.constant(scalar32(1)))), b.constant(scalar32(0.5)))
 		}},
 		{"a third", func(b *net, x int) {
 			e := b.node("Erf", nil, b.node("Div", nil, x, b.constant(scalar32(math.Sqrt2))))

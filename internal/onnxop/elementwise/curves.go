@@ -247,10 +247,18 @@ func swishBy(a float32) curve {
 	if a == 1 {
 		return curve{vecmath.SiluTo, f64}
 	}
+	mul := element.Mul[float32]()
 	return curve{func(dst, src []float32) {
-		for i, x := range src {
-			dst[i] = x * vecmath.Sigmoid(a*x)
+		room := floatRooms.Get().(*[element.Block]float32)
+		for len(src) > 0 {
+			n := min(len(src), len(room))
+			bell := room[:n]
+			mul.VectorScalar(bell, src[:n], a)
+			vecmath.SigmoidTo(bell, bell)
+			mul.Vec(dst[:n], src[:n], bell)
+			dst, src = dst[n:], src[n:]
 		}
+		floatRooms.Put(room)
 	}, f64}
 }
 
