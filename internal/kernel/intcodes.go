@@ -109,6 +109,10 @@ func (q *intLineArgs) codesOfPanel(t *simd.CodeTile, v lineView, y, n int, part 
 				switch {
 				case i < len(l.passes)-1:
 					w.run(&t.IntTile, rows, f.Cols)
+				case w.sifted != nil && q.sink.r != nil:
+					w.sifted.Rescaled(t, rows)
+				case w.sifted != nil:
+					w.sifted.ToCodes(t, rows)
 				case q.sink.r != nil:
 					f.QuadsRescaled(t, rows)
 				default:

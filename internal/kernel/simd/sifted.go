@@ -1,0 +1,103 @@
+package simd
+
+import (
+	"sync"
+	"time"
+	"unsafe"
+)
+
+// Sifted multiplies as [Ints.RunQuads] does, by panels of weights of which at most four of eight neighbouring steps are not zero, as where two of each four
+// are (2:4): only these four are multiplied, and each column takes its codes out of the eight. Panels, those of [Ints] of 32 columns, keep their size: of two
+// fours of steps the first row has the weights that are left, the second from where in the eight steps each of them is.
+type Sifted struct {
+	Set             Set
+	sums            [12]func(t *IntTile)
+	codes, rescaled codeLoops
+}
+
+// siftedLeast is how many times as fast as dense loops those of [Sifted] must be: where they are about as fast, what else runs on the core decides which are faster.
+const siftedLeast = 1.2
+
+// siftedGain measures it, once in a process: some processors take codes out of eight beside the products (1.4 times as fast on a Zen 4), on others both want
+// the same units (0.9 times on a Xeon with two of them for 512 bits, 1.1 while something else has the other half of the core). Some need a while before wide
+// products run at full speed: nothing is measured then. Results do not depend on the answer.
+var siftedGain = sync.OnceValue(func() float64 {
+	const fours, runs, rounds, wait = 64, 8, 24, 2 * time.Millisecond
+	f, s := ints.pick(), sifted.pick()
+	var a [12 * 4 * fours]uint8
+	var b [fours * 4 * 32]int8
+	var start [32]int32
+	var c [12 * 32]int32
+	t := &IntTile{A: unsafe.Pointer(&a[0]), RowA: 4 * fours, K: fours, Segs: 1, B: unsafe.Pointer(&b[0]), C: &c[0], RowC: 4 * 32, Start: &start[0]}
+	for begin := time.Now(); time.Since(begin) < wait; {
+		f.quads[11](t)
+		s.sums[11](t)
+	}
+	least := [2]time.Duration{1 << 62, 1 << 62}
+	for range rounds {
+		for i, loop := range []func(t *IntTile){f.quads[11], s.sums[11]} {
+			begin := time.Now()
+			for range runs {
+				loop(t)
+			}
+			least[i] = min(least[i], time.Since(begin))
+		}
+	}
+	return float64(least[0]) / float64(max(1, least[1]))
+})
+
+// siftedForced is what tests say in place of the measurement; 0 for nothing.
+var siftedForced float64
+
+// Sift makes [SiftedKernels] answer as if they were so many times as fast as dense ones, until undo is called. It is for tests.
+func Sift(gain float64) (undo func()) {
+	before := siftedForced
+	siftedForced = gain
+	return func() { siftedForced = before }
+}
+
+// SiftedKernels of the current set, and how many times as fast as the dense ones they are; nil and 1 where there are none, or where they are not faster.
+func SiftedKernels() (f *Sifted, gain float64) {
+	if current == AMX { // dense products in tiles are many times as fast
+		return nil, 1
+	}
+	if f = sifted.pick(); f == nil {
+		return nil, 1
+	}
+	if gain = siftedForced; gain == 0 {
+		gain = siftedGain()
+	}
+	if gain < siftedLeast {
+		return nil, 1
+	}
+	return f, gain
+}
+
+// Pack makes panels of fours of weights those of f, in their place. Rows come in twos, and at most four of the eight weights of a column are not zero.
+func (f *Sifted) Pack(panels []int8) {
+	const row = 4 * 32
+	for ; len(panels) >= 2*row; panels = panels[2*row:] {
+		first, second := (*[row]int8)(panels), (*[row]int8)(panels[row:])
+		for c := 0; c < row; c += 4 {
+			var weights, places [4]int8
+			n := 0
+			for i, w := range [8]int8{first[c], first[c+1], first[c+2], first[c+3], second[c], second[c+1], second[c+2], second[c+3]} {
+				if w != 0 {
+					weights[n], places[n] = w, int8(i)
+					n++
+				}
+			}
+			copy(first[c:], weights[:])
+			copy(second[c:], places[:])
+		}
+	}
+}
+
+// Run is [Ints.RunQuads] for all columns of a panel; pieces of rows have an even number of fours.
+func (f *Sifted) Run(t *IntTile, rows int) { f.sums[rows-1](t) }
+
+// ToCodes is [Ints.QuadsToCodes].
+func (f *Sifted) ToCodes(t *CodeTile, rows int) { f.codes[rows-1](t) }
+
+// Rescaled is [Ints.QuadsRescaled].
+func (f *Sifted) Rescaled(t *CodeTile, rows int) { f.rescaled[rows-1](t) }
