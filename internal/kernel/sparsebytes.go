@@ -83,17 +83,20 @@ func (s *sparseInts) choose(positions int, fours [simd.SparseKinds]int, rest int
 		lanes = float64(s.lanes(positions)) / float64(positions)
 	}
 	around := (sparseTurned*float64(s.k) + sparsePut*float64(s.rows)) / 4
-	for i, n := range fours {
-		kind := simd.SparseKind(i)
-		cost := s.f.Costs[kind] * float64(n)
+	cost := func(costs *[simd.SparseKinds]float64, kind simd.SparseKind) float64 {
+		c := costs[kind] * float64(fours[kind])
 		if kind.Rows() > 1 {
-			if s.rows < kind.Rows() {
-				continue
-			}
-			cost += s.f.Costs[simd.SparseRow] * float64(rest)
+			c += costs[simd.SparseRow] * float64(rest)
 		}
-		if cost = cost*lanes + around; cost < least {
-			best, least = kind, cost
+		return c*lanes + around
+	}
+	for kind := range simd.SparseKinds {
+		if s.rows < kind.Rows() || cost(&s.f.Costs, kind) >= least {
+			continue
+		}
+		measured := s.f.MeasuredCosts() // of what may gain only
+		if c := cost(&measured, kind); c < least {
+			best, least = kind, c
 		}
 	}
 	return best

@@ -1,10 +1,6 @@
 package simd
 
-import (
-	"sync"
-	"time"
-	"unsafe"
-)
+import "sync"
 
 // Sifted multiplies as [Ints.RunQuads] does, by panels of weights of which at most four of eight neighbouring steps are not zero, as where two of each four
 // are (2:4): only these four are multiplied, and each column takes its codes out of the eight. Panels, those of [Ints] of 32 columns, keep their size: of two
@@ -19,37 +15,19 @@ type Sifted struct {
 const siftedLeast = 1.2
 
 // siftedGain measures it, once in a process: some processors take codes out of eight beside the products (1.4 times as fast on a Zen 4), on others both want
-// the same units (0.9 times on a Xeon with two of them for 512 bits, 1.1 while something else has the other half of the core). Some need a while before wide
-// products run at full speed: nothing is measured then. Results do not depend on the answer.
+// the same units (0.9 times on a Xeon with two of them for 512 bits, 1.1 while something else has the other half of the core). Results do not depend on it.
 var siftedGain = sync.OnceValue(func() float64 {
-	const fours, runs, rounds, wait = 64, 8, 24, 2 * time.Millisecond
 	f, s := ints.pick(), sifted.pick()
-	var a [12 * 4 * fours]uint8
-	var b [fours * 4 * 32]int8
-	var start [32]int32
-	var c [12 * 32]int32
-	t := &IntTile{A: unsafe.Pointer(&a[0]), RowA: 4 * fours, K: fours, Segs: 1, B: unsafe.Pointer(&b[0]), C: &c[0], RowC: 4 * 32, Start: &start[0]}
-	for begin := time.Now(); time.Since(begin) < wait; {
-		f.quads[11](t)
-		s.sums[11](t)
-	}
-	least := [2]time.Duration{1 << 62, 1 << 62}
-	for range rounds {
-		for i, loop := range []func(t *IntTile){f.quads[11], s.sums[11]} {
-			begin := time.Now()
-			for range runs {
-				loop(t)
-			}
-			least[i] = min(least[i], time.Since(begin))
-		}
-	}
-	return float64(least[0]) / float64(max(1, least[1]))
+	probe := denseProbe(len(s.sums), f.Cols, 64)
+	times := fastest([]func(t *IntTile){f.quads[len(s.sums)-1], s.sums[len(s.sums)-1]}, func(loop func(t *IntTile)) { loop(probe) })
+	return float64(times[0]) / float64(times[1])
 })
 
 // siftedForced is what tests say in place of the measurement; 0 for nothing.
 var siftedForced float64
 
-// Sift makes [SiftedKernels] answer as if they were so many times as fast as dense ones, until undo is called. It is for tests.
+// Sift makes [SiftedKernels] answer as if they were so many times as fast as dense ones, until undo is called; nothing else is measured meanwhile, either. It
+// is for tests.
 func Sift(gain float64) (undo func()) {
 	before := siftedForced
 	siftedForced = gain
