@@ -193,11 +193,7 @@ func (l layer) make(pool *workers.Pool, number, layout string, share float64, s 
 	if l.size == 0 {
 		rows := l.stride
 		x, y := values(r, rows*l.in), make([]float32, rows*l.out)
-		// A single row reads its weights from memory, as in a network whose weights together are more than caches hold.
-		copies := []*kernel.PackedB{kernel.PackRows(rows, true, l.in, l.out, w, 0, true)}
-		for rows == 1 && len(copies)*4*len(w) < 160<<20 {
-			copies = append(copies, kernel.PackRows(rows, true, l.in, l.out, w, 0, true))
-		}
+		copies := copiesOf(rows, 4*len(w), func() *kernel.PackedB { return kernel.PackRows(rows, true, l.in, l.out, w, 0, true) })
 		at := 0
 		return func() {
 			kernel.GemmPacked(pool, kernel.GemmParams{M: rows, N: l.out, K: l.in}, x, copies[at%len(copies)], y)
@@ -212,6 +208,16 @@ func (l layer) make(pool *workers.Pool, number, layout string, share float64, s 
 	}
 	c := build(shape, w, nil, activation.Clamp{})
 	return func() { c.Run(pool, x, y) }
+}
+
+// copiesOf are weights packed once, and several times for a single row, which reads them from memory, as in a network whose weights together are
+// more than caches hold.
+func copiesOf[T any](rows, bytes int, packed func() T) []T {
+	copies := []T{packed()}
+	for rows == 1 && len(copies)*bytes < 160<<20 {
+		copies = append(copies, packed())
+	}
+	return copies
 }
 
 // codes is make for 8-bit codes.
@@ -234,11 +240,19 @@ func (l layer) codes(pool *workers.Pool, r *rand.Rand, layout string, zero []boo
 	if l.size == 0 {
 		rows := l.stride
 		x, y := random(rows*l.in), make([]int32, rows*l.out)
-		p, tables := kernel.NewPackedQ(l.out, l.in), make([]kernel.ByteTable, 1)
-		p.Fill(w, l.in, 1)
+		tables := make([]kernel.ByteTable, 1)
 		tables[0].Fill(true, 3)
-		p.Expect(&tables[0])
-		return func() { kernel.GemmQ(pool, rows, x, tables, p, y) }
+		packed := func() *kernel.PackedQ {
+			p := kernel.NewPackedQ(l.out, l.in).Rows(rows, true)
+			p.Fill(w, l.in, 1)
+			return p.Expect(&tables[0])
+		}
+		copies := copiesOf(rows, len(w), packed)
+		at := 0
+		return func() {
+			kernel.GemmQ(pool, rows, x, tables, copies[at%len(copies)], y)
+			at++
+		}
 	}
 	s := l.shape()
 	x, y := random(s.C*s.H*s.W), make([]uint8, s.OC*s.OH*s.OW)

@@ -199,7 +199,7 @@ func (c *convQ) name(depthwise bool) string {
 	case c.lines != nil && c.lines.sparse != nil:
 		return c.lines.sparse[0].name()
 	case c.lines != nil:
-		return "direct/" + c.lines.panels[0].f.Set.String()
+		return c.lines.panels[0].name("direct")
 	case c.planes != nil:
 		return "direct/" + c.planes.f.Set.String()
 	}

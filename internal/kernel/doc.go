@@ -16,6 +16,9 @@
 // tiles, by the set (ints.go, packints.go, intorder.go). wide.go multiplies 16 bits by 8, and
 // split16.go does it by two products of float32.
 //
+// Weights with zeros: sparse.go has float32, sparsebytes.go 8 bits, sifted.go those of 8 bits with
+// four of eight, expand.go and expandints.go single rows that wait for memory.
+//
 // # Convolutions
 //
 // A [Conv] takes one of several ways, by its shape, its set and what its weights are:

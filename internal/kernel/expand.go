@@ -12,17 +12,13 @@ import (
 // Weights of single rows are waited for in memory: where many of them are zero only the others are kept, with a bit for each weight, and are put
 // in their places as they are read. Results are those of all weights to the bit.
 
-const (
-	// expandLeast is the least number of weights that are kept so.
-	expandLeast = 1 << 16
-	// expandZeros is the share of zeros from which on it gains, as measured by bench/sparse; of numbers that fit 16 bits expandNarrow.
-	expandZeros, expandNarrow = 0.5, 0.9
-)
+// expandLeast is the least number of weights that are kept so.
+const expandLeast = 1 << 16
 
 // expands tells whether a row gains by it.
 func expands(k, n int, b []float32) bool {
-	f := simd.FloatKernels()
-	if simd.ExpandKernels() == nil || f == nil || f.Cols != simd.ExpandColumns || k*n < expandLeast || !mayBeSparse(n, k, b, k, 1) {
+	f, e := simd.FloatKernels(), simd.ExpandKernels()
+	if e == nil || f == nil || f.Cols != e.Columns || k*n < expandLeast || !mayBeSparse(n, k, b, k, 1) {
 		return false
 	}
 	zeros := 0
@@ -32,36 +28,34 @@ func expands(k, n int, b []float32) bool {
 		}
 	}
 	share := float64(zeros) / float64(len(b))
-	return share >= expandZeros && (share >= expandNarrow || narrowOf(f, b, k*n) == simd.WideFloat32)
+	return share >= e.Zeros && (share >= e.Narrow || narrowOf(f, b, k*n) == simd.WideFloat32)
 }
 
 // expanded is a matrix in panels without its zeros.
 type expanded struct {
 	f      *simd.Expand
 	k      int
-	masks  []uint32 // one a step, panel by panel
+	masks  []uint8 // a bit a column, step by step and panel by panel
 	values []float32
 	starts []int // in values, of each panel
 }
 
 // newExpanded keeps panels of k steps.
 func newExpanded(data []float32, k int) *expanded {
-	const cols = simd.ExpandColumns
-	some := 0
+	f, some := simd.ExpandKernels(), 0
 	for _, v := range data {
 		if math.Float32bits(v) != 0 {
 			some++
 		}
 	}
-	steps := len(data) / cols
-	m := &expanded{f: simd.ExpandKernels(), k: k, masks: pages.Make[uint32](steps), values: pages.Make[float32](some + cols)}
+	m := &expanded{f: f, k: k, masks: pages.Make[uint8](len(data) / 8), values: pages.Make[float32](some + f.Columns)}
 	at := 0
 	for i := range m.masks {
-		if i%k == 0 {
+		if i*8%(k*f.Columns) == 0 {
 			m.starts = append(m.starts, at)
 		}
-		bits := uint32(0)
-		for c, v := range data[i*cols:][:cols] {
+		bits := uint8(0)
+		for c, v := range data[i*8:][:8] {
 			if math.Float32bits(v) != 0 { // a negative zero is kept
 				bits |= 1 << c
 				m.values[at] = v
@@ -85,8 +79,8 @@ func (m *expanded) name() string { return "expanded/" + m.f.Set.String() }
 
 // run computes a single row.
 func (m *expanded) run(p *workers.Pool, g *GemmParams, a, c []float32) {
-	panels := (g.N + simd.ExpandColumns - 1) / simd.ExpandColumns
-	grain := max(1, int(float64(workers.Grain(8))/float64(simd.ExpandColumns*m.k)))
+	panels := (g.N + m.f.Columns - 1) / m.f.Columns
+	grain := max(1, workers.Grain(8)/(m.f.Columns*m.k))
 	workers.Do(p, panels, grain, expandArgs{m, *g, a, c}, expandArgs.panels)
 }
 
@@ -99,12 +93,11 @@ type expandArgs struct {
 
 // panels computes panels lo to hi.
 func (q expandArgs) panels(lo, hi int) {
-	const cols = simd.ExpandColumns
-	g, e := &q.g, simd.ElementKernels()
+	g, e, cols := &q.g, simd.ElementKernels(), q.m.f.Columns
 	t := expandTiles.Get().(*simd.ExpandTile)
 	sc, room := borrow(cols)
 	for i := lo; i < hi; i++ {
-		t.Masks, t.Values, t.Steps = &q.m.masks[i*g.K], &q.m.values[q.m.starts[i]], g.K
+		t.Masks, t.Values, t.Steps = &q.m.masks[i*g.K*cols/8], &q.m.values[q.m.starts[i]], g.K
 		t.X, t.Y = &q.a[0], &room[0]
 		q.m.f.Row(t, g.Exact)
 		out := q.c[i*cols : min((i+1)*cols, g.N)]

@@ -29,6 +29,16 @@ type PackedQ struct {
 	zero   int32   // of fours
 	// sparse is the same matrix without its zeros, for many rows; nil where leaving them out gains nothing.
 	sparse *sparseInts
+	// expand takes the place of panels for single rows, where leaving zeros out saves time.
+	expand *expandedInts
+	alone  bool // see [PackedQ.Rows]
+}
+
+// Rows says, before weights are packed, that products have m rows, and with far that weights come from memory in each run, since all together are more than
+// caches hold. Products of other numbers of rows give the same results.
+func (p *PackedQ) Rows(m int, far bool) *PackedQ {
+	p.alone = m == 1 && far
+	return p
 }
 
 // Expect gives the same weights for products with activations of table t, which may come many times: they begin sooner. The weights must be there.
@@ -64,12 +74,21 @@ func (p *PackedQ) Fill(w []int32, vec, elem int) { FillQ(nil, p, w, 0, vec, elem
 
 // FillQ packs weights less their zero point: step i of channel j is w[j*vec+i*elem] - zero, of at most 510 in size.
 func FillQ[W Weight](pool *workers.Pool, p *PackedQ, w []W, zero int32, vec, elem int) {
-	p.start, p.sparse = nil, nil
+	p.start, p.sparse, p.expand = nil, nil, nil
 	if p.panels != nil {
 		first := p.panels.narrow == nil && p.panels.wide == nil // weights that come again and again are not listed
 		fillPanels(pool, p.panels, p.n, w, zero, vec, elem)
-		if first && p.panels.fours {
-			p.sparse = newSparseInts(p.n, p.k, 0, w, zero, vec, elem)
+		switch {
+		case !first || !p.panels.fours:
+		case p.alone:
+			if p.expand = newExpandedInts(p.panels, p.n, p.k); p.expand != nil {
+				p.panels.narrow, p.panels.had.narrow = nil, nil
+			}
+		default:
+			gain := siftGain(source[W]{w, zero, p.n, vec, elem}, p.k, p.k)
+			if p.sparse = newSparseInts(p.n, p.k, 0, w, zero, vec, elem, gain); gain > 1 {
+				p.panels.sift()
+			}
 		}
 		return
 	}
@@ -128,8 +147,10 @@ func (p *PackedQ) Name(m int) string {
 		return "packed"
 	case p.leavesOut(m):
 		return p.sparse.name()
+	case p.expand != nil:
+		return p.expand.name()
 	}
-	return "packed/" + p.panels.f.Set.String()
+	return p.panels.name("packed")
 }
 
 // leavesOut tells whether a product of m rows leaves out the zeros of p: panels want rows enough to fill half of one.

@@ -114,13 +114,31 @@ func (q *intLineArgs) codesOfPanel(t *simd.CodeTile, v lineView, y, n int, part 
 			case i < len(l.passes)-1:
 				w.run(&t.IntTile, p1-p0, f.Cols)
 			case q.sink.r != nil:
-				f.QuadsRescaled(t, p1-p0)
+				w.rescaled(t, p1-p0)
 			default:
-				f.QuadsToCodes(t, p1-p0)
+				w.toCodes(t, p1-p0)
 			}
 			t.Ahead = nil
 		}
 	}
+}
+
+// rescaled is [intPanels.run] for codes by scales of columns.
+func (w *intPanels) rescaled(t *simd.CodeTile, rows int) {
+	if w.sifted != nil {
+		w.sifted.Rescaled(t, rows)
+		return
+	}
+	w.f.QuadsRescaled(t, rows)
+}
+
+// toCodes is [intPanels.run] for codes in the rounding of TFLite.
+func (w *intPanels) toCodes(t *simd.CodeTile, rows int) {
+	if w.sifted != nil {
+		w.sifted.ToCodes(t, rows)
+		return
+	}
+	w.f.QuadsToCodes(t, rows)
 }
 
 // productSink takes the sums of a product, or what r, which is small, makes of them: y.
@@ -152,7 +170,7 @@ func (k *productSink) columns(n, cols int, start []int32, room []float32) {
 
 // codesInTiles tells whether the codes of m rows are made in tiles: a single row takes several panels at a time.
 func (p *PackedQ) codesInTiles(m int, tables []ByteTable, q *Rescale) bool {
-	return m > 1 && p.panels != nil && p.panels.sums != nil && len(tables) == 1 && !p.leavesOut(m) && q.small() && p.panels.f.HasCodes()
+	return m > 1 && p.panels != nil && p.panels.sums != nil && p.expand == nil && len(tables) == 1 && !p.leavesOut(m) && q.small() && p.panels.f.HasCodes()
 }
 
 // codes computes pieces lo to hi as codes.
@@ -176,7 +194,7 @@ func (q *intArgs) codes(lo, hi int) {
 				rows := f.Part(m1 - r)
 				t.A = unsafe.Pointer(&q.a[r*q.line])
 				t.Out = &q.to.y[r*n+at:][:(rows-1)*n+cols][0]
-				f.QuadsRescaled(t, rows)
+				w.rescaled(t, rows)
 				t.Ahead = nil
 				r += rows
 			}

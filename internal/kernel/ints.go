@@ -27,8 +27,9 @@ func giveIntTile(t *simd.IntTile) {
 // pair, or four, of steps the weights of all columns.
 type intPanels struct {
 	f         *simd.Ints
-	segs, seg int  // pieces of the sum and their length
-	fours     bool // wanted where possible
+	segs, seg int          // pieces of the sum and their length
+	fours     bool         // wanted where possible
+	sifted    *simd.Sifted // nil for all weights
 	narrow    []int8
 	wide      []int16 // in place of narrow where a weight has more than 8 bits
 	sums      []int32 // of the weights of each column, where there are fours
@@ -90,7 +91,11 @@ func (w *intPanels) ahead(n, n1 int) unsafe.Pointer {
 
 // run computes rows rows of a tile, of which cols columns at least are wanted.
 func (w *intPanels) run(t *simd.IntTile, rows, cols int) {
-	if w.sums != nil {
+	switch {
+	case w.sifted != nil:
+		w.sifted.Run(t, rows)
+		return
+	case w.sums != nil:
 		w.f.RunQuads(t, rows, cols)
 		return
 	}
@@ -228,6 +233,10 @@ func (p *PackedQ) Vectors() bool { return p.panels != nil }
 // product multiplies m rows, line bytes apart, by all panels: of 16-bit numbers, or of 8-bit ones
 // with what their sums begin with.
 func (p *PackedQ) product(pool *workers.Pool, m int, a []uint8, line int, start []int32, to productSink) {
+	if p.expand != nil {
+		p.expand.run(pool, m, a, line, start, to.sums)
+		return
+	}
 	f, k := p.panels.f, p.k
 	panels := (p.n + f.Cols - 1) / f.Cols
 	jobs := jobsOf(pool, m*p.n*k, rateOfRows(f.Rate(), m, 1))
@@ -272,7 +281,7 @@ func (q *intArgs) part(lo, hi int) {
 	for i := lo; i < hi; i++ {
 		m0, m1 := portion(i/q.parts, q.blocks, m)
 		n0, n1 := portion(i%q.parts, q.parts, panels)
-		if m == 1 && start != nil {
+		if m == 1 && start != nil && p.panels.sifted == nil {
 			n0 = q.row(t, n0, n1)
 		} else if start != nil && f.RunsPanels(t, m1-m0) {
 			n0 = q.panels(t, m0, m1, n0, min(n1, p.n/f.Cols))

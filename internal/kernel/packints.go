@@ -24,6 +24,7 @@ func fillPanels[W Weight](p *workers.Pool, w *intPanels, n int, v []W, zero int3
 		w.had.sums = room(w.had.sums, panels*cols)
 		w.sums = w.had.sums
 	}
+	w.sifted = nil
 	src := source[W]{v, zero, n, vec, elem}
 	if fits {
 		w.had.narrow = room(w.had.narrow, panels*w.panel())
@@ -292,8 +293,13 @@ func fillLines[W Weight](p *workers.Pool, c *intLines, og int, w []W, zero int32
 	c.start = c.start[:0]
 	k := c.panels[0].segs * c.panels[0].seg
 	first := c.panels[0].narrow == nil && c.panels[0].wide == nil && c.sparse == nil && !c.grouped() // weights that come again and again are not listed
+	gain := 1.0
 	if c.sparse = nil; first {
-		setSparseLines(c, og, k, w, zero)
+		gain = siftGain(source[W]{w, zero, og, k, 1}, k, c.panels[0].seg)
+		for g := 1; g < len(c.panels) && gain > 1; g++ {
+			gain = siftGain(source[W]{w[g*og*k:], zero, og, k, 1}, k, c.panels[g].seg)
+		}
+		setSparseLines(c, og, k, w, zero, gain)
 	}
 	if c.sparse != nil {
 		return
@@ -309,15 +315,17 @@ func fillLines[W Weight](p *workers.Pool, c *intLines, og int, w []W, zero int32
 	fours := len(c.panels) == 1 || fits8(w[:len(c.panels)*og*k], zero)
 	for g := range c.panels {
 		c.panels[g].fours = fours
-		fillPanels(p, &c.panels[g], og, w[g*og*k:], zero, k, 1)
+		if fillPanels(p, &c.panels[g], og, w[g*og*k:], zero, k, 1); gain > 1 {
+			c.panels[g].sift()
+		}
 	}
 }
 
-// setSparseLines lists the weights of all groups, if leaving out their zeros pays in each.
-func setSparseLines[W Weight](c *intLines, og, k int, w []W, zero int32) {
+// setSparseLines lists the weights of all groups, if leaving out their zeros pays in each; gain is by how much panels leave zeros out.
+func setSparseLines[W Weight](c *intLines, og, k int, w []W, zero int32, gain float64) {
 	c.sparse = nil
 	for g := range c.panels {
-		s := newSparseInts(og, k, c.plan.n*c.plan.count, w[g*og*k:], zero, k, 1)
+		s := newSparseInts(og, k, c.plan.n*c.plan.count, w[g*og*k:], zero, k, 1, gain)
 		if s == nil {
 			c.sparse = nil
 			return

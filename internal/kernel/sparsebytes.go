@@ -44,8 +44,9 @@ type sparseInts struct {
 }
 
 // newSparseInts lists weights less their zero point, step i of row r at w[r*row+i*step]; nil if leaving out zeros gains nothing, or a
-// weight has more than 8 bits. positions is their number in a run, 0 if many.
-func newSparseInts[W Weight](rows, k, positions int, w []W, zero int32, row, step int) *sparseInts {
+// weight has more than 8 bits. positions is their number in a run, 0 if many. gain is how many times as fast as dense
+// products those are that have to be beaten.
+func newSparseInts[W Weight](rows, k, positions int, w []W, zero int32, row, step int, gain float64) *sparseInts {
 	f := simd.SparseIntKernels()
 	if f == nil || rows == 0 || k == 0 {
 		return nil
@@ -67,7 +68,7 @@ func newSparseInts[W Weight](rows, k, positions int, w []W, zero int32, row, ste
 			}
 		}
 	}
-	if s.kind = s.choose(positions, fours, rest); s.kind == simd.SparseKinds {
+	if s.kind = s.choose(positions, fours, rest, gain); s.kind == simd.SparseKinds {
 		return nil
 	}
 	s.list(near, fours, rest, func(r, n, k0, steps int) { stageRows(near, src, r, n, k0, steps) })
@@ -75,24 +76,27 @@ func newSparseInts[W Weight](rows, k, positions int, w []W, zero int32, row, ste
 }
 
 // choose takes the kind that costs least, or SparseKinds if that gains nothing.
-func (s *sparseInts) choose(positions int, fours [simd.SparseKinds]int, rest int) simd.SparseKind {
-	least, best := float64(s.rows*((s.k+3)/4)), simd.SparseKinds
+func (s *sparseInts) choose(positions int, fours [simd.SparseKinds]int, rest int, gain float64) simd.SparseKind {
+	least, best := float64(s.rows*((s.k+3)/4))/gain, simd.SparseKinds
 	lanes := 1.0 // of a position
 	if positions > 0 {
 		lanes = float64(s.lanes(positions)) / float64(positions)
 	}
 	around := (sparseTurned*float64(s.k) + sparsePut*float64(s.rows)) / 4
-	for i, n := range fours {
-		kind := simd.SparseKind(i)
-		cost := s.f.Costs[kind] * float64(n)
+	cost := func(costs *[simd.SparseKinds]float64, kind simd.SparseKind) float64 {
+		c := costs[kind] * float64(fours[kind])
 		if kind.Rows() > 1 {
-			if s.rows < kind.Rows() {
-				continue
-			}
-			cost += s.f.Costs[simd.SparseRow] * float64(rest)
+			c += costs[simd.SparseRow] * float64(rest)
 		}
-		if cost = cost*lanes + around; cost < least {
-			best, least = kind, cost
+		return c*lanes + around
+	}
+	for kind := range simd.SparseKinds {
+		if s.rows < kind.Rows() || cost(&s.f.Costs, kind) >= least {
+			continue
+		}
+		measured := s.f.MeasuredCosts() // of what may gain only
+		if c := cost(&measured, kind); c < least {
+			best, least = kind, c
 		}
 	}
 	return best

@@ -38,6 +38,7 @@ func sparseSets(t *testing.T, least int, f func(t *testing.T, r *rand.Rand, pool
 		if simd.SparseIntKernels() == nil {
 			t.Skip("dense kernels only")
 		}
+		defer simd.Sift(1)()
 		r, sparse := rand.New(rand.NewPCG(5, 6)), 0
 		for _, threads := range []int{1, 3} {
 			pool := workers.New(threads, nil)

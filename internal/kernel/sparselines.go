@@ -15,7 +15,7 @@ func newSparsePlanes[W Weight](s *ConvShape, w []W, zero int32) *intLines {
 	if c == nil {
 		return nil
 	}
-	if setSparseLines(c, s.OC, s.C, w[:s.OC*s.C], zero); c.sparse == nil {
+	if setSparseLines(c, s.OC, s.C, w[:s.OC*s.C], zero, 1); c.sparse == nil {
 		return nil
 	}
 	c.planes = true

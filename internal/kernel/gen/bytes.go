@@ -80,6 +80,7 @@ const (
 	turned intKind = "turned"
 	half   intKind = "half"
 	few    intKind = "few"
+	sieve  intKind = "sifted" // quads by weights as sifted has them
 
 	narrowHalf intKind = "narrowHalf"
 )
@@ -120,13 +121,14 @@ func (a *asm) intTile(w width, rows int, kind intKind, dot bool) {
 // panelVecs is the number of registers of a panel's columns.
 const panelVecs = 2
 
+// byColumn tells whether weights are those of columns, of fours.
+func (k intKind) byColumn() bool { return k == quads || k == sieve }
+
 // intProducts computes the sums of rows by the first vecs registers of a panel: those of a row after those of the row before, in the first registers. It
 // returns pointers to rows, for any use. Where further is set, rows of the left-hand matrix begin that much further on, the tile may have no segments, and sums
 // may begin with what c has and start both.
 func (a *asm) intProducts(t reg.Register, w width, rows, vecs int, kind intKind, dot bool, further operand.Op) *rowPointers {
 	sum := func(r, v int) reg.VecPhysical { return w.reg(r*vecs + v) }
-	b := [panelVecs]reg.VecPhysical{w.reg(rows * vecs), w.reg(rows*vecs + 1)}
-	spread := w.reg(rows*vecs + 2)
 	each := func(f func(r, v int)) {
 		for r := range rows {
 			for v := range vecs {
@@ -140,14 +142,14 @@ func (a *asm) intProducts(t reg.Register, w width, rows, vecs int, kind intKind,
 	a.TESTQ(flags, flags)
 	a.JNZ(operand.LabelRef("continue"))
 	start := a.GP64()
-	if kind == quads || kind == turned {
+	if kind.byColumn() || kind == turned {
 		a.MOVQ(at(t, intStart), start)
 	}
 	each(func(r, v int) {
-		switch kind {
-		case quads:
+		switch {
+		case kind.byColumn():
 			a.VMOVUPS(at(start, v*w.bytes()), sum(r, v))
-		case turned:
+		case kind == turned:
 			a.VPBROADCASTD(at(start, 4*r), sum(r, v))
 		default:
 			a.zero(w, sum(r, v))
@@ -162,7 +164,7 @@ func (a *asm) intProducts(t reg.Register, w width, rows, vecs int, kind intKind,
 		a.JNE(operand.LabelRef("begin"))
 		a.MOVQ(at(t, intStart), start)
 		each(func(r, v int) {
-			if kind == quads {
+			if kind.byColumn() {
 				a.VPADDD(at(start, v*w.bytes()), sum(r, v), sum(r, v))
 			} else {
 				a.VPADDD_BCST(at(start, 4*r), sum(r, v), sum(r, v))
@@ -188,6 +190,23 @@ func (a *asm) intProducts(t reg.Register, w width, rows, vecs int, kind intKind,
 	a.Label("segment")
 	a.MOVQ(at(t, intK), k)
 	a.Label("step")
+	if kind == sieve {
+		a.sieveStep(p, w, rows, vecs, pb, k)
+	} else {
+		a.intStep(p, w, rows, vecs, kind, dot, pb, k)
+	}
+	p.add(seg)
+	a.DECQ(segs)
+	a.JNZ(operand.LabelRef("segment"))
+	a.Label("summed")
+	return p
+}
+
+// intStep goes along a segment, a step of all rows at a time.
+func (a *asm) intStep(p *rowPointers, w width, rows, vecs int, kind intKind, dot bool, pb, k reg.Register) {
+	sum := func(r, v int) reg.VecPhysical { return w.reg(r*vecs + v) }
+	b := [panelVecs]reg.VecPhysical{w.reg(rows * vecs), w.reg(rows*vecs + 1)}
+	spread := w.reg(rows*vecs + 2)
 	step := w.bytes() // of a vector in the panel
 	if kind == narrow {
 		step /= 2
@@ -220,11 +239,30 @@ func (a *asm) intProducts(t reg.Register, w width, rows, vecs int, kind intKind,
 	a.ADDQ(operand.U32(uint32(panelVecs*step)), pb)
 	a.DECQ(k)
 	a.JNZ(operand.LabelRef("step"))
-	p.add(seg)
-	a.DECQ(segs)
-	a.JNZ(operand.LabelRef("segment"))
-	a.Label("summed")
-	return p
+}
+
+// sieveStep goes along a segment, two fours of all rows at a time: each column takes its codes out of the eight.
+func (a *asm) sieveStep(p *rowPointers, w width, rows, vecs int, pb, k reg.Register) {
+	first := rows * vecs
+	weight := func(v int) reg.VecPhysical { return w.reg(first + v) }
+	place := func(v int) reg.VecPhysical { return w.reg(first + vecs + v) }
+	taken := func(v int) reg.VecPhysical { return w.reg(first + 2*vecs + v) }
+	spread := w.reg(first + 3*vecs)
+	for v := range vecs {
+		a.loadInts(w, at(pb, v*w.bytes()), weight(v))
+		a.loadInts(w, at(pb, (panelVecs+v)*w.bytes()), place(v))
+	}
+	for r := range rows {
+		a.VPBROADCASTQ(p.at(r, 0), spread)
+		for v := range vecs {
+			a.VPSHUFB(place(v), spread, taken(v))
+			a.dotInts(w, dotQuads, weight(v), taken(v), w.reg(r*vecs+v))
+		}
+	}
+	p.add(operand.U32(8))
+	a.ADDQ(operand.U32(uint32(2*panelVecs*w.bytes())), pb)
+	a.SUBQ(operand.U8(2), k)
+	a.JNZ(operand.LabelRef("step"))
 }
 
 // quadsWide writes the product of fours of one row by four panels.

@@ -122,7 +122,7 @@ func (a *asm) codeTile(name string, rows int, kind intKind, rescaled bool, order
 // rescaleTile multiplies the sums of a tile by scales, none as large as a half, and rounds them.
 func (a *asm) rescaleTile(rows int, kind intKind, scales, mask reg.GPVirtual) {
 	scale := [panelVecs]reg.VecPhysical{zmm.reg(24), zmm.reg(25)}
-	if kind == quads {
+	if kind.byColumn() {
 		// Behind the last column there may be none.
 		bits := a.GP64()
 		a.MOVQ(mask, bits)
@@ -136,7 +136,7 @@ func (a *asm) rescaleTile(rows int, kind intKind, scales, mask reg.GPVirtual) {
 		for v := range panelVecs {
 			x := zmm.reg(r*panelVecs + v)
 			a.VCVTDQ2PS(x, x)
-			if kind == quads {
+			if kind.byColumn() {
 				a.VMULPS(scale[v], x, x)
 			} else {
 				a.VMULPS_BCST(at(scales, 4*r), x, x)

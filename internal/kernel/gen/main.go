@@ -28,6 +28,7 @@ var families = map[string]func(*asm){
 	"casts":       casts,
 	"codetiles":   codeTiles,
 	"curves":      curves,
+	"sifted":      sifted,
 	"singles":     singles,
 	"doubles":     doubles,
 	"elements":    elements,

@@ -96,15 +96,23 @@ func (f *Ints) TurnedRescaled(t *CodeTile, rows int) { f.toCodes(t, rows, &f.cod
 
 // toCodes computes codes; where registers hold pieces of matrices from the sums that these leave at C, which has room for CodeColumns of each row.
 func (f *Ints) toCodes(t *CodeTile, rows int, loops *codeLoops, turned bool) {
-	tile, out, scales := t.IntTile, t.Out, t.Scales
-	if f.inTiles(&t.IntTile, rows) {
-		t.Start = nil
-		f.tiles.run(&t.IntTile, rows, CodeColumns, turned)
-		if t.Start, t.Segs = tile.Start, 0; t.more == 0 {
-			t.more = 2
-		}
+	if !f.inTiles(&t.IntTile, rows) {
+		t.inRows(rows, loops, turned)
+		return
 	}
-	step := 0
+	tile := t.IntTile
+	t.Start = nil
+	f.tiles.run(&t.IntTile, rows, CodeColumns, turned)
+	if t.Start, t.Segs = tile.Start, 0; t.more == 0 {
+		t.more = 2
+	}
+	t.inRows(rows, loops, turned)
+	t.IntTile = tile
+}
+
+// inRows computes any number of rows, several tiles of them in a call where sums begin with Start.
+func (t *CodeTile) inRows(rows int, loops *codeLoops, turned bool) {
+	tile, out, scales, step := t.IntTile, t.Out, t.Scales, 0
 	if turned {
 		step = 4
 	}

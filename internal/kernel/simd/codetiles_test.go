@@ -61,9 +61,9 @@ func codeTile(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 	sums := make([]int32, rows*CodeColumns)
 	tile := &CodeTile{IntTile: IntTile{A: unsafe.Pointer(&a[0]), RowA: 4 * k, K: k, Segs: 1, B: unsafe.Pointer(&b[0]), C: &sums[0], RowC: 4 * CodeColumns, Start: &start[0]}}
 	if kind == "turned" {
-		tile.inRows(rows, ik.turned, 4)
+		tile.IntTile.inRows(rows, ik.turned, 4)
 	} else {
-		tile.inRows(rows, ik.quads, 0)
+		tile.IntTile.inRows(rows, ik.quads, 0)
 	}
 	line := cols + r.IntN(5)
 	got, want := make([]uint8, rows*line+1), make([]uint8, rows*line+1)

@@ -2,4 +2,7 @@
 
 package simd
 
-var expand = family[Expand]{}
+var (
+	expand     = family[Expand]{}
+	expandInts = family[ExpandInts]{}
+)

@@ -14,4 +14,10 @@ func TestExpandTile(t *testing.T) {
 			t.Errorf("field %d is at %d", i, at)
 		}
 	}
+	var y ExpandIntTile
+	for i, at := range []uintptr{unsafe.Offsetof(y.Y), unsafe.Offsetof(y.X), unsafe.Offsetof(y.Masks), unsafe.Offsetof(y.Values), unsafe.Offsetof(y.Steps), unsafe.Offsetof(y.Start)} {
+		if unsafe.Sizeof(at) == 8 && at != uintptr(8*i) {
+			t.Errorf("field %d of bytes is at %d", i, at)
+		}
+	}
 }

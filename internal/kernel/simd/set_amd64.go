@@ -8,13 +8,13 @@ func detected(s Set) bool {
 	x := &cpu.X86
 	switch s {
 	case AVX2:
-		return x.HasAVX && x.HasAVX2 && x.HasFMA && x.HasBMI2
+		return x.HasAVX && x.HasAVX2 && x.HasFMA && x.HasBMI2 && x.HasPOPCNT
 	case AVXVNNI:
 		return x.HasAVXVNNI
 	case AVX512:
 		return x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL && x.HasAVX512CD
 	case VNNI:
-		return x.HasAVX512VNNI && x.HasAVX512VBMI
+		return x.HasAVX512VNNI && x.HasAVX512VBMI && x.HasAVX512VBMI2
 	case AMX:
 		return x.HasAMXTile && x.HasAMXInt8 && tilesWork()
 	}

@@ -47,6 +47,17 @@ func SparseIntKernels() *SparseInts {
 	return sparseInts.pick()
 }
 
+// MeasuredCosts are Costs as far as this processor has no higher ones.
+func (f *SparseInts) MeasuredCosts() [SparseKinds]float64 {
+	costs := f.Costs
+	if f.Set == VNNI && siftedForced == 0 {
+		for kind, c := range sparseCosts() {
+			costs[kind] = max(costs[kind], c)
+		}
+	}
+	return costs
+}
+
 // Size is the number of bytes of a listed four of a row.
 func (f *SparseInts) Size() int {
 	if f.Pairs {

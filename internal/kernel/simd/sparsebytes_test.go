@@ -112,3 +112,22 @@ func TestSparseIntTiles(t *testing.T) {
 		t.Errorf("pairs are %x, not %x", got, want)
 	}
 }
+
+// Measured costs are no less than those of the table, and those of the table where a test says that nothing is measured.
+func TestSparseIntCosts(t *testing.T) {
+	everySet(t, func(t *testing.T) {
+		f := SparseIntKernels()
+		if f == nil {
+			t.Skip("dense kernels only")
+		}
+		for kind, c := range f.MeasuredCosts() {
+			if c < f.Costs[kind] || f.Set != VNNI && c != f.Costs[kind] {
+				t.Errorf("kind %d costs %v, in the table %v", kind, c, f.Costs[kind])
+			}
+		}
+		defer Sift(1)()
+		if f.MeasuredCosts() != f.Costs {
+			t.Errorf("forced costs are %v, not %v", f.MeasuredCosts(), f.Costs)
+		}
+	})
+}

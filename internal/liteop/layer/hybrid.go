@@ -142,9 +142,9 @@ func HybridWeights(t *tensor.Tensor) ([]int8, error) {
 	return nil, op.Unsupported("%v values", t.Type)
 }
 
-// NewHybrid prepares quantised weights [n, k]; asym selects the way in which rows are
-// quantised, see [QuantizeRow].
-func NewHybrid(t *tensor.Tensor, n, k int, asym bool) (*Hybrid, error) {
+// NewHybrid prepares quantised weights [n, k]; alone tells that a run has a single row, for which weights come from memory, see
+// [kernel.PackedQ.Rows]; asym selects the way in which rows are quantised, see [QuantizeRow].
+func NewHybrid(t *tensor.Tensor, n, k int, alone, asym bool) (*Hybrid, error) {
 	if !Quantised(t) {
 		return nil, op.Unsupported("%v weights without quantisation", t.Type)
 	}
@@ -155,13 +155,13 @@ func NewHybrid(t *tensor.Tensor, n, k int, asym bool) (*Hybrid, error) {
 	if err != nil {
 		return nil, err
 	}
-	return HybridOf(w, n, k, k, 1, t.Quant.Scale, asym), nil
+	return HybridOf(w, n, k, k, 1, t.Quant.Scale, alone, asym), nil
 }
 
 // HybridOf prepares weights of which step i of channel j is w[j*vec+i*elem], with a scale for all or one a channel.
-func HybridOf(w []int8, n, k, vec, elem int, scales []float32, asym bool) *Hybrid {
+func HybridOf(w []int8, n, k, vec, elem int, scales []float32, alone, asym bool) *Hybrid {
 	h := &Hybrid{n: n, k: k, asym: asym, scales: scales, q: make([]float32, k), sum: make([]float32, n)}
-	if packed := kernel.NewPackedQ(n, k); packed.Vectors() {
+	if packed := kernel.NewPackedQ(n, k).Rows(1, alone); packed.Vectors() {
 		kernel.FillQ(nil, packed, w, 0, vec, elem)
 		if h.back = (kernel.FloatScale{Weights: scales, Together: true}); len(scales) == 1 {
 			h.back.Weights = slices.Repeat(scales, n)

@@ -45,7 +45,7 @@ func TestHybridRows(t *testing.T) {
 				bias[i] = r.Float32()
 			}
 		}
-		h, err := NewHybrid(optest.Of(tensor.Int8, optest.Affine(0, scales...), []int{n, k}, w...), n, k, i%4 < 2)
+		h, err := NewHybrid(optest.Of(tensor.Int8, optest.Affine(0, scales...), []int{n, k}, w...), n, k, false, i%4 < 2)
 		if err != nil {
 			t.Fatal(err)
 		}

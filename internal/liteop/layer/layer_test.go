@@ -450,7 +450,7 @@ func TestHybrid(t *testing.T) {
 					want[n] += float64(x[i]) * float64(tensor.Of[int8](w)[n*k+i])
 				}
 			}
-			h, err := NewHybrid(w, 3, k, asym)
+			h, err := NewHybrid(w, 3, k, false, asym)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -471,14 +471,14 @@ func TestHybrid(t *testing.T) {
 		}
 	}
 	w := tensor.New(tensor.Int8, 3, 2)
-	_, err := NewHybrid(w, 3, 2, false)
+	_, err := NewHybrid(w, 3, 2, false, false)
 	says(t, "no scale", err, "int8 weights without quantisation")
 	w.Quant = quant(0, 0, nil, 1, 2)
-	_, err = NewHybrid(w, 3, 2, false)
+	_, err = NewHybrid(w, 3, 2, false, false)
 	says(t, "scales", err, "2 scales for 3 rows")
 	f := tensor.New(tensor.Int64, 1, 1)
 	f.Quant = quant(0, 0, nil, 1)
-	_, err = NewHybrid(f, 1, 1, false)
+	_, err = NewHybrid(f, 1, 1, false, false)
 	says(t, "type", err, "int64 values")
 }
 

@@ -237,8 +237,9 @@ func packFC(c *op.Call, s fcShape) (*kernel.PackedQ, error) {
 		q   *kernel.PackedQ
 		err error
 	}
-	p := op.Share(c, 1, "rows of codes", func() packing {
-		q := kernel.NewPackedQ(s.out, s.in)
+	far := c.Far()
+	p := op.Share(c, 1, fmt.Sprintf("rows of codes %t", far && s.rows == 1), func() packing {
+		q := kernel.NewPackedQ(s.out, s.in).Rows(s.rows, far)
 		return packing{q, fillFC(c, s, q)}
 	})
 	return p.q, p.err
@@ -389,7 +390,7 @@ func hybridFC(c *op.Call, s fcShape) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := layer.NewHybrid(c.In[1], s.out, s.in, c.Node.Attrs.Bool("asymmetric_quantize_inputs", false))
+	h, err := layer.NewHybrid(c.In[1], s.out, s.in, s.rows == 1 && c.Far(), c.Node.Attrs.Bool("asymmetric_quantize_inputs", false))
 	if err != nil {
 		return nil, err
 	}

@@ -147,7 +147,7 @@ func (t *matmul) hybrid(c *op.Call) (op.Run, error) {
 			if t.adjY {
 				vec, elem = t.k, 1
 			}
-			h = layer.HybridOf(tensor.Of[int8](c.In[1])[at:][:t.k*t.n], t.n, t.k, vec, elem, c.In[1].Quant.Scale, c.Node.Attrs.Bool("asymmetric_quantize_inputs", false))
+			h = layer.HybridOf(tensor.Of[int8](c.In[1])[at:][:t.k*t.n], t.n, t.k, vec, elem, c.In[1].Quant.Scale, t.m == 1 && c.Const(1) && c.Far(), c.Node.Attrs.Bool("asymmetric_quantize_inputs", false))
 			h.Together(t.m)
 		}
 		return h

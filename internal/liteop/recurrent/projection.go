@@ -58,7 +58,7 @@ func newProjection(c *op.Call, input int, asym bool) (*projection, error) {
 			return nil, op.Unsupported("%v weights that are not constant", t.Type)
 		}
 		var err error
-		p.hybrid, err = layer.NewHybrid(t, p.n, p.k, asym)
+		p.hybrid, err = layer.NewHybrid(t, p.n, p.k, false, asym)
 		return p, err
 	}
 	if !floatType(t.Type) {

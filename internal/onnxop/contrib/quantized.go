@@ -213,7 +213,7 @@ type qgemmProduct struct {
 func newQGemmProduct(c *op.Call, v *qgemm) *qgemmProduct {
 	p := &qgemmProduct{tables: make([]kernel.ByteTable, 1)}
 	if c.Const(3) && c.Const(5) && !v.TransA && v.K > 0 {
-		w := kernel.NewPackedQ(v.N, v.K)
+		w := kernel.NewPackedQ(v.N, v.K).Rows(v.M, c.Far())
 		if v.M < 4 && !w.Vectors() {
 			b := make([]int32, v.K*v.N)
 			v.lift(c, b)

@@ -1,0 +1,96 @@
+package kernel
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"sync"
+	"unsafe"
+
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/pages"
+	"github.com/opmeter/opmeter/internal/workers"
+)
+
+// Weights of 8 bits of single rows, as expand.go has them in float32: sums are those of all weights, to the bit.
+
+// expandedInts are panels without their zeros.
+type expandedInts struct {
+	f      *simd.ExpandInts
+	n      int
+	fours  int // of steps
+	masks  []uint64
+	values []int8
+	starts []int // in values, of each panel
+}
+
+// newExpandedInts keeps panels of fours of n columns of k steps; nil if that gains nothing.
+func newExpandedInts(w *intPanels, n, k int) *expandedInts {
+	f := simd.ExpandIntKernels()
+	if f == nil || w.sums == nil || w.f.Eights || w.f.Cols != simd.ExpandIntColumns || n*k < expandLeast {
+		return nil
+	}
+	codes := Bits(w.narrow)
+	some := 0
+	for i := 0; i < len(codes); i += 8 {
+		some += bits.OnesCount64(others(binary.LittleEndian.Uint64(codes[i:])))
+	}
+	if float64(some) > (1-f.Zeros)*float64(n*k) {
+		return nil
+	}
+	const each = 64 // weights of a mask
+	m := &expandedInts{f: f, n: n, fours: w.pairs(), masks: pages.Make[uint64](len(codes) / each), values: pages.Make[int8](some + each)}
+	at := 0
+	for i := range m.masks {
+		if i*each%w.panel() == 0 {
+			m.starts = append(m.starts, at)
+		}
+		mask := uint64(0)
+		for c, v := range w.narrow[i*each:][:each] {
+			if v != 0 {
+				mask |= 1 << c
+				m.values[at] = v
+				at++
+			}
+		}
+		m.masks[i] = mask
+	}
+	return m
+}
+
+var expandIntTiles = sync.Pool{New: func() any { return new(simd.ExpandIntTile) }}
+
+// name is that of the way of computing.
+func (m *expandedInts) name() string { return "expanded/" + m.f.Set.String() }
+
+// run computes rows of fours, line bytes apart.
+func (m *expandedInts) run(p *workers.Pool, rows int, a []uint8, line int, start, y []int32) {
+	panels := (m.n + simd.ExpandIntColumns - 1) / simd.ExpandIntColumns
+	grain := max(1, workers.Grain(32)/(4*m.fours*simd.ExpandIntColumns))
+	for r := range rows {
+		workers.Do(p, panels, grain, expandIntArgs{m, a[r*line:], start, y[r*m.n:][:m.n]}, expandIntArgs.panels)
+	}
+}
+
+// expandIntArgs is what a piece of a row needs.
+type expandIntArgs struct {
+	m        *expandedInts
+	a        []uint8
+	start, y []int32
+}
+
+// panels computes panels lo to hi.
+func (q expandIntArgs) panels(lo, hi int) {
+	const cols = simd.ExpandIntColumns
+	t := expandIntTiles.Get().(*simd.ExpandIntTile)
+	sc, room := borrow(cols)
+	sums := asInt32(room)
+	for i := lo; i < hi; i++ {
+		t.Masks, t.Values, t.Steps = &q.m.masks[2*i*q.m.fours], &q.m.values[q.m.starts[i]], q.m.fours
+		t.X, t.Y, t.Start = unsafe.Pointer(&q.a[0]), &sums[0], &q.start[i*cols]
+		q.m.f.Row(t)
+		copy(q.y[i*cols:], sums[:cols])
+	}
+	scratch.Put(sc)
+	*t = simd.ExpandIntTile{}
+	expandIntTiles.Put(t)
+}

@@ -1,0 +1,123 @@
+package simd
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"unsafe"
+)
+
+// TestSifted compares tiles of sifted panels, and what becomes of their sums, with those of all weights.
+func TestSifted(t *testing.T) {
+	everyInts(t, func(t *testing.T, ik *Ints, r *rand.Rand) {
+		f := sifted.pick()
+		if f == nil || !ik.HasCodes() {
+			t.Skip("no such tiles")
+		}
+		for n := range 2000 {
+			siftedTile(t, ik, f, r, n)
+		}
+	})
+}
+
+// siftedTile is a case of TestSifted.
+func siftedTile(t *testing.T, ik *Ints, f *Sifted, r *rand.Rand, n int) {
+	t.Helper()
+	rows, k, segs := 1+r.IntN(3*len(f.sums)), 2*(1+r.IntN(4)), 1+r.IntN(3)
+	segA := 4*k + 4*r.IntN(3)
+	rowA := segs*segA + r.IntN(5)
+	a, b := make([]uint8, rows*rowA), make([]int8, segs*k*4*CodeColumns)
+	for i := range a {
+		if a[i] = uint8(r.Uint32()); r.IntN(4) == 0 {
+			a[i] = 255
+		}
+	}
+	for q := 0; q < segs*k; q += 2 {
+		for c := range CodeColumns {
+			for _, i := range r.Perm(8)[:r.IntN(5)] {
+				w := int8(r.Uint32())
+				if r.IntN(4) == 0 {
+					w = -128
+				}
+				b[((q+i/4)*CodeColumns+c)*4+i%4] = w
+			}
+		}
+	}
+	sieved := slices.Clone(b)
+	f.Pack(sieved)
+	start := make([]int32, CodeColumns)
+	for i := range start {
+		start[i] = r.Int32() >> (8 + r.IntN(20))
+	}
+	before := make([]int32, rows*CodeColumns)
+	for i := range before {
+		before[i] = r.Int32() >> 12
+	}
+	goOn := r.IntN(2) == 0
+	got, want := slices.Clone(before), slices.Clone(before)
+	tile := func(b []int8, c []int32) IntTile {
+		x := IntTile{A: unsafe.Pointer(&a[0]), RowA: rowA, SegA: segA, K: k, Segs: segs, B: unsafe.Pointer(&b[0]), C: &c[0], RowC: 4 * CodeColumns, Start: &start[0]}
+		x.SetContinue(goOn)
+		return x
+	}
+	x := tile(b, want)
+	x.inRows(rows, ik.quads, 0)
+	x = tile(sieved, got)
+	f.Run(&x, rows)
+	if !slices.Equal(got, want) {
+		t.Fatalf("%d rows of %d segments of %d fours: %v, not %v", rows, segs, k, got, want)
+	}
+	cols, s := 1+r.IntN(CodeColumns), Rescaling{Zero: r.Int32N(256) - 128, Lo: -128, Hi: 127, Signed: true}
+	var round uint8
+	codes := func(b []int8, packed []int32, run func(t *CodeTile, rows int)) []uint8 {
+		line := cols + 3
+		out := make([]uint8, rows*line)
+		c := &CodeTile{IntTile: tile(b, slices.Clone(before)), Out: &out[0], RowOut: line, Scales: &packed[0]}
+		c.SetColumns(cols)
+		if n%2 == 0 {
+			c.SetLimits(s.Lo, s.Hi)
+			c.SetRounding(round)
+		} else {
+			c.SetRescaling(&s)
+		}
+		run(c, rows)
+		return out
+	}
+	if n%2 == 0 {
+		packed := make([]int32, CodeScales)
+		numbers := scalesOf(r, CodeColumns, make([]int32, CodeColumns))
+		round = numbers.PackCodes(packed, start, 0, CodeColumns, s.Zero, false)
+		if got, want := codes(sieved, packed, f.ToCodes), codes(b, packed, ik.QuadsToCodes); !slices.Equal(got, want) {
+			t.Fatalf("codes are %v, not %v", got, want)
+		}
+		return
+	}
+	scales := make([]float32, CodeColumns)
+	for i := range scales {
+		scales[i] = r.Float32() * 1e-3
+	}
+	packed := unsafe.Slice((*int32)(unsafe.Pointer(&scales[0])), len(scales))
+	if got, want := codes(sieved, packed, f.Rescaled), codes(b, packed, ik.QuadsRescaled); !slices.Equal(got, want) {
+		t.Fatalf("rescaled codes are %v, not %v", got, want)
+	}
+}
+
+// A set has sifted loops where they are measured to be faster, or where a test says so.
+func TestSiftedKernels(t *testing.T) {
+	for _, s := range Available() {
+		undo := Use(s)
+		if f, gain := SiftedKernels(); f == nil && gain != 1 || f != nil && gain < siftedLeast {
+			t.Errorf("%v: loops %v, gain %v", s, f, gain)
+		}
+		back := Sift(1.5)
+		if f, gain := SiftedKernels(); (f != nil) != (s == VNNI) || f != nil && gain != 1.5 {
+			t.Errorf("%v, forced: loops %v, gain %v", s, f, gain)
+		}
+		Sift(1)
+		if f, _ := SiftedKernels(); f != nil {
+			t.Errorf("%v, forced to be slow: loops %v", s, f)
+		}
+		back()
+		undo()
+	}
+}
