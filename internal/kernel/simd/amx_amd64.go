@@ -82,13 +82,16 @@ func (l *tileLoops) panels(t *IntTile, rows, panels int) {
 	} else {
 		// The rows of the last block would come to weights that are far once more.
 		was := *t
-		for range panels {
-			p.all(t, &l.quads, rows, 1, false)
-			t.B, t.Ahead = unsafe.Add(t.B, t.PanelB), unsafe.Add(t.Ahead, t.PanelB)
-			t.C = (*int32)(unsafe.Add(unsafe.Pointer(t.C), 4*tilesCols))
-			if t.Start != nil {
-				t.Start = (*int32)(unsafe.Add(unsafe.Pointer(t.Start), 4*tilesCols))
+		for i := range panels {
+			t.B = unsafe.Add(was.B, i*t.PanelB)
+			t.C = (*int32)(unsafe.Add(unsafe.Pointer(was.C), i*4*tilesCols))
+			if was.Start != nil {
+				t.Start = (*int32)(unsafe.Add(unsafe.Pointer(was.Start), i*4*tilesCols))
 			}
+			if t.Ahead = nil; i+1 < panels {
+				t.Ahead = unsafe.Add(was.Ahead, i*t.PanelB)
+			}
+			p.all(t, &l.quads, rows, 1, false)
 		}
 		*t = was
 	}
@@ -109,6 +112,8 @@ func (p *tileProgram) all(t *IntTile, loops *[2]func(p *tileProgram), rows, pane
 		const lines = 4 * tilesCols / cacheLine // of a four
 		all := (rows + tilesRows - 1) / tilesRows * steps
 		p.ahead, p.aheadLines = t.Ahead, (lines*t.K+all-1)/all
+	} else {
+		p.ahead, p.aheadLines = nil, 0
 	}
 	p.blocks(t, loops, 0, tilesRows, whole, panels, turned)
 	p.blocks(t, loops, whole*tilesRows, rows%tilesRows, 1, panels, turned)

@@ -269,6 +269,9 @@ func TestIntQuads(t *testing.T) {
 		}
 		intQuads(t, ik, r, 2000)
 		wideQuads(t, ik, r)
+		if ik.tiles != nil {
+			panelQuads(t, ik, r, 300)
+		}
 		gatherQuads(t, ik, r)
 	})
 }
@@ -375,6 +378,9 @@ func panelQuads(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 			ik.RunQuads(tile, rows, ik.Cols)
 		}
 		tile.A, tile.B, tile.C, tile.Start = unsafe.Pointer(&a[0]), unsafe.Pointer(&b[0]), &c[0], &start[0]
+		if panels > 1 && r.IntN(2) == 0 {
+			tile.Ahead = unsafe.Pointer(&b[tile.PanelB])
+		}
 		if ik.RunPanels(tile, rows, panels); !slices.Equal(c, want) {
 			t.Fatalf("case %d: %d rows of %d fours, %d panels, more %t: other results", n, rows, k, panels, more)
 		}
