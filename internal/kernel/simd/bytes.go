@@ -115,7 +115,7 @@ func (t *IntTile) inRows(rows int, loops []func(t *IntTile), start int) {
 // nextRows goes on to the rows behind the first n.
 func (t *IntTile) nextRows(n, start int) {
 	t.A, t.C = unsafe.Add(t.A, n*t.RowA), (*int32)(unsafe.Add(unsafe.Pointer(t.C), n*t.RowC))
-	if start != 0 {
+	if start != 0 && t.Start != nil { // sums that go on have none
 		t.Start = (*int32)(unsafe.Add(unsafe.Pointer(t.Start), n*start))
 	}
 }
