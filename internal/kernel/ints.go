@@ -247,7 +247,7 @@ func (p *PackedQ) product(pool *workers.Pool, m int, a []uint8, line int, start 
 		blocks = roundUp(blocks, t) // of the same size for each thread
 	}
 	parts := min((jobs+blocks-1)/blocks, panels)
-	workers.Do(pool, blocks*parts, 1, intArgs{p, a, to.sums, start, m, line, blocks, parts, to}, func(q intArgs, lo, hi int) {
+	workers.Do(pool, blocks*parts, 1, intArgs{p, a, start, m, line, blocks, parts, to}, func(q intArgs, lo, hi int) {
 		if q.to.r != nil {
 			q.codes(lo, hi)
 			return
@@ -260,14 +260,14 @@ func (p *PackedQ) product(pool *workers.Pool, m int, a []uint8, line int, start 
 type intArgs struct {
 	p                      *PackedQ
 	a                      []uint8
-	y, start               []int32
+	start                  []int32
 	m, line, blocks, parts int
 	to                     productSink
 }
 
 // part computes pieces lo to hi.
 func (q *intArgs) part(lo, hi int) {
-	p, a, y, start, m, line := q.p, q.a, q.y, q.start, q.m, q.line
+	p, a, y, start, m, line := q.p, q.a, q.to.sums, q.start, q.m, q.line
 	f, panels := p.panels.f, (p.n+p.panels.f.Cols-1)/p.panels.f.Cols
 	t := intTiles.Get().(*simd.IntTile)
 	var room *[]float32
@@ -328,7 +328,7 @@ func (q *intArgs) panels(t *simd.IntTile, m0, m1, n0, n1 int) int {
 	t.Ahead = p.panels.ahead(n0, n1)
 	for r := m0; r < m1; {
 		rows := f.Part(m1 - r)
-		t.A, t.C = unsafe.Pointer(&q.a[r*q.line]), &q.y[r*p.n+n0*f.Cols]
+		t.A, t.C = unsafe.Pointer(&q.a[r*q.line]), &q.to.sums[r*p.n+n0*f.Cols]
 		f.RunPanels(t, rows, n1-n0)
 		r += rows
 	}
@@ -340,7 +340,7 @@ func (q *intArgs) row(t *simd.IntTile, n0, n1 int) int {
 	p := q.p
 	t.A, t.PanelB = unsafe.Pointer(&q.a[0]), 4*p.panels.pairs()*p.panels.f.Cols
 	for ; p.panels.f.HasWideQuads() && n0+simd.WidePanels <= n1 && (n0+simd.WidePanels)*p.panels.f.Cols <= p.n; n0 += simd.WidePanels {
-		t.B, t.C, t.Start = p.panels.at(n0, 0), &q.y[n0*p.panels.f.Cols], &q.start[n0*p.panels.f.Cols]
+		t.B, t.C, t.Start = p.panels.at(n0, 0), &q.to.sums[n0*p.panels.f.Cols], &q.start[n0*p.panels.f.Cols]
 		p.panels.f.WideQuads(t)
 	}
 	return n0

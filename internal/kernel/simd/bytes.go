@@ -103,7 +103,7 @@ func (t *IntTile) inRows(rows int, loops []func(t *IntTile), start int) {
 	// The set has larger tiles of fours.
 	a, c, from := t.A, t.C, t.Start
 	for rows > 0 {
-		n := min(rows, len(loops))
+		n := Evenly(rows, len(loops))
 		loops[n-1](t)
 		if rows -= n; rows > 0 {
 			t.nextRows(n, start)
