@@ -43,11 +43,13 @@ const (
 	progDoneAhead
 )
 
-// Tiles of a program: sums, by row and by column; rows of a; columns of b.
+// Tiles of a program: sums, by row and by column; rows of a; columns of b. All rows take turns in one, and so do columns, of which
+// some are loaded twice: a core has few registers behind the eight names of tiles, for both of its threads, and where the other thread uses
+// tiles, too, products with all eight names take twice as long as those with six.
 const (
 	tileSums = 0
 	tileRows = 4
-	tileCols = 6
+	tileCols = 5
 )
 
 // amx writes the products of fours of 8-bit numbers with tiles: registers of up to 16 rows of 64 bytes.
@@ -194,13 +196,17 @@ func (a *asm) tiles(rows int, kind intKind) {
 	a.DECQ(tmp)
 	a.JNZ(operand.LabelRef("fetch"))
 	a.Label("fetched")
-	for r := range rows {
-		a.tileLoad(tileRows+r, x[r], rowA, 0)
+	for r, there := 0, -1; r < rows; r++ {
+		a.tileLoad(tileRows, x[r], rowA, 0)
+		for i := range cols {
+			v := (i + r) % cols // the second row begins with what the first one ended with
+			if v != there {
+				a.tileLoad(tileCols, y, line, 64*v)
+				there = v
+			}
+			a.tileProduct(kind == turned, tileCols, tileRows, tileSums+2*r+v)
+		}
 	}
-	for v := range cols {
-		a.tileLoad(tileCols+v, y, line, 64*v)
-	}
-	each(func(t, r, v int) { a.tileProduct(kind == turned, tileCols+v, tileRows+r, t) })
 	further := func(fieldA, fieldB int) {
 		for r := range rows {
 			a.ADDQ(at(p, fieldA), x[r])

@@ -94,24 +94,24 @@ fetched:
 	BYTE $0x16
 	BYTE $0x00
 
-	// TILELOADD tile 6, 0(BX)(CX*1)
+	// TILELOADD tile 5, 0(BX)(CX*1)
 	LONG $0x4b7be2c4
-	BYTE $0x74
+	BYTE $0x6c
 	BYTE $0x0b
 	BYTE $0x00
 
-	// TILELOADD tile 7, 64(BX)(CX*1)
+	// TDPBUSD tile 5, tile 4, tile 0
+	LONG $0x5e51e2c4
+	BYTE $0xc4
+
+	// TILELOADD tile 5, 64(BX)(CX*1)
 	LONG $0x4b7be2c4
-	BYTE $0x7c
+	BYTE $0x6c
 	BYTE $0x0b
 	BYTE $0x40
 
-	// TDPBUSD tile 6, tile 4, tile 0
-	LONG $0x5e49e2c4
-	BYTE $0xc4
-
-	// TDPBUSD tile 7, tile 4, tile 1
-	LONG $0x5e41e2c4
+	// TDPBUSD tile 5, tile 4, tile 1
+	LONG $0x5e51e2c4
 	BYTE $0xcc
 	ADDQ 24(DI), SI
 	ADDQ 48(DI), BX
@@ -293,39 +293,45 @@ fetched:
 	BYTE $0x16
 	BYTE $0x00
 
-	// TILELOADD tile 5, 0(R8)(DX*1)
-	LONG $0x4b7bc2c4
-	BYTE $0x6c
-	BYTE $0x10
-	BYTE $0x00
-
-	// TILELOADD tile 6, 0(BX)(CX*1)
+	// TILELOADD tile 5, 0(BX)(CX*1)
 	LONG $0x4b7be2c4
-	BYTE $0x74
+	BYTE $0x6c
 	BYTE $0x0b
 	BYTE $0x00
 
-	// TILELOADD tile 7, 64(BX)(CX*1)
+	// TDPBUSD tile 5, tile 4, tile 0
+	LONG $0x5e51e2c4
+	BYTE $0xc4
+
+	// TILELOADD tile 5, 64(BX)(CX*1)
 	LONG $0x4b7be2c4
-	BYTE $0x7c
+	BYTE $0x6c
 	BYTE $0x0b
 	BYTE $0x40
 
-	// TDPBUSD tile 6, tile 4, tile 0
-	LONG $0x5e49e2c4
-	BYTE $0xc4
-
-	// TDPBUSD tile 7, tile 4, tile 1
-	LONG $0x5e41e2c4
+	// TDPBUSD tile 5, tile 4, tile 1
+	LONG $0x5e51e2c4
 	BYTE $0xcc
 
-	// TDPBUSD tile 6, tile 5, tile 2
-	LONG $0x5e49e2c4
-	BYTE $0xd5
+	// TILELOADD tile 4, 0(R8)(DX*1)
+	LONG $0x4b7bc2c4
+	BYTE $0x64
+	BYTE $0x10
+	BYTE $0x00
 
-	// TDPBUSD tile 7, tile 5, tile 3
-	LONG $0x5e41e2c4
-	BYTE $0xdd
+	// TDPBUSD tile 5, tile 4, tile 3
+	LONG $0x5e51e2c4
+	BYTE $0xdc
+
+	// TILELOADD tile 5, 0(BX)(CX*1)
+	LONG $0x4b7be2c4
+	BYTE $0x6c
+	BYTE $0x0b
+	BYTE $0x00
+
+	// TDPBUSD tile 5, tile 4, tile 2
+	LONG $0x5e51e2c4
+	BYTE $0xd4
 	ADDQ 24(DI), SI
 	ADDQ 24(DI), R8
 	ADDQ 48(DI), BX
@@ -481,24 +487,24 @@ fetched:
 	BYTE $0x16
 	BYTE $0x00
 
-	// TILELOADD tile 6, 0(BX)(CX*1)
+	// TILELOADD tile 5, 0(BX)(CX*1)
 	LONG $0x4b7be2c4
-	BYTE $0x74
+	BYTE $0x6c
 	BYTE $0x0b
 	BYTE $0x00
 
-	// TILELOADD tile 7, 64(BX)(CX*1)
+	// TDPBSUD tile 5, tile 4, tile 0
+	LONG $0x5e52e2c4
+	BYTE $0xc4
+
+	// TILELOADD tile 5, 64(BX)(CX*1)
 	LONG $0x4b7be2c4
-	BYTE $0x7c
+	BYTE $0x6c
 	BYTE $0x0b
 	BYTE $0x40
 
-	// TDPBSUD tile 6, tile 4, tile 0
-	LONG $0x5e4ae2c4
-	BYTE $0xc4
-
-	// TDPBSUD tile 7, tile 4, tile 1
-	LONG $0x5e42e2c4
+	// TDPBSUD tile 5, tile 4, tile 1
+	LONG $0x5e52e2c4
 	BYTE $0xcc
 	ADDQ 24(DI), SI
 	ADDQ 48(DI), BX
@@ -667,39 +673,45 @@ fetched:
 	BYTE $0x16
 	BYTE $0x00
 
-	// TILELOADD tile 5, 0(R8)(DX*1)
-	LONG $0x4b7bc2c4
-	BYTE $0x6c
-	BYTE $0x10
-	BYTE $0x00
-
-	// TILELOADD tile 6, 0(BX)(CX*1)
+	// TILELOADD tile 5, 0(BX)(CX*1)
 	LONG $0x4b7be2c4
-	BYTE $0x74
+	BYTE $0x6c
 	BYTE $0x0b
 	BYTE $0x00
 
-	// TILELOADD tile 7, 64(BX)(CX*1)
+	// TDPBSUD tile 5, tile 4, tile 0
+	LONG $0x5e52e2c4
+	BYTE $0xc4
+
+	// TILELOADD tile 5, 64(BX)(CX*1)
 	LONG $0x4b7be2c4
-	BYTE $0x7c
+	BYTE $0x6c
 	BYTE $0x0b
 	BYTE $0x40
 
-	// TDPBSUD tile 6, tile 4, tile 0
-	LONG $0x5e4ae2c4
-	BYTE $0xc4
-
-	// TDPBSUD tile 7, tile 4, tile 1
-	LONG $0x5e42e2c4
+	// TDPBSUD tile 5, tile 4, tile 1
+	LONG $0x5e52e2c4
 	BYTE $0xcc
 
-	// TDPBSUD tile 6, tile 5, tile 2
-	LONG $0x5e4ae2c4
-	BYTE $0xd5
+	// TILELOADD tile 4, 0(R8)(DX*1)
+	LONG $0x4b7bc2c4
+	BYTE $0x64
+	BYTE $0x10
+	BYTE $0x00
 
-	// TDPBSUD tile 7, tile 5, tile 3
-	LONG $0x5e42e2c4
-	BYTE $0xdd
+	// TDPBSUD tile 5, tile 4, tile 3
+	LONG $0x5e52e2c4
+	BYTE $0xdc
+
+	// TILELOADD tile 5, 0(BX)(CX*1)
+	LONG $0x4b7be2c4
+	BYTE $0x6c
+	BYTE $0x0b
+	BYTE $0x00
+
+	// TDPBSUD tile 5, tile 4, tile 2
+	LONG $0x5e52e2c4
+	BYTE $0xd4
 	ADDQ 24(DI), SI
 	ADDQ 24(DI), R8
 	ADDQ 48(DI), BX
@@ -844,14 +856,14 @@ fetched:
 	BYTE $0x16
 	BYTE $0x00
 
-	// TILELOADD tile 6, 0(BX)(CX*1)
+	// TILELOADD tile 5, 0(BX)(CX*1)
 	LONG $0x4b7be2c4
-	BYTE $0x74
+	BYTE $0x6c
 	BYTE $0x0b
 	BYTE $0x00
 
-	// TDPBSUD tile 6, tile 4, tile 0
-	LONG $0x5e4ae2c4
+	// TDPBSUD tile 5, tile 4, tile 0
+	LONG $0x5e52e2c4
 	BYTE $0xc4
 	ADDQ 24(DI), SI
 	ADDQ 48(DI), BX
@@ -993,25 +1005,25 @@ fetched:
 	BYTE $0x16
 	BYTE $0x00
 
-	// TILELOADD tile 5, 0(R8)(DX*1)
-	LONG $0x4b7bc2c4
-	BYTE $0x6c
-	BYTE $0x10
-	BYTE $0x00
-
-	// TILELOADD tile 6, 0(BX)(CX*1)
+	// TILELOADD tile 5, 0(BX)(CX*1)
 	LONG $0x4b7be2c4
-	BYTE $0x74
+	BYTE $0x6c
 	BYTE $0x0b
 	BYTE $0x00
 
-	// TDPBSUD tile 6, tile 4, tile 0
-	LONG $0x5e4ae2c4
+	// TDPBSUD tile 5, tile 4, tile 0
+	LONG $0x5e52e2c4
 	BYTE $0xc4
 
-	// TDPBSUD tile 6, tile 5, tile 2
-	LONG $0x5e4ae2c4
-	BYTE $0xd5
+	// TILELOADD tile 4, 0(R8)(DX*1)
+	LONG $0x4b7bc2c4
+	BYTE $0x64
+	BYTE $0x10
+	BYTE $0x00
+
+	// TDPBSUD tile 5, tile 4, tile 2
+	LONG $0x5e52e2c4
+	BYTE $0xd4
 	ADDQ 24(DI), SI
 	ADDQ 24(DI), R8
 	ADDQ 48(DI), BX

@@ -70,7 +70,7 @@ func emulatedTiles(t *testing.T, l *tileLoops) *tileLoops {
 		}
 		return all
 	}
-	return &tileLoops{quads: replace(l.quads, tilesCols, false), turned: replace(l.turned, tilesCols, true), half: replace(l.half, tilesCols/2, true)}
+	return &tileLoops{quads: replace(l.quads, tilesCols, false), turned: replace(l.turned, tilesCols, true), half: replace(l.half, tilesCols/2, true), near: l.near}
 }
 
 // Dot products of 256-bit registers, on any processor with AVX2, whose loops gather.
@@ -94,6 +94,9 @@ func TestEmulatedAMX(t *testing.T) {
 	f.tiles, f.fewest = l, 1
 	intQuads(t, &f, rand.New(rand.NewPCG(3, 4)), 300)
 	panelQuads(t, &f, rand.New(rand.NewPCG(5, 6)), 150)
+	f.tiles = &tileLoops{quads: l.quads, turned: l.turned, half: l.half} // no panel is near
+	intQuads(t, &f, rand.New(rand.NewPCG(7, 8)), 150)
+	panelQuads(t, &f, rand.New(rand.NewPCG(9, 10)), 100)
 	wrong := *l
 	wrong.turned[1] = wrong.quads[1]
 	if wrong.check() {

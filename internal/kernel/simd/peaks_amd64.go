@@ -25,7 +25,7 @@ var peaks = family[Peak]{
 	},
 	AMX: {
 		Set: AMX, Floats: peakFloatsAVX512, Exact: peakExactAVX512, FloatOps: peakSums32 * 16 * 2,
-		Ints: amxLoops.peak, IntOps: tilesRows * tilesCols * tileBytes * 2,
+		Ints: amxLoops.peak, IntOps: tileLines * tilesCols * tileBytes * 2,
 	},
 }
 
