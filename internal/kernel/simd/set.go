@@ -103,7 +103,7 @@ func choose(asked string) (Set, error) {
 func Available() []Set {
 	all := []Set{Go}
 	for s := Go + 1; s < sets; s++ {
-		if detected(s) && slices.Contains(all, s.below()) {
+		if slices.Contains(all, s.below()) && detected(s) {
 			all = append(all, s)
 		}
 	}
