@@ -29,9 +29,7 @@ func newConvQ(s ConvShape, lastIn, lastOut bool) convQ {
 	c := convQ{s: s, cg: s.C / s.Groups, og: s.OC / s.Groups}
 	c.k = c.cg * s.KH * s.KW
 	if lastIn || lastOut && c.s.Lasts() || c.s.Turns() {
-		if c.lines = newIntLines(&c.s, c.cg, c.og); c.lines != nil {
-			c.lines.planes = !lastIn
-		}
+		c.lines = newIntLines(&c.s, c.cg, c.og, !lastIn)
 	} else {
 		c.planes = newIntPlanes(&c.s, c.cg)
 	}

@@ -101,9 +101,18 @@ func (q *intLineArgs) codesOfPanel(t *simd.CodeTile, v lineView, y, n int, part 
 		t.SetRounding(q.codes.rounds[g*l.panels+n])
 	}
 	t.Ahead, t.C = w.ahead(n, part.n1), &buf[0]
-	for line := part.l0; line < part.l1; line++ {
+	count, lines := p1-p0, part.l1-part.l0
+	if q.wide > 0 && q.wide == count && l.lineC == count*l.stepC {
+		count, lines = lines*count, 1
+	}
+	for line := range lines {
+		rows := count
+		if q.wide > 0 {
+			rows += (lines - 1) * q.wide // this line is all of them
+		}
+		line += part.l0
 		out := q.sink.y[y+line*l.lineC+p0*l.stepC+ch:]
-		t.Out = &out[:(p1-p0-1)*l.stepC+cols][0]
+		t.Out = &out[:(count-1)*l.stepC+cols][0]
 		for i := range l.passes {
 			pass := &l.passes[i]
 			t.Segs, t.SegA = pass.segs, pass.seg
@@ -111,14 +120,29 @@ func (q *intLineArgs) codesOfPanel(t *simd.CodeTile, v lineView, y, n int, part 
 			t.B = w.at(n, i*pass.segs*w.pairs())
 			t.SetContinue(i > 0)
 			switch {
-			case i < len(l.passes)-1:
-				w.run(&t.IntTile, p1-p0, f.Cols)
+			case i < len(l.passes)-1 || rows > count:
+				w.run(&t.IntTile, rows, f.Cols)
 			case q.sink.r != nil:
-				w.rescaled(t, p1-p0)
+				w.rescaled(t, count)
 			default:
-				w.toCodes(t, p1-p0)
+				w.toCodes(t, count)
 			}
 			t.Ahead = nil
+		}
+		if rows > count {
+			break
+		}
+	}
+	if lines == 1 || q.wide == 0 {
+		return
+	}
+	for i := range lines {
+		out := q.sink.y[y+(part.l0+i)*l.lineC+ch:]
+		t.Out, t.C = &out[:(count-1)*l.stepC+cols][0], &buf[i*q.wide*f.Cols]
+		if q.sink.r != nil {
+			f.SumsRescaled(t, count)
+		} else {
+			f.SumsToCodes(t, count)
 		}
 	}
 }

@@ -26,13 +26,40 @@ func TestIntGroups(t *testing.T) {
 				if s.Groups == 1 {
 					continue
 				}
-				testIntGroups(t, r, pool, s, plain)
+				testIntConv(t, r, pool, s, plain)
 			}
 		}
 	})
 }
 
-func testIntGroups(t *testing.T, r *rand.Rand, pool *workers.Pool, s ConvShape, plain func(func())) {
+// TestIntLinesOfFew is the same for short lines of many channels, which tiles may take together, and for windows of one position with a step.
+func TestIntLinesOfFew(t *testing.T) {
+	everySet(t, func(t *testing.T, plain func(func())) {
+		r := rand.New(rand.NewPCG(15, 16))
+		for _, threads := range []int{1, 3} {
+			pool := workers.New(threads, nil)
+			defer pool.Close()
+			for i := range rounds(60) {
+				s := ConvShape{N: 1 + r.IntN(2), C: 16 + r.IntN(100), OC: 8 + r.IntN(80), OH: 1 + r.IntN(10), OW: 1 + r.IntN(20), KH: 3, KW: 3, StrideH: 1, StrideW: 1, DilH: 1, DilW: 1, Groups: 1}
+				switch i % 3 {
+				case 0:
+					s.KH, s.KW, s.StrideH, s.StrideW = 1, 1, 1+r.IntN(2), 2
+				case 1:
+					s.StrideH, s.StrideW = 1+r.IntN(2), 1+r.IntN(2)
+				}
+				s.H, s.W = (s.OH-1)*s.StrideH+s.KH, (s.OW-1)*s.StrideW+s.KW
+				if s.KH > 1 && r.IntN(2) == 0 {
+					s.H, s.W, s.PadT, s.PadL = max(1, s.H-2), max(1, s.W-2), 1, 1
+				} else if r.IntN(2) == 0 {
+					s.H, s.W = s.H+1, s.W+1
+				}
+				testIntConv(t, r, pool, s, plain)
+			}
+		}
+	})
+}
+
+func testIntConv(t *testing.T, r *rand.Rand, pool *workers.Pool, s ConvShape, plain func(func())) {
 	t.Helper()
 	k, area := s.C/s.Groups*s.KH*s.KW, s.OH*s.OW
 	x, w, signed := bytesOf(r, s.N*s.H*s.W*s.C), weightsOf(r, s.OC*k), r.IntN(2) == 0
@@ -89,13 +116,24 @@ func testIntGroups(t *testing.T, r *rand.Rand, pool *workers.Pool, s ConvShape, 
 	for i, v := range transpose(w, s.OC, s.C/s.Groups, s.KH*s.KW) {
 		wn[i] = int16(v)
 	}
-	got := make([]int32, len(want))
+	rounding := anyRequant(r, s.OC)
 	if !signed {
-		NewConvQ[uint8](s, wn, 0, zero, anyRequant(r, s.OC)).Sums(pool, last, zero, got)
+		lastConv(t, s, pool, plain, NewConvQ[uint8], wn, zero, rounding, last, lastWant)
 	} else {
-		NewConvQ[int8](s, wn, 0, zero, anyRequant(r, s.OC)).Sums(pool, asInt8(last), zero, got)
+		lastConv(t, s, pool, plain, NewConvQ[int8], wn, zero, rounding, asInt8(last), lastWant)
 	}
-	if !slices.Equal(got, lastWant) {
+}
+
+// lastConv compares sums and codes of TFLite with sums and with codes of plain Go.
+func lastConv[T uint8 | int8](t *testing.T, s ConvShape, pool *workers.Pool, plain func(func()), make1 func(ConvShape, []int16, int32, int32, Requant) *ConvQ[T], w []int16, zero int32, q Requant, x []T, sums []int32) {
+	t.Helper()
+	got := make([]int32, len(sums))
+	if make1(s, w, 0, zero, q).Sums(pool, x, zero, got); !slices.Equal(got, sums) {
 		t.Fatalf("%+v, channels last: sums differ", s)
+	}
+	codes, want := make([]T, len(sums)), make([]T, len(sums))
+	make1(s, w, 0, zero, q).Run(pool, x, codes)
+	if plain(func() { make1(s, w, 0, zero, q).Run(pool, x, want) }); !slices.Equal(codes, want) {
+		t.Fatalf("%+v, channels last: codes differ", s)
 	}
 }

@@ -14,6 +14,7 @@ type intLines struct {
 	panels []intPanels   // one a group
 	groups *intGroups    // tiles of groups, in place of panels where they have weights
 	planes bool          // the input is [N,C,H,W]
+	picked bool          // the positions that windows of one see are copied side by side
 	sparse []*sparseInts // the weights of each group instead, where leaving out their zeros pays in all of them
 	start  []int32       // what sums of fours begin with, for the zero point of the last run; empty before the first with these weights
 	zero   int32         // that zero point, as fours have it
@@ -21,19 +22,32 @@ type intLines struct {
 }
 
 // newIntLines plans a convolution; nil without vectors.
-func newIntLines(s *ConvShape, cg, og int) *intLines {
+func newIntLines(s *ConvShape, cg, og int, planes bool) *intLines {
 	f := simd.IntKernels()
 	if f == nil || s.outputs() == 0 || cg == 0 {
 		return nil
 	}
 	// Sums need no blocks: panels of 8-bit weights are short.
-	c := &intLines{plan: s.planLines(cg, og, f.Cols, cg*s.KH*s.KW), panels: make([]intPanels, s.Groups)}
+	c := &intLines{plan: s.planLines(cg, og, f.Cols, cg*s.KH*s.KW), panels: make([]intPanels, s.Groups), planes: planes}
 	q := &c.plan.passes[0]
 	for g := range c.panels {
 		c.panels[g] = intPanels{f: f, segs: len(c.plan.passes) * q.segs, seg: q.k}
 	}
 	c.groups = newIntGroups(s, c.plan, cg, og)
+	c.pick(s)
 	return c
+}
+
+// pick lets windows of one position with a step read copies that lie side by side, where tiles of many rows gain more by longer lines than
+// copying takes.
+func (c *intLines) pick(s *ConvShape) {
+	l, w := c.plan, &c.panels[0]
+	if c.planes || c.groups != nil || l.frame || l.turned || s.KH > 1 || s.KW > 1 || s.StrideH == 1 && s.StrideW == 1 || !w.f.Tiled((w.seg+3)/4, 1) {
+		return
+	}
+	c.picked = true
+	l.h, l.w = l.n, l.count
+	l.stepA, l.lineA, l.imageA = s.C, l.count*s.C, l.n*l.count*s.C
 }
 
 // intLineArgs is what a piece of the work of intLines needs.
@@ -52,6 +66,7 @@ type intLineArgs struct {
 	cut     intCut
 	sink    tileSink
 	codes   intCodes // where tiles make them
+	wide    int      // see wideOf, for the piece at hand
 }
 
 // run convolves x.
@@ -69,7 +84,7 @@ func (c *intLines) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed 
 		q.across = c.planes && !l.frame && l.images == 1 && l.n == 1 && l.stepA == s.C && s.KH == 1 && s.KW == 1 && c.sparse[0].kind != simd.SparseFours
 	}
 	// Tiles read the input where it is if it needs no other borders, order or sign, and no neighbours after its end.
-	q.inPlace = !l.frame && !c.planes && q.bytes == 1 && q.signed == w.f.Signed && (w.seg%4 == 0 || c.sparse != nil)
+	q.inPlace = !l.frame && !c.planes && !c.picked && q.bytes == 1 && q.signed == w.f.Signed && (w.seg%4 == 0 || c.sparse != nil)
 	q.cut = c.cut(p, s, sink.area > 0)
 	var room *[]float32
 	if c.makesCodes(&sink, og) {
@@ -207,6 +222,9 @@ func (q *intLineArgs) put(dst, src []uint8) {
 // seen is what lines l0 to l1 see of an image with its borders at positions p0 to p1: rows y0 to y1, columns x0 to x1.
 func (q *intLineArgs) seen(l0, l1, p0, p1 int) (y0, y1, x0, x1 int) {
 	s := q.s
+	if q.c.picked {
+		return l0, l1, p0, p1
+	}
 	if q.c.plan.turned {
 		l0, l1, p0, p1 = p0, p1, l0, l1
 	}
@@ -224,6 +242,12 @@ func (q *intLineArgs) frame(dst []uint8, n, y0, y1, x0, x1 int) {
 	}
 	for y := y0; y < y1; y++ {
 		line := dst[(y-y0)*l.w*step:][:(x1-x0)*step]
+		if q.c.picked {
+			for x := x0; x < x1; x++ {
+				q.pixels(line[(x-x0)*step:][:step], (n*s.H+y*s.StrideH)*s.W+x*s.StrideW, 1)
+			}
+			continue
+		}
 		iy := y - s.PadT
 		if uint(iy) >= uint(s.H) || left == right {
 			fill(line, q.edge)
@@ -272,11 +296,15 @@ func (q *intLineArgs) block(n int, part linePart) {
 		near, columns = groupNear, groupLine
 	}
 	piece := min(near, count)
-	lines := max(1, near/piece)
-	room, fs := borrow(lines * piece * columns)
+	across := piece
+	if q.wide = q.wideOf(part); q.wide > 0 {
+		across = q.wide
+	}
+	lines := max(1, near/across)
+	room, fs := borrow(lines * across * columns)
 	// Lines of which copies are held, and positions where they have none in common.
 	held, width := lines, count
-	if flat := l.n == 1 && s.KH == 1 && !l.turned; flat {
+	if flat := l.n == 1 && s.KH == 1 && !l.turned && !c.picked; flat {
 		width = piece
 	} else {
 		held = max(held, intHeld/(q.bytes*s.StrideH*l.w*s.C))
@@ -311,6 +339,20 @@ func (q *intLineArgs) block(n int, part linePart) {
 	}
 }
 
+// wideOf is how many positions apart lines lie that are one to tiles, with what lies between them: where all of their rows take fewer tiles than
+// each line by itself. Else it is 0.
+func (q *intLineArgs) wideOf(part linePart) int {
+	l, w := q.c.plan, &q.c.panels[part.g]
+	if q.c.sparse != nil || q.c.grouped() || w.sifted != nil || w.sums == nil || part.p0 > 0 || part.p1 < l.count || l.lineA%l.stepA != 0 || !w.f.Tiled(w.pairs(), l.passes[0].segs) {
+		return 0
+	}
+	wide := l.lineA / l.stepA
+	if lines := min(part.l1-part.l0, w.f.Rows/wide); lines > 1 && simd.TilesOfRows((lines-1)*wide+l.count) < lines*simd.TilesOfRows(l.count) {
+		return wide
+	}
+	return 0
+}
+
 // view is what lines l0 to l1 of image n read at positions p0 to p1: the input itself, or a copy with its room.
 func (q *intLineArgs) view(n, l0, l1, p0, p1 int) (lineView, *[]float32) {
 	l, c := q.c.plan, q.s.C
@@ -319,7 +361,7 @@ func (q *intLineArgs) view(n, l0, l1, p0, p1 int) (lineView, *[]float32) {
 	}
 	// The last values have the bytes after them for neighbours, whose weight is zero.
 	const more = 4
-	if l.images == 1 && l.n == 1 && l.stepA == c && q.s.KW == 1 && q.s.KH == 1 && !l.frame {
+	if l.images == 1 && l.n == 1 && l.stepA == c && q.s.KW == 1 && q.s.KH == 1 && !l.frame && !q.c.picked {
 		// Positions of all images follow one another.
 		sc, x := borrow8(q.bytes*(p1-p0)*c + more)
 		q.pixels(x[:q.bytes*(p1-p0)*c], p0, p1-p0)
@@ -338,7 +380,7 @@ func (q *intLineArgs) tiles(t *simd.IntTile, codes *simd.CodeTile, v lineView, y
 	l, w := q.c.plan, &q.c.panels[g]
 	f, cg, bytes := w.f, q.s.C/q.s.Groups, q.bytes
 	// Whole lines follow one another.
-	together := p0 == 0 && p1 == l.count && l.lineC == l.count*l.stepC
+	together := p0 == 0 && p1 == l.count && l.lineC == l.count*l.stepC && (q.wide == 0 || q.wide == l.count)
 	for n := part.n0; n < part.n1; n++ {
 		if codes != nil && 2*(q.og-n*f.Cols) > f.Cols {
 			q.codesOfPanel(codes, v, y, n, part, buf)
@@ -352,8 +394,12 @@ func (q *intLineArgs) tiles(t *simd.IntTile, codes *simd.CodeTile, v lineView, y
 		cols := min(f.Cols, q.og-n*f.Cols)
 		sums := buf
 		for line := part.l0; line < part.l1; line++ {
-			for at := p0; at < p1; {
-				rows := f.Part(p1 - at)
+			end := p1
+			if q.wide > 0 {
+				end += (part.l1 - 1 - line) * q.wide // this line is all of them
+			}
+			for at := p0; at < end; {
+				rows := f.Part(end - at)
 				t.C = &sums[(at-p0)*f.Cols]
 				for i := range l.passes {
 					q := &l.passes[i]
@@ -366,14 +412,22 @@ func (q *intLineArgs) tiles(t *simd.IntTile, codes *simd.CodeTile, v lineView, y
 				}
 				at += rows
 			}
+			if q.wide > 0 {
+				break
+			}
 			if together {
 				sums = sums[(p1-p0)*f.Cols:]
 				continue
 			}
 			q.sink.put(buf, f.Cols, p1-p0, y+line*l.lineC+p0*l.stepC+ch, l.stepC, ch, cols)
 		}
-		if together {
+		switch {
+		case together:
 			q.sink.put(buf, f.Cols, (part.l1-part.l0)*l.count, y+part.l0*l.lineC+ch, l.stepC, ch, cols)
+		case q.wide > 0:
+			for line := part.l0; line < part.l1; line++ {
+				q.sink.put(buf[(line-part.l0)*q.wide*f.Cols:], f.Cols, l.count, y+line*l.lineC+ch, l.stepC, ch, cols)
+			}
 		}
 	}
 }

@@ -11,14 +11,13 @@ func newSparsePlanes[W Weight](s *ConvShape, w []W, zero int32) *intLines {
 	if s.KH*s.KW > 1 || s.Groups > 1 || simd.SparseIntKernels() == nil {
 		return nil
 	}
-	c := newIntLines(s, s.C, s.OC)
+	c := newIntLines(s, s.C, s.OC, true)
 	if c == nil {
 		return nil
 	}
 	if setSparseLines(c, s.OC, s.C, w[:s.OC*s.C], zero, 1); c.sparse == nil {
 		return nil
 	}
-	c.planes = true
 	return c
 }
 

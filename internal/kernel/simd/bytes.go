@@ -163,8 +163,17 @@ func (f *Ints) RunQuads(t *IntTile, rows, cols int) {
 
 // inTiles tells whether rows of a product are worth to be computed in registers that hold pieces of matrices.
 func (f *Ints) inTiles(t *IntTile, rows int) bool {
-	return f.tiles != nil && rows >= f.fewest && f.tiles.worth(t.K, t.Segs)
+	return rows >= f.fewest && f.Tiled(t.K, t.Segs)
 }
+
+// Tiled tells whether products of many rows with k fours of segs segments are computed so.
+func (f *Ints) Tiled(k, segs int) bool { return f.tiles != nil && f.tiles.worth(k, segs) }
+
+// tileLines are the rows of a tile, and the fours of one.
+const tileLines = 16
+
+// TilesOfRows is how many registers hold rows rows, the last one in part.
+func TilesOfRows(rows int) int { return (rows + tileLines - 1) / tileLines }
 
 // tileSet are registers that hold pieces of matrices.
 type tileSet interface {

@@ -91,6 +91,12 @@ func (f *Ints) QuadsToCodes(t *CodeTile, rows int) { f.toCodes(t, rows, &f.codes
 // QuadsRescaled is RunQuads for any number of rows, with the rounding of [Elements.RescaleColumns].
 func (f *Ints) QuadsRescaled(t *CodeTile, rows int) { f.toCodes(t, rows, &f.codes.rescaled, false) }
 
+// SumsToCodes makes the codes of [Ints.QuadsToCodes] of rows rows of sums at C.
+func (f *Ints) SumsToCodes(t *CodeTile, rows int) { t.ofSums(rows, &f.codes.quads, false, 1) }
+
+// SumsRescaled makes those of [Ints.QuadsRescaled].
+func (f *Ints) SumsRescaled(t *CodeTile, rows int) { t.ofSums(rows, &f.codes.rescaled, false, 1) }
+
 // TurnedRescaled is RunTurned for any number of rows, with the rounding of [Elements.RescaleRows].
 func (f *Ints) TurnedRescaled(t *CodeTile, rows int) { f.toCodes(t, rows, &f.codes.turned, true) }
 
@@ -100,14 +106,23 @@ func (f *Ints) toCodes(t *CodeTile, rows int, loops *codeLoops, turned bool) {
 		t.inRows(rows, loops, turned)
 		return
 	}
-	tile := t.IntTile
+	start := t.Start
 	t.Start = nil
 	f.tiles.run(&t.IntTile, rows, CodeColumns, turned)
-	if t.Start, t.Segs = tile.Start, 0; t.more == 0 {
-		t.more = 2
+	t.Start = start
+	more := t.more
+	if more == 0 {
+		more = 2
 	}
+	t.ofSums(rows, loops, turned, more)
+}
+
+// ofSums makes codes of the sums at C, to which more may add Start.
+func (t *CodeTile) ofSums(rows int, loops *codeLoops, turned bool, more int) {
+	segs, was := t.Segs, t.more
+	t.Segs, t.more = 0, more
 	t.inRows(rows, loops, turned)
-	t.IntTile = tile
+	t.Segs, t.more = segs, was
 }
 
 // inRows computes any number of rows, several tiles of them in a call where sums begin with Start.
