@@ -185,7 +185,11 @@ func packPanel[T int8 | int16, W Weight](w *intPanels, dst []T, src source[W], j
 	cols, each := w.f.Cols, w.each()
 	width, step := min(cols, src.n-j0), src.elem
 	for s := range w.segs {
-		for i := 0; i < w.seg; i += each {
+		i := 0
+		if whole := w.seg / 4; width == cols && src.vec == 1 && each == 4 && packWhole(w.f, dst, src, j0+s*w.seg*step, whole) {
+			dst, i = dst[whole*cols*each:], whole*each
+		}
+		for ; i < w.seg; i += each {
 			d, at := dst[:cols*each], j0*src.vec+(s*w.seg+i)*step
 			dst = dst[cols*each:]
 			switch {
@@ -207,6 +211,21 @@ func packPanel[T int8 | int16, W Weight](w *intPanels, dst []T, src source[W], j
 			}
 		}
 	}
+}
+
+// packWhole packs n fours of all channels of a panel, whose steps begin at a place, if there is a loop for that.
+func packWhole[T int8 | int16, W Weight](f *simd.Ints, dst []T, src source[W], at, n int) bool {
+	d, ok := any(dst).([]int8)
+	if !ok {
+		return false
+	}
+	switch v := any(src.v[at:]).(type) {
+	case []int8:
+		return f.Interleave(d, Bits(v), src.elem, n, uint8(src.zero))
+	case []uint8:
+		return f.Interleave(d, v, src.elem, n, uint8(src.zero))
+	}
+	return false
 }
 
 // packEights is packPanel for sets whose panels have two fours of a column side by side.

@@ -50,10 +50,13 @@ func reach[T int8 | uint8, W Weight](q *Requant, w []W, n, k int, zeroW, zero in
 		lo, hi = int64(min(0, math.MinInt8-zero)), int64(max(0, math.MaxInt8-zero))
 	}
 	positive, negative := make([]int64, n), make([]int64, n)
-	for i, v := range w {
-		d, ch := int64(v)-int64(zeroW), i/k%n
-		positive[ch] += max(d, 0)
-		negative[ch] += min(d, 0)
+	for i, ch := 0, 0; i < len(w); i += k {
+		above, below := distances(w[i:min(i+k, len(w))], zeroW)
+		positive[ch] += int64(above)
+		negative[ch] -= int64(below)
+		if ch++; ch == n {
+			ch = 0
+		}
 	}
 	least, most := make([]int32, n), make([]int32, n)
 	for ch, p := range positive {
@@ -64,6 +67,26 @@ func reach[T int8 | uint8, W Weight](q *Requant, w []W, n, k int, zeroW, zero in
 		least[ch], most[ch] = int32(l), int32(m)
 	}
 	q.least, q.most = least, most
+}
+
+// distances adds up by how much weights lie above their zero point, and below it.
+func distances[W Weight](w []W, zero int32) (above, below int) {
+	switch w := any(w).(type) {
+	case []int8:
+		if math.MinInt8 <= zero && zero <= math.MaxInt8 {
+			return simd.IntKernels().Apart(Bits(w), 0x80, uint8(zero+128))
+		}
+	case []uint8:
+		if 0 <= zero && zero <= math.MaxUint8 {
+			return simd.IntKernels().Apart(w, 0, uint8(zero))
+		}
+	}
+	for _, v := range w {
+		d := int(v) - int(zero)
+		above += max(d, 0)
+		below += max(-d, 0)
+	}
+	return above, below
 }
 
 // One quantises the sum acc of channel ch.

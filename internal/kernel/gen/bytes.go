@@ -52,6 +52,8 @@ func bytes(a *asm) {
 	a.quadsWide(zmm)
 	a.gatherQuads(zmm)
 	a.lookup()
+	a.interleave()
+	a.apart()
 	for _, step := range []int{1, 2} {
 		a.lines("widenLinesU", step, true, false)
 		a.lines("widenLinesS", step, true, true)
@@ -351,6 +353,97 @@ func (a *asm) gatherQuads(w width) {
 	a.JNZ(operand.LabelRef("row"))
 	a.VZEROUPPER()
 	a.RET()
+}
+
+// interleave writes n fours of 32 columns, less a number, of rows step bytes apart.
+func (a *asm) interleave() {
+	a.function("interleaveAVX2", "func(dst, src *byte, step, n int, zero uint32)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	row := a.Load(a.Param("step"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	zero := a.everyByte("zero")
+	third := a.GP64()
+	a.LEAQ(operand.Mem{Base: row, Index: row, Scale: 2}, third)
+	a.loop(n, 1, func() {
+		var x [4]reg.VecVirtual
+		for i := range x {
+			m := at(src, 0)
+			switch i {
+			case 1, 2:
+				m.Index, m.Scale = row, uint8(i)
+			case 3:
+				m.Index, m.Scale = third, 1
+			}
+			x[i] = a.YMM()
+			a.VMOVDQU(m, x[i])
+			a.VPSUBB(zero, x[i], x[i])
+		}
+		// Halves of 16 columns, and of these the first and the last eight.
+		var pairs, fours [4]reg.VecVirtual
+		for i := range pairs {
+			pairs[i], fours[i] = a.YMM(), a.YMM()
+		}
+		for i := range 2 {
+			a.VPUNPCKLBW(x[2*i+1], x[2*i], pairs[i])
+			a.VPUNPCKHBW(x[2*i+1], x[2*i], pairs[2+i])
+		}
+		for i := range 2 {
+			a.VPUNPCKLWD(pairs[2*i+1], pairs[2*i], fours[2*i])
+			a.VPUNPCKHWD(pairs[2*i+1], pairs[2*i], fours[2*i+1])
+		}
+		for i, f := range fours {
+			a.VMOVDQU(f.AsX(), at(dst, 16*i))
+			a.VEXTRACTI128(operand.U8(1), f, at(dst, 64+16*i))
+		}
+		a.LEAQ(operand.Mem{Base: src, Index: row, Scale: 4}, src)
+	}, step{dst, 128})
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// apart adds up by how much n bytes, a multiple of 32, of which some bits are turned first, lie above a number, and below it.
+func (a *asm) apart() {
+	a.function("apartAVX2", "func(src *byte, n int, turn, from uint32) (above, below int)")
+	src := a.Load(a.Param("src"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	turn, from, none := a.everyByte("turn"), a.everyByte("from"), a.YMM()
+	a.VPXOR(none, none, none)
+	sums := [2]reg.VecVirtual{a.YMM(), a.YMM()}
+	for _, s := range sums {
+		a.VPXOR(s, s, s)
+	}
+	a.loop(n, 32, func() {
+		x, y := a.YMM(), a.YMM()
+		a.VPXOR(at(src, 0), turn, x)
+		a.VPSUBUSB(x, from, y)
+		a.VPSUBUSB(from, x, x)
+		for i, v := range []reg.VecVirtual{x, y} {
+			a.VPSADBW(none, v, v)
+			a.VPADDQ(v, sums[i], sums[i])
+		}
+	}, step{src, 32})
+	for i, s := range sums {
+		x, y := a.XMM(), a.XMM()
+		a.VEXTRACTI128(operand.U8(1), s, x)
+		a.VPADDQ(s.AsX(), x, x)
+		a.VPSRLDQ(operand.U8(8), x, y)
+		a.VPADDQ(y, x, x)
+		r := a.GP64()
+		a.VMOVQ(x, r)
+		a.Store(r, a.ReturnIndex(i))
+	}
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// everyByte has the lowest byte of a parameter in each byte.
+func (a *asm) everyByte(name string) reg.VecVirtual {
+	x, v, g := a.XMM(), a.YMM(), a.GP32()
+	a.Load(a.Param(name), g)
+	a.VMOVD(g, x)
+	a.VPBROADCASTB(x, v)
+	return v
 }
 
 // lookup replaces n bytes by their entries in a table of 256.

@@ -33,6 +33,8 @@ type Ints struct {
 	tiles                    tileSet // in place of quads and turned from fewest rows on; nil where there is none
 	fewest                   int
 	gatherQuads              func(dst, src *byte, offs *int32, n int, runs *int32, nruns int)
+	interleave               func(dst, src *byte, step, n int, zero uint32)               // for 32 columns; nil for none
+	apart                    func(src *byte, n int, turn, from uint32) (above, below int) // nil for none
 	// Nil where the set has none.
 	lookup func(dst, src *byte, n int, table *byte)
 	// looksUpAll says that lookup takes any number of bytes, and not a multiple of 64 only.
@@ -146,6 +148,31 @@ func (f *Ints) FourAt(n, i, j int) int {
 		return 4*(q&^1)*f.Cols + 8*j + i%8
 	}
 	return 4*(q*f.Cols+j) + i%4
+}
+
+// Interleave writes n fours of all columns of a panel, without [Ints.Eights]: steps of a column less zero, of which those of all columns lie side by side
+// in src, step bytes from step to step. It returns false where the set has no loop for that.
+func (f *Ints) Interleave(dst []int8, src []uint8, step, n int, zero uint8) bool {
+	if f.interleave == nil || n == 0 {
+		return false
+	}
+	_, _ = dst[n*4*f.Cols-1], src[(4*n-1)*step+f.Cols-1]
+	f.interleave((*byte)(unsafe.Pointer(&dst[0])), &src[0], step, n, uint32(zero))
+	return true
+}
+
+// Apart adds up by how much bytes, of which the bits of turn are turned first, lie above a number, and below it. f may be nil.
+func (f *Ints) Apart(v []uint8, turn, from uint8) (above, below int) {
+	if n := len(v) / 32 * 32; f != nil && f.apart != nil && n > 0 {
+		above, below = f.apart(&v[0], n, uint32(turn), uint32(from))
+		v = v[n:]
+	}
+	for _, x := range v {
+		d := int(x^turn) - int(from)
+		above += max(d, 0)
+		below += max(-d, 0)
+	}
+	return above, below
 }
 
 // RunQuads computes rows rows of a panel, fours of 8-bit numbers at a time: those of a are activations,

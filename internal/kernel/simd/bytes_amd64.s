@@ -12155,6 +12155,91 @@ end:
 	VZEROUPPER
 	RET
 
+// func interleaveAVX2(dst *byte, src *byte, step int, n int, zero uint32)
+// Requires: AVX, AVX2
+TEXT ·interleaveAVX2(SB), NOSPLIT, $0-36
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         step+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVL         zero+32(FP), SI
+	VMOVD        SI, X0
+	VPBROADCASTB X0, Y0
+	LEAQ         (DX)(DX*2), SI
+
+step:
+	VMOVDQU      (CX), Y1
+	VPSUBB       Y0, Y1, Y1
+	VMOVDQU      (CX)(DX*1), Y2
+	VPSUBB       Y0, Y2, Y2
+	VMOVDQU      (CX)(DX*2), Y3
+	VPSUBB       Y0, Y3, Y3
+	VMOVDQU      (CX)(SI*1), Y4
+	VPSUBB       Y0, Y4, Y4
+	VPUNPCKLBW   Y2, Y1, Y5
+	VPUNPCKHBW   Y2, Y1, Y2
+	VPUNPCKLBW   Y4, Y3, Y1
+	VPUNPCKHBW   Y4, Y3, Y4
+	VPUNPCKLWD   Y1, Y5, Y3
+	VPUNPCKHWD   Y1, Y5, Y1
+	VPUNPCKLWD   Y4, Y2, Y5
+	VPUNPCKHWD   Y4, Y2, Y2
+	VMOVDQU      X3, (AX)
+	VEXTRACTI128 $0x01, Y3, 64(AX)
+	VMOVDQU      X1, 16(AX)
+	VEXTRACTI128 $0x01, Y1, 80(AX)
+	VMOVDQU      X5, 32(AX)
+	VEXTRACTI128 $0x01, Y5, 96(AX)
+	VMOVDQU      X2, 48(AX)
+	VEXTRACTI128 $0x01, Y2, 112(AX)
+	LEAQ         (CX)(DX*4), CX
+	ADDQ         $0x80, AX
+	SUBQ         $0x01, BX
+	JNZ          step
+	VZEROUPPER
+	RET
+
+// func apartAVX2(src *byte, n int, turn uint32, from uint32) (above int, below int)
+// Requires: AVX, AVX2
+TEXT ·apartAVX2(SB), NOSPLIT, $0-40
+	MOVQ         src+0(FP), AX
+	MOVQ         n+8(FP), CX
+	MOVL         turn+16(FP), DX
+	VMOVD        DX, X0
+	VPBROADCASTB X0, Y0
+	MOVL         from+20(FP), DX
+	VMOVD        DX, X1
+	VPBROADCASTB X1, Y1
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+
+step:
+	VPXOR        (AX), Y0, Y5
+	VPSUBUSB     Y5, Y1, Y6
+	VPSUBUSB     Y1, Y5, Y5
+	VPSADBW      Y2, Y5, Y5
+	VPADDQ       Y5, Y3, Y3
+	VPSADBW      Y2, Y6, Y6
+	VPADDQ       Y6, Y4, Y4
+	ADDQ         $0x20, AX
+	SUBQ         $0x20, CX
+	JNZ          step
+	VEXTRACTI128 $0x01, Y3, X0
+	VPADDQ       X3, X0, X0
+	VPSRLDQ      $0x08, X0, X1
+	VPADDQ       X1, X0, X0
+	VMOVQ        X0, AX
+	MOVQ         AX, above+24(FP)
+	VEXTRACTI128 $0x01, Y4, X0
+	VPADDQ       X4, X0, X0
+	VPSRLDQ      $0x08, X0, X1
+	VPADDQ       X1, X0, X0
+	VMOVQ        X0, AX
+	MOVQ         AX, below+32(FP)
+	VZEROUPPER
+	RET
+
 // func widenLinesU1AVX512(dst *int16, stepDst int, src *byte, stepSrc int, n int, lines int, in uint64, out uint64, zero int16)
 // Requires: AVX, AVX512BW, AVX512F
 TEXT ·widenLinesU1AVX512(SB), NOSPLIT, $0-66

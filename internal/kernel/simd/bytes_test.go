@@ -546,3 +546,58 @@ func TestLines(t *testing.T) {
 		}
 	})
 }
+
+// Panels of fours from rows that lie side by side, and distances from a number, of each set that has loops for them.
+func TestInterleave(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(31, 7))
+	for _, s := range Available() {
+		f := ints[s]
+		if f == nil {
+			continue
+		}
+		for range 200 {
+			n, step, zero := 1+r.IntN(9), f.Cols+r.IntN(40), uint8(r.Uint32())
+			src := make([]uint8, (4*n-1)*step+f.Cols)
+			for i := range src {
+				src[i] = uint8(r.Uint32())
+			}
+			dst := make([]int8, n*4*f.Cols+3)
+			if !f.Interleave(dst, src, step, n, zero) {
+				break
+			}
+			for i := range 4 * n {
+				for j := range f.Cols {
+					if got, want := dst[f.FourAt(n, i, j)], int8(src[i*step+j]-zero); got != want {
+						t.Fatalf("%v, %d fours, %d apart, less %d: step %d of column %d is %d, want %d", s, n, step, zero, i, j, got, want)
+					}
+				}
+			}
+			if dst[n*4*f.Cols] != 0 {
+				t.Fatalf("%v: wrote behind %d fours", s, n)
+			}
+		}
+	}
+}
+
+func TestApart(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(2, 77))
+	for _, s := range Available() {
+		f := ints[s] // nil in plain Go
+		for n := range 300 {
+			v, turn, from := make([]uint8, n), uint8(r.Uint32()), uint8(r.Uint32())
+			above, below := 0, 0
+			for i := range v {
+				if v[i] = uint8(r.Uint32()); n%3 == 0 {
+					v[i] = turn ^ []uint8{0, 127, 128, 255}[r.IntN(4)]
+				}
+				above += max(0, int(v[i]^turn)-int(from))
+				below += max(0, int(from)-int(v[i]^turn))
+			}
+			if a, b := f.Apart(v, turn, from); a != above || b != below {
+				t.Fatalf("%v, %d bytes from %d: %d and %d, want %d and %d", s, n, from, a, b, above, below)
+			}
+		}
+	}
+}

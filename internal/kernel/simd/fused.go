@@ -153,25 +153,23 @@ func (s *Scales) code(ch int, sum int64) int64 {
 // k0 - 1 to k1 as they are defined.
 func stairs(mul, scale int64, down int, x0, x1, k0, k1 int64) (from, to int64) {
 	from, to = math.MinInt64, math.MaxInt64
-	// The least sum of a code has a product of that much or, by less than a multiplier, more: both shifts have halves added. From code to code, products
-	// are a step further on.
-	product, step := (2*k0-1)<<(30+down)-1<<30, int64(1)<<(31+down)
-	least := (product + mul - 1) / mul
-	more, steps := least*mul-product, step/mul
-	rest := step - steps*mul
-	for k := k0; k <= k1; k++ {
-		middle := (2*k - 1) << (23 + down)
-		// What lies in the middle between two codes might be rounded to either.
-		if x := max(least, x0); x <= x1 {
-			from = max(from, middle-x*scale+1)
-		}
-		if x := min(least-1, x1); x >= x0 {
-			to = min(to, middle-x*scale-1)
-		}
-		least += steps
-		if more -= rest; more < 0 {
-			least, more = least+1, more+mul
-		}
+	// The least sum of a code has a product of that much or, by less than a multiplier, more: both shifts have halves added.
+	product := func(k int64) int64 { return (2*k-1)<<(30+down) - 1<<30 }
+	code := func(x int64) int64 { return ((x*mul+1<<30)>>(30+down) + 1) >> 1 }
+	// What lies in the middle between two codes might be rounded to either.
+	middle := func(k int64) int64 { return (2*k - 1) << (23 + down) }
+	// The codes that the least sum has reached, those that others reach, and those that none does.
+	reached, top := code(x0), code(x1)
+	if reached >= k0 {
+		from = middle(min(reached, k1)) - x0*scale + 1
+	}
+	if first, last := max(k0, reached+1), min(k1, top); first <= last {
+		// Middles less products of the least sum of each code with the scale.
+		least, most := extremes(last-first+1, 1<<(24+down), -scale, 1<<(31+down), product(first)+mul-1, mul)
+		from, to = max(from, middle(first)+most+1), middle(first)+least+scale-1
+	}
+	if top < k1 {
+		to = min(to, middle(max(k0, top+1))-x1*scale-1)
 	}
 	if from == math.MinInt64 {
 		from = to - 1<<(23+down)
@@ -180,6 +178,30 @@ func stairs(mul, scale int64, down int, x0, x1, k0, k1 int64) (from, to int64) {
 		to = from + 1<<(23+down)
 	}
 	return from, to
+}
+
+// extremes returns the least and the largest of a·x + b·⌊(c·x+d)/m⌋ for x from 0 to n-1. In a plane with x and y = ⌊(c·x+d)/m⌋ these lie at an end or, where the
+// signs of a and b differ, where y is about to become larger or just has: over all such places that is the same question with x and y
+// exchanged, which Euclid's algorithm makes smaller step by step. c and d are not negative, m and n are positive.
+func extremes(n, a, b, c, d, m int64) (least, most int64) {
+	least, most = math.MaxInt64, math.MinInt64
+	low, high := int64(0), int64(0) // what comes to the least and to the largest
+	for {
+		a, c = a+b*(c/m), c%m
+		low, high, d = low+b*(d/m), high+b*(d/m), d%m
+		y := (c*(n-1) + d) / m
+		end := a*(n-1) + b*y
+		least, most = min(least, low, low+end), max(most, high, high+end)
+		switch {
+		case y == 0 || a >= 0 && b >= 0 || a <= 0 && b <= 0:
+			return least, most
+		case a < 0:
+			high += a + b
+		default:
+			low += a + b
+		}
+		n, a, b, c, d, m = y, b, a, m, m-d-1, c
+	}
 }
 
 // place finds a number not further than span from first which, times scale and plus whole numbers of 2^q, lies between from and to. It comes nearer by ever

@@ -101,3 +101,67 @@ func TestFuse(t *testing.T) {
 	}
 	t.Log(found, all)
 }
+
+// The extremes of a line with steps are those of all its places.
+func TestExtremes(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(5, 9))
+	for range 200_000 {
+		bits := 1 + r.IntN(20)
+		n, m := 1+r.Int64N(60), 1+r.Int64N(1<<bits)
+		c, d := r.Int64N(3<<bits), r.Int64N(3<<bits)
+		a, b := r.Int64N(1<<bits)-r.Int64N(1<<bits), r.Int64N(1<<bits)-r.Int64N(1<<bits)
+		if r.IntN(2) == 0 { // the line is nearly level
+			a = -b*c/m + r.Int64N(5) - 2
+		}
+		least, most := int64(math.MaxInt64), int64(math.MinInt64)
+		for x := range n {
+			v := a*x + b*((c*x+d)/m)
+			least, most = min(least, v), max(most, v)
+		}
+		if l, h := extremes(n, a, b, c, d, m); l != least || h != most {
+			t.Fatalf("n %d, a %d, b %d, c %d, d %d, m %d: %d and %d, want %d and %d", n, a, b, c, d, m, l, h, least, most)
+		}
+	}
+}
+
+// Stairs are those found step by step.
+func TestStairs(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(8, 3))
+	for range 100_000 {
+		mul, down := 1<<30+r.Int64N(1<<30), 1+r.IntN(20)
+		scale := (mul+1<<6)>>7 + r.Int64N(5) - 2
+		x0 := -r.Int64N(1 << (1 + r.IntN(28)))
+		if r.IntN(4) == 0 {
+			x0 = -x0
+		}
+		x1 := x0 + r.Int64N(fusedRange)
+		k0 := 1 + r.Int64N(256)
+		s := Scales{Mul: []int32{int32(mul)}, Down: []int32{int32(down)}, Half: []int32{1 << (down - 1)}}
+		k1 := min(s.code(0, x1)+1, k0+r.Int64N(256))
+		if k1 < k0 {
+			continue
+		}
+		from, to := int64(math.MinInt64), int64(math.MaxInt64)
+		for k := k0; k <= k1; k++ {
+			least := ((2*k-1)<<(30+down) - 1<<30 + mul - 1) / mul
+			middle := (2*k - 1) << (23 + down)
+			if x := max(least, x0); x <= x1 {
+				from = max(from, middle-x*scale+1)
+			}
+			if x := min(least-1, x1); x >= x0 {
+				to = min(to, middle-x*scale-1)
+			}
+		}
+		if from == math.MinInt64 {
+			from = to - 1<<(23+down)
+		}
+		if to == math.MaxInt64 {
+			to = from + 1<<(23+down)
+		}
+		if f, l := stairs(mul, scale, down, x0, x1, k0, k1); f != from || l != to {
+			t.Fatalf("mul %d, scale %d, down %d, sums %d to %d, codes %d to %d: %d to %d, want %d to %d", mul, scale, down, x0, x1, k0, k1, f, l, from, to)
+		}
+	}
+}
