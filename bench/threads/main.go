@@ -143,7 +143,7 @@ func (s *side) turn() error {
 	return nil
 }
 
-// losses lists those that lose most against an even split.
+// losses lists those that lose most against an even split, those of one shape together.
 func losses(one, more *side, threads, list int) {
 	type row struct {
 		name      string
@@ -152,7 +152,7 @@ func losses(one, more *side, threads, list int) {
 	}
 	by := map[string]*row{}
 	for k, st := range one.s.Steps() {
-		name := st.Node.Op + " " + st.Kernel
+		name := fmt.Sprintf("%s %s%s", st.Node.Op, st.Kernel, shapes(st))
 		r := by[name]
 		if r == nil {
 			r = &row{name: name}
@@ -169,6 +169,20 @@ func losses(one, more *side, threads, list int) {
 	lost := func(r *row) float64 { return r.more - r.one/float64(threads) }
 	slices.SortFunc(rows, func(a, b *row) int { return cmp.Compare(lost(b), lost(a)) })
 	for _, r := range rows[:min(list, len(rows))] {
-		fmt.Printf("  %-60.60s %4d  %9.1f µs %9.1f µs  %.2f\n", r.name, r.n, r.one, r.more, r.one/r.more)
+		fmt.Printf("  %-86.86s %4d  %9.1f µs %9.1f µs  %.2f\n", r.name, r.n, r.one, r.more, r.one/r.more)
 	}
+}
+
+// shapes tells those of what a step reads, as far as there are two, and of what it makes.
+func shapes(st engine.Step) string {
+	out := ""
+	for _, t := range st.In[:min(2, len(st.In))] {
+		if t != nil {
+			out += fmt.Sprint(" ", t.Shape)
+		}
+	}
+	if len(st.Out) > 0 && st.Out[0] != nil {
+		out += fmt.Sprint(" to ", st.Out[0].Shape)
+	}
+	return out
 }

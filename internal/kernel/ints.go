@@ -247,7 +247,7 @@ func (p *PackedQ) product(pool *workers.Pool, m int, a []uint8, line int, start 
 		blocks = roundUp(blocks, t) // of the same size for each thread
 	}
 	parts := min((jobs+blocks-1)/blocks, panels)
-	workers.Do(pool, blocks*parts, 1, intArgs{p, a, start, m, line, blocks, parts, to}, func(q intArgs, lo, hi int) {
+	workers.Do(pool, blocks*parts, 1, intArgs{p, a, start, m, line, blocks, parts, pool.Taking(), to}, func(q intArgs, lo, hi int) {
 		if q.to.r != nil {
 			q.codes(lo, hi)
 			return
@@ -262,6 +262,7 @@ type intArgs struct {
 	a                      []uint8
 	start                  []int32
 	m, line, blocks, parts int
+	threads                int
 	to                     productSink
 }
 
@@ -281,6 +282,9 @@ func (q *intArgs) part(lo, hi int) {
 	for i := lo; i < hi; i++ {
 		m0, m1 := portion(i/q.parts, q.blocks, m)
 		n0, n1 := portion(i%q.parts, q.parts, panels)
+		if m == 1 {
+			n0, n1 = rowPortion(i, q.parts, q.threads, panels, false)
+		}
 		if m == 1 && start != nil && p.panels.sifted == nil {
 			n0 = q.row(t, n0, n1)
 		} else if start != nil && f.RunsPanels(t, m1-m0) {

@@ -132,6 +132,28 @@ func rateOfRows(rate float64, m, bytes int) float64 {
 // portion is part i of so many: from begin to end of all, the same for each to an element.
 func portion(i, of, all int) (begin, end int) { return i * all / of, (i + 1) * all / of }
 
+// rowPortion is [portion] of the panels of a single row, for so many threads, if of is a multiple of them. Pieces of a thread are whole groups of
+// [simd.WidePanels], which are multiplied together, and what is left. With groups threads have whole groups, too: else each has the
+// same to a panel. A piece may be empty.
+func rowPortion(i, of, threads, all int, groups bool) (begin, end int) {
+	const group = simd.WidePanels
+	each := 1
+	if of%threads == 0 {
+		each = of / threads
+	}
+	if groups {
+		begin, end = portion(i/each, of/each, (all+group-1)/group)
+		begin, end = group*begin, min(group*end, all)
+	} else {
+		begin, end = portion(i/each, of/each, all)
+	}
+	n0, n1 := portion(i%each, each, (end-begin)/group)
+	if i%each < each-1 {
+		end = begin + group*n1
+	}
+	return begin + group*n0, end
+}
+
 // product is a matrix product in vectors; see [GemmParams].
 func product(p *workers.Pool, f *simd.Floats, g *GemmParams, a []float32, b panels, c []float32) {
 	ldc := or(g.LDC, g.N)
@@ -142,18 +164,25 @@ func product(p *workers.Pool, f *simd.Floats, g *GemmParams, a []float32, b pane
 	all := (g.N + f.Cols - 1) / f.Cols
 	jobs := jobsOf(p, g.M*g.N*g.K, rateOfRows(f.Rate(), g.M, 4))
 	// Work is cut by rows, if there are enough for whole tiles, else by panels, and by both where these are few.
+	t := p.Taking()
 	byRows, byCols := 1, min(jobs, all)
-	switch tilesM, t := (g.M+f.Rows-1)/f.Rows, p.Threads(); {
+	if byCols > t {
+		byCols -= byCols % t
+	}
+	switch tilesM := (g.M + f.Rows - 1) / f.Rows; {
 	case tilesM >= 2*jobs:
 		byRows, byCols = jobs, 1
 	case jobs > 1 && all < 2*jobs && tilesM >= 2*t:
 		byRows, byCols = t, min(max(1, jobs/t), all)
 	}
-	workers.Do(p, byRows*byCols, 1, productArgs{f, *g, a, b, c, vec, elem, ldc, all, byRows, byCols}, func(q productArgs, lo, hi int) {
+	workers.Do(p, byRows*byCols, 1, productArgs{f, *g, a, b, c, vec, elem, ldc, all, byRows, byCols, t}, func(q productArgs, lo, hi int) {
 		t := tiles.Get().(*simd.Tile)
 		for i := lo; i < hi; i++ {
 			m0, m1 := portion(i/q.byCols, q.byRows, q.g.M)
 			n0, n1 := portion(i%q.byCols, q.byCols, q.all)
+			if q.g.M == 1 {
+				n0, n1 = rowPortion(i, q.byCols, q.threads, q.all, q.b.widens())
+			}
 			productPart(q.f, &q.g, t, q.a, q.b, q.c, q.vec, q.elem, q.ldc, m0, m1, n0, n1)
 		}
 		giveTile(t)
@@ -169,6 +198,7 @@ type productArgs struct {
 	c                   []float32
 	vec, elem, ldc      int
 	all, byRows, byCols int
+	threads             int
 }
 
 // productPart computes rows m0 to m1 of panels n0 to n1.

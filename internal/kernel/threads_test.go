@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -105,4 +107,90 @@ func TestPlaneCuts(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestRowPortions looks at how single rows are cut: all panels are computed once and in order, no thread has more than its part, and
+// what lies between the pieces of a thread, and with groups between threads, is a whole group.
+func TestRowPortions(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		const group = simd.WidePanels
+		threads, all := rapid.IntRange(1, 5).Draw(t, "threads"), rapid.IntRange(1, 100).Draw(t, "panels")
+		each, groups := rapid.IntRange(1, 4).Draw(t, "pieces of a thread"), rapid.Bool().Draw(t, "groups")
+		at, of := 0, each*threads
+		for thread := range threads {
+			from := at
+			for i := range each {
+				begin, end := rowPortion(thread*each+i, of, threads, all, groups)
+				if begin != at || end < begin {
+					t.Fatalf("piece %d has panels %d to %d, want from %d on", thread*each+i, begin, end, at)
+				}
+				if i > 0 && (begin-from)%group != 0 {
+					t.Fatalf("piece %d of thread %d begins at %d of its own panels", i, thread, begin-from)
+				}
+				at = end
+			}
+			most := (all + threads - 1) / threads
+			if groups {
+				most = roundUp((roundUp(all, group)+threads-1)/threads, group)
+			}
+			if at-from > most || groups && from%group != 0 {
+				t.Fatalf("thread %d has panels %d to %d of %d", thread, from, at, all)
+			}
+		}
+		if at != all {
+			t.Fatalf("%d of %d panels", at, all)
+		}
+	})
+}
+
+// TestRowThreads checks single rows that are long enough to be cut, of weights in 32 bits, in 16 and in 8.
+func TestRowThreads(t *testing.T) {
+	t.Parallel()
+	one, two, three := workers.New(1, nil), workers.New(2, nil), workers.New(3, nil)
+	defer two.Close()
+	defer three.Close()
+	r := rand.New(rand.NewPCG(13, 14))
+	for range 20 {
+		g := GemmParams{M: 1, N: 150 + r.IntN(1000), K: 200 + r.IntN(300)}
+		a, b := random(r, g.K), random(r, g.K*g.N)
+		x, w := make([]uint8, g.K), make([]int8, g.K*g.N)
+		for i := range x {
+			x[i] = uint8(r.IntN(256))
+		}
+		for i := range w {
+			w[i] = int8(r.IntN(255) - 127)
+		}
+		tables, codes := make([]ByteTable, 1), NewPackedQ(g.N, g.K)
+		tables[0].Fill(r.IntN(2) == 0, 3)
+		FillQ(one, codes, w, 0, 1, g.N)
+		ints := func(p *workers.Pool) []int32 {
+			y := make([]int32, g.N)
+			GemmQ(p, 1, x, tables, codes, y)
+			return y
+		}
+		want := ints(one)
+		for _, p := range []*workers.Pool{two, three} {
+			if !slices.Equal(ints(p), want) {
+				t.Fatalf("%+v in 8 bits differs with %d threads", g, p.Threads())
+			}
+		}
+		for range 2 {
+			packed := PackB(g.K, g.N, b, 0, false)
+			floats := func(p *workers.Pool) []float32 {
+				c := make([]float32, g.N)
+				GemmPacked(p, g, a, packed, c)
+				return c
+			}
+			want := floats(one)
+			for _, p := range []*workers.Pool{two, three} {
+				if !slices.Equal(floats(p), want) {
+					t.Fatalf("%+v differs with %d threads", g, p.Threads())
+				}
+			}
+			for i, v := range b { // the second time they fit 16 bits
+				b[i] = math.Float32frombits(math.Float32bits(v) &^ 0xFFFF)
+			}
+		}
+	}
 }
