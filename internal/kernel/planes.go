@@ -419,7 +419,8 @@ func (c *Conv) rows(t *simd.Tile, g, k0, o0, o1 int, tiles func(o, rows int)) {
 // copies tells whether panels of windows of one position are copied before the weights go by. Where planes lie, each step of a panel is in a page of
 // its own if these are large, in the same set of the first-level cache if they are whole pages, and each load takes two lines of the cache if
 // planes do not end with one. Copying costs a fifth of the time of some 64 output channels on a Zen 4, a tenth on a Xeon, which gains
-// 8 to 50 % of a convolution with many, where sets are full from two tiles on.
+// 8 to 50 % of a convolution with many, where sets are full from two tiles on, and 3 to 17 % of one with [copyChannels] wherever planes are half a
+// page or more.
 func (c *Conv) copies() bool {
 	line := 4 * c.planes.size
 	switch {
@@ -427,11 +428,16 @@ func (c *Conv) copies() bool {
 		return false
 	case line%sameLines == 0:
 		return c.og >= 2*c.f.Rows
+	case simd.Current() == simd.AMX && line >= sameLines/2:
+		return c.og >= copyChannels
 	case line >= sameLines, line%(4*c.f.Cols/2) != 0:
 		return c.og >= 256
 	}
 	return false
 }
+
+// copyChannels is the number of output channels from which on copying what they read pays on a Xeon with AMX.
+const copyChannels = 64
 
 // setApart writes rows of given weights further apart that would lie a multiple of sameLines bytes from each other, if many positions read
 // them.

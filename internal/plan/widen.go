@@ -10,7 +10,8 @@ import (
 
 // widen keeps halves in float32 between operators. Operators compute halves in float32 and round what they
 // make: between two of them the rounding and the way back are time, and nothing else. Inputs, outputs and
-// constants stay as they are; what reads or makes them converts.
+// constants stay as they are; what reads or makes them converts. Conversions in the file between such values and float32 that
+// other operators make, or alone read, are left out.
 func widen(g *Graph) {
 	if g.model.Format != "onnx" || g.opts.Registry == nil || g.opts.Registry.Widen == nil {
 		return
@@ -47,6 +48,7 @@ type widening struct {
 	g       *Graph
 	wide    []bool // by value id
 	readers [][]int
+	uses    []int
 }
 
 // half tells whether a value is known to hold halves.
@@ -57,14 +59,18 @@ func (w *widening) half(id int) bool {
 // candidates are halves that one operator makes and others read.
 func (w *widening) candidates() {
 	g := w.g
-	uses := g.readers()
+	w.uses = g.readers()
 	for i := range g.Tasks {
 		t := &g.Tasks[i]
 		if t.State == Fused {
 			continue
 		}
+		shape := t.shaped()
 		for _, id := range t.Node.Inputs {
-			if id >= 0 {
+			switch {
+			case id >= 0 && shape:
+				w.uses[id]--
+			case id >= 0:
 				w.readers[id] = append(w.readers[id], i)
 			}
 		}
@@ -77,10 +83,44 @@ func (w *widening) candidates() {
 		for _, id := range t.Node.Outputs {
 			// Readers beyond those in this graph need the file's type.
 			if w.half(id) {
-				w.wide[id] = !g.Fixed[id] && !g.Graph.Values[id].Variable && uses[id] > 0 && uses[id] == len(w.readers[id])
+				w.wide[id] = w.inside(id)
 			}
 		}
 	}
+}
+
+// shaped tells whether a task has read a shape, which is that of a twin as well, and nothing else.
+func (t *Task) shaped() bool { return t.State == Folded && t.Def.OfShape }
+
+// inside tells whether a value is made in each run, and read in this graph alone.
+func (w *widening) inside(id int) bool {
+	return !w.g.Fixed[id] && !w.g.Graph.Values[id].Variable && w.uses[id] > 0 && w.uses[id] == len(w.readers[id])
+}
+
+// converts tells whether task i is a conversion that is left out: to float32, for readers in this graph alone, or from float32
+// that another operator makes.
+func (w *widening) converts(i int) bool {
+	g, t := w.g, &w.g.Tasks[i]
+	n := t.Node
+	if !w.reads(i) || n.Domain != graph.ONNX || n.Op != "Cast" || len(n.Inputs) != 1 || len(n.Outputs) != 1 {
+		return false
+	}
+	x, y := g.value(n.Inputs[0]), g.value(n.Outputs[0])
+	switch {
+	case x == nil || y == nil:
+		return false
+	case x.Type.IsHalf() && y.Type == tensor.Float32:
+		return w.inside(n.Outputs[0]) && !slices.ContainsFunc(w.readers[n.Outputs[0]], func(k int) bool { return !w.reads(k) })
+	}
+	return x.Type == tensor.Float32 && y.Type.IsHalf() && g.maker[n.Inputs[0]] > 0 && !g.Fixed[n.Inputs[0]]
+}
+
+// reads tells whether task i can read another value of the same type and shape.
+func (w *widening) reads(i int) bool {
+	t := &w.g.Tasks[i]
+	n := t.Node
+	return t.State == Runs && !t.Dynamic && !t.asIs && !t.Lowered && t.Def != nil && !t.Def.Stateful && !t.Def.OfShape &&
+		(n.Domain == graph.ONNX || n.Domain == graph.Microsoft) && len(Bodies(n)) == 0
 }
 
 // refuse takes the values of task i out that it cannot have in float32, or whose gain it would eat up. It
@@ -89,7 +129,7 @@ func (w *widening) refuse(i int) bool {
 	t := &w.g.Tasks[i]
 	ids := slices.Concat(t.Node.Inputs, t.Node.Outputs)
 	is := func(id int) bool { return id >= 0 && w.wide[id] }
-	if !slices.ContainsFunc(ids, is) || w.takes(i) {
+	if t.shaped() || !slices.ContainsFunc(ids, is) || w.converts(i) || w.takes(i) {
 		return false
 	}
 	for _, id := range ids {
@@ -105,8 +145,7 @@ func (w *widening) takes(i int) bool {
 	g := w.g
 	t := &g.Tasks[i]
 	n := t.Node
-	if t.State != Runs || t.Dynamic || t.asIs || t.Lowered || t.Def == nil || t.Def.Stateful || t.Def.OfShape ||
-		n.Domain != graph.ONNX && n.Domain != graph.Microsoft || len(Bodies(n)) > 0 {
+	if !w.reads(i) {
 		return false
 	}
 	for _, id := range n.Outputs {
@@ -153,18 +192,18 @@ func (w *widening) pays(n *graph.Node) bool {
 // apply lets tasks read and make twins in float32.
 func (w *widening) apply() {
 	g := w.g
-	twin := make([]int, len(w.wide))
 	g.half = map[int]tensor.Type{}
+	twin := make([]int, len(w.wide)) // one plus what is read and made instead of a value
 	for id, wide := range w.wide {
-		if wide {
-			twin[id] = g.temporary(g.Graph.Values[id].Name, tensor.Float32)
-		} else if w.half(id) {
+		if !wide && w.half(id) {
 			g.half[id] = g.Values[id].Type
 		}
 	}
+	left := make([][]int, len(w.wide)) // by value id: conversions that its first reader stands for
+	conversions := false
 	for i := range g.Tasks {
 		t := &g.Tasks[i]
-		if t.State == Fused {
+		if t.State == Fused || t.shaped() {
 			continue
 		}
 		m := *t.Node
@@ -172,17 +211,55 @@ func (w *widening) apply() {
 		names := func(ids []int) []int {
 			out := slices.Clone(ids)
 			for k, id := range ids {
-				if id >= 0 && w.wide[id] {
-					out[k], changed = twin[id], true
+				if id < 0 {
+					continue
+				}
+				if twin[id] == 0 && w.wide[id] {
+					twin[id] = 1 + g.temporary(g.Graph.Values[id].Name, tensor.Float32)
+				}
+				if twin[id] > 0 {
+					out[k], changed = twin[id]-1, true
 				}
 			}
 			return out
 		}
+		if w.converts(i) && (w.wide[m.Inputs[0]] || w.wide[m.Outputs[0]]) {
+			from, to := m.Inputs[0], m.Outputs[0]
+			twin[to] = 1 + names(m.Inputs)[0]
+			left[to] = append(left[from], i)
+			left[from], conversions = nil, true
+			continue
+		}
 		if m.Inputs, m.Outputs = names(m.Inputs), names(m.Outputs); !changed {
 			continue
 		}
-		g.replace(i, &m)
+		var with []int
+		for _, id := range t.Node.Inputs {
+			if id >= 0 {
+				with = append(with, left[id]...)
+				left[id] = nil
+			}
+		}
+		g.replace(i, &m, with...)
 		t.Lowered, t.wide = true, true
+	}
+	if conversions {
+		w.alike()
+	}
+}
+
+// alike lets tasks in float32 be wide where conversions are left out, so that what matches several of them finds them alike.
+func (w *widening) alike() {
+	for i := range w.g.Tasks {
+		t := &w.g.Tasks[i]
+		n := t.Node
+		float := func(id int) bool {
+			x := w.g.value(id)
+			return x != nil && x.Type == tensor.Float32
+		}
+		if w.reads(i) && slices.ContainsFunc(n.Outputs, float) && !slices.ContainsFunc(n.Inputs, w.half) {
+			t.wide, t.settled = true, false
+		}
 	}
 }
 

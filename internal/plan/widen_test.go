@@ -23,6 +23,7 @@ type halves struct {
 	kind     tensor.Type
 	channels map[int]int // of each value [1,C,6,6]
 	made     []int
+	floats   []int // values that conversions make float32
 }
 
 // numbers draws halves that are numbers between -2 and 2.
@@ -44,7 +45,7 @@ func (b *halves) add(i int) {
 	c := b.channels[x]
 	window := graph.Attrs{"kernel_shape": []int64{3, 3}, "pads": []int64{1, 1, 1, 1}}
 	var y int
-	switch kind := rapid.SampledFrom([]string{"Conv", "depthwise", "Relu", "Clip", "Sigmoid", "Tanh", "LeakyRelu", "Add", "Mul", "Concat", "Transpose", "MaxPool", "AveragePool", "BatchNormalization", "MatMul"}).Draw(b.t, name("operator")); kind {
+	switch kind := rapid.SampledFrom([]string{"Conv", "depthwise", "Relu", "Clip", "Sigmoid", "Tanh", "LeakyRelu", "Add", "Mul", "Concat", "Transpose", "MaxPool", "AveragePool", "BatchNormalization", "MatMul", "Cast"}).Draw(b.t, name("operator")); kind {
 	case "Conv":
 		c = rapid.IntRange(1, 5).Draw(b.t, name("channels"))
 		in := []int{x, b.weights(name("weights"), c, b.channels[x], 3, 3)}
@@ -76,6 +77,14 @@ func (b *halves) add(i int) {
 		y = b.node(kind, nil, x, b.weights(name("scale"), c), b.weights(name("shift"), c), b.weights(name("mean"), c), b.constant(v))
 	case "MatMul":
 		y = b.node(kind, nil, x, b.weights(name("weights"), 6, 6))
+	case "Cast":
+		y = b.node(kind, graph.Attrs{"to": int64(1)}, x)
+		b.floats = append(b.floats, y)
+		if rapid.Bool().Draw(b.t, name("computes")) {
+			y = b.node("Tanh", nil, y)
+			b.floats = append(b.floats, y)
+		}
+		y = b.node(kind, graph.Attrs{"to": map[tensor.Type]int64{tensor.Float16: 10, tensor.BFloat16: 16}[b.kind]}, y)
 	default:
 		y = b.node(kind, nil, x)
 	}
@@ -109,7 +118,14 @@ func (b *halves) inFloat32() *net {
 		return f
 	}
 	g := *b.g
-	g.Values = nil
+	g.Values, g.Nodes = nil, nil
+	for _, n := range b.g.Nodes {
+		m := *n
+		if m.Op == "Cast" {
+			m.Attrs = graph.Attrs{"to": int64(1)}
+		}
+		g.Nodes = append(g.Nodes, &m)
+	}
 	for _, v := range b.g.Values {
 		w := *v
 		if w.Const = wide(v.Const); w.Type.IsHalf() {
@@ -153,8 +169,13 @@ func TestWiden(t *testing.T) {
 			}
 		}
 		for _, s := range steps {
-			for _, x := range slices.Concat(s.In, s.Out) {
-				if x != nil && x.Type != b.kind {
+			ids := slices.Concat(s.Node.Inputs, s.Node.Outputs)
+			for k, x := range slices.Concat(s.In, s.Out) {
+				kind := b.kind
+				if slices.Contains(b.floats, ids[k]) {
+					kind = tensor.Float32
+				}
+				if x != nil && x.Type != kind {
 					r.Fatalf("%s is described with %v", s.Node.Op, x.Type)
 				}
 			}
@@ -180,6 +201,41 @@ func TestWidenBeforeClamp(t *testing.T) {
 	}
 	if steps[0].Runs == steps[0].Node || steps[2].State != plan.Fused {
 		t.Error("the first convolution is not in float32, or the clamp not joined to the second")
+	}
+}
+
+// TestWidenLeavesOutConversions computes what lies between conversions from halves and back with the rest in float32.
+func TestWidenLeavesOutConversions(t *testing.T) {
+	t.Parallel()
+	x := tensor.New(tensor.Float16, 2, 3)
+	tensor.WriteFloat32(x, 0, []float32{-1, 0.1, 3, -0.3, 0.7, 2})
+	to := func(code int64) graph.Attrs { return graph.Attrs{"to": code} }
+	b := newNet()
+	e := b.node("Exp", nil, b.input(x))
+	y := b.node("Cast", to(1), b.node("Reshape", nil, b.node("Tanh", nil, e), b.node("Shape", nil, e)))
+	// Several read what the first one makes, one of them what two conversions in a row do.
+	z := b.node("Add", nil, b.node("Sqrt", nil, y), b.node("Cast", to(1), b.node("Cast", to(10), y)))
+	b.g.Outputs = []int{b.node("Log", nil, b.node("Cast", to(10), z))}
+	got, steps := run(t, b, false)
+	want := tensor.New(tensor.Float16, 2, 3)
+	for i := range x.Len() {
+		y := math.Tanh(math.Exp(tensor.At(x, i)))
+		tensor.WriteFloat32(want, i, []float32{float32(math.Log(math.Sqrt(y) + y))})
+	}
+	if got.Type != want.Type || !slices.Equal(got.Data, want.Data) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	for _, s := range steps {
+		if (s.State == plan.Fused) != (s.Node.Op == "Cast") || s.State == plan.Runs && s.Runs == s.Node && s.Node.Op != "Sqrt" {
+			t.Errorf("%s: %v", s.Node.Op, s.State)
+		}
+	}
+	for _, s := range steps {
+		for _, x := range slices.Concat(s.In, s.Out) {
+			if x == nil || x.Type != tensor.Float16 && x.Type != tensor.Float32 && x.Type != tensor.Int64 {
+				t.Errorf("%s is described with %v", s.Node.Op, x)
+			}
+		}
 	}
 }
 

@@ -6,7 +6,8 @@ import (
 )
 
 // rowSoftmax writes the softmax of rows of 16 values and more that lie side by side: exponentials less the largest of a row, as expSum has them,
-// times the inverse of their sum in float32. The last register of a row has its last 16 values, of which the first ones may be those of the
+// times the inverse of their sum in float32. What would be less than the least normal number is zero: products that are such take
+// a hundred times as long on some processors. The last register of a row has its last 16 values, of which the first ones may be those of the
 // register before: what is stored by a mask cannot be read soon.
 func rowSoftmax(a *asm) {
 	a.function("softmaxRowsAVX512", "func(dst, src *float32, rows, n int, t *byte)")
@@ -23,6 +24,9 @@ func rowSoftmax(a *asm) {
 	a.MOVQ(operand.I32(0xffff), bits)
 	a.SHLXQ(twice, bits, bits)
 	a.KMOVW(bits.As32(), reg.K1)
+	normal, smallest := a.GP32(), a.ZMM()
+	a.MOVL(operand.U32(1<<23), normal) // the bits of the least normal number
+	a.VPBROADCASTD(normal, smallest)
 	left, from, to := a.GP64(), a.GP64(), a.GP64()
 	// each runs body for the registers of a row before the last one.
 	each := func(name string, body func()) {
@@ -71,13 +75,19 @@ func rowSoftmax(a *asm) {
 	a.VMOVAPS(exp(last), last)
 	a.VADDPS(last, sum, reg.K1, sum)
 	a.inAll(sum, a.VADDPS)
+	a.VMULPS(sum, smallest, total) // exponentials below it have results below the least normal number
 	a.VDIVPS(sum, c.one, sum)
+	result := func(y reg.VecVirtual) {
+		a.VCMPPS(operand.U8(notLess), total, y, reg.K2)
+		a.VMULPS_Z(y, sum, reg.K2, y)
+	}
 	each("results", func() {
 		y := a.ZMM()
-		a.VMULPS(at(to, 0), sum, y)
+		a.VMOVUPS(at(to, 0), y)
+		result(y)
 		a.VMOVUPS(y, at(to, 0))
 	})
-	a.VMULPS(last, sum, last)
+	result(last)
 	a.VMOVUPS(last, operand.Mem{Base: dst, Index: n, Scale: 4, Disp: -64})
 	a.LEAQ(operand.Mem{Base: src, Index: n, Scale: 4}, src)
 	a.LEAQ(operand.Mem{Base: dst, Index: n, Scale: 4}, dst)

@@ -22,10 +22,12 @@ TEXT ·softmaxRowsAVX512(SB), NOSPLIT, $0-40
 	MOVQ         $+65535, R8
 	SHLXQ        R9, R8, R8
 	KMOVW        R8, K1
+	MOVL         $0x00800000, R8
+	VPBROADCASTD R8, Z5
 
 row:
-	VMOVUPS -64(CX)(SI*4), Z6
-	VMOVAPS Z6, Z5
+	VMOVUPS -64(CX)(SI*4), Z7
+	VMOVAPS Z7, Z6
 	MOVQ    CX, R9
 	MOVQ    AX, R10
 	MOVQ    DI, R8
@@ -33,21 +35,21 @@ row:
 	JZ      largest_end
 
 largest:
-	VMAXPS (R9), Z5, Z5
+	VMAXPS (R9), Z6, Z6
 	ADDQ   $0x40, R9
 	ADDQ   $0x40, R10
 	DECQ   R8
 	JNZ    largest
 
 largest_end:
-	VSHUFF64X2 $0x4e, Z5, Z5, Z7
-	VMAXPS     Z7, Z5, Z5
-	VSHUFF64X2 $0xb1, Z5, Z5, Z7
-	VMAXPS     Z7, Z5, Z5
-	VPERMILPS  $0x4e, Z5, Z7
-	VMAXPS     Z7, Z5, Z5
-	VPERMILPS  $0xb1, Z5, Z7
-	VMAXPS     Z7, Z5, Z5
+	VSHUFF64X2 $0x4e, Z6, Z6, Z8
+	VMAXPS     Z8, Z6, Z6
+	VSHUFF64X2 $0xb1, Z6, Z6, Z8
+	VMAXPS     Z8, Z6, Z6
+	VPERMILPS  $0x4e, Z6, Z8
+	VMAXPS     Z8, Z6, Z6
+	VPERMILPS  $0xb1, Z6, Z8
+	VMAXPS     Z8, Z6, Z6
 	VPXORD     Z3, Z3, Z3
 	VPXORD     Z4, Z4, Z4
 	MOVQ       CX, R9
@@ -57,29 +59,29 @@ largest_end:
 	JZ         exponentials_end
 
 exponentials:
-	VMOVUPS           (R9), Z7
-	VSUBPS            Z5, Z7, Z7
-	VCMPPS            $0x15, Z2, Z7, K2
-	VMOVAPS.Z         Z7, K2, Z7
-	VMAXPS            Z7, Z0, Z7
-	VMULPS.BCST       64(DX), Z7, Z8
-	VRNDSCALEPS       $0x08, Z8, Z8
-	VMOVAPS           Z7, Z7
-	VFNMADD231PS.BCST 96(DX), Z8, Z7
-	VFNMADD231PS.BCST 128(DX), Z8, Z7
-	VBROADCASTSS      224(DX), Z10
-	VFMADD213PS.BCST  256(DX), Z7, Z10
-	VFMADD213PS.BCST  288(DX), Z7, Z10
-	VFMADD213PS.BCST  320(DX), Z7, Z10
-	VFMADD213PS.BCST  352(DX), Z7, Z10
-	VFMADD213PS.BCST  384(DX), Z7, Z10
-	VMULPS            Z7, Z7, Z9
-	VFMADD213PS       Z7, Z9, Z10
-	VADDPS            Z1, Z10, Z10
-	VSCALEFPS         Z8, Z10, Z10
-	VMOVAPS.Z         Z10, K2, Z10
-	VMOVUPS           Z10, (R10)
-	VADDPS            Z10, Z3, Z3
+	VMOVUPS           (R9), Z8
+	VSUBPS            Z6, Z8, Z8
+	VCMPPS            $0x15, Z2, Z8, K2
+	VMOVAPS.Z         Z8, K2, Z8
+	VMAXPS            Z8, Z0, Z8
+	VMULPS.BCST       64(DX), Z8, Z9
+	VRNDSCALEPS       $0x08, Z9, Z9
+	VMOVAPS           Z8, Z8
+	VFNMADD231PS.BCST 96(DX), Z9, Z8
+	VFNMADD231PS.BCST 128(DX), Z9, Z8
+	VBROADCASTSS      224(DX), Z11
+	VFMADD213PS.BCST  256(DX), Z8, Z11
+	VFMADD213PS.BCST  288(DX), Z8, Z11
+	VFMADD213PS.BCST  320(DX), Z8, Z11
+	VFMADD213PS.BCST  352(DX), Z8, Z11
+	VFMADD213PS.BCST  384(DX), Z8, Z11
+	VMULPS            Z8, Z8, Z10
+	VFMADD213PS       Z8, Z10, Z11
+	VADDPS            Z1, Z11, Z11
+	VSCALEFPS         Z9, Z11, Z11
+	VMOVAPS.Z         Z11, K2, Z11
+	VMOVUPS           Z11, (R10)
+	VADDPS            Z11, Z3, Z3
 	TESTQ             $0x0000000f, R8
 	JNZ               few
 	VADDPS            Z3, Z4, Z4
@@ -93,15 +95,15 @@ few:
 
 exponentials_end:
 	VADDPS            Z4, Z3, Z3
-	VSUBPS            Z5, Z6, Z6
-	VCMPPS            $0x15, Z2, Z6, K2
-	VMOVAPS.Z         Z6, K2, Z6
-	VMAXPS            Z6, Z0, Z6
-	VMULPS.BCST       64(DX), Z6, Z5
-	VRNDSCALEPS       $0x08, Z5, Z5
-	VMOVAPS           Z6, Z6
-	VFNMADD231PS.BCST 96(DX), Z5, Z6
-	VFNMADD231PS.BCST 128(DX), Z5, Z6
+	VSUBPS            Z6, Z7, Z7
+	VCMPPS            $0x15, Z2, Z7, K2
+	VMOVAPS.Z         Z7, K2, Z7
+	VMAXPS            Z7, Z0, Z7
+	VMULPS.BCST       64(DX), Z7, Z4
+	VRNDSCALEPS       $0x08, Z4, Z4
+	VMOVAPS           Z7, Z6
+	VFNMADD231PS.BCST 96(DX), Z4, Z6
+	VFNMADD231PS.BCST 128(DX), Z4, Z6
 	VBROADCASTSS      224(DX), Z8
 	VFMADD213PS.BCST  256(DX), Z6, Z8
 	VFMADD213PS.BCST  288(DX), Z6, Z8
@@ -111,18 +113,19 @@ exponentials_end:
 	VMULPS            Z6, Z6, Z7
 	VFMADD213PS       Z6, Z7, Z8
 	VADDPS            Z1, Z8, Z8
-	VSCALEFPS         Z5, Z8, Z8
+	VSCALEFPS         Z4, Z8, Z8
 	VMOVAPS.Z         Z8, K2, Z8
-	VMOVAPS           Z8, Z6
-	VADDPS            Z6, Z3, K1, Z3
-	VSHUFF64X2        $0x4e, Z3, Z3, Z5
-	VADDPS            Z5, Z3, Z3
-	VSHUFF64X2        $0xb1, Z3, Z3, Z5
-	VADDPS            Z5, Z3, Z3
-	VPERMILPS         $0x4e, Z3, Z5
-	VADDPS            Z5, Z3, Z3
-	VPERMILPS         $0xb1, Z3, Z5
-	VADDPS            Z5, Z3, Z3
+	VMOVAPS           Z8, Z7
+	VADDPS            Z7, Z3, K1, Z3
+	VSHUFF64X2        $0x4e, Z3, Z3, Z4
+	VADDPS            Z4, Z3, Z3
+	VSHUFF64X2        $0xb1, Z3, Z3, Z4
+	VADDPS            Z4, Z3, Z3
+	VPERMILPS         $0x4e, Z3, Z4
+	VADDPS            Z4, Z3, Z3
+	VPERMILPS         $0xb1, Z3, Z4
+	VADDPS            Z4, Z3, Z3
+	VMULPS            Z3, Z5, Z4
 	VDIVPS            Z3, Z1, Z3
 	MOVQ              CX, R9
 	MOVQ              AX, R10
@@ -131,19 +134,22 @@ exponentials_end:
 	JZ                results_end
 
 results:
-	VMULPS  (R10), Z3, Z5
-	VMOVUPS Z5, (R10)
-	ADDQ    $0x40, R9
-	ADDQ    $0x40, R10
-	DECQ    R8
-	JNZ     results
+	VMOVUPS  (R10), Z6
+	VCMPPS   $0x15, Z4, Z6, K2
+	VMULPS.Z Z6, Z3, K2, Z6
+	VMOVUPS  Z6, (R10)
+	ADDQ     $0x40, R9
+	ADDQ     $0x40, R10
+	DECQ     R8
+	JNZ      results
 
 results_end:
-	VMULPS  Z6, Z3, Z6
-	VMOVUPS Z6, -64(AX)(SI*4)
-	LEAQ    (CX)(SI*4), CX
-	LEAQ    (AX)(SI*4), AX
-	DECQ    BX
-	JNZ     row
+	VCMPPS   $0x15, Z4, Z7, K2
+	VMULPS.Z Z7, Z3, K2, Z7
+	VMOVUPS  Z7, -64(AX)(SI*4)
+	LEAQ     (CX)(SI*4), CX
+	LEAQ     (AX)(SI*4), AX
+	DECQ     BX
+	JNZ      row
 	VZEROUPPER
 	RET

@@ -151,7 +151,8 @@ func (c *Curves) HasSoftmaxRows(n int) bool {
 	return c != nil && c.softmaxRows != nil && n >= LeastOfRow && n <= MostOfRow
 }
 
-// SoftmaxRows writes the softmax of rows of n, from [LeastOfRow] to [MostOfRow], with exponentials as those of ExpSum; dst may be src. It returns false where
+// SoftmaxRows writes the softmax of rows of n, from [LeastOfRow] to [MostOfRow], with exponentials as those of ExpSum and zero for what is less
+// than the least normal number; dst may be src. It returns false where
 // there is no loop for that.
 func (c *Curves) SoftmaxRows(dst, src []float32, n int) bool {
 	if !c.HasSoftmaxRows(n) {
