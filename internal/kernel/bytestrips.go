@@ -42,9 +42,29 @@ func (s *ConvShape) planByteStrips(og int, nhwc bool) *byteStrips {
 	}
 	b := &byteStrips{f: f, k: s.KH, step: s.StrideH, nhwc: nhwc, cols: 1}
 	if nhwc && s.StrideW == 1 {
-		b.cols = min(s.OW, max(1, simd.ByteLanes/s.C))
+		b.cols = columnsTogether(s.C, s.OW)
 	}
 	return b
+}
+
+// mostTogether is the most columns that go together where a block has several channels of fewer ones.
+const mostTogether = 8
+
+// columnsTogether is how many neighbouring columns of c channels go together, so that blocks of their channels, one behind the other, have few lanes that
+// nothing is in, of n columns.
+func columnsTogether(c, n int) int {
+	// What blocks take: half of one takes more than half as long.
+	blocks := func(cols int) float64 {
+		rest := cols * c % simd.ByteLanes
+		return float64(cols*c/simd.ByteLanes) + min(1, 0.6*float64((rest+simd.ByteLanes/2-1)/(simd.ByteLanes/2)))
+	}
+	best, least := 1, 0.97*float64(n)*blocks(1)
+	for cols := 2; cols <= min(n, max(mostTogether, simd.ByteLanes/c)); cols++ {
+		if t := float64(n/cols)*blocks(cols) + blocks(n%cols); t < least {
+			best, least = cols, 0.97*t
+		}
+	}
+	return best
 }
 
 // channels is the number of channels, of all columns that go together.
@@ -167,7 +187,7 @@ func (b *byteStrips) lines(p *workers.Pool, s *ConvShape, x []uint8, signed bool
 		start8(begin, b.sums, zero8(signed, zero))
 		b.f.PackStart(args.start, begin, args.l.blocks)
 	}
-	most := min(s.OH, byteRows)
+	most := min(s.OH, byteRows/b.step)
 	jobs := min(jobsOf(p, s.N*s.OH*s.OW*s.C*b.k*b.k, byteRate), 2*p.Threads())
 	if jobs > 1 {
 		most = max(1, min(most, s.N*s.OH/jobs))
@@ -180,8 +200,9 @@ func (b *byteStrips) lines(p *workers.Pool, s *ConvShape, x []uint8, signed bool
 	}
 }
 
-// byteRows is the most results of a strip: those of a block of channels take half of mostSums.
-const byteRows = 64
+// byteRows is the most lines of a picture that a strip goes down, besides those that windows see at its end. Lines often lie so far apart that few places of
+// the first-level cache have those of one column, and pages of more lines than that are looked up more slowly: 64 lines took up to 1.4 times as long on a Xeon.
+const byteRows = 32
 
 // lines convolves pieces lo to hi of images, block by block of channels: their weights stay near.
 func (a byteArgs) lines(lo, hi int) {
@@ -233,11 +254,10 @@ func (a *byteArgs) columns(t *simd.ByteStrip, blocks []simd.LaneBlock, lines, pl
 		}
 		for i := range blocks {
 			block := &blocks[i]
-			if a.l.cols > 1 {
-				t.SetColumns(b.k, s.C, cols, column, s.W)
-			} else {
-				t.SetSeen(b.k, block, column, s.W)
+			if block.First >= cols*s.C {
+				break // of columns that are not there
 			}
+			t.SetSeen(b.k, block, s.C, cols, column, s.W)
 			a.strips(t, block, n, cols, column, lines, place+ox*s.C, sums)
 		}
 		ox += n * cols
@@ -257,7 +277,7 @@ func (a *byteArgs) strips(t *simd.ByteStrip, block *simd.LaneBlock, n, cols, col
 	t.Dst, t.LineDst, t.NextDst = &sums[0], 4*block.Size, 4*size
 	b.f.Lanes(t, b.k, b.step, block, false)
 	for c := range n {
-		a.sink.put(sums[c*size:], block.Size, lines, place+c*cols*s.C+block.First, s.OW*s.C, block.First, min(cols*s.C, block.Lanes))
+		a.sink.put(sums[c*size:], block.Size, lines, place+c*cols*s.C+block.First, s.OW*s.C, block.First, min(cols*s.C-block.First, block.Lanes))
 	}
 }
 

@@ -171,9 +171,9 @@ func (c *Conv) directLines(t *simd.Tile, frame, y []float32, g, y0, y1, columns,
 		for k0 := 0; k0 < c.k; k0 += kBlock {
 			t.Offs = &q.offs[k0]
 			c.rows(t, g, k0, o0, o1, func(o, rows int) {
-				for p := 0; p < columns; p += f.Cols {
+				for p := 0; p < columns; {
 					t.B, t.C = &frame[(line-y0)*q.w+p], &y[o*step+line*s.OW+p]
-					f.Placed(t, rows, min(f.Cols, columns-p))
+					p += f.Placed(t, rows, columns-p)
 				}
 			})
 		}

@@ -116,9 +116,9 @@ func (c *Conv) flatLines(t *simd.Tile, frame, room []float32, width int, y []flo
 		for k0 := 0; k0 < c.k; k0 += kBlock {
 			t.Offs = &q.plane.offs[k0]
 			c.rows(t, g, k0, o0, here, func(o, rows int) {
-				for p := 0; p < n; p += f.Cols {
+				for p := 0; p < n; {
 					t.B, t.C = &frame[p], &room[(o-o0)*width+p]
-					f.Placed(t, rows, min(f.Cols, n-p))
+					p += f.Placed(t, rows, n-p)
 				}
 			})
 		}

@@ -48,6 +48,9 @@ const (
 	stripNear  = 1 << 16 // of columns, in the second-level cache
 )
 
+// stripRows is the most lines of results of a piece of [N,H,W,C]: more lines of a column take longer, see byteRows.
+const stripRows = 16
+
 // planStrips returns nil for what strips cannot do.
 func (s *ConvShape) planStrips(og int, nhwc bool) *stripPlan {
 	if s.KH != s.KW || s.StrideH != s.StrideW || s.DilH != s.DilW || s.PadL > (s.KW-1)*s.DilW || s.W < 1 {
@@ -70,7 +73,7 @@ func (s *ConvShape) planStrips(og int, nhwc bool) *stripPlan {
 		}
 	}
 	// Positions a multiple of a kilobyte apart have few places in the first-level cache.
-	if nhwc && q.f.HasColumns(q.k, q.step) && 4*s.C%1024 != 0 {
+	if nhwc && q.f.HasColumns(q.k, q.step) && 4*s.C%1024 != 0 && simd.ColumnsGain(s.C) {
 		q.columns = cutColumns(s.OW)
 	}
 	return q
@@ -167,7 +170,7 @@ func (c *Conv) stripLines(p *workers.Pool, x, y []float32) {
 	s := &c.s
 	// The columns that a window sees stay near; what is read twice, at both ends of a
 	// piece, is little against it.
-	most := max(2*c.strips.k, stripNear/(c.strips.k*s.C))
+	most := max(2*c.strips.k, min(stripRows, stripNear/(c.strips.k*s.C)))
 	jobs := min(jobsOf(p, s.N*s.OH*s.OW*s.C*c.k, stripRate), 2*p.Threads())
 	if jobs > 1 {
 		most = max(2*c.strips.k, min(most, s.N*s.OH/jobs))

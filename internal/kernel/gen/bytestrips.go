@@ -35,7 +35,7 @@ const (
 	byteRound  = byteTurn + 4
 	byteWrite  = byteRound + 4
 	byteWhole  = byteWrite + 8
-	byteLo     = byteWhole + 8
+	byteLo     = byteWhole + 8 + 16
 	byteHi     = byteLo + 64
 )
 
@@ -44,9 +44,7 @@ func byteStrips(a *asm) {
 		for step := 1; step <= 2; step++ {
 			for _, w := range []width{zmm, ymm} {
 				newByteWalk(a, k, step, 4, w).lanes(false)
-				if k == 3 {
-					newByteWalk(a, k, step, 4, w).lanes(true)
-				}
+				newByteWalk(a, k, step, 4, w).lanes(true)
 			}
 			if k == 5 {
 				newByteWalk(a, k, step, 1, zmm).codes()

@@ -51,6 +51,9 @@ func floats(a *asm) {
 			for r := 1; r <= rows; r++ {
 				a.tile(w, r, 1, kind, "", false)
 			}
+			for r := 1; w == zmm && kind == placedTile && r <= rows/2; r++ {
+				a.tile(w, r, 4, kind, "", false)
+			}
 			for r := 1; w == zmm && r <= rows; r++ {
 				a.tile(w, r, 2, kind, "", true)
 				a.tile(ymm512, r, 1, kind, "", false)
@@ -94,7 +97,7 @@ func tileName(w width, rows, vecs int, kind tileKind, wide wideTile) string {
 // halved is the nearer half of a register.
 func halved(r reg.VecPhysical) reg.VecPhysical { return r.AsY().(reg.VecPhysical) }
 
-// tile writes the product of up to 12 rows by one panel, or of one row by several
+// tile writes the product of up to 12 rows by one panel, of up to 6 rows by two whole ones that lie side by side (vecs is 4), or of one row by several
 // panels (wide). Sums stay in registers; b is read once, a is spread from memory. Of a short tile the second register has half as many columns.
 func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile, short bool) {
 	name, wide := tileName(w, rows, vecs, kind, numbers), numbers != ""
@@ -112,13 +115,16 @@ func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile, sho
 		return r
 	}
 	exact, placed := kind == exactTile, kind == placedTile
-	fetch := !wide && !placed
+	fetch, whole := !wide && !placed, wide || vecs > 2
 	a.function(name, "func(t *byte)")
 	t := a.Load(a.Param("t"), a.GP64())
 
 	sum := func(r, v int) reg.VecPhysical { return fit(w.reg(r*vecs+v), v) }
 	free := rows * vecs
-	var b [2]reg.VecPhysical
+	b := make([]reg.VecPhysical, 2)
+	if vecs > len(b) && !wide {
+		b = make([]reg.VecPhysical, vecs)
+	}
 	for v := range b {
 		b[v] = w.reg(free)
 		free++
@@ -180,7 +186,7 @@ func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile, sho
 	}
 	// masked runs f for all columns or for those that there are.
 	masked := func(part string, f func(masked bool)) {
-		if wide {
+		if whole {
 			f(false) // the caller gives whole panels
 			return
 		}
@@ -377,9 +383,9 @@ func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile, sho
 	a.JZ(operand.LabelRef("no_columns"))
 	masked("columns", func(m bool) {
 		for v := range vecs {
-			load(at(bias, v*w.bytes()), v, fit(b[v%2], v), m)
+			load(at(bias, v*w.bytes()), v, fit(b[v%len(b)], v), m)
 			for r := range rows {
-				a.VADDPS(fit(b[v%2], v), sum(r, v), sum(r, v))
+				a.VADDPS(fit(b[v%len(b)], v), sum(r, v), sum(r, v))
 			}
 		}
 	})

@@ -59,7 +59,8 @@ type ByteStrip struct {
 	turn, round      uint32 // of quantised numbers: added to their bits, and how sums become such
 	write            uint64 // the channels of them that are there
 	whole            uint64 // all taps of a whole register of channels are
-	lo, hi           [ByteLanes]int8
+	_                [16]uint8
+	lo, hi           [ByteLanes]int8 // each in one line of the cache
 }
 
 // SetLines says how many results there are of each strip, for windows of k lines with a
@@ -119,32 +120,22 @@ func (f *ByteStrips) Spread(t *ByteStrip, k, step, n, first, w int) {
 	f.spread[step][k][size](t)
 }
 
-// SetSeen says what strips of a block have for Lanes: tap x sees column first + x of w, if there is one.
-func (t *ByteStrip) SetSeen(k int, b *LaneBlock, first, w int) {
-	t.write = ^uint64(0) >> (64 - b.Lanes)
+// SetSeen says what strips of a block of Lanes have, of cols neighbouring columns of n channels: tap x of the first column sees column first + x
+// of w, if there is one, and those of the others the next ones.
+func (t *ByteStrip) SetSeen(k int, b *LaneBlock, n, cols, first, w int) {
+	lanes := min(b.Lanes, cols*n-b.First)
+	t.write = ^uint64(0) >> (64 - lanes)
 	for x := range k {
+		lo, hi := max(0, -(first+x)*n-b.First), min(lanes, (w-first-x)*n-b.First)
 		switch {
-		case uint(first+x) >= uint(w):
+		case lo >= hi:
 			t.masks[x] = 0
 		case b.Size != fewLanesOfStrip:
-			t.masks[x] = t.write
+			t.masks[x] = ^uint64(0) >> (64 - hi) &^ (1<<lo - 1)
 		case x < 4: // words of the register for four taps
 			t.masks[x] = 0xf << (4 * x)
 		default:
 			t.masks[x] = 0xffff
-		}
-	}
-}
-
-// SetColumns is SetSeen for cols neighbouring columns of n channels together, the first tap of the first of which
-// sees column first of w.
-func (t *ByteStrip) SetColumns(k, n, cols, first, w int) {
-	t.write = ^uint64(0) >> (64 - cols*n)
-	for x := range k {
-		lo, hi := max(0, -first-x), min(cols, w-first-x)
-		t.masks[x] = 0
-		if lo < hi {
-			t.masks[x] = ^uint64(0) >> (64 - hi*n) &^ (1<<(lo*n) - 1)
 		}
 	}
 }
@@ -160,7 +151,7 @@ func (t *ByteStrip) SetLimits(lo, hi int32) {
 	}
 }
 
-// LaneBlock is a block of channels that are computed together: Lanes of them from First on, with room for Size. Its
+// LaneBlock is a block of channels that are computed together: Lanes of them from First on, of all columns that go together, with room for Size. Its
 // weights and what its sums begin with lie at W and Start of those of all.
 type LaneBlock struct {
 	First, Lanes, Size, W, Start int

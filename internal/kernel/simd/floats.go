@@ -28,6 +28,7 @@ type Floats struct {
 type tiles struct {
 	whole, half []func(t *Tile)
 	tiny, short []func(t *Tile)                 // of a quarter and of three quarters of the columns; nil for none
+	double      []func(t *Tile)                 // of twice the columns, for few rows; nil for none
 	wide        [WideBFloat16 + 1]func(t *Tile) // by the numbers of b; nil where there is none
 }
 
@@ -166,10 +167,17 @@ func (f *Floats) Taken(width int) int {
 // HasPlaced tells whether the set has [Floats.Placed].
 func (f *Floats) HasPlaced() bool { return f != nil && f.placed.whole != nil }
 
-// Placed is Run, with fused sums, of a b whose rows lie where Offs says.
-func (f *Floats) Placed(t *Tile, rows, width int) {
+// Placed is Run, with fused sums, of a b whose rows lie where Offs says. It computes as many of n columns as go together, up to
+// two panels of them, and returns their number.
+func (f *Floats) Placed(t *Tile, rows, n int) int {
 	t.flags &^= flagMasked
-	f.placed.run(f, t, rows, width)
+	if n >= 2*f.Cols && rows <= len(f.placed.double) {
+		f.placed.double[rows-1](t)
+		return 2 * f.Cols
+	}
+	n = min(n, f.Cols)
+	f.placed.run(f, t, rows, n)
+	return n
 }
 
 // bounceRoom holds the results of a tile of the set that needs it, and a bias.

@@ -40,6 +40,7 @@ var floats = family[Floats]{
 			half:  []func(t *Tile){placed1x1AVX512, placed2x1AVX512, placed3x1AVX512, placed4x1AVX512, placed5x1AVX512, placed6x1AVX512, placed7x1AVX512, placed8x1AVX512, placed9x1AVX512, placed10x1AVX512, placed11x1AVX512, placed12x1AVX512},
 			short: []func(t *Tile){placed1x1shortAVX512, placed2x1shortAVX512, placed3x1shortAVX512, placed4x1shortAVX512, placed5x1shortAVX512, placed6x1shortAVX512, placed7x1shortAVX512, placed8x1shortAVX512, placed9x1shortAVX512, placed10x1shortAVX512, placed11x1shortAVX512, placed12x1shortAVX512},
 			tiny:  []func(t *Tile){placed1x1tinyAVX512, placed2x1tinyAVX512, placed3x1tinyAVX512, placed4x1tinyAVX512, placed5x1tinyAVX512, placed6x1tinyAVX512, placed7x1tinyAVX512, placed8x1tinyAVX512, placed9x1tinyAVX512, placed10x1tinyAVX512, placed11x1tinyAVX512, placed12x1tinyAVX512},
+			double: []func(t *Tile){placed1x4AVX512, placed2x4AVX512, placed3x4AVX512, placed4x4AVX512, placed5x4AVX512, placed6x4AVX512},
 		},
 		gather: gatherAVX512, spread: spreadAVX512,
 	},
@@ -488,6 +489,24 @@ func exact11x1shortAVX512(t *Tile)
 
 //go:noescape
 func exact12x1shortAVX512(t *Tile)
+
+//go:noescape
+func placed1x4AVX512(t *Tile)
+
+//go:noescape
+func placed2x4AVX512(t *Tile)
+
+//go:noescape
+func placed3x4AVX512(t *Tile)
+
+//go:noescape
+func placed4x4AVX512(t *Tile)
+
+//go:noescape
+func placed5x4AVX512(t *Tile)
+
+//go:noescape
+func placed6x4AVX512(t *Tile)
 
 //go:noescape
 func placed1x1shortAVX512(t *Tile)

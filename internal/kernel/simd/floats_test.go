@@ -269,8 +269,8 @@ func TestPlaced(t *testing.T) {
 		}
 		r := rand.New(rand.NewPCG(7, 8))
 		for n := range 2000 {
-			rows, width, k, segs := 1+r.IntN(fk.Rows), 1+r.IntN(fk.Cols), 1+r.IntN(9), 1+r.IntN(3)
-			from := make([]float32, 200+fk.Cols)
+			rows, width, k, segs := 1+r.IntN(fk.Rows), 1+r.IntN(3*fk.Cols), 1+r.IntN(9), 1+r.IntN(3)
+			from := make([]float32, 200+4*fk.Cols)
 			a, c, bias := make([]float32, rows*segs*k), make([]float32, rows*width+2), make([]float32, rows)
 			for _, v := range [][]float32{from, a, c, bias} {
 				fill(r, v, n%4 == 0)
@@ -278,18 +278,26 @@ func TestPlaced(t *testing.T) {
 			offs, b := make([]int32, segs*k), make([]float32, segs*k*fk.Cols)
 			for i := range offs {
 				offs[i] = int32(r.IntN(200))
-				copy(b[i*fk.Cols:][:fk.Cols], from[offs[i]:])
 			}
 			want := append([]float32(nil), c...)
 			tile := &Tile{
-				A: &a[0], RowA: 4 * segs * k, StepA: 4, SegA: 4 * k, K: k, Segs: segs, B: &b[0], StepB: 4 * fk.Cols, C: &want[1], RowC: 4 * width,
+				A: &a[0], RowA: 4 * segs * k, StepA: 4, SegA: 4 * k, K: k, Segs: segs, B: &b[0], StepB: 4 * fk.Cols, RowC: 4 * width,
 				BiasM: &bias[0],
 			}
 			tile.SetStart(Start(r.IntN(3)))
 			tile.SetClamp(r.IntN(2) == 0, -0.5, 1)
-			fk.Run(tile, rows, width, false)
-			tile.B, tile.Offs, tile.C = &from[0], &offs[0], &c[1]
-			fk.Placed(tile, rows, width)
+			for p := 0; p < width; p += fk.Cols {
+				for i, off := range offs {
+					copy(b[i*fk.Cols:][:fk.Cols], from[int(off)+p:])
+				}
+				tile.C = &want[1+p]
+				fk.Run(tile, rows, min(fk.Cols, width-p), false)
+			}
+			tile.Offs = &offs[0]
+			for p := 0; p < width; {
+				tile.B, tile.C = &from[p], &c[1+p]
+				p += fk.Placed(tile, rows, width-p)
+			}
 			for i := range c {
 				if !same(c[i], want[i]) {
 					t.Fatalf("case %d: %d rows, %d columns, k %d×%d: value %d is %v, want %v", n, rows, width, segs, k, i, c[i], want[i])
