@@ -99,17 +99,4 @@ func PlainGemm[T tensor.Real | int32 | int64 | uint32 | uint64](p *workers.Pool,
 }
 
 // Inner is an inner product of either float type.
-func Inner[T tensor.Real](a, b []T) T {
-	if x, ok := any(a).([]float32); ok {
-		return T(kernel.Dot(x, any(b).([]float32)))
-	}
-	s, ok := simd.Dot(simd.FoldKernels(), a, b)
-	if ok {
-		return s
-	}
-	b = b[:len(a)]
-	for i, v := range a {
-		s += v * b[i]
-	}
-	return s
-}
+func Inner[T tensor.Real](a, b []T) T { return productOf(a, b) }
