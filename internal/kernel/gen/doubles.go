@@ -10,6 +10,7 @@ import (
 
 // doubles writes functions of float32 that are computed in float64: they end within little more than half a unit in the last place.
 func doubles(a *asm) {
+	a.expDoubles()
 	table := a.StaticGlobal("doubleNumbers")
 	a.DataAttributes(attr.RODATA | attr.NOPTR)
 	places := map[uint64]int{}

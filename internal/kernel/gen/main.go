@@ -34,6 +34,7 @@ var families = map[string]func(*asm){
 	"elements":    elements,
 	"floats":      floats,
 	"expand":      expand,
+	"extremes":    extremes,
 	"fewbits":     fewBits,
 	"fourbits":    fourBits,
 	"lanetiles":   laneTiles,

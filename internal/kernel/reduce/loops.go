@@ -20,6 +20,9 @@ func Sum[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
 	return inVectors(r, simd.FoldSum)
 }
 
+// addVec adds sums of parts.
+func addVec(acc, parts []float64) { sumCols(acc, parts) }
+
 // shortRow is the length below which a row takes less time than a call of a loop in vectors.
 const shortRow = 16
 
@@ -28,6 +31,21 @@ func inVectors[T, A tensor.Number](r Reducer[T, A], k simd.Fold) Reducer[T, A] {
 	f := simd.FoldKernels()
 	if f == nil {
 		return r
+	}
+	r.Join, _ = any(addVec).(func(acc, parts []A))
+	if k == simd.FoldProduct {
+		r.Join = nil
+	}
+	if f.HasDoubles() {
+		if rows, ok := any(func(acc, src []float64, n int) {
+			for i := range acc {
+				acc[i] = f.DoubleRow(k, src[i*n:][:n])
+			}
+		}).(func(acc []A, src []T, n int)); ok {
+			r.Rows = rows
+			r.Lines, _ = any(func(acc, src []float64, step, n int) { f.DoubleLines(k, acc, src, step, n) }).(func(acc []A, src []T, step, n int))
+			return r
+		}
 	}
 	merge, _ := any(r.Merge).(func(a, b float64) float64)
 	row, ok := any(func(acc float64, src []float32) float64 { return merge(acc, f.Row(k, src)) }).(func(acc A, src []T) A)
@@ -251,13 +269,30 @@ func Product[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
 // Max is the greatest element; NaN wins over numbers. lowest is the result for
 // nothing to reduce.
 func Max[T tensor.Number](lowest T) Reducer[T, T] {
-	return Reducer[T, T]{Start: lowest, Row: extremeRow(MaxRow[T], func(_, most float32) float32 { return most }), Cols: into(element.Max[T]()), Merge: func(a, b T) T { return MaxRow(a, []T{b}) }, Done: same[T]}
+	return extreme(Reducer[T, T]{Start: lowest, Row: extremeRow(MaxRow[T], func(_, most float32) float32 { return most }), Cols: into(element.Max[T]()), Merge: func(a, b T) T { return MaxRow(a, []T{b}) }, Done: same[T]}, false)
 }
 
 // Min is the smallest element; NaN wins over numbers. highest is the result for
 // nothing to reduce.
 func Min[T tensor.Number](highest T) Reducer[T, T] {
-	return Reducer[T, T]{Start: highest, Row: extremeRow(MinRow[T], func(least, _ float32) float32 { return least }), Cols: into(element.Min[T]()), Merge: func(a, b T) T { return MinRow(a, []T{b}) }, Done: same[T]}
+	return extreme(Reducer[T, T]{Start: highest, Row: extremeRow(MinRow[T], func(least, _ float32) float32 { return least }), Cols: into(element.Min[T]()), Merge: func(a, b T) T { return MinRow(a, []T{b}) }, Done: same[T]}, true)
+}
+
+// extreme gives a reducer the loops in vectors that there are.
+func extreme[T tensor.Number](r Reducer[T, T], least bool) Reducer[T, T] {
+	r.Join, r.All = r.Cols, func(dst, acc []T, _ int) { copy(dst, acc) }
+	if f := simd.ExtremeKernels(); simd.HasExtremes[T](f) {
+		start := r.Start
+		r.Rows = func(acc, src []T, n int) {
+			if n == 0 {
+				element.Fill(acc, start)
+				return
+			}
+			simd.ExtremeRows(f, least, acc, src, n)
+		}
+		r.Lines = func(acc, src []T, step, n int) { simd.ExtremeLines(f, least, acc, src, step, n) }
+	}
+	return r
 }
 
 func same[T any](a T, _ int) T { return a }

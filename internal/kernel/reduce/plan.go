@@ -86,6 +86,7 @@ type Reducer[T, A any] struct {
 	Cols  func(acc []A, src []T)              // each element into its own
 	Lines func(acc []A, src []T, step, n int) // what Cols gives from Start for n lines of src, step apart; may be nil
 	Merge func(a, b A) A                      // joins parts of a long row that threads share; may be nil
+	Join  func(acc, parts []A)                // merges each into its own; may be nil
 	Done  func(acc A, count int) T            // the result
 	All   func(dst []T, acc []A, count int)   // Done of many; may be nil
 }
@@ -105,7 +106,7 @@ type Run[T, A any] struct {
 	Reducer[T, A]
 	p       Plan
 	in, out []T
-	acc     []A // colTile, or rowTile, for each worker
+	acc     []A // two times colTile, or rowTile, for each worker
 	parts   []A
 	tile    int // columns that go together
 	tiles   int
@@ -120,7 +121,12 @@ func NewRun[T, A any](pool *workers.Pool, p Plan, r Reducer[T, A]) *Run[T, A] {
 		run.parts = make([]A, (p.inner+rowPart-1)/rowPart)
 		run.body = func(_, lo, hi int) {
 			for i := lo; i < hi; i++ {
-				run.parts[i] = run.Row(run.Start, run.in[i*rowPart:min((i+1)*rowPart, p.inner)])
+				part := run.in[i*rowPart : min((i+1)*rowPart, p.inner)]
+				if run.Rows != nil {
+					run.Rows(run.parts[i:i+1], part, len(part))
+				} else {
+					run.parts[i] = run.Row(run.Start, part)
+				}
 			}
 		}
 	case p.rows:
@@ -128,7 +134,7 @@ func NewRun[T, A any](pool *workers.Pool, p Plan, r Reducer[T, A]) *Run[T, A] {
 		run.body = run.rowWork
 	default:
 		t := pool.Threads()
-		run.acc = make([]A, colTile*t)
+		run.acc = make([]A, 2*colTile*t)
 		if run.tile = colTile; p.kept.len() < t {
 			// Multiples of the columns that loops take at once.
 			run.tile = min(colTile, max(1, (p.inner+t*tileStep-1)/(t*tileStep))*tileStep)
@@ -186,10 +192,16 @@ func (r *Run[T, A]) rowWork(worker, lo, hi int) {
 		}
 		return
 	}
+	part := r.acc[worker*rowTile:][:1]
 	for i := lo; i < hi; i++ {
 		base, acc := p.kept.offset(i), r.Start
 		for k := range gone {
 			at := base + p.gone.offset(k)
+			if r.Rows != nil && r.Merge != nil {
+				r.Rows(part, r.in[at:], p.inner)
+				acc = r.Merge(acc, part[0])
+				continue
+			}
 			acc = r.Row(acc, r.in[at:at+p.inner])
 		}
 		r.out[i] = r.Done(acc, p.count)
@@ -202,15 +214,22 @@ func (r *Run[T, A]) colWork(worker, lo, hi int) {
 	for u := lo; u < hi; u++ {
 		row, col := u/r.tiles, u%r.tiles*r.tile
 		n := min(r.tile, p.inner-col)
-		acc := r.acc[worker*colTile : worker*colTile+n]
+		room := r.acc[2*worker*colTile:][:2*colTile]
+		acc := room[:n]
 		base := p.kept.offset(row) + col
 		if k := p.together(); r.Merge != nil && k > 1 {
-			r.short(r.acc[worker*colTile:][:k*p.inner], r.in[base:], gone, k)
+			r.short(room[:k*p.inner], r.in[base:], gone, k)
 			r.finish(r.out[row*p.inner:], acc)
 			continue
 		}
-		if r.Lines != nil && gone > 0 && len(p.gone.n) == 1 {
-			r.Lines(acc, r.in[base:], p.gone.stride[0], gone)
+		if last := len(p.gone.n) - 1; r.Lines != nil && gone > 0 && (last == 0 || last > 0 && r.Merge != nil) {
+			lines := p.gone.n[last]
+			r.Lines(acc, r.in[base:], p.gone.stride[last], lines)
+			for k := lines; k < gone; k += lines {
+				part := room[colTile:][:n]
+				r.Lines(part, r.in[base+p.gone.offset(k):], p.gone.stride[last], lines)
+				r.join(acc, part)
+			}
 		} else {
 			element.Fill(acc, r.Start)
 			for k := range gone {
@@ -219,6 +238,17 @@ func (r *Run[T, A]) colWork(worker, lo, hi int) {
 			}
 		}
 		r.finish(r.out[row*p.inner+col:], acc)
+	}
+}
+
+// join merges parts into acc.
+func (r *Run[T, A]) join(acc, parts []A) {
+	if r.Join != nil {
+		r.Join(acc, parts)
+		return
+	}
+	for i, a := range parts {
+		acc[i] = r.Merge(acc[i], a)
 	}
 }
 

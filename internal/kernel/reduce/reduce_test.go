@@ -10,7 +10,7 @@ import (
 )
 
 // naive folds every result's elements one after the other.
-func naive(shape []int, mask []bool, in []float64, start float64, f func(a, x float64) float64) []float64 {
+func naive[T float64 | int32](shape []int, mask []bool, in []T, start T, f func(a, x T) T) []T {
 	n, stride := 1, make([]int, len(shape))
 	for d := len(shape) - 1; d >= 0; d-- {
 		if !mask[d] {
@@ -18,7 +18,7 @@ func naive(shape []int, mask []bool, in []float64, start float64, f func(a, x fl
 			n *= shape[d]
 		}
 	}
-	out := make([]float64, n)
+	out := make([]T, n)
 	for i := range out {
 		out[i] = start
 	}

@@ -62,6 +62,56 @@ func TestVectors(t *testing.T) {
 	}
 }
 
+// TestDoubleVectors is TestVectors for float64 and integers.
+func TestDoubleVectors(t *testing.T) {
+	pool := workers.New(2, nil)
+	defer pool.Close()
+	for _, set := range simd.Available() {
+		t.Run(set.String(), func(t *testing.T) {
+			defer simd.Use(set)()
+			r := rand.New(rand.NewPCG(9, 5))
+			for range 400 {
+				shape, mask, n := make([]int, 1+r.IntN(5)), []bool{}, 1
+				for i := range shape {
+					shape[i] = 1 + r.IntN([]int{3, 12, 70}[r.IntN(3)])
+					mask, n = append(mask, r.IntN(2) == 0), n*shape[i]
+				}
+				if n > 1<<17 {
+					continue
+				}
+				in, ints := make([]float64, n), make([]int32, n)
+				for i := range in {
+					in[i], ints[i] = float64(r.IntN(41)-20)/2, int32(r.Uint32())
+				}
+				plan, keep := NewPlan(shape, mask), func(a float64, _ int) float64 { return a }
+				check := func(what string, x Reducer[float64, float64], f func(a, x float64) float64) {
+					want := naive(shape, mask, in, x.Start, f)
+					got := make([]float64, len(want))
+					NewRun(pool, plan, x).Do(pool, got, in)
+					for i, w := range want {
+						if got[i] != w {
+							t.Fatalf("%s of %v along %v: element %d is %v, want %v", what, shape, mask, i, got[i], w)
+						}
+					}
+				}
+				check("sum", Sum(keep), func(a, x float64) float64 { return a + x })
+				check("squares", Squares(keep), func(a, x float64) float64 { return a + x*x })
+				check("sizes", Magnitudes(keep), func(a, x float64) float64 { return a + math.Abs(x) })
+				check("max", Max(math.Inf(-1)), math.Max)
+				check("min", Min(math.Inf(1)), math.Min)
+				want := naive(shape, mask, ints, math.MinInt32, func(a, x int32) int32 { return max(a, x) })
+				got := make([]int32, len(want))
+				NewRun(pool, plan, Max[int32](math.MinInt32)).Do(pool, got, ints)
+				for i, w := range want {
+					if got[i] != w {
+						t.Fatalf("max of %v along %v: element %d is %v, want %v", shape, mask, i, got[i], w)
+					}
+				}
+			}
+		})
+	}
+}
+
 // TestRunning compares running sums and products along the last axis with those along a middle one.
 func TestRunning(t *testing.T) {
 	t.Parallel()

@@ -28,10 +28,26 @@ type Curves struct {
 	powers                                   func(dst, a, b *float32, n int)
 	expSum                                   func(dst, src *float32, n int, shift float32, t *SingleTable) float64
 	softmaxRows                              func(dst, src *float32, rows, n int, t *SingleTable)
+
+	expDoubles func(dst, src *float64, n int, shift float64) float64 // nil for none
 }
 
 // CurveKernels of the current set; nil where plain Go is all there is.
 func CurveKernels() *Curves { return curves.pick() }
+
+// HasDoubles tells whether there are loops over float64.
+func (c *Curves) HasDoubles() bool { return c != nil && c.expDoubles != nil }
+
+// ExpDoubles writes the exponentials of float64 less shift, at most one unit in the last place off, and returns their sum; only where
+// [Curves.HasDoubles] holds. dst may be src.
+func (c *Curves) ExpDoubles(dst, src []float64, shift float64) float64 {
+	n := len(dst)
+	if n == 0 {
+		return 0
+	}
+	_ = src[n-1]
+	return c.expDoubles(&dst[0], &src[0], n, shift)
+}
 
 // LibmTable is what the exponential of package libm computes with.
 type LibmTable struct {

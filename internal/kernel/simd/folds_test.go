@@ -7,36 +7,94 @@ import (
 	"testing"
 )
 
-// TestAddProducts compares sums of products of float64 with those of plain Go, of which each product is rounded.
-func TestAddProducts(t *testing.T) {
+// number makes a number of a type, a small one where reals shall be exact in any order.
+func number[T float64 | int32 | uint32 | int64 | uint64](r *rand.Rand) T {
+	if any(T(0)) == any(0.0) {
+		return T(r.IntN(41)) - 20
+	}
+	return T(r.Uint64())
+}
+
+// TestProducts compares sums of products with those of plain Go.
+func TestProducts(t *testing.T) {
 	everySet(t, func(t *testing.T) {
-		f, r := FoldKernels(), rand.New(rand.NewPCG(8, 1))
-		for range 200 {
-			k, n, stepX, more := 1+r.IntN(20), r.IntN(80), 1+r.IntN(3), r.IntN(3)
-			step := n + more
-			x, lines, got := make([]float64, k*stepX), make([]float64, k*step+n), make([]float64, n+1)
-			for _, v := range [][]float64{x, lines, got} {
-				for i := range v {
-					v[i] = r.NormFloat64()
+		testProducts[float64](t)
+		testProducts[int32](t)
+		testProducts[uint32](t)
+		testProducts[int64](t)
+		testProducts[uint64](t)
+	})
+}
+
+func testProducts[T float64 | int32 | uint32 | int64 | uint64](t *testing.T) {
+	f, r := FoldKernels(), rand.New(rand.NewPCG(8, 1))
+	for range 300 {
+		k, n, stepX, more := 1+r.IntN(20), r.IntN(150), 1+r.IntN(3), r.IntN(3)
+		step := n + more
+		x, lines, got := make([]T, k*stepX), make([]T, k*step+n), make([]T, n+1)
+		for _, v := range [][]T{x, lines, got} {
+			for i := range v {
+				v[i] = number[T](r)
+			}
+		}
+		want := slices.Clone(got)
+		var dot T
+		for i := range k {
+			for j := range n {
+				want[j] += x[i*stepX] * lines[i*step+j]
+			}
+		}
+		for i, v := range lines[:n] {
+			dot += v * got[i]
+		}
+		if sum, ok := Dot(f, lines[:n], got); ok && sum != dot {
+			t.Fatalf("%T: product of %d is %v, want %v", dot, n, sum, dot)
+		}
+		if AddProducts(f, got[:n], x, stepX, lines, step, k) && !slices.Equal(got, want) {
+			t.Fatalf("%T: %d sums of %d products are %v, want %v", dot, n, k, got, want)
+		}
+	}
+}
+
+// TestDoubleFolds compares folds of float64 with those of plain Go: of small whole numbers, and powers of two, which are exact in any order.
+func TestDoubleFolds(t *testing.T) {
+	everySet(t, func(t *testing.T) {
+		f, r := FoldKernels(), rand.New(rand.NewPCG(8, 2))
+		if !f.HasDoubles() {
+			return
+		}
+		for range 300 {
+			for k := range Fold(folds) {
+				lines, n := 1+r.IntN(6), r.IntN(100)
+				step := n + r.IntN(3)
+				src, got := make([]float64, lines*step+n), make([]float64, n+1)
+				for i := range src {
+					if src[i] = number[float64](r); k == FoldProduct {
+						src[i] = []float64{1, -1, 2, 0.5}[r.IntN(4)]
+					}
+				}
+				f.DoubleLines(k, got[:n], src, step, lines)
+				row := k.Start()
+				for i := range n {
+					row = k.OneDouble(row, src[i])
+					want := k.Start()
+					for l := range lines {
+						want = k.OneDouble(want, src[l*step+i])
+					}
+					if got[i] != want {
+						t.Fatalf("fold %d of column %d of %d, %d lines, is %v, want %v", k, i, n, lines, got[i], want)
+					}
+				}
+				if got := f.DoubleRow(k, src[:n]); got != row {
+					t.Fatalf("fold %d of a row of %d is %v, want %v", k, n, got, row)
+				}
+				if got[n] != 0 {
+					t.Fatal("written behind the end")
 				}
 			}
-			want, end := slices.Clone(got), got[n]
-			for i := range k {
-				for j := range n {
-					want[j] += x[i*stepX] * lines[i*step+j]
-				}
-			}
-			if !f.AddProducts(got[:n], x, stepX, lines, step, k) {
-				return
-			}
-			for j, w := range want[:n] {
-				if d := math.Abs(got[j] - w); d > 1e-13 {
-					t.Fatalf("sum %d of %d is %v, want %v", j, n, got[j], w)
-				}
-			}
-			if got[n] != end {
-				t.Fatal("written behind the end")
-			}
+		}
+		if got := f.DoubleRow(FoldSum, []float64{1, math.NaN(), 2}); !math.IsNaN(got) {
+			t.Fatalf("the sum of what is no number is %v", got)
 		}
 	})
 }

@@ -473,6 +473,146 @@ few_end:
 	VZEROUPPER
 	RET
 
+// func sumLinesDoublesAVX512(dst *float64, src *float64, step int, lines int, n int)
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2
+TEXT ·sumLinesDoublesAVX512(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ step+16(FP), DX
+	MOVQ lines+24(FP), BX
+	MOVQ n+32(FP), SI
+
+wide:
+	SUBQ   $0x20, SI
+	JLT    rest
+	VXORPD Z0, Z0, Z0
+	VXORPD Z1, Z1, Z1
+	VXORPD Z2, Z2, Z2
+	VXORPD Z3, Z3, Z3
+	MOVQ   CX, DI
+	MOVQ   BX, R8
+
+lines4:
+	VMOVUPD (DI), Z4
+	VADDPD  Z4, Z0, Z0
+	VMOVUPD 64(DI), Z4
+	VADDPD  Z4, Z1, Z1
+	VMOVUPD 128(DI), Z4
+	VADDPD  Z4, Z2, Z2
+	VMOVUPD 192(DI), Z4
+	VADDPD  Z4, Z3, Z3
+	ADDQ    DX, DI
+	DECQ    R8
+	JNZ     lines4
+	VMOVUPD Z0, (AX)
+	VMOVUPD Z1, 64(AX)
+	VMOVUPD Z2, 128(AX)
+	VMOVUPD Z3, 192(AX)
+	ADDQ    $0x00000100, CX
+	ADDQ    $0x00000100, AX
+	JMP     wide
+
+rest:
+	ADDQ $0x20, SI
+
+narrow:
+	SUBQ   $0x08, SI
+	JLT    few
+	VXORPD Z0, Z0, Z0
+	MOVQ   CX, DI
+	MOVQ   BX, R8
+
+lines1:
+	VMOVUPD (DI), Z1
+	VADDPD  Z1, Z0, Z0
+	ADDQ    DX, DI
+	DECQ    R8
+	JNZ     lines1
+	VMOVUPD Z0, (AX)
+	ADDQ    $0x00000040, CX
+	ADDQ    $0x00000040, AX
+	JMP     narrow
+
+few:
+	ADDQ   $0x08, SI
+	JZ     end
+	MOVQ   $-1, DI
+	BZHIQ  SI, DI, DI
+	KMOVQ  DI, K1
+	VXORPD Z0, Z0, Z0
+	MOVQ   CX, DI
+	MOVQ   BX, R8
+
+lines0:
+	VMOVUPD.Z (DI), K1, Z1
+	VADDPD    Z1, Z0, K1, Z0
+	ADDQ      DX, DI
+	DECQ      R8
+	JNZ       lines0
+	VMOVUPD   Z0, K1, (AX)
+
+end:
+	VZEROUPPER
+	RET
+
+// func sumRowDoublesAVX512(src *float64, n int) float64
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2
+TEXT ·sumRowDoublesAVX512(SB), NOSPLIT, $0-24
+	MOVQ   src+0(FP), AX
+	MOVQ   n+8(FP), CX
+	VXORPD Z0, Z0, Z0
+	VXORPD Z1, Z1, Z1
+	VXORPD Z2, Z2, Z2
+	VXORPD Z3, Z3, Z3
+
+wide:
+	SUBQ    $0x20, CX
+	JLT     rest
+	VMOVUPD (AX), Z4
+	VADDPD  Z4, Z0, Z0
+	VMOVUPD 64(AX), Z4
+	VADDPD  Z4, Z1, Z1
+	VMOVUPD 128(AX), Z4
+	VADDPD  Z4, Z2, Z2
+	VMOVUPD 192(AX), Z4
+	VADDPD  Z4, Z3, Z3
+	ADDQ    $0x00000100, AX
+	JMP     wide
+
+rest:
+	ADDQ $0x20, CX
+
+few_many:
+	SUBQ    $0x08, CX
+	JLT     few_few
+	VMOVUPD (AX), Z4
+	VADDPD  Z4, Z0, Z0
+	ADDQ    $0x00000040, AX
+	JMP     few_many
+
+few_few:
+	ADDQ      $0x08, CX
+	JZ        few_end
+	MOVQ      $-1, DX
+	BZHIQ     CX, DX, DX
+	KMOVQ     DX, K1
+	VMOVUPD.Z (AX), K1, Z4
+	VADDPD    Z4, Z0, K1, Z0
+
+few_end:
+	VADDPD        Z2, Z0, Z0
+	VADDPD        Z3, Z1, Z1
+	VADDPD        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPD        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPD        X1, X0, X0
+	VPERMILPD     $0x01, X0, X1
+	VADDPD        X1, X0, X0
+	VMOVSD        X0, ret+16(FP)
+	VZEROUPPER
+	RET
+
 // func squareLinesAVX512(dst *float64, src *float32, step int, lines int, n int)
 // Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2
 TEXT ·squareLinesAVX512(SB), NOSPLIT, $0-40
@@ -618,6 +758,146 @@ few_end:
 	VPERMILPD     $0x01, X1, X0
 	VADDPD        X0, X1, X1
 	VMOVSD        X1, ret+24(FP)
+	VZEROUPPER
+	RET
+
+// func squareLinesDoublesAVX512(dst *float64, src *float64, step int, lines int, n int)
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2
+TEXT ·squareLinesDoublesAVX512(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ step+16(FP), DX
+	MOVQ lines+24(FP), BX
+	MOVQ n+32(FP), SI
+
+wide:
+	SUBQ   $0x20, SI
+	JLT    rest
+	VXORPD Z0, Z0, Z0
+	VXORPD Z1, Z1, Z1
+	VXORPD Z2, Z2, Z2
+	VXORPD Z3, Z3, Z3
+	MOVQ   CX, DI
+	MOVQ   BX, R8
+
+lines4:
+	VMOVUPD     (DI), Z4
+	VFMADD231PD Z4, Z4, Z0
+	VMOVUPD     64(DI), Z4
+	VFMADD231PD Z4, Z4, Z1
+	VMOVUPD     128(DI), Z4
+	VFMADD231PD Z4, Z4, Z2
+	VMOVUPD     192(DI), Z4
+	VFMADD231PD Z4, Z4, Z3
+	ADDQ        DX, DI
+	DECQ        R8
+	JNZ         lines4
+	VMOVUPD     Z0, (AX)
+	VMOVUPD     Z1, 64(AX)
+	VMOVUPD     Z2, 128(AX)
+	VMOVUPD     Z3, 192(AX)
+	ADDQ        $0x00000100, CX
+	ADDQ        $0x00000100, AX
+	JMP         wide
+
+rest:
+	ADDQ $0x20, SI
+
+narrow:
+	SUBQ   $0x08, SI
+	JLT    few
+	VXORPD Z0, Z0, Z0
+	MOVQ   CX, DI
+	MOVQ   BX, R8
+
+lines1:
+	VMOVUPD     (DI), Z1
+	VFMADD231PD Z1, Z1, Z0
+	ADDQ        DX, DI
+	DECQ        R8
+	JNZ         lines1
+	VMOVUPD     Z0, (AX)
+	ADDQ        $0x00000040, CX
+	ADDQ        $0x00000040, AX
+	JMP         narrow
+
+few:
+	ADDQ   $0x08, SI
+	JZ     end
+	MOVQ   $-1, DI
+	BZHIQ  SI, DI, DI
+	KMOVQ  DI, K1
+	VXORPD Z0, Z0, Z0
+	MOVQ   CX, DI
+	MOVQ   BX, R8
+
+lines0:
+	VMOVUPD.Z   (DI), K1, Z1
+	VFMADD231PD Z1, Z1, K1, Z0
+	ADDQ        DX, DI
+	DECQ        R8
+	JNZ         lines0
+	VMOVUPD     Z0, K1, (AX)
+
+end:
+	VZEROUPPER
+	RET
+
+// func squareRowDoublesAVX512(src *float64, n int) float64
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2
+TEXT ·squareRowDoublesAVX512(SB), NOSPLIT, $0-24
+	MOVQ   src+0(FP), AX
+	MOVQ   n+8(FP), CX
+	VXORPD Z0, Z0, Z0
+	VXORPD Z1, Z1, Z1
+	VXORPD Z2, Z2, Z2
+	VXORPD Z3, Z3, Z3
+
+wide:
+	SUBQ        $0x20, CX
+	JLT         rest
+	VMOVUPD     (AX), Z4
+	VFMADD231PD Z4, Z4, Z0
+	VMOVUPD     64(AX), Z4
+	VFMADD231PD Z4, Z4, Z1
+	VMOVUPD     128(AX), Z4
+	VFMADD231PD Z4, Z4, Z2
+	VMOVUPD     192(AX), Z4
+	VFMADD231PD Z4, Z4, Z3
+	ADDQ        $0x00000100, AX
+	JMP         wide
+
+rest:
+	ADDQ $0x20, CX
+
+few_many:
+	SUBQ        $0x08, CX
+	JLT         few_few
+	VMOVUPD     (AX), Z4
+	VFMADD231PD Z4, Z4, Z0
+	ADDQ        $0x00000040, AX
+	JMP         few_many
+
+few_few:
+	ADDQ        $0x08, CX
+	JZ          few_end
+	MOVQ        $-1, DX
+	BZHIQ       CX, DX, DX
+	KMOVQ       DX, K1
+	VMOVUPD.Z   (AX), K1, Z4
+	VFMADD231PD Z4, Z4, K1, Z0
+
+few_end:
+	VADDPD        Z2, Z0, Z0
+	VADDPD        Z3, Z1, Z1
+	VADDPD        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPD        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPD        X1, X0, X0
+	VPERMILPD     $0x01, X0, X1
+	VADDPD        X1, X0, X0
+	VMOVSD        X0, ret+16(FP)
 	VZEROUPPER
 	RET
 
@@ -779,6 +1059,164 @@ few_end:
 	VZEROUPPER
 	RET
 
+// func sizeLinesDoublesAVX512(dst *float64, src *float64, step int, lines int, n int)
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2
+TEXT ·sizeLinesDoublesAVX512(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         step+16(FP), DX
+	MOVQ         lines+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         $0x7fffffffffffffff, DI
+	VMOVQ        DI, X0
+	VPBROADCASTQ X0, Z0
+
+wide:
+	SUBQ   $0x20, SI
+	JLT    rest
+	VXORPD Z1, Z1, Z1
+	VXORPD Z2, Z2, Z2
+	VXORPD Z3, Z3, Z3
+	VXORPD Z4, Z4, Z4
+	MOVQ   CX, DI
+	MOVQ   BX, R8
+
+lines4:
+	VMOVUPD (DI), Z5
+	VANDPD  Z0, Z5, Z5
+	VADDPD  Z5, Z1, Z1
+	VMOVUPD 64(DI), Z5
+	VANDPD  Z0, Z5, Z5
+	VADDPD  Z5, Z2, Z2
+	VMOVUPD 128(DI), Z5
+	VANDPD  Z0, Z5, Z5
+	VADDPD  Z5, Z3, Z3
+	VMOVUPD 192(DI), Z5
+	VANDPD  Z0, Z5, Z5
+	VADDPD  Z5, Z4, Z4
+	ADDQ    DX, DI
+	DECQ    R8
+	JNZ     lines4
+	VMOVUPD Z1, (AX)
+	VMOVUPD Z2, 64(AX)
+	VMOVUPD Z3, 128(AX)
+	VMOVUPD Z4, 192(AX)
+	ADDQ    $0x00000100, CX
+	ADDQ    $0x00000100, AX
+	JMP     wide
+
+rest:
+	ADDQ $0x20, SI
+
+narrow:
+	SUBQ   $0x08, SI
+	JLT    few
+	VXORPD Z1, Z1, Z1
+	MOVQ   CX, DI
+	MOVQ   BX, R8
+
+lines1:
+	VMOVUPD (DI), Z2
+	VANDPD  Z0, Z2, Z2
+	VADDPD  Z2, Z1, Z1
+	ADDQ    DX, DI
+	DECQ    R8
+	JNZ     lines1
+	VMOVUPD Z1, (AX)
+	ADDQ    $0x00000040, CX
+	ADDQ    $0x00000040, AX
+	JMP     narrow
+
+few:
+	ADDQ   $0x08, SI
+	JZ     end
+	MOVQ   $-1, DI
+	BZHIQ  SI, DI, DI
+	KMOVQ  DI, K1
+	VXORPD Z1, Z1, Z1
+	MOVQ   CX, DI
+	MOVQ   BX, R8
+
+lines0:
+	VMOVUPD.Z (DI), K1, Z2
+	VANDPD    Z0, Z2, Z2
+	VADDPD    Z2, Z1, K1, Z1
+	ADDQ      DX, DI
+	DECQ      R8
+	JNZ       lines0
+	VMOVUPD   Z1, K1, (AX)
+
+end:
+	VZEROUPPER
+	RET
+
+// func sizeRowDoublesAVX512(src *float64, n int) float64
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2
+TEXT ·sizeRowDoublesAVX512(SB), NOSPLIT, $0-24
+	MOVQ         src+0(FP), AX
+	MOVQ         n+8(FP), CX
+	MOVQ         $0x7fffffffffffffff, DX
+	VMOVQ        DX, X0
+	VPBROADCASTQ X0, Z0
+	VXORPD       Z1, Z1, Z1
+	VXORPD       Z2, Z2, Z2
+	VXORPD       Z3, Z3, Z3
+	VXORPD       Z4, Z4, Z4
+
+wide:
+	SUBQ    $0x20, CX
+	JLT     rest
+	VMOVUPD (AX), Z5
+	VANDPD  Z0, Z5, Z5
+	VADDPD  Z5, Z1, Z1
+	VMOVUPD 64(AX), Z5
+	VANDPD  Z0, Z5, Z5
+	VADDPD  Z5, Z2, Z2
+	VMOVUPD 128(AX), Z5
+	VANDPD  Z0, Z5, Z5
+	VADDPD  Z5, Z3, Z3
+	VMOVUPD 192(AX), Z5
+	VANDPD  Z0, Z5, Z5
+	VADDPD  Z5, Z4, Z4
+	ADDQ    $0x00000100, AX
+	JMP     wide
+
+rest:
+	ADDQ $0x20, CX
+
+few_many:
+	SUBQ    $0x08, CX
+	JLT     few_few
+	VMOVUPD (AX), Z5
+	VANDPD  Z0, Z5, Z5
+	VADDPD  Z5, Z1, Z1
+	ADDQ    $0x00000040, AX
+	JMP     few_many
+
+few_few:
+	ADDQ      $0x08, CX
+	JZ        few_end
+	MOVQ      $-1, DX
+	BZHIQ     CX, DX, DX
+	KMOVQ     DX, K1
+	VMOVUPD.Z (AX), K1, Z5
+	VANDPD    Z0, Z5, Z5
+	VADDPD    Z5, Z1, K1, Z1
+
+few_end:
+	VADDPD        Z3, Z1, Z1
+	VADDPD        Z4, Z2, Z2
+	VADDPD        Z2, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPD        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPD        X0, X1, X1
+	VPERMILPD     $0x01, X1, X0
+	VADDPD        X0, X1, X1
+	VMOVSD        X1, ret+16(FP)
+	VZEROUPPER
+	RET
+
 // func productLinesAVX512(dst *float64, src *float32, step int, lines int, n int)
 // Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·productLinesAVX512(SB), NOSPLIT, $0-40
@@ -925,9 +1363,155 @@ few_end:
 	VZEROUPPER
 	RET
 
-// func addProductsAVX512(dst *float64, x *float64, stepX int, lines *float64, step int, k int, n int)
+// func productLinesDoublesAVX512(dst *float64, src *float64, step int, lines int, n int)
 // Requires: AVX, AVX512BW, AVX512F, BMI2
-TEXT ·addProductsAVX512(SB), NOSPLIT, $0-56
+TEXT ·productLinesDoublesAVX512(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         step+16(FP), DX
+	MOVQ         lines+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         $0x3ff0000000000000, DI
+	VMOVQ        DI, X0
+	VPBROADCASTQ X0, Z0
+
+wide:
+	SUBQ    $0x20, SI
+	JLT     rest
+	VMOVAPD Z0, Z1
+	VMOVAPD Z0, Z2
+	VMOVAPD Z0, Z3
+	VMOVAPD Z0, Z4
+	MOVQ    CX, DI
+	MOVQ    BX, R8
+
+lines4:
+	VMOVUPD (DI), Z5
+	VMULPD  Z5, Z1, Z1
+	VMOVUPD 64(DI), Z5
+	VMULPD  Z5, Z2, Z2
+	VMOVUPD 128(DI), Z5
+	VMULPD  Z5, Z3, Z3
+	VMOVUPD 192(DI), Z5
+	VMULPD  Z5, Z4, Z4
+	ADDQ    DX, DI
+	DECQ    R8
+	JNZ     lines4
+	VMOVUPD Z1, (AX)
+	VMOVUPD Z2, 64(AX)
+	VMOVUPD Z3, 128(AX)
+	VMOVUPD Z4, 192(AX)
+	ADDQ    $0x00000100, CX
+	ADDQ    $0x00000100, AX
+	JMP     wide
+
+rest:
+	ADDQ $0x20, SI
+
+narrow:
+	SUBQ    $0x08, SI
+	JLT     few
+	VMOVAPD Z0, Z1
+	MOVQ    CX, DI
+	MOVQ    BX, R8
+
+lines1:
+	VMOVUPD (DI), Z2
+	VMULPD  Z2, Z1, Z1
+	ADDQ    DX, DI
+	DECQ    R8
+	JNZ     lines1
+	VMOVUPD Z1, (AX)
+	ADDQ    $0x00000040, CX
+	ADDQ    $0x00000040, AX
+	JMP     narrow
+
+few:
+	ADDQ    $0x08, SI
+	JZ      end
+	MOVQ    $-1, DI
+	BZHIQ   SI, DI, DI
+	KMOVQ   DI, K1
+	VMOVAPD Z0, Z0
+	MOVQ    CX, DI
+	MOVQ    BX, R8
+
+lines0:
+	VMOVUPD.Z (DI), K1, Z1
+	VMULPD    Z1, Z0, K1, Z0
+	ADDQ      DX, DI
+	DECQ      R8
+	JNZ       lines0
+	VMOVUPD   Z0, K1, (AX)
+
+end:
+	VZEROUPPER
+	RET
+
+// func productRowDoublesAVX512(src *float64, n int) float64
+// Requires: AVX, AVX512BW, AVX512F, BMI2
+TEXT ·productRowDoublesAVX512(SB), NOSPLIT, $0-24
+	MOVQ         src+0(FP), AX
+	MOVQ         n+8(FP), CX
+	MOVQ         $0x3ff0000000000000, DX
+	VMOVQ        DX, X0
+	VPBROADCASTQ X0, Z0
+	VMOVAPD      Z0, Z1
+	VMOVAPD      Z0, Z2
+	VMOVAPD      Z0, Z3
+	VMOVAPD      Z0, Z0
+
+wide:
+	SUBQ    $0x20, CX
+	JLT     rest
+	VMOVUPD (AX), Z4
+	VMULPD  Z4, Z1, Z1
+	VMOVUPD 64(AX), Z4
+	VMULPD  Z4, Z2, Z2
+	VMOVUPD 128(AX), Z4
+	VMULPD  Z4, Z3, Z3
+	VMOVUPD 192(AX), Z4
+	VMULPD  Z4, Z0, Z0
+	ADDQ    $0x00000100, AX
+	JMP     wide
+
+rest:
+	ADDQ $0x20, CX
+
+few_many:
+	SUBQ    $0x08, CX
+	JLT     few_few
+	VMOVUPD (AX), Z4
+	VMULPD  Z4, Z1, Z1
+	ADDQ    $0x00000040, AX
+	JMP     few_many
+
+few_few:
+	ADDQ      $0x08, CX
+	JZ        few_end
+	MOVQ      $-1, DX
+	BZHIQ     CX, DX, DX
+	KMOVQ     DX, K1
+	VMOVUPD.Z (AX), K1, Z4
+	VMULPD    Z4, Z1, K1, Z1
+
+few_end:
+	VMULPD        Z3, Z1, Z1
+	VMULPD        Z0, Z2, Z2
+	VMULPD        Z2, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VMULPD        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VMULPD        X0, X1, X1
+	VPERMILPD     $0x01, X1, X0
+	VMULPD        X0, X1, X1
+	VMOVSD        X1, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func addDoublesAVX512(dst *float64, x *float64, stepX int, lines *float64, step int, k int, n int)
+// Requires: AVX, AVX512BW, AVX512F, BMI2
+TEXT ·addDoublesAVX512(SB), NOSPLIT, $0-56
 	MOVQ dst+0(FP), AX
 	MOVQ x+8(FP), CX
 	MOVQ stepX+16(FP), DX
@@ -937,18 +1521,18 @@ TEXT ·addProductsAVX512(SB), NOSPLIT, $0-56
 	MOVQ n+48(FP), R8
 
 wide:
-	CMPQ    R8, $0x20
-	JLT     narrow
-	VMOVUPD (AX), Z0
-	VMOVUPD 64(AX), Z1
-	VMOVUPD 128(AX), Z2
-	VMOVUPD 192(AX), Z3
-	MOVQ    BX, R9
-	MOVQ    CX, R10
-	MOVQ    DI, R11
+	CMPQ      R8, $0x20
+	JLT       narrow
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 64(AX), Z1
+	VMOVDQU64 128(AX), Z2
+	VMOVDQU64 192(AX), Z3
+	MOVQ      BX, R9
+	MOVQ      CX, R10
+	MOVQ      DI, R11
 
 wide_line:
-	VBROADCASTSD (R10), Z4
+	VPBROADCASTQ (R10), Z4
 	VFMADD231PD  (R9), Z4, Z0
 	VFMADD231PD  64(R9), Z4, Z1
 	VFMADD231PD  128(R9), Z4, Z2
@@ -957,10 +1541,10 @@ wide_line:
 	ADDQ         DX, R10
 	DECQ         R11
 	JNZ          wide_line
-	VMOVUPD      Z0, (AX)
-	VMOVUPD      Z1, 64(AX)
-	VMOVUPD      Z2, 128(AX)
-	VMOVUPD      Z3, 192(AX)
+	VMOVDQU64    Z0, (AX)
+	VMOVDQU64    Z1, 64(AX)
+	VMOVDQU64    Z2, 128(AX)
+	VMOVDQU64    Z3, 192(AX)
 	ADDQ         $0x00000100, AX
 	ADDQ         $0x00000100, BX
 	SUBQ         $0x20, R8
@@ -968,21 +1552,21 @@ wide_line:
 
 narrow:
 columns_many:
-	SUBQ    $0x08, R8
-	JLT     columns_few
-	VMOVUPD (AX), Z0
-	MOVQ    BX, R9
-	MOVQ    CX, R10
-	MOVQ    DI, R11
+	SUBQ      $0x08, R8
+	JLT       columns_few
+	VMOVDQU64 (AX), Z0
+	MOVQ      BX, R9
+	MOVQ      CX, R10
+	MOVQ      DI, R11
 
 line_all:
-	VBROADCASTSD (R10), Z1
+	VPBROADCASTQ (R10), Z1
 	VFMADD231PD  (R9), Z1, Z0
 	ADDQ         SI, R9
 	ADDQ         DX, R10
 	DECQ         R11
 	JNZ          line_all
-	VMOVUPD      Z0, (AX)
+	VMOVDQU64    Z0, (AX)
 	ADDQ         $0x00000040, AX
 	ADDQ         $0x00000040, BX
 	JMP          columns_many
@@ -993,20 +1577,407 @@ columns_few:
 	MOVQ      $-1, R9
 	BZHIQ     R8, R9, R9
 	KMOVQ     R9, K1
-	VMOVUPD.Z (AX), K1, Z0
+	VMOVDQU64 (AX), K1, Z5
 	MOVQ      BX, R9
 	MOVQ      CX, R10
 	MOVQ      DI, R11
 
 line_some:
-	VBROADCASTSD (R10), Z1
-	VFMADD231PD  (R9), Z1, K1, Z0
+	VPBROADCASTQ (R10), Z0
+	VFMADD231PD  (R9), Z0, K1, Z5
 	ADDQ         SI, R9
 	ADDQ         DX, R10
 	DECQ         R11
 	JNZ          line_some
-	VMOVUPD      Z0, K1, (AX)
+	VMOVDQU64    Z5, K1, (AX)
 
 columns_end:
+	VZEROUPPER
+	RET
+
+// func dotDoublesAVX512(a *float64, b *float64, n int) float64
+// Requires: AVX, AVX2, AVX512BW, AVX512F, BMI2
+TEXT ·dotDoublesAVX512(SB), NOSPLIT, $0-32
+	MOVQ   a+0(FP), AX
+	MOVQ   b+8(FP), CX
+	MOVQ   n+16(FP), DX
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+
+wide:
+	SUBQ        $0x20, DX
+	JLT         rest
+	VMOVDQU64   (AX), Z4
+	VFMADD231PD (CX), Z4, Z0
+	VMOVDQU64   64(AX), Z4
+	VFMADD231PD 64(CX), Z4, Z1
+	VMOVDQU64   128(AX), Z4
+	VFMADD231PD 128(CX), Z4, Z2
+	VMOVDQU64   192(AX), Z4
+	VFMADD231PD 192(CX), Z4, Z3
+	ADDQ        $0x00000100, AX
+	ADDQ        $0x00000100, CX
+	JMP         wide
+
+rest:
+	ADDQ $0x20, DX
+
+few_many:
+	SUBQ        $0x08, DX
+	JLT         few_few
+	VMOVDQU64   (AX), Z4
+	VFMADD231PD (CX), Z4, Z0
+	ADDQ        $0x00000040, AX
+	ADDQ        $0x00000040, CX
+	JMP         few_many
+
+few_few:
+	ADDQ        $0x08, DX
+	JZ          few_end
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VMOVDQU64.Z (AX), K1, Z4
+	VFMADD231PD (CX), Z4, K1, Z0
+
+few_end:
+	VADDPD        Z1, Z0, Z0
+	VADDPD        Z3, Z2, Z2
+	VADDPD        Z2, Z0, Z0
+	VEXTRACTI64X4 $0x01, Z0, Y1
+	VADDPD        Y1, Y0, Y0
+	VEXTRACTI128  $0x01, Y0, X1
+	VADDPD        X1, X0, X0
+	VPSRLDQ       $0x08, X0, X1
+	VADDPD        X1, X0, X0
+	VMOVSD        X0, ret+24(FP)
+	VZEROUPPER
+	RET
+
+// func addWordsAVX512(dst *int32, x *int32, stepX int, lines *int32, step int, k int, n int)
+// Requires: AVX, AVX512BW, AVX512F, BMI2
+TEXT ·addWordsAVX512(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ stepX+16(FP), DX
+	MOVQ lines+24(FP), BX
+	MOVQ step+32(FP), SI
+	MOVQ k+40(FP), DI
+	MOVQ n+48(FP), R8
+
+wide:
+	CMPQ      R8, $0x40
+	JLT       narrow
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 64(AX), Z1
+	VMOVDQU64 128(AX), Z2
+	VMOVDQU64 192(AX), Z3
+	MOVQ      BX, R9
+	MOVQ      CX, R10
+	MOVQ      DI, R11
+
+wide_line:
+	VPBROADCASTD (R10), Z4
+	VPMULLD      (R9), Z4, Z5
+	VPADDD       Z5, Z0, Z0
+	VPMULLD      64(R9), Z4, Z5
+	VPADDD       Z5, Z1, Z1
+	VPMULLD      128(R9), Z4, Z5
+	VPADDD       Z5, Z2, Z2
+	VPMULLD      192(R9), Z4, Z4
+	VPADDD       Z4, Z3, Z3
+	ADDQ         SI, R9
+	ADDQ         DX, R10
+	DECQ         R11
+	JNZ          wide_line
+	VMOVDQU64    Z0, (AX)
+	VMOVDQU64    Z1, 64(AX)
+	VMOVDQU64    Z2, 128(AX)
+	VMOVDQU64    Z3, 192(AX)
+	ADDQ         $0x00000100, AX
+	ADDQ         $0x00000100, BX
+	SUBQ         $0x40, R8
+	JMP          wide
+
+narrow:
+columns_many:
+	SUBQ      $0x10, R8
+	JLT       columns_few
+	VMOVDQU64 (AX), Z0
+	MOVQ      BX, R9
+	MOVQ      CX, R10
+	MOVQ      DI, R11
+
+line_all:
+	VPBROADCASTD (R10), Z1
+	VPMULLD      (R9), Z1, Z1
+	VPADDD       Z1, Z0, Z0
+	ADDQ         SI, R9
+	ADDQ         DX, R10
+	DECQ         R11
+	JNZ          line_all
+	VMOVDQU64    Z0, (AX)
+	ADDQ         $0x00000040, AX
+	ADDQ         $0x00000040, BX
+	JMP          columns_many
+
+columns_few:
+	ADDQ      $0x10, R8
+	JZ        columns_end
+	MOVQ      $-1, R9
+	BZHIQ     R8, R9, R9
+	KMOVQ     R9, K1
+	VMOVDQU32 (AX), K1, Z6
+	MOVQ      BX, R9
+	MOVQ      CX, R10
+	MOVQ      DI, R11
+
+line_some:
+	VPBROADCASTD (R10), Z0
+	VMOVDQA64    Z0, Z1
+	VPMULLD      (R9), Z0, K1, Z1
+	VPADDD       Z1, Z6, K1, Z6
+	ADDQ         SI, R9
+	ADDQ         DX, R10
+	DECQ         R11
+	JNZ          line_some
+	VMOVDQU32    Z6, K1, (AX)
+
+columns_end:
+	VZEROUPPER
+	RET
+
+// func dotWordsAVX512(a *int32, b *int32, n int) int32
+// Requires: AVX, AVX2, AVX512BW, AVX512F, BMI2
+TEXT ·dotWordsAVX512(SB), NOSPLIT, $0-28
+	MOVQ   a+0(FP), AX
+	MOVQ   b+8(FP), CX
+	MOVQ   n+16(FP), DX
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+
+wide:
+	SUBQ      $0x40, DX
+	JLT       rest
+	VMOVDQU64 (AX), Z4
+	VPMULLD   (CX), Z4, Z4
+	VPADDD    Z4, Z0, Z0
+	VMOVDQU64 64(AX), Z4
+	VPMULLD   64(CX), Z4, Z4
+	VPADDD    Z4, Z1, Z1
+	VMOVDQU64 128(AX), Z4
+	VPMULLD   128(CX), Z4, Z4
+	VPADDD    Z4, Z2, Z2
+	VMOVDQU64 192(AX), Z4
+	VPMULLD   192(CX), Z4, Z4
+	VPADDD    Z4, Z3, Z3
+	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, CX
+	JMP       wide
+
+rest:
+	ADDQ $0x40, DX
+
+few_many:
+	SUBQ      $0x10, DX
+	JLT       few_few
+	VMOVDQU64 (AX), Z4
+	VPMULLD   (CX), Z4, Z4
+	VPADDD    Z4, Z0, Z0
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000040, CX
+	JMP       few_many
+
+few_few:
+	ADDQ        $0x10, DX
+	JZ          few_end
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VMOVDQU32.Z (AX), K1, Z4
+	VMOVDQA64   Z4, Z5
+	VPMULLD     (CX), Z4, K1, Z5
+	VPADDD      Z5, Z0, K1, Z0
+
+few_end:
+	VPADDD        Z1, Z0, Z0
+	VPADDD        Z3, Z2, Z2
+	VPADDD        Z2, Z0, Z0
+	VEXTRACTI64X4 $0x01, Z0, Y1
+	VPADDD        Y1, Y0, Y0
+	VEXTRACTI128  $0x01, Y0, X1
+	VPADDD        X1, X0, X0
+	VPSRLDQ       $0x08, X0, X1
+	VPADDD        X1, X0, X0
+	VPSRLDQ       $0x04, X0, X1
+	VPADDD        X1, X0, X0
+	VMOVQ         X0, AX
+	MOVL          AX, ret+24(FP)
+	VZEROUPPER
+	RET
+
+// func addLongsAVX512(dst *int64, x *int64, stepX int, lines *int64, step int, k int, n int)
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2
+TEXT ·addLongsAVX512(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ stepX+16(FP), DX
+	MOVQ lines+24(FP), BX
+	MOVQ step+32(FP), SI
+	MOVQ k+40(FP), DI
+	MOVQ n+48(FP), R8
+
+wide:
+	CMPQ      R8, $0x20
+	JLT       narrow
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 64(AX), Z1
+	VMOVDQU64 128(AX), Z2
+	VMOVDQU64 192(AX), Z3
+	MOVQ      BX, R9
+	MOVQ      CX, R10
+	MOVQ      DI, R11
+
+wide_line:
+	VPBROADCASTQ (R10), Z4
+	VPMULLQ      (R9), Z4, Z5
+	VPADDQ       Z5, Z0, Z0
+	VPMULLQ      64(R9), Z4, Z5
+	VPADDQ       Z5, Z1, Z1
+	VPMULLQ      128(R9), Z4, Z5
+	VPADDQ       Z5, Z2, Z2
+	VPMULLQ      192(R9), Z4, Z4
+	VPADDQ       Z4, Z3, Z3
+	ADDQ         SI, R9
+	ADDQ         DX, R10
+	DECQ         R11
+	JNZ          wide_line
+	VMOVDQU64    Z0, (AX)
+	VMOVDQU64    Z1, 64(AX)
+	VMOVDQU64    Z2, 128(AX)
+	VMOVDQU64    Z3, 192(AX)
+	ADDQ         $0x00000100, AX
+	ADDQ         $0x00000100, BX
+	SUBQ         $0x20, R8
+	JMP          wide
+
+narrow:
+columns_many:
+	SUBQ      $0x08, R8
+	JLT       columns_few
+	VMOVDQU64 (AX), Z0
+	MOVQ      BX, R9
+	MOVQ      CX, R10
+	MOVQ      DI, R11
+
+line_all:
+	VPBROADCASTQ (R10), Z1
+	VPMULLQ      (R9), Z1, Z1
+	VPADDQ       Z1, Z0, Z0
+	ADDQ         SI, R9
+	ADDQ         DX, R10
+	DECQ         R11
+	JNZ          line_all
+	VMOVDQU64    Z0, (AX)
+	ADDQ         $0x00000040, AX
+	ADDQ         $0x00000040, BX
+	JMP          columns_many
+
+columns_few:
+	ADDQ      $0x08, R8
+	JZ        columns_end
+	MOVQ      $-1, R9
+	BZHIQ     R8, R9, R9
+	KMOVQ     R9, K1
+	VMOVDQU64 (AX), K1, Z6
+	MOVQ      BX, R9
+	MOVQ      CX, R10
+	MOVQ      DI, R11
+
+line_some:
+	VPBROADCASTQ (R10), Z0
+	VMOVDQA64    Z0, Z1
+	VPMULLQ      (R9), Z0, K1, Z1
+	VPADDQ       Z1, Z6, K1, Z6
+	ADDQ         SI, R9
+	ADDQ         DX, R10
+	DECQ         R11
+	JNZ          line_some
+	VMOVDQU64    Z6, K1, (AX)
+
+columns_end:
+	VZEROUPPER
+	RET
+
+// func dotLongsAVX512(a *int64, b *int64, n int) int64
+// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, BMI2
+TEXT ·dotLongsAVX512(SB), NOSPLIT, $0-32
+	MOVQ   a+0(FP), AX
+	MOVQ   b+8(FP), CX
+	MOVQ   n+16(FP), DX
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+
+wide:
+	SUBQ      $0x20, DX
+	JLT       rest
+	VMOVDQU64 (AX), Z4
+	VPMULLQ   (CX), Z4, Z4
+	VPADDQ    Z4, Z0, Z0
+	VMOVDQU64 64(AX), Z4
+	VPMULLQ   64(CX), Z4, Z4
+	VPADDQ    Z4, Z1, Z1
+	VMOVDQU64 128(AX), Z4
+	VPMULLQ   128(CX), Z4, Z4
+	VPADDQ    Z4, Z2, Z2
+	VMOVDQU64 192(AX), Z4
+	VPMULLQ   192(CX), Z4, Z4
+	VPADDQ    Z4, Z3, Z3
+	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, CX
+	JMP       wide
+
+rest:
+	ADDQ $0x20, DX
+
+few_many:
+	SUBQ      $0x08, DX
+	JLT       few_few
+	VMOVDQU64 (AX), Z4
+	VPMULLQ   (CX), Z4, Z4
+	VPADDQ    Z4, Z0, Z0
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000040, CX
+	JMP       few_many
+
+few_few:
+	ADDQ        $0x08, DX
+	JZ          few_end
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VMOVDQU64.Z (AX), K1, Z4
+	VMOVDQA64   Z4, Z5
+	VPMULLQ     (CX), Z4, K1, Z5
+	VPADDQ      Z5, Z0, K1, Z0
+
+few_end:
+	VPADDQ        Z1, Z0, Z0
+	VPADDQ        Z3, Z2, Z2
+	VPADDQ        Z2, Z0, Z0
+	VEXTRACTI64X4 $0x01, Z0, Y1
+	VPADDQ        Y1, Y0, Y0
+	VEXTRACTI128  $0x01, Y0, X1
+	VPADDQ        X1, X0, X0
+	VPSRLDQ       $0x08, X0, X1
+	VPADDQ        X1, X0, X0
+	VMOVQ         X0, AX
+	MOVQ          AX, ret+24(FP)
 	VZEROUPPER
 	RET

@@ -196,7 +196,7 @@ func prepareLogic(all bool) func(c *op.Call) (op.Run, error) {
 		if all {
 			truth = reduce.Min[uint8](1)
 		}
-		truth.Done = func(a uint8, _ int) uint8 { return min(a, 1) }
+		truth.Done, truth.All = func(a uint8, _ int) uint8 { return min(a, 1) }, nil
 		return runReduce(c, r, truth), nil
 	}
 }

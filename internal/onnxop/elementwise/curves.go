@@ -31,6 +31,10 @@ func curves() []curveDef {
 		d.doubles = wholeDoubles(k, f64)
 		return d
 	}
+	exp := fast("Exp", 1, vecmath.ExpTo, math.Exp)
+	if c := simd.CurveKernels(); c.HasDoubles() {
+		exp.doubles = func(dst, src []float64) { c.ExpDoubles(dst, src, 0) }
+	}
 	erf := fast("Erf", 9, vecmath.ErfTo, math.Erf)
 	erf.ints = true
 	shrink := with("Shrink", 9, shrinkCurve)
@@ -40,7 +44,7 @@ func curves() []curveDef {
 		fast("Atan", 7, vecmath.AtanTo, math.Atan), fast("Atanh", 9, vecmath.AtanhTo, math.Atanh), fast("Cos", 7, vecmath.CosTo, math.Cos), fast("Cosh", 9, vecmath.CoshTo, math.Cosh),
 		fast("Sin", 7, vecmath.SinTo, math.Sin), fast("Sinh", 9, vecmath.SinhTo, math.Sinh), fast("Tan", 7, vecmath.TanTo, math.Tan),
 		toWhole("Ceil", 1, element.Ceil, math.Ceil, simd.DoublesCeil), toWhole("Floor", 1, element.Floor, math.Floor, simd.DoublesFloor), toWhole("Round", 11, element.ToEven, math.RoundToEven, simd.DoublesToEven),
-		fast("Sqrt", 1, element.Roots, math.Sqrt), fast("Exp", 1, vecmath.ExpTo, math.Exp), fast("Log", 1, vecmath.LogTo, math.Log),
+		fast("Sqrt", 1, element.Roots, math.Sqrt), exp, fast("Log", 1, vecmath.LogTo, math.Log),
 		fast("Sigmoid", 1, vecmath.SigmoidTo, sigmoid64), fast("Tanh", 1, vecmath.TanhTo, math.Tanh), erf, shrink,
 		fast("Reciprocal", 1, element.Reciprocals, func(x float64) float64 { return 1 / x }),
 		fast("Softplus", 1, vecmath.SoftplusTo, softplus64), fast("Softsign", 1, softsignTo, func(x float64) float64 { return x / (1 + math.Abs(x)) }),

@@ -84,16 +84,36 @@ func powInts[T int32 | int64, E int64 | float64](c *op.Call, f func(T, E) T) (op
 		return nil, err
 	}
 	exp := make([]E, c.In[1].Len())
+	_, whole := any(E(0)).(int64) // floating-point powers may leave the range
 	return func(c *op.Call) error {
 		tensor.Read(exp, c.In[1], 0)
 		a, dst := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
 		for it := plan.Runs(0, plan.Len); it.Next(); {
+			if plan.Step[0] == 1 && plan.Step[1] == 0 && whole && smallPower(dst[it.Dst:][:it.N], a[it.Off[0]:], float64(exp[it.Off[1]])) {
+				continue
+			}
 			for i := range it.N {
 				dst[it.Dst+i] = f(a[it.Off[0]+i*plan.Step[0]], exp[it.Off[1]+i*plan.Step[1]])
 			}
 		}
 		return nil
 	}, nil
+}
+
+// smallPower multiplies integers where the exponent, a whole number, is one of those that models use.
+func smallPower[T int32 | int64](dst, a []T, y float64) bool {
+	a = a[:len(dst)]
+	switch y {
+	case 1:
+		copy(dst, a)
+	case 2:
+		for i, x := range a {
+			dst[i] = x * x
+		}
+	default:
+		return false
+	}
+	return true
 }
 
 // intPow multiplies modulo the type's range. Negative exponents give the integer

@@ -229,12 +229,12 @@ func intExact[T tensor.Integer](k exact) op.Run {
 			}
 		})
 	}
-	if k == rectify && T(0)-1 < 0 && unsafe.Sizeof(T(0)) < 4 { // wider ones are chosen without a branch as it is
-		down := 8*unsafe.Sizeof(T(0)) - 1
+	if k == rectify && T(0)-1 < 0 {
+		zeros, most := make([]T, element.Block), element.Max[T]().Vec
 		return RunUnary(func(dst, src []T) {
-			src = src[:len(dst)]
-			for i, x := range src {
-				dst[i] = x &^ (x >> down)
+			for at := 0; at < len(dst); at += element.Block {
+				n := min(element.Block, len(dst)-at)
+				most(dst[at:][:n], src[at:][:n], zeros[:n])
 			}
 		})
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -184,13 +186,32 @@ func prepareEinsumOf[T tensor.Number](c *op.Call) (op.Run, error) {
 // shortLine is up to how many results in a line are added up one by one.
 const shortLine = 4
 
+// longSum is how many products that lie side by side are added up faster than one for each of a line's results.
+const longSum = 8
+
+// flat tells whether all inputs lie side by side along a label, or repeat.
+func (e *einsum) flat(label int) bool {
+	for _, s := range e.strides {
+		if s[label] > 1 {
+			return false
+		}
+	}
+	return true
+}
+
+// alongSums tells whether what the innermost sums add up lies side by side.
+func (e *einsum) alongSums() bool {
+	last := len(e.size) - 1
+	return last >= e.kept && e.size[last] >= longSum && e.flat(last)
+}
+
 // einsumLines computes an equation line by line of the result, or, where lines are short and sums are long, one result after the other.
 func einsumLines[T tensor.Number](e *einsum, w *workers.Pool, in [][]T, y []T) {
 	sums, last := tensor.Elements(e.size[e.kept:]), e.kept
 	line := 1
 	if last > 0 {
 		last--
-		if line = e.size[last]; line <= shortLine && sums > line {
+		if line = e.size[last]; line <= shortLine && sums > line || e.alongSums() && !e.flat(last) {
 			last, line = e.kept, 1
 		}
 	}
@@ -292,6 +313,17 @@ func einsumSum[T tensor.Number](e *einsum, in [][]T, base, pos, at []int, sums i
 				pos[i] += at[d] * e.strides[i][e.kept+d]
 			}
 		}
+		if run >= longSum && e.sideBySide() {
+			if len(in) == 1 {
+				total += sumOf(in[0][pos[0]:][:run])
+			} else {
+				total += productOf(in[0][pos[0]:][:run], in[1][pos[1]:][:run])
+			}
+			if last > 0 {
+				tensor.Next(at[:last], size[:last])
+			}
+			continue
+		}
 		for range run {
 			v := T(1)
 			for i, x := range in {
@@ -307,4 +339,46 @@ func einsumSum[T tensor.Number](e *einsum, in [][]T, base, pos, at []int, sums i
 		}
 	}
 	return total
+}
+
+// sideBySide tells whether the one or two inputs have the numbers of the innermost sums side by side.
+func (e *einsum) sideBySide() bool {
+	last := len(e.size) - 1
+	for _, s := range e.strides {
+		if s[last] != 1 {
+			return false
+		}
+	}
+	return len(e.strides) <= 2
+}
+
+// sumOf adds up numbers.
+func sumOf[T tensor.Number](v []T) T {
+	if f, ok := any(v).([]float32); ok {
+		if k := simd.FoldKernels(); k != nil {
+			return T(k.Row(simd.FoldSum, f))
+		}
+	}
+	var a, b T
+	for ; len(v) >= 2; v = v[2:] {
+		a, b = a+v[0], b+v[1]
+	}
+	if len(v) > 0 {
+		a += v[0]
+	}
+	return a + b
+}
+
+// productOf adds up the products of numbers.
+func productOf[T tensor.Number](a, b []T) T {
+	if f, ok := any(a).([]float32); ok {
+		return T(kernel.Dot(f, any(b).([]float32)))
+	}
+	sum, ok := simd.Dot(simd.FoldKernels(), a, b)
+	if !ok {
+		for i, v := range b[:len(a)] {
+			sum += a[i] * v
+		}
+	}
+	return sum
 }

@@ -51,8 +51,7 @@ func PlainGemm[T tensor.Real | int32 | int64 | uint32 | uint64](p *workers.Pool,
 		si, sk = 1, lda
 	}
 	at := func(i, k int) T { return a[i*si+k*sk] }
-	doubles, _ := any(a).([]float64)
-	others, _ := any(b).([]float64)
+	lines := g.TransB || g.N == 1 && ldb == 1 // columns of b are lines of memory
 	folds := simd.FoldKernels()
 	p.For(g.M, max(1, 1<<15/max(g.N*g.K, 1)), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
@@ -60,9 +59,15 @@ func PlainGemm[T tensor.Real | int32 | int64 | uint32 | uint64](p *workers.Pool,
 			if !g.Accumulate {
 				clear(row)
 			}
-			if g.TransB {
+			if lines {
 				for j := range row {
 					line := b[j*ldb:][:g.K]
+					if sk == 1 {
+						if sum, ok := simd.Dot(folds, a[i*si:][:g.K], line); ok {
+							row[j] += sum
+							continue
+						}
+					}
 					var sum T
 					for k, bv := range line {
 						sum += at(i, k) * bv
@@ -71,7 +76,7 @@ func PlainGemm[T tensor.Real | int32 | int64 | uint32 | uint64](p *workers.Pool,
 				}
 				continue
 			}
-			if sums, ok := any(row).([]float64); ok && g.K > 0 && folds.AddProducts(sums, doubles[i*si:], sk, others, ldb, g.K) {
+			if g.K > 0 && simd.AddProducts(folds, row, a[i*si:], sk, b, ldb, g.K) {
 				continue
 			}
 			k := 0
@@ -94,14 +99,4 @@ func PlainGemm[T tensor.Real | int32 | int64 | uint32 | uint64](p *workers.Pool,
 }
 
 // Inner is an inner product of either float type.
-func Inner[T tensor.Real](a, b []T) T {
-	if x, ok := any(a).([]float32); ok {
-		return T(kernel.Dot(x, any(b).([]float32)))
-	}
-	var s T
-	b = b[:len(a)]
-	for i, v := range a {
-		s += v * b[i]
-	}
-	return s
-}
+func Inner[T tensor.Real](a, b []T) T { return productOf(a, b) }

@@ -171,6 +171,8 @@ func Power(v, order float64) float64 {
 		return math.Abs(v)
 	case 2:
 		return v * v
+	case 3:
+		return math.Abs(v) * v * v
 	}
 	return math.Pow(math.Abs(v), order)
 }

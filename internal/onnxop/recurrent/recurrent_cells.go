@@ -264,16 +264,39 @@ func lstmStep[T tensor.Real](q *recurrent[T], c *op.Call, dir int, live []int) {
 	for _, b := range live {
 		pre, rec := q.pre[b*4*n:][:4*n], q.rec[b*4*n:][:4*n]
 		h, cell := q.h[b*n:][:n], q.c[b*n:][:n]
-		if q.inVectors() && peep == nil && !q.inputForget {
+		if q.inVectors() {
 			sumTo(pre, rec)
-			sigmoids(pre[:3*n])
+			see := func(gate, state, weights []T) {
+				tmp := q.tmp[b*n:][:n]
+				copy(tmp, state)
+				timesTo(tmp, weights)
+				sumTo(gate, tmp)
+			}
+			in, out, forget := pre[:n], pre[n:2*n], pre[2*n:3*n]
+			if peep != nil {
+				see(in, cell, peep[:n])
+				see(forget, cell, peep[2*n:])
+				sigmoids(in)
+				sigmoids(forget)
+			} else {
+				sigmoids(pre[:3*n])
+			}
+			if q.inputForget {
+				for j, v := range in {
+					forget[j] = 1 - v
+				}
+			}
 			tanhs(pre[3*n:])
-			timesTo(cell, pre[2*n:])
-			timesTo(pre[:n], pre[3*n:])
-			sumTo(cell, pre[:n])
+			timesTo(cell, forget)
+			timesTo(in, pre[3*n:])
+			sumTo(cell, in)
+			if peep != nil {
+				see(out, cell, peep[n:2*n])
+				sigmoids(out)
+			}
 			copy(h, cell)
 			tanhs(h)
-			timesTo(h, pre[n:])
+			timesTo(h, out)
 			continue
 		}
 		for j := range h {

@@ -1,7 +1,9 @@
 package reduce
 
 import (
+	"bytes"
 	"slices"
+	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/kernel/element"
@@ -52,7 +54,24 @@ func argRun[T tensor.Number](l line, least, last bool) op.Run {
 	tiles := (l.inner + element.Block - 1) / element.Block
 	var src []T // made once, as the closure below: a run must not allocate
 	var dst []int64
+	var tops []T // the extremes of lines, where these are rows of memory
+	extremes := simd.ExtremeKernels()
+	if l.inner == 1 && simd.HasExtremes[T](extremes) {
+		tops = make([]T, l.outer)
+	}
 	work := func(lo, hi int) {
+		if tops != nil {
+			simd.ExtremeRows(extremes, least, tops[lo:hi], src[lo*l.n:], l.n)
+			for i := lo; i < hi; i++ {
+				line := src[i*l.n:][:l.n]
+				if at := placeIn(line, tops[i], last); at >= 0 {
+					dst[i] = int64(at)
+				} else { // the first that is no number
+					argTile(dst[i:i+1], line, l.n, 1, least, last)
+				}
+			}
+			return
+		}
 		if f, ok := any(src).([]float32); ok && l.inner == 1 {
 			for i := lo; i < hi; i++ {
 				line := f[i*l.n:][:l.n]
@@ -88,6 +107,11 @@ func argRow(line []float32, least, last bool) int {
 	if least {
 		want = low
 	}
+	return placeIn(line, want, last)
+}
+
+// placeIn is the first or last place of a number in a line; -1 where it is not there.
+func placeIn[T tensor.Number](line []T, want T, last bool) int {
 	if last {
 		for i := len(line) - 1; i >= 0; i-- {
 			if line[i] == want {
@@ -95,6 +119,9 @@ func argRow(line []float32, least, last bool) int {
 			}
 		}
 		return -1
+	}
+	if unsafe.Sizeof(want) == 1 {
+		return bytes.IndexByte(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(line))), len(line)), byte(want))
 	}
 	return slices.Index(line, want)
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"sync"
 
+	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
@@ -78,7 +79,16 @@ func PrepareSoftmax(c *op.Call, k Normalisation) (op.Run, error) {
 		}
 		return normalise(l, k, row), nil
 	case tensor.Float64:
-		return normalise[float64](l, k, nil), nil
+		var row func(dst, src []float64)
+		if simd.CurveKernels().HasDoubles() {
+			switch k {
+			case Softmax:
+				row = softmaxDoubles
+			case LogSoftmax:
+				row = logSoftmaxDoubles
+			}
+		}
+		return normalise(l, k, row), nil
 	}
 	return nil, elem.BadType(c, 0)
 }
@@ -89,15 +99,15 @@ func normalise[T tensor.Real](l line, k Normalisation, row func(dst, src []T)) o
 	if l.inner == 1 && row != nil {
 		rows := func(lo, hi int) {
 			if f, ok := any(dst).([]float32); ok && k == Softmax {
-				f, src := f[lo*l.n:hi*l.n], any(src).([]float32)[lo*l.n:]
-				if c := simd.CurveKernels(); c.SoftmaxRows(f, src, l.n) {
-					return
-				} else if c != nil && l.n <= shortRow {
-					softmaxRows(f, src, l.n)
+				if simd.CurveKernels().SoftmaxRows(f[lo*l.n:hi*l.n], any(src).([]float32)[lo*l.n:], l.n) {
 					return
 				}
-			} else if ok && k == LogSoftmax && l.n <= shortRow {
-				logSoftmaxRows(f[lo*l.n:hi*l.n], any(src).([]float32)[lo*l.n:], l.n)
+			} else if ok && k == hardmax && simd.HasExtremes[float32](simd.ExtremeKernels()) {
+				hardmaxRows(f[lo*l.n:hi*l.n], any(src).([]float32)[lo*l.n:], l.n)
+				return
+			}
+			if f, ok := any(dst).([]float32); ok && k != hardmax && l.n <= shortRow && hi-lo >= fewRows && simd.ElementKernels() != nil {
+				shortRows(f[lo*l.n:hi*l.n], any(src).([]float32)[lo*l.n:], l.n, k == LogSoftmax)
 				return
 			}
 			for i := lo; i < hi; i++ {
@@ -212,68 +222,77 @@ func softmaxRow(dst, src []float32) {
 	element.Scale(dst, dst, inv)
 }
 
-// shortRow is the length up to which rows are normalised several at a time: a loop over each costs more than it does.
-const shortRow = 16
+// Rows of up to shortRow values, fewRows of them or more, are normalised side by side: a loop over each costs more than it does.
+const shortRow, fewRows = 16, 8
 
-// softmaxRows is softmaxRow of short rows of n.
-func softmaxRows(dst, src []float32, n int) {
-	const most = 512
+// shortRows normalises rows of n values, or writes the logarithms of that: turned, so that their first values lie side by side, then their second ones.
+func shortRows(dst, src []float32, n int, logs bool) {
+	const most = 256
+	room := turnedRooms.Get().(*[shortRow * most]float32)
 	for len(dst) > 0 {
-		d := dst[:min(len(dst), most/n*n)]
-		for at := 0; at < len(d); at += n {
-			row := src[at:][:n]
-			top := row[0]
-			for _, v := range row[1:] {
-				top = max(top, v)
+		rows := min(most, len(dst)/n)
+		columns := room[:rows*n]
+		kernel.Turn(columns, rows, src, n, n, rows)
+		softmaxColumns(columns, columns, n, rows, rows, logs)
+		kernel.Turn(dst, n, columns, rows, rows, n)
+		dst, src = dst[rows*n:], src[rows*n:]
+	}
+	turnedRooms.Put(room)
+}
+
+// hardmaxRows is hardmaxRow of rows of n, whose largest values are found together.
+func hardmaxRows(dst, src []float32, n int) {
+	f, room := simd.ExtremeKernels(), expRooms.Get().(*[element.Block]float32)
+	for len(dst) > 0 {
+		tops := room[:min(element.Block, len(dst)/n)]
+		simd.ExtremeRows(f, false, tops, src, n)
+		for i, top := range tops {
+			row, to := src[i*n:][:n], dst[i*n:][:n]
+			at := placeIn(row, top, false)
+			if at < 0 { // something is no number
+				hardmaxRow(to, row)
+				continue
 			}
-			for i, v := range row {
-				d[at+i] = v - top
-			}
+			clear(to)
+			to[at] = 1
 		}
-		vecmath.ExpSumTo(d, d, 0)
-		for at := 0; at < len(d); at += n {
-			row, sum := d[at:][:n], float32(0)
-			for _, v := range row {
-				sum += v
-			}
-			inv := 1 / sum
-			for i := range row {
-				row[i] *= inv
-			}
+		dst, src = dst[len(tops)*n:], src[len(tops)*n:]
+	}
+	expRooms.Put(room)
+}
+
+// topDouble is the greatest of a row, no number where one is none.
+func topDouble(src []float64) float64 {
+	top := src[0]
+	for _, x := range src[1:] {
+		if x > top || x != x {
+			top = x
 		}
-		dst, src = dst[len(d):], src[len(d):]
+	}
+	return top
+}
+
+// softmaxDoubles is softmaxRow of float64.
+func softmaxDoubles(dst, src []float64) {
+	inv := 1 / simd.CurveKernels().ExpDoubles(dst, src, topDouble(src))
+	for i := range dst {
+		dst[i] *= inv
 	}
 }
 
-// logSoftmaxRows is logSoftmaxRow of short rows of n.
-func logSoftmaxRows(dst, src []float32, n int) {
-	room := expRooms.Get().(*[element.Block]float32)
-	for len(dst) > 0 {
-		d := dst[:min(len(dst), element.Block/n*n)]
-		for at := 0; at < len(d); at += n {
-			row := src[at:][:n]
-			top := row[0]
-			for _, v := range row[1:] {
-				top = max(top, v)
-			}
-			for i, v := range row {
-				d[at+i] = v - top
-			}
-		}
-		vecmath.ExpSumTo(room[:len(d)], d, 0)
-		for at := 0; at < len(d); at += n {
-			sum := 0.0
-			for _, v := range room[at:][:n] {
-				sum += float64(v)
-			}
-			less := float32(math.Log(sum))
-			for i := range d[at:][:n] {
-				d[at+i] -= less
-			}
-		}
-		dst, src = dst[len(d):], src[len(d):]
+// logSoftmaxDoubles is logSoftmaxRow of float64.
+func logSoftmaxDoubles(dst, src []float64) {
+	top, sum, c := topDouble(src), 0.0, simd.CurveKernels()
+	room := doubleRooms.Get().(*[element.Block]float64)
+	for at := 0; at < len(src); at += len(room) {
+		some := src[at:min(at+len(room), len(src))]
+		sum += c.ExpDoubles(room[:len(some)], some, top)
 	}
-	expRooms.Put(room)
+	doubleRooms.Put(room)
+	less := math.Log(sum)
+	for i, x := range src[:len(dst)] {
+		dst[i] = x - top - less
+	}
 }
 
 // hardmaxRow writes 1 for the first of the largest values of a row, and zeros; dst may be src.
@@ -309,5 +328,11 @@ var lessOne = element.Sub[float32]().VectorScalar
 // placeRooms hold places of the largest values.
 var placeRooms = sync.Pool{New: func() any { return new([element.Block]int64) }}
 
-// expRooms hold exponentials of which the sum only is wanted.
-var expRooms = sync.Pool{New: func() any { return new([element.Block]float32) }}
+// turnedRooms hold short rows that have been turned.
+var turnedRooms = sync.Pool{New: func() any { return new([shortRow * 256]float32) }}
+
+// expRooms hold exponentials of which the sum only is wanted, doubleRooms those of float64.
+var (
+	expRooms    = sync.Pool{New: func() any { return new([element.Block]float32) }}
+	doubleRooms = sync.Pool{New: func() any { return new([element.Block]float64) }}
+)

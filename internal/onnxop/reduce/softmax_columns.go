@@ -1,7 +1,6 @@
 package reduce
 
 import (
-	"math"
 	"sync"
 
 	"github.com/opmeter/opmeter/internal/kernel"
@@ -39,9 +38,7 @@ func softmaxColumns(dst, src []float32, n, stride, width int, logs bool) {
 		e.Add(sum, sum, power)
 	}
 	if logs {
-		for i, v := range sum {
-			sum[i] = float32(math.Log(float64(v)))
-		}
+		vecmath.LogTo(sum, sum)
 	} else {
 		for i, v := range sum {
 			sum[i] = 1 / v

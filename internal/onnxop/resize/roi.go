@@ -207,29 +207,48 @@ func prepareMaxRoiPool[T tensor.Real](c *op.Call) (op.Run, error) {
 			}
 		}
 		c.Pool.For(len(rois)/5*ch, 1, func(lo, hi int) {
+			rows, cols := make([][2]int, p[0]), make([][2]int, p[1])
 			for i := lo; i < hi; i++ {
 				roi := rois[i/ch*5:][:5]
-				plane := x[(int(roi[0])*ch+i%ch)*h*w:][:h*w]
-				at := func(k int) float64 { return math.Round(float64(roi[k]) * scale) }
-				bh, bw := max(at(4)-at(2)+1, 1)/float64(p[0]), max(at(3)-at(1)+1, 1)/float64(p[1])
-				for o, out := 0, y[i*p[0]*p[1]:][:p[0]*p[1]]; o < len(out); o++ {
-					py, px := float64(o/p[1]), float64(o%p[1])
-					y0, y1 := bin(py*bh, (py+1)*bh, at(2), h)
-					x0, x1 := bin(px*bw, (px+1)*bw, at(1), w)
-					var m T
-					for r := y0; r < y1; r++ {
-						for q := x0; q < x1; q++ {
-							if v := plane[r*w+q]; r == y0 && q == x0 || v > m {
-								m = v
-							}
-						}
+				if i == lo || i%ch == 0 { // another region
+					at := func(k int) float64 { return math.Round(float64(roi[k]) * scale) }
+					bins(rows, max(at(4)-at(2)+1, 1)/float64(p[0]), at(2), h)
+					bins(cols, max(at(3)-at(1)+1, 1)/float64(p[1]), at(1), w)
+				}
+				plane, out := x[(int(roi[0])*ch+i%ch)*h*w:][:h*w], y[i*p[0]*p[1]:][:p[0]*p[1]]
+				for py, r := range rows {
+					for px, q := range cols {
+						out[py*p[1]+px] = largestOf(plane, w, r, q)
 					}
-					out[o] = m
 				}
 			}
 		})
 		return nil
 	}, nil
+}
+
+// largestOf is the largest pixel of some rows and columns of a plane of width w, zero where there are none: what is no number is passed over, but for the
+// first.
+func largestOf[T tensor.Real](plane []T, w int, rows, cols [2]int) (m T) {
+	if rows[0] >= rows[1] || cols[0] >= cols[1] {
+		return 0
+	}
+	m = plane[rows[0]*w+cols[0]]
+	for r := rows[0]; r < rows[1]; r++ {
+		for _, v := range plane[r*w+cols[0] : r*w+cols[1]] {
+			if v > m {
+				m = v
+			}
+		}
+	}
+	return m
+}
+
+// bins are the ranges of pixels that results of some size see, after a shift, within n.
+func bins(to [][2]int, size, shift float64, n int) {
+	for i := range to {
+		to[i][0], to[i][1] = bin(float64(i)*size, float64(i+1)*size, shift, n)
+	}
 }
 
 // bin is the range of pixels that [from, to) covers after a shift, within n.

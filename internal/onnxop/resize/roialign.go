@@ -4,15 +4,16 @@ import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
-// prepareRoiAlign32 takes means over samples of all channels at once: pictures are turned so that the channels of a position lie side by
+// prepareRoiAlign32 takes means over samples of all channels at once, or maxima: pictures are turned so that the channels of a position lie side by
 // side. Samples lie in a grid, so that what a result has of a picture is the product of what it has of its lines and of its columns.
 func prepareRoiAlign32(c *op.Call) (op.Run, error) {
 	v := newRoiAlign(c)
-	if v.maximum {
+	if v.maximum && !simd.HasExtremes[float32](simd.ExtremeKernels()) {
 		return prepareRoiAlign[float32](c)
 	}
 	x := c.In[0].Shape
@@ -20,7 +21,14 @@ func prepareRoiAlign32(c *op.Call) (op.Run, error) {
 	turned := op.ScratchOf[float32](c, n*size*ch)
 	workers := make([]roiWorker, c.Pool.Threads())
 	rooms := op.ScratchOf[float32](c, len(workers)*v.ph*v.pw*ch)
+	var parts []float32
+	if v.maximum {
+		parts = op.ScratchOf[float32](c, len(workers)*roiParts*ch)
+	}
 	for i := range workers {
+		if v.maximum {
+			workers[i].parts = parts[i*roiParts*ch:][:roiParts*ch]
+		}
 		workers[i].room = rooms[i*v.ph*v.pw*ch:][:v.ph*v.pw*ch]
 	}
 	var rois, y []float32
@@ -59,7 +67,11 @@ type roiWorker struct {
 	from       []int
 	weights    []float32
 	sum        kernel.WeightedSum
+	parts      []float32 // of pixels, for maxima
 }
+
+// roiParts is the number of pixels' parts, of all channels, of which the largest are found together.
+const roiParts = 64
 
 // roiLine is a line of pixels, or a column, and what a result has of it.
 type roiLine struct {
@@ -67,10 +79,14 @@ type roiLine struct {
 	weight float64
 }
 
-// align writes the means of a region of a picture with channels last.
+// align writes the means or maxima of a region of a picture with channels last.
 func (w *roiWorker) align(v *roiAlign, picture, roi []float32, ch int) {
 	g := v.grid(float64(roi[0]), float64(roi[1]), float64(roi[2]), float64(roi[3]))
 	for i := range v.ph * v.pw {
+		if v.maximum {
+			w.largest(v, &g, i, picture, w.room[i*ch:][:ch])
+			continue
+		}
 		w.rows = lines(w.rows[:0], g.y+float64(i/v.pw)*g.bh, g.bh, g.gh, v.h)
 		w.cols = lines(w.cols[:0], g.x+float64(i%v.pw)*g.bw, g.bw, g.gw, v.w)
 		w.from, w.weights = w.from[:0], w.weights[:0]
@@ -80,6 +96,40 @@ func (w *roiWorker) align(v *roiAlign, picture, roi []float32, ch int) {
 			}
 		}
 		w.sum.Of(w.room[i*ch:][:ch], picture, w.from, w.weights)
+	}
+}
+
+// largest writes the largest weighted parts of pixels that the samples of result i have, for each channel.
+func (w *roiWorker) largest(v *roiAlign, g *roiGrid, i int, picture, dst []float32) {
+	f, e, ch := simd.ExtremeKernels(), simd.ElementKernels(), len(dst)
+	py, px := g.y+float64(i/v.pw)*g.bh, g.x+float64(i%v.pw)*g.bw
+	n, outside := 0, false
+	for iy := range g.gh {
+		for ix := range g.gw {
+			s, ok := v.sample(py+(float64(iy)+0.5)*g.bh/float64(g.gh), px+(float64(ix)+0.5)*g.bw/float64(g.gw))
+			if !ok {
+				outside = true
+				continue
+			}
+			if n+len(s.at) > roiParts {
+				simd.ExtremeLines(f, false, w.parts[:ch], w.parts, ch, n)
+				n = 1
+			}
+			for k, at := range s.at {
+				e.MulScalar(w.parts[n*ch:][:ch], picture[at*ch:][:ch], float32(s.weight[k]))
+				n++
+			}
+		}
+	}
+	if n == 0 {
+		clear(dst)
+		return
+	}
+	simd.ExtremeLines(f, false, dst, w.parts, ch, n)
+	if outside {
+		for k, a := range dst {
+			dst[k] = max(a, 0)
+		}
 	}
 }
 

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"math"
+
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// extremes writes the greatest and the smallest numbers of rows and of columns.
+func extremes(a *asm) {
+	least32, least64 := uint64(math.Float32bits(float32(math.Inf(-1)))), math.Float64bits(math.Inf(-1))
+	most32, most64 := uint64(math.Float32bits(float32(math.Inf(1)))), math.Float64bits(math.Inf(1))
+	for _, e := range []extreme{
+		{name: "mostBytes", size: 1, low: 0x80, of: a.VPMAXSB},
+		{name: "mostUnsignedBytes", size: 1, low: 0, of: a.VPMAXUB},
+		{name: "mostWords", size: 4, low: 1 << 31, of: a.VPMAXSD},
+		{name: "mostUnsignedWords", size: 4, low: 0, of: a.VPMAXUD},
+		{name: "mostLongs", size: 8, low: 1 << 63, of: a.VPMAXSQ},
+		{name: "mostUnsignedLongs", size: 8, low: 0, of: a.VPMAXUQ},
+		{name: "mostFloats", size: 4, low: least32, of: a.VMAXPS, same: a.VCMPPS},
+		{name: "mostDoubles", size: 8, low: least64, of: a.VMAXPD, same: a.VCMPPD},
+		{name: "leastBytes", size: 1, low: 0x7f, of: a.VPMINSB},
+		{name: "leastUnsignedBytes", size: 1, low: 0xff, of: a.VPMINUB},
+		{name: "leastWords", size: 4, low: 1<<31 - 1, of: a.VPMINSD},
+		{name: "leastUnsignedWords", size: 4, low: 1<<32 - 1, of: a.VPMINUD},
+		{name: "leastLongs", size: 8, low: 1<<63 - 1, of: a.VPMINSQ},
+		{name: "leastUnsignedLongs", size: 8, low: 1<<64 - 1, of: a.VPMINUQ},
+		{name: "leastFloats", size: 4, low: most32, of: a.VMINPS, same: a.VCMPPS},
+		{name: "leastDoubles", size: 8, low: most64, of: a.VMINPD, same: a.VCMPPD},
+	} {
+		e.asm = a
+		e.lines()
+		e.rows()
+	}
+}
+
+// extreme is the greatest or the smallest of numbers of a type.
+type extreme struct {
+	*asm
+	name string
+	size int    // of a number in bytes
+	low  uint64 // the bits of what any other number beats
+	of   func(ops ...operand.Op)
+	same func(ops ...operand.Op) // compares; nil for integers
+}
+
+// join makes acc the extreme of it and of x. What is no number in acc stays; of x it wins, and of two equals that of x.
+func (e *extreme) join(x operand.Op, acc, mask reg.Register) {
+	if e.same != nil {
+		const ordered = 7
+		if mask != nil {
+			e.same(operand.U8(ordered), acc, acc, mask, reg.K2)
+		} else {
+			e.same(operand.U8(ordered), acc, acc, reg.K2)
+		}
+		mask = reg.K2
+	}
+	if mask != nil {
+		e.of(x, acc, mask, acc)
+	} else {
+		e.of(x, acc, acc)
+	}
+}
+
+// move loads a register or writes it, or what a mask has of it.
+func (e *extreme) move(from, to operand.Op, mask reg.Register) {
+	switch {
+	case mask == nil:
+		e.VMOVDQU64(from, to)
+	case e.size == 1:
+		e.VMOVDQU8(from, mask, to)
+	case e.size == 4:
+		e.VMOVDQU32(from, mask, to)
+	default:
+		e.VMOVDQU64(from, mask, to)
+	}
+}
+
+// lines writes the extremes of columns of lines of n numbers, step bytes apart.
+func (e *extreme) lines() {
+	e.function(e.name+"LinesAVX512", "func(dst, src *float32, lines, n, step int)")
+	load := func(name string) reg.Register { return e.Load(e.Param(name), e.GP64()) }
+	dst, src, by, lines, n := load("dst"), load("src"), load("step"), load("lines"), load("n")
+	p, left := e.GP64(), e.GP64()
+	e.DECQ(lines) // the first one is where all begin
+	columns := func(name string, vecs int, mask reg.Register) {
+		var acc [4]reg.VecVirtual
+		for i := range vecs {
+			acc[i] = e.ZMM()
+			if mask != nil {
+				e.zero(zmm, acc[i])
+			}
+			e.move(at(src, 64*i), acc[i], mask)
+		}
+		e.MOVQ(src, p)
+		e.MOVQ(lines, left)
+		e.TESTQ(left, left)
+		e.JZ(operand.LabelRef(name + "_end"))
+		e.Label(name)
+		e.ADDQ(by, p)
+		for i := range vecs {
+			e.join(at(p, 64*i), acc[i], mask)
+		}
+		e.DECQ(left)
+		e.JNZ(operand.LabelRef(name))
+		e.Label(name + "_end")
+		for i := range vecs {
+			e.move(acc[i], at(dst, 64*i), mask)
+		}
+	}
+	each := 64 / e.size
+	e.Label("wide")
+	e.CMPQ(n, operand.U32(uint32(4*each)))
+	e.JLT(operand.LabelRef("narrow"))
+	columns("lines4", 4, nil)
+	e.ADDQ(operand.U32(256), src)
+	e.ADDQ(operand.U32(256), dst)
+	e.SUBQ(operand.U32(uint32(4*each)), n)
+	e.JMP(operand.LabelRef("wide"))
+	e.Label("narrow")
+	e.masked("columns", n, each, func(mask reg.Register) {
+		columns("lines_"+map[bool]string{false: "all", true: "some"}[mask != nil], 1, mask)
+	}, step{dst, 64}, step{src, 64})
+	e.VZEROUPPER()
+	e.RET()
+}
+
+// rows writes the extremes of rows of n numbers, side by side.
+func (e *extreme) rows() {
+	e.function(e.name+"RowsAVX512", "func(dst, src *float32, lines, n, step int)")
+	load := func(name string) reg.Register { return e.Load(e.Param(name), e.GP64()) }
+	dst, src, rows, n := load("dst"), load("src"), load("lines"), load("n")
+	low, bits, left := e.ZMM(), e.GP64(), e.GP64()
+	pattern := e.low
+	for size := e.size; size < 8; size *= 2 {
+		pattern |= pattern << (8 * size)
+	}
+	e.MOVQ(operand.U64(pattern), bits)
+	e.VPBROADCASTQ(bits, low)
+	each := 64 / e.size
+	var acc [4]reg.VecVirtual
+	for i := range acc {
+		acc[i] = e.ZMM()
+	}
+	e.Label("row")
+	e.MOVQ(n, left)
+	e.VMOVDQA64(low, acc[0])
+	e.SUBQ(operand.U32(uint32(4*each)), left)
+	e.JLT(operand.LabelRef("rest"))
+	for i := range acc[1:] {
+		e.VMOVDQA64(low, acc[1+i])
+	}
+	e.Label("wide")
+	for i, v := range acc {
+		e.join(at(src, 64*i), v, nil)
+	}
+	e.ADDQ(operand.U32(256), src)
+	e.SUBQ(operand.U32(uint32(4*each)), left)
+	e.JGE(operand.LabelRef("wide"))
+	e.join(acc[1], acc[0], nil)
+	e.join(acc[3], acc[2], nil)
+	e.join(acc[2], acc[0], nil)
+	e.Label("rest")
+	e.ADDQ(operand.U32(uint32(4*each)), left)
+	e.LEAQ(operand.Mem{Base: src, Index: left, Scale: uint8(e.size)}, bits)
+	e.masked("few", left, each, func(mask reg.Register) { e.join(at(src, 0), acc[0], mask) }, step{src, 64})
+	e.MOVQ(bits, src)
+	v := acc[0]
+	y, x, z := e.YMM(), e.XMM(), e.XMM()
+	e.VEXTRACTI64X4(operand.U8(1), v, y)
+	e.join(y, v.AsY(), nil)
+	e.VEXTRACTI128(operand.U8(1), v.AsY(), x)
+	e.join(x, v.AsX(), nil)
+	for by := 8; by >= e.size; by /= 2 {
+		e.VPSRLDQ(operand.U8(uint8(by)), v.AsX(), z)
+		e.join(z, v.AsX(), nil)
+	}
+	switch e.size {
+	case 1:
+		e.VPEXTRB(operand.U8(0), v.AsX(), at(dst, 0))
+	case 4:
+		e.VMOVD(v.AsX(), at(dst, 0))
+	default:
+		e.VMOVQ(v.AsX(), at(dst, 0))
+	}
+	e.ADDQ(operand.U8(uint8(e.size)), dst)
+	e.DECQ(rows)
+	e.JNZ(operand.LabelRef("row"))
+	e.VZEROUPPER()
+	e.RET()
+}
