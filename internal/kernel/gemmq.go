@@ -72,7 +72,8 @@ func NewPacked16(n, k int) *PackedQ {
 // Fill packs weights that are differences to their zero point, see [FillQ].
 func (p *PackedQ) Fill(w []int32, vec, elem int) { FillQ(nil, p, w, 0, vec, elem) }
 
-// FillQ packs weights less their zero point: step i of channel j is w[j*vec+i*elem] - zero, of at most 510 in size.
+// FillQ packs weights less their zero point: step i of channel j is w[j*vec+i*elem] - zero, of at most 510 in size, or of
+// 16 bits for [NewWords].
 func FillQ[W Weight](pool *workers.Pool, p *PackedQ, w []W, zero int32, vec, elem int) {
 	p.start, p.sparse, p.expand = nil, nil, nil
 	if p.panels != nil {

@@ -224,8 +224,8 @@ func pack(dst, src []float32, n, k, w, vec, elem int) {
 		// A part of the panel at a time, which stays in the cache while its columns come.
 		for i0 := 0; i0 < k; i0 += packSteps {
 			steps, done := min(packSteps, k-i0), 0
-			if e != nil && elem == 1 && steps%8 == 0 {
-				_, done = e.Turn(wordsOf(d[i0*w:]), w, wordsOf(src[j0*vec+i0:]), vec, steps, min(w, n-j0))
+			if cols := min(w, n-j0); e != nil && elem == 1 && e.Turn(wordsOf(d[i0*w:]), w, wordsOf(src[j0*vec+i0:]), vec, steps, cols) {
+				done = cols
 			}
 			for j := done; j < w; j++ {
 				d := d[i0*w+j:]

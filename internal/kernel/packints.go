@@ -104,11 +104,11 @@ func packLines[T int8 | int16, W Weight](w *intPanels, dst []T, src source[W], j
 				lessZero(w.f, row[:steps], src.v[(j0+j)*src.vec+at:][:steps], src.zero)
 				clear(row[steps:])
 			}
-			out, done := words[(s*pairs+i)*cols:][:n*cols], 0
-			if e != nil && cols%8 == 0 {
-				done, _ = e.Turn(out, cols, turned, step, n, cols)
+			out := words[(s*pairs+i)*cols:][:n*cols]
+			if e != nil && e.Turn(out, cols, turned, step, n, cols) {
+				continue
 			}
-			for i := done; i < n; i++ {
+			for i := range n {
 				for j := range cols {
 					out[i*cols+j] = turned[j*step+i]
 				}
@@ -143,6 +143,11 @@ func lessZero[T int8 | int16, W Weight](f *simd.Ints, dst []T, w []W, zero int32
 	case []uint8:
 		bitsLessZero(f, any(dst), w, false, zero)
 		return
+	case []int16:
+		if d, ok := any(dst).([]int16); ok && zero == 0 {
+			copy(d, w)
+			return
+		}
 	}
 	for i, v := range w[:len(dst)] {
 		dst[i] = T(int32(v) - zero)

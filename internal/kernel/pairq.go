@@ -28,6 +28,14 @@ func NewProductQ[T Code](zeroA, zeroB int32, m fixed.Multiplier, zero, lo, hi in
 // NewSumQ adds or subtracts codes less their zero points, moved up by shift, at most 20, and multiplied by mA and mB, one
 // of which is a half; the result is multiplied by m and gets its zero point. See [NewProductQ] for ok.
 func NewSumQ[T Code](subtract bool, shift int, zeroA, zeroB int32, mA, mB, m fixed.Multiplier, zero, lo, hi int32) (p *PairQ[T], ok bool) {
+	if p, ok = newSumQ[T](subtract, shift, zeroA, zeroB, mA, mB, m, zero, lo, hi); shift < 1 || shift > 20 {
+		return nil, false
+	}
+	return p, ok
+}
+
+// newSumQ is NewSumQ for any shift.
+func newSumQ[T Code](subtract bool, shift int, zeroA, zeroB int32, mA, mB, m fixed.Multiplier, zero, lo, hi int32) (p *PairQ[T], ok bool) {
 	half := fixed.Multiplier{M: 1 << 30}
 	p = &PairQ[T]{kind: simd.PairSum, q: simd.Pair{ZeroA: zeroA, ZeroB: zeroB, Shift: int32(shift), Zero: zero, Lo: lo, Hi: hi}}
 	if subtract {
@@ -40,15 +48,19 @@ func NewSumQ[T Code](subtract bool, shift int, zeroA, zeroB int32, mA, mB, m fix
 			p.kind = simd.PairReverse
 		}
 	}
-	if p.q.B, ok = simd.NewScaling(mB.M, -mB.Shift); !ok || mA != half || shift < 1 || shift > 20 {
+	if p.q.B, ok = simd.NewScaling(mB.M, -mB.Shift); !ok || mA != half {
 		return nil, false
 	}
 	return p, p.finish(m)
 }
 
-// NewSquareQ is NewSumQ for squares of differences of 8-bit codes; shift is at most 7, so that they stay below 2^30.
+// NewSquareQ is NewSumQ for squares of differences; shift is at most 7, for codes of 16 bits 0, so that they are at most 2^30.
 func NewSquareQ[T Code](shift int, zeroA, zeroB int32, mA, mB, m fixed.Multiplier, zero, lo, hi int32) (p *PairQ[T], ok bool) {
-	if p, ok = NewSumQ[T](true, shift, zeroA, zeroB, mA, mB, m, zero, lo, hi); !ok || shift > 7 || unsafe.Sizeof(T(0)) == 2 {
+	least, most := 1, 7
+	if unsafe.Sizeof(T(0)) == 2 {
+		least, most = 0, 0
+	}
+	if p, ok = newSumQ[T](true, shift, zeroA, zeroB, mA, mB, m, zero, lo, hi); !ok || shift < least || shift > most {
 		return nil, false
 	}
 	p.kind = simd.PairSquare // of a difference or of its reverse

@@ -66,9 +66,13 @@ func pairCase[T Code](t *testing.T, r *rand.Rand) bool {
 		case **PairQ[uint8]:
 			*q, ma, m, ok = bytePair[uint8](kind, za, zb, sa, sb, so, ma, mb, zo, lo, hi)
 		case **PairQ[int16]:
-			if kind == "leaky" {
+			switch kind {
+			case "leaky":
 				ma, m = fixed.FromReal(sa/so), fixed.FromReal(sa*sb/so)
 				*q, ok = NewLeakyQ(za, ma, m, zo, lo, hi)
+			case "square":
+				m = fixed.FromReal(twice * twice / so)
+				*q, ok = NewSquareQ[int16](0, za, zb, ma, mb, m, zo, lo, hi)
 			}
 		}
 	}
@@ -91,7 +95,11 @@ func pairCase[T Code](t *testing.T, r *rand.Rand) bool {
 		case kind == "prelu" || kind == "product":
 			sum = x * y
 		case kind == "square":
-			sum = ma.Apply(x<<7) - mb.Apply(y<<7)
+			finer := 7
+			if wide {
+				finer = 0
+			}
+			sum = ma.Apply(x<<finer) - mb.Apply(y<<finer)
 			sum *= sum
 		case kind == "difference":
 			sum = ma.Apply(x<<shift) - mb.Apply(y<<shift)

@@ -17,20 +17,25 @@ func wordsOf[T word](v []T) []uint32 {
 // Turn writes rows rows of cols values, value j of row i from row j, value i of src; rows of dst are stepDst values apart, those of
 // src stepSrc.
 func Turn[T word](dst []T, stepDst int, src []T, stepSrc, rows, cols int) {
-	doneRows, doneCols := 0, 0
-	if e := simd.ElementKernels(); e != nil {
-		doneRows, doneCols = e.Turn(wordsOf(dst), stepDst, wordsOf(src), stepSrc, rows, cols)
-	}
-	if doneRows < rows {
-		turnSquares(dst[doneRows*stepDst:], stepDst, src[doneRows:], stepSrc, rows-doneRows, doneCols)
-	}
-	if doneCols < cols {
-		turnSquares(dst[doneCols:], stepDst, src[doneCols*stepSrc:], stepSrc, rows, cols-doneCols)
+	if e := simd.ElementKernels(); e == nil || !e.Turn(wordsOf(dst), stepDst, wordsOf(src), stepSrc, rows, cols) {
+		turnSquares(dst, stepDst, src, stepSrc, rows, cols)
 	}
 }
 
+// TurnHalves is [Turn] for numbers of 16 bits.
+func TurnHalves(dst []int16, stepDst int, src []int16, stepSrc, rows, cols int) {
+	if e := simd.ElementKernels(); e == nil || !e.TurnHalves(halvesOf(dst), stepDst, halvesOf(src), stepSrc, rows, cols) {
+		turnSquares(dst, stepDst, src, stepSrc, rows, cols)
+	}
+}
+
+// halvesOf are numbers of 16 bits without a sign.
+func halvesOf(v []int16) []uint16 {
+	return unsafe.Slice((*uint16)(unsafe.Pointer(unsafe.SliceData(v))), len(v))
+}
+
 // turnSquares is Turn in plain Go, in squares that stay in the nearest cache.
-func turnSquares[T word](dst []T, stepDst int, src []T, stepSrc, rows, cols int) {
+func turnSquares[T any](dst []T, stepDst int, src []T, stepSrc, rows, cols int) {
 	const side = 16
 	for j0 := 0; j0 < cols; j0 += side {
 		for i0 := 0; i0 < rows; i0 += side {

@@ -71,8 +71,10 @@ type Wide struct {
 	q    *Requant16
 	line int   // of rows, with a neighbour for the last of an odd number
 	cuts []int // where the parts of a sum end that have 32 bits each
-	// even are those for weights of 8 and of 9 bits that are filled later, whatever they are.
+	// even are those for weights of 8 bits and of more that are filled later, whatever they are.
 	even [2][]int
+	// low is how many parts there are of the lower bytes of numbers, whose upper ones come first: for weights of 16 bits, else 0.
+	low int
 }
 
 // NewWide takes weights of [NewPacked16], which may be filled later, in vectors only; see [PackedQ.Vectors].
@@ -87,6 +89,15 @@ func NewWide(p *PackedQ, q *Requant16) *Wide {
 	default:
 		w.even = [2][]int{w.evenly(wideSteps8), w.evenly(wideSteps9)}
 	}
+	return w
+}
+
+// NewWords is NewWide for weights of 16 bits that are filled later. Where they do not all fit 8 bits, numbers are multiplied in two parts, their upper
+// bytes, with the sign, and the lower ones: 510·2^7·2^15 and 256·255·2^15 are below 2^31.
+func NewWords(p *PackedQ, q *Requant16) *Wide {
+	w := NewWide(p, q)
+	low := w.evenly(wideSteps9)
+	w.even[1], w.low = append(w.evenly(wideSteps8), low...), len(low)
 	return w
 }
 
@@ -139,9 +150,18 @@ func (w *Wide) parts() []int {
 // Line is the length of a row for Lines: with a neighbour, of any value, for the last of an odd number.
 func (w *Wide) Line() int { return w.line }
 
+// inBytes tells whether rows are taken apart.
+func (w *Wide) inBytes() bool { return w.low > 0 && w.p.panels.wide != nil }
+
 // Run computes y[m×n] = x[m×k]·w. It may be called from several goroutines.
 func (w *Wide) Run(pool *workers.Pool, m int, x, y []int16) {
-	if m <= 0 || w.line == w.p.k {
+	switch {
+	case m <= 0:
+		return
+	case w.inBytes():
+		w.bytes(pool, m, x, y)
+		return
+	case w.line == w.p.k:
 		w.Lines(pool, m, x, y)
 		return
 	}
@@ -153,7 +173,23 @@ func (w *Wide) Run(pool *workers.Pool, m int, x, y []int16) {
 	scratch.Put(sc)
 }
 
-// Lines is Run for rows of [Wide.Line] numbers.
+// bytes is Run for rows that are taken apart.
+func (w *Wide) bytes(pool *workers.Pool, m int, x, y []int16) {
+	sc, rows := borrow16(2 * m * w.line)
+	upper, lower := rows[:m*w.line], rows[m*w.line:]
+	if w.line == w.p.k {
+		w.p.panels.f.Apart(upper, lower, x[:m*w.line])
+	} else {
+		for r := range m {
+			at := r * w.line
+			w.p.panels.f.Apart(upper[at:][:w.p.k], lower[at:][:w.p.k], x[r*w.p.k:][:w.p.k])
+		}
+	}
+	w.Lines(pool, m, rows, y)
+	scratch.Put(sc)
+}
+
+// Lines is Run for rows of [Wide.Line] numbers, all upper bytes and all lower ones where weights have 16 bits.
 func (w *Wide) Lines(pool *workers.Pool, m int, x, y []int16) {
 	p, f := w.p, w.p.panels.f
 	if m <= 0 || p.n <= 0 {
@@ -185,12 +221,14 @@ func (a wideArgs) blocksOf(lo, hi int) {
 		n, end := i/a.blocks, min(a.m, (i%a.blocks+1)*a.height)
 		width := min(f.Cols, p.n-n*f.Cols)
 		for r := i % a.blocks * a.height; r < end; {
-			rows, from := simd.Evenly(end-r, f.Rows), 0
+			rows, from, x := simd.Evenly(end-r, f.Rows), 0, a.x[r*a.line:]
 			for k, to := range a.cuts {
 				t.K, t.C = (to-from)/2, &buf[k*size]
-				t.A, t.B = unsafe.Pointer(&a.x[r*a.line+from]), w.at(n, from/2)
+				t.A, t.B = unsafe.Pointer(&x[from]), w.at(n, from/2)
 				f.Run(t, rows, width, w.wide != nil)
-				from = to
+				if from = to; from == a.line && k+1 < len(a.cuts) {
+					from, x = 0, x[a.m*a.line:] // the lower bytes
+				}
 			}
 			a.finish(a.y[r*p.n+n*f.Cols:], p.n, buf, rows, width, n*f.Cols)
 			r += rows
@@ -203,14 +241,20 @@ func (a wideArgs) blocksOf(lo, hi int) {
 // finish quantises rows of sums of the channels from ch on; rows of y lie n numbers apart.
 func (a wideArgs) finish(y []int16, n int, sums []int32, rows, width, ch int) {
 	q, f := a.q, a.p.panels.f
-	parts, size := len(a.cuts), f.Rows*f.Cols
-	if q.scales != nil && f.Requantise16(y, n, sums, f.Cols, rows, width, parts, size, q.scales, ch, q.Zero, q.Min, q.Max) {
+	parts, low, size := len(a.cuts), 0, f.Rows*f.Cols
+	if a.inBytes() {
+		low = a.low
+	}
+	if q.scales != nil && f.Requantise16(y, n, sums, f.Cols, rows, width, parts, low, size, q.scales, ch, q.Zero, q.Min, q.Max) {
 		return
 	}
 	for j := range rows {
 		for c := range width {
 			var v int64
 			for k := range parts {
+				if parts-k == low {
+					v <<= 8
+				}
 				v += int64(sums[k*size+j*f.Cols+c])
 			}
 			y[j*n+c] = q.One(v, ch+c)

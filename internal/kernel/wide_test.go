@@ -12,7 +12,7 @@ import (
 )
 
 // Products of 16-bit numbers against their definition: the largest of all signs, rows of odd length, several pieces
-// of a sum, multipliers of all sizes.
+// of a sum, multipliers of all sizes, weights of 8, 9 and 16 bits.
 func TestWide(t *testing.T) {
 	pool := workers.New(3, nil)
 	defer pool.Close()
@@ -37,8 +37,18 @@ func TestWide(t *testing.T) {
 					x[i] = math.MinInt16
 				}
 			}
+			words := r.IntN(3) == 0
+			if words && r.IntN(4) > 0 {
+				for i := range w {
+					w[i] = int32(int16(r.Uint32()))
+				}
+				if r.IntN(3) == 0 {
+					for i := range w {
+						w[i] = math.MinInt16
+					}
+				}
+			}
 			p := NewPacked16(n, k)
-			p.Fill(w, k, 1)
 			q := &Requant16{Zero: int32(r.IntN(3) - 1), Min: -32768 + int32(r.IntN(3)), Max: 32767 - int32(r.IntN(3)), Narrow: r.IntN(5) == 0}
 			for range []int{1, n}[r.IntN(2)] {
 				q.Mul = append(q.Mul, fixed.FromReal(math.Ldexp(r.Float64(), r.IntN(60)-45)))
@@ -60,7 +70,14 @@ func TestWide(t *testing.T) {
 				}
 				want[i] = q.One(sum, i%n)
 			}
-			if NewWide(p, q).Run(pool, m, x, got); !slices.Equal(got, want) {
+			var product *Wide
+			if words { // filled later
+				product = NewWords(p, q)
+			}
+			if p.Fill(w, k, 1); !words {
+				product = NewWide(p, q)
+			}
+			if product.Run(pool, m, x, got); !slices.Equal(got, want) {
 				t.Fatalf("%v: %d by %d by %d: %v, want %v", set, m, k, n, got, want)
 			}
 		}

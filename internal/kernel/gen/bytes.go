@@ -404,7 +404,7 @@ func (a *asm) interleave() {
 
 // apart adds up by how much n bytes, a multiple of 32, of which some bits are turned first, lie above a number, and below it.
 func (a *asm) apart() {
-	a.function("apartAVX2", "func(src *byte, n int, turn, from uint32) (above, below int)")
+	a.function("reachAVX2", "func(src *byte, n int, turn, from uint32) (above, below int)")
 	src := a.Load(a.Param("src"), a.GP64())
 	n := a.Load(a.Param("n"), a.GP64())
 	turn, from, none := a.everyByte("turn"), a.everyByte("from"), a.YMM()

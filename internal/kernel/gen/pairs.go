@@ -17,6 +17,7 @@ func pairs(a *asm) {
 		a.pair("prelu", codes)
 		a.pair("square", codes)
 	}
+	a.pair("square", "S16")
 	a.pair("leaky", "S16")
 }
 
@@ -92,12 +93,12 @@ func (a *asm) pair(kind, codes string) {
 	zero, lo, hi := field(pairZero), field(pairLo), field(pairHi)
 	last := a.scaler(field, pairTwice, round)
 	var second *scaler
-	var shift, one reg.VecVirtual
+	var shift, one, minus reg.VecVirtual
 	if kind != "product" {
 		second = a.scaler(field, pairTwiceB, round)
-		shift, one = field(pairShift), a.ZMM()
-		a.VPTERNLOGD(operand.U8(0xff), one, one, one)
-		a.VPADDD(one, shift, one) // one less
+		shift, one, minus = field(pairShift), a.ZMM(), a.ZMM()
+		a.VPTERNLOGD(operand.U8(0xff), minus, minus, minus)
+		a.VPADDD(minus, shift, one) // one less
 	}
 	size := 16
 	if codes == "S16" {
@@ -136,8 +137,13 @@ func (a *asm) pair(kind, codes string) {
 				a.VPSLLVD(zeroB, u, u)
 			}
 		default:
-			a.VPSLLVD(one, u, u)
-			a.VPSLLVD(shift, v, v)
+			if codes == "S16" && kind == "square" {
+				a.VPSUBD(minus, u, u)
+				a.VPSRAD(operand.U8(1), u, u)
+			} else {
+				a.VPSLLVD(one, u, u)
+				a.VPSLLVD(shift, v, v)
+			}
 			w := second.apply(v)
 			switch kind {
 			case "sum":

@@ -14,6 +14,7 @@ func requantises(a *asm) {
 	a.requantise16(false)
 	a.requantise16(true)
 	a.halves()
+	a.apart()
 	order := a.turnOrder()
 	for _, round := range []string{"", "Up", "Fused"} {
 		for _, regs := range []int{1, 2, 4} {
@@ -26,13 +27,13 @@ func requantises(a *asm) {
 }
 
 // requantise16 writes rows of n channels of (sum + bias)·mul/2^down, rounded with half, plus zero, between lo and hi, in 64 bits of which 32
-// count from the shift on. Sums are those of parts, each as far from the last as stepParts says, and are read to a multiple of 16. With halves
-// they are floats, and whole numbers: 256 times the first part and the second.
+// count from the shift on. Sums are those of parts, each as far from the last as stepParts says, and are read to a multiple of 16; all but the
+// last low of them count 256 times where low is less than parts, and not 0. With halves they are floats, and whole numbers: 256 times the first part and the second.
 func (a *asm) requantise16(halves bool) {
 	if halves {
 		a.function("requantiseHalvesAVX512", "func(dst *int16, stepDst int, sums *float32, stepSums, rows, n, stepParts int, scales *int64, zero, lo, hi int32)")
 	} else {
-		a.function("requantise16AVX512", "func(dst *int16, stepDst int, sums *int32, stepSums, rows, n, parts, stepParts int, scales *int64, zero, lo, hi int32)")
+		a.function("requantise16AVX512", "func(dst *int16, stepDst int, sums *int32, stepSums, rows, n, parts, low, stepParts int, scales *int64, zero, lo, hi int32)")
 	}
 	dst := a.Load(a.Param("dst"), a.GP64())
 	stepDst := a.Load(a.Param("stepDst"), a.GP64())
@@ -44,6 +45,10 @@ func (a *asm) requantise16(halves bool) {
 	scales := a.Load(a.Param("scales"), a.GP64())
 	zero, lo, hi := a.spread512("zero"), a.spread512("lo"), a.spread512("hi")
 	i, left, p, q := a.GP64(), a.GP64(), a.GP64(), a.GP64()
+	var low reg.Register
+	if !halves {
+		low = a.Load(a.Param("low"), a.GP64())
+	}
 	a.Label("row")
 	a.XORQ(i, i)
 	a.MOVQ(scales, q)
@@ -67,6 +72,12 @@ func (a *asm) requantise16(halves bool) {
 		a.DECQ(left)
 		a.JZ(operand.LabelRef("whole"))
 		a.ADDQ(stepParts, p)
+		a.CMPQ(left, low)
+		a.JNE(operand.LabelRef("same"))
+		for h := range v {
+			a.VPSLLQ(operand.U8(8), v[h], v[h])
+		}
+		a.Label("same")
 		for h := range v {
 			more := a.ZMM()
 			a.VPMOVSXDQ(at(p, 32*h), more)
@@ -130,6 +141,35 @@ func (a *asm) halves() {
 		a.storeFloats(x, mask, at(upper, 0))
 		a.storeFloats(y, mask, at(lower, 0))
 	}, step{src, 32}, step{upper, 64}, step{lower, 64})
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// apart is halves in 16 bits.
+func (a *asm) apart() {
+	a.function("apartAVX512", "func(upper, lower, src *int16, n int)")
+	upper := a.Load(a.Param("upper"), a.GP64())
+	lower := a.Load(a.Param("lower"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	low := a.number512(0x00ff00ff)
+	a.masked("values", n, 32, func(mask reg.Register) {
+		x, y := a.ZMM(), a.ZMM()
+		if mask != nil {
+			a.VMOVDQU16_Z(at(src, 0), mask, x)
+		} else {
+			a.VMOVDQU16(at(src, 0), x)
+		}
+		a.VPANDD(low, x, y)
+		a.VPSRAW(operand.U8(8), x, x)
+		if mask != nil {
+			a.VMOVDQU16(x, mask, at(upper, 0))
+			a.VMOVDQU16(y, mask, at(lower, 0))
+		} else {
+			a.VMOVDQU16(x, at(upper, 0))
+			a.VMOVDQU16(y, at(lower, 0))
+		}
+	}, step{src, 64}, step{upper, 64}, step{lower, 64})
 	a.VZEROUPPER()
 	a.RET()
 }

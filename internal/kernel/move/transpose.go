@@ -135,17 +135,12 @@ func inHalves[T any]() bool {
 }
 
 // squareWords is square in vectors.
-func squareWords[T any](dst, src []T, do, so, ni, nj, dk, ss int, turn func(e *simd.Elements, dst []T, stepDst int, src []T, stepSrc, rows, cols int) (int, int)) {
-	if dk < 0 || ss < 0 {
+func squareWords[T any](dst, src []T, do, so, ni, nj, dk, ss int, turn func(e *simd.Elements, dst []T, stepDst int, src []T, stepSrc, rows, cols int) bool) {
+	switch {
+	case dk < 0 || ss < 0:
 		square(dst, src, do, so, ni, nj, dk, ss) // lines that go back
-		return
-	}
-	i, j := turn(simd.ElementKernels(), dst[do:], dk, src[so:], ss, ni, nj)
-	if j < nj {
-		byColumn(dst, src, do+j, so+j*ss, i, nj-j, dk, ss)
-	}
-	if i < ni {
-		byColumn(dst, src, do+i*dk, so+i, ni-i, nj, dk, ss)
+	case !turn(simd.ElementKernels(), dst[do:], dk, src[so:], ss, ni, nj):
+		byColumn(dst, src, do, so, ni, nj, dk, ss)
 	}
 }
 

@@ -34,7 +34,7 @@ type Ints struct {
 	fewest                   int
 	gatherQuads              func(dst, src *byte, offs *int32, n int, runs *int32, nruns int)
 	interleave               func(dst, src *byte, step, n int, zero uint32)               // for 32 columns; nil for none
-	apart                    func(src *byte, n int, turn, from uint32) (above, below int) // nil for none
+	reach                    func(src *byte, n int, turn, from uint32) (above, below int) // nil for none
 	// Nil where the set has none.
 	lookup func(dst, src *byte, n int, table *byte)
 	// looksUpAll says that lookup takes any number of bytes, and not a multiple of 64 only.
@@ -45,9 +45,10 @@ type Ints struct {
 	// For [Scales.Small], of each rounding; nil for none.
 	requantiseSmall [roundings]*smallRequantise
 	// Whole registers of channels; the second for as many as fewLanes.
-	requantise16              func(dst *int16, stepDst int, sums *int32, stepSums, rows, n, parts, stepParts int, scales *int64, zero, lo, hi int32) // nil for none
-	requantiseHalves          func(dst *int16, stepDst int, sums *float32, stepSums, rows, n, stepParts int, scales *int64, zero, lo, hi int32)      // nil for none
-	halves                    func(upper, lower *float32, src *int16, n int)                                                                         // nil for none
+	requantise16              func(dst *int16, stepDst int, sums *int32, stepSums, rows, n, parts, low, stepParts int, scales *int64, zero, lo, hi int32) // nil for none
+	requantiseHalves          func(dst *int16, stepDst int, sums *float32, stepSums, rows, n, stepParts int, scales *int64, zero, lo, hi int32)           // nil for none
+	apart                     func(upper, lower, src *int16, n int)                                                                                       // nil for none
+	halves                    func(upper, lower *float32, src *int16, n int)                                                                              // nil for none
 	requantise, requantiseFew func(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, mul, up, down, bias *int32, zero, lo, hi int32)
 }
 
@@ -163,8 +164,8 @@ func (f *Ints) Interleave(dst []int8, src []uint8, step, n int, zero uint8) bool
 
 // Apart adds up by how much bytes, of which the bits of turn are turned first, lie above a number, and below it. f may be nil.
 func (f *Ints) Apart(v []uint8, turn, from uint8) (above, below int) {
-	if n := len(v) / 32 * 32; f != nil && f.apart != nil && n > 0 {
-		above, below = f.apart(&v[0], n, uint32(turn), uint32(from))
+	if n := len(v) / 32 * 32; f != nil && f.reach != nil && n > 0 {
+		above, below = f.reach(&v[0], n, uint32(turn), uint32(from))
 		v = v[n:]
 	}
 	for _, x := range v {
@@ -393,16 +394,16 @@ func (s Scales16) Set(i int, bias, mul int64, down int) {
 }
 
 // Requantise16 turns rows of sums into 16-bit values: of channel i ((sum + bias)·mul + half) / 2^down, the lower 32 bits of it,
-// plus zero, between lo and hi. Sums are those of parts, stepParts apart. n channels are written for each row, those of a multiple of 16 read; the
+// plus zero, between lo and hi. Sums are those of parts, stepParts apart; if the last low are fewer than all of them, and at least one, the others count 256 times. n channels are written for each row, those of a multiple of 16 read; the
 // scales begin at channel at, a multiple of 16. It does nothing and returns false where the set has no loop for it.
-func (f *Ints) Requantise16(dst []int16, stepDst int, sums []int32, stepSums, rows, n, parts, stepParts int, s Scales16, at int, zero, lo, hi int32) bool {
+func (f *Ints) Requantise16(dst []int16, stepDst int, sums []int32, stepSums, rows, n, parts, low, stepParts int, s Scales16, at int, zero, lo, hi int32) bool {
 	if f == nil || f.requantise16 == nil {
 		return false
 	}
 	if rows > 0 && n > 0 {
 		last := (n+15)/16*16 - 1
 		_, _, _ = s[4*(at+last)+3], dst[(rows-1)*stepDst+n-1], sums[(parts-1)*stepParts+(rows-1)*stepSums+last]
-		f.requantise16(&dst[0], 2*stepDst, &sums[0], 4*stepSums, rows, n, parts, 4*stepParts, &s[4*at], zero, lo, hi)
+		f.requantise16(&dst[0], 2*stepDst, &sums[0], 4*stepSums, rows, n, parts, low, 4*stepParts, &s[4*at], zero, lo, hi)
 	}
 	return true
 }
@@ -431,6 +432,18 @@ func (f *Ints) Halves(upper, lower []float32, src []int16) bool {
 		f.halves(&upper[0], &lower[0], &src[0], n)
 	}
 	return true
+}
+
+// Apart is Halves in 16 bits, for all sets.
+func (f *Ints) Apart(upper, lower, src []int16) {
+	n := len(src)
+	if upper, lower = upper[:n], lower[:n]; n > 0 && f.apart != nil {
+		f.apart(&upper[0], &lower[0], &src[0], n)
+		return
+	}
+	for i, v := range src {
+		upper[i], lower[i] = v>>8, v&255
+	}
 }
 
 // smallRequantise are the loops for [Scales.Small]: for blocks of 64 and of 32 channels, and for as many as 64, 32 and 16.

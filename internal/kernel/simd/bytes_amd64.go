@@ -5,7 +5,7 @@ var ints = withTiles(family[Ints]{
 		Set: AVX2, Rows: 6, Cols: 16, Lanes: 8, Step: 16,
 		narrow:    []func(t *IntTile){narrow1AVX2, narrow2AVX2, narrow3AVX2, narrow4AVX2, narrow5AVX2, narrow6AVX2},
 		wide:      []func(t *IntTile){wide1AVX2, wide2AVX2, wide3AVX2, wide4AVX2, wide5AVX2, wide6AVX2},
-		widenInt8: widenInt8AVX2, widenUint8: widenUint8AVX2, apart: apartAVX2,
+		widenInt8: widenInt8AVX2, widenUint8: widenUint8AVX2, reach: reachAVX2,
 		gather: gatherPairsAVX2, requantise: requantiseAVX2, requantiseFew: requantiseAVX2,
 	},
 	AVXVNNI: &avxVNNI,
@@ -18,8 +18,8 @@ var ints = withTiles(family[Ints]{
 			{widenLinesU1AVX512, widenLinesU2AVX512},
 			{widenLinesS1AVX512, widenLinesS2AVX512},
 		},
-		widenInt8: widenInt8AVX512, widenUint8: widenUint8AVX512, apart: apartAVX2,
-		gather: gatherPairsAVX512, requantise: requantiseAVX512, requantiseSmall: smallAVX512, requantiseFew: requantiseAVX2, requantise16: requantise16AVX512, requantiseHalves: requantiseHalvesAVX512, halves: halvesAVX512,
+		widenInt8: widenInt8AVX512, widenUint8: widenUint8AVX512, reach: reachAVX2,
+		gather: gatherPairsAVX512, requantise: requantiseAVX512, requantiseSmall: smallAVX512, requantiseFew: requantiseAVX2, requantise16: requantise16AVX512, requantiseHalves: requantiseHalvesAVX512, halves: halvesAVX512, apart: apartAVX512,
 	},
 	VNNI: {
 		Set: VNNI, Rows: 12, Cols: 32, Lanes: 16, Step: 32,
@@ -34,7 +34,7 @@ var ints = withTiles(family[Ints]{
 		lookup:     lookupVNNI,
 		looksUpAll: true,
 		widenInt8:  widenInt8AVX512, widenUint8: widenUint8AVX512,
-		apart:       apartAVX2,
+		reach:       reachAVX2,
 		interleave:  interleaveAVX2,
 		quads:       []func(t *IntTile){quads1VNNI, quads2VNNI, quads3VNNI, quads4VNNI, quads5VNNI, quads6VNNI, quads7VNNI, quads8VNNI, quads9VNNI, quads10VNNI, quads11VNNI, quads12VNNI},
 		few:         []func(t *IntTile){few1VNNI, few2VNNI, few3VNNI, few4VNNI, few5VNNI, few6VNNI, few7VNNI, few8VNNI, few9VNNI, few10VNNI, few11VNNI, few12VNNI},
@@ -44,7 +44,7 @@ var ints = withTiles(family[Ints]{
 		groups:      &byteGroupsVNNI,
 		codes:       &codesVNNI,
 		gatherQuads: gatherQuadsAVX512,
-		gather:      gatherPairsAVX512, requantise: requantiseAVX512, requantiseSmall: smallAVX512, requantiseFew: requantiseAVX2, requantise16: requantise16AVX512, requantiseHalves: requantiseHalvesAVX512, halves: halvesAVX512,
+		gather:      gatherPairsAVX512, requantise: requantiseAVX512, requantiseSmall: smallAVX512, requantiseFew: requantiseAVX2, requantise16: requantise16AVX512, requantiseHalves: requantiseHalvesAVX512, halves: halvesAVX512, apart: apartAVX512,
 	},
 }, &amxLoops)
 
@@ -55,10 +55,13 @@ var smallAVX512 = [roundings]*smallRequantise{
 }
 
 //go:noescape
-func requantise16AVX512(dst *int16, stepDst int, sums *int32, stepSums, rows, n, parts, stepParts int, scales *int64, zero, lo, hi int32)
+func requantise16AVX512(dst *int16, stepDst int, sums *int32, stepSums, rows, n, parts, low, stepParts int, scales *int64, zero, lo, hi int32)
 
 //go:noescape
 func requantiseHalvesAVX512(dst *int16, stepDst int, sums *float32, stepSums, rows, n, stepParts int, scales *int64, zero, lo, hi int32)
+
+//go:noescape
+func apartAVX512(upper, lower, src *int16, n int)
 
 //go:noescape
 func halvesAVX512(upper, lower *float32, src *int16, n int)
@@ -331,7 +334,7 @@ func wide12VNNI(t *IntTile)
 func widenInt8AVX2(dst *int16, src *byte, n int, zero int16)
 
 //go:noescape
-func apartAVX2(src *byte, n int, turn, from uint32) (above, below int)
+func reachAVX2(src *byte, n int, turn, from uint32) (above, below int)
 
 //go:noescape
 func interleaveAVX2(dst, src *byte, step, n int, zero uint32)

@@ -12835,26 +12835,27 @@ row:
 	VZEROUPPER
 	RET
 
-// func requantise16AVX512(dst *int16, stepDst int, sums *int32, stepSums int, rows int, n int, parts int, stepParts int, scales *int64, zero int32, lo int32, hi int32)
+// func requantise16AVX512(dst *int16, stepDst int, sums *int32, stepSums int, rows int, n int, parts int, low int, stepParts int, scales *int64, zero int32, lo int32, hi int32)
 // Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, CMOV
-TEXT ·requantise16AVX512(SB), NOSPLIT, $0-84
+TEXT ·requantise16AVX512(SB), NOSPLIT, $0-92
 	MOVQ         dst+0(FP), AX
 	MOVQ         stepDst+8(FP), CX
 	MOVQ         sums+16(FP), DX
 	MOVQ         stepSums+24(FP), BX
 	MOVQ         rows+32(FP), SI
 	MOVQ         n+40(FP), DI
-	MOVQ         stepParts+56(FP), R8
-	MOVQ         scales+64(FP), R9
-	MOVL         zero+72(FP), R10
+	MOVQ         stepParts+64(FP), R8
+	MOVQ         scales+72(FP), R9
+	MOVL         zero+80(FP), R10
 	VMOVD        R10, X0
 	VPBROADCASTD X0, Z0
-	MOVL         lo+76(FP), R10
+	MOVL         lo+84(FP), R10
 	VMOVD        R10, X1
 	VPBROADCASTD X1, Z1
-	MOVL         hi+80(FP), R10
+	MOVL         hi+88(FP), R10
 	VMOVD        R10, X2
 	VPBROADCASTD X2, Z2
+	MOVQ         low+56(FP), R14
 
 row:
 	XORQ R10, R10
@@ -12867,9 +12868,15 @@ sixteen:
 	MOVQ      parts+48(FP), R11
 
 part:
-	DECQ      R11
-	JZ        whole
-	ADDQ      R8, R12
+	DECQ   R11
+	JZ     whole
+	ADDQ   R8, R12
+	CMPQ   R11, R14
+	JNE    same
+	VPSLLQ $0x08, Z3, Z3
+	VPSLLQ $0x08, Z4, Z4
+
+same:
 	VPMOVSXDQ (R12), Z6
 	VPADDQ    Z6, Z3, Z3
 	VPMOVSXDQ 32(R12), Z6
@@ -13021,6 +13028,46 @@ values_few:
 	VCVTDQ2PS   Z0, Z0
 	VMOVUPS     Z1, K1, (AX)
 	VMOVUPS     Z0, K1, (CX)
+
+values_end:
+	VZEROUPPER
+	RET
+
+// func apartAVX512(upper *int16, lower *int16, src *int16, n int)
+// Requires: AVX, AVX512BW, AVX512F, BMI2
+TEXT ·apartAVX512(SB), NOSPLIT, $0-32
+	MOVQ         upper+0(FP), AX
+	MOVQ         lower+8(FP), CX
+	MOVQ         src+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVL         $0x00ff00ff, SI
+	VMOVD        SI, X0
+	VPBROADCASTD X0, Z0
+
+values_many:
+	SUBQ      $0x20, BX
+	JLT       values_few
+	VMOVDQU16 (DX), Z1
+	VPANDD    Z0, Z1, Z2
+	VPSRAW    $0x08, Z1, Z1
+	VMOVDQU16 Z1, (AX)
+	VMOVDQU16 Z2, (CX)
+	ADDQ      $0x00000040, DX
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000040, CX
+	JMP       values_many
+
+values_few:
+	ADDQ        $0x20, BX
+	JZ          values_end
+	MOVQ        $-1, SI
+	BZHIQ       BX, SI, SI
+	KMOVQ       SI, K1
+	VMOVDQU16.Z (DX), K1, Z1
+	VPANDD      Z0, Z1, Z0
+	VPSRAW      $0x08, Z1, Z1
+	VMOVDQU16   Z1, K1, (AX)
+	VMOVDQU16   Z0, K1, (CX)
 
 values_end:
 	VZEROUPPER

@@ -384,12 +384,12 @@ values_end:
 	RET
 
 DATA libmTanh<>+0(SB)/4, $0x80000000
-DATA libmTanh<>+4(SB)/4, $0x41b00000
-DATA libmTanh<>+8(SB)/4, $0x3f800000
-DATA libmTanh<>+12(SB)/4, $0x3f000000
-DATA libmTanh<>+16(SB)/4, $0x3fb8aa3b
-DATA libmTanh<>+20(SB)/4, $0x3f317180
-DATA libmTanh<>+24(SB)/4, $0x3717f7d1
+DATA libmTanh<>+4(SB)/4, $0x7fffffff
+DATA libmTanh<>+8(SB)/4, $0x4111999a
+DATA libmTanh<>+12(SB)/4, $0x41900000
+DATA libmTanh<>+16(SB)/4, $0x3f800000
+DATA libmTanh<>+20(SB)/4, $0x3f000000
+DATA libmTanh<>+24(SB)/4, $0x3fb8aa3b
 DATA libmTanh<>+28(SB)/4, $0xb457edbb
 DATA libmTanh<>+32(SB)/4, $0x36867e54
 DATA libmTanh<>+36(SB)/4, $0xb8a670cd
@@ -398,90 +398,408 @@ DATA libmTanh<>+44(SB)/4, $0xbd088889
 DATA libmTanh<>+48(SB)/4, $0x40400000
 DATA libmTanh<>+52(SB)/4, $0x40c00000
 DATA libmTanh<>+56(SB)/4, $0x40000000
-DATA libmTanh<>+60(SB)/4, $0x3eb17218
-DATA libmTanh<>+64(SB)/4, $0x3f851592
-DATA libmTanh<>+68(SB)/4, $0xffffffff
-DATA libmTanh<>+72(SB)/4, $0x3f800000
-DATA libmTanh<>+76(SB)/4, $0x01000000
-DATA libmTanh<>+80(SB)/4, $0x0000007f
-DATA libmTanh<>+84(SB)/4, $0x00000017
-DATA libmTanh<>+88(SB)/4, $0x7fffffff
-GLOBL libmTanh<>(SB), RODATA|NOPTR, $92
+DATA libmTanh<>+60(SB)/4, $0x00000001
+GLOBL libmTanh<>(SB), RODATA|NOPTR, $64
+
+DATA libmTanhRows<>+0(SB)/4, $0x00000000
+DATA libmTanhRows<>+4(SB)/4, $0xbf317180
+DATA libmTanhRows<>+8(SB)/4, $0xbfb17180
+DATA libmTanhRows<>+12(SB)/4, $0xc0051520
+DATA libmTanhRows<>+16(SB)/4, $0x40051520
+DATA libmTanhRows<>+20(SB)/4, $0x40317180
+DATA libmTanhRows<>+24(SB)/4, $0x405dcde0
+DATA libmTanhRows<>+28(SB)/4, $0x40851520
+DATA libmTanhRows<>+32(SB)/4, $0x409b4350
+DATA libmTanhRows<>+36(SB)/4, $0x40b17180
+DATA libmTanhRows<>+40(SB)/4, $0x40c79fb0
+DATA libmTanhRows<>+44(SB)/4, $0x40ddcde0
+DATA libmTanhRows<>+48(SB)/4, $0x40f3fc10
+DATA libmTanhRows<>+52(SB)/4, $0x41051520
+DATA libmTanhRows<>+56(SB)/4, $0x41102c38
+DATA libmTanhRows<>+60(SB)/4, $0x411b4350
+DATA libmTanhRows<>+64(SB)/4, $0x41265a68
+DATA libmTanhRows<>+68(SB)/4, $0x41317180
+DATA libmTanhRows<>+72(SB)/4, $0x413c8898
+DATA libmTanhRows<>+76(SB)/4, $0x41479fb0
+DATA libmTanhRows<>+80(SB)/4, $0x4152b6c8
+DATA libmTanhRows<>+84(SB)/4, $0x415dcde0
+DATA libmTanhRows<>+88(SB)/4, $0x4168e4f8
+DATA libmTanhRows<>+92(SB)/4, $0x4173fc10
+DATA libmTanhRows<>+96(SB)/4, $0x417f1328
+DATA libmTanhRows<>+100(SB)/4, $0x41851520
+DATA libmTanhRows<>+104(SB)/4, $0x418aa0ac
+DATA libmTanhRows<>+108(SB)/4, $0x41902c38
+DATA libmTanhRows<>+112(SB)/4, $0x4195b7c4
+DATA libmTanhRows<>+116(SB)/4, $0x419b4350
+DATA libmTanhRows<>+120(SB)/4, $0x41a0cedc
+DATA libmTanhRows<>+124(SB)/4, $0x41a65a68
+DATA libmTanhRows<>+128(SB)/4, $0x00000000
+DATA libmTanhRows<>+132(SB)/4, $0xb717f7d1
+DATA libmTanhRows<>+136(SB)/4, $0xb797f7d1
+DATA libmTanhRows<>+140(SB)/4, $0xb7e3f3ba
+DATA libmTanhRows<>+144(SB)/4, $0x37e3f3ba
+DATA libmTanhRows<>+148(SB)/4, $0x3817f7d1
+DATA libmTanhRows<>+152(SB)/4, $0x383df5c5
+DATA libmTanhRows<>+156(SB)/4, $0x3863f3ba
+DATA libmTanhRows<>+160(SB)/4, $0x3884f8d7
+DATA libmTanhRows<>+164(SB)/4, $0x3897f7d1
+DATA libmTanhRows<>+168(SB)/4, $0x38aaf6cb
+DATA libmTanhRows<>+172(SB)/4, $0x38bdf5c5
+DATA libmTanhRows<>+176(SB)/4, $0x38d0f4bf
+DATA libmTanhRows<>+180(SB)/4, $0x38e3f3ba
+DATA libmTanhRows<>+184(SB)/4, $0x38f6f2b4
+DATA libmTanhRows<>+188(SB)/4, $0x3904f8d7
+DATA libmTanhRows<>+192(SB)/4, $0x390e7854
+DATA libmTanhRows<>+196(SB)/4, $0x3917f7d1
+DATA libmTanhRows<>+200(SB)/4, $0x3921774e
+DATA libmTanhRows<>+204(SB)/4, $0x392af6cb
+DATA libmTanhRows<>+208(SB)/4, $0x39347648
+DATA libmTanhRows<>+212(SB)/4, $0x393df5c5
+DATA libmTanhRows<>+216(SB)/4, $0x39477542
+DATA libmTanhRows<>+220(SB)/4, $0x3950f4bf
+DATA libmTanhRows<>+224(SB)/4, $0x395a743c
+DATA libmTanhRows<>+228(SB)/4, $0x3963f3ba
+DATA libmTanhRows<>+232(SB)/4, $0x396d7337
+DATA libmTanhRows<>+236(SB)/4, $0x3976f2b4
+DATA libmTanhRows<>+240(SB)/4, $0x39803918
+DATA libmTanhRows<>+244(SB)/4, $0x3984f8d7
+DATA libmTanhRows<>+248(SB)/4, $0x3989b895
+DATA libmTanhRows<>+252(SB)/4, $0x398e7854
+DATA libmTanhRows<>+256(SB)/4, $0x00000000
+DATA libmTanhRows<>+260(SB)/4, $0x00000000
+DATA libmTanhRows<>+264(SB)/4, $0x3f800000
+DATA libmTanhRows<>+268(SB)/4, $0x3f800000
+DATA libmTanhRows<>+272(SB)/4, $0x3f600000
+DATA libmTanhRows<>+276(SB)/4, $0x3f700000
+DATA libmTanhRows<>+280(SB)/4, $0x3f780000
+DATA libmTanhRows<>+284(SB)/4, $0x3f7c0000
+DATA libmTanhRows<>+288(SB)/4, $0x3f7e0000
+DATA libmTanhRows<>+292(SB)/4, $0x3f7f0000
+DATA libmTanhRows<>+296(SB)/4, $0x3f7f8000
+DATA libmTanhRows<>+300(SB)/4, $0x3f7fc000
+DATA libmTanhRows<>+304(SB)/4, $0x3f7fe000
+DATA libmTanhRows<>+308(SB)/4, $0x3f7ff000
+DATA libmTanhRows<>+312(SB)/4, $0x3f7ff800
+DATA libmTanhRows<>+316(SB)/4, $0x3f7ffc00
+DATA libmTanhRows<>+320(SB)/4, $0x3f7ffe00
+DATA libmTanhRows<>+324(SB)/4, $0x3f7fff00
+DATA libmTanhRows<>+328(SB)/4, $0x3f7fff80
+DATA libmTanhRows<>+332(SB)/4, $0x3f7fffc0
+DATA libmTanhRows<>+336(SB)/4, $0x3f7fffe0
+DATA libmTanhRows<>+340(SB)/4, $0x3f7ffff0
+DATA libmTanhRows<>+344(SB)/4, $0x3f7ffff8
+DATA libmTanhRows<>+348(SB)/4, $0x3f7ffffc
+DATA libmTanhRows<>+352(SB)/4, $0x3f7ffffe
+DATA libmTanhRows<>+356(SB)/4, $0x3f7fffff
+DATA libmTanhRows<>+360(SB)/4, $0x3f800000
+DATA libmTanhRows<>+364(SB)/4, $0x3f800000
+DATA libmTanhRows<>+368(SB)/4, $0x3f800000
+DATA libmTanhRows<>+372(SB)/4, $0x3f800000
+DATA libmTanhRows<>+376(SB)/4, $0x3f800000
+DATA libmTanhRows<>+380(SB)/4, $0x3f800000
+DATA libmTanhRows<>+384(SB)/4, $0x3f800000
+DATA libmTanhRows<>+388(SB)/4, $0x3f000000
+DATA libmTanhRows<>+392(SB)/4, $0x3e800000
+DATA libmTanhRows<>+396(SB)/4, $0x3e000000
+DATA libmTanhRows<>+400(SB)/4, $0x41000000
+DATA libmTanhRows<>+404(SB)/4, $0x41800000
+DATA libmTanhRows<>+408(SB)/4, $0x42000000
+DATA libmTanhRows<>+412(SB)/4, $0x42800000
+DATA libmTanhRows<>+416(SB)/4, $0x43000000
+DATA libmTanhRows<>+420(SB)/4, $0x43800000
+DATA libmTanhRows<>+424(SB)/4, $0x44000000
+DATA libmTanhRows<>+428(SB)/4, $0x44800000
+DATA libmTanhRows<>+432(SB)/4, $0x45000000
+DATA libmTanhRows<>+436(SB)/4, $0x45800000
+DATA libmTanhRows<>+440(SB)/4, $0x46000000
+DATA libmTanhRows<>+444(SB)/4, $0x46800000
+DATA libmTanhRows<>+448(SB)/4, $0x47000000
+DATA libmTanhRows<>+452(SB)/4, $0x47800000
+DATA libmTanhRows<>+456(SB)/4, $0x48000000
+DATA libmTanhRows<>+460(SB)/4, $0x48800000
+DATA libmTanhRows<>+464(SB)/4, $0x49000000
+DATA libmTanhRows<>+468(SB)/4, $0x49800000
+DATA libmTanhRows<>+472(SB)/4, $0x4a000000
+DATA libmTanhRows<>+476(SB)/4, $0x4a800000
+DATA libmTanhRows<>+480(SB)/4, $0x4b000000
+DATA libmTanhRows<>+484(SB)/4, $0x4b800000
+DATA libmTanhRows<>+488(SB)/4, $0x4c000000
+DATA libmTanhRows<>+492(SB)/4, $0x4c800000
+DATA libmTanhRows<>+496(SB)/4, $0x4d000000
+DATA libmTanhRows<>+500(SB)/4, $0x4d800000
+DATA libmTanhRows<>+504(SB)/4, $0x4e000000
+DATA libmTanhRows<>+508(SB)/4, $0x4e800000
+DATA libmTanhRows<>+512(SB)/4, $0x00000000
+DATA libmTanhRows<>+516(SB)/4, $0xbf000000
+DATA libmTanhRows<>+520(SB)/4, $0xbf800000
+DATA libmTanhRows<>+524(SB)/4, $0xbf800000
+DATA libmTanhRows<>+528(SB)/4, $0x00000000
+DATA libmTanhRows<>+532(SB)/4, $0x00000000
+DATA libmTanhRows<>+536(SB)/4, $0x00000000
+DATA libmTanhRows<>+540(SB)/4, $0x00000000
+DATA libmTanhRows<>+544(SB)/4, $0x00000000
+DATA libmTanhRows<>+548(SB)/4, $0x00000000
+DATA libmTanhRows<>+552(SB)/4, $0x00000000
+DATA libmTanhRows<>+556(SB)/4, $0x00000000
+DATA libmTanhRows<>+560(SB)/4, $0x00000000
+DATA libmTanhRows<>+564(SB)/4, $0x00000000
+DATA libmTanhRows<>+568(SB)/4, $0x00000000
+DATA libmTanhRows<>+572(SB)/4, $0x00000000
+DATA libmTanhRows<>+576(SB)/4, $0x00000000
+DATA libmTanhRows<>+580(SB)/4, $0x00000000
+DATA libmTanhRows<>+584(SB)/4, $0x00000000
+DATA libmTanhRows<>+588(SB)/4, $0x00000000
+DATA libmTanhRows<>+592(SB)/4, $0x00000000
+DATA libmTanhRows<>+596(SB)/4, $0x00000000
+DATA libmTanhRows<>+600(SB)/4, $0x00000000
+DATA libmTanhRows<>+604(SB)/4, $0x00000000
+DATA libmTanhRows<>+608(SB)/4, $0x00000000
+DATA libmTanhRows<>+612(SB)/4, $0x00000000
+DATA libmTanhRows<>+616(SB)/4, $0x00000000
+DATA libmTanhRows<>+620(SB)/4, $0x00000000
+DATA libmTanhRows<>+624(SB)/4, $0x00000000
+DATA libmTanhRows<>+628(SB)/4, $0x00000000
+DATA libmTanhRows<>+632(SB)/4, $0x00000000
+DATA libmTanhRows<>+636(SB)/4, $0x00000000
+GLOBL libmTanhRows<>(SB), RODATA|NOPTR, $640
+
+DATA libmEluRows<>+0(SB)/4, $0x00000000
+DATA libmEluRows<>+4(SB)/4, $0xbf317180
+DATA libmEluRows<>+8(SB)/4, $0xbfb17180
+DATA libmEluRows<>+12(SB)/4, $0xc0051520
+DATA libmEluRows<>+16(SB)/4, $0xc0317180
+DATA libmEluRows<>+20(SB)/4, $0xc05dcde0
+DATA libmEluRows<>+24(SB)/4, $0xc0851520
+DATA libmEluRows<>+28(SB)/4, $0xc09b4350
+DATA libmEluRows<>+32(SB)/4, $0xc0b17180
+DATA libmEluRows<>+36(SB)/4, $0xc0c79fb0
+DATA libmEluRows<>+40(SB)/4, $0xc0ddcde0
+DATA libmEluRows<>+44(SB)/4, $0xc0f3fc10
+DATA libmEluRows<>+48(SB)/4, $0xc1051520
+DATA libmEluRows<>+52(SB)/4, $0xc1102c38
+DATA libmEluRows<>+56(SB)/4, $0xc11b4350
+DATA libmEluRows<>+60(SB)/4, $0xc1265a68
+DATA libmEluRows<>+64(SB)/4, $0xc1317180
+DATA libmEluRows<>+68(SB)/4, $0xc13c8898
+DATA libmEluRows<>+72(SB)/4, $0xc1479fb0
+DATA libmEluRows<>+76(SB)/4, $0xc152b6c8
+DATA libmEluRows<>+80(SB)/4, $0xc15dcde0
+DATA libmEluRows<>+84(SB)/4, $0xc168e4f8
+DATA libmEluRows<>+88(SB)/4, $0xc173fc10
+DATA libmEluRows<>+92(SB)/4, $0xc17f1328
+DATA libmEluRows<>+96(SB)/4, $0xc1851520
+DATA libmEluRows<>+100(SB)/4, $0xc18aa0ac
+DATA libmEluRows<>+104(SB)/4, $0xc1902c38
+DATA libmEluRows<>+108(SB)/4, $0xc195b7c4
+DATA libmEluRows<>+112(SB)/4, $0xc19b4350
+DATA libmEluRows<>+116(SB)/4, $0xc1a0cedc
+DATA libmEluRows<>+120(SB)/4, $0xc1a65a68
+DATA libmEluRows<>+124(SB)/4, $0xc1abe5f4
+DATA libmEluRows<>+128(SB)/4, $0x00000000
+DATA libmEluRows<>+132(SB)/4, $0xb717f7d1
+DATA libmEluRows<>+136(SB)/4, $0xb797f7d1
+DATA libmEluRows<>+140(SB)/4, $0xb7e3f3ba
+DATA libmEluRows<>+144(SB)/4, $0xb817f7d1
+DATA libmEluRows<>+148(SB)/4, $0xb83df5c5
+DATA libmEluRows<>+152(SB)/4, $0xb863f3ba
+DATA libmEluRows<>+156(SB)/4, $0xb884f8d7
+DATA libmEluRows<>+160(SB)/4, $0xb897f7d1
+DATA libmEluRows<>+164(SB)/4, $0xb8aaf6cb
+DATA libmEluRows<>+168(SB)/4, $0xb8bdf5c5
+DATA libmEluRows<>+172(SB)/4, $0xb8d0f4bf
+DATA libmEluRows<>+176(SB)/4, $0xb8e3f3ba
+DATA libmEluRows<>+180(SB)/4, $0xb8f6f2b4
+DATA libmEluRows<>+184(SB)/4, $0xb904f8d7
+DATA libmEluRows<>+188(SB)/4, $0xb90e7854
+DATA libmEluRows<>+192(SB)/4, $0xb917f7d1
+DATA libmEluRows<>+196(SB)/4, $0xb921774e
+DATA libmEluRows<>+200(SB)/4, $0xb92af6cb
+DATA libmEluRows<>+204(SB)/4, $0xb9347648
+DATA libmEluRows<>+208(SB)/4, $0xb93df5c5
+DATA libmEluRows<>+212(SB)/4, $0xb9477542
+DATA libmEluRows<>+216(SB)/4, $0xb950f4bf
+DATA libmEluRows<>+220(SB)/4, $0xb95a743c
+DATA libmEluRows<>+224(SB)/4, $0xb963f3ba
+DATA libmEluRows<>+228(SB)/4, $0xb96d7337
+DATA libmEluRows<>+232(SB)/4, $0xb976f2b4
+DATA libmEluRows<>+236(SB)/4, $0xb9803918
+DATA libmEluRows<>+240(SB)/4, $0xb984f8d7
+DATA libmEluRows<>+244(SB)/4, $0xb989b895
+DATA libmEluRows<>+248(SB)/4, $0xb98e7854
+DATA libmEluRows<>+252(SB)/4, $0xb9933812
+DATA libmEluRows<>+256(SB)/4, $0x00000000
+DATA libmEluRows<>+260(SB)/4, $0x00000000
+DATA libmEluRows<>+264(SB)/4, $0x3f800000
+DATA libmEluRows<>+268(SB)/4, $0x3f800000
+DATA libmEluRows<>+272(SB)/4, $0x3f800000
+DATA libmEluRows<>+276(SB)/4, $0x3f800000
+DATA libmEluRows<>+280(SB)/4, $0x3f800000
+DATA libmEluRows<>+284(SB)/4, $0x3f800000
+DATA libmEluRows<>+288(SB)/4, $0x3f800000
+DATA libmEluRows<>+292(SB)/4, $0x3f800000
+DATA libmEluRows<>+296(SB)/4, $0x3f800000
+DATA libmEluRows<>+300(SB)/4, $0x3f800000
+DATA libmEluRows<>+304(SB)/4, $0x3f800000
+DATA libmEluRows<>+308(SB)/4, $0x3f800000
+DATA libmEluRows<>+312(SB)/4, $0x3f800000
+DATA libmEluRows<>+316(SB)/4, $0x3f800000
+DATA libmEluRows<>+320(SB)/4, $0x3f800000
+DATA libmEluRows<>+324(SB)/4, $0x3f800000
+DATA libmEluRows<>+328(SB)/4, $0x3f800000
+DATA libmEluRows<>+332(SB)/4, $0x3f800000
+DATA libmEluRows<>+336(SB)/4, $0x3f800000
+DATA libmEluRows<>+340(SB)/4, $0x3f800000
+DATA libmEluRows<>+344(SB)/4, $0x3f800000
+DATA libmEluRows<>+348(SB)/4, $0x3f800000
+DATA libmEluRows<>+352(SB)/4, $0x3f800000
+DATA libmEluRows<>+356(SB)/4, $0x3f800000
+DATA libmEluRows<>+360(SB)/4, $0x3f800000
+DATA libmEluRows<>+364(SB)/4, $0x3f800000
+DATA libmEluRows<>+368(SB)/4, $0x3f800000
+DATA libmEluRows<>+372(SB)/4, $0x3f800000
+DATA libmEluRows<>+376(SB)/4, $0x3f800000
+DATA libmEluRows<>+380(SB)/4, $0x3f800000
+DATA libmEluRows<>+384(SB)/4, $0x3f800000
+DATA libmEluRows<>+388(SB)/4, $0x3f000000
+DATA libmEluRows<>+392(SB)/4, $0x3e800000
+DATA libmEluRows<>+396(SB)/4, $0x3e000000
+DATA libmEluRows<>+400(SB)/4, $0x3d800000
+DATA libmEluRows<>+404(SB)/4, $0x3d000000
+DATA libmEluRows<>+408(SB)/4, $0x3c800000
+DATA libmEluRows<>+412(SB)/4, $0x3c000000
+DATA libmEluRows<>+416(SB)/4, $0x3b800000
+DATA libmEluRows<>+420(SB)/4, $0x3b000000
+DATA libmEluRows<>+424(SB)/4, $0x3a800000
+DATA libmEluRows<>+428(SB)/4, $0x3a000000
+DATA libmEluRows<>+432(SB)/4, $0x39800000
+DATA libmEluRows<>+436(SB)/4, $0x39000000
+DATA libmEluRows<>+440(SB)/4, $0x38800000
+DATA libmEluRows<>+444(SB)/4, $0x38000000
+DATA libmEluRows<>+448(SB)/4, $0x37800000
+DATA libmEluRows<>+452(SB)/4, $0x37000000
+DATA libmEluRows<>+456(SB)/4, $0x36800000
+DATA libmEluRows<>+460(SB)/4, $0x36000000
+DATA libmEluRows<>+464(SB)/4, $0x35800000
+DATA libmEluRows<>+468(SB)/4, $0x35000000
+DATA libmEluRows<>+472(SB)/4, $0x34800000
+DATA libmEluRows<>+476(SB)/4, $0x34000000
+DATA libmEluRows<>+480(SB)/4, $0x33800000
+DATA libmEluRows<>+484(SB)/4, $0x33000000
+DATA libmEluRows<>+488(SB)/4, $0x32800000
+DATA libmEluRows<>+492(SB)/4, $0x32000000
+DATA libmEluRows<>+496(SB)/4, $0x31800000
+DATA libmEluRows<>+500(SB)/4, $0x31000000
+DATA libmEluRows<>+504(SB)/4, $0x30800000
+DATA libmEluRows<>+508(SB)/4, $0x30000000
+DATA libmEluRows<>+512(SB)/4, $0x00000000
+DATA libmEluRows<>+516(SB)/4, $0xbf000000
+DATA libmEluRows<>+520(SB)/4, $0xbf800000
+DATA libmEluRows<>+524(SB)/4, $0xbf800000
+DATA libmEluRows<>+528(SB)/4, $0xbf800000
+DATA libmEluRows<>+532(SB)/4, $0xbf800000
+DATA libmEluRows<>+536(SB)/4, $0xbf800000
+DATA libmEluRows<>+540(SB)/4, $0xbf800000
+DATA libmEluRows<>+544(SB)/4, $0xbf800000
+DATA libmEluRows<>+548(SB)/4, $0xbf800000
+DATA libmEluRows<>+552(SB)/4, $0xbf800000
+DATA libmEluRows<>+556(SB)/4, $0xbf800000
+DATA libmEluRows<>+560(SB)/4, $0xbf800000
+DATA libmEluRows<>+564(SB)/4, $0xbf800000
+DATA libmEluRows<>+568(SB)/4, $0xbf800000
+DATA libmEluRows<>+572(SB)/4, $0xbf800000
+DATA libmEluRows<>+576(SB)/4, $0xbf800000
+DATA libmEluRows<>+580(SB)/4, $0xbf800000
+DATA libmEluRows<>+584(SB)/4, $0xbf800000
+DATA libmEluRows<>+588(SB)/4, $0xbf800000
+DATA libmEluRows<>+592(SB)/4, $0xbf800000
+DATA libmEluRows<>+596(SB)/4, $0xbf800000
+DATA libmEluRows<>+600(SB)/4, $0xbf800000
+DATA libmEluRows<>+604(SB)/4, $0xbf800000
+DATA libmEluRows<>+608(SB)/4, $0xbf800000
+DATA libmEluRows<>+612(SB)/4, $0xbf800000
+DATA libmEluRows<>+616(SB)/4, $0xbf800000
+DATA libmEluRows<>+620(SB)/4, $0xbf800000
+DATA libmEluRows<>+624(SB)/4, $0xbf800000
+DATA libmEluRows<>+628(SB)/4, $0xbf800000
+DATA libmEluRows<>+632(SB)/4, $0xbf800000
+DATA libmEluRows<>+636(SB)/4, $0xbf800000
+GLOBL libmEluRows<>(SB), RODATA|NOPTR, $640
 
 // func libmEluAVX512(dst *float32, src *float32, n int)
 // Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·libmEluAVX512(SB), NOSPLIT, $0-24
-	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), CX
-	MOVQ n+16(FP), DX
-	LEAQ libmTanh<>+0(SB), BX
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    n+16(FP), DX
+	LEAQ    libmTanh<>+0(SB), BX
+	LEAQ    libmEluRows<>+0(SB), SI
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 128(SI), Z2
+	VMOVUPS 192(SI), Z3
+	VMOVUPS 256(SI), Z4
+	VMOVUPS 320(SI), Z5
+	VMOVUPS 384(SI), Z6
+	VMOVUPS 448(SI), Z7
+	VMOVUPS 512(SI), Z8
+	VMOVUPS 576(SI), Z9
 
 numbers_many:
 	SUBQ         $0x10, DX
 	JLT          numbers_few
-	VMOVUPS      (CX), Z0
-	VPXORD       Z3, Z3, Z3
-	VCMPPS       $0x11, Z3, Z0, K4
-	VPANDD.BCST  88(BX), Z0, Z1
-	VMINPS.BCST  4(BX), Z1, Z1
-	VPXORD.BCST  (BX), Z1, Z2
-	VCMPPS.BCST  $0x12, 60(BX), Z1, K2
-	VCMPPS.BCST  $0x11, 64(BX), Z1, K3
-	VPANDD.BCST  (BX), Z2, Z1
-	VPORD.BCST   12(BX), Z1, Z1
-	VMULPS.BCST  16(BX), Z2, Z5
-	VADDPS       Z1, Z5, Z5
-	VCVTTPS2DQ   Z5, Z1
-	VPBROADCASTD 68(BX), K3, Z1
-	VPXORD       Z1, Z1, K2, Z1
-	VCVTDQ2PS    Z1, Z5
-	VMULPS.BCST  20(BX), Z5, Z6
-	VSUBPS       Z6, Z2, Z6
-	VMULPS.BCST  24(BX), Z5, Z5
-	VSUBPS       Z5, Z6, Z2
-	VSUBPS       Z2, Z6, Z6
-	VSUBPS       Z5, Z6, Z6
-	VMULPS.BCST  12(BX), Z2, Z5
-	VMULPS       Z5, Z2, Z7
-	VMULPS.BCST  28(BX), Z7, Z8
-	VADDPS.BCST  32(BX), Z8, Z8
-	VMULPS       Z7, Z8, Z8
-	VADDPS.BCST  36(BX), Z8, Z8
-	VMULPS       Z7, Z8, Z8
-	VADDPS.BCST  40(BX), Z8, Z8
-	VMULPS       Z7, Z8, Z8
-	VADDPS.BCST  44(BX), Z8, Z8
-	VMULPS       Z7, Z8, Z8
-	VADDPS.BCST  8(BX), Z8, Z8
-	VBROADCASTSS 48(BX), Z9
-	VMULPS       Z5, Z8, Z5
-	VSUBPS       Z5, Z9, Z5
-	VMULPS       Z5, Z2, Z9
-	VBROADCASTSS 52(BX), Z10
-	VSUBPS       Z9, Z10, Z9
-	VSUBPS       Z5, Z8, Z5
-	VDIVPS       Z9, Z5, Z5
-	VMULPS       Z7, Z5, Z5
-	VMULPS       Z5, Z2, Z8
-	VSUBPS       Z7, Z8, Z8
-	VSUBPS       Z8, Z2, Z8
-	VSUBPS       Z6, Z5, Z5
-	VMULPS       Z2, Z5, Z5
-	VSUBPS       Z6, Z5, Z5
-	VSUBPS       Z7, Z5, Z5
-	VBROADCASTSS 8(BX), Z6
-	VPSLLD       $0x17, Z1, Z1
-	VSUBPS       Z5, Z2, Z7
-	VMULPS.BCST  12(BX), Z7, Z7
-	VSUBPS.BCST  12(BX), Z7, Z7
-	VSUBPS       Z2, Z5, Z2
-	VSUBPS       Z2, Z6, Z2
-	VPADDD       Z1, Z2, Z2
-	VSUBPS       Z6, Z2, Z2
-	VMOVAPS      Z7, K3, Z2
-	VMOVAPS      Z8, K2, Z2
-	VMOVAPS      Z2, K4, Z0
-	VMOVUPS      Z0, (AX)
+	VMOVUPS      (CX), Z10
+	VPXORD       Z12, Z12, Z12
+	VCMPPS       $0x11, Z12, Z10, K2
+	VPANDD.BCST  4(BX), Z10, Z11
+	VMINPS.BCST  12(BX), Z11, Z11
+	VMULPS.BCST  24(BX), Z11, Z13
+	VADDPS.BCST  20(BX), Z13, Z13
+	VCVTTPS2DQ   Z13, Z13
+	VPXORD.BCST  (BX), Z11, Z11
+	VMOVDQA32    Z13, Z14
+	VPERMI2PS    Z1, Z0, Z14
+	VMOVDQA32    Z13, Z15
+	VPERMI2PS    Z3, Z2, Z15
+	VSUBPS       Z14, Z11, Z14
+	VSUBPS       Z15, Z14, Z11
+	VSUBPS       Z11, Z14, Z14
+	VSUBPS       Z15, Z14, Z14
+	VMULPS.BCST  20(BX), Z11, Z15
+	VMULPS       Z15, Z11, Z17
+	VMULPS.BCST  28(BX), Z17, Z18
+	VADDPS.BCST  32(BX), Z18, Z18
+	VMULPS       Z17, Z18, Z18
+	VADDPS.BCST  36(BX), Z18, Z18
+	VMULPS       Z17, Z18, Z18
+	VADDPS.BCST  40(BX), Z18, Z18
+	VMULPS       Z17, Z18, Z18
+	VADDPS.BCST  44(BX), Z18, Z18
+	VMULPS       Z17, Z18, Z18
+	VADDPS.BCST  16(BX), Z18, Z18
+	VBROADCASTSS 48(BX), Z19
+	VMULPS       Z15, Z18, Z15
+	VSUBPS       Z15, Z19, Z15
+	VMULPS       Z15, Z11, Z19
+	VBROADCASTSS 52(BX), Z20
+	VSUBPS       Z19, Z20, Z19
+	VSUBPS       Z15, Z18, Z15
+	VDIVPS       Z19, Z15, Z15
+	VMULPS       Z17, Z15, Z15
+	VSUBPS       Z14, Z15, Z15
+	VMULPS       Z11, Z15, Z15
+	VSUBPS       Z14, Z15, Z15
+	VSUBPS       Z17, Z15, Z15
+	VSUBPS       Z15, Z11, Z11
+	VMOVDQA32    Z13, Z14
+	VPERMI2PS    Z5, Z4, Z14
+	VADDPS       Z14, Z11, Z11
+	VMOVDQA32    Z13, Z14
+	VPERMI2PS    Z7, Z6, Z14
+	VMOVDQA32    Z13, Z13
+	VPERMI2PS    Z9, Z8, Z13
+	VFMADD213PS  Z13, Z11, Z14
+	VMOVAPS      Z14, K2, Z10
+	VMOVUPS      Z10, (AX)
 	ADDQ         $0x00000040, CX
 	ADDQ         $0x00000040, AX
 	JMP          numbers_many
@@ -492,69 +810,59 @@ numbers_few:
 	MOVQ         $-1, SI
 	BZHIQ        DX, SI, SI
 	KMOVQ        SI, K1
-	VMOVUPS.Z    (CX), K1, Z0
-	VPXORD       Z4, Z4, Z4
-	VCMPPS       $0x11, Z4, Z0, K4
-	VPANDD.BCST  88(BX), Z0, Z1
-	VMINPS.BCST  4(BX), Z1, Z1
-	VPXORD.BCST  (BX), Z1, Z2
-	VCMPPS.BCST  $0x12, 60(BX), Z1, K2
-	VCMPPS.BCST  $0x11, 64(BX), Z1, K3
-	VPANDD.BCST  (BX), Z2, Z1
-	VPORD.BCST   12(BX), Z1, Z1
-	VMULPS.BCST  16(BX), Z2, Z3
-	VADDPS       Z1, Z3, Z3
-	VCVTTPS2DQ   Z3, Z1
-	VPBROADCASTD 68(BX), K3, Z1
-	VPXORD       Z1, Z1, K2, Z1
-	VCVTDQ2PS    Z1, Z3
-	VMULPS.BCST  20(BX), Z3, Z4
-	VSUBPS       Z4, Z2, Z4
-	VMULPS.BCST  24(BX), Z3, Z3
-	VSUBPS       Z3, Z4, Z2
-	VSUBPS       Z2, Z4, Z4
-	VSUBPS       Z3, Z4, Z4
-	VMULPS.BCST  12(BX), Z2, Z3
-	VMULPS       Z3, Z2, Z5
-	VMULPS.BCST  28(BX), Z5, Z6
-	VADDPS.BCST  32(BX), Z6, Z6
-	VMULPS       Z5, Z6, Z6
-	VADDPS.BCST  36(BX), Z6, Z6
-	VMULPS       Z5, Z6, Z6
-	VADDPS.BCST  40(BX), Z6, Z6
-	VMULPS       Z5, Z6, Z6
-	VADDPS.BCST  44(BX), Z6, Z6
-	VMULPS       Z5, Z6, Z6
-	VADDPS.BCST  8(BX), Z6, Z6
-	VBROADCASTSS 48(BX), Z7
-	VMULPS       Z3, Z6, Z3
-	VSUBPS       Z3, Z7, Z3
-	VMULPS       Z3, Z2, Z7
-	VBROADCASTSS 52(BX), Z8
-	VSUBPS       Z7, Z8, Z7
-	VSUBPS       Z3, Z6, Z3
-	VDIVPS       Z7, Z3, Z3
-	VMULPS       Z5, Z3, Z3
-	VMULPS       Z3, Z2, Z6
-	VSUBPS       Z5, Z6, Z6
-	VSUBPS       Z6, Z2, Z6
-	VSUBPS       Z4, Z3, Z3
+	VMOVUPS.Z    (CX), K1, Z10
+	VPXORD       Z16, Z16, Z16
+	VCMPPS       $0x11, Z16, Z10, K2
+	VPANDD.BCST  4(BX), Z10, Z11
+	VMINPS.BCST  12(BX), Z11, Z11
+	VMULPS.BCST  24(BX), Z11, Z12
+	VADDPS.BCST  20(BX), Z12, Z12
+	VCVTTPS2DQ   Z12, Z12
+	VPXORD.BCST  (BX), Z11, Z11
+	VMOVDQA32    Z12, Z13
+	VPERMI2PS    Z1, Z0, Z13
+	VMOVDQA32    Z12, Z0
+	VPERMI2PS    Z3, Z2, Z0
+	VSUBPS       Z13, Z11, Z13
+	VSUBPS       Z0, Z13, Z11
+	VSUBPS       Z11, Z13, Z1
+	VSUBPS       Z0, Z1, Z1
+	VMULPS.BCST  20(BX), Z11, Z0
+	VMULPS       Z0, Z11, Z2
+	VMULPS.BCST  28(BX), Z2, Z3
+	VADDPS.BCST  32(BX), Z3, Z3
 	VMULPS       Z2, Z3, Z3
-	VSUBPS       Z4, Z3, Z3
-	VSUBPS       Z5, Z3, Z3
-	VBROADCASTSS 8(BX), Z4
-	VPSLLD       $0x17, Z1, Z1
-	VSUBPS       Z3, Z2, Z5
-	VMULPS.BCST  12(BX), Z5, Z5
-	VSUBPS.BCST  12(BX), Z5, Z5
-	VSUBPS       Z2, Z3, Z2
-	VSUBPS       Z2, Z4, Z2
-	VPADDD       Z1, Z2, Z2
-	VSUBPS       Z4, Z2, Z2
-	VMOVAPS      Z5, K3, Z2
-	VMOVAPS      Z6, K2, Z2
-	VMOVAPS      Z2, K4, Z0
-	VMOVUPS      Z0, K1, (AX)
+	VADDPS.BCST  36(BX), Z3, Z3
+	VMULPS       Z2, Z3, Z3
+	VADDPS.BCST  40(BX), Z3, Z3
+	VMULPS       Z2, Z3, Z3
+	VADDPS.BCST  44(BX), Z3, Z3
+	VMULPS       Z2, Z3, Z3
+	VADDPS.BCST  16(BX), Z3, Z3
+	VBROADCASTSS 48(BX), Z13
+	VMULPS       Z0, Z3, Z0
+	VSUBPS       Z0, Z13, Z0
+	VMULPS       Z0, Z11, Z13
+	VBROADCASTSS 52(BX), Z14
+	VSUBPS       Z13, Z14, Z13
+	VSUBPS       Z0, Z3, Z0
+	VDIVPS       Z13, Z0, Z0
+	VMULPS       Z2, Z0, Z0
+	VSUBPS       Z1, Z0, Z0
+	VMULPS       Z11, Z0, Z0
+	VSUBPS       Z1, Z0, Z0
+	VSUBPS       Z2, Z0, Z0
+	VSUBPS       Z0, Z11, Z11
+	VMOVDQA32    Z12, Z0
+	VPERMI2PS    Z5, Z4, Z0
+	VADDPS       Z0, Z11, Z11
+	VMOVDQA32    Z12, Z0
+	VPERMI2PS    Z7, Z6, Z0
+	VMOVDQA32    Z12, Z1
+	VPERMI2PS    Z9, Z8, Z1
+	VFMADD213PS  Z1, Z11, Z0
+	VMOVAPS      Z0, K2, Z10
+	VMOVUPS      Z10, K1, (AX)
 
 numbers_end:
 	VZEROUPPER
@@ -563,204 +871,156 @@ numbers_end:
 // func libmTanhAVX512(dst *float32, src *float32, n int)
 // Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·libmTanhAVX512(SB), NOSPLIT, $0-24
-	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), CX
-	MOVQ n+16(FP), DX
-	LEAQ libmTanh<>+0(SB), BX
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	LEAQ         libmTanh<>+0(SB), BX
+	LEAQ         libmTanhRows<>+0(SB), SI
+	VMOVUPS      (SI), Z0
+	VMOVUPS      64(SI), Z1
+	VMOVUPS      128(SI), Z2
+	VMOVUPS      192(SI), Z3
+	VMOVUPS      256(SI), Z4
+	VMOVUPS      320(SI), Z5
+	VMOVUPS      384(SI), Z6
+	VMOVUPS      448(SI), Z7
+	VMOVUPS      512(SI), Z8
+	VMOVUPS      576(SI), Z9
+	VBROADCASTSS 8(BX), Z10
 
 numbers_many:
-	SUBQ         $0x10, DX
-	JLT          numbers_few
-	VMOVUPS      (CX), Z0
-	VCMPPS       $0x03, Z0, Z0, K6
-	VPANDD.BCST  (BX), Z0, Z3
-	VPXORD       Z3, Z0, Z1
-	VMINPS.BCST  4(BX), Z1, Z1
-	VCMPPS.BCST  $0x1d, 8(BX), Z1, K4
-	VADDPS       Z1, Z1, Z1
-	VPXORD.BCST  (BX), Z1, Z2
-	VMOVAPS      Z1, K4, Z2
-	VCMPPS.BCST  $0x12, 60(BX), Z1, K2
-	VCMPPS.BCST  $0x11, 64(BX), Z1, K3
-	VPANDD.BCST  (BX), Z2, Z1
-	VPORD.BCST   12(BX), Z1, Z1
-	VMULPS.BCST  16(BX), Z2, Z4
-	VADDPS       Z1, Z4, Z4
-	VCVTTPS2DQ   Z4, Z1
-	VPBROADCASTD 68(BX), K3, Z1
-	VPXORD       Z1, Z1, K2, Z1
-	VCVTDQ2PS    Z1, Z4
-	VMULPS.BCST  20(BX), Z4, Z5
-	VSUBPS       Z5, Z2, Z5
-	VMULPS.BCST  24(BX), Z4, Z4
-	VSUBPS       Z4, Z5, Z2
-	VSUBPS       Z2, Z5, Z5
-	VSUBPS       Z4, Z5, Z5
-	VMULPS.BCST  12(BX), Z2, Z4
-	VMULPS       Z4, Z2, Z6
-	VMULPS.BCST  28(BX), Z6, Z7
-	VADDPS.BCST  32(BX), Z7, Z7
-	VMULPS       Z6, Z7, Z7
-	VADDPS.BCST  36(BX), Z7, Z7
-	VMULPS       Z6, Z7, Z7
-	VADDPS.BCST  40(BX), Z7, Z7
-	VMULPS       Z6, Z7, Z7
-	VADDPS.BCST  44(BX), Z7, Z7
-	VMULPS       Z6, Z7, Z7
-	VADDPS.BCST  8(BX), Z7, Z7
-	VBROADCASTSS 48(BX), Z8
-	VMULPS       Z4, Z7, Z4
-	VSUBPS       Z4, Z8, Z4
-	VMULPS       Z4, Z2, Z8
-	VBROADCASTSS 52(BX), Z9
-	VSUBPS       Z8, Z9, Z8
-	VSUBPS       Z4, Z7, Z4
-	VDIVPS       Z8, Z4, Z4
-	VMULPS       Z6, Z4, Z4
-	VMULPS       Z4, Z2, Z7
-	VSUBPS       Z6, Z7, Z7
-	VSUBPS       Z7, Z2, Z7
-	VSUBPS       Z5, Z4, Z4
-	VMULPS       Z2, Z4, Z4
-	VSUBPS       Z5, Z4, Z4
-	VSUBPS       Z6, Z4, Z4
-	VBROADCASTSS 8(BX), Z5
-	VPSLLD       $0x17, Z1, Z6
-	VSUBPS       Z4, Z2, Z8
-	VMULPS.BCST  12(BX), Z8, Z8
-	VSUBPS.BCST  12(BX), Z8, Z8
-	VSUBPS       Z2, Z4, Z10
-	VSUBPS       Z10, Z5, Z9
-	VPADDD       Z6, Z9, Z9
-	VSUBPS       Z5, Z9, Z9
-	VMOVAPS      Z8, K3, Z9
-	VMOVAPS      Z7, K2, Z9
-	VPBROADCASTD 76(BX), Z7
-	VPSRLVD      Z1, Z7, Z7
-	VPBROADCASTD 72(BX), Z8
-	VPSUBD       Z7, Z8, Z7
-	VSUBPS       Z10, Z7, Z7
-	VPADDD       Z6, Z7, Z7
-	VMOVAPS      Z7, K4, Z9
-	VPCMPD.BCST  $0x05, 84(BX), Z1, K5
-	VPBROADCASTD 80(BX), Z7
-	VPSUBD       Z1, Z7, Z7
-	VPSLLD       $0x17, Z7, Z7
-	VADDPS       Z7, Z4, Z7
-	VSUBPS       Z7, Z2, Z7
-	VADDPS       Z5, Z7, Z7
-	VPADDD       Z6, Z7, Z7
-	VMOVAPS      Z7, K5, Z9
-	VBROADCASTSS 56(BX), Z1
-	VADDPS       Z1, Z9, Z2
-	VPXORD.BCST  (BX), Z9, Z9
-	VMOVAPS      Z1, K4, Z9
-	VDIVPS       Z2, Z9, Z9
-	VSUBPS       Z9, Z5, Z1
-	VMOVAPS      Z1, K4, Z9
-	VPORD        Z3, Z9, Z9
-	VMOVAPS      Z0, K6, Z9
-	VMOVUPS      Z9, (AX)
-	ADDQ         $0x00000040, CX
-	ADDQ         $0x00000040, AX
-	JMP          numbers_many
+	SUBQ            $0x10, DX
+	JLT             numbers_few
+	VMOVUPS         (CX), Z11
+	VPANDD.BCST     4(BX), Z11, Z12
+	VMINPS          Z12, Z10, Z12
+	VCMPPS.BCST     $0x1d, 16(BX), Z12, K2
+	KNOTW           K2, K3
+	VADDPS          Z12, Z12, Z12
+	VMULPS.BCST     24(BX), Z12, Z13
+	VADDPS.BCST     20(BX), Z13, Z13
+	VCVTTPS2DQ      Z13, Z13
+	VPADDD.BCST     60(BX), Z13, K2, Z13
+	VPXORD.BCST     (BX), Z12, K3, Z12
+	VMOVDQA32       Z13, Z14
+	VPERMI2PS       Z1, Z0, Z14
+	VMOVDQA32       Z13, Z15
+	VPERMI2PS       Z3, Z2, Z15
+	VSUBPS          Z14, Z12, Z14
+	VSUBPS          Z15, Z14, Z12
+	VSUBPS          Z12, Z14, Z14
+	VSUBPS          Z15, Z14, Z14
+	VMULPS.BCST     20(BX), Z12, Z15
+	VMULPS          Z15, Z12, Z16
+	VMULPS.BCST     28(BX), Z16, Z17
+	VADDPS.BCST     32(BX), Z17, Z17
+	VMULPS          Z16, Z17, Z17
+	VADDPS.BCST     36(BX), Z17, Z17
+	VMULPS          Z16, Z17, Z17
+	VADDPS.BCST     40(BX), Z17, Z17
+	VMULPS          Z16, Z17, Z17
+	VADDPS.BCST     44(BX), Z17, Z17
+	VMULPS          Z16, Z17, Z17
+	VADDPS.BCST     16(BX), Z17, Z17
+	VBROADCASTSS    48(BX), Z18
+	VMULPS          Z15, Z17, Z15
+	VSUBPS          Z15, Z18, Z15
+	VMULPS          Z15, Z12, Z18
+	VBROADCASTSS    52(BX), Z19
+	VSUBPS          Z18, Z19, Z18
+	VSUBPS          Z15, Z17, Z15
+	VDIVPS          Z18, Z15, Z15
+	VMULPS          Z16, Z15, Z15
+	VSUBPS          Z14, Z15, Z15
+	VMULPS          Z12, Z15, Z15
+	VSUBPS          Z14, Z15, Z15
+	VSUBPS          Z16, Z15, Z15
+	VSUBPS          Z15, Z12, Z12
+	VMOVDQA32       Z13, Z14
+	VPERMI2PS       Z5, Z4, Z14
+	VADDPS          Z14, Z12, Z12
+	VMOVDQA32       Z13, Z14
+	VPERMI2PS       Z7, Z6, Z14
+	VMOVDQA32       Z13, Z13
+	VPERMI2PS       Z9, Z8, Z13
+	VFMADD213PS     Z13, Z12, Z14
+	VADDPS.BCST     56(BX), Z14, Z12
+	VBROADCASTSS    56(BX), K2, Z14
+	VBROADCASTSS.Z  16(BX), K2, Z13
+	VDIVPS          Z12, Z14, Z14
+	VSUBPS          Z14, Z13, Z14
+	VPTERNLOGD.BCST $0xf8, (BX), Z11, Z14
+	VMOVUPS         Z14, (AX)
+	ADDQ            $0x00000040, CX
+	ADDQ            $0x00000040, AX
+	JMP             numbers_many
 
 numbers_few:
-	ADDQ         $0x10, DX
-	JZ           numbers_end
-	MOVQ         $-1, SI
-	BZHIQ        DX, SI, SI
-	KMOVQ        SI, K1
-	VMOVUPS.Z    (CX), K1, Z0
-	VCMPPS       $0x03, Z0, Z0, K6
-	VPANDD.BCST  (BX), Z0, Z3
-	VPXORD       Z3, Z0, Z1
-	VMINPS.BCST  4(BX), Z1, Z1
-	VCMPPS.BCST  $0x1d, 8(BX), Z1, K4
-	VADDPS       Z1, Z1, Z1
-	VPXORD.BCST  (BX), Z1, Z2
-	VMOVAPS      Z1, K4, Z2
-	VCMPPS.BCST  $0x12, 60(BX), Z1, K2
-	VCMPPS.BCST  $0x11, 64(BX), Z1, K3
-	VPANDD.BCST  (BX), Z2, Z1
-	VPORD.BCST   12(BX), Z1, Z1
-	VMULPS.BCST  16(BX), Z2, Z4
-	VADDPS       Z1, Z4, Z4
-	VCVTTPS2DQ   Z4, Z1
-	VPBROADCASTD 68(BX), K3, Z1
-	VPXORD       Z1, Z1, K2, Z1
-	VCVTDQ2PS    Z1, Z4
-	VMULPS.BCST  20(BX), Z4, Z5
-	VSUBPS       Z5, Z2, Z5
-	VMULPS.BCST  24(BX), Z4, Z4
-	VSUBPS       Z4, Z5, Z2
-	VSUBPS       Z2, Z5, Z5
-	VSUBPS       Z4, Z5, Z5
-	VMULPS.BCST  12(BX), Z2, Z4
-	VMULPS       Z4, Z2, Z6
-	VMULPS.BCST  28(BX), Z6, Z7
-	VADDPS.BCST  32(BX), Z7, Z7
-	VMULPS       Z6, Z7, Z7
-	VADDPS.BCST  36(BX), Z7, Z7
-	VMULPS       Z6, Z7, Z7
-	VADDPS.BCST  40(BX), Z7, Z7
-	VMULPS       Z6, Z7, Z7
-	VADDPS.BCST  44(BX), Z7, Z7
-	VMULPS       Z6, Z7, Z7
-	VADDPS.BCST  8(BX), Z7, Z7
-	VBROADCASTSS 48(BX), Z8
-	VMULPS       Z4, Z7, Z4
-	VSUBPS       Z4, Z8, Z4
-	VMULPS       Z4, Z2, Z8
-	VBROADCASTSS 52(BX), Z9
-	VSUBPS       Z8, Z9, Z8
-	VSUBPS       Z4, Z7, Z4
-	VDIVPS       Z8, Z4, Z4
-	VMULPS       Z6, Z4, Z4
-	VMULPS       Z4, Z2, Z7
-	VSUBPS       Z6, Z7, Z7
-	VSUBPS       Z7, Z2, Z7
-	VSUBPS       Z5, Z4, Z4
-	VMULPS       Z2, Z4, Z4
-	VSUBPS       Z5, Z4, Z4
-	VSUBPS       Z6, Z4, Z4
-	VBROADCASTSS 8(BX), Z5
-	VPSLLD       $0x17, Z1, Z6
-	VSUBPS       Z4, Z2, Z8
-	VMULPS.BCST  12(BX), Z8, Z8
-	VSUBPS.BCST  12(BX), Z8, Z8
-	VSUBPS       Z2, Z4, Z10
-	VSUBPS       Z10, Z5, Z9
-	VPADDD       Z6, Z9, Z9
-	VSUBPS       Z5, Z9, Z9
-	VMOVAPS      Z8, K3, Z9
-	VMOVAPS      Z7, K2, Z9
-	VPBROADCASTD 76(BX), Z7
-	VPSRLVD      Z1, Z7, Z7
-	VPBROADCASTD 72(BX), Z8
-	VPSUBD       Z7, Z8, Z7
-	VSUBPS       Z10, Z7, Z7
-	VPADDD       Z6, Z7, Z7
-	VMOVAPS      Z7, K4, Z9
-	VPCMPD.BCST  $0x05, 84(BX), Z1, K5
-	VPBROADCASTD 80(BX), Z7
-	VPSUBD       Z1, Z7, Z7
-	VPSLLD       $0x17, Z7, Z7
-	VADDPS       Z7, Z4, Z7
-	VSUBPS       Z7, Z2, Z7
-	VADDPS       Z5, Z7, Z7
-	VPADDD       Z6, Z7, Z7
-	VMOVAPS      Z7, K5, Z9
-	VBROADCASTSS 56(BX), Z1
-	VADDPS       Z1, Z9, Z2
-	VPXORD.BCST  (BX), Z9, Z9
-	VMOVAPS      Z1, K4, Z9
-	VDIVPS       Z2, Z9, Z9
-	VSUBPS       Z9, Z5, Z1
-	VMOVAPS      Z1, K4, Z9
-	VPORD        Z3, Z9, Z9
-	VMOVAPS      Z0, K6, Z9
-	VMOVUPS      Z9, K1, (AX)
+	ADDQ            $0x10, DX
+	JZ              numbers_end
+	MOVQ            $-1, SI
+	BZHIQ           DX, SI, SI
+	KMOVQ           SI, K1
+	VMOVUPS.Z       (CX), K1, Z11
+	VPANDD.BCST     4(BX), Z11, Z12
+	VMINPS          Z12, Z10, Z12
+	VCMPPS.BCST     $0x1d, 16(BX), Z12, K2
+	KNOTW           K2, K3
+	VADDPS          Z12, Z12, Z12
+	VMULPS.BCST     24(BX), Z12, Z10
+	VADDPS.BCST     20(BX), Z10, Z10
+	VCVTTPS2DQ      Z10, Z10
+	VPADDD.BCST     60(BX), Z10, K2, Z10
+	VPXORD.BCST     (BX), Z12, K3, Z12
+	VMOVDQA32       Z10, Z13
+	VPERMI2PS       Z1, Z0, Z13
+	VMOVDQA32       Z10, Z0
+	VPERMI2PS       Z3, Z2, Z0
+	VSUBPS          Z13, Z12, Z13
+	VSUBPS          Z0, Z13, Z12
+	VSUBPS          Z12, Z13, Z1
+	VSUBPS          Z0, Z1, Z1
+	VMULPS.BCST     20(BX), Z12, Z0
+	VMULPS          Z0, Z12, Z2
+	VMULPS.BCST     28(BX), Z2, Z3
+	VADDPS.BCST     32(BX), Z3, Z3
+	VMULPS          Z2, Z3, Z3
+	VADDPS.BCST     36(BX), Z3, Z3
+	VMULPS          Z2, Z3, Z3
+	VADDPS.BCST     40(BX), Z3, Z3
+	VMULPS          Z2, Z3, Z3
+	VADDPS.BCST     44(BX), Z3, Z3
+	VMULPS          Z2, Z3, Z3
+	VADDPS.BCST     16(BX), Z3, Z3
+	VBROADCASTSS    48(BX), Z13
+	VMULPS          Z0, Z3, Z0
+	VSUBPS          Z0, Z13, Z0
+	VMULPS          Z0, Z12, Z13
+	VBROADCASTSS    52(BX), Z14
+	VSUBPS          Z13, Z14, Z13
+	VSUBPS          Z0, Z3, Z0
+	VDIVPS          Z13, Z0, Z0
+	VMULPS          Z2, Z0, Z0
+	VSUBPS          Z1, Z0, Z0
+	VMULPS          Z12, Z0, Z0
+	VSUBPS          Z1, Z0, Z0
+	VSUBPS          Z2, Z0, Z0
+	VSUBPS          Z0, Z12, Z12
+	VMOVDQA32       Z10, Z0
+	VPERMI2PS       Z5, Z4, Z0
+	VADDPS          Z0, Z12, Z12
+	VMOVDQA32       Z10, Z0
+	VPERMI2PS       Z7, Z6, Z0
+	VMOVDQA32       Z10, Z1
+	VPERMI2PS       Z9, Z8, Z1
+	VFMADD213PS     Z1, Z12, Z0
+	VADDPS.BCST     56(BX), Z0, Z1
+	VBROADCASTSS    56(BX), K2, Z0
+	VBROADCASTSS.Z  16(BX), K2, Z2
+	VDIVPS          Z1, Z0, Z0
+	VSUBPS          Z0, Z2, Z0
+	VPTERNLOGD.BCST $0xf8, (BX), Z11, Z0
+	VMOVUPS         Z0, K1, (AX)
 
 numbers_end:
 	VZEROUPPER

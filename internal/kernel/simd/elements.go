@@ -682,30 +682,32 @@ func (e *Elements) MaxBytes(dst, a, b []uint8, signed bool) int {
 }
 
 // Turn writes a matrix of words with rows and columns exchanged: word j of row i of dst is word i of row j of
-// src. Rows are stepDst and stepSrc words apart. It does as many rows and columns of dst as it returns.
-func (e *Elements) Turn(dst []uint32, stepDst int, src []uint32, stepSrc, rows, cols int) (doneRows, doneCols int) {
-	doneRows, doneCols = whole(rows), whole(cols)
-	if doneRows == 0 || doneCols == 0 {
-		return 0, 0
-	}
-	_, _ = dst[(doneRows-1)*stepDst+doneCols-1], src[(doneCols-1)*stepSrc+doneRows-1]
-	for i := 0; i < doneRows; i += 8 {
-		e.turn(&dst[i*stepDst], 4*stepDst, &src[i], 4*stepSrc, doneCols/8)
-	}
-	return doneRows, doneCols
+// src. Rows are stepDst and stepSrc words apart. dst is not src. It does nothing and returns false for less than 8 rows or columns.
+func (e *Elements) Turn(dst []uint32, stepDst int, src []uint32, stepSrc, rows, cols int) bool {
+	return turn(e.turn, dst, stepDst, src, stepSrc, rows, cols)
 }
 
-// TurnHalves is [Elements.Turn] for words of 16 bits.
-func (e *Elements) TurnHalves(dst []uint16, stepDst int, src []uint16, stepSrc, rows, cols int) (doneRows, doneCols int) {
-	doneRows, doneCols = whole(rows), whole(cols)
-	if e.turnHalves == nil || doneRows == 0 || doneCols == 0 {
-		return 0, 0
+// TurnHalves is [Elements.Turn] for words of 16 bits, false also where [Elements.Halves] is.
+func (e *Elements) TurnHalves(dst []uint16, stepDst int, src []uint16, stepSrc, rows, cols int) bool {
+	return e.turnHalves != nil && turn(e.turnHalves, dst, stepDst, src, stepSrc, rows, cols)
+}
+
+// turn runs a loop that turns 8 rows of dst of 8 columns each, as often as it is told. The last 8 of a number that is no multiple of 8 begin
+// where others have been done.
+func turn[T uint16 | uint32](loop func(dst *T, stepDst int, src *T, stepSrc, n int), dst []T, stepDst int, src []T, stepSrc, rows, cols int) bool {
+	if rows < 8 || cols < 8 {
+		return false
 	}
-	_, _ = dst[(doneRows-1)*stepDst+doneCols-1], src[(doneCols-1)*stepSrc+doneRows-1]
-	for i := 0; i < doneRows; i += 8 {
-		e.turnHalves(&dst[i*stepDst], 2*stepDst, &src[i], 2*stepSrc, doneCols/8)
+	_, _ = dst[(rows-1)*stepDst+cols-1], src[(cols-1)*stepSrc+rows-1]
+	size := int(unsafe.Sizeof(T(0)))
+	for i := 0; i < rows; i += 8 {
+		i := min(i, rows-8)
+		loop(&dst[i*stepDst], size*stepDst, &src[i], size*stepSrc, cols/8)
+		if cols%8 > 0 {
+			loop(&dst[i*stepDst+cols-8], size*stepDst, &src[(cols-8)*stepSrc+i], size*stepSrc, 1)
+		}
 	}
-	return doneRows, doneCols
+	return true
 }
 
 // Halves tells whether [Elements.TurnHalves] does anything.

@@ -16,7 +16,8 @@ type PairKind uint8
 
 // Sum and differences bring operands to a finer scale first: (a - ZeroA) << (Shift - 1) and the scaled (b - ZeroB) <<
 // Shift. Difference is that of a and b, Reverse that of b and a. Product is of the differences to the zero points. PRelu is
-// the scaled (a - ZeroA) << Shift, where it is negative the product instead. Square is of the difference. Leaky has no b: of what is negative it
+// the scaled (a - ZeroA) << Shift, where it is negative the product instead. Square is of the difference, in 16 bits of that of half of a - ZeroA, rounded
+// up, and the scaled b - ZeroB. Leaky has no b: of what is negative it
 // takes (a - ZeroA) << ZeroB.
 const (
 	PairSum PairKind = iota
@@ -62,7 +63,7 @@ func (f *Pairs) Combine(kind PairKind, dst, a, b []uint8, q *Pair, signed bool) 
 	}
 }
 
-// CombineWords is Combine for codes of 16 bits with a sign, of all kinds but PRelu and Square.
+// CombineWords is Combine for codes of 16 bits with a sign, of all kinds but PRelu.
 func (f *Pairs) CombineWords(kind PairKind, dst, a, b []int16, q *Pair) {
 	if n := len(dst); n > 0 {
 		_, _ = a[n-1], b[n-1]

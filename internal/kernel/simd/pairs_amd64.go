@@ -11,7 +11,7 @@ var pairs = family[Pairs]{AVX512: {
 		{pairsquareU8AVX512, pairsquareS8AVX512},
 	},
 	words: [pairKinds]func(dst, a, b *int16, n int, q *Pair){
-		PairSum: pairsumS16AVX512, PairDifference: pairdifferenceS16AVX512, PairReverse: pairreverseS16AVX512, PairProduct: pairproductS16AVX512, PairLeaky: pairleakyS16AVX512,
+		PairSum: pairsumS16AVX512, PairDifference: pairdifferenceS16AVX512, PairReverse: pairreverseS16AVX512, PairProduct: pairproductS16AVX512, PairSquare: pairsquareS16AVX512, PairLeaky: pairleakyS16AVX512,
 	},
 }}
 
@@ -62,6 +62,9 @@ func pairreverseS16AVX512(dst, a, b *int16, n int, q *Pair)
 
 //go:noescape
 func pairproductS16AVX512(dst, a, b *int16, n int, q *Pair)
+
+//go:noescape
+func pairsquareS16AVX512(dst, a, b *int16, n int, q *Pair)
 
 //go:noescape
 func pairleakyS16AVX512(dst, a, b *int16, n int, q *Pair)

@@ -2,6 +2,7 @@ package activation
 
 import (
 	"bytes"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -45,6 +46,41 @@ func TestSoftmaxSets(t *testing.T) {
 				want = out[0].Data
 			} else if !bytes.Equal(want, out[0].Data) {
 				t.Errorf("%v: %v, %d rows of %d, scale %v: other bits than %v", set, typ, rows, depth, scale, simd.Available()[0])
+			}
+		}
+	}
+}
+
+// Rows of floats, short and long ones, have the bits of plain Go in all sets, whatever the number of threads.
+func TestFloatSoftmaxSets(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 45))
+	for i := range 150 {
+		rows, depth := 1+r.IntN(200), 1+r.IntN(40)
+		x := tensor.New(tensor.Float32, rows, depth)
+		for i := range tensor.Of[float32](x) {
+			tensor.Of[float32](x)[i] = float32(r.NormFloat64()) * []float32{1, 1, 1, 100}[r.IntN(4)]
+		}
+		for range r.IntN(3) {
+			tensor.Of[float32](x)[r.IntN(rows*depth)] = float32([]float64{math.Inf(1), math.Inf(-1), math.NaN(), math.MaxFloat32}[r.IntN(4)])
+		}
+		n := optest.Lite("SOFTMAX", graph.Attrs{"beta": []float32{1, 0.3}[r.IntN(2)]}, tensor.Float32, nil)
+		n.Threads = 1 + i%3
+		var want []float32
+		for k, set := range simd.Available() {
+			undo := simd.Use(set)
+			out, err := optest.Run(Defs(), n, x)
+			undo()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := tensor.Of[float32](out[0])
+			if k == 0 {
+				want = got
+			}
+			for i, v := range want {
+				if math.Float32bits(v) != math.Float32bits(got[i]) && (v == v || got[i] == got[i]) {
+					t.Fatalf("%v: %d rows of %d: number %d is %v, want %v", set, rows, depth, i, got[i], v)
+				}
 			}
 		}
 	}

@@ -114,18 +114,21 @@ func sumQuant[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast, q binar
 		d := a - b
 		return T(q.Clamp(mo.Apply(d * d)))
 	}
-	pair, ok := kernel.NewSumQ[T](k == subOp, shift, q.Z1, q.Z2, m1, m2, mo, q.zo, q.lo, q.hi)
-	if ok && wide && k != sqdiffOp {
-		return RunPair(c, w, pair), nil
+	var pair *kernel.PairQ[T]
+	var ok bool
+	if k == sqdiffOp {
+		pair, ok = kernel.NewSquareQ[T](shift, q.Z1, q.Z2, m1, m2, mo, q.zo, q.lo, q.hi)
+	} else {
+		pair, ok = kernel.NewSumQ[T](k == subOp, shift, q.Z1, q.Z2, m1, m2, mo, q.zo, q.lo, q.hi)
 	}
-	if wide {
+	switch {
+	case ok && wide:
+		return RunPair(c, w, pair), nil
+	case wide:
 		return func(c *op.Call) error {
 			Spread(c, w, func(x, y T) T { return finish(first(int32(x)), second(int32(y))) })
 			return nil
 		}, nil
-	}
-	if k == sqdiffOp {
-		pair, ok = kernel.NewSquareQ[T](shift, q.Z1, q.Z2, m1, m2, mo, q.zo, q.lo, q.hi)
 	}
 	if !ok {
 		pair = nil

@@ -143,10 +143,7 @@ func (t *matmul) hybrid(c *op.Call) (op.Run, error) {
 	other := func(c *op.Call, at int) *layer.Hybrid {
 		h := fixed[at]
 		if h == nil {
-			vec, elem := 1, t.n
-			if t.adjY {
-				vec, elem = t.k, 1
-			}
+			vec, elem := t.steps()
 			h = layer.HybridOf(tensor.Of[int8](c.In[1])[at:][:t.k*t.n], t.n, t.k, vec, elem, c.In[1].Quant.Scale, t.m == 1 && c.Const(1) && c.Far(), c.Node.Attrs.Bool("asymmetric_quantize_inputs", false))
 			h.Together(t.m)
 		}
@@ -263,7 +260,7 @@ func matmulQuant[X, Y int8 | int16](c *op.Call, t *matmul) (op.Run, error) {
 		out[i] = X(min(max(v+zo, lo), hi))
 	}
 	sums := func(c *op.Call) { matmulSums[X, Y](c, t, zx, zy, put) }
-	if w := t.wide(c, zx, zy, &kernel.Requant16{Mul: ms, Zero: zo, Min: lo, Max: hi}); w != nil {
+	if w := newWide[Y](c, t, zx, zy, &kernel.Requant16{Mul: ms, Zero: zo, Min: lo, Max: hi}); w != nil {
 		return w.run, nil
 	}
 	if w := t.narrow(c, zx, zy, kernel.Requant{Mul: ms, Zero: zo, Min: lo, Max: hi}); w != nil {
@@ -289,6 +286,14 @@ type vectors struct {
 	always bool
 }
 
+// steps are how far columns of a right-hand operand lie apart, and steps of one.
+func (t *matmul) steps() (vec, elem int) {
+	if t.adjY {
+		return t.k, 1
+	}
+	return 1, t.n
+}
+
 // suits tells whether there are such loops, and packing costs less than they save.
 func (t *matmul) suits(c *op.Call) bool {
 	return t.k > 0 && t.n > 0 && (c.Const(1) || t.m >= 8)
@@ -302,43 +307,48 @@ func (v *vectors) other(b int) (at int, other bool) {
 	return at, other
 }
 
-// wide is a product of 16-bit by 8-bit numbers.
-type wide struct {
+// wide is a product of 16-bit numbers by such of 8 or 16 bits.
+type wide[Y int8 | int16] struct {
 	vectors
-	lifted []int32
+	turned []int16 // the left-hand operand of a product in rows, where its columns come
 	times  *kernel.Wide
 }
 
-// wide is nil for other types, and where it gains nothing.
-func (t *matmul) wide(c *op.Call, zx, zy int32, q *kernel.Requant16) *wide {
-	if c.In[0].Type != tensor.Int16 || c.In[1].Type != tensor.Int8 || zx != 0 || t.adjX || !t.suits(c) {
+// newWide is nil for other types, and where it gains nothing.
+func newWide[Y int8 | int16](c *op.Call, t *matmul, zx, zy int32, q *kernel.Requant16) *wide[Y] {
+	halves := c.In[1].Type == tensor.Int16
+	if c.In[0].Type != tensor.Int16 || zx != 0 || halves && zy != 0 || !t.suits(c) {
 		return nil
 	}
-	w := &wide{vectors: vectors{t, zy, kernel.NewPacked16(t.n, t.k), -1, c.Const(1)}}
+	w := &wide[Y]{vectors: vectors{t, zy, kernel.NewPacked16(t.n, t.k), -1, c.Const(1)}}
 	if !w.packed.Vectors() {
 		return nil
 	}
-	w.lifted, w.times = op.ScratchOf[int32](c, t.k*t.n), kernel.NewWide(w.packed, q)
+	if w.times = kernel.NewWide(w.packed, q); halves {
+		w.times = kernel.NewWords(w.packed, q)
+	}
+	if t.adjX {
+		w.turned = op.ScratchOf[int16](c, t.m*t.k)
+	}
 	c.Kernel = w.packed.Name(w.m)
 	return w
 }
 
 // run computes all products.
-func (w *wide) run(c *op.Call) error {
-	x, y, out := tensor.Of[int16](c.In[0]), tensor.Of[int8](c.In[1]), tensor.Of[int16](c.Out[0])
+func (w *wide[Y]) run(c *op.Call) error {
+	x, y, out := tensor.Of[int16](c.In[0]), tensor.Of[Y](c.In[1]), tensor.Of[int16](c.Out[0])
 	size := w.m * w.n
 	for b := range w.x {
 		if at, other := w.other(b); other {
-			for i, v := range y[at:][:w.k*w.n] {
-				w.lifted[i] = int32(v) - w.zero
-			}
-			if w.adjY {
-				w.packed.Fill(w.lifted, w.k, 1)
-			} else {
-				w.packed.Fill(w.lifted, 1, w.n)
-			}
+			vec, elem := w.steps()
+			kernel.FillQ(c.Pool, w.packed, y[at:][:w.k*w.n], w.zero, vec, elem)
 		}
-		w.times.Run(c.Pool, w.m, x[w.matmul.x[b]:][:w.m*w.k], out[b*size:][:size])
+		from := x[w.x[b]:][:w.m*w.k]
+		if w.adjX {
+			kernel.TurnHalves(w.turned, w.k, from, w.m, w.m, w.k)
+			from = w.turned
+		}
+		w.times.Run(c.Pool, w.m, from, out[b*size:][:size])
 	}
 	return nil
 }
@@ -383,10 +393,7 @@ func (t *matmul) narrow(c *op.Call, zx, zy int32, q kernel.Requant) *narrow {
 
 // fill packs an operand.
 func (w *narrow) fill(p *workers.Pool, packed *kernel.PackedQ, y []int8) {
-	vec, elem := 1, w.n
-	if w.adjY {
-		vec, elem = w.k, 1
-	}
+	vec, elem := w.steps()
 	kernel.FillQ(p, packed, y[:w.k*w.n], w.zero, vec, elem)
 }
 
