@@ -74,11 +74,11 @@ func distances[W Weight](w []W, zero int32) (above, below int) {
 	switch w := any(w).(type) {
 	case []int8:
 		if math.MinInt8 <= zero && zero <= math.MaxInt8 {
-			return simd.IntKernels().Apart(Bits(w), 0x80, uint8(zero+128))
+			return simd.IntKernels().Reach(Bits(w), 0x80, uint8(zero+128))
 		}
 	case []uint8:
 		if 0 <= zero && zero <= math.MaxUint8 {
-			return simd.IntKernels().Apart(w, 0, uint8(zero))
+			return simd.IntKernels().Reach(w, 0, uint8(zero))
 		}
 	}
 	for _, v := range w {

@@ -53,7 +53,7 @@ func bytes(a *asm) {
 	a.gatherQuads(zmm)
 	a.lookup()
 	a.interleave()
-	a.apart()
+	a.reach()
 	for _, step := range []int{1, 2} {
 		a.lines("widenLinesU", step, true, false)
 		a.lines("widenLinesS", step, true, true)
@@ -402,8 +402,8 @@ func (a *asm) interleave() {
 	a.RET()
 }
 
-// apart adds up by how much n bytes, a multiple of 32, of which some bits are turned first, lie above a number, and below it.
-func (a *asm) apart() {
+// reach adds up by how much n bytes, a multiple of 32, of which some bits are turned first, lie above a number, and below it.
+func (a *asm) reach() {
 	a.function("reachAVX2", "func(src *byte, n int, turn, from uint32) (above, below int)")
 	src := a.Load(a.Param("src"), a.GP64())
 	n := a.Load(a.Param("n"), a.GP64())

@@ -162,8 +162,8 @@ func (f *Ints) Interleave(dst []int8, src []uint8, step, n int, zero uint8) bool
 	return true
 }
 
-// Apart adds up by how much bytes, of which the bits of turn are turned first, lie above a number, and below it. f may be nil.
-func (f *Ints) Apart(v []uint8, turn, from uint8) (above, below int) {
+// Reach adds up by how much bytes, of which the bits of turn are turned first, lie above a number, and below it. f may be nil.
+func (f *Ints) Reach(v []uint8, turn, from uint8) (above, below int) {
 	if n := len(v) / 32 * 32; f != nil && f.reach != nil && n > 0 {
 		above, below = f.reach(&v[0], n, uint32(turn), uint32(from))
 		v = v[n:]

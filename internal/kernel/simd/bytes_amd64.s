@@ -12199,9 +12199,9 @@ step:
 	VZEROUPPER
 	RET
 
-// func apartAVX2(src *byte, n int, turn uint32, from uint32) (above int, below int)
+// func reachAVX2(src *byte, n int, turn uint32, from uint32) (above int, below int)
 // Requires: AVX, AVX2
-TEXT ·apartAVX2(SB), NOSPLIT, $0-40
+TEXT ·reachAVX2(SB), NOSPLIT, $0-40
 	MOVQ         src+0(FP), AX
 	MOVQ         n+8(FP), CX
 	MOVL         turn+16(FP), DX

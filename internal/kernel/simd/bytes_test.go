@@ -595,7 +595,7 @@ func TestApart(t *testing.T) {
 				above += max(0, int(v[i]^turn)-int(from))
 				below += max(0, int(from)-int(v[i]^turn))
 			}
-			if a, b := f.Apart(v, turn, from); a != above || b != below {
+			if a, b := f.Reach(v, turn, from); a != above || b != below {
 				t.Fatalf("%v, %d bytes from %d: %d and %d, want %d and %d", s, n, from, a, b, above, below)
 			}
 		}

@@ -103,7 +103,7 @@ func TestFuse(t *testing.T) {
 }
 
 // The extremes of a line with steps are those of all its places.
-func TestExtremes(t *testing.T) {
+func TestLineExtremes(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 9))
 	for range 200_000 {
