@@ -85,7 +85,7 @@ func (c *intLines) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed 
 	}
 	// Tiles read the input where it is if it needs no other borders, order or sign, and no neighbours after its end.
 	q.inPlace = !l.frame && !c.planes && !c.picked && q.bytes == 1 && q.signed == w.f.Signed && (w.seg%4 == 0 || c.sparse != nil)
-	q.cut = c.cut(p, s, sink.area > 0)
+	q.cut = c.cut(p, s, sink.area > 0, !q.inPlace && !q.across)
 	var room *[]float32
 	if c.makesCodes(&sink, og) {
 		if sink.r == nil {
@@ -135,15 +135,17 @@ type intCut struct {
 	l                     *linePlan
 	groups, panels        int // of a group; blocks of tiles for all groups together
 	blocks, pieces, parts int // of lines, positions and panels
+	rows                  int // positions that go together
 }
 
 // sumCost is how many products of 8-bit numbers take as long as it does to begin a sum and to make a code of it.
 const sumCost = 32
 
-// cut cuts the work into parts of the same size.
-func (c *intLines) cut(p *workers.Pool, s *ConvShape, planes bool) intCut {
-	l, w, t := c.plan, &c.panels[0], p.Threads()
-	q := intCut{l: l, groups: s.Groups, panels: l.panels, blocks: 1, pieces: 1, parts: 1}
+// cut cuts the work into parts of the same size. planes says that planes are made; with copies each part copies what it reads, so that threads
+// should not have several parts of the same positions.
+func (c *intLines) cut(p *workers.Pool, s *ConvShape, planes, copies bool) intCut {
+	l, w, t := c.plan, &c.panels[0], p.Taking()
+	q := intCut{l: l, groups: s.Groups, panels: l.panels, blocks: 1, pieces: 1, parts: 1, rows: w.f.CutRows()}
 	if c.grouped() {
 		q.groups, q.panels = 1, len(c.groups.blocks) // all read the same lines
 	}
@@ -152,15 +154,32 @@ func (c *intLines) cut(p *workers.Pool, s *ConvShape, planes bool) intCut {
 	switch {
 	case jobs <= 1:
 	case l.n*l.count <= intNear && q.panels >= t:
-		// Each part copies what it reads.
-		q.parts = min(jobs, 2*t, q.panels)
+		if q.parts = min(jobs, 2*t, q.panels); copies {
+			q.parts = min(q.parts, t)
+		}
 	case planes && l.n*l.count <= smallPlane && q.panels >= t && s.OC > s.C:
 		q.parts = min(t, q.panels)
 	case l.n >= t:
 		q.blocks = min(jobs, l.n)
+		k := s.KH
+		if l.turned {
+			k = s.KW
+		}
+		if copies && k > 1 { // lines that two blocks see are copied twice
+			q.blocks = min(q.blocks, max(t, l.n/(2*k)/t*t))
+		}
 	default:
-		q.pieces = max(1, min(jobs, l.count/(4*w.f.Rows)))
-		if q.pieces < 2*t { // each part copies what it reads
+		least := 4 * w.f.Rows
+		if q.rows < w.f.Rows {
+			least = 2 * q.rows
+		}
+		if q.pieces = max(1, min(jobs, l.count/least)); q.pieces > t {
+			q.pieces -= q.pieces % t // each thread has as many
+		}
+		switch {
+		case q.pieces < t && copies:
+			q.parts = min(t, q.panels)
+		case q.pieces < 2*t && !copies:
 			q.parts = min(max(1, jobs/q.pieces/l.n), q.panels)
 		}
 	}
@@ -173,7 +192,10 @@ func (q *intCut) at(i int) (n int, part linePart) {
 	l := q.l
 	part.n0, part.n1 = portion(i%q.parts, q.parts, q.panels)
 	i /= q.parts
-	part.p0, part.p1 = portion(i%q.pieces, q.pieces, l.count)
+	if part.p1 = l.count; q.pieces > 1 {
+		p0, p1 := portion(i%q.pieces, q.pieces, (l.count+q.rows-1)/q.rows)
+		part.p0, part.p1 = p0*q.rows, min(p1*q.rows, l.count)
+	}
 	i /= q.pieces
 	part.l0, part.l1 = portion(i%q.blocks, q.blocks, l.n)
 	i /= q.blocks

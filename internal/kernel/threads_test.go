@@ -194,3 +194,43 @@ func TestRowThreads(t *testing.T) {
 		}
 	}
 }
+
+// TestIntCuts looks at how convolutions of 8-bit numbers over [N,H,W,C] are cut: every piece has work, and all pieces together have all of it once.
+func TestIntCuts(t *testing.T) {
+	t.Parallel()
+	if simd.IntKernels() == nil {
+		t.Skip("plain Go cuts otherwise")
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		pool := workers.New(rapid.IntRange(1, 5).Draw(t, "threads"), nil)
+		defer pool.Close()
+		groups := rapid.IntRange(1, 3).Draw(t, "groups")
+		s := ConvShape{
+			N: rapid.IntRange(1, 2).Draw(t, "images"), Groups: groups, C: groups * rapid.IntRange(3, 200).Draw(t, "channels"), OC: groups * rapid.IntRange(1, 200).Draw(t, "results"),
+			OH: rapid.IntRange(1, 30).Draw(t, "height"), OW: rapid.IntRange(1, 30).Draw(t, "width"), KH: rapid.SampledFrom([]int{1, 3}).Draw(t, "window"), StrideH: 1, StrideW: 1, DilH: 1, DilW: 1,
+		}
+		s.KW, s.PadT, s.PadL, s.H, s.W = s.KH, s.KH/2, s.KH/2, s.OH, s.OW
+		c := newIntLines(&s, s.C/groups, s.OC/groups, false)
+		q := c.cut(pool, &s, rapid.Bool().Draw(t, "planes"), rapid.Bool().Draw(t, "copies"))
+		l := c.plan
+		seen := make([]int, l.images*q.groups*l.n*l.count*q.panels)
+		for i := range q.jobs {
+			n, part := q.at(i)
+			if part.l0 >= part.l1 || part.p0 >= part.p1 || part.n0 >= part.n1 {
+				t.Fatalf("piece %d of %d of image %d is %+v", i, q.jobs, n, part)
+			}
+			for line := part.l0; line < part.l1; line++ {
+				for p := part.p0; p < part.p1; p++ {
+					for panel := part.n0; panel < part.n1; panel++ {
+						seen[(((n*q.groups+part.g)*l.n+line)*l.count+p)*q.panels+panel]++
+					}
+				}
+			}
+		}
+		for i, n := range seen {
+			if n != 1 {
+				t.Fatalf("panel %d of position %d is computed %d times", i%q.panels, i/q.panels, n)
+			}
+		}
+	})
+}

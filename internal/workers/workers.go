@@ -19,57 +19,77 @@ import (
 //
 // Operators follow each other within microseconds, and waking a thread takes
 // longer than many of them. Workers therefore watch for work a while before
-// they sleep, and the caller takes work back from a worker that has not begun.
+// they sleep, and the caller does the part of a worker that has not begun.
+//
+// A loop is handed over with few lines of the cache, as each that one core wrote and another reads takes some 100 ns: a worker
+// finds all that its part needs in the line that it watches, and counts there what it has done.
 type Pool struct {
 	n     int
-	work  []*worker
-	jobs  job
+	parts []*part // one a worker, that of the caller first
+	job   job
 	done  <-chan struct{} // work ends early when it is closed
 	only  bool            // the caller works alone
 	some  bool            // a loop was shared since Begin
 	watch time.Duration
 	close sync.Once
 	tasks map[any]any // what Do gave out before, by type
+	ran   int64       // pieces of all loops before that workers have done
 }
 
 // busy counts the threads of all pools that work or watch: callers between [Pool.Begin] and [Pool.End], and workers
 // that do not sleep. While there are more of them than processors nobody watches for long.
 var busy atomic.Int64
 
-// worker is the mailbox of one thread.
-type worker struct {
-	next   atomic.Pointer[job]
-	asleep atomic.Bool
-	stop   atomic.Bool
-	wake   chan struct{} // one signal for each time that asleep was taken back by others
-}
-
+// job is what all parts of a loop share. Lines of the cache that change with each loop are those of parts.
 type job struct {
-	f       func(worker, lo, hi int)
-	each    func(lo, hi int) // instead of f
-	parts   []part           // of each worker that may take part
-	pending atomic.Int64     // workers that have the job, begun or not
-	waiting atomic.Bool      // the caller sleeps until pending is 0
+	waiting atomic.Bool // the caller sleeps until all is done
 	done    chan struct{}
-	until   <-chan struct{}
 	panic   atomic.Pointer[any]
 }
 
 // part is what a worker begins with: neighbouring elements, so that a layer finds in a core's cache what the same core
 // made of them in the layer before. Who is done with its own part goes on with those of others.
+//
+// Pieces are claimed from left. Whoever has claimed one may read the loop that it belongs to, which cannot end before the piece is counted;
+// after that there may be another one.
 type part struct {
-	next            atomic.Int64 // the number of the next piece
-	lo, end, pieces int
-	_               [32]byte // each in a cache line of its own
+	left  atomic.Uint64 // how many pieces there are, in the upper half, and how many of them were claimed
+	ran   atomic.Int64  // pieces of any part that the worker has done, of all loops together
+	lo, n int           // the first element and how many there are
+	f     func(worker, lo, hi int)
+	each  func(lo, hi int) // instead of f
+	until <-chan struct{}
+
+	_ [8]byte // what changes rarely lies in a line of its own
+
+	asleep atomic.Bool
+	stop   atomic.Bool
+	wake   chan struct{} // one signal for each time that asleep was taken back by others
+	_      [48]byte
 }
 
-// take takes the next piece; ok is false when all are taken.
-func (p *part) take() (lo, hi int, ok bool) {
-	i, n := int(p.next.Add(1))-1, p.end-p.lo
-	if i >= p.pieces {
+const pieceBits = 32
+
+// give lets pieces be claimed: all that they need is there.
+func (p *part) give(pieces int) { p.left.Store(uint64(pieces) << pieceBits) }
+
+// open tells whether there are pieces that nobody has claimed.
+func (p *part) open() bool {
+	v := p.left.Load()
+	return uint32(v) < uint32(v>>pieceBits)
+}
+
+// claim claims the next piece and returns its elements; ok is false when all are claimed.
+func (p *part) claim() (lo, hi int, ok bool) {
+	if !p.open() {
+		return 0, 0, false // without writing, which would take the line from those who work
+	}
+	v := p.left.Add(1) - 1
+	i, pieces := int(uint32(v)), int(v>>pieceBits)
+	if i >= pieces {
 		return 0, 0, false
 	}
-	return p.lo + i*n/p.pieces, p.lo + (i+1)*n/p.pieces, true
+	return p.lo + i*p.n/pieces, p.lo + (i+1)*p.n/pieces, true
 }
 
 // How long a thread watches before it sleeps. Waking it takes some 5 µs of the waker's time, and on virtual processors 50 to
@@ -91,14 +111,14 @@ func Grain(rate float64) int { return max(1, int(Piece*rate)) }
 // worker's thread (to pin it); worker numbers begin at 1.
 func New(threads int, start func(worker int)) *Pool {
 	p := &Pool{n: max(threads, 1)}
-	p.jobs.done = make(chan struct{}, 1)
-	p.jobs.parts = make([]part, p.n)
+	p.job.done = make(chan struct{}, 1)
 	if p.n <= runtime.GOMAXPROCS(0) {
 		p.watch = watchTime // otherwise threads would watch in each other's way
 	}
+	for range p.n {
+		p.parts = append(p.parts, &part{wake: make(chan struct{}, 1)})
+	}
 	for i := 1; i < p.n; i++ {
-		w := &worker{wake: make(chan struct{}, 1)}
-		p.work = append(p.work, w)
 		go func() {
 			runtime.LockOSThread()
 			// Weights are mapped files: a fault is a panic, which the caller gets.
@@ -108,13 +128,8 @@ func New(threads int, start func(worker int)) *Pool {
 			}
 			busy.Add(1)
 			defer busy.Add(-1)
-			for {
-				j := w.take(p.watch)
-				if j == nil {
-					return
-				}
-				j.run(i)
-				j.leave()
+			for p.parts[i].wait(p.watch) {
+				p.help(i)
 			}
 		}()
 	}
@@ -146,51 +161,99 @@ func until(d time.Duration, ready func() bool) bool {
 	}
 }
 
-// take waits for a job; nil means that the pool is closed.
-func (w *worker) take(watch time.Duration) *job {
-	ready := func() bool { return w.next.Load() != nil || w.stop.Load() }
-	for {
-		if !until(watch, ready) {
-			busy.Add(-1)
-			w.asleep.Store(true)
-			// What came before the line above did not see it. Whoever takes asleep back
-			// decides who wakes: when it is not this worker, a signal is on its way.
-			if !ready() || !w.asleep.CompareAndSwap(true, false) {
-				<-w.wake
+// wait waits for pieces of the worker's own part; false means that the pool is closed.
+func (p *part) wait(watch time.Duration) bool {
+	ready := func() bool { return p.open() || p.stop.Load() }
+	for !until(watch, ready) {
+		busy.Add(-1)
+		p.asleep.Store(true)
+		// What came before the line above did not see it. Whoever takes asleep back
+		// decides who wakes: when it is not this worker, a signal is on its way.
+		if !ready() || !p.asleep.CompareAndSwap(true, false) {
+			<-p.wake
+		}
+		busy.Add(1)
+	}
+	return !p.stop.Load()
+}
+
+func (p *part) rouse() {
+	if p.asleep.Load() && p.asleep.CompareAndSwap(true, false) {
+		p.wake <- struct{}{}
+	}
+}
+
+// help does pieces as a worker: of its own part first, which it counts together, then of others one by one.
+func (p *Pool) help(worker int) {
+	own := p.parts[worker]
+	for i := range p.parts {
+		q := p.parts[(worker+i)%len(p.parts)]
+		for {
+			n := int64(0)
+			if i == 0 {
+				n = p.all(q, worker)
+			} else if lo, hi, ok := q.claim(); ok {
+				p.piece(q, worker, lo, hi)
+				n = 1
 			}
-			busy.Add(1)
-		}
-		// The caller may have taken the job back.
-		if j := w.next.Swap(nil); j != nil {
-			return j
-		}
-		if w.stop.Load() {
-			return nil
+			if n == 0 {
+				break
+			}
+			own.ran.Add(n)
+			if p.job.waiting.Load() && p.job.waiting.CompareAndSwap(true, false) {
+				p.job.done <- struct{}{}
+			}
 		}
 	}
 }
 
-func (w *worker) rouse() {
-	if w.asleep.CompareAndSwap(true, false) {
-		w.wake <- struct{}{}
+// all does what is left of a part, and returns how many pieces that were.
+func (p *Pool) all(q *part, worker int) (n int64) {
+	for {
+		lo, hi, ok := q.claim()
+		if !ok {
+			return n
+		}
+		p.piece(q, worker, lo, hi)
+		n++
 	}
 }
 
-// leave counts a worker out and wakes the caller after the last.
-func (j *job) leave() {
-	if j.pending.Add(-1) == 0 && j.waiting.CompareAndSwap(true, false) {
-		j.done <- struct{}{}
+// piece does a piece, or nothing after a panic.
+func (p *Pool) piece(q *part, worker, lo, hi int) {
+	if p.job.panic.Load() != nil {
+		return
+	}
+	defer func() {
+		if e := recover(); e != nil {
+			p.job.panic.CompareAndSwap(nil, new(e))
+		}
+	}()
+	if over(q.until) {
+		panic(ErrStopped)
+	}
+	if q.each != nil {
+		q.each(lo, hi)
+	} else {
+		q.f(worker, lo, hi)
 	}
 }
 
-// wait returns when all workers have left.
-func (j *job) wait(watch time.Duration) {
-	left := func() bool { return j.pending.Load() == 0 }
-	// A worker that left the job before this one may send late: look again.
-	for !until(watch, left) {
-		j.waiting.Store(true)
-		if !left() || !j.waiting.CompareAndSwap(true, false) {
-			<-j.done
+// finish returns when workers have done so many pieces of a loop.
+func (p *Pool) finish(pieces int64) {
+	p.ran += pieces
+	ready := func() bool {
+		n := int64(0)
+		for _, q := range p.parts[1:] {
+			n += q.ran.Load()
+		}
+		return n == p.ran
+	}
+	// Workers that had done something before the last one may send late: look again.
+	for !until(p.watch, ready) {
+		p.job.waiting.Store(true)
+		if !ready() || !p.job.waiting.CompareAndSwap(true, false) {
+			<-p.job.done
 		}
 	}
 }
@@ -201,9 +264,9 @@ func (p *Pool) Close() {
 		return
 	}
 	p.close.Do(func() {
-		for _, w := range p.work {
-			w.stop.Store(true)
-			w.rouse()
+		for _, q := range p.parts[1:] {
+			q.stop.Store(true)
+			q.rouse()
 		}
 	})
 }
@@ -262,6 +325,7 @@ func (p *Pool) For(n, grain int, f func(lo, hi int)) {
 		return
 	}
 	p.share(n, grain, nil, f)
+	p.forget()
 }
 
 // task is what Do gives to the workers.
@@ -347,38 +411,39 @@ func (p *Pool) ForWorker(n, grain int, f func(worker, lo, hi int)) {
 		return
 	}
 	p.share(n, grain, f, nil)
+	p.forget()
+}
+
+// forget lets go of what the last loop held on to.
+func (p *Pool) forget() {
+	for _, q := range p.parts {
+		q.f, q.each = nil, nil
+	}
 }
 
 // share hands out pieces of [0, n) for f or each: the same to each worker, to an element.
 func (p *Pool) share(n, grain int, f func(worker, lo, hi int), each func(lo, hi int)) {
 	p.some = true
 	grain = max(grain, 1)
-	j := &p.jobs
-	helpers := max(1, min(len(p.work), n/grain-1))
-	j.f, j.each, j.until, j.parts = f, each, p.done, j.parts[:helpers+1]
-	for i, at := 0, 0; i < len(j.parts); i++ {
-		q := &j.parts[i]
-		q.lo, q.end = at, (i+1)*n/len(j.parts)
+	helpers := max(1, min(p.n-1, n/grain-1))
+	all := int64(0)
+	for i := helpers; i >= 0; i-- { // the caller's own part comes last: the others wait for theirs
+		q := p.parts[i]
+		lo, end := i*n/(helpers+1), (i+1)*n/(helpers+1)
+		q.lo, q.n, q.f, q.each, q.until = lo, end-lo, f, each, p.done
 		// About four pieces a thread even out unequal pieces.
-		q.pieces = max(1, min(4, (q.end-q.lo)/grain))
-		q.next.Store(0)
-		at = q.end
-	}
-	j.panic.Store(nil)
-	j.pending.Store(int64(helpers))
-	for _, w := range p.work[:helpers] {
-		w.next.Store(j)
-		w.rouse()
-	}
-	j.run(0)
-	for _, w := range p.work[:helpers] {
-		if w.next.CompareAndSwap(j, nil) {
-			j.pending.Add(-1)
+		pieces := max(1, min(4, q.n/grain))
+		all += int64(pieces)
+		if q.give(pieces); i > 0 {
+			q.rouse()
 		}
 	}
-	j.wait(p.watch)
-	j.f, j.each = nil, nil
-	if e := j.panic.Load(); e != nil {
+	for _, q := range p.parts[:helpers+1] {
+		all -= p.all(q, 0)
+	}
+	p.finish(all)
+	if e := p.job.panic.Load(); e != nil {
+		p.job.panic.Store(nil)
 		panic(*e)
 	}
 }
@@ -390,30 +455,5 @@ func over(done <-chan struct{}) bool {
 		return true
 	default:
 		return false
-	}
-}
-
-func (j *job) run(worker int) {
-	defer func() {
-		if e := recover(); e != nil {
-			j.panic.CompareAndSwap(nil, &e)
-		}
-	}()
-	for i := range j.parts {
-		own := &j.parts[(worker+i)%len(j.parts)]
-		for {
-			lo, hi, ok := own.take()
-			if !ok {
-				break
-			}
-			if over(j.until) {
-				panic(ErrStopped)
-			}
-			if j.each != nil {
-				j.each(lo, hi)
-			} else {
-				j.f(worker, lo, hi)
-			}
-		}
 	}
 }

@@ -123,3 +123,25 @@ func TestAlone(t *testing.T) {
 		p.End()
 	}
 }
+
+// counts is an argument of loops that must not allocate.
+type counts struct{ n *atomic.Int64 }
+
+func (c counts) Piece(lo, hi int) { c.n.Add(int64(hi - lo)) }
+
+// Loops with arguments allocate nothing once their type has been seen.
+func TestAllocs(t *testing.T) {
+	p := New(2, nil)
+	defer p.Close()
+	var n atomic.Int64
+	loops := func() {
+		Do(p, 100, 1, counts{&n}, counts.Piece)
+		Each(p, 100, 1, counts{&n})
+	}
+	if got := testing.AllocsPerRun(100, loops); got > 0.5 {
+		t.Errorf("%v allocations", got)
+	}
+	if n.Load()%200 != 0 {
+		t.Errorf("%d elements", n.Load())
+	}
+}

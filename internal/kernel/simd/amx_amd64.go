@@ -225,7 +225,7 @@ func (p *tileProgram) part(t *IntTile, first, fours, steps int) {
 // withTiles adds the set with tiles to a table: all but products of fours is that of VNNI.
 func withTiles(table family[Ints], l *tileLoops) family[Ints] {
 	f := *table[VNNI]
-	f.Set, f.Rows, f.tiles, f.fewest = AMX, mostRows, l, fewestRows
+	f.Set, f.Rows, f.tiles, f.fewest, f.block = AMX, mostRows, l, fewestRows, tilesRows
 	table[AMX] = &f
 	return table
 }

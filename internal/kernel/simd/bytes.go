@@ -1,6 +1,7 @@
 package simd
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math"
 	"unsafe"
@@ -31,7 +32,7 @@ type Ints struct {
 	groups                   *[groupKinds][]func(t *GroupTile)
 	codes                    *codeSet
 	tiles                    tileSet // in place of quads and turned from fewest rows on; nil where there is none
-	fewest                   int
+	fewest, block            int     // rows of two tiles, which share columns
 	gatherQuads              func(dst, src *byte, offs *int32, n int, runs *int32, nruns int)
 	interleave               func(dst, src *byte, step, n int, zero uint32)               // for 32 columns; nil for none
 	reach                    func(src *byte, n int, turn, from uint32) (above, below int) // nil for none
@@ -130,6 +131,9 @@ func (f *Ints) Part(left int) int {
 	}
 	return Evenly(left, f.Rows)
 }
+
+// CutRows is the number of rows whose multiples work is cut between: a call may compute more, but no faster.
+func (f *Ints) CutRows() int { return cmp.Or(f.block, f.Rows) }
 
 // Evenly is the next of the pieces into which n is cut, of at most most each: as equal
 // as can be, because small tiles make poor use of the processor.
