@@ -20,28 +20,17 @@ func narrowOf(f *simd.Floats, b []float32, n int) simd.Narrow {
 	if f == nil || e == nil || !f.HasNarrow() || n < narrowLeast {
 		return simd.WideFloat32
 	}
-	var room [1024]float32
-	var codes [len(room)]uint16
-	half, brain := true, true
-	for len(b) > 0 && (half || brain) {
-		part := b[:min(len(b), len(room))]
+	half, brain := uint32(0), uint32(0)
+	for len(b) > 0 && (half == 0 || brain == 0) {
+		part := b[:min(len(b), 1<<12)]
 		b = b[len(part):]
-		if half {
-			e.ToHalves(codes[:len(part)], part)
-			e.FromHalves(room[:len(part)], codes[:len(part)])
-		}
-		low := uint32(0)
-		for i, v := range part {
-			bits := math.Float32bits(v)
-			low |= bits & 0xFFFF
-			half = half && bits == math.Float32bits(room[i])
-		}
-		brain = brain && low == 0
+		h, r := e.Lost(part)
+		half, brain = half|h, brain|r
 	}
 	switch {
-	case half:
+	case half == 0:
 		return simd.WideFloat16
-	case brain:
+	case brain == 0:
 		return simd.WideBFloat16
 	}
 	return simd.WideFloat32

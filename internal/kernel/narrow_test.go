@@ -113,3 +113,33 @@ func TestPackSame(t *testing.T) {
 		})
 	}
 }
+
+// What numbers lose in 16 bits is what a conversion there and back changes.
+func TestLost(t *testing.T) {
+	e := simd.ElementKernels()
+	if e == nil {
+		t.Skip("no vectors")
+	}
+	r := rand.New(rand.NewPCG(4, 8))
+	special := []uint32{0, 1 << 31, 0x7f800000, 0xff800000, 0x7fc00000, 0x7f802000, 1, 0x33000000, 0x33800000, 0x477fe000, 0x47800000, 0x387fc000}
+	for n := range 300 {
+		v := make([]float32, n)
+		half, brain := uint32(0), uint32(0)
+		for i := range v {
+			bits := r.Uint32() &^ (1<<(13+r.IntN(4)) - 1)
+			if r.IntN(4) == 0 {
+				bits = special[r.IntN(len(special))]
+			}
+			v[i] = math.Float32frombits(bits)
+			var code [1]uint16
+			var back [1]float32
+			e.ToHalves(code[:], v[i:i+1])
+			e.FromHalves(back[:], code[:])
+			half |= bits ^ math.Float32bits(back[0])
+			brain |= bits & 0xffff
+		}
+		if h, b := e.Lost(v); h != half || b != brain {
+			t.Fatalf("%d numbers: %#x and %#x, want %#x and %#x", n, h, b, half, brain)
+		}
+	}
+}

@@ -50,12 +50,19 @@ func reach[T int8 | uint8, W Weight](q *Requant, w []W, n, k int, zeroW, zero in
 		lo, hi = int64(min(0, math.MinInt8-zero)), int64(max(0, math.MaxInt8-zero))
 	}
 	positive, negative := make([]int64, n), make([]int64, n)
-	for i, ch := 0, 0; i < len(w); i += k {
+	for i, ch := 0, 0; i < len(w) && k > 1; i += k {
 		above, below := distances(w[i:min(i+k, len(w))], zeroW)
 		positive[ch] += int64(above)
 		negative[ch] -= int64(below)
 		if ch++; ch == n {
 			ch = 0
+		}
+	}
+	for i := 0; i < len(w) && k == 1; i += n {
+		for ch, v := range w[i:min(i+n, len(w))] {
+			d := int64(v) - int64(zeroW)
+			positive[ch] += max(d, 0)
+			negative[ch] += min(d, 0)
 		}
 	}
 	least, most := make([]int32, n), make([]int32, n)

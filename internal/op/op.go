@@ -152,6 +152,8 @@ type Call struct {
 	// tell.
 	Recipe any
 	Env    Env // never nil while preparing and running; nil while inferring
+	// Spare is what Prepare makes of constants in, if it keeps nothing of that; nil for fresh memory.
+	Spare *Spare
 	// Limit bounds each piece of memory that the node may ask for, in bytes; 0
 	// stands for no limit.
 	Limit   int

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/count"
 	"github.com/opmeter/opmeter/internal/mapped"
@@ -134,7 +133,7 @@ func (g *Graph) compute(id, most, depth int) error {
 	g.worked += t.work
 	if t.failed = g.once(t); t.failed == nil {
 		for _, x := range c.In {
-			if x != nil && len(x.Data) >= spareBytes {
+			if x != nil && op.Reusable(x) {
 				mapped.Release(x.Data)
 			}
 		}
@@ -189,7 +188,7 @@ func (g *Graph) once(t *Task) error {
 		}()
 		for _, x := range c.Out {
 			if x != nil {
-				g.alloc(x)
+				g.spare.Alloc(x)
 			}
 		}
 		if err := run(c); err != nil {
@@ -200,35 +199,14 @@ func (g *Graph) once(t *Task) error {
 	})
 }
 
-// spareBytes is the least size of memory that is used again.
-const spareBytes = 1 << 16
-
-// spareUse is the part of such memory that has to be used at least: who takes it may keep it.
-const spareUse = 16
-
-// alloc gives a folded value memory, that of a dropped one if it is large enough. As in runs, operators write all of it.
-func (g *Graph) alloc(x *tensor.Tensor) {
-	if n := x.Bytes(); x.Type.IsNumber() && n >= spareBytes && n <= len(g.spare) && n >= len(g.spare)/spareUse && !g.lent {
-		x.Data, g.lent = g.spare[:n:n], true
-		return
-	}
-	x.Alloc()
-}
-
 // Drop forgets the elements of a folded value that the one task which reads it has copied. Should they be wanted after
 // all, [Graph.Force] computes them once more.
 func (g *Graph) Drop(id int) {
 	x := g.Values[id]
-	if at := g.maker[id] - 1; at < 0 || g.Tasks[at].State != Folded || !x.Type.IsNumber() || len(x.Data) < spareBytes || g.readers()[id] > 1 {
+	if at := g.maker[id] - 1; at < 0 || g.Tasks[at].State != Folded || !op.Reusable(x) || g.readers()[id] > 1 {
 		return
 	}
-	switch {
-	case g.lent && unsafe.SliceData(x.Data) == unsafe.SliceData(g.spare):
-		g.lent = false
-	case g.lent || len(x.Data) > len(g.spare):
-		g.spare, g.lent = x.Data, false
-	}
-	x.Data = nil
+	g.spare.Free(x)
 }
 
 // Same is the one element that a folded value has everywhere, if it is not written out; nil for others.
@@ -241,11 +219,11 @@ func (g *Graph) Same(id int) *tensor.Tensor {
 }
 
 // Tidy lets go of memory that planning needed.
-func (g *Graph) Tidy() { g.spare, g.lent = nil, false }
+func (g *Graph) Tidy() { g.spare.Close() }
 
 // Bind completes a call before it is prepared.
 func (g *Graph) Bind(c *op.Call) {
-	c.Env, c.Kernel = none{}, ""
+	c.Env, c.Kernel, c.Spare = none{}, "", &g.spare
 	if g.host.Bind != nil {
 		g.host.Bind(c)
 	}

@@ -69,8 +69,7 @@ type Graph struct {
 	broken  *MalformedError
 	worked  int64           // operations that were folded
 	tensors []tensor.Tensor // that nobody has yet
-	spare   []byte          // memory of a folded value that nobody reads any more
-	lent    bool            // another one has it
+	spare   op.Spare        // memory of folded values
 }
 
 // Task is one node, or a node with others fused into it.

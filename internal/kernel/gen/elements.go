@@ -150,10 +150,46 @@ func elements(a *asm) {
 		a.VMOVUPS(from, x)
 		a.VCVTPS2PH(operand.U8(0), x, to)
 	})
+	a.lost()
 	a.convert("toFloats", "func(dst *float32, src *int32, n int)", 32, 32, func(from, to operand.Mem, x reg.VecVirtual) {
 		a.VCVTDQ2PS(from, x)
 		a.VMOVUPS(x, to)
 	})
+}
+
+// lost are the bits that differ in some of n numbers, a multiple of 8, and these rounded to float16, and their bits that bfloat16 does not have.
+func (a *asm) lost() {
+	a.function("lostAVX2", "func(src *float32, n int) (half, brain uint32)")
+	src := a.Load(a.Param("src"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	half, brain := a.YMM(), a.YMM()
+	a.VPXOR(half, half, half)
+	a.VPXOR(brain, brain, brain)
+	a.loop(n, 8, func() {
+		x, y, z := a.YMM(), a.XMM(), a.YMM()
+		a.VMOVDQU(at(src, 0), x)
+		a.VCVTPS2PH(operand.U8(0), x, y)
+		a.VCVTPH2PS(y, z)
+		a.VPXOR(x, z, z)
+		a.VPOR(z, half, half)
+		a.VPOR(x, brain, brain)
+	}, step{src, 32})
+	for i, v := range []reg.VecVirtual{half, brain} {
+		x, y, r := a.XMM(), a.XMM(), a.GP32()
+		a.VEXTRACTI128(operand.U8(1), v, x)
+		a.VPOR(v.AsX(), x, x)
+		for _, bytes := range []uint8{8, 4} {
+			a.VPSRLDQ(operand.U8(bytes), x, y)
+			a.VPOR(y, x, x)
+		}
+		a.VMOVD(x, r)
+		if i == 1 {
+			a.ANDL(operand.U32(0xffff), r)
+		}
+		a.Store(r, a.ReturnIndex(i))
+	}
+	a.VZEROUPPER()
+	a.RET()
 }
 
 // prelu writes x, times by where x is negative.

@@ -259,8 +259,8 @@ var tilesWork = sync.OnceValue(func() bool {
 func (l *tileLoops) check(plain func(t *IntTile, rows, cols int, turned bool)) bool {
 	far := *l
 	far.near = 0
-	const most, segs = 40, 2
-	a, b := make([]uint8, mostRows*segs*4*most), make([]uint8, segs*4*most*tilesCols)
+	const rows, segs, most = 128, 2, 40 // the most rows and fours of those below
+	a, b := make([]uint8, rows*segs*4*tileLines), make([]uint8, segs*4*most*tilesCols)
 	seed := uint32(1)
 	for _, v := range [][]uint8{a, b} {
 		for i := range v {
@@ -268,11 +268,11 @@ func (l *tileLoops) check(plain func(t *IntTile, rows, cols int, turned bool)) b
 			v[i] = uint8(seed >> 24)
 		}
 	}
-	start, none := make([]int32, mostRows), make([]int32, tilesCols)
+	start, none := make([]int32, rows), make([]int32, tilesCols)
 	for i := range start {
 		start[i] = int32(i * i * 1000003)
 	}
-	got, want := make([]int32, mostRows*tilesCols), make([]int32, mostRows*tilesCols)
+	got, want := make([]int32, rows*tilesCols), make([]int32, rows*tilesCols)
 	equal := func(rows, cols int) bool {
 		for r := range rows {
 			if at := r * tilesCols; !slices.Equal(got[at:at+cols], want[at:at+cols]) {

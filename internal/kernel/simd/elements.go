@@ -36,6 +36,7 @@ type Elements struct {
 	fromHalf                   func(dst *float32, src *uint16, n int)
 	fromBrain                  func(dst *float32, src *uint16, n int) // nil where the set has none
 	toHalf                     func(dst *uint16, src *float32, n int)
+	lost                       func(src *float32, n int) (half, brain uint32) // nil for none
 	toFloats                   func(dst *float32, src *int32, n int)
 	quantise, quantiseAway     func(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)
 	rescale                    func(dst *byte, src *int32, n int, scale, lo, hi float32, zero, bias int32)
@@ -485,6 +486,29 @@ func (e *Elements) ToHalves(dst []uint16, src []float32) {
 		copy(dst[n:], r.codes[:])
 		halfRooms.Put(r)
 	}
+}
+
+// Lost gives the bits that differ between some number of v and that number rounded to float16, and those that bfloat16 does not have: 0 where all of v are
+// such numbers.
+func (e *Elements) Lost(v []float32) (half, brain uint32) {
+	if n := whole(len(v)); e.lost != nil && n > 0 {
+		half, brain = e.lost(&v[0], n)
+		v = v[n:]
+	}
+	var codes [256]uint16
+	var wide [len(codes)]float32
+	for len(v) > 0 {
+		n := min(len(v), len(codes))
+		e.ToHalves(codes[:n], v[:n])
+		e.FromHalves(wide[:n], codes[:n])
+		for i, x := range v[:n] {
+			bits := math.Float32bits(x)
+			half |= bits ^ math.Float32bits(wide[i])
+			brain |= bits & 0xffff
+		}
+		v = v[n:]
+	}
+	return half, brain
 }
 
 // ToFloats rounds integers to float32, ties to even.

@@ -33,7 +33,7 @@ var elementsAVX2 = Elements{
 	maxDD: maxDoublesVVAVX2, minDD: minDoublesVVAVX2, limitDoubles: limitDoublesAVX2, wholeDoubles: [3]func(dst, src *float64, n int){roundEvenDoublesAVX2, roundDownDoublesAVX2, roundUpDoublesAVX2},
 	clamp: clampAVX2, magnitude: magnitudeAVX2, softsign: softsignAVX2, signum: signumAVX2, above: aboveAVX2, shrink: shrinkAVX2, toWhole: [3]func(dst, src *float32, n int){roundEvenAVX2, roundDownAVX2, roundUpAVX2}, scale: scaleAVX2, quantise: quantiseAVX2, quantiseAway: quantiseAwayAVX2,
 	nibbles: nibblesAVX2, dot: dotAVX2, dots: dotsAVX2, dotNibbles: dotNibblesAVX2, rectifyHalf: rectifyHalfAVX2, roundAway: roundAwayAVX2, extent: extentAVX2,
-	fromHalf: fromHalfAVX2, fromBrain: fromBrainAVX2, toHalf: toHalfAVX2, toFloats: toFloatsAVX2, rescale: rescaleAVX2,
+	fromHalf: fromHalfAVX2, fromBrain: fromBrainAVX2, toHalf: toHalfAVX2, lost: lostAVX2, toFloats: toFloatsAVX2, rescale: rescaleAVX2,
 	limitBytes: [2]func(dst, src *byte, n int, lo, hi int32){limitU8AVX2, limitS8AVX2},
 	maxBytes:   [2]func(dst, a, b *byte, n int){maxU8AVX2, maxS8AVX2},
 	turn:       turnAVX2,
@@ -227,6 +227,9 @@ func fromBrainAVX2(dst *float32, src *uint16, n int)
 
 //go:noescape
 func toHalfAVX2(dst *uint16, src *float32, n int)
+
+//go:noescape
+func lostAVX2(src *float32, n int) (half, brain uint32)
 
 //go:noescape
 func toFloatsAVX2(dst *float32, src *int32, n int)

@@ -7205,6 +7205,44 @@ step:
 	VZEROUPPER
 	RET
 
+// func lostAVX2(src *float32, n int) (half uint32, brain uint32)
+// Requires: AVX, AVX2, F16C
+TEXT ·lostAVX2(SB), NOSPLIT, $0-24
+	MOVQ  src+0(FP), AX
+	MOVQ  n+8(FP), CX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+
+step:
+	VMOVDQU      (AX), Y2
+	VCVTPS2PH    $0x00, Y2, X3
+	VCVTPH2PS    X3, Y3
+	VPXOR        Y2, Y3, Y3
+	VPOR         Y3, Y0, Y0
+	VPOR         Y2, Y1, Y1
+	ADDQ         $0x20, AX
+	SUBQ         $0x08, CX
+	JNZ          step
+	VEXTRACTI128 $0x01, Y0, X2
+	VPOR         X0, X2, X2
+	VPSRLDQ      $0x08, X2, X0
+	VPOR         X0, X2, X2
+	VPSRLDQ      $0x04, X2, X0
+	VPOR         X0, X2, X2
+	VMOVD        X2, AX
+	MOVL         AX, half+16(FP)
+	VEXTRACTI128 $0x01, Y1, X0
+	VPOR         X1, X0, X0
+	VPSRLDQ      $0x08, X0, X1
+	VPOR         X1, X0, X0
+	VPSRLDQ      $0x04, X0, X1
+	VPOR         X1, X0, X0
+	VMOVD        X0, AX
+	ANDL         $0x0000ffff, AX
+	MOVL         AX, brain+20(FP)
+	VZEROUPPER
+	RET
+
 // func toFloatsAVX2(dst *float32, src *int32, n int)
 // Requires: AVX
 TEXT ·toFloatsAVX2(SB), NOSPLIT, $0-24

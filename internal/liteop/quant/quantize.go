@@ -156,8 +156,13 @@ func prepareDequantize(c *op.Call) (op.Run, error) {
 	switch t := c.In[0].Type; t {
 	case tensor.Float16, tensor.BFloat16:
 		return func(c *op.Call) error {
-			y := tensor.Of[float32](c.Out[0])
-			c.Pool.For(len(y), layer.Grain, func(lo, hi int) { tensor.Read(y[lo:hi], c.In[0], lo) })
+			y, e := tensor.Of[float32](c.Out[0]), simd.ElementKernels()
+			c.Pool.For(len(y), layer.Grain, func(lo, hi int) {
+				if e != nil && c.In[0].Type == tensor.Float16 {
+					lo += e.FromHalf(y[lo:hi], tensor.Of[uint16](c.In[0])[lo:])
+				}
+				tensor.Read(y[lo:hi], c.In[0], lo)
+			})
 			return nil
 		}, nil
 	case tensor.Float32, tensor.Int4, tensor.Int2:

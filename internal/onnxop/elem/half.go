@@ -119,7 +119,11 @@ func widen(c *op.Call, prepare Prepare, keep []*tensor.Tensor) (op.Run, error) {
 	c.In, c.Out = in, out
 	w.run = run
 	for i, x := range w.in {
-		if x != nil && w.ready[i] && c.IsPacked(i) {
+		switch {
+		case x == nil || !w.ready[i]:
+		case c.IsCopied(i):
+			c.Spare.Free(x)
+		case c.IsPacked(i):
 			x.Data = nil
 		}
 	}
@@ -142,7 +146,7 @@ func twins(c *op.Call, own, keep []*tensor.Tensor, constant []bool) []*tensor.Te
 		if err := c.AffordTensor(f.Type, f.Shape); err != nil {
 			panic(err)
 		}
-		f.Alloc()
+		c.Spare.Alloc(f)
 	}
 	return out
 }
