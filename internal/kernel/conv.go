@@ -51,6 +51,7 @@ type Conv struct {
 	act     activation.Clamp
 	// cg and og are input and output channels per group; k the length of a patch.
 	cg, og, k int
+	pass      int // steps of a pass over panels of [N,C,H,W]: as many in each, so that none is short
 	depthwise bool
 	minimal   bool          // takes Winograd's minimal filtering
 	f         *simd.Floats  // of products in vectors; nil for the plain micro-kernel
@@ -82,6 +83,7 @@ func newConv(s ConvShape, v *volume, nhwc bool, w, bias []float32, act activatio
 	seen := s.cutTaps()
 	c := &Conv{s: s, volume: v, nhwc: nhwc, act: act, cg: s.C / s.Groups, og: s.OC / s.Groups, seen: seen}
 	c.k = c.cg * s.KH * s.KW
+	c.pass = simd.Evenly(max(c.k, 1), kBlock)
 	c.depthwise = c.cg == 1 && s.Groups > 1 && v == nil
 	if !c.depthwise && s.outputs() > 0 && c.k > 0 {
 		c.f = simd.FloatKernels()

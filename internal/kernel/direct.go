@@ -168,7 +168,7 @@ func (c *Conv) directLines(t *simd.Tile, frame, y []float32, g, y0, y1, columns,
 	s, q, f, step := &c.s, c.direct, c.f, c.step()
 	t.RowC = 4 * step
 	for line := y0; line < y1; line++ {
-		for k0 := 0; k0 < c.k; k0 += kBlock {
+		for k0 := 0; k0 < c.k; k0 += c.pass {
 			t.Offs = &q.offs[k0]
 			c.rows(t, g, k0, o0, o1, func(o, rows int) {
 				for p := 0; p < columns; {

@@ -113,7 +113,7 @@ func (c *Conv) flatLines(t *simd.Tile, frame, room []float32, width int, y []flo
 	t.RowC = 4 * width
 	for ; o0 < o1; o0 += len(room) / width {
 		here := min(o1, o0+len(room)/width)
-		for k0 := 0; k0 < c.k; k0 += kBlock {
+		for k0 := 0; k0 < c.k; k0 += c.pass {
 			t.Offs = &q.plane.offs[k0]
 			c.rows(t, g, k0, o0, here, func(o, rows int) {
 				for p := 0; p < n; {

@@ -384,8 +384,8 @@ func (c *Conv) planeBlock(t *simd.Tile, buf []float32, spread func(buf []float32
 	}
 	f, cols := c.f, c.f.Cols
 	t.RowC, t.StepB = 4*step, 4*cols
-	for k0 := 0; k0 < c.k; k0 += kBlock {
-		spread(buf, k0, min(kBlock, c.k-k0))
+	for k0 := 0; k0 < c.k; k0 += c.pass {
+		spread(buf, k0, min(c.pass, c.k-k0))
 		c.rows(t, g, k0, o0, o1, func(o, rows int) {
 			for p0 := 0; p0 < np; p0 += cols {
 				t.B, t.C = &buf[p0*t.K], &y[(o-o0)*step+p0]
@@ -400,8 +400,8 @@ func (c *Conv) planeBlock(t *simd.Tile, buf []float32, spread func(buf []float32
 func (c *Conv) rows(t *simd.Tile, g, k0, o0, o1 int, tiles func(o, rows int)) {
 	line := c.k + c.between
 	w := c.weights[g*c.og*line:][:c.og*line]
-	t.StepA, t.RowA, t.Segs, t.K = 4, 4*line, 1, min(kBlock, c.k-k0)
-	last := k0+kBlock >= c.k
+	t.StepA, t.RowA, t.Segs, t.K = 4, 4*line, 1, min(c.pass, c.k-k0)
+	last := k0+c.pass >= c.k
 	setStart(t, false, false, k0 == 0)
 	setClamp(t, c.act, last)
 	t.BiasM = nil
@@ -462,10 +462,10 @@ func (c *Conv) inPlace(t *simd.Tile, buf, in, y []float32, g, n0, n1, o0, o1 int
 	f, cols, line, step := c.f, c.f.Cols, c.planes.size, c.step()
 	area, further := c.s.OH*c.s.OW, (n1-n0)*cols
 	t.RowC = 4 * step
-	for k0 := 0; k0 < c.k; k0 += kBlock {
+	for k0 := 0; k0 < c.k; k0 += c.pass {
 		in := in[k0*line:]
 		if p0 := (n1 - 1) * cols; p0+cols > area {
-			pack(buf, in[p0:], area-p0, min(kBlock, c.k-k0), cols, 1, line)
+			pack(buf, in[p0:], area-p0, min(c.pass, c.k-k0), cols, 1, line)
 		}
 		further := further // of the lines of panels that go by next
 		c.rows(t, g, k0, o0, o1, func(o, rows int) {

@@ -3,6 +3,7 @@ package kernel
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -36,6 +37,19 @@ func TestSums(t *testing.T) {
 		}
 		var s WeightedSum
 		s.Of(vector, x, from, weights)
+		// Lines are what one by one gives, and nothing is written between them.
+		const lines = 3
+		stepX, stepDst := r.IntN(4), n+r.IntN(3)
+		further := append(slices.Clone(x), make([]float32, lines*stepX)...)
+		both := make([]float32, lines*stepDst+1)
+		want := slices.Clone(both)
+		s.Lines(both, stepDst, further, stepX, n, lines, from, weights)
+		for l := range lines {
+			s.Of(want[l*stepDst:][:n], further[l*stepX:], from, weights)
+		}
+		if !slices.Equal(both, want) {
+			t.Fatalf("%d lines of %d values: %v, want %v", lines, n, both, want)
+		}
 		for k, got := range vector {
 			want, size := 0.0, 0.0
 			for i, f := range from {

@@ -395,23 +395,28 @@ func (t *axisTaps[T]) line(dst, src []T, extrapolation T) {
 // apply interpolates along the middle one of three axes.
 func (t *axisTaps[T]) apply(pool *workers.Pool, x, y []T, outer, n, inner int, extrapolation T) {
 	m := len(t.outside)
-	a := applied[T]{t, x, y, n, inner, extrapolation}
+	a := applied[T]{t: t, x: x, y: y, n: n, inner: inner, outer: outer, extrapolation: extrapolation}
 	if inner == 1 {
 		workers.Each(pool, outer, max(1, 1<<12/max(m*t.n, 1)), a)
 		return
 	}
-	workers.Each(pool, outer*m, max(1, 1<<12/max(inner*t.n, 1)), a)
+	a.planes = max(1, min(outer, rowsTogether/inner))
+	workers.Each(pool, (outer+a.planes-1)/a.planes*m, max(1, 1<<12/max(a.planes*inner*t.n, 1)), a)
 }
+
+// rowsTogether is how many values of rows at the same place of several planes are computed in one go, which says once what they are sums of.
+const rowsTogether = 1 << 11
 
 // applied is what a piece of the work along an axis needs.
 type applied[T tensor.Real] struct {
-	t             *axisTaps[T]
-	x, y          []T
-	n, inner      int
-	extrapolation T
+	t               *axisTaps[T]
+	x, y            []T
+	n, inner, outer int
+	planes          int // whose rows go together
+	extrapolation   T
 }
 
-// Piece makes lines lo to hi along the last axis, or rows along another one.
+// Piece makes lines lo to hi along the last axis, or rows along another one, those of some planes at a time.
 func (a applied[T]) Piece(lo, hi int) {
 	t, m, n, inner := a.t, len(a.t.outside), a.n, a.inner
 	switch {
@@ -427,16 +432,19 @@ func (a applied[T]) Piece(lo, hi int) {
 	sums := sumRooms.Get().(*sumRoom)
 	defer sumRooms.Put(sums)
 	for i := lo; i < hi; i++ {
-		o := i % m
-		row := a.y[i*inner:][:inner]
+		o, first := i%m, i/m*a.planes
+		planes := min(a.outer-first, a.planes)
+		dst, src := a.y[(first*m+o)*inner:], a.x[first*n*inner:]
 		if t.outside[o] {
-			for j := range row {
-				row[j] = a.extrapolation
+			for p := range planes {
+				row := dst[p*m*inner:][:inner]
+				for j := range row {
+					row[j] = a.extrapolation
+				}
 			}
 			continue
 		}
-		src := a.x[i/m*n*inner:][:n*inner]
-		weightedRows(sums, row, src, t.at[o*t.n:][:t.n], t.weight[o*t.n:][:t.n])
+		weightedRows(sums, dst, m*inner, src, n*inner, inner, planes, t.at[o*t.n:][:t.n], t.weight[o*t.n:][:t.n])
 	}
 }
 
@@ -449,26 +457,30 @@ type sumRoom struct {
 
 var sumRooms = sync.Pool{New: func() any { return new(sumRoom) }}
 
-// weightedRows writes the sum of rows of src times their weights; what has no weight is not looked at.
-func weightedRows[T tensor.Real](room *sumRoom, row, src []T, at []int, weights []T) {
-	if row, ok := any(row).([]float32); ok {
+// weightedRows writes rows of n values, stepDst values apart: each is the sum of rows of a plane of src times their weights, and the next plane is
+// step values further. What has no weight is not looked at.
+func weightedRows[T tensor.Real](room *sumRoom, dst []T, stepDst int, src []T, step, n, planes int, at []int, weights []T) {
+	if dst, ok := any(dst).([]float32); ok {
 		room.from, room.weights = room.from[:0], room.weights[:0]
 		for k, w := range weights {
 			if w != 0 {
-				room.from, room.weights = append(room.from, at[k]*len(row)), append(room.weights, float32(w))
+				room.from, room.weights = append(room.from, at[k]*n), append(room.weights, float32(w))
 			}
 		}
-		room.adder.Of(row, any(src).([]float32), room.from, room.weights)
+		room.adder.Lines(dst, stepDst, any(src).([]float32), step, n, planes, room.from, room.weights)
 		return
 	}
-	clear(row)
-	for k, q := range at {
-		wk := weights[k]
-		if wk == 0 {
-			continue
-		}
-		for j, v := range src[q*len(row):][:len(row)] {
-			row[j] += wk * v
+	for p := range planes {
+		row := dst[p*stepDst:][:n]
+		clear(row)
+		for k, q := range at {
+			wk := weights[k]
+			if wk == 0 {
+				continue
+			}
+			for j, v := range src[p*step+q*n:][:n] {
+				row[j] += wk * v
+			}
 		}
 	}
 }
