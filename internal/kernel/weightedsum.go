@@ -46,3 +46,41 @@ func (s *WeightedSum) Lines(dst []float32, stepDst int, x []float32, stepX, n, l
 	t.SetClamp(false, 0, 0)
 	f.Spread(t, lines, n)
 }
+
+// HasWeightedMax tells whether there are vectors for [WeightedMax].
+func HasWeightedMax() bool { return simd.HasExtremes[float32](simd.ExtremeKernels()) }
+
+// WeightedMax finds the largest of vectors, element by element, each times a weight. Each goroutine needs its own; the zero value is ready, where
+// [HasWeightedMax] holds.
+type WeightedMax struct {
+	parts    []float32
+	n, count int
+}
+
+// maxParts is the number of vectors whose largest are found together.
+const maxParts = 64
+
+// Start begins with no vectors, of n elements each.
+func (m *WeightedMax) Start(n int) {
+	if m.n, m.count = n, 0; len(m.parts) < maxParts*n {
+		m.parts = make([]float32, maxParts*n)
+	}
+}
+
+// Add takes a vector.
+func (m *WeightedMax) Add(v []float32, weight float32) {
+	if m.count == maxParts {
+		simd.ExtremeLines(simd.ExtremeKernels(), false, m.parts[:m.n], m.parts, m.n, m.count)
+		m.count = 1
+	}
+	simd.ElementKernels().MulScalar(m.parts[m.count*m.n:][:m.n], v[:m.n], weight)
+	m.count++
+}
+
+// Done writes the largest of each; false where there was no vector.
+func (m *WeightedMax) Done(dst []float32) bool {
+	if m.count > 0 {
+		simd.ExtremeLines(simd.ExtremeKernels(), false, dst[:m.n], m.parts, m.n, m.count)
+	}
+	return m.count > 0
+}

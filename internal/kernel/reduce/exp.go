@@ -93,13 +93,17 @@ func LogSumExp[T tensor.Number]() Reducer[T, ScaledSum] {
 		if row, ok := any(scaledRow).(func(acc ScaledSum, src []T) ScaledSum); ok {
 			r.Row = row
 			r.Lines, _ = any(scaledLines).(func(acc []ScaledSum, src []T, step, n int))
+			r.Rows, _ = any(scaledRows).(func(acc []ScaledSum, src []T, n int))
 		}
 	}
 	return r
 }
 
 // expRoom is what rows and columns of exponentials are computed in.
-type expRoom struct{ top, part [element.Block]float32 }
+type expRoom struct {
+	top, part [element.Block]float32
+	turned    [rowTile * shortRow]float32
+}
 
 var expRooms = sync.Pool{New: func() any { return new(expRoom) }}
 
@@ -124,6 +128,26 @@ func scaledRow(acc ScaledSum, src []float32) ScaledSum {
 	expRooms.Put(room)
 	acc.s += sum * scale
 	return acc
+}
+
+// scaledRows is scaledRow for each of up to rowTile rows of n; short ones are turned, so that they lie side by side.
+func scaledRows(acc []ScaledSum, src []float32, n int) {
+	start := ScaledSum{m: math.Inf(-1)}
+	if n == 0 || n >= shortRow {
+		for i := range acc {
+			acc[i] = scaledRow(start, src[i*n:][:n])
+		}
+		return
+	}
+	room := expRooms.Get().(*expRoom)
+	turned, rows := room.turned[:len(acc)*n], len(acc)
+	for i := range acc {
+		for k, x := range src[i*n:][:n] {
+			turned[k*rows+i] = x
+		}
+	}
+	scaledLines(acc, turned, rows, n)
+	expRooms.Put(room)
 }
 
 // scaledLines is scaledRow for each column of n lines.

@@ -103,6 +103,17 @@ func runNonZero(c *op.Call) error {
 // chosen lists the true positions of Compress's condition below n.
 func chosen(c *op.Call, buf []int, n int) ([]int, error) {
 	buf = buf[:0]
+	if c.In[1].Type == tensor.Bool { // without branches on what cannot be foretold
+		truths := tensor.Of[uint8](c.In[1])
+		truths = truths[:min(n, len(truths))]
+		buf = slices.Grow(buf, len(truths)+1)[:len(truths)+1]
+		k := 0
+		for i, v := range truths {
+			buf[k] = i
+			k += int(tensor.Truth(v != 0))
+		}
+		return buf[:k], nil
+	}
 	err := layout.Truths(c.In[1], func(i int) {
 		if i < n {
 			buf = append(buf, i)

@@ -144,7 +144,23 @@ func layEinsum(c *op.Call, in [][]int, out []int, size map[int]int) (*einsum, er
 	for i, t := range in {
 		e.strides = append(e.strides, stride(t, c.In[i].Shape))
 	}
+	e.join()
 	return e, nil
+}
+
+// join makes one label of neighbours that are added up and that all inputs walk as one.
+func (e *einsum) join() {
+	for d := len(e.size) - 2; d >= e.kept; d-- {
+		apart := slices.ContainsFunc(e.strides, func(s []int) bool { return s[d] != e.size[d+1]*s[d+1] })
+		if apart {
+			continue
+		}
+		e.size[d] *= e.size[d+1]
+		e.size = slices.Delete(e.size, d+1, d+2)
+		for i := range e.strides {
+			e.strides[i] = slices.Delete(e.strides[i], d, d+1)
+		}
+	}
 }
 
 func inferEinsum(c *op.Call) error {

@@ -182,12 +182,21 @@ func (p *einsumProduct[T]) products(w *workers.Pool, x, y, out []T, lo, hi int) 
 		y := out[from[2]:][:(p.s.M-1)*p.s.Ldc+p.s.N]
 		if p.packed != nil {
 			kernel.GemmPacked(w, kernel.GemmParams{M: p.s.M, N: p.s.N, K: p.s.K, TransA: p.s.TransA, LDA: p.s.lda, LDC: p.s.Ldc}, any(a).([]float32), p.packed, any(y).([]float32))
+		} else if p.column() {
+			for i := range p.s.M {
+				y[i*p.s.Ldc] = productOf(a[i*max(p.s.lda, p.s.K):][:p.s.K], b[:p.s.K])
+			}
 		} else {
 			Gemm(w, p.s, a, b, y)
 		}
 		last = [2]int{from[0], from[1]}
 		tensor.Next(at, p.size)
 	}
+}
+
+// column tells whether the right operand is one column, whose numbers lie side by side as those of rows on the left do.
+func (p *einsumProduct[T]) column() bool {
+	return p.s.N == 1 && !p.s.TransA && (p.s.TransB || p.s.ldb <= 1)
 }
 
 // einsumMatrix is an operand of such a product: read where it lies if its rows or its columns are lines of memory, else

@@ -3,6 +3,7 @@ package quant
 import (
 	"math"
 	"slices"
+	"sync"
 	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/graph"
@@ -70,7 +71,7 @@ func prepareQuantize(c *op.Call) (op.Run, error) {
 	case tensor.BFloat16:
 		round = func(f float32) float32 { return tensor.BF16ToF32(tensor.F32ToBF16(f)) }
 	}
-	return elem.Widen(func(c *op.Call) (op.Run, error) { return prepareQuantizeRows(c, round) })(c)
+	return elem.Widen(func(c *op.Call) (op.Run, error) { return prepareQuantizeRows(c, round, prec == tensor.Float16) })(c)
 }
 
 // quantizer is a prepared QuantizeLinear with float32 input.
@@ -81,9 +82,10 @@ type quantizer struct {
 	zero   []float32
 	lo, hi float32
 	round  func(float32) float32 // to the precision of the division, nil for float32
+	halves bool                  // that is float16, and there are vectors
 }
 
-func prepareQuantizeRows(c *op.Call, round func(float32) float32) (op.Run, error) {
+func prepareQuantizeRows(c *op.Call, round func(float32) float32, half bool) (op.Run, error) {
 	g, err := callGranularity(c)
 	if err != nil {
 		return nil, err
@@ -96,6 +98,7 @@ func prepareQuantizeRows(c *op.Call, round func(float32) float32) (op.Run, error
 		}
 	}
 	q := &quantizer{g: g, scale: make([]float32, g.scales), zero: make([]float32, g.scales), round: round}
+	q.halves = half && !g.vector && simd.ElementKernels() != nil
 	t := c.Out[0].Type
 	var work func(c *op.Call, lo, hi int)
 	var codes []uint8 // one byte an element, for packed types
@@ -161,6 +164,18 @@ func quantizeRows[T int8 | uint8 | int16 | uint16](q *quantizer, out []T, lo, hi
 		a, b, s := q.g.at(r)
 		x, dst := q.x[a:b], out[a:b]
 		switch {
+		case q.halves && unsafe.Sizeof(T(0)) == 1:
+			room := halfRooms.Get().(*halfRoom)
+			for at := 0; at < len(x); at += element.Block {
+				n := min(element.Block, len(x)-at)
+				v := room.numbers[:n]
+				copy(v, x[at:])
+				room.round(v)
+				divide(v, v, q.scale[s])
+				room.round(v)
+				toCodes(unsafe.Slice((*uint8)(unsafe.Pointer(unsafe.SliceData(dst[at:]))), n), v, 1, q.lo-q.zero[s], q.hi-q.zero[s], int32(q.zero[s]))
+			}
+			halfRooms.Put(room)
 		case q.round != nil || q.g.vector:
 			for i, v := range x {
 				k := s
@@ -189,6 +204,28 @@ func quantizeRows[T int8 | uint8 | int16 | uint16](q *quantizer, out []T, lo, hi
 				dst[i] = T(int32(quantizeOne(v/scale, qlo, qhi)) + z)
 			}
 		}
+	}
+}
+
+// divide writes quotients by one number.
+var divide = element.Div[float32]().VectorScalar
+
+// halfRoom is what a block of numbers is rounded to float16 in.
+type halfRoom struct {
+	numbers [element.Block]float32
+	halves  [element.Block]uint16
+}
+
+var halfRooms = sync.Pool{New: func() any { return new(halfRoom) }}
+
+// round rounds numbers to float16.
+func (h *halfRoom) round(v []float32) {
+	e, halves := simd.ElementKernels(), h.halves[:len(v)]
+	for i := e.ToHalf(halves, v); i < len(v); i++ {
+		halves[i] = tensor.F32ToF16(v[i])
+	}
+	for i := e.FromHalf(v, halves); i < len(v); i++ {
+		v[i] = tensor.F16ToF32(halves[i])
 	}
 }
 

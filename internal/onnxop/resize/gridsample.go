@@ -64,8 +64,8 @@ func prepareGridSample[T tensor.Real](c *op.Call) (op.Run, error) {
 	return func(c *op.Call) error {
 		src, dst := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
 		gridAt := func(i int) float64 { return tensor.At(c.In[1], i) }
-		var grid []float32 // of what is read in two dimensions, from few pixels
-		if c.In[1].Type == tensor.Float32 && rank == 2 && s.mode != "cubic" {
+		var grid []float32 // of what has few axes
+		if c.In[1].Type == tensor.Float32 && (rank == 2 || rank == 3 && s.mode == "linear") {
 			grid = tensor.Of[float32](c.In[1])
 		}
 		c.Pool.For(n*points, 64, func(lo, hi int) {
@@ -78,15 +78,17 @@ func prepareGridSample[T tensor.Real](c *op.Call) (op.Run, error) {
 				g.reset()
 				for i := range min(hi-lo, points-p, gridBlock) {
 					if grid != nil {
-						x, y := float64(grid[2*(lo+i)]), float64(grid[2*(lo+i)+1])
-						if at[0], at[1] = s.pixel(y, s.dims[0]), s.pixel(x, s.dims[1]); g.inside(s, at[0], at[1]) {
+						for d, v := range grid[(lo+i)*rank:][:rank] { // it lists the innermost axis first
+							at[rank-1-d] = s.pixel(float64(v), s.dims[rank-1-d])
+						}
+						if g.inside(s, at) {
 							continue
 						}
 						s.taps(at, t)
 						g.add(t)
 						continue
 					}
-					for d := range rank { // the grid lists the innermost axis first
+					for d := range rank {
 						at[d] = s.pixel(gridAt((lo+i)*rank+rank-1-d), s.dims[d])
 					}
 					s.taps(at, t)
@@ -122,28 +124,66 @@ func (g *gridPoints[T]) add(t *tapList) {
 	g.ends = append(g.ends, len(g.pos))
 }
 
-// inside adds the taps of a position in two dimensions, all of which lie in the picture; false where they do not.
-func (g *gridPoints[T]) inside(s *sampler, y, x float64) bool {
-	h, w := s.dims[0], s.dims[1]
-	if s.mode == "nearest" {
+// inside adds the taps of a position in two dimensions, or of a linear one in three, all of which lie in the picture; false where they do not.
+func (g *gridPoints[T]) inside(s *sampler, at []float64) bool {
+	h, w := s.dims[len(at)-2], s.dims[len(at)-1]
+	y, x := at[len(at)-2], at[len(at)-1]
+	switch {
+	case s.mode == "nearest":
 		y, x = math.RoundToEven(y), math.RoundToEven(x)
 		if !(y >= 0 && x >= 0 && y < float64(h) && x < float64(w)) {
 			return false
 		}
 		g.pos, g.weight = append(g.pos, int(y)*w+int(x)), append(g.weight, 1)
-		g.ends = append(g.ends, len(g.pos))
-		return true
+	case s.mode == "cubic":
+		if !(y >= 1 && x >= 1 && y < float64(h-2) && x < float64(w-2)) {
+			return false
+		}
+		top, left := int(y), int(x)
+		down, right := cubics(y-float64(top)), cubics(x-float64(left))
+		for i, v := range down {
+			q := (top-1+i)*w + left - 1
+			g.pos = append(g.pos, q, q+1, q+2, q+3)
+			g.weight = append(g.weight, T(v*right[0]), T(v*right[1]), T(v*right[2]), T(v*right[3]))
+		}
+	default:
+		if !(y >= 0 && x >= 0 && y < float64(h-1) && x < float64(w-1)) {
+			return false
+		}
+		top, left := int(y), int(x)
+		q := top*w + left
+		if len(at) == 2 {
+			g.square(q, w, 1, y-float64(top), x-float64(left))
+			break
+		}
+		z := at[0]
+		if !(z >= 0 && z < float64(s.dims[0]-1)) {
+			return false
+		}
+		front := int(z)
+		back := z - float64(front)
+		q += front * h * w
+		g.square(q, w, 1-back, y-float64(top), x-float64(left))
+		g.square(q+h*w, w, back, y-float64(top), x-float64(left))
 	}
-	if !(y >= 0 && x >= 0 && y < float64(h-1) && x < float64(w-1)) {
-		return false
-	}
-	top, left := int(y), int(x)
-	down, right := y-float64(top), x-float64(left)
-	q := top*w + left
-	g.pos = append(g.pos, q, q+1, q+w, q+w+1)
-	g.weight = append(g.weight, T((1-down)*(1-right)), T((1-down)*right), T(down*(1-right)), T(down*right))
 	g.ends = append(g.ends, len(g.pos))
 	return true
+}
+
+// square adds four taps from q on, in lines of w, that have part of a weight.
+func (g *gridPoints[T]) square(q, w int, part, down, right float64) {
+	up := part * (1 - down)
+	down *= part
+	g.pos = append(g.pos, q, q+1, q+w, q+w+1)
+	g.weight = append(g.weight, T(up*(1-right)), T(up*right), T(down*(1-right)), T(down*right))
+}
+
+// cubics are the weights of the four pixels around a place that lies f behind the second one.
+func cubics(f float64) (w [4]float64) {
+	for j := range w {
+		w[j] = cubic(float64(j-1)-f, -0.75)
+	}
+	return w
 }
 
 // four adds the taps of points that all have four; false where some have others.
@@ -237,10 +277,7 @@ func (s *sampler) taps(at []float64, t *tapList) {
 			first, k, w[0], w[1] = int(base), 2, 1-f, f
 		default:
 			f := p - base
-			first, k = int(base)-1, 4
-			for j := range w {
-				w[j] = cubic(float64(j-1)-f, -0.75)
-			}
+			first, k, w = int(base)-1, 4, cubics(f)
 		}
 		t.extend(s, first, w[:k], n, lo, hi)
 	}

@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/kernel"
-	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -13,7 +12,7 @@ import (
 // side. Samples lie in a grid, so that what a result has of a picture is the product of what it has of its lines and of its columns.
 func prepareRoiAlign32(c *op.Call) (op.Run, error) {
 	v := newRoiAlign(c)
-	if v.maximum && !simd.HasExtremes[float32](simd.ExtremeKernels()) {
+	if v.maximum && !kernel.HasWeightedMax() {
 		return prepareRoiAlign[float32](c)
 	}
 	x := c.In[0].Shape
@@ -21,14 +20,7 @@ func prepareRoiAlign32(c *op.Call) (op.Run, error) {
 	turned := op.ScratchOf[float32](c, n*size*ch)
 	workers := make([]roiWorker, c.Pool.Threads())
 	rooms := op.ScratchOf[float32](c, len(workers)*v.ph*v.pw*ch)
-	var parts []float32
-	if v.maximum {
-		parts = op.ScratchOf[float32](c, len(workers)*roiParts*ch)
-	}
 	for i := range workers {
-		if v.maximum {
-			workers[i].parts = parts[i*roiParts*ch:][:roiParts*ch]
-		}
 		workers[i].room = rooms[i*v.ph*v.pw*ch:][:v.ph*v.pw*ch]
 	}
 	var rois, y []float32
@@ -67,11 +59,8 @@ type roiWorker struct {
 	from       []int
 	weights    []float32
 	sum        kernel.WeightedSum
-	parts      []float32 // of pixels, for maxima
+	most       kernel.WeightedMax
 }
-
-// roiParts is the number of pixels' parts, of all channels, of which the largest are found together.
-const roiParts = 64
 
 // roiLine is a line of pixels, or a column, and what a result has of it.
 type roiLine struct {
@@ -101,9 +90,10 @@ func (w *roiWorker) align(v *roiAlign, picture, roi []float32, ch int) {
 
 // largest writes the largest weighted parts of pixels that the samples of result i have, for each channel.
 func (w *roiWorker) largest(v *roiAlign, g *roiGrid, i int, picture, dst []float32) {
-	f, e, ch := simd.ExtremeKernels(), simd.ElementKernels(), len(dst)
+	ch := len(dst)
 	py, px := g.y+float64(i/v.pw)*g.bh, g.x+float64(i%v.pw)*g.bw
-	n, outside := 0, false
+	outside := false
+	w.most.Start(ch)
 	for iy := range g.gh {
 		for ix := range g.gw {
 			s, ok := v.sample(py+(float64(iy)+0.5)*g.bh/float64(g.gh), px+(float64(ix)+0.5)*g.bw/float64(g.gw))
@@ -111,21 +101,15 @@ func (w *roiWorker) largest(v *roiAlign, g *roiGrid, i int, picture, dst []float
 				outside = true
 				continue
 			}
-			if n+len(s.at) > roiParts {
-				simd.ExtremeLines(f, false, w.parts[:ch], w.parts, ch, n)
-				n = 1
-			}
 			for k, at := range s.at {
-				e.MulScalar(w.parts[n*ch:][:ch], picture[at*ch:][:ch], float32(s.weight[k]))
-				n++
+				w.most.Add(picture[at*ch:], float32(s.weight[k]))
 			}
 		}
 	}
-	if n == 0 {
+	if !w.most.Done(dst) {
 		clear(dst)
 		return
 	}
-	simd.ExtremeLines(f, false, dst, w.parts, ch, n)
 	if outside {
 		for k, a := range dst {
 			dst[k] = max(a, 0)
