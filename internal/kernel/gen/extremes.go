@@ -79,7 +79,7 @@ func (e *extreme) move(from, to operand.Op, mask reg.Register) {
 
 // lines writes the extremes of columns of lines of n numbers, step bytes apart.
 func (e *extreme) lines() {
-	e.function(e.name+"LinesAVX512", "func(dst, src *float32, lines, n, step int)")
+	e.function(e.name+"LinesAVX512", "func(dst, src *byte, lines, n, step int)")
 	load := func(name string) reg.Register { return e.Load(e.Param(name), e.GP64()) }
 	dst, src, by, lines, n := load("dst"), load("src"), load("step"), load("lines"), load("n")
 	p, left := e.GP64(), e.GP64()
@@ -128,7 +128,7 @@ func (e *extreme) lines() {
 
 // rows writes the extremes of rows of n numbers, side by side.
 func (e *extreme) rows() {
-	e.function(e.name+"RowsAVX512", "func(dst, src *float32, lines, n, step int)")
+	e.function(e.name+"RowsAVX512", "func(dst, src *byte, lines, n, step int)")
 	load := func(name string) reg.Register { return e.Load(e.Param(name), e.GP64()) }
 	dst, src, rows, n := load("dst"), load("src"), load("lines"), load("n")
 	low, bits, left := e.ZMM(), e.GP64(), e.GP64()

@@ -9,7 +9,7 @@ type Extremes struct {
 }
 
 // extremeLoop writes n extremes of columns of lines, step bytes apart, or those of as many rows as there are lines, n numbers each, side by side.
-type extremeLoop func(dst, src *float32, lines, n, step int)
+type extremeLoop func(dst, src *byte, lines, n, step int)
 
 // The kinds of numbers: those of integers, and of floating-point numbers.
 const (
@@ -45,7 +45,7 @@ func ExtremeLines[T any](f *Extremes, least bool, dst, src []T, step, lines int)
 	kind, _ := extremeKind[T]()
 	if n := len(dst); n > 0 {
 		_ = src[(lines-1)*step+n-1]
-		f.lines[sign(least)][kind](words(dst), words(src), lines, n, step*int(unsafe.Sizeof(*new(T))))
+		f.lines[sign(least)][kind](numbers[byte](dst), numbers[byte](src), lines, n, step*int(unsafe.Sizeof(*new(T))))
 	}
 }
 
@@ -54,6 +54,6 @@ func ExtremeRows[T any](f *Extremes, least bool, dst, src []T, n int) {
 	kind, _ := extremeKind[T]()
 	if len(dst) > 0 {
 		_ = src[len(dst)*n-1]
-		f.rows[sign(least)][kind](words(dst), words(src), len(dst), n, 0)
+		f.rows[sign(least)][kind](numbers[byte](dst), numbers[byte](src), len(dst), n, 0)
 	}
 }

@@ -13,97 +13,97 @@ var extremeLoops = family[Extremes]{AVX512: {
 }}
 
 //go:noescape
-func mostBytesLinesAVX512(dst, src *float32, lines, n, step int)
+func mostBytesLinesAVX512(dst, src *byte, lines, n, step int)
 
 //go:noescape
-func mostUnsignedBytesLinesAVX512(dst, src *float32, lines, n, step int)
+func mostUnsignedBytesLinesAVX512(dst, src *byte, lines, n, step int)
 
 //go:noescape
-func mostWordsLinesAVX512(dst, src *float32, lines, n, step int)
+func mostWordsLinesAVX512(dst, src *byte, lines, n, step int)
 
 //go:noescape
-func mostUnsignedWordsLinesAVX512(dst, src *float32, lines, n, step int)
+func mostUnsignedWordsLinesAVX512(dst, src *byte, lines, n, step int)
 
 //go:noescape
-func mostLongsLinesAVX512(dst, src *float32, lines, n, step int)
+func mostLongsLinesAVX512(dst, src *byte, lines, n, step int)
 
 //go:noescape
-func mostUnsignedLongsLinesAVX512(dst, src *float32, lines, n, step int)
+func mostUnsignedLongsLinesAVX512(dst, src *byte, lines, n, step int)
 
 //go:noescape
-func mostFloatsLinesAVX512(dst, src *float32, lines, n, step int)
+func mostFloatsLinesAVX512(dst, src *byte, lines, n, step int)
 
 //go:noescape
-func mostDoublesLinesAVX512(dst, src *float32, lines, n, step int)
+func mostDoublesLinesAVX512(dst, src *byte, lines, n, step int)
 
 //go:noescape
-func leastBytesLinesAVX512(dst, src *float32, lines, n, step int)
+func leastBytesLinesAVX512(dst, src *byte, lines, n, step int)
 
 //go:noescape
-func leastUnsignedBytesLinesAVX512(dst, src *float32, lines, n, step int)
+func leastUnsignedBytesLinesAVX512(dst, src *byte, lines, n, step int)
 
 //go:noescape
-func leastWordsLinesAVX512(dst, src *float32, lines, n, step int)
+func leastWordsLinesAVX512(dst, src *byte, lines, n, step int)
 
 //go:noescape
-func leastUnsignedWordsLinesAVX512(dst, src *float32, lines, n, step int)
+func leastUnsignedWordsLinesAVX512(dst, src *byte, lines, n, step int)
 
 //go:noescape
-func leastLongsLinesAVX512(dst, src *float32, lines, n, step int)
+func leastLongsLinesAVX512(dst, src *byte, lines, n, step int)
 
 //go:noescape
-func leastUnsignedLongsLinesAVX512(dst, src *float32, lines, n, step int)
+func leastUnsignedLongsLinesAVX512(dst, src *byte, lines, n, step int)
 
 //go:noescape
-func leastFloatsLinesAVX512(dst, src *float32, lines, n, step int)
+func leastFloatsLinesAVX512(dst, src *byte, lines, n, step int)
 
 //go:noescape
-func leastDoublesLinesAVX512(dst, src *float32, lines, n, step int)
+func leastDoublesLinesAVX512(dst, src *byte, lines, n, step int)
 
 //go:noescape
-func mostBytesRowsAVX512(dst, src *float32, lines, n, step int)
+func mostBytesRowsAVX512(dst, src *byte, lines, n, step int)
 
 //go:noescape
-func mostUnsignedBytesRowsAVX512(dst, src *float32, lines, n, step int)
+func mostUnsignedBytesRowsAVX512(dst, src *byte, lines, n, step int)
 
 //go:noescape
-func mostWordsRowsAVX512(dst, src *float32, lines, n, step int)
+func mostWordsRowsAVX512(dst, src *byte, lines, n, step int)
 
 //go:noescape
-func mostUnsignedWordsRowsAVX512(dst, src *float32, lines, n, step int)
+func mostUnsignedWordsRowsAVX512(dst, src *byte, lines, n, step int)
 
 //go:noescape
-func mostLongsRowsAVX512(dst, src *float32, lines, n, step int)
+func mostLongsRowsAVX512(dst, src *byte, lines, n, step int)
 
 //go:noescape
-func mostUnsignedLongsRowsAVX512(dst, src *float32, lines, n, step int)
+func mostUnsignedLongsRowsAVX512(dst, src *byte, lines, n, step int)
 
 //go:noescape
-func mostFloatsRowsAVX512(dst, src *float32, lines, n, step int)
+func mostFloatsRowsAVX512(dst, src *byte, lines, n, step int)
 
 //go:noescape
-func mostDoublesRowsAVX512(dst, src *float32, lines, n, step int)
+func mostDoublesRowsAVX512(dst, src *byte, lines, n, step int)
 
 //go:noescape
-func leastBytesRowsAVX512(dst, src *float32, lines, n, step int)
+func leastBytesRowsAVX512(dst, src *byte, lines, n, step int)
 
 //go:noescape
-func leastUnsignedBytesRowsAVX512(dst, src *float32, lines, n, step int)
+func leastUnsignedBytesRowsAVX512(dst, src *byte, lines, n, step int)
 
 //go:noescape
-func leastWordsRowsAVX512(dst, src *float32, lines, n, step int)
+func leastWordsRowsAVX512(dst, src *byte, lines, n, step int)
 
 //go:noescape
-func leastUnsignedWordsRowsAVX512(dst, src *float32, lines, n, step int)
+func leastUnsignedWordsRowsAVX512(dst, src *byte, lines, n, step int)
 
 //go:noescape
-func leastLongsRowsAVX512(dst, src *float32, lines, n, step int)
+func leastLongsRowsAVX512(dst, src *byte, lines, n, step int)
 
 //go:noescape
-func leastUnsignedLongsRowsAVX512(dst, src *float32, lines, n, step int)
+func leastUnsignedLongsRowsAVX512(dst, src *byte, lines, n, step int)
 
 //go:noescape
-func leastFloatsRowsAVX512(dst, src *float32, lines, n, step int)
+func leastFloatsRowsAVX512(dst, src *byte, lines, n, step int)
 
 //go:noescape
-func leastDoublesRowsAVX512(dst, src *float32, lines, n, step int)
+func leastDoublesRowsAVX512(dst, src *byte, lines, n, step int)

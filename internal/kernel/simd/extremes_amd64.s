@@ -2,7 +2,7 @@
 
 #include "textflag.h"
 
-// func mostBytesLinesAVX512(dst *float32, src *float32, lines int, n int, step int)
+// func mostBytesLinesAVX512(dst *byte, src *byte, lines int, n int, step int)
 // Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·mostBytesLinesAVX512(SB), NOSPLIT, $0-40
 	MOVQ dst+0(FP), AX
@@ -91,7 +91,7 @@ columns_end:
 	VZEROUPPER
 	RET
 
-// func mostBytesRowsAVX512(dst *float32, src *float32, lines int, n int, step int)
+// func mostBytesRowsAVX512(dst *byte, src *byte, lines int, n int, step int)
 // Requires: AVX, AVX2, AVX512BW, AVX512F, BMI2
 TEXT ·mostBytesRowsAVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
@@ -162,7 +162,7 @@ few_end:
 	VZEROUPPER
 	RET
 
-// func mostUnsignedBytesLinesAVX512(dst *float32, src *float32, lines int, n int, step int)
+// func mostUnsignedBytesLinesAVX512(dst *byte, src *byte, lines int, n int, step int)
 // Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·mostUnsignedBytesLinesAVX512(SB), NOSPLIT, $0-40
 	MOVQ dst+0(FP), AX
@@ -251,7 +251,7 @@ columns_end:
 	VZEROUPPER
 	RET
 
-// func mostUnsignedBytesRowsAVX512(dst *float32, src *float32, lines int, n int, step int)
+// func mostUnsignedBytesRowsAVX512(dst *byte, src *byte, lines int, n int, step int)
 // Requires: AVX, AVX2, AVX512BW, AVX512F, BMI2
 TEXT ·mostUnsignedBytesRowsAVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
@@ -322,7 +322,7 @@ few_end:
 	VZEROUPPER
 	RET
 
-// func mostWordsLinesAVX512(dst *float32, src *float32, lines int, n int, step int)
+// func mostWordsLinesAVX512(dst *byte, src *byte, lines int, n int, step int)
 // Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·mostWordsLinesAVX512(SB), NOSPLIT, $0-40
 	MOVQ dst+0(FP), AX
@@ -411,7 +411,7 @@ columns_end:
 	VZEROUPPER
 	RET
 
-// func mostWordsRowsAVX512(dst *float32, src *float32, lines int, n int, step int)
+// func mostWordsRowsAVX512(dst *byte, src *byte, lines int, n int, step int)
 // Requires: AVX, AVX2, AVX512BW, AVX512F, BMI2
 TEXT ·mostWordsRowsAVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
@@ -478,7 +478,7 @@ few_end:
 	VZEROUPPER
 	RET
 
-// func mostUnsignedWordsLinesAVX512(dst *float32, src *float32, lines int, n int, step int)
+// func mostUnsignedWordsLinesAVX512(dst *byte, src *byte, lines int, n int, step int)
 // Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·mostUnsignedWordsLinesAVX512(SB), NOSPLIT, $0-40
 	MOVQ dst+0(FP), AX
@@ -567,7 +567,7 @@ columns_end:
 	VZEROUPPER
 	RET
 
-// func mostUnsignedWordsRowsAVX512(dst *float32, src *float32, lines int, n int, step int)
+// func mostUnsignedWordsRowsAVX512(dst *byte, src *byte, lines int, n int, step int)
 // Requires: AVX, AVX2, AVX512BW, AVX512F, BMI2
 TEXT ·mostUnsignedWordsRowsAVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
@@ -634,7 +634,7 @@ few_end:
 	VZEROUPPER
 	RET
 
-// func mostLongsLinesAVX512(dst *float32, src *float32, lines int, n int, step int)
+// func mostLongsLinesAVX512(dst *byte, src *byte, lines int, n int, step int)
 // Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·mostLongsLinesAVX512(SB), NOSPLIT, $0-40
 	MOVQ dst+0(FP), AX
@@ -723,7 +723,7 @@ columns_end:
 	VZEROUPPER
 	RET
 
-// func mostLongsRowsAVX512(dst *float32, src *float32, lines int, n int, step int)
+// func mostLongsRowsAVX512(dst *byte, src *byte, lines int, n int, step int)
 // Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2
 TEXT ·mostLongsRowsAVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
@@ -788,7 +788,7 @@ few_end:
 	VZEROUPPER
 	RET
 
-// func mostUnsignedLongsLinesAVX512(dst *float32, src *float32, lines int, n int, step int)
+// func mostUnsignedLongsLinesAVX512(dst *byte, src *byte, lines int, n int, step int)
 // Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·mostUnsignedLongsLinesAVX512(SB), NOSPLIT, $0-40
 	MOVQ dst+0(FP), AX
@@ -877,7 +877,7 @@ columns_end:
 	VZEROUPPER
 	RET
 
-// func mostUnsignedLongsRowsAVX512(dst *float32, src *float32, lines int, n int, step int)
+// func mostUnsignedLongsRowsAVX512(dst *byte, src *byte, lines int, n int, step int)
 // Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2
 TEXT ·mostUnsignedLongsRowsAVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
@@ -942,7 +942,7 @@ few_end:
 	VZEROUPPER
 	RET
 
-// func mostFloatsLinesAVX512(dst *float32, src *float32, lines int, n int, step int)
+// func mostFloatsLinesAVX512(dst *byte, src *byte, lines int, n int, step int)
 // Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·mostFloatsLinesAVX512(SB), NOSPLIT, $0-40
 	MOVQ dst+0(FP), AX
@@ -1037,7 +1037,7 @@ columns_end:
 	VZEROUPPER
 	RET
 
-// func mostFloatsRowsAVX512(dst *float32, src *float32, lines int, n int, step int)
+// func mostFloatsRowsAVX512(dst *byte, src *byte, lines int, n int, step int)
 // Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2
 TEXT ·mostFloatsRowsAVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
@@ -1117,7 +1117,7 @@ few_end:
 	VZEROUPPER
 	RET
 
-// func mostDoublesLinesAVX512(dst *float32, src *float32, lines int, n int, step int)
+// func mostDoublesLinesAVX512(dst *byte, src *byte, lines int, n int, step int)
 // Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·mostDoublesLinesAVX512(SB), NOSPLIT, $0-40
 	MOVQ dst+0(FP), AX
@@ -1212,7 +1212,7 @@ columns_end:
 	VZEROUPPER
 	RET
 
-// func mostDoublesRowsAVX512(dst *float32, src *float32, lines int, n int, step int)
+// func mostDoublesRowsAVX512(dst *byte, src *byte, lines int, n int, step int)
 // Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2
 TEXT ·mostDoublesRowsAVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
@@ -1289,7 +1289,7 @@ few_end:
 	VZEROUPPER
 	RET
 
-// func leastBytesLinesAVX512(dst *float32, src *float32, lines int, n int, step int)
+// func leastBytesLinesAVX512(dst *byte, src *byte, lines int, n int, step int)
 // Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·leastBytesLinesAVX512(SB), NOSPLIT, $0-40
 	MOVQ dst+0(FP), AX
@@ -1378,7 +1378,7 @@ columns_end:
 	VZEROUPPER
 	RET
 
-// func leastBytesRowsAVX512(dst *float32, src *float32, lines int, n int, step int)
+// func leastBytesRowsAVX512(dst *byte, src *byte, lines int, n int, step int)
 // Requires: AVX, AVX2, AVX512BW, AVX512F, BMI2
 TEXT ·leastBytesRowsAVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
@@ -1449,7 +1449,7 @@ few_end:
 	VZEROUPPER
 	RET
 
-// func leastUnsignedBytesLinesAVX512(dst *float32, src *float32, lines int, n int, step int)
+// func leastUnsignedBytesLinesAVX512(dst *byte, src *byte, lines int, n int, step int)
 // Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·leastUnsignedBytesLinesAVX512(SB), NOSPLIT, $0-40
 	MOVQ dst+0(FP), AX
@@ -1538,7 +1538,7 @@ columns_end:
 	VZEROUPPER
 	RET
 
-// func leastUnsignedBytesRowsAVX512(dst *float32, src *float32, lines int, n int, step int)
+// func leastUnsignedBytesRowsAVX512(dst *byte, src *byte, lines int, n int, step int)
 // Requires: AVX, AVX2, AVX512BW, AVX512F, BMI2
 TEXT ·leastUnsignedBytesRowsAVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
@@ -1609,7 +1609,7 @@ few_end:
 	VZEROUPPER
 	RET
 
-// func leastWordsLinesAVX512(dst *float32, src *float32, lines int, n int, step int)
+// func leastWordsLinesAVX512(dst *byte, src *byte, lines int, n int, step int)
 // Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·leastWordsLinesAVX512(SB), NOSPLIT, $0-40
 	MOVQ dst+0(FP), AX
@@ -1698,7 +1698,7 @@ columns_end:
 	VZEROUPPER
 	RET
 
-// func leastWordsRowsAVX512(dst *float32, src *float32, lines int, n int, step int)
+// func leastWordsRowsAVX512(dst *byte, src *byte, lines int, n int, step int)
 // Requires: AVX, AVX2, AVX512BW, AVX512F, BMI2
 TEXT ·leastWordsRowsAVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
@@ -1765,7 +1765,7 @@ few_end:
 	VZEROUPPER
 	RET
 
-// func leastUnsignedWordsLinesAVX512(dst *float32, src *float32, lines int, n int, step int)
+// func leastUnsignedWordsLinesAVX512(dst *byte, src *byte, lines int, n int, step int)
 // Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·leastUnsignedWordsLinesAVX512(SB), NOSPLIT, $0-40
 	MOVQ dst+0(FP), AX
@@ -1854,7 +1854,7 @@ columns_end:
 	VZEROUPPER
 	RET
 
-// func leastUnsignedWordsRowsAVX512(dst *float32, src *float32, lines int, n int, step int)
+// func leastUnsignedWordsRowsAVX512(dst *byte, src *byte, lines int, n int, step int)
 // Requires: AVX, AVX2, AVX512BW, AVX512F, BMI2
 TEXT ·leastUnsignedWordsRowsAVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
@@ -1921,7 +1921,7 @@ few_end:
 	VZEROUPPER
 	RET
 
-// func leastLongsLinesAVX512(dst *float32, src *float32, lines int, n int, step int)
+// func leastLongsLinesAVX512(dst *byte, src *byte, lines int, n int, step int)
 // Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·leastLongsLinesAVX512(SB), NOSPLIT, $0-40
 	MOVQ dst+0(FP), AX
@@ -2010,7 +2010,7 @@ columns_end:
 	VZEROUPPER
 	RET
 
-// func leastLongsRowsAVX512(dst *float32, src *float32, lines int, n int, step int)
+// func leastLongsRowsAVX512(dst *byte, src *byte, lines int, n int, step int)
 // Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2
 TEXT ·leastLongsRowsAVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
@@ -2075,7 +2075,7 @@ few_end:
 	VZEROUPPER
 	RET
 
-// func leastUnsignedLongsLinesAVX512(dst *float32, src *float32, lines int, n int, step int)
+// func leastUnsignedLongsLinesAVX512(dst *byte, src *byte, lines int, n int, step int)
 // Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·leastUnsignedLongsLinesAVX512(SB), NOSPLIT, $0-40
 	MOVQ dst+0(FP), AX
@@ -2164,7 +2164,7 @@ columns_end:
 	VZEROUPPER
 	RET
 
-// func leastUnsignedLongsRowsAVX512(dst *float32, src *float32, lines int, n int, step int)
+// func leastUnsignedLongsRowsAVX512(dst *byte, src *byte, lines int, n int, step int)
 // Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2
 TEXT ·leastUnsignedLongsRowsAVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
@@ -2229,7 +2229,7 @@ few_end:
 	VZEROUPPER
 	RET
 
-// func leastFloatsLinesAVX512(dst *float32, src *float32, lines int, n int, step int)
+// func leastFloatsLinesAVX512(dst *byte, src *byte, lines int, n int, step int)
 // Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·leastFloatsLinesAVX512(SB), NOSPLIT, $0-40
 	MOVQ dst+0(FP), AX
@@ -2324,7 +2324,7 @@ columns_end:
 	VZEROUPPER
 	RET
 
-// func leastFloatsRowsAVX512(dst *float32, src *float32, lines int, n int, step int)
+// func leastFloatsRowsAVX512(dst *byte, src *byte, lines int, n int, step int)
 // Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2
 TEXT ·leastFloatsRowsAVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
@@ -2404,7 +2404,7 @@ few_end:
 	VZEROUPPER
 	RET
 
-// func leastDoublesLinesAVX512(dst *float32, src *float32, lines int, n int, step int)
+// func leastDoublesLinesAVX512(dst *byte, src *byte, lines int, n int, step int)
 // Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·leastDoublesLinesAVX512(SB), NOSPLIT, $0-40
 	MOVQ dst+0(FP), AX
@@ -2499,7 +2499,7 @@ columns_end:
 	VZEROUPPER
 	RET
 
-// func leastDoublesRowsAVX512(dst *float32, src *float32, lines int, n int, step int)
+// func leastDoublesRowsAVX512(dst *byte, src *byte, lines int, n int, step int)
 // Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2
 TEXT ·leastDoublesRowsAVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX

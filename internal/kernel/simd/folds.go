@@ -119,7 +119,7 @@ func Dot[T any](f *Folds, a, b []T) (sum T, ok bool) {
 	return sum, ok
 }
 
-// numbers are elements as a loop takes them, of the same size.
+// numbers are elements as a loop takes them, of their size or as bytes.
 func numbers[N, T any](v []T) *N { return (*N)(unsafe.Pointer(unsafe.SliceData(v))) }
 
 // One folds a number into acc.
