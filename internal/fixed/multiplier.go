@@ -132,6 +132,4 @@ func ShiftLeft(x int32, n int) int32 {
 func Saturate16(x int32) int16 { return int16(max(math.MinInt16, min(x, math.MaxInt16))) }
 
 // RoundHalfAway rounds to the nearest integer, ties away from zero.
-func RoundHalfAway(x float32) float32 {
-	return float32(math.Round(float64(x)))
-}
+func RoundHalfAway[F float32 | float64](x F) F { return F(math.Round(float64(x))) }

@@ -96,21 +96,23 @@ func Activation16(scale float32, maxPow int) (multiplier int32, shift int) {
 // Table16 is a function over all 16-bit inputs in 512 linear pieces.
 type Table16 [513]int16
 
-// NewTable16 samples f. Values between samples are shifted by half of the
-// interpolation error in the middle of the piece.
-func NewTable16(inScale float32, inZero int, outScale float32, outZero int, f func(float32) float32) *Table16 {
-	inMin, inMax := inScale*float32(math.MinInt16-inZero), inScale*float32(math.MaxInt16-inZero)
-	outMin, outMax := outScale*float32(math.MinInt16-outZero), outScale*float32(math.MaxInt16-outZero)
+// NewTable16 samples f, in numbers of its type: the reference kernels have float64 for softmax, and float32 elsewhere. Values between samples are
+// shifted by half of the interpolation error in the middle of the piece.
+func NewTable16[F float32 | float64](inScale F, inZero int, outScale F, outZero int, f func(F) F) *Table16 {
+	inMin, inMax := inScale*F(math.MinInt16-inZero), inScale*F(math.MaxInt16-inZero)
+	outMin, outMax := outScale*F(math.MinInt16-outZero), outScale*F(math.MaxInt16-outZero)
 	const steps = 512
 	step := (inMax - inMin) / steps
 	half := step / 2
-	inv := float32(65536) / (outMax - outMin)
-	limit := func(v float32) int16 { return int16(max(math.MinInt16, min(v, math.MaxInt16))) }
+	inv := 65536 / (outMax - outMin)
+	limit := func(v F) int16 { return int16(max(math.MinInt16, min(v, math.MaxInt16))) }
 	var t Table16
 	for i := range steps {
-		val, mid, next := f(inMin+float32(i)*step), f(inMin+float32(i)*step+half), f(inMin+float32(i+1)*step)
+		// Conversions keep products and sums apart.
+		at, to := inMin+F(F(i)*step), inMin+F(F(i+1)*step)
+		val, mid, next := f(at), f(at+half), f(to)
 		sample := RoundHalfAway(val * inv)
-		interpolated := RoundHalfAway((next*inv + RoundHalfAway(val*inv)) / 2)
+		interpolated := RoundHalfAway((F(next*inv) + sample) / 2)
 		bias := RoundHalfAway((interpolated - RoundHalfAway(mid*inv)) / 2)
 		t[i] = limit(sample - bias)
 	}
@@ -146,9 +148,8 @@ func NewTable8(signed bool, inScale float32, inZero int, outScale float32, outZe
 
 // Softmax tables over 16 bits: exp on [-10, 0] and 1/(1+x) on [0, 1].
 var (
-	expTable = NewTable16(10.0/65535, math.MaxInt16, 2.0/65535, 0,
-		func(x float32) float32 { return float32(math.Exp(float64(x))) })
-	reciprocalTable = NewTable16(1.0/65535, math.MinInt16, 2.0/65535, 0, func(x float32) float32 { return 1 / (1 + x) })
+	expTable        = NewTable16(10.0/65535, math.MaxInt16, 2.0/65535, 0, math.Exp)
+	reciprocalTable = NewTable16(1.0/65535, math.MinInt16, 2.0/65535, 0, func(x float64) float64 { return 1 / (1 + x) })
 )
 
 // Exp16 is exp of x, which runs over [-10, 0], in Q0.15.
