@@ -294,30 +294,52 @@ func (l limiting[T]) Piece(lo, hi int) {
 	}
 }
 
-// limit is the range of keys that count for a row. What is added to others makes their weights nothing, unless all of the row have the
-// same: the lowest number is one of the masks.
+// limit is the range of keys that count for a row. The lowest number, added to others, makes their weights nothing only beside a key that has
+// none: it takes keys out while one is left that nothing takes out for any head.
 func (a *Attend[T]) limit(b, i int) [2]int {
 	from, to := a.span(b, i, a.Total)
-	outside := from > 0 || to < a.Total
-	low := false // the lowest number, not minus infinity, has taken a key out
+	// low says that the lowest number, not minus infinity, has taken a key out.
+	low := (from > 0 || to < a.Total) && !math.IsInf(float64(a.Outside), -1)
+	least := -math.MaxFloat32
+	for n := range a.Added {
+		if d := &a.Added[n]; d.Data != nil && d.Key == 1 && !d.trims() {
+			least = math.Inf(-1) // any head may have no other key
+		}
+	}
 	for n := range a.Added {
 		d := &a.Added[n]
 		if !d.trims() || from >= to {
 			continue
 		}
 		row := d.at(b, 0, i, 0)
-		for ; from < to && row[from] <= -math.MaxFloat32; from++ {
+		for ; from < to && float64(row[from]) <= least; from++ {
 			low = low || !math.IsInf(float64(row[from]), -1)
 		}
-		for ; from < to && row[to-1] <= -math.MaxFloat32; to-- {
+		for ; from < to && float64(row[to-1]) <= least; to-- {
 			low = low || !math.IsInf(float64(row[to-1]), -1)
 		}
 	}
-	if from >= to {
-		if low || outside && !math.IsInf(float64(a.Outside), -1) {
-			return [2]int{0, a.Total}
-		}
+	switch {
+	case low && !a.anyLeft(b, i, from, to):
+		return [2]int{0, a.Total}
+	case from >= to:
 		return [2]int{}
 	}
 	return [2]int{from, to}
+}
+
+// anyLeft tells whether one of keys from to to of a row has more than the lowest number in all that is added for all heads.
+func (a *Attend[T]) anyLeft(b, i, from, to int) bool {
+	for j := from; j < to; j++ {
+		left := true
+		for n := range a.Added {
+			if d := &a.Added[n]; d.trims() {
+				left = left && d.at(b, 0, i, 0)[j] > -math.MaxFloat32
+			}
+		}
+		if left {
+			return true
+		}
+	}
+	return false
 }
