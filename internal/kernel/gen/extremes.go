@@ -109,19 +109,7 @@ func (e *extreme) lines() {
 			e.move(acc[i], at(dst, 64*i), mask)
 		}
 	}
-	each := 64 / e.size
-	e.Label("wide")
-	e.CMPQ(n, operand.U32(uint32(4*each)))
-	e.JLT(operand.LabelRef("narrow"))
-	columns("lines4", 4, nil)
-	e.ADDQ(operand.U32(256), src)
-	e.ADDQ(operand.U32(256), dst)
-	e.SUBQ(operand.U32(uint32(4*each)), n)
-	e.JMP(operand.LabelRef("wide"))
-	e.Label("narrow")
-	e.masked("columns", n, each, func(mask reg.Register) {
-		columns("lines_"+map[bool]string{false: "all", true: "some"}[mask != nil], 1, mask)
-	}, step{dst, 64}, step{src, 64})
+	e.several(n, 64/e.size, columns, dst, src)
 	e.VZEROUPPER()
 	e.RET()
 }

@@ -57,22 +57,33 @@ func (a *asm) addFloats() {
 			}
 		}
 	}
-	a.Label("wide")
-	a.SUBQ(operand.U8(64), n)
-	a.JLT(operand.LabelRef("narrow"))
-	sums("line_wide", 4, nil)
-	a.ADDQ(operand.U32(256), src)
-	a.ADDQ(operand.U32(256), dst)
-	a.JMP(operand.LabelRef("wide"))
-	a.Label("narrow")
-	a.ADDQ(operand.U8(64), n)
-	blocks := 0
-	a.masked("floats", n, 16, func(mask reg.Register) {
-		sums(label("line%d", blocks), 1, mask)
-		blocks++
-	}, step{src, 64}, step{dst, 64})
+	a.several(n, 16, sums, src, dst)
 	a.VZEROUPPER()
 	a.RET()
+}
+
+// several runs body for four registers of each values at a time, then for one at a time, then with a mask for those that are left of n. body
+// begins its labels with the name that it is given; pointers go on with what was done.
+func (a *asm) several(n reg.Register, each int, body func(name string, vecs int, mask reg.Register), pointers ...reg.Register) {
+	a.Label("wide")
+	a.CMPQ(n, operand.U32(uint32(4*each)))
+	a.JLT(operand.LabelRef("narrow"))
+	body("wide_line", 4, nil)
+	var steps []step
+	for _, p := range pointers {
+		a.ADDQ(operand.U32(256), p)
+		steps = append(steps, step{p, 64})
+	}
+	a.SUBQ(operand.U32(uint32(4*each)), n)
+	a.JMP(operand.LabelRef("wide"))
+	a.Label("narrow")
+	a.masked("columns", n, each, func(mask reg.Register) {
+		name := "line"
+		if mask != nil {
+			name = "some_line"
+		}
+		body(name, 1, mask)
+	}, steps...)
 }
 
 // masked runs body for n values, each at a time, then for those that are left, with a mask.

@@ -35,7 +35,6 @@ func sums(a *asm) {
 // addProducts adds to n sums the products of k numbers with the lines of a matrix, all of a type of some bytes.
 func (a *asm) addProducts(name, kind string, size int) {
 	a.function("add"+name+"AVX512", "func(dst, x *"+kind+", stepX int, lines *"+kind+", step, k, n int)")
-	each := 64 / size
 	load := func(name string) reg.Register { return a.Load(a.Param(name), a.GP64()) }
 	dst, x, stepX, lines, by, k, n := load("dst"), load("x"), load("stepX"), load("lines"), load("step"), load("k"), load("n")
 	p, q, left := a.GP64(), a.GP64(), a.GP64()
@@ -76,18 +75,7 @@ func (a *asm) addProducts(name, kind string, size int) {
 			move(acc[i], at(dst, 64*i), mask)
 		}
 	}
-	a.Label("wide")
-	a.CMPQ(n, operand.U8(uint8(4*each)))
-	a.JLT(operand.LabelRef("narrow"))
-	columns("wide_line", 4, nil)
-	a.ADDQ(operand.U32(256), dst)
-	a.ADDQ(operand.U32(256), lines)
-	a.SUBQ(operand.U8(uint8(4*each)), n)
-	a.JMP(operand.LabelRef("wide"))
-	a.Label("narrow")
-	a.masked("columns", n, each, func(mask reg.Register) {
-		columns("line_"+map[bool]string{false: "all", true: "some"}[mask != nil], 1, mask)
-	}, step{dst, 64}, step{lines, 64})
+	a.several(n, 64/size, columns, dst, lines)
 	a.VZEROUPPER()
 	a.RET()
 }

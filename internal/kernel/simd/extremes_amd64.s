@@ -22,24 +22,24 @@ wide:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines4_end
+	JZ        wide_line_end
 
-lines4:
+wide_line:
 	ADDQ    DX, DI
 	VPMAXSB (DI), Z0, Z0
 	VPMAXSB 64(DI), Z1, Z1
 	VPMAXSB 128(DI), Z2, Z2
 	VPMAXSB 192(DI), Z3, Z3
 	DECQ    R8
-	JNZ     lines4
+	JNZ     wide_line
 
-lines4_end:
+wide_line_end:
 	VMOVDQU64 Z0, (AX)
 	VMOVDQU64 Z1, 64(AX)
 	VMOVDQU64 Z2, 128(AX)
 	VMOVDQU64 Z3, 192(AX)
-	ADDQ      $0x00000100, CX
 	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, CX
 	SUBQ      $0x00000100, SI
 	JMP       wide
 
@@ -51,15 +51,15 @@ columns_many:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines_all_end
+	JZ        line_end
 
-lines_all:
+line:
 	ADDQ    DX, DI
 	VPMAXSB (DI), Z0, Z0
 	DECQ    R8
-	JNZ     lines_all
+	JNZ     line
 
-lines_all_end:
+line_end:
 	VMOVDQU64 Z0, (AX)
 	ADDQ      $0x00000040, AX
 	ADDQ      $0x00000040, CX
@@ -76,15 +76,15 @@ columns_few:
 	MOVQ     CX, DI
 	MOVQ     BX, R8
 	TESTQ    R8, R8
-	JZ       lines_some_end
+	JZ       some_line_end
 
-lines_some:
+some_line:
 	ADDQ    DX, DI
 	VPMAXSB (DI), Z4, K1, Z4
 	DECQ    R8
-	JNZ     lines_some
+	JNZ     some_line
 
-lines_some_end:
+some_line_end:
 	VMOVDQU8 Z4, K1, (AX)
 
 columns_end:
@@ -182,24 +182,24 @@ wide:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines4_end
+	JZ        wide_line_end
 
-lines4:
+wide_line:
 	ADDQ    DX, DI
 	VPMAXUB (DI), Z0, Z0
 	VPMAXUB 64(DI), Z1, Z1
 	VPMAXUB 128(DI), Z2, Z2
 	VPMAXUB 192(DI), Z3, Z3
 	DECQ    R8
-	JNZ     lines4
+	JNZ     wide_line
 
-lines4_end:
+wide_line_end:
 	VMOVDQU64 Z0, (AX)
 	VMOVDQU64 Z1, 64(AX)
 	VMOVDQU64 Z2, 128(AX)
 	VMOVDQU64 Z3, 192(AX)
-	ADDQ      $0x00000100, CX
 	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, CX
 	SUBQ      $0x00000100, SI
 	JMP       wide
 
@@ -211,15 +211,15 @@ columns_many:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines_all_end
+	JZ        line_end
 
-lines_all:
+line:
 	ADDQ    DX, DI
 	VPMAXUB (DI), Z0, Z0
 	DECQ    R8
-	JNZ     lines_all
+	JNZ     line
 
-lines_all_end:
+line_end:
 	VMOVDQU64 Z0, (AX)
 	ADDQ      $0x00000040, AX
 	ADDQ      $0x00000040, CX
@@ -236,15 +236,15 @@ columns_few:
 	MOVQ     CX, DI
 	MOVQ     BX, R8
 	TESTQ    R8, R8
-	JZ       lines_some_end
+	JZ       some_line_end
 
-lines_some:
+some_line:
 	ADDQ    DX, DI
 	VPMAXUB (DI), Z4, K1, Z4
 	DECQ    R8
-	JNZ     lines_some
+	JNZ     some_line
 
-lines_some_end:
+some_line_end:
 	VMOVDQU8 Z4, K1, (AX)
 
 columns_end:
@@ -342,24 +342,24 @@ wide:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines4_end
+	JZ        wide_line_end
 
-lines4:
+wide_line:
 	ADDQ    DX, DI
 	VPMAXSD (DI), Z0, Z0
 	VPMAXSD 64(DI), Z1, Z1
 	VPMAXSD 128(DI), Z2, Z2
 	VPMAXSD 192(DI), Z3, Z3
 	DECQ    R8
-	JNZ     lines4
+	JNZ     wide_line
 
-lines4_end:
+wide_line_end:
 	VMOVDQU64 Z0, (AX)
 	VMOVDQU64 Z1, 64(AX)
 	VMOVDQU64 Z2, 128(AX)
 	VMOVDQU64 Z3, 192(AX)
-	ADDQ      $0x00000100, CX
 	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, CX
 	SUBQ      $0x00000040, SI
 	JMP       wide
 
@@ -371,15 +371,15 @@ columns_many:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines_all_end
+	JZ        line_end
 
-lines_all:
+line:
 	ADDQ    DX, DI
 	VPMAXSD (DI), Z0, Z0
 	DECQ    R8
-	JNZ     lines_all
+	JNZ     line
 
-lines_all_end:
+line_end:
 	VMOVDQU64 Z0, (AX)
 	ADDQ      $0x00000040, AX
 	ADDQ      $0x00000040, CX
@@ -396,15 +396,15 @@ columns_few:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines_some_end
+	JZ        some_line_end
 
-lines_some:
+some_line:
 	ADDQ    DX, DI
 	VPMAXSD (DI), Z4, K1, Z4
 	DECQ    R8
-	JNZ     lines_some
+	JNZ     some_line
 
-lines_some_end:
+some_line_end:
 	VMOVDQU32 Z4, K1, (AX)
 
 columns_end:
@@ -498,24 +498,24 @@ wide:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines4_end
+	JZ        wide_line_end
 
-lines4:
+wide_line:
 	ADDQ    DX, DI
 	VPMAXUD (DI), Z0, Z0
 	VPMAXUD 64(DI), Z1, Z1
 	VPMAXUD 128(DI), Z2, Z2
 	VPMAXUD 192(DI), Z3, Z3
 	DECQ    R8
-	JNZ     lines4
+	JNZ     wide_line
 
-lines4_end:
+wide_line_end:
 	VMOVDQU64 Z0, (AX)
 	VMOVDQU64 Z1, 64(AX)
 	VMOVDQU64 Z2, 128(AX)
 	VMOVDQU64 Z3, 192(AX)
-	ADDQ      $0x00000100, CX
 	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, CX
 	SUBQ      $0x00000040, SI
 	JMP       wide
 
@@ -527,15 +527,15 @@ columns_many:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines_all_end
+	JZ        line_end
 
-lines_all:
+line:
 	ADDQ    DX, DI
 	VPMAXUD (DI), Z0, Z0
 	DECQ    R8
-	JNZ     lines_all
+	JNZ     line
 
-lines_all_end:
+line_end:
 	VMOVDQU64 Z0, (AX)
 	ADDQ      $0x00000040, AX
 	ADDQ      $0x00000040, CX
@@ -552,15 +552,15 @@ columns_few:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines_some_end
+	JZ        some_line_end
 
-lines_some:
+some_line:
 	ADDQ    DX, DI
 	VPMAXUD (DI), Z4, K1, Z4
 	DECQ    R8
-	JNZ     lines_some
+	JNZ     some_line
 
-lines_some_end:
+some_line_end:
 	VMOVDQU32 Z4, K1, (AX)
 
 columns_end:
@@ -654,24 +654,24 @@ wide:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines4_end
+	JZ        wide_line_end
 
-lines4:
+wide_line:
 	ADDQ    DX, DI
 	VPMAXSQ (DI), Z0, Z0
 	VPMAXSQ 64(DI), Z1, Z1
 	VPMAXSQ 128(DI), Z2, Z2
 	VPMAXSQ 192(DI), Z3, Z3
 	DECQ    R8
-	JNZ     lines4
+	JNZ     wide_line
 
-lines4_end:
+wide_line_end:
 	VMOVDQU64 Z0, (AX)
 	VMOVDQU64 Z1, 64(AX)
 	VMOVDQU64 Z2, 128(AX)
 	VMOVDQU64 Z3, 192(AX)
-	ADDQ      $0x00000100, CX
 	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, CX
 	SUBQ      $0x00000020, SI
 	JMP       wide
 
@@ -683,15 +683,15 @@ columns_many:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines_all_end
+	JZ        line_end
 
-lines_all:
+line:
 	ADDQ    DX, DI
 	VPMAXSQ (DI), Z0, Z0
 	DECQ    R8
-	JNZ     lines_all
+	JNZ     line
 
-lines_all_end:
+line_end:
 	VMOVDQU64 Z0, (AX)
 	ADDQ      $0x00000040, AX
 	ADDQ      $0x00000040, CX
@@ -708,15 +708,15 @@ columns_few:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines_some_end
+	JZ        some_line_end
 
-lines_some:
+some_line:
 	ADDQ    DX, DI
 	VPMAXSQ (DI), Z4, K1, Z4
 	DECQ    R8
-	JNZ     lines_some
+	JNZ     some_line
 
-lines_some_end:
+some_line_end:
 	VMOVDQU64 Z4, K1, (AX)
 
 columns_end:
@@ -808,24 +808,24 @@ wide:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines4_end
+	JZ        wide_line_end
 
-lines4:
+wide_line:
 	ADDQ    DX, DI
 	VPMAXUQ (DI), Z0, Z0
 	VPMAXUQ 64(DI), Z1, Z1
 	VPMAXUQ 128(DI), Z2, Z2
 	VPMAXUQ 192(DI), Z3, Z3
 	DECQ    R8
-	JNZ     lines4
+	JNZ     wide_line
 
-lines4_end:
+wide_line_end:
 	VMOVDQU64 Z0, (AX)
 	VMOVDQU64 Z1, 64(AX)
 	VMOVDQU64 Z2, 128(AX)
 	VMOVDQU64 Z3, 192(AX)
-	ADDQ      $0x00000100, CX
 	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, CX
 	SUBQ      $0x00000020, SI
 	JMP       wide
 
@@ -837,15 +837,15 @@ columns_many:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines_all_end
+	JZ        line_end
 
-lines_all:
+line:
 	ADDQ    DX, DI
 	VPMAXUQ (DI), Z0, Z0
 	DECQ    R8
-	JNZ     lines_all
+	JNZ     line
 
-lines_all_end:
+line_end:
 	VMOVDQU64 Z0, (AX)
 	ADDQ      $0x00000040, AX
 	ADDQ      $0x00000040, CX
@@ -862,15 +862,15 @@ columns_few:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines_some_end
+	JZ        some_line_end
 
-lines_some:
+some_line:
 	ADDQ    DX, DI
 	VPMAXUQ (DI), Z4, K1, Z4
 	DECQ    R8
-	JNZ     lines_some
+	JNZ     some_line
 
-lines_some_end:
+some_line_end:
 	VMOVDQU64 Z4, K1, (AX)
 
 columns_end:
@@ -962,9 +962,9 @@ wide:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines4_end
+	JZ        wide_line_end
 
-lines4:
+wide_line:
 	ADDQ   DX, DI
 	VCMPPS $0x07, Z0, Z0, K2
 	VMAXPS (DI), Z0, K2, Z0
@@ -975,15 +975,15 @@ lines4:
 	VCMPPS $0x07, Z3, Z3, K2
 	VMAXPS 192(DI), Z3, K2, Z3
 	DECQ   R8
-	JNZ    lines4
+	JNZ    wide_line
 
-lines4_end:
+wide_line_end:
 	VMOVDQU64 Z0, (AX)
 	VMOVDQU64 Z1, 64(AX)
 	VMOVDQU64 Z2, 128(AX)
 	VMOVDQU64 Z3, 192(AX)
-	ADDQ      $0x00000100, CX
 	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, CX
 	SUBQ      $0x00000040, SI
 	JMP       wide
 
@@ -995,16 +995,16 @@ columns_many:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines_all_end
+	JZ        line_end
 
-lines_all:
+line:
 	ADDQ   DX, DI
 	VCMPPS $0x07, Z0, Z0, K2
 	VMAXPS (DI), Z0, K2, Z0
 	DECQ   R8
-	JNZ    lines_all
+	JNZ    line
 
-lines_all_end:
+line_end:
 	VMOVDQU64 Z0, (AX)
 	ADDQ      $0x00000040, AX
 	ADDQ      $0x00000040, CX
@@ -1021,16 +1021,16 @@ columns_few:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines_some_end
+	JZ        some_line_end
 
-lines_some:
+some_line:
 	ADDQ   DX, DI
 	VCMPPS $0x07, Z4, Z4, K1, K2
 	VMAXPS (DI), Z4, K2, Z4
 	DECQ   R8
-	JNZ    lines_some
+	JNZ    some_line
 
-lines_some_end:
+some_line_end:
 	VMOVDQU32 Z4, K1, (AX)
 
 columns_end:
@@ -1137,9 +1137,9 @@ wide:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines4_end
+	JZ        wide_line_end
 
-lines4:
+wide_line:
 	ADDQ   DX, DI
 	VCMPPD $0x07, Z0, Z0, K2
 	VMAXPD (DI), Z0, K2, Z0
@@ -1150,15 +1150,15 @@ lines4:
 	VCMPPD $0x07, Z3, Z3, K2
 	VMAXPD 192(DI), Z3, K2, Z3
 	DECQ   R8
-	JNZ    lines4
+	JNZ    wide_line
 
-lines4_end:
+wide_line_end:
 	VMOVDQU64 Z0, (AX)
 	VMOVDQU64 Z1, 64(AX)
 	VMOVDQU64 Z2, 128(AX)
 	VMOVDQU64 Z3, 192(AX)
-	ADDQ      $0x00000100, CX
 	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, CX
 	SUBQ      $0x00000020, SI
 	JMP       wide
 
@@ -1170,16 +1170,16 @@ columns_many:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines_all_end
+	JZ        line_end
 
-lines_all:
+line:
 	ADDQ   DX, DI
 	VCMPPD $0x07, Z0, Z0, K2
 	VMAXPD (DI), Z0, K2, Z0
 	DECQ   R8
-	JNZ    lines_all
+	JNZ    line
 
-lines_all_end:
+line_end:
 	VMOVDQU64 Z0, (AX)
 	ADDQ      $0x00000040, AX
 	ADDQ      $0x00000040, CX
@@ -1196,16 +1196,16 @@ columns_few:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines_some_end
+	JZ        some_line_end
 
-lines_some:
+some_line:
 	ADDQ   DX, DI
 	VCMPPD $0x07, Z4, Z4, K1, K2
 	VMAXPD (DI), Z4, K2, Z4
 	DECQ   R8
-	JNZ    lines_some
+	JNZ    some_line
 
-lines_some_end:
+some_line_end:
 	VMOVDQU64 Z4, K1, (AX)
 
 columns_end:
@@ -1309,24 +1309,24 @@ wide:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines4_end
+	JZ        wide_line_end
 
-lines4:
+wide_line:
 	ADDQ    DX, DI
 	VPMINSB (DI), Z0, Z0
 	VPMINSB 64(DI), Z1, Z1
 	VPMINSB 128(DI), Z2, Z2
 	VPMINSB 192(DI), Z3, Z3
 	DECQ    R8
-	JNZ     lines4
+	JNZ     wide_line
 
-lines4_end:
+wide_line_end:
 	VMOVDQU64 Z0, (AX)
 	VMOVDQU64 Z1, 64(AX)
 	VMOVDQU64 Z2, 128(AX)
 	VMOVDQU64 Z3, 192(AX)
-	ADDQ      $0x00000100, CX
 	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, CX
 	SUBQ      $0x00000100, SI
 	JMP       wide
 
@@ -1338,15 +1338,15 @@ columns_many:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines_all_end
+	JZ        line_end
 
-lines_all:
+line:
 	ADDQ    DX, DI
 	VPMINSB (DI), Z0, Z0
 	DECQ    R8
-	JNZ     lines_all
+	JNZ     line
 
-lines_all_end:
+line_end:
 	VMOVDQU64 Z0, (AX)
 	ADDQ      $0x00000040, AX
 	ADDQ      $0x00000040, CX
@@ -1363,15 +1363,15 @@ columns_few:
 	MOVQ     CX, DI
 	MOVQ     BX, R8
 	TESTQ    R8, R8
-	JZ       lines_some_end
+	JZ       some_line_end
 
-lines_some:
+some_line:
 	ADDQ    DX, DI
 	VPMINSB (DI), Z4, K1, Z4
 	DECQ    R8
-	JNZ     lines_some
+	JNZ     some_line
 
-lines_some_end:
+some_line_end:
 	VMOVDQU8 Z4, K1, (AX)
 
 columns_end:
@@ -1469,24 +1469,24 @@ wide:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines4_end
+	JZ        wide_line_end
 
-lines4:
+wide_line:
 	ADDQ    DX, DI
 	VPMINUB (DI), Z0, Z0
 	VPMINUB 64(DI), Z1, Z1
 	VPMINUB 128(DI), Z2, Z2
 	VPMINUB 192(DI), Z3, Z3
 	DECQ    R8
-	JNZ     lines4
+	JNZ     wide_line
 
-lines4_end:
+wide_line_end:
 	VMOVDQU64 Z0, (AX)
 	VMOVDQU64 Z1, 64(AX)
 	VMOVDQU64 Z2, 128(AX)
 	VMOVDQU64 Z3, 192(AX)
-	ADDQ      $0x00000100, CX
 	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, CX
 	SUBQ      $0x00000100, SI
 	JMP       wide
 
@@ -1498,15 +1498,15 @@ columns_many:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines_all_end
+	JZ        line_end
 
-lines_all:
+line:
 	ADDQ    DX, DI
 	VPMINUB (DI), Z0, Z0
 	DECQ    R8
-	JNZ     lines_all
+	JNZ     line
 
-lines_all_end:
+line_end:
 	VMOVDQU64 Z0, (AX)
 	ADDQ      $0x00000040, AX
 	ADDQ      $0x00000040, CX
@@ -1523,15 +1523,15 @@ columns_few:
 	MOVQ     CX, DI
 	MOVQ     BX, R8
 	TESTQ    R8, R8
-	JZ       lines_some_end
+	JZ       some_line_end
 
-lines_some:
+some_line:
 	ADDQ    DX, DI
 	VPMINUB (DI), Z4, K1, Z4
 	DECQ    R8
-	JNZ     lines_some
+	JNZ     some_line
 
-lines_some_end:
+some_line_end:
 	VMOVDQU8 Z4, K1, (AX)
 
 columns_end:
@@ -1629,24 +1629,24 @@ wide:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines4_end
+	JZ        wide_line_end
 
-lines4:
+wide_line:
 	ADDQ    DX, DI
 	VPMINSD (DI), Z0, Z0
 	VPMINSD 64(DI), Z1, Z1
 	VPMINSD 128(DI), Z2, Z2
 	VPMINSD 192(DI), Z3, Z3
 	DECQ    R8
-	JNZ     lines4
+	JNZ     wide_line
 
-lines4_end:
+wide_line_end:
 	VMOVDQU64 Z0, (AX)
 	VMOVDQU64 Z1, 64(AX)
 	VMOVDQU64 Z2, 128(AX)
 	VMOVDQU64 Z3, 192(AX)
-	ADDQ      $0x00000100, CX
 	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, CX
 	SUBQ      $0x00000040, SI
 	JMP       wide
 
@@ -1658,15 +1658,15 @@ columns_many:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines_all_end
+	JZ        line_end
 
-lines_all:
+line:
 	ADDQ    DX, DI
 	VPMINSD (DI), Z0, Z0
 	DECQ    R8
-	JNZ     lines_all
+	JNZ     line
 
-lines_all_end:
+line_end:
 	VMOVDQU64 Z0, (AX)
 	ADDQ      $0x00000040, AX
 	ADDQ      $0x00000040, CX
@@ -1683,15 +1683,15 @@ columns_few:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines_some_end
+	JZ        some_line_end
 
-lines_some:
+some_line:
 	ADDQ    DX, DI
 	VPMINSD (DI), Z4, K1, Z4
 	DECQ    R8
-	JNZ     lines_some
+	JNZ     some_line
 
-lines_some_end:
+some_line_end:
 	VMOVDQU32 Z4, K1, (AX)
 
 columns_end:
@@ -1785,24 +1785,24 @@ wide:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines4_end
+	JZ        wide_line_end
 
-lines4:
+wide_line:
 	ADDQ    DX, DI
 	VPMINUD (DI), Z0, Z0
 	VPMINUD 64(DI), Z1, Z1
 	VPMINUD 128(DI), Z2, Z2
 	VPMINUD 192(DI), Z3, Z3
 	DECQ    R8
-	JNZ     lines4
+	JNZ     wide_line
 
-lines4_end:
+wide_line_end:
 	VMOVDQU64 Z0, (AX)
 	VMOVDQU64 Z1, 64(AX)
 	VMOVDQU64 Z2, 128(AX)
 	VMOVDQU64 Z3, 192(AX)
-	ADDQ      $0x00000100, CX
 	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, CX
 	SUBQ      $0x00000040, SI
 	JMP       wide
 
@@ -1814,15 +1814,15 @@ columns_many:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines_all_end
+	JZ        line_end
 
-lines_all:
+line:
 	ADDQ    DX, DI
 	VPMINUD (DI), Z0, Z0
 	DECQ    R8
-	JNZ     lines_all
+	JNZ     line
 
-lines_all_end:
+line_end:
 	VMOVDQU64 Z0, (AX)
 	ADDQ      $0x00000040, AX
 	ADDQ      $0x00000040, CX
@@ -1839,15 +1839,15 @@ columns_few:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines_some_end
+	JZ        some_line_end
 
-lines_some:
+some_line:
 	ADDQ    DX, DI
 	VPMINUD (DI), Z4, K1, Z4
 	DECQ    R8
-	JNZ     lines_some
+	JNZ     some_line
 
-lines_some_end:
+some_line_end:
 	VMOVDQU32 Z4, K1, (AX)
 
 columns_end:
@@ -1941,24 +1941,24 @@ wide:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines4_end
+	JZ        wide_line_end
 
-lines4:
+wide_line:
 	ADDQ    DX, DI
 	VPMINSQ (DI), Z0, Z0
 	VPMINSQ 64(DI), Z1, Z1
 	VPMINSQ 128(DI), Z2, Z2
 	VPMINSQ 192(DI), Z3, Z3
 	DECQ    R8
-	JNZ     lines4
+	JNZ     wide_line
 
-lines4_end:
+wide_line_end:
 	VMOVDQU64 Z0, (AX)
 	VMOVDQU64 Z1, 64(AX)
 	VMOVDQU64 Z2, 128(AX)
 	VMOVDQU64 Z3, 192(AX)
-	ADDQ      $0x00000100, CX
 	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, CX
 	SUBQ      $0x00000020, SI
 	JMP       wide
 
@@ -1970,15 +1970,15 @@ columns_many:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines_all_end
+	JZ        line_end
 
-lines_all:
+line:
 	ADDQ    DX, DI
 	VPMINSQ (DI), Z0, Z0
 	DECQ    R8
-	JNZ     lines_all
+	JNZ     line
 
-lines_all_end:
+line_end:
 	VMOVDQU64 Z0, (AX)
 	ADDQ      $0x00000040, AX
 	ADDQ      $0x00000040, CX
@@ -1995,15 +1995,15 @@ columns_few:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines_some_end
+	JZ        some_line_end
 
-lines_some:
+some_line:
 	ADDQ    DX, DI
 	VPMINSQ (DI), Z4, K1, Z4
 	DECQ    R8
-	JNZ     lines_some
+	JNZ     some_line
 
-lines_some_end:
+some_line_end:
 	VMOVDQU64 Z4, K1, (AX)
 
 columns_end:
@@ -2095,24 +2095,24 @@ wide:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines4_end
+	JZ        wide_line_end
 
-lines4:
+wide_line:
 	ADDQ    DX, DI
 	VPMINUQ (DI), Z0, Z0
 	VPMINUQ 64(DI), Z1, Z1
 	VPMINUQ 128(DI), Z2, Z2
 	VPMINUQ 192(DI), Z3, Z3
 	DECQ    R8
-	JNZ     lines4
+	JNZ     wide_line
 
-lines4_end:
+wide_line_end:
 	VMOVDQU64 Z0, (AX)
 	VMOVDQU64 Z1, 64(AX)
 	VMOVDQU64 Z2, 128(AX)
 	VMOVDQU64 Z3, 192(AX)
-	ADDQ      $0x00000100, CX
 	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, CX
 	SUBQ      $0x00000020, SI
 	JMP       wide
 
@@ -2124,15 +2124,15 @@ columns_many:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines_all_end
+	JZ        line_end
 
-lines_all:
+line:
 	ADDQ    DX, DI
 	VPMINUQ (DI), Z0, Z0
 	DECQ    R8
-	JNZ     lines_all
+	JNZ     line
 
-lines_all_end:
+line_end:
 	VMOVDQU64 Z0, (AX)
 	ADDQ      $0x00000040, AX
 	ADDQ      $0x00000040, CX
@@ -2149,15 +2149,15 @@ columns_few:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines_some_end
+	JZ        some_line_end
 
-lines_some:
+some_line:
 	ADDQ    DX, DI
 	VPMINUQ (DI), Z4, K1, Z4
 	DECQ    R8
-	JNZ     lines_some
+	JNZ     some_line
 
-lines_some_end:
+some_line_end:
 	VMOVDQU64 Z4, K1, (AX)
 
 columns_end:
@@ -2249,9 +2249,9 @@ wide:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines4_end
+	JZ        wide_line_end
 
-lines4:
+wide_line:
 	ADDQ   DX, DI
 	VCMPPS $0x07, Z0, Z0, K2
 	VMINPS (DI), Z0, K2, Z0
@@ -2262,15 +2262,15 @@ lines4:
 	VCMPPS $0x07, Z3, Z3, K2
 	VMINPS 192(DI), Z3, K2, Z3
 	DECQ   R8
-	JNZ    lines4
+	JNZ    wide_line
 
-lines4_end:
+wide_line_end:
 	VMOVDQU64 Z0, (AX)
 	VMOVDQU64 Z1, 64(AX)
 	VMOVDQU64 Z2, 128(AX)
 	VMOVDQU64 Z3, 192(AX)
-	ADDQ      $0x00000100, CX
 	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, CX
 	SUBQ      $0x00000040, SI
 	JMP       wide
 
@@ -2282,16 +2282,16 @@ columns_many:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines_all_end
+	JZ        line_end
 
-lines_all:
+line:
 	ADDQ   DX, DI
 	VCMPPS $0x07, Z0, Z0, K2
 	VMINPS (DI), Z0, K2, Z0
 	DECQ   R8
-	JNZ    lines_all
+	JNZ    line
 
-lines_all_end:
+line_end:
 	VMOVDQU64 Z0, (AX)
 	ADDQ      $0x00000040, AX
 	ADDQ      $0x00000040, CX
@@ -2308,16 +2308,16 @@ columns_few:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines_some_end
+	JZ        some_line_end
 
-lines_some:
+some_line:
 	ADDQ   DX, DI
 	VCMPPS $0x07, Z4, Z4, K1, K2
 	VMINPS (DI), Z4, K2, Z4
 	DECQ   R8
-	JNZ    lines_some
+	JNZ    some_line
 
-lines_some_end:
+some_line_end:
 	VMOVDQU32 Z4, K1, (AX)
 
 columns_end:
@@ -2424,9 +2424,9 @@ wide:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines4_end
+	JZ        wide_line_end
 
-lines4:
+wide_line:
 	ADDQ   DX, DI
 	VCMPPD $0x07, Z0, Z0, K2
 	VMINPD (DI), Z0, K2, Z0
@@ -2437,15 +2437,15 @@ lines4:
 	VCMPPD $0x07, Z3, Z3, K2
 	VMINPD 192(DI), Z3, K2, Z3
 	DECQ   R8
-	JNZ    lines4
+	JNZ    wide_line
 
-lines4_end:
+wide_line_end:
 	VMOVDQU64 Z0, (AX)
 	VMOVDQU64 Z1, 64(AX)
 	VMOVDQU64 Z2, 128(AX)
 	VMOVDQU64 Z3, 192(AX)
-	ADDQ      $0x00000100, CX
 	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, CX
 	SUBQ      $0x00000020, SI
 	JMP       wide
 
@@ -2457,16 +2457,16 @@ columns_many:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines_all_end
+	JZ        line_end
 
-lines_all:
+line:
 	ADDQ   DX, DI
 	VCMPPD $0x07, Z0, Z0, K2
 	VMINPD (DI), Z0, K2, Z0
 	DECQ   R8
-	JNZ    lines_all
+	JNZ    line
 
-lines_all_end:
+line_end:
 	VMOVDQU64 Z0, (AX)
 	ADDQ      $0x00000040, AX
 	ADDQ      $0x00000040, CX
@@ -2483,16 +2483,16 @@ columns_few:
 	MOVQ      CX, DI
 	MOVQ      BX, R8
 	TESTQ     R8, R8
-	JZ        lines_some_end
+	JZ        some_line_end
 
-lines_some:
+some_line:
 	ADDQ   DX, DI
 	VCMPPD $0x07, Z4, Z4, K1, K2
 	VMINPD (DI), Z4, K2, Z4
 	DECQ   R8
-	JNZ    lines_some
+	JNZ    some_line
 
-lines_some_end:
+some_line_end:
 	VMOVDQU64 Z4, K1, (AX)
 
 columns_end:

@@ -558,7 +558,7 @@ TEXT ·addFloatsAVX512(SB), NOSPLIT, $0-40
 	MOVQ n+32(FP), SI
 
 wide:
-	SUBQ   $0x40, SI
+	CMPQ   SI, $0x00000040
 	JLT    narrow
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -567,45 +567,44 @@ wide:
 	MOVQ   CX, DI
 	MOVQ   BX, R8
 
-line_wide:
+wide_line:
 	VADDPS  (DI), Z0, Z0
 	VADDPS  64(DI), Z1, Z1
 	VADDPS  128(DI), Z2, Z2
 	VADDPS  192(DI), Z3, Z3
 	ADDQ    DX, DI
 	DECQ    R8
-	JNZ     line_wide
+	JNZ     wide_line
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, 128(AX)
 	VMOVUPS Z3, 192(AX)
 	ADDQ    $0x00000100, CX
 	ADDQ    $0x00000100, AX
+	SUBQ    $0x00000040, SI
 	JMP     wide
 
 narrow:
-	ADDQ $0x40, SI
-
-floats_many:
+columns_many:
 	SUBQ   $0x10, SI
-	JLT    floats_few
+	JLT    columns_few
 	VPXORD Z4, Z4, Z4
 	MOVQ   CX, DI
 	MOVQ   BX, R8
 
-line0:
+line:
 	VADDPS  (DI), Z4, Z4
 	ADDQ    DX, DI
 	DECQ    R8
-	JNZ     line0
+	JNZ     line
 	VMOVUPS Z4, (AX)
 	ADDQ    $0x00000040, CX
 	ADDQ    $0x00000040, AX
-	JMP     floats_many
+	JMP     columns_many
 
-floats_few:
+columns_few:
 	ADDQ   $0x10, SI
-	JZ     floats_end
+	JZ     columns_end
 	MOVQ   $-1, DI
 	BZHIQ  SI, DI, DI
 	KMOVQ  DI, K1
@@ -613,14 +612,14 @@ floats_few:
 	MOVQ   CX, DI
 	MOVQ   BX, R8
 
-line1:
+some_line:
 	VMOVUPS.Z (DI), K1, Z0
 	VADDPS    Z0, Z5, Z5
 	ADDQ      DX, DI
 	DECQ      R8
-	JNZ       line1
+	JNZ       some_line
 	VMOVUPS   Z5, K1, (AX)
 
-floats_end:
+columns_end:
 	VZEROUPPER
 	RET

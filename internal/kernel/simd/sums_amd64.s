@@ -1521,7 +1521,7 @@ TEXT ·addDoublesAVX512(SB), NOSPLIT, $0-56
 	MOVQ n+48(FP), R8
 
 wide:
-	CMPQ      R8, $0x20
+	CMPQ      R8, $0x00000020
 	JLT       narrow
 	VMOVDQU64 (AX), Z0
 	VMOVDQU64 64(AX), Z1
@@ -1547,7 +1547,7 @@ wide_line:
 	VMOVDQU64    Z3, 192(AX)
 	ADDQ         $0x00000100, AX
 	ADDQ         $0x00000100, BX
-	SUBQ         $0x20, R8
+	SUBQ         $0x00000020, R8
 	JMP          wide
 
 narrow:
@@ -1559,13 +1559,13 @@ columns_many:
 	MOVQ      CX, R10
 	MOVQ      DI, R11
 
-line_all:
+line:
 	VPBROADCASTQ (R10), Z1
 	VFMADD231PD  (R9), Z1, Z0
 	ADDQ         SI, R9
 	ADDQ         DX, R10
 	DECQ         R11
-	JNZ          line_all
+	JNZ          line
 	VMOVDQU64    Z0, (AX)
 	ADDQ         $0x00000040, AX
 	ADDQ         $0x00000040, BX
@@ -1582,13 +1582,13 @@ columns_few:
 	MOVQ      CX, R10
 	MOVQ      DI, R11
 
-line_some:
+some_line:
 	VPBROADCASTQ (R10), Z0
 	VFMADD231PD  (R9), Z0, K1, Z5
 	ADDQ         SI, R9
 	ADDQ         DX, R10
 	DECQ         R11
-	JNZ          line_some
+	JNZ          some_line
 	VMOVDQU64    Z5, K1, (AX)
 
 columns_end:
@@ -1668,7 +1668,7 @@ TEXT ·addWordsAVX512(SB), NOSPLIT, $0-56
 	MOVQ n+48(FP), R8
 
 wide:
-	CMPQ      R8, $0x40
+	CMPQ      R8, $0x00000040
 	JLT       narrow
 	VMOVDQU64 (AX), Z0
 	VMOVDQU64 64(AX), Z1
@@ -1698,7 +1698,7 @@ wide_line:
 	VMOVDQU64    Z3, 192(AX)
 	ADDQ         $0x00000100, AX
 	ADDQ         $0x00000100, BX
-	SUBQ         $0x40, R8
+	SUBQ         $0x00000040, R8
 	JMP          wide
 
 narrow:
@@ -1710,14 +1710,14 @@ columns_many:
 	MOVQ      CX, R10
 	MOVQ      DI, R11
 
-line_all:
+line:
 	VPBROADCASTD (R10), Z1
 	VPMULLD      (R9), Z1, Z1
 	VPADDD       Z1, Z0, Z0
 	ADDQ         SI, R9
 	ADDQ         DX, R10
 	DECQ         R11
-	JNZ          line_all
+	JNZ          line
 	VMOVDQU64    Z0, (AX)
 	ADDQ         $0x00000040, AX
 	ADDQ         $0x00000040, BX
@@ -1734,7 +1734,7 @@ columns_few:
 	MOVQ      CX, R10
 	MOVQ      DI, R11
 
-line_some:
+some_line:
 	VPBROADCASTD (R10), Z0
 	VMOVDQA64    Z0, Z1
 	VPMULLD      (R9), Z0, K1, Z1
@@ -1742,7 +1742,7 @@ line_some:
 	ADDQ         SI, R9
 	ADDQ         DX, R10
 	DECQ         R11
-	JNZ          line_some
+	JNZ          some_line
 	VMOVDQU32    Z6, K1, (AX)
 
 columns_end:
@@ -1832,7 +1832,7 @@ TEXT ·addLongsAVX512(SB), NOSPLIT, $0-56
 	MOVQ n+48(FP), R8
 
 wide:
-	CMPQ      R8, $0x20
+	CMPQ      R8, $0x00000020
 	JLT       narrow
 	VMOVDQU64 (AX), Z0
 	VMOVDQU64 64(AX), Z1
@@ -1862,7 +1862,7 @@ wide_line:
 	VMOVDQU64    Z3, 192(AX)
 	ADDQ         $0x00000100, AX
 	ADDQ         $0x00000100, BX
-	SUBQ         $0x20, R8
+	SUBQ         $0x00000020, R8
 	JMP          wide
 
 narrow:
@@ -1874,14 +1874,14 @@ columns_many:
 	MOVQ      CX, R10
 	MOVQ      DI, R11
 
-line_all:
+line:
 	VPBROADCASTQ (R10), Z1
 	VPMULLQ      (R9), Z1, Z1
 	VPADDQ       Z1, Z0, Z0
 	ADDQ         SI, R9
 	ADDQ         DX, R10
 	DECQ         R11
-	JNZ          line_all
+	JNZ          line
 	VMOVDQU64    Z0, (AX)
 	ADDQ         $0x00000040, AX
 	ADDQ         $0x00000040, BX
@@ -1898,7 +1898,7 @@ columns_few:
 	MOVQ      CX, R10
 	MOVQ      DI, R11
 
-line_some:
+some_line:
 	VPBROADCASTQ (R10), Z0
 	VMOVDQA64    Z0, Z1
 	VPMULLQ      (R9), Z0, K1, Z1
@@ -1906,7 +1906,7 @@ line_some:
 	ADDQ         SI, R9
 	ADDQ         DX, R10
 	DECQ         R11
-	JNZ          line_some
+	JNZ          some_line
 	VMOVDQU64    Z6, K1, (AX)
 
 columns_end:

@@ -115,8 +115,7 @@ func align[T tensor.Real](v *roiAlign, picture, roi, y []T, acc []float64) {
 	size, results := v.h*v.w, v.ph*v.pw
 	var room [64]roiSample
 	for i := range results {
-		py, px := g.y+float64(i/v.pw)*g.bh, g.x+float64(i%v.pw)*g.bw
-		start, outside := 0.0, false
+		start := 0.0
 		if v.maximum {
 			start = math.Inf(-1)
 		}
@@ -130,18 +129,11 @@ func align[T tensor.Real](v *roiAlign, picture, roi, y []T, acc []float64) {
 			}
 			some = room[:0]
 		}
-		for iy := range g.gh {
-			for ix := range g.gw {
-				s, ok := v.sample(py+(float64(iy)+0.5)*g.bh/float64(g.gh), px+(float64(ix)+0.5)*g.bw/float64(g.gw))
-				if !ok {
-					outside = true
-					continue
-				}
-				if some = append(some, s); len(some) == len(room) {
-					add()
-				}
+		outside := v.samples(&g, i, func(s roiSample) {
+			if some = append(some, s); len(some) == len(room) {
+				add()
 			}
-		}
+		})
 		add()
 		for k, a := range acc {
 			switch {
@@ -155,6 +147,21 @@ func align[T tensor.Real](v *roiAlign, picture, roi, y []T, acc []float64) {
 			y[k*results+i] = T(a)
 		}
 	}
+}
+
+// samples calls f for the samples of result i, and tells whether some lie outside the picture.
+func (v *roiAlign) samples(g *roiGrid, i int, f func(s roiSample)) (outside bool) {
+	py, px := g.y+float64(i/v.pw)*g.bh, g.x+float64(i%v.pw)*g.bw
+	for iy := range g.gh {
+		for ix := range g.gw {
+			if s, ok := v.sample(py+(float64(iy)+0.5)*g.bh/float64(g.gh), px+(float64(ix)+0.5)*g.bw/float64(g.gw)); ok {
+				f(s)
+			} else {
+				outside = true
+			}
+		}
+	}
+	return outside
 }
 
 // moreSamples is acc with some samples of a plane: the largest of their weighted parts, or the sums of them.

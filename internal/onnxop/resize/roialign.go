@@ -91,21 +91,12 @@ func (w *roiWorker) align(v *roiAlign, picture, roi []float32, ch int) {
 // largest writes the largest weighted parts of pixels that the samples of result i have, for each channel.
 func (w *roiWorker) largest(v *roiAlign, g *roiGrid, i int, picture, dst []float32) {
 	ch := len(dst)
-	py, px := g.y+float64(i/v.pw)*g.bh, g.x+float64(i%v.pw)*g.bw
-	outside := false
 	w.most.Start(ch)
-	for iy := range g.gh {
-		for ix := range g.gw {
-			s, ok := v.sample(py+(float64(iy)+0.5)*g.bh/float64(g.gh), px+(float64(ix)+0.5)*g.bw/float64(g.gw))
-			if !ok {
-				outside = true
-				continue
-			}
-			for k, at := range s.at {
-				w.most.Add(picture[at*ch:], float32(s.weight[k]))
-			}
+	outside := v.samples(g, i, func(s roiSample) {
+		for k, at := range s.at {
+			w.most.Add(picture[at*ch:], float32(s.weight[k]))
 		}
-	}
+	})
 	if !w.most.Done(dst) {
 		clear(dst)
 		return
