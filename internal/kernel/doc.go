@@ -13,7 +13,7 @@
 // for TFLite).
 //
 // Products of 8-bit numbers are those of gemmq.go: pairs of 16-bit numbers, fours of 8 bits or
-// tiles, by the set (ints.go, packints.go, intorder.go). wide.go multiplies 16 bits by 8 or 16, and
+// tiles, by the set (ints.go, packints.go). wide.go multiplies 16 bits by 8 or 16, and
 // split16.go does it by two products of float32.
 //
 // Weights with zeros: sparse.go has float32, sparsebytes.go 8 bits, sifted.go those of 8 bits with

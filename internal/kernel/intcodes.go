@@ -105,12 +105,11 @@ func (q *intLineArgs) codesOfPanel(t *simd.CodeTile, v lineView, y, n int, part 
 	if q.wide > 0 && q.wide == count && l.lineC == count*l.stepC {
 		count, lines = lines*count, 1
 	}
-	for line := range lines {
-		rows := count
-		if q.wide > 0 {
-			rows += (lines - 1) * q.wide // this line is all of them
-		}
-		line += part.l0
+	rows, calls := count, lines
+	if q.wide > 0 {
+		rows, calls = count+(lines-1)*q.wide, 1
+	}
+	for line := part.l0; line < part.l0+calls; line++ {
 		out := q.sink.y[y+line*l.lineC+p0*l.stepC+ch:]
 		t.Out = &out[:(count-1)*l.stepC+cols][0]
 		for i := range l.passes {
@@ -129,11 +128,8 @@ func (q *intLineArgs) codesOfPanel(t *simd.CodeTile, v lineView, y, n int, part 
 			}
 			t.Ahead = nil
 		}
-		if rows > count {
-			break
-		}
 	}
-	if lines == 1 || q.wide == 0 {
+	if rows == count {
 		return
 	}
 	for i := range lines {

@@ -403,6 +403,10 @@ func (q *intLineArgs) tiles(t *simd.IntTile, codes *simd.CodeTile, v lineView, y
 	f, cg, bytes := w.f, q.s.C/q.s.Groups, q.bytes
 	// Whole lines follow one another.
 	together := p0 == 0 && p1 == l.count && l.lineC == l.count*l.stepC && (q.wide == 0 || q.wide == l.count)
+	end, last := p1, part.l1
+	if q.wide > 0 { // the first line is all of them
+		end, last = p1+(part.l1-1-part.l0)*q.wide, part.l0+1
+	}
 	for n := part.n0; n < part.n1; n++ {
 		if codes != nil && 2*(q.og-n*f.Cols) > f.Cols {
 			q.codesOfPanel(codes, v, y, n, part, buf)
@@ -415,11 +419,7 @@ func (q *intLineArgs) tiles(t *simd.IntTile, codes *simd.CodeTile, v lineView, y
 		ch := g*q.og + n*f.Cols
 		cols := min(f.Cols, q.og-n*f.Cols)
 		sums := buf
-		for line := part.l0; line < part.l1; line++ {
-			end := p1
-			if q.wide > 0 {
-				end += (part.l1 - 1 - line) * q.wide // this line is all of them
-			}
+		for line := part.l0; line < last; line++ {
 			for at := p0; at < end; {
 				rows := f.Part(end - at)
 				t.C = &sums[(at-p0)*f.Cols]
@@ -434,14 +434,13 @@ func (q *intLineArgs) tiles(t *simd.IntTile, codes *simd.CodeTile, v lineView, y
 				}
 				at += rows
 			}
-			if q.wide > 0 {
-				break
-			}
-			if together {
+			switch {
+			case q.wide > 0:
+			case together:
 				sums = sums[(p1-p0)*f.Cols:]
-				continue
+			default:
+				q.sink.put(buf, f.Cols, p1-p0, y+line*l.lineC+p0*l.stepC+ch, l.stepC, ch, cols)
 			}
-			q.sink.put(buf, f.Cols, p1-p0, y+line*l.lineC+p0*l.stepC+ch, l.stepC, ch, cols)
 		}
 		switch {
 		case together:
