@@ -43,18 +43,21 @@ func main() {
 	}
 	fmt.Printf("set %s, one thread\n", simd.Current())
 	t := rates.NewTable("rows\tcolumns\tsteps\tnumbers\tGOP/s\tpeak\tof it\tspread")
-	for _, ints := range []bool{false, true} {
-		name, of := "float32", rates.Fused
-		if ints {
-			name, of = "int8", rates.Ints
-		}
-		peak, ops, ok := rates.Peak(of)
+	for _, kind := range []struct {
+		name string
+		of   rates.Products
+		make func(m, n, k int) func()
+	}{
+		{"float32", rates.Fused, func(m, n, k int) func() { return floats(m, n, k, 24) }},
+		{"float16", rates.Fused, func(m, n, k int) func() { return floats(m, n, k, 11) }},
+		{"bfloat16", rates.Fused, func(m, n, k int) func() { return floats(m, n, k, 8) }},
+		{"int8", rates.Ints, bytes},
+	} {
+		name := kind.name
+		peak, ops, ok := rates.Peak(kind.of)
 		for _, s := range shapes {
 			m, n, k := s[0], s[1], s[2]
-			work := []func(){floats(m, n, k)}
-			if ints {
-				work[0] = bytes(m, n, k)
-			}
+			work := []func(){kind.make(m, n, k)}
 			if ok {
 				work = append(work, peak)
 			}
@@ -71,13 +74,14 @@ func main() {
 	t.End()
 }
 
-func floats(m, n, k int) func() {
-	a, b, c := make([]float32, m*k), make([]float32, n*k), make([]float32, m*n)
-	for i := range a {
-		a[i] = float32(i%7+1) / 8
-	}
-	for i := range b {
-		b[i] = float32(i%5+1) / 8
+// floats multiplies numbers of float32 of so many bits: those of float16 have 11, of bfloat16 8.
+func floats(m, n, k, bits int) func() {
+	a, b, c, state := make([]float32, m*k), make([]float32, n*k), make([]float32, m*n), uint32(1)
+	for _, v := range [][]float32{a, b} {
+		for i := range v {
+			state = state*1664525 + 1013904223
+			v[i] = float32(int32(state)>>(32-bits)) / float32(int(1)<<(bits-1))
+		}
 	}
 	p := kernel.PackB(k, n, b, 0, false)
 	return func() { kernel.GemmPacked(nil, kernel.GemmParams{M: m, N: n, K: k}, a, p, c) }

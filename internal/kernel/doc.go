@@ -10,7 +10,7 @@
 // again.go packs what changes from run to run, narrow.go weights that fit 16 bits, column.go
 // has single columns, symmetric.go products of vectors with themselves. Weights of few bits
 // in blocks stay as the file has them (fewbits.go and fewbitdigits.go for ONNX, fourbits.go
-// for TFLite).
+// for TFLite). Where a processor has tiles of bfloat16, parts.go multiplies in these.
 //
 // Products of 8-bit numbers are those of gemmq.go: pairs of 16-bit numbers, fours of 8 bits or
 // tiles, by the set (ints.go, packints.go). wide.go multiplies 16 bits by 8 or 16, and

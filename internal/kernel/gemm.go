@@ -63,7 +63,15 @@ func (p *PackedB) Name(g GemmParams) string {
 	if p.expand != nil {
 		return p.expand.name()
 	}
-	return setName("packed", p.f)
+	return productName("packed", p.f, &g)
+}
+
+// productName names a product by its way of packing.
+func productName(name string, f *simd.Floats, g *GemmParams) string {
+	if inParts(f, g) != nil {
+		return "parts/" + simd.AMX.String()
+	}
+	return setName(name, f)
 }
 
 // leavesOut tells whether a product leaves out the zeros of p: their panels want rows
@@ -191,7 +199,7 @@ func GemmName(g GemmParams) string {
 	if isThin(g, f) {
 		return "thin"
 	}
-	return setName("unpacked", f)
+	return productName("unpacked", f, &g)
 }
 
 // GemmPacked is Gemm with a packed right-hand matrix; g.TransB and g.LDB are not

@@ -100,7 +100,7 @@ func aheadOf(v []float32, step int) ahead {
 // fetch sets a tile, whose steps are set, to fetch the next piece.
 func (h *ahead) fetch(t *simd.Tile) {
 	t.Next, t.Fetch = nil, 0
-	if len(h.data) > 0 {
+	if h != nil && len(h.data) > 0 {
 		t.Next, t.Fetch = unsafe.Pointer(&h.data[0]), h.step
 		h.data = h.data[min(h.step*t.K*t.Segs, len(h.data)):]
 	}
@@ -156,6 +156,10 @@ func rowPortion(i, of, threads, all int, groups bool) (begin, end int) {
 
 // product is a matrix product in vectors; see [GemmParams].
 func product(p *workers.Pool, f *simd.Floats, g *GemmParams, a []float32, b panels, c []float32) {
+	if k := inParts(f, g); k != nil {
+		productInParts(p, k, f, g, a, b, c)
+		return
+	}
 	ldc := or(g.LDC, g.N)
 	vec, elem := or(g.LDA, g.K), 1
 	if g.TransA {
@@ -246,17 +250,12 @@ func productPart(f *simd.Floats, g *GemmParams, t *simd.Tile, a []float32, b pan
 			setStart(t, g.Exact, g.Accumulate, k0 == 0)
 			setClamp(t, g.Act, last)
 			for n := n0; n < n1; n++ {
-				width := min(f.Cols, g.N-n*f.Cols)
 				if wide != nil {
 					b.widen(wide, n, f.Cols, k0, t.K)
 					t.B, t.StepB = &wide[0], 4*f.Cols
 				} else {
 					pb, step := b.panel(n, f.Cols, g.N)
 					t.B, t.StepB = &pb[k0*step], 4*step
-				}
-				t.BiasN, t.BiasM = nil, nil
-				if last && g.BiasN != nil {
-					t.BiasN = &g.BiasN[n*f.Cols]
 				}
 				var next ahead
 				switch tiles := (r1 - r0 + f.Rows - 1) / f.Rows; {
@@ -265,20 +264,29 @@ func productPart(f *simd.Floats, g *GemmParams, t *simd.Tile, a []float32, b pan
 				case !last:
 					next = b.ahead(n0, f.Cols, g.N, k0+block, min(k0+2*block, g.K), tiles)
 				}
-				for r := r0; r < r1; {
-					height := simd.Evenly(r1-r, f.Rows)
-					next.fetch(t)
-					t.A = &rows[(r-r0)*line]
-					t.C = &c[r*ldc+n*f.Cols]
-					if last && g.BiasM != nil {
-						t.BiasM = &g.BiasM[r]
-					}
-					f.Run(t, height, width, g.Exact)
-					r += height
-				}
+				productRows(f, g, t, rows, line, c, ldc, r0, r0, r1, n, last, &next)
 			}
 		}
 		r0 = r1
+	}
+}
+
+// productRows computes rows r to end of panel n, to which t is set; those of a at rows begin with row r0.
+func productRows(f *simd.Floats, g *GemmParams, t *simd.Tile, rows []float32, line int, c []float32, ldc, r0, r, end, n int, last bool, next *ahead) {
+	t.BiasN, t.BiasM = nil, nil
+	if last && g.BiasN != nil {
+		t.BiasN = &g.BiasN[n*f.Cols]
+	}
+	for width := min(f.Cols, g.N-n*f.Cols); r < end; {
+		height := simd.Evenly(end-r, f.Rows)
+		next.fetch(t)
+		t.A = &rows[(r-r0)*line]
+		t.C = &c[r*ldc+n*f.Cols]
+		if last && g.BiasM != nil {
+			t.BiasM = &g.BiasM[r]
+		}
+		f.Run(t, height, width, g.Exact)
+		r += height
 	}
 }
 

@@ -40,6 +40,7 @@ var families = map[string]func(*asm){
 	"lanetiles":   laneTiles,
 	"minimal":     minimal,
 	"pairs":       pairs,
+	"parts":       parts,
 	"peaks":       peaks,
 	"picks":       picks,
 	"places":      places,

@@ -3,6 +3,7 @@ package simd
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -377,7 +378,7 @@ func (m *emulator) tile(x instruction) {
 				copy(b, tile.data[r][:])
 			}
 		}
-	case "tdpbusd", "tdpbsud":
+	case "tdpbusd", "tdpbsud", "tdpbf16ps":
 		var t [3]*emulatedTile
 		for k := range t {
 			i, _ := m.register(x.args[k])
@@ -389,6 +390,17 @@ func (m *emulator) tile(x instruction) {
 		}
 		for r := range sum.rows {
 			for n := 0; n < sum.size; n += 4 {
+				if x.name == "tdpbf16ps" {
+					var row [32]uint16
+					for k := range row {
+						row[k] = binary.LittleEndian.Uint16(a.data[r][2*k:])
+					}
+					v := math.Float32frombits(binary.LittleEndian.Uint32(sum.data[r][n:])) + brainDots(row[:a.size/2], func(k int) (uint16, uint16) {
+						return binary.LittleEndian.Uint16(b.data[k][n:]), binary.LittleEndian.Uint16(b.data[k][n+2:])
+					})
+					binary.LittleEndian.PutUint32(sum.data[r][n:], math.Float32bits(v))
+					continue
+				}
 				s := int32(binary.LittleEndian.Uint32(sum.data[r][n:]))
 				for k := range b.rows {
 					s += products(a.data[r][4*k:], b.data[k][n:], x.name == "tdpbsud", x.name == "tdpbusd")

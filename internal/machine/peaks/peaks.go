@@ -229,9 +229,9 @@ func Buffer(cache int64) int64 {
 
 // products are the sizes that kernels are measured with. All of the first one
 // stays in a usual first-level cache; the second one spends less of its time on
-// the ends of sums and takes its weights from the second-level cache. Which of
-// the two is quicker depends on the processor.
-var products = []product{{8, 32, 128}, {8, 128, 256}}
+// the ends of sums and takes its weights from the second-level cache; the third
+// one has rows enough for tiles. Which is quickest depends on the processor.
+var products = []product{{8, 32, 128}, {8, 128, 256}, {128, 128, 256}}
 
 type product struct{ rows, cols, depth int }
 
@@ -241,10 +241,10 @@ func (s product) macs() int { return s.rows * s.cols * s.depth }
 func floatProduct(s product) func() {
 	a, b, c := make([]float32, s.rows*s.depth), make([]float32, s.depth*s.cols), make([]float32, s.rows*s.cols)
 	for i := range a {
-		a[i] = float32(i%7) / 8
+		a[i] = float32(i%6+1) / 7 // of all bits: those of few are quicker in parts
 	}
 	for i := range b {
-		b[i] = float32(i%5) / 8
+		b[i] = float32(i%4+1) / 5
 	}
 	packed := kernel.PackB(s.depth, s.cols, b, 0, false)
 	g := kernel.GemmParams{M: s.rows, N: s.cols, K: s.depth}

@@ -1,0 +1,155 @@
+package kernel
+
+import (
+	"sync"
+	"unsafe"
+
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/workers"
+)
+
+// Products of float32 in tiles of bfloat16, see [simd.Parts]. A block of rows is written in parts once, a panel of columns for each block; what
+// tiles do not take goes through loops of float32.
+
+const (
+	partSteps  = 1024    // bounds the steps of a pass over a panel
+	partBlock  = 1 << 17 // bounds the values of a block of rows: in parts it stays in a second-level cache of 2 MB
+	partPanels = 6       // of a piece of work at least: each writes its rows in parts
+	partRate   = 75      // products in a nanosecond, beside others that use the same core's tiles
+)
+
+// partRoom is what a piece of a product in parts works in.
+type partRoom struct {
+	panel  simd.PartPanel
+	blocks simd.PartBlocks
+	to     simd.PartSums
+	tile   simd.Tile
+}
+
+var partRooms = sync.Pool{New: func() any { return new(partRoom) }}
+
+// inParts are the loops of a product in parts; nil where loops of float32 take less time, or have to be taken.
+func inParts(f *simd.Floats, g *GemmParams) *simd.Parts {
+	k := simd.PartKernels()
+	if k == nil || f == nil || f.Cols != simd.PartCols || g.Exact || g.TransA || g.M <= 2*f.Rows {
+		return nil
+	}
+	m, n, steps := float64(roundUp(g.M, simd.PartRows)), float64(roundUp(g.N, simd.PartCols)), float64(roundUp(g.K, simd.PartSteps))
+	// Nanoseconds of an Emerald Rapids Xeon: of products, of writing rows and panels in parts, of sums, of all the rest; and of products of float32.
+	// In how many parts numbers are is not asked: weights of 16 bits give the results of the same ones in float32.
+	if m*n*steps/95+0.25*float64(g.K)*(m+n)+0.15*m*n+1000 > 0.95/66*float64(g.M)*n*float64(g.K) {
+		return nil
+	}
+	return k
+}
+
+// productInParts is [product] in parts.
+func productInParts(p *workers.Pool, k *simd.Parts, f *simd.Floats, g *GemmParams, a []float32, b panels, c []float32) {
+	all := (g.N + f.Cols - 1) / f.Cols
+	jobs := jobsOf(p, g.M*g.N*g.K, partRate)
+	byRows, byCols := 1, min(jobs, max(1, all/partPanels))
+	t := p.Taking()
+	if byCols > t {
+		byCols -= byCols % t
+	}
+	blocks := (g.M + simd.PartRows - 1) / simd.PartRows
+	if byCols < jobs {
+		byRows = min(max(1, jobs/byCols), (blocks+3)/4)
+	}
+	workers.Do(p, byRows*byCols, 1, partArgs{k, productArgs{f, *g, a, b, c, or(g.LDA, g.K), 1, or(g.LDC, g.N), all, byRows, byCols, t}, blocks}, func(q partArgs, lo, hi int) {
+		r := partRooms.Get().(*partRoom)
+		for i := lo; i < hi; i++ {
+			m0, m1 := portion(i/q.byCols, q.byRows, q.blocks)
+			n0, n1 := portion(i%q.byCols, q.byCols, q.all)
+			q.run(r, m0*simd.PartRows, min(m1*simd.PartRows, q.g.M), n0, n1)
+		}
+		r.to, r.tile = simd.PartSums{}, simd.Tile{}
+		partRooms.Put(r)
+	})
+}
+
+// partArgs is what a piece of it needs.
+type partArgs struct {
+	k *simd.Parts
+	productArgs
+	blocks int
+}
+
+// run computes rows m0 to m1 of panels n0 to n1.
+func (q *partArgs) run(room *partRoom, m0, m1, n0, n1 int) {
+	if m0 >= m1 || n0 >= n1 {
+		return
+	}
+	f, g, b := q.f, &q.g, &q.b
+	steps := roundUp(simd.Evenly(g.K, partSteps), max(simd.PartSteps, FewBitLine))
+	high := roundUp(simd.Evenly(m1-m0, max(simd.PartRows, partBlock/steps/simd.PartRows*simd.PartRows)), simd.PartRows)
+	size := simd.PartBlock(min(steps, g.K))
+	// Rooms of 64 bytes more, so that rows of tiles are whole lines of the cache.
+	blocks := (min(high, m1-m0) + simd.PartRows - 1) / simd.PartRows
+	sc, free := borrow((blocks+2)*size/2 + blocks*simd.PartRows*simd.PartCols + 16)
+	defer scratch.Put(sc)
+	free = free[-(int(uintptr(unsafe.Pointer(&free[0])))/4)&15:]
+	sums, free := free[:blocks*simd.PartRows*simd.PartCols], free[blocks*simd.PartRows*simd.PartCols:]
+	codes := unsafe.Slice((*uint16)(unsafe.Pointer(&free[0])), 2*len(free))
+	pb, pa := codes[:2*size], codes[2*size:]
+	var wide []float32
+	if b.widens() {
+		sw, r := borrow(roundUp(min(steps, g.K), FewBitLine) * f.Cols)
+		defer scratch.Put(sw)
+		wide = r
+	}
+	t, to := &room.tile, &room.to
+	t.Segs, t.StepA, t.RowC = 1, 4, 4*q.ldc
+	for r0 := m0; r0 < m1; r0 += high {
+		r1 := min(r0+high, m1)
+		for k0 := 0; k0 < g.K; k0 += steps {
+			n, first, last := min(steps, g.K-k0), k0 == 0, k0+steps >= g.K
+			rows := q.a[r0*q.vec+k0:]
+			q.k.Rows(&room.blocks, pa, rows, r1-r0, q.vec, n)
+			*to = simd.PartSums{RowC: q.ldc, Add: !first || g.Accumulate, Clamp: g.Act.On && last, Min: g.Act.Min, Max: g.Act.Max}
+			if last && g.BiasM != nil {
+				to.BiasM = g.BiasM[r0:]
+			}
+			for j := n0; j < n1; j++ {
+				data, step := wide, f.Cols
+				if wide != nil {
+					b.widen(wide, j, f.Cols, k0, n)
+				} else {
+					data, step = b.panel(j, f.Cols, g.N)
+					data = data[k0*step:]
+				}
+				q.k.Panel(&room.panel, pb, data, step, n)
+				to.C, to.Width = q.c[r0*q.ldc+j*f.Cols:], min(f.Cols, g.N-j*f.Cols)
+				to.BiasN = nil
+				if last && g.BiasN != nil {
+					to.BiasN = g.BiasN[j*f.Cols:]
+				}
+				if room.panel.Usual() {
+					var next simd.Ahead
+					if j+1 < n1 {
+						next = b.bring(j+1, f.Cols, g.N, k0, k0+n)
+					}
+					q.k.Products(&room.blocks, pa, pb, &room.panel, sums, r1-r0, n, next, to)
+				}
+				for i := range (r1 - r0 + simd.PartRows - 1) / simd.PartRows {
+					if room.panel.Usual() && room.blocks.Usual(i) {
+						continue
+					}
+					t.K, t.B, t.StepB = n, &data[0], 4*step
+					t.RowA = 4 * q.vec
+					setStart(t, false, g.Accumulate, first)
+					setClamp(t, g.Act, last)
+					productRows(f, g, t, rows, q.vec, q.c, q.ldc, r0, r0+i*simd.PartRows, min(r0+(i+1)*simd.PartRows, r1), j, last, nil)
+				}
+			}
+		}
+	}
+}
+
+// bring is [panels.ahead] for all tiles together.
+func (b *panels) bring(panel, cols, n, k0, k1 int) simd.Ahead {
+	if next := b.ahead(panel, cols, n, k0, k1, 1); len(next.data) > 0 {
+		return simd.Ahead{At: unsafe.Pointer(&next.data[0]), Bytes: len(next.data)}
+	}
+	return simd.Ahead{}
+}

@@ -1,0 +1,313 @@
+package simd
+
+import (
+	"math"
+	"unsafe"
+)
+
+// Parts multiply matrices of float32 as tiles of bfloat16: a number of 24 bits is the sum of three of 8 (rounded to the nearest, what is left
+// is exact), and of the nine products of parts those count that are not smaller than what float32 rounds off. Each product of two bfloat16 numbers is
+// exact in float32, and a tile sums them in float32; what is lost is about half of what a sum of fused multiplications in float32 loses. Numbers that have
+// fewer bits need fewer parts: bfloat16 one, float16 two.
+//
+// Tiles take denormal numbers for zero, and write zero in place of them. Numbers up to 2^50 in size, in rows and columns whose largest is
+// 2^-40 or more, lose less by it than by rounding, measured by the largest products; others, infinities and what is no number among them, are for loops of float32.
+type Parts struct {
+	split    func(p *splitArgs)
+	products [3][3]func(p *partProgram) // by the parts of rows and of columns
+	sums     func(p *partSums)
+}
+
+// Sizes of what [Parts] work on.
+const (
+	PartRows  = 16 // of a block
+	PartCols  = 32 // of a panel
+	PartSteps = 32 // of a tile
+	partTile  = PartRows * PartSteps
+
+	partLeast = (127 - 40) << 23 // the bits of 2^-40
+	partMost  = (127 + 50) << 23
+)
+
+// PartKernels of the current set; nil where it has none.
+func PartKernels() *Parts {
+	if p := partLoops.pick(); p != nil && partsWork() {
+		return p
+	}
+	return nil
+}
+
+// PartBlock is the number of values of a block of rows, and half of that of a panel, for so many steps, see [Parts.Rows].
+func PartBlock(steps int) int { return (steps + PartSteps - 1) / PartSteps * 3 * partTile }
+
+// splitArgs is what splits lines of n pairs of registers. Distances are in bytes: in dst from pair to pair, from line to line and from
+// part to part; in src from pair to pair and from line to line, and the gap between the registers of a pair. The largest sizes of line i, as bits, are
+// joined to the 16 at most + i*nextMost.
+type splitArgs struct {
+	dst                             *uint16
+	stepDst, nextDst, part          int
+	src                             *float32
+	stepSrc, nextSrc, gap, n, lines int
+	most                            *[16]uint32
+	nextMost                        int
+	lost                            *[2]uint32 // bits are set where a second, and a third part is not zero
+}
+
+// partProgram is what multiplies blocks of rows by a panel.
+type partProgram struct {
+	config        *[64]byte
+	a, b          *uint16
+	c             *float32
+	steps, blocks int
+	ahead         unsafe.Pointer // memory of which each step brings so many lines near
+	aheadLines    int
+}
+
+// partSums is what becomes of sums, rows of 32 side by side.
+type partSums struct {
+	dst          *float32
+	row          int
+	src          *float32
+	rows         int
+	column, line *float32
+	add          int
+	mask         uint32
+	_            uint32
+	clamp        int
+	least, most  float32
+}
+
+// PartSums says where results go: rows of Width columns, at most [PartCols], RowC values apart.
+type PartSums struct {
+	C           []float32
+	RowC, Width int
+	BiasM       []float32 // one value for each row; nil for none
+	BiasN       []float32 // one value for each column; nil for none
+	Add         bool      // to what C holds
+	Clamp       bool
+	Min, Max    float32
+}
+
+// PartPanel is a panel of columns in parts. It can be used again.
+type PartPanel struct {
+	parts int // 0 where numbers have sizes that tiles do not take
+	most  [2 * 16]uint32
+	args  splitArgs
+	lost  [2]uint32
+	rest  [PartSteps * PartCols]float32
+}
+
+// PartBlocks are blocks of rows in parts. They can be used again.
+type PartBlocks struct {
+	parts []int // of each block; 0 where numbers have sizes that tiles do not take
+	most  [PartRows][16]uint32
+	args  splitArgs
+	lost  [2]uint32
+	rest  [PartRows * PartSteps]float32
+	prog  partProgram
+	sums  partSums
+}
+
+// fits tells whether tiles take numbers of which the largest has so many bits.
+func fits(most uint32) bool { return most == 0 || most >= partLeast && most <= partMost }
+
+// partsOf is the number of parts of numbers of which second and third ones are not zero where bits are set.
+func partsOf(lost *[2]uint32) int {
+	switch {
+	case lost[1] != 0:
+		return 3
+	case lost[0] != 0:
+		return 2
+	}
+	return 1
+}
+
+// Panel writes steps rows of 32 columns, line values apart, in parts to dst, which has room for 2*[PartBlock].
+func (f *Parts) Panel(q *PartPanel, dst []uint16, src []float32, line, steps int) {
+	_ = dst[2*PartBlock(steps)-1]
+	q.most, q.lost = [32]uint32{}, [2]uint32{}
+	split := func(at int, src []float32, line, n int) {
+		for v := range 2 {
+			q.args = splitArgs{
+				dst: &dst[at*6*partTile+v*partTile], stepDst: 64, nextDst: 6 * 2 * partTile, part: 2 * 2 * partTile,
+				src: &src[16*v], stepSrc: 4 * line, nextSrc: 4 * line * PartSteps, gap: 4 * line * PartSteps / 2, n: PartSteps / 2, lines: n,
+				most: (*[16]uint32)(q.most[16*v:]), lost: &q.lost,
+			}
+			f.split(&q.args)
+		}
+	}
+	whole := steps / PartSteps
+	if whole > 0 {
+		_ = src[(whole*PartSteps-1)*line+PartCols-1]
+		split(0, src, line, whole)
+	}
+	if left := steps % PartSteps; left > 0 {
+		clear(q.rest[:])
+		for i := range left {
+			copy(q.rest[i*PartCols:][:PartCols], src[(whole*PartSteps+i)*line:])
+		}
+		split(whole, q.rest[:], PartCols, 1)
+	}
+	q.parts = partsOf(&q.lost)
+	for _, m := range q.most {
+		if !fits(m) {
+			q.parts = 0
+		}
+	}
+	q.args = splitArgs{}
+}
+
+// Usual tells whether tiles take the panel.
+func (q *PartPanel) Usual() bool { return q.parts > 0 }
+
+// Rows writes rows of steps values, line apart, in parts to dst, which has room for [PartBlock] of each block of 16 rows or fewer.
+func (f *Parts) Rows(q *PartBlocks, dst []uint16, src []float32, rows, line, steps int) {
+	q.parts = q.parts[:0]
+	for r := 0; r < rows; r += PartRows {
+		q.parts = append(q.parts, f.block(q, dst[r/PartRows*PartBlock(steps):][:PartBlock(steps)], src[r*line:], min(PartRows, rows-r), line, steps))
+	}
+	q.args = splitArgs{}
+}
+
+// block writes a block of rows, and gives the number of its parts.
+func (f *Parts) block(q *PartBlocks, dst []uint16, src []float32, rows, line, steps int) int {
+	q.most, q.lost = [PartRows][16]uint32{}, [2]uint32{}
+	split := func(at int, src []float32, line, n int) {
+		q.args = splitArgs{
+			dst: &dst[at*3*partTile], stepDst: 3 * 2 * partTile, nextDst: 64, part: 2 * partTile,
+			src: &src[0], stepSrc: 4 * PartSteps, nextSrc: 4 * line, gap: 4 * PartSteps / 2, n: n, lines: rows,
+			most: &q.most[0], nextMost: 64, lost: &q.lost,
+		}
+		f.split(&q.args)
+	}
+	whole := steps / PartSteps
+	if whole > 0 {
+		_ = src[(rows-1)*line+whole*PartSteps-1]
+		split(0, src, line, whole)
+	}
+	if left := steps % PartSteps; left > 0 {
+		clear(q.rest[:])
+		for r := range rows {
+			copy(q.rest[r*PartSteps:][:left], src[r*line+whole*PartSteps:])
+		}
+		split(whole, q.rest[:], PartSteps, 1)
+	}
+	for i := range rows {
+		most := uint32(0)
+		for _, m := range q.most[i] {
+			most = max(most, m)
+		}
+		if !fits(most) {
+			return 0
+		}
+	}
+	return partsOf(&q.lost)
+}
+
+// Usual tells whether tiles take block i.
+func (q *PartBlocks) Usual(i int) bool { return q.parts[i] > 0 }
+
+// Ahead is memory that is brought near while a product is computed.
+type Ahead struct {
+	At    unsafe.Pointer
+	Bytes int
+}
+
+// Products writes the products of all blocks, rows rows of steps values in parts at a, by a panel at b; of blocks that are not usual they are
+// not looked at. room has 512 values for each block. What is ahead comes near.
+func (f *Parts) Products(q *PartBlocks, a []uint16, b []uint16, panel *PartPanel, room []float32, rows, steps int, ahead Ahead, to *PartSums) {
+	size, blocks, tiles := PartBlock(steps), len(q.parts), (steps+PartSteps-1)/PartSteps
+	_, _ = b[2*size-1], room[blocks*PartRows*PartCols-1]
+	_ = to.C[(rows-1)*to.RowC+to.Width-1]
+	for i := 0; i < blocks; {
+		n, parts := 1, q.parts[i]
+		for i+n < blocks && q.parts[i+n] == parts {
+			n++
+		}
+		if parts > 0 {
+			p := &q.prog
+			*p = partProgram{config: &partConfig, a: &a[i*size], b: &b[0], c: &room[i*PartRows*PartCols], steps: tiles, blocks: n}
+			if ahead.Bytes > 0 {
+				const line = 64
+				p.ahead = ahead.At
+				p.aheadLines = (ahead.Bytes/line + tiles*n - 1) / (tiles * n)
+				if p.aheadLines*tiles*n*line > ahead.Bytes+line*tiles*n {
+					p.aheadLines--
+				}
+				ahead.Bytes = 0
+			}
+			f.products[parts-1][panel.parts-1](p)
+			f.finish(q, room, i, n, rows, to)
+			*p = partProgram{}
+		}
+		i += n
+	}
+}
+
+// finish writes the sums of n blocks from i on.
+func (f *Parts) finish(q *PartBlocks, room []float32, i, n, rows int, to *PartSums) {
+	r := i * PartRows
+	q.sums = partSums{
+		dst: &to.C[r*to.RowC], row: 4 * to.RowC, src: &room[r*PartCols], rows: min(n*PartRows, rows-r),
+		mask: uint32(1<<to.Width - 1), least: to.Min, most: to.Max,
+	}
+	if to.BiasM != nil {
+		q.sums.column = &to.BiasM[r]
+	}
+	if to.BiasN != nil {
+		q.sums.line = &to.BiasN[0]
+	}
+	if to.Add {
+		q.sums.add = 1
+	}
+	if to.Clamp {
+		q.sums.clamp = 1
+	}
+	f.sums(&q.sums)
+	q.sums = partSums{}
+}
+
+// partConfig are the sizes of the tiles of products in parts: all are whole.
+var partConfig = func() (c [64]byte) {
+	c[0] = 1 // the palette
+	for tile := range 4 {
+		c[16+2*tile], c[48+tile] = 64, PartRows
+	}
+	return c
+}()
+
+// check compares products with sums in float64: the processor says that it has the instructions, and must compute with them.
+func (f *Parts) check() bool {
+	const rows, steps = PartRows + 1, 2*PartSteps + 5
+	a, b := make([]float32, rows*steps), make([]float32, steps*PartCols)
+	seed := uint32(1)
+	for _, v := range [][]float32{a, b} {
+		for i := range v {
+			seed = seed*1664525 + 1013904223
+			v[i] = float32(int32(seed)) / (1 << 31)
+		}
+	}
+	var panel PartPanel
+	var blocks PartBlocks
+	pa, pb, room, c := make([]uint16, 2*PartBlock(steps)), make([]uint16, 2*PartBlock(steps)), make([]float32, 2*PartRows*PartCols), make([]float32, rows*PartCols)
+	f.Panel(&panel, pb, b, PartCols, steps)
+	f.Rows(&blocks, pa, a, rows, steps, steps)
+	if !panel.Usual() || !blocks.Usual(0) || !blocks.Usual(1) {
+		return false
+	}
+	f.Products(&blocks, pa, pb, &panel, room, rows, steps, Ahead{}, &PartSums{C: c, RowC: PartCols, Width: PartCols})
+	for r := range rows {
+		for j := range PartCols {
+			sum, size := 0.0, 0.0
+			for i := range steps {
+				v := float64(a[r*steps+i]) * float64(b[i*PartCols+j])
+				sum, size = sum+v, size+math.Abs(v)
+			}
+			// Each of some five additions in a row loses 2^-25 of what is there at most, and the products that are left out 2^-25.
+			if math.Abs(float64(c[r*PartCols+j])-sum) > size*0x1p-21 {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,7 @@
+//go:build !amd64
+
+package simd
+
+var partLoops = family[Parts]{}
+
+func partsWork() bool { return false }
