@@ -2,7 +2,7 @@
 // what the processor can do when nothing but products and sums has to be done, which is
 // measured beside them in the same turns.
 //
-//	go run ./bench/gemm [-time 200ms]
+//	go run ./bench/gemm [-time 200ms] [-numbers int8]
 //	OPMETER_CPU=avx2 go run ./bench/gemm
 package main
 
@@ -36,6 +36,7 @@ var shapes = [][3]int{
 
 func main() {
 	each := flag.Duration("time", 200*time.Millisecond, "how long each is measured")
+	numbers := flag.String("numbers", "", "only these: float32, float16, bfloat16 or int8")
 	flag.Parse()
 	if err := simd.Refused(); err != nil {
 		fmt.Fprintln(os.Stderr, "gemm:", err)
@@ -54,6 +55,9 @@ func main() {
 		{"int8", rates.Ints, bytes},
 	} {
 		name := kind.name
+		if *numbers != "" && name != *numbers {
+			continue
+		}
 		peak, ops, ok := rates.Peak(kind.of)
 		for _, s := range shapes {
 			m, n, k := s[0], s[1], s[2]

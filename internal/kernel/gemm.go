@@ -63,12 +63,12 @@ func (p *PackedB) Name(g GemmParams) string {
 	if p.expand != nil {
 		return p.expand.name()
 	}
-	return productName("packed", p.f, &g)
+	return productName("packed", p.f, &g, p.narrow)
 }
 
 // productName names a product by its way of packing.
-func productName(name string, f *simd.Floats, g *GemmParams) string {
-	if inParts(f, g) != nil {
+func productName(name string, f *simd.Floats, g *GemmParams, narrow simd.Narrow) string {
+	if inParts(f, g, narrow) != nil {
 		return "parts/" + simd.AMX.String()
 	}
 	return setName(name, f)
@@ -199,7 +199,7 @@ func GemmName(g GemmParams) string {
 	if isThin(g, f) {
 		return "thin"
 	}
-	return productName("unpacked", f, &g)
+	return productName("unpacked", f, &g, simd.WideFloat32)
 }
 
 // GemmPacked is Gemm with a packed right-hand matrix; g.TransB and g.LDB are not

@@ -12,10 +12,12 @@ import (
 // tiles do not take goes through loops of float32.
 
 const (
-	partSteps  = 1024    // bounds the steps of a pass over a panel
-	partBlock  = 1 << 17 // bounds the values of a block of rows: in parts it stays in a second-level cache of 2 MB
-	partPanels = 6       // of a piece of work at least: each writes its rows in parts
-	partRate   = 75      // products in a nanosecond, beside others that use the same core's tiles
+	partSteps = 1024    // bounds the steps of a pass over a panel
+	partBlock = 1 << 17 // bounds the values of a block of rows: in parts it stays in a second-level cache of 2 MB
+	// A piece of work has so many panels at least, since it writes its rows in parts, and so many blocks of rows, since it writes its panels.
+	partPanels = 6
+	partBlocks = 8
+	partRate   = 75 // products in a nanosecond, beside others that use the same core's tiles
 )
 
 // partRoom is what a piece of a product in parts works in.
@@ -29,15 +31,23 @@ type partRoom struct {
 var partRooms = sync.Pool{New: func() any { return new(partRoom) }}
 
 // inParts are the loops of a product in parts; nil where loops of float32 take less time, or have to be taken.
-func inParts(f *simd.Floats, g *GemmParams) *simd.Parts {
+func inParts(f *simd.Floats, g *GemmParams, narrow simd.Narrow) *simd.Parts {
 	k := simd.PartKernels()
 	if k == nil || f == nil || f.Cols != simd.PartCols || g.Exact || g.TransA || g.M <= 2*f.Rows {
 		return nil
 	}
 	m, n, steps := float64(roundUp(g.M, simd.PartRows)), float64(roundUp(g.N, simd.PartCols)), float64(roundUp(g.K, simd.PartSteps))
-	// Nanoseconds of an Emerald Rapids Xeon: of products, of writing rows and panels in parts, of sums, of all the rest; and of products of float32.
-	// In how many parts numbers are is not asked: weights of 16 bits give the results of the same ones in float32.
-	if m*n*steps/95+0.25*float64(g.K)*(m+n)+0.15*m*n+1000 > 0.95/66*float64(g.M)*n*float64(g.K) {
+	// Nanoseconds of an Emerald Rapids Xeon, between those of a quiet one and of one whose cores others use, too: of products, of writing rows and
+	// panels in parts, of sums, of all the rest; and of products of float32, which widen weights of 16 bits first.
+	parts, floats := m*n*steps/86, float64(g.M)*n*float64(g.K)/60
+	if narrow != simd.WideFloat32 {
+		parts *= 5. / 6
+		floats += 0.05 * n * float64(g.K)
+		if narrow == simd.WideBFloat16 {
+			parts *= 3. / 5
+		}
+	}
+	if parts+0.25*float64(g.K)*(m+n)+0.15*m*n+1000 > 0.9*floats {
 		return nil
 	}
 	return k
@@ -54,7 +64,7 @@ func productInParts(p *workers.Pool, k *simd.Parts, f *simd.Floats, g *GemmParam
 	}
 	blocks := (g.M + simd.PartRows - 1) / simd.PartRows
 	if byCols < jobs {
-		byRows = min(max(1, jobs/byCols), (blocks+3)/4)
+		byRows = min(max(1, jobs/byCols), max(1, blocks/partBlocks))
 	}
 	workers.Do(p, byRows*byCols, 1, partArgs{k, productArgs{f, *g, a, b, c, or(g.LDA, g.K), 1, or(g.LDC, g.N), all, byRows, byCols, t}, blocks}, func(q partArgs, lo, hi int) {
 		r := partRooms.Get().(*partRoom)

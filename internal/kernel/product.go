@@ -156,7 +156,7 @@ func rowPortion(i, of, threads, all int, groups bool) (begin, end int) {
 
 // product is a matrix product in vectors; see [GemmParams].
 func product(p *workers.Pool, f *simd.Floats, g *GemmParams, a []float32, b panels, c []float32) {
-	if k := inParts(f, g); k != nil {
+	if k := inParts(f, g, b.narrow); k != nil {
 		productInParts(p, k, f, g, a, b, c)
 		return
 	}
