@@ -28,7 +28,7 @@ func newConvQ(s ConvShape, lastIn, lastOut bool) convQ {
 	s.lay()
 	c := convQ{s: s, cg: s.C / s.Groups, og: s.OC / s.Groups}
 	c.k = c.cg * s.KH * s.KW
-	if lastIn || lastOut && c.s.Lasts() || c.s.Turns() {
+	if lastIn || lastOut && (c.s.Lasts() || c.s.bandOf(simd.IntKernels(), true) > 0) || c.s.Turns() {
 		c.lines = newIntLines(&c.s, c.cg, c.og, !lastIn)
 	} else {
 		c.planes = newIntPlanes(&c.s, c.cg)
@@ -67,7 +67,7 @@ func setWeights[W Weight](p *workers.Pool, c *convQ, w []W, zero int32) {
 	}
 	switch {
 	case c.lines != nil:
-		fillLines(p, c.lines, c.og, w, zero)
+		fillLines(p, c.lines, &c.s, w, zero)
 	case c.planes != nil:
 		if first {
 			c.lines = newSparsePlanes(&c.s, w, zero)
