@@ -35,7 +35,8 @@ const (
 	byteRound  = byteTurn + 4
 	byteWrite  = byteRound + 4
 	byteWhole  = byteWrite + 8
-	byteLo     = byteWhole + 8 + 16
+	byteFinish = byteWhole + 8
+	byteLo     = byteFinish + 8 + 8
 	byteHi     = byteLo + 64
 )
 
@@ -388,6 +389,15 @@ func (b *byteWalk) quantised(quantise func(up bool), fuse func()) {
 	b.Label(done)
 }
 
+// limited writes what limits codes, which is left out where they have a sign and no limits but those of 8 bits.
+func (b *byteWalk) limited(limit func()) {
+	whole := label("whole%d", b.lines0)
+	b.CMPQ(at(b.t, byteFinish), operand.U8(finishSigned))
+	b.JE(operand.LabelRef(whole))
+	limit()
+	b.Label(whole)
+}
+
 // storeCodes quantises the sums of a line. Behind what the sums begin with lie the numbers of quantiseSums, for each
 // register all five kinds, or the three of fuseSums.
 func (b *byteWalk) storeCodes() {
@@ -408,9 +418,11 @@ func (b *byteWalk) storeCodes() {
 	b.VPACKSSDW(s[1], s[0], s[0])
 	b.VPACKSSDW(s[3], s[2], s[2])
 	b.VPACKSSWB(s[2], s[0], s[0])
-	b.VPMAXSB(at(b.t, byteLo), s[0], s[0])
-	b.VPMINSB(at(b.t, byteHi), s[0], s[0])
-	b.VPXORD_BCST(at(b.t, byteTurn), s[0], s[0])
+	b.limited(func() {
+		b.VPMAXSB(at(b.t, byteLo), s[0], s[0])
+		b.VPMINSB(at(b.t, byteHi), s[0], s[0])
+		b.VPXORD_BCST(at(b.t, byteTurn), s[0], s[0])
+	})
 	b.VMOVDQU8(s[0], reg.K7, at(b.dst, 0))
 }
 
@@ -472,9 +484,11 @@ func (b *byteWalk) codes() {
 			b.VPSRAVD(scale[4], odd, x)
 		}, func() { b.fuseSums(x, scale[0], scale[1], scale[2]) })
 		b.VPMOVSDB(x, x.AsX())
-		b.VPMAXSB(lo.AsX(), x.AsX(), x.AsX())
-		b.VPMINSB(hi.AsX(), x.AsX(), x.AsX())
-		b.VPXORD_BCST(at(b.t, byteTurn), x.AsX(), x.AsX())
+		b.limited(func() {
+			b.VPMAXSB(lo.AsX(), x.AsX(), x.AsX())
+			b.VPMINSB(hi.AsX(), x.AsX(), x.AsX())
+			b.VPXORD_BCST(at(b.t, byteTurn), x.AsX(), x.AsX())
+		})
 		b.VMOVDQU64(x.AsX(), at(b.dst, 0))
 	})
 }

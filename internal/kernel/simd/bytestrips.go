@@ -59,7 +59,8 @@ type ByteStrip struct {
 	turn, round      uint32 // of quantised numbers: added to their bits, and how sums become such
 	write            uint64 // the channels of them that are there
 	whole            uint64 // all taps of a whole register of channels are
-	_                [16]uint8
+	finish           uint64
+	_                [8]uint8
 	lo, hi           [ByteLanes]int8 // each in one line of the cache
 }
 
@@ -146,6 +147,7 @@ func (t *ByteStrip) SetLimits(lo, hi int32) {
 	if t.turn = 0; hi > math.MaxInt8 {
 		turn, t.turn = -128, 0x80808080
 	}
+	t.finish = finishOf(lo, hi)
 	for i := range t.lo {
 		t.lo[i], t.hi[i] = int8(lo+turn), int8(hi+turn)
 	}

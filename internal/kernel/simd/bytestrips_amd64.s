@@ -373,11 +373,15 @@ quantised1:
 	VPACKSSDW   Z1, Z0, Z0
 	VPACKSSDW   Z3, Z2, Z2
 	VPACKSSWB   Z2, Z0, Z0
+	CMPQ        240(AX), $0x01
+	JE          whole1
 	VPMAXSB     256(AX), Z0, Z0
 	VPMINSB     320(AX), Z0, Z0
 	VPXORD.BCST 216(AX), Z0, Z0
-	VMOVDQU8    Z0, K7, (R9)
-	ADDQ        8(AX), R9
+
+whole1:
+	VMOVDQU8 Z0, K7, (R9)
+	ADDQ     8(AX), R9
 
 none:
 	VMOVDQA64 Z4, Z0
@@ -770,11 +774,15 @@ quantised1:
 	VPACKSSDW   Y1, Y0, Y0
 	VPACKSSDW   Y3, Y2, Y2
 	VPACKSSWB   Y2, Y0, Y0
+	CMPQ        240(AX), $0x01
+	JE          whole1
 	VPMAXSB     256(AX), Y0, Y0
 	VPMINSB     320(AX), Y0, Y0
 	VPXORD.BCST 216(AX), Y0, Y0
-	VMOVDQU8    Y0, K7, (R9)
-	ADDQ        8(AX), R9
+
+whole1:
+	VMOVDQU8 Y0, K7, (R9)
+	ADDQ     8(AX), R9
 
 none:
 	VMOVDQA64 Y4, Y0
@@ -1489,11 +1497,15 @@ quantised1:
 	VPACKSSDW   Z1, Z0, Z0
 	VPACKSSDW   Z3, Z2, Z2
 	VPACKSSWB   Z2, Z0, Z0
+	CMPQ        240(AX), $0x01
+	JE          whole1
 	VPMAXSB     256(AX), Z0, Z0
 	VPMINSB     320(AX), Z0, Z0
 	VPXORD.BCST 216(AX), Z0, Z0
-	VMOVDQU8    Z0, K7, (R9)
-	ADDQ        8(AX), R9
+
+whole1:
+	VMOVDQU8 Z0, K7, (R9)
+	ADDQ     8(AX), R9
 
 none:
 	VMOVDQA64 Z4, Z0
@@ -1972,11 +1984,15 @@ quantised1:
 	VPACKSSDW   Y1, Y0, Y0
 	VPACKSSDW   Y3, Y2, Y2
 	VPACKSSWB   Y2, Y0, Y0
+	CMPQ        240(AX), $0x01
+	JE          whole1
 	VPMAXSB     256(AX), Y0, Y0
 	VPMINSB     320(AX), Y0, Y0
 	VPXORD.BCST 216(AX), Y0, Y0
-	VMOVDQU8    Y0, K7, (R9)
-	ADDQ        8(AX), R9
+
+whole1:
+	VMOVDQU8 Y0, K7, (R9)
+	ADDQ     8(AX), R9
 
 none:
 	VMOVDQA64 Y4, Y0
@@ -2948,11 +2964,15 @@ quantised1:
 	VPACKSSDW   Z1, Z0, Z0
 	VPACKSSDW   Z3, Z2, Z2
 	VPACKSSWB   Z2, Z0, Z0
+	CMPQ        240(AX), $0x01
+	JE          whole1
 	VPMAXSB     256(AX), Z0, Z0
 	VPMINSB     320(AX), Z0, Z0
 	VPXORD.BCST 216(AX), Z0, Z0
-	VMOVDQU8    Z0, K7, (R9)
-	ADDQ        8(AX), R9
+
+whole1:
+	VMOVDQU8 Z0, K7, (R9)
+	ADDQ     8(AX), R9
 
 none:
 	VMOVDQA64 Z4, Z0
@@ -3523,11 +3543,15 @@ quantised1:
 	VPACKSSDW   Y1, Y0, Y0
 	VPACKSSDW   Y3, Y2, Y2
 	VPACKSSWB   Y2, Y0, Y0
+	CMPQ        240(AX), $0x01
+	JE          whole1
 	VPMAXSB     256(AX), Y0, Y0
 	VPMINSB     320(AX), Y0, Y0
 	VPXORD.BCST 216(AX), Y0, Y0
-	VMOVDQU8    Y0, K7, (R9)
-	ADDQ        8(AX), R9
+
+whole1:
+	VMOVDQU8 Y0, K7, (R9)
+	ADDQ     8(AX), R9
 
 none:
 	VMOVDQA64 Y4, Y0
@@ -3693,11 +3717,15 @@ fused1:
 
 quantised1:
 	VPMOVSDB    Z0, X0
+	CMPQ        240(AX), $0x01
+	JE          whole1
 	VPMAXSB     X24, X0, X0
 	VPMINSB     X25, X0, X0
 	VPXORD.BCST 216(AX), X0, X0
-	VMOVDQU64   X0, (R9)
-	ADDQ        8(AX), R9
+
+whole1:
+	VMOVDQU64 X0, (R9)
+	ADDQ      8(AX), R9
 
 none:
 	VMOVDQA64 Z1, Z0
@@ -4702,11 +4730,15 @@ quantised1:
 	VPACKSSDW   Z1, Z0, Z0
 	VPACKSSDW   Z3, Z2, Z2
 	VPACKSSWB   Z2, Z0, Z0
+	CMPQ        240(AX), $0x01
+	JE          whole1
 	VPMAXSB     256(AX), Z0, Z0
 	VPMINSB     320(AX), Z0, Z0
 	VPXORD.BCST 216(AX), Z0, Z0
-	VMOVDQU8    Z0, K7, (R9)
-	ADDQ        8(AX), R9
+
+whole1:
+	VMOVDQU8 Z0, K7, (R9)
+	ADDQ     8(AX), R9
 
 none:
 	VMOVDQA64 Z4, Z0
@@ -5401,11 +5433,15 @@ quantised1:
 	VPACKSSDW   Y1, Y0, Y0
 	VPACKSSDW   Y3, Y2, Y2
 	VPACKSSWB   Y2, Y0, Y0
+	CMPQ        240(AX), $0x01
+	JE          whole1
 	VPMAXSB     256(AX), Y0, Y0
 	VPMINSB     320(AX), Y0, Y0
 	VPXORD.BCST 216(AX), Y0, Y0
-	VMOVDQU8    Y0, K7, (R9)
-	ADDQ        8(AX), R9
+
+whole1:
+	VMOVDQU8 Y0, K7, (R9)
+	ADDQ     8(AX), R9
 
 none:
 	VMOVDQA64 Y4, Y0
@@ -5663,11 +5699,15 @@ fused1:
 
 quantised1:
 	VPMOVSDB    Z0, X0
+	CMPQ        240(AX), $0x01
+	JE          whole1
 	VPMAXSB     X22, X0, X0
 	VPMINSB     X23, X0, X0
 	VPXORD.BCST 216(AX), X0, X0
-	VMOVDQU64   X0, (R9)
-	ADDQ        8(AX), R9
+
+whole1:
+	VMOVDQU64 X0, (R9)
+	ADDQ      8(AX), R9
 
 none:
 	VMOVDQA64       Z1, Z0

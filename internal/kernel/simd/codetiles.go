@@ -18,9 +18,25 @@ type CodeTile struct {
 	tiles          int
 	stepA, stepOut int
 	doneA, doneOut int
+	finish         uint64
 	lo, hi         [64]int8
 	turn           [64]uint8
 	zero           [32]int16
+}
+
+// How codes are finished whose limits are those of 8 bits: with a sign, and without one and a zero point, where it takes less to do so. The assembly knows the numbers.
+const (
+	finishAll = iota
+	finishSigned
+	finishPlain
+)
+
+// finishOf is how codes between lo and hi are finished.
+func finishOf(lo, hi int32) uint64 {
+	if lo == math.MinInt8 && hi == math.MaxInt8 {
+		return finishSigned
+	}
+	return finishAll
 }
 
 // CodeColumns is the number of columns of a panel of a [CodeTile].
@@ -35,6 +51,7 @@ func (t *CodeTile) SetLimits(lo, hi int32) {
 	if hi > math.MaxInt8 {
 		less, turn = 128, 0x80
 	}
+	t.finish = finishOf(lo, hi)
 	for i := range t.lo {
 		t.lo[i], t.hi[i], t.turn[i] = int8(lo-less), int8(hi-less), turn
 	}
@@ -45,6 +62,9 @@ func (t *CodeTile) SetRescaling(q *Rescaling) {
 	less, turn := int32(0), uint8(0)
 	if !q.Signed {
 		less, turn = 128, 0x80
+	}
+	if t.finish = finishOf(q.Lo, q.Hi); !q.Signed && q.Zero == 0 && q.Lo == 0 && q.Hi == math.MaxUint8 {
+		t.finish = finishPlain
 	}
 	for i := range t.lo {
 		t.lo[i], t.hi[i], t.turn[i] = int8(q.Lo-less), int8(q.Hi-less), turn
