@@ -171,7 +171,7 @@ func (b *byteStrips) pack(c int, codes bool, q *Requant, signed bool, zero int32
 // lines convolves x over [N,H,W,C].
 func (b *byteStrips) lines(p *workers.Pool, s *ConvShape, x []uint8, signed bool, zero int32, sink tileSink) {
 	args := byteArgs{b: b, s: s, x: x, signed: signed, zero: zero, sink: sink}
-	if sink.sums == nil {
+	if sink.sums == nil && sink.r == nil {
 		args.l = b.pack(s.C, true, sink.q, signed, zero)
 	}
 	var room *[]float32
@@ -277,7 +277,18 @@ func (a *byteArgs) strips(t *simd.ByteStrip, block *simd.LaneBlock, n, cols, col
 	t.Dst, t.LineDst, t.NextDst = &sums[0], 4*block.Size, 4*size
 	b.f.Lanes(t, b.k, b.step, block, false)
 	for c := range n {
-		a.sink.put(sums[c*size:], block.Size, lines, place+c*cols*s.C+block.First, s.OW*s.C, block.First, min(cols*s.C-block.First, block.Lanes))
+		wide := min(cols*s.C-block.First, block.Lanes)
+		if a.sink.r == nil {
+			a.sink.put(sums[c*size:], block.Size, lines, place+c*cols*s.C+block.First, s.OW*s.C, block.First, wide)
+			continue
+		}
+		// The scales are those of a column.
+		for at := 0; at < wide; {
+			ch := (block.First + at) % s.C
+			n := min(wide-at, s.C-ch)
+			a.sink.put(sums[c*size+at:], block.Size, lines, place+c*cols*s.C+block.First+at, s.OW*s.C, ch, n)
+			at += n
+		}
 	}
 }
 
