@@ -372,12 +372,14 @@ func (b *byteWalk) storeSums() {
 	}
 }
 
-// quantised lets one of three loops quantise sums, by how the block rounds: as it is defined, where no result is below the zero point, or with
-// the numbers of simd.Fused.
-func (b *byteWalk) quantised(quantise func(up bool), fuse func()) {
-	up, fused, done := label("up%d", b.lines0), label("fused%d", b.lines0), label("quantised%d", b.lines0)
+// quantised lets one of four loops quantise sums, by how the block rounds: as it is defined, where no result is below the zero point, with
+// the numbers of simd.Fused, or by real scales.
+func (b *byteWalk) quantised(quantise func(up bool), fuse, scale func()) {
+	up, fused, scaled, done := label("up%d", b.lines0), label("fused%d", b.lines0), label("scaled%d", b.lines0), label("quantised%d", b.lines0)
+	b.CMPL(at(b.t, byteRound), operand.U8(2))
+	b.JA(operand.LabelRef(scaled))
+	b.JE(operand.LabelRef(fused))
 	b.CMPL(at(b.t, byteRound), operand.U8(1))
-	b.JA(operand.LabelRef(fused))
 	b.JE(operand.LabelRef(up))
 	quantise(false)
 	b.JMP(operand.LabelRef(done))
@@ -386,7 +388,18 @@ func (b *byteWalk) quantised(quantise func(up bool), fuse func()) {
 	b.JMP(operand.LabelRef(done))
 	b.Label(fused)
 	fuse()
+	b.JMP(operand.LabelRef(done))
+	b.Label(scaled)
+	scale()
 	b.Label(done)
+}
+
+// scaleSums rescales sums as [asm.rescaleTile] does, and adds the zero point.
+func (b *byteWalk) scaleSums(v reg.Register, scale, zero operand.Op) {
+	b.VCVTDQ2PS(v, v)
+	b.VMULPS(scale, v, v)
+	b.VCVTPS2DQ(v, v)
+	b.VPADDD(zero, v, v)
 }
 
 // limited writes what limits codes, which is left out where they have a sign and no limits but those of 8 bits.
@@ -399,7 +412,7 @@ func (b *byteWalk) limited(limit func()) {
 }
 
 // storeCodes quantises the sums of a line. Behind what the sums begin with lie the numbers of quantiseSums, for each
-// register all five kinds, or the three of fuseSums.
+// register all five kinds, or the three of fuseSums, or scales and zero points.
 func (b *byteWalk) storeCodes() {
 	s := b.sums[0]
 	at1 := func(v, kind int) operand.Mem { return at(b.start, b.bytes*(b.vecs+5*v+kind)) }
@@ -413,6 +426,10 @@ func (b *byteWalk) storeCodes() {
 		for v := range b.vecs {
 			b.VMOVDQU64(at1(v, 0), b.temp[v])
 			b.fuseSums(s[v], b.temp[v], at1(v, 1), at1(v, 2))
+		}
+	}, func() {
+		for v := range b.vecs {
+			b.scaleSums(s[v], at1(v, 0), at1(v, 1))
 		}
 	})
 	b.VPACKSSDW(s[1], s[0], s[0])
@@ -482,7 +499,7 @@ func (b *byteWalk) codes() {
 		b.quantised(func(up bool) {
 			b.quantiseSums(x, even, odd, reg.K6, scale[0], scale[1], scale[2], scale[3], up)
 			b.VPSRAVD(scale[4], odd, x)
-		}, func() { b.fuseSums(x, scale[0], scale[1], scale[2]) })
+		}, func() { b.fuseSums(x, scale[0], scale[1], scale[2]) }, func() { b.scaleSums(x, scale[0], scale[1]) })
 		b.VPMOVSDB(x, x.AsX())
 		b.limited(func() {
 			b.VPMAXSB(lo.AsX(), x.AsX(), x.AsX())

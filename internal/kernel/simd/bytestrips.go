@@ -290,6 +290,28 @@ func (f *ByteStrips) PackScales(start []int32, blocks []LaneBlock, s *Scales, ze
 	return all
 }
 
+// PackRescaled is PackScales, into dst if it has room, for codes as [Elements.RescaleColumns] makes them, by scales of as many channels as a column has.
+func (f *ByteStrips) PackRescaled(dst, start []int32, blocks []LaneBlock, scales []float32, zero int32) []int32 {
+	last := blocks[len(blocks)-1]
+	if dst == nil {
+		dst = make([]int32, last.Start+scaleKinds*last.Size)
+	}
+	for j := range blocks {
+		b := &blocks[j]
+		to, words := dst[b.Start:], b.Size/b.registers()
+		b.round = roundScaled
+		for word := range b.Size {
+			ch := b.channel(word)
+			if ch < 0 {
+				continue
+			}
+			at := to[b.Size+word/words*5*words:][:5*words]
+			to[word], at[word%words], at[words+word%words] = start[ch], int32(math.Float32bits(scales[ch%len(scales)])), zero
+		}
+	}
+	return dst
+}
+
 // PackSpread arranges the weights of a plane, line by line, for [ByteStrips.Spread]; dst
 // has SpreadSize values.
 func (f *ByteStrips) PackSpread(dst []int8, k int, w []int32) {
