@@ -14,7 +14,7 @@ type CodeTile struct {
 	mask   uint64 // of the columns that are written
 	Scales *int32 // see [CodeScales]; the bits of floats where sums are rescaled
 	round  uint64 // how sums become codes
-	// Tiles of a call, whose sums begin with Start, and how far each lies from the last one, in bytes. The loops count how far they have gone.
+	// Tiles of a call, whose sums begin with Start or have no segments, and how far each lies from the last one, in bytes. The loops count how far they have gone.
 	tiles          int
 	stepA, stepOut int
 	doneA, doneOut int
@@ -145,7 +145,7 @@ func (t *CodeTile) ofSums(rows int, loops *codeLoops, turned bool, more int) {
 	t.Segs, t.more = segs, was
 }
 
-// inRows computes any number of rows, several tiles of them in a call where sums begin with Start.
+// inRows computes any number of rows, several tiles of them in a call where sums begin with Start, or are all there is.
 func (t *CodeTile) inRows(rows int, loops *codeLoops, turned bool) {
 	tile, out, scales, step := t.IntTile, t.Out, t.Scales, 0
 	if turned {
@@ -153,10 +153,13 @@ func (t *CodeTile) inRows(rows int, loops *codeLoops, turned bool) {
 	}
 	for rows > 0 {
 		n := Evenly(rows, len(loops))
-		if t.tiles = 1; t.more == 0 && !turned {
+		t.tiles, t.stepA, t.stepOut, t.doneA, t.doneOut = 1, n*t.RowA, n*t.RowOut, 0, 0
+		if !turned && (t.more == 0 || t.Segs == 0) {
 			t.tiles = rows / n
 		}
-		t.stepA, t.stepOut, t.doneA, t.doneOut = n*t.RowA, n*t.RowOut, 0, 0
+		if t.Segs == 0 { // there are sums alone
+			t.stepA = n * t.RowC
+		}
 		done := t.tiles * n
 		loops[n-1](t)
 		if rows -= done; rows > 0 {

@@ -38,6 +38,7 @@ continue:
 	MOVQ    56(AX), DX
 	LEAQ    (DX)(DX*2), DX
 	MOVQ    48(AX), DX
+	ADDQ    160(AX), DX
 	VMOVUPS (DX), Z0
 	VMOVUPS 64(DX), Z1
 	CMPQ    CX, $0x02
@@ -222,6 +223,7 @@ continue:
 	MOVQ    56(AX), DX
 	LEAQ    (DX)(DX*2), DX
 	MOVQ    48(AX), DX
+	ADDQ    160(AX), DX
 	VMOVUPS (DX), Z0
 	VMOVUPS 64(DX), Z1
 	CMPQ    CX, $0x02
@@ -354,6 +356,7 @@ continue:
 	MOVQ        56(AX), DX
 	LEAQ        (DX)(DX*2), DX
 	MOVQ        48(AX), DX
+	ADDQ        160(AX), DX
 	VMOVUPS     (DX), Z0
 	VMOVUPS     64(DX), Z1
 	CMPQ        CX, $0x02
@@ -481,6 +484,7 @@ continue:
 	MOVQ    56(AX), DX
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), BX
+	ADDQ    160(AX), BX
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX)(DX*1), Z2
@@ -715,6 +719,7 @@ continue:
 	MOVQ    56(AX), DX
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), BX
+	ADDQ    160(AX), BX
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX)(DX*1), Z2
@@ -870,6 +875,7 @@ continue:
 	MOVQ        56(AX), DX
 	LEAQ        (DX)(DX*2), BX
 	MOVQ        48(AX), BX
+	ADDQ        160(AX), BX
 	VMOVUPS     (BX), Z0
 	VMOVUPS     64(BX), Z1
 	VMOVUPS     (BX)(DX*1), Z2
@@ -1020,6 +1026,7 @@ continue:
 	MOVQ    56(AX), DX
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), BX
+	ADDQ    160(AX), BX
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX)(DX*1), Z2
@@ -1310,6 +1317,7 @@ continue:
 	MOVQ    56(AX), DX
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), BX
+	ADDQ    160(AX), BX
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX)(DX*1), Z2
@@ -1496,6 +1504,7 @@ continue:
 	MOVQ        56(AX), DX
 	LEAQ        (DX)(DX*2), BX
 	MOVQ        48(AX), BX
+	ADDQ        160(AX), BX
 	VMOVUPS     (BX), Z0
 	VMOVUPS     64(BX), Z1
 	VMOVUPS     (BX)(DX*1), Z2
@@ -1677,6 +1686,7 @@ continue:
 	MOVQ    56(AX), DX
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
+	ADDQ    160(AX), SI
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -2017,6 +2027,7 @@ continue:
 	MOVQ    56(AX), DX
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
+	ADDQ    160(AX), SI
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -2226,6 +2237,7 @@ continue:
 	MOVQ        56(AX), DX
 	LEAQ        (DX)(DX*2), BX
 	MOVQ        48(AX), SI
+	ADDQ        160(AX), SI
 	VMOVUPS     (SI), Z0
 	VMOVUPS     64(SI), Z1
 	VMOVUPS     (SI)(DX*1), Z2
@@ -2431,6 +2443,8 @@ continue:
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -2834,6 +2848,8 @@ continue:
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -3081,6 +3097,8 @@ continue:
 	LEAQ        (DX)(DX*2), BX
 	MOVQ        48(AX), SI
 	LEAQ        (SI)(DX*4), DI
+	ADDQ        160(AX), SI
+	ADDQ        160(AX), DI
 	VMOVUPS     (SI), Z0
 	VMOVUPS     64(SI), Z1
 	VMOVUPS     (SI)(DX*1), Z2
@@ -3323,6 +3341,8 @@ continue:
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -3776,6 +3796,8 @@ continue:
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -4046,6 +4068,8 @@ continue:
 	LEAQ        (DX)(DX*2), BX
 	MOVQ        48(AX), SI
 	LEAQ        (SI)(DX*4), DI
+	ADDQ        160(AX), SI
+	ADDQ        160(AX), DI
 	VMOVUPS     (SI), Z0
 	VMOVUPS     64(SI), Z1
 	VMOVUPS     (SI)(DX*1), Z2
@@ -4311,6 +4335,8 @@ continue:
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -4820,6 +4846,8 @@ continue:
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -5121,6 +5149,8 @@ continue:
 	LEAQ        (DX)(DX*2), BX
 	MOVQ        48(AX), SI
 	LEAQ        (SI)(DX*4), DI
+	ADDQ        160(AX), SI
+	ADDQ        160(AX), DI
 	VMOVUPS     (SI), Z0
 	VMOVUPS     64(SI), Z1
 	VMOVUPS     (SI)(DX*1), Z2
@@ -5417,6 +5447,8 @@ continue:
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -5976,6 +6008,8 @@ continue:
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -6300,6 +6334,8 @@ continue:
 	LEAQ        (DX)(DX*2), BX
 	MOVQ        48(AX), SI
 	LEAQ        (SI)(DX*4), DI
+	ADDQ        160(AX), SI
+	ADDQ        160(AX), DI
 	VMOVUPS     (SI), Z0
 	VMOVUPS     64(SI), Z1
 	VMOVUPS     (SI)(DX*1), Z2
@@ -6620,6 +6656,9 @@ continue:
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
 	LEAQ    (DI)(DX*4), R8
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
+	ADDQ    160(AX), R8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -7242,6 +7281,9 @@ continue:
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
 	LEAQ    (DI)(DX*4), R8
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
+	ADDQ    160(AX), R8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -7604,6 +7646,9 @@ continue:
 	MOVQ        48(AX), SI
 	LEAQ        (SI)(DX*4), DI
 	LEAQ        (DI)(DX*4), R8
+	ADDQ        160(AX), SI
+	ADDQ        160(AX), DI
+	ADDQ        160(AX), R8
 	VMOVUPS     (SI), Z0
 	VMOVUPS     64(SI), Z1
 	VMOVUPS     (SI)(DX*1), Z2
@@ -7961,6 +8006,9 @@ continue:
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
 	LEAQ    (DI)(DX*4), R8
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
+	ADDQ    160(AX), R8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -8633,6 +8681,9 @@ continue:
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
 	LEAQ    (DI)(DX*4), R8
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
+	ADDQ    160(AX), R8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -9018,6 +9069,9 @@ continue:
 	MOVQ        48(AX), SI
 	LEAQ        (SI)(DX*4), DI
 	LEAQ        (DI)(DX*4), R8
+	ADDQ        160(AX), SI
+	ADDQ        160(AX), DI
+	ADDQ        160(AX), R8
 	VMOVUPS     (SI), Z0
 	VMOVUPS     64(SI), Z1
 	VMOVUPS     (SI)(DX*1), Z2
@@ -9398,6 +9452,9 @@ continue:
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
 	LEAQ    (DI)(DX*4), R8
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
+	ADDQ    160(AX), R8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -10126,6 +10183,9 @@ continue:
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
 	LEAQ    (DI)(DX*4), R8
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
+	ADDQ    160(AX), R8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -10542,6 +10602,9 @@ continue:
 	MOVQ        48(AX), SI
 	LEAQ        (SI)(DX*4), DI
 	LEAQ        (DI)(DX*4), R8
+	ADDQ        160(AX), SI
+	ADDQ        160(AX), DI
+	ADDQ        160(AX), R8
 	VMOVUPS     (SI), Z0
 	VMOVUPS     64(SI), Z1
 	VMOVUPS     (SI)(DX*1), Z2
@@ -10953,6 +11016,9 @@ continue:
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
 	LEAQ    (DI)(DX*4), R8
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
+	ADDQ    160(AX), R8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -11731,6 +11797,9 @@ continue:
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
 	LEAQ    (DI)(DX*4), R8
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
+	ADDQ    160(AX), R8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -12170,6 +12239,9 @@ continue:
 	MOVQ        48(AX), SI
 	LEAQ        (SI)(DX*4), DI
 	LEAQ        (DI)(DX*4), R8
+	ADDQ        160(AX), SI
+	ADDQ        160(AX), DI
+	ADDQ        160(AX), R8
 	VMOVUPS     (SI), Z0
 	VMOVUPS     64(SI), Z1
 	VMOVUPS     (SI)(DX*1), Z2

@@ -96,6 +96,7 @@ continue:
 	MOVQ    56(AX), DX
 	LEAQ    (DX)(DX*2), DX
 	MOVQ    48(AX), DX
+	ADDQ    160(AX), DX
 	VMOVUPS (DX), Z0
 	VMOVUPS 64(DX), Z1
 	CMPQ    CX, $0x02
@@ -284,6 +285,7 @@ continue:
 	MOVQ    56(AX), DX
 	LEAQ    (DX)(DX*2), DX
 	MOVQ    48(AX), DX
+	ADDQ    160(AX), DX
 	VMOVUPS (DX), Z0
 	VMOVUPS 64(DX), Z1
 	CMPQ    CX, $0x02
@@ -491,6 +493,7 @@ continue:
 	MOVQ    56(AX), DX
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), BX
+	ADDQ    160(AX), BX
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX)(DX*1), Z2
@@ -731,6 +734,7 @@ continue:
 	MOVQ    56(AX), DX
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), BX
+	ADDQ    160(AX), BX
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX)(DX*1), Z2
@@ -974,6 +978,7 @@ continue:
 	MOVQ    56(AX), DX
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), BX
+	ADDQ    160(AX), BX
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX)(DX*1), Z2
@@ -1272,6 +1277,7 @@ continue:
 	MOVQ    56(AX), DX
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), BX
+	ADDQ    160(AX), BX
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX)(DX*1), Z2
@@ -1559,6 +1565,7 @@ continue:
 	MOVQ    56(AX), DX
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
+	ADDQ    160(AX), SI
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -1909,6 +1916,7 @@ continue:
 	MOVQ    56(AX), DX
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
+	ADDQ    160(AX), SI
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -2238,6 +2246,8 @@ continue:
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -2653,6 +2663,8 @@ continue:
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -3032,6 +3044,8 @@ continue:
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -3499,6 +3513,8 @@ continue:
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -3914,6 +3930,8 @@ continue:
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -4439,6 +4457,8 @@ continue:
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -4898,6 +4918,8 @@ continue:
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -5475,6 +5497,8 @@ continue:
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -5976,6 +6000,9 @@ continue:
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
 	LEAQ    (DI)(DX*4), R8
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
+	ADDQ    160(AX), R8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -6618,6 +6645,9 @@ continue:
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
 	LEAQ    (DI)(DX*4), R8
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
+	ADDQ    160(AX), R8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -7169,6 +7199,9 @@ continue:
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
 	LEAQ    (DI)(DX*4), R8
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
+	ADDQ    160(AX), R8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -7863,6 +7896,9 @@ continue:
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
 	LEAQ    (DI)(DX*4), R8
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
+	ADDQ    160(AX), R8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -8450,6 +8486,9 @@ continue:
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
 	LEAQ    (DI)(DX*4), R8
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
+	ADDQ    160(AX), R8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -9202,6 +9241,9 @@ continue:
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
 	LEAQ    (DI)(DX*4), R8
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
+	ADDQ    160(AX), R8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -9833,6 +9875,9 @@ continue:
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
 	LEAQ    (DI)(DX*4), R8
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
+	ADDQ    160(AX), R8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -10637,6 +10682,9 @@ continue:
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
 	LEAQ    (DI)(DX*4), R8
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
+	ADDQ    160(AX), R8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
