@@ -421,7 +421,7 @@ func (q *intLineArgs) tiles(t *simd.IntTile, codes *simd.CodeTile, v lineView, y
 		end, last = p1+(part.l1-1-part.l0)*q.wide, part.l0+1
 	}
 	for n := part.n0; n < part.n1; n++ {
-		if codes != nil && 2*(q.og-n*f.Cols) > f.Cols {
+		if codes != nil && q.c.wholeCodes(q.og-n*f.Cols) {
 			q.codesOfPanel(codes, v, y, n, part, buf)
 			continue
 		}
