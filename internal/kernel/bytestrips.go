@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/opmeter/opmeter/internal/kernel/simd"
@@ -29,6 +30,15 @@ type byteLanes struct {
 	cols    int
 	weights []int8  // nil until they are wanted
 	start   []int32 // what sums begin with, if that stays the same, and scales
+	of      byteRescale
+}
+
+// byteRescale is what start was made of for the rounding of ONNX.
+type byteRescale struct {
+	zero   int32 // of what is convolved, as a number without a sign
+	q      simd.Rescaling
+	scales []float32
+	bias   []int32
 }
 
 // planByteStrips returns nil for what strips cannot do.
@@ -153,10 +163,9 @@ func (b *byteStrips) pack(c int, codes bool, q *Requant, signed bool, zero int32
 	if l.weights != nil {
 		return l
 	}
-	if l.blocks, l.cols = b.f.LaneBlocks(b.k, c, b.cols, codes); l.blocks == nil {
+	if !b.packLanes(l, c, codes) {
 		return nil
 	}
-	l.weights = b.f.PackLanes(b.k, l.blocks, b.wide, c)
 	if codes {
 		begin, z := make([]int32, c*l.cols), q.Zero
 		start8(begin, b.sums[:len(begin)], zero8(signed, zero))
@@ -168,10 +177,47 @@ func (b *byteStrips) pack(c int, codes bool, q *Requant, signed bool, zero int32
 	return l
 }
 
+// packLanes packs the weights of lines of c channels; false where strips have no loops for that.
+func (b *byteStrips) packLanes(l *byteLanes, c int, codes bool) bool {
+	if l.blocks, l.cols = b.f.LaneBlocks(b.k, c, b.cols, codes); l.blocks == nil {
+		return false
+	}
+	l.weights = b.f.PackLanes(b.k, l.blocks, b.wide, c)
+	return true
+}
+
+// packRescaled is pack for codes by q.
+func (b *byteStrips) packRescaled(c int, q *Rescale, signed bool, zero int32) *byteLanes {
+	l, z := &b.lanes[1], zero8(signed, zero)
+	if !q.small() || l.weights == nil && !b.packLanes(l, c, true) {
+		return nil
+	}
+	if of := &l.of; of.scales != nil && of.zero == z && of.q == q.q && slices.Equal(of.scales, q.Scales) && slices.Equal(of.bias, q.Bias) {
+		return l
+	}
+	l.of.zero, l.of.q, l.of.scales, l.of.bias = z, q.q, append(l.of.scales[:0], q.Scales...), append(l.of.bias[:0], q.Bias...)
+	sc, room := borrow(c * l.cols)
+	begin, to := asInt32(room), q.Zero
+	start8(begin, b.sums[:len(begin)], z)
+	for i := range begin {
+		begin[i] += q.Bias[i%c]
+	}
+	if q.q.Hi > math.MaxInt8 {
+		to -= 128
+	}
+	l.start = b.f.PackRescaled(l.start, begin, l.blocks, q.Scales, to)
+	scratch.Put(sc)
+	return l
+}
+
 // lines convolves x over [N,H,W,C].
 func (b *byteStrips) lines(p *workers.Pool, s *ConvShape, x []uint8, signed bool, zero int32, sink tileSink) {
 	args := byteArgs{b: b, s: s, x: x, signed: signed, zero: zero, sink: sink}
-	if sink.sums == nil {
+	switch {
+	case sink.sums != nil:
+	case sink.r != nil:
+		args.l = b.packRescaled(s.C, sink.r, signed, zero)
+	default:
 		args.l = b.pack(s.C, true, sink.q, signed, zero)
 	}
 	var room *[]float32
@@ -212,7 +258,11 @@ func (a byteArgs) lines(lo, hi int) {
 	t.SetEdge(uint8(a.zero), a.signed)
 	t.LineSrc, t.NextSrc, t.Tap = s.W*s.C, l.cols*b.step*s.C, s.C
 	if a.codes {
-		t.SetLimits(a.sink.q.Min, a.sink.q.Max)
+		if r := a.sink.r; r != nil {
+			t.SetLimits(r.q.Lo, r.q.Hi)
+		} else {
+			t.SetLimits(a.sink.q.Min, a.sink.q.Max)
+		}
 		t.LineDst, t.NextDst = s.OW*s.C, l.cols*s.C
 	}
 	for i := lo; i < hi; i++ {
@@ -277,7 +327,18 @@ func (a *byteArgs) strips(t *simd.ByteStrip, block *simd.LaneBlock, n, cols, col
 	t.Dst, t.LineDst, t.NextDst = &sums[0], 4*block.Size, 4*size
 	b.f.Lanes(t, b.k, b.step, block, false)
 	for c := range n {
-		a.sink.put(sums[c*size:], block.Size, lines, place+c*cols*s.C+block.First, s.OW*s.C, block.First, min(cols*s.C-block.First, block.Lanes))
+		wide := min(cols*s.C-block.First, block.Lanes)
+		if a.sink.r == nil {
+			a.sink.put(sums[c*size:], block.Size, lines, place+c*cols*s.C+block.First, s.OW*s.C, block.First, wide)
+			continue
+		}
+		// The scales are those of a column.
+		for at := 0; at < wide; {
+			ch := (block.First + at) % s.C
+			n := min(wide-at, s.C-ch)
+			a.sink.put(sums[c*size+at:], block.Size, lines, place+c*cols*s.C+block.First+at, s.OW*s.C, ch, n)
+			at += n
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -82,4 +83,37 @@ func byteStripCodes[T int8 | uint8](t *testing.T, least, most int32) {
 			t.Fatalf("case %d, %s: %+v, zero point %d, %d between %d and %d: value %d is %d, want %d", n, c.Name(), s, zero, q.Zero, q.Min, q.Max, i, got[i], want[i])
 		}
 	}
+}
+
+// TestDepthwiseLast compares depthwise convolutions of codes with plain Go, with the channels first and last, beginning with some that surely have
+// them last where bytes can be turned.
+func TestDepthwiseLast(t *testing.T) {
+	fixed := []ConvShape{
+		{N: 1, C: 144, OH: 9, OW: 11, H: 9, W: 11, KH: 3, StrideH: 1, PadT: 1, PadL: 1},
+		{N: 2, C: 96, OH: 6, OW: 6, H: 12, W: 12, KH: 3, StrideH: 2, PadT: 0, PadL: 0},
+		{N: 1, C: 16, OH: 5, OW: 40, H: 5, W: 40, KH: 5, StrideH: 1, PadT: 2, PadL: 2},
+	}
+	everySet(t, func(t *testing.T, plain func(func())) {
+		r := rand.New(rand.NewPCG(19, 20))
+		last := 0
+		for _, threads := range []int{1, 3} {
+			pool := workers.New(threads, nil)
+			defer pool.Close()
+			for i := range rounds(80) {
+				s := ConvShape{N: 1 + r.IntN(2), C: 16 + r.IntN(180), OH: 1 + r.IntN(12), OW: 1 + r.IntN(30), KH: 3 + 2*r.IntN(2), StrideH: 1 + r.IntN(2), PadT: r.IntN(4), PadL: r.IntN(4)}
+				s.H, s.W = max(1, (s.OH-1)*s.StrideH+s.KH-s.PadT-r.IntN(3)), max(1, (s.OW-1)*s.StrideH+s.KH-s.PadL-r.IntN(3))
+				if i < len(fixed) {
+					s = fixed[i]
+				}
+				s.OC, s.Groups, s.KW, s.StrideW, s.DilH, s.DilW = s.C, s.C, s.KH, s.StrideH, 1, 1
+				if s.WalksLast() {
+					last++
+				}
+				testIntConv(t, r, pool, s, plain)
+			}
+		}
+		if simd.ByteStripKernels(3, 1) != nil && simd.ElementKernels().Columns() && last < 2*len(fixed) {
+			t.Fatalf("%d convolutions have their channels last", last)
+		}
+	})
 }

@@ -28,7 +28,7 @@ func newConvQ(s ConvShape, lastIn, lastOut bool) convQ {
 	s.lay()
 	c := convQ{s: s, cg: s.C / s.Groups, og: s.OC / s.Groups}
 	c.k = c.cg * s.KH * s.KW
-	if lastIn || lastOut && c.s.Lasts() || c.s.Turns() {
+	if lastIn || lastOut && (c.s.Lasts() || c.s.bandOf(simd.IntKernels(), true) > 0) || c.s.Turns() {
 		c.lines = newIntLines(&c.s, c.cg, c.og, !lastIn)
 	} else {
 		c.planes = newIntPlanes(&c.s, c.cg)
@@ -53,6 +53,11 @@ func (s *ConvShape) MakesLast() bool {
 	return simd.IntKernels() != nil && simd.ElementKernels().Columns() && s.outputs() > 0 && (s.Groups <= 1 || s.tilesGroups()) && s.OC >= 16
 }
 
+// WalksLast tells whether a depthwise convolution of bytes over [N,C,H,W] can have the channels of its input and of its results last.
+func (s *ConvShape) WalksLast() bool {
+	return s.Groups > 1 && s.Groups == s.C && s.OC == s.C && s.C >= 16 && s.outputs() > 0 && simd.IntKernels() != nil && simd.ElementKernels().Columns() && s.planByteStrips(1, true) != nil
+}
+
 // Turns tells whether a convolution over [N,C,H,W] is faster with channels last on the way: where positions are few for panels of them, or
 // where a result has many products beside the time that its turning takes.
 func (s *ConvShape) Turns() bool {
@@ -67,7 +72,7 @@ func setWeights[W Weight](p *workers.Pool, c *convQ, w []W, zero int32) {
 	}
 	switch {
 	case c.lines != nil:
-		fillLines(p, c.lines, c.og, w, zero)
+		fillLines(p, c.lines, &c.s, w, zero)
 	case c.planes != nil:
 		if first {
 			c.lines = newSparsePlanes(&c.s, w, zero)
@@ -307,6 +312,8 @@ type ConvSums struct {
 	convQ
 	wd        []int32 // weights of a depthwise convolution in plain Go
 	depthwise bool
+	last      bool    // of a depthwise convolution: channels are last, of its input and its results
+	lanes     []int16 // its weights [KH,KW,OC] then
 	seen      *tapCut // the taps that are left, where some see nothing
 	zeroPoint int32
 	to        tileSink  // of a run
@@ -314,12 +321,13 @@ type ConvSums struct {
 }
 
 // NewConvSums prepares a convolution; see [SetSumWeights]. Its input has the channels last where lastIn says so, its
-// results where lastOut does, for what [ConvShape.Lasts] or [ConvShape.MakesLast] alone.
+// results where lastOut does, for what [ConvShape.Lasts] or [ConvShape.MakesLast] alone; both for what [ConvShape.WalksLast].
 func NewConvSums(s ConvShape, lastIn, lastOut bool) *ConvSums {
 	c := &ConvSums{seen: s.cutTaps()}
 	if s.Groups > 1 && s.Groups == s.C {
 		c.convQ, c.depthwise = convQ{s: s, cg: 1, og: s.OC / s.Groups, k: s.KH * s.KW}, true
-		if c.windows = newIntWindows(&c.s, c.og, false); c.windows == nil {
+		c.last = lastIn && lastOut
+		if c.windows = newIntWindows(&c.s, c.og, c.last); c.windows == nil {
 			c.wd = pages.Make[int32](s.OC * c.k)
 		}
 	} else {
@@ -345,6 +353,12 @@ func SetSumWeights[W SumWeight](c *ConvSums, w []W, zero int32) {
 	w = tapsOf(c.seen, w, c.s.OC, c.cg, false)
 	taps := c.s.KH * c.s.KW
 	switch {
+	case c.last:
+		c.lanes = room(c.lanes, len(w))
+		for i, v := range w {
+			c.lanes[i%taps*c.s.OC+i/taps] = int16(int32(v) - zero)
+		}
+		c.windows.setLanes(&c.s, c.lanes)
 	case c.depthwise:
 		sc, room := borrow(len(w))
 		wide := asInt32(room)
@@ -406,6 +420,8 @@ func (c *ConvSums) vectors(p *workers.Pool, x []uint8) {
 	switch {
 	case c.lines != nil:
 		c.lines.run(p, &c.s, c.og, x, c.signed, c.zeroPoint, c.to)
+	case c.last:
+		c.windows.lines(p, &c.s, x, c.signed, c.zeroPoint, c.to)
 	case c.windows != nil:
 		c.windows.run(p, &c.s, x, c.signed, c.zeroPoint, c.put)
 	default:

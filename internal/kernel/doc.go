@@ -35,7 +35,7 @@
 //	float16                                    halves.go
 //	plain Go                                   tiles.go, micro.go, patch.go
 //
-// Those of 8-bit numbers begin at convq.go: intlines.go, groups in intgroups.go, depthwise ones in
+// Those of 8-bit numbers begin at convq.go: intlines.go, few channels in bands.go, groups in intgroups.go, depthwise ones in
 // bytestrips.go and depthwiseq.go. Their sums become codes in tilesink.go, by TFLite's rounding
 // (requant.go) or that of ONNX (rescale.go). Those of 16-bit numbers are in wideconv.go,
 // transposed ones of TFLite in transposed.go.

@@ -8,7 +8,7 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// Sums that become codes while they are in registers: see [simd.CodeTile]. Panels of which half or more is not there are computed as sums.
+// Sums that become codes while they are in registers: see [simd.CodeTile]. Panels of which more than half is not there are computed as sums.
 
 var codeTiles = sync.Pool{New: func() any { return new(simd.CodeTile) }}
 
@@ -30,7 +30,7 @@ type intCodes struct {
 // makesCodes tells whether tiles make codes for a sink.
 func (c *intLines) makesCodes(sink *tileSink, og int) bool {
 	w := &c.panels[0]
-	if w.sums == nil || c.sparse != nil || c.grouped() || sink.sums != nil || sink.floats != nil || sink.area > 0 || 2*og <= w.f.Cols || !w.f.HasCodes() {
+	if w.sums == nil || c.sparse != nil || c.grouped() || sink.sums != nil || sink.floats != nil || sink.area > 0 || !w.f.HasCodes() || !c.wholeCodes(og) {
 		return false
 	}
 	if sink.r != nil {
@@ -38,6 +38,16 @@ func (c *intLines) makesCodes(sink *tileSink, og int) bool {
 	}
 	q := sink.q
 	return q.scales.Small && simd.EightBits(q.Zero, q.Min, q.Max)
+}
+
+// halfFours is the most fours of which a panel that is half there is computed as a whole one: what that takes more is less than what
+// it takes to make codes of sums behind a product.
+const halfFours = 12
+
+// wholeCodes tells whether codes of n columns, or of more, are made in tiles, which compute a panel as a whole.
+func (c *intLines) wholeCodes(n int) bool {
+	w := &c.panels[0]
+	return 2*n > w.f.Cols || 2*n == w.f.Cols && (w.segs*w.pairs() <= halfFours || w.f.Tiled(w.pairs(), c.plan.passes[0].segs))
 }
 
 // biased writes what the sums of all panels begin with, their biases included.

@@ -15,6 +15,7 @@ type intLines struct {
 	groups *intGroups    // tiles of groups, in place of panels where they have weights
 	planes bool          // the input is [N,C,H,W]
 	picked bool          // the positions that windows of one see are copied side by side
+	band   int           // values of a column of a band, see bandOf; 0 for none
 	sparse []*sparseInts // the weights of each group instead, where leaving out their zeros pays in all of them
 	start  []int32       // what sums of fours begin with, for the zero point of the last run; empty before the first with these weights
 	zero   int32         // that zero point, as fours have it
@@ -28,7 +29,10 @@ func newIntLines(s *ConvShape, cg, og int, planes bool) *intLines {
 		return nil
 	}
 	// Sums need no blocks: panels of 8-bit weights are short.
-	c := &intLines{plan: s.planLines(cg, og, f.Cols, cg*s.KH*s.KW), panels: make([]intPanels, s.Groups), planes: planes}
+	c := &intLines{plan: s.planLines(cg, og, f.Cols, cg*s.KH*s.KW), panels: make([]intPanels, s.Groups), planes: planes, band: s.bandOf(f, planes)}
+	if c.band > 0 {
+		c.planBands(s, f)
+	}
 	q := &c.plan.passes[0]
 	for g := range c.panels {
 		c.panels[g] = intPanels{f: f, segs: len(c.plan.passes) * q.segs, seg: q.k}
@@ -329,7 +333,11 @@ func (q *intLineArgs) block(n int, part linePart) {
 	if flat := l.n == 1 && s.KH == 1 && !l.turned && !c.picked; flat {
 		width = piece
 	} else {
-		held = max(held, intHeld/(q.bytes*s.StrideH*l.w*s.C))
+		line := s.StrideH * l.w * s.C
+		if c.band > 0 {
+			line += l.lineA
+		}
+		held = max(held, intHeld/(q.bytes*line))
 	}
 	for l0 := part.l0; l0 < part.l1; l0 += held {
 		for p0 := part.p0; p0 < part.p1; p0 += width {
@@ -390,6 +398,11 @@ func (q *intLineArgs) view(n, l0, l1, p0, p1 int) (lineView, *[]float32) {
 		return lineView{x, p0 * c}, sc
 	}
 	y0, y1, x0, x1 := q.seen(l0, l1, p0, p1)
+	if band := q.c.band; band > 0 {
+		sc, x := borrow8(q.bytes * ((l1-l0-1)*l.lineA + (x1-x0)*band + bandSlack))
+		q.bands(x, n, l0, l1, x0, x1)
+		return lineView{x, l0*l.lineA + x0*band}, sc
+	}
 	sc, x := borrow8(q.bytes*((y1-y0-1)*l.w+x1-x0)*c + more)
 	q.frame(x, n, y0, y1, x0, x1)
 	return lineView{x, (y0*l.w + x0) * c}, sc
@@ -408,7 +421,7 @@ func (q *intLineArgs) tiles(t *simd.IntTile, codes *simd.CodeTile, v lineView, y
 		end, last = p1+(part.l1-1-part.l0)*q.wide, part.l0+1
 	}
 	for n := part.n0; n < part.n1; n++ {
-		if codes != nil && 2*(q.og-n*f.Cols) > f.Cols {
+		if codes != nil && q.c.wholeCodes(q.og-n*f.Cols) {
 			q.codesOfPanel(codes, v, y, n, part, buf)
 			continue
 		}

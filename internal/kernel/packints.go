@@ -313,8 +313,14 @@ func room[T any](v []T, n int) []T {
 }
 
 // fillLines packs the weights of all groups.
-func fillLines[W Weight](p *workers.Pool, c *intLines, og int, w []W, zero int32) {
+func fillLines[W Weight](p *workers.Pool, c *intLines, s *ConvShape, w []W, zero int32) {
 	c.start = c.start[:0]
+	if c.band > 0 {
+		c.panels[0].fours = true
+		fillBands(p, c, s, w, zero)
+		return
+	}
+	og := s.OC / s.Groups
 	k := c.panels[0].segs * c.panels[0].seg
 	first := c.panels[0].narrow == nil && c.panels[0].wide == nil && c.sparse == nil && !c.grouped() // weights that come again and again are not listed
 	gain := 1.0

@@ -127,8 +127,8 @@ const panelVecs = 2
 func (k intKind) byColumn() bool { return k == quads || k == sieve }
 
 // intProducts computes the sums of rows by the first vecs registers of a panel: those of a row after those of the row before, in the first registers. It
-// returns pointers to rows, for any use. Where further is set, rows of the left-hand matrix begin that much further on, the tile may have no segments, and sums
-// may begin with what c has and start both.
+// returns pointers to rows, for any use. Where further is set, rows of the left-hand matrix, or of c where sums go on from it, begin that much further on, the tile
+// may have no segments, and sums may begin with what c has and start both.
 func (a *asm) intProducts(t reg.Register, w width, rows, vecs int, kind intKind, dot bool, further operand.Op) *rowPointers {
 	sum := func(r, v int) reg.VecPhysical { return w.reg(r*vecs + v) }
 	each := func(f func(r, v int)) {
@@ -160,6 +160,9 @@ func (a *asm) intProducts(t reg.Register, w width, rows, vecs int, kind intKind,
 	a.JMP(operand.LabelRef("begin"))
 	a.Label("continue")
 	p.set(at(t, intC), at(t, intRowC))
+	if further != nil {
+		p.add(further)
+	}
 	each(func(r, v int) { a.VMOVUPS(p.at(r, v*w.bytes()), sum(r, v)) })
 	if further != nil {
 		a.CMPQ(flags, operand.U8(intBoth))

@@ -35,7 +35,8 @@ const (
 	byteRound  = byteTurn + 4
 	byteWrite  = byteRound + 4
 	byteWhole  = byteWrite + 8
-	byteLo     = byteWhole + 8 + 16
+	byteFinish = byteWhole + 8
+	byteLo     = byteFinish + 8 + 8
 	byteHi     = byteLo + 64
 )
 
@@ -371,12 +372,14 @@ func (b *byteWalk) storeSums() {
 	}
 }
 
-// quantised lets one of three loops quantise sums, by how the block rounds: as it is defined, where no result is below the zero point, or with
-// the numbers of simd.Fused.
-func (b *byteWalk) quantised(quantise func(up bool), fuse func()) {
-	up, fused, done := label("up%d", b.lines0), label("fused%d", b.lines0), label("quantised%d", b.lines0)
+// quantised lets one of four loops quantise sums, by how the block rounds: as it is defined, where no result is below the zero point, with
+// the numbers of simd.Fused, or by real scales.
+func (b *byteWalk) quantised(quantise func(up bool), fuse, scale func()) {
+	up, fused, scaled, done := label("up%d", b.lines0), label("fused%d", b.lines0), label("scaled%d", b.lines0), label("quantised%d", b.lines0)
+	b.CMPL(at(b.t, byteRound), operand.U8(2))
+	b.JA(operand.LabelRef(scaled))
+	b.JE(operand.LabelRef(fused))
 	b.CMPL(at(b.t, byteRound), operand.U8(1))
-	b.JA(operand.LabelRef(fused))
 	b.JE(operand.LabelRef(up))
 	quantise(false)
 	b.JMP(operand.LabelRef(done))
@@ -385,11 +388,31 @@ func (b *byteWalk) quantised(quantise func(up bool), fuse func()) {
 	b.JMP(operand.LabelRef(done))
 	b.Label(fused)
 	fuse()
+	b.JMP(operand.LabelRef(done))
+	b.Label(scaled)
+	scale()
 	b.Label(done)
 }
 
+// scaleSums rescales sums as [asm.rescaleTile] does, and adds the zero point.
+func (b *byteWalk) scaleSums(v reg.Register, scale, zero operand.Op) {
+	b.VCVTDQ2PS(v, v)
+	b.VMULPS(scale, v, v)
+	b.VCVTPS2DQ(v, v)
+	b.VPADDD(zero, v, v)
+}
+
+// limited writes what limits codes, which is left out where they have a sign and no limits but those of 8 bits.
+func (b *byteWalk) limited(limit func()) {
+	whole := label("whole%d", b.lines0)
+	b.CMPQ(at(b.t, byteFinish), operand.U8(finishSigned))
+	b.JE(operand.LabelRef(whole))
+	limit()
+	b.Label(whole)
+}
+
 // storeCodes quantises the sums of a line. Behind what the sums begin with lie the numbers of quantiseSums, for each
-// register all five kinds, or the three of fuseSums.
+// register all five kinds, or the three of fuseSums, or scales and zero points.
 func (b *byteWalk) storeCodes() {
 	s := b.sums[0]
 	at1 := func(v, kind int) operand.Mem { return at(b.start, b.bytes*(b.vecs+5*v+kind)) }
@@ -404,13 +427,19 @@ func (b *byteWalk) storeCodes() {
 			b.VMOVDQU64(at1(v, 0), b.temp[v])
 			b.fuseSums(s[v], b.temp[v], at1(v, 1), at1(v, 2))
 		}
+	}, func() {
+		for v := range b.vecs {
+			b.scaleSums(s[v], at1(v, 0), at1(v, 1))
+		}
 	})
 	b.VPACKSSDW(s[1], s[0], s[0])
 	b.VPACKSSDW(s[3], s[2], s[2])
 	b.VPACKSSWB(s[2], s[0], s[0])
-	b.VPMAXSB(at(b.t, byteLo), s[0], s[0])
-	b.VPMINSB(at(b.t, byteHi), s[0], s[0])
-	b.VPXORD_BCST(at(b.t, byteTurn), s[0], s[0])
+	b.limited(func() {
+		b.VPMAXSB(at(b.t, byteLo), s[0], s[0])
+		b.VPMINSB(at(b.t, byteHi), s[0], s[0])
+		b.VPXORD_BCST(at(b.t, byteTurn), s[0], s[0])
+	})
 	b.VMOVDQU8(s[0], reg.K7, at(b.dst, 0))
 }
 
@@ -470,11 +499,13 @@ func (b *byteWalk) codes() {
 		b.quantised(func(up bool) {
 			b.quantiseSums(x, even, odd, reg.K6, scale[0], scale[1], scale[2], scale[3], up)
 			b.VPSRAVD(scale[4], odd, x)
-		}, func() { b.fuseSums(x, scale[0], scale[1], scale[2]) })
+		}, func() { b.fuseSums(x, scale[0], scale[1], scale[2]) }, func() { b.scaleSums(x, scale[0], scale[1]) })
 		b.VPMOVSDB(x, x.AsX())
-		b.VPMAXSB(lo.AsX(), x.AsX(), x.AsX())
-		b.VPMINSB(hi.AsX(), x.AsX(), x.AsX())
-		b.VPXORD_BCST(at(b.t, byteTurn), x.AsX(), x.AsX())
+		b.limited(func() {
+			b.VPMAXSB(lo.AsX(), x.AsX(), x.AsX())
+			b.VPMINSB(hi.AsX(), x.AsX(), x.AsX())
+			b.VPXORD_BCST(at(b.t, byteTurn), x.AsX(), x.AsX())
+		})
 		b.VMOVDQU64(x.AsX(), at(b.dst, 0))
 	})
 }

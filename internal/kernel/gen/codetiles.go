@@ -17,7 +17,14 @@ const (
 	codeStepOut
 	codeDoneA
 	codeDoneOut
+	codeFinish
 	codeLo
+)
+
+// What codeFinish has beside zero: codes with a sign, and without one and a zero point, of which no limit is but those of 8 bits.
+const (
+	finishSigned = 1 + iota
+	finishPlain
 )
 
 const (
@@ -55,35 +62,56 @@ func (a *asm) codeTile(name string, rows int, kind intKind, rescaled bool, order
 	p.add(at(t, codeDoneOut))
 	// What products have left.
 	lo, hi, sign, turn, zero := zmm.reg(24), zmm.reg(25), zmm.reg(26), zmm.reg(27), zmm.reg(28)
-	a.VMOVDQU64(at(t, codeLo), lo)
-	a.VMOVDQU64(at(t, codeHi), hi)
-	a.VMOVDQU64(at(t, codeSign), sign)
 	table := a.GP64()
 	a.LEAQ(order, table)
 	a.VPMOVZXBD(at(table, 0), turn)
+	// pack makes codes of words, those of two rows in a register; finish does what is left.
+	pack := func(zeros bool, narrow func(ops ...operand.Op), finish func(x reg.Register)) {
+		words := func(r int) reg.VecPhysical {
+			x := zmm.reg(r * panelVecs)
+			a.VPACKSSDW(zmm.reg(r*panelVecs+1), x, x)
+			if zeros {
+				a.VPADDSW(zero, x, x)
+			}
+			return x
+		}
+		for r := 0; r < rows; r += 2 {
+			x := words(r)
+			y := x
+			if r+1 < rows {
+				y = words(r + 1)
+			}
+			narrow(y, x, x)
+			finish(x)
+			a.VPERMD(x, turn, x)
+		}
+	}
+	none := func(reg.Register) {}
 	if rescaled {
 		a.VMOVDQU64(at(t, codeZero), zero)
 	}
-	words := func(r int) reg.VecPhysical {
-		x := zmm.reg(r * panelVecs)
-		a.VPACKSSDW(zmm.reg(r*panelVecs+1), x, x)
-		if rescaled {
-			a.VPADDSW(zero, x, x)
-		}
-		return x
+	a.CMPQ(at(t, codeFinish), operand.U8(finishSigned))
+	a.JE(operand.LabelRef("signed"))
+	if rescaled {
+		a.JA(operand.LabelRef("plain"))
 	}
-	for r := 0; r < rows; r += 2 {
-		x := words(r)
-		y := x
-		if r+1 < rows {
-			y = words(r + 1)
-		}
-		a.VPACKSSWB(y, x, x)
+	a.VMOVDQU64(at(t, codeLo), lo)
+	a.VMOVDQU64(at(t, codeHi), hi)
+	a.VMOVDQU64(at(t, codeSign), sign)
+	pack(rescaled, a.VPACKSSWB, func(x reg.Register) {
 		a.VPMAXSB(lo, x, x)
 		a.VPMINSB(hi, x, x)
 		a.VPXORD(sign, x, x)
-		a.VPERMD(x, turn, x)
+	})
+	a.JMP(operand.LabelRef("codes"))
+	if rescaled {
+		a.Label("plain")
+		pack(false, a.VPACKUSWB, none)
+		a.JMP(operand.LabelRef("codes"))
 	}
+	a.Label("signed")
+	pack(rescaled, a.VPACKSSWB, none)
+	a.Label("codes")
 	a.CMPL(mask.As32(), operand.U32(1<<32-1))
 	a.JNE(operand.LabelRef("part"))
 	for r := range rows {

@@ -59,7 +59,8 @@ type ByteStrip struct {
 	turn, round      uint32 // of quantised numbers: added to their bits, and how sums become such
 	write            uint64 // the channels of them that are there
 	whole            uint64 // all taps of a whole register of channels are
-	_                [16]uint8
+	finish           uint64
+	_                [8]uint8
 	lo, hi           [ByteLanes]int8 // each in one line of the cache
 }
 
@@ -146,6 +147,7 @@ func (t *ByteStrip) SetLimits(lo, hi int32) {
 	if t.turn = 0; hi > math.MaxInt8 {
 		turn, t.turn = -128, 0x80808080
 	}
+	t.finish = finishOf(lo, hi)
 	for i := range t.lo {
 		t.lo[i], t.hi[i] = int8(lo+turn), int8(hi+turn)
 	}
@@ -286,6 +288,28 @@ func (f *ByteStrips) PackScales(start []int32, blocks []LaneBlock, s *Scales, ze
 		}
 	}
 	return all
+}
+
+// PackRescaled is PackScales, into dst if it has room, for codes as [Elements.RescaleColumns] makes them, by scales of as many channels as a column has.
+func (f *ByteStrips) PackRescaled(dst, start []int32, blocks []LaneBlock, scales []float32, zero int32) []int32 {
+	last := blocks[len(blocks)-1]
+	if dst == nil {
+		dst = make([]int32, last.Start+scaleKinds*last.Size)
+	}
+	for j := range blocks {
+		b := &blocks[j]
+		to, words := dst[b.Start:], b.Size/b.registers()
+		b.round = roundScaled
+		for word := range b.Size {
+			ch := b.channel(word)
+			if ch < 0 {
+				continue
+			}
+			at := to[b.Size+word/words*5*words:][:5*words]
+			to[word], at[word%words], at[words+word%words] = start[ch], int32(math.Float32bits(scales[ch%len(scales)])), zero
+		}
+	}
+	return dst
 }
 
 // PackSpread arranges the weights of a plane, line by line, for [ByteStrips.Spread]; dst

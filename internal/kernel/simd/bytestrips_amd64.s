@@ -283,8 +283,10 @@ line0_end:
 	INCQ      R12
 	DECQ      R10
 	JNS       none
+	CMPL      220(AX), $0x02
+	JA        scaled1
+	JE        fused1
 	CMPL      220(AX), $0x01
-	JA        fused1
 	JE        up1
 	VPMULUDQ  256(SI), Z0, Z14
 	VPSRLQ    $0x20, Z0, Z15
@@ -368,16 +370,39 @@ fused1:
 	VMOVDQU64   1216(SI), Z17
 	VFMADD213PS 1280(SI), Z17, Z3
 	VPSUBD      1344(SI), Z3, Z3
+	JMP         quantised1
+
+scaled1:
+	VCVTDQ2PS Z0, Z0
+	VMULPS    256(SI), Z0, Z0
+	VCVTPS2DQ Z0, Z0
+	VPADDD    320(SI), Z0, Z0
+	VCVTDQ2PS Z1, Z1
+	VMULPS    576(SI), Z1, Z1
+	VCVTPS2DQ Z1, Z1
+	VPADDD    640(SI), Z1, Z1
+	VCVTDQ2PS Z2, Z2
+	VMULPS    896(SI), Z2, Z2
+	VCVTPS2DQ Z2, Z2
+	VPADDD    960(SI), Z2, Z2
+	VCVTDQ2PS Z3, Z3
+	VMULPS    1216(SI), Z3, Z3
+	VCVTPS2DQ Z3, Z3
+	VPADDD    1280(SI), Z3, Z3
 
 quantised1:
 	VPACKSSDW   Z1, Z0, Z0
 	VPACKSSDW   Z3, Z2, Z2
 	VPACKSSWB   Z2, Z0, Z0
+	CMPQ        240(AX), $0x01
+	JE          whole1
 	VPMAXSB     256(AX), Z0, Z0
 	VPMINSB     320(AX), Z0, Z0
 	VPXORD.BCST 216(AX), Z0, Z0
-	VMOVDQU8    Z0, K7, (R9)
-	ADDQ        8(AX), R9
+
+whole1:
+	VMOVDQU8 Z0, K7, (R9)
+	ADDQ     8(AX), R9
 
 none:
 	VMOVDQA64 Z4, Z0
@@ -680,8 +705,10 @@ line0_end:
 	INCQ      R12
 	DECQ      R10
 	JNS       none
+	CMPL      220(AX), $0x02
+	JA        scaled1
+	JE        fused1
 	CMPL      220(AX), $0x01
-	JA        fused1
 	JE        up1
 	VPMULUDQ  128(SI), Y0, Y14
 	VPSRLQ    $0x20, Y0, Y15
@@ -765,16 +792,39 @@ fused1:
 	VMOVDQU64   608(SI), Y17
 	VFMADD213PS 640(SI), Y17, Y3
 	VPSUBD      672(SI), Y3, Y3
+	JMP         quantised1
+
+scaled1:
+	VCVTDQ2PS Y0, Y0
+	VMULPS    128(SI), Y0, Y0
+	VCVTPS2DQ Y0, Y0
+	VPADDD    160(SI), Y0, Y0
+	VCVTDQ2PS Y1, Y1
+	VMULPS    288(SI), Y1, Y1
+	VCVTPS2DQ Y1, Y1
+	VPADDD    320(SI), Y1, Y1
+	VCVTDQ2PS Y2, Y2
+	VMULPS    448(SI), Y2, Y2
+	VCVTPS2DQ Y2, Y2
+	VPADDD    480(SI), Y2, Y2
+	VCVTDQ2PS Y3, Y3
+	VMULPS    608(SI), Y3, Y3
+	VCVTPS2DQ Y3, Y3
+	VPADDD    640(SI), Y3, Y3
 
 quantised1:
 	VPACKSSDW   Y1, Y0, Y0
 	VPACKSSDW   Y3, Y2, Y2
 	VPACKSSWB   Y2, Y0, Y0
+	CMPQ        240(AX), $0x01
+	JE          whole1
 	VPMAXSB     256(AX), Y0, Y0
 	VPMINSB     320(AX), Y0, Y0
 	VPXORD.BCST 216(AX), Y0, Y0
-	VMOVDQU8    Y0, K7, (R9)
-	ADDQ        8(AX), R9
+
+whole1:
+	VMOVDQU8 Y0, K7, (R9)
+	ADDQ     8(AX), R9
 
 none:
 	VMOVDQA64 Y4, Y0
@@ -1399,8 +1449,10 @@ line0_end:
 	INCQ      R13
 	DECQ      R10
 	JNS       none
+	CMPL      220(AX), $0x02
+	JA        scaled1
+	JE        fused1
 	CMPL      220(AX), $0x01
-	JA        fused1
 	JE        up1
 	VPMULUDQ  256(SI), Z0, Z10
 	VPSRLQ    $0x20, Z0, Z11
@@ -1484,16 +1536,39 @@ fused1:
 	VMOVDQU64   1216(SI), Z13
 	VFMADD213PS 1280(SI), Z13, Z3
 	VPSUBD      1344(SI), Z3, Z3
+	JMP         quantised1
+
+scaled1:
+	VCVTDQ2PS Z0, Z0
+	VMULPS    256(SI), Z0, Z0
+	VCVTPS2DQ Z0, Z0
+	VPADDD    320(SI), Z0, Z0
+	VCVTDQ2PS Z1, Z1
+	VMULPS    576(SI), Z1, Z1
+	VCVTPS2DQ Z1, Z1
+	VPADDD    640(SI), Z1, Z1
+	VCVTDQ2PS Z2, Z2
+	VMULPS    896(SI), Z2, Z2
+	VCVTPS2DQ Z2, Z2
+	VPADDD    960(SI), Z2, Z2
+	VCVTDQ2PS Z3, Z3
+	VMULPS    1216(SI), Z3, Z3
+	VCVTPS2DQ Z3, Z3
+	VPADDD    1280(SI), Z3, Z3
 
 quantised1:
 	VPACKSSDW   Z1, Z0, Z0
 	VPACKSSDW   Z3, Z2, Z2
 	VPACKSSWB   Z2, Z0, Z0
+	CMPQ        240(AX), $0x01
+	JE          whole1
 	VPMAXSB     256(AX), Z0, Z0
 	VPMINSB     320(AX), Z0, Z0
 	VPXORD.BCST 216(AX), Z0, Z0
-	VMOVDQU8    Z0, K7, (R9)
-	ADDQ        8(AX), R9
+
+whole1:
+	VMOVDQU8 Z0, K7, (R9)
+	ADDQ     8(AX), R9
 
 none:
 	VMOVDQA64 Z4, Z0
@@ -1882,8 +1957,10 @@ line0_end:
 	INCQ      R13
 	DECQ      R10
 	JNS       none
+	CMPL      220(AX), $0x02
+	JA        scaled1
+	JE        fused1
 	CMPL      220(AX), $0x01
-	JA        fused1
 	JE        up1
 	VPMULUDQ  128(SI), Y0, Y10
 	VPSRLQ    $0x20, Y0, Y11
@@ -1967,16 +2044,39 @@ fused1:
 	VMOVDQU64   608(SI), Y13
 	VFMADD213PS 640(SI), Y13, Y3
 	VPSUBD      672(SI), Y3, Y3
+	JMP         quantised1
+
+scaled1:
+	VCVTDQ2PS Y0, Y0
+	VMULPS    128(SI), Y0, Y0
+	VCVTPS2DQ Y0, Y0
+	VPADDD    160(SI), Y0, Y0
+	VCVTDQ2PS Y1, Y1
+	VMULPS    288(SI), Y1, Y1
+	VCVTPS2DQ Y1, Y1
+	VPADDD    320(SI), Y1, Y1
+	VCVTDQ2PS Y2, Y2
+	VMULPS    448(SI), Y2, Y2
+	VCVTPS2DQ Y2, Y2
+	VPADDD    480(SI), Y2, Y2
+	VCVTDQ2PS Y3, Y3
+	VMULPS    608(SI), Y3, Y3
+	VCVTPS2DQ Y3, Y3
+	VPADDD    640(SI), Y3, Y3
 
 quantised1:
 	VPACKSSDW   Y1, Y0, Y0
 	VPACKSSDW   Y3, Y2, Y2
 	VPACKSSWB   Y2, Y0, Y0
+	CMPQ        240(AX), $0x01
+	JE          whole1
 	VPMAXSB     256(AX), Y0, Y0
 	VPMINSB     320(AX), Y0, Y0
 	VPXORD.BCST 216(AX), Y0, Y0
-	VMOVDQU8    Y0, K7, (R9)
-	ADDQ        8(AX), R9
+
+whole1:
+	VMOVDQU8 Y0, K7, (R9)
+	ADDQ     8(AX), R9
 
 none:
 	VMOVDQA64 Y4, Y0
@@ -2858,8 +2958,10 @@ line0_end:
 	INCQ      R12
 	DECQ      R10
 	JNS       none
+	CMPL      220(AX), $0x02
+	JA        scaled1
+	JE        fused1
 	CMPL      220(AX), $0x01
-	JA        fused1
 	JE        up1
 	VPMULUDQ  256(SI), Z0, Z22
 	VPSRLQ    $0x20, Z0, Z23
@@ -2943,16 +3045,39 @@ fused1:
 	VMOVDQU64   1216(SI), Z25
 	VFMADD213PS 1280(SI), Z25, Z3
 	VPSUBD      1344(SI), Z3, Z3
+	JMP         quantised1
+
+scaled1:
+	VCVTDQ2PS Z0, Z0
+	VMULPS    256(SI), Z0, Z0
+	VCVTPS2DQ Z0, Z0
+	VPADDD    320(SI), Z0, Z0
+	VCVTDQ2PS Z1, Z1
+	VMULPS    576(SI), Z1, Z1
+	VCVTPS2DQ Z1, Z1
+	VPADDD    640(SI), Z1, Z1
+	VCVTDQ2PS Z2, Z2
+	VMULPS    896(SI), Z2, Z2
+	VCVTPS2DQ Z2, Z2
+	VPADDD    960(SI), Z2, Z2
+	VCVTDQ2PS Z3, Z3
+	VMULPS    1216(SI), Z3, Z3
+	VCVTPS2DQ Z3, Z3
+	VPADDD    1280(SI), Z3, Z3
 
 quantised1:
 	VPACKSSDW   Z1, Z0, Z0
 	VPACKSSDW   Z3, Z2, Z2
 	VPACKSSWB   Z2, Z0, Z0
+	CMPQ        240(AX), $0x01
+	JE          whole1
 	VPMAXSB     256(AX), Z0, Z0
 	VPMINSB     320(AX), Z0, Z0
 	VPXORD.BCST 216(AX), Z0, Z0
-	VMOVDQU8    Z0, K7, (R9)
-	ADDQ        8(AX), R9
+
+whole1:
+	VMOVDQU8 Z0, K7, (R9)
+	ADDQ     8(AX), R9
 
 none:
 	VMOVDQA64 Z4, Z0
@@ -3433,8 +3558,10 @@ line0_end:
 	INCQ      R12
 	DECQ      R10
 	JNS       none
+	CMPL      220(AX), $0x02
+	JA        scaled1
+	JE        fused1
 	CMPL      220(AX), $0x01
-	JA        fused1
 	JE        up1
 	VPMULUDQ  128(SI), Y0, Y22
 	VPSRLQ    $0x20, Y0, Y23
@@ -3518,16 +3645,39 @@ fused1:
 	VMOVDQU64   608(SI), Y25
 	VFMADD213PS 640(SI), Y25, Y3
 	VPSUBD      672(SI), Y3, Y3
+	JMP         quantised1
+
+scaled1:
+	VCVTDQ2PS Y0, Y0
+	VMULPS    128(SI), Y0, Y0
+	VCVTPS2DQ Y0, Y0
+	VPADDD    160(SI), Y0, Y0
+	VCVTDQ2PS Y1, Y1
+	VMULPS    288(SI), Y1, Y1
+	VCVTPS2DQ Y1, Y1
+	VPADDD    320(SI), Y1, Y1
+	VCVTDQ2PS Y2, Y2
+	VMULPS    448(SI), Y2, Y2
+	VCVTPS2DQ Y2, Y2
+	VPADDD    480(SI), Y2, Y2
+	VCVTDQ2PS Y3, Y3
+	VMULPS    608(SI), Y3, Y3
+	VCVTPS2DQ Y3, Y3
+	VPADDD    640(SI), Y3, Y3
 
 quantised1:
 	VPACKSSDW   Y1, Y0, Y0
 	VPACKSSDW   Y3, Y2, Y2
 	VPACKSSWB   Y2, Y0, Y0
+	CMPQ        240(AX), $0x01
+	JE          whole1
 	VPMAXSB     256(AX), Y0, Y0
 	VPMINSB     320(AX), Y0, Y0
 	VPXORD.BCST 216(AX), Y0, Y0
-	VMOVDQU8    Y0, K7, (R9)
-	ADDQ        8(AX), R9
+
+whole1:
+	VMOVDQU8 Y0, K7, (R9)
+	ADDQ     8(AX), R9
 
 none:
 	VMOVDQA64 Y4, Y0
@@ -3663,8 +3813,10 @@ line0_end:
 	INCQ      R12
 	DECQ      R10
 	JNS       none
+	CMPL      220(AX), $0x02
+	JA        scaled1
+	JE        fused1
 	CMPL      220(AX), $0x01
-	JA        fused1
 	JE        up1
 	VPMULUDQ  Z26, Z0, Z9
 	VPSRLQ    $0x20, Z0, Z10
@@ -3690,14 +3842,25 @@ up1:
 fused1:
 	VFMADD213PS Z27, Z26, Z0
 	VPSUBD      Z28, Z0, Z0
+	JMP         quantised1
+
+scaled1:
+	VCVTDQ2PS Z0, Z0
+	VMULPS    Z26, Z0, Z0
+	VCVTPS2DQ Z0, Z0
+	VPADDD    Z27, Z0, Z0
 
 quantised1:
 	VPMOVSDB    Z0, X0
+	CMPQ        240(AX), $0x01
+	JE          whole1
 	VPMAXSB     X24, X0, X0
 	VPMINSB     X25, X0, X0
 	VPXORD.BCST 216(AX), X0, X0
-	VMOVDQU64   X0, (R9)
-	ADDQ        8(AX), R9
+
+whole1:
+	VMOVDQU64 X0, (R9)
+	ADDQ      8(AX), R9
 
 none:
 	VMOVDQA64 Z1, Z0
@@ -4612,8 +4775,10 @@ line0_end:
 	INCQ      R13
 	DECQ      R10
 	JNS       none
+	CMPL      220(AX), $0x02
+	JA        scaled1
+	JE        fused1
 	CMPL      220(AX), $0x01
-	JA        fused1
 	JE        up1
 	VPMULUDQ  256(SI), Z0, Z14
 	VPSRLQ    $0x20, Z0, Z15
@@ -4697,16 +4862,39 @@ fused1:
 	VMOVDQU64   1216(SI), Z17
 	VFMADD213PS 1280(SI), Z17, Z3
 	VPSUBD      1344(SI), Z3, Z3
+	JMP         quantised1
+
+scaled1:
+	VCVTDQ2PS Z0, Z0
+	VMULPS    256(SI), Z0, Z0
+	VCVTPS2DQ Z0, Z0
+	VPADDD    320(SI), Z0, Z0
+	VCVTDQ2PS Z1, Z1
+	VMULPS    576(SI), Z1, Z1
+	VCVTPS2DQ Z1, Z1
+	VPADDD    640(SI), Z1, Z1
+	VCVTDQ2PS Z2, Z2
+	VMULPS    896(SI), Z2, Z2
+	VCVTPS2DQ Z2, Z2
+	VPADDD    960(SI), Z2, Z2
+	VCVTDQ2PS Z3, Z3
+	VMULPS    1216(SI), Z3, Z3
+	VCVTPS2DQ Z3, Z3
+	VPADDD    1280(SI), Z3, Z3
 
 quantised1:
 	VPACKSSDW   Z1, Z0, Z0
 	VPACKSSDW   Z3, Z2, Z2
 	VPACKSSWB   Z2, Z0, Z0
+	CMPQ        240(AX), $0x01
+	JE          whole1
 	VPMAXSB     256(AX), Z0, Z0
 	VPMINSB     320(AX), Z0, Z0
 	VPXORD.BCST 216(AX), Z0, Z0
-	VMOVDQU8    Z0, K7, (R9)
-	ADDQ        8(AX), R9
+
+whole1:
+	VMOVDQU8 Z0, K7, (R9)
+	ADDQ     8(AX), R9
 
 none:
 	VMOVDQA64 Z4, Z0
@@ -5311,8 +5499,10 @@ line0_end:
 	INCQ      R13
 	DECQ      R10
 	JNS       none
+	CMPL      220(AX), $0x02
+	JA        scaled1
+	JE        fused1
 	CMPL      220(AX), $0x01
-	JA        fused1
 	JE        up1
 	VPMULUDQ  128(SI), Y0, Y14
 	VPSRLQ    $0x20, Y0, Y15
@@ -5396,16 +5586,39 @@ fused1:
 	VMOVDQU64   608(SI), Y17
 	VFMADD213PS 640(SI), Y17, Y3
 	VPSUBD      672(SI), Y3, Y3
+	JMP         quantised1
+
+scaled1:
+	VCVTDQ2PS Y0, Y0
+	VMULPS    128(SI), Y0, Y0
+	VCVTPS2DQ Y0, Y0
+	VPADDD    160(SI), Y0, Y0
+	VCVTDQ2PS Y1, Y1
+	VMULPS    288(SI), Y1, Y1
+	VCVTPS2DQ Y1, Y1
+	VPADDD    320(SI), Y1, Y1
+	VCVTDQ2PS Y2, Y2
+	VMULPS    448(SI), Y2, Y2
+	VCVTPS2DQ Y2, Y2
+	VPADDD    480(SI), Y2, Y2
+	VCVTDQ2PS Y3, Y3
+	VMULPS    608(SI), Y3, Y3
+	VCVTPS2DQ Y3, Y3
+	VPADDD    640(SI), Y3, Y3
 
 quantised1:
 	VPACKSSDW   Y1, Y0, Y0
 	VPACKSSDW   Y3, Y2, Y2
 	VPACKSSWB   Y2, Y0, Y0
+	CMPQ        240(AX), $0x01
+	JE          whole1
 	VPMAXSB     256(AX), Y0, Y0
 	VPMINSB     320(AX), Y0, Y0
 	VPXORD.BCST 216(AX), Y0, Y0
-	VMOVDQU8    Y0, K7, (R9)
-	ADDQ        8(AX), R9
+
+whole1:
+	VMOVDQU8 Y0, K7, (R9)
+	ADDQ     8(AX), R9
 
 none:
 	VMOVDQA64 Y4, Y0
@@ -5633,8 +5846,10 @@ line0_end:
 	INCQ      R13
 	DECQ      R10
 	JNS       none
+	CMPL      220(AX), $0x02
+	JA        scaled1
+	JE        fused1
 	CMPL      220(AX), $0x01
-	JA        fused1
 	JE        up1
 	VPMULUDQ  Z24, Z0, Z7
 	VPSRLQ    $0x20, Z0, Z8
@@ -5660,14 +5875,25 @@ up1:
 fused1:
 	VFMADD213PS Z25, Z24, Z0
 	VPSUBD      Z26, Z0, Z0
+	JMP         quantised1
+
+scaled1:
+	VCVTDQ2PS Z0, Z0
+	VMULPS    Z24, Z0, Z0
+	VCVTPS2DQ Z0, Z0
+	VPADDD    Z25, Z0, Z0
 
 quantised1:
 	VPMOVSDB    Z0, X0
+	CMPQ        240(AX), $0x01
+	JE          whole1
 	VPMAXSB     X22, X0, X0
 	VPMINSB     X23, X0, X0
 	VPXORD.BCST 216(AX), X0, X0
-	VMOVDQU64   X0, (R9)
-	ADDQ        8(AX), R9
+
+whole1:
+	VMOVDQU64 X0, (R9)
+	ADDQ      8(AX), R9
 
 none:
 	VMOVDQA64       Z1, Z0

@@ -14,13 +14,29 @@ type CodeTile struct {
 	mask   uint64 // of the columns that are written
 	Scales *int32 // see [CodeScales]; the bits of floats where sums are rescaled
 	round  uint64 // how sums become codes
-	// Tiles of a call, whose sums begin with Start, and how far each lies from the last one, in bytes. The loops count how far they have gone.
+	// Tiles of a call, whose sums begin with Start or have no segments, and how far each lies from the last one, in bytes. The loops count how far they have gone.
 	tiles          int
 	stepA, stepOut int
 	doneA, doneOut int
+	finish         uint64
 	lo, hi         [64]int8
 	turn           [64]uint8
 	zero           [32]int16
+}
+
+// How codes are finished whose limits are those of 8 bits: with a sign, and without one and a zero point, where it takes less to do so. The assembly knows the numbers.
+const (
+	finishAll = iota
+	finishSigned
+	finishPlain
+)
+
+// finishOf is how codes between lo and hi are finished.
+func finishOf(lo, hi int32) uint64 {
+	if lo == math.MinInt8 && hi == math.MaxInt8 {
+		return finishSigned
+	}
+	return finishAll
 }
 
 // CodeColumns is the number of columns of a panel of a [CodeTile].
@@ -35,6 +51,7 @@ func (t *CodeTile) SetLimits(lo, hi int32) {
 	if hi > math.MaxInt8 {
 		less, turn = 128, 0x80
 	}
+	t.finish = finishOf(lo, hi)
 	for i := range t.lo {
 		t.lo[i], t.hi[i], t.turn[i] = int8(lo-less), int8(hi-less), turn
 	}
@@ -45,6 +62,9 @@ func (t *CodeTile) SetRescaling(q *Rescaling) {
 	less, turn := int32(0), uint8(0)
 	if !q.Signed {
 		less, turn = 128, 0x80
+	}
+	if t.finish = finishOf(q.Lo, q.Hi); !q.Signed && q.Zero == 0 && q.Lo == 0 && q.Hi == math.MaxUint8 {
+		t.finish = finishPlain
 	}
 	for i := range t.lo {
 		t.lo[i], t.hi[i], t.turn[i] = int8(q.Lo-less), int8(q.Hi-less), turn
@@ -125,7 +145,7 @@ func (t *CodeTile) ofSums(rows int, loops *codeLoops, turned bool, more int) {
 	t.Segs, t.more = segs, was
 }
 
-// inRows computes any number of rows, several tiles of them in a call where sums begin with Start.
+// inRows computes any number of rows, several tiles of them in a call where sums begin with Start, or are all there is.
 func (t *CodeTile) inRows(rows int, loops *codeLoops, turned bool) {
 	tile, out, scales, step := t.IntTile, t.Out, t.Scales, 0
 	if turned {
@@ -133,10 +153,13 @@ func (t *CodeTile) inRows(rows int, loops *codeLoops, turned bool) {
 	}
 	for rows > 0 {
 		n := Evenly(rows, len(loops))
-		if t.tiles = 1; t.more == 0 && !turned {
+		t.tiles, t.stepA, t.stepOut, t.doneA, t.doneOut = 1, n*t.RowA, n*t.RowOut, 0, 0
+		if !turned && (t.more == 0 || t.Segs == 0) {
 			t.tiles = rows / n
 		}
-		t.stepA, t.stepOut, t.doneA, t.doneOut = n*t.RowA, n*t.RowOut, 0, 0
+		if t.Segs == 0 { // there are sums alone
+			t.stepA = n * t.RowC
+		}
 		done := t.tiles * n
 		loops[n-1](t)
 		if rows -= done; rows > 0 {

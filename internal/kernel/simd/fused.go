@@ -88,6 +88,7 @@ const (
 	roundUp             // no result is below the zero point
 	roundFused          // with the numbers of Fused
 	roundings
+	roundScaled = roundings // by real scales
 )
 
 // rounding is how the sums of n channels from ch on become codes; up says that no result is below the zero point.

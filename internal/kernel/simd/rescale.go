@@ -59,10 +59,13 @@ func (e *Elements) Columns() bool {
 // turnNear is the number of bytes that [Elements.TurnBytes] writes to before it goes on: they stay in the first-level cache.
 const turnNear = 1 << 14
 
+// TurnLeast is the least number of columns for [Elements.TurnBytes].
+const TurnLeast = 16
+
 // TurnBytes is [Elements.Turn] for bytes and all rows and columns. It does nothing and returns false for fewer than
-// 16 columns, and where the set has no such loop.
+// TurnLeast columns, and where the set has no such loop. With as many, rows of dst may begin before the last ones end: they are written in order.
 func (e *Elements) TurnBytes(dst []uint8, stepDst int, src []uint8, stepSrc, rows, cols int) bool {
-	if e == nil || e.turnBytes == nil || cols < 16 {
+	if e == nil || e.turnBytes == nil || cols < TurnLeast {
 		return false
 	}
 	if rows <= 0 {

@@ -203,6 +203,8 @@ func lastQLinearConv(c *op.Call) op.Last {
 		return op.NeverLast
 	}
 	switch s := v.planar2D(); {
+	case s.WalksLast():
+		return op.AllLast
 	case !s.Lasts():
 		if s.MakesLast() {
 			return op.OutLast
