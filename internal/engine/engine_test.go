@@ -74,7 +74,7 @@ func testDefs() []op.Def {
 func vec(v ...float32) *tensor.Tensor { return tensor.From(tensor.Float32, []int{len(v)}, v) }
 func num(v int64) *tensor.Tensor      { return tensor.From(tensor.Int64, nil, []int64{v}) }
 
-// build makes a graph from lines "Op out in in": values are made by name, inputs
+// build makes a graph from lines "Op out in in", or "Op out,out in": values are made by name, inputs
 // named x…, constants given.
 func build(index int, consts map[string]*tensor.Tensor, inputs, outputs string, lines ...string) *graph.Graph {
 	g := &graph.Graph{Index: index, Name: "g"}
@@ -100,7 +100,7 @@ func build(index int, consts map[string]*tensor.Tensor, inputs, outputs string, 
 	g.Inputs = list(inputs)
 	for i, l := range lines {
 		p := strings.Fields(l)
-		g.Nodes = append(g.Nodes, &graph.Node{Index: i, Op: p[0], Name: p[1], Version: 1, Outputs: []int{id(p[1])}, Inputs: list(strings.Join(p[2:], " "))})
+		g.Nodes = append(g.Nodes, &graph.Node{Index: i, Op: p[0], Name: p[1], Version: 1, Outputs: list(strings.ReplaceAll(p[1], ",", " ")), Inputs: list(strings.Join(p[2:], " "))})
 	}
 	g.Outputs = list(outputs)
 	return g

@@ -11,6 +11,9 @@ import (
 // alignment of planned values: a cache line, and the widest vector register.
 const alignment = 64
 
+// mostGrown is the part of the arena, one of so many, that may be added so that less is copied.
+const mostGrown = 8
+
 // place gives every value whose shape is known its memory: one arena for the
 // frame, shared by values that do not live at the same time.
 func (f *frame) place() error {
@@ -18,6 +21,7 @@ func (f *frame) place() error {
 	last := f.lastUses()
 	var bufs []memplan.Buffer
 	var ids []int
+	var copies []memplan.Copy
 	index := make([]int, len(f.g.Values)) // one plus the buffer of a value
 	for i := range f.steps {
 		st := &f.steps[i]
@@ -56,8 +60,19 @@ func (f *frame) place() error {
 			ids = append(ids, id)
 			index[id] = len(bufs)
 		}
+		for _, p := range st.Call.Pieces() {
+			if to, from := st.Call.Node.Outputs[p.Out], st.Call.Node.Inputs[p.In]; to >= 0 && from >= 0 && index[to] > 0 && index[from] > 0 {
+				copies = append(copies, memplan.Copy{To: index[to] - 1, At: p.At, From: index[from] - 1, Read: p.Read, Bytes: p.Bytes})
+			}
+		}
 	}
-	offsets, total := memplan.Greedy(bufs, alignment)
+	offsets, total := memplan.Greedy(bufs, alignment, copies...)
+	if len(copies) > 0 && total > memplan.LiveBytes(bufs, alignment)/mostGrown*(mostGrown+1) {
+		// What is cut off keeps all of what it was a part of: where that is much for long, copies are better.
+		if apart, least := memplan.Greedy(bufs, alignment); total > least/mostGrown*(mostGrown+1) {
+			offsets, total = apart, least
+		}
+	}
 	if err := f.p.Spend(total); err != nil {
 		return tooLarge(err)
 	}

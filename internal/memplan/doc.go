@@ -1,6 +1,7 @@
 // Package memplan places buffers with known lifetimes in one block of memory.
 //
-// [Greedy] is the planner of the project's own engine. [TFLM] repeats, offset
+// [Greedy] is the planner of the project's own engine. What is copied from one
+// buffer to another lies, where it can, in both at once. [TFLM] repeats, offset
 // by offset, the greedy planner of TensorFlow Lite Micro, so that the arena of a
 // microcontroller is known without the device.
 //

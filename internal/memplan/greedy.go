@@ -19,16 +19,17 @@ type Buffer struct {
 
 // Greedy gives every buffer an offset that is a multiple of align (at least 1),
 // such that buffers that live at the same step do not overlap, except where
-// InPlace was followed, and returns the size of the whole. Buffers of no bytes
-// get offset 0. The result depends on the arguments only.
+// InPlace was followed or where a copy makes both hold the same bytes, and returns
+// the size of the whole. Buffers of no bytes get offset 0. The result depends on
+// the arguments only.
 //
 // Larger buffers are placed first, each in the smallest gap that takes it. That
 // is within a few per cent of the lower bound (the largest sum of live bytes) on
 // real models; no polynomial method is exact.
-func Greedy(buffers []Buffer, align int) (offsets []int, total int) {
+func Greedy(buffers []Buffer, align int, copies ...Copy) (offsets []int, total int) {
 	align = max(align, 1)
 	offsets = make([]int, len(buffers))
-	groups, member := mergeInPlace(buffers, align)
+	groups, places := together(buffers, copies, align)
 	order := make([]int, 0, len(groups))
 	for i, g := range groups {
 		if g.Bytes > 0 {
@@ -65,7 +66,7 @@ func Greedy(buffers []Buffer, align int) (offsets []int, total int) {
 	}
 	for i := range buffers {
 		if buffers[i].Bytes > 0 {
-			offsets[i] = at[member[i]]
+			offsets[i] = at[places[i].group] + places[i].at
 		}
 	}
 	return offsets, total
@@ -85,42 +86,6 @@ func bestGap(groups []Buffer, at, near []int, size int) int {
 		return best
 	}
 	return end
-}
-
-// mergeInPlace joins buffers that share memory into one with the lifetime of
-// all, sizes rounded up to the alignment.
-func mergeInPlace(buffers []Buffer, align int) (groups []Buffer, member []int) {
-	groups = make([]Buffer, 0, len(buffers))
-	member = make([]int, len(buffers))
-	for i := range member {
-		member[i] = -1
-	}
-	taken := make([]bool, len(buffers))
-	// A chain must be walked from its head, whatever the order of the buffers.
-	var head func(i, depth int) int
-	head = func(i, depth int) int {
-		if member[i] >= 0 {
-			return member[i]
-		}
-		b := buffers[i]
-		if j := b.InPlace - 1; j >= 0 && j < len(buffers) && j != i && depth < len(buffers) && !taken[j] {
-			if p := buffers[j]; p.Last == b.First && p.First < b.First && b.Bytes <= p.Bytes && b.Bytes > 0 {
-				taken[j] = true
-				g := head(j, depth+1)
-				groups[g].Last = max(groups[g].Last, b.Last)
-				member[i] = g
-				return g
-			}
-		}
-		b.Bytes = (b.Bytes + align - 1) / align * align
-		groups = append(groups, b)
-		member[i] = len(groups) - 1
-		return member[i]
-	}
-	for i := range buffers {
-		head(i, 0)
-	}
-	return groups, member
 }
 
 // lifetimes finds the placed buffers that live at the same time as another: a

@@ -161,6 +161,14 @@ type Call struct {
 	scratch [][]byte
 	packed  []int
 	copied  []int
+	pieces  []Piece
+}
+
+// Piece says that bytes of an output are those of an input in the same order, one after the other in both.
+type Piece struct {
+	Out, At  int // number of the output, and its first byte
+	In, Read int // number of the input, and its first byte
+	Bytes    int
 }
 
 // Env is what the engine offers to operators beyond their tensors.
@@ -317,6 +325,17 @@ func (c *Call) IsCopied(i int) bool { return slices.Contains(c.copied, i) }
 
 // IsPacked reports whether [Call.Packed] has noted input i.
 func (c *Call) IsPacked(i int) bool { return slices.Contains(c.packed, i) }
+
+// Piece notes, in Prepare, what Run copies from an input to an output. The planner may lay the output so that the bytes are in
+// their place already: Run has to find out whether they are, and leaves them as they are then.
+func (c *Call) Piece(p Piece) {
+	if c.rooms != nil && c.rooms.open {
+		c.pieces = append(c.pieces, p)
+	}
+}
+
+// Pieces lists what [Call.Piece] has noted.
+func (c *Call) Pieces() []Piece { return c.pieces }
 
 // Share gives what is made of the constant input i of a call, in Prepare, in a form: once for all nodes of a session that read the constant
 // so, as those of an unrolled loop do, whose weights would else be in memory once a turn.

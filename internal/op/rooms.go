@@ -22,7 +22,7 @@ const roomAlign = 64
 // Begin lends all of the memory to a call that is about to be prepared, until [Rooms.End]. What the call has noted before is forgotten.
 func (r *Rooms) Begin(c *Call) {
 	r.ample = c.rooms == r
-	c.rooms, c.scratch, c.packed, c.copied = r, nil, nil, nil
+	c.rooms, c.scratch, c.packed, c.copied, c.pieces = r, nil, nil, nil, nil
 	for i := range r.blocks {
 		r.blocks[i].used = 0
 	}

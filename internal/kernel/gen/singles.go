@@ -99,10 +99,10 @@ func (c *singleLoop) exp(y reg.VecVirtual) reg.VecVirtual {
 	c.VFNMADD231PS(c.at(singleHigh), n, r)
 	c.VFNMADD231PS(c.at(singleLow), n, r)
 	p, q := c.horner(r, singleFactors, 6), c.YMM()
-	// e^r = 1 + (r + r²·p)
-	c.VMULPS(r, r, q)
-	c.VFMADD213PS(r, q, p)
-	c.VADDPS(c.at(singleOne), p, p)
+	// e^r = 1 + (r + r·(r·p)): the square of a small r would be less than the least normal number, with which processors are slow.
+	c.VMULPS(r, p, q)
+	c.VFMADD213PS(r, r, q)
+	c.VADDPS(c.at(singleOne), q, p)
 	// In two steps, so that the result may be smaller than the least normal number.
 	c.VCVTPS2DQ(n, n)
 	c.VPSRAD(operand.U8(1), n, half)
@@ -356,9 +356,9 @@ func (c *wideLoop) exp(y reg.VecVirtual) reg.VecVirtual {
 	c.VFNMADD231PS_BCST(c.at(singleHigh), n, r)
 	c.VFNMADD231PS_BCST(c.at(singleLow), n, r)
 	p := c.horner(r, singleFactors, 6)
-	c.VMULPS(r, r, q)
-	c.VFMADD213PS(r, q, p)
-	c.VADDPS(c.one, p, p)
+	c.VMULPS(r, p, q)
+	c.VFMADD213PS(r, r, q)
+	c.VADDPS(c.one, q, p)
 	c.VSCALEFPS(n, p, p)
 	return p
 }

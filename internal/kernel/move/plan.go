@@ -175,10 +175,17 @@ func Pieces(whole []int, axis int, sizes []int, join bool) []Plan {
 // Len is the number of elements that the plan copies.
 func (p *Plan) Len() int { return p.len }
 
-// Run copies. The two views must not overlap.
+// Together returns the bytes that the plan copies, if they lie one after the other on both sides, where elements
+// have so many bytes: the first on either side, and how many.
+func (p *Plan) Together(width int) (to, from, n int, ok bool) {
+	return p.To * width, p.From * width, p.len * width, p.together
+}
+
+// Run copies. The two views must not overlap, unless they are the same bytes in the same order: those are left as they are.
 func (p *Plan) Run(pool *workers.Pool, dst, src Slice) {
 	switch w := dst.Width; {
 	case p.len == 0:
+	case p.together && w > 0 && &dst.Bytes[p.To*w] == &src.Bytes[p.From*w]:
 	case p.together && w > 0 && p.len <= parallelFrom/w:
 		copy(dst.Bytes[p.To*w:(p.To+p.len)*w], src.Bytes[p.From*w:(p.From+p.len)*w])
 	default:

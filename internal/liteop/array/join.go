@@ -41,10 +41,6 @@ func concat(c *op.Call) (g layout.Geometry, err error) {
 
 // finished adds to a join what TFLite does to its result.
 func finished(c *op.Call, prepare layout.Prepare, axis int) (op.Run, error) {
-	join, err := prepare(c)
-	if err != nil {
-		return nil, err
-	}
 	if tables := rescaleTables(c); tables != nil {
 		c.Recipe = recipe.Join{Tables: tables}
 		return func(c *op.Call) error {
@@ -54,7 +50,12 @@ func finished(c *op.Call, prepare layout.Prepare, axis int) (op.Run, error) {
 	}
 	act := c.Node.Attrs.Str("fused_activation_function", "NONE")
 	if act == "NONE" || act == "" {
-		return join, nil
+		return prepare(c)
+	}
+	d := *c // what is joined is changed: it may not lie where the parts do
+	join, err := prepare(&d)
+	if err != nil {
+		return nil, err
 	}
 	lo, hi, err := clampOf(act)
 	if t := c.In[0].Type; err != nil || t != tensor.Float32 {
@@ -166,7 +167,7 @@ func prepareUnpack(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return layout.Cut(0, x, axis, slices.Repeat([]int{1}, len(c.Out)))
+	return layout.Cut(c, 0, x, axis, slices.Repeat([]int{1}, len(c.Out)))
 }
 
 // inferSplit has the axis first and the value second.
@@ -243,6 +244,6 @@ func prepareSplit(value, axisInput int, params ...int) layout.Prepare {
 		if slices.Contains(c.Out, nil) {
 			return nil, op.Unsupported("an output that is left out")
 		}
-		return layout.Cut(value, x, axis, layout.Sizes(c.Out, axis))
+		return layout.Cut(c, value, x, axis, layout.Sizes(c.Out, axis))
 	}, params...)
 }

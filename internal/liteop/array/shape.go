@@ -12,7 +12,7 @@ import (
 
 func shapeDefs() []op.Def {
 	view := func(name string, needs int, infer func(c *op.Call) error) op.Def {
-		return op.Def{Domain: graph.TFLite, Name: name, Infer: layout.Needs(needs, infer), Prepare: op.Simple(runCopy), InPlace: true}
+		return op.Def{Domain: graph.TFLite, Name: name, Infer: layout.Needs(needs, infer), Prepare: layout.Keep, InPlace: true}
 	}
 	return []op.Def{
 		view("RESHAPE", 1, inferReshape),
@@ -23,12 +23,6 @@ func shapeDefs() []op.Def {
 		{Domain: graph.TFLite, Name: "SHAPE", Infer: layout.Needs(1, inferShape), Prepare: prepareShape, OfShape: true},
 		{Domain: graph.TFLite, Name: "RANK", Infer: layout.Needs(1, inferRank), Prepare: prepareShape, OfShape: true},
 	}
-}
-
-// runCopy copies the bytes of input 0 to output 0, which may be the same memory.
-func runCopy(c *op.Call) error {
-	layout.Copy(c.Pool, c.Out[0], c.In[0])
-	return nil
 }
 
 // inferReshape takes the shape from the second input when it is a list, else

@@ -48,7 +48,7 @@ func inferDeclared(c *op.Call) error {
 
 func moveDefs() []op.Def {
 	return []op.Def{
-		def("RESHAPE", 1, inferReshape, op.Simple(func(c *op.Call) error { layout.Copy(c.Pool, c.Out[0], c.In[0]); return nil })),
+		def("RESHAPE", 1, inferReshape, layout.Keep),
 		def("CONVERT", 1, inferConvert, func(c *op.Call) (op.Run, error) { return elementwise.Cast(c.In[0].Type, c.Out[0].Type) }),
 		moved("TRANSPOSE", 1, transpose),
 		def("BROADCAST_IN_DIM", 1, inferDeclared, prepareBroadcast),
@@ -95,7 +95,7 @@ func prepareBroadcast(c *op.Call) (op.Run, error) {
 			strides[d] = from[i]
 		}
 	}
-	return layout.View(out, strides, 0)
+	return layout.View(c, out, strides, 0)
 }
 
 func slice(c *op.Call) (g layout.Geometry, err error) {

@@ -1,6 +1,7 @@
 package array
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -512,7 +513,8 @@ func TestInPlace(t *testing.T) {
 	x := counted(tensor.Float32, 4)
 	y := *x
 	c := &op.Call{In: []*tensor.Tensor{x}, Out: []*tensor.Tensor{&y}}
-	if err := runKeep(c); err != nil {
+	run, err := prepareKeep(c)
+	if err = errors.Join(err, run(c)); err != nil {
 		t.Fatal(err)
 	}
 	if word(&y, 3) != 4 {

@@ -119,7 +119,7 @@ func prepareSplit(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return layout.Cut(0, c.In[0].Shape, axis, sizes)
+	return layout.Cut(c, 0, c.In[0].Shape, axis, sizes)
 }
 
 // slice keeps a window of each dimension.

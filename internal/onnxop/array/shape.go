@@ -13,7 +13,7 @@ import (
 // shapeDefs lists the operators that look at shapes or change nothing else.
 func shapeDefs() []op.Def {
 	keep := func(name string, infer func(c *op.Call) error) op.Def {
-		return op.Def{Name: name, Infer: infer, Prepare: op.Simple(runKeep), InPlace: true}
+		return op.Def{Name: name, Infer: infer, Prepare: prepareKeep, InPlace: true}
 	}
 	return slices.Concat(
 		op.Versions(keep("Identity", layout.Needs(1, inferIdentity)), 1, 13, 14, 16, 19, 21, 23, 24, 25),
@@ -27,13 +27,17 @@ func shapeDefs() []op.Def {
 	)
 }
 
-// runKeep copies the elements, unless the engine gave both sides one memory.
-func runKeep(c *op.Call) error {
-	if c.In[0].Len() != c.Out[0].Len() {
-		return fmt.Errorf("cannot reshape %s to %s", tensor.FormatShape(c.In[0].Shape), tensor.FormatShape(c.Out[0].Shape))
+func prepareKeep(c *op.Call) (op.Run, error) {
+	keep, err := layout.Keep(c)
+	if err != nil {
+		return nil, err
 	}
-	layout.Copy(c.Pool, c.Out[0], c.In[0])
-	return nil
+	return func(c *op.Call) error {
+		if c.In[0].Len() != c.Out[0].Len() {
+			return fmt.Errorf("cannot reshape %s to %s", tensor.FormatShape(c.In[0].Shape), tensor.FormatShape(c.Out[0].Shape))
+		}
+		return keep(c)
+	}, nil
 }
 
 func inferIdentity(c *op.Call) error {

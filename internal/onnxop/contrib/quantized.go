@@ -55,9 +55,30 @@ func prepareQLinearConcat(c *op.Call) (op.Run, error) {
 	outer, inner := tensor.Elements(c.Out[0].Shape[:axis]), tensor.Elements(c.Out[0].Shape[axis:])
 	parts := (len(c.In) - 2) / 3
 	tables, same, starts := make([][256]uint8, parts), make([]bool, parts), make([]int, parts)
+	// scales finds the parts whose codes mean what those of the result do.
+	scales := func(c *op.Call) {
+		ys, yz := quant.ScalarScale(c, 0)
+		for p := range parts {
+			i := 2 + 3*p
+			xs, xz := quant.ScalarScale(c, i+1)
+			if same[p] = xs == ys && xz == yz && c.In[i].Type == c.Out[0].Type; !same[p] {
+				quant.Translate(&tables[p], c.In[i].Type, xs, xz, c.Out[0].Type, ys, yz)
+			}
+		}
+	}
+	known := c.Known(0, 1)
 	for p, at := 0, 0; p < parts; p++ {
 		starts[p] = at
 		at += tensor.Elements(c.In[2+3*p].Shape[axis:])
+		known = known && c.Known(3+3*p, 4+3*p)
+	}
+	if known {
+		scales(c)
+		for p, at := range starts {
+			if i := 2 + 3*p; same[p] && outer == 1 {
+				c.Piece(op.Piece{At: at, In: i, Bytes: c.In[i].Bytes()})
+			}
+		}
 	}
 	// Pieces of parts, those of a row one after the other; the loop is made once.
 	var of *op.Call
@@ -68,21 +89,17 @@ func prepareQLinearConcat(c *op.Call) (op.Run, error) {
 			n := tensor.Elements(x.Shape[axis:])
 			src, dst := x.Data[o*n:][:n], of.Out[0].Data[o*inner+starts[p]:][:n]
 			if same[p] {
-				copy(dst, src)
+				if n > 0 && &dst[0] != &src[0] {
+					copy(dst, src)
+				}
 			} else {
 				element.Lookup(dst, src, &tables[p])
 			}
 		}
 	}
 	return func(c *op.Call) error {
-		of = c
-		ys, yz := quant.ScalarScale(c, 0)
-		for p := range parts {
-			i := 2 + 3*p
-			xs, xz := quant.ScalarScale(c, i+1)
-			if same[p] = xs == ys && xz == yz && c.In[i].Type == c.Out[0].Type; !same[p] {
-				quant.Translate(&tables[p], c.In[i].Type, xs, xz, c.Out[0].Type, ys, yz)
-			}
+		if of = c; !known {
+			scales(c)
 		}
 		c.Pool.For(outer*parts, max(1, element.Grain*parts/max(1, inner)), pieces)
 		return nil

@@ -86,7 +86,7 @@ func cut(pool *workers.Pool, x *tensor.Tensor, axis int, sizes []int) ([]*tensor
 		parts[i] = tensor.New(x.Type, shape...)
 	}
 	c := &op.Call{In: []*tensor.Tensor{x}, Out: parts, Pool: pool}
-	run, err := layout.Widened(func(*op.Call) (op.Run, error) { return layout.Cut(0, x.Shape, axis, sizes) })(c)
+	run, err := layout.Widened(func(c *op.Call) (op.Run, error) { return layout.Cut(c, 0, x.Shape, axis, sizes) })(c)
 	if err != nil {
 		return nil, err
 	}

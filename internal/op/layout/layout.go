@@ -65,20 +65,40 @@ func Planned(build Prepare, params ...int) Prepare {
 }
 
 // Do runs a copy from input 0 to output 0.
-func Do(p *move.Plan) (op.Run, error) {
+func Do(c *op.Call, p *move.Plan) (op.Run, error) {
+	note(c, p, 0, 0)
 	return func(c *op.Call) error {
 		p.Run(c.Pool, Of(c.Out[0]), Of(c.In[0]))
 		return nil
 	}, nil
 }
 
+// note tells the planner of a copy that lies in one piece on both sides.
+func note(c *op.Call, p *move.Plan, out, in int) {
+	x := c.In[in]
+	if to, from, n, ok := p.Together(x.Type.Bits() / 8); ok && n > 0 {
+		c.Piece(op.Piece{Out: out, At: to, In: in, Read: from, Bytes: n})
+	}
+}
+
+// Keep copies every element of input 0 to output 0, where they may be already.
+func Keep(c *op.Call) (op.Run, error) {
+	c.Piece(op.Piece{Bytes: c.In[0].Bytes()})
+	return func(c *op.Call) error {
+		Copy(c.Pool, c.Out[0], c.In[0])
+		return nil
+	}, nil
+}
+
 // View fills a dense output 0 of the shape from a strided view of input 0.
-func View(shape, strides []int, from int) (op.Run, error) { return Do(move.View(shape, strides, from)) }
+func View(c *op.Call, shape, strides []int, from int) (op.Run, error) {
+	return Do(c, move.View(shape, strides, from))
+}
 
 // Viewed is the geometry of [View] where the result has another shape than what
 // is walked: axes may be split or left out.
 func Viewed(out, shape, strides []int, from int) (Geometry, error) {
-	return Geometry{out, func(*op.Call) (op.Run, error) { return View(shape, strides, from) }}, nil
+	return Geometry{out, func(c *op.Call) (op.Run, error) { return View(c, shape, strides, from) }}, nil
 }
 
 // Transpose puts the axes of input 0, of the shape, in another order, in which
@@ -248,8 +268,11 @@ func ReversedSequences(shape []int, seq, batch int) (op.Run, error) {
 
 // Join puts all inputs one after the other along an axis of output 0, which has
 // the shape.
-func Join(shape []int, axis int, sizes []int) (op.Run, error) {
+func Join(c *op.Call, shape []int, axis int, sizes []int) (op.Run, error) {
 	plans := move.Pieces(shape, axis, sizes, true)
+	for i := range plans {
+		note(c, &plans[i], 0, i)
+	}
 	one := func(c *op.Call, pool *workers.Pool, i int) { plans[i].Run(pool, Of(c.Out[0]), Of(c.In[i])) }
 	return func(c *op.Call) error {
 		parts{c, one}.run(len(plans), len(c.Out[0].Data))
@@ -259,8 +282,11 @@ func Join(shape []int, axis int, sizes []int) (op.Run, error) {
 
 // Cut is the inverse of [Join]: it cuts the input with the given number, of the
 // shape, into the outputs. Those that nobody wants are left out.
-func Cut(input int, shape []int, axis int, sizes []int) (op.Run, error) {
+func Cut(c *op.Call, input int, shape []int, axis int, sizes []int) (op.Run, error) {
 	plans := move.Pieces(shape, axis, sizes, false)
+	for i := range plans {
+		note(c, &plans[i], i, input)
+	}
 	one := func(c *op.Call, pool *workers.Pool, i int) {
 		if y := c.Out[i]; y != nil {
 			plans[i].Run(pool, Of(y), Of(c.In[input]))
@@ -333,7 +359,7 @@ func Concat(x []*tensor.Tensor, axis int) (Geometry, error) {
 			}
 		}
 	}
-	return Geometry{out, func(*op.Call) (op.Run, error) { return Join(out, axis, Sizes(x, axis)) }}, nil
+	return Geometry{out, func(c *op.Call) (op.Run, error) { return Join(c, out, axis, Sizes(x, axis)) }}, nil
 }
 
 // Stack puts all inputs one after the other along a new axis. They must have one
@@ -349,7 +375,7 @@ func Stack(x []*tensor.Tensor, axis int) (Geometry, error) {
 		return Geometry{}, err
 	}
 	out := slices.Insert(slices.Clone(x[0].Shape), axis, len(x))
-	return Geometry{out, func(*op.Call) (op.Run, error) { return Join(out, axis, slices.Repeat([]int{1}, len(x))) }}, nil
+	return Geometry{out, func(c *op.Call) (op.Run, error) { return Join(c, out, axis, slices.Repeat([]int{1}, len(x))) }}, nil
 }
 
 // Scalar reads a known integer tensor of one element.

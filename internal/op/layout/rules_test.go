@@ -533,7 +533,7 @@ func TestCutAndParts(t *testing.T) {
 	}
 	c.Out[0].Alloc()
 	c.Out[2].Alloc()
-	run, err := Cut(1, x.Shape, 1, []int{1, 0, 2})
+	run, err := Cut(c, 1, x.Shape, 1, []int{1, 0, 2})
 	if err == nil {
 		err = run(c)
 	}
