@@ -57,6 +57,7 @@ var families = map[string]func(*asm){
 	"spreads":     spreads,
 	"strips":      strips,
 	"sums":        sums,
+	"tables16":    tables16,
 	"windows":     windows,
 }
 

@@ -129,11 +129,7 @@ func (a *asm) halves() {
 	low := a.number512(255)
 	a.masked("values", n, 16, func(mask reg.Register) {
 		x, y := a.ZMM(), a.ZMM()
-		if mask != nil {
-			a.VPMOVSXWD_Z(at(src, 0), mask, x)
-		} else {
-			a.VPMOVSXWD(at(src, 0), x)
-		}
+		a.loadWords(at(src, 0), mask, x)
 		a.VPANDD(low, x, y)
 		a.VPSRAD(operand.U8(8), x, x)
 		a.VCVTDQ2PS(x, x)

@@ -244,8 +244,13 @@ func wideSoftmax(c *op.Call, rows, depth int, beta float32) (op.Run, error) {
 	}
 	m := fixed.FromReal(float64(s*beta) / (10.0 / 65535.0)) // the product is a float32
 	c.Recipe = recipe.WideSoftmax{Rows: rows, Depth: depth, Mul: m}
+	vectors := newWideVectors(c, m, rows, depth)
 	var x, y []int16 // of the run, whose loop is made once
 	work := func(lo, hi int) {
+		if vectors != nil {
+			vectors.rows(y[lo*depth:hi*depth], x[lo*depth:hi*depth], vectors.tops[lo:hi])
+			return
+		}
 		for r := lo; r < hi; r++ {
 			wideSoftmaxRow(y[r*depth:(r+1)*depth], x[r*depth:(r+1)*depth], m)
 		}
@@ -255,6 +260,37 @@ func wideSoftmax(c *op.Call, rows, depth int, beta float32) (op.Run, error) {
 		c.Pool.For(rows, 1+2048/max(depth, 1), work)
 		return nil
 	}, nil
+}
+
+// wideVectors is the softmax of int16 in vectors.
+type wideVectors struct {
+	f        *simd.Tables16
+	extremes *simd.Extremes
+	exps     [513]int16
+	by       simd.Scale16
+	depth    int
+	tops     []int16 // of the rows
+}
+
+// newWideVectors returns nil where there is none.
+func newWideVectors(c *op.Call, m fixed.Multiplier, rows, depth int) *wideVectors {
+	v := &wideVectors{f: simd.TableKernels16(), extremes: simd.ExtremeKernels(), depth: depth, by: simd.Scale16{Left: int32(max(m.Shift, 0)), Mul: m.M, Down: int32(max(-m.Shift, 0))}}
+	// Sums of that many numbers have a sign; empty rows have no top.
+	if v.f == nil || !simd.HasExtremes[int16](v.extremes) || depth == 0 || depth >= 1<<16 {
+		return nil
+	}
+	v.exps, _ = fixed.SoftmaxTables()
+	v.tops = op.ScratchOf[int16](c, rows)
+	return v
+}
+
+func (v *wideVectors) rows(y, x, tops []int16) {
+	simd.ExtremeRows(v.extremes, false, tops, x, v.depth)
+	for r, top := range tops {
+		row := y[r*v.depth:][:v.depth]
+		recip, shift := wideQuotient(v.f.Exps(row, x[r*v.depth:][:v.depth], &v.exps, top, &v.by))
+		v.f.Quotients(row, recip, shift)
+	}
 }
 
 func wideSoftmaxRow(out, in []int16, m fixed.Multiplier) {
@@ -268,14 +304,19 @@ func wideSoftmaxRow(out, in []int16, m fixed.Multiplier) {
 		out[i] = fixed.Exp16(fixed.Saturate16(d + 32767))
 		sum += int32(out[i])
 	}
-	zeros := bits.LeadingZeros32(uint32(sum))
-	shifted := int32((int64(sum)<<uint(max(zeros-1, 0)) + 1<<13) >> 14)
-	recip := int64(fixed.Reciprocal16(fixed.Saturate16(shifted - 1<<15 - 1<<16)))
-	shift := uint(31 - zeros)
+	by, shift := wideQuotient(sum)
+	recip := int64(by)
 	for i, v := range out {
 		q := (int64(v)*recip + 1<<shift>>1) >> shift
 		out[i] = int16(max(0, min(q, math.MaxInt16)))
 	}
+}
+
+// wideQuotient is what exponentials are multiplied by, and how far they are then shifted to the right, to be divided by their sum.
+func wideQuotient(sum int32) (recip int16, shift uint) {
+	zeros := bits.LeadingZeros32(uint32(sum))
+	shifted := int32((int64(sum)<<uint(max(zeros-1, 0)) + 1<<13) >> 14)
+	return fixed.Reciprocal16(fixed.Saturate16(shifted - 1<<15 - 1<<16)), uint(31 - zeros)
 }
 
 func prepareLogSoftmax(c *op.Call) (op.Run, error) {
