@@ -25,13 +25,13 @@ func prepareSoftmax(c *op.Call) (op.Run, error) {
 		if depth > 0 && depth < shortRow && simd.CurveKernels() != nil {
 			return shortSoftmax(c, rows, depth, beta), nil
 		}
-		div := element.Div[float32]().VectorScalar
 		var x, y []float32 // of the run, whose loop is made once
 		sums := op.ScratchOf[float32](c, softmaxTile*c.Pool.Threads())
+		tile := softmaxTileOf(depth)
 		work := func(worker, lo, hi int) {
 			for ; lo < hi; lo += softmaxTile {
 				n := min(softmaxTile, hi-lo)
-				softmaxOf(y[lo*depth:(lo+n)*depth], x[lo*depth:(lo+n)*depth], sums[worker*softmaxTile:][:n], depth, beta, div)
+				tile(y[lo*depth:(lo+n)*depth], x[lo*depth:(lo+n)*depth], sums[worker*softmaxTile:][:n], depth, beta)
 			}
 		}
 		return func(c *op.Call) error {
@@ -54,19 +54,34 @@ func prepareSoftmax(c *op.Call) (op.Run, error) {
 // softmaxTile is how many rows are done together.
 const softmaxTile = 8
 
-// softmaxOf does at most softmaxTile rows together; sums is room for a number of each.
-func softmaxOf(y, x, sums []float32, depth int, beta float32, div func(dst, a []float32, b float32)) {
-	if depth == 0 {
-		return
+// longRow is the length of rows from which on a call for each costs nothing.
+const longRow = 512
+
+// softmaxTileOf returns what does at most softmaxTile rows together, in float32 and sums in order, as the reference kernels do; sums is room for a
+// number of each.
+func softmaxTileOf(depth int) func(y, x, sums []float32, depth int, beta float32) {
+	sub, div, extremes := element.Sub[float32]().Rows, element.Div[float32](), simd.ExtremeKernels()
+	if depth > 0 && depth < longRow && sub != nil && div.Rows != nil && simd.HasExtremes[float32](extremes) {
+		return func(y, x, sums []float32, depth int, beta float32) {
+			simd.ExtremeRows(extremes, false, sums, x, depth)
+			sub(y, x, sums, depth, depth, 1, 2)
+			libm.ExpOf(y, y, 0, beta)
+			reduce.OrderedSums(sums, y, depth)
+			div.Rows(y, y, sums, depth, depth, 1, 2)
+		}
 	}
-	for at := 0; at < len(x); at += depth {
-		libm.ExpOf(y[at:at+depth], x[at:at+depth], element.Top(x[at:at+depth]), beta)
-	}
-	// In float32 and in order, as the reference kernels do.
-	reduce.OrderedSums(sums, y, depth)
-	for i, sum := range sums {
-		row := y[i*depth:][:depth]
-		div(row, row, sum)
+	return func(y, x, sums []float32, depth int, beta float32) {
+		if depth == 0 {
+			return
+		}
+		for at := 0; at < len(x); at += depth {
+			libm.ExpOf(y[at:at+depth], x[at:at+depth], element.Top(x[at:at+depth]), beta)
+		}
+		reduce.OrderedSums(sums, y, depth)
+		for i, sum := range sums {
+			row := y[i*depth:][:depth]
+			div.VectorScalar(row, row, sum)
+		}
 	}
 }
 
