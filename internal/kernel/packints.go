@@ -194,6 +194,9 @@ func packPanel[T int8 | int16, W Weight](w *intPanels, dst []T, src source[W], j
 		if whole := w.seg / 4; width == cols && src.vec == 1 && each == 4 && packWhole(w.f, dst, src, j0+s*w.seg*step, whole) {
 			dst, i = dst[whole*cols*each:], whole*each
 		}
+		if pairs := w.seg / 2; src.vec == 1 && each == 2 && packPairs(w.f, dst, src, width, j0+s*w.seg*step, pairs) {
+			dst, i = dst[pairs*cols*each:], pairs*each
+		}
 		for ; i < w.seg; i += each {
 			d, at := dst[:cols*each], j0*src.vec+(s*w.seg+i)*step
 			dst = dst[cols*each:]
@@ -216,6 +219,13 @@ func packPanel[T int8 | int16, W Weight](w *intPanels, dst []T, src source[W], j
 			}
 		}
 	}
+}
+
+// packPairs packs n pairs of words of the channels of a panel, whose steps begin at a place, if there is a loop for that.
+func packPairs[T int8 | int16, W Weight](f *simd.Ints, dst []T, src source[W], width, at, n int) bool {
+	d, ok := any(dst).([]int16)
+	v, words := any(src.v).([]int16)
+	return ok && words && src.zero == 0 && n > 0 && f.Weave(d, v[at:], src.elem, width, n)
 }
 
 // packWhole packs n fours of all channels of a panel, whose steps begin at a place, if there is a loop for that.
@@ -266,6 +276,10 @@ func fits8[W Weight](v []W, zero int32) bool {
 		return bitsFit8(Bits(v), zero+128, 0x80)
 	case []uint8:
 		return bitsFit8(v, zero, 0)
+	case []int16:
+		if zero == 0 {
+			return simd.IntKernels().Fit8(v)
+		}
 	}
 	lost := int32(0)
 	for _, x := range v {

@@ -18,7 +18,7 @@ func TestFillQ(t *testing.T) {
 		if rapid.Bool().Draw(t, "long") {
 			n, k = min(n, 5), k+rapid.IntRange(1, 40).Draw(t, "pieces")*turnWords/4
 		}
-		zero := rapid.Int32Range(-130, 130).Draw(t, "zero")
+		zero := rapid.OneOf(rapid.Just(int32(0)), rapid.Int32Range(-130, 130)).Draw(t, "zero")
 		narrow := rapid.SliceOfN(rapid.Int8Range(-120, 120), n*k, n*k).Draw(t, "w")
 		x := rapid.SliceOfN(rapid.Uint8(), m*k, m*k).Draw(t, "x")
 		vec, elem := k, 1
@@ -78,6 +78,17 @@ func TestFits8(t *testing.T) {
 			if got, want := fits8(v, zero), fits8(wide, zero); got != want && (want && zero >= 0 && zero < 256 || got) {
 				t.Fatalf("%v less %d: got %v, want %v", v, zero, got, want)
 			}
+		}
+		words := rapid.SliceOfN(rapid.Int16Range(-127, 126), 0, 100).Draw(t, "words")
+		if len(words) > 0 && rapid.Bool().Draw(t, "one more") {
+			words[rapid.IntRange(0, len(words)-1).Draw(t, "place")] = rapid.SampledFrom([]int16{-32768, -129, -128, 127, 128, 256}).Draw(t, "word")
+		}
+		wide := make([]int32, len(words))
+		for i, x := range words {
+			wide[i] = int32(x)
+		}
+		if got, want := fits8(words, 0), fits8(wide, 0); got != want {
+			t.Fatalf("%v: got %v, want %v", words, got, want)
 		}
 	})
 }

@@ -118,19 +118,22 @@ func (p *PairQ[T]) finish(m fixed.Multiplier) (ok bool) {
 }
 
 // Run writes the results of a and b.
-func (p *PairQ[T]) Run(dst, a, b []T) {
+func (p *PairQ[T]) Run(dst, a, b []T) { p.Rows(dst, a, b, len(dst), 0, 0, 0) }
+
+// Rows writes results of rows of n codes side by side: those of the operands lie stepA and stepB codes apart, and of the operand that is single (1 for
+// a, 2 for b, 0 for neither) they have one code.
+func (p *PairQ[T]) Rows(dst, a, b []T, n, stepA, stepB, single int) {
 	if p.swapped {
-		a, b = b, a
+		a, b, stepA, stepB = b, a, stepB, stepA
+		if single != 0 {
+			single = 3 - single
+		}
 	}
-	if len(dst) == 0 {
-		return
-	}
-	a, b = a[:len(dst)], b[:len(dst)]
 	if unsafe.Sizeof(T(0)) == 2 {
-		p.f.CombineWords(p.kind, words(dst), words(a), words(b), &p.q)
+		p.f.CombineWords(p.kind, words(dst), words(a), words(b), n, stepA, stepB, single, &p.q)
 		return
 	}
-	p.f.Combine(p.kind, codeBits(dst), codeBits(a), codeBits(b), &p.q, T(0)-1 < 0)
+	p.f.Combine(p.kind, codeBits(dst), codeBits(a), codeBits(b), n, stepA, stepB, single, &p.q, T(0)-1 < 0)
 }
 
 // Alone writes the results of a where no second operand counts.

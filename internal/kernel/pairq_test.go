@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/fixed"
@@ -113,7 +114,38 @@ func pairCase[T Code](t *testing.T, r *rand.Rand) bool {
 	if got[n] != 0 {
 		t.Fatalf("%s: written behind the end", kind)
 	}
+	rowsCase(t, r, p, kind, code)
 	return true
+}
+
+// rowsCase compares rows, of which one operand may be single, with what their codes give side by side.
+func rowsCase[T Code](t *testing.T, r *rand.Rand, p *PairQ[T], kind string, code func() T) {
+	rows, n, single := 1+r.IntN(4), 1+r.IntN(40), r.IntN(3)
+	var steps [2]int
+	var in, wide [2][]T
+	for k := range in {
+		steps[k] = r.IntN(n + 3)
+		in[k], wide[k] = make([]T, (rows-1)*steps[k]+n), make([]T, rows*n)
+		if single == k+1 {
+			in[k] = in[k][:(rows-1)*steps[k]+1]
+		}
+		for i := range in[k] {
+			in[k][i] = code()
+		}
+		for i := range wide[k] {
+			at := i / n * steps[k]
+			if single != k+1 {
+				at += i % n
+			}
+			wide[k][i] = in[k][at]
+		}
+	}
+	want, got := make([]T, rows*n), make([]T, rows*n+1)
+	p.Run(want, wide[0], wide[1])
+	p.Rows(got[:rows*n], in[0], in[1], n, steps[0], steps[1], single)
+	if !slices.Equal(got[:rows*n], want) || got[rows*n] != 0 {
+		t.Fatalf("%s: %d rows of %d, %v apart, single %d: %v, want %v", kind, rows, n, steps, single, got, want)
+	}
 }
 
 // bytePair is what codes of 8 bits have alone, and its multipliers.

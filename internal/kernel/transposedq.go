@@ -19,13 +19,22 @@ type transposedPart[T int8 | uint8] struct {
 	at   int
 }
 
-// fewChannels is the number of output channels below which phases would leave most of a register empty.
-const fewChannels = 8
+// Below fewChannels output channels phases leave most of a register empty. Where products become codes in registers they are faster for all that,
+// unless there are more than fewInputs channels to multiply by nothing.
+const (
+	fewChannels = 8
+	fewInputs   = 128
+)
+
+// inPhases tells whether phases are faster than [TransposedSums].
+func (s *TransposedShape) inPhases(f *simd.Ints) bool {
+	return s.OC >= fewChannels || f.HasCodes() && s.C <= fewInputs
+}
 
 // NewTransposedQ prepares weights [OC,KH,KW,C], whose zero point is zeroW, for input of a zero point; nil without vectors, and where
 // [TransposedSums] are faster.
 func NewTransposedQ[T int8 | uint8, W Weight](s TransposedShape, w []W, zeroW, zero int32, q Requant) *TransposedQ[T] {
-	if simd.IntKernels() == nil || s.OC < fewChannels || s.C == 0 || s.N*s.H*s.W*s.OH*s.OW == 0 {
+	if f := simd.IntKernels(); f == nil || !s.inPhases(f) || s.C == 0 || s.N*s.H*s.W*s.OC*s.OH*s.OW == 0 {
 		return nil
 	}
 	s.lay()

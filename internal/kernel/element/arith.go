@@ -74,7 +74,7 @@ func Mul[T tensor.Number]() Loops[T, T] {
 // Div is a/b. Integers are truncated towards zero and must not be divided by zero.
 func Div[T tensor.Number]() Loops[T, T] {
 	return inVectors(Loops[T, T]{divVec[T], divScalar[T], scalarDiv[T], nil}, func(e *simd.Elements) floatLoops {
-		return floatLoops{e.Div, e.DivScalar, e.ScalarDiv, nil}
+		return floatLoops{e.Div, e.DivScalar, e.ScalarDiv, rowsOf(e, simd.RowDiv)}
 	})
 }
 

@@ -404,11 +404,7 @@ func (a *asm) codeWriterOf(order operand.Mem, lo, hi, zero reg.VecVirtual) *code
 // spread512 loads a parameter of 32 bits into all lanes.
 func (a *asm) spread512(name string) reg.VecVirtual {
 	v, x, g := a.ZMM(), a.XMM(), a.GP32()
-	p, err := a.Param(name).Resolve()
-	if err != nil {
-		panic(err)
-	}
-	a.MOVL(p.Addr, g)
+	a.MOVL(a.argument(name), g)
 	a.VMOVD(g, x)
 	a.VPBROADCASTD(x, v)
 	return v

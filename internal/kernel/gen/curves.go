@@ -159,9 +159,9 @@ func (c *libmWide) single(place int) reg.VecVirtual {
 }
 
 // exp is Exp of package libm. Above the limit, which changes no result, it is as there; below the other one nothing is left, see
-// [curveLoop.expOf].
-func (c *libmWide) exp(x reg.VecVirtual) reg.VecVirtual {
-	y, far, some := c.ZMM(), c.YMM(), reg.K4
+// [curveLoop.expOf]. some is a mask to use.
+func (c *libmWide) exp(x reg.VecVirtual, some reg.Register) reg.VecVirtual {
+	y, far := c.ZMM(), c.YMM()
 	c.VMINPS(x, c.most, y) // what is no number passes
 	c.VCMPPS(operand.U8(notLess), c.least, y, some)
 	c.VMOVAPS_Z(y, some, y)
@@ -208,16 +208,12 @@ func (c *libmWide) exp(x reg.VecVirtual) reg.VecVirtual {
 	return all
 }
 
-// each writes f of all values.
-func (c *libmWide) each(f func(x reg.VecVirtual) reg.VecVirtual) {
-	c.masked("values", c.n, 16, func(mask reg.Register) {
+// each writes f of all values; masks are for f to use.
+func (c *libmWide) each(together int, f func(x reg.VecVirtual, masks []reg.OpmaskPhysical) reg.VecVirtual) {
+	c.chains("values", c.n, 16, together, func(off, chain int, mask reg.Register) {
 		x := c.ZMM()
-		if mask != nil {
-			c.VMOVUPS_Z(at(c.src, 0), mask, x)
-		} else {
-			c.VMOVUPS(at(c.src, 0), x)
-		}
-		c.storeFloats(f(x), mask, at(c.dst, 0))
+		c.loadFloats(at(c.src, off), mask, x)
+		c.storeFloats(f(x, maskRegs[2+3*chain:]), mask, at(c.dst, off))
 	}, step{c.src, 64}, step{c.dst, 64})
 	c.VZEROUPPER()
 	c.RET()
@@ -232,10 +228,10 @@ func (a *asm) libmExpWide() {
 		a.Load(a.Param([]string{"top", "beta"}[i]), x)
 		a.VBROADCASTSS(x, v)
 	}
-	c.each(func(x reg.VecVirtual) reg.VecVirtual {
+	c.each(2, func(x reg.VecVirtual, masks []reg.OpmaskPhysical) reg.VecVirtual {
 		a.VSUBPS(top, x, x)
 		a.VMULPS(beta, x, x)
-		return c.exp(x)
+		return c.exp(x, masks[0])
 	})
 }
 
@@ -244,17 +240,17 @@ func (a *asm) libmSigmoidWide() {
 	a.function("libmSigmoidAVX512", "func(dst, src *float32, n int, t *byte)")
 	c := a.libmWide()
 	sign, ones, top, bottom := c.single(libmSign), c.single(libmOnes), c.single(libmTop), c.single(libmBottom)
-	c.each(func(x reg.VecVirtual) reg.VecVirtual {
+	c.each(2, func(x reg.VecVirtual, masks []reg.OpmaskPhysical) reg.VecVirtual {
 		turned, y := a.ZMM(), a.ZMM()
-		a.VCMPPS(operand.U8(17), bottom, x, reg.K2)
-		a.VCMPPS(operand.U8(30), top, x, reg.K3)
+		a.VCMPPS(operand.U8(17), bottom, x, masks[0])
+		a.VCMPPS(operand.U8(30), top, x, masks[1])
 		a.VPXORD(sign, x, turned)
-		a.VMOVAPS(x, reg.K2, turned)
-		e := c.exp(turned)
+		a.VMOVAPS(x, masks[0], turned)
+		e := c.exp(turned, masks[2])
 		a.VADDPS(ones, e, y)
 		a.VDIVPS(y, ones, y)
-		a.VMOVAPS(e, reg.K2, y)
-		a.VMOVAPS(ones, reg.K3, y)
+		a.VMOVAPS(e, masks[0], y)
+		a.VMOVAPS(ones, masks[1], y)
 		return y
 	})
 }

@@ -14,6 +14,8 @@ func extremes(a *asm) {
 	for _, e := range []extreme{
 		{name: "mostBytes", size: 1, low: 0x80, of: a.VPMAXSB},
 		{name: "mostUnsignedBytes", size: 1, low: 0, of: a.VPMAXUB},
+		{name: "mostShorts", size: 2, low: 0x8000, of: a.VPMAXSW},
+		{name: "mostUnsignedShorts", size: 2, low: 0, of: a.VPMAXUW},
 		{name: "mostWords", size: 4, low: 1 << 31, of: a.VPMAXSD},
 		{name: "mostUnsignedWords", size: 4, low: 0, of: a.VPMAXUD},
 		{name: "mostLongs", size: 8, low: 1 << 63, of: a.VPMAXSQ},
@@ -22,6 +24,8 @@ func extremes(a *asm) {
 		{name: "mostDoubles", size: 8, low: least64, of: a.VMAXPD, same: a.VCMPPD},
 		{name: "leastBytes", size: 1, low: 0x7f, of: a.VPMINSB},
 		{name: "leastUnsignedBytes", size: 1, low: 0xff, of: a.VPMINUB},
+		{name: "leastShorts", size: 2, low: 0x7fff, of: a.VPMINSW},
+		{name: "leastUnsignedShorts", size: 2, low: 0xffff, of: a.VPMINUW},
 		{name: "leastWords", size: 4, low: 1<<31 - 1, of: a.VPMINSD},
 		{name: "leastUnsignedWords", size: 4, low: 1<<32 - 1, of: a.VPMINUD},
 		{name: "leastLongs", size: 8, low: 1<<63 - 1, of: a.VPMINSQ},
@@ -70,6 +74,8 @@ func (e *extreme) move(from, to operand.Op, mask reg.Register) {
 		e.VMOVDQU64(from, to)
 	case e.size == 1:
 		e.VMOVDQU8(from, mask, to)
+	case e.size == 2:
+		e.VMOVDQU16(from, mask, to)
 	case e.size == 4:
 		e.VMOVDQU32(from, mask, to)
 	default:
@@ -167,6 +173,8 @@ func (e *extreme) rows() {
 	switch e.size {
 	case 1:
 		e.VPEXTRB(operand.U8(0), v.AsX(), at(dst, 0))
+	case 2:
+		e.VPEXTRW(operand.U8(0), v.AsX(), at(dst, 0))
 	case 4:
 		e.VMOVD(v.AsX(), at(dst, 0))
 	default:

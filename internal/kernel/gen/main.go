@@ -58,6 +58,7 @@ var families = map[string]func(*asm){
 	"spreads":     spreads,
 	"strips":      strips,
 	"sums":        sums,
+	"tables16":    tables16,
 	"windows":     windows,
 }
 

@@ -6,7 +6,8 @@ import (
 )
 
 // pairs writes loops over two operands of codes of 8 or 16 bits in the fixed-point arithmetic of TFLite; see simd.Pair for
-// the numbers that they take.
+// the numbers that they take. They take rows of n codes, whose results lie side by side: those of the operands lie stepA and stepB bytes apart, and
+// of the operand that is single (1 for a, 2 for b) they have one code.
 func pairs(a *asm) {
 	for _, codes := range []string{"U8", "S8", "S16"} {
 		for _, kind := range []string{"sum", "difference", "reverse", "product"} {
@@ -71,10 +72,11 @@ func (a *asm) pair(kind, codes string) {
 	if codes == "S16" {
 		element = "int16"
 	}
-	a.function("pair"+kind+codes+"AVX512", "func(dst, a, b *"+element+", n int, q *byte)")
+	a.function("pair"+kind+codes+"AVX512", "func(dst, a, b *"+element+", rows, n, stepA, stepB, single int, q *byte)")
 	dst := a.Load(a.Param("dst"), a.GP64())
-	pa := a.Load(a.Param("a"), a.GP64())
-	pb := a.Load(a.Param("b"), a.GP64())
+	rowA := a.Load(a.Param("a"), a.GP64())
+	rowB := a.Load(a.Param("b"), a.GP64())
+	rows := a.Load(a.Param("rows"), a.GP64())
 	n := a.Load(a.Param("n"), a.GP64())
 	q := a.Load(a.Param("q"), a.GP64())
 	field := func(i int) reg.VecVirtual {
@@ -105,16 +107,23 @@ func (a *asm) pair(kind, codes string) {
 		size = 32
 	}
 	load := func(p, mask, x reg.Register) {
-		switch {
-		case codes != "S16":
+		if codes == "S16" {
+			a.loadWords(at(p, 0), mask, x)
+		} else {
 			a.widenBytes(at(p, 0), mask, codes == "S8", x)
-		case mask != nil:
-			a.VPMOVSXWD_Z(at(p, 0), mask, x)
-		default:
-			a.VPMOVSXWD(at(p, 0), x)
 		}
 	}
-	a.masked("codes", n, 16, func(mask reg.Register) {
+	pa, pb, byA, byB, left, to := a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64()
+	a.Label("row")
+	a.MOVQ(n, left)
+	a.MOVQ(dst, to)
+	a.MOVQ(rowA, pa)
+	a.MOVQ(rowB, pb)
+	a.MOVQ(operand.U32(uint32(size)), byA)
+	a.MOVQ(byA, byB)
+	a.standing(1, rowA, pa, byA, codes == "S16")
+	a.standing(2, rowB, pb, byB, codes == "S16")
+	a.masked("codes", left, 16, func(mask reg.Register) {
 		u, v := a.ZMM(), a.ZMM()
 		load(pa, mask, u)
 		a.VPSUBD(zeroA, u, u)
@@ -167,15 +176,46 @@ func (a *asm) pair(kind, codes string) {
 		a.VPMINSD(hi, r, r)
 		switch {
 		case codes != "S16" && mask != nil:
-			a.VPMOVDB(r, mask, at(dst, 0))
+			a.VPMOVDB(r, mask, at(to, 0))
 		case codes != "S16":
-			a.VPMOVDB(r, at(dst, 0))
-		case mask != nil:
-			a.VPMOVDW(r, mask, at(dst, 0))
+			a.VPMOVDB(r, at(to, 0))
 		default:
-			a.VPMOVDW(r, at(dst, 0))
+			a.storeWords(r, mask, at(to, 0))
 		}
-	}, step{pa, size}, step{pb, size}, step{dst, size})
+		a.ADDQ(byA, pa)
+		a.ADDQ(byB, pb)
+	}, step{to, size})
+	a.LEAQ(operand.Mem{Base: dst, Index: n, Scale: uint8(size / 16)}, dst)
+	a.ADDQ(a.argument("stepA"), rowA)
+	a.ADDQ(a.argument("stepB"), rowB)
+	a.DECQ(rows)
+	a.JNZ(operand.LabelRef("row"))
 	a.VZEROUPPER()
 	a.RET()
+}
+
+// standing has a row that is one code, as the argument single says, read from a place with 16 of them, again and again.
+func (a *asm) standing(which int, row, p, by reg.Register, words bool) {
+	name := label("moves%d", which)
+	a.CMPQ(a.argument("single"), operand.U8(uint8(which)))
+	a.JNE(operand.LabelRef(name))
+	room, codes := a.AllocLocal(32), a.YMM()
+	if words {
+		a.VPBROADCASTW(at(row, 0), codes)
+	} else {
+		a.VPBROADCASTB(at(row, 0), codes)
+	}
+	a.VMOVUPS(codes, room)
+	a.LEAQ(room, p)
+	a.XORQ(by, by)
+	a.Label(name)
+}
+
+// argument is where an argument lies.
+func (a *asm) argument(name string) operand.Mem {
+	p, err := a.Param(name).Resolve()
+	if err != nil {
+		panic(err)
+	}
+	return p.Addr
 }

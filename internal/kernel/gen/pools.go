@@ -1,6 +1,9 @@
 package main
 
 import (
+	"slices"
+
+	"github.com/mmcloughlin/avo/ir"
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
@@ -108,6 +111,49 @@ func (a *asm) masked(name string, n reg.Register, each int, body func(mask reg.R
 	a.KMOVQ(bits, reg.K1)
 	body(reg.K1)
 	a.Label(name + "_end")
+}
+
+// chains runs body on n numbers, each at a time and several such together, whose instructions take turns: one alone, in which all waits for what comes
+// before, leaves the processor little to do. body gets how many numbers of four bytes lie before its own, and which of those together it is.
+func (a *asm) chains(name string, n reg.Register, each, together int, body func(off, chain int, mask reg.Register), steps ...step) {
+	a.Label(name + "_together")
+	a.SUBQ(operand.U32(uint32(each*together)), n)
+	a.JLT(operand.LabelRef(name + "_single"))
+	var bodies []func()
+	for i := range together {
+		bodies = append(bodies, func() { body(4*each*i, i, nil) })
+	}
+	a.takeTurns(bodies...)
+	for _, s := range steps {
+		a.ADDQ(operand.U32(uint32(s.by*together)), s.p)
+	}
+	a.JMP(operand.LabelRef(name + "_together"))
+	a.Label(name + "_single")
+	a.ADDQ(operand.U32(uint32(each*together)), n)
+	a.masked(name, n, each, func(mask reg.Register) { body(0, 0, mask) }, steps...)
+}
+
+// takeTurns writes the instructions of bodies in turns.
+func (a *asm) takeTurns(bodies ...func()) {
+	file, _ := a.Result() // what is wrong is found at the end
+	all := file.Functions()
+	f := all[len(all)-1]
+	from := len(f.Nodes)
+	parts := make([][]ir.Node, len(bodies))
+	longest := 0
+	for i, body := range bodies {
+		body()
+		parts[i] = slices.Clone(f.Nodes[from:])
+		longest = max(longest, len(parts[i]))
+		f.Nodes = f.Nodes[:from]
+	}
+	for k := range longest {
+		for _, part := range parts {
+			if k < len(part) {
+				f.AddNode(part[k])
+			}
+		}
+	}
 }
 
 // widenBytes loads 16 bytes, or those of a mask, as 32-bit numbers.

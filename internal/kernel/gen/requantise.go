@@ -15,6 +15,8 @@ func requantises(a *asm) {
 	a.requantise16(true)
 	a.halves()
 	a.apart()
+	a.weave()
+	a.lostWords()
 	order := a.turnOrder()
 	for _, round := range []string{"", "Up", "Fused"} {
 		for _, regs := range []int{1, 2, 4} {
@@ -129,11 +131,7 @@ func (a *asm) halves() {
 	low := a.number512(255)
 	a.masked("values", n, 16, func(mask reg.Register) {
 		x, y := a.ZMM(), a.ZMM()
-		if mask != nil {
-			a.VPMOVSXWD_Z(at(src, 0), mask, x)
-		} else {
-			a.VPMOVSXWD(at(src, 0), x)
-		}
+		a.loadWords(at(src, 0), mask, x)
 		a.VPANDD(low, x, y)
 		a.VPSRAD(operand.U8(8), x, x)
 		a.VCVTDQ2PS(x, x)
@@ -171,6 +169,68 @@ func (a *asm) apart() {
 		}
 	}, step{src, 64}, step{upper, 64}, step{lower, 64})
 	a.VZEROUPPER()
+	a.RET()
+}
+
+// weave writes pairs of lines of n words, step bytes apart, as pairs of words, cols a line of which those from n on are 0.
+func (a *asm) weave() {
+	a.function("weaveAVX512", "func(dst *int16, cols int, src *int16, step, n, pairs int)")
+	load := func(name string) reg.Register { return a.Load(a.Param(name), a.GP64()) }
+	dst, cols, src, step, n, pairs := load("dst"), load("cols"), load("src"), load("step"), load("n"), load("pairs")
+	i, left, most, bits, p := a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64()
+	a.MOVQ(operand.I32(16), most)
+	a.Label("pair")
+	a.XORQ(i, i)
+	a.Label("sixteen")
+	a.MOVQ(n, left)
+	a.SUBQ(i, left)
+	a.MOVQ(operand.I32(0), bits)
+	a.CMOVQLT(bits, left)
+	a.CMPQ(left, most)
+	a.CMOVQGT(most, left)
+	a.MOVQ(operand.I32(-1), bits)
+	a.BZHIQ(left, bits, bits)
+	a.KMOVW(bits.As32(), reg.K1)
+	x, y := a.ZMM(), a.ZMM()
+	a.LEAQ(operand.Mem{Base: src, Index: i, Scale: 2}, p)
+	a.VPMOVZXWD_Z(at(p, 0), reg.K1, x)
+	a.VPMOVZXWD_Z(operand.Mem{Base: p, Index: step, Scale: 1}, reg.K1, y)
+	a.VPSLLD(operand.U8(16), y, y)
+	a.VPORD(x, y, y)
+	a.VMOVDQU32(y, at(dst, 0))
+	a.ADDQ(operand.U8(64), dst)
+	a.ADDQ(operand.U8(16), i)
+	a.CMPQ(i, cols)
+	a.JLT(operand.LabelRef("sixteen"))
+	a.LEAQ(operand.Mem{Base: src, Index: step, Scale: 2}, src)
+	a.DECQ(pairs)
+	a.JNZ(operand.LabelRef("pair"))
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// lostWords returns the bits, of any of n words, that are others in what their lower bytes stand for.
+func (a *asm) lostWords() {
+	a.function("lostWordsAVX512", "func(src *int16, n int) uint32")
+	src, n := a.Load(a.Param("src"), a.GP64()), a.Load(a.Param("n"), a.GP64())
+	lost := a.ZMM()
+	a.VPXORD(lost, lost, lost)
+	a.masked("words", n, 32, func(mask reg.Register) {
+		x, y := a.ZMM(), a.ZMM()
+		if mask != nil {
+			a.VMOVDQU16_Z(at(src, 0), mask, x)
+		} else {
+			a.VMOVDQU16(at(src, 0), x)
+		}
+		a.VPSLLW(operand.U8(8), x, y)
+		a.VPSRAW(operand.U8(8), y, y)
+		a.VPTERNLOGD(operand.U8(0xf6), y, x, lost) // lost or (x xor y)
+	}, step{src, 64})
+	a.joinLanes(lost, 4, a.VPORD)
+	r := a.GP32()
+	a.VMOVD(lost.AsX(), r)
+	a.VZEROUPPER()
+	a.Store(r, a.ReturnIndex(0))
 	a.RET()
 }
 

@@ -8,7 +8,7 @@ import (
 // rowPairs are the loops over rows of n elements of two operands, whose steps are in bytes. In those of singles the second has one element a row.
 func (a *asm) rowPairs() {
 	type op func(x, y reg.VecVirtual)
-	sub := func(x, y reg.VecVirtual) { a.VSUBPS(y, x, x) }
+	sub, div := func(x, y reg.VecVirtual) { a.VSUBPS(y, x, x) }, func(x, y reg.VecVirtual) { a.VDIVPS(y, x, x) }
 	for _, l := range []struct {
 		name string
 		of   op
@@ -16,12 +16,14 @@ func (a *asm) rowPairs() {
 		{"Add", func(x, y reg.VecVirtual) { a.VADDPS(y, x, x) }},
 		{"Sub", sub},
 		{"Mul", func(x, y reg.VecVirtual) { a.VMULPS(y, x, x) }},
+		{"Div", div},
 		{"Square", func(x, y reg.VecVirtual) { sub(x, y); a.VMULPS(x, x, x) }},
 	} {
 		a.rowPair("rows"+l.name, false, l.of)
 		a.rowPair("singles"+l.name, true, l.of)
 	}
 	a.rowPair("singlesSubFrom", true, func(x, y reg.VecVirtual) { a.VSUBPS(x, y, x) })
+	a.rowPair("singlesDivFrom", true, func(x, y reg.VecVirtual) { a.VDIVPS(x, y, x) })
 }
 
 // rowPair writes what of makes of its operands in the first.

@@ -328,11 +328,7 @@ func (a *asm) curve16() {
 	last, low := a.number512(255), a.number512(0xffff)
 	a.masked("values", n, 16, func(mask reg.Register) {
 		v, size, line, e, y := a.ZMM(), a.ZMM(), a.ZMM(), a.ZMM(), a.ZMM()
-		if mask != nil {
-			a.VPMOVSXWD_Z(at(src, 0), mask, v)
-		} else {
-			a.VPMOVSXWD(at(src, 0), v)
-		}
+		a.loadWords(at(src, 0), mask, v)
 		a.VPMULLD(mul, v, v)
 		a.VPADDD(round, v, v)
 		a.VPSRAVD(shift, v, v)
@@ -353,11 +349,7 @@ func (a *asm) curve16() {
 		a.VPADDD(above, y, negative)
 		a.VPSUBD(y, below, reg.K2, negative)
 		a.VPSRAVD(out, negative, negative)
-		if mask != nil {
-			a.VPMOVDW(negative, mask, at(dst, 0))
-		} else {
-			a.VPMOVDW(negative, at(dst, 0))
-		}
+		a.storeWords(negative, mask, at(dst, 0))
 	}, step{src, 32}, step{dst, 32})
 	a.VZEROUPPER()
 	a.RET()

@@ -38,11 +38,7 @@ func (a *asm) get(t byteTable, x reg.Register, upper reg.Register) reg.VecVirtua
 
 func (a *asm) spreadByte(name string) reg.VecVirtual {
 	v, g := a.ZMM(), a.GP32()
-	p, err := a.Param(name).Resolve()
-	if err != nil {
-		panic(err)
-	}
-	a.MOVL(p.Addr, g)
+	a.MOVL(a.argument(name), g)
 	a.VPBROADCASTB(g, v)
 	return v
 }
@@ -112,15 +108,9 @@ func (a *asm) sumBytes() {
 		a.VPSLLQ(operand.U8(uint8(8*i)), sums[i], sums[i])
 		a.VPADDQ(sums[i], sums[0], sums[0])
 	}
-	y, x, z := a.YMM(), a.XMM(), a.XMM()
-	a.VEXTRACTI64X4(operand.U8(1), sums[0], y)
-	a.VPADDQ(sums[0].AsY(), y, y)
-	a.VEXTRACTI128(operand.U8(1), y, x)
-	a.VPADDQ(y.AsX(), x, x)
-	a.VPSRLDQ(operand.U8(8), x, z)
-	a.VPADDQ(z, x, x)
+	a.joinLanes(sums[0], 8, a.VPADDQ)
 	r := a.GP64()
-	a.VMOVQ(x, r)
+	a.VMOVQ(sums[0].AsX(), r)
 	a.Store(r, a.ReturnIndex(0))
 	a.VZEROUPPER()
 	a.RET()

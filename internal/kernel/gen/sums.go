@@ -143,15 +143,8 @@ func (a *asm) products(name, kind string, size int) {
 	plus(acc[1], acc[0], acc[0])
 	plus(acc[3], acc[2], acc[2])
 	plus(acc[2], acc[0], acc[0])
-	v, half, low := acc[0], a.YMM(), a.XMM()
-	a.VEXTRACTI64X4(operand.U8(1), v, half)
-	plus(half, v.AsY(), v.AsY())
-	a.VEXTRACTI128(operand.U8(1), v.AsY(), low)
-	plus(low, v.AsX(), v.AsX())
-	for by := 8; by >= size; by /= 2 {
-		a.VPSRLDQ(operand.U8(uint8(by)), v.AsX(), low)
-		plus(low, v.AsX(), v.AsX())
-	}
+	v := acc[0]
+	a.joinLanes(v, size, plus)
 	if kind == "float64" {
 		a.Store(v.AsX(), a.ReturnIndex(0))
 	} else {
@@ -391,4 +384,17 @@ func (f *fold) row() {
 	f.VZEROUPPER()
 	f.RET()
 	f.mean = nil
+}
+
+// joinLanes puts all numbers of a register, size bytes each, together into its first.
+func (a *asm) joinLanes(v reg.VecVirtual, size int, plus func(ops ...operand.Op)) {
+	half, low := a.YMM(), a.XMM()
+	a.VEXTRACTI64X4(operand.U8(1), v, half)
+	plus(half, v.AsY(), v.AsY())
+	a.VEXTRACTI128(operand.U8(1), v.AsY(), low)
+	plus(low, v.AsX(), v.AsX())
+	for by := 8; by >= size; by /= 2 {
+		a.VPSRLDQ(operand.U8(uint8(by)), v.AsX(), low)
+		plus(low, v.AsX(), v.AsX())
+	}
 }

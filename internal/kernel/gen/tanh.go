@@ -100,14 +100,10 @@ func (a *asm) libmTanh() {
 	e := a.expm1(table, rows)
 	num, top := e.num, a.ZMM()
 	a.VBROADCASTSS(num(tanhTop), top)
-	big, small := reg.K2, reg.K3
-	a.masked("numbers", n, 16, func(mask reg.Register) {
+	a.chains("numbers", n, 16, 2, func(off, chain int, mask reg.Register) {
+		big, small := maskRegs[2+2*chain], maskRegs[3+2*chain]
 		x, abs := a.ZMM(), a.ZMM()
-		if mask != nil {
-			a.VMOVUPS_Z(at(src, 0), mask, x)
-		} else {
-			a.VMOVUPS(at(src, 0), x)
-		}
+		a.loadFloats(at(src, off), mask, x)
 		a.VPANDD_BCST(num(tanhNoSign), x, abs)
 		a.VMINPS(abs, top, abs)                               // what is no number stays such
 		a.VCMPPS_BCST(operand.U8(29), num(tanhOne), abs, big) // at least 1
@@ -126,7 +122,7 @@ func (a *asm) libmTanh() {
 		a.VDIVPS(d, t, t)
 		a.VSUBPS(t, one, t)
 		a.VPTERNLOGD_BCST(operand.U8(0xf8), num(tanhSign), x, t) // t or the sign of x
-		a.storeFloats(t, mask, at(dst, 0))
+		a.storeFloats(t, mask, at(dst, off))
 	}, step{src, 64}, step{dst, 64})
 	a.VZEROUPPER()
 	a.RET()
@@ -222,14 +218,10 @@ func (a *asm) libmElu(table operand.Mem) {
 	src := a.Load(a.Param("src"), a.GP64())
 	n := a.Load(a.Param("n"), a.GP64())
 	e := a.expm1(table, rows)
-	negative := reg.K2
-	a.masked("numbers", n, 16, func(mask reg.Register) {
+	a.chains("numbers", n, 16, 2, func(off, chain int, mask reg.Register) {
+		negative := maskRegs[2+chain]
 		x, y, zero := a.ZMM(), a.ZMM(), a.ZMM()
-		if mask != nil {
-			a.VMOVUPS_Z(at(src, 0), mask, x)
-		} else {
-			a.VMOVUPS(at(src, 0), x)
-		}
+		a.loadFloats(at(src, off), mask, x)
 		a.VPXORD(zero, zero, zero)
 		a.VCMPPS(operand.U8(17), zero, x, negative)
 		a.VPANDD_BCST(e.num(tanhNoSign), x, y)
@@ -237,7 +229,7 @@ func (a *asm) libmElu(table operand.Mem) {
 		k := e.multiple(y)
 		a.VPXORD_BCST(e.num(tanhSign), y, y)
 		a.VMOVAPS(e.of(y, k), negative, x)
-		a.storeFloats(x, mask, at(dst, 0))
+		a.storeFloats(x, mask, at(dst, off))
 	}, step{src, 64}, step{dst, 64})
 	a.VZEROUPPER()
 	a.RET()

@@ -57,6 +57,8 @@ var zmmRegs = []reg.VecPhysical{
 	reg.Z20, reg.Z21, reg.Z22, reg.Z23, reg.Z24, reg.Z25, reg.Z26, reg.Z27, reg.Z28, reg.Z29, reg.Z30, reg.Z31,
 }
 
+var maskRegs = []reg.OpmaskPhysical{reg.K0, reg.K1, reg.K2, reg.K3, reg.K4, reg.K5, reg.K6, reg.K7}
+
 // at is memory at p + off bytes.
 func at(p reg.Register, off int) operand.Mem { return operand.Mem{Base: p, Disp: off} }
 

@@ -49,6 +49,8 @@ type Ints struct {
 	requantise16              func(dst *int16, stepDst int, sums *int32, stepSums, rows, n, parts, low, stepParts int, scales *int64, zero, lo, hi int32) // nil for none
 	requantiseHalves          func(dst *int16, stepDst int, sums *float32, stepSums, rows, n, stepParts int, scales *int64, zero, lo, hi int32)           // nil for none
 	apart                     func(upper, lower, src *int16, n int)                                                                                       // nil for none
+	weave                     func(dst *int16, cols int, src *int16, step, n, pairs int)                                                                  // nil for none
+	lostWords                 func(src *int16, n int) uint32                                                                                              // nil for none
 	halves                    func(upper, lower *float32, src *int16, n int)                                                                              // nil for none
 	requantise, requantiseFew func(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, mul, up, down, bias *int32, zero, lo, hi int32)
 }
@@ -448,6 +450,31 @@ func (f *Ints) Apart(upper, lower, src []int16) {
 	for i, v := range src {
 		upper[i], lower[i] = v>>8, v&255
 	}
+}
+
+// Weave writes pairs of lines of n words, step words apart, as pairs of words, of which a panel has a line of Cols, those from n on being 0. It does
+// nothing and returns false where the set has no loop for it.
+func (f *Ints) Weave(dst, src []int16, step, n, pairs int) bool {
+	if f == nil || f.weave == nil || f.Cols%16 != 0 {
+		return false
+	}
+	if n > 0 && pairs > 0 {
+		_, _ = dst[2*pairs*f.Cols-1], src[(2*pairs-1)*step+n-1]
+		f.weave(&dst[0], f.Cols, &src[0], 2*step, n, pairs)
+	}
+	return true
+}
+
+// Fit8 tells whether all words have 8 bits with a sign.
+func (f *Ints) Fit8(v []int16) bool {
+	if f != nil && f.lostWords != nil && len(v) > 0 {
+		return f.lostWords(&v[0], len(v)) == 0
+	}
+	lost := int16(0)
+	for _, x := range v {
+		lost |= x ^ int16(int8(x))
+	}
+	return lost == 0
 }
 
 // smallRequantise are the loops for [Scales.Small]: for blocks of 64 and of 32 channels, and for as many as 64, 32 and 16.

@@ -19,7 +19,7 @@ var ints = withTiles(family[Ints]{
 			{widenLinesS1AVX512, widenLinesS2AVX512},
 		},
 		widenInt8: widenInt8AVX512, widenUint8: widenUint8AVX512, reach: reachAVX2,
-		gather: gatherPairsAVX512, requantise: requantiseAVX512, requantiseSmall: smallAVX512, requantiseFew: requantiseAVX2, requantise16: requantise16AVX512, requantiseHalves: requantiseHalvesAVX512, halves: halvesAVX512, apart: apartAVX512,
+		gather: gatherPairsAVX512, requantise: requantiseAVX512, requantiseSmall: smallAVX512, requantiseFew: requantiseAVX2, requantise16: requantise16AVX512, requantiseHalves: requantiseHalvesAVX512, halves: halvesAVX512, apart: apartAVX512, weave: weaveAVX512, lostWords: lostWordsAVX512,
 	},
 	VNNI: {
 		Set: VNNI, Rows: 12, Cols: 32, Lanes: 16, Step: 32,
@@ -44,7 +44,7 @@ var ints = withTiles(family[Ints]{
 		groups:      &byteGroupsVNNI,
 		codes:       &codesVNNI,
 		gatherQuads: gatherQuadsAVX512,
-		gather:      gatherPairsAVX512, requantise: requantiseAVX512, requantiseSmall: smallAVX512, requantiseFew: requantiseAVX2, requantise16: requantise16AVX512, requantiseHalves: requantiseHalvesAVX512, halves: halvesAVX512, apart: apartAVX512,
+		gather:      gatherPairsAVX512, requantise: requantiseAVX512, requantiseSmall: smallAVX512, requantiseFew: requantiseAVX2, requantise16: requantise16AVX512, requantiseHalves: requantiseHalvesAVX512, halves: halvesAVX512, apart: apartAVX512, weave: weaveAVX512, lostWords: lostWordsAVX512,
 	},
 }, &amxLoops)
 
@@ -59,6 +59,12 @@ func requantise16AVX512(dst *int16, stepDst int, sums *int32, stepSums, rows, n,
 
 //go:noescape
 func requantiseHalvesAVX512(dst *int16, stepDst int, sums *float32, stepSums, rows, n, stepParts int, scales *int64, zero, lo, hi int32)
+
+//go:noescape
+func weaveAVX512(dst *int16, cols int, src *int16, step, n, pairs int)
+
+//go:noescape
+func lostWordsAVX512(src *int16, n int) uint32
 
 //go:noescape
 func apartAVX512(upper, lower, src *int16, n int)

@@ -13073,6 +13073,88 @@ values_end:
 	VZEROUPPER
 	RET
 
+// func weaveAVX512(dst *int16, cols int, src *int16, step int, n int, pairs int)
+// Requires: AVX, AVX512F, BMI2, CMOV
+TEXT ·weaveAVX512(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ cols+8(FP), CX
+	MOVQ src+16(FP), DX
+	MOVQ step+24(FP), BX
+	MOVQ n+32(FP), SI
+	MOVQ pairs+40(FP), DI
+	MOVQ $+16, R10
+
+pair:
+	XORQ R8, R8
+
+sixteen:
+	MOVQ        SI, R9
+	SUBQ        R8, R9
+	MOVQ        $+0, R11
+	CMOVQLT     R11, R9
+	CMPQ        R9, R10
+	CMOVQGT     R10, R9
+	MOVQ        $-1, R11
+	BZHIQ       R9, R11, R11
+	KMOVW       R11, K1
+	LEAQ        (DX)(R8*2), R9
+	VPMOVZXWD.Z (R9), K1, Z0
+	VPMOVZXWD.Z (R9)(BX*1), K1, Z1
+	VPSLLD      $0x10, Z1, Z1
+	VPORD       Z0, Z1, Z1
+	VMOVDQU32   Z1, (AX)
+	ADDQ        $0x40, AX
+	ADDQ        $0x10, R8
+	CMPQ        R8, CX
+	JLT         sixteen
+	LEAQ        (DX)(BX*2), DX
+	DECQ        DI
+	JNZ         pair
+	VZEROUPPER
+	RET
+
+// func lostWordsAVX512(src *int16, n int) uint32
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2
+TEXT ·lostWordsAVX512(SB), NOSPLIT, $0-20
+	MOVQ   src+0(FP), AX
+	MOVQ   n+8(FP), CX
+	VPXORD Z0, Z0, Z0
+
+words_many:
+	SUBQ       $0x20, CX
+	JLT        words_few
+	VMOVDQU16  (AX), Z1
+	VPSLLW     $0x08, Z1, Z2
+	VPSRAW     $0x08, Z2, Z2
+	VPTERNLOGD $0xf6, Z2, Z1, Z0
+	ADDQ       $0x00000040, AX
+	JMP        words_many
+
+words_few:
+	ADDQ        $0x20, CX
+	JZ          words_end
+	MOVQ        $-1, DX
+	BZHIQ       CX, DX, DX
+	KMOVQ       DX, K1
+	VMOVDQU16.Z (AX), K1, Z1
+	VPSLLW      $0x08, Z1, Z2
+	VPSRAW      $0x08, Z2, Z2
+	VPTERNLOGD  $0xf6, Z2, Z1, Z0
+
+words_end:
+	VEXTRACTI64X4 $0x01, Z0, Y1
+	VPORD         Y1, Y0, Y0
+	VEXTRACTI128  $0x01, Y0, X1
+	VPORD         X1, X0, X0
+	VPSRLDQ       $0x08, X0, X1
+	VPORD         X1, X0, X0
+	VPSRLDQ       $0x04, X0, X1
+	VPORD         X1, X0, X0
+	VMOVD         X0, AX
+	VZEROUPPER
+	MOVL          AX, ret+16(FP)
+	RET
+
 DATA turnOrder<>+0(SB)/1, $0x00
 DATA turnOrder<>+1(SB)/1, $0x04
 DATA turnOrder<>+2(SB)/1, $0x08

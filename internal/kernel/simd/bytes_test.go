@@ -601,3 +601,43 @@ func TestApart(t *testing.T) {
 		}
 	}
 }
+
+// Pairs of lines of words lie as panels have them, for as many columns as there are; what lacks is 0.
+func TestWeave(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(3, 78))
+	for _, s := range Available() {
+		f := ints[s]
+		for i := range 100 {
+			n, pairs := 1+i%40, 1+r.IntN(5)
+			if f == nil || n > f.Cols {
+				continue
+			}
+			step := n + r.IntN(4)
+			src := make([]int16, (2*pairs-1)*step+n)
+			for k := range src {
+				src[k] = int16(r.Uint32())
+			}
+			dst := make([]int16, 2*pairs*f.Cols+1)
+			for k := range dst {
+				dst[k] = 77
+			}
+			if !f.Weave(dst, src, step, n, pairs) {
+				break
+			}
+			for k, got := range dst[:2*pairs*f.Cols] {
+				line, column := k/(2*f.Cols)*2+k%2, k/2%f.Cols
+				want := int16(0)
+				if column < n {
+					want = src[line*step+column]
+				}
+				if got != want {
+					t.Fatalf("%v: %d pairs of %d: word %d is %d, want %d", s, pairs, n, k, got, want)
+				}
+			}
+			if dst[2*pairs*f.Cols] != 77 {
+				t.Fatalf("%v: wrote behind %d pairs", s, pairs)
+			}
+		}
+	}
+}

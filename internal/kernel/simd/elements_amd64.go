@@ -15,8 +15,8 @@ func elementsAVX512() *Elements {
 	e.dequantise16 = [2]func(dst *float32, src *uint16, n int, zero int32, scale float32){dequantiseU16AVX512, dequantiseS16AVX512}
 	e.quantise16, e.quantiseAway16 = quantise16AVX512, quantiseAway16AVX512
 	e.pairs = [rowOps][2]rowPair{
-		RowAdd: {rowsAddAVX512, singlesAddAVX512}, RowSub: {rowsSubAVX512, singlesSubAVX512}, RowMul: {rowsMulAVX512, singlesMulAVX512},
-		RowSquare: {rowsSquareAVX512, singlesSquareAVX512}, rowSubFrom: {nil, singlesSubFromAVX512},
+		RowAdd: {rowsAddAVX512, singlesAddAVX512}, RowSub: {rowsSubAVX512, singlesSubAVX512}, RowMul: {rowsMulAVX512, singlesMulAVX512}, RowDiv: {rowsDivAVX512, singlesDivAVX512},
+		RowSquare: {rowsSquareAVX512, singlesSquareAVX512}, rowSubFrom: {nil, singlesSubFromAVX512}, rowDivFrom: {nil, singlesDivFromAVX512},
 	}
 	e.scaleRows = [2]scaleLoop{scaleRowsAVX512, scaleRowsTogetherAVX512}
 	e.addScaled, e.nonzeros, e.curve16 = addScaledAVX512, nonzerosAVX512, curve16AVX512
@@ -377,6 +377,15 @@ func rowsSquareAVX512(dst, a, b *float32, rows, n, stepA, stepB int)
 
 //go:noescape
 func singlesSquareAVX512(dst, a, b *float32, rows, n, stepA, stepB int)
+
+//go:noescape
+func rowsDivAVX512(dst, a, b *float32, rows, n, stepA, stepB int)
+
+//go:noescape
+func singlesDivAVX512(dst, a, b *float32, rows, n, stepA, stepB int)
+
+//go:noescape
+func singlesDivFromAVX512(dst, a, b *float32, rows, n, stepA, stepB int)
 
 //go:noescape
 func singlesSubFromAVX512(dst, a, b *float32, rows, n, stepA, stepB int)

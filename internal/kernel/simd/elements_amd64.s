@@ -6456,6 +6456,152 @@ end:
 	VZEROUPPER
 	RET
 
+// func rowsDivAVX512(dst *float32, a *float32, b *float32, rows int, n int, stepA int, stepB int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·rowsDivAVX512(SB), NOSPLIT, $0-56
+	MOVQ  dst+0(FP), AX
+	MOVQ  a+8(FP), CX
+	MOVQ  b+16(FP), DX
+	MOVQ  rows+24(FP), BX
+	MOVQ  n+32(FP), SI
+	MOVQ  stepA+40(FP), DI
+	MOVQ  stepB+48(FP), R8
+	MOVQ  SI, R11
+	ANDQ  $0x0f, R11
+	MOVQ  $-1, R9
+	BZHIQ R11, R9, R9
+	KMOVW R9, K1
+
+row:
+	MOVQ CX, R9
+	MOVQ SI, R11
+	MOVQ DX, R10
+
+many:
+	SUBQ    $0x40, R11
+	JLT     few
+	VMOVUPS (R9), Z0
+	VMOVUPS (R10), Z1
+	VDIVPS  Z1, Z0, Z0
+	VMOVUPS Z0, (AX)
+	VMOVUPS 64(R9), Z0
+	VMOVUPS 64(R10), Z1
+	VDIVPS  Z1, Z0, Z0
+	VMOVUPS Z0, 64(AX)
+	VMOVUPS 128(R9), Z0
+	VMOVUPS 128(R10), Z1
+	VDIVPS  Z1, Z0, Z0
+	VMOVUPS Z0, 128(AX)
+	VMOVUPS 192(R9), Z0
+	VMOVUPS 192(R10), Z1
+	VDIVPS  Z1, Z0, Z0
+	VMOVUPS Z0, 192(AX)
+	ADDQ    $0x00000100, R9
+	ADDQ    $0x00000100, R10
+	ADDQ    $0x00000100, AX
+	JMP     many
+
+few:
+	ADDQ $0x40, R11
+
+sixteen:
+	SUBQ    $0x10, R11
+	JLT     rest
+	VMOVUPS (R9), Z0
+	VMOVUPS (R10), Z1
+	VDIVPS  Z1, Z0, Z0
+	VMOVUPS Z0, (AX)
+	ADDQ    $0x00000040, R9
+	ADDQ    $0x00000040, R10
+	ADDQ    $0x00000040, AX
+	JMP     sixteen
+
+rest:
+	ADDQ      $0x10, R11
+	JZ        end
+	VMOVUPS.Z (R9), K1, Z0
+	VMOVUPS.Z (R10), K1, Z1
+	VDIVPS    Z1, Z0, Z0
+	VMOVUPS   Z0, K1, (AX)
+	LEAQ      (AX)(R11*4), AX
+
+end:
+	ADDQ DI, CX
+	ADDQ R8, DX
+	DECQ BX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func singlesDivAVX512(dst *float32, a *float32, b *float32, rows int, n int, stepA int, stepB int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·singlesDivAVX512(SB), NOSPLIT, $0-56
+	MOVQ  dst+0(FP), AX
+	MOVQ  a+8(FP), CX
+	MOVQ  b+16(FP), DX
+	MOVQ  rows+24(FP), BX
+	MOVQ  n+32(FP), SI
+	MOVQ  stepA+40(FP), DI
+	MOVQ  stepB+48(FP), R8
+	MOVQ  SI, R10
+	ANDQ  $0x0f, R10
+	MOVQ  $-1, R9
+	BZHIQ R10, R9, R9
+	KMOVW R9, K1
+
+row:
+	MOVQ         CX, R9
+	MOVQ         SI, R10
+	VBROADCASTSS (DX), Z0
+
+many:
+	SUBQ    $0x40, R10
+	JLT     few
+	VMOVUPS (R9), Z1
+	VDIVPS  Z0, Z1, Z1
+	VMOVUPS Z1, (AX)
+	VMOVUPS 64(R9), Z1
+	VDIVPS  Z0, Z1, Z1
+	VMOVUPS Z1, 64(AX)
+	VMOVUPS 128(R9), Z1
+	VDIVPS  Z0, Z1, Z1
+	VMOVUPS Z1, 128(AX)
+	VMOVUPS 192(R9), Z1
+	VDIVPS  Z0, Z1, Z1
+	VMOVUPS Z1, 192(AX)
+	ADDQ    $0x00000100, R9
+	ADDQ    $0x00000100, AX
+	JMP     many
+
+few:
+	ADDQ $0x40, R10
+
+sixteen:
+	SUBQ    $0x10, R10
+	JLT     rest
+	VMOVUPS (R9), Z1
+	VDIVPS  Z0, Z1, Z1
+	VMOVUPS Z1, (AX)
+	ADDQ    $0x00000040, R9
+	ADDQ    $0x00000040, AX
+	JMP     sixteen
+
+rest:
+	ADDQ      $0x10, R10
+	JZ        end
+	VMOVUPS.Z (R9), K1, Z1
+	VDIVPS    Z0, Z1, Z1
+	VMOVUPS   Z1, K1, (AX)
+	LEAQ      (AX)(R10*4), AX
+
+end:
+	ADDQ DI, CX
+	ADDQ R8, DX
+	DECQ BX
+	JNZ  row
+	VZEROUPPER
+	RET
+
 // func rowsSquareAVX512(dst *float32, a *float32, b *float32, rows int, n int, stepA int, stepB int)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·rowsSquareAVX512(SB), NOSPLIT, $0-56
@@ -6672,6 +6818,75 @@ rest:
 	JZ        end
 	VMOVUPS.Z (R9), K1, Z1
 	VSUBPS    Z1, Z0, Z1
+	VMOVUPS   Z1, K1, (AX)
+	LEAQ      (AX)(R10*4), AX
+
+end:
+	ADDQ DI, CX
+	ADDQ R8, DX
+	DECQ BX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func singlesDivFromAVX512(dst *float32, a *float32, b *float32, rows int, n int, stepA int, stepB int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·singlesDivFromAVX512(SB), NOSPLIT, $0-56
+	MOVQ  dst+0(FP), AX
+	MOVQ  a+8(FP), CX
+	MOVQ  b+16(FP), DX
+	MOVQ  rows+24(FP), BX
+	MOVQ  n+32(FP), SI
+	MOVQ  stepA+40(FP), DI
+	MOVQ  stepB+48(FP), R8
+	MOVQ  SI, R10
+	ANDQ  $0x0f, R10
+	MOVQ  $-1, R9
+	BZHIQ R10, R9, R9
+	KMOVW R9, K1
+
+row:
+	MOVQ         CX, R9
+	MOVQ         SI, R10
+	VBROADCASTSS (DX), Z0
+
+many:
+	SUBQ    $0x40, R10
+	JLT     few
+	VMOVUPS (R9), Z1
+	VDIVPS  Z1, Z0, Z1
+	VMOVUPS Z1, (AX)
+	VMOVUPS 64(R9), Z1
+	VDIVPS  Z1, Z0, Z1
+	VMOVUPS Z1, 64(AX)
+	VMOVUPS 128(R9), Z1
+	VDIVPS  Z1, Z0, Z1
+	VMOVUPS Z1, 128(AX)
+	VMOVUPS 192(R9), Z1
+	VDIVPS  Z1, Z0, Z1
+	VMOVUPS Z1, 192(AX)
+	ADDQ    $0x00000100, R9
+	ADDQ    $0x00000100, AX
+	JMP     many
+
+few:
+	ADDQ $0x40, R10
+
+sixteen:
+	SUBQ    $0x10, R10
+	JLT     rest
+	VMOVUPS (R9), Z1
+	VDIVPS  Z1, Z0, Z1
+	VMOVUPS Z1, (AX)
+	ADDQ    $0x00000040, R9
+	ADDQ    $0x00000040, AX
+	JMP     sixteen
+
+rest:
+	ADDQ      $0x10, R10
+	JZ        end
+	VMOVUPS.Z (R9), K1, Z1
+	VDIVPS    Z1, Z0, Z1
 	VMOVUPS   Z1, K1, (AX)
 	LEAQ      (AX)(R10*4), AX
 

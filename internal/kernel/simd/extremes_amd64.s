@@ -322,6 +322,322 @@ few_end:
 	VZEROUPPER
 	RET
 
+// func mostShortsLinesAVX512(dst *byte, src *byte, lines int, n int, step int)
+// Requires: AVX, AVX512BW, AVX512F, BMI2
+TEXT ·mostShortsLinesAVX512(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ step+32(FP), DX
+	MOVQ lines+16(FP), BX
+	MOVQ n+24(FP), SI
+	DECQ BX
+
+wide:
+	CMPQ      SI, $0x00000080
+	JLT       narrow
+	VMOVDQU64 (CX), Z0
+	VMOVDQU64 64(CX), Z1
+	VMOVDQU64 128(CX), Z2
+	VMOVDQU64 192(CX), Z3
+	MOVQ      CX, DI
+	MOVQ      BX, R8
+	TESTQ     R8, R8
+	JZ        wide_line_end
+
+wide_line:
+	ADDQ    DX, DI
+	VPMAXSW (DI), Z0, Z0
+	VPMAXSW 64(DI), Z1, Z1
+	VPMAXSW 128(DI), Z2, Z2
+	VPMAXSW 192(DI), Z3, Z3
+	DECQ    R8
+	JNZ     wide_line
+
+wide_line_end:
+	VMOVDQU64 Z0, (AX)
+	VMOVDQU64 Z1, 64(AX)
+	VMOVDQU64 Z2, 128(AX)
+	VMOVDQU64 Z3, 192(AX)
+	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, CX
+	SUBQ      $0x00000080, SI
+	JMP       wide
+
+narrow:
+columns_many:
+	SUBQ      $0x20, SI
+	JLT       columns_few
+	VMOVDQU64 (CX), Z0
+	MOVQ      CX, DI
+	MOVQ      BX, R8
+	TESTQ     R8, R8
+	JZ        line_end
+
+line:
+	ADDQ    DX, DI
+	VPMAXSW (DI), Z0, Z0
+	DECQ    R8
+	JNZ     line
+
+line_end:
+	VMOVDQU64 Z0, (AX)
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000040, CX
+	JMP       columns_many
+
+columns_few:
+	ADDQ      $0x20, SI
+	JZ        columns_end
+	MOVQ      $-1, DI
+	BZHIQ     SI, DI, DI
+	KMOVQ     DI, K1
+	VPXORD    Z4, Z4, Z4
+	VMOVDQU16 (CX), K1, Z4
+	MOVQ      CX, DI
+	MOVQ      BX, R8
+	TESTQ     R8, R8
+	JZ        some_line_end
+
+some_line:
+	ADDQ    DX, DI
+	VPMAXSW (DI), Z4, K1, Z4
+	DECQ    R8
+	JNZ     some_line
+
+some_line_end:
+	VMOVDQU16 Z4, K1, (AX)
+
+columns_end:
+	VZEROUPPER
+	RET
+
+// func mostShortsRowsAVX512(dst *byte, src *byte, lines int, n int, step int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, BMI2
+TEXT ·mostShortsRowsAVX512(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         lines+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVQ         $0x8000800080008000, SI
+	VPBROADCASTQ SI, Z0
+
+row:
+	MOVQ      BX, DI
+	VMOVDQA64 Z0, Z1
+	SUBQ      $0x00000080, DI
+	JLT       rest
+	VMOVDQA64 Z0, Z2
+	VMOVDQA64 Z0, Z3
+	VMOVDQA64 Z0, Z4
+
+wide:
+	VPMAXSW (CX), Z1, Z1
+	VPMAXSW 64(CX), Z2, Z2
+	VPMAXSW 128(CX), Z3, Z3
+	VPMAXSW 192(CX), Z4, Z4
+	ADDQ    $0x00000100, CX
+	SUBQ    $0x00000080, DI
+	JGE     wide
+	VPMAXSW Z2, Z1, Z1
+	VPMAXSW Z4, Z3, Z3
+	VPMAXSW Z3, Z1, Z1
+
+rest:
+	ADDQ $0x00000080, DI
+	LEAQ (CX)(DI*2), SI
+
+few_many:
+	SUBQ    $0x20, DI
+	JLT     few_few
+	VPMAXSW (CX), Z1, Z1
+	ADDQ    $0x00000040, CX
+	JMP     few_many
+
+few_few:
+	ADDQ    $0x20, DI
+	JZ      few_end
+	MOVQ    $-1, R8
+	BZHIQ   DI, R8, R8
+	KMOVQ   R8, K1
+	VPMAXSW (CX), Z1, K1, Z1
+
+few_end:
+	MOVQ          SI, CX
+	VEXTRACTI64X4 $0x01, Z1, Y2
+	VPMAXSW       Y2, Y1, Y1
+	VEXTRACTI128  $0x01, Y1, X2
+	VPMAXSW       X2, X1, X1
+	VPSRLDQ       $0x08, X1, X2
+	VPMAXSW       X2, X1, X1
+	VPSRLDQ       $0x04, X1, X2
+	VPMAXSW       X2, X1, X1
+	VPSRLDQ       $0x02, X1, X2
+	VPMAXSW       X2, X1, X1
+	VPEXTRW       $0x00, X1, (AX)
+	ADDQ          $0x02, AX
+	DECQ          DX
+	JNZ           row
+	VZEROUPPER
+	RET
+
+// func mostUnsignedShortsLinesAVX512(dst *byte, src *byte, lines int, n int, step int)
+// Requires: AVX, AVX512BW, AVX512F, BMI2
+TEXT ·mostUnsignedShortsLinesAVX512(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ step+32(FP), DX
+	MOVQ lines+16(FP), BX
+	MOVQ n+24(FP), SI
+	DECQ BX
+
+wide:
+	CMPQ      SI, $0x00000080
+	JLT       narrow
+	VMOVDQU64 (CX), Z0
+	VMOVDQU64 64(CX), Z1
+	VMOVDQU64 128(CX), Z2
+	VMOVDQU64 192(CX), Z3
+	MOVQ      CX, DI
+	MOVQ      BX, R8
+	TESTQ     R8, R8
+	JZ        wide_line_end
+
+wide_line:
+	ADDQ    DX, DI
+	VPMAXUW (DI), Z0, Z0
+	VPMAXUW 64(DI), Z1, Z1
+	VPMAXUW 128(DI), Z2, Z2
+	VPMAXUW 192(DI), Z3, Z3
+	DECQ    R8
+	JNZ     wide_line
+
+wide_line_end:
+	VMOVDQU64 Z0, (AX)
+	VMOVDQU64 Z1, 64(AX)
+	VMOVDQU64 Z2, 128(AX)
+	VMOVDQU64 Z3, 192(AX)
+	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, CX
+	SUBQ      $0x00000080, SI
+	JMP       wide
+
+narrow:
+columns_many:
+	SUBQ      $0x20, SI
+	JLT       columns_few
+	VMOVDQU64 (CX), Z0
+	MOVQ      CX, DI
+	MOVQ      BX, R8
+	TESTQ     R8, R8
+	JZ        line_end
+
+line:
+	ADDQ    DX, DI
+	VPMAXUW (DI), Z0, Z0
+	DECQ    R8
+	JNZ     line
+
+line_end:
+	VMOVDQU64 Z0, (AX)
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000040, CX
+	JMP       columns_many
+
+columns_few:
+	ADDQ      $0x20, SI
+	JZ        columns_end
+	MOVQ      $-1, DI
+	BZHIQ     SI, DI, DI
+	KMOVQ     DI, K1
+	VPXORD    Z4, Z4, Z4
+	VMOVDQU16 (CX), K1, Z4
+	MOVQ      CX, DI
+	MOVQ      BX, R8
+	TESTQ     R8, R8
+	JZ        some_line_end
+
+some_line:
+	ADDQ    DX, DI
+	VPMAXUW (DI), Z4, K1, Z4
+	DECQ    R8
+	JNZ     some_line
+
+some_line_end:
+	VMOVDQU16 Z4, K1, (AX)
+
+columns_end:
+	VZEROUPPER
+	RET
+
+// func mostUnsignedShortsRowsAVX512(dst *byte, src *byte, lines int, n int, step int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, BMI2
+TEXT ·mostUnsignedShortsRowsAVX512(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         lines+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVQ         $0x0000000000000000, SI
+	VPBROADCASTQ SI, Z0
+
+row:
+	MOVQ      BX, DI
+	VMOVDQA64 Z0, Z1
+	SUBQ      $0x00000080, DI
+	JLT       rest
+	VMOVDQA64 Z0, Z2
+	VMOVDQA64 Z0, Z3
+	VMOVDQA64 Z0, Z4
+
+wide:
+	VPMAXUW (CX), Z1, Z1
+	VPMAXUW 64(CX), Z2, Z2
+	VPMAXUW 128(CX), Z3, Z3
+	VPMAXUW 192(CX), Z4, Z4
+	ADDQ    $0x00000100, CX
+	SUBQ    $0x00000080, DI
+	JGE     wide
+	VPMAXUW Z2, Z1, Z1
+	VPMAXUW Z4, Z3, Z3
+	VPMAXUW Z3, Z1, Z1
+
+rest:
+	ADDQ $0x00000080, DI
+	LEAQ (CX)(DI*2), SI
+
+few_many:
+	SUBQ    $0x20, DI
+	JLT     few_few
+	VPMAXUW (CX), Z1, Z1
+	ADDQ    $0x00000040, CX
+	JMP     few_many
+
+few_few:
+	ADDQ    $0x20, DI
+	JZ      few_end
+	MOVQ    $-1, R8
+	BZHIQ   DI, R8, R8
+	KMOVQ   R8, K1
+	VPMAXUW (CX), Z1, K1, Z1
+
+few_end:
+	MOVQ          SI, CX
+	VEXTRACTI64X4 $0x01, Z1, Y2
+	VPMAXUW       Y2, Y1, Y1
+	VEXTRACTI128  $0x01, Y1, X2
+	VPMAXUW       X2, X1, X1
+	VPSRLDQ       $0x08, X1, X2
+	VPMAXUW       X2, X1, X1
+	VPSRLDQ       $0x04, X1, X2
+	VPMAXUW       X2, X1, X1
+	VPSRLDQ       $0x02, X1, X2
+	VPMAXUW       X2, X1, X1
+	VPEXTRW       $0x00, X1, (AX)
+	ADDQ          $0x02, AX
+	DECQ          DX
+	JNZ           row
+	VZEROUPPER
+	RET
+
 // func mostWordsLinesAVX512(dst *byte, src *byte, lines int, n int, step int)
 // Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·mostWordsLinesAVX512(SB), NOSPLIT, $0-40
@@ -1604,6 +1920,322 @@ few_end:
 	VPMINUB       X2, X1, X1
 	VPEXTRB       $0x00, X1, (AX)
 	ADDQ          $0x01, AX
+	DECQ          DX
+	JNZ           row
+	VZEROUPPER
+	RET
+
+// func leastShortsLinesAVX512(dst *byte, src *byte, lines int, n int, step int)
+// Requires: AVX, AVX512BW, AVX512F, BMI2
+TEXT ·leastShortsLinesAVX512(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ step+32(FP), DX
+	MOVQ lines+16(FP), BX
+	MOVQ n+24(FP), SI
+	DECQ BX
+
+wide:
+	CMPQ      SI, $0x00000080
+	JLT       narrow
+	VMOVDQU64 (CX), Z0
+	VMOVDQU64 64(CX), Z1
+	VMOVDQU64 128(CX), Z2
+	VMOVDQU64 192(CX), Z3
+	MOVQ      CX, DI
+	MOVQ      BX, R8
+	TESTQ     R8, R8
+	JZ        wide_line_end
+
+wide_line:
+	ADDQ    DX, DI
+	VPMINSW (DI), Z0, Z0
+	VPMINSW 64(DI), Z1, Z1
+	VPMINSW 128(DI), Z2, Z2
+	VPMINSW 192(DI), Z3, Z3
+	DECQ    R8
+	JNZ     wide_line
+
+wide_line_end:
+	VMOVDQU64 Z0, (AX)
+	VMOVDQU64 Z1, 64(AX)
+	VMOVDQU64 Z2, 128(AX)
+	VMOVDQU64 Z3, 192(AX)
+	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, CX
+	SUBQ      $0x00000080, SI
+	JMP       wide
+
+narrow:
+columns_many:
+	SUBQ      $0x20, SI
+	JLT       columns_few
+	VMOVDQU64 (CX), Z0
+	MOVQ      CX, DI
+	MOVQ      BX, R8
+	TESTQ     R8, R8
+	JZ        line_end
+
+line:
+	ADDQ    DX, DI
+	VPMINSW (DI), Z0, Z0
+	DECQ    R8
+	JNZ     line
+
+line_end:
+	VMOVDQU64 Z0, (AX)
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000040, CX
+	JMP       columns_many
+
+columns_few:
+	ADDQ      $0x20, SI
+	JZ        columns_end
+	MOVQ      $-1, DI
+	BZHIQ     SI, DI, DI
+	KMOVQ     DI, K1
+	VPXORD    Z4, Z4, Z4
+	VMOVDQU16 (CX), K1, Z4
+	MOVQ      CX, DI
+	MOVQ      BX, R8
+	TESTQ     R8, R8
+	JZ        some_line_end
+
+some_line:
+	ADDQ    DX, DI
+	VPMINSW (DI), Z4, K1, Z4
+	DECQ    R8
+	JNZ     some_line
+
+some_line_end:
+	VMOVDQU16 Z4, K1, (AX)
+
+columns_end:
+	VZEROUPPER
+	RET
+
+// func leastShortsRowsAVX512(dst *byte, src *byte, lines int, n int, step int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, BMI2
+TEXT ·leastShortsRowsAVX512(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         lines+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVQ         $0x7fff7fff7fff7fff, SI
+	VPBROADCASTQ SI, Z0
+
+row:
+	MOVQ      BX, DI
+	VMOVDQA64 Z0, Z1
+	SUBQ      $0x00000080, DI
+	JLT       rest
+	VMOVDQA64 Z0, Z2
+	VMOVDQA64 Z0, Z3
+	VMOVDQA64 Z0, Z4
+
+wide:
+	VPMINSW (CX), Z1, Z1
+	VPMINSW 64(CX), Z2, Z2
+	VPMINSW 128(CX), Z3, Z3
+	VPMINSW 192(CX), Z4, Z4
+	ADDQ    $0x00000100, CX
+	SUBQ    $0x00000080, DI
+	JGE     wide
+	VPMINSW Z2, Z1, Z1
+	VPMINSW Z4, Z3, Z3
+	VPMINSW Z3, Z1, Z1
+
+rest:
+	ADDQ $0x00000080, DI
+	LEAQ (CX)(DI*2), SI
+
+few_many:
+	SUBQ    $0x20, DI
+	JLT     few_few
+	VPMINSW (CX), Z1, Z1
+	ADDQ    $0x00000040, CX
+	JMP     few_many
+
+few_few:
+	ADDQ    $0x20, DI
+	JZ      few_end
+	MOVQ    $-1, R8
+	BZHIQ   DI, R8, R8
+	KMOVQ   R8, K1
+	VPMINSW (CX), Z1, K1, Z1
+
+few_end:
+	MOVQ          SI, CX
+	VEXTRACTI64X4 $0x01, Z1, Y2
+	VPMINSW       Y2, Y1, Y1
+	VEXTRACTI128  $0x01, Y1, X2
+	VPMINSW       X2, X1, X1
+	VPSRLDQ       $0x08, X1, X2
+	VPMINSW       X2, X1, X1
+	VPSRLDQ       $0x04, X1, X2
+	VPMINSW       X2, X1, X1
+	VPSRLDQ       $0x02, X1, X2
+	VPMINSW       X2, X1, X1
+	VPEXTRW       $0x00, X1, (AX)
+	ADDQ          $0x02, AX
+	DECQ          DX
+	JNZ           row
+	VZEROUPPER
+	RET
+
+// func leastUnsignedShortsLinesAVX512(dst *byte, src *byte, lines int, n int, step int)
+// Requires: AVX, AVX512BW, AVX512F, BMI2
+TEXT ·leastUnsignedShortsLinesAVX512(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ step+32(FP), DX
+	MOVQ lines+16(FP), BX
+	MOVQ n+24(FP), SI
+	DECQ BX
+
+wide:
+	CMPQ      SI, $0x00000080
+	JLT       narrow
+	VMOVDQU64 (CX), Z0
+	VMOVDQU64 64(CX), Z1
+	VMOVDQU64 128(CX), Z2
+	VMOVDQU64 192(CX), Z3
+	MOVQ      CX, DI
+	MOVQ      BX, R8
+	TESTQ     R8, R8
+	JZ        wide_line_end
+
+wide_line:
+	ADDQ    DX, DI
+	VPMINUW (DI), Z0, Z0
+	VPMINUW 64(DI), Z1, Z1
+	VPMINUW 128(DI), Z2, Z2
+	VPMINUW 192(DI), Z3, Z3
+	DECQ    R8
+	JNZ     wide_line
+
+wide_line_end:
+	VMOVDQU64 Z0, (AX)
+	VMOVDQU64 Z1, 64(AX)
+	VMOVDQU64 Z2, 128(AX)
+	VMOVDQU64 Z3, 192(AX)
+	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, CX
+	SUBQ      $0x00000080, SI
+	JMP       wide
+
+narrow:
+columns_many:
+	SUBQ      $0x20, SI
+	JLT       columns_few
+	VMOVDQU64 (CX), Z0
+	MOVQ      CX, DI
+	MOVQ      BX, R8
+	TESTQ     R8, R8
+	JZ        line_end
+
+line:
+	ADDQ    DX, DI
+	VPMINUW (DI), Z0, Z0
+	DECQ    R8
+	JNZ     line
+
+line_end:
+	VMOVDQU64 Z0, (AX)
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000040, CX
+	JMP       columns_many
+
+columns_few:
+	ADDQ      $0x20, SI
+	JZ        columns_end
+	MOVQ      $-1, DI
+	BZHIQ     SI, DI, DI
+	KMOVQ     DI, K1
+	VPXORD    Z4, Z4, Z4
+	VMOVDQU16 (CX), K1, Z4
+	MOVQ      CX, DI
+	MOVQ      BX, R8
+	TESTQ     R8, R8
+	JZ        some_line_end
+
+some_line:
+	ADDQ    DX, DI
+	VPMINUW (DI), Z4, K1, Z4
+	DECQ    R8
+	JNZ     some_line
+
+some_line_end:
+	VMOVDQU16 Z4, K1, (AX)
+
+columns_end:
+	VZEROUPPER
+	RET
+
+// func leastUnsignedShortsRowsAVX512(dst *byte, src *byte, lines int, n int, step int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, BMI2
+TEXT ·leastUnsignedShortsRowsAVX512(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         lines+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVQ         $0xffffffffffffffff, SI
+	VPBROADCASTQ SI, Z0
+
+row:
+	MOVQ      BX, DI
+	VMOVDQA64 Z0, Z1
+	SUBQ      $0x00000080, DI
+	JLT       rest
+	VMOVDQA64 Z0, Z2
+	VMOVDQA64 Z0, Z3
+	VMOVDQA64 Z0, Z4
+
+wide:
+	VPMINUW (CX), Z1, Z1
+	VPMINUW 64(CX), Z2, Z2
+	VPMINUW 128(CX), Z3, Z3
+	VPMINUW 192(CX), Z4, Z4
+	ADDQ    $0x00000100, CX
+	SUBQ    $0x00000080, DI
+	JGE     wide
+	VPMINUW Z2, Z1, Z1
+	VPMINUW Z4, Z3, Z3
+	VPMINUW Z3, Z1, Z1
+
+rest:
+	ADDQ $0x00000080, DI
+	LEAQ (CX)(DI*2), SI
+
+few_many:
+	SUBQ    $0x20, DI
+	JLT     few_few
+	VPMINUW (CX), Z1, Z1
+	ADDQ    $0x00000040, CX
+	JMP     few_many
+
+few_few:
+	ADDQ    $0x20, DI
+	JZ      few_end
+	MOVQ    $-1, R8
+	BZHIQ   DI, R8, R8
+	KMOVQ   R8, K1
+	VPMINUW (CX), Z1, K1, Z1
+
+few_end:
+	MOVQ          SI, CX
+	VEXTRACTI64X4 $0x01, Z1, Y2
+	VPMINUW       Y2, Y1, Y1
+	VEXTRACTI128  $0x01, Y1, X2
+	VPMINUW       X2, X1, X1
+	VPSRLDQ       $0x08, X1, X2
+	VPMINUW       X2, X1, X1
+	VPSRLDQ       $0x04, X1, X2
+	VPMINUW       X2, X1, X1
+	VPSRLDQ       $0x02, X1, X2
+	VPMINUW       X2, X1, X1
+	VPEXTRW       $0x00, X1, (AX)
+	ADDQ          $0x02, AX
 	DECQ          DX
 	JNZ           row
 	VZEROUPPER

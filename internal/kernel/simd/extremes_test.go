@@ -7,7 +7,7 @@ import (
 )
 
 type extremeNumber interface {
-	int8 | uint8 | int16 | int32 | uint32 | int64 | uint64 | float32 | float64
+	int8 | uint8 | int16 | uint16 | int32 | uint32 | int64 | uint64 | float32 | float64
 }
 
 // TestExtremes compares the greatest and the smallest numbers of rows and columns with those of plain Go.
@@ -16,6 +16,7 @@ func TestExtremes(t *testing.T) {
 		testExtremes[int8](t)
 		testExtremes[uint8](t)
 		testExtremes[int16](t)
+		testExtremes[uint16](t)
 		testExtremes[int32](t)
 		testExtremes[uint32](t)
 		testExtremes[int64](t)

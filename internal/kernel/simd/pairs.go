@@ -1,12 +1,17 @@
 package simd
 
+import "unsafe"
+
 // Pairs are loops over two operands of codes of 8 or 16 bits in the fixed-point arithmetic of TFLite. They take any number of
 // elements.
 type Pairs struct {
 	Set   Set
-	loops [pairKinds][2]func(dst, a, b *byte, n int, q *Pair)
-	words [pairKinds]func(dst, a, b *int16, n int, q *Pair) // nil for kinds that codes of 16 bits do not have
+	loops [pairKinds][2]pairLoop[byte]
+	words [pairKinds]pairLoop[int16] // nil for kinds that codes of 16 bits do not have
 }
+
+// pairLoop writes the results of rows side by side; steps are in bytes.
+type pairLoop[T byte | int16] func(dst, a, b *T, rows, n, stepA, stepB, single int, q *Pair)
 
 // PairKernels of the current set; nil where plain Go is all there is.
 func PairKernels() *Pairs { return pairs.pick() }
@@ -55,18 +60,28 @@ type Pair struct {
 	Zero, Lo, Hi int32 // of the result
 }
 
-// Combine writes results of the codes a and b, signed or not.
-func (f *Pairs) Combine(kind PairKind, dst, a, b []uint8, q *Pair, signed bool) {
-	if n := len(dst); n > 0 {
-		_, _ = a[n-1], b[n-1]
-		f.loops[kind][sign(signed)](&dst[0], &a[0], &b[0], n, q)
-	}
+// Combine writes results of the codes a and b, signed or not: of rows of n codes, whose results lie side by side. Those of the operands lie stepA and
+// stepB codes apart, and of the operand that is single (1 for a, 2 for b, 0 for neither) they have one code.
+func (f *Pairs) Combine(kind PairKind, dst, a, b []uint8, n, stepA, stepB, single int, q *Pair, signed bool) {
+	combine(f.loops[kind][sign(signed)], dst, a, b, n, stepA, stepB, single, q)
 }
 
 // CombineWords is Combine for codes of 16 bits with a sign, of all kinds but PRelu.
-func (f *Pairs) CombineWords(kind PairKind, dst, a, b []int16, q *Pair) {
-	if n := len(dst); n > 0 {
-		_, _ = a[n-1], b[n-1]
-		f.words[kind](&dst[0], &a[0], &b[0], n, q)
+func (f *Pairs) CombineWords(kind PairKind, dst, a, b []int16, n, stepA, stepB, single int, q *Pair) {
+	combine(f.words[kind], dst, a, b, n, stepA, stepB, single, q)
+}
+
+func combine[T byte | int16](loop pairLoop[T], dst, a, b []T, n, stepA, stepB, single int, q *Pair) {
+	if len(dst) == 0 {
+		return
 	}
+	rows, lastA, lastB, size := len(dst)/n, n-1, n-1, int(unsafe.Sizeof(T(0)))
+	switch single {
+	case 1:
+		lastA = 0
+	case 2:
+		lastB = 0
+	}
+	_, _ = a[(rows-1)*stepA+lastA], b[(rows-1)*stepB+lastB]
+	loop(&dst[0], &a[0], &b[0], rows, n, size*stepA, size*stepB, single, q)
 }

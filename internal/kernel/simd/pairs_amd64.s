@@ -2,44 +2,68 @@
 
 #include "textflag.h"
 
-// func pairsumU8AVX512(dst *byte, a *byte, b *byte, n int, q *byte)
-// Requires: AVX, AVX512BW, AVX512F, BMI2
-TEXT ·pairsumU8AVX512(SB), NOSPLIT, $0-40
+// func pairsumU8AVX512(dst *byte, a *byte, b *byte, rows int, n int, stepA int, stepB int, single int, q *byte)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, BMI2
+TEXT ·pairsumU8AVX512(SB), NOSPLIT, $64-72
 	MOVQ         dst+0(FP), AX
 	MOVQ         a+8(FP), CX
 	MOVQ         b+16(FP), DX
-	MOVQ         n+24(FP), BX
-	MOVQ         q+32(FP), SI
-	MOVQ         $0x0000000080000000, DI
-	VMOVQ        DI, X0
+	MOVQ         rows+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         q+64(FP), DI
+	MOVQ         $0x0000000080000000, R8
+	VMOVQ        R8, X0
 	VPBROADCASTQ X0, Z0
-	MOVL         $0x00005555, DI
-	KMOVW        DI, K2
-	VPBROADCASTD (SI), Z1
-	VPBROADCASTD 4(SI), Z2
-	VPBROADCASTD 44(SI), Z3
-	VPBROADCASTD 48(SI), Z4
-	VPBROADCASTD 52(SI), Z5
-	VPBROADCASTD 28(SI), Z6
-	VPBROADCASTD 32(SI), Z8
-	VPBROADCASTD 36(SI), Z9
-	VPBROADCASTD 40(SI), Z10
+	MOVL         $0x00005555, R8
+	KMOVW        R8, K2
+	VPBROADCASTD (DI), Z1
+	VPBROADCASTD 4(DI), Z2
+	VPBROADCASTD 44(DI), Z3
+	VPBROADCASTD 48(DI), Z4
+	VPBROADCASTD 52(DI), Z5
+	VPBROADCASTD 28(DI), Z6
+	VPBROADCASTD 32(DI), Z8
+	VPBROADCASTD 36(DI), Z9
+	VPBROADCASTD 40(DI), Z10
 	VPSRLQ       $0x20, Z6, Z7
-	VPBROADCASTD 12(SI), Z11
-	VPBROADCASTD 16(SI), Z13
-	VPBROADCASTD 20(SI), Z14
-	VPBROADCASTD 24(SI), Z15
+	VPBROADCASTD 12(DI), Z11
+	VPBROADCASTD 16(DI), Z13
+	VPBROADCASTD 20(DI), Z14
+	VPBROADCASTD 24(DI), Z15
 	VPSRLQ       $0x20, Z11, Z12
-	VPBROADCASTD 8(SI), Z16
+	VPBROADCASTD 8(DI), Z16
 	VPTERNLOGD   $0xff, Z17, Z17, Z17
 	VPADDD       Z17, Z16, Z17
 
+row:
+	MOVQ         SI, R11
+	MOVQ         AX, R12
+	MOVQ         CX, DI
+	MOVQ         DX, R8
+	MOVQ         $0x00000010, R9
+	MOVQ         R9, R10
+	CMPQ         single+56(FP), $0x01
+	JNE          moves1
+	VPBROADCASTB (CX), Y18
+	VMOVUPS      Y18, (SP)
+	LEAQ         (SP), DI
+	XORQ         R9, R9
+
+moves1:
+	CMPQ         single+56(FP), $0x02
+	JNE          moves2
+	VPBROADCASTB (DX), Y18
+	VMOVUPS      Y18, 32(SP)
+	LEAQ         32(SP), R8
+	XORQ         R10, R10
+
+moves2:
 codes_many:
-	SUBQ      $0x10, BX
+	SUBQ      $0x10, R11
 	JLT       codes_few
-	VPMOVZXBD (CX), Z18
+	VPMOVZXBD (DI), Z18
 	VPSUBD    Z1, Z18, Z18
-	VPMOVZXBD (DX), Z19
+	VPMOVZXBD (R8), Z19
 	VPSUBD    Z2, Z19, Z19
 	VPSLLVD   Z17, Z18, Z18
 	VPSLLVD   Z16, Z19, Z19
@@ -71,96 +95,127 @@ codes_many:
 	VPADDD    Z3, Z20, Z20
 	VPMAXSD   Z4, Z20, Z20
 	VPMINSD   Z5, Z20, Z20
-	VPMOVDB   Z20, (AX)
-	ADDQ      $0x00000010, CX
-	ADDQ      $0x00000010, DX
-	ADDQ      $0x00000010, AX
+	VPMOVDB   Z20, (R12)
+	ADDQ      R9, DI
+	ADDQ      R10, R8
+	ADDQ      $0x00000010, R12
 	JMP       codes_many
 
 codes_few:
-	ADDQ        $0x10, BX
+	ADDQ        $0x10, R11
 	JZ          codes_end
-	MOVQ        $-1, SI
-	BZHIQ       BX, SI, SI
-	KMOVQ       SI, K1
-	VPMOVZXBD.Z (CX), K1, Z18
+	MOVQ        $-1, R13
+	BZHIQ       R11, R13, R13
+	KMOVQ       R13, K1
+	VPMOVZXBD.Z (DI), K1, Z18
 	VPSUBD      Z1, Z18, Z18
-	VPMOVZXBD.Z (DX), K1, Z1
-	VPSUBD      Z2, Z1, Z1
+	VPMOVZXBD.Z (R8), K1, Z19
+	VPSUBD      Z2, Z19, Z19
 	VPSLLVD     Z17, Z18, Z18
-	VPSLLVD     Z16, Z1, Z1
-	VPMULDQ     Z11, Z1, Z2
-	VMOVSHDUP   Z1, Z11
-	VPMULDQ     Z12, Z11, Z11
-	VPADDQ      Z0, Z2, Z2
-	VPADDQ      Z0, Z11, Z11
-	VMOVSHDUP   Z2, K2, Z11
-	VPADDD      Z1, Z11, Z11
-	VPADDD      Z14, Z11, Z11
-	VPSRAD      $0x1f, Z1, Z1
-	VPANDD      Z15, Z1, Z1
-	VPADDD      Z1, Z11, Z11
-	VPSRAVD     Z13, Z11, Z11
-	VPADDD      Z11, Z18, Z18
-	VPMULDQ     Z6, Z18, Z1
-	VMOVSHDUP   Z18, Z2
-	VPMULDQ     Z7, Z2, Z2
-	VPADDQ      Z0, Z1, Z1
-	VPADDQ      Z0, Z2, Z2
-	VMOVSHDUP   Z1, K2, Z2
-	VPADDD      Z18, Z2, Z2
-	VPADDD      Z9, Z2, Z2
+	VPSLLVD     Z16, Z19, Z19
+	VPMULDQ     Z11, Z19, Z20
+	VMOVSHDUP   Z19, Z21
+	VPMULDQ     Z12, Z21, Z21
+	VPADDQ      Z0, Z20, Z20
+	VPADDQ      Z0, Z21, Z21
+	VMOVSHDUP   Z20, K2, Z21
+	VPADDD      Z19, Z21, Z21
+	VPADDD      Z14, Z21, Z21
+	VPSRAD      $0x1f, Z19, Z19
+	VPANDD      Z15, Z19, Z19
+	VPADDD      Z19, Z21, Z21
+	VPSRAVD     Z13, Z21, Z21
+	VPADDD      Z21, Z18, Z18
+	VPMULDQ     Z6, Z18, Z19
+	VMOVSHDUP   Z18, Z20
+	VPMULDQ     Z7, Z20, Z20
+	VPADDQ      Z0, Z19, Z19
+	VPADDQ      Z0, Z20, Z20
+	VMOVSHDUP   Z19, K2, Z20
+	VPADDD      Z18, Z20, Z20
+	VPADDD      Z9, Z20, Z20
 	VPSRAD      $0x1f, Z18, Z18
 	VPANDD      Z10, Z18, Z18
-	VPADDD      Z18, Z2, Z2
-	VPSRAVD     Z8, Z2, Z2
-	VPADDD      Z3, Z2, Z2
-	VPMAXSD     Z4, Z2, Z2
-	VPMINSD     Z5, Z2, Z2
-	VPMOVDB     Z2, K1, (AX)
+	VPADDD      Z18, Z20, Z20
+	VPSRAVD     Z8, Z20, Z20
+	VPADDD      Z3, Z20, Z20
+	VPMAXSD     Z4, Z20, Z20
+	VPMINSD     Z5, Z20, Z20
+	VPMOVDB     Z20, K1, (R12)
+	ADDQ        R9, DI
+	ADDQ        R10, R8
 
 codes_end:
+	LEAQ (AX)(SI*1), AX
+	ADDQ stepA+40(FP), CX
+	ADDQ stepB+48(FP), DX
+	DECQ BX
+	JNZ  row
 	VZEROUPPER
 	RET
 
-// func pairdifferenceU8AVX512(dst *byte, a *byte, b *byte, n int, q *byte)
-// Requires: AVX, AVX512BW, AVX512F, BMI2
-TEXT ·pairdifferenceU8AVX512(SB), NOSPLIT, $0-40
+// func pairdifferenceU8AVX512(dst *byte, a *byte, b *byte, rows int, n int, stepA int, stepB int, single int, q *byte)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, BMI2
+TEXT ·pairdifferenceU8AVX512(SB), NOSPLIT, $64-72
 	MOVQ         dst+0(FP), AX
 	MOVQ         a+8(FP), CX
 	MOVQ         b+16(FP), DX
-	MOVQ         n+24(FP), BX
-	MOVQ         q+32(FP), SI
-	MOVQ         $0x0000000080000000, DI
-	VMOVQ        DI, X0
+	MOVQ         rows+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         q+64(FP), DI
+	MOVQ         $0x0000000080000000, R8
+	VMOVQ        R8, X0
 	VPBROADCASTQ X0, Z0
-	MOVL         $0x00005555, DI
-	KMOVW        DI, K2
-	VPBROADCASTD (SI), Z1
-	VPBROADCASTD 4(SI), Z2
-	VPBROADCASTD 44(SI), Z3
-	VPBROADCASTD 48(SI), Z4
-	VPBROADCASTD 52(SI), Z5
-	VPBROADCASTD 28(SI), Z6
-	VPBROADCASTD 32(SI), Z8
-	VPBROADCASTD 36(SI), Z9
-	VPBROADCASTD 40(SI), Z10
+	MOVL         $0x00005555, R8
+	KMOVW        R8, K2
+	VPBROADCASTD (DI), Z1
+	VPBROADCASTD 4(DI), Z2
+	VPBROADCASTD 44(DI), Z3
+	VPBROADCASTD 48(DI), Z4
+	VPBROADCASTD 52(DI), Z5
+	VPBROADCASTD 28(DI), Z6
+	VPBROADCASTD 32(DI), Z8
+	VPBROADCASTD 36(DI), Z9
+	VPBROADCASTD 40(DI), Z10
 	VPSRLQ       $0x20, Z6, Z7
-	VPBROADCASTD 12(SI), Z11
-	VPBROADCASTD 16(SI), Z13
-	VPBROADCASTD 20(SI), Z14
-	VPBROADCASTD 24(SI), Z15
+	VPBROADCASTD 12(DI), Z11
+	VPBROADCASTD 16(DI), Z13
+	VPBROADCASTD 20(DI), Z14
+	VPBROADCASTD 24(DI), Z15
 	VPSRLQ       $0x20, Z11, Z12
-	VPBROADCASTD 8(SI), Z16
+	VPBROADCASTD 8(DI), Z16
 	VPTERNLOGD   $0xff, Z17, Z17, Z17
 	VPADDD       Z17, Z16, Z17
 
+row:
+	MOVQ         SI, R11
+	MOVQ         AX, R12
+	MOVQ         CX, DI
+	MOVQ         DX, R8
+	MOVQ         $0x00000010, R9
+	MOVQ         R9, R10
+	CMPQ         single+56(FP), $0x01
+	JNE          moves1
+	VPBROADCASTB (CX), Y18
+	VMOVUPS      Y18, (SP)
+	LEAQ         (SP), DI
+	XORQ         R9, R9
+
+moves1:
+	CMPQ         single+56(FP), $0x02
+	JNE          moves2
+	VPBROADCASTB (DX), Y18
+	VMOVUPS      Y18, 32(SP)
+	LEAQ         32(SP), R8
+	XORQ         R10, R10
+
+moves2:
 codes_many:
-	SUBQ      $0x10, BX
+	SUBQ      $0x10, R11
 	JLT       codes_few
-	VPMOVZXBD (CX), Z18
+	VPMOVZXBD (DI), Z18
 	VPSUBD    Z1, Z18, Z18
-	VPMOVZXBD (DX), Z19
+	VPMOVZXBD (R8), Z19
 	VPSUBD    Z2, Z19, Z19
 	VPSLLVD   Z17, Z18, Z18
 	VPSLLVD   Z16, Z19, Z19
@@ -192,96 +247,127 @@ codes_many:
 	VPADDD    Z3, Z20, Z20
 	VPMAXSD   Z4, Z20, Z20
 	VPMINSD   Z5, Z20, Z20
-	VPMOVDB   Z20, (AX)
-	ADDQ      $0x00000010, CX
-	ADDQ      $0x00000010, DX
-	ADDQ      $0x00000010, AX
+	VPMOVDB   Z20, (R12)
+	ADDQ      R9, DI
+	ADDQ      R10, R8
+	ADDQ      $0x00000010, R12
 	JMP       codes_many
 
 codes_few:
-	ADDQ        $0x10, BX
+	ADDQ        $0x10, R11
 	JZ          codes_end
-	MOVQ        $-1, SI
-	BZHIQ       BX, SI, SI
-	KMOVQ       SI, K1
-	VPMOVZXBD.Z (CX), K1, Z18
+	MOVQ        $-1, R13
+	BZHIQ       R11, R13, R13
+	KMOVQ       R13, K1
+	VPMOVZXBD.Z (DI), K1, Z18
 	VPSUBD      Z1, Z18, Z18
-	VPMOVZXBD.Z (DX), K1, Z1
-	VPSUBD      Z2, Z1, Z1
+	VPMOVZXBD.Z (R8), K1, Z19
+	VPSUBD      Z2, Z19, Z19
 	VPSLLVD     Z17, Z18, Z18
-	VPSLLVD     Z16, Z1, Z1
-	VPMULDQ     Z11, Z1, Z2
-	VMOVSHDUP   Z1, Z11
-	VPMULDQ     Z12, Z11, Z11
-	VPADDQ      Z0, Z2, Z2
-	VPADDQ      Z0, Z11, Z11
-	VMOVSHDUP   Z2, K2, Z11
-	VPADDD      Z1, Z11, Z11
-	VPADDD      Z14, Z11, Z11
-	VPSRAD      $0x1f, Z1, Z1
-	VPANDD      Z15, Z1, Z1
-	VPADDD      Z1, Z11, Z11
-	VPSRAVD     Z13, Z11, Z11
-	VPSUBD      Z11, Z18, Z18
-	VPMULDQ     Z6, Z18, Z1
-	VMOVSHDUP   Z18, Z2
-	VPMULDQ     Z7, Z2, Z2
-	VPADDQ      Z0, Z1, Z1
-	VPADDQ      Z0, Z2, Z2
-	VMOVSHDUP   Z1, K2, Z2
-	VPADDD      Z18, Z2, Z2
-	VPADDD      Z9, Z2, Z2
+	VPSLLVD     Z16, Z19, Z19
+	VPMULDQ     Z11, Z19, Z20
+	VMOVSHDUP   Z19, Z21
+	VPMULDQ     Z12, Z21, Z21
+	VPADDQ      Z0, Z20, Z20
+	VPADDQ      Z0, Z21, Z21
+	VMOVSHDUP   Z20, K2, Z21
+	VPADDD      Z19, Z21, Z21
+	VPADDD      Z14, Z21, Z21
+	VPSRAD      $0x1f, Z19, Z19
+	VPANDD      Z15, Z19, Z19
+	VPADDD      Z19, Z21, Z21
+	VPSRAVD     Z13, Z21, Z21
+	VPSUBD      Z21, Z18, Z18
+	VPMULDQ     Z6, Z18, Z19
+	VMOVSHDUP   Z18, Z20
+	VPMULDQ     Z7, Z20, Z20
+	VPADDQ      Z0, Z19, Z19
+	VPADDQ      Z0, Z20, Z20
+	VMOVSHDUP   Z19, K2, Z20
+	VPADDD      Z18, Z20, Z20
+	VPADDD      Z9, Z20, Z20
 	VPSRAD      $0x1f, Z18, Z18
 	VPANDD      Z10, Z18, Z18
-	VPADDD      Z18, Z2, Z2
-	VPSRAVD     Z8, Z2, Z2
-	VPADDD      Z3, Z2, Z2
-	VPMAXSD     Z4, Z2, Z2
-	VPMINSD     Z5, Z2, Z2
-	VPMOVDB     Z2, K1, (AX)
+	VPADDD      Z18, Z20, Z20
+	VPSRAVD     Z8, Z20, Z20
+	VPADDD      Z3, Z20, Z20
+	VPMAXSD     Z4, Z20, Z20
+	VPMINSD     Z5, Z20, Z20
+	VPMOVDB     Z20, K1, (R12)
+	ADDQ        R9, DI
+	ADDQ        R10, R8
 
 codes_end:
+	LEAQ (AX)(SI*1), AX
+	ADDQ stepA+40(FP), CX
+	ADDQ stepB+48(FP), DX
+	DECQ BX
+	JNZ  row
 	VZEROUPPER
 	RET
 
-// func pairreverseU8AVX512(dst *byte, a *byte, b *byte, n int, q *byte)
-// Requires: AVX, AVX512BW, AVX512F, BMI2
-TEXT ·pairreverseU8AVX512(SB), NOSPLIT, $0-40
+// func pairreverseU8AVX512(dst *byte, a *byte, b *byte, rows int, n int, stepA int, stepB int, single int, q *byte)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, BMI2
+TEXT ·pairreverseU8AVX512(SB), NOSPLIT, $64-72
 	MOVQ         dst+0(FP), AX
 	MOVQ         a+8(FP), CX
 	MOVQ         b+16(FP), DX
-	MOVQ         n+24(FP), BX
-	MOVQ         q+32(FP), SI
-	MOVQ         $0x0000000080000000, DI
-	VMOVQ        DI, X0
+	MOVQ         rows+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         q+64(FP), DI
+	MOVQ         $0x0000000080000000, R8
+	VMOVQ        R8, X0
 	VPBROADCASTQ X0, Z0
-	MOVL         $0x00005555, DI
-	KMOVW        DI, K2
-	VPBROADCASTD (SI), Z1
-	VPBROADCASTD 4(SI), Z2
-	VPBROADCASTD 44(SI), Z3
-	VPBROADCASTD 48(SI), Z4
-	VPBROADCASTD 52(SI), Z5
-	VPBROADCASTD 28(SI), Z6
-	VPBROADCASTD 32(SI), Z8
-	VPBROADCASTD 36(SI), Z9
-	VPBROADCASTD 40(SI), Z10
+	MOVL         $0x00005555, R8
+	KMOVW        R8, K2
+	VPBROADCASTD (DI), Z1
+	VPBROADCASTD 4(DI), Z2
+	VPBROADCASTD 44(DI), Z3
+	VPBROADCASTD 48(DI), Z4
+	VPBROADCASTD 52(DI), Z5
+	VPBROADCASTD 28(DI), Z6
+	VPBROADCASTD 32(DI), Z8
+	VPBROADCASTD 36(DI), Z9
+	VPBROADCASTD 40(DI), Z10
 	VPSRLQ       $0x20, Z6, Z7
-	VPBROADCASTD 12(SI), Z11
-	VPBROADCASTD 16(SI), Z13
-	VPBROADCASTD 20(SI), Z14
-	VPBROADCASTD 24(SI), Z15
+	VPBROADCASTD 12(DI), Z11
+	VPBROADCASTD 16(DI), Z13
+	VPBROADCASTD 20(DI), Z14
+	VPBROADCASTD 24(DI), Z15
 	VPSRLQ       $0x20, Z11, Z12
-	VPBROADCASTD 8(SI), Z16
+	VPBROADCASTD 8(DI), Z16
 	VPTERNLOGD   $0xff, Z17, Z17, Z17
 	VPADDD       Z17, Z16, Z17
 
+row:
+	MOVQ         SI, R11
+	MOVQ         AX, R12
+	MOVQ         CX, DI
+	MOVQ         DX, R8
+	MOVQ         $0x00000010, R9
+	MOVQ         R9, R10
+	CMPQ         single+56(FP), $0x01
+	JNE          moves1
+	VPBROADCASTB (CX), Y18
+	VMOVUPS      Y18, (SP)
+	LEAQ         (SP), DI
+	XORQ         R9, R9
+
+moves1:
+	CMPQ         single+56(FP), $0x02
+	JNE          moves2
+	VPBROADCASTB (DX), Y18
+	VMOVUPS      Y18, 32(SP)
+	LEAQ         32(SP), R8
+	XORQ         R10, R10
+
+moves2:
 codes_many:
-	SUBQ      $0x10, BX
+	SUBQ      $0x10, R11
 	JLT       codes_few
-	VPMOVZXBD (CX), Z18
+	VPMOVZXBD (DI), Z18
 	VPSUBD    Z1, Z18, Z18
-	VPMOVZXBD (DX), Z19
+	VPMOVZXBD (R8), Z19
 	VPSUBD    Z2, Z19, Z19
 	VPSLLVD   Z17, Z18, Z18
 	VPSLLVD   Z16, Z19, Z19
@@ -313,88 +399,119 @@ codes_many:
 	VPADDD    Z3, Z20, Z20
 	VPMAXSD   Z4, Z20, Z20
 	VPMINSD   Z5, Z20, Z20
-	VPMOVDB   Z20, (AX)
-	ADDQ      $0x00000010, CX
-	ADDQ      $0x00000010, DX
-	ADDQ      $0x00000010, AX
+	VPMOVDB   Z20, (R12)
+	ADDQ      R9, DI
+	ADDQ      R10, R8
+	ADDQ      $0x00000010, R12
 	JMP       codes_many
 
 codes_few:
-	ADDQ        $0x10, BX
+	ADDQ        $0x10, R11
 	JZ          codes_end
-	MOVQ        $-1, SI
-	BZHIQ       BX, SI, SI
-	KMOVQ       SI, K1
-	VPMOVZXBD.Z (CX), K1, Z18
+	MOVQ        $-1, R13
+	BZHIQ       R11, R13, R13
+	KMOVQ       R13, K1
+	VPMOVZXBD.Z (DI), K1, Z18
 	VPSUBD      Z1, Z18, Z18
-	VPMOVZXBD.Z (DX), K1, Z1
-	VPSUBD      Z2, Z1, Z1
+	VPMOVZXBD.Z (R8), K1, Z19
+	VPSUBD      Z2, Z19, Z19
 	VPSLLVD     Z17, Z18, Z18
-	VPSLLVD     Z16, Z1, Z1
-	VPMULDQ     Z11, Z1, Z2
-	VMOVSHDUP   Z1, Z11
-	VPMULDQ     Z12, Z11, Z11
-	VPADDQ      Z0, Z2, Z2
-	VPADDQ      Z0, Z11, Z11
-	VMOVSHDUP   Z2, K2, Z11
-	VPADDD      Z1, Z11, Z11
-	VPADDD      Z14, Z11, Z11
-	VPSRAD      $0x1f, Z1, Z1
-	VPANDD      Z15, Z1, Z1
-	VPADDD      Z1, Z11, Z11
-	VPSRAVD     Z13, Z11, Z11
-	VPSUBD      Z18, Z11, Z18
-	VPMULDQ     Z6, Z18, Z1
-	VMOVSHDUP   Z18, Z2
-	VPMULDQ     Z7, Z2, Z2
-	VPADDQ      Z0, Z1, Z1
-	VPADDQ      Z0, Z2, Z2
-	VMOVSHDUP   Z1, K2, Z2
-	VPADDD      Z18, Z2, Z2
-	VPADDD      Z9, Z2, Z2
+	VPSLLVD     Z16, Z19, Z19
+	VPMULDQ     Z11, Z19, Z20
+	VMOVSHDUP   Z19, Z21
+	VPMULDQ     Z12, Z21, Z21
+	VPADDQ      Z0, Z20, Z20
+	VPADDQ      Z0, Z21, Z21
+	VMOVSHDUP   Z20, K2, Z21
+	VPADDD      Z19, Z21, Z21
+	VPADDD      Z14, Z21, Z21
+	VPSRAD      $0x1f, Z19, Z19
+	VPANDD      Z15, Z19, Z19
+	VPADDD      Z19, Z21, Z21
+	VPSRAVD     Z13, Z21, Z21
+	VPSUBD      Z18, Z21, Z18
+	VPMULDQ     Z6, Z18, Z19
+	VMOVSHDUP   Z18, Z20
+	VPMULDQ     Z7, Z20, Z20
+	VPADDQ      Z0, Z19, Z19
+	VPADDQ      Z0, Z20, Z20
+	VMOVSHDUP   Z19, K2, Z20
+	VPADDD      Z18, Z20, Z20
+	VPADDD      Z9, Z20, Z20
 	VPSRAD      $0x1f, Z18, Z18
 	VPANDD      Z10, Z18, Z18
-	VPADDD      Z18, Z2, Z2
-	VPSRAVD     Z8, Z2, Z2
-	VPADDD      Z3, Z2, Z2
-	VPMAXSD     Z4, Z2, Z2
-	VPMINSD     Z5, Z2, Z2
-	VPMOVDB     Z2, K1, (AX)
+	VPADDD      Z18, Z20, Z20
+	VPSRAVD     Z8, Z20, Z20
+	VPADDD      Z3, Z20, Z20
+	VPMAXSD     Z4, Z20, Z20
+	VPMINSD     Z5, Z20, Z20
+	VPMOVDB     Z20, K1, (R12)
+	ADDQ        R9, DI
+	ADDQ        R10, R8
 
 codes_end:
+	LEAQ (AX)(SI*1), AX
+	ADDQ stepA+40(FP), CX
+	ADDQ stepB+48(FP), DX
+	DECQ BX
+	JNZ  row
 	VZEROUPPER
 	RET
 
-// func pairproductU8AVX512(dst *byte, a *byte, b *byte, n int, q *byte)
-// Requires: AVX, AVX512BW, AVX512F, BMI2
-TEXT ·pairproductU8AVX512(SB), NOSPLIT, $0-40
+// func pairproductU8AVX512(dst *byte, a *byte, b *byte, rows int, n int, stepA int, stepB int, single int, q *byte)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, BMI2
+TEXT ·pairproductU8AVX512(SB), NOSPLIT, $64-72
 	MOVQ         dst+0(FP), AX
 	MOVQ         a+8(FP), CX
 	MOVQ         b+16(FP), DX
-	MOVQ         n+24(FP), BX
-	MOVQ         q+32(FP), SI
-	MOVQ         $0x0000000080000000, DI
-	VMOVQ        DI, X0
+	MOVQ         rows+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         q+64(FP), DI
+	MOVQ         $0x0000000080000000, R8
+	VMOVQ        R8, X0
 	VPBROADCASTQ X0, Z0
-	MOVL         $0x00005555, DI
-	KMOVW        DI, K2
-	VPBROADCASTD (SI), Z1
-	VPBROADCASTD 4(SI), Z2
-	VPBROADCASTD 44(SI), Z3
-	VPBROADCASTD 48(SI), Z4
-	VPBROADCASTD 52(SI), Z5
-	VPBROADCASTD 28(SI), Z6
-	VPBROADCASTD 32(SI), Z8
-	VPBROADCASTD 36(SI), Z9
-	VPBROADCASTD 40(SI), Z10
+	MOVL         $0x00005555, R8
+	KMOVW        R8, K2
+	VPBROADCASTD (DI), Z1
+	VPBROADCASTD 4(DI), Z2
+	VPBROADCASTD 44(DI), Z3
+	VPBROADCASTD 48(DI), Z4
+	VPBROADCASTD 52(DI), Z5
+	VPBROADCASTD 28(DI), Z6
+	VPBROADCASTD 32(DI), Z8
+	VPBROADCASTD 36(DI), Z9
+	VPBROADCASTD 40(DI), Z10
 	VPSRLQ       $0x20, Z6, Z7
 
+row:
+	MOVQ         SI, R11
+	MOVQ         AX, R12
+	MOVQ         CX, DI
+	MOVQ         DX, R8
+	MOVQ         $0x00000010, R9
+	MOVQ         R9, R10
+	CMPQ         single+56(FP), $0x01
+	JNE          moves1
+	VPBROADCASTB (CX), Y11
+	VMOVUPS      Y11, (SP)
+	LEAQ         (SP), DI
+	XORQ         R9, R9
+
+moves1:
+	CMPQ         single+56(FP), $0x02
+	JNE          moves2
+	VPBROADCASTB (DX), Y11
+	VMOVUPS      Y11, 32(SP)
+	LEAQ         32(SP), R8
+	XORQ         R10, R10
+
+moves2:
 codes_many:
-	SUBQ      $0x10, BX
+	SUBQ      $0x10, R11
 	JLT       codes_few
-	VPMOVZXBD (CX), Z11
+	VPMOVZXBD (DI), Z11
 	VPSUBD    Z1, Z11, Z11
-	VPMOVZXBD (DX), Z12
+	VPMOVZXBD (R8), Z12
 	VPSUBD    Z2, Z12, Z12
 	VPMULLD   Z12, Z11, Z11
 	VPMULDQ   Z6, Z11, Z12
@@ -412,82 +529,113 @@ codes_many:
 	VPADDD    Z3, Z13, Z13
 	VPMAXSD   Z4, Z13, Z13
 	VPMINSD   Z5, Z13, Z13
-	VPMOVDB   Z13, (AX)
-	ADDQ      $0x00000010, CX
-	ADDQ      $0x00000010, DX
-	ADDQ      $0x00000010, AX
+	VPMOVDB   Z13, (R12)
+	ADDQ      R9, DI
+	ADDQ      R10, R8
+	ADDQ      $0x00000010, R12
 	JMP       codes_many
 
 codes_few:
-	ADDQ        $0x10, BX
+	ADDQ        $0x10, R11
 	JZ          codes_end
-	MOVQ        $-1, SI
-	BZHIQ       BX, SI, SI
-	KMOVQ       SI, K1
-	VPMOVZXBD.Z (CX), K1, Z11
+	MOVQ        $-1, R13
+	BZHIQ       R11, R13, R13
+	KMOVQ       R13, K1
+	VPMOVZXBD.Z (DI), K1, Z11
 	VPSUBD      Z1, Z11, Z11
-	VPMOVZXBD.Z (DX), K1, Z1
-	VPSUBD      Z2, Z1, Z1
-	VPMULLD     Z1, Z11, Z11
-	VPMULDQ     Z6, Z11, Z1
-	VMOVSHDUP   Z11, Z2
-	VPMULDQ     Z7, Z2, Z2
-	VPADDQ      Z0, Z1, Z1
-	VPADDQ      Z0, Z2, Z2
-	VMOVSHDUP   Z1, K2, Z2
-	VPADDD      Z11, Z2, Z2
-	VPADDD      Z9, Z2, Z2
+	VPMOVZXBD.Z (R8), K1, Z12
+	VPSUBD      Z2, Z12, Z12
+	VPMULLD     Z12, Z11, Z11
+	VPMULDQ     Z6, Z11, Z12
+	VMOVSHDUP   Z11, Z13
+	VPMULDQ     Z7, Z13, Z13
+	VPADDQ      Z0, Z12, Z12
+	VPADDQ      Z0, Z13, Z13
+	VMOVSHDUP   Z12, K2, Z13
+	VPADDD      Z11, Z13, Z13
+	VPADDD      Z9, Z13, Z13
 	VPSRAD      $0x1f, Z11, Z11
 	VPANDD      Z10, Z11, Z11
-	VPADDD      Z11, Z2, Z2
-	VPSRAVD     Z8, Z2, Z2
-	VPADDD      Z3, Z2, Z2
-	VPMAXSD     Z4, Z2, Z2
-	VPMINSD     Z5, Z2, Z2
-	VPMOVDB     Z2, K1, (AX)
+	VPADDD      Z11, Z13, Z13
+	VPSRAVD     Z8, Z13, Z13
+	VPADDD      Z3, Z13, Z13
+	VPMAXSD     Z4, Z13, Z13
+	VPMINSD     Z5, Z13, Z13
+	VPMOVDB     Z13, K1, (R12)
+	ADDQ        R9, DI
+	ADDQ        R10, R8
 
 codes_end:
+	LEAQ (AX)(SI*1), AX
+	ADDQ stepA+40(FP), CX
+	ADDQ stepB+48(FP), DX
+	DECQ BX
+	JNZ  row
 	VZEROUPPER
 	RET
 
-// func pairsumS8AVX512(dst *byte, a *byte, b *byte, n int, q *byte)
-// Requires: AVX, AVX512BW, AVX512F, BMI2
-TEXT ·pairsumS8AVX512(SB), NOSPLIT, $0-40
+// func pairsumS8AVX512(dst *byte, a *byte, b *byte, rows int, n int, stepA int, stepB int, single int, q *byte)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, BMI2
+TEXT ·pairsumS8AVX512(SB), NOSPLIT, $64-72
 	MOVQ         dst+0(FP), AX
 	MOVQ         a+8(FP), CX
 	MOVQ         b+16(FP), DX
-	MOVQ         n+24(FP), BX
-	MOVQ         q+32(FP), SI
-	MOVQ         $0x0000000080000000, DI
-	VMOVQ        DI, X0
+	MOVQ         rows+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         q+64(FP), DI
+	MOVQ         $0x0000000080000000, R8
+	VMOVQ        R8, X0
 	VPBROADCASTQ X0, Z0
-	MOVL         $0x00005555, DI
-	KMOVW        DI, K2
-	VPBROADCASTD (SI), Z1
-	VPBROADCASTD 4(SI), Z2
-	VPBROADCASTD 44(SI), Z3
-	VPBROADCASTD 48(SI), Z4
-	VPBROADCASTD 52(SI), Z5
-	VPBROADCASTD 28(SI), Z6
-	VPBROADCASTD 32(SI), Z8
-	VPBROADCASTD 36(SI), Z9
-	VPBROADCASTD 40(SI), Z10
+	MOVL         $0x00005555, R8
+	KMOVW        R8, K2
+	VPBROADCASTD (DI), Z1
+	VPBROADCASTD 4(DI), Z2
+	VPBROADCASTD 44(DI), Z3
+	VPBROADCASTD 48(DI), Z4
+	VPBROADCASTD 52(DI), Z5
+	VPBROADCASTD 28(DI), Z6
+	VPBROADCASTD 32(DI), Z8
+	VPBROADCASTD 36(DI), Z9
+	VPBROADCASTD 40(DI), Z10
 	VPSRLQ       $0x20, Z6, Z7
-	VPBROADCASTD 12(SI), Z11
-	VPBROADCASTD 16(SI), Z13
-	VPBROADCASTD 20(SI), Z14
-	VPBROADCASTD 24(SI), Z15
+	VPBROADCASTD 12(DI), Z11
+	VPBROADCASTD 16(DI), Z13
+	VPBROADCASTD 20(DI), Z14
+	VPBROADCASTD 24(DI), Z15
 	VPSRLQ       $0x20, Z11, Z12
-	VPBROADCASTD 8(SI), Z16
+	VPBROADCASTD 8(DI), Z16
 	VPTERNLOGD   $0xff, Z17, Z17, Z17
 	VPADDD       Z17, Z16, Z17
 
+row:
+	MOVQ         SI, R11
+	MOVQ         AX, R12
+	MOVQ         CX, DI
+	MOVQ         DX, R8
+	MOVQ         $0x00000010, R9
+	MOVQ         R9, R10
+	CMPQ         single+56(FP), $0x01
+	JNE          moves1
+	VPBROADCASTB (CX), Y18
+	VMOVUPS      Y18, (SP)
+	LEAQ         (SP), DI
+	XORQ         R9, R9
+
+moves1:
+	CMPQ         single+56(FP), $0x02
+	JNE          moves2
+	VPBROADCASTB (DX), Y18
+	VMOVUPS      Y18, 32(SP)
+	LEAQ         32(SP), R8
+	XORQ         R10, R10
+
+moves2:
 codes_many:
-	SUBQ      $0x10, BX
+	SUBQ      $0x10, R11
 	JLT       codes_few
-	VPMOVSXBD (CX), Z18
+	VPMOVSXBD (DI), Z18
 	VPSUBD    Z1, Z18, Z18
-	VPMOVSXBD (DX), Z19
+	VPMOVSXBD (R8), Z19
 	VPSUBD    Z2, Z19, Z19
 	VPSLLVD   Z17, Z18, Z18
 	VPSLLVD   Z16, Z19, Z19
@@ -519,96 +667,127 @@ codes_many:
 	VPADDD    Z3, Z20, Z20
 	VPMAXSD   Z4, Z20, Z20
 	VPMINSD   Z5, Z20, Z20
-	VPMOVDB   Z20, (AX)
-	ADDQ      $0x00000010, CX
-	ADDQ      $0x00000010, DX
-	ADDQ      $0x00000010, AX
+	VPMOVDB   Z20, (R12)
+	ADDQ      R9, DI
+	ADDQ      R10, R8
+	ADDQ      $0x00000010, R12
 	JMP       codes_many
 
 codes_few:
-	ADDQ        $0x10, BX
+	ADDQ        $0x10, R11
 	JZ          codes_end
-	MOVQ        $-1, SI
-	BZHIQ       BX, SI, SI
-	KMOVQ       SI, K1
-	VPMOVSXBD.Z (CX), K1, Z18
+	MOVQ        $-1, R13
+	BZHIQ       R11, R13, R13
+	KMOVQ       R13, K1
+	VPMOVSXBD.Z (DI), K1, Z18
 	VPSUBD      Z1, Z18, Z18
-	VPMOVSXBD.Z (DX), K1, Z1
-	VPSUBD      Z2, Z1, Z1
+	VPMOVSXBD.Z (R8), K1, Z19
+	VPSUBD      Z2, Z19, Z19
 	VPSLLVD     Z17, Z18, Z18
-	VPSLLVD     Z16, Z1, Z1
-	VPMULDQ     Z11, Z1, Z2
-	VMOVSHDUP   Z1, Z11
-	VPMULDQ     Z12, Z11, Z11
-	VPADDQ      Z0, Z2, Z2
-	VPADDQ      Z0, Z11, Z11
-	VMOVSHDUP   Z2, K2, Z11
-	VPADDD      Z1, Z11, Z11
-	VPADDD      Z14, Z11, Z11
-	VPSRAD      $0x1f, Z1, Z1
-	VPANDD      Z15, Z1, Z1
-	VPADDD      Z1, Z11, Z11
-	VPSRAVD     Z13, Z11, Z11
-	VPADDD      Z11, Z18, Z18
-	VPMULDQ     Z6, Z18, Z1
-	VMOVSHDUP   Z18, Z2
-	VPMULDQ     Z7, Z2, Z2
-	VPADDQ      Z0, Z1, Z1
-	VPADDQ      Z0, Z2, Z2
-	VMOVSHDUP   Z1, K2, Z2
-	VPADDD      Z18, Z2, Z2
-	VPADDD      Z9, Z2, Z2
+	VPSLLVD     Z16, Z19, Z19
+	VPMULDQ     Z11, Z19, Z20
+	VMOVSHDUP   Z19, Z21
+	VPMULDQ     Z12, Z21, Z21
+	VPADDQ      Z0, Z20, Z20
+	VPADDQ      Z0, Z21, Z21
+	VMOVSHDUP   Z20, K2, Z21
+	VPADDD      Z19, Z21, Z21
+	VPADDD      Z14, Z21, Z21
+	VPSRAD      $0x1f, Z19, Z19
+	VPANDD      Z15, Z19, Z19
+	VPADDD      Z19, Z21, Z21
+	VPSRAVD     Z13, Z21, Z21
+	VPADDD      Z21, Z18, Z18
+	VPMULDQ     Z6, Z18, Z19
+	VMOVSHDUP   Z18, Z20
+	VPMULDQ     Z7, Z20, Z20
+	VPADDQ      Z0, Z19, Z19
+	VPADDQ      Z0, Z20, Z20
+	VMOVSHDUP   Z19, K2, Z20
+	VPADDD      Z18, Z20, Z20
+	VPADDD      Z9, Z20, Z20
 	VPSRAD      $0x1f, Z18, Z18
 	VPANDD      Z10, Z18, Z18
-	VPADDD      Z18, Z2, Z2
-	VPSRAVD     Z8, Z2, Z2
-	VPADDD      Z3, Z2, Z2
-	VPMAXSD     Z4, Z2, Z2
-	VPMINSD     Z5, Z2, Z2
-	VPMOVDB     Z2, K1, (AX)
+	VPADDD      Z18, Z20, Z20
+	VPSRAVD     Z8, Z20, Z20
+	VPADDD      Z3, Z20, Z20
+	VPMAXSD     Z4, Z20, Z20
+	VPMINSD     Z5, Z20, Z20
+	VPMOVDB     Z20, K1, (R12)
+	ADDQ        R9, DI
+	ADDQ        R10, R8
 
 codes_end:
+	LEAQ (AX)(SI*1), AX
+	ADDQ stepA+40(FP), CX
+	ADDQ stepB+48(FP), DX
+	DECQ BX
+	JNZ  row
 	VZEROUPPER
 	RET
 
-// func pairdifferenceS8AVX512(dst *byte, a *byte, b *byte, n int, q *byte)
-// Requires: AVX, AVX512BW, AVX512F, BMI2
-TEXT ·pairdifferenceS8AVX512(SB), NOSPLIT, $0-40
+// func pairdifferenceS8AVX512(dst *byte, a *byte, b *byte, rows int, n int, stepA int, stepB int, single int, q *byte)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, BMI2
+TEXT ·pairdifferenceS8AVX512(SB), NOSPLIT, $64-72
 	MOVQ         dst+0(FP), AX
 	MOVQ         a+8(FP), CX
 	MOVQ         b+16(FP), DX
-	MOVQ         n+24(FP), BX
-	MOVQ         q+32(FP), SI
-	MOVQ         $0x0000000080000000, DI
-	VMOVQ        DI, X0
+	MOVQ         rows+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         q+64(FP), DI
+	MOVQ         $0x0000000080000000, R8
+	VMOVQ        R8, X0
 	VPBROADCASTQ X0, Z0
-	MOVL         $0x00005555, DI
-	KMOVW        DI, K2
-	VPBROADCASTD (SI), Z1
-	VPBROADCASTD 4(SI), Z2
-	VPBROADCASTD 44(SI), Z3
-	VPBROADCASTD 48(SI), Z4
-	VPBROADCASTD 52(SI), Z5
-	VPBROADCASTD 28(SI), Z6
-	VPBROADCASTD 32(SI), Z8
-	VPBROADCASTD 36(SI), Z9
-	VPBROADCASTD 40(SI), Z10
+	MOVL         $0x00005555, R8
+	KMOVW        R8, K2
+	VPBROADCASTD (DI), Z1
+	VPBROADCASTD 4(DI), Z2
+	VPBROADCASTD 44(DI), Z3
+	VPBROADCASTD 48(DI), Z4
+	VPBROADCASTD 52(DI), Z5
+	VPBROADCASTD 28(DI), Z6
+	VPBROADCASTD 32(DI), Z8
+	VPBROADCASTD 36(DI), Z9
+	VPBROADCASTD 40(DI), Z10
 	VPSRLQ       $0x20, Z6, Z7
-	VPBROADCASTD 12(SI), Z11
-	VPBROADCASTD 16(SI), Z13
-	VPBROADCASTD 20(SI), Z14
-	VPBROADCASTD 24(SI), Z15
+	VPBROADCASTD 12(DI), Z11
+	VPBROADCASTD 16(DI), Z13
+	VPBROADCASTD 20(DI), Z14
+	VPBROADCASTD 24(DI), Z15
 	VPSRLQ       $0x20, Z11, Z12
-	VPBROADCASTD 8(SI), Z16
+	VPBROADCASTD 8(DI), Z16
 	VPTERNLOGD   $0xff, Z17, Z17, Z17
 	VPADDD       Z17, Z16, Z17
 
+row:
+	MOVQ         SI, R11
+	MOVQ         AX, R12
+	MOVQ         CX, DI
+	MOVQ         DX, R8
+	MOVQ         $0x00000010, R9
+	MOVQ         R9, R10
+	CMPQ         single+56(FP), $0x01
+	JNE          moves1
+	VPBROADCASTB (CX), Y18
+	VMOVUPS      Y18, (SP)
+	LEAQ         (SP), DI
+	XORQ         R9, R9
+
+moves1:
+	CMPQ         single+56(FP), $0x02
+	JNE          moves2
+	VPBROADCASTB (DX), Y18
+	VMOVUPS      Y18, 32(SP)
+	LEAQ         32(SP), R8
+	XORQ         R10, R10
+
+moves2:
 codes_many:
-	SUBQ      $0x10, BX
+	SUBQ      $0x10, R11
 	JLT       codes_few
-	VPMOVSXBD (CX), Z18
+	VPMOVSXBD (DI), Z18
 	VPSUBD    Z1, Z18, Z18
-	VPMOVSXBD (DX), Z19
+	VPMOVSXBD (R8), Z19
 	VPSUBD    Z2, Z19, Z19
 	VPSLLVD   Z17, Z18, Z18
 	VPSLLVD   Z16, Z19, Z19
@@ -640,96 +819,127 @@ codes_many:
 	VPADDD    Z3, Z20, Z20
 	VPMAXSD   Z4, Z20, Z20
 	VPMINSD   Z5, Z20, Z20
-	VPMOVDB   Z20, (AX)
-	ADDQ      $0x00000010, CX
-	ADDQ      $0x00000010, DX
-	ADDQ      $0x00000010, AX
+	VPMOVDB   Z20, (R12)
+	ADDQ      R9, DI
+	ADDQ      R10, R8
+	ADDQ      $0x00000010, R12
 	JMP       codes_many
 
 codes_few:
-	ADDQ        $0x10, BX
+	ADDQ        $0x10, R11
 	JZ          codes_end
-	MOVQ        $-1, SI
-	BZHIQ       BX, SI, SI
-	KMOVQ       SI, K1
-	VPMOVSXBD.Z (CX), K1, Z18
+	MOVQ        $-1, R13
+	BZHIQ       R11, R13, R13
+	KMOVQ       R13, K1
+	VPMOVSXBD.Z (DI), K1, Z18
 	VPSUBD      Z1, Z18, Z18
-	VPMOVSXBD.Z (DX), K1, Z1
-	VPSUBD      Z2, Z1, Z1
+	VPMOVSXBD.Z (R8), K1, Z19
+	VPSUBD      Z2, Z19, Z19
 	VPSLLVD     Z17, Z18, Z18
-	VPSLLVD     Z16, Z1, Z1
-	VPMULDQ     Z11, Z1, Z2
-	VMOVSHDUP   Z1, Z11
-	VPMULDQ     Z12, Z11, Z11
-	VPADDQ      Z0, Z2, Z2
-	VPADDQ      Z0, Z11, Z11
-	VMOVSHDUP   Z2, K2, Z11
-	VPADDD      Z1, Z11, Z11
-	VPADDD      Z14, Z11, Z11
-	VPSRAD      $0x1f, Z1, Z1
-	VPANDD      Z15, Z1, Z1
-	VPADDD      Z1, Z11, Z11
-	VPSRAVD     Z13, Z11, Z11
-	VPSUBD      Z11, Z18, Z18
-	VPMULDQ     Z6, Z18, Z1
-	VMOVSHDUP   Z18, Z2
-	VPMULDQ     Z7, Z2, Z2
-	VPADDQ      Z0, Z1, Z1
-	VPADDQ      Z0, Z2, Z2
-	VMOVSHDUP   Z1, K2, Z2
-	VPADDD      Z18, Z2, Z2
-	VPADDD      Z9, Z2, Z2
+	VPSLLVD     Z16, Z19, Z19
+	VPMULDQ     Z11, Z19, Z20
+	VMOVSHDUP   Z19, Z21
+	VPMULDQ     Z12, Z21, Z21
+	VPADDQ      Z0, Z20, Z20
+	VPADDQ      Z0, Z21, Z21
+	VMOVSHDUP   Z20, K2, Z21
+	VPADDD      Z19, Z21, Z21
+	VPADDD      Z14, Z21, Z21
+	VPSRAD      $0x1f, Z19, Z19
+	VPANDD      Z15, Z19, Z19
+	VPADDD      Z19, Z21, Z21
+	VPSRAVD     Z13, Z21, Z21
+	VPSUBD      Z21, Z18, Z18
+	VPMULDQ     Z6, Z18, Z19
+	VMOVSHDUP   Z18, Z20
+	VPMULDQ     Z7, Z20, Z20
+	VPADDQ      Z0, Z19, Z19
+	VPADDQ      Z0, Z20, Z20
+	VMOVSHDUP   Z19, K2, Z20
+	VPADDD      Z18, Z20, Z20
+	VPADDD      Z9, Z20, Z20
 	VPSRAD      $0x1f, Z18, Z18
 	VPANDD      Z10, Z18, Z18
-	VPADDD      Z18, Z2, Z2
-	VPSRAVD     Z8, Z2, Z2
-	VPADDD      Z3, Z2, Z2
-	VPMAXSD     Z4, Z2, Z2
-	VPMINSD     Z5, Z2, Z2
-	VPMOVDB     Z2, K1, (AX)
+	VPADDD      Z18, Z20, Z20
+	VPSRAVD     Z8, Z20, Z20
+	VPADDD      Z3, Z20, Z20
+	VPMAXSD     Z4, Z20, Z20
+	VPMINSD     Z5, Z20, Z20
+	VPMOVDB     Z20, K1, (R12)
+	ADDQ        R9, DI
+	ADDQ        R10, R8
 
 codes_end:
+	LEAQ (AX)(SI*1), AX
+	ADDQ stepA+40(FP), CX
+	ADDQ stepB+48(FP), DX
+	DECQ BX
+	JNZ  row
 	VZEROUPPER
 	RET
 
-// func pairreverseS8AVX512(dst *byte, a *byte, b *byte, n int, q *byte)
-// Requires: AVX, AVX512BW, AVX512F, BMI2
-TEXT ·pairreverseS8AVX512(SB), NOSPLIT, $0-40
+// func pairreverseS8AVX512(dst *byte, a *byte, b *byte, rows int, n int, stepA int, stepB int, single int, q *byte)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, BMI2
+TEXT ·pairreverseS8AVX512(SB), NOSPLIT, $64-72
 	MOVQ         dst+0(FP), AX
 	MOVQ         a+8(FP), CX
 	MOVQ         b+16(FP), DX
-	MOVQ         n+24(FP), BX
-	MOVQ         q+32(FP), SI
-	MOVQ         $0x0000000080000000, DI
-	VMOVQ        DI, X0
+	MOVQ         rows+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         q+64(FP), DI
+	MOVQ         $0x0000000080000000, R8
+	VMOVQ        R8, X0
 	VPBROADCASTQ X0, Z0
-	MOVL         $0x00005555, DI
-	KMOVW        DI, K2
-	VPBROADCASTD (SI), Z1
-	VPBROADCASTD 4(SI), Z2
-	VPBROADCASTD 44(SI), Z3
-	VPBROADCASTD 48(SI), Z4
-	VPBROADCASTD 52(SI), Z5
-	VPBROADCASTD 28(SI), Z6
-	VPBROADCASTD 32(SI), Z8
-	VPBROADCASTD 36(SI), Z9
-	VPBROADCASTD 40(SI), Z10
+	MOVL         $0x00005555, R8
+	KMOVW        R8, K2
+	VPBROADCASTD (DI), Z1
+	VPBROADCASTD 4(DI), Z2
+	VPBROADCASTD 44(DI), Z3
+	VPBROADCASTD 48(DI), Z4
+	VPBROADCASTD 52(DI), Z5
+	VPBROADCASTD 28(DI), Z6
+	VPBROADCASTD 32(DI), Z8
+	VPBROADCASTD 36(DI), Z9
+	VPBROADCASTD 40(DI), Z10
 	VPSRLQ       $0x20, Z6, Z7
-	VPBROADCASTD 12(SI), Z11
-	VPBROADCASTD 16(SI), Z13
-	VPBROADCASTD 20(SI), Z14
-	VPBROADCASTD 24(SI), Z15
+	VPBROADCASTD 12(DI), Z11
+	VPBROADCASTD 16(DI), Z13
+	VPBROADCASTD 20(DI), Z14
+	VPBROADCASTD 24(DI), Z15
 	VPSRLQ       $0x20, Z11, Z12
-	VPBROADCASTD 8(SI), Z16
+	VPBROADCASTD 8(DI), Z16
 	VPTERNLOGD   $0xff, Z17, Z17, Z17
 	VPADDD       Z17, Z16, Z17
 
+row:
+	MOVQ         SI, R11
+	MOVQ         AX, R12
+	MOVQ         CX, DI
+	MOVQ         DX, R8
+	MOVQ         $0x00000010, R9
+	MOVQ         R9, R10
+	CMPQ         single+56(FP), $0x01
+	JNE          moves1
+	VPBROADCASTB (CX), Y18
+	VMOVUPS      Y18, (SP)
+	LEAQ         (SP), DI
+	XORQ         R9, R9
+
+moves1:
+	CMPQ         single+56(FP), $0x02
+	JNE          moves2
+	VPBROADCASTB (DX), Y18
+	VMOVUPS      Y18, 32(SP)
+	LEAQ         32(SP), R8
+	XORQ         R10, R10
+
+moves2:
 codes_many:
-	SUBQ      $0x10, BX
+	SUBQ      $0x10, R11
 	JLT       codes_few
-	VPMOVSXBD (CX), Z18
+	VPMOVSXBD (DI), Z18
 	VPSUBD    Z1, Z18, Z18
-	VPMOVSXBD (DX), Z19
+	VPMOVSXBD (R8), Z19
 	VPSUBD    Z2, Z19, Z19
 	VPSLLVD   Z17, Z18, Z18
 	VPSLLVD   Z16, Z19, Z19
@@ -761,88 +971,119 @@ codes_many:
 	VPADDD    Z3, Z20, Z20
 	VPMAXSD   Z4, Z20, Z20
 	VPMINSD   Z5, Z20, Z20
-	VPMOVDB   Z20, (AX)
-	ADDQ      $0x00000010, CX
-	ADDQ      $0x00000010, DX
-	ADDQ      $0x00000010, AX
+	VPMOVDB   Z20, (R12)
+	ADDQ      R9, DI
+	ADDQ      R10, R8
+	ADDQ      $0x00000010, R12
 	JMP       codes_many
 
 codes_few:
-	ADDQ        $0x10, BX
+	ADDQ        $0x10, R11
 	JZ          codes_end
-	MOVQ        $-1, SI
-	BZHIQ       BX, SI, SI
-	KMOVQ       SI, K1
-	VPMOVSXBD.Z (CX), K1, Z18
+	MOVQ        $-1, R13
+	BZHIQ       R11, R13, R13
+	KMOVQ       R13, K1
+	VPMOVSXBD.Z (DI), K1, Z18
 	VPSUBD      Z1, Z18, Z18
-	VPMOVSXBD.Z (DX), K1, Z1
-	VPSUBD      Z2, Z1, Z1
+	VPMOVSXBD.Z (R8), K1, Z19
+	VPSUBD      Z2, Z19, Z19
 	VPSLLVD     Z17, Z18, Z18
-	VPSLLVD     Z16, Z1, Z1
-	VPMULDQ     Z11, Z1, Z2
-	VMOVSHDUP   Z1, Z11
-	VPMULDQ     Z12, Z11, Z11
-	VPADDQ      Z0, Z2, Z2
-	VPADDQ      Z0, Z11, Z11
-	VMOVSHDUP   Z2, K2, Z11
-	VPADDD      Z1, Z11, Z11
-	VPADDD      Z14, Z11, Z11
-	VPSRAD      $0x1f, Z1, Z1
-	VPANDD      Z15, Z1, Z1
-	VPADDD      Z1, Z11, Z11
-	VPSRAVD     Z13, Z11, Z11
-	VPSUBD      Z18, Z11, Z18
-	VPMULDQ     Z6, Z18, Z1
-	VMOVSHDUP   Z18, Z2
-	VPMULDQ     Z7, Z2, Z2
-	VPADDQ      Z0, Z1, Z1
-	VPADDQ      Z0, Z2, Z2
-	VMOVSHDUP   Z1, K2, Z2
-	VPADDD      Z18, Z2, Z2
-	VPADDD      Z9, Z2, Z2
+	VPSLLVD     Z16, Z19, Z19
+	VPMULDQ     Z11, Z19, Z20
+	VMOVSHDUP   Z19, Z21
+	VPMULDQ     Z12, Z21, Z21
+	VPADDQ      Z0, Z20, Z20
+	VPADDQ      Z0, Z21, Z21
+	VMOVSHDUP   Z20, K2, Z21
+	VPADDD      Z19, Z21, Z21
+	VPADDD      Z14, Z21, Z21
+	VPSRAD      $0x1f, Z19, Z19
+	VPANDD      Z15, Z19, Z19
+	VPADDD      Z19, Z21, Z21
+	VPSRAVD     Z13, Z21, Z21
+	VPSUBD      Z18, Z21, Z18
+	VPMULDQ     Z6, Z18, Z19
+	VMOVSHDUP   Z18, Z20
+	VPMULDQ     Z7, Z20, Z20
+	VPADDQ      Z0, Z19, Z19
+	VPADDQ      Z0, Z20, Z20
+	VMOVSHDUP   Z19, K2, Z20
+	VPADDD      Z18, Z20, Z20
+	VPADDD      Z9, Z20, Z20
 	VPSRAD      $0x1f, Z18, Z18
 	VPANDD      Z10, Z18, Z18
-	VPADDD      Z18, Z2, Z2
-	VPSRAVD     Z8, Z2, Z2
-	VPADDD      Z3, Z2, Z2
-	VPMAXSD     Z4, Z2, Z2
-	VPMINSD     Z5, Z2, Z2
-	VPMOVDB     Z2, K1, (AX)
+	VPADDD      Z18, Z20, Z20
+	VPSRAVD     Z8, Z20, Z20
+	VPADDD      Z3, Z20, Z20
+	VPMAXSD     Z4, Z20, Z20
+	VPMINSD     Z5, Z20, Z20
+	VPMOVDB     Z20, K1, (R12)
+	ADDQ        R9, DI
+	ADDQ        R10, R8
 
 codes_end:
+	LEAQ (AX)(SI*1), AX
+	ADDQ stepA+40(FP), CX
+	ADDQ stepB+48(FP), DX
+	DECQ BX
+	JNZ  row
 	VZEROUPPER
 	RET
 
-// func pairproductS8AVX512(dst *byte, a *byte, b *byte, n int, q *byte)
-// Requires: AVX, AVX512BW, AVX512F, BMI2
-TEXT ·pairproductS8AVX512(SB), NOSPLIT, $0-40
+// func pairproductS8AVX512(dst *byte, a *byte, b *byte, rows int, n int, stepA int, stepB int, single int, q *byte)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, BMI2
+TEXT ·pairproductS8AVX512(SB), NOSPLIT, $64-72
 	MOVQ         dst+0(FP), AX
 	MOVQ         a+8(FP), CX
 	MOVQ         b+16(FP), DX
-	MOVQ         n+24(FP), BX
-	MOVQ         q+32(FP), SI
-	MOVQ         $0x0000000080000000, DI
-	VMOVQ        DI, X0
+	MOVQ         rows+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         q+64(FP), DI
+	MOVQ         $0x0000000080000000, R8
+	VMOVQ        R8, X0
 	VPBROADCASTQ X0, Z0
-	MOVL         $0x00005555, DI
-	KMOVW        DI, K2
-	VPBROADCASTD (SI), Z1
-	VPBROADCASTD 4(SI), Z2
-	VPBROADCASTD 44(SI), Z3
-	VPBROADCASTD 48(SI), Z4
-	VPBROADCASTD 52(SI), Z5
-	VPBROADCASTD 28(SI), Z6
-	VPBROADCASTD 32(SI), Z8
-	VPBROADCASTD 36(SI), Z9
-	VPBROADCASTD 40(SI), Z10
+	MOVL         $0x00005555, R8
+	KMOVW        R8, K2
+	VPBROADCASTD (DI), Z1
+	VPBROADCASTD 4(DI), Z2
+	VPBROADCASTD 44(DI), Z3
+	VPBROADCASTD 48(DI), Z4
+	VPBROADCASTD 52(DI), Z5
+	VPBROADCASTD 28(DI), Z6
+	VPBROADCASTD 32(DI), Z8
+	VPBROADCASTD 36(DI), Z9
+	VPBROADCASTD 40(DI), Z10
 	VPSRLQ       $0x20, Z6, Z7
 
+row:
+	MOVQ         SI, R11
+	MOVQ         AX, R12
+	MOVQ         CX, DI
+	MOVQ         DX, R8
+	MOVQ         $0x00000010, R9
+	MOVQ         R9, R10
+	CMPQ         single+56(FP), $0x01
+	JNE          moves1
+	VPBROADCASTB (CX), Y11
+	VMOVUPS      Y11, (SP)
+	LEAQ         (SP), DI
+	XORQ         R9, R9
+
+moves1:
+	CMPQ         single+56(FP), $0x02
+	JNE          moves2
+	VPBROADCASTB (DX), Y11
+	VMOVUPS      Y11, 32(SP)
+	LEAQ         32(SP), R8
+	XORQ         R10, R10
+
+moves2:
 codes_many:
-	SUBQ      $0x10, BX
+	SUBQ      $0x10, R11
 	JLT       codes_few
-	VPMOVSXBD (CX), Z11
+	VPMOVSXBD (DI), Z11
 	VPSUBD    Z1, Z11, Z11
-	VPMOVSXBD (DX), Z12
+	VPMOVSXBD (R8), Z12
 	VPSUBD    Z2, Z12, Z12
 	VPMULLD   Z12, Z11, Z11
 	VPMULDQ   Z6, Z11, Z12
@@ -860,82 +1101,113 @@ codes_many:
 	VPADDD    Z3, Z13, Z13
 	VPMAXSD   Z4, Z13, Z13
 	VPMINSD   Z5, Z13, Z13
-	VPMOVDB   Z13, (AX)
-	ADDQ      $0x00000010, CX
-	ADDQ      $0x00000010, DX
-	ADDQ      $0x00000010, AX
+	VPMOVDB   Z13, (R12)
+	ADDQ      R9, DI
+	ADDQ      R10, R8
+	ADDQ      $0x00000010, R12
 	JMP       codes_many
 
 codes_few:
-	ADDQ        $0x10, BX
+	ADDQ        $0x10, R11
 	JZ          codes_end
-	MOVQ        $-1, SI
-	BZHIQ       BX, SI, SI
-	KMOVQ       SI, K1
-	VPMOVSXBD.Z (CX), K1, Z11
+	MOVQ        $-1, R13
+	BZHIQ       R11, R13, R13
+	KMOVQ       R13, K1
+	VPMOVSXBD.Z (DI), K1, Z11
 	VPSUBD      Z1, Z11, Z11
-	VPMOVSXBD.Z (DX), K1, Z1
-	VPSUBD      Z2, Z1, Z1
-	VPMULLD     Z1, Z11, Z11
-	VPMULDQ     Z6, Z11, Z1
-	VMOVSHDUP   Z11, Z2
-	VPMULDQ     Z7, Z2, Z2
-	VPADDQ      Z0, Z1, Z1
-	VPADDQ      Z0, Z2, Z2
-	VMOVSHDUP   Z1, K2, Z2
-	VPADDD      Z11, Z2, Z2
-	VPADDD      Z9, Z2, Z2
+	VPMOVSXBD.Z (R8), K1, Z12
+	VPSUBD      Z2, Z12, Z12
+	VPMULLD     Z12, Z11, Z11
+	VPMULDQ     Z6, Z11, Z12
+	VMOVSHDUP   Z11, Z13
+	VPMULDQ     Z7, Z13, Z13
+	VPADDQ      Z0, Z12, Z12
+	VPADDQ      Z0, Z13, Z13
+	VMOVSHDUP   Z12, K2, Z13
+	VPADDD      Z11, Z13, Z13
+	VPADDD      Z9, Z13, Z13
 	VPSRAD      $0x1f, Z11, Z11
 	VPANDD      Z10, Z11, Z11
-	VPADDD      Z11, Z2, Z2
-	VPSRAVD     Z8, Z2, Z2
-	VPADDD      Z3, Z2, Z2
-	VPMAXSD     Z4, Z2, Z2
-	VPMINSD     Z5, Z2, Z2
-	VPMOVDB     Z2, K1, (AX)
+	VPADDD      Z11, Z13, Z13
+	VPSRAVD     Z8, Z13, Z13
+	VPADDD      Z3, Z13, Z13
+	VPMAXSD     Z4, Z13, Z13
+	VPMINSD     Z5, Z13, Z13
+	VPMOVDB     Z13, K1, (R12)
+	ADDQ        R9, DI
+	ADDQ        R10, R8
 
 codes_end:
+	LEAQ (AX)(SI*1), AX
+	ADDQ stepA+40(FP), CX
+	ADDQ stepB+48(FP), DX
+	DECQ BX
+	JNZ  row
 	VZEROUPPER
 	RET
 
-// func pairsumS16AVX512(dst *int16, a *int16, b *int16, n int, q *byte)
-// Requires: AVX, AVX512BW, AVX512F, BMI2
-TEXT ·pairsumS16AVX512(SB), NOSPLIT, $0-40
+// func pairsumS16AVX512(dst *int16, a *int16, b *int16, rows int, n int, stepA int, stepB int, single int, q *byte)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, BMI2
+TEXT ·pairsumS16AVX512(SB), NOSPLIT, $64-72
 	MOVQ         dst+0(FP), AX
 	MOVQ         a+8(FP), CX
 	MOVQ         b+16(FP), DX
-	MOVQ         n+24(FP), BX
-	MOVQ         q+32(FP), SI
-	MOVQ         $0x0000000080000000, DI
-	VMOVQ        DI, X0
+	MOVQ         rows+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         q+64(FP), DI
+	MOVQ         $0x0000000080000000, R8
+	VMOVQ        R8, X0
 	VPBROADCASTQ X0, Z0
-	MOVL         $0x00005555, DI
-	KMOVW        DI, K2
-	VPBROADCASTD (SI), Z1
-	VPBROADCASTD 4(SI), Z2
-	VPBROADCASTD 44(SI), Z3
-	VPBROADCASTD 48(SI), Z4
-	VPBROADCASTD 52(SI), Z5
-	VPBROADCASTD 28(SI), Z6
-	VPBROADCASTD 32(SI), Z8
-	VPBROADCASTD 36(SI), Z9
-	VPBROADCASTD 40(SI), Z10
+	MOVL         $0x00005555, R8
+	KMOVW        R8, K2
+	VPBROADCASTD (DI), Z1
+	VPBROADCASTD 4(DI), Z2
+	VPBROADCASTD 44(DI), Z3
+	VPBROADCASTD 48(DI), Z4
+	VPBROADCASTD 52(DI), Z5
+	VPBROADCASTD 28(DI), Z6
+	VPBROADCASTD 32(DI), Z8
+	VPBROADCASTD 36(DI), Z9
+	VPBROADCASTD 40(DI), Z10
 	VPSRLQ       $0x20, Z6, Z7
-	VPBROADCASTD 12(SI), Z11
-	VPBROADCASTD 16(SI), Z13
-	VPBROADCASTD 20(SI), Z14
-	VPBROADCASTD 24(SI), Z15
+	VPBROADCASTD 12(DI), Z11
+	VPBROADCASTD 16(DI), Z13
+	VPBROADCASTD 20(DI), Z14
+	VPBROADCASTD 24(DI), Z15
 	VPSRLQ       $0x20, Z11, Z12
-	VPBROADCASTD 8(SI), Z16
+	VPBROADCASTD 8(DI), Z16
 	VPTERNLOGD   $0xff, Z17, Z17, Z17
 	VPADDD       Z17, Z16, Z17
 
+row:
+	MOVQ         SI, R11
+	MOVQ         AX, R12
+	MOVQ         CX, DI
+	MOVQ         DX, R8
+	MOVQ         $0x00000020, R9
+	MOVQ         R9, R10
+	CMPQ         single+56(FP), $0x01
+	JNE          moves1
+	VPBROADCASTW (CX), Y18
+	VMOVUPS      Y18, (SP)
+	LEAQ         (SP), DI
+	XORQ         R9, R9
+
+moves1:
+	CMPQ         single+56(FP), $0x02
+	JNE          moves2
+	VPBROADCASTW (DX), Y18
+	VMOVUPS      Y18, 32(SP)
+	LEAQ         32(SP), R8
+	XORQ         R10, R10
+
+moves2:
 codes_many:
-	SUBQ      $0x10, BX
+	SUBQ      $0x10, R11
 	JLT       codes_few
-	VPMOVSXWD (CX), Z18
+	VPMOVSXWD (DI), Z18
 	VPSUBD    Z1, Z18, Z18
-	VPMOVSXWD (DX), Z19
+	VPMOVSXWD (R8), Z19
 	VPSUBD    Z2, Z19, Z19
 	VPSLLVD   Z17, Z18, Z18
 	VPSLLVD   Z16, Z19, Z19
@@ -967,96 +1239,127 @@ codes_many:
 	VPADDD    Z3, Z20, Z20
 	VPMAXSD   Z4, Z20, Z20
 	VPMINSD   Z5, Z20, Z20
-	VPMOVDW   Z20, (AX)
-	ADDQ      $0x00000020, CX
-	ADDQ      $0x00000020, DX
-	ADDQ      $0x00000020, AX
+	VPMOVDW   Z20, (R12)
+	ADDQ      R9, DI
+	ADDQ      R10, R8
+	ADDQ      $0x00000020, R12
 	JMP       codes_many
 
 codes_few:
-	ADDQ        $0x10, BX
+	ADDQ        $0x10, R11
 	JZ          codes_end
-	MOVQ        $-1, SI
-	BZHIQ       BX, SI, SI
-	KMOVQ       SI, K1
-	VPMOVSXWD.Z (CX), K1, Z18
+	MOVQ        $-1, R13
+	BZHIQ       R11, R13, R13
+	KMOVQ       R13, K1
+	VPMOVSXWD.Z (DI), K1, Z18
 	VPSUBD      Z1, Z18, Z18
-	VPMOVSXWD.Z (DX), K1, Z1
-	VPSUBD      Z2, Z1, Z1
+	VPMOVSXWD.Z (R8), K1, Z19
+	VPSUBD      Z2, Z19, Z19
 	VPSLLVD     Z17, Z18, Z18
-	VPSLLVD     Z16, Z1, Z1
-	VPMULDQ     Z11, Z1, Z2
-	VMOVSHDUP   Z1, Z11
-	VPMULDQ     Z12, Z11, Z11
-	VPADDQ      Z0, Z2, Z2
-	VPADDQ      Z0, Z11, Z11
-	VMOVSHDUP   Z2, K2, Z11
-	VPADDD      Z1, Z11, Z11
-	VPADDD      Z14, Z11, Z11
-	VPSRAD      $0x1f, Z1, Z1
-	VPANDD      Z15, Z1, Z1
-	VPADDD      Z1, Z11, Z11
-	VPSRAVD     Z13, Z11, Z11
-	VPADDD      Z11, Z18, Z18
-	VPMULDQ     Z6, Z18, Z1
-	VMOVSHDUP   Z18, Z2
-	VPMULDQ     Z7, Z2, Z2
-	VPADDQ      Z0, Z1, Z1
-	VPADDQ      Z0, Z2, Z2
-	VMOVSHDUP   Z1, K2, Z2
-	VPADDD      Z18, Z2, Z2
-	VPADDD      Z9, Z2, Z2
+	VPSLLVD     Z16, Z19, Z19
+	VPMULDQ     Z11, Z19, Z20
+	VMOVSHDUP   Z19, Z21
+	VPMULDQ     Z12, Z21, Z21
+	VPADDQ      Z0, Z20, Z20
+	VPADDQ      Z0, Z21, Z21
+	VMOVSHDUP   Z20, K2, Z21
+	VPADDD      Z19, Z21, Z21
+	VPADDD      Z14, Z21, Z21
+	VPSRAD      $0x1f, Z19, Z19
+	VPANDD      Z15, Z19, Z19
+	VPADDD      Z19, Z21, Z21
+	VPSRAVD     Z13, Z21, Z21
+	VPADDD      Z21, Z18, Z18
+	VPMULDQ     Z6, Z18, Z19
+	VMOVSHDUP   Z18, Z20
+	VPMULDQ     Z7, Z20, Z20
+	VPADDQ      Z0, Z19, Z19
+	VPADDQ      Z0, Z20, Z20
+	VMOVSHDUP   Z19, K2, Z20
+	VPADDD      Z18, Z20, Z20
+	VPADDD      Z9, Z20, Z20
 	VPSRAD      $0x1f, Z18, Z18
 	VPANDD      Z10, Z18, Z18
-	VPADDD      Z18, Z2, Z2
-	VPSRAVD     Z8, Z2, Z2
-	VPADDD      Z3, Z2, Z2
-	VPMAXSD     Z4, Z2, Z2
-	VPMINSD     Z5, Z2, Z2
-	VPMOVDW     Z2, K1, (AX)
+	VPADDD      Z18, Z20, Z20
+	VPSRAVD     Z8, Z20, Z20
+	VPADDD      Z3, Z20, Z20
+	VPMAXSD     Z4, Z20, Z20
+	VPMINSD     Z5, Z20, Z20
+	VPMOVDW     Z20, K1, (R12)
+	ADDQ        R9, DI
+	ADDQ        R10, R8
 
 codes_end:
+	LEAQ (AX)(SI*2), AX
+	ADDQ stepA+40(FP), CX
+	ADDQ stepB+48(FP), DX
+	DECQ BX
+	JNZ  row
 	VZEROUPPER
 	RET
 
-// func pairdifferenceS16AVX512(dst *int16, a *int16, b *int16, n int, q *byte)
-// Requires: AVX, AVX512BW, AVX512F, BMI2
-TEXT ·pairdifferenceS16AVX512(SB), NOSPLIT, $0-40
+// func pairdifferenceS16AVX512(dst *int16, a *int16, b *int16, rows int, n int, stepA int, stepB int, single int, q *byte)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, BMI2
+TEXT ·pairdifferenceS16AVX512(SB), NOSPLIT, $64-72
 	MOVQ         dst+0(FP), AX
 	MOVQ         a+8(FP), CX
 	MOVQ         b+16(FP), DX
-	MOVQ         n+24(FP), BX
-	MOVQ         q+32(FP), SI
-	MOVQ         $0x0000000080000000, DI
-	VMOVQ        DI, X0
+	MOVQ         rows+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         q+64(FP), DI
+	MOVQ         $0x0000000080000000, R8
+	VMOVQ        R8, X0
 	VPBROADCASTQ X0, Z0
-	MOVL         $0x00005555, DI
-	KMOVW        DI, K2
-	VPBROADCASTD (SI), Z1
-	VPBROADCASTD 4(SI), Z2
-	VPBROADCASTD 44(SI), Z3
-	VPBROADCASTD 48(SI), Z4
-	VPBROADCASTD 52(SI), Z5
-	VPBROADCASTD 28(SI), Z6
-	VPBROADCASTD 32(SI), Z8
-	VPBROADCASTD 36(SI), Z9
-	VPBROADCASTD 40(SI), Z10
+	MOVL         $0x00005555, R8
+	KMOVW        R8, K2
+	VPBROADCASTD (DI), Z1
+	VPBROADCASTD 4(DI), Z2
+	VPBROADCASTD 44(DI), Z3
+	VPBROADCASTD 48(DI), Z4
+	VPBROADCASTD 52(DI), Z5
+	VPBROADCASTD 28(DI), Z6
+	VPBROADCASTD 32(DI), Z8
+	VPBROADCASTD 36(DI), Z9
+	VPBROADCASTD 40(DI), Z10
 	VPSRLQ       $0x20, Z6, Z7
-	VPBROADCASTD 12(SI), Z11
-	VPBROADCASTD 16(SI), Z13
-	VPBROADCASTD 20(SI), Z14
-	VPBROADCASTD 24(SI), Z15
+	VPBROADCASTD 12(DI), Z11
+	VPBROADCASTD 16(DI), Z13
+	VPBROADCASTD 20(DI), Z14
+	VPBROADCASTD 24(DI), Z15
 	VPSRLQ       $0x20, Z11, Z12
-	VPBROADCASTD 8(SI), Z16
+	VPBROADCASTD 8(DI), Z16
 	VPTERNLOGD   $0xff, Z17, Z17, Z17
 	VPADDD       Z17, Z16, Z17
 
+row:
+	MOVQ         SI, R11
+	MOVQ         AX, R12
+	MOVQ         CX, DI
+	MOVQ         DX, R8
+	MOVQ         $0x00000020, R9
+	MOVQ         R9, R10
+	CMPQ         single+56(FP), $0x01
+	JNE          moves1
+	VPBROADCASTW (CX), Y18
+	VMOVUPS      Y18, (SP)
+	LEAQ         (SP), DI
+	XORQ         R9, R9
+
+moves1:
+	CMPQ         single+56(FP), $0x02
+	JNE          moves2
+	VPBROADCASTW (DX), Y18
+	VMOVUPS      Y18, 32(SP)
+	LEAQ         32(SP), R8
+	XORQ         R10, R10
+
+moves2:
 codes_many:
-	SUBQ      $0x10, BX
+	SUBQ      $0x10, R11
 	JLT       codes_few
-	VPMOVSXWD (CX), Z18
+	VPMOVSXWD (DI), Z18
 	VPSUBD    Z1, Z18, Z18
-	VPMOVSXWD (DX), Z19
+	VPMOVSXWD (R8), Z19
 	VPSUBD    Z2, Z19, Z19
 	VPSLLVD   Z17, Z18, Z18
 	VPSLLVD   Z16, Z19, Z19
@@ -1088,96 +1391,127 @@ codes_many:
 	VPADDD    Z3, Z20, Z20
 	VPMAXSD   Z4, Z20, Z20
 	VPMINSD   Z5, Z20, Z20
-	VPMOVDW   Z20, (AX)
-	ADDQ      $0x00000020, CX
-	ADDQ      $0x00000020, DX
-	ADDQ      $0x00000020, AX
+	VPMOVDW   Z20, (R12)
+	ADDQ      R9, DI
+	ADDQ      R10, R8
+	ADDQ      $0x00000020, R12
 	JMP       codes_many
 
 codes_few:
-	ADDQ        $0x10, BX
+	ADDQ        $0x10, R11
 	JZ          codes_end
-	MOVQ        $-1, SI
-	BZHIQ       BX, SI, SI
-	KMOVQ       SI, K1
-	VPMOVSXWD.Z (CX), K1, Z18
+	MOVQ        $-1, R13
+	BZHIQ       R11, R13, R13
+	KMOVQ       R13, K1
+	VPMOVSXWD.Z (DI), K1, Z18
 	VPSUBD      Z1, Z18, Z18
-	VPMOVSXWD.Z (DX), K1, Z1
-	VPSUBD      Z2, Z1, Z1
+	VPMOVSXWD.Z (R8), K1, Z19
+	VPSUBD      Z2, Z19, Z19
 	VPSLLVD     Z17, Z18, Z18
-	VPSLLVD     Z16, Z1, Z1
-	VPMULDQ     Z11, Z1, Z2
-	VMOVSHDUP   Z1, Z11
-	VPMULDQ     Z12, Z11, Z11
-	VPADDQ      Z0, Z2, Z2
-	VPADDQ      Z0, Z11, Z11
-	VMOVSHDUP   Z2, K2, Z11
-	VPADDD      Z1, Z11, Z11
-	VPADDD      Z14, Z11, Z11
-	VPSRAD      $0x1f, Z1, Z1
-	VPANDD      Z15, Z1, Z1
-	VPADDD      Z1, Z11, Z11
-	VPSRAVD     Z13, Z11, Z11
-	VPSUBD      Z11, Z18, Z18
-	VPMULDQ     Z6, Z18, Z1
-	VMOVSHDUP   Z18, Z2
-	VPMULDQ     Z7, Z2, Z2
-	VPADDQ      Z0, Z1, Z1
-	VPADDQ      Z0, Z2, Z2
-	VMOVSHDUP   Z1, K2, Z2
-	VPADDD      Z18, Z2, Z2
-	VPADDD      Z9, Z2, Z2
+	VPSLLVD     Z16, Z19, Z19
+	VPMULDQ     Z11, Z19, Z20
+	VMOVSHDUP   Z19, Z21
+	VPMULDQ     Z12, Z21, Z21
+	VPADDQ      Z0, Z20, Z20
+	VPADDQ      Z0, Z21, Z21
+	VMOVSHDUP   Z20, K2, Z21
+	VPADDD      Z19, Z21, Z21
+	VPADDD      Z14, Z21, Z21
+	VPSRAD      $0x1f, Z19, Z19
+	VPANDD      Z15, Z19, Z19
+	VPADDD      Z19, Z21, Z21
+	VPSRAVD     Z13, Z21, Z21
+	VPSUBD      Z21, Z18, Z18
+	VPMULDQ     Z6, Z18, Z19
+	VMOVSHDUP   Z18, Z20
+	VPMULDQ     Z7, Z20, Z20
+	VPADDQ      Z0, Z19, Z19
+	VPADDQ      Z0, Z20, Z20
+	VMOVSHDUP   Z19, K2, Z20
+	VPADDD      Z18, Z20, Z20
+	VPADDD      Z9, Z20, Z20
 	VPSRAD      $0x1f, Z18, Z18
 	VPANDD      Z10, Z18, Z18
-	VPADDD      Z18, Z2, Z2
-	VPSRAVD     Z8, Z2, Z2
-	VPADDD      Z3, Z2, Z2
-	VPMAXSD     Z4, Z2, Z2
-	VPMINSD     Z5, Z2, Z2
-	VPMOVDW     Z2, K1, (AX)
+	VPADDD      Z18, Z20, Z20
+	VPSRAVD     Z8, Z20, Z20
+	VPADDD      Z3, Z20, Z20
+	VPMAXSD     Z4, Z20, Z20
+	VPMINSD     Z5, Z20, Z20
+	VPMOVDW     Z20, K1, (R12)
+	ADDQ        R9, DI
+	ADDQ        R10, R8
 
 codes_end:
+	LEAQ (AX)(SI*2), AX
+	ADDQ stepA+40(FP), CX
+	ADDQ stepB+48(FP), DX
+	DECQ BX
+	JNZ  row
 	VZEROUPPER
 	RET
 
-// func pairreverseS16AVX512(dst *int16, a *int16, b *int16, n int, q *byte)
-// Requires: AVX, AVX512BW, AVX512F, BMI2
-TEXT ·pairreverseS16AVX512(SB), NOSPLIT, $0-40
+// func pairreverseS16AVX512(dst *int16, a *int16, b *int16, rows int, n int, stepA int, stepB int, single int, q *byte)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, BMI2
+TEXT ·pairreverseS16AVX512(SB), NOSPLIT, $64-72
 	MOVQ         dst+0(FP), AX
 	MOVQ         a+8(FP), CX
 	MOVQ         b+16(FP), DX
-	MOVQ         n+24(FP), BX
-	MOVQ         q+32(FP), SI
-	MOVQ         $0x0000000080000000, DI
-	VMOVQ        DI, X0
+	MOVQ         rows+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         q+64(FP), DI
+	MOVQ         $0x0000000080000000, R8
+	VMOVQ        R8, X0
 	VPBROADCASTQ X0, Z0
-	MOVL         $0x00005555, DI
-	KMOVW        DI, K2
-	VPBROADCASTD (SI), Z1
-	VPBROADCASTD 4(SI), Z2
-	VPBROADCASTD 44(SI), Z3
-	VPBROADCASTD 48(SI), Z4
-	VPBROADCASTD 52(SI), Z5
-	VPBROADCASTD 28(SI), Z6
-	VPBROADCASTD 32(SI), Z8
-	VPBROADCASTD 36(SI), Z9
-	VPBROADCASTD 40(SI), Z10
+	MOVL         $0x00005555, R8
+	KMOVW        R8, K2
+	VPBROADCASTD (DI), Z1
+	VPBROADCASTD 4(DI), Z2
+	VPBROADCASTD 44(DI), Z3
+	VPBROADCASTD 48(DI), Z4
+	VPBROADCASTD 52(DI), Z5
+	VPBROADCASTD 28(DI), Z6
+	VPBROADCASTD 32(DI), Z8
+	VPBROADCASTD 36(DI), Z9
+	VPBROADCASTD 40(DI), Z10
 	VPSRLQ       $0x20, Z6, Z7
-	VPBROADCASTD 12(SI), Z11
-	VPBROADCASTD 16(SI), Z13
-	VPBROADCASTD 20(SI), Z14
-	VPBROADCASTD 24(SI), Z15
+	VPBROADCASTD 12(DI), Z11
+	VPBROADCASTD 16(DI), Z13
+	VPBROADCASTD 20(DI), Z14
+	VPBROADCASTD 24(DI), Z15
 	VPSRLQ       $0x20, Z11, Z12
-	VPBROADCASTD 8(SI), Z16
+	VPBROADCASTD 8(DI), Z16
 	VPTERNLOGD   $0xff, Z17, Z17, Z17
 	VPADDD       Z17, Z16, Z17
 
+row:
+	MOVQ         SI, R11
+	MOVQ         AX, R12
+	MOVQ         CX, DI
+	MOVQ         DX, R8
+	MOVQ         $0x00000020, R9
+	MOVQ         R9, R10
+	CMPQ         single+56(FP), $0x01
+	JNE          moves1
+	VPBROADCASTW (CX), Y18
+	VMOVUPS      Y18, (SP)
+	LEAQ         (SP), DI
+	XORQ         R9, R9
+
+moves1:
+	CMPQ         single+56(FP), $0x02
+	JNE          moves2
+	VPBROADCASTW (DX), Y18
+	VMOVUPS      Y18, 32(SP)
+	LEAQ         32(SP), R8
+	XORQ         R10, R10
+
+moves2:
 codes_many:
-	SUBQ      $0x10, BX
+	SUBQ      $0x10, R11
 	JLT       codes_few
-	VPMOVSXWD (CX), Z18
+	VPMOVSXWD (DI), Z18
 	VPSUBD    Z1, Z18, Z18
-	VPMOVSXWD (DX), Z19
+	VPMOVSXWD (R8), Z19
 	VPSUBD    Z2, Z19, Z19
 	VPSLLVD   Z17, Z18, Z18
 	VPSLLVD   Z16, Z19, Z19
@@ -1209,88 +1543,119 @@ codes_many:
 	VPADDD    Z3, Z20, Z20
 	VPMAXSD   Z4, Z20, Z20
 	VPMINSD   Z5, Z20, Z20
-	VPMOVDW   Z20, (AX)
-	ADDQ      $0x00000020, CX
-	ADDQ      $0x00000020, DX
-	ADDQ      $0x00000020, AX
+	VPMOVDW   Z20, (R12)
+	ADDQ      R9, DI
+	ADDQ      R10, R8
+	ADDQ      $0x00000020, R12
 	JMP       codes_many
 
 codes_few:
-	ADDQ        $0x10, BX
+	ADDQ        $0x10, R11
 	JZ          codes_end
-	MOVQ        $-1, SI
-	BZHIQ       BX, SI, SI
-	KMOVQ       SI, K1
-	VPMOVSXWD.Z (CX), K1, Z18
+	MOVQ        $-1, R13
+	BZHIQ       R11, R13, R13
+	KMOVQ       R13, K1
+	VPMOVSXWD.Z (DI), K1, Z18
 	VPSUBD      Z1, Z18, Z18
-	VPMOVSXWD.Z (DX), K1, Z1
-	VPSUBD      Z2, Z1, Z1
+	VPMOVSXWD.Z (R8), K1, Z19
+	VPSUBD      Z2, Z19, Z19
 	VPSLLVD     Z17, Z18, Z18
-	VPSLLVD     Z16, Z1, Z1
-	VPMULDQ     Z11, Z1, Z2
-	VMOVSHDUP   Z1, Z11
-	VPMULDQ     Z12, Z11, Z11
-	VPADDQ      Z0, Z2, Z2
-	VPADDQ      Z0, Z11, Z11
-	VMOVSHDUP   Z2, K2, Z11
-	VPADDD      Z1, Z11, Z11
-	VPADDD      Z14, Z11, Z11
-	VPSRAD      $0x1f, Z1, Z1
-	VPANDD      Z15, Z1, Z1
-	VPADDD      Z1, Z11, Z11
-	VPSRAVD     Z13, Z11, Z11
-	VPSUBD      Z18, Z11, Z18
-	VPMULDQ     Z6, Z18, Z1
-	VMOVSHDUP   Z18, Z2
-	VPMULDQ     Z7, Z2, Z2
-	VPADDQ      Z0, Z1, Z1
-	VPADDQ      Z0, Z2, Z2
-	VMOVSHDUP   Z1, K2, Z2
-	VPADDD      Z18, Z2, Z2
-	VPADDD      Z9, Z2, Z2
+	VPSLLVD     Z16, Z19, Z19
+	VPMULDQ     Z11, Z19, Z20
+	VMOVSHDUP   Z19, Z21
+	VPMULDQ     Z12, Z21, Z21
+	VPADDQ      Z0, Z20, Z20
+	VPADDQ      Z0, Z21, Z21
+	VMOVSHDUP   Z20, K2, Z21
+	VPADDD      Z19, Z21, Z21
+	VPADDD      Z14, Z21, Z21
+	VPSRAD      $0x1f, Z19, Z19
+	VPANDD      Z15, Z19, Z19
+	VPADDD      Z19, Z21, Z21
+	VPSRAVD     Z13, Z21, Z21
+	VPSUBD      Z18, Z21, Z18
+	VPMULDQ     Z6, Z18, Z19
+	VMOVSHDUP   Z18, Z20
+	VPMULDQ     Z7, Z20, Z20
+	VPADDQ      Z0, Z19, Z19
+	VPADDQ      Z0, Z20, Z20
+	VMOVSHDUP   Z19, K2, Z20
+	VPADDD      Z18, Z20, Z20
+	VPADDD      Z9, Z20, Z20
 	VPSRAD      $0x1f, Z18, Z18
 	VPANDD      Z10, Z18, Z18
-	VPADDD      Z18, Z2, Z2
-	VPSRAVD     Z8, Z2, Z2
-	VPADDD      Z3, Z2, Z2
-	VPMAXSD     Z4, Z2, Z2
-	VPMINSD     Z5, Z2, Z2
-	VPMOVDW     Z2, K1, (AX)
+	VPADDD      Z18, Z20, Z20
+	VPSRAVD     Z8, Z20, Z20
+	VPADDD      Z3, Z20, Z20
+	VPMAXSD     Z4, Z20, Z20
+	VPMINSD     Z5, Z20, Z20
+	VPMOVDW     Z20, K1, (R12)
+	ADDQ        R9, DI
+	ADDQ        R10, R8
 
 codes_end:
+	LEAQ (AX)(SI*2), AX
+	ADDQ stepA+40(FP), CX
+	ADDQ stepB+48(FP), DX
+	DECQ BX
+	JNZ  row
 	VZEROUPPER
 	RET
 
-// func pairproductS16AVX512(dst *int16, a *int16, b *int16, n int, q *byte)
-// Requires: AVX, AVX512BW, AVX512F, BMI2
-TEXT ·pairproductS16AVX512(SB), NOSPLIT, $0-40
+// func pairproductS16AVX512(dst *int16, a *int16, b *int16, rows int, n int, stepA int, stepB int, single int, q *byte)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, BMI2
+TEXT ·pairproductS16AVX512(SB), NOSPLIT, $64-72
 	MOVQ         dst+0(FP), AX
 	MOVQ         a+8(FP), CX
 	MOVQ         b+16(FP), DX
-	MOVQ         n+24(FP), BX
-	MOVQ         q+32(FP), SI
-	MOVQ         $0x0000000080000000, DI
-	VMOVQ        DI, X0
+	MOVQ         rows+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         q+64(FP), DI
+	MOVQ         $0x0000000080000000, R8
+	VMOVQ        R8, X0
 	VPBROADCASTQ X0, Z0
-	MOVL         $0x00005555, DI
-	KMOVW        DI, K2
-	VPBROADCASTD (SI), Z1
-	VPBROADCASTD 4(SI), Z2
-	VPBROADCASTD 44(SI), Z3
-	VPBROADCASTD 48(SI), Z4
-	VPBROADCASTD 52(SI), Z5
-	VPBROADCASTD 28(SI), Z6
-	VPBROADCASTD 32(SI), Z8
-	VPBROADCASTD 36(SI), Z9
-	VPBROADCASTD 40(SI), Z10
+	MOVL         $0x00005555, R8
+	KMOVW        R8, K2
+	VPBROADCASTD (DI), Z1
+	VPBROADCASTD 4(DI), Z2
+	VPBROADCASTD 44(DI), Z3
+	VPBROADCASTD 48(DI), Z4
+	VPBROADCASTD 52(DI), Z5
+	VPBROADCASTD 28(DI), Z6
+	VPBROADCASTD 32(DI), Z8
+	VPBROADCASTD 36(DI), Z9
+	VPBROADCASTD 40(DI), Z10
 	VPSRLQ       $0x20, Z6, Z7
 
+row:
+	MOVQ         SI, R11
+	MOVQ         AX, R12
+	MOVQ         CX, DI
+	MOVQ         DX, R8
+	MOVQ         $0x00000020, R9
+	MOVQ         R9, R10
+	CMPQ         single+56(FP), $0x01
+	JNE          moves1
+	VPBROADCASTW (CX), Y11
+	VMOVUPS      Y11, (SP)
+	LEAQ         (SP), DI
+	XORQ         R9, R9
+
+moves1:
+	CMPQ         single+56(FP), $0x02
+	JNE          moves2
+	VPBROADCASTW (DX), Y11
+	VMOVUPS      Y11, 32(SP)
+	LEAQ         32(SP), R8
+	XORQ         R10, R10
+
+moves2:
 codes_many:
-	SUBQ      $0x10, BX
+	SUBQ      $0x10, R11
 	JLT       codes_few
-	VPMOVSXWD (CX), Z11
+	VPMOVSXWD (DI), Z11
 	VPSUBD    Z1, Z11, Z11
-	VPMOVSXWD (DX), Z12
+	VPMOVSXWD (R8), Z12
 	VPSUBD    Z2, Z12, Z12
 	VPMULLD   Z12, Z11, Z11
 	VPMULDQ   Z6, Z11, Z12
@@ -1308,82 +1673,113 @@ codes_many:
 	VPADDD    Z3, Z13, Z13
 	VPMAXSD   Z4, Z13, Z13
 	VPMINSD   Z5, Z13, Z13
-	VPMOVDW   Z13, (AX)
-	ADDQ      $0x00000020, CX
-	ADDQ      $0x00000020, DX
-	ADDQ      $0x00000020, AX
+	VPMOVDW   Z13, (R12)
+	ADDQ      R9, DI
+	ADDQ      R10, R8
+	ADDQ      $0x00000020, R12
 	JMP       codes_many
 
 codes_few:
-	ADDQ        $0x10, BX
+	ADDQ        $0x10, R11
 	JZ          codes_end
-	MOVQ        $-1, SI
-	BZHIQ       BX, SI, SI
-	KMOVQ       SI, K1
-	VPMOVSXWD.Z (CX), K1, Z11
+	MOVQ        $-1, R13
+	BZHIQ       R11, R13, R13
+	KMOVQ       R13, K1
+	VPMOVSXWD.Z (DI), K1, Z11
 	VPSUBD      Z1, Z11, Z11
-	VPMOVSXWD.Z (DX), K1, Z1
-	VPSUBD      Z2, Z1, Z1
-	VPMULLD     Z1, Z11, Z11
-	VPMULDQ     Z6, Z11, Z1
-	VMOVSHDUP   Z11, Z2
-	VPMULDQ     Z7, Z2, Z2
-	VPADDQ      Z0, Z1, Z1
-	VPADDQ      Z0, Z2, Z2
-	VMOVSHDUP   Z1, K2, Z2
-	VPADDD      Z11, Z2, Z2
-	VPADDD      Z9, Z2, Z2
+	VPMOVSXWD.Z (R8), K1, Z12
+	VPSUBD      Z2, Z12, Z12
+	VPMULLD     Z12, Z11, Z11
+	VPMULDQ     Z6, Z11, Z12
+	VMOVSHDUP   Z11, Z13
+	VPMULDQ     Z7, Z13, Z13
+	VPADDQ      Z0, Z12, Z12
+	VPADDQ      Z0, Z13, Z13
+	VMOVSHDUP   Z12, K2, Z13
+	VPADDD      Z11, Z13, Z13
+	VPADDD      Z9, Z13, Z13
 	VPSRAD      $0x1f, Z11, Z11
 	VPANDD      Z10, Z11, Z11
-	VPADDD      Z11, Z2, Z2
-	VPSRAVD     Z8, Z2, Z2
-	VPADDD      Z3, Z2, Z2
-	VPMAXSD     Z4, Z2, Z2
-	VPMINSD     Z5, Z2, Z2
-	VPMOVDW     Z2, K1, (AX)
+	VPADDD      Z11, Z13, Z13
+	VPSRAVD     Z8, Z13, Z13
+	VPADDD      Z3, Z13, Z13
+	VPMAXSD     Z4, Z13, Z13
+	VPMINSD     Z5, Z13, Z13
+	VPMOVDW     Z13, K1, (R12)
+	ADDQ        R9, DI
+	ADDQ        R10, R8
 
 codes_end:
+	LEAQ (AX)(SI*2), AX
+	ADDQ stepA+40(FP), CX
+	ADDQ stepB+48(FP), DX
+	DECQ BX
+	JNZ  row
 	VZEROUPPER
 	RET
 
-// func pairpreluU8AVX512(dst *byte, a *byte, b *byte, n int, q *byte)
-// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2
-TEXT ·pairpreluU8AVX512(SB), NOSPLIT, $0-40
+// func pairpreluU8AVX512(dst *byte, a *byte, b *byte, rows int, n int, stepA int, stepB int, single int, q *byte)
+// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, BMI2
+TEXT ·pairpreluU8AVX512(SB), NOSPLIT, $64-72
 	MOVQ         dst+0(FP), AX
 	MOVQ         a+8(FP), CX
 	MOVQ         b+16(FP), DX
-	MOVQ         n+24(FP), BX
-	MOVQ         q+32(FP), SI
-	MOVQ         $0x0000000080000000, DI
-	VMOVQ        DI, X0
+	MOVQ         rows+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         q+64(FP), DI
+	MOVQ         $0x0000000080000000, R8
+	VMOVQ        R8, X0
 	VPBROADCASTQ X0, Z0
-	MOVL         $0x00005555, DI
-	KMOVW        DI, K2
-	VPBROADCASTD (SI), Z1
-	VPBROADCASTD 4(SI), Z2
-	VPBROADCASTD 44(SI), Z3
-	VPBROADCASTD 48(SI), Z4
-	VPBROADCASTD 52(SI), Z5
-	VPBROADCASTD 28(SI), Z6
-	VPBROADCASTD 32(SI), Z8
-	VPBROADCASTD 36(SI), Z9
-	VPBROADCASTD 40(SI), Z10
+	MOVL         $0x00005555, R8
+	KMOVW        R8, K2
+	VPBROADCASTD (DI), Z1
+	VPBROADCASTD 4(DI), Z2
+	VPBROADCASTD 44(DI), Z3
+	VPBROADCASTD 48(DI), Z4
+	VPBROADCASTD 52(DI), Z5
+	VPBROADCASTD 28(DI), Z6
+	VPBROADCASTD 32(DI), Z8
+	VPBROADCASTD 36(DI), Z9
+	VPBROADCASTD 40(DI), Z10
 	VPSRLQ       $0x20, Z6, Z7
-	VPBROADCASTD 12(SI), Z11
-	VPBROADCASTD 16(SI), Z13
-	VPBROADCASTD 20(SI), Z14
-	VPBROADCASTD 24(SI), Z15
+	VPBROADCASTD 12(DI), Z11
+	VPBROADCASTD 16(DI), Z13
+	VPBROADCASTD 20(DI), Z14
+	VPBROADCASTD 24(DI), Z15
 	VPSRLQ       $0x20, Z11, Z12
-	VPBROADCASTD 8(SI), Z16
+	VPBROADCASTD 8(DI), Z16
 	VPTERNLOGD   $0xff, Z17, Z17, Z17
 	VPADDD       Z17, Z16, Z17
 
+row:
+	MOVQ         SI, R11
+	MOVQ         AX, R12
+	MOVQ         CX, DI
+	MOVQ         DX, R8
+	MOVQ         $0x00000010, R9
+	MOVQ         R9, R10
+	CMPQ         single+56(FP), $0x01
+	JNE          moves1
+	VPBROADCASTB (CX), Y17
+	VMOVUPS      Y17, (SP)
+	LEAQ         (SP), DI
+	XORQ         R9, R9
+
+moves1:
+	CMPQ         single+56(FP), $0x02
+	JNE          moves2
+	VPBROADCASTB (DX), Y17
+	VMOVUPS      Y17, 32(SP)
+	LEAQ         32(SP), R8
+	XORQ         R10, R10
+
+moves2:
 codes_many:
-	SUBQ      $0x10, BX
+	SUBQ      $0x10, R11
 	JLT       codes_few
-	VPMOVZXBD (CX), Z17
+	VPMOVZXBD (DI), Z17
 	VPSUBD    Z1, Z17, Z17
-	VPMOVZXBD (DX), Z18
+	VPMOVZXBD (R8), Z18
 	VPSUBD    Z2, Z18, Z18
 	VPMOVD2M  Z17, K3
 	VPSLLVD   Z16, Z17, Z19
@@ -1416,97 +1812,128 @@ codes_many:
 	VPADDD    Z3, Z21, Z21
 	VPMAXSD   Z4, Z21, Z21
 	VPMINSD   Z5, Z21, Z21
-	VPMOVDB   Z21, (AX)
-	ADDQ      $0x00000010, CX
-	ADDQ      $0x00000010, DX
-	ADDQ      $0x00000010, AX
+	VPMOVDB   Z21, (R12)
+	ADDQ      R9, DI
+	ADDQ      R10, R8
+	ADDQ      $0x00000010, R12
 	JMP       codes_many
 
 codes_few:
-	ADDQ        $0x10, BX
+	ADDQ        $0x10, R11
 	JZ          codes_end
-	MOVQ        $-1, SI
-	BZHIQ       BX, SI, SI
-	KMOVQ       SI, K1
-	VPMOVZXBD.Z (CX), K1, Z17
+	MOVQ        $-1, R13
+	BZHIQ       R11, R13, R13
+	KMOVQ       R13, K1
+	VPMOVZXBD.Z (DI), K1, Z17
 	VPSUBD      Z1, Z17, Z17
-	VPMOVZXBD.Z (DX), K1, Z1
-	VPSUBD      Z2, Z1, Z1
+	VPMOVZXBD.Z (R8), K1, Z18
+	VPSUBD      Z2, Z18, Z18
 	VPMOVD2M    Z17, K3
-	VPSLLVD     Z16, Z17, Z2
-	VPMULDQ     Z11, Z2, Z11
-	VMOVSHDUP   Z2, Z16
-	VPMULDQ     Z12, Z16, Z16
-	VPADDQ      Z0, Z11, Z11
-	VPADDQ      Z0, Z16, Z16
-	VMOVSHDUP   Z11, K2, Z16
-	VPADDD      Z2, Z16, Z16
-	VPADDD      Z14, Z16, Z16
-	VPSRAD      $0x1f, Z2, Z2
-	VPANDD      Z15, Z2, Z2
-	VPADDD      Z2, Z16, Z16
-	VPSRAVD     Z13, Z16, Z16
-	VPMULLD     Z1, Z17, Z17
-	VPMULDQ     Z6, Z17, Z1
-	VMOVSHDUP   Z17, Z2
-	VPMULDQ     Z7, Z2, Z2
-	VPADDQ      Z0, Z1, Z1
-	VPADDQ      Z0, Z2, Z2
-	VMOVSHDUP   Z1, K2, Z2
-	VPADDD      Z17, Z2, Z2
-	VPADDD      Z9, Z2, Z2
+	VPSLLVD     Z16, Z17, Z19
+	VPMULDQ     Z11, Z19, Z20
+	VMOVSHDUP   Z19, Z21
+	VPMULDQ     Z12, Z21, Z21
+	VPADDQ      Z0, Z20, Z20
+	VPADDQ      Z0, Z21, Z21
+	VMOVSHDUP   Z20, K2, Z21
+	VPADDD      Z19, Z21, Z21
+	VPADDD      Z14, Z21, Z21
+	VPSRAD      $0x1f, Z19, Z19
+	VPANDD      Z15, Z19, Z19
+	VPADDD      Z19, Z21, Z21
+	VPSRAVD     Z13, Z21, Z21
+	VPMULLD     Z18, Z17, Z17
+	VPMULDQ     Z6, Z17, Z18
+	VMOVSHDUP   Z17, Z19
+	VPMULDQ     Z7, Z19, Z19
+	VPADDQ      Z0, Z18, Z18
+	VPADDQ      Z0, Z19, Z19
+	VMOVSHDUP   Z18, K2, Z19
+	VPADDD      Z17, Z19, Z19
+	VPADDD      Z9, Z19, Z19
 	VPSRAD      $0x1f, Z17, Z17
 	VPANDD      Z10, Z17, Z17
-	VPADDD      Z17, Z2, Z2
-	VPSRAVD     Z8, Z2, Z2
-	VMOVDQA32   Z2, K3, Z16
-	VPADDD      Z3, Z16, Z16
-	VPMAXSD     Z4, Z16, Z16
-	VPMINSD     Z5, Z16, Z16
-	VPMOVDB     Z16, K1, (AX)
+	VPADDD      Z17, Z19, Z19
+	VPSRAVD     Z8, Z19, Z19
+	VMOVDQA32   Z19, K3, Z21
+	VPADDD      Z3, Z21, Z21
+	VPMAXSD     Z4, Z21, Z21
+	VPMINSD     Z5, Z21, Z21
+	VPMOVDB     Z21, K1, (R12)
+	ADDQ        R9, DI
+	ADDQ        R10, R8
 
 codes_end:
+	LEAQ (AX)(SI*1), AX
+	ADDQ stepA+40(FP), CX
+	ADDQ stepB+48(FP), DX
+	DECQ BX
+	JNZ  row
 	VZEROUPPER
 	RET
 
-// func pairsquareU8AVX512(dst *byte, a *byte, b *byte, n int, q *byte)
-// Requires: AVX, AVX512BW, AVX512F, BMI2
-TEXT ·pairsquareU8AVX512(SB), NOSPLIT, $0-40
+// func pairsquareU8AVX512(dst *byte, a *byte, b *byte, rows int, n int, stepA int, stepB int, single int, q *byte)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, BMI2
+TEXT ·pairsquareU8AVX512(SB), NOSPLIT, $64-72
 	MOVQ         dst+0(FP), AX
 	MOVQ         a+8(FP), CX
 	MOVQ         b+16(FP), DX
-	MOVQ         n+24(FP), BX
-	MOVQ         q+32(FP), SI
-	MOVQ         $0x0000000080000000, DI
-	VMOVQ        DI, X0
+	MOVQ         rows+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         q+64(FP), DI
+	MOVQ         $0x0000000080000000, R8
+	VMOVQ        R8, X0
 	VPBROADCASTQ X0, Z0
-	MOVL         $0x00005555, DI
-	KMOVW        DI, K2
-	VPBROADCASTD (SI), Z1
-	VPBROADCASTD 4(SI), Z2
-	VPBROADCASTD 44(SI), Z3
-	VPBROADCASTD 48(SI), Z4
-	VPBROADCASTD 52(SI), Z5
-	VPBROADCASTD 28(SI), Z6
-	VPBROADCASTD 32(SI), Z8
-	VPBROADCASTD 36(SI), Z9
-	VPBROADCASTD 40(SI), Z10
+	MOVL         $0x00005555, R8
+	KMOVW        R8, K2
+	VPBROADCASTD (DI), Z1
+	VPBROADCASTD 4(DI), Z2
+	VPBROADCASTD 44(DI), Z3
+	VPBROADCASTD 48(DI), Z4
+	VPBROADCASTD 52(DI), Z5
+	VPBROADCASTD 28(DI), Z6
+	VPBROADCASTD 32(DI), Z8
+	VPBROADCASTD 36(DI), Z9
+	VPBROADCASTD 40(DI), Z10
 	VPSRLQ       $0x20, Z6, Z7
-	VPBROADCASTD 12(SI), Z11
-	VPBROADCASTD 16(SI), Z13
-	VPBROADCASTD 20(SI), Z14
-	VPBROADCASTD 24(SI), Z15
+	VPBROADCASTD 12(DI), Z11
+	VPBROADCASTD 16(DI), Z13
+	VPBROADCASTD 20(DI), Z14
+	VPBROADCASTD 24(DI), Z15
 	VPSRLQ       $0x20, Z11, Z12
-	VPBROADCASTD 8(SI), Z16
+	VPBROADCASTD 8(DI), Z16
 	VPTERNLOGD   $0xff, Z17, Z17, Z17
 	VPADDD       Z17, Z16, Z17
 
+row:
+	MOVQ         SI, R11
+	MOVQ         AX, R12
+	MOVQ         CX, DI
+	MOVQ         DX, R8
+	MOVQ         $0x00000010, R9
+	MOVQ         R9, R10
+	CMPQ         single+56(FP), $0x01
+	JNE          moves1
+	VPBROADCASTB (CX), Y18
+	VMOVUPS      Y18, (SP)
+	LEAQ         (SP), DI
+	XORQ         R9, R9
+
+moves1:
+	CMPQ         single+56(FP), $0x02
+	JNE          moves2
+	VPBROADCASTB (DX), Y18
+	VMOVUPS      Y18, 32(SP)
+	LEAQ         32(SP), R8
+	XORQ         R10, R10
+
+moves2:
 codes_many:
-	SUBQ      $0x10, BX
+	SUBQ      $0x10, R11
 	JLT       codes_few
-	VPMOVZXBD (CX), Z18
+	VPMOVZXBD (DI), Z18
 	VPSUBD    Z1, Z18, Z18
-	VPMOVZXBD (DX), Z19
+	VPMOVZXBD (R8), Z19
 	VPSUBD    Z2, Z19, Z19
 	VPSLLVD   Z17, Z18, Z18
 	VPSLLVD   Z16, Z19, Z19
@@ -1539,97 +1966,128 @@ codes_many:
 	VPADDD    Z3, Z20, Z20
 	VPMAXSD   Z4, Z20, Z20
 	VPMINSD   Z5, Z20, Z20
-	VPMOVDB   Z20, (AX)
-	ADDQ      $0x00000010, CX
-	ADDQ      $0x00000010, DX
-	ADDQ      $0x00000010, AX
+	VPMOVDB   Z20, (R12)
+	ADDQ      R9, DI
+	ADDQ      R10, R8
+	ADDQ      $0x00000010, R12
 	JMP       codes_many
 
 codes_few:
-	ADDQ        $0x10, BX
+	ADDQ        $0x10, R11
 	JZ          codes_end
-	MOVQ        $-1, SI
-	BZHIQ       BX, SI, SI
-	KMOVQ       SI, K1
-	VPMOVZXBD.Z (CX), K1, Z18
+	MOVQ        $-1, R13
+	BZHIQ       R11, R13, R13
+	KMOVQ       R13, K1
+	VPMOVZXBD.Z (DI), K1, Z18
 	VPSUBD      Z1, Z18, Z18
-	VPMOVZXBD.Z (DX), K1, Z1
-	VPSUBD      Z2, Z1, Z1
+	VPMOVZXBD.Z (R8), K1, Z19
+	VPSUBD      Z2, Z19, Z19
 	VPSLLVD     Z17, Z18, Z18
-	VPSLLVD     Z16, Z1, Z1
-	VPMULDQ     Z11, Z1, Z2
-	VMOVSHDUP   Z1, Z11
-	VPMULDQ     Z12, Z11, Z11
-	VPADDQ      Z0, Z2, Z2
-	VPADDQ      Z0, Z11, Z11
-	VMOVSHDUP   Z2, K2, Z11
-	VPADDD      Z1, Z11, Z11
-	VPADDD      Z14, Z11, Z11
-	VPSRAD      $0x1f, Z1, Z1
-	VPANDD      Z15, Z1, Z1
-	VPADDD      Z1, Z11, Z11
-	VPSRAVD     Z13, Z11, Z11
-	VPSUBD      Z11, Z18, Z18
+	VPSLLVD     Z16, Z19, Z19
+	VPMULDQ     Z11, Z19, Z20
+	VMOVSHDUP   Z19, Z21
+	VPMULDQ     Z12, Z21, Z21
+	VPADDQ      Z0, Z20, Z20
+	VPADDQ      Z0, Z21, Z21
+	VMOVSHDUP   Z20, K2, Z21
+	VPADDD      Z19, Z21, Z21
+	VPADDD      Z14, Z21, Z21
+	VPSRAD      $0x1f, Z19, Z19
+	VPANDD      Z15, Z19, Z19
+	VPADDD      Z19, Z21, Z21
+	VPSRAVD     Z13, Z21, Z21
+	VPSUBD      Z21, Z18, Z18
 	VPMULLD     Z18, Z18, Z18
-	VPMULDQ     Z6, Z18, Z1
-	VMOVSHDUP   Z18, Z2
-	VPMULDQ     Z7, Z2, Z2
-	VPADDQ      Z0, Z1, Z1
-	VPADDQ      Z0, Z2, Z2
-	VMOVSHDUP   Z1, K2, Z2
-	VPADDD      Z18, Z2, Z2
-	VPADDD      Z9, Z2, Z2
+	VPMULDQ     Z6, Z18, Z19
+	VMOVSHDUP   Z18, Z20
+	VPMULDQ     Z7, Z20, Z20
+	VPADDQ      Z0, Z19, Z19
+	VPADDQ      Z0, Z20, Z20
+	VMOVSHDUP   Z19, K2, Z20
+	VPADDD      Z18, Z20, Z20
+	VPADDD      Z9, Z20, Z20
 	VPSRAD      $0x1f, Z18, Z18
 	VPANDD      Z10, Z18, Z18
-	VPADDD      Z18, Z2, Z2
-	VPSRAVD     Z8, Z2, Z2
-	VPADDD      Z3, Z2, Z2
-	VPMAXSD     Z4, Z2, Z2
-	VPMINSD     Z5, Z2, Z2
-	VPMOVDB     Z2, K1, (AX)
+	VPADDD      Z18, Z20, Z20
+	VPSRAVD     Z8, Z20, Z20
+	VPADDD      Z3, Z20, Z20
+	VPMAXSD     Z4, Z20, Z20
+	VPMINSD     Z5, Z20, Z20
+	VPMOVDB     Z20, K1, (R12)
+	ADDQ        R9, DI
+	ADDQ        R10, R8
 
 codes_end:
+	LEAQ (AX)(SI*1), AX
+	ADDQ stepA+40(FP), CX
+	ADDQ stepB+48(FP), DX
+	DECQ BX
+	JNZ  row
 	VZEROUPPER
 	RET
 
-// func pairpreluS8AVX512(dst *byte, a *byte, b *byte, n int, q *byte)
-// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2
-TEXT ·pairpreluS8AVX512(SB), NOSPLIT, $0-40
+// func pairpreluS8AVX512(dst *byte, a *byte, b *byte, rows int, n int, stepA int, stepB int, single int, q *byte)
+// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, BMI2
+TEXT ·pairpreluS8AVX512(SB), NOSPLIT, $64-72
 	MOVQ         dst+0(FP), AX
 	MOVQ         a+8(FP), CX
 	MOVQ         b+16(FP), DX
-	MOVQ         n+24(FP), BX
-	MOVQ         q+32(FP), SI
-	MOVQ         $0x0000000080000000, DI
-	VMOVQ        DI, X0
+	MOVQ         rows+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         q+64(FP), DI
+	MOVQ         $0x0000000080000000, R8
+	VMOVQ        R8, X0
 	VPBROADCASTQ X0, Z0
-	MOVL         $0x00005555, DI
-	KMOVW        DI, K2
-	VPBROADCASTD (SI), Z1
-	VPBROADCASTD 4(SI), Z2
-	VPBROADCASTD 44(SI), Z3
-	VPBROADCASTD 48(SI), Z4
-	VPBROADCASTD 52(SI), Z5
-	VPBROADCASTD 28(SI), Z6
-	VPBROADCASTD 32(SI), Z8
-	VPBROADCASTD 36(SI), Z9
-	VPBROADCASTD 40(SI), Z10
+	MOVL         $0x00005555, R8
+	KMOVW        R8, K2
+	VPBROADCASTD (DI), Z1
+	VPBROADCASTD 4(DI), Z2
+	VPBROADCASTD 44(DI), Z3
+	VPBROADCASTD 48(DI), Z4
+	VPBROADCASTD 52(DI), Z5
+	VPBROADCASTD 28(DI), Z6
+	VPBROADCASTD 32(DI), Z8
+	VPBROADCASTD 36(DI), Z9
+	VPBROADCASTD 40(DI), Z10
 	VPSRLQ       $0x20, Z6, Z7
-	VPBROADCASTD 12(SI), Z11
-	VPBROADCASTD 16(SI), Z13
-	VPBROADCASTD 20(SI), Z14
-	VPBROADCASTD 24(SI), Z15
+	VPBROADCASTD 12(DI), Z11
+	VPBROADCASTD 16(DI), Z13
+	VPBROADCASTD 20(DI), Z14
+	VPBROADCASTD 24(DI), Z15
 	VPSRLQ       $0x20, Z11, Z12
-	VPBROADCASTD 8(SI), Z16
+	VPBROADCASTD 8(DI), Z16
 	VPTERNLOGD   $0xff, Z17, Z17, Z17
 	VPADDD       Z17, Z16, Z17
 
+row:
+	MOVQ         SI, R11
+	MOVQ         AX, R12
+	MOVQ         CX, DI
+	MOVQ         DX, R8
+	MOVQ         $0x00000010, R9
+	MOVQ         R9, R10
+	CMPQ         single+56(FP), $0x01
+	JNE          moves1
+	VPBROADCASTB (CX), Y17
+	VMOVUPS      Y17, (SP)
+	LEAQ         (SP), DI
+	XORQ         R9, R9
+
+moves1:
+	CMPQ         single+56(FP), $0x02
+	JNE          moves2
+	VPBROADCASTB (DX), Y17
+	VMOVUPS      Y17, 32(SP)
+	LEAQ         32(SP), R8
+	XORQ         R10, R10
+
+moves2:
 codes_many:
-	SUBQ      $0x10, BX
+	SUBQ      $0x10, R11
 	JLT       codes_few
-	VPMOVSXBD (CX), Z17
+	VPMOVSXBD (DI), Z17
 	VPSUBD    Z1, Z17, Z17
-	VPMOVSXBD (DX), Z18
+	VPMOVSXBD (R8), Z18
 	VPSUBD    Z2, Z18, Z18
 	VPMOVD2M  Z17, K3
 	VPSLLVD   Z16, Z17, Z19
@@ -1662,97 +2120,128 @@ codes_many:
 	VPADDD    Z3, Z21, Z21
 	VPMAXSD   Z4, Z21, Z21
 	VPMINSD   Z5, Z21, Z21
-	VPMOVDB   Z21, (AX)
-	ADDQ      $0x00000010, CX
-	ADDQ      $0x00000010, DX
-	ADDQ      $0x00000010, AX
+	VPMOVDB   Z21, (R12)
+	ADDQ      R9, DI
+	ADDQ      R10, R8
+	ADDQ      $0x00000010, R12
 	JMP       codes_many
 
 codes_few:
-	ADDQ        $0x10, BX
+	ADDQ        $0x10, R11
 	JZ          codes_end
-	MOVQ        $-1, SI
-	BZHIQ       BX, SI, SI
-	KMOVQ       SI, K1
-	VPMOVSXBD.Z (CX), K1, Z17
+	MOVQ        $-1, R13
+	BZHIQ       R11, R13, R13
+	KMOVQ       R13, K1
+	VPMOVSXBD.Z (DI), K1, Z17
 	VPSUBD      Z1, Z17, Z17
-	VPMOVSXBD.Z (DX), K1, Z1
-	VPSUBD      Z2, Z1, Z1
+	VPMOVSXBD.Z (R8), K1, Z18
+	VPSUBD      Z2, Z18, Z18
 	VPMOVD2M    Z17, K3
-	VPSLLVD     Z16, Z17, Z2
-	VPMULDQ     Z11, Z2, Z11
-	VMOVSHDUP   Z2, Z16
-	VPMULDQ     Z12, Z16, Z16
-	VPADDQ      Z0, Z11, Z11
-	VPADDQ      Z0, Z16, Z16
-	VMOVSHDUP   Z11, K2, Z16
-	VPADDD      Z2, Z16, Z16
-	VPADDD      Z14, Z16, Z16
-	VPSRAD      $0x1f, Z2, Z2
-	VPANDD      Z15, Z2, Z2
-	VPADDD      Z2, Z16, Z16
-	VPSRAVD     Z13, Z16, Z16
-	VPMULLD     Z1, Z17, Z17
-	VPMULDQ     Z6, Z17, Z1
-	VMOVSHDUP   Z17, Z2
-	VPMULDQ     Z7, Z2, Z2
-	VPADDQ      Z0, Z1, Z1
-	VPADDQ      Z0, Z2, Z2
-	VMOVSHDUP   Z1, K2, Z2
-	VPADDD      Z17, Z2, Z2
-	VPADDD      Z9, Z2, Z2
+	VPSLLVD     Z16, Z17, Z19
+	VPMULDQ     Z11, Z19, Z20
+	VMOVSHDUP   Z19, Z21
+	VPMULDQ     Z12, Z21, Z21
+	VPADDQ      Z0, Z20, Z20
+	VPADDQ      Z0, Z21, Z21
+	VMOVSHDUP   Z20, K2, Z21
+	VPADDD      Z19, Z21, Z21
+	VPADDD      Z14, Z21, Z21
+	VPSRAD      $0x1f, Z19, Z19
+	VPANDD      Z15, Z19, Z19
+	VPADDD      Z19, Z21, Z21
+	VPSRAVD     Z13, Z21, Z21
+	VPMULLD     Z18, Z17, Z17
+	VPMULDQ     Z6, Z17, Z18
+	VMOVSHDUP   Z17, Z19
+	VPMULDQ     Z7, Z19, Z19
+	VPADDQ      Z0, Z18, Z18
+	VPADDQ      Z0, Z19, Z19
+	VMOVSHDUP   Z18, K2, Z19
+	VPADDD      Z17, Z19, Z19
+	VPADDD      Z9, Z19, Z19
 	VPSRAD      $0x1f, Z17, Z17
 	VPANDD      Z10, Z17, Z17
-	VPADDD      Z17, Z2, Z2
-	VPSRAVD     Z8, Z2, Z2
-	VMOVDQA32   Z2, K3, Z16
-	VPADDD      Z3, Z16, Z16
-	VPMAXSD     Z4, Z16, Z16
-	VPMINSD     Z5, Z16, Z16
-	VPMOVDB     Z16, K1, (AX)
+	VPADDD      Z17, Z19, Z19
+	VPSRAVD     Z8, Z19, Z19
+	VMOVDQA32   Z19, K3, Z21
+	VPADDD      Z3, Z21, Z21
+	VPMAXSD     Z4, Z21, Z21
+	VPMINSD     Z5, Z21, Z21
+	VPMOVDB     Z21, K1, (R12)
+	ADDQ        R9, DI
+	ADDQ        R10, R8
 
 codes_end:
+	LEAQ (AX)(SI*1), AX
+	ADDQ stepA+40(FP), CX
+	ADDQ stepB+48(FP), DX
+	DECQ BX
+	JNZ  row
 	VZEROUPPER
 	RET
 
-// func pairsquareS8AVX512(dst *byte, a *byte, b *byte, n int, q *byte)
-// Requires: AVX, AVX512BW, AVX512F, BMI2
-TEXT ·pairsquareS8AVX512(SB), NOSPLIT, $0-40
+// func pairsquareS8AVX512(dst *byte, a *byte, b *byte, rows int, n int, stepA int, stepB int, single int, q *byte)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, BMI2
+TEXT ·pairsquareS8AVX512(SB), NOSPLIT, $64-72
 	MOVQ         dst+0(FP), AX
 	MOVQ         a+8(FP), CX
 	MOVQ         b+16(FP), DX
-	MOVQ         n+24(FP), BX
-	MOVQ         q+32(FP), SI
-	MOVQ         $0x0000000080000000, DI
-	VMOVQ        DI, X0
+	MOVQ         rows+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         q+64(FP), DI
+	MOVQ         $0x0000000080000000, R8
+	VMOVQ        R8, X0
 	VPBROADCASTQ X0, Z0
-	MOVL         $0x00005555, DI
-	KMOVW        DI, K2
-	VPBROADCASTD (SI), Z1
-	VPBROADCASTD 4(SI), Z2
-	VPBROADCASTD 44(SI), Z3
-	VPBROADCASTD 48(SI), Z4
-	VPBROADCASTD 52(SI), Z5
-	VPBROADCASTD 28(SI), Z6
-	VPBROADCASTD 32(SI), Z8
-	VPBROADCASTD 36(SI), Z9
-	VPBROADCASTD 40(SI), Z10
+	MOVL         $0x00005555, R8
+	KMOVW        R8, K2
+	VPBROADCASTD (DI), Z1
+	VPBROADCASTD 4(DI), Z2
+	VPBROADCASTD 44(DI), Z3
+	VPBROADCASTD 48(DI), Z4
+	VPBROADCASTD 52(DI), Z5
+	VPBROADCASTD 28(DI), Z6
+	VPBROADCASTD 32(DI), Z8
+	VPBROADCASTD 36(DI), Z9
+	VPBROADCASTD 40(DI), Z10
 	VPSRLQ       $0x20, Z6, Z7
-	VPBROADCASTD 12(SI), Z11
-	VPBROADCASTD 16(SI), Z13
-	VPBROADCASTD 20(SI), Z14
-	VPBROADCASTD 24(SI), Z15
+	VPBROADCASTD 12(DI), Z11
+	VPBROADCASTD 16(DI), Z13
+	VPBROADCASTD 20(DI), Z14
+	VPBROADCASTD 24(DI), Z15
 	VPSRLQ       $0x20, Z11, Z12
-	VPBROADCASTD 8(SI), Z16
+	VPBROADCASTD 8(DI), Z16
 	VPTERNLOGD   $0xff, Z17, Z17, Z17
 	VPADDD       Z17, Z16, Z17
 
+row:
+	MOVQ         SI, R11
+	MOVQ         AX, R12
+	MOVQ         CX, DI
+	MOVQ         DX, R8
+	MOVQ         $0x00000010, R9
+	MOVQ         R9, R10
+	CMPQ         single+56(FP), $0x01
+	JNE          moves1
+	VPBROADCASTB (CX), Y18
+	VMOVUPS      Y18, (SP)
+	LEAQ         (SP), DI
+	XORQ         R9, R9
+
+moves1:
+	CMPQ         single+56(FP), $0x02
+	JNE          moves2
+	VPBROADCASTB (DX), Y18
+	VMOVUPS      Y18, 32(SP)
+	LEAQ         32(SP), R8
+	XORQ         R10, R10
+
+moves2:
 codes_many:
-	SUBQ      $0x10, BX
+	SUBQ      $0x10, R11
 	JLT       codes_few
-	VPMOVSXBD (CX), Z18
+	VPMOVSXBD (DI), Z18
 	VPSUBD    Z1, Z18, Z18
-	VPMOVSXBD (DX), Z19
+	VPMOVSXBD (R8), Z19
 	VPSUBD    Z2, Z19, Z19
 	VPSLLVD   Z17, Z18, Z18
 	VPSLLVD   Z16, Z19, Z19
@@ -1785,97 +2274,128 @@ codes_many:
 	VPADDD    Z3, Z20, Z20
 	VPMAXSD   Z4, Z20, Z20
 	VPMINSD   Z5, Z20, Z20
-	VPMOVDB   Z20, (AX)
-	ADDQ      $0x00000010, CX
-	ADDQ      $0x00000010, DX
-	ADDQ      $0x00000010, AX
+	VPMOVDB   Z20, (R12)
+	ADDQ      R9, DI
+	ADDQ      R10, R8
+	ADDQ      $0x00000010, R12
 	JMP       codes_many
 
 codes_few:
-	ADDQ        $0x10, BX
+	ADDQ        $0x10, R11
 	JZ          codes_end
-	MOVQ        $-1, SI
-	BZHIQ       BX, SI, SI
-	KMOVQ       SI, K1
-	VPMOVSXBD.Z (CX), K1, Z18
+	MOVQ        $-1, R13
+	BZHIQ       R11, R13, R13
+	KMOVQ       R13, K1
+	VPMOVSXBD.Z (DI), K1, Z18
 	VPSUBD      Z1, Z18, Z18
-	VPMOVSXBD.Z (DX), K1, Z1
-	VPSUBD      Z2, Z1, Z1
+	VPMOVSXBD.Z (R8), K1, Z19
+	VPSUBD      Z2, Z19, Z19
 	VPSLLVD     Z17, Z18, Z18
-	VPSLLVD     Z16, Z1, Z1
-	VPMULDQ     Z11, Z1, Z2
-	VMOVSHDUP   Z1, Z11
-	VPMULDQ     Z12, Z11, Z11
-	VPADDQ      Z0, Z2, Z2
-	VPADDQ      Z0, Z11, Z11
-	VMOVSHDUP   Z2, K2, Z11
-	VPADDD      Z1, Z11, Z11
-	VPADDD      Z14, Z11, Z11
-	VPSRAD      $0x1f, Z1, Z1
-	VPANDD      Z15, Z1, Z1
-	VPADDD      Z1, Z11, Z11
-	VPSRAVD     Z13, Z11, Z11
-	VPSUBD      Z11, Z18, Z18
+	VPSLLVD     Z16, Z19, Z19
+	VPMULDQ     Z11, Z19, Z20
+	VMOVSHDUP   Z19, Z21
+	VPMULDQ     Z12, Z21, Z21
+	VPADDQ      Z0, Z20, Z20
+	VPADDQ      Z0, Z21, Z21
+	VMOVSHDUP   Z20, K2, Z21
+	VPADDD      Z19, Z21, Z21
+	VPADDD      Z14, Z21, Z21
+	VPSRAD      $0x1f, Z19, Z19
+	VPANDD      Z15, Z19, Z19
+	VPADDD      Z19, Z21, Z21
+	VPSRAVD     Z13, Z21, Z21
+	VPSUBD      Z21, Z18, Z18
 	VPMULLD     Z18, Z18, Z18
-	VPMULDQ     Z6, Z18, Z1
-	VMOVSHDUP   Z18, Z2
-	VPMULDQ     Z7, Z2, Z2
-	VPADDQ      Z0, Z1, Z1
-	VPADDQ      Z0, Z2, Z2
-	VMOVSHDUP   Z1, K2, Z2
-	VPADDD      Z18, Z2, Z2
-	VPADDD      Z9, Z2, Z2
+	VPMULDQ     Z6, Z18, Z19
+	VMOVSHDUP   Z18, Z20
+	VPMULDQ     Z7, Z20, Z20
+	VPADDQ      Z0, Z19, Z19
+	VPADDQ      Z0, Z20, Z20
+	VMOVSHDUP   Z19, K2, Z20
+	VPADDD      Z18, Z20, Z20
+	VPADDD      Z9, Z20, Z20
 	VPSRAD      $0x1f, Z18, Z18
 	VPANDD      Z10, Z18, Z18
-	VPADDD      Z18, Z2, Z2
-	VPSRAVD     Z8, Z2, Z2
-	VPADDD      Z3, Z2, Z2
-	VPMAXSD     Z4, Z2, Z2
-	VPMINSD     Z5, Z2, Z2
-	VPMOVDB     Z2, K1, (AX)
+	VPADDD      Z18, Z20, Z20
+	VPSRAVD     Z8, Z20, Z20
+	VPADDD      Z3, Z20, Z20
+	VPMAXSD     Z4, Z20, Z20
+	VPMINSD     Z5, Z20, Z20
+	VPMOVDB     Z20, K1, (R12)
+	ADDQ        R9, DI
+	ADDQ        R10, R8
 
 codes_end:
+	LEAQ (AX)(SI*1), AX
+	ADDQ stepA+40(FP), CX
+	ADDQ stepB+48(FP), DX
+	DECQ BX
+	JNZ  row
 	VZEROUPPER
 	RET
 
-// func pairsquareS16AVX512(dst *int16, a *int16, b *int16, n int, q *byte)
-// Requires: AVX, AVX512BW, AVX512F, BMI2
-TEXT ·pairsquareS16AVX512(SB), NOSPLIT, $0-40
+// func pairsquareS16AVX512(dst *int16, a *int16, b *int16, rows int, n int, stepA int, stepB int, single int, q *byte)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, BMI2
+TEXT ·pairsquareS16AVX512(SB), NOSPLIT, $64-72
 	MOVQ         dst+0(FP), AX
 	MOVQ         a+8(FP), CX
 	MOVQ         b+16(FP), DX
-	MOVQ         n+24(FP), BX
-	MOVQ         q+32(FP), SI
-	MOVQ         $0x0000000080000000, DI
-	VMOVQ        DI, X0
+	MOVQ         rows+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         q+64(FP), DI
+	MOVQ         $0x0000000080000000, R8
+	VMOVQ        R8, X0
 	VPBROADCASTQ X0, Z0
-	MOVL         $0x00005555, DI
-	KMOVW        DI, K2
-	VPBROADCASTD (SI), Z1
-	VPBROADCASTD 4(SI), Z2
-	VPBROADCASTD 44(SI), Z3
-	VPBROADCASTD 48(SI), Z4
-	VPBROADCASTD 52(SI), Z5
-	VPBROADCASTD 28(SI), Z6
-	VPBROADCASTD 32(SI), Z8
-	VPBROADCASTD 36(SI), Z9
-	VPBROADCASTD 40(SI), Z10
+	MOVL         $0x00005555, R8
+	KMOVW        R8, K2
+	VPBROADCASTD (DI), Z1
+	VPBROADCASTD 4(DI), Z2
+	VPBROADCASTD 44(DI), Z3
+	VPBROADCASTD 48(DI), Z4
+	VPBROADCASTD 52(DI), Z5
+	VPBROADCASTD 28(DI), Z6
+	VPBROADCASTD 32(DI), Z8
+	VPBROADCASTD 36(DI), Z9
+	VPBROADCASTD 40(DI), Z10
 	VPSRLQ       $0x20, Z6, Z7
-	VPBROADCASTD 12(SI), Z11
-	VPBROADCASTD 16(SI), Z13
-	VPBROADCASTD 20(SI), Z14
-	VPBROADCASTD 24(SI), Z15
+	VPBROADCASTD 12(DI), Z11
+	VPBROADCASTD 16(DI), Z13
+	VPBROADCASTD 20(DI), Z14
+	VPBROADCASTD 24(DI), Z15
 	VPSRLQ       $0x20, Z11, Z12
-	VPBROADCASTD 8(SI), Z16
+	VPBROADCASTD 8(DI), Z16
 	VPTERNLOGD   $0xff, Z17, Z17, Z17
 	VPADDD       Z17, Z16, Z16
 
+row:
+	MOVQ         SI, R11
+	MOVQ         AX, R12
+	MOVQ         CX, DI
+	MOVQ         DX, R8
+	MOVQ         $0x00000020, R9
+	MOVQ         R9, R10
+	CMPQ         single+56(FP), $0x01
+	JNE          moves1
+	VPBROADCASTW (CX), Y16
+	VMOVUPS      Y16, (SP)
+	LEAQ         (SP), DI
+	XORQ         R9, R9
+
+moves1:
+	CMPQ         single+56(FP), $0x02
+	JNE          moves2
+	VPBROADCASTW (DX), Y16
+	VMOVUPS      Y16, 32(SP)
+	LEAQ         32(SP), R8
+	XORQ         R10, R10
+
+moves2:
 codes_many:
-	SUBQ      $0x10, BX
+	SUBQ      $0x10, R11
 	JLT       codes_few
-	VPMOVSXWD (CX), Z16
+	VPMOVSXWD (DI), Z16
 	VPSUBD    Z1, Z16, Z16
-	VPMOVSXWD (DX), Z18
+	VPMOVSXWD (R8), Z18
 	VPSUBD    Z2, Z18, Z18
 	VPSUBD    Z17, Z16, Z16
 	VPSRAD    $0x01, Z16, Z16
@@ -1908,95 +2428,126 @@ codes_many:
 	VPADDD    Z3, Z19, Z19
 	VPMAXSD   Z4, Z19, Z19
 	VPMINSD   Z5, Z19, Z19
-	VPMOVDW   Z19, (AX)
-	ADDQ      $0x00000020, CX
-	ADDQ      $0x00000020, DX
-	ADDQ      $0x00000020, AX
+	VPMOVDW   Z19, (R12)
+	ADDQ      R9, DI
+	ADDQ      R10, R8
+	ADDQ      $0x00000020, R12
 	JMP       codes_many
 
 codes_few:
-	ADDQ        $0x10, BX
+	ADDQ        $0x10, R11
 	JZ          codes_end
-	MOVQ        $-1, SI
-	BZHIQ       BX, SI, SI
-	KMOVQ       SI, K1
-	VPMOVSXWD.Z (CX), K1, Z16
+	MOVQ        $-1, R13
+	BZHIQ       R11, R13, R13
+	KMOVQ       R13, K1
+	VPMOVSXWD.Z (DI), K1, Z16
 	VPSUBD      Z1, Z16, Z16
-	VPMOVSXWD.Z (DX), K1, Z1
-	VPSUBD      Z2, Z1, Z1
+	VPMOVSXWD.Z (R8), K1, Z18
+	VPSUBD      Z2, Z18, Z18
 	VPSUBD      Z17, Z16, Z16
 	VPSRAD      $0x01, Z16, Z16
-	VPMULDQ     Z11, Z1, Z2
-	VMOVSHDUP   Z1, Z11
-	VPMULDQ     Z12, Z11, Z11
-	VPADDQ      Z0, Z2, Z2
-	VPADDQ      Z0, Z11, Z11
-	VMOVSHDUP   Z2, K2, Z11
-	VPADDD      Z1, Z11, Z11
-	VPADDD      Z14, Z11, Z11
-	VPSRAD      $0x1f, Z1, Z1
-	VPANDD      Z15, Z1, Z1
-	VPADDD      Z1, Z11, Z11
-	VPSRAVD     Z13, Z11, Z11
-	VPSUBD      Z11, Z16, Z16
+	VPMULDQ     Z11, Z18, Z19
+	VMOVSHDUP   Z18, Z20
+	VPMULDQ     Z12, Z20, Z20
+	VPADDQ      Z0, Z19, Z19
+	VPADDQ      Z0, Z20, Z20
+	VMOVSHDUP   Z19, K2, Z20
+	VPADDD      Z18, Z20, Z20
+	VPADDD      Z14, Z20, Z20
+	VPSRAD      $0x1f, Z18, Z18
+	VPANDD      Z15, Z18, Z18
+	VPADDD      Z18, Z20, Z20
+	VPSRAVD     Z13, Z20, Z20
+	VPSUBD      Z20, Z16, Z16
 	VPMULLD     Z16, Z16, Z16
-	VPMULDQ     Z6, Z16, Z1
-	VMOVSHDUP   Z16, Z2
-	VPMULDQ     Z7, Z2, Z2
-	VPADDQ      Z0, Z1, Z1
-	VPADDQ      Z0, Z2, Z2
-	VMOVSHDUP   Z1, K2, Z2
-	VPADDD      Z16, Z2, Z2
-	VPADDD      Z9, Z2, Z2
+	VPMULDQ     Z6, Z16, Z18
+	VMOVSHDUP   Z16, Z19
+	VPMULDQ     Z7, Z19, Z19
+	VPADDQ      Z0, Z18, Z18
+	VPADDQ      Z0, Z19, Z19
+	VMOVSHDUP   Z18, K2, Z19
+	VPADDD      Z16, Z19, Z19
+	VPADDD      Z9, Z19, Z19
 	VPSRAD      $0x1f, Z16, Z16
 	VPANDD      Z10, Z16, Z16
-	VPADDD      Z16, Z2, Z2
-	VPSRAVD     Z8, Z2, Z2
-	VPADDD      Z3, Z2, Z2
-	VPMAXSD     Z4, Z2, Z2
-	VPMINSD     Z5, Z2, Z2
-	VPMOVDW     Z2, K1, (AX)
+	VPADDD      Z16, Z19, Z19
+	VPSRAVD     Z8, Z19, Z19
+	VPADDD      Z3, Z19, Z19
+	VPMAXSD     Z4, Z19, Z19
+	VPMINSD     Z5, Z19, Z19
+	VPMOVDW     Z19, K1, (R12)
+	ADDQ        R9, DI
+	ADDQ        R10, R8
 
 codes_end:
+	LEAQ (AX)(SI*2), AX
+	ADDQ stepA+40(FP), CX
+	ADDQ stepB+48(FP), DX
+	DECQ BX
+	JNZ  row
 	VZEROUPPER
 	RET
 
-// func pairleakyS16AVX512(dst *int16, a *int16, b *int16, n int, q *byte)
-// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2
-TEXT ·pairleakyS16AVX512(SB), NOSPLIT, $0-40
+// func pairleakyS16AVX512(dst *int16, a *int16, b *int16, rows int, n int, stepA int, stepB int, single int, q *byte)
+// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, BMI2
+TEXT ·pairleakyS16AVX512(SB), NOSPLIT, $64-72
 	MOVQ         dst+0(FP), AX
 	MOVQ         a+8(FP), CX
 	MOVQ         b+16(FP), DX
-	MOVQ         n+24(FP), BX
-	MOVQ         q+32(FP), SI
-	MOVQ         $0x0000000080000000, DI
-	VMOVQ        DI, X0
+	MOVQ         rows+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         q+64(FP), DI
+	MOVQ         $0x0000000080000000, R8
+	VMOVQ        R8, X0
 	VPBROADCASTQ X0, Z0
-	MOVL         $0x00005555, DI
-	KMOVW        DI, K2
-	VPBROADCASTD (SI), Z1
-	VPBROADCASTD 4(SI), Z2
-	VPBROADCASTD 44(SI), Z3
-	VPBROADCASTD 48(SI), Z4
-	VPBROADCASTD 52(SI), Z5
-	VPBROADCASTD 28(SI), Z6
-	VPBROADCASTD 32(SI), Z8
-	VPBROADCASTD 36(SI), Z9
-	VPBROADCASTD 40(SI), Z10
+	MOVL         $0x00005555, R8
+	KMOVW        R8, K2
+	VPBROADCASTD (DI), Z1
+	VPBROADCASTD 4(DI), Z2
+	VPBROADCASTD 44(DI), Z3
+	VPBROADCASTD 48(DI), Z4
+	VPBROADCASTD 52(DI), Z5
+	VPBROADCASTD 28(DI), Z6
+	VPBROADCASTD 32(DI), Z8
+	VPBROADCASTD 36(DI), Z9
+	VPBROADCASTD 40(DI), Z10
 	VPSRLQ       $0x20, Z6, Z7
-	VPBROADCASTD 12(SI), Z11
-	VPBROADCASTD 16(SI), Z13
-	VPBROADCASTD 20(SI), Z14
-	VPBROADCASTD 24(SI), Z15
+	VPBROADCASTD 12(DI), Z11
+	VPBROADCASTD 16(DI), Z13
+	VPBROADCASTD 20(DI), Z14
+	VPBROADCASTD 24(DI), Z15
 	VPSRLQ       $0x20, Z11, Z12
-	VPBROADCASTD 8(SI), Z16
+	VPBROADCASTD 8(DI), Z16
 	VPTERNLOGD   $0xff, Z17, Z17, Z17
 	VPADDD       Z17, Z16, Z17
 
+row:
+	MOVQ         SI, R11
+	MOVQ         AX, R12
+	MOVQ         CX, DI
+	MOVQ         DX, R8
+	MOVQ         $0x00000020, R9
+	MOVQ         R9, R10
+	CMPQ         single+56(FP), $0x01
+	JNE          moves1
+	VPBROADCASTW (CX), Y17
+	VMOVUPS      Y17, (SP)
+	LEAQ         (SP), DI
+	XORQ         R9, R9
+
+moves1:
+	CMPQ         single+56(FP), $0x02
+	JNE          moves2
+	VPBROADCASTW (DX), Y17
+	VMOVUPS      Y17, 32(SP)
+	LEAQ         32(SP), R8
+	XORQ         R10, R10
+
+moves2:
 codes_many:
-	SUBQ      $0x10, BX
+	SUBQ      $0x10, R11
 	JLT       codes_few
-	VPMOVSXWD (CX), Z17
+	VPMOVSXWD (DI), Z17
 	VPSUBD    Z1, Z17, Z17
 	VPMOVD2M  Z17, K3
 	VPSLLVD   Z16, Z17, Z18
@@ -2029,53 +2580,60 @@ codes_many:
 	VPADDD    Z3, Z20, Z20
 	VPMAXSD   Z4, Z20, Z20
 	VPMINSD   Z5, Z20, Z20
-	VPMOVDW   Z20, (AX)
-	ADDQ      $0x00000020, CX
-	ADDQ      $0x00000020, DX
-	ADDQ      $0x00000020, AX
+	VPMOVDW   Z20, (R12)
+	ADDQ      R9, DI
+	ADDQ      R10, R8
+	ADDQ      $0x00000020, R12
 	JMP       codes_many
 
 codes_few:
-	ADDQ        $0x10, BX
+	ADDQ        $0x10, R11
 	JZ          codes_end
-	MOVQ        $-1, DX
-	BZHIQ       BX, DX, DX
-	KMOVQ       DX, K1
-	VPMOVSXWD.Z (CX), K1, Z17
+	MOVQ        $-1, R13
+	BZHIQ       R11, R13, R13
+	KMOVQ       R13, K1
+	VPMOVSXWD.Z (DI), K1, Z17
 	VPSUBD      Z1, Z17, Z17
 	VPMOVD2M    Z17, K3
-	VPSLLVD     Z16, Z17, Z1
-	VPMULDQ     Z11, Z1, Z11
-	VMOVSHDUP   Z1, Z16
-	VPMULDQ     Z12, Z16, Z16
-	VPADDQ      Z0, Z11, Z11
-	VPADDQ      Z0, Z16, Z16
-	VMOVSHDUP   Z11, K2, Z16
-	VPADDD      Z1, Z16, Z16
-	VPADDD      Z14, Z16, Z16
-	VPSRAD      $0x1f, Z1, Z1
-	VPANDD      Z15, Z1, Z1
-	VPADDD      Z1, Z16, Z16
-	VPSRAVD     Z13, Z16, Z16
+	VPSLLVD     Z16, Z17, Z18
+	VPMULDQ     Z11, Z18, Z19
+	VMOVSHDUP   Z18, Z20
+	VPMULDQ     Z12, Z20, Z20
+	VPADDQ      Z0, Z19, Z19
+	VPADDQ      Z0, Z20, Z20
+	VMOVSHDUP   Z19, K2, Z20
+	VPADDD      Z18, Z20, Z20
+	VPADDD      Z14, Z20, Z20
+	VPSRAD      $0x1f, Z18, Z18
+	VPANDD      Z15, Z18, Z18
+	VPADDD      Z18, Z20, Z20
+	VPSRAVD     Z13, Z20, Z20
 	VPSLLVD     Z2, Z17, Z17
-	VPMULDQ     Z6, Z17, Z1
-	VMOVSHDUP   Z17, Z2
-	VPMULDQ     Z7, Z2, Z2
-	VPADDQ      Z0, Z1, Z1
-	VPADDQ      Z0, Z2, Z2
-	VMOVSHDUP   Z1, K2, Z2
-	VPADDD      Z17, Z2, Z2
-	VPADDD      Z9, Z2, Z2
+	VPMULDQ     Z6, Z17, Z18
+	VMOVSHDUP   Z17, Z19
+	VPMULDQ     Z7, Z19, Z19
+	VPADDQ      Z0, Z18, Z18
+	VPADDQ      Z0, Z19, Z19
+	VMOVSHDUP   Z18, K2, Z19
+	VPADDD      Z17, Z19, Z19
+	VPADDD      Z9, Z19, Z19
 	VPSRAD      $0x1f, Z17, Z17
 	VPANDD      Z10, Z17, Z17
-	VPADDD      Z17, Z2, Z2
-	VPSRAVD     Z8, Z2, Z2
-	VMOVDQA32   Z2, K3, Z16
-	VPADDD      Z3, Z16, Z16
-	VPMAXSD     Z4, Z16, Z16
-	VPMINSD     Z5, Z16, Z16
-	VPMOVDW     Z16, K1, (AX)
+	VPADDD      Z17, Z19, Z19
+	VPSRAVD     Z8, Z19, Z19
+	VMOVDQA32   Z19, K3, Z20
+	VPADDD      Z3, Z20, Z20
+	VPMAXSD     Z4, Z20, Z20
+	VPMINSD     Z5, Z20, Z20
+	VPMOVDW     Z20, K1, (R12)
+	ADDQ        R9, DI
+	ADDQ        R10, R8
 
 codes_end:
+	LEAQ (AX)(SI*2), AX
+	ADDQ stepA+40(FP), CX
+	ADDQ stepB+48(FP), DX
+	DECQ BX
+	JNZ  row
 	VZEROUPPER
 	RET

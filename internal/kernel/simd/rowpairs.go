@@ -3,13 +3,15 @@ package simd
 // RowOp is what [Elements.Pairs] does with two operands.
 type RowOp uint8
 
-// Sum, difference, product, and square of the difference, rounded twice.
+// Sum, difference, product, quotient, and square of the difference, rounded twice.
 const (
 	RowAdd RowOp = iota
 	RowSub
 	RowMul
+	RowDiv
 	RowSquare
 	rowSubFrom
+	rowDivFrom
 	rowOps
 )
 
@@ -37,8 +39,11 @@ func (e *Elements) Pairs(op RowOp, dst, a, b []float32, n, stepA, stepB, single 
 	loop := e.pairs[op][min(single, 1)]
 	if single == 1 {
 		a, b, stepA, stepB = b, a, stepB, stepA
-		if op == RowSub {
+		switch op {
+		case RowSub:
 			loop = e.pairs[rowSubFrom][1]
+		case RowDiv:
+			loop = e.pairs[rowDivFrom][1]
 		}
 	}
 	loop(&dst[0], &a[0], &b[0], rows, n, 4*stepA, 4*stepB)

@@ -33,6 +33,7 @@ func TestPairs(t *testing.T) {
 			RowAdd:    func(x, y float32) float32 { return x + y },
 			RowSub:    func(x, y float32) float32 { return x - y },
 			RowMul:    func(x, y float32) float32 { return x * y },
+			RowDiv:    func(x, y float32) float32 { return x / y },
 			RowSquare: func(x, y float32) float32 { d := float32(x - y); return d * d },
 		} {
 			got := make([]float32, rows*cols+1)

@@ -147,12 +147,12 @@ bytes_end:
 	VPSLLQ        $0x10, Z17, Z17
 	VPADDQ        Z17, Z7, Z7
 	VEXTRACTI64X4 $0x01, Z7, Y0
-	VPADDQ        Y7, Y0, Y0
-	VEXTRACTI128  $0x01, Y0, X1
-	VPADDQ        X0, X1, X1
-	VPSRLDQ       $0x08, X1, X0
-	VPADDQ        X0, X1, X1
-	VMOVQ         X1, AX
+	VPADDQ        Y0, Y7, Y7
+	VEXTRACTI128  $0x01, Y7, X0
+	VPADDQ        X0, X7, X7
+	VPSRLDQ       $0x08, X7, X0
+	VPADDQ        X0, X7, X7
+	VMOVQ         X7, AX
 	MOVQ          AX, ret+32(FP)
 	VZEROUPPER
 	RET

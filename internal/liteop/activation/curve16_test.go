@@ -2,6 +2,7 @@ package activation
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/fixed"
@@ -34,5 +35,39 @@ func TestCurve16(t *testing.T) {
 				t.Fatal("wrote behind the end")
 			}
 		}
+	}
+}
+
+// Tables of straight pieces have the bits of plain Go for all numbers of 16 bits, smooth ones and such as jump from end to end.
+func TestPieces16(t *testing.T) {
+	t.Parallel()
+	f, r := simd.TableKernels16(), rand.New(rand.NewPCG(6, 46))
+	if f == nil {
+		t.Skip("plain Go")
+	}
+	src, dst := make([]int16, 1<<16), make([]int16, 1<<16)
+	for i := range src {
+		src[i] = int16(i + math.MinInt16)
+	}
+	for i := range 20 {
+		table := fixed.NewTable16(1./4096, 0, 1./1024, 0, math.Expm1)
+		if i > 0 {
+			for k := range table {
+				table[k] = int16(r.IntN(1 << 16))
+			}
+		}
+		from := r.IntN(40)
+		n := len(src) - from - 1 - r.IntN(20)
+		dst[n] = 0
+		f.Table(dst[:n], src[from:], (*[513]int16)(table))
+		for k, v := range src[from : from+n] {
+			if want := table.At(v); dst[k] != want {
+				t.Fatalf("table %d: %d gives %d, want %d", i, v, dst[k], want)
+			}
+		}
+		if dst[n] != 0 {
+			t.Fatal("wrote behind the end")
+		}
+		dst[n] = src[n]
 	}
 }

@@ -25,13 +25,13 @@ func prepareSoftmax(c *op.Call) (op.Run, error) {
 		if depth > 0 && depth < shortRow && simd.CurveKernels() != nil {
 			return shortSoftmax(c, rows, depth, beta), nil
 		}
-		div := element.Div[float32]().VectorScalar
 		var x, y []float32 // of the run, whose loop is made once
 		sums := op.ScratchOf[float32](c, softmaxTile*c.Pool.Threads())
+		tile := softmaxTileOf(depth)
 		work := func(worker, lo, hi int) {
 			for ; lo < hi; lo += softmaxTile {
 				n := min(softmaxTile, hi-lo)
-				softmaxOf(y[lo*depth:(lo+n)*depth], x[lo*depth:(lo+n)*depth], sums[worker*softmaxTile:][:n], depth, beta, div)
+				tile(y[lo*depth:(lo+n)*depth], x[lo*depth:(lo+n)*depth], sums[worker*softmaxTile:][:n], depth, beta)
 			}
 		}
 		return func(c *op.Call) error {
@@ -54,19 +54,34 @@ func prepareSoftmax(c *op.Call) (op.Run, error) {
 // softmaxTile is how many rows are done together.
 const softmaxTile = 8
 
-// softmaxOf does at most softmaxTile rows together; sums is room for a number of each.
-func softmaxOf(y, x, sums []float32, depth int, beta float32, div func(dst, a []float32, b float32)) {
-	if depth == 0 {
-		return
+// longRow is the length of rows from which on a call for each costs nothing.
+const longRow = 512
+
+// softmaxTileOf returns what does at most softmaxTile rows together, in float32 and sums in order, as the reference kernels do; sums is room for a
+// number of each.
+func softmaxTileOf(depth int) func(y, x, sums []float32, depth int, beta float32) {
+	sub, div, extremes := element.Sub[float32]().Rows, element.Div[float32](), simd.ExtremeKernels()
+	if depth > 0 && depth < longRow && sub != nil && div.Rows != nil && simd.HasExtremes[float32](extremes) {
+		return func(y, x, sums []float32, depth int, beta float32) {
+			simd.ExtremeRows(extremes, false, sums, x, depth)
+			sub(y, x, sums, depth, depth, 1, 2)
+			libm.ExpOf(y, y, 0, beta)
+			reduce.OrderedSums(sums, y, depth)
+			div.Rows(y, y, sums, depth, depth, 1, 2)
+		}
 	}
-	for at := 0; at < len(x); at += depth {
-		libm.ExpOf(y[at:at+depth], x[at:at+depth], element.Top(x[at:at+depth]), beta)
-	}
-	// In float32 and in order, as the reference kernels do.
-	reduce.OrderedSums(sums, y, depth)
-	for i, sum := range sums {
-		row := y[i*depth:][:depth]
-		div(row, row, sum)
+	return func(y, x, sums []float32, depth int, beta float32) {
+		if depth == 0 {
+			return
+		}
+		for at := 0; at < len(x); at += depth {
+			libm.ExpOf(y[at:at+depth], x[at:at+depth], element.Top(x[at:at+depth]), beta)
+		}
+		reduce.OrderedSums(sums, y, depth)
+		for i, sum := range sums {
+			row := y[i*depth:][:depth]
+			div.VectorScalar(row, row, sum)
+		}
 	}
 }
 
@@ -244,8 +259,13 @@ func wideSoftmax(c *op.Call, rows, depth int, beta float32) (op.Run, error) {
 	}
 	m := fixed.FromReal(float64(s*beta) / (10.0 / 65535.0)) // the product is a float32
 	c.Recipe = recipe.WideSoftmax{Rows: rows, Depth: depth, Mul: m}
+	vectors := newWideVectors(c, m, rows, depth)
 	var x, y []int16 // of the run, whose loop is made once
 	work := func(lo, hi int) {
+		if vectors != nil {
+			vectors.rows(y[lo*depth:hi*depth], x[lo*depth:hi*depth], vectors.tops[lo:hi])
+			return
+		}
 		for r := lo; r < hi; r++ {
 			wideSoftmaxRow(y[r*depth:(r+1)*depth], x[r*depth:(r+1)*depth], m)
 		}
@@ -255,6 +275,37 @@ func wideSoftmax(c *op.Call, rows, depth int, beta float32) (op.Run, error) {
 		c.Pool.For(rows, 1+2048/max(depth, 1), work)
 		return nil
 	}, nil
+}
+
+// wideVectors is the softmax of int16 in vectors.
+type wideVectors struct {
+	f        *simd.Tables16
+	extremes *simd.Extremes
+	exps     [513]int16
+	by       simd.Scale16
+	depth    int
+	tops     []int16 // of the rows
+}
+
+// newWideVectors returns nil where there is none.
+func newWideVectors(c *op.Call, m fixed.Multiplier, rows, depth int) *wideVectors {
+	v := &wideVectors{f: simd.TableKernels16(), extremes: simd.ExtremeKernels(), depth: depth, by: simd.Scale16{Left: int32(max(m.Shift, 0)), Mul: m.M, Down: int32(max(-m.Shift, 0))}}
+	// Sums of that many numbers have a sign; empty rows have no top.
+	if v.f == nil || !simd.HasExtremes[int16](v.extremes) || depth == 0 || depth >= 1<<16 {
+		return nil
+	}
+	v.exps, _ = fixed.SoftmaxTables()
+	v.tops = op.ScratchOf[int16](c, rows)
+	return v
+}
+
+func (v *wideVectors) rows(y, x, tops []int16) {
+	simd.ExtremeRows(v.extremes, false, tops, x, v.depth)
+	for r, top := range tops {
+		row := y[r*v.depth:][:v.depth]
+		recip, shift := wideQuotient(v.f.Exps(row, x[r*v.depth:][:v.depth], &v.exps, top, &v.by))
+		v.f.Quotients(row, recip, shift)
+	}
 }
 
 func wideSoftmaxRow(out, in []int16, m fixed.Multiplier) {
@@ -268,14 +319,19 @@ func wideSoftmaxRow(out, in []int16, m fixed.Multiplier) {
 		out[i] = fixed.Exp16(fixed.Saturate16(d + 32767))
 		sum += int32(out[i])
 	}
-	zeros := bits.LeadingZeros32(uint32(sum))
-	shifted := int32((int64(sum)<<uint(max(zeros-1, 0)) + 1<<13) >> 14)
-	recip := int64(fixed.Reciprocal16(fixed.Saturate16(shifted - 1<<15 - 1<<16)))
-	shift := uint(31 - zeros)
+	by, shift := wideQuotient(sum)
+	recip := int64(by)
 	for i, v := range out {
 		q := (int64(v)*recip + 1<<shift>>1) >> shift
 		out[i] = int16(max(0, min(q, math.MaxInt16)))
 	}
+}
+
+// wideQuotient is what exponentials are multiplied by, and how far they are then shifted to the right, to be divided by their sum.
+func wideQuotient(sum int32) (recip int16, shift uint) {
+	zeros := bits.LeadingZeros32(uint32(sum))
+	shifted := int32((int64(sum)<<uint(max(zeros-1, 0)) + 1<<13) >> 14)
+	return fixed.Reciprocal16(fixed.Saturate16(shifted - 1<<15 - 1<<16)), uint(31 - zeros)
 }
 
 func prepareLogSoftmax(c *op.Call) (op.Run, error) {

@@ -51,11 +51,44 @@ func TestSoftmaxSets(t *testing.T) {
 	}
 }
 
+// Rows of int16 in vectors have the bits of plain Go: factors that shift to either side, differences that saturate, sums near the end of their type.
+func TestWideSoftmaxSets(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 47))
+	for i := range 120 {
+		rows, depth := 1+r.IntN(5), 1+r.IntN(100)
+		if i%20 == 0 {
+			rows, depth = 1, 65500+r.IntN(50)
+		}
+		spread := []int{1, 5, 1000, 1 << 16}[r.IntN(4)]
+		v := make([]float64, rows*depth)
+		for i := range v {
+			v[i] = float64(r.IntN(spread) - spread/2)
+		}
+		scale := []float32{1e-9, 1e-5, 1. / 4096, 0.001, 0.05, 1, 700, 1e6}[i/2%8]
+		n := optest.Lite("SOFTMAX", graph.Attrs{"beta": []float32{1, 0.3}[r.IntN(2)]}, tensor.Int16, optest.Affine(0, 1./32768))
+		n.Threads = 1 + i%3
+		var want []byte
+		for k, set := range simd.Available() {
+			undo := simd.Use(set)
+			out, err := optest.Run(Defs(), n, optest.Of(tensor.Int16, optest.Affine(0, scale), []int{rows, depth}, v...))
+			undo()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if k == 0 {
+				want = out[0].Data
+			} else if !bytes.Equal(want, out[0].Data) {
+				t.Errorf("%v: %d rows of %d, scale %v: other bits than %v", set, rows, depth, scale, simd.Available()[0])
+			}
+		}
+	}
+}
+
 // Rows of floats, short and long ones, have the bits of plain Go in all sets, whatever the number of threads.
 func TestFloatSoftmaxSets(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 45))
 	for i := range 150 {
-		rows, depth := 1+r.IntN(200), 1+r.IntN(40)
+		rows, depth := 1+r.IntN(200), 1+r.IntN([]int{40, 40, 40, 40, 2 * longRow}[i%5])
 		x := tensor.New(tensor.Float32, rows, depth)
 		for i := range tensor.Of[float32](x) {
 			tensor.Of[float32](x)[i] = float32(r.NormFloat64()) * []float32{1, 1, 1, 100}[r.IntN(4)]

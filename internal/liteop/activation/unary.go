@@ -5,6 +5,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/libm"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
 	"github.com/opmeter/opmeter/internal/op"
@@ -154,10 +155,17 @@ func (u unary) table(c *op.Call) (op.Run, error) {
 	case tensor.Int8, tensor.Uint8:
 		return layer.Lookup(0, fixed.NewTable8(c.In[0].Type == tensor.Int8, si, int(zi), so, int(zo), u.one)), nil
 	case tensor.Int16:
-		t := fixed.NewTable16(si, int(zi), so, int(zo), u.one)
-		return layer.Map(t.At), nil
+		return pieces16(fixed.NewTable16(si, int(zi), so, int(zo), u.one)), nil
 	}
 	return nil, op.Unsupported("quantised %v input", c.In[0].Type)
+}
+
+// pieces16 looks numbers up in a table of straight pieces.
+func pieces16(t *fixed.Table16) op.Run {
+	if f := simd.TableKernels16(); f != nil {
+		return layer.MapRows(func(dst, src []int16) { f.Table(dst, src, (*[513]int16)(t)) })
+	}
+	return layer.Map(t.At)
 }
 
 // tabulate8 fills a table of f on stored values of an 8-bit type.

@@ -206,7 +206,7 @@ func sums[T int8 | uint8 | int16](c *op.Call, w *Broadcast, scaled func() *kerne
 
 // RunPair applies loops over codes to two inputs and an output of one type.
 func RunPair[T kernel.Code](c *op.Call, w *Broadcast, pair *kernel.PairQ[T]) op.Run {
-	return RunBinary(c, w, element.Loops[T, T]{Vec: pair.Run})
+	return RunBinary(c, w, element.Loops[T, T]{Vec: pair.Run, Rows: pair.Rows})
 }
 
 // tabulate is what becomes of all codes beside a number, which comes first or second.
