@@ -7,6 +7,19 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
+// ln2Rest is math.Ln2, exactly, less its float64.
+const ln2Rest = 2.3190468138462996e-17
+
+// expTerms are the coefficients of Taylor's series of e^r from r¹³ down to r².
+func expTerms() (c []float64) {
+	factorial := 6227020800.0 // 13!
+	for i := 13; i >= 2; i-- {
+		c = append(c, 1/factorial)
+		factorial /= float64(i)
+	}
+	return c
+}
+
 // expDoubles writes the exponentials of n float64 less a shift, and returns their sum. What is left of x beside the logarithm of a power of two, r, at most
 // 0.347 in size, goes into Taylor's series up to r¹³, whose next term is 4e-18.
 func (a *asm) expDoubles() {
@@ -15,21 +28,13 @@ func (a *asm) expDoubles() {
 	low, shift := a.XMM(), a.ZMM()
 	a.Load(a.Param("shift"), low)
 	a.VBROADCASTSD(low, shift)
-	num := func(v float64) reg.VecVirtual {
-		g, z := a.GP64(), a.ZMM()
-		a.MOVQ(operand.U64(math.Float64bits(v)), g)
-		a.VPBROADCASTQ(g, z)
-		return z
-	}
 	// Beyond this all are infinite or zero, and what is no number passes.
-	most, least := num(1000), num(-1000)
-	perPower, power, rest := num(math.Log2E), num(math.Ln2), num(2.3190468138462996e-17) // math.Ln2, exactly, less its float64
-	one := num(1)
+	most, least := a.double512(1000), a.double512(-1000)
+	perPower, power, rest := a.double512(math.Log2E), a.double512(math.Ln2), a.double512(ln2Rest)
+	one := a.double512(1)
 	var terms []reg.VecVirtual
-	factorial := 6227020800.0 // 13!
-	for i := 13; i >= 2; i-- {
-		terms = append(terms, num(1/factorial))
-		factorial /= float64(i)
+	for _, c := range expTerms() {
+		terms = append(terms, a.double512(c))
 	}
 	sum := a.ZMM()
 	a.zero(zmm, sum)
@@ -75,4 +80,12 @@ func (a *asm) expDoubles() {
 	a.Store(sum.AsX(), a.ReturnIndex(0))
 	a.VZEROUPPER()
 	a.RET()
+}
+
+// double512 is a float64 in all lanes.
+func (a *asm) double512(v float64) reg.VecVirtual {
+	g, z := a.GP64(), a.ZMM()
+	a.MOVQ(operand.U64(math.Float64bits(v)), g)
+	a.VPBROADCASTQ(g, z)
+	return z
 }

@@ -33,6 +33,9 @@ func doubles(a *asm) {
 			d.each(f.name, f.f)
 		}
 		d.powers()
+		if w.masks {
+			d.curves()
+		}
 	}
 }
 

@@ -16,11 +16,13 @@ const (
 	CastInt16
 	CastUint16
 	CastUint32
+	CastUint64
+	CastBrain // bfloat16
 
 	castKinds = iota
 )
 
-var castSizes = [castKinds]int{1, 2, 4, 8, 1, 1, 4, 8, 2, 2, 4}
+var castSizes = [castKinds]int{1, 2, 4, 8, 1, 1, 4, 8, 2, 2, 4, 8, 2}
 
 type castLoop func(dst, src *byte, n int)
 
@@ -39,7 +41,7 @@ func (c *Casts) Has(from, to CastKind) bool { return c != nil && c.loops[from][t
 
 // Cast converts elements as they lie in memory; it returns for how many it did so: the caller does the rest. Floats are rounded to the nearest,
 // ties to even. Integers are truncated, those of floats towards zero: what 32 or 64 bits with a sign cannot hold becomes the smallest number, of others
-// the lower bits count, of 64.
+// the lower bits count, of 64, but where 64 bits without a sign hold it.
 func (c *Casts) Cast(dst, src []byte, from, to CastKind) int {
 	n := len(dst) / castSizes[to] / c.each * c.each
 	if n > 0 {

@@ -8,52 +8,129 @@ var castLoops = family[Casts]{
 		CastInt8:  {CastFloat: castI8F32AVX2},
 	}},
 	AVX512: {Set: AVX512, each: 1, loops: [castKinds][castKinds]castLoop{
-		CastBool:   {CastFloat: castBF32AVX512, CastHalf: castBF16AVX512},
-		CastFloat:  {CastInt32: castF32I32AVX512, CastInt64: castF32I64AVX512, CastInt8: castF32I8AVX512, CastDouble: castF32F64AVX512, CastUint8: castF32I8AVX512, CastInt16: castF32I16AVX512, CastUint16: castF32I16AVX512, CastUint32: castF32U32AVX512},
-		CastDouble: {CastInt8: castF64I8AVX512, CastUint8: castF64I8AVX512, CastInt16: castF64I16AVX512, CastUint16: castF64I16AVX512, CastUint32: castF64U32AVX512, CastFloat: castF64F32AVX512, CastInt32: castF64I32AVX512, CastInt64: castF64I64AVX512},
-		CastHalf:   {CastInt32: castF16I32AVX512, CastInt64: castF16I64AVX512, CastInt8: castF16I8AVX512, CastUint8: castF16I8AVX512, CastInt16: castF16I16AVX512, CastUint16: castF16I16AVX512, CastUint32: castF16U32AVX512},
-		CastInt8:   {CastFloat: castI8F32AVX512, CastHalf: castI8F16AVX512, CastInt32: castI8I32AVX512, CastInt64: castI8I64AVX512},
-		CastUint8:  {CastFloat: castU8F32AVX512, CastHalf: castU8F16AVX512, CastInt32: castU8I32AVX512, CastInt64: castU8I64AVX512},
-		CastInt32:  {CastFloat: castI32F32AVX512, CastDouble: castI32F64AVX512, CastHalf: castI32F16AVX512, CastInt8: castI32I8AVX512, CastInt64: castI32I64AVX512, CastUint8: castI32I8AVX512},
-		CastInt64:  {CastFloat: castI64F32AVX512, CastDouble: castI64F64AVX512, CastHalf: castI64F16AVX512, CastInt8: castI64I8AVX512, CastInt32: castI64I32AVX512, CastUint8: castI64I8AVX512},
+		CastBool:   {CastHalf: castBF16AVX512, CastFloat: castBF32AVX512},
+		CastHalf:   {CastBrain: castF16BF16AVX512, CastDouble: castF16F64AVX512, CastInt8: castF16I8AVX512, CastUint8: castF16I8AVX512, CastInt16: castF16I16AVX512, CastUint16: castF16I16AVX512, CastInt32: castF16I32AVX512, CastUint32: castF16U32AVX512, CastInt64: castF16I64AVX512, CastUint64: castF16U64AVX512},
+		CastBrain:  {CastHalf: castBF16F16AVX512, CastFloat: castBF16F32AVX512, CastDouble: castBF16F64AVX512, CastInt32: castBF16I32AVX512, CastInt64: castBF16I64AVX512},
+		CastFloat:  {CastHalf: castF32F16AVX512, CastBrain: castF32BF16AVX512, CastDouble: castF32F64AVX512, CastInt8: castF32I8AVX512, CastUint8: castF32I8AVX512, CastInt16: castF32I16AVX512, CastUint16: castF32I16AVX512, CastInt32: castF32I32AVX512, CastUint32: castF32U32AVX512, CastInt64: castF32I64AVX512, CastUint64: castF32U64AVX512},
+		CastDouble: {CastHalf: castF64F16AVX512, CastBrain: castF64BF16AVX512, CastFloat: castF64F32AVX512, CastInt8: castF64I8AVX512, CastUint8: castF64I8AVX512, CastInt16: castF64I16AVX512, CastUint16: castF64I16AVX512, CastInt32: castF64I32AVX512, CastUint32: castF64U32AVX512, CastInt64: castF64I64AVX512, CastUint64: castF64U64AVX512},
+		CastInt8:   {CastHalf: castI8F16AVX512, CastBrain: castI8BF16AVX512, CastFloat: castI8F32AVX512, CastInt32: castI8I32AVX512, CastUint32: castI8I32AVX512, CastInt64: castI8I64AVX512, CastUint64: castI8I64AVX512},
+		CastUint8:  {CastHalf: castU8F16AVX512, CastBrain: castU8BF16AVX512, CastFloat: castU8F32AVX512, CastInt32: castU8I32AVX512, CastUint32: castU8I32AVX512, CastInt64: castU8I64AVX512, CastUint64: castU8I64AVX512},
+		CastInt16:  {CastHalf: castI16F16AVX512, CastBrain: castI16BF16AVX512, CastFloat: castI16F32AVX512, CastDouble: castI16F64AVX512, CastInt32: castI16I32AVX512, CastUint32: castI16I32AVX512, CastInt64: castI16I64AVX512, CastUint64: castI16I64AVX512},
+		CastUint16: {CastHalf: castU16F16AVX512, CastBrain: castU16BF16AVX512, CastFloat: castU16F32AVX512, CastDouble: castU16F64AVX512, CastInt32: castU16I32AVX512, CastUint32: castU16I32AVX512, CastInt64: castU16I64AVX512, CastUint64: castU16I64AVX512},
+		CastInt32:  {CastHalf: castI32F16AVX512, CastBrain: castI32BF16AVX512, CastFloat: castI32F32AVX512, CastDouble: castI32F64AVX512, CastInt8: castI32I8AVX512, CastUint8: castI32I8AVX512, CastInt16: castI32I16AVX512, CastUint16: castI32I16AVX512, CastInt64: castI32I64AVX512, CastUint64: castI32I64AVX512},
+		CastUint32: {CastHalf: castU32F16AVX512, CastBrain: castU32BF16AVX512, CastFloat: castU32F32AVX512, CastDouble: castU32F64AVX512, CastInt8: castI32I8AVX512, CastUint8: castI32I8AVX512, CastInt16: castI32I16AVX512, CastUint16: castI32I16AVX512, CastInt64: castU32I64AVX512, CastUint64: castU32I64AVX512},
+		CastInt64:  {CastHalf: castI64F16AVX512, CastBrain: castI64BF16AVX512, CastFloat: castI64F32AVX512, CastDouble: castI64F64AVX512, CastInt8: castI64I8AVX512, CastUint8: castI64I8AVX512, CastInt16: castI64I16AVX512, CastUint16: castI64I16AVX512, CastInt32: castI64I32AVX512, CastUint32: castI64I32AVX512},
+		CastUint64: {CastHalf: castU64F16AVX512, CastBrain: castU64BF16AVX512, CastFloat: castU64F32AVX512, CastDouble: castU64F64AVX512, CastInt8: castI64I8AVX512, CastUint8: castI64I8AVX512, CastInt16: castI64I16AVX512, CastUint16: castI64I16AVX512, CastInt32: castI64I32AVX512, CastUint32: castI64I32AVX512},
 	}},
 }
-
-//go:noescape
-func castF32I32AVX512(dst, src *byte, n int)
-
-//go:noescape
-func castF32I64AVX512(dst, src *byte, n int)
-
-//go:noescape
-func castF32I8AVX512(dst, src *byte, n int)
 
 //go:noescape
 func castF32F64AVX512(dst, src *byte, n int)
 
 //go:noescape
+func castF32F16AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castF32BF16AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castF32I8AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castF32I16AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castF32I32AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castF32U32AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castF32I64AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castF32U64AVX512(dst, src *byte, n int)
+
+//go:noescape
 func castF64F32AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castF64F16AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castF64BF16AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castF64I8AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castF64I16AVX512(dst, src *byte, n int)
 
 //go:noescape
 func castF64I32AVX512(dst, src *byte, n int)
 
 //go:noescape
+func castF64U32AVX512(dst, src *byte, n int)
+
+//go:noescape
 func castF64I64AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castF64U64AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castF16F64AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castF16BF16AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castF16I8AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castF16I16AVX512(dst, src *byte, n int)
 
 //go:noescape
 func castF16I32AVX512(dst, src *byte, n int)
 
 //go:noescape
+func castF16U32AVX512(dst, src *byte, n int)
+
+//go:noescape
 func castF16I64AVX512(dst, src *byte, n int)
 
 //go:noescape
-func castF16I8AVX512(dst, src *byte, n int)
+func castF16U64AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castBF16F32AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castBF16F64AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castBF16F16AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castBF16I32AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castBF16I64AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castBF32AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castBF16AVX512(dst, src *byte, n int)
 
 //go:noescape
 func castI8F32AVX512(dst, src *byte, n int)
 
 //go:noescape
 func castI8F16AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castI8BF16AVX512(dst, src *byte, n int)
 
 //go:noescape
 func castI8I32AVX512(dst, src *byte, n int)
@@ -68,10 +145,49 @@ func castU8F32AVX512(dst, src *byte, n int)
 func castU8F16AVX512(dst, src *byte, n int)
 
 //go:noescape
+func castU8BF16AVX512(dst, src *byte, n int)
+
+//go:noescape
 func castU8I32AVX512(dst, src *byte, n int)
 
 //go:noescape
 func castU8I64AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castI16F32AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castI16F64AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castI16F16AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castI16BF16AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castI16I32AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castI16I64AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castU16F32AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castU16F64AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castU16F16AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castU16BF16AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castU16I32AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castU16I64AVX512(dst, src *byte, n int)
 
 //go:noescape
 func castI32F32AVX512(dst, src *byte, n int)
@@ -83,10 +199,31 @@ func castI32F64AVX512(dst, src *byte, n int)
 func castI32F16AVX512(dst, src *byte, n int)
 
 //go:noescape
+func castI32BF16AVX512(dst, src *byte, n int)
+
+//go:noescape
 func castI32I8AVX512(dst, src *byte, n int)
 
 //go:noescape
+func castI32I16AVX512(dst, src *byte, n int)
+
+//go:noescape
 func castI32I64AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castU32F32AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castU32F64AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castU32F16AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castU32BF16AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castU32I64AVX512(dst, src *byte, n int)
 
 //go:noescape
 func castI64F32AVX512(dst, src *byte, n int)
@@ -98,10 +235,28 @@ func castI64F64AVX512(dst, src *byte, n int)
 func castI64F16AVX512(dst, src *byte, n int)
 
 //go:noescape
+func castI64BF16AVX512(dst, src *byte, n int)
+
+//go:noescape
 func castI64I8AVX512(dst, src *byte, n int)
 
 //go:noescape
+func castI64I16AVX512(dst, src *byte, n int)
+
+//go:noescape
 func castI64I32AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castU64F32AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castU64F64AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castU64F16AVX512(dst, src *byte, n int)
+
+//go:noescape
+func castU64BF16AVX512(dst, src *byte, n int)
 
 //go:noescape
 func castF32I32AVX2(dst, src *byte, n int)
@@ -117,30 +272,3 @@ func castU8I32AVX2(dst, src *byte, n int)
 
 //go:noescape
 func castBF32AVX2(dst, src *byte, n int)
-
-//go:noescape
-func castBF32AVX512(dst, src *byte, n int)
-
-//go:noescape
-func castBF16AVX512(dst, src *byte, n int)
-
-//go:noescape
-func castF32I16AVX512(dst, src *byte, n int)
-
-//go:noescape
-func castF32U32AVX512(dst, src *byte, n int)
-
-//go:noescape
-func castF64I8AVX512(dst, src *byte, n int)
-
-//go:noescape
-func castF64I16AVX512(dst, src *byte, n int)
-
-//go:noescape
-func castF64U32AVX512(dst, src *byte, n int)
-
-//go:noescape
-func castF16I16AVX512(dst, src *byte, n int)
-
-//go:noescape
-func castF16U32AVX512(dst, src *byte, n int)

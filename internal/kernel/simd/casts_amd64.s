@@ -2,63 +2,116 @@
 
 #include "textflag.h"
 
-// func castF32I32AVX512(dst *byte, src *byte, n int)
+// func castF32F64AVX512(dst *byte, src *byte, n int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2
-TEXT ·castF32I32AVX512(SB), NOSPLIT, $0-24
+TEXT ·castF32F64AVX512(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
 
 elements_many:
-	SUBQ       $0x08, DX
-	JLT        elements_few
-	VMOVUPS    (CX), Y0
-	VCVTTPS2DQ Y0, Y0
-	VMOVUPS    Y0, (AX)
-	ADDQ       $0x00000020, CX
-	ADDQ       $0x00000020, AX
-	JMP        elements_many
+	SUBQ      $0x08, DX
+	JLT       elements_few
+	VMOVUPS   (CX), Y0
+	VCVTPS2PD Y0, Z0
+	VMOVUPD   Z0, (AX)
+	ADDQ      $0x00000020, CX
+	ADDQ      $0x00000040, AX
+	JMP       elements_many
 
 elements_few:
-	ADDQ       $0x08, DX
-	JZ         elements_end
-	MOVQ       $-1, BX
-	BZHIQ      DX, BX, BX
-	KMOVQ      BX, K1
-	VMOVUPS.Z  (CX), K1, Y0
-	VCVTTPS2DQ Y0, Y0
-	VMOVUPS    Y0, K1, (AX)
+	ADDQ      $0x08, DX
+	JZ        elements_end
+	MOVQ      $-1, BX
+	BZHIQ     DX, BX, BX
+	KMOVQ     BX, K1
+	VMOVUPS.Z (CX), K1, Y0
+	VCVTPS2PD Y0, Z0
+	VMOVUPD   Z0, K1, (AX)
 
 elements_end:
 	VZEROUPPER
 	RET
 
-// func castF32I64AVX512(dst *byte, src *byte, n int)
-// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2
-TEXT ·castF32I64AVX512(SB), NOSPLIT, $0-24
-	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), CX
-	MOVQ n+16(FP), DX
+// func castF32F16AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2, F16C
+TEXT ·castF32F16AVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         $0x00000001, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z0
 
 elements_many:
-	SUBQ       $0x08, DX
-	JLT        elements_few
-	VMOVUPS    (CX), Y0
-	VCVTTPS2QQ Y0, Z0
-	VMOVUPD    Z0, (AX)
-	ADDQ       $0x00000020, CX
-	ADDQ       $0x00000040, AX
-	JMP        elements_many
+	SUBQ      $0x08, DX
+	JLT       elements_few
+	VMOVUPS   (CX), Y0
+	VCVTPS2PH $0x00, Y0, (AX)
+	ADDQ      $0x00000020, CX
+	ADDQ      $0x00000010, AX
+	JMP       elements_many
 
 elements_few:
-	ADDQ       $0x08, DX
-	JZ         elements_end
-	MOVQ       $-1, BX
-	BZHIQ      DX, BX, BX
-	KMOVQ      BX, K1
-	VMOVUPS.Z  (CX), K1, Y0
-	VCVTTPS2QQ Y0, Z0
-	VMOVUPD    Z0, K1, (AX)
+	ADDQ      $0x08, DX
+	JZ        elements_end
+	MOVQ      $-1, BX
+	BZHIQ     DX, BX, BX
+	KMOVQ     BX, K1
+	VMOVUPS.Z (CX), K1, Y0
+	VCVTPS2PH $0x00, Y0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castF32BF16AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2
+TEXT ·castF32BF16AVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         $0x00000001, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z0
+	MOVL         $0x00007fff, BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Z1
+	MOVL         $0x00000040, BX
+	VMOVD        BX, X2
+	VPBROADCASTD X2, Z2
+
+elements_many:
+	SUBQ    $0x08, DX
+	JLT     elements_few
+	VMOVUPS (CX), Y3
+	VPSRLD  $0x10, Y3, Y5
+	VPANDD  Y0, Y5, Y4
+	VPADDD  Y1, Y4, Y4
+	VPADDD  Y3, Y4, Y4
+	VPSRLD  $0x10, Y4, Y4
+	VCMPPS  $0x03, Y3, Y3, K2
+	VPORD   Y2, Y5, K2, Y4
+	VPMOVDW Y4, (AX)
+	ADDQ    $0x00000020, CX
+	ADDQ    $0x00000010, AX
+	JMP     elements_many
+
+elements_few:
+	ADDQ      $0x08, DX
+	JZ        elements_end
+	MOVQ      $-1, BX
+	BZHIQ     DX, BX, BX
+	KMOVQ     BX, K1
+	VMOVUPS.Z (CX), K1, Y3
+	VPSRLD    $0x10, Y3, Y4
+	VPANDD    Y0, Y4, Y0
+	VPADDD    Y1, Y0, Y0
+	VPADDD    Y3, Y0, Y0
+	VPSRLD    $0x10, Y0, Y0
+	VCMPPS    $0x03, Y3, Y3, K2
+	VPORD     Y2, Y4, K2, Y0
+	VPMOVDW   Y0, K1, (AX)
 
 elements_end:
 	VZEROUPPER
@@ -95,37 +148,6 @@ elements_end:
 	VZEROUPPER
 	RET
 
-// func castF32F64AVX512(dst *byte, src *byte, n int)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2
-TEXT ·castF32F64AVX512(SB), NOSPLIT, $0-24
-	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), CX
-	MOVQ n+16(FP), DX
-
-elements_many:
-	SUBQ      $0x08, DX
-	JLT       elements_few
-	VMOVUPS   (CX), Y0
-	VCVTPS2PD Y0, Z0
-	VMOVUPD   Z0, (AX)
-	ADDQ      $0x00000020, CX
-	ADDQ      $0x00000040, AX
-	JMP       elements_many
-
-elements_few:
-	ADDQ      $0x08, DX
-	JZ        elements_end
-	MOVQ      $-1, BX
-	BZHIQ     DX, BX, BX
-	KMOVQ     BX, K1
-	VMOVUPS.Z (CX), K1, Y0
-	VCVTPS2PD Y0, Z0
-	VMOVUPD   Z0, K1, (AX)
-
-elements_end:
-	VZEROUPPER
-	RET
-
 // func castF32I16AVX512(dst *byte, src *byte, n int)
 // Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2
 TEXT ·castF32I16AVX512(SB), NOSPLIT, $0-24
@@ -157,6 +179,37 @@ elements_end:
 	VZEROUPPER
 	RET
 
+// func castF32I32AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2
+TEXT ·castF32I32AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+elements_many:
+	SUBQ       $0x08, DX
+	JLT        elements_few
+	VMOVUPS    (CX), Y0
+	VCVTTPS2DQ Y0, Y0
+	VMOVUPS    Y0, (AX)
+	ADDQ       $0x00000020, CX
+	ADDQ       $0x00000020, AX
+	JMP        elements_many
+
+elements_few:
+	ADDQ       $0x08, DX
+	JZ         elements_end
+	MOVQ       $-1, BX
+	BZHIQ      DX, BX, BX
+	KMOVQ      BX, K1
+	VMOVUPS.Z  (CX), K1, Y0
+	VCVTTPS2DQ Y0, Y0
+	VMOVUPS    Y0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
 // func castF32U32AVX512(dst *byte, src *byte, n int)
 // Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2
 TEXT ·castF32U32AVX512(SB), NOSPLIT, $0-24
@@ -183,6 +236,211 @@ elements_few:
 	VMOVUPS.Z  (CX), K1, Y0
 	VCVTTPS2QQ Y0, Z0
 	VPMOVQD    Z0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castF32I64AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2
+TEXT ·castF32I64AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+elements_many:
+	SUBQ       $0x08, DX
+	JLT        elements_few
+	VMOVUPS    (CX), Y0
+	VCVTTPS2QQ Y0, Z0
+	VMOVUPD    Z0, (AX)
+	ADDQ       $0x00000020, CX
+	ADDQ       $0x00000040, AX
+	JMP        elements_many
+
+elements_few:
+	ADDQ       $0x08, DX
+	JZ         elements_end
+	MOVQ       $-1, BX
+	BZHIQ      DX, BX, BX
+	KMOVQ      BX, K1
+	VMOVUPS.Z  (CX), K1, Y0
+	VCVTTPS2QQ Y0, Z0
+	VMOVUPD    Z0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castF32U64AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2
+TEXT ·castF32U64AVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         $0x43e0000000000000, BX
+	VPBROADCASTQ BX, Z0
+	MOVQ         $0x43f0000000000000, BX
+	VPBROADCASTQ BX, Z1
+
+elements_many:
+	SUBQ        $0x08, DX
+	JLT         elements_few
+	VMOVUPS     (CX), Y2
+	VCVTPS2PD   Y2, Z2
+	VCVTTPD2QQ  Z2, Z3
+	VCMPPD      $0x1d, Z0, Z2, K2
+	VCMPPD      $0x11, Z1, Z2, K2, K2
+	VCVTTPD2UQQ Z2, K2, Z3
+	VMOVUPD     Z3, (AX)
+	ADDQ        $0x00000020, CX
+	ADDQ        $0x00000040, AX
+	JMP         elements_many
+
+elements_few:
+	ADDQ        $0x08, DX
+	JZ          elements_end
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VMOVUPS.Z   (CX), K1, Y2
+	VCVTPS2PD   Y2, Z2
+	VCVTTPD2QQ  Z2, Z3
+	VCMPPD      $0x1d, Z0, Z2, K2
+	VCMPPD      $0x11, Z1, Z2, K2, K2
+	VCVTTPD2UQQ Z2, K2, Z3
+	VMOVUPD     Z3, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castF64F32AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2
+TEXT ·castF64F32AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+elements_many:
+	SUBQ      $0x08, DX
+	JLT       elements_few
+	VMOVUPD   (CX), Z0
+	VCVTPD2PS Z0, Y0
+	VMOVUPS   Y0, (AX)
+	ADDQ      $0x00000040, CX
+	ADDQ      $0x00000020, AX
+	JMP       elements_many
+
+elements_few:
+	ADDQ      $0x08, DX
+	JZ        elements_end
+	MOVQ      $-1, BX
+	BZHIQ     DX, BX, BX
+	KMOVQ     BX, K1
+	VMOVUPD.Z (CX), K1, Z0
+	VCVTPD2PS Z0, Y0
+	VMOVUPS   Y0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castF64F16AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2, F16C
+TEXT ·castF64F16AVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         $0x00000001, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z0
+
+elements_many:
+	SUBQ             $0x08, DX
+	JLT              elements_few
+	VMOVUPD          (CX), Z1
+	VCVTPD2PS.RZ_SAE Z1, Y2
+	VCVTPS2PD        Y2, Z3
+	VCMPPD           $0x0c, Z1, Z3, K2
+	VPORD            Y0, Y2, K2, Y2
+	VCVTPS2PH        $0x00, Y2, (AX)
+	ADDQ             $0x00000040, CX
+	ADDQ             $0x00000010, AX
+	JMP              elements_many
+
+elements_few:
+	ADDQ             $0x08, DX
+	JZ               elements_end
+	MOVQ             $-1, BX
+	BZHIQ            DX, BX, BX
+	KMOVQ            BX, K1
+	VMOVUPD.Z        (CX), K1, Z1
+	VCVTPD2PS.RZ_SAE Z1, Y2
+	VCVTPS2PD        Y2, Z3
+	VCMPPD           $0x0c, Z1, Z3, K2
+	VPORD            Y0, Y2, K2, Y2
+	VCVTPS2PH        $0x00, Y2, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castF64BF16AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2
+TEXT ·castF64BF16AVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         $0x00000001, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z0
+	MOVL         $0x00007fff, BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Z1
+	MOVL         $0x00000040, BX
+	VMOVD        BX, X2
+	VPBROADCASTD X2, Z2
+
+elements_many:
+	SUBQ             $0x08, DX
+	JLT              elements_few
+	VMOVUPD          (CX), Z3
+	VCVTPD2PS.RZ_SAE Z3, Y4
+	VCVTPS2PD        Y4, Z5
+	VCMPPD           $0x0c, Z3, Z5, K2
+	VPORD            Y0, Y4, K2, Y4
+	VPSRLD           $0x10, Y4, Y5
+	VPANDD           Y0, Y5, Y3
+	VPADDD           Y1, Y3, Y3
+	VPADDD           Y4, Y3, Y3
+	VPSRLD           $0x10, Y3, Y3
+	VCMPPS           $0x03, Y4, Y4, K2
+	VPORD            Y2, Y5, K2, Y3
+	VPMOVDW          Y3, (AX)
+	ADDQ             $0x00000040, CX
+	ADDQ             $0x00000010, AX
+	JMP              elements_many
+
+elements_few:
+	ADDQ             $0x08, DX
+	JZ               elements_end
+	MOVQ             $-1, BX
+	BZHIQ            DX, BX, BX
+	KMOVQ            BX, K1
+	VMOVUPD.Z        (CX), K1, Z3
+	VCVTPD2PS.RZ_SAE Z3, Y4
+	VCVTPS2PD        Y4, Z5
+	VCMPPD           $0x0c, Z3, Z5, K2
+	VPORD            Y0, Y4, K2, Y4
+	VPSRLD           $0x10, Y4, Y3
+	VPANDD           Y0, Y3, Y0
+	VPADDD           Y1, Y0, Y0
+	VPADDD           Y4, Y0, Y0
+	VPSRLD           $0x10, Y0, Y0
+	VCMPPS           $0x03, Y4, Y4, K2
+	VPORD            Y2, Y3, K2, Y0
+	VPMOVDW          Y0, K1, (AX)
 
 elements_end:
 	VZEROUPPER
@@ -250,6 +508,37 @@ elements_end:
 	VZEROUPPER
 	RET
 
+// func castF64I32AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2
+TEXT ·castF64I32AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+elements_many:
+	SUBQ       $0x08, DX
+	JLT        elements_few
+	VMOVUPD    (CX), Z0
+	VCVTTPD2DQ Z0, Y0
+	VMOVUPS    Y0, (AX)
+	ADDQ       $0x00000040, CX
+	ADDQ       $0x00000020, AX
+	JMP        elements_many
+
+elements_few:
+	ADDQ       $0x08, DX
+	JZ         elements_end
+	MOVQ       $-1, BX
+	BZHIQ      DX, BX, BX
+	KMOVQ      BX, K1
+	VMOVUPD.Z  (CX), K1, Z0
+	VCVTTPD2DQ Z0, Y0
+	VMOVUPS    Y0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
 // func castF64U32AVX512(dst *byte, src *byte, n int)
 // Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2
 TEXT ·castF64U32AVX512(SB), NOSPLIT, $0-24
@@ -276,6 +565,195 @@ elements_few:
 	VMOVUPD.Z  (CX), K1, Z0
 	VCVTTPD2QQ Z0, Z0
 	VPMOVQD    Z0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castF64I64AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2
+TEXT ·castF64I64AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+elements_many:
+	SUBQ       $0x08, DX
+	JLT        elements_few
+	VMOVUPD    (CX), Z0
+	VCVTTPD2QQ Z0, Z0
+	VMOVUPD    Z0, (AX)
+	ADDQ       $0x00000040, CX
+	ADDQ       $0x00000040, AX
+	JMP        elements_many
+
+elements_few:
+	ADDQ       $0x08, DX
+	JZ         elements_end
+	MOVQ       $-1, BX
+	BZHIQ      DX, BX, BX
+	KMOVQ      BX, K1
+	VMOVUPD.Z  (CX), K1, Z0
+	VCVTTPD2QQ Z0, Z0
+	VMOVUPD    Z0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castF64U64AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2
+TEXT ·castF64U64AVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         $0x43e0000000000000, BX
+	VPBROADCASTQ BX, Z0
+	MOVQ         $0x43f0000000000000, BX
+	VPBROADCASTQ BX, Z1
+
+elements_many:
+	SUBQ        $0x08, DX
+	JLT         elements_few
+	VMOVUPD     (CX), Z2
+	VCVTTPD2QQ  Z2, Z3
+	VCMPPD      $0x1d, Z0, Z2, K2
+	VCMPPD      $0x11, Z1, Z2, K2, K2
+	VCVTTPD2UQQ Z2, K2, Z3
+	VMOVUPD     Z3, (AX)
+	ADDQ        $0x00000040, CX
+	ADDQ        $0x00000040, AX
+	JMP         elements_many
+
+elements_few:
+	ADDQ        $0x08, DX
+	JZ          elements_end
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VMOVUPD.Z   (CX), K1, Z2
+	VCVTTPD2QQ  Z2, Z3
+	VCMPPD      $0x1d, Z0, Z2, K2
+	VCMPPD      $0x11, Z1, Z2, K2, K2
+	VCVTTPD2UQQ Z2, K2, Z3
+	VMOVUPD     Z3, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castF16F64AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2, F16C
+TEXT ·castF16F64AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+elements_many:
+	SUBQ      $0x08, DX
+	JLT       elements_few
+	VCVTPH2PS (CX), Y0
+	VCVTPS2PD Y0, Z0
+	VMOVUPD   Z0, (AX)
+	ADDQ      $0x00000010, CX
+	ADDQ      $0x00000040, AX
+	JMP       elements_many
+
+elements_few:
+	ADDQ        $0x08, DX
+	JZ          elements_end
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VMOVDQU16.Z (CX), K1, X0
+	VCVTPH2PS   X0, Y0
+	VCVTPS2PD   Y0, Z0
+	VMOVUPD     Z0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castF16BF16AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2, F16C
+TEXT ·castF16BF16AVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         $0x00000001, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z0
+	MOVL         $0x00007fff, BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Z1
+	MOVL         $0x00000040, BX
+	VMOVD        BX, X2
+	VPBROADCASTD X2, Z2
+
+elements_many:
+	SUBQ      $0x08, DX
+	JLT       elements_few
+	VCVTPH2PS (CX), Y3
+	VPSRLD    $0x10, Y3, Y5
+	VPANDD    Y0, Y5, Y4
+	VPADDD    Y1, Y4, Y4
+	VPADDD    Y3, Y4, Y4
+	VPSRLD    $0x10, Y4, Y4
+	VCMPPS    $0x03, Y3, Y3, K2
+	VPORD     Y2, Y5, K2, Y4
+	VPMOVDW   Y4, (AX)
+	ADDQ      $0x00000010, CX
+	ADDQ      $0x00000010, AX
+	JMP       elements_many
+
+elements_few:
+	ADDQ        $0x08, DX
+	JZ          elements_end
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VMOVDQU16.Z (CX), K1, X3
+	VCVTPH2PS   X3, Y3
+	VPSRLD      $0x10, Y3, Y4
+	VPANDD      Y0, Y4, Y0
+	VPADDD      Y1, Y0, Y0
+	VPADDD      Y3, Y0, Y0
+	VPSRLD      $0x10, Y0, Y0
+	VCMPPS      $0x03, Y3, Y3, K2
+	VPORD       Y2, Y4, K2, Y0
+	VPMOVDW     Y0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castF16I8AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2, F16C
+TEXT ·castF16I8AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+elements_many:
+	SUBQ       $0x08, DX
+	JLT        elements_few
+	VCVTPH2PS  (CX), Y0
+	VCVTTPS2DQ Y0, Y0
+	VPMOVDB    Y0, (AX)
+	ADDQ       $0x00000010, CX
+	ADDQ       $0x00000008, AX
+	JMP        elements_many
+
+elements_few:
+	ADDQ        $0x08, DX
+	JZ          elements_end
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VMOVDQU16.Z (CX), K1, X0
+	VCVTPH2PS   X0, Y0
+	VCVTTPS2DQ  Y0, Y0
+	VPMOVDB     Y0, K1, (AX)
 
 elements_end:
 	VZEROUPPER
@@ -313,131 +791,6 @@ elements_end:
 	VZEROUPPER
 	RET
 
-// func castF16U32AVX512(dst *byte, src *byte, n int)
-// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, F16C
-TEXT ·castF16U32AVX512(SB), NOSPLIT, $0-24
-	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), CX
-	MOVQ n+16(FP), DX
-
-elements_many:
-	SUBQ       $0x08, DX
-	JLT        elements_few
-	VCVTPH2PS  (CX), Y0
-	VCVTTPS2QQ Y0, Z0
-	VPMOVQD    Z0, (AX)
-	ADDQ       $0x00000010, CX
-	ADDQ       $0x00000020, AX
-	JMP        elements_many
-
-elements_few:
-	ADDQ        $0x08, DX
-	JZ          elements_end
-	MOVQ        $-1, BX
-	BZHIQ       DX, BX, BX
-	KMOVQ       BX, K1
-	VMOVDQU16.Z (CX), K1, X0
-	VCVTPH2PS   X0, Y0
-	VCVTTPS2QQ  Y0, Z0
-	VPMOVQD     Z0, K1, (AX)
-
-elements_end:
-	VZEROUPPER
-	RET
-
-// func castF64F32AVX512(dst *byte, src *byte, n int)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2
-TEXT ·castF64F32AVX512(SB), NOSPLIT, $0-24
-	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), CX
-	MOVQ n+16(FP), DX
-
-elements_many:
-	SUBQ      $0x08, DX
-	JLT       elements_few
-	VMOVUPD   (CX), Z0
-	VCVTPD2PS Z0, Y0
-	VMOVUPS   Y0, (AX)
-	ADDQ      $0x00000040, CX
-	ADDQ      $0x00000020, AX
-	JMP       elements_many
-
-elements_few:
-	ADDQ      $0x08, DX
-	JZ        elements_end
-	MOVQ      $-1, BX
-	BZHIQ     DX, BX, BX
-	KMOVQ     BX, K1
-	VMOVUPD.Z (CX), K1, Z0
-	VCVTPD2PS Z0, Y0
-	VMOVUPS   Y0, K1, (AX)
-
-elements_end:
-	VZEROUPPER
-	RET
-
-// func castF64I32AVX512(dst *byte, src *byte, n int)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2
-TEXT ·castF64I32AVX512(SB), NOSPLIT, $0-24
-	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), CX
-	MOVQ n+16(FP), DX
-
-elements_many:
-	SUBQ       $0x08, DX
-	JLT        elements_few
-	VMOVUPD    (CX), Z0
-	VCVTTPD2DQ Z0, Y0
-	VMOVUPS    Y0, (AX)
-	ADDQ       $0x00000040, CX
-	ADDQ       $0x00000020, AX
-	JMP        elements_many
-
-elements_few:
-	ADDQ       $0x08, DX
-	JZ         elements_end
-	MOVQ       $-1, BX
-	BZHIQ      DX, BX, BX
-	KMOVQ      BX, K1
-	VMOVUPD.Z  (CX), K1, Z0
-	VCVTTPD2DQ Z0, Y0
-	VMOVUPS    Y0, K1, (AX)
-
-elements_end:
-	VZEROUPPER
-	RET
-
-// func castF64I64AVX512(dst *byte, src *byte, n int)
-// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2
-TEXT ·castF64I64AVX512(SB), NOSPLIT, $0-24
-	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), CX
-	MOVQ n+16(FP), DX
-
-elements_many:
-	SUBQ       $0x08, DX
-	JLT        elements_few
-	VMOVUPD    (CX), Z0
-	VCVTTPD2QQ Z0, Z0
-	VMOVUPD    Z0, (AX)
-	ADDQ       $0x00000040, CX
-	ADDQ       $0x00000040, AX
-	JMP        elements_many
-
-elements_few:
-	ADDQ       $0x08, DX
-	JZ         elements_end
-	MOVQ       $-1, BX
-	BZHIQ      DX, BX, BX
-	KMOVQ      BX, K1
-	VMOVUPD.Z  (CX), K1, Z0
-	VCVTTPD2QQ Z0, Z0
-	VMOVUPD    Z0, K1, (AX)
-
-elements_end:
-	VZEROUPPER
-	RET
-
 // func castF16I32AVX512(dst *byte, src *byte, n int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2, F16C
 TEXT ·castF16I32AVX512(SB), NOSPLIT, $0-24
@@ -465,6 +818,38 @@ elements_few:
 	VCVTPH2PS   X0, Y0
 	VCVTTPS2DQ  Y0, Y0
 	VMOVUPS     Y0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castF16U32AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, F16C
+TEXT ·castF16U32AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+elements_many:
+	SUBQ       $0x08, DX
+	JLT        elements_few
+	VCVTPH2PS  (CX), Y0
+	VCVTTPS2QQ Y0, Z0
+	VPMOVQD    Z0, (AX)
+	ADDQ       $0x00000010, CX
+	ADDQ       $0x00000020, AX
+	JMP        elements_many
+
+elements_few:
+	ADDQ        $0x08, DX
+	JZ          elements_end
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VMOVDQU16.Z (CX), K1, X0
+	VCVTPH2PS   X0, Y0
+	VCVTTPS2QQ  Y0, Z0
+	VPMOVQD     Z0, K1, (AX)
 
 elements_end:
 	VZEROUPPER
@@ -502,9 +887,151 @@ elements_end:
 	VZEROUPPER
 	RET
 
-// func castF16I8AVX512(dst *byte, src *byte, n int)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2, F16C
-TEXT ·castF16I8AVX512(SB), NOSPLIT, $0-24
+// func castF16U64AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, F16C
+TEXT ·castF16U64AVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         $0x43e0000000000000, BX
+	VPBROADCASTQ BX, Z0
+	MOVQ         $0x43f0000000000000, BX
+	VPBROADCASTQ BX, Z1
+
+elements_many:
+	SUBQ        $0x08, DX
+	JLT         elements_few
+	VCVTPH2PS   (CX), Y2
+	VCVTPS2PD   Y2, Z2
+	VCVTTPD2QQ  Z2, Z3
+	VCMPPD      $0x1d, Z0, Z2, K2
+	VCMPPD      $0x11, Z1, Z2, K2, K2
+	VCVTTPD2UQQ Z2, K2, Z3
+	VMOVUPD     Z3, (AX)
+	ADDQ        $0x00000010, CX
+	ADDQ        $0x00000040, AX
+	JMP         elements_many
+
+elements_few:
+	ADDQ        $0x08, DX
+	JZ          elements_end
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VMOVDQU16.Z (CX), K1, X2
+	VCVTPH2PS   X2, Y2
+	VCVTPS2PD   Y2, Z2
+	VCVTTPD2QQ  Z2, Z3
+	VCMPPD      $0x1d, Z0, Z2, K2
+	VCMPPD      $0x11, Z1, Z2, K2, K2
+	VCVTTPD2UQQ Z2, K2, Z3
+	VMOVUPD     Z3, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castBF16F32AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2
+TEXT ·castBF16F32AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+elements_many:
+	SUBQ      $0x08, DX
+	JLT       elements_few
+	VPMOVZXWD (CX), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VMOVUPS   Y0, (AX)
+	ADDQ      $0x00000010, CX
+	ADDQ      $0x00000020, AX
+	JMP       elements_many
+
+elements_few:
+	ADDQ        $0x08, DX
+	JZ          elements_end
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VPMOVZXWD.Z (CX), K1, Y0
+	VPSLLD      $0x10, Y0, Y0
+	VMOVUPS     Y0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castBF16F64AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2
+TEXT ·castBF16F64AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+elements_many:
+	SUBQ      $0x08, DX
+	JLT       elements_few
+	VPMOVZXWD (CX), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VCVTPS2PD Y0, Z0
+	VMOVUPD   Z0, (AX)
+	ADDQ      $0x00000010, CX
+	ADDQ      $0x00000040, AX
+	JMP       elements_many
+
+elements_few:
+	ADDQ        $0x08, DX
+	JZ          elements_end
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VPMOVZXWD.Z (CX), K1, Y0
+	VPSLLD      $0x10, Y0, Y0
+	VCVTPS2PD   Y0, Z0
+	VMOVUPD     Z0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castBF16F16AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2, F16C
+TEXT ·castBF16F16AVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         $0x00000001, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z0
+
+elements_many:
+	SUBQ      $0x08, DX
+	JLT       elements_few
+	VPMOVZXWD (CX), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VCVTPS2PH $0x00, Y0, (AX)
+	ADDQ      $0x00000010, CX
+	ADDQ      $0x00000010, AX
+	JMP       elements_many
+
+elements_few:
+	ADDQ        $0x08, DX
+	JZ          elements_end
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VPMOVZXWD.Z (CX), K1, Y0
+	VPSLLD      $0x10, Y0, Y0
+	VCVTPS2PH   $0x00, Y0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castBF16I32AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2
+TEXT ·castBF16I32AVX512(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
@@ -512,11 +1039,12 @@ TEXT ·castF16I8AVX512(SB), NOSPLIT, $0-24
 elements_many:
 	SUBQ       $0x08, DX
 	JLT        elements_few
-	VCVTPH2PS  (CX), Y0
+	VPMOVZXWD  (CX), Y0
+	VPSLLD     $0x10, Y0, Y0
 	VCVTTPS2DQ Y0, Y0
-	VPMOVDB    Y0, (AX)
+	VMOVUPS    Y0, (AX)
 	ADDQ       $0x00000010, CX
-	ADDQ       $0x00000008, AX
+	ADDQ       $0x00000020, AX
 	JMP        elements_many
 
 elements_few:
@@ -525,10 +1053,120 @@ elements_few:
 	MOVQ        $-1, BX
 	BZHIQ       DX, BX, BX
 	KMOVQ       BX, K1
-	VMOVDQU16.Z (CX), K1, X0
-	VCVTPH2PS   X0, Y0
+	VPMOVZXWD.Z (CX), K1, Y0
+	VPSLLD      $0x10, Y0, Y0
 	VCVTTPS2DQ  Y0, Y0
-	VPMOVDB     Y0, K1, (AX)
+	VMOVUPS     Y0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castBF16I64AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2
+TEXT ·castBF16I64AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+elements_many:
+	SUBQ       $0x08, DX
+	JLT        elements_few
+	VPMOVZXWD  (CX), Y0
+	VPSLLD     $0x10, Y0, Y0
+	VCVTTPS2QQ Y0, Z0
+	VMOVUPD    Z0, (AX)
+	ADDQ       $0x00000010, CX
+	ADDQ       $0x00000040, AX
+	JMP        elements_many
+
+elements_few:
+	ADDQ        $0x08, DX
+	JZ          elements_end
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VPMOVZXWD.Z (CX), K1, Y0
+	VPSLLD      $0x10, Y0, Y0
+	VCVTTPS2QQ  Y0, Z0
+	VMOVUPD     Z0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castBF32AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2
+TEXT ·castBF32AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+elements_many:
+	SUBQ      $0x08, DX
+	JLT       elements_few
+	VPMOVZXBD (CX), Y0
+	VPCMPEQD  Y1, Y1, Y1
+	VPABSD    Y1, Y1
+	VPMINUD   Y1, Y0, Y0
+	VCVTDQ2PS Y0, Y0
+	VMOVUPS   Y0, (AX)
+	ADDQ      $0x00000008, CX
+	ADDQ      $0x00000020, AX
+	JMP       elements_many
+
+elements_few:
+	ADDQ        $0x08, DX
+	JZ          elements_end
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VPMOVZXBD.Z (CX), K1, Y0
+	VPCMPEQD    Y1, Y1, Y1
+	VPABSD      Y1, Y1
+	VPMINUD     Y1, Y0, Y0
+	VCVTDQ2PS   Y0, Y0
+	VMOVUPS     Y0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castBF16AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2, F16C
+TEXT ·castBF16AVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         $0x00000001, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z0
+
+elements_many:
+	SUBQ      $0x08, DX
+	JLT       elements_few
+	VPMOVZXBD (CX), Y0
+	VPCMPEQD  Y1, Y1, Y1
+	VPABSD    Y1, Y1
+	VPMINUD   Y1, Y0, Y0
+	VCVTDQ2PS Y0, Y0
+	VCVTPS2PH $0x00, Y0, (AX)
+	ADDQ      $0x00000008, CX
+	ADDQ      $0x00000010, AX
+	JMP       elements_many
+
+elements_few:
+	ADDQ        $0x08, DX
+	JZ          elements_end
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VPMOVZXBD.Z (CX), K1, Y0
+	VPCMPEQD    Y1, Y1, Y1
+	VPABSD      Y1, Y1
+	VPMINUD     Y1, Y0, Y0
+	VCVTDQ2PS   Y0, Y0
+	VCVTPS2PH   $0x00, Y0, K1, (AX)
 
 elements_end:
 	VZEROUPPER
@@ -568,9 +1206,12 @@ elements_end:
 // func castI8F16AVX512(dst *byte, src *byte, n int)
 // Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2, F16C
 TEXT ·castI8F16AVX512(SB), NOSPLIT, $0-24
-	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), CX
-	MOVQ n+16(FP), DX
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         $0x00000001, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z0
 
 elements_many:
 	SUBQ      $0x08, DX
@@ -591,6 +1232,60 @@ elements_few:
 	VPMOVSXBD.Z (CX), K1, Y0
 	VCVTDQ2PS   Y0, Y0
 	VCVTPS2PH   $0x00, Y0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castI8BF16AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2
+TEXT ·castI8BF16AVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         $0x00000001, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z0
+	MOVL         $0x00007fff, BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Z1
+	MOVL         $0x00000040, BX
+	VMOVD        BX, X2
+	VPBROADCASTD X2, Z2
+
+elements_many:
+	SUBQ      $0x08, DX
+	JLT       elements_few
+	VPMOVSXBD (CX), Y3
+	VCVTDQ2PS Y3, Y3
+	VPSRLD    $0x10, Y3, Y5
+	VPANDD    Y0, Y5, Y4
+	VPADDD    Y1, Y4, Y4
+	VPADDD    Y3, Y4, Y4
+	VPSRLD    $0x10, Y4, Y4
+	VCMPPS    $0x03, Y3, Y3, K2
+	VPORD     Y2, Y5, K2, Y4
+	VPMOVDW   Y4, (AX)
+	ADDQ      $0x00000008, CX
+	ADDQ      $0x00000010, AX
+	JMP       elements_many
+
+elements_few:
+	ADDQ        $0x08, DX
+	JZ          elements_end
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VPMOVSXBD.Z (CX), K1, Y3
+	VCVTDQ2PS   Y3, Y3
+	VPSRLD      $0x10, Y3, Y4
+	VPANDD      Y0, Y4, Y0
+	VPADDD      Y1, Y0, Y0
+	VPADDD      Y3, Y0, Y0
+	VPSRLD      $0x10, Y0, Y0
+	VCMPPS      $0x03, Y3, Y3, K2
+	VPORD       Y2, Y4, K2, Y0
+	VPMOVDW     Y0, K1, (AX)
 
 elements_end:
 	VZEROUPPER
@@ -656,80 +1351,6 @@ elements_end:
 	VZEROUPPER
 	RET
 
-// func castBF32AVX512(dst *byte, src *byte, n int)
-// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2
-TEXT ·castBF32AVX512(SB), NOSPLIT, $0-24
-	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), CX
-	MOVQ n+16(FP), DX
-
-elements_many:
-	SUBQ      $0x08, DX
-	JLT       elements_few
-	VPMOVZXBD (CX), Y0
-	VPCMPEQD  Y1, Y1, Y1
-	VPABSD    Y1, Y1
-	VPMINUD   Y1, Y0, Y0
-	VCVTDQ2PS Y0, Y0
-	VMOVUPS   Y0, (AX)
-	ADDQ      $0x00000008, CX
-	ADDQ      $0x00000020, AX
-	JMP       elements_many
-
-elements_few:
-	ADDQ        $0x08, DX
-	JZ          elements_end
-	MOVQ        $-1, BX
-	BZHIQ       DX, BX, BX
-	KMOVQ       BX, K1
-	VPMOVZXBD.Z (CX), K1, Y0
-	VPCMPEQD    Y1, Y1, Y1
-	VPABSD      Y1, Y1
-	VPMINUD     Y1, Y0, Y0
-	VCVTDQ2PS   Y0, Y0
-	VMOVUPS     Y0, K1, (AX)
-
-elements_end:
-	VZEROUPPER
-	RET
-
-// func castBF16AVX512(dst *byte, src *byte, n int)
-// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2, F16C
-TEXT ·castBF16AVX512(SB), NOSPLIT, $0-24
-	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), CX
-	MOVQ n+16(FP), DX
-
-elements_many:
-	SUBQ      $0x08, DX
-	JLT       elements_few
-	VPMOVZXBD (CX), Y0
-	VPCMPEQD  Y1, Y1, Y1
-	VPABSD    Y1, Y1
-	VPMINUD   Y1, Y0, Y0
-	VCVTDQ2PS Y0, Y0
-	VCVTPS2PH $0x00, Y0, (AX)
-	ADDQ      $0x00000008, CX
-	ADDQ      $0x00000010, AX
-	JMP       elements_many
-
-elements_few:
-	ADDQ        $0x08, DX
-	JZ          elements_end
-	MOVQ        $-1, BX
-	BZHIQ       DX, BX, BX
-	KMOVQ       BX, K1
-	VPMOVZXBD.Z (CX), K1, Y0
-	VPCMPEQD    Y1, Y1, Y1
-	VPABSD      Y1, Y1
-	VPMINUD     Y1, Y0, Y0
-	VCVTDQ2PS   Y0, Y0
-	VCVTPS2PH   $0x00, Y0, K1, (AX)
-
-elements_end:
-	VZEROUPPER
-	RET
-
 // func castU8F32AVX512(dst *byte, src *byte, n int)
 // Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2
 TEXT ·castU8F32AVX512(SB), NOSPLIT, $0-24
@@ -764,9 +1385,12 @@ elements_end:
 // func castU8F16AVX512(dst *byte, src *byte, n int)
 // Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2, F16C
 TEXT ·castU8F16AVX512(SB), NOSPLIT, $0-24
-	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), CX
-	MOVQ n+16(FP), DX
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         $0x00000001, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z0
 
 elements_many:
 	SUBQ      $0x08, DX
@@ -787,6 +1411,60 @@ elements_few:
 	VPMOVZXBD.Z (CX), K1, Y0
 	VCVTDQ2PS   Y0, Y0
 	VCVTPS2PH   $0x00, Y0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castU8BF16AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2
+TEXT ·castU8BF16AVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         $0x00000001, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z0
+	MOVL         $0x00007fff, BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Z1
+	MOVL         $0x00000040, BX
+	VMOVD        BX, X2
+	VPBROADCASTD X2, Z2
+
+elements_many:
+	SUBQ      $0x08, DX
+	JLT       elements_few
+	VPMOVZXBD (CX), Y3
+	VCVTDQ2PS Y3, Y3
+	VPSRLD    $0x10, Y3, Y5
+	VPANDD    Y0, Y5, Y4
+	VPADDD    Y1, Y4, Y4
+	VPADDD    Y3, Y4, Y4
+	VPSRLD    $0x10, Y4, Y4
+	VCMPPS    $0x03, Y3, Y3, K2
+	VPORD     Y2, Y5, K2, Y4
+	VPMOVDW   Y4, (AX)
+	ADDQ      $0x00000008, CX
+	ADDQ      $0x00000010, AX
+	JMP       elements_many
+
+elements_few:
+	ADDQ        $0x08, DX
+	JZ          elements_end
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VPMOVZXBD.Z (CX), K1, Y3
+	VCVTDQ2PS   Y3, Y3
+	VPSRLD      $0x10, Y3, Y4
+	VPANDD      Y0, Y4, Y0
+	VPADDD      Y1, Y0, Y0
+	VPADDD      Y3, Y0, Y0
+	VPSRLD      $0x10, Y0, Y0
+	VCMPPS      $0x03, Y3, Y3, K2
+	VPORD       Y2, Y4, K2, Y0
+	VPMOVDW     Y0, K1, (AX)
 
 elements_end:
 	VZEROUPPER
@@ -845,6 +1523,426 @@ elements_few:
 	BZHIQ       DX, BX, BX
 	KMOVQ       BX, K1
 	VPMOVZXBD.Z (CX), K1, Y0
+	VPMOVSXDQ   Y0, Z0
+	VMOVUPD     Z0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castI16F32AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2
+TEXT ·castI16F32AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+elements_many:
+	SUBQ      $0x08, DX
+	JLT       elements_few
+	VPMOVSXWD (CX), Y0
+	VCVTDQ2PS Y0, Y0
+	VMOVUPS   Y0, (AX)
+	ADDQ      $0x00000010, CX
+	ADDQ      $0x00000020, AX
+	JMP       elements_many
+
+elements_few:
+	ADDQ        $0x08, DX
+	JZ          elements_end
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VPMOVSXWD.Z (CX), K1, Y0
+	VCVTDQ2PS   Y0, Y0
+	VMOVUPS     Y0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castI16F64AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2
+TEXT ·castI16F64AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+elements_many:
+	SUBQ      $0x08, DX
+	JLT       elements_few
+	VPMOVSXWD (CX), Y0
+	VCVTDQ2PD Y0, Z0
+	VMOVUPD   Z0, (AX)
+	ADDQ      $0x00000010, CX
+	ADDQ      $0x00000040, AX
+	JMP       elements_many
+
+elements_few:
+	ADDQ        $0x08, DX
+	JZ          elements_end
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VPMOVSXWD.Z (CX), K1, Y0
+	VCVTDQ2PD   Y0, Z0
+	VMOVUPD     Z0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castI16F16AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2, F16C
+TEXT ·castI16F16AVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         $0x00000001, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z0
+
+elements_many:
+	SUBQ      $0x08, DX
+	JLT       elements_few
+	VPMOVSXWD (CX), Y0
+	VCVTDQ2PS Y0, Y0
+	VCVTPS2PH $0x00, Y0, (AX)
+	ADDQ      $0x00000010, CX
+	ADDQ      $0x00000010, AX
+	JMP       elements_many
+
+elements_few:
+	ADDQ        $0x08, DX
+	JZ          elements_end
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VPMOVSXWD.Z (CX), K1, Y0
+	VCVTDQ2PS   Y0, Y0
+	VCVTPS2PH   $0x00, Y0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castI16BF16AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2
+TEXT ·castI16BF16AVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         $0x00000001, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z0
+	MOVL         $0x00007fff, BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Z1
+	MOVL         $0x00000040, BX
+	VMOVD        BX, X2
+	VPBROADCASTD X2, Z2
+
+elements_many:
+	SUBQ      $0x08, DX
+	JLT       elements_few
+	VPMOVSXWD (CX), Y3
+	VCVTDQ2PS Y3, Y3
+	VPSRLD    $0x10, Y3, Y5
+	VPANDD    Y0, Y5, Y4
+	VPADDD    Y1, Y4, Y4
+	VPADDD    Y3, Y4, Y4
+	VPSRLD    $0x10, Y4, Y4
+	VCMPPS    $0x03, Y3, Y3, K2
+	VPORD     Y2, Y5, K2, Y4
+	VPMOVDW   Y4, (AX)
+	ADDQ      $0x00000010, CX
+	ADDQ      $0x00000010, AX
+	JMP       elements_many
+
+elements_few:
+	ADDQ        $0x08, DX
+	JZ          elements_end
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VPMOVSXWD.Z (CX), K1, Y3
+	VCVTDQ2PS   Y3, Y3
+	VPSRLD      $0x10, Y3, Y4
+	VPANDD      Y0, Y4, Y0
+	VPADDD      Y1, Y0, Y0
+	VPADDD      Y3, Y0, Y0
+	VPSRLD      $0x10, Y0, Y0
+	VCMPPS      $0x03, Y3, Y3, K2
+	VPORD       Y2, Y4, K2, Y0
+	VPMOVDW     Y0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castI16I32AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2
+TEXT ·castI16I32AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+elements_many:
+	SUBQ      $0x08, DX
+	JLT       elements_few
+	VPMOVSXWD (CX), Y0
+	VMOVUPS   Y0, (AX)
+	ADDQ      $0x00000010, CX
+	ADDQ      $0x00000020, AX
+	JMP       elements_many
+
+elements_few:
+	ADDQ        $0x08, DX
+	JZ          elements_end
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VPMOVSXWD.Z (CX), K1, Y0
+	VMOVUPS     Y0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castI16I64AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2
+TEXT ·castI16I64AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+elements_many:
+	SUBQ      $0x08, DX
+	JLT       elements_few
+	VPMOVSXWD (CX), Y0
+	VPMOVSXDQ Y0, Z0
+	VMOVUPD   Z0, (AX)
+	ADDQ      $0x00000010, CX
+	ADDQ      $0x00000040, AX
+	JMP       elements_many
+
+elements_few:
+	ADDQ        $0x08, DX
+	JZ          elements_end
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VPMOVSXWD.Z (CX), K1, Y0
+	VPMOVSXDQ   Y0, Z0
+	VMOVUPD     Z0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castU16F32AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2
+TEXT ·castU16F32AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+elements_many:
+	SUBQ      $0x08, DX
+	JLT       elements_few
+	VPMOVZXWD (CX), Y0
+	VCVTDQ2PS Y0, Y0
+	VMOVUPS   Y0, (AX)
+	ADDQ      $0x00000010, CX
+	ADDQ      $0x00000020, AX
+	JMP       elements_many
+
+elements_few:
+	ADDQ        $0x08, DX
+	JZ          elements_end
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VPMOVZXWD.Z (CX), K1, Y0
+	VCVTDQ2PS   Y0, Y0
+	VMOVUPS     Y0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castU16F64AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2
+TEXT ·castU16F64AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+elements_many:
+	SUBQ      $0x08, DX
+	JLT       elements_few
+	VPMOVZXWD (CX), Y0
+	VCVTDQ2PD Y0, Z0
+	VMOVUPD   Z0, (AX)
+	ADDQ      $0x00000010, CX
+	ADDQ      $0x00000040, AX
+	JMP       elements_many
+
+elements_few:
+	ADDQ        $0x08, DX
+	JZ          elements_end
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VPMOVZXWD.Z (CX), K1, Y0
+	VCVTDQ2PD   Y0, Z0
+	VMOVUPD     Z0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castU16F16AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2, F16C
+TEXT ·castU16F16AVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         $0x00000001, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z0
+
+elements_many:
+	SUBQ      $0x08, DX
+	JLT       elements_few
+	VPMOVZXWD (CX), Y0
+	VCVTDQ2PS Y0, Y0
+	VCVTPS2PH $0x00, Y0, (AX)
+	ADDQ      $0x00000010, CX
+	ADDQ      $0x00000010, AX
+	JMP       elements_many
+
+elements_few:
+	ADDQ        $0x08, DX
+	JZ          elements_end
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VPMOVZXWD.Z (CX), K1, Y0
+	VCVTDQ2PS   Y0, Y0
+	VCVTPS2PH   $0x00, Y0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castU16BF16AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2
+TEXT ·castU16BF16AVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         $0x00000001, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z0
+	MOVL         $0x00007fff, BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Z1
+	MOVL         $0x00000040, BX
+	VMOVD        BX, X2
+	VPBROADCASTD X2, Z2
+
+elements_many:
+	SUBQ      $0x08, DX
+	JLT       elements_few
+	VPMOVZXWD (CX), Y3
+	VCVTDQ2PS Y3, Y3
+	VPSRLD    $0x10, Y3, Y5
+	VPANDD    Y0, Y5, Y4
+	VPADDD    Y1, Y4, Y4
+	VPADDD    Y3, Y4, Y4
+	VPSRLD    $0x10, Y4, Y4
+	VCMPPS    $0x03, Y3, Y3, K2
+	VPORD     Y2, Y5, K2, Y4
+	VPMOVDW   Y4, (AX)
+	ADDQ      $0x00000010, CX
+	ADDQ      $0x00000010, AX
+	JMP       elements_many
+
+elements_few:
+	ADDQ        $0x08, DX
+	JZ          elements_end
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VPMOVZXWD.Z (CX), K1, Y3
+	VCVTDQ2PS   Y3, Y3
+	VPSRLD      $0x10, Y3, Y4
+	VPANDD      Y0, Y4, Y0
+	VPADDD      Y1, Y0, Y0
+	VPADDD      Y3, Y0, Y0
+	VPSRLD      $0x10, Y0, Y0
+	VCMPPS      $0x03, Y3, Y3, K2
+	VPORD       Y2, Y4, K2, Y0
+	VPMOVDW     Y0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castU16I32AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2
+TEXT ·castU16I32AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+elements_many:
+	SUBQ      $0x08, DX
+	JLT       elements_few
+	VPMOVZXWD (CX), Y0
+	VMOVUPS   Y0, (AX)
+	ADDQ      $0x00000010, CX
+	ADDQ      $0x00000020, AX
+	JMP       elements_many
+
+elements_few:
+	ADDQ        $0x08, DX
+	JZ          elements_end
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VPMOVZXWD.Z (CX), K1, Y0
+	VMOVUPS     Y0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castU16I64AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2
+TEXT ·castU16I64AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+elements_many:
+	SUBQ      $0x08, DX
+	JLT       elements_few
+	VPMOVZXWD (CX), Y0
+	VPMOVSXDQ Y0, Z0
+	VMOVUPD   Z0, (AX)
+	ADDQ      $0x00000010, CX
+	ADDQ      $0x00000040, AX
+	JMP       elements_many
+
+elements_few:
+	ADDQ        $0x08, DX
+	JZ          elements_end
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VPMOVZXWD.Z (CX), K1, Y0
 	VPMOVSXDQ   Y0, Z0
 	VMOVUPD     Z0, K1, (AX)
 
@@ -917,29 +2015,102 @@ elements_end:
 // func castI32F16AVX512(dst *byte, src *byte, n int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2, F16C
 TEXT ·castI32F16AVX512(SB), NOSPLIT, $0-24
-	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), CX
-	MOVQ n+16(FP), DX
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         $0x00000001, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z0
 
 elements_many:
-	SUBQ      $0x08, DX
-	JLT       elements_few
-	VMOVUPS   (CX), Y0
-	VCVTDQ2PS Y0, Y0
-	VCVTPS2PH $0x00, Y0, (AX)
-	ADDQ      $0x00000020, CX
-	ADDQ      $0x00000010, AX
-	JMP       elements_many
+	SUBQ             $0x08, DX
+	JLT              elements_few
+	VMOVUPS          (CX), Y1
+	VCVTDQ2PD        Y1, Z1
+	VCVTPD2PS.RZ_SAE Z1, Y2
+	VCVTPS2PD        Y2, Z3
+	VCMPPD           $0x0c, Z1, Z3, K2
+	VPORD            Y0, Y2, K2, Y2
+	VCVTPS2PH        $0x00, Y2, (AX)
+	ADDQ             $0x00000020, CX
+	ADDQ             $0x00000010, AX
+	JMP              elements_many
 
 elements_few:
-	ADDQ      $0x08, DX
-	JZ        elements_end
-	MOVQ      $-1, BX
-	BZHIQ     DX, BX, BX
-	KMOVQ     BX, K1
-	VMOVUPS.Z (CX), K1, Y0
-	VCVTDQ2PS Y0, Y0
-	VCVTPS2PH $0x00, Y0, K1, (AX)
+	ADDQ             $0x08, DX
+	JZ               elements_end
+	MOVQ             $-1, BX
+	BZHIQ            DX, BX, BX
+	KMOVQ            BX, K1
+	VMOVUPS.Z        (CX), K1, Y1
+	VCVTDQ2PD        Y1, Z1
+	VCVTPD2PS.RZ_SAE Z1, Y2
+	VCVTPS2PD        Y2, Z3
+	VCMPPD           $0x0c, Z1, Z3, K2
+	VPORD            Y0, Y2, K2, Y2
+	VCVTPS2PH        $0x00, Y2, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castI32BF16AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2
+TEXT ·castI32BF16AVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         $0x00000001, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z0
+	MOVL         $0x00007fff, BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Z1
+	MOVL         $0x00000040, BX
+	VMOVD        BX, X2
+	VPBROADCASTD X2, Z2
+
+elements_many:
+	SUBQ             $0x08, DX
+	JLT              elements_few
+	VMOVUPS          (CX), Y3
+	VCVTDQ2PD        Y3, Z3
+	VCVTPD2PS.RZ_SAE Z3, Y4
+	VCVTPS2PD        Y4, Z5
+	VCMPPD           $0x0c, Z3, Z5, K2
+	VPORD            Y0, Y4, K2, Y4
+	VPSRLD           $0x10, Y4, Y5
+	VPANDD           Y0, Y5, Y3
+	VPADDD           Y1, Y3, Y3
+	VPADDD           Y4, Y3, Y3
+	VPSRLD           $0x10, Y3, Y3
+	VCMPPS           $0x03, Y4, Y4, K2
+	VPORD            Y2, Y5, K2, Y3
+	VPMOVDW          Y3, (AX)
+	ADDQ             $0x00000020, CX
+	ADDQ             $0x00000010, AX
+	JMP              elements_many
+
+elements_few:
+	ADDQ             $0x08, DX
+	JZ               elements_end
+	MOVQ             $-1, BX
+	BZHIQ            DX, BX, BX
+	KMOVQ            BX, K1
+	VMOVUPS.Z        (CX), K1, Y3
+	VCVTDQ2PD        Y3, Z3
+	VCVTPD2PS.RZ_SAE Z3, Y4
+	VCVTPS2PD        Y4, Z5
+	VCMPPD           $0x0c, Z3, Z5, K2
+	VPORD            Y0, Y4, K2, Y4
+	VPSRLD           $0x10, Y4, Y3
+	VPANDD           Y0, Y3, Y0
+	VPADDD           Y1, Y0, Y0
+	VPADDD           Y4, Y0, Y0
+	VPSRLD           $0x10, Y0, Y0
+	VCMPPS           $0x03, Y4, Y4, K2
+	VPORD            Y2, Y3, K2, Y0
+	VPMOVDW          Y0, K1, (AX)
 
 elements_end:
 	VZEROUPPER
@@ -974,6 +2145,37 @@ elements_end:
 	VZEROUPPER
 	RET
 
+// func castI32I16AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2
+TEXT ·castI32I16AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+elements_many:
+	SUBQ      $0x08, DX
+	JLT       elements_few
+	VMOVUPS   (CX), Y0
+	VPMOVSXDQ Y0, Z0
+	VPMOVQW   Z0, (AX)
+	ADDQ      $0x00000020, CX
+	ADDQ      $0x00000010, AX
+	JMP       elements_many
+
+elements_few:
+	ADDQ      $0x08, DX
+	JZ        elements_end
+	MOVQ      $-1, BX
+	BZHIQ     DX, BX, BX
+	KMOVQ     BX, K1
+	VMOVUPS.Z (CX), K1, Y0
+	VPMOVSXDQ Y0, Z0
+	VPMOVQW   Z0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
 // func castI32I64AVX512(dst *byte, src *byte, n int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2
 TEXT ·castI32I64AVX512(SB), NOSPLIT, $0-24
@@ -999,6 +2201,203 @@ elements_few:
 	KMOVQ     BX, K1
 	VMOVUPS.Z (CX), K1, Y0
 	VPMOVSXDQ Y0, Z0
+	VMOVUPD   Z0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castU32F32AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2
+TEXT ·castU32F32AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+elements_many:
+	SUBQ       $0x08, DX
+	JLT        elements_few
+	VMOVUPS    (CX), Y0
+	VCVTUDQ2PS Y0, Y0
+	VMOVUPS    Y0, (AX)
+	ADDQ       $0x00000020, CX
+	ADDQ       $0x00000020, AX
+	JMP        elements_many
+
+elements_few:
+	ADDQ       $0x08, DX
+	JZ         elements_end
+	MOVQ       $-1, BX
+	BZHIQ      DX, BX, BX
+	KMOVQ      BX, K1
+	VMOVUPS.Z  (CX), K1, Y0
+	VCVTUDQ2PS Y0, Y0
+	VMOVUPS    Y0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castU32F64AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2
+TEXT ·castU32F64AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+elements_many:
+	SUBQ       $0x08, DX
+	JLT        elements_few
+	VMOVUPS    (CX), Y0
+	VCVTUDQ2PD Y0, Z0
+	VMOVUPD    Z0, (AX)
+	ADDQ       $0x00000020, CX
+	ADDQ       $0x00000040, AX
+	JMP        elements_many
+
+elements_few:
+	ADDQ       $0x08, DX
+	JZ         elements_end
+	MOVQ       $-1, BX
+	BZHIQ      DX, BX, BX
+	KMOVQ      BX, K1
+	VMOVUPS.Z  (CX), K1, Y0
+	VCVTUDQ2PD Y0, Z0
+	VMOVUPD    Z0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castU32F16AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2, F16C
+TEXT ·castU32F16AVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         $0x00000001, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z0
+
+elements_many:
+	SUBQ             $0x08, DX
+	JLT              elements_few
+	VMOVUPS          (CX), Y1
+	VCVTUDQ2PD       Y1, Z1
+	VCVTPD2PS.RZ_SAE Z1, Y2
+	VCVTPS2PD        Y2, Z3
+	VCMPPD           $0x0c, Z1, Z3, K2
+	VPORD            Y0, Y2, K2, Y2
+	VCVTPS2PH        $0x00, Y2, (AX)
+	ADDQ             $0x00000020, CX
+	ADDQ             $0x00000010, AX
+	JMP              elements_many
+
+elements_few:
+	ADDQ             $0x08, DX
+	JZ               elements_end
+	MOVQ             $-1, BX
+	BZHIQ            DX, BX, BX
+	KMOVQ            BX, K1
+	VMOVUPS.Z        (CX), K1, Y1
+	VCVTUDQ2PD       Y1, Z1
+	VCVTPD2PS.RZ_SAE Z1, Y2
+	VCVTPS2PD        Y2, Z3
+	VCMPPD           $0x0c, Z1, Z3, K2
+	VPORD            Y0, Y2, K2, Y2
+	VCVTPS2PH        $0x00, Y2, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castU32BF16AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2
+TEXT ·castU32BF16AVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         $0x00000001, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z0
+	MOVL         $0x00007fff, BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Z1
+	MOVL         $0x00000040, BX
+	VMOVD        BX, X2
+	VPBROADCASTD X2, Z2
+
+elements_many:
+	SUBQ             $0x08, DX
+	JLT              elements_few
+	VMOVUPS          (CX), Y3
+	VCVTUDQ2PD       Y3, Z3
+	VCVTPD2PS.RZ_SAE Z3, Y4
+	VCVTPS2PD        Y4, Z5
+	VCMPPD           $0x0c, Z3, Z5, K2
+	VPORD            Y0, Y4, K2, Y4
+	VPSRLD           $0x10, Y4, Y5
+	VPANDD           Y0, Y5, Y3
+	VPADDD           Y1, Y3, Y3
+	VPADDD           Y4, Y3, Y3
+	VPSRLD           $0x10, Y3, Y3
+	VCMPPS           $0x03, Y4, Y4, K2
+	VPORD            Y2, Y5, K2, Y3
+	VPMOVDW          Y3, (AX)
+	ADDQ             $0x00000020, CX
+	ADDQ             $0x00000010, AX
+	JMP              elements_many
+
+elements_few:
+	ADDQ             $0x08, DX
+	JZ               elements_end
+	MOVQ             $-1, BX
+	BZHIQ            DX, BX, BX
+	KMOVQ            BX, K1
+	VMOVUPS.Z        (CX), K1, Y3
+	VCVTUDQ2PD       Y3, Z3
+	VCVTPD2PS.RZ_SAE Z3, Y4
+	VCVTPS2PD        Y4, Z5
+	VCMPPD           $0x0c, Z3, Z5, K2
+	VPORD            Y0, Y4, K2, Y4
+	VPSRLD           $0x10, Y4, Y3
+	VPANDD           Y0, Y3, Y0
+	VPADDD           Y1, Y0, Y0
+	VPADDD           Y4, Y0, Y0
+	VPSRLD           $0x10, Y0, Y0
+	VCMPPS           $0x03, Y4, Y4, K2
+	VPORD            Y2, Y3, K2, Y0
+	VPMOVDW          Y0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castU32I64AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2
+TEXT ·castU32I64AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+elements_many:
+	SUBQ      $0x08, DX
+	JLT       elements_few
+	VMOVUPS   (CX), Y0
+	VPMOVZXDQ Y0, Z0
+	VMOVUPD   Z0, (AX)
+	ADDQ      $0x00000020, CX
+	ADDQ      $0x00000040, AX
+	JMP       elements_many
+
+elements_few:
+	ADDQ      $0x08, DX
+	JZ        elements_end
+	MOVQ      $-1, BX
+	BZHIQ     DX, BX, BX
+	KMOVQ     BX, K1
+	VMOVUPS.Z (CX), K1, Y0
+	VPMOVZXDQ Y0, Z0
 	VMOVUPD   Z0, K1, (AX)
 
 elements_end:
@@ -1070,29 +2469,102 @@ elements_end:
 // func castI64F16AVX512(dst *byte, src *byte, n int)
 // Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, F16C
 TEXT ·castI64F16AVX512(SB), NOSPLIT, $0-24
-	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), CX
-	MOVQ n+16(FP), DX
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         $0x00000001, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z0
 
 elements_many:
-	SUBQ      $0x08, DX
-	JLT       elements_few
-	VMOVUPD   (CX), Z0
-	VCVTQQ2PS Z0, Y0
-	VCVTPS2PH $0x00, Y0, (AX)
-	ADDQ      $0x00000040, CX
-	ADDQ      $0x00000010, AX
-	JMP       elements_many
+	SUBQ             $0x08, DX
+	JLT              elements_few
+	VMOVUPD          (CX), Z1
+	VCVTQQ2PD        Z1, Z1
+	VCVTPD2PS.RZ_SAE Z1, Y2
+	VCVTPS2PD        Y2, Z3
+	VCMPPD           $0x0c, Z1, Z3, K2
+	VPORD            Y0, Y2, K2, Y2
+	VCVTPS2PH        $0x00, Y2, (AX)
+	ADDQ             $0x00000040, CX
+	ADDQ             $0x00000010, AX
+	JMP              elements_many
 
 elements_few:
-	ADDQ      $0x08, DX
-	JZ        elements_end
-	MOVQ      $-1, BX
-	BZHIQ     DX, BX, BX
-	KMOVQ     BX, K1
-	VMOVUPD.Z (CX), K1, Z0
-	VCVTQQ2PS Z0, Y0
-	VCVTPS2PH $0x00, Y0, K1, (AX)
+	ADDQ             $0x08, DX
+	JZ               elements_end
+	MOVQ             $-1, BX
+	BZHIQ            DX, BX, BX
+	KMOVQ            BX, K1
+	VMOVUPD.Z        (CX), K1, Z1
+	VCVTQQ2PD        Z1, Z1
+	VCVTPD2PS.RZ_SAE Z1, Y2
+	VCVTPS2PD        Y2, Z3
+	VCMPPD           $0x0c, Z1, Z3, K2
+	VPORD            Y0, Y2, K2, Y2
+	VCVTPS2PH        $0x00, Y2, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castI64BF16AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2
+TEXT ·castI64BF16AVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         $0x00000001, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z0
+	MOVL         $0x00007fff, BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Z1
+	MOVL         $0x00000040, BX
+	VMOVD        BX, X2
+	VPBROADCASTD X2, Z2
+
+elements_many:
+	SUBQ             $0x08, DX
+	JLT              elements_few
+	VMOVUPD          (CX), Z3
+	VCVTQQ2PD        Z3, Z3
+	VCVTPD2PS.RZ_SAE Z3, Y4
+	VCVTPS2PD        Y4, Z5
+	VCMPPD           $0x0c, Z3, Z5, K2
+	VPORD            Y0, Y4, K2, Y4
+	VPSRLD           $0x10, Y4, Y5
+	VPANDD           Y0, Y5, Y3
+	VPADDD           Y1, Y3, Y3
+	VPADDD           Y4, Y3, Y3
+	VPSRLD           $0x10, Y3, Y3
+	VCMPPS           $0x03, Y4, Y4, K2
+	VPORD            Y2, Y5, K2, Y3
+	VPMOVDW          Y3, (AX)
+	ADDQ             $0x00000040, CX
+	ADDQ             $0x00000010, AX
+	JMP              elements_many
+
+elements_few:
+	ADDQ             $0x08, DX
+	JZ               elements_end
+	MOVQ             $-1, BX
+	BZHIQ            DX, BX, BX
+	KMOVQ            BX, K1
+	VMOVUPD.Z        (CX), K1, Z3
+	VCVTQQ2PD        Z3, Z3
+	VCVTPD2PS.RZ_SAE Z3, Y4
+	VCVTPS2PD        Y4, Z5
+	VCMPPD           $0x0c, Z3, Z5, K2
+	VPORD            Y0, Y4, K2, Y4
+	VPSRLD           $0x10, Y4, Y3
+	VPANDD           Y0, Y3, Y0
+	VPADDD           Y1, Y0, Y0
+	VPADDD           Y4, Y0, Y0
+	VPSRLD           $0x10, Y0, Y0
+	VCMPPS           $0x03, Y4, Y4, K2
+	VPORD            Y2, Y3, K2, Y0
+	VPMOVDW          Y0, K1, (AX)
 
 elements_end:
 	VZEROUPPER
@@ -1129,6 +2601,35 @@ elements_end:
 	VZEROUPPER
 	RET
 
+// func castI64I16AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512F, BMI2
+TEXT ·castI64I16AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+elements_many:
+	SUBQ    $0x08, DX
+	JLT     elements_few
+	VMOVUPD (CX), Z0
+	VPMOVQW Z0, (AX)
+	ADDQ    $0x00000040, CX
+	ADDQ    $0x00000010, AX
+	JMP     elements_many
+
+elements_few:
+	ADDQ      $0x08, DX
+	JZ        elements_end
+	MOVQ      $-1, BX
+	BZHIQ     DX, BX, BX
+	KMOVQ     BX, K1
+	VMOVUPD.Z (CX), K1, Z0
+	VPMOVQW   Z0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
 // func castI64I32AVX512(dst *byte, src *byte, n int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2
 TEXT ·castI64I32AVX512(SB), NOSPLIT, $0-24
@@ -1155,6 +2656,172 @@ elements_few:
 	VMOVUPD.Z (CX), K1, Z0
 	VPMOVQD   Z0, Y0
 	VMOVUPS   Y0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castU64F32AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2
+TEXT ·castU64F32AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+elements_many:
+	SUBQ       $0x08, DX
+	JLT        elements_few
+	VMOVUPD    (CX), Z0
+	VCVTUQQ2PS Z0, Y0
+	VMOVUPS    Y0, (AX)
+	ADDQ       $0x00000040, CX
+	ADDQ       $0x00000020, AX
+	JMP        elements_many
+
+elements_few:
+	ADDQ       $0x08, DX
+	JZ         elements_end
+	MOVQ       $-1, BX
+	BZHIQ      DX, BX, BX
+	KMOVQ      BX, K1
+	VMOVUPD.Z  (CX), K1, Z0
+	VCVTUQQ2PS Z0, Y0
+	VMOVUPS    Y0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castU64F64AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2
+TEXT ·castU64F64AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+elements_many:
+	SUBQ       $0x08, DX
+	JLT        elements_few
+	VMOVUPD    (CX), Z0
+	VCVTUQQ2PD Z0, Z0
+	VMOVUPD    Z0, (AX)
+	ADDQ       $0x00000040, CX
+	ADDQ       $0x00000040, AX
+	JMP        elements_many
+
+elements_few:
+	ADDQ       $0x08, DX
+	JZ         elements_end
+	MOVQ       $-1, BX
+	BZHIQ      DX, BX, BX
+	KMOVQ      BX, K1
+	VMOVUPD.Z  (CX), K1, Z0
+	VCVTUQQ2PD Z0, Z0
+	VMOVUPD    Z0, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castU64F16AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, F16C
+TEXT ·castU64F16AVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         $0x00000001, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z0
+
+elements_many:
+	SUBQ             $0x08, DX
+	JLT              elements_few
+	VMOVUPD          (CX), Z1
+	VCVTUQQ2PD       Z1, Z1
+	VCVTPD2PS.RZ_SAE Z1, Y2
+	VCVTPS2PD        Y2, Z3
+	VCMPPD           $0x0c, Z1, Z3, K2
+	VPORD            Y0, Y2, K2, Y2
+	VCVTPS2PH        $0x00, Y2, (AX)
+	ADDQ             $0x00000040, CX
+	ADDQ             $0x00000010, AX
+	JMP              elements_many
+
+elements_few:
+	ADDQ             $0x08, DX
+	JZ               elements_end
+	MOVQ             $-1, BX
+	BZHIQ            DX, BX, BX
+	KMOVQ            BX, K1
+	VMOVUPD.Z        (CX), K1, Z1
+	VCVTUQQ2PD       Z1, Z1
+	VCVTPD2PS.RZ_SAE Z1, Y2
+	VCVTPS2PD        Y2, Z3
+	VCMPPD           $0x0c, Z1, Z3, K2
+	VPORD            Y0, Y2, K2, Y2
+	VCVTPS2PH        $0x00, Y2, K1, (AX)
+
+elements_end:
+	VZEROUPPER
+	RET
+
+// func castU64BF16AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2
+TEXT ·castU64BF16AVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         $0x00000001, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z0
+	MOVL         $0x00007fff, BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Z1
+	MOVL         $0x00000040, BX
+	VMOVD        BX, X2
+	VPBROADCASTD X2, Z2
+
+elements_many:
+	SUBQ             $0x08, DX
+	JLT              elements_few
+	VMOVUPD          (CX), Z3
+	VCVTUQQ2PD       Z3, Z3
+	VCVTPD2PS.RZ_SAE Z3, Y4
+	VCVTPS2PD        Y4, Z5
+	VCMPPD           $0x0c, Z3, Z5, K2
+	VPORD            Y0, Y4, K2, Y4
+	VPSRLD           $0x10, Y4, Y5
+	VPANDD           Y0, Y5, Y3
+	VPADDD           Y1, Y3, Y3
+	VPADDD           Y4, Y3, Y3
+	VPSRLD           $0x10, Y3, Y3
+	VCMPPS           $0x03, Y4, Y4, K2
+	VPORD            Y2, Y5, K2, Y3
+	VPMOVDW          Y3, (AX)
+	ADDQ             $0x00000040, CX
+	ADDQ             $0x00000010, AX
+	JMP              elements_many
+
+elements_few:
+	ADDQ             $0x08, DX
+	JZ               elements_end
+	MOVQ             $-1, BX
+	BZHIQ            DX, BX, BX
+	KMOVQ            BX, K1
+	VMOVUPD.Z        (CX), K1, Z3
+	VCVTUQQ2PD       Z3, Z3
+	VCVTPD2PS.RZ_SAE Z3, Y4
+	VCVTPS2PD        Y4, Z5
+	VCMPPD           $0x0c, Z3, Z5, K2
+	VPORD            Y0, Y4, K2, Y4
+	VPSRLD           $0x10, Y4, Y3
+	VPANDD           Y0, Y3, Y0
+	VPADDD           Y1, Y0, Y0
+	VPADDD           Y4, Y0, Y0
+	VPSRLD           $0x10, Y0, Y0
+	VCMPPS           $0x03, Y4, Y4, K2
+	VPORD            Y2, Y3, K2, Y0
+	VPMOVDW          Y0, K1, (AX)
 
 elements_end:
 	VZEROUPPER

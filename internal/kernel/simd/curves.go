@@ -29,7 +29,11 @@ type Curves struct {
 	expSum                                   func(dst, src *float32, n int, shift float32, t *SingleTable) float64
 	softmaxRows                              func(dst, src *float32, rows, n int, t *SingleTable)
 
-	expDoubles func(dst, src *float64, n int, shift float64) float64 // nil for none
+	// Those of float64; nil for none.
+	expDoubles                              func(dst, src *float64, n int, shift float64) float64
+	sigmoidDoubles, tanhDoubles, logDoubles func(dst, src *float64, n int)
+	sinDoubles, cosDoubles                  func(dst, src *float64, n int) (done int)
+	powDoubles                              func(dst, a, b *float64, n int)
 }
 
 // CurveKernels of the current set; nil where plain Go is all there is.
@@ -47,6 +51,45 @@ func (c *Curves) ExpDoubles(dst, src []float64, shift float64) float64 {
 	}
 	_ = src[n-1]
 	return c.expDoubles(&dst[0], &src[0], n, shift)
+}
+
+// SigmoidDoubles writes 1/(1+e^-src); only where [Curves.HasDoubles] holds, as all of float64. dst may be src.
+func (c *Curves) SigmoidDoubles(dst, src []float64) { onDoubles(dst, src, c.sigmoidDoubles) }
+
+// TanhDoubles writes hyperbolic tangents.
+func (c *Curves) TanhDoubles(dst, src []float64) { onDoubles(dst, src, c.tanhDoubles) }
+
+// LogDoubles writes natural logarithms.
+func (c *Curves) LogDoubles(dst, src []float64) { onDoubles(dst, src, c.logDoubles) }
+
+func onDoubles(dst, src []float64, f func(dst, src *float64, n int)) {
+	if n := len(dst); n > 0 {
+		_ = src[n-1]
+		f(&dst[0], &src[0], n)
+	}
+}
+
+// SinDoubles writes sines; it returns for how many values it did so: it stops at 8 of which one is more than 2^30 in size.
+func (c *Curves) SinDoubles(dst, src []float64) int { return waveDoubles(dst, src, c.sinDoubles) }
+
+// CosDoubles is [Curves.SinDoubles] for cosines.
+func (c *Curves) CosDoubles(dst, src []float64) int { return waveDoubles(dst, src, c.cosDoubles) }
+
+func waveDoubles(dst, src []float64, f func(dst, src *float64, n int) int) int {
+	n := len(dst)
+	if n == 0 {
+		return 0
+	}
+	_ = src[n-1]
+	return f(&dst[0], &src[0], n)
+}
+
+// PowDoubles writes a^b with the special cases of C. dst may be a or b.
+func (c *Curves) PowDoubles(dst, a, b []float64) {
+	if n := len(dst); n > 0 {
+		_, _ = a[n-1], b[n-1]
+		c.powDoubles(&dst[0], &a[0], &b[0], n)
+	}
 }
 
 // LibmTable is what the exponential of package libm computes with.

@@ -10,6 +10,7 @@ var curves = family[Curves]{
 	AVX512: {
 		Set: AVX512, wide: 1, libmExp: libmExpAVX512, libmSigmoid: libmSigmoidAVX512, libmTanh: libmTanhAVX512, libmElu: libmEluAVX512, libmLog: libmLogAVX512, libmWave: libmWaveAVX512,
 		every: true, sigmoid: sigmoidAVX512, erf: erfAVX512, tanh: tanhAVX512, silu: siluAVX512, gelu: geluAVX512, geluTanh: geluTanhAVX512, hardSwish: hardSwishAVX512, expSum: expSumAVX512, softmaxRows: softmaxRowsAVX512, expDoubles: expDoublesAVX512,
+		sigmoidDoubles: sigmoidDoublesAVX512, tanhDoubles: tanhDoublesAVX512, logDoubles: logDoublesAVX512, sinDoubles: sinDoublesAVX512, cosDoubles: cosDoublesAVX512, powDoubles: powDoublesAVX512,
 		exponential: exponentialAVX512, logarithm: logarithmAVX512, softplus: softplusAVX512, mish: mishAVX512, sin: sinAVX512, cos: cosAVX512,
 		tan: tanAVX512, asin: asinAVX512, acos: acosAVX512, atan: atanAVX512, sinh: sinhAVX512, cosh: coshAVX512, asinh: asinhAVX512, acosh: acoshAVX512, atanh: atanhAVX512, powers: powersAVX512,
 	},
@@ -68,6 +69,24 @@ func hardSwishAVX2(dst, src *float32, n int, t *SingleTable)
 
 //go:noescape
 func expDoublesAVX512(dst, src *float64, n int, shift float64) float64
+
+//go:noescape
+func sigmoidDoublesAVX512(dst, src *float64, n int)
+
+//go:noescape
+func tanhDoublesAVX512(dst, src *float64, n int)
+
+//go:noescape
+func logDoublesAVX512(dst, src *float64, n int)
+
+//go:noescape
+func sinDoublesAVX512(dst, src *float64, n int) (done int)
+
+//go:noescape
+func cosDoublesAVX512(dst, src *float64, n int) (done int)
+
+//go:noescape
+func powDoublesAVX512(dst, a, b *float64, n int)
 
 //go:noescape
 func expSumAVX2(dst, src *float32, n int, shift float32, t *SingleTable) float64

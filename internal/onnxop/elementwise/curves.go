@@ -31,9 +31,19 @@ func curves() []curveDef {
 		d.doubles = wholeDoubles(k, f64)
 		return d
 	}
-	exp := fast("Exp", 1, vecmath.ExpTo, math.Exp)
-	if c := simd.CurveKernels(); c.HasDoubles() {
-		exp.doubles = func(dst, src []float64) { c.ExpDoubles(dst, src, 0) }
+	vectors := simd.CurveKernels()
+	inDoubles := func(name string, since int, f32 func(dst, src []float32), f64 func(float64) float64, loop func(c *simd.Curves, dst, src []float64) int) curveDef {
+		d := fast(name, since, f32, f64)
+		if vectors.HasDoubles() {
+			d.doubles = func(dst, src []float64) {
+				for i := loop(vectors, dst, src); i < len(dst); i += loop(vectors, dst[i:], src[i:]) {
+					for end := min(i+8, len(dst)); i < end; i++ {
+						dst[i] = f64(src[i])
+					}
+				}
+			}
+		}
+		return d
 	}
 	erf := fast("Erf", 9, vecmath.ErfTo, math.Erf)
 	erf.ints = true
@@ -41,11 +51,11 @@ func curves() []curveDef {
 	shrink.ints = true
 	list := []curveDef{
 		fast("Acos", 7, vecmath.AcosTo, math.Acos), fast("Acosh", 9, vecmath.AcoshTo, math.Acosh), fast("Asin", 7, vecmath.AsinTo, math.Asin), fast("Asinh", 9, vecmath.AsinhTo, math.Asinh),
-		fast("Atan", 7, vecmath.AtanTo, math.Atan), fast("Atanh", 9, vecmath.AtanhTo, math.Atanh), fast("Cos", 7, vecmath.CosTo, math.Cos), fast("Cosh", 9, vecmath.CoshTo, math.Cosh),
-		fast("Sin", 7, vecmath.SinTo, math.Sin), fast("Sinh", 9, vecmath.SinhTo, math.Sinh), fast("Tan", 7, vecmath.TanTo, math.Tan),
+		fast("Atan", 7, vecmath.AtanTo, math.Atan), fast("Atanh", 9, vecmath.AtanhTo, math.Atanh), inDoubles("Cos", 7, vecmath.CosTo, math.Cos, (*simd.Curves).CosDoubles), fast("Cosh", 9, vecmath.CoshTo, math.Cosh),
+		inDoubles("Sin", 7, vecmath.SinTo, math.Sin, (*simd.Curves).SinDoubles), fast("Sinh", 9, vecmath.SinhTo, math.Sinh), fast("Tan", 7, vecmath.TanTo, math.Tan),
 		toWhole("Ceil", 1, element.Ceil, math.Ceil, simd.DoublesCeil), toWhole("Floor", 1, element.Floor, math.Floor, simd.DoublesFloor), toWhole("Round", 11, element.ToEven, math.RoundToEven, simd.DoublesToEven),
-		fast("Sqrt", 1, element.Roots, math.Sqrt), exp, fast("Log", 1, vecmath.LogTo, math.Log),
-		fast("Sigmoid", 1, vecmath.SigmoidTo, sigmoid64), fast("Tanh", 1, vecmath.TanhTo, math.Tanh), erf, shrink,
+		fast("Sqrt", 1, element.Roots, math.Sqrt), inDoubles("Exp", 1, vecmath.ExpTo, math.Exp, expDoubles), inDoubles("Log", 1, vecmath.LogTo, math.Log, all((*simd.Curves).LogDoubles)),
+		inDoubles("Sigmoid", 1, vecmath.SigmoidTo, sigmoid64, all((*simd.Curves).SigmoidDoubles)), inDoubles("Tanh", 1, vecmath.TanhTo, math.Tanh, all((*simd.Curves).TanhDoubles)), erf, shrink,
 		fast("Reciprocal", 1, element.Reciprocals, func(x float64) float64 { return 1 / x }),
 		fast("Softplus", 1, vecmath.SoftplusTo, softplus64), fast("Softsign", 1, softsignTo, func(x float64) float64 { return x / (1 + math.Abs(x)) }),
 		fast("Mish", 18, vecmath.MishTo, func(x float64) float64 { return x * math.Tanh(softplus64(x)) }),
@@ -70,6 +80,19 @@ func wholeDoubles(k simd.Doubles, f func(float64) float64) func(dst, src []float
 			dst[i] = f(src[i])
 		}
 	}
+}
+
+// all is a loop that takes all values, and says so.
+func all(loop func(c *simd.Curves, dst, src []float64)) func(c *simd.Curves, dst, src []float64) int {
+	return func(c *simd.Curves, dst, src []float64) int {
+		loop(c, dst, src[:len(dst)])
+		return len(dst)
+	}
+}
+
+func expDoubles(c *simd.Curves, dst, src []float64) int {
+	c.ExpDoubles(dst, src, 0)
+	return len(dst)
 }
 
 func sigmoid64(x float64) float64 { return 1 / (1 + math.Exp(-x)) }

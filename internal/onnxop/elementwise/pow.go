@@ -21,12 +21,7 @@ func preparePow(c *op.Call) (op.Run, error) {
 		times := element.Mul[float32]().Vec
 		return powLoops(c, element.Loops[float32, float32]{Vec: vecmath.PowTo, VectorScalar: func(dst, a []float32, y float32) { powScalar(dst, a, y, times) }})
 	case base == tensor.Float64:
-		return powLoops(c, element.Loops[float64, float64]{Vec: func(dst, a, b []float64) {
-			a, b = a[:len(dst)], b[:len(dst)]
-			for i := range dst {
-				dst[i] = math.Pow(a[i], b[i])
-			}
-		}, VectorScalar: powDoubles})
+		return powLoops(c, element.Loops[float64, float64]{Vec: powersOfDoubles, VectorScalar: powDoubles})
 	case base == tensor.Int32 && floating:
 		return powInts[int32](c, func(x int32, y float64) int32 { return int32(math.Pow(float64(x), y)) })
 	case base == tensor.Int64 && floating:
@@ -156,7 +151,7 @@ func powScalar(dst, a []float32, y float32, times func(dst, a, b []float32)) {
 	case 0.5, -0.5:
 		powRoot(dst, a, y)
 	default:
-		powBlocks(dst, a, y)
+		powBlocks(dst, a, y, &floatRooms, vecmath.PowTo)
 	}
 }
 
@@ -179,14 +174,26 @@ func powDoubles(dst, a []float64, y float64) {
 			dst[i] = 1 / x
 		}
 	default:
-		for i, x := range a {
-			dst[i] = math.Pow(x, y)
-		}
+		powBlocks(dst, a, y, &doubleRooms, powersOfDoubles)
 	}
 }
 
-// floatRooms are blocks of numbers beside those of a call.
-var floatRooms = sync.Pool{New: func() any { return new([element.Block]float32) }}
+func powersOfDoubles(dst, a, b []float64) {
+	if c := simd.CurveKernels(); c.HasDoubles() {
+		c.PowDoubles(dst, a, b)
+		return
+	}
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = math.Pow(a[i], b[i])
+	}
+}
+
+// floatRooms and doubleRooms are blocks of numbers beside those of a call.
+var (
+	floatRooms  = sync.Pool{New: func() any { return new([element.Block]float32) }}
+	doubleRooms = sync.Pool{New: func() any { return new([element.Block]float64) }}
+)
 
 // powCube multiplies squares, a block at a time.
 func powCube(dst, a []float32, times func(dst, a, b []float32)) {
@@ -224,14 +231,14 @@ func powRoot(dst, a []float32, y float32) {
 	}
 }
 
-// powBlocks takes any exponent.
-func powBlocks(dst, a []float32, y float32) {
-	room := floatRooms.Get().(*[element.Block]float32)
+// powBlocks takes any exponent: a block of them goes to the loop of two operands.
+func powBlocks[T float32 | float64](dst, a []T, y T, rooms *sync.Pool, powers func(dst, a, b []T)) {
+	room := rooms.Get().(*[element.Block]T)
 	exponents := room[:min(element.Block, len(dst))]
 	element.Fill(exponents, y)
 	for at := 0; at < len(dst); at += element.Block {
 		x := a[at:min(at+element.Block, len(a))]
-		vecmath.PowTo(dst[at:][:len(x)], x, exponents[:len(x)])
+		powers(dst[at:][:len(x)], x, exponents[:len(x)])
 	}
-	floatRooms.Put(room)
+	rooms.Put(room)
 }
