@@ -3,7 +3,9 @@
 //
 //	go run ./bench/threads [-threads 2] [-time 1s] [-operators 0] FILE or FOLDER ...
 //
-// A turn is some 10 ms of runs; times are medians of runs. The gain is the time by one thread divided by that by several. "Hand over"
+// A turn is some 10 ms of runs; times are medians of runs. The gain is the time by one thread divided by that by several. "Apart" is
+// what as many threads gain at the same time where each has a model of its own, and nothing to wait for or to share but what the
+// machine makes them: about the most that can be expected. "Hand over"
 // is what a loop of two empty pieces costs beside the runs: it tells how far apart the processors lie that the system gave them.
 package main
 
@@ -17,6 +19,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/opmeter/opmeter/internal/engine"
@@ -47,22 +50,22 @@ func bench(threads int, each time.Duration, list int, paths []string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%-46s %10s %10s %6s %13s   %s\n", "model", "1, ms", fmt.Sprintf("%d, ms", threads), "gain", "hand over, ns", "middle half of the runs by several, ms")
+	fmt.Printf("%-46s %10s %10s %6s %6s %13s   %s\n", "model", "1, ms", fmt.Sprintf("%d, ms", threads), "gain", "apart", "hand over, ns", "middle half of the runs by several, ms")
 	sum, n, lost := 0.0, 0, 0
 	for _, f := range files {
-		one, more, err := compare(f, threads, each)
+		one, more, apart, err := compare(f, threads, each)
 		if err != nil {
 			fmt.Printf("%-46s not run: %.100v\n", filepath.Base(f), err)
 			continue
 		}
 		gain := one.wall() / more.wall()
-		fmt.Printf("%-46.46s %10.4g %10.4g %6.2f %13.0f   %.4g to %.4g\n", filepath.Base(f), one.wall(), more.wall(), gain, quantile(more.over, 0.5), quantile(more.runs, 0.25)/1e6, quantile(more.runs, 0.75)/1e6)
+		fmt.Printf("%-46.46s %10.4g %10.4g %6.2f %6.2f %13.0f   %.4g to %.4g\n", filepath.Base(f), one.wall(), more.wall(), gain, one.wall()/together(apart, (*side).wall), quantile(more.over, 0.5), quantile(more.runs, 0.25)/1e6, quantile(more.runs, 0.75)/1e6)
 		sum += math.Log(gain)
 		n++
 		if gain < 0.98 {
 			lost++
 		}
-		losses(one, more, threads, list)
+		losses(one, more, apart, list)
 	}
 	if n > 0 {
 		fmt.Printf("%d models, geometric mean of the gains %.2f, %d slower by several threads than by one\n", n, math.Exp(sum/float64(n)), lost)
@@ -85,39 +88,71 @@ func quantile(x []float64, q float64) float64 {
 	return stats.Quantile(slices.Sorted(slices.Values(x)), q)
 }
 
-// compare runs a model by one thread and by several, in turns.
-func compare(path string, threads int, each time.Duration) (one, more *side, err error) {
+// together is the time of a run where each side of its own takes so long.
+func together(sides []*side, took func(*side) float64) float64 {
+	rate := 0.0
+	for _, s := range sides {
+		rate += 1 / took(s)
+	}
+	return 1 / rate
+}
+
+// compare runs a model by one thread, by several, and by several that have one each, in turns.
+func compare(path string, threads int, each time.Duration) (one, more *side, apart []*side, err error) {
 	m, err := modelfile.Open(path)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	in, _, err := feed.Inputs(m, feed.Options{Seed: 1})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	sides := [2]*side{}
+	open := func(threads int) (*side, error) {
+		s, err := engine.New(m, in, engine.Options{Registry: operators.Registry(), Threads: threads})
+		if err != nil {
+			return nil, err
+		}
+		return &side{s: s, timing: s.NewTiming(), steps: make([][]float64, len(s.Steps()))}, s.Run(context.Background())
+	}
 	err = mapped.Guard(func() error {
-		for i, n := range []int{1, threads} {
-			s, err := engine.New(m, in, engine.Options{Registry: operators.Registry(), Threads: n})
+		if one, err = open(1); err != nil {
+			return err
+		}
+		defer one.s.Close()
+		if more, err = open(threads); err != nil {
+			return err
+		}
+		defer more.s.Close()
+		for range threads {
+			s, err := open(1)
 			if err != nil {
 				return err
 			}
-			defer s.Close()
-			sides[i] = &side{s: s, timing: s.NewTiming(), steps: make([][]float64, len(s.Steps()))}
-			if err := s.Run(context.Background()); err != nil {
-				return err
-			}
+			defer s.s.Close()
+			apart = append(apart, s)
 		}
-		for start := time.Now(); time.Since(start) < each || len(sides[1].runs) < 5; {
-			for _, s := range sides {
-				if err := s.turn(); err != nil {
+		for start := time.Now(); time.Since(start) < each || len(more.runs) < 5; {
+			for _, sides := range [][]*side{{one}, {more}, apart} {
+				if err := turn(sides); err != nil {
 					return err
 				}
 			}
 		}
 		return nil
 	})
-	return sides[0], sides[1], err
+	return one, more, apart, err
+}
+
+// turn runs sides for 10 ms beside each other.
+func turn(sides []*side) error {
+	var all sync.WaitGroup
+	errs := make([]error, len(sides))
+	for i, s := range sides[1:] {
+		all.Go(func() { errs[i+1] = mapped.Guard(s.turn) })
+	}
+	errs[0] = sides[0].turn()
+	all.Wait()
+	return errors.Join(errs...)
 }
 
 // turn runs for 10 ms, the first run not counted.
@@ -143,12 +178,12 @@ func (s *side) turn() error {
 	return nil
 }
 
-// losses lists those that lose most against an even split, those of one shape together.
-func losses(one, more *side, threads, list int) {
+// losses lists those that lose most against threads that have a model each, those of one shape together.
+func losses(one, more *side, apart []*side, list int) {
 	type row struct {
-		name      string
-		n         int
-		one, more float64
+		name             string
+		n                int
+		one, more, apart float64
 	}
 	by := map[string]*row{}
 	for k, st := range one.s.Steps() {
@@ -159,17 +194,19 @@ func losses(one, more *side, threads, list int) {
 			by[name] = r
 		}
 		r.n++
-		r.one += quantile(one.steps[k], 0.5) / 1e3
-		r.more += quantile(more.steps[k], 0.5) / 1e3
+		took := func(s *side) float64 { return quantile(s.steps[k], 0.5) / 1e3 }
+		r.one += took(one)
+		r.more += took(more)
+		r.apart += together(apart, took)
 	}
 	var rows []*row
 	for _, r := range by {
 		rows = append(rows, r)
 	}
-	lost := func(r *row) float64 { return r.more - r.one/float64(threads) }
+	lost := func(r *row) float64 { return r.more - r.apart }
 	slices.SortFunc(rows, func(a, b *row) int { return cmp.Compare(lost(b), lost(a)) })
 	for _, r := range rows[:min(list, len(rows))] {
-		fmt.Printf("  %-86.86s %4d  %9.1f µs %9.1f µs  %.2f\n", r.name, r.n, r.one, r.more, r.one/r.more)
+		fmt.Printf("  %-86.86s %4d  %9.1f µs %9.1f µs  %.2f, apart %.2f\n", r.name, r.n, r.one, r.more, r.one/r.more, r.one/r.apart)
 	}
 }
 

@@ -76,7 +76,7 @@ func (c *Conv) wideHalves(p *workers.Pool, x, y []uint16) {
 
 // halvesImage convolves one image, given as it is, or in frames.
 func (c *Conv) halvesImage(p *workers.Pool, img []uint16, frame []float32, out []uint16) {
-	cut := c.s.cutPlanes(p, c.og, c.k, c.cut(), c.f.Cols, c.f.Rate())
+	cut := c.s.cutPlanes(p, c.og, c.k, c.cut(), c.f.Cols, 2, c.f.Rate())
 	workers.Do(p, cut.jobs, 1, halvesArgs{c, img, frame, out, cut}, func(q halvesArgs, lo, hi int) {
 		r, t := q.cut.rooms(), tiles.Get().(*simd.Tile)
 		for i := lo; i < hi; i++ {

@@ -296,7 +296,7 @@ type lineView struct {
 const (
 	intNear = 168
 	intHeld = 96 << 10
-	// smallPlane is the number of positions of a plane of which a few lines of the cache are a large part.
+	// smallPlane is the number of bytes of a plane of which a few lines of the cache are a large part.
 	smallPlane = 1024
 )
 

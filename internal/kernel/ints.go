@@ -436,7 +436,7 @@ func (c *intPlanes) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed
 	}
 	for n := range s.N {
 		in := x[n*s.C*area:][:s.C*area]
-		args := intPlaneArgs{c, s, og, frame, in, start, biased, signed, zero, n * s.OC, s.cutPlanes(p, og, c.line+sumCost, f.CutRows(), f.Cols, f.Rate()), sink, put, inPlace}
+		args := intPlaneArgs{c, s, og, frame, in, start, biased, signed, zero, n * s.OC, s.cutPlanes(p, og, c.line+sumCost, f.CutRows(), f.Cols, 1, f.Rate()), sink, put, inPlace}
 		if inPlace {
 			args.frame = in
 		} else {

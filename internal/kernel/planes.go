@@ -247,7 +247,7 @@ func strided[T any](dst, src []T, step int) {
 
 // planeImage convolves image n, given in frames or as it is.
 func (c *Conv) planeImage(p *workers.Pool, x, y []float32, n int) {
-	cut := c.s.cutPlanes(p, c.og, c.k, c.cut(), c.f.Cols, c.f.Rate())
+	cut := c.s.cutPlanes(p, c.og, c.k, c.cut(), c.f.Cols, 4, c.f.Rate())
 	workers.Do(p, cut.jobs, 1, planeArgs{c, x, y, n, cut}, func(q planeArgs, lo, hi int) {
 		r, t := q.cut.rooms(), tiles.Get().(*simd.Tile)
 		for i := lo; i < hi; i++ {
@@ -306,24 +306,40 @@ func (c *Conv) gather(buf []float32, runs []simd.Run, in []float32, k0, steps, n
 
 // planeCut says how the work on an image is cut: into blocks of panels, and of output channels where those are few. Blocks that are
 // left when each thread has as many are cut by channels, so that each has a part of them.
+//
+// Planes that end within a line of the cache have two that both threads write where each has some positions of all. A line that another core has
+// just written takes 75 ns or more: for planes of 14×14, more than the products of 64 channels. Where more planes are made than read, threads
+// therefore have channels of their own if planes are small; where all positions stay near together they have, too, as each needs a part of the
+// weights then.
 type planeCut struct {
-	jobs                       int // pieces of work
-	groups, all, block, blocks int // panels in all and of a block
-	parts, og, rows, cols      int // parts of the channels of a group, of which rows go together
-	threads, whole, left       int // blocks of a thread, and blocks that are left; none if all blocks are cut alike
+	jobs                       int  // pieces of work
+	groups, all, block, blocks int  // panels in all and of a block
+	parts, og, rows, cols      int  // parts of the channels of a group, of which rows go together
+	channels                   bool // pieces that follow one another have the same channels
+	threads, whole, left       int  // blocks of a thread, and blocks that are left; none if all blocks are cut alike
 }
 
-// cutPlanes cuts the work; k is the length of a patch, rows the height of a tile.
-func (s *ConvShape) cutPlanes(p *workers.Pool, og, k, rows, cols int, rate float64) planeCut {
+// cutPlanes cuts the work; k is the length of a patch, rows the height of a tile, bytes the size of a result.
+func (s *ConvShape) cutPlanes(p *workers.Pool, og, k, rows, cols, bytes int, rate float64) planeCut {
 	area, t := s.OH*s.OW, p.Threads()
 	q := planeCut{groups: s.Groups, all: (area + cols - 1) / cols, og: og, rows: rows, cols: cols, threads: t}
-	jobs := jobsOf(p, s.OC*k*area, rate)
+	jobs, tiles := jobsOf(p, s.OC*k*area, rate), (og+rows-1)/rows
+	if jobs > 1 && tiles >= t && s.Groups == 1 && (area <= intNear || area*bytes <= smallPlane && s.OC > s.C) {
+		q.block = min(tileBlock, q.all)
+		q.blocks, q.parts, q.channels = (q.all+q.block-1)/q.block, t, true
+		if og >= 2*t*ownChannels && jobs >= 2*t {
+			q.parts *= 2
+		}
+		q.jobs = q.blocks * q.parts
+		return q
+	}
 	q.block = min(tileBlock, q.all)
 	if jobs > s.Groups {
 		q.block = max(1, min(q.block, q.all*s.Groups/jobs))
 	}
 	q.blocks = (q.all + q.block - 1) / q.block
-	units, tiles := s.Groups*q.blocks, (og+rows-1)/rows
+	units := s.Groups * q.blocks
+	q.channels = units < 2*t // few panels may be of unlike widths
 	q.parts = max(1, min(jobs/units, tiles))
 	if q.parts > t {
 		q.parts -= q.parts % t
@@ -336,6 +352,9 @@ func (s *ConvShape) cutPlanes(p *workers.Pool, og, k, rows, cols int, rate float
 	return q
 }
 
+// ownChannels is the least number of output channels for whose sake panels are gathered once more.
+const ownChannels = 64
+
 // at is piece i: the group, and the ranges of panels and channels.
 func (q *planeCut) at(i int) (g, n0, n1, o0, o1 int) {
 	units := q.groups * q.blocks
@@ -347,8 +366,8 @@ func (q *planeCut) at(i int) (g, n0, n1, o0, o1 int) {
 		} else {
 			unit += (q.threads - 1) * q.whole
 		}
-	case units < 2*q.threads:
-		unit, part = i%units, i/units // few panels may be of unlike widths
+	case q.channels:
+		unit, part = i%units, i/units
 	}
 	o0, o1 = portion(part, parts, (q.og+q.rows-1)/q.rows)
 	b := unit % q.blocks

@@ -86,9 +86,9 @@ func TestPlaneCuts(t *testing.T) {
 		defer pool.Close()
 		groups, og := rapid.IntRange(1, 3).Draw(t, "groups"), rapid.IntRange(1, 100).Draw(t, "channels")
 		side := rapid.IntRange(1, 30).Draw(t, "side")
-		s := &ConvShape{Groups: groups, OC: groups * og, OH: side, OW: side}
+		s := &ConvShape{Groups: groups, C: rapid.IntRange(1, 200).Draw(t, "read"), OC: groups * og, OH: side, OW: side}
 		cols := rapid.SampledFrom([]int{4, 8, 16, 32}).Draw(t, "columns")
-		q := s.cutPlanes(pool, og, rapid.IntRange(1, 3000).Draw(t, "patch"), rapid.IntRange(1, 16).Draw(t, "rows"), cols, 50)
+		q := s.cutPlanes(pool, og, rapid.IntRange(1, 3000).Draw(t, "patch"), rapid.IntRange(1, 16).Draw(t, "rows"), cols, rapid.SampledFrom([]int{1, 2, 4}).Draw(t, "bytes"), 50)
 		seen := make([]int, groups*og*q.all)
 		for i := range q.jobs {
 			g, n0, n1, o0, o1 := q.at(i)
@@ -107,6 +107,41 @@ func TestPlaneCuts(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestOwnChannels looks at small planes: each of two threads makes its own ones, where more are made than read or all positions stay near.
+func TestOwnChannels(t *testing.T) {
+	t.Parallel()
+	two := workers.New(2, nil)
+	t.Cleanup(two.Close)
+	for _, c := range []struct {
+		name                 string
+		read, made, side, of int
+		own                  bool
+	}{
+		{"more made than read", 64, 384, 14, 4, true},
+		{"codes", 32, 192, 28, 1, true},
+		{"large planes", 32, 192, 28, 4, false},
+		{"more read than made", 384, 64, 14, 4, false},
+		{"near", 256, 128, 10, 4, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := &ConvShape{Groups: 1, C: c.read, OC: c.made, OH: c.side, OW: c.side}
+			q := s.cutPlanes(two, c.made, c.read, 12, 32, c.of, 10)
+			end, begin := 0, c.made // of the first thread's channels, and of the second one's
+			for i := range q.jobs {
+				if _, _, _, o0, o1 := q.at(i); 2*i < q.jobs {
+					end = max(end, o1)
+				} else {
+					begin = min(begin, o0)
+				}
+			}
+			if own := end <= begin; own != c.own {
+				t.Errorf("%d pieces, own channels: %v", q.jobs, own)
+			}
+		})
+	}
 }
 
 // TestRowPortions looks at how single rows are cut: all panels are computed once and in order, no thread has more than its part, and

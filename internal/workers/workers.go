@@ -13,9 +13,8 @@ import (
 	"time"
 )
 
-// Pool splits work over long-lived workers, each locked to an operating-system
-// thread. The caller of For is worker 0 and does its share. A nil Pool and a
-// Pool of one thread run everything on the caller.
+// Pool splits work over long-lived workers. The caller of For is worker 0 and does its
+// share. A nil Pool and a Pool of one thread run everything on the caller.
 //
 // Operators follow each other within microseconds, and waking a thread takes
 // longer than many of them. Workers therefore watch for work a while before
@@ -42,9 +41,8 @@ var busy atomic.Int64
 
 // job is what all parts of a loop share. Lines of the cache that change with each loop are those of parts.
 type job struct {
-	waiting atomic.Bool // the caller sleeps until all is done
-	done    chan struct{}
-	panic   atomic.Pointer[any]
+	rest  rest // where the caller sleeps until all is done
+	panic atomic.Pointer[any]
 }
 
 // part is what a worker begins with: neighbouring elements, so that a layer finds in a core's cache what the same core
@@ -62,10 +60,9 @@ type part struct {
 
 	_ [8]byte // what changes rarely lies in a line of its own
 
-	asleep atomic.Bool
-	stop   atomic.Bool
-	wake   chan struct{} // one signal for each time that asleep was taken back by others
-	_      [48]byte
+	rest rest
+	stop atomic.Bool
+	_    [40]byte
 }
 
 const pieceBits = 32
@@ -111,19 +108,23 @@ func Grain(rate float64) int { return max(1, int(Piece*rate)) }
 // worker's thread (to pin it); worker numbers begin at 1.
 func New(threads int, start func(worker int)) *Pool {
 	p := &Pool{n: max(threads, 1)}
-	p.job.done = make(chan struct{}, 1)
+	p.job.rest.init()
 	if p.n <= runtime.GOMAXPROCS(0) {
 		p.watch = watchTime // otherwise threads would watch in each other's way
 	}
 	for range p.n {
-		p.parts = append(p.parts, &part{wake: make(chan struct{}, 1)})
+		q := new(part)
+		q.rest.init()
+		p.parts = append(p.parts, q)
 	}
 	for i := 1; i < p.n; i++ {
 		go func() {
-			runtime.LockOSThread()
 			// Weights are mapped files: a fault is a panic, which the caller gets.
 			debug.SetPanicOnFault(true)
 			if start != nil {
+				// Else no thread is better than another, and one that is locked sleeps and has to be woken by a third one whenever
+				// Go takes its turn, each 10 ms.
+				runtime.LockOSThread()
 				start(i)
 			}
 			busy.Add(1)
@@ -136,24 +137,27 @@ func New(threads int, start func(worker int)) *Pool {
 	return p
 }
 
-// until watches for ready for a short time and tells whether it came.
-func until(d time.Duration, ready func() bool) bool {
+// until watches for ready for a short time and tells whether it came, and if not, whether others wait for the processor.
+func until(d time.Duration, ready func() bool) (came, crowded bool) {
 	if ready() {
-		return true
+		return true, false
 	}
 	if d == 0 {
-		return false
+		return false, true
 	}
 	processors := int64(runtime.GOMAXPROCS(0))
 	for start := time.Now(); ; {
 		for range 50 {
 			if ready() {
-				return true
+				return true, false
 			}
 		}
 		t := time.Since(start)
-		if t > d || t > shortly && busy.Load() > processors {
-			return false
+		if t > shortly && busy.Load() > processors {
+			return false, true
+		}
+		if t > d {
+			return false, false
 		}
 		if t > shortly {
 			yield()
@@ -161,26 +165,23 @@ func until(d time.Duration, ready func() bool) bool {
 	}
 }
 
-// wait waits for pieces of the worker's own part; false means that the pool is closed.
-func (p *part) wait(watch time.Duration) bool {
-	ready := func() bool { return p.open() || p.stop.Load() }
-	for !until(watch, ready) {
-		busy.Add(-1)
-		p.asleep.Store(true)
-		// What came before the line above did not see it. Whoever takes asleep back
-		// decides who wakes: when it is not this worker, a signal is on its way.
-		if !ready() || !p.asleep.CompareAndSwap(true, false) {
-			<-p.wake
+// await is until, and sleeps where it does not come soon. Whatever makes ready true must be followed by a call of rouse.
+func (r *rest) await(watch time.Duration, ready func() bool) {
+	for {
+		came, crowded := until(watch, ready)
+		if came {
+			return
 		}
+		busy.Add(-1)
+		r.sleep(ready, crowded)
 		busy.Add(1)
 	}
-	return !p.stop.Load()
 }
 
-func (p *part) rouse() {
-	if p.asleep.Load() && p.asleep.CompareAndSwap(true, false) {
-		p.wake <- struct{}{}
-	}
+// wait waits for pieces of the worker's own part; false means that the pool is closed.
+func (p *part) wait(watch time.Duration) bool {
+	p.rest.await(watch, func() bool { return p.open() || p.stop.Load() })
+	return !p.stop.Load()
 }
 
 // help does pieces as a worker: of its own part first, which it counts together, then of others one by one.
@@ -200,9 +201,7 @@ func (p *Pool) help(worker int) {
 				break
 			}
 			own.ran.Add(n)
-			if p.job.waiting.Load() && p.job.waiting.CompareAndSwap(true, false) {
-				p.job.done <- struct{}{}
-			}
+			p.job.rest.rouse()
 		}
 	}
 }
@@ -249,13 +248,7 @@ func (p *Pool) finish(pieces int64) {
 		}
 		return n == p.ran
 	}
-	// Workers that had done something before the last one may send late: look again.
-	for !until(p.watch, ready) {
-		p.job.waiting.Store(true)
-		if !ready() || !p.job.waiting.CompareAndSwap(true, false) {
-			<-p.job.done
-		}
-	}
+	p.job.rest.await(p.watch, ready)
 }
 
 // Close ends the workers. The pool must not be used afterwards.
@@ -266,7 +259,7 @@ func (p *Pool) Close() {
 	p.close.Do(func() {
 		for _, q := range p.parts[1:] {
 			q.stop.Store(true)
-			q.rouse()
+			q.rest.rouse()
 		}
 	})
 }
@@ -435,7 +428,7 @@ func (p *Pool) share(n, grain int, f func(worker, lo, hi int), each func(lo, hi 
 		pieces := max(1, min(4, q.n/grain))
 		all += int64(pieces)
 		if q.give(pieces); i > 0 {
-			q.rouse()
+			q.rest.rouse()
 		}
 	}
 	for _, q := range p.parts[:helpers+1] {

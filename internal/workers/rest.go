@@ -1,0 +1,52 @@
+package workers
+
+import "sync/atomic"
+
+// rest is where one thread sleeps until another one wakes it.
+type rest struct {
+	asleep atomic.Uint32
+	wake   chan struct{} // one signal for each time that others took back asleep where it was inScheduler
+}
+
+// What asleep is beside 0.
+const (
+	// inScheduler gives the processor to other goroutines at once. Who is woken waits some 100 µs, until Go has found it a thread.
+	inScheduler = iota + 1
+	// inSystem takes some 10 µs. Other goroutines get the processor when Go takes it back, some ms later.
+	inSystem
+)
+
+func (r *rest) init() { r.wake = make(chan struct{}, 1) }
+
+// sleep returns when another thread has called rouse after ready became true, or earlier.
+func (r *rest) sleep(ready func() bool, crowded bool) {
+	how := uint32(inScheduler)
+	if systemSleeps && !crowded {
+		how = inSystem
+	}
+	r.asleep.Store(how)
+	// What came before the line above did not see it. Whoever takes asleep back
+	// decides who wakes: when it is not this thread, a signal is on its way.
+	switch {
+	case ready() && r.asleep.CompareAndSwap(how, 0):
+	case how == inScheduler:
+		<-r.wake
+	default:
+		for r.asleep.Load() == how {
+			sleepWhile(&r.asleep, how)
+		}
+	}
+}
+
+// rouse wakes the thread that sleeps.
+func (r *rest) rouse() {
+	how := r.asleep.Load()
+	if how == 0 || !r.asleep.CompareAndSwap(how, 0) {
+		return
+	}
+	if how == inScheduler {
+		r.wake <- struct{}{}
+		return
+	}
+	wake(&r.asleep)
+}
