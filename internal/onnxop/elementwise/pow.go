@@ -105,6 +105,10 @@ func smallPower[T int32 | int64](dst, a []T, y float64) bool {
 		for i, x := range a {
 			dst[i] = x * x
 		}
+	case 3:
+		for i, x := range a {
+			dst[i] = x * x * x
+		}
 	default:
 		return false
 	}

@@ -25,83 +25,134 @@ func inferSame(c *op.Call) error {
 	return nil
 }
 
-// perFeature runs f over every element with its position in the row.
-func perFeature(f func(c *op.Call, features int) (func(j int, v float64) float64, error)) func(*op.Call) (op.Run, error) {
-	return func(c *op.Call) (op.Run, error) {
-		features := 1
-		if r := c.In[0].Rank(); r > 0 {
-			features = max(c.In[0].Shape[r-1], 1)
+// byType is the run of the type of input 0, of those that the domain allows.
+func byType(c *op.Call, float32s, float64s, int32s, int64s op.Run) (op.Run, error) {
+	switch c.In[0].Type {
+	case tensor.Float32:
+		return float32s, nil
+	case tensor.Float64:
+		return float64s, nil
+	case tensor.Int32:
+		return int32s, nil
+	case tensor.Int64:
+		return int64s, nil
+	}
+	return nil, op.Unsupported("input of %v", c.In[0].Type)
+}
+
+// eachLine runs f over rows of as many elements as there are features.
+func eachLine[D, S tensor.Number](f func(dst []D, src []S)) op.Run {
+	return func(c *op.Call) error {
+		features := lastAxis(c)
+		src, dst := tensor.Of[S](c.In[0]), tensor.Of[D](c.Out[0])
+		for at := 0; at < len(src); at += features {
+			f(dst[at:][:features], src[at:][:features])
 		}
-		g, err := f(c, features)
-		if err != nil {
-			return nil, err
-		}
-		var x []float64
-		return func(c *op.Call) error {
-			var err error
-			if x, err = numbers(x, c.In[0]); err != nil {
-				return err
-			}
-			for i, v := range x {
-				tensor.Put(c.Out[0], i, g(i%features, v))
-			}
-			return nil
-		}, nil
+		return nil
 	}
 }
 
-// oneOrMany picks the value for feature j from a list of one or of all.
-func oneOrMany(name string, v []float64, features int) (func(j int) float64, error) {
+// lastAxis is the number of features of input 0, at least one.
+func lastAxis(c *op.Call) int {
+	if r := c.In[0].Rank(); r > 0 {
+		return max(c.In[0].Shape[r-1], 1)
+	}
+	return 1
+}
+
+// oneOrMany writes out a list of one value or of one for each feature.
+func oneOrMany[T any](c *op.Call, name string, v []T) ([]T, error) {
+	features := lastAxis(c)
 	switch len(v) {
-	case 1:
-		return func(int) float64 { return v[0] }, nil
 	case features:
-		return func(j int) float64 { return v[j] }, nil
+		return v, nil
+	case 1:
+		return slices.Repeat(v, features), nil
 	}
 	return nil, fmt.Errorf("%d values of %s for %d features", len(v), name, features)
 }
 
-func scaler(c *op.Call, features int) (func(int, float64) float64, error) {
-	offset, err := oneOrMany("offset", float64s(c, "offset"), features)
+func prepareScaler(c *op.Call) (op.Run, error) {
+	offset, err := oneOrMany(c, "offset", float64s(c, "offset"))
 	if err != nil {
 		return nil, err
 	}
-	scale, err := oneOrMany("scale", float64s(c, "scale"), features)
+	scale, err := oneOrMany(c, "scale", float64s(c, "scale"))
 	if err != nil {
 		return nil, err
 	}
-	return func(j int, v float64) float64 { return (v - offset(j)) * scale(j) }, nil
+	return byType(c, eachLine(scaled[float32](offset, scale)), eachLine(scaled[float64](offset, scale)), eachLine(scaled[int32](offset, scale)), eachLine(scaled[int64](offset, scale)))
 }
 
-func binarizer(c *op.Call, _ int) (func(int, float64) float64, error) {
+func scaled[S tensor.Number](offset, scale []float64) func(dst []float32, src []S) {
+	return func(dst []float32, src []S) {
+		offset, scale := offset[:len(dst)], scale[:len(dst)]
+		for j, v := range src[:len(dst)] {
+			dst[j] = float32((float64(v) - offset[j]) * scale[j])
+		}
+	}
+}
+
+func prepareBinarizer(c *op.Call) (op.Run, error) {
 	t := float64(c.Node.Attrs.Float("threshold", 0))
-	return func(_ int, v float64) float64 {
-		if v > t {
-			return 1
-		}
-		return 0
-	}, nil
+	return byType(c, eachLine(above[float32](t)), eachLine(above[float64](t)), eachLine(above[int32](t)), eachLine(above[int64](t)))
 }
 
-func imputer(c *op.Call, features int) (func(int, float64) float64, error) {
-	a := c.Node.Attrs
-	values, old := float64s(c, "imputed_value_floats"), float64(a.Float("replaced_value_float", 0))
-	if c.In[0].Type == tensor.Int64 || c.In[0].Type == tensor.Int32 {
-		values, old = nil, float64(a.Int("replaced_value_int64", 0))
-		for _, v := range a.Ints("imputed_value_int64s") {
-			values = append(values, float64(v))
+func above[T tensor.Number](t float64) func(dst, src []T) {
+	return func(dst, src []T) {
+		src = src[:len(dst)]
+		for i, v := range src {
+			dst[i] = T(tensor.Truth(float64(v) > t)) // which goes without a jump
 		}
 	}
-	pick, err := oneOrMany("imputed values", values, features)
+}
+
+func prepareImputer(c *op.Call) (op.Run, error) {
+	a := c.Node.Attrs
+	if t := c.In[0].Type; t == tensor.Int32 || t == tensor.Int64 {
+		values, err := oneOrMany(c, "imputed values", a.Ints("imputed_value_int64s"))
+		if err != nil {
+			return nil, err
+		}
+		old := a.Int("replaced_value_int64", 0)
+		return byType(c, nil, nil, eachLine(imputed[int32](values, old)), eachLine(imputed[int64](values, old)))
+	}
+	values, err := oneOrMany(c, "imputed values", float64s(c, "imputed_value_floats"))
 	if err != nil {
 		return nil, err
 	}
-	return func(j int, v float64) float64 {
-		if v == old || math.IsNaN(v) && math.IsNaN(old) {
-			return pick(j)
+	old := float64(a.Float("replaced_value_float", 0))
+	return byType(c, eachLine(imputed[float32](values, old)), eachLine(imputed[float64](values, old)), nil, nil)
+}
+
+// imputed puts the value of a feature where there is the one that stands for none, which may be no number.
+func imputed[T tensor.Number, V int | float64](values []V, old V) func(dst, src []T) {
+	numbers := make([]T, len(values))
+	for i, v := range values {
+		numbers[i] = T(v)
+	}
+	missing := T(old)
+	if V(missing) != old && old == old { // which no element is
+		return func(dst, src []T) { copy(dst, src) }
+	}
+	return func(dst, src []T) {
+		numbers, src := numbers[:len(dst)], src[:len(dst)]
+		if missing == missing {
+			for j, v := range src {
+				if v == missing {
+					v = numbers[j]
+				}
+				dst[j] = v
+			}
+			return
 		}
-		return v
-	}, nil
+		for j, v := range src {
+			if v != v {
+				v = numbers[j]
+			}
+			dst[j] = v
+		}
+	}
 }
 
 // prepareNormalizer divides rows by their largest value, their sum of absolute
@@ -111,41 +162,97 @@ func prepareNormalizer(c *op.Call) (op.Run, error) {
 	if mode != "MAX" && mode != "L1" && mode != "L2" {
 		return nil, fmt.Errorf("norm %q", mode)
 	}
-	_, features, err := rows(c.In[0])
-	if err != nil {
+	if _, _, err := rows(c.In[0]); err != nil {
 		return nil, err
 	}
-	var x []float64
-	return func(c *op.Call) error {
-		var err error
-		if x, err = numbers(x, c.In[0]); err != nil {
-			return err
+	return byType(c, eachLine(overSize[float32](mode)), eachLine(overSize[float64](mode)), eachLine(overSize[int32](mode)), eachLine(overSize[int64](mode)))
+}
+
+func overSize[T tensor.Number](mode string) func(dst []float32, src []T) {
+	size := rowLength[T]
+	switch mode {
+	case "MAX":
+		size = rowMax[T]
+	case "L1":
+		size = rowSizes[T]
+	}
+	return func(dst []float32, src []T) {
+		d := size(src)
+		if d == 0 {
+			d = 1
 		}
-		for i := 0; i < len(x); i += features {
-			row := x[i : i+features]
-			var d float64
-			switch mode {
-			case "MAX":
-				d = slices.Max(row)
-			case "L1":
-				for _, v := range row {
-					d += math.Abs(v)
-				}
-			default:
-				for _, v := range row {
-					d += v * v
-				}
-				d = math.Sqrt(d)
+		src = src[:len(dst)]
+		// A product with the inverse is off by no more than float64 rounds, which float32 does not show.
+		if by := 1 / d; !math.IsInf(by, 0) {
+			for j, v := range src {
+				dst[j] = float32(float64(v) * by)
 			}
-			for j, v := range row {
-				if d != 0 {
-					v /= d
-				}
-				tensor.Put(c.Out[0], i+j, v)
-			}
+			return
 		}
-		return nil
-	}, nil
+		for j, v := range src {
+			dst[j] = float32(float64(v) / d)
+		}
+	}
+}
+
+// rowMax is none where an element is no number.
+func rowMax[T tensor.Number](row []T) float64 {
+	most := row[0]
+	for _, v := range row {
+		if v > most {
+			most = v
+		} else if v != v {
+			return math.NaN()
+		}
+	}
+	return float64(most)
+}
+
+// The loops below keep four sums, so that one need not wait for another.
+
+func rowSizes[T tensor.Number](row []T) float64 {
+	var a, b, c, d float64
+	for ; len(row) >= 4; row = row[4:] {
+		a += math.Abs(float64(row[0]))
+		b += math.Abs(float64(row[1]))
+		c += math.Abs(float64(row[2]))
+		d += math.Abs(float64(row[3]))
+	}
+	for _, v := range row {
+		a += math.Abs(float64(v))
+	}
+	return a + b + (c + d)
+}
+
+func rowLength[T tensor.Number](row []T) float64 {
+	var a, b, c, d float64
+	for ; len(row) >= 4; row = row[4:] {
+		p, q, r, s := float64(row[0]), float64(row[1]), float64(row[2]), float64(row[3])
+		a += p * p
+		b += q * q
+		c += r * r
+		d += s * s
+	}
+	for _, v := range row {
+		a += float64(v) * float64(v)
+	}
+	return math.Sqrt(a + b + (c + d))
+}
+
+// dot is the sum of products of two rows of one length.
+func dot(x, y []float64) float64 {
+	var a, b, c, d float64
+	y = y[:len(x)]
+	for ; len(x) >= 4 && len(y) >= 4; x, y = x[4:], y[4:] {
+		a += x[0] * y[0]
+		b += x[1] * y[1]
+		c += x[2] * y[2]
+		d += x[3] * y[3]
+	}
+	for i, v := range x {
+		a += v * y[i]
+	}
+	return a + b + (c + d)
 }
 
 // FeatureVectorizer puts the features of several inputs side by side.

@@ -7,7 +7,7 @@ import (
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
-// linear is a matrix of coefficients, one row a target, and intercepts.
+// linear is a matrix of coefficients, one row a target, and intercepts; both are followed by zeros up to a multiple of four targets.
 type linear struct {
 	weights, bias []float64
 	targets       int
@@ -27,19 +27,29 @@ func newLinear(c *op.Call, targets int) (*linear, error) {
 	if len(l.weights) != l.targets*f || len(l.bias) != 0 && len(l.bias) != l.targets {
 		return nil, fmt.Errorf("%d coefficients and %d intercepts for %d targets of %d features", len(l.weights), len(l.bias), l.targets, f)
 	}
+	for len(l.bias) < (l.targets+3)/4*4 {
+		l.bias = append(l.bias, 0)
+	}
+	l.weights = append(l.weights, make([]float64, len(l.bias)*f-len(l.weights))...)
 	return l, nil
 }
 
+// scores are sums over the features, for four targets at a time.
 func (l *linear) scores(x, s []float64) {
-	for t := range s {
-		v := 0.0
-		if l.bias != nil {
-			v = l.bias[t]
+	n := l.features
+	x = x[:n]
+	for t := 0; t < len(s); t += 4 {
+		a, b, c, d := l.bias[t], l.bias[t+1], l.bias[t+2], l.bias[t+3]
+		w := l.weights[t*n:]
+		p, q, r, u := w[:n], w[n:][:n], w[2*n:][:n], w[3*n:][:n]
+		for j, v := range x {
+			a += p[j] * v
+			b += q[j] * v
+			c += r[j] * v
+			d += u[j] * v
 		}
-		for j, w := range l.weights[t*l.features:][:l.features] {
-			v += w * x[j]
-		}
-		s[t] = v
+		sums := [4]float64{a, b, c, d}
+		copy(s[t:], sums[:])
 	}
 }
 
@@ -67,9 +77,7 @@ func prepareLinearRegressor(c *op.Call) (op.Run, error) {
 	return eachRow(c, l.targets, func(c *op.Call, i int, x, s []float64, _ []bool) {
 		l.scores(x, s)
 		post.apply(s)
-		for j, v := range s {
-			tensor.Put(c.Out[0], i*l.targets+j, v)
-		}
+		tensor.Convert(tensor.Of[float32](c.Out[0])[i*l.targets:][:l.targets], s)
 	}), nil
 }
 
@@ -104,10 +112,10 @@ func prepareLinearClassifier(c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	names := classLabels(c)
-	return eachRow(c, targets, func(c *op.Call, i int, x, s []float64, _ []bool) {
-		l.scores(x, s)
+	return eachRow(c, width, func(c *op.Call, i int, x, s []float64, _ []bool) {
+		l.scores(x, s[:targets])
 		k := 0
-		for j, v := range s {
+		for j, v := range s[:targets] {
 			if v > s[k] {
 				k = j
 			}
@@ -121,15 +129,13 @@ func prepareLinearClassifier(c *op.Call) (op.Run, error) {
 			if post == logistic {
 				s[0] = sigmoid(s[0])
 			}
-			s = []float64{1 - s[0], s[0]}
+			s[0], s[1] = 1-s[0], s[0]
 		} else {
 			post.apply(s)
 		}
 		names.write(c.Out[0], i, k)
 		if c.Wants(1) {
-			for j, v := range s {
-				tensor.Put(c.Out[1], i*width+j, v)
-			}
+			tensor.Convert(tensor.Of[float32](c.Out[1])[i*width:][:width], s)
 		}
 	}), nil
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -46,25 +47,51 @@ func newMachine(c *op.Call) (*machine, error) {
 	return m, err
 }
 
-// similarity is the kernel function of two points.
-func (m *machine) similarity(x, y []float64) float64 {
-	var dot, dist float64
-	for i, v := range x {
-		dot += v * y[i]
-		dist += (v - y[i]) * (v - y[i])
+// similarities are the kernel function of x and each of some points, as many as near has.
+func (m *machine) similarities(near, points, x []float64) {
+	for k := range near {
+		y := points[k*m.features:][:m.features]
+		if m.kernel == "RBF" {
+			var far float64
+			for i, v := range y {
+				far += (x[i] - v) * (x[i] - v)
+			}
+			near[k] = -m.gamma * far
+			continue
+		}
+		near[k] = dot(y, x)
+		if m.kernel != "LINEAR" {
+			near[k] = m.gamma*near[k] + m.coef0
+		}
 	}
-	switch m.kernel {
-	case "RBF":
-		return math.Exp(-m.gamma * dist)
-	case "POLY":
-		return math.Pow(m.gamma*dot+m.coef0, m.degree)
-	case "SIGMOID":
-		return math.Tanh(m.gamma*dot + m.coef0)
+	vectors := simd.CurveKernels()
+	switch {
+	case m.kernel == "RBF" && vectors.HasDoubles():
+		vectors.ExpDoubles(near, near, 0)
+	case m.kernel == "RBF":
+		for k, v := range near {
+			near[k] = math.Exp(v)
+		}
+	case m.kernel == "POLY" && m.degree == 2:
+		for k, v := range near {
+			near[k] = v * v
+		}
+	case m.kernel == "POLY" && m.degree == 3:
+		for k, v := range near {
+			near[k] = v * v * v
+		}
+	case m.kernel == "POLY":
+		for k, v := range near {
+			near[k] = math.Pow(v, m.degree)
+		}
+	case m.kernel == "SIGMOID" && vectors.HasDoubles():
+		vectors.TanhDoubles(near, near)
+	case m.kernel == "SIGMOID":
+		for k, v := range near {
+			near[k] = math.Tanh(v)
+		}
 	}
-	return dot
 }
-
-func (m *machine) vector(i int) []float64 { return m.vectors[i*m.features:][:m.features] }
 
 func inferSVMRegressor(c *op.Call) error {
 	if err := c.NeedInputs(1); err != nil {
@@ -93,11 +120,10 @@ func prepareSVMRegressor(c *op.Call) (op.Run, error) {
 	if len(m.vectors) != m.count*m.features || len(m.coefficients) != m.count || len(m.rho) < 1 {
 		return nil, fmt.Errorf("%d coefficients, %d support values, %d rho for %d features", len(m.coefficients), len(m.vectors), len(m.rho), m.features)
 	}
-	return eachRow(c, 1, func(c *op.Call, i int, x, s []float64, _ []bool) {
-		v := m.rho[0]
-		for k, w := range m.coefficients {
-			v += w * m.similarity(m.vector(k), x)
-		}
+	return eachRow(c, m.count, func(c *op.Call, i int, x, near []float64, _ []bool) {
+		m.similarities(near, m.vectors, x)
+		v := m.rho[0] + dot(m.coefficients, near)
+		s := near[:1]
 		s[0] = v
 		if oneClass {
 			s[0] = 1
@@ -107,7 +133,7 @@ func prepareSVMRegressor(c *op.Call) (op.Run, error) {
 		} else {
 			m.post.apply(s)
 		}
-		tensor.Put(c.Out[0], i, s[0])
+		tensor.Of[float32](c.Out[0])[i] = float32(s[0])
 	}), nil
 }
 
@@ -190,42 +216,36 @@ func prepareSVMClassifier(c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	width := s.width()
-	return eachRow(c, width, func(c *op.Call, i int, x, _ []float64, _ []bool) {
-		k, out := s.classify(x)
+	return eachRow(c, max(s.count, s.classes), func(c *op.Call, i int, x, near []float64, _ []bool) {
+		k, out := s.classify(x, near)
 		s.write(c.Out[0], i, k)
 		if c.Wants(1) {
-			for j := range width {
-				tensor.Put(c.Out[1], i*width+j, out[j])
-			}
+			tensor.Convert(tensor.Of[float32](c.Out[1])[i*width:][:width], out)
 		}
 	}), nil
 }
 
-func (s *svmClassifier) classify(x []float64) (int, []float64) {
+// classify returns the class of a row and its scores; near has room for one number for each support vector, or each class.
+func (s *svmClassifier) classify(x, near []float64) (int, []float64) {
 	if s.linear {
-		out := make([]float64, s.classes)
+		out := near[:s.classes]
+		s.similarities(out, s.coefficients, x)
 		for k := range out {
-			out[k] = s.rho[0] + s.similarity(s.coefficients[k*s.features:][:s.features], x)
+			out[k] += s.rho[0]
 		}
 		k := slices.Index(out, slices.Max(out))
 		s.post.apply(out)
 		return k, out
 	}
-	near := make([]float64, s.count)
-	for i := range near {
-		near[i] = s.similarity(s.vector(i), x)
-	}
+	near = near[:s.count]
+	s.similarities(near, s.vectors, x)
 	votes := make([]int, s.classes)
 	var pair []float64
 	for i := range s.classes {
 		for j := i + 1; j < s.classes; j++ {
 			v := s.rho[len(pair)]
-			for k := s.start[i]; k < s.start[i]+s.per[i]; k++ {
-				v += s.coefficients[(j-1)*s.count+k] * near[k]
-			}
-			for k := s.start[j]; k < s.start[j]+s.per[j]; k++ {
-				v += s.coefficients[i*s.count+k] * near[k]
-			}
+			v += dot(s.coefficients[(j-1)*s.count+s.start[i]:][:s.per[i]], near[s.start[i]:][:s.per[i]])
+			v += dot(s.coefficients[i*s.count+s.start[j]:][:s.per[j]], near[s.start[j]:][:s.per[j]])
 			pair = append(pair, v)
 			if v > 0 {
 				votes[i]++

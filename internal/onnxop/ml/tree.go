@@ -41,6 +41,33 @@ type vote struct {
 	weight float64
 }
 
+// treeStep is a node of a forest whose branches all ask whether a value is at most another one, and take what is missing for more: what a walk reads
+// of it, without a jump that nobody could foretell.
+type treeStep struct {
+	value   float64
+	feature int32    // -1 for a leaf
+	next    [2]int32 // for more, and for at most
+}
+
+// makeSteps lays branches out for walks, if all are such.
+func (f *forest) makeSteps() {
+	if len(f.nodes) > math.MaxInt32 || f.features > math.MaxInt32 {
+		return
+	}
+	steps := make([]treeStep, len(f.nodes))
+	for i, n := range f.nodes {
+		switch {
+		case n.mode == leafNode:
+			steps[i].feature = -1
+		case n.mode == branchLEQ && !n.missing:
+			steps[i] = treeStep{n.value, int32(n.feature), [2]int32{int32(n.no), int32(n.yes)}}
+		default:
+			return
+		}
+	}
+	f.steps = steps
+}
+
 // forest is a tree ensemble of any version, laid out in one way.
 type forest struct {
 	nodes     []treeNode
@@ -51,11 +78,22 @@ type forest struct {
 	aggregate string
 	post      transform
 	features  int // number of features that the branches ask for
+	steps     []treeStep
 	reached   int // nodes that check came to
 }
 
 // leaf walks from a root to its leaf.
 func (f *forest) leaf(root int, x []float64) *treeNode {
+	if f.steps != nil {
+		at := int32(root)
+		for {
+			s := &f.steps[at]
+			if s.feature < 0 {
+				return &f.nodes[at]
+			}
+			at = s.next[tensor.Truth(x[s.feature] <= s.value)&1]
+		}
+	}
 	n := &f.nodes[root]
 	for n.mode != leafNode {
 		v := x[n.feature]
@@ -147,6 +185,7 @@ func (f *forest) check() error {
 		f.features = max(f.features, n.feature+1)
 		open = append(open, n.yes, n.no)
 	}
+	f.makeSteps()
 	for _, v := range f.votes {
 		if v.target < 0 || v.target >= f.targets {
 			return fmt.Errorf("leaf votes for target %d of %d", v.target, f.targets)

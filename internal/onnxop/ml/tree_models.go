@@ -187,9 +187,7 @@ func (f *forest) regress(c *op.Call) (op.Run, error) {
 			s[j] += b
 		}
 		f.post.apply(s)
-		for j, v := range s {
-			tensor.Put(c.Out[0], i*f.targets+j, v)
-		}
+		tensor.WriteFloat64(c.Out[0], i*f.targets, s, tensor.Conversion{Saturate: true})
 	}), nil
 }
 

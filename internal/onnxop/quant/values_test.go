@@ -74,6 +74,7 @@ func TestValues(t *testing.T) {
 			[]int{2},
 			[]float64{-1, 1},
 		},
+		{"cube of an integer", optest.Node{Op: "Pow", Version: 15}, []*tensor.Tensor{i64([]int{3}, 3, -2, 1<<40), i64(nil, 3)}, []int{3}, []float64{27, -8, 0}},
 		{"power of an integer", optest.Node{Op: "Pow", Version: 15}, []*tensor.Tensor{i64([]int{3}, 3, -1, 2), i64([]int{3}, 4, -3, -1)}, []int{3}, []float64{81, -1, 0}},
 		{"root", optest.Node{Op: "Pow", Version: 7}, []*tensor.Tensor{f32([]int{4}, 4, 0, inf, -1), f32(nil, 0.5)}, []int{4}, []float64{2, 0, math.Inf(1), math.NaN()}},
 		{"square with integer exponent", optest.Node{Op: "Pow", Version: 13}, []*tensor.Tensor{f32([]int{2}, 3, -4), i64(nil, 2)}, []int{2}, []float64{9, 16}},
