@@ -408,6 +408,8 @@ func (c *Conv) planeBlock(t *simd.Tile, buf []float32, spread func(buf []float32
 		c.rows(t, g, k0, o0, o1, func(o, rows int) {
 			for p0 := 0; p0 < np; p0 += cols {
 				t.B, t.C = &buf[p0*t.K], &y[(o-o0)*step+p0]
+				t.Next, t.Fetch = nil, 0
+				c.bringRows(t, g, k0, o+rows, rows, p0/cols)
 				f.Run(t, rows, min(cols, np-p0), false)
 			}
 		})
@@ -497,6 +499,8 @@ func (c *Conv) inPlace(t *simd.Tile, buf, in, y []float32, g, n0, n1, o0, o1 int
 				t.Next, t.Fetch = nil, 0
 				if next := p0 + further; further < (n1-n0+1)*cols && next < area {
 					t.Next, t.Fetch = unsafe.Pointer(&in[next]), 4*line
+				} else {
+					c.bringRows(t, g, k0, o+rows, rows, p0/cols-n0)
 				}
 				f.Run(t, rows, min(cols, area-p0), false)
 			}
@@ -504,6 +508,19 @@ func (c *Conv) inPlace(t *simd.Tile, buf, in, y []float32, g, n0, n1, o0, o1 int
 		})
 	}
 }
+
+// bringRows lets the next tile, number i of those of a panel's rows, bring near a part of the weights of group g from output channel o on, which
+// go by next: rows are read side by side, many at once, and where they lie far away no processor is in time.
+func (c *Conv) bringRows(t *simd.Tile, g, k0, o, rows, i int) {
+	line, at := c.k+c.between, i*t.K*cacheLine
+	if o >= c.og || k0 > 0 || at >= min(rows, c.og-o)*line || t.K < c.k && c.og*line > nearRows {
+		return
+	}
+	t.Next, t.Fetch = unsafe.Pointer(&c.weights[(g*c.og+o)*line+at]), 4*cacheLine
+}
+
+// nearRows bounds the weights of a group of which all are brought near in the first of several passes: half of a usual second-level cache, in values.
+const nearRows = 1 << 18
 
 // cacheLine is the number of values in a line of the cache.
 const cacheLine = 16
