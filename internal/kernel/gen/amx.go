@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/mmcloughlin/avo/operand"
@@ -68,7 +69,12 @@ func amx(a *asm) {
 // tileMemory writes an instruction that moves rows of 64 bytes, or fewer, between tile t and memory at base + off + row·index.
 func (a *asm) tileMemory(name string, prefix vexPrefix, t int, base, index reg.GPPhysical, off int) {
 	b, x := int(base.PhysicalIndex()), int(index.PhysicalIndex())
-	code := append(vex38(prefix, false, t, x, b, 0), 0x4B, byte(0x44|t<<3), byte(x&7<<3|b&7), byte(off))
+	code := append(vex38(prefix, false, t, x, b, 0), 0x4B)
+	if off == int(int8(off)) {
+		code = append(code, byte(0x44|t<<3), byte(x&7<<3|b&7), byte(off))
+	} else {
+		code = binary.LittleEndian.AppendUint32(append(code, byte(0x84|t<<3), byte(x&7<<3|b&7)), uint32(off))
+	}
 	a.raw(fmt.Sprintf("%s tile %d, %d(%s)(%s*1)", name, t, off, base.Asm(), index.Asm()), code...)
 }
 
@@ -103,6 +109,19 @@ func (a *asm) tileConfig(base reg.GPPhysical) {
 // tileRelease gives the tiles up: no thread keeps any beyond a call.
 func (a *asm) tileRelease() {
 	a.raw("TILERELEASE", append(vex38(vexNone, false, 0, 0, 0, 0), 0x49, 0xC0)...)
+}
+
+// bringAhead brings lines near that come next, as many as the field of p says, in each step that has it.
+func (a *asm) bringAhead(p reg.GPPhysical, field int, ahead, left reg.GPPhysical) {
+	a.MOVQ(at(p, field), left)
+	a.TESTQ(left, left)
+	a.JZ(operand.LabelRef("fetched"))
+	a.Label("fetch")
+	a.PREFETCHT1(at(ahead, 0))
+	a.ADDQ(operand.U8(64), ahead)
+	a.DECQ(left)
+	a.JNZ(operand.LabelRef("fetch"))
+	a.Label("fetched")
 }
 
 // tiles writes a program of one or two tiles of rows by a panel of 32 columns, or by its first half, for blocks of as many
@@ -186,16 +205,7 @@ func (a *asm) tiles(rows int, kind intKind) {
 	a.Label("segment")
 	a.MOVQ(at(p, progSteps), steps)
 	a.Label("step")
-	// Lines of the next panel come near while this one is computed.
-	a.MOVQ(at(p, progAheadLines), tmp)
-	a.TESTQ(tmp, tmp)
-	a.JZ(operand.LabelRef("fetched"))
-	a.Label("fetch")
-	a.PREFETCHT1(at(ahead, 0))
-	a.ADDQ(operand.U8(64), ahead)
-	a.DECQ(tmp)
-	a.JNZ(operand.LabelRef("fetch"))
-	a.Label("fetched")
+	a.bringAhead(p, progAheadLines, ahead, tmp)
 	for r, there := 0, -1; r < rows; r++ {
 		a.tileLoad(tileRows, x[r], rowA, 0)
 		for i := range cols {

@@ -325,12 +325,17 @@ func (d *double) powers() {
 		size, sign := d.magnitude(x)
 		// Of an infinite exponent a large one is enough, and has a product with the logarithm of 1.
 		r := d.exp(d.mul(d.bounded(y, 1e300), d.log(size)))
-		half := d.mul(y, d.num(0.5))
-		minus, none, zero, one := d.xor(r, sign), d.num(math.NaN()), d.num(0), d.num(1)
-		whole := d.choose(isEqual, d.whole(half), half, r, minus)
-		parts := d.choose(isLess, x, zero, d.choose(isGreater, x, d.num(math.Inf(-1)), none, r), r)
-		r = d.choose(isEqual, d.whole(y), y, whole, parts)
-		r = d.choose(isEqual, y, zero, one, r)
-		d.store(d.choose(isEqual, x, one, one, r), dst, mask)
+		d.store(d.signed(x, y, r, sign), dst, mask)
 	}, dst, pa, pb)
+}
+
+// signed is the power of x by y, whose size without the sign of x is r, with the special cases of C.
+func (d *double) signed(x, y, r, sign reg.Register) reg.VecVirtual {
+	half := d.mul(y, d.num(0.5))
+	minus, none, zero, one := d.xor(r, sign), d.num(math.NaN()), d.num(0), d.num(1)
+	whole := d.choose(isEqual, d.whole(half), half, r, minus)
+	parts := d.choose(isLess, x, zero, d.choose(isGreater, x, d.num(math.Inf(-1)), none, r), r)
+	p := d.choose(isEqual, d.whole(y), y, whole, parts)
+	p = d.choose(isEqual, y, zero, one, p)
+	return d.choose(isEqual, x, one, one, p)
 }

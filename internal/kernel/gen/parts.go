@@ -188,19 +188,10 @@ func (a *asm) partProducts(rows, cols int) {
 	a.MOVQ(at(p, partB), pb)
 	a.MOVQ(at(p, partSteps), steps)
 	a.Label("step")
-	// Lines of the next panel come near while this one is computed.
-	a.MOVQ(at(p, partAheadLines), tmp)
-	a.TESTQ(tmp, tmp)
-	a.JZ(operand.LabelRef("fetched"))
-	a.Label("fetch")
-	a.PREFETCHT1(at(ahead, 0))
-	a.ADDQ(operand.U8(64), ahead)
-	a.DECQ(tmp)
-	a.JNZ(operand.LabelRef("fetch"))
-	a.Label("fetched")
+	a.bringAhead(p, partAheadLines, ahead, tmp)
 	there := -1
 	for i := rows - 1; i >= 0; i-- {
-		a.tileLoadFar(x, pa, line, i*partTile)
+		a.tileLoad(x, pa, line, i*partTile)
 		var order []int
 		// Sums take turns, and the tile of columns that is there is used once more.
 		for j := range min(cols, 3-i) {
@@ -213,7 +204,7 @@ func (a *asm) partProducts(rows, cols int) {
 		}
 		for _, c := range order {
 			if c != there {
-				a.tileLoadFar(y, pb, line, c*partTile)
+				a.tileLoad(y, pb, line, c*partTile)
 				there = c
 			}
 			a.tileBrains(y, x, c%2)
@@ -231,13 +222,6 @@ func (a *asm) partProducts(rows, cols int) {
 	a.JNZ(operand.LabelRef("block"))
 	a.tileRelease()
 	a.RET()
-}
-
-// tileLoadFar is tileLoad from further away.
-func (a *asm) tileLoadFar(t int, base, index reg.GPPhysical, off int) {
-	b, x := int(base.PhysicalIndex()), int(index.PhysicalIndex())
-	code := append(vex38(vexF2, false, t, x, b, 0), 0x4B, byte(0x84|t<<3), byte(x&7<<3|b&7), byte(off), byte(off>>8), byte(off>>16), byte(off>>24))
-	a.raw(label("TILELOADD tile %d, %d(%s)(%s*1)", t, off, base.Asm(), index.Asm()), code...)
 }
 
 // partSums writes rows of 32 sums, or of as many as two masks say: what is there may be added, and values of rows and of columns, and they may be limited.

@@ -122,14 +122,14 @@ fetch:
 fetched:
 	// TILELOADD tile 2, 0(SI)(CX*1)
 	LONG $0x4b7be2c4
-	LONG $0x00000e94
-	BYTE $0x00
+	BYTE $0x54
+	BYTE $0x0e
 	BYTE $0x00
 
 	// TILELOADD tile 3, 0(R8)(CX*1)
 	LONG $0x4b7bc2c4
-	LONG $0x0000089c
-	BYTE $0x00
+	BYTE $0x5c
+	BYTE $0x08
 	BYTE $0x00
 
 	// TDPBF16PS tile 3, tile 2, tile 0
@@ -211,14 +211,14 @@ fetch:
 fetched:
 	// TILELOADD tile 2, 0(SI)(CX*1)
 	LONG $0x4b7be2c4
-	LONG $0x00000e94
-	BYTE $0x00
+	BYTE $0x54
+	BYTE $0x0e
 	BYTE $0x00
 
 	// TILELOADD tile 3, 0(R8)(CX*1)
 	LONG $0x4b7bc2c4
-	LONG $0x0000089c
-	BYTE $0x00
+	BYTE $0x5c
+	BYTE $0x08
 	BYTE $0x00
 
 	// TDPBF16PS tile 3, tile 2, tile 0
@@ -320,14 +320,14 @@ fetch:
 fetched:
 	// TILELOADD tile 2, 0(SI)(CX*1)
 	LONG $0x4b7be2c4
-	LONG $0x00000e94
-	BYTE $0x00
+	BYTE $0x54
+	BYTE $0x0e
 	BYTE $0x00
 
 	// TILELOADD tile 3, 0(R8)(CX*1)
 	LONG $0x4b7bc2c4
-	LONG $0x0000089c
-	BYTE $0x00
+	BYTE $0x5c
+	BYTE $0x08
 	BYTE $0x00
 
 	// TDPBF16PS tile 3, tile 2, tile 0
@@ -455,8 +455,8 @@ fetched:
 
 	// TILELOADD tile 3, 0(R8)(CX*1)
 	LONG $0x4b7bc2c4
-	LONG $0x0000089c
-	BYTE $0x00
+	BYTE $0x5c
+	BYTE $0x08
 	BYTE $0x00
 
 	// TDPBF16PS tile 3, tile 2, tile 0
@@ -475,8 +475,8 @@ fetched:
 
 	// TILELOADD tile 2, 0(SI)(CX*1)
 	LONG $0x4b7be2c4
-	LONG $0x00000e94
-	BYTE $0x00
+	BYTE $0x54
+	BYTE $0x0e
 	BYTE $0x00
 
 	// TDPBF16PS tile 3, tile 2, tile 1
@@ -485,8 +485,8 @@ fetched:
 
 	// TILELOADD tile 3, 0(R8)(CX*1)
 	LONG $0x4b7bc2c4
-	LONG $0x0000089c
-	BYTE $0x00
+	BYTE $0x5c
+	BYTE $0x08
 	BYTE $0x00
 
 	// TDPBF16PS tile 3, tile 2, tile 0
@@ -564,8 +564,8 @@ fetched:
 
 	// TILELOADD tile 3, 0(R8)(CX*1)
 	LONG $0x4b7bc2c4
-	LONG $0x0000089c
-	BYTE $0x00
+	BYTE $0x5c
+	BYTE $0x08
 	BYTE $0x00
 
 	// TDPBF16PS tile 3, tile 2, tile 0
@@ -604,8 +604,8 @@ fetched:
 
 	// TILELOADD tile 2, 0(SI)(CX*1)
 	LONG $0x4b7be2c4
-	LONG $0x00000e94
-	BYTE $0x00
+	BYTE $0x54
+	BYTE $0x0e
 	BYTE $0x00
 
 	// TDPBF16PS tile 3, tile 2, tile 1
@@ -614,8 +614,8 @@ fetched:
 
 	// TILELOADD tile 3, 0(R8)(CX*1)
 	LONG $0x4b7bc2c4
-	LONG $0x0000089c
-	BYTE $0x00
+	BYTE $0x5c
+	BYTE $0x08
 	BYTE $0x00
 
 	// TDPBF16PS tile 3, tile 2, tile 0
@@ -713,8 +713,8 @@ fetched:
 
 	// TILELOADD tile 3, 0(R8)(CX*1)
 	LONG $0x4b7bc2c4
-	LONG $0x0000089c
-	BYTE $0x00
+	BYTE $0x5c
+	BYTE $0x08
 	BYTE $0x00
 
 	// TDPBF16PS tile 3, tile 2, tile 0
@@ -753,8 +753,8 @@ fetched:
 
 	// TILELOADD tile 2, 0(SI)(CX*1)
 	LONG $0x4b7be2c4
-	LONG $0x00000e94
-	BYTE $0x00
+	BYTE $0x54
+	BYTE $0x0e
 	BYTE $0x00
 
 	// TDPBF16PS tile 3, tile 2, tile 1
@@ -763,8 +763,8 @@ fetched:
 
 	// TILELOADD tile 3, 0(R8)(CX*1)
 	LONG $0x4b7bc2c4
-	LONG $0x0000089c
-	BYTE $0x00
+	BYTE $0x5c
+	BYTE $0x08
 	BYTE $0x00
 
 	// TDPBF16PS tile 3, tile 2, tile 0
@@ -882,8 +882,8 @@ fetched:
 
 	// TILELOADD tile 3, 0(R8)(CX*1)
 	LONG $0x4b7bc2c4
-	LONG $0x0000089c
-	BYTE $0x00
+	BYTE $0x5c
+	BYTE $0x08
 	BYTE $0x00
 
 	// TDPBF16PS tile 3, tile 2, tile 0
@@ -912,8 +912,8 @@ fetched:
 
 	// TILELOADD tile 3, 0(R8)(CX*1)
 	LONG $0x4b7bc2c4
-	LONG $0x0000089c
-	BYTE $0x00
+	BYTE $0x5c
+	BYTE $0x08
 	BYTE $0x00
 
 	// TDPBF16PS tile 3, tile 2, tile 0
@@ -922,8 +922,8 @@ fetched:
 
 	// TILELOADD tile 2, 0(SI)(CX*1)
 	LONG $0x4b7be2c4
-	LONG $0x00000e94
-	BYTE $0x00
+	BYTE $0x54
+	BYTE $0x0e
 	BYTE $0x00
 
 	// TDPBF16PS tile 3, tile 2, tile 0
@@ -1011,8 +1011,8 @@ fetched:
 
 	// TILELOADD tile 3, 0(R8)(CX*1)
 	LONG $0x4b7bc2c4
-	LONG $0x0000089c
-	BYTE $0x00
+	BYTE $0x5c
+	BYTE $0x08
 	BYTE $0x00
 
 	// TDPBF16PS tile 3, tile 2, tile 0
@@ -1041,8 +1041,8 @@ fetched:
 
 	// TILELOADD tile 3, 0(R8)(CX*1)
 	LONG $0x4b7bc2c4
-	LONG $0x0000089c
-	BYTE $0x00
+	BYTE $0x5c
+	BYTE $0x08
 	BYTE $0x00
 
 	// TDPBF16PS tile 3, tile 2, tile 0
@@ -1071,8 +1071,8 @@ fetched:
 
 	// TILELOADD tile 2, 0(SI)(CX*1)
 	LONG $0x4b7be2c4
-	LONG $0x00000e94
-	BYTE $0x00
+	BYTE $0x54
+	BYTE $0x0e
 	BYTE $0x00
 
 	// TDPBF16PS tile 3, tile 2, tile 1
@@ -1081,8 +1081,8 @@ fetched:
 
 	// TILELOADD tile 3, 0(R8)(CX*1)
 	LONG $0x4b7bc2c4
-	LONG $0x0000089c
-	BYTE $0x00
+	BYTE $0x5c
+	BYTE $0x08
 	BYTE $0x00
 
 	// TDPBF16PS tile 3, tile 2, tile 0
@@ -1180,8 +1180,8 @@ fetched:
 
 	// TILELOADD tile 3, 0(R8)(CX*1)
 	LONG $0x4b7bc2c4
-	LONG $0x0000089c
-	BYTE $0x00
+	BYTE $0x5c
+	BYTE $0x08
 	BYTE $0x00
 
 	// TDPBF16PS tile 3, tile 2, tile 0
@@ -1210,8 +1210,8 @@ fetched:
 
 	// TILELOADD tile 3, 0(R8)(CX*1)
 	LONG $0x4b7bc2c4
-	LONG $0x0000089c
-	BYTE $0x00
+	BYTE $0x5c
+	BYTE $0x08
 	BYTE $0x00
 
 	// TDPBF16PS tile 3, tile 2, tile 0
@@ -1240,8 +1240,8 @@ fetched:
 
 	// TILELOADD tile 2, 0(SI)(CX*1)
 	LONG $0x4b7be2c4
-	LONG $0x00000e94
-	BYTE $0x00
+	BYTE $0x54
+	BYTE $0x0e
 	BYTE $0x00
 
 	// TDPBF16PS tile 3, tile 2, tile 1
@@ -1250,8 +1250,8 @@ fetched:
 
 	// TILELOADD tile 3, 0(R8)(CX*1)
 	LONG $0x4b7bc2c4
-	LONG $0x0000089c
-	BYTE $0x00
+	BYTE $0x5c
+	BYTE $0x08
 	BYTE $0x00
 
 	// TDPBF16PS tile 3, tile 2, tile 0
