@@ -41,6 +41,16 @@ func Log(x float32) float32 {
 	return float32(math.Log(float64(x)))
 }
 
+// LogDouble is the natural logarithm of a float64: [math.Log], whose assembly for amd64 takes denormal numbers for 2^-1023 and
+// more (Go 1.26), so that of 5e-324 it gives -709.09 and not -744.44.
+func LogDouble(x float64) float64 {
+	const least, up = 0x1p-1022, 54
+	if x > 0 && x < least {
+		return math.Log(x*(1<<up)) - up*math.Ln2
+	}
+	return math.Log(x)
+}
+
 // LogTo sets dst[i] = log(src[i]): to the last bit or nearly so where there are no vectors, to 3 units in the last place with them.
 func LogTo(dst, src []float32) {
 	dst = dst[:len(src)]

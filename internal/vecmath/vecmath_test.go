@@ -181,6 +181,25 @@ func TestSlices(t *testing.T) {
 	}
 }
 
+// Powers of two, below the least normal number, too.
+func TestLogDouble(t *testing.T) {
+	for e := -1074; e < 1024; e++ {
+		x, want := math.Ldexp(1, e), float64(e)*math.Ln2
+		// Both are rounded two or three times; a unit of the largest ones is 1.1e-13.
+		if got := LogDouble(x); math.Abs(got-want) > 3e-13 {
+			t.Errorf("LogDouble(%v) = %v, want %v", x, got, want)
+		}
+	}
+	if got := LogDouble(0); !math.IsInf(got, -1) {
+		t.Errorf("LogDouble(0) = %v", got)
+	}
+	for _, x := range []float64{-1, -5e-324, math.NaN()} {
+		if got := LogDouble(x); got == got {
+			t.Errorf("LogDouble(%v) = %v", x, got)
+		}
+	}
+}
+
 func benchmark(b *testing.B, f func(dst, src []float32)) {
 	src, dst := make([]float32, 4096), make([]float32, 4096)
 	for i := range src {

@@ -54,7 +54,7 @@ func curves() []curveDef {
 		fast("Atan", 7, vecmath.AtanTo, math.Atan), fast("Atanh", 9, vecmath.AtanhTo, math.Atanh), inDoubles("Cos", 7, vecmath.CosTo, math.Cos, (*simd.Curves).CosDoubles), fast("Cosh", 9, vecmath.CoshTo, math.Cosh),
 		inDoubles("Sin", 7, vecmath.SinTo, math.Sin, (*simd.Curves).SinDoubles), fast("Sinh", 9, vecmath.SinhTo, math.Sinh), fast("Tan", 7, vecmath.TanTo, math.Tan),
 		toWhole("Ceil", 1, element.Ceil, math.Ceil, simd.DoublesCeil), toWhole("Floor", 1, element.Floor, math.Floor, simd.DoublesFloor), toWhole("Round", 11, element.ToEven, math.RoundToEven, simd.DoublesToEven),
-		fast("Sqrt", 1, element.Roots, math.Sqrt), inDoubles("Exp", 1, vecmath.ExpTo, math.Exp, expDoubles), inDoubles("Log", 1, vecmath.LogTo, math.Log, all((*simd.Curves).LogDoubles)),
+		fast("Sqrt", 1, element.Roots, math.Sqrt), inDoubles("Exp", 1, vecmath.ExpTo, math.Exp, expDoubles), inDoubles("Log", 1, vecmath.LogTo, vecmath.LogDouble, all((*simd.Curves).LogDoubles)),
 		inDoubles("Sigmoid", 1, vecmath.SigmoidTo, sigmoid64, all((*simd.Curves).SigmoidDoubles)), inDoubles("Tanh", 1, vecmath.TanhTo, math.Tanh, all((*simd.Curves).TanhDoubles)), erf, shrink,
 		fast("Reciprocal", 1, element.Reciprocals, func(x float64) float64 { return 1 / x }),
 		fast("Softplus", 1, vecmath.SoftplusTo, softplus64), fast("Softsign", 1, softsignTo, func(x float64) float64 { return x / (1 + math.Abs(x)) }),

@@ -6,6 +6,7 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/reduce"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/vecmath"
 )
 
 // reduceReal folds floating-point numbers with float64 accumulators.
@@ -29,7 +30,7 @@ func reduceReal[T tensor.Real](c *op.Call, k Reduction) (op.Run, error) {
 	case redSumSquare:
 		sum = reduce.Squares[T, float64]
 	case redLogSum:
-		done = func(a float64, _ int) T { return T(math.Log(a)) }
+		done = func(a float64, _ int) T { return T(vecmath.LogDouble(a)) }
 	}
 	if k == redSum && (!c.Has(1) || c.Const(1)) {
 		mask, err := reduceMask(c)
