@@ -81,8 +81,9 @@ func plainSums(p *partSums) {
 }
 
 func plainProducts(p *partProgram, rows, cols int) {
-	a, b, c := unsafe.Pointer(p.a), unsafe.Pointer(p.b), unsafe.Pointer(p.c)
-	for range p.blocks {
+	b := unsafe.Pointer(p.b)
+	for block := range p.blocks {
+		a, c := unsafe.Add(unsafe.Pointer(p.a), block*p.steps*6*partTile), unsafe.Add(unsafe.Pointer(p.c), block*4*PartRows*PartCols)
 		sums := (*[PartRows][PartCols]float32)(c)
 		*sums = [PartRows][PartCols]float32{}
 		for s := range p.steps {
@@ -106,7 +107,6 @@ func plainProducts(p *partProgram, rows, cols int) {
 				}
 			}
 		}
-		a, c = unsafe.Add(a, p.steps*6*partTile), unsafe.Add(c, 4*PartRows*PartCols)
 	}
 }
 
