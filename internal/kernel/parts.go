@@ -135,11 +135,11 @@ func (q *partArgs) run(room *partRoom, m0, m1, n0, n1 int) {
 					to.BiasN = g.BiasN[j*f.Cols:]
 				}
 				if room.panel.Usual() {
-					var next simd.Ahead
+					var next ahead
 					if j+1 < n1 {
-						next = b.bring(j+1, f.Cols, g.N, k0, k0+n)
+						next = b.ahead(j+1, f.Cols, g.N, k0, k0+n, 1)
 					}
-					q.k.Products(&room.blocks, pa, pb, &room.panel, sums, r1-r0, n, next, to)
+					q.k.Products(&room.blocks, pa, pb, &room.panel, sums, r1-r0, n, next.data, to)
 				}
 				for i := range (r1 - r0 + simd.PartRows - 1) / simd.PartRows {
 					if room.panel.Usual() && room.blocks.Usual(i) {
@@ -154,12 +154,4 @@ func (q *partArgs) run(room *partRoom, m0, m1, n0, n1 int) {
 			}
 		}
 	}
-}
-
-// bring is [panels.ahead] for all tiles together.
-func (b *panels) bring(panel, cols, n, k0, k1 int) simd.Ahead {
-	if next := b.ahead(panel, cols, n, k0, k1, 1); len(next.data) > 0 {
-		return simd.Ahead{At: unsafe.Pointer(&next.data[0]), Bytes: len(next.data)}
-	}
-	return simd.Ahead{}
 }

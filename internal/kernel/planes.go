@@ -323,9 +323,9 @@ type planeCut struct {
 func (s *ConvShape) cutPlanes(p *workers.Pool, og, k, rows, cols, bytes int, rate float64) planeCut {
 	area, t := s.OH*s.OW, p.Threads()
 	q := planeCut{groups: s.Groups, all: (area + cols - 1) / cols, og: og, rows: rows, cols: cols, threads: t}
+	q.block = min(tileBlock, q.all)
 	jobs, tiles := jobsOf(p, s.OC*k*area, rate), (og+rows-1)/rows
 	if jobs > 1 && tiles >= t && s.Groups == 1 && (area <= intNear || area*bytes <= smallPlane && s.OC > s.C) {
-		q.block = min(tileBlock, q.all)
 		q.blocks, q.parts, q.channels = (q.all+q.block-1)/q.block, t, true
 		if og >= 2*t*ownChannels && jobs >= 2*t {
 			q.parts *= 2
@@ -333,7 +333,6 @@ func (s *ConvShape) cutPlanes(p *workers.Pool, og, k, rows, cols, bytes int, rat
 		q.jobs = q.blocks * q.parts
 		return q
 	}
-	q.block = min(tileBlock, q.all)
 	if jobs > s.Groups {
 		q.block = max(1, min(q.block, q.all*s.Groups/jobs))
 	}

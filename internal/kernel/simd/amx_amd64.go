@@ -11,8 +11,7 @@ import (
 // 16 rows of 16. Panels are those of [VNNI]: a tile takes every other 64 bytes of one.
 
 const (
-	tileBytes  = 64 // of a row
-	cacheLine  = 64
+	tileBytes  = 64  // of a row
 	tilesCols  = 32  // of a panel, two tiles
 	tilesRows  = 32  // of two tiles
 	mostRows   = 192 // of a call: setting tiles up takes as long as two blocks of one step

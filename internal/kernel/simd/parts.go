@@ -29,6 +29,9 @@ const (
 	partMost  = (127 + 50) << 23
 )
 
+// cacheLine is the size of a line of the cache, in bytes.
+const cacheLine = 64
+
 // PartKernels of the current set; nil where it has none.
 func PartKernels() *Parts {
 	if p := partLoops.pick(); p != nil && partsWork() {
@@ -207,15 +210,9 @@ func (f *Parts) block(q *PartBlocks, dst []uint16, src []float32, rows, line, st
 // Usual tells whether tiles take block i.
 func (q *PartBlocks) Usual(i int) bool { return q.parts[i] > 0 }
 
-// Ahead is memory that is brought near while a product is computed.
-type Ahead struct {
-	At    unsafe.Pointer
-	Bytes int
-}
-
 // Products writes the products of all blocks, rows rows of steps values in parts at a, by a panel at b; of blocks that are not usual they are
 // not looked at. room has 512 values for each block. What is ahead comes near.
-func (f *Parts) Products(q *PartBlocks, a []uint16, b []uint16, panel *PartPanel, room []float32, rows, steps int, ahead Ahead, to *PartSums) {
+func (f *Parts) Products(q *PartBlocks, a []uint16, b []uint16, panel *PartPanel, room []float32, rows, steps int, ahead []uint8, to *PartSums) {
 	size, blocks, tiles := PartBlock(steps), len(q.parts), (steps+PartSteps-1)/PartSteps
 	_, _ = b[2*size-1], room[blocks*PartRows*PartCols-1]
 	_ = to.C[(rows-1)*to.RowC+to.Width-1]
@@ -227,14 +224,9 @@ func (f *Parts) Products(q *PartBlocks, a []uint16, b []uint16, panel *PartPanel
 		if parts > 0 {
 			p := &q.prog
 			*p = partProgram{config: &partConfig, a: &a[i*size], b: &b[0], c: &room[i*PartRows*PartCols], steps: tiles, blocks: n}
-			if ahead.Bytes > 0 {
-				const line = 64
-				p.ahead = ahead.At
-				p.aheadLines = (ahead.Bytes/line + tiles*n - 1) / (tiles * n)
-				if p.aheadLines*tiles*n*line > ahead.Bytes+line*tiles*n {
-					p.aheadLines--
-				}
-				ahead.Bytes = 0
+			if len(ahead) > 0 {
+				p.ahead, p.aheadLines = unsafe.Pointer(&ahead[0]), (len(ahead)/cacheLine+tiles*n-1)/(tiles*n)
+				ahead = nil
 			}
 			f.products[parts-1][panel.parts-1](p)
 			f.finish(q, room, i, n, rows, to)
@@ -295,7 +287,7 @@ func (f *Parts) check() bool {
 	if !panel.Usual() || !blocks.Usual(0) || !blocks.Usual(1) {
 		return false
 	}
-	f.Products(&blocks, pa, pb, &panel, room, rows, steps, Ahead{}, &PartSums{C: c, RowC: PartCols, Width: PartCols})
+	f.Products(&blocks, pa, pb, &panel, room, rows, steps, nil, &PartSums{C: c, RowC: PartCols, Width: PartCols})
 	for r := range rows {
 		for j := range PartCols {
 			sum, size := 0.0, 0.0

@@ -175,7 +175,7 @@ func compareParts(t *testing.T, f *Parts, r *rand.Rand) [2]int {
 		to.BiasN = partValues(r, width, 24)
 	}
 	before, room := slices.Clone(to.C), make([]float32, blocks*PartRows*PartCols)
-	f.Products(&q, pa, pb, &panel, room, rows, steps, Ahead{At: unsafe.Pointer(&b[0]), Bytes: 4 * len(b)}, &to)
+	f.Products(&q, pa, pb, &panel, room, rows, steps, unsafe.Slice((*uint8)(unsafe.Pointer(&b[0])), 4*len(b)), &to)
 	for i, got := range to.C {
 		row, col := i/rowC, i%rowC
 		if col >= width {
