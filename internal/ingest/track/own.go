@@ -2,6 +2,7 @@ package track
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,8 +65,11 @@ func (b *OwnBar) Text(key, v string) {
 	}
 }
 
-// Number takes an argument that is a number.
+// Number takes an argument that is a number. One that is not finite says nothing.
 func (b *OwnBar) Number(key string, v float64) {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return
+	}
 	switch key {
 	case "iteration":
 		b.Iteration = index(v)
@@ -78,9 +82,9 @@ func (b *OwnBar) Number(key string, v float64) {
 	case "utilisation":
 		b.extra.Utilisation, b.has = v, true
 	case "stall_s":
-		b.extra.Stall, b.has = v, v > 0 && v < 1e9
+		b.stall(v)
 	case "stall_us":
-		b.extra.Stall, b.has = v/1e6, v > 0 && v < 1e15
+		b.stall(v / 1e6)
 	default:
 		if f, ok := strings.CutPrefix(key, "bar_"); ok && ingest.Key(f) == f {
 			if b.extra.Figures == nil {
@@ -92,6 +96,13 @@ func (b *OwnBar) Number(key string, v float64) {
 			return
 		}
 		b.numbers = append(b.numbers, ownNumber{key, v})
+	}
+}
+
+// stall takes seconds; what no bar can have waited is left out.
+func (b *OwnBar) stall(v float64) {
+	if v > 0 && v < timeline.MaxSeconds {
+		b.extra.Stall, b.has = v, true
 	}
 }
 

@@ -1,6 +1,7 @@
 package track_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -146,6 +147,37 @@ func TestStem(t *testing.T) {
 	} {
 		if got := track.Stem(name); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
+// TestAnyFigures makes valid timelines of bars whose arguments are any number, and keeps those that
+// say something.
+func TestAnyFigures(t *testing.T) {
+	t.Parallel()
+	for _, key := range []string{"iteration", "layer", "moved_bytes", "utilisation", "stall_s", "stall_us", "bar_bank_conflicts", "latency_s", "other"} {
+		for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1, 0, 0.5, 1e9, 1e20, math.MaxFloat64, -math.MaxFloat64} {
+			var tr track.Trace
+			n := tr.Track(timeline.Engine, "", "core")
+			s, own, b := slice(0, 5, -1), track.Own{}, track.NewOwnBar()
+			b.Number("stall_s", 0.25)
+			b.Number("bar_cycles", 17)
+			b.Number(key, v)
+			own.Apply(&tr, n, &s, b, []byte("MatMul"), []byte("engine"))
+			tr.Add(n, s)
+			tr.Nest()
+			tl := tr.Timeline("", "")
+			if err := tl.Validate(1); err != nil {
+				t.Errorf("%s %v: %v", key, v, err)
+			}
+			l := &tl.Lanes[0]
+			if d := cmp.Diff([]float64{17}, l.Figures["cycles"]); d != "" || len(l.Stalls) != 1 {
+				t.Errorf("%s %v: others are lost: %s, stalls %v", key, v, d, l.Stalls)
+			}
+			_, kept := l.Figures["bank_conflicts"]
+			if want := key == "bar_bank_conflicts" && !math.IsNaN(v) && !math.IsInf(v, 0); kept != want {
+				t.Errorf("%s %v: kept is %v", key, v, kept)
+			}
 		}
 	}
 }
