@@ -156,6 +156,7 @@ func TestTheory(t *testing.T) {
 		{"float32", "AuthenticAMD", []string{"sse4.2", "avx", "fma3", "avx2"}, "fma3", 32},
 		{"float32", "GenuineIntel", []string{"avx512f", "fma3"}, "avx512f", 64},
 		{"float32", "AuthenticAMD", []string{"avx512f", "fma3"}, "avx512f", 32},
+		{"float32", "GenuineIntel", []string{"amxbf16", "avx512f", "fma3"}, "amxbf16", 1024.0 / 6},
 		{"int8", "AuthenticAMD", []string{"avx512vnni", "avx512vp2intersect"}, "avx512vnni", 256},
 		{"int8", "GenuineIntel", []string{"avx2", "avx512vnni"}, "avx512vnni", 256},
 		{"int8", "", []string{"asimd", "asimddp"}, "asimddp", 64},

@@ -19,11 +19,14 @@ type Theory struct {
 // sets lists by element type what instruction sets do in a cycle, the best first.
 //
 // Sources: Intel 64 and IA-32 Architectures Optimization Reference Manual (AMX: 2,048
-// 8-bit operations a cycle; VNNI and FMA on two ports), Arm software optimisation
+// 8-bit operations a cycle, 1,024 of bfloat16; VNNI and FMA on two ports), Arm software optimisation
 // guides of Neoverse N1 and V1 (two pipes of 128 bits). Processors with one port or
 // pipe do half: it is a bound, not a promise.
 var sets = map[string][]Theory{
 	"float32": {
+		// A float32 is three bfloat16, and six products of these are as exact as one of float32
+		// (internal/kernel/simd, Parts).
+		{"amxbf16", 1024 / 6.0},
 		{"avx512f", 16 * 2 * 2},
 		{"fma3", 8 * 2 * 2},
 		{"avx", 8 * 2}, // one port multiplies, another one adds
