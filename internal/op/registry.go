@@ -55,7 +55,7 @@ func (r *Registry) UnknownAttributes(n *graph.Node) []string {
 // part is some definitions of a registry.
 type part struct {
 	holds func(domain string) bool // whether it has definitions of a domain, nil for any
-	lists func() [][]Def           // asked once
+	lists []func() []Def           // each makes its own once
 
 	mu   sync.Mutex
 	defs map[[2]string][]*Def // those looked for, by domain and name, highest Since first
@@ -65,17 +65,21 @@ type part struct {
 // same domain, name and Since replaces an earlier one.
 func NewRegistry(lists ...[]Def) *Registry {
 	r := &Registry{}
-	r.Later(nil, func() [][]Def { return lists })
+	r.Later(nil, func() []Def { return slices.Concat(lists...) })
 	return r
 }
 
-// Later adds definitions of domains that the registry has none of. They are made when one of these is first looked for:
-// there are many, and most models are of one format. holds tells which domains these are, nil stands for all.
-func (r *Registry) Later(holds func(domain string) bool, lists func() [][]Def) {
-	r.parts = append(r.parts, &part{holds: holds, lists: sync.OnceValue(lists), defs: map[[2]string][]*Def{}})
+// Later adds definitions of domains that the registry has none of; holds tells which domains these are, nil stands for all. There are many,
+// and a model has few operators: a list is made when one is looked for that no list before it has. All definitions of an operator are in one list.
+func (r *Registry) Later(holds func(domain string) bool, lists ...func() []Def) {
+	p := &part{holds: holds, defs: map[[2]string][]*Def{}}
+	for _, l := range lists {
+		p.lists = append(p.lists, sync.OnceValue(l))
+	}
+	r.parts = append(r.parts, p)
 }
 
-// find returns the definitions of an operator, highest Since first. A model has few operators: those are looked for one by one.
+// find returns the definitions of an operator, highest Since first.
 func (p *part) find(domain, name string) []*Def {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,11 +88,15 @@ func (p *part) find(domain, name string) []*Def {
 	if ok {
 		return have
 	}
-	for _, l := range p.lists() {
+	for _, list := range p.lists {
+		l := list()
 		for i := range l {
 			if d := &l[i]; d.Name == name && d.Domain == domain {
 				have = insert(have, d)
 			}
+		}
+		if have != nil {
+			break
 		}
 	}
 	p.defs[k] = have
@@ -125,9 +133,9 @@ func (r *Registry) All() []*Def {
 	var out []*Def
 	for _, p := range r.parts {
 		seen := map[[2]string]bool{}
-		for _, l := range p.lists() {
-			for i := range l {
-				if k := [2]string{l[i].Domain, l[i].Name}; !seen[k] {
+		for _, list := range p.lists {
+			for _, d := range list() {
+				if k := [2]string{d.Domain, d.Name}; !seen[k] {
 					seen[k] = true
 					out = append(out, p.find(k[0], k[1])...)
 				}
