@@ -30,6 +30,7 @@ type byteLanes struct {
 	cols    int
 	weights []int8  // nil until they are wanted
 	start   []int32 // what sums begin with, if that stays the same, and scales
+	fusing  fusing  // for which start was made
 	of      byteRescale
 }
 
@@ -160,19 +161,22 @@ func (b *byteStrips) pack(c int, codes bool, q *Requant, signed bool, zero int32
 			return nil
 		}
 	}
-	if l.weights != nil {
+	if l.weights != nil && (!codes || l.fusing == q.fusing) {
 		return l
 	}
-	if !b.packLanes(l, c, codes) {
+	if l.weights == nil && !b.packLanes(l, c, codes) {
 		return nil
 	}
 	if codes {
-		begin, z := make([]int32, c*l.cols), q.Zero
+		l.fusing = q.fusing
+		sc, room := borrow(c * l.cols)
+		begin, z := asInt32(room), q.Zero
 		start8(begin, b.sums[:len(begin)], zero8(signed, zero))
 		if q.Max > math.MaxInt8 {
 			z -= 128
 		}
-		l.start = b.f.PackScales(begin, l.blocks, &q.scales, z, q.Min >= q.Zero)
+		l.start = b.f.PackScales(l.start, begin, l.blocks, &q.scales, z, q.Min >= q.Zero)
+		scratch.Put(sc)
 	}
 	return l
 }

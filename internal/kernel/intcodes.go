@@ -25,6 +25,7 @@ func (q *Rescale) small() bool { return !q.plain && q.q.Small }
 type intCodes struct {
 	start, scales []int32
 	rounds        []uint8
+	fusing        fusing // for which they were packed
 }
 
 // makesCodes tells whether tiles make codes for a sink.
@@ -64,9 +65,10 @@ func (c *intLines) biased(dst, bias []int32, og int) {
 // codesOf is what tiles need for TFLite's rounding, for the zero point of the last run.
 func (c *intLines) codesOf(q *Requant, og int) *intCodes {
 	panels := c.plan.panels
-	if len(c.codes.start) > 0 {
+	if len(c.codes.start) > 0 && c.codes.fusing == q.fusing {
 		return &c.codes
 	}
+	c.codes.fusing = q.fusing
 	c.codes.start = room(c.codes.start, len(c.start))
 	c.codes.scales = room(c.codes.scales, len(c.panels)*panels*simd.CodeScales)
 	c.codes.rounds = room(c.codes.rounds, len(c.panels)*panels)

@@ -32,8 +32,7 @@ var partRooms = sync.Pool{New: func() any { return new(partRoom) }}
 
 // inParts are the loops of a product in parts; nil where loops of float32 take less time, or have to be taken.
 func inParts(f *simd.Floats, g *GemmParams, narrow simd.Narrow) *simd.Parts {
-	k := simd.PartKernels()
-	if k == nil || f == nil || f.Cols != simd.PartCols || g.Exact || g.TransA || g.M <= 2*f.Rows {
+	if f == nil || f.Cols != simd.PartCols || g.Exact || g.TransA || g.M <= 2*f.Rows {
 		return nil
 	}
 	m, n, steps := float64(roundUp(g.M, simd.PartRows)), float64(roundUp(g.N, simd.PartCols)), float64(roundUp(g.K, simd.PartSteps))
@@ -50,7 +49,7 @@ func inParts(f *simd.Floats, g *GemmParams, narrow simd.Narrow) *simd.Parts {
 	if parts+0.25*float64(g.K)*(m+n)+0.15*m*n+1000 > 0.9*floats {
 		return nil
 	}
-	return k
+	return simd.PartKernels() // asked last: the first time computes with them
 }
 
 // productInParts is [product] in parts.

@@ -23,7 +23,18 @@ type Requant struct {
 
 	scales simd.Scales // of as many channels as were prepared, to a multiple of scaleLanes
 	n      int         // these
+	fusing fusing      // whether scales has the numbers of simd.Fused
 }
+
+// fusing tells how far the search for the numbers of [simd.Fused] is. It takes a first run longer than all else that small layers need, and changes
+// no result: the second run begins with it.
+type fusing uint8
+
+const (
+	fuseNever fusing = iota // they cannot be, or are not asked for
+	fuseLater               // in the next run
+	fuseDone
+)
 
 // scaleLanes is a multiple of the lanes of every set.
 const scaleLanes = 16
@@ -105,9 +116,12 @@ func (q *Requant) One(acc int32, ch int) int32 {
 	return min(max(v, q.Min), q.Max)
 }
 
-// prepare makes the scales of n channels, which begin again after the last one, unless they are there.
+// prepare makes the scales of n channels, which begin again after the last one; where they are there, it looks for the numbers of [simd.Fused].
 func (q *Requant) prepare(n int) {
 	if q.n == n && q.scales.Mul != nil {
+		if q.fusing == fuseLater {
+			q.fuse()
+		}
 		return
 	}
 	q.n = n
@@ -116,11 +130,8 @@ func (q *Requant) prepare(n int) {
 	part := func(i int) []int32 { return all[i*size:][:size] }
 	s := simd.Scales{Mul: part(0), Up: part(1), Down: part(2), Bias: part(3), Twice: part(4), Half: part(5), Small: q.Steps > 0 && q.Steps < 1<<15}
 	fuse := simd.IntKernels().Fuses() && q.least != nil && q.Min >= q.Zero && simd.EightBits(q.Zero, q.Min, q.Max)
-	less := int32(0)
-	if q.Max > math.MaxInt8 {
-		less = 128
-	}
-	if fuse {
+	if q.fusing = fuseNever; fuse {
+		q.fusing = fuseLater
 		all := make([]int32, 3*size)
 		s.Fused = simd.FusedScales{Start: all[:size], Scale: all[size:][:size], Add: all[2*size:]}
 	}
@@ -149,18 +160,31 @@ func (q *Requant) prepare(n int) {
 		}
 		s.Twice[i] = 2 * s.Mul[i]
 		s.Small = s.Small && s.Mul[i] >= 1<<30 && s.Up[i] == 0 && 1 <= s.Down[i] && s.Down[i] <= 20 && most <= 1<<30
-		switch {
-		case !fuse:
-		case i >= len(q.least):
-			f, last := &s.Fused, i-len(q.least)
-			f.Start[i], f.Scale[i], f.Add[i] = f.Start[last], f.Scale[last], f.Add[last]
-		default:
-			if f, ok := s.Fuse(i, q.least[i], q.most[i], q.Zero-less, q.Min-less, q.Max-less); ok {
-				s.Fused.Set(i, f)
-			}
-		}
 	}
 	q.scales = s
+	if fuseFirst && fuse {
+		q.fuse()
+	}
+}
+
+// fuseFirst has first runs look for the numbers of [simd.Fused], in tests that run once.
+var fuseFirst bool
+
+// fuse looks for the numbers of [simd.Fused].
+func (q *Requant) fuse() {
+	q.fusing = fuseDone
+	less, s, f := int32(0), &q.scales, &q.scales.Fused
+	if q.Max > math.MaxInt8 {
+		less = 128
+	}
+	for i := range q.n {
+		if i >= len(q.least) {
+			last := i - len(q.least)
+			f.Start[i], f.Scale[i], f.Add[i] = f.Start[last], f.Scale[last], f.Add[last]
+		} else if one, ok := s.Fuse(i, q.least[i], q.most[i], q.Zero-less, q.Min-less, q.Max-less); ok {
+			f.Set(i, one)
+		}
+	}
 }
 
 // requantTile quantises rows of the sums of n channels from ch on, line apart, into the

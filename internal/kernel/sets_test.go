@@ -27,6 +27,29 @@ func everySet(t *testing.T, f func(t *testing.T, plain func(func()))) {
 	}
 }
 
+// inSets runs f in each set of this processor but plain Go: what it compares with, plain Go or a definition, takes longer than all sets and
+// is computed once, before.
+func inSets(t *testing.T, f func(set simd.Set)) {
+	t.Helper()
+	for _, s := range simd.Available()[1:] {
+		func() {
+			defer simd.Use(s)()
+			defer func() {
+				if t.Failed() {
+					t.Logf("with %v", s)
+				}
+			}()
+			f(s)
+		}()
+	}
+}
+
+// inGo runs f in plain Go.
+func inGo(f func()) {
+	defer simd.Use(simd.Go)()
+	f()
+}
+
 // rounds is fewer than n with -short: emulators of other processors are slow.
 func rounds(n int) int {
 	if testing.Short() {
@@ -178,43 +201,43 @@ func anyConv(r *rand.Rand) ConvShape {
 }
 
 func TestConvSets(t *testing.T) {
-	everySet(t, func(t *testing.T, plain func(func())) {
-		r := rand.New(rand.NewPCG(3, 4))
-		for _, threads := range []int{1, 3} {
-			pool := workers.New(threads, nil)
-			defer pool.Close()
-			for range rounds(400) {
-				s := anyConv(r)
-				k := s.C / s.Groups * s.KH * s.KW
-				act := activation.Clamp{On: r.IntN(2) == 0, Min: -1, Max: 4}
-				for _, nhwc := range []bool{true, false} {
-					x, w := values(r, nhwc, s.N*s.H*s.W*s.C), values(r, nhwc, s.OC*k)
-					if s.C > s.Groups {
-						prune(r, w, k)
-					}
-					var bias []float32
-					if r.IntN(3) > 0 {
-						bias = values(r, nhwc, s.OC)
-					}
-					want, got := make([]float32, s.outputs()), make([]float32, s.outputs())
-					make := NewConvNCHW
-					if nhwc {
-						make = NewConvNHWC
-					}
-					plain(func() { make(s, w, bias, act).Run(pool, x, want) })
-					c := make(s, w, bias, act)
+	r := rand.New(rand.NewPCG(3, 4))
+	for _, threads := range []int{1, 3} {
+		pool := workers.New(threads, nil)
+		defer pool.Close()
+		for range rounds(400) {
+			s := anyConv(r)
+			k := s.C / s.Groups * s.KH * s.KW
+			act := activation.Clamp{On: r.IntN(2) == 0, Min: -1, Max: 4}
+			for _, nhwc := range []bool{true, false} {
+				x, w := values(r, nhwc, s.N*s.H*s.W*s.C), values(r, nhwc, s.OC*k)
+				if s.C > s.Groups {
+					prune(r, w, k)
+				}
+				var bias []float32
+				if r.IntN(3) > 0 {
+					bias = values(r, nhwc, s.OC)
+				}
+				build := NewConvNCHW
+				if nhwc {
+					build = NewConvNHWC
+				}
+				want := make([]float32, s.outputs())
+				inGo(func() { build(s, w, bias, act).Run(pool, x, want) })
+				inSets(t, func(simd.Set) {
+					c, got := build(s, w, bias, act), make([]float32, s.outputs())
 					c.Run(pool, x, got)
 					// Twice: nothing may be left over.
 					c.Run(pool, x, got)
 					if strings.HasPrefix(c.Name(), "winograd/") {
 						almost(t, s, got, want, x, w, k)
-						continue
+						return
 					}
 					agree(t, s, got, want)
-				}
+				})
 			}
 		}
-	})
+	}
 }
 
 // almost compares results of minimal filtering: its transforms divide by three, so that whole numbers are rounded, too. The error of a
@@ -354,38 +377,38 @@ func TestIntProductSets(t *testing.T) {
 }
 
 func TestIntConvSets(t *testing.T) {
-	everySet(t, func(t *testing.T, plain func(func())) {
-		r := rand.New(rand.NewPCG(7, 8))
-		for _, threads := range []int{1, 3} {
-			pool := workers.New(threads, nil)
-			defer pool.Close()
-			for range rounds(400) {
-				s := anyConv(r)
-				k := s.C / s.Groups * s.KH * s.KW
-				x, w := bytesOf(r, s.N*s.H*s.W*s.C), weightsOf(r, s.OC*k)
-				q, zero, signed := anyRequant(r, s.OC), int32(r.IntN(255)-128), r.IntN(2) == 0
-				w16 := make([]int16, len(w))
-				for i, v := range w {
-					w16[i] = int16(v)
+	r := rand.New(rand.NewPCG(7, 8))
+	for _, threads := range []int{1, 3} {
+		pool := workers.New(threads, nil)
+		defer pool.Close()
+		for range rounds(400) {
+			s := anyConv(r)
+			k := s.C / s.Groups * s.KH * s.KW
+			x, w := bytesOf(r, s.N*s.H*s.W*s.C), weightsOf(r, s.OC*k)
+			q, zero, signed := anyRequant(r, s.OC), int32(r.IntN(255)-128), r.IntN(2) == 0
+			w16 := make([]int16, len(w))
+			for i, v := range w {
+				w16[i] = int16(v)
+			}
+			run := func() (lines []int8, sums, planes []int32) {
+				lines, sums, planes = make([]int8, s.outputs()), make([]int32, s.outputs()), make([]int32, s.outputs())
+				c := NewConvQ[int8](s, w16, 0, zero, q)
+				c.Run(pool, asInt8(x), lines)
+				c.Run(pool, asInt8(x), lines)
+				c.Sums(pool, asInt8(x), zero+1, sums)
+				p := NewConvSums(s, false, false)
+				SetSumWeights(p, w, 0)
+				if p.SetZero(true, zero); !signed {
+					p.SetZero(false, zero+128)
 				}
-				run := func() (lines []int8, sums, planes []int32) {
-					lines, sums, planes = make([]int8, s.outputs()), make([]int32, s.outputs()), make([]int32, s.outputs())
-					c := NewConvQ[int8](s, w16, 0, zero, q)
-					c.Run(pool, asInt8(x), lines)
-					c.Run(pool, asInt8(x), lines)
-					c.Sums(pool, asInt8(x), zero+1, sums)
-					p := NewConvSums(s, false, false)
-					SetSumWeights(p, w, 0)
-					if p.SetZero(true, zero); !signed {
-						p.SetZero(false, zero+128)
-					}
-					p.Run(pool, x, planes)
-					p.Run(pool, x, planes)
-					return lines, sums, planes
-				}
-				var want []int8
-				var wantSums, wantPlanes []int32
-				plain(func() { want, wantSums, wantPlanes = run() })
+				p.Run(pool, x, planes)
+				p.Run(pool, x, planes)
+				return lines, sums, planes
+			}
+			var want []int8
+			var wantSums, wantPlanes []int32
+			inGo(func() { want, wantSums, wantPlanes = run() })
+			inSets(t, func(simd.Set) {
 				got, sums, planes := run()
 				if !slices.Equal(got, want) || !slices.Equal(sums, wantSums) {
 					t.Fatalf("%+v differs from plain Go", s)
@@ -393,9 +416,9 @@ func TestIntConvSets(t *testing.T) {
 				if !slices.Equal(planes, wantPlanes) {
 					t.Fatalf("%+v of planes differs from plain Go", s)
 				}
-			}
+			})
 		}
-	})
+	}
 }
 
 // TestPoolSets compares windows with their definition.

@@ -32,31 +32,32 @@ func pruned(r *rand.Rand, n, k int) []int32 {
 	return w
 }
 
-// sparseSets runs f for the sets that leave zeros of 8-bit weights out, for one and for three threads; f tells whether it did so.
-func sparseSets(t *testing.T, least int, f func(t *testing.T, r *rand.Rand, pool *workers.Pool, plain func(func())) bool) {
-	everySet(t, func(t *testing.T, plain func(func())) {
-		if simd.SparseIntKernels() == nil {
-			t.Skip("dense kernels only")
-		}
-		defer simd.Sift(1)()
-		r, sparse := rand.New(rand.NewPCG(5, 6)), 0
-		for _, threads := range []int{1, 3} {
-			pool := workers.New(threads, nil)
-			defer pool.Close()
-			for range rounds(200) {
-				if f(t, r, pool, plain) {
-					sparse++
+// sparseSets draws cases for one and for three threads: f computes one in plain Go and returns what compares it in a set, and tells whether zeros are
+// left out. It is called for the sets that leave zeros of 8-bit weights out.
+func sparseSets(t *testing.T, least int, f func(t *testing.T, r *rand.Rand, pool *workers.Pool) func() bool) {
+	defer simd.Sift(1)()
+	r, sparse := rand.New(rand.NewPCG(5, 6)), map[simd.Set]int{}
+	for _, threads := range []int{1, 3} {
+		pool := workers.New(threads, nil)
+		defer pool.Close()
+		for range rounds(200) {
+			compare := f(t, r, pool)
+			inSets(t, func(set simd.Set) {
+				if simd.SparseIntKernels() != nil && compare() {
+					sparse[set]++
 				}
-			}
+			})
 		}
-		if sparse < rounds(400)*least/100 {
-			t.Errorf("%d of %d leave zeros out", sparse, rounds(400))
+	}
+	inSets(t, func(set simd.Set) {
+		if simd.SparseIntKernels() != nil && sparse[set] < rounds(400)*least/100 {
+			t.Errorf("%d of %d leave zeros out", sparse[set], rounds(400))
 		}
 	})
 }
 
 func TestSparseIntProducts(t *testing.T) {
-	sparseSets(t, 30, func(t *testing.T, r *rand.Rand, pool *workers.Pool, plain func(func())) bool {
+	sparseSets(t, 30, func(t *testing.T, r *rand.Rand, pool *workers.Pool) func() bool {
 		m, n, k := 1+r.IntN(200), 1+r.IntN(100), 1+r.IntN(200)
 		if r.IntN(8) == 0 {
 			k = 1 + r.IntN(1200)
@@ -84,18 +85,20 @@ func TestSparseIntProducts(t *testing.T) {
 			return y
 		}
 		var want []int32
-		plain(func() { want = fill() })
-		if got := fill(); !slices.Equal(got, want) {
-			t.Fatalf("%d×%d·%d differs", m, k, n)
+		inGo(func() { want = fill() })
+		return func() bool {
+			if got := fill(); !slices.Equal(got, want) {
+				t.Fatalf("%d×%d·%d differs", m, k, n)
+			}
+			p := NewPackedQ(n, k)
+			p.Fill(w, vec, elem)
+			return p.leavesOut(m)
 		}
-		p := NewPackedQ(n, k)
-		p.Fill(w, vec, elem)
-		return p.leavesOut(m)
 	})
 }
 
 func TestSparseIntConvs(t *testing.T) {
-	sparseSets(t, 10, func(t *testing.T, r *rand.Rand, pool *workers.Pool, plain func(func())) bool {
+	sparseSets(t, 10, func(t *testing.T, r *rand.Rand, pool *workers.Pool) func() bool {
 		s := anyConv(r)
 		if s.Groups == s.C {
 			s.Groups = 1
@@ -110,13 +113,13 @@ func TestSparseIntConvs(t *testing.T) {
 		zero := value(uint8(r.Uint32()), signed)
 		area := s.OH * s.OW
 		want := make([]int32, s.outputs())
-		make1 := func(lastIn, lastOut bool) *ConvSums {
+		build := func(lastIn, lastOut bool) *ConvSums {
 			c := NewConvSums(s, lastIn, lastOut)
 			SetSumWeights(c, w, 0)
 			c.SetZero(signed, zero)
 			return c
 		}
-		plain(func() { make1(false, false).Run(pool, x, want) })
+		inGo(func() { build(false, false).Run(pool, x, want) })
 		q := Rescale{Zero: value(128, signed) + 128, Lo: 3, Hi: 120, Signed: signed, Bias: randomWeights(r, s.OC)}
 		for range s.OC {
 			q.Scales = append(q.Scales, 0.0001+r.Float32()*0.002)
@@ -127,42 +130,6 @@ func TestSparseIntConvs(t *testing.T) {
 			codes[i] = q.one(v, i/area%s.OC)
 		}
 		last := transpose(x, s.N, s.C, s.H*s.W)
-		sparse := false
-		for _, lastIn := range []bool{false, true} {
-			for _, lastOut := range []bool{false, true} {
-				if lastIn && !s.Lasts() || lastOut && !s.MakesLast() {
-					continue
-				}
-				in, sums, out := x, want, codes
-				if lastIn {
-					in = last
-				}
-				if lastOut {
-					sums, out = transpose(want, s.N, s.OC, area), transpose(codes, s.N, s.OC, area)
-				}
-				c := make1(lastIn, lastOut)
-				sparse = sparse || c.lines != nil && c.lines.sparse != nil
-				if !lastOut {
-					got := make([]int32, len(want))
-					if c.Run(pool, in, got); !slices.Equal(got, sums) {
-						t.Fatalf("%+v, %s, channels last %t: sums differ", s, c.Name(), lastIn)
-					}
-				}
-				if c.Vectors() {
-					got := make([]uint8, len(want))
-					if c.Codes(pool, in, got, &q); !slices.Equal(got, out) {
-						t.Fatalf("%+v, %s, channels last %t and %t: codes differ", s, c.Name(), lastIn, lastOut)
-					}
-				}
-				// The same weights again, in the way for those that change.
-				if SetSumWeights(c, w, 0); !lastOut {
-					got := make([]int32, len(want))
-					if c.Run(pool, in, got); !slices.Equal(got, sums) {
-						t.Fatalf("%+v, %s again: sums differ", s, c.Name())
-					}
-				}
-			}
-		}
 		wn := make([]int16, len(w))
 		for i, v := range transpose(w, s.OC, s.C/s.Groups, s.KH*s.KW) {
 			wn[i] = int16(v)
@@ -172,17 +139,56 @@ func TestSparseIntConvs(t *testing.T) {
 		for i, v := range quantised {
 			quantised[i] = rq.One(v, i%s.OC)
 		}
-		if signed {
-			return sparse // the limits are those of numbers without a sign
-		}
-		y := make([]uint8, len(want))
-		c := NewConvQ[uint8](s, wn, 0, zero, rq)
-		for range 2 { // nothing may be left over
-			if c.Run(pool, last, y); !slices.Equal(widen(y), quantised) {
-				t.Fatalf("%+v, %s: quantised values differ", s, c.Name())
+		return func() bool {
+			q, sparse := q, false
+			q.Prepare()
+			for _, lastIn := range []bool{false, true} {
+				for _, lastOut := range []bool{false, true} {
+					if lastIn && !s.Lasts() || lastOut && !s.MakesLast() {
+						continue
+					}
+					in, sums, out := x, want, codes
+					if lastIn {
+						in = last
+					}
+					if lastOut {
+						sums, out = transpose(want, s.N, s.OC, area), transpose(codes, s.N, s.OC, area)
+					}
+					c := build(lastIn, lastOut)
+					sparse = sparse || c.lines != nil && c.lines.sparse != nil
+					if !lastOut {
+						got := make([]int32, len(want))
+						if c.Run(pool, in, got); !slices.Equal(got, sums) {
+							t.Fatalf("%+v, %s, channels last %t: sums differ", s, c.Name(), lastIn)
+						}
+					}
+					if c.Vectors() {
+						got := make([]uint8, len(want))
+						if c.Codes(pool, in, got, &q); !slices.Equal(got, out) {
+							t.Fatalf("%+v, %s, channels last %t and %t: codes differ", s, c.Name(), lastIn, lastOut)
+						}
+					}
+					// The same weights again, in the way for those that change.
+					if SetSumWeights(c, w, 0); !lastOut {
+						got := make([]int32, len(want))
+						if c.Run(pool, in, got); !slices.Equal(got, sums) {
+							t.Fatalf("%+v, %s again: sums differ", s, c.Name())
+						}
+					}
+				}
 			}
+			if signed {
+				return sparse // the limits are those of numbers without a sign
+			}
+			y := make([]uint8, len(want))
+			c := NewConvQ[uint8](s, wn, 0, zero, rq)
+			for range 2 { // nothing may be left over
+				if c.Run(pool, last, y); !slices.Equal(widen(y), quantised) {
+					t.Fatalf("%+v, %s: quantised values differ", s, c.Name())
+				}
+			}
+			return sparse || c.lines != nil && c.lines.sparse != nil
 		}
-		return sparse || c.lines != nil && c.lines.sparse != nil
 	})
 }
 

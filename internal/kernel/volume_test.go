@@ -3,6 +3,7 @@ package kernel
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,28 +14,25 @@ import (
 
 // TestVolume compares convolutions over three axes with their definition, in each way of computing that they take.
 func TestVolume(t *testing.T) {
-	for _, set := range simd.Available() {
-		t.Run(set.String(), func(t *testing.T) {
-			defer simd.Use(set)()
-			if simd.FloatKernels() == nil {
-				if NewConvVolume(ConvShape{}, Depth{}, nil, nil, activation.Clamp{}) != nil {
-					t.Error("a kernel without vectors")
-				}
-				return
-			}
-			ways := map[string]int{}
-			for i := range 160 {
-				compareVolume(t, rand.New(rand.NewPCG(31, uint64(i))), i, ways)
-			}
-			if ways["packed"] == 0 || ways["direct"] == 0 || simd.MinimalKernels() != nil && ways["winograd"] == 0 {
-				t.Errorf("ways of computing: %v", ways)
-			}
-		})
+	inGo(func() {
+		if NewConvVolume(ConvShape{}, Depth{}, nil, nil, activation.Clamp{}) != nil {
+			t.Error("a kernel without vectors")
+		}
+	})
+	ways := map[simd.Set]map[string]int{}
+	inSets(t, func(set simd.Set) { ways[set] = map[string]int{} })
+	for i := range 160 {
+		compareVolume(t, rand.New(rand.NewPCG(31, uint64(i))), i, ways)
 	}
+	inSets(t, func(set simd.Set) {
+		if w := ways[set]; simd.FloatKernels() != nil && (w["packed"] == 0 || w["direct"] == 0 || simd.MinimalKernels() != nil && w["winograd"] == 0) {
+			t.Errorf("ways of computing: %v", w)
+		}
+	})
 }
 
-// compareVolume compares one of random shape; one of 32 has the sizes at which minimal filtering gains.
-func compareVolume(t *testing.T, r *rand.Rand, i int, ways map[string]int) {
+// compareVolume compares one of random shape in all sets; one of 32 has the sizes at which minimal filtering gains.
+func compareVolume(t *testing.T, r *rand.Rand, i int, ways map[simd.Set]map[string]int) {
 	draw := func(n int) []float32 {
 		v := make([]float32, n)
 		for i := range v {
@@ -64,16 +62,9 @@ func compareVolume(t *testing.T, r *rand.Rand, i int, ways map[string]int) {
 	x, w, bias := draw(s.N*s.C*d.In*s.H*s.W), draw(s.OC*cg*taps), draw(s.OC)
 	pool := workers.New(1+r.IntN(3), nil)
 	defer pool.Close()
-	y := draw(s.N*s.OC*d.Out*s.OH*s.OW + 2)
-	before, after := y[0], y[len(y)-1]
-	c := NewConvVolume(s, d, w, bias, activation.Clamp{On: true, Min: -4, Max: 9})
-	way, _, _ := strings.Cut(c.Name(), "/")
-	ways[way]++
-	c.Run(pool, x, y[1:len(y)-1])
-	if y[0] != before || y[len(y)-1] != after {
-		t.Fatalf("%+v %+v: values beside the results are written to", s, d)
-	}
-	for i, got := range y[1 : len(y)-1] {
+	before := draw(s.N*s.OC*d.Out*s.OH*s.OW + 2)
+	want := make([]float64, len(before)-2)
+	for i := range want {
 		ox, oy, oz, o, n := i%s.OW, i/s.OW%s.OH, i/(s.OW*s.OH)%d.Out, i/(s.OW*s.OH*d.Out)%s.OC, i/(s.OW*s.OH*d.Out*s.OC)
 		sum := float64(bias[o])
 		for j := range cg * taps {
@@ -83,9 +74,25 @@ func compareVolume(t *testing.T, r *rand.Rand, i int, ways map[string]int) {
 				sum += float64(w[o*cg*taps+j]) * float64(x[(((n*s.C+o/og*cg+ch)*d.In+iz)*s.H+iy)*s.W+ix])
 			}
 		}
-		// Up to 432 products of numbers around one, rounded once each, or by minimal filtering.
-		if want := min(max(sum, -4), 9); math.Abs(float64(got)-want) > 2e-4 {
-			t.Fatalf("%s of %+v %+v: result %d is %v, want %v", c.Name(), s, d, i, got, want)
-		}
+		want[i] = min(max(sum, -4), 9)
 	}
+	inSets(t, func(set simd.Set) {
+		if simd.FloatKernels() == nil {
+			return
+		}
+		y := slices.Clone(before)
+		c := NewConvVolume(s, d, w, bias, activation.Clamp{On: true, Min: -4, Max: 9})
+		way, _, _ := strings.Cut(c.Name(), "/")
+		ways[set][way]++
+		c.Run(pool, x, y[1:len(y)-1])
+		if y[0] != before[0] || y[len(y)-1] != before[len(y)-1] {
+			t.Fatalf("%+v %+v: values beside the results are written to", s, d)
+		}
+		for i, got := range y[1 : len(y)-1] {
+			// Up to 432 products of numbers around one, rounded once each, or by minimal filtering.
+			if math.Abs(float64(got)-want[i]) > 2e-4 {
+				t.Fatalf("%s of %+v %+v: result %d is %v, want %v", c.Name(), s, d, i, got, want[i])
+			}
+		}
+	})
 }

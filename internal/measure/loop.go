@@ -323,7 +323,13 @@ func (m *measurer) measure() error {
 		end = start + int64(m.o.Time)
 	}
 	m.collect()
-	m.rounds = m.roundsFor(sample * float64(group))
+	// Without a warm-up the first group tells how long one is.
+	known := len(m.res.Warmup) > 0
+	if known {
+		m.rounds = m.roundsFor(sample * float64(group))
+	} else {
+		m.rounds = m.roundsFor(0)
+	}
 	m.slot()
 	order := []bool{false}
 	if m.o.Instrumented != nil {
@@ -352,6 +358,9 @@ func (m *measurer) measure() error {
 		}
 		if err := m.group(instrumented, group); err != nil {
 			return err
+		}
+		if !known {
+			known, m.rounds = true, m.roundsFor(m.res.Groups[0].Took)
 		}
 		m.slot()
 		m.progress(start, end)

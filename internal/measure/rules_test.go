@@ -185,6 +185,26 @@ func TestProgressParts(t *testing.T) {
 	}
 }
 
+// TestRoundsUnknown measures without a warm-up: the first group, of one run, tells how many rounds lie behind it and behind later ones.
+func TestRoundsUnknown(t *testing.T) {
+	t.Parallel()
+	const round = 100 * time.Microsecond
+	for _, c := range []struct {
+		each time.Duration
+		want int // rounds after a group
+	}{{time.Millisecond, 5}, {100 * time.Millisecond, 100}, {time.Second, 300}} {
+		f, n := &fake{}, 0
+		o := Options{Clock: f.clock(), Runs: 4, WarmupRuns: -1, WarmupTime: -1, Reference: func() { n++; f.t += int64(round) }}
+		if _, err := Measure(t.Context(), o, f.takes(c.each)); err != nil {
+			t.Fatal(err)
+		}
+		// Five to know the time of a round, twice, and five before the first group.
+		if want := 15 + 4*c.want; n != want {
+			t.Errorf("runs of %v: %d rounds, want %d", c.each, n, want)
+		}
+	}
+}
+
 // TestRounds lets the reference loop take a tenth of the time of a group, five rounds at
 // least and three hundred at most.
 func TestRounds(t *testing.T) {

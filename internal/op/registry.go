@@ -55,51 +55,62 @@ func (r *Registry) UnknownAttributes(n *graph.Node) []string {
 // part is some definitions of a registry.
 type part struct {
 	holds func(domain string) bool // whether it has definitions of a domain, nil for any
-	lists func() [][]Def           // asked once
-	once  sync.Once                // makes defs
-	defs  map[[2]string][]*Def     // by domain and name, highest Since first
+	lists []func() []Def           // each makes its own once
+
+	mu   sync.Mutex
+	defs map[[2]string][]*Def // those looked for, by domain and name, highest Since first
 }
 
 // NewRegistry makes a registry of the given lists. A later definition with the
 // same domain, name and Since replaces an earlier one.
 func NewRegistry(lists ...[]Def) *Registry {
 	r := &Registry{}
-	r.Later(nil, func() [][]Def { return lists })
+	r.Later(nil, func() []Def { return slices.Concat(lists...) })
 	return r
 }
 
-// Later adds definitions of domains that the registry has none of. They are made when one of these is first looked for:
-// there are many, and most models are of one format. holds tells which domains these are, nil stands for all.
-func (r *Registry) Later(holds func(domain string) bool, lists func() [][]Def) {
-	r.parts = append(r.parts, &part{holds: holds, lists: lists})
+// Later adds definitions of domains that the registry has none of; holds tells which domains these are, nil stands for all. There are many,
+// and a model has few operators: a list is made when one is looked for that no list before it has. All definitions of an operator are in one list.
+func (r *Registry) Later(holds func(domain string) bool, lists ...func() []Def) {
+	p := &part{holds: holds, defs: map[[2]string][]*Def{}}
+	for _, l := range lists {
+		p.lists = append(p.lists, sync.OnceValue(l))
+	}
+	r.parts = append(r.parts, p)
 }
 
-// all is the definitions of the part.
-func (p *part) all() map[[2]string][]*Def {
-	p.once.Do(func() {
-		lists, n := p.lists(), 0
-		for _, l := range lists {
-			n += len(l)
-		}
-		p.defs = make(map[[2]string][]*Def, n)
-		for _, l := range lists {
-			for i := range l {
-				p.add(&l[i])
+// find returns the definitions of an operator, highest Since first.
+func (p *part) find(domain, name string) []*Def {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k := [2]string{domain, name}
+	have, ok := p.defs[k]
+	if ok {
+		return have
+	}
+	for _, list := range p.lists {
+		l := list()
+		for i := range l {
+			if d := &l[i]; d.Name == name && d.Domain == domain {
+				have = insert(have, d)
 			}
 		}
-	})
-	return p.defs
+		if have != nil {
+			break
+		}
+	}
+	p.defs[k] = have
+	return have
 }
 
-func (p *part) add(d *Def) {
-	k := [2]string{d.Domain, d.Name}
-	have := p.defs[k]
+// insert puts a definition in its place, or in that of one with the same Since.
+func insert(have []*Def, d *Def) []*Def {
 	j, same := slices.BinarySearchFunc(have, d, func(e, d *Def) int { return cmp.Compare(d.Since, e.Since) })
 	if same {
 		have[j] = d
-		return
+		return have
 	}
-	p.defs[k] = slices.Insert(have, j, d)
+	return slices.Insert(have, j, d)
 }
 
 // Find returns the definition for an operator at a version, nil if there is none.
@@ -108,7 +119,7 @@ func (r *Registry) Find(domain, name string, version int) *Def {
 		if p.holds != nil && !p.holds(domain) {
 			continue
 		}
-		for _, d := range p.all()[[2]string{domain, name}] {
+		for _, d := range p.find(domain, name) {
 			if version >= d.Since && (d.Until == 0 || version <= d.Until) {
 				return d
 			}
@@ -121,8 +132,14 @@ func (r *Registry) Find(domain, name string, version int) *Def {
 func (r *Registry) All() []*Def {
 	var out []*Def
 	for _, p := range r.parts {
-		for _, l := range p.all() {
-			out = append(out, l...)
+		seen := map[[2]string]bool{}
+		for _, list := range p.lists {
+			for _, d := range list() {
+				if k := [2]string{d.Domain, d.Name}; !seen[k] {
+					seen[k] = true
+					out = append(out, p.find(k[0], k[1])...)
+				}
+			}
 		}
 	}
 	slices.SortFunc(out, func(a, b *Def) int {

@@ -38,18 +38,31 @@ type Schemas struct {
 	Elem func(int64) tensor.Type
 	// refuse makes the error for a node that does not fit.
 	refuse func(format string, args ...any) error
-	sets   map[string]typeSet
-	lines  map[[2]string][]schemaLine // by domain and name, in order of the table
+	holds  func(domain string) bool // whether the table has operators of a domain, nil for any
+	text   string
+
+	once     sync.Once // divides text
+	sets     []tableLine
+	lines    []tableLine
+	sections []section
 
 	mu     sync.Mutex
-	parsed map[schemaKey]*schema
-
-	// Of a table that is read late.
-	holds func(domain string) bool
-	text  string
-	once  sync.Once
+	parsed map[schemaKey]*schema // what was asked for
 }
 
+// tableLine is a line of a table with its number, from 1.
+type tableLine struct {
+	at   int
+	text string
+}
+
+// section is the lines from one on, up to those of the next section.
+type section struct {
+	domain string
+	first  int
+}
+
+// schemaLine is a form of an operator: what stands behind the colon.
 type schemaLine struct {
 	since int
 	text  string
@@ -57,7 +70,7 @@ type schemaLine struct {
 
 type schemaKey struct {
 	domain, name string
-	since        int
+	version      int
 }
 
 // schema is what one operator takes since one version: any of its forms.
@@ -128,108 +141,131 @@ func (s typeSet) String() string {
 //
 //	Conv 11: X:T, W:T, B:T? -> Y:T; T = real # group:i kernel_shape:I axis:i!
 //
-// A parameter has a name (or none), a colon, and a set, types joined by bars, or a
+// A set is made of types and of sets above it. A parameter has a name (or none), a colon, and a set, types joined by bars, or a
 // variable that stands for the same type everywhere in the form. An ending says that it
 // may be absent (?) or that any number (*) or at least one (+) may take its place, of
 // types of their own with ~ behind that. Attributes have a kind each, with ! where they
 // are required. Lines of the same operator and version are forms of which any one
 // must fit.
 func ParseSchemas(text string, refuse func(format string, args ...any) error) (*Schemas, error) {
-	s := &Schemas{refuse: refuse}
-	if err := s.read(text); err != nil {
+	s := &Schemas{refuse: refuse, text: text}
+	if err := s.check(); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-// LateSchemas is ParseSchemas for a table of the program, which is read when an operator of one of its domains is first
-// asked for; holds tells which these are. A table that has a fault panics then.
+// LateSchemas is ParseSchemas for a table of the program, where a line is read when its operator is first asked for; holds tells the
+// domains that the table has. Nothing else looks for faults in it: see [Schemas.Validate].
 func LateSchemas(text string, holds func(domain string) bool, refuse func(format string, args ...any) error) *Schemas {
 	return &Schemas{refuse: refuse, text: text, holds: holds}
 }
 
-// ready reads a late table if it has a domain, and tells whether it has.
-func (s *Schemas) ready(domain string) bool {
-	if s.holds == nil {
-		return true
-	}
-	if !s.holds(domain) {
-		return false
-	}
-	s.late()
-	return true
-}
-
-// late reads a late table.
-func (s *Schemas) late() {
+// divide finds the lines of the text.
+func (s *Schemas) divide() {
 	s.once.Do(func() {
-		if s.holds == nil {
-			return
+		at := 0
+		for line := range strings.Lines(s.text) {
+			at++
+			line = strings.TrimSpace(line)
+			switch {
+			case line == "" || line[0] == '#':
+			case line[0] == '[':
+				s.sections = append(s.sections, section{strings.Trim(line, "[]"), len(s.lines)})
+			case line[0] == '@':
+				s.sets = append(s.sets, tableLine{at, line[1:]})
+			default:
+				if s.sections == nil {
+					s.sections = []section{{}}
+				}
+				s.lines = append(s.lines, tableLine{at, line})
+			}
 		}
-		if err := s.read(s.text); err != nil {
-			panic("op: " + err.Error())
-		}
+		s.parsed = map[schemaKey]*schema{}
 	})
 }
 
-func (s *Schemas) read(text string) error {
-	s.sets, s.lines, s.parsed = map[string]typeSet{}, map[[2]string][]schemaLine{}, map[schemaKey]*schema{}
-	domain, at := "", 0
-	for line := range strings.Lines(text) {
-		at++
-		line = strings.TrimSpace(line)
-		switch {
-		case line == "" || line[0] == '#':
-		case line[0] == '[':
-			domain = strings.Trim(line, "[]")
-		case line[0] == '@':
-			name, types, _ := strings.Cut(line[1:], "=")
-			set, err := s.set(strings.TrimSpace(types))
-			if err != nil {
-				return fmt.Errorf("line %d: %w", at, err)
+// of is the lines of a section.
+func (s *Schemas) of(section int) []tableLine {
+	end := len(s.lines)
+	if section+1 < len(s.sections) {
+		end = s.sections[section+1].first
+	}
+	return s.lines[s.sections[section].first:end]
+}
+
+// form divides a line.
+func (l tableLine) form() (name string, f schemaLine, err error) {
+	head, body, _ := strings.Cut(l.text, ":")
+	name, since, _ := strings.Cut(head, " ")
+	v, err := strconv.Atoi(since)
+	if err != nil {
+		return "", schemaLine{}, fmt.Errorf("line %d: %q is no version", l.at, since)
+	}
+	return name, schemaLine{v, body}, nil
+}
+
+// set reads types joined by bars, and the first known sets.
+func (s *Schemas) set(text string, known int) (typeSet, error) {
+	var set typeSet
+	for name := range strings.SplitSeq(text, "|") {
+		more, found, err := s.named(name, known)
+		if err != nil {
+			return 0, err
+		}
+		if !found {
+			t, ok := tensor.ParseType(name)
+			if !ok {
+				return 0, fmt.Errorf("%q is no type", name)
 			}
-			s.sets[strings.TrimSpace(name)] = set
-		default:
-			head, body, _ := strings.Cut(line, ":")
-			name, since, _ := strings.Cut(head, " ")
-			v, err := strconv.Atoi(since)
-			if err != nil {
-				return fmt.Errorf("line %d: %q is no version", at, since)
-			}
-			k := [2]string{domain, name}
-			s.lines[k] = append(s.lines[k], schemaLine{v, body})
+			more = 1 << t
+		}
+		set |= more
+	}
+	return set, nil
+}
+
+// named reads a set of the first known ones by its name.
+func (s *Schemas) named(name string, known int) (set typeSet, found bool, err error) {
+	for i := known - 1; i >= 0; i-- {
+		if n, types, _ := strings.Cut(s.sets[i].text, "="); strings.TrimSpace(n) == name {
+			set, err = s.set(strings.TrimSpace(types), i)
+			return set, true, err
+		}
+	}
+	return 0, false, nil
+}
+
+// check reads every set, and the version of every line.
+func (s *Schemas) check() error {
+	s.divide()
+	for i, l := range s.sets {
+		_, types, _ := strings.Cut(l.text, "=")
+		if _, err := s.set(strings.TrimSpace(types), i); err != nil {
+			return fmt.Errorf("line %d: %w", l.at, err)
+		}
+	}
+	for _, l := range s.lines {
+		if _, _, err := l.form(); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// set reads types joined by bars.
-func (s *Schemas) set(text string) (typeSet, error) {
-	var set typeSet
-	for name := range strings.SplitSeq(text, "|") {
-		if named, ok := s.sets[name]; ok {
-			set |= named
-			continue
-		}
-		t, ok := tensor.ParseType(name)
-		if !ok {
-			return 0, fmt.Errorf("%q is no type", name)
-		}
-		set |= 1 << t
-	}
-	return set, nil
-}
-
 // Validate parses every line.
 func (s *Schemas) Validate() error {
-	s.late()
-	for k, lines := range s.lines {
-		if s.holds != nil && !s.holds(k[0]) {
-			return fmt.Errorf("%s %s: nobody asks for the domain here", k[0], k[1])
-		}
-		for _, l := range lines {
-			if _, err := s.parse(lines, l.since); err != nil {
-				return fmt.Errorf("%s %s %d: %w", k[0], k[1], l.since, err)
+	if err := s.check(); err != nil {
+		return err
+	}
+	for i, section := range s.sections {
+		for _, l := range s.of(i) {
+			name, f, _ := l.form()
+			if s.holds != nil && !s.holds(section.domain) {
+				return fmt.Errorf("%s %s: nobody asks for the domain here", section.domain, name)
+			}
+			if _, err := s.parse([]schemaLine{f}, f.since); err != nil {
+				return fmt.Errorf("%s %s %d: %w", section.domain, name, f.since, err)
 			}
 		}
 	}
@@ -244,28 +280,39 @@ func (s *Schemas) Has(domain, name string, version int) bool {
 // find returns the schema that holds for an operator at a version, nil for none. Some
 // files use an operator in older versions than its first: they mean that one.
 func (s *Schemas) find(domain, name string, version int) *schema {
-	if !s.ready(domain) {
+	if s.holds != nil && !s.holds(domain) {
 		return nil
 	}
-	lines := s.lines[[2]string{domain, name}]
-	if len(lines) == 0 {
-		return nil
-	}
-	since := lines[0].since
-	for _, l := range lines {
-		if l.since <= version {
-			since = max(since, l.since)
-		}
-	}
-	k := schemaKey{domain, name, since}
+	s.divide()
+	k := schemaKey{domain, name, version}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if x, ok := s.parsed[k]; ok {
 		return x
 	}
-	x, err := s.parse(lines, since)
-	if err != nil {
-		x = nil // the table is tested: see Validate
+	var forms []schemaLine
+	for i, section := range s.sections {
+		if section.domain != domain {
+			continue
+		}
+		for _, l := range s.of(i) {
+			if rest, ok := strings.CutPrefix(l.text, name); !ok || rest == "" || rest[0] != ' ' && rest[0] != ':' {
+				continue
+			}
+			if _, f, err := l.form(); err == nil { // the table is tested: see Validate
+				forms = append(forms, f)
+			}
+		}
+	}
+	var x *schema
+	if len(forms) > 0 {
+		since := forms[0].since
+		for _, f := range forms {
+			if f.since <= version {
+				since = max(since, f.since)
+			}
+		}
+		x, _ = s.parse(forms, since)
 	}
 	s.parsed[k] = x
 	return x
@@ -285,7 +332,7 @@ func (s *Schemas) parse(lines []schemaLine, since int) (*schema, error) {
 		vars := map[string]variable{}
 		for i, p := range parts[1:] {
 			name, types, _ := strings.Cut(p, "=")
-			set, err := s.set(strings.TrimSpace(types))
+			set, err := s.set(strings.TrimSpace(types), len(s.sets))
 			if err != nil {
 				return nil, err
 			}
@@ -341,7 +388,7 @@ func (s *Schemas) params(text string, vars map[string]variable) ([]param, error)
 		if v, ok := vars[one]; ok {
 			p.types, p.variable = v.types, v.at
 		} else {
-			set, err := s.set(one)
+			set, err := s.set(one, len(s.sets))
 			if err != nil {
 				return nil, err
 			}

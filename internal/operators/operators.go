@@ -67,20 +67,22 @@ func lite(domain string) bool { return domain == graph.TFLite || domain == graph
 
 func others(domain string) bool { return !lite(domain) }
 
+// Definitions, those of the usual operators first, see [op.Registry.Later].
+var (
+	liteLists = []func() []op.Def{
+		litematmul.Defs, liteconv.Defs, litepool.Defs, liteactivation.Defs, litearith.Defs, litequant.Defs, litearray.Defs, litereduce.Defs, litewise.Defs, literecurrent.Defs, litecontrol.Defs, litevision.Defs, litesignal.Defs, litestablehlo.Defs,
+	}
+	onnxLists = []func() []op.Def{
+		onnxmatmul.Defs, onnxconv.Defs, onnxpool.Defs, onnxwise.Defs, onnxarray.Defs, onnxquant.Defs, onnxnorm.Defs, onnxreduce.Defs, onnxindex.Defs, onnxcontrol.Defs, onnxresize.Defs, onnxrecurrent.Defs, onnxcontrib.Defs, onnxattention.Defs, onnxml.Defs, onnximage.Defs, onnxloss.Defs, onnxrandom.Defs,
+		onnxsignal.Defs, onnxtext.Defs, onnxtraining.Defs,
+	}
+)
+
 // Registry returns all operators of all formats, with the tables of what they take.
 func Registry() *op.Registry {
 	r := op.NewRegistry()
-	r.Later(lite, func() [][]op.Def {
-		return [][]op.Def{
-			litearray.Defs(), litecontrol.Defs(), liteactivation.Defs(), litearith.Defs(), liteconv.Defs(), litematmul.Defs(), litepool.Defs(), litequant.Defs(), litereduce.Defs(), literecurrent.Defs(), litesignal.Defs(), litestablehlo.Defs(), litevision.Defs(), litewise.Defs(),
-		}
-	})
-	r.Later(others, func() [][]op.Def {
-		return [][]op.Def{
-			onnxarray.Defs(), onnxcontrol.Defs(), onnximage.Defs(), onnxindex.Defs(), onnxwise.Defs(), onnxquant.Defs(), onnxreduce.Defs(), onnxml.Defs(), onnxmatmul.Defs(), onnxconv.Defs(), onnxpool.Defs(), onnxnorm.Defs(), onnxloss.Defs(), onnxattention.Defs(), onnxrecurrent.Defs(), onnxresize.Defs(), onnxcontrib.Defs(),
-			onnxrandom.Defs(), onnxsignal.Defs(), onnxtext.Defs(), onnxtraining.Defs(),
-		}
-	})
+	r.Later(lite, liteLists...)
+	r.Later(others, onnxLists...)
 	r.Schemas = schemas()
 	r.Widen = elem.Widen
 	return r

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -23,6 +24,23 @@ func TestTables(t *testing.T) {
 		}
 		if !known {
 			t.Errorf("%s %s of version %d is in no table", d.Domain, d.Name, d.Since)
+		}
+	}
+}
+
+// TestLists asks that all definitions of an operator are in one list.
+func TestLists(t *testing.T) {
+	t.Parallel()
+	for name, lists := range map[string][]func() []op.Def{"TFLite": liteLists, "others": onnxLists} {
+		in := map[[2]string]int{}
+		for i, l := range lists {
+			for _, d := range l() {
+				k := [2]string{d.Domain, d.Name}
+				if j, ok := in[k]; ok && j != i {
+					t.Errorf("%s: %s %s is in lists %d and %d", name, d.Domain, d.Name, j, i)
+				}
+				in[k] = i
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package rewrite_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"maps"
 	"os"
 	"path/filepath"
@@ -27,8 +28,9 @@ import (
 // huge are models whose weights, made of nothing, take seconds to run.
 var huge = []string{"vgg19", "resnet50", "alexnet", "zfnet", "inception", "light_", "qwen35", "conformer", "lyragan", "deeplab"}
 
-// each opens the reference models of folders.
+// each opens the reference models of folders, those that lie in several ones once.
 func each(t *testing.T, most int64, folders []string, skip []string, do func(t *testing.T, file string, m *graph.Model)) {
+	seen := map[[sha256.Size]byte]bool{}
 	for _, folder := range folders {
 		for _, end := range []string{"*.onnx", "*.tflite"} {
 			files, err := filepath.Glob(filepath.Join(material.Path(t, "models", folder), end))
@@ -39,9 +41,18 @@ func each(t *testing.T, most int64, folders []string, skip []string, do func(t *
 				if slices.ContainsFunc(skip, func(s string) bool { return strings.Contains(file, s) }) {
 					continue
 				}
+				b, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if sum := sha256.Sum256(b); seen[sum] {
+					continue
+				} else {
+					seen[sum] = true
+				}
 				t.Run(folder+"/"+filepath.Base(file), func(t *testing.T) {
 					// Tests of many changes take small models, all where all material must be there.
-					if info, err := os.Stat(file); err != nil || info.Size() > most && !material.Required() {
+					if int64(len(b)) > most && !material.Required() {
 						t.Skip("a large model: set OPMETER_REQUIRE")
 					}
 					m, err := modelfile.Open(file)

@@ -152,12 +152,15 @@ func (p *pruner) items(orders []*mask.Order) []item {
 		for _, x := range s {
 			total += float64(x)
 		}
+		total = max(total, math.SmallestNonzeroFloat64)
 		var list []int
 		for k := range o.Len() {
 			list = o.Unit(k, list[:0])
+			sum := 0.0
 			for _, e := range list {
-				score[unit{i, o.Number(k)}] += float64(s[e]) / max(total, math.SmallestNonzeroFloat64)
+				sum += float64(s[e]) / total
 			}
+			score[unit{i, o.Number(k)}] = sum
 		}
 	}
 	for i := range items {

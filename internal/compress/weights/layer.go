@@ -100,13 +100,32 @@ func (s *scaler) fits() bool {
 	return len(s.q.Scale) == n
 }
 
-// real is the number that a code stands for.
-func (s *scaler) real(e int, code float32) float32 {
+// reals turns the codes of all elements into the numbers that they stand for.
+func (s *scaler) reals(codes []float32) {
 	if s.q == nil {
-		return code
+		return
 	}
-	k := s.at(e)
-	return s.q.Scale[k] * (code - float32(s.q.Zero[k]))
+	run, all := 1, len(s.q.Scale) // elements side by side that share a scale; the scales come again after the last one
+	switch {
+	case all == 1:
+		run = max(1, len(codes))
+	case s.q.Block == 0:
+		run = s.v[s.q.Axis].stride
+	}
+	k := 0
+	for e := 0; e < len(codes); e += run {
+		if s.q.Block > 0 {
+			k = s.at(e)
+		}
+		scale, zero := s.q.Scale[k], float32(s.q.Zero[k])
+		part := codes[e:min(e+run, len(codes))]
+		for i, c := range part {
+			part[i] = scale * (c - zero)
+		}
+		if k++; k == all {
+			k = 0
+		}
+	}
 }
 
 // Scale is the scale and zero point of element (r,c) of the matrix, 1 and 0 for plain numbers.
@@ -128,11 +147,7 @@ func (l *Layer) Read(dst []float32) []float32 {
 	dst = dst[:n]
 	all := make([]float32, l.codes.Len())
 	tensor.Read(all, l.codes, 0)
-	if l.q.q != nil {
-		for i, x := range all {
-			all[i] = l.q.real(i, x)
-		}
-	}
+	l.q.reals(all)
 	i := 0
 	for _, r := range l.Row {
 		for _, c := range l.Col {
@@ -149,6 +164,7 @@ func (l *Layer) Read(dst []float32) []float32 {
 func (l *Layer) Write(mat []float32) *tensor.Tensor {
 	all := make([]float32, l.codes.Len())
 	tensor.Read(all, l.codes, 0)
+	l.q.reals(all)
 	out := l.codes.Clone()
 	bits := out.Type.Bits()
 	lo, hi := bounds(out.Type)
@@ -162,7 +178,7 @@ func (l *Layer) Write(mat []float32) *tensor.Tensor {
 		for _, c := range l.Col {
 			e, x := r+c, mat[i]
 			i++
-			if l.q.real(e, all[e]) == x {
+			if all[e] == x {
 				continue
 			}
 			if l.q.q == nil {

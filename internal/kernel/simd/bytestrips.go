@@ -268,26 +268,28 @@ func (f *ByteStrips) PackStart(dst, src []int32, blocks []LaneBlock) {
 // scaleKinds are the numbers that a channel has for quantised results.
 const scaleKinds = 6
 
-// PackScales is PackStart for [Scales.Small]: what sums begin with, and behind it for each register of a block twice
+// PackScales is PackStart, into dst if it has room, for [Scales.Small]: what sums begin with, and behind it for each register of a block twice
 // the multipliers, those of every other channel again, what is added to the products of these and those, and shifts, or the numbers of [Fused]. up
 // says that no result is below the zero point, of 8 bits with a sign. It sets how blocks round.
-func (f *ByteStrips) PackScales(start []int32, blocks []LaneBlock, s *Scales, zero int32, up bool) []int32 {
+func (f *ByteStrips) PackScales(dst, start []int32, blocks []LaneBlock, s *Scales, zero int32, up bool) []int32 {
 	last := blocks[len(blocks)-1]
-	all := make([]int32, last.Start+scaleKinds*last.Size)
+	if dst == nil {
+		dst = make([]int32, last.Start+scaleKinds*last.Size)
+	}
 	for j := range blocks {
 		b := &blocks[j]
-		dst, words := all[b.Start:], b.Size/b.registers()
+		to, words := dst[b.Start:], b.Size/b.registers()
 		b.round = s.rounding(b.First, b.Lanes, up)
 		for word := range b.Size {
 			ch := b.channel(word)
 			if ch < 0 {
 				continue
 			}
-			dst[word] = start[ch] + s.start(ch, b.round)
-			s.pack(dst[b.Size+word/words*5*words:][:5*words], word%words, ch, zero, b.round)
+			to[word] = start[ch] + s.start(ch, b.round)
+			s.pack(to[b.Size+word/words*5*words:][:5*words], word%words, ch, zero, b.round)
 		}
 	}
-	return all
+	return dst
 }
 
 // PackRescaled is PackScales, into dst if it has room, for codes as [Elements.RescaleColumns] makes them, by scales of as many channels as a column has.

@@ -289,14 +289,18 @@ func (f *Parts) check() bool {
 	}
 	f.Products(&blocks, pa, pb, &panel, room, rows, steps, nil, &PartSums{C: c, RowC: PartCols, Width: PartCols})
 	for r := range rows {
-		for j := range PartCols {
-			sum, size := 0.0, 0.0
-			for i := range steps {
-				v := float64(a[r*steps+i]) * float64(b[i*PartCols+j])
-				sum, size = sum+v, size+math.Abs(v)
+		var sums, sizes [PartCols]float64
+		for i := range steps {
+			x, line := float64(a[r*steps+i]), b[i*PartCols:][:PartCols]
+			for j, y := range line {
+				v := x * float64(y)
+				sums[j] += v
+				sizes[j] += math.Abs(v)
 			}
+		}
+		for j, sum := range sums {
 			// Each of some five additions in a row loses 2^-25 of what is there at most, and the products that are left out 2^-25.
-			if math.Abs(float64(c[r*PartCols+j])-sum) > size*0x1p-21 {
+			if math.Abs(float64(c[r*PartCols+j])-sum) > sizes[j]*0x1p-21 {
 				return false
 			}
 		}

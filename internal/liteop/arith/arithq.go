@@ -230,17 +230,45 @@ func tabulate[T int8 | uint8 | int16](u *kernel.Uniform, v T, first bool, f func
 
 func divQuant[T int8 | uint8 | int16](c *op.Call, w *Broadcast, q binaryQuant) (op.Run, error) {
 	m := fixed.FromReal(float64(q.S1 / (q.S2 * q.So)))
+	finish := func(x scaledNumber, inv scaledNumber) T {
+		total := m.Shift - inv.bits - x.bits
+		return T(q.Clamp(fixed.RoundShift(fixed.DoublingHighMul(fixed.DoublingHighMul(x.m, inv.m), m.M), -total)))
+	}
+	// Both operands are turned so that the divisor is positive.
 	quotient := func(xq, yq T) T {
 		x, y := int32(xq)-q.Z1, int32(yq)-q.Z2
 		if y < 0 {
 			x, y = -x, -y
 		}
-		inv, e := fixed.Reciprocal(y, 31)
-		head := signBits(x)
-		total := m.Shift - e - head
-		return T(q.Clamp(fixed.RoundShift(fixed.DoublingHighMul(fixed.DoublingHighMul(x<<uint(head), inv), m.M), -total)))
+		return finish(dividend(x), divisor(y))
 	}
-	run := RunBinary(c, w, element.Two(quotient))
+	loops := element.Two(quotient)
+	if c.In[0].Type != tensor.Int16 {
+		// What a code is as an operand costs some fifty times what its place in a table does.
+		tables := sync.OnceValue(func() *quotientTables {
+			t := new(quotientTables)
+			for i := range 256 {
+				x, y := int32(T(i))-q.Z1, int32(T(i))-q.Z2
+				t.dividends[0][i], t.dividends[1][i] = dividend(x), dividend(-x)
+				if y < 0 {
+					y, t.negative[i] = -y, 1
+				}
+				if y != 0 {
+					t.divisors[i] = divisor(y)
+				}
+			}
+			return t
+		})
+		loops.Vec = func(dst, a, b []T) {
+			t := tables()
+			a, b = a[:len(dst)], b[:len(dst)]
+			for i := range dst {
+				y := uint8(b[i])
+				dst[i] = finish(t.dividends[t.negative[y]&1][uint8(a[i])], t.divisors[y])
+			}
+		}
+	}
+	run := RunBinary(c, w, loops)
 	return func(c *op.Call) error {
 		for _, v := range tensor.Of[T](c.In[1]) {
 			if int32(v) == q.Z2 {
@@ -249,6 +277,30 @@ func divQuant[T int8 | uint8 | int16](c *op.Call, w *Broadcast, q binaryQuant) (
 		}
 		return run(c)
 	}, nil
+}
+
+// scaledNumber is m·2^-bits, with as many bits in m as fit.
+type scaledNumber struct {
+	m    int32
+	bits int
+}
+
+// quotientTables are the operands of a division by code: dividends as they are, and of the other sign for negative divisors; divisors are reciprocals of magnitudes.
+type quotientTables struct {
+	dividends [2][256]scaledNumber
+	divisors  [256]scaledNumber
+	negative  [256]uint8
+}
+
+func dividend(x int32) scaledNumber {
+	head := signBits(x)
+	return scaledNumber{x << uint(head), head}
+}
+
+// divisor is 1/y, y > 0.
+func divisor(y int32) scaledNumber {
+	inv, e := fixed.Reciprocal(y, 31)
+	return scaledNumber{inv, e}
 }
 
 // signBits is the number of leading bits of x that repeat the sign.
