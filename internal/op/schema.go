@@ -616,6 +616,18 @@ func match(what string, ps []param, ts []*tensor.Tensor, vars *bindings) error {
 	return nil
 }
 
+// otherType says that an operand has a type that a form does not take. Its text is made when it is asked for: another form may fit.
+type otherType struct {
+	who  operand
+	got  tensor.Type
+	want typeSet
+}
+
+// Error says what is expected.
+func (e *otherType) Error() string {
+	return fmt.Sprintf("%v is %v where %v is expected", e.who, e.got, e.want)
+}
+
 func (p *param) match(who operand, t *tensor.Tensor, vars *bindings) error {
 	switch {
 	case t == nil && (p.optional || p.variadic && who.i > 0):
@@ -626,7 +638,7 @@ func (p *param) match(who operand, t *tensor.Tensor, vars *bindings) error {
 		return nil
 	case !p.types.has(t.Type) && !(p.types.has(tensor.Optional) && t.Type == tensor.Sequence):
 		// What an optional may hold stands for one that holds it.
-		return fmt.Errorf("%v is %v where %v is expected", who, t.Type, p.types)
+		return &otherType{who, t.Type, p.types}
 	case p.variable == 0 || p.mixed:
 		return nil
 	}

@@ -120,9 +120,14 @@ func Weights(t *tensor.Tensor) ([]int16, error) {
 
 // differences are those of the integers q of t to their zero points.
 func differences[T int8 | uint8 | int32](w []int16, q []T, t *tensor.Tensor) {
-	eachRun(t, func(lo, hi int, _ float32, z int32) {
+	part := func(lo, hi int, _ float32, z int32) {
 		for i, v := range q[lo:hi] {
 			w[lo+i] = int16(int32(v) - z)
 		}
-	})
+	}
+	if z, ok := WeightZero(t); ok {
+		part(0, len(w), 1, z) // whatever the scales are
+		return
+	}
+	eachRun(t, part)
 }
