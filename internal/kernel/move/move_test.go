@@ -281,6 +281,10 @@ func BenchmarkTranspose(b *testing.B) {
 		{[]int{1024, 1024}, []int{1, 0}},
 		{[]int{1, 128, 12, 64}, []int{0, 2, 1, 3}},
 		{[]int{1, 128, 12, 64}, []int{0, 2, 3, 1}},
+		{[]int{1, 64, 3, 16}, []int{0, 2, 1, 3}},
+		{[]int{1, 3, 64, 16}, []int{0, 2, 1, 3}},
+		{[]int{1, 100, 4, 12}, []int{0, 2, 1, 3}},
+		{[]int{1, 4, 100, 12}, []int{0, 2, 1, 3}},
 	} {
 		for _, width := range []int{4, 1} {
 			b.Run(fmt.Sprint(tt.shape, tt.perm, width), func(b *testing.B) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -235,20 +236,23 @@ func run[T any](p *Plan, pool *workers.Pool, dst, src []T) {
 		return
 	}
 	// Short lines go together with those beside them.
-	if m, spread := p.dims[last-1], spreads[T](p); n <= shortLine && m >= n || spread {
-		dm, sm := p.dst[last-1], p.src[last-1]
+	if beside, rows := besideOf[T](p); n <= shortLine && p.dims[last-1] >= n || spreads[T](p) || rows {
+		m, dm, sm := p.dims[beside], p.dst[beside], p.src[beside]
 		grain := workers.Grain(1) / n // a line takes as many nanoseconds as it has elements
-		if spread {
+		switch {
+		case rows:
+			grain = linesOf[T](n, false)
+		case n > shortLine:
 			grain = workers.Grain(2)
 		}
 		switch rest := outer / m; {
 		case outer <= grain:
-			p.lines(last, last-1, 0, rest, func(do, so int) { shortLines(dst, src, do, so, m, dm, sm, n, ds, ss) })
+			p.lines(last, beside, 0, rest, func(do, so int) { shortLines(dst, src, do, so, m, dm, sm, n, ds, ss) })
 		case rest >= 4*pool.Threads():
 			c := copyOf(p, dst, src)
 			pool.For(rest, max(1, grain/m), c.short)
 		default:
-			p.lines(last, last-1, 0, rest, func(do, so int) {
+			p.lines(last, beside, 0, rest, func(do, so int) {
 				workers.Each(pool, m, grain, shortPiece[T]{dst, src, do, so, dm, sm, n, ds, ss})
 			})
 		}
@@ -331,9 +335,10 @@ func copyOf[T any](p *Plan, dst, src []T) *copying[T] {
 			repeat(p, c.dst, c.src, 0, hi-lo, p.To+lo*p.dst[0], p.From+lo*p.src[0])
 		}
 		if last > 0 {
-			m, dm, sm := p.dims[last-1], p.dst[last-1], p.src[last-1]
+			beside, _ := besideOf[T](p)
+			m, dm, sm := p.dims[beside], p.dst[beside], p.src[beside]
 			c.short = func(lo, hi int) {
-				p.lines(last, last-1, lo, hi, func(do, so int) { shortLines(c.dst, c.src, do, so, m, dm, sm, n, ds, ss) })
+				p.lines(last, beside, lo, hi, func(do, so int) { shortLines(c.dst, c.src, do, so, m, dm, sm, n, ds, ss) })
 			}
 		}
 		p.kept = c
@@ -395,8 +400,14 @@ func (p shortPiece[T]) Piece(lo, hi int) {
 
 // shortLines copies m lines of n elements, dm and sm apart.
 func shortLines[T any](dst, src []T, do, so, m, dm, sm, n, ds, ss int) {
+	if words := n * wordsOf[T](); words >= leastRow && ds == 1 && ss == 1 && (n <= shortLine || dm != n || words > simd.SpreadRow) && copyRows(dst, src, do, so, m, dm, sm, n) {
+		return
+	}
 	if n > shortLine {
-		k := spread(dst, src, do, so, m, sm, n, ss)
+		k := 0
+		if dm == n {
+			k = spread(dst, src, do, so, m, sm, n, ss)
+		}
 		for ; k < m; k++ {
 			line(dst, src, do+k*dm, so+k*sm, n, ds, ss)
 		}

@@ -47,3 +47,44 @@ func spread[T any](dst, src []T, do, so, m, sm, n, ss int) int {
 	}
 	return rows
 }
+
+// leastRow and mostRow are how many words a line has at least and at most that goes with its neighbours in a loop of [simd.Windows]: of fewer words
+// elements are moved one by one, and more take so long that calling for each costs little. manyRows is how many neighbours are worth it.
+const leastRow, mostRow, manyRows = 8, 256, 3
+
+// besideOf is the dimension whose lines go together, and whether these are lines of words as copyRows takes: of the two before the last then that which
+// has more of them, else the last but one.
+func besideOf[T any](p *Plan) (dim int, rows bool) {
+	last, w := len(p.dims)-1, wordsOf[T]()
+	n := p.dims[last] * w
+	if last == 0 || n < leastRow || n > mostRow || p.dst[last] != 1 || p.src[last] != 1 || rowKernels() == nil || spreads[T](p) {
+		return last - 1, false
+	}
+	dim = last - 1
+	if last > 1 && p.dims[last-2] > p.dims[last-1] {
+		dim = last - 2
+	}
+	if p.dims[dim] < manyRows || p.dst[dim] < 0 || p.src[dim] < 0 {
+		return last - 1, false
+	}
+	return dim, true
+}
+
+func rowKernels() *simd.Windows {
+	if f := simd.WindowKernels(); f != nil && f.CopiesLines() {
+		return f
+	}
+	return nil
+}
+
+// copyRows copies m lines of n elements side by side, dm and sm apart, which are not negative. It returns false where there is no loop for it.
+func copyRows[T any](dst, src []T, do, so, m, dm, sm, n int) bool {
+	f, w := rowKernels(), wordsOf[T]()
+	if f == nil || dm < 0 || sm < 0 {
+		return false
+	}
+	to, from := dst[do:do+(m-1)*dm+n], src[so:so+(m-1)*sm+n]
+	d := unsafe.Slice((*float32)(unsafe.Pointer(&to[0])), len(to)*w)
+	s := unsafe.Slice((*float32)(unsafe.Pointer(&from[0])), len(from)*w)
+	return f.CopyLines(nil, d, dm*w, s, sm*w, 1, n*w, m)
+}

@@ -45,3 +45,44 @@ func TestSpread(t *testing.T) {
 		}
 	}
 }
+
+// TestRows copies lines of words that lie apart on both sides, and looks at what lies between them.
+func TestRows(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(5, 6))
+	src := make([]uint8, 1<<22)
+	for i := range src {
+		src[i] = uint8(r.Uint32())
+	}
+	type shape struct{ width, outer, m, n, dm, sm int }
+	shapes := []shape{{4, 2, 64, 16, 48, 16}, {4, 64, 3, 16, 16, 1024}, {16, 3, 5, 4, 4, 9}, {8, 1, 7, 5, 5, 0}, {4, 1, 4, 255, 256, 255}, {4, 1, 4, 257, 258, 257}, {2, 2, 4, 16, 17, 20}, {4, 1, 4001, 16, 20, 16}, {4, 3, 2001, 64, 64, 70}, {4, 2000, 5, 64, 64, 70}}
+	for range 300 {
+		n := 1 + r.IntN(40)
+		if r.IntN(4) == 0 {
+			n = 1 + r.IntN(300)
+		}
+		shapes = append(shapes, shape{[]int{2, 4, 8, 16}[r.IntN(4)], 1 + r.IntN(3), 1 + r.IntN(40), n, n + r.IntN(2)*r.IntN(20), n + r.IntN(2)*r.IntN(20)})
+	}
+	for _, threads := range []int{1, 3} {
+		pool := workers.New(threads, nil)
+		defer pool.Close()
+		for _, s := range shapes {
+			to, at := r.IntN(3), r.IntN(5)
+			all := s.outer * s.m * s.dm
+			got := make([]uint8, (to+all+9)*s.width)
+			want := make([]uint8, len(got))
+			p := New([]int{s.outer, s.m, s.n}, []int{s.m * s.dm, s.dm, 1}, []int{7, s.sm, 1}, to, at)
+			p.Run(pool, Slice{Bytes: got, Width: s.width}, Slice{Bytes: src[:len(src)/16*16], Width: s.width})
+			for o := range s.outer {
+				for m := range s.m {
+					copy(want[(to+(o*s.m+m)*s.dm)*s.width:][:s.n*s.width], src[(at+o*7+m*s.sm)*s.width:])
+				}
+			}
+			for i := range got {
+				if got[i] != want[i] {
+					t.Fatalf("%d threads, %+v: byte %d of element %d is %d, want %d", threads, s, i%s.width, i/s.width-to, got[i], want[i])
+				}
+			}
+		}
+	}
+}

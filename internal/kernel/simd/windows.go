@@ -119,6 +119,9 @@ func (f *Windows) CopyLines(t *Window, dst []float32, stepDst int, src []float32
 	return true
 }
 
+// CopiesLines tells whether [Windows.CopyLines] has a loop of its own for neighbours that lie side by side, and needs no Window.
+func (f *Windows) CopiesLines() bool { return f.copyFloats[0] != nil }
+
 var noOffset = [1]int{0}
 
 // MostLags is how many distances [Windows.Lags] takes.
