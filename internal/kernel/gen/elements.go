@@ -114,6 +114,7 @@ func elements(a *asm) {
 	a.wholeDoubles("roundEvenDoubles", 8)
 	a.wholeDoubles("roundDownDoubles", 9)
 	a.wholeDoubles("roundUpDoubles", 10)
+	a.signDoubles()
 	a.limitDoubles()
 	a.scale()
 	a.roundAway()
@@ -580,6 +581,34 @@ func (a *asm) wholeDoubles(name string, mode uint8) {
 	a.unrolled(n, func(off int) {
 		x := a.YMM()
 		a.VROUNDPD(operand.U8(mode), at(src, off), x)
+		a.VMOVUPD(x, at(dst, off))
+	}, func(by int) {
+		a.ADDQ(operand.U32(uint32(by)), dst)
+		a.ADDQ(operand.U32(uint32(by)), src)
+	})
+}
+
+// signDoubles writes 1 and -1 for float64 above and below zero, and others as they are; n is as for wholeDoubles.
+func (a *asm) signDoubles() {
+	a.function("signDoublesAVX2", "func(dst, src *float64, n int)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	word := func(bits uint64) reg.VecVirtual {
+		v, g, low := a.YMM(), a.GP64(), a.XMM()
+		a.MOVQ(operand.U64(bits), g)
+		a.VMOVQ(g, low)
+		a.VPBROADCASTQ(low, v)
+		return v
+	}
+	sign, one, zero := word(1<<63), word(0x3ff<<52), word(0)
+	a.unrolled(n, func(off int) {
+		x, unit, other := a.YMM(), a.YMM(), a.YMM()
+		a.VMOVUPD(at(src, off), x)
+		a.VANDPD(sign, x, unit)
+		a.VORPD(one, unit, unit)
+		a.VCMPPD(operand.U8(12), zero, x, other)
+		a.VBLENDVPD(other, unit, x, x)
 		a.VMOVUPD(x, at(dst, off))
 	}, func(by int) {
 		a.ADDQ(operand.U32(uint32(by)), dst)

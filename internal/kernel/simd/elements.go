@@ -15,7 +15,7 @@ type Elements struct {
 	ints                       [intOps][intKinds]func(dst, a, b *float32, n int)
 	maxDD, minDD               func(dst, a, b *float32, n int)                // of float64, two of n each; nil for none
 	limitDoubles               func(dst, src *float64, n int, lo, hi float64) // nil for none
-	wholeDoubles               [3]func(dst, src *float64, n int)              // as toWhole; nil for none
+	wholeDoubles               [4]func(dst, src *float64, n int)              // as toWhole; nil for none
 	xorAll                     func(dst, a *float32, b float32, n int)        // nil for none
 	preluVS                    func(dst, a *float32, b float32, n int)        // nil for none
 	subSV, divSV               func(dst *float32, a float32, b *float32, n int)
@@ -245,6 +245,7 @@ const (
 	DoublesToEven Doubles = iota
 	DoublesFloor
 	DoublesCeil
+	DoublesSign // 1 and -1 for what is above and below zero, others as they are
 )
 
 // WholeDoubles writes whole numbers; it returns for how many values it did so.

@@ -2533,6 +2533,73 @@ end:
 	VZEROUPPER
 	RET
 
+// func signDoublesAVX2(dst *float64, src *float64, n int)
+// Requires: AVX, AVX2
+TEXT ·signDoublesAVX2(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         $0x8000000000000000, BX
+	VMOVQ        BX, X0
+	VPBROADCASTQ X0, Y0
+	MOVQ         $0x3ff0000000000000, BX
+	VMOVQ        BX, X1
+	VPBROADCASTQ X1, Y1
+	MOVQ         $0x0000000000000000, BX
+	VMOVQ        BX, X2
+	VPBROADCASTQ X2, Y2
+
+many:
+	SUBQ      $0x20, DX
+	JLT       few
+	VMOVUPD   (CX), Y3
+	VANDPD    Y0, Y3, Y4
+	VORPD     Y1, Y4, Y4
+	VCMPPD    $0x0c, Y2, Y3, Y5
+	VBLENDVPD Y5, Y4, Y3, Y3
+	VMOVUPD   Y3, (AX)
+	VMOVUPD   32(CX), Y3
+	VANDPD    Y0, Y3, Y4
+	VORPD     Y1, Y4, Y4
+	VCMPPD    $0x0c, Y2, Y3, Y5
+	VBLENDVPD Y5, Y4, Y3, Y3
+	VMOVUPD   Y3, 32(AX)
+	VMOVUPD   64(CX), Y3
+	VANDPD    Y0, Y3, Y4
+	VORPD     Y1, Y4, Y4
+	VCMPPD    $0x0c, Y2, Y3, Y5
+	VBLENDVPD Y5, Y4, Y3, Y3
+	VMOVUPD   Y3, 64(AX)
+	VMOVUPD   96(CX), Y3
+	VANDPD    Y0, Y3, Y4
+	VORPD     Y1, Y4, Y4
+	VCMPPD    $0x0c, Y2, Y3, Y5
+	VBLENDVPD Y5, Y4, Y3, Y3
+	VMOVUPD   Y3, 96(AX)
+	ADDQ      $0x00000080, AX
+	ADDQ      $0x00000080, CX
+	JMP       many
+
+few:
+	ADDQ $0x20, DX
+
+eight:
+	SUBQ      $0x08, DX
+	JLT       end
+	VMOVUPD   (CX), Y3
+	VANDPD    Y0, Y3, Y4
+	VORPD     Y1, Y4, Y4
+	VCMPPD    $0x0c, Y2, Y3, Y5
+	VBLENDVPD Y5, Y4, Y3, Y3
+	VMOVUPD   Y3, (AX)
+	ADDQ      $0x00000020, AX
+	ADDQ      $0x00000020, CX
+	JMP       eight
+
+end:
+	VZEROUPPER
+	RET
+
 // func limitDoublesAVX2(dst *float64, src *float64, n int, lo float64, hi float64)
 // Requires: AVX, AVX2
 TEXT ·limitDoublesAVX2(SB), NOSPLIT, $0-40

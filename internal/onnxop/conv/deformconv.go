@@ -2,11 +2,12 @@ package conv
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/onnxop/matmul"
+	"github.com/opmeter/opmeter/internal/onnxop/window"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -56,36 +57,50 @@ func prepareDeformConv[T tensor.Real](c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	taps, area, inArea := tensor.Elements(v.Kernel), tensor.Elements(v.Out), tensor.Elements(v.In)
+	if inArea > math.MaxInt32 {
+		return nil, op.Unsupported("pictures of %d pixels", inArea)
+	}
 	cg, mg := v.c/v.groups, v.m/v.groups
 	perOffset := v.c / og
 	col := op.ScratchOf[T](c, v.c*taps*area)
-	return func(c *op.Call) error {
-		x, w, off := tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.In[2])
-		y, mask, bias := tensor.Of[T](c.Out[0]), elem.Elements[T](c, 4), elem.Elements[T](c, 3)
-		for n := range v.n {
-			c.Pool.For(og*taps, 1, func(lo, hi int) {
-				var points [element.Block]between
-				for r := lo; r < hi; r++ {
-					g, tap := r/taps, r%taps
-					dy := off[(n*og*taps+r)*2*area:][:area]
-					dx := off[(n*og*taps+r)*2*area+area:][:area]
-					ky, kx := tap/v.Kernel[1]*v.Dilation[0], tap%v.Kernel[1]*v.Dilation[1]
-					for first := 0; first < area; first += len(points) {
-						// Channels of a group see the same points.
-						some := points[:min(len(points), area-first)]
-						for i := range some {
-							p := first + i
-							py := float64(p/v.Out[1]*v.Stride[0]-v.Begin[0]+ky) + float64(dy[p])
-							px := float64(p%v.Out[1]*v.Stride[1]-v.Begin[1]+kx) + float64(dx[p])
-							some[i].set(v.In[0], v.In[1], py, px)
-						}
-						for ch := g * perOffset; ch < (g+1)*perOffset; ch++ {
-							row := col[(ch*taps+tap)*area+first:][:len(some)]
-							sampled(row, x[(n*v.c+ch)*inArea:][:inArea], some, v.In[0], v.In[1], mask, (n*og*taps+r)*area+first)
-						}
+	points := make([]*window.Points[T], c.Pool.Threads())
+	for i := range points {
+		points[i] = window.NewPoints[T](deformBlock)
+	}
+	var n int // the picture, of the run, whose loop is made once
+	var x, off, mask []T
+	work := func(worker, lo, hi int) {
+		q := points[worker]
+		for r := lo; r < hi; r++ {
+			g, tap := r/taps, r%taps
+			dy := off[(n*og*taps+r)*2*area:][:area]
+			dx := off[(n*og*taps+r)*2*area+area:][:area]
+			ky, kx := tap/v.Kernel[1]*v.Dilation[0]-v.Begin[0], tap%v.Kernel[1]*v.Dilation[1]-v.Begin[1]
+			line, at := 0, 0 // of the output
+			for first := 0; first < area; first += deformBlock {
+				q.Reset()
+				for p := first; p < min(first+deformBlock, area); p++ {
+					times := T(1)
+					if mask != nil {
+						times = mask[(n*og*taps+r)*area+p]
+					}
+					addBetween(q, v.In[0], v.In[1], float64(line*v.Stride[0]+ky)+float64(dy[p]), float64(at*v.Stride[1]+kx)+float64(dx[p]), float64(times))
+					if at++; at == v.Out[1] {
+						line, at = line+1, 0
 					}
 				}
-			})
+				// Channels of a group see the same points.
+				for ch := g * perOffset; ch < (g+1)*perOffset; ch++ {
+					q.Sample(col[(ch*taps+tap)*area+first:], x[(n*v.c+ch)*inArea:][:inArea])
+				}
+			}
+		}
+	}
+	return func(c *op.Call) error {
+		w, y, bias := tensor.Of[T](c.In[1]), tensor.Of[T](c.Out[0]), elem.Elements[T](c, 3)
+		x, off, mask = tensor.Of[T](c.In[0]), tensor.Of[T](c.In[2]), elem.Elements[T](c, 4)
+		for n = range v.n {
+			c.Pool.ForWorker(og*taps, 1, work)
 			for g := range v.groups {
 				ys := y[(n*v.m+g*mg)*area:][:mg*area]
 				for i := range ys {
@@ -102,53 +117,32 @@ func prepareDeformConv[T tensor.Real](c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// between is a point between pixels: of the first of the four around it the place, and how far behind it the point is.
-type between struct {
-	y, x   int
-	fy, fx float64
-	at     int // -1 where not all four are in the plane
-	in     bool
-}
+// deformBlock is the number of points that are sampled together.
+const deformBlock = 256
 
-func (b *between) set(h, w int, y, x float64) {
-	*b = between{at: -1, in: y > -1 && y < float64(h) && x > -1 && x < float64(w)}
-	if !b.in {
+// addBetween adds a point between the pixels of a plane, outside of which it is zero, times a number.
+func addBetween[T tensor.Real](points *window.Points[T], h, w int, y, x, times float64) {
+	pos, weight := points.Next()
+	if !(y > -1 && y < float64(h) && x > -1 && x < float64(w)) {
+		points.Fewer(0)
 		return
 	}
-	b.y, b.x = int(y), int(x)
-	if y < 0 {
-		b.y = -1
+	top, left := int(math.Floor(y)), int(math.Floor(x))
+	fy, fx := y-float64(top), x-float64(left)
+	pos, weight = pos[:4], weight[:4]
+	q := top*w + left
+	parts := [4]float64{times * (1 - fy) * (1 - fx), times * (1 - fy) * fx, times * fy * (1 - fx), times * fy * fx}
+	if top >= 0 && left >= 0 && top+1 < h && left+1 < w {
+		pos[0], pos[1], pos[2], pos[3] = int32(q), int32(q+1), int32(q+w), int32(q+w+1)
+		weight[0], weight[1], weight[2], weight[3] = T(parts[0]), T(parts[1]), T(parts[2]), T(parts[3])
+		return
 	}
-	if x < 0 {
-		b.x = -1
-	}
-	b.fy, b.fx = y-float64(b.y), x-float64(b.x)
-	if b.y >= 0 && b.x >= 0 && b.y+1 < h && b.x+1 < w {
-		b.at = b.y*w + b.x
-	}
-}
-
-// sampled reads a plane at points, outside of which it is zero, and multiplies that by a mask from a place on, if there is one.
-func sampled[T tensor.Real](row, plane []T, points []between, h, w int, mask []T, from int) {
-	for i := range points {
-		p := &points[i]
-		var s float64
-		switch {
-		case p.at >= 0:
-			above, below := plane[p.at:][:2:2], plane[p.at+w:][:2:2]
-			s = (1-p.fy)*((1-p.fx)*float64(above[0])+p.fx*float64(above[1])) + p.fy*((1-p.fx)*float64(below[0])+p.fx*float64(below[1]))
-		case p.in:
-			at := func(i, j int) float64 {
-				if uint(i) < uint(h) && uint(j) < uint(w) {
-					return float64(plane[i*w+j])
-				}
-				return 0
-			}
-			s = (1-p.fy)*((1-p.fx)*at(p.y, p.x)+p.fx*at(p.y, p.x+1)) + p.fy*((1-p.fx)*at(p.y+1, p.x)+p.fx*at(p.y+1, p.x+1))
+	n := 0
+	for i, part := range parts {
+		if r, c := top+i/2, left+i%2; uint(r) < uint(h) && uint(c) < uint(w) {
+			pos[n], weight[n] = int32(r*w+c), T(part)
+			n++
 		}
-		if mask != nil {
-			s *= float64(mask[from+i])
-		}
-		row[i] = T(s)
 	}
+	points.Fewer(n)
 }

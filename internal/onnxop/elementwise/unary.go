@@ -191,6 +191,8 @@ func realExact[T tensor.Real](k exact) op.Run {
 // signDoubles writes 1 or -1 with the sign of what is neither zero nor no number, which stay; by their bits, since signs cannot be foretold.
 func signDoubles(dst, src []float64) {
 	src = src[:len(dst)]
+	n := simd.ElementKernels().WholeDoubles(simd.DoublesSign, dst, src)
+	dst, src = dst[n:], src[n:]
 	for i, x := range src {
 		b := math.Float64bits(x)
 		all := -uint64(tensor.Truth(x > 0) | tensor.Truth(x < 0))

@@ -28,7 +28,7 @@ func Defs() []op.Def {
 		def("Binarizer", inferSame, prepareBinarizer),
 		def("Imputer", inferSame, prepareImputer),
 		def("FeatureVectorizer", inferVectorizer, simple(runVectorizer)),
-		of(def("ArrayFeatureExtractor", inferExtractor, simple(runExtractor)), append(numeric, tensor.String)...),
+		of(def("ArrayFeatureExtractor", inferExtractor, prepareExtractor), append(numeric, tensor.String)...),
 		of(def("LabelEncoder", inferLabelEncoder, prepareLabelEncoder)),
 		of(def("CategoryMapper", inferCategoryMapper, prepareCategoryMapper), tensor.String, tensor.Int64),
 		of(def("OneHotEncoder", inferOneHot, prepareOneHot), append(numeric, tensor.String)...),

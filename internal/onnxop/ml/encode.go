@@ -71,6 +71,10 @@ type labelEncoder struct {
 	byNumber     map[float64]int
 	byInt        map[int64]int
 	nan          int // key that is not a number, -1 for none
+
+	// Of whole keys that lie near each other, first and the next ones, the positions; nil for others.
+	near  []int32
+	first int64
 }
 
 func newLabelEncoder(c *op.Call) (*labelEncoder, error) {
@@ -146,25 +150,81 @@ func (e *labelEncoder) index() {
 	}
 }
 
-// find returns the position of element i of x among the keys, -1 for none.
-func (e *labelEncoder) find(x *tensor.Tensor, nums []float64, i int) int {
-	var p int
-	var ok bool
+// lay makes the table of keys that lie near each other.
+func (e *labelEncoder) lay() {
+	n := e.keys.len()
+	keys := e.keys.ints
+	if keys == nil {
+		for _, v := range e.keys.nums {
+			k := int64(v)
+			if float64(k) != v || k == math.MaxInt64 || k == math.MinInt64 {
+				return // no number, or none of the whole ones
+			}
+			keys = append(keys, k)
+		}
+	}
+	if len(keys) == 0 || e.keys.names != nil {
+		return
+	}
+	first := slices.Min(keys)
+	if size := uint64(slices.Max(keys)) - uint64(first); size < uint64(8*n+256) {
+		e.near, e.first = make([]int32, size+1), first
+		for i := range e.near {
+			e.near[i] = -1
+		}
+		for i := n - 1; i >= 0; i-- {
+			e.near[keys[i]-first] = int32(i)
+		}
+	}
+}
+
+// places writes the positions of elements of x among the keys, from a place on; that of what is none of them is past the last key.
+func (e *labelEncoder) places(to []int32, x *tensor.Tensor, from int) {
+	none := int32(e.keys.len())
+	at := func(p int, ok bool) int32 {
+		if !ok {
+			return none
+		}
+		return int32(p)
+	}
 	switch {
 	case x.Type == tensor.String:
-		p, ok = e.byName[x.Strings[i]]
+		for i, v := range x.Strings[from:][:len(to)] {
+			p, ok := e.byName[v]
+			to[i] = at(p, ok)
+		}
 	case x.Type == tensor.Int64:
-		p, ok = e.byInt[tensor.Of[int64](x)[i]]
-	case math.IsNaN(nums[i]):
-		return e.nan
+		for i, v := range tensor.Of[int64](x)[from:][:len(to)] {
+			if d := uint64(v) - uint64(e.first); e.near == nil {
+				p, ok := e.byInt[v]
+				to[i] = at(p, ok)
+			} else if to[i] = none; d < uint64(len(e.near)) && e.near[d] >= 0 {
+				to[i] = e.near[d]
+			}
+		}
 	default:
-		p, ok = e.byNumber[nums[i]]
+		var room [labelBlock]float64
+		nums := room[:len(to)]
+		tensor.Read(nums, x, from)
+		for i, v := range nums {
+			k := int64(v)
+			switch d := uint64(k) - uint64(e.first); {
+			case v != v:
+				to[i] = at(e.nan, e.nan >= 0)
+			case e.near == nil:
+				p, ok := e.byNumber[v]
+				to[i] = at(p, ok)
+			case float64(k) == v && d < uint64(len(e.near)) && e.near[d] >= 0:
+				to[i] = e.near[d]
+			default:
+				to[i] = none
+			}
+		}
 	}
-	if !ok {
-		return -1
-	}
-	return p
 }
+
+// labelBlock is the number of elements that are looked up together.
+const labelBlock = 256
 
 // write stores value p as element i.
 func (k *column) write(y *tensor.Tensor, i, p int) {
@@ -197,24 +257,52 @@ func prepareLabelEncoder(c *op.Call) (op.Run, error) {
 	if (e.values.kind == tensor.String) != (len(e.fallback.names) == 1) {
 		return nil, fmt.Errorf("default does not have the type of the values, %v", e.values.kind)
 	}
-	var nums []float64
+	if x := c.In[0]; x.Type != tensor.String && !x.Type.IsNumber() {
+		return nil, op.Unsupported("input of %v", x.Type)
+	}
+	e.lay()
+	// The values as the output has them, the default behind the last one.
+	n := e.values.len()
+	list := tensor.New(c.Out[0].Type, n+1)
+	for p := range n {
+		e.values.write(list, p, p)
+	}
+	e.fallback.write(list, n, 0)
+	var x, y *tensor.Tensor // of the run, whose loop is made once
+	work := func(lo, hi int) {
+		var room [labelBlock]int32
+		for ; lo < hi; lo += len(room) {
+			places := room[:min(len(room), hi-lo)]
+			e.places(places, x, lo)
+			if y.Type == tensor.String {
+				pickPlaces(y.Strings[lo:], list.Strings, places)
+				continue
+			}
+			switch size := y.Type.Bits() / 8; size {
+			case 8:
+				pickPlaces(tensor.Words[uint64](y)[lo:], tensor.Words[uint64](list), places)
+			case 4:
+				pickPlaces(tensor.Words[uint32](y)[lo:], tensor.Words[uint32](list), places)
+			default:
+				for i, p := range places {
+					copy(y.Data[(lo+i)*size:][:size], list.Data[int(p)*size:])
+				}
+			}
+		}
+	}
 	return func(c *op.Call) error {
-		x := c.In[0]
-		if x.Type != tensor.String && x.Type != tensor.Int64 {
-			var err error
-			if nums, err = numbers(nums, x); err != nil {
-				return err
-			}
-		}
-		for i := range x.Len() {
-			if p := e.find(x, nums, i); p >= 0 {
-				e.values.write(c.Out[0], i, p)
-			} else {
-				e.fallback.write(c.Out[0], i, 0)
-			}
-		}
+		x, y = c.In[0], c.Out[0]
+		c.Pool.For(x.Len(), 1<<12, work)
 		return nil
 	}, nil
+}
+
+// pickPlaces writes what lies at places.
+func pickPlaces[E any](to, list []E, places []int32) {
+	to = to[:len(places)]
+	for i, p := range places {
+		to[i] = list[p]
+	}
 }
 
 // CategoryMapper maps names to numbers or numbers to names, by the input's type.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -243,6 +244,11 @@ func rowLength[T tensor.Number](row []T) float64 {
 func dot(x, y []float64) float64 {
 	var a, b, c, d float64
 	y = y[:len(x)]
+	if len(x) >= 16 {
+		if sum, ok := simd.Dot(simd.FoldKernels(), x, y); ok {
+			return sum
+		}
+	}
 	for ; len(x) >= 4 && len(y) >= 4; x, y = x[4:], y[4:] {
 		a += x[0] * y[0]
 		b += x[1] * y[1]
@@ -320,39 +326,45 @@ func inferExtractor(c *op.Call) error {
 	return nil
 }
 
-func runExtractor(c *op.Call) error {
-	columns, err := op.Ints(c.In[1])
-	if err != nil {
-		return err
-	}
-	x, y := c.In[0], c.Out[0]
-	width := x.Shape[x.Rank()-1]
-	for _, k := range columns {
-		if k < 0 || k >= width {
-			return fmt.Errorf("column %d of %d", k, width)
+func prepareExtractor(*op.Call) (op.Run, error) {
+	var columns []int64 // of the run
+	return func(c *op.Call) error {
+		x, y, list := c.In[0], c.Out[0], c.In[1]
+		if !list.Type.IsInteger() {
+			return op.Unsupported("columns of %v", list.Type)
 		}
-	}
-	n := 0
-	if width > 0 {
-		n = x.Len() / width
-	}
-	if x.Type == tensor.String {
-		pick(y.Strings, x.Strings, columns, n, width, 1)
+		if n := list.Len(); len(columns) != n {
+			columns = make([]int64, n)
+		}
+		tensor.Read(columns, list, 0)
+		width := int64(x.Shape[x.Rank()-1])
+		for _, k := range columns {
+			if k < 0 || k >= width {
+				return fmt.Errorf("column %d of %d", k, width)
+			}
+		}
+		if x.Type == tensor.String {
+			pickColumns(y.Strings, x.Strings, columns, width)
+			return nil
+		}
+		switch x.Type.Bits() {
+		case 64:
+			pickColumns(tensor.Words[uint64](y), tensor.Words[uint64](x), columns, width)
+		case 32:
+			pickColumns(tensor.Words[uint32](y), tensor.Words[uint32](x), columns, width)
+		default:
+			return op.Unsupported("input of %v", x.Type)
+		}
 		return nil
-	}
-	w := x.Type.Bits() / 8
-	if w == 0 {
-		return op.Unsupported("input of %v", x.Type)
-	}
-	pick(y.Data, x.Data, columns, n, width, w)
-	return nil
+	}, nil
 }
 
-// pick copies elements of w units each.
-func pick[E any](y, x []E, columns []int, n, width, w int) {
-	for i := range n {
+// pickColumns copies columns of lines of width elements.
+func pickColumns[E any](y, x []E, columns []int64, width int64) {
+	for ; len(y) > 0 && len(columns) > 0; y, x = y[len(columns):], x[width:] {
+		line, to := x[:width], y[:len(columns)]
 		for j, k := range columns {
-			copy(y[(i*len(columns)+j)*w:][:w], x[(i*width+k)*w:][:w])
+			to[j] = line[k]
 		}
 	}
 }

@@ -123,6 +123,13 @@ func TestTreeSteps(t *testing.T) {
 			if f.leaf(0, x) != slow.leaf(0, x) {
 				t.Fatalf("%v comes to another leaf", x)
 			}
+			// Walks side by side, from anywhere in the tree.
+			roots := []int{0, r.IntN(len(f.nodes)), r.IntN(len(f.nodes)), r.IntN(len(f.nodes))}
+			for i, at := range f.fourLeaves(roots, x) {
+				if &f.nodes[at] != f.leaf(roots[i], x) {
+					t.Fatalf("%v comes to another leaf from %d of %v", x, i, roots)
+				}
+			}
 		}
 	}
 }

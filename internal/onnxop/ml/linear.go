@@ -7,50 +7,36 @@ import (
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
-// linear is a matrix of coefficients, one row a target, and intercepts; both are followed by zeros up to a multiple of four targets.
+// linear is a matrix of coefficients and intercepts.
 type linear struct {
-	weights, bias []float64
-	targets       int
-	features      int
+	*matrix
+	bias []float64
 }
 
 func newLinear(c *op.Call, targets int) (*linear, error) {
-	l := &linear{weights: float64s(c, "coefficients"), bias: float64s(c, "intercepts"), targets: targets}
-	if l.targets < 1 {
-		l.targets = max(len(l.bias), 1)
+	weights, bias := float64s(c, "coefficients"), float64s(c, "intercepts")
+	if targets < 1 {
+		targets = max(len(bias), 1)
 	}
 	_, f, err := rows(c.In[0])
 	if err != nil {
 		return nil, err
 	}
-	l.features = f
-	if len(l.weights) != l.targets*f || len(l.bias) != 0 && len(l.bias) != l.targets {
-		return nil, fmt.Errorf("%d coefficients and %d intercepts for %d targets of %d features", len(l.weights), len(l.bias), l.targets, f)
+	if len(weights) != targets*f || len(bias) != 0 && len(bias) != targets {
+		return nil, fmt.Errorf("%d coefficients and %d intercepts for %d targets of %d features", len(weights), len(bias), targets, f)
 	}
-	for len(l.bias) < (l.targets+3)/4*4 {
-		l.bias = append(l.bias, 0)
+	if bias == nil {
+		bias = make([]float64, targets)
 	}
-	l.weights = append(l.weights, make([]float64, len(l.bias)*f-len(l.weights))...)
-	return l, nil
+	return &linear{newMatrix(weights, targets, f), bias}, nil
 }
 
-// scores are sums over the features, for four targets at a time.
+// scores are those of some rows, one row's behind the other's.
 func (l *linear) scores(x, s []float64) {
-	n := l.features
-	x = x[:n]
-	for t := 0; t < len(s); t += 4 {
-		a, b, c, d := l.bias[t], l.bias[t+1], l.bias[t+2], l.bias[t+3]
-		w := l.weights[t*n:]
-		p, q, r, u := w[:n], w[n:][:n], w[2*n:][:n], w[3*n:][:n]
-		for j, v := range x {
-			a += p[j] * v
-			b += q[j] * v
-			c += r[j] * v
-			d += u[j] * v
-		}
-		sums := [4]float64{a, b, c, d}
-		copy(s[t:], sums[:])
+	for at := 0; at < len(s); at += l.lines {
+		copy(s[at:], l.bias)
 	}
+	l.addProducts(s, x)
 }
 
 func inferLinearRegressor(c *op.Call) error {
@@ -74,11 +60,11 @@ func prepareLinearRegressor(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return eachRow(c, l.targets, func(c *op.Call, i int, x, s []float64, _ []bool) {
+	return eachRows(c, l.lines, 0, func(c *op.Call, first int, x, s, _ []float64) {
 		l.scores(x, s)
-		post.apply(s)
-		tensor.Convert(tensor.Of[float32](c.Out[0])[i*l.targets:][:l.targets], s)
-	}), nil
+		post.rows(s, l.lines)
+		tensor.Convert(tensor.Of[float32](c.Out[0])[first*l.lines:][:len(s)], s)
+	})
 }
 
 // classes is the width of a linear classifier's scores: with one row of
@@ -112,30 +98,37 @@ func prepareLinearClassifier(c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	names := classLabels(c)
-	return eachRow(c, width, func(c *op.Call, i int, x, s []float64, _ []bool) {
-		l.scores(x, s[:targets])
-		k := 0
-		for j, v := range s[:targets] {
-			if v > s[k] {
-				k = j
+	return eachRows(c, targets, 0, func(c *op.Call, first int, x, s, _ []float64) {
+		l.scores(x, s)
+		n := len(s) / targets
+		for i := range n {
+			k := 0
+			if width != targets {
+				k = int(tensor.Truth(s[i] > 0))
+			} else {
+				for j, v := range s[i*targets:][:targets] {
+					if v > s[i*targets+k] {
+						k = j
+					}
+				}
 			}
+			names.write(c.Out[0], first+i, k)
 		}
-		if width != targets {
-			k = 0
-			if s[0] > 0 {
-				k = 1
-			}
-			// One score decides between two classes.
-			if post == logistic {
-				s[0] = sigmoid(s[0])
-			}
-			s[0], s[1] = 1-s[0], s[0]
-		} else {
-			post.apply(s)
+		if !c.Wants(1) {
+			return
 		}
-		names.write(c.Out[0], i, k)
-		if c.Wants(1) {
-			tensor.Convert(tensor.Of[float32](c.Out[1])[i*width:][:width], s)
+		y := tensor.Of[float32](c.Out[1])[first*width:][:n*width]
+		if width == targets {
+			post.rows(s, targets)
+			tensor.Convert(y, s)
+			return
 		}
-	}), nil
+		// One score decides between two classes.
+		if post == logistic {
+			sigmoids(s)
+		}
+		for i, v := range s {
+			y[2*i], y[2*i+1] = float32(1-v), float32(v)
+		}
+	})
 }

@@ -15,6 +15,7 @@ type machine struct {
 	kernel               string
 	gamma, coef0, degree float64
 	vectors              []float64 // count × features
+	points               *matrix   // what rows are compared with: the vectors, or the coefficients of classes
 	count, features      int
 	coefficients, rho    []float64
 	probA, probB         []float64
@@ -47,31 +48,33 @@ func newMachine(c *op.Call) (*machine, error) {
 	return m, err
 }
 
-// similarities are the kernel function of x and each of some points, as many as near has.
-func (m *machine) similarities(near, points, x []float64) {
-	for k := range near {
-		y := points[k*m.features:][:m.features]
-		if m.kernel == "RBF" {
-			var far float64
-			for i, v := range y {
-				far += (x[i] - v) * (x[i] - v)
+// similarities are the kernel function of each row of x and each of the points, as many as near has.
+func (m *machine) similarities(near, x []float64) {
+	f := m.features
+	clear(near)
+	switch m.kernel {
+	case "LINEAR":
+		m.points.addProducts(near, x)
+		return
+	case "RBF":
+		for at := 0; at < len(near); at, x = at+m.points.lines, x[f:] {
+			for k := range m.points.lines {
+				var far float64
+				for i, v := range m.points.values[k*f:][:f] {
+					far += (x[i] - v) * (x[i] - v)
+				}
+				near[at+k] = -m.gamma * far
 			}
-			near[k] = -m.gamma * far
-			continue
 		}
-		near[k] = dot(y, x)
-		if m.kernel != "LINEAR" {
-			near[k] = m.gamma*near[k] + m.coef0
-		}
+		exponentials(near)
+		return
+	}
+	m.points.addProducts(near, x)
+	for k, v := range near {
+		near[k] = m.gamma*v + m.coef0
 	}
 	vectors := simd.CurveKernels()
 	switch {
-	case m.kernel == "RBF" && vectors.HasDoubles():
-		vectors.ExpDoubles(near, near, 0)
-	case m.kernel == "RBF":
-		for k, v := range near {
-			near[k] = math.Exp(v)
-		}
 	case m.kernel == "POLY" && m.degree == 2:
 		for k, v := range near {
 			near[k] = v * v
@@ -84,9 +87,9 @@ func (m *machine) similarities(near, points, x []float64) {
 		for k, v := range near {
 			near[k] = math.Pow(v, m.degree)
 		}
-	case m.kernel == "SIGMOID" && vectors.HasDoubles():
+	case vectors.HasDoubles():
 		vectors.TanhDoubles(near, near)
-	case m.kernel == "SIGMOID":
+	default:
 		for k, v := range near {
 			near[k] = math.Tanh(v)
 		}
@@ -120,21 +123,24 @@ func prepareSVMRegressor(c *op.Call) (op.Run, error) {
 	if len(m.vectors) != m.count*m.features || len(m.coefficients) != m.count || len(m.rho) < 1 {
 		return nil, fmt.Errorf("%d coefficients, %d support values, %d rho for %d features", len(m.coefficients), len(m.vectors), len(m.rho), m.features)
 	}
-	return eachRow(c, m.count, func(c *op.Call, i int, x, near []float64, _ []bool) {
-		m.similarities(near, m.vectors, x)
-		v := m.rho[0] + dot(m.coefficients, near)
-		s := near[:1]
-		s[0] = v
-		if oneClass {
-			s[0] = 1
-			if v <= 0 {
+	m.points = newMatrix(m.vectors, m.count, m.features)
+	return eachRows(c, m.count, 0, func(c *op.Call, first int, x, near, _ []float64) {
+		m.similarities(near, x)
+		y := tensor.Of[float32](c.Out[0])[first:]
+		for i := 0; len(near) > 0; i, near = i+1, near[m.count:] {
+			s := near[:1]
+			s[0] = m.rho[0] + dot(m.coefficients, near[:m.count])
+			switch {
+			case !oneClass:
+				m.post.apply(s)
+			case s[0] <= 0:
 				s[0] = -1
+			default:
+				s[0] = 1
 			}
-		} else {
-			m.post.apply(s)
+			y[i] = float32(s[0])
 		}
-		tensor.Of[float32](c.Out[0])[i] = float32(s[0])
-	}), nil
+	})
 }
 
 // svmClassifier votes between pairs of classes, or scores classes directly when
@@ -215,32 +221,43 @@ func prepareSVMClassifier(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	width := s.width()
-	return eachRow(c, max(s.count, s.classes), func(c *op.Call, i int, x, near []float64, _ []bool) {
-		k, out := s.classify(x, near)
-		s.write(c.Out[0], i, k)
-		if c.Wants(1) {
-			tensor.Convert(tensor.Of[float32](c.Out[1])[i*width:][:width], out)
+	width, count := s.width(), s.count
+	s.points = newMatrix(s.vectors, s.count, s.features)
+	if s.linear {
+		count = s.classes
+		s.points = newMatrix(s.coefficients, s.classes, s.features)
+	}
+	return eachRows(c, count, s.room(), func(c *op.Call, first int, x, near, room []float64) {
+		s.similarities(near, x)
+		for i := first; len(near) > 0; i, near = i+1, near[count:] {
+			k, out := s.classify(near[:count], room)
+			s.write(c.Out[0], i, k)
+			if c.Wants(1) {
+				tensor.Convert(tensor.Of[float32](c.Out[1])[i*width:][:width], out)
+			}
 		}
-	}), nil
+	})
 }
 
-// classify returns the class of a row and its scores; near has room for one number for each support vector, or each class.
-func (s *svmClassifier) classify(x, near []float64) (int, []float64) {
+// room is what [svmClassifier.classify] needs: votes, pairs with two more for scores of them, and what [svmClassifier.couple] takes.
+func (s *svmClassifier) room() int {
+	n := s.classes
+	return n + n*(n-1)/2 + 2 + 2*n*n + 2*n
+}
+
+// classify returns the class of a row and its scores, from its similarities to the support vectors, or its products with coefficients of classes.
+func (s *svmClassifier) classify(near, room []float64) (int, []float64) {
 	if s.linear {
-		out := near[:s.classes]
-		s.similarities(out, s.coefficients, x)
-		for k := range out {
-			out[k] += s.rho[0]
+		for k := range near {
+			near[k] += s.rho[0]
 		}
-		k := slices.Index(out, slices.Max(out))
-		s.post.apply(out)
-		return k, out
+		k := slices.Index(near, slices.Max(near))
+		s.post.apply(near)
+		return k, near
 	}
-	near = near[:s.count]
-	s.similarities(near, s.vectors, x)
-	votes := make([]int, s.classes)
-	var pair []float64
+	pairs := s.classes * (s.classes - 1) / 2
+	votes, pair, rest := room[:s.classes], room[s.classes:][:0:pairs], room[s.classes+pairs:]
+	clear(votes)
 	for i := range s.classes {
 		for j := i + 1; j < s.classes; j++ {
 			v := s.rho[len(pair)]
@@ -256,64 +273,60 @@ func (s *svmClassifier) classify(x, near []float64) (int, []float64) {
 	}
 	k := slices.Index(votes, slices.Max(votes))
 	if len(s.probA) > 0 {
-		p := s.couple(pair)
+		p := s.couple(pair, rest[2:])
 		s.post.apply(p)
 		return k, p
 	}
 	if s.classes == 2 {
-		return k, s.pairScores(pair[0])
+		return k, s.pairScores(pair[0], rest[:2])
 	}
 	s.post.apply(pair)
 	return k, pair
 }
 
-// pairScores makes two scores of the one decision between two classes. There is
+// pairScores writes two scores of the one decision between two classes to out. There is
 // no transform over both of them, as in ONNX Runtime.
-func (s *svmClassifier) pairScores(v float64) []float64 {
+func (s *svmClassifier) pairScores(v float64, out []float64) []float64 {
 	switch {
 	case s.post == logistic:
-		return []float64{sigmoid(-v), sigmoid(v)}
+		out[0], out[1] = sigmoid(-v), sigmoid(v)
 	case s.mixed && s.post == none:
-		return []float64{-v, v}
+		out[0], out[1] = -v, v
+	default:
+		out[0], out[1] = 1-v, v
 	}
-	return []float64{1 - v, v}
+	return out
 }
 
 // couple turns pairwise probabilities into class probabilities by the iteration
-// of Wu, Lin and Weng (2004), second approach.
-func (s *svmClassifier) couple(pair []float64) []float64 {
+// of Wu, Lin and Weng (2004), second approach. They lie in room.
+func (s *svmClassifier) couple(pair, room []float64) []float64 {
 	n := s.classes
-	r := make([][]float64, n)
-	for i := range r {
-		r[i] = make([]float64, n)
-	}
+	r, q, p, qp := room[:n*n], room[n*n:][:n*n], room[2*n*n:][:n], room[2*n*n+n:][:n]
+	clear(q)
 	at := 0
 	for i := range n {
 		for j := i + 1; j < n; j++ {
 			p := sigmoid(-(pair[at]*s.probA[at] + s.probB[at]))
-			r[i][j] = min(max(p, 1e-7), 1-1e-7)
-			r[j][i] = 1 - r[i][j]
+			r[i*n+j] = min(max(p, 1e-7), 1-1e-7)
+			r[j*n+i] = 1 - r[i*n+j]
 			at++
 		}
 	}
-	q := make([][]float64, n)
-	p := make([]float64, n)
-	for i := range q {
-		q[i] = make([]float64, n)
+	for i := range n {
 		p[i] = 1 / float64(n)
 		for j := range n {
 			if i != j {
-				q[i][i] += r[j][i] * r[j][i]
-				q[i][j] = -r[j][i] * r[i][j]
+				q[i*n+i] += r[j*n+i] * r[j*n+i]
+				q[i*n+j] = -r[j*n+i] * r[i*n+j]
 			}
 		}
 	}
-	qp := make([]float64, n)
 	for range max(100, n) {
 		var pqp, worst float64
 		for i := range n {
 			qp[i] = 0
-			for j, v := range q[i] {
+			for j, v := range q[i*n:][:n] {
 				qp[i] += v * p[j]
 			}
 			pqp += p[i] * qp[i]
@@ -325,11 +338,11 @@ func (s *svmClassifier) couple(pair []float64) []float64 {
 			break
 		}
 		for i := range n {
-			d := (pqp - qp[i]) / q[i][i]
+			d := (pqp - qp[i]) / q[i*n+i]
 			p[i] += d
-			pqp = (pqp + d*(d*q[i][i]+2*qp[i])) / ((1 + d) * (1 + d))
+			pqp = (pqp + d*(d*q[i*n+i]+2*qp[i])) / ((1 + d) * (1 + d))
 			for j := range n {
-				qp[j] = (qp[j] + d*q[i][j]) / (1 + d)
+				qp[j] = (qp[j] + d*q[i*n+j]) / (1 + d)
 				p[j] /= 1 + d
 			}
 		}

@@ -46,7 +46,7 @@ type vote struct {
 type treeStep struct {
 	value   float64
 	feature int32    // -1 for a leaf
-	next    [2]int32 // for more, and for at most
+	next    [2]int32 // for more, and for at most; of a leaf itself
 }
 
 // makeSteps lays branches out for walks, if all are such.
@@ -58,7 +58,7 @@ func (f *forest) makeSteps() {
 	for i, n := range f.nodes {
 		switch {
 		case n.mode == leafNode:
-			steps[i].feature = -1
+			steps[i] = treeStep{feature: -1, next: [2]int32{int32(i), int32(i)}}
 		case n.mode == branchLEQ && !n.missing:
 			steps[i] = treeStep{n.value, int32(n.feature), [2]int32{int32(n.no), int32(n.yes)}}
 		default:
@@ -79,7 +79,26 @@ type forest struct {
 	post      transform
 	features  int // number of features that the branches ask for
 	steps     []treeStep
-	reached   int // nodes that check came to
+	adds      bool // votes are added
+	reached   int  // nodes that check came to
+}
+
+// fourLeaves walks from four roots at once, of a forest with steps, so that one walk need not wait for another.
+func (f *forest) fourLeaves(roots []int, x []float64) [4]int32 {
+	steps := f.steps
+	a, b, c, d := int32(roots[0]), int32(roots[1]), int32(roots[2]), int32(roots[3])
+	for {
+		p, q, r, s := &steps[a], &steps[b], &steps[c], &steps[d]
+		if p.feature&q.feature&r.feature&s.feature < 0 {
+			return [4]int32{a, b, c, d}
+		}
+		a, b, c, d = p.beyond(x), q.beyond(x), r.beyond(x), s.beyond(x)
+	}
+}
+
+// beyond is the node behind this one; that of a leaf is the leaf, whose feature may be any.
+func (s *treeStep) beyond(x []float64) int32 {
+	return s.next[tensor.Truth(x[s.feature&^(s.feature>>31)] <= s.value)&1]
 }
 
 // leaf walks from a root to its leaf.
@@ -91,7 +110,7 @@ func (f *forest) leaf(root int, x []float64) *treeNode {
 			if s.feature < 0 {
 				return &f.nodes[at]
 			}
-			at = s.next[tensor.Truth(x[s.feature] <= s.value)&1]
+			at = s.beyond(x)
 		}
 	}
 	n := &f.nodes[root]
@@ -125,26 +144,42 @@ func (f *forest) leaf(root int, x []float64) *treeNode {
 	return n
 }
 
+// count adds the votes of a leaf.
+func (f *forest) count(leaf *treeNode, s []float64, seen []bool) {
+	votes := f.votes[leaf.from:leaf.end]
+	if f.adds {
+		for _, v := range votes {
+			s[v.target] += v.weight
+			seen[v.target] = true
+		}
+		return
+	}
+	for _, v := range votes {
+		switch {
+		case !seen[v.target]:
+			s[v.target] = v.weight
+		case f.aggregate == "MIN":
+			s[v.target] = min(s[v.target], v.weight)
+		default:
+			s[v.target] = max(s[v.target], v.weight)
+		}
+		seen[v.target] = true
+	}
+}
+
 // scores aggregates the votes of all trees for one row; seen tells which
 // targets had any.
 func (f *forest) scores(x, s []float64, seen []bool) {
 	clear(s)
 	clear(seen)
-	for _, r := range f.roots {
-		n := f.leaf(r, x)
-		for _, v := range f.votes[n.from:n.end] {
-			switch {
-			case !seen[v.target]:
-				s[v.target] = v.weight
-			case f.aggregate == "MIN":
-				s[v.target] = min(s[v.target], v.weight)
-			case f.aggregate == "MAX":
-				s[v.target] = max(s[v.target], v.weight)
-			default:
-				s[v.target] += v.weight
-			}
-			seen[v.target] = true
+	roots := f.roots
+	for ; f.steps != nil && len(roots) >= 4; roots = roots[4:] {
+		for _, at := range f.fourLeaves(roots, x) {
+			f.count(&f.nodes[at], s, seen)
 		}
+	}
+	for _, r := range roots {
+		f.count(f.leaf(r, x), s, seen)
 	}
 	if f.aggregate == "AVERAGE" && len(f.roots) > 0 {
 		for i := range s {
@@ -186,6 +221,7 @@ func (f *forest) check() error {
 		open = append(open, n.yes, n.no)
 	}
 	f.makeSteps()
+	f.adds = f.aggregate != "MIN" && f.aggregate != "MAX"
 	for _, v := range f.votes {
 		if v.target < 0 || v.target >= f.targets {
 			return fmt.Errorf("leaf votes for target %d of %d", v.target, f.targets)

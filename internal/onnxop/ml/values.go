@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -121,36 +122,81 @@ func postTransform(c *op.Call) (transform, error) {
 
 func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
-// apply transforms a row of scores. A row of one score is left alone except by
+// sigmoids writes the logistic function of s over it.
+func sigmoids(s []float64) {
+	if vectors := simd.CurveKernels(); vectors.HasDoubles() {
+		vectors.SigmoidDoubles(s, s)
+		return
+	}
+	for i, v := range s {
+		s[i] = sigmoid(v)
+	}
+}
+
+// exponentials writes e to the power of s over it.
+func exponentials(s []float64) {
+	if vectors := simd.CurveKernels(); vectors.HasDoubles() {
+		vectors.ExpDoubles(s, s, 0)
+		return
+	}
+	for i, v := range s {
+		s[i] = math.Exp(v)
+	}
+}
+
+// apply transforms a row of scores.
+func (t transform) apply(s []float64) { t.rows(s, len(s)) }
+
+// rows transforms rows of width scores. A row of one score is left alone except by
 // probit, as in ONNX Runtime.
-func (t transform) apply(s []float64) {
-	if len(s) == 1 && t != probit {
+func (t transform) rows(s []float64, width int) {
+	if width == 1 && t != probit {
 		return
 	}
 	switch t {
 	case logistic:
-		for i, v := range s {
-			s[i] = sigmoid(v)
-		}
+		sigmoids(s)
 	case probit:
 		for i, v := range s {
 			s[i] = math.Sqrt2 * math.Erfinv(2*v-1)
 		}
-	case softmax, softmaxZero:
-		m := slices.Max(s)
-		var sum float64
-		for i, v := range s {
-			if t == softmaxZero && math.Abs(v) < 1e-7 {
-				s[i] = 0
-				continue
+	case softmax:
+		for at := 0; at < len(s); at += width {
+			row := s[at:][:width]
+			m := slices.Max(row)
+			for i, v := range row {
+				row[i] = v - m
 			}
-			s[i] = math.Exp(v - m)
-			sum += s[i]
 		}
-		if sum != 0 {
-			for i := range s {
-				s[i] /= sum
+		exponentials(s)
+		for at := 0; at < len(s); at += width {
+			share(s[at:][:width])
+		}
+	case softmaxZero:
+		for at := 0; at < len(s); at += width {
+			row := s[at:][:width]
+			m := slices.Max(row)
+			for i, v := range row {
+				if math.Abs(v) < 1e-7 {
+					row[i] = 0
+				} else {
+					row[i] = math.Exp(v - m)
+				}
 			}
+			share(row)
+		}
+	}
+}
+
+// share divides a row by its sum, if that is not zero.
+func share(row []float64) {
+	var sum float64
+	for _, v := range row {
+		sum += v
+	}
+	if sum != 0 {
+		for i := range row {
+			row[i] /= sum
 		}
 	}
 }

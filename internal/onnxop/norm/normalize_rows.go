@@ -394,45 +394,86 @@ func prepareMVN[T tensor.Real](c *op.Call) (op.Run, error) {
 	if groups == 0 || x.Len() == 0 {
 		return func(*op.Call) error { return nil }, nil
 	}
-	if run := tensor.Elements(trailing(x.Shape, reduced)); run > 1 && x.Type == tensor.Float32 && simd.RowKernels() != nil {
+	if run := tensor.Elements(trailing(x.Shape, reduced, true)); run > 1 && x.Type == tensor.Float32 && simd.RowKernels() != nil {
 		return mvnVectors(x.Shape, stride, groups, run), nil
 	}
 	count := float64(x.Len() / groups)
-	sum, sq := op.ScratchOf[float64](c, groups), op.ScratchOf[float64](c, groups)
-	group := make([]int32, x.Len())
-	at := make([]int, x.Rank())
-	for i := range group {
-		g := 0
-		for d, p := range at {
-			g += p * stride[d]
+	mean, scale := op.ScratchOf[float64](c, groups), op.ScratchOf[float64](c, groups)
+	// In pieces of one group, or of one element each of groups that follow each other.
+	together := x.Rank() > 0 && reduced[x.Rank()-1]
+	piece := tensor.Elements(trailing(x.Shape, reduced, together))
+	first := make([]int32, x.Len()/piece)
+	for i := range first {
+		rest, g := i*piece, 0
+		for d := x.Rank() - 1; d >= 0; d-- {
+			g += rest % x.Shape[d] * stride[d]
+			rest /= x.Shape[d]
 		}
-		group[i] = int32(g)
-		tensor.Next(at, x.Shape)
+		first[i] = int32(g)
 	}
 	return func(c *op.Call) error {
 		x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
-		clear(sum)
-		clear(sq)
-		for i, v := range x {
-			sum[group[i]] += float64(v)
+		clear(mean)
+		clear(scale)
+		for i, g := range first {
+			x := x[i*piece:][:piece]
+			if together {
+				for _, v := range x {
+					mean[g] += float64(v)
+				}
+				continue
+			}
+			to := mean[g:][:len(x)]
+			for j, v := range x {
+				to[j] += float64(v)
+			}
 		}
-		for i, v := range x {
-			d := float64(v) - sum[group[i]]/count
-			sq[group[i]] += d * d
+		for g := range mean {
+			mean[g] /= count
 		}
-		for i, v := range x {
-			g := group[i]
+		for i, g := range first {
+			x := x[i*piece:][:piece]
+			if together {
+				m, s := mean[g], 0.0
+				for _, v := range x {
+					d := float64(v) - m
+					s += d * d
+				}
+				scale[g] += s
+				continue
+			}
+			from, to := mean[g:][:len(x)], scale[g:][:len(x)]
+			for j, v := range x {
+				d := float64(v) - from[j]
+				to[j] += d * d
+			}
+		}
+		for g, v := range scale {
 			// The operator's definition adds 1e-9 to the standard deviation.
-			y[i] = T((float64(v) - sum[g]/count) / (math.Sqrt(sq[g]/count) + 1e-9))
+			scale[g] = 1 / (math.Sqrt(v/count) + 1e-9)
+		}
+		for i, g := range first {
+			x, y := x[i*piece:][:piece], y[i*piece:][:piece]
+			if together {
+				m, s := mean[g], scale[g]
+				for j, v := range x {
+					y[j] = T((float64(v) - m) * s)
+				}
+				continue
+			}
+			from, by := mean[g:][:len(x)], scale[g:][:len(x)]
+			for j, v := range x {
+				y[j] = T((float64(v) - from[j]) * by[j])
+			}
 		}
 		return nil
 	}, nil
 }
 
-// trailing are the dimensions at the end that are all reduced.
-func trailing(shape []int, reduced []bool) []int {
+// trailing are the dimensions at the end that are all reduced, or all kept.
+func trailing(shape []int, reduced []bool, wanted bool) []int {
 	i := len(shape)
-	for i > 0 && reduced[i-1] {
+	for i > 0 && reduced[i-1] == wanted {
 		i--
 	}
 	return shape[i:]
