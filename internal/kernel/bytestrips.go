@@ -34,6 +34,12 @@ type byteLanes struct {
 	of      byteRescale
 }
 
+// lines is the number of lines of the cache that the channels of all columns that go together fill.
+func (l *byteLanes) lines() int { return lineOf(&l.blocks[len(l.blocks)-1]) + 1 }
+
+// lineOf is the line of the cache that a block begins in.
+func lineOf(b *simd.LaneBlock) int { return b.First / simd.ByteLanes }
+
 // byteRescale is what start was made of for the rounding of ONNX.
 type byteRescale struct {
 	zero   int32 // of what is convolved, as a number without a sign
@@ -148,6 +154,7 @@ type byteArgs struct {
 	l      *byteLanes // of lines
 	codes  bool       // they are quantised while they are computed
 	pieces int        // of an image of [N,H,W,C]
+	parts  int        // of its channels
 	sink   tileSink   // of lines
 	put    putPlanes
 }
@@ -237,18 +244,37 @@ func (b *byteStrips) lines(p *workers.Pool, s *ConvShape, x []uint8, signed bool
 		start8(begin, b.sums, zero8(signed, zero))
 		b.f.PackStart(args.start, begin, args.l.blocks)
 	}
-	most := min(s.OH, byteRows/b.step)
-	jobs := min(jobsOf(p, s.N*s.OH*s.OW*s.C*b.k*b.k, byteRate), 2*p.Threads())
-	if jobs > 1 {
-		most = max(1, min(most, s.N*s.OH/jobs))
-	}
-	args.pieces = (s.OH + most - 1) / most
-	grain := (s.N*args.pieces + jobs - 1) / jobs
-	workers.Do(p, s.N*args.pieces, grain, args, byteArgs.lines)
+	var jobs int
+	jobs, args.pieces, args.parts = b.cut(p, s, args.l.lines())
+	all := s.N * args.parts * args.pieces
+	workers.Do(p, all, (all+jobs-1)/jobs, args, byteArgs.lines)
 	if room != nil {
 		scratch.Put(room)
 	}
 }
+
+// cut says into how many jobs the work is cut, how many pieces of its lines a picture has, and how many parts of its channels, which fill so many
+// lines of the cache.
+func (b *byteStrips) cut(p *workers.Pool, s *ConvShape, lines int) (jobs, pieces, parts int) {
+	t := p.Taking()
+	most, parts := min(s.OH, byteRows/b.step), 1
+	jobs = min(jobsOf(p, s.N*s.OH*s.OW*s.C*b.k*b.k, byteRate), 2*t)
+	switch {
+	case jobs == 1:
+	case s.N*s.H*s.W <= byteSmall && lines >= 3*t:
+		parts = jobs
+	default:
+		if jobs > t && s.N*s.OH/jobs < 2*b.k {
+			jobs = t
+		}
+		most = max(1, min(most, s.N*s.OH/jobs))
+	}
+	return jobs, (s.OH + most - 1) / most, parts
+}
+
+// byteSmall is the number of positions of pictures that are cut by channels: where lines are few, a piece of them takes as long for its
+// columns as for its lines, and what windows of two pieces see is much. Convolutions before them that are cut by channels, too, leave there what is read.
+const byteSmall = 256
 
 // byteRows is the most lines of a picture that a strip goes down, besides those that windows see at its end. Lines often lie so far apart that few places of
 // the first-level cache have those of one column, and pages of more lines than that are looked up more slowly: 64 lines took up to 1.4 times as long on a Xeon.
@@ -270,13 +296,18 @@ func (a byteArgs) lines(lo, hi int) {
 		t.LineDst, t.NextDst = s.OW*s.C, l.cols*s.C
 	}
 	for i := lo; i < hi; i++ {
-		n, from, to := i/a.pieces, i%a.pieces*s.OH/a.pieces, (i%a.pieces+1)*s.OH/a.pieces
+		n, part, piece := i/a.pieces/a.parts, i/a.pieces%a.parts, i%a.pieces
+		from, to := portion(piece, a.pieces, s.OH)
+		first, last := portion(part, a.parts, l.lines())
 		line := t.SetLines(b.k, b.step, from*b.step-s.PadT, s.H, to-from)
 		t.Src = &a.x[(n*s.H+line)*s.W*s.C]
 		for j, end := 0, 0; j < len(l.blocks); j = end {
 			// Blocks that share lines of the cache go together.
-			for end < len(l.blocks) && l.blocks[end].First/simd.ByteLanes == l.blocks[j].First/simd.ByteLanes {
+			for end < len(l.blocks) && lineOf(&l.blocks[end]) == lineOf(&l.blocks[j]) {
 				end++
+			}
+			if at := lineOf(&l.blocks[j]); at < first || at >= last {
+				continue // of another part
 			}
 			a.columns(t, l.blocks[j:end], to-from, (n*s.OH+from)*s.OW*s.C, asInt32(fs))
 		}

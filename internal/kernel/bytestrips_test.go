@@ -27,8 +27,12 @@ func byteStripCodes[T int8 | uint8](t *testing.T, least, most int32) {
 		k, step := 3+2*r.IntN(2), 1+r.IntN(2)
 		s := ConvShape{N: 1 + r.IntN(2), C: 1 + n/3, H: 1 + r.IntN(12), W: 1 + r.IntN(12), KH: k, KW: k, StrideH: step, StrideW: step, DilH: 1, DilW: 1, PadT: r.IntN(k), PadL: r.IntN(k)}
 		s.OC, s.OH, s.OW = s.C, 1+(s.H+s.PadT-1)/step, 1+(s.W+s.PadL-1)/step
-		if n%50 == 0 {
+		switch {
+		case n%50 == 0:
 			s.H, s.OH = 150, 150/step
+		case n%50 == 2: // whose channels threads share
+			s.N, s.C, s.H, s.W, s.PadT, s.PadL = 1, 400+n, 14, 14, k/2, k/2
+			s.OC, s.OH, s.OW = s.C, (s.H+step-1)/step, (s.W+step-1)/step
 		}
 		w := make([]int16, k*k*s.C)
 		for i := range w {
@@ -85,6 +89,36 @@ func byteStripCodes[T int8 | uint8](t *testing.T, least, most int32) {
 	}
 }
 
+// TestByteStripCuts looks at how strips are cut for two threads: small pictures by channels, others by lines, of which pieces have some.
+func TestByteStripCuts(t *testing.T) {
+	t.Parallel()
+	two := workers.New(2, nil)
+	t.Cleanup(two.Close)
+	for _, c := range []struct {
+		name                string
+		s                   ConvShape
+		jobs, pieces, parts int
+	}{
+		{"small", ConvShape{N: 1, C: 960, H: 7, W: 7, OH: 7, OW: 7, KH: 3}, 2, 1, 2},
+		{"many taps", ConvShape{N: 1, C: 1152, H: 7, W: 7, OH: 7, OW: 7, KH: 5}, 4, 1, 4},
+		{"few channels", ConvShape{N: 1, C: 192, H: 14, W: 14, OH: 14, OW: 14, KH: 3}, 2, 2, 1},
+		{"few lines", ConvShape{N: 1, C: 960, H: 20, W: 20, OH: 20, OW: 20, KH: 5}, 2, 2, 1},
+		{"large", ConvShape{N: 1, C: 96, H: 112, W: 112, OH: 112, OW: 112, KH: 3}, 4, 4, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := &byteStrips{k: c.s.KH, step: 1}
+			jobs, pieces, parts := b.cut(two, &c.s, (c.s.C+simd.ByteLanes-1)/simd.ByteLanes)
+			if jobs != c.jobs || pieces != c.pieces || parts != c.parts {
+				t.Errorf("%d jobs of %d pieces and %d parts, want %d, %d and %d", jobs, pieces, parts, c.jobs, c.pieces, c.parts)
+			}
+			if jobs, pieces, parts = b.cut(nil, &c.s, 1); jobs != 1 || parts != 1 || pieces > 4 {
+				t.Errorf("one thread: %d jobs of %d pieces and %d parts", jobs, pieces, parts)
+			}
+		})
+	}
+}
+
 // TestDepthwiseLast compares depthwise convolutions of codes with plain Go, with the channels first and last, beginning with some that surely have
 // them last where bytes can be turned.
 func TestDepthwiseLast(t *testing.T) {
@@ -92,6 +126,8 @@ func TestDepthwiseLast(t *testing.T) {
 		{N: 1, C: 144, OH: 9, OW: 11, H: 9, W: 11, KH: 3, StrideH: 1, PadT: 1, PadL: 1},
 		{N: 2, C: 96, OH: 6, OW: 6, H: 12, W: 12, KH: 3, StrideH: 2, PadT: 0, PadL: 0},
 		{N: 1, C: 16, OH: 5, OW: 40, H: 5, W: 40, KH: 5, StrideH: 1, PadT: 2, PadL: 2},
+		{N: 1, C: 600, OH: 7, OW: 7, H: 7, W: 7, KH: 5, StrideH: 1, PadT: 2, PadL: 2},
+		{N: 1, C: 1032, OH: 7, OW: 7, H: 14, W: 14, KH: 3, StrideH: 2, PadT: 0, PadL: 0},
 	}
 	r := rand.New(rand.NewPCG(19, 20))
 	last := map[simd.Set]int{}

@@ -155,6 +155,10 @@ func (c *intLines) cut(p *workers.Pool, s *ConvShape, planes, copies bool) intCu
 	}
 	sums := l.images * l.n * l.count * q.groups * q.panels * w.f.Cols // with those that nobody wants
 	jobs := jobsOf(p, sums*(w.segs*w.seg+sumCost), w.f.Rate()) / (l.images * q.groups)
+	least := 4 * w.f.Rows // positions of a piece
+	if q.rows < w.f.Rows {
+		least = 2 * q.rows
+	}
 	switch {
 	case jobs <= 1:
 	case l.n*l.count <= intNear && q.panels >= t:
@@ -164,7 +168,7 @@ func (c *intLines) cut(p *workers.Pool, s *ConvShape, planes, copies bool) intCu
 	case planes && l.n*l.count <= smallPlane && q.panels >= t && s.OC > s.C:
 		q.parts = min(t, q.panels)
 	case l.n >= t:
-		q.blocks = min(jobs, l.n)
+		q.blocks = min(jobs, l.n, max(t, l.n*l.count/least/t*t))
 		k := s.KH
 		if l.turned {
 			k = s.KW
@@ -173,10 +177,6 @@ func (c *intLines) cut(p *workers.Pool, s *ConvShape, planes, copies bool) intCu
 			q.blocks = min(q.blocks, max(t, l.n/(2*k)/t*t))
 		}
 	default:
-		least := 4 * w.f.Rows
-		if q.rows < w.f.Rows {
-			least = 2 * q.rows
-		}
 		if q.pieces = max(1, min(jobs, l.count/least)); q.pieces > t {
 			q.pieces -= q.pieces % t // each thread has as many
 		}

@@ -65,6 +65,14 @@ func productInParts(p *workers.Pool, k *simd.Parts, f *simd.Floats, g *GemmParam
 	if byCols < jobs {
 		byRows = min(max(1, jobs/byCols), max(1, blocks/partBlocks))
 	}
+	// Threads that would have nothing to do take smaller pieces, of which less is written twice.
+	if most := min(jobs, t); byRows*byCols < most {
+		if g.M < g.N {
+			byCols = min(most/byRows, all)
+		} else {
+			byRows = min(most/byCols, blocks)
+		}
+	}
 	workers.Do(p, byRows*byCols, 1, partArgs{k, productArgs{f, *g, a, b, c, or(g.LDA, g.K), 1, or(g.LDC, g.N), all, byRows, byCols, t}, blocks}, func(q partArgs, lo, hi int) {
 		r := partRooms.Get().(*partRoom)
 		for i := lo; i < hi; i++ {

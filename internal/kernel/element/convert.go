@@ -5,6 +5,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Floats rounds integers to float32; dst is as long as src.
@@ -29,6 +30,14 @@ func Bound(v []float32, lo, hi float32) {
 	for i, x := range v {
 		v[i] = min(max(x, lo), hi)
 	}
+}
+
+// LookupGrain is the least number of bytes to look up that are worth giving to another thread.
+func LookupGrain() int {
+	if f := simd.IntKernels(); f != nil && f.LooksUp() {
+		return workers.Grain(16)
+	}
+	return Grain
 }
 
 // Lookup replaces bytes by their entries in a table; dst may be src.

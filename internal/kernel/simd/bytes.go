@@ -255,6 +255,9 @@ func (f *Ints) GatherQuads(dst, src []uint8, offs []int32, runs []Run) {
 	f.gatherQuads(unsafe.SliceData(dst), unsafe.SliceData(src), &offs[0], len(offs)/4, &runs[0].From, len(runs))
 }
 
+// LooksUp tells whether [Ints.Lookup] has a loop in vectors.
+func (f *Ints) LooksUp() bool { return f.lookup != nil }
+
 // Lookup replaces bytes by their entries in a table. It returns for how many it did so.
 func (f *Ints) Lookup(dst, src []uint8, table *[256]uint8) int {
 	n := len(dst)

@@ -282,7 +282,7 @@ func Lookup(in int, table *[256]uint8) op.Run {
 		table *[256]uint8
 	}
 	return func(c *op.Call) error {
-		workers.Do(c.Pool, len(c.Out[0].Data), Grain, args{c.Out[0].Data, c.In[in].Data, table}, func(a args, lo, hi int) {
+		workers.Do(c.Pool, len(c.Out[0].Data), element.LookupGrain(), args{c.Out[0].Data, c.In[in].Data, table}, func(a args, lo, hi int) {
 			element.Lookup(a.y[lo:hi], a.x[lo:hi], a.table)
 		})
 		return nil

@@ -32,20 +32,20 @@ type unary[T, R any] struct {
 
 // RunUnary applies f to ranges of input 0 in parallel.
 func RunUnary[T, R tensor.Number](f func(dst []R, src []T)) op.Run {
-	return runUnary(f, tensor.Of[T], tensor.Of[R])
+	return runUnary(f, tensor.Of[T], tensor.Of[R], element.Grain/2)
 }
 
-// RunCodes is [RunUnary] over elements of 8 bits as they are, with and without sign.
-func RunCodes(f func(dst, src []uint8)) op.Run {
-	return runUnary(f, tensor.Words[uint8], tensor.Words[uint8])
+// RunLookup is [RunUnary] over elements of 8 bits as they are, with and without sign, which f looks up in a table.
+func RunLookup(f func(dst, src []uint8)) op.Run {
+	return runUnary(f, tensor.Words[uint8], tensor.Words[uint8], element.LookupGrain())
 }
 
-func runUnary[T, R any](f func(dst []R, src []T), in func(*tensor.Tensor) []T, out func(*tensor.Tensor) []R) op.Run {
+func runUnary[T, R any](f func(dst []R, src []T), in func(*tensor.Tensor) []T, out func(*tensor.Tensor) []R, grain int) op.Run {
 	r := &unary[T, R]{f: f}
 	r.body = func(_, lo, hi int) { r.f(r.out[lo:hi], r.in[lo:hi]) }
 	return func(c *op.Call) error {
 		r.in, r.out = in(c.In[0]), out(c.Out[0])
-		c.Pool.ForWorker(len(r.out), element.Grain/2, r.body)
+		c.Pool.ForWorker(len(r.out), grain, r.body)
 		r.in, r.out = nil, nil
 		return nil
 	}
@@ -315,11 +315,11 @@ func classify(mk func(c *op.Call) (func(float64) bool, func(dst []uint8, src []f
 		case tensor.Float32:
 			return RunUnary(loop), nil
 		case tensor.Float64:
-			return runUnary(classLoop[uint64](bits, 0x7ff<<52), tensor.Words[uint64], tensor.Of[uint8]), nil
+			return runUnary(classLoop[uint64](bits, 0x7ff<<52), tensor.Words[uint64], tensor.Of[uint8], element.Grain/2), nil
 		case tensor.Float16:
-			return runUnary(classLoop[uint16](bits, 0x7c00), tensor.Words[uint16], tensor.Of[uint8]), nil
+			return runUnary(classLoop[uint16](bits, 0x7c00), tensor.Words[uint16], tensor.Of[uint8], element.Grain/2), nil
 		case tensor.BFloat16:
-			return runUnary(classLoop[uint16](bits, 0x7f80), tensor.Words[uint16], tensor.Of[uint8]), nil
+			return runUnary(classLoop[uint16](bits, 0x7f80), tensor.Words[uint16], tensor.Of[uint8], element.Grain/2), nil
 		}
 		return func(c *op.Call) error {
 			x, y := c.In[0], tensor.Of[uint8](c.Out[0])

@@ -153,7 +153,7 @@ func prepareQTable(mk func(c *op.Call) func(float32) float32) elem.Prepare {
 		f, t := mk(c), c.In[0].Type
 		var table [256]uint8
 		var reals [256]float32
-		look := elementwise.RunCodes(func(dst, src []uint8) { element.Lookup(dst, src, &table) })
+		look := elementwise.RunLookup(func(dst, src []uint8) { element.Lookup(dst, src, &table) })
 		var from, to affine // of the table, if there is one
 		made := false
 		return func(c *op.Call) error {
@@ -191,7 +191,7 @@ func prepareLookUp(c *op.Call) (op.Run, error) {
 		return lookUpEach, nil
 	}
 	var table *[lookUps]uint8
-	run := elementwise.RunCodes(func(dst, src []uint8) { element.Lookup(dst, src, table) })
+	run := elementwise.RunLookup(func(dst, src []uint8) { element.Lookup(dst, src, table) })
 	return func(c *op.Call) error {
 		table = (*[lookUps]uint8)(c.In[1].Data)
 		return run(c)
@@ -213,7 +213,7 @@ func lookUpEach(c *op.Call) error {
 		return nil
 	}
 	q.size = len(q.x) / planes
-	workers.Do(c.Pool, planes, max(1, element.Grain/q.size), q, func(q lookingUp, lo, hi int) {
+	workers.Do(c.Pool, planes, max(1, element.LookupGrain()/q.size), q, func(q lookingUp, lo, hi int) {
 		n := q.size
 		for i := lo; i < hi; i++ {
 			element.Lookup(q.y[i*n:(i+1)*n], q.x[i*n:(i+1)*n], (*[lookUps]uint8)(q.tables[i%q.channels*lookUps:]))
