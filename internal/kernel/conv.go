@@ -61,6 +61,7 @@ type Conv struct {
 	flat      *flatPlan     // the same of groups
 	groups    *groupPlan    // instead of lines, of small groups, where weights have no zeros to leave out
 	tiled     *minimalPlan  // minimal filtering in vectors, instead of both, where weights have no zeros to leave out
+	parts     *simd.Parts   // instead of products in float32 over planes, where weights have no zeros to leave out
 	windows   *simd.Windows // of a depthwise convolution in vectors
 	repeats   *simd.Repeats // of one over [N,H,W,C] with several results a channel
 	strips    *stripPlan    // of one that can go down the lines
@@ -110,6 +111,7 @@ func newConv(s ConvShape, v *volume, nhwc bool, w, bias []float32, act activatio
 			}
 			c.tiled = c.planMinimal()
 			c.copied = c.copies()
+			c.parts = c.planParts()
 		}
 	}
 	c.minimal = c.f == nil && !nhwc && !c.depthwise && s.winograd(c.cg, c.og)
@@ -242,7 +244,7 @@ func (c *Conv) setSparse(w []float32) {
 	}
 	for g := range c.s.Groups {
 		s := newSparse(c.og, c.k, w[g*c.og*c.k:], c.k, 1, turned)
-		if s == nil || c.tiled != nil && s.cost()*c.denseTime() >= float64(c.og*c.k)*c.tiled.time(c) {
+		if s == nil || c.quick() && s.cost()*c.denseTime() >= float64(c.og*c.k)*c.quickTime() {
 			c.sparse = nil
 			return
 		}
@@ -270,6 +272,8 @@ func (c *Conv) Name() string {
 		return c.sparse[0].name()
 	case c.tiled != nil:
 		return setName("winograd", c.f)
+	case c.parts != nil:
+		return partsName()
 	case c.few != nil:
 		return setName("packed", c.f)
 	case c.f != nil:
@@ -291,8 +295,8 @@ func (c *Conv) Minimal() bool { return c.tiled != nil && c.sparse == nil }
 // taken for dense.
 func (c *Conv) Time() float64 {
 	switch {
-	case c.Minimal():
-		return c.tiled.time(c)
+	case c.quick() && c.sparse == nil:
+		return c.quickTime()
 	case c.planes == nil || c.f == nil:
 		return c.productTime() * float64(c.s.OH*c.s.OW)
 	}

@@ -29,6 +29,7 @@
 //	gaps as large as the picture               gaps.go, taps.go
 //	[N,C,H,W], lines that fill panels          direct.go; groups: flat.go
 //	[N,C,H,W], gathered or in frames           planes.go
+//	[N,C,H,W] in tiles of bfloat16             parts.go, planes.go
 //	[N,H,W,C]                                  lines.go; small groups: grouplanes.go
 //	depthwise                                  strips.go, lanetiles.go, windows.go, depthwise.go
 //	three axes                                 volume.go, volumelines.go

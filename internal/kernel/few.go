@@ -8,7 +8,7 @@ import "github.com/opmeter/opmeter/internal/workers"
 // setFew packs constant weights where that is faster.
 func (c *Conv) setFew(w []float32) {
 	s := &c.s
-	if c.planes == nil || c.f == nil || s.Groups > 1 || c.sparse != nil || c.tiled != nil {
+	if c.planes == nil || c.f == nil || s.Groups > 1 || c.sparse != nil || c.tiled != nil || c.parts != nil {
 		return
 	}
 	if c.fewCost() >= c.planeCost() {

@@ -69,7 +69,7 @@ func (p *PackedB) Name(g GemmParams) string {
 // productName names a product by its way of packing.
 func productName(name string, f *simd.Floats, g *GemmParams, narrow simd.Narrow) string {
 	if inParts(f, g, narrow) != nil {
-		return "parts/" + simd.AMX.String()
+		return partsName()
 	}
 	return setName(name, f)
 }

@@ -18,7 +18,7 @@ func (c *Conv) Halves() bool {
 // RunHalves convolves the codes x into those of y; see [Conv.Halves].
 func (c *Conv) RunHalves(p *workers.Pool, x, y []uint16) {
 	switch {
-	case c.gaps != nil, c.few != nil, c.tiled != nil && c.sparse == nil:
+	case c.gaps != nil, c.few != nil, c.quick() && c.sparse == nil:
 		c.wideHalves(p, x, y)
 		return
 	case c.strips != nil:

@@ -17,7 +17,8 @@ const (
 	// A piece of work has so many panels at least, since it writes its rows in parts, and so many blocks of rows, since it writes its panels.
 	partPanels = 6
 	partBlocks = 8
-	partRate   = 75 // products in a nanosecond, beside others that use the same core's tiles
+	partFrame  = 1 << 19 // bounds the values of a convolution's frame
+	partRate   = 75      // products in a nanosecond, beside others that use the same core's tiles
 )
 
 // partRoom is what a piece of a product in parts works in.
@@ -50,6 +51,70 @@ func inParts(f *simd.Floats, g *GemmParams, narrow simd.Narrow) *simd.Parts {
 		return nil
 	}
 	return simd.PartKernels() // asked last: the first time computes with them
+}
+
+// partsName is the name of products in parts.
+func partsName() string { return "parts/" + simd.AMX.String() }
+
+// planParts are the loops of a convolution over planes in parts; nil where other ways take less time.
+func (c *Conv) planParts() *simd.Parts {
+	k := c.newParts()
+	if k == nil || c.partsTime() > 0.9*c.floatsTime() {
+		return nil
+	}
+	return k
+}
+
+// newParts are the loops of a convolution over planes in parts, whose output channels are the rows of products and positions their columns; nil
+// where there are none, or too few rows, minimal filtering has fewer products, or the frame of a picture would leave the second-level cache.
+func (c *Conv) newParts() *simd.Parts {
+	k, s := simd.PartKernels(), &c.s
+	if k == nil || c.f.Cols != simd.PartCols || c.volume != nil || c.tiled != nil || s.Groups > 1 || s.OC <= 2*c.f.Rows || c.planes.frame && s.C*c.planes.size > partFrame {
+		return nil
+	}
+	return k
+}
+
+// partsTime is about what a picture takes in parts, in nanoseconds, as measured on an Emerald Rapids Xeon whose cores others use, too: products, writing
+// weights and panels in parts, sums, and gathering from frames.
+func (c *Conv) partsTime() float64 {
+	s := &c.s
+	m, n, k := float64(roundUp(s.OC, simd.PartRows)), float64(roundUp(s.OH*s.OW, simd.PartCols)), float64(c.k)
+	ns := m*n*float64(roundUp(c.k, simd.PartSteps))/110 + 0.25*(k*(m+n)+m*n)
+	if c.planes.frame {
+		ns += c.framesTime()*float64(s.OH*s.OW) + 0.1*k*n
+	}
+	return ns
+}
+
+// floatsTime is what [Conv.partsTime] has to be less than: that of products of float32 on the same processor.
+func (c *Conv) floatsTime() float64 {
+	s := &c.s
+	area := float64(s.OH * s.OW)
+	ns := area * float64(s.OC) * (c.taken(s.OH*s.OW)*float64(c.k)/60 + 0.05)
+	if c.planes.frame {
+		ns += c.framesTime() * area
+	}
+	return ns
+}
+
+// imageInParts is [Conv.planeImage] in parts.
+func (c *Conv) imageInParts(p *workers.Pool, x, y []float32, n int) {
+	f, area := c.f, c.s.OH*c.s.OW
+	g := GemmParams{M: c.og, N: area, K: c.k, LDA: c.k + c.between, LDC: c.step(), BiasM: c.bias, Act: c.act}
+	b := panels{data: x, conv: c}
+	var room *[]float32
+	if !c.planes.frame {
+		b = panels{data: x, step: area, next: f.Cols}
+		if rest := area % f.Cols; rest > 0 {
+			room, b.tail = borrow(f.Cols * c.k)
+			pack(b.tail, x[area-rest:], rest, c.k, f.Cols, 1, area)
+		}
+	}
+	productInParts(p, c.parts, f, &g, c.weights, b, c.results(y, n, 0))
+	if room != nil {
+		scratch.Put(room)
+	}
 }
 
 // productInParts is [product] in parts.
@@ -111,7 +176,7 @@ func (q *partArgs) run(room *partRoom, m0, m1, n0, n1 int) {
 	pb, pa := codes[:2*size], codes[2*size:]
 	var wide []float32
 	if b.widens() {
-		sw, r := borrow(roundUp(min(steps, g.K), FewBitLine) * f.Cols)
+		sw, r := borrow((roundUp(min(steps, g.K), FewBitLine) + 2) * f.Cols)
 		defer scratch.Put(sw)
 		wide = r
 	}

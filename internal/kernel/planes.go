@@ -96,7 +96,7 @@ func remainders(k, dil, stride, out int) (all, of []int, size int) {
 func (c *Conv) runPlanes(p *workers.Pool, x, y []float32) {
 	s, q := &c.s, c.planes
 	switch {
-	case c.sparse != nil:
+	case c.sparse != nil, c.parts != nil:
 	case c.direct != nil:
 		c.runDirect(p, x, y)
 		return
@@ -111,6 +111,7 @@ func (c *Conv) runPlanes(p *workers.Pool, x, y []float32) {
 		return
 	}
 	sc, frame := borrow(s.C*q.size + c.f.Cols)
+	clear(frame[s.C*q.size:]) // which columns beyond the last read: what tiles take depends on the whole panel
 	for n := range s.N {
 		workers.Do(p, s.C, max(1, copyGrain/q.size), planeFrames{c, frame, x, n}, func(a planeFrames, lo, hi int) {
 			s, q := &a.c.s, a.c.planes
@@ -247,6 +248,10 @@ func strided[T any](dst, src []T, step int) {
 
 // planeImage convolves image n, given in frames or as it is.
 func (c *Conv) planeImage(p *workers.Pool, x, y []float32, n int) {
+	if c.parts != nil && c.sparse == nil {
+		c.imageInParts(p, x, y, n)
+		return
+	}
 	cut := c.s.cutPlanes(p, c.og, c.k, c.cut(), c.f.Cols, 4, c.f.Rate())
 	workers.Do(p, cut.jobs, 1, planeArgs{c, x, y, n, cut}, func(q planeArgs, lo, hi int) {
 		r, t := q.cut.rooms(), tiles.Get().(*simd.Tile)
@@ -462,7 +467,7 @@ const copyChannels = 64
 // setApart writes rows of given weights further apart that would lie a multiple of sameLines bytes from each other, if many positions read
 // them.
 func (c *Conv) setApart() {
-	if c.planes == nil || c.f == nil || !c.given || 4*c.k%sameLines != 0 || c.og <= c.f.Rows/2 {
+	if c.planes == nil || c.f == nil || !c.given || c.parts != nil && c.sparse == nil || 4*c.k%sameLines != 0 || c.og <= c.f.Rows/2 {
 		return
 	}
 	line := c.k + apart

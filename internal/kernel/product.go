@@ -45,15 +45,24 @@ type panels struct {
 	step, next int
 	tail       []float32
 	few        *FewBits // in place of all else, if set
+	conv       *Conv    // gathers panels from data, its frames, if set
 }
 
 // widens tells whether panels are widened part by part.
-func (b *panels) widens() bool { return b.few != nil || b.narrow != simd.WideFloat32 }
+func (b *panels) widens() bool {
+	return b.few != nil || b.conv != nil || b.narrow != simd.WideFloat32
+}
 
-// widen writes steps from k0 on of a panel in float32.
+// widen writes steps from k0 on of a panel in float32. Frames are gathered over the end of a panel, by two rows at most.
 func (b *panels) widen(dst []float32, panel, cols, k0, steps int) {
 	if b.few != nil {
 		b.few.widen(dst, panel, k0, steps)
+		return
+	}
+	if b.conv != nil {
+		runs := runRooms.Get().(*[]simd.Run)
+		*runs = b.conv.gather(dst, *runs, b.data, k0, steps, panel, panel+1)
+		runRooms.Put(runs)
 		return
 	}
 	widenPanel(dst[:steps*cols], b.codes[panel*b.next+k0*cols:], b.narrow)
@@ -75,7 +84,7 @@ type ahead struct {
 
 // ahead is what fetches rows k0 to k1 of a panel in so many tiles; nothing where rows lie apart.
 func (b *panels) ahead(panel, cols, n, k0, k1, tiles int) ahead {
-	if b.few != nil {
+	if b.few != nil || b.conv != nil {
 		return ahead{}
 	}
 	if b.narrow != simd.WideFloat32 {
