@@ -14,14 +14,11 @@ import (
 // bandMost is the most values of a column of a band: lines of windows of more are long enough by themselves.
 const bandMost = 32
 
-// bandOf is the number of values of a column of bands, 0 where the convolution has none: they gain where tiles take fewer steps for them than for the lines
-// of windows, and where planes would be gathered.
+// bandOf is the number of values of a column of bands, 0 where the convolution has none: they gain where planes would be gathered. Of a picture with its
+// channels last lines of windows are read where they lie, and taking channels apart first costs more than fewer steps of tiles gain.
 func (s *ConvShape) bandOf(f *simd.Ints, planes bool) int {
 	column := s.KH * s.C
-	if s.Groups > 1 || s.KH == 1 || s.DilH > 1 || s.DilW > 1 || s.C >= 16 || column > bandMost || s.OW < 4 || f == nil || !f.Quads() || !simd.ElementKernels().Columns() {
-		return 0
-	}
-	if fours := (s.KW*s.C + 3) / 4; !planes && (!f.Tiled((s.KW*column+3)/4, 1) || s.KH*simd.TilesOfRows(fours) <= simd.TilesOfRows((s.KW*column+3)/4)) {
+	if !planes || s.Groups > 1 || s.KH == 1 || s.DilH > 1 || s.DilW > 1 || s.C >= 16 || column > bandMost || s.OW < 4 || f == nil || !f.Quads() || !simd.ElementKernels().Columns() {
 		return 0
 	}
 	return column
@@ -77,25 +74,11 @@ func (q *intLineArgs) bandLines(dst []uint8, n, y, rows, x, cols int) {
 			}
 			fill(line[:q.bytes*left], q.edge)
 			fill(line[q.bytes*right:], q.edge)
-			if q.c.planes && left < right {
+			if left < right {
 				q.put(line[q.bytes*left:q.bytes*right], q.x[((n*s.C+c)*s.H+iy)*s.W+x+left:][:right-left])
 			}
 		}
-		if !q.c.planes && uint(iy) < uint(s.H) && left < right {
-			q.bandChannels(dst[r*s.C*step:], step, ((n*s.H+iy)*s.W+x+left)*s.C, left, right-left)
-		}
 	}
-}
-
-// bandChannels writes n positions from value at on, a line for each channel, step bytes apart, from value left on.
-func (q *intLineArgs) bandChannels(dst []uint8, step, at, left, n int) {
-	c := q.s.C
-	sc, room := borrow8(n * c)
-	turnBytes(room, n, q.x[at:], c, c, n)
-	for i := range c {
-		q.put(dst[i*step+q.bytes*left:][:q.bytes*n], room[i*n:][:n])
-	}
-	scratch.Put(sc)
 }
 
 // fillBands packs weights [OC,KH,KW,C] in the order of bands.
