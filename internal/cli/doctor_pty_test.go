@@ -29,9 +29,9 @@ func TestDoctorOverTerminal(t *testing.T) {
 		status int
 		want   []string
 	}{
-		{"ready", wire.Line{Baud: 921600}, "1s", board.Run(1 << 30), statusDone, []string{"ok       speed      921600 baud", "ok       protocol   mltk", "ok       inference  ", "ok       clock      "}},
+		{"ready", wire.Line{Baud: 921600}, "5s", board.Run(1 << 30), statusDone, []string{"ok       speed      921600 baud", "ok       protocol   mltk", "ok       inference  ", "ok       clock      "}},
 		{"silent", wire.Line{}, "200ms", wire.Silent, statusGate, []string{"problem  answer     nothing came within 200ms"}},
-		{"text", wire.Line{Baud: 115200}, "1s", wire.Flood([]byte("temp 22\n")), statusGate, []string{"ok       speed      115200 baud", "problem  protocol   text that no protocol knows, such as \"temp 22\""}},
+		{"text", wire.Line{Baud: 115200}, "5s", wire.Flood([]byte("temp 22\n")), statusGate, []string{"ok       speed      115200 baud", "problem  protocol   text that no protocol knows, such as \"temp 22\""}},
 		{"unplugged", wire.Line{UnplugAfter: 100}, "200ms", func(w io.Writer, r io.Reader) {
 			for {
 				if _, err := w.Write([]byte{1, 2, 3, 4, 5, 6, 7}); err != nil {
