@@ -30,6 +30,7 @@ func TestEmpty(t *testing.T) {
 		{"Conv", nil, nil, [][]int{{2, 4, 5, 5, 5}, {6, 4, 3, 3, 3}}},
 		{"ConvTranspose", nil, nil, [][]int{{2, 4, 5, 6}, {4, 6, 3, 3}, {6}}},
 		{"ConvInteger", nil, []tensor.Type{i8}, [][]int{{2, 4, 5, 6}, {6, 4, 3, 3}}},
+		{"DeformConv", nil, nil, [][]int{{2, 4, 5, 6}, {6, 4, 3, 3}, {2, 18, 3, 4}, {6}, {2, 9, 3, 4}}},
 		{"MaxPool", graph.Attrs{"kernel_shape": []int64{3, 3}}, nil, [][]int{{2, 4, 5, 6}}},
 		{"AveragePool", graph.Attrs{"kernel_shape": []int64{3, 3}}, nil, [][]int{{2, 4, 5, 6}}},
 		{"LpPool", graph.Attrs{"kernel_shape": []int64{3, 3}}, nil, [][]int{{2, 4, 5, 6}}},
