@@ -98,18 +98,7 @@ func testIntConv(t *testing.T, r *rand.Rand, pool *workers.Pool, s ConvShape) {
 				}
 				c := build(lastIn, lastOut)
 				for range 2 {
-					if !lastOut {
-						got := make([]int32, len(want))
-						if c.Run(pool, in, got); !slices.Equal(got, sums) {
-							t.Fatalf("%+v, %s, channels last %t: sums differ", s, c.Name(), lastIn)
-						}
-					}
-					if c.Vectors() {
-						got := make([]uint8, len(want))
-						if c.Codes(pool, in, got, &q); !slices.Equal(got, out) {
-							t.Fatalf("%+v, %s, channels last %t and %t: codes differ", s, c.Name(), lastIn, lastOut)
-						}
-					}
+					sameSums(t, c, pool, in, sums, out, &q, lastOut)
 					SetSumWeights(c, w, 0) // again, in the way for those that change
 				}
 			}

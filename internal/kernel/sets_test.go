@@ -571,3 +571,20 @@ func phasesAgree(t *testing.T, r *rand.Rand, pool *workers.Pool, s TransposedSha
 		t.Fatalf("%+v wrote beyond the end", s)
 	}
 }
+
+// sameSums compares the sums that a convolution makes of codes, unless it puts channels last, and the codes that vectors make of them.
+func sameSums(t *testing.T, c *ConvSums, pool *workers.Pool, x []uint8, sums []int32, codes []uint8, q *Rescale, lastOut bool) {
+	t.Helper()
+	if !lastOut {
+		got := make([]int32, len(sums))
+		if c.Run(pool, x, got); !slices.Equal(got, sums) {
+			t.Fatalf("%+v, %s: sums differ", c.s, c.Name())
+		}
+	}
+	if c.Vectors() {
+		got := make([]uint8, len(codes))
+		if c.Codes(pool, x, got, q); !slices.Equal(got, codes) {
+			t.Fatalf("%+v, %s, channels last %t: codes differ", c.s, c.Name(), lastOut)
+		}
+	}
+}

@@ -163,18 +163,7 @@ func TestSiftedConvs(t *testing.T) {
 				}
 				c := make1(lastIn, lastOut)
 				sifted = sifted || strings.HasPrefix(c.Name(), "sifted/")
-				if !lastOut {
-					got := make([]int32, len(want))
-					if c.Run(pool, in, got); !slices.Equal(got, want) {
-						t.Fatalf("%+v, %s, channels last %t: sums differ", s, c.Name(), lastIn)
-					}
-				}
-				if c.Vectors() {
-					got := make([]uint8, len(want))
-					if c.Codes(pool, in, got, &q); !slices.Equal(got, out) {
-						t.Fatalf("%+v, %s, channels last %t and %t: codes differ", s, c.Name(), lastIn, lastOut)
-					}
-				}
+				sameSums(t, c, pool, in, want, out, &q, lastOut)
 			}
 		}
 		if signed {

@@ -156,18 +156,7 @@ func TestSparseIntConvs(t *testing.T) {
 					}
 					c := build(lastIn, lastOut)
 					sparse = sparse || c.lines != nil && c.lines.sparse != nil
-					if !lastOut {
-						got := make([]int32, len(want))
-						if c.Run(pool, in, got); !slices.Equal(got, sums) {
-							t.Fatalf("%+v, %s, channels last %t: sums differ", s, c.Name(), lastIn)
-						}
-					}
-					if c.Vectors() {
-						got := make([]uint8, len(want))
-						if c.Codes(pool, in, got, &q); !slices.Equal(got, out) {
-							t.Fatalf("%+v, %s, channels last %t and %t: codes differ", s, c.Name(), lastIn, lastOut)
-						}
-					}
+					sameSums(t, c, pool, in, sums, out, &q, lastOut)
 					// The same weights again, in the way for those that change.
 					if SetSumWeights(c, w, 0); !lastOut {
 						got := make([]int32, len(want))
