@@ -58,21 +58,17 @@ func partsName() string { return "parts/" + simd.AMX.String() }
 
 // planParts are the loops of a convolution over planes in parts; nil where other ways take less time.
 func (c *Conv) planParts() *simd.Parts {
-	k := c.newParts()
-	if k == nil || c.partsTime() > 0.9*c.floatsTime() {
+	if !c.fitsParts() || c.partsTime() > 0.9*c.floatsTime() {
 		return nil
 	}
-	return k
+	return simd.PartKernels() // asked last, as by inParts
 }
 
-// newParts are the loops of a convolution over planes in parts, whose output channels are the rows of products and positions their columns; nil
-// where there are none, or too few rows, minimal filtering has fewer products, or the frame of a picture would leave the second-level cache.
-func (c *Conv) newParts() *simd.Parts {
-	k, s := simd.PartKernels(), &c.s
-	if k == nil || c.f.Cols != simd.PartCols || c.volume != nil || c.tiled != nil || s.Groups > 1 || s.OC <= 2*c.f.Rows || c.planes.frame && s.C*c.planes.size > partFrame {
-		return nil
-	}
-	return k
+// fitsParts tells whether a convolution over planes can go in parts, with output channels for the rows of products and positions for their columns: not
+// with too few rows, where minimal filtering has fewer products, or where the frame of a picture would leave the second-level cache.
+func (c *Conv) fitsParts() bool {
+	s := &c.s
+	return c.f.Cols == simd.PartCols && c.volume == nil && c.tiled == nil && s.Groups <= 1 && s.OC > 2*c.f.Rows && (!c.planes.frame || s.C*c.planes.size <= partFrame)
 }
 
 // partsTime is about what a picture takes in parts, in nanoseconds, as measured on an Emerald Rapids Xeon whose cores others use, too: products, writing
