@@ -60,6 +60,7 @@ type Conv struct {
 	direct    *directPlan   // instead of planes, where weights have no zeros to leave out
 	flat      *flatPlan     // the same of groups
 	groups    *groupPlan    // instead of lines, of small groups, where weights have no zeros to leave out
+	positions *positionPlan // instead of lines, of few output channels, where weights have no zeros to leave out
 	tiled     *minimalPlan  // minimal filtering in vectors, instead of both, where weights have no zeros to leave out
 	parts     *simd.Parts   // instead of products in float32 over planes, where weights have no zeros to leave out
 	windows   *simd.Windows // of a depthwise convolution in vectors
@@ -96,6 +97,7 @@ func newConv(s ConvShape, v *volume, nhwc bool, w, bias []float32, act activatio
 		c.lines = s.planLines(c.cg, c.og, c.f.Cols, kBlock)
 		if v == nil {
 			c.groups = s.planGroups(c.cg, c.og)
+			c.positions = c.planPositions()
 		}
 	} else if c.f != nil {
 		if v == nil {
@@ -212,7 +214,7 @@ func (c *Conv) setWeights(w, bias []float32) {
 	case c.tiled != nil:
 		c.setMinimal(w)
 		return
-	case c.planes != nil:
+	case c.planes != nil, c.positions != nil:
 		c.weights, c.given = w, true
 		return
 	case c.groups != nil:
@@ -327,6 +329,8 @@ func (c *Conv) Run(p *workers.Pool, x, y []float32) {
 		c.runWinograd(p, x, y)
 	case c.groups != nil && c.sparse == nil:
 		c.runGroups(p, x, y)
+	case c.positions != nil && c.sparse == nil:
+		c.runPositions(p, x, y)
 	case c.lines != nil:
 		c.runLines(p, x, y)
 	case c.tiled != nil && c.sparse == nil:

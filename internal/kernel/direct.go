@@ -173,7 +173,7 @@ func (c *Conv) directLines(t *simd.Tile, frame, y []float32, g, y0, y1, columns,
 			c.rows(t, g, k0, o0, o1, func(o, rows int) {
 				for p := 0; p < columns; {
 					t.B, t.C = &frame[(line-y0)*q.w+p], &y[o*step+line*s.OW+p]
-					p += f.Placed(t, rows, columns-p)
+					p += f.Placed(t, rows, columns-p, false)
 				}
 			})
 		}

@@ -30,7 +30,7 @@
 //	[N,C,H,W], lines that fill panels          direct.go; groups: flat.go
 //	[N,C,H,W], gathered or in frames           planes.go
 //	[N,C,H,W] in tiles of bfloat16             parts.go, planes.go
-//	[N,H,W,C]                                  lines.go; small groups: grouplanes.go
+//	[N,H,W,C]                                  lines.go; small groups: grouplanes.go; few output channels: positions.go
 //	depthwise                                  strips.go, lanetiles.go, windows.go, depthwise.go
 //	three axes                                 volume.go, volumelines.go
 //	float16                                    halves.go

@@ -118,7 +118,7 @@ func (c *Conv) flatLines(t *simd.Tile, frame, room []float32, width int, y []flo
 			c.rows(t, g, k0, o0, here, func(o, rows int) {
 				for p := 0; p < n; {
 					t.B, t.C = &frame[p], &room[(o-o0)*width+p]
-					p += f.Placed(t, rows, n-p)
+					p += f.Placed(t, rows, n-p, false)
 				}
 			})
 		}

@@ -44,15 +44,18 @@ func floats(a *asm) {
 		if w == zmm {
 			rows = 12
 		}
-		for _, kind := range []tileKind{fusedTile, exactTile, placedTile} {
+		for _, kind := range []tileKind{fusedTile, exactTile, placedTile, exactPlacedTile} {
 			for r := 1; r <= rows; r++ {
 				a.tile(w, r, 2, kind, "", false)
 			}
-			for r := 1; r <= rows; r++ {
+			for r := 1; kind != exactPlacedTile && r <= rows; r++ {
 				a.tile(w, r, 1, kind, "", false)
 			}
-			for r := 1; w == zmm && kind == placedTile && r <= rows/2; r++ {
+			for r := 1; w == zmm && kind.placed() && r <= rows/2; r++ {
 				a.tile(w, r, 4, kind, "", false)
+			}
+			if kind == exactPlacedTile {
+				continue // lines are long there
 			}
 			for r := 1; w == zmm && r <= rows; r++ {
 				a.tile(w, r, 2, kind, "", true)
@@ -76,7 +79,13 @@ const (
 	fusedTile  tileKind = "fused"
 	exactTile  tileKind = "exact"  // products and sums are rounded apart
 	placedTile tileKind = "placed" // fused; each row of b lies at an offset of its own
+	// exactPlacedTile is exact, and rows of b lie at offsets.
+	exactPlacedTile tileKind = "exactPlaced"
 )
+
+func (k tileKind) exact() bool { return k == exactTile || k == exactPlacedTile }
+
+func (k tileKind) placed() bool { return k == placedTile || k == exactPlacedTile }
 
 // wideTile is a row by several panels of numbers of one kind; none for tiles of one panel of float32.
 type wideTile string
@@ -114,7 +123,7 @@ func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile, sho
 		}
 		return r
 	}
-	exact, placed := kind == exactTile, kind == placedTile
+	exact, placed := kind.exact(), kind.placed()
 	fetch, whole := !wide && !placed, wide || vecs > 2
 	a.function(name, "func(t *byte)")
 	t := a.Load(a.Param("t"), a.GP64())

@@ -16,9 +16,11 @@ type Floats struct {
 	// fused and exact are the functions for tiles of 1 to Rows rows, for up to Cols
 	// and up to Half columns, and in some sets for a quarter and three quarters of Cols.
 	fused, exact tiles
-	placed       tiles // of Placed, empty in sets without
-	spread       func(dst *float32, panel int, src *float32, line, n, panels int)
-	gather       func(dst, src *float32, offs *int32, n int, runs *int32, nruns int)
+	// placed and exactPlaced are those of Placed, empty in sets without; exactPlaced has tiles of whole panels only, of which
+	// masks leave out columns.
+	placed, exactPlaced tiles
+	spread              func(dst *float32, panel int, src *float32, line, n, panels int)
+	gather              func(dst, src *float32, offs *int32, n int, runs *int32, nruns int)
 	// bounce says that tiles have all columns of a panel, or of half of one: those that
 	// lack some go through a room that has them.
 	bounce bool
@@ -135,6 +137,9 @@ func (f *Floats) Run(t *Tile, rows, width int, exact bool) {
 // run computes a tile.
 func (of *tiles) run(f *Floats, t *Tile, rows, width int) {
 	all := f.Taken(width)
+	if of.half == nil {
+		all = f.Cols
+	}
 	if width < all {
 		t.setMask(width)
 	}
@@ -167,16 +172,20 @@ func (f *Floats) Taken(width int) int {
 // HasPlaced tells whether the set has [Floats.Placed].
 func (f *Floats) HasPlaced() bool { return f != nil && f.placed.whole != nil }
 
-// Placed is Run, with fused sums, of a b whose rows lie where Offs says. It computes as many of n columns as go together, up to
+// Placed is Run of a b whose rows lie where Offs says. It computes as many of n columns as go together, up to
 // two panels of them, and returns their number.
-func (f *Floats) Placed(t *Tile, rows, n int) int {
+func (f *Floats) Placed(t *Tile, rows, n int, exact bool) int {
+	of := &f.placed
+	if exact {
+		of = &f.exactPlaced
+	}
 	t.flags &^= flagMasked
-	if n >= 2*f.Cols && rows <= len(f.placed.double) {
-		f.placed.double[rows-1](t)
+	if n >= 2*f.Cols && rows <= len(of.double) {
+		of.double[rows-1](t)
 		return 2 * f.Cols
 	}
 	n = min(n, f.Cols)
-	f.placed.run(f, t, rows, n)
+	of.run(f, t, rows, n)
 	return n
 }
 

@@ -17,6 +17,9 @@ var floats = family[Floats]{
 			whole: []func(t *Tile){placed1x2AVX2, placed2x2AVX2, placed3x2AVX2, placed4x2AVX2, placed5x2AVX2, placed6x2AVX2},
 			half:  []func(t *Tile){placed1x1AVX2, placed2x1AVX2, placed3x1AVX2, placed4x1AVX2, placed5x1AVX2, placed6x1AVX2},
 		},
+		exactPlaced: tiles{
+			whole: []func(t *Tile){exactPlaced1x2AVX2, exactPlaced2x2AVX2, exactPlaced3x2AVX2, exactPlaced4x2AVX2, exactPlaced5x2AVX2, exactPlaced6x2AVX2},
+		},
 		gather: gatherAVX2, spread: spreadAVX2,
 	},
 	AVX512: {
@@ -41,6 +44,10 @@ var floats = family[Floats]{
 			short:  []func(t *Tile){placed1x1shortAVX512, placed2x1shortAVX512, placed3x1shortAVX512, placed4x1shortAVX512, placed5x1shortAVX512, placed6x1shortAVX512, placed7x1shortAVX512, placed8x1shortAVX512, placed9x1shortAVX512, placed10x1shortAVX512, placed11x1shortAVX512, placed12x1shortAVX512},
 			tiny:   []func(t *Tile){placed1x1tinyAVX512, placed2x1tinyAVX512, placed3x1tinyAVX512, placed4x1tinyAVX512, placed5x1tinyAVX512, placed6x1tinyAVX512, placed7x1tinyAVX512, placed8x1tinyAVX512, placed9x1tinyAVX512, placed10x1tinyAVX512, placed11x1tinyAVX512, placed12x1tinyAVX512},
 			double: []func(t *Tile){placed1x4AVX512, placed2x4AVX512, placed3x4AVX512, placed4x4AVX512, placed5x4AVX512, placed6x4AVX512},
+		},
+		exactPlaced: tiles{
+			whole:  []func(t *Tile){exactPlaced1x2AVX512, exactPlaced2x2AVX512, exactPlaced3x2AVX512, exactPlaced4x2AVX512, exactPlaced5x2AVX512, exactPlaced6x2AVX512, exactPlaced7x2AVX512, exactPlaced8x2AVX512, exactPlaced9x2AVX512, exactPlaced10x2AVX512, exactPlaced11x2AVX512, exactPlaced12x2AVX512},
+			double: []func(t *Tile){exactPlaced1x4AVX512, exactPlaced2x4AVX512, exactPlaced3x4AVX512, exactPlaced4x4AVX512, exactPlaced5x4AVX512, exactPlaced6x4AVX512},
 		},
 		gather: gatherAVX512, spread: spreadAVX512,
 	},
@@ -651,3 +658,75 @@ func placed11x1tinyAVX512(t *Tile)
 
 //go:noescape
 func placed12x1tinyAVX512(t *Tile)
+
+//go:noescape
+func exactPlaced1x2AVX2(t *Tile)
+
+//go:noescape
+func exactPlaced2x2AVX2(t *Tile)
+
+//go:noescape
+func exactPlaced3x2AVX2(t *Tile)
+
+//go:noescape
+func exactPlaced4x2AVX2(t *Tile)
+
+//go:noescape
+func exactPlaced5x2AVX2(t *Tile)
+
+//go:noescape
+func exactPlaced6x2AVX2(t *Tile)
+
+//go:noescape
+func exactPlaced1x2AVX512(t *Tile)
+
+//go:noescape
+func exactPlaced2x2AVX512(t *Tile)
+
+//go:noescape
+func exactPlaced3x2AVX512(t *Tile)
+
+//go:noescape
+func exactPlaced4x2AVX512(t *Tile)
+
+//go:noescape
+func exactPlaced5x2AVX512(t *Tile)
+
+//go:noescape
+func exactPlaced6x2AVX512(t *Tile)
+
+//go:noescape
+func exactPlaced7x2AVX512(t *Tile)
+
+//go:noescape
+func exactPlaced8x2AVX512(t *Tile)
+
+//go:noescape
+func exactPlaced9x2AVX512(t *Tile)
+
+//go:noescape
+func exactPlaced10x2AVX512(t *Tile)
+
+//go:noescape
+func exactPlaced11x2AVX512(t *Tile)
+
+//go:noescape
+func exactPlaced12x2AVX512(t *Tile)
+
+//go:noescape
+func exactPlaced1x4AVX512(t *Tile)
+
+//go:noescape
+func exactPlaced2x4AVX512(t *Tile)
+
+//go:noescape
+func exactPlaced3x4AVX512(t *Tile)
+
+//go:noescape
+func exactPlaced4x4AVX512(t *Tile)
+
+//go:noescape
+func exactPlaced5x4AVX512(t *Tile)
+
+//go:noescape
+func exactPlaced6x4AVX512(t *Tile)

@@ -8350,6 +8350,1417 @@ write_end:
 	VZEROUPPER
 	RET
 
+// func exactPlaced1x2AVX2(t *byte)
+// Requires: AVX
+TEXT ·exactPlaced1x2AVX2(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	TESTL  $0x00000001, 124(AX)
+	JNZ    continue
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), DX
+	TESTL   $0x00000008, 124(AX)
+	JNZ     first_masked
+	VMOVUPS (DX), Y0
+	VMOVUPS 32(DX), Y1
+	JMP     first_end
+
+first_masked:
+	MOVQ       96(AX), CX
+	VMOVUPS    (CX), Y0
+	VMASKMOVPS (DX), Y0, Y0
+	VMOVUPS    32(CX), Y1
+	VMASKMOVPS 32(DX), Y1, Y1
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	MOVQ  (AX), DX
+	MOVQ  t+0(FP), CX
+	MOVQ  48(AX), CX
+	MOVQ  16(AX), BX
+	MOVQ  128(AX), R9
+	MOVQ  40(AX), DI
+	MOVQ  32(AX), SI
+	IMULQ BX, SI
+	NEGQ  SI
+	ADDQ  24(AX), SI
+
+segment:
+	MOVQ 32(AX), R8
+
+step:
+	MOVLQSX      (R9), R10
+	VMOVUPS      (CX)(R10*4), Y2
+	VMOVUPS      32(CX)(R10*4), Y3
+	VBROADCASTSS (DX), Y4
+	VMULPS       Y2, Y4, Y5
+	VADDPS       Y5, Y0, Y0
+	VMULPS       Y3, Y4, Y5
+	VADDPS       Y5, Y1, Y1
+	ADDQ         BX, DX
+	ADDQ         $0x00000004, R9
+	DECQ         R8
+	JNZ          step
+	ADDQ         SI, DX
+	DECQ         DI
+	JNZ          segment
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), DX
+	TESTL        $0x00000002, 124(AX)
+	JZ           no_accumulate
+	TESTL        $0x00000008, 124(AX)
+	JNZ          accumulate_masked
+	VADDPS       (DX), Y0, Y0
+	VADDPS       32(DX), Y1, Y1
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVQ       96(AX), CX
+	VMOVUPS    (CX), Y2
+	VMASKMOVPS (DX), Y2, Y2
+	VADDPS     Y2, Y0, Y0
+	VMOVUPS    32(CX), Y2
+	VMASKMOVPS 32(DX), Y2, Y2
+	VADDPS     Y2, Y1, Y1
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), BX
+	TESTQ        BX, BX
+	JZ           no_rows
+	VBROADCASTSS (BX), Y4
+	VADDPS       Y4, Y0, Y0
+	VADDPS       Y4, Y1, Y1
+
+no_rows:
+	MOVQ    80(AX), BX
+	TESTQ   BX, BX
+	JZ      no_columns
+	TESTL   $0x00000008, 124(AX)
+	JNZ     columns_masked
+	VMOVUPS (BX), Y2
+	VADDPS  Y2, Y0, Y0
+	VMOVUPS 32(BX), Y3
+	VADDPS  Y3, Y1, Y1
+	JMP     columns_end
+
+columns_masked:
+	MOVQ       96(AX), CX
+	VMOVUPS    (CX), Y2
+	VMASKMOVPS (BX), Y2, Y2
+	VADDPS     Y2, Y0, Y0
+	VMOVUPS    32(CX), Y3
+	VMASKMOVPS 32(BX), Y3, Y3
+	VADDPS     Y3, Y1, Y1
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, 124(AX)
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y2
+	VBROADCASTSS 116(AX), Y3
+	VMAXPS       Y0, Y2, Y0
+	VMINPS       Y0, Y3, Y0
+	VMAXPS       Y1, Y2, Y1
+	VMINPS       Y1, Y3, Y1
+
+no_clamp:
+	TESTL   $0x00000008, 124(AX)
+	JNZ     write_masked
+	VMOVUPS Y0, (DX)
+	VMOVUPS Y1, 32(DX)
+	JMP     write_end
+
+write_masked:
+	MOVQ       96(AX), CX
+	VMOVUPS    (CX), Y5
+	VMASKMOVPS Y0, Y5, (DX)
+	VMOVUPS    32(CX), Y5
+	VMASKMOVPS Y1, Y5, 32(DX)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exactPlaced2x2AVX2(t *byte)
+// Requires: AVX
+TEXT ·exactPlaced2x2AVX2(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	TESTL  $0x00000001, 124(AX)
+	JNZ    continue
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), BX
+	TESTL   $0x00000008, 124(AX)
+	JNZ     first_masked
+	VMOVUPS (BX), Y0
+	VMOVUPS 32(BX), Y1
+	VMOVUPS (BX)(CX*1), Y2
+	VMOVUPS 32(BX)(CX*1), Y3
+	JMP     first_end
+
+first_masked:
+	MOVQ       96(AX), DX
+	VMOVUPS    (DX), Y0
+	VMASKMOVPS (BX), Y0, Y0
+	VMOVUPS    32(DX), Y1
+	VMASKMOVPS 32(BX), Y1, Y1
+	VMOVUPS    (DX), Y2
+	VMASKMOVPS (BX)(CX*1), Y2, Y2
+	VMOVUPS    32(DX), Y3
+	VMASKMOVPS 32(BX)(CX*1), Y3, Y3
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	MOVQ  (AX), BX
+	MOVQ  t+0(FP), DX
+	MOVQ  48(AX), DX
+	MOVQ  16(AX), SI
+	MOVQ  128(AX), R10
+	MOVQ  40(AX), R8
+	MOVQ  32(AX), DI
+	IMULQ SI, DI
+	NEGQ  DI
+	ADDQ  24(AX), DI
+
+segment:
+	MOVQ 32(AX), R9
+
+step:
+	MOVLQSX      (R10), R11
+	VMOVUPS      (DX)(R11*4), Y4
+	VMOVUPS      32(DX)(R11*4), Y5
+	VBROADCASTSS (BX), Y6
+	VMULPS       Y4, Y6, Y7
+	VADDPS       Y7, Y0, Y0
+	VMULPS       Y5, Y6, Y7
+	VADDPS       Y7, Y1, Y1
+	VBROADCASTSS (BX)(CX*1), Y6
+	VMULPS       Y4, Y6, Y7
+	VADDPS       Y7, Y2, Y2
+	VMULPS       Y5, Y6, Y7
+	VADDPS       Y7, Y3, Y3
+	ADDQ         SI, BX
+	ADDQ         $0x00000004, R10
+	DECQ         R9
+	JNZ          step
+	ADDQ         DI, BX
+	DECQ         R8
+	JNZ          segment
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), BX
+	TESTL        $0x00000002, 124(AX)
+	JZ           no_accumulate
+	TESTL        $0x00000008, 124(AX)
+	JNZ          accumulate_masked
+	VADDPS       (BX), Y0, Y0
+	VADDPS       32(BX), Y1, Y1
+	VADDPS       (BX)(CX*1), Y2, Y2
+	VADDPS       32(BX)(CX*1), Y3, Y3
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVQ       96(AX), DX
+	VMOVUPS    (DX), Y4
+	VMASKMOVPS (BX), Y4, Y4
+	VADDPS     Y4, Y0, Y0
+	VMOVUPS    32(DX), Y4
+	VMASKMOVPS 32(BX), Y4, Y4
+	VADDPS     Y4, Y1, Y1
+	VMOVUPS    (DX), Y4
+	VMASKMOVPS (BX)(CX*1), Y4, Y4
+	VADDPS     Y4, Y2, Y2
+	VMOVUPS    32(DX), Y4
+	VMASKMOVPS 32(BX)(CX*1), Y4, Y4
+	VADDPS     Y4, Y3, Y3
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), SI
+	TESTQ        SI, SI
+	JZ           no_rows
+	VBROADCASTSS (SI), Y6
+	VADDPS       Y6, Y0, Y0
+	VADDPS       Y6, Y1, Y1
+	VBROADCASTSS 4(SI), Y6
+	VADDPS       Y6, Y2, Y2
+	VADDPS       Y6, Y3, Y3
+
+no_rows:
+	MOVQ    80(AX), SI
+	TESTQ   SI, SI
+	JZ      no_columns
+	TESTL   $0x00000008, 124(AX)
+	JNZ     columns_masked
+	VMOVUPS (SI), Y4
+	VADDPS  Y4, Y0, Y0
+	VADDPS  Y4, Y2, Y2
+	VMOVUPS 32(SI), Y5
+	VADDPS  Y5, Y1, Y1
+	VADDPS  Y5, Y3, Y3
+	JMP     columns_end
+
+columns_masked:
+	MOVQ       96(AX), DX
+	VMOVUPS    (DX), Y4
+	VMASKMOVPS (SI), Y4, Y4
+	VADDPS     Y4, Y0, Y0
+	VADDPS     Y4, Y2, Y2
+	VMOVUPS    32(DX), Y5
+	VMASKMOVPS 32(SI), Y5, Y5
+	VADDPS     Y5, Y1, Y1
+	VADDPS     Y5, Y3, Y3
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, 124(AX)
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y4
+	VBROADCASTSS 116(AX), Y5
+	VMAXPS       Y0, Y4, Y0
+	VMINPS       Y0, Y5, Y0
+	VMAXPS       Y1, Y4, Y1
+	VMINPS       Y1, Y5, Y1
+	VMAXPS       Y2, Y4, Y2
+	VMINPS       Y2, Y5, Y2
+	VMAXPS       Y3, Y4, Y3
+	VMINPS       Y3, Y5, Y3
+
+no_clamp:
+	TESTL   $0x00000008, 124(AX)
+	JNZ     write_masked
+	VMOVUPS Y0, (BX)
+	VMOVUPS Y1, 32(BX)
+	VMOVUPS Y2, (BX)(CX*1)
+	VMOVUPS Y3, 32(BX)(CX*1)
+	JMP     write_end
+
+write_masked:
+	MOVQ       96(AX), DX
+	VMOVUPS    (DX), Y7
+	VMASKMOVPS Y0, Y7, (BX)
+	VMOVUPS    32(DX), Y7
+	VMASKMOVPS Y1, Y7, 32(BX)
+	VMOVUPS    (DX), Y7
+	VMASKMOVPS Y2, Y7, (BX)(CX*1)
+	VMOVUPS    32(DX), Y7
+	VMASKMOVPS Y3, Y7, 32(BX)(CX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exactPlaced3x2AVX2(t *byte)
+// Requires: AVX
+TEXT ·exactPlaced3x2AVX2(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	TESTL  $0x00000001, 124(AX)
+	JNZ    continue
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), BX
+	TESTL   $0x00000008, 124(AX)
+	JNZ     first_masked
+	VMOVUPS (BX), Y0
+	VMOVUPS 32(BX), Y1
+	VMOVUPS (BX)(CX*1), Y2
+	VMOVUPS 32(BX)(CX*1), Y3
+	VMOVUPS (BX)(CX*2), Y4
+	VMOVUPS 32(BX)(CX*2), Y5
+	JMP     first_end
+
+first_masked:
+	MOVQ       96(AX), DX
+	VMOVUPS    (DX), Y0
+	VMASKMOVPS (BX), Y0, Y0
+	VMOVUPS    32(DX), Y1
+	VMASKMOVPS 32(BX), Y1, Y1
+	VMOVUPS    (DX), Y2
+	VMASKMOVPS (BX)(CX*1), Y2, Y2
+	VMOVUPS    32(DX), Y3
+	VMASKMOVPS 32(BX)(CX*1), Y3, Y3
+	VMOVUPS    (DX), Y4
+	VMASKMOVPS (BX)(CX*2), Y4, Y4
+	VMOVUPS    32(DX), Y5
+	VMASKMOVPS 32(BX)(CX*2), Y5, Y5
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	MOVQ  (AX), BX
+	MOVQ  t+0(FP), DX
+	MOVQ  48(AX), DX
+	MOVQ  16(AX), SI
+	MOVQ  128(AX), R10
+	MOVQ  40(AX), R8
+	MOVQ  32(AX), DI
+	IMULQ SI, DI
+	NEGQ  DI
+	ADDQ  24(AX), DI
+
+segment:
+	MOVQ 32(AX), R9
+
+step:
+	MOVLQSX      (R10), R11
+	VMOVUPS      (DX)(R11*4), Y6
+	VMOVUPS      32(DX)(R11*4), Y7
+	VBROADCASTSS (BX), Y8
+	VMULPS       Y6, Y8, Y9
+	VADDPS       Y9, Y0, Y0
+	VMULPS       Y7, Y8, Y9
+	VADDPS       Y9, Y1, Y1
+	VBROADCASTSS (BX)(CX*1), Y8
+	VMULPS       Y6, Y8, Y9
+	VADDPS       Y9, Y2, Y2
+	VMULPS       Y7, Y8, Y9
+	VADDPS       Y9, Y3, Y3
+	VBROADCASTSS (BX)(CX*2), Y8
+	VMULPS       Y6, Y8, Y9
+	VADDPS       Y9, Y4, Y4
+	VMULPS       Y7, Y8, Y9
+	VADDPS       Y9, Y5, Y5
+	ADDQ         SI, BX
+	ADDQ         $0x00000004, R10
+	DECQ         R9
+	JNZ          step
+	ADDQ         DI, BX
+	DECQ         R8
+	JNZ          segment
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), BX
+	TESTL        $0x00000002, 124(AX)
+	JZ           no_accumulate
+	TESTL        $0x00000008, 124(AX)
+	JNZ          accumulate_masked
+	VADDPS       (BX), Y0, Y0
+	VADDPS       32(BX), Y1, Y1
+	VADDPS       (BX)(CX*1), Y2, Y2
+	VADDPS       32(BX)(CX*1), Y3, Y3
+	VADDPS       (BX)(CX*2), Y4, Y4
+	VADDPS       32(BX)(CX*2), Y5, Y5
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVQ       96(AX), DX
+	VMOVUPS    (DX), Y6
+	VMASKMOVPS (BX), Y6, Y6
+	VADDPS     Y6, Y0, Y0
+	VMOVUPS    32(DX), Y6
+	VMASKMOVPS 32(BX), Y6, Y6
+	VADDPS     Y6, Y1, Y1
+	VMOVUPS    (DX), Y6
+	VMASKMOVPS (BX)(CX*1), Y6, Y6
+	VADDPS     Y6, Y2, Y2
+	VMOVUPS    32(DX), Y6
+	VMASKMOVPS 32(BX)(CX*1), Y6, Y6
+	VADDPS     Y6, Y3, Y3
+	VMOVUPS    (DX), Y6
+	VMASKMOVPS (BX)(CX*2), Y6, Y6
+	VADDPS     Y6, Y4, Y4
+	VMOVUPS    32(DX), Y6
+	VMASKMOVPS 32(BX)(CX*2), Y6, Y6
+	VADDPS     Y6, Y5, Y5
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), SI
+	TESTQ        SI, SI
+	JZ           no_rows
+	VBROADCASTSS (SI), Y8
+	VADDPS       Y8, Y0, Y0
+	VADDPS       Y8, Y1, Y1
+	VBROADCASTSS 4(SI), Y8
+	VADDPS       Y8, Y2, Y2
+	VADDPS       Y8, Y3, Y3
+	VBROADCASTSS 8(SI), Y8
+	VADDPS       Y8, Y4, Y4
+	VADDPS       Y8, Y5, Y5
+
+no_rows:
+	MOVQ    80(AX), SI
+	TESTQ   SI, SI
+	JZ      no_columns
+	TESTL   $0x00000008, 124(AX)
+	JNZ     columns_masked
+	VMOVUPS (SI), Y6
+	VADDPS  Y6, Y0, Y0
+	VADDPS  Y6, Y2, Y2
+	VADDPS  Y6, Y4, Y4
+	VMOVUPS 32(SI), Y7
+	VADDPS  Y7, Y1, Y1
+	VADDPS  Y7, Y3, Y3
+	VADDPS  Y7, Y5, Y5
+	JMP     columns_end
+
+columns_masked:
+	MOVQ       96(AX), DX
+	VMOVUPS    (DX), Y6
+	VMASKMOVPS (SI), Y6, Y6
+	VADDPS     Y6, Y0, Y0
+	VADDPS     Y6, Y2, Y2
+	VADDPS     Y6, Y4, Y4
+	VMOVUPS    32(DX), Y7
+	VMASKMOVPS 32(SI), Y7, Y7
+	VADDPS     Y7, Y1, Y1
+	VADDPS     Y7, Y3, Y3
+	VADDPS     Y7, Y5, Y5
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, 124(AX)
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y6
+	VBROADCASTSS 116(AX), Y7
+	VMAXPS       Y0, Y6, Y0
+	VMINPS       Y0, Y7, Y0
+	VMAXPS       Y1, Y6, Y1
+	VMINPS       Y1, Y7, Y1
+	VMAXPS       Y2, Y6, Y2
+	VMINPS       Y2, Y7, Y2
+	VMAXPS       Y3, Y6, Y3
+	VMINPS       Y3, Y7, Y3
+	VMAXPS       Y4, Y6, Y4
+	VMINPS       Y4, Y7, Y4
+	VMAXPS       Y5, Y6, Y5
+	VMINPS       Y5, Y7, Y5
+
+no_clamp:
+	TESTL   $0x00000008, 124(AX)
+	JNZ     write_masked
+	VMOVUPS Y0, (BX)
+	VMOVUPS Y1, 32(BX)
+	VMOVUPS Y2, (BX)(CX*1)
+	VMOVUPS Y3, 32(BX)(CX*1)
+	VMOVUPS Y4, (BX)(CX*2)
+	VMOVUPS Y5, 32(BX)(CX*2)
+	JMP     write_end
+
+write_masked:
+	MOVQ       96(AX), DX
+	VMOVUPS    (DX), Y9
+	VMASKMOVPS Y0, Y9, (BX)
+	VMOVUPS    32(DX), Y9
+	VMASKMOVPS Y1, Y9, 32(BX)
+	VMOVUPS    (DX), Y9
+	VMASKMOVPS Y2, Y9, (BX)(CX*1)
+	VMOVUPS    32(DX), Y9
+	VMASKMOVPS Y3, Y9, 32(BX)(CX*1)
+	VMOVUPS    (DX), Y9
+	VMASKMOVPS Y4, Y9, (BX)(CX*2)
+	VMOVUPS    32(DX), Y9
+	VMASKMOVPS Y5, Y9, 32(BX)(CX*2)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exactPlaced4x2AVX2(t *byte)
+// Requires: AVX
+TEXT ·exactPlaced4x2AVX2(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	TESTL  $0x00000001, 124(AX)
+	JNZ    continue
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), SI
+	TESTL   $0x00000008, 124(AX)
+	JNZ     first_masked
+	VMOVUPS (SI), Y0
+	VMOVUPS 32(SI), Y1
+	VMOVUPS (SI)(CX*1), Y2
+	VMOVUPS 32(SI)(CX*1), Y3
+	VMOVUPS (SI)(CX*2), Y4
+	VMOVUPS 32(SI)(CX*2), Y5
+	VMOVUPS (SI)(DX*1), Y6
+	VMOVUPS 32(SI)(DX*1), Y7
+	JMP     first_end
+
+first_masked:
+	MOVQ       96(AX), BX
+	VMOVUPS    (BX), Y0
+	VMASKMOVPS (SI), Y0, Y0
+	VMOVUPS    32(BX), Y1
+	VMASKMOVPS 32(SI), Y1, Y1
+	VMOVUPS    (BX), Y2
+	VMASKMOVPS (SI)(CX*1), Y2, Y2
+	VMOVUPS    32(BX), Y3
+	VMASKMOVPS 32(SI)(CX*1), Y3, Y3
+	VMOVUPS    (BX), Y4
+	VMASKMOVPS (SI)(CX*2), Y4, Y4
+	VMOVUPS    32(BX), Y5
+	VMASKMOVPS 32(SI)(CX*2), Y5, Y5
+	VMOVUPS    (BX), Y6
+	VMASKMOVPS (SI)(DX*1), Y6, Y6
+	VMOVUPS    32(BX), Y7
+	VMASKMOVPS 32(SI)(DX*1), Y7, Y7
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), SI
+	MOVQ  t+0(FP), BX
+	MOVQ  48(AX), BX
+	MOVQ  16(AX), DI
+	MOVQ  128(AX), R11
+	MOVQ  40(AX), R9
+	MOVQ  32(AX), R8
+	IMULQ DI, R8
+	NEGQ  R8
+	ADDQ  24(AX), R8
+
+segment:
+	MOVQ 32(AX), R10
+
+step:
+	MOVLQSX      (R11), R12
+	VMOVUPS      (BX)(R12*4), Y8
+	VMOVUPS      32(BX)(R12*4), Y9
+	VBROADCASTSS (SI), Y10
+	VMULPS       Y8, Y10, Y11
+	VADDPS       Y11, Y0, Y0
+	VMULPS       Y9, Y10, Y11
+	VADDPS       Y11, Y1, Y1
+	VBROADCASTSS (SI)(CX*1), Y10
+	VMULPS       Y8, Y10, Y11
+	VADDPS       Y11, Y2, Y2
+	VMULPS       Y9, Y10, Y11
+	VADDPS       Y11, Y3, Y3
+	VBROADCASTSS (SI)(CX*2), Y10
+	VMULPS       Y8, Y10, Y11
+	VADDPS       Y11, Y4, Y4
+	VMULPS       Y9, Y10, Y11
+	VADDPS       Y11, Y5, Y5
+	VBROADCASTSS (SI)(DX*1), Y10
+	VMULPS       Y8, Y10, Y11
+	VADDPS       Y11, Y6, Y6
+	VMULPS       Y9, Y10, Y11
+	VADDPS       Y11, Y7, Y7
+	ADDQ         DI, SI
+	ADDQ         $0x00000004, R11
+	DECQ         R10
+	JNZ          step
+	ADDQ         R8, SI
+	DECQ         R9
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), SI
+	TESTL        $0x00000002, 124(AX)
+	JZ           no_accumulate
+	TESTL        $0x00000008, 124(AX)
+	JNZ          accumulate_masked
+	VADDPS       (SI), Y0, Y0
+	VADDPS       32(SI), Y1, Y1
+	VADDPS       (SI)(CX*1), Y2, Y2
+	VADDPS       32(SI)(CX*1), Y3, Y3
+	VADDPS       (SI)(CX*2), Y4, Y4
+	VADDPS       32(SI)(CX*2), Y5, Y5
+	VADDPS       (SI)(DX*1), Y6, Y6
+	VADDPS       32(SI)(DX*1), Y7, Y7
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVQ       96(AX), BX
+	VMOVUPS    (BX), Y8
+	VMASKMOVPS (SI), Y8, Y8
+	VADDPS     Y8, Y0, Y0
+	VMOVUPS    32(BX), Y8
+	VMASKMOVPS 32(SI), Y8, Y8
+	VADDPS     Y8, Y1, Y1
+	VMOVUPS    (BX), Y8
+	VMASKMOVPS (SI)(CX*1), Y8, Y8
+	VADDPS     Y8, Y2, Y2
+	VMOVUPS    32(BX), Y8
+	VMASKMOVPS 32(SI)(CX*1), Y8, Y8
+	VADDPS     Y8, Y3, Y3
+	VMOVUPS    (BX), Y8
+	VMASKMOVPS (SI)(CX*2), Y8, Y8
+	VADDPS     Y8, Y4, Y4
+	VMOVUPS    32(BX), Y8
+	VMASKMOVPS 32(SI)(CX*2), Y8, Y8
+	VADDPS     Y8, Y5, Y5
+	VMOVUPS    (BX), Y8
+	VMASKMOVPS (SI)(DX*1), Y8, Y8
+	VADDPS     Y8, Y6, Y6
+	VMOVUPS    32(BX), Y8
+	VMASKMOVPS 32(SI)(DX*1), Y8, Y8
+	VADDPS     Y8, Y7, Y7
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), DI
+	TESTQ        DI, DI
+	JZ           no_rows
+	VBROADCASTSS (DI), Y10
+	VADDPS       Y10, Y0, Y0
+	VADDPS       Y10, Y1, Y1
+	VBROADCASTSS 4(DI), Y10
+	VADDPS       Y10, Y2, Y2
+	VADDPS       Y10, Y3, Y3
+	VBROADCASTSS 8(DI), Y10
+	VADDPS       Y10, Y4, Y4
+	VADDPS       Y10, Y5, Y5
+	VBROADCASTSS 12(DI), Y10
+	VADDPS       Y10, Y6, Y6
+	VADDPS       Y10, Y7, Y7
+
+no_rows:
+	MOVQ    80(AX), DI
+	TESTQ   DI, DI
+	JZ      no_columns
+	TESTL   $0x00000008, 124(AX)
+	JNZ     columns_masked
+	VMOVUPS (DI), Y8
+	VADDPS  Y8, Y0, Y0
+	VADDPS  Y8, Y2, Y2
+	VADDPS  Y8, Y4, Y4
+	VADDPS  Y8, Y6, Y6
+	VMOVUPS 32(DI), Y9
+	VADDPS  Y9, Y1, Y1
+	VADDPS  Y9, Y3, Y3
+	VADDPS  Y9, Y5, Y5
+	VADDPS  Y9, Y7, Y7
+	JMP     columns_end
+
+columns_masked:
+	MOVQ       96(AX), BX
+	VMOVUPS    (BX), Y8
+	VMASKMOVPS (DI), Y8, Y8
+	VADDPS     Y8, Y0, Y0
+	VADDPS     Y8, Y2, Y2
+	VADDPS     Y8, Y4, Y4
+	VADDPS     Y8, Y6, Y6
+	VMOVUPS    32(BX), Y9
+	VMASKMOVPS 32(DI), Y9, Y9
+	VADDPS     Y9, Y1, Y1
+	VADDPS     Y9, Y3, Y3
+	VADDPS     Y9, Y5, Y5
+	VADDPS     Y9, Y7, Y7
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, 124(AX)
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y8
+	VBROADCASTSS 116(AX), Y9
+	VMAXPS       Y0, Y8, Y0
+	VMINPS       Y0, Y9, Y0
+	VMAXPS       Y1, Y8, Y1
+	VMINPS       Y1, Y9, Y1
+	VMAXPS       Y2, Y8, Y2
+	VMINPS       Y2, Y9, Y2
+	VMAXPS       Y3, Y8, Y3
+	VMINPS       Y3, Y9, Y3
+	VMAXPS       Y4, Y8, Y4
+	VMINPS       Y4, Y9, Y4
+	VMAXPS       Y5, Y8, Y5
+	VMINPS       Y5, Y9, Y5
+	VMAXPS       Y6, Y8, Y6
+	VMINPS       Y6, Y9, Y6
+	VMAXPS       Y7, Y8, Y7
+	VMINPS       Y7, Y9, Y7
+
+no_clamp:
+	TESTL   $0x00000008, 124(AX)
+	JNZ     write_masked
+	VMOVUPS Y0, (SI)
+	VMOVUPS Y1, 32(SI)
+	VMOVUPS Y2, (SI)(CX*1)
+	VMOVUPS Y3, 32(SI)(CX*1)
+	VMOVUPS Y4, (SI)(CX*2)
+	VMOVUPS Y5, 32(SI)(CX*2)
+	VMOVUPS Y6, (SI)(DX*1)
+	VMOVUPS Y7, 32(SI)(DX*1)
+	JMP     write_end
+
+write_masked:
+	MOVQ       96(AX), BX
+	VMOVUPS    (BX), Y11
+	VMASKMOVPS Y0, Y11, (SI)
+	VMOVUPS    32(BX), Y11
+	VMASKMOVPS Y1, Y11, 32(SI)
+	VMOVUPS    (BX), Y11
+	VMASKMOVPS Y2, Y11, (SI)(CX*1)
+	VMOVUPS    32(BX), Y11
+	VMASKMOVPS Y3, Y11, 32(SI)(CX*1)
+	VMOVUPS    (BX), Y11
+	VMASKMOVPS Y4, Y11, (SI)(CX*2)
+	VMOVUPS    32(BX), Y11
+	VMASKMOVPS Y5, Y11, 32(SI)(CX*2)
+	VMOVUPS    (BX), Y11
+	VMASKMOVPS Y6, Y11, (SI)(DX*1)
+	VMOVUPS    32(BX), Y11
+	VMASKMOVPS Y7, Y11, 32(SI)(DX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exactPlaced5x2AVX2(t *byte)
+// Requires: AVX
+TEXT ·exactPlaced5x2AVX2(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	TESTL  $0x00000001, 124(AX)
+	JNZ    continue
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), SI
+	LEAQ    (SI)(CX*4), DI
+	TESTL   $0x00000008, 124(AX)
+	JNZ     first_masked
+	VMOVUPS (SI), Y0
+	VMOVUPS 32(SI), Y1
+	VMOVUPS (SI)(CX*1), Y2
+	VMOVUPS 32(SI)(CX*1), Y3
+	VMOVUPS (SI)(CX*2), Y4
+	VMOVUPS 32(SI)(CX*2), Y5
+	VMOVUPS (SI)(DX*1), Y6
+	VMOVUPS 32(SI)(DX*1), Y7
+	VMOVUPS (DI), Y8
+	VMOVUPS 32(DI), Y9
+	JMP     first_end
+
+first_masked:
+	MOVQ       96(AX), BX
+	VMOVUPS    (BX), Y0
+	VMASKMOVPS (SI), Y0, Y0
+	VMOVUPS    32(BX), Y1
+	VMASKMOVPS 32(SI), Y1, Y1
+	VMOVUPS    (BX), Y2
+	VMASKMOVPS (SI)(CX*1), Y2, Y2
+	VMOVUPS    32(BX), Y3
+	VMASKMOVPS 32(SI)(CX*1), Y3, Y3
+	VMOVUPS    (BX), Y4
+	VMASKMOVPS (SI)(CX*2), Y4, Y4
+	VMOVUPS    32(BX), Y5
+	VMASKMOVPS 32(SI)(CX*2), Y5, Y5
+	VMOVUPS    (BX), Y6
+	VMASKMOVPS (SI)(DX*1), Y6, Y6
+	VMOVUPS    32(BX), Y7
+	VMASKMOVPS 32(SI)(DX*1), Y7, Y7
+	VMOVUPS    (BX), Y8
+	VMASKMOVPS (DI), Y8, Y8
+	VMOVUPS    32(BX), Y9
+	VMASKMOVPS 32(DI), Y9, Y9
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), SI
+	LEAQ  (SI)(CX*4), DI
+	MOVQ  t+0(FP), BX
+	MOVQ  48(AX), BX
+	MOVQ  16(AX), R8
+	MOVQ  128(AX), R12
+	MOVQ  40(AX), R10
+	MOVQ  32(AX), R9
+	IMULQ R8, R9
+	NEGQ  R9
+	ADDQ  24(AX), R9
+
+segment:
+	MOVQ 32(AX), R11
+
+step:
+	MOVLQSX      (R12), R13
+	VMOVUPS      (BX)(R13*4), Y10
+	VMOVUPS      32(BX)(R13*4), Y11
+	VBROADCASTSS (SI), Y12
+	VMULPS       Y10, Y12, Y13
+	VADDPS       Y13, Y0, Y0
+	VMULPS       Y11, Y12, Y13
+	VADDPS       Y13, Y1, Y1
+	VBROADCASTSS (SI)(CX*1), Y12
+	VMULPS       Y10, Y12, Y13
+	VADDPS       Y13, Y2, Y2
+	VMULPS       Y11, Y12, Y13
+	VADDPS       Y13, Y3, Y3
+	VBROADCASTSS (SI)(CX*2), Y12
+	VMULPS       Y10, Y12, Y13
+	VADDPS       Y13, Y4, Y4
+	VMULPS       Y11, Y12, Y13
+	VADDPS       Y13, Y5, Y5
+	VBROADCASTSS (SI)(DX*1), Y12
+	VMULPS       Y10, Y12, Y13
+	VADDPS       Y13, Y6, Y6
+	VMULPS       Y11, Y12, Y13
+	VADDPS       Y13, Y7, Y7
+	VBROADCASTSS (DI), Y12
+	VMULPS       Y10, Y12, Y13
+	VADDPS       Y13, Y8, Y8
+	VMULPS       Y11, Y12, Y13
+	VADDPS       Y13, Y9, Y9
+	ADDQ         R8, SI
+	ADDQ         R8, DI
+	ADDQ         $0x00000004, R12
+	DECQ         R11
+	JNZ          step
+	ADDQ         R9, SI
+	ADDQ         R9, DI
+	DECQ         R10
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), SI
+	LEAQ         (SI)(CX*4), DI
+	TESTL        $0x00000002, 124(AX)
+	JZ           no_accumulate
+	TESTL        $0x00000008, 124(AX)
+	JNZ          accumulate_masked
+	VADDPS       (SI), Y0, Y0
+	VADDPS       32(SI), Y1, Y1
+	VADDPS       (SI)(CX*1), Y2, Y2
+	VADDPS       32(SI)(CX*1), Y3, Y3
+	VADDPS       (SI)(CX*2), Y4, Y4
+	VADDPS       32(SI)(CX*2), Y5, Y5
+	VADDPS       (SI)(DX*1), Y6, Y6
+	VADDPS       32(SI)(DX*1), Y7, Y7
+	VADDPS       (DI), Y8, Y8
+	VADDPS       32(DI), Y9, Y9
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVQ       96(AX), BX
+	VMOVUPS    (BX), Y10
+	VMASKMOVPS (SI), Y10, Y10
+	VADDPS     Y10, Y0, Y0
+	VMOVUPS    32(BX), Y10
+	VMASKMOVPS 32(SI), Y10, Y10
+	VADDPS     Y10, Y1, Y1
+	VMOVUPS    (BX), Y10
+	VMASKMOVPS (SI)(CX*1), Y10, Y10
+	VADDPS     Y10, Y2, Y2
+	VMOVUPS    32(BX), Y10
+	VMASKMOVPS 32(SI)(CX*1), Y10, Y10
+	VADDPS     Y10, Y3, Y3
+	VMOVUPS    (BX), Y10
+	VMASKMOVPS (SI)(CX*2), Y10, Y10
+	VADDPS     Y10, Y4, Y4
+	VMOVUPS    32(BX), Y10
+	VMASKMOVPS 32(SI)(CX*2), Y10, Y10
+	VADDPS     Y10, Y5, Y5
+	VMOVUPS    (BX), Y10
+	VMASKMOVPS (SI)(DX*1), Y10, Y10
+	VADDPS     Y10, Y6, Y6
+	VMOVUPS    32(BX), Y10
+	VMASKMOVPS 32(SI)(DX*1), Y10, Y10
+	VADDPS     Y10, Y7, Y7
+	VMOVUPS    (BX), Y10
+	VMASKMOVPS (DI), Y10, Y10
+	VADDPS     Y10, Y8, Y8
+	VMOVUPS    32(BX), Y10
+	VMASKMOVPS 32(DI), Y10, Y10
+	VADDPS     Y10, Y9, Y9
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R8
+	TESTQ        R8, R8
+	JZ           no_rows
+	VBROADCASTSS (R8), Y12
+	VADDPS       Y12, Y0, Y0
+	VADDPS       Y12, Y1, Y1
+	VBROADCASTSS 4(R8), Y12
+	VADDPS       Y12, Y2, Y2
+	VADDPS       Y12, Y3, Y3
+	VBROADCASTSS 8(R8), Y12
+	VADDPS       Y12, Y4, Y4
+	VADDPS       Y12, Y5, Y5
+	VBROADCASTSS 12(R8), Y12
+	VADDPS       Y12, Y6, Y6
+	VADDPS       Y12, Y7, Y7
+	VBROADCASTSS 16(R8), Y12
+	VADDPS       Y12, Y8, Y8
+	VADDPS       Y12, Y9, Y9
+
+no_rows:
+	MOVQ    80(AX), R8
+	TESTQ   R8, R8
+	JZ      no_columns
+	TESTL   $0x00000008, 124(AX)
+	JNZ     columns_masked
+	VMOVUPS (R8), Y10
+	VADDPS  Y10, Y0, Y0
+	VADDPS  Y10, Y2, Y2
+	VADDPS  Y10, Y4, Y4
+	VADDPS  Y10, Y6, Y6
+	VADDPS  Y10, Y8, Y8
+	VMOVUPS 32(R8), Y11
+	VADDPS  Y11, Y1, Y1
+	VADDPS  Y11, Y3, Y3
+	VADDPS  Y11, Y5, Y5
+	VADDPS  Y11, Y7, Y7
+	VADDPS  Y11, Y9, Y9
+	JMP     columns_end
+
+columns_masked:
+	MOVQ       96(AX), BX
+	VMOVUPS    (BX), Y10
+	VMASKMOVPS (R8), Y10, Y10
+	VADDPS     Y10, Y0, Y0
+	VADDPS     Y10, Y2, Y2
+	VADDPS     Y10, Y4, Y4
+	VADDPS     Y10, Y6, Y6
+	VADDPS     Y10, Y8, Y8
+	VMOVUPS    32(BX), Y11
+	VMASKMOVPS 32(R8), Y11, Y11
+	VADDPS     Y11, Y1, Y1
+	VADDPS     Y11, Y3, Y3
+	VADDPS     Y11, Y5, Y5
+	VADDPS     Y11, Y7, Y7
+	VADDPS     Y11, Y9, Y9
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, 124(AX)
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y10
+	VBROADCASTSS 116(AX), Y11
+	VMAXPS       Y0, Y10, Y0
+	VMINPS       Y0, Y11, Y0
+	VMAXPS       Y1, Y10, Y1
+	VMINPS       Y1, Y11, Y1
+	VMAXPS       Y2, Y10, Y2
+	VMINPS       Y2, Y11, Y2
+	VMAXPS       Y3, Y10, Y3
+	VMINPS       Y3, Y11, Y3
+	VMAXPS       Y4, Y10, Y4
+	VMINPS       Y4, Y11, Y4
+	VMAXPS       Y5, Y10, Y5
+	VMINPS       Y5, Y11, Y5
+	VMAXPS       Y6, Y10, Y6
+	VMINPS       Y6, Y11, Y6
+	VMAXPS       Y7, Y10, Y7
+	VMINPS       Y7, Y11, Y7
+	VMAXPS       Y8, Y10, Y8
+	VMINPS       Y8, Y11, Y8
+	VMAXPS       Y9, Y10, Y9
+	VMINPS       Y9, Y11, Y9
+
+no_clamp:
+	TESTL   $0x00000008, 124(AX)
+	JNZ     write_masked
+	VMOVUPS Y0, (SI)
+	VMOVUPS Y1, 32(SI)
+	VMOVUPS Y2, (SI)(CX*1)
+	VMOVUPS Y3, 32(SI)(CX*1)
+	VMOVUPS Y4, (SI)(CX*2)
+	VMOVUPS Y5, 32(SI)(CX*2)
+	VMOVUPS Y6, (SI)(DX*1)
+	VMOVUPS Y7, 32(SI)(DX*1)
+	VMOVUPS Y8, (DI)
+	VMOVUPS Y9, 32(DI)
+	JMP     write_end
+
+write_masked:
+	MOVQ       96(AX), BX
+	VMOVUPS    (BX), Y13
+	VMASKMOVPS Y0, Y13, (SI)
+	VMOVUPS    32(BX), Y13
+	VMASKMOVPS Y1, Y13, 32(SI)
+	VMOVUPS    (BX), Y13
+	VMASKMOVPS Y2, Y13, (SI)(CX*1)
+	VMOVUPS    32(BX), Y13
+	VMASKMOVPS Y3, Y13, 32(SI)(CX*1)
+	VMOVUPS    (BX), Y13
+	VMASKMOVPS Y4, Y13, (SI)(CX*2)
+	VMOVUPS    32(BX), Y13
+	VMASKMOVPS Y5, Y13, 32(SI)(CX*2)
+	VMOVUPS    (BX), Y13
+	VMASKMOVPS Y6, Y13, (SI)(DX*1)
+	VMOVUPS    32(BX), Y13
+	VMASKMOVPS Y7, Y13, 32(SI)(DX*1)
+	VMOVUPS    (BX), Y13
+	VMASKMOVPS Y8, Y13, (DI)
+	VMOVUPS    32(BX), Y13
+	VMASKMOVPS Y9, Y13, 32(DI)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exactPlaced6x2AVX2(t *byte)
+// Requires: AVX
+TEXT ·exactPlaced6x2AVX2(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	TESTL  $0x00000001, 124(AX)
+	JNZ    continue
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), SI
+	LEAQ    (SI)(CX*4), DI
+	TESTL   $0x00000008, 124(AX)
+	JNZ     first_masked
+	VMOVUPS (SI), Y0
+	VMOVUPS 32(SI), Y1
+	VMOVUPS (SI)(CX*1), Y2
+	VMOVUPS 32(SI)(CX*1), Y3
+	VMOVUPS (SI)(CX*2), Y4
+	VMOVUPS 32(SI)(CX*2), Y5
+	VMOVUPS (SI)(DX*1), Y6
+	VMOVUPS 32(SI)(DX*1), Y7
+	VMOVUPS (DI), Y8
+	VMOVUPS 32(DI), Y9
+	VMOVUPS (DI)(CX*1), Y10
+	VMOVUPS 32(DI)(CX*1), Y11
+	JMP     first_end
+
+first_masked:
+	MOVQ       96(AX), BX
+	VMOVUPS    (BX), Y0
+	VMASKMOVPS (SI), Y0, Y0
+	VMOVUPS    32(BX), Y1
+	VMASKMOVPS 32(SI), Y1, Y1
+	VMOVUPS    (BX), Y2
+	VMASKMOVPS (SI)(CX*1), Y2, Y2
+	VMOVUPS    32(BX), Y3
+	VMASKMOVPS 32(SI)(CX*1), Y3, Y3
+	VMOVUPS    (BX), Y4
+	VMASKMOVPS (SI)(CX*2), Y4, Y4
+	VMOVUPS    32(BX), Y5
+	VMASKMOVPS 32(SI)(CX*2), Y5, Y5
+	VMOVUPS    (BX), Y6
+	VMASKMOVPS (SI)(DX*1), Y6, Y6
+	VMOVUPS    32(BX), Y7
+	VMASKMOVPS 32(SI)(DX*1), Y7, Y7
+	VMOVUPS    (BX), Y8
+	VMASKMOVPS (DI), Y8, Y8
+	VMOVUPS    32(BX), Y9
+	VMASKMOVPS 32(DI), Y9, Y9
+	VMOVUPS    (BX), Y10
+	VMASKMOVPS (DI)(CX*1), Y10, Y10
+	VMOVUPS    32(BX), Y11
+	VMASKMOVPS 32(DI)(CX*1), Y11, Y11
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), SI
+	LEAQ  (SI)(CX*4), DI
+	MOVQ  t+0(FP), BX
+	MOVQ  48(AX), BX
+	MOVQ  16(AX), R8
+	MOVQ  128(AX), R12
+	MOVQ  40(AX), R10
+	MOVQ  32(AX), R9
+	IMULQ R8, R9
+	NEGQ  R9
+	ADDQ  24(AX), R9
+
+segment:
+	MOVQ 32(AX), R11
+
+step:
+	MOVLQSX      (R12), R13
+	VMOVUPS      (BX)(R13*4), Y12
+	VMOVUPS      32(BX)(R13*4), Y13
+	VBROADCASTSS (SI), Y14
+	VMULPS       Y12, Y14, Y15
+	VADDPS       Y15, Y0, Y0
+	VMULPS       Y13, Y14, Y15
+	VADDPS       Y15, Y1, Y1
+	VBROADCASTSS (SI)(CX*1), Y14
+	VMULPS       Y12, Y14, Y15
+	VADDPS       Y15, Y2, Y2
+	VMULPS       Y13, Y14, Y15
+	VADDPS       Y15, Y3, Y3
+	VBROADCASTSS (SI)(CX*2), Y14
+	VMULPS       Y12, Y14, Y15
+	VADDPS       Y15, Y4, Y4
+	VMULPS       Y13, Y14, Y15
+	VADDPS       Y15, Y5, Y5
+	VBROADCASTSS (SI)(DX*1), Y14
+	VMULPS       Y12, Y14, Y15
+	VADDPS       Y15, Y6, Y6
+	VMULPS       Y13, Y14, Y15
+	VADDPS       Y15, Y7, Y7
+	VBROADCASTSS (DI), Y14
+	VMULPS       Y12, Y14, Y15
+	VADDPS       Y15, Y8, Y8
+	VMULPS       Y13, Y14, Y15
+	VADDPS       Y15, Y9, Y9
+	VBROADCASTSS (DI)(CX*1), Y14
+	VMULPS       Y12, Y14, Y15
+	VADDPS       Y15, Y10, Y10
+	VMULPS       Y13, Y14, Y15
+	VADDPS       Y15, Y11, Y11
+	ADDQ         R8, SI
+	ADDQ         R8, DI
+	ADDQ         $0x00000004, R12
+	DECQ         R11
+	JNZ          step
+	ADDQ         R9, SI
+	ADDQ         R9, DI
+	DECQ         R10
+	JNZ          segment
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         64(AX), SI
+	LEAQ         (SI)(CX*4), DI
+	TESTL        $0x00000002, 124(AX)
+	JZ           no_accumulate
+	TESTL        $0x00000008, 124(AX)
+	JNZ          accumulate_masked
+	VADDPS       (SI), Y0, Y0
+	VADDPS       32(SI), Y1, Y1
+	VADDPS       (SI)(CX*1), Y2, Y2
+	VADDPS       32(SI)(CX*1), Y3, Y3
+	VADDPS       (SI)(CX*2), Y4, Y4
+	VADDPS       32(SI)(CX*2), Y5, Y5
+	VADDPS       (SI)(DX*1), Y6, Y6
+	VADDPS       32(SI)(DX*1), Y7, Y7
+	VADDPS       (DI), Y8, Y8
+	VADDPS       32(DI), Y9, Y9
+	VADDPS       (DI)(CX*1), Y10, Y10
+	VADDPS       32(DI)(CX*1), Y11, Y11
+	JMP          accumulate_end
+
+accumulate_masked:
+	MOVQ       96(AX), BX
+	VMOVUPS    (BX), Y12
+	VMASKMOVPS (SI), Y12, Y12
+	VADDPS     Y12, Y0, Y0
+	VMOVUPS    32(BX), Y12
+	VMASKMOVPS 32(SI), Y12, Y12
+	VADDPS     Y12, Y1, Y1
+	VMOVUPS    (BX), Y12
+	VMASKMOVPS (SI)(CX*1), Y12, Y12
+	VADDPS     Y12, Y2, Y2
+	VMOVUPS    32(BX), Y12
+	VMASKMOVPS 32(SI)(CX*1), Y12, Y12
+	VADDPS     Y12, Y3, Y3
+	VMOVUPS    (BX), Y12
+	VMASKMOVPS (SI)(CX*2), Y12, Y12
+	VADDPS     Y12, Y4, Y4
+	VMOVUPS    32(BX), Y12
+	VMASKMOVPS 32(SI)(CX*2), Y12, Y12
+	VADDPS     Y12, Y5, Y5
+	VMOVUPS    (BX), Y12
+	VMASKMOVPS (SI)(DX*1), Y12, Y12
+	VADDPS     Y12, Y6, Y6
+	VMOVUPS    32(BX), Y12
+	VMASKMOVPS 32(SI)(DX*1), Y12, Y12
+	VADDPS     Y12, Y7, Y7
+	VMOVUPS    (BX), Y12
+	VMASKMOVPS (DI), Y12, Y12
+	VADDPS     Y12, Y8, Y8
+	VMOVUPS    32(BX), Y12
+	VMASKMOVPS 32(DI), Y12, Y12
+	VADDPS     Y12, Y9, Y9
+	VMOVUPS    (BX), Y12
+	VMASKMOVPS (DI)(CX*1), Y12, Y12
+	VADDPS     Y12, Y10, Y10
+	VMOVUPS    32(BX), Y12
+	VMASKMOVPS 32(DI)(CX*1), Y12, Y12
+	VADDPS     Y12, Y11, Y11
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R8
+	TESTQ        R8, R8
+	JZ           no_rows
+	VBROADCASTSS (R8), Y14
+	VADDPS       Y14, Y0, Y0
+	VADDPS       Y14, Y1, Y1
+	VBROADCASTSS 4(R8), Y14
+	VADDPS       Y14, Y2, Y2
+	VADDPS       Y14, Y3, Y3
+	VBROADCASTSS 8(R8), Y14
+	VADDPS       Y14, Y4, Y4
+	VADDPS       Y14, Y5, Y5
+	VBROADCASTSS 12(R8), Y14
+	VADDPS       Y14, Y6, Y6
+	VADDPS       Y14, Y7, Y7
+	VBROADCASTSS 16(R8), Y14
+	VADDPS       Y14, Y8, Y8
+	VADDPS       Y14, Y9, Y9
+	VBROADCASTSS 20(R8), Y14
+	VADDPS       Y14, Y10, Y10
+	VADDPS       Y14, Y11, Y11
+
+no_rows:
+	MOVQ    80(AX), R8
+	TESTQ   R8, R8
+	JZ      no_columns
+	TESTL   $0x00000008, 124(AX)
+	JNZ     columns_masked
+	VMOVUPS (R8), Y12
+	VADDPS  Y12, Y0, Y0
+	VADDPS  Y12, Y2, Y2
+	VADDPS  Y12, Y4, Y4
+	VADDPS  Y12, Y6, Y6
+	VADDPS  Y12, Y8, Y8
+	VADDPS  Y12, Y10, Y10
+	VMOVUPS 32(R8), Y13
+	VADDPS  Y13, Y1, Y1
+	VADDPS  Y13, Y3, Y3
+	VADDPS  Y13, Y5, Y5
+	VADDPS  Y13, Y7, Y7
+	VADDPS  Y13, Y9, Y9
+	VADDPS  Y13, Y11, Y11
+	JMP     columns_end
+
+columns_masked:
+	MOVQ       96(AX), BX
+	VMOVUPS    (BX), Y12
+	VMASKMOVPS (R8), Y12, Y12
+	VADDPS     Y12, Y0, Y0
+	VADDPS     Y12, Y2, Y2
+	VADDPS     Y12, Y4, Y4
+	VADDPS     Y12, Y6, Y6
+	VADDPS     Y12, Y8, Y8
+	VADDPS     Y12, Y10, Y10
+	VMOVUPS    32(BX), Y13
+	VMASKMOVPS 32(R8), Y13, Y13
+	VADDPS     Y13, Y1, Y1
+	VADDPS     Y13, Y3, Y3
+	VADDPS     Y13, Y5, Y5
+	VADDPS     Y13, Y7, Y7
+	VADDPS     Y13, Y9, Y9
+	VADDPS     Y13, Y11, Y11
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, 124(AX)
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Y12
+	VBROADCASTSS 116(AX), Y13
+	VMAXPS       Y0, Y12, Y0
+	VMINPS       Y0, Y13, Y0
+	VMAXPS       Y1, Y12, Y1
+	VMINPS       Y1, Y13, Y1
+	VMAXPS       Y2, Y12, Y2
+	VMINPS       Y2, Y13, Y2
+	VMAXPS       Y3, Y12, Y3
+	VMINPS       Y3, Y13, Y3
+	VMAXPS       Y4, Y12, Y4
+	VMINPS       Y4, Y13, Y4
+	VMAXPS       Y5, Y12, Y5
+	VMINPS       Y5, Y13, Y5
+	VMAXPS       Y6, Y12, Y6
+	VMINPS       Y6, Y13, Y6
+	VMAXPS       Y7, Y12, Y7
+	VMINPS       Y7, Y13, Y7
+	VMAXPS       Y8, Y12, Y8
+	VMINPS       Y8, Y13, Y8
+	VMAXPS       Y9, Y12, Y9
+	VMINPS       Y9, Y13, Y9
+	VMAXPS       Y10, Y12, Y10
+	VMINPS       Y10, Y13, Y10
+	VMAXPS       Y11, Y12, Y11
+	VMINPS       Y11, Y13, Y11
+
+no_clamp:
+	TESTL   $0x00000008, 124(AX)
+	JNZ     write_masked
+	VMOVUPS Y0, (SI)
+	VMOVUPS Y1, 32(SI)
+	VMOVUPS Y2, (SI)(CX*1)
+	VMOVUPS Y3, 32(SI)(CX*1)
+	VMOVUPS Y4, (SI)(CX*2)
+	VMOVUPS Y5, 32(SI)(CX*2)
+	VMOVUPS Y6, (SI)(DX*1)
+	VMOVUPS Y7, 32(SI)(DX*1)
+	VMOVUPS Y8, (DI)
+	VMOVUPS Y9, 32(DI)
+	VMOVUPS Y10, (DI)(CX*1)
+	VMOVUPS Y11, 32(DI)(CX*1)
+	JMP     write_end
+
+write_masked:
+	MOVQ       96(AX), BX
+	VMOVUPS    (BX), Y15
+	VMASKMOVPS Y0, Y15, (SI)
+	VMOVUPS    32(BX), Y15
+	VMASKMOVPS Y1, Y15, 32(SI)
+	VMOVUPS    (BX), Y15
+	VMASKMOVPS Y2, Y15, (SI)(CX*1)
+	VMOVUPS    32(BX), Y15
+	VMASKMOVPS Y3, Y15, 32(SI)(CX*1)
+	VMOVUPS    (BX), Y15
+	VMASKMOVPS Y4, Y15, (SI)(CX*2)
+	VMOVUPS    32(BX), Y15
+	VMASKMOVPS Y5, Y15, 32(SI)(CX*2)
+	VMOVUPS    (BX), Y15
+	VMASKMOVPS Y6, Y15, (SI)(DX*1)
+	VMOVUPS    32(BX), Y15
+	VMASKMOVPS Y7, Y15, 32(SI)(DX*1)
+	VMOVUPS    (BX), Y15
+	VMASKMOVPS Y8, Y15, (DI)
+	VMOVUPS    32(BX), Y15
+	VMASKMOVPS Y9, Y15, 32(DI)
+	VMOVUPS    (BX), Y15
+	VMASKMOVPS Y10, Y15, (DI)(CX*1)
+	VMOVUPS    32(BX), Y15
+	VMASKMOVPS Y11, Y15, 32(DI)(CX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
 // func gatherAVX2(dst *float32, src *float32, offs *int32, n int, runs *int32, nruns int)
 // Requires: AVX
 TEXT ·gatherAVX2(SB), NOSPLIT, $0-48
@@ -50574,6 +51985,5119 @@ write_masked:
 	VMOVUPS Y11, K1, (R8)(DX*1)
 
 write_end:
+	VZEROUPPER
+	RET
+
+// func exactPlaced1x2AVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·exactPlaced1x2AVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	TESTL  $0x00000001, 124(AX)
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), DX
+	TESTL   $0x00000008, 124(AX)
+	JNZ     first_masked
+	VMOVUPS (DX), Z0
+	VMOVUPS 64(DX), Z1
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), CX
+	KMOVD     CX, K1
+	SHRL      $0x10, CX
+	KMOVD     CX, K2
+	VMOVUPS.Z (DX), K1, Z0
+	VMOVUPS.Z 64(DX), K2, Z1
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	MOVQ  (AX), DX
+	MOVQ  t+0(FP), CX
+	MOVQ  48(AX), CX
+	MOVQ  16(AX), BX
+	MOVQ  128(AX), R9
+	MOVQ  40(AX), DI
+	MOVQ  32(AX), SI
+	IMULQ BX, SI
+	NEGQ  SI
+	ADDQ  24(AX), SI
+
+segment:
+	MOVQ 32(AX), R8
+
+step:
+	MOVLQSX     (R9), R10
+	VMOVUPS     (CX)(R10*4), Z2
+	VMOVUPS     64(CX)(R10*4), Z3
+	VMULPS.BCST (DX), Z2, Z5
+	VADDPS      Z5, Z0, Z0
+	VMULPS.BCST (DX), Z3, Z5
+	VADDPS      Z5, Z1, Z1
+	ADDQ        BX, DX
+	ADDQ        $0x00000004, R9
+	DECQ        R8
+	JNZ         step
+	ADDQ        SI, DX
+	DECQ        DI
+	JNZ         segment
+	MOVQ        72(AX), CX
+	MOVQ        64(AX), DX
+	TESTL       $0x00000002, 124(AX)
+	JZ          no_accumulate
+	TESTL       $0x00000008, 124(AX)
+	JNZ         accumulate_masked
+	VADDPS      (DX), Z0, Z0
+	VADDPS      64(DX), Z1, Z1
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), CX
+	KMOVD     CX, K1
+	SHRL      $0x10, CX
+	KMOVD     CX, K2
+	VMOVUPS.Z (DX), K1, Z2
+	VADDPS    Z2, Z0, Z0
+	VMOVUPS.Z 64(DX), K2, Z2
+	VADDPS    Z2, Z1, Z1
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), BX
+	TESTQ        BX, BX
+	JZ           no_rows
+	VBROADCASTSS (BX), Z4
+	VADDPS       Z4, Z0, Z0
+	VADDPS       Z4, Z1, Z1
+
+no_rows:
+	MOVQ    80(AX), BX
+	TESTQ   BX, BX
+	JZ      no_columns
+	TESTL   $0x00000008, 124(AX)
+	JNZ     columns_masked
+	VMOVUPS (BX), Z2
+	VADDPS  Z2, Z0, Z0
+	VMOVUPS 64(BX), Z3
+	VADDPS  Z3, Z1, Z1
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), CX
+	KMOVD     CX, K1
+	SHRL      $0x10, CX
+	KMOVD     CX, K2
+	VMOVUPS.Z (BX), K1, Z2
+	VADDPS    Z2, Z0, Z0
+	VMOVUPS.Z 64(BX), K2, Z3
+	VADDPS    Z3, Z1, Z1
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, 124(AX)
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z2
+	VBROADCASTSS 116(AX), Z3
+	VMAXPS       Z0, Z2, Z0
+	VMINPS       Z0, Z3, Z0
+	VMAXPS       Z1, Z2, Z1
+	VMINPS       Z1, Z3, Z1
+
+no_clamp:
+	TESTL   $0x00000008, 124(AX)
+	JNZ     write_masked
+	VMOVUPS Z0, (DX)
+	VMOVUPS Z1, 64(DX)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), CX
+	KMOVD   CX, K1
+	SHRL    $0x10, CX
+	KMOVD   CX, K2
+	VMOVUPS Z0, K1, (DX)
+	VMOVUPS Z1, K2, 64(DX)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exactPlaced2x2AVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·exactPlaced2x2AVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	TESTL  $0x00000001, 124(AX)
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), BX
+	TESTL   $0x00000008, 124(AX)
+	JNZ     first_masked
+	VMOVUPS (BX), Z0
+	VMOVUPS 64(BX), Z1
+	VMOVUPS (BX)(CX*1), Z2
+	VMOVUPS 64(BX)(CX*1), Z3
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), DX
+	KMOVD     DX, K1
+	SHRL      $0x10, DX
+	KMOVD     DX, K2
+	VMOVUPS.Z (BX), K1, Z0
+	VMOVUPS.Z 64(BX), K2, Z1
+	VMOVUPS.Z (BX)(CX*1), K1, Z2
+	VMOVUPS.Z 64(BX)(CX*1), K2, Z3
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	MOVQ  (AX), BX
+	MOVQ  t+0(FP), DX
+	MOVQ  48(AX), DX
+	MOVQ  16(AX), SI
+	MOVQ  128(AX), R10
+	MOVQ  40(AX), R8
+	MOVQ  32(AX), DI
+	IMULQ SI, DI
+	NEGQ  DI
+	ADDQ  24(AX), DI
+
+segment:
+	MOVQ 32(AX), R9
+
+step:
+	MOVLQSX     (R10), R11
+	VMOVUPS     (DX)(R11*4), Z4
+	VMOVUPS     64(DX)(R11*4), Z5
+	VMULPS.BCST (BX), Z4, Z7
+	VADDPS      Z7, Z0, Z0
+	VMULPS.BCST (BX), Z5, Z7
+	VADDPS      Z7, Z1, Z1
+	VMULPS.BCST (BX)(CX*1), Z4, Z7
+	VADDPS      Z7, Z2, Z2
+	VMULPS.BCST (BX)(CX*1), Z5, Z7
+	VADDPS      Z7, Z3, Z3
+	ADDQ        SI, BX
+	ADDQ        $0x00000004, R10
+	DECQ        R9
+	JNZ         step
+	ADDQ        DI, BX
+	DECQ        R8
+	JNZ         segment
+	MOVQ        72(AX), CX
+	MOVQ        64(AX), BX
+	TESTL       $0x00000002, 124(AX)
+	JZ          no_accumulate
+	TESTL       $0x00000008, 124(AX)
+	JNZ         accumulate_masked
+	VADDPS      (BX), Z0, Z0
+	VADDPS      64(BX), Z1, Z1
+	VADDPS      (BX)(CX*1), Z2, Z2
+	VADDPS      64(BX)(CX*1), Z3, Z3
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), DX
+	KMOVD     DX, K1
+	SHRL      $0x10, DX
+	KMOVD     DX, K2
+	VMOVUPS.Z (BX), K1, Z4
+	VADDPS    Z4, Z0, Z0
+	VMOVUPS.Z 64(BX), K2, Z4
+	VADDPS    Z4, Z1, Z1
+	VMOVUPS.Z (BX)(CX*1), K1, Z4
+	VADDPS    Z4, Z2, Z2
+	VMOVUPS.Z 64(BX)(CX*1), K2, Z4
+	VADDPS    Z4, Z3, Z3
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), SI
+	TESTQ        SI, SI
+	JZ           no_rows
+	VBROADCASTSS (SI), Z6
+	VADDPS       Z6, Z0, Z0
+	VADDPS       Z6, Z1, Z1
+	VBROADCASTSS 4(SI), Z6
+	VADDPS       Z6, Z2, Z2
+	VADDPS       Z6, Z3, Z3
+
+no_rows:
+	MOVQ    80(AX), SI
+	TESTQ   SI, SI
+	JZ      no_columns
+	TESTL   $0x00000008, 124(AX)
+	JNZ     columns_masked
+	VMOVUPS (SI), Z4
+	VADDPS  Z4, Z0, Z0
+	VADDPS  Z4, Z2, Z2
+	VMOVUPS 64(SI), Z5
+	VADDPS  Z5, Z1, Z1
+	VADDPS  Z5, Z3, Z3
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), DX
+	KMOVD     DX, K1
+	SHRL      $0x10, DX
+	KMOVD     DX, K2
+	VMOVUPS.Z (SI), K1, Z4
+	VADDPS    Z4, Z0, Z0
+	VADDPS    Z4, Z2, Z2
+	VMOVUPS.Z 64(SI), K2, Z5
+	VADDPS    Z5, Z1, Z1
+	VADDPS    Z5, Z3, Z3
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, 124(AX)
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z4
+	VBROADCASTSS 116(AX), Z5
+	VMAXPS       Z0, Z4, Z0
+	VMINPS       Z0, Z5, Z0
+	VMAXPS       Z1, Z4, Z1
+	VMINPS       Z1, Z5, Z1
+	VMAXPS       Z2, Z4, Z2
+	VMINPS       Z2, Z5, Z2
+	VMAXPS       Z3, Z4, Z3
+	VMINPS       Z3, Z5, Z3
+
+no_clamp:
+	TESTL   $0x00000008, 124(AX)
+	JNZ     write_masked
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	VMOVUPS Z2, (BX)(CX*1)
+	VMOVUPS Z3, 64(BX)(CX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), DX
+	KMOVD   DX, K1
+	SHRL    $0x10, DX
+	KMOVD   DX, K2
+	VMOVUPS Z0, K1, (BX)
+	VMOVUPS Z1, K2, 64(BX)
+	VMOVUPS Z2, K1, (BX)(CX*1)
+	VMOVUPS Z3, K2, 64(BX)(CX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exactPlaced3x2AVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·exactPlaced3x2AVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	TESTL  $0x00000001, 124(AX)
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), BX
+	TESTL   $0x00000008, 124(AX)
+	JNZ     first_masked
+	VMOVUPS (BX), Z0
+	VMOVUPS 64(BX), Z1
+	VMOVUPS (BX)(CX*1), Z2
+	VMOVUPS 64(BX)(CX*1), Z3
+	VMOVUPS (BX)(CX*2), Z4
+	VMOVUPS 64(BX)(CX*2), Z5
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), DX
+	KMOVD     DX, K1
+	SHRL      $0x10, DX
+	KMOVD     DX, K2
+	VMOVUPS.Z (BX), K1, Z0
+	VMOVUPS.Z 64(BX), K2, Z1
+	VMOVUPS.Z (BX)(CX*1), K1, Z2
+	VMOVUPS.Z 64(BX)(CX*1), K2, Z3
+	VMOVUPS.Z (BX)(CX*2), K1, Z4
+	VMOVUPS.Z 64(BX)(CX*2), K2, Z5
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	MOVQ  (AX), BX
+	MOVQ  t+0(FP), DX
+	MOVQ  48(AX), DX
+	MOVQ  16(AX), SI
+	MOVQ  128(AX), R10
+	MOVQ  40(AX), R8
+	MOVQ  32(AX), DI
+	IMULQ SI, DI
+	NEGQ  DI
+	ADDQ  24(AX), DI
+
+segment:
+	MOVQ 32(AX), R9
+
+step:
+	MOVLQSX     (R10), R11
+	VMOVUPS     (DX)(R11*4), Z6
+	VMOVUPS     64(DX)(R11*4), Z7
+	VMULPS.BCST (BX), Z6, Z9
+	VADDPS      Z9, Z0, Z0
+	VMULPS.BCST (BX), Z7, Z9
+	VADDPS      Z9, Z1, Z1
+	VMULPS.BCST (BX)(CX*1), Z6, Z9
+	VADDPS      Z9, Z2, Z2
+	VMULPS.BCST (BX)(CX*1), Z7, Z9
+	VADDPS      Z9, Z3, Z3
+	VMULPS.BCST (BX)(CX*2), Z6, Z9
+	VADDPS      Z9, Z4, Z4
+	VMULPS.BCST (BX)(CX*2), Z7, Z9
+	VADDPS      Z9, Z5, Z5
+	ADDQ        SI, BX
+	ADDQ        $0x00000004, R10
+	DECQ        R9
+	JNZ         step
+	ADDQ        DI, BX
+	DECQ        R8
+	JNZ         segment
+	MOVQ        72(AX), CX
+	MOVQ        64(AX), BX
+	TESTL       $0x00000002, 124(AX)
+	JZ          no_accumulate
+	TESTL       $0x00000008, 124(AX)
+	JNZ         accumulate_masked
+	VADDPS      (BX), Z0, Z0
+	VADDPS      64(BX), Z1, Z1
+	VADDPS      (BX)(CX*1), Z2, Z2
+	VADDPS      64(BX)(CX*1), Z3, Z3
+	VADDPS      (BX)(CX*2), Z4, Z4
+	VADDPS      64(BX)(CX*2), Z5, Z5
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), DX
+	KMOVD     DX, K1
+	SHRL      $0x10, DX
+	KMOVD     DX, K2
+	VMOVUPS.Z (BX), K1, Z6
+	VADDPS    Z6, Z0, Z0
+	VMOVUPS.Z 64(BX), K2, Z6
+	VADDPS    Z6, Z1, Z1
+	VMOVUPS.Z (BX)(CX*1), K1, Z6
+	VADDPS    Z6, Z2, Z2
+	VMOVUPS.Z 64(BX)(CX*1), K2, Z6
+	VADDPS    Z6, Z3, Z3
+	VMOVUPS.Z (BX)(CX*2), K1, Z6
+	VADDPS    Z6, Z4, Z4
+	VMOVUPS.Z 64(BX)(CX*2), K2, Z6
+	VADDPS    Z6, Z5, Z5
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), SI
+	TESTQ        SI, SI
+	JZ           no_rows
+	VBROADCASTSS (SI), Z8
+	VADDPS       Z8, Z0, Z0
+	VADDPS       Z8, Z1, Z1
+	VBROADCASTSS 4(SI), Z8
+	VADDPS       Z8, Z2, Z2
+	VADDPS       Z8, Z3, Z3
+	VBROADCASTSS 8(SI), Z8
+	VADDPS       Z8, Z4, Z4
+	VADDPS       Z8, Z5, Z5
+
+no_rows:
+	MOVQ    80(AX), SI
+	TESTQ   SI, SI
+	JZ      no_columns
+	TESTL   $0x00000008, 124(AX)
+	JNZ     columns_masked
+	VMOVUPS (SI), Z6
+	VADDPS  Z6, Z0, Z0
+	VADDPS  Z6, Z2, Z2
+	VADDPS  Z6, Z4, Z4
+	VMOVUPS 64(SI), Z7
+	VADDPS  Z7, Z1, Z1
+	VADDPS  Z7, Z3, Z3
+	VADDPS  Z7, Z5, Z5
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), DX
+	KMOVD     DX, K1
+	SHRL      $0x10, DX
+	KMOVD     DX, K2
+	VMOVUPS.Z (SI), K1, Z6
+	VADDPS    Z6, Z0, Z0
+	VADDPS    Z6, Z2, Z2
+	VADDPS    Z6, Z4, Z4
+	VMOVUPS.Z 64(SI), K2, Z7
+	VADDPS    Z7, Z1, Z1
+	VADDPS    Z7, Z3, Z3
+	VADDPS    Z7, Z5, Z5
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, 124(AX)
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z6
+	VBROADCASTSS 116(AX), Z7
+	VMAXPS       Z0, Z6, Z0
+	VMINPS       Z0, Z7, Z0
+	VMAXPS       Z1, Z6, Z1
+	VMINPS       Z1, Z7, Z1
+	VMAXPS       Z2, Z6, Z2
+	VMINPS       Z2, Z7, Z2
+	VMAXPS       Z3, Z6, Z3
+	VMINPS       Z3, Z7, Z3
+	VMAXPS       Z4, Z6, Z4
+	VMINPS       Z4, Z7, Z4
+	VMAXPS       Z5, Z6, Z5
+	VMINPS       Z5, Z7, Z5
+
+no_clamp:
+	TESTL   $0x00000008, 124(AX)
+	JNZ     write_masked
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	VMOVUPS Z2, (BX)(CX*1)
+	VMOVUPS Z3, 64(BX)(CX*1)
+	VMOVUPS Z4, (BX)(CX*2)
+	VMOVUPS Z5, 64(BX)(CX*2)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), DX
+	KMOVD   DX, K1
+	SHRL    $0x10, DX
+	KMOVD   DX, K2
+	VMOVUPS Z0, K1, (BX)
+	VMOVUPS Z1, K2, 64(BX)
+	VMOVUPS Z2, K1, (BX)(CX*1)
+	VMOVUPS Z3, K2, 64(BX)(CX*1)
+	VMOVUPS Z4, K1, (BX)(CX*2)
+	VMOVUPS Z5, K2, 64(BX)(CX*2)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exactPlaced4x2AVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·exactPlaced4x2AVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	TESTL  $0x00000001, 124(AX)
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), SI
+	TESTL   $0x00000008, 124(AX)
+	JNZ     first_masked
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS (SI)(CX*1), Z2
+	VMOVUPS 64(SI)(CX*1), Z3
+	VMOVUPS (SI)(CX*2), Z4
+	VMOVUPS 64(SI)(CX*2), Z5
+	VMOVUPS (SI)(DX*1), Z6
+	VMOVUPS 64(SI)(DX*1), Z7
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Z0
+	VMOVUPS.Z 64(SI), K2, Z1
+	VMOVUPS.Z (SI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(SI)(CX*1), K2, Z3
+	VMOVUPS.Z (SI)(CX*2), K1, Z4
+	VMOVUPS.Z 64(SI)(CX*2), K2, Z5
+	VMOVUPS.Z (SI)(DX*1), K1, Z6
+	VMOVUPS.Z 64(SI)(DX*1), K2, Z7
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), SI
+	MOVQ  t+0(FP), BX
+	MOVQ  48(AX), BX
+	MOVQ  16(AX), DI
+	MOVQ  128(AX), R11
+	MOVQ  40(AX), R9
+	MOVQ  32(AX), R8
+	IMULQ DI, R8
+	NEGQ  R8
+	ADDQ  24(AX), R8
+
+segment:
+	MOVQ 32(AX), R10
+
+step:
+	MOVLQSX     (R11), R12
+	VMOVUPS     (BX)(R12*4), Z8
+	VMOVUPS     64(BX)(R12*4), Z9
+	VMULPS.BCST (SI), Z8, Z11
+	VADDPS      Z11, Z0, Z0
+	VMULPS.BCST (SI), Z9, Z11
+	VADDPS      Z11, Z1, Z1
+	VMULPS.BCST (SI)(CX*1), Z8, Z11
+	VADDPS      Z11, Z2, Z2
+	VMULPS.BCST (SI)(CX*1), Z9, Z11
+	VADDPS      Z11, Z3, Z3
+	VMULPS.BCST (SI)(CX*2), Z8, Z11
+	VADDPS      Z11, Z4, Z4
+	VMULPS.BCST (SI)(CX*2), Z9, Z11
+	VADDPS      Z11, Z5, Z5
+	VMULPS.BCST (SI)(DX*1), Z8, Z11
+	VADDPS      Z11, Z6, Z6
+	VMULPS.BCST (SI)(DX*1), Z9, Z11
+	VADDPS      Z11, Z7, Z7
+	ADDQ        DI, SI
+	ADDQ        $0x00000004, R11
+	DECQ        R10
+	JNZ         step
+	ADDQ        R8, SI
+	DECQ        R9
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), SI
+	TESTL       $0x00000002, 124(AX)
+	JZ          no_accumulate
+	TESTL       $0x00000008, 124(AX)
+	JNZ         accumulate_masked
+	VADDPS      (SI), Z0, Z0
+	VADDPS      64(SI), Z1, Z1
+	VADDPS      (SI)(CX*1), Z2, Z2
+	VADDPS      64(SI)(CX*1), Z3, Z3
+	VADDPS      (SI)(CX*2), Z4, Z4
+	VADDPS      64(SI)(CX*2), Z5, Z5
+	VADDPS      (SI)(DX*1), Z6, Z6
+	VADDPS      64(SI)(DX*1), Z7, Z7
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Z8
+	VADDPS    Z8, Z0, Z0
+	VMOVUPS.Z 64(SI), K2, Z8
+	VADDPS    Z8, Z1, Z1
+	VMOVUPS.Z (SI)(CX*1), K1, Z8
+	VADDPS    Z8, Z2, Z2
+	VMOVUPS.Z 64(SI)(CX*1), K2, Z8
+	VADDPS    Z8, Z3, Z3
+	VMOVUPS.Z (SI)(CX*2), K1, Z8
+	VADDPS    Z8, Z4, Z4
+	VMOVUPS.Z 64(SI)(CX*2), K2, Z8
+	VADDPS    Z8, Z5, Z5
+	VMOVUPS.Z (SI)(DX*1), K1, Z8
+	VADDPS    Z8, Z6, Z6
+	VMOVUPS.Z 64(SI)(DX*1), K2, Z8
+	VADDPS    Z8, Z7, Z7
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), DI
+	TESTQ        DI, DI
+	JZ           no_rows
+	VBROADCASTSS (DI), Z10
+	VADDPS       Z10, Z0, Z0
+	VADDPS       Z10, Z1, Z1
+	VBROADCASTSS 4(DI), Z10
+	VADDPS       Z10, Z2, Z2
+	VADDPS       Z10, Z3, Z3
+	VBROADCASTSS 8(DI), Z10
+	VADDPS       Z10, Z4, Z4
+	VADDPS       Z10, Z5, Z5
+	VBROADCASTSS 12(DI), Z10
+	VADDPS       Z10, Z6, Z6
+	VADDPS       Z10, Z7, Z7
+
+no_rows:
+	MOVQ    80(AX), DI
+	TESTQ   DI, DI
+	JZ      no_columns
+	TESTL   $0x00000008, 124(AX)
+	JNZ     columns_masked
+	VMOVUPS (DI), Z8
+	VADDPS  Z8, Z0, Z0
+	VADDPS  Z8, Z2, Z2
+	VADDPS  Z8, Z4, Z4
+	VADDPS  Z8, Z6, Z6
+	VMOVUPS 64(DI), Z9
+	VADDPS  Z9, Z1, Z1
+	VADDPS  Z9, Z3, Z3
+	VADDPS  Z9, Z5, Z5
+	VADDPS  Z9, Z7, Z7
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (DI), K1, Z8
+	VADDPS    Z8, Z0, Z0
+	VADDPS    Z8, Z2, Z2
+	VADDPS    Z8, Z4, Z4
+	VADDPS    Z8, Z6, Z6
+	VMOVUPS.Z 64(DI), K2, Z9
+	VADDPS    Z9, Z1, Z1
+	VADDPS    Z9, Z3, Z3
+	VADDPS    Z9, Z5, Z5
+	VADDPS    Z9, Z7, Z7
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, 124(AX)
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z8
+	VBROADCASTSS 116(AX), Z9
+	VMAXPS       Z0, Z8, Z0
+	VMINPS       Z0, Z9, Z0
+	VMAXPS       Z1, Z8, Z1
+	VMINPS       Z1, Z9, Z1
+	VMAXPS       Z2, Z8, Z2
+	VMINPS       Z2, Z9, Z2
+	VMAXPS       Z3, Z8, Z3
+	VMINPS       Z3, Z9, Z3
+	VMAXPS       Z4, Z8, Z4
+	VMINPS       Z4, Z9, Z4
+	VMAXPS       Z5, Z8, Z5
+	VMINPS       Z5, Z9, Z5
+	VMAXPS       Z6, Z8, Z6
+	VMINPS       Z6, Z9, Z6
+	VMAXPS       Z7, Z8, Z7
+	VMINPS       Z7, Z9, Z7
+
+no_clamp:
+	TESTL   $0x00000008, 124(AX)
+	JNZ     write_masked
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	VMOVUPS Z2, (SI)(CX*1)
+	VMOVUPS Z3, 64(SI)(CX*1)
+	VMOVUPS Z4, (SI)(CX*2)
+	VMOVUPS Z5, 64(SI)(CX*2)
+	VMOVUPS Z6, (SI)(DX*1)
+	VMOVUPS Z7, 64(SI)(DX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), BX
+	KMOVD   BX, K1
+	SHRL    $0x10, BX
+	KMOVD   BX, K2
+	VMOVUPS Z0, K1, (SI)
+	VMOVUPS Z1, K2, 64(SI)
+	VMOVUPS Z2, K1, (SI)(CX*1)
+	VMOVUPS Z3, K2, 64(SI)(CX*1)
+	VMOVUPS Z4, K1, (SI)(CX*2)
+	VMOVUPS Z5, K2, 64(SI)(CX*2)
+	VMOVUPS Z6, K1, (SI)(DX*1)
+	VMOVUPS Z7, K2, 64(SI)(DX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exactPlaced5x2AVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·exactPlaced5x2AVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	TESTL  $0x00000001, 124(AX)
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), SI
+	LEAQ    (SI)(CX*4), DI
+	TESTL   $0x00000008, 124(AX)
+	JNZ     first_masked
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS (SI)(CX*1), Z2
+	VMOVUPS 64(SI)(CX*1), Z3
+	VMOVUPS (SI)(CX*2), Z4
+	VMOVUPS 64(SI)(CX*2), Z5
+	VMOVUPS (SI)(DX*1), Z6
+	VMOVUPS 64(SI)(DX*1), Z7
+	VMOVUPS (DI), Z8
+	VMOVUPS 64(DI), Z9
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Z0
+	VMOVUPS.Z 64(SI), K2, Z1
+	VMOVUPS.Z (SI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(SI)(CX*1), K2, Z3
+	VMOVUPS.Z (SI)(CX*2), K1, Z4
+	VMOVUPS.Z 64(SI)(CX*2), K2, Z5
+	VMOVUPS.Z (SI)(DX*1), K1, Z6
+	VMOVUPS.Z 64(SI)(DX*1), K2, Z7
+	VMOVUPS.Z (DI), K1, Z8
+	VMOVUPS.Z 64(DI), K2, Z9
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), SI
+	LEAQ  (SI)(CX*4), DI
+	MOVQ  t+0(FP), BX
+	MOVQ  48(AX), BX
+	MOVQ  16(AX), R8
+	MOVQ  128(AX), R12
+	MOVQ  40(AX), R10
+	MOVQ  32(AX), R9
+	IMULQ R8, R9
+	NEGQ  R9
+	ADDQ  24(AX), R9
+
+segment:
+	MOVQ 32(AX), R11
+
+step:
+	MOVLQSX     (R12), R13
+	VMOVUPS     (BX)(R13*4), Z10
+	VMOVUPS     64(BX)(R13*4), Z11
+	VMULPS.BCST (SI), Z10, Z13
+	VADDPS      Z13, Z0, Z0
+	VMULPS.BCST (SI), Z11, Z13
+	VADDPS      Z13, Z1, Z1
+	VMULPS.BCST (SI)(CX*1), Z10, Z13
+	VADDPS      Z13, Z2, Z2
+	VMULPS.BCST (SI)(CX*1), Z11, Z13
+	VADDPS      Z13, Z3, Z3
+	VMULPS.BCST (SI)(CX*2), Z10, Z13
+	VADDPS      Z13, Z4, Z4
+	VMULPS.BCST (SI)(CX*2), Z11, Z13
+	VADDPS      Z13, Z5, Z5
+	VMULPS.BCST (SI)(DX*1), Z10, Z13
+	VADDPS      Z13, Z6, Z6
+	VMULPS.BCST (SI)(DX*1), Z11, Z13
+	VADDPS      Z13, Z7, Z7
+	VMULPS.BCST (DI), Z10, Z13
+	VADDPS      Z13, Z8, Z8
+	VMULPS.BCST (DI), Z11, Z13
+	VADDPS      Z13, Z9, Z9
+	ADDQ        R8, SI
+	ADDQ        R8, DI
+	ADDQ        $0x00000004, R12
+	DECQ        R11
+	JNZ         step
+	ADDQ        R9, SI
+	ADDQ        R9, DI
+	DECQ        R10
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), SI
+	LEAQ        (SI)(CX*4), DI
+	TESTL       $0x00000002, 124(AX)
+	JZ          no_accumulate
+	TESTL       $0x00000008, 124(AX)
+	JNZ         accumulate_masked
+	VADDPS      (SI), Z0, Z0
+	VADDPS      64(SI), Z1, Z1
+	VADDPS      (SI)(CX*1), Z2, Z2
+	VADDPS      64(SI)(CX*1), Z3, Z3
+	VADDPS      (SI)(CX*2), Z4, Z4
+	VADDPS      64(SI)(CX*2), Z5, Z5
+	VADDPS      (SI)(DX*1), Z6, Z6
+	VADDPS      64(SI)(DX*1), Z7, Z7
+	VADDPS      (DI), Z8, Z8
+	VADDPS      64(DI), Z9, Z9
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Z10
+	VADDPS    Z10, Z0, Z0
+	VMOVUPS.Z 64(SI), K2, Z10
+	VADDPS    Z10, Z1, Z1
+	VMOVUPS.Z (SI)(CX*1), K1, Z10
+	VADDPS    Z10, Z2, Z2
+	VMOVUPS.Z 64(SI)(CX*1), K2, Z10
+	VADDPS    Z10, Z3, Z3
+	VMOVUPS.Z (SI)(CX*2), K1, Z10
+	VADDPS    Z10, Z4, Z4
+	VMOVUPS.Z 64(SI)(CX*2), K2, Z10
+	VADDPS    Z10, Z5, Z5
+	VMOVUPS.Z (SI)(DX*1), K1, Z10
+	VADDPS    Z10, Z6, Z6
+	VMOVUPS.Z 64(SI)(DX*1), K2, Z10
+	VADDPS    Z10, Z7, Z7
+	VMOVUPS.Z (DI), K1, Z10
+	VADDPS    Z10, Z8, Z8
+	VMOVUPS.Z 64(DI), K2, Z10
+	VADDPS    Z10, Z9, Z9
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R8
+	TESTQ        R8, R8
+	JZ           no_rows
+	VBROADCASTSS (R8), Z12
+	VADDPS       Z12, Z0, Z0
+	VADDPS       Z12, Z1, Z1
+	VBROADCASTSS 4(R8), Z12
+	VADDPS       Z12, Z2, Z2
+	VADDPS       Z12, Z3, Z3
+	VBROADCASTSS 8(R8), Z12
+	VADDPS       Z12, Z4, Z4
+	VADDPS       Z12, Z5, Z5
+	VBROADCASTSS 12(R8), Z12
+	VADDPS       Z12, Z6, Z6
+	VADDPS       Z12, Z7, Z7
+	VBROADCASTSS 16(R8), Z12
+	VADDPS       Z12, Z8, Z8
+	VADDPS       Z12, Z9, Z9
+
+no_rows:
+	MOVQ    80(AX), R8
+	TESTQ   R8, R8
+	JZ      no_columns
+	TESTL   $0x00000008, 124(AX)
+	JNZ     columns_masked
+	VMOVUPS (R8), Z10
+	VADDPS  Z10, Z0, Z0
+	VADDPS  Z10, Z2, Z2
+	VADDPS  Z10, Z4, Z4
+	VADDPS  Z10, Z6, Z6
+	VADDPS  Z10, Z8, Z8
+	VMOVUPS 64(R8), Z11
+	VADDPS  Z11, Z1, Z1
+	VADDPS  Z11, Z3, Z3
+	VADDPS  Z11, Z5, Z5
+	VADDPS  Z11, Z7, Z7
+	VADDPS  Z11, Z9, Z9
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (R8), K1, Z10
+	VADDPS    Z10, Z0, Z0
+	VADDPS    Z10, Z2, Z2
+	VADDPS    Z10, Z4, Z4
+	VADDPS    Z10, Z6, Z6
+	VADDPS    Z10, Z8, Z8
+	VMOVUPS.Z 64(R8), K2, Z11
+	VADDPS    Z11, Z1, Z1
+	VADDPS    Z11, Z3, Z3
+	VADDPS    Z11, Z5, Z5
+	VADDPS    Z11, Z7, Z7
+	VADDPS    Z11, Z9, Z9
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, 124(AX)
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z10
+	VBROADCASTSS 116(AX), Z11
+	VMAXPS       Z0, Z10, Z0
+	VMINPS       Z0, Z11, Z0
+	VMAXPS       Z1, Z10, Z1
+	VMINPS       Z1, Z11, Z1
+	VMAXPS       Z2, Z10, Z2
+	VMINPS       Z2, Z11, Z2
+	VMAXPS       Z3, Z10, Z3
+	VMINPS       Z3, Z11, Z3
+	VMAXPS       Z4, Z10, Z4
+	VMINPS       Z4, Z11, Z4
+	VMAXPS       Z5, Z10, Z5
+	VMINPS       Z5, Z11, Z5
+	VMAXPS       Z6, Z10, Z6
+	VMINPS       Z6, Z11, Z6
+	VMAXPS       Z7, Z10, Z7
+	VMINPS       Z7, Z11, Z7
+	VMAXPS       Z8, Z10, Z8
+	VMINPS       Z8, Z11, Z8
+	VMAXPS       Z9, Z10, Z9
+	VMINPS       Z9, Z11, Z9
+
+no_clamp:
+	TESTL   $0x00000008, 124(AX)
+	JNZ     write_masked
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	VMOVUPS Z2, (SI)(CX*1)
+	VMOVUPS Z3, 64(SI)(CX*1)
+	VMOVUPS Z4, (SI)(CX*2)
+	VMOVUPS Z5, 64(SI)(CX*2)
+	VMOVUPS Z6, (SI)(DX*1)
+	VMOVUPS Z7, 64(SI)(DX*1)
+	VMOVUPS Z8, (DI)
+	VMOVUPS Z9, 64(DI)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), BX
+	KMOVD   BX, K1
+	SHRL    $0x10, BX
+	KMOVD   BX, K2
+	VMOVUPS Z0, K1, (SI)
+	VMOVUPS Z1, K2, 64(SI)
+	VMOVUPS Z2, K1, (SI)(CX*1)
+	VMOVUPS Z3, K2, 64(SI)(CX*1)
+	VMOVUPS Z4, K1, (SI)(CX*2)
+	VMOVUPS Z5, K2, 64(SI)(CX*2)
+	VMOVUPS Z6, K1, (SI)(DX*1)
+	VMOVUPS Z7, K2, 64(SI)(DX*1)
+	VMOVUPS Z8, K1, (DI)
+	VMOVUPS Z9, K2, 64(DI)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exactPlaced6x2AVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·exactPlaced6x2AVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	TESTL  $0x00000001, 124(AX)
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), SI
+	LEAQ    (SI)(CX*4), DI
+	TESTL   $0x00000008, 124(AX)
+	JNZ     first_masked
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS (SI)(CX*1), Z2
+	VMOVUPS 64(SI)(CX*1), Z3
+	VMOVUPS (SI)(CX*2), Z4
+	VMOVUPS 64(SI)(CX*2), Z5
+	VMOVUPS (SI)(DX*1), Z6
+	VMOVUPS 64(SI)(DX*1), Z7
+	VMOVUPS (DI), Z8
+	VMOVUPS 64(DI), Z9
+	VMOVUPS (DI)(CX*1), Z10
+	VMOVUPS 64(DI)(CX*1), Z11
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Z0
+	VMOVUPS.Z 64(SI), K2, Z1
+	VMOVUPS.Z (SI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(SI)(CX*1), K2, Z3
+	VMOVUPS.Z (SI)(CX*2), K1, Z4
+	VMOVUPS.Z 64(SI)(CX*2), K2, Z5
+	VMOVUPS.Z (SI)(DX*1), K1, Z6
+	VMOVUPS.Z 64(SI)(DX*1), K2, Z7
+	VMOVUPS.Z (DI), K1, Z8
+	VMOVUPS.Z 64(DI), K2, Z9
+	VMOVUPS.Z (DI)(CX*1), K1, Z10
+	VMOVUPS.Z 64(DI)(CX*1), K2, Z11
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), SI
+	LEAQ  (SI)(CX*4), DI
+	MOVQ  t+0(FP), BX
+	MOVQ  48(AX), BX
+	MOVQ  16(AX), R8
+	MOVQ  128(AX), R12
+	MOVQ  40(AX), R10
+	MOVQ  32(AX), R9
+	IMULQ R8, R9
+	NEGQ  R9
+	ADDQ  24(AX), R9
+
+segment:
+	MOVQ 32(AX), R11
+
+step:
+	MOVLQSX     (R12), R13
+	VMOVUPS     (BX)(R13*4), Z12
+	VMOVUPS     64(BX)(R13*4), Z13
+	VMULPS.BCST (SI), Z12, Z15
+	VADDPS      Z15, Z0, Z0
+	VMULPS.BCST (SI), Z13, Z15
+	VADDPS      Z15, Z1, Z1
+	VMULPS.BCST (SI)(CX*1), Z12, Z15
+	VADDPS      Z15, Z2, Z2
+	VMULPS.BCST (SI)(CX*1), Z13, Z15
+	VADDPS      Z15, Z3, Z3
+	VMULPS.BCST (SI)(CX*2), Z12, Z15
+	VADDPS      Z15, Z4, Z4
+	VMULPS.BCST (SI)(CX*2), Z13, Z15
+	VADDPS      Z15, Z5, Z5
+	VMULPS.BCST (SI)(DX*1), Z12, Z15
+	VADDPS      Z15, Z6, Z6
+	VMULPS.BCST (SI)(DX*1), Z13, Z15
+	VADDPS      Z15, Z7, Z7
+	VMULPS.BCST (DI), Z12, Z15
+	VADDPS      Z15, Z8, Z8
+	VMULPS.BCST (DI), Z13, Z15
+	VADDPS      Z15, Z9, Z9
+	VMULPS.BCST (DI)(CX*1), Z12, Z15
+	VADDPS      Z15, Z10, Z10
+	VMULPS.BCST (DI)(CX*1), Z13, Z15
+	VADDPS      Z15, Z11, Z11
+	ADDQ        R8, SI
+	ADDQ        R8, DI
+	ADDQ        $0x00000004, R12
+	DECQ        R11
+	JNZ         step
+	ADDQ        R9, SI
+	ADDQ        R9, DI
+	DECQ        R10
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), SI
+	LEAQ        (SI)(CX*4), DI
+	TESTL       $0x00000002, 124(AX)
+	JZ          no_accumulate
+	TESTL       $0x00000008, 124(AX)
+	JNZ         accumulate_masked
+	VADDPS      (SI), Z0, Z0
+	VADDPS      64(SI), Z1, Z1
+	VADDPS      (SI)(CX*1), Z2, Z2
+	VADDPS      64(SI)(CX*1), Z3, Z3
+	VADDPS      (SI)(CX*2), Z4, Z4
+	VADDPS      64(SI)(CX*2), Z5, Z5
+	VADDPS      (SI)(DX*1), Z6, Z6
+	VADDPS      64(SI)(DX*1), Z7, Z7
+	VADDPS      (DI), Z8, Z8
+	VADDPS      64(DI), Z9, Z9
+	VADDPS      (DI)(CX*1), Z10, Z10
+	VADDPS      64(DI)(CX*1), Z11, Z11
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Z12
+	VADDPS    Z12, Z0, Z0
+	VMOVUPS.Z 64(SI), K2, Z12
+	VADDPS    Z12, Z1, Z1
+	VMOVUPS.Z (SI)(CX*1), K1, Z12
+	VADDPS    Z12, Z2, Z2
+	VMOVUPS.Z 64(SI)(CX*1), K2, Z12
+	VADDPS    Z12, Z3, Z3
+	VMOVUPS.Z (SI)(CX*2), K1, Z12
+	VADDPS    Z12, Z4, Z4
+	VMOVUPS.Z 64(SI)(CX*2), K2, Z12
+	VADDPS    Z12, Z5, Z5
+	VMOVUPS.Z (SI)(DX*1), K1, Z12
+	VADDPS    Z12, Z6, Z6
+	VMOVUPS.Z 64(SI)(DX*1), K2, Z12
+	VADDPS    Z12, Z7, Z7
+	VMOVUPS.Z (DI), K1, Z12
+	VADDPS    Z12, Z8, Z8
+	VMOVUPS.Z 64(DI), K2, Z12
+	VADDPS    Z12, Z9, Z9
+	VMOVUPS.Z (DI)(CX*1), K1, Z12
+	VADDPS    Z12, Z10, Z10
+	VMOVUPS.Z 64(DI)(CX*1), K2, Z12
+	VADDPS    Z12, Z11, Z11
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R8
+	TESTQ        R8, R8
+	JZ           no_rows
+	VBROADCASTSS (R8), Z14
+	VADDPS       Z14, Z0, Z0
+	VADDPS       Z14, Z1, Z1
+	VBROADCASTSS 4(R8), Z14
+	VADDPS       Z14, Z2, Z2
+	VADDPS       Z14, Z3, Z3
+	VBROADCASTSS 8(R8), Z14
+	VADDPS       Z14, Z4, Z4
+	VADDPS       Z14, Z5, Z5
+	VBROADCASTSS 12(R8), Z14
+	VADDPS       Z14, Z6, Z6
+	VADDPS       Z14, Z7, Z7
+	VBROADCASTSS 16(R8), Z14
+	VADDPS       Z14, Z8, Z8
+	VADDPS       Z14, Z9, Z9
+	VBROADCASTSS 20(R8), Z14
+	VADDPS       Z14, Z10, Z10
+	VADDPS       Z14, Z11, Z11
+
+no_rows:
+	MOVQ    80(AX), R8
+	TESTQ   R8, R8
+	JZ      no_columns
+	TESTL   $0x00000008, 124(AX)
+	JNZ     columns_masked
+	VMOVUPS (R8), Z12
+	VADDPS  Z12, Z0, Z0
+	VADDPS  Z12, Z2, Z2
+	VADDPS  Z12, Z4, Z4
+	VADDPS  Z12, Z6, Z6
+	VADDPS  Z12, Z8, Z8
+	VADDPS  Z12, Z10, Z10
+	VMOVUPS 64(R8), Z13
+	VADDPS  Z13, Z1, Z1
+	VADDPS  Z13, Z3, Z3
+	VADDPS  Z13, Z5, Z5
+	VADDPS  Z13, Z7, Z7
+	VADDPS  Z13, Z9, Z9
+	VADDPS  Z13, Z11, Z11
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (R8), K1, Z12
+	VADDPS    Z12, Z0, Z0
+	VADDPS    Z12, Z2, Z2
+	VADDPS    Z12, Z4, Z4
+	VADDPS    Z12, Z6, Z6
+	VADDPS    Z12, Z8, Z8
+	VADDPS    Z12, Z10, Z10
+	VMOVUPS.Z 64(R8), K2, Z13
+	VADDPS    Z13, Z1, Z1
+	VADDPS    Z13, Z3, Z3
+	VADDPS    Z13, Z5, Z5
+	VADDPS    Z13, Z7, Z7
+	VADDPS    Z13, Z9, Z9
+	VADDPS    Z13, Z11, Z11
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, 124(AX)
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z12
+	VBROADCASTSS 116(AX), Z13
+	VMAXPS       Z0, Z12, Z0
+	VMINPS       Z0, Z13, Z0
+	VMAXPS       Z1, Z12, Z1
+	VMINPS       Z1, Z13, Z1
+	VMAXPS       Z2, Z12, Z2
+	VMINPS       Z2, Z13, Z2
+	VMAXPS       Z3, Z12, Z3
+	VMINPS       Z3, Z13, Z3
+	VMAXPS       Z4, Z12, Z4
+	VMINPS       Z4, Z13, Z4
+	VMAXPS       Z5, Z12, Z5
+	VMINPS       Z5, Z13, Z5
+	VMAXPS       Z6, Z12, Z6
+	VMINPS       Z6, Z13, Z6
+	VMAXPS       Z7, Z12, Z7
+	VMINPS       Z7, Z13, Z7
+	VMAXPS       Z8, Z12, Z8
+	VMINPS       Z8, Z13, Z8
+	VMAXPS       Z9, Z12, Z9
+	VMINPS       Z9, Z13, Z9
+	VMAXPS       Z10, Z12, Z10
+	VMINPS       Z10, Z13, Z10
+	VMAXPS       Z11, Z12, Z11
+	VMINPS       Z11, Z13, Z11
+
+no_clamp:
+	TESTL   $0x00000008, 124(AX)
+	JNZ     write_masked
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	VMOVUPS Z2, (SI)(CX*1)
+	VMOVUPS Z3, 64(SI)(CX*1)
+	VMOVUPS Z4, (SI)(CX*2)
+	VMOVUPS Z5, 64(SI)(CX*2)
+	VMOVUPS Z6, (SI)(DX*1)
+	VMOVUPS Z7, 64(SI)(DX*1)
+	VMOVUPS Z8, (DI)
+	VMOVUPS Z9, 64(DI)
+	VMOVUPS Z10, (DI)(CX*1)
+	VMOVUPS Z11, 64(DI)(CX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), BX
+	KMOVD   BX, K1
+	SHRL    $0x10, BX
+	KMOVD   BX, K2
+	VMOVUPS Z0, K1, (SI)
+	VMOVUPS Z1, K2, 64(SI)
+	VMOVUPS Z2, K1, (SI)(CX*1)
+	VMOVUPS Z3, K2, 64(SI)(CX*1)
+	VMOVUPS Z4, K1, (SI)(CX*2)
+	VMOVUPS Z5, K2, 64(SI)(CX*2)
+	VMOVUPS Z6, K1, (SI)(DX*1)
+	VMOVUPS Z7, K2, 64(SI)(DX*1)
+	VMOVUPS Z8, K1, (DI)
+	VMOVUPS Z9, K2, 64(DI)
+	VMOVUPS Z10, K1, (DI)(CX*1)
+	VMOVUPS Z11, K2, 64(DI)(CX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exactPlaced7x2AVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·exactPlaced7x2AVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	TESTL  $0x00000001, 124(AX)
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), SI
+	LEAQ    (SI)(CX*4), DI
+	TESTL   $0x00000008, 124(AX)
+	JNZ     first_masked
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS (SI)(CX*1), Z2
+	VMOVUPS 64(SI)(CX*1), Z3
+	VMOVUPS (SI)(CX*2), Z4
+	VMOVUPS 64(SI)(CX*2), Z5
+	VMOVUPS (SI)(DX*1), Z6
+	VMOVUPS 64(SI)(DX*1), Z7
+	VMOVUPS (DI), Z8
+	VMOVUPS 64(DI), Z9
+	VMOVUPS (DI)(CX*1), Z10
+	VMOVUPS 64(DI)(CX*1), Z11
+	VMOVUPS (DI)(CX*2), Z12
+	VMOVUPS 64(DI)(CX*2), Z13
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Z0
+	VMOVUPS.Z 64(SI), K2, Z1
+	VMOVUPS.Z (SI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(SI)(CX*1), K2, Z3
+	VMOVUPS.Z (SI)(CX*2), K1, Z4
+	VMOVUPS.Z 64(SI)(CX*2), K2, Z5
+	VMOVUPS.Z (SI)(DX*1), K1, Z6
+	VMOVUPS.Z 64(SI)(DX*1), K2, Z7
+	VMOVUPS.Z (DI), K1, Z8
+	VMOVUPS.Z 64(DI), K2, Z9
+	VMOVUPS.Z (DI)(CX*1), K1, Z10
+	VMOVUPS.Z 64(DI)(CX*1), K2, Z11
+	VMOVUPS.Z (DI)(CX*2), K1, Z12
+	VMOVUPS.Z 64(DI)(CX*2), K2, Z13
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), SI
+	LEAQ  (SI)(CX*4), DI
+	MOVQ  t+0(FP), BX
+	MOVQ  48(AX), BX
+	MOVQ  16(AX), R8
+	MOVQ  128(AX), R12
+	MOVQ  40(AX), R10
+	MOVQ  32(AX), R9
+	IMULQ R8, R9
+	NEGQ  R9
+	ADDQ  24(AX), R9
+
+segment:
+	MOVQ 32(AX), R11
+
+step:
+	MOVLQSX     (R12), R13
+	VMOVUPS     (BX)(R13*4), Z14
+	VMOVUPS     64(BX)(R13*4), Z15
+	VMULPS.BCST (SI), Z14, Z17
+	VADDPS      Z17, Z0, Z0
+	VMULPS.BCST (SI), Z15, Z17
+	VADDPS      Z17, Z1, Z1
+	VMULPS.BCST (SI)(CX*1), Z14, Z17
+	VADDPS      Z17, Z2, Z2
+	VMULPS.BCST (SI)(CX*1), Z15, Z17
+	VADDPS      Z17, Z3, Z3
+	VMULPS.BCST (SI)(CX*2), Z14, Z17
+	VADDPS      Z17, Z4, Z4
+	VMULPS.BCST (SI)(CX*2), Z15, Z17
+	VADDPS      Z17, Z5, Z5
+	VMULPS.BCST (SI)(DX*1), Z14, Z17
+	VADDPS      Z17, Z6, Z6
+	VMULPS.BCST (SI)(DX*1), Z15, Z17
+	VADDPS      Z17, Z7, Z7
+	VMULPS.BCST (DI), Z14, Z17
+	VADDPS      Z17, Z8, Z8
+	VMULPS.BCST (DI), Z15, Z17
+	VADDPS      Z17, Z9, Z9
+	VMULPS.BCST (DI)(CX*1), Z14, Z17
+	VADDPS      Z17, Z10, Z10
+	VMULPS.BCST (DI)(CX*1), Z15, Z17
+	VADDPS      Z17, Z11, Z11
+	VMULPS.BCST (DI)(CX*2), Z14, Z17
+	VADDPS      Z17, Z12, Z12
+	VMULPS.BCST (DI)(CX*2), Z15, Z17
+	VADDPS      Z17, Z13, Z13
+	ADDQ        R8, SI
+	ADDQ        R8, DI
+	ADDQ        $0x00000004, R12
+	DECQ        R11
+	JNZ         step
+	ADDQ        R9, SI
+	ADDQ        R9, DI
+	DECQ        R10
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), SI
+	LEAQ        (SI)(CX*4), DI
+	TESTL       $0x00000002, 124(AX)
+	JZ          no_accumulate
+	TESTL       $0x00000008, 124(AX)
+	JNZ         accumulate_masked
+	VADDPS      (SI), Z0, Z0
+	VADDPS      64(SI), Z1, Z1
+	VADDPS      (SI)(CX*1), Z2, Z2
+	VADDPS      64(SI)(CX*1), Z3, Z3
+	VADDPS      (SI)(CX*2), Z4, Z4
+	VADDPS      64(SI)(CX*2), Z5, Z5
+	VADDPS      (SI)(DX*1), Z6, Z6
+	VADDPS      64(SI)(DX*1), Z7, Z7
+	VADDPS      (DI), Z8, Z8
+	VADDPS      64(DI), Z9, Z9
+	VADDPS      (DI)(CX*1), Z10, Z10
+	VADDPS      64(DI)(CX*1), Z11, Z11
+	VADDPS      (DI)(CX*2), Z12, Z12
+	VADDPS      64(DI)(CX*2), Z13, Z13
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Z14
+	VADDPS    Z14, Z0, Z0
+	VMOVUPS.Z 64(SI), K2, Z14
+	VADDPS    Z14, Z1, Z1
+	VMOVUPS.Z (SI)(CX*1), K1, Z14
+	VADDPS    Z14, Z2, Z2
+	VMOVUPS.Z 64(SI)(CX*1), K2, Z14
+	VADDPS    Z14, Z3, Z3
+	VMOVUPS.Z (SI)(CX*2), K1, Z14
+	VADDPS    Z14, Z4, Z4
+	VMOVUPS.Z 64(SI)(CX*2), K2, Z14
+	VADDPS    Z14, Z5, Z5
+	VMOVUPS.Z (SI)(DX*1), K1, Z14
+	VADDPS    Z14, Z6, Z6
+	VMOVUPS.Z 64(SI)(DX*1), K2, Z14
+	VADDPS    Z14, Z7, Z7
+	VMOVUPS.Z (DI), K1, Z14
+	VADDPS    Z14, Z8, Z8
+	VMOVUPS.Z 64(DI), K2, Z14
+	VADDPS    Z14, Z9, Z9
+	VMOVUPS.Z (DI)(CX*1), K1, Z14
+	VADDPS    Z14, Z10, Z10
+	VMOVUPS.Z 64(DI)(CX*1), K2, Z14
+	VADDPS    Z14, Z11, Z11
+	VMOVUPS.Z (DI)(CX*2), K1, Z14
+	VADDPS    Z14, Z12, Z12
+	VMOVUPS.Z 64(DI)(CX*2), K2, Z14
+	VADDPS    Z14, Z13, Z13
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R8
+	TESTQ        R8, R8
+	JZ           no_rows
+	VBROADCASTSS (R8), Z16
+	VADDPS       Z16, Z0, Z0
+	VADDPS       Z16, Z1, Z1
+	VBROADCASTSS 4(R8), Z16
+	VADDPS       Z16, Z2, Z2
+	VADDPS       Z16, Z3, Z3
+	VBROADCASTSS 8(R8), Z16
+	VADDPS       Z16, Z4, Z4
+	VADDPS       Z16, Z5, Z5
+	VBROADCASTSS 12(R8), Z16
+	VADDPS       Z16, Z6, Z6
+	VADDPS       Z16, Z7, Z7
+	VBROADCASTSS 16(R8), Z16
+	VADDPS       Z16, Z8, Z8
+	VADDPS       Z16, Z9, Z9
+	VBROADCASTSS 20(R8), Z16
+	VADDPS       Z16, Z10, Z10
+	VADDPS       Z16, Z11, Z11
+	VBROADCASTSS 24(R8), Z16
+	VADDPS       Z16, Z12, Z12
+	VADDPS       Z16, Z13, Z13
+
+no_rows:
+	MOVQ    80(AX), R8
+	TESTQ   R8, R8
+	JZ      no_columns
+	TESTL   $0x00000008, 124(AX)
+	JNZ     columns_masked
+	VMOVUPS (R8), Z14
+	VADDPS  Z14, Z0, Z0
+	VADDPS  Z14, Z2, Z2
+	VADDPS  Z14, Z4, Z4
+	VADDPS  Z14, Z6, Z6
+	VADDPS  Z14, Z8, Z8
+	VADDPS  Z14, Z10, Z10
+	VADDPS  Z14, Z12, Z12
+	VMOVUPS 64(R8), Z15
+	VADDPS  Z15, Z1, Z1
+	VADDPS  Z15, Z3, Z3
+	VADDPS  Z15, Z5, Z5
+	VADDPS  Z15, Z7, Z7
+	VADDPS  Z15, Z9, Z9
+	VADDPS  Z15, Z11, Z11
+	VADDPS  Z15, Z13, Z13
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (R8), K1, Z14
+	VADDPS    Z14, Z0, Z0
+	VADDPS    Z14, Z2, Z2
+	VADDPS    Z14, Z4, Z4
+	VADDPS    Z14, Z6, Z6
+	VADDPS    Z14, Z8, Z8
+	VADDPS    Z14, Z10, Z10
+	VADDPS    Z14, Z12, Z12
+	VMOVUPS.Z 64(R8), K2, Z15
+	VADDPS    Z15, Z1, Z1
+	VADDPS    Z15, Z3, Z3
+	VADDPS    Z15, Z5, Z5
+	VADDPS    Z15, Z7, Z7
+	VADDPS    Z15, Z9, Z9
+	VADDPS    Z15, Z11, Z11
+	VADDPS    Z15, Z13, Z13
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, 124(AX)
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z14
+	VBROADCASTSS 116(AX), Z15
+	VMAXPS       Z0, Z14, Z0
+	VMINPS       Z0, Z15, Z0
+	VMAXPS       Z1, Z14, Z1
+	VMINPS       Z1, Z15, Z1
+	VMAXPS       Z2, Z14, Z2
+	VMINPS       Z2, Z15, Z2
+	VMAXPS       Z3, Z14, Z3
+	VMINPS       Z3, Z15, Z3
+	VMAXPS       Z4, Z14, Z4
+	VMINPS       Z4, Z15, Z4
+	VMAXPS       Z5, Z14, Z5
+	VMINPS       Z5, Z15, Z5
+	VMAXPS       Z6, Z14, Z6
+	VMINPS       Z6, Z15, Z6
+	VMAXPS       Z7, Z14, Z7
+	VMINPS       Z7, Z15, Z7
+	VMAXPS       Z8, Z14, Z8
+	VMINPS       Z8, Z15, Z8
+	VMAXPS       Z9, Z14, Z9
+	VMINPS       Z9, Z15, Z9
+	VMAXPS       Z10, Z14, Z10
+	VMINPS       Z10, Z15, Z10
+	VMAXPS       Z11, Z14, Z11
+	VMINPS       Z11, Z15, Z11
+	VMAXPS       Z12, Z14, Z12
+	VMINPS       Z12, Z15, Z12
+	VMAXPS       Z13, Z14, Z13
+	VMINPS       Z13, Z15, Z13
+
+no_clamp:
+	TESTL   $0x00000008, 124(AX)
+	JNZ     write_masked
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	VMOVUPS Z2, (SI)(CX*1)
+	VMOVUPS Z3, 64(SI)(CX*1)
+	VMOVUPS Z4, (SI)(CX*2)
+	VMOVUPS Z5, 64(SI)(CX*2)
+	VMOVUPS Z6, (SI)(DX*1)
+	VMOVUPS Z7, 64(SI)(DX*1)
+	VMOVUPS Z8, (DI)
+	VMOVUPS Z9, 64(DI)
+	VMOVUPS Z10, (DI)(CX*1)
+	VMOVUPS Z11, 64(DI)(CX*1)
+	VMOVUPS Z12, (DI)(CX*2)
+	VMOVUPS Z13, 64(DI)(CX*2)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), BX
+	KMOVD   BX, K1
+	SHRL    $0x10, BX
+	KMOVD   BX, K2
+	VMOVUPS Z0, K1, (SI)
+	VMOVUPS Z1, K2, 64(SI)
+	VMOVUPS Z2, K1, (SI)(CX*1)
+	VMOVUPS Z3, K2, 64(SI)(CX*1)
+	VMOVUPS Z4, K1, (SI)(CX*2)
+	VMOVUPS Z5, K2, 64(SI)(CX*2)
+	VMOVUPS Z6, K1, (SI)(DX*1)
+	VMOVUPS Z7, K2, 64(SI)(DX*1)
+	VMOVUPS Z8, K1, (DI)
+	VMOVUPS Z9, K2, 64(DI)
+	VMOVUPS Z10, K1, (DI)(CX*1)
+	VMOVUPS Z11, K2, 64(DI)(CX*1)
+	VMOVUPS Z12, K1, (DI)(CX*2)
+	VMOVUPS Z13, K2, 64(DI)(CX*2)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exactPlaced8x2AVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·exactPlaced8x2AVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	TESTL  $0x00000001, 124(AX)
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), SI
+	LEAQ    (SI)(CX*4), DI
+	TESTL   $0x00000008, 124(AX)
+	JNZ     first_masked
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS (SI)(CX*1), Z2
+	VMOVUPS 64(SI)(CX*1), Z3
+	VMOVUPS (SI)(CX*2), Z4
+	VMOVUPS 64(SI)(CX*2), Z5
+	VMOVUPS (SI)(DX*1), Z6
+	VMOVUPS 64(SI)(DX*1), Z7
+	VMOVUPS (DI), Z8
+	VMOVUPS 64(DI), Z9
+	VMOVUPS (DI)(CX*1), Z10
+	VMOVUPS 64(DI)(CX*1), Z11
+	VMOVUPS (DI)(CX*2), Z12
+	VMOVUPS 64(DI)(CX*2), Z13
+	VMOVUPS (DI)(DX*1), Z14
+	VMOVUPS 64(DI)(DX*1), Z15
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Z0
+	VMOVUPS.Z 64(SI), K2, Z1
+	VMOVUPS.Z (SI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(SI)(CX*1), K2, Z3
+	VMOVUPS.Z (SI)(CX*2), K1, Z4
+	VMOVUPS.Z 64(SI)(CX*2), K2, Z5
+	VMOVUPS.Z (SI)(DX*1), K1, Z6
+	VMOVUPS.Z 64(SI)(DX*1), K2, Z7
+	VMOVUPS.Z (DI), K1, Z8
+	VMOVUPS.Z 64(DI), K2, Z9
+	VMOVUPS.Z (DI)(CX*1), K1, Z10
+	VMOVUPS.Z 64(DI)(CX*1), K2, Z11
+	VMOVUPS.Z (DI)(CX*2), K1, Z12
+	VMOVUPS.Z 64(DI)(CX*2), K2, Z13
+	VMOVUPS.Z (DI)(DX*1), K1, Z14
+	VMOVUPS.Z 64(DI)(DX*1), K2, Z15
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), SI
+	LEAQ  (SI)(CX*4), DI
+	MOVQ  t+0(FP), BX
+	MOVQ  48(AX), BX
+	MOVQ  16(AX), R8
+	MOVQ  128(AX), R12
+	MOVQ  40(AX), R10
+	MOVQ  32(AX), R9
+	IMULQ R8, R9
+	NEGQ  R9
+	ADDQ  24(AX), R9
+
+segment:
+	MOVQ 32(AX), R11
+
+step:
+	MOVLQSX     (R12), R13
+	VMOVUPS     (BX)(R13*4), Z16
+	VMOVUPS     64(BX)(R13*4), Z17
+	VMULPS.BCST (SI), Z16, Z19
+	VADDPS      Z19, Z0, Z0
+	VMULPS.BCST (SI), Z17, Z19
+	VADDPS      Z19, Z1, Z1
+	VMULPS.BCST (SI)(CX*1), Z16, Z19
+	VADDPS      Z19, Z2, Z2
+	VMULPS.BCST (SI)(CX*1), Z17, Z19
+	VADDPS      Z19, Z3, Z3
+	VMULPS.BCST (SI)(CX*2), Z16, Z19
+	VADDPS      Z19, Z4, Z4
+	VMULPS.BCST (SI)(CX*2), Z17, Z19
+	VADDPS      Z19, Z5, Z5
+	VMULPS.BCST (SI)(DX*1), Z16, Z19
+	VADDPS      Z19, Z6, Z6
+	VMULPS.BCST (SI)(DX*1), Z17, Z19
+	VADDPS      Z19, Z7, Z7
+	VMULPS.BCST (DI), Z16, Z19
+	VADDPS      Z19, Z8, Z8
+	VMULPS.BCST (DI), Z17, Z19
+	VADDPS      Z19, Z9, Z9
+	VMULPS.BCST (DI)(CX*1), Z16, Z19
+	VADDPS      Z19, Z10, Z10
+	VMULPS.BCST (DI)(CX*1), Z17, Z19
+	VADDPS      Z19, Z11, Z11
+	VMULPS.BCST (DI)(CX*2), Z16, Z19
+	VADDPS      Z19, Z12, Z12
+	VMULPS.BCST (DI)(CX*2), Z17, Z19
+	VADDPS      Z19, Z13, Z13
+	VMULPS.BCST (DI)(DX*1), Z16, Z19
+	VADDPS      Z19, Z14, Z14
+	VMULPS.BCST (DI)(DX*1), Z17, Z19
+	VADDPS      Z19, Z15, Z15
+	ADDQ        R8, SI
+	ADDQ        R8, DI
+	ADDQ        $0x00000004, R12
+	DECQ        R11
+	JNZ         step
+	ADDQ        R9, SI
+	ADDQ        R9, DI
+	DECQ        R10
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), SI
+	LEAQ        (SI)(CX*4), DI
+	TESTL       $0x00000002, 124(AX)
+	JZ          no_accumulate
+	TESTL       $0x00000008, 124(AX)
+	JNZ         accumulate_masked
+	VADDPS      (SI), Z0, Z0
+	VADDPS      64(SI), Z1, Z1
+	VADDPS      (SI)(CX*1), Z2, Z2
+	VADDPS      64(SI)(CX*1), Z3, Z3
+	VADDPS      (SI)(CX*2), Z4, Z4
+	VADDPS      64(SI)(CX*2), Z5, Z5
+	VADDPS      (SI)(DX*1), Z6, Z6
+	VADDPS      64(SI)(DX*1), Z7, Z7
+	VADDPS      (DI), Z8, Z8
+	VADDPS      64(DI), Z9, Z9
+	VADDPS      (DI)(CX*1), Z10, Z10
+	VADDPS      64(DI)(CX*1), Z11, Z11
+	VADDPS      (DI)(CX*2), Z12, Z12
+	VADDPS      64(DI)(CX*2), Z13, Z13
+	VADDPS      (DI)(DX*1), Z14, Z14
+	VADDPS      64(DI)(DX*1), Z15, Z15
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Z16
+	VADDPS    Z16, Z0, Z0
+	VMOVUPS.Z 64(SI), K2, Z16
+	VADDPS    Z16, Z1, Z1
+	VMOVUPS.Z (SI)(CX*1), K1, Z16
+	VADDPS    Z16, Z2, Z2
+	VMOVUPS.Z 64(SI)(CX*1), K2, Z16
+	VADDPS    Z16, Z3, Z3
+	VMOVUPS.Z (SI)(CX*2), K1, Z16
+	VADDPS    Z16, Z4, Z4
+	VMOVUPS.Z 64(SI)(CX*2), K2, Z16
+	VADDPS    Z16, Z5, Z5
+	VMOVUPS.Z (SI)(DX*1), K1, Z16
+	VADDPS    Z16, Z6, Z6
+	VMOVUPS.Z 64(SI)(DX*1), K2, Z16
+	VADDPS    Z16, Z7, Z7
+	VMOVUPS.Z (DI), K1, Z16
+	VADDPS    Z16, Z8, Z8
+	VMOVUPS.Z 64(DI), K2, Z16
+	VADDPS    Z16, Z9, Z9
+	VMOVUPS.Z (DI)(CX*1), K1, Z16
+	VADDPS    Z16, Z10, Z10
+	VMOVUPS.Z 64(DI)(CX*1), K2, Z16
+	VADDPS    Z16, Z11, Z11
+	VMOVUPS.Z (DI)(CX*2), K1, Z16
+	VADDPS    Z16, Z12, Z12
+	VMOVUPS.Z 64(DI)(CX*2), K2, Z16
+	VADDPS    Z16, Z13, Z13
+	VMOVUPS.Z (DI)(DX*1), K1, Z16
+	VADDPS    Z16, Z14, Z14
+	VMOVUPS.Z 64(DI)(DX*1), K2, Z16
+	VADDPS    Z16, Z15, Z15
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R8
+	TESTQ        R8, R8
+	JZ           no_rows
+	VBROADCASTSS (R8), Z18
+	VADDPS       Z18, Z0, Z0
+	VADDPS       Z18, Z1, Z1
+	VBROADCASTSS 4(R8), Z18
+	VADDPS       Z18, Z2, Z2
+	VADDPS       Z18, Z3, Z3
+	VBROADCASTSS 8(R8), Z18
+	VADDPS       Z18, Z4, Z4
+	VADDPS       Z18, Z5, Z5
+	VBROADCASTSS 12(R8), Z18
+	VADDPS       Z18, Z6, Z6
+	VADDPS       Z18, Z7, Z7
+	VBROADCASTSS 16(R8), Z18
+	VADDPS       Z18, Z8, Z8
+	VADDPS       Z18, Z9, Z9
+	VBROADCASTSS 20(R8), Z18
+	VADDPS       Z18, Z10, Z10
+	VADDPS       Z18, Z11, Z11
+	VBROADCASTSS 24(R8), Z18
+	VADDPS       Z18, Z12, Z12
+	VADDPS       Z18, Z13, Z13
+	VBROADCASTSS 28(R8), Z18
+	VADDPS       Z18, Z14, Z14
+	VADDPS       Z18, Z15, Z15
+
+no_rows:
+	MOVQ    80(AX), R8
+	TESTQ   R8, R8
+	JZ      no_columns
+	TESTL   $0x00000008, 124(AX)
+	JNZ     columns_masked
+	VMOVUPS (R8), Z16
+	VADDPS  Z16, Z0, Z0
+	VADDPS  Z16, Z2, Z2
+	VADDPS  Z16, Z4, Z4
+	VADDPS  Z16, Z6, Z6
+	VADDPS  Z16, Z8, Z8
+	VADDPS  Z16, Z10, Z10
+	VADDPS  Z16, Z12, Z12
+	VADDPS  Z16, Z14, Z14
+	VMOVUPS 64(R8), Z17
+	VADDPS  Z17, Z1, Z1
+	VADDPS  Z17, Z3, Z3
+	VADDPS  Z17, Z5, Z5
+	VADDPS  Z17, Z7, Z7
+	VADDPS  Z17, Z9, Z9
+	VADDPS  Z17, Z11, Z11
+	VADDPS  Z17, Z13, Z13
+	VADDPS  Z17, Z15, Z15
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (R8), K1, Z16
+	VADDPS    Z16, Z0, Z0
+	VADDPS    Z16, Z2, Z2
+	VADDPS    Z16, Z4, Z4
+	VADDPS    Z16, Z6, Z6
+	VADDPS    Z16, Z8, Z8
+	VADDPS    Z16, Z10, Z10
+	VADDPS    Z16, Z12, Z12
+	VADDPS    Z16, Z14, Z14
+	VMOVUPS.Z 64(R8), K2, Z17
+	VADDPS    Z17, Z1, Z1
+	VADDPS    Z17, Z3, Z3
+	VADDPS    Z17, Z5, Z5
+	VADDPS    Z17, Z7, Z7
+	VADDPS    Z17, Z9, Z9
+	VADDPS    Z17, Z11, Z11
+	VADDPS    Z17, Z13, Z13
+	VADDPS    Z17, Z15, Z15
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, 124(AX)
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z16
+	VBROADCASTSS 116(AX), Z17
+	VMAXPS       Z0, Z16, Z0
+	VMINPS       Z0, Z17, Z0
+	VMAXPS       Z1, Z16, Z1
+	VMINPS       Z1, Z17, Z1
+	VMAXPS       Z2, Z16, Z2
+	VMINPS       Z2, Z17, Z2
+	VMAXPS       Z3, Z16, Z3
+	VMINPS       Z3, Z17, Z3
+	VMAXPS       Z4, Z16, Z4
+	VMINPS       Z4, Z17, Z4
+	VMAXPS       Z5, Z16, Z5
+	VMINPS       Z5, Z17, Z5
+	VMAXPS       Z6, Z16, Z6
+	VMINPS       Z6, Z17, Z6
+	VMAXPS       Z7, Z16, Z7
+	VMINPS       Z7, Z17, Z7
+	VMAXPS       Z8, Z16, Z8
+	VMINPS       Z8, Z17, Z8
+	VMAXPS       Z9, Z16, Z9
+	VMINPS       Z9, Z17, Z9
+	VMAXPS       Z10, Z16, Z10
+	VMINPS       Z10, Z17, Z10
+	VMAXPS       Z11, Z16, Z11
+	VMINPS       Z11, Z17, Z11
+	VMAXPS       Z12, Z16, Z12
+	VMINPS       Z12, Z17, Z12
+	VMAXPS       Z13, Z16, Z13
+	VMINPS       Z13, Z17, Z13
+	VMAXPS       Z14, Z16, Z14
+	VMINPS       Z14, Z17, Z14
+	VMAXPS       Z15, Z16, Z15
+	VMINPS       Z15, Z17, Z15
+
+no_clamp:
+	TESTL   $0x00000008, 124(AX)
+	JNZ     write_masked
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	VMOVUPS Z2, (SI)(CX*1)
+	VMOVUPS Z3, 64(SI)(CX*1)
+	VMOVUPS Z4, (SI)(CX*2)
+	VMOVUPS Z5, 64(SI)(CX*2)
+	VMOVUPS Z6, (SI)(DX*1)
+	VMOVUPS Z7, 64(SI)(DX*1)
+	VMOVUPS Z8, (DI)
+	VMOVUPS Z9, 64(DI)
+	VMOVUPS Z10, (DI)(CX*1)
+	VMOVUPS Z11, 64(DI)(CX*1)
+	VMOVUPS Z12, (DI)(CX*2)
+	VMOVUPS Z13, 64(DI)(CX*2)
+	VMOVUPS Z14, (DI)(DX*1)
+	VMOVUPS Z15, 64(DI)(DX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), BX
+	KMOVD   BX, K1
+	SHRL    $0x10, BX
+	KMOVD   BX, K2
+	VMOVUPS Z0, K1, (SI)
+	VMOVUPS Z1, K2, 64(SI)
+	VMOVUPS Z2, K1, (SI)(CX*1)
+	VMOVUPS Z3, K2, 64(SI)(CX*1)
+	VMOVUPS Z4, K1, (SI)(CX*2)
+	VMOVUPS Z5, K2, 64(SI)(CX*2)
+	VMOVUPS Z6, K1, (SI)(DX*1)
+	VMOVUPS Z7, K2, 64(SI)(DX*1)
+	VMOVUPS Z8, K1, (DI)
+	VMOVUPS Z9, K2, 64(DI)
+	VMOVUPS Z10, K1, (DI)(CX*1)
+	VMOVUPS Z11, K2, 64(DI)(CX*1)
+	VMOVUPS Z12, K1, (DI)(CX*2)
+	VMOVUPS Z13, K2, 64(DI)(CX*2)
+	VMOVUPS Z14, K1, (DI)(DX*1)
+	VMOVUPS Z15, K2, 64(DI)(DX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exactPlaced9x2AVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·exactPlaced9x2AVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	TESTL  $0x00000001, 124(AX)
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), SI
+	LEAQ    (SI)(CX*4), DI
+	LEAQ    (DI)(CX*4), R8
+	TESTL   $0x00000008, 124(AX)
+	JNZ     first_masked
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS (SI)(CX*1), Z2
+	VMOVUPS 64(SI)(CX*1), Z3
+	VMOVUPS (SI)(CX*2), Z4
+	VMOVUPS 64(SI)(CX*2), Z5
+	VMOVUPS (SI)(DX*1), Z6
+	VMOVUPS 64(SI)(DX*1), Z7
+	VMOVUPS (DI), Z8
+	VMOVUPS 64(DI), Z9
+	VMOVUPS (DI)(CX*1), Z10
+	VMOVUPS 64(DI)(CX*1), Z11
+	VMOVUPS (DI)(CX*2), Z12
+	VMOVUPS 64(DI)(CX*2), Z13
+	VMOVUPS (DI)(DX*1), Z14
+	VMOVUPS 64(DI)(DX*1), Z15
+	VMOVUPS (R8), Z16
+	VMOVUPS 64(R8), Z17
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Z0
+	VMOVUPS.Z 64(SI), K2, Z1
+	VMOVUPS.Z (SI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(SI)(CX*1), K2, Z3
+	VMOVUPS.Z (SI)(CX*2), K1, Z4
+	VMOVUPS.Z 64(SI)(CX*2), K2, Z5
+	VMOVUPS.Z (SI)(DX*1), K1, Z6
+	VMOVUPS.Z 64(SI)(DX*1), K2, Z7
+	VMOVUPS.Z (DI), K1, Z8
+	VMOVUPS.Z 64(DI), K2, Z9
+	VMOVUPS.Z (DI)(CX*1), K1, Z10
+	VMOVUPS.Z 64(DI)(CX*1), K2, Z11
+	VMOVUPS.Z (DI)(CX*2), K1, Z12
+	VMOVUPS.Z 64(DI)(CX*2), K2, Z13
+	VMOVUPS.Z (DI)(DX*1), K1, Z14
+	VMOVUPS.Z 64(DI)(DX*1), K2, Z15
+	VMOVUPS.Z (R8), K1, Z16
+	VMOVUPS.Z 64(R8), K2, Z17
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), SI
+	LEAQ  (SI)(CX*4), DI
+	LEAQ  (DI)(CX*4), R8
+	MOVQ  t+0(FP), BX
+	MOVQ  48(AX), BX
+	MOVQ  16(AX), R9
+	MOVQ  128(AX), R13
+	MOVQ  40(AX), R11
+	MOVQ  32(AX), R10
+	IMULQ R9, R10
+	NEGQ  R10
+	ADDQ  24(AX), R10
+
+segment:
+	MOVQ 32(AX), R12
+
+step:
+	MOVLQSX     (R13), R14
+	VMOVUPS     (BX)(R14*4), Z18
+	VMOVUPS     64(BX)(R14*4), Z19
+	VMULPS.BCST (SI), Z18, Z21
+	VADDPS      Z21, Z0, Z0
+	VMULPS.BCST (SI), Z19, Z21
+	VADDPS      Z21, Z1, Z1
+	VMULPS.BCST (SI)(CX*1), Z18, Z21
+	VADDPS      Z21, Z2, Z2
+	VMULPS.BCST (SI)(CX*1), Z19, Z21
+	VADDPS      Z21, Z3, Z3
+	VMULPS.BCST (SI)(CX*2), Z18, Z21
+	VADDPS      Z21, Z4, Z4
+	VMULPS.BCST (SI)(CX*2), Z19, Z21
+	VADDPS      Z21, Z5, Z5
+	VMULPS.BCST (SI)(DX*1), Z18, Z21
+	VADDPS      Z21, Z6, Z6
+	VMULPS.BCST (SI)(DX*1), Z19, Z21
+	VADDPS      Z21, Z7, Z7
+	VMULPS.BCST (DI), Z18, Z21
+	VADDPS      Z21, Z8, Z8
+	VMULPS.BCST (DI), Z19, Z21
+	VADDPS      Z21, Z9, Z9
+	VMULPS.BCST (DI)(CX*1), Z18, Z21
+	VADDPS      Z21, Z10, Z10
+	VMULPS.BCST (DI)(CX*1), Z19, Z21
+	VADDPS      Z21, Z11, Z11
+	VMULPS.BCST (DI)(CX*2), Z18, Z21
+	VADDPS      Z21, Z12, Z12
+	VMULPS.BCST (DI)(CX*2), Z19, Z21
+	VADDPS      Z21, Z13, Z13
+	VMULPS.BCST (DI)(DX*1), Z18, Z21
+	VADDPS      Z21, Z14, Z14
+	VMULPS.BCST (DI)(DX*1), Z19, Z21
+	VADDPS      Z21, Z15, Z15
+	VMULPS.BCST (R8), Z18, Z21
+	VADDPS      Z21, Z16, Z16
+	VMULPS.BCST (R8), Z19, Z21
+	VADDPS      Z21, Z17, Z17
+	ADDQ        R9, SI
+	ADDQ        R9, DI
+	ADDQ        R9, R8
+	ADDQ        $0x00000004, R13
+	DECQ        R12
+	JNZ         step
+	ADDQ        R10, SI
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	DECQ        R11
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), SI
+	LEAQ        (SI)(CX*4), DI
+	LEAQ        (DI)(CX*4), R8
+	TESTL       $0x00000002, 124(AX)
+	JZ          no_accumulate
+	TESTL       $0x00000008, 124(AX)
+	JNZ         accumulate_masked
+	VADDPS      (SI), Z0, Z0
+	VADDPS      64(SI), Z1, Z1
+	VADDPS      (SI)(CX*1), Z2, Z2
+	VADDPS      64(SI)(CX*1), Z3, Z3
+	VADDPS      (SI)(CX*2), Z4, Z4
+	VADDPS      64(SI)(CX*2), Z5, Z5
+	VADDPS      (SI)(DX*1), Z6, Z6
+	VADDPS      64(SI)(DX*1), Z7, Z7
+	VADDPS      (DI), Z8, Z8
+	VADDPS      64(DI), Z9, Z9
+	VADDPS      (DI)(CX*1), Z10, Z10
+	VADDPS      64(DI)(CX*1), Z11, Z11
+	VADDPS      (DI)(CX*2), Z12, Z12
+	VADDPS      64(DI)(CX*2), Z13, Z13
+	VADDPS      (DI)(DX*1), Z14, Z14
+	VADDPS      64(DI)(DX*1), Z15, Z15
+	VADDPS      (R8), Z16, Z16
+	VADDPS      64(R8), Z17, Z17
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Z18
+	VADDPS    Z18, Z0, Z0
+	VMOVUPS.Z 64(SI), K2, Z18
+	VADDPS    Z18, Z1, Z1
+	VMOVUPS.Z (SI)(CX*1), K1, Z18
+	VADDPS    Z18, Z2, Z2
+	VMOVUPS.Z 64(SI)(CX*1), K2, Z18
+	VADDPS    Z18, Z3, Z3
+	VMOVUPS.Z (SI)(CX*2), K1, Z18
+	VADDPS    Z18, Z4, Z4
+	VMOVUPS.Z 64(SI)(CX*2), K2, Z18
+	VADDPS    Z18, Z5, Z5
+	VMOVUPS.Z (SI)(DX*1), K1, Z18
+	VADDPS    Z18, Z6, Z6
+	VMOVUPS.Z 64(SI)(DX*1), K2, Z18
+	VADDPS    Z18, Z7, Z7
+	VMOVUPS.Z (DI), K1, Z18
+	VADDPS    Z18, Z8, Z8
+	VMOVUPS.Z 64(DI), K2, Z18
+	VADDPS    Z18, Z9, Z9
+	VMOVUPS.Z (DI)(CX*1), K1, Z18
+	VADDPS    Z18, Z10, Z10
+	VMOVUPS.Z 64(DI)(CX*1), K2, Z18
+	VADDPS    Z18, Z11, Z11
+	VMOVUPS.Z (DI)(CX*2), K1, Z18
+	VADDPS    Z18, Z12, Z12
+	VMOVUPS.Z 64(DI)(CX*2), K2, Z18
+	VADDPS    Z18, Z13, Z13
+	VMOVUPS.Z (DI)(DX*1), K1, Z18
+	VADDPS    Z18, Z14, Z14
+	VMOVUPS.Z 64(DI)(DX*1), K2, Z18
+	VADDPS    Z18, Z15, Z15
+	VMOVUPS.Z (R8), K1, Z18
+	VADDPS    Z18, Z16, Z16
+	VMOVUPS.Z 64(R8), K2, Z18
+	VADDPS    Z18, Z17, Z17
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R9
+	TESTQ        R9, R9
+	JZ           no_rows
+	VBROADCASTSS (R9), Z20
+	VADDPS       Z20, Z0, Z0
+	VADDPS       Z20, Z1, Z1
+	VBROADCASTSS 4(R9), Z20
+	VADDPS       Z20, Z2, Z2
+	VADDPS       Z20, Z3, Z3
+	VBROADCASTSS 8(R9), Z20
+	VADDPS       Z20, Z4, Z4
+	VADDPS       Z20, Z5, Z5
+	VBROADCASTSS 12(R9), Z20
+	VADDPS       Z20, Z6, Z6
+	VADDPS       Z20, Z7, Z7
+	VBROADCASTSS 16(R9), Z20
+	VADDPS       Z20, Z8, Z8
+	VADDPS       Z20, Z9, Z9
+	VBROADCASTSS 20(R9), Z20
+	VADDPS       Z20, Z10, Z10
+	VADDPS       Z20, Z11, Z11
+	VBROADCASTSS 24(R9), Z20
+	VADDPS       Z20, Z12, Z12
+	VADDPS       Z20, Z13, Z13
+	VBROADCASTSS 28(R9), Z20
+	VADDPS       Z20, Z14, Z14
+	VADDPS       Z20, Z15, Z15
+	VBROADCASTSS 32(R9), Z20
+	VADDPS       Z20, Z16, Z16
+	VADDPS       Z20, Z17, Z17
+
+no_rows:
+	MOVQ    80(AX), R9
+	TESTQ   R9, R9
+	JZ      no_columns
+	TESTL   $0x00000008, 124(AX)
+	JNZ     columns_masked
+	VMOVUPS (R9), Z18
+	VADDPS  Z18, Z0, Z0
+	VADDPS  Z18, Z2, Z2
+	VADDPS  Z18, Z4, Z4
+	VADDPS  Z18, Z6, Z6
+	VADDPS  Z18, Z8, Z8
+	VADDPS  Z18, Z10, Z10
+	VADDPS  Z18, Z12, Z12
+	VADDPS  Z18, Z14, Z14
+	VADDPS  Z18, Z16, Z16
+	VMOVUPS 64(R9), Z19
+	VADDPS  Z19, Z1, Z1
+	VADDPS  Z19, Z3, Z3
+	VADDPS  Z19, Z5, Z5
+	VADDPS  Z19, Z7, Z7
+	VADDPS  Z19, Z9, Z9
+	VADDPS  Z19, Z11, Z11
+	VADDPS  Z19, Z13, Z13
+	VADDPS  Z19, Z15, Z15
+	VADDPS  Z19, Z17, Z17
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (R9), K1, Z18
+	VADDPS    Z18, Z0, Z0
+	VADDPS    Z18, Z2, Z2
+	VADDPS    Z18, Z4, Z4
+	VADDPS    Z18, Z6, Z6
+	VADDPS    Z18, Z8, Z8
+	VADDPS    Z18, Z10, Z10
+	VADDPS    Z18, Z12, Z12
+	VADDPS    Z18, Z14, Z14
+	VADDPS    Z18, Z16, Z16
+	VMOVUPS.Z 64(R9), K2, Z19
+	VADDPS    Z19, Z1, Z1
+	VADDPS    Z19, Z3, Z3
+	VADDPS    Z19, Z5, Z5
+	VADDPS    Z19, Z7, Z7
+	VADDPS    Z19, Z9, Z9
+	VADDPS    Z19, Z11, Z11
+	VADDPS    Z19, Z13, Z13
+	VADDPS    Z19, Z15, Z15
+	VADDPS    Z19, Z17, Z17
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, 124(AX)
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z18
+	VBROADCASTSS 116(AX), Z19
+	VMAXPS       Z0, Z18, Z0
+	VMINPS       Z0, Z19, Z0
+	VMAXPS       Z1, Z18, Z1
+	VMINPS       Z1, Z19, Z1
+	VMAXPS       Z2, Z18, Z2
+	VMINPS       Z2, Z19, Z2
+	VMAXPS       Z3, Z18, Z3
+	VMINPS       Z3, Z19, Z3
+	VMAXPS       Z4, Z18, Z4
+	VMINPS       Z4, Z19, Z4
+	VMAXPS       Z5, Z18, Z5
+	VMINPS       Z5, Z19, Z5
+	VMAXPS       Z6, Z18, Z6
+	VMINPS       Z6, Z19, Z6
+	VMAXPS       Z7, Z18, Z7
+	VMINPS       Z7, Z19, Z7
+	VMAXPS       Z8, Z18, Z8
+	VMINPS       Z8, Z19, Z8
+	VMAXPS       Z9, Z18, Z9
+	VMINPS       Z9, Z19, Z9
+	VMAXPS       Z10, Z18, Z10
+	VMINPS       Z10, Z19, Z10
+	VMAXPS       Z11, Z18, Z11
+	VMINPS       Z11, Z19, Z11
+	VMAXPS       Z12, Z18, Z12
+	VMINPS       Z12, Z19, Z12
+	VMAXPS       Z13, Z18, Z13
+	VMINPS       Z13, Z19, Z13
+	VMAXPS       Z14, Z18, Z14
+	VMINPS       Z14, Z19, Z14
+	VMAXPS       Z15, Z18, Z15
+	VMINPS       Z15, Z19, Z15
+	VMAXPS       Z16, Z18, Z16
+	VMINPS       Z16, Z19, Z16
+	VMAXPS       Z17, Z18, Z17
+	VMINPS       Z17, Z19, Z17
+
+no_clamp:
+	TESTL   $0x00000008, 124(AX)
+	JNZ     write_masked
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	VMOVUPS Z2, (SI)(CX*1)
+	VMOVUPS Z3, 64(SI)(CX*1)
+	VMOVUPS Z4, (SI)(CX*2)
+	VMOVUPS Z5, 64(SI)(CX*2)
+	VMOVUPS Z6, (SI)(DX*1)
+	VMOVUPS Z7, 64(SI)(DX*1)
+	VMOVUPS Z8, (DI)
+	VMOVUPS Z9, 64(DI)
+	VMOVUPS Z10, (DI)(CX*1)
+	VMOVUPS Z11, 64(DI)(CX*1)
+	VMOVUPS Z12, (DI)(CX*2)
+	VMOVUPS Z13, 64(DI)(CX*2)
+	VMOVUPS Z14, (DI)(DX*1)
+	VMOVUPS Z15, 64(DI)(DX*1)
+	VMOVUPS Z16, (R8)
+	VMOVUPS Z17, 64(R8)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), BX
+	KMOVD   BX, K1
+	SHRL    $0x10, BX
+	KMOVD   BX, K2
+	VMOVUPS Z0, K1, (SI)
+	VMOVUPS Z1, K2, 64(SI)
+	VMOVUPS Z2, K1, (SI)(CX*1)
+	VMOVUPS Z3, K2, 64(SI)(CX*1)
+	VMOVUPS Z4, K1, (SI)(CX*2)
+	VMOVUPS Z5, K2, 64(SI)(CX*2)
+	VMOVUPS Z6, K1, (SI)(DX*1)
+	VMOVUPS Z7, K2, 64(SI)(DX*1)
+	VMOVUPS Z8, K1, (DI)
+	VMOVUPS Z9, K2, 64(DI)
+	VMOVUPS Z10, K1, (DI)(CX*1)
+	VMOVUPS Z11, K2, 64(DI)(CX*1)
+	VMOVUPS Z12, K1, (DI)(CX*2)
+	VMOVUPS Z13, K2, 64(DI)(CX*2)
+	VMOVUPS Z14, K1, (DI)(DX*1)
+	VMOVUPS Z15, K2, 64(DI)(DX*1)
+	VMOVUPS Z16, K1, (R8)
+	VMOVUPS Z17, K2, 64(R8)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exactPlaced10x2AVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·exactPlaced10x2AVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	TESTL  $0x00000001, 124(AX)
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), SI
+	LEAQ    (SI)(CX*4), DI
+	LEAQ    (DI)(CX*4), R8
+	TESTL   $0x00000008, 124(AX)
+	JNZ     first_masked
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS (SI)(CX*1), Z2
+	VMOVUPS 64(SI)(CX*1), Z3
+	VMOVUPS (SI)(CX*2), Z4
+	VMOVUPS 64(SI)(CX*2), Z5
+	VMOVUPS (SI)(DX*1), Z6
+	VMOVUPS 64(SI)(DX*1), Z7
+	VMOVUPS (DI), Z8
+	VMOVUPS 64(DI), Z9
+	VMOVUPS (DI)(CX*1), Z10
+	VMOVUPS 64(DI)(CX*1), Z11
+	VMOVUPS (DI)(CX*2), Z12
+	VMOVUPS 64(DI)(CX*2), Z13
+	VMOVUPS (DI)(DX*1), Z14
+	VMOVUPS 64(DI)(DX*1), Z15
+	VMOVUPS (R8), Z16
+	VMOVUPS 64(R8), Z17
+	VMOVUPS (R8)(CX*1), Z18
+	VMOVUPS 64(R8)(CX*1), Z19
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Z0
+	VMOVUPS.Z 64(SI), K2, Z1
+	VMOVUPS.Z (SI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(SI)(CX*1), K2, Z3
+	VMOVUPS.Z (SI)(CX*2), K1, Z4
+	VMOVUPS.Z 64(SI)(CX*2), K2, Z5
+	VMOVUPS.Z (SI)(DX*1), K1, Z6
+	VMOVUPS.Z 64(SI)(DX*1), K2, Z7
+	VMOVUPS.Z (DI), K1, Z8
+	VMOVUPS.Z 64(DI), K2, Z9
+	VMOVUPS.Z (DI)(CX*1), K1, Z10
+	VMOVUPS.Z 64(DI)(CX*1), K2, Z11
+	VMOVUPS.Z (DI)(CX*2), K1, Z12
+	VMOVUPS.Z 64(DI)(CX*2), K2, Z13
+	VMOVUPS.Z (DI)(DX*1), K1, Z14
+	VMOVUPS.Z 64(DI)(DX*1), K2, Z15
+	VMOVUPS.Z (R8), K1, Z16
+	VMOVUPS.Z 64(R8), K2, Z17
+	VMOVUPS.Z (R8)(CX*1), K1, Z18
+	VMOVUPS.Z 64(R8)(CX*1), K2, Z19
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), SI
+	LEAQ  (SI)(CX*4), DI
+	LEAQ  (DI)(CX*4), R8
+	MOVQ  t+0(FP), BX
+	MOVQ  48(AX), BX
+	MOVQ  16(AX), R9
+	MOVQ  128(AX), R13
+	MOVQ  40(AX), R11
+	MOVQ  32(AX), R10
+	IMULQ R9, R10
+	NEGQ  R10
+	ADDQ  24(AX), R10
+
+segment:
+	MOVQ 32(AX), R12
+
+step:
+	MOVLQSX     (R13), R14
+	VMOVUPS     (BX)(R14*4), Z20
+	VMOVUPS     64(BX)(R14*4), Z21
+	VMULPS.BCST (SI), Z20, Z23
+	VADDPS      Z23, Z0, Z0
+	VMULPS.BCST (SI), Z21, Z23
+	VADDPS      Z23, Z1, Z1
+	VMULPS.BCST (SI)(CX*1), Z20, Z23
+	VADDPS      Z23, Z2, Z2
+	VMULPS.BCST (SI)(CX*1), Z21, Z23
+	VADDPS      Z23, Z3, Z3
+	VMULPS.BCST (SI)(CX*2), Z20, Z23
+	VADDPS      Z23, Z4, Z4
+	VMULPS.BCST (SI)(CX*2), Z21, Z23
+	VADDPS      Z23, Z5, Z5
+	VMULPS.BCST (SI)(DX*1), Z20, Z23
+	VADDPS      Z23, Z6, Z6
+	VMULPS.BCST (SI)(DX*1), Z21, Z23
+	VADDPS      Z23, Z7, Z7
+	VMULPS.BCST (DI), Z20, Z23
+	VADDPS      Z23, Z8, Z8
+	VMULPS.BCST (DI), Z21, Z23
+	VADDPS      Z23, Z9, Z9
+	VMULPS.BCST (DI)(CX*1), Z20, Z23
+	VADDPS      Z23, Z10, Z10
+	VMULPS.BCST (DI)(CX*1), Z21, Z23
+	VADDPS      Z23, Z11, Z11
+	VMULPS.BCST (DI)(CX*2), Z20, Z23
+	VADDPS      Z23, Z12, Z12
+	VMULPS.BCST (DI)(CX*2), Z21, Z23
+	VADDPS      Z23, Z13, Z13
+	VMULPS.BCST (DI)(DX*1), Z20, Z23
+	VADDPS      Z23, Z14, Z14
+	VMULPS.BCST (DI)(DX*1), Z21, Z23
+	VADDPS      Z23, Z15, Z15
+	VMULPS.BCST (R8), Z20, Z23
+	VADDPS      Z23, Z16, Z16
+	VMULPS.BCST (R8), Z21, Z23
+	VADDPS      Z23, Z17, Z17
+	VMULPS.BCST (R8)(CX*1), Z20, Z23
+	VADDPS      Z23, Z18, Z18
+	VMULPS.BCST (R8)(CX*1), Z21, Z23
+	VADDPS      Z23, Z19, Z19
+	ADDQ        R9, SI
+	ADDQ        R9, DI
+	ADDQ        R9, R8
+	ADDQ        $0x00000004, R13
+	DECQ        R12
+	JNZ         step
+	ADDQ        R10, SI
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	DECQ        R11
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), SI
+	LEAQ        (SI)(CX*4), DI
+	LEAQ        (DI)(CX*4), R8
+	TESTL       $0x00000002, 124(AX)
+	JZ          no_accumulate
+	TESTL       $0x00000008, 124(AX)
+	JNZ         accumulate_masked
+	VADDPS      (SI), Z0, Z0
+	VADDPS      64(SI), Z1, Z1
+	VADDPS      (SI)(CX*1), Z2, Z2
+	VADDPS      64(SI)(CX*1), Z3, Z3
+	VADDPS      (SI)(CX*2), Z4, Z4
+	VADDPS      64(SI)(CX*2), Z5, Z5
+	VADDPS      (SI)(DX*1), Z6, Z6
+	VADDPS      64(SI)(DX*1), Z7, Z7
+	VADDPS      (DI), Z8, Z8
+	VADDPS      64(DI), Z9, Z9
+	VADDPS      (DI)(CX*1), Z10, Z10
+	VADDPS      64(DI)(CX*1), Z11, Z11
+	VADDPS      (DI)(CX*2), Z12, Z12
+	VADDPS      64(DI)(CX*2), Z13, Z13
+	VADDPS      (DI)(DX*1), Z14, Z14
+	VADDPS      64(DI)(DX*1), Z15, Z15
+	VADDPS      (R8), Z16, Z16
+	VADDPS      64(R8), Z17, Z17
+	VADDPS      (R8)(CX*1), Z18, Z18
+	VADDPS      64(R8)(CX*1), Z19, Z19
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Z20
+	VADDPS    Z20, Z0, Z0
+	VMOVUPS.Z 64(SI), K2, Z20
+	VADDPS    Z20, Z1, Z1
+	VMOVUPS.Z (SI)(CX*1), K1, Z20
+	VADDPS    Z20, Z2, Z2
+	VMOVUPS.Z 64(SI)(CX*1), K2, Z20
+	VADDPS    Z20, Z3, Z3
+	VMOVUPS.Z (SI)(CX*2), K1, Z20
+	VADDPS    Z20, Z4, Z4
+	VMOVUPS.Z 64(SI)(CX*2), K2, Z20
+	VADDPS    Z20, Z5, Z5
+	VMOVUPS.Z (SI)(DX*1), K1, Z20
+	VADDPS    Z20, Z6, Z6
+	VMOVUPS.Z 64(SI)(DX*1), K2, Z20
+	VADDPS    Z20, Z7, Z7
+	VMOVUPS.Z (DI), K1, Z20
+	VADDPS    Z20, Z8, Z8
+	VMOVUPS.Z 64(DI), K2, Z20
+	VADDPS    Z20, Z9, Z9
+	VMOVUPS.Z (DI)(CX*1), K1, Z20
+	VADDPS    Z20, Z10, Z10
+	VMOVUPS.Z 64(DI)(CX*1), K2, Z20
+	VADDPS    Z20, Z11, Z11
+	VMOVUPS.Z (DI)(CX*2), K1, Z20
+	VADDPS    Z20, Z12, Z12
+	VMOVUPS.Z 64(DI)(CX*2), K2, Z20
+	VADDPS    Z20, Z13, Z13
+	VMOVUPS.Z (DI)(DX*1), K1, Z20
+	VADDPS    Z20, Z14, Z14
+	VMOVUPS.Z 64(DI)(DX*1), K2, Z20
+	VADDPS    Z20, Z15, Z15
+	VMOVUPS.Z (R8), K1, Z20
+	VADDPS    Z20, Z16, Z16
+	VMOVUPS.Z 64(R8), K2, Z20
+	VADDPS    Z20, Z17, Z17
+	VMOVUPS.Z (R8)(CX*1), K1, Z20
+	VADDPS    Z20, Z18, Z18
+	VMOVUPS.Z 64(R8)(CX*1), K2, Z20
+	VADDPS    Z20, Z19, Z19
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R9
+	TESTQ        R9, R9
+	JZ           no_rows
+	VBROADCASTSS (R9), Z22
+	VADDPS       Z22, Z0, Z0
+	VADDPS       Z22, Z1, Z1
+	VBROADCASTSS 4(R9), Z22
+	VADDPS       Z22, Z2, Z2
+	VADDPS       Z22, Z3, Z3
+	VBROADCASTSS 8(R9), Z22
+	VADDPS       Z22, Z4, Z4
+	VADDPS       Z22, Z5, Z5
+	VBROADCASTSS 12(R9), Z22
+	VADDPS       Z22, Z6, Z6
+	VADDPS       Z22, Z7, Z7
+	VBROADCASTSS 16(R9), Z22
+	VADDPS       Z22, Z8, Z8
+	VADDPS       Z22, Z9, Z9
+	VBROADCASTSS 20(R9), Z22
+	VADDPS       Z22, Z10, Z10
+	VADDPS       Z22, Z11, Z11
+	VBROADCASTSS 24(R9), Z22
+	VADDPS       Z22, Z12, Z12
+	VADDPS       Z22, Z13, Z13
+	VBROADCASTSS 28(R9), Z22
+	VADDPS       Z22, Z14, Z14
+	VADDPS       Z22, Z15, Z15
+	VBROADCASTSS 32(R9), Z22
+	VADDPS       Z22, Z16, Z16
+	VADDPS       Z22, Z17, Z17
+	VBROADCASTSS 36(R9), Z22
+	VADDPS       Z22, Z18, Z18
+	VADDPS       Z22, Z19, Z19
+
+no_rows:
+	MOVQ    80(AX), R9
+	TESTQ   R9, R9
+	JZ      no_columns
+	TESTL   $0x00000008, 124(AX)
+	JNZ     columns_masked
+	VMOVUPS (R9), Z20
+	VADDPS  Z20, Z0, Z0
+	VADDPS  Z20, Z2, Z2
+	VADDPS  Z20, Z4, Z4
+	VADDPS  Z20, Z6, Z6
+	VADDPS  Z20, Z8, Z8
+	VADDPS  Z20, Z10, Z10
+	VADDPS  Z20, Z12, Z12
+	VADDPS  Z20, Z14, Z14
+	VADDPS  Z20, Z16, Z16
+	VADDPS  Z20, Z18, Z18
+	VMOVUPS 64(R9), Z21
+	VADDPS  Z21, Z1, Z1
+	VADDPS  Z21, Z3, Z3
+	VADDPS  Z21, Z5, Z5
+	VADDPS  Z21, Z7, Z7
+	VADDPS  Z21, Z9, Z9
+	VADDPS  Z21, Z11, Z11
+	VADDPS  Z21, Z13, Z13
+	VADDPS  Z21, Z15, Z15
+	VADDPS  Z21, Z17, Z17
+	VADDPS  Z21, Z19, Z19
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (R9), K1, Z20
+	VADDPS    Z20, Z0, Z0
+	VADDPS    Z20, Z2, Z2
+	VADDPS    Z20, Z4, Z4
+	VADDPS    Z20, Z6, Z6
+	VADDPS    Z20, Z8, Z8
+	VADDPS    Z20, Z10, Z10
+	VADDPS    Z20, Z12, Z12
+	VADDPS    Z20, Z14, Z14
+	VADDPS    Z20, Z16, Z16
+	VADDPS    Z20, Z18, Z18
+	VMOVUPS.Z 64(R9), K2, Z21
+	VADDPS    Z21, Z1, Z1
+	VADDPS    Z21, Z3, Z3
+	VADDPS    Z21, Z5, Z5
+	VADDPS    Z21, Z7, Z7
+	VADDPS    Z21, Z9, Z9
+	VADDPS    Z21, Z11, Z11
+	VADDPS    Z21, Z13, Z13
+	VADDPS    Z21, Z15, Z15
+	VADDPS    Z21, Z17, Z17
+	VADDPS    Z21, Z19, Z19
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, 124(AX)
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z20
+	VBROADCASTSS 116(AX), Z21
+	VMAXPS       Z0, Z20, Z0
+	VMINPS       Z0, Z21, Z0
+	VMAXPS       Z1, Z20, Z1
+	VMINPS       Z1, Z21, Z1
+	VMAXPS       Z2, Z20, Z2
+	VMINPS       Z2, Z21, Z2
+	VMAXPS       Z3, Z20, Z3
+	VMINPS       Z3, Z21, Z3
+	VMAXPS       Z4, Z20, Z4
+	VMINPS       Z4, Z21, Z4
+	VMAXPS       Z5, Z20, Z5
+	VMINPS       Z5, Z21, Z5
+	VMAXPS       Z6, Z20, Z6
+	VMINPS       Z6, Z21, Z6
+	VMAXPS       Z7, Z20, Z7
+	VMINPS       Z7, Z21, Z7
+	VMAXPS       Z8, Z20, Z8
+	VMINPS       Z8, Z21, Z8
+	VMAXPS       Z9, Z20, Z9
+	VMINPS       Z9, Z21, Z9
+	VMAXPS       Z10, Z20, Z10
+	VMINPS       Z10, Z21, Z10
+	VMAXPS       Z11, Z20, Z11
+	VMINPS       Z11, Z21, Z11
+	VMAXPS       Z12, Z20, Z12
+	VMINPS       Z12, Z21, Z12
+	VMAXPS       Z13, Z20, Z13
+	VMINPS       Z13, Z21, Z13
+	VMAXPS       Z14, Z20, Z14
+	VMINPS       Z14, Z21, Z14
+	VMAXPS       Z15, Z20, Z15
+	VMINPS       Z15, Z21, Z15
+	VMAXPS       Z16, Z20, Z16
+	VMINPS       Z16, Z21, Z16
+	VMAXPS       Z17, Z20, Z17
+	VMINPS       Z17, Z21, Z17
+	VMAXPS       Z18, Z20, Z18
+	VMINPS       Z18, Z21, Z18
+	VMAXPS       Z19, Z20, Z19
+	VMINPS       Z19, Z21, Z19
+
+no_clamp:
+	TESTL   $0x00000008, 124(AX)
+	JNZ     write_masked
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	VMOVUPS Z2, (SI)(CX*1)
+	VMOVUPS Z3, 64(SI)(CX*1)
+	VMOVUPS Z4, (SI)(CX*2)
+	VMOVUPS Z5, 64(SI)(CX*2)
+	VMOVUPS Z6, (SI)(DX*1)
+	VMOVUPS Z7, 64(SI)(DX*1)
+	VMOVUPS Z8, (DI)
+	VMOVUPS Z9, 64(DI)
+	VMOVUPS Z10, (DI)(CX*1)
+	VMOVUPS Z11, 64(DI)(CX*1)
+	VMOVUPS Z12, (DI)(CX*2)
+	VMOVUPS Z13, 64(DI)(CX*2)
+	VMOVUPS Z14, (DI)(DX*1)
+	VMOVUPS Z15, 64(DI)(DX*1)
+	VMOVUPS Z16, (R8)
+	VMOVUPS Z17, 64(R8)
+	VMOVUPS Z18, (R8)(CX*1)
+	VMOVUPS Z19, 64(R8)(CX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), BX
+	KMOVD   BX, K1
+	SHRL    $0x10, BX
+	KMOVD   BX, K2
+	VMOVUPS Z0, K1, (SI)
+	VMOVUPS Z1, K2, 64(SI)
+	VMOVUPS Z2, K1, (SI)(CX*1)
+	VMOVUPS Z3, K2, 64(SI)(CX*1)
+	VMOVUPS Z4, K1, (SI)(CX*2)
+	VMOVUPS Z5, K2, 64(SI)(CX*2)
+	VMOVUPS Z6, K1, (SI)(DX*1)
+	VMOVUPS Z7, K2, 64(SI)(DX*1)
+	VMOVUPS Z8, K1, (DI)
+	VMOVUPS Z9, K2, 64(DI)
+	VMOVUPS Z10, K1, (DI)(CX*1)
+	VMOVUPS Z11, K2, 64(DI)(CX*1)
+	VMOVUPS Z12, K1, (DI)(CX*2)
+	VMOVUPS Z13, K2, 64(DI)(CX*2)
+	VMOVUPS Z14, K1, (DI)(DX*1)
+	VMOVUPS Z15, K2, 64(DI)(DX*1)
+	VMOVUPS Z16, K1, (R8)
+	VMOVUPS Z17, K2, 64(R8)
+	VMOVUPS Z18, K1, (R8)(CX*1)
+	VMOVUPS Z19, K2, 64(R8)(CX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exactPlaced11x2AVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·exactPlaced11x2AVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	TESTL  $0x00000001, 124(AX)
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), SI
+	LEAQ    (SI)(CX*4), DI
+	LEAQ    (DI)(CX*4), R8
+	TESTL   $0x00000008, 124(AX)
+	JNZ     first_masked
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS (SI)(CX*1), Z2
+	VMOVUPS 64(SI)(CX*1), Z3
+	VMOVUPS (SI)(CX*2), Z4
+	VMOVUPS 64(SI)(CX*2), Z5
+	VMOVUPS (SI)(DX*1), Z6
+	VMOVUPS 64(SI)(DX*1), Z7
+	VMOVUPS (DI), Z8
+	VMOVUPS 64(DI), Z9
+	VMOVUPS (DI)(CX*1), Z10
+	VMOVUPS 64(DI)(CX*1), Z11
+	VMOVUPS (DI)(CX*2), Z12
+	VMOVUPS 64(DI)(CX*2), Z13
+	VMOVUPS (DI)(DX*1), Z14
+	VMOVUPS 64(DI)(DX*1), Z15
+	VMOVUPS (R8), Z16
+	VMOVUPS 64(R8), Z17
+	VMOVUPS (R8)(CX*1), Z18
+	VMOVUPS 64(R8)(CX*1), Z19
+	VMOVUPS (R8)(CX*2), Z20
+	VMOVUPS 64(R8)(CX*2), Z21
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Z0
+	VMOVUPS.Z 64(SI), K2, Z1
+	VMOVUPS.Z (SI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(SI)(CX*1), K2, Z3
+	VMOVUPS.Z (SI)(CX*2), K1, Z4
+	VMOVUPS.Z 64(SI)(CX*2), K2, Z5
+	VMOVUPS.Z (SI)(DX*1), K1, Z6
+	VMOVUPS.Z 64(SI)(DX*1), K2, Z7
+	VMOVUPS.Z (DI), K1, Z8
+	VMOVUPS.Z 64(DI), K2, Z9
+	VMOVUPS.Z (DI)(CX*1), K1, Z10
+	VMOVUPS.Z 64(DI)(CX*1), K2, Z11
+	VMOVUPS.Z (DI)(CX*2), K1, Z12
+	VMOVUPS.Z 64(DI)(CX*2), K2, Z13
+	VMOVUPS.Z (DI)(DX*1), K1, Z14
+	VMOVUPS.Z 64(DI)(DX*1), K2, Z15
+	VMOVUPS.Z (R8), K1, Z16
+	VMOVUPS.Z 64(R8), K2, Z17
+	VMOVUPS.Z (R8)(CX*1), K1, Z18
+	VMOVUPS.Z 64(R8)(CX*1), K2, Z19
+	VMOVUPS.Z (R8)(CX*2), K1, Z20
+	VMOVUPS.Z 64(R8)(CX*2), K2, Z21
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), SI
+	LEAQ  (SI)(CX*4), DI
+	LEAQ  (DI)(CX*4), R8
+	MOVQ  t+0(FP), BX
+	MOVQ  48(AX), BX
+	MOVQ  16(AX), R9
+	MOVQ  128(AX), R13
+	MOVQ  40(AX), R11
+	MOVQ  32(AX), R10
+	IMULQ R9, R10
+	NEGQ  R10
+	ADDQ  24(AX), R10
+
+segment:
+	MOVQ 32(AX), R12
+
+step:
+	MOVLQSX     (R13), R14
+	VMOVUPS     (BX)(R14*4), Z22
+	VMOVUPS     64(BX)(R14*4), Z23
+	VMULPS.BCST (SI), Z22, Z25
+	VADDPS      Z25, Z0, Z0
+	VMULPS.BCST (SI), Z23, Z25
+	VADDPS      Z25, Z1, Z1
+	VMULPS.BCST (SI)(CX*1), Z22, Z25
+	VADDPS      Z25, Z2, Z2
+	VMULPS.BCST (SI)(CX*1), Z23, Z25
+	VADDPS      Z25, Z3, Z3
+	VMULPS.BCST (SI)(CX*2), Z22, Z25
+	VADDPS      Z25, Z4, Z4
+	VMULPS.BCST (SI)(CX*2), Z23, Z25
+	VADDPS      Z25, Z5, Z5
+	VMULPS.BCST (SI)(DX*1), Z22, Z25
+	VADDPS      Z25, Z6, Z6
+	VMULPS.BCST (SI)(DX*1), Z23, Z25
+	VADDPS      Z25, Z7, Z7
+	VMULPS.BCST (DI), Z22, Z25
+	VADDPS      Z25, Z8, Z8
+	VMULPS.BCST (DI), Z23, Z25
+	VADDPS      Z25, Z9, Z9
+	VMULPS.BCST (DI)(CX*1), Z22, Z25
+	VADDPS      Z25, Z10, Z10
+	VMULPS.BCST (DI)(CX*1), Z23, Z25
+	VADDPS      Z25, Z11, Z11
+	VMULPS.BCST (DI)(CX*2), Z22, Z25
+	VADDPS      Z25, Z12, Z12
+	VMULPS.BCST (DI)(CX*2), Z23, Z25
+	VADDPS      Z25, Z13, Z13
+	VMULPS.BCST (DI)(DX*1), Z22, Z25
+	VADDPS      Z25, Z14, Z14
+	VMULPS.BCST (DI)(DX*1), Z23, Z25
+	VADDPS      Z25, Z15, Z15
+	VMULPS.BCST (R8), Z22, Z25
+	VADDPS      Z25, Z16, Z16
+	VMULPS.BCST (R8), Z23, Z25
+	VADDPS      Z25, Z17, Z17
+	VMULPS.BCST (R8)(CX*1), Z22, Z25
+	VADDPS      Z25, Z18, Z18
+	VMULPS.BCST (R8)(CX*1), Z23, Z25
+	VADDPS      Z25, Z19, Z19
+	VMULPS.BCST (R8)(CX*2), Z22, Z25
+	VADDPS      Z25, Z20, Z20
+	VMULPS.BCST (R8)(CX*2), Z23, Z25
+	VADDPS      Z25, Z21, Z21
+	ADDQ        R9, SI
+	ADDQ        R9, DI
+	ADDQ        R9, R8
+	ADDQ        $0x00000004, R13
+	DECQ        R12
+	JNZ         step
+	ADDQ        R10, SI
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	DECQ        R11
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), SI
+	LEAQ        (SI)(CX*4), DI
+	LEAQ        (DI)(CX*4), R8
+	TESTL       $0x00000002, 124(AX)
+	JZ          no_accumulate
+	TESTL       $0x00000008, 124(AX)
+	JNZ         accumulate_masked
+	VADDPS      (SI), Z0, Z0
+	VADDPS      64(SI), Z1, Z1
+	VADDPS      (SI)(CX*1), Z2, Z2
+	VADDPS      64(SI)(CX*1), Z3, Z3
+	VADDPS      (SI)(CX*2), Z4, Z4
+	VADDPS      64(SI)(CX*2), Z5, Z5
+	VADDPS      (SI)(DX*1), Z6, Z6
+	VADDPS      64(SI)(DX*1), Z7, Z7
+	VADDPS      (DI), Z8, Z8
+	VADDPS      64(DI), Z9, Z9
+	VADDPS      (DI)(CX*1), Z10, Z10
+	VADDPS      64(DI)(CX*1), Z11, Z11
+	VADDPS      (DI)(CX*2), Z12, Z12
+	VADDPS      64(DI)(CX*2), Z13, Z13
+	VADDPS      (DI)(DX*1), Z14, Z14
+	VADDPS      64(DI)(DX*1), Z15, Z15
+	VADDPS      (R8), Z16, Z16
+	VADDPS      64(R8), Z17, Z17
+	VADDPS      (R8)(CX*1), Z18, Z18
+	VADDPS      64(R8)(CX*1), Z19, Z19
+	VADDPS      (R8)(CX*2), Z20, Z20
+	VADDPS      64(R8)(CX*2), Z21, Z21
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Z22
+	VADDPS    Z22, Z0, Z0
+	VMOVUPS.Z 64(SI), K2, Z22
+	VADDPS    Z22, Z1, Z1
+	VMOVUPS.Z (SI)(CX*1), K1, Z22
+	VADDPS    Z22, Z2, Z2
+	VMOVUPS.Z 64(SI)(CX*1), K2, Z22
+	VADDPS    Z22, Z3, Z3
+	VMOVUPS.Z (SI)(CX*2), K1, Z22
+	VADDPS    Z22, Z4, Z4
+	VMOVUPS.Z 64(SI)(CX*2), K2, Z22
+	VADDPS    Z22, Z5, Z5
+	VMOVUPS.Z (SI)(DX*1), K1, Z22
+	VADDPS    Z22, Z6, Z6
+	VMOVUPS.Z 64(SI)(DX*1), K2, Z22
+	VADDPS    Z22, Z7, Z7
+	VMOVUPS.Z (DI), K1, Z22
+	VADDPS    Z22, Z8, Z8
+	VMOVUPS.Z 64(DI), K2, Z22
+	VADDPS    Z22, Z9, Z9
+	VMOVUPS.Z (DI)(CX*1), K1, Z22
+	VADDPS    Z22, Z10, Z10
+	VMOVUPS.Z 64(DI)(CX*1), K2, Z22
+	VADDPS    Z22, Z11, Z11
+	VMOVUPS.Z (DI)(CX*2), K1, Z22
+	VADDPS    Z22, Z12, Z12
+	VMOVUPS.Z 64(DI)(CX*2), K2, Z22
+	VADDPS    Z22, Z13, Z13
+	VMOVUPS.Z (DI)(DX*1), K1, Z22
+	VADDPS    Z22, Z14, Z14
+	VMOVUPS.Z 64(DI)(DX*1), K2, Z22
+	VADDPS    Z22, Z15, Z15
+	VMOVUPS.Z (R8), K1, Z22
+	VADDPS    Z22, Z16, Z16
+	VMOVUPS.Z 64(R8), K2, Z22
+	VADDPS    Z22, Z17, Z17
+	VMOVUPS.Z (R8)(CX*1), K1, Z22
+	VADDPS    Z22, Z18, Z18
+	VMOVUPS.Z 64(R8)(CX*1), K2, Z22
+	VADDPS    Z22, Z19, Z19
+	VMOVUPS.Z (R8)(CX*2), K1, Z22
+	VADDPS    Z22, Z20, Z20
+	VMOVUPS.Z 64(R8)(CX*2), K2, Z22
+	VADDPS    Z22, Z21, Z21
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R9
+	TESTQ        R9, R9
+	JZ           no_rows
+	VBROADCASTSS (R9), Z24
+	VADDPS       Z24, Z0, Z0
+	VADDPS       Z24, Z1, Z1
+	VBROADCASTSS 4(R9), Z24
+	VADDPS       Z24, Z2, Z2
+	VADDPS       Z24, Z3, Z3
+	VBROADCASTSS 8(R9), Z24
+	VADDPS       Z24, Z4, Z4
+	VADDPS       Z24, Z5, Z5
+	VBROADCASTSS 12(R9), Z24
+	VADDPS       Z24, Z6, Z6
+	VADDPS       Z24, Z7, Z7
+	VBROADCASTSS 16(R9), Z24
+	VADDPS       Z24, Z8, Z8
+	VADDPS       Z24, Z9, Z9
+	VBROADCASTSS 20(R9), Z24
+	VADDPS       Z24, Z10, Z10
+	VADDPS       Z24, Z11, Z11
+	VBROADCASTSS 24(R9), Z24
+	VADDPS       Z24, Z12, Z12
+	VADDPS       Z24, Z13, Z13
+	VBROADCASTSS 28(R9), Z24
+	VADDPS       Z24, Z14, Z14
+	VADDPS       Z24, Z15, Z15
+	VBROADCASTSS 32(R9), Z24
+	VADDPS       Z24, Z16, Z16
+	VADDPS       Z24, Z17, Z17
+	VBROADCASTSS 36(R9), Z24
+	VADDPS       Z24, Z18, Z18
+	VADDPS       Z24, Z19, Z19
+	VBROADCASTSS 40(R9), Z24
+	VADDPS       Z24, Z20, Z20
+	VADDPS       Z24, Z21, Z21
+
+no_rows:
+	MOVQ    80(AX), R9
+	TESTQ   R9, R9
+	JZ      no_columns
+	TESTL   $0x00000008, 124(AX)
+	JNZ     columns_masked
+	VMOVUPS (R9), Z22
+	VADDPS  Z22, Z0, Z0
+	VADDPS  Z22, Z2, Z2
+	VADDPS  Z22, Z4, Z4
+	VADDPS  Z22, Z6, Z6
+	VADDPS  Z22, Z8, Z8
+	VADDPS  Z22, Z10, Z10
+	VADDPS  Z22, Z12, Z12
+	VADDPS  Z22, Z14, Z14
+	VADDPS  Z22, Z16, Z16
+	VADDPS  Z22, Z18, Z18
+	VADDPS  Z22, Z20, Z20
+	VMOVUPS 64(R9), Z23
+	VADDPS  Z23, Z1, Z1
+	VADDPS  Z23, Z3, Z3
+	VADDPS  Z23, Z5, Z5
+	VADDPS  Z23, Z7, Z7
+	VADDPS  Z23, Z9, Z9
+	VADDPS  Z23, Z11, Z11
+	VADDPS  Z23, Z13, Z13
+	VADDPS  Z23, Z15, Z15
+	VADDPS  Z23, Z17, Z17
+	VADDPS  Z23, Z19, Z19
+	VADDPS  Z23, Z21, Z21
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (R9), K1, Z22
+	VADDPS    Z22, Z0, Z0
+	VADDPS    Z22, Z2, Z2
+	VADDPS    Z22, Z4, Z4
+	VADDPS    Z22, Z6, Z6
+	VADDPS    Z22, Z8, Z8
+	VADDPS    Z22, Z10, Z10
+	VADDPS    Z22, Z12, Z12
+	VADDPS    Z22, Z14, Z14
+	VADDPS    Z22, Z16, Z16
+	VADDPS    Z22, Z18, Z18
+	VADDPS    Z22, Z20, Z20
+	VMOVUPS.Z 64(R9), K2, Z23
+	VADDPS    Z23, Z1, Z1
+	VADDPS    Z23, Z3, Z3
+	VADDPS    Z23, Z5, Z5
+	VADDPS    Z23, Z7, Z7
+	VADDPS    Z23, Z9, Z9
+	VADDPS    Z23, Z11, Z11
+	VADDPS    Z23, Z13, Z13
+	VADDPS    Z23, Z15, Z15
+	VADDPS    Z23, Z17, Z17
+	VADDPS    Z23, Z19, Z19
+	VADDPS    Z23, Z21, Z21
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, 124(AX)
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z22
+	VBROADCASTSS 116(AX), Z23
+	VMAXPS       Z0, Z22, Z0
+	VMINPS       Z0, Z23, Z0
+	VMAXPS       Z1, Z22, Z1
+	VMINPS       Z1, Z23, Z1
+	VMAXPS       Z2, Z22, Z2
+	VMINPS       Z2, Z23, Z2
+	VMAXPS       Z3, Z22, Z3
+	VMINPS       Z3, Z23, Z3
+	VMAXPS       Z4, Z22, Z4
+	VMINPS       Z4, Z23, Z4
+	VMAXPS       Z5, Z22, Z5
+	VMINPS       Z5, Z23, Z5
+	VMAXPS       Z6, Z22, Z6
+	VMINPS       Z6, Z23, Z6
+	VMAXPS       Z7, Z22, Z7
+	VMINPS       Z7, Z23, Z7
+	VMAXPS       Z8, Z22, Z8
+	VMINPS       Z8, Z23, Z8
+	VMAXPS       Z9, Z22, Z9
+	VMINPS       Z9, Z23, Z9
+	VMAXPS       Z10, Z22, Z10
+	VMINPS       Z10, Z23, Z10
+	VMAXPS       Z11, Z22, Z11
+	VMINPS       Z11, Z23, Z11
+	VMAXPS       Z12, Z22, Z12
+	VMINPS       Z12, Z23, Z12
+	VMAXPS       Z13, Z22, Z13
+	VMINPS       Z13, Z23, Z13
+	VMAXPS       Z14, Z22, Z14
+	VMINPS       Z14, Z23, Z14
+	VMAXPS       Z15, Z22, Z15
+	VMINPS       Z15, Z23, Z15
+	VMAXPS       Z16, Z22, Z16
+	VMINPS       Z16, Z23, Z16
+	VMAXPS       Z17, Z22, Z17
+	VMINPS       Z17, Z23, Z17
+	VMAXPS       Z18, Z22, Z18
+	VMINPS       Z18, Z23, Z18
+	VMAXPS       Z19, Z22, Z19
+	VMINPS       Z19, Z23, Z19
+	VMAXPS       Z20, Z22, Z20
+	VMINPS       Z20, Z23, Z20
+	VMAXPS       Z21, Z22, Z21
+	VMINPS       Z21, Z23, Z21
+
+no_clamp:
+	TESTL   $0x00000008, 124(AX)
+	JNZ     write_masked
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	VMOVUPS Z2, (SI)(CX*1)
+	VMOVUPS Z3, 64(SI)(CX*1)
+	VMOVUPS Z4, (SI)(CX*2)
+	VMOVUPS Z5, 64(SI)(CX*2)
+	VMOVUPS Z6, (SI)(DX*1)
+	VMOVUPS Z7, 64(SI)(DX*1)
+	VMOVUPS Z8, (DI)
+	VMOVUPS Z9, 64(DI)
+	VMOVUPS Z10, (DI)(CX*1)
+	VMOVUPS Z11, 64(DI)(CX*1)
+	VMOVUPS Z12, (DI)(CX*2)
+	VMOVUPS Z13, 64(DI)(CX*2)
+	VMOVUPS Z14, (DI)(DX*1)
+	VMOVUPS Z15, 64(DI)(DX*1)
+	VMOVUPS Z16, (R8)
+	VMOVUPS Z17, 64(R8)
+	VMOVUPS Z18, (R8)(CX*1)
+	VMOVUPS Z19, 64(R8)(CX*1)
+	VMOVUPS Z20, (R8)(CX*2)
+	VMOVUPS Z21, 64(R8)(CX*2)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), BX
+	KMOVD   BX, K1
+	SHRL    $0x10, BX
+	KMOVD   BX, K2
+	VMOVUPS Z0, K1, (SI)
+	VMOVUPS Z1, K2, 64(SI)
+	VMOVUPS Z2, K1, (SI)(CX*1)
+	VMOVUPS Z3, K2, 64(SI)(CX*1)
+	VMOVUPS Z4, K1, (SI)(CX*2)
+	VMOVUPS Z5, K2, 64(SI)(CX*2)
+	VMOVUPS Z6, K1, (SI)(DX*1)
+	VMOVUPS Z7, K2, 64(SI)(DX*1)
+	VMOVUPS Z8, K1, (DI)
+	VMOVUPS Z9, K2, 64(DI)
+	VMOVUPS Z10, K1, (DI)(CX*1)
+	VMOVUPS Z11, K2, 64(DI)(CX*1)
+	VMOVUPS Z12, K1, (DI)(CX*2)
+	VMOVUPS Z13, K2, 64(DI)(CX*2)
+	VMOVUPS Z14, K1, (DI)(DX*1)
+	VMOVUPS Z15, K2, 64(DI)(DX*1)
+	VMOVUPS Z16, K1, (R8)
+	VMOVUPS Z17, K2, 64(R8)
+	VMOVUPS Z18, K1, (R8)(CX*1)
+	VMOVUPS Z19, K2, 64(R8)(CX*1)
+	VMOVUPS Z20, K1, (R8)(CX*2)
+	VMOVUPS Z21, K2, 64(R8)(CX*2)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exactPlaced12x2AVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·exactPlaced12x2AVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	TESTL  $0x00000001, 124(AX)
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), SI
+	LEAQ    (SI)(CX*4), DI
+	LEAQ    (DI)(CX*4), R8
+	TESTL   $0x00000008, 124(AX)
+	JNZ     first_masked
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS (SI)(CX*1), Z2
+	VMOVUPS 64(SI)(CX*1), Z3
+	VMOVUPS (SI)(CX*2), Z4
+	VMOVUPS 64(SI)(CX*2), Z5
+	VMOVUPS (SI)(DX*1), Z6
+	VMOVUPS 64(SI)(DX*1), Z7
+	VMOVUPS (DI), Z8
+	VMOVUPS 64(DI), Z9
+	VMOVUPS (DI)(CX*1), Z10
+	VMOVUPS 64(DI)(CX*1), Z11
+	VMOVUPS (DI)(CX*2), Z12
+	VMOVUPS 64(DI)(CX*2), Z13
+	VMOVUPS (DI)(DX*1), Z14
+	VMOVUPS 64(DI)(DX*1), Z15
+	VMOVUPS (R8), Z16
+	VMOVUPS 64(R8), Z17
+	VMOVUPS (R8)(CX*1), Z18
+	VMOVUPS 64(R8)(CX*1), Z19
+	VMOVUPS (R8)(CX*2), Z20
+	VMOVUPS 64(R8)(CX*2), Z21
+	VMOVUPS (R8)(DX*1), Z22
+	VMOVUPS 64(R8)(DX*1), Z23
+	JMP     first_end
+
+first_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Z0
+	VMOVUPS.Z 64(SI), K2, Z1
+	VMOVUPS.Z (SI)(CX*1), K1, Z2
+	VMOVUPS.Z 64(SI)(CX*1), K2, Z3
+	VMOVUPS.Z (SI)(CX*2), K1, Z4
+	VMOVUPS.Z 64(SI)(CX*2), K2, Z5
+	VMOVUPS.Z (SI)(DX*1), K1, Z6
+	VMOVUPS.Z 64(SI)(DX*1), K2, Z7
+	VMOVUPS.Z (DI), K1, Z8
+	VMOVUPS.Z 64(DI), K2, Z9
+	VMOVUPS.Z (DI)(CX*1), K1, Z10
+	VMOVUPS.Z 64(DI)(CX*1), K2, Z11
+	VMOVUPS.Z (DI)(CX*2), K1, Z12
+	VMOVUPS.Z 64(DI)(CX*2), K2, Z13
+	VMOVUPS.Z (DI)(DX*1), K1, Z14
+	VMOVUPS.Z 64(DI)(DX*1), K2, Z15
+	VMOVUPS.Z (R8), K1, Z16
+	VMOVUPS.Z 64(R8), K2, Z17
+	VMOVUPS.Z (R8)(CX*1), K1, Z18
+	VMOVUPS.Z 64(R8)(CX*1), K2, Z19
+	VMOVUPS.Z (R8)(CX*2), K1, Z20
+	VMOVUPS.Z 64(R8)(CX*2), K2, Z21
+	VMOVUPS.Z (R8)(DX*1), K1, Z22
+	VMOVUPS.Z 64(R8)(DX*1), K2, Z23
+
+first_end:
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), SI
+	LEAQ  (SI)(CX*4), DI
+	LEAQ  (DI)(CX*4), R8
+	MOVQ  t+0(FP), BX
+	MOVQ  48(AX), BX
+	MOVQ  16(AX), R9
+	MOVQ  128(AX), R13
+	MOVQ  40(AX), R11
+	MOVQ  32(AX), R10
+	IMULQ R9, R10
+	NEGQ  R10
+	ADDQ  24(AX), R10
+
+segment:
+	MOVQ 32(AX), R12
+
+step:
+	MOVLQSX     (R13), R14
+	VMOVUPS     (BX)(R14*4), Z24
+	VMOVUPS     64(BX)(R14*4), Z25
+	VMULPS.BCST (SI), Z24, Z27
+	VADDPS      Z27, Z0, Z0
+	VMULPS.BCST (SI), Z25, Z27
+	VADDPS      Z27, Z1, Z1
+	VMULPS.BCST (SI)(CX*1), Z24, Z27
+	VADDPS      Z27, Z2, Z2
+	VMULPS.BCST (SI)(CX*1), Z25, Z27
+	VADDPS      Z27, Z3, Z3
+	VMULPS.BCST (SI)(CX*2), Z24, Z27
+	VADDPS      Z27, Z4, Z4
+	VMULPS.BCST (SI)(CX*2), Z25, Z27
+	VADDPS      Z27, Z5, Z5
+	VMULPS.BCST (SI)(DX*1), Z24, Z27
+	VADDPS      Z27, Z6, Z6
+	VMULPS.BCST (SI)(DX*1), Z25, Z27
+	VADDPS      Z27, Z7, Z7
+	VMULPS.BCST (DI), Z24, Z27
+	VADDPS      Z27, Z8, Z8
+	VMULPS.BCST (DI), Z25, Z27
+	VADDPS      Z27, Z9, Z9
+	VMULPS.BCST (DI)(CX*1), Z24, Z27
+	VADDPS      Z27, Z10, Z10
+	VMULPS.BCST (DI)(CX*1), Z25, Z27
+	VADDPS      Z27, Z11, Z11
+	VMULPS.BCST (DI)(CX*2), Z24, Z27
+	VADDPS      Z27, Z12, Z12
+	VMULPS.BCST (DI)(CX*2), Z25, Z27
+	VADDPS      Z27, Z13, Z13
+	VMULPS.BCST (DI)(DX*1), Z24, Z27
+	VADDPS      Z27, Z14, Z14
+	VMULPS.BCST (DI)(DX*1), Z25, Z27
+	VADDPS      Z27, Z15, Z15
+	VMULPS.BCST (R8), Z24, Z27
+	VADDPS      Z27, Z16, Z16
+	VMULPS.BCST (R8), Z25, Z27
+	VADDPS      Z27, Z17, Z17
+	VMULPS.BCST (R8)(CX*1), Z24, Z27
+	VADDPS      Z27, Z18, Z18
+	VMULPS.BCST (R8)(CX*1), Z25, Z27
+	VADDPS      Z27, Z19, Z19
+	VMULPS.BCST (R8)(CX*2), Z24, Z27
+	VADDPS      Z27, Z20, Z20
+	VMULPS.BCST (R8)(CX*2), Z25, Z27
+	VADDPS      Z27, Z21, Z21
+	VMULPS.BCST (R8)(DX*1), Z24, Z27
+	VADDPS      Z27, Z22, Z22
+	VMULPS.BCST (R8)(DX*1), Z25, Z27
+	VADDPS      Z27, Z23, Z23
+	ADDQ        R9, SI
+	ADDQ        R9, DI
+	ADDQ        R9, R8
+	ADDQ        $0x00000004, R13
+	DECQ        R12
+	JNZ         step
+	ADDQ        R10, SI
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	DECQ        R11
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), SI
+	LEAQ        (SI)(CX*4), DI
+	LEAQ        (DI)(CX*4), R8
+	TESTL       $0x00000002, 124(AX)
+	JZ          no_accumulate
+	TESTL       $0x00000008, 124(AX)
+	JNZ         accumulate_masked
+	VADDPS      (SI), Z0, Z0
+	VADDPS      64(SI), Z1, Z1
+	VADDPS      (SI)(CX*1), Z2, Z2
+	VADDPS      64(SI)(CX*1), Z3, Z3
+	VADDPS      (SI)(CX*2), Z4, Z4
+	VADDPS      64(SI)(CX*2), Z5, Z5
+	VADDPS      (SI)(DX*1), Z6, Z6
+	VADDPS      64(SI)(DX*1), Z7, Z7
+	VADDPS      (DI), Z8, Z8
+	VADDPS      64(DI), Z9, Z9
+	VADDPS      (DI)(CX*1), Z10, Z10
+	VADDPS      64(DI)(CX*1), Z11, Z11
+	VADDPS      (DI)(CX*2), Z12, Z12
+	VADDPS      64(DI)(CX*2), Z13, Z13
+	VADDPS      (DI)(DX*1), Z14, Z14
+	VADDPS      64(DI)(DX*1), Z15, Z15
+	VADDPS      (R8), Z16, Z16
+	VADDPS      64(R8), Z17, Z17
+	VADDPS      (R8)(CX*1), Z18, Z18
+	VADDPS      64(R8)(CX*1), Z19, Z19
+	VADDPS      (R8)(CX*2), Z20, Z20
+	VADDPS      64(R8)(CX*2), Z21, Z21
+	VADDPS      (R8)(DX*1), Z22, Z22
+	VADDPS      64(R8)(DX*1), Z23, Z23
+	JMP         accumulate_end
+
+accumulate_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (SI), K1, Z24
+	VADDPS    Z24, Z0, Z0
+	VMOVUPS.Z 64(SI), K2, Z24
+	VADDPS    Z24, Z1, Z1
+	VMOVUPS.Z (SI)(CX*1), K1, Z24
+	VADDPS    Z24, Z2, Z2
+	VMOVUPS.Z 64(SI)(CX*1), K2, Z24
+	VADDPS    Z24, Z3, Z3
+	VMOVUPS.Z (SI)(CX*2), K1, Z24
+	VADDPS    Z24, Z4, Z4
+	VMOVUPS.Z 64(SI)(CX*2), K2, Z24
+	VADDPS    Z24, Z5, Z5
+	VMOVUPS.Z (SI)(DX*1), K1, Z24
+	VADDPS    Z24, Z6, Z6
+	VMOVUPS.Z 64(SI)(DX*1), K2, Z24
+	VADDPS    Z24, Z7, Z7
+	VMOVUPS.Z (DI), K1, Z24
+	VADDPS    Z24, Z8, Z8
+	VMOVUPS.Z 64(DI), K2, Z24
+	VADDPS    Z24, Z9, Z9
+	VMOVUPS.Z (DI)(CX*1), K1, Z24
+	VADDPS    Z24, Z10, Z10
+	VMOVUPS.Z 64(DI)(CX*1), K2, Z24
+	VADDPS    Z24, Z11, Z11
+	VMOVUPS.Z (DI)(CX*2), K1, Z24
+	VADDPS    Z24, Z12, Z12
+	VMOVUPS.Z 64(DI)(CX*2), K2, Z24
+	VADDPS    Z24, Z13, Z13
+	VMOVUPS.Z (DI)(DX*1), K1, Z24
+	VADDPS    Z24, Z14, Z14
+	VMOVUPS.Z 64(DI)(DX*1), K2, Z24
+	VADDPS    Z24, Z15, Z15
+	VMOVUPS.Z (R8), K1, Z24
+	VADDPS    Z24, Z16, Z16
+	VMOVUPS.Z 64(R8), K2, Z24
+	VADDPS    Z24, Z17, Z17
+	VMOVUPS.Z (R8)(CX*1), K1, Z24
+	VADDPS    Z24, Z18, Z18
+	VMOVUPS.Z 64(R8)(CX*1), K2, Z24
+	VADDPS    Z24, Z19, Z19
+	VMOVUPS.Z (R8)(CX*2), K1, Z24
+	VADDPS    Z24, Z20, Z20
+	VMOVUPS.Z 64(R8)(CX*2), K2, Z24
+	VADDPS    Z24, Z21, Z21
+	VMOVUPS.Z (R8)(DX*1), K1, Z24
+	VADDPS    Z24, Z22, Z22
+	VMOVUPS.Z 64(R8)(DX*1), K2, Z24
+	VADDPS    Z24, Z23, Z23
+
+accumulate_end:
+no_accumulate:
+	MOVQ         88(AX), R9
+	TESTQ        R9, R9
+	JZ           no_rows
+	VBROADCASTSS (R9), Z26
+	VADDPS       Z26, Z0, Z0
+	VADDPS       Z26, Z1, Z1
+	VBROADCASTSS 4(R9), Z26
+	VADDPS       Z26, Z2, Z2
+	VADDPS       Z26, Z3, Z3
+	VBROADCASTSS 8(R9), Z26
+	VADDPS       Z26, Z4, Z4
+	VADDPS       Z26, Z5, Z5
+	VBROADCASTSS 12(R9), Z26
+	VADDPS       Z26, Z6, Z6
+	VADDPS       Z26, Z7, Z7
+	VBROADCASTSS 16(R9), Z26
+	VADDPS       Z26, Z8, Z8
+	VADDPS       Z26, Z9, Z9
+	VBROADCASTSS 20(R9), Z26
+	VADDPS       Z26, Z10, Z10
+	VADDPS       Z26, Z11, Z11
+	VBROADCASTSS 24(R9), Z26
+	VADDPS       Z26, Z12, Z12
+	VADDPS       Z26, Z13, Z13
+	VBROADCASTSS 28(R9), Z26
+	VADDPS       Z26, Z14, Z14
+	VADDPS       Z26, Z15, Z15
+	VBROADCASTSS 32(R9), Z26
+	VADDPS       Z26, Z16, Z16
+	VADDPS       Z26, Z17, Z17
+	VBROADCASTSS 36(R9), Z26
+	VADDPS       Z26, Z18, Z18
+	VADDPS       Z26, Z19, Z19
+	VBROADCASTSS 40(R9), Z26
+	VADDPS       Z26, Z20, Z20
+	VADDPS       Z26, Z21, Z21
+	VBROADCASTSS 44(R9), Z26
+	VADDPS       Z26, Z22, Z22
+	VADDPS       Z26, Z23, Z23
+
+no_rows:
+	MOVQ    80(AX), R9
+	TESTQ   R9, R9
+	JZ      no_columns
+	TESTL   $0x00000008, 124(AX)
+	JNZ     columns_masked
+	VMOVUPS (R9), Z24
+	VADDPS  Z24, Z0, Z0
+	VADDPS  Z24, Z2, Z2
+	VADDPS  Z24, Z4, Z4
+	VADDPS  Z24, Z6, Z6
+	VADDPS  Z24, Z8, Z8
+	VADDPS  Z24, Z10, Z10
+	VADDPS  Z24, Z12, Z12
+	VADDPS  Z24, Z14, Z14
+	VADDPS  Z24, Z16, Z16
+	VADDPS  Z24, Z18, Z18
+	VADDPS  Z24, Z20, Z20
+	VADDPS  Z24, Z22, Z22
+	VMOVUPS 64(R9), Z25
+	VADDPS  Z25, Z1, Z1
+	VADDPS  Z25, Z3, Z3
+	VADDPS  Z25, Z5, Z5
+	VADDPS  Z25, Z7, Z7
+	VADDPS  Z25, Z9, Z9
+	VADDPS  Z25, Z11, Z11
+	VADDPS  Z25, Z13, Z13
+	VADDPS  Z25, Z15, Z15
+	VADDPS  Z25, Z17, Z17
+	VADDPS  Z25, Z19, Z19
+	VADDPS  Z25, Z21, Z21
+	VADDPS  Z25, Z23, Z23
+	JMP     columns_end
+
+columns_masked:
+	MOVL      120(AX), BX
+	KMOVD     BX, K1
+	SHRL      $0x10, BX
+	KMOVD     BX, K2
+	VMOVUPS.Z (R9), K1, Z24
+	VADDPS    Z24, Z0, Z0
+	VADDPS    Z24, Z2, Z2
+	VADDPS    Z24, Z4, Z4
+	VADDPS    Z24, Z6, Z6
+	VADDPS    Z24, Z8, Z8
+	VADDPS    Z24, Z10, Z10
+	VADDPS    Z24, Z12, Z12
+	VADDPS    Z24, Z14, Z14
+	VADDPS    Z24, Z16, Z16
+	VADDPS    Z24, Z18, Z18
+	VADDPS    Z24, Z20, Z20
+	VADDPS    Z24, Z22, Z22
+	VMOVUPS.Z 64(R9), K2, Z25
+	VADDPS    Z25, Z1, Z1
+	VADDPS    Z25, Z3, Z3
+	VADDPS    Z25, Z5, Z5
+	VADDPS    Z25, Z7, Z7
+	VADDPS    Z25, Z9, Z9
+	VADDPS    Z25, Z11, Z11
+	VADDPS    Z25, Z13, Z13
+	VADDPS    Z25, Z15, Z15
+	VADDPS    Z25, Z17, Z17
+	VADDPS    Z25, Z19, Z19
+	VADDPS    Z25, Z21, Z21
+	VADDPS    Z25, Z23, Z23
+
+columns_end:
+no_columns:
+	TESTL        $0x00000004, 124(AX)
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z24
+	VBROADCASTSS 116(AX), Z25
+	VMAXPS       Z0, Z24, Z0
+	VMINPS       Z0, Z25, Z0
+	VMAXPS       Z1, Z24, Z1
+	VMINPS       Z1, Z25, Z1
+	VMAXPS       Z2, Z24, Z2
+	VMINPS       Z2, Z25, Z2
+	VMAXPS       Z3, Z24, Z3
+	VMINPS       Z3, Z25, Z3
+	VMAXPS       Z4, Z24, Z4
+	VMINPS       Z4, Z25, Z4
+	VMAXPS       Z5, Z24, Z5
+	VMINPS       Z5, Z25, Z5
+	VMAXPS       Z6, Z24, Z6
+	VMINPS       Z6, Z25, Z6
+	VMAXPS       Z7, Z24, Z7
+	VMINPS       Z7, Z25, Z7
+	VMAXPS       Z8, Z24, Z8
+	VMINPS       Z8, Z25, Z8
+	VMAXPS       Z9, Z24, Z9
+	VMINPS       Z9, Z25, Z9
+	VMAXPS       Z10, Z24, Z10
+	VMINPS       Z10, Z25, Z10
+	VMAXPS       Z11, Z24, Z11
+	VMINPS       Z11, Z25, Z11
+	VMAXPS       Z12, Z24, Z12
+	VMINPS       Z12, Z25, Z12
+	VMAXPS       Z13, Z24, Z13
+	VMINPS       Z13, Z25, Z13
+	VMAXPS       Z14, Z24, Z14
+	VMINPS       Z14, Z25, Z14
+	VMAXPS       Z15, Z24, Z15
+	VMINPS       Z15, Z25, Z15
+	VMAXPS       Z16, Z24, Z16
+	VMINPS       Z16, Z25, Z16
+	VMAXPS       Z17, Z24, Z17
+	VMINPS       Z17, Z25, Z17
+	VMAXPS       Z18, Z24, Z18
+	VMINPS       Z18, Z25, Z18
+	VMAXPS       Z19, Z24, Z19
+	VMINPS       Z19, Z25, Z19
+	VMAXPS       Z20, Z24, Z20
+	VMINPS       Z20, Z25, Z20
+	VMAXPS       Z21, Z24, Z21
+	VMINPS       Z21, Z25, Z21
+	VMAXPS       Z22, Z24, Z22
+	VMINPS       Z22, Z25, Z22
+	VMAXPS       Z23, Z24, Z23
+	VMINPS       Z23, Z25, Z23
+
+no_clamp:
+	TESTL   $0x00000008, 124(AX)
+	JNZ     write_masked
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	VMOVUPS Z2, (SI)(CX*1)
+	VMOVUPS Z3, 64(SI)(CX*1)
+	VMOVUPS Z4, (SI)(CX*2)
+	VMOVUPS Z5, 64(SI)(CX*2)
+	VMOVUPS Z6, (SI)(DX*1)
+	VMOVUPS Z7, 64(SI)(DX*1)
+	VMOVUPS Z8, (DI)
+	VMOVUPS Z9, 64(DI)
+	VMOVUPS Z10, (DI)(CX*1)
+	VMOVUPS Z11, 64(DI)(CX*1)
+	VMOVUPS Z12, (DI)(CX*2)
+	VMOVUPS Z13, 64(DI)(CX*2)
+	VMOVUPS Z14, (DI)(DX*1)
+	VMOVUPS Z15, 64(DI)(DX*1)
+	VMOVUPS Z16, (R8)
+	VMOVUPS Z17, 64(R8)
+	VMOVUPS Z18, (R8)(CX*1)
+	VMOVUPS Z19, 64(R8)(CX*1)
+	VMOVUPS Z20, (R8)(CX*2)
+	VMOVUPS Z21, 64(R8)(CX*2)
+	VMOVUPS Z22, (R8)(DX*1)
+	VMOVUPS Z23, 64(R8)(DX*1)
+	JMP     write_end
+
+write_masked:
+	MOVL    120(AX), BX
+	KMOVD   BX, K1
+	SHRL    $0x10, BX
+	KMOVD   BX, K2
+	VMOVUPS Z0, K1, (SI)
+	VMOVUPS Z1, K2, 64(SI)
+	VMOVUPS Z2, K1, (SI)(CX*1)
+	VMOVUPS Z3, K2, 64(SI)(CX*1)
+	VMOVUPS Z4, K1, (SI)(CX*2)
+	VMOVUPS Z5, K2, 64(SI)(CX*2)
+	VMOVUPS Z6, K1, (SI)(DX*1)
+	VMOVUPS Z7, K2, 64(SI)(DX*1)
+	VMOVUPS Z8, K1, (DI)
+	VMOVUPS Z9, K2, 64(DI)
+	VMOVUPS Z10, K1, (DI)(CX*1)
+	VMOVUPS Z11, K2, 64(DI)(CX*1)
+	VMOVUPS Z12, K1, (DI)(CX*2)
+	VMOVUPS Z13, K2, 64(DI)(CX*2)
+	VMOVUPS Z14, K1, (DI)(DX*1)
+	VMOVUPS Z15, K2, 64(DI)(DX*1)
+	VMOVUPS Z16, K1, (R8)
+	VMOVUPS Z17, K2, 64(R8)
+	VMOVUPS Z18, K1, (R8)(CX*1)
+	VMOVUPS Z19, K2, 64(R8)(CX*1)
+	VMOVUPS Z20, K1, (R8)(CX*2)
+	VMOVUPS Z21, K2, 64(R8)(CX*2)
+	VMOVUPS Z22, K1, (R8)(DX*1)
+	VMOVUPS Z23, K2, 64(R8)(DX*1)
+
+write_end:
+	VZEROUPPER
+	RET
+
+// func exactPlaced1x4AVX512(t *byte)
+// Requires: AVX, AVX512F
+TEXT ·exactPlaced1x4AVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	TESTL  $0x00000001, 124(AX)
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS 128(CX), Z2
+	VMOVUPS 192(CX), Z3
+
+begin:
+	MOVQ  8(AX), CX
+	MOVQ  (AX), CX
+	MOVQ  t+0(FP), DX
+	MOVQ  48(AX), DX
+	MOVQ  16(AX), BX
+	MOVQ  128(AX), R9
+	MOVQ  40(AX), DI
+	MOVQ  32(AX), SI
+	IMULQ BX, SI
+	NEGQ  SI
+	ADDQ  24(AX), SI
+
+segment:
+	MOVQ 32(AX), R8
+
+step:
+	MOVLQSX     (R9), R10
+	VMOVUPS     (DX)(R10*4), Z4
+	VMOVUPS     64(DX)(R10*4), Z5
+	VMOVUPS     128(DX)(R10*4), Z6
+	VMOVUPS     192(DX)(R10*4), Z7
+	VMULPS.BCST (CX), Z4, Z9
+	VADDPS      Z9, Z0, Z0
+	VMULPS.BCST (CX), Z5, Z9
+	VADDPS      Z9, Z1, Z1
+	VMULPS.BCST (CX), Z6, Z9
+	VADDPS      Z9, Z2, Z2
+	VMULPS.BCST (CX), Z7, Z9
+	VADDPS      Z9, Z3, Z3
+	ADDQ        BX, CX
+	ADDQ        $0x00000004, R9
+	DECQ        R8
+	JNZ         step
+	ADDQ        SI, CX
+	DECQ        DI
+	JNZ         segment
+	MOVQ        72(AX), CX
+	MOVQ        64(AX), CX
+	TESTL       $0x00000002, 124(AX)
+	JZ          no_accumulate
+	VADDPS      (CX), Z0, Z0
+	VADDPS      64(CX), Z1, Z1
+	VADDPS      128(CX), Z2, Z2
+	VADDPS      192(CX), Z3, Z3
+
+no_accumulate:
+	MOVQ         88(AX), DX
+	TESTQ        DX, DX
+	JZ           no_rows
+	VBROADCASTSS (DX), Z8
+	VADDPS       Z8, Z0, Z0
+	VADDPS       Z8, Z1, Z1
+	VADDPS       Z8, Z2, Z2
+	VADDPS       Z8, Z3, Z3
+
+no_rows:
+	MOVQ    80(AX), DX
+	TESTQ   DX, DX
+	JZ      no_columns
+	VMOVUPS (DX), Z4
+	VADDPS  Z4, Z0, Z0
+	VMOVUPS 64(DX), Z5
+	VADDPS  Z5, Z1, Z1
+	VMOVUPS 128(DX), Z6
+	VADDPS  Z6, Z2, Z2
+	VMOVUPS 192(DX), Z7
+	VADDPS  Z7, Z3, Z3
+
+no_columns:
+	TESTL        $0x00000004, 124(AX)
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z4
+	VBROADCASTSS 116(AX), Z5
+	VMAXPS       Z0, Z4, Z0
+	VMINPS       Z0, Z5, Z0
+	VMAXPS       Z1, Z4, Z1
+	VMINPS       Z1, Z5, Z1
+	VMAXPS       Z2, Z4, Z2
+	VMINPS       Z2, Z5, Z2
+	VMAXPS       Z3, Z4, Z3
+	VMINPS       Z3, Z5, Z3
+
+no_clamp:
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, 128(CX)
+	VMOVUPS Z3, 192(CX)
+	VZEROUPPER
+	RET
+
+// func exactPlaced2x4AVX512(t *byte)
+// Requires: AVX, AVX512F
+TEXT ·exactPlaced2x4AVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	TESTL  $0x00000001, 124(AX)
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), DX
+	VMOVUPS (DX), Z0
+	VMOVUPS 64(DX), Z1
+	VMOVUPS 128(DX), Z2
+	VMOVUPS 192(DX), Z3
+	VMOVUPS (DX)(CX*1), Z4
+	VMOVUPS 64(DX)(CX*1), Z5
+	VMOVUPS 128(DX)(CX*1), Z6
+	VMOVUPS 192(DX)(CX*1), Z7
+
+begin:
+	MOVQ  8(AX), CX
+	MOVQ  (AX), DX
+	MOVQ  t+0(FP), BX
+	MOVQ  48(AX), BX
+	MOVQ  16(AX), SI
+	MOVQ  128(AX), R10
+	MOVQ  40(AX), R8
+	MOVQ  32(AX), DI
+	IMULQ SI, DI
+	NEGQ  DI
+	ADDQ  24(AX), DI
+
+segment:
+	MOVQ 32(AX), R9
+
+step:
+	MOVLQSX     (R10), R11
+	VMOVUPS     (BX)(R11*4), Z8
+	VMOVUPS     64(BX)(R11*4), Z9
+	VMOVUPS     128(BX)(R11*4), Z10
+	VMOVUPS     192(BX)(R11*4), Z11
+	VMULPS.BCST (DX), Z8, Z13
+	VADDPS      Z13, Z0, Z0
+	VMULPS.BCST (DX), Z9, Z13
+	VADDPS      Z13, Z1, Z1
+	VMULPS.BCST (DX), Z10, Z13
+	VADDPS      Z13, Z2, Z2
+	VMULPS.BCST (DX), Z11, Z13
+	VADDPS      Z13, Z3, Z3
+	VMULPS.BCST (DX)(CX*1), Z8, Z13
+	VADDPS      Z13, Z4, Z4
+	VMULPS.BCST (DX)(CX*1), Z9, Z13
+	VADDPS      Z13, Z5, Z5
+	VMULPS.BCST (DX)(CX*1), Z10, Z13
+	VADDPS      Z13, Z6, Z6
+	VMULPS.BCST (DX)(CX*1), Z11, Z13
+	VADDPS      Z13, Z7, Z7
+	ADDQ        SI, DX
+	ADDQ        $0x00000004, R10
+	DECQ        R9
+	JNZ         step
+	ADDQ        DI, DX
+	DECQ        R8
+	JNZ         segment
+	MOVQ        72(AX), CX
+	MOVQ        64(AX), DX
+	TESTL       $0x00000002, 124(AX)
+	JZ          no_accumulate
+	VADDPS      (DX), Z0, Z0
+	VADDPS      64(DX), Z1, Z1
+	VADDPS      128(DX), Z2, Z2
+	VADDPS      192(DX), Z3, Z3
+	VADDPS      (DX)(CX*1), Z4, Z4
+	VADDPS      64(DX)(CX*1), Z5, Z5
+	VADDPS      128(DX)(CX*1), Z6, Z6
+	VADDPS      192(DX)(CX*1), Z7, Z7
+
+no_accumulate:
+	MOVQ         88(AX), BX
+	TESTQ        BX, BX
+	JZ           no_rows
+	VBROADCASTSS (BX), Z12
+	VADDPS       Z12, Z0, Z0
+	VADDPS       Z12, Z1, Z1
+	VADDPS       Z12, Z2, Z2
+	VADDPS       Z12, Z3, Z3
+	VBROADCASTSS 4(BX), Z12
+	VADDPS       Z12, Z4, Z4
+	VADDPS       Z12, Z5, Z5
+	VADDPS       Z12, Z6, Z6
+	VADDPS       Z12, Z7, Z7
+
+no_rows:
+	MOVQ    80(AX), BX
+	TESTQ   BX, BX
+	JZ      no_columns
+	VMOVUPS (BX), Z8
+	VADDPS  Z8, Z0, Z0
+	VADDPS  Z8, Z4, Z4
+	VMOVUPS 64(BX), Z9
+	VADDPS  Z9, Z1, Z1
+	VADDPS  Z9, Z5, Z5
+	VMOVUPS 128(BX), Z10
+	VADDPS  Z10, Z2, Z2
+	VADDPS  Z10, Z6, Z6
+	VMOVUPS 192(BX), Z11
+	VADDPS  Z11, Z3, Z3
+	VADDPS  Z11, Z7, Z7
+
+no_columns:
+	TESTL        $0x00000004, 124(AX)
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z8
+	VBROADCASTSS 116(AX), Z9
+	VMAXPS       Z0, Z8, Z0
+	VMINPS       Z0, Z9, Z0
+	VMAXPS       Z1, Z8, Z1
+	VMINPS       Z1, Z9, Z1
+	VMAXPS       Z2, Z8, Z2
+	VMINPS       Z2, Z9, Z2
+	VMAXPS       Z3, Z8, Z3
+	VMINPS       Z3, Z9, Z3
+	VMAXPS       Z4, Z8, Z4
+	VMINPS       Z4, Z9, Z4
+	VMAXPS       Z5, Z8, Z5
+	VMINPS       Z5, Z9, Z5
+	VMAXPS       Z6, Z8, Z6
+	VMINPS       Z6, Z9, Z6
+	VMAXPS       Z7, Z8, Z7
+	VMINPS       Z7, Z9, Z7
+
+no_clamp:
+	VMOVUPS Z0, (DX)
+	VMOVUPS Z1, 64(DX)
+	VMOVUPS Z2, 128(DX)
+	VMOVUPS Z3, 192(DX)
+	VMOVUPS Z4, (DX)(CX*1)
+	VMOVUPS Z5, 64(DX)(CX*1)
+	VMOVUPS Z6, 128(DX)(CX*1)
+	VMOVUPS Z7, 192(DX)(CX*1)
+	VZEROUPPER
+	RET
+
+// func exactPlaced3x4AVX512(t *byte)
+// Requires: AVX, AVX512F
+TEXT ·exactPlaced3x4AVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	TESTL  $0x00000001, 124(AX)
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	MOVQ    64(AX), DX
+	VMOVUPS (DX), Z0
+	VMOVUPS 64(DX), Z1
+	VMOVUPS 128(DX), Z2
+	VMOVUPS 192(DX), Z3
+	VMOVUPS (DX)(CX*1), Z4
+	VMOVUPS 64(DX)(CX*1), Z5
+	VMOVUPS 128(DX)(CX*1), Z6
+	VMOVUPS 192(DX)(CX*1), Z7
+	VMOVUPS (DX)(CX*2), Z8
+	VMOVUPS 64(DX)(CX*2), Z9
+	VMOVUPS 128(DX)(CX*2), Z10
+	VMOVUPS 192(DX)(CX*2), Z11
+
+begin:
+	MOVQ  8(AX), CX
+	MOVQ  (AX), DX
+	MOVQ  t+0(FP), BX
+	MOVQ  48(AX), BX
+	MOVQ  16(AX), SI
+	MOVQ  128(AX), R10
+	MOVQ  40(AX), R8
+	MOVQ  32(AX), DI
+	IMULQ SI, DI
+	NEGQ  DI
+	ADDQ  24(AX), DI
+
+segment:
+	MOVQ 32(AX), R9
+
+step:
+	MOVLQSX     (R10), R11
+	VMOVUPS     (BX)(R11*4), Z12
+	VMOVUPS     64(BX)(R11*4), Z13
+	VMOVUPS     128(BX)(R11*4), Z14
+	VMOVUPS     192(BX)(R11*4), Z15
+	VMULPS.BCST (DX), Z12, Z17
+	VADDPS      Z17, Z0, Z0
+	VMULPS.BCST (DX), Z13, Z17
+	VADDPS      Z17, Z1, Z1
+	VMULPS.BCST (DX), Z14, Z17
+	VADDPS      Z17, Z2, Z2
+	VMULPS.BCST (DX), Z15, Z17
+	VADDPS      Z17, Z3, Z3
+	VMULPS.BCST (DX)(CX*1), Z12, Z17
+	VADDPS      Z17, Z4, Z4
+	VMULPS.BCST (DX)(CX*1), Z13, Z17
+	VADDPS      Z17, Z5, Z5
+	VMULPS.BCST (DX)(CX*1), Z14, Z17
+	VADDPS      Z17, Z6, Z6
+	VMULPS.BCST (DX)(CX*1), Z15, Z17
+	VADDPS      Z17, Z7, Z7
+	VMULPS.BCST (DX)(CX*2), Z12, Z17
+	VADDPS      Z17, Z8, Z8
+	VMULPS.BCST (DX)(CX*2), Z13, Z17
+	VADDPS      Z17, Z9, Z9
+	VMULPS.BCST (DX)(CX*2), Z14, Z17
+	VADDPS      Z17, Z10, Z10
+	VMULPS.BCST (DX)(CX*2), Z15, Z17
+	VADDPS      Z17, Z11, Z11
+	ADDQ        SI, DX
+	ADDQ        $0x00000004, R10
+	DECQ        R9
+	JNZ         step
+	ADDQ        DI, DX
+	DECQ        R8
+	JNZ         segment
+	MOVQ        72(AX), CX
+	MOVQ        64(AX), DX
+	TESTL       $0x00000002, 124(AX)
+	JZ          no_accumulate
+	VADDPS      (DX), Z0, Z0
+	VADDPS      64(DX), Z1, Z1
+	VADDPS      128(DX), Z2, Z2
+	VADDPS      192(DX), Z3, Z3
+	VADDPS      (DX)(CX*1), Z4, Z4
+	VADDPS      64(DX)(CX*1), Z5, Z5
+	VADDPS      128(DX)(CX*1), Z6, Z6
+	VADDPS      192(DX)(CX*1), Z7, Z7
+	VADDPS      (DX)(CX*2), Z8, Z8
+	VADDPS      64(DX)(CX*2), Z9, Z9
+	VADDPS      128(DX)(CX*2), Z10, Z10
+	VADDPS      192(DX)(CX*2), Z11, Z11
+
+no_accumulate:
+	MOVQ         88(AX), BX
+	TESTQ        BX, BX
+	JZ           no_rows
+	VBROADCASTSS (BX), Z16
+	VADDPS       Z16, Z0, Z0
+	VADDPS       Z16, Z1, Z1
+	VADDPS       Z16, Z2, Z2
+	VADDPS       Z16, Z3, Z3
+	VBROADCASTSS 4(BX), Z16
+	VADDPS       Z16, Z4, Z4
+	VADDPS       Z16, Z5, Z5
+	VADDPS       Z16, Z6, Z6
+	VADDPS       Z16, Z7, Z7
+	VBROADCASTSS 8(BX), Z16
+	VADDPS       Z16, Z8, Z8
+	VADDPS       Z16, Z9, Z9
+	VADDPS       Z16, Z10, Z10
+	VADDPS       Z16, Z11, Z11
+
+no_rows:
+	MOVQ    80(AX), BX
+	TESTQ   BX, BX
+	JZ      no_columns
+	VMOVUPS (BX), Z12
+	VADDPS  Z12, Z0, Z0
+	VADDPS  Z12, Z4, Z4
+	VADDPS  Z12, Z8, Z8
+	VMOVUPS 64(BX), Z13
+	VADDPS  Z13, Z1, Z1
+	VADDPS  Z13, Z5, Z5
+	VADDPS  Z13, Z9, Z9
+	VMOVUPS 128(BX), Z14
+	VADDPS  Z14, Z2, Z2
+	VADDPS  Z14, Z6, Z6
+	VADDPS  Z14, Z10, Z10
+	VMOVUPS 192(BX), Z15
+	VADDPS  Z15, Z3, Z3
+	VADDPS  Z15, Z7, Z7
+	VADDPS  Z15, Z11, Z11
+
+no_columns:
+	TESTL        $0x00000004, 124(AX)
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z12
+	VBROADCASTSS 116(AX), Z13
+	VMAXPS       Z0, Z12, Z0
+	VMINPS       Z0, Z13, Z0
+	VMAXPS       Z1, Z12, Z1
+	VMINPS       Z1, Z13, Z1
+	VMAXPS       Z2, Z12, Z2
+	VMINPS       Z2, Z13, Z2
+	VMAXPS       Z3, Z12, Z3
+	VMINPS       Z3, Z13, Z3
+	VMAXPS       Z4, Z12, Z4
+	VMINPS       Z4, Z13, Z4
+	VMAXPS       Z5, Z12, Z5
+	VMINPS       Z5, Z13, Z5
+	VMAXPS       Z6, Z12, Z6
+	VMINPS       Z6, Z13, Z6
+	VMAXPS       Z7, Z12, Z7
+	VMINPS       Z7, Z13, Z7
+	VMAXPS       Z8, Z12, Z8
+	VMINPS       Z8, Z13, Z8
+	VMAXPS       Z9, Z12, Z9
+	VMINPS       Z9, Z13, Z9
+	VMAXPS       Z10, Z12, Z10
+	VMINPS       Z10, Z13, Z10
+	VMAXPS       Z11, Z12, Z11
+	VMINPS       Z11, Z13, Z11
+
+no_clamp:
+	VMOVUPS Z0, (DX)
+	VMOVUPS Z1, 64(DX)
+	VMOVUPS Z2, 128(DX)
+	VMOVUPS Z3, 192(DX)
+	VMOVUPS Z4, (DX)(CX*1)
+	VMOVUPS Z5, 64(DX)(CX*1)
+	VMOVUPS Z6, 128(DX)(CX*1)
+	VMOVUPS Z7, 192(DX)(CX*1)
+	VMOVUPS Z8, (DX)(CX*2)
+	VMOVUPS Z9, 64(DX)(CX*2)
+	VMOVUPS Z10, 128(DX)(CX*2)
+	VMOVUPS Z11, 192(DX)(CX*2)
+	VZEROUPPER
+	RET
+
+// func exactPlaced4x4AVX512(t *byte)
+// Requires: AVX, AVX512F
+TEXT ·exactPlaced4x4AVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	TESTL  $0x00000001, 124(AX)
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), BX
+	VMOVUPS (BX), Z0
+	VMOVUPS 64(BX), Z1
+	VMOVUPS 128(BX), Z2
+	VMOVUPS 192(BX), Z3
+	VMOVUPS (BX)(CX*1), Z4
+	VMOVUPS 64(BX)(CX*1), Z5
+	VMOVUPS 128(BX)(CX*1), Z6
+	VMOVUPS 192(BX)(CX*1), Z7
+	VMOVUPS (BX)(CX*2), Z8
+	VMOVUPS 64(BX)(CX*2), Z9
+	VMOVUPS 128(BX)(CX*2), Z10
+	VMOVUPS 192(BX)(CX*2), Z11
+	VMOVUPS (BX)(DX*1), Z12
+	VMOVUPS 64(BX)(DX*1), Z13
+	VMOVUPS 128(BX)(DX*1), Z14
+	VMOVUPS 192(BX)(DX*1), Z15
+
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), BX
+	MOVQ  t+0(FP), SI
+	MOVQ  48(AX), SI
+	MOVQ  16(AX), DI
+	MOVQ  128(AX), R11
+	MOVQ  40(AX), R9
+	MOVQ  32(AX), R8
+	IMULQ DI, R8
+	NEGQ  R8
+	ADDQ  24(AX), R8
+
+segment:
+	MOVQ 32(AX), R10
+
+step:
+	MOVLQSX     (R11), R12
+	VMOVUPS     (SI)(R12*4), Z16
+	VMOVUPS     64(SI)(R12*4), Z17
+	VMOVUPS     128(SI)(R12*4), Z18
+	VMOVUPS     192(SI)(R12*4), Z19
+	VMULPS.BCST (BX), Z16, Z21
+	VADDPS      Z21, Z0, Z0
+	VMULPS.BCST (BX), Z17, Z21
+	VADDPS      Z21, Z1, Z1
+	VMULPS.BCST (BX), Z18, Z21
+	VADDPS      Z21, Z2, Z2
+	VMULPS.BCST (BX), Z19, Z21
+	VADDPS      Z21, Z3, Z3
+	VMULPS.BCST (BX)(CX*1), Z16, Z21
+	VADDPS      Z21, Z4, Z4
+	VMULPS.BCST (BX)(CX*1), Z17, Z21
+	VADDPS      Z21, Z5, Z5
+	VMULPS.BCST (BX)(CX*1), Z18, Z21
+	VADDPS      Z21, Z6, Z6
+	VMULPS.BCST (BX)(CX*1), Z19, Z21
+	VADDPS      Z21, Z7, Z7
+	VMULPS.BCST (BX)(CX*2), Z16, Z21
+	VADDPS      Z21, Z8, Z8
+	VMULPS.BCST (BX)(CX*2), Z17, Z21
+	VADDPS      Z21, Z9, Z9
+	VMULPS.BCST (BX)(CX*2), Z18, Z21
+	VADDPS      Z21, Z10, Z10
+	VMULPS.BCST (BX)(CX*2), Z19, Z21
+	VADDPS      Z21, Z11, Z11
+	VMULPS.BCST (BX)(DX*1), Z16, Z21
+	VADDPS      Z21, Z12, Z12
+	VMULPS.BCST (BX)(DX*1), Z17, Z21
+	VADDPS      Z21, Z13, Z13
+	VMULPS.BCST (BX)(DX*1), Z18, Z21
+	VADDPS      Z21, Z14, Z14
+	VMULPS.BCST (BX)(DX*1), Z19, Z21
+	VADDPS      Z21, Z15, Z15
+	ADDQ        DI, BX
+	ADDQ        $0x00000004, R11
+	DECQ        R10
+	JNZ         step
+	ADDQ        R8, BX
+	DECQ        R9
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), BX
+	TESTL       $0x00000002, 124(AX)
+	JZ          no_accumulate
+	VADDPS      (BX), Z0, Z0
+	VADDPS      64(BX), Z1, Z1
+	VADDPS      128(BX), Z2, Z2
+	VADDPS      192(BX), Z3, Z3
+	VADDPS      (BX)(CX*1), Z4, Z4
+	VADDPS      64(BX)(CX*1), Z5, Z5
+	VADDPS      128(BX)(CX*1), Z6, Z6
+	VADDPS      192(BX)(CX*1), Z7, Z7
+	VADDPS      (BX)(CX*2), Z8, Z8
+	VADDPS      64(BX)(CX*2), Z9, Z9
+	VADDPS      128(BX)(CX*2), Z10, Z10
+	VADDPS      192(BX)(CX*2), Z11, Z11
+	VADDPS      (BX)(DX*1), Z12, Z12
+	VADDPS      64(BX)(DX*1), Z13, Z13
+	VADDPS      128(BX)(DX*1), Z14, Z14
+	VADDPS      192(BX)(DX*1), Z15, Z15
+
+no_accumulate:
+	MOVQ         88(AX), SI
+	TESTQ        SI, SI
+	JZ           no_rows
+	VBROADCASTSS (SI), Z20
+	VADDPS       Z20, Z0, Z0
+	VADDPS       Z20, Z1, Z1
+	VADDPS       Z20, Z2, Z2
+	VADDPS       Z20, Z3, Z3
+	VBROADCASTSS 4(SI), Z20
+	VADDPS       Z20, Z4, Z4
+	VADDPS       Z20, Z5, Z5
+	VADDPS       Z20, Z6, Z6
+	VADDPS       Z20, Z7, Z7
+	VBROADCASTSS 8(SI), Z20
+	VADDPS       Z20, Z8, Z8
+	VADDPS       Z20, Z9, Z9
+	VADDPS       Z20, Z10, Z10
+	VADDPS       Z20, Z11, Z11
+	VBROADCASTSS 12(SI), Z20
+	VADDPS       Z20, Z12, Z12
+	VADDPS       Z20, Z13, Z13
+	VADDPS       Z20, Z14, Z14
+	VADDPS       Z20, Z15, Z15
+
+no_rows:
+	MOVQ    80(AX), SI
+	TESTQ   SI, SI
+	JZ      no_columns
+	VMOVUPS (SI), Z16
+	VADDPS  Z16, Z0, Z0
+	VADDPS  Z16, Z4, Z4
+	VADDPS  Z16, Z8, Z8
+	VADDPS  Z16, Z12, Z12
+	VMOVUPS 64(SI), Z17
+	VADDPS  Z17, Z1, Z1
+	VADDPS  Z17, Z5, Z5
+	VADDPS  Z17, Z9, Z9
+	VADDPS  Z17, Z13, Z13
+	VMOVUPS 128(SI), Z18
+	VADDPS  Z18, Z2, Z2
+	VADDPS  Z18, Z6, Z6
+	VADDPS  Z18, Z10, Z10
+	VADDPS  Z18, Z14, Z14
+	VMOVUPS 192(SI), Z19
+	VADDPS  Z19, Z3, Z3
+	VADDPS  Z19, Z7, Z7
+	VADDPS  Z19, Z11, Z11
+	VADDPS  Z19, Z15, Z15
+
+no_columns:
+	TESTL        $0x00000004, 124(AX)
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z16
+	VBROADCASTSS 116(AX), Z17
+	VMAXPS       Z0, Z16, Z0
+	VMINPS       Z0, Z17, Z0
+	VMAXPS       Z1, Z16, Z1
+	VMINPS       Z1, Z17, Z1
+	VMAXPS       Z2, Z16, Z2
+	VMINPS       Z2, Z17, Z2
+	VMAXPS       Z3, Z16, Z3
+	VMINPS       Z3, Z17, Z3
+	VMAXPS       Z4, Z16, Z4
+	VMINPS       Z4, Z17, Z4
+	VMAXPS       Z5, Z16, Z5
+	VMINPS       Z5, Z17, Z5
+	VMAXPS       Z6, Z16, Z6
+	VMINPS       Z6, Z17, Z6
+	VMAXPS       Z7, Z16, Z7
+	VMINPS       Z7, Z17, Z7
+	VMAXPS       Z8, Z16, Z8
+	VMINPS       Z8, Z17, Z8
+	VMAXPS       Z9, Z16, Z9
+	VMINPS       Z9, Z17, Z9
+	VMAXPS       Z10, Z16, Z10
+	VMINPS       Z10, Z17, Z10
+	VMAXPS       Z11, Z16, Z11
+	VMINPS       Z11, Z17, Z11
+	VMAXPS       Z12, Z16, Z12
+	VMINPS       Z12, Z17, Z12
+	VMAXPS       Z13, Z16, Z13
+	VMINPS       Z13, Z17, Z13
+	VMAXPS       Z14, Z16, Z14
+	VMINPS       Z14, Z17, Z14
+	VMAXPS       Z15, Z16, Z15
+	VMINPS       Z15, Z17, Z15
+
+no_clamp:
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	VMOVUPS Z2, 128(BX)
+	VMOVUPS Z3, 192(BX)
+	VMOVUPS Z4, (BX)(CX*1)
+	VMOVUPS Z5, 64(BX)(CX*1)
+	VMOVUPS Z6, 128(BX)(CX*1)
+	VMOVUPS Z7, 192(BX)(CX*1)
+	VMOVUPS Z8, (BX)(CX*2)
+	VMOVUPS Z9, 64(BX)(CX*2)
+	VMOVUPS Z10, 128(BX)(CX*2)
+	VMOVUPS Z11, 192(BX)(CX*2)
+	VMOVUPS Z12, (BX)(DX*1)
+	VMOVUPS Z13, 64(BX)(DX*1)
+	VMOVUPS Z14, 128(BX)(DX*1)
+	VMOVUPS Z15, 192(BX)(DX*1)
+	VZEROUPPER
+	RET
+
+// func exactPlaced5x4AVX512(t *byte)
+// Requires: AVX, AVX512F
+TEXT ·exactPlaced5x4AVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	TESTL  $0x00000001, 124(AX)
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), BX
+	LEAQ    (BX)(CX*4), SI
+	VMOVUPS (BX), Z0
+	VMOVUPS 64(BX), Z1
+	VMOVUPS 128(BX), Z2
+	VMOVUPS 192(BX), Z3
+	VMOVUPS (BX)(CX*1), Z4
+	VMOVUPS 64(BX)(CX*1), Z5
+	VMOVUPS 128(BX)(CX*1), Z6
+	VMOVUPS 192(BX)(CX*1), Z7
+	VMOVUPS (BX)(CX*2), Z8
+	VMOVUPS 64(BX)(CX*2), Z9
+	VMOVUPS 128(BX)(CX*2), Z10
+	VMOVUPS 192(BX)(CX*2), Z11
+	VMOVUPS (BX)(DX*1), Z12
+	VMOVUPS 64(BX)(DX*1), Z13
+	VMOVUPS 128(BX)(DX*1), Z14
+	VMOVUPS 192(BX)(DX*1), Z15
+	VMOVUPS (SI), Z16
+	VMOVUPS 64(SI), Z17
+	VMOVUPS 128(SI), Z18
+	VMOVUPS 192(SI), Z19
+
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), BX
+	LEAQ  (BX)(CX*4), SI
+	MOVQ  t+0(FP), DI
+	MOVQ  48(AX), DI
+	MOVQ  16(AX), R8
+	MOVQ  128(AX), R12
+	MOVQ  40(AX), R10
+	MOVQ  32(AX), R9
+	IMULQ R8, R9
+	NEGQ  R9
+	ADDQ  24(AX), R9
+
+segment:
+	MOVQ 32(AX), R11
+
+step:
+	MOVLQSX     (R12), R13
+	VMOVUPS     (DI)(R13*4), Z20
+	VMOVUPS     64(DI)(R13*4), Z21
+	VMOVUPS     128(DI)(R13*4), Z22
+	VMOVUPS     192(DI)(R13*4), Z23
+	VMULPS.BCST (BX), Z20, Z25
+	VADDPS      Z25, Z0, Z0
+	VMULPS.BCST (BX), Z21, Z25
+	VADDPS      Z25, Z1, Z1
+	VMULPS.BCST (BX), Z22, Z25
+	VADDPS      Z25, Z2, Z2
+	VMULPS.BCST (BX), Z23, Z25
+	VADDPS      Z25, Z3, Z3
+	VMULPS.BCST (BX)(CX*1), Z20, Z25
+	VADDPS      Z25, Z4, Z4
+	VMULPS.BCST (BX)(CX*1), Z21, Z25
+	VADDPS      Z25, Z5, Z5
+	VMULPS.BCST (BX)(CX*1), Z22, Z25
+	VADDPS      Z25, Z6, Z6
+	VMULPS.BCST (BX)(CX*1), Z23, Z25
+	VADDPS      Z25, Z7, Z7
+	VMULPS.BCST (BX)(CX*2), Z20, Z25
+	VADDPS      Z25, Z8, Z8
+	VMULPS.BCST (BX)(CX*2), Z21, Z25
+	VADDPS      Z25, Z9, Z9
+	VMULPS.BCST (BX)(CX*2), Z22, Z25
+	VADDPS      Z25, Z10, Z10
+	VMULPS.BCST (BX)(CX*2), Z23, Z25
+	VADDPS      Z25, Z11, Z11
+	VMULPS.BCST (BX)(DX*1), Z20, Z25
+	VADDPS      Z25, Z12, Z12
+	VMULPS.BCST (BX)(DX*1), Z21, Z25
+	VADDPS      Z25, Z13, Z13
+	VMULPS.BCST (BX)(DX*1), Z22, Z25
+	VADDPS      Z25, Z14, Z14
+	VMULPS.BCST (BX)(DX*1), Z23, Z25
+	VADDPS      Z25, Z15, Z15
+	VMULPS.BCST (SI), Z20, Z25
+	VADDPS      Z25, Z16, Z16
+	VMULPS.BCST (SI), Z21, Z25
+	VADDPS      Z25, Z17, Z17
+	VMULPS.BCST (SI), Z22, Z25
+	VADDPS      Z25, Z18, Z18
+	VMULPS.BCST (SI), Z23, Z25
+	VADDPS      Z25, Z19, Z19
+	ADDQ        R8, BX
+	ADDQ        R8, SI
+	ADDQ        $0x00000004, R12
+	DECQ        R11
+	JNZ         step
+	ADDQ        R9, BX
+	ADDQ        R9, SI
+	DECQ        R10
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), BX
+	LEAQ        (BX)(CX*4), SI
+	TESTL       $0x00000002, 124(AX)
+	JZ          no_accumulate
+	VADDPS      (BX), Z0, Z0
+	VADDPS      64(BX), Z1, Z1
+	VADDPS      128(BX), Z2, Z2
+	VADDPS      192(BX), Z3, Z3
+	VADDPS      (BX)(CX*1), Z4, Z4
+	VADDPS      64(BX)(CX*1), Z5, Z5
+	VADDPS      128(BX)(CX*1), Z6, Z6
+	VADDPS      192(BX)(CX*1), Z7, Z7
+	VADDPS      (BX)(CX*2), Z8, Z8
+	VADDPS      64(BX)(CX*2), Z9, Z9
+	VADDPS      128(BX)(CX*2), Z10, Z10
+	VADDPS      192(BX)(CX*2), Z11, Z11
+	VADDPS      (BX)(DX*1), Z12, Z12
+	VADDPS      64(BX)(DX*1), Z13, Z13
+	VADDPS      128(BX)(DX*1), Z14, Z14
+	VADDPS      192(BX)(DX*1), Z15, Z15
+	VADDPS      (SI), Z16, Z16
+	VADDPS      64(SI), Z17, Z17
+	VADDPS      128(SI), Z18, Z18
+	VADDPS      192(SI), Z19, Z19
+
+no_accumulate:
+	MOVQ         88(AX), DI
+	TESTQ        DI, DI
+	JZ           no_rows
+	VBROADCASTSS (DI), Z24
+	VADDPS       Z24, Z0, Z0
+	VADDPS       Z24, Z1, Z1
+	VADDPS       Z24, Z2, Z2
+	VADDPS       Z24, Z3, Z3
+	VBROADCASTSS 4(DI), Z24
+	VADDPS       Z24, Z4, Z4
+	VADDPS       Z24, Z5, Z5
+	VADDPS       Z24, Z6, Z6
+	VADDPS       Z24, Z7, Z7
+	VBROADCASTSS 8(DI), Z24
+	VADDPS       Z24, Z8, Z8
+	VADDPS       Z24, Z9, Z9
+	VADDPS       Z24, Z10, Z10
+	VADDPS       Z24, Z11, Z11
+	VBROADCASTSS 12(DI), Z24
+	VADDPS       Z24, Z12, Z12
+	VADDPS       Z24, Z13, Z13
+	VADDPS       Z24, Z14, Z14
+	VADDPS       Z24, Z15, Z15
+	VBROADCASTSS 16(DI), Z24
+	VADDPS       Z24, Z16, Z16
+	VADDPS       Z24, Z17, Z17
+	VADDPS       Z24, Z18, Z18
+	VADDPS       Z24, Z19, Z19
+
+no_rows:
+	MOVQ    80(AX), DI
+	TESTQ   DI, DI
+	JZ      no_columns
+	VMOVUPS (DI), Z20
+	VADDPS  Z20, Z0, Z0
+	VADDPS  Z20, Z4, Z4
+	VADDPS  Z20, Z8, Z8
+	VADDPS  Z20, Z12, Z12
+	VADDPS  Z20, Z16, Z16
+	VMOVUPS 64(DI), Z21
+	VADDPS  Z21, Z1, Z1
+	VADDPS  Z21, Z5, Z5
+	VADDPS  Z21, Z9, Z9
+	VADDPS  Z21, Z13, Z13
+	VADDPS  Z21, Z17, Z17
+	VMOVUPS 128(DI), Z22
+	VADDPS  Z22, Z2, Z2
+	VADDPS  Z22, Z6, Z6
+	VADDPS  Z22, Z10, Z10
+	VADDPS  Z22, Z14, Z14
+	VADDPS  Z22, Z18, Z18
+	VMOVUPS 192(DI), Z23
+	VADDPS  Z23, Z3, Z3
+	VADDPS  Z23, Z7, Z7
+	VADDPS  Z23, Z11, Z11
+	VADDPS  Z23, Z15, Z15
+	VADDPS  Z23, Z19, Z19
+
+no_columns:
+	TESTL        $0x00000004, 124(AX)
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z20
+	VBROADCASTSS 116(AX), Z21
+	VMAXPS       Z0, Z20, Z0
+	VMINPS       Z0, Z21, Z0
+	VMAXPS       Z1, Z20, Z1
+	VMINPS       Z1, Z21, Z1
+	VMAXPS       Z2, Z20, Z2
+	VMINPS       Z2, Z21, Z2
+	VMAXPS       Z3, Z20, Z3
+	VMINPS       Z3, Z21, Z3
+	VMAXPS       Z4, Z20, Z4
+	VMINPS       Z4, Z21, Z4
+	VMAXPS       Z5, Z20, Z5
+	VMINPS       Z5, Z21, Z5
+	VMAXPS       Z6, Z20, Z6
+	VMINPS       Z6, Z21, Z6
+	VMAXPS       Z7, Z20, Z7
+	VMINPS       Z7, Z21, Z7
+	VMAXPS       Z8, Z20, Z8
+	VMINPS       Z8, Z21, Z8
+	VMAXPS       Z9, Z20, Z9
+	VMINPS       Z9, Z21, Z9
+	VMAXPS       Z10, Z20, Z10
+	VMINPS       Z10, Z21, Z10
+	VMAXPS       Z11, Z20, Z11
+	VMINPS       Z11, Z21, Z11
+	VMAXPS       Z12, Z20, Z12
+	VMINPS       Z12, Z21, Z12
+	VMAXPS       Z13, Z20, Z13
+	VMINPS       Z13, Z21, Z13
+	VMAXPS       Z14, Z20, Z14
+	VMINPS       Z14, Z21, Z14
+	VMAXPS       Z15, Z20, Z15
+	VMINPS       Z15, Z21, Z15
+	VMAXPS       Z16, Z20, Z16
+	VMINPS       Z16, Z21, Z16
+	VMAXPS       Z17, Z20, Z17
+	VMINPS       Z17, Z21, Z17
+	VMAXPS       Z18, Z20, Z18
+	VMINPS       Z18, Z21, Z18
+	VMAXPS       Z19, Z20, Z19
+	VMINPS       Z19, Z21, Z19
+
+no_clamp:
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	VMOVUPS Z2, 128(BX)
+	VMOVUPS Z3, 192(BX)
+	VMOVUPS Z4, (BX)(CX*1)
+	VMOVUPS Z5, 64(BX)(CX*1)
+	VMOVUPS Z6, 128(BX)(CX*1)
+	VMOVUPS Z7, 192(BX)(CX*1)
+	VMOVUPS Z8, (BX)(CX*2)
+	VMOVUPS Z9, 64(BX)(CX*2)
+	VMOVUPS Z10, 128(BX)(CX*2)
+	VMOVUPS Z11, 192(BX)(CX*2)
+	VMOVUPS Z12, (BX)(DX*1)
+	VMOVUPS Z13, 64(BX)(DX*1)
+	VMOVUPS Z14, 128(BX)(DX*1)
+	VMOVUPS Z15, 192(BX)(DX*1)
+	VMOVUPS Z16, (SI)
+	VMOVUPS Z17, 64(SI)
+	VMOVUPS Z18, 128(SI)
+	VMOVUPS Z19, 192(SI)
+	VZEROUPPER
+	RET
+
+// func exactPlaced6x4AVX512(t *byte)
+// Requires: AVX, AVX512F
+TEXT ·exactPlaced6x4AVX512(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	TESTL  $0x00000001, 124(AX)
+	JNZ    continue
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+	JMP    begin
+
+continue:
+	MOVQ    72(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    64(AX), BX
+	LEAQ    (BX)(CX*4), SI
+	VMOVUPS (BX), Z0
+	VMOVUPS 64(BX), Z1
+	VMOVUPS 128(BX), Z2
+	VMOVUPS 192(BX), Z3
+	VMOVUPS (BX)(CX*1), Z4
+	VMOVUPS 64(BX)(CX*1), Z5
+	VMOVUPS 128(BX)(CX*1), Z6
+	VMOVUPS 192(BX)(CX*1), Z7
+	VMOVUPS (BX)(CX*2), Z8
+	VMOVUPS 64(BX)(CX*2), Z9
+	VMOVUPS 128(BX)(CX*2), Z10
+	VMOVUPS 192(BX)(CX*2), Z11
+	VMOVUPS (BX)(DX*1), Z12
+	VMOVUPS 64(BX)(DX*1), Z13
+	VMOVUPS 128(BX)(DX*1), Z14
+	VMOVUPS 192(BX)(DX*1), Z15
+	VMOVUPS (SI), Z16
+	VMOVUPS 64(SI), Z17
+	VMOVUPS 128(SI), Z18
+	VMOVUPS 192(SI), Z19
+	VMOVUPS (SI)(CX*1), Z20
+	VMOVUPS 64(SI)(CX*1), Z21
+	VMOVUPS 128(SI)(CX*1), Z22
+	VMOVUPS 192(SI)(CX*1), Z23
+
+begin:
+	MOVQ  8(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  (AX), BX
+	LEAQ  (BX)(CX*4), SI
+	MOVQ  t+0(FP), DI
+	MOVQ  48(AX), DI
+	MOVQ  16(AX), R8
+	MOVQ  128(AX), R12
+	MOVQ  40(AX), R10
+	MOVQ  32(AX), R9
+	IMULQ R8, R9
+	NEGQ  R9
+	ADDQ  24(AX), R9
+
+segment:
+	MOVQ 32(AX), R11
+
+step:
+	MOVLQSX     (R12), R13
+	VMOVUPS     (DI)(R13*4), Z24
+	VMOVUPS     64(DI)(R13*4), Z25
+	VMOVUPS     128(DI)(R13*4), Z26
+	VMOVUPS     192(DI)(R13*4), Z27
+	VMULPS.BCST (BX), Z24, Z29
+	VADDPS      Z29, Z0, Z0
+	VMULPS.BCST (BX), Z25, Z29
+	VADDPS      Z29, Z1, Z1
+	VMULPS.BCST (BX), Z26, Z29
+	VADDPS      Z29, Z2, Z2
+	VMULPS.BCST (BX), Z27, Z29
+	VADDPS      Z29, Z3, Z3
+	VMULPS.BCST (BX)(CX*1), Z24, Z29
+	VADDPS      Z29, Z4, Z4
+	VMULPS.BCST (BX)(CX*1), Z25, Z29
+	VADDPS      Z29, Z5, Z5
+	VMULPS.BCST (BX)(CX*1), Z26, Z29
+	VADDPS      Z29, Z6, Z6
+	VMULPS.BCST (BX)(CX*1), Z27, Z29
+	VADDPS      Z29, Z7, Z7
+	VMULPS.BCST (BX)(CX*2), Z24, Z29
+	VADDPS      Z29, Z8, Z8
+	VMULPS.BCST (BX)(CX*2), Z25, Z29
+	VADDPS      Z29, Z9, Z9
+	VMULPS.BCST (BX)(CX*2), Z26, Z29
+	VADDPS      Z29, Z10, Z10
+	VMULPS.BCST (BX)(CX*2), Z27, Z29
+	VADDPS      Z29, Z11, Z11
+	VMULPS.BCST (BX)(DX*1), Z24, Z29
+	VADDPS      Z29, Z12, Z12
+	VMULPS.BCST (BX)(DX*1), Z25, Z29
+	VADDPS      Z29, Z13, Z13
+	VMULPS.BCST (BX)(DX*1), Z26, Z29
+	VADDPS      Z29, Z14, Z14
+	VMULPS.BCST (BX)(DX*1), Z27, Z29
+	VADDPS      Z29, Z15, Z15
+	VMULPS.BCST (SI), Z24, Z29
+	VADDPS      Z29, Z16, Z16
+	VMULPS.BCST (SI), Z25, Z29
+	VADDPS      Z29, Z17, Z17
+	VMULPS.BCST (SI), Z26, Z29
+	VADDPS      Z29, Z18, Z18
+	VMULPS.BCST (SI), Z27, Z29
+	VADDPS      Z29, Z19, Z19
+	VMULPS.BCST (SI)(CX*1), Z24, Z29
+	VADDPS      Z29, Z20, Z20
+	VMULPS.BCST (SI)(CX*1), Z25, Z29
+	VADDPS      Z29, Z21, Z21
+	VMULPS.BCST (SI)(CX*1), Z26, Z29
+	VADDPS      Z29, Z22, Z22
+	VMULPS.BCST (SI)(CX*1), Z27, Z29
+	VADDPS      Z29, Z23, Z23
+	ADDQ        R8, BX
+	ADDQ        R8, SI
+	ADDQ        $0x00000004, R12
+	DECQ        R11
+	JNZ         step
+	ADDQ        R9, BX
+	ADDQ        R9, SI
+	DECQ        R10
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), BX
+	LEAQ        (BX)(CX*4), SI
+	TESTL       $0x00000002, 124(AX)
+	JZ          no_accumulate
+	VADDPS      (BX), Z0, Z0
+	VADDPS      64(BX), Z1, Z1
+	VADDPS      128(BX), Z2, Z2
+	VADDPS      192(BX), Z3, Z3
+	VADDPS      (BX)(CX*1), Z4, Z4
+	VADDPS      64(BX)(CX*1), Z5, Z5
+	VADDPS      128(BX)(CX*1), Z6, Z6
+	VADDPS      192(BX)(CX*1), Z7, Z7
+	VADDPS      (BX)(CX*2), Z8, Z8
+	VADDPS      64(BX)(CX*2), Z9, Z9
+	VADDPS      128(BX)(CX*2), Z10, Z10
+	VADDPS      192(BX)(CX*2), Z11, Z11
+	VADDPS      (BX)(DX*1), Z12, Z12
+	VADDPS      64(BX)(DX*1), Z13, Z13
+	VADDPS      128(BX)(DX*1), Z14, Z14
+	VADDPS      192(BX)(DX*1), Z15, Z15
+	VADDPS      (SI), Z16, Z16
+	VADDPS      64(SI), Z17, Z17
+	VADDPS      128(SI), Z18, Z18
+	VADDPS      192(SI), Z19, Z19
+	VADDPS      (SI)(CX*1), Z20, Z20
+	VADDPS      64(SI)(CX*1), Z21, Z21
+	VADDPS      128(SI)(CX*1), Z22, Z22
+	VADDPS      192(SI)(CX*1), Z23, Z23
+
+no_accumulate:
+	MOVQ         88(AX), DI
+	TESTQ        DI, DI
+	JZ           no_rows
+	VBROADCASTSS (DI), Z28
+	VADDPS       Z28, Z0, Z0
+	VADDPS       Z28, Z1, Z1
+	VADDPS       Z28, Z2, Z2
+	VADDPS       Z28, Z3, Z3
+	VBROADCASTSS 4(DI), Z28
+	VADDPS       Z28, Z4, Z4
+	VADDPS       Z28, Z5, Z5
+	VADDPS       Z28, Z6, Z6
+	VADDPS       Z28, Z7, Z7
+	VBROADCASTSS 8(DI), Z28
+	VADDPS       Z28, Z8, Z8
+	VADDPS       Z28, Z9, Z9
+	VADDPS       Z28, Z10, Z10
+	VADDPS       Z28, Z11, Z11
+	VBROADCASTSS 12(DI), Z28
+	VADDPS       Z28, Z12, Z12
+	VADDPS       Z28, Z13, Z13
+	VADDPS       Z28, Z14, Z14
+	VADDPS       Z28, Z15, Z15
+	VBROADCASTSS 16(DI), Z28
+	VADDPS       Z28, Z16, Z16
+	VADDPS       Z28, Z17, Z17
+	VADDPS       Z28, Z18, Z18
+	VADDPS       Z28, Z19, Z19
+	VBROADCASTSS 20(DI), Z28
+	VADDPS       Z28, Z20, Z20
+	VADDPS       Z28, Z21, Z21
+	VADDPS       Z28, Z22, Z22
+	VADDPS       Z28, Z23, Z23
+
+no_rows:
+	MOVQ    80(AX), DI
+	TESTQ   DI, DI
+	JZ      no_columns
+	VMOVUPS (DI), Z24
+	VADDPS  Z24, Z0, Z0
+	VADDPS  Z24, Z4, Z4
+	VADDPS  Z24, Z8, Z8
+	VADDPS  Z24, Z12, Z12
+	VADDPS  Z24, Z16, Z16
+	VADDPS  Z24, Z20, Z20
+	VMOVUPS 64(DI), Z25
+	VADDPS  Z25, Z1, Z1
+	VADDPS  Z25, Z5, Z5
+	VADDPS  Z25, Z9, Z9
+	VADDPS  Z25, Z13, Z13
+	VADDPS  Z25, Z17, Z17
+	VADDPS  Z25, Z21, Z21
+	VMOVUPS 128(DI), Z26
+	VADDPS  Z26, Z2, Z2
+	VADDPS  Z26, Z6, Z6
+	VADDPS  Z26, Z10, Z10
+	VADDPS  Z26, Z14, Z14
+	VADDPS  Z26, Z18, Z18
+	VADDPS  Z26, Z22, Z22
+	VMOVUPS 192(DI), Z27
+	VADDPS  Z27, Z3, Z3
+	VADDPS  Z27, Z7, Z7
+	VADDPS  Z27, Z11, Z11
+	VADDPS  Z27, Z15, Z15
+	VADDPS  Z27, Z19, Z19
+	VADDPS  Z27, Z23, Z23
+
+no_columns:
+	TESTL        $0x00000004, 124(AX)
+	JZ           no_clamp
+	VBROADCASTSS 112(AX), Z24
+	VBROADCASTSS 116(AX), Z25
+	VMAXPS       Z0, Z24, Z0
+	VMINPS       Z0, Z25, Z0
+	VMAXPS       Z1, Z24, Z1
+	VMINPS       Z1, Z25, Z1
+	VMAXPS       Z2, Z24, Z2
+	VMINPS       Z2, Z25, Z2
+	VMAXPS       Z3, Z24, Z3
+	VMINPS       Z3, Z25, Z3
+	VMAXPS       Z4, Z24, Z4
+	VMINPS       Z4, Z25, Z4
+	VMAXPS       Z5, Z24, Z5
+	VMINPS       Z5, Z25, Z5
+	VMAXPS       Z6, Z24, Z6
+	VMINPS       Z6, Z25, Z6
+	VMAXPS       Z7, Z24, Z7
+	VMINPS       Z7, Z25, Z7
+	VMAXPS       Z8, Z24, Z8
+	VMINPS       Z8, Z25, Z8
+	VMAXPS       Z9, Z24, Z9
+	VMINPS       Z9, Z25, Z9
+	VMAXPS       Z10, Z24, Z10
+	VMINPS       Z10, Z25, Z10
+	VMAXPS       Z11, Z24, Z11
+	VMINPS       Z11, Z25, Z11
+	VMAXPS       Z12, Z24, Z12
+	VMINPS       Z12, Z25, Z12
+	VMAXPS       Z13, Z24, Z13
+	VMINPS       Z13, Z25, Z13
+	VMAXPS       Z14, Z24, Z14
+	VMINPS       Z14, Z25, Z14
+	VMAXPS       Z15, Z24, Z15
+	VMINPS       Z15, Z25, Z15
+	VMAXPS       Z16, Z24, Z16
+	VMINPS       Z16, Z25, Z16
+	VMAXPS       Z17, Z24, Z17
+	VMINPS       Z17, Z25, Z17
+	VMAXPS       Z18, Z24, Z18
+	VMINPS       Z18, Z25, Z18
+	VMAXPS       Z19, Z24, Z19
+	VMINPS       Z19, Z25, Z19
+	VMAXPS       Z20, Z24, Z20
+	VMINPS       Z20, Z25, Z20
+	VMAXPS       Z21, Z24, Z21
+	VMINPS       Z21, Z25, Z21
+	VMAXPS       Z22, Z24, Z22
+	VMINPS       Z22, Z25, Z22
+	VMAXPS       Z23, Z24, Z23
+	VMINPS       Z23, Z25, Z23
+
+no_clamp:
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	VMOVUPS Z2, 128(BX)
+	VMOVUPS Z3, 192(BX)
+	VMOVUPS Z4, (BX)(CX*1)
+	VMOVUPS Z5, 64(BX)(CX*1)
+	VMOVUPS Z6, 128(BX)(CX*1)
+	VMOVUPS Z7, 192(BX)(CX*1)
+	VMOVUPS Z8, (BX)(CX*2)
+	VMOVUPS Z9, 64(BX)(CX*2)
+	VMOVUPS Z10, 128(BX)(CX*2)
+	VMOVUPS Z11, 192(BX)(CX*2)
+	VMOVUPS Z12, (BX)(DX*1)
+	VMOVUPS Z13, 64(BX)(DX*1)
+	VMOVUPS Z14, 128(BX)(DX*1)
+	VMOVUPS Z15, 192(BX)(DX*1)
+	VMOVUPS Z16, (SI)
+	VMOVUPS Z17, 64(SI)
+	VMOVUPS Z18, 128(SI)
+	VMOVUPS Z19, 192(SI)
+	VMOVUPS Z20, (SI)(CX*1)
+	VMOVUPS Z21, 64(SI)(CX*1)
+	VMOVUPS Z22, 128(SI)(CX*1)
+	VMOVUPS Z23, 192(SI)(CX*1)
 	VZEROUPPER
 	RET
 

@@ -269,7 +269,7 @@ func TestPlaced(t *testing.T) {
 		}
 		r := rand.New(rand.NewPCG(7, 8))
 		for n := range 2000 {
-			rows, width, k, segs := 1+r.IntN(fk.Rows), 1+r.IntN(3*fk.Cols), 1+r.IntN(9), 1+r.IntN(3)
+			rows, width, k, segs, exact := 1+r.IntN(fk.Rows), 1+r.IntN(3*fk.Cols), 1+r.IntN(9), 1+r.IntN(3), r.IntN(2) == 0
 			from := make([]float32, 200+4*fk.Cols)
 			a, c, bias := make([]float32, rows*segs*k), make([]float32, rows*width+2), make([]float32, rows)
 			for _, v := range [][]float32{from, a, c, bias} {
@@ -291,12 +291,12 @@ func TestPlaced(t *testing.T) {
 					copy(b[i*fk.Cols:][:fk.Cols], from[int(off)+p:])
 				}
 				tile.C = &want[1+p]
-				fk.Run(tile, rows, min(fk.Cols, width-p), false)
+				fk.Run(tile, rows, min(fk.Cols, width-p), exact)
 			}
 			tile.Offs = &offs[0]
 			for p := 0; p < width; {
 				tile.B, tile.C = &from[p], &c[1+p]
-				p += fk.Placed(tile, rows, width-p)
+				p += fk.Placed(tile, rows, width-p, exact)
 			}
 			for i := range c {
 				if !same(c[i], want[i]) {
