@@ -14,7 +14,8 @@ const leastScores = 1 << 16
 // attentions finds softmax(q·k·scale + mask)·v, which files write as several operators, and lets the last of these compute it block by
 // block, so that scores stay in the cache.
 func attentions(g *Graph) {
-	if g.model.Format != "onnx" {
+	if g.model.Format == "tflite" {
+		liteAttentions(g)
 		return
 	}
 	m := &matcher{g: g, uses: g.readers()}

@@ -40,19 +40,20 @@ type function struct {
 
 // matcher compares the tasks behind a value with patterns.
 type matcher struct {
-	g     *Graph
-	uses  []int
-	wide  bool
-	taken []int // tasks that the match computes, too
-	x     int   // the value that goes in
+	g      *Graph
+	uses   []int
+	domain string // of the operators
+	wide   bool
+	taken  []int // tasks that the match computes, too
+	x      int   // the value that goes in
 }
 
 func (m *matcher) begin(i int) { m.wide, m.taken, m.x = m.g.Tasks[i].wide, nil, -1 }
 
-// is tells whether task i runs an operator of ONNX with n inputs and one output.
+// is tells whether task i runs an operator of the domain with n inputs and one output.
 func (m *matcher) is(i int, name string, n int) bool {
 	t := &m.g.Tasks[i]
-	return t.State == Runs && !t.asIs && !t.act.On && (!t.Lowered || t.wide) && t.Node.Domain == graph.ONNX && t.Node.Op == name &&
+	return t.State == Runs && !t.asIs && !t.act.On && (!t.Lowered || t.wide) && t.Node.Domain == m.domain && t.Node.Op == name &&
 		len(t.Node.Inputs) == n && len(t.Node.Outputs) == 1 && !slices.Contains(t.Node.Inputs, -1)
 }
 

@@ -75,7 +75,7 @@ func (l *list) run(keep bool) (*tensor.Tensor, []plan.Step, error) {
 }
 
 // outputsOf computes a model, as the file says or in steps of the plan.
-func outputsOf(t *rapid.T, m *graph.Model, in []*tensor.Tensor, keep bool) (out []*tensor.Tensor, steps []plan.Step) {
+func outputsOf(t interface{ Fatal(...any) }, m *graph.Model, in []*tensor.Tensor, keep bool) (out []*tensor.Tensor, steps []plan.Step) {
 	s, err := engine.New(m, in, engine.Options{Registry: operators.Registry(), KeepAll: keep})
 	if err != nil {
 		t.Fatal(err)

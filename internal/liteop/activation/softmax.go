@@ -26,12 +26,12 @@ func prepareSoftmax(c *op.Call) (op.Run, error) {
 			return shortSoftmax(c, rows, depth, beta), nil
 		}
 		var x, y []float32 // of the run, whose loop is made once
-		sums := op.ScratchOf[float32](c, softmaxTile*c.Pool.Threads())
-		tile := softmaxTileOf(depth)
+		sums := op.ScratchOf[float32](c, SoftmaxTile*c.Pool.Threads())
+		tile := SoftmaxRows(depth)
 		work := func(worker, lo, hi int) {
-			for ; lo < hi; lo += softmaxTile {
-				n := min(softmaxTile, hi-lo)
-				tile(y[lo*depth:(lo+n)*depth], x[lo*depth:(lo+n)*depth], sums[worker*softmaxTile:][:n], depth, beta)
+			for ; lo < hi; lo += SoftmaxTile {
+				n := min(SoftmaxTile, hi-lo)
+				tile(y[lo*depth:(lo+n)*depth], x[lo*depth:(lo+n)*depth], sums[worker*SoftmaxTile:][:n], depth, beta)
 			}
 		}
 		return func(c *op.Call) error {
@@ -51,15 +51,15 @@ func prepareSoftmax(c *op.Call) (op.Run, error) {
 	return nil, op.Unsupported("%v input with %v output", x, y)
 }
 
-// softmaxTile is how many rows are done together.
-const softmaxTile = 8
+// SoftmaxTile is how many rows are done together at most.
+const SoftmaxTile = 8
 
 // longRow is the length of rows from which on a call for each costs nothing.
 const longRow = 512
 
-// softmaxTileOf returns what does at most softmaxTile rows together, in float32 and sums in order, as the reference kernels do; sums is room for a
+// SoftmaxRows returns what does at most [SoftmaxTile] rows of depth values together, in float32 and sums in order, as the reference kernels do; sums is room for a
 // number of each.
-func softmaxTileOf(depth int) func(y, x, sums []float32, depth int, beta float32) {
+func SoftmaxRows(depth int) func(y, x, sums []float32, depth int, beta float32) {
 	sub, div, extremes := element.Sub[float32]().Rows, element.Div[float32](), simd.ExtremeKernels()
 	if depth > 0 && depth < longRow && sub != nil && div.Rows != nil && simd.HasExtremes[float32](extremes) {
 		return func(y, x, sums []float32, depth int, beta float32) {

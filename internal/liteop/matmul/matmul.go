@@ -26,11 +26,15 @@ func shapeMatmul(c *op.Call) (*matmul, error) {
 	if err := c.NeedInputs(2); err != nil {
 		return nil, err
 	}
-	x, y := c.In[0].Shape, c.In[1].Shape
+	return newMatmul(c, c.In[0].Shape, c.In[1].Shape, c.Node.Attrs.Bool("adj_x", false), c.Node.Attrs.Bool("adj_y", false))
+}
+
+// newMatmul is the product of operands of two shapes, whose matrices are turned if adjX and adjY.
+func newMatmul(c *op.Call, x, y []int, adjX, adjY bool) (*matmul, error) {
 	if len(x) < 2 || len(y) < 2 {
 		return nil, c.Errorf("inputs of rank %d and %d, at least 2 was expected", len(x), len(y))
 	}
-	t := &matmul{adjX: c.Node.Attrs.Bool("adj_x", false), adjY: c.Node.Attrs.Bool("adj_y", false)}
+	t := &matmul{adjX: adjX, adjY: adjY}
 	t.m, t.k = x[len(x)-2], x[len(x)-1]
 	if t.adjX {
 		t.m, t.k = t.k, t.m
@@ -63,6 +67,13 @@ func shapeMatmul(c *op.Call) (*matmul, error) {
 }
 
 func inferMatmul(c *op.Call) error {
+	if c.Node.Attrs.Has(attrScores) {
+		t, err := shapeAttend(c)
+		if err == nil {
+			c.SetOut(0, tensor.Float32, t.shape)
+		}
+		return err
+	}
 	t, err := shapeMatmul(c)
 	if err != nil {
 		return err
@@ -72,6 +83,9 @@ func inferMatmul(c *op.Call) error {
 }
 
 func prepareMatmul(c *op.Call) (op.Run, error) {
+	if c.Node.Attrs.Has(attrScores) {
+		return prepareAttend(c)
+	}
 	t, err := shapeMatmul(c)
 	if err != nil {
 		return nil, err
