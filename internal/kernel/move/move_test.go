@@ -285,6 +285,8 @@ func BenchmarkTranspose(b *testing.B) {
 		{[]int{1, 3, 64, 16}, []int{0, 2, 1, 3}},
 		{[]int{1, 100, 4, 12}, []int{0, 2, 1, 3}},
 		{[]int{1, 4, 100, 12}, []int{0, 2, 1, 3}},
+		{[]int{1, 4, 100, 100, 8}, []int{0, 3, 1, 4, 2}},
+		{[]int{1, 100, 4, 8, 100}, []int{0, 2, 4, 1, 3}},
 	} {
 		for _, width := range []int{4, 1} {
 			b.Run(fmt.Sprint(tt.shape, tt.perm, width), func(b *testing.B) {

@@ -1,6 +1,8 @@
 package move
 
 import (
+	"unsafe"
+
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/workers"
 )
@@ -21,6 +23,9 @@ const leastBytes, bytesLeast, bytesHigh = 16, 64, 512
 // transpose copies when the destination is contiguous in the last dimension
 // and the source in dimension k.
 func transpose[T any](p *Plan, pool *workers.Pool, dst, src []T, k int) {
+	if p.dims[k]*int(unsafe.Sizeof(*new(T))) < cacheLine {
+		k = p.follow(k)
+	}
 	last := len(p.dims) - 1
 	rows, cols := p.dims[k], p.dims[last]
 	dk, ss := p.dst[k], p.src[last]
@@ -73,6 +78,33 @@ func transpose[T any](p *Plan, pool *workers.Pool, dst, src []T, k int) {
 			pool.For((rows+t.high-1)/t.high, max(1, grain/(t.high*cols)), t.bands)
 		})
 	}
+}
+
+// cacheLine is the size of a line of the cache, in bytes.
+const cacheLine = 64
+
+// follow lets matrices come next to each other that do so in the source, where the rows of one, which dimension k counts, take a part of each line of the
+// cache that it reads: another order would read these lines again later. It returns what k is then.
+func (p *Plan) follow(k int) int {
+	before := len(p.dims) - 2 // the dimension that changes first
+	if before == k {
+		before--
+	}
+	for i := range before {
+		if i == k || p.src[i] != p.dims[k] {
+			continue
+		}
+		for _, v := range [][]int{p.dims, p.dst, p.src} {
+			moved := v[i]
+			copy(v[i:before], v[i+1:before+1])
+			v[before] = moved
+		}
+		if i < k && k < before {
+			k--
+		}
+		break
+	}
+	return k
 }
 
 // turning is a transposition in the making. It is kept with its plan: runs must not
