@@ -36,6 +36,7 @@ func curves(a *asm) {
 	a.libmTanh()
 	a.libmLog()
 	a.libmWave()
+	a.shares()
 }
 
 // curveLoop is a loop over four values at a time.
@@ -365,6 +366,63 @@ func (a *asm) libmLog() {
 		a.VMOVAPS(negative, reg.K2, r)
 		a.storeFloats(r, mask, at(dst, 0))
 	}, step{src, 64}, step{dst, 64})
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// shares writes rows of n values divided by a number each, as division rounds them. A product with the reciprocal is made exact by two steps of Newton with
+// fused remainders (Markstein, IA-64 and Elementary Functions), which a processor does in a third of the time of dividing, where no
+// remainder can be too small: of numbers from 2^-60 to 2^60, and of zero. Registers with others are divided.
+func (a *asm) shares() {
+	a.function("sharesAVX512", "func(dst, src *float32, n int, by *float32, rows int)")
+	dst, src := a.Load(a.Param("dst"), a.GP64()), a.Load(a.Param("src"), a.GP64())
+	n, by, rows := a.Load(a.Param("n"), a.GP64()), a.Load(a.Param("by"), a.GP64()), a.Load(a.Param("rows"), a.GP64())
+	least, span, one := a.number512((127-60)<<23), a.number512(120<<23), a.number512(127<<23)
+	whole, part, left := a.ZMM(), a.ZMM(), a.GP64()
+	a.Label("row")
+	a.VBROADCASTSS(at(by, 0), whole)
+	a.VDIVPS(whole, one, part)
+	a.MOVQ(n, left)
+	divide := func(name string, mask reg.Register) {
+		x, q, e, far := a.ZMM(), a.ZMM(), a.ZMM(), a.ZMM()
+		a.loadFloats(at(src, 0), mask, x)
+		a.VPSUBD(least, x, far)
+		a.VPCMPUD(operand.U8(6), span, far, reg.K2)
+		a.VPTESTMD(x, x, reg.K2, reg.K2)
+		a.VMULPS(part, x, q)
+		a.VMOVAPS(x, e)
+		a.VFNMADD231PS(whole, q, e)
+		a.VFMADD231PS(part, e, q)
+		a.VMOVAPS(x, e)
+		a.VFNMADD231PS(whole, q, e)
+		a.VFMADD231PS(part, e, q)
+		a.KTESTW(reg.K2, reg.K2)
+		a.JZ(operand.LabelRef(name))
+		a.VDIVPS(whole, x, q)
+		a.Label(name)
+		a.storeFloats(q, mask, at(dst, 0))
+	}
+	a.Label("many")
+	a.SUBQ(operand.U8(16), left)
+	a.JLT(operand.LabelRef("few"))
+	divide("divided", nil)
+	a.ADDQ(operand.U8(64), src)
+	a.ADDQ(operand.U8(64), dst)
+	a.JMP(operand.LabelRef("many"))
+	a.Label("few")
+	a.ADDQ(operand.U8(16), left)
+	a.JZ(operand.LabelRef("next"))
+	bits := a.GP64()
+	a.MOVQ(operand.I32(-1), bits)
+	a.BZHIQ(left, bits, bits)
+	a.KMOVW(bits.As32(), reg.K1)
+	divide("rest", reg.K1)
+	a.LEAQ(operand.Mem{Base: src, Index: left, Scale: 4}, src)
+	a.LEAQ(operand.Mem{Base: dst, Index: left, Scale: 4}, dst)
+	a.Label("next")
+	a.ADDQ(operand.U8(4), by)
+	a.DECQ(rows)
+	a.JNZ(operand.LabelRef("row"))
 	a.VZEROUPPER()
 	a.RET()
 }

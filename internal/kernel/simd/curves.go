@@ -16,6 +16,7 @@ type Curves struct {
 	libmElu     func(dst, src *float32, n int)                                    // nil for none
 	libmLog     func(dst, src *float32, n int, t *float64)                        // nil for none
 	libmWave    func(dst, src *float32, n int, turn int32, t *float64) (done int) // nil for none
+	shares      func(dst, src *float32, n int, by *float32, rows int)             // nil for none
 
 	// Those that stay in float32; with every they take any number of values, else a multiple of 8.
 	every                                    bool
@@ -129,6 +130,25 @@ func (c *Curves) LibmExp(dst, src []float32, top, beta float32, t *LibmTable) in
 		c.libmExp(&dst[0], &src[0], n, top, beta, t)
 	}
 	return n
+}
+
+// Shares divides rows of n values, which lie side by side, by a number each, with the bits of division; it does nothing and returns false where there is no
+// loop, or a number is not from 2^-60 to 2^60. dst may be src.
+func (c *Curves) Shares(dst, src, by []float32, n int) bool {
+	const most = 1 << 60
+	if c == nil || c.shares == nil {
+		return false
+	}
+	for _, v := range by {
+		if !(v >= 1./most && v <= most) {
+			return false
+		}
+	}
+	if len(by) > 0 && n > 0 {
+		_, _ = dst[n*len(by)-1], src[n*len(by)-1]
+		c.shares(&dst[0], &src[0], n, &by[0], len(by))
+	}
+	return true
 }
 
 // LibmSigmoid writes 1/(1+e^-src) with the bits of package libm.

@@ -8,7 +8,7 @@ var curves = family[Curves]{
 		tan: tanAVX2, asin: asinAVX2, acos: acosAVX2, atan: atanAVX2, sinh: sinhAVX2, cosh: coshAVX2, asinh: asinhAVX2, acosh: acoshAVX2, atanh: atanhAVX2, powers: powersAVX2,
 	},
 	AVX512: {
-		Set: AVX512, wide: 1, libmExp: libmExpAVX512, libmSigmoid: libmSigmoidAVX512, libmTanh: libmTanhAVX512, libmElu: libmEluAVX512, libmLog: libmLogAVX512, libmWave: libmWaveAVX512,
+		Set: AVX512, wide: 1, libmExp: libmExpAVX512, libmSigmoid: libmSigmoidAVX512, libmTanh: libmTanhAVX512, libmElu: libmEluAVX512, libmLog: libmLogAVX512, libmWave: libmWaveAVX512, shares: sharesAVX512,
 		every: true, sigmoid: sigmoidAVX512, erf: erfAVX512, tanh: tanhAVX512, silu: siluAVX512, gelu: geluAVX512, geluTanh: geluTanhAVX512, hardSwish: hardSwishAVX512, expSum: expSumAVX512, softmaxRows: softmaxRowsAVX512, expDoubles: expDoublesAVX512,
 		sigmoidDoubles: sigmoidDoublesAVX512, tanhDoubles: tanhDoublesAVX512, logDoubles: logDoublesAVX512, sinDoubles: sinDoublesAVX512, cosDoubles: cosDoublesAVX512, powDoubles: powDoublesAVX512,
 		exponential: exponentialAVX512, logarithm: logarithmAVX512, softplus: softplusAVX512, mish: mishAVX512, sin: sinAVX512, cos: cosAVX512,
@@ -207,3 +207,6 @@ func atanhAVX512(dst, src *float32, n int, t *SingleTable)
 
 //go:noescape
 func powersAVX512(dst, a, b *float32, n int)
+
+//go:noescape
+func sharesAVX512(dst, src *float32, n int, by *float32, rows int)

@@ -1921,3 +1921,83 @@ return:
 	MOVQ AX, done+40(FP)
 	VZEROUPPER
 	RET
+
+// func sharesAVX512(dst *float32, src *float32, n int, by *float32, rows int)
+// Requires: AVX, AVX512DQ, AVX512F, BMI2
+TEXT ·sharesAVX512(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         by+24(FP), BX
+	MOVQ         rows+32(FP), SI
+	MOVL         $0x21800000, DI
+	VMOVD        DI, X0
+	VPBROADCASTD X0, Z0
+	MOVL         $0x3c000000, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Z1
+	MOVL         $0x3f800000, DI
+	VMOVD        DI, X2
+	VPBROADCASTD X2, Z2
+
+row:
+	VBROADCASTSS (BX), Z3
+	VDIVPS       Z3, Z2, Z4
+	MOVQ         DX, DI
+
+many:
+	SUBQ         $0x10, DI
+	JLT          few
+	VMOVUPS      (CX), Z5
+	VPSUBD       Z0, Z5, Z6
+	VPCMPUD      $0x06, Z1, Z6, K2
+	VPTESTMD     Z5, Z5, K2, K2
+	VMULPS       Z4, Z5, Z6
+	VMOVAPS      Z5, Z7
+	VFNMADD231PS Z3, Z6, Z7
+	VFMADD231PS  Z4, Z7, Z6
+	VMOVAPS      Z5, Z7
+	VFNMADD231PS Z3, Z6, Z7
+	VFMADD231PS  Z4, Z7, Z6
+	KTESTW       K2, K2
+	JZ           divided
+	VDIVPS       Z3, Z5, Z6
+
+divided:
+	VMOVUPS Z6, (AX)
+	ADDQ    $0x40, CX
+	ADDQ    $0x40, AX
+	JMP     many
+
+few:
+	ADDQ         $0x10, DI
+	JZ           next
+	MOVQ         $-1, R8
+	BZHIQ        DI, R8, R8
+	KMOVW        R8, K1
+	VMOVUPS.Z    (CX), K1, Z5
+	VPSUBD       Z0, Z5, Z6
+	VPCMPUD      $0x06, Z1, Z6, K2
+	VPTESTMD     Z5, Z5, K2, K2
+	VMULPS       Z4, Z5, Z6
+	VMOVAPS      Z5, Z7
+	VFNMADD231PS Z3, Z6, Z7
+	VFMADD231PS  Z4, Z7, Z6
+	VMOVAPS      Z5, Z7
+	VFNMADD231PS Z3, Z6, Z7
+	VFMADD231PS  Z4, Z7, Z6
+	KTESTW       K2, K2
+	JZ           rest
+	VDIVPS       Z3, Z5, Z6
+
+rest:
+	VMOVUPS Z6, K1, (AX)
+	LEAQ    (CX)(DI*4), CX
+	LEAQ    (AX)(DI*4), AX
+
+next:
+	ADDQ $0x04, BX
+	DECQ SI
+	JNZ  row
+	VZEROUPPER
+	RET

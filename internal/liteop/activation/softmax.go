@@ -60,24 +60,36 @@ const longRow = 512
 // SoftmaxRows returns what does at most [SoftmaxTile] rows of depth values together, in float32 and sums in order, as the reference kernels do; sums is room for a
 // number of each.
 func SoftmaxRows(depth int) func(y, x, sums []float32, depth int, beta float32) {
-	sub, div, extremes := element.Sub[float32]().Rows, element.Div[float32](), simd.ExtremeKernels()
+	sub, div, extremes, curves := element.Sub[float32]().Rows, element.Div[float32](), simd.ExtremeKernels(), simd.CurveKernels()
 	if depth > 0 && depth < longRow && sub != nil && div.Rows != nil && simd.HasExtremes[float32](extremes) {
 		return func(y, x, sums []float32, depth int, beta float32) {
 			simd.ExtremeRows(extremes, false, sums, x, depth)
 			sub(y, x, sums, depth, depth, 1, 2)
 			libm.ExpOf(y, y, 0, beta)
 			reduce.OrderedSums(sums, y, depth)
-			div.Rows(y, y, sums, depth, depth, 1, 2)
+			if !curves.Shares(y, y, sums, depth) {
+				div.Rows(y, y, sums, depth, depth, 1, 2)
+			}
 		}
 	}
 	return func(y, x, sums []float32, depth int, beta float32) {
 		if depth == 0 {
 			return
 		}
-		for at := 0; at < len(x); at += depth {
-			libm.ExpOf(y[at:at+depth], x[at:at+depth], element.Top(x[at:at+depth]), beta)
+		tops := simd.HasExtremes[float32](extremes)
+		if tops {
+			simd.ExtremeRows(extremes, false, sums, x, depth)
+		}
+		for i := range sums {
+			if !tops {
+				sums[i] = element.Top(x[i*depth:][:depth])
+			}
+			libm.ExpOf(y[i*depth:][:depth], x[i*depth:][:depth], sums[i], beta)
 		}
 		reduce.OrderedSums(sums, y, depth)
+		if curves.Shares(y, y, sums, depth) {
+			return
+		}
 		for i, sum := range sums {
 			row := y[i*depth:][:depth]
 			div.VectorScalar(row, row, sum)
