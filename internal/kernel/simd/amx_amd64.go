@@ -147,23 +147,42 @@ func (l *tileLoops) all(p *tileProgram, t *IntTile, loops *[2]func(p *tileProgra
 	} else {
 		p.ahead, p.aheadLines = nil, 0
 	}
-	p.blocks(t, loops, 0, p.block, whole, panels, turned)
+	if n, size, stride := overlapping(rows, p.block, t); n > 0 {
+		p.blocks(t, loops, 0, size, stride, n, panels, turned)
+		return
+	}
+	p.blocks(t, loops, 0, p.block, p.block, whole, panels, turned)
 	// The rows of a block have one tile of activations, so that those of two are of one size.
 	first, rest := whole*p.block, rows%p.block
 	if rest > tileLines {
-		p.blocks(t, loops, first, tileLines, 1, panels, turned)
+		p.blocks(t, loops, first, tileLines, 0, 1, panels, turned)
 		first, rest = first+tileLines, rest-tileLines
 	}
-	p.blocks(t, loops, first, rest, 1, panels, turned)
+	p.blocks(t, loops, first, rest, 0, 1, panels, turned)
 }
 
-// blocks computes n blocks of rows rows, at most 16 or 32, from row first on, for each of the panels.
-func (p *tileProgram) blocks(t *IntTile, loops *[2]func(p *tileProgram), first, rows, n, panels int, turned bool) {
+// overlapping cuts rows that do not fill whole blocks into n blocks of one size, stride rows apart, some of which are computed twice: that takes less
+// time than a call for the last ones. n is 0 where there are no such blocks, or where sums go on from others.
+func overlapping(rows, block int, t *IntTile) (n, size, stride int) {
+	if _, _, rest := tileSteps(t.K); rest > 0 || t.more != 0 || rows <= block || rows%block == 0 {
+		return 0, 0, 0
+	}
+	n = (rows + block - 1) / block
+	stride = (rows - block + n - 2) / (n - 1)
+	// Those of two tiles have all of their rows.
+	if size = rows - (n-1)*stride; size < stride || size < block && block > tileLines {
+		return 0, 0, 0
+	}
+	return n, size, stride
+}
+
+// blocks computes n blocks of rows rows, at most 16 or 32, stride rows apart from row first on, for each of the panels.
+func (p *tileProgram) blocks(t *IntTile, loops *[2]func(p *tileProgram), first, rows, stride, n, panels int, turned bool) {
 	if rows == 0 || n == 0 {
 		return
 	}
 	loop, start := loops[(rows-1)/tileLines], first*t.RowA
-	p.rows, p.moveA, p.moveC, p.moveStart = rows, rows*t.RowA, rows*t.RowC, 0
+	p.rows, p.moveA, p.moveC, p.moveStart = rows, stride*t.RowA, stride*t.RowC, 0
 	p.nextA, p.nextC, p.nextStart = p.overA-n*p.moveA, p.overC-n*p.moveC, p.overStart
 	p.fresh = 0
 	if p.start = t.Start; t.more != 0 {
@@ -176,7 +195,7 @@ func (p *tileProgram) blocks(t *IntTile, loops *[2]func(p *tileProgram), first, 
 		p.doneA, p.doneB, p.doneC, p.doneStart = start, 0, first*t.RowC, 0
 		p.n, p.each, p.panels = n, n, panels
 		if turned {
-			p.moveStart, p.doneStart = 4*rows, 4*first
+			p.moveStart, p.doneStart = 4*stride, 4*first
 		}
 		loop(p)
 	}

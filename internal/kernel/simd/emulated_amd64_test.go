@@ -49,7 +49,7 @@ func emulatedTiles(t *testing.T, l *tileLoops) *tileLoops {
 		for i, loop := range loops {
 			code := disassemble(t, loop)
 			all[i] = func(p *tileProgram) {
-				all := p.rows * p.n
+				all := p.rows + (p.n-1)*p.moveC/p.rowC
 				a, c := unsafe.Add(p.a, p.doneA), unsafe.Add(unsafe.Pointer(p.c), p.doneC)
 				sizeA, more := (all-1)*p.rowA+(p.panels-1)*p.overA+(p.segs-1)*(p.steps*p.stepA+p.endA)+p.steps*p.stepA, p.panels-1
 				memory := []span{
