@@ -146,10 +146,18 @@ func NewDepthwiseNHWC(s ConvShape, w, bias []float32, act activation.Clamp) *Con
 	if s.outputs() > 0 {
 		c.setWindows()
 	}
-	if c.lanes != nil {
-		c.lanes.set(w, bias, s.C)
-	}
+	c.setLanes(w, bias)
 	return c
+}
+
+// setLanes packs weights [KH,KW,C] of a depthwise convolution over [N,H,W,C] once more, where that is wanted.
+func (c *Conv) setLanes(w, bias []float32) {
+	switch {
+	case c.lanes != nil:
+		c.lanes.set(w, bias, c.s.C)
+	case c.strips != nil:
+		c.strips.set(w, bias, c.s.C)
+	}
 }
 
 // setWindows makes a depthwise convolution one in vectors, if there are any.
@@ -159,7 +167,7 @@ func (c *Conv) setWindows() {
 	}
 	c.strips = c.s.planStrips(c.og, c.nhwc)
 	if c.nhwc {
-		if c.strips == nil || c.strips.columns.all == 0 {
+		if c.strips == nil || c.strips.columns.all == 0 && c.strips.beside == 0 {
 			c.lanes = c.s.planLanes(c.og)
 		}
 		if c.og > 1 {
@@ -196,9 +204,7 @@ func (c *Conv) setWeights(w, bias []float32) {
 				c.weights[t*s.OC+o] = w[o*taps+t]
 			}
 		}
-		if c.lanes != nil {
-			c.lanes.set(c.weights, bias, s.C)
-		}
+		c.setLanes(c.weights, bias)
 		return
 	}
 	if c.minimal {

@@ -8,7 +8,7 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// Sums that become codes while they are in registers: see [simd.CodeTile]. Panels of which more than half is not there are computed as sums.
+// Sums that become codes while they are in registers: see [simd.CodeTile].
 
 var codeTiles = sync.Pool{New: func() any { return new(simd.CodeTile) }}
 
@@ -29,9 +29,9 @@ type intCodes struct {
 }
 
 // makesCodes tells whether tiles make codes for a sink.
-func (c *intLines) makesCodes(sink *tileSink, og int) bool {
+func (c *intLines) makesCodes(sink *tileSink) bool {
 	w := &c.panels[0]
-	if w.sums == nil || c.sparse != nil || c.grouped() || sink.sums != nil || sink.floats != nil || sink.area > 0 || !w.f.HasCodes() || !c.wholeCodes(og) {
+	if w.sums == nil || c.sparse != nil || c.grouped() || sink.sums != nil || sink.floats != nil || sink.area > 0 || !w.f.HasCodes() {
 		return false
 	}
 	if sink.r != nil {
@@ -39,16 +39,6 @@ func (c *intLines) makesCodes(sink *tileSink, og int) bool {
 	}
 	q := sink.q
 	return q.scales.Small && simd.EightBits(q.Zero, q.Min, q.Max)
-}
-
-// halfFours is the most fours of which a panel that is half there is computed as a whole one: what that takes more is less than what
-// it takes to make codes of sums behind a product.
-const halfFours = 12
-
-// wholeCodes tells whether codes of n columns, or of more, are made in tiles, which compute a panel as a whole.
-func (c *intLines) wholeCodes(n int) bool {
-	w := &c.panels[0]
-	return 2*n > w.f.Cols || 2*n == w.f.Cols && (w.segs*w.pairs() <= halfFours || w.f.Tiled(w.pairs(), c.plan.passes[0].segs))
 }
 
 // biased writes what the sums of all panels begin with, their biases included.
@@ -118,8 +108,13 @@ func (q *intLineArgs) codesOfPanel(t *simd.CodeTile, v lineView, y, n int, part 
 		count, lines = lines*count, 1
 	}
 	rows, calls := count, lines
-	if q.wide > 0 {
+	t.Segs = l.passes[0].segs
+	switch {
+	case q.wide > 0:
 		rows, calls = count+(lines-1)*q.wide, 1
+	case lines > 1 && w.sifted == nil && t.Ahead == nil && f.RunsPanels(&t.IntTile, count):
+		q.linesOfCodes(t, v, y+part.l0*l.lineC+p0*l.stepC+ch, n, part, cols)
+		return
 	}
 	for line := part.l0; line < part.l0+calls; line++ {
 		out := q.sink.y[y+line*l.lineC+p0*l.stepC+ch:]
@@ -132,7 +127,7 @@ func (q *intLineArgs) codesOfPanel(t *simd.CodeTile, v lineView, y, n int, part 
 			t.SetContinue(i > 0)
 			switch {
 			case i < len(l.passes)-1 || rows > count:
-				w.run(&t.IntTile, rows, f.Cols)
+				w.run(&t.IntTile, rows, cols)
 			case q.sink.r != nil:
 				w.rescaled(t, count)
 			default:
@@ -151,6 +146,29 @@ func (q *intLineArgs) codesOfPanel(t *simd.CodeTile, v lineView, y, n int, part 
 			f.SumsRescaled(t, count)
 		} else {
 			f.SumsToCodes(t, count)
+		}
+	}
+}
+
+// linesOfCodes is codesOfPanel for all lines of a piece at once, of cols columns: registers that hold pieces of matrices take long to be set up. The first
+// code is that of place y.
+func (q *intLineArgs) linesOfCodes(t *simd.CodeTile, v lineView, y, n int, part linePart, cols int) {
+	l, w := q.c.plan, &q.c.panels[part.g]
+	count, lines := part.p1-part.p0, simd.Lines{N: part.l1 - part.l0, A: l.lineA}
+	t.Out = &q.sink.y[y:][:(lines.N-1)*l.lineC+(count-1)*l.stepC+cols][0]
+	for i := range l.passes {
+		pass := &l.passes[i]
+		t.Segs, t.SegA = pass.segs, pass.seg
+		t.A = unsafe.Pointer(&v.x[part.l0*l.lineA+part.p0*l.stepA+part.g*q.s.C/q.s.Groups+pass.a-v.base])
+		t.B = w.at(n, i*pass.segs*w.pairs())
+		t.SetContinue(i > 0)
+		switch {
+		case i < len(l.passes)-1:
+			w.f.RunLines(&t.IntTile, count, cols, lines)
+		case q.sink.r != nil:
+			w.f.LinesRescaled(t, count, lines, l.lineC)
+		default:
+			w.f.LinesToCodes(t, count, lines, l.lineC)
 		}
 	}
 }

@@ -91,7 +91,7 @@ func (c *intLines) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed 
 	q.inPlace = !l.frame && !c.planes && !c.picked && q.bytes == 1 && q.signed == w.f.Signed && (w.seg%4 == 0 || c.sparse != nil)
 	q.cut = c.cut(p, s, sink.area > 0, !q.inPlace && !q.across)
 	var room *[]float32
-	if c.makesCodes(&sink, og) {
+	if c.makesCodes(&sink) {
 		if sink.r == nil {
 			q.codes = *c.codesOf(sink.q, og)
 		} else {
@@ -266,6 +266,7 @@ func (q *intLineArgs) frame(dst []uint8, n, y0, y1, x0, x1 int) {
 		left = min(max(x0, s.PadL), x1)
 		right = max(min(x1, s.PadL+s.W), left)
 	}
+	copied := left < right && q.copyRows(dst[(left-x0)*step:], n, y0, y1, left, right)
 	for y := y0; y < y1; y++ {
 		line := dst[(y-y0)*l.w*step:][:(x1-x0)*step]
 		if q.c.picked {
@@ -280,9 +281,25 @@ func (q *intLineArgs) frame(dst []uint8, n, y0, y1, x0, x1 int) {
 			continue
 		}
 		fill(line[:(left-x0)*step], q.edge)
-		q.pixels(line[(left-x0)*step:(right-x0)*step], (n*s.H+iy)*s.W+left-s.PadL, right-left)
+		if !copied {
+			q.pixels(line[(left-x0)*step:(right-x0)*step], (n*s.H+iy)*s.W+left-s.PadL, right-left)
+		}
 		fill(line[(right-x0)*step:], q.edge)
 	}
+}
+
+// copyRows writes columns left to right of those of rows y0 to y1 that lie in image n, all at once; it returns false where that cannot be.
+func (q *intLineArgs) copyRows(dst []uint8, n, y0, y1, left, right int) bool {
+	l, s, f := q.c.plan, q.s, q.c.panels[0].f
+	if q.c.planes || q.c.picked || q.bytes != 1 {
+		return false
+	}
+	first, end := max(y0, s.PadT), min(y1, s.PadT+s.H)
+	if first >= end {
+		return true
+	}
+	src := q.x[((n*s.H+first-s.PadT)*s.W+left-s.PadL)*s.C:]
+	return f.CopyBytes(dst[(first-y0)*l.w*s.C:], l.w*s.C, src, s.W*s.C, 1, (right-left)*s.C, end-first, q.signed != f.Signed)
 }
 
 // lineView is what tiles read: values of an image from place base on.
@@ -421,7 +438,7 @@ func (q *intLineArgs) tiles(t *simd.IntTile, codes *simd.CodeTile, v lineView, y
 		end, last = p1+(part.l1-1-part.l0)*q.wide, part.l0+1
 	}
 	for n := part.n0; n < part.n1; n++ {
-		if codes != nil && q.c.wholeCodes(q.og-n*f.Cols) {
+		if codes != nil {
 			q.codesOfPanel(codes, v, y, n, part, buf)
 			continue
 		}

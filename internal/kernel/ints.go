@@ -201,10 +201,7 @@ func gemmFours(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ
 		sc, a = borrow8(m * line)
 		defer scratch.Put(sc)
 		workers.Do(p, m, max(1, 2*copyGrain/k), turnArgs{f, a, x, k, line, signed}, func(q turnArgs, lo, hi int) {
-			for r := lo; r < hi; r++ {
-				q.f.Fours(q.a[r*q.line:][:q.k], q.x[r*q.k:][:q.k], q.signed)
-				clear(q.a[r*q.line+q.k : (r+1)*q.line])
-			}
+			q.rows(lo, hi)
 		})
 	}
 	w.product(p, m, a, line, start, to)
@@ -225,6 +222,22 @@ type turnArgs struct {
 	a, x    []uint8
 	k, line int
 	signed  bool
+}
+
+// rows moves rows lo to hi, all at once where there is a loop for that.
+func (q *turnArgs) rows(lo, hi int) {
+	dst, src := q.a[lo*q.line:hi*q.line], q.x[lo*q.k:hi*q.k]
+	if q.line == q.k {
+		q.f.Fours(dst, src, q.signed)
+		return
+	}
+	whole := q.f.CopyBytes(dst, q.line, src, q.k, 1, q.k, hi-lo, q.signed != q.f.Signed)
+	for ; len(dst) > 0; dst, src = dst[q.line:], src[q.k:] {
+		if !whole {
+			q.f.Fours(dst[:q.k], src[:q.k], q.signed)
+		}
+		clear(dst[q.k:q.line])
+	}
 }
 
 // Vectors tells whether kernels in vectors compute the product.

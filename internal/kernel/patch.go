@@ -50,9 +50,31 @@ func tapLine[T any](s *ConvShape, line, plane []T, ky, kx, p0, np int, zero T) [
 	return line[:np]
 }
 
+// fill sets all of d to v.
 func fill[T any](d []T, v T) {
+	if len(d) > fillOne {
+		fillMany(d, v)
+		return
+	}
 	for i := range d {
 		d[i] = v
+	}
+}
+
+// fillOne is how many values are set one by one: more are copied from those that are there, at most fillNear at a time, which stay in the
+// nearest cache.
+const (
+	fillOne  = 16
+	fillNear = 4096
+)
+
+// fillMany is fill for more than fillOne.
+func fillMany[T any](d []T, v T) {
+	for i := range d[:fillOne] {
+		d[i] = v
+	}
+	for n := fillOne; n < len(d); {
+		n += copy(d[n:], d[:min(n, fillNear)])
 	}
 }
 

@@ -16,6 +16,9 @@ type stripPlan struct {
 	k, step int       // the window has k by k taps
 	gap     int       // from tap to tap: every gap-th line is a picture of its own
 	columns columnCut // over [N,H,W,C], where several columns go together
+	// Over [N,H,W,C] of few channels a register has those of several neighbouring columns; 0 for none.
+	beside int
+	packed []float32 // the weights of each tap so often, and the bias
 }
 
 // columnCut cuts the columns of a line into pieces of neighbours that are computed together: the first ones have the most columns, the others
@@ -64,6 +67,9 @@ func (s *ConvShape) planStrips(og int, nhwc bool) *stripPlan {
 		pick, n = simd.LaneStrips, s.C
 	}
 	q := &stripPlan{f: pick(s.KH, s.StrideH, n), k: s.KH, step: s.StrideH, gap: s.DilH}
+	if f := simd.LaneStrips(s.KH, s.StrideH, simd.TileLanes); nhwc && f != nil && s.StrideH == 1 && 2*s.C <= f.Width && f.Width%s.C == 0 {
+		q.f, q.beside = f, f.Width/s.C
+	}
 	if q.f == nil {
 		return nil
 	}
@@ -73,10 +79,25 @@ func (s *ConvShape) planStrips(og int, nhwc bool) *stripPlan {
 		}
 	}
 	// Positions a multiple of a kilobyte apart have few places in the first-level cache.
-	if nhwc && q.f.HasColumns(q.k, q.step) && 4*s.C%1024 != 0 && simd.ColumnsGain(s.C) {
+	if nhwc && q.beside == 0 && q.f.HasColumns(q.k, q.step) && 4*s.C%1024 != 0 && simd.ColumnsGain(s.C) {
 		q.columns = cutColumns(s.OW)
 	}
 	return q
+}
+
+// set takes weights [K,K,C].
+func (q *stripPlan) set(w, bias []float32, c int) {
+	if q.beside == 0 {
+		return
+	}
+	q.packed = q.packed[:0]
+	for _, w := range [][]float32{w, bias} {
+		for ; len(w) > 0; w = w[c:] {
+			for range q.beside {
+				q.packed = append(q.packed, w[:c]...)
+			}
+		}
+	}
 }
 
 // setLines sets a walk to the lines of results from line from on, every gap-th, and returns the first line that these see.
@@ -191,21 +212,56 @@ func (c *Conv) stripLines(p *workers.Pool, x, y []float32) {
 
 // stripsOfLines convolves n lines of results from oy on.
 func (c *Conv) stripsOfLines(t *simd.Strip, x, y []float32, oy, n int) {
-	s, f, k, step := &c.s, c.strips.f, c.strips.k, c.strips.step
+	s, k, step := &c.s, c.strips.k, c.strips.step
 	first := oy*step - s.PadT
 	from := max(0, first) // the first line that is read
 	t.SetClamp(c.act.On, c.act.Min, c.act.Max)
 	if !t.SetLines(k, step, from-first, s.H-from, n) {
 		panic("kernel: a piece without whole windows")
 	}
-	t.LineDst, t.LineSrc, t.Tap, t.StepW = 4*s.OW*s.C, 4*s.W*s.C, 4*s.C, 4*s.C
-	if c.strips.columns.all > 0 {
-		c.stripsOfColumns(t, x[from*s.W*s.C:], y[oy*s.OW*s.C:])
-		return
+	t.LineDst, t.LineSrc, t.Tap = 4*s.OW*s.C, 4*s.W*s.C, 4*s.C
+	x, y = x[from*s.W*s.C:], y[oy*s.OW*s.C:]
+	switch {
+	case c.strips.columns.all > 0:
+		t.StepW = 4 * s.C
+		c.stripsOfColumns(t, x, y)
+	case c.strips.beside > 0:
+		// Columns whose windows go over no side.
+		ox := min(max(0, s.PadL), s.OW)
+		end := c.stripsBeside(t, x, y, ox, min(s.OW, s.W+s.PadL-k+1))
+		c.stripsOfSingles(t, x, y, 0, ox)
+		c.stripsOfSingles(t, x, y, end, s.OW)
+	default:
+		c.stripsOfSingles(t, x, y, 0, s.OW)
 	}
+}
+
+// stripsBeside convolves the lines that a walk is set to, which begin at x and y, from column ox on, of those before end as many as fill registers; it
+// returns the first one that is left.
+func (c *Conv) stripsBeside(t *simd.Strip, x, y []float32, ox, end int) int {
+	s, q := &c.s, c.strips
+	if t.N = (end - ox) / q.beside; t.N <= 0 {
+		return ox
+	}
+	width := q.f.Width
+	t.StepW, t.NextDst, t.NextSrc, t.NextW = 4*width, 4*width, 4*width, 0
+	t.Src, t.At, t.Dst, t.W = &x[0], 4*(ox-s.PadL)*s.C, &y[ox*s.C], &q.packed[0]
+	t.Bias, t.NextBias = nil, 0
+	if c.bias != nil {
+		t.Bias = &q.packed[q.k*q.k*width]
+	}
+	q.f.SetSeen(t, q.k, width, 1<<q.k-1)
+	q.f.Lanes(t, q.k, q.step, width)
+	return ox + t.N*q.beside
+}
+
+// stripsOfSingles convolves columns ox to end of the lines that a walk is set to, which begin at x and y, one by one.
+func (c *Conv) stripsOfSingles(t *simd.Strip, x, y []float32, ox, end int) {
+	s, f, k, step := &c.s, c.strips.f, c.strips.k, c.strips.step
+	t.StepW = 4 * s.C
 	// What the taps see of a column is the same for all but those at the sides.
 	seen, wide := uint(0), 0
-	for ox := range s.OW {
+	for ; ox < end; ox++ {
 		column, see := ox*step-s.PadL, uint(0)
 		for tap := range k {
 			if uint(column+tap) < uint(s.W) {
@@ -216,8 +272,8 @@ func (c *Conv) stripsOfLines(t *simd.Strip, x, y []float32, oy, n int) {
 			width := min(f.Most(k, step), s.C-c0)
 			t.N = (s.C - c0) / width
 			t.NextDst, t.NextSrc, t.NextW = 4*width, 4*width, 4*width
-			t.Src, t.At = &x[from*s.W*s.C+c0], 4*column*s.C
-			t.Dst, t.W = &y[(oy*s.OW+ox)*s.C+c0], &c.weights[c0]
+			t.Src, t.At = &x[c0], 4*column*s.C
+			t.Dst, t.W = &y[ox*s.C+c0], &c.weights[c0]
 			t.Bias, t.NextBias = nil, 0
 			if c.bias != nil {
 				t.Bias, t.NextBias = &c.bias[c0], 4*width

@@ -55,7 +55,7 @@ const (
 
 // amx writes the products of fours of 8-bit numbers with tiles: registers of up to 16 rows of 64 bytes.
 func amx(a *asm) {
-	for _, k := range []intKind{quads, turned, half} {
+	for _, k := range []intKind{quads, few, turned, half} {
 		for rows := 1; rows <= 2; rows++ {
 			a.tiles(rows, k)
 		}
@@ -130,7 +130,10 @@ func (a *asm) bringAhead(p reg.GPPhysical, field int, ahead, left reg.GPPhysical
 // is counted in bytes and not kept in the program's pointers, which the garbage collector sees.
 func (a *asm) tiles(rows int, kind intKind) {
 	name, cols := fmt.Sprintf("%s%dAMX", kind, 16*rows), 2
-	if kind == half {
+	switch kind {
+	case few:
+		kind, cols = quads, 1
+	case half:
 		kind, cols = turned, 1
 	}
 	a.function(name, "func(p *byte)")

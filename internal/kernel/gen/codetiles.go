@@ -39,24 +39,30 @@ func codeTiles(a *asm) {
 	for r := 1; r <= 12; r++ {
 		a.codeTile("quadsCodes", r, quads, false, order)
 		a.codeTile("quadsRescaled", r, quads, true, order)
+		a.codeTile("fewCodes", r, few, false, order)
+		a.codeTile("fewRescaled", r, few, true, order)
 		a.codeTile("turnedRescaled", r, turned, true, order)
 	}
 }
 
-// codeTile is a product of rows by a panel of 32 columns, and of as many tiles more as follow. Sums begin with all that is added to them. They are quantised
+// codeTile is a product of rows by a panel of 32 columns, or by its first half, and of as many tiles more as follow. Sums begin with all that is added to them. They are quantised
 // as quantiseSums has it, or rescaled as floats: by a scale for each column, or turned by one for each row.
 func (a *asm) codeTile(name string, rows int, kind intKind, rescaled bool, order operand.Mem) {
 	a.function(label("%s%dVNNI", name, rows), "func(t *byte)")
+	vecs := panelVecs
+	if kind == few {
+		kind, vecs = quads, 1
+	}
 	t := a.Load(a.Param("t"), a.GP64())
 	a.Label("tile")
-	p := a.intProducts(t, zmm, rows, panelVecs, kind, true, at(t, codeDoneA))
+	p := a.intProducts(t, zmm, rows, vecs, kind, true, at(t, codeDoneA))
 	scales, mask := a.GP64(), a.GP64()
 	a.MOVQ(at(t, codeScales), scales)
 	a.MOVQ(at(t, codeMask), mask)
 	if rescaled {
-		a.rescaleTile(rows, kind, scales, mask)
+		a.rescaleTile(rows, vecs, kind, scales, mask)
 	} else {
-		a.quantiseTile(t, rows, scales)
+		a.quantiseTile(t, rows, vecs, scales)
 	}
 	p.set(at(t, codeOut), at(t, codeRowOut))
 	p.add(at(t, codeDoneOut))
@@ -65,27 +71,29 @@ func (a *asm) codeTile(name string, rows int, kind intKind, rescaled bool, order
 	table := a.GP64()
 	a.LEAQ(order, table)
 	a.VPMOVZXBD(at(table, 0), turn)
-	// pack makes codes of words, those of two rows in a register; finish does what is left.
+	// pack makes codes of words, those of four registers in one; finish does what is left. A row has 16 or 32 of the 64 codes.
 	pack := func(zeros bool, narrow func(ops ...operand.Op), finish func(x reg.Register)) {
-		words := func(r int) reg.VecPhysical {
-			x := zmm.reg(r * panelVecs)
-			a.VPACKSSDW(zmm.reg(r*panelVecs+1), x, x)
+		words := func(i int) reg.VecPhysical {
+			x, last := zmm.reg(i), zmm.reg(min(i+1, rows*vecs-1))
+			a.VPACKSSDW(last, x, x)
 			if zeros {
 				a.VPADDSW(zero, x, x)
 			}
 			return x
 		}
-		for r := 0; r < rows; r += 2 {
-			x := words(r)
+		for i := 0; i < rows*vecs; i += 4 {
+			x := words(i)
 			y := x
-			if r+1 < rows {
-				y = words(r + 1)
+			if i+2 < rows*vecs {
+				y = words(i + 2)
 			}
 			narrow(y, x, x)
 			finish(x)
 			a.VPERMD(x, turn, x)
 		}
 	}
+	// codes is where those of a row lie: a part of a register.
+	codes := func(r int) (x reg.VecPhysical, part int) { return zmm.reg(r * vecs / 4 * 4), r * vecs % 4 / vecs }
 	none := func(reg.Register) {}
 	if rescaled {
 		a.VMOVDQU64(at(t, codeZero), zero)
@@ -112,13 +120,28 @@ func (a *asm) codeTile(name string, rows int, kind intKind, rescaled bool, order
 	a.Label("signed")
 	pack(rescaled, a.VPACKSSWB, none)
 	a.Label("codes")
-	a.CMPL(mask.As32(), operand.U32(1<<32-1))
+	// take moves the codes of a row to memory, or to a register.
+	take := func(x reg.VecPhysical, part int, to operand.Op) {
+		switch {
+		case vecs == 1:
+			a.VEXTRACTI32X4(operand.U8(uint64(part)), x, to)
+		default:
+			a.VEXTRACTI64X4(operand.U8(uint64(part)), x, to)
+		}
+	}
+	first := func(x reg.VecPhysical) reg.VecPhysical {
+		if vecs == 1 {
+			return x.AsX().(reg.VecPhysical)
+		}
+		return x.AsY().(reg.VecPhysical)
+	}
+	a.CMPL(mask.As32(), operand.U32(1<<(16*vecs)-1))
 	a.JNE(operand.LabelRef("part"))
 	for r := range rows {
-		if x := zmm.reg(r / 2 * 2 * panelVecs); r%2 == 0 {
-			a.VMOVDQU64(x.AsY(), p.at(r, 0))
+		if x, part := codes(r); part == 0 {
+			a.VMOVDQU64(first(x), p.at(r, 0))
 		} else {
-			a.VEXTRACTI64X4(operand.U8(1), x, p.at(r, 0))
+			take(x, part, p.at(r, 0))
 		}
 	}
 	next := func() {
@@ -136,11 +159,11 @@ func (a *asm) codeTile(name string, rows int, kind intKind, rescaled bool, order
 	a.Label("part")
 	a.KMOVD(mask.As32(), reg.K1)
 	for r := range rows {
-		x := zmm.reg(r / 2 * 2 * panelVecs)
-		y := x.AsY()
-		if r%2 == 1 {
-			y = lo.AsY()
-			a.VEXTRACTI64X4(operand.U8(1), x, y)
+		x, part := codes(r)
+		y := first(x)
+		if part > 0 {
+			y = first(lo)
+			take(x, part, y)
 		}
 		a.VMOVDQU8(y, reg.K1, p.at(r, 0))
 	}
@@ -148,8 +171,8 @@ func (a *asm) codeTile(name string, rows int, kind intKind, rescaled bool, order
 }
 
 // rescaleTile multiplies the sums of a tile by scales, none as large as a half, and rounds them.
-func (a *asm) rescaleTile(rows int, kind intKind, scales, mask reg.GPVirtual) {
-	scale := [panelVecs]reg.VecPhysical{zmm.reg(24), zmm.reg(25)}
+func (a *asm) rescaleTile(rows, vecs int, kind intKind, scales, mask reg.GPVirtual) {
+	scale := []reg.VecPhysical{zmm.reg(24), zmm.reg(25)}[:vecs]
 	if kind.byColumn() {
 		// Behind the last column there may be none.
 		bits := a.GP64()
@@ -161,8 +184,8 @@ func (a *asm) rescaleTile(rows int, kind intKind, scales, mask reg.GPVirtual) {
 		}
 	}
 	for r := range rows {
-		for v := range panelVecs {
-			x := zmm.reg(r*panelVecs + v)
+		for v := range vecs {
+			x := zmm.reg(r*vecs + v)
 			a.VCVTDQ2PS(x, x)
 			if kind.byColumn() {
 				a.VMULPS(scale[v], x, x)
@@ -176,20 +199,20 @@ func (a *asm) rescaleTile(rows int, kind intKind, scales, mask reg.GPVirtual) {
 
 // quantiseTile quantises the sums of a tile by the numbers of quantiseSums, all five kinds for each register of columns, or by those of simd.Fused: scales,
 // what is added, and the bits of zero.
-func (a *asm) quantiseTile(t reg.Register, rows int, scales reg.Register) {
+func (a *asm) quantiseTile(t reg.Register, rows, vecs int, scales reg.Register) {
 	evens := a.GP32()
 	a.MOVL(operand.U32(0x5555), evens)
 	a.KMOVW(evens, reg.K1)
 	even, odd := zmm.reg(29), zmm.reg(30)
 	quantise := func(up bool) {
-		for v := range panelVecs {
+		for v := range vecs {
 			var q [5]reg.VecPhysical
 			for i := range q {
 				q[i] = zmm.reg(24 + i)
 				a.VMOVDQU64(at(scales, 64*(5*v+i)), q[i])
 			}
 			for r := range rows {
-				x := zmm.reg(r*panelVecs + v)
+				x := zmm.reg(r*vecs + v)
 				a.quantiseSums(x, even, odd, reg.K1, q[0], q[1], q[2], q[3], up)
 				a.VPSRAVD(q[4], odd, x)
 			}
@@ -204,14 +227,14 @@ func (a *asm) quantiseTile(t reg.Register, rows int, scales reg.Register) {
 	quantise(true)
 	a.JMP(operand.LabelRef("quantised"))
 	a.Label("fused")
-	for v := range panelVecs {
+	for v := range vecs {
 		var q [3]reg.VecPhysical
 		for i := range q {
 			q[i] = zmm.reg(24 + i)
 			a.VMOVDQU64(at(scales, 64*(5*v+i)), q[i])
 		}
 		for r := range rows {
-			a.fuseSums(zmm.reg(r*panelVecs+v), q[0], q[1], q[2])
+			a.fuseSums(zmm.reg(r*vecs+v), q[0], q[1], q[2])
 		}
 	}
 	a.Label("quantised")

@@ -44,11 +44,13 @@ type tileProgram struct {
 
 	sizes [64]byte
 	block int // rows of a whole block
+	// Bytes from the first block of a panel to that of the next, or from that of a line.
+	overA, overC, overStart int
 }
 
 // tileLoops are the programs for blocks of up to 16 rows and of 32.
 type tileLoops struct {
-	quads, turned, half [2]func(p *tileProgram)
+	quads, few, turned, half [2]func(p *tileProgram)
 	// Panels of at most near bytes stay in the nearest cache beside the rows and sums of a block: they are read once for each 16 rows
 	// with four tiles in use, larger ones for 32 with six. A core has some registers behind the eight names of tiles, for both of its
 	// threads: while another guest computes with tiles on the same core, too, four run 1.4 times as fast as six.
@@ -57,6 +59,7 @@ type tileLoops struct {
 
 var amxLoops = tileLoops{
 	quads:  [2]func(p *tileProgram){quads16AMX, quads32AMX},
+	few:    [2]func(p *tileProgram){few16AMX, few32AMX},
 	turned: [2]func(p *tileProgram){turned16AMX, turned32AMX},
 	half:   [2]func(p *tileProgram){half16AMX, half32AMX},
 	near:   24 << 10,
@@ -66,16 +69,33 @@ var tilePrograms = sync.Pool{New: func() any { return new(tileProgram) }}
 
 // run computes what [Ints.RunQuads] does, or [Ints.RunTurned] if turned.
 func (l *tileLoops) run(t *IntTile, rows, cols int, turned bool) {
-	loops := &l.quads
-	switch {
-	case turned && cols <= tilesCols/2:
-		loops = &l.half
-	case turned:
-		loops = &l.turned
-	}
+	loops := l.of(cols, turned)
 	p := tilePrograms.Get().(*tileProgram)
 	p.rowA, p.segs = t.RowA, t.Segs
 	l.all(p, t, loops, rows, 1, turned)
+	p.give()
+}
+
+// of are the programs for so many columns.
+func (l *tileLoops) of(cols int, turned bool) *[2]func(p *tileProgram) {
+	few := cols <= tilesCols/2
+	switch {
+	case turned && few:
+		return &l.half
+	case turned:
+		return &l.turned
+	case few:
+		return &l.few
+	}
+	return &l.quads
+}
+
+// lines computes what [Ints.RunLines] does.
+func (l *tileLoops) lines(t *IntTile, rows, cols int, at Lines) {
+	p := tilePrograms.Get().(*tileProgram)
+	p.rowA, p.segs = t.RowA, t.Segs
+	p.overA, p.overC = at.A, rows*t.RowC
+	l.all(p, t, l.of(cols, false), rows, at.N, false)
 	p.give()
 }
 
@@ -84,7 +104,7 @@ func (l *tileLoops) panels(t *IntTile, rows, panels int) {
 	p := tilePrograms.Get().(*tileProgram)
 	p.rowA, p.segs = t.RowA, 1
 	if rows%tilesRows == 0 || rows < tilesRows || t.Ahead == nil {
-		p.nextB = t.PanelB
+		p.nextB, p.overC, p.overStart = t.PanelB, 4*tilesCols, 4*tilesCols
 		l.all(p, t, &l.quads, rows, panels, false)
 	} else {
 		// The rows of the last block would come to weights that are far once more.
@@ -111,12 +131,12 @@ func (p *tileProgram) give() {
 	tilePrograms.Put(p)
 }
 
-// all lets program p compute rows rows of panels panels.
+// all lets program p compute rows rows of panels panels, or of as many lines.
 func (l *tileLoops) all(p *tileProgram, t *IntTile, loops *[2]func(p *tileProgram), rows, panels int, turned bool) {
 	p.c, p.rowC = t.C, t.RowC
 	p.block = tilesRows
 	// Of a half of a panel two tiles of rows share each load.
-	if loops != &l.half && 4*tilesCols*t.K*p.segs <= l.near {
+	if loops != &l.half && loops != &l.few && 4*tilesCols*t.K*p.segs <= l.near {
 		p.block = tileLines
 	}
 	whole := rows / p.block
@@ -127,24 +147,43 @@ func (l *tileLoops) all(p *tileProgram, t *IntTile, loops *[2]func(p *tileProgra
 	} else {
 		p.ahead, p.aheadLines = nil, 0
 	}
-	p.blocks(t, loops, 0, p.block, whole, panels, turned)
+	if n, size, stride := overlapping(rows, p.block, t); n > 0 {
+		p.blocks(t, loops, 0, size, stride, n, panels, turned)
+		return
+	}
+	p.blocks(t, loops, 0, p.block, p.block, whole, panels, turned)
 	// The rows of a block have one tile of activations, so that those of two are of one size.
 	first, rest := whole*p.block, rows%p.block
 	if rest > tileLines {
-		p.blocks(t, loops, first, tileLines, 1, panels, turned)
+		p.blocks(t, loops, first, tileLines, 0, 1, panels, turned)
 		first, rest = first+tileLines, rest-tileLines
 	}
-	p.blocks(t, loops, first, rest, 1, panels, turned)
+	p.blocks(t, loops, first, rest, 0, 1, panels, turned)
 }
 
-// blocks computes n blocks of rows rows, at most 16 or 32, from row first on, for each of the panels.
-func (p *tileProgram) blocks(t *IntTile, loops *[2]func(p *tileProgram), first, rows, n, panels int, turned bool) {
+// overlapping cuts rows that do not fill whole blocks into n blocks of one size, stride rows apart, some of which are computed twice: that takes less
+// time than a call for the last ones. n is 0 where there are no such blocks, or where sums go on from others.
+func overlapping(rows, block int, t *IntTile) (n, size, stride int) {
+	if _, _, rest := tileSteps(t.K); rest > 0 || t.more != 0 || rows <= block || rows%block == 0 {
+		return 0, 0, 0
+	}
+	n = (rows + block - 1) / block
+	stride = (rows - block + n - 2) / (n - 1)
+	// Those of two tiles have all of their rows.
+	if size = rows - (n-1)*stride; size < stride || size < block && block > tileLines {
+		return 0, 0, 0
+	}
+	return n, size, stride
+}
+
+// blocks computes n blocks of rows rows, at most 16 or 32, stride rows apart from row first on, for each of the panels.
+func (p *tileProgram) blocks(t *IntTile, loops *[2]func(p *tileProgram), first, rows, stride, n, panels int, turned bool) {
 	if rows == 0 || n == 0 {
 		return
 	}
 	loop, start := loops[(rows-1)/tileLines], first*t.RowA
-	p.rows, p.moveA, p.moveC, p.moveStart = rows, rows*t.RowA, rows*t.RowC, 0
-	p.nextA, p.nextC, p.nextStart = -n*p.moveA, 4*tilesCols-n*p.moveC, 4*tilesCols
+	p.rows, p.moveA, p.moveC, p.moveStart = rows, stride*t.RowA, stride*t.RowC, 0
+	p.nextA, p.nextC, p.nextStart = p.overA-n*p.moveA, p.overC-n*p.moveC, p.overStart
 	p.fresh = 0
 	if p.start = t.Start; t.more != 0 {
 		p.start = nil
@@ -156,7 +195,7 @@ func (p *tileProgram) blocks(t *IntTile, loops *[2]func(p *tileProgram), first, 
 		p.doneA, p.doneB, p.doneC, p.doneStart = start, 0, first*t.RowC, 0
 		p.n, p.each, p.panels = n, n, panels
 		if turned {
-			p.moveStart, p.doneStart = 4*rows, 4*first
+			p.moveStart, p.doneStart = 4*stride, 4*first
 		}
 		loop(p)
 	}
@@ -280,7 +319,7 @@ func (l *tileLoops) check(plain func(t *IntTile, rows, cols int, turned bool)) b
 		}
 		return true
 	}
-	for _, s := range [][3]int{{32, 40, 32}, {128, 16, 16}, {83, 17, 32}, {19, 21, 32}, {16, 32, 32}, {9, 5, 9}, {1, 1, 1}} {
+	for _, s := range [][3]int{{32, 40, 32}, {128, 16, 16}, {83, 17, 32}, {19, 21, 32}, {16, 32, 32}, {40, 21, 12}, {9, 5, 9}, {1, 1, 1}} {
 		rows, k, cols := s[0], s[1], s[2]
 		t := IntTile{A: unsafe.Pointer(&a[0]), RowA: segs * 4 * k, SegA: 4 * k, K: k, Segs: segs, B: unsafe.Pointer(&b[0]), RowC: 4 * tilesCols, Start: &start[0]}
 		both := func(t IntTile, cols int, turned bool) bool {
@@ -321,6 +360,12 @@ func quads16AMX(p *tileProgram)
 
 //go:noescape
 func quads32AMX(p *tileProgram)
+
+//go:noescape
+func few16AMX(p *tileProgram)
+
+//go:noescape
+func few32AMX(p *tileProgram)
 
 //go:noescape
 func turned16AMX(p *tileProgram)

@@ -396,6 +396,304 @@ fetched:
 	BYTE $0xc0
 	RET
 
+// func few16AMX(p *byte)
+// Requires: MMX+
+TEXT ·few16AMX(SB), NOSPLIT, $0-8
+	MOVQ p+0(FP), DI
+	MOVQ (DI), AX
+
+	// LDTILECFG (AX)
+	LONG $0x4978e2c4
+	BYTE $0x00
+
+block:
+	MOVQ  88(DI), R11
+	MOVQ  80(DI), R9
+	ADDQ  152(DI), R9
+	MOVQ  96(DI), AX
+	TESTQ AX, AX
+	JZ    continue
+	ADDQ  160(DI), AX
+	XORQ  CX, CX
+
+	// TILELOADD tile 0, 0(AX)(CX*1)
+	LONG $0x4b7be2c4
+	BYTE $0x44
+	BYTE $0x08
+	BYTE $0x00
+	JMP  begin
+
+continue:
+	MOVQ  224(DI), AX
+	TESTQ AX, AX
+	JZ    load
+
+	// TILEZERO tile 0
+	LONG $0x497be2c4
+	BYTE $0xc0
+	JMP  begin
+
+load:
+	// TILELOADD tile 0, 0(R9)(R11*1)
+	LONG $0x4b7b82c4
+	BYTE $0x44
+	BYTE $0x19
+	BYTE $0x00
+
+begin:
+	MOVQ 16(DI), DX
+	MOVQ 8(DI), SI
+	ADDQ 144(DI), SI
+	MOVQ 40(DI), BX
+	ADDQ 168(DI), BX
+	MOVQ 232(DI), R14
+	ADDQ 248(DI), R14
+	MOVQ $0x00000080, CX
+	MOVQ 72(DI), R13
+
+segment:
+	MOVQ 64(DI), R12
+
+step:
+	MOVQ  240(DI), AX
+	TESTQ AX, AX
+	JZ    fetched
+
+fetch:
+	PREFETCHT1 (R14)
+	ADDQ       $0x40, R14
+	DECQ       AX
+	JNZ        fetch
+
+fetched:
+	// TILELOADD tile 4, 0(SI)(DX*1)
+	LONG $0x4b7be2c4
+	BYTE $0x64
+	BYTE $0x16
+	BYTE $0x00
+
+	// TILELOADD tile 5, 0(BX)(CX*1)
+	LONG $0x4b7be2c4
+	BYTE $0x6c
+	BYTE $0x0b
+	BYTE $0x00
+
+	// TDPBUSD tile 5, tile 4, tile 0
+	LONG $0x5e51e2c4
+	BYTE $0xc4
+	ADDQ 24(DI), SI
+	ADDQ 48(DI), BX
+	DECQ R12
+	JNZ  step
+	ADDQ 32(DI), SI
+	ADDQ 56(DI), BX
+	DECQ R13
+	JNZ  segment
+
+	// TILESTORED tile 0, 0(R9)(R11*1)
+	LONG $0x4b7a82c4
+	BYTE $0x44
+	BYTE $0x19
+	BYTE $0x00
+	SUBQ 232(DI), R14
+	MOVQ R14, 248(DI)
+	MOVQ 120(DI), AX
+	ADDQ AX, 144(DI)
+	MOVQ 128(DI), AX
+	ADDQ AX, 152(DI)
+	MOVQ 136(DI), AX
+	ADDQ AX, 160(DI)
+	DECQ 112(DI)
+	JNZ  block
+	MOVQ 184(DI), AX
+	MOVQ AX, 112(DI)
+	MOVQ 192(DI), AX
+	ADDQ AX, 144(DI)
+	MOVQ 200(DI), AX
+	ADDQ AX, 168(DI)
+	MOVQ 208(DI), AX
+	ADDQ AX, 152(DI)
+	MOVQ 216(DI), AX
+	ADDQ AX, 160(DI)
+	MOVQ 168(DI), AX
+	MOVQ AX, 248(DI)
+	DECQ 176(DI)
+	JNZ  block
+
+	// TILERELEASE
+	LONG $0x4978e2c4
+	BYTE $0xc0
+	RET
+
+// func few32AMX(p *byte)
+// Requires: MMX+
+TEXT ·few32AMX(SB), NOSPLIT, $0-8
+	MOVQ p+0(FP), DI
+	MOVQ (DI), AX
+
+	// LDTILECFG (AX)
+	LONG $0x4978e2c4
+	BYTE $0x00
+
+block:
+	MOVQ  88(DI), R11
+	MOVQ  80(DI), R9
+	ADDQ  152(DI), R9
+	MOVQ  R11, R10
+	SHLQ  $0x04, R10
+	ADDQ  R9, R10
+	MOVQ  96(DI), AX
+	TESTQ AX, AX
+	JZ    continue
+	ADDQ  160(DI), AX
+	XORQ  CX, CX
+
+	// TILELOADD tile 0, 0(AX)(CX*1)
+	LONG $0x4b7be2c4
+	BYTE $0x44
+	BYTE $0x08
+	BYTE $0x00
+
+	// TILELOADD tile 2, 0(AX)(CX*1)
+	LONG $0x4b7be2c4
+	BYTE $0x54
+	BYTE $0x08
+	BYTE $0x00
+	JMP  begin
+
+continue:
+	MOVQ  224(DI), AX
+	TESTQ AX, AX
+	JZ    load
+
+	// TILEZERO tile 0
+	LONG $0x497be2c4
+	BYTE $0xc0
+
+	// TILEZERO tile 2
+	LONG $0x497be2c4
+	BYTE $0xd0
+	JMP  begin
+
+load:
+	// TILELOADD tile 0, 0(R9)(R11*1)
+	LONG $0x4b7b82c4
+	BYTE $0x44
+	BYTE $0x19
+	BYTE $0x00
+
+	// TILELOADD tile 2, 0(R10)(R11*1)
+	LONG $0x4b7b82c4
+	BYTE $0x54
+	BYTE $0x1a
+	BYTE $0x00
+
+begin:
+	MOVQ 16(DI), DX
+	MOVQ 8(DI), SI
+	ADDQ 144(DI), SI
+	MOVQ DX, R8
+	SHLQ $0x04, R8
+	ADDQ SI, R8
+	MOVQ 40(DI), BX
+	ADDQ 168(DI), BX
+	MOVQ 232(DI), R14
+	ADDQ 248(DI), R14
+	MOVQ $0x00000080, CX
+	MOVQ 72(DI), R13
+
+segment:
+	MOVQ 64(DI), R12
+
+step:
+	MOVQ  240(DI), AX
+	TESTQ AX, AX
+	JZ    fetched
+
+fetch:
+	PREFETCHT1 (R14)
+	ADDQ       $0x40, R14
+	DECQ       AX
+	JNZ        fetch
+
+fetched:
+	// TILELOADD tile 4, 0(SI)(DX*1)
+	LONG $0x4b7be2c4
+	BYTE $0x64
+	BYTE $0x16
+	BYTE $0x00
+
+	// TILELOADD tile 5, 0(BX)(CX*1)
+	LONG $0x4b7be2c4
+	BYTE $0x6c
+	BYTE $0x0b
+	BYTE $0x00
+
+	// TDPBUSD tile 5, tile 4, tile 0
+	LONG $0x5e51e2c4
+	BYTE $0xc4
+
+	// TILELOADD tile 4, 0(R8)(DX*1)
+	LONG $0x4b7bc2c4
+	BYTE $0x64
+	BYTE $0x10
+	BYTE $0x00
+
+	// TDPBUSD tile 5, tile 4, tile 2
+	LONG $0x5e51e2c4
+	BYTE $0xd4
+	ADDQ 24(DI), SI
+	ADDQ 24(DI), R8
+	ADDQ 48(DI), BX
+	DECQ R12
+	JNZ  step
+	ADDQ 32(DI), SI
+	ADDQ 32(DI), R8
+	ADDQ 56(DI), BX
+	DECQ R13
+	JNZ  segment
+
+	// TILESTORED tile 0, 0(R9)(R11*1)
+	LONG $0x4b7a82c4
+	BYTE $0x44
+	BYTE $0x19
+	BYTE $0x00
+
+	// TILESTORED tile 2, 0(R10)(R11*1)
+	LONG $0x4b7a82c4
+	BYTE $0x54
+	BYTE $0x1a
+	BYTE $0x00
+	SUBQ 232(DI), R14
+	MOVQ R14, 248(DI)
+	MOVQ 120(DI), AX
+	ADDQ AX, 144(DI)
+	MOVQ 128(DI), AX
+	ADDQ AX, 152(DI)
+	MOVQ 136(DI), AX
+	ADDQ AX, 160(DI)
+	DECQ 112(DI)
+	JNZ  block
+	MOVQ 184(DI), AX
+	MOVQ AX, 112(DI)
+	MOVQ 192(DI), AX
+	ADDQ AX, 144(DI)
+	MOVQ 200(DI), AX
+	ADDQ AX, 168(DI)
+	MOVQ 208(DI), AX
+	ADDQ AX, 152(DI)
+	MOVQ 216(DI), AX
+	ADDQ AX, 160(DI)
+	MOVQ 168(DI), AX
+	MOVQ AX, 248(DI)
+	DECQ 176(DI)
+	JNZ  block
+
+	// TILERELEASE
+	LONG $0x4978e2c4
+	BYTE $0xc0
+	RET
+
 // func turned16AMX(p *byte)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·turned16AMX(SB), NOSPLIT, $0-8

@@ -187,7 +187,7 @@ func (f *Ints) Reach(v []uint8, turn, from uint8) (above, below int) {
 func (f *Ints) RunQuads(t *IntTile, rows, cols int) {
 	switch {
 	case f.inTiles(t, rows):
-		f.tiles.run(t, rows, f.Cols, false)
+		f.tiles.run(t, rows, cols, false)
 	case 2*cols <= f.Cols && f.few != nil:
 		t.inRows(rows, f.few, 0)
 	default:
@@ -199,6 +199,12 @@ func (f *Ints) RunQuads(t *IntTile, rows, cols int) {
 func (f *Ints) inTiles(t *IntTile, rows int) bool {
 	return rows >= f.fewest && f.Tiled(t.K, t.Segs)
 }
+
+// Lines are several rows of rows: so many, A bytes apart in a. Those of results follow one another.
+type Lines struct{ N, A int }
+
+// RunLines is RunQuads, where [Ints.RunsPanels] says so, for several lines of rows rows.
+func (f *Ints) RunLines(t *IntTile, rows, cols int, l Lines) { f.tiles.lines(t, rows, cols, l) }
 
 // Tiled tells whether products of many rows with k fours of segs segments are computed so.
 func (f *Ints) Tiled(k, segs int) bool { return f.tiles != nil && f.tiles.worth(k, segs) }
@@ -212,6 +218,7 @@ func TilesOfRows(rows int) int { return (rows + tileLines - 1) / tileLines }
 // tileSet are registers that hold pieces of matrices.
 type tileSet interface {
 	run(t *IntTile, rows, cols int, turned bool)
+	lines(t *IntTile, rows, cols int, l Lines)
 	panels(t *IntTile, rows, panels int)
 	worth(k, segs int) bool
 }

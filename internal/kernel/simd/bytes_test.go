@@ -271,6 +271,7 @@ func TestIntQuads(t *testing.T) {
 		wideQuads(t, ik, r)
 		if ik.tiles != nil {
 			panelQuads(t, ik, r, 300)
+			lineQuads(t, ik, r, 300)
 		}
 		gatherQuads(t, ik, r)
 	})
@@ -305,7 +306,7 @@ func intQuads(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 		}
 		want := append([]int32(nil), c...)
 		cols, done := 1+r.IntN(ik.Cols), ik.Cols
-		if (turned || ik.few != nil && !ik.inTiles(&IntTile{K: k, Segs: segs}, rows)) && 2*cols <= ik.Cols {
+		if (turned || ik.few != nil) && 2*cols <= ik.Cols {
 			done = ik.Cols / 2
 		}
 		for x := range rows {
@@ -383,6 +384,50 @@ func panelQuads(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 		}
 		if ik.RunPanels(tile, rows, panels); !slices.Equal(c, want) {
 			t.Fatalf("case %d: %d rows of %d fours, %d panels, more %t: other results", n, rows, k, panels, more)
+		}
+	}
+}
+
+// lineQuads compares several lines of rows with single lines.
+func lineQuads(t *testing.T, ik *Ints, r *rand.Rand, n int) {
+	t.Helper()
+	for n := range n {
+		k, segs, lines := 1+r.IntN(40), 1+r.IntN(3), 1+r.IntN(5)
+		rows, cols := 1+r.IntN(ik.Rows/lines), 1+r.IntN(ik.Cols)
+		row, seg := 4*k+r.IntN(9), 4*k+r.IntN(9)
+		apart := r.IntN(rows*row + 9)
+		a, b := make([]uint8, (lines-1)*apart+(rows-1)*row+(segs-1)*seg+4*k), make([]uint8, segs*k*ik.Cols*4)
+		for _, v := range [][]uint8{a, b} {
+			for i := range v {
+				v[i] = uint8(r.Uint32())
+			}
+		}
+		start, c := make([]int32, ik.Cols), make([]int32, lines*rows*ik.Cols)
+		for _, v := range [][]int32{start, c} {
+			for i := range v {
+				v[i] = r.Int32() - r.Int32()
+			}
+		}
+		want := append([]int32(nil), c...)
+		tile := &IntTile{RowA: row, SegA: seg, K: k, Segs: segs, B: unsafe.Pointer(&b[0]), RowC: 4 * ik.Cols}
+		if r.IntN(3) > 0 {
+			tile.Start = &start[0]
+		}
+		more := r.IntN(2) == 0
+		tile.SetContinue(more)
+		for i := range lines {
+			one := *tile
+			if one.A, one.C = unsafe.Pointer(&a[i*apart]), &want[i*rows*ik.Cols]; one.Start == nil && !more {
+				one.Start = &make([]int32, ik.Cols)[0]
+			}
+			one.inRows(rows, ik.quads, 0)
+		}
+		tile.A, tile.C = unsafe.Pointer(&a[0]), &c[0]
+		ik.RunLines(tile, rows, cols, Lines{N: lines, A: apart})
+		for i, got := range c {
+			if i%ik.Cols < cols && got != want[i] {
+				t.Fatalf("case %d: %d lines of %d rows of %d fours, %d segments, %d columns, more %t: sum %d is %d, want %d", n, lines, rows, k, segs, cols, more, i, got, want[i])
+			}
 		}
 	}
 }

@@ -1,7 +1,9 @@
 package simd
 
 import (
+	"cmp"
 	"math"
+	"math/bits"
 	"unsafe"
 )
 
@@ -44,6 +46,9 @@ const CodeColumns = 32
 
 // SetColumns says how many columns are written, up to CodeColumns.
 func (t *CodeTile) SetColumns(n int) { t.mask = 1<<n - 1 }
+
+// columns is what SetColumns was given.
+func (t *CodeTile) columns() int { return bits.Len64(t.mask) }
 
 // SetLimits says between which codes results lie; see [EightBits].
 func (t *CodeTile) SetLimits(lo, hi int32) {
@@ -96,8 +101,24 @@ func (t *CodeTile) SetRounding(r uint8) { t.round = uint64(r) }
 // codeLoops are loops for each number of rows.
 type codeLoops [12]func(t *CodeTile)
 
-// codeSet makes codes: of activations by weights, and the other way round.
-type codeSet struct{ quads, rescaled, turned codeLoops }
+// codeSet makes codes: of activations by weights, also for the first half of a panel, and the other way round.
+type codeSet struct{ quads, few, rescaled, fewRescaled, turned codeLoops }
+
+// toCodes are the loops of [Ints.QuadsToCodes] for the columns of a tile.
+func (s *codeSet) toCodes(t *CodeTile) *codeLoops {
+	if t.columns() <= CodeColumns/2 {
+		return &s.few
+	}
+	return &s.quads
+}
+
+// toRescaled are those of [Ints.QuadsRescaled].
+func (s *codeSet) toRescaled(t *CodeTile) *codeLoops {
+	if t.columns() <= CodeColumns/2 {
+		return &s.fewRescaled
+	}
+	return &s.rescaled
+}
 
 // HasCodes tells whether there are tiles whose sums become codes.
 func (f *Ints) HasCodes() bool { return f != nil && f.codes != nil }
@@ -106,16 +127,16 @@ func (f *Ints) HasCodes() bool { return f != nil && f.codes != nil }
 func (f *Ints) Fuses() bool { return f != nil && f.requantiseSmall[roundFused] != nil }
 
 // QuadsToCodes is RunQuads for [Ints.HasCodes] and any number of rows, with the rounding of [Ints.Requantise].
-func (f *Ints) QuadsToCodes(t *CodeTile, rows int) { f.toCodes(t, rows, &f.codes.quads, false) }
+func (f *Ints) QuadsToCodes(t *CodeTile, rows int) { f.toCodes(t, rows, f.codes.toCodes(t), false) }
 
 // QuadsRescaled is RunQuads for any number of rows, with the rounding of [Elements.RescaleColumns].
-func (f *Ints) QuadsRescaled(t *CodeTile, rows int) { f.toCodes(t, rows, &f.codes.rescaled, false) }
+func (f *Ints) QuadsRescaled(t *CodeTile, rows int) { f.toCodes(t, rows, f.codes.toRescaled(t), false) }
 
 // SumsToCodes makes the codes of [Ints.QuadsToCodes] of rows rows of sums at C.
-func (f *Ints) SumsToCodes(t *CodeTile, rows int) { t.ofSums(rows, &f.codes.quads, false, 1) }
+func (f *Ints) SumsToCodes(t *CodeTile, rows int) { t.ofSums(rows, f.codes.toCodes(t), false, 1) }
 
 // SumsRescaled makes those of [Ints.QuadsRescaled].
-func (f *Ints) SumsRescaled(t *CodeTile, rows int) { t.ofSums(rows, &f.codes.rescaled, false, 1) }
+func (f *Ints) SumsRescaled(t *CodeTile, rows int) { t.ofSums(rows, f.codes.toRescaled(t), false, 1) }
 
 // TurnedRescaled is RunTurned for any number of rows, with the rounding of [Elements.RescaleRows].
 func (f *Ints) TurnedRescaled(t *CodeTile, rows int) { f.toCodes(t, rows, &f.codes.turned, true) }
@@ -126,15 +147,40 @@ func (f *Ints) toCodes(t *CodeTile, rows int, loops *codeLoops, turned bool) {
 		t.inRows(rows, loops, turned)
 		return
 	}
-	start := t.Start
+	start, more := t.Start, cmp.Or(t.more, 2)
 	t.Start = nil
-	f.tiles.run(&t.IntTile, rows, CodeColumns, turned)
+	f.tiles.run(&t.IntTile, rows, t.columns(), turned)
 	t.Start = start
-	more := t.more
-	if more == 0 {
-		more = 2
-	}
 	t.ofSums(rows, loops, turned, more)
+}
+
+// LinesToCodes is [Ints.QuadsToCodes] for several lines of rows rows, where [Ints.RunsPanels] says so: codes of lines lie out bytes apart.
+func (f *Ints) LinesToCodes(t *CodeTile, rows int, l Lines, out int) {
+	f.lines(t, rows, l, out, f.codes.toCodes(t))
+}
+
+// LinesRescaled is LinesToCodes for [Ints.QuadsRescaled].
+func (f *Ints) LinesRescaled(t *CodeTile, rows int, l Lines, out int) {
+	f.lines(t, rows, l, out, f.codes.toRescaled(t))
+}
+
+// lines computes lines of sums, and the codes of these.
+func (f *Ints) lines(t *CodeTile, rows int, l Lines, out int, loops *codeLoops) {
+	start, more := t.Start, cmp.Or(t.more, 2)
+	t.Start = nil
+	f.tiles.lines(&t.IntTile, rows, t.columns(), l)
+	t.Start = start
+	if out == rows*t.RowOut {
+		t.ofSums(l.N*rows, loops, false, more)
+		return
+	}
+	sums, codes := t.C, t.Out
+	for i := range l.N {
+		t.C = (*int32)(unsafe.Add(unsafe.Pointer(sums), i*rows*t.RowC))
+		t.Out = (*uint8)(unsafe.Add(unsafe.Pointer(codes), i*out))
+		t.ofSums(rows, loops, false, more)
+	}
+	t.C, t.Out = sums, codes
 }
 
 // ofSums makes codes of the sums at C, to which more may add Start.

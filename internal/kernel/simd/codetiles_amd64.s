@@ -338,6 +338,277 @@ part:
 	VZEROUPPER
 	RET
 
+// func fewCodes1VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
+TEXT ·fewCodes1VNNI(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), AX
+
+tile:
+	MOVQ    64(AX), CX
+	TESTQ   CX, CX
+	JNZ     continue
+	MOVQ    72(AX), CX
+	VMOVUPS (CX), Z0
+	JMP     begin
+
+continue:
+	MOVQ    56(AX), DX
+	LEAQ    (DX)(DX*2), DX
+	MOVQ    48(AX), DX
+	ADDQ    160(AX), DX
+	VMOVUPS (DX), Z0
+	CMPQ    CX, $0x02
+	JNE     begin
+	MOVQ    72(AX), CX
+	VPADDD  (CX), Z0, Z0
+
+begin:
+	MOVQ  8(AX), DX
+	LEAQ  (DX)(DX*2), DX
+	MOVQ  (AX), DX
+	ADDQ  160(AX), DX
+	MOVQ  40(AX), CX
+	MOVQ  32(AX), SI
+	MOVQ  24(AX), BX
+	MOVQ  16(AX), DI
+	SHLQ  $0x02, BX
+	SUBQ  BX, DI
+	TESTQ SI, SI
+	JZ    summed
+
+segment:
+	MOVQ 24(AX), BX
+
+step:
+	VMOVDQU32    (CX), Z1
+	VPBROADCASTD (DX), Z3
+	VPDPBUSD     Z1, Z3, Z0
+	ADDQ         $0x00000004, DX
+	ADDQ         $0x00000080, CX
+	DECQ         BX
+	JNZ          step
+	ADDQ         DI, DX
+	DECQ         SI
+	JNZ          segment
+
+summed:
+	MOVQ      120(AX), DX
+	MOVQ      112(AX), CX
+	MOVL      $0x00005555, BX
+	KMOVW     BX, K1
+	CMPQ      128(AX), $0x01
+	JE        up
+	JA        fused
+	VMOVDQU64 (DX), Z24
+	VMOVDQU64 64(DX), Z25
+	VMOVDQU64 128(DX), Z26
+	VMOVDQU64 192(DX), Z27
+	VMOVDQU64 256(DX), Z28
+	VPMULUDQ  Z24, Z0, Z29
+	VPSRLQ    $0x20, Z0, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z0, Z0
+	VPSUBD    Z0, Z30, Z30
+	VPSRAVD   Z28, Z30, Z0
+	JMP       quantised
+
+up:
+	VMOVDQU64 (DX), Z24
+	VMOVDQU64 64(DX), Z25
+	VMOVDQU64 128(DX), Z26
+	VMOVDQU64 192(DX), Z27
+	VMOVDQU64 256(DX), Z28
+	VPMULUDQ  Z24, Z0, Z29
+	VPSRLQ    $0x20, Z0, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z0
+	JMP       quantised
+
+fused:
+	VMOVDQU64   (DX), Z24
+	VMOVDQU64   64(DX), Z25
+	VMOVDQU64   128(DX), Z26
+	VFMADD213PS Z25, Z24, Z0
+	VPSUBD      Z26, Z0, Z0
+
+quantised:
+	MOVQ      104(AX), DX
+	LEAQ      (DX)(DX*2), DX
+	MOVQ      96(AX), DX
+	ADDQ      168(AX), DX
+	LEAQ      turnOrder<>+0(SB), BX
+	VPMOVZXBD (BX), Z27
+	CMPQ      176(AX), $0x01
+	JE        signed
+	VMOVDQU64 184(AX), Z24
+	VMOVDQU64 248(AX), Z25
+	VMOVDQU64 312(AX), Z26
+	VPACKSSDW Z0, Z0, Z0
+	VPACKSSWB Z0, Z0, Z0
+	VPMAXSB   Z24, Z0, Z0
+	VPMINSB   Z25, Z0, Z0
+	VPXORD    Z26, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	JMP       codes
+
+signed:
+	VPACKSSDW Z0, Z0, Z0
+	VPACKSSWB Z0, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+
+codes:
+	CMPL      CX, $0x0000ffff
+	JNE       part
+	VMOVDQU64 X0, (DX)
+	MOVQ      144(AX), CX
+	ADDQ      CX, 160(AX)
+	MOVQ      152(AX), CX
+	ADDQ      CX, 168(AX)
+	DECQ      136(AX)
+	JG        tile
+	VZEROUPPER
+	RET
+
+part:
+	KMOVD    CX, K1
+	VMOVDQU8 X0, K1, (DX)
+	MOVQ     144(AX), CX
+	ADDQ     CX, 160(AX)
+	MOVQ     152(AX), CX
+	ADDQ     CX, 168(AX)
+	DECQ     136(AX)
+	JG       tile
+	VZEROUPPER
+	RET
+
+// func fewRescaled1VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
+TEXT ·fewRescaled1VNNI(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), AX
+
+tile:
+	MOVQ    64(AX), CX
+	TESTQ   CX, CX
+	JNZ     continue
+	MOVQ    72(AX), CX
+	VMOVUPS (CX), Z0
+	JMP     begin
+
+continue:
+	MOVQ    56(AX), DX
+	LEAQ    (DX)(DX*2), DX
+	MOVQ    48(AX), DX
+	ADDQ    160(AX), DX
+	VMOVUPS (DX), Z0
+	CMPQ    CX, $0x02
+	JNE     begin
+	MOVQ    72(AX), CX
+	VPADDD  (CX), Z0, Z0
+
+begin:
+	MOVQ  8(AX), DX
+	LEAQ  (DX)(DX*2), DX
+	MOVQ  (AX), DX
+	ADDQ  160(AX), DX
+	MOVQ  40(AX), CX
+	MOVQ  32(AX), SI
+	MOVQ  24(AX), BX
+	MOVQ  16(AX), DI
+	SHLQ  $0x02, BX
+	SUBQ  BX, DI
+	TESTQ SI, SI
+	JZ    summed
+
+segment:
+	MOVQ 24(AX), BX
+
+step:
+	VMOVDQU32    (CX), Z1
+	VPBROADCASTD (DX), Z3
+	VPDPBUSD     Z1, Z3, Z0
+	ADDQ         $0x00000004, DX
+	ADDQ         $0x00000080, CX
+	DECQ         BX
+	JNZ          step
+	ADDQ         DI, DX
+	DECQ         SI
+	JNZ          segment
+
+summed:
+	MOVQ      120(AX), DX
+	MOVQ      112(AX), CX
+	MOVQ      CX, BX
+	KMOVW     BX, K1
+	VMOVUPS.Z (DX), K1, Z24
+	SHRQ      $0x10, BX
+	VCVTDQ2PS Z0, Z0
+	VMULPS    Z24, Z0, Z0
+	VCVTPS2DQ Z0, Z0
+	MOVQ      104(AX), DX
+	LEAQ      (DX)(DX*2), DX
+	MOVQ      96(AX), DX
+	ADDQ      168(AX), DX
+	LEAQ      turnOrder<>+0(SB), BX
+	VPMOVZXBD (BX), Z27
+	VMOVDQU64 376(AX), Z28
+	CMPQ      176(AX), $0x01
+	JE        signed
+	JA        plain
+	VMOVDQU64 184(AX), Z24
+	VMOVDQU64 248(AX), Z25
+	VMOVDQU64 312(AX), Z26
+	VPACKSSDW Z0, Z0, Z0
+	VPADDSW   Z28, Z0, Z0
+	VPACKSSWB Z0, Z0, Z0
+	VPMAXSB   Z24, Z0, Z0
+	VPMINSB   Z25, Z0, Z0
+	VPXORD    Z26, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	JMP       codes
+
+plain:
+	VPACKSSDW Z0, Z0, Z0
+	VPACKUSWB Z0, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	JMP       codes
+
+signed:
+	VPACKSSDW Z0, Z0, Z0
+	VPADDSW   Z28, Z0, Z0
+	VPACKSSWB Z0, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+
+codes:
+	CMPL      CX, $0x0000ffff
+	JNE       part
+	VMOVDQU64 X0, (DX)
+	MOVQ      144(AX), CX
+	ADDQ      CX, 160(AX)
+	MOVQ      152(AX), CX
+	ADDQ      CX, 168(AX)
+	DECQ      136(AX)
+	JG        tile
+	VZEROUPPER
+	RET
+
+part:
+	KMOVD    CX, K1
+	VMOVDQU8 X0, K1, (DX)
+	MOVQ     144(AX), CX
+	ADDQ     CX, 160(AX)
+	MOVQ     152(AX), CX
+	ADDQ     CX, 168(AX)
+	DECQ     136(AX)
+	JG       tile
+	VZEROUPPER
+	RET
+
 // func turnedRescaled1VNNI(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
 TEXT ·turnedRescaled1VNNI(SB), NOSPLIT, $0-8
@@ -846,6 +1117,314 @@ part:
 	VMOVDQU8      Y0, K1, (BX)
 	VEXTRACTI64X4 $0x01, Z0, Y24
 	VMOVDQU8      Y24, K1, (BX)(DX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+// func fewCodes2VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
+TEXT ·fewCodes2VNNI(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), AX
+
+tile:
+	MOVQ    64(AX), CX
+	TESTQ   CX, CX
+	JNZ     continue
+	MOVQ    72(AX), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS (CX), Z1
+	JMP     begin
+
+continue:
+	MOVQ    56(AX), DX
+	LEAQ    (DX)(DX*2), BX
+	MOVQ    48(AX), BX
+	ADDQ    160(AX), BX
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(DX*1), Z1
+	CMPQ    CX, $0x02
+	JNE     begin
+	MOVQ    72(AX), CX
+	VPADDD  (CX), Z0, Z0
+	VPADDD  (CX), Z1, Z1
+
+begin:
+	MOVQ  8(AX), DX
+	LEAQ  (DX)(DX*2), BX
+	MOVQ  (AX), BX
+	ADDQ  160(AX), BX
+	MOVQ  40(AX), CX
+	MOVQ  32(AX), DI
+	MOVQ  24(AX), SI
+	MOVQ  16(AX), R8
+	SHLQ  $0x02, SI
+	SUBQ  SI, R8
+	TESTQ DI, DI
+	JZ    summed
+
+segment:
+	MOVQ 24(AX), SI
+
+step:
+	VMOVDQU32    (CX), Z2
+	VPBROADCASTD (BX), Z4
+	VPDPBUSD     Z2, Z4, Z0
+	VPBROADCASTD (BX)(DX*1), Z4
+	VPDPBUSD     Z2, Z4, Z1
+	ADDQ         $0x00000004, BX
+	ADDQ         $0x00000080, CX
+	DECQ         SI
+	JNZ          step
+	ADDQ         R8, BX
+	DECQ         DI
+	JNZ          segment
+
+summed:
+	MOVQ      120(AX), DX
+	MOVQ      112(AX), CX
+	MOVL      $0x00005555, BX
+	KMOVW     BX, K1
+	CMPQ      128(AX), $0x01
+	JE        up
+	JA        fused
+	VMOVDQU64 (DX), Z24
+	VMOVDQU64 64(DX), Z25
+	VMOVDQU64 128(DX), Z26
+	VMOVDQU64 192(DX), Z27
+	VMOVDQU64 256(DX), Z28
+	VPMULUDQ  Z24, Z0, Z29
+	VPSRLQ    $0x20, Z0, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z0, Z0
+	VPSUBD    Z0, Z30, Z30
+	VPSRAVD   Z28, Z30, Z0
+	VPMULUDQ  Z24, Z1, Z29
+	VPSRLQ    $0x20, Z1, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z1, Z1
+	VPSUBD    Z1, Z30, Z30
+	VPSRAVD   Z28, Z30, Z1
+	JMP       quantised
+
+up:
+	VMOVDQU64 (DX), Z24
+	VMOVDQU64 64(DX), Z25
+	VMOVDQU64 128(DX), Z26
+	VMOVDQU64 192(DX), Z27
+	VMOVDQU64 256(DX), Z28
+	VPMULUDQ  Z24, Z0, Z29
+	VPSRLQ    $0x20, Z0, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z0
+	VPMULUDQ  Z24, Z1, Z29
+	VPSRLQ    $0x20, Z1, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z1
+	JMP       quantised
+
+fused:
+	VMOVDQU64   (DX), Z24
+	VMOVDQU64   64(DX), Z25
+	VMOVDQU64   128(DX), Z26
+	VFMADD213PS Z25, Z24, Z0
+	VPSUBD      Z26, Z0, Z0
+	VFMADD213PS Z25, Z24, Z1
+	VPSUBD      Z26, Z1, Z1
+
+quantised:
+	MOVQ      104(AX), DX
+	LEAQ      (DX)(DX*2), BX
+	MOVQ      96(AX), BX
+	ADDQ      168(AX), BX
+	LEAQ      turnOrder<>+0(SB), SI
+	VPMOVZXBD (SI), Z27
+	CMPQ      176(AX), $0x01
+	JE        signed
+	VMOVDQU64 184(AX), Z24
+	VMOVDQU64 248(AX), Z25
+	VMOVDQU64 312(AX), Z26
+	VPACKSSDW Z1, Z0, Z0
+	VPACKSSWB Z0, Z0, Z0
+	VPMAXSB   Z24, Z0, Z0
+	VPMINSB   Z25, Z0, Z0
+	VPXORD    Z26, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	JMP       codes
+
+signed:
+	VPACKSSDW Z1, Z0, Z0
+	VPACKSSWB Z0, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+
+codes:
+	CMPL          CX, $0x0000ffff
+	JNE           part
+	VMOVDQU64     X0, (BX)
+	VEXTRACTI32X4 $0x01, Z0, (BX)(DX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+part:
+	KMOVD         CX, K1
+	VMOVDQU8      X0, K1, (BX)
+	VEXTRACTI32X4 $0x01, Z0, X24
+	VMOVDQU8      X24, K1, (BX)(DX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+// func fewRescaled2VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
+TEXT ·fewRescaled2VNNI(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), AX
+
+tile:
+	MOVQ    64(AX), CX
+	TESTQ   CX, CX
+	JNZ     continue
+	MOVQ    72(AX), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS (CX), Z1
+	JMP     begin
+
+continue:
+	MOVQ    56(AX), DX
+	LEAQ    (DX)(DX*2), BX
+	MOVQ    48(AX), BX
+	ADDQ    160(AX), BX
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(DX*1), Z1
+	CMPQ    CX, $0x02
+	JNE     begin
+	MOVQ    72(AX), CX
+	VPADDD  (CX), Z0, Z0
+	VPADDD  (CX), Z1, Z1
+
+begin:
+	MOVQ  8(AX), DX
+	LEAQ  (DX)(DX*2), BX
+	MOVQ  (AX), BX
+	ADDQ  160(AX), BX
+	MOVQ  40(AX), CX
+	MOVQ  32(AX), DI
+	MOVQ  24(AX), SI
+	MOVQ  16(AX), R8
+	SHLQ  $0x02, SI
+	SUBQ  SI, R8
+	TESTQ DI, DI
+	JZ    summed
+
+segment:
+	MOVQ 24(AX), SI
+
+step:
+	VMOVDQU32    (CX), Z2
+	VPBROADCASTD (BX), Z4
+	VPDPBUSD     Z2, Z4, Z0
+	VPBROADCASTD (BX)(DX*1), Z4
+	VPDPBUSD     Z2, Z4, Z1
+	ADDQ         $0x00000004, BX
+	ADDQ         $0x00000080, CX
+	DECQ         SI
+	JNZ          step
+	ADDQ         R8, BX
+	DECQ         DI
+	JNZ          segment
+
+summed:
+	MOVQ      120(AX), DX
+	MOVQ      112(AX), CX
+	MOVQ      CX, BX
+	KMOVW     BX, K1
+	VMOVUPS.Z (DX), K1, Z24
+	SHRQ      $0x10, BX
+	VCVTDQ2PS Z0, Z0
+	VMULPS    Z24, Z0, Z0
+	VCVTPS2DQ Z0, Z0
+	VCVTDQ2PS Z1, Z1
+	VMULPS    Z24, Z1, Z1
+	VCVTPS2DQ Z1, Z1
+	MOVQ      104(AX), DX
+	LEAQ      (DX)(DX*2), BX
+	MOVQ      96(AX), BX
+	ADDQ      168(AX), BX
+	LEAQ      turnOrder<>+0(SB), SI
+	VPMOVZXBD (SI), Z27
+	VMOVDQU64 376(AX), Z28
+	CMPQ      176(AX), $0x01
+	JE        signed
+	JA        plain
+	VMOVDQU64 184(AX), Z24
+	VMOVDQU64 248(AX), Z25
+	VMOVDQU64 312(AX), Z26
+	VPACKSSDW Z1, Z0, Z0
+	VPADDSW   Z28, Z0, Z0
+	VPACKSSWB Z0, Z0, Z0
+	VPMAXSB   Z24, Z0, Z0
+	VPMINSB   Z25, Z0, Z0
+	VPXORD    Z26, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	JMP       codes
+
+plain:
+	VPACKSSDW Z1, Z0, Z0
+	VPACKUSWB Z0, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	JMP       codes
+
+signed:
+	VPACKSSDW Z1, Z0, Z0
+	VPADDSW   Z28, Z0, Z0
+	VPACKSSWB Z0, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+
+codes:
+	CMPL          CX, $0x0000ffff
+	JNE           part
+	VMOVDQU64     X0, (BX)
+	VEXTRACTI32X4 $0x01, Z0, (BX)(DX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+part:
+	KMOVD         CX, K1
+	VMOVDQU8      X0, K1, (BX)
+	VEXTRACTI32X4 $0x01, Z0, X24
+	VMOVDQU8      X24, K1, (BX)(DX*1)
 	MOVQ          144(AX), CX
 	ADDQ          CX, 160(AX)
 	MOVQ          152(AX), CX
@@ -1473,6 +2052,358 @@ part:
 	VEXTRACTI64X4 $0x01, Z0, Y24
 	VMOVDQU8      Y24, K1, (BX)(DX*1)
 	VMOVDQU8      Y4, K1, (BX)(DX*2)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+// func fewCodes3VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
+TEXT ·fewCodes3VNNI(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), AX
+
+tile:
+	MOVQ    64(AX), CX
+	TESTQ   CX, CX
+	JNZ     continue
+	MOVQ    72(AX), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS (CX), Z1
+	VMOVUPS (CX), Z2
+	JMP     begin
+
+continue:
+	MOVQ    56(AX), DX
+	LEAQ    (DX)(DX*2), BX
+	MOVQ    48(AX), BX
+	ADDQ    160(AX), BX
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(DX*1), Z1
+	VMOVUPS (BX)(DX*2), Z2
+	CMPQ    CX, $0x02
+	JNE     begin
+	MOVQ    72(AX), CX
+	VPADDD  (CX), Z0, Z0
+	VPADDD  (CX), Z1, Z1
+	VPADDD  (CX), Z2, Z2
+
+begin:
+	MOVQ  8(AX), DX
+	LEAQ  (DX)(DX*2), BX
+	MOVQ  (AX), BX
+	ADDQ  160(AX), BX
+	MOVQ  40(AX), CX
+	MOVQ  32(AX), DI
+	MOVQ  24(AX), SI
+	MOVQ  16(AX), R8
+	SHLQ  $0x02, SI
+	SUBQ  SI, R8
+	TESTQ DI, DI
+	JZ    summed
+
+segment:
+	MOVQ 24(AX), SI
+
+step:
+	VMOVDQU32    (CX), Z3
+	VPBROADCASTD (BX), Z5
+	VPDPBUSD     Z3, Z5, Z0
+	VPBROADCASTD (BX)(DX*1), Z5
+	VPDPBUSD     Z3, Z5, Z1
+	VPBROADCASTD (BX)(DX*2), Z5
+	VPDPBUSD     Z3, Z5, Z2
+	ADDQ         $0x00000004, BX
+	ADDQ         $0x00000080, CX
+	DECQ         SI
+	JNZ          step
+	ADDQ         R8, BX
+	DECQ         DI
+	JNZ          segment
+
+summed:
+	MOVQ      120(AX), DX
+	MOVQ      112(AX), CX
+	MOVL      $0x00005555, BX
+	KMOVW     BX, K1
+	CMPQ      128(AX), $0x01
+	JE        up
+	JA        fused
+	VMOVDQU64 (DX), Z24
+	VMOVDQU64 64(DX), Z25
+	VMOVDQU64 128(DX), Z26
+	VMOVDQU64 192(DX), Z27
+	VMOVDQU64 256(DX), Z28
+	VPMULUDQ  Z24, Z0, Z29
+	VPSRLQ    $0x20, Z0, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z0, Z0
+	VPSUBD    Z0, Z30, Z30
+	VPSRAVD   Z28, Z30, Z0
+	VPMULUDQ  Z24, Z1, Z29
+	VPSRLQ    $0x20, Z1, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z1, Z1
+	VPSUBD    Z1, Z30, Z30
+	VPSRAVD   Z28, Z30, Z1
+	VPMULUDQ  Z24, Z2, Z29
+	VPSRLQ    $0x20, Z2, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z2, Z2
+	VPSUBD    Z2, Z30, Z30
+	VPSRAVD   Z28, Z30, Z2
+	JMP       quantised
+
+up:
+	VMOVDQU64 (DX), Z24
+	VMOVDQU64 64(DX), Z25
+	VMOVDQU64 128(DX), Z26
+	VMOVDQU64 192(DX), Z27
+	VMOVDQU64 256(DX), Z28
+	VPMULUDQ  Z24, Z0, Z29
+	VPSRLQ    $0x20, Z0, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z0
+	VPMULUDQ  Z24, Z1, Z29
+	VPSRLQ    $0x20, Z1, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z1
+	VPMULUDQ  Z24, Z2, Z29
+	VPSRLQ    $0x20, Z2, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z2
+	JMP       quantised
+
+fused:
+	VMOVDQU64   (DX), Z24
+	VMOVDQU64   64(DX), Z25
+	VMOVDQU64   128(DX), Z26
+	VFMADD213PS Z25, Z24, Z0
+	VPSUBD      Z26, Z0, Z0
+	VFMADD213PS Z25, Z24, Z1
+	VPSUBD      Z26, Z1, Z1
+	VFMADD213PS Z25, Z24, Z2
+	VPSUBD      Z26, Z2, Z2
+
+quantised:
+	MOVQ      104(AX), DX
+	LEAQ      (DX)(DX*2), BX
+	MOVQ      96(AX), BX
+	ADDQ      168(AX), BX
+	LEAQ      turnOrder<>+0(SB), SI
+	VPMOVZXBD (SI), Z27
+	CMPQ      176(AX), $0x01
+	JE        signed
+	VMOVDQU64 184(AX), Z24
+	VMOVDQU64 248(AX), Z25
+	VMOVDQU64 312(AX), Z26
+	VPACKSSDW Z1, Z0, Z0
+	VPACKSSDW Z2, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+	VPMAXSB   Z24, Z0, Z0
+	VPMINSB   Z25, Z0, Z0
+	VPXORD    Z26, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	JMP       codes
+
+signed:
+	VPACKSSDW Z1, Z0, Z0
+	VPACKSSDW Z2, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+
+codes:
+	CMPL          CX, $0x0000ffff
+	JNE           part
+	VMOVDQU64     X0, (BX)
+	VEXTRACTI32X4 $0x01, Z0, (BX)(DX*1)
+	VEXTRACTI32X4 $0x02, Z0, (BX)(DX*2)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+part:
+	KMOVD         CX, K1
+	VMOVDQU8      X0, K1, (BX)
+	VEXTRACTI32X4 $0x01, Z0, X24
+	VMOVDQU8      X24, K1, (BX)(DX*1)
+	VEXTRACTI32X4 $0x02, Z0, X24
+	VMOVDQU8      X24, K1, (BX)(DX*2)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+// func fewRescaled3VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
+TEXT ·fewRescaled3VNNI(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), AX
+
+tile:
+	MOVQ    64(AX), CX
+	TESTQ   CX, CX
+	JNZ     continue
+	MOVQ    72(AX), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS (CX), Z1
+	VMOVUPS (CX), Z2
+	JMP     begin
+
+continue:
+	MOVQ    56(AX), DX
+	LEAQ    (DX)(DX*2), BX
+	MOVQ    48(AX), BX
+	ADDQ    160(AX), BX
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(DX*1), Z1
+	VMOVUPS (BX)(DX*2), Z2
+	CMPQ    CX, $0x02
+	JNE     begin
+	MOVQ    72(AX), CX
+	VPADDD  (CX), Z0, Z0
+	VPADDD  (CX), Z1, Z1
+	VPADDD  (CX), Z2, Z2
+
+begin:
+	MOVQ  8(AX), DX
+	LEAQ  (DX)(DX*2), BX
+	MOVQ  (AX), BX
+	ADDQ  160(AX), BX
+	MOVQ  40(AX), CX
+	MOVQ  32(AX), DI
+	MOVQ  24(AX), SI
+	MOVQ  16(AX), R8
+	SHLQ  $0x02, SI
+	SUBQ  SI, R8
+	TESTQ DI, DI
+	JZ    summed
+
+segment:
+	MOVQ 24(AX), SI
+
+step:
+	VMOVDQU32    (CX), Z3
+	VPBROADCASTD (BX), Z5
+	VPDPBUSD     Z3, Z5, Z0
+	VPBROADCASTD (BX)(DX*1), Z5
+	VPDPBUSD     Z3, Z5, Z1
+	VPBROADCASTD (BX)(DX*2), Z5
+	VPDPBUSD     Z3, Z5, Z2
+	ADDQ         $0x00000004, BX
+	ADDQ         $0x00000080, CX
+	DECQ         SI
+	JNZ          step
+	ADDQ         R8, BX
+	DECQ         DI
+	JNZ          segment
+
+summed:
+	MOVQ      120(AX), DX
+	MOVQ      112(AX), CX
+	MOVQ      CX, BX
+	KMOVW     BX, K1
+	VMOVUPS.Z (DX), K1, Z24
+	SHRQ      $0x10, BX
+	VCVTDQ2PS Z0, Z0
+	VMULPS    Z24, Z0, Z0
+	VCVTPS2DQ Z0, Z0
+	VCVTDQ2PS Z1, Z1
+	VMULPS    Z24, Z1, Z1
+	VCVTPS2DQ Z1, Z1
+	VCVTDQ2PS Z2, Z2
+	VMULPS    Z24, Z2, Z2
+	VCVTPS2DQ Z2, Z2
+	MOVQ      104(AX), DX
+	LEAQ      (DX)(DX*2), BX
+	MOVQ      96(AX), BX
+	ADDQ      168(AX), BX
+	LEAQ      turnOrder<>+0(SB), SI
+	VPMOVZXBD (SI), Z27
+	VMOVDQU64 376(AX), Z28
+	CMPQ      176(AX), $0x01
+	JE        signed
+	JA        plain
+	VMOVDQU64 184(AX), Z24
+	VMOVDQU64 248(AX), Z25
+	VMOVDQU64 312(AX), Z26
+	VPACKSSDW Z1, Z0, Z0
+	VPADDSW   Z28, Z0, Z0
+	VPACKSSDW Z2, Z2, Z2
+	VPADDSW   Z28, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+	VPMAXSB   Z24, Z0, Z0
+	VPMINSB   Z25, Z0, Z0
+	VPXORD    Z26, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	JMP       codes
+
+plain:
+	VPACKSSDW Z1, Z0, Z0
+	VPACKSSDW Z2, Z2, Z2
+	VPACKUSWB Z2, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	JMP       codes
+
+signed:
+	VPACKSSDW Z1, Z0, Z0
+	VPADDSW   Z28, Z0, Z0
+	VPACKSSDW Z2, Z2, Z2
+	VPADDSW   Z28, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+
+codes:
+	CMPL          CX, $0x0000ffff
+	JNE           part
+	VMOVDQU64     X0, (BX)
+	VEXTRACTI32X4 $0x01, Z0, (BX)(DX*1)
+	VEXTRACTI32X4 $0x02, Z0, (BX)(DX*2)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+part:
+	KMOVD         CX, K1
+	VMOVDQU8      X0, K1, (BX)
+	VEXTRACTI32X4 $0x01, Z0, X24
+	VMOVDQU8      X24, K1, (BX)(DX*1)
+	VEXTRACTI32X4 $0x02, Z0, X24
+	VMOVDQU8      X24, K1, (BX)(DX*2)
 	MOVQ          144(AX), CX
 	ADDQ          CX, 160(AX)
 	MOVQ          152(AX), CX
@@ -2204,6 +3135,395 @@ part:
 	VMOVDQU8      Y4, K1, (SI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z4, Y24
 	VMOVDQU8      Y24, K1, (SI)(BX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+// func fewCodes4VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
+TEXT ·fewCodes4VNNI(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), AX
+
+tile:
+	MOVQ    64(AX), CX
+	TESTQ   CX, CX
+	JNZ     continue
+	MOVQ    72(AX), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS (CX), Z1
+	VMOVUPS (CX), Z2
+	VMOVUPS (CX), Z3
+	JMP     begin
+
+continue:
+	MOVQ    56(AX), DX
+	LEAQ    (DX)(DX*2), BX
+	MOVQ    48(AX), SI
+	ADDQ    160(AX), SI
+	VMOVUPS (SI), Z0
+	VMOVUPS (SI)(DX*1), Z1
+	VMOVUPS (SI)(DX*2), Z2
+	VMOVUPS (SI)(BX*1), Z3
+	CMPQ    CX, $0x02
+	JNE     begin
+	MOVQ    72(AX), CX
+	VPADDD  (CX), Z0, Z0
+	VPADDD  (CX), Z1, Z1
+	VPADDD  (CX), Z2, Z2
+	VPADDD  (CX), Z3, Z3
+
+begin:
+	MOVQ  8(AX), DX
+	LEAQ  (DX)(DX*2), BX
+	MOVQ  (AX), SI
+	ADDQ  160(AX), SI
+	MOVQ  40(AX), CX
+	MOVQ  32(AX), R8
+	MOVQ  24(AX), DI
+	MOVQ  16(AX), R9
+	SHLQ  $0x02, DI
+	SUBQ  DI, R9
+	TESTQ R8, R8
+	JZ    summed
+
+segment:
+	MOVQ 24(AX), DI
+
+step:
+	VMOVDQU32    (CX), Z4
+	VPBROADCASTD (SI), Z6
+	VPDPBUSD     Z4, Z6, Z0
+	VPBROADCASTD (SI)(DX*1), Z6
+	VPDPBUSD     Z4, Z6, Z1
+	VPBROADCASTD (SI)(DX*2), Z6
+	VPDPBUSD     Z4, Z6, Z2
+	VPBROADCASTD (SI)(BX*1), Z6
+	VPDPBUSD     Z4, Z6, Z3
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000080, CX
+	DECQ         DI
+	JNZ          step
+	ADDQ         R9, SI
+	DECQ         R8
+	JNZ          segment
+
+summed:
+	MOVQ      120(AX), DX
+	MOVQ      112(AX), CX
+	MOVL      $0x00005555, BX
+	KMOVW     BX, K1
+	CMPQ      128(AX), $0x01
+	JE        up
+	JA        fused
+	VMOVDQU64 (DX), Z24
+	VMOVDQU64 64(DX), Z25
+	VMOVDQU64 128(DX), Z26
+	VMOVDQU64 192(DX), Z27
+	VMOVDQU64 256(DX), Z28
+	VPMULUDQ  Z24, Z0, Z29
+	VPSRLQ    $0x20, Z0, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z0, Z0
+	VPSUBD    Z0, Z30, Z30
+	VPSRAVD   Z28, Z30, Z0
+	VPMULUDQ  Z24, Z1, Z29
+	VPSRLQ    $0x20, Z1, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z1, Z1
+	VPSUBD    Z1, Z30, Z30
+	VPSRAVD   Z28, Z30, Z1
+	VPMULUDQ  Z24, Z2, Z29
+	VPSRLQ    $0x20, Z2, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z2, Z2
+	VPSUBD    Z2, Z30, Z30
+	VPSRAVD   Z28, Z30, Z2
+	VPMULUDQ  Z24, Z3, Z29
+	VPSRLQ    $0x20, Z3, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z3, Z3
+	VPSUBD    Z3, Z30, Z30
+	VPSRAVD   Z28, Z30, Z3
+	JMP       quantised
+
+up:
+	VMOVDQU64 (DX), Z24
+	VMOVDQU64 64(DX), Z25
+	VMOVDQU64 128(DX), Z26
+	VMOVDQU64 192(DX), Z27
+	VMOVDQU64 256(DX), Z28
+	VPMULUDQ  Z24, Z0, Z29
+	VPSRLQ    $0x20, Z0, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z0
+	VPMULUDQ  Z24, Z1, Z29
+	VPSRLQ    $0x20, Z1, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z1
+	VPMULUDQ  Z24, Z2, Z29
+	VPSRLQ    $0x20, Z2, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z2
+	VPMULUDQ  Z24, Z3, Z29
+	VPSRLQ    $0x20, Z3, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z3
+	JMP       quantised
+
+fused:
+	VMOVDQU64   (DX), Z24
+	VMOVDQU64   64(DX), Z25
+	VMOVDQU64   128(DX), Z26
+	VFMADD213PS Z25, Z24, Z0
+	VPSUBD      Z26, Z0, Z0
+	VFMADD213PS Z25, Z24, Z1
+	VPSUBD      Z26, Z1, Z1
+	VFMADD213PS Z25, Z24, Z2
+	VPSUBD      Z26, Z2, Z2
+	VFMADD213PS Z25, Z24, Z3
+	VPSUBD      Z26, Z3, Z3
+
+quantised:
+	MOVQ      104(AX), DX
+	LEAQ      (DX)(DX*2), BX
+	MOVQ      96(AX), SI
+	ADDQ      168(AX), SI
+	LEAQ      turnOrder<>+0(SB), DI
+	VPMOVZXBD (DI), Z27
+	CMPQ      176(AX), $0x01
+	JE        signed
+	VMOVDQU64 184(AX), Z24
+	VMOVDQU64 248(AX), Z25
+	VMOVDQU64 312(AX), Z26
+	VPACKSSDW Z1, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+	VPMAXSB   Z24, Z0, Z0
+	VPMINSB   Z25, Z0, Z0
+	VPXORD    Z26, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	JMP       codes
+
+signed:
+	VPACKSSDW Z1, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+
+codes:
+	CMPL          CX, $0x0000ffff
+	JNE           part
+	VMOVDQU64     X0, (SI)
+	VEXTRACTI32X4 $0x01, Z0, (SI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z0, (SI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z0, (SI)(BX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+part:
+	KMOVD         CX, K1
+	VMOVDQU8      X0, K1, (SI)
+	VEXTRACTI32X4 $0x01, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(BX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+// func fewRescaled4VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
+TEXT ·fewRescaled4VNNI(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), AX
+
+tile:
+	MOVQ    64(AX), CX
+	TESTQ   CX, CX
+	JNZ     continue
+	MOVQ    72(AX), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS (CX), Z1
+	VMOVUPS (CX), Z2
+	VMOVUPS (CX), Z3
+	JMP     begin
+
+continue:
+	MOVQ    56(AX), DX
+	LEAQ    (DX)(DX*2), BX
+	MOVQ    48(AX), SI
+	ADDQ    160(AX), SI
+	VMOVUPS (SI), Z0
+	VMOVUPS (SI)(DX*1), Z1
+	VMOVUPS (SI)(DX*2), Z2
+	VMOVUPS (SI)(BX*1), Z3
+	CMPQ    CX, $0x02
+	JNE     begin
+	MOVQ    72(AX), CX
+	VPADDD  (CX), Z0, Z0
+	VPADDD  (CX), Z1, Z1
+	VPADDD  (CX), Z2, Z2
+	VPADDD  (CX), Z3, Z3
+
+begin:
+	MOVQ  8(AX), DX
+	LEAQ  (DX)(DX*2), BX
+	MOVQ  (AX), SI
+	ADDQ  160(AX), SI
+	MOVQ  40(AX), CX
+	MOVQ  32(AX), R8
+	MOVQ  24(AX), DI
+	MOVQ  16(AX), R9
+	SHLQ  $0x02, DI
+	SUBQ  DI, R9
+	TESTQ R8, R8
+	JZ    summed
+
+segment:
+	MOVQ 24(AX), DI
+
+step:
+	VMOVDQU32    (CX), Z4
+	VPBROADCASTD (SI), Z6
+	VPDPBUSD     Z4, Z6, Z0
+	VPBROADCASTD (SI)(DX*1), Z6
+	VPDPBUSD     Z4, Z6, Z1
+	VPBROADCASTD (SI)(DX*2), Z6
+	VPDPBUSD     Z4, Z6, Z2
+	VPBROADCASTD (SI)(BX*1), Z6
+	VPDPBUSD     Z4, Z6, Z3
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000080, CX
+	DECQ         DI
+	JNZ          step
+	ADDQ         R9, SI
+	DECQ         R8
+	JNZ          segment
+
+summed:
+	MOVQ      120(AX), DX
+	MOVQ      112(AX), CX
+	MOVQ      CX, BX
+	KMOVW     BX, K1
+	VMOVUPS.Z (DX), K1, Z24
+	SHRQ      $0x10, BX
+	VCVTDQ2PS Z0, Z0
+	VMULPS    Z24, Z0, Z0
+	VCVTPS2DQ Z0, Z0
+	VCVTDQ2PS Z1, Z1
+	VMULPS    Z24, Z1, Z1
+	VCVTPS2DQ Z1, Z1
+	VCVTDQ2PS Z2, Z2
+	VMULPS    Z24, Z2, Z2
+	VCVTPS2DQ Z2, Z2
+	VCVTDQ2PS Z3, Z3
+	VMULPS    Z24, Z3, Z3
+	VCVTPS2DQ Z3, Z3
+	MOVQ      104(AX), DX
+	LEAQ      (DX)(DX*2), BX
+	MOVQ      96(AX), SI
+	ADDQ      168(AX), SI
+	LEAQ      turnOrder<>+0(SB), DI
+	VPMOVZXBD (DI), Z27
+	VMOVDQU64 376(AX), Z28
+	CMPQ      176(AX), $0x01
+	JE        signed
+	JA        plain
+	VMOVDQU64 184(AX), Z24
+	VMOVDQU64 248(AX), Z25
+	VMOVDQU64 312(AX), Z26
+	VPACKSSDW Z1, Z0, Z0
+	VPADDSW   Z28, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPADDSW   Z28, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+	VPMAXSB   Z24, Z0, Z0
+	VPMINSB   Z25, Z0, Z0
+	VPXORD    Z26, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	JMP       codes
+
+plain:
+	VPACKSSDW Z1, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPACKUSWB Z2, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	JMP       codes
+
+signed:
+	VPACKSSDW Z1, Z0, Z0
+	VPADDSW   Z28, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPADDSW   Z28, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+
+codes:
+	CMPL          CX, $0x0000ffff
+	JNE           part
+	VMOVDQU64     X0, (SI)
+	VEXTRACTI32X4 $0x01, Z0, (SI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z0, (SI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z0, (SI)(BX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+part:
+	KMOVD         CX, K1
+	VMOVDQU8      X0, K1, (SI)
+	VEXTRACTI32X4 $0x01, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(BX*1)
 	MOVQ          144(AX), CX
 	ADDQ          CX, 160(AX)
 	MOVQ          152(AX), CX
@@ -3061,6 +4381,469 @@ part:
 	VEXTRACTI64X4 $0x01, Z4, Y24
 	VMOVDQU8      Y24, K1, (SI)(BX*1)
 	VMOVDQU8      Y8, K1, (DI)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+// func fewCodes5VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
+TEXT ·fewCodes5VNNI(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), AX
+
+tile:
+	MOVQ    64(AX), CX
+	TESTQ   CX, CX
+	JNZ     continue
+	MOVQ    72(AX), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS (CX), Z1
+	VMOVUPS (CX), Z2
+	VMOVUPS (CX), Z3
+	VMOVUPS (CX), Z4
+	JMP     begin
+
+continue:
+	MOVQ    56(AX), DX
+	LEAQ    (DX)(DX*2), BX
+	MOVQ    48(AX), SI
+	LEAQ    (SI)(DX*4), DI
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
+	VMOVUPS (SI), Z0
+	VMOVUPS (SI)(DX*1), Z1
+	VMOVUPS (SI)(DX*2), Z2
+	VMOVUPS (SI)(BX*1), Z3
+	VMOVUPS (DI), Z4
+	CMPQ    CX, $0x02
+	JNE     begin
+	MOVQ    72(AX), CX
+	VPADDD  (CX), Z0, Z0
+	VPADDD  (CX), Z1, Z1
+	VPADDD  (CX), Z2, Z2
+	VPADDD  (CX), Z3, Z3
+	VPADDD  (CX), Z4, Z4
+
+begin:
+	MOVQ  8(AX), DX
+	LEAQ  (DX)(DX*2), BX
+	MOVQ  (AX), SI
+	LEAQ  (SI)(DX*4), DI
+	ADDQ  160(AX), SI
+	ADDQ  160(AX), DI
+	MOVQ  40(AX), CX
+	MOVQ  32(AX), R9
+	MOVQ  24(AX), R8
+	MOVQ  16(AX), R10
+	SHLQ  $0x02, R8
+	SUBQ  R8, R10
+	TESTQ R9, R9
+	JZ    summed
+
+segment:
+	MOVQ 24(AX), R8
+
+step:
+	VMOVDQU32    (CX), Z5
+	VPBROADCASTD (SI), Z7
+	VPDPBUSD     Z5, Z7, Z0
+	VPBROADCASTD (SI)(DX*1), Z7
+	VPDPBUSD     Z5, Z7, Z1
+	VPBROADCASTD (SI)(DX*2), Z7
+	VPDPBUSD     Z5, Z7, Z2
+	VPBROADCASTD (SI)(BX*1), Z7
+	VPDPBUSD     Z5, Z7, Z3
+	VPBROADCASTD (DI), Z7
+	VPDPBUSD     Z5, Z7, Z4
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000004, DI
+	ADDQ         $0x00000080, CX
+	DECQ         R8
+	JNZ          step
+	ADDQ         R10, SI
+	ADDQ         R10, DI
+	DECQ         R9
+	JNZ          segment
+
+summed:
+	MOVQ      120(AX), DX
+	MOVQ      112(AX), CX
+	MOVL      $0x00005555, BX
+	KMOVW     BX, K1
+	CMPQ      128(AX), $0x01
+	JE        up
+	JA        fused
+	VMOVDQU64 (DX), Z24
+	VMOVDQU64 64(DX), Z25
+	VMOVDQU64 128(DX), Z26
+	VMOVDQU64 192(DX), Z27
+	VMOVDQU64 256(DX), Z28
+	VPMULUDQ  Z24, Z0, Z29
+	VPSRLQ    $0x20, Z0, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z0, Z0
+	VPSUBD    Z0, Z30, Z30
+	VPSRAVD   Z28, Z30, Z0
+	VPMULUDQ  Z24, Z1, Z29
+	VPSRLQ    $0x20, Z1, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z1, Z1
+	VPSUBD    Z1, Z30, Z30
+	VPSRAVD   Z28, Z30, Z1
+	VPMULUDQ  Z24, Z2, Z29
+	VPSRLQ    $0x20, Z2, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z2, Z2
+	VPSUBD    Z2, Z30, Z30
+	VPSRAVD   Z28, Z30, Z2
+	VPMULUDQ  Z24, Z3, Z29
+	VPSRLQ    $0x20, Z3, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z3, Z3
+	VPSUBD    Z3, Z30, Z30
+	VPSRAVD   Z28, Z30, Z3
+	VPMULUDQ  Z24, Z4, Z29
+	VPSRLQ    $0x20, Z4, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z4, Z4
+	VPSUBD    Z4, Z30, Z30
+	VPSRAVD   Z28, Z30, Z4
+	JMP       quantised
+
+up:
+	VMOVDQU64 (DX), Z24
+	VMOVDQU64 64(DX), Z25
+	VMOVDQU64 128(DX), Z26
+	VMOVDQU64 192(DX), Z27
+	VMOVDQU64 256(DX), Z28
+	VPMULUDQ  Z24, Z0, Z29
+	VPSRLQ    $0x20, Z0, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z0
+	VPMULUDQ  Z24, Z1, Z29
+	VPSRLQ    $0x20, Z1, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z1
+	VPMULUDQ  Z24, Z2, Z29
+	VPSRLQ    $0x20, Z2, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z2
+	VPMULUDQ  Z24, Z3, Z29
+	VPSRLQ    $0x20, Z3, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z3
+	VPMULUDQ  Z24, Z4, Z29
+	VPSRLQ    $0x20, Z4, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z4
+	JMP       quantised
+
+fused:
+	VMOVDQU64   (DX), Z24
+	VMOVDQU64   64(DX), Z25
+	VMOVDQU64   128(DX), Z26
+	VFMADD213PS Z25, Z24, Z0
+	VPSUBD      Z26, Z0, Z0
+	VFMADD213PS Z25, Z24, Z1
+	VPSUBD      Z26, Z1, Z1
+	VFMADD213PS Z25, Z24, Z2
+	VPSUBD      Z26, Z2, Z2
+	VFMADD213PS Z25, Z24, Z3
+	VPSUBD      Z26, Z3, Z3
+	VFMADD213PS Z25, Z24, Z4
+	VPSUBD      Z26, Z4, Z4
+
+quantised:
+	MOVQ      104(AX), DX
+	LEAQ      (DX)(DX*2), BX
+	MOVQ      96(AX), SI
+	LEAQ      (SI)(DX*4), DI
+	ADDQ      168(AX), SI
+	ADDQ      168(AX), DI
+	LEAQ      turnOrder<>+0(SB), R8
+	VPMOVZXBD (R8), Z27
+	CMPQ      176(AX), $0x01
+	JE        signed
+	VMOVDQU64 184(AX), Z24
+	VMOVDQU64 248(AX), Z25
+	VMOVDQU64 312(AX), Z26
+	VPACKSSDW Z1, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+	VPMAXSB   Z24, Z0, Z0
+	VPMINSB   Z25, Z0, Z0
+	VPXORD    Z26, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	VPACKSSDW Z4, Z4, Z4
+	VPACKSSWB Z4, Z4, Z4
+	VPMAXSB   Z24, Z4, Z4
+	VPMINSB   Z25, Z4, Z4
+	VPXORD    Z26, Z4, Z4
+	VPERMD    Z4, Z27, Z4
+	JMP       codes
+
+signed:
+	VPACKSSDW Z1, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	VPACKSSDW Z4, Z4, Z4
+	VPACKSSWB Z4, Z4, Z4
+	VPERMD    Z4, Z27, Z4
+
+codes:
+	CMPL          CX, $0x0000ffff
+	JNE           part
+	VMOVDQU64     X0, (SI)
+	VEXTRACTI32X4 $0x01, Z0, (SI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z0, (SI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z0, (SI)(BX*1)
+	VMOVDQU64     X4, (DI)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+part:
+	KMOVD         CX, K1
+	VMOVDQU8      X0, K1, (SI)
+	VEXTRACTI32X4 $0x01, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(BX*1)
+	VMOVDQU8      X4, K1, (DI)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+// func fewRescaled5VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
+TEXT ·fewRescaled5VNNI(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), AX
+
+tile:
+	MOVQ    64(AX), CX
+	TESTQ   CX, CX
+	JNZ     continue
+	MOVQ    72(AX), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS (CX), Z1
+	VMOVUPS (CX), Z2
+	VMOVUPS (CX), Z3
+	VMOVUPS (CX), Z4
+	JMP     begin
+
+continue:
+	MOVQ    56(AX), DX
+	LEAQ    (DX)(DX*2), BX
+	MOVQ    48(AX), SI
+	LEAQ    (SI)(DX*4), DI
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
+	VMOVUPS (SI), Z0
+	VMOVUPS (SI)(DX*1), Z1
+	VMOVUPS (SI)(DX*2), Z2
+	VMOVUPS (SI)(BX*1), Z3
+	VMOVUPS (DI), Z4
+	CMPQ    CX, $0x02
+	JNE     begin
+	MOVQ    72(AX), CX
+	VPADDD  (CX), Z0, Z0
+	VPADDD  (CX), Z1, Z1
+	VPADDD  (CX), Z2, Z2
+	VPADDD  (CX), Z3, Z3
+	VPADDD  (CX), Z4, Z4
+
+begin:
+	MOVQ  8(AX), DX
+	LEAQ  (DX)(DX*2), BX
+	MOVQ  (AX), SI
+	LEAQ  (SI)(DX*4), DI
+	ADDQ  160(AX), SI
+	ADDQ  160(AX), DI
+	MOVQ  40(AX), CX
+	MOVQ  32(AX), R9
+	MOVQ  24(AX), R8
+	MOVQ  16(AX), R10
+	SHLQ  $0x02, R8
+	SUBQ  R8, R10
+	TESTQ R9, R9
+	JZ    summed
+
+segment:
+	MOVQ 24(AX), R8
+
+step:
+	VMOVDQU32    (CX), Z5
+	VPBROADCASTD (SI), Z7
+	VPDPBUSD     Z5, Z7, Z0
+	VPBROADCASTD (SI)(DX*1), Z7
+	VPDPBUSD     Z5, Z7, Z1
+	VPBROADCASTD (SI)(DX*2), Z7
+	VPDPBUSD     Z5, Z7, Z2
+	VPBROADCASTD (SI)(BX*1), Z7
+	VPDPBUSD     Z5, Z7, Z3
+	VPBROADCASTD (DI), Z7
+	VPDPBUSD     Z5, Z7, Z4
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000004, DI
+	ADDQ         $0x00000080, CX
+	DECQ         R8
+	JNZ          step
+	ADDQ         R10, SI
+	ADDQ         R10, DI
+	DECQ         R9
+	JNZ          segment
+
+summed:
+	MOVQ      120(AX), DX
+	MOVQ      112(AX), CX
+	MOVQ      CX, BX
+	KMOVW     BX, K1
+	VMOVUPS.Z (DX), K1, Z24
+	SHRQ      $0x10, BX
+	VCVTDQ2PS Z0, Z0
+	VMULPS    Z24, Z0, Z0
+	VCVTPS2DQ Z0, Z0
+	VCVTDQ2PS Z1, Z1
+	VMULPS    Z24, Z1, Z1
+	VCVTPS2DQ Z1, Z1
+	VCVTDQ2PS Z2, Z2
+	VMULPS    Z24, Z2, Z2
+	VCVTPS2DQ Z2, Z2
+	VCVTDQ2PS Z3, Z3
+	VMULPS    Z24, Z3, Z3
+	VCVTPS2DQ Z3, Z3
+	VCVTDQ2PS Z4, Z4
+	VMULPS    Z24, Z4, Z4
+	VCVTPS2DQ Z4, Z4
+	MOVQ      104(AX), DX
+	LEAQ      (DX)(DX*2), BX
+	MOVQ      96(AX), SI
+	LEAQ      (SI)(DX*4), DI
+	ADDQ      168(AX), SI
+	ADDQ      168(AX), DI
+	LEAQ      turnOrder<>+0(SB), R8
+	VPMOVZXBD (R8), Z27
+	VMOVDQU64 376(AX), Z28
+	CMPQ      176(AX), $0x01
+	JE        signed
+	JA        plain
+	VMOVDQU64 184(AX), Z24
+	VMOVDQU64 248(AX), Z25
+	VMOVDQU64 312(AX), Z26
+	VPACKSSDW Z1, Z0, Z0
+	VPADDSW   Z28, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPADDSW   Z28, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+	VPMAXSB   Z24, Z0, Z0
+	VPMINSB   Z25, Z0, Z0
+	VPXORD    Z26, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	VPACKSSDW Z4, Z4, Z4
+	VPADDSW   Z28, Z4, Z4
+	VPACKSSWB Z4, Z4, Z4
+	VPMAXSB   Z24, Z4, Z4
+	VPMINSB   Z25, Z4, Z4
+	VPXORD    Z26, Z4, Z4
+	VPERMD    Z4, Z27, Z4
+	JMP       codes
+
+plain:
+	VPACKSSDW Z1, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPACKUSWB Z2, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	VPACKSSDW Z4, Z4, Z4
+	VPACKUSWB Z4, Z4, Z4
+	VPERMD    Z4, Z27, Z4
+	JMP       codes
+
+signed:
+	VPACKSSDW Z1, Z0, Z0
+	VPADDSW   Z28, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPADDSW   Z28, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	VPACKSSDW Z4, Z4, Z4
+	VPADDSW   Z28, Z4, Z4
+	VPACKSSWB Z4, Z4, Z4
+	VPERMD    Z4, Z27, Z4
+
+codes:
+	CMPL          CX, $0x0000ffff
+	JNE           part
+	VMOVDQU64     X0, (SI)
+	VEXTRACTI32X4 $0x01, Z0, (SI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z0, (SI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z0, (SI)(BX*1)
+	VMOVDQU64     X4, (DI)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+part:
+	KMOVD         CX, K1
+	VMOVDQU8      X0, K1, (SI)
+	VEXTRACTI32X4 $0x01, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(BX*1)
+	VMOVDQU8      X4, K1, (DI)
 	MOVQ          144(AX), CX
 	ADDQ          CX, 160(AX)
 	MOVQ          152(AX), CX
@@ -4030,6 +5813,506 @@ part:
 	VMOVDQU8      Y8, K1, (DI)
 	VEXTRACTI64X4 $0x01, Z8, Y24
 	VMOVDQU8      Y24, K1, (DI)(DX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+// func fewCodes6VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
+TEXT ·fewCodes6VNNI(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), AX
+
+tile:
+	MOVQ    64(AX), CX
+	TESTQ   CX, CX
+	JNZ     continue
+	MOVQ    72(AX), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS (CX), Z1
+	VMOVUPS (CX), Z2
+	VMOVUPS (CX), Z3
+	VMOVUPS (CX), Z4
+	VMOVUPS (CX), Z5
+	JMP     begin
+
+continue:
+	MOVQ    56(AX), DX
+	LEAQ    (DX)(DX*2), BX
+	MOVQ    48(AX), SI
+	LEAQ    (SI)(DX*4), DI
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
+	VMOVUPS (SI), Z0
+	VMOVUPS (SI)(DX*1), Z1
+	VMOVUPS (SI)(DX*2), Z2
+	VMOVUPS (SI)(BX*1), Z3
+	VMOVUPS (DI), Z4
+	VMOVUPS (DI)(DX*1), Z5
+	CMPQ    CX, $0x02
+	JNE     begin
+	MOVQ    72(AX), CX
+	VPADDD  (CX), Z0, Z0
+	VPADDD  (CX), Z1, Z1
+	VPADDD  (CX), Z2, Z2
+	VPADDD  (CX), Z3, Z3
+	VPADDD  (CX), Z4, Z4
+	VPADDD  (CX), Z5, Z5
+
+begin:
+	MOVQ  8(AX), DX
+	LEAQ  (DX)(DX*2), BX
+	MOVQ  (AX), SI
+	LEAQ  (SI)(DX*4), DI
+	ADDQ  160(AX), SI
+	ADDQ  160(AX), DI
+	MOVQ  40(AX), CX
+	MOVQ  32(AX), R9
+	MOVQ  24(AX), R8
+	MOVQ  16(AX), R10
+	SHLQ  $0x02, R8
+	SUBQ  R8, R10
+	TESTQ R9, R9
+	JZ    summed
+
+segment:
+	MOVQ 24(AX), R8
+
+step:
+	VMOVDQU32    (CX), Z6
+	VPBROADCASTD (SI), Z8
+	VPDPBUSD     Z6, Z8, Z0
+	VPBROADCASTD (SI)(DX*1), Z8
+	VPDPBUSD     Z6, Z8, Z1
+	VPBROADCASTD (SI)(DX*2), Z8
+	VPDPBUSD     Z6, Z8, Z2
+	VPBROADCASTD (SI)(BX*1), Z8
+	VPDPBUSD     Z6, Z8, Z3
+	VPBROADCASTD (DI), Z8
+	VPDPBUSD     Z6, Z8, Z4
+	VPBROADCASTD (DI)(DX*1), Z8
+	VPDPBUSD     Z6, Z8, Z5
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000004, DI
+	ADDQ         $0x00000080, CX
+	DECQ         R8
+	JNZ          step
+	ADDQ         R10, SI
+	ADDQ         R10, DI
+	DECQ         R9
+	JNZ          segment
+
+summed:
+	MOVQ      120(AX), DX
+	MOVQ      112(AX), CX
+	MOVL      $0x00005555, BX
+	KMOVW     BX, K1
+	CMPQ      128(AX), $0x01
+	JE        up
+	JA        fused
+	VMOVDQU64 (DX), Z24
+	VMOVDQU64 64(DX), Z25
+	VMOVDQU64 128(DX), Z26
+	VMOVDQU64 192(DX), Z27
+	VMOVDQU64 256(DX), Z28
+	VPMULUDQ  Z24, Z0, Z29
+	VPSRLQ    $0x20, Z0, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z0, Z0
+	VPSUBD    Z0, Z30, Z30
+	VPSRAVD   Z28, Z30, Z0
+	VPMULUDQ  Z24, Z1, Z29
+	VPSRLQ    $0x20, Z1, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z1, Z1
+	VPSUBD    Z1, Z30, Z30
+	VPSRAVD   Z28, Z30, Z1
+	VPMULUDQ  Z24, Z2, Z29
+	VPSRLQ    $0x20, Z2, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z2, Z2
+	VPSUBD    Z2, Z30, Z30
+	VPSRAVD   Z28, Z30, Z2
+	VPMULUDQ  Z24, Z3, Z29
+	VPSRLQ    $0x20, Z3, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z3, Z3
+	VPSUBD    Z3, Z30, Z30
+	VPSRAVD   Z28, Z30, Z3
+	VPMULUDQ  Z24, Z4, Z29
+	VPSRLQ    $0x20, Z4, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z4, Z4
+	VPSUBD    Z4, Z30, Z30
+	VPSRAVD   Z28, Z30, Z4
+	VPMULUDQ  Z24, Z5, Z29
+	VPSRLQ    $0x20, Z5, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z5, Z5
+	VPSUBD    Z5, Z30, Z30
+	VPSRAVD   Z28, Z30, Z5
+	JMP       quantised
+
+up:
+	VMOVDQU64 (DX), Z24
+	VMOVDQU64 64(DX), Z25
+	VMOVDQU64 128(DX), Z26
+	VMOVDQU64 192(DX), Z27
+	VMOVDQU64 256(DX), Z28
+	VPMULUDQ  Z24, Z0, Z29
+	VPSRLQ    $0x20, Z0, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z0
+	VPMULUDQ  Z24, Z1, Z29
+	VPSRLQ    $0x20, Z1, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z1
+	VPMULUDQ  Z24, Z2, Z29
+	VPSRLQ    $0x20, Z2, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z2
+	VPMULUDQ  Z24, Z3, Z29
+	VPSRLQ    $0x20, Z3, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z3
+	VPMULUDQ  Z24, Z4, Z29
+	VPSRLQ    $0x20, Z4, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z4
+	VPMULUDQ  Z24, Z5, Z29
+	VPSRLQ    $0x20, Z5, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z5
+	JMP       quantised
+
+fused:
+	VMOVDQU64   (DX), Z24
+	VMOVDQU64   64(DX), Z25
+	VMOVDQU64   128(DX), Z26
+	VFMADD213PS Z25, Z24, Z0
+	VPSUBD      Z26, Z0, Z0
+	VFMADD213PS Z25, Z24, Z1
+	VPSUBD      Z26, Z1, Z1
+	VFMADD213PS Z25, Z24, Z2
+	VPSUBD      Z26, Z2, Z2
+	VFMADD213PS Z25, Z24, Z3
+	VPSUBD      Z26, Z3, Z3
+	VFMADD213PS Z25, Z24, Z4
+	VPSUBD      Z26, Z4, Z4
+	VFMADD213PS Z25, Z24, Z5
+	VPSUBD      Z26, Z5, Z5
+
+quantised:
+	MOVQ      104(AX), DX
+	LEAQ      (DX)(DX*2), BX
+	MOVQ      96(AX), SI
+	LEAQ      (SI)(DX*4), DI
+	ADDQ      168(AX), SI
+	ADDQ      168(AX), DI
+	LEAQ      turnOrder<>+0(SB), R8
+	VPMOVZXBD (R8), Z27
+	CMPQ      176(AX), $0x01
+	JE        signed
+	VMOVDQU64 184(AX), Z24
+	VMOVDQU64 248(AX), Z25
+	VMOVDQU64 312(AX), Z26
+	VPACKSSDW Z1, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+	VPMAXSB   Z24, Z0, Z0
+	VPMINSB   Z25, Z0, Z0
+	VPXORD    Z26, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	VPACKSSDW Z5, Z4, Z4
+	VPACKSSWB Z4, Z4, Z4
+	VPMAXSB   Z24, Z4, Z4
+	VPMINSB   Z25, Z4, Z4
+	VPXORD    Z26, Z4, Z4
+	VPERMD    Z4, Z27, Z4
+	JMP       codes
+
+signed:
+	VPACKSSDW Z1, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	VPACKSSDW Z5, Z4, Z4
+	VPACKSSWB Z4, Z4, Z4
+	VPERMD    Z4, Z27, Z4
+
+codes:
+	CMPL          CX, $0x0000ffff
+	JNE           part
+	VMOVDQU64     X0, (SI)
+	VEXTRACTI32X4 $0x01, Z0, (SI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z0, (SI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z0, (SI)(BX*1)
+	VMOVDQU64     X4, (DI)
+	VEXTRACTI32X4 $0x01, Z4, (DI)(DX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+part:
+	KMOVD         CX, K1
+	VMOVDQU8      X0, K1, (SI)
+	VEXTRACTI32X4 $0x01, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(BX*1)
+	VMOVDQU8      X4, K1, (DI)
+	VEXTRACTI32X4 $0x01, Z4, X24
+	VMOVDQU8      X24, K1, (DI)(DX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+// func fewRescaled6VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
+TEXT ·fewRescaled6VNNI(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), AX
+
+tile:
+	MOVQ    64(AX), CX
+	TESTQ   CX, CX
+	JNZ     continue
+	MOVQ    72(AX), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS (CX), Z1
+	VMOVUPS (CX), Z2
+	VMOVUPS (CX), Z3
+	VMOVUPS (CX), Z4
+	VMOVUPS (CX), Z5
+	JMP     begin
+
+continue:
+	MOVQ    56(AX), DX
+	LEAQ    (DX)(DX*2), BX
+	MOVQ    48(AX), SI
+	LEAQ    (SI)(DX*4), DI
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
+	VMOVUPS (SI), Z0
+	VMOVUPS (SI)(DX*1), Z1
+	VMOVUPS (SI)(DX*2), Z2
+	VMOVUPS (SI)(BX*1), Z3
+	VMOVUPS (DI), Z4
+	VMOVUPS (DI)(DX*1), Z5
+	CMPQ    CX, $0x02
+	JNE     begin
+	MOVQ    72(AX), CX
+	VPADDD  (CX), Z0, Z0
+	VPADDD  (CX), Z1, Z1
+	VPADDD  (CX), Z2, Z2
+	VPADDD  (CX), Z3, Z3
+	VPADDD  (CX), Z4, Z4
+	VPADDD  (CX), Z5, Z5
+
+begin:
+	MOVQ  8(AX), DX
+	LEAQ  (DX)(DX*2), BX
+	MOVQ  (AX), SI
+	LEAQ  (SI)(DX*4), DI
+	ADDQ  160(AX), SI
+	ADDQ  160(AX), DI
+	MOVQ  40(AX), CX
+	MOVQ  32(AX), R9
+	MOVQ  24(AX), R8
+	MOVQ  16(AX), R10
+	SHLQ  $0x02, R8
+	SUBQ  R8, R10
+	TESTQ R9, R9
+	JZ    summed
+
+segment:
+	MOVQ 24(AX), R8
+
+step:
+	VMOVDQU32    (CX), Z6
+	VPBROADCASTD (SI), Z8
+	VPDPBUSD     Z6, Z8, Z0
+	VPBROADCASTD (SI)(DX*1), Z8
+	VPDPBUSD     Z6, Z8, Z1
+	VPBROADCASTD (SI)(DX*2), Z8
+	VPDPBUSD     Z6, Z8, Z2
+	VPBROADCASTD (SI)(BX*1), Z8
+	VPDPBUSD     Z6, Z8, Z3
+	VPBROADCASTD (DI), Z8
+	VPDPBUSD     Z6, Z8, Z4
+	VPBROADCASTD (DI)(DX*1), Z8
+	VPDPBUSD     Z6, Z8, Z5
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000004, DI
+	ADDQ         $0x00000080, CX
+	DECQ         R8
+	JNZ          step
+	ADDQ         R10, SI
+	ADDQ         R10, DI
+	DECQ         R9
+	JNZ          segment
+
+summed:
+	MOVQ      120(AX), DX
+	MOVQ      112(AX), CX
+	MOVQ      CX, BX
+	KMOVW     BX, K1
+	VMOVUPS.Z (DX), K1, Z24
+	SHRQ      $0x10, BX
+	VCVTDQ2PS Z0, Z0
+	VMULPS    Z24, Z0, Z0
+	VCVTPS2DQ Z0, Z0
+	VCVTDQ2PS Z1, Z1
+	VMULPS    Z24, Z1, Z1
+	VCVTPS2DQ Z1, Z1
+	VCVTDQ2PS Z2, Z2
+	VMULPS    Z24, Z2, Z2
+	VCVTPS2DQ Z2, Z2
+	VCVTDQ2PS Z3, Z3
+	VMULPS    Z24, Z3, Z3
+	VCVTPS2DQ Z3, Z3
+	VCVTDQ2PS Z4, Z4
+	VMULPS    Z24, Z4, Z4
+	VCVTPS2DQ Z4, Z4
+	VCVTDQ2PS Z5, Z5
+	VMULPS    Z24, Z5, Z5
+	VCVTPS2DQ Z5, Z5
+	MOVQ      104(AX), DX
+	LEAQ      (DX)(DX*2), BX
+	MOVQ      96(AX), SI
+	LEAQ      (SI)(DX*4), DI
+	ADDQ      168(AX), SI
+	ADDQ      168(AX), DI
+	LEAQ      turnOrder<>+0(SB), R8
+	VPMOVZXBD (R8), Z27
+	VMOVDQU64 376(AX), Z28
+	CMPQ      176(AX), $0x01
+	JE        signed
+	JA        plain
+	VMOVDQU64 184(AX), Z24
+	VMOVDQU64 248(AX), Z25
+	VMOVDQU64 312(AX), Z26
+	VPACKSSDW Z1, Z0, Z0
+	VPADDSW   Z28, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPADDSW   Z28, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+	VPMAXSB   Z24, Z0, Z0
+	VPMINSB   Z25, Z0, Z0
+	VPXORD    Z26, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	VPACKSSDW Z5, Z4, Z4
+	VPADDSW   Z28, Z4, Z4
+	VPACKSSWB Z4, Z4, Z4
+	VPMAXSB   Z24, Z4, Z4
+	VPMINSB   Z25, Z4, Z4
+	VPXORD    Z26, Z4, Z4
+	VPERMD    Z4, Z27, Z4
+	JMP       codes
+
+plain:
+	VPACKSSDW Z1, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPACKUSWB Z2, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	VPACKSSDW Z5, Z4, Z4
+	VPACKUSWB Z4, Z4, Z4
+	VPERMD    Z4, Z27, Z4
+	JMP       codes
+
+signed:
+	VPACKSSDW Z1, Z0, Z0
+	VPADDSW   Z28, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPADDSW   Z28, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	VPACKSSDW Z5, Z4, Z4
+	VPADDSW   Z28, Z4, Z4
+	VPACKSSWB Z4, Z4, Z4
+	VPERMD    Z4, Z27, Z4
+
+codes:
+	CMPL          CX, $0x0000ffff
+	JNE           part
+	VMOVDQU64     X0, (SI)
+	VEXTRACTI32X4 $0x01, Z0, (SI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z0, (SI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z0, (SI)(BX*1)
+	VMOVDQU64     X4, (DI)
+	VEXTRACTI32X4 $0x01, Z4, (DI)(DX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+part:
+	KMOVD         CX, K1
+	VMOVDQU8      X0, K1, (SI)
+	VEXTRACTI32X4 $0x01, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(BX*1)
+	VMOVDQU8      X4, K1, (DI)
+	VEXTRACTI32X4 $0x01, Z4, X24
+	VMOVDQU8      X24, K1, (DI)(DX*1)
 	MOVQ          144(AX), CX
 	ADDQ          CX, 160(AX)
 	MOVQ          152(AX), CX
@@ -5109,6 +7392,550 @@ part:
 	VEXTRACTI64X4 $0x01, Z8, Y24
 	VMOVDQU8      Y24, K1, (DI)(DX*1)
 	VMOVDQU8      Y12, K1, (DI)(DX*2)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+// func fewCodes7VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
+TEXT ·fewCodes7VNNI(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), AX
+
+tile:
+	MOVQ    64(AX), CX
+	TESTQ   CX, CX
+	JNZ     continue
+	MOVQ    72(AX), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS (CX), Z1
+	VMOVUPS (CX), Z2
+	VMOVUPS (CX), Z3
+	VMOVUPS (CX), Z4
+	VMOVUPS (CX), Z5
+	VMOVUPS (CX), Z6
+	JMP     begin
+
+continue:
+	MOVQ    56(AX), DX
+	LEAQ    (DX)(DX*2), BX
+	MOVQ    48(AX), SI
+	LEAQ    (SI)(DX*4), DI
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
+	VMOVUPS (SI), Z0
+	VMOVUPS (SI)(DX*1), Z1
+	VMOVUPS (SI)(DX*2), Z2
+	VMOVUPS (SI)(BX*1), Z3
+	VMOVUPS (DI), Z4
+	VMOVUPS (DI)(DX*1), Z5
+	VMOVUPS (DI)(DX*2), Z6
+	CMPQ    CX, $0x02
+	JNE     begin
+	MOVQ    72(AX), CX
+	VPADDD  (CX), Z0, Z0
+	VPADDD  (CX), Z1, Z1
+	VPADDD  (CX), Z2, Z2
+	VPADDD  (CX), Z3, Z3
+	VPADDD  (CX), Z4, Z4
+	VPADDD  (CX), Z5, Z5
+	VPADDD  (CX), Z6, Z6
+
+begin:
+	MOVQ  8(AX), DX
+	LEAQ  (DX)(DX*2), BX
+	MOVQ  (AX), SI
+	LEAQ  (SI)(DX*4), DI
+	ADDQ  160(AX), SI
+	ADDQ  160(AX), DI
+	MOVQ  40(AX), CX
+	MOVQ  32(AX), R9
+	MOVQ  24(AX), R8
+	MOVQ  16(AX), R10
+	SHLQ  $0x02, R8
+	SUBQ  R8, R10
+	TESTQ R9, R9
+	JZ    summed
+
+segment:
+	MOVQ 24(AX), R8
+
+step:
+	VMOVDQU32    (CX), Z7
+	VPBROADCASTD (SI), Z9
+	VPDPBUSD     Z7, Z9, Z0
+	VPBROADCASTD (SI)(DX*1), Z9
+	VPDPBUSD     Z7, Z9, Z1
+	VPBROADCASTD (SI)(DX*2), Z9
+	VPDPBUSD     Z7, Z9, Z2
+	VPBROADCASTD (SI)(BX*1), Z9
+	VPDPBUSD     Z7, Z9, Z3
+	VPBROADCASTD (DI), Z9
+	VPDPBUSD     Z7, Z9, Z4
+	VPBROADCASTD (DI)(DX*1), Z9
+	VPDPBUSD     Z7, Z9, Z5
+	VPBROADCASTD (DI)(DX*2), Z9
+	VPDPBUSD     Z7, Z9, Z6
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000004, DI
+	ADDQ         $0x00000080, CX
+	DECQ         R8
+	JNZ          step
+	ADDQ         R10, SI
+	ADDQ         R10, DI
+	DECQ         R9
+	JNZ          segment
+
+summed:
+	MOVQ      120(AX), DX
+	MOVQ      112(AX), CX
+	MOVL      $0x00005555, BX
+	KMOVW     BX, K1
+	CMPQ      128(AX), $0x01
+	JE        up
+	JA        fused
+	VMOVDQU64 (DX), Z24
+	VMOVDQU64 64(DX), Z25
+	VMOVDQU64 128(DX), Z26
+	VMOVDQU64 192(DX), Z27
+	VMOVDQU64 256(DX), Z28
+	VPMULUDQ  Z24, Z0, Z29
+	VPSRLQ    $0x20, Z0, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z0, Z0
+	VPSUBD    Z0, Z30, Z30
+	VPSRAVD   Z28, Z30, Z0
+	VPMULUDQ  Z24, Z1, Z29
+	VPSRLQ    $0x20, Z1, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z1, Z1
+	VPSUBD    Z1, Z30, Z30
+	VPSRAVD   Z28, Z30, Z1
+	VPMULUDQ  Z24, Z2, Z29
+	VPSRLQ    $0x20, Z2, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z2, Z2
+	VPSUBD    Z2, Z30, Z30
+	VPSRAVD   Z28, Z30, Z2
+	VPMULUDQ  Z24, Z3, Z29
+	VPSRLQ    $0x20, Z3, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z3, Z3
+	VPSUBD    Z3, Z30, Z30
+	VPSRAVD   Z28, Z30, Z3
+	VPMULUDQ  Z24, Z4, Z29
+	VPSRLQ    $0x20, Z4, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z4, Z4
+	VPSUBD    Z4, Z30, Z30
+	VPSRAVD   Z28, Z30, Z4
+	VPMULUDQ  Z24, Z5, Z29
+	VPSRLQ    $0x20, Z5, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z5, Z5
+	VPSUBD    Z5, Z30, Z30
+	VPSRAVD   Z28, Z30, Z5
+	VPMULUDQ  Z24, Z6, Z29
+	VPSRLQ    $0x20, Z6, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z6, Z6
+	VPSUBD    Z6, Z30, Z30
+	VPSRAVD   Z28, Z30, Z6
+	JMP       quantised
+
+up:
+	VMOVDQU64 (DX), Z24
+	VMOVDQU64 64(DX), Z25
+	VMOVDQU64 128(DX), Z26
+	VMOVDQU64 192(DX), Z27
+	VMOVDQU64 256(DX), Z28
+	VPMULUDQ  Z24, Z0, Z29
+	VPSRLQ    $0x20, Z0, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z0
+	VPMULUDQ  Z24, Z1, Z29
+	VPSRLQ    $0x20, Z1, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z1
+	VPMULUDQ  Z24, Z2, Z29
+	VPSRLQ    $0x20, Z2, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z2
+	VPMULUDQ  Z24, Z3, Z29
+	VPSRLQ    $0x20, Z3, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z3
+	VPMULUDQ  Z24, Z4, Z29
+	VPSRLQ    $0x20, Z4, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z4
+	VPMULUDQ  Z24, Z5, Z29
+	VPSRLQ    $0x20, Z5, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z5
+	VPMULUDQ  Z24, Z6, Z29
+	VPSRLQ    $0x20, Z6, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z6
+	JMP       quantised
+
+fused:
+	VMOVDQU64   (DX), Z24
+	VMOVDQU64   64(DX), Z25
+	VMOVDQU64   128(DX), Z26
+	VFMADD213PS Z25, Z24, Z0
+	VPSUBD      Z26, Z0, Z0
+	VFMADD213PS Z25, Z24, Z1
+	VPSUBD      Z26, Z1, Z1
+	VFMADD213PS Z25, Z24, Z2
+	VPSUBD      Z26, Z2, Z2
+	VFMADD213PS Z25, Z24, Z3
+	VPSUBD      Z26, Z3, Z3
+	VFMADD213PS Z25, Z24, Z4
+	VPSUBD      Z26, Z4, Z4
+	VFMADD213PS Z25, Z24, Z5
+	VPSUBD      Z26, Z5, Z5
+	VFMADD213PS Z25, Z24, Z6
+	VPSUBD      Z26, Z6, Z6
+
+quantised:
+	MOVQ      104(AX), DX
+	LEAQ      (DX)(DX*2), BX
+	MOVQ      96(AX), SI
+	LEAQ      (SI)(DX*4), DI
+	ADDQ      168(AX), SI
+	ADDQ      168(AX), DI
+	LEAQ      turnOrder<>+0(SB), R8
+	VPMOVZXBD (R8), Z27
+	CMPQ      176(AX), $0x01
+	JE        signed
+	VMOVDQU64 184(AX), Z24
+	VMOVDQU64 248(AX), Z25
+	VMOVDQU64 312(AX), Z26
+	VPACKSSDW Z1, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+	VPMAXSB   Z24, Z0, Z0
+	VPMINSB   Z25, Z0, Z0
+	VPXORD    Z26, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	VPACKSSDW Z5, Z4, Z4
+	VPACKSSDW Z6, Z6, Z6
+	VPACKSSWB Z6, Z4, Z4
+	VPMAXSB   Z24, Z4, Z4
+	VPMINSB   Z25, Z4, Z4
+	VPXORD    Z26, Z4, Z4
+	VPERMD    Z4, Z27, Z4
+	JMP       codes
+
+signed:
+	VPACKSSDW Z1, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	VPACKSSDW Z5, Z4, Z4
+	VPACKSSDW Z6, Z6, Z6
+	VPACKSSWB Z6, Z4, Z4
+	VPERMD    Z4, Z27, Z4
+
+codes:
+	CMPL          CX, $0x0000ffff
+	JNE           part
+	VMOVDQU64     X0, (SI)
+	VEXTRACTI32X4 $0x01, Z0, (SI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z0, (SI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z0, (SI)(BX*1)
+	VMOVDQU64     X4, (DI)
+	VEXTRACTI32X4 $0x01, Z4, (DI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z4, (DI)(DX*2)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+part:
+	KMOVD         CX, K1
+	VMOVDQU8      X0, K1, (SI)
+	VEXTRACTI32X4 $0x01, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(BX*1)
+	VMOVDQU8      X4, K1, (DI)
+	VEXTRACTI32X4 $0x01, Z4, X24
+	VMOVDQU8      X24, K1, (DI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z4, X24
+	VMOVDQU8      X24, K1, (DI)(DX*2)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+// func fewRescaled7VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
+TEXT ·fewRescaled7VNNI(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), AX
+
+tile:
+	MOVQ    64(AX), CX
+	TESTQ   CX, CX
+	JNZ     continue
+	MOVQ    72(AX), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS (CX), Z1
+	VMOVUPS (CX), Z2
+	VMOVUPS (CX), Z3
+	VMOVUPS (CX), Z4
+	VMOVUPS (CX), Z5
+	VMOVUPS (CX), Z6
+	JMP     begin
+
+continue:
+	MOVQ    56(AX), DX
+	LEAQ    (DX)(DX*2), BX
+	MOVQ    48(AX), SI
+	LEAQ    (SI)(DX*4), DI
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
+	VMOVUPS (SI), Z0
+	VMOVUPS (SI)(DX*1), Z1
+	VMOVUPS (SI)(DX*2), Z2
+	VMOVUPS (SI)(BX*1), Z3
+	VMOVUPS (DI), Z4
+	VMOVUPS (DI)(DX*1), Z5
+	VMOVUPS (DI)(DX*2), Z6
+	CMPQ    CX, $0x02
+	JNE     begin
+	MOVQ    72(AX), CX
+	VPADDD  (CX), Z0, Z0
+	VPADDD  (CX), Z1, Z1
+	VPADDD  (CX), Z2, Z2
+	VPADDD  (CX), Z3, Z3
+	VPADDD  (CX), Z4, Z4
+	VPADDD  (CX), Z5, Z5
+	VPADDD  (CX), Z6, Z6
+
+begin:
+	MOVQ  8(AX), DX
+	LEAQ  (DX)(DX*2), BX
+	MOVQ  (AX), SI
+	LEAQ  (SI)(DX*4), DI
+	ADDQ  160(AX), SI
+	ADDQ  160(AX), DI
+	MOVQ  40(AX), CX
+	MOVQ  32(AX), R9
+	MOVQ  24(AX), R8
+	MOVQ  16(AX), R10
+	SHLQ  $0x02, R8
+	SUBQ  R8, R10
+	TESTQ R9, R9
+	JZ    summed
+
+segment:
+	MOVQ 24(AX), R8
+
+step:
+	VMOVDQU32    (CX), Z7
+	VPBROADCASTD (SI), Z9
+	VPDPBUSD     Z7, Z9, Z0
+	VPBROADCASTD (SI)(DX*1), Z9
+	VPDPBUSD     Z7, Z9, Z1
+	VPBROADCASTD (SI)(DX*2), Z9
+	VPDPBUSD     Z7, Z9, Z2
+	VPBROADCASTD (SI)(BX*1), Z9
+	VPDPBUSD     Z7, Z9, Z3
+	VPBROADCASTD (DI), Z9
+	VPDPBUSD     Z7, Z9, Z4
+	VPBROADCASTD (DI)(DX*1), Z9
+	VPDPBUSD     Z7, Z9, Z5
+	VPBROADCASTD (DI)(DX*2), Z9
+	VPDPBUSD     Z7, Z9, Z6
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000004, DI
+	ADDQ         $0x00000080, CX
+	DECQ         R8
+	JNZ          step
+	ADDQ         R10, SI
+	ADDQ         R10, DI
+	DECQ         R9
+	JNZ          segment
+
+summed:
+	MOVQ      120(AX), DX
+	MOVQ      112(AX), CX
+	MOVQ      CX, BX
+	KMOVW     BX, K1
+	VMOVUPS.Z (DX), K1, Z24
+	SHRQ      $0x10, BX
+	VCVTDQ2PS Z0, Z0
+	VMULPS    Z24, Z0, Z0
+	VCVTPS2DQ Z0, Z0
+	VCVTDQ2PS Z1, Z1
+	VMULPS    Z24, Z1, Z1
+	VCVTPS2DQ Z1, Z1
+	VCVTDQ2PS Z2, Z2
+	VMULPS    Z24, Z2, Z2
+	VCVTPS2DQ Z2, Z2
+	VCVTDQ2PS Z3, Z3
+	VMULPS    Z24, Z3, Z3
+	VCVTPS2DQ Z3, Z3
+	VCVTDQ2PS Z4, Z4
+	VMULPS    Z24, Z4, Z4
+	VCVTPS2DQ Z4, Z4
+	VCVTDQ2PS Z5, Z5
+	VMULPS    Z24, Z5, Z5
+	VCVTPS2DQ Z5, Z5
+	VCVTDQ2PS Z6, Z6
+	VMULPS    Z24, Z6, Z6
+	VCVTPS2DQ Z6, Z6
+	MOVQ      104(AX), DX
+	LEAQ      (DX)(DX*2), BX
+	MOVQ      96(AX), SI
+	LEAQ      (SI)(DX*4), DI
+	ADDQ      168(AX), SI
+	ADDQ      168(AX), DI
+	LEAQ      turnOrder<>+0(SB), R8
+	VPMOVZXBD (R8), Z27
+	VMOVDQU64 376(AX), Z28
+	CMPQ      176(AX), $0x01
+	JE        signed
+	JA        plain
+	VMOVDQU64 184(AX), Z24
+	VMOVDQU64 248(AX), Z25
+	VMOVDQU64 312(AX), Z26
+	VPACKSSDW Z1, Z0, Z0
+	VPADDSW   Z28, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPADDSW   Z28, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+	VPMAXSB   Z24, Z0, Z0
+	VPMINSB   Z25, Z0, Z0
+	VPXORD    Z26, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	VPACKSSDW Z5, Z4, Z4
+	VPADDSW   Z28, Z4, Z4
+	VPACKSSDW Z6, Z6, Z6
+	VPADDSW   Z28, Z6, Z6
+	VPACKSSWB Z6, Z4, Z4
+	VPMAXSB   Z24, Z4, Z4
+	VPMINSB   Z25, Z4, Z4
+	VPXORD    Z26, Z4, Z4
+	VPERMD    Z4, Z27, Z4
+	JMP       codes
+
+plain:
+	VPACKSSDW Z1, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPACKUSWB Z2, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	VPACKSSDW Z5, Z4, Z4
+	VPACKSSDW Z6, Z6, Z6
+	VPACKUSWB Z6, Z4, Z4
+	VPERMD    Z4, Z27, Z4
+	JMP       codes
+
+signed:
+	VPACKSSDW Z1, Z0, Z0
+	VPADDSW   Z28, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPADDSW   Z28, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	VPACKSSDW Z5, Z4, Z4
+	VPADDSW   Z28, Z4, Z4
+	VPACKSSDW Z6, Z6, Z6
+	VPADDSW   Z28, Z6, Z6
+	VPACKSSWB Z6, Z4, Z4
+	VPERMD    Z4, Z27, Z4
+
+codes:
+	CMPL          CX, $0x0000ffff
+	JNE           part
+	VMOVDQU64     X0, (SI)
+	VEXTRACTI32X4 $0x01, Z0, (SI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z0, (SI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z0, (SI)(BX*1)
+	VMOVDQU64     X4, (DI)
+	VEXTRACTI32X4 $0x01, Z4, (DI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z4, (DI)(DX*2)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+part:
+	KMOVD         CX, K1
+	VMOVDQU8      X0, K1, (SI)
+	VEXTRACTI32X4 $0x01, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(BX*1)
+	VMOVDQU8      X4, K1, (DI)
+	VEXTRACTI32X4 $0x01, Z4, X24
+	VMOVDQU8      X24, K1, (DI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z4, X24
+	VMOVDQU8      X24, K1, (DI)(DX*2)
 	MOVQ          144(AX), CX
 	ADDQ          CX, 160(AX)
 	MOVQ          152(AX), CX
@@ -6292,6 +9119,587 @@ part:
 	VMOVDQU8      Y12, K1, (DI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z12, Y24
 	VMOVDQU8      Y24, K1, (DI)(BX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+// func fewCodes8VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
+TEXT ·fewCodes8VNNI(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), AX
+
+tile:
+	MOVQ    64(AX), CX
+	TESTQ   CX, CX
+	JNZ     continue
+	MOVQ    72(AX), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS (CX), Z1
+	VMOVUPS (CX), Z2
+	VMOVUPS (CX), Z3
+	VMOVUPS (CX), Z4
+	VMOVUPS (CX), Z5
+	VMOVUPS (CX), Z6
+	VMOVUPS (CX), Z7
+	JMP     begin
+
+continue:
+	MOVQ    56(AX), DX
+	LEAQ    (DX)(DX*2), BX
+	MOVQ    48(AX), SI
+	LEAQ    (SI)(DX*4), DI
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
+	VMOVUPS (SI), Z0
+	VMOVUPS (SI)(DX*1), Z1
+	VMOVUPS (SI)(DX*2), Z2
+	VMOVUPS (SI)(BX*1), Z3
+	VMOVUPS (DI), Z4
+	VMOVUPS (DI)(DX*1), Z5
+	VMOVUPS (DI)(DX*2), Z6
+	VMOVUPS (DI)(BX*1), Z7
+	CMPQ    CX, $0x02
+	JNE     begin
+	MOVQ    72(AX), CX
+	VPADDD  (CX), Z0, Z0
+	VPADDD  (CX), Z1, Z1
+	VPADDD  (CX), Z2, Z2
+	VPADDD  (CX), Z3, Z3
+	VPADDD  (CX), Z4, Z4
+	VPADDD  (CX), Z5, Z5
+	VPADDD  (CX), Z6, Z6
+	VPADDD  (CX), Z7, Z7
+
+begin:
+	MOVQ  8(AX), DX
+	LEAQ  (DX)(DX*2), BX
+	MOVQ  (AX), SI
+	LEAQ  (SI)(DX*4), DI
+	ADDQ  160(AX), SI
+	ADDQ  160(AX), DI
+	MOVQ  40(AX), CX
+	MOVQ  32(AX), R9
+	MOVQ  24(AX), R8
+	MOVQ  16(AX), R10
+	SHLQ  $0x02, R8
+	SUBQ  R8, R10
+	TESTQ R9, R9
+	JZ    summed
+
+segment:
+	MOVQ 24(AX), R8
+
+step:
+	VMOVDQU32    (CX), Z8
+	VPBROADCASTD (SI), Z10
+	VPDPBUSD     Z8, Z10, Z0
+	VPBROADCASTD (SI)(DX*1), Z10
+	VPDPBUSD     Z8, Z10, Z1
+	VPBROADCASTD (SI)(DX*2), Z10
+	VPDPBUSD     Z8, Z10, Z2
+	VPBROADCASTD (SI)(BX*1), Z10
+	VPDPBUSD     Z8, Z10, Z3
+	VPBROADCASTD (DI), Z10
+	VPDPBUSD     Z8, Z10, Z4
+	VPBROADCASTD (DI)(DX*1), Z10
+	VPDPBUSD     Z8, Z10, Z5
+	VPBROADCASTD (DI)(DX*2), Z10
+	VPDPBUSD     Z8, Z10, Z6
+	VPBROADCASTD (DI)(BX*1), Z10
+	VPDPBUSD     Z8, Z10, Z7
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000004, DI
+	ADDQ         $0x00000080, CX
+	DECQ         R8
+	JNZ          step
+	ADDQ         R10, SI
+	ADDQ         R10, DI
+	DECQ         R9
+	JNZ          segment
+
+summed:
+	MOVQ      120(AX), DX
+	MOVQ      112(AX), CX
+	MOVL      $0x00005555, BX
+	KMOVW     BX, K1
+	CMPQ      128(AX), $0x01
+	JE        up
+	JA        fused
+	VMOVDQU64 (DX), Z24
+	VMOVDQU64 64(DX), Z25
+	VMOVDQU64 128(DX), Z26
+	VMOVDQU64 192(DX), Z27
+	VMOVDQU64 256(DX), Z28
+	VPMULUDQ  Z24, Z0, Z29
+	VPSRLQ    $0x20, Z0, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z0, Z0
+	VPSUBD    Z0, Z30, Z30
+	VPSRAVD   Z28, Z30, Z0
+	VPMULUDQ  Z24, Z1, Z29
+	VPSRLQ    $0x20, Z1, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z1, Z1
+	VPSUBD    Z1, Z30, Z30
+	VPSRAVD   Z28, Z30, Z1
+	VPMULUDQ  Z24, Z2, Z29
+	VPSRLQ    $0x20, Z2, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z2, Z2
+	VPSUBD    Z2, Z30, Z30
+	VPSRAVD   Z28, Z30, Z2
+	VPMULUDQ  Z24, Z3, Z29
+	VPSRLQ    $0x20, Z3, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z3, Z3
+	VPSUBD    Z3, Z30, Z30
+	VPSRAVD   Z28, Z30, Z3
+	VPMULUDQ  Z24, Z4, Z29
+	VPSRLQ    $0x20, Z4, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z4, Z4
+	VPSUBD    Z4, Z30, Z30
+	VPSRAVD   Z28, Z30, Z4
+	VPMULUDQ  Z24, Z5, Z29
+	VPSRLQ    $0x20, Z5, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z5, Z5
+	VPSUBD    Z5, Z30, Z30
+	VPSRAVD   Z28, Z30, Z5
+	VPMULUDQ  Z24, Z6, Z29
+	VPSRLQ    $0x20, Z6, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z6, Z6
+	VPSUBD    Z6, Z30, Z30
+	VPSRAVD   Z28, Z30, Z6
+	VPMULUDQ  Z24, Z7, Z29
+	VPSRLQ    $0x20, Z7, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z7, Z7
+	VPSUBD    Z7, Z30, Z30
+	VPSRAVD   Z28, Z30, Z7
+	JMP       quantised
+
+up:
+	VMOVDQU64 (DX), Z24
+	VMOVDQU64 64(DX), Z25
+	VMOVDQU64 128(DX), Z26
+	VMOVDQU64 192(DX), Z27
+	VMOVDQU64 256(DX), Z28
+	VPMULUDQ  Z24, Z0, Z29
+	VPSRLQ    $0x20, Z0, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z0
+	VPMULUDQ  Z24, Z1, Z29
+	VPSRLQ    $0x20, Z1, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z1
+	VPMULUDQ  Z24, Z2, Z29
+	VPSRLQ    $0x20, Z2, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z2
+	VPMULUDQ  Z24, Z3, Z29
+	VPSRLQ    $0x20, Z3, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z3
+	VPMULUDQ  Z24, Z4, Z29
+	VPSRLQ    $0x20, Z4, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z4
+	VPMULUDQ  Z24, Z5, Z29
+	VPSRLQ    $0x20, Z5, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z5
+	VPMULUDQ  Z24, Z6, Z29
+	VPSRLQ    $0x20, Z6, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z6
+	VPMULUDQ  Z24, Z7, Z29
+	VPSRLQ    $0x20, Z7, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z7
+	JMP       quantised
+
+fused:
+	VMOVDQU64   (DX), Z24
+	VMOVDQU64   64(DX), Z25
+	VMOVDQU64   128(DX), Z26
+	VFMADD213PS Z25, Z24, Z0
+	VPSUBD      Z26, Z0, Z0
+	VFMADD213PS Z25, Z24, Z1
+	VPSUBD      Z26, Z1, Z1
+	VFMADD213PS Z25, Z24, Z2
+	VPSUBD      Z26, Z2, Z2
+	VFMADD213PS Z25, Z24, Z3
+	VPSUBD      Z26, Z3, Z3
+	VFMADD213PS Z25, Z24, Z4
+	VPSUBD      Z26, Z4, Z4
+	VFMADD213PS Z25, Z24, Z5
+	VPSUBD      Z26, Z5, Z5
+	VFMADD213PS Z25, Z24, Z6
+	VPSUBD      Z26, Z6, Z6
+	VFMADD213PS Z25, Z24, Z7
+	VPSUBD      Z26, Z7, Z7
+
+quantised:
+	MOVQ      104(AX), DX
+	LEAQ      (DX)(DX*2), BX
+	MOVQ      96(AX), SI
+	LEAQ      (SI)(DX*4), DI
+	ADDQ      168(AX), SI
+	ADDQ      168(AX), DI
+	LEAQ      turnOrder<>+0(SB), R8
+	VPMOVZXBD (R8), Z27
+	CMPQ      176(AX), $0x01
+	JE        signed
+	VMOVDQU64 184(AX), Z24
+	VMOVDQU64 248(AX), Z25
+	VMOVDQU64 312(AX), Z26
+	VPACKSSDW Z1, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+	VPMAXSB   Z24, Z0, Z0
+	VPMINSB   Z25, Z0, Z0
+	VPXORD    Z26, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	VPACKSSDW Z5, Z4, Z4
+	VPACKSSDW Z7, Z6, Z6
+	VPACKSSWB Z6, Z4, Z4
+	VPMAXSB   Z24, Z4, Z4
+	VPMINSB   Z25, Z4, Z4
+	VPXORD    Z26, Z4, Z4
+	VPERMD    Z4, Z27, Z4
+	JMP       codes
+
+signed:
+	VPACKSSDW Z1, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	VPACKSSDW Z5, Z4, Z4
+	VPACKSSDW Z7, Z6, Z6
+	VPACKSSWB Z6, Z4, Z4
+	VPERMD    Z4, Z27, Z4
+
+codes:
+	CMPL          CX, $0x0000ffff
+	JNE           part
+	VMOVDQU64     X0, (SI)
+	VEXTRACTI32X4 $0x01, Z0, (SI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z0, (SI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z0, (SI)(BX*1)
+	VMOVDQU64     X4, (DI)
+	VEXTRACTI32X4 $0x01, Z4, (DI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z4, (DI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z4, (DI)(BX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+part:
+	KMOVD         CX, K1
+	VMOVDQU8      X0, K1, (SI)
+	VEXTRACTI32X4 $0x01, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(BX*1)
+	VMOVDQU8      X4, K1, (DI)
+	VEXTRACTI32X4 $0x01, Z4, X24
+	VMOVDQU8      X24, K1, (DI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z4, X24
+	VMOVDQU8      X24, K1, (DI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z4, X24
+	VMOVDQU8      X24, K1, (DI)(BX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+// func fewRescaled8VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
+TEXT ·fewRescaled8VNNI(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), AX
+
+tile:
+	MOVQ    64(AX), CX
+	TESTQ   CX, CX
+	JNZ     continue
+	MOVQ    72(AX), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS (CX), Z1
+	VMOVUPS (CX), Z2
+	VMOVUPS (CX), Z3
+	VMOVUPS (CX), Z4
+	VMOVUPS (CX), Z5
+	VMOVUPS (CX), Z6
+	VMOVUPS (CX), Z7
+	JMP     begin
+
+continue:
+	MOVQ    56(AX), DX
+	LEAQ    (DX)(DX*2), BX
+	MOVQ    48(AX), SI
+	LEAQ    (SI)(DX*4), DI
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
+	VMOVUPS (SI), Z0
+	VMOVUPS (SI)(DX*1), Z1
+	VMOVUPS (SI)(DX*2), Z2
+	VMOVUPS (SI)(BX*1), Z3
+	VMOVUPS (DI), Z4
+	VMOVUPS (DI)(DX*1), Z5
+	VMOVUPS (DI)(DX*2), Z6
+	VMOVUPS (DI)(BX*1), Z7
+	CMPQ    CX, $0x02
+	JNE     begin
+	MOVQ    72(AX), CX
+	VPADDD  (CX), Z0, Z0
+	VPADDD  (CX), Z1, Z1
+	VPADDD  (CX), Z2, Z2
+	VPADDD  (CX), Z3, Z3
+	VPADDD  (CX), Z4, Z4
+	VPADDD  (CX), Z5, Z5
+	VPADDD  (CX), Z6, Z6
+	VPADDD  (CX), Z7, Z7
+
+begin:
+	MOVQ  8(AX), DX
+	LEAQ  (DX)(DX*2), BX
+	MOVQ  (AX), SI
+	LEAQ  (SI)(DX*4), DI
+	ADDQ  160(AX), SI
+	ADDQ  160(AX), DI
+	MOVQ  40(AX), CX
+	MOVQ  32(AX), R9
+	MOVQ  24(AX), R8
+	MOVQ  16(AX), R10
+	SHLQ  $0x02, R8
+	SUBQ  R8, R10
+	TESTQ R9, R9
+	JZ    summed
+
+segment:
+	MOVQ 24(AX), R8
+
+step:
+	VMOVDQU32    (CX), Z8
+	VPBROADCASTD (SI), Z10
+	VPDPBUSD     Z8, Z10, Z0
+	VPBROADCASTD (SI)(DX*1), Z10
+	VPDPBUSD     Z8, Z10, Z1
+	VPBROADCASTD (SI)(DX*2), Z10
+	VPDPBUSD     Z8, Z10, Z2
+	VPBROADCASTD (SI)(BX*1), Z10
+	VPDPBUSD     Z8, Z10, Z3
+	VPBROADCASTD (DI), Z10
+	VPDPBUSD     Z8, Z10, Z4
+	VPBROADCASTD (DI)(DX*1), Z10
+	VPDPBUSD     Z8, Z10, Z5
+	VPBROADCASTD (DI)(DX*2), Z10
+	VPDPBUSD     Z8, Z10, Z6
+	VPBROADCASTD (DI)(BX*1), Z10
+	VPDPBUSD     Z8, Z10, Z7
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000004, DI
+	ADDQ         $0x00000080, CX
+	DECQ         R8
+	JNZ          step
+	ADDQ         R10, SI
+	ADDQ         R10, DI
+	DECQ         R9
+	JNZ          segment
+
+summed:
+	MOVQ      120(AX), DX
+	MOVQ      112(AX), CX
+	MOVQ      CX, BX
+	KMOVW     BX, K1
+	VMOVUPS.Z (DX), K1, Z24
+	SHRQ      $0x10, BX
+	VCVTDQ2PS Z0, Z0
+	VMULPS    Z24, Z0, Z0
+	VCVTPS2DQ Z0, Z0
+	VCVTDQ2PS Z1, Z1
+	VMULPS    Z24, Z1, Z1
+	VCVTPS2DQ Z1, Z1
+	VCVTDQ2PS Z2, Z2
+	VMULPS    Z24, Z2, Z2
+	VCVTPS2DQ Z2, Z2
+	VCVTDQ2PS Z3, Z3
+	VMULPS    Z24, Z3, Z3
+	VCVTPS2DQ Z3, Z3
+	VCVTDQ2PS Z4, Z4
+	VMULPS    Z24, Z4, Z4
+	VCVTPS2DQ Z4, Z4
+	VCVTDQ2PS Z5, Z5
+	VMULPS    Z24, Z5, Z5
+	VCVTPS2DQ Z5, Z5
+	VCVTDQ2PS Z6, Z6
+	VMULPS    Z24, Z6, Z6
+	VCVTPS2DQ Z6, Z6
+	VCVTDQ2PS Z7, Z7
+	VMULPS    Z24, Z7, Z7
+	VCVTPS2DQ Z7, Z7
+	MOVQ      104(AX), DX
+	LEAQ      (DX)(DX*2), BX
+	MOVQ      96(AX), SI
+	LEAQ      (SI)(DX*4), DI
+	ADDQ      168(AX), SI
+	ADDQ      168(AX), DI
+	LEAQ      turnOrder<>+0(SB), R8
+	VPMOVZXBD (R8), Z27
+	VMOVDQU64 376(AX), Z28
+	CMPQ      176(AX), $0x01
+	JE        signed
+	JA        plain
+	VMOVDQU64 184(AX), Z24
+	VMOVDQU64 248(AX), Z25
+	VMOVDQU64 312(AX), Z26
+	VPACKSSDW Z1, Z0, Z0
+	VPADDSW   Z28, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPADDSW   Z28, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+	VPMAXSB   Z24, Z0, Z0
+	VPMINSB   Z25, Z0, Z0
+	VPXORD    Z26, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	VPACKSSDW Z5, Z4, Z4
+	VPADDSW   Z28, Z4, Z4
+	VPACKSSDW Z7, Z6, Z6
+	VPADDSW   Z28, Z6, Z6
+	VPACKSSWB Z6, Z4, Z4
+	VPMAXSB   Z24, Z4, Z4
+	VPMINSB   Z25, Z4, Z4
+	VPXORD    Z26, Z4, Z4
+	VPERMD    Z4, Z27, Z4
+	JMP       codes
+
+plain:
+	VPACKSSDW Z1, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPACKUSWB Z2, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	VPACKSSDW Z5, Z4, Z4
+	VPACKSSDW Z7, Z6, Z6
+	VPACKUSWB Z6, Z4, Z4
+	VPERMD    Z4, Z27, Z4
+	JMP       codes
+
+signed:
+	VPACKSSDW Z1, Z0, Z0
+	VPADDSW   Z28, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPADDSW   Z28, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	VPACKSSDW Z5, Z4, Z4
+	VPADDSW   Z28, Z4, Z4
+	VPACKSSDW Z7, Z6, Z6
+	VPADDSW   Z28, Z6, Z6
+	VPACKSSWB Z6, Z4, Z4
+	VPERMD    Z4, Z27, Z4
+
+codes:
+	CMPL          CX, $0x0000ffff
+	JNE           part
+	VMOVDQU64     X0, (SI)
+	VEXTRACTI32X4 $0x01, Z0, (SI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z0, (SI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z0, (SI)(BX*1)
+	VMOVDQU64     X4, (DI)
+	VEXTRACTI32X4 $0x01, Z4, (DI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z4, (DI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z4, (DI)(BX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+part:
+	KMOVD         CX, K1
+	VMOVDQU8      X0, K1, (SI)
+	VEXTRACTI32X4 $0x01, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(BX*1)
+	VMOVDQU8      X4, K1, (DI)
+	VEXTRACTI32X4 $0x01, Z4, X24
+	VMOVDQU8      X24, K1, (DI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z4, X24
+	VMOVDQU8      X24, K1, (DI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z4, X24
+	VMOVDQU8      X24, K1, (DI)(BX*1)
 	MOVQ          144(AX), CX
 	ADDQ          CX, 160(AX)
 	MOVQ          152(AX), CX
@@ -7601,6 +11009,661 @@ part:
 	VEXTRACTI64X4 $0x01, Z12, Y24
 	VMOVDQU8      Y24, K1, (DI)(BX*1)
 	VMOVDQU8      Y16, K1, (R8)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+// func fewCodes9VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
+TEXT ·fewCodes9VNNI(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), AX
+
+tile:
+	MOVQ    64(AX), CX
+	TESTQ   CX, CX
+	JNZ     continue
+	MOVQ    72(AX), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS (CX), Z1
+	VMOVUPS (CX), Z2
+	VMOVUPS (CX), Z3
+	VMOVUPS (CX), Z4
+	VMOVUPS (CX), Z5
+	VMOVUPS (CX), Z6
+	VMOVUPS (CX), Z7
+	VMOVUPS (CX), Z8
+	JMP     begin
+
+continue:
+	MOVQ    56(AX), DX
+	LEAQ    (DX)(DX*2), BX
+	MOVQ    48(AX), SI
+	LEAQ    (SI)(DX*4), DI
+	LEAQ    (DI)(DX*4), R8
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
+	ADDQ    160(AX), R8
+	VMOVUPS (SI), Z0
+	VMOVUPS (SI)(DX*1), Z1
+	VMOVUPS (SI)(DX*2), Z2
+	VMOVUPS (SI)(BX*1), Z3
+	VMOVUPS (DI), Z4
+	VMOVUPS (DI)(DX*1), Z5
+	VMOVUPS (DI)(DX*2), Z6
+	VMOVUPS (DI)(BX*1), Z7
+	VMOVUPS (R8), Z8
+	CMPQ    CX, $0x02
+	JNE     begin
+	MOVQ    72(AX), CX
+	VPADDD  (CX), Z0, Z0
+	VPADDD  (CX), Z1, Z1
+	VPADDD  (CX), Z2, Z2
+	VPADDD  (CX), Z3, Z3
+	VPADDD  (CX), Z4, Z4
+	VPADDD  (CX), Z5, Z5
+	VPADDD  (CX), Z6, Z6
+	VPADDD  (CX), Z7, Z7
+	VPADDD  (CX), Z8, Z8
+
+begin:
+	MOVQ  8(AX), DX
+	LEAQ  (DX)(DX*2), BX
+	MOVQ  (AX), SI
+	LEAQ  (SI)(DX*4), DI
+	LEAQ  (DI)(DX*4), R8
+	ADDQ  160(AX), SI
+	ADDQ  160(AX), DI
+	ADDQ  160(AX), R8
+	MOVQ  40(AX), CX
+	MOVQ  32(AX), R10
+	MOVQ  24(AX), R9
+	MOVQ  16(AX), R11
+	SHLQ  $0x02, R9
+	SUBQ  R9, R11
+	TESTQ R10, R10
+	JZ    summed
+
+segment:
+	MOVQ 24(AX), R9
+
+step:
+	VMOVDQU32    (CX), Z9
+	VPBROADCASTD (SI), Z11
+	VPDPBUSD     Z9, Z11, Z0
+	VPBROADCASTD (SI)(DX*1), Z11
+	VPDPBUSD     Z9, Z11, Z1
+	VPBROADCASTD (SI)(DX*2), Z11
+	VPDPBUSD     Z9, Z11, Z2
+	VPBROADCASTD (SI)(BX*1), Z11
+	VPDPBUSD     Z9, Z11, Z3
+	VPBROADCASTD (DI), Z11
+	VPDPBUSD     Z9, Z11, Z4
+	VPBROADCASTD (DI)(DX*1), Z11
+	VPDPBUSD     Z9, Z11, Z5
+	VPBROADCASTD (DI)(DX*2), Z11
+	VPDPBUSD     Z9, Z11, Z6
+	VPBROADCASTD (DI)(BX*1), Z11
+	VPDPBUSD     Z9, Z11, Z7
+	VPBROADCASTD (R8), Z11
+	VPDPBUSD     Z9, Z11, Z8
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000004, DI
+	ADDQ         $0x00000004, R8
+	ADDQ         $0x00000080, CX
+	DECQ         R9
+	JNZ          step
+	ADDQ         R11, SI
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	DECQ         R10
+	JNZ          segment
+
+summed:
+	MOVQ      120(AX), DX
+	MOVQ      112(AX), CX
+	MOVL      $0x00005555, BX
+	KMOVW     BX, K1
+	CMPQ      128(AX), $0x01
+	JE        up
+	JA        fused
+	VMOVDQU64 (DX), Z24
+	VMOVDQU64 64(DX), Z25
+	VMOVDQU64 128(DX), Z26
+	VMOVDQU64 192(DX), Z27
+	VMOVDQU64 256(DX), Z28
+	VPMULUDQ  Z24, Z0, Z29
+	VPSRLQ    $0x20, Z0, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z0, Z0
+	VPSUBD    Z0, Z30, Z30
+	VPSRAVD   Z28, Z30, Z0
+	VPMULUDQ  Z24, Z1, Z29
+	VPSRLQ    $0x20, Z1, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z1, Z1
+	VPSUBD    Z1, Z30, Z30
+	VPSRAVD   Z28, Z30, Z1
+	VPMULUDQ  Z24, Z2, Z29
+	VPSRLQ    $0x20, Z2, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z2, Z2
+	VPSUBD    Z2, Z30, Z30
+	VPSRAVD   Z28, Z30, Z2
+	VPMULUDQ  Z24, Z3, Z29
+	VPSRLQ    $0x20, Z3, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z3, Z3
+	VPSUBD    Z3, Z30, Z30
+	VPSRAVD   Z28, Z30, Z3
+	VPMULUDQ  Z24, Z4, Z29
+	VPSRLQ    $0x20, Z4, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z4, Z4
+	VPSUBD    Z4, Z30, Z30
+	VPSRAVD   Z28, Z30, Z4
+	VPMULUDQ  Z24, Z5, Z29
+	VPSRLQ    $0x20, Z5, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z5, Z5
+	VPSUBD    Z5, Z30, Z30
+	VPSRAVD   Z28, Z30, Z5
+	VPMULUDQ  Z24, Z6, Z29
+	VPSRLQ    $0x20, Z6, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z6, Z6
+	VPSUBD    Z6, Z30, Z30
+	VPSRAVD   Z28, Z30, Z6
+	VPMULUDQ  Z24, Z7, Z29
+	VPSRLQ    $0x20, Z7, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z7, Z7
+	VPSUBD    Z7, Z30, Z30
+	VPSRAVD   Z28, Z30, Z7
+	VPMULUDQ  Z24, Z8, Z29
+	VPSRLQ    $0x20, Z8, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z8, Z8
+	VPSUBD    Z8, Z30, Z30
+	VPSRAVD   Z28, Z30, Z8
+	JMP       quantised
+
+up:
+	VMOVDQU64 (DX), Z24
+	VMOVDQU64 64(DX), Z25
+	VMOVDQU64 128(DX), Z26
+	VMOVDQU64 192(DX), Z27
+	VMOVDQU64 256(DX), Z28
+	VPMULUDQ  Z24, Z0, Z29
+	VPSRLQ    $0x20, Z0, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z0
+	VPMULUDQ  Z24, Z1, Z29
+	VPSRLQ    $0x20, Z1, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z1
+	VPMULUDQ  Z24, Z2, Z29
+	VPSRLQ    $0x20, Z2, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z2
+	VPMULUDQ  Z24, Z3, Z29
+	VPSRLQ    $0x20, Z3, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z3
+	VPMULUDQ  Z24, Z4, Z29
+	VPSRLQ    $0x20, Z4, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z4
+	VPMULUDQ  Z24, Z5, Z29
+	VPSRLQ    $0x20, Z5, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z5
+	VPMULUDQ  Z24, Z6, Z29
+	VPSRLQ    $0x20, Z6, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z6
+	VPMULUDQ  Z24, Z7, Z29
+	VPSRLQ    $0x20, Z7, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z7
+	VPMULUDQ  Z24, Z8, Z29
+	VPSRLQ    $0x20, Z8, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z8
+	JMP       quantised
+
+fused:
+	VMOVDQU64   (DX), Z24
+	VMOVDQU64   64(DX), Z25
+	VMOVDQU64   128(DX), Z26
+	VFMADD213PS Z25, Z24, Z0
+	VPSUBD      Z26, Z0, Z0
+	VFMADD213PS Z25, Z24, Z1
+	VPSUBD      Z26, Z1, Z1
+	VFMADD213PS Z25, Z24, Z2
+	VPSUBD      Z26, Z2, Z2
+	VFMADD213PS Z25, Z24, Z3
+	VPSUBD      Z26, Z3, Z3
+	VFMADD213PS Z25, Z24, Z4
+	VPSUBD      Z26, Z4, Z4
+	VFMADD213PS Z25, Z24, Z5
+	VPSUBD      Z26, Z5, Z5
+	VFMADD213PS Z25, Z24, Z6
+	VPSUBD      Z26, Z6, Z6
+	VFMADD213PS Z25, Z24, Z7
+	VPSUBD      Z26, Z7, Z7
+	VFMADD213PS Z25, Z24, Z8
+	VPSUBD      Z26, Z8, Z8
+
+quantised:
+	MOVQ      104(AX), DX
+	LEAQ      (DX)(DX*2), BX
+	MOVQ      96(AX), SI
+	LEAQ      (SI)(DX*4), DI
+	LEAQ      (DI)(DX*4), R8
+	ADDQ      168(AX), SI
+	ADDQ      168(AX), DI
+	ADDQ      168(AX), R8
+	LEAQ      turnOrder<>+0(SB), R9
+	VPMOVZXBD (R9), Z27
+	CMPQ      176(AX), $0x01
+	JE        signed
+	VMOVDQU64 184(AX), Z24
+	VMOVDQU64 248(AX), Z25
+	VMOVDQU64 312(AX), Z26
+	VPACKSSDW Z1, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+	VPMAXSB   Z24, Z0, Z0
+	VPMINSB   Z25, Z0, Z0
+	VPXORD    Z26, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	VPACKSSDW Z5, Z4, Z4
+	VPACKSSDW Z7, Z6, Z6
+	VPACKSSWB Z6, Z4, Z4
+	VPMAXSB   Z24, Z4, Z4
+	VPMINSB   Z25, Z4, Z4
+	VPXORD    Z26, Z4, Z4
+	VPERMD    Z4, Z27, Z4
+	VPACKSSDW Z8, Z8, Z8
+	VPACKSSWB Z8, Z8, Z8
+	VPMAXSB   Z24, Z8, Z8
+	VPMINSB   Z25, Z8, Z8
+	VPXORD    Z26, Z8, Z8
+	VPERMD    Z8, Z27, Z8
+	JMP       codes
+
+signed:
+	VPACKSSDW Z1, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	VPACKSSDW Z5, Z4, Z4
+	VPACKSSDW Z7, Z6, Z6
+	VPACKSSWB Z6, Z4, Z4
+	VPERMD    Z4, Z27, Z4
+	VPACKSSDW Z8, Z8, Z8
+	VPACKSSWB Z8, Z8, Z8
+	VPERMD    Z8, Z27, Z8
+
+codes:
+	CMPL          CX, $0x0000ffff
+	JNE           part
+	VMOVDQU64     X0, (SI)
+	VEXTRACTI32X4 $0x01, Z0, (SI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z0, (SI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z0, (SI)(BX*1)
+	VMOVDQU64     X4, (DI)
+	VEXTRACTI32X4 $0x01, Z4, (DI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z4, (DI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z4, (DI)(BX*1)
+	VMOVDQU64     X8, (R8)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+part:
+	KMOVD         CX, K1
+	VMOVDQU8      X0, K1, (SI)
+	VEXTRACTI32X4 $0x01, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(BX*1)
+	VMOVDQU8      X4, K1, (DI)
+	VEXTRACTI32X4 $0x01, Z4, X24
+	VMOVDQU8      X24, K1, (DI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z4, X24
+	VMOVDQU8      X24, K1, (DI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z4, X24
+	VMOVDQU8      X24, K1, (DI)(BX*1)
+	VMOVDQU8      X8, K1, (R8)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+// func fewRescaled9VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
+TEXT ·fewRescaled9VNNI(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), AX
+
+tile:
+	MOVQ    64(AX), CX
+	TESTQ   CX, CX
+	JNZ     continue
+	MOVQ    72(AX), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS (CX), Z1
+	VMOVUPS (CX), Z2
+	VMOVUPS (CX), Z3
+	VMOVUPS (CX), Z4
+	VMOVUPS (CX), Z5
+	VMOVUPS (CX), Z6
+	VMOVUPS (CX), Z7
+	VMOVUPS (CX), Z8
+	JMP     begin
+
+continue:
+	MOVQ    56(AX), DX
+	LEAQ    (DX)(DX*2), BX
+	MOVQ    48(AX), SI
+	LEAQ    (SI)(DX*4), DI
+	LEAQ    (DI)(DX*4), R8
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
+	ADDQ    160(AX), R8
+	VMOVUPS (SI), Z0
+	VMOVUPS (SI)(DX*1), Z1
+	VMOVUPS (SI)(DX*2), Z2
+	VMOVUPS (SI)(BX*1), Z3
+	VMOVUPS (DI), Z4
+	VMOVUPS (DI)(DX*1), Z5
+	VMOVUPS (DI)(DX*2), Z6
+	VMOVUPS (DI)(BX*1), Z7
+	VMOVUPS (R8), Z8
+	CMPQ    CX, $0x02
+	JNE     begin
+	MOVQ    72(AX), CX
+	VPADDD  (CX), Z0, Z0
+	VPADDD  (CX), Z1, Z1
+	VPADDD  (CX), Z2, Z2
+	VPADDD  (CX), Z3, Z3
+	VPADDD  (CX), Z4, Z4
+	VPADDD  (CX), Z5, Z5
+	VPADDD  (CX), Z6, Z6
+	VPADDD  (CX), Z7, Z7
+	VPADDD  (CX), Z8, Z8
+
+begin:
+	MOVQ  8(AX), DX
+	LEAQ  (DX)(DX*2), BX
+	MOVQ  (AX), SI
+	LEAQ  (SI)(DX*4), DI
+	LEAQ  (DI)(DX*4), R8
+	ADDQ  160(AX), SI
+	ADDQ  160(AX), DI
+	ADDQ  160(AX), R8
+	MOVQ  40(AX), CX
+	MOVQ  32(AX), R10
+	MOVQ  24(AX), R9
+	MOVQ  16(AX), R11
+	SHLQ  $0x02, R9
+	SUBQ  R9, R11
+	TESTQ R10, R10
+	JZ    summed
+
+segment:
+	MOVQ 24(AX), R9
+
+step:
+	VMOVDQU32    (CX), Z9
+	VPBROADCASTD (SI), Z11
+	VPDPBUSD     Z9, Z11, Z0
+	VPBROADCASTD (SI)(DX*1), Z11
+	VPDPBUSD     Z9, Z11, Z1
+	VPBROADCASTD (SI)(DX*2), Z11
+	VPDPBUSD     Z9, Z11, Z2
+	VPBROADCASTD (SI)(BX*1), Z11
+	VPDPBUSD     Z9, Z11, Z3
+	VPBROADCASTD (DI), Z11
+	VPDPBUSD     Z9, Z11, Z4
+	VPBROADCASTD (DI)(DX*1), Z11
+	VPDPBUSD     Z9, Z11, Z5
+	VPBROADCASTD (DI)(DX*2), Z11
+	VPDPBUSD     Z9, Z11, Z6
+	VPBROADCASTD (DI)(BX*1), Z11
+	VPDPBUSD     Z9, Z11, Z7
+	VPBROADCASTD (R8), Z11
+	VPDPBUSD     Z9, Z11, Z8
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000004, DI
+	ADDQ         $0x00000004, R8
+	ADDQ         $0x00000080, CX
+	DECQ         R9
+	JNZ          step
+	ADDQ         R11, SI
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	DECQ         R10
+	JNZ          segment
+
+summed:
+	MOVQ      120(AX), DX
+	MOVQ      112(AX), CX
+	MOVQ      CX, BX
+	KMOVW     BX, K1
+	VMOVUPS.Z (DX), K1, Z24
+	SHRQ      $0x10, BX
+	VCVTDQ2PS Z0, Z0
+	VMULPS    Z24, Z0, Z0
+	VCVTPS2DQ Z0, Z0
+	VCVTDQ2PS Z1, Z1
+	VMULPS    Z24, Z1, Z1
+	VCVTPS2DQ Z1, Z1
+	VCVTDQ2PS Z2, Z2
+	VMULPS    Z24, Z2, Z2
+	VCVTPS2DQ Z2, Z2
+	VCVTDQ2PS Z3, Z3
+	VMULPS    Z24, Z3, Z3
+	VCVTPS2DQ Z3, Z3
+	VCVTDQ2PS Z4, Z4
+	VMULPS    Z24, Z4, Z4
+	VCVTPS2DQ Z4, Z4
+	VCVTDQ2PS Z5, Z5
+	VMULPS    Z24, Z5, Z5
+	VCVTPS2DQ Z5, Z5
+	VCVTDQ2PS Z6, Z6
+	VMULPS    Z24, Z6, Z6
+	VCVTPS2DQ Z6, Z6
+	VCVTDQ2PS Z7, Z7
+	VMULPS    Z24, Z7, Z7
+	VCVTPS2DQ Z7, Z7
+	VCVTDQ2PS Z8, Z8
+	VMULPS    Z24, Z8, Z8
+	VCVTPS2DQ Z8, Z8
+	MOVQ      104(AX), DX
+	LEAQ      (DX)(DX*2), BX
+	MOVQ      96(AX), SI
+	LEAQ      (SI)(DX*4), DI
+	LEAQ      (DI)(DX*4), R8
+	ADDQ      168(AX), SI
+	ADDQ      168(AX), DI
+	ADDQ      168(AX), R8
+	LEAQ      turnOrder<>+0(SB), R9
+	VPMOVZXBD (R9), Z27
+	VMOVDQU64 376(AX), Z28
+	CMPQ      176(AX), $0x01
+	JE        signed
+	JA        plain
+	VMOVDQU64 184(AX), Z24
+	VMOVDQU64 248(AX), Z25
+	VMOVDQU64 312(AX), Z26
+	VPACKSSDW Z1, Z0, Z0
+	VPADDSW   Z28, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPADDSW   Z28, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+	VPMAXSB   Z24, Z0, Z0
+	VPMINSB   Z25, Z0, Z0
+	VPXORD    Z26, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	VPACKSSDW Z5, Z4, Z4
+	VPADDSW   Z28, Z4, Z4
+	VPACKSSDW Z7, Z6, Z6
+	VPADDSW   Z28, Z6, Z6
+	VPACKSSWB Z6, Z4, Z4
+	VPMAXSB   Z24, Z4, Z4
+	VPMINSB   Z25, Z4, Z4
+	VPXORD    Z26, Z4, Z4
+	VPERMD    Z4, Z27, Z4
+	VPACKSSDW Z8, Z8, Z8
+	VPADDSW   Z28, Z8, Z8
+	VPACKSSWB Z8, Z8, Z8
+	VPMAXSB   Z24, Z8, Z8
+	VPMINSB   Z25, Z8, Z8
+	VPXORD    Z26, Z8, Z8
+	VPERMD    Z8, Z27, Z8
+	JMP       codes
+
+plain:
+	VPACKSSDW Z1, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPACKUSWB Z2, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	VPACKSSDW Z5, Z4, Z4
+	VPACKSSDW Z7, Z6, Z6
+	VPACKUSWB Z6, Z4, Z4
+	VPERMD    Z4, Z27, Z4
+	VPACKSSDW Z8, Z8, Z8
+	VPACKUSWB Z8, Z8, Z8
+	VPERMD    Z8, Z27, Z8
+	JMP       codes
+
+signed:
+	VPACKSSDW Z1, Z0, Z0
+	VPADDSW   Z28, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPADDSW   Z28, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	VPACKSSDW Z5, Z4, Z4
+	VPADDSW   Z28, Z4, Z4
+	VPACKSSDW Z7, Z6, Z6
+	VPADDSW   Z28, Z6, Z6
+	VPACKSSWB Z6, Z4, Z4
+	VPERMD    Z4, Z27, Z4
+	VPACKSSDW Z8, Z8, Z8
+	VPADDSW   Z28, Z8, Z8
+	VPACKSSWB Z8, Z8, Z8
+	VPERMD    Z8, Z27, Z8
+
+codes:
+	CMPL          CX, $0x0000ffff
+	JNE           part
+	VMOVDQU64     X0, (SI)
+	VEXTRACTI32X4 $0x01, Z0, (SI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z0, (SI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z0, (SI)(BX*1)
+	VMOVDQU64     X4, (DI)
+	VEXTRACTI32X4 $0x01, Z4, (DI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z4, (DI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z4, (DI)(BX*1)
+	VMOVDQU64     X8, (R8)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+part:
+	KMOVD         CX, K1
+	VMOVDQU8      X0, K1, (SI)
+	VEXTRACTI32X4 $0x01, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(BX*1)
+	VMOVDQU8      X4, K1, (DI)
+	VEXTRACTI32X4 $0x01, Z4, X24
+	VMOVDQU8      X24, K1, (DI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z4, X24
+	VMOVDQU8      X24, K1, (DI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z4, X24
+	VMOVDQU8      X24, K1, (DI)(BX*1)
+	VMOVDQU8      X8, K1, (R8)
 	MOVQ          144(AX), CX
 	ADDQ          CX, 160(AX)
 	MOVQ          152(AX), CX
@@ -9022,6 +13085,698 @@ part:
 	VMOVDQU8      Y16, K1, (R8)
 	VEXTRACTI64X4 $0x01, Z16, Y24
 	VMOVDQU8      Y24, K1, (R8)(DX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+// func fewCodes10VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
+TEXT ·fewCodes10VNNI(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), AX
+
+tile:
+	MOVQ    64(AX), CX
+	TESTQ   CX, CX
+	JNZ     continue
+	MOVQ    72(AX), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS (CX), Z1
+	VMOVUPS (CX), Z2
+	VMOVUPS (CX), Z3
+	VMOVUPS (CX), Z4
+	VMOVUPS (CX), Z5
+	VMOVUPS (CX), Z6
+	VMOVUPS (CX), Z7
+	VMOVUPS (CX), Z8
+	VMOVUPS (CX), Z9
+	JMP     begin
+
+continue:
+	MOVQ    56(AX), DX
+	LEAQ    (DX)(DX*2), BX
+	MOVQ    48(AX), SI
+	LEAQ    (SI)(DX*4), DI
+	LEAQ    (DI)(DX*4), R8
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
+	ADDQ    160(AX), R8
+	VMOVUPS (SI), Z0
+	VMOVUPS (SI)(DX*1), Z1
+	VMOVUPS (SI)(DX*2), Z2
+	VMOVUPS (SI)(BX*1), Z3
+	VMOVUPS (DI), Z4
+	VMOVUPS (DI)(DX*1), Z5
+	VMOVUPS (DI)(DX*2), Z6
+	VMOVUPS (DI)(BX*1), Z7
+	VMOVUPS (R8), Z8
+	VMOVUPS (R8)(DX*1), Z9
+	CMPQ    CX, $0x02
+	JNE     begin
+	MOVQ    72(AX), CX
+	VPADDD  (CX), Z0, Z0
+	VPADDD  (CX), Z1, Z1
+	VPADDD  (CX), Z2, Z2
+	VPADDD  (CX), Z3, Z3
+	VPADDD  (CX), Z4, Z4
+	VPADDD  (CX), Z5, Z5
+	VPADDD  (CX), Z6, Z6
+	VPADDD  (CX), Z7, Z7
+	VPADDD  (CX), Z8, Z8
+	VPADDD  (CX), Z9, Z9
+
+begin:
+	MOVQ  8(AX), DX
+	LEAQ  (DX)(DX*2), BX
+	MOVQ  (AX), SI
+	LEAQ  (SI)(DX*4), DI
+	LEAQ  (DI)(DX*4), R8
+	ADDQ  160(AX), SI
+	ADDQ  160(AX), DI
+	ADDQ  160(AX), R8
+	MOVQ  40(AX), CX
+	MOVQ  32(AX), R10
+	MOVQ  24(AX), R9
+	MOVQ  16(AX), R11
+	SHLQ  $0x02, R9
+	SUBQ  R9, R11
+	TESTQ R10, R10
+	JZ    summed
+
+segment:
+	MOVQ 24(AX), R9
+
+step:
+	VMOVDQU32    (CX), Z10
+	VPBROADCASTD (SI), Z12
+	VPDPBUSD     Z10, Z12, Z0
+	VPBROADCASTD (SI)(DX*1), Z12
+	VPDPBUSD     Z10, Z12, Z1
+	VPBROADCASTD (SI)(DX*2), Z12
+	VPDPBUSD     Z10, Z12, Z2
+	VPBROADCASTD (SI)(BX*1), Z12
+	VPDPBUSD     Z10, Z12, Z3
+	VPBROADCASTD (DI), Z12
+	VPDPBUSD     Z10, Z12, Z4
+	VPBROADCASTD (DI)(DX*1), Z12
+	VPDPBUSD     Z10, Z12, Z5
+	VPBROADCASTD (DI)(DX*2), Z12
+	VPDPBUSD     Z10, Z12, Z6
+	VPBROADCASTD (DI)(BX*1), Z12
+	VPDPBUSD     Z10, Z12, Z7
+	VPBROADCASTD (R8), Z12
+	VPDPBUSD     Z10, Z12, Z8
+	VPBROADCASTD (R8)(DX*1), Z12
+	VPDPBUSD     Z10, Z12, Z9
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000004, DI
+	ADDQ         $0x00000004, R8
+	ADDQ         $0x00000080, CX
+	DECQ         R9
+	JNZ          step
+	ADDQ         R11, SI
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	DECQ         R10
+	JNZ          segment
+
+summed:
+	MOVQ      120(AX), DX
+	MOVQ      112(AX), CX
+	MOVL      $0x00005555, BX
+	KMOVW     BX, K1
+	CMPQ      128(AX), $0x01
+	JE        up
+	JA        fused
+	VMOVDQU64 (DX), Z24
+	VMOVDQU64 64(DX), Z25
+	VMOVDQU64 128(DX), Z26
+	VMOVDQU64 192(DX), Z27
+	VMOVDQU64 256(DX), Z28
+	VPMULUDQ  Z24, Z0, Z29
+	VPSRLQ    $0x20, Z0, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z0, Z0
+	VPSUBD    Z0, Z30, Z30
+	VPSRAVD   Z28, Z30, Z0
+	VPMULUDQ  Z24, Z1, Z29
+	VPSRLQ    $0x20, Z1, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z1, Z1
+	VPSUBD    Z1, Z30, Z30
+	VPSRAVD   Z28, Z30, Z1
+	VPMULUDQ  Z24, Z2, Z29
+	VPSRLQ    $0x20, Z2, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z2, Z2
+	VPSUBD    Z2, Z30, Z30
+	VPSRAVD   Z28, Z30, Z2
+	VPMULUDQ  Z24, Z3, Z29
+	VPSRLQ    $0x20, Z3, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z3, Z3
+	VPSUBD    Z3, Z30, Z30
+	VPSRAVD   Z28, Z30, Z3
+	VPMULUDQ  Z24, Z4, Z29
+	VPSRLQ    $0x20, Z4, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z4, Z4
+	VPSUBD    Z4, Z30, Z30
+	VPSRAVD   Z28, Z30, Z4
+	VPMULUDQ  Z24, Z5, Z29
+	VPSRLQ    $0x20, Z5, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z5, Z5
+	VPSUBD    Z5, Z30, Z30
+	VPSRAVD   Z28, Z30, Z5
+	VPMULUDQ  Z24, Z6, Z29
+	VPSRLQ    $0x20, Z6, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z6, Z6
+	VPSUBD    Z6, Z30, Z30
+	VPSRAVD   Z28, Z30, Z6
+	VPMULUDQ  Z24, Z7, Z29
+	VPSRLQ    $0x20, Z7, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z7, Z7
+	VPSUBD    Z7, Z30, Z30
+	VPSRAVD   Z28, Z30, Z7
+	VPMULUDQ  Z24, Z8, Z29
+	VPSRLQ    $0x20, Z8, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z8, Z8
+	VPSUBD    Z8, Z30, Z30
+	VPSRAVD   Z28, Z30, Z8
+	VPMULUDQ  Z24, Z9, Z29
+	VPSRLQ    $0x20, Z9, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z9, Z9
+	VPSUBD    Z9, Z30, Z30
+	VPSRAVD   Z28, Z30, Z9
+	JMP       quantised
+
+up:
+	VMOVDQU64 (DX), Z24
+	VMOVDQU64 64(DX), Z25
+	VMOVDQU64 128(DX), Z26
+	VMOVDQU64 192(DX), Z27
+	VMOVDQU64 256(DX), Z28
+	VPMULUDQ  Z24, Z0, Z29
+	VPSRLQ    $0x20, Z0, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z0
+	VPMULUDQ  Z24, Z1, Z29
+	VPSRLQ    $0x20, Z1, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z1
+	VPMULUDQ  Z24, Z2, Z29
+	VPSRLQ    $0x20, Z2, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z2
+	VPMULUDQ  Z24, Z3, Z29
+	VPSRLQ    $0x20, Z3, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z3
+	VPMULUDQ  Z24, Z4, Z29
+	VPSRLQ    $0x20, Z4, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z4
+	VPMULUDQ  Z24, Z5, Z29
+	VPSRLQ    $0x20, Z5, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z5
+	VPMULUDQ  Z24, Z6, Z29
+	VPSRLQ    $0x20, Z6, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z6
+	VPMULUDQ  Z24, Z7, Z29
+	VPSRLQ    $0x20, Z7, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z7
+	VPMULUDQ  Z24, Z8, Z29
+	VPSRLQ    $0x20, Z8, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z8
+	VPMULUDQ  Z24, Z9, Z29
+	VPSRLQ    $0x20, Z9, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z9
+	JMP       quantised
+
+fused:
+	VMOVDQU64   (DX), Z24
+	VMOVDQU64   64(DX), Z25
+	VMOVDQU64   128(DX), Z26
+	VFMADD213PS Z25, Z24, Z0
+	VPSUBD      Z26, Z0, Z0
+	VFMADD213PS Z25, Z24, Z1
+	VPSUBD      Z26, Z1, Z1
+	VFMADD213PS Z25, Z24, Z2
+	VPSUBD      Z26, Z2, Z2
+	VFMADD213PS Z25, Z24, Z3
+	VPSUBD      Z26, Z3, Z3
+	VFMADD213PS Z25, Z24, Z4
+	VPSUBD      Z26, Z4, Z4
+	VFMADD213PS Z25, Z24, Z5
+	VPSUBD      Z26, Z5, Z5
+	VFMADD213PS Z25, Z24, Z6
+	VPSUBD      Z26, Z6, Z6
+	VFMADD213PS Z25, Z24, Z7
+	VPSUBD      Z26, Z7, Z7
+	VFMADD213PS Z25, Z24, Z8
+	VPSUBD      Z26, Z8, Z8
+	VFMADD213PS Z25, Z24, Z9
+	VPSUBD      Z26, Z9, Z9
+
+quantised:
+	MOVQ      104(AX), DX
+	LEAQ      (DX)(DX*2), BX
+	MOVQ      96(AX), SI
+	LEAQ      (SI)(DX*4), DI
+	LEAQ      (DI)(DX*4), R8
+	ADDQ      168(AX), SI
+	ADDQ      168(AX), DI
+	ADDQ      168(AX), R8
+	LEAQ      turnOrder<>+0(SB), R9
+	VPMOVZXBD (R9), Z27
+	CMPQ      176(AX), $0x01
+	JE        signed
+	VMOVDQU64 184(AX), Z24
+	VMOVDQU64 248(AX), Z25
+	VMOVDQU64 312(AX), Z26
+	VPACKSSDW Z1, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+	VPMAXSB   Z24, Z0, Z0
+	VPMINSB   Z25, Z0, Z0
+	VPXORD    Z26, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	VPACKSSDW Z5, Z4, Z4
+	VPACKSSDW Z7, Z6, Z6
+	VPACKSSWB Z6, Z4, Z4
+	VPMAXSB   Z24, Z4, Z4
+	VPMINSB   Z25, Z4, Z4
+	VPXORD    Z26, Z4, Z4
+	VPERMD    Z4, Z27, Z4
+	VPACKSSDW Z9, Z8, Z8
+	VPACKSSWB Z8, Z8, Z8
+	VPMAXSB   Z24, Z8, Z8
+	VPMINSB   Z25, Z8, Z8
+	VPXORD    Z26, Z8, Z8
+	VPERMD    Z8, Z27, Z8
+	JMP       codes
+
+signed:
+	VPACKSSDW Z1, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	VPACKSSDW Z5, Z4, Z4
+	VPACKSSDW Z7, Z6, Z6
+	VPACKSSWB Z6, Z4, Z4
+	VPERMD    Z4, Z27, Z4
+	VPACKSSDW Z9, Z8, Z8
+	VPACKSSWB Z8, Z8, Z8
+	VPERMD    Z8, Z27, Z8
+
+codes:
+	CMPL          CX, $0x0000ffff
+	JNE           part
+	VMOVDQU64     X0, (SI)
+	VEXTRACTI32X4 $0x01, Z0, (SI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z0, (SI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z0, (SI)(BX*1)
+	VMOVDQU64     X4, (DI)
+	VEXTRACTI32X4 $0x01, Z4, (DI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z4, (DI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z4, (DI)(BX*1)
+	VMOVDQU64     X8, (R8)
+	VEXTRACTI32X4 $0x01, Z8, (R8)(DX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+part:
+	KMOVD         CX, K1
+	VMOVDQU8      X0, K1, (SI)
+	VEXTRACTI32X4 $0x01, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(BX*1)
+	VMOVDQU8      X4, K1, (DI)
+	VEXTRACTI32X4 $0x01, Z4, X24
+	VMOVDQU8      X24, K1, (DI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z4, X24
+	VMOVDQU8      X24, K1, (DI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z4, X24
+	VMOVDQU8      X24, K1, (DI)(BX*1)
+	VMOVDQU8      X8, K1, (R8)
+	VEXTRACTI32X4 $0x01, Z8, X24
+	VMOVDQU8      X24, K1, (R8)(DX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+// func fewRescaled10VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
+TEXT ·fewRescaled10VNNI(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), AX
+
+tile:
+	MOVQ    64(AX), CX
+	TESTQ   CX, CX
+	JNZ     continue
+	MOVQ    72(AX), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS (CX), Z1
+	VMOVUPS (CX), Z2
+	VMOVUPS (CX), Z3
+	VMOVUPS (CX), Z4
+	VMOVUPS (CX), Z5
+	VMOVUPS (CX), Z6
+	VMOVUPS (CX), Z7
+	VMOVUPS (CX), Z8
+	VMOVUPS (CX), Z9
+	JMP     begin
+
+continue:
+	MOVQ    56(AX), DX
+	LEAQ    (DX)(DX*2), BX
+	MOVQ    48(AX), SI
+	LEAQ    (SI)(DX*4), DI
+	LEAQ    (DI)(DX*4), R8
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
+	ADDQ    160(AX), R8
+	VMOVUPS (SI), Z0
+	VMOVUPS (SI)(DX*1), Z1
+	VMOVUPS (SI)(DX*2), Z2
+	VMOVUPS (SI)(BX*1), Z3
+	VMOVUPS (DI), Z4
+	VMOVUPS (DI)(DX*1), Z5
+	VMOVUPS (DI)(DX*2), Z6
+	VMOVUPS (DI)(BX*1), Z7
+	VMOVUPS (R8), Z8
+	VMOVUPS (R8)(DX*1), Z9
+	CMPQ    CX, $0x02
+	JNE     begin
+	MOVQ    72(AX), CX
+	VPADDD  (CX), Z0, Z0
+	VPADDD  (CX), Z1, Z1
+	VPADDD  (CX), Z2, Z2
+	VPADDD  (CX), Z3, Z3
+	VPADDD  (CX), Z4, Z4
+	VPADDD  (CX), Z5, Z5
+	VPADDD  (CX), Z6, Z6
+	VPADDD  (CX), Z7, Z7
+	VPADDD  (CX), Z8, Z8
+	VPADDD  (CX), Z9, Z9
+
+begin:
+	MOVQ  8(AX), DX
+	LEAQ  (DX)(DX*2), BX
+	MOVQ  (AX), SI
+	LEAQ  (SI)(DX*4), DI
+	LEAQ  (DI)(DX*4), R8
+	ADDQ  160(AX), SI
+	ADDQ  160(AX), DI
+	ADDQ  160(AX), R8
+	MOVQ  40(AX), CX
+	MOVQ  32(AX), R10
+	MOVQ  24(AX), R9
+	MOVQ  16(AX), R11
+	SHLQ  $0x02, R9
+	SUBQ  R9, R11
+	TESTQ R10, R10
+	JZ    summed
+
+segment:
+	MOVQ 24(AX), R9
+
+step:
+	VMOVDQU32    (CX), Z10
+	VPBROADCASTD (SI), Z12
+	VPDPBUSD     Z10, Z12, Z0
+	VPBROADCASTD (SI)(DX*1), Z12
+	VPDPBUSD     Z10, Z12, Z1
+	VPBROADCASTD (SI)(DX*2), Z12
+	VPDPBUSD     Z10, Z12, Z2
+	VPBROADCASTD (SI)(BX*1), Z12
+	VPDPBUSD     Z10, Z12, Z3
+	VPBROADCASTD (DI), Z12
+	VPDPBUSD     Z10, Z12, Z4
+	VPBROADCASTD (DI)(DX*1), Z12
+	VPDPBUSD     Z10, Z12, Z5
+	VPBROADCASTD (DI)(DX*2), Z12
+	VPDPBUSD     Z10, Z12, Z6
+	VPBROADCASTD (DI)(BX*1), Z12
+	VPDPBUSD     Z10, Z12, Z7
+	VPBROADCASTD (R8), Z12
+	VPDPBUSD     Z10, Z12, Z8
+	VPBROADCASTD (R8)(DX*1), Z12
+	VPDPBUSD     Z10, Z12, Z9
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000004, DI
+	ADDQ         $0x00000004, R8
+	ADDQ         $0x00000080, CX
+	DECQ         R9
+	JNZ          step
+	ADDQ         R11, SI
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	DECQ         R10
+	JNZ          segment
+
+summed:
+	MOVQ      120(AX), DX
+	MOVQ      112(AX), CX
+	MOVQ      CX, BX
+	KMOVW     BX, K1
+	VMOVUPS.Z (DX), K1, Z24
+	SHRQ      $0x10, BX
+	VCVTDQ2PS Z0, Z0
+	VMULPS    Z24, Z0, Z0
+	VCVTPS2DQ Z0, Z0
+	VCVTDQ2PS Z1, Z1
+	VMULPS    Z24, Z1, Z1
+	VCVTPS2DQ Z1, Z1
+	VCVTDQ2PS Z2, Z2
+	VMULPS    Z24, Z2, Z2
+	VCVTPS2DQ Z2, Z2
+	VCVTDQ2PS Z3, Z3
+	VMULPS    Z24, Z3, Z3
+	VCVTPS2DQ Z3, Z3
+	VCVTDQ2PS Z4, Z4
+	VMULPS    Z24, Z4, Z4
+	VCVTPS2DQ Z4, Z4
+	VCVTDQ2PS Z5, Z5
+	VMULPS    Z24, Z5, Z5
+	VCVTPS2DQ Z5, Z5
+	VCVTDQ2PS Z6, Z6
+	VMULPS    Z24, Z6, Z6
+	VCVTPS2DQ Z6, Z6
+	VCVTDQ2PS Z7, Z7
+	VMULPS    Z24, Z7, Z7
+	VCVTPS2DQ Z7, Z7
+	VCVTDQ2PS Z8, Z8
+	VMULPS    Z24, Z8, Z8
+	VCVTPS2DQ Z8, Z8
+	VCVTDQ2PS Z9, Z9
+	VMULPS    Z24, Z9, Z9
+	VCVTPS2DQ Z9, Z9
+	MOVQ      104(AX), DX
+	LEAQ      (DX)(DX*2), BX
+	MOVQ      96(AX), SI
+	LEAQ      (SI)(DX*4), DI
+	LEAQ      (DI)(DX*4), R8
+	ADDQ      168(AX), SI
+	ADDQ      168(AX), DI
+	ADDQ      168(AX), R8
+	LEAQ      turnOrder<>+0(SB), R9
+	VPMOVZXBD (R9), Z27
+	VMOVDQU64 376(AX), Z28
+	CMPQ      176(AX), $0x01
+	JE        signed
+	JA        plain
+	VMOVDQU64 184(AX), Z24
+	VMOVDQU64 248(AX), Z25
+	VMOVDQU64 312(AX), Z26
+	VPACKSSDW Z1, Z0, Z0
+	VPADDSW   Z28, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPADDSW   Z28, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+	VPMAXSB   Z24, Z0, Z0
+	VPMINSB   Z25, Z0, Z0
+	VPXORD    Z26, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	VPACKSSDW Z5, Z4, Z4
+	VPADDSW   Z28, Z4, Z4
+	VPACKSSDW Z7, Z6, Z6
+	VPADDSW   Z28, Z6, Z6
+	VPACKSSWB Z6, Z4, Z4
+	VPMAXSB   Z24, Z4, Z4
+	VPMINSB   Z25, Z4, Z4
+	VPXORD    Z26, Z4, Z4
+	VPERMD    Z4, Z27, Z4
+	VPACKSSDW Z9, Z8, Z8
+	VPADDSW   Z28, Z8, Z8
+	VPACKSSWB Z8, Z8, Z8
+	VPMAXSB   Z24, Z8, Z8
+	VPMINSB   Z25, Z8, Z8
+	VPXORD    Z26, Z8, Z8
+	VPERMD    Z8, Z27, Z8
+	JMP       codes
+
+plain:
+	VPACKSSDW Z1, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPACKUSWB Z2, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	VPACKSSDW Z5, Z4, Z4
+	VPACKSSDW Z7, Z6, Z6
+	VPACKUSWB Z6, Z4, Z4
+	VPERMD    Z4, Z27, Z4
+	VPACKSSDW Z9, Z8, Z8
+	VPACKUSWB Z8, Z8, Z8
+	VPERMD    Z8, Z27, Z8
+	JMP       codes
+
+signed:
+	VPACKSSDW Z1, Z0, Z0
+	VPADDSW   Z28, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPADDSW   Z28, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	VPACKSSDW Z5, Z4, Z4
+	VPADDSW   Z28, Z4, Z4
+	VPACKSSDW Z7, Z6, Z6
+	VPADDSW   Z28, Z6, Z6
+	VPACKSSWB Z6, Z4, Z4
+	VPERMD    Z4, Z27, Z4
+	VPACKSSDW Z9, Z8, Z8
+	VPADDSW   Z28, Z8, Z8
+	VPACKSSWB Z8, Z8, Z8
+	VPERMD    Z8, Z27, Z8
+
+codes:
+	CMPL          CX, $0x0000ffff
+	JNE           part
+	VMOVDQU64     X0, (SI)
+	VEXTRACTI32X4 $0x01, Z0, (SI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z0, (SI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z0, (SI)(BX*1)
+	VMOVDQU64     X4, (DI)
+	VEXTRACTI32X4 $0x01, Z4, (DI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z4, (DI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z4, (DI)(BX*1)
+	VMOVDQU64     X8, (R8)
+	VEXTRACTI32X4 $0x01, Z8, (R8)(DX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+part:
+	KMOVD         CX, K1
+	VMOVDQU8      X0, K1, (SI)
+	VEXTRACTI32X4 $0x01, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(BX*1)
+	VMOVDQU8      X4, K1, (DI)
+	VEXTRACTI32X4 $0x01, Z4, X24
+	VMOVDQU8      X24, K1, (DI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z4, X24
+	VMOVDQU8      X24, K1, (DI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z4, X24
+	VMOVDQU8      X24, K1, (DI)(BX*1)
+	VMOVDQU8      X8, K1, (R8)
+	VEXTRACTI32X4 $0x01, Z8, X24
+	VMOVDQU8      X24, K1, (R8)(DX*1)
 	MOVQ          144(AX), CX
 	ADDQ          CX, 160(AX)
 	MOVQ          152(AX), CX
@@ -10553,6 +15308,742 @@ part:
 	VEXTRACTI64X4 $0x01, Z16, Y24
 	VMOVDQU8      Y24, K1, (R8)(DX*1)
 	VMOVDQU8      Y20, K1, (R8)(DX*2)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+// func fewCodes11VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
+TEXT ·fewCodes11VNNI(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), AX
+
+tile:
+	MOVQ    64(AX), CX
+	TESTQ   CX, CX
+	JNZ     continue
+	MOVQ    72(AX), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS (CX), Z1
+	VMOVUPS (CX), Z2
+	VMOVUPS (CX), Z3
+	VMOVUPS (CX), Z4
+	VMOVUPS (CX), Z5
+	VMOVUPS (CX), Z6
+	VMOVUPS (CX), Z7
+	VMOVUPS (CX), Z8
+	VMOVUPS (CX), Z9
+	VMOVUPS (CX), Z10
+	JMP     begin
+
+continue:
+	MOVQ    56(AX), DX
+	LEAQ    (DX)(DX*2), BX
+	MOVQ    48(AX), SI
+	LEAQ    (SI)(DX*4), DI
+	LEAQ    (DI)(DX*4), R8
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
+	ADDQ    160(AX), R8
+	VMOVUPS (SI), Z0
+	VMOVUPS (SI)(DX*1), Z1
+	VMOVUPS (SI)(DX*2), Z2
+	VMOVUPS (SI)(BX*1), Z3
+	VMOVUPS (DI), Z4
+	VMOVUPS (DI)(DX*1), Z5
+	VMOVUPS (DI)(DX*2), Z6
+	VMOVUPS (DI)(BX*1), Z7
+	VMOVUPS (R8), Z8
+	VMOVUPS (R8)(DX*1), Z9
+	VMOVUPS (R8)(DX*2), Z10
+	CMPQ    CX, $0x02
+	JNE     begin
+	MOVQ    72(AX), CX
+	VPADDD  (CX), Z0, Z0
+	VPADDD  (CX), Z1, Z1
+	VPADDD  (CX), Z2, Z2
+	VPADDD  (CX), Z3, Z3
+	VPADDD  (CX), Z4, Z4
+	VPADDD  (CX), Z5, Z5
+	VPADDD  (CX), Z6, Z6
+	VPADDD  (CX), Z7, Z7
+	VPADDD  (CX), Z8, Z8
+	VPADDD  (CX), Z9, Z9
+	VPADDD  (CX), Z10, Z10
+
+begin:
+	MOVQ  8(AX), DX
+	LEAQ  (DX)(DX*2), BX
+	MOVQ  (AX), SI
+	LEAQ  (SI)(DX*4), DI
+	LEAQ  (DI)(DX*4), R8
+	ADDQ  160(AX), SI
+	ADDQ  160(AX), DI
+	ADDQ  160(AX), R8
+	MOVQ  40(AX), CX
+	MOVQ  32(AX), R10
+	MOVQ  24(AX), R9
+	MOVQ  16(AX), R11
+	SHLQ  $0x02, R9
+	SUBQ  R9, R11
+	TESTQ R10, R10
+	JZ    summed
+
+segment:
+	MOVQ 24(AX), R9
+
+step:
+	VMOVDQU32    (CX), Z11
+	VPBROADCASTD (SI), Z13
+	VPDPBUSD     Z11, Z13, Z0
+	VPBROADCASTD (SI)(DX*1), Z13
+	VPDPBUSD     Z11, Z13, Z1
+	VPBROADCASTD (SI)(DX*2), Z13
+	VPDPBUSD     Z11, Z13, Z2
+	VPBROADCASTD (SI)(BX*1), Z13
+	VPDPBUSD     Z11, Z13, Z3
+	VPBROADCASTD (DI), Z13
+	VPDPBUSD     Z11, Z13, Z4
+	VPBROADCASTD (DI)(DX*1), Z13
+	VPDPBUSD     Z11, Z13, Z5
+	VPBROADCASTD (DI)(DX*2), Z13
+	VPDPBUSD     Z11, Z13, Z6
+	VPBROADCASTD (DI)(BX*1), Z13
+	VPDPBUSD     Z11, Z13, Z7
+	VPBROADCASTD (R8), Z13
+	VPDPBUSD     Z11, Z13, Z8
+	VPBROADCASTD (R8)(DX*1), Z13
+	VPDPBUSD     Z11, Z13, Z9
+	VPBROADCASTD (R8)(DX*2), Z13
+	VPDPBUSD     Z11, Z13, Z10
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000004, DI
+	ADDQ         $0x00000004, R8
+	ADDQ         $0x00000080, CX
+	DECQ         R9
+	JNZ          step
+	ADDQ         R11, SI
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	DECQ         R10
+	JNZ          segment
+
+summed:
+	MOVQ      120(AX), DX
+	MOVQ      112(AX), CX
+	MOVL      $0x00005555, BX
+	KMOVW     BX, K1
+	CMPQ      128(AX), $0x01
+	JE        up
+	JA        fused
+	VMOVDQU64 (DX), Z24
+	VMOVDQU64 64(DX), Z25
+	VMOVDQU64 128(DX), Z26
+	VMOVDQU64 192(DX), Z27
+	VMOVDQU64 256(DX), Z28
+	VPMULUDQ  Z24, Z0, Z29
+	VPSRLQ    $0x20, Z0, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z0, Z0
+	VPSUBD    Z0, Z30, Z30
+	VPSRAVD   Z28, Z30, Z0
+	VPMULUDQ  Z24, Z1, Z29
+	VPSRLQ    $0x20, Z1, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z1, Z1
+	VPSUBD    Z1, Z30, Z30
+	VPSRAVD   Z28, Z30, Z1
+	VPMULUDQ  Z24, Z2, Z29
+	VPSRLQ    $0x20, Z2, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z2, Z2
+	VPSUBD    Z2, Z30, Z30
+	VPSRAVD   Z28, Z30, Z2
+	VPMULUDQ  Z24, Z3, Z29
+	VPSRLQ    $0x20, Z3, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z3, Z3
+	VPSUBD    Z3, Z30, Z30
+	VPSRAVD   Z28, Z30, Z3
+	VPMULUDQ  Z24, Z4, Z29
+	VPSRLQ    $0x20, Z4, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z4, Z4
+	VPSUBD    Z4, Z30, Z30
+	VPSRAVD   Z28, Z30, Z4
+	VPMULUDQ  Z24, Z5, Z29
+	VPSRLQ    $0x20, Z5, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z5, Z5
+	VPSUBD    Z5, Z30, Z30
+	VPSRAVD   Z28, Z30, Z5
+	VPMULUDQ  Z24, Z6, Z29
+	VPSRLQ    $0x20, Z6, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z6, Z6
+	VPSUBD    Z6, Z30, Z30
+	VPSRAVD   Z28, Z30, Z6
+	VPMULUDQ  Z24, Z7, Z29
+	VPSRLQ    $0x20, Z7, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z7, Z7
+	VPSUBD    Z7, Z30, Z30
+	VPSRAVD   Z28, Z30, Z7
+	VPMULUDQ  Z24, Z8, Z29
+	VPSRLQ    $0x20, Z8, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z8, Z8
+	VPSUBD    Z8, Z30, Z30
+	VPSRAVD   Z28, Z30, Z8
+	VPMULUDQ  Z24, Z9, Z29
+	VPSRLQ    $0x20, Z9, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z9, Z9
+	VPSUBD    Z9, Z30, Z30
+	VPSRAVD   Z28, Z30, Z9
+	VPMULUDQ  Z24, Z10, Z29
+	VPSRLQ    $0x20, Z10, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z10, Z10
+	VPSUBD    Z10, Z30, Z30
+	VPSRAVD   Z28, Z30, Z10
+	JMP       quantised
+
+up:
+	VMOVDQU64 (DX), Z24
+	VMOVDQU64 64(DX), Z25
+	VMOVDQU64 128(DX), Z26
+	VMOVDQU64 192(DX), Z27
+	VMOVDQU64 256(DX), Z28
+	VPMULUDQ  Z24, Z0, Z29
+	VPSRLQ    $0x20, Z0, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z0
+	VPMULUDQ  Z24, Z1, Z29
+	VPSRLQ    $0x20, Z1, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z1
+	VPMULUDQ  Z24, Z2, Z29
+	VPSRLQ    $0x20, Z2, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z2
+	VPMULUDQ  Z24, Z3, Z29
+	VPSRLQ    $0x20, Z3, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z3
+	VPMULUDQ  Z24, Z4, Z29
+	VPSRLQ    $0x20, Z4, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z4
+	VPMULUDQ  Z24, Z5, Z29
+	VPSRLQ    $0x20, Z5, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z5
+	VPMULUDQ  Z24, Z6, Z29
+	VPSRLQ    $0x20, Z6, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z6
+	VPMULUDQ  Z24, Z7, Z29
+	VPSRLQ    $0x20, Z7, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z7
+	VPMULUDQ  Z24, Z8, Z29
+	VPSRLQ    $0x20, Z8, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z8
+	VPMULUDQ  Z24, Z9, Z29
+	VPSRLQ    $0x20, Z9, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z9
+	VPMULUDQ  Z24, Z10, Z29
+	VPSRLQ    $0x20, Z10, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z10
+	JMP       quantised
+
+fused:
+	VMOVDQU64   (DX), Z24
+	VMOVDQU64   64(DX), Z25
+	VMOVDQU64   128(DX), Z26
+	VFMADD213PS Z25, Z24, Z0
+	VPSUBD      Z26, Z0, Z0
+	VFMADD213PS Z25, Z24, Z1
+	VPSUBD      Z26, Z1, Z1
+	VFMADD213PS Z25, Z24, Z2
+	VPSUBD      Z26, Z2, Z2
+	VFMADD213PS Z25, Z24, Z3
+	VPSUBD      Z26, Z3, Z3
+	VFMADD213PS Z25, Z24, Z4
+	VPSUBD      Z26, Z4, Z4
+	VFMADD213PS Z25, Z24, Z5
+	VPSUBD      Z26, Z5, Z5
+	VFMADD213PS Z25, Z24, Z6
+	VPSUBD      Z26, Z6, Z6
+	VFMADD213PS Z25, Z24, Z7
+	VPSUBD      Z26, Z7, Z7
+	VFMADD213PS Z25, Z24, Z8
+	VPSUBD      Z26, Z8, Z8
+	VFMADD213PS Z25, Z24, Z9
+	VPSUBD      Z26, Z9, Z9
+	VFMADD213PS Z25, Z24, Z10
+	VPSUBD      Z26, Z10, Z10
+
+quantised:
+	MOVQ      104(AX), DX
+	LEAQ      (DX)(DX*2), BX
+	MOVQ      96(AX), SI
+	LEAQ      (SI)(DX*4), DI
+	LEAQ      (DI)(DX*4), R8
+	ADDQ      168(AX), SI
+	ADDQ      168(AX), DI
+	ADDQ      168(AX), R8
+	LEAQ      turnOrder<>+0(SB), R9
+	VPMOVZXBD (R9), Z27
+	CMPQ      176(AX), $0x01
+	JE        signed
+	VMOVDQU64 184(AX), Z24
+	VMOVDQU64 248(AX), Z25
+	VMOVDQU64 312(AX), Z26
+	VPACKSSDW Z1, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+	VPMAXSB   Z24, Z0, Z0
+	VPMINSB   Z25, Z0, Z0
+	VPXORD    Z26, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	VPACKSSDW Z5, Z4, Z4
+	VPACKSSDW Z7, Z6, Z6
+	VPACKSSWB Z6, Z4, Z4
+	VPMAXSB   Z24, Z4, Z4
+	VPMINSB   Z25, Z4, Z4
+	VPXORD    Z26, Z4, Z4
+	VPERMD    Z4, Z27, Z4
+	VPACKSSDW Z9, Z8, Z8
+	VPACKSSDW Z10, Z10, Z10
+	VPACKSSWB Z10, Z8, Z8
+	VPMAXSB   Z24, Z8, Z8
+	VPMINSB   Z25, Z8, Z8
+	VPXORD    Z26, Z8, Z8
+	VPERMD    Z8, Z27, Z8
+	JMP       codes
+
+signed:
+	VPACKSSDW Z1, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	VPACKSSDW Z5, Z4, Z4
+	VPACKSSDW Z7, Z6, Z6
+	VPACKSSWB Z6, Z4, Z4
+	VPERMD    Z4, Z27, Z4
+	VPACKSSDW Z9, Z8, Z8
+	VPACKSSDW Z10, Z10, Z10
+	VPACKSSWB Z10, Z8, Z8
+	VPERMD    Z8, Z27, Z8
+
+codes:
+	CMPL          CX, $0x0000ffff
+	JNE           part
+	VMOVDQU64     X0, (SI)
+	VEXTRACTI32X4 $0x01, Z0, (SI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z0, (SI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z0, (SI)(BX*1)
+	VMOVDQU64     X4, (DI)
+	VEXTRACTI32X4 $0x01, Z4, (DI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z4, (DI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z4, (DI)(BX*1)
+	VMOVDQU64     X8, (R8)
+	VEXTRACTI32X4 $0x01, Z8, (R8)(DX*1)
+	VEXTRACTI32X4 $0x02, Z8, (R8)(DX*2)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+part:
+	KMOVD         CX, K1
+	VMOVDQU8      X0, K1, (SI)
+	VEXTRACTI32X4 $0x01, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(BX*1)
+	VMOVDQU8      X4, K1, (DI)
+	VEXTRACTI32X4 $0x01, Z4, X24
+	VMOVDQU8      X24, K1, (DI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z4, X24
+	VMOVDQU8      X24, K1, (DI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z4, X24
+	VMOVDQU8      X24, K1, (DI)(BX*1)
+	VMOVDQU8      X8, K1, (R8)
+	VEXTRACTI32X4 $0x01, Z8, X24
+	VMOVDQU8      X24, K1, (R8)(DX*1)
+	VEXTRACTI32X4 $0x02, Z8, X24
+	VMOVDQU8      X24, K1, (R8)(DX*2)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+// func fewRescaled11VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
+TEXT ·fewRescaled11VNNI(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), AX
+
+tile:
+	MOVQ    64(AX), CX
+	TESTQ   CX, CX
+	JNZ     continue
+	MOVQ    72(AX), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS (CX), Z1
+	VMOVUPS (CX), Z2
+	VMOVUPS (CX), Z3
+	VMOVUPS (CX), Z4
+	VMOVUPS (CX), Z5
+	VMOVUPS (CX), Z6
+	VMOVUPS (CX), Z7
+	VMOVUPS (CX), Z8
+	VMOVUPS (CX), Z9
+	VMOVUPS (CX), Z10
+	JMP     begin
+
+continue:
+	MOVQ    56(AX), DX
+	LEAQ    (DX)(DX*2), BX
+	MOVQ    48(AX), SI
+	LEAQ    (SI)(DX*4), DI
+	LEAQ    (DI)(DX*4), R8
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
+	ADDQ    160(AX), R8
+	VMOVUPS (SI), Z0
+	VMOVUPS (SI)(DX*1), Z1
+	VMOVUPS (SI)(DX*2), Z2
+	VMOVUPS (SI)(BX*1), Z3
+	VMOVUPS (DI), Z4
+	VMOVUPS (DI)(DX*1), Z5
+	VMOVUPS (DI)(DX*2), Z6
+	VMOVUPS (DI)(BX*1), Z7
+	VMOVUPS (R8), Z8
+	VMOVUPS (R8)(DX*1), Z9
+	VMOVUPS (R8)(DX*2), Z10
+	CMPQ    CX, $0x02
+	JNE     begin
+	MOVQ    72(AX), CX
+	VPADDD  (CX), Z0, Z0
+	VPADDD  (CX), Z1, Z1
+	VPADDD  (CX), Z2, Z2
+	VPADDD  (CX), Z3, Z3
+	VPADDD  (CX), Z4, Z4
+	VPADDD  (CX), Z5, Z5
+	VPADDD  (CX), Z6, Z6
+	VPADDD  (CX), Z7, Z7
+	VPADDD  (CX), Z8, Z8
+	VPADDD  (CX), Z9, Z9
+	VPADDD  (CX), Z10, Z10
+
+begin:
+	MOVQ  8(AX), DX
+	LEAQ  (DX)(DX*2), BX
+	MOVQ  (AX), SI
+	LEAQ  (SI)(DX*4), DI
+	LEAQ  (DI)(DX*4), R8
+	ADDQ  160(AX), SI
+	ADDQ  160(AX), DI
+	ADDQ  160(AX), R8
+	MOVQ  40(AX), CX
+	MOVQ  32(AX), R10
+	MOVQ  24(AX), R9
+	MOVQ  16(AX), R11
+	SHLQ  $0x02, R9
+	SUBQ  R9, R11
+	TESTQ R10, R10
+	JZ    summed
+
+segment:
+	MOVQ 24(AX), R9
+
+step:
+	VMOVDQU32    (CX), Z11
+	VPBROADCASTD (SI), Z13
+	VPDPBUSD     Z11, Z13, Z0
+	VPBROADCASTD (SI)(DX*1), Z13
+	VPDPBUSD     Z11, Z13, Z1
+	VPBROADCASTD (SI)(DX*2), Z13
+	VPDPBUSD     Z11, Z13, Z2
+	VPBROADCASTD (SI)(BX*1), Z13
+	VPDPBUSD     Z11, Z13, Z3
+	VPBROADCASTD (DI), Z13
+	VPDPBUSD     Z11, Z13, Z4
+	VPBROADCASTD (DI)(DX*1), Z13
+	VPDPBUSD     Z11, Z13, Z5
+	VPBROADCASTD (DI)(DX*2), Z13
+	VPDPBUSD     Z11, Z13, Z6
+	VPBROADCASTD (DI)(BX*1), Z13
+	VPDPBUSD     Z11, Z13, Z7
+	VPBROADCASTD (R8), Z13
+	VPDPBUSD     Z11, Z13, Z8
+	VPBROADCASTD (R8)(DX*1), Z13
+	VPDPBUSD     Z11, Z13, Z9
+	VPBROADCASTD (R8)(DX*2), Z13
+	VPDPBUSD     Z11, Z13, Z10
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000004, DI
+	ADDQ         $0x00000004, R8
+	ADDQ         $0x00000080, CX
+	DECQ         R9
+	JNZ          step
+	ADDQ         R11, SI
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	DECQ         R10
+	JNZ          segment
+
+summed:
+	MOVQ      120(AX), DX
+	MOVQ      112(AX), CX
+	MOVQ      CX, BX
+	KMOVW     BX, K1
+	VMOVUPS.Z (DX), K1, Z24
+	SHRQ      $0x10, BX
+	VCVTDQ2PS Z0, Z0
+	VMULPS    Z24, Z0, Z0
+	VCVTPS2DQ Z0, Z0
+	VCVTDQ2PS Z1, Z1
+	VMULPS    Z24, Z1, Z1
+	VCVTPS2DQ Z1, Z1
+	VCVTDQ2PS Z2, Z2
+	VMULPS    Z24, Z2, Z2
+	VCVTPS2DQ Z2, Z2
+	VCVTDQ2PS Z3, Z3
+	VMULPS    Z24, Z3, Z3
+	VCVTPS2DQ Z3, Z3
+	VCVTDQ2PS Z4, Z4
+	VMULPS    Z24, Z4, Z4
+	VCVTPS2DQ Z4, Z4
+	VCVTDQ2PS Z5, Z5
+	VMULPS    Z24, Z5, Z5
+	VCVTPS2DQ Z5, Z5
+	VCVTDQ2PS Z6, Z6
+	VMULPS    Z24, Z6, Z6
+	VCVTPS2DQ Z6, Z6
+	VCVTDQ2PS Z7, Z7
+	VMULPS    Z24, Z7, Z7
+	VCVTPS2DQ Z7, Z7
+	VCVTDQ2PS Z8, Z8
+	VMULPS    Z24, Z8, Z8
+	VCVTPS2DQ Z8, Z8
+	VCVTDQ2PS Z9, Z9
+	VMULPS    Z24, Z9, Z9
+	VCVTPS2DQ Z9, Z9
+	VCVTDQ2PS Z10, Z10
+	VMULPS    Z24, Z10, Z10
+	VCVTPS2DQ Z10, Z10
+	MOVQ      104(AX), DX
+	LEAQ      (DX)(DX*2), BX
+	MOVQ      96(AX), SI
+	LEAQ      (SI)(DX*4), DI
+	LEAQ      (DI)(DX*4), R8
+	ADDQ      168(AX), SI
+	ADDQ      168(AX), DI
+	ADDQ      168(AX), R8
+	LEAQ      turnOrder<>+0(SB), R9
+	VPMOVZXBD (R9), Z27
+	VMOVDQU64 376(AX), Z28
+	CMPQ      176(AX), $0x01
+	JE        signed
+	JA        plain
+	VMOVDQU64 184(AX), Z24
+	VMOVDQU64 248(AX), Z25
+	VMOVDQU64 312(AX), Z26
+	VPACKSSDW Z1, Z0, Z0
+	VPADDSW   Z28, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPADDSW   Z28, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+	VPMAXSB   Z24, Z0, Z0
+	VPMINSB   Z25, Z0, Z0
+	VPXORD    Z26, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	VPACKSSDW Z5, Z4, Z4
+	VPADDSW   Z28, Z4, Z4
+	VPACKSSDW Z7, Z6, Z6
+	VPADDSW   Z28, Z6, Z6
+	VPACKSSWB Z6, Z4, Z4
+	VPMAXSB   Z24, Z4, Z4
+	VPMINSB   Z25, Z4, Z4
+	VPXORD    Z26, Z4, Z4
+	VPERMD    Z4, Z27, Z4
+	VPACKSSDW Z9, Z8, Z8
+	VPADDSW   Z28, Z8, Z8
+	VPACKSSDW Z10, Z10, Z10
+	VPADDSW   Z28, Z10, Z10
+	VPACKSSWB Z10, Z8, Z8
+	VPMAXSB   Z24, Z8, Z8
+	VPMINSB   Z25, Z8, Z8
+	VPXORD    Z26, Z8, Z8
+	VPERMD    Z8, Z27, Z8
+	JMP       codes
+
+plain:
+	VPACKSSDW Z1, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPACKUSWB Z2, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	VPACKSSDW Z5, Z4, Z4
+	VPACKSSDW Z7, Z6, Z6
+	VPACKUSWB Z6, Z4, Z4
+	VPERMD    Z4, Z27, Z4
+	VPACKSSDW Z9, Z8, Z8
+	VPACKSSDW Z10, Z10, Z10
+	VPACKUSWB Z10, Z8, Z8
+	VPERMD    Z8, Z27, Z8
+	JMP       codes
+
+signed:
+	VPACKSSDW Z1, Z0, Z0
+	VPADDSW   Z28, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPADDSW   Z28, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	VPACKSSDW Z5, Z4, Z4
+	VPADDSW   Z28, Z4, Z4
+	VPACKSSDW Z7, Z6, Z6
+	VPADDSW   Z28, Z6, Z6
+	VPACKSSWB Z6, Z4, Z4
+	VPERMD    Z4, Z27, Z4
+	VPACKSSDW Z9, Z8, Z8
+	VPADDSW   Z28, Z8, Z8
+	VPACKSSDW Z10, Z10, Z10
+	VPADDSW   Z28, Z10, Z10
+	VPACKSSWB Z10, Z8, Z8
+	VPERMD    Z8, Z27, Z8
+
+codes:
+	CMPL          CX, $0x0000ffff
+	JNE           part
+	VMOVDQU64     X0, (SI)
+	VEXTRACTI32X4 $0x01, Z0, (SI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z0, (SI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z0, (SI)(BX*1)
+	VMOVDQU64     X4, (DI)
+	VEXTRACTI32X4 $0x01, Z4, (DI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z4, (DI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z4, (DI)(BX*1)
+	VMOVDQU64     X8, (R8)
+	VEXTRACTI32X4 $0x01, Z8, (R8)(DX*1)
+	VEXTRACTI32X4 $0x02, Z8, (R8)(DX*2)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+part:
+	KMOVD         CX, K1
+	VMOVDQU8      X0, K1, (SI)
+	VEXTRACTI32X4 $0x01, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(BX*1)
+	VMOVDQU8      X4, K1, (DI)
+	VEXTRACTI32X4 $0x01, Z4, X24
+	VMOVDQU8      X24, K1, (DI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z4, X24
+	VMOVDQU8      X24, K1, (DI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z4, X24
+	VMOVDQU8      X24, K1, (DI)(BX*1)
+	VMOVDQU8      X8, K1, (R8)
+	VEXTRACTI32X4 $0x01, Z8, X24
+	VMOVDQU8      X24, K1, (R8)(DX*1)
+	VEXTRACTI32X4 $0x02, Z8, X24
+	VMOVDQU8      X24, K1, (R8)(DX*2)
 	MOVQ          144(AX), CX
 	ADDQ          CX, 160(AX)
 	MOVQ          152(AX), CX
@@ -12188,6 +17679,779 @@ part:
 	VMOVDQU8      Y20, K1, (R8)(DX*2)
 	VEXTRACTI64X4 $0x01, Z20, Y24
 	VMOVDQU8      Y24, K1, (R8)(BX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+// func fewCodes12VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
+TEXT ·fewCodes12VNNI(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), AX
+
+tile:
+	MOVQ    64(AX), CX
+	TESTQ   CX, CX
+	JNZ     continue
+	MOVQ    72(AX), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS (CX), Z1
+	VMOVUPS (CX), Z2
+	VMOVUPS (CX), Z3
+	VMOVUPS (CX), Z4
+	VMOVUPS (CX), Z5
+	VMOVUPS (CX), Z6
+	VMOVUPS (CX), Z7
+	VMOVUPS (CX), Z8
+	VMOVUPS (CX), Z9
+	VMOVUPS (CX), Z10
+	VMOVUPS (CX), Z11
+	JMP     begin
+
+continue:
+	MOVQ    56(AX), DX
+	LEAQ    (DX)(DX*2), BX
+	MOVQ    48(AX), SI
+	LEAQ    (SI)(DX*4), DI
+	LEAQ    (DI)(DX*4), R8
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
+	ADDQ    160(AX), R8
+	VMOVUPS (SI), Z0
+	VMOVUPS (SI)(DX*1), Z1
+	VMOVUPS (SI)(DX*2), Z2
+	VMOVUPS (SI)(BX*1), Z3
+	VMOVUPS (DI), Z4
+	VMOVUPS (DI)(DX*1), Z5
+	VMOVUPS (DI)(DX*2), Z6
+	VMOVUPS (DI)(BX*1), Z7
+	VMOVUPS (R8), Z8
+	VMOVUPS (R8)(DX*1), Z9
+	VMOVUPS (R8)(DX*2), Z10
+	VMOVUPS (R8)(BX*1), Z11
+	CMPQ    CX, $0x02
+	JNE     begin
+	MOVQ    72(AX), CX
+	VPADDD  (CX), Z0, Z0
+	VPADDD  (CX), Z1, Z1
+	VPADDD  (CX), Z2, Z2
+	VPADDD  (CX), Z3, Z3
+	VPADDD  (CX), Z4, Z4
+	VPADDD  (CX), Z5, Z5
+	VPADDD  (CX), Z6, Z6
+	VPADDD  (CX), Z7, Z7
+	VPADDD  (CX), Z8, Z8
+	VPADDD  (CX), Z9, Z9
+	VPADDD  (CX), Z10, Z10
+	VPADDD  (CX), Z11, Z11
+
+begin:
+	MOVQ  8(AX), DX
+	LEAQ  (DX)(DX*2), BX
+	MOVQ  (AX), SI
+	LEAQ  (SI)(DX*4), DI
+	LEAQ  (DI)(DX*4), R8
+	ADDQ  160(AX), SI
+	ADDQ  160(AX), DI
+	ADDQ  160(AX), R8
+	MOVQ  40(AX), CX
+	MOVQ  32(AX), R10
+	MOVQ  24(AX), R9
+	MOVQ  16(AX), R11
+	SHLQ  $0x02, R9
+	SUBQ  R9, R11
+	TESTQ R10, R10
+	JZ    summed
+
+segment:
+	MOVQ 24(AX), R9
+
+step:
+	VMOVDQU32    (CX), Z12
+	VPBROADCASTD (SI), Z14
+	VPDPBUSD     Z12, Z14, Z0
+	VPBROADCASTD (SI)(DX*1), Z14
+	VPDPBUSD     Z12, Z14, Z1
+	VPBROADCASTD (SI)(DX*2), Z14
+	VPDPBUSD     Z12, Z14, Z2
+	VPBROADCASTD (SI)(BX*1), Z14
+	VPDPBUSD     Z12, Z14, Z3
+	VPBROADCASTD (DI), Z14
+	VPDPBUSD     Z12, Z14, Z4
+	VPBROADCASTD (DI)(DX*1), Z14
+	VPDPBUSD     Z12, Z14, Z5
+	VPBROADCASTD (DI)(DX*2), Z14
+	VPDPBUSD     Z12, Z14, Z6
+	VPBROADCASTD (DI)(BX*1), Z14
+	VPDPBUSD     Z12, Z14, Z7
+	VPBROADCASTD (R8), Z14
+	VPDPBUSD     Z12, Z14, Z8
+	VPBROADCASTD (R8)(DX*1), Z14
+	VPDPBUSD     Z12, Z14, Z9
+	VPBROADCASTD (R8)(DX*2), Z14
+	VPDPBUSD     Z12, Z14, Z10
+	VPBROADCASTD (R8)(BX*1), Z14
+	VPDPBUSD     Z12, Z14, Z11
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000004, DI
+	ADDQ         $0x00000004, R8
+	ADDQ         $0x00000080, CX
+	DECQ         R9
+	JNZ          step
+	ADDQ         R11, SI
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	DECQ         R10
+	JNZ          segment
+
+summed:
+	MOVQ      120(AX), DX
+	MOVQ      112(AX), CX
+	MOVL      $0x00005555, BX
+	KMOVW     BX, K1
+	CMPQ      128(AX), $0x01
+	JE        up
+	JA        fused
+	VMOVDQU64 (DX), Z24
+	VMOVDQU64 64(DX), Z25
+	VMOVDQU64 128(DX), Z26
+	VMOVDQU64 192(DX), Z27
+	VMOVDQU64 256(DX), Z28
+	VPMULUDQ  Z24, Z0, Z29
+	VPSRLQ    $0x20, Z0, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z0, Z0
+	VPSUBD    Z0, Z30, Z30
+	VPSRAVD   Z28, Z30, Z0
+	VPMULUDQ  Z24, Z1, Z29
+	VPSRLQ    $0x20, Z1, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z1, Z1
+	VPSUBD    Z1, Z30, Z30
+	VPSRAVD   Z28, Z30, Z1
+	VPMULUDQ  Z24, Z2, Z29
+	VPSRLQ    $0x20, Z2, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z2, Z2
+	VPSUBD    Z2, Z30, Z30
+	VPSRAVD   Z28, Z30, Z2
+	VPMULUDQ  Z24, Z3, Z29
+	VPSRLQ    $0x20, Z3, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z3, Z3
+	VPSUBD    Z3, Z30, Z30
+	VPSRAVD   Z28, Z30, Z3
+	VPMULUDQ  Z24, Z4, Z29
+	VPSRLQ    $0x20, Z4, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z4, Z4
+	VPSUBD    Z4, Z30, Z30
+	VPSRAVD   Z28, Z30, Z4
+	VPMULUDQ  Z24, Z5, Z29
+	VPSRLQ    $0x20, Z5, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z5, Z5
+	VPSUBD    Z5, Z30, Z30
+	VPSRAVD   Z28, Z30, Z5
+	VPMULUDQ  Z24, Z6, Z29
+	VPSRLQ    $0x20, Z6, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z6, Z6
+	VPSUBD    Z6, Z30, Z30
+	VPSRAVD   Z28, Z30, Z6
+	VPMULUDQ  Z24, Z7, Z29
+	VPSRLQ    $0x20, Z7, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z7, Z7
+	VPSUBD    Z7, Z30, Z30
+	VPSRAVD   Z28, Z30, Z7
+	VPMULUDQ  Z24, Z8, Z29
+	VPSRLQ    $0x20, Z8, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z8, Z8
+	VPSUBD    Z8, Z30, Z30
+	VPSRAVD   Z28, Z30, Z8
+	VPMULUDQ  Z24, Z9, Z29
+	VPSRLQ    $0x20, Z9, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z9, Z9
+	VPSUBD    Z9, Z30, Z30
+	VPSRAVD   Z28, Z30, Z9
+	VPMULUDQ  Z24, Z10, Z29
+	VPSRLQ    $0x20, Z10, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z10, Z10
+	VPSUBD    Z10, Z30, Z30
+	VPSRAVD   Z28, Z30, Z10
+	VPMULUDQ  Z24, Z11, Z29
+	VPSRLQ    $0x20, Z11, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAD    $0x1f, Z11, Z11
+	VPSUBD    Z11, Z30, Z30
+	VPSRAVD   Z28, Z30, Z11
+	JMP       quantised
+
+up:
+	VMOVDQU64 (DX), Z24
+	VMOVDQU64 64(DX), Z25
+	VMOVDQU64 128(DX), Z26
+	VMOVDQU64 192(DX), Z27
+	VMOVDQU64 256(DX), Z28
+	VPMULUDQ  Z24, Z0, Z29
+	VPSRLQ    $0x20, Z0, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z0
+	VPMULUDQ  Z24, Z1, Z29
+	VPSRLQ    $0x20, Z1, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z1
+	VPMULUDQ  Z24, Z2, Z29
+	VPSRLQ    $0x20, Z2, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z2
+	VPMULUDQ  Z24, Z3, Z29
+	VPSRLQ    $0x20, Z3, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z3
+	VPMULUDQ  Z24, Z4, Z29
+	VPSRLQ    $0x20, Z4, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z4
+	VPMULUDQ  Z24, Z5, Z29
+	VPSRLQ    $0x20, Z5, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z5
+	VPMULUDQ  Z24, Z6, Z29
+	VPSRLQ    $0x20, Z6, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z6
+	VPMULUDQ  Z24, Z7, Z29
+	VPSRLQ    $0x20, Z7, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z7
+	VPMULUDQ  Z24, Z8, Z29
+	VPSRLQ    $0x20, Z8, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z8
+	VPMULUDQ  Z24, Z9, Z29
+	VPSRLQ    $0x20, Z9, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z9
+	VPMULUDQ  Z24, Z10, Z29
+	VPSRLQ    $0x20, Z10, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z10
+	VPMULUDQ  Z24, Z11, Z29
+	VPSRLQ    $0x20, Z11, Z30
+	VPMULUDQ  Z25, Z30, Z30
+	VPADDQ    Z26, Z29, Z29
+	VPADDQ    Z27, Z30, Z30
+	VMOVSHDUP Z29, K1, Z30
+	VPSRAVD   Z28, Z30, Z11
+	JMP       quantised
+
+fused:
+	VMOVDQU64   (DX), Z24
+	VMOVDQU64   64(DX), Z25
+	VMOVDQU64   128(DX), Z26
+	VFMADD213PS Z25, Z24, Z0
+	VPSUBD      Z26, Z0, Z0
+	VFMADD213PS Z25, Z24, Z1
+	VPSUBD      Z26, Z1, Z1
+	VFMADD213PS Z25, Z24, Z2
+	VPSUBD      Z26, Z2, Z2
+	VFMADD213PS Z25, Z24, Z3
+	VPSUBD      Z26, Z3, Z3
+	VFMADD213PS Z25, Z24, Z4
+	VPSUBD      Z26, Z4, Z4
+	VFMADD213PS Z25, Z24, Z5
+	VPSUBD      Z26, Z5, Z5
+	VFMADD213PS Z25, Z24, Z6
+	VPSUBD      Z26, Z6, Z6
+	VFMADD213PS Z25, Z24, Z7
+	VPSUBD      Z26, Z7, Z7
+	VFMADD213PS Z25, Z24, Z8
+	VPSUBD      Z26, Z8, Z8
+	VFMADD213PS Z25, Z24, Z9
+	VPSUBD      Z26, Z9, Z9
+	VFMADD213PS Z25, Z24, Z10
+	VPSUBD      Z26, Z10, Z10
+	VFMADD213PS Z25, Z24, Z11
+	VPSUBD      Z26, Z11, Z11
+
+quantised:
+	MOVQ      104(AX), DX
+	LEAQ      (DX)(DX*2), BX
+	MOVQ      96(AX), SI
+	LEAQ      (SI)(DX*4), DI
+	LEAQ      (DI)(DX*4), R8
+	ADDQ      168(AX), SI
+	ADDQ      168(AX), DI
+	ADDQ      168(AX), R8
+	LEAQ      turnOrder<>+0(SB), R9
+	VPMOVZXBD (R9), Z27
+	CMPQ      176(AX), $0x01
+	JE        signed
+	VMOVDQU64 184(AX), Z24
+	VMOVDQU64 248(AX), Z25
+	VMOVDQU64 312(AX), Z26
+	VPACKSSDW Z1, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+	VPMAXSB   Z24, Z0, Z0
+	VPMINSB   Z25, Z0, Z0
+	VPXORD    Z26, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	VPACKSSDW Z5, Z4, Z4
+	VPACKSSDW Z7, Z6, Z6
+	VPACKSSWB Z6, Z4, Z4
+	VPMAXSB   Z24, Z4, Z4
+	VPMINSB   Z25, Z4, Z4
+	VPXORD    Z26, Z4, Z4
+	VPERMD    Z4, Z27, Z4
+	VPACKSSDW Z9, Z8, Z8
+	VPACKSSDW Z11, Z10, Z10
+	VPACKSSWB Z10, Z8, Z8
+	VPMAXSB   Z24, Z8, Z8
+	VPMINSB   Z25, Z8, Z8
+	VPXORD    Z26, Z8, Z8
+	VPERMD    Z8, Z27, Z8
+	JMP       codes
+
+signed:
+	VPACKSSDW Z1, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	VPACKSSDW Z5, Z4, Z4
+	VPACKSSDW Z7, Z6, Z6
+	VPACKSSWB Z6, Z4, Z4
+	VPERMD    Z4, Z27, Z4
+	VPACKSSDW Z9, Z8, Z8
+	VPACKSSDW Z11, Z10, Z10
+	VPACKSSWB Z10, Z8, Z8
+	VPERMD    Z8, Z27, Z8
+
+codes:
+	CMPL          CX, $0x0000ffff
+	JNE           part
+	VMOVDQU64     X0, (SI)
+	VEXTRACTI32X4 $0x01, Z0, (SI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z0, (SI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z0, (SI)(BX*1)
+	VMOVDQU64     X4, (DI)
+	VEXTRACTI32X4 $0x01, Z4, (DI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z4, (DI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z4, (DI)(BX*1)
+	VMOVDQU64     X8, (R8)
+	VEXTRACTI32X4 $0x01, Z8, (R8)(DX*1)
+	VEXTRACTI32X4 $0x02, Z8, (R8)(DX*2)
+	VEXTRACTI32X4 $0x03, Z8, (R8)(BX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+part:
+	KMOVD         CX, K1
+	VMOVDQU8      X0, K1, (SI)
+	VEXTRACTI32X4 $0x01, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(BX*1)
+	VMOVDQU8      X4, K1, (DI)
+	VEXTRACTI32X4 $0x01, Z4, X24
+	VMOVDQU8      X24, K1, (DI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z4, X24
+	VMOVDQU8      X24, K1, (DI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z4, X24
+	VMOVDQU8      X24, K1, (DI)(BX*1)
+	VMOVDQU8      X8, K1, (R8)
+	VEXTRACTI32X4 $0x01, Z8, X24
+	VMOVDQU8      X24, K1, (R8)(DX*1)
+	VEXTRACTI32X4 $0x02, Z8, X24
+	VMOVDQU8      X24, K1, (R8)(DX*2)
+	VEXTRACTI32X4 $0x03, Z8, X24
+	VMOVDQU8      X24, K1, (R8)(BX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+// func fewRescaled12VNNI(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
+TEXT ·fewRescaled12VNNI(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), AX
+
+tile:
+	MOVQ    64(AX), CX
+	TESTQ   CX, CX
+	JNZ     continue
+	MOVQ    72(AX), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS (CX), Z1
+	VMOVUPS (CX), Z2
+	VMOVUPS (CX), Z3
+	VMOVUPS (CX), Z4
+	VMOVUPS (CX), Z5
+	VMOVUPS (CX), Z6
+	VMOVUPS (CX), Z7
+	VMOVUPS (CX), Z8
+	VMOVUPS (CX), Z9
+	VMOVUPS (CX), Z10
+	VMOVUPS (CX), Z11
+	JMP     begin
+
+continue:
+	MOVQ    56(AX), DX
+	LEAQ    (DX)(DX*2), BX
+	MOVQ    48(AX), SI
+	LEAQ    (SI)(DX*4), DI
+	LEAQ    (DI)(DX*4), R8
+	ADDQ    160(AX), SI
+	ADDQ    160(AX), DI
+	ADDQ    160(AX), R8
+	VMOVUPS (SI), Z0
+	VMOVUPS (SI)(DX*1), Z1
+	VMOVUPS (SI)(DX*2), Z2
+	VMOVUPS (SI)(BX*1), Z3
+	VMOVUPS (DI), Z4
+	VMOVUPS (DI)(DX*1), Z5
+	VMOVUPS (DI)(DX*2), Z6
+	VMOVUPS (DI)(BX*1), Z7
+	VMOVUPS (R8), Z8
+	VMOVUPS (R8)(DX*1), Z9
+	VMOVUPS (R8)(DX*2), Z10
+	VMOVUPS (R8)(BX*1), Z11
+	CMPQ    CX, $0x02
+	JNE     begin
+	MOVQ    72(AX), CX
+	VPADDD  (CX), Z0, Z0
+	VPADDD  (CX), Z1, Z1
+	VPADDD  (CX), Z2, Z2
+	VPADDD  (CX), Z3, Z3
+	VPADDD  (CX), Z4, Z4
+	VPADDD  (CX), Z5, Z5
+	VPADDD  (CX), Z6, Z6
+	VPADDD  (CX), Z7, Z7
+	VPADDD  (CX), Z8, Z8
+	VPADDD  (CX), Z9, Z9
+	VPADDD  (CX), Z10, Z10
+	VPADDD  (CX), Z11, Z11
+
+begin:
+	MOVQ  8(AX), DX
+	LEAQ  (DX)(DX*2), BX
+	MOVQ  (AX), SI
+	LEAQ  (SI)(DX*4), DI
+	LEAQ  (DI)(DX*4), R8
+	ADDQ  160(AX), SI
+	ADDQ  160(AX), DI
+	ADDQ  160(AX), R8
+	MOVQ  40(AX), CX
+	MOVQ  32(AX), R10
+	MOVQ  24(AX), R9
+	MOVQ  16(AX), R11
+	SHLQ  $0x02, R9
+	SUBQ  R9, R11
+	TESTQ R10, R10
+	JZ    summed
+
+segment:
+	MOVQ 24(AX), R9
+
+step:
+	VMOVDQU32    (CX), Z12
+	VPBROADCASTD (SI), Z14
+	VPDPBUSD     Z12, Z14, Z0
+	VPBROADCASTD (SI)(DX*1), Z14
+	VPDPBUSD     Z12, Z14, Z1
+	VPBROADCASTD (SI)(DX*2), Z14
+	VPDPBUSD     Z12, Z14, Z2
+	VPBROADCASTD (SI)(BX*1), Z14
+	VPDPBUSD     Z12, Z14, Z3
+	VPBROADCASTD (DI), Z14
+	VPDPBUSD     Z12, Z14, Z4
+	VPBROADCASTD (DI)(DX*1), Z14
+	VPDPBUSD     Z12, Z14, Z5
+	VPBROADCASTD (DI)(DX*2), Z14
+	VPDPBUSD     Z12, Z14, Z6
+	VPBROADCASTD (DI)(BX*1), Z14
+	VPDPBUSD     Z12, Z14, Z7
+	VPBROADCASTD (R8), Z14
+	VPDPBUSD     Z12, Z14, Z8
+	VPBROADCASTD (R8)(DX*1), Z14
+	VPDPBUSD     Z12, Z14, Z9
+	VPBROADCASTD (R8)(DX*2), Z14
+	VPDPBUSD     Z12, Z14, Z10
+	VPBROADCASTD (R8)(BX*1), Z14
+	VPDPBUSD     Z12, Z14, Z11
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000004, DI
+	ADDQ         $0x00000004, R8
+	ADDQ         $0x00000080, CX
+	DECQ         R9
+	JNZ          step
+	ADDQ         R11, SI
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	DECQ         R10
+	JNZ          segment
+
+summed:
+	MOVQ      120(AX), DX
+	MOVQ      112(AX), CX
+	MOVQ      CX, BX
+	KMOVW     BX, K1
+	VMOVUPS.Z (DX), K1, Z24
+	SHRQ      $0x10, BX
+	VCVTDQ2PS Z0, Z0
+	VMULPS    Z24, Z0, Z0
+	VCVTPS2DQ Z0, Z0
+	VCVTDQ2PS Z1, Z1
+	VMULPS    Z24, Z1, Z1
+	VCVTPS2DQ Z1, Z1
+	VCVTDQ2PS Z2, Z2
+	VMULPS    Z24, Z2, Z2
+	VCVTPS2DQ Z2, Z2
+	VCVTDQ2PS Z3, Z3
+	VMULPS    Z24, Z3, Z3
+	VCVTPS2DQ Z3, Z3
+	VCVTDQ2PS Z4, Z4
+	VMULPS    Z24, Z4, Z4
+	VCVTPS2DQ Z4, Z4
+	VCVTDQ2PS Z5, Z5
+	VMULPS    Z24, Z5, Z5
+	VCVTPS2DQ Z5, Z5
+	VCVTDQ2PS Z6, Z6
+	VMULPS    Z24, Z6, Z6
+	VCVTPS2DQ Z6, Z6
+	VCVTDQ2PS Z7, Z7
+	VMULPS    Z24, Z7, Z7
+	VCVTPS2DQ Z7, Z7
+	VCVTDQ2PS Z8, Z8
+	VMULPS    Z24, Z8, Z8
+	VCVTPS2DQ Z8, Z8
+	VCVTDQ2PS Z9, Z9
+	VMULPS    Z24, Z9, Z9
+	VCVTPS2DQ Z9, Z9
+	VCVTDQ2PS Z10, Z10
+	VMULPS    Z24, Z10, Z10
+	VCVTPS2DQ Z10, Z10
+	VCVTDQ2PS Z11, Z11
+	VMULPS    Z24, Z11, Z11
+	VCVTPS2DQ Z11, Z11
+	MOVQ      104(AX), DX
+	LEAQ      (DX)(DX*2), BX
+	MOVQ      96(AX), SI
+	LEAQ      (SI)(DX*4), DI
+	LEAQ      (DI)(DX*4), R8
+	ADDQ      168(AX), SI
+	ADDQ      168(AX), DI
+	ADDQ      168(AX), R8
+	LEAQ      turnOrder<>+0(SB), R9
+	VPMOVZXBD (R9), Z27
+	VMOVDQU64 376(AX), Z28
+	CMPQ      176(AX), $0x01
+	JE        signed
+	JA        plain
+	VMOVDQU64 184(AX), Z24
+	VMOVDQU64 248(AX), Z25
+	VMOVDQU64 312(AX), Z26
+	VPACKSSDW Z1, Z0, Z0
+	VPADDSW   Z28, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPADDSW   Z28, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+	VPMAXSB   Z24, Z0, Z0
+	VPMINSB   Z25, Z0, Z0
+	VPXORD    Z26, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	VPACKSSDW Z5, Z4, Z4
+	VPADDSW   Z28, Z4, Z4
+	VPACKSSDW Z7, Z6, Z6
+	VPADDSW   Z28, Z6, Z6
+	VPACKSSWB Z6, Z4, Z4
+	VPMAXSB   Z24, Z4, Z4
+	VPMINSB   Z25, Z4, Z4
+	VPXORD    Z26, Z4, Z4
+	VPERMD    Z4, Z27, Z4
+	VPACKSSDW Z9, Z8, Z8
+	VPADDSW   Z28, Z8, Z8
+	VPACKSSDW Z11, Z10, Z10
+	VPADDSW   Z28, Z10, Z10
+	VPACKSSWB Z10, Z8, Z8
+	VPMAXSB   Z24, Z8, Z8
+	VPMINSB   Z25, Z8, Z8
+	VPXORD    Z26, Z8, Z8
+	VPERMD    Z8, Z27, Z8
+	JMP       codes
+
+plain:
+	VPACKSSDW Z1, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPACKUSWB Z2, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	VPACKSSDW Z5, Z4, Z4
+	VPACKSSDW Z7, Z6, Z6
+	VPACKUSWB Z6, Z4, Z4
+	VPERMD    Z4, Z27, Z4
+	VPACKSSDW Z9, Z8, Z8
+	VPACKSSDW Z11, Z10, Z10
+	VPACKUSWB Z10, Z8, Z8
+	VPERMD    Z8, Z27, Z8
+	JMP       codes
+
+signed:
+	VPACKSSDW Z1, Z0, Z0
+	VPADDSW   Z28, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPADDSW   Z28, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+	VPERMD    Z0, Z27, Z0
+	VPACKSSDW Z5, Z4, Z4
+	VPADDSW   Z28, Z4, Z4
+	VPACKSSDW Z7, Z6, Z6
+	VPADDSW   Z28, Z6, Z6
+	VPACKSSWB Z6, Z4, Z4
+	VPERMD    Z4, Z27, Z4
+	VPACKSSDW Z9, Z8, Z8
+	VPADDSW   Z28, Z8, Z8
+	VPACKSSDW Z11, Z10, Z10
+	VPADDSW   Z28, Z10, Z10
+	VPACKSSWB Z10, Z8, Z8
+	VPERMD    Z8, Z27, Z8
+
+codes:
+	CMPL          CX, $0x0000ffff
+	JNE           part
+	VMOVDQU64     X0, (SI)
+	VEXTRACTI32X4 $0x01, Z0, (SI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z0, (SI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z0, (SI)(BX*1)
+	VMOVDQU64     X4, (DI)
+	VEXTRACTI32X4 $0x01, Z4, (DI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z4, (DI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z4, (DI)(BX*1)
+	VMOVDQU64     X8, (R8)
+	VEXTRACTI32X4 $0x01, Z8, (R8)(DX*1)
+	VEXTRACTI32X4 $0x02, Z8, (R8)(DX*2)
+	VEXTRACTI32X4 $0x03, Z8, (R8)(BX*1)
+	MOVQ          144(AX), CX
+	ADDQ          CX, 160(AX)
+	MOVQ          152(AX), CX
+	ADDQ          CX, 168(AX)
+	DECQ          136(AX)
+	JG            tile
+	VZEROUPPER
+	RET
+
+part:
+	KMOVD         CX, K1
+	VMOVDQU8      X0, K1, (SI)
+	VEXTRACTI32X4 $0x01, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z0, X24
+	VMOVDQU8      X24, K1, (SI)(BX*1)
+	VMOVDQU8      X4, K1, (DI)
+	VEXTRACTI32X4 $0x01, Z4, X24
+	VMOVDQU8      X24, K1, (DI)(DX*1)
+	VEXTRACTI32X4 $0x02, Z4, X24
+	VMOVDQU8      X24, K1, (DI)(DX*2)
+	VEXTRACTI32X4 $0x03, Z4, X24
+	VMOVDQU8      X24, K1, (DI)(BX*1)
+	VMOVDQU8      X8, K1, (R8)
+	VEXTRACTI32X4 $0x01, Z8, X24
+	VMOVDQU8      X24, K1, (R8)(DX*1)
+	VEXTRACTI32X4 $0x02, Z8, X24
+	VMOVDQU8      X24, K1, (R8)(DX*2)
+	VEXTRACTI32X4 $0x03, Z8, X24
+	VMOVDQU8      X24, K1, (R8)(BX*1)
 	MOVQ          144(AX), CX
 	ADDQ          CX, 160(AX)
 	MOVQ          152(AX), CX

@@ -49,14 +49,14 @@ func emulatedTiles(t *testing.T, l *tileLoops) *tileLoops {
 		for i, loop := range loops {
 			code := disassemble(t, loop)
 			all[i] = func(p *tileProgram) {
-				all := p.rows * p.n
+				all := p.rows + (p.n-1)*p.moveC/p.rowC
 				a, c := unsafe.Add(p.a, p.doneA), unsafe.Add(unsafe.Pointer(p.c), p.doneC)
-				sizeA, more := (all-1)*p.rowA+(p.segs-1)*(p.steps*p.stepA+p.endA)+p.steps*p.stepA, p.panels-1
+				sizeA, more := (all-1)*p.rowA+(p.panels-1)*p.overA+(p.segs-1)*(p.steps*p.stepA+p.endA)+p.steps*p.stepA, p.panels-1
 				memory := []span{
 					over(unsafe.Pointer(p), int(unsafe.Sizeof(*p))),
 					over(a, sizeA),
 					over(p.b, more*p.nextB+(p.segs-1)*(p.steps*p.stepB+p.endB)+p.steps*p.stepB),
-					over(c, (all-1)*p.rowC+4*width*(more+1)),
+					over(c, (all-1)*p.rowC+4*width+more*p.overC),
 				}
 				switch {
 				case p.start == nil:
@@ -70,7 +70,7 @@ func emulatedTiles(t *testing.T, l *tileLoops) *tileLoops {
 		}
 		return all
 	}
-	return &tileLoops{quads: replace(l.quads, tilesCols, false), turned: replace(l.turned, tilesCols, true), half: replace(l.half, tilesCols/2, true), near: l.near}
+	return &tileLoops{quads: replace(l.quads, tilesCols, false), few: replace(l.few, tilesCols, false), turned: replace(l.turned, tilesCols, true), half: replace(l.half, tilesCols/2, true), near: l.near}
 }
 
 // Dot products of 256-bit registers, on any processor with AVX2, whose loops gather.
@@ -94,9 +94,11 @@ func TestEmulatedAMX(t *testing.T) {
 	f.tiles, f.fewest = l, 1
 	intQuads(t, &f, rand.New(rand.NewPCG(3, 4)), 300)
 	panelQuads(t, &f, rand.New(rand.NewPCG(5, 6)), 150)
-	f.tiles = &tileLoops{quads: l.quads, turned: l.turned, half: l.half} // no panel is near
+	lineQuads(t, &f, rand.New(rand.NewPCG(5, 6)), 150)
+	f.tiles = &tileLoops{quads: l.quads, few: l.few, turned: l.turned, half: l.half} // no panel is near
 	intQuads(t, &f, rand.New(rand.NewPCG(7, 8)), 150)
 	panelQuads(t, &f, rand.New(rand.NewPCG(9, 10)), 100)
+	lineQuads(t, &f, rand.New(rand.NewPCG(9, 10)), 100)
 	wrong := *l
 	wrong.turned[1] = wrong.quads[1]
 	if wrong.check(plainTile) {
