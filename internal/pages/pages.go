@@ -24,8 +24,6 @@ func Enlarge[T any](v []T) {
 	}
 }
 
-// EnlargeHeap asks that the heap grow in large pages from where it is about to: before a model is read and made ready, which takes many small pieces.
-func EnlargeHeap() {
-	v := make([]byte, leastBytes) // lies where there is room next, and is not touched
-	enlargeHeap(uintptr(unsafe.Pointer(unsafe.SliceData(v))))
-}
+// EnlargeHeap asks that the heap grow in large pages from where it is about to: before a model is read and made ready, which takes many small pieces, of so
+// many bytes in all, about.
+func EnlargeHeap(bytes int64) { enlargeHeap(bytes) }
