@@ -39,7 +39,15 @@ const (
 // scaleLanes is a multiple of the lanes of every set.
 const scaleLanes = 16
 
-func (q *Requant) mul(ch int) fixed.Multiplier { return q.Mul[ch%len(q.Mul)] }
+func (q *Requant) mul(ch int) fixed.Multiplier { return q.Mul[within(ch, len(q.Mul))] }
+
+// within is i%n: mostly i is below n, and there are many channels.
+func within(i, n int) int {
+	if i < n {
+		return i
+	}
+	return i % n
+}
 
 // SetSteps sets Steps for a zero point of the activations.
 func (q *Requant) SetSteps(steps int, zero int32) {
@@ -60,25 +68,22 @@ func reach[T int8 | uint8, W Weight](q *Requant, w []W, n, k int, zeroW, zero in
 	if z := T(0); z-1 < z {
 		lo, hi = int64(min(0, math.MinInt8-zero)), int64(max(0, math.MaxInt8-zero))
 	}
-	positive, negative := make([]int64, n), make([]int64, n)
-	for i, ch := 0, 0; i < len(w) && k > 1; i += k {
-		above, below := distances(w[i:min(i+k, len(w))], zeroW)
-		positive[ch] += int64(above)
-		negative[ch] -= int64(below)
-		if ch++; ch == n {
-			ch = 0
+	all := make([]int32, 2*n)
+	least, most := all[:n:n], all[n:]
+	for ch := range n {
+		var positive, negative int64
+		for i := ch * k; i < len(w); i += n * k {
+			if k == 1 {
+				d := int64(w[i]) - int64(zeroW)
+				positive += max(d, 0)
+				negative += min(d, 0)
+				continue
+			}
+			above, below := distances(w[i:min(i+k, len(w))], zeroW)
+			positive += int64(above)
+			negative -= int64(below)
 		}
-	}
-	for i := 0; i < len(w) && k == 1; i += n {
-		for ch, v := range w[i:min(i+n, len(w))] {
-			d := int64(v) - int64(zeroW)
-			positive[ch] += max(d, 0)
-			negative[ch] += min(d, 0)
-		}
-	}
-	least, most := make([]int32, n), make([]int32, n)
-	for ch, p := range positive {
-		l, m := lo*p+hi*negative[ch], hi*p+lo*negative[ch]
+		l, m := lo*positive+hi*negative, hi*positive+lo*negative
 		if l < math.MinInt32/2 || m > math.MaxInt32/2 {
 			return
 		}
@@ -132,13 +137,11 @@ func (q *Requant) prepare(n int) {
 	fuse := simd.IntKernels().Fuses() && q.least != nil && q.Min >= q.Zero && simd.EightBits(q.Zero, q.Min, q.Max)
 	if q.fusing = fuseNever; fuse {
 		q.fusing = fuseLater
-		all := make([]int32, 3*size)
-		s.Fused = simd.FusedScales{Start: all[:size], Scale: all[size:][:size], Add: all[2*size:]}
 	}
 	for i := range n {
 		m, bias := q.mul(i), int32(0)
 		if q.Bias != nil {
-			bias = q.Bias[i%len(q.Bias)]
+			bias = q.Bias[within(i, len(q.Bias))]
 		}
 		s.Bias[i] = bias
 		switch {
@@ -151,7 +154,7 @@ func (q *Requant) prepare(n int) {
 		}
 		most := int64(q.Steps)*383*383 + max(int64(bias), -int64(bias))
 		if q.least != nil {
-			ch := i % len(q.least)
+			ch := within(i, len(q.least))
 			most = max(int64(q.most[ch])+int64(bias), -int64(q.least[ch])-int64(bias))
 			if (s.Down[i] > 20 || s.Mul[i] == 0) && most < 1<<20-1 {
 				// Nothing is left of sums that small with a shift by 20 either.
@@ -174,6 +177,9 @@ var fuseFirst bool
 func (q *Requant) fuse() {
 	q.fusing = fuseDone
 	less, s, f := int32(0), &q.scales, &q.scales.Fused
+	size := len(s.Mul)
+	all := make([]int32, 3*size)
+	*f = simd.FusedScales{Start: all[:size], Scale: all[size:][:size], Add: all[2*size:]}
 	if q.Max > math.MaxInt8 {
 		less = 128
 	}
