@@ -11,6 +11,8 @@ const (
 	pageBytes = 2 << 20
 	// heapStep is a multiple of what the heap grows to.
 	heapStep = 4 << 20
+	// cached is what a processor takes of the heap to make small pieces of, and leastOwn the size of some that lie alone.
+	cached, leastOwn = 512 << 10, 40 << 10
 	// worthLarge is for how many bytes a large page takes less time than usual ones do.
 	worthLarge = 160 << 10
 )
@@ -22,11 +24,16 @@ func enlarge(at, size uintptr) { advise(at, (at+size+pageBytes-1)&^(pageBytes-1)
 // usual ones when a model comes, which stay: what needs more than some goes behind that page.
 func enlargeHeap(bytes int64) {
 	at := block(leastBytes)
-	if left := -at % pageBytes; bytes >= worthLarge && left > leastBytes && !there(at) {
-		block(left - leastBytes) // where the first one ends
+	behind := at + -at%pageBytes
+	whole := bytes < worthLarge || behind-at < leastBytes || there(at)
+	if !whole {
+		block(behind - at - leastBytes) // where the first one ends
 		at = block(leastBytes)
 	}
 	advise(at, at&^(heapStep-1)+heapStep)
+	// Small pieces come from a part that the processor at work has taken of the page before.
+	for n := cached / leastOwn; n > 0 && !whole && block(leastOwn) < behind; n-- {
+	}
 }
 
 // advise asks for large pages from that of an address to the end of one.
@@ -35,7 +42,9 @@ func advise(from, to uintptr) {
 	_, _, _ = unix.Syscall(unix.SYS_MADVISE, from, to-from, unix.MADV_HUGEPAGE)
 }
 
-// block makes a block of the heap, which is large enough to lie where there is room next, and tells where that is. Nobody touches it before it is collected.
+// block makes a block of the heap, from leastBytes on where there is room next, and tells where it lies. Nobody touches it before it is collected.
+//
+//go:noinline
 func block(bytes uintptr) uintptr {
 	return uintptr(unsafe.Pointer(unsafe.SliceData(make([]byte, bytes))))
 }
