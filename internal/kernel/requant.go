@@ -70,20 +70,12 @@ func reach[T int8 | uint8, W Weight](q *Requant, w []W, n, k int, zeroW, zero in
 	}
 	all := make([]int32, 2*n)
 	least, most := all[:n:n], all[n:]
-	for ch := range n {
-		var positive, negative int64
-		for i := ch * k; i < len(w); i += n * k {
-			if k == 1 {
-				d := int64(w[i]) - int64(zeroW)
-				positive += max(d, 0)
-				negative += min(d, 0)
-				continue
-			}
-			above, below := distances(w[i:min(i+k, len(w))], zeroW)
-			positive += int64(above)
-			negative -= int64(below)
-		}
-		l, m := lo*positive+hi*negative, hi*positive+lo*negative
+	if !distances(most, least, w, k, zeroW) {
+		return
+	}
+	for ch, above := range most {
+		a, b := int64(above), int64(least[ch])
+		l, m := lo*a-hi*b, hi*a-lo*b
 		if l < math.MinInt32/2 || m > math.MaxInt32/2 {
 			return
 		}
@@ -92,24 +84,42 @@ func reach[T int8 | uint8, W Weight](q *Requant, w []W, n, k int, zeroW, zero in
 	q.least, q.most = least, most
 }
 
-// distances adds up by how much weights lie above their zero point, and below it.
-func distances[W Weight](w []W, zero int32) (above, below int) {
+// distances adds up by how much weights lie above their zero point, and below it, for each channel: weight i belongs to channel i/k%len(above). It returns
+// false for more weights than such sums have room for.
+func distances[W Weight](above, below []int32, w []W, k int, zero int32) bool {
+	bits, n := 8*unsafe.Sizeof(w[0]), len(above)
+	if bits > 16 || zero < -(1<<(bits-1)) || zero >= 1<<bits || len(w)/n > math.MaxInt32>>(bits+1) {
+		return false
+	}
+	var bytes []uint8
+	turn := int32(0)
 	switch w := any(w).(type) {
 	case []int8:
-		if math.MinInt8 <= zero && zero <= math.MaxInt8 {
-			return simd.IntKernels().Reach(Bits(w), 0x80, uint8(zero+128))
-		}
+		bytes, turn = Bits(w), 0x80
 	case []uint8:
-		if 0 <= zero && zero <= math.MaxUint8 {
-			return simd.IntKernels().Reach(w, 0, uint8(zero))
+		bytes = w
+	}
+	direct := bytes != nil && k > 1 && 0 <= zero+turn && zero+turn <= math.MaxUint8
+	for at := 0; at < len(w); at += n * k {
+		end := min(at+n*k, len(w))
+		switch part := w[at:end]; {
+		case direct:
+			simd.IntKernels().Reach(bytes[at:end], k, uint8(turn), uint8(zero+turn), above, below)
+		case k == 1:
+			for ch, v := range part {
+				d := int32(v) - zero
+				above[ch] += max(d, 0)
+				below[ch] += max(-d, 0)
+			}
+		default:
+			for i, v := range part {
+				d := int32(v) - zero
+				above[i/k] += max(d, 0)
+				below[i/k] += max(-d, 0)
+			}
 		}
 	}
-	for _, v := range w {
-		d := int(v) - int(zero)
-		above += max(d, 0)
-		below += max(-d, 0)
-	}
-	return above, below
+	return true
 }
 
 // One quantises the sum acc of channel ch.
