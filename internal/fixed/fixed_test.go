@@ -3,6 +3,7 @@ package fixed
 import (
 	"math"
 	"math/big"
+	"math/rand/v2"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -43,6 +44,44 @@ func TestRoundShift(t *testing.T) {
 			t.Fatalf("%d >> %d: got %d, want %d", x, n, got, want)
 		}
 	})
+}
+
+// TestFromRealBits compares with what package math takes numbers apart into.
+func TestFromRealBits(t *testing.T) {
+	t.Parallel()
+	want := func(m float64) Multiplier {
+		if m == 0 || math.IsNaN(m) || math.IsInf(m, 0) {
+			return Multiplier{}
+		}
+		f, e := math.Frexp(m)
+		q := int64(math.Round(f * (1 << 31)))
+		if q == 1<<31 {
+			q /= 2
+			e++
+		}
+		switch {
+		case e < -31:
+			return Multiplier{}
+		case e > 30:
+			return Multiplier{M: math.MaxInt32, Shift: 30}
+		}
+		return Multiplier{M: int32(q), Shift: e}
+	}
+	look := func(m float64) {
+		if got, want := FromReal(m), want(m); got != want {
+			t.Fatalf("%v (%016x): %v, want %v", m, math.Float64bits(m), got, want)
+		}
+	}
+	for _, m := range []float64{0, math.NaN(), math.Inf(1), math.MaxFloat64, math.SmallestNonzeroFloat64, 0x1p-1022, 1, math.Nextafter(1, 0), 0x1p-32, math.Nextafter(0x1p-32, 0), 0x1.00000001p0, 0x1.00000002p0, 0x1.00000003p0} {
+		look(m)
+		look(-m)
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 100_000 {
+		look(math.Float64frombits(r.Uint64()))
+		look((r.Float64() - 0.5) * math.Ldexp(1, r.IntN(80)-40))
+		look(math.Ldexp(float64(r.Uint64()>>30|1)/2, r.IntN(80)-60)) // halves to be rounded
+	}
 }
 
 func TestFromReal(t *testing.T) {

@@ -14,11 +14,17 @@ type Multiplier struct {
 
 // FromReal decomposes a factor. Factors below 2^-32 become zero.
 func FromReal(m float64) Multiplier {
-	if m == 0 || math.IsNaN(m) || math.IsInf(m, 0) {
+	const fraction = 52 // bits of a number's fraction
+	b := math.Float64bits(m)
+	e := int(b>>fraction&0x7FF) - 1022
+	if e > 1024 { // infinite, or no number
 		return Multiplier{}
 	}
-	f, e := math.Frexp(m)
-	q := int64(math.Round(f * (1 << 31)))
+	// The fraction's first 31 bits with the one before it, halves rounded away from zero.
+	q := int64(b&(1<<fraction-1)|1<<fraction)>>(fraction-31) + 1
+	if q >>= 1; m < 0 {
+		q = -q
+	}
 	if q == 1<<31 {
 		q /= 2
 		e++

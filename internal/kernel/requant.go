@@ -39,7 +39,15 @@ const (
 // scaleLanes is a multiple of the lanes of every set.
 const scaleLanes = 16
 
-func (q *Requant) mul(ch int) fixed.Multiplier { return q.Mul[ch%len(q.Mul)] }
+func (q *Requant) mul(ch int) fixed.Multiplier { return q.Mul[within(ch, len(q.Mul))] }
+
+// within is i%n: mostly i is below n, and there are many channels.
+func within(i, n int) int {
+	if i < n {
+		return i
+	}
+	return i % n
+}
 
 // SetSteps sets Steps for a zero point of the activations.
 func (q *Requant) SetSteps(steps int, zero int32) {
@@ -60,25 +68,14 @@ func reach[T int8 | uint8, W Weight](q *Requant, w []W, n, k int, zeroW, zero in
 	if z := T(0); z-1 < z {
 		lo, hi = int64(min(0, math.MinInt8-zero)), int64(max(0, math.MaxInt8-zero))
 	}
-	positive, negative := make([]int64, n), make([]int64, n)
-	for i, ch := 0, 0; i < len(w) && k > 1; i += k {
-		above, below := distances(w[i:min(i+k, len(w))], zeroW)
-		positive[ch] += int64(above)
-		negative[ch] -= int64(below)
-		if ch++; ch == n {
-			ch = 0
-		}
+	all := make([]int32, 2*n)
+	least, most := all[:n:n], all[n:]
+	if !distances(most, least, w, k, zeroW) {
+		return
 	}
-	for i := 0; i < len(w) && k == 1; i += n {
-		for ch, v := range w[i:min(i+n, len(w))] {
-			d := int64(v) - int64(zeroW)
-			positive[ch] += max(d, 0)
-			negative[ch] += min(d, 0)
-		}
-	}
-	least, most := make([]int32, n), make([]int32, n)
-	for ch, p := range positive {
-		l, m := lo*p+hi*negative[ch], hi*p+lo*negative[ch]
+	for ch, above := range most {
+		a, b := int64(above), int64(least[ch])
+		l, m := lo*a-hi*b, hi*a-lo*b
 		if l < math.MinInt32/2 || m > math.MaxInt32/2 {
 			return
 		}
@@ -87,24 +84,42 @@ func reach[T int8 | uint8, W Weight](q *Requant, w []W, n, k int, zeroW, zero in
 	q.least, q.most = least, most
 }
 
-// distances adds up by how much weights lie above their zero point, and below it.
-func distances[W Weight](w []W, zero int32) (above, below int) {
+// distances adds up by how much weights lie above their zero point, and below it, for each channel: weight i belongs to channel i/k%len(above). It returns
+// false for more weights than such sums have room for.
+func distances[W Weight](above, below []int32, w []W, k int, zero int32) bool {
+	bits, n := 8*unsafe.Sizeof(w[0]), len(above)
+	if bits > 16 || zero < -(1<<(bits-1)) || zero >= 1<<bits || len(w)/n > math.MaxInt32>>(bits+1) {
+		return false
+	}
+	var bytes []uint8
+	turn := int32(0)
 	switch w := any(w).(type) {
 	case []int8:
-		if math.MinInt8 <= zero && zero <= math.MaxInt8 {
-			return simd.IntKernels().Reach(Bits(w), 0x80, uint8(zero+128))
-		}
+		bytes, turn = Bits(w), 0x80
 	case []uint8:
-		if 0 <= zero && zero <= math.MaxUint8 {
-			return simd.IntKernels().Reach(w, 0, uint8(zero))
+		bytes = w
+	}
+	direct := bytes != nil && k > 1 && 0 <= zero+turn && zero+turn <= math.MaxUint8
+	for at := 0; at < len(w); at += n * k {
+		end := min(at+n*k, len(w))
+		switch part := w[at:end]; {
+		case direct:
+			simd.IntKernels().Reach(bytes[at:end], k, uint8(turn), uint8(zero+turn), above, below)
+		case k == 1:
+			for ch, v := range part {
+				d := int32(v) - zero
+				above[ch] += max(d, 0)
+				below[ch] += max(-d, 0)
+			}
+		default:
+			for i, v := range part {
+				d := int32(v) - zero
+				above[i/k] += max(d, 0)
+				below[i/k] += max(-d, 0)
+			}
 		}
 	}
-	for _, v := range w {
-		d := int(v) - int(zero)
-		above += max(d, 0)
-		below += max(-d, 0)
-	}
-	return above, below
+	return true
 }
 
 // One quantises the sum acc of channel ch.
@@ -132,13 +147,11 @@ func (q *Requant) prepare(n int) {
 	fuse := simd.IntKernels().Fuses() && q.least != nil && q.Min >= q.Zero && simd.EightBits(q.Zero, q.Min, q.Max)
 	if q.fusing = fuseNever; fuse {
 		q.fusing = fuseLater
-		all := make([]int32, 3*size)
-		s.Fused = simd.FusedScales{Start: all[:size], Scale: all[size:][:size], Add: all[2*size:]}
 	}
 	for i := range n {
 		m, bias := q.mul(i), int32(0)
 		if q.Bias != nil {
-			bias = q.Bias[i%len(q.Bias)]
+			bias = q.Bias[within(i, len(q.Bias))]
 		}
 		s.Bias[i] = bias
 		switch {
@@ -151,7 +164,7 @@ func (q *Requant) prepare(n int) {
 		}
 		most := int64(q.Steps)*383*383 + max(int64(bias), -int64(bias))
 		if q.least != nil {
-			ch := i % len(q.least)
+			ch := within(i, len(q.least))
 			most = max(int64(q.most[ch])+int64(bias), -int64(q.least[ch])-int64(bias))
 			if (s.Down[i] > 20 || s.Mul[i] == 0) && most < 1<<20-1 {
 				// Nothing is left of sums that small with a shift by 20 either.
@@ -174,6 +187,9 @@ var fuseFirst bool
 func (q *Requant) fuse() {
 	q.fusing = fuseDone
 	less, s, f := int32(0), &q.scales, &q.scales.Fused
+	size := len(s.Mul)
+	all := make([]int32, 3*size)
+	*f = simd.FusedScales{Start: all[:size], Scale: all[size:][:size], Add: all[2*size:]}
 	if q.Max > math.MaxInt8 {
 		less = 128
 	}

@@ -341,13 +341,7 @@ func (c *intWindows) packLanes(s *ConvShape) {
 	if c.weights != nil {
 		return
 	}
-	taps := s.KH * s.KW
-	c.weights = c.f.PackLanes(s.pairedTaps(), s.OC, func(tap, i int) int16 {
-		if tap >= taps {
-			return 0
-		}
-		return c.lanes[tap*s.OC+i]
-	})
+	c.weights = c.f.PackLanes(s.KH*s.KW, s.OC, c.lanes)
 }
 
 // setPlanes takes weights [OC,KH,KW].

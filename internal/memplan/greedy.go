@@ -48,21 +48,10 @@ func Greedy(buffers []Buffer, align int, copies ...Copy) (offsets []int, total i
 		return cmp.Compare(a, b)
 	})
 	at := make([]int, len(groups))
-	live := newLifetimes(groups, order)
-	var near []int
-	for _, i := range order {
-		near = live.overlapping(near[:0], groups[i])
-		// By place, then by number: as single numbers, which sort faster than what needs a comparison of two.
-		for k, j := range near {
-			near[k] = at[j]/align*len(groups) + j
-		}
-		slices.Sort(near)
-		for k, v := range near {
-			near[k] = v % len(groups)
-		}
-		at[i] = bestGap(groups, at, near, groups[i].Bytes)
-		total = max(total, at[i]+groups[i].Bytes)
-		live.add(i, groups[i])
+	if len(order) <= mostScanned {
+		total = scanned(groups, order, at)
+	} else {
+		total = searched(groups, order, at, align)
 	}
 	for i := range buffers {
 		if buffers[i].Bytes > 0 {
@@ -72,20 +61,70 @@ func Greedy(buffers []Buffer, align int, copies ...Copy) (offsets []int, total i
 	return offsets, total
 }
 
-// bestGap returns the start of the smallest gap of at least size bytes between
-// the buffers near, which are in order of their offset, or the end of the last.
-func bestGap(groups []Buffer, at, near []int, size int) int {
-	end, best, bestSize := 0, -1, 0
-	for _, j := range near {
-		if gap := at[j] - end; gap >= size && (best < 0 || gap < bestSize) {
-			best, bestSize = end, gap
+// mostScanned is up to how many buffers all are looked at for each: that takes less time than to find those that live at the same time and to sort them.
+const mostScanned = 2048
+
+// scanned places buffers in their order and returns the size of the whole.
+func scanned(groups []Buffer, order, at []int) (total int) {
+	// Of the placed ones, in order of their places: when they live, and what they take.
+	lives, takes := make([][2]int, 0, len(order)), make([][2]int, 0, len(order))
+	for _, i := range order {
+		b := &groups[i]
+		first, last := b.First, max(b.First, b.Last)
+		g := gap{size: b.Bytes, best: -1}
+		for k, l := range lives {
+			if l[0] <= last && first <= l[1] {
+				g.behind(takes[k][0], takes[k][1])
+			}
 		}
-		end = max(end, at[j]+groups[j].Bytes)
+		at[i] = g.start()
+		total = max(total, at[i]+b.Bytes)
+		k, _ := slices.BinarySearchFunc(takes, at[i], func(t [2]int, at int) int { return cmp.Compare(t[0], at) })
+		lives, takes = slices.Insert(lives, k, [2]int{first, last}), slices.Insert(takes, k, [2]int{at[i], at[i] + b.Bytes})
 	}
-	if best >= 0 {
-		return best
+	return total
+}
+
+// searched is scanned for many buffers.
+func searched(groups []Buffer, order, at []int, align int) (total int) {
+	live := newLifetimes(groups, order)
+	var near []int
+	for _, i := range order {
+		near = live.overlapping(near[:0], groups[i])
+		// By place, then by number: as single numbers, which sort faster than what needs a comparison of two.
+		for k, j := range near {
+			near[k] = at[j]/align*len(groups) + j
+		}
+		slices.Sort(near)
+		g := gap{size: groups[i].Bytes, best: -1}
+		for _, v := range near {
+			j := v % len(groups)
+			g.behind(at[j], at[j]+groups[j].Bytes)
+		}
+		at[i] = g.start()
+		total = max(total, at[i]+groups[i].Bytes)
+		live.add(i, groups[i])
 	}
-	return end
+	return total
+}
+
+// gap looks for the smallest gap of at least size bytes between buffers that come in order of their places.
+type gap struct{ size, end, best, least int }
+
+// behind looks at the gap before a buffer.
+func (g *gap) behind(from, to int) {
+	if n := from - g.end; n >= g.size && (g.best < 0 || n < g.least) {
+		g.best, g.least = g.end, n
+	}
+	g.end = max(g.end, to)
+}
+
+// start is where the gap begins, or the end of the last buffer.
+func (g *gap) start() int {
+	if g.best >= 0 {
+		return g.best
+	}
+	return g.end
 }
 
 // lifetimes finds the placed buffers that live at the same time as another: a

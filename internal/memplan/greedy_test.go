@@ -2,9 +2,11 @@ package memplan
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 )
 
 func TestGreedy(t *testing.T) {
@@ -94,4 +96,31 @@ func BenchmarkGreedy(b *testing.B) {
 	for b.Loop() {
 		Greedy(bs, 64)
 	}
+}
+
+// TestScannedAndSearched places the same buffers in both ways.
+func TestScannedAndSearched(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		const align = 16
+		step := rapid.IntRange(-20, 20)
+		groups := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Buffer {
+			return Buffer{Bytes: align * rapid.IntRange(1, 20).Draw(t, "size"), First: step.Draw(t, "first"), Last: step.Draw(t, "last")}
+		}), 1, 60).Draw(t, "buffers")
+		order := rapid.Permutation(indices(len(groups))).Draw(t, "order")
+		a, b := make([]int, len(groups)), make([]int, len(groups))
+		x, y := scanned(groups, order, a), searched(groups, order, b, align)
+		if x != y || !slices.Equal(a, b) {
+			t.Fatalf("places %v of %d bytes, and %v of %d", a, x, b, y)
+		}
+	})
+}
+
+// indices are the numbers from 0 on.
+func indices(n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
 }

@@ -405,37 +405,60 @@ func (a *asm) interleave() {
 	a.RET()
 }
 
-// reach adds up by how much n bytes, a multiple of 32, of which some bits are turned first, lie above a number, and below it.
+// reach adds up by how much the k bytes of each row, of which some bits are turned first, lie above a number, and below it, and adds that to what is there.
+// It reads whole vectors: mask has the bytes of the last one that count.
 func (a *asm) reach() {
-	a.function("reachAVX2", "func(src *byte, n int, turn, from uint32) (above, below int)")
+	a.function("reachAVX2", "func(src *byte, rows, k int, turn, from uint32, mask *byte, above, below *int32)")
 	src := a.Load(a.Param("src"), a.GP64())
-	n := a.Load(a.Param("n"), a.GP64())
-	turn, from, none := a.everyByte("turn"), a.everyByte("from"), a.YMM()
+	rows := a.Load(a.Param("rows"), a.GP64())
+	k := a.Load(a.Param("k"), a.GP64())
+	turn, from, none, mask := a.everyByte("turn"), a.everyByte("from"), a.YMM(), a.YMM()
 	a.VPXOR(none, none, none)
+	a.VMOVDQU(at(a.Load(a.Param("mask"), a.GP64()), 0), mask)
+	to := [2]reg.Register{a.Load(a.Param("above"), a.GP64()), a.Load(a.Param("below"), a.GP64())}
 	sums := [2]reg.VecVirtual{a.YMM(), a.YMM()}
-	for _, s := range sums {
-		a.VPXOR(s, s, s)
-	}
-	a.loop(n, 32, func() {
+	p, n := a.GP64(), a.GP64()
+	more := func(counts func(v reg.VecVirtual)) {
 		x, y := a.YMM(), a.YMM()
-		a.VPXOR(at(src, 0), turn, x)
+		a.VPXOR(at(p, 0), turn, x)
 		a.VPSUBUSB(x, from, y)
 		a.VPSUBUSB(from, x, x)
 		for i, v := range []reg.VecVirtual{x, y} {
+			counts(v)
 			a.VPSADBW(none, v, v)
 			a.VPADDQ(v, sums[i], sums[i])
 		}
-	}, step{src, 32})
+	}
+	a.Label("row")
+	for _, s := range sums {
+		a.VPXOR(s, s, s)
+	}
+	a.MOVQ(src, p)
+	a.MOVQ(k, n)
+	a.Label("whole")
+	a.SUBQ(operand.U8(32), n)
+	a.JLT(operand.LabelRef("part"))
+	more(func(reg.VecVirtual) {})
+	a.ADDQ(operand.U8(32), p)
+	a.JMP(operand.LabelRef("whole"))
+	a.Label("part")
+	a.ADDQ(operand.U8(32), n)
+	a.JZ(operand.LabelRef("sums"))
+	more(func(v reg.VecVirtual) { a.VPAND(mask, v, v) })
+	a.Label("sums")
 	for i, s := range sums {
-		x, y := a.XMM(), a.XMM()
+		x, y, r := a.XMM(), a.XMM(), a.GP32()
 		a.VEXTRACTI128(operand.U8(1), s, x)
 		a.VPADDQ(s.AsX(), x, x)
 		a.VPSRLDQ(operand.U8(8), x, y)
 		a.VPADDQ(y, x, x)
-		r := a.GP64()
-		a.VMOVQ(x, r)
-		a.Store(r, a.ReturnIndex(i))
+		a.VMOVD(x, r)
+		a.ADDL(r, at(to[i], 0))
+		a.ADDQ(operand.U8(4), to[i])
 	}
+	a.ADDQ(k, src)
+	a.SUBQ(operand.U8(1), rows)
+	a.JNZ(operand.LabelRef("row"))
 	a.VZEROUPPER()
 	a.RET()
 }

@@ -34,8 +34,8 @@ type Ints struct {
 	tiles                    tileSet // in place of quads and turned from fewest rows on; nil where there is none
 	fewest, block            int     // rows of two tiles, which share columns
 	gatherQuads              func(dst, src *byte, offs *int32, n int, runs *int32, nruns int)
-	interleave               func(dst, src *byte, step, n int, zero uint32)               // for 32 columns; nil for none
-	reach                    func(src *byte, n int, turn, from uint32) (above, below int) // nil for none
+	interleave               func(dst, src *byte, step, n int, zero uint32)                                   // for 32 columns; nil for none
+	reach                    func(src *byte, rows, k int, turn, from uint32, mask *byte, above, below *int32) // nil for none
 	// Nil where the set has none.
 	lookup func(dst, src *byte, n int, table *byte)
 	// looksUpAll says that lookup takes any number of bytes, and not a multiple of 64 only.
@@ -168,18 +168,34 @@ func (f *Ints) Interleave(dst []int8, src []uint8, step, n int, zero uint8) bool
 	return true
 }
 
-// Reach adds up by how much bytes, of which the bits of turn are turned first, lie above a number, and below it. f may be nil.
-func (f *Ints) Reach(v []uint8, turn, from uint8) (above, below int) {
-	if n := len(v) / 32 * 32; f != nil && f.reach != nil && n > 0 {
-		above, below = f.reach(&v[0], n, uint32(turn), uint32(from))
-		v = v[n:]
+// reachBytes is how many bytes a step of reach takes.
+const reachBytes = 32
+
+// firstBytes has, from entry reachBytes-n on, n bytes of ones and as many zeros as fill a vector.
+var firstBytes = func() (m [2 * reachBytes]uint8) {
+	for i := range reachBytes {
+		m[i] = 0xFF
 	}
-	for _, x := range v {
-		d := int(x^turn) - int(from)
-		above += max(d, 0)
-		below += max(-d, 0)
+	return m
+}()
+
+// Reach tells by how much the k bytes of each row of v, of which the bits of turn are turned first, lie above a number, and below it: it adds that to above and
+// below. f may be nil.
+func (f *Ints) Reach(v []uint8, k int, turn, from uint8, above, below []int32) {
+	done := 0
+	// Vectors go beyond the last bytes of a row, but not of v.
+	if over := (k + reachBytes - 1) / reachBytes * reachBytes; f != nil && f.reach != nil && k > 0 && len(v) >= over {
+		done = min((len(v)-over)/k+1, len(v)/k)
+		_, _ = above[done-1], below[done-1]
+		f.reach(&v[0], done, k, uint32(turn), uint32(from), &firstBytes[reachBytes-k%reachBytes], &above[0], &below[0])
 	}
-	return above, below
+	for r := done; (r+1)*k <= len(v) && k > 0; r++ {
+		for _, x := range v[r*k:][:k] {
+			d := int32(x^turn) - int32(from)
+			above[r] += max(d, 0)
+			below[r] += max(-d, 0)
+		}
+	}
 }
 
 // RunQuads computes rows rows of a panel, fours of 8-bit numbers at a time: those of a are activations,

@@ -340,7 +340,7 @@ func wide12VNNI(t *IntTile)
 func widenInt8AVX2(dst *int16, src *byte, n int, zero int16)
 
 //go:noescape
-func reachAVX2(src *byte, n int, turn, from uint32) (above, below int)
+func reachAVX2(src *byte, rows, k int, turn, from uint32, mask *byte, above, below *int32)
 
 //go:noescape
 func interleaveAVX2(dst, src *byte, step, n int, zero uint32)

@@ -12199,44 +12199,74 @@ step:
 	VZEROUPPER
 	RET
 
-// func reachAVX2(src *byte, n int, turn uint32, from uint32) (above int, below int)
+// func reachAVX2(src *byte, rows int, k int, turn uint32, from uint32, mask *byte, above *int32, below *int32)
 // Requires: AVX, AVX2
-TEXT ·reachAVX2(SB), NOSPLIT, $0-40
+TEXT ·reachAVX2(SB), NOSPLIT, $0-56
 	MOVQ         src+0(FP), AX
-	MOVQ         n+8(FP), CX
-	MOVL         turn+16(FP), DX
-	VMOVD        DX, X0
+	MOVQ         rows+8(FP), CX
+	MOVQ         k+16(FP), DX
+	MOVL         turn+24(FP), BX
+	VMOVD        BX, X0
 	VPBROADCASTB X0, Y0
-	MOVL         from+20(FP), DX
-	VMOVD        DX, X1
+	MOVL         from+28(FP), BX
+	VMOVD        BX, X1
 	VPBROADCASTB X1, Y1
 	VPXOR        Y2, Y2, Y2
-	VPXOR        Y3, Y3, Y3
-	VPXOR        Y4, Y4, Y4
+	MOVQ         mask+32(FP), BX
+	VMOVDQU      (BX), Y3
+	MOVQ         above+40(FP), BX
+	MOVQ         below+48(FP), SI
 
-step:
-	VPXOR        (AX), Y0, Y5
-	VPSUBUSB     Y5, Y1, Y6
-	VPSUBUSB     Y1, Y5, Y5
-	VPSADBW      Y2, Y5, Y5
-	VPADDQ       Y5, Y3, Y3
-	VPSADBW      Y2, Y6, Y6
-	VPADDQ       Y6, Y4, Y4
-	ADDQ         $0x20, AX
-	SUBQ         $0x20, CX
-	JNZ          step
-	VEXTRACTI128 $0x01, Y3, X0
-	VPADDQ       X3, X0, X0
-	VPSRLDQ      $0x08, X0, X1
-	VPADDQ       X1, X0, X0
-	VMOVQ        X0, AX
-	MOVQ         AX, above+24(FP)
-	VEXTRACTI128 $0x01, Y4, X0
-	VPADDQ       X4, X0, X0
-	VPSRLDQ      $0x08, X0, X1
-	VPADDQ       X1, X0, X0
-	VMOVQ        X0, AX
-	MOVQ         AX, below+32(FP)
+row:
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	MOVQ  AX, DI
+	MOVQ  DX, R8
+
+whole:
+	SUBQ     $0x20, R8
+	JLT      part
+	VPXOR    (DI), Y0, Y6
+	VPSUBUSB Y6, Y1, Y7
+	VPSUBUSB Y1, Y6, Y6
+	VPSADBW  Y2, Y6, Y6
+	VPADDQ   Y6, Y4, Y4
+	VPSADBW  Y2, Y7, Y7
+	VPADDQ   Y7, Y5, Y5
+	ADDQ     $0x20, DI
+	JMP      whole
+
+part:
+	ADDQ     $0x20, R8
+	JZ       sums
+	VPXOR    (DI), Y0, Y6
+	VPSUBUSB Y6, Y1, Y7
+	VPSUBUSB Y1, Y6, Y6
+	VPAND    Y3, Y6, Y6
+	VPSADBW  Y2, Y6, Y6
+	VPADDQ   Y6, Y4, Y4
+	VPAND    Y3, Y7, Y7
+	VPSADBW  Y2, Y7, Y7
+	VPADDQ   Y7, Y5, Y5
+
+sums:
+	VEXTRACTI128 $0x01, Y4, X6
+	VPADDQ       X4, X6, X6
+	VPSRLDQ      $0x08, X6, X4
+	VPADDQ       X4, X6, X6
+	VMOVD        X6, DI
+	ADDL         DI, (BX)
+	ADDQ         $0x04, BX
+	VEXTRACTI128 $0x01, Y5, X4
+	VPADDQ       X5, X4, X4
+	VPSRLDQ      $0x08, X4, X5
+	VPADDQ       X5, X4, X4
+	VMOVD        X4, DI
+	ADDL         DI, (SI)
+	ADDQ         $0x04, SI
+	ADDQ         DX, AX
+	SUBQ         $0x01, CX
+	JNZ          row
 	VZEROUPPER
 	RET
 

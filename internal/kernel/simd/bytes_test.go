@@ -630,18 +630,26 @@ func TestApart(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 77))
 	for _, s := range Available() {
 		f := ints[s] // nil in plain Go
-		for n := range 300 {
-			v, turn, from := make([]uint8, n), uint8(r.Uint32()), uint8(r.Uint32())
-			above, below := 0, 0
+		for k := range 150 {
+			n, more, turn, from := r.IntN(9), r.IntN(40), uint8(r.Uint32()), uint8(r.Uint32())
+			v := make([]uint8, n*k+min(more, max(0, k-1))) // some bytes are no row
+			got, want := make([]int32, 2*n+1), make([]int32, 2*n+1)
+			for i := range got {
+				got[i] = int32(i)
+				want[i] = got[i]
+			}
 			for i := range v {
-				if v[i] = uint8(r.Uint32()); n%3 == 0 {
+				if v[i] = uint8(r.Uint32()); k%3 == 0 {
 					v[i] = turn ^ []uint8{0, 127, 128, 255}[r.IntN(4)]
 				}
-				above += max(0, int(v[i]^turn)-int(from))
-				below += max(0, int(from)-int(v[i]^turn))
+				if i < n*k {
+					want[i/k] += int32(max(0, int(v[i]^turn)-int(from)))
+					want[n+i/k] += int32(max(0, int(from)-int(v[i]^turn)))
+				}
 			}
-			if a, b := f.Reach(v, turn, from); a != above || b != below {
-				t.Fatalf("%v, %d bytes from %d: %d and %d, want %d and %d", s, n, from, a, b, above, below)
+			f.Reach(v, k, turn, from, got[:n], got[n:2*n])
+			if !slices.Equal(got, want) {
+				t.Fatalf("%v, %d rows of %d bytes from %d: %d, want %d", s, n, k, from, got, want)
 			}
 		}
 	}

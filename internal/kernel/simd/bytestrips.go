@@ -220,14 +220,18 @@ func (b *LaneBlock) registers() int {
 	return 4
 }
 
-// channel is the channel of word i of all registers of a block, -1 for none.
-func (b *LaneBlock) channel(i int) int {
-	words := b.Size / 4
-	v, at := i/words, i%words
-	if ch := 16*(at/4) + 4*v + at%4; ch < b.Lanes {
-		return b.First + ch
+// channels lists the channels of the words of all registers of a block, -1 for none. It uses room.
+func (b *LaneBlock) channels(room *[ByteLanes]int) []int {
+	i := 0
+	for v := range 4 {
+		for at := range b.Size / 4 {
+			if room[i] = b.First + 16*(at/4) + 4*v + at%4; room[i] >= b.First+b.Lanes {
+				room[i] = -1
+			}
+			i++
+		}
 	}
-	return -1
+	return room[:i]
 }
 
 // PackLanes arranges weights w [k,k,n] of 8 bits for [ByteStrips.Lanes] of blocks of channels, which are the n ones again and again.
@@ -235,17 +239,22 @@ func (f *ByteStrips) PackLanes(k int, blocks []LaneBlock, w []int16, n int) []in
 	groups := byteGroups(k)
 	last := blocks[len(blocks)-1]
 	dst := make([]int8, last.W+4*k*groups*last.Size)
+	var room [ByteLanes]int
 	for j := range blocks {
 		b := &blocks[j]
-		for word := range b.Size {
-			ch := b.channel(word)
-			if ch < 0 {
-				continue
+		channels := b.channels(&room)
+		for i, ch := range channels {
+			if ch >= n {
+				channels[i] = ch % n
 			}
-			d, from := dst[b.W+4*word:], w[ch%n:]
-			for y := range k {
-				for x := range k {
-					d[(y*groups+x/4)*4*b.Size+x%4] = int8(from[(y*k+x)*n])
+		}
+		for y := range k {
+			for x := range k {
+				d, from := dst[b.W+(y*groups+x/4)*4*b.Size+x%4:], w[(y*k+x)*n:][:n]
+				for i, ch := range channels {
+					if ch >= 0 {
+						d[4*i] = int8(from[ch])
+					}
 				}
 			}
 		}
@@ -255,11 +264,12 @@ func (f *ByteStrips) PackLanes(k int, blocks []LaneBlock, w []int16, n int) []in
 
 // PackStart arranges what the sums of channels begin with for [ByteStrips.Lanes].
 func (f *ByteStrips) PackStart(dst, src []int32, blocks []LaneBlock) {
+	var room [ByteLanes]int
 	for j := range blocks {
 		b := &blocks[j]
-		for word := range b.Size {
-			if dst[b.Start+word] = 0; b.channel(word) >= 0 {
-				dst[b.Start+word] = src[b.channel(word)]
+		for word, ch := range b.channels(&room) {
+			if dst[b.Start+word] = 0; ch >= 0 {
+				dst[b.Start+word] = src[ch]
 			}
 		}
 	}
@@ -272,21 +282,33 @@ const scaleKinds = 6
 // the multipliers, those of every other channel again, what is added to the products of these and those, and shifts, or the numbers of [Fused]. up
 // says that no result is below the zero point, of 8 bits with a sign. It sets how blocks round.
 func (f *ByteStrips) PackScales(dst, start []int32, blocks []LaneBlock, s *Scales, zero int32, up bool) []int32 {
+	for j := range blocks {
+		b := &blocks[j]
+		b.round = s.rounding(b.First, b.Lanes, up)
+	}
+	return packScales(dst, start, blocks, func(b *LaneBlock, at []int32, x, ch int) int32 {
+		s.pack(at, x, ch, zero, b.round)
+		return s.start(ch, b.round)
+	})
+}
+
+// packScales lets pack write the numbers of each channel, as lane x of a register; it returns what its sums begin with besides start.
+func packScales(dst, start []int32, blocks []LaneBlock, pack func(b *LaneBlock, at []int32, x, ch int) int32) []int32 {
 	last := blocks[len(blocks)-1]
 	if dst == nil {
 		dst = make([]int32, last.Start+scaleKinds*last.Size)
 	}
+	var room [ByteLanes]int
 	for j := range blocks {
 		b := &blocks[j]
-		to, words := dst[b.Start:], b.Size/b.registers()
-		b.round = s.rounding(b.First, b.Lanes, up)
-		for word := range b.Size {
-			ch := b.channel(word)
-			if ch < 0 {
-				continue
+		to, words, channels := dst[b.Start:], b.Size/b.registers(), b.channels(&room)
+		for r := range b.registers() {
+			at := to[b.Size+r*5*words:][:5*words]
+			for x, ch := range channels[r*words:][:words] {
+				if ch >= 0 {
+					to[r*words+x] = start[ch] + pack(b, at, x, ch)
+				}
 			}
-			to[word] = start[ch] + s.start(ch, b.round)
-			s.pack(to[b.Size+word/words*5*words:][:5*words], word%words, ch, zero, b.round)
 		}
 	}
 	return dst
@@ -294,24 +316,13 @@ func (f *ByteStrips) PackScales(dst, start []int32, blocks []LaneBlock, s *Scale
 
 // PackRescaled is PackScales, into dst if it has room, for codes as [Elements.RescaleColumns] makes them, by scales of as many channels as a column has.
 func (f *ByteStrips) PackRescaled(dst, start []int32, blocks []LaneBlock, scales []float32, zero int32) []int32 {
-	last := blocks[len(blocks)-1]
-	if dst == nil {
-		dst = make([]int32, last.Start+scaleKinds*last.Size)
-	}
 	for j := range blocks {
-		b := &blocks[j]
-		to, words := dst[b.Start:], b.Size/b.registers()
-		b.round = roundScaled
-		for word := range b.Size {
-			ch := b.channel(word)
-			if ch < 0 {
-				continue
-			}
-			at := to[b.Size+word/words*5*words:][:5*words]
-			to[word], at[word%words], at[words+word%words] = start[ch], int32(math.Float32bits(scales[ch%len(scales)])), zero
-		}
+		blocks[j].round = roundScaled
 	}
-	return dst
+	return packScales(dst, start, blocks, func(_ *LaneBlock, at []int32, x, ch int) int32 {
+		at[x], at[len(at)/5+x] = int32(math.Float32bits(scales[ch%len(scales)])), zero
+		return 0
+	})
 }
 
 // PackSpread arranges the weights of a plane, line by line, for [ByteStrips.Spread]; dst

@@ -178,23 +178,17 @@ func (f *Windows) runInts(t *IntWindow, places, blocks int, offs []int, loop fun
 	loop(t)
 }
 
-// PackLanes arranges weights for [Windows.IntLanes]: weight i of tap t is w(t, i), for n
-// values and an even number of taps.
-func (f *Windows) PackLanes(taps, n int, w func(tap, i int) int16) []int16 {
-	blocks := (n + f.Block - 1) / f.Block
-	dst := make([]int16, 0, blocks*taps*f.Block)
-	for b := range blocks {
-		for t := 0; t < taps; t += 2 {
+// PackLanes arranges weights w [taps,n] for [Windows.IntLanes], with a tap of zeros where taps is odd.
+func (f *Windows) PackLanes(taps, n int, w []int16) []int16 {
+	blocks, pairs := (n+f.Block-1)/f.Block, (taps+1)/2
+	dst := make([]int16, 2*blocks*pairs*f.Block)
+	for t := range taps {
+		from := w[t*n:][:n]
+		for b := range blocks {
 			// Of each lane of eight values the lower halves, then the upper halves.
-			for half := range 2 {
-				for i := range f.Block / 2 {
-					v := b*f.Block + i/4*8 + half*4 + i%4
-					if v >= n {
-						dst = append(dst, 0, 0)
-						continue
-					}
-					dst = append(dst, w(t, v), w(t+1, v))
-				}
+			to := dst[2*(b*pairs+t/2)*f.Block+t%2:]
+			for i, v := range from[b*f.Block : min(n, (b+1)*f.Block)] {
+				to[i/8*8+i%4*2+i%8/4*f.Block] = v
 			}
 		}
 	}

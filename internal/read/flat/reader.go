@@ -28,6 +28,11 @@ type Reader struct {
 	err    error
 	budget int64
 	nodes  []node // room for steps of paths, which are made many at a time
+	// Room for short lists, see cut.
+	chars  []byte
+	ints   []int
+	wides  []int64
+	floats []float32
 }
 
 // What visiting costs at least, in bytes of the budget: an object in memory is

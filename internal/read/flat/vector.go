@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"unicode/utf8"
+	"unsafe"
 )
 
 // vector returns the position of the first element and the number of elements.
@@ -43,6 +44,22 @@ func (t Table) Bytes(slot int, name string) ([]byte, int64) {
 	return t.r.data[p : p+n : p+n], int64(p)
 }
 
+// sharedValues is how many values of short lists lie in one block: there are thousands of lists, and each block of memory takes time.
+const sharedValues = 256
+
+// cut gives room for n values, of a block that short lists share.
+func cut[T any](block *[]T, n int) []T {
+	if n > sharedValues/4 {
+		return make([]T, n)
+	}
+	if len(*block) < n {
+		*block = make([]T, sharedValues)
+	}
+	out := (*block)[:n:n]
+	*block = (*block)[n:]
+	return out
+}
+
 // String reads a string. Bytes that are not UTF-8 are replaced.
 func (t Table) String(slot int, name string) string {
 	p, n, ok := t.counted(slot, name, 1)
@@ -50,8 +67,10 @@ func (t Table) String(slot int, name string) string {
 		return ""
 	}
 	b := t.r.data[p : p+n]
-	if utf8.Valid(b) {
-		return string(b)
+	if n > 0 && utf8.Valid(b) {
+		c := cut(&t.r.chars, n)
+		copy(c, b)
+		return unsafe.String(&c[0], n)
 	}
 	return string([]rune(string(b)))
 }
@@ -62,9 +81,9 @@ func (t Table) Ints(slot int, name string) []int {
 	if !ok || n == 0 {
 		return nil
 	}
-	out := make([]int, n)
+	out, b := cut(&t.r.ints, n), t.r.data[p:][:4*n]
 	for i := range out {
-		out[i] = int(int32(binary.LittleEndian.Uint32(t.r.data[p+4*i:])))
+		out[i] = int(int32(binary.LittleEndian.Uint32(b[4*i:])))
 	}
 	return out
 }
@@ -84,9 +103,9 @@ func (t Table) Int64s(slot int, name string) []int64 {
 	if !ok || n == 0 {
 		return nil
 	}
-	out := make([]int64, n)
+	out, b := cut(&t.r.wides, n), t.r.data[p:][:8*n]
 	for i := range out {
-		out[i] = int64(binary.LittleEndian.Uint64(t.r.data[p+8*i:]))
+		out[i] = int64(binary.LittleEndian.Uint64(b[8*i:]))
 	}
 	return out
 }
@@ -97,9 +116,9 @@ func (t Table) Float32s(slot int, name string) []float32 {
 	if !ok || n == 0 {
 		return nil
 	}
-	out := make([]float32, n)
+	out, b := cut(&t.r.floats, n), t.r.data[p:][:4*n]
 	for i := range out {
-		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(t.r.data[p+4*i:]))
+		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
 	}
 	return out
 }
