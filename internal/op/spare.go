@@ -6,12 +6,17 @@ import (
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
-// Spare is memory that nobody reads any more, for what is made next while a plan is made: constants that are computed, or widened, only to be packed
-// would each touch fresh memory. The zero value has none; a nil one never does.
+// Spare is memory that nobody reads any more, for what is made next while a plan is made: constants that are computed, widened or multiplied, only to be
+// packed would each touch fresh memory. The zero value has none; a nil one never does.
 type Spare struct {
-	data   []byte
-	lent   bool // somebody has it
+	blocks [2]spareBlock // of a constant, and of what is made of it
 	closed bool
+}
+
+// spareBlock is a block of memory; lent says that somebody has it.
+type spareBlock struct {
+	data []byte
+	lent bool
 }
 
 const (
@@ -23,9 +28,18 @@ const (
 
 // Alloc gives a tensor elements, of arbitrary values where they are numbers: its maker writes all of them.
 func (s *Spare) Alloc(x *tensor.Tensor) {
-	if n := x.Bytes(); s != nil && x.Type.IsNumber() && n >= spareBytes && n <= len(s.data) && n >= len(s.data)/spareUse && !s.lent {
-		x.Data, s.lent = s.data[:n:n], true
-		return
+	if n := x.Bytes(); s != nil && x.Type.IsNumber() && n >= spareBytes {
+		var best *spareBlock
+		for i := range s.blocks {
+			b := &s.blocks[i]
+			if fits := !b.lent && n <= len(b.data) && n >= len(b.data)/spareUse; fits && (best == nil || len(b.data) < len(best.data)) {
+				best = b
+			}
+		}
+		if best != nil {
+			x.Data, best.lent = best.data[:n:n], true
+			return
+		}
 	}
 	x.Alloc()
 }
@@ -35,14 +49,28 @@ func Reusable(x *tensor.Tensor) bool { return x.Type.IsNumber() && len(x.Data) >
 
 // Free takes the elements of a tensor that nobody reads any more.
 func (s *Spare) Free(x *tensor.Tensor) {
-	switch {
-	case s == nil || s.closed || !Reusable(x):
-	case s.lent && unsafe.SliceData(x.Data) == unsafe.SliceData(s.data):
-		s.lent = false
-	case s.lent || len(x.Data) > len(s.data):
-		s.data, s.lent = x.Data, false
+	if s != nil && !s.closed && Reusable(x) {
+		s.keep(x.Data)
 	}
 	x.Data = nil
+}
+
+// keep takes memory back, or in place of less, or of what somebody has kept.
+func (s *Spare) keep(data []byte) {
+	var in *spareBlock
+	for i := range s.blocks {
+		b := &s.blocks[i]
+		if b.lent && unsafe.SliceData(data) == unsafe.SliceData(b.data) {
+			b.lent = false
+			return
+		}
+		if less := !b.lent && len(b.data) < len(data); less && (in == nil || in.lent || len(b.data) < len(in.data)) || b.lent && in == nil {
+			in = b
+		}
+	}
+	if in != nil {
+		*in = spareBlock{data: data}
+	}
 }
 
 // Close lets go of the memory: the plan has been made.

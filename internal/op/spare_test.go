@@ -27,10 +27,18 @@ func TestSpare(t *testing.T) {
 			t.Errorf("%v: in the memory of the first: %v, want %v; %d bytes", x.Shape, got, want, len(x.Data))
 		}
 	}
-	s.Free(c) // b has the memory: that of c takes its place
+	second := at(c)
+	s.Free(c) // b has the memory of the first
 	d := of(n)
-	if s.Alloc(d); at(d) == first {
-		t.Error("two values have the memory of the first")
+	if s.Alloc(d); at(d) != second {
+		t.Error("no value has the memory of the second")
+	}
+	s.Free(large) // b and d keep what they have: in place of one
+	s.Free(d)
+	s.Free(b)
+	f := of(4*n + 1)
+	if s.Alloc(f); !f.Known() {
+		t.Error("a value has no memory")
 	}
 	s.Close()
 	e := of(n)
@@ -38,7 +46,7 @@ func TestSpare(t *testing.T) {
 		t.Error("a plan that is made gives memory away")
 	}
 	s.Free(e)
-	if s.data != nil {
+	if s.blocks[0].data != nil || s.blocks[1].data != nil {
 		t.Error("a plan that is made keeps memory")
 	}
 	(*Spare)(nil).Alloc(e)

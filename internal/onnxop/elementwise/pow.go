@@ -23,13 +23,13 @@ func preparePow(c *op.Call) (op.Run, error) {
 	case base == tensor.Float64:
 		return powLoops(c, element.Loops[float64, float64]{Vec: powersOfDoubles, VectorScalar: powDoubles})
 	case base == tensor.Int32 && floating:
-		return powInts[int32](c, func(x int32, y float64) int32 { return int32(math.Pow(float64(x), y)) })
+		return powInts[int32](c, realPow[int32], wholePowers)
 	case base == tensor.Int64 && floating:
-		return powInts[int64](c, func(x int64, y float64) int64 { return int64(math.Pow(float64(x), y)) })
+		return powInts[int64](c, realPow[int64], wholePowers)
 	case base == tensor.Int32:
-		return powInts[int32](c, intPow[int32])
+		return powInts[int32](c, intPow[int32], smallPower)
 	case base == tensor.Int64:
-		return powInts[int64](c, intPow[int64])
+		return powInts[int64](c, intPow[int64], smallPower)
 	}
 	return nil, elem.BadType(c, 0)
 }
@@ -69,8 +69,8 @@ func Numeric(c *op.Call, i int) (tensor.Type, error) {
 	return t, nil
 }
 
-// powInts walks an integer base with an exponent of another type E.
-func powInts[T int32 | int64, E int64 | float64](c *op.Call, f func(T, E) T) (op.Run, error) {
+// powInts walks an integer base with an exponent of another type E. row computes a row with one exponent, or returns false.
+func powInts[T int32 | int64, E int64 | float64](c *op.Call, f func(T, E) T, row func(dst, a []T, y E) bool) (op.Run, error) {
 	plan, err := operands(c)
 	if err != nil {
 		return nil, err
@@ -79,12 +79,11 @@ func powInts[T int32 | int64, E int64 | float64](c *op.Call, f func(T, E) T) (op
 		return nil, err
 	}
 	exp := make([]E, c.In[1].Len())
-	_, whole := any(E(0)).(int64) // floating-point powers may leave the range
 	return func(c *op.Call) error {
 		tensor.Read(exp, c.In[1], 0)
 		a, dst := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
 		for it := plan.Runs(0, plan.Len); it.Next(); {
-			if plan.Step[0] == 1 && plan.Step[1] == 0 && whole && smallPower(dst[it.Dst:][:it.N], a[it.Off[0]:], float64(exp[it.Off[1]])) {
+			if plan.Step[0] == 1 && plan.Step[1] == 0 && row(dst[it.Dst:][:it.N], a[it.Off[0]:][:it.N], exp[it.Off[1]]) {
 				continue
 			}
 			for i := range it.N {
@@ -95,9 +94,48 @@ func powInts[T int32 | int64, E int64 | float64](c *op.Call, f func(T, E) T) (op
 	}, nil
 }
 
+// realPow is the whole part of a power.
+func realPow[T int32 | int64](x T, y float64) T { return T(math.Pow(float64(x), y)) }
+
+// wholePowers are the whole parts of powers, in vectors. Those that are so near to a whole number that the last bits decide are computed alone, and
+// so are large ones.
+func wholePowers[T int32 | int64](dst, a []T, y float64) bool {
+	const (
+		near  = 1e-12 // of a power: some thousand times as much as vectors are wrong by
+		large = 1 << 30
+	)
+	c := simd.CurveKernels()
+	if !c.HasDoubles() || len(dst) < leastRow {
+		return false
+	}
+	room, exponents := doubleRooms.Get().(*[element.Block]float64), doubleRooms.Get().(*[element.Block]float64)
+	element.Fill(exponents[:], y)
+	for at := 0; at < len(dst); at += element.Block {
+		x, to := a[at:min(at+element.Block, len(a))], dst[at:]
+		p := room[:len(x)]
+		for i, v := range x {
+			p[i] = float64(v)
+		}
+		c.PowDoubles(p, p, exponents[:len(x)])
+		for i, v := range p {
+			whole := math.RoundToEven(v)
+			if d := math.Abs(v - whole); d > near*math.Abs(v) && math.Abs(v) < large {
+				to[i] = T(v)
+			} else {
+				to[i] = realPow(x[i], y)
+			}
+		}
+	}
+	doubleRooms.Put(room)
+	doubleRooms.Put(exponents)
+	return true
+}
+
+// leastRow is the least length of rows that are worth vectors.
+const leastRow = 8
+
 // smallPower multiplies integers where the exponent, a whole number, is one of those that models use.
-func smallPower[T int32 | int64](dst, a []T, y float64) bool {
-	a = a[:len(dst)]
+func smallPower[T int32 | int64](dst, a []T, y int64) bool {
 	switch y {
 	case 1:
 		copy(dst, a)

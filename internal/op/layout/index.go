@@ -339,14 +339,54 @@ func nonZero[T comparable](v []T, f func(i int)) {
 	}
 }
 
+// truthBlock is how many elements are looked at together.
+const truthBlock = 256
+
+// places lists the positions, from lo on, of numbers from lo to hi, at most truthBlock, that are not zero, without branches on what cannot be foretold.
+func places(at *[truthBlock + 1]int32, x *tensor.Tensor, lo, hi int) []int32 {
+	var n int
+	switch x.Type {
+	case tensor.Bool, tensor.Int8, tensor.Uint8:
+		n = placesOf(at, x.Data[lo:hi])
+	case tensor.Int32:
+		n = placesOf(at, tensor.Of[int32](x)[lo:hi])
+	case tensor.Int64:
+		n = placesOf(at, tensor.Of[int64](x)[lo:hi])
+	case tensor.Float32:
+		n = placesOf(at, tensor.Of[float32](x)[lo:hi])
+	case tensor.Float64:
+		n = placesOf(at, tensor.Of[float64](x)[lo:hi])
+	default:
+		var v [truthBlock]float64
+		tensor.Read(v[:hi-lo], x, lo)
+		n = placesOf(at, v[:hi-lo])
+	}
+	return at[:n]
+}
+
+func placesOf[T comparable](at *[truthBlock + 1]int32, v []T) (n int) {
+	var zero T
+	for i, x := range v {
+		at[n] = int32(i)
+		n += int(tensor.Truth(x != zero))
+	}
+	return n
+}
+
 // CountTruths is the number of elements of x that are not zero, [op.ErrDynamic]
 // when they are not known.
 func CountTruths(x *tensor.Tensor) (n int, err error) {
-	if !x.Known() {
+	switch {
+	case !x.Known():
 		return 0, op.ErrDynamic
-	}
-	if x.Type == tensor.Bool {
+	case x.Type == tensor.Bool:
 		return len(x.Data) - bytes.Count(x.Data, []byte{0}), nil
+	case x.Type.IsNumber():
+		var at [truthBlock + 1]int32
+		for lo, all := 0, x.Len(); lo < all; lo += truthBlock {
+			n += len(places(&at, x, lo, min(lo+truthBlock, all)))
+		}
+		return n, nil
 	}
 	err = Truths(x, func(int) { n++ })
 	return n, err
@@ -356,18 +396,21 @@ func CountTruths(x *tensor.Tensor) (n int, err error) {
 // of element number k goes to out[k*step + d*axis].
 func Coordinates(out []int64, x *tensor.Tensor, step, axis int) error {
 	k := 0
-	if last := len(x.Shape) - 1; x.Type == tensor.Bool && last >= 0 {
+	if last := len(x.Shape) - 1; (x.Type == tensor.Bool || x.Type.IsNumber()) && last >= 0 {
+		var room [truthBlock + 1]int32
 		at, n := make([]int, last), x.Shape[last]
-		for line := x.Data; len(line) > 0; line = line[n:] {
-			for i, v := range line[:n] {
-				if v == 0 {
-					continue
-				}
+		for line, all := 0, x.Len(); line < all; line += n {
+			for lo := 0; lo < n; lo += truthBlock {
+				found := places(&room, x, line+lo, line+min(lo+truthBlock, n))
 				for d, q := range at {
-					out[k*step+d*axis] = int64(q)
+					for j := range found {
+						out[(k+j)*step+d*axis] = int64(q)
+					}
 				}
-				out[k*step+last*axis] = int64(i)
-				k++
+				for j, i := range found {
+					out[(k+j)*step+last*axis] = int64(lo) + int64(i)
+				}
+				k += len(found)
 			}
 			tensor.Next(at, x.Shape[:last])
 		}

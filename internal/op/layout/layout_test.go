@@ -2,7 +2,9 @@ package layout
 
 import (
 	"cmp"
+	"errors"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -88,5 +90,51 @@ func TestManyPositions(t *testing.T) {
 	v[30_000], v[49_000], v[12_345] = 1000, -1001, 5000
 	if _, err := Positions(pool, nil, x, 1000, true); err == nil || err.Error() != "index 5000 is outside 1000 elements" {
 		t.Errorf("got %v", err)
+	}
+}
+
+// Coordinates are those of the elements that are not zero, of any type, whatever the length of lines.
+func TestCoordinatesOfTypes(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(7, 1))
+	for kind := tensor.Type(1); kind < 64; kind++ {
+		if !kind.IsNumber() && kind != tensor.Bool || kind.Bits() < 8 || kind == tensor.Float8E8M0 { // the last has no zero
+			continue
+		}
+		for _, shape := range [][]int{{0}, {1}, {700}, {3, 5}, {2, 1, 257}, {4, 0, 3}, {2, 256}, {9, 2, 3, 1}} {
+			x := tensor.New(kind, shape...)
+			rank, n := len(shape), x.Len()
+			var want []int64
+			for i := range n {
+				if r.IntN(3) > 0 {
+					continue
+				}
+				tensor.WriteFloat32(x, i, []float32{1})
+				at := make([]int64, rank)
+				for d, rest := rank-1, i; d >= 0; d-- {
+					at[d] = int64(rest % shape[d])
+					rest /= shape[d]
+				}
+				want = append(want, at...)
+			}
+			count, err := CountTruths(x)
+			if err != nil || count*rank != len(want) {
+				t.Fatalf("%v %v: %d truths, want %d: %v", kind, shape, count, len(want)/rank, err)
+			}
+			rows, columns := make([]int64, len(want)), make([]int64, len(want))
+			if err := errors.Join(Coordinates(rows, x, rank, 1), Coordinates(columns, x, 1, count)); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(rows, want) {
+				t.Fatalf("%v %v: %d, want %d", kind, shape, rows, want)
+			}
+			for k := range count {
+				for d := range rank {
+					if columns[d*count+k] != want[k*rank+d] {
+						t.Fatalf("%v %v: element %d has index %d in dimension %d, want %d", kind, shape, k, columns[d*count+k], d, want[k*rank+d])
+					}
+				}
+			}
+		}
 	}
 }
