@@ -253,9 +253,12 @@ func (p *PackedQ) product(pool *workers.Pool, m int, a []uint8, line int, start 
 	f, k := p.panels.f, p.k
 	panels := (p.n + f.Cols - 1) / f.Cols
 	jobs := jobsOf(pool, m*p.n*k, rateOfRows(f.Rate(), m, 1))
-	// The rows of a job and a panel stay in the second-level cache.
-	most := max(f.Rows, 2*packBlock/line/f.Rows*f.Rows)
-	blocks := (m + most - 1) / most
+	blocks := 1
+	if m > f.Rows {
+		// The rows of a job and a panel stay in the second-level cache.
+		most := max(f.Rows, 2*packBlock/line/f.Rows*f.Rows)
+		blocks = (m + most - 1) / most
+	}
 	if t := pool.Threads(); jobs > 1 && m >= t*f.Rows {
 		blocks = roundUp(blocks, t) // of the same size for each thread
 	}

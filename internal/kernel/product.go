@@ -139,13 +139,21 @@ func rateOfRows(rate float64, m, bytes int) float64 {
 }
 
 // portion is part i of so many: from begin to end of all, the same for each to an element.
-func portion(i, of, all int) (begin, end int) { return i * all / of, (i + 1) * all / of }
+func portion(i, of, all int) (begin, end int) {
+	if of == 1 { // divisions take as long as small products
+		return 0, all
+	}
+	return i * all / of, (i + 1) * all / of
+}
 
 // rowPortion is [portion] of the panels of a single row, for so many threads, if of is a multiple of them. Pieces of a thread are whole groups of
 // [simd.WidePanels], which are multiplied together, and what is left. With groups threads have whole groups, too: else each has the
 // same to a panel. A piece may be empty.
 func rowPortion(i, of, threads, all int, groups bool) (begin, end int) {
 	const group = simd.WidePanels
+	if of == 1 {
+		return 0, all
+	}
 	each := 1
 	if of%threads == 0 {
 		each = of / threads
@@ -221,13 +229,13 @@ func productPart(f *simd.Floats, g *GemmParams, t *simd.Tile, a []float32, b pan
 		n0 = productRow(f, g, t, a, b, c, n0, n1)
 	}
 	block := kBlock
-	if b.few == nil { // which are widened by whole lines
-		block = simd.Evenly(max(g.K, 1), kBlock)
-	}
-	if g.Exact && g.Accumulate || g.M == 1 {
+	switch {
+	case g.Exact && g.Accumulate || g.M == 1:
 		// What c holds comes after the whole sum; and equal columns must give equal
 		// results, whether productRow computes them or what is left of it.
 		block = g.K
+	case b.few == nil: // which are widened by whole lines
+		block = simd.Evenly(max(g.K, 1), kBlock)
 	}
 	var copies []float32
 	if elem == 1 && 4*vec%sameLines == 0 && n1-n0 >= apartPanels && m1-m0 > f.Rows/2 {

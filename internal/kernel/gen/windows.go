@@ -57,8 +57,9 @@ func windows(a *asm) {
 		}
 	}
 	a.every2()
-	a.copyFloats(1)
-	a.copyFloats(2)
+	for each := 1; each <= 4; each++ {
+		a.copyFloats(each)
+	}
 }
 
 // window writes a walk of windows: at each place the taps are taken in order, for four
@@ -566,7 +567,7 @@ func (a *asm) every2() {
 	a.RET()
 }
 
-// copyFloats copies lines of n values of which each or every other is wanted. The last register of a line has masks, whole or not.
+// copyFloats copies lines of n values of which each, every other, third or fourth is wanted. The last register of a line has masks, whole or not.
 func (a *asm) copyFloats(each int) {
 	a.function(label("copyFloats%dAVX512", each), "func(dst *float32, stepDst int, src *float32, stepSrc, n, lines int)")
 	dst := a.Load(a.Param("dst"), a.GP64())
@@ -576,7 +577,7 @@ func (a *asm) copyFloats(each int) {
 	n := a.Load(a.Param("n"), a.GP64())
 	lines := a.Load(a.Param("lines"), a.GP64())
 	whole, bits, ones := a.GP64(), a.GP64(), a.GP64()
-	in, more, out := reg.K1, reg.K2, reg.K3
+	in, out := []reg.Register{reg.K1, reg.K2, reg.K3, reg.K4}[:each], reg.K5
 	// Bits of the values that the last register writes, and of those that it reads.
 	a.LEAQ(at(n, -1), whole)
 	a.MOVQ(whole, bits)
@@ -587,18 +588,43 @@ func (a *asm) copyFloats(each int) {
 	a.LEAQ(at(bits, 1), write)
 	a.BZHIQ(write, ones, write)
 	a.KMOVW(write.As32(), out)
-	x, y, even := a.ZMM(), a.ZMM(), a.ZMM()
-	if each == 2 {
-		a.LEAQ(operand.Mem{Base: bits, Index: bits, Scale: 1, Disp: 1}, bits)
+	x, y := a.ZMM(), a.ZMM()
+	// What is wanted of a register joins that of those before it.
+	var places [4]reg.VecVirtual
+	if each > 1 {
+		a.IMUL3Q(operand.U8(uint64(each)), bits, bits)
+		a.INCQ(bits)
 		a.BZHIQ(bits, ones, bits)
-		a.KMOVW(bits.As32(), in)
-		a.SHRQ(operand.U8(16), bits)
-		a.KMOVW(bits.As32(), more)
 		table := a.GP64()
-		a.LEAQ(a.evens(), table)
-		a.VPMOVZXBD(operand.Mem{Base: table}, even)
+		a.LEAQ(a.everyPlaces(each), table)
+		for i := range each {
+			a.KMOVW(bits.As32(), in[i])
+			a.SHRQ(operand.U8(16), bits)
+			if i > 0 {
+				places[i] = a.ZMM()
+				a.VPMOVZXBD(at(table, 16*(i-1)), places[i])
+			}
+		}
+	} else {
+		a.KMOVW(out, in[0])
 	}
 	left, from, to := a.GP64(), a.GP64(), a.GP64()
+	take := func(masked bool) {
+		for i := range each {
+			to := x
+			if i > 0 {
+				to = y
+			}
+			if masked {
+				a.VMOVUPS_Z(at(from, 64*i), in[i], to)
+			} else {
+				a.VMOVUPS(at(from, 64*i), to)
+			}
+			if i > 0 {
+				a.VPERMT2PS(y, places[i], x)
+			}
+		}
+	}
 	a.Label("line")
 	a.MOVQ(dst, to)
 	a.MOVQ(src, from)
@@ -606,24 +632,14 @@ func (a *asm) copyFloats(each int) {
 	a.TESTQ(left, left)
 	a.JZ(operand.LabelRef("rest"))
 	a.Label("step")
-	a.VMOVUPS(at(from, 0), x)
-	if each == 2 {
-		a.VMOVUPS(at(from, 64), y)
-		a.VPERMT2PS(y, even, x)
-	}
+	take(false)
 	a.VMOVUPS(x, at(to, 0))
 	a.ADDQ(operand.U32(uint32(64*each)), from)
 	a.ADDQ(operand.U32(64), to)
 	a.DECQ(left)
 	a.JNZ(operand.LabelRef("step"))
 	a.Label("rest")
-	if each == 2 {
-		a.VMOVUPS_Z(at(from, 0), in, x)
-		a.VMOVUPS_Z(at(from, 64), more, y)
-		a.VPERMT2PS(y, even, x)
-	} else {
-		a.VMOVUPS_Z(at(from, 0), out, x)
-	}
+	take(true)
 	a.VMOVUPS(x, out, at(to, 0))
 	a.ADDQ(stepDst, dst)
 	a.ADDQ(stepSrc, src)
@@ -633,12 +649,22 @@ func (a *asm) copyFloats(each int) {
 	a.RET()
 }
 
-// evens is a table of 16 bytes: the places of the even values of two registers.
-func (a *asm) evens() operand.Mem {
-	m := a.StaticGlobal("evens")
+// everyPlaces is a table of 16 bytes for each but the first of as many registers as each says: where a register that has every so many values of
+// all takes its own from, of those there are, and the register from place 16 on.
+func (a *asm) everyPlaces(each int) operand.Mem {
+	m := a.StaticGlobal(label("every%d", each))
 	a.DataAttributes(attr.RODATA | attr.NOPTR)
-	for i := range 16 {
-		a.AddDatum(i, operand.U8(uint8(2*i)))
+	for r := 1; r < each; r++ {
+		for i := range 16 {
+			place := i
+			switch at := each * i; {
+			case at/16 == r:
+				place = at%16 + 16
+			case r == 1 && at < 16:
+				place = at // all there is yet is the first register itself
+			}
+			a.AddDatum(16*(r-1)+i, operand.U8(uint8(place)))
+		}
 	}
 	return m
 }

@@ -10,7 +10,7 @@ type Windows struct {
 	floats                                      int      // in a register
 	few                                         *Windows // for no more values than a smaller register has
 	every2                                      func(dst *float32, stepDst int, src *float32, stepSrc, n, lines int, in, out *int32)
-	copyFloats                                  [2]func(dst *float32, stepDst int, src *float32, stepSrc, n, lines int) // in place of copy and every2; nil for none
+	copyFloats                                  [4]func(dst *float32, stepDst int, src *float32, stepSrc, n, lines int) // in place of copy and every2; nil for none
 	// Block is the number of values that IntWindow counts.
 	Block               int
 	intLanes, intSpread func(t *IntWindow)
@@ -94,7 +94,7 @@ func (f *Windows) Sum(t *Window, places, n int) { f.prepare(t, places, n).sum(t)
 func (f *Windows) Copy(t *Window, places, n int) { f.prepare(t, places, n).copy(t) }
 
 // CopyLines copies lines of n values; lines of dst are stepDst values apart, those of src
-// stepSrc, and neighbours of src step, 1 or 2. It returns false for other steps. t is for
+// stepSrc, and neighbours of src step: 1 or 2, and up to 4 where the set has a loop for that. It returns false for other steps. t is for
 // its use.
 func (f *Windows) CopyLines(t *Window, dst []float32, stepDst int, src []float32, stepSrc, step, n, lines int) bool {
 	if n <= 0 || lines <= 0 {

@@ -20,13 +20,19 @@ var windows = family[Windows]{
 	},
 }
 
-var copyFloatsAVX512 = [...]func(dst *float32, stepDst int, src *float32, stepSrc, n, lines int){copyFloats1AVX512, copyFloats2AVX512}
+var copyFloatsAVX512 = [...]func(dst *float32, stepDst int, src *float32, stepSrc, n, lines int){copyFloats1AVX512, copyFloats2AVX512, copyFloats3AVX512, copyFloats4AVX512}
 
 //go:noescape
 func copyFloats1AVX512(dst *float32, stepDst int, src *float32, stepSrc, n, lines int)
 
 //go:noescape
 func copyFloats2AVX512(dst *float32, stepDst int, src *float32, stepSrc, n, lines int)
+
+//go:noescape
+func copyFloats3AVX512(dst *float32, stepDst int, src *float32, stepSrc, n, lines int)
+
+//go:noescape
+func copyFloats4AVX512(dst *float32, stepDst int, src *float32, stepSrc, n, lines int)
 
 //go:noescape
 func windowLanesAVX2(t *Window)

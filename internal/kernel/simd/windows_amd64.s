@@ -4166,7 +4166,8 @@ TEXT ·copyFloats1AVX512(SB), NOSPLIT, $0-48
 	MOVQ  $-1, R9
 	LEAQ  1(R8), R8
 	BZHIQ R8, R9, R8
-	KMOVW R8, K3
+	KMOVW R8, K5
+	KMOVW K5, K1
 
 line:
 	MOVQ  AX, R10
@@ -4184,8 +4185,8 @@ step:
 	JNZ     step
 
 rest:
-	VMOVUPS.Z (R9), K3, Z0
-	VMOVUPS   Z0, K3, (R10)
+	VMOVUPS.Z (R9), K1, Z0
+	VMOVUPS   Z0, K5, (R10)
 	ADDQ      CX, AX
 	ADDQ      BX, DX
 	DECQ      DI
@@ -4209,14 +4210,16 @@ TEXT ·copyFloats2AVX512(SB), NOSPLIT, $0-48
 	MOVQ      $-1, R9
 	LEAQ      1(R8), R10
 	BZHIQ     R10, R9, R10
-	KMOVW     R10, K3
-	LEAQ      1(R8)(R8*1), R8
+	KMOVW     R10, K5
+	IMUL3Q    $0x02, R8, R8
+	INCQ      R8
 	BZHIQ     R8, R9, R8
+	LEAQ      every2<>+0(SB), R9
 	KMOVW     R8, K1
 	SHRQ      $0x10, R8
 	KMOVW     R8, K2
-	LEAQ      evens<>+0(SB), R8
-	VPMOVZXBD (R8), Z2
+	SHRQ      $0x10, R8
+	VPMOVZXBD (R9), Z2
 
 line:
 	MOVQ  AX, R10
@@ -4239,7 +4242,7 @@ rest:
 	VMOVUPS.Z (R9), K1, Z0
 	VMOVUPS.Z 64(R9), K2, Z1
 	VPERMT2PS Z1, Z2, Z0
-	VMOVUPS   Z0, K3, (R10)
+	VMOVUPS   Z0, K5, (R10)
 	ADDQ      CX, AX
 	ADDQ      BX, DX
 	DECQ      DI
@@ -4247,20 +4250,237 @@ rest:
 	VZEROUPPER
 	RET
 
-DATA evens<>+0(SB)/1, $0x00
-DATA evens<>+1(SB)/1, $0x02
-DATA evens<>+2(SB)/1, $0x04
-DATA evens<>+3(SB)/1, $0x06
-DATA evens<>+4(SB)/1, $0x08
-DATA evens<>+5(SB)/1, $0x0a
-DATA evens<>+6(SB)/1, $0x0c
-DATA evens<>+7(SB)/1, $0x0e
-DATA evens<>+8(SB)/1, $0x10
-DATA evens<>+9(SB)/1, $0x12
-DATA evens<>+10(SB)/1, $0x14
-DATA evens<>+11(SB)/1, $0x16
-DATA evens<>+12(SB)/1, $0x18
-DATA evens<>+13(SB)/1, $0x1a
-DATA evens<>+14(SB)/1, $0x1c
-DATA evens<>+15(SB)/1, $0x1e
-GLOBL evens<>(SB), RODATA|NOPTR, $16
+DATA every2<>+0(SB)/1, $0x00
+DATA every2<>+1(SB)/1, $0x02
+DATA every2<>+2(SB)/1, $0x04
+DATA every2<>+3(SB)/1, $0x06
+DATA every2<>+4(SB)/1, $0x08
+DATA every2<>+5(SB)/1, $0x0a
+DATA every2<>+6(SB)/1, $0x0c
+DATA every2<>+7(SB)/1, $0x0e
+DATA every2<>+8(SB)/1, $0x10
+DATA every2<>+9(SB)/1, $0x12
+DATA every2<>+10(SB)/1, $0x14
+DATA every2<>+11(SB)/1, $0x16
+DATA every2<>+12(SB)/1, $0x18
+DATA every2<>+13(SB)/1, $0x1a
+DATA every2<>+14(SB)/1, $0x1c
+DATA every2<>+15(SB)/1, $0x1e
+GLOBL every2<>(SB), RODATA|NOPTR, $16
+
+// func copyFloats3AVX512(dst *float32, stepDst int, src *float32, stepSrc int, n int, lines int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·copyFloats3AVX512(SB), NOSPLIT, $0-48
+	MOVQ      dst+0(FP), AX
+	MOVQ      stepDst+8(FP), CX
+	MOVQ      src+16(FP), DX
+	MOVQ      stepSrc+24(FP), BX
+	MOVQ      n+32(FP), SI
+	MOVQ      lines+40(FP), DI
+	LEAQ      -1(SI), SI
+	MOVQ      SI, R8
+	SHRQ      $0x04, SI
+	ANDQ      $0x0f, R8
+	MOVQ      $-1, R9
+	LEAQ      1(R8), R10
+	BZHIQ     R10, R9, R10
+	KMOVW     R10, K5
+	IMUL3Q    $0x03, R8, R8
+	INCQ      R8
+	BZHIQ     R8, R9, R8
+	LEAQ      every3<>+0(SB), R9
+	KMOVW     R8, K1
+	SHRQ      $0x10, R8
+	KMOVW     R8, K2
+	SHRQ      $0x10, R8
+	VPMOVZXBD (R9), Z2
+	KMOVW     R8, K3
+	SHRQ      $0x10, R8
+	VPMOVZXBD 16(R9), Z3
+
+line:
+	MOVQ  AX, R10
+	MOVQ  DX, R9
+	MOVQ  SI, R8
+	TESTQ R8, R8
+	JZ    rest
+
+step:
+	VMOVUPS   (R9), Z0
+	VMOVUPS   64(R9), Z1
+	VPERMT2PS Z1, Z2, Z0
+	VMOVUPS   128(R9), Z1
+	VPERMT2PS Z1, Z3, Z0
+	VMOVUPS   Z0, (R10)
+	ADDQ      $0x000000c0, R9
+	ADDQ      $0x00000040, R10
+	DECQ      R8
+	JNZ       step
+
+rest:
+	VMOVUPS.Z (R9), K1, Z0
+	VMOVUPS.Z 64(R9), K2, Z1
+	VPERMT2PS Z1, Z2, Z0
+	VMOVUPS.Z 128(R9), K3, Z1
+	VPERMT2PS Z1, Z3, Z0
+	VMOVUPS   Z0, K5, (R10)
+	ADDQ      CX, AX
+	ADDQ      BX, DX
+	DECQ      DI
+	JNZ       line
+	VZEROUPPER
+	RET
+
+DATA every3<>+0(SB)/1, $0x00
+DATA every3<>+1(SB)/1, $0x03
+DATA every3<>+2(SB)/1, $0x06
+DATA every3<>+3(SB)/1, $0x09
+DATA every3<>+4(SB)/1, $0x0c
+DATA every3<>+5(SB)/1, $0x0f
+DATA every3<>+6(SB)/1, $0x12
+DATA every3<>+7(SB)/1, $0x15
+DATA every3<>+8(SB)/1, $0x18
+DATA every3<>+9(SB)/1, $0x1b
+DATA every3<>+10(SB)/1, $0x1e
+DATA every3<>+11(SB)/1, $0x0b
+DATA every3<>+12(SB)/1, $0x0c
+DATA every3<>+13(SB)/1, $0x0d
+DATA every3<>+14(SB)/1, $0x0e
+DATA every3<>+15(SB)/1, $0x0f
+DATA every3<>+16(SB)/1, $0x00
+DATA every3<>+17(SB)/1, $0x01
+DATA every3<>+18(SB)/1, $0x02
+DATA every3<>+19(SB)/1, $0x03
+DATA every3<>+20(SB)/1, $0x04
+DATA every3<>+21(SB)/1, $0x05
+DATA every3<>+22(SB)/1, $0x06
+DATA every3<>+23(SB)/1, $0x07
+DATA every3<>+24(SB)/1, $0x08
+DATA every3<>+25(SB)/1, $0x09
+DATA every3<>+26(SB)/1, $0x0a
+DATA every3<>+27(SB)/1, $0x11
+DATA every3<>+28(SB)/1, $0x14
+DATA every3<>+29(SB)/1, $0x17
+DATA every3<>+30(SB)/1, $0x1a
+DATA every3<>+31(SB)/1, $0x1d
+GLOBL every3<>(SB), RODATA|NOPTR, $32
+
+// func copyFloats4AVX512(dst *float32, stepDst int, src *float32, stepSrc int, n int, lines int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·copyFloats4AVX512(SB), NOSPLIT, $0-48
+	MOVQ      dst+0(FP), AX
+	MOVQ      stepDst+8(FP), CX
+	MOVQ      src+16(FP), DX
+	MOVQ      stepSrc+24(FP), BX
+	MOVQ      n+32(FP), SI
+	MOVQ      lines+40(FP), DI
+	LEAQ      -1(SI), SI
+	MOVQ      SI, R8
+	SHRQ      $0x04, SI
+	ANDQ      $0x0f, R8
+	MOVQ      $-1, R9
+	LEAQ      1(R8), R10
+	BZHIQ     R10, R9, R10
+	KMOVW     R10, K5
+	IMUL3Q    $0x04, R8, R8
+	INCQ      R8
+	BZHIQ     R8, R9, R8
+	LEAQ      every4<>+0(SB), R9
+	KMOVW     R8, K1
+	SHRQ      $0x10, R8
+	KMOVW     R8, K2
+	SHRQ      $0x10, R8
+	VPMOVZXBD (R9), Z2
+	KMOVW     R8, K3
+	SHRQ      $0x10, R8
+	VPMOVZXBD 16(R9), Z3
+	KMOVW     R8, K4
+	SHRQ      $0x10, R8
+	VPMOVZXBD 32(R9), Z4
+
+line:
+	MOVQ  AX, R10
+	MOVQ  DX, R9
+	MOVQ  SI, R8
+	TESTQ R8, R8
+	JZ    rest
+
+step:
+	VMOVUPS   (R9), Z0
+	VMOVUPS   64(R9), Z1
+	VPERMT2PS Z1, Z2, Z0
+	VMOVUPS   128(R9), Z1
+	VPERMT2PS Z1, Z3, Z0
+	VMOVUPS   192(R9), Z1
+	VPERMT2PS Z1, Z4, Z0
+	VMOVUPS   Z0, (R10)
+	ADDQ      $0x00000100, R9
+	ADDQ      $0x00000040, R10
+	DECQ      R8
+	JNZ       step
+
+rest:
+	VMOVUPS.Z (R9), K1, Z0
+	VMOVUPS.Z 64(R9), K2, Z1
+	VPERMT2PS Z1, Z2, Z0
+	VMOVUPS.Z 128(R9), K3, Z1
+	VPERMT2PS Z1, Z3, Z0
+	VMOVUPS.Z 192(R9), K4, Z1
+	VPERMT2PS Z1, Z4, Z0
+	VMOVUPS   Z0, K5, (R10)
+	ADDQ      CX, AX
+	ADDQ      BX, DX
+	DECQ      DI
+	JNZ       line
+	VZEROUPPER
+	RET
+
+DATA every4<>+0(SB)/1, $0x00
+DATA every4<>+1(SB)/1, $0x04
+DATA every4<>+2(SB)/1, $0x08
+DATA every4<>+3(SB)/1, $0x0c
+DATA every4<>+4(SB)/1, $0x10
+DATA every4<>+5(SB)/1, $0x14
+DATA every4<>+6(SB)/1, $0x18
+DATA every4<>+7(SB)/1, $0x1c
+DATA every4<>+8(SB)/1, $0x08
+DATA every4<>+9(SB)/1, $0x09
+DATA every4<>+10(SB)/1, $0x0a
+DATA every4<>+11(SB)/1, $0x0b
+DATA every4<>+12(SB)/1, $0x0c
+DATA every4<>+13(SB)/1, $0x0d
+DATA every4<>+14(SB)/1, $0x0e
+DATA every4<>+15(SB)/1, $0x0f
+DATA every4<>+16(SB)/1, $0x00
+DATA every4<>+17(SB)/1, $0x01
+DATA every4<>+18(SB)/1, $0x02
+DATA every4<>+19(SB)/1, $0x03
+DATA every4<>+20(SB)/1, $0x04
+DATA every4<>+21(SB)/1, $0x05
+DATA every4<>+22(SB)/1, $0x06
+DATA every4<>+23(SB)/1, $0x07
+DATA every4<>+24(SB)/1, $0x10
+DATA every4<>+25(SB)/1, $0x14
+DATA every4<>+26(SB)/1, $0x18
+DATA every4<>+27(SB)/1, $0x1c
+DATA every4<>+28(SB)/1, $0x0c
+DATA every4<>+29(SB)/1, $0x0d
+DATA every4<>+30(SB)/1, $0x0e
+DATA every4<>+31(SB)/1, $0x0f
+DATA every4<>+32(SB)/1, $0x00
+DATA every4<>+33(SB)/1, $0x01
+DATA every4<>+34(SB)/1, $0x02
+DATA every4<>+35(SB)/1, $0x03
+DATA every4<>+36(SB)/1, $0x04
+DATA every4<>+37(SB)/1, $0x05
+DATA every4<>+38(SB)/1, $0x06
+DATA every4<>+39(SB)/1, $0x07
+DATA every4<>+40(SB)/1, $0x08
+DATA every4<>+41(SB)/1, $0x09
+DATA every4<>+42(SB)/1, $0x0a
+DATA every4<>+43(SB)/1, $0x0b
+DATA every4<>+44(SB)/1, $0x10
+DATA every4<>+45(SB)/1, $0x14
+DATA every4<>+46(SB)/1, $0x18
+DATA every4<>+47(SB)/1, $0x1c
+GLOBL every4<>(SB), RODATA|NOPTR, $48

@@ -183,7 +183,10 @@ func TestCopyLines(t *testing.T) {
 	everyWindows(t, func(t *testing.T, k *Windows, r *rand.Rand) {
 		for range 2000 {
 			n, lines, step := 1+r.IntN(60), 1+r.IntN(4), 1+r.IntN(2)
-			stepSrc, stepDst := r.IntN(150), n+r.IntN(5)
+			if k.copyFloats[len(k.copyFloats)-1] != nil {
+				step = 1 + r.IntN(len(k.copyFloats))
+			}
+			stepSrc, stepDst := r.IntN(300), n+r.IntN(5)
 			// Memory ends where the last value does.
 			src, dst := make([]float32, (lines-1)*stepSrc+(n-1)*step+1), make([]float32, (lines-1)*stepDst+n)
 			for i := range src {
