@@ -370,14 +370,19 @@ func (q *intLineArgs) block(n int, part linePart) {
 }
 
 // wideOf is how many positions apart lines lie that are one to tiles, with what lies between them: where all of their rows take fewer tiles than
-// each line by itself. Else it is 0.
+// each line by itself, or as many with little between, as neighbouring tiles share what is loaded of the weights. Else it is 0.
 func (q *intLineArgs) wideOf(part linePart) int {
 	l, w := q.c.plan, &q.c.panels[part.g]
 	if q.c.sparse != nil || q.c.grouped() || w.sifted != nil || w.sums == nil || part.p0 > 0 || part.p1 < l.count || l.lineA%l.stepA != 0 || !w.f.Tiled(w.pairs(), l.passes[0].segs) {
 		return 0
 	}
 	wide := l.lineA / l.stepA
-	if lines := min(part.l1-part.l0, w.f.Rows/wide); lines > 1 && simd.TilesOfRows((lines-1)*wide+l.count) < lines*simd.TilesOfRows(l.count) {
+	lines := min(part.l1-part.l0, w.f.Rows/wide)
+	if lines <= 1 {
+		return 0
+	}
+	switch together, apart := simd.TilesOfRows((lines-1)*wide+l.count), lines*simd.TilesOfRows(l.count); {
+	case together < apart, together == apart && 4*l.count >= 3*wide:
 		return wide
 	}
 	return 0
