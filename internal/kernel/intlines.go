@@ -140,6 +140,7 @@ type intCut struct {
 	groups, panels        int // of a group; blocks of tiles for all groups together
 	blocks, pieces, parts int // of lines, positions and panels
 	rows                  int // positions that go together
+	threads               int
 }
 
 // sumCost is how many products of 8-bit numbers take as long as it does to begin a sum and to make a code of it.
@@ -149,7 +150,7 @@ const sumCost = 32
 // should not have several parts of the same positions.
 func (c *intLines) cut(p *workers.Pool, s *ConvShape, planes, copies bool) intCut {
 	l, w, t := c.plan, &c.panels[0], p.Taking()
-	q := intCut{l: l, groups: s.Groups, panels: l.panels, blocks: 1, pieces: 1, parts: 1, rows: w.f.CutRows()}
+	q := intCut{l: l, groups: s.Groups, panels: l.panels, blocks: 1, pieces: 1, parts: 1, rows: w.f.CutRows(), threads: t}
 	if c.grouped() {
 		q.groups, q.panels = 1, len(c.groups.blocks) // all read the same lines
 	}
@@ -191,17 +192,25 @@ func (c *intLines) cut(p *workers.Pool, s *ConvShape, planes, copies bool) intCu
 	return q
 }
 
+// portion is [tapered] for what all pieces are cut from, else the same for each.
+func (q *intCut) portion(i, of, all int) (begin, end int) {
+	if of == q.jobs {
+		return tapered(i, of, q.threads, all)
+	}
+	return portion(i, of, all)
+}
+
 // at is piece i, of image n.
 func (q *intCut) at(i int) (n int, part linePart) {
 	l := q.l
-	part.n0, part.n1 = portion(i%q.parts, q.parts, q.panels)
+	part.n0, part.n1 = q.portion(i%q.parts, q.parts, q.panels)
 	i /= q.parts
 	if part.p1 = l.count; q.pieces > 1 {
-		p0, p1 := portion(i%q.pieces, q.pieces, (l.count+q.rows-1)/q.rows)
+		p0, p1 := q.portion(i%q.pieces, q.pieces, (l.count+q.rows-1)/q.rows)
 		part.p0, part.p1 = p0*q.rows, min(p1*q.rows, l.count)
 	}
 	i /= q.pieces
-	part.l0, part.l1 = portion(i%q.blocks, q.blocks, l.n)
+	part.l0, part.l1 = q.portion(i%q.blocks, q.blocks, l.n)
 	i /= q.blocks
 	part.g = i % q.groups
 	return i / q.groups, part
