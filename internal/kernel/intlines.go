@@ -95,10 +95,7 @@ func (c *intLines) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed 
 		if sink.r == nil {
 			q.codes = *c.codesOf(sink.q, og)
 		} else {
-			var fs []float32
-			room, fs = borrow(len(c.start))
-			q.codes.start = asInt32(fs)
-			c.biased(q.codes.start, sink.r.Bias, og)
+			q.codes.start, room = c.startsOf(sink.r, og)
 		}
 	}
 	workers.Do(p, q.cut.jobs, 1, q, func(q intLineArgs, lo, hi int) {
