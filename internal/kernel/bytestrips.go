@@ -42,10 +42,29 @@ func lineOf(b *simd.LaneBlock) int { return b.First / simd.ByteLanes }
 
 // byteRescale is what start was made of for the rounding of ONNX.
 type byteRescale struct {
-	zero   int32 // of what is convolved, as a number without a sign
+	fixed  *Rescale // instead of the rest but zero
+	zero   int32    // of what is convolved, as a number without a sign
 	q      simd.Rescaling
 	scales []float32
 	bias   []int32
+}
+
+// made tells whether it is what follows from q and a zero point.
+func (of *byteRescale) made(q *Rescale, zero int32) bool {
+	if q.Fixed {
+		return of.fixed == q && of.zero == zero
+	}
+	return of.scales != nil && of.zero == zero && of.q == q.q && slices.Equal(of.scales, q.Scales) && slices.Equal(of.bias, q.Bias)
+}
+
+// take remembers q and a zero point.
+func (of *byteRescale) take(q *Rescale, zero int32) {
+	of.fixed, of.zero = nil, zero
+	if q.Fixed {
+		of.fixed, of.scales = q, nil
+		return
+	}
+	of.q, of.scales, of.bias = q.q, append(of.scales[:0], q.Scales...), append(of.bias[:0], q.Bias...)
 }
 
 // planByteStrips returns nil for what strips cannot do.
@@ -203,10 +222,10 @@ func (b *byteStrips) packRescaled(c int, q *Rescale, signed bool, zero int32) *b
 	if !q.small() || l.weights == nil && !b.packLanes(l, c, true) {
 		return nil
 	}
-	if of := &l.of; of.scales != nil && of.zero == z && of.q == q.q && slices.Equal(of.scales, q.Scales) && slices.Equal(of.bias, q.Bias) {
+	if l.of.made(q, z) {
 		return l
 	}
-	l.of.zero, l.of.q, l.of.scales, l.of.bias = z, q.q, append(l.of.scales[:0], q.Scales...), append(l.of.bias[:0], q.Bias...)
+	l.of.take(q, z)
 	sc, room := borrow(c * l.cols)
 	begin, to := asInt32(room), q.Zero
 	start8(begin, b.sums[:len(begin)], z)

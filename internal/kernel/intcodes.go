@@ -25,7 +25,8 @@ func (q *Rescale) small() bool { return !q.plain && q.q.Small }
 type intCodes struct {
 	start, scales []int32
 	rounds        []uint8
-	fusing        fusing // for which they were packed
+	fusing        fusing   // for which they were packed
+	fixed         *Rescale // or for whose biases start was made
 }
 
 // makesCodes tells whether tiles make codes for a sink.
@@ -39,6 +40,22 @@ func (c *intLines) makesCodes(sink *tileSink) bool {
 	}
 	q := sink.q
 	return q.scales.Small && simd.EightBits(q.Zero, q.Min, q.Max)
+}
+
+// startsOf is what the sums of all panels begin with for codes by r, in room that is borrowed where it may be another thing in the next run.
+func (c *intLines) startsOf(r *Rescale, og int) (start []int32, room *[]float32) {
+	if !r.Fixed {
+		room, fs := borrow(len(c.start))
+		start = asInt32(fs)
+		c.biased(start, r.Bias, og)
+		return start, room
+	}
+	if len(c.codes.start) == 0 || c.codes.fixed != r {
+		c.codes.start = append(c.codes.start[:0], c.start...)
+		c.biased(c.codes.start, r.Bias, og)
+		c.codes.fixed = r
+	}
+	return c.codes.start, nil
 }
 
 // biased writes what the sums of all panels begin with, their biases included.

@@ -95,10 +95,7 @@ func (c *intLines) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed 
 		if sink.r == nil {
 			q.codes = *c.codesOf(sink.q, og)
 		} else {
-			var fs []float32
-			room, fs = borrow(len(c.start))
-			q.codes.start = asInt32(fs)
-			c.biased(q.codes.start, sink.r.Bias, og)
+			q.codes.start, room = c.startsOf(sink.r, og)
 		}
 	}
 	workers.Do(p, q.cut.jobs, 1, q, func(q intLineArgs, lo, hi int) {
@@ -140,6 +137,7 @@ type intCut struct {
 	groups, panels        int // of a group; blocks of tiles for all groups together
 	blocks, pieces, parts int // of lines, positions and panels
 	rows                  int // positions that go together
+	threads               int
 }
 
 // sumCost is how many products of 8-bit numbers take as long as it does to begin a sum and to make a code of it.
@@ -149,7 +147,7 @@ const sumCost = 32
 // should not have several parts of the same positions.
 func (c *intLines) cut(p *workers.Pool, s *ConvShape, planes, copies bool) intCut {
 	l, w, t := c.plan, &c.panels[0], p.Taking()
-	q := intCut{l: l, groups: s.Groups, panels: l.panels, blocks: 1, pieces: 1, parts: 1, rows: w.f.CutRows()}
+	q := intCut{l: l, groups: s.Groups, panels: l.panels, blocks: 1, pieces: 1, parts: 1, rows: w.f.CutRows(), threads: t}
 	if c.grouped() {
 		q.groups, q.panels = 1, len(c.groups.blocks) // all read the same lines
 	}
@@ -191,17 +189,25 @@ func (c *intLines) cut(p *workers.Pool, s *ConvShape, planes, copies bool) intCu
 	return q
 }
 
+// portion is [tapered] for what all pieces are cut from, else the same for each.
+func (q *intCut) portion(i, of, all int) (begin, end int) {
+	if of == q.jobs {
+		return tapered(i, of, q.threads, all)
+	}
+	return portion(i, of, all)
+}
+
 // at is piece i, of image n.
 func (q *intCut) at(i int) (n int, part linePart) {
 	l := q.l
-	part.n0, part.n1 = portion(i%q.parts, q.parts, q.panels)
+	part.n0, part.n1 = q.portion(i%q.parts, q.parts, q.panels)
 	i /= q.parts
 	if part.p1 = l.count; q.pieces > 1 {
-		p0, p1 := portion(i%q.pieces, q.pieces, (l.count+q.rows-1)/q.rows)
+		p0, p1 := q.portion(i%q.pieces, q.pieces, (l.count+q.rows-1)/q.rows)
 		part.p0, part.p1 = p0*q.rows, min(p1*q.rows, l.count)
 	}
 	i /= q.pieces
-	part.l0, part.l1 = portion(i%q.blocks, q.blocks, l.n)
+	part.l0, part.l1 = q.portion(i%q.blocks, q.blocks, l.n)
 	i /= q.blocks
 	part.g = i % q.groups
 	return i / q.groups, part
@@ -387,14 +393,19 @@ func (q *intLineArgs) block(n int, part linePart) {
 }
 
 // wideOf is how many positions apart lines lie that are one to tiles, with what lies between them: where all of their rows take fewer tiles than
-// each line by itself. Else it is 0.
+// each line by itself, or as many with little between, as neighbouring tiles share what is loaded of the weights. Else it is 0.
 func (q *intLineArgs) wideOf(part linePart) int {
 	l, w := q.c.plan, &q.c.panels[part.g]
 	if q.c.sparse != nil || q.c.grouped() || w.sifted != nil || w.sums == nil || part.p0 > 0 || part.p1 < l.count || l.lineA%l.stepA != 0 || !w.f.Tiled(w.pairs(), l.passes[0].segs) {
 		return 0
 	}
 	wide := l.lineA / l.stepA
-	if lines := min(part.l1-part.l0, w.f.Rows/wide); lines > 1 && simd.TilesOfRows((lines-1)*wide+l.count) < lines*simd.TilesOfRows(l.count) {
+	lines := min(part.l1-part.l0, w.f.Rows/wide)
+	if lines <= 1 {
+		return 0
+	}
+	switch together, apart := simd.TilesOfRows((lines-1)*wide+l.count), lines*simd.TilesOfRows(l.count); {
+	case together < apart, together == apart && 4*l.count >= 3*wide:
 		return wide
 	}
 	return 0

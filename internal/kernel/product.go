@@ -146,6 +146,17 @@ func portion(i, of, all int) (begin, end int) {
 	return i * all / of, (i + 1) * all / of
 }
 
+// tapered is [portion] of what a loop is cut from, by so many threads, if of is a multiple of them: each has the same in all, in pieces that get
+// shorter (see [workers.Taper]).
+func tapered(i, of, threads, all int) (begin, end int) {
+	if of%threads > 0 {
+		return portion(i, of, all)
+	}
+	each := of / threads
+	lo, hi := portion(i/each, threads, all)
+	return lo + workers.Taper(i%each, each, hi-lo), lo + workers.Taper(i%each+1, each, hi-lo)
+}
+
 // rowPortion is [portion] of the panels of a single row, for so many threads, if of is a multiple of them. Pieces of a thread are whole groups of
 // [simd.WidePanels], which are multiplied together, and what is left. With groups threads have whole groups, too: else each has the
 // same to a panel. A piece may be empty.

@@ -16,6 +16,7 @@ type Rescale struct {
 	Zero   int32
 	Lo, Hi float32 // limits of codes
 	Signed bool    // codes are int8 and not uint8
+	Fixed  bool    // all of it stays the same from run to run
 
 	plain bool // loops in vectors do not do it
 	q     simd.Rescaling

@@ -54,11 +54,12 @@ type part struct {
 	left  atomic.Uint64 // how many pieces there are, in the upper half, and how many of them were claimed
 	ran   atomic.Int64  // pieces of any part that the worker has done, of all loops together
 	lo, n int           // the first element and how many there are
+	taper bool          // pieces get shorter
 	f     func(worker, lo, hi int)
 	each  func(lo, hi int) // instead of f
 	until <-chan struct{}
 
-	_ [8]byte // what changes rarely lies in a line of its own
+	// What changes rarely lies in a line of its own.
 
 	rest rest
 	stop atomic.Bool
@@ -86,8 +87,15 @@ func (p *part) claim() (lo, hi int, ok bool) {
 	if i >= pieces {
 		return 0, 0, false
 	}
+	if p.taper {
+		return p.lo + Taper(i, pieces, p.n), p.lo + Taper(i+1, pieces, p.n), true
+	}
 	return p.lo + i*p.n/pieces, p.lo + (i+1)*p.n/pieces, true
 }
+
+// Taper is where piece i of so many begins when n elements are cut into pieces of which each is shorter than the one before, down to the
+// difference between two of them: threads that have as much to do and go on to what others have not begun wait for the last pieces, and those are short.
+func Taper(i, of, n int) int { return (2*of + 1 - i) * i / 2 * n / (of * (of + 1) / 2) }
 
 // How long a thread watches before it sleeps. Waking it takes some 5 µs of the waker's time, and on virtual processors 50 to
 // several hundred µs pass until it runs, many times what most layers take (docs/performance.md "Two threads"): it watches longer
@@ -424,8 +432,14 @@ func (p *Pool) share(n, grain int, f func(worker, lo, hi int), each func(lo, hi 
 		q := p.parts[i]
 		lo, end := i*n/(helpers+1), (i+1)*n/(helpers+1)
 		q.lo, q.n, q.f, q.each, q.until = lo, end-lo, f, each, p.done
-		// About four pieces a thread even out unequal pieces.
+		// About four pieces a thread even out unequal pieces. They get shorter where the last one is still long enough.
 		pieces := max(1, min(4, q.n/grain))
+		switch q.taper = q.n >= 6*grain; {
+		case q.n >= 10*grain:
+			pieces = 4
+		case q.taper:
+			pieces = 3
+		}
 		all += int64(pieces)
 		if q.give(pieces); i > 0 {
 			q.rest.rouse()

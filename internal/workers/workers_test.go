@@ -145,3 +145,24 @@ func TestAllocs(t *testing.T) {
 		t.Errorf("%d elements", n.Load())
 	}
 }
+
+// Pieces that get shorter cover everything, each at least as long as the one behind it but for what is rounded off, the last one as long as promised.
+func TestTaper(t *testing.T) {
+	t.Parallel()
+	for of := 1; of <= 6; of++ {
+		for n := range 200 {
+			if Taper(0, of, n) != 0 || Taper(of, of, n) != n {
+				t.Fatalf("%d of %d: from %d to %d", n, of, Taper(0, of, n), Taper(of, of, n))
+			}
+			for i := range of {
+				size := Taper(i+1, of, n) - Taper(i, of, n)
+				if i+1 < of && size < Taper(i+2, of, n)-Taper(i+1, of, n)-1 {
+					t.Fatalf("%d of %d: piece %d is shorter than the next one", n, of, i)
+				}
+				if least := n / (of * (of + 1) / 2); size < least {
+					t.Fatalf("%d of %d: piece %d has %d elements, not %d", n, of, i, size, least)
+				}
+			}
+		}
+	}
+}

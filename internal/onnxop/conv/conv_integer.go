@@ -243,6 +243,7 @@ func newRequantised(c *op.Call, m int) (*requantised, error) {
 	if c.Const(1) && c.Const(4) && c.Const(6) && c.Const(7) {
 		r.scale(c)
 		r.fixed = true
+		r.Fixed = !c.Has(8) || c.Const(8)
 	}
 	return r, nil
 }
