@@ -1971,7 +1971,7 @@ divided:
 
 few:
 	ADDQ         $0x10, DI
-	JZ           next
+	JZ           end
 	MOVQ         $-1, R8
 	BZHIQ        DI, R8, R8
 	KMOVW        R8, K1
@@ -1995,7 +1995,7 @@ rest:
 	LEAQ    (CX)(DI*4), CX
 	LEAQ    (AX)(DI*4), AX
 
-next:
+end:
 	ADDQ $0x04, BX
 	DECQ SI
 	JNZ  row
