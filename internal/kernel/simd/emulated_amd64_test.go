@@ -63,7 +63,7 @@ func emulatedTiles(t *testing.T, l *tileLoops) *tileLoops {
 				case turned:
 					memory = append(memory, over(unsafe.Add(unsafe.Pointer(p.start), p.doneStart), 4*all))
 				default:
-					memory = append(memory, over(unsafe.Pointer(p.start), 4*width*(more+1)))
+					memory = append(memory, over(unsafe.Pointer(p.start), 4*width+more*p.overStart))
 				}
 				m.call(code, unsafe.Pointer(p), memory...)
 			}
