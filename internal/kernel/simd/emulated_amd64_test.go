@@ -94,7 +94,7 @@ func TestEmulatedAMX(t *testing.T) {
 	f.tiles, f.fewest = l, 1
 	intQuads(t, &f, rand.New(rand.NewPCG(3, 4)), 300)
 	panelQuads(t, &f, rand.New(rand.NewPCG(5, 6)), 150)
-	lineQuads(t, &f, rand.New(rand.NewPCG(5, 6)), 150)
+	lineQuads(t, &f, rand.New(rand.NewPCG(5, 6)), 60)
 	f.tiles = &tileLoops{quads: l.quads, few: l.few, turned: l.turned, half: l.half} // no panel is near
 	intQuads(t, &f, rand.New(rand.NewPCG(7, 8)), 150)
 	panelQuads(t, &f, rand.New(rand.NewPCG(9, 10)), 100)
