@@ -152,7 +152,7 @@ func New(m *graph.Model, inputs []*tensor.Tensor, o Options) (*Session, error) {
 	for _, c := range o.Carry {
 		s.carried = append(s.carried, carried{Carry: c})
 	}
-	pages.EnlargeHeap(0)
+	pages.EnlargeHeap()
 	if s.fresh = small(m); s.fresh {
 		defer collector.At(plenty)()
 	}

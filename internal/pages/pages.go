@@ -24,25 +24,8 @@ func Enlarge[T any](v []T) {
 	}
 }
 
-// EnlargeHeap asks that the heap grow in large pages from where it is about to: before a model is read and made ready, which takes many small pieces, of so
-// many bytes in all, about.
-func EnlargeHeap(bytes int64) {
-	deepen(0)
-	enlargeHeap(bytes)
-}
-
-// deepen makes room on the stack for all that comes, which would grow, and be copied, in steps.
-//
-//go:noinline
-func deepen(n int) (sum int) {
-	if n > 0 {
-		var room [40 << 10]byte
-		for i := range n {
-			room[i] = byte(i)
-		}
-		for _, v := range room {
-			sum += int(v)
-		}
-	}
-	return sum
+// EnlargeHeap asks that the heap grow in large pages from where it is about to: before a model is read and made ready, which takes many small pieces.
+func EnlargeHeap() {
+	v := make([]byte, leastBytes) // lies where there is room next, and is not touched
+	enlargeHeap(uintptr(unsafe.Pointer(unsafe.SliceData(v))))
 }

@@ -6,4 +6,4 @@ package pages
 func enlarge(uintptr, uintptr) {}
 
 // enlargeHeap leaves it to the system, too.
-func enlargeHeap(int64) {}
+func enlargeHeap(uintptr) {}

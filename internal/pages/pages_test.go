@@ -4,7 +4,7 @@ import "testing"
 
 func TestMake(t *testing.T) {
 	t.Parallel()
-	EnlargeHeap(1 << 20)
+	EnlargeHeap()
 	for _, n := range []int{0, 1, leastBytes/4 - 1, leastBytes / 4, 5_000_000} {
 		v := Make[float32](n)
 		if len(v) != n {

@@ -24,6 +24,7 @@ import (
 // protobuf message that is not ONNX is refused by its reader. Errors name the
 // file.
 func Open(path string) (*graph.Model, error) {
+	pages.EnlargeHeap()
 	f, st, err := infile.Open(path)
 	if e, ok := errors.AsType[*infile.KindError](err); ok {
 		return nil, fmt.Errorf("%s: is %s, a model file (.tflite, .onnx or .mltk.zip) was expected", path, e.Kind)
@@ -35,7 +36,6 @@ func Open(path string) (*graph.Model, error) {
 	if st.Size() == 0 {
 		return nil, fmt.Errorf("%s: the file is empty, a model (.tflite, .onnx, .mltk.zip) was expected", path)
 	}
-	pages.EnlargeHeap(st.Size()) // a model that is read and made ready takes about as much of the heap
 	if IsDescription(path) {
 		return described(path)
 	}
