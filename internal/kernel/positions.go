@@ -182,8 +182,8 @@ func (c *Conv) turnFrame(frame, x []float32, y0, y1 int) {
 			for i, first := range q.xs {
 				to := frame[((j*len(q.xs)+i)*q.h+r)*q.w:]
 				// Value v of the line is position v·StrideW + first - PadL of the image.
-				lo := min(max(0, ceilDiv(s.PadL-first, s.StrideW)), q.w)
-				hi := max(lo, min(q.w, ceilDiv(s.W+s.PadL-first, s.StrideW)))
+				lo := min(max(0, ceil(s.PadL-first, s.StrideW)), q.w)
+				hi := max(lo, min(q.w, ceil(s.W+s.PadL-first, s.StrideW)))
 				if iy < 0 || iy >= s.H {
 					lo, hi = q.w, q.w
 				}
@@ -220,12 +220,4 @@ func (c *Conv) turnLine(dst, x []float32, n int) {
 	if n > 0 {
 		Turn(dst, size, x, step, s.C, n)
 	}
-}
-
-// ceilDiv is a/b rounded up, for b above 0.
-func ceilDiv(a, b int) int {
-	if a <= 0 {
-		return -(-a / b)
-	}
-	return (a + b - 1) / b
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/opmeter/opmeter/internal/graph"
 )
 
-// TFLite has attention as BATCH_MATMUL, operators of two numbers, SOFTMAX and BATCH_MATMUL again, with shapes changed between; see the file of
-// the same name in internal/liteop/matmul for what the last product does with the attributes that it gets here.
+// TFLite has attention as BATCH_MATMUL, operators of two numbers, SOFTMAX and BATCH_MATMUL again, with shapes changed between; see
+// internal/liteop/matmul/attend.go for what the last product does with the attributes that it gets here.
 
 // Scores that are worth keeping in the cache: fewer stay there between operators, too, and fewer rows do not pay for packing.
 const (
