@@ -98,7 +98,7 @@ func PackB(k, n int, b []float32, ldb int, trans bool) *PackedB {
 		p.data = pages.Make[float32](roundUp(n, p.cols()) * k)
 		p.fill(b, ldb, trans)
 	}
-	vec, elem := p.steps(ldb, trans)
+	vec, elem := columnSteps(p.k, p.n, ldb, trans)
 	p.sparse = newSparse(n, k, b, vec, elem, 0)
 	return p
 }
@@ -147,16 +147,16 @@ func PackRows(m int, far bool, k, n int, b []float32, ldb int, trans bool) *Pack
 }
 
 func (p *PackedB) fill(b []float32, ldb int, trans bool) {
-	vec, elem := p.steps(ldb, trans)
+	vec, elem := columnSteps(p.k, p.n, ldb, trans)
 	pack(p.data, b, p.n, p.k, p.cols(), vec, elem)
 }
 
-// steps are those from column to column, and from row to row, of a matrix as it is given.
-func (p *PackedB) steps(ldb int, trans bool) (vec, elem int) {
+// columnSteps are those from column to column, and from row to row, of a K×N matrix as it is given.
+func columnSteps(k, n, ldb int, trans bool) (vec, elem int) {
 	if trans {
-		return or(ldb, p.k), 1
+		return or(ldb, k), 1
 	}
-	return 1, or(ldb, p.n)
+	return 1, or(ldb, n)
 }
 
 func or(a, b int) int {
@@ -181,9 +181,9 @@ func Gemm(p *workers.Pool, g GemmParams, a, b, c []float32) {
 		return
 	}
 	s, data := borrow(roundUp(g.N, colsPanel) * g.K)
-	pb := &PackedB{k: g.K, n: g.N, data: data}
-	pb.fill(b, g.LDB, g.TransB)
-	GemmPacked(p, g, a, pb, c)
+	vec, elem := columnSteps(g.K, g.N, g.LDB, g.TransB)
+	pack(data, b, g.N, g.K, colsPanel, vec, elem)
+	plainPacked(p, g, a, data, c)
 	scratch.Put(s)
 }
 
@@ -225,61 +225,68 @@ func GemmPacked(p *workers.Pool, g GemmParams, a []float32, b *PackedB, c []floa
 		product(p, b.f, &g, a, b.panels(), c)
 		return
 	}
-	plainPacked(p, g, a, b, c)
+	plainPacked(p, g, a, b.data, c)
 }
 
-// plainPacked is GemmPacked in plain Go.
-func plainPacked(p *workers.Pool, g GemmParams, a []float32, b *PackedB, c []float32) {
-	ldc := or(g.LDC, g.N)
-	vec, elem := or(g.LDA, g.K), 1
+// plainPacked is GemmPacked in plain Go; b are the panels.
+func plainPacked(p *workers.Pool, g GemmParams, a, b, c []float32) {
+	q := plainArgs{g: g, a: a, b: b, c: c, vec: or(g.LDA, g.K), elem: 1}
 	if g.TransA {
-		vec, elem = 1, or(g.LDA, g.M)
+		q.vec, q.elem = 1, or(g.LDA, g.M)
 	}
-	if g.M == 1 && elem == 1 {
+	if g.M == 1 && q.elem == 1 {
 		rowPacked(p, g, a[:g.K], b, c)
 		return
 	}
-	rows := max(rowsPanel, packBlock/max(g.K, 1)/rowsPanel*rowsPanel)
 	// With few rows the columns are split instead, so that all workers have work.
-	colBlocks := 1
 	if t := p.Threads(); t > 1 && g.M <= rowsPanel*t {
-		colBlocks = min(t, (g.N+colsPanel-1)/colsPanel)
-	}
-	work := func(lo, hi, n0, n1 int) {
-		s, pa := borrow(roundUp(min(rows, hi-lo), rowsPanel) * g.K)
-		for r := lo; r < hi; r += rows {
-			m := min(rows, hi-r)
-			pack(pa, a[r*vec:], m, g.K, rowsPanel, vec, elem)
-			tile(g, pa, b, c, r, m, n0, n1, ldc)
-		}
-		scratch.Put(s)
-	}
-	if colBlocks > 1 {
-		colStep := roundUp((g.N+colBlocks-1)/colBlocks, colsPanel)
-		p.For(colBlocks, 1, func(lo, hi int) {
-			work(0, g.M, min(lo*colStep, g.N), min(hi*colStep, g.N))
-		})
+		panels := (g.N + colsPanel - 1) / colsPanel
+		workers.Do(p, panels, (panels+t-1)/t, q, plainArgs.columns)
 		return
 	}
-	panels := (g.M + rowsPanel - 1) / rowsPanel
-	grain := max(1, 1<<15/(max(1, g.N)*max(1, g.K)*rowsPanel))
-	p.For(panels, grain, func(lo, hi int) {
-		work(lo*rowsPanel, min(hi*rowsPanel, g.M), 0, g.N)
-	})
+	workers.Do(p, (g.M+rowsPanel-1)/rowsPanel, max(1, 1<<15/(max(1, g.N)*g.K*rowsPanel)), q, plainArgs.rows)
+}
+
+// plainArgs is what a piece of a product in plain Go needs: the matrices, b in panels, and the steps from row to row and from element to
+// element of a.
+type plainArgs struct {
+	g         GemmParams
+	a, b, c   []float32
+	vec, elem int
+}
+
+// rows computes panels lo to hi of rows.
+func (q plainArgs) rows(lo, hi int) {
+	q.block(lo*rowsPanel, min(hi*rowsPanel, q.g.M), 0, q.g.N)
+}
+
+// columns computes panels lo to hi of columns.
+func (q plainArgs) columns(lo, hi int) {
+	q.block(0, q.g.M, lo*colsPanel, min(hi*colsPanel, q.g.N))
+}
+
+// block computes rows m0 to m1 of columns n0 to n1.
+func (q *plainArgs) block(m0, m1, n0, n1 int) {
+	rows := max(rowsPanel, packBlock/q.g.K/rowsPanel*rowsPanel)
+	s, pa := borrow(roundUp(min(rows, m1-m0), rowsPanel) * q.g.K)
+	for r := m0; r < m1; r += rows {
+		m := min(rows, m1-r)
+		pack(pa, q.a[r*q.vec:], m, q.g.K, rowsPanel, q.vec, q.elem)
+		tile(&q.g, pa, q.b, q.c, r, m, n0, n1, or(q.g.LDC, q.g.N))
+	}
+	scratch.Put(s)
 }
 
 // rowPacked is GemmPacked for a single row.
-func rowPacked(p *workers.Pool, g GemmParams, a []float32, b *PackedB, c []float32) {
+func rowPacked(p *workers.Pool, g GemmParams, a, b, c []float32) {
 	panels := (g.N + colsPanel - 1) / colsPanel
 	workers.Do(p, (panels+1)/2, max(1, 1<<12/max(1, g.K)), rowArgs{g, a, b, c}, rowArgs.pairs)
 }
 
 // rowArgs is what a piece of a product of one row needs.
 type rowArgs struct {
-	g GemmParams
-	a []float32
-	b *PackedB
-	c []float32
+	g       GemmParams
+	a, b, c []float32
 }
 
 // pairs computes pairs of panels lo to hi.
@@ -289,7 +296,7 @@ func (q rowArgs) pairs(lo, hi int) {
 	for i := lo; i < hi; i++ {
 		n := 2 * i * colsPanel
 		second := min(2*i+1, panels-1) * colsPanel
-		microRow(k, q.a, q.b.data[n*k:][:colsPanel*k], q.b.data[second*k:][:colsPanel*k], &acc)
+		microRow(k, q.a, q.b[n*k:][:colsPanel*k], q.b[second*k:][:colsPanel*k], &acc)
 		row := q.c[n:min(n+2*colsPanel, g.N)]
 		for j := range row {
 			v := acc[j]
@@ -311,11 +318,11 @@ func (q rowArgs) pairs(lo, hi int) {
 }
 
 // tile multiplies m packed rows from row r on by columns n0 to n1.
-func tile(g GemmParams, pa []float32, b *PackedB, c []float32, r, m, n0, n1, ldc int) {
+func tile(g *GemmParams, pa, b, c []float32, r, m, n0, n1, ldc int) {
 	var acc [8]float32
 	k := g.K
 	for n := n0; n < n1; n += colsPanel {
-		pb := b.data[n*k : (n+colsPanel)*k]
+		pb := b[n*k : (n+colsPanel)*k]
 		w := min(colsPanel, n1-n)
 		for i := 0; i < m; i += rowsPanel {
 			micro(k, pa[i*k:(i+rowsPanel)*k], pb, &acc)

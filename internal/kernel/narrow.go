@@ -42,7 +42,7 @@ func (p *PackedB) fillCodes(b []float32, ldb int, trans bool) {
 	panel := cols * p.k
 	p.codes = pages.Make[uint16](roundUp(p.n, cols) * p.k)
 	sc, room := borrow(panel)
-	vec, elem := p.steps(ldb, trans)
+	vec, elem := columnSteps(p.k, p.n, ldb, trans)
 	for j := 0; j < p.n; j += cols {
 		pack(room, b[j*vec:], min(cols, p.n-j), p.k, cols, vec, elem)
 		codes := p.codes[j*p.k:][:panel]
