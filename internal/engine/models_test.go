@@ -8,7 +8,6 @@ import (
 
 	"github.com/opmeter/opmeter/internal/engine"
 	"github.com/opmeter/opmeter/internal/feed"
-	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/operators"
 	"github.com/opmeter/opmeter/internal/read/modelfile"
 	"github.com/opmeter/opmeter/internal/testing/material"
@@ -38,9 +37,6 @@ func TestModelsDoNotAllocate(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	const runs = 10
-	// The loops in plain Go are closures: one or two allocations for each convolution and
-	// product, of which the models have up to 150.
-	plain := simd.FloatKernels() == nil
 	tried, free := 0, 0
 	for _, f := range files {
 		n, ok := allocations(t, f, runs)
@@ -49,9 +45,6 @@ func TestModelsDoNotAllocate(t *testing.T) {
 		}
 		tried++
 		most := allocate[filepath.Base(f)]
-		if plain {
-			most = 300
-		}
 		switch {
 		case n == 0:
 			free++

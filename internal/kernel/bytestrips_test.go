@@ -78,7 +78,7 @@ func byteStripCodes[T int8 | uint8](t *testing.T, least, most int32) {
 		s.Groups = s.C
 		s.lay()
 		q.prepare(s.OC)
-		depthwiseQ(nil, s, 1, x, want, nil, wide, zero, &q)
+		depthwiseQ[T]{&s, 1, x, want, nil, wide, zero, &q}.run(nil)
 		if !slices.Equal(got, want) {
 			i := 0
 			for got[i] == want[i] {

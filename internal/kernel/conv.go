@@ -350,54 +350,93 @@ func (c *Conv) Run(p *workers.Pool, x, y []float32) {
 	}
 }
 
+// cut is how work is cut: for each image and group into blocks of places and, where those are few, of channels.
+type cut struct {
+	images, groups      int
+	places, block       int // in all, and of a block
+	blocks, parts, step int // step are the channels of a part
+}
+
+// cutPlaces cuts places into blocks of at most most places, a multiple of width, and channels where there are fewer blocks than threads; a
+// part of them is a multiple of unit.
+func cutPlaces(p *workers.Pool, s *ConvShape, places, most, width, channels, unit int) cut {
+	q := cut{images: s.N, groups: s.Groups, places: places, block: max(width, min(roundUp(places, width), most/width*width)), parts: 1}
+	if t := p.Threads(); t > 1 {
+		q.block = max(width, min(q.block, roundUp((places+2*t-1)/(2*t), width)))
+	}
+	q.blocks = (places + q.block - 1) / q.block
+	if jobs := s.N * s.Groups * q.blocks; jobs < p.Threads() {
+		q.parts = max(1, min((p.Threads()+jobs-1)/max(jobs, 1), (channels+unit-1)/unit))
+	}
+	q.step = roundUp((channels+q.parts-1)/q.parts, unit)
+	return q
+}
+
+// pieces is how many there are.
+func (q *cut) pieces() int { return q.images * q.groups * q.blocks * q.parts }
+
+// piece tells which image n, group g, block b and part of the channels piece i is.
+func (q *cut) piece(i int) (n, g, b, part int) {
+	part, i = i%q.parts, i/q.parts
+	b, i = i%q.blocks, i/q.blocks
+	return i / q.groups, i % q.groups, b, part
+}
+
+// span are the places from p0 on, np of them, of block b.
+func (q *cut) span(b int) (p0, np int) {
+	p0 = b * q.block
+	return p0, min(q.block, q.places-p0)
+}
+
+// channels are those of a part, of all channels.
+func (q *cut) channels(part, all int) (from, to int) { return part * q.step, min((part+1)*q.step, all) }
+
 // product runs the convolution as a matrix product over patches. Work is cut into
 // blocks of output positions and, where those are few, of output channels.
 func (c *Conv) product(p *workers.Pool, x, y []float32) {
-	s := c.s
+	s := &c.s
 	width, wwidth := rowsPanel, colsPanel // of the patches, of the weights
 	if !c.nhwc {
 		width, wwidth = colsPanel, rowsPanel
 	}
-	area := s.OH * s.OW
-	block := max(width, min(roundUp(area, width), packBlock/max(c.k, 1)/width*width))
-	if t := p.Threads(); t > 1 {
-		block = max(width, min(block, roundUp((area+2*t-1)/(2*t), width)))
-	}
-	blocks := (area + block - 1) / block
-	parts := 1
-	if jobs := s.N * s.Groups * blocks; jobs < p.Threads() {
-		parts = max(1, min((p.Threads()+jobs-1)/max(jobs, 1), (c.og+wwidth-1)/wwidth))
-	}
-	step := roundUp((c.og+parts-1)/parts, wwidth)
-	per := roundUp(c.og, wwidth) * c.k
-	p.For(s.N*s.Groups*blocks*parts, 1, func(lo, hi int) {
-		sc, buf := borrow(block * (c.k + 1))
-		buf, line := buf[:block*c.k], buf[block*c.k:]
-		for i := lo; i < hi; i++ {
-			part := i % parts
-			b := i / parts % blocks
-			g := i / parts / blocks % s.Groups
-			n := i / parts / blocks / s.Groups
-			p0 := b * block
-			np := min(block, area-p0)
-			o0, o1 := part*step, min((part+1)*step, c.og)
-			if o0 >= o1 {
-				continue
-			}
-			w := c.weights[g*per : (g+1)*per]
-			if c.nhwc {
-				c.patchesNHWC(buf, x[n*s.H*s.W*s.C:][:s.H*s.W*s.C], g, p0, np)
-				c.tilesNHWC(buf, w, y[n*area*s.OC:][:area*s.OC], g, p0, np, o0, o1)
-				c.clampNHWC(y[(n*area+p0)*s.OC:][:np*s.OC], g*c.og+o0, o1-o0)
-			} else {
-				c.patchesNCHW(buf, line, x[(n*s.C+g*c.cg)*s.H*s.W:][:c.cg*s.H*s.W], p0, np)
-				out := y[(n*s.OC+g*c.og)*area:][:c.og*area]
-				c.tilesNCHW(buf, w, out, g, p0, np, o0, o1)
-				for o := o0; c.act.On && o < o1; o++ {
-					element.Bound(out[o*area+p0:][:np], c.act.Min, c.act.Max)
-				}
-			}
+	q := cutPlaces(p, s, s.OH*s.OW, packBlock/max(c.k, 1), width, c.og, wwidth)
+	workers.Do(p, q.pieces(), 1, patchProduct{c, q, roundUp(c.og, wwidth) * c.k, x, y}, patchProduct.pieces)
+}
+
+// patchProduct is what a piece of a product over patches needs; per are the weights of a group.
+type patchProduct struct {
+	c    *Conv
+	cut  cut
+	per  int
+	x, y []float32
+}
+
+func (q patchProduct) pieces(lo, hi int) {
+	c, s := q.c, &q.c.s
+	area, block := q.cut.places, q.cut.block
+	sc, buf := borrow(block * (c.k + 1))
+	buf, line := buf[:block*c.k], buf[block*c.k:]
+	for i := lo; i < hi; i++ {
+		n, g, b, part := q.cut.piece(i)
+		p0, np := q.cut.span(b)
+		o0, o1 := q.cut.channels(part, c.og)
+		if o0 >= o1 {
+			continue
 		}
-		scratch.Put(sc)
-	})
+		w := c.weights[g*q.per : (g+1)*q.per]
+		if c.nhwc {
+			y := q.y[n*area*s.OC:][:area*s.OC]
+			c.patchesNHWC(buf, q.x[n*s.H*s.W*s.C:][:s.H*s.W*s.C], g, p0, np)
+			c.tilesNHWC(buf, w, y, g, p0, np, o0, o1)
+			c.clampNHWC(y[p0*s.OC:][:np*s.OC], g*c.og+o0, o1-o0)
+			continue
+		}
+		c.patchesNCHW(buf, line, q.x[(n*s.C+g*c.cg)*s.H*s.W:][:c.cg*s.H*s.W], p0, np)
+		out := q.y[(n*s.OC+g*c.og)*area:][:c.og*area]
+		c.tilesNCHW(buf, w, out, g, p0, np, o0, o1)
+		for o := o0; c.act.On && o < o1; o++ {
+			element.Bound(out[o*area+p0:][:np], c.act.Min, c.act.Max)
+		}
+	}
+	scratch.Put(sc)
 }

@@ -94,36 +94,32 @@ func (c *convQ) setZero(signed bool, zero int32) {
 	fill(c.zeros, c.zero)
 }
 
-// pieces cuts the work into blocks of output positions and, where those are few, of
-// channels. f gets room for the packed patches and for a line of input.
-func (c *convQ) pieces(p *workers.Pool, f func(buf []float64, line []uint8, n, g, p0, np, o0, o1 int)) {
-	s := &c.s
-	if s.outputs() == 0 {
-		return
-	}
-	area := s.OH * s.OW
-	block := max(4, min(roundUp(area, 4), packBlock/2/max(c.k, 1)/4*4))
-	if t := p.Threads(); t > 1 {
-		block = max(4, min(block, roundUp((area+2*t-1)/(2*t), 4)))
-	}
-	blocks := (area + block - 1) / block
-	parts := 1
-	if jobs := s.N * s.Groups * blocks; jobs < p.Threads() {
-		parts = max(1, min((p.Threads()+jobs-1)/max(jobs, 1), (c.og+3)/4))
-	}
-	step := roundUp((c.og+parts-1)/parts, 4)
-	p.For(s.N*s.Groups*blocks*parts, 1, func(lo, hi int) {
-		sc, buf := borrow64(block*c.k + block/8 + 1)
-		buf, line := buf[:block*c.k], asUint8(buf[block*c.k:])
-		for i := lo; i < hi; i++ {
-			part, b, g, n := i%parts, i/parts%blocks, i/parts/blocks%s.Groups, i/parts/blocks/s.Groups
-			p0 := b * block
-			if o0, o1 := part*step, min((part+1)*step, c.og); o0 < o1 {
-				f(buf, line, n, g, p0, min(block, area-p0), o0, o1)
-			}
+// patchPiece is a piece of a product of 8-bit values over patches in plain Go.
+type patchPiece struct {
+	buf          []float64 // room for the packed patches
+	line         []uint8   // and for a line of input
+	n, g, p0, np int       // image, group, positions
+	o0, o1       int       // channels of the group
+}
+
+// each calls f for pieces lo to hi of q.
+func (c *convQ) each(q *cut, lo, hi int, f func(t patchPiece)) {
+	sc, buf := borrow64(q.block*c.k + q.block/8 + 1)
+	t := patchPiece{buf: buf[:q.block*c.k], line: asUint8(buf[q.block*c.k:])}
+	for i := lo; i < hi; i++ {
+		var b, part int
+		t.n, t.g, b, part = q.piece(i)
+		t.p0, t.np = q.span(b)
+		if t.o0, t.o1 = q.channels(part, c.og); t.o0 < t.o1 {
+			f(t)
 		}
-		scratch64.Put(sc)
-	})
+	}
+	scratch64.Put(sc)
+}
+
+// cut is [cutPlaces] for patches.
+func (c *convQ) cut(p *workers.Pool) cut {
+	return cutPlaces(p, &c.s, c.s.OH*c.s.OW, packBlock/2/max(c.k, 1), 4, c.og, 4)
 }
 
 // ConvQ is a convolution over 8-bit activations in [N,H,W,C] with 32-bit sums.
@@ -243,28 +239,43 @@ func (c *ConvQ[T]) run(p *workers.Pool, x, y []T, sums []int32) {
 		c.runWindows(p, x, y, sums)
 		return
 	case c.depthwise:
-		depthwiseQ(p, *s, c.og, x, y, sums, c.wd, c.zeroPoint, &c.q)
+		depthwiseQ[T]{s, c.og, x, y, sums, c.wd, c.zeroPoint, &c.q}.run(p)
 		return
 	}
 	if c.lines != nil {
 		c.runLines(p, x, y, sums)
 		return
 	}
-	in, area := Bits(x), s.OH*s.OW
-	c.pieces(p, func(buf []float64, _ []uint8, n, g, p0, np, o0, o1 int) {
-		c.patchesNHWC(buf, in[n*s.H*s.W*s.C:][:s.H*s.W*s.C], g, p0, np)
+	q := c.cut(p)
+	workers.Each(p, q.pieces(), 1, patchesQ[T]{c, q, x, y, sums})
+}
+
+// patchesQ is what a piece of a product over patches needs.
+type patchesQ[T int8 | uint8] struct {
+	c    *ConvQ[T]
+	cut  cut
+	x, y []T
+	sums []int32
+}
+
+// Piece computes pieces lo to hi.
+func (q patchesQ[T]) Piece(lo, hi int) {
+	c, s := q.c, &q.c.s
+	in := Bits(q.x)
+	c.each(&q.cut, lo, hi, func(t patchPiece) {
+		c.patchesNHWC(t.buf, in[t.n*s.H*s.W*s.C:][:s.H*s.W*s.C], t.g, t.p0, t.np)
 		var sum [16]int32
-		for o := o0; o < o1; o += 4 {
-			ch := min(4, o1-o)
-			for i := 0; i < np; i += 4 {
-				c.weights[g].sums(o, buf[i*c.k:], &sum)
-				for j := range min(4, np-i) {
-					at := (n*area+p0+i+j)*s.OC + g*c.og + o
-					if sums != nil {
-						copy(sums[at:][:ch], sum[4*j:])
+		for o := t.o0; o < t.o1; o += 4 {
+			ch := min(4, t.o1-o)
+			for i := 0; i < t.np; i += 4 {
+				c.weights[t.g].sums(o, t.buf[i*c.k:], &sum)
+				for j := range min(4, t.np-i) {
+					at := (t.n*q.cut.places+t.p0+i+j)*s.OC + t.g*c.og + o
+					if q.sums != nil {
+						copy(q.sums[at:][:ch], sum[4*j:])
 						continue
 					}
-					requantRow(y[at:][:ch], sum[4*j:], &c.q, g*c.og+o)
+					requantRow(q.y[at:][:ch], sum[4*j:], &c.q, t.g*c.og+o)
 				}
 			}
 		}
@@ -438,24 +449,47 @@ func (c *ConvSums) Run(p *workers.Pool, x []uint8, y []int32) {
 		c.vectors(p, x)
 		return
 	}
-	if c.depthwise {
-		p.For(s.N*s.OC, max(1, 1<<14/max(1, area*c.k)), func(lo, hi int) {
-			for i := lo; i < hi; i++ {
-				n, o := i/s.OC, i%s.OC
-				c.plane(y[i*area:][:area], x[(n*s.C+o/c.og)*s.H*s.W:][:s.H*s.W], c.wd[o*c.k:][:c.k])
-			}
-		})
+	if s.outputs() == 0 {
 		return
 	}
-	c.pieces(p, func(buf []float64, line []uint8, n, g, p0, np, o0, o1 int) {
-		c.patchesNCHW(buf, line, x[(n*s.C+g*c.cg)*s.H*s.W:][:c.cg*s.H*s.W], p0, np)
-		out := y[(n*s.OC+g*c.og)*area+p0:]
+	if c.depthwise {
+		workers.Do(p, s.N*s.OC, max(1, 1<<14/max(1, area*c.k)), sumArgs{c: c, x: x, y: y}, sumArgs.planes)
+		return
+	}
+	q := c.cut(p)
+	workers.Do(p, q.pieces(), 1, sumArgs{c, q, x, y}, sumArgs.pieces)
+}
+
+// sumArgs is what a piece of [ConvSums.Run] in plain Go needs.
+type sumArgs struct {
+	c   *ConvSums
+	cut cut
+	x   []uint8
+	y   []int32
+}
+
+// planes computes planes lo to hi of a depthwise convolution.
+func (q sumArgs) planes(lo, hi int) {
+	c, s := q.c, &q.c.s
+	area := s.OH * s.OW
+	for i := lo; i < hi; i++ {
+		n, o := i/s.OC, i%s.OC
+		c.plane(q.y[i*area:][:area], q.x[(n*s.C+o/c.og)*s.H*s.W:][:s.H*s.W], c.wd[o*c.k:][:c.k])
+	}
+}
+
+// pieces computes pieces lo to hi of a product over patches.
+func (q sumArgs) pieces(lo, hi int) {
+	c, s, area := q.c, &q.c.s, q.cut.places
+	c.each(&q.cut, lo, hi, func(t patchPiece) {
+		c.patchesNCHW(t.buf, t.line, q.x[(t.n*s.C+t.g*c.cg)*s.H*s.W:][:c.cg*s.H*s.W], t.p0, t.np)
+		out := q.y[(t.n*s.OC+t.g*c.og)*area+t.p0:]
 		var sum [16]int32
-		for i := 0; i < np; i += 4 {
-			n := min(4, np-i)
-			for o := o0; o < o1; o += 4 {
-				c.weights[g].sums(o, buf[i*c.k:], &sum)
-				for ch := range min(4, o1-o) {
+		for i := 0; i < t.np; i += 4 {
+			n := min(4, t.np-i)
+			for o := t.o0; o < t.o1; o += 4 {
+				c.weights[t.g].sums(o, t.buf[i*c.k:], &sum)
+				for ch := range min(4, t.o1-o) {
 					row := out[(o+ch)*area+i:][:n]
 					for j := range row {
 						row[j] = sum[4*j+ch]

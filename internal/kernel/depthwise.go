@@ -23,29 +23,38 @@ func taps(start, dil, k, size int) (lo, hi int) {
 // depthwiseNHWC walks output positions; the inner loops run over channels, which
 // lie side by side in input, weights and output.
 func (c *Conv) depthwiseNHWC(p *workers.Pool, x, y []float32) {
-	s := c.s
-	grain := max(1, 1<<14/max(1, s.OW*s.OC*c.k))
-	p.For(s.N*s.OH, grain, func(lo, hi int) {
-		for r := lo; r < hi; r++ {
-			n, oy := r/s.OH, r%s.OH
-			in := x[n*s.H*s.W*s.C:][:s.H*s.W*s.C]
-			y0 := oy*s.StrideH - s.PadT
-			ky0, ky1 := taps(y0, s.DilH, s.KH, s.H)
-			for ox := range s.OW {
-				out := y[(r*s.OW+ox)*s.OC:][:s.OC]
-				x0 := ox*s.StrideW - s.PadL
-				kx0, kx1 := taps(x0, s.DilW, s.KW, s.W)
-				if c.og == 1 && s.KH == 3 && s.KW == 3 && ky1-ky0 == 3 && kx1-kx0 == 3 {
-					c.nine(out, in, y0, x0)
-				} else {
-					c.position(out, in, y0, x0, ky0, ky1, kx0, kx1)
-				}
-				if c.act.On {
-					element.Bound(out, c.act.Min, c.act.Max)
-				}
+	s := &c.s
+	workers.Do(p, s.N*s.OH, max(1, 1<<14/max(1, s.OW*s.OC*c.k)), depthArgs{c, x, y}, depthArgs.lines)
+}
+
+// depthArgs is what a piece of a depthwise convolution in plain Go needs.
+type depthArgs struct {
+	c    *Conv
+	x, y []float32
+}
+
+// lines computes lines lo to hi of all images in NHWC.
+func (q depthArgs) lines(lo, hi int) {
+	c, s := q.c, &q.c.s
+	for r := lo; r < hi; r++ {
+		n, oy := r/s.OH, r%s.OH
+		in := q.x[n*s.H*s.W*s.C:][:s.H*s.W*s.C]
+		y0 := oy*s.StrideH - s.PadT
+		ky0, ky1 := taps(y0, s.DilH, s.KH, s.H)
+		for ox := range s.OW {
+			out := q.y[(r*s.OW+ox)*s.OC:][:s.OC]
+			x0 := ox*s.StrideW - s.PadL
+			kx0, kx1 := taps(x0, s.DilW, s.KW, s.W)
+			if c.og == 1 && s.KH == 3 && s.KW == 3 && ky1-ky0 == 3 && kx1-kx0 == 3 {
+				c.nine(out, in, y0, x0)
+			} else {
+				c.position(out, in, y0, x0, ky0, ky1, kx0, kx1)
+			}
+			if c.act.On {
+				element.Bound(out, c.act.Min, c.act.Max)
 			}
 		}
-	})
+	}
 }
 
 // position sums tap by tap and adds the bias at the end: the order of the TFLite
@@ -113,43 +122,46 @@ func (c *Conv) nine(out, in []float32, y0, x0 int) {
 // depthwiseNCHW convolves plane by plane.
 func (c *Conv) depthwiseNCHW(p *workers.Pool, x, y []float32) {
 	s := &c.s
-	grain := max(1, 1<<14/max(1, s.OH*s.OW*c.k))
+	workers.Do(p, s.N*s.OC, max(1, 1<<14/max(1, s.OH*s.OW*c.k)), depthArgs{c, x, y}, depthArgs.planes)
+}
+
+// planes computes planes lo to hi of all images in NCHW.
+func (q depthArgs) planes(lo, hi int) {
+	c, s := q.c, &q.c.s
 	// The 3×3 case reads from a copy with the padding in place.
 	pw, ph := (s.OW-1)*s.StrideW+3, (s.OH-1)*s.StrideH+3
 	three := s.KH == 3 && s.KW == 3 && s.DilH == 1 && s.DilW == 1 && s.StrideW <= 2 && s.OW >= 4 && ph*pw <= packBlock
-	p.For(s.N*s.OC, grain, func(lo, hi int) {
-		var padded []float32
+	var padded []float32
+	if three {
+		sc, buf := borrow(pw * ph)
+		defer scratch.Put(sc)
+		padded = buf
+	}
+	for i := lo; i < hi; i++ {
+		n, o := i/s.OC, i%s.OC
+		in := q.x[(n*s.C+o/c.og)*s.H*s.W:][:s.H*s.W]
+		w := c.weights[o*c.k:][:c.k]
+		out := q.y[i*s.OH*s.OW:][:s.OH*s.OW]
+		var b float32
+		if c.bias != nil {
+			b = c.bias[o]
+		}
 		if three {
-			sc, buf := borrow(pw * ph)
-			defer scratch.Put(sc)
-			padded = buf
-		}
-		for i := lo; i < hi; i++ {
-			n, o := i/s.OC, i%s.OC
-			in := x[(n*s.C+o/c.og)*s.H*s.W:][:s.H*s.W]
-			w := c.weights[o*c.k:][:c.k]
-			out := y[i*s.OH*s.OW:][:s.OH*s.OW]
-			var b float32
-			if c.bias != nil {
-				b = c.bias[o]
+			if i == lo || o%c.og == 0 {
+				s.pad(padded, in, pw, ph)
 			}
-			if three {
-				if i == lo || o%c.og == 0 {
-					s.pad(padded, in, pw, ph)
-				}
-				for oy := range s.OH {
-					threeRow(out[oy*s.OW:][:s.OW], padded[oy*s.StrideH*pw:], pw, s.StrideW, (*[9]float32)(w), b)
-				}
-			} else {
-				for oy := range s.OH {
-					c.row(out[oy*s.OW:][:s.OW], in, w, b, oy*s.StrideH-s.PadT)
-				}
+			for oy := range s.OH {
+				threeRow(out[oy*s.OW:][:s.OW], padded[oy*s.StrideH*pw:], pw, s.StrideW, (*[9]float32)(w), b)
 			}
-			if c.act.On {
-				element.Bound(out, c.act.Min, c.act.Max)
+		} else {
+			for oy := range s.OH {
+				c.row(out[oy*s.OW:][:s.OW], in, w, b, oy*s.StrideH-s.PadT)
 			}
 		}
-	})
+		if c.act.On {
+			element.Bound(out, c.act.Min, c.act.Max)
+		}
+	}
 }
 
 // pad copies what a convolution sees of a plane, ph lines of pw columns.

@@ -6,43 +6,55 @@ import (
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
-// depthwiseQ is a depthwise convolution with int32 weights [KH,KW,OC], less their zero
-// point; og is the channel multiplier. It writes sums where room for them is given, or
-// else quantised values.
-func depthwiseQ[T int8 | uint8](p *workers.Pool, s ConvShape, og int, x, y []T, sums, w []int32, zero int32, q *Requant) {
-	grain := max(1, 1<<13/max(1, s.OW*s.OC*s.KH*s.KW))
-	p.For(s.N*s.OH, grain, func(lo, hi int) {
-		sc, fs := borrow(2 * s.OC)
-		acc, inner := asInt32(fs[:s.OC]), asInt32(fs[s.OC:])
-		innerBias(inner, w, zero)
-		for r := lo; r < hi; r++ {
-			n, oy := r/s.OH, r%s.OH
-			in := x[n*s.H*s.W*s.C:][:s.H*s.W*s.C]
-			y0 := oy*s.StrideH - s.PadT
-			ky0, ky1 := taps(y0, s.DilH, s.KH, s.H)
-			for ox := range s.OW {
-				x0 := ox*s.StrideW - s.PadL
-				kx0, kx1 := taps(x0, s.DilW, s.KW, s.W)
-				if og == 1 && s.KH == 3 && s.KW == 3 && ky1-ky0 == 3 && kx1-kx0 == 3 {
-					nineQ(&s, acc, in, w, inner, y0, x0)
-				} else {
-					clear(acc)
-					for ky := ky0; ky < ky1; ky++ {
-						for kx := kx0; kx < kx1; kx++ {
-							src := in[((y0+ky*s.DilH)*s.W+x0+kx*s.DilW)*s.C:][:s.C]
-							tapQ(acc, src, w[(ky*s.KW+kx)*s.OC:], og, zero)
-						}
+// depthwiseQ is a piece of a depthwise convolution with int32 weights [KH,KW,OC], less their zero point; og is the channel multiplier. It
+// writes sums where room for them is given, or else quantised values.
+type depthwiseQ[T int8 | uint8] struct {
+	s       *ConvShape
+	og      int
+	x, y    []T
+	sums, w []int32
+	zero    int32
+	q       *Requant
+}
+
+func (d depthwiseQ[T]) run(p *workers.Pool) {
+	s := d.s
+	workers.Each(p, s.N*s.OH, max(1, 1<<13/max(1, s.OW*s.OC*s.KH*s.KW)), d)
+}
+
+// Piece computes lines lo to hi of all images.
+func (d depthwiseQ[T]) Piece(lo, hi int) {
+	s := d.s
+	sc, fs := borrow(2 * s.OC)
+	acc, inner := asInt32(fs[:s.OC]), asInt32(fs[s.OC:])
+	innerBias(inner, d.w, d.zero)
+	for r := lo; r < hi; r++ {
+		n, oy := r/s.OH, r%s.OH
+		in := d.x[n*s.H*s.W*s.C:][:s.H*s.W*s.C]
+		y0 := oy*s.StrideH - s.PadT
+		ky0, ky1 := taps(y0, s.DilH, s.KH, s.H)
+		for ox := range s.OW {
+			x0 := ox*s.StrideW - s.PadL
+			kx0, kx1 := taps(x0, s.DilW, s.KW, s.W)
+			if d.og == 1 && s.KH == 3 && s.KW == 3 && ky1-ky0 == 3 && kx1-kx0 == 3 {
+				nineQ(s, acc, in, d.w, inner, y0, x0)
+			} else {
+				clear(acc)
+				for ky := ky0; ky < ky1; ky++ {
+					for kx := kx0; kx < kx1; kx++ {
+						src := in[((y0+ky*s.DilH)*s.W+x0+kx*s.DilW)*s.C:][:s.C]
+						tapQ(acc, src, d.w[(ky*s.KW+kx)*s.OC:], d.og, d.zero)
 					}
 				}
-				if at := (r*s.OW + ox) * s.OC; sums != nil {
-					copy(sums[at:], acc)
-				} else {
-					requantRow(y[at:][:s.OC], acc, q, 0)
-				}
+			}
+			if at := (r*s.OW + ox) * s.OC; d.sums != nil {
+				copy(d.sums[at:], acc)
+			} else {
+				requantRow(d.y[at:][:s.OC], acc, d.q, 0)
 			}
 		}
-		scratch.Put(sc)
-	})
+	}
+	scratch.Put(sc)
 }
 
 // innerBias is what the input zero point adds where all taps lie inside.

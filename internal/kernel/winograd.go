@@ -59,30 +59,31 @@ func filterTile(k *[9]float32) (u [16]float32) {
 func (c *Conv) runWinograd(p *workers.Pool, x, y []float32) {
 	s := &c.s
 	tw, th := (s.OW+1)/2, (s.OH+1)/2
-	tiles := tw * th
-	block := max(4, min(roundUp(tiles, 4), winogradV/(16*c.cg)/4*4))
-	if t := p.Threads(); t > 1 {
-		block = max(4, min(block, roundUp((tiles+2*t-1)/(2*t), 4)))
+	q := cutPlaces(p, s, tw*th, winogradV/(16*c.cg), 4, (c.og+1)/2, 1)
+	workers.Do(p, q.pieces(), 1, tileArgs{c, q, tw, x, y}, tileArgs.pieces)
+}
+
+// tileArgs is what a piece of a convolution by tiles needs: places are tiles, tw of them in a line, and channels are in pairs.
+type tileArgs struct {
+	c    *Conv
+	cut  cut
+	tw   int
+	x, y []float32
+}
+
+func (q tileArgs) pieces(lo, hi int) {
+	c, s := q.c, &q.c.s
+	sc, v := borrow(16 * c.cg * q.cut.block)
+	for i := lo; i < hi; i++ {
+		n, g, b, part := q.cut.piece(i)
+		t0, t1 := portion(b, q.cut.blocks, (q.cut.places+3)/4)
+		t0 *= 4
+		nt := min(4*t1, q.cut.places) - t0
+		o0, o1 := q.cut.channels(part, (c.og+1)/2)
+		c.inputTiles(v, q.x[n*s.C*s.H*s.W:][:s.C*s.H*s.W], g, t0, nt, q.tw)
+		c.outputTiles(v, q.y[n*s.OC*s.OH*s.OW:][:s.OC*s.OH*s.OW], g, t0, nt, q.tw, o0, o1)
 	}
-	blocks := (tiles + block - 1) / block
-	pairs := (c.og + 1) / 2
-	parts := 1
-	if jobs := s.N * s.Groups * blocks; jobs < p.Threads() {
-		parts = max(1, min((p.Threads()+jobs-1)/max(jobs, 1), pairs))
-	}
-	step := (pairs + parts - 1) / parts
-	p.For(s.N*s.Groups*blocks*parts, 1, func(lo, hi int) {
-		sc, v := borrow(16 * c.cg * block)
-		for i := lo; i < hi; i++ {
-			part, b, g, n := i%parts, i/parts%blocks, i/parts/blocks%s.Groups, i/parts/blocks/s.Groups
-			t0, t1 := portion(b, blocks, (tiles+3)/4)
-			t0 *= 4
-			nt := min(4*t1, tiles) - t0
-			c.inputTiles(v, x[n*s.C*s.H*s.W:][:s.C*s.H*s.W], g, t0, nt, tw)
-			c.outputTiles(v, y[n*s.OC*s.OH*s.OW:][:s.OC*s.OH*s.OW], g, t0, nt, tw, part*step, min((part+1)*step, pairs))
-		}
-		scratch.Put(sc)
-	})
+	scratch.Put(sc)
 }
 
 // inputTiles transforms nt tiles of all input channels of a group, from tile t0

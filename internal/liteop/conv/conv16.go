@@ -83,34 +83,36 @@ func wideConv(c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) {
 	if depthwise {
 		so, st = 1, s.OC
 	}
-	return func(c *op.Call) error {
-		x, y := tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0])
-		c.Pool.For(s.N*s.OH*s.OW, max(1, 4096/max(1, s.OC*s.KH*s.KW*cg)), func(lo, hi int) {
-			for p := lo; p < hi; p++ {
-				n, oy, ox := p/s.OW/s.OH, p/s.OW%s.OH, p%s.OW
-				for o := range s.OC {
-					var acc int64
-					for ky := range s.KH {
-						iy := oy*s.StrideH - s.PadT + ky*s.DilH
-						if uint(iy) >= uint(s.H) {
+	var x, y []int16 // of the run, whose loop is made once
+	positions := func(lo, hi int) {
+		for p := lo; p < hi; p++ {
+			n, oy, ox := p/s.OW/s.OH, p/s.OW%s.OH, p%s.OW
+			for o := range s.OC {
+				var acc int64
+				for ky := range s.KH {
+					iy := oy*s.StrideH - s.PadT + ky*s.DilH
+					if uint(iy) >= uint(s.H) {
+						continue
+					}
+					for kx := range s.KW {
+						ix := ox*s.StrideW - s.PadL + kx*s.DilW
+						if uint(ix) >= uint(s.W) {
 							continue
 						}
-						for kx := range s.KW {
-							ix := ox*s.StrideW - s.PadL + kx*s.DilW
-							if uint(ix) >= uint(s.W) {
-								continue
-							}
-							src := x[((n*s.H+iy)*s.W+ix)*s.C+o/og*cg:][:cg]
-							w := wv[o*so+(ky*s.KW+kx)*st:][:cg]
-							for i, v := range src {
-								acc += int64(v) * int64(w[i])
-							}
+						src := x[((n*s.H+iy)*s.W+ix)*s.C+o/og*cg:][:cg]
+						w := wv[o*so+(ky*s.KW+kx)*st:][:cg]
+						for i, v := range src {
+							acc += int64(v) * int64(w[i])
 						}
 					}
-					y[p*s.OC+o] = q.One(acc, o)
 				}
+				y[p*s.OC+o] = q.One(acc, o)
 			}
-		})
+		}
+	}
+	return func(c *op.Call) error {
+		x, y = tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0])
+		c.Pool.For(s.N*s.OH*s.OW, max(1, 4096/max(1, s.OC*s.KH*s.KW*cg)), positions)
 		return nil
 	}, nil
 }

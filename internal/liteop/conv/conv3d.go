@@ -96,20 +96,24 @@ func prepareConv3D(c *op.Call) (op.Run, error) {
 		c.Copied(1)
 		c.Kernel = packed.Name(g)
 	}
+	var x []float32 // of the run, whose loop is made once
+	first := 0
+	gather := func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			v.window(rows[i*g.K:][:g.K], first+i, x)
+		}
+	}
 	return func(c *op.Call) error {
-		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
+		x = tensor.Of[float32](c.In[0])
+		y := tensor.Of[float32](c.Out[0])
 		g := g
 		var err error
 		if g.BiasN, err = layer.Floats(c.Input(2)); err != nil {
 			return err
 		}
 		for p := 0; p < positions; p += chunk {
-			g.M = min(chunk, positions-p)
-			c.Pool.For(g.M, max(1, layer.Grain/max(1, g.K)), func(lo, hi int) {
-				for i := lo; i < hi; i++ {
-					v.window(rows[i*g.K:][:g.K], p+i, x)
-				}
-			})
+			first, g.M = p, min(chunk, positions-p)
+			c.Pool.For(g.M, max(1, layer.Grain/max(1, g.K)), gather)
 			if packed != nil {
 				kernel.GemmPacked(c.Pool, g, rows, packed, y[p*v.oc:])
 				continue
@@ -266,26 +270,26 @@ func prepareConv3DTranspose(c *op.Call) (op.Run, error) {
 			return run, err
 		}
 	}
-	return func(c *op.Call) error {
-		x, y := tensor.Of[float32](c.In[2]), tensor.Of[float32](c.Out[0])
-		w, err := layer.Floats(c.In[1])
-		if err != nil {
-			return err
-		}
-		bias, err := layer.Floats(c.Input(3))
-		if err != nil {
-			return err
-		}
-		// Each output gathers the inputs that would scatter into it.
-		positions := v.n * v.out[0] * v.out[1] * v.out[2]
-		c.Pool.For(positions, max(1, layer.Grain/max(1, v.k[0]*v.k[1]*v.k[2]*v.c*v.oc)), func(lo, hi int) {
-			for p := lo; p < hi; p++ {
-				v.gather(p, x, y[p*v.oc:][:v.oc], w, bias)
-				if act.On {
-					element.Bound(y[p*v.oc:][:v.oc], act.Min, act.Max)
-				}
+	var x, y, w, bias []float32 // of the run, whose loop is made once
+	// Each output gathers the inputs that would scatter into it.
+	positions := func(lo, hi int) {
+		for p := lo; p < hi; p++ {
+			v.gather(p, x, y[p*v.oc:][:v.oc], w, bias)
+			if act.On {
+				element.Bound(y[p*v.oc:][:v.oc], act.Min, act.Max)
 			}
-		})
+		}
+	}
+	return func(c *op.Call) error {
+		x, y = tensor.Of[float32](c.In[2]), tensor.Of[float32](c.Out[0])
+		var err error
+		if w, err = layer.Floats(c.In[1]); err != nil {
+			return err
+		}
+		if bias, err = layer.Floats(c.Input(3)); err != nil {
+			return err
+		}
+		c.Pool.For(v.n*v.out[0]*v.out[1]*v.out[2], max(1, layer.Grain/max(1, v.k[0]*v.k[1]*v.k[2]*v.c*v.oc)), positions)
 		return nil
 	}, nil
 }

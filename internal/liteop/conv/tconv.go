@@ -9,6 +9,7 @@ import (
 	"github.com/opmeter/opmeter/internal/liteop/recipe"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // tconv is a transposed convolution. Inputs: output shape, filter [OC,KH,KW,C],
@@ -140,36 +141,47 @@ func inferTConv(shape func(*op.Call) (tconv, error)) func(c *op.Call) error {
 
 // scatter adds every input element's contribution to the output, in the order of the
 // reference kernels: by input position, then by input channel.
-func scatter[X tensor.Number, W tensor.Number, A int32 | int64 | float32](c *op.Call, t tconv, x []X, w []W, zero A, acc []A) {
-	clear(acc)
-	// Workers own output channels, so that no two write the same sum.
-	c.Pool.For(t.oc, max(1, 1<<14/max(1, t.n*t.h*t.w*t.kh*t.kw*t.c)), func(lo, hi int) {
-		for p := range t.n * t.h * t.w {
-			n, y, xx := p/t.w/t.h, p/t.w%t.h, p%t.w
-			src := x[p*t.c:][:t.c]
-			for ky := range t.kh {
-				oy := y*t.sh - t.padT + ky
-				if uint(oy) >= uint(t.oh) {
+type scatter[X tensor.Number, W tensor.Number, A int32 | int64 | float32] struct {
+	tconv
+	x       []X
+	weights []W
+	zero    A
+	acc     []A
+}
+
+// run divides output channels among workers, so that no two write the same sum.
+func (t scatter[X, W, A]) run(p *workers.Pool) {
+	clear(t.acc)
+	workers.Each(p, t.oc, max(1, 1<<14/max(1, t.n*t.h*t.w*t.kh*t.kw*t.c)), t)
+}
+
+// Piece computes output channels lo to hi.
+func (t scatter[X, W, A]) Piece(lo, hi int) {
+	for p := range t.n * t.h * t.w {
+		n, y, xx := p/t.w/t.h, p/t.w%t.h, p%t.w
+		src := t.x[p*t.c:][:t.c]
+		for ky := range t.kh {
+			oy := y*t.sh - t.padT + ky
+			if uint(oy) >= uint(t.oh) {
+				continue
+			}
+			for kx := range t.kw {
+				ox := xx*t.sw - t.padL + kx
+				if uint(ox) >= uint(t.ow) {
 					continue
 				}
-				for kx := range t.kw {
-					ox := xx*t.sw - t.padL + kx
-					if uint(ox) >= uint(t.ow) {
-						continue
+				at := ((n*t.oh+oy)*t.ow + ox) * t.oc
+				for o := lo; o < hi; o++ {
+					f := t.weights[((o*t.kh+ky)*t.kw+kx)*t.c:][:len(src)]
+					s := t.acc[at+o] // every product is added by itself, as the reference does
+					for i, v := range src {
+						s += (A(v) - t.zero) * A(f[i])
 					}
-					at := ((n*t.oh+oy)*t.ow + ox) * t.oc
-					for o := lo; o < hi; o++ {
-						f := w[((o*t.kh+ky)*t.kw+kx)*t.c:][:len(src)]
-						s := acc[at+o] // every product is added by itself, as the reference does
-						for i, v := range src {
-							s += (A(v) - zero) * A(f[i])
-						}
-						acc[at+o] = s
-					}
+					t.acc[at+o] = s
 				}
 			}
 		}
-	})
+	}
 }
 
 func prepareTConv(shape func(*op.Call) (tconv, error)) func(c *op.Call) (op.Run, error) {
@@ -227,7 +239,7 @@ func (t tconv) float(c *op.Call) (op.Run, error) {
 		if x := tensor.Of[float32](c.In[t.data]); vec != nil {
 			vec.Run(c.Pool, x, y)
 		} else {
-			scatter(c, t, x, w, 0, y)
+			scatter[float32, float32, float32]{t, x, w, 0, y}.run(c.Pool)
 		}
 		if bias != nil {
 			add.Run(c.Pool, y, y, bias)
@@ -297,7 +309,7 @@ func tconvInt[T int8 | uint8](c *op.Call, t tconv) (op.Run, error) {
 			bias = tensor.Of[int32](b)
 		}
 		y := tensor.Of[T](c.Out[0])
-		scatter(c, t, tensor.Of[T](c.In[t.data]), w, zx, acc)
+		scatter[T, int16, int32]{t, tensor.Of[T](c.In[t.data]), w, zx, acc}.run(c.Pool)
 		for i, v := range acc {
 			o := i % t.oc
 			if bias != nil {
@@ -382,7 +394,7 @@ func (t tconv) wide(c *op.Call) (op.Run, error) {
 	acc := op.ScratchOf[int64](c, c.Out[0].Len())
 	return func(c *op.Call) error {
 		y := tensor.Of[int16](c.Out[0])
-		scatter(c, t, tensor.Of[int16](c.In[t.data]), w, 0, acc)
+		scatter[int16, int32, int64]{t, tensor.Of[int16](c.In[t.data]), w, 0, acc}.run(c.Pool)
 		for i, v := range acc {
 			y[i] = q.One(v, i%t.oc)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/opmeter/opmeter/internal/liteop/recipe"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // fcShape is the product [rows, in] x [out, in]ᵀ.
@@ -291,19 +292,31 @@ func packedFC[T int8 | uint8](c *op.Call, s fcShape, packed *kernel.PackedQ, zer
 
 // rowFC computes one row of outputs.
 func rowFC(c *op.Call, s fcShape, r int, x []int32, w []int16, q *kernel.Requant) {
-	c.Pool.For(s.out, max(1, 16384/max(1, s.in)), func(lo, hi int) {
-		for o := lo; o < hi; o++ {
-			v := q.One(dot(x, w[o*s.in:][:s.in]), o)
-			switch c.Out[0].Type {
-			case tensor.Int8:
-				tensor.Of[int8](c.Out[0])[r*s.out+o] = int8(v)
-			case tensor.Uint8:
-				tensor.Of[uint8](c.Out[0])[r*s.out+o] = uint8(v)
-			default:
-				tensor.Of[int16](c.Out[0])[r*s.out+o] = int16(v)
-			}
+	workers.Do(c.Pool, s.out, max(1, 16384/max(1, s.in)), rowArgs{c.Out[0], r * s.out, s.in, x, w, q}, rowArgs.outputs)
+}
+
+// rowArgs is what a piece of a row of outputs, which begins at at, needs.
+type rowArgs struct {
+	y      *tensor.Tensor
+	at, in int
+	x      []int32
+	w      []int16
+	q      *kernel.Requant
+}
+
+// outputs computes outputs lo to hi.
+func (t rowArgs) outputs(lo, hi int) {
+	for o := lo; o < hi; o++ {
+		v := t.q.One(dot(t.x, t.w[o*t.in:][:t.in]), o)
+		switch t.y.Type {
+		case tensor.Int8:
+			tensor.Of[int8](t.y)[t.at+o] = int8(v)
+		case tensor.Uint8:
+			tensor.Of[uint8](t.y)[t.at+o] = uint8(v)
+		default:
+			tensor.Of[int16](t.y)[t.at+o] = int16(v)
 		}
-	})
+	}
 }
 
 func dot(x []int32, w []int16) int32 {
@@ -352,19 +365,21 @@ func wideFC(c *op.Call, s fcShape) (op.Run, error) {
 	if p := kernel.NewPacked16(s.out, s.in); s.in > 0 && p.Vectors() {
 		return packedWideFC(c, s, p, w, q), nil
 	}
-	return func(c *op.Call) error {
-		x, y := tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0])
-		c.Pool.For(s.rows*s.out, max(1, 16384/max(1, s.in)), func(lo, hi int) {
-			for i := lo; i < hi; i++ {
-				r, o := i/s.out, i%s.out
-				var acc int64
-				row := x[r*s.in:][:s.in]
-				for k, v := range w[o*s.in:][:s.in] {
-					acc += int64(row[k]) * int64(v)
-				}
-				y[i] = q.One(acc, o)
+	var x, y []int16 // of the run, whose loop is made once
+	sums := func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			r, o := i/s.out, i%s.out
+			var acc int64
+			row := x[r*s.in:][:s.in]
+			for k, v := range w[o*s.in:][:s.in] {
+				acc += int64(row[k]) * int64(v)
 			}
-		})
+			y[i] = q.One(acc, o)
+		}
+	}
+	return func(c *op.Call) error {
+		x, y = tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0])
+		c.Pool.For(s.rows*s.out, max(1, 16384/max(1, s.in)), sums)
 		return nil
 	}, nil
 }

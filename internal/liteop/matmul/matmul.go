@@ -105,7 +105,7 @@ func prepareMatmul(c *op.Call) (op.Run, error) {
 	case x == tensor.Int16 && y == tensor.Int8 && o == tensor.Int16:
 		return matmulQuant[int16, int8](c, t)
 	case x == tensor.Int8 && y == tensor.Int8 && o == tensor.Int32:
-		return t.whole, nil
+		return t.whole(), nil
 	}
 	return nil, op.Unsupported("%v times %v to %v", x, y, o)
 }
@@ -182,48 +182,58 @@ func (t *matmul) hybrid(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// matmulSums calls f with the index and value of every sum of
-// (x-zx)·(y-zy).
-func matmulSums[X, Y int8 | int16](c *op.Call, t *matmul, zx, zy int32, f func(i int, acc int64)) {
-	x, y := tensor.Of[X](c.In[0]), tensor.Of[Y](c.In[1])
-	sxm, sxk, syk, syn := t.k, 1, t.n, 1
+// matmulSums gives f the index and the value of every sum of (x-zx)·(y-zy), in plain Go.
+type matmulSums[X, Y int8 | int16] struct {
+	*matmul
+	x      []X
+	y      []Y
+	zx, zy int32
+	f      func(i int, acc int64)
+}
+
+func (s matmulSums[X, Y]) run(p *workers.Pool) {
+	workers.Each(p, len(s.matmul.x)*s.m, max(1, layer.Grain/max(1, s.n*s.k)), s)
+}
+
+// Piece computes rows lo to hi of all products.
+func (s matmulSums[X, Y]) Piece(lo, hi int) {
+	t := s.matmul
+	sxm, sxk := t.k, 1
 	if t.adjX {
 		sxm, sxk = 1, t.m
 	}
-	if t.adjY {
-		syk, syn = 1, t.k
-	}
-	rows := len(t.x) * t.m
-	c.Pool.For(rows, max(1, layer.Grain/max(1, t.n*t.k)), func(lo, hi int) {
-		acc := make([]int64, t.n)
-		for r := lo; r < hi; r++ {
-			b, m := r/t.m, r%t.m
-			if sxk == 1 && syk == 1 {
-				row := x[t.x[b]+m*t.k:][:t.k]
-				for n := range acc {
-					f(r*t.n+n, offsetDot(row, y[t.y[b]+n*t.k:][:t.k], zx, zy))
-				}
-				continue
+	syn, syk := t.steps()
+	var room [64]int64 // of sums of a row side by side
+	for r := lo; r < hi; r++ {
+		b, m := r/t.m, r%t.m
+		if sxk == 1 && syk == 1 {
+			row := s.x[t.x[b]+m*t.k:][:t.k]
+			for n := range t.n {
+				s.f(r*t.n+n, offsetDot(row, s.y[t.y[b]+n*t.k:][:t.k], s.zx, s.zy))
 			}
+			continue
+		}
+		for n0 := 0; n0 < t.n; n0 += len(room) {
+			acc := room[:min(len(room), t.n-n0)]
 			clear(acc)
 			for k := range t.k {
-				v := int64(x[t.x[b]+m*sxm+k*sxk]) - int64(zx)
-				at := t.y[b] + k*syk
+				v := int64(s.x[t.x[b]+m*sxm+k*sxk]) - int64(s.zx)
+				at := t.y[b] + k*syk + n0*syn
 				if syn == 1 {
-					for n, w := range y[at:][:t.n] {
-						acc[n] += v * (int64(w) - int64(zy))
+					for n, w := range s.y[at:][:len(acc)] {
+						acc[n] += v * (int64(w) - int64(s.zy))
 					}
 					continue
 				}
 				for n := range acc {
-					acc[n] += v * (int64(y[at+n*syn]) - int64(zy))
+					acc[n] += v * (int64(s.y[at+n*syn]) - int64(s.zy))
 				}
 			}
 			for n, a := range acc {
-				f(r*t.n+n, a)
+				s.f(r*t.n+n0+n, a)
 			}
 		}
-	})
+	}
 }
 
 func matmulQuant[X, Y int8 | int16](c *op.Call, t *matmul) (op.Run, error) {
@@ -273,7 +283,6 @@ func matmulQuant[X, Y int8 | int16](c *op.Call, t *matmul) (op.Run, error) {
 		}
 		out[i] = X(min(max(v+zo, lo), hi))
 	}
-	sums := func(c *op.Call) { matmulSums[X, Y](c, t, zx, zy, put) }
 	if w := newWide[Y](c, t, zx, zy, &kernel.Requant16{Mul: ms, Zero: zo, Min: lo, Max: hi}); w != nil {
 		return w.run, nil
 	}
@@ -285,7 +294,7 @@ func matmulQuant[X, Y int8 | int16](c *op.Call, t *matmul) (op.Run, error) {
 	}
 	return func(c *op.Call) error {
 		out = tensor.Of[X](c.Out[0])
-		sums(c)
+		matmulSums[X, Y]{t, tensor.Of[X](c.In[0]), tensor.Of[Y](c.In[1]), zx, zy, put}.run(c.Pool)
 		out = nil
 		return nil
 	}, nil
@@ -505,8 +514,13 @@ func offsetDot[X, Y int8 | int16](x []X, y []Y, zx, zy int32) int64 {
 }
 
 // whole keeps the sums as they are.
-func (t *matmul) whole(c *op.Call) error {
-	out := tensor.Of[int32](c.Out[0])
-	matmulSums[int8, int8](c, t, 0, 0, func(i int, acc int64) { out[i] = int32(acc) })
-	return nil
+func (t *matmul) whole() op.Run {
+	var out []int32
+	put := func(i int, acc int64) { out[i] = int32(acc) }
+	return func(c *op.Call) error {
+		out = tensor.Of[int32](c.Out[0])
+		matmulSums[int8, int8]{t, tensor.Of[int8](c.In[0]), tensor.Of[int8](c.In[1]), 0, 0, put}.run(c.Pool)
+		out = nil
+		return nil
+	}
 }

@@ -285,16 +285,19 @@ func thinProduct(c *op.Call, v *qgemm, b []int32) func(c *op.Call, sums []int32)
 		}
 	}
 	a := op.ScratchOf[int32](c, v.M*v.K)
+	var y []int32 // of the run, whose loop is made once
+	columns := func(lo, hi int) {
+		for j := lo; j < hi; j++ {
+			col := w[j*v.K:][:v.K]
+			for i := range v.M {
+				y[i*v.N+j] = dotInts(a[i*v.K:][:v.K], col)
+			}
+		}
+	}
 	return func(c *op.Call, sums []int32) {
 		quant.Lift(a, c.In[0], quant.Zero(c.In[2]))
-		c.Pool.For(v.N, max(1, 1<<14/v.K), func(lo, hi int) {
-			for j := lo; j < hi; j++ {
-				col := w[j*v.K:][:v.K]
-				for i := range v.M {
-					sums[i*v.N+j] = dotInts(a[i*v.K:][:v.K], col)
-				}
-			}
-		})
+		y = sums
+		c.Pool.For(v.N, max(1, 1<<14/v.K), columns)
 	}
 }
 

@@ -284,19 +284,21 @@ func PrepareQLinearConv(c *op.Call) (op.Run, error) {
 		sums = op.ScratchOf[int32](c, c.Out[0].Len())
 	}
 	area := tensor.Elements(q.Out)
+	var y []byte // of the run, whose loop is made once
+	planes := func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			r.Rows(y, i*area, area, sums[i*area:], area, 1, area, i%q.m)
+		}
+	}
 	return func(c *op.Call) error {
 		r.prepare(c)
-		y := c.Out[0].Data
+		y = c.Out[0].Data
 		if !whole {
 			q.runCodes(c, 0, y, r.Rescale)
 			return nil
 		}
 		q.sums(c, 0, sums)
-		c.Pool.For(q.n*q.m, max(1, 4096/max(area, 1)), func(lo, hi int) {
-			for i := lo; i < hi; i++ {
-				r.Rows(y, i*area, area, sums[i*area:], area, 1, area, i%q.m)
-			}
-		})
+		c.Pool.For(q.n*q.m, max(1, 4096/max(area, 1)), planes)
 		return nil
 	}, nil
 }

@@ -116,6 +116,15 @@ func prepareMaxPoolOf[T tensor.Number](lowest T) elem.Prepare {
 				vec.largest(act)
 			}
 		}
+		most := func(x []T, at [window.MaxSpatial]int) T {
+			m := lowest
+			w.Taps(at[:len(w.Out)], func(pos int) { m = max(m, x[pos]) })
+			return m
+		}
+		var planes largest[T]
+		if vec == nil && !c.Wants(1) && len(w.Out) == 2 {
+			planes = newLargest(w, lowest)
+		}
 		return func(c *op.Call) error {
 			if vec != nil {
 				vec.run(c.Pool, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]))
@@ -126,13 +135,10 @@ func prepareMaxPoolOf[T tensor.Number](lowest T) elem.Prepare {
 			case c.Wants(1):
 				maxPoolIndices(c.Pool, w, lowest, column, x, y, tensor.Of[int64](c.Out[1]))
 			case len(w.Out) == 2:
-				maxPool2D(c.Pool, w, lowest, x, y)
+				planes.x, planes.y = x, y
+				planes.run(c.Pool)
 			default:
-				pooled(c.Pool, w, x, y, func(x []T, at []int) T {
-					m := lowest
-					w.Taps(at, func(pos int) { m = max(m, x[pos]) })
-					return m
-				})
+				pooled[T, T]{w, most, x, y}.run(c.Pool)
 			}
 			switch y := any(y).(type) {
 			case []float32:
@@ -145,39 +151,52 @@ func prepareMaxPoolOf[T tensor.Number](lowest T) elem.Prepare {
 	}
 }
 
-// maxPool2D takes the maximum tap by tap over whole output rows.
-func maxPool2D[T tensor.Number](p *workers.Pool, w *window.Window, lowest T, x, y []T) {
-	in, out := w.In[0]*w.In[1], w.Out[0]*w.Out[1]
-	if out == 0 {
-		return
-	}
-	// first and end bound the output columns for which a tap lies in the input.
-	first, end := make([]int, w.Kernel[1]), make([]int, w.Kernel[1])
-	for k := range first {
+// largest is what a piece of the planes of maxima in two dimensions needs: they are taken tap by tap over whole rows of results.
+type largest[T tensor.Number] struct {
+	w          *window.Window
+	lowest     T
+	first, end []int // by tap: the columns of results for which it lies in the input
+	x, y       []T
+}
+
+func newLargest[T tensor.Number](w *window.Window, lowest T) largest[T] {
+	q := largest[T]{w: w, lowest: lowest, first: make([]int, w.Kernel[1]), end: make([]int, w.Kernel[1])}
+	for k := range q.first {
 		off, s := k*w.Dilation[1]-w.Begin[1], w.Stride[1]
-		first[k] = max(0, (-off+s-1)/s)
-		end[k] = min(w.Out[1], (w.In[1]-off+s-1)/s)
+		q.first[k] = max(0, (-off+s-1)/s)
+		q.end[k] = min(w.Out[1], (w.In[1]-off+s-1)/s)
 	}
-	p.For(len(y)/out, 1, func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			plane := x[i*in:][:in]
-			for oy := range w.Out[0] {
-				row := y[i*out+oy*w.Out[1]:][:w.Out[1]]
-				for j := range row {
-					row[j] = lowest
-				}
-				sy, y0, y1 := w.Span(0, oy)
-				for ky := y0; ky < y1; ky++ {
-					line := plane[(sy+ky*w.Dilation[0])*w.In[1]:][:w.In[1]]
-					for k := range first {
-						if first[k] < end[k] {
-							maxStrided(row[first[k]:end[k]], line[first[k]*w.Stride[1]+k*w.Dilation[1]-w.Begin[1]:], w.Stride[1])
-						}
+	return q
+}
+
+func (q *largest[T]) run(p *workers.Pool) {
+	if out := tensor.Elements(q.w.Out); out > 0 {
+		workers.Each(p, len(q.y)/out, 1, *q)
+	}
+}
+
+// Piece computes planes lo to hi.
+func (q largest[T]) Piece(lo, hi int) {
+	w := q.w
+	in, out := tensor.Elements(w.In), tensor.Elements(w.Out)
+	for i := lo; i < hi; i++ {
+		plane := q.x[i*in:][:in]
+		for oy := range w.Out[0] {
+			row := q.y[i*out+oy*w.Out[1]:][:w.Out[1]]
+			for j := range row {
+				row[j] = q.lowest
+			}
+			sy, y0, y1 := w.Span(0, oy)
+			for ky := y0; ky < y1; ky++ {
+				line := plane[(sy+ky*w.Dilation[0])*w.In[1]:][:w.In[1]]
+				for k, first := range q.first {
+					if first < q.end[k] {
+						maxStrided(row[first:q.end[k]], line[first*w.Stride[1]+k*w.Dilation[1]-w.Begin[1]:], w.Stride[1])
 					}
 				}
 			}
 		}
-	})
+	}
 }
 
 func maxStrided[T tensor.Number](row, line []T, stride int) {

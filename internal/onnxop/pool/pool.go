@@ -41,24 +41,32 @@ func inferPool(c *op.Call) error {
 	return nil
 }
 
-// pooled runs f for every output element of every plane: f is given the plane
-// and the window's position.
-func pooled[T, U tensor.Number](p *workers.Pool, w *window.Window, x []T, y []U, f func(plane []T, at []int) U) {
-	in, out := tensor.Elements(w.In), tensor.Elements(w.Out)
-	if out == 0 {
-		return
+// pooled is what a piece of the planes needs where each output element is f of its plane and of the window's position, of which the first
+// len(w.Out) numbers count.
+type pooled[T, U tensor.Number] struct {
+	w *window.Window
+	f func(plane []T, at [window.MaxSpatial]int) U
+	x []T
+	y []U
+}
+
+func (q pooled[T, U]) run(p *workers.Pool) {
+	if out := tensor.Elements(q.w.Out); out > 0 {
+		workers.Each(p, len(q.y)/out, 1, q)
 	}
-	p.For(len(y)/out, 1, func(lo, hi int) {
-		at := make([]int, len(w.Out))
-		for i := lo; i < hi; i++ {
-			plane, row := x[i*in:][:in], y[i*out:][:out]
-			clear(at)
-			for o := range row {
-				row[o] = f(plane, at)
-				tensor.Next(at, w.Out)
-			}
+}
+
+// Piece computes planes lo to hi.
+func (q pooled[T, U]) Piece(lo, hi int) {
+	in, out := tensor.Elements(q.w.In), tensor.Elements(q.w.Out)
+	for i := lo; i < hi; i++ {
+		plane, row := q.x[i*in:][:in], q.y[i*out:][:out]
+		var at [window.MaxSpatial]int
+		for o := range row {
+			row[o] = q.f(plane, at)
+			tensor.Next(at[:len(q.w.Out)], q.w.Out)
 		}
-	})
+	}
 }
 
 // PrepareAveragePool makes means of windows over [N,C,...].
@@ -78,63 +86,73 @@ func PrepareAveragePool[T tensor.Real](c *op.Call) (op.Run, error) {
 	if vec != nil {
 		counts = sizes(w, include)
 	}
+	mean := func(x []T, at [window.MaxSpatial]int) T {
+		var sum T
+		n := 0
+		w.Taps(at[:len(w.Out)], func(pos int) { sum += x[pos]; n++ })
+		if include {
+			n = w.Cells(at[:len(w.Out)])
+		}
+		if n == 0 {
+			return 0
+		}
+		return sum / T(n)
+	}
 	return func(c *op.Call) error {
 		y := tensor.Of[T](c.Out[0])
 		if vec != nil {
 			y := tensor.Of[float32](c.Out[0])
 			vec.run(c.Pool, tensor.Of[float32](c.In[0]), y)
 			vec.last.Divide(c.Pool, y, counts)
-		} else if len(w.Out) == 2 {
-			averagePool2D(c.Pool, w, include, tensor.Of[T](c.In[0]), y)
+		} else if x := tensor.Of[T](c.In[0]); len(w.Out) == 2 {
+			averages[T]{w, include, x, y}.run(c.Pool)
 		} else {
-			pooled(c.Pool, w, tensor.Of[T](c.In[0]), y, func(x []T, at []int) T {
-				var sum T
-				n := 0
-				w.Taps(at, func(pos int) { sum += x[pos]; n++ })
-				if include {
-					n = w.Cells(at)
-				}
-				if n == 0 {
-					return 0
-				}
-				return sum / T(n)
-			})
+			pooled[T, T]{w, mean, x, y}.run(c.Pool)
 		}
 		elem.Clamp(act, y)
 		return nil
 	}, nil
 }
 
-func averagePool2D[T tensor.Real](p *workers.Pool, w *window.Window, include bool, x, y []T) {
-	in, out := w.In[0]*w.In[1], w.Out[0]*w.Out[1]
-	if out == 0 {
-		return
+// averages is what a piece of the planes of means in two dimensions needs.
+type averages[T tensor.Real] struct {
+	w       *window.Window
+	include bool // padding
+	x, y    []T
+}
+
+func (q averages[T]) run(p *workers.Pool) {
+	if out := tensor.Elements(q.w.Out); out > 0 {
+		workers.Each(p, len(q.y)/out, 1, q)
 	}
-	p.For(len(y)/out, 1, func(lo, hi int) {
-		at := make([]int, 2)
-		for i := lo; i < hi; i++ {
-			plane, row := x[i*in:][:in], y[i*out:][:out]
-			for oy := range w.Out[0] {
-				sy, y0, y1 := w.Span(0, oy)
-				for ox := range w.Out[1] {
-					sx, x0, x1 := w.Span(1, ox)
-					var sum T
-					for ky := y0; ky < y1; ky++ {
-						line := plane[(sy+ky*w.Dilation[0])*w.In[1]:][:w.In[1]]
-						for kx := x0; kx < x1; kx++ {
-							sum += line[sx+kx*w.Dilation[1]]
-						}
+}
+
+// Piece computes planes lo to hi.
+func (q averages[T]) Piece(lo, hi int) {
+	w := q.w
+	in, out := tensor.Elements(w.In), tensor.Elements(w.Out)
+	for i := lo; i < hi; i++ {
+		plane, row := q.x[i*in:][:in], q.y[i*out:][:out]
+		for oy := range w.Out[0] {
+			sy, y0, y1 := w.Span(0, oy)
+			for ox := range w.Out[1] {
+				sx, x0, x1 := w.Span(1, ox)
+				var sum T
+				for ky := y0; ky < y1; ky++ {
+					line := plane[(sy+ky*w.Dilation[0])*w.In[1]:][:w.In[1]]
+					for kx := x0; kx < x1; kx++ {
+						sum += line[sx+kx*w.Dilation[1]]
 					}
-					n := max(y1-y0, 0) * max(x1-x0, 0)
-					if include {
-						at[0], at[1] = oy, ox
-						n = w.Cells(at)
-					}
-					row[oy*w.Out[1]+ox] = sum / T(max(n, 1))
 				}
+				n := max(y1-y0, 0) * max(x1-x0, 0)
+				if q.include {
+					at := [2]int{oy, ox}
+					n = w.Cells(at[:])
+				}
+				row[oy*w.Out[1]+ox] = sum / T(max(n, 1))
 			}
 		}
-	})
+	}
 }
 
 func prepareLpPool[T tensor.Real](c *op.Call) (op.Run, error) {
@@ -143,12 +161,13 @@ func prepareLpPool[T tensor.Real](c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	order := normOrder(c)
+	norm := func(x []T, at [window.MaxSpatial]int) T {
+		var sum float64
+		w.Taps(at[:len(w.Out)], func(pos int) { sum += Power(float64(x[pos]), order) })
+		return T(math.Pow(sum, 1/order))
+	}
 	return func(c *op.Call) error {
-		pooled(c.Pool, w, tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]), func(x []T, at []int) T {
-			var sum float64
-			w.Taps(at, func(pos int) { sum += Power(float64(x[pos]), order) })
-			return T(math.Pow(sum, 1/order))
-		})
+		pooled[T, T]{w, norm, tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])}.run(c.Pool)
 		return nil
 	}, nil
 }
