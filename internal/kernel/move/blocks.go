@@ -208,28 +208,39 @@ func (p *mapping[T]) rows(lo, hi int) {
 			rest /= len(a)
 			stride *= m.Shape[i]
 		}
-		for _, s := range near[first:min(len(near), first+hi-r)] {
-			if d := p.dst[r*width : (r+1)*width]; base < 0 || s < 0 {
-				set(d, p.value)
-			} else {
-				mapRow(d, p.src[(base+s*n)*m.inner:(base+s*n+n)*m.inner], p.value, m.runs)
+		for at := near[first:min(len(near), first+hi-r)]; len(at) > 0; {
+			if base < 0 || at[0] < 0 {
+				set(p.dst[r*width:(r+1)*width], p.value)
+				r, at = r+1, at[1:]
+				continue
 			}
-			r++
+			// Rows that follow each other on both sides go together.
+			k := 1
+			for k < len(at) && at[k] == at[0]+k {
+				k++
+			}
+			p.together(r*width, (base+at[0]*n)*m.inner, k, width, n*m.inner)
+			r, at = r+k, at[k:]
 		}
+	}
+}
+
+// together fills k rows of width elements from do on, from rows of n elements from so on.
+func (p *mapping[T]) together(do, so, k, width, n int) {
+	for _, s := range p.m.runs {
+		switch {
+		case s.from < 0:
+			setRows(p.dst[do:], k, width, s.n, p.value)
+		case s.n <= shortLine || s.n*wordsOf[T]() <= mostRow && wordsOf[T]() > 0:
+			shortLines(p.dst, p.src, do, so+s.from, k, width, n, s.n, 1, 1)
+		default:
+			for i := range k {
+				copy(p.dst[do+i*width:][:s.n], p.src[so+s.from+i*n:])
+			}
+		}
+		do += s.n
 	}
 }
 
 // only is an axis of one element.
 var only = []int{0}
-
-// mapRow fills one row.
-func mapRow[T any](dst, src []T, value T, runs []span) {
-	for _, r := range runs {
-		if r.from < 0 {
-			set(dst[:r.n], value)
-		} else {
-			copy(dst[:r.n], src[r.from:])
-		}
-		dst = dst[r.n:]
-	}
-}

@@ -262,6 +262,32 @@ func set[T any](s []T, v T) {
 	}
 }
 
+// setRows fills n elements of each of m rows, which lie step apart, with v.
+func setRows[T any](s []T, m, step, n int, v T) {
+	at := 0
+	switch {
+	case n > 8:
+		for range m {
+			set(s[at:at+n], v)
+			at += step
+		}
+	case n >= 4:
+		for range m {
+			d := s[at : at+n]
+			*(*[4]T)(d) = [4]T{v, v, v, v}
+			*(*[4]T)(d[n-4:]) = [4]T{v, v, v, v}
+			at += step
+		}
+	default:
+		for range m {
+			for i := range s[at : at+n] {
+				s[at+i] = v
+			}
+			at += step
+		}
+	}
+}
+
 // Copy copies as many bytes as both have.
 func Copy(pool *workers.Pool, dst, src []byte) {
 	n := min(len(dst), len(src))
