@@ -9,44 +9,76 @@ import (
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
-// borders lets convolutions see zeros around their pictures that the file writes with Pad.
+// borders lets convolutions see zeros around their pictures that the file writes with an operator of its own. Sums of TFLite stay the same to
+// the bit: they begin with zero, and a zero times a number that is finite leaves them as they are.
 func borders(g *Graph) {
-	if g.model.Format != "onnx" {
-		return
-	}
 	uses := g.readers()
 	for i := range g.Tasks {
 		t := &g.Tasks[i]
 		c := t.Node
-		if t.State != Runs || t.asIs || t.Dynamic || c.Domain != graph.ONNX || c.Op != "Conv" || len(c.Inputs) < 2 || c.Inputs[0] < 0 || uses[c.Inputs[0]] != 1 {
+		if t.State != Runs || t.asIs || t.Dynamic || len(c.Inputs) < 2 || c.Inputs[0] < 0 || uses[c.Inputs[0]] != 1 {
 			continue
 		}
 		j := g.maker[c.Inputs[0]] - 1
 		if j < 0 {
 			continue
 		}
-		pads := g.zeros(j)
-		w := g.value(c.Inputs[1])
-		if pads == nil || !whole(w) || len(pads) != 2*w.Rank()-4 {
-			continue
-		}
-		if pads = joinBorders(c.Attrs, pads, w.Shape[2:]); pads == nil {
+		attrs := g.bordered(c, j)
+		if attrs == nil {
 			continue
 		}
 		m := *c
 		m.Inputs = slices.Clone(c.Inputs)
 		m.Inputs[0] = g.Tasks[j].Node.Inputs[0]
-		m.Attrs = maps.Clone(c.Attrs)
-		if m.Attrs == nil {
-			m.Attrs = graph.Attrs{}
-		}
-		delete(m.Attrs, "auto_pad")
-		m.Attrs["pads"] = pads
+		m.Attrs = attrs
 		g.replace(i, &m, j)
 		t.Lowered = true
 	}
 	g.Settle()
 }
+
+// bordered are the attributes of convolution c that sees what task j puts around its picture; nil where it cannot.
+func (g *Graph) bordered(c *graph.Node, j int) graph.Attrs {
+	w := g.value(c.Inputs[1])
+	if !whole(w) {
+		return nil
+	}
+	attrs := maps.Clone(c.Attrs)
+	if attrs == nil {
+		attrs = graph.Attrs{}
+	}
+	switch {
+	case c.Domain == graph.ONNX && c.Op == "Conv":
+		pads := g.zeros(j)
+		if pads == nil || len(pads) != 2*w.Rank()-4 {
+			return nil
+		}
+		if pads = joinBorders(c.Attrs, pads, w.Shape[2:]); pads == nil {
+			return nil
+		}
+		delete(attrs, "auto_pad")
+		attrs["pads"] = pads
+	case c.Domain == graph.TFLite && (c.Op == "CONV_2D" || c.Op == "DEPTHWISE_CONV_2D"):
+		pads := g.liteZeros(j)
+		if pads == nil || w.Rank() != 4 || c.Attrs.Str("padding", "SAME") != "VALID" || !g.keeps(c) {
+			return nil
+		}
+		for k := range pads {
+			reach := w.Shape[1+k%2] - 1
+			reach *= max(1, c.Attrs.Int([]string{"dilation_h_factor", "dilation_w_factor"}[k%2], 1))
+			if pads[k] > int64(reach) {
+				return nil
+			}
+		}
+		attrs[attrPads] = pads
+	default:
+		return nil
+	}
+	return attrs
+}
+
+// attrPads is what convolutions of TFLite see around their picture: rows before, columns before, rows after, columns after.
+const attrPads = "opmeter.pads"
 
 // joinBorders adds pads to those of a convolution with the attributes and the window; nil where these are found when it runs, or
 // where a window would see nothing else.
@@ -125,6 +157,62 @@ func (g *Graph) zeros(i int) []int64 {
 		}
 	}
 	return out
+}
+
+// liteZeros is zeros for PAD and PADV2 of TFLite, whose pictures have their channels last; codes are padded with that of zero.
+func (g *Graph) liteZeros(i int) []int64 {
+	n := g.Tasks[i].Node
+	if !g.plain(i) || n.Op != "PAD" && n.Op != "PADV2" || len(n.Inputs) < 2 || n.Inputs[0] < 0 {
+		return nil
+	}
+	x, y := g.value(n.Inputs[0]), g.value(n.Outputs[0])
+	if x == nil || y == nil || x.Type != y.Type || x.Rank() != 4 || !sameCodes(x.Quant, y.Quant) {
+		return nil
+	}
+	zero := 0.0
+	if x.Quant != nil && len(x.Quant.Zero) == 1 {
+		zero = float64(x.Quant.Zero[0])
+	}
+	if n.Op == "PADV2" {
+		if v, _ := g.constantInput(n, 2); v == nil || v.Type != x.Type || v.Len() != 1 || tensor.At(v, 0) != zero {
+			return nil
+		}
+	}
+	pads, ok := g.integers(n, 1)
+	if !ok || len(pads) != 8 || slices.Min(pads) < 0 || pads[0]+pads[1]+pads[6]+pads[7] > 0 {
+		return nil
+	}
+	return []int64{int64(pads[2]), int64(pads[4]), int64(pads[3]), int64(pads[5])}
+}
+
+// sameCodes tells whether codes mean the same numbers.
+func sameCodes(a, b *tensor.Quant) bool {
+	return a == b || a != nil && b != nil && slices.Equal(a.Scale, b.Scale) && slices.Equal(a.Zero, b.Zero)
+}
+
+// keeps tells whether a convolution of TFLite has the same sums whether it sees zeros or leaves them out: with codes, and with finite weights.
+func (g *Graph) keeps(c *graph.Node) bool {
+	switch x := g.value(c.Inputs[0]); {
+	case x == nil:
+		return false
+	case x.Type == tensor.Float32:
+		return g.value(c.Inputs[1]).Type == tensor.Float32 && g.finite(c.Inputs[1])
+	default:
+		return x.Type == tensor.Int8 || x.Type == tensor.Uint8 || x.Type == tensor.Int16
+	}
+}
+
+// finite tells whether a value is a constant of float32 without infinities and such as are no numbers.
+func (g *Graph) finite(id int) bool {
+	if !g.Fixed[id] || g.compute(id, g.opts.FoldBytes, 0) != nil {
+		return false
+	}
+	for _, v := range tensor.Of[float32](g.Values[id]) {
+		if v-v != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // constantInput is the constant that is input k of a node, nil for what is none, and whether there is such an input.

@@ -214,12 +214,16 @@ func (p *mapping[T]) rows(lo, hi int) {
 				r, at = r+1, at[1:]
 				continue
 			}
-			// Rows that follow each other on both sides go together.
+			// Rows that follow each other on both sides go together, and at once where they are whole.
 			k := 1
 			for k < len(at) && at[k] == at[0]+k {
 				k++
 			}
-			p.together(r*width, (base+at[0]*n)*m.inner, k, width, n*m.inner)
+			if do, so := r*width, (base+at[0]*n)*m.inner; len(m.runs) == 1 && m.runs[0].from == 0 && width == n*m.inner {
+				copy(p.dst[do:do+k*width], p.src[so:])
+			} else {
+				p.together(do, so, k, width, n*m.inner)
+			}
 			r, at = r+k, at[k:]
 		}
 	}

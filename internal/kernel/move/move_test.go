@@ -111,7 +111,7 @@ func numbered(width, n int) Slice {
 	return s
 }
 
-// TestMaps compares with taking one element after the other.
+// TestMaps compares with taking one element after the other, for all widths, with axes that are padded and axes of any places.
 func TestMaps(t *testing.T) {
 	t.Parallel()
 	pool := workers.New(2, nil)
@@ -119,21 +119,29 @@ func TestMaps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rank := rapid.IntRange(0, 4).Draw(t, "rank")
 		shape := rapid.SliceOfN(rapid.IntRange(1, 6), rank, rank).Draw(t, "shape")
+		if rank > 0 && rapid.Bool().Draw(t, "long") {
+			shape[rank-1] = rapid.IntRange(1, 70).Draw(t, "last")
+		}
 		axes, out := make([][]int, rank), make([]int, rank)
 		for i, n := range shape {
-			axes[i] = seq(n)
-			if rapid.Bool().Draw(t, "mapped") {
+			switch axes[i] = seq(n); rapid.IntRange(0, 2).Draw(t, "mapped") {
+			case 0:
 				axes[i] = rapid.SliceOfN(rapid.IntRange(-1, n-1), 0, 9).Draw(t, "axis")
+			case 1:
+				before, after := rapid.IntRange(0, 3).Draw(t, "before"), rapid.IntRange(0, 10).Draw(t, "after")
+				axes[i] = slices.Concat(slices.Repeat([]int{-1}, before), axes[i], slices.Repeat([]int{-1}, after))
 			}
 			out[i] = len(axes[i])
 		}
-		src := make([]uint16, tensor.Elements(shape))
+		width := rapid.SampledFrom([]int{1, 2, 4, 8, 16}).Draw(t, "width")
+		src := make([]byte, tensor.Elements(shape)*width)
 		for i := range src {
-			src[i] = uint16(i + 1)
+			src[i] = byte(i + i/251)
 		}
-		want, got := make([]uint16, tensor.Elements(out)), make([]uint16, tensor.Elements(out))
+		value := bytes.Repeat([]byte{99}, width)
+		want, got := make([]byte, tensor.Elements(out)*width), make([]byte, tensor.Elements(out)*width)
 		st := tensor.Strides(shape)
-		for i := range want {
+		for i := range len(want) / width {
 			at, inside := 0, true
 			for k, r := rank-1, i; k >= 0; k-- {
 				s := axes[k][r%out[k]]
@@ -141,19 +149,15 @@ func TestMaps(t *testing.T) {
 				inside = inside && s >= 0
 				at += s * st[k]
 			}
-			want[i] = 999
+			from := value
 			if inside {
-				want[i] = src[at]
+				from = src[at*width:]
 			}
+			copy(want[i*width:(i+1)*width], from)
 		}
-		of := func(v []uint16) Slice {
-			x := tensor.From(tensor.Uint16, []int{len(v)}, v)
-			return Slice{Bytes: x.Data, Width: 2}
-		}
-		y := of(got)
-		NewMaps(shape, axes).Run(pool, y, of(src), of([]uint16{999}))
-		if diff := cmp.Diff(of(want).Bytes, y.Bytes); diff != "" {
-			t.Fatalf("shape %v, axes %v: %s", shape, axes, diff)
+		NewMaps(shape, axes).Run(pool, Slice{Bytes: got, Width: width}, Slice{Bytes: src, Width: width}, Slice{Bytes: value, Width: width})
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("shape %v, axes %v, width %d: %s", shape, axes, width, diff)
 		}
 	})
 }

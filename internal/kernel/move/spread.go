@@ -28,11 +28,11 @@ func spreads[T any](p *Plan) bool {
 }
 
 // spread copies the first of m lines of n elements, of which single elements fill lines if ss is 0. It returns how many: what it writes over the end of
-// a line must not reach over that of the last one.
+// a line must not reach over that of the last one, and there are loops for short lines only.
 func spread[T any](dst, src []T, do, so, m, sm, n, ss int) int {
-	w := wordsOf[T]()
+	w, k := wordsOf[T](), simd.SpreadKernels()
 	all := m * n * w
-	if all < simd.SpreadRow {
+	if k == nil || all < simd.SpreadRow || n*w > simd.SpreadRow || sm < 0 || ss > 1 || ss == 0 && w > 1 {
 		return 0
 	}
 	rows := (all-simd.SpreadRow)/(n*w) + 1
@@ -40,7 +40,7 @@ func spread[T any](dst, src []T, do, so, m, sm, n, ss int) int {
 	from := src[so : so+(m-1)*sm+1+(n-1)*ss]
 	d := unsafe.Slice((*float32)(unsafe.Pointer(&to[0])), len(to)*w)
 	s := unsafe.Slice((*float32)(unsafe.Pointer(&from[0])), len(from)*w)
-	if k := simd.SpreadKernels(); ss == 0 {
+	if ss == 0 {
 		k.Ones(d, s, rows, n, sm)
 	} else {
 		k.Lines(d, s, rows, n*w, sm*w)
