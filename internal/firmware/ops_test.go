@@ -215,6 +215,34 @@ func TestConvolutions(t *testing.T) {
 	}
 }
 
+// TestBorders are convolutions that see what a PAD of their own puts around their picture, on each side another number of lines.
+func TestBorders(t *testing.T) {
+	t.Parallel()
+	for _, a := range activations {
+		t.Run(fmt.Sprint(a.t, " with bias of ", a.b), func(t *testing.T) {
+			t.Parallel()
+			n := newNet(1)
+			for i, z := range a.zeros {
+				qx, qo := affine(z, 0.02), affine(a.zeros[n.r.IntN(len(a.zeros))], 0.3)
+				for _, pads := range [][4]int32{{1, 1, 1, 1}, {0, 1, 0, 1}, {2, 0, 1, 2}} {
+					for _, c := range []int{3, 17} {
+						attrs := graph.Attrs{"stride_h": int64(1 + i%2), "stride_w": int64(2 - i%2), "padding": "VALID", "fused_activation_function": "RELU"}
+						at := n.constant(tensor.From(tensor.Int32, []int{4, 2}, []int32{0, 0, pads[0], pads[1], pads[2], pads[3], 0, 0}))
+						padded := func() int {
+							p := n.node("PAD", nil, a.t, qx, n.input(a.t, qx, 1, 6, 7, c), at)
+							n.g.Outputs = n.g.Outputs[:len(n.g.Outputs)-1] // read by the convolution alone
+							return p
+						}
+						n.node("CONV_2D", attrs, a.t, qo, padded(), n.random(a.w, affine(0, 0.01), 5, 3, 3, c), n.random(a.b, nil, 5))
+						n.node("DEPTHWISE_CONV_2D", attrs, a.t, qo, padded(), n.random(a.w, affine(0, 0.01), 1, 3, 3, c), n.random(a.b, nil, c))
+					}
+				}
+			}
+			try(t, n)
+		})
+	}
+}
+
 func TestTransposeConvolutions(t *testing.T) {
 	t.Parallel()
 	n := newNet(2)
