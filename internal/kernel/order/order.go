@@ -9,6 +9,7 @@ import (
 	"math/bits"
 	"slices"
 	"sort"
+	"sync"
 
 	"github.com/opmeter/opmeter/internal/workers"
 )
@@ -54,33 +55,54 @@ func (l Lines) TopK(pool *workers.Pool, at []int, keys []uint64, k int, largest 
 	if len(at) == 0 {
 		return
 	}
-	flip := uint64(0)
+	q := topArgs{l: l, at: at, keys: keys, k: k}
 	if largest {
-		flip = math.MaxUint64
+		q.flip = math.MaxUint64
 	}
-	pool.For(l.Outer*l.Inner, max(1, 1<<13/l.N), func(lo, hi int) {
-		var room, spare []uint64
-		var entries []entry
-		for line := lo; line < hi; line++ {
-			o, in := line/l.Inner, line%l.Inner
-			own := keys[o*l.N*l.Inner+in:]
-			put := func(j, i int) { at[(o*k+j)*l.Inner+in] = (o*l.N+i)*l.Inner + in }
-			if k > l.N/4 {
-				if words := l.words(room, own, flip); len(words) > 0 {
-					room, spare = words, slices.Grow(spare[:0], l.N)[:l.N]
-					low := bits.Len(uint(l.N - 1))
-					for j, w := range bestWords(words, spare, k, low) {
-						put(j, int(w&(1<<low-1)))
-					}
-					continue
+	workers.Do(pool, l.Outer*l.Inner, max(1, 1<<13/l.N), q, topArgs.lines)
+}
+
+// topArgs is what a piece of [Lines.TopK] needs; flip is what turns the order of keys.
+type topArgs struct {
+	l    Lines
+	at   []int
+	keys []uint64
+	k    int
+	flip uint64
+}
+
+// topRoom is what a line is sorted in.
+type topRoom struct {
+	words, spare []uint64
+	entries      []entry
+}
+
+var topRooms = sync.Pool{New: func() any { return new(topRoom) }}
+
+// lines writes those of lines lo to hi.
+func (q topArgs) lines(lo, hi int) {
+	l, k := q.l, q.k
+	r := topRooms.Get().(*topRoom)
+	for line := lo; line < hi; line++ {
+		o, in := line/l.Inner, line%l.Inner
+		own := q.keys[o*l.N*l.Inner+in:]
+		put := func(j, i int) { q.at[(o*k+j)*l.Inner+in] = (o*l.N+i)*l.Inner + in }
+		if k > l.N/4 {
+			if words := l.words(r.words, own, q.flip); len(words) > 0 {
+				r.words, r.spare = words, slices.Grow(r.spare[:0], l.N)[:l.N]
+				low := bits.Len(uint(l.N - 1))
+				for j, w := range bestWords(words, r.spare, k, low) {
+					put(j, int(w&(1<<low-1)))
 				}
-			}
-			entries = l.best(entries[:0], own, flip, k)
-			for j, e := range entries {
-				put(j, e.i)
+				continue
 			}
 		}
-	})
+		r.entries = l.best(r.entries[:0], own, q.flip, k)
+		for j, e := range r.entries {
+			put(j, e.i)
+		}
+	}
+	topRooms.Put(r)
 }
 
 // words are the keys of a line, without the bits that they have in common, with their places below them: these sort faster. There are none

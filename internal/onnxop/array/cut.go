@@ -204,47 +204,60 @@ func inferTrilu(c *op.Call) error {
 }
 
 func prepareTrilu(c *op.Call) (op.Run, error) {
-	upper := c.Node.Attrs.Bool("upper", true)
+	x := c.In[0].Shape
+	r := len(x)
+	t := triangle{upper: c.Node.Attrs.Bool("upper", true), rows: x[r-2], cols: x[r-1]}
+	w := 1
+	if c.In[0].Type != tensor.String {
+		w = c.In[0].Type.Bits() / 8
+	}
+	var from, to []byte // of the run, whose loop is made once
+	rows := func(lo, hi int) { keepRows(&t, from, to, w, lo, hi) }
 	return func(c *op.Call) error {
-		k := 0
-		if c.Has(1) {
-			v, err := op.Ints(c.In[1])
-			if err != nil {
-				return err
+		if t.k = 0; c.Has(1) {
+			if !c.In[1].Type.IsInteger() {
+				return fmt.Errorf("%v tensor where integers are expected", c.In[1].Type)
 			}
-			k = v[0]
+			var k [1]int64
+			tensor.Read(k[:], c.In[1], 0)
+			t.k = int(k[0])
 		}
 		x, y := c.In[0], c.Out[0]
-		r := x.Rank()
-		rows, cols := x.Shape[r-2], x.Shape[r-1]
-		if cols == 0 {
+		if t.cols == 0 {
 			return nil
-		}
-		keep := func(row int) (lo, hi int) {
-			// Clamping k first keeps the sums small for any k.
-			d := row%rows + min(max(k, -rows), cols)
-			if upper {
-				return min(max(d, 0), cols), cols
-			}
-			return 0, min(max(d+1, 0), cols)
 		}
 		if x.Type == tensor.String {
-			triangle(x.Strings, y.Strings, cols, 0, len(x.Strings)/cols, keep)
+			keepRows(&t, x.Strings, y.Strings, 1, 0, len(x.Strings)/t.cols)
 			return nil
 		}
-		w := x.Type.Bits() / 8
-		wide := func(row int) (int, int) { lo, hi := keep(row); return lo * w, hi * w }
-		c.Pool.For(x.Len()/cols, max(1, 1<<15/cols), func(lo, hi int) {
-			triangle(x.Data, y.Data, cols*w, lo, hi, wide)
-		})
+		from, to = x.Data, y.Data
+		c.Pool.For(x.Len()/t.cols, max(1, 1<<15/t.cols), rows)
 		return nil
 	}, nil
 }
 
-// triangle copies the kept part of rows lo to hi and clears the rest.
-func triangle[T any](x, y []T, cols, lo, hi int, keep func(row int) (lo, hi int)) {
+// triangle is what Trilu keeps of a matrix: what lies on diagonal k, and above it or below it.
+type triangle struct {
+	upper         bool
+	k, rows, cols int
+}
+
+// kept is what is kept of a row.
+func (t *triangle) kept(row int) (lo, hi int) {
+	// Clamping k first keeps the sums small for any k.
+	d := row%t.rows + min(max(t.k, -t.rows), t.cols)
+	if t.upper {
+		return min(max(d, 0), t.cols), t.cols
+	}
+	return 0, min(max(d+1, 0), t.cols)
+}
+
+// keepRows copies the kept part of rows lo to hi, whose elements take w places, and clears the rest.
+func keepRows[T any](t *triangle, x, y []T, w, lo, hi int) {
+	cols := t.cols * w
 	for row := lo; row < hi; row++ {
-		a, b := keep(row)
+		a, b := t.kept(row)
+		a, b = a*w, b*w
 		src, dst := x[row*cols:(row+1)*cols], y[row*cols:(row+1)*cols]
 		clear(dst[:a])
 		copy(dst[a:b], src[a:b])

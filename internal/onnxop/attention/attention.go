@@ -168,6 +168,10 @@ func prepareAttention[T tensor.Real](c *op.Call) (op.Run, error) {
 	if c.Has(atNonpad) || t.causal || t.left >= 0 || t.right >= 0 || c.Has(atMask) && t.maskCols < t.total() {
 		a.Span = p.span
 	}
+	var qk []T // of the run, which takes copies of scores
+	if c.Wants(3) {
+		a.Trace = func(b, h, i int, s []T) { copy(qk[((b*t.heads+h)*t.rows+i)*t.total():], s) }
+	}
 	return func(c *op.Call) error {
 		var views [4]Heads[T]
 		views[0] = ViewOf(tensor.Of[T](c.In[atQ]), t.packed, t.rows, t.heads, t.size)
@@ -185,8 +189,7 @@ func prepareAttention[T tensor.Real](c *op.Call) (op.Run, error) {
 			return err
 		}
 		if c.Wants(3) {
-			qk := tensor.Of[T](c.Out[3])
-			a.Trace = func(b, h, i int, s []T) { copy(qk[((b*t.heads+h)*t.rows+i)*t.total():], s) }
+			qk = tensor.Of[T](c.Out[3])
 		}
 		a.Run(c.Pool, views[0], views[1], views[2], views[3])
 		return nil

@@ -203,17 +203,20 @@ func PrepareLinearAttention(c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	state := op.ScratchOf[float32](c, tensor.Elements(t.state()))
+	reads := op.ScratchOf[float32](c, t.batch*t.kvHeads*t.vsize)
+	var run *op.Call // whose loop is made once
+	heads := func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			t.run(run, i/t.kvHeads, i%t.kvHeads, state[i*t.size*t.vsize:][:t.size*t.vsize], reads[i*t.vsize:][:t.vsize])
+		}
+	}
 	return func(c *op.Call) error {
+		run = c
 		clear(state)
 		if past := elem.Elements[float32](c, 3); past != nil {
 			copy(state, past)
 		}
-		c.Pool.For(t.batch*t.kvHeads, 1, func(lo, hi int) {
-			read := make([]float32, t.vsize)
-			for i := lo; i < hi; i++ {
-				t.run(c, i/t.kvHeads, i%t.kvHeads, state[i*t.size*t.vsize:][:t.size*t.vsize], read)
-			}
-		})
+		c.Pool.For(t.batch*t.kvHeads, 1, heads)
 		if c.Wants(1) {
 			copy(tensor.Of[float32](c.Out[1]), state)
 		}

@@ -92,34 +92,36 @@ func prepareRotary[T tensor.Real](c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(c *op.Call) error {
-		x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
-		cos, sin := tensor.Of[T](c.In[1]), tensor.Of[T](c.In[2])
-		var ids []int
-		if c.Has(3) {
-			var err error
-			if ids, err = op.Ints(c.In[3]); err != nil {
-				return err
+	var ids []int64
+	if c.Has(3) {
+		ids = op.ScratchOf[int64](c, r.Batch*r.Rows)
+	}
+	var from, to Heads[T] // of the run, whose loop is made once
+	var cos, sin []T
+	n := r.Dim / 2
+	turn := func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			p := i
+			if ids != nil {
+				p = int(ids[i])
 			}
+			for h := range r.Heads {
+				Turn(&r.Rotary, to.At(i/r.Rows, h, i%r.Rows, r.Size), from.At(i/r.Rows, h, i%r.Rows, r.Size), cos[p*n:][:n], sin[p*n:][:n])
+			}
+		}
+	}
+	return func(c *op.Call) error {
+		cos, sin = tensor.Of[T](c.In[1]), tensor.Of[T](c.In[2])
+		if ids != nil {
+			tensor.Read(ids, c.In[3], 0)
 			for _, p := range ids {
-				if p < 0 || p >= c.In[1].Shape[0] {
+				if p < 0 || p >= int64(c.In[1].Shape[0]) {
 					return fmt.Errorf("position %d of %d", p, c.In[1].Shape[0])
 				}
 			}
 		}
-		from, to := ViewOf(x, r.Packed, r.Rows, r.Heads, r.Size), ViewOf(y, r.Packed, r.Rows, r.Heads, r.Size)
-		n := r.Dim / 2
-		c.Pool.For(r.Batch*r.Rows, max(1, 1<<12/max(r.Heads*r.Size, 1)), func(lo, hi int) {
-			for i := lo; i < hi; i++ {
-				p := i
-				if ids != nil {
-					p = ids[i]
-				}
-				for h := range r.Heads {
-					Turn(&r.Rotary, to.At(i/r.Rows, h, i%r.Rows, r.Size), from.At(i/r.Rows, h, i%r.Rows, r.Size), cos[p*n:][:n], sin[p*n:][:n])
-				}
-			}
-		})
+		from, to = ViewOf(tensor.Of[T](c.In[0]), r.Packed, r.Rows, r.Heads, r.Size), ViewOf(tensor.Of[T](c.Out[0]), r.Packed, r.Rows, r.Heads, r.Size)
+		c.Pool.For(r.Batch*r.Rows, max(1, 1<<12/max(r.Heads*r.Size, 1)), turn)
 		return nil
 	}, nil
 }
@@ -229,36 +231,41 @@ func PrepareCausalConv[T tensor.Real](c *op.Call) (op.Run, error) {
 	k := c.In[1].Shape[2]
 	silu := c.Node.Attrs.Str("activation", "none") != "none"
 	line := op.ScratchOf[T](c, batch*ch*(n+k-1))
-	return func(c *op.Call) error {
-		x, w, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.Out[0])
-		bias, past := elem.Elements[T](c, 2), elem.Elements[T](c, 3)
-		c.Pool.For(batch*ch, max(1, 1<<12/max(n*k, 1)), func(lo, hi int) {
-			for i := lo; i < hi; i++ {
-				l := line[i*(n+k-1):][:n+k-1]
-				clear(l[:k-1])
-				if past != nil {
-					copy(l, past[i*(k-1):][:k-1])
-				}
-				copy(l[k-1:], x[i*n:][:n])
-				taps, out := w[i%ch*k:][:k], y[i*n:][:n]
-				for t := range out {
-					var s T
-					if bias != nil {
-						s = bias[i%ch]
-					}
-					for j, v := range taps {
-						s += v * l[t+j]
-					}
-					if silu {
-						s = T(float64(s) / (1 + math.Exp(-float64(s))))
-					}
-					out[t] = s
-				}
-				if c.Wants(1) {
-					copy(tensor.Of[T](c.Out[1])[i*(k-1):][:k-1], l[n:])
-				}
+	var x, w, y, bias, past, state []T // of the run, whose loop is made once
+	lines := func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			l := line[i*(n+k-1):][:n+k-1]
+			clear(l[:k-1])
+			if past != nil {
+				copy(l, past[i*(k-1):][:k-1])
 			}
-		})
+			copy(l[k-1:], x[i*n:][:n])
+			taps, out := w[i%ch*k:][:k], y[i*n:][:n]
+			for t := range out {
+				var s T
+				if bias != nil {
+					s = bias[i%ch]
+				}
+				for j, v := range taps {
+					s += v * l[t+j]
+				}
+				if silu {
+					s = T(float64(s) / (1 + math.Exp(-float64(s))))
+				}
+				out[t] = s
+			}
+			if state != nil {
+				copy(state[i*(k-1):][:k-1], l[n:])
+			}
+		}
+	}
+	return func(c *op.Call) error {
+		x, w, y = tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.Out[0])
+		bias, past, state = elem.Elements[T](c, 2), elem.Elements[T](c, 3), nil
+		if c.Wants(1) {
+			state = tensor.Of[T](c.Out[1])
+		}
+		c.Pool.For(batch*ch, max(1, 1<<12/max(n*k, 1)), lines)
 		return nil
 	}, nil
 }

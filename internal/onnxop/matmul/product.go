@@ -50,52 +50,65 @@ func PlainGemm[T tensor.Real | int32 | int64 | uint32 | uint64](p *workers.Pool,
 	if g.TransA {
 		si, sk = 1, lda
 	}
-	at := func(i, k int) T { return a[i*si+k*sk] }
-	lines := g.TransB || g.N == 1 && ldb == 1 // columns of b are lines of memory
-	folds := simd.FoldKernels()
-	p.For(g.M, max(1, 1<<15/max(g.N*g.K, 1)), func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			row := c[i*ldc:][:g.N]
-			if !g.Accumulate {
-				clear(row)
-			}
-			if lines {
-				for j := range row {
-					line := b[j*ldb:][:g.K]
-					if sk == 1 {
-						if sum, ok := simd.Dot(folds, a[i*si:][:g.K], line); ok {
-							row[j] += sum
-							continue
-						}
+	q := plainProduct[T]{m: g, a: a, b: b, c: c, si: si, sk: sk, ldb: ldb, ldc: ldc, lines: g.TransB || g.N == 1 && ldb == 1, folds: simd.FoldKernels()}
+	workers.Each(p, g.M, max(1, 1<<15/max(g.N*g.K, 1)), q)
+}
+
+// plainProduct is what a piece of [PlainGemm] needs.
+type plainProduct[T tensor.Real | int32 | int64 | uint32 | uint64] struct {
+	m        Matrices
+	a, b, c  []T
+	si, sk   int // from row to row and from element to element of a
+	ldb, ldc int
+	lines    bool // columns of b are lines of memory
+	folds    *simd.Folds
+}
+
+// Piece computes rows lo to hi.
+func (q plainProduct[T]) Piece(lo, hi int) {
+	g, a, b, si, sk, ldb := &q.m, q.a, q.b, q.si, q.sk, q.ldb
+	for i := lo; i < hi; i++ {
+		row := q.c[i*q.ldc:][:g.N]
+		if !g.Accumulate {
+			clear(row)
+		}
+		if q.lines {
+			for j := range row {
+				line := b[j*ldb:][:g.K]
+				if sk == 1 {
+					if sum, ok := simd.Dot(q.folds, a[i*si:][:g.K], line); ok {
+						row[j] += sum
+						continue
 					}
-					var sum T
-					for k, bv := range line {
-						sum += at(i, k) * bv
-					}
-					row[j] += sum
 				}
-				continue
-			}
-			if g.K > 0 && simd.AddProducts(folds, row, a[i*si:], sk, b, ldb, g.K) {
-				continue
-			}
-			k := 0
-			for ; k+4 <= g.K; k += 4 {
-				a0, a1, a2, a3 := at(i, k), at(i, k+1), at(i, k+2), at(i, k+3)
-				b0, b1 := b[k*ldb:][:len(row)], b[(k+1)*ldb:][:len(row)]
-				b2, b3 := b[(k+2)*ldb:][:len(row)], b[(k+3)*ldb:][:len(row)]
-				for j := range row {
-					row[j] += a0*b0[j] + a1*b1[j] + a2*b2[j] + a3*b3[j]
+				var sum T
+				for k, bv := range line {
+					sum += a[i*si+k*sk] * bv
 				}
+				row[j] += sum
 			}
-			for ; k < g.K; k++ {
-				av := at(i, k)
-				for j, bv := range b[k*ldb:][:len(row)] {
-					row[j] += av * bv
-				}
+			continue
+		}
+		if g.K > 0 && simd.AddProducts(q.folds, row, a[i*si:], sk, b, ldb, g.K) {
+			continue
+		}
+		k := 0
+		for ; k+4 <= g.K; k += 4 {
+			at := i*si + k*sk
+			a0, a1, a2, a3 := a[at], a[at+sk], a[at+2*sk], a[at+3*sk]
+			b0, b1 := b[k*ldb:][:len(row)], b[(k+1)*ldb:][:len(row)]
+			b2, b3 := b[(k+2)*ldb:][:len(row)], b[(k+3)*ldb:][:len(row)]
+			for j := range row {
+				row[j] += a0*b0[j] + a1*b1[j] + a2*b2[j] + a3*b3[j]
 			}
 		}
-	})
+		for ; k < g.K; k++ {
+			av := a[i*si+k*sk]
+			for j, bv := range b[k*ldb:][:len(row)] {
+				row[j] += av * bv
+			}
+		}
+	}
 }
 
 // Inner is an inner product of either float type.

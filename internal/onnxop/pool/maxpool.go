@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/element"
@@ -121,6 +122,7 @@ func prepareMaxPoolOf[T tensor.Number](lowest T) elem.Prepare {
 			w.Taps(at[:len(w.Out)], func(pos int) { m = max(m, x[pos]) })
 			return m
 		}
+		lines := &sync.Pool{New: func() any { return newPlacedLines(w, tensor.Elements(w.In)) }}
 		var planes largest[T]
 		if vec == nil && !c.Wants(1) && len(w.Out) == 2 {
 			planes = newLargest(w, lowest)
@@ -133,7 +135,7 @@ func prepareMaxPoolOf[T tensor.Number](lowest T) elem.Prepare {
 			x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
 			switch {
 			case c.Wants(1):
-				maxPoolIndices(c.Pool, w, lowest, column, x, y, tensor.Of[int64](c.Out[1]))
+				places[T]{w, lowest, column, x, y, tensor.Of[int64](c.Out[1]), lines}.run(c.Pool)
 			case len(w.Out) == 2:
 				planes.x, planes.y = x, y
 				planes.run(c.Pool)
@@ -213,48 +215,60 @@ func maxStrided[T tensor.Number](row, line []T, stride int) {
 	}
 }
 
-// maxPoolIndices also writes where each maximum lies in the whole input;
-// column gives positions of a column-major plane.
-func maxPoolIndices[T tensor.Number](p *workers.Pool, w *window.Window, lowest T, column bool, x, y []T, index []int64) {
-	in, out := tensor.Elements(w.In), tensor.Elements(w.Out)
-	if out == 0 {
-		return
+// places also writes where each maximum lies in the whole input.
+type places[T tensor.Number] struct {
+	w      *window.Window
+	lowest T
+	column bool // of a column-major plane
+	x, y   []T
+	index  []int64
+	lines  *sync.Pool // of what newPlacedLines makes
+}
+
+func (q places[T]) run(p *workers.Pool) {
+	if out := tensor.Elements(q.w.Out); out > 0 {
+		workers.Each(p, len(q.y)/out, 1, q)
 	}
-	p.For(len(y)/out, 1, func(lo, hi int) {
-		at, src := make([]int, len(w.Out)), make([]int, len(w.Out))
-		lines := newPlacedLines(w, in)
-		for i := lo; i < hi; i++ {
-			plane, most, places := x[i*in:][:in], y[i*out:][:out], index[i*out:][:out]
-			if !largestPlaces(lines, plane, places) {
-				clear(at)
-				for o := range places {
-					m, best := lowest, -1
-					w.Taps(at, func(pos int) {
-						if v := plane[pos]; best < 0 || v > m {
-							m, best = v, pos
-						}
-					})
-					places[o] = int64(best)
-					tensor.Next(at, w.Out)
-				}
-			}
-			for o, best := range places {
-				if best < 0 {
-					most[o], places[o] = lowest, int64(i*in-1)
-					continue
-				}
-				most[o] = plane[best]
-				if column {
-					tensor.Unravel(int(best), w.In, src)
-					best = 0
-					for d := len(src) - 1; d >= 0; d-- {
-						best = best*int64(w.In[d]) + int64(src[d])
+}
+
+// Piece computes planes lo to hi.
+func (q places[T]) Piece(lo, hi int) {
+	w := q.w
+	in, out := tensor.Elements(w.In), tensor.Elements(w.Out)
+	var at, src [window.MaxSpatial]int
+	lines := q.lines.Get().(*placedLines)
+	for i := lo; i < hi; i++ {
+		plane, most, places := q.x[i*in:][:in], q.y[i*out:][:out], q.index[i*out:][:out]
+		if !largestPlaces(lines, plane, places) {
+			clear(at[:])
+			for o := range places {
+				m, best := q.lowest, -1
+				w.Taps(at[:len(w.Out)], func(pos int) {
+					if v := plane[pos]; best < 0 || v > m {
+						m, best = v, pos
 					}
-				}
-				places[o] = int64(i*in) + best
+				})
+				places[o] = int64(best)
+				tensor.Next(at[:len(w.Out)], w.Out)
 			}
 		}
-	})
+		for o, best := range places {
+			if best < 0 {
+				most[o], places[o] = q.lowest, int64(i*in-1)
+				continue
+			}
+			most[o] = plane[best]
+			if q.column {
+				tensor.Unravel(int(best), w.In, src[:len(w.In)])
+				best = 0
+				for d := len(w.In) - 1; d >= 0; d-- {
+					best = best*int64(w.In[d]) + int64(src[d])
+				}
+			}
+			places[o] = int64(i*in) + best
+		}
+	}
+	q.lines.Put(lines)
 }
 
 // placedLines walks windows line by line, for the place of the largest element of each.

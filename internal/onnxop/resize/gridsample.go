@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/opmeter/opmeter/internal/onnxop/window"
 	"github.com/opmeter/opmeter/internal/op"
@@ -61,47 +62,58 @@ func prepareGridSample[T tensor.Real](c *op.Call) (op.Run, error) {
 	if area == 0 && points > 0 && ch > 0 {
 		return nil, fmt.Errorf("empty input %s", tensor.FormatShape(x))
 	}
-	return func(c *op.Call) error {
-		src, dst := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
-		gridAt := func(i int) float64 { return tensor.At(c.In[1], i) }
-		var grid []float32 // of what has few axes
-		if c.In[1].Type == tensor.Float32 && (rank == 2 || rank == 3 && s.mode == "linear") {
-			grid = tensor.Of[float32](c.In[1])
-		}
-		c.Pool.For(n*points, 64, func(lo, hi int) {
-			t := &tapList{}
-			at := make([]float64, rank)
-			g := gridPoints[T]{pos: make([]int, 0, 4*gridBlock), weight: make([]T, 0, 4*gridBlock), ends: make([]int, 0, gridBlock)}
-			for lo < hi {
-				// Points of one picture: what they are interpolated from is the same in each channel.
-				b, p := lo/points, lo%points
-				g.reset()
-				for i := range min(hi-lo, points-p, gridBlock) {
-					if grid != nil {
-						for d, v := range grid[(lo+i)*rank:][:rank] { // it lists the innermost axis first
-							at[rank-1-d] = s.pixel(float64(v), s.dims[rank-1-d])
-						}
-						if g.inside(s, at) {
-							continue
-						}
-						s.taps(at, t)
-						g.add(t)
+	// The loop is made once, and what its pieces need is kept.
+	rooms := sync.Pool{New: func() any { return &gridRoom[T]{at: make([]float64, rank)} }}
+	var src, dst []T
+	var grid []float32 // of what has few axes
+	var given *tensor.Tensor
+	work := func(lo, hi int) {
+		r := rooms.Get().(*gridRoom[T])
+		for lo < hi {
+			// Points of one picture: what they are interpolated from is the same in each channel.
+			b, p := lo/points, lo%points
+			g := &r.points
+			g.reset()
+			for i := range min(hi-lo, points-p, gridBlock) {
+				if grid != nil {
+					for d, v := range grid[(lo+i)*rank:][:rank] { // it lists the innermost axis first
+						r.at[rank-1-d] = s.pixel(float64(v), s.dims[rank-1-d])
+					}
+					if g.inside(s, r.at) {
 						continue
 					}
-					for d := range rank {
-						at[d] = s.pixel(gridAt((lo+i)*rank+rank-1-d), s.dims[d])
-					}
-					s.taps(at, t)
-					g.add(t)
+					s.taps(r.at, &r.taps)
+					g.add(&r.taps)
+					continue
 				}
-				for k := range ch {
-					g.sample(dst[(b*ch+k)*points+p:], src[(b*ch+k)*area:][:area])
+				for d := range rank {
+					r.at[d] = s.pixel(tensor.At(given, (lo+i)*rank+rank-1-d), s.dims[d])
 				}
-				lo += len(g.ends)
+				s.taps(r.at, &r.taps)
+				g.add(&r.taps)
 			}
-		})
+			for k := range ch {
+				g.sample(dst[(b*ch+k)*points+p:], src[(b*ch+k)*area:][:area])
+			}
+			lo += len(g.ends)
+		}
+		rooms.Put(r)
+	}
+	return func(c *op.Call) error {
+		src, dst, given, grid = tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]), c.In[1], nil
+		if given.Type == tensor.Float32 && (rank == 2 || rank == 3 && s.mode == "linear") {
+			grid = tensor.Of[float32](given)
+		}
+		c.Pool.For(n*points, 64, work)
 		return nil
 	}, nil
+}
+
+// gridRoom is what a piece of the points needs.
+type gridRoom[T tensor.Real] struct {
+	at     []float64
+	taps   tapList
+	points gridPoints[T]
 }
 
 // gridBlock is the number of points that are sampled together.

@@ -113,10 +113,13 @@ func inferDFT(c *op.Call) error {
 func prepareDFT(c *op.Call) (op.Run, error) {
 	var f *fft
 	var single *fft32
-	return func(c *op.Call) error {
-		t, err := transformOf(c)
-		if err != nil {
-			return err
+	var t *transform
+	fixed := (!c.Has(1) || c.Const(1)) && (!c.Has(2) || c.Const(2))
+	return func(c *op.Call) (err error) {
+		if t == nil || !fixed {
+			if t, err = transformOf(c); err != nil {
+				return err
+			}
 		}
 		// The standard's expected values have the rounding of a float32 transform for
 		// the inverse, up to 2e-7 where zero is exact and 1e-7 is allowed, and that of
@@ -153,37 +156,49 @@ func prepareDFT(c *op.Call) (op.Run, error) {
 
 // dft transforms every line along the axis.
 func dft[T float32 | float64](pool *workers.Pool, t *transform, f *fft, x, y []T, shape []int) {
-	r := len(shape)
-	n := shape[t.axis]
-	inner := tensor.Elements(shape[t.axis+1 : r-1])
-	lines := tensor.Elements(shape[:t.axis]) * inner
-	parts, outParts := shape[r-1], 2
+	lines := tensor.Elements(shape[:t.axis]) * tensor.Elements(shape[t.axis+1:len(shape)-1])
+	workers.Each(pool, lines, max(1, 1<<12/t.n), dftArgs[T]{t, f, x, y, shape})
+}
+
+// dftArgs is what a piece of [dft] needs.
+type dftArgs[T float32 | float64] struct {
+	t     *transform
+	f     *fft
+	x, y  []T
+	shape []int
+}
+
+// Piece transforms lines lo to hi.
+func (q dftArgs[T]) Piece(lo, hi int) {
+	t, f, x, y, r := q.t, q.f, q.x, q.y, len(q.shape)
+	n, inner := q.shape[t.axis], tensor.Elements(q.shape[t.axis+1:r-1])
+	parts, outParts := q.shape[r-1], 2
 	if t.realOut {
 		outParts = 1
 	}
-	pool.For(lines, max(1, 1<<12/t.n), func(lo, hi int) {
-		in, out, w := make([]complex128, t.n), make([]complex128, t.n), make([]complex128, f.scratch())
-		for l := lo; l < hi; l++ {
-			o, i := l/inner, l%inner
-			clear(in)
-			for k := range min(n, t.n) {
-				at := ((o*n+k)*inner + i) * parts
-				if parts == 2 {
-					in[k] = complex(float64(x[at]), float64(x[at+1]))
-				} else {
-					in[k] = complex(float64(x[at]), 0)
-				}
-			}
-			t.line(f, in, out, w)
-			for k, v := range out[:t.bins] {
-				at := ((o*t.bins+k)*inner + i) * outParts
-				y[at] = T(real(v))
-				if outParts == 2 {
-					y[at+1] = T(imag(v))
-				}
+	room := f.borrow()
+	in, out := room.in, room.out
+	for l := lo; l < hi; l++ {
+		o, i := l/inner, l%inner
+		clear(in)
+		for k := range min(n, t.n) {
+			at := ((o*n+k)*inner + i) * parts
+			if parts == 2 {
+				in[k] = complex(float64(x[at]), float64(x[at+1]))
+			} else {
+				in[k] = complex(float64(x[at]), 0)
 			}
 		}
-	})
+		t.line(f, in, out, room.work)
+		for k, v := range out[:t.bins] {
+			at := ((o*t.bins+k)*inner + i) * outParts
+			y[at] = T(real(v))
+			if outParts == 2 {
+				y[at+1] = T(imag(v))
+			}
+		}
+	}
+	f.rooms.Put(room)
 }
 
 // line transforms one line. The inverse is the forward transform of the
@@ -271,18 +286,21 @@ func inferSTFT(c *op.Call) error {
 
 func prepareSTFT(c *op.Call) (op.Run, error) {
 	var f *fft
-	return func(c *op.Call) error {
-		g, err := framesOf(c)
-		if err != nil {
-			return err
-		}
-		if f == nil || f.n != g.length {
-			f = newFFT(g.length)
-		}
-		var window []float64
-		if c.Has(2) {
-			if window, err = tensor.All[float64](c.In[2]); err != nil {
+	var g *frames
+	var window []float64
+	fixed := c.Const(1) && (!c.Has(2) || c.Const(2)) && (!c.Has(3) || c.Const(3))
+	return func(c *op.Call) (err error) {
+		if g == nil || !fixed {
+			if g, err = framesOf(c); err != nil {
 				return err
+			}
+			if f == nil || f.n != g.length {
+				f = newFFT(g.length)
+			}
+			if window = nil; c.Has(2) {
+				if window, err = tensor.All[float64](c.In[2]); err != nil {
+					return err
+				}
 			}
 		}
 		switch c.In[0].Type {
@@ -305,29 +323,43 @@ func prepareSTFT(c *op.Call) (op.Run, error) {
 
 // stft windows and transforms every frame.
 func stft[T float32 | float64](pool *workers.Pool, g *frames, f *fft, x, y []T, window []float64, shape []int) {
+	workers.Each(pool, shape[0]*g.count, max(1, 1<<12/g.length), stftArgs[T]{g, f, x, y, window, shape})
+}
+
+// stftArgs is what a piece of [stft] needs.
+type stftArgs[T float32 | float64] struct {
+	g      *frames
+	f      *fft
+	x, y   []T
+	window []float64
+	shape  []int
+}
+
+// Piece transforms frames lo to hi.
+func (q stftArgs[T]) Piece(lo, hi int) {
+	g := q.g
 	parts := 1
 	if g.complexIn {
 		parts = 2
 	}
-	pool.For(shape[0]*g.count, max(1, 1<<12/g.length), func(lo, hi int) {
-		in, out, w := make([]complex128, g.length), make([]complex128, g.length), make([]complex128, f.scratch())
-		for l := lo; l < hi; l++ {
-			src := x[(l/g.count*shape[1]+l%g.count*g.step)*parts:]
-			for k := range in {
-				v := complex(float64(src[k*parts]), 0)
-				if parts == 2 {
-					v = complex(real(v), float64(src[2*k+1]))
-				}
-				if window != nil {
-					v = complex(real(v)*window[k], imag(v)*window[k])
-				}
-				in[k] = v
+	room := q.f.borrow()
+	for l := lo; l < hi; l++ {
+		src := q.x[(l/g.count*q.shape[1]+l%g.count*g.step)*parts:]
+		for k := range room.in {
+			v := complex(float64(src[k*parts]), 0)
+			if parts == 2 {
+				v = complex(real(v), float64(src[2*k+1]))
 			}
-			f.forward(out, in, w)
-			dst := y[l*g.bins*2:]
-			for k, v := range out[:g.bins] {
-				dst[2*k], dst[2*k+1] = T(real(v)), T(imag(v))
+			if q.window != nil {
+				v = complex(real(v)*q.window[k], imag(v)*q.window[k])
 			}
+			room.in[k] = v
 		}
-	})
+		q.f.forward(room.out, room.in, room.work)
+		dst := q.y[l*g.bins*2:]
+		for k, v := range room.out[:g.bins] {
+			dst[2*k], dst[2*k+1] = T(real(v)), T(imag(v))
+		}
+	}
+	q.f.rooms.Put(room)
 }

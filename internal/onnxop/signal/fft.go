@@ -3,6 +3,7 @@ package signal
 import (
 	"math"
 	"math/bits"
+	"sync"
 )
 
 // fft is a discrete Fourier transform of one length, of any length. It is not
@@ -16,6 +17,18 @@ type fft struct {
 	inner *fft
 	chirp []complex128 // exp(-πik²/n)
 	turn  []complex128 // transform of the conjugate chirp, divided by its length
+	rooms sync.Pool    // of *fftRoom
+}
+
+// fftRoom is what a transform reads, writes and works in.
+type fftRoom struct{ in, out, work []complex128 }
+
+// borrow takes a room from those that were put back.
+func (f *fft) borrow() *fftRoom {
+	if r, ok := f.rooms.Get().(*fftRoom); ok {
+		return r
+	}
+	return &fftRoom{make([]complex128, f.n), make([]complex128, f.n), make([]complex128, f.scratch())}
 }
 
 // maxRadix is the largest prime factor that is worth a direct sum.
