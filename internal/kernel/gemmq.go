@@ -204,28 +204,39 @@ func GemmQ(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ, y 
 		parts = min(4*t/panels, (w.n+3)/4)
 	}
 	step := roundUp((w.n+parts-1)/parts, 4)
-	p.For(panels*parts, max(1, 1<<13/max(1, w.k*step)), func(lo, hi int) {
-		s, buf := borrow64(4 * w.k)
-		packed := -1
-		var sum [16]int32
-		for i := lo; i < hi; i++ {
-			panel, part := i/parts, i%parts
-			r := panel * 4
-			rows := min(4, m-r)
-			if panel != packed {
-				packRows(buf, x[r*w.k:][:rows*w.k], w.k, tables, r)
-				packed = panel
-			}
-			for o := part * step; o < min((part+1)*step, w.n); o += 4 {
-				w.sums(o, buf, &sum)
-				n := min(4, w.n-o)
-				for j := range rows {
-					copy(y[(r+j)*w.n+o:][:n], sum[4*j:])
-				}
+	workers.Do(p, panels*parts, max(1, 1<<13/max(1, w.k*step)), plainQ{m, parts, step, x, tables, w, y}, plainQ.pieces)
+}
+
+// plainQ is what a piece of [GemmQ] in plain Go needs: rows in fours, and channels in parts of step.
+type plainQ struct {
+	m, parts, step int
+	x              []uint8
+	tables         []ByteTable
+	w              *PackedQ
+	y              []int32
+}
+
+func (q plainQ) pieces(lo, hi int) {
+	s, buf := borrow64(4 * q.w.k)
+	packed := -1
+	var sum [16]int32
+	for i := lo; i < hi; i++ {
+		panel, part := i/q.parts, i%q.parts
+		r := panel * 4
+		rows := min(4, q.m-r)
+		if panel != packed {
+			packRows(buf, q.x[r*q.w.k:][:rows*q.w.k], q.w.k, q.tables, r)
+			packed = panel
+		}
+		for o := part * q.step; o < min((part+1)*q.step, q.w.n); o += 4 {
+			q.w.sums(o, buf, &sum)
+			n := min(4, q.w.n-o)
+			for j := range rows {
+				copy(q.y[(r+j)*q.w.n+o:][:n], sum[4*j:])
 			}
 		}
-		scratch64.Put(s)
-	})
+	}
+	scratch64.Put(s)
 }
 
 // packRows interleaves up to four rows of length k; the missing ones are zero.

@@ -148,54 +148,64 @@ func (c *Conv) stripHalves(p *workers.Pool, x, y []uint16) {
 
 // windowHalves is RunHalves of a depthwise convolution.
 func (c *Conv) windowHalves(p *workers.Pool, x, y []uint16) {
-	s, q, e := &c.s, c.planes, simd.ElementKernels()
+	s := &c.s
+	workers.Do(p, s.N*s.C, max(1, 1<<14/max(1, s.OH*s.OW*s.KH*s.KW*c.og)), windowHalfArgs{c, x, y}, windowHalfArgs.planes)
+}
+
+// windowHalfArgs is what a piece of windowHalves needs.
+type windowHalfArgs struct {
+	c    *Conv
+	x, y []uint16
+}
+
+// planes convolves planes lo to hi.
+func (a windowHalfArgs) planes(lo, hi int) {
+	c, s, q, e := a.c, &a.c.s, a.c.planes, simd.ElementKernels()
 	taps, in, area := s.KH*s.KW, s.H*s.W, s.OH*s.OW
 	places, n, together := s.walk(q, 16)
-	p.For(s.N*s.C, max(1, 1<<14/max(1, area*taps*c.og)), func(lo, hi int) {
-		r := windowRooms.Get().(*windowRoom)
-		r.offs = slices.Grow(r.offs[:0], taps)[:taps]
-		for i := range r.offs {
-			if r.offs[i] = 0; q.frame {
-				r.offs[i] = 4 * int(q.offs[i])
-			}
+	r := windowRooms.Get().(*windowRoom)
+	r.offs = slices.Grow(r.offs[:0], taps)[:taps]
+	for i := range r.offs {
+		if r.offs[i] = 0; q.frame {
+			r.offs[i] = 4 * int(q.offs[i])
 		}
-		sf, frame := borrow(q.size + 16)
-		sp, plane := borrow(in)
-		sr, room := borrow(max(n, area))
-		sd, dense := borrow(area)
+	}
+	sf, frame := borrow(q.size + 16)
+	sp, plane := borrow(in)
+	sr, room := borrow(max(n, area))
+	sd, dense := borrow(area)
+	if q.frame {
+		s.frameBorders(q, func(at, n int) { clear(frame[at : at+n]) })
+	}
+	t := &r.floats
+	t.StepSrc, t.StepDst = 4*q.w, 4*s.OW
+	t.SetTaps(r.offs)
+	for i := lo; i < hi; i++ {
+		src := plane
+		e.FromHalves(plane, a.x[i*in:][:in])
 		if q.frame {
-			s.frameBorders(q, func(at, n int) { clear(frame[at : at+n]) })
+			frameFloats(s, q, c.windows, &r.copies, frame[:q.size], plane)
+			src = frame
 		}
-		t := &r.floats
-		t.StepSrc, t.StepDst = 4*q.w, 4*s.OW
-		t.SetTaps(r.offs)
-		for i := lo; i < hi; i++ {
-			src := plane
-			e.FromHalves(plane, x[i*in:][:in])
-			if q.frame {
-				frameFloats(s, q, c.windows, &r.copies, frame[:q.size], plane)
-				src = frame
+		t.Src, t.Dst = &src[0], &room[0]
+		for o := i * c.og; o < (i+1)*c.og; o++ {
+			ch := o % s.OC
+			t.W, t.Bias = &c.weights[ch*c.k], &zeroBias
+			if c.bias != nil {
+				t.Bias = &c.bias[ch]
 			}
-			t.Src, t.Dst = &src[0], &room[0]
-			for o := i * c.og; o < (i+1)*c.og; o++ {
-				ch := o % s.OC
-				t.W, t.Bias = &c.weights[ch*c.k], &zeroBias
-				if c.bias != nil {
-					t.Bias = &c.bias[ch]
-				}
-				t.SetClamp(c.act.On, c.act.Min, c.act.Max)
-				c.windows.Spread(t, places, n)
-				res := room[:area]
-				if together {
-					c.windows.CopyLines(&r.copies, dense, s.OW, room, q.w, 1, s.OW, s.OH)
-					res = dense
-				}
-				e.ToHalves(y[o*area:][:area], res)
+			t.SetClamp(c.act.On, c.act.Min, c.act.Max)
+			c.windows.Spread(t, places, n)
+			res := room[:area]
+			if together {
+				c.windows.CopyLines(&r.copies, dense, s.OW, room, q.w, 1, s.OW, s.OH)
+				res = dense
 			}
+			e.ToHalves(a.y[o*area:][:area], res)
 		}
-		for _, room := range []*[]float32{sf, sp, sr, sd} {
-			scratch.Put(room)
-		}
-		r.give()
-	})
+	}
+	for _, room := range []*[]float32{sf, sp, sr, sd} {
+		scratch.Put(room)
+	}
+	r.give()
 }

@@ -35,74 +35,83 @@ func (m *MaxBytes) Name() string { return "windows/" + m.f.Set.String() }
 // Run pools the bits x into y: of each line of windows first down, then along.
 func (m *MaxBytes) Run(p *workers.Pool, x, y []uint8) {
 	s := &m.Shape
-	in, out := s.H*s.W, s.OH*s.OW
+	out := s.OH * s.OW
 	least := uint8(0)
 	if m.Signed {
 		least = 0x80
 	}
 	if s.unframed() && s.KH*s.KW > 1 && s.StrideW <= 2 && 2*s.OH*s.StrideH > s.H {
-		m.planes(p, x, y)
+		workers.Do(p, s.N*s.C, max(1, 1<<16/(s.H*s.W*(s.KH+s.KW))), maxBytesArgs{m, x, y, least}, maxBytesArgs.planes)
 		return
 	}
+	workers.Do(p, s.N*s.C, max(1, 1<<16/(out*s.KH*s.KW+1)), maxBytesArgs{m, x, y, least}, maxBytesArgs.lines)
+}
+
+// maxBytesArgs is what a piece of [MaxBytes.Run] needs.
+type maxBytesArgs struct {
+	m     *MaxBytes
+	x, y  []uint8
+	least uint8
+}
+
+// lines pools planes first to end line by line.
+func (q maxBytesArgs) lines(first, end int) {
+	m, s := q.m, &q.m.Shape
+	in, out := s.H*s.W, s.OH*s.OW
 	lo := min(max(0, s.PadL), m.line)
 	hi := max(lo, min(m.line, s.PadL+s.W))
-	across := (s.OW-1)*s.StrideW + 1
-	p.For(s.N*s.C, max(1, 1<<16/(out*s.KH*s.KW+1)), func(first, end int) {
-		sc, room := borrow8(m.line + across)
-		line, along := room[:m.line], room[m.line:]
-		fill(line, least)
-		for i := first; i < end; i++ {
-			plane := x[i*in:][:in]
-			for oy := range s.OH {
-				m.down(line[lo:hi], plane, oy, lo-s.PadL, least)
-				row := y[i*out+oy*s.OW:][:s.OW]
-				if s.StrideW == 1 {
-					along = row
-				}
-				copy(along, line)
-				for k := 1; k < s.KW; k++ {
-					m.larger(along, line[k*s.DilW:])
-				}
-				if s.StrideW > 1 && !m.ints.CopyBytes(row, 0, along, 0, s.StrideW, s.OW, 1, false) {
-					strided(row, along, s.StrideW)
-				}
+	sc, room := borrow8(m.line + (s.OW-1)*s.StrideW + 1)
+	line, along := room[:m.line], room[m.line:]
+	fill(line, q.least)
+	for i := first; i < end; i++ {
+		plane := q.x[i*in:][:in]
+		for oy := range s.OH {
+			m.down(line[lo:hi], plane, oy, lo-s.PadL, q.least)
+			row := q.y[i*out+oy*s.OW:][:s.OW]
+			if s.StrideW == 1 {
+				along = row
+			}
+			copy(along, line)
+			for k := 1; k < s.KW; k++ {
+				m.larger(along, line[k*s.DilW:])
+			}
+			if s.StrideW > 1 && !m.ints.CopyBytes(row, 0, along, 0, s.StrideW, s.OW, 1, false) {
+				strided(row, along, s.StrideW)
 			}
 		}
-		scratch.Put(sc)
-	})
+	}
+	scratch.Put(sc)
 }
 
 // planes pools planes that windows do not leave: planes that follow each other are one line, of which each value is compared with those
 // that its window sees, also where there is no window.
-func (m *MaxBytes) planes(p *workers.Pool, x, y []uint8) {
+func (q maxBytesArgs) planes(first, end int) {
 	const near = 1 << 13 // values of planes that stay in the first-level cache
-	s := &m.Shape
+	m, s := q.m, &q.m.Shape
 	in, out := s.H*s.W, s.OH*s.OW
-	p.For(s.N*s.C, max(1, 1<<16/(in*(s.KH+s.KW))), func(first, end int) {
-		together := min(end-first, max(1, near/in))
-		sc, room := borrow8(2 * together * in)
-		along, down := room[:together*in], room[together*in:]
-		for ; first < end; first += together {
-			together = min(together, end-first)
-			n := together * in
-			src := x[first*in:][:n]
-			copy(along, src)
-			for k := 1; k < s.KW; k++ {
-				m.larger(along[:n-k*s.DilW], src[k*s.DilW:])
-			}
-			copy(down, along[:n])
-			for k := 1; k < s.KH; k++ {
-				m.larger(down[:n-k*s.DilH*s.W], along[k*s.DilH*s.W:n])
-			}
-			for i := range together {
-				dst, from := y[(first+i)*out:][:out], down[i*in:]
-				if !m.ints.CopyBytes(dst, s.OW, from, s.StrideH*s.W, s.StrideW, s.OW, s.OH, false) {
-					copyLines(dst, s.OW, from, s.StrideH*s.W, s.StrideW, s.OW, s.OH)
-				}
+	together := min(end-first, max(1, near/in))
+	sc, room := borrow8(2 * together * in)
+	along, down := room[:together*in], room[together*in:]
+	for ; first < end; first += together {
+		together = min(together, end-first)
+		n := together * in
+		src := q.x[first*in:][:n]
+		copy(along, src)
+		for k := 1; k < s.KW; k++ {
+			m.larger(along[:n-k*s.DilW], src[k*s.DilW:])
+		}
+		copy(down, along[:n])
+		for k := 1; k < s.KH; k++ {
+			m.larger(down[:n-k*s.DilH*s.W], along[k*s.DilH*s.W:n])
+		}
+		for i := range together {
+			dst, from := q.y[(first+i)*out:][:out], down[i*in:]
+			if !m.ints.CopyBytes(dst, s.OW, from, s.StrideH*s.W, s.StrideW, s.OW, s.OH, false) {
+				copyLines(dst, s.OW, from, s.StrideH*s.W, s.StrideW, s.OW, s.OH)
 			}
 		}
-		scratch.Put(sc)
-	})
+	}
+	scratch.Put(sc)
 }
 
 // down writes the largest of the lines that line oy of the windows sees, from column x on.

@@ -284,9 +284,20 @@ func requantVectors(p *workers.Pool, rows, grain int, a requantArgs) {
 }
 
 func requantPlain[T int8 | uint8 | int16](p *workers.Pool, rows, grain int, y []T, sums []int32, channels int, q *Requant) {
-	p.For(rows, grain, func(lo, hi int) {
-		for r := lo; r < hi; r++ {
-			requantRow(y[r*channels:][:channels], sums[r*channels:], q, 0)
-		}
-	})
+	workers.Each(p, rows, grain, plainRequant[T]{y, sums, channels, q})
+}
+
+// plainRequant is what a piece of RequantRows in plain Go needs.
+type plainRequant[T int8 | uint8 | int16] struct {
+	y        []T
+	sums     []int32
+	channels int
+	q        *Requant
+}
+
+// Piece requantises rows lo to hi.
+func (t plainRequant[T]) Piece(lo, hi int) {
+	for r := lo; r < hi; r++ {
+		requantRow(t.y[r*t.channels:][:t.channels], t.sums[r*t.channels:], t.q, 0)
+	}
 }

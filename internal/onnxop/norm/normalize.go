@@ -280,25 +280,27 @@ func prepareGroupNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 	eps := float64(c.Node.Attrs.Float("epsilon", 1e-5))
 	perGroup := c.Node.Version < 21
 	act := c.Activation
-	return func(c *op.Call) error {
-		x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
-		gamma, beta := tensor.Of[T](c.In[1]), tensor.Of[T](c.In[2])
-		c.Pool.For(c.In[0].Shape[0]*g, 1, func(lo, hi int) {
-			for i := lo; i < hi; i++ {
-				src, dst := x[i*cg*area:][:cg*area], y[i*cg*area:][:cg*area]
-				mean, inv := Moments(src, eps)
-				for j := range cg {
-					k := i%g*cg + j
-					if perGroup {
-						k = i % g
-					}
-					d := dst[j*area:][:area]
-					Standardise(d, src[j*area:][:area], mean, inv*float64(gamma[k]))
-					elem.Scale(d, d, 1, beta[k])
+	var src, dst, gamma, beta []T // of the run, whose loop is made once
+	groups := func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			src, dst := src[i*cg*area:][:cg*area], dst[i*cg*area:][:cg*area]
+			mean, inv := Moments(src, eps)
+			for j := range cg {
+				k := i%g*cg + j
+				if perGroup {
+					k = i % g
 				}
-				elem.Clamp(act, dst)
+				d := dst[j*area:][:area]
+				Standardise(d, src[j*area:][:area], mean, inv*float64(gamma[k]))
+				elem.Scale(d, d, 1, beta[k])
 			}
-		})
+			elem.Clamp(act, dst)
+		}
+	}
+	return func(c *op.Call) error {
+		src, dst = tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
+		gamma, beta = tensor.Of[T](c.In[1]), tensor.Of[T](c.In[2])
+		c.Pool.For(c.In[0].Shape[0]*g, 1, groups)
 		return nil
 	}, nil
 }

@@ -32,6 +32,12 @@ func prepareRoiAlign32(c *op.Call) (op.Run, error) {
 			kernel.Turn(y[r*len(w.room):], v.ph*v.pw, w.room, ch, ch, v.ph*v.pw)
 		}
 	}
+	var in []float32
+	turn := func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			kernel.Turn(turned[i*size*ch:], ch, in[i*size*ch:], size, size, ch)
+		}
+	}
 	return func(c *op.Call) (err error) {
 		if batch, err = v.batch(c, n); err != nil {
 			return err
@@ -41,12 +47,8 @@ func prepareRoiAlign32(c *op.Call) (op.Run, error) {
 			clear(y)
 			return nil
 		}
-		in := tensor.Of[float32](c.In[0])
-		c.Pool.For(n, 1, func(lo, hi int) {
-			for i := lo; i < hi; i++ {
-				kernel.Turn(turned[i*size*ch:], ch, in[i*size*ch:], size, size, ch)
-			}
-		})
+		in = tensor.Of[float32](c.In[0])
+		c.Pool.For(n, 1, turn)
 		c.Pool.ForWorker(len(batch), 1, body)
 		return nil
 	}, nil

@@ -2,6 +2,7 @@ package signal
 
 import (
 	"math"
+	"sync"
 
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/workers"
@@ -16,7 +17,17 @@ type fft32 struct {
 	n       int
 	sign    float32 // of the exponent: -1 forward, +1 inverse
 	factors []int
-	turns   [][]c32 // by level: roots for element i >= 1 and leg j >= 1, at (i-1)*(radix-1) + j-1
+	turns   [][]c32   // by level: roots for element i >= 1 and leg j >= 1, at (i-1)*(radix-1) + j-1
+	rooms   sync.Pool // of *[]c32, what a transform reads and works in
+}
+
+// borrow takes a room of two lines from those that were put back.
+func (f *fft32) borrow() *[]c32 {
+	if r, ok := f.rooms.Get().(*[]c32); ok {
+		return r
+	}
+	r := make([]c32, 2*f.n)
+	return &r
 }
 
 type c32 struct{ re, im float32 }
@@ -134,31 +145,44 @@ func (f *fft32) butterfly(p int, in, out *[5]c32) {
 
 // dft32 transforms every line along the axis, of real or complex input.
 func dft32(pool *workers.Pool, t *transform, f *fft32, x, y []float32, shape []int) {
-	r := len(shape)
-	n, parts := shape[t.axis], shape[r-1]
-	inner := tensor.Elements(shape[t.axis+1 : r-1])
-	lines := tensor.Elements(shape[:t.axis]) * inner
+	lines := tensor.Elements(shape[:t.axis]) * tensor.Elements(shape[t.axis+1:len(shape)-1])
+	workers.Do(pool, lines, max(1, 1<<13/t.n), dft32Args{t, f, x, y, shape}, dft32Args.lines)
+}
+
+// dft32Args is what a piece of [dft32] needs.
+type dft32Args struct {
+	t     *transform
+	f     *fft32
+	x, y  []float32
+	shape []int
+}
+
+// lines transforms lines lo to hi.
+func (q dft32Args) lines(lo, hi int) {
+	t, f, r := q.t, q.f, len(q.shape)
+	n, parts := q.shape[t.axis], q.shape[r-1]
+	inner := tensor.Elements(q.shape[t.axis+1 : r-1])
 	scale := float32(1)
 	if t.inverse {
 		scale = 1 / float32(t.n)
 	}
-	pool.For(lines, max(1, 1<<13/t.n), func(lo, hi int) {
-		buf := make([]c32, 2*t.n)
-		for l := lo; l < hi; l++ {
-			o, i := l/inner, l%inner
-			in := buf[:t.n]
-			clear(in)
-			for k := range min(n, t.n) {
-				at := ((o*n+k)*inner + i) * parts
-				in[k].re = x[at]
-				if parts == 2 {
-					in[k].im = x[at+1]
-				}
-			}
-			for k, v := range f.transform(in, buf[t.n:]) {
-				at := ((o*t.bins+k)*inner + i) * 2
-				y[at], y[at+1] = v.re*scale, v.im*scale
+	room := f.borrow()
+	buf := *room
+	for l := lo; l < hi; l++ {
+		o, i := l/inner, l%inner
+		in := buf[:t.n]
+		clear(in)
+		for k := range min(n, t.n) {
+			at := ((o*n+k)*inner + i) * parts
+			in[k].re = q.x[at]
+			if parts == 2 {
+				in[k].im = q.x[at+1]
 			}
 		}
-	})
+		for k, v := range f.transform(in, buf[t.n:]) {
+			at := ((o*t.bins+k)*inner + i) * 2
+			q.y[at], q.y[at+1] = v.re*scale, v.im*scale
+		}
+	}
+	f.rooms.Put(room)
 }
