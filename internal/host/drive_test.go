@@ -88,15 +88,25 @@ func TestLoadStops(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	o := Options{Time: 50 * time.Millisecond, WarmupRuns: -1, WarmupTime: -1, Streams: 2, Progress: func(phase string, f float64) {
-		if phase == "measuring under load" && f >= 0.1 { // when there are inferences to keep
-			cancel()
+	// A machine may be so busy that a stream does not begin for a while: then it is stopped later.
+	for _, after := range []float64{0.1, 0.4, 0.9} {
+		ctx, cancel := context.WithCancel(t.Context())
+		stopped := false
+		o := Options{Time: 2 * time.Second, WarmupRuns: -1, WarmupTime: -1, Streams: 2, Progress: func(phase string, f float64) {
+			if phase == "measuring under load" && f >= after && f < 1 {
+				stopped = true
+				cancel()
+			}
+		}}
+		p, err := source.Collect(ctx, &Source{Model: m, Options: o}, source.Options{})
+		cancel()
+		if err != nil || p.Totals.Latency == nil || stopped && len(p.Incomplete) != 1 {
+			t.Fatalf("%v: %v", err, p)
 		}
-	}}
-	o.Time = time.Second
-	p, err := source.Collect(ctx, &Source{Model: m, Options: o}, source.Options{})
-	if err != nil || p.Totals.Latency == nil || p.Totals.Figure("inferences_per_s") == nil || len(p.Incomplete) != 1 {
-		t.Errorf("%v: %+v", err, p.Totals.Figures)
+		if stopped && p.Totals.Figure("inferences_per_s") != nil {
+			return
+		}
+		t.Logf("stopped after %v of the time, nothing was there: %+v", after, p.Totals.Figures)
 	}
+	t.Error("what load had given when it was stopped was lost")
 }
