@@ -99,8 +99,7 @@ func Prepare(m *graph.Model, o feed.Options, identity func() (*describe.Identity
 	if err != nil {
 		return nil, err
 	}
-	// Runtimes of chips run the operators of a .tflite file one by one: what the engine here computes together takes memory there.
-	p, err := plan.Make(m, ins, plan.Options{Registry: operators.Registry(), MaxBytes: most, KeepAll: m.Format == "tflite"})
+	p, err := plan.Make(m, ins, plan.Options{Registry: operators.Registry(), MaxBytes: most})
 	if err != nil {
 		return nil, err
 	}

@@ -46,44 +46,6 @@ func TestNoLayers(t *testing.T) {
 	}
 }
 
-// Runtimes of chips run the operators of a .tflite file one by one: what PAD makes takes memory there, though convolutions here see borders
-// without it.
-func TestBordersTakeMemory(t *testing.T) {
-	t.Parallel()
-	q := &tensor.Quant{Scale: []float32{1}, Zero: []int64{0}}
-	value := func(typ tensor.Type, data *tensor.Tensor, shape ...int) *graph.Value {
-		if data != nil {
-			data.Quant = q
-		}
-		return &graph.Value{Type: typ, Shape: shape, HasShape: true, Quant: q, Const: data}
-	}
-	g := &graph.Graph{
-		Inputs: []int{0}, Outputs: []int{5},
-		Values: []*graph.Value{
-			value(tensor.Int8, nil, 1, 8, 8, 4),
-			value(tensor.Int32, tensor.From(tensor.Int32, []int{4, 2}, []int32{0, 0, 1, 1, 1, 1, 0, 0}), 4, 2),
-			value(tensor.Int8, nil, 1, 10, 10, 4),
-			value(tensor.Int8, tensor.New(tensor.Int8, 4, 3, 3, 4), 4, 3, 3, 4),
-			value(tensor.Int32, tensor.New(tensor.Int32, 4), 4),
-			value(tensor.Int8, nil, 1, 8, 8, 4),
-		},
-		Nodes: []*graph.Node{
-			{Index: 0, Domain: graph.TFLite, Op: "PAD", Version: 1, Inputs: []int{0, 1}, Outputs: []int{2}},
-			{Index: 1, Domain: graph.TFLite, Op: "CONV_2D", Version: 1, Inputs: []int{2, 3, 4}, Outputs: []int{5}, Attrs: graph.Attrs{"padding": "VALID"}},
-		},
-	}
-	p := estimated(t, &graph.Model{Format: "tflite", Path: "net.tflite", Graphs: []*graph.Graph{g}}, byHand(), chip.Options{})
-	const want = 8*8*4 + 10*10*4
-	if p.Memory == nil || p.Memory.PeakBytes == nil || *p.Memory.PeakBytes != want {
-		t.Errorf("memory %+v, want a peak of %d", p.Memory, want)
-	}
-	for i := range p.Layers {
-		if b := p.Layers[i].LiveBytes; b == nil || *b != want {
-			t.Errorf("layer %d has %v alive, want %d", i, b, want)
-		}
-	}
-}
-
 // One model is estimated on many targets: none leaves anything behind for the next.
 func TestManyTargets(t *testing.T) {
 	t.Parallel()
