@@ -470,14 +470,8 @@ func (c *Call) NeedInputs(n int) error {
 // Ints reads a known integer tensor of type int32 or int64 (or narrower) as
 // ints. It returns [ErrDynamic] when the elements are not known.
 func Ints(x *tensor.Tensor) ([]int, error) {
-	if x == nil {
-		return nil, errors.New("tensor is missing")
-	}
-	if !x.Known() {
-		return nil, ErrDynamic
-	}
-	if !x.Type.IsInteger() {
-		return nil, fmt.Errorf("%v tensor where integers are expected", x.Type)
+	if err := knownInts(x); err != nil {
+		return nil, err
 	}
 	wide := make([]int64, x.Len())
 	tensor.Read(wide, x, 0)
@@ -486,6 +480,28 @@ func Ints(x *tensor.Tensor) ([]int, error) {
 		out[i] = int(v)
 	}
 	return out, nil
+}
+
+// ReadInts is [Ints] into memory for as many as the tensor has, in a run that must not allocate.
+func ReadInts(dst []int64, x *tensor.Tensor) error {
+	if err := knownInts(x); err != nil {
+		return err
+	}
+	tensor.Read(dst, x, 0)
+	return nil
+}
+
+// knownInts fails for what is no known integer tensor.
+func knownInts(x *tensor.Tensor) error {
+	switch {
+	case x == nil:
+		return errors.New("tensor is missing")
+	case !x.Known():
+		return ErrDynamic
+	case !x.Type.IsInteger():
+		return fmt.Errorf("%v tensor where integers are expected", x.Type)
+	}
+	return nil
 }
 
 // Axis resolves a possibly negative axis against a rank.

@@ -23,58 +23,60 @@ func borders(g *Graph) {
 		if j < 0 {
 			continue
 		}
-		attrs := g.bordered(c, j)
-		if attrs == nil {
+		name, pads := g.bordered(c, j)
+		if pads == nil {
 			continue
 		}
 		m := *c
 		m.Inputs = slices.Clone(c.Inputs)
 		m.Inputs[0] = g.Tasks[j].Node.Inputs[0]
-		m.Attrs = attrs
+		m.Attrs = maps.Clone(c.Attrs)
+		if m.Attrs == nil {
+			m.Attrs = graph.Attrs{}
+		}
+		delete(m.Attrs, "auto_pad")
+		m.Attrs[name] = pads
 		g.replace(i, &m, j)
 		t.Lowered = true
 	}
 	g.Settle()
 }
 
-// bordered are the attributes of convolution c that sees what task j puts around its picture; nil where it cannot.
-func (g *Graph) bordered(c *graph.Node, j int) graph.Attrs {
+// bordered is the attribute of convolution c that lets it see what task j puts around its picture; nil where it cannot.
+func (g *Graph) bordered(c *graph.Node, j int) (name string, pads []int64) {
 	w := g.value(c.Inputs[1])
-	if !whole(w) {
-		return nil
-	}
-	attrs := maps.Clone(c.Attrs)
-	if attrs == nil {
-		attrs = graph.Attrs{}
-	}
 	switch {
+	case !whole(w):
 	case c.Domain == graph.ONNX && c.Op == "Conv":
-		pads := g.zeros(j)
-		if pads == nil || len(pads) != 2*w.Rank()-4 {
-			return nil
+		if pads := g.zeros(j); pads != nil && len(pads) == 2*w.Rank()-4 {
+			return "pads", joinBorders(c.Attrs, pads, w.Shape[2:])
 		}
-		if pads = joinBorders(c.Attrs, pads, w.Shape[2:]); pads == nil {
-			return nil
-		}
-		delete(attrs, "auto_pad")
-		attrs["pads"] = pads
 	case c.Domain == graph.TFLite && (c.Op == "CONV_2D" || c.Op == "DEPTHWISE_CONV_2D"):
 		pads := g.liteZeros(j)
-		if pads == nil || w.Rank() != 4 || c.Attrs.Str("padding", "SAME") != "VALID" || !g.keeps(c) {
-			return nil
+		if pads == nil || w.Rank() != 4 || c.Attrs.Str("padding", "SAME") != "VALID" {
+			return "", nil
 		}
-		for k := range pads {
-			reach := w.Shape[1+k%2] - 1
-			reach *= max(1, c.Attrs.Int([]string{"dilation_h_factor", "dilation_w_factor"}[k%2], 1))
-			if pads[k] > int64(reach) {
-				return nil
-			}
+		dilations := []int{max(1, c.Attrs.Int("dilation_h_factor", 1)), max(1, c.Attrs.Int("dilation_w_factor", 1))}
+		if reaches(w.Shape[1:3], dilations, pads) && g.keeps(c) {
+			return attrPads, pads
 		}
-		attrs[attrPads] = pads
-	default:
-		return nil
 	}
-	return attrs
+	return "", nil
+}
+
+// reaches tells whether a window that stands on any border still sees the picture.
+func reaches(window, dilations []int, pads []int64) bool {
+	for k, p := range pads {
+		axis := k % len(window)
+		reach := window[axis] - 1
+		if axis < len(dilations) {
+			reach *= dilations[axis]
+		}
+		if p > int64(reach) {
+			return false
+		}
+	}
+	return true
 }
 
 // attrPads is what convolutions of TFLite see around their picture: rows before, columns before, rows after, columns after.
@@ -95,16 +97,11 @@ func joinBorders(attrs graph.Attrs, pads []int64, window []int) []int64 {
 	default:
 		return nil
 	}
-	dilations := attrs.Ints("dilations")
 	for k := range own {
-		axis := k % len(window)
-		reach := window[axis] - 1
-		if axis < len(dilations) {
-			reach *= dilations[axis]
-		}
-		if own[k] += pads[k]; own[k] > int64(reach) {
-			return nil
-		}
+		own[k] += pads[k]
+	}
+	if !reaches(window, attrs.Ints("dilations"), own) {
+		return nil
 	}
 	return own
 }

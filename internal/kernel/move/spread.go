@@ -20,19 +20,25 @@ func wordsOf[T any]() int {
 
 // spreads tells whether lines of a plan fill the destination side by side and are short enough for [simd.Spreads].
 func spreads[T any](p *Plan) bool {
-	last, w := len(p.dims)-1, wordsOf[T]()
-	if last == 0 || w == 0 || p.dims[last] <= shortLine || p.dims[last]*w > simd.SpreadRow || p.dims[last-1] < leastSpread {
+	last := len(p.dims) - 1
+	if last == 0 || p.dims[last] <= shortLine || p.dims[last-1] < leastSpread {
 		return false
 	}
-	return p.dst[last] == 1 && p.dst[last-1] == p.dims[last] && (p.src[last] == 1 || p.src[last] == 0 && w == 1) && p.src[last-1] >= 0 && simd.SpreadKernels() != nil
+	return p.dst[last] == 1 && p.dst[last-1] == p.dims[last] && spreadable[T](p.dims[last], p.src[last-1], p.src[last])
+}
+
+// spreadable tells whether there is a loop for lines of n elements, ss apart and with sm from line to line.
+func spreadable[T any](n, sm, ss int) bool {
+	w := wordsOf[T]()
+	return w > 0 && n*w <= simd.SpreadRow && sm >= 0 && (ss == 1 || ss == 0 && w == 1) && simd.SpreadKernels() != nil
 }
 
 // spread copies the first of m lines of n elements, of which single elements fill lines if ss is 0. It returns how many: what it writes over the end of
 // a line must not reach over that of the last one, and there are loops for short lines only.
 func spread[T any](dst, src []T, do, so, m, sm, n, ss int) int {
-	w, k := wordsOf[T](), simd.SpreadKernels()
+	w := wordsOf[T]()
 	all := m * n * w
-	if k == nil || all < simd.SpreadRow || n*w > simd.SpreadRow || sm < 0 || ss > 1 || ss == 0 && w > 1 {
+	if all < simd.SpreadRow || !spreadable[T](n, sm, ss) {
 		return 0
 	}
 	rows := (all-simd.SpreadRow)/(n*w) + 1
@@ -40,7 +46,7 @@ func spread[T any](dst, src []T, do, so, m, sm, n, ss int) int {
 	from := src[so : so+(m-1)*sm+1+(n-1)*ss]
 	d := unsafe.Slice((*float32)(unsafe.Pointer(&to[0])), len(to)*w)
 	s := unsafe.Slice((*float32)(unsafe.Pointer(&from[0])), len(from)*w)
-	if ss == 0 {
+	if k := simd.SpreadKernels(); ss == 0 {
 		k.Ones(d, s, rows, n, sm)
 	} else {
 		k.Lines(d, s, rows, n*w, sm*w)

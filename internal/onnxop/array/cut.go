@@ -215,11 +215,10 @@ func prepareTrilu(c *op.Call) (op.Run, error) {
 	rows := func(lo, hi int) { keepRows(&t, from, to, w, lo, hi) }
 	return func(c *op.Call) error {
 		if t.k = 0; c.Has(1) {
-			if !c.In[1].Type.IsInteger() {
-				return fmt.Errorf("%v tensor where integers are expected", c.In[1].Type)
-			}
 			var k [1]int64
-			tensor.Read(k[:], c.In[1], 0)
+			if err := op.ReadInts(k[:], c.In[1]); err != nil {
+				return err
+			}
 			t.k = int(k[0])
 		}
 		x, y := c.In[0], c.Out[0]

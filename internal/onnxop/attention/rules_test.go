@@ -286,6 +286,7 @@ func TestRotary(t *testing.T) {
 		{"caches 2x2", nil, []*tensor.Tensor{x, table(cos), table(sin)}},
 		{"caches 1x2x2", nil, []*tensor.Tensor{x, cos, sin, ids}},
 		{"position_ids 3 for 1 x 2 tokens", nil, []*tensor.Tensor{x, table(cos), table(sin), i64(0, 1, 0)}},
+		{"float32 tensor where integers are expected", nil, []*tensor.Tensor{x, table(cos), table(sin), f32([]int{1, 2}, 0, 1)}},
 		{"position 2 of 2", nil, []*tensor.Tensor{x, table(cos), table(sin), i64(0, 2)}},
 		{"position -1 of 2", nil, []*tensor.Tensor{x, table(cos), table(sin), i64(-1, 0)}},
 	} {

@@ -113,7 +113,9 @@ func prepareRotary[T tensor.Real](c *op.Call) (op.Run, error) {
 	return func(c *op.Call) error {
 		cos, sin = tensor.Of[T](c.In[1]), tensor.Of[T](c.In[2])
 		if ids != nil {
-			tensor.Read(ids, c.In[3], 0)
+			if err := op.ReadInts(ids, c.In[3]); err != nil {
+				return err
+			}
 			for _, p := range ids {
 				if p < 0 || p >= int64(c.In[1].Shape[0]) {
 					return fmt.Errorf("position %d of %d", p, c.In[1].Shape[0])
