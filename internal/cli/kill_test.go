@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -145,25 +146,16 @@ func TestKilledJournal(t *testing.T) {
 // file, and no journal.
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
-	var file, journal string
-	for tries := 1; ; tries++ {
-		file = filepath.Join(t.TempDir(), "run.opmeter")
-		journal = strings.TrimSuffix(file, profile.Extension) + profile.JournalExtension
-		c := child("profile", filepath.Join(material.Root(), "examples", "ds_cnn.yaml"), "--time", "10m", "--warmup", "0s", "-o", file)
-		start(t, c)
-		awaitLine(t, journal, `{"counted":`)
-		if err := c.Process.Signal(os.Interrupt); err != nil {
-			t.Skipf("no such signal here: %v", err)
-		}
-		err := c.Wait()
-		if err == nil {
-			break
-		}
-		// Where other tests keep the processors busy, the time that the program gives itself may be over: it
-		// then leaves the journal and says so.
-		if _, kept := os.Stat(journal); kept != nil || tries == 3 {
-			t.Fatalf("ended with %v, journal %v", err, kept)
-		}
+	file := filepath.Join(t.TempDir(), "run.opmeter")
+	journal := strings.TrimSuffix(file, profile.Extension) + profile.JournalExtension
+	c := child("profile", filepath.Join(material.Root(), "examples", "ds_cnn.yaml"), "--time", "10m", "--warmup", "0s", "-o", file)
+	start(t, c)
+	awaitLine(t, journal, `{"counted":`)
+	if err := c.Process.Signal(os.Interrupt); err != nil {
+		t.Skipf("no such signal here: %v", err)
+	}
+	if err := c.Wait(); err != nil {
+		t.Fatal(err)
 	}
 	p, err := profile.Read(file)
 	if err != nil {
@@ -266,5 +258,38 @@ func TestJournalName(t *testing.T) {
 		if got := filepath.ToSlash(journalName(tt.file, tt.n)); got != tt.want {
 			t.Errorf("%s, %d: %s, want %s", tt.file, tt.n, got, tt.want)
 		}
+	}
+}
+
+// TestEnds: what is made into figures and files when a measurement is stopped is waited for, for
+// longer than work that may go on for minutes.
+func TestEnds(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name              string
+		measures, gathers bool
+		writes            bool
+		want              bool
+	}{
+		{"a measurement that gathers", true, true, false, true},
+		{"a result that is being written", true, false, true, true},
+		{"a measurement that goes on", true, false, false, false},
+		{"a command that measures nothing", false, true, true, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			a := newApp(strings.NewReader(""), io.Discard, io.Discard)
+			if tt.measures {
+				a.measures(longPatience)
+			}
+			if tt.writes {
+				defer a.writing()()
+			}
+			done := make(chan int, 1)
+			time.AfterFunc(3*longPatience, func() { done <- statusDone })
+			if status, got := a.ends(done, func() bool { return tt.gathers }); got != tt.want || status != statusDone {
+				t.Errorf("ended %v with status %d, want %v", got, status, tt.want)
+			}
+		})
 	}
 }

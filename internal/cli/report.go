@@ -95,6 +95,7 @@ func collectAt(percent int) {
 func (a *app) deliver(p *profile.Profile, o *outputFlags) error {
 	var failed error
 	var wrote []string
+	written := a.writing()
 	for _, path := range o.files {
 		names, err := a.writeTo(path, p, o)
 		wrote = append(wrote, names...)
@@ -103,6 +104,7 @@ func (a *app) deliver(p *profile.Profile, o *outputFlags) error {
 		}
 	}
 	a.settle(p, o.files, failed == nil)
+	written()
 	if o.open {
 		a.open(o.files)
 	}

@@ -179,6 +179,7 @@ func fileName(s string) string {
 
 // add shows and writes a profile, or says why there is none.
 func (s *several) add(r report.ListRow, files []string) error {
+	defer s.a.writing()()
 	if r.Err != nil {
 		s.refused++
 		if s.list == nil && (s.engines || s.o.format != "csv" && s.o.format != "markdown") { // lists have a line for it

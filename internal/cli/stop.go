@@ -15,11 +15,13 @@ import (
 
 	"github.com/opmeter/opmeter/internal/atomicfile"
 	"github.com/opmeter/opmeter/internal/report/text"
+	"github.com/opmeter/opmeter/internal/source"
 )
 
 // How long the program waits for its own work after Ctrl-C. A measurement that was cut
-// short is still to be shown and written, which has to be over within half a second;
-// nothing else is worth a wait.
+// short is still to be shown and written, which is over within half a second unless the machine
+// is very busy: what has ended and is only made into figures and files is waited for as
+// long as [source.LastWord]. Nothing else is worth a wait.
 const (
 	patience     = 50 * time.Millisecond
 	longPatience = 350 * time.Millisecond
@@ -41,6 +43,26 @@ type pending struct {
 	journals map[string]string
 	study    string        // file that has all that is known, "" for none
 	keeps    time.Duration // how long a measurement that goes on may take to end, 0 for none
+	writes   int           // results that are being written to files
+}
+
+// writing notes that a result is being written to its files, until the function that it
+// returns is called: the end of a measurement waits for that.
+func (p *pending) writing() (done func()) {
+	add := func(n int) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.writes += n
+	}
+	add(1)
+	return func() { add(-1) }
+}
+
+// isWriting reports whether a result is being written to its files.
+func (p *pending) isWriting() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.writes > 0
 }
 
 // measures notes that a measurement begins, which may take so long to end when it is told to.
@@ -87,6 +109,7 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	a := newApp(in, out, errw)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	ctx, gathers := source.Watch(ctx)
 	sig := make(chan os.Signal, 1)
 	signal.Notify(sig, os.Interrupt, syscall.SIGTERM)
 	done := make(chan int, 1)
@@ -101,25 +124,43 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 		if n, ok := s.(syscall.Signal); ok {
 			status = 128 + int(n)
 		}
-		return a.finish(done, status)
+		return a.finish(done, gathers, status)
 	}
 }
 
-// finish waits for work that was told to end, but not for long.
-func (a *app) finish(done <-chan int, stopped int) int {
-	wait := patience
+// ends waits for work that was told to end, but not for long. It returns the status of what
+// ended.
+func (a *app) ends(done <-chan int, gathers func() bool) (status int, ended bool) {
+	wait, measures := patience, false
 	if _, _, keeps := a.state(); keeps > 0 {
-		wait = keeps
+		wait, measures = keeps, true
 	}
-	late := time.NewTimer(wait)
-	defer late.Stop()
-	select {
-	case status := <-done:
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	began := time.Now()
+	for late := began.Add(wait); ; {
+		select {
+		case status := <-done:
+			return status, true
+		case <-tick.C:
+		}
+		now := time.Now()
+		if measures && (gathers() || a.isWriting()) && now.Sub(began) < source.LastWord {
+			late = now.Add(wait) // what comes after that is to have its time, too
+		}
+		if now.After(late) {
+			return 0, false
+		}
+	}
+}
+
+// finish is the end of the program that was told to stop, with the status for that.
+func (a *app) finish(done <-chan int, gathers func() bool, stopped int) int {
+	if status, ended := a.ends(done, gathers); ended {
 		if status == statusStopped {
 			return stopped
 		}
 		return status
-	case <-late.C:
 	}
 	atomicfile.Abandon()
 	journals, study, _ := a.state()

@@ -113,6 +113,7 @@ func (s *Session) Run(ctx context.Context, to source.Sink) error {
 		c.starts.r = r
 	}
 	err = p.Run(ctx, c, &Job{Model: s.o.Model, Recorder: r})
+	source.Gathers(to, true)
 	if e := r.rescue(); e != nil && err == nil {
 		err = e
 	}

@@ -65,6 +65,9 @@ type Options struct {
 	Leased bool
 	// Around calls body on a stream's thread. May be nil.
 	Around func(stream int, body func() error) error
+	// Over is called when streams or cold inferences have ended and figures are made of them. May
+	// be nil.
+	Over func()
 	// Progress is told what is being done and how far it is, from 0 to 1. May be nil.
 	Progress func(phase string, fraction float64)
 }
@@ -156,7 +159,7 @@ func (o *Options) progress(phase string, f float64) {
 // common is what all scenarios have.
 func (o *Options) common() scenario.Options {
 	return scenario.Options{
-		Clock: o.Clock, Runs: o.Runs, Time: o.Time, Warmup: o.Warmup, ProcessTime: machine.ProcessTime(), HeapRoom: machine.HeapRoom(), Leased: o.Leased, Around: o.Around,
+		Clock: o.Clock, Runs: o.Runs, Time: o.Time, Warmup: o.Warmup, ProcessTime: machine.ProcessTime(), HeapRoom: machine.HeapRoom(), Leased: o.Leased, Around: o.Around, Over: o.Over,
 	}
 }
 

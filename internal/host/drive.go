@@ -8,6 +8,7 @@ import (
 	"github.com/opmeter/opmeter/internal/machine"
 	"github.com/opmeter/opmeter/internal/mapped"
 	"github.com/opmeter/opmeter/internal/measure"
+	"github.com/opmeter/opmeter/internal/source"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -23,6 +24,7 @@ func (p *pass) drive(ctx context.Context, clock *measure.Clock) error {
 	if p.timeline != nil {
 		at.Zero = &p.origin
 	}
+	source.Gathers(p.to, false)
 	return drive.Run(ctx, p.driving(clock), &native{pass: p}, &sink{p}, at)
 }
 
@@ -32,6 +34,7 @@ func (r *runner) driving(clock *measure.Clock) drive.Options {
 		Load: r.o.load(), Clock: clock, Runs: r.o.Runs, Time: r.o.Time, Warmup: r.o.WarmupTime, Threads: r.o.Threads, Pin: r.o.Pin, Samples: r.o.Samples, Leased: true,
 		// Each stream reads the model's constants on a goroutine of its own.
 		Around:   func(_ int, body func() error) error { return mapped.Guard(body) },
+		Over:     func() { source.Gathers(r.to, true) },
 		Progress: r.progress,
 	}
 }
@@ -51,6 +54,7 @@ type native struct {
 
 // Fleet implements [drive.Engine].
 func (d *native) Fleet(ctx context.Context, streams int) (*drive.Fleet, error) {
+	source.Gathers(d.to, false) // after cold inferences
 	f, err := d.fleet(ctx, streams)
 	if err != nil {
 		f.close(d.s)

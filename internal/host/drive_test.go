@@ -81,7 +81,7 @@ func TestColdRuns(t *testing.T) {
 	}
 }
 
-// TestLoadStops: what was measured before stays.
+// TestLoadStops: what was measured before stays, however long it takes to make figures of it.
 func TestLoadStops(t *testing.T) {
 	t.Parallel()
 	m, err := modelfile.Open(filepath.Join(material.Root(), "examples", "autoencoder.yaml"))

@@ -12,6 +12,7 @@ import (
 	"github.com/opmeter/opmeter/internal/machine"
 	"github.com/opmeter/opmeter/internal/measure"
 	"github.com/opmeter/opmeter/internal/plan"
+	"github.com/opmeter/opmeter/internal/source"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -106,6 +107,7 @@ func (p *pass) options(ctx context.Context, clock *measure.Clock, tm *engine.Tim
 				p.calls[i] += n
 			}
 		},
+		Over:     func() { source.Gathers(p.to, true) },
 		Progress: func(f float64) { p.progress("measuring", f) },
 		// What there is until now, in case that the program is killed.
 		Snapshot: func(so *measure.Result) error { return p.figures(so) },

@@ -77,6 +77,9 @@ type Options struct {
 	// after a second, then ever more seldom, so that what it costs stays a small part
 	// of the whole. An error of it ends the measurement. May be nil.
 	Snapshot func(*Result) error
+	// Over is called when no function runs any more, before what was measured is judged. May
+	// be nil.
+	Over func()
 	// Progress is told how far the work is, from 0 to 1, at most ten times a
 	// second and outside timed regions. May be nil.
 	Progress func(fraction float64)
@@ -173,6 +176,9 @@ func Measure(ctx context.Context, o Options, f func() error) (*Result, error) {
 			defer quiet(o.HeapRoom)()
 		}
 		err = m.measure()
+	}
+	if o.Over != nil {
+		o.Over()
 	}
 	if n := len(m.res.Plain) * m.res.Batch; n > 0 {
 		m.res.AllocatedBytes = float64(m.allocated) / float64(n)

@@ -58,6 +58,9 @@ type Options struct {
 	HeapRoom int64
 	// Leased says that the caller holds the lease of internal/measure.
 	Leased bool
+	// Over is called when the last stream has ended, before what was measured is judged. May be
+	// nil.
+	Over func()
 	// Progress is told how far the window is, from 0 to 1, ten times a second, on a goroutine
 	// of its own. May be nil.
 	Progress func(fraction float64)

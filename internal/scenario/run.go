@@ -133,6 +133,9 @@ func (d *driver) run(ctx context.Context) (*Result, error) {
 	ended.Wait()
 	close(over)
 	<-watched
+	if d.o.Over != nil {
+		d.o.Over()
+	}
 	busy.end() // where nobody saw the window close
 	r := d.result(busy.busy())
 	if d.open.Load() != 0 {

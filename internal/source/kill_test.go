@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -194,6 +195,45 @@ func TestEnds(t *testing.T) {
 type run func(ctx context.Context, to source.Sink) error
 
 func (f run) Run(ctx context.Context, to source.Sink) error { return f(ctx, to) }
+
+// TestGathers stops a source that only makes figures of what it has: they are waited for, and
+// whoever watches sees that. One that goes on to something else is left.
+func TestGathers(t *testing.T) {
+	t.Parallel()
+	for _, goesOn := range []bool{false, true} {
+		ctx, waits := source.Watch(t.Context())
+		ctx, cancel := context.WithCancel(ctx)
+		left := make(chan struct{})
+		p, err := source.Collect(ctx, run(func(_ context.Context, to source.Sink) error {
+			if err := to.Send(events()[0]); err != nil {
+				return err
+			}
+			source.Gathers(to, true)
+			source.Gathers(to, !goesOn)
+			if waits() {
+				t.Error("it waits before it was stopped")
+			}
+			cancel()
+			if goesOn {
+				<-left
+				return nil
+			}
+			time.Sleep(2 * source.Patience)
+			if !waits() {
+				t.Error("it does not wait")
+			}
+			return to.Send(profile.Event{Counted: &profile.Figure{Quantity: "inferences_per_s", Metric: profile.Value(profile.Measured, 5, "")}})
+		}), source.Options{})
+		close(left)
+		cancel()
+		if v, there := p.Totals.Value("inferences_per_s"); err != nil || len(p.Incomplete) != 1 || there == goesOn || there && v != 5 {
+			t.Errorf("goes on %v: %v, %+v, error %v", goesOn, v, p.Incomplete, err)
+		}
+		if waits() {
+			t.Error("it waits after its end")
+		}
+	}
+}
 
 // TestDeaf leaves a source to itself that does not notice the end of its context: the
 // profile has what came until then, and nothing of what comes later.

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/opmeter/opmeter/internal/mapped"
@@ -56,7 +57,8 @@ func (e *FaultError) Error() string { return fmt.Sprintf("internal error: %v", e
 // no error; where no model was described, the error is the context's.
 //
 // A source that does not end within [Patience] of its context, or the time that it asks for
-// as [Patient], is left to itself: what it sends from then on is refused.
+// as [Patient], is left to itself: what it sends from then on is refused. One that
+// [Gathers] is waited for longer.
 func Collect(ctx context.Context, s Source, o Options) (p *profile.Profile, err error) {
 	b := profile.NewBuilder()
 	if o.Journal != "" {
@@ -102,8 +104,30 @@ type Patient interface {
 	Patience() time.Duration
 }
 
+// LastWord is how long a source may take after its context has ended if it [Gathers]. It
+// needs some tens of milliseconds, unless everything else on the machine wants to run, too.
+const LastWord = 10 * time.Second
+
+// Gathers tells a sink that from here on its source only makes figures of what it has found
+// and sends them, or, with false, that it goes on to work that may not notice the end of
+// its context. A source that never says so may be at such work at any time.
+func Gathers(to Sink, yes bool) {
+	if s, ok := to.(*stamp); ok {
+		s.gathers.Store(yes)
+	}
+}
+
+type watchKey struct{}
+
+// Watch returns a context for [Collect], and whether one that was stopped waits at the moment
+// for the last figures: a program that is told to end can wait as well, so as not to lose them.
+func Watch(ctx context.Context) (watched context.Context, waits func() bool) {
+	n := new(atomic.Int32)
+	return context.WithValue(ctx, watchKey{}, n), func() bool { return n.Load() > 0 }
+}
+
 // await runs a source until it ends, or until it should have.
-func await(ctx context.Context, s Source, to Sink) error {
+func await(ctx context.Context, s Source, to *stamp) error {
 	done := make(chan error, 1)
 	go func() { done <- run(ctx, s, to) }()
 	select {
@@ -111,17 +135,27 @@ func await(ctx context.Context, s Source, to Sink) error {
 		return err
 	case <-ctx.Done():
 	}
+	if n, ok := ctx.Value(watchKey{}).(*atomic.Int32); ok {
+		n.Add(1)
+		defer n.Add(-1)
+	}
 	patience := Patience
 	if p, ok := s.(Patient); ok {
 		patience = p.Patience()
 	}
-	late := time.NewTimer(patience)
-	defer late.Stop()
-	select {
-	case err := <-done:
-		return err
-	case <-late.C:
-		return ctx.Err()
+	stopped := time.Now()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-tick.C:
+		}
+		took := time.Since(stopped)
+		if took >= patience && (!to.gathers.Load() || took >= LastWord) {
+			return ctx.Err()
+		}
 	}
 }
 
@@ -162,6 +196,8 @@ type stamp struct {
 
 	mu                     sync.Mutex
 	described, done, ended bool
+
+	gathers atomic.Bool // see [Gathers]
 }
 
 // end refuses everything that comes later and says what came until then.
