@@ -3,6 +3,7 @@ package kernel
 import (
 	"unsafe"
 
+	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/workers"
 )
@@ -50,9 +51,9 @@ func (q *intLineArgs) bands(dst []uint8, n, l0, l1, x0, x1 int) {
 		to, from := dst[q.bytes*l*q.c.plan.lineA:], lines[q.bytes*l*s.StrideH*s.C*cols:]
 		if q.bytes == 1 {
 			// What a column is too long the next one covers.
-			turnBytes(to, band, from, cols, cols, max(band, simd.TurnLeast))
+			move.TurnBytes(to, band, from, cols, cols, max(band, simd.TurnLeast))
 		} else {
-			TurnHalves(int16sOf(to), band, int16sOf(from), cols, cols, band)
+			move.TurnHalves(int16sOf(to), band, int16sOf(from), cols, cols, band)
 		}
 	}
 	scratch.Put(sc)

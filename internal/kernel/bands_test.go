@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/testing/sets"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -21,7 +22,7 @@ func TestBands(t *testing.T) {
 	for _, threads := range []int{1, 3} {
 		pool := workers.New(threads, nil)
 		defer pool.Close()
-		for i := range rounds(100) {
+		for i := range sets.Rounds(100) {
 			s := ConvShape{
 				N: 1 + r.IntN(2), C: 1 + r.IntN(6), OC: 16 + r.IntN(60), OH: 1 + r.IntN(12), OW: 1 + r.IntN(60), KH: 1 + r.IntN(7), KW: 1 + r.IntN(7),
 				StrideH: 1 + r.IntN(2), StrideW: 1 + r.IntN(3), PadT: r.IntN(5), PadL: r.IntN(5),
@@ -32,7 +33,7 @@ func TestBands(t *testing.T) {
 				s = fixed[i]
 			}
 			s.DilH, s.DilW, s.Groups = 1, 1, 1
-			inSets(t, func(set simd.Set) {
+			sets.In(t, func(set simd.Set) {
 				if s.bandOf(simd.IntKernels(), true) > 0 {
 					bands[set]++
 				}
@@ -40,7 +41,7 @@ func TestBands(t *testing.T) {
 			testIntConv(t, r, pool, s)
 		}
 	}
-	inSets(t, func(set simd.Set) {
+	sets.In(t, func(set simd.Set) {
 		if simd.IntKernels().Quads() && simd.ElementKernels().Columns() && bands[set] < 2*len(fixed) {
 			t.Fatalf("%d convolutions have bands", bands[set])
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/testing/sets"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -134,14 +135,14 @@ func TestDepthwiseLast(t *testing.T) {
 	for _, threads := range []int{1, 3} {
 		pool := workers.New(threads, nil)
 		defer pool.Close()
-		for i := range rounds(80) {
+		for i := range sets.Rounds(80) {
 			s := ConvShape{N: 1 + r.IntN(2), C: 16 + r.IntN(180), OH: 1 + r.IntN(12), OW: 1 + r.IntN(30), KH: 3 + 2*r.IntN(2), StrideH: 1 + r.IntN(2), PadT: r.IntN(4), PadL: r.IntN(4)}
 			s.H, s.W = max(1, (s.OH-1)*s.StrideH+s.KH-s.PadT-r.IntN(3)), max(1, (s.OW-1)*s.StrideH+s.KH-s.PadL-r.IntN(3))
 			if i < len(fixed) {
 				s = fixed[i]
 			}
 			s.OC, s.Groups, s.KW, s.StrideW, s.DilH, s.DilW = s.C, s.C, s.KH, s.StrideH, 1, 1
-			inSets(t, func(set simd.Set) {
+			sets.In(t, func(set simd.Set) {
 				if s.WalksLast() {
 					last[set]++
 				}
@@ -149,7 +150,7 @@ func TestDepthwiseLast(t *testing.T) {
 			testIntConv(t, r, pool, s)
 		}
 	}
-	inSets(t, func(set simd.Set) {
+	sets.In(t, func(set simd.Set) {
 		if simd.ByteStripKernels(3, 1) != nil && simd.ElementKernels().Columns() && last[set] < 2*len(fixed) {
 			t.Fatalf("%d convolutions have their channels last", last[set])
 		}

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/kernel/vectors"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -28,6 +29,6 @@ func (q columnArgs) rows(lo, hi int) {
 		return
 	}
 	for i := lo; i < hi; i++ {
-		q.y[i] = Dot(q.a[i*n:][:n], q.x)
+		q.y[i] = vectors.Dot(q.a[i*n:][:n], q.x)
 	}
 }

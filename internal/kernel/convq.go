@@ -3,6 +3,7 @@ package kernel
 import (
 	"unsafe"
 
+	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/pages"
 	"github.com/opmeter/opmeter/internal/workers"
@@ -399,11 +400,11 @@ func SetSumWeights[W SumWeight](c *ConvSums, w []W, zero int32) {
 func turnWeights[W SumWeight](dst, src []W, rows, cols int) {
 	switch w := any(src).(type) {
 	case []int32:
-		Turn(any(dst).([]int32), cols, w, rows, rows, cols)
+		move.Turn(any(dst).([]int32), cols, w, rows, rows, cols)
 	case []int8:
-		turnBytes(Bits(any(dst).([]int8)), cols, Bits(w), rows, rows, cols)
+		move.TurnBytes(Bits(any(dst).([]int8)), cols, Bits(w), rows, rows, cols)
 	case []uint8:
-		turnBytes(any(dst).([]uint8), cols, w, rows, rows, cols)
+		move.TurnBytes(any(dst).([]uint8), cols, w, rows, rows, cols)
 	}
 }
 

@@ -4,10 +4,11 @@ import (
 	"math"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/workers"
-	"pgregory.net/rapid"
 )
 
 // TestDirect holds convolutions that read frames where they lie, of groups in one line, against those that gather panels: the same sums in the same order,

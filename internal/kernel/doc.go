@@ -37,15 +37,15 @@
 //	plain Go                                   tiles.go, micro.go, patch.go
 //
 // Those of 8-bit numbers begin at convq.go: intlines.go, few channels in bands.go, groups in intgroups.go, depthwise ones in
-// bytestrips.go and depthwiseq.go. Their sums become codes in tilesink.go, by TFLite's rounding
+// bytestrips.go, intwindows.go and depthwiseq.go. Their sums become codes in tilesink.go, by TFLite's rounding
 // (requant.go) or that of ONNX (rescale.go). Those of 16-bit numbers are in wideconv.go,
 // transposed ones of TFLite in transposed.go.
 //
 // # The rest
 //
-// Pooling: windows.go, bytepool.go, poolq.go. Sums and products of two operands of codes:
-// pairq.go. Interpolation and sums with weights: between.go, weightedsum.go, lags.go. Order of
-// memory: turn.go, turnbytes.go, copylines.go. Working memory: rooms.go.
+// Pooling: pool.go, which walks as windows.go does, bytepool.go, poolq.go. Sums and products of two operands of codes:
+// pairq.go. Working memory: rooms.go. Matrices with rows and columns exchanged, and lines that are copied, are
+// internal/kernel/move, sums of single vectors internal/kernel/vectors.
 //
 // In plain Go products go through one micro-kernel that multiplies a panel of two rows by
 // a panel of four columns, both packed so that it reads memory in order, 8-bit integers two

@@ -8,12 +8,13 @@ import (
 
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/testing/sets"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // A row times weights without their zeros have the bits of the product with all weights, also where a zero meets what is no number.
 func TestExpanded(t *testing.T) {
-	everySet(t, func(t *testing.T, _ func(func())) {
+	sets.Every(t, func(t *testing.T, _ func(func())) {
 		if simd.ExpandKernels() == nil {
 			t.Skip("no kernels")
 		}

@@ -6,19 +6,20 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/testing/sets"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // A row times 8-bit weights without their zeros has the sums of plain Go, for each zero point, and so have several rows.
 func TestExpandedInts(t *testing.T) {
-	everySet(t, func(t *testing.T, plain func(func())) {
+	sets.Every(t, func(t *testing.T, plain func(func())) {
 		if simd.ExpandIntKernels() == nil {
 			t.Skip("no kernels")
 		}
 		pool := workers.New(3, nil)
 		defer pool.Close()
 		r := rand.New(rand.NewPCG(9, 1))
-		for range rounds(60) {
+		for range sets.Rounds(60) {
 			k := 1 + r.IntN(700)
 			n := expandLeast/k + 1 + r.IntN(90)
 			m := 1

@@ -1,6 +1,9 @@
 package kernel
 
-import "github.com/opmeter/opmeter/internal/workers"
+import (
+	"github.com/opmeter/opmeter/internal/kernel/move"
+	"github.com/opmeter/opmeter/internal/workers"
+)
 
 // Convolutions over few positions, which would leave much of a panel empty: positions, or what their windows see,
 // are rows of a product then, output channels its columns, and the result is turned.
@@ -24,7 +27,7 @@ func (c *Conv) setFew(w []float32) {
 	turned := make([]float32, s.OC*c.k)
 	for o := range s.OC {
 		for d := range depths {
-			Turn(turned[o*c.k+d*channels:], s.C, w[o*c.k+d*taps:], depths*taps, taps, channels)
+			move.Turn(turned[o*c.k+d*channels:], s.C, w[o*c.k+d*taps:], depths*taps, taps, channels)
 		}
 	}
 	c.few = PackB(c.k, s.OC, turned, 0, true)
@@ -154,7 +157,7 @@ func (c *Conv) runFew(p *workers.Pool, x, y []float32) {
 		}
 		for i := range pictures {
 			workers.Do(p, s.OC, max(1, turnGrain/area), fewArgs{c.results(y, n+i, 0), rows[i*area*s.OC:], area, s.OC, c.step()}, func(a fewArgs, lo, hi int) {
-				Turn(a.y[lo*a.step:], a.step, a.rows[lo:], a.channels, hi-lo, a.area)
+				move.Turn(a.y[lo*a.step:], a.step, a.rows[lo:], a.channels, hi-lo, a.area)
 			})
 		}
 	}
@@ -203,7 +206,7 @@ func (a patchArgs) turn(lo, hi int) {
 			}
 			continue
 		}
-		Turn(to, s.C, from[lo:], step, hi-lo, channels)
+		move.Turn(to, s.C, from[lo:], step, hi-lo, channels)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/pages"
 	"github.com/opmeter/opmeter/internal/workers"
@@ -61,8 +62,8 @@ func NewFewBits(s FewBitShape, codes []uint8, signed bool, scales []float32, zer
 	m.codes, m.scales = pages.Make[uint8](wide*row), pages.Make[float32](wide*m.blocks)
 	for j := 0; j < s.N; j += f.Cols {
 		n := min(f.Cols, s.N-j)
-		Turn(wordsIn(m.codes[j*row:][:f.Cols*row]), f.Cols, wordsIn(codes[j*row:][:n*row]), row/4, row/4, n)
-		Turn(m.scales[j*m.blocks:], f.Cols, scales[j*m.blocks:], m.blocks, m.blocks, n)
+		move.Turn(wordsIn(m.codes[j*row:][:f.Cols*row]), f.Cols, wordsIn(codes[j*row:][:n*row]), row/4, row/4, n)
+		move.Turn(m.scales[j*m.blocks:], f.Cols, scales[j*m.blocks:], m.blocks, m.blocks, n)
 	}
 	if signed == f.Raw {
 		flip := uint64(0x8080808080808080)
@@ -93,7 +94,7 @@ func wordsIn(b []uint8) []uint32 {
 		copy(unsafe.Slice((*uint8)(unsafe.Pointer(unsafe.SliceData(moved))), len(b)), b)
 		return moved
 	}
-	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/4)
+	return move.Words(b)
 }
 
 var bitTiles = sync.Pool{New: func() any { return new(simd.BitTile) }}

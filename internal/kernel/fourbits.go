@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/pages"
 	"github.com/opmeter/opmeter/internal/workers"
@@ -26,14 +27,14 @@ func NewFourBits(k, n, block int, codes []uint8, scales []float32) *FourBits {
 	const cols = simd.FourBitColumns
 	m := &FourBits{f: f, k: k, n: n, words: pages.Make[uint32](roundUp(n, cols) * k / simd.FourBitSteps), scales: pages.Make[float32](roundUp(n, cols) * k / block)}
 	turnPanels(m.words, wordsIn(codes), n, k/simd.FourBitSteps, cols)
-	turnPanels(wordsOf(m.scales), wordsOf(scales), n, k/block, cols)
+	turnPanels(m.scales, scales, n, k/block, cols)
 	return m
 }
 
 // turnPanels writes n rows of words as panels of columns, a row of cols words for each place of a row of src.
-func turnPanels(dst, src []uint32, n, row, cols int) {
+func turnPanels[T move.Word](dst, src []T, n, row, cols int) {
 	for j := 0; j < n; j += cols {
-		Turn(dst[j*row:], cols, src[j*row:], row, row, min(cols, n-j))
+		move.Turn(dst[j*row:], cols, src[j*row:], row, row, min(cols, n-j))
 	}
 }
 

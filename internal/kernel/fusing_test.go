@@ -7,6 +7,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/testing/sets"
 )
 
 // Tests run once what they compare: by the numbers of [simd.Fused], which all but first runs have.
@@ -17,9 +18,9 @@ func init() { fuseFirst = true }
 func TestFuseLater(t *testing.T) {
 	fuseFirst = false
 	defer func() { fuseFirst = true }()
-	everySet(t, func(t *testing.T, plain func(func())) {
+	sets.Every(t, func(t *testing.T, plain func(func())) {
 		r := rand.New(rand.NewPCG(3, 1))
-		for n := range rounds(60) {
+		for n := range sets.Rounds(60) {
 			k := 1 + 2*r.IntN(2)
 			s := ConvShape{N: 1, C: 1 + r.IntN(40), H: 3 + r.IntN(9), W: 3 + r.IntN(9), KH: k, KW: k, StrideH: 1, StrideW: 1, DilH: 1, DilW: 1, PadT: k / 2, PadL: k / 2, OC: 1 + r.IntN(80)}
 			depthwise := n%2 > 0

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -77,7 +78,7 @@ func (c *Conv) runGaps(p *workers.Pool, x, y []float32) {
 	for n := range s.N {
 		workers.Do(p, in, max(1, copyGrain/s.C), gapArgs{c: c, a: positions, b: x[n*s.C*in:]}, func(g gapArgs, lo, hi int) {
 			s := &g.c.s
-			Turn(g.a[lo*s.C:], s.C, g.b[lo:], s.H*s.W, hi-lo, s.C)
+			move.Turn(g.a[lo*s.C:], s.C, g.b[lo:], s.H*s.W, hi-lo, s.C)
 		})
 		for i := range area {
 			row := sums[i*s.OC:][:s.OC]
@@ -111,7 +112,7 @@ func (c *Conv) runGaps(p *workers.Pool, x, y []float32) {
 			s := &g.c.s
 			area := s.OH * s.OW
 			to := g.a[lo*area : hi*area]
-			Turn(to, area, g.b[lo:], s.OC, hi-lo, area)
+			move.Turn(to, area, g.b[lo:], s.OC, hi-lo, area)
 			if g.c.act.On {
 				element.Bound(to, g.c.act.Min, g.c.act.Max)
 			}

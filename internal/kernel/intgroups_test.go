@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/testing/sets"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -15,7 +16,7 @@ func TestIntGroups(t *testing.T) {
 	for _, threads := range []int{1, 3} {
 		pool := workers.New(threads, nil)
 		defer pool.Close()
-		for range rounds(150) {
+		for range sets.Rounds(150) {
 			s := anyConv(r)
 			cg := []int{2, 4, 4, 8, 8, 12, 16, 20, 40}[r.IntN(9)]
 			s.Groups = 16 / min(16, cg) * (1 + r.IntN(6))
@@ -37,7 +38,7 @@ func TestIntLinesOfFew(t *testing.T) {
 	for _, threads := range []int{1, 3} {
 		pool := workers.New(threads, nil)
 		defer pool.Close()
-		for i := range rounds(60) {
+		for i := range sets.Rounds(60) {
 			s := ConvShape{N: 1 + r.IntN(2), C: 16 + r.IntN(100), OC: 8 + r.IntN(80), OH: 1 + r.IntN(10), OW: 1 + r.IntN(20), KH: 3, KW: 3, StrideH: 1, StrideW: 1, DilH: 1, DilW: 1, Groups: 1}
 			switch i % 3 {
 			case 0:
@@ -72,7 +73,7 @@ func testIntConv(t *testing.T, r *rand.Rand, pool *workers.Pool, s ConvShape) {
 		c.SetZero(signed, zero)
 		return c
 	}
-	inGo(func() { build(false, false).Run(pool, x, want) })
+	sets.Go(func() { build(false, false).Run(pool, x, want) })
 	last, lastWant := transpose(x, s.N, s.C, s.H*s.W), transpose(want, s.N, s.OC, area)
 	q := Rescale{Zero: value(128, signed) + 128, Lo: 3, Hi: 120, Signed: signed, Bias: randomWeights(r, s.OC)}
 	for range s.OC {
@@ -84,7 +85,7 @@ func testIntConv(t *testing.T, r *rand.Rand, pool *workers.Pool, s ConvShape) {
 		codes[i] = q.one(v, i/area%s.OC)
 	}
 	lastCodes := transpose(codes, s.N, s.OC, area)
-	inSets(t, func(simd.Set) {
+	sets.In(t, func(simd.Set) {
 		q := q
 		q.Prepare()
 		for _, lastIn := range []bool{false, true} {
@@ -127,8 +128,8 @@ func testIntConv(t *testing.T, r *rand.Rand, pool *workers.Pool, s ConvShape) {
 func lastConv[T uint8 | int8](t *testing.T, s ConvShape, pool *workers.Pool, build func(ConvShape, []int16, int32, int32, Requant) *ConvQ[T], w []int16, zero int32, q Requant, x []T, sums []int32) {
 	t.Helper()
 	want := make([]T, len(sums))
-	inGo(func() { build(s, w, 0, zero, q).Run(pool, x, want) })
-	inSets(t, func(simd.Set) {
+	sets.Go(func() { build(s, w, 0, zero, q).Run(pool, x, want) })
+	sets.In(t, func(simd.Set) {
 		got := make([]int32, len(sums))
 		if build(s, w, 0, zero, q).Sums(pool, x, zero, got); !slices.Equal(got, sums) {
 			t.Fatalf("%+v, channels last: sums differ", s)

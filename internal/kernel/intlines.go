@@ -3,6 +3,7 @@ package kernel
 import (
 	"unsafe"
 
+	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/workers"
 )
@@ -232,11 +233,11 @@ func (q *intLineArgs) pixels(dst []uint8, at, n int) {
 func (q *intLineArgs) turned(dst, src []uint8, area, n int) {
 	c := q.s.C
 	if q.bytes == 1 && q.signed == q.c.panels[0].f.Signed {
-		turnBytes(dst, c, src, area, n, c)
+		move.TurnBytes(dst, c, src, area, n, c)
 		return
 	}
 	sc, room := borrow8(n * c)
-	turnBytes(room, c, src, area, n, c)
+	move.TurnBytes(room, c, src, area, n, c)
 	q.put(dst, room)
 	scratch.Put(sc)
 }

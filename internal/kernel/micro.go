@@ -1,6 +1,9 @@
 package kernel
 
-import "github.com/opmeter/opmeter/internal/kernel/simd"
+import (
+	"github.com/opmeter/opmeter/internal/kernel/move"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+)
 
 // Panel widths of the micro-kernel: rows of the left panel, columns of the right.
 const (
@@ -224,7 +227,7 @@ func pack(dst, src []float32, n, k, w, vec, elem int) {
 		// A part of the panel at a time, which stays in the cache while its columns come.
 		for i0 := 0; i0 < k; i0 += packSteps {
 			steps, done := min(packSteps, k-i0), 0
-			if cols := min(w, n-j0); e != nil && elem == 1 && e.Turn(wordsOf(d[i0*w:]), w, wordsOf(src[j0*vec+i0:]), vec, steps, cols) {
+			if cols := min(w, n-j0); e != nil && elem == 1 && e.Turn(move.Words(d[i0*w:]), w, move.Words(src[j0*vec+i0:]), vec, steps, cols) {
 				done = cols
 			}
 			for j := done; j < w; j++ {

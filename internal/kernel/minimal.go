@@ -3,6 +3,7 @@ package kernel
 import (
 	"sync"
 
+	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/pages"
 	"github.com/opmeter/opmeter/internal/workers"
@@ -146,7 +147,7 @@ func (c *Conv) setMinimal(w []float32) {
 					high := simd.Evenly(rows-o, c.f.Rows)
 					for k := 0; k < steps; k += filters {
 						n := min(filters, steps-k)
-						Turn(turned, lanes, w[(g*c.og+o0+o)*c.k+9*(k0+k):], c.k, 9*n, high)
+						move.Turn(turned, lanes, w[(g*c.og+o0+o)*c.k+9*(k0+k):], c.k, 9*n, high)
 						q.f.Weights(dst[k0*rows+o*steps+k*high:], place, high, turned, n, &room.tiles)
 					}
 					o += high

@@ -4,10 +4,11 @@ import (
 	"math"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/workers"
-	"pgregory.net/rapid"
 )
 
 // TestMinimal holds minimal filtering against direct sums: within its error, the same for each cut of the work, and nothing is written

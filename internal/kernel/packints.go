@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"unsafe"
 
+	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/pages"
 	"github.com/opmeter/opmeter/internal/workers"
@@ -92,8 +93,8 @@ func packLines[T int8 | int16, W Weight](w *intPanels, dst []T, src source[W], j
 	width, step := min(cols, src.n-j0), min(pairs, turnWords)
 	sc, room := borrow(cols * step)
 	clear(room)
-	rows, turned := unsafe.Slice((*T)(unsafe.Pointer(&room[0])), each*len(room)), wordsOf(room)
-	words := unsafe.Slice((*uint32)(unsafe.Pointer(&dst[0])), len(dst)/each)
+	rows, turned := unsafe.Slice((*T)(unsafe.Pointer(&room[0])), each*len(room)), move.Words(room)
+	words := move.Words(dst)
 	e := simd.ElementKernels()
 	for s := range w.segs {
 		for i := 0; i < pairs; i += step {

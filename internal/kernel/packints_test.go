@@ -4,8 +4,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/workers"
 	"pgregory.net/rapid"
+
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // TestFillQ checks that weights are packed alike from every type, from rows and from columns, by any number of threads.

@@ -5,10 +5,12 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/testing/sets"
 	"github.com/opmeter/opmeter/internal/workers"
-	"pgregory.net/rapid"
 )
 
 // TestInParts compares products in tiles of bfloat16 with sums in float64 where all numbers are usual, and elsewhere with products in float32:
@@ -19,7 +21,7 @@ func TestInParts(t *testing.T) {
 		t.Skip("no tiles of bfloat16")
 	}
 	f, r := simd.FloatKernels(), rand.New(rand.NewPCG(21, 22))
-	for i := range rounds(150) {
+	for i := range sets.Rounds(150) {
 		g := GemmParams{M: 1 + r.IntN(200), N: 1 + r.IntN(300), K: 1 + r.IntN(200)}
 		if i%10 == 0 {
 			g.K = 900 + r.IntN(1500)

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/pages"
 	"github.com/opmeter/opmeter/internal/workers"
@@ -143,19 +144,7 @@ func framePlane(s *ConvShape, q *planePlan, frame, in []int16) {
 
 // copyPiece copies what [ConvShape.frameInside] gives.
 func copyPiece[T any](s *ConvShape, q *planePlan, frame, in []T, to, from, n, lines int) {
-	copyLines(frame[to:], q.w, in[from:], s.StrideH*s.W, s.StrideW, n, lines)
-}
-
-// copyLines copies lines of n values: those of dst are stepDst apart, those of src stepSrc, and neighbours of src step.
-func copyLines[T any](dst []T, stepDst int, src []T, stepSrc, step, n, lines int) {
-	for l := range lines {
-		to, from := dst[l*stepDst:][:n], src[l*stepSrc:]
-		if step == 1 {
-			copy(to, from)
-		} else {
-			strided(to, from, step)
-		}
-	}
+	move.Lines(frame[to:], q.w, in[from:], s.StrideH*s.W, s.StrideW, n, lines)
 }
 
 // frameBytes is framePlane for numbers without a sign, moved there if they have one.
@@ -227,22 +216,6 @@ func (s *ConvShape) frameBorders(q *planePlan, f func(at, n int)) {
 			}
 			at += q.h * q.w
 		}
-	}
-}
-
-// strided copies every step-th value.
-func strided[T any](dst, src []T, step int) {
-	if step == 2 {
-		for len(dst) >= 4 && len(src) >= 8 {
-			d, v := (*[4]T)(dst), (*[7]T)(src)
-			d[0], d[1], d[2], d[3] = v[0], v[2], v[4], v[6]
-			dst, src = dst[4:], src[8:]
-		}
-	}
-	at := 0
-	for i := range dst {
-		dst[i] = src[at]
-		at += step
 	}
 }
 

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/workers"
 )
@@ -76,7 +77,7 @@ func (q maxBytesArgs) lines(first, end int) {
 				m.larger(along, line[k*s.DilW:])
 			}
 			if s.StrideW > 1 && !m.ints.CopyBytes(row, 0, along, 0, s.StrideW, s.OW, 1, false) {
-				strided(row, along, s.StrideW)
+				move.Strided(row, along, s.StrideW)
 			}
 		}
 	}
@@ -107,7 +108,7 @@ func (q maxBytesArgs) planes(first, end int) {
 		for i := range together {
 			dst, from := q.y[(first+i)*out:][:out], down[i*in:]
 			if !m.ints.CopyBytes(dst, s.OW, from, s.StrideH*s.W, s.StrideW, s.OW, s.OH, false) {
-				copyLines(dst, s.OW, from, s.StrideH*s.W, s.StrideW, s.OW, s.OH)
+				move.Lines(dst, s.OW, from, s.StrideH*s.W, s.StrideW, s.OW, s.OH)
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/workers"
 )
@@ -169,7 +170,7 @@ func turnBack(y, planes []float32, step, channels, n int) {
 		copy(y[:n], planes)
 		return
 	}
-	Turn(y, channels, planes, step, n, channels)
+	move.Turn(y, channels, planes, step, n, channels)
 }
 
 // turnFrame writes what the windows of lines y0 to y1 see of an image.
@@ -213,11 +214,11 @@ func (c *Conv) turnLine(dst, x []float32, n int) {
 	case s.C > 1 && s.C < turnSide:
 		// A square has the values of some positions that follow, too, where there are any.
 		if whole := min(n, (len(x)-turnSide)/step+1); len(x) >= turnSide && whole >= turnSide {
-			Turn(dst, size, x, step, turnSide, whole)
+			move.Turn(dst, size, x, step, turnSide, whole)
 			dst, x, n = dst[whole:], x[min(whole*step, len(x)):], n-whole
 		}
 	}
 	if n > 0 {
-		Turn(dst, size, x, step, s.C, n)
+		move.Turn(dst, size, x, step, s.C, n)
 	}
 }

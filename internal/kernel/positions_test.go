@@ -6,12 +6,13 @@ import (
 
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/testing/sets"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Convolutions of few output channels give the bits of plain Go, whatever windows, borders, steps and lines they have.
 func TestPositions(t *testing.T) {
-	everySet(t, func(t *testing.T, plain func(func())) {
+	sets.Every(t, func(t *testing.T, plain func(func())) {
 		r := rand.New(rand.NewPCG(13, 14))
 		for _, threads := range []int{1, 3} {
 			pool := workers.New(threads, nil)
@@ -24,7 +25,7 @@ func TestPositions(t *testing.T) {
 				{N: 3, C: 5, OC: 3, OH: 9, OW: 90, KH: 5, KW: 5, StrideH: 1, StrideW: 2, DilH: 1, DilW: 2, PadL: 4},
 			}
 			fixed := len(shapes)
-			for range rounds(60) {
+			for range sets.Rounds(60) {
 				shapes = append(shapes, ConvShape{
 					N: 1 + r.IntN(2), C: 1 + r.IntN(40), OC: 1 + r.IntN(1+r.IntN(12)), OH: 1 + r.IntN(30), OW: 1 + r.IntN(90), KH: 1 + r.IntN(5), KW: 1 + r.IntN(9),
 					StrideH: 1 + r.IntN(3), StrideW: 1 + r.IntN(3), DilH: 1 + r.IntN(2), DilW: 1 + r.IntN(2), PadT: r.IntN(4), PadL: r.IntN(5),
@@ -47,10 +48,10 @@ func TestPositions(t *testing.T) {
 					t.Errorf("%+v has channels for columns", s)
 				}
 				c.Run(pool, x, got)
-				agree(t, s, got, want)
+				sets.Agree(t, s, got, want)
 				c.SetWeights(w, bias)
 				c.Run(pool, x, got)
-				agree(t, s, got, want)
+				sets.Agree(t, s, got, want)
 			}
 		}
 	})

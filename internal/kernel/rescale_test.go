@@ -5,16 +5,17 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/opmeter/opmeter/internal/testing/sets"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // TestRescaleMatrix compares codes of rows of sums with the definition, a sum at a time.
 func TestRescaleMatrix(t *testing.T) {
-	everySet(t, func(t *testing.T, _ func(func())) {
+	sets.Every(t, func(t *testing.T, _ func(func())) {
 		pool := workers.New(2, nil)
 		defer pool.Close()
 		r := rand.New(rand.NewPCG(7, 3))
-		for range rounds(60) {
+		for range sets.Rounds(60) {
 			rows, n := 1+r.IntN(40), 1+r.IntN(700)
 			q := &Rescale{Scales: make([]float32, n), Bias: make([]int32, n), Signed: r.IntN(2) == 0}
 			if q.Lo, q.Hi = 0, 255; q.Signed {
@@ -45,11 +46,11 @@ func TestRescaleMatrix(t *testing.T) {
 
 // TestGemmCodes: rooms for fewer sums than there are change nothing.
 func TestGemmCodes(t *testing.T) {
-	everySet(t, func(t *testing.T, _ func(func())) {
+	sets.Every(t, func(t *testing.T, _ func(func())) {
 		pool := workers.New(2, nil)
 		defer pool.Close()
 		r := rand.New(rand.NewPCG(9, 1))
-		for range rounds(60) {
+		for range sets.Rounds(60) {
 			m, n, k := 1+r.IntN(150), 1+r.IntN(150), 1+r.IntN(90)
 			x, w := bytesOf(r, m*k), NewPackedQ(n, k)
 			w.Fill(weightsOf(r, n*k), 1, n)

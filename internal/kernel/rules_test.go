@@ -8,6 +8,7 @@ import (
 	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/kernel/vectors"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -102,10 +103,10 @@ func TestInnerProducts(t *testing.T) {
 		for i := range a {
 			want += a[i] * b[i]
 		}
-		if got := Dot(a, b); got != want {
+		if got := vectors.Dot(a, b); got != want {
 			t.Errorf("%d elements: %v, want %v", n, got, want)
 		}
-		if got := Dot(b, a); got != want {
+		if got := vectors.Dot(b, a); got != want {
 			t.Errorf("%d elements, the longer first: %v, want %v", n, got, want)
 		}
 		for rows := range 20 {

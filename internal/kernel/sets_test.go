@@ -10,63 +10,9 @@ import (
 	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/testing/sets"
 	"github.com/opmeter/opmeter/internal/workers"
 )
-
-// everySet runs f for each set of this processor but plain Go. f gets a function that
-// computes with plain Go.
-func everySet(t *testing.T, f func(t *testing.T, plain func(func()))) {
-	for _, s := range simd.Available()[1:] {
-		t.Run(s.String(), func(t *testing.T) {
-			defer simd.Use(s)()
-			f(t, func(g func()) {
-				defer simd.Use(simd.Go)()
-				g()
-			})
-		})
-	}
-}
-
-// inSets runs f in each set of this processor but plain Go: what it compares with, plain Go or a definition, takes longer than all sets and
-// is computed once, before.
-func inSets(t *testing.T, f func(set simd.Set)) {
-	t.Helper()
-	for _, s := range simd.Available()[1:] {
-		func() {
-			defer simd.Use(s)()
-			defer func() {
-				if t.Failed() {
-					t.Logf("with %v", s)
-				}
-			}()
-			f(s)
-		}()
-	}
-}
-
-// inGo runs f in plain Go.
-func inGo(f func()) {
-	defer simd.Use(simd.Go)()
-	f()
-}
-
-// rounds is fewer than n with -short: emulators of other processors are slow.
-func rounds(n int) int {
-	if testing.Short() {
-		return n / 10
-	}
-	return n
-}
-
-// agree compares results to the bit.
-func agree(t *testing.T, what any, got, want []float32) {
-	t.Helper()
-	for i := range want {
-		if g, w := got[i], want[i]; math.Float32bits(g) != math.Float32bits(w) && (g == g || w == w) {
-			t.Fatalf("%+v: value %d is %v, plain Go gives %v", what, i, g, w)
-		}
-	}
-}
 
 // values are any numbers for exact kernels. Others round in their own way; they get
 // small whole numbers, of which no sum is rounded, so that all orders give the same.
@@ -82,12 +28,12 @@ func values(r *rand.Rand, exact bool, n int) []float32 {
 }
 
 func TestProductSets(t *testing.T) {
-	everySet(t, func(t *testing.T, plain func(func())) {
+	sets.Every(t, func(t *testing.T, plain func(func())) {
 		r := rand.New(rand.NewPCG(1, 2))
 		for _, threads := range []int{1, 3} {
 			pool := workers.New(threads, nil)
 			defer pool.Close()
-			for n := range rounds(300) {
+			for n := range sets.Rounds(300) {
 				g := GemmParams{M: 1 + r.IntN(40), N: 1 + r.IntN(90), K: 1 + r.IntN(60), TransA: r.IntN(3) == 0, TransB: r.IntN(2) == 0, Exact: r.IntN(2) == 0, Accumulate: r.IntN(3) == 0}
 				if n%10 == 0 {
 					g.M, g.N, g.K = 1+r.IntN(300), 1+r.IntN(300), 1+r.IntN(1200)
@@ -133,9 +79,9 @@ func TestProductSets(t *testing.T) {
 				GemmPacked(pool, g, a, PackB(g.K, g.N, b, g.LDB, g.TransB), gotP)
 				// Few rows of a matrix that lies as it is: plain Go goes on from what c holds.
 				if !g.Exact || !g.Accumulate || g.M > 3 || g.TransB {
-					agree(t, g, got, want)
+					sets.Agree(t, g, got, want)
 				}
-				agree(t, g, gotP, wantP)
+				sets.Agree(t, g, gotP, wantP)
 			}
 		}
 	})
@@ -205,7 +151,7 @@ func TestConvSets(t *testing.T) {
 	for _, threads := range []int{1, 3} {
 		pool := workers.New(threads, nil)
 		defer pool.Close()
-		for range rounds(400) {
+		for range sets.Rounds(400) {
 			s := anyConv(r)
 			k := s.C / s.Groups * s.KH * s.KW
 			act := activation.Clamp{On: r.IntN(2) == 0, Min: -1, Max: 4}
@@ -223,8 +169,8 @@ func TestConvSets(t *testing.T) {
 					build = NewConvNHWC
 				}
 				want := make([]float32, s.outputs())
-				inGo(func() { build(s, w, bias, act).Run(pool, x, want) })
-				inSets(t, func(simd.Set) {
+				sets.Go(func() { build(s, w, bias, act).Run(pool, x, want) })
+				sets.In(t, func(simd.Set) {
 					c, got := build(s, w, bias, act), make([]float32, s.outputs())
 					c.Run(pool, x, got)
 					// Twice: nothing may be left over.
@@ -233,7 +179,7 @@ func TestConvSets(t *testing.T) {
 						almost(t, s, got, want, x, w, k)
 						return
 					}
-					agree(t, s, got, want)
+					sets.Agree(t, s, got, want)
 				})
 			}
 		}
@@ -261,7 +207,7 @@ func almost(t *testing.T, what any, got, want, x, w []float32, k int) {
 
 // TestFewPositions draws convolutions of 1×1 over small planes, most of which are products of their positions.
 func TestFewPositions(t *testing.T) {
-	everySet(t, func(t *testing.T, plain func(func())) {
+	sets.Every(t, func(t *testing.T, plain func(func())) {
 		r := rand.New(rand.NewPCG(11, 12))
 		for _, threads := range []int{1, 3} {
 			pool := workers.New(threads, nil)
@@ -285,10 +231,10 @@ func TestFewPositions(t *testing.T) {
 					few++
 				}
 				c.Run(pool, x, got)
-				agree(t, s, got, want)
+				sets.Agree(t, s, got, want)
 				c.SetWeights(w, bias)
 				c.Run(pool, x, got)
-				agree(t, s, got, want)
+				sets.Agree(t, s, got, want)
 			}
 			if simd.FloatKernels() != nil && few < 30 {
 				t.Errorf("%d of 100 are products of their positions", few)
@@ -336,12 +282,12 @@ func anyRequant(r *rand.Rand, n int) Requant {
 }
 
 func TestIntProductSets(t *testing.T) {
-	everySet(t, func(t *testing.T, plain func(func())) {
+	sets.Every(t, func(t *testing.T, plain func(func())) {
 		r := rand.New(rand.NewPCG(5, 6))
 		for _, threads := range []int{1, 3} {
 			pool := workers.New(threads, nil)
 			defer pool.Close()
-			for n := range rounds(300) {
+			for n := range sets.Rounds(300) {
 				m, cols, k := 1+r.IntN(30), 1+r.IntN(80), 1+r.IntN(70)
 				if n%20 == 0 {
 					m, cols, k = 1+r.IntN(200), 1+r.IntN(300), 1+r.IntN(1500)
@@ -381,7 +327,7 @@ func TestIntConvSets(t *testing.T) {
 	for _, threads := range []int{1, 3} {
 		pool := workers.New(threads, nil)
 		defer pool.Close()
-		for range rounds(400) {
+		for range sets.Rounds(400) {
 			s := anyConv(r)
 			k := s.C / s.Groups * s.KH * s.KW
 			x, w := bytesOf(r, s.N*s.H*s.W*s.C), weightsOf(r, s.OC*k)
@@ -407,8 +353,8 @@ func TestIntConvSets(t *testing.T) {
 			}
 			var want []int8
 			var wantSums, wantPlanes []int32
-			inGo(func() { want, wantSums, wantPlanes = run() })
-			inSets(t, func(simd.Set) {
+			sets.Go(func() { want, wantSums, wantPlanes = run() })
+			sets.In(t, func(simd.Set) {
 				got, sums, planes := run()
 				if !slices.Equal(got, want) || !slices.Equal(sums, wantSums) {
 					t.Fatalf("%+v differs from plain Go", s)
@@ -423,11 +369,11 @@ func TestIntConvSets(t *testing.T) {
 
 // TestPoolSets compares windows with their definition.
 func TestPoolSets(t *testing.T) {
-	everySet(t, func(t *testing.T, _ func(func())) {
+	sets.Every(t, func(t *testing.T, _ func(func())) {
 		r := rand.New(rand.NewPCG(9, 10))
 		pool := workers.New(2, nil)
 		defer pool.Close()
-		for range rounds(400) {
+		for range sets.Rounds(400) {
 			s := anyConv(r)
 			s.C = 1 + r.IntN(70)
 			p := Pool{Shape: s, NHWC: r.IntN(2) == 0, Max: r.IntN(2) == 0, NaN: r.IntN(2) == 0}
@@ -488,7 +434,7 @@ func TestPoolSets(t *testing.T) {
 				if !p.Max {
 					p.Divide(pool, got, counts)
 				}
-				agree(t, p, got, want)
+				sets.Agree(t, p, got, want)
 			}
 		}
 	})
@@ -496,11 +442,11 @@ func TestPoolSets(t *testing.T) {
 
 // TestTransposedSets compares transposed convolutions with their definition.
 func TestTransposedSets(t *testing.T) {
-	everySet(t, func(t *testing.T, _ func(func())) {
+	sets.Every(t, func(t *testing.T, _ func(func())) {
 		r := rand.New(rand.NewPCG(11, 12))
 		pool := workers.New(2, nil)
 		defer pool.Close()
-		for range rounds(300) {
+		for range sets.Rounds(300) {
 			s := TransposedShape{
 				N: 1 + r.IntN(2), H: 1 + r.IntN(6), W: 1 + r.IntN(30), C: 1 + r.IntN(20), OC: 1 + r.IntN(50),
 				KH: 1 + r.IntN(4), KW: 1 + r.IntN(4), StrideH: 1 + r.IntN(3), StrideW: 1 + r.IntN(3), PadT: r.IntN(2), PadL: r.IntN(2),
@@ -532,7 +478,7 @@ func TestTransposedSets(t *testing.T) {
 				t.Skip("plain Go")
 			}
 			f.Run(pool, x, got)
-			agree(t, s, got, want)
+			sets.Agree(t, s, got, want)
 			q.Run(pool, codes, sums, make([]int32, q.Room()))
 			if !slices.Equal(sums, wantSums) {
 				t.Fatalf("%+v differs", s)

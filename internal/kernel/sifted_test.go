@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/testing/sets"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -30,7 +31,7 @@ func fourOfEight(r *rand.Rand, n, k int) []int32 {
 
 // siftedSets runs f with sifted loops taken for fast ones, for one and for three threads; f tells whether weights were sifted.
 func siftedSets(t *testing.T, f func(t *testing.T, r *rand.Rand, pool *workers.Pool, plain func(func())) bool) {
-	everySet(t, func(t *testing.T, plain func(func())) {
+	sets.Every(t, func(t *testing.T, plain func(func())) {
 		defer simd.Sift(1.4)()
 		if f, _ := simd.SiftedKernels(); f == nil {
 			t.Skip("no kernels")
@@ -39,14 +40,14 @@ func siftedSets(t *testing.T, f func(t *testing.T, r *rand.Rand, pool *workers.P
 		for _, threads := range []int{1, 3} {
 			pool := workers.New(threads, nil)
 			defer pool.Close()
-			for range rounds(150) {
+			for range sets.Rounds(150) {
 				if f(t, r, pool, plain) {
 					sifted++
 				}
 			}
 		}
-		if sifted < rounds(300)/4 {
-			t.Errorf("%d of %d are sifted", sifted, rounds(300))
+		if sifted < sets.Rounds(300)/4 {
+			t.Errorf("%d of %d are sifted", sifted, sets.Rounds(300))
 		}
 	})
 }

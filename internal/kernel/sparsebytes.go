@@ -5,6 +5,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/workers"
 )
@@ -261,11 +262,11 @@ func (s *sparseInts) turn(panel, src []uint8, line, steps, np int, signed bool) 
 	cols := s.f.Cols
 	if s.words() {
 		steps = roundUp(steps, 4)
-		if Turn(words4(panel), cols, words4(src), line/4, steps/4, np); s.kind != simd.SparseFours {
+		if move.Turn(move.Words(panel), cols, move.Words(src), line/4, steps/4, np); s.kind != simd.SparseFours {
 			s.f.Split(panel, steps/4)
 		}
 	} else {
-		turnBytes(panel, cols, src, line, steps, np)
+		move.TurnBytes(panel, cols, src, line, steps, np)
 	}
 	if signed {
 		panel = panel[:steps*cols]
@@ -275,11 +276,6 @@ func (s *sparseInts) turn(panel, src []uint8, line, steps, np int, signed bool) 
 
 // words tells whether panels are made by turning four codes of a position together.
 func (s *sparseInts) words() bool { return s.kind == simd.SparseFours || s.f.Splits() }
-
-// words4 reads bytes as words; they begin at a multiple of four.
-func words4(v []uint8) []uint32 {
-	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(v))), len(v)/4)
-}
 
 // whole tells whether positions can be turned where they lie: their steps are whole words where these are turned.
 func (s *sparseInts) whole(src []uint8, line, steps int) bool {
@@ -385,7 +381,7 @@ func (q *sparseGemm) part(m *sparseRooms, p0, r0, r1 int) {
 		s.turn(panel, m.near, sparseSteps, steps, roundUp(np, turnLeast), q.signed)
 	}
 	s.each(m, np, r0, r1, q.start, func(at, n int) {
-		Turn(q.y[p0*s.rows+at:], s.rows, m.sums, cols, np, n)
+		move.Turn(q.y[p0*s.rows+at:], s.rows, m.sums, cols, np, n)
 	})
 }
 

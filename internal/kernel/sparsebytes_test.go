@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/testing/sets"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -40,18 +41,18 @@ func sparseSets(t *testing.T, least int, f func(t *testing.T, r *rand.Rand, pool
 	for _, threads := range []int{1, 3} {
 		pool := workers.New(threads, nil)
 		defer pool.Close()
-		for range rounds(200) {
+		for range sets.Rounds(200) {
 			compare := f(t, r, pool)
-			inSets(t, func(set simd.Set) {
+			sets.In(t, func(set simd.Set) {
 				if simd.SparseIntKernels() != nil && compare() {
 					sparse[set]++
 				}
 			})
 		}
 	}
-	inSets(t, func(set simd.Set) {
-		if simd.SparseIntKernels() != nil && sparse[set] < rounds(400)*least/100 {
-			t.Errorf("%d of %d leave zeros out", sparse[set], rounds(400))
+	sets.In(t, func(set simd.Set) {
+		if simd.SparseIntKernels() != nil && sparse[set] < sets.Rounds(400)*least/100 {
+			t.Errorf("%d of %d leave zeros out", sparse[set], sets.Rounds(400))
 		}
 	})
 }
@@ -85,7 +86,7 @@ func TestSparseIntProducts(t *testing.T) {
 			return y
 		}
 		var want []int32
-		inGo(func() { want = fill() })
+		sets.Go(func() { want = fill() })
 		return func() bool {
 			if got := fill(); !slices.Equal(got, want) {
 				t.Fatalf("%d×%d·%d differs", m, k, n)
@@ -119,7 +120,7 @@ func TestSparseIntConvs(t *testing.T) {
 			c.SetZero(signed, zero)
 			return c
 		}
-		inGo(func() { build(false, false).Run(pool, x, want) })
+		sets.Go(func() { build(false, false).Run(pool, x, want) })
 		q := Rescale{Zero: value(128, signed) + 128, Lo: 3, Hi: 120, Signed: signed, Bias: randomWeights(r, s.OC)}
 		for range s.OC {
 			q.Scales = append(q.Scales, 0.0001+r.Float32()*0.002)

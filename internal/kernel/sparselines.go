@@ -1,6 +1,9 @@
 package kernel
 
-import "github.com/opmeter/opmeter/internal/kernel/simd"
+import (
+	"github.com/opmeter/opmeter/internal/kernel/move"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+)
 
 // Convolutions of 8-bit numbers over [N,H,W,C] with weights of which many are zero: their lines are those of the dense ones, whose
 // positions are turned into panels piece by piece.
@@ -38,7 +41,7 @@ func (q *intLineArgs) sparse(v lineView, y int, part linePart) {
 		}
 		s.each(&m, np, r0, r1, start, func(at, n int) {
 			if !byRow {
-				Turn(m.turned, n, m.sums, cols, np, n)
+				move.Turn(m.turned, n, m.sums, cols, np, n)
 			}
 			eachLine(part, p0, np, func(from, line, pos, here int) {
 				ch, place := part.g*q.og+at, y+line*l.lineC+pos*l.stepC

@@ -6,15 +6,16 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/testing/sets"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // TestStripsBeside compares depthwise convolutions of few channels, of which several columns go together, with plain Go, to the bit.
 func TestStripsBeside(t *testing.T) {
-	everySet(t, func(t *testing.T, plain func(func())) {
+	sets.Every(t, func(t *testing.T, plain func(func())) {
 		r := rand.New(rand.NewPCG(12, 7))
 		beside := false
-		for i := range rounds(150) {
+		for i := range sets.Rounds(150) {
 			ch, k := []int{2, 4, 8}[i%3], []int{3, 5, 7}[r.IntN(3)]
 			s := ConvShape{N: 1 + r.IntN(2), C: ch, OC: ch, KH: k, KW: k, StrideH: 1, StrideW: 1, DilH: 1, DilW: 1, OH: 1 + r.IntN(40), OW: 1 + r.IntN(40)}
 			if i < 3 { // those that surely have such columns, the last ones left over

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/workers"
 )
@@ -78,7 +79,7 @@ func (s *symmetric) pack(panel int) {
 		pack(dst, src, s.n-j0, k, w, s.lda, 1)
 		return
 	}
-	Turn(dst, w, src, s.lda, k, w)
+	move.Turn(dst, w, src, s.lda, k, w)
 }
 
 // rows computes rows r0 to r1 up to the panel that has the diagonal.

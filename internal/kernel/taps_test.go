@@ -6,17 +6,18 @@ import (
 
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/testing/sets"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Windows of which some taps see nothing, against the definition.
 func TestTapsBesideThePicture(t *testing.T) {
-	everySet(t, func(t *testing.T, _ func(func())) {
+	sets.Every(t, func(t *testing.T, _ func(func())) {
 		r := rand.New(rand.NewPCG(1, 2))
 		pool := workers.New(2, nil)
 		defer pool.Close()
 		cut, gaps := 0, 0
-		for range rounds(300) {
+		for range sets.Rounds(300) {
 			s := ConvShape{
 				N: 1, Groups: 1 + r.IntN(2), H: 1 + r.IntN(9), W: 1 + r.IntN(9), KH: 1 + r.IntN(4), KW: 1 + r.IntN(4),
 				DilH: 1 + r.IntN(12), DilW: 1 + r.IntN(12), StrideH: 1 + r.IntN(3), StrideW: 1 + r.IntN(3),
@@ -54,7 +55,7 @@ func TestTapsBesideThePicture(t *testing.T) {
 			}
 			for range 2 {
 				c.Run(pool, x, got)
-				agree(t, s, got, want)
+				sets.Agree(t, s, got, want)
 				c.SetWeights(w, bias)
 			}
 			// The same with channels last.
@@ -65,11 +66,11 @@ func TestTapsBesideThePicture(t *testing.T) {
 			l := NewConvNHWC(s, wl, bias, activation.Clamp{})
 			for range 2 {
 				l.Run(pool, xl, gotL)
-				agree(t, s, gotL, wantL)
+				sets.Agree(t, s, gotL, wantL)
 				l.SetWeights(wl, bias)
 			}
 		}
-		if cut < rounds(300)/10 {
+		if cut < sets.Rounds(300)/10 {
 			t.Errorf("taps were cut %d times", cut)
 		}
 		if simd.FloatKernels() != nil && gaps == 0 {
@@ -91,12 +92,12 @@ func lastly(v []float32, channels, places int) []float32 {
 
 // The same with 8-bit numbers, in both layouts.
 func TestByteTapsBesideThePicture(t *testing.T) {
-	everySet(t, func(t *testing.T, _ func(func())) {
+	sets.Every(t, func(t *testing.T, _ func(func())) {
 		r := rand.New(rand.NewPCG(3, 2))
 		pool := workers.New(2, nil)
 		defer pool.Close()
 		cut := 0
-		for range rounds(300) {
+		for range sets.Rounds(300) {
 			cg, groups := 1+r.IntN(20), 1+r.IntN(2)
 			if r.IntN(3) == 0 {
 				cg, groups = 1, 1+r.IntN(20)
@@ -112,7 +113,7 @@ func TestByteTapsBesideThePicture(t *testing.T) {
 			}
 			testQuantisedConv(t, r, pool, s, cg)
 		}
-		if cut < rounds(300)/10 {
+		if cut < sets.Rounds(300)/10 {
 			t.Errorf("taps were cut %d times", cut)
 		}
 	})

@@ -1,6 +1,9 @@
 package kernel
 
-import "github.com/opmeter/opmeter/internal/kernel/simd"
+import (
+	"github.com/opmeter/opmeter/internal/kernel/move"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+)
 
 // tileSink takes the sums of a convolution over [N,H,W,C]: they are kept, if there is room
 // for them, or quantised in the rounding of TFLite, or of ONNX where r is there, or become real numbers where h is.
@@ -51,10 +54,10 @@ func (k *tileSink) planes(sums []int32, line, rows, at, step, ch, n int) {
 		if k.r != nil {
 			sc, codes := borrow8(here * n)
 			k.r.columns(codes, n, in, line, here, n, ch)
-			turnBytes(k.y[to:], k.area, codes, n, n, here)
+			move.TurnBytes(k.y[to:], k.area, codes, n, n, here)
 			scratch.Put(sc)
 		} else {
-			Turn(k.sums[to:], k.area, in, line, n, here)
+			move.Turn(k.sums[to:], k.area, in, line, n, here)
 		}
 		r += here
 	}
@@ -67,7 +70,7 @@ func (k *tileSink) rows(plane, rows, at, n int, sums []int32, line int) {
 		sc, codes := borrow8(rows * n)
 		ch := plane % k.oc
 		k.r.Rows(codes, 0, n, sums, line, rows, n, ch)
-		turnBytes(k.y[(plane/k.oc*k.out+at)*k.oc+ch:], k.oc, codes, n, n, rows)
+		move.TurnBytes(k.y[(plane/k.oc*k.out+at)*k.oc+ch:], k.oc, codes, n, n, rows)
 		scratch.Put(sc)
 		return
 	}

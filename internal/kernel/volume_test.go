@@ -9,22 +9,23 @@ import (
 
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/testing/sets"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // TestVolume compares convolutions over three axes with their definition, in each way of computing that they take.
 func TestVolume(t *testing.T) {
-	inGo(func() {
+	sets.Go(func() {
 		if NewConvVolume(ConvShape{}, Depth{}, nil, nil, activation.Clamp{}) != nil {
 			t.Error("a kernel without vectors")
 		}
 	})
 	ways := map[simd.Set]map[string]int{}
-	inSets(t, func(set simd.Set) { ways[set] = map[string]int{} })
+	sets.In(t, func(set simd.Set) { ways[set] = map[string]int{} })
 	for i := range 160 {
 		compareVolume(t, rand.New(rand.NewPCG(31, uint64(i))), i, ways)
 	}
-	inSets(t, func(set simd.Set) {
+	sets.In(t, func(set simd.Set) {
 		if w := ways[set]; simd.FloatKernels() != nil && (w["packed"] == 0 || w["direct"] == 0 || simd.MinimalKernels() != nil && w["winograd"] == 0) {
 			t.Errorf("ways of computing: %v", w)
 		}
@@ -76,7 +77,7 @@ func compareVolume(t *testing.T, r *rand.Rand, i int, ways map[simd.Set]map[stri
 		}
 		want[i] = min(max(sum, -4), 9)
 	}
-	inSets(t, func(set simd.Set) {
+	sets.In(t, func(set simd.Set) {
 		if simd.FloatKernels() == nil {
 			return
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/testing/sets"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -65,7 +66,7 @@ func TestWideConv(t *testing.T) {
 			}
 			want[j] = q.One(sum, o)
 		}
-		inSets(t, func(set simd.Set) {
+		sets.In(t, func(set simd.Set) {
 			if simd.IntKernels() == nil {
 				return
 			}
@@ -85,7 +86,7 @@ func TestWideConv(t *testing.T) {
 			}
 		})
 	}
-	inSets(t, func(set simd.Set) {
+	sets.In(t, func(set simd.Set) {
 		if simd.IntKernels() != nil && taken[set] < 100 {
 			t.Errorf("%d of 200 taken", taken[set])
 		}

@@ -2,6 +2,7 @@ package loss
 
 import (
 	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/vectors"
 )
 
 // matrix is the weights of a layer with the moments of its inputs.
@@ -236,7 +237,7 @@ func (x *matrix) keptChannels(out []float64, in []float32, n int, f []uint16, lo
 			kernel.Gemm(x.pool, kernel.GemmParams{M: outs, N: n, K: m, Accumulate: true}, w, some, y)
 			x.pool.For(outs, max(1, 1<<14/n), func(from, to int) {
 				for o := from; o < to; o++ {
-					each[o] = float64(kernel.Dot(y[o*n:][:n], y[o*n:][:n]))
+					each[o] = float64(vectors.Dot(y[o*n:][:n], y[o*n:][:n]))
 				}
 			})
 			e = sum(each)
@@ -252,7 +253,7 @@ type row struct {
 	order  []uint32 // columns in the order in which they fall
 	at     []uint32 // where each level begins
 	next   []uint32
-	sum    kernel.WeightedSum
+	sum    vectors.Sum
 	// from and by are where the inputs of columns begin and their weights, in that order; now and step are outputs.
 	from      []int
 	by        []float32
@@ -292,7 +293,7 @@ func (r *row) squared(out []float64, w, sq []float32) {
 		for x, c := range cs {
 			from[x] = int(c) * d
 		}
-		kernel.Dots(sums[:], r.delta, sq, from[:]) // what is too much is of places before
+		vectors.Dots(sums[:], r.delta, sq, from[:]) // what is too much is of places before
 		for x, c := range cs {
 			for i+x >= int(r.at[k+1]) {
 				out[k] = max(q, 0)
@@ -331,7 +332,7 @@ func (r *row) kept(out []float64, w, in []float32, n int) {
 			for i, v := range t {
 				y[i] += v
 			}
-			q = float64(kernel.Dot(y, y))
+			q = float64(vectors.Dot(y, y))
 		}
 		out[k] = q
 	}

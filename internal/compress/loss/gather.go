@@ -3,7 +3,7 @@ package loss
 import (
 	"fmt"
 
-	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/workers"
 )
@@ -148,7 +148,7 @@ func (p *product) convolved(x []float32, shape []int, v values, to sink, s *scra
 		}
 		if last {
 			t := grown(&s.turned, len(one))
-			kernel.Turn(t, g.plane, one, channels, channels, g.plane)
+			move.Turn(t, g.plane, one, channels, channels, g.plane)
 			one = t
 		}
 		switch {
@@ -174,7 +174,7 @@ func (p *product) unfolded(g *geometry, one []float32, to sink, s *scratch, firs
 			w := n * g.width()
 			open := grown(&s.open, l.Cols*w)
 			s.pool.For(l.Channels, max(1, 1<<14/(g.taps*w)), func(from, end int) {
-				var lines kernel.LineCopier
+				var lines move.LineCopier
 				for c := from; c < end; c++ {
 					g.unfold(&lines, open[c*g.taps*w:], w, one[(k*l.Channels+c)*g.plane:][:g.plane], lo, n, step)
 				}

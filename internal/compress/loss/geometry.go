@@ -1,7 +1,7 @@
 package loss
 
 import (
-	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -175,7 +175,7 @@ func (g *geometry) width() int { return g.axes[2].out }
 
 // unfold writes what the positions of n lines, every step-th from lo on, see of a channel at each tap: a tap a row of
 // dst, rows stride apart.
-func (g *geometry) unfold(lines *kernel.LineCopier, dst []float32, stride int, plane []float32, lo, n, step int) {
+func (g *geometry) unfold(lines *move.LineCopier, dst []float32, stride int, plane []float32, lo, n, step int) {
 	d, h, w := &g.axes[0], &g.axes[1], &g.axes[2]
 	even := d.out == 1 && d.window == 1 && d.in == 1 && !h.transposed && !w.transposed
 	t := 0
@@ -203,7 +203,7 @@ func (g *geometry) unfold(lines *kernel.LineCopier, dst []float32, stride int, p
 }
 
 // evenly is unfold for a tap of two axes: lines that it reads are equally far apart.
-func (g *geometry) evenly(lines *kernel.LineCopier, row, plane []float32, th, tw, lo, n, step int) {
+func (g *geometry) evenly(lines *move.LineCopier, row, plane []float32, th, tw, lo, n, step int) {
 	h, w := &g.axes[1], &g.axes[2]
 	y, by := lo*h.stride+th*h.dil-h.pad, step*h.stride
 	first, end := 0, n // lines that lie in the plane

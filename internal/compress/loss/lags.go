@@ -3,7 +3,8 @@ package loss
 import (
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/move"
+	"github.com/opmeter/opmeter/internal/kernel/vectors"
 )
 
 // lags finds products of taps of depthwise convolutions without unfolding their data: two taps see the same channel,
@@ -37,7 +38,7 @@ type phase struct {
 type region struct {
 	y0, y1, x0, x1 int
 	keys           []lagKey
-	parts          []*kernel.Lags
+	parts          []*vectors.Lags
 	row            int // of the first one of its sums, which is of the places themselves; then keys
 }
 
@@ -49,7 +50,7 @@ type lagTap struct{ phase, y, x int }
 
 // lagWorker is what a worker copies channels to.
 type lagWorker struct {
-	lines  kernel.LineCopier
+	lines  move.LineCopier
 	buf    []float32
 	turned []float32
 	adding []float64
@@ -62,7 +63,7 @@ const lagBlock, lagPlaces = 32, 96
 // newLags prepares for a geometry of two axes.
 func newLags(g *geometry, groups, workers int) *lags {
 	s := &lags{g: g, groups: groups, workers: make([]lagWorker, workers)}
-	s.block = min(lagBlock, (groups+kernel.LagLanes-1)/kernel.LagLanes*kernel.LagLanes)
+	s.block = min(lagBlock, (groups+vectors.LagLanes-1)/vectors.LagLanes*vectors.LagLanes)
 	taps := s.findPhases()
 	most := [2]int{}
 	for _, a := range taps {
@@ -186,7 +187,7 @@ func (s *lags) divide(r *region, i int) {
 		distances[k] = s.at(key.q, key.dy, key.dx) - s.at(i, 0, 0)
 	}
 	for part := range slices.Chunk(places, lagPlaces) {
-		r.parts = append(r.parts, kernel.NewLags(part, distances))
+		r.parts = append(r.parts, vectors.NewLags(part, distances))
 	}
 }
 
@@ -225,7 +226,7 @@ func (s *lags) take(w *lagWorker, block, n int, from image) {
 	}
 	if from.by > 1 && first < end { // channels are apart
 		turned := grown(&w.turned, s.g.plane*s.block)
-		kernel.Turn(turned, s.block, x, from.by, (end-first)*c.in, n)
+		move.Turn(turned, s.block, x, from.by, (end-first)*c.in, n)
 		x, step = turned, s.block
 	}
 	for i := range s.phases {
@@ -335,7 +336,7 @@ func (m *moments) depthwise(g *geometry, x []float32, last bool, first, step int
 	few := min(m.groups, mostGroups)
 	if last && len(m.sketches) > 0 {
 		planes := make([]float32, few*g.plane)
-		kernel.Turn(planes, g.plane, x, m.groups, few, g.plane)
+		move.Turn(planes, g.plane, x, m.groups, few, g.plane)
 		x = planes
 	}
 	m.sketched(g, x, few, 1)
@@ -374,7 +375,7 @@ func (m *moments) sketched(g *geometry, x []float32, groups, channels int) {
 	n := min(g.lines(), max(pieces, places/g.width()))
 	w := n * g.width()
 	open := make([]float32, m.cols*w)
-	var lines kernel.LineCopier
+	var lines move.LineCopier
 	for k := range groups {
 		for c := range channels {
 			g.unfold(&lines, open[c*g.taps*w:], w, x[(k*channels+c)*g.plane:][:g.plane], g.lines()/n/2, n, g.lines()/n)

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -29,7 +29,7 @@ func TestLags(t *testing.T) {
 		defer pool.Close()
 		fast, slow := newMoments(groups, g.taps, pool), newMoments(groups, g.taps, nil)
 		open := make([]float32, g.taps*n)
-		var copier kernel.LineCopier
+		var copier move.LineCopier
 		for run := range rapid.IntRange(1, 20).Draw(t, "runs") {
 			fast.begin(0)
 			slow.begin(0)
@@ -40,7 +40,7 @@ func TestLags(t *testing.T) {
 			given := x
 			if last {
 				given = make([]float32, len(x))
-				kernel.Turn(given, groups, x, g.plane, g.plane, groups)
+				move.Turn(given, groups, x, g.plane, g.plane, groups)
 			}
 			if !fast.depthwise(g, given, last, first, step) {
 				t.Fatalf("run %d is not taken", run)
@@ -111,7 +111,7 @@ func TestShifts(t *testing.T) {
 		defer pool.Close()
 		fast, slow := newMoments(1, channels*g.taps, pool), newMoments(1, channels*g.taps, nil)
 		open := make([]float32, channels*g.taps*g.outputs)
-		var copier kernel.LineCopier
+		var copier move.LineCopier
 		for run := range rapid.IntRange(1, 20).Draw(t, "runs") {
 			fast.begin(0)
 			slow.begin(0)
@@ -149,7 +149,7 @@ func TestLagsOfLargeChannels(t *testing.T) {
 	}
 	fast, slow := newMoments(groups, g.taps, nil), newMoments(groups, g.taps, nil)
 	open := make([]float32, g.taps*g.outputs)
-	var copier kernel.LineCopier
+	var copier move.LineCopier
 	fast.begin(0)
 	slow.begin(0)
 	if !fast.depthwise(g, x, false, 0, 1) {

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/move"
+	"github.com/opmeter/opmeter/internal/kernel/vectors"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -28,7 +30,7 @@ type moments struct {
 	few   []float32
 	fewIn int // group
 	// adder and some add rows.
-	adder kernel.WeightedSum
+	adder vectors.Sum
 	some  []float32
 	// columns gathers the same of inputs that come by columns, waits of them.
 	columns []float32
@@ -141,7 +143,7 @@ func (m *moments) rows(group int, x []float32, stride, n int) {
 	case m.squares:
 	case m.kept:
 		t := make([]float32, n*m.cols)
-		kernel.Turn(t, n, x, stride, m.cols, n)
+		move.Turn(t, n, x, stride, m.cols, n)
 		m.chunks = append(m.chunks, chunk{group, n, t})
 	case n < 32 && m.cols > smallCols:
 		m.settle(group)
@@ -151,7 +153,7 @@ func (m *moments) rows(group int, x []float32, stride, n int) {
 		m.gathered()
 	case m.cols <= smallCols:
 		t := make([]float32, n*m.cols)
-		kernel.Turn(t, n, x, stride, m.cols, n)
+		move.Turn(t, n, x, stride, m.cols, n)
 		m.dots(group, t, n, n)
 	default:
 		m.settle(group)
@@ -189,9 +191,9 @@ func (m *moments) linear(group int, x []float32, stride, n int) {
 		for c := lo; c < hi; c++ {
 			row := x[c*stride:][:n]
 			if m.sum == nil {
-				e[c] += kernel.Dot(row, row)
+				e[c] += vectors.Dot(row, row)
 			}
-			total[c] += float64(kernel.Dot(row, one))
+			total[c] += float64(vectors.Dot(row, one))
 		}
 	})
 	if group == 0 {
@@ -255,7 +257,7 @@ func (m *moments) dots(group int, x []float32, stride, n int) {
 		if many > 2 {
 			many = max(many, 8) // which are computed together
 		}
-		kernel.Dots(some[:many], x[i*stride:][:n], x, from[:many])
+		vectors.Dots(some[:many], x[i*stride:][:n], x, from[:many])
 		for _, v := range some[:i+1] {
 			sum[at] += float64(v)
 			at++

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/move"
+	"github.com/opmeter/opmeter/internal/kernel/vectors"
 )
 
 // shifts finds products of taps of convolutions from windows that are unfolded along lines only: taps of two lines of the window see
@@ -106,7 +108,7 @@ func (s *shifts) product(key lineKey, y0, y1 int) int {
 func (s *shifts) take(m *moments, planes []float32) {
 	y, x := &s.g.axes[1], &s.g.axes[2]
 	m.pool.For(s.channels, max(1, 1<<14/(x.window*s.g.plane)), func(lo, hi int) {
-		var lines kernel.LineCopier
+		var lines move.LineCopier
 		for v := lo * x.window; v < hi*x.window; v++ {
 			from, to := x.seen(v % x.window)
 			if from == to {
@@ -141,7 +143,7 @@ func (s *shifts) multiply(m *moments) {
 		one := ones(n)
 		m.pool.For(s.vectors, max(1, 1<<14/n), func(lo, hi int) {
 			for v := lo; v < hi; v++ {
-				p.plain[v] += float64(kernel.Dot(a.buf[(v*a.h+p.y0)*s.line:][:n], one))
+				p.plain[v] += float64(vectors.Dot(a.buf[(v*a.h+p.y0)*s.line:][:n], one))
 			}
 		})
 	}

@@ -8,6 +8,8 @@ import (
 	"github.com/opmeter/opmeter/internal/compress/mask"
 	"github.com/opmeter/opmeter/internal/compress/weights"
 	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/move"
+	"github.com/opmeter/opmeter/internal/kernel/vectors"
 )
 
 // sketch finds how errors differ between samples without computing all outputs of each: outputs are added with random
@@ -21,7 +23,7 @@ type sketch struct {
 	slot   int
 	slots  [][]float64 // squares by slot of runs and anchor
 	y, few []float32
-	lines  kernel.LineCopier
+	lines  move.LineCopier
 	los    []float64 // factors at the anchors; nil before they are found
 	his    []float64
 }
@@ -105,10 +107,10 @@ func (s *sketch) add(group int, x []float32, stride, n int, share float64) {
 	kernel.Gemm(nil, kernel.GemmParams{M: all, N: n, K: s.cols, LDB: stride}, s.z[group], x, y)
 	for i := range all {
 		row := y[i*n:][:n]
-		e := float64(kernel.Dot(row, row))
+		e := float64(vectors.Dot(row, row))
 		if k := i - len(anchors)*copies; k >= 0 && s.bias[k] != 0 {
 			b := float64(s.bias[k])
-			e += 2*b*float64(kernel.Dot(row, ones(n))) + float64(n)*b*b
+			e += 2*b*float64(vectors.Dot(row, ones(n))) + float64(n)*b*b
 		}
 		s.slots[s.slot][i/copies] += e * share
 	}
@@ -121,7 +123,7 @@ func (s *sketch) rows(group int, x []float32, stride, n int) {
 	step := max(1, n/places)
 	some := n / step
 	t := make([]float32, some*s.cols)
-	kernel.Turn(t, some, x, stride*step, s.cols, some)
+	move.Turn(t, some, x, stride*step, s.cols, some)
 	s.add(group, t, some, some, float64(n)/float64(some))
 }
 

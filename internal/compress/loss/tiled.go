@@ -1,6 +1,6 @@
 package loss
 
-import "github.com/opmeter/opmeter/internal/kernel"
+import "github.com/opmeter/opmeter/internal/kernel/vectors"
 
 // tiledAt is the number of elements of a matrix of second moments that caches do not hold, tileAt that of some rows of it that the
 // last one does while tileRows rows of weights are computed with them.
@@ -63,7 +63,7 @@ func (r *row) tile(out []float64, w, sq, delta []float32, part *row, c int) {
 		for x, e := range columns {
 			from[x] = (c + int(e)) * d
 		}
-		kernel.Dots(sums[:], delta, sq, from[:]) // what is too much is of places before
+		vectors.Dots(sums[:], delta, sq, from[:]) // what is too much is of places before
 		level := k
 		for x, e := range columns {
 			for i+uint32(x) >= part.at[level+1] {

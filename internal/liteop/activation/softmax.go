@@ -7,6 +7,7 @@ import (
 	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/kernel/reduce"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/libm"
@@ -132,7 +133,7 @@ func (s *columns) rows(worker, lo, hi int) {
 		n := min(shortTile, hi-lo)
 		x, y := s.x[lo*depth:(lo+n)*depth], s.y[lo*depth:(lo+n)*depth]
 		t, total := room[:n*depth], all[:n]
-		kernel.Turn(t, n, x, depth, depth, n)
+		move.Turn(t, n, x, depth, depth, n)
 		copy(total, t)
 		for at := n; at < len(t); at += n {
 			s.max(total, total, t[at:at+n])
@@ -148,7 +149,7 @@ func (s *columns) rows(worker, lo, hi int) {
 		for at := 0; at < len(t); at += n {
 			s.div(t[at:at+n], t[at:at+n], total)
 		}
-		kernel.Turn(y, depth, t, n, n, depth)
+		move.Turn(y, depth, t, n, n, depth)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/liteop/arith"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
 	"github.com/opmeter/opmeter/internal/liteop/recipe"
@@ -173,7 +174,7 @@ func (t *matmul) hybrid(c *op.Call) (op.Run, error) {
 		for b := range t.x {
 			from := x[t.x[b]:][:t.m*t.k]
 			if t.adjX {
-				kernel.Turn(turned, t.k, from, t.m, t.m, t.k)
+				move.Turn(turned, t.k, from, t.m, t.m, t.k)
 				from = turned
 			}
 			other(c, t.y[b]).Rows(c.Pool, t.m, y[b*t.m*t.n:][:t.m*t.n], from, nil, activation.Clamp{})
@@ -368,7 +369,7 @@ func (w *wide[Y]) run(c *op.Call) error {
 		}
 		from := x[w.x[b]:][:w.m*w.k]
 		if w.adjX {
-			kernel.TurnHalves(w.turned, w.k, from, w.m, w.m, w.k)
+			move.TurnHalves(w.turned, w.k, from, w.m, w.m, w.k)
 			from = w.turned
 		}
 		w.times.Run(c.Pool, w.m, from, out[b*size:][:size])
@@ -434,7 +435,7 @@ func (w *narrow) run(c *op.Call) error {
 		}
 		from := kernel.Bits(x[w.x[b]:][:w.m*w.k])
 		if w.adjX {
-			kernel.Turner{N: 1, C: w.k, Area: w.m}.Last(c.Pool, w.turned, from)
+			move.Turner{N: 1, C: w.k, Area: w.m}.Last(c.Pool, w.turned, from)
 			from = w.turned
 		}
 		kernel.GemmQ(c.Pool, w.m, from, w.table[:], packed, w.sums)

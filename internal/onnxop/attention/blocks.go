@@ -7,6 +7,7 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/kernel/vectors"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/workers"
@@ -230,7 +231,7 @@ func (t *blockArgs) fewScores(r *block, unit, n, from, width int) {
 		at := r.from[:min(fewKeys, width-j)]
 		keys := t.keysOf(r, unit, from+j, len(at))
 		for l := range n {
-			kernel.Dots(r.scores[l*width+j:][:len(at)], r.query[l*size:][:size], keys, at)
+			vectors.Dots(r.scores[l*width+j:][:len(at)], r.query[l*size:][:size], keys, at)
 		}
 	}
 }

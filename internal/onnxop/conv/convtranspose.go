@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/onnxop/matmul"
 	"github.com/opmeter/opmeter/internal/onnxop/window"
@@ -189,7 +190,7 @@ func (t *transposedRows) run(c *op.Call, g int, x, col []float32) {
 		return
 	}
 	kernel.GemmPacked(c.Pool, t.params, x, t.weights[g], t.turned)
-	kernel.Turn(col, t.params.M, t.turned, t.params.N, t.params.N, t.params.M)
+	move.Turn(col, t.params.M, t.turned, t.params.N, t.params.N, t.params.M)
 }
 
 // folding adds the rows of col (channels × taps, one element an output position of

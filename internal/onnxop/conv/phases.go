@@ -2,6 +2,7 @@ package conv
 
 import (
 	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/onnxop/window"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -273,7 +274,7 @@ func spreadPhases(dst, src []float32, stride, phases, step int) {
 			}
 		}
 	default:
-		kernel.Turn(dst, stride, src, step, rows, phases)
+		move.Turn(dst, stride, src, step, rows, phases)
 	}
 	for i := range phases {
 		if at := rows*stride + i; at < len(dst) {

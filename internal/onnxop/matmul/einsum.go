@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/kernel/vectors"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -388,7 +388,7 @@ func sumOf[T tensor.Number](v []T) T {
 // productOf adds up the products of numbers.
 func productOf[T tensor.Number](a, b []T) T {
 	if f, ok := any(a).([]float32); ok {
-		return T(kernel.Dot(f, any(b).([]float32)))
+		return T(vectors.Dot(f, any(b).([]float32)))
 	}
 	sum, ok := simd.Dot(simd.FoldKernels(), a, b)
 	if !ok {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/onnxop/window"
 	"github.com/opmeter/opmeter/internal/op"
@@ -37,7 +38,7 @@ func lastBytes(c *op.Call) (*kernel.BytePool, error) {
 	if b.Signed {
 		b.Lo, b.Hi = math.MinInt8, math.MaxInt8
 	}
-	if !(kernel.Turner{C: b.Shape.C}).Fast() || !b.Prepare() {
+	if !(move.Turner{C: b.Shape.C}).Fast() || !b.Prepare() {
 		return nil, nil
 	}
 	return b, nil
@@ -47,7 +48,7 @@ func lastBytes(c *op.Call) (*kernel.BytePool, error) {
 func prepareLast(c *op.Call, b *kernel.BytePool) op.Run {
 	c.Kernel = b.Name()
 	s := &b.Shape
-	from, to := kernel.Turner{N: s.N, C: s.C, Area: s.H * s.W}, kernel.Turner{N: s.N, C: s.C, Area: s.OH * s.OW}
+	from, to := move.Turner{N: s.N, C: s.C, Area: s.H * s.W}, move.Turner{N: s.N, C: s.C, Area: s.OH * s.OW}
 	lastIn, lastOut := c.LastIn, c.LastOut
 	var in, out []uint8
 	if !lastIn {

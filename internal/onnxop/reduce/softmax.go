@@ -4,8 +4,8 @@ import (
 	"math"
 	"sync"
 
-	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
@@ -232,9 +232,9 @@ func shortRows(dst, src []float32, n int, logs bool) {
 	for len(dst) > 0 {
 		rows := min(most, len(dst)/n)
 		columns := room[:rows*n]
-		kernel.Turn(columns, rows, src, n, n, rows)
+		move.Turn(columns, rows, src, n, n, rows)
 		softmaxColumns(columns, columns, n, rows, rows, logs)
-		kernel.Turn(dst, n, columns, rows, rows, n)
+		move.Turn(dst, n, columns, rows, rows, n)
 		dst, src = dst[rows*n:], src[rows*n:]
 	}
 	turnedRooms.Put(room)

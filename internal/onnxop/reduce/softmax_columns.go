@@ -3,8 +3,8 @@ package reduce
 import (
 	"sync"
 
-	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/vecmath"
 )
@@ -67,11 +67,11 @@ func turnedColumns(dst, src []float32, n, stride, width int, row func(dst, src [
 		*room = make([]float32, n*width)
 	}
 	rows := (*room)[:n*width]
-	kernel.Turn(rows, n, src, stride, width, n)
+	move.Turn(rows, n, src, stride, width, n)
 	for i := range width {
 		r := rows[i*n:][:n]
 		row(r, r)
 	}
-	kernel.Turn(dst, stride, rows, n, n, width)
+	move.Turn(dst, stride, rows, n, n, width)
 	columnRooms.Put(room)
 }

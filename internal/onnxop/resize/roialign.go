@@ -3,7 +3,8 @@ package resize
 import (
 	"math"
 
-	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/move"
+	"github.com/opmeter/opmeter/internal/kernel/vectors"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -12,7 +13,7 @@ import (
 // side. Samples lie in a grid, so that what a result has of a picture is the product of what it has of its lines and of its columns.
 func prepareRoiAlign32(c *op.Call) (op.Run, error) {
 	v := newRoiAlign(c)
-	if v.maximum && !kernel.HasWeightedMax() {
+	if v.maximum && !vectors.HasMax() {
 		return prepareRoiAlign[float32](c)
 	}
 	x := c.In[0].Shape
@@ -29,13 +30,13 @@ func prepareRoiAlign32(c *op.Call) (op.Run, error) {
 		for r := lo; r < hi; r++ {
 			w := &workers[worker]
 			w.align(v, turned[batch[r]*size*ch:][:size*ch], rois[r*4:][:4], ch)
-			kernel.Turn(y[r*len(w.room):], v.ph*v.pw, w.room, ch, ch, v.ph*v.pw)
+			move.Turn(y[r*len(w.room):], v.ph*v.pw, w.room, ch, ch, v.ph*v.pw)
 		}
 	}
 	var in []float32
 	turn := func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			kernel.Turn(turned[i*size*ch:], ch, in[i*size*ch:], size, size, ch)
+			move.Turn(turned[i*size*ch:], ch, in[i*size*ch:], size, size, ch)
 		}
 	}
 	return func(c *op.Call) (err error) {
@@ -60,8 +61,8 @@ type roiWorker struct {
 	rows, cols []roiLine
 	from       []int
 	weights    []float32
-	sum        kernel.WeightedSum
-	most       kernel.WeightedMax
+	sum        vectors.Sum
+	most       vectors.Max
 }
 
 // roiLine is a line of pixels, or a column, and what a result has of it.

@@ -1,20 +1,20 @@
-package kernel
+package vectors
 
 import "github.com/opmeter/opmeter/internal/kernel/simd"
 
-// WeightedSum adds vectors. Each goroutine needs its own; the zero value is ready.
-type WeightedSum struct {
+// Sum adds vectors. Each goroutine needs its own; the zero value is ready.
+type Sum struct {
 	window simd.Window
 	offs   []int
 }
 
 // Of writes to dst the sum of the vectors that begin at some places of x, each times its weight.
-func (s *WeightedSum) Of(dst, x []float32, from []int, weights []float32) {
+func (s *Sum) Of(dst, x []float32, from []int, weights []float32) {
 	s.Lines(dst, 0, x, 0, len(dst), 1, from, weights)
 }
 
 // Lines writes several lines of n such sums, stepDst values apart; their vectors are stepX values further in x from line to line.
-func (s *WeightedSum) Lines(dst []float32, stepDst int, x []float32, stepX, n, lines int, from []int, weights []float32) {
+func (s *Sum) Lines(dst []float32, stepDst int, x []float32, stepX, n, lines int, from []int, weights []float32) {
 	if n == 0 || lines == 0 {
 		return
 	}
@@ -40,19 +40,22 @@ func (s *WeightedSum) Lines(dst []float32, stepDst int, x []float32, stepX, n, l
 	}
 	_ = weights[len(from)-1]
 	t := &s.window
-	t.Dst, t.Src, t.W, t.Bias = &dst[0], &x[0], &weights[0], &zeroBias
+	t.Dst, t.Src, t.W, t.Bias = &dst[0], &x[0], &weights[0], &zero
 	t.StepDst, t.StepSrc = 4*stepDst, 4*stepX
 	t.SetTaps(s.offs)
 	t.SetClamp(false, 0, 0)
 	f.Spread(t, lines, n)
 }
 
-// HasWeightedMax tells whether there are vectors for [WeightedMax].
-func HasWeightedMax() bool { return simd.HasExtremes[float32](simd.ExtremeKernels()) }
+// zero is what sums begin with.
+var zero float32
 
-// WeightedMax finds the largest of vectors, element by element, each times a weight. Each goroutine needs its own; the zero value is ready, where
-// [HasWeightedMax] holds.
-type WeightedMax struct {
+// HasMax tells whether there are vectors for [Max].
+func HasMax() bool { return simd.HasExtremes[float32](simd.ExtremeKernels()) }
+
+// Max finds the largest of vectors, element by element, each times a weight. Each goroutine needs its own; the zero value is ready, where
+// [HasMax] holds.
+type Max struct {
 	parts    []float32
 	n, count int
 }
@@ -61,14 +64,14 @@ type WeightedMax struct {
 const maxParts = 64
 
 // Start begins with no vectors, of n elements each.
-func (m *WeightedMax) Start(n int) {
+func (m *Max) Start(n int) {
 	if m.n, m.count = n, 0; len(m.parts) < maxParts*n {
 		m.parts = make([]float32, maxParts*n)
 	}
 }
 
 // Add takes a vector.
-func (m *WeightedMax) Add(v []float32, weight float32) {
+func (m *Max) Add(v []float32, weight float32) {
 	if m.count == maxParts {
 		simd.ExtremeLines(simd.ExtremeKernels(), false, m.parts[:m.n], m.parts, m.n, m.count)
 		m.count = 1
@@ -78,7 +81,7 @@ func (m *WeightedMax) Add(v []float32, weight float32) {
 }
 
 // Done writes the largest of each; false where there was no vector.
-func (m *WeightedMax) Done(dst []float32) bool {
+func (m *Max) Done(dst []float32) bool {
 	if m.count > 0 {
 		simd.ExtremeLines(simd.ExtremeKernels(), false, dst[:m.n], m.parts, m.n, m.count)
 	}

@@ -1,4 +1,4 @@
-package kernel
+package vectors
 
 import "github.com/opmeter/opmeter/internal/kernel/simd"
 

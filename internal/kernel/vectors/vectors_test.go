@@ -1,10 +1,12 @@
-package kernel
+package vectors
 
 import (
 	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/opmeter/opmeter/internal/testing/sets"
 )
 
 // Sums of products from several places on, and sums of several vectors, are what plain loops give.
@@ -35,7 +37,7 @@ func TestSums(t *testing.T) {
 				t.Fatalf("%d of %d sums over %d: %v, want %v", i, many, n, sums[i], want)
 			}
 		}
-		var s WeightedSum
+		var s Sum
 		s.Of(vector, x, from, weights)
 		// Lines are what one by one gives, and nothing is written between them.
 		const lines = 3
@@ -63,39 +65,11 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// Lines are copied as a plain loop does, and nothing beside them.
-func TestLineCopier(t *testing.T) {
-	t.Parallel()
-	r := rand.New(rand.NewPCG(5, 5))
-	var c LineCopier
-	for range 300 {
-		n, lines, step := r.IntN(40), r.IntN(6), 1+r.IntN(3)
-		to, from := n+r.IntN(4), n*step+r.IntN(4)
-		src := make([]float32, lines*from+1)
-		for i := range src {
-			src[i] = r.Float32()
-		}
-		dst := make([]float32, lines*to+1)
-		want := make([]float32, len(dst))
-		for l := range lines {
-			for i := range n {
-				want[l*to+i] = src[l*from+i*step]
-			}
-		}
-		c.Copy(dst, to, src, from, step, n, lines)
-		for i, v := range dst {
-			if v != want[i] {
-				t.Fatalf("%d lines of %d by %d: place %d is %v, want %v", lines, n, step, i, v, want[i])
-			}
-		}
-	}
-}
-
 // Sums of products with values further on are those of a plain loop, lane by lane, for every set.
 func TestLags(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 6))
 	check := func(t *testing.T) {
-		for range rounds(200) {
+		for range sets.Rounds(200) {
 			lanes := LagLanes * (1 + r.IntN(3))
 			x := make([]float32, 400+lanes)
 			for i := range x {
@@ -131,31 +105,8 @@ func TestLags(t *testing.T) {
 			}
 		}
 	}
-	everySet(t, func(t *testing.T, plain func(func())) {
+	sets.Every(t, func(t *testing.T, plain func(func())) {
 		check(t)
 		plain(func() { check(t) })
-	})
-}
-
-// A matrix is turned as a plain loop does, and nothing beside it.
-func TestTurn(t *testing.T) {
-	r := rand.New(rand.NewPCG(7, 7))
-	everySet(t, func(t *testing.T, _ func(func())) {
-		for range rounds(200) {
-			rows, cols := r.IntN(50), r.IntN(50)
-			to, from := cols+r.IntN(4), rows+r.IntN(4)
-			src := make([]float32, cols*from+1)
-			for i := range src {
-				src[i] = r.Float32()
-			}
-			dst, want := make([]float32, rows*to+1), make([]float32, rows*to+1)
-			for i := range rows {
-				for j := range cols {
-					want[i*to+j] = src[j*from+i]
-				}
-			}
-			Turn(dst, to, src, from, rows, cols)
-			agree(t, [2]int{rows, cols}, dst, want)
-		}
 	})
 }

@@ -1,4 +1,4 @@
-package kernel
+package move
 
 import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
@@ -17,6 +17,9 @@ type turnerArgs struct {
 	dst, src []uint8
 }
 
+// turnGrain is the number of bytes to turn that are worth a piece of work.
+var turnGrain = workers.Grain(4)
+
 // turnPiece is the number of positions that are turned together.
 const turnPiece = 256
 
@@ -31,26 +34,26 @@ func (t Turner) at(i int) (image, p, n int) {
 
 // Last writes [N,C,H,W] as [N,H,W,C].
 func (t Turner) Last(p *workers.Pool, dst, src []uint8) {
-	workers.Do(p, t.N*t.pieces(), max(1, copyGrain/turnPiece/t.C), turnerArgs{t, dst, src}, func(a turnerArgs, lo, hi int) {
+	workers.Do(p, t.N*t.pieces(), max(1, turnGrain/turnPiece/t.C), turnerArgs{t, dst, src}, func(a turnerArgs, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			image, p, n := a.at(i)
-			turnBytes(a.dst[image+p*a.C:], a.C, a.src[image+p:], a.Area, n, a.C)
+			TurnBytes(a.dst[image+p*a.C:], a.C, a.src[image+p:], a.Area, n, a.C)
 		}
 	})
 }
 
 // First writes [N,H,W,C] as [N,C,H,W].
 func (t Turner) First(p *workers.Pool, dst, src []uint8) {
-	workers.Do(p, t.N*t.pieces(), max(1, copyGrain/turnPiece/t.C), turnerArgs{t, dst, src}, func(a turnerArgs, lo, hi int) {
+	workers.Do(p, t.N*t.pieces(), max(1, turnGrain/turnPiece/t.C), turnerArgs{t, dst, src}, func(a turnerArgs, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			image, p, n := a.at(i)
-			turnBytes(a.dst[image+p:], a.Area, a.src[image+p*a.C:], a.C, a.C, n)
+			TurnBytes(a.dst[image+p:], a.Area, a.src[image+p*a.C:], a.C, a.C, n)
 		}
 	})
 }
 
-// turnBytes exchanges rows and columns of bytes: byte j of row i of dst is byte i of row j of src, rows rows of cols bytes of dst.
-func turnBytes(dst []uint8, stepDst int, src []uint8, stepSrc, rows, cols int) {
+// TurnBytes exchanges rows and columns of bytes: byte j of row i of dst is byte i of row j of src, rows rows of cols bytes of dst.
+func TurnBytes(dst []uint8, stepDst int, src []uint8, stepSrc, rows, cols int) {
 	if simd.ElementKernels().TurnBytes(dst, stepDst, src, stepSrc, rows, cols) {
 		return
 	}

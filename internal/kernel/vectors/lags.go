@@ -1,4 +1,4 @@
-package kernel
+package vectors
 
 import (
 	"slices"

@@ -1,17 +1,19 @@
-package kernel
+package vectors
 
 import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/opmeter/opmeter/internal/testing/sets"
 )
 
 // TestBetween holds lines in vectors against their definition, to the bit, and looks whether anything beside them is written.
 func TestBetween(t *testing.T) {
-	everySet(t, func(t *testing.T, _ func(func())) {
+	sets.Every(t, func(t *testing.T, _ func(func())) {
 		r := rand.New(rand.NewPCG(15, 16))
 		made := 0
-		for range rounds(500) {
+		for range sets.Rounds(500) {
 			n, m, lines := 1+r.IntN(100), 1+r.IntN(200), 1+r.IntN(300)
 			at, weights := make([]int, 2*m), make([]float32, 2*m)
 			for i := range m {
@@ -25,7 +27,12 @@ func TestBetween(t *testing.T) {
 				continue
 			}
 			made++
-			src, got := values(r, true, lines*n), values(r, true, lines*m+2)
+			src, got := make([]float32, lines*n), make([]float32, lines*m+2)
+			for _, v := range [][]float32{src, got} {
+				for i := range v {
+					v[i] = float32(r.NormFloat64())
+				}
+			}
 			before, after := got[0], got[lines*m+1]
 			b.Lines(got[1:lines*m+1], src)
 			if math.Float32bits(got[0]) != math.Float32bits(before) || math.Float32bits(got[lines*m+1]) != math.Float32bits(after) {

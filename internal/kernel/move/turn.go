@@ -1,4 +1,4 @@
-package kernel
+package move
 
 import (
 	"unsafe"
@@ -6,18 +6,19 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// word is a number of 32 bits.
-type word interface{ float32 | int32 | uint32 }
+// Word is a number of 32 bits.
+type Word interface{ float32 | int32 | uint32 }
 
-// wordsOf are numbers as words.
-func wordsOf[T word](v []T) []uint32 {
-	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(v))), len(v))
+// Words are elements as words, four bytes each. They begin at a multiple of four.
+func Words[T any](v []T) []uint32 {
+	var x T
+	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(unsafe.Sizeof(x))/4)
 }
 
 // Turn writes rows rows of cols values, value j of row i from row j, value i of src; rows of dst are stepDst values apart, those of
 // src stepSrc.
-func Turn[T word](dst []T, stepDst int, src []T, stepSrc, rows, cols int) {
-	if e := simd.ElementKernels(); e == nil || !e.Turn(wordsOf(dst), stepDst, wordsOf(src), stepSrc, rows, cols) {
+func Turn[T Word](dst []T, stepDst int, src []T, stepSrc, rows, cols int) {
+	if e := simd.ElementKernels(); e == nil || !e.Turn(Words(dst), stepDst, Words(src), stepSrc, rows, cols) {
 		turnSquares(dst, stepDst, src, stepSrc, rows, cols)
 	}
 }

@@ -1,0 +1,59 @@
+package move
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/opmeter/opmeter/internal/testing/sets"
+)
+
+// Lines are copied as a plain loop does, and nothing beside them.
+func TestLineCopier(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(5, 5))
+	var c LineCopier
+	for range 300 {
+		n, lines, step := r.IntN(40), r.IntN(6), 1+r.IntN(3)
+		to, from := n+r.IntN(4), n*step+r.IntN(4)
+		src := make([]float32, lines*from+1)
+		for i := range src {
+			src[i] = r.Float32()
+		}
+		dst := make([]float32, lines*to+1)
+		want := make([]float32, len(dst))
+		for l := range lines {
+			for i := range n {
+				want[l*to+i] = src[l*from+i*step]
+			}
+		}
+		c.Copy(dst, to, src, from, step, n, lines)
+		for i, v := range dst {
+			if v != want[i] {
+				t.Fatalf("%d lines of %d by %d: place %d is %v, want %v", lines, n, step, i, v, want[i])
+			}
+		}
+	}
+}
+
+// A matrix is turned as a plain loop does, and nothing beside it.
+func TestTurn(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 7))
+	sets.Every(t, func(t *testing.T, _ func(func())) {
+		for range sets.Rounds(200) {
+			rows, cols := r.IntN(50), r.IntN(50)
+			to, from := cols+r.IntN(4), rows+r.IntN(4)
+			src := make([]float32, cols*from+1)
+			for i := range src {
+				src[i] = r.Float32()
+			}
+			dst, want := make([]float32, rows*to+1), make([]float32, rows*to+1)
+			for i := range rows {
+				for j := range cols {
+					want[i*to+j] = src[j*from+i]
+				}
+			}
+			Turn(dst, to, src, from, rows, cols)
+			sets.Agree(t, [2]int{rows, cols}, dst, want)
+		}
+	})
+}
