@@ -20,8 +20,12 @@ type Registry struct {
 }
 
 // Check tells what is wrong with a node's inputs, outputs and attributes by the tables
-// of the formats, see [Schemas.Check]. Nodes of operators that no table has pass.
+// of the formats, see [Schemas.Check]. Nodes of operators that no table has pass. A file has
+// no attribute that only plans give.
 func (r *Registry) Check(n *graph.Node, in, out []*tensor.Tensor) error {
+	if err := notOwn(n); err != nil {
+		return err
+	}
 	for _, s := range r.Schemas {
 		if err := s.Check(n, in, out); err != nil {
 			return err

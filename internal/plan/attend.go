@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -30,7 +31,7 @@ func attentions(g *Graph) {
 		n := g.Tasks[i].Node
 		g.replace(i, &graph.Node{
 			Index: n.Index, Name: n.Name, Function: n.Function, Op: "Attention", Version: 23, Inputs: in, Outputs: n.Outputs,
-			Attrs: graph.Attrs{"scale": float32(scale), "opmeter.products": int64(1)},
+			Attrs: graph.Attrs{"scale": float32(scale), op.AttrProducts: int64(1)},
 		}, m.taken...)
 		g.Tasks[i].Lowered = true
 	}

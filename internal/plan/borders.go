@@ -58,7 +58,7 @@ func (g *Graph) bordered(c *graph.Node, j int) (name string, pads []int64) {
 		}
 		dilations := []int{max(1, c.Attrs.Int("dilation_h_factor", 1)), max(1, c.Attrs.Int("dilation_w_factor", 1))}
 		if reaches(w.Shape[1:3], dilations, pads) && g.keeps(c) {
-			return attrPads, pads
+			return op.AttrPads, pads
 		}
 	}
 	return "", nil
@@ -78,9 +78,6 @@ func reaches(window, dilations []int, pads []int64) bool {
 	}
 	return true
 }
-
-// attrPads is what convolutions of TFLite see around their picture: rows before, columns before, rows after, columns after.
-const attrPads = "opmeter.pads"
 
 // joinBorders adds pads to those of a convolution with the attributes and the window; nil where these are found when it runs, or
 // where a window would see nothing else.

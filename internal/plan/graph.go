@@ -274,11 +274,27 @@ func (g *Graph) temporary(name string, t tensor.Type) int {
 	return g.add(&graph.Value{Name: name, Type: t, Offset: -1}, &tensor.Tensor{})
 }
 
+// names tells whether a file of the model's format may name operators of a domain: not those that only plans write, which trust
+// what they get, nor those of another format.
+func (g *Graph) names(domain string) bool {
+	switch domain {
+	case graph.Own:
+		return false
+	case graph.TFLite, graph.TFLiteCustom:
+		return g.model.Format != "onnx"
+	}
+	return true
+}
+
 // settle infers one task.
 func (g *Graph) settle(i int) {
 	t := &g.Tasks[i]
 	n := t.Node
-	if t.Def = g.opts.Registry.Find(n.Domain, n.Op, n.Version); t.Def != nil && t.wide {
+	t.Def = nil
+	if n != g.File.Nodes[i] || g.names(n.Domain) {
+		t.Def = g.opts.Registry.Find(n.Domain, n.Op, n.Version)
+	}
+	if t.Def != nil && t.wide {
 		t.Def = g.inWide(t.Def)
 	}
 	t.Call = op.Call{Model: g.model, Graph: g.Graph, Node: n, Limit: g.opts.MaxBytes, Activation: t.act, LastIn: t.last[0], LastOut: t.last[1]}

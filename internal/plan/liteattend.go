@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/op"
 )
 
 // TFLite has attention as BATCH_MATMUL, operators of two numbers, SOFTMAX and BATCH_MATMUL again, with shapes changed between; see
@@ -13,7 +14,6 @@ import (
 const (
 	leastLiteScores = 1 << 13
 	leastLiteRows   = 8
-	liteLead        = 3 // axes of scores before those of a matrix
 )
 
 // liteAttentions is attentions for TFLite, whose results stay the same to the bit.
@@ -55,7 +55,7 @@ func (m *liteMatcher) attention(i int) (graph.Attrs, []int) {
 		return nil, nil
 	}
 	r := weights.Rank()
-	if r < 2 || r > 2+liteLead || weights.Shape[r-2] < leastLiteRows || weights.Shape[r-2]*weights.Shape[r-1] < leastLiteScores || value.Len() == 0 {
+	if r < 2 || r > 2+op.LeadAxes || weights.Shape[r-2] < leastLiteRows || weights.Shape[r-2]*weights.Shape[r-1] < leastLiteScores || value.Len() == 0 {
 		return nil, nil
 	}
 	batches := lead(weights.Shape)
@@ -77,8 +77,8 @@ func (m *liteMatcher) attention(i int) (graph.Attrs, []int) {
 	all := slices.Concat(append(m.batches, batches)...)
 	adjoint := []int64{int64(first.Attrs.Int("adj_x", 0)), int64(first.Attrs.Int("adj_y", 0)), int64(last.Attrs.Int("adj_y", 0))}
 	return graph.Attrs{
-		"opmeter.scores": m.names, "opmeter.adjoint": adjoint, "opmeter.batches": all, "opmeter.rank": int64(out.Rank()),
-		"opmeter.exponent": soft.Attrs.Float("beta", 1),
+		op.AttrScores: m.names, op.AttrAdjoint: adjoint, op.AttrBatches: all, op.AttrRank: int64(out.Rank()),
+		op.AttrExponent: soft.Attrs.Float("beta", 1),
 	}, append([]int{first.Inputs[0], first.Inputs[1], last.Inputs[1]}, m.operands...)
 }
 
@@ -86,7 +86,7 @@ func (m *liteMatcher) attention(i int) (graph.Attrs, []int) {
 func (m *liteMatcher) scores(id int) *graph.Node {
 	id = m.reshaped(id)
 	s := m.floats(id)
-	if s == nil || s.Rank() > 2+liteLead {
+	if s == nil || s.Rank() > 2+op.LeadAxes {
 		return nil
 	}
 	if n := m.made(id, "BATCH_MATMUL", 2); n != nil {
@@ -144,10 +144,10 @@ func (m *liteMatcher) spreads(id int, scores []int) bool {
 	return x != nil && x.Rank() == 0 || m.matcher.spreads(id, scores)
 }
 
-// lead are the axes of a shape before those of a matrix, liteLead of them.
+// lead are the axes of a shape before those of a matrix, op.LeadAxes of them.
 func lead(shape []int) []int64 {
-	all := make([]int64, 0, liteLead)
-	for n := len(shape) - 2; len(all) < liteLead-n; {
+	all := make([]int64, 0, op.LeadAxes)
+	for n := len(shape) - 2; len(all) < op.LeadAxes-n; {
 		all = append(all, 1)
 	}
 	for _, n := range shape[:len(shape)-2] {

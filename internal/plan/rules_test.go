@@ -45,6 +45,8 @@ func TestMalformed(t *testing.T) {
 		want         string // of the error; empty: there is none
 	}{
 		{"fits", "onnx", []string{"Same y x"}, nil, op.Malformed, ""},
+		{"an attribute that plans give", "onnx", []string{"Same y x"}, func(g *graph.Graph) { g.Nodes[0].Attrs = graph.Attrs{op.AttrPads: int64(1)} }, op.Malformed, `attribute "opmeter.pads"`},
+		{"such an attribute in another format", "tflite", []string{"Same y x"}, func(g *graph.Graph) { g.Nodes[0].Attrs = graph.Attrs{op.AttrScores: int64(1)} }, op.Malformed, `attribute "opmeter.scores"`},
 		{"wrong type", "onnx", []string{"Same b x", "Same y n"}, nil, op.Malformed, `node 1 (Same "y"): `},
 		{"no name", "onnx", []string{"Same y n"}, func(g *graph.Graph) { g.Nodes[0].Name = "" }, op.Malformed, "node 0 (Same): "},
 		{"not supported", "onnx", []string{"Same y n"}, nil, op.Unsupported, ""},
@@ -521,5 +523,39 @@ func TestStepsOfSeveralPlans(t *testing.T) {
 	}
 	if v := main.Values[id(main, "q")]; v.HasShape {
 		t.Error("the model itself was changed")
+	}
+}
+
+// TestForeign: operators that only plans write, and those of another format, are none that a file's node can name.
+func TestForeign(t *testing.T) {
+	t.Parallel()
+	var defs []op.Def
+	for _, domain := range []string{graph.ONNX, graph.Own, graph.TFLite, graph.TFLiteCustom, "elsewhere"} {
+		d := *testOps().Find("", "Same", 13)
+		d.Domain = domain
+		defs = append(defs, d)
+	}
+	for _, c := range []struct {
+		format, domain string
+		want           State
+	}{
+		{"onnx", graph.ONNX, Runs},
+		{"onnx", "elsewhere", Runs},
+		{"onnx", graph.Own, Unsupported},
+		{"onnx", graph.TFLite, Unsupported},
+		{"onnx", graph.TFLiteCustom, Unsupported},
+		{"tflite", graph.TFLite, Runs},
+		{"tflite", graph.TFLiteCustom, Runs},
+		{"tflite", graph.Own, Unsupported},
+	} {
+		g := build(0, nil, "x", "y", "Same y x")
+		g.Nodes[0].Domain = c.domain
+		p, err := Make(&graph.Model{Format: c.format, Graphs: []*graph.Graph{g}}, []*tensor.Tensor{f32(2)}, Options{Registry: op.NewRegistry(defs)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.Slots()[0].State; got != c.want {
+			t.Errorf("%s, domain %q: %v, want %v", c.format, c.domain, got, c.want)
+		}
 	}
 }

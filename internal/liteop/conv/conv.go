@@ -8,10 +8,6 @@ import (
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
-// attrPads is what the plan gives a convolution that sees zeros which the file puts around its picture with PAD: rows before, columns before,
-// rows after, columns after.
-const attrPads = "opmeter.pads"
-
 // convShape reads the geometry of CONV_2D and DEPTHWISE_CONV_2D. The filter is
 // [OC,KH,KW,C/groups], or [1,KH,KW,OC] when depthwise.
 func convShape(c *op.Call, depthwise bool) (kernel.ConvShape, error) {
@@ -48,7 +44,7 @@ func convShape(c *op.Call, depthwise bool) (kernel.ConvShape, error) {
 		return s, c.Errorf("filter of %dx%d", s.KW, s.KH)
 	}
 	var pads [4]int
-	copy(pads[:], c.Node.Attrs.Ints(attrPads))
+	copy(pads[:], c.Node.Attrs.Ints(op.AttrPads))
 	h, v := layer.Slide(pads[0]+s.H+pads[2], s.KH, sh, dh, layer.IsSame(c)), layer.Slide(pads[1]+s.W+pads[3], s.KW, sw, dw, layer.IsSame(c))
 	s.OH, s.PadT, s.OW, s.PadL = h.Out, pads[0]+h.Pad, v.Out, pads[1]+v.Pad
 	if c.Has(2) && c.In[2].Len() != s.OC && c.In[2].Len() != 0 {

@@ -13,17 +13,7 @@ import (
 // in the second-level cache. All is computed in the order and with the loops of the operators of the file, so that results are
 // the same to the bit.
 //
-// Inputs are x, y and v, and the operand of each operator.
-const (
-	attrScores   = "opmeter.scores"   // names of the operators of two numbers; scores are their first number
-	attrAdjoint  = "opmeter.adjoint"  // adj_x and adj_y of the first product, adj_y of the second one
-	attrBatches  = "opmeter.batches"  // axes before those of a matrix, leadAxes of them for each operator and for the second product
-	attrExponent = "opmeter.exponent" // beta of the softmax
-	attrRank     = "opmeter.rank"     // of the result
-)
-
-// leadAxes is how many axes scores have at most before those of a matrix.
-const leadAxes = 3
+// Inputs are x, y and v, and the operand of each operator; [op.AttrScores] and those behind it are the attributes.
 
 // blockScores bounds the scores of a block: a quarter of a usual second-level cache.
 const blockScores = 1 << 16
@@ -60,25 +50,25 @@ type attendRoom struct {
 // shapeAttend checks the inputs.
 func shapeAttend(c *op.Call) (*attend, error) {
 	a := c.Node.Attrs
-	names, adjoint, batches := a.Strs(attrScores), a.Ints(attrAdjoint), a.Ints(attrBatches)
+	names, adjoint, batches := a.Strs(op.AttrScores), a.Ints(op.AttrAdjoint), a.Ints(op.AttrBatches)
 	if err := c.NeedInputs(3 + len(names)); err != nil {
 		return nil, err
 	}
-	if len(adjoint) != 3 || len(batches) != leadAxes*(len(names)+1) {
+	if len(adjoint) != 3 || len(batches) != op.LeadAxes*(len(names)+1) {
 		return nil, c.Errorf("%d and %d numbers for %d operators", len(adjoint), len(batches), len(names))
 	}
-	t := &attend{beta: a.Float(attrExponent, 1)}
+	t := &attend{beta: a.Float(op.AttrExponent, 1)}
 	var err error
 	if t.scores, err = newMatmul(c, c.In[0].Shape, c.In[1].Shape, adjoint[0] != 0, adjoint[1] != 0); err != nil {
 		return nil, err
 	}
 	matrix := []int{t.scores.m, t.scores.n}
-	lead := func(i int) []int { return append(append([]int{}, batches[i*leadAxes:][:leadAxes]...), matrix...) }
+	lead := func(i int) []int { return append(append([]int{}, batches[i*op.LeadAxes:][:op.LeadAxes]...), matrix...) }
 	if t.values, err = newMatmul(c, lead(len(names)), c.In[2].Shape, false, adjoint[2] != 0); err != nil {
 		return nil, err
 	}
 	n := len(t.scores.x)
-	if rank := a.Int(attrRank, 0); len(t.values.x) != n || rank < 2 || rank > len(t.values.shape) {
+	if rank := a.Int(op.AttrRank, 0); len(t.values.x) != n || rank < 2 || rank > len(t.values.shape) {
 		return nil, c.Errorf("%d products of %d, rank %d", len(t.values.x), n, rank)
 	} else {
 		t.shape = t.values.shape[len(t.values.shape)-rank:]
@@ -101,7 +91,7 @@ func shapeAttend(c *op.Call) (*attend, error) {
 		if len(operand) > len(shape) || tensor.Elements(shape) != n*t.scores.m*t.scores.n {
 			return nil, c.Errorf("operand %s for scores %s", tensor.FormatShape(operand), tensor.FormatShape(shape))
 		}
-		var strides [leadAxes + 2]int
+		var strides [op.LeadAxes + 2]int
 		for a, size := len(operand)-1, 1; a >= 0; a-- {
 			at := len(shape) - len(operand) + a
 			if operand[a] != 1 && operand[a] != shape[at] {
@@ -112,9 +102,9 @@ func shapeAttend(c *op.Call) (*attend, error) {
 			}
 			size *= operand[a]
 		}
-		s.row, s.col = strides[leadAxes], strides[leadAxes+1]
+		s.row, s.col = strides[op.LeadAxes], strides[op.LeadAxes+1]
 		for b := range n {
-			for a, left := leadAxes-1, b; a >= 0; a-- {
+			for a, left := op.LeadAxes-1, b; a >= 0; a-- {
 				s.at[b] += left % shape[a] * strides[a]
 				left /= shape[a]
 			}

@@ -68,7 +68,7 @@ func newMatmul(c *op.Call, x, y []int, adjX, adjY bool) (*matmul, error) {
 }
 
 func inferMatmul(c *op.Call) error {
-	if c.Node.Attrs.Has(attrScores) {
+	if c.Node.Attrs.Has(op.AttrScores) {
 		t, err := shapeAttend(c)
 		if err == nil {
 			c.SetOut(0, tensor.Float32, t.shape)
@@ -84,7 +84,7 @@ func inferMatmul(c *op.Call) error {
 }
 
 func prepareMatmul(c *op.Call) (op.Run, error) {
-	if c.Node.Attrs.Has(attrScores) {
+	if c.Node.Attrs.Has(op.AttrScores) {
 		return prepareAttend(c)
 	}
 	t, err := shapeMatmul(c)

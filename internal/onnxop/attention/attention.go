@@ -45,7 +45,7 @@ func newAttention(c *op.Call) (*attention, error) {
 		left: a.Int("left_window_size", -1), right: a.Int("right_window_size", -1),
 	}
 	// A plan's own attribute, which no file has.
-	if t.products = a.Bool("opmeter.products", false); t.products {
+	if t.products = a.Bool(op.AttrProducts, false); t.products {
 		q, k, v = asMatrices(q), asMatrices(k), asMatrices(v)
 		if len(k) == 4 {
 			k = []int{k[0], k[1], k[3], k[2]}
