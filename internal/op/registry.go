@@ -56,6 +56,16 @@ func (r *Registry) UnknownAttributes(n *graph.Node) []string {
 	return nil
 }
 
+// OptionalOutput tells whether the tables let a node of this operator leave output i out, whatever its types are.
+func (r *Registry) OptionalOutput(n *graph.Node, i int) bool {
+	for _, s := range r.Schemas {
+		if s.Has(n.Domain, n.Op, n.Version) {
+			return s.optionalOutput(n, i)
+		}
+	}
+	return false
+}
+
 // part is some definitions of a registry.
 type part struct {
 	holds func(domain string) bool // whether it has definitions of a domain, nil for any

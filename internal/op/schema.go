@@ -456,6 +456,14 @@ func sortedNames[V any](m map[string]V) []string {
 	return out
 }
 
+// optionalOutput tells whether output i may be absent in every form of an operator.
+func (s *Schemas) optionalOutput(n *graph.Node, i int) bool {
+	x := s.find(n.Domain, n.Op, n.Version)
+	return x != nil && !slices.ContainsFunc(x.forms, func(f form) bool {
+		return i >= len(f.out) || !f.out[i].optional || f.out[i].variadic
+	})
+}
+
 // Unknown lists attributes that the table does not have for the operator.
 func (s *Schemas) Unknown(n *graph.Node) []string {
 	x := s.find(n.Domain, n.Op, n.Version)

@@ -20,6 +20,7 @@ type Pass struct {
 func Passes() []Pass {
 	return []Pass{
 		{"fold", "Infer types and shapes; what reads constants only is computed once.", false, (*Graph).Settle},
+		{"unread", "Leave out outputs that an operator need not make and that nothing reads, and a Dropout that does not train.", false, unread},
 		{"rows", "Set a row of a list where the file joins the parts of it before and behind the row with the new one.", false, rows},
 		{"together", "Multiply rows of one value, which the file multiplies by the same weights one by one, in one product.", false, together},
 		{"qdq", "Compute operators between DequantizeLinear and QuantizeLinear in 8-bit integers.", true, qdq},

@@ -559,3 +559,72 @@ func TestForeign(t *testing.T) {
 		}
 	}
 }
+
+// TestUnread: outputs that nothing reads are left out where the tables let an operator do without them, and a Dropout that gives its
+// input alone is none.
+func TestUnread(t *testing.T) {
+	t.Parallel()
+	text := "[]\nSame 1: X:T -> Y:T, Z:T?, W:T?; T = float32\nMust 1: X:T -> Y:T, Z:T; T = float32\nFree 1: X:T -> Y:T?, Z:T?; T = float32\nMany 1: X:T -> Y:T, Z:T*; T = float32\n" +
+		"Dropout 1: data:T -> output:T, mask:T?; T = float32 # is_test:i\nDropout 7: data:T -> output:T, mask:T?; T = float32\n" +
+		"Dropout 12: data:T, ratio:T?, training:B? -> output:T, mask:B?; T = float32; B = bool\nIdentity 1: X:T -> Y:T; T = float32\n"
+	s, err := op.ParseSchemas(text, op.Malformed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var defs []op.Def
+	for _, name := range []string{"Same", "Must", "Free", "Many", "Dropout", "Identity"} {
+		defs = append(defs, op.Def{Name: name, Since: 1, Prepare: op.Simple(func(*op.Call) error { return nil }), Infer: func(c *op.Call) error {
+			for k := range c.Out {
+				c.SetOut(k, tensor.Float32, c.In[0].Shape)
+			}
+			return nil
+		}})
+	}
+	r := op.NewRegistry(defs)
+	r.Schemas = []*op.Schemas{s}
+	truth := func(v uint8) *tensor.Tensor {
+		return &tensor.Tensor{Type: tensor.Bool, Shape: []int{}, Data: []byte{v}}
+	}
+	for _, c := range []struct {
+		name    string
+		line    string
+		version int
+		attrs   graph.Attrs
+		outputs string
+		keepAll bool
+		op      string
+		made    []bool
+	}{
+		{"the last ones", "Same y,z,w x", 13, nil, "y", false, "Same", []bool{true}},
+		{"one between others", "Same y,z,w x", 13, nil, "y w", false, "Same", []bool{true, false, true}},
+		{"all that are read", "Same y,z,w x", 13, nil, "y z w", false, "Same", []bool{true, true, true}},
+		{"everything is asked for", "Same y,z,w x", 13, nil, "y", true, "Same", []bool{true, true, true}},
+		{"what must be made", "Must y,z x", 13, nil, "y", false, "Must", []bool{true, true}},
+		{"the first one", "Free y,z x", 13, nil, "z", false, "Free", []bool{false, true}},
+		{"nothing is read", "Free y,z x", 13, nil, "x", false, "Free", []bool{true, true}},
+		{"any number", "Many y,z x", 13, nil, "y", false, "Many", []bool{true, true}},
+		{"a mask that is read", "Dropout y,z x", 7, nil, "y z", false, "Dropout", []bool{true, true}},
+		{"a mask that is not", "Dropout y,z x", 7, nil, "y", false, "Identity", []bool{true}},
+		{"no mask", "Dropout y x", 13, nil, "y", false, "Identity", []bool{true}},
+		{"it does not train", "Dropout y x r no", 13, nil, "y", false, "Identity", []bool{true}},
+		{"it trains", "Dropout y x r yes", 13, nil, "y", false, "Dropout", []bool{true}},
+		{"it may train", "Dropout y x r b", 13, nil, "y", false, "Dropout", []bool{true}},
+		{"before 7 it trains", "Dropout y x", 6, nil, "y", false, "Dropout", []bool{true}},
+		{"unless an attribute says so", "Dropout y x", 6, graph.Attrs{"is_test": int64(1)}, "y", false, "Identity", []bool{true}},
+	} {
+		g := build(0, map[string]*tensor.Tensor{"r": f32(), "no": truth(0), "yes": truth(1)}, "x b", c.outputs, c.line)
+		g.Nodes[0].Version, g.Nodes[0].Attrs = c.version, c.attrs
+		p, err := Make(&graph.Model{Format: "onnx", Graphs: []*graph.Graph{g}}, []*tensor.Tensor{f32(2), truth(0)}, Options{Registry: r, KeepAll: c.keepAll})
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		task := &p.Main.Tasks[0]
+		var made []bool
+		for _, x := range task.Call.Out {
+			made = append(made, x != nil)
+		}
+		if task.Node.Op != c.op || !slices.Equal(made, c.made) {
+			t.Errorf("%s: %s makes %v, want %s and %v", c.name, task.Node.Op, made, c.op, c.made)
+		}
+	}
+}

@@ -27,6 +27,8 @@ func TestNodeTests(t *testing.T) {
 	if update.Wanted() {
 		updateKnown(t, conformance.RunAll(tests, plain))
 	}
+	alone := plain
+	alone.Alone = true
 	again := plain
 	again.Constants, again.Runs, again.Threads = true, 2, 2
 	for _, tt := range []struct {
@@ -36,6 +38,8 @@ func TestNodeTests(t *testing.T) {
 		{"as they are", plain},
 		// As in real models: weights are constants, memory is used again, work is shared.
 		{"constants, second run, two threads", again},
+		// Outputs that nothing reads are left out where an operator need not make them.
+		{"one output at a time", alone},
 	} {
 		t.Run(tt.name, func(t *testing.T) { judgeRows(t, conformance.RunAll(tests, tt.opts)) })
 	}

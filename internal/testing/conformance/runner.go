@@ -56,6 +56,8 @@ type Options struct {
 	// Constants makes all inputs but the first constants of the model, as weights
 	// are in real models.
 	Constants bool
+	// Alone asks for one output of the model at a time: what makes several makes those alone that are read.
+	Alone bool
 	// Runs repeats each inference and judges the last, 0 means once.
 	Runs int
 }
@@ -122,15 +124,25 @@ func run(ctx context.Context, t *Test, o Options) error {
 		return unreadable{errors.New("no data set")}
 	}
 	for i, set := range t.Sets {
-		m, err := onnx.Parse(t.Model, t.Name, "")
-		if err != nil {
-			return fmt.Errorf("load: %w", err)
+		turns := 1
+		if o.Alone {
+			turns = max(1, len(set.Outputs))
 		}
-		if err := errors.Join(runSet(ctx, m, o, set, Random[t.ID()]), m.Close()); err != nil {
-			if len(t.Sets) > 1 {
-				err = fmt.Errorf("set %d: %w", i, err)
+		for only := range turns {
+			m, err := onnx.Parse(t.Model, t.Name, "")
+			if err != nil {
+				return fmt.Errorf("load: %w", err)
 			}
-			return err
+			one := set
+			if g := m.Main(); turns > 1 && len(g.Outputs) == len(set.Outputs) {
+				g.Outputs, one.Outputs = g.Outputs[only:only+1], set.Outputs[only:only+1]
+			}
+			if err := errors.Join(runSet(ctx, m, o, one, Random[t.ID()]), m.Close()); err != nil {
+				if len(t.Sets) > 1 {
+					err = fmt.Errorf("set %d: %w", i, err)
+				}
+				return err
+			}
 		}
 	}
 	return nil

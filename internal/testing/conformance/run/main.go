@@ -30,6 +30,7 @@ func run() error {
 	limit := flag.Duration("limit", 20*time.Second, "time limit for a test")
 	threads := flag.Int("threads", 1, "threads of the engine")
 	constants := flag.Bool("constants", false, "make all inputs but the first constants of the model")
+	alone := flag.Bool("alone", false, "ask for one output of a model at a time")
 	runs := flag.Int("runs", 1, "inferences of a test, of which the last is judged")
 	unpacked := flag.String("dir", "", "folder of other, unpacked tests: suite/test/model.onnx")
 	flag.Parse()
@@ -55,7 +56,7 @@ func run() error {
 	}
 	tests = slices.DeleteFunc(tests, func(t *conformance.Test) bool { return !re.MatchString(t.ID()) })
 	rows := conformance.RunAll(tests, conformance.Options{
-		Registry: operators.Registry(), Workers: *workers, Limit: *limit, Threads: *threads, Constants: *constants, Runs: *runs,
+		Registry: operators.Registry(), Workers: *workers, Limit: *limit, Threads: *threads, Constants: *constants, Alone: *alone, Runs: *runs,
 	})
 	return conformance.Report(os.Stdout, rows)
 }
