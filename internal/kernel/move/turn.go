@@ -23,6 +23,34 @@ func Turn[T Word](dst []T, stepDst int, src []T, stepSrc, rows, cols int) {
 	}
 }
 
+// Apart takes rows of n words that lie side by side apart: line j of dst, of as many words as there are rows, has word j of each. dst has room
+// for 8 lines at least. It returns how many of the first rows it did, which is all of them, all but a few, or none where no loop in vectors
+// does it.
+func Apart(dst, src []uint32, rows, n int) int {
+	f, e := simd.WindowKernels(), simd.ElementKernels()
+	switch {
+	case f == nil || e == nil || n < 2:
+		return 0
+	case n < 8 && f.CopyLines(nil, floats(dst), rows, floats(src), 1, n, rows, n):
+		return rows
+	case n < 8:
+		// Words behind a row are those of the next one, and come to lines that nothing reads.
+		if done := min(rows, (len(src)-8)/n+1); done >= 8 && e.Turn(dst, rows, src, n, 8, done) {
+			return done
+		}
+		return 0
+	}
+	if e.Turn(dst, rows, src, n, n, rows) {
+		return rows
+	}
+	return 0
+}
+
+// floats are words as numbers.
+func floats(v []uint32) []float32 {
+	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(v))), len(v))
+}
+
 // TurnHalves is [Turn] for numbers of 16 bits.
 func TurnHalves(dst []int16, stepDst int, src []int16, stepSrc, rows, cols int) {
 	if e := simd.ElementKernels(); e == nil || !e.TurnHalves(halvesOf(dst), stepDst, halvesOf(src), stepSrc, rows, cols) {

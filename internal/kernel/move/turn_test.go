@@ -57,3 +57,28 @@ func TestTurn(t *testing.T) {
 		}
 	})
 }
+
+// Rows of few words are taken apart as a plain loop does, as many of them as it says, and nothing that it was not given is read.
+func TestApart(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 8))
+	sets.Every(t, func(t *testing.T, _ func(func())) {
+		for range sets.Rounds(500) {
+			n, rows := 2+r.IntN(30), 1+r.IntN(140)
+			src, dst := make([]uint32, n*rows), make([]uint32, max(8, n)*rows)
+			for i := range src {
+				src[i] = r.Uint32()
+			}
+			done := Apart(dst, src, rows, n)
+			if least := rows - 7; done > rows || rows >= 16 && done < least {
+				t.Fatalf("%d of %d rows of %d", done, rows, n)
+			}
+			for i := range done {
+				for j := range n {
+					if dst[j*rows+i] != src[i*n+j] {
+						t.Fatalf("word %d of row %d of %d rows of %d is wrong", j, i, rows, n)
+					}
+				}
+			}
+		}
+	})
+}

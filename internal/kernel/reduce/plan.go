@@ -2,8 +2,11 @@ package reduce
 
 import (
 	"slices"
+	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/move"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -97,6 +100,10 @@ const colTile, tileStep = 1024, 64
 // rowTile is the number of rows that are reduced together.
 const rowTile = 32
 
+// Rows of up to so many elements are folded side by side, as lines of narrowTile of them, since a call for each takes as long as some tens of elements:
+// narrowExtreme where loops take many rows in one call, narrowRow where they do not.
+const narrowExtreme, narrowRow, narrowTile = 16, 24, 128
+
 // rowPart is the size of the parts of a whole-tensor reduction. It is fixed, so
 // that the result does not depend on the number of threads.
 const rowPart = 32 << 10
@@ -108,7 +115,8 @@ type Run[T, A any] struct {
 	in, out []T
 	acc     []A // two times colTile, or rowTile, for each worker
 	parts   []A
-	tile    int // columns that go together
+	apart   []uint32 // of rows that are folded side by side, narrowTile of them for each worker; nil for others
+	tile    int      // columns that go together
 	tiles   int
 	body    func(worker, lo, hi int)
 }
@@ -129,6 +137,10 @@ func NewRun[T, A any](pool *workers.Pool, p Plan, r Reducer[T, A]) *Run[T, A] {
 				}
 			}
 		}
+	case run.narrow():
+		run.acc = make([]A, narrowTile*pool.Threads())
+		run.apart = make([]uint32, narrowTile*max(8, p.inner)*pool.Threads())
+		run.body = run.narrowWork
 	case p.rows:
 		run.acc = make([]A, rowTile*pool.Threads())
 		run.body = run.rowWork
@@ -163,6 +175,38 @@ func (r *Run[T, A]) Do(pool *workers.Pool, out, in []T) {
 		pool.ForWorker(r.p.kept.len()*r.tiles, max(1, element.Grain/work), r.body)
 	}
 	r.out, r.in = nil, nil
+}
+
+// narrow tells whether rows are folded side by side: where no order is promised, and loops in vectors fold lines and take rows apart.
+func (r *Run[T, A]) narrow() bool {
+	p, most := &r.p, narrowExtreme
+	if unsafe.Sizeof(*new(A)) > unsafe.Sizeof(*new(T)) {
+		most = narrowRow
+	}
+	return p.rows && len(p.gone.n) == 0 && p.inner > 1 && p.inner <= most && r.Lines != nil && r.Rows != nil && r.Merge != nil &&
+		unsafe.Sizeof(*new(T)) == 4 && simd.ElementKernels() != nil
+}
+
+// narrowWork folds neighbouring rows side by side.
+func (r *Run[T, A]) narrowWork(worker, lo, hi int) {
+	n := r.p.inner
+	acc := r.acc[worker*narrowTile:][:narrowTile]
+	size := len(r.apart) / (len(r.acc) / narrowTile)
+	room := r.apart[worker*size:][:size]
+	lines := unsafe.Slice((*T)(unsafe.Pointer(&room[0])), len(room))
+	for lo < hi {
+		rows := min(narrowTile, hi-lo)
+		in := r.in[lo*n:]
+		done := move.Apart(room, move.Words(in), rows, n)
+		if done > 0 {
+			r.Lines(acc[:done], lines, rows, n)
+		}
+		if done < rows {
+			r.Rows(acc[done:rows], in[done*n:], n)
+		}
+		r.finish(r.out[lo:], acc[:rows])
+		lo += rows
+	}
 }
 
 func (r *Run[T, A]) rowWork(worker, lo, hi int) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/testing/sets"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -136,4 +137,38 @@ func TestRunning(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestNarrow folds rows of few elements, whose numbers no order rounds, with what is no number among them.
+func TestNarrow(t *testing.T) {
+	pool := workers.New(2, nil)
+	defer pool.Close()
+	r := rand.New(rand.NewPCG(12, 13))
+	sets.Every(t, func(t *testing.T, plain func(func())) {
+		for range sets.Rounds(300) {
+			n, rows := 2+r.IntN(28), 1+r.IntN(700)
+			in, got, want := make([]float32, n*rows), make([]float32, rows), make([]float32, rows)
+			for i := range in {
+				if in[i] = float32(r.IntN(41)-20) / 2; r.IntN(200) == 0 {
+					in[i] = []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1))}[r.IntN(3)]
+				}
+			}
+			plan, keep := NewPlan([]int{rows, n}, []bool{false, true}), func(a float64, _ int) float32 { return float32(a) }
+			for what, of := range map[string]func() Reducer[float32, float64]{
+				"sum": func() Reducer[float32, float64] { return Sum[float32](keep) }, "squares": func() Reducer[float32, float64] { return Squares[float32](keep) },
+				"sizes": func() Reducer[float32, float64] { return Magnitudes[float32](keep) },
+			} {
+				NewRun(pool, plan, of()).Do(pool, got, in)
+				plain(func() { NewRun(pool, plan, of()).Do(pool, want, in) })
+				sets.Agree(t, []any{what, rows, n}, got, want)
+			}
+			for what, of := range map[string]func() Reducer[float32, float32]{
+				"max": func() Reducer[float32, float32] { return Max(float32(math.Inf(-1))) }, "min": func() Reducer[float32, float32] { return Min(float32(math.Inf(1))) },
+			} {
+				NewRun(pool, plan, of()).Do(pool, got, in)
+				plain(func() { NewRun(pool, plan, of()).Do(pool, want, in) })
+				sets.Agree(t, []any{what, rows, n}, got, want)
+			}
+		}
+	})
 }

@@ -44,6 +44,12 @@ func reduceReal[T tensor.Real](c *op.Call, k Reduction) (op.Run, error) {
 	}
 	r := sum(done)
 	switch k {
+	case redL2:
+		r.All = func(dst []T, acc []float64, _ int) {
+			for i, a := range acc {
+				dst[i] = T(math.Sqrt(a))
+			}
+		}
 	case redSum, redL1, redSumSquare, RedMean:
 		mean := k == RedMean
 		r.All = func(dst []T, acc []float64, n int) {
