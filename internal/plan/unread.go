@@ -9,7 +9,7 @@ import (
 // unread leaves out what nothing reads of outputs that an operator need not make: old exporters name all of them. A Dropout that
 // does not train, and whose mask nothing reads, passes its input on.
 func unread(g *Graph) {
-	uses := g.readers()
+	uses, identity := g.readers(), g.opts.Registry.Find(graph.ONNX, "Identity", 1) != nil
 	for i := range g.Tasks {
 		t := &g.Tasks[i]
 		if t.State != Runs || t.asIs || t.Lowered {
@@ -40,7 +40,7 @@ func unread(g *Graph) {
 				c.Outputs = c.Outputs[:len(c.Outputs)-1]
 			}
 		}
-		if passes := g.passesOn(&c); passes || len(drop) > 0 {
+		if passes := identity && g.passesOn(&c); passes || len(drop) > 0 {
 			if passes {
 				c.Op, c.Version, c.Inputs, c.Attrs = "Identity", 1, c.Inputs[:1], nil
 			}

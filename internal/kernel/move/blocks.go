@@ -79,8 +79,7 @@ func gatherSpan[T any](b *Blocks, dst, src []T, lo, hi int) {
 		}
 		return
 	}
-	for lo < hi {
-		row, first := lo/len(b.At), lo%len(b.At)
+	for row, first := lo/len(b.At), lo%len(b.At); lo < hi; row, first = row+1, 0 {
 		n := min(hi-lo, len(b.At)-first)
 		at, s := b.At[first:first+n], src[row*b.SrcRow:]
 		if b.Len == 1 {

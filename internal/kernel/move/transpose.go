@@ -132,7 +132,9 @@ func (t *turning[T]) block(do, so, lo, hi, j0, j1 int) {
 			d, s, ni, nj := do+i0*t.dk+j, so+i0+j*t.ss, min(t.high, hi-i0), min(t.wide, j1-j)
 			switch {
 			case t.rows < thin:
-				byRow(t.dst, t.src, d, s, ni, nj, t.dk, t.ss)
+				if !vectors || t.ss == 1 || !copiesWords(words[d:], any(t.src).([]uint32)[s:], ni, nj, t.dk, t.ss) {
+					byRow(t.dst, t.src, d, s, ni, nj, t.dk, t.ss)
+				}
 			case t.cols < thin:
 				byColumn(t.dst, t.src, d, s, ni, nj, t.dk, t.ss)
 			case vectors:
@@ -174,6 +176,12 @@ func squareWords[T any](dst, src []T, do, so, ni, nj, dk, ss int, turn func(e *s
 	case !turn(simd.ElementKernels(), dst[do:], dk, src[so:], ss, ni, nj):
 		byColumn(dst, src, do, so, ni, nj, dk, ss)
 	}
+}
+
+// copiesWords is square for few rows in vectors, where there is a loop for words ss apart.
+func copiesWords(dst, src []uint32, ni, nj, dk, ss int) bool {
+	f := simd.WindowKernels()
+	return f != nil && f.CopyLines(nil, floats(dst), dk, floats(src), 1, ss, nj, ni)
 }
 
 // byRow is square for few rows.

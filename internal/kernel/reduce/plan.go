@@ -138,7 +138,7 @@ func NewRun[T, A any](pool *workers.Pool, p Plan, r Reducer[T, A]) *Run[T, A] {
 			}
 		}
 	case run.narrow():
-		run.acc = make([]A, narrowTile*pool.Threads())
+		run.acc = make([]A, 2*narrowTile*pool.Threads())
 		run.apart = make([]uint32, narrowTile*max(8, p.inner)*pool.Threads())
 		run.body = run.narrowWork
 	case p.rows:
@@ -183,29 +183,50 @@ func (r *Run[T, A]) narrow() bool {
 	if unsafe.Sizeof(*new(A)) > unsafe.Sizeof(*new(T)) {
 		most = narrowRow
 	}
-	return p.rows && len(p.gone.n) == 0 && p.inner > 1 && p.inner <= most && r.Lines != nil && r.Rows != nil && r.Merge != nil &&
-		unsafe.Sizeof(*new(T)) == 4 && simd.ElementKernels() != nil
+	last := len(p.kept.n) - 1
+	return p.rows && (len(p.gone.n) == 0 || last >= 0 && p.kept.stride[last] == p.inner) && p.inner > 1 && p.inner <= most && r.Lines != nil && r.Rows != nil &&
+		r.Merge != nil && unsafe.Sizeof(*new(T)) == 4 && simd.ElementKernels() != nil
 }
 
 // narrowWork folds neighbouring rows side by side.
 func (r *Run[T, A]) narrowWork(worker, lo, hi int) {
-	n := r.p.inner
-	acc := r.acc[worker*narrowTile:][:narrowTile]
-	size := len(r.apart) / (len(r.acc) / narrowTile)
+	p := &r.p
+	n, gone, workers := p.inner, p.gone.len(), len(r.acc)/(2*narrowTile)
+	acc := r.acc[2*worker*narrowTile:][:2*narrowTile]
+	size := len(r.apart) / workers
 	room := r.apart[worker*size:][:size]
-	lines := unsafe.Slice((*T)(unsafe.Pointer(&room[0])), len(room))
 	for lo < hi {
-		rows := min(narrowTile, hi-lo)
-		in := r.in[lo*n:]
-		done := move.Apart(room, move.Words(in), rows, n)
-		if done > 0 {
-			r.Lines(acc[:done], lines, rows, n)
+		rows, base := min(narrowTile, hi-lo), lo*n
+		if last := len(p.kept.n) - 1; len(p.gone.n) > 0 {
+			rows, base = min(rows, p.kept.n[last]-lo%p.kept.n[last]), p.kept.offset(lo)
 		}
-		if done < rows {
-			r.Rows(acc[done:rows], in[done*n:], n)
+		sums, part := acc[:rows], acc[narrowTile:][:rows]
+		if gone == 0 {
+			element.Fill(sums, r.Start)
 		}
-		r.finish(r.out[lo:], acc[:rows])
+		for k := range gone {
+			to := part
+			if k == 0 {
+				to = sums
+			}
+			if r.rowsApart(to, r.in[base+p.gone.offset(k):], room); k > 0 {
+				r.join(sums, part)
+			}
+		}
+		r.finish(r.out[lo:], sums)
 		lo += rows
+	}
+}
+
+// rowsApart folds rows that lie side by side.
+func (r *Run[T, A]) rowsApart(acc []A, in []T, room []uint32) {
+	n, rows := r.p.inner, len(acc)
+	done := move.Apart(room, move.Words(in), rows, n)
+	if done > 0 {
+		r.Lines(acc[:done], unsafe.Slice((*T)(unsafe.Pointer(&room[0])), len(room)), rows, n)
+	}
+	if done < rows {
+		r.Rows(acc[done:], in[done*n:], n)
 	}
 }
 

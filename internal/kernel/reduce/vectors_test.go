@@ -146,28 +146,28 @@ func TestNarrow(t *testing.T) {
 	r := rand.New(rand.NewPCG(12, 13))
 	sets.Every(t, func(t *testing.T, plain func(func())) {
 		for range sets.Rounds(300) {
-			n, rows := 2+r.IntN(28), 1+r.IntN(700)
-			in, got, want := make([]float32, n*rows), make([]float32, rows), make([]float32, rows)
+			n, rows, outer := 2+r.IntN(28), 1+r.IntN(700), 1+r.IntN(3)
+			in, got, want := make([]float32, outer*n*rows), make([]float32, rows), make([]float32, rows)
 			for i := range in {
 				if in[i] = float32(r.IntN(41)-20) / 2; r.IntN(200) == 0 {
 					in[i] = []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1))}[r.IntN(3)]
 				}
 			}
-			plan, keep := NewPlan([]int{rows, n}, []bool{false, true}), func(a float64, _ int) float32 { return float32(a) }
+			plan, keep := NewPlan([]int{outer, rows, n}, []bool{true, false, true}), func(a float64, _ int) float32 { return float32(a) }
 			for what, of := range map[string]func() Reducer[float32, float64]{
 				"sum": func() Reducer[float32, float64] { return Sum[float32](keep) }, "squares": func() Reducer[float32, float64] { return Squares[float32](keep) },
 				"sizes": func() Reducer[float32, float64] { return Magnitudes[float32](keep) },
 			} {
 				NewRun(pool, plan, of()).Do(pool, got, in)
 				plain(func() { NewRun(pool, plan, of()).Do(pool, want, in) })
-				sets.Agree(t, []any{what, rows, n}, got, want)
+				sets.Agree(t, []any{what, outer, rows, n}, got, want)
 			}
 			for what, of := range map[string]func() Reducer[float32, float32]{
 				"max": func() Reducer[float32, float32] { return Max(float32(math.Inf(-1))) }, "min": func() Reducer[float32, float32] { return Min(float32(math.Inf(1))) },
 			} {
 				NewRun(pool, plan, of()).Do(pool, got, in)
 				plain(func() { NewRun(pool, plan, of()).Do(pool, want, in) })
-				sets.Agree(t, []any{what, rows, n}, got, want)
+				sets.Agree(t, []any{what, outer, rows, n}, got, want)
 			}
 		}
 	})

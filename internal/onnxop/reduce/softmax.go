@@ -106,7 +106,11 @@ func normalise[T tensor.Real](l line, k Normalisation, row func(dst, src []T)) o
 				hardmaxRows(f[lo*l.n:hi*l.n], any(src).([]float32)[lo*l.n:], l.n)
 				return
 			}
-			if f, ok := any(dst).([]float32); ok && k != hardmax && l.n <= shortRow && hi-lo >= fewRows && simd.ElementKernels() != nil {
+			most := shortRow
+			if k == LogSoftmax {
+				most = shortLogs
+			}
+			if f, ok := any(dst).([]float32); ok && k != hardmax && l.n <= most && hi-lo >= fewRows && simd.ElementKernels() != nil {
 				shortRows(f[lo*l.n:hi*l.n], any(src).([]float32)[lo*l.n:], l.n, k == LogSoftmax)
 				return
 			}
@@ -222,15 +226,15 @@ func softmaxRow(dst, src []float32) {
 	element.Scale(dst, dst, inv)
 }
 
-// Rows of up to shortRow values, fewRows of them or more, are normalised side by side: a loop over each costs more than it does.
-const shortRow, fewRows = 16, 8
+// Rows of up to shortRow values, or shortLogs for logarithms, fewRows of them or more, are normalised side by side: a loop over each costs more than it
+// does.
+const shortRow, shortLogs, fewRows = 16, 48, 8
 
 // shortRows normalises rows of n values, or writes the logarithms of that: turned, so that their first values lie side by side, then their second ones.
 func shortRows(dst, src []float32, n int, logs bool) {
-	const most = 256
-	room := turnedRooms.Get().(*[shortRow * most]float32)
+	room := turnedRooms.Get().(*[shortRow * 256]float32)
 	for len(dst) > 0 {
-		rows := min(most, len(dst)/n)
+		rows := min(256, len(room)/n, len(dst)/n)
 		columns := room[:rows*n]
 		move.Turn(columns, rows, src, n, n, rows)
 		softmaxColumns(columns, columns, n, rows, rows, logs)
