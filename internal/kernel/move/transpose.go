@@ -132,7 +132,7 @@ func (t *turning[T]) block(do, so, lo, hi, j0, j1 int) {
 			d, s, ni, nj := do+i0*t.dk+j, so+i0+j*t.ss, min(t.high, hi-i0), min(t.wide, j1-j)
 			switch {
 			case t.rows < thin:
-				if !vectors || t.ss == 1 || !copiesWords(words[d:], any(t.src).([]uint32)[s:], ni, nj, t.dk, t.ss) {
+				if !vectors || t.ss < 2 || t.dk < 1 || !copiesWords(words[d:], any(t.src).([]uint32)[s:], ni, nj, t.dk, t.ss) {
 					byRow(t.dst, t.src, d, s, ni, nj, t.dk, t.ss)
 				}
 			case t.cols < thin:
