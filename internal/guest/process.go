@@ -213,7 +213,7 @@ func starved(lines []string, limited bool) bool {
 		if rest, ok := strings.CutPrefix(l, "fatal error: "); ok && (strings.Contains(rest, "out of memory") || strings.Contains(rest, "cannot allocate") || strings.Contains(rest, "cannot map pages")) {
 			return true
 		}
-		for _, words := range []string{"annot allocate", "std::bad_alloc", "failed to map segment", "failed to create new OS thread"} {
+		for _, words := range []string{"annot allocate", "std::bad_alloc", "failed to map segment", "failed to create new OS thread", "pthread_create failed"} {
 			if limited && strings.Contains(l, words) {
 				return true
 			}

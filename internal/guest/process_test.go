@@ -41,16 +41,17 @@ func TestUnsignalled(t *testing.T) {
 func TestStarved(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{ // of a process that was limited
-		"fatal error: runtime: out of memory":                                 true,
-		"fatal error: out of memory allocating heap arena metadata":           true,
-		"fatal error: runtime: cannot allocate memory":                        true,
-		"runtime: failed to create new OS thread (have 5 already; errno=11)":  true,
-		"terminate called after throwing an instance of 'std::bad_alloc'":     true,
-		"lib.so: failed to map segment from shared object":                    true,
-		"lib.so: cannot open shared object file: Cannot allocate memory":      true,
-		"fatal error: unexpected signal during runtime execution":             false,
-		"an allocation was made":                                              false,
-		"terminate called after throwing an instance of 'std::runtime_error'": false,
+		"fatal error: runtime: out of memory":                                  true,
+		"fatal error: out of memory allocating heap arena metadata":            true,
+		"fatal error: runtime: cannot allocate memory":                         true,
+		"runtime: failed to create new OS thread (have 5 already; errno=11)":   true,
+		"runtime/cgo: pthread_create failed: Resource temporarily unavailable": true,
+		"terminate called after throwing an instance of 'std::bad_alloc'":      true,
+		"lib.so: failed to map segment from shared object":                     true,
+		"lib.so: cannot open shared object file: Cannot allocate memory":       true,
+		"fatal error: unexpected signal during runtime execution":              false,
+		"an allocation was made":                                               false,
+		"terminate called after throwing an instance of 'std::runtime_error'":  false,
 	} {
 		if got := starved([]string{"something", text}, true); got != want {
 			t.Errorf("%q: %v, want %v", text, got, want)

@@ -234,13 +234,27 @@ type mismatched struct {
 	speed func() int
 }
 
+// fifo is how many bytes are on the way when a host sets another speed: these come as the speed before made them.
+const fifo = 32
+
 func (m *mismatched) Write(p []byte) (int, error) {
+	for n := 0; n < len(p); n += fifo {
+		if err := m.send(p[n:min(len(p), n+fifo)]); err != nil {
+			return n, err
+		}
+	}
+	return len(p), nil
+}
+
+// send sends what is on the way at once.
+func (m *mismatched) send(p []byte) error {
 	host := m.speed()
 	for ; host == 0; host = m.speed() {
 		time.Sleep(time.Millisecond)
 	}
 	if host == m.baud {
-		return m.w.Write(p)
+		_, err := m.w.Write(p)
+		return err
 	}
 	// A host that is too fast sees several bytes where one was sent, one that is too slow
 	// one for several.
@@ -254,10 +268,8 @@ func (m *mismatched) Write(p []byte) (int, error) {
 		}
 	}
 	garble(out)
-	if _, err := m.w.Write(out); err != nil {
-		return 0, err
-	}
-	return len(p), nil
+	_, err := m.w.Write(out)
+	return err
 }
 
 // garble makes of bytes what a wrong speed makes of them: nothing that means anything.
