@@ -44,8 +44,7 @@ func spread[T any](dst, src []T, do, so, m, sm, n, ss int) int {
 	rows := (all-simd.SpreadRow)/(n*w) + 1
 	to := dst[do : do+m*n]
 	from := src[so : so+(m-1)*sm+1+(n-1)*ss]
-	d := unsafe.Slice((*float32)(unsafe.Pointer(&to[0])), len(to)*w)
-	s := unsafe.Slice((*float32)(unsafe.Pointer(&from[0])), len(from)*w)
+	d, s := floats(Words(to)), floats(Words(from))
 	if k := simd.SpreadKernels(); ss == 0 {
 		k.Ones(d, s, rows, n, sm)
 	} else {
@@ -90,7 +89,6 @@ func copyRows[T any](dst, src []T, do, so, m, dm, sm, n int) bool {
 		return false
 	}
 	to, from := dst[do:do+(m-1)*dm+n], src[so:so+(m-1)*sm+n]
-	d := unsafe.Slice((*float32)(unsafe.Pointer(&to[0])), len(to)*w)
-	s := unsafe.Slice((*float32)(unsafe.Pointer(&from[0])), len(from)*w)
+	d, s := floats(Words(to)), floats(Words(from))
 	return f.CopyLines(nil, d, dm*w, s, sm*w, 1, n*w, m)
 }

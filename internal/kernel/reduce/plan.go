@@ -191,9 +191,9 @@ func (r *Run[T, A]) narrow() bool {
 // narrowWork folds neighbouring rows side by side.
 func (r *Run[T, A]) narrowWork(worker, lo, hi int) {
 	p := &r.p
-	n, gone, workers := p.inner, p.gone.len(), len(r.acc)/(2*narrowTile)
+	n, gone := p.inner, p.gone.len()
 	acc := r.acc[2*worker*narrowTile:][:2*narrowTile]
-	size := len(r.apart) / workers
+	size := narrowTile * max(8, n)
 	room := r.apart[worker*size:][:size]
 	for lo < hi {
 		rows, base := min(narrowTile, hi-lo), lo*n
