@@ -51,7 +51,7 @@ func start(name, library, path string, threads int) error {
 }
 
 // inputs makes a model's.
-func inputs(m *graph.Model) ([]*tensor.Tensor, error) {
+func modelInputs(m *graph.Model) ([]*tensor.Tensor, error) {
 	o := feed.Options{Seed: 1}
 	if dir := material.Dir(); dir != "" {
 		all, err := synth.LoadOverrides(filepath.Join(dir, "oracle", "inputs.json"))
@@ -72,7 +72,7 @@ func own(path string, threads int) (time.Duration, error) {
 		return 0, err
 	}
 	pause := time.Now()
-	in, err := inputs(m)
+	in, err := modelInputs(m)
 	if err != nil {
 		return 0, err
 	}
@@ -136,7 +136,7 @@ func task(path string, threads int) (*guest.Task, error) {
 	if m.Close != nil {
 		defer func() { _ = m.Close() }()
 	}
-	in, err := inputs(m)
+	in, err := modelInputs(m)
 	if err != nil {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ known. What does not compare is said below the table.`,
 			if err := ready(files, args...); err != nil {
 				return err
 			}
-			t, err := compare(args, names)
+			t, err := compareFiles(args, names)
 			if err != nil {
 				return err
 			}
@@ -63,8 +63,8 @@ known. What does not compare is said below the table.`,
 	return c
 }
 
-// compare reads profiles and compares them.
-func compare(files, names []string) (*versus.Table, error) {
+// compareFiles reads profiles and compares them.
+func compareFiles(files, names []string) (*versus.Table, error) {
 	if len(files) > versus.MaxRuns {
 		return nil, useError("%d profiles: at most %d are compared at once", len(files), versus.MaxRuns)
 	}

@@ -92,9 +92,9 @@ func (p *pass) options(ctx context.Context, clock *measure.Clock, tm *engine.Tim
 	if c := p.p.Settings.PinnedCPUs; len(c) > 0 {
 		bind = func() (func(), error) { return machine.Bind(int(c[0])) }
 	}
-	loop := measure.NewReference()
+	reference := measure.NewReference()
 	return measure.Options{
-		Reference: func() { loop.Round() }, CPUTime: machine.ThreadTime(), ProcessTime: machine.ProcessTime(), Parallel: o.Threads > 1,
+		Reference: func() { reference.Round() }, CPUTime: machine.ThreadTime(), ProcessTime: machine.ProcessTime(), Parallel: o.Threads > 1,
 		Clock: clock, Runs: o.Runs, Time: o.Time, WarmupTime: o.WarmupTime, WarmupRuns: o.WarmupRuns, Bind: bind, Leased: true, HeapRoom: machine.HeapRoom(), Turn: o.Turn,
 		Instrumented: func() error { return p.s.RunTimed(ctx, tm) },
 		AfterInstrumented: func() {

@@ -59,7 +59,7 @@ func (r *result) fill(t *task) error {
 	if err != nil {
 		return err
 	}
-	run, err := record(l, k, t.Runs)
+	run, err := writeRecord(l, k, t.Runs)
 	if err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func (r *result) list(model []profile.Layer, run *ingest.Run, ms []join.Match) {
 	}
 }
 
-func record(l guest.Library, t *guest.Task, runs int) (*ingest.Run, error) {
+func writeRecord(l guest.Library, t *guest.Task, runs int) (*ingest.Run, error) {
 	s, err := l.Load(t)
 	if err != nil {
 		return nil, err

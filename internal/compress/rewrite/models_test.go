@@ -115,7 +115,7 @@ func runs(t *testing.T, m *graph.Model, in []*tensor.Tensor) bool {
 	return true
 }
 
-func inputs(t *testing.T, m *graph.Model) []*tensor.Tensor {
+func madeInputs(t *testing.T, m *graph.Model) []*tensor.Tensor {
 	t.Helper()
 	in, _, err := feed.Inputs(m, feed.Options{Seed: 1})
 	if err != nil {
@@ -166,7 +166,7 @@ func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	each(t, 4<<20, []string{"real", "mcu", "synthetic"}, huge, func(t *testing.T, _ string, m *graph.Model) {
 		back := parse(t, m)
-		in := inputs(t, m)
+		in := madeInputs(t, m)
 		if !runs(t, m, in) {
 			t.Skip("does not run by itself")
 		}
@@ -249,7 +249,7 @@ func TestBeside(t *testing.T) {
 	if len(back.Beside) != 1 || filepath.Base(back.Beside[0]) != "small.onnx.data" || back.FileBytes > 1<<14 {
 		t.Errorf("%d bytes, and beside %q", back.FileBytes, back.Beside)
 	}
-	in := inputs(t, m)
+	in := madeInputs(t, m)
 	want, got := run(t, next, in, engine.Options{}), run(t, back, in, engine.Options{})
 	for i := range m.Main().Outputs {
 		equal(t, "output", got.Output(i), want.Output(i))
@@ -273,7 +273,7 @@ func TestBeside(t *testing.T) {
 func TestSuffix(t *testing.T) {
 	t.Parallel()
 	each(t, 4<<20, []string{"real", "mcu", "synthetic"}, huge, func(t *testing.T, _ string, m *graph.Model) {
-		in := inputs(t, m)
+		in := madeInputs(t, m)
 		if !runs(t, m, in) {
 			t.Skip("does not run by itself")
 		}

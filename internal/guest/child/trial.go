@@ -219,10 +219,10 @@ func (t *trial) finished(wall int64) error {
 
 // options says how the passes are made.
 func (t *trial) options(clock *measure.Clock) measure.Options {
-	loop := measure.NewReference()
+	reference := measure.NewReference()
 	return measure.Options{
 		Clock: clock, Runs: t.req.Runs, Time: time.Duration(t.req.Time), WarmupTime: time.Duration(t.req.WarmupTime), WarmupRuns: t.req.WarmupRuns, HeapRoom: machine.HeapRoom(),
-		Reference: func() { loop.Round() }, CPUTime: machine.ThreadTime(), ProcessTime: machine.ProcessTime(), Parallel: t.parallel(), Apart: t.profiled != nil,
+		Reference: func() { reference.Round() }, CPUTime: machine.ThreadTime(), ProcessTime: machine.ProcessTime(), Parallel: t.parallel(), Apart: t.profiled != nil,
 		Progress: func(f float64) { t.progress("measuring", f) },
 		Snapshot: func(res *measure.Result) error { return t.whole(res) },
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/opmeter/opmeter/internal/guest"
 	"github.com/opmeter/opmeter/internal/ingest"
 	"github.com/opmeter/opmeter/internal/ingest/draft"
-	record "github.com/opmeter/opmeter/internal/ingest/openvino"
+	ovcounters "github.com/opmeter/opmeter/internal/ingest/openvino"
 	"github.com/opmeter/opmeter/internal/stats"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -229,7 +229,7 @@ func (r *recorder) rows(d *draft.Draft) []int {
 		if rows[i] = -1; ports[n.op] {
 			continue
 		}
-		l := profile.Layer{Name: n.name, Op: n.op, Kernel: n.exec, State: record.State(n.status)}
+		l := profile.Layer{Name: n.name, Op: n.op, Kernel: n.exec, State: ovcounters.State(n.status)}
 		hint, where := r.graphs.of(n.name)
 		switch {
 		case l.State == profile.Ran:
@@ -275,7 +275,7 @@ func (r *recorder) means(d *draft.Draft, rows []int, t times) {
 			continue
 		}
 		if c, _, ok := mean(r.base.runs, t.runs, at(r.base.cpu, i), t.cpu[i]); ok {
-			d.Set(row, record.CPUTime, c)
+			d.Set(row, ovcounters.CPUTime, c)
 		}
 	}
 	d.P.Settings.Runs = &n
@@ -302,7 +302,7 @@ func (r *recorder) sums(d *draft.Draft, rows []int, n int64) {
 	r.tally.Fill(d.P)
 	for i, row := range rows {
 		if row >= 0 && i < len(r.cpu) && r.cpu[i] > 0 {
-			d.Set(row, record.CPUTime, float64(r.cpu[i])/float64(n)/1e6)
+			d.Set(row, ovcounters.CPUTime, float64(r.cpu[i])/float64(n)/1e6)
 		}
 	}
 	d.P.Settings.Runs = &n

@@ -116,15 +116,15 @@ func runsOf(files []*ingest.File) map[string]string {
 
 // alike parts what goes by one name where it is of different models: two that ended in the
 // same second.
-func (r *record) alike() []*record {
-	var out []*record
-	find := func(signature string) *record {
+func (r *runFiles) alike() []*runFiles {
+	var out []*runFiles
+	find := func(signature string) *runFiles {
 		for _, o := range out {
 			if o.signature == signature {
 				return o
 			}
 		}
-		o := &record{name: r.name, signature: signature, files: r.files}
+		o := &runFiles{name: r.name, signature: signature, files: r.files}
 		if len(out) > 0 {
 			o.name = fmt.Sprintf("%s (%d)", r.name, len(out)+1)
 		}
@@ -145,7 +145,7 @@ func (r *record) alike() []*record {
 		for _, o := range t.ops {
 			s.WriteString(o.key + "\x00")
 		}
-		o := (*record)(nil)
+		o := (*runFiles)(nil)
 		for _, x := range out {
 			if slices.ContainsFunc(x.traces, func(y *trace) bool { return y.instance == t.instance }) {
 				o = x
@@ -159,8 +159,8 @@ func (r *record) alike() []*record {
 	return out
 }
 
-// record is what the files of one run hold.
-type record struct {
+// runFiles holds the files of one run.
+type runFiles struct {
 	name string
 	// signature is the operators, where several models go by one name.
 	signature string
@@ -171,8 +171,8 @@ type record struct {
 }
 
 func read(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
-	by := map[string]*record{}
-	var order []*record
+	by := map[string]*runFiles{}
+	var order []*runFiles
 	var errs []error
 	runs := runsOf(in.Files)
 	for _, f := range in.Files {
@@ -184,7 +184,7 @@ func read(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
 		name = cmp.Or(runs[name+"_"+n], name)
 		r := by[name]
 		if r == nil {
-			r = &record{name: name}
+			r = &runFiles{name: name}
 			by[name] = r
 			order = append(order, r)
 		}
@@ -222,7 +222,7 @@ func read(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
 }
 
 // build makes one run of all instances: an operator's figures are over all of them.
-func (r *record) build() *draft.Draft {
+func (r *runFiles) build() *draft.Draft {
 	d := draft.New("neural-engine", r.name, "Neural Engine")
 	at := map[string]int{}
 	if len(r.traces) > 0 {
@@ -248,7 +248,7 @@ const mostInstances = 64
 
 // single sets the times of each instance beside those over all: of its trace, without the first
 // iteration where there are others, or of its table.
-func (r *record) single(d *draft.Draft, at map[string]int) {
+func (r *runFiles) single(d *draft.Draft, at map[string]int) {
 	quantity := func(name string) profile.Quantity {
 		return profile.Quantity{
 			Key: "instance_" + name + "_s", Unit: "s", Head: "instance " + name, Name: "Time in instance " + name, Group: "Instances", Adds: true, Better: -1,

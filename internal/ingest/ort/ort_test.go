@@ -189,22 +189,22 @@ func same(t *testing.T, what string, seconds float64, us int64) {
 }
 
 // record writes events as the runtime does.
-type record struct {
+type events struct {
 	strings.Builder
 	n int
 }
 
-func (r *record) add(cat string, tid int, ts, dur int64, name, args string) {
+func (r *events) add(cat string, tid int, ts, dur int64, name, args string) {
 	r.WriteString(map[bool]string{true: "[\n", false: ",\n"}[r.n == 0])
 	r.n++
 	fmt.Fprintf(r, `{"cat" : "%s","pid" :1,"tid" :%d,"dur" :%d,"ts" :%d,"ph" : "X","name" :"%s","args" : {%s}}`, cat, tid, dur, ts, name, args)
 }
 
-func (r *record) node(tid int, ts, dur int64, name, op string, index int) {
+func (r *events) node(tid int, ts, dur int64, name, op string, index int) {
 	r.add("Node", tid, ts, dur, name+"_kernel_time", `"op_name" : "`+op+`","node_index" : "`+strconv.Itoa(index)+`","provider" : "CPUExecutionProvider"`)
 }
 
-func (r *record) done() *ingest.File {
+func (r *events) done() *ingest.File {
 	return ingest.Bytes("record.json", []byte(r.String()+"\n]\n"))
 }
 
@@ -232,7 +232,7 @@ func times(p *profile.Profile) string {
 
 // loop adds a run with a loop of two passes through a body of two nodes, whose name
 // outside is the same as within.
-func loop(r *record, at int64, byStart bool) {
+func loop(r *events, at int64, byStart bool) {
 	type e struct {
 		ts, dur int64
 		node    bool
@@ -281,7 +281,7 @@ func TestBodies(t *testing.T) {
 	t.Parallel()
 	const want = "a 4 loop 10(20) a<1 4x2 b<1 6x2 c 0"
 	for _, byStart := range []bool{false, true} {
-		var r record
+		var r events
 		r.add("Session", 7, 0, 5, "model_loading_uri", "")
 		r.add("Session", 7, 5, 7, "session_initialization", "")
 		for i := range 3 {
@@ -303,7 +303,7 @@ func TestBodies(t *testing.T) {
 // TestThreads keeps runs apart that overlap on several threads.
 func TestThreads(t *testing.T) {
 	t.Parallel()
-	var r record
+	var r events
 	for i := range int64(4) {
 		at := i * 100
 		r.node(1, at+1, 5, "x", "Add", 0)
@@ -326,7 +326,7 @@ func TestThreads(t *testing.T) {
 // TestBroken reads names that hold quotes, files that were cut, and files without runs.
 func TestBroken(t *testing.T) {
 	t.Parallel()
-	var r record
+	var r events
 	for i := range int64(3) {
 		r.node(1, i*100+1, 5, `we"ird`, "Add", 0)
 		r.node(1, i*100+7, 2, `a"b","c":{"d`, "Mul", 1)
@@ -361,7 +361,7 @@ func TestBroken(t *testing.T) {
 // FuzzRead checks that whatever is read is a valid profile.
 func FuzzRead(f *testing.F) {
 	for _, byStart := range []bool{false, true} {
-		var r record
+		var r events
 		loop(&r, 5, byStart)
 		loop(&r, 105, byStart)
 		f.Add([]byte(r.String() + "]"))

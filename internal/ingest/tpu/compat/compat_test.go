@@ -23,7 +23,7 @@ func words(v ...uint32) []byte {
 }
 
 // record is a record of n words with the ones that are named.
-func record(n int, set map[int]uint32) []byte {
+func recordedRun(n int, set map[int]uint32) []byte {
 	v := make([]uint32, n)
 	for i, w := range set {
 		v[i] = w
@@ -51,10 +51,10 @@ func stream(t testing.TB, chip *command.Chip, e command.Engine, n, kind int, sho
 func TestZeros(t *testing.T) {
 	t.Parallel()
 	copyAt := func(id, start uint32) []byte {
-		return record(64, map[int]uint32{0: start, 1: start + 75, 2: id, 5: 3200, 9: 3200})
+		return recordedRun(64, map[int]uint32{0: start, 1: start + 75, 2: id, 5: 3200, 9: 3200})
 	}
 	in := &compat.Input{Chip: command.BM1688, TIUMHz: 900, DMAMHz: 750, Cores: []compat.Core{{
-		TIU:         append(record(8, map[int]uint32{0: 900, 1: 990}), record(8, map[int]uint32{0: 990, 1: 999, 2: 77})...),
+		TIU:         append(recordedRun(8, map[int]uint32{0: 900, 1: 990}), recordedRun(8, map[int]uint32{0: 990, 1: 999, 2: 77})...),
 		GDMA:        bytes.Join([][]byte{copyAt(0, 10), copyAt(1, 100), copyAt(0, 750), copyAt(1, 1500), copyAt(0, 2000), copyAt(1, 2500)}, nil),
 		TIUCommands: stream(t, command.BM1688, command.TIU, 2, 3, true, 2), GDMACommands: stream(t, command.BM1688, command.GDMA, 3, 0, false, 0),
 	}}}
@@ -102,7 +102,7 @@ mtype=1 addr=5 size=3 alloc=1 free=0 desc=a
 // Whatever the bytes of records and texts are, files are written.
 func FuzzWrite(f *testing.F) {
 	for i := range command.Chips {
-		f.Add(uint8(i), record(16, map[int]uint32{0: 5, 1: 9}), record(192, map[int]uint32{0: 7, 1: 8}), []byte(log), []byte("ENGINE_BD ENGINE_GDMA\na_3|AR|b:1|g:1|t:7\n---\nflops: 12, x\n"))
+		f.Add(uint8(i), recordedRun(16, map[int]uint32{0: 5, 1: 9}), recordedRun(192, map[int]uint32{0: 7, 1: 8}), []byte(log), []byte("ENGINE_BD ENGINE_GDMA\na_3|AR|b:1|g:1|t:7\n---\nflops: 12, x\n"))
 	}
 	f.Fuzz(func(t *testing.T, chip uint8, tiu, dma, log, estimate []byte) {
 		c := command.Chips[int(chip)%len(command.Chips)]
