@@ -3,8 +3,8 @@ package opmeter
 import (
 	"fmt"
 
-	"github.com/opmeter/opmeter/internal/chip/fit"
 	"github.com/opmeter/opmeter/internal/estimate"
+	"github.com/opmeter/opmeter/internal/estimate/fit"
 )
 
 // Calibration is a target fitted to measurements of a board.

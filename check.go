@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/cut"
-	"github.com/opmeter/opmeter/internal/measure"
-	"github.com/opmeter/opmeter/internal/recheck"
+	"github.com/opmeter/opmeter/internal/measure/loop"
+	"github.com/opmeter/opmeter/internal/measure/recheck"
+	"github.com/opmeter/opmeter/internal/model/submodel"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -30,7 +30,7 @@ func Check(ctx context.Context, m *Model, p *profile.Profile, o Options) error {
 		return wrong("Engine", "%s", "layers cannot be checked with tflm=PROGRAM: which model it runs is its own affair")
 	}
 	if o.Time <= 0 {
-		o.Time = measure.DefaultTime
+		o.Time = loop.DefaultTime
 	}
 	folder, err := os.MkdirTemp("", "opmeter-check-")
 	if err != nil {
@@ -42,7 +42,7 @@ func Check(ctx context.Context, m *Model, p *profile.Profile, o Options) error {
 		return err
 	}
 	defer clean()
-	s, err := cut.Open(file)
+	s, err := submodel.Open(file)
 	if err != nil {
 		return failed(m.g.Path, err)
 	}
@@ -101,7 +101,7 @@ const checkWarmup = 200 * time.Millisecond
 func (t *timer) Time(ctx context.Context, pieces []recheck.Piece, turns int) ([]recheck.Series, error) {
 	way := t.guest
 	if t.o.Engine == nil {
-		release, err := measure.Lease(ctx)
+		release, err := loop.Lease(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -178,8 +178,8 @@ func (t *timer) native(ctx context.Context, x *recheck.Piece, turns int, order *
 		return err
 	}
 	runs, d := length(x, turns)
-	o := measure.Options{Runs: runs, Time: d, WarmupTime: cmp.Or(t.o.Warmup, checkWarmup), KeepGC: true, Leased: true, Turn: turn.Wait}
-	res, err := measure.Measure(ctx, o, func() error { return s.Run(ctx) })
+	o := loop.Options{Runs: runs, Time: d, WarmupTime: cmp.Or(t.o.Warmup, checkWarmup), KeepGC: true, Leased: true, Turn: turn.Wait}
+	res, err := loop.Measure(ctx, o, func() error { return s.Run(ctx) })
 	to.Plain = res.Plain
 	return err
 }
@@ -210,7 +210,7 @@ func (t *timer) guest(ctx context.Context, x *recheck.Piece, turns int, order *T
 }
 
 // Values implements [recheck.Timer] with opmeter's own engine.
-func (t *timer) Values(ctx context.Context, file, folder string) (given []cut.Given, files map[string]string, err error) {
+func (t *timer) Values(ctx context.Context, file, folder string) (given []submodel.Given, files map[string]string, err error) {
 	m, in, err := t.open(&recheck.Piece{File: file})
 	if err != nil {
 		return nil, nil, err
@@ -226,7 +226,7 @@ func (t *timer) Values(ctx context.Context, file, folder string) (given []cut.Gi
 	}
 	for _, x := range s.Outputs() {
 		if x.t != nil && x.Array() {
-			given = append(given, cut.Given{Name: x.Name, Type: x.t.Type, Shape: slices.Clone(x.Shape)})
+			given = append(given, submodel.Given{Name: x.Name, Type: x.t.Type, Shape: slices.Clone(x.Shape)})
 		}
 	}
 	files, err = save(s.Outputs(), folder, filepath.Base(file))

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/buildinfo"
+	"github.com/opmeter/opmeter/internal/base/buildinfo"
+	"github.com/opmeter/opmeter/internal/base/port"
 	"github.com/opmeter/opmeter/internal/device"
 	"github.com/opmeter/opmeter/internal/device/all"
 	"github.com/opmeter/opmeter/internal/device/tiny"
-	"github.com/opmeter/opmeter/internal/port"
 	"github.com/opmeter/opmeter/internal/source"
 	"github.com/opmeter/opmeter/profile"
 )

@@ -10,18 +10,18 @@ import (
 	"strings"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/buildinfo"
-	"github.com/opmeter/opmeter/internal/ceiling"
-	"github.com/opmeter/opmeter/internal/differ"
-	"github.com/opmeter/opmeter/internal/drive"
-	"github.com/opmeter/opmeter/internal/feed"
-	"github.com/opmeter/opmeter/internal/guest"
-	"github.com/opmeter/opmeter/internal/guest/find"
-	"github.com/opmeter/opmeter/internal/host"
-	"github.com/opmeter/opmeter/internal/machine"
-	"github.com/opmeter/opmeter/internal/measure"
+	"github.com/opmeter/opmeter/internal/base/buildinfo"
+	"github.com/opmeter/opmeter/internal/external"
+	"github.com/opmeter/opmeter/internal/external/find"
+	"github.com/opmeter/opmeter/internal/measure/host"
+	"github.com/opmeter/opmeter/internal/measure/loadfigures"
+	"github.com/opmeter/opmeter/internal/measure/loop"
+	"github.com/opmeter/opmeter/internal/measure/machine"
+	"github.com/opmeter/opmeter/internal/measure/peakmodels"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/inputs"
 	"github.com/opmeter/opmeter/internal/source"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/source/outputdiff"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -72,13 +72,13 @@ func (e *EngineError) Unwrap() error { return e.Err }
 // a few inferences of one, then a few of the next, so that slow changes of the machine meet
 // all alike. Several profiles with opmeter's own engine are one after the other nevertheless, since these
 // measure alone in a process. The zero value is ready; all options of a comparison have the same one.
-type Turns struct{ t guest.Turns }
+type Turns struct{ t external.Turns }
 
 // Join adds a measurement of the caller's own, such as the loop of an application, to those that take turns.
 func (t *Turns) Join() *Turn { return &Turn{t.t.Join()} }
 
 // Turn is a measurement of the caller's own among profiles. It is for one goroutine at a time.
-type Turn struct{ t *guest.Turn }
+type Turn struct{ t *external.Turn }
 
 // Wait ends the turn that is held, if any, and returns when it is this measurement's turn again. The error is the
 // context's, and there is no turn then.
@@ -89,7 +89,7 @@ func (t *Turn) Leave() { t.t.Leave() }
 
 // profile measures with the engine of the options.
 func (m *Model) profile(ctx context.Context, o Options) (*profile.Profile, error) {
-	var turn *guest.Turn
+	var turn *external.Turn
 	if o.Turns != nil {
 		turn = o.Turns.t.Join()
 	}
@@ -105,7 +105,7 @@ func (m *Model) profile(ctx context.Context, o Options) (*profile.Profile, error
 	}
 	if turn != nil {
 		// The lease is held while others have their turns: whoever waits for it must hold no turn.
-		release, err := measure.Lease(ctx)
+		release, err := loop.Lease(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -120,7 +120,7 @@ func (m *Model) profile(ctx context.Context, o Options) (*profile.Profile, error
 }
 
 // visit measures with an engine of others.
-func (m *Model) visit(ctx context.Context, o Options, turn *guest.Turn) (*profile.Profile, error) {
+func (m *Model) visit(ctx context.Context, o Options, turn *external.Turn) (*profile.Profile, error) {
 	h, err := o.host(m)
 	if err != nil {
 		return nil, err
@@ -130,43 +130,43 @@ func (m *Model) visit(ctx context.Context, o Options, turn *guest.Turn) (*profil
 		return nil, failed(m.g.Path, err)
 	}
 	defer clean()
-	p, err := source.Collect(ctx, reader{guest.New(g), m}, source.Options{Version: buildinfo.Version(), Journal: o.Journal})
+	p, err := source.Collect(ctx, reader{external.New(g), m}, source.Options{Version: buildinfo.Version(), Journal: o.Journal})
 	return p, engineError(m.g.Path, o.Engine.Name, err)
 }
 
 // engineError is the error of an engine, or of a model that it refuses; other errors are those of
 // the model.
 func engineError(path, engine string, err error) error {
-	e, ok := errors.AsType[*guest.Error](err)
+	e, ok := errors.AsType[*external.Error](err)
 	switch {
 	case !ok:
 		return failed(path, err)
-	case e.Code == guest.Rejected || e.Code == guest.NoFormat:
+	case e.Code == external.Rejected || e.Code == external.NoFormat:
 		return &ModelError{File: path, Offset: -1, Err: e}
 	}
 	return &EngineError{Engine: engine, Code: string(e.Code), Err: e}
 }
 
 // guest prepares a measurement with an engine. clean removes what was made for it.
-func (m *Model) guest(o *Options, h host.Options, turn *guest.Turn) (g guest.Options, clean func(), err error) {
+func (m *Model) guest(o *Options, h host.Options, turn *external.Turn) (g external.Options, clean func(), err error) {
 	base, err := Count(m, o.Inputs)
 	if err != nil {
 		return g, nil, err
 	}
 	var ins []*tensor.Tensor
-	if err := m.reading(func() (err error) { ins, _, err = feed.Inputs(m.g, h.Feed); return err }); err != nil {
+	if err := m.reading(func() (err error) { ins, _, err = inputs.Inputs(m.g, h.Feed); return err }); err != nil {
 		return g, nil, err
 	}
 	file, clean, err := m.file()
 	if err != nil {
 		return g, nil, err
 	}
-	task := &guest.Task{Model: file, Format: m.g.Format, Threads: h.Threads}
+	task := &external.Task{Model: file, Format: m.g.Format, Threads: h.Threads}
 	for i, id := range m.g.Main().Inputs {
 		task.Inputs = append(task.Inputs, given(m.g.Main().Values[id].Name, ins[i]))
 	}
 	for _, x := range o.Engine.Options {
-		task.Options = append(task.Options, guest.Option(x))
+		task.Options = append(task.Options, external.Option(x))
 	}
 	carry, err := host.Carries(m.g.Main(), h.Carry)
 	if err != nil {
@@ -179,16 +179,16 @@ func (m *Model) guest(o *Options, h host.Options, turn *guest.Turn) (g guest.Opt
 		}
 		task.Carry[c.Output] = c.Input
 	}
-	g = guest.Options{
+	g = external.Options{
 		Accept: find.Spec{Engine: o.Engine.Name, Version: o.Engine.Want}.Accept,
-		Helper: o.Engine.Helper, Turn: turn, Silent: o.Engine.Silent, Model: base, Reference: measure.ReferenceName,
+		Helper: o.Engine.Helper, Turn: turn, Silent: o.Engine.Silent, Model: base, Reference: loop.ReferenceName,
 		Progress: o.Progress,
-		Outputs: func(ctx context.Context, got []guest.Tensor, f *guest.Facts) ([]profile.Event, error) {
+		Outputs: func(ctx context.Context, got []external.Tensor, f *external.Facts) ([]profile.Event, error) {
 			return m.differences(ctx, o, base, got, f)
 		},
-		Request: guest.Request{
+		Request: external.Request{
 			Engine: o.Engine.Name, Library: o.Engine.Library, Task: task, MaxMemory: o.MaxMemory,
-			Load: drive.Load{Rate: h.Rate, Cold: h.Cold}, Pin: h.Pin, Ceilings: ceilings(o, base),
+			Load: loadfigures.Load{Rate: h.Rate, Cold: h.Cold}, Pin: h.Pin, Ceilings: ceilings(o, base),
 			Runs: h.Runs, Time: int64(h.Time), WarmupTime: int64(h.WarmupTime), WarmupRuns: h.WarmupRuns, Samples: h.Samples,
 		},
 	}
@@ -200,7 +200,7 @@ func (m *Model) guest(o *Options, h host.Options, turn *guest.Turn) (g guest.Opt
 }
 
 // streams asks for a number of streams, each with processors of its own where threads are bound.
-func streams(r *guest.Request, n int) {
+func streams(r *external.Request, n int) {
 	r.Load.Streams = n
 	if r.Pin {
 		r.StreamCPUs = machine.PickCPUs(r.Task.Threads * max(n, 1))
@@ -212,15 +212,15 @@ func ceilings(o *Options, base *profile.Profile) []string {
 	if o.bare {
 		return nil
 	}
-	kinds := []string{string(ceiling.Float32), string(ceiling.Memory)}
+	kinds := []string{string(peakmodels.Float32), string(peakmodels.Memory)}
 	if quantised(base) {
-		kinds = append(kinds, string(ceiling.Int8))
+		kinds = append(kinds, string(peakmodels.Int8))
 	}
 	return kinds
 }
 
 // differences compares outputs with those of opmeter's own engine.
-func (m *Model) differences(ctx context.Context, o *Options, base *profile.Profile, got []guest.Tensor, f *guest.Facts) ([]profile.Event, error) {
+func (m *Model) differences(ctx context.Context, o *Options, base *profile.Profile, got []external.Tensor, f *external.Facts) ([]profile.Event, error) {
 	s, err := NewSession(m, RunOptions{Inputs: o.Inputs, Threads: o.Threads, Carry: o.Carry, Exact: o.Exact, MaxLoop: o.MaxLoop, MaxMemory: o.MaxMemory})
 	if err == nil {
 		defer s.Close()
@@ -231,20 +231,20 @@ func (m *Model) differences(ctx context.Context, o *Options, base *profile.Profi
 			ID: "outputs.unknown", Severity: profile.Info, Text: fmt.Sprintf("The outputs were not compared: opmeter's own engine gives none (%v).", err),
 		}}}, ctx.Err()
 	}
-	var have, want []differ.Tensor
+	var have, want []outputdiff.Tensor
 	for _, t := range got {
-		have = append(have, differ.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Data: t.Data, Strings: t.Strings})
+		have = append(have, outputdiff.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Data: t.Data, Strings: t.Strings})
 	}
 	for _, t := range s.Outputs() {
-		w := differ.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Data: t.Data, Strings: t.Strings}
+		w := outputdiff.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Data: t.Data, Strings: t.Strings}
 		if i := slices.IndexFunc(base.Model.Outputs, func(b profile.Tensor) bool { return b.Name == t.Name }); i >= 0 && base.Model.Outputs[i].Scale != nil {
 			w.Scale = *base.Model.Outputs[i].Scale
 		}
 		want = append(want, w)
 	}
-	ds := differ.Compare(have, want, differ.Options{With: "opmeter", Quantised: quantised(base), Half: f.Half})
+	ds := outputdiff.Compare(have, want, outputdiff.Options{With: "opmeter", Quantised: quantised(base), Half: f.Half})
 	events := []profile.Event{{Noted: &profile.Noted{Differences: ds}}}
-	if found := differ.Finding(ds); found != nil {
+	if found := outputdiff.Finding(ds); found != nil {
 		events = append(events, profile.Event{Found: found})
 	}
 	return events, nil
@@ -260,8 +260,8 @@ func quantised(p *profile.Profile) bool {
 }
 
 // given is an input as engines take it.
-func given(name string, t *tensor.Tensor) guest.Tensor {
-	out := guest.Tensor{Name: name, DType: t.Type.String(), Shape: t.Shape}
+func given(name string, t *tensor.Tensor) external.Tensor {
+	out := external.Tensor{Name: name, DType: t.Type.String(), Shape: t.Shape}
 	if t.Type == tensor.String {
 		out.Strings = t.Strings
 	} else {

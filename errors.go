@@ -8,16 +8,16 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/chip"
-	"github.com/opmeter/opmeter/internal/engine"
+	"github.com/opmeter/opmeter/internal/base/mapped"
 	"github.com/opmeter/opmeter/internal/estimate"
-	"github.com/opmeter/opmeter/internal/feed"
-	"github.com/opmeter/opmeter/internal/host"
-	"github.com/opmeter/opmeter/internal/mapped"
-	"github.com/opmeter/opmeter/internal/op"
-	"github.com/opmeter/opmeter/internal/plan"
-	"github.com/opmeter/opmeter/internal/read/onnx"
-	"github.com/opmeter/opmeter/internal/read/tflite"
+	"github.com/opmeter/opmeter/internal/estimate/chip"
+	"github.com/opmeter/opmeter/internal/measure/host"
+	"github.com/opmeter/opmeter/internal/model/onnx"
+	"github.com/opmeter/opmeter/internal/model/tflite"
+	"github.com/opmeter/opmeter/internal/runtime/engine"
+	"github.com/opmeter/opmeter/internal/runtime/inputs"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+	"github.com/opmeter/opmeter/internal/runtime/plan"
 	"github.com/opmeter/opmeter/internal/source"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -151,7 +151,7 @@ func failed(file string, err error) error {
 	if public(err) {
 		return err
 	}
-	if e, ok := errors.AsType[*feed.OptionError](err); ok {
+	if e, ok := errors.AsType[*inputs.OptionError](err); ok {
 		return &OptionError{Option: inputOptions[e.Option], Text: e.Text, Err: err}
 	}
 	if e, ok := errors.AsType[*estimate.UseError](err); ok {

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 
-	"github.com/opmeter/opmeter/internal/buildinfo"
-	"github.com/opmeter/opmeter/internal/chip"
+	"github.com/opmeter/opmeter/internal/base/buildinfo"
 	"github.com/opmeter/opmeter/internal/estimate"
+	"github.com/opmeter/opmeter/internal/estimate/chip"
 	"github.com/opmeter/opmeter/internal/source"
 	"github.com/opmeter/opmeter/profile"
 )

@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/mapped"
+	"github.com/opmeter/opmeter/internal/base/mapped"
+	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/source"
 )
 

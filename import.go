@@ -10,11 +10,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/buildinfo"
-	"github.com/opmeter/opmeter/internal/ingest"
-	"github.com/opmeter/opmeter/internal/ingest/all"
-	"github.com/opmeter/opmeter/internal/join"
+	"github.com/opmeter/opmeter/internal/base/buildinfo"
+	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/record/all"
 	"github.com/opmeter/opmeter/internal/source"
+	"github.com/opmeter/opmeter/internal/source/join"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -72,7 +72,7 @@ type RecordError struct {
 
 // Error names file, place and reason.
 func (e *RecordError) Error() string {
-	return (&ingest.FileError{Path: e.File, Place: e.Place, Err: e.Err}).Error()
+	return (&record.FileError{Path: e.File, Place: e.Place, Err: e.Err}).Error()
 }
 
 // Unwrap returns the reason.
@@ -99,7 +99,7 @@ func Import(ctx context.Context, path string, o ImportOptions) (*Imported, error
 	// In the model's own shapes it is the same for every run.
 	base := sync.OnceValues(func() (*profile.Profile, error) { return Count(o.Model, o.Inputs) })
 	for _, k := range found.order {
-		var runs []*ingest.Run
+		var runs []*record.Run
 		err := guarded(found.groups[k], func() (err error) {
 			runs, err = k.format.Read(ctx, o.input(found.groups[k]))
 			return err
@@ -133,7 +133,7 @@ type RecordOutput struct {
 // its figures and layouts, for comparison. Errors are like those of [Import]; a format for which
 // opmeter cannot do it is one.
 func Original(ctx context.Context, path string, o ImportOptions) (out []RecordOutput, err error) {
-	err = o.each(path, "writes no files of its tool", func(f *ingest.Format) bool { return f.Original != nil }, func(k groupKey, in *ingest.Input) error {
+	err = o.each(path, "writes no files of its tool", func(f *record.Format) bool { return f.Original != nil }, func(k groupKey, in *record.Input) error {
 		files, err := k.format.Original(ctx, in)
 		for _, f := range files {
 			out = append(out, RecordOutput{Folder: k.dir, Name: f.Name, Data: f.Data})
@@ -145,7 +145,7 @@ func Original(ctx context.Context, path string, o ImportOptions) (out []RecordOu
 
 // Commands lists the commands of hardware that the records at a path hold, a line each.
 func Commands(ctx context.Context, path string, o ImportOptions, w io.Writer) error {
-	return o.each(path, "holds no commands of hardware", func(f *ingest.Format) bool { return f.Commands != nil }, func(k groupKey, in *ingest.Input) error {
+	return o.each(path, "holds no commands of hardware", func(f *record.Format) bool { return f.Commands != nil }, func(k groupKey, in *record.Input) error {
 		return k.format.Commands(ctx, in, w)
 	})
 }
@@ -153,7 +153,7 @@ func Commands(ctx context.Context, path string, o ImportOptions, w io.Writer) er
 // CheckCommands looks for places of memory that these commands write and read at the same
 // time. It writes a line for each, and returns how many there are.
 func CheckCommands(ctx context.Context, path string, o ImportOptions, w io.Writer) (found int, err error) {
-	err = o.each(path, "holds no commands of hardware", func(f *ingest.Format) bool { return f.Check != nil }, func(k groupKey, in *ingest.Input) error {
+	err = o.each(path, "holds no commands of hardware", func(f *record.Format) bool { return f.Check != nil }, func(k groupKey, in *record.Input) error {
 		n, err := k.format.Check(ctx, in, w)
 		found += n
 		return err
@@ -162,7 +162,7 @@ func CheckCommands(ctx context.Context, path string, o ImportOptions, w io.Write
 }
 
 // each does something with the records of each format that can.
-func (o *ImportOptions) each(path, cannot string, can func(*ingest.Format) bool, do func(k groupKey, in *ingest.Input) error) error {
+func (o *ImportOptions) each(path, cannot string, can func(*record.Format) bool, do func(k groupKey, in *record.Input) error) error {
 	found, errs, err := o.find(path)
 	if err != nil {
 		return err
@@ -178,13 +178,13 @@ func (o *ImportOptions) each(path, cannot string, can func(*ingest.Format) bool,
 	return errors.Join(errs...)
 }
 
-func (o *ImportOptions) input(files []*ingest.File) *ingest.Input {
-	return &ingest.Input{Files: files, Options: ingest.Options{Arch: o.Arch, Clocks: o.ClocksHz}}
+func (o *ImportOptions) input(files []*record.File) *record.Input {
+	return &record.Input{Files: files, Options: record.Options{Arch: o.Arch, Clocks: o.ClocksHz}}
 }
 
 // records are the files at a path by format and folder.
 type records struct {
-	groups  map[groupKey][]*ingest.File
+	groups  map[groupKey][]*record.File
 	order   []groupKey
 	skipped []string
 }
@@ -193,7 +193,7 @@ type records struct {
 func (o *ImportOptions) find(path string) (r *records, errs []error, err error) {
 	formats := all.Formats()
 	if o.Format != "" {
-		formats = slices.DeleteFunc(formats, func(f *ingest.Format) bool { return f.Name != o.Format })
+		formats = slices.DeleteFunc(formats, func(f *record.Format) bool { return f.Name != o.Format })
 		if len(formats) == 0 {
 			return nil, nil, wrong("Format", "no format is called %q", o.Format)
 		}
@@ -203,7 +203,7 @@ func (o *ImportOptions) find(path string) (r *records, errs []error, err error) 
 			return nil, nil, wrong("ClocksHz", "use a frequency above 0 for %q, not %v Hz", unit, hz)
 		}
 	}
-	files, faults, err := ingest.Find(path)
+	files, faults, err := record.Find(path)
 	if err != nil {
 		return nil, nil, recordError(path, err)
 	}
@@ -237,10 +237,10 @@ func (o *ImportOptions) find(path string) (r *records, errs []error, err error) 
 
 // guarded keeps a fault in a reader from ending the program: what other formats read of
 // a folder stands.
-func guarded(files []*ingest.File, do func() error) (err error) {
+func guarded(files []*record.File, do func() error) (err error) {
 	defer func() {
 		if e := recover(); e != nil {
-			err = &ingest.FileError{Path: files[0].Path, Err: &source.FaultError{Value: e}}
+			err = &record.FileError{Path: files[0].Path, Err: &source.FaultError{Value: e}}
 		}
 	}()
 	return do()
@@ -248,13 +248,13 @@ func guarded(files []*ingest.File, do func() error) (err error) {
 
 // groupKey is a format with a folder; the zero value is of files of no format.
 type groupKey struct {
-	format *ingest.Format
+	format *record.Format
 	dir    string
 }
 
 // group puts files together that one format reads in one folder.
-func group(files []*ingest.File, formats []*ingest.Format, sure bool) (groups map[groupKey][]*ingest.File, order []groupKey) {
-	groups = map[groupKey][]*ingest.File{}
+func group(files []*record.File, formats []*record.Format, sure bool) (groups map[groupKey][]*record.File, order []groupKey) {
+	groups = map[groupKey][]*record.File{}
 	for _, f := range files {
 		k := groupKey{}
 		if format := match(f, formats, sure); format != nil {
@@ -273,15 +273,15 @@ func group(files []*ingest.File, formats []*ingest.Format, sure bool) (groups ma
 
 // match is the format that is surest of a file. One that the user named takes what it
 // does not know, too.
-func match(f *ingest.File, formats []*ingest.Format, named bool) *ingest.Format {
+func match(f *record.File, formats []*record.Format, named bool) *record.Format {
 	if named {
 		return formats[0]
 	}
-	return ingest.Surest(formats, f)
+	return record.Surest(formats, f)
 }
 
 // foreign says what is wrong with a file that no format knows.
-func foreign(f *ingest.File) error {
+func foreign(f *record.File) error {
 	why := errors.New("is no record that opmeter reads")
 	head := string(f.Head[:min(len(f.Head), 16)])
 	switch {
@@ -296,7 +296,7 @@ func foreign(f *ingest.File) error {
 }
 
 // collect makes the profile of a run.
-func (o *ImportOptions) collect(ctx context.Context, r *ingest.Run, f *ingest.Format, base func() (*profile.Profile, error)) (*profile.Profile, error) {
+func (o *ImportOptions) collect(ctx context.Context, r *record.Run, f *record.Format, base func() (*profile.Profile, error)) (*profile.Profile, error) {
 	if r.Profile.Model.Format == "" {
 		r.Profile.Model.Format = f.Name
 	}
@@ -313,7 +313,7 @@ func (o *ImportOptions) collect(ctx context.Context, r *ingest.Run, f *ingest.Fo
 }
 
 // join finds the model's operators in a run. Of is the described model.
-func (o *ImportOptions) join(r *ingest.Run, of func() (*profile.Profile, error)) error {
+func (o *ImportOptions) join(r *record.Run, of func() (*profile.Profile, error)) error {
 	base, err := of()
 	if err != nil {
 		return err
@@ -348,7 +348,7 @@ func recordErrors(path string, err error) []error {
 }
 
 func recordError(path string, err error) error {
-	if e, ok := errors.AsType[*ingest.FileError](err); ok {
+	if e, ok := errors.AsType[*record.FileError](err); ok {
 		return &RecordError{File: e.Path, Place: e.Place, Err: e.Err}
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {

@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"sync"
 
-	"github.com/opmeter/opmeter/internal/host"
+	"github.com/opmeter/opmeter/internal/measure/host"
 	"github.com/opmeter/opmeter/profile"
 )
 

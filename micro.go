@@ -10,14 +10,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/buildinfo"
+	"github.com/opmeter/opmeter/internal/base/buildinfo"
+	"github.com/opmeter/opmeter/internal/base/port"
 	"github.com/opmeter/opmeter/internal/device"
 	"github.com/opmeter/opmeter/internal/device/tflm"
-	"github.com/opmeter/opmeter/internal/guest"
-	"github.com/opmeter/opmeter/internal/guest/find"
-	"github.com/opmeter/opmeter/internal/machine"
-	"github.com/opmeter/opmeter/internal/measure"
-	"github.com/opmeter/opmeter/internal/port"
+	"github.com/opmeter/opmeter/internal/external"
+	"github.com/opmeter/opmeter/internal/external/find"
+	"github.com/opmeter/opmeter/internal/measure/loop"
+	"github.com/opmeter/opmeter/internal/measure/machine"
 	"github.com/opmeter/opmeter/internal/source"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -68,12 +68,12 @@ const parts = 5
 
 // micro measures with a program that has TensorFlow Lite Micro compiled in, by what its profiler prints. It is a
 // device whose port is a program, started as often as it takes.
-func (m *Model) micro(ctx context.Context, o Options, turn *guest.Turn) (*profile.Profile, error) {
+func (m *Model) micro(ctx context.Context, o Options, turn *external.Turn) (*profile.Profile, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	if m.g.Format != "tflite" {
-		return nil, engineError(m.g.Path, o.Engine.Name, guest.Errorf(guest.NoFormat, "TensorFlow Lite Micro reads .tflite models, this one is of format %s", m.g.Format))
+		return nil, engineError(m.g.Path, o.Engine.Name, external.Errorf(external.NoFormat, "TensorFlow Lite Micro reads .tflite models, this one is of format %s", m.g.Format))
 	}
 	base, err := Count(m, o.Inputs)
 	if err != nil {
@@ -99,14 +99,14 @@ func (m *Model) micro(ctx context.Context, o Options, turn *guest.Turn) (*profil
 	case p == nil && err == nil || ctx.Err() != nil:
 		return p, nil
 	}
-	var e *guest.Error
+	var e *external.Error
 	if err != nil {
 		e = microError(o.Engine, command, err, said.last())
 	}
-	if found, all := tells(p, base); p != nil && 2*found < all && (e == nil || e.Code == guest.Failed) {
-		e = guest.Errorf(guest.Failed, "%s prints %d of the %d operators of %s: another model is compiled in, or its output ends early", o.Engine.Command, found, all, base.Model.Name)
+	if found, all := tells(p, base); p != nil && 2*found < all && (e == nil || e.Code == external.Failed) {
+		e = external.Errorf(external.Failed, "%s prints %d of the %d operators of %s: another model is compiled in, or its output ends early", o.Engine.Command, found, all, base.Model.Name)
 	} else if p != nil && e == nil && !costs(p) {
-		e = guest.Errorf(guest.Failed, "%s: the clock of its profiler did not run: compile TensorFlow Lite Micro with TF_LITE_USE_CTIME", o.Engine.Command)
+		e = external.Errorf(external.Failed, "%s: the clock of its profiler did not run: compile TensorFlow Lite Micro with TF_LITE_USE_CTIME", o.Engine.Command)
 	}
 	if e == nil {
 		return p, nil
@@ -163,10 +163,10 @@ func (e *Engine) command(file string) (string, error) {
 }
 
 // micro says how a program is measured.
-func (o *Options) micro(base *profile.Profile, command string, turn *guest.Turn, said *words) device.Options {
+func (o *Options) micro(base *profile.Profile, command string, turn *external.Turn, said *words) device.Options {
 	again := &device.Again{}
 	if o.Runs == 0 {
-		again.Time = cmp.Or(o.Time, measure.DefaultTime)
+		again.Time = cmp.Or(o.Time, loop.DefaultTime)
 	}
 	if turn != nil {
 		again.Wait = turn.Wait
@@ -187,7 +187,7 @@ func (o *Options) micro(base *profile.Profile, command string, turn *guest.Turn,
 		}
 	}
 	return device.Options{
-		Rules: rules, Protocols: []*device.Protocol{tflm.Protocol()}, Timeout: cmp.Or(o.Engine.Silent, guest.DefaultSilent), Again: again,
+		Rules: rules, Protocols: []*device.Protocol{tflm.Protocol()}, Timeout: cmp.Or(o.Engine.Silent, external.DefaultSilent), Again: again,
 		Port: port.Options{Errors: true, Record: said},
 	}
 }
@@ -208,7 +208,7 @@ func (e *Engine) describe(command string, time time.Duration) func(p *profile.Pr
 }
 
 // microError says what is wrong with a program, in a line.
-func microError(e *Engine, command string, err error, last string) *guest.Error {
+func microError(e *Engine, command string, err error, last string) *external.Error {
 	who := e.Command
 	if last != "" {
 		last = "; its last words: " + last
@@ -217,32 +217,32 @@ func microError(e *Engine, command string, err error, last string) *guest.Error 
 	if x, ok := errors.AsType[*port.OpenError](err); ok {
 		switch x.Cause {
 		case port.Missing:
-			return guest.Errorf(guest.NotFound, "%s: no such program: %s", who, another)
+			return external.Errorf(external.NotFound, "%s: no such program: %s", who, another)
 		case port.Permission:
-			return guest.Errorf(guest.NotLibrary, "%s may not be executed: chmod +x it, or %s", who, another)
+			return external.Errorf(external.NotLibrary, "%s may not be executed: chmod +x it, or %s", who, another)
 		}
-		return guest.Errorf(guest.NotLibrary, "%s does not start (%v): %s", who, x.Err, another)
+		return external.Errorf(external.NotLibrary, "%s does not start (%v): %s", who, x.Err, another)
 	}
 	if x, ok := errors.AsType[*port.ExitError](err); ok {
 		switch {
 		case strings.Contains(x.Signal, "killed"):
-			return guest.Errorf(guest.Killed, "%s was killed from outside: by somebody, or by the system for want of memory", who)
+			return external.Errorf(external.Killed, "%s was killed from outside: by somebody, or by the system for want of memory", who)
 		case x.Signal != "":
-			return guest.Errorf(guest.Crashed, "%s crashed (%s)%s", who, x.Signal, last)
+			return external.Errorf(external.Crashed, "%s crashed (%s)%s", who, x.Signal, last)
 		}
-		return guest.Errorf(guest.Crashed, "%s ended with exit status %d%s", who, x.Status, last)
+		return external.Errorf(external.Crashed, "%s ended with exit status %d%s", who, x.Status, last)
 	}
 	const prints = "have it call Log or LogCsv of MicroProfiler after an inference"
 	if x, ok := errors.AsType[*device.UnknownError](err); ok {
 		if x.Seen.Bytes == 0 {
-			return guest.Errorf(guest.NotLibrary, "%s printed nothing: %s", who, prints)
+			return external.Errorf(external.NotLibrary, "%s printed nothing: %s", who, prints)
 		}
-		return guest.Errorf(guest.NotLibrary, "%s prints nothing of TensorFlow Lite Micro's profiler: %s%s", who, prints, last)
+		return external.Errorf(external.NotLibrary, "%s prints nothing of TensorFlow Lite Micro's profiler: %s%s", who, prints, last)
 	}
 	if x, ok := errors.AsType[*device.SilentError](err); ok {
-		return guest.Errorf(guest.Silent, "%s has printed nothing for %v: it was ended; --engine-timeout gives it more time%s", who, x.Waited, last)
+		return external.Errorf(external.Silent, "%s has printed nothing for %v: it was ended; --engine-timeout gives it more time%s", who, x.Waited, last)
 	}
-	return guest.Errorf(guest.Failed, "%s: %s", who, strings.TrimPrefix(err.Error(), "exec:"+command+": "))
+	return external.Errorf(external.Failed, "%s: %s", who, strings.TrimPrefix(err.Error(), "exec:"+command+": "))
 }
 
 // words keeps the end of what a program prints.

@@ -1,9 +1,9 @@
 package opmeter
 
 import (
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/op"
-	"github.com/opmeter/opmeter/internal/operators"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+	"github.com/opmeter/opmeter/internal/runtime/operators"
 )
 
 // Definition is an operator that the engine runs. Operators whose versions differ

@@ -6,19 +6,19 @@ import (
 	"sync"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/buildinfo"
-	"github.com/opmeter/opmeter/internal/describe"
+	"github.com/opmeter/opmeter/internal/base/buildinfo"
 	"github.com/opmeter/opmeter/internal/estimate"
-	"github.com/opmeter/opmeter/internal/feed"
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/host"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/machine"
-	"github.com/opmeter/opmeter/internal/measure"
-	"github.com/opmeter/opmeter/internal/read/modelfile"
-	"github.com/opmeter/opmeter/internal/scenario"
+	"github.com/opmeter/opmeter/internal/measure/host"
+	"github.com/opmeter/opmeter/internal/measure/loadgen"
+	"github.com/opmeter/opmeter/internal/measure/loop"
+	"github.com/opmeter/opmeter/internal/measure/machine"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/modelfile"
+	"github.com/opmeter/opmeter/internal/runtime/describe"
+	"github.com/opmeter/opmeter/internal/runtime/inputs"
+	"github.com/opmeter/opmeter/internal/runtime/synth"
 	"github.com/opmeter/opmeter/internal/source"
-	"github.com/opmeter/opmeter/internal/synth"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -67,7 +67,7 @@ func newModel(g *graph.Model, data []byte, load time.Duration) *Model {
 		return id, err
 	})
 	m.prepared = sync.OnceValues(func() (e *estimate.Model, err error) {
-		err = m.reading(func() (err error) { e, err = estimate.Prepare(g, feed.Options{}, m.identity); return err })
+		err = m.reading(func() (err error) { e, err = estimate.Prepare(g, inputs.Options{}, m.identity); return err })
 		return e, err
 	})
 	return m
@@ -162,8 +162,8 @@ func wrong(option, format string, args ...any) error {
 }
 
 // feed checks the options and translates them.
-func (i *Inputs) feed(m *Model) (feed.Options, error) {
-	o := feed.Options{Seed: i.Seed, Zeros: i.Zeros, Batch: i.Batch, Shapes: i.Shapes, Dims: i.Dims, Files: i.Files}
+func (i *Inputs) feed(m *Model) (inputs.Options, error) {
+	o := inputs.Options{Seed: i.Seed, Zeros: i.Zeros, Batch: i.Batch, Shapes: i.Shapes, Dims: i.Dims, Files: i.Files}
 	if err := i.Validate(); err != nil {
 		return o, err
 	}
@@ -264,10 +264,10 @@ func (o *Options) Validate() error {
 		return err
 	}
 	switch {
-	case o.Streams < 0 || o.Streams > scenario.MaxStreams:
-		return wrong("Streams", "use 1 to %d, not %d", scenario.MaxStreams, o.Streams)
-	case !(o.Rate >= 0 && o.Rate <= scenario.MaxRate):
-		return wrong("Rate", "use a rate above 0 and up to %g a second, not %v", scenario.MaxRate, o.Rate)
+	case o.Streams < 0 || o.Streams > loadgen.MaxStreams:
+		return wrong("Streams", "use 1 to %d, not %d", loadgen.MaxStreams, o.Streams)
+	case !(o.Rate >= 0 && o.Rate <= loadgen.MaxRate):
+		return wrong("Rate", "use a rate above 0 and up to %g a second, not %v", loadgen.MaxRate, o.Rate)
 	case o.Cold != "" && o.Cold != profile.ColdCaches && o.Cold != profile.ColdStart:
 		return wrong("Cold", "use %q or %q, not %q", profile.ColdCaches, profile.ColdStart, o.Cold)
 	}
@@ -308,7 +308,7 @@ func (o *Options) host(m *Model) (host.Options, error) {
 	case h.Runs > 0:
 		h.Time = 0
 	case h.Time == 0:
-		h.Time = measure.DefaultTime
+		h.Time = loop.DefaultTime
 	}
 	if o.Warmup < 0 {
 		h.WarmupRuns = -1

@@ -3,10 +3,10 @@ package opmeter
 import (
 	"errors"
 
-	"github.com/opmeter/opmeter/internal/describe"
-	"github.com/opmeter/opmeter/internal/feed"
-	"github.com/opmeter/opmeter/internal/firmware"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/device/firmware"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/describe"
+	"github.com/opmeter/opmeter/internal/runtime/inputs"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -71,7 +71,7 @@ func NewProgram(m *Model, o ProgramOptions) (*Program, error) {
 	}
 	var p *firmware.Program
 	err = m.reading(func() error {
-		ins, _, err := feed.Inputs(m.g, f)
+		ins, _, err := inputs.Inputs(m.g, f)
 		if err != nil {
 			return err
 		}

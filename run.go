@@ -8,15 +8,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/buildinfo"
-	"github.com/opmeter/opmeter/internal/engine"
-	"github.com/opmeter/opmeter/internal/feed"
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/host"
-	"github.com/opmeter/opmeter/internal/mapped"
-	"github.com/opmeter/opmeter/internal/npy"
-	"github.com/opmeter/opmeter/internal/operators"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/base/buildinfo"
+	"github.com/opmeter/opmeter/internal/base/mapped"
+	"github.com/opmeter/opmeter/internal/measure/host"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/npy"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/engine"
+	"github.com/opmeter/opmeter/internal/runtime/inputs"
+	"github.com/opmeter/opmeter/internal/runtime/operators"
 )
 
 // base is the last part of a path, or of the member of an archive.
@@ -132,7 +132,7 @@ func NewSession(m *Model, o RunOptions) (*Session, error) {
 		return recorded(m, f, o)
 	}
 	var ins []*tensor.Tensor
-	err = m.reading(func() (err error) { ins, _, err = feed.Inputs(m.g, f); return err })
+	err = m.reading(func() (err error) { ins, _, err = inputs.Inputs(m.g, f); return err })
 	if err != nil {
 		return nil, failed(m.g.Path, err)
 	}
@@ -152,7 +152,7 @@ func NewSession(m *Model, o RunOptions) (*Session, error) {
 }
 
 // recorded makes a session that records.
-func recorded(m *Model, f feed.Options, o RunOptions) (*Session, error) {
+func recorded(m *Model, f inputs.Options, o RunOptions) (*Session, error) {
 	h := host.Options{
 		Feed: f, Threads: max(o.Threads, 1), Exact: o.Exact, KeepAll: o.KeepAll, Carry: carries(o.Carry), MaxLoop: maxLoop(o.MaxLoop),
 		Version: buildinfo.Version(), LoadS: m.load.Seconds(),

@@ -7,12 +7,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/drive"
-	"github.com/opmeter/opmeter/internal/figures"
-	"github.com/opmeter/opmeter/internal/guest"
-	"github.com/opmeter/opmeter/internal/host"
-	"github.com/opmeter/opmeter/internal/measure"
-	"github.com/opmeter/opmeter/internal/scenario"
+	"github.com/opmeter/opmeter/internal/external"
+	"github.com/opmeter/opmeter/internal/measure/figures"
+	"github.com/opmeter/opmeter/internal/measure/host"
+	"github.com/opmeter/opmeter/internal/measure/loadfigures"
+	"github.com/opmeter/opmeter/internal/measure/loadgen"
+	"github.com/opmeter/opmeter/internal/measure/loop"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -126,7 +126,7 @@ func (o *SweepOptions) validate() error {
 		name      string
 		list      []int
 		low, high int
-	}{{"Batches", o.Batches, 0, 1 << 20}, {"Threads", o.Threads, 1, 1024}, {"Streams", o.Streams, 1, scenario.MaxStreams}} {
+	}{{"Batches", o.Batches, 0, 1 << 20}, {"Threads", o.Threads, 1, 1024}, {"Streams", o.Streams, 1, loadgen.MaxStreams}} {
 		for i, v := range x.list {
 			if v < x.low || v > x.high {
 				return wrong(x.name, "use %d to %d, not %d", x.low, x.high, v)
@@ -154,8 +154,8 @@ type sweep struct {
 	o       SweepOptions
 	rounds  int
 	points  []SweepPoint
-	results [][]*drive.Round // by point
-	groups  [][]int          // points that share sessions
+	results [][]*loadfigures.Round // by point
+	groups  [][]int                // points that share sessions
 	done    int
 }
 
@@ -195,7 +195,7 @@ func (s *sweep) group(ctx context.Context, points []int) {
 	if h.Runs > 0 {
 		h.Runs = (h.Runs + s.rounds - 1) / s.rounds
 	}
-	each := func(run func(streams int) (*drive.Round, error)) error {
+	each := func(run func(streams int) (*loadfigures.Round, error)) error {
 		for len(points) > 0 {
 			i := points[0]
 			r, err := run(s.points[i].Streams)
@@ -211,11 +211,11 @@ func (s *sweep) group(ctx context.Context, points []int) {
 		return nil
 	}
 	if o.Engine != nil {
-		var g guest.Options
+		var g external.Options
 		var clean func()
 		if g, clean, err = s.m.guest(&o, h, nil); err == nil {
 			defer clean()
-			err = each(func(n int) (*drive.Round, error) {
+			err = each(func(n int) (*loadfigures.Round, error) {
 				streams(&g.Request, n)
 				return s.m.round(ctx, g)
 			})
@@ -231,7 +231,7 @@ func (s *sweep) group(ctx context.Context, points []int) {
 				return err
 			}
 			defer f.Close()
-			return each(func(streams int) (*drive.Round, error) { return f.Run(ctx, streams) })
+			return each(func(streams int) (*loadfigures.Round, error) { return f.Run(ctx, streams) })
 		})
 	}
 	switch {
@@ -247,13 +247,13 @@ func (s *sweep) group(ctx context.Context, points []int) {
 
 // round lets streams of an engine of others run once. Each has a process of its own: engines set up
 // sessions for as many streams as there are.
-func (m *Model) round(ctx context.Context, g guest.Options) (*drive.Round, error) {
-	release, err := measure.Lease(ctx)
+func (m *Model) round(ctx context.Context, g external.Options) (*loadfigures.Round, error) {
+	release, err := loop.Lease(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	r, err := guest.Round(ctx, g)
+	r, err := external.Round(ctx, g)
 	return r, engineError(m.g.Path, g.Request.Engine, err)
 }
 
@@ -274,8 +274,8 @@ func (s *sweep) count() {
 }
 
 // of gathers the rounds of a point.
-func (p *SweepPoint) of(rounds []*drive.Round) {
-	p.Latency, p.Throughput, p.RAMBytes = drive.Rounds(rounds, max(p.Batch, 1))
+func (p *SweepPoint) of(rounds []*loadfigures.Round) {
+	p.Latency, p.Throughput, p.RAMBytes = loadfigures.Rounds(rounds, max(p.Batch, 1))
 	if p.Latency == nil && p.Err == nil {
 		p.Err = errors.New("nothing was measured")
 	}

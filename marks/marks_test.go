@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/stages"
+	"github.com/opmeter/opmeter/internal/source/stages"
 	"github.com/opmeter/opmeter/marks"
 )
 

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/stages"
+	"github.com/opmeter/opmeter/internal/source/stages"
 	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/marks"
 )

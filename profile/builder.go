@@ -8,7 +8,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/opmeter/opmeter/internal/stats"
+	"github.com/opmeter/opmeter/internal/base/stats"
 )
 
 // KeptSamples is how many samples of a quantity a builder keeps for a layer, by a

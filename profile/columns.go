@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/columnar"
+	"github.com/opmeter/opmeter/internal/base/columnar"
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/opmeter/opmeter/internal/jsonx"
+	"github.com/opmeter/opmeter/internal/base/jsonx"
 )
 
 // MaxBytes bounds the JSON text of a profile that is read, 1 GiB.

@@ -13,9 +13,9 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/opmeter/opmeter/internal/atomicfile"
-	"github.com/opmeter/opmeter/internal/columnar"
-	"github.com/opmeter/opmeter/internal/jsonx"
+	"github.com/opmeter/opmeter/internal/base/atomicfile"
+	"github.com/opmeter/opmeter/internal/base/columnar"
+	"github.com/opmeter/opmeter/internal/base/jsonx"
 )
 
 // Extension is the usual ending of saved profile files.

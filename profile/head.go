@@ -9,7 +9,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/jsonx"
+	"github.com/opmeter/opmeter/internal/base/jsonx"
 )
 
 // Head is what a list of saved profiles shows: a few kilobytes at the beginning of

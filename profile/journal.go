@@ -8,8 +8,8 @@ import (
 	"io"
 	"os"
 
-	"github.com/opmeter/opmeter/internal/jsonx"
-	"github.com/opmeter/opmeter/internal/lines"
+	"github.com/opmeter/opmeter/internal/base/jsonx"
+	"github.com/opmeter/opmeter/internal/base/lines"
 )
 
 // JournalV1 names the format of journals: lines of JSON, the first one saying so,

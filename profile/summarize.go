@@ -1,6 +1,6 @@
 package profile
 
-import "github.com/opmeter/opmeter/internal/stats"
+import "github.com/opmeter/opmeter/internal/base/stats"
 
 // Summarize makes a metric of samples in any order: the parts that their number
 // allows. The unit is theirs. It returns nil for no samples.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/stats"
+	"github.com/opmeter/opmeter/internal/base/stats"
 )
 
 // Rules say how figures are made of what came.

@@ -5,7 +5,7 @@ import (
 	"math/big"
 	"strconv"
 
-	"github.com/opmeter/opmeter/internal/ingest/tree"
+	"github.com/opmeter/opmeter/internal/base/jsontree"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
@@ -48,7 +48,7 @@ type originalModel struct {
 func newOriginal(p *Pack) (*original, error) {
 	o := &original{by: map[int]*originalModel{}}
 	indexes, descriptions := p.doc.Get("ModelIndexes"), p.doc.Get("ModelDescriptions")
-	if indexes == nil || indexes.Kind != tree.Object || descriptions == nil || descriptions.Kind != tree.List {
+	if indexes == nil || indexes.Kind != jsontree.Object || descriptions == nil || descriptions.Kind != jsontree.List {
 		return nil, fmt.Errorf("the vendor's parser does not read such a file: it needs ModelIndexes, and ModelDescriptions as a list; leave --compat out")
 	}
 	for key := range indexes.Members() {
@@ -62,7 +62,7 @@ func newOriginal(p *Pack) (*original, error) {
 			return nil, fmt.Errorf("the vendor's parser does not read such a file: model %d has no FeatureFunctions, as files from before the middle of 2021; leave --compat out", n)
 		}
 		kind := d.Get("ModelType")
-		m := &originalModel{index: n, kind: kind.Str(), kindNull: kind.Kind == tree.Null, meanClassifierCycle: "0"}
+		m := &originalModel{index: n, kind: kind.Str(), kindNull: kind.Kind == jsontree.Null, meanClassifierCycle: "0"}
 		seen := map[string]bool{}
 		for _, f := range functions.List() {
 			if name := f.Str(); !seen[name] {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/stats"
+	"github.com/opmeter/opmeter/internal/base/stats"
 )
 
 // A series is the values of one figure: one for each inference, NaN where there is none, and those

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/ingest/tree"
+	"github.com/opmeter/opmeter/internal/base/jsontree"
 )
 
 func sortModels(ms []Model) {
@@ -15,7 +15,7 @@ func sortModels(ms []Model) {
 
 // pipeline takes generators, cascade and segmenter from the steps of a pipeline, and lays out the
 // slots; without a generator set the features must do.
-func (m *Model) pipeline(steps []*tree.Value) error {
+func (m *Model) pipeline(steps []*jsontree.Value) error {
 	m.Banks, m.Layout = 1, LayoutNone
 	for _, s := range steps {
 		if len(m.Steps) >= 1000 {
@@ -37,7 +37,7 @@ func (m *Model) pipeline(steps []*tree.Value) error {
 			if n := whole(in.Get("num_cascades")); n > 0 {
 				m.Banks = n
 			}
-			if v := in.Get("slide"); v != nil && v.Kind == tree.Bool {
+			if v := in.Get("slide"); v != nil && v.Kind == jsontree.Bool {
 				m.Slide = new(v.Text == "true")
 			}
 		}
@@ -51,7 +51,7 @@ func (m *Model) pipeline(steps []*tree.Value) error {
 }
 
 // whole is a whole number of the file that a count of samples may be, 0 for anything else.
-func whole(v *tree.Value) int {
+func whole(v *jsontree.Value) int {
 	n, ok := v.Int()
 	if !ok || n < 0 || n > 1<<30 {
 		return 0
@@ -60,7 +60,7 @@ func whole(v *tree.Value) int {
 }
 
 // generators reads the entries of a generator set.
-func (m *Model) generators(set []*tree.Value) error {
+func (m *Model) generators(set []*jsontree.Value) error {
 	for _, e := range set {
 		if len(m.Generators) >= maxGenerators {
 			return fmt.Errorf("more than %d generators", maxGenerators)
@@ -70,9 +70,9 @@ func (m *Model) generators(set []*tree.Value) error {
 			switch {
 			case key == "columns":
 				g.Columns = texts(v)
-			case len(g.Params) < 100 && v.Kind != tree.Null:
+			case len(g.Params) < 100 && v.Kind != jsontree.Null:
 				text := v.Str()
-				if v.Kind == tree.List || v.Kind == tree.Object {
+				if v.Kind == jsontree.List || v.Kind == jsontree.Object {
 					text = v.Brief()
 				}
 				g.Params = append(g.Params, Param{clip(key), clip(text)})

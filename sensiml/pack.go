@@ -9,8 +9,8 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/opmeter/opmeter/internal/infile"
-	"github.com/opmeter/opmeter/internal/ingest/tree"
+	"github.com/opmeter/opmeter/internal/base/infile"
+	"github.com/opmeter/opmeter/internal/base/jsontree"
 )
 
 // Bounds of a model.json.
@@ -29,7 +29,7 @@ type Pack struct {
 	Notes []string
 
 	// doc is the whole document, for the exact results of the vendor's parser.
-	doc *tree.Value
+	doc *jsontree.Value
 }
 
 // Model is one model of a pack.
@@ -166,13 +166,13 @@ func ReadPack(r io.Reader) (*Pack, error) {
 	if len(b) > maxPackBytes {
 		return nil, fmt.Errorf("is larger than %d bytes: no model.json", maxPackBytes)
 	}
-	doc, err := tree.Parse(b)
+	doc, err := jsontree.Parse(b)
 	if err != nil {
 		return nil, err
 	}
 	p := &Pack{doc: doc}
 	switch descriptions := doc.Get("ModelDescriptions"); {
-	case descriptions != nil && (descriptions.Kind == tree.List || descriptions.Kind == tree.Object):
+	case descriptions != nil && (descriptions.Kind == jsontree.List || descriptions.Kind == jsontree.Object):
 		err = p.models(doc, descriptions)
 	case doc.Has("feature_summary", "knowledgepack_summary") || doc.Has("model_configuration", "knowledgepack_summary"):
 		p.export(doc)
@@ -195,7 +195,7 @@ func (p *Pack) note(format string, args ...any) {
 }
 
 // names are what ModelIndexes says, whichever way round it stands.
-func (p *Pack) names(v *tree.Value) map[int]string {
+func (p *Pack) names(v *jsontree.Value) map[int]string {
 	out := map[int]string{}
 	reversed := false
 	for key, value := range v.Members() {
@@ -214,19 +214,19 @@ func (p *Pack) names(v *tree.Value) map[int]string {
 }
 
 // models reads the descriptions of a model.json: a list, or an object keyed by number.
-func (p *Pack) models(doc, descriptions *tree.Value) error {
+func (p *Pack) models(doc, descriptions *jsontree.Value) error {
 	names := p.names(doc.Get("ModelIndexes"))
 	if n := len(descriptions.Items); n > maxModels {
 		return fmt.Errorf("describes %d models, more than %d", n, maxModels)
 	}
 	seen := map[int]bool{}
 	for i, d := range descriptions.Items {
-		if d.Kind != tree.Object {
+		if d.Kind != jsontree.Object {
 			p.note("Description %d is no object and is left out.", i)
 			continue
 		}
 		index := i
-		if descriptions.Kind == tree.Object {
+		if descriptions.Kind == jsontree.Object {
 			n, err := strconv.Atoi(descriptions.Keys[i])
 			if err != nil || n < 0 || n >= maxModels {
 				return fmt.Errorf("ModelDescriptions has the key %q: expected the number of a model", clip(descriptions.Keys[i]))
@@ -270,7 +270,7 @@ func (p *Pack) models(doc, descriptions *tree.Value) error {
 }
 
 // export reads the export of a knowledge pack, which is of one model.
-func (p *Pack) export(doc *tree.Value) {
+func (p *Pack) export(doc *jsontree.Value) {
 	m := Model{Name: clip(doc.Get("name").Str()), UUID: clip(doc.Get("uuid").Str()), Type: clip(doc.Get("model_configuration").Get("classifier").Str())}
 	m.Classes = classes(doc.Get("class_map"))
 	if v, ok := doc.Get("model_configuration").Get("sample_rate").Float(); ok && v > 0 {
@@ -307,10 +307,10 @@ func featureName(s string) string {
 	return s
 }
 
-func classes(v *tree.Value) (out []Class) {
+func classes(v *jsontree.Value) (out []Class) {
 	for key, label := range v.Members() {
 		n, err := strconv.Atoi(key)
-		if err != nil || len(out) >= maxSlots || label.Kind == tree.Null {
+		if err != nil || len(out) >= maxSlots || label.Kind == jsontree.Null {
 			continue
 		}
 		out = append(out, Class{Number: n, Label: clip(label.Str())})
@@ -318,7 +318,7 @@ func classes(v *tree.Value) (out []Class) {
 	return out
 }
 
-func texts(v *tree.Value) (out []string) {
+func texts(v *jsontree.Value) (out []string) {
 	for _, x := range v.List() {
 		if len(out) < maxGenerators && x.Str() != "" {
 			out = append(out, clip(x.Str()))

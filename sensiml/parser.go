@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/port"
+	"github.com/opmeter/opmeter/internal/base/port"
 )
 
 // Defaults of Options.

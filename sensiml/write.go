@@ -11,8 +11,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/opmeter/opmeter/internal/ingest/tree"
-	"github.com/opmeter/opmeter/internal/jsonx"
+	"github.com/opmeter/opmeter/internal/base/jsontree"
+	"github.com/opmeter/opmeter/internal/base/jsonx"
 )
 
 // metrics is the result in the shape of the vendor's parser, with the right figures. Generators of a
@@ -100,7 +100,7 @@ func (res *Result) WriteYAML(w io.Writer) error {
 	if err := res.WriteJSON(&b); err != nil {
 		return err
 	}
-	doc, err := tree.Parse(b.Bytes())
+	doc, err := jsontree.Parse(b.Bytes())
 	if err != nil {
 		return err
 	}
@@ -112,10 +112,10 @@ func (res *Result) WriteYAML(w io.Writer) error {
 
 // yamlValue writes a value behind a key or a dash, with lines below it indented; item says that it
 // stands behind a dash.
-func yamlValue(out *strings.Builder, v *tree.Value, indent int, item bool) {
+func yamlValue(out *strings.Builder, v *jsontree.Value, indent int, item bool) {
 	pad := strings.Repeat("  ", indent)
 	switch {
-	case v.Kind == tree.Object && len(v.Items) > 0:
+	case v.Kind == jsontree.Object && len(v.Items) > 0:
 		if !item && indent > 0 {
 			out.WriteByte('\n')
 		}
@@ -129,20 +129,20 @@ func yamlValue(out *strings.Builder, v *tree.Value, indent int, item bool) {
 			}
 			yamlValue(out, x, indent+1, false)
 		}
-	case v.Kind == tree.List && len(v.Items) > 0:
+	case v.Kind == jsontree.List && len(v.Items) > 0:
 		out.WriteByte('\n')
 		pad = strings.Repeat("  ", indent-1)
 		for _, x := range v.Items {
 			out.WriteString(pad + "- ")
 			yamlValue(out, x, indent, true)
 		}
-	case v.Kind == tree.Object:
+	case v.Kind == jsontree.Object:
 		out.WriteString("{}\n")
-	case v.Kind == tree.List:
+	case v.Kind == jsontree.List:
 		out.WriteString("[]\n")
-	case v.Kind == tree.Null:
+	case v.Kind == jsontree.Null:
 		out.WriteString("null\n")
-	case v.Kind == tree.String:
+	case v.Kind == jsontree.String:
 		out.WriteString(yamlText(v.Str()) + "\n")
 	default:
 		out.WriteString(v.Str() + "\n")

@@ -14,10 +14,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/filelock"
-	"github.com/opmeter/opmeter/internal/infile"
-	"github.com/opmeter/opmeter/internal/jsonx"
-	"github.com/opmeter/opmeter/internal/lines"
+	"github.com/opmeter/opmeter/internal/base/filelock"
+	"github.com/opmeter/opmeter/internal/base/infile"
+	"github.com/opmeter/opmeter/internal/base/jsonx"
+	"github.com/opmeter/opmeter/internal/base/lines"
 	"github.com/opmeter/opmeter/profile"
 )
 

@@ -21,10 +21,10 @@ import (
 	"sort"
 	"text/tabwriter"
 
-	"github.com/opmeter/opmeter/internal/chip"
-	"github.com/opmeter/opmeter/internal/chip/cortexm"
-	"github.com/opmeter/opmeter/internal/chip/fit"
-	"github.com/opmeter/opmeter/internal/stats"
+	"github.com/opmeter/opmeter/internal/base/stats"
+	"github.com/opmeter/opmeter/internal/estimate/chip"
+	"github.com/opmeter/opmeter/internal/estimate/cortexm"
+	"github.com/opmeter/opmeter/internal/estimate/fit"
 	"github.com/opmeter/opmeter/tools/chips/study"
 )
 

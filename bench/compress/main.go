@@ -22,9 +22,9 @@ import (
 
 	"github.com/opmeter/opmeter/internal/compress"
 	"github.com/opmeter/opmeter/internal/compress/samples"
-	"github.com/opmeter/opmeter/internal/describe"
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/read/modelfile"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/modelfile"
+	"github.com/opmeter/opmeter/internal/runtime/describe"
 )
 
 func main() {

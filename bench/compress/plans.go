@@ -13,10 +13,10 @@ import (
 	"github.com/opmeter/opmeter/internal/compress/samples"
 	"github.com/opmeter/opmeter/internal/compress/sparsify"
 	"github.com/opmeter/opmeter/internal/compress/speed"
-	"github.com/opmeter/opmeter/internal/engine"
-	"github.com/opmeter/opmeter/internal/feed"
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/operators"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/runtime/engine"
+	"github.com/opmeter/opmeter/internal/runtime/inputs"
+	"github.com/opmeter/opmeter/internal/runtime/operators"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/study"
 )
@@ -274,7 +274,7 @@ func (c *contest) print(ctx context.Context, drop float64, kind string, r *rival
 	}
 	fmt.Printf("%s\t%g %%\t%s\t%s\t%s\t%.2f %%\t%s", c.n.name, 100*drop, kind, r.name, spread(r.speed, 1, "%.2f"), 100*r.used, spread(held.Lost, 100, "%.2f"))
 	for _, o := range ours {
-		ins, _, err := feed.Inputs(c.n.m, feed.Options{Batch: c.n.batch})
+		ins, _, err := inputs.Inputs(c.n.m, inputs.Options{Batch: c.n.batch})
 		if err != nil {
 			return err
 		}

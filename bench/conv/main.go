@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter/bench/rates"
-	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/fixed"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter"
-	"github.com/opmeter/opmeter/internal/guest"
+	"github.com/opmeter/opmeter/internal/external"
 	"github.com/opmeter/opmeter/internal/testing/guests"
 )
 
@@ -88,7 +88,7 @@ func loopHere(library, model, dir string, length time.Duration) (float64, error)
 	if err != nil {
 		return 0, err
 	}
-	s, err := lib.Load(&guest.Task{Model: model, Format: "onnx", Threads: 1, Folder: dir})
+	s, err := lib.Load(&external.Task{Model: model, Format: "onnx", Threads: 1, Folder: dir})
 	if err != nil {
 		return 0, err
 	}

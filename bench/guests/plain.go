@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter"
-	"github.com/opmeter/opmeter/internal/feed"
-	"github.com/opmeter/opmeter/internal/npy"
-	"github.com/opmeter/opmeter/internal/read/modelfile"
+	"github.com/opmeter/opmeter/internal/model/modelfile"
+	"github.com/opmeter/opmeter/internal/model/npy"
+	"github.com/opmeter/opmeter/internal/runtime/inputs"
 )
 
 // seed of the inputs, the same for both sides.
@@ -30,7 +30,7 @@ func writeInputs(path string) (dir string, err error) {
 		return "", err
 	}
 	defer func() { _ = m.Close() }()
-	ins, _, err := feed.Inputs(m, feed.Options{Seed: seed})
+	ins, _, err := inputs.Inputs(m, inputs.Options{Seed: seed})
 	if err != nil {
 		return "", err
 	}

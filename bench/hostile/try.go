@@ -14,15 +14,15 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/chip"
-	"github.com/opmeter/opmeter/internal/describe"
-	"github.com/opmeter/opmeter/internal/engine"
 	"github.com/opmeter/opmeter/internal/estimate"
-	"github.com/opmeter/opmeter/internal/feed"
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/operators"
-	"github.com/opmeter/opmeter/internal/plan"
-	"github.com/opmeter/opmeter/internal/read/modelfile"
+	"github.com/opmeter/opmeter/internal/estimate/chip"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/modelfile"
+	"github.com/opmeter/opmeter/internal/runtime/describe"
+	"github.com/opmeter/opmeter/internal/runtime/engine"
+	"github.com/opmeter/opmeter/internal/runtime/inputs"
+	"github.com/opmeter/opmeter/internal/runtime/operators"
+	"github.com/opmeter/opmeter/internal/runtime/plan"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -118,7 +118,7 @@ func trial(name string, data []byte, target *chip.Target, f *figures) (why strin
 		f.refused.Add(1)
 		return strings.Join(found, "; ")
 	}
-	in, _, err := feed.Inputs(m, feed.Options{MaxBytes: valueLimit})
+	in, _, err := inputs.Inputs(m, inputs.Options{MaxBytes: valueLimit})
 	if note(err) {
 		f.refused.Add(1)
 		return strings.Join(found, "; ")

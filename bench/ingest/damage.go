@@ -15,8 +15,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/ingest"
-	"github.com/opmeter/opmeter/internal/ingest/all"
+	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/record/all"
 	"github.com/opmeter/opmeter/internal/source"
 	"github.com/opmeter/opmeter/internal/testing/material"
 )
@@ -38,8 +38,8 @@ const (
 
 // folder is the files of one format in one folder.
 type folder struct {
-	format *ingest.Format
-	files  []*ingest.File
+	format *record.Format
+	files  []*record.File
 	data   [][]byte
 }
 
@@ -79,19 +79,19 @@ func (d *damage) seeds() (map[string][]folder, error) {
 		roots = []string{filepath.Join(material.Dir(), "raw", "traces"), filepath.Join(material.Dir(), "raw", "bmprofile")}
 	}
 	type key struct {
-		f   *ingest.Format
+		f   *record.Format
 		dir string
 	}
 	formats := all.Formats()
 	at := map[key]*folder{}
 	var order []key
 	for _, root := range roots {
-		files, _, err := ingest.Find(root)
+		files, _, err := record.Find(root)
 		if err != nil {
 			return nil, err
 		}
 		for _, f := range files {
-			best := ingest.Surest(formats, f)
+			best := record.Surest(formats, f)
 			if best == nil || filepath.Base(filepath.Dir(filepath.Dir(f.Path))) == "reference_output" {
 				continue
 			}
@@ -117,7 +117,7 @@ func (d *damage) seeds() (map[string][]folder, error) {
 	return out, nil
 }
 
-func cut(f *ingest.File) ([]byte, error) {
+func cut(f *record.File) ([]byte, error) {
 	r, err := f.Open()
 	if err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ func (t *trial) one(f folder, i int) {
 		k := t.r.IntN(len(files))
 		files, data = files[k:k+1], data[k:k+1]
 	}
-	in := &ingest.Input{}
+	in := &record.Input{}
 	hit := t.r.IntN(len(files))
 	for k := range files {
 		// Most cases are short, so that a million can be read.
@@ -158,7 +158,7 @@ func (t *trial) one(f folder, i int) {
 		if k == hit || t.r.IntN(4) == 0 {
 			b = t.change(b)
 		}
-		x := ingest.Bytes(files[k].Path, b)
+		x := record.Bytes(files[k].Path, b)
 		x.Name, x.Dir = files[k].Name, files[k].Dir
 		in.Files = append(in.Files, x)
 	}
@@ -186,7 +186,7 @@ func (t *trial) one(f folder, i int) {
 }
 
 // read reads files and checks what comes out.
-func (t *trial) read(f *ingest.Format, in *ingest.Input) (err error) {
+func (t *trial) read(f *record.Format, in *record.Input) (err error) {
 	defer func() {
 		if e := recover(); e != nil {
 			err = fmt.Errorf("panic: %v at %s", e, frame(debug.Stack()))

@@ -7,9 +7,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/read/onnx"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/onnx"
+	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
 // opset is the operator set of the networks: the first with LayerNormalization.

@@ -25,7 +25,7 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter"
-	"github.com/opmeter/opmeter/internal/stats"
+	"github.com/opmeter/opmeter/internal/base/stats"
 	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/profile"
 )

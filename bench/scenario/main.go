@@ -1,5 +1,5 @@
 // Command scenario shows what driving streams costs: the time of an inference that does
-// nothing, and the throughput of one that takes a known time, as internal/scenario sees them and
+// nothing, and the throughput of one that takes a known time, as internal/measure/loadgen sees them and
 // as a plain loop does.
 //
 //	go run ./bench/scenario [-streams 2] [-work 100us] [-time 2s]
@@ -12,7 +12,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/scenario"
+	"github.com/opmeter/opmeter/internal/measure/loadgen"
 )
 
 func main() {
@@ -30,7 +30,7 @@ func main() {
 func show(streams int, work, length time.Duration) error {
 	ctx := context.Background()
 	nothing := func() error { return nil }
-	r, err := scenario.Run(ctx, scenario.Options{Time: length}, []func() error{nothing})
+	r, err := loadgen.Run(ctx, loadgen.Options{Time: length}, []func() error{nothing})
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func show(streams int, work, length time.Duration) error {
 		n++
 	}
 	plain := time.Since(begin).Seconds() / float64(n)
-	one, err := scenario.Run(ctx, scenario.Options{Time: length}, []func() error{busy})
+	one, err := loadgen.Run(ctx, loadgen.Options{Time: length}, []func() error{busy})
 	if err != nil {
 		return err
 	}
@@ -57,13 +57,13 @@ func show(streams int, work, length time.Duration) error {
 	for i := range all {
 		all[i] = busy
 	}
-	many, err := scenario.Run(ctx, scenario.Options{Time: length}, all)
+	many, err := loadgen.Run(ctx, loadgen.Options{Time: length}, all)
 	if err != nil {
 		return err
 	}
 	fmt.Printf("%d streams: %.1f inferences/s, %.3f of that many times one stream; fairness %.3f\n", streams, many.PerSecond, many.PerSecond/one.PerSecond/float64(streams), many.Fairness)
 	rate := 0.5 * one.PerSecond
-	due, err := scenario.Run(ctx, scenario.Options{Time: length, Rate: rate}, []func() error{busy})
+	due, err := loadgen.Run(ctx, loadgen.Options{Time: length, Rate: rate}, []func() error{busy})
 	if err != nil {
 		return err
 	}

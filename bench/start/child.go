@@ -10,19 +10,19 @@ import (
 	"strings"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/engine"
-	"github.com/opmeter/opmeter/internal/feed"
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/guest"
-	"github.com/opmeter/opmeter/internal/guest/litert"
-	"github.com/opmeter/opmeter/internal/guest/onnxruntime"
-	"github.com/opmeter/opmeter/internal/guest/openvino"
-	"github.com/opmeter/opmeter/internal/machine"
-	"github.com/opmeter/opmeter/internal/operators"
-	"github.com/opmeter/opmeter/internal/plan"
-	"github.com/opmeter/opmeter/internal/read/modelfile"
-	"github.com/opmeter/opmeter/internal/synth"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/external"
+	"github.com/opmeter/opmeter/internal/external/litert"
+	"github.com/opmeter/opmeter/internal/external/onnxruntime"
+	"github.com/opmeter/opmeter/internal/external/openvino"
+	"github.com/opmeter/opmeter/internal/measure/machine"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/modelfile"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/engine"
+	"github.com/opmeter/opmeter/internal/runtime/inputs"
+	"github.com/opmeter/opmeter/internal/runtime/operators"
+	"github.com/opmeter/opmeter/internal/runtime/plan"
+	"github.com/opmeter/opmeter/internal/runtime/synth"
 	"github.com/opmeter/opmeter/internal/testing/material"
 )
 
@@ -52,7 +52,7 @@ func start(name, library, path string, threads int) error {
 
 // inputs makes a model's.
 func modelInputs(m *graph.Model) ([]*tensor.Tensor, error) {
-	o := feed.Options{Seed: 1}
+	o := inputs.Options{Seed: 1}
 	if dir := material.Dir(); dir != "" {
 		all, err := synth.LoadOverrides(filepath.Join(dir, "oracle", "inputs.json"))
 		if err != nil {
@@ -60,7 +60,7 @@ func modelInputs(m *graph.Model) ([]*tensor.Tensor, error) {
 		}
 		o.Overrides = all[filepath.Base(m.Path)]
 	}
-	in, _, err := feed.Inputs(m, o)
+	in, _, err := inputs.Inputs(m, o)
 	return in, err
 }
 
@@ -104,12 +104,12 @@ func guests(name, library, path string, threads int) (time.Duration, error) {
 		return 0, err
 	}
 	defer os.RemoveAll(task.Folder)
-	open := map[string]func(string) (guest.Library, error){"onnxruntime": onnxruntime.Open, "openvino": openvino.Open, "litert": litert.Open}[name]
+	open := map[string]func(string) (external.Library, error){"onnxruntime": onnxruntime.Open, "openvino": openvino.Open, "litert": litert.Open}[name]
 	if open == nil {
 		return 0, fmt.Errorf("no engine %q", name)
 	}
 	if name == "openvino" { // as everybody else: on some processors the default is half of it
-		task.Options = []guest.Option{{Key: "INFERENCE_PRECISION_HINT", Value: "f32"}}
+		task.Options = []external.Option{{Key: "INFERENCE_PRECISION_HINT", Value: "f32"}}
 	}
 	lib, err := open(library)
 	if err != nil {
@@ -128,7 +128,7 @@ func guests(name, library, path string, threads int) (time.Duration, error) {
 }
 
 // task is a model with its inputs, as engines take them.
-func task(path string, threads int) (*guest.Task, error) {
+func task(path string, threads int) (*external.Task, error) {
 	m, err := modelfile.Open(path)
 	if err != nil {
 		return nil, err
@@ -140,9 +140,9 @@ func task(path string, threads int) (*guest.Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &guest.Task{Model: path, Format: strings.TrimPrefix(filepath.Ext(path), "."), Threads: threads}
+	t := &external.Task{Model: path, Format: strings.TrimPrefix(filepath.Ext(path), "."), Threads: threads}
 	for i, id := range m.Main().Inputs {
-		g := guest.Tensor{Name: m.Main().Values[id].Name, DType: in[i].Type.String(), Shape: append([]int{}, in[i].Shape...), Data: in[i].Data}
+		g := external.Tensor{Name: m.Main().Values[id].Name, DType: in[i].Type.String(), Shape: append([]int{}, in[i].Shape...), Data: in[i].Data}
 		if in[i].Type == tensor.String {
 			g.Data, g.Strings = nil, in[i].Strings
 		}

@@ -27,7 +27,7 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/bench/networks"
-	"github.com/opmeter/opmeter/internal/guest/find"
+	"github.com/opmeter/opmeter/internal/external/find"
 	"github.com/opmeter/opmeter/internal/testing/material"
 )
 

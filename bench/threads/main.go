@@ -22,12 +22,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/engine"
-	"github.com/opmeter/opmeter/internal/feed"
-	"github.com/opmeter/opmeter/internal/mapped"
-	"github.com/opmeter/opmeter/internal/operators"
-	"github.com/opmeter/opmeter/internal/read/modelfile"
-	"github.com/opmeter/opmeter/internal/stats"
+	"github.com/opmeter/opmeter/internal/base/mapped"
+	"github.com/opmeter/opmeter/internal/base/stats"
+	"github.com/opmeter/opmeter/internal/model/modelfile"
+	"github.com/opmeter/opmeter/internal/runtime/engine"
+	"github.com/opmeter/opmeter/internal/runtime/inputs"
+	"github.com/opmeter/opmeter/internal/runtime/operators"
 	"github.com/opmeter/opmeter/internal/testing/material"
 )
 
@@ -103,7 +103,7 @@ func compare(path string, threads int, each time.Duration) (one, more *side, apa
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	in, _, err := feed.Inputs(m, feed.Options{Seed: 1})
+	in, _, err := inputs.Inputs(m, inputs.Options{Seed: 1})
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -1,11 +1,11 @@
 package main
 
 import (
-	"github.com/opmeter/opmeter/internal/guest/child"
-	"github.com/opmeter/opmeter/internal/guest/litert"
-	"github.com/opmeter/opmeter/internal/guest/onnxruntime"
-	"github.com/opmeter/opmeter/internal/guest/openvino"
-	"github.com/opmeter/opmeter/internal/guest/tflite"
+	"github.com/opmeter/opmeter/internal/external/child"
+	"github.com/opmeter/opmeter/internal/external/litert"
+	"github.com/opmeter/opmeter/internal/external/onnxruntime"
+	"github.com/opmeter/opmeter/internal/external/openvino"
+	"github.com/opmeter/opmeter/internal/external/tflite"
 )
 
 // engines are those that this program can open, by name.

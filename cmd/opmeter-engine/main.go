@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/opmeter/opmeter/internal/buildinfo"
-	"github.com/opmeter/opmeter/internal/guest/child"
+	"github.com/opmeter/opmeter/internal/base/buildinfo"
+	"github.com/opmeter/opmeter/internal/external/child"
 )
 
 func main() {

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter/firmware"
-	"github.com/opmeter/opmeter/internal/atomicfile"
+	"github.com/opmeter/opmeter/internal/base/atomicfile"
 )
 
 // newDeviceAgent writes the header that a user adds to firmware of their own.

@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/opmeter/opmeter/internal/atomicfile"
-	"github.com/opmeter/opmeter/internal/netspec"
-	"github.com/opmeter/opmeter/internal/read/tflite"
+	"github.com/opmeter/opmeter/internal/base/atomicfile"
+	"github.com/opmeter/opmeter/internal/model/netspec"
+	"github.com/opmeter/opmeter/internal/model/tflite"
 	"github.com/opmeter/opmeter/internal/report"
 )
 

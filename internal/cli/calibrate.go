@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter"
-	"github.com/opmeter/opmeter/internal/atomicfile"
+	"github.com/opmeter/opmeter/internal/base/atomicfile"
 )
 
 func newCalibrate(a *app) *cobra.Command {

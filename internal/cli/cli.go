@@ -12,7 +12,7 @@ import (
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
 
-	"github.com/opmeter/opmeter/internal/buildinfo"
+	"github.com/opmeter/opmeter/internal/base/buildinfo"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/profile"

@@ -10,7 +10,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/profile"
-	"github.com/opmeter/opmeter/profile/versus"
+	"github.com/opmeter/opmeter/profile/compare"
 )
 
 func newCompare(a *app) *cobra.Command {
@@ -64,11 +64,11 @@ known. What does not compare is said below the table.`,
 }
 
 // compareFiles reads profiles and compares them.
-func compareFiles(files, names []string) (*versus.Table, error) {
-	if len(files) > versus.MaxRuns {
-		return nil, useError("%d profiles: at most %d are compared at once", len(files), versus.MaxRuns)
+func compareFiles(files, names []string) (*compare.Table, error) {
+	if len(files) > compare.MaxRuns {
+		return nil, useError("%d profiles: at most %d are compared at once", len(files), compare.MaxRuns)
 	}
-	runs := make([]versus.Named, len(files))
+	runs := make([]compare.Named, len(files))
 	for i, f := range files {
 		p, err := profile.Read(f)
 		if err != nil {
@@ -79,7 +79,7 @@ func compareFiles(files, names []string) (*versus.Table, error) {
 			runs[i].Name = names[i]
 		}
 	}
-	t, err := versus.New(runs)
+	t, err := compare.New(runs)
 	if err != nil {
 		return nil, withStatus(statusInput, err)
 	}
@@ -90,7 +90,7 @@ func compareFiles(files, names []string) (*versus.Table, error) {
 }
 
 // labels names runs after their files where these differ.
-func labels(t *versus.Table, files []string) {
+func labels(t *compare.Table, files []string) {
 	seen := map[string]bool{}
 	out := make([]string, len(files))
 	for i, f := range files {
@@ -114,7 +114,7 @@ func base(path string) string {
 }
 
 // showCompared writes a comparison to files and to standard output.
-func (a *app) showCompared(t *versus.Table, format string, files []string, o report.VersusOptions) error {
+func (a *app) showCompared(t *compare.Table, format string, files []string, o report.VersusOptions) error {
 	var failed error
 	var wrote []string
 	for _, f := range files {

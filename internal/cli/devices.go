@@ -12,10 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/opmeter/opmeter/internal/base/jsonx"
+	"github.com/opmeter/opmeter/internal/base/port"
 	"github.com/opmeter/opmeter/internal/device"
 	"github.com/opmeter/opmeter/internal/device/all"
-	"github.com/opmeter/opmeter/internal/jsonx"
-	"github.com/opmeter/opmeter/internal/port"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/text"
 )

@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/internal/base/port"
 	"github.com/opmeter/opmeter/internal/device"
-	"github.com/opmeter/opmeter/internal/port"
 	"github.com/opmeter/opmeter/profile"
 )
 

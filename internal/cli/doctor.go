@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/internal/base/jsonx"
+	"github.com/opmeter/opmeter/internal/base/port"
 	"github.com/opmeter/opmeter/internal/device"
-	"github.com/opmeter/opmeter/internal/jsonx"
-	"github.com/opmeter/opmeter/internal/port"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/profile"
 )

@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/opmeter/opmeter/internal/buildinfo"
-	"github.com/opmeter/opmeter/internal/guest"
-	"github.com/opmeter/opmeter/internal/guest/find"
-	"github.com/opmeter/opmeter/internal/jsonx"
+	"github.com/opmeter/opmeter/internal/base/buildinfo"
+	"github.com/opmeter/opmeter/internal/base/jsonx"
+	"github.com/opmeter/opmeter/internal/external"
+	"github.com/opmeter/opmeter/internal/external/find"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/text"
 )
@@ -23,7 +23,7 @@ import (
 type catalogue struct {
 	env *find.Env
 	// about opens a library in a process of its own and asks what it is.
-	about func(ctx context.Context, helper, engine, library string) (guest.About, error)
+	about func(ctx context.Context, helper, engine, library string) (external.About, error)
 }
 
 func newEngines(a *app) *cobra.Command {
@@ -49,7 +49,7 @@ docs/engines.md has the details.`,
 			if !slices.Contains(engineFormats, format) {
 				return useError("--format %q: use table, json or csv", format)
 			}
-			k := catalogue{find.Here(), guest.Probe}
+			k := catalogue{find.Here(), external.Probe}
 			if len(args) == 1 {
 				return a.engine(c.Context(), k, args[0], format, quiet)
 			}
@@ -68,9 +68,9 @@ var engineFormats = []string{"table", "json", "csv"}
 type engineRow struct {
 	find.Found
 	// About is what the library says, nil where nobody asked or it has no answer.
-	About *guest.About `json:"about,omitzero"`
+	About *external.About `json:"about,omitzero"`
 	// Error says why it has none.
-	Error *guest.Error `json:"error,omitzero"`
+	Error *external.Error `json:"error,omitzero"`
 }
 
 // absent is the problem of an engine of which nothing was found.
@@ -83,7 +83,7 @@ const builtIn find.Where = "built-in"
 func own() engineRow {
 	return engineRow{
 		Found: find.Found{Engine: find.Native, Version: buildinfo.Version(), Where: builtIn},
-		About: &guest.About{
+		About: &external.About{
 			Engine: find.Native, Title: "opmeter", Version: buildinfo.Version(), Formats: []string{"onnx", "tflite"},
 			Gives: []string{"latency_s", "memory", "shapes", "options", "samples", "phases", "machine", "timeline"},
 		},
@@ -150,15 +150,15 @@ func (a *app) engines(ctx context.Context, k catalogue, format string, quiet boo
 }
 
 // ask has each library that may be opened say what it is, two at a time.
-func (k *catalogue) ask(ctx context.Context, rows []engineRow, quiet bool) (helperless *guest.Error, err error) {
+func (k *catalogue) ask(ctx context.Context, rows []engineRow, quiet bool) (helperless *external.Error, err error) {
 	if quiet || !slices.ContainsFunc(rows, func(r engineRow) bool { return r.usable() }) {
 		return nil, nil
 	}
 	helper, err := k.env.Helper()
 	if err != nil {
-		e, ok := errors.AsType[*guest.Error](err)
+		e, ok := errors.AsType[*external.Error](err)
 		if !ok {
-			e = guest.Errorf(guest.NoHelper, "%v", err)
+			e = external.Errorf(external.NoHelper, "%v", err)
 		}
 		return e, nil
 	}
@@ -181,8 +181,8 @@ func (k *catalogue) ask(ctx context.Context, rows []engineRow, quiet bool) (help
 				return
 			}
 			var ok bool
-			if r.Error, ok = errors.AsType[*guest.Error](err); !ok {
-				r.Error = guest.Errorf(guest.Failed, "%v", err)
+			if r.Error, ok = errors.AsType[*external.Error](err); !ok {
+				r.Error = external.Errorf(external.Failed, "%v", err)
 			}
 		})
 	}
@@ -196,12 +196,12 @@ func (k *catalogue) ask(ctx context.Context, rows []engineRow, quiet bool) (help
 // usable reports whether a row has a library that may be opened; programs are not started.
 func (r *engineRow) usable() bool { return r.Problem == "" && r.Path != "" && r.Command == "" }
 
-func (a *app) writeEngines(rows []engineRow, format string, helperless *guest.Error) error {
+func (a *app) writeEngines(rows []engineRow, format string, helperless *external.Error) error {
 	switch format {
 	case "json":
 		return jsonx.MarshalWrite(a.out, struct {
-			Engines []engineRow  `json:"engines"`
-			Error   *guest.Error `json:"error,omitzero"`
+			Engines []engineRow     `json:"engines"`
+			Error   *external.Error `json:"error,omitzero"`
 		}{rows, helperless})
 	case "csv":
 		return a.enginesCSV(rows)
@@ -233,7 +233,7 @@ func (a *app) enginesCSV(rows []engineRow) error {
 }
 
 // enginesTable prints a line a library, and a note below for each that has one.
-func (a *app) enginesTable(rows []engineRow, helperless *guest.Error) {
+func (a *app) enginesTable(rows []engineRow, helperless *external.Error) {
 	table := [][]string{{"engine", "version", "where", "formats", "providers", "library"}}
 	var notes []string
 	for i := range rows {

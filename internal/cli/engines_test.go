@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/guest"
-	"github.com/opmeter/opmeter/internal/guest/find"
+	"github.com/opmeter/opmeter/internal/external"
+	"github.com/opmeter/opmeter/internal/external/find"
 	"github.com/opmeter/opmeter/internal/testing/guests"
 )
 
@@ -53,16 +53,16 @@ func shelf(t *testing.T) (k catalogue, paths [3]string) {
 	names["PYTHONPATH"] = filepath.Join(dir, "c", "lib", "python3.11", "site-packages")
 	names["OPMETER_ENGINE"] = helper
 	e.OS, e.Getenv = "linux", func(n string) string { return names[n] }
-	return catalogue{e, func(_ context.Context, h, engine, library string) (guest.About, error) {
+	return catalogue{e, func(_ context.Context, h, engine, library string) (external.About, error) {
 		if h != helper || engine != "onnxruntime" {
-			return guest.About{}, errors.New("another helper or engine")
+			return external.About{}, errors.New("another helper or engine")
 		}
 		if library == paths[1] {
-			return guest.About{}, guest.Errorf(guest.Crashed, "it crashed")
+			return external.About{}, external.Errorf(external.Crashed, "it crashed")
 		}
-		return guest.About{
+		return external.About{
 			Engine: engine, Title: "ONNX Runtime", Version: "1.20.7", Formats: []string{"onnx"}, Providers: []string{"CPUExecutionProvider"},
-			Options: []guest.OptionInfo{{Key: "optimization", Values: "none, all", Doc: "how far the model is changed"}}, Gives: []string{"latency_s"},
+			Options: []external.OptionInfo{{Key: "optimization", Values: "none, all", Doc: "how far the model is changed"}}, Gives: []string{"latency_s"},
 		}, nil
 	}}, paths
 }
@@ -106,14 +106,14 @@ func TestEngines(t *testing.T) {
 	var doc struct {
 		Engines []struct {
 			Engine, Version, Path, Where, Problem, Help string
-			About                                       *guest.About
-			Error                                       *guest.Error
+			About                                       *external.About
+			Error                                       *external.Error
 		}
 	}
 	if err := json.Unmarshal(out.Bytes(), &doc); err != nil {
 		t.Fatal(err)
 	}
-	if e := doc.Engines; len(e) != 8 || e[1].About.Providers[0] != "CPUExecutionProvider" || e[2].Error.Code != guest.Crashed || e[3].Problem != "not_library" || e[4].Problem != "absent" {
+	if e := doc.Engines; len(e) != 8 || e[1].About.Providers[0] != "CPUExecutionProvider" || e[2].Error.Code != external.Crashed || e[3].Problem != "not_library" || e[4].Problem != "absent" {
 		t.Errorf("%s", out.String())
 	}
 	out.Reset()

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/internal/base/units"
 	"github.com/opmeter/opmeter/internal/report"
-	"github.com/opmeter/opmeter/internal/units"
 )
 
 // targetFlags say for which hardware to estimate.

@@ -14,10 +14,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter"
-	"github.com/opmeter/opmeter/internal/atomicfile"
+	"github.com/opmeter/opmeter/internal/base/atomicfile"
 	"github.com/opmeter/opmeter/internal/device"
 	"github.com/opmeter/opmeter/internal/device/agent"
-	"github.com/opmeter/opmeter/internal/firmware/board"
+	"github.com/opmeter/opmeter/internal/device/firmware/board"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/profile"

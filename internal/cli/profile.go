@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter"
-	"github.com/opmeter/opmeter/internal/netspec"
+	"github.com/opmeter/opmeter/internal/model/netspec"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/profile"
 )

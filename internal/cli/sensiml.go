@@ -15,9 +15,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/opmeter/opmeter/internal/atomicfile"
-	"github.com/opmeter/opmeter/internal/port"
-	"github.com/opmeter/opmeter/internal/units"
+	"github.com/opmeter/opmeter/internal/base/atomicfile"
+	"github.com/opmeter/opmeter/internal/base/port"
+	"github.com/opmeter/opmeter/internal/base/units"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/sensiml"
 )

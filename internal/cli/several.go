@@ -16,7 +16,7 @@ import (
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/profile"
-	"github.com/opmeter/opmeter/profile/versus"
+	"github.com/opmeter/opmeter/profile/compare"
 )
 
 // runner makes the profile of a model for one target.
@@ -69,7 +69,7 @@ type several struct {
 	// engines says that all targets are engines here that took turns with one model, by these names.
 	engines bool
 	called  []string
-	table   *versus.Table    // their comparison, nil before the end and where there is none
+	table   *compare.Table   // their comparison, nil before the end and where there is none
 	apart   error            // why there is none
 	list    *report.List     // where lines are shown as they come, nil otherwise
 	rows    []report.ListRow // all of them where something needs that

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/atomicfile"
+	"github.com/opmeter/opmeter/internal/base/atomicfile"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/source"
 )

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter"
-	"github.com/opmeter/opmeter/internal/atomicfile"
+	"github.com/opmeter/opmeter/internal/base/atomicfile"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/marks/native"
 )

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/opmeter/opmeter/internal/units"
+	"github.com/opmeter/opmeter/internal/base/units"
 )
 
 // sizes are those of flags: bytes where no unit is named.

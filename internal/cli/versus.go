@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/report"
-	"github.com/opmeter/opmeter/profile/versus"
+	"github.com/opmeter/opmeter/profile/compare"
 )
 
 // holds reports whether a file of -o is about all profiles: of engines that took turns their
@@ -25,14 +25,14 @@ func (s *several) shows() bool {
 
 // compared is the comparison of the engines that were measured; nil where there is none, and then
 // apart has the reason.
-func (s *several) compared() *versus.Table {
+func (s *several) compared() *compare.Table {
 	if s.table != nil || s.apart != nil {
 		return s.table
 	}
-	var runs []versus.Named
+	var runs []compare.Named
 	for i, r := range s.rows {
 		if r.Err == nil {
-			runs = append(runs, versus.Named{Name: s.called[i], Profile: r.Profile})
+			runs = append(runs, compare.Named{Name: s.called[i], Profile: r.Profile})
 		}
 	}
 	var err error
@@ -42,7 +42,7 @@ func (s *several) compared() *versus.Table {
 	case 1:
 		err = fmt.Errorf("only %s was measured", runs[0].Name)
 	default:
-		s.table, err = versus.New(runs)
+		s.table, err = compare.New(runs)
 	}
 	if err != nil {
 		s.apart = fmt.Errorf("the engines are not compared: %w", err)

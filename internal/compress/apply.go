@@ -8,8 +8,8 @@ import (
 	"github.com/opmeter/opmeter/internal/compress/loss"
 	"github.com/opmeter/opmeter/internal/compress/mask"
 	"github.com/opmeter/opmeter/internal/compress/rewrite"
-	"github.com/opmeter/opmeter/internal/compress/weights"
-	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/weights"
 	"github.com/opmeter/opmeter/study"
 )
 

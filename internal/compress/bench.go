@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/base/stats"
 	"github.com/opmeter/opmeter/internal/compress/speed"
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/stats"
+	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/study"
 )

@@ -9,14 +9,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/compress/weights"
-	"github.com/opmeter/opmeter/internal/describe"
-	"github.com/opmeter/opmeter/internal/engine"
-	"github.com/opmeter/opmeter/internal/feed"
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/operators"
-	"github.com/opmeter/opmeter/internal/plan"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/model/weights"
+	"github.com/opmeter/opmeter/internal/runtime/describe"
+	"github.com/opmeter/opmeter/internal/runtime/engine"
+	"github.com/opmeter/opmeter/internal/runtime/inputs"
+	"github.com/opmeter/opmeter/internal/runtime/operators"
+	"github.com/opmeter/opmeter/internal/runtime/plan"
 	"github.com/opmeter/opmeter/study"
 )
 
@@ -46,7 +46,7 @@ func wrong(option, format string, args ...any) error {
 // Options say how a study is worked on.
 type Options struct {
 	// Feed makes inputs where nobody gives data. Its batch is that of the file, unless a profile has another.
-	Feed feed.Options
+	Feed inputs.Options
 	// Identity finds the hashes of the model.
 	Identity func() (*describe.Identity, error)
 	// Progress is told what is being done and how far it is, from 0 to 1. May be nil.
@@ -79,7 +79,7 @@ func Open(m *graph.Model, path string, o Options) (*Job, error) {
 
 // describe finds the layers and what a study begins with.
 func (j *Job) describe() (*study.Study, error) {
-	ins, src, err := feed.Shapes(j.m, j.o.Feed)
+	ins, src, err := inputs.Shapes(j.m, j.o.Feed)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +125,7 @@ func (j *Job) engineOptions(threads int) engine.Options {
 }
 
 // feed is how inputs of a batch are made.
-func (j *Job) feed(batch int) feed.Options {
+func (j *Job) feed(batch int) inputs.Options {
 	f := j.o.Feed
 	if batch > 0 {
 		f.Batch = batch
@@ -143,13 +143,13 @@ func stopped(ctx context.Context, err error) error {
 
 // inputs are those of a batch.
 func (j *Job) inputs(batch int) ([]*tensor.Tensor, error) {
-	ins, _, err := feed.Inputs(j.m, j.feed(batch))
+	ins, _, err := inputs.Inputs(j.m, j.feed(batch))
 	return ins, err
 }
 
 // shapes are those of inputs of a batch, in words; "" where they cannot be had.
 func (j *Job) shapes(batch int) string {
-	ins, _, err := feed.Shapes(j.m, j.feed(batch))
+	ins, _, err := inputs.Shapes(j.m, j.feed(batch))
 	if err != nil {
 		return ""
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter/internal/compress/loss"
-	"github.com/opmeter/opmeter/internal/compress/weights"
+	"github.com/opmeter/opmeter/internal/model/weights"
 	"github.com/opmeter/opmeter/study"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/compress/rewrite"
 	"github.com/opmeter/opmeter/internal/compress/speed"
-	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/study"
 )

@@ -9,10 +9,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/chip"
 	"github.com/opmeter/opmeter/internal/compress/choose"
 	"github.com/opmeter/opmeter/internal/compress/loss"
 	"github.com/opmeter/opmeter/internal/compress/sparsify"
+	"github.com/opmeter/opmeter/internal/estimate/chip"
 	"github.com/opmeter/opmeter/study"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/compress/choose"
 	"github.com/opmeter/opmeter/internal/compress/speed"
-	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/study"
 )
 

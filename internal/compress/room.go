@@ -8,16 +8,16 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/chip"
 	"github.com/opmeter/opmeter/internal/compress/choose"
 	"github.com/opmeter/opmeter/internal/compress/rewrite"
 	"github.com/opmeter/opmeter/internal/compress/speed"
-	"github.com/opmeter/opmeter/internal/describe"
-	"github.com/opmeter/opmeter/internal/feed"
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/operators"
-	"github.com/opmeter/opmeter/internal/plan"
-	"github.com/opmeter/opmeter/internal/read/modelfile"
+	"github.com/opmeter/opmeter/internal/estimate/chip"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/modelfile"
+	"github.com/opmeter/opmeter/internal/runtime/describe"
+	"github.com/opmeter/opmeter/internal/runtime/inputs"
+	"github.com/opmeter/opmeter/internal/runtime/operators"
+	"github.com/opmeter/opmeter/internal/runtime/plan"
 	"github.com/opmeter/opmeter/study"
 )
 
@@ -48,7 +48,7 @@ func (r *room) over() float64 {
 // memory plans what a model takes: on a target as opmeter fit has it, of the file that would be written; here what is alive at one time.
 func (j *Job) memory(ctx context.Context, m *graph.Model, t *chip.Target) (ram, flash *study.Room, err error) {
 	if t == nil {
-		ins, _, err := feed.Shapes(m, j.feed(0))
+		ins, _, err := inputs.Shapes(m, j.feed(0))
 		if err != nil {
 			return nil, nil, err
 		}

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/chip"
 	"github.com/opmeter/opmeter/internal/compress/choose"
+	"github.com/opmeter/opmeter/internal/estimate/chip"
 	"github.com/opmeter/opmeter/study"
 )
 

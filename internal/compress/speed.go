@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/chip"
 	"github.com/opmeter/opmeter/internal/compress/speed"
+	"github.com/opmeter/opmeter/internal/estimate/chip"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/study"
 )

@@ -1,4 +1,4 @@
-// Package device measures models on hardware behind a cable. A port (internal/port)
+// Package device measures models on hardware behind a cable. A port (internal/base/port)
 // brings bytes, a [Protocol] recognises them and makes inferences of them, a [Recorder]
 // makes events of these. [Session] is the source that holds them together; [Probe] only
 // listens.
@@ -13,7 +13,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/port"
+	"github.com/opmeter/opmeter/internal/base/port"
 	"github.com/opmeter/opmeter/profile"
 )
 

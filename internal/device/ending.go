@@ -4,8 +4,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/judge"
-	"github.com/opmeter/opmeter/internal/stats"
+	"github.com/opmeter/opmeter/internal/base/stats"
+	"github.com/opmeter/opmeter/internal/measure/quality"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -68,7 +68,7 @@ func (r *Recorder) remarks() {
 
 // trust judges the times of the device.
 func (r *Recorder) trust(st *stats.Stability) *profile.Trust {
-	var d judge.Doubts
+	var d quality.Doubts
 	d.Series(profile.FromSummary(profile.Measured, stats.Summarize(r.times), ""), len(r.times), st)
 	if r.partial > 0 {
 		v := profile.Fair

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/port"
+	"github.com/opmeter/opmeter/internal/base/port"
 )
 
 // away is a port whose device was away, is back, and says nothing for a while.

@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/opmeter/opmeter/internal/port"
+	"github.com/opmeter/opmeter/internal/base/port"
 )
 
 // How long a stream is looked at before it counts as unknown, and how sure a protocol must be.

@@ -8,9 +8,9 @@ import (
 	"math"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/join"
+	"github.com/opmeter/opmeter/internal/base/stats"
 	"github.com/opmeter/opmeter/internal/source"
-	"github.com/opmeter/opmeter/internal/stats"
+	"github.com/opmeter/opmeter/internal/source/join"
 	"github.com/opmeter/opmeter/profile"
 )
 

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/port"
+	"github.com/opmeter/opmeter/internal/base/port"
 	"github.com/opmeter/opmeter/internal/source"
 	"github.com/opmeter/opmeter/profile"
 )

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/chip"
-	"github.com/opmeter/opmeter/internal/chip/tflm"
+	"github.com/opmeter/opmeter/internal/estimate/chip"
+	"github.com/opmeter/opmeter/internal/estimate/tflm"
 	"github.com/opmeter/opmeter/internal/source"
 	"github.com/opmeter/opmeter/profile"
 )

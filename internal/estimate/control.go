@@ -5,9 +5,9 @@ import (
 	"math"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/chip"
-	"github.com/opmeter/opmeter/internal/chip/tflm"
-	"github.com/opmeter/opmeter/internal/describe"
+	"github.com/opmeter/opmeter/internal/estimate/chip"
+	"github.com/opmeter/opmeter/internal/estimate/tflm"
+	"github.com/opmeter/opmeter/internal/runtime/describe"
 )
 
 // ask lets the cycle model estimate every graph that runs, and settles how often

@@ -1,6 +1,6 @@
 // Package estimate is the source of figures for hardware that is not there: the
 // description that all sources share, the cycles of each operator by the target's
-// cycle model, memory by internal/chip/tflm, time and energy from them, each with a
+// cycle model, memory by internal/estimate/tflm, time and energy from them, each with a
 // band, and remarks on what does not fit or has no estimate.
 //
 // It runs nothing and takes milliseconds.
@@ -13,15 +13,15 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/opmeter/opmeter/internal/chip"
-	"github.com/opmeter/opmeter/internal/chip/cortexm"
-	"github.com/opmeter/opmeter/internal/chip/mvp"
-	"github.com/opmeter/opmeter/internal/describe"
-	"github.com/opmeter/opmeter/internal/feed"
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/mapped"
-	"github.com/opmeter/opmeter/internal/operators"
-	"github.com/opmeter/opmeter/internal/plan"
+	"github.com/opmeter/opmeter/internal/base/mapped"
+	"github.com/opmeter/opmeter/internal/estimate/chip"
+	"github.com/opmeter/opmeter/internal/estimate/cortexm"
+	"github.com/opmeter/opmeter/internal/estimate/mvp"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/runtime/describe"
+	"github.com/opmeter/opmeter/internal/runtime/inputs"
+	"github.com/opmeter/opmeter/internal/runtime/operators"
+	"github.com/opmeter/opmeter/internal/runtime/plan"
 	"github.com/opmeter/opmeter/internal/source"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -71,7 +71,7 @@ type Model struct {
 	plan  *plan.Plan
 	slots []plan.Slot
 	base  *profile.Profile
-	hint  func() *feed.Hint // sizes for open dimensions
+	hint  func() *inputs.Hint // sizes for open dimensions
 }
 
 // most is the memory that values of a model may take while it is planned; what
@@ -80,7 +80,7 @@ const most = 2 << 30
 
 // Prepare plans and describes a model for the shapes that the options set. The
 // model itself is not changed. The error is of options and shapes that do not fit.
-func Prepare(m *graph.Model, o feed.Options, identity func() (*describe.Identity, error)) (_ *Model, err error) {
+func Prepare(m *graph.Model, o inputs.Options, identity func() (*describe.Identity, error)) (_ *Model, err error) {
 	if len(m.Graphs) == 0 {
 		return nil, fmt.Errorf("%s: the model has no graph", m.Path)
 	}
@@ -95,7 +95,7 @@ func Prepare(m *graph.Model, o feed.Options, identity func() (*describe.Identity
 		}
 	}()
 	o.MaxBytes = most
-	ins, src, err := feed.Shapes(m, o)
+	ins, src, err := inputs.Shapes(m, o)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func Prepare(m *graph.Model, o feed.Options, identity func() (*describe.Identity
 		return nil, err
 	}
 	describe.Fed(base, src)
-	return &Model{m: p.Shaped(), plan: p, slots: slots, base: base, hint: sync.OnceValue(func() *feed.Hint { return feed.Suggest(m, ins, src, o) })}, nil
+	return &Model{m: p.Shaped(), plan: p, slots: slots, base: base, hint: sync.OnceValue(func() *inputs.Hint { return inputs.Suggest(m, ins, src, o) })}, nil
 }
 
 // Source estimates a model on a target.
@@ -195,7 +195,7 @@ func plus(total, f *chip.Figure, times float64) *chip.Figure {
 
 // Estimate makes the profile of a model as it stands on one target.
 func Estimate(m *graph.Model, t *chip.Target, o chip.Options) (*profile.Profile, error) {
-	p, err := Prepare(m, feed.Options{}, nil)
+	p, err := Prepare(m, inputs.Options{}, nil)
 	if err != nil {
 		return nil, err
 	}

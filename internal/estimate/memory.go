@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/chip/tflm"
-	"github.com/opmeter/opmeter/internal/memplan"
+	"github.com/opmeter/opmeter/internal/estimate/tflm"
+	"github.com/opmeter/opmeter/internal/runtime/memplan"
 	"github.com/opmeter/opmeter/profile"
 )
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/chip"
-	"github.com/opmeter/opmeter/internal/read/modelfile"
+	"github.com/opmeter/opmeter/internal/estimate/chip"
+	"github.com/opmeter/opmeter/internal/model/modelfile"
 	"github.com/opmeter/opmeter/internal/testing/material"
 )
 

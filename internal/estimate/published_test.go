@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/chip"
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/read/tflite"
-	"github.com/opmeter/opmeter/internal/stats"
+	"github.com/opmeter/opmeter/internal/base/stats"
+	"github.com/opmeter/opmeter/internal/estimate/chip"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tflite"
 	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/profile"
 )

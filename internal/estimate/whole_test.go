@@ -5,12 +5,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/opmeter/opmeter/internal/chip"
-	"github.com/opmeter/opmeter/internal/chip/cortexm"
-	"github.com/opmeter/opmeter/internal/feed"
-	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/estimate/chip"
+	"github.com/opmeter/opmeter/internal/estimate/cortexm"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/inputs"
 	"github.com/opmeter/opmeter/internal/source"
-	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -49,7 +49,7 @@ func TestNoLayers(t *testing.T) {
 // One model is estimated on many targets: none leaves anything behind for the next.
 func TestManyTargets(t *testing.T) {
 	t.Parallel()
-	m, err := Prepare(dense(tensor.Int8, 64, 10, graph.TFLite, "SOFTMAX"), feed.Options{}, nil)
+	m, err := Prepare(dense(tensor.Int8, 64, 10, graph.TFLite, "SOFTMAX"), inputs.Options{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestManyTargets(t *testing.T) {
 // described is the model as it is before any estimate.
 func described(t *testing.T) *profile.Profile {
 	t.Helper()
-	m, err := Prepare(dense(tensor.Int8, 64, 10, graph.TFLite, "SOFTMAX"), feed.Options{}, nil)
+	m, err := Prepare(dense(tensor.Int8, 64, 10, graph.TFLite, "SOFTMAX"), inputs.Options{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,9 +3,9 @@ package kernel
 import (
 	"unsafe"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Convolutions of 8-bit numbers whose windows see few channels, as the first ones of a picture do: of 7×7 by 3 channels a line of the window is 21

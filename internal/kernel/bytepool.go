@@ -3,8 +3,8 @@ package kernel
 import (
 	"math"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // BytePool is a two-dimensional pooling window over 8-bit numbers in [N,H,W,C] in vectors, or ones of 16 bits: the largest, or the

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // byteStrips is what a depthwise convolution of 8-bit numbers needs to go down the lines

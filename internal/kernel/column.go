@@ -1,9 +1,9 @@
 package kernel
 
 import (
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/kernel/vectors"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // shortColumn is up to how many values inner products are added up without vectors, whose calls would take longer.

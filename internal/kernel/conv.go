@@ -1,11 +1,11 @@
 package kernel
 
 import (
+	"github.com/opmeter/opmeter/internal/base/hugepages"
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/pages"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // ConvShape describes a two-dimensional convolution. Output sizes and top/left
@@ -196,7 +196,7 @@ func (c *Conv) setWeights(w, bias []float32) {
 			return
 		}
 		if len(c.weights) != len(w) {
-			c.weights = pages.Make[float32](len(w))
+			c.weights = hugepages.Make[float32](len(w))
 		}
 		taps := s.KH * s.KW
 		for o := range s.OC {
@@ -233,7 +233,7 @@ func (c *Conv) setWeights(w, bias []float32) {
 	}
 	per := roundUp(c.og, width) * c.k
 	if len(c.weights) != per*s.Groups {
-		c.weights = pages.Make[float32](per * s.Groups)
+		c.weights = hugepages.Make[float32](per * s.Groups)
 	}
 	for g := range s.Groups {
 		pack(c.weights[g*per:], w[g*c.og*c.k:], c.og, c.k, width, c.k, 1)

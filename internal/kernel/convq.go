@@ -3,10 +3,10 @@ package kernel
 import (
 	"unsafe"
 
+	"github.com/opmeter/opmeter/internal/base/hugepages"
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/pages"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // convQ is the part of a convolution over 8-bit activations that does not depend
@@ -176,7 +176,7 @@ func NewDepthwiseQ[T int8 | uint8](s ConvShape, w []int16, zero int32, q Requant
 		c.windows.setLanes(&c.s, w)
 	} else {
 		// Sums in integers: there is no reuse for the micro-kernel to gain from.
-		c.wd = pages.Make[int32](len(w))
+		c.wd = hugepages.Make[int32](len(w))
 		for i, v := range w {
 			c.wd[i] = int32(v)
 		}
@@ -340,7 +340,7 @@ func NewConvSums(s ConvShape, lastIn, lastOut bool) *ConvSums {
 		c.convQ, c.depthwise = convQ{s: s, cg: 1, og: s.OC / s.Groups, k: s.KH * s.KW}, true
 		c.last = lastIn && lastOut
 		if c.windows = newIntWindows(&c.s, c.og, c.last); c.windows == nil {
-			c.wd = pages.Make[int32](s.OC * c.k)
+			c.wd = hugepages.Make[int32](s.OC * c.k)
 		}
 	} else {
 		c.convQ = newConvQ(s, lastIn, lastOut)

@@ -3,8 +3,8 @@ package kernel
 import (
 	"unsafe"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/element"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // taps returns the range of kernel indices whose input index start+i*dil lies in

@@ -3,7 +3,7 @@ package kernel
 import (
 	"unsafe"
 
-	"github.com/opmeter/opmeter/internal/workers"
+	"github.com/opmeter/opmeter/internal/base/workers"
 )
 
 // depthwiseQ is a piece of a depthwise convolution with int32 weights [KH,KW,OC], less their zero point; og is the channel multiplier. It

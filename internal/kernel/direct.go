@@ -1,8 +1,8 @@
 package kernel
 
 import (
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Convolutions over [N,C,H,W] need no panels where lines fill them: what a tap sees of neighbouring positions of a line lies

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
-	"github.com/opmeter/opmeter/internal/workers"
+	"github.com/opmeter/opmeter/internal/kernel/fixed"
 )
 
 // TestEmpty runs every convolution with each extent at zero in turn, and with several:

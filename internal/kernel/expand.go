@@ -4,9 +4,9 @@ import (
 	"math"
 	"sync"
 
+	"github.com/opmeter/opmeter/internal/base/hugepages"
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/pages"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Weights of single rows are waited for in memory: where many of them are zero only the others are kept, with a bit for each weight, and are put
@@ -48,7 +48,7 @@ func newExpanded(data []float32, k int) *expanded {
 			some++
 		}
 	}
-	m := &expanded{f: f, k: k, masks: pages.Make[uint8](len(data) / 8), values: pages.Make[float32](some + f.Columns)}
+	m := &expanded{f: f, k: k, masks: hugepages.Make[uint8](len(data) / 8), values: hugepages.Make[float32](some + f.Columns)}
 	at := 0
 	for i := range m.masks {
 		if i*8%(k*f.Columns) == 0 {

@@ -6,9 +6,9 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/opmeter/opmeter/internal/base/hugepages"
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/pages"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Weights of 8 bits of single rows, as expand.go has them in float32: sums are those of all weights, to the bit.
@@ -38,7 +38,7 @@ func newExpandedInts(w *intPanels, n, k int) *expandedInts {
 		return nil
 	}
 	const each = 64 // weights of a mask
-	m := &expandedInts{f: f, n: n, fours: w.pairs(), masks: pages.Make[uint64](len(codes) / each), values: pages.Make[int8](some + each)}
+	m := &expandedInts{f: f, n: n, fours: w.pairs(), masks: hugepages.Make[uint64](len(codes) / each), values: hugepages.Make[int8](some + each)}
 	at := 0
 	for i := range m.masks {
 		if i*each%w.panel() == 0 {

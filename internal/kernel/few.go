@@ -1,8 +1,8 @@
 package kernel
 
 import (
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/move"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Convolutions over few positions, which would leave much of a panel empty: positions, or what their windows see,

@@ -4,9 +4,9 @@ import (
 	"math"
 	"sync"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Rows of floats become whole numbers of 24 bits with a scale for each block, as exact beside the largest of a block as floats are, and three products of 8-bit

@@ -5,11 +5,11 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/opmeter/opmeter/internal/base/hugepages"
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/pages"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // FewBits is a matrix [n, k] of weights of 2, 4 or 8 bits with a scale, and maybe a zero point, for each block of a row. It stays as small as
@@ -59,7 +59,7 @@ func NewFewBits(s FewBitShape, codes []uint8, signed bool, scales []float32, zer
 		return nil
 	}
 	wide := roundUp(s.N, f.Cols)
-	m.codes, m.scales = pages.Make[uint8](wide*row), pages.Make[float32](wide*m.blocks)
+	m.codes, m.scales = hugepages.Make[uint8](wide*row), hugepages.Make[float32](wide*m.blocks)
 	for j := 0; j < s.N; j += f.Cols {
 		n := min(f.Cols, s.N-j)
 		move.Turn(wordsIn(m.codes[j*row:][:f.Cols*row]), f.Cols, wordsIn(codes[j*row:][:n*row]), row/4, row/4, n)

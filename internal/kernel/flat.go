@@ -1,8 +1,8 @@
 package kernel
 
 import (
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Convolutions of groups over [N,C,H,W] have few output channels for each value that they read: gathering panels would take as long as

@@ -1,11 +1,11 @@
 package kernel
 
 import (
+	"github.com/opmeter/opmeter/internal/base/hugepages"
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/pages"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // FourBits is a matrix [n, k] of weights of 4 bits with a sign and a scale for each block of a row, which a single row of floats is
@@ -25,7 +25,7 @@ func NewFourBits(k, n, block int, codes []uint8, scales []float32) *FourBits {
 		return nil
 	}
 	const cols = simd.FourBitColumns
-	m := &FourBits{f: f, k: k, n: n, words: pages.Make[uint32](roundUp(n, cols) * k / simd.FourBitSteps), scales: pages.Make[float32](roundUp(n, cols) * k / block)}
+	m := &FourBits{f: f, k: k, n: n, words: hugepages.Make[uint32](roundUp(n, cols) * k / simd.FourBitSteps), scales: hugepages.Make[float32](roundUp(n, cols) * k / block)}
 	turnPanels(m.words, wordsIn(codes), n, k/simd.FourBitSteps, cols)
 	turnPanels(m.scales, scales, n, k/block, cols)
 	return m

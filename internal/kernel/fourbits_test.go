@@ -8,8 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // A row times weights of 4 bits has the bits of the product with the same weights in float32.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/kernel/fixed"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/testing/sets"
 )

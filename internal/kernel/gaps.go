@@ -1,9 +1,9 @@
 package kernel
 
 import (
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/move"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Windows whose gaps are nearly as large as the picture see borders with most of their taps: of 3×3 with gaps of 12 over 17×17 positions, 72 %.

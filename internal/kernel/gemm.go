@@ -3,11 +3,11 @@ package kernel
 import (
 	"math"
 
+	"github.com/opmeter/opmeter/internal/base/hugepages"
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/pages"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // GemmParams describes c = act(opA(a)·opB(b) [+ c] + bias), with opA(a) of M×K
@@ -95,7 +95,7 @@ func PackB(k, n int, b []float32, ldb int, trans bool) *PackedB {
 	if p.narrow = narrowOf(p.f, b, len(b)); p.narrow != simd.WideFloat32 {
 		p.fillCodes(b, ldb, trans)
 	} else {
-		p.data = pages.Make[float32](roundUp(n, p.cols()) * k)
+		p.data = hugepages.Make[float32](roundUp(n, p.cols()) * k)
 		p.fill(b, ldb, trans)
 	}
 	vec, elem := columnSteps(p.k, p.n, ldb, trans)
@@ -109,15 +109,15 @@ func PackSame(k, n int, v float32) *PackedB {
 	size := roundUp(n, p.cols()) * k
 	switch p.narrow = narrowOf(p.f, []float32{v}, k*n); p.narrow {
 	case simd.WideFloat32:
-		p.data = pages.Make[float32](size)
+		p.data = hugepages.Make[float32](size)
 		fillPanelsWith(p, p.data, v)
 	case simd.WideFloat16:
-		p.codes = pages.Make[uint16](size)
+		p.codes = hugepages.Make[uint16](size)
 		var code [1]uint16
 		simd.ElementKernels().ToHalves(code[:], []float32{v})
 		fillPanelsWith(p, p.codes, code[0])
 	default:
-		p.codes = pages.Make[uint16](size)
+		p.codes = hugepages.Make[uint16](size)
 		fillPanelsWith(p, p.codes, uint16(math.Float32bits(v)>>16))
 	}
 	return p

@@ -3,9 +3,9 @@ package kernel
 import (
 	"unsafe"
 
+	"github.com/opmeter/opmeter/internal/base/hugepages"
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/pages"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Products of small integers run on the float64 micro-kernel, two channels to a
@@ -57,7 +57,7 @@ func NewPackedQ(n, k int) *PackedQ {
 	if f := simd.IntKernels(); f != nil && k > 0 {
 		return &PackedQ{n: n, k: k, panels: &intPanels{f: f, segs: 1, seg: k, fours: true}}
 	}
-	return &PackedQ{n: n, k: k, data: pages.Make[float64](roundUp(n, 4) / 2 * k)}
+	return &PackedQ{n: n, k: k, data: hugepages.Make[float64](roundUp(n, 4) / 2 * k)}
 }
 
 // NewPacked16 makes room for weights of [PackedQ.Sums64]; without vectors it is NewPackedQ.

@@ -3,8 +3,8 @@ package kernel
 import (
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Convolutions of small groups over [N,H,W,C] would leave most of a register empty, were each group a product of its own. Here the results of several

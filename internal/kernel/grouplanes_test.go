@@ -6,9 +6,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // TestGroupLanes holds convolutions of small groups over [N,H,W,C] against tiles, to the bit, for each cut of the work, and nothing is written beside

@@ -3,8 +3,8 @@ package kernel
 import (
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Convolutions of float16 numbers over [N,C,H,W] compute in float32 and round once: numbers are widened where

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/testing/sets"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // TestIntGroups compares convolutions of groups of 8-bit numbers with plain Go, in both layouts and orders, for each cut of the work.

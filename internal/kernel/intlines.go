@@ -3,9 +3,9 @@ package kernel
 import (
 	"unsafe"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // intLines is a convolution of 8-bit numbers over [N,H,W,C] in vectors. It reads [N,C,H,W] as well: what it reads

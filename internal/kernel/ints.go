@@ -4,8 +4,8 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Products of 8-bit numbers in vectors: activations are widened to 16 bits, as

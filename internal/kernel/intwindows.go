@@ -3,8 +3,8 @@ package kernel
 import (
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // intWindows is a depthwise convolution of 8-bit numbers.

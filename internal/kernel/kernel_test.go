@@ -7,8 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 func random(r *rand.Rand, n int) []float32 {

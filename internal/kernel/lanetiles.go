@@ -3,8 +3,8 @@ package kernel
 import (
 	"sync"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Depthwise convolutions over [N,H,W,C] with small windows and steps of one or two compute tiles of neighbouring

@@ -1,8 +1,8 @@
 package kernel
 
 import (
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Convolutions over [N,H,W,C] in vectors. Neighbouring positions of a line of the

@@ -3,10 +3,10 @@ package kernel
 import (
 	"sync"
 
+	"github.com/opmeter/opmeter/internal/base/hugepages"
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/pages"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Winograd's minimal filtering in vectors; see [simd.Minimal]. A block of tiles is transformed for all input channels, a chunk of output
@@ -129,7 +129,7 @@ func (q *minimalPlan) weights(c *Conv, g, i int) []float32 {
 func (c *Conv) setMinimal(w []float32) {
 	q, s := c.tiled, &c.s
 	if n := s.Groups * q.group(c.og, c.cg); len(c.weights) != n {
-		c.weights = pages.Make[float32](n)
+		c.weights = hugepages.Make[float32](n)
 	}
 	const filters = 32 // of an output channel that are turned together
 	lanes := q.f.Lanes

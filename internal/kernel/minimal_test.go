@@ -6,9 +6,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // TestMinimal holds minimal filtering against direct sums: within its error, the same for each cut of the work, and nothing is written

@@ -3,8 +3,8 @@ package kernel
 import (
 	"math"
 
+	"github.com/opmeter/opmeter/internal/base/hugepages"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/pages"
 )
 
 // Weights of products whose values are all those of float16 or bfloat16 numbers are packed as such: where few rows use them what
@@ -40,7 +40,7 @@ func narrowOf(f *simd.Floats, b []float32, n int) simd.Narrow {
 func (p *PackedB) fillCodes(b []float32, ldb int, trans bool) {
 	cols, e := p.cols(), simd.ElementKernels()
 	panel := cols * p.k
-	p.codes = pages.Make[uint16](roundUp(p.n, cols) * p.k)
+	p.codes = hugepages.Make[uint16](roundUp(p.n, cols) * p.k)
 	sc, room := borrow(panel)
 	vec, elem := columnSteps(p.k, p.n, ldb, trans)
 	for j := 0; j < p.n; j += cols {

@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // TestOrder pins what makes TFLite's floats equal to the last bit: one accumulator

@@ -4,10 +4,10 @@ import (
 	"encoding/binary"
 	"unsafe"
 
+	"github.com/opmeter/opmeter/internal/base/hugepages"
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/pages"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Weight is a weight of a product of integers before it is packed.
@@ -320,7 +320,7 @@ func bitsFit8(v []uint8, zero int32, turn uint8) bool {
 // room is v with a length of n and zeros.
 func room[T any](v []T, n int) []T {
 	if cap(v) < n {
-		return pages.Make[T](n)
+		return hugepages.Make[T](n)
 	}
 	v = v[:n]
 	clear(v)

@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/opmeter/opmeter/internal/workers"
+	"github.com/opmeter/opmeter/internal/base/workers"
 )
 
 // TestFillQ checks that weights are packed alike from every type, from rows and from columns, by any number of threads.

@@ -3,7 +3,7 @@ package kernel
 import (
 	"unsafe"
 
-	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/kernel/fixed"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/kernel/fixed"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
 // Sums, differences and products of codes in vectors against the fixed-point arithmetic of the definition, for scales

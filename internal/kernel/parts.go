@@ -4,8 +4,8 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Products of float32 in tiles of bfloat16, see [simd.Parts]. A block of rows is written in parts once, a panel of columns for each block; what

@@ -7,10 +7,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/testing/sets"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // TestInParts compares products in tiles of bfloat16 with sums in float64 where all numbers are usual, and elsewhere with products in float32:

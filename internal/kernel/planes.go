@@ -5,10 +5,10 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/opmeter/opmeter/internal/base/hugepages"
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/pages"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Convolutions over [N,C,H,W] in vectors. The weights are read where they lie, a row
@@ -444,7 +444,7 @@ func (c *Conv) setApart() {
 		return
 	}
 	line := c.k + apart
-	w := pages.Make[float32](c.s.OC * line)
+	w := hugepages.Make[float32](c.s.OC * line)
 	for o := range c.s.OC {
 		copy(w[o*line:], c.weights[o*c.k:][:c.k])
 	}

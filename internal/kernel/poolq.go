@@ -1,9 +1,9 @@
 package kernel
 
 import (
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // MaxBytes is a two-dimensional pooling window over planes of 8-bit numbers in vectors, of which the largest

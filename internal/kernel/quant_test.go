@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/opmeter/opmeter/internal/fixed"
-	"github.com/opmeter/opmeter/internal/workers"
+	"github.com/opmeter/opmeter/internal/base/workers"
+	"github.com/opmeter/opmeter/internal/kernel/fixed"
 )
 
 func randomBytes(r *rand.Rand, n int) []uint8 {

@@ -4,9 +4,9 @@ import (
 	"math"
 	"unsafe"
 
-	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/base/workers"
+	"github.com/opmeter/opmeter/internal/kernel/fixed"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Requant turns the 32-bit sums of an output channel into quantised values.

@@ -4,8 +4,8 @@ import (
 	"math"
 	"sync"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Rescale turns 32-bit sums of channels into 8-bit codes as ONNX has it: the sum with its bias, as float32, times the scale of

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/testing/sets"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // TestRescaleMatrix compares codes of rows of sums with the definition, a sum at a time.

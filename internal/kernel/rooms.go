@@ -4,7 +4,7 @@ import (
 	"math/bits"
 	"sync"
 
-	"github.com/opmeter/opmeter/internal/pages"
+	"github.com/opmeter/opmeter/internal/base/hugepages"
 )
 
 // rooms lends working memory. Rooms of different sizes are kept apart, so that one that was large stays what is large in the next
@@ -36,7 +36,7 @@ func (r *rooms[T]) lend(n int) (*[]T, []T) {
 		if n <= packBlock {
 			size = max(leastRoom, 1<<bits.Len(uint(n-1)))
 		}
-		*s = pages.Make[T](size)
+		*s = hugepages.Make[T](size)
 	}
 	return s, (*s)[:n]
 }

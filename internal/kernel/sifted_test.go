@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/testing/sets"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // fourOfEight are 8-bit weights of which at most four of eight neighbours are not zero, rows of k steps: two of each four, or any.

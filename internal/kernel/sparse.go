@@ -4,11 +4,11 @@ import (
 	"math"
 	"sync"
 
+	"github.com/opmeter/opmeter/internal/base/hugepages"
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/pages"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Products with weights of which many are zero. The others are listed row by row, a row
@@ -87,7 +87,7 @@ func newSparse(rows, k int, w []float32, row, step, turned int) *sparse {
 		offs, vals = shared/simd.SparseRows+rest, shared+rest
 	}
 	// Lists are never empty: their beginnings are pointed to.
-	s.offs, s.vals = pages.Make[int32](offs+1), pages.Make[float32](vals+simd.SparseRows)
+	s.offs, s.vals = hugepages.Make[int32](offs+1), hugepages.Make[float32](vals+simd.SparseRows)
 	s.starts = make([]sparseStart, 0, (s.unit(rows-1)+1)*s.blocks+1)
 	at := sparseStart{}
 	for r := 0; r < rows; r += s.high(r) {

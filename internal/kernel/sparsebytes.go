@@ -5,9 +5,9 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Products of 8-bit numbers with weights of which many are zero. Fours of the others are listed, row by row, a row for each column

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/testing/sets"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // pruned are 8-bit weights of which a share is zero: single ones, four neighbouring steps, or four neighbouring rows of k steps.

@@ -1,8 +1,8 @@
 package kernel
 
 import (
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Split16 computes sums of products of 16-bit numbers by 8-bit weights with kernels of float32: of the upper 8 bits of the numbers and

@@ -3,8 +3,8 @@ package kernel
 import (
 	"sync"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Depthwise convolutions with small windows and steps of one or two go down the lines of a

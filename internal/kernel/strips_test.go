@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/testing/sets"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // TestStripsBeside compares depthwise convolutions of few channels, of which several columns go together, with plain Go, to the bit.

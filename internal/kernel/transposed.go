@@ -1,10 +1,10 @@
 package kernel
 
 import (
+	"github.com/opmeter/opmeter/internal/base/hugepages"
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/pages"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // TransposedShape describes a transposed convolution over [N,H,W,C]: tap ky, kx of the
@@ -49,7 +49,7 @@ func NewTransposedConv(s TransposedShape, w []float32) *TransposedConv {
 	t := &TransposedConv{s: s, f: f, groups: (s.KW + together - 1) / together, panels: (together*s.OC + f.Cols - 1) / f.Cols}
 	t.per = t.panels * f.Cols * s.C
 	// Taps in the middle of the last panel are read as if they were a whole one.
-	t.w = pages.Make[float32](s.KH*t.groups*t.per + f.Cols)
+	t.w = hugepages.Make[float32](s.KH*t.groups*t.per + f.Cols)
 	columns := make([]float32, together*s.OC*s.C)
 	for ky := range s.KH {
 		for g := range t.groups {

@@ -3,8 +3,8 @@ package kernel
 import (
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // TransposedQ is a transposed convolution of 8-bit numbers over [N,H,W,C], in vectors: a convolution for each run of phases, which writes its

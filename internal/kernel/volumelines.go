@@ -1,10 +1,10 @@
 package kernel
 
 import (
+	"github.com/opmeter/opmeter/internal/base/hugepages"
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/pages"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // VolumeLines is a prepared convolution over [N,D,H,W,C] by a filter [KD,KH,KW,C,OC]. Each picture of the output is the sum of convolutions of
@@ -51,7 +51,7 @@ func NewVolumeLines(s ConvShape, d Depth, w, bias []float32, act activation.Clam
 	}
 	l.images = d.Out
 	c.lines = l
-	c.weights = pages.Make[float32](roundUp(c.og, f.Cols) * c.k)
+	c.weights = hugepages.Make[float32](roundUp(c.og, f.Cols) * c.k)
 	pack(c.weights, w, c.og, c.k, f.Cols, 1, c.og)
 	return c
 }

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"unsafe"
 
-	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/base/workers"
+	"github.com/opmeter/opmeter/internal/kernel/fixed"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Steps whose products of a 16-bit number by a weight of 8, or of 9, bits add up in 32 bits: 510·2^15·2^7 and

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // WideConv is a convolution of 16-bit numbers over [N,H,W,C] that reads windows where they lie, pieces of them as segments of a row of

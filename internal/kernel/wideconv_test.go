@@ -6,10 +6,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/base/workers"
+	"github.com/opmeter/opmeter/internal/kernel/fixed"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/testing/sets"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Convolutions of 16-bit numbers against their definition: borders, steps, gaps between lines, odd and even lines of windows, several pictures.

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Windows in vectors: depthwise convolutions and pooling. Over [N,H,W,C] the channels of

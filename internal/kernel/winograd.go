@@ -1,8 +1,8 @@
 package kernel
 
 import (
-	"github.com/opmeter/opmeter/internal/pages"
-	"github.com/opmeter/opmeter/internal/workers"
+	"github.com/opmeter/opmeter/internal/base/hugepages"
+	"github.com/opmeter/opmeter/internal/base/workers"
 )
 
 // Winograd's minimal filtering F(2×2, 3×3): a tile of 2×2 outputs takes 16
@@ -27,7 +27,7 @@ func (s *ConvShape) winograd(cg, og int) bool {
 func (c *Conv) setWinograd(w []float32) {
 	pairs := (c.og + 1) / 2
 	if n := c.s.Groups * pairs * 32 * c.cg; len(c.weights) != n {
-		c.weights = pages.Make[float32](n)
+		c.weights = hugepages.Make[float32](n)
 	}
 	for o := range c.s.OC {
 		g, j := o/c.og, o%c.og

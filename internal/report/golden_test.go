@@ -12,7 +12,7 @@ import (
 	"charm.land/lipgloss/v2"
 	"go.yaml.in/yaml/v4"
 
-	"github.com/opmeter/opmeter/internal/jsonx"
+	"github.com/opmeter/opmeter/internal/base/jsonx"
 	"github.com/opmeter/opmeter/internal/report/mltk"
 	"github.com/opmeter/opmeter/internal/testing/update"
 	"github.com/opmeter/opmeter/profile"

@@ -21,7 +21,7 @@ import (
 	"go.yaml.in/yaml/v4"
 	"pgregory.net/rapid"
 
-	"github.com/opmeter/opmeter/internal/jsonx"
+	"github.com/opmeter/opmeter/internal/base/jsonx"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/profile"
 )

@@ -10,8 +10,8 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
-	"github.com/opmeter/opmeter/internal/atomicfile"
-	"github.com/opmeter/opmeter/internal/buildinfo"
+	"github.com/opmeter/opmeter/internal/base/atomicfile"
+	"github.com/opmeter/opmeter/internal/base/buildinfo"
 	"github.com/opmeter/opmeter/internal/report/chrome"
 	"github.com/opmeter/opmeter/internal/report/firefox"
 	"github.com/opmeter/opmeter/internal/report/gobench"

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/atomicfile"
+	"github.com/opmeter/opmeter/internal/base/atomicfile"
 	"github.com/opmeter/opmeter/profile"
 )
 

@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/atomicfile"
-	"github.com/opmeter/opmeter/internal/buildinfo"
-	"github.com/opmeter/opmeter/internal/jsonx"
+	"github.com/opmeter/opmeter/internal/base/atomicfile"
+	"github.com/opmeter/opmeter/internal/base/buildinfo"
+	"github.com/opmeter/opmeter/internal/base/jsonx"
 	"github.com/opmeter/opmeter/internal/report/page"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/report/xlsx"

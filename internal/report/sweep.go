@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/atomicfile"
-	"github.com/opmeter/opmeter/internal/jsonx"
+	"github.com/opmeter/opmeter/internal/base/atomicfile"
+	"github.com/opmeter/opmeter/internal/base/jsonx"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"

@@ -13,11 +13,11 @@ import (
 
 	"charm.land/lipgloss/v2"
 
-	"github.com/opmeter/opmeter/internal/atomicfile"
-	"github.com/opmeter/opmeter/internal/jsonx"
+	"github.com/opmeter/opmeter/internal/base/atomicfile"
+	"github.com/opmeter/opmeter/internal/base/jsonx"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/report/words"
-	"github.com/opmeter/opmeter/profile/versus"
+	"github.com/opmeter/opmeter/profile/compare"
 )
 
 // VersusOptions sets what a comparison shows.
@@ -45,7 +45,7 @@ func VersusFormat(path string) (string, error) {
 }
 
 // WriteVersus writes a comparison in a format of [VersusFormats].
-func WriteVersus(w io.Writer, t *versus.Table, format string, o VersusOptions) error {
+func WriteVersus(w io.Writer, t *compare.Table, format string, o VersusOptions) error {
 	switch format {
 	case "table":
 		return versusTable(w, t, o)
@@ -66,7 +66,7 @@ func WriteVersus(w io.Writer, t *versus.Table, format string, o VersusOptions) e
 }
 
 // VersusFile writes a comparison to a file in the format that the ending names. The file appears whole or not at all.
-func VersusFile(path string, t *versus.Table, o VersusOptions) error {
+func VersusFile(path string, t *compare.Table, o VersusOptions) error {
 	format, err := VersusFormat(path)
 	if err != nil {
 		return err
@@ -76,13 +76,13 @@ func VersusFile(path string, t *versus.Table, o VersusOptions) error {
 }
 
 // versusRows are the groups in the order asked for, and how many there are in all.
-func versusRows(t *versus.Table, o VersusOptions) ([]versus.Group, int, error) {
+func versusRows(t *compare.Table, o VersusOptions) ([]compare.Group, int, error) {
 	rows := slices.Clone(t.Groups)
-	var value func(g *versus.Group) float64
+	var value func(g *compare.Group) float64
 	switch o.Sort {
 	case "", "index":
 	case "time":
-		value = func(g *versus.Group) (most float64) {
+		value = func(g *compare.Group) (most float64) {
 			for _, f := range g.Figures {
 				if f.Value != nil {
 					most = max(most, *f.Value)
@@ -91,7 +91,7 @@ func versusRows(t *versus.Table, o VersusOptions) ([]versus.Group, int, error) {
 			return most
 		}
 	case "difference":
-		value = func(g *versus.Group) (most float64) {
+		value = func(g *compare.Group) (most float64) {
 			for _, f := range g.Figures[1:] {
 				if f.Value != nil && g.Figures[0].Value != nil {
 					most = max(most, math.Abs(*f.Value-*g.Figures[0].Value))
@@ -103,7 +103,7 @@ func versusRows(t *versus.Table, o VersusOptions) ([]versus.Group, int, error) {
 		return nil, 0, fmt.Errorf("cannot sort by %q: use one of %s", o.Sort, strings.Join(VersusSorts, ", "))
 	}
 	if value != nil {
-		slices.SortStableFunc(rows, func(a, b versus.Group) int { return cmp.Compare(value(&b), value(&a)) })
+		slices.SortStableFunc(rows, func(a, b compare.Group) int { return cmp.Compare(value(&b), value(&a)) })
 	}
 	all := len(rows)
 	if o.Top > 0 && all > o.Top {
@@ -113,7 +113,7 @@ func versusRows(t *versus.Table, o VersusOptions) ([]versus.Group, int, error) {
 }
 
 // versusFigure writes a figure in the unit of the table.
-func versusFigure(t *versus.Table, v *float64) string {
+func versusFigure(t *compare.Table, v *float64) string {
 	switch {
 	case v == nil:
 		return ""
@@ -124,7 +124,7 @@ func versusFigure(t *versus.Table, v *float64) string {
 }
 
 // plusMinus is half of an interval as a part of the figure: "± 2.1 %".
-func plusMinus(f versus.Figure) string {
+func plusMinus(f compare.Figure) string {
 	if f.Value == nil || f.Low == nil || f.High == nil || !(*f.Value > 0) {
 		return ""
 	}
@@ -132,7 +132,7 @@ func plusMinus(f versus.Figure) string {
 }
 
 // versusRatio is a ratio with the sign of its verdict: "0.812 ▼".
-func versusRatio(r versus.Ratio) string {
+func versusRatio(r compare.Ratio) string {
 	if r.Value == nil {
 		return ""
 	}
@@ -155,7 +155,7 @@ func ratioDigits(v float64) string {
 }
 
 // groupOp is the operator of a group, with how many there are.
-func groupOp(g *versus.Group) string {
+func groupOp(g *compare.Group) string {
 	if g.Operators > 1 {
 		return fmt.Sprintf("%s +%d", g.Op, g.Operators-1)
 	}
@@ -163,7 +163,7 @@ func groupOp(g *versus.Group) string {
 }
 
 // versusRuns are the rows about runs: a heading, and a row a run.
-func versusRuns(t *versus.Table) [][]string {
+func versusRuns(t *compare.Table) [][]string {
 	rows := [][]string{{"run", "total", "interval", "ratio", "95 %", "load", "first run", "memory", "outputs", "trust", "threads", "version"}}
 	for i := range t.Runs {
 		r := &t.Runs[i]
@@ -193,8 +193,8 @@ func versusRuns(t *versus.Table) [][]string {
 var versusKeeps = []int{100, 99, 90, 98, 80, 60, 65, 50, 70, 75, 40, 10}
 
 // versusLines are the last rows of the table of operators: what is no operator of the model, and the whole.
-func versusLines(t *versus.Table) (names []string, figures [][]*float64) {
-	add := func(name string, get func(r *versus.Run) *float64) {
+func versusLines(t *compare.Table) (names []string, figures [][]*float64) {
+	add := func(name string, get func(r *compare.Run) *float64) {
 		var row []*float64
 		known := false
 		for i := range t.Runs {
@@ -206,14 +206,14 @@ func versusLines(t *versus.Table) (names []string, figures [][]*float64) {
 			names, figures = append(names, name), append(figures, row)
 		}
 	}
-	add("(inserted by the engine)", func(r *versus.Run) *float64 { return r.Inserted })
-	add("(not in layers)", func(r *versus.Run) *float64 { return r.Rest })
-	add("total", func(r *versus.Run) *float64 { return r.Total.Value })
+	add("(inserted by the engine)", func(r *compare.Run) *float64 { return r.Inserted })
+	add("(not in layers)", func(r *compare.Run) *float64 { return r.Rest })
+	add("total", func(r *compare.Run) *float64 { return r.Total.Value })
 	return names, figures
 }
 
 // versusTable writes the comparison for a terminal. Runs for which a line has no room follow in further tables beside the first run.
-func versusTable(w io.Writer, t *versus.Table, o VersusOptions) error {
+func versusTable(w io.Writer, t *compare.Table, o VersusOptions) error {
 	rows, all, err := versusRows(t, o)
 	if err != nil {
 		return err
@@ -254,7 +254,7 @@ func versusTable(w io.Writer, t *versus.Table, o VersusOptions) error {
 }
 
 // versusWhat names what is compared.
-func versusWhat(t *versus.Table) string {
+func versusWhat(t *compare.Table) string {
 	if t.Quantity == "latency_s" {
 		return "time"
 	}
@@ -262,7 +262,7 @@ func versusWhat(t *versus.Table) string {
 }
 
 // versusGroups writes the operators for some runs.
-func versusGroups(b *strings.Builder, t *versus.Table, groups []versus.Group, shown []int, o VersusOptions) {
+func versusGroups(b *strings.Builder, t *compare.Table, groups []compare.Group, shown []int, o VersusOptions) {
 	head := []string{"operators", "name"}
 	keeps := []int{100, 20}
 	for n, k := range shown {
@@ -381,16 +381,16 @@ func inColumns(b *strings.Builder, rows [][]string, keeps []int, o VersusOptions
 // markColour colours a ratio by the sign at its end.
 func markColour(s string) string {
 	switch {
-	case strings.HasSuffix(s, words.VersusMark(versus.Slower)):
+	case strings.HasSuffix(s, words.VersusMark(compare.Slower)):
 		return lipgloss.NewStyle().Foreground(lipgloss.Red).Render(s)
-	case strings.HasSuffix(s, words.VersusMark(versus.Faster)):
+	case strings.HasSuffix(s, words.VersusMark(compare.Faster)):
 		return lipgloss.NewStyle().Foreground(lipgloss.Green).Render(s)
 	}
 	return s
 }
 
 // versusCSV writes a row a figure: base units, unknown ones empty.
-func versusCSV(w io.Writer, t *versus.Table) error {
+func versusCSV(w io.Writer, t *compare.Table) error {
 	c := csv.NewWriter(w)
 	_ = c.Write([]string{"kind", "group", "op", "name", "operators", "confidence", "run", t.Quantity, "low", "high", "partial", "ratio", "ratio_low", "ratio_high", "verdict"})
 	number := func(v *float64) string {
@@ -399,7 +399,7 @@ func versusCSV(w io.Writer, t *versus.Table) error {
 		}
 		return plainNumber(*v)
 	}
-	row := func(kind, group string, g *versus.Group, k int, f versus.Figure, r *versus.Ratio) {
+	row := func(kind, group string, g *compare.Group, k int, f compare.Figure, r *compare.Ratio) {
 		cells := []string{kind, group, "", "", "", "", text.Cell(t.Runs[k].Name), number(f.Value), number(f.Low), number(f.High), strconv.FormatBool(f.Partial), "", "", "", ""}
 		if g != nil {
 			cells[2], cells[3], cells[4], cells[5] = text.Cell(g.Op), text.Cell(g.Name), strconv.FormatInt(g.Operators, 10), string(g.Confidence)
@@ -418,10 +418,10 @@ func versusCSV(w io.Writer, t *versus.Table) error {
 	for k := range t.Runs {
 		r := &t.Runs[k]
 		if r.Inserted != nil {
-			row("inserted", "", nil, k, versus.Figure{Value: r.Inserted}, nil)
+			row("inserted", "", nil, k, compare.Figure{Value: r.Inserted}, nil)
 		}
 		if r.Rest != nil {
-			row("rest", "", nil, k, versus.Figure{Value: r.Rest}, nil)
+			row("rest", "", nil, k, compare.Figure{Value: r.Rest}, nil)
 		}
 		row("total", "", nil, k, r.Total, &r.Ratio)
 	}
@@ -430,7 +430,7 @@ func versusCSV(w io.Writer, t *versus.Table) error {
 }
 
 // versusGrid is the whole table of operators as texts: a heading and rows.
-func versusGrid(t *versus.Table, o VersusOptions) ([][]string, error) {
+func versusGrid(t *compare.Table, o VersusOptions) ([][]string, error) {
 	groups, _, err := versusRows(t, o)
 	if err != nil {
 		return nil, err
@@ -472,7 +472,7 @@ func versusGrid(t *versus.Table, o VersusOptions) ([][]string, error) {
 	return rows, nil
 }
 
-func versusMarkdown(w io.Writer, t *versus.Table, o VersusOptions) error {
+func versusMarkdown(w io.Writer, t *compare.Table, o VersusOptions) error {
 	grid, err := versusGrid(t, o)
 	if err != nil {
 		return err

@@ -7,7 +7,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/report/words"
-	"github.com/opmeter/opmeter/profile/versus"
+	"github.com/opmeter/opmeter/profile/compare"
 )
 
 // versusHTML is the page of a comparison: one file without scripts, in the colours that the reader's system asks for.
@@ -81,7 +81,7 @@ type (
 )
 
 // versusPage writes the comparison as a page.
-func versusPage(w io.Writer, t *versus.Table, o VersusOptions) error {
+func versusPage(w io.Writer, t *compare.Table, o VersusOptions) error {
 	grid, err := versusGrid(t, o)
 	if err != nil {
 		return err
@@ -143,9 +143,9 @@ func sheet(caption string, rows [][]string, names int) versusSheet {
 				c.Class = "text"
 			case names == 1 && i == len(r)-1: // the version
 				c.Class = "long"
-			case strings.HasSuffix(v, words.VersusMark(versus.Slower)):
+			case strings.HasSuffix(v, words.VersusMark(compare.Slower)):
 				c.Class = "slower"
-			case strings.HasSuffix(v, words.VersusMark(versus.Faster)):
+			case strings.HasSuffix(v, words.VersusMark(compare.Faster)):
 				c.Class = "faster"
 			}
 			cells = append(cells, c)

@@ -11,16 +11,16 @@ import (
 
 	"charm.land/lipgloss/v2"
 
-	"github.com/opmeter/opmeter/internal/jsonx"
+	"github.com/opmeter/opmeter/internal/base/jsonx"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/profile"
-	"github.com/opmeter/opmeter/profile/versus"
+	"github.com/opmeter/opmeter/profile/compare"
 )
 
 // compared is a comparison of n runs of two layers, with names that want to do harm.
-func compared(t *testing.T, n int) *versus.Table {
+func compared(t *testing.T, n int) *compare.Table {
 	t.Helper()
-	var runs []versus.Named
+	var runs []compare.Named
 	for k := range n {
 		p := &profile.Profile{Schema: profile.SchemaV1, Model: profile.Model{Name: "net"}, Target: profile.Target{ID: "host", Kind: profile.TargetHost}, Settings: profile.Settings{Engine: fmt.Sprintf("engine %d", k)}}
 		total := 0.0
@@ -34,9 +34,9 @@ func compared(t *testing.T, n int) *versus.Table {
 			})
 		}
 		p.Totals.Latency = &profile.Metric{Kind: profile.Measured, Median: &total, CI95: &[2]float64{total * .99, total * 1.01}}
-		runs = append(runs, versus.Named{Profile: p})
+		runs = append(runs, compare.Named{Profile: p})
 	}
-	x, err := versus.New(runs)
+	x, err := compare.New(runs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,8 +116,8 @@ func TestVersusFiles(t *testing.T) {
 				t.Error("a name is a formula")
 			}
 		case ".json":
-			var back versus.Table
-			if err := jsonx.Unmarshal(data, &back); err != nil || back.Schema != versus.SchemaV1 || len(back.Groups) != 2 || back.Groups[1].Ratios[2].Verdict != versus.Slower {
+			var back compare.Table
+			if err := jsonx.Unmarshal(data, &back); err != nil || back.Schema != compare.SchemaV1 || len(back.Groups) != 2 || back.Groups[1].Ratios[2].Verdict != compare.Slower {
 				t.Errorf("%v: %+v", err, back)
 			}
 		case ".html":

@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/mapped"
+	"github.com/opmeter/opmeter/internal/base/mapped"
 	"github.com/opmeter/opmeter/profile"
 )
 

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/stages"
+	"github.com/opmeter/opmeter/internal/source/stages"
 	"github.com/opmeter/opmeter/internal/testing/material"
 )
 

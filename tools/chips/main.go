@@ -1,13 +1,13 @@
 // Command chips makes the shipped target files again from the measurements, and the
 // table of the program from the files:
 //
-//	go run ./tools/chips -data ../shared -out internal/chip/chips
+//	go run ./tools/chips -data ../shared -out internal/estimate/chip/chips
 //
 // The same measurements give the same files, byte for byte. With an empty -data only
 // the table is made, from the files as they are.
 package main
 
-//go:generate go run . -out ../../internal/chip/chips
+//go:generate go run . -out ../../internal/estimate/chip/chips
 
 import (
 	"flag"
@@ -15,14 +15,14 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/opmeter/opmeter/internal/chip"
-	"github.com/opmeter/opmeter/internal/chip/fit"
+	"github.com/opmeter/opmeter/internal/estimate/chip"
+	"github.com/opmeter/opmeter/internal/estimate/fit"
 	"github.com/opmeter/opmeter/tools/chips/study"
 )
 
 func main() {
 	data := flag.String("data", shared(), "folder with data/ and models/ of the reference material; empty: only the table is made")
-	out := flag.String("out", "internal/chip/chips", "folder for the target files")
+	out := flag.String("out", "internal/estimate/chip/chips", "folder for the target files")
 	flag.Parse()
 	if err := run(*data, *out); err != nil {
 		fmt.Fprintln(os.Stderr, "chips:", err)

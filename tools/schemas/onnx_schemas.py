@@ -1,7 +1,7 @@
-"""Writes internal/operators/onnx.schema, the table of ONNX's operators.
+"""Writes internal/runtime/operators/onnx.schema, the table of ONNX's operators.
 
     python3 -m venv venv && venv/bin/pip install onnx==1.23.2 onnxruntime==1.31.1
-    venv/bin/python tools/schemas/onnx_schemas.py > internal/operators/onnx.schema
+    venv/bin/python tools/schemas/onnx_schemas.py > internal/runtime/operators/onnx.schema
 
 The table is data: it is committed, and nothing in the build runs this. Facts on the
 operators of ONNX come from the schemas of the onnx package, all versions of them, and

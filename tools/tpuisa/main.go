@@ -1,4 +1,4 @@
-// Command tpuisa makes the command tables of internal/ingest/tpu/command from register
+// Command tpuisa makes the command tables of internal/record/tpu/command from register
 // tables:
 //
 //	go run ./tools/tpuisa FOLDER OUT

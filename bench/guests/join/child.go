@@ -9,21 +9,21 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter"
-	"github.com/opmeter/opmeter/internal/feed"
-	"github.com/opmeter/opmeter/internal/guest"
-	"github.com/opmeter/opmeter/internal/guest/litert"
-	"github.com/opmeter/opmeter/internal/guest/onnxruntime"
-	"github.com/opmeter/opmeter/internal/guest/openvino"
-	"github.com/opmeter/opmeter/internal/ingest"
-	"github.com/opmeter/opmeter/internal/join"
-	"github.com/opmeter/opmeter/internal/read/modelfile"
+	"github.com/opmeter/opmeter/internal/external"
+	"github.com/opmeter/opmeter/internal/external/litert"
+	"github.com/opmeter/opmeter/internal/external/onnxruntime"
+	"github.com/opmeter/opmeter/internal/external/openvino"
+	"github.com/opmeter/opmeter/internal/model/modelfile"
+	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/runtime/inputs"
+	"github.com/opmeter/opmeter/internal/source/join"
 	"github.com/opmeter/opmeter/profile"
 )
 
 // answer is the file of a result, in the folder that is the argument.
 const answer = "answer.json"
 
-var opens = map[string]func(string) (guest.Library, error){"onnxruntime": onnxruntime.Open, "litert": litert.Open, "openvino": openvino.Open}
+var opens = map[string]func(string) (external.Library, error){"onnxruntime": onnxruntime.Open, "litert": litert.Open, "openvino": openvino.Open}
 
 // child does one task.
 func child(text string) {
@@ -53,7 +53,7 @@ func (r *result) fill(t *task) error {
 	}
 	k.Folder = os.Args[1]
 	if t.Level != "" {
-		k.Options = []guest.Option{{Key: "optimization", Value: t.Level}}
+		k.Options = []external.Option{{Key: "optimization", Value: t.Level}}
 	}
 	l, err := opens[t.Engine](t.Library)
 	if err != nil {
@@ -155,7 +155,7 @@ func multiplies(op string) bool {
 }
 
 // list writes a line for each row, and for each operator that has none.
-func (r *result) list(model []profile.Layer, run *ingest.Run, ms []join.Match) {
+func (r *result) list(model []profile.Layer, run *record.Run, ms []join.Match) {
 	rows := run.Profile.Layers
 	had := make([]bool, len(model))
 	for i := range rows {
@@ -180,13 +180,13 @@ func (r *result) list(model []profile.Layer, run *ingest.Run, ms []join.Match) {
 	}
 }
 
-func writeRecord(l guest.Library, t *guest.Task, runs int) (*ingest.Run, error) {
+func writeRecord(l external.Library, t *external.Task, runs int) (*record.Run, error) {
 	s, err := l.Load(t)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = s.Close() }()
-	p, ok := s.(guest.Profiled)
+	p, ok := s.(external.Profiled)
 	if !ok {
 		return nil, fmt.Errorf("it has no profiler")
 	}
@@ -206,18 +206,18 @@ func writeRecord(l guest.Library, t *guest.Task, runs int) (*ingest.Run, error) 
 }
 
 // prepare makes inputs of a model, and describes it with them.
-func prepare(path string) (*profile.Profile, *guest.Task, error) {
+func prepare(path string) (*profile.Profile, *external.Task, error) {
 	m, err := modelfile.Open(path)
 	if err != nil {
 		return nil, nil, err
 	}
-	o := feed.Options{}
-	ins, src, err := feed.Inputs(m, o)
+	o := inputs.Options{}
+	ins, src, err := inputs.Inputs(m, o)
 	if err != nil {
 		return nil, nil, err
 	}
 	in := opmeter.Inputs{}
-	if h := feed.Suggest(m, ins, src, o); h != nil {
+	if h := inputs.Suggest(m, ins, src, o); h != nil {
 		in.Dims = h.Dims
 		for i, s := range h.Shapes {
 			if s != nil {
@@ -228,7 +228,7 @@ func prepare(path string) (*profile.Profile, *guest.Task, error) {
 			}
 		}
 		o.Dims, o.Shapes = in.Dims, in.Shapes
-		if ins, _, err = feed.Inputs(m, o); err != nil {
+		if ins, _, err = inputs.Inputs(m, o); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -241,9 +241,9 @@ func prepare(path string) (*profile.Profile, *guest.Task, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	t := &guest.Task{Model: path, Format: om.Format(), Threads: 1, Profiled: true}
+	t := &external.Task{Model: path, Format: om.Format(), Threads: 1, Profiled: true}
 	for i, x := range ins {
-		t.Inputs = append(t.Inputs, guest.Tensor{Name: m.Main().Values[m.Main().Inputs[i]].Name, DType: x.Type.String(), Shape: x.Shape, Data: x.Data, Strings: x.Strings})
+		t.Inputs = append(t.Inputs, external.Tensor{Name: m.Main().Values[m.Main().Inputs[i]].Name, DType: x.Type.String(), Shape: x.Shape, Data: x.Data, Strings: x.Strings})
 	}
 	return base, t, nil
 }

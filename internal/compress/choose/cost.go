@@ -3,7 +3,7 @@ package choose
 import (
 	"math"
 
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/study"
 )
 

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/study"
 )
 

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/stats"
+	"github.com/opmeter/opmeter/internal/base/stats"
 	"github.com/opmeter/opmeter/study"
 )
 

@@ -5,11 +5,11 @@ import (
 
 	"github.com/opmeter/opmeter/internal/compress/rewrite"
 	"github.com/opmeter/opmeter/internal/compress/samples"
-	"github.com/opmeter/opmeter/internal/compress/weights"
-	"github.com/opmeter/opmeter/internal/engine"
-	"github.com/opmeter/opmeter/internal/feed"
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/read/modelfile"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/modelfile"
+	"github.com/opmeter/opmeter/internal/model/weights"
+	"github.com/opmeter/opmeter/internal/runtime/engine"
+	"github.com/opmeter/opmeter/internal/runtime/inputs"
 	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/study"
 )
@@ -23,7 +23,7 @@ func TestBodies(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = m.Close() }()
-	s, err := samples.Open(m, samples.Options{Made: 3, Feed: feed.Options{Shapes: map[string][]int{"input": {1, 512}}}})
+	s, err := samples.Open(m, samples.Options{Made: 3, Feed: inputs.Options{Shapes: map[string][]int{"input": {1, 512}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/compress/samples"
-	"github.com/opmeter/opmeter/internal/compress/weights"
+	"github.com/opmeter/opmeter/internal/model/weights"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/study"
 )

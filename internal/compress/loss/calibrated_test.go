@@ -9,8 +9,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/opmeter/opmeter/internal/compress/weights"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/model/weights"
 	"github.com/opmeter/opmeter/study"
 )
 

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/npy"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/model/npy"
+	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
 // maxSaid bounds what a command may print, in bytes.

@@ -3,9 +3,9 @@ package loss
 import (
 	"fmt"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/move"
-	"github.com/opmeter/opmeter/internal/tensor"
-	"github.com/opmeter/opmeter/internal/workers"
+	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
 // sink takes the inputs of a product, group by group.

@@ -2,7 +2,7 @@ package loss
 
 import (
 	"github.com/opmeter/opmeter/internal/kernel/move"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
 // axis is one of a window: output o sees at tap t the input o*stride + t*dil - pad, or of a transposed

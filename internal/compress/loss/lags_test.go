@@ -7,8 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/move"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Moments of depthwise convolutions by shifts of the channels are those of unfolded windows, whatever window, stride, dilation and padding.

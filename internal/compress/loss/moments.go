@@ -4,10 +4,10 @@ import (
 	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/kernel/vectors"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // moments are sums over the inputs of a layer, group by group: of products of two columns, of columns, and for each

@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/compress/mask"
-	"github.com/opmeter/opmeter/internal/compress/weights"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/model/weights"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/study"
 )

@@ -6,8 +6,8 @@ import (
 
 	"github.com/opmeter/opmeter/internal/compress/rewrite"
 	"github.com/opmeter/opmeter/internal/compress/samples"
-	"github.com/opmeter/opmeter/internal/compress/weights"
-	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/weights"
 )
 
 // RangeRule says how the range of 8-bit activations follows from the numbers that were seen.

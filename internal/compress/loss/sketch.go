@@ -6,10 +6,10 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/compress/mask"
-	"github.com/opmeter/opmeter/internal/compress/weights"
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/kernel/vectors"
+	"github.com/opmeter/opmeter/internal/model/weights"
 )
 
 // sketch finds how errors differ between samples without computing all outputs of each: outputs are added with random

@@ -3,8 +3,8 @@ package loss
 import (
 	"context"
 
-	"github.com/opmeter/opmeter/internal/engine"
-	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/runtime/engine"
 	"github.com/opmeter/opmeter/profile"
 )
 

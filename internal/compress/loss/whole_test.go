@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/compress/rewrite"
-	"github.com/opmeter/opmeter/internal/compress/weights"
+	"github.com/opmeter/opmeter/internal/model/weights"
 	"github.com/opmeter/opmeter/study"
 )
 

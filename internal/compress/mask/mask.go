@@ -11,7 +11,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/compress/weights"
+	"github.com/opmeter/opmeter/internal/model/weights"
 	"github.com/opmeter/opmeter/study"
 )
 

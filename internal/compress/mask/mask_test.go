@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/opmeter/opmeter/internal/compress/mask"
-	"github.com/opmeter/opmeter/internal/compress/weights"
+	"github.com/opmeter/opmeter/internal/model/weights"
 	"github.com/opmeter/opmeter/study"
 )
 

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/compress/rewrite"
-	"github.com/opmeter/opmeter/internal/compress/weights"
-	"github.com/opmeter/opmeter/internal/read/modelfile"
+	"github.com/opmeter/opmeter/internal/model/modelfile"
+	"github.com/opmeter/opmeter/internal/model/weights"
 	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/study"
 )

@@ -9,10 +9,10 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/compress/rewrite"
-	"github.com/opmeter/opmeter/internal/compress/weights"
-	"github.com/opmeter/opmeter/internal/engine"
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/model/weights"
+	"github.com/opmeter/opmeter/internal/runtime/engine"
 	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/study"
 )
@@ -232,7 +232,7 @@ func TestTogether(t *testing.T) {
 				t.Errorf("%s with one of its weights: %v", name, err)
 			}
 		}
-		in := inputs(t, m)
+		in := madeInputs(t, m)
 		exact, got := run(t, m, in, engine.Options{}).Output(0), run(t, parse(t, next), in, engine.Options{}).Output(0)
 		if s := snr(got, exact); !(s > 25) && !bytes.Equal(got.Data, exact.Data) {
 			t.Errorf("%s: %.1f dB from the floats", name, s)

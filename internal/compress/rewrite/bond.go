@@ -3,8 +3,8 @@ package rewrite
 import (
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
 // lane is a slice of a value: index at along an axis. Values below 0 stand for no tensor: they tie lanes

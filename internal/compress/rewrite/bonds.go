@@ -1,8 +1,8 @@
 package rewrite
 
 import (
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
 // elementwise are operators each element of whose output depends on the elements of the inputs at its place,

@@ -5,9 +5,9 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/compress/weights"
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/model/weights"
 )
 
 // edit is a model under change. What is changed is copied first; ids of values stay, and new values

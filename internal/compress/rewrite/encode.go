@@ -6,11 +6,11 @@ import (
 	"math"
 	"path/filepath"
 
-	"github.com/opmeter/opmeter/internal/atomicfile"
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/read/onnx"
-	"github.com/opmeter/opmeter/internal/read/tflite"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/base/atomicfile"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/onnx"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/model/tflite"
 )
 
 // Write writes a model as a file of its format that appears whole or not at all. The constants of an ONNX model that had them in a

@@ -11,20 +11,20 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/opmeter/opmeter/internal/compress/rewrite"
-	"github.com/opmeter/opmeter/internal/compress/weights"
-	"github.com/opmeter/opmeter/internal/engine"
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/guest"
-	"github.com/opmeter/opmeter/internal/guest/litert"
-	"github.com/opmeter/opmeter/internal/guest/onnxruntime"
-	"github.com/opmeter/opmeter/internal/guest/tflite"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/external"
+	"github.com/opmeter/opmeter/internal/external/litert"
+	"github.com/opmeter/opmeter/internal/external/onnxruntime"
+	"github.com/opmeter/opmeter/internal/external/tflite"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/model/weights"
+	"github.com/opmeter/opmeter/internal/runtime/engine"
 	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/study"
 )
 
 // foreign opens the newest library of an engine among those for tests.
-func foreign(t *testing.T, pattern string, open func(string) (guest.Library, error)) guest.Library {
+func foreign(t *testing.T, pattern string, open func(string) (external.Library, error)) external.Library {
 	t.Helper()
 	dir := os.Getenv("OPMETER_TEST_ENGINES")
 	found, _ := filepath.Glob(filepath.Join(dir, filepath.FromSlash(pattern)))
@@ -39,21 +39,21 @@ func foreign(t *testing.T, pattern string, open func(string) (guest.Library, err
 }
 
 // ask runs a model in an engine of others.
-func ask(t *testing.T, lib guest.Library, m *graph.Model, in []*tensor.Tensor) ([]guest.Tensor, error) {
+func ask(t *testing.T, lib external.Library, m *graph.Model, in []*tensor.Tensor) ([]external.Tensor, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "m."+m.Format)
 	if err := rewrite.Write(m, path); err != nil {
 		return nil, err
 	}
-	task := &guest.Task{Model: path, Format: m.Format, Threads: 1, Folder: t.TempDir()}
-	if slices.ContainsFunc(lib.About().Options, func(o guest.OptionInfo) bool { return o.Key == "kernel" }) && m.Format == "tflite" { // plain loops, which are what opmeter's integers are equal to
-		task.Options = []guest.Option{{Key: "kernel", Value: "reference"}}
+	task := &external.Task{Model: path, Format: m.Format, Threads: 1, Folder: t.TempDir()}
+	if slices.ContainsFunc(lib.About().Options, func(o external.OptionInfo) bool { return o.Key == "kernel" }) && m.Format == "tflite" { // plain loops, which are what opmeter's integers are equal to
+		task.Options = []external.Option{{Key: "kernel", Value: "reference"}}
 	}
 	if m.Format == "onnx" { // products with weights behind DequantizeLinear are of floats, and not of activations that it quantises for itself
-		task.Options = []guest.Option{{Key: "session.qdq_matmulnbits_accuracy_level", Value: "1"}}
+		task.Options = []external.Option{{Key: "session.qdq_matmulnbits_accuracy_level", Value: "1"}}
 	}
 	for i, x := range in {
-		task.Inputs = append(task.Inputs, guest.Tensor{Name: m.Main().Values[m.Main().Inputs[i]].Name, DType: x.Type.String(), Shape: x.Shape, Data: x.Data})
+		task.Inputs = append(task.Inputs, external.Tensor{Name: m.Main().Values[m.Main().Inputs[i]].Name, DType: x.Type.String(), Shape: x.Shape, Data: x.Data})
 	}
 	s, err := lib.Load(task)
 	if err != nil {
@@ -81,7 +81,7 @@ var changed = []study.Change{
 func TestEngines(t *testing.T) {
 	for _, tt := range []struct {
 		name, library string
-		open          func(string) (guest.Library, error)
+		open          func(string) (external.Library, error)
 		models        []string
 	}{
 		{"onnxruntime", "onnxruntime-1.32.*/onnxruntime/capi/libonnxruntime.so.1.*", onnxruntime.Open, []string{
@@ -100,14 +100,14 @@ func TestEngines(t *testing.T) {
 				for _, c := range changed {
 					t.Run(fmt.Sprintf("%s/%s%s", name, c.Structure, c.Format), func(t *testing.T) {
 						m := open(t, material.Path(t, "models", "real", name+"."+end))
-						agree(t, lib, m, inputs(t, m), c)
+						agree(t, lib, m, madeInputs(t, m), c)
 					})
 				}
 			}
 			if end == "onnx" {
 				m := open(t, material.Path(t, "models", "synthetic", "synth_mlp_external_data.onnx"))
 				for _, c := range changed {
-					t.Run(fmt.Sprintf("beside/%s%s", c.Structure, c.Format), func(t *testing.T) { agree(t, lib, m, inputs(t, m), c) })
+					t.Run(fmt.Sprintf("beside/%s%s", c.Structure, c.Format), func(t *testing.T) { agree(t, lib, m, madeInputs(t, m), c) })
 				}
 			}
 			for _, c := range changed {
@@ -125,7 +125,7 @@ func TestEngines(t *testing.T) {
 					continue
 				}
 				for _, c := range changed {
-					t.Run(fmt.Sprintf("wrapped %d/%s%s", i, c.Structure, c.Format), func(t *testing.T) { agree(t, lib, m, inputs(t, m), c) })
+					t.Run(fmt.Sprintf("wrapped %d/%s%s", i, c.Structure, c.Format), func(t *testing.T) { agree(t, lib, m, madeInputs(t, m), c) })
 				}
 			}
 			for i := range 24 { // hidden units and heads
@@ -134,7 +134,9 @@ func TestEngines(t *testing.T) {
 				if m.Format != end || m.Format == "tflite" && i%3 == 0 {
 					continue
 				}
-				t.Run(fmt.Sprintf("drawn %d", i), func(t *testing.T) { agree(t, lib, m, inputs(t, m), study.Change{Structure: study.Filter, Level: 0.5}) })
+				t.Run(fmt.Sprintf("drawn %d", i), func(t *testing.T) {
+					agree(t, lib, m, madeInputs(t, m), study.Change{Structure: study.Filter, Level: 0.5})
+				})
 			}
 		})
 	}
@@ -145,17 +147,19 @@ func TestEnginesTogether(t *testing.T) {
 	lib := foreign(t, "tfjs_tflite_node-*/package/cc_deps/"+runtime.GOOS+"_"+runtime.GOARCH+"/libtensorflowlite_c.*", tflite.Open)
 	for _, name := range liteRecurrent[:1] { // the other is not well formed: its state is too small for its filters
 		m := open(t, material.Path(t, "models", "tflite_ops", name+".tflite"))
-		t.Run(name, func(t *testing.T) { agree(t, lib, m, inputs(t, m), study.Change{Format: study.Weight8}) })
+		t.Run(name, func(t *testing.T) { agree(t, lib, m, madeInputs(t, m), study.Change{Format: study.Weight8}) })
 	}
 	for i := range 16 {
 		m := rapid.Custom(recurrent).Example(i)
 		if m.Format == "tflite" {
-			t.Run(fmt.Sprintf("drawn %d", i), func(t *testing.T) { agree(t, lib, m, inputs(t, m), study.Change{Structure: study.Filter, Level: 0.5}) })
+			t.Run(fmt.Sprintf("drawn %d", i), func(t *testing.T) {
+				agree(t, lib, m, madeInputs(t, m), study.Change{Structure: study.Filter, Level: 0.5})
+			})
 		}
 	}
 }
 
-func agree(t *testing.T, lib guest.Library, m *graph.Model, in []*tensor.Tensor, c study.Change) {
+func agree(t *testing.T, lib external.Library, m *graph.Model, in []*tensor.Tensor, c study.Change) {
 	t.Helper()
 	layers := weights.All(m, nil)
 	changes := make([]rewrite.Change, len(layers))
@@ -212,7 +216,7 @@ func agree(t *testing.T, lib guest.Library, m *graph.Model, in []*tensor.Tensor,
 
 // unchanged tells of which outputs of a model the engine has the same bits as opmeter: its kernels for integers are not
 // in all versions those that the reference values come from.
-func unchanged(t *testing.T, lib guest.Library, m *graph.Model, in []*tensor.Tensor) []bool {
+func unchanged(t *testing.T, lib external.Library, m *graph.Model, in []*tensor.Tensor) []bool {
 	t.Helper()
 	theirs, err := ask(t, lib, m, in)
 	if err != nil {

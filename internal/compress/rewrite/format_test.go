@@ -5,12 +5,12 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/compress/rewrite"
-	"github.com/opmeter/opmeter/internal/compress/weights"
-	"github.com/opmeter/opmeter/internal/engine"
-	"github.com/opmeter/opmeter/internal/feed"
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/operators"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/model/weights"
+	"github.com/opmeter/opmeter/internal/runtime/engine"
+	"github.com/opmeter/opmeter/internal/runtime/inputs"
+	"github.com/opmeter/opmeter/internal/runtime/operators"
 	"github.com/opmeter/opmeter/study"
 )
 
@@ -20,7 +20,7 @@ func TestFormats(t *testing.T) {
 	t.Parallel()
 	each(t, 600<<10, []string{"real", "mcu", "synthetic"}, huge, func(t *testing.T, _ string, m *graph.Model) {
 		layers := weights.All(m, nil)
-		in, _, err := feed.Inputs(m, feed.Options{Seed: 1})
+		in, _, err := inputs.Inputs(m, inputs.Options{Seed: 1})
 		if err != nil || len(layers) == 0 {
 			t.Skip("nothing to change")
 		}

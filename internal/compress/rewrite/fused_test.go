@@ -3,8 +3,8 @@ package rewrite_test
 import (
 	"pgregory.net/rapid"
 
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
 // fused draws a network around an operator that ONNX Runtime's optimiser or quantiser writes: attention with its weights or without, of

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/compress/weights"
-	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/weights"
 )
 
 // lanes knows which lanes of a model go together.

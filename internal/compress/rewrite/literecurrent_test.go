@@ -7,11 +7,11 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/compress/rewrite"
-	"github.com/opmeter/opmeter/internal/compress/weights"
-	"github.com/opmeter/opmeter/internal/engine"
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/guest/tflite"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/external/tflite"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/model/weights"
+	"github.com/opmeter/opmeter/internal/runtime/engine"
 	"github.com/opmeter/opmeter/study"
 )
 
@@ -102,7 +102,7 @@ func TestRemembering(t *testing.T) {
 					t.Errorf("%s reads integers, and not all its weights are", l.Weight)
 				}
 			}
-			in := inputs(t, m)
+			in := madeInputs(t, m)
 			want := run(t, m, in, engine.Options{Exact: true}).Output(0)
 			for name, x := range map[string]*graph.Model{"all": next, "a part": part} {
 				// Inputs, states and outputs are rounded to 8 bits of a range that is some times wider than they are: 40 dB each.
@@ -138,7 +138,7 @@ func TestEnginesRemembering(t *testing.T) {
 	for _, op := range []string{"UNIDIRECTIONAL_SEQUENCE_LSTM", "SVDF"} {
 		t.Run(op, func(t *testing.T) {
 			m := remembering(op)
-			in := inputs(t, m)
+			in := madeInputs(t, m)
 			next := remembered(t, m, 0, len(weights.All(m, nil))-1) // it is too old for integers of the last
 			theirs, err := ask(t, lib, next, in)
 			if err != nil {

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
 // moved lists attributes that became operands: of which operator, since which operator set, at which input.

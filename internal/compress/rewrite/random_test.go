@@ -8,14 +8,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/opmeter/opmeter/internal/compress/rewrite"
-	"github.com/opmeter/opmeter/internal/compress/weights"
-	"github.com/opmeter/opmeter/internal/engine"
-	"github.com/opmeter/opmeter/internal/feed"
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/operators"
-	"github.com/opmeter/opmeter/internal/read/onnx"
-	"github.com/opmeter/opmeter/internal/read/tflite"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/onnx"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/model/tflite"
+	"github.com/opmeter/opmeter/internal/model/weights"
+	"github.com/opmeter/opmeter/internal/runtime/engine"
+	"github.com/opmeter/opmeter/internal/runtime/inputs"
+	"github.com/opmeter/opmeter/internal/runtime/operators"
 	"github.com/opmeter/opmeter/study"
 )
 
@@ -299,7 +299,7 @@ func outputs(t *rapid.T, m *graph.Model) []*tensor.Tensor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, _, err := feed.Inputs(m, feed.Options{Seed: 1})
+	in, _, err := inputs.Inputs(m, inputs.Options{Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

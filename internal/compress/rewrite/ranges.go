@@ -7,12 +7,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/engine"
-	"github.com/opmeter/opmeter/internal/feed"
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/operators"
-	"github.com/opmeter/opmeter/internal/plan"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/engine"
+	"github.com/opmeter/opmeter/internal/runtime/inputs"
+	"github.com/opmeter/opmeter/internal/runtime/operators"
+	"github.com/opmeter/opmeter/internal/runtime/plan"
 )
 
 // ranges finds from where to where values reach: as given, else on made inputs.
@@ -62,7 +62,7 @@ func (r *ranges) of(id int) (Range, bool) {
 
 // run widens the ranges by those of one inference. What does not run leaves none.
 func (r *ranges) run(seed uint64) {
-	in, _, err := feed.Inputs(r.m, feed.Options{Seed: seed, MaxBytes: madeBytes})
+	in, _, err := inputs.Inputs(r.m, inputs.Options{Seed: seed, MaxBytes: madeBytes})
 	if err != nil {
 		return
 	}
@@ -132,7 +132,7 @@ func planned(m *graph.Model) func(id int) []int {
 		}
 		return shapes[id]
 	}
-	in, _, err := feed.Inputs(m, feed.Options{Seed: 1, MaxBytes: madeBytes})
+	in, _, err := inputs.Inputs(m, inputs.Options{Seed: 1, MaxBytes: madeBytes})
 	if err != nil {
 		return of
 	}

@@ -5,10 +5,10 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/compress/rewrite"
-	"github.com/opmeter/opmeter/internal/compress/weights"
-	"github.com/opmeter/opmeter/internal/engine"
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/model/weights"
+	"github.com/opmeter/opmeter/internal/runtime/engine"
 	"github.com/opmeter/opmeter/study"
 )
 
@@ -61,7 +61,7 @@ func TestRemoved(t *testing.T) {
 		if len(layers) == 0 {
 			t.Skip("no weights")
 		}
-		in := inputs(t, m)
+		in := madeInputs(t, m)
 		if !runs(t, m, in) {
 			t.Skip("does not run by itself")
 		}

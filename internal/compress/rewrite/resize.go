@@ -4,9 +4,9 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/compress/weights"
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/model/weights"
 )
 
 // counted are constant operands that hold sizes, by operator: which input, and of which output's axes its elements

@@ -3,9 +3,9 @@ package rewrite
 import (
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/read/tflite"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/model/tflite"
 )
 
 // expansion bounds the bytes of sparse constants by those that are stored: readers take a file that would become so

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/compress/weights"
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/model/weights"
 )
 
 // Suffix is the part of a model that depends on nodes of its main graph, the nodes included. It has

@@ -5,8 +5,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
 // wrapped puts a drawn network into a body of control flow: into both branches of an If, which share its weights, into the

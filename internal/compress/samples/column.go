@@ -3,7 +3,7 @@ package samples
 import (
 	"fmt"
 
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
 // array makes a column of an array, whose first axis counts samples, or which is a single one.

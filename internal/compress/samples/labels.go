@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/infile"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/base/infile"
+	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
 // labels gathers what the samples are.

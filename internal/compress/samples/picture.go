@@ -9,8 +9,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/infile"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/base/infile"
+	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
 // maxPixels bounds a picture: a few bytes may stand for any number.

@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/infile"
-	"github.com/opmeter/opmeter/internal/npy"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/base/infile"
+	"github.com/opmeter/opmeter/internal/model/npy"
+	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
 // maxText bounds tables and lists of labels, in bytes; maxPicture a file of a picture.

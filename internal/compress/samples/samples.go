@@ -13,9 +13,9 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/feed"
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/inputs"
 )
 
 // Options say where samples come from and how many are taken. The zero value makes inputs.
@@ -41,7 +41,7 @@ type Options struct {
 	// MaxBytes bounds the memory of the data, 0 for no limit.
 	MaxBytes int
 	// Feed says what shapes and elements made inputs have; Made is how many are made, 0 for 16.
-	Feed feed.Options
+	Feed inputs.Options
 	Made int
 }
 
@@ -203,7 +203,7 @@ func made(m *graph.Model, o Options) (*Set, error) {
 	}
 	for i := range n {
 		f.Seed = o.Seed + uint64(i)*0x9e3779b97f4a7c15
-		ins, _, err := feed.Inputs(m, f)
+		ins, _, err := inputs.Inputs(m, f)
 		if err != nil {
 			return nil, err
 		}

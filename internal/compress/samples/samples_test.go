@@ -14,9 +14,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/npy"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/npy"
+	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
 type in struct {

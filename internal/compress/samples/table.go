@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/infile"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/base/infile"
+	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
 // table reads rows of numbers; the column of labels, where it is asked for, goes to the labels.

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/count"
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/jsonx"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/base/jsonx"
+	"github.com/opmeter/opmeter/internal/model/count"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/study"
 )
 

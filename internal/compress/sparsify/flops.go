@@ -3,7 +3,7 @@ package sparsify
 import (
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/jsonx"
+	"github.com/opmeter/opmeter/internal/base/jsonx"
 )
 
 // Flops is Sparsify's count of operations, nil where it has none. Its defects are part of it:

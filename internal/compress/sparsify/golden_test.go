@@ -6,9 +6,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/jsonx"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/base/jsonx"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
 func shape(ds ...int) Dims { return dims(ds) }

@@ -5,7 +5,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/jsonx"
+	"github.com/opmeter/opmeter/internal/base/jsonx"
 )
 
 // allocations are analyses and profiles that were drawn, and what Sparsify 0.12 made of them when

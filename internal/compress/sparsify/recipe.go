@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/jsonx"
+	"github.com/opmeter/opmeter/internal/base/jsonx"
 	"github.com/opmeter/opmeter/study"
 )
 

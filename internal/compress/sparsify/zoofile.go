@@ -6,7 +6,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/opmeter/opmeter/internal/jsonx"
+	"github.com/opmeter/opmeter/internal/base/jsonx"
 )
 
 // Zoo is SparseZoo's analysis of a model: parameters and operations by whether zeros spare them,

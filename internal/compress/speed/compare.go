@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/engine"
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/machine"
-	"github.com/opmeter/opmeter/internal/measure"
+	"github.com/opmeter/opmeter/internal/measure/loop"
+	"github.com/opmeter/opmeter/internal/measure/machine"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/runtime/engine"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -31,12 +31,12 @@ func Compare(ctx context.Context, before, after *graph.Model, o Options) (*Compa
 // Several runs changed models and the unchanged one in turns, all in each turn, so that what disturbs one disturbs all. Time is for
 // each of them. What a model lacks to run is told of it alone.
 func Several(ctx context.Context, before *graph.Model, after []*graph.Model, o Options) ([]Compared, error) {
-	release, err := measure.Lease(ctx)
+	release, err := loop.Lease(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	defer measure.Quiet(machine.HeapRoom())()
+	defer loop.Quiet(machine.HeapRoom())()
 	r := &run{m: before, o: &o, ctx: ctx}
 	if o.Time == 0 {
 		o.Time = UsualTime

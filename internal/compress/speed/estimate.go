@@ -4,12 +4,12 @@ import (
 	"context"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/chip"
 	"github.com/opmeter/opmeter/internal/compress/rewrite"
-	"github.com/opmeter/opmeter/internal/compress/weights"
 	"github.com/opmeter/opmeter/internal/estimate"
-	"github.com/opmeter/opmeter/internal/feed"
-	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/estimate/chip"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/weights"
+	"github.com/opmeter/opmeter/internal/runtime/inputs"
 	"github.com/opmeter/opmeter/internal/source"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/study"
@@ -19,7 +19,7 @@ import (
 type TargetOptions struct {
 	Target   *chip.Target
 	Options  chip.Options
-	Feed     feed.Options
+	Feed     inputs.Options
 	Changes  []study.Change
 	Have     func(study.Change) bool
 	Progress func(phase string, fraction float64)

@@ -1,11 +1,11 @@
 package speed
 
 import (
-	"github.com/opmeter/opmeter/internal/describe"
-	"github.com/opmeter/opmeter/internal/machine"
-	"github.com/opmeter/opmeter/internal/machine/peaks"
-	"github.com/opmeter/opmeter/internal/plan"
-	"github.com/opmeter/opmeter/internal/roof"
+	"github.com/opmeter/opmeter/internal/measure/machine"
+	"github.com/opmeter/opmeter/internal/measure/machine/peaks"
+	"github.com/opmeter/opmeter/internal/measure/roofline"
+	"github.com/opmeter/opmeter/internal/runtime/describe"
+	"github.com/opmeter/opmeter/internal/runtime/plan"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -30,7 +30,7 @@ func (r *run) limits(seconds map[int]float64) map[int]string {
 		return out
 	}
 	var t profile.Target
-	roof.Put(&t, &rates, &roof.Way{Threads: pool.Threads(), Earlier: earlier}, host)
+	roofline.Put(&t, &rates, &roofline.Way{Threads: pool.Threads(), Earlier: earlier}, host)
 	all := allLayers(d, r.m)
 	for i := range r.parts {
 		p := &r.parts[i]

@@ -8,14 +8,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/base/stats"
 	"github.com/opmeter/opmeter/internal/compress/rewrite"
-	"github.com/opmeter/opmeter/internal/compress/weights"
-	"github.com/opmeter/opmeter/internal/engine"
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/machine"
-	"github.com/opmeter/opmeter/internal/measure"
-	"github.com/opmeter/opmeter/internal/stats"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/measure/loop"
+	"github.com/opmeter/opmeter/internal/measure/machine"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/model/weights"
+	"github.com/opmeter/opmeter/internal/runtime/engine"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/study"
 )
@@ -54,12 +54,12 @@ var ErrNothing = errors.New("no layer with weights runs")
 
 // Measure finds the times of layers, unchanged and with each change, and yields them as it finds them.
 func Measure(ctx context.Context, m *graph.Model, layers []*weights.Layer, o Options, yield func(*study.SpeedPoints) error) error {
-	release, err := measure.Lease(ctx)
+	release, err := loop.Lease(ctx)
 	if err != nil {
 		return err
 	}
 	defer release()
-	defer measure.Quiet(machine.HeapRoom())()
+	defer loop.Quiet(machine.HeapRoom())()
 	r := &run{m: m, layers: layers, o: &o, ctx: ctx, yield: yield}
 	if r.o.Time == 0 {
 		r.o.Time = UsualTime

@@ -6,14 +6,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/chip"
 	"github.com/opmeter/opmeter/internal/compress/rewrite"
-	"github.com/opmeter/opmeter/internal/compress/weights"
-	"github.com/opmeter/opmeter/internal/engine"
-	"github.com/opmeter/opmeter/internal/feed"
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/operators"
-	"github.com/opmeter/opmeter/internal/read/modelfile"
+	"github.com/opmeter/opmeter/internal/estimate/chip"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/modelfile"
+	"github.com/opmeter/opmeter/internal/model/weights"
+	"github.com/opmeter/opmeter/internal/runtime/engine"
+	"github.com/opmeter/opmeter/internal/runtime/inputs"
+	"github.com/opmeter/opmeter/internal/runtime/operators"
 	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/study"
 )
@@ -24,7 +24,7 @@ func open(t *testing.T, path string) (*graph.Model, []*weights.Layer, Options) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ins, _, err := feed.Inputs(m, feed.Options{})
+	ins, _, err := inputs.Inputs(m, inputs.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestMeasureBodies(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = m.Close() }()
-	ins, _, err := feed.Inputs(m, feed.Options{Shapes: map[string][]int{"input": {1, 512}}})
+	ins, _, err := inputs.Inputs(m, inputs.Options{Shapes: map[string][]int{"input": {1, 512}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/model/graph"
 )
 
 // chain makes a graph of operators that each read the output of the one before.

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/device"
-	"github.com/opmeter/opmeter/internal/join"
+	"github.com/opmeter/opmeter/internal/source/join"
 	"github.com/opmeter/opmeter/profile"
 )
 

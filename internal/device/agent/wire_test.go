@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/base/port"
 	"github.com/opmeter/opmeter/internal/device"
-	"github.com/opmeter/opmeter/internal/port"
 	"github.com/opmeter/opmeter/internal/source"
 	"github.com/opmeter/opmeter/internal/testing/wire"
 	"github.com/opmeter/opmeter/profile"

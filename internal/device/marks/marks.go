@@ -1,6 +1,6 @@
 // Package marks measures applications that tell of their stages while they run
-// (docs/marks.md): a frame is an inference, its stages are the layers. internal/stages has
-// the format, internal/ingest/marks reads files of it whole, with a timeline.
+// (docs/marks.md): a frame is an inference, its stages are the layers. internal/source/stages has
+// the format, internal/record/marks reads files of it whole, with a timeline.
 package marks
 
 import (
@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter/internal/device"
-	"github.com/opmeter/opmeter/internal/stages"
+	"github.com/opmeter/opmeter/internal/source/stages"
 	"github.com/opmeter/opmeter/profile"
 )
 

@@ -1,7 +1,7 @@
 // Package mltk measures models with the firmware of the Silicon Labs MLTK model profiler: it
 // takes the text that a board prints from "Starting Model Profiler" to "done".
 //
-// Source of the format: see internal/ingest/mltk/console, which reads the text.
+// Source of the format: see internal/record/mltk/console, which reads the text.
 package mltk
 
 import (
@@ -13,11 +13,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/base/port"
 	"github.com/opmeter/opmeter/internal/device"
 	"github.com/opmeter/opmeter/internal/device/lines"
-	"github.com/opmeter/opmeter/internal/ingest"
-	"github.com/opmeter/opmeter/internal/ingest/mltk/console"
-	"github.com/opmeter/opmeter/internal/port"
+	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/record/mltk/console"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -309,7 +309,7 @@ func deref(n *int64) int64 {
 }
 
 // describe says what the board runs.
-func (s *session) describe(run *ingest.Run, r *console.Reading) error {
+func (s *session) describe(run *record.Run, r *console.Reading) error {
 	p := run.Profile
 	p.Target = profile.Target{Kind: profile.TargetDevice, Engine: p.Target.Engine, Accelerator: p.Target.Accelerator, ClockHz: p.Target.ClockHz}
 	p.Quantities = append(p.Quantities, foreign(r)...)

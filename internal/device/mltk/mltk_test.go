@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/internal/base/port"
 	"github.com/opmeter/opmeter/internal/device"
 	"github.com/opmeter/opmeter/internal/device/mltk"
-	"github.com/opmeter/opmeter/internal/port"
 	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/internal/testing/mltkdevice"
 	"github.com/opmeter/opmeter/internal/testing/talk"

@@ -3,7 +3,7 @@ package tflm
 import (
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/ingest/tflm"
+	"github.com/opmeter/opmeter/internal/record/tflm"
 )
 
 // inference is one inference as it could be put together.

@@ -3,7 +3,7 @@ package tflm
 import (
 	"math"
 
-	"github.com/opmeter/opmeter/internal/ingest/tflm"
+	"github.com/opmeter/opmeter/internal/record/tflm"
 )
 
 // clock knows between which frequencies the device's clock lies: printed milliseconds are ticks

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/ingest/tflm"
+	"github.com/opmeter/opmeter/internal/record/tflm"
 )
 
 // TestCycle finds what repeats, and not the blocks that repeat within it.

@@ -1,6 +1,6 @@
 // Package tflm measures models whose firmware prints what the profiler of TensorFlow Lite Micro
 // recorded: lines of ticks, a table of events, a table of sums by operator. The lines are read
-// by internal/ingest/tflm, as those of a log are; here they become inferences while they
+// by internal/record/tflm, as those of a log are; here they become inferences while they
 // come.
 package tflm
 
@@ -13,11 +13,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/base/port"
+	"github.com/opmeter/opmeter/internal/base/stats"
 	"github.com/opmeter/opmeter/internal/device"
 	"github.com/opmeter/opmeter/internal/device/lines"
-	"github.com/opmeter/opmeter/internal/ingest/tflm"
-	"github.com/opmeter/opmeter/internal/port"
-	"github.com/opmeter/opmeter/internal/stats"
+	"github.com/opmeter/opmeter/internal/record/tflm"
 	"github.com/opmeter/opmeter/profile"
 )
 

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/base/stats"
 	"github.com/opmeter/opmeter/internal/device"
-	"github.com/opmeter/opmeter/internal/stats"
 	"github.com/opmeter/opmeter/profile"
 )
 

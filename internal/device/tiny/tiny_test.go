@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/base/port"
 	"github.com/opmeter/opmeter/internal/device"
 	"github.com/opmeter/opmeter/internal/device/tiny"
-	"github.com/opmeter/opmeter/internal/port"
 	"github.com/opmeter/opmeter/internal/testing/talk"
 	"github.com/opmeter/opmeter/internal/testing/tinydevice"
 	"github.com/opmeter/opmeter/internal/testing/wire"

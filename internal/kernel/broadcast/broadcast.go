@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/workers"
+	"github.com/opmeter/opmeter/internal/base/workers"
 )
 
 // Walk is a plan for walking up to three operands and a result of row-major

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
 // naive copies one element at a time.

@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
 // Comparisons give 1 where they hold and 0 where they do not.

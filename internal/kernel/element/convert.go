@@ -3,9 +3,9 @@ package element
 import (
 	"math"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/tensor"
-	"github.com/opmeter/opmeter/internal/workers"
+	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
 // Floats rounds integers to float32; dst is as long as src.

@@ -7,9 +7,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/broadcast"
-	"github.com/opmeter/opmeter/internal/tensor"
-	"github.com/opmeter/opmeter/internal/workers"
+	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
 // TestBinary runs every operation with rows, with a standing operand on either

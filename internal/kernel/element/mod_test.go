@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
 // TestRemainder compares with math.Mod, which is exact.

@@ -3,7 +3,7 @@ package move
 import (
 	"unsafe"
 
-	"github.com/opmeter/opmeter/internal/workers"
+	"github.com/opmeter/opmeter/internal/base/workers"
 )
 
 // Blocks selects blocks of Len elements: the output is, for each of Rows rows,

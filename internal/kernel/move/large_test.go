@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/workers"
+	"github.com/opmeter/opmeter/internal/base/workers"
 )
 
 // TestLargePlans copies more than a thread's share between views of all kinds: dense,

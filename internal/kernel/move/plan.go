@@ -4,8 +4,8 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // parallelFrom is the number of bytes side by side that are worth a piece of work: a thread copies some 13 in a nanosecond.

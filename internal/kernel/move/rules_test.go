@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/workers"
+	"github.com/opmeter/opmeter/internal/base/workers"
 )
 
 // Parts are joined along an axis, and come apart as they were.

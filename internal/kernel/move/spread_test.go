@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/workers"
+	"github.com/opmeter/opmeter/internal/base/workers"
 )
 
 // TestSpread copies lines of a few words that fill the destination side by side, and looks at what lies around it.

@@ -3,8 +3,8 @@ package move
 import (
 	"unsafe"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // tile is the edge of the square that a transposition moves at a time, by way

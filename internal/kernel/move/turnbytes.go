@@ -1,8 +1,8 @@
 package move
 
 import (
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Turner exchanges the order of pictures of bytes: [N,C,H,W] and [N,H,W,C].

@@ -11,7 +11,7 @@ import (
 	"sort"
 	"sync"
 
-	"github.com/opmeter/opmeter/internal/workers"
+	"github.com/opmeter/opmeter/internal/base/workers"
 )
 
 // Float is the key of a floating-point number: NaN comes after every number and

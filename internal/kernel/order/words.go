@@ -6,8 +6,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // word is what one looks for in lines of float32: a key of 32 bits, which sorts as [Float] does, and the place below it.

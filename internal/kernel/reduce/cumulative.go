@@ -2,7 +2,7 @@ package reduce
 
 import (
 	"github.com/opmeter/opmeter/internal/kernel/element"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
 // Cumulative makes what writes running sums, or products, along the middle one of three

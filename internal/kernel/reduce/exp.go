@@ -6,7 +6,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
 // ScaledSum stands for s·e^m, so that sums of exponentials neither overflow nor

@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/opmeter/opmeter/internal/kernel/libm"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/libm"
 )
 
 // TestCurves compares whole slices with single values, which plain Go computes, of functions that have its bits. TestSingles has the others.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/vecmath"
+	"github.com/opmeter/opmeter/internal/kernel/vecmath"
 )
 
 // TestSingles holds what stays in float32 against float64, and each place of a slice against the first.

@@ -15,7 +15,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/jsonx"
+	"github.com/opmeter/opmeter/internal/base/jsonx"
 	"github.com/opmeter/opmeter/internal/report/figures"
 	"github.com/opmeter/opmeter/internal/report/spans"
 	"github.com/opmeter/opmeter/internal/report/words"

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/jsonx"
+	"github.com/opmeter/opmeter/internal/base/jsonx"
 	"github.com/opmeter/opmeter/internal/report/spans"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/timeline"

@@ -14,7 +14,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/opmeter/opmeter/internal/jsonx"
+	"github.com/opmeter/opmeter/internal/base/jsonx"
 	"github.com/opmeter/opmeter/profile"
 )
 

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/filelock"
+	"github.com/opmeter/opmeter/internal/base/filelock"
 	"github.com/opmeter/opmeter/profile"
 )
 

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/jsonx"
+	"github.com/opmeter/opmeter/internal/base/jsonx"
 	"github.com/opmeter/opmeter/internal/report/whatif"
 	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"

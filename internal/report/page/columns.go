@@ -3,7 +3,7 @@ package page
 import (
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/columnar"
+	"github.com/opmeter/opmeter/internal/base/columnar"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/timeline"
 )

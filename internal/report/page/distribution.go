@@ -7,7 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/opmeter/opmeter/internal/stats"
+	"github.com/opmeter/opmeter/internal/base/stats"
 )
 
 // sampled says that the page does not hold every sample.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/stats"
+	"github.com/opmeter/opmeter/internal/base/stats"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/timeline"
 )

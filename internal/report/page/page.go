@@ -15,8 +15,8 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
-	"github.com/opmeter/opmeter/internal/columnar"
-	"github.com/opmeter/opmeter/internal/jsonx"
+	"github.com/opmeter/opmeter/internal/base/columnar"
+	"github.com/opmeter/opmeter/internal/base/jsonx"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/study"
 )

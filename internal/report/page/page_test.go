@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/columnar"
+	"github.com/opmeter/opmeter/internal/base/columnar"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/timeline"
 )

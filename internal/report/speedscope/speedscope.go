@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/jsonx"
+	"github.com/opmeter/opmeter/internal/base/jsonx"
 	"github.com/opmeter/opmeter/internal/report/spans"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/timeline"

@@ -5,11 +5,11 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/profile"
-	"github.com/opmeter/opmeter/profile/versus"
+	"github.com/opmeter/opmeter/profile/compare"
 )
 
 // VersusNote says what does not compare well, and for which runs.
-func VersusNote(t *versus.Table, n *versus.Note) string {
+func VersusNote(t *compare.Table, n *compare.Note) string {
 	var names []string
 	for _, k := range n.Runs {
 		if k >= 0 && k < len(t.Runs) {
@@ -18,27 +18,27 @@ func VersusNote(t *versus.Table, n *versus.Note) string {
 	}
 	who, first := strings.Join(names, ", "), t.Runs[0].Name
 	switch n.Code {
-	case versus.OtherModel:
+	case compare.OtherModel:
 		return fmt.Sprintf("%s: another file of a model than that of %s.", who, first)
-	case versus.OtherNodes:
+	case compare.OtherNodes:
 		return fmt.Sprintf("%s: the model has another structure than that of %s, so that operators were joined by name and order.", who, first)
-	case versus.OtherThreads:
+	case compare.OtherThreads:
 		return fmt.Sprintf("%s: another number of threads than %s.", who, first)
-	case versus.OtherBatch:
+	case compare.OtherBatch:
 		return fmt.Sprintf("%s: another batch than %s. Times are of one inference of the whole batch.", who, first)
-	case versus.OtherShapes:
+	case compare.OtherShapes:
 		return fmt.Sprintf("%s: inputs of other shapes than %s.", who, first)
-	case versus.OtherInputs:
+	case compare.OtherInputs:
 		return fmt.Sprintf("%s: other data in the inputs than %s.", who, first)
-	case versus.OtherMachine:
+	case compare.OtherMachine:
 		return fmt.Sprintf("%s: measured on another computer than %s.", who, first)
-	case versus.NotGood:
+	case compare.NotGood:
 		return fmt.Sprintf("%s: a latency whose verdict is less than good; opmeter report says why, of a profile that is saved with -o.", who)
-	case versus.NotWhole:
+	case compare.NotWhole:
 		return fmt.Sprintf("%s: an incomplete profile.", who)
-	case versus.OtherResults:
+	case compare.OtherResults:
 		return fmt.Sprintf("%s: outputs differ by more than rounding explains, or could not be compared: it may not compute the same.", who)
-	case versus.NoLayers:
+	case compare.NoLayers:
 		return fmt.Sprintf("%s: no layer has the figure, so that only totals compare.", who)
 	}
 	return string(n.Code) + ": " + who
@@ -60,13 +60,13 @@ func Outputs(s profile.DifferenceState) string {
 }
 
 // VersusMark is the sign of a verdict in a table.
-func VersusMark(v versus.Verdict) string {
+func VersusMark(v compare.Verdict) string {
 	switch v {
-	case versus.Slower:
+	case compare.Slower:
 		return "▲"
-	case versus.Faster:
+	case compare.Faster:
 		return "▼"
-	case versus.Alike:
+	case compare.Alike:
 		return "="
 	}
 	return "?"

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
 // Tolerances of the ONNX backend test runner.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
 func TestCompare(t *testing.T) {

@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/engine"
-	"github.com/opmeter/opmeter/internal/feed"
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/operators"
-	"github.com/opmeter/opmeter/internal/read/onnx"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/onnx"
+	"github.com/opmeter/opmeter/internal/runtime/engine"
+	"github.com/opmeter/opmeter/internal/runtime/inputs"
+	"github.com/opmeter/opmeter/internal/runtime/operators"
 	"github.com/opmeter/opmeter/internal/testing/conformance"
 	"github.com/opmeter/opmeter/internal/testing/material"
 )
@@ -68,7 +68,7 @@ var errNotFed = errors.New("not fed")
 func fed(t *testing.T, m *graph.Model) (made bool, err error) {
 	t.Helper()
 	const most = 1 << 28
-	ins, src, err := feed.Inputs(m, feed.Options{Seed: 1, MaxBytes: most})
+	ins, src, err := inputs.Inputs(m, inputs.Options{Seed: 1, MaxBytes: most})
 	if err != nil {
 		return false, errNotFed
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/operators"
+	"github.com/opmeter/opmeter/internal/runtime/operators"
 	"github.com/opmeter/opmeter/internal/testing/conformance"
 	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/internal/testing/update"

@@ -7,12 +7,12 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/engine"
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/mapped"
-	"github.com/opmeter/opmeter/internal/operators"
-	"github.com/opmeter/opmeter/internal/read/onnx"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/base/mapped"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/onnx"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/engine"
+	"github.com/opmeter/opmeter/internal/runtime/operators"
 )
 
 // TestShrunkWeights cuts a model file short while a session computes with its

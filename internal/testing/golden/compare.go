@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
 // Hash is the SHA-256 of a tensor's elements in hexadecimal.

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/npy"
-	"github.com/opmeter/opmeter/internal/read/tflite"
-	"github.com/opmeter/opmeter/internal/synth"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/npy"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/model/tflite"
+	"github.com/opmeter/opmeter/internal/runtime/synth"
 	"github.com/opmeter/opmeter/internal/testing/material"
 )
 

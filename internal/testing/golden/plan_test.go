@@ -6,12 +6,12 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/engine"
-	"github.com/opmeter/opmeter/internal/feed"
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/operators"
-	"github.com/opmeter/opmeter/internal/read/modelfile"
-	"github.com/opmeter/opmeter/internal/synth"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/modelfile"
+	"github.com/opmeter/opmeter/internal/runtime/engine"
+	"github.com/opmeter/opmeter/internal/runtime/inputs"
+	"github.com/opmeter/opmeter/internal/runtime/operators"
+	"github.com/opmeter/opmeter/internal/runtime/synth"
 	"github.com/opmeter/opmeter/internal/testing/material"
 )
 
@@ -47,7 +47,7 @@ func TestPlansAgree(t *testing.T) {
 			if m.Close != nil {
 				defer func() { _ = m.Close() }()
 			}
-			o := feed.Options{Seed: 1, Overrides: over[filepath.Base(f)]}
+			o := inputs.Options{Seed: 1, Overrides: over[filepath.Base(f)]}
 			want := outputs(t, m, o, engine.Options{KeepAll: true})
 			for _, e := range []engine.Options{{Exact: true}, {Exact: true, Threads: 3}} {
 				got := outputs(t, m, o, e)
@@ -61,9 +61,9 @@ func TestPlansAgree(t *testing.T) {
 	}
 }
 
-func outputs(t *testing.T, m *graph.Model, f feed.Options, o engine.Options) [][]byte {
+func outputs(t *testing.T, m *graph.Model, f inputs.Options, o engine.Options) [][]byte {
 	t.Helper()
-	in, _, err := feed.Inputs(m, f)
+	in, _, err := inputs.Inputs(m, f)
 	if err != nil {
 		t.Fatal(err)
 	}

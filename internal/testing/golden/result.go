@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/jsonx"
-	"github.com/opmeter/opmeter/internal/npy"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/base/jsonx"
+	"github.com/opmeter/opmeter/internal/model/npy"
+	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
 // Result is what another engine made of a model with the inputs of seed 1.

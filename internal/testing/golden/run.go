@@ -10,12 +10,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/engine"
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/operators"
-	"github.com/opmeter/opmeter/internal/read/tflite"
-	"github.com/opmeter/opmeter/internal/synth"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/model/tflite"
+	"github.com/opmeter/opmeter/internal/runtime/engine"
+	"github.com/opmeter/opmeter/internal/runtime/operators"
+	"github.com/opmeter/opmeter/internal/runtime/synth"
 )
 
 // Run is a model in the engine with all values kept.

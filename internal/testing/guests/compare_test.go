@@ -13,7 +13,7 @@ import (
 	"github.com/opmeter/opmeter/internal/cli"
 	"github.com/opmeter/opmeter/internal/testing/guests"
 	"github.com/opmeter/opmeter/profile"
-	"github.com/opmeter/opmeter/profile/versus"
+	"github.com/opmeter/opmeter/profile/compare"
 )
 
 // compared runs two engines with files of these endings, and returns the folder that they are in.
@@ -70,8 +70,8 @@ func TestComparedInFiles(t *testing.T) {
 	if string(b) != out {
 		t.Error("standard output and the file are two comparisons")
 	}
-	var table versus.Table
-	if err := json.Unmarshal(b, &table); err != nil || table.Schema != versus.SchemaV1 || len(table.Runs) != 2 {
+	var table compare.Table
+	if err := json.Unmarshal(b, &table); err != nil || table.Schema != compare.SchemaV1 || len(table.Runs) != 2 {
 		t.Fatalf("%v: %.300s", err, b)
 	}
 	for i, name := range []string{"opmeter", "onnxruntime"} {

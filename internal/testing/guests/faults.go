@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/guest"
+	"github.com/opmeter/opmeter/internal/external"
 )
 
 // What goes wrong.
@@ -71,7 +71,7 @@ func (f *Fault) happen() error {
 	case Error:
 		return errors.New("the fake engine does not feel like it")
 	case Reject:
-		return guest.Errorf(guest.Rejected, "Fake Engine refuses the model: Relu is not to its liking")
+		return external.Errorf(external.Rejected, "Fake Engine refuses the model: Relu is not to its liking")
 	case Panic:
 		var nothing []int
 		_ = nothing[len(os.Args)]

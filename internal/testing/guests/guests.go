@@ -20,12 +20,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/guest"
-	"github.com/opmeter/opmeter/internal/ingest"
-	"github.com/opmeter/opmeter/internal/join"
-	"github.com/opmeter/opmeter/internal/read/onnx"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/external"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/onnx"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/source/join"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -120,12 +120,12 @@ func header() []byte {
 }
 
 // Opener opens libraries of this package under an engine's name.
-func Opener(engine string) func(library string) (guest.Library, error) {
-	return func(library string) (guest.Library, error) {
+func Opener(engine string) func(library string) (external.Library, error) {
+	return func(library string) (external.Library, error) {
 		text, err := os.ReadFile(library)
 		l := &lib{engine: engine, passed: map[Place]int{}, opened: time.Now()}
 		if err != nil || len(text) < headerBytes || json.Unmarshal(text[headerBytes:], &l.b) != nil {
-			return nil, guest.Errorf(guest.NotLibrary, "%s is no library of %s", library, engine)
+			return nil, external.Errorf(external.NotLibrary, "%s is no library of %s", library, engine)
 		}
 		return l, l.pass(Open)
 	}
@@ -156,29 +156,29 @@ func (l *lib) pass(at Place) error {
 	return nil
 }
 
-func (l *lib) About() guest.About {
+func (l *lib) About() external.About {
 	_ = l.pass(About)
 	version := l.b.Version
 	if version == "" {
 		version = "9.9.9"
 	}
-	return guest.About{
+	return external.About{
 		Engine: l.engine, Title: "Fake Engine", Version: version, Formats: []string{"onnx", "tflite"}, Providers: []string{"FakeProvider"},
-		Options: []guest.OptionInfo{{Key: "speed", Values: "slow, fast", Doc: "does nothing"}}, Gives: []string{"latency_s"},
+		Options: []external.OptionInfo{{Key: "speed", Values: "slow, fast", Doc: "does nothing"}}, Gives: []string{"latency_s"},
 	}
 }
 
-func (l *lib) Load(t *guest.Task) (guest.Session, error) {
+func (l *lib) Load(t *external.Task) (external.Session, error) {
 	for _, o := range t.Options {
 		if o.Key != "speed" {
-			return nil, guest.Errorf(guest.NoOption, "Fake Engine has no option %q: use speed", o.Key)
+			return nil, external.Errorf(external.NoOption, "Fake Engine has no option %q: use speed", o.Key)
 		}
 	}
 	if _, err := os.Stat(t.Model); err != nil {
-		return nil, guest.Errorf(guest.Rejected, "Fake Engine cannot read the model: %v", err)
+		return nil, external.Errorf(external.Rejected, "Fake Engine cannot read the model: %v", err)
 	}
 	if l.b.NoCeilings && strings.HasPrefix(filepath.Base(t.Folder), "ceiling-") {
-		return nil, guest.Errorf(guest.Rejected, "Fake Engine refuses models of ceilings")
+		return nil, external.Errorf(external.Rejected, "Fake Engine refuses models of ceilings")
 	}
 	if err := l.pass(Load); err != nil {
 		return nil, err
@@ -198,7 +198,7 @@ func (l *lib) Load(t *guest.Task) (guest.Session, error) {
 // session computes max(0, x) of float inputs, and hands on others as they are.
 type session struct {
 	lib   *lib
-	task  *guest.Task
+	task  *external.Task
 	first bool
 }
 
@@ -225,11 +225,11 @@ func (s *session) Run() error {
 	return nil
 }
 
-func (s *session) Outputs() ([]guest.Tensor, error) {
+func (s *session) Outputs() ([]external.Tensor, error) {
 	if err := s.lib.pass(Outputs); err != nil {
 		return nil, err
 	}
-	var out []guest.Tensor
+	var out []external.Tensor
 	for i, t := range s.task.Inputs {
 		t.Name, t.Data = fmt.Sprint("y", i), slices.Clone(t.Data)
 		if t.DType == "float32" {
@@ -246,15 +246,15 @@ func (s *session) Outputs() ([]guest.Tensor, error) {
 	return out, nil
 }
 
-func (s *session) Beside() (guest.Session, error) {
+func (s *session) Beside() (external.Session, error) {
 	if err := s.lib.pass(Beside); err != nil {
 		return nil, err
 	}
 	return &session{lib: s.lib, task: s.task}, nil
 }
 
-func (s *session) Facts() guest.Facts {
-	return guest.Facts{Settings: map[string]string{"speed": "slow"}, Notes: []string{"this engine is not real"}}
+func (s *session) Facts() external.Facts {
+	return external.Facts{Settings: map[string]string{"speed": "slow"}, Notes: []string{"this engine is not real"}}
 }
 
 func (s *session) Close() error { return s.lib.pass(Close) }
@@ -262,7 +262,7 @@ func (s *session) Close() error { return s.lib.pass(Close) }
 // profiled has a profiler that tells of one operator.
 type profiled struct {
 	*session
-	tally ingest.Tally
+	tally record.Tally
 	runs  int
 }
 
@@ -295,16 +295,16 @@ func (p *profiled) Room() int {
 }
 
 func (p *profiled) Forget() error {
-	p.tally, p.runs = ingest.Tally{}, 0
+	p.tally, p.runs = record.Tally{}, 0
 	return nil
 }
 
-func (p *profiled) Recorded() (*ingest.Run, error) {
+func (p *profiled) Recorded() (*record.Run, error) {
 	if err := p.lib.pass(Recorded); err != nil {
 		return nil, err
 	}
 	p.runs = 0
-	run := &ingest.Run{
+	run := &record.Run{
 		Profile: &profile.Profile{Layers: []profile.Layer{{Name: "relu", Op: "Relu"}}},
 		Hints:   []join.Hint{{Index: new(int64(0))}},
 	}

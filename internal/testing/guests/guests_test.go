@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter/internal/cli"
-	"github.com/opmeter/opmeter/internal/guest"
+	"github.com/opmeter/opmeter/internal/external"
 	"github.com/opmeter/opmeter/internal/testing/guests"
 	"github.com/opmeter/opmeter/internal/testing/material"
 )
@@ -227,8 +227,8 @@ func TestStarts(t *testing.T) {
 				if n >= starts {
 					return
 				}
-				about, err := guest.Probe(t.Context(), os.Getenv("OPMETER_ENGINE"), "onnxruntime", libs[n%len(libs)])
-				if _, ok := errors.AsType[*guest.Error](err); err != nil && !ok {
+				about, err := external.Probe(t.Context(), os.Getenv("OPMETER_ENGINE"), "onnxruntime", libs[n%len(libs)])
+				if _, ok := errors.AsType[*external.Error](err); err != nil && !ok {
 					t.Errorf("start %d: %v", n, err)
 				}
 				if err == nil && about.Version == "9.9.9" {

@@ -15,7 +15,7 @@ import (
 
 	root "github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/internal/cli"
-	"github.com/opmeter/opmeter/internal/guest"
+	"github.com/opmeter/opmeter/internal/external"
 	"github.com/opmeter/opmeter/internal/testing/guests"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -307,13 +307,13 @@ func TestVersions(t *testing.T) {
 // such a folder stays.
 func TestFolderOfNobody(t *testing.T) {
 	t.Parallel()
-	for name, stays := range map[string]bool{guest.FolderPrefix + "1": false, "home": true} {
+	for name, stays := range map[string]bool{external.FolderPrefix + "1": false, "home": true} {
 		dir := filepath.Join(t.TempDir(), name)
 		if err := os.MkdirAll(filepath.Join(dir, "below"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		c := exec.Command(os.Getenv("OPMETER_ENGINE"))
-		c.Env = append(os.Environ(), guest.FolderVariable+"="+dir)
+		c.Env = append(os.Environ(), external.FolderVariable+"="+dir)
 		if err := c.Run(); err == nil { // its input is empty
 			t.Error("a child without a request is content")
 		}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/guest"
+	"github.com/opmeter/opmeter/internal/external"
 	"github.com/opmeter/opmeter/internal/testing/guests"
 	"github.com/opmeter/opmeter/internal/testing/material"
 )
@@ -29,23 +29,23 @@ func TestNative(t *testing.T) {
 	}
 	for fault, c := range []struct {
 		name string
-		code guest.Code
+		code external.Code
 		text string
 	}{
-		{"has no interface", guest.NotLibrary, "does not give version 16"},
-		{"crashes", guest.Crashed, "SIGSEGV"},
-		{"aborts", guest.Crashed, "SIGABRT"},
-		{"exits", guest.Crashed, "exit status 0"},
-		{"hangs", guest.Silent, "has not come back"},
-		{"gives nothing", guest.NotLibrary, ""},
-		{"has no version", guest.NotLibrary, ""},
-		{"has garbage for a version", guest.NotLibrary, ""},
-		{"is old", guest.TooOld, "1.10.0"},
-		{"kills itself", guest.Killed, ""},
-		{"prints", guest.NotLibrary, "does not give version 16"},
-		{"breaks its stack", guest.Crashed, "SIG"},
-		{"has an instruction that is none", guest.Crashed, "SIGILL"},
-		{"crashes when it is loaded", guest.Crashed, "SIGSEGV"},
+		{"has no interface", external.NotLibrary, "does not give version 16"},
+		{"crashes", external.Crashed, "SIGSEGV"},
+		{"aborts", external.Crashed, "SIGABRT"},
+		{"exits", external.Crashed, "exit status 0"},
+		{"hangs", external.Silent, "has not come back"},
+		{"gives nothing", external.NotLibrary, ""},
+		{"has no version", external.NotLibrary, ""},
+		{"has garbage for a version", external.NotLibrary, ""},
+		{"is old", external.TooOld, "1.10.0"},
+		{"kills itself", external.Killed, ""},
+		{"prints", external.NotLibrary, "does not give version 16"},
+		{"breaks its stack", external.Crashed, "SIG"},
+		{"has an instruction that is none", external.Crashed, "SIGILL"},
+		{"crashes when it is loaded", external.Crashed, "SIGSEGV"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -53,9 +53,9 @@ func TestNative(t *testing.T) {
 			if out, err := exec.Command(cc, "-shared", "-fPIC", "-w", fmt.Sprintf("-DFAULT=%d", fault), "-o", lib, "testdata/hostile.c").CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
-			s := guest.New(guest.Options{Helper: helper, Request: guest.Request{Engine: "onnxruntime", Library: lib}, Silent: 3 * time.Second})
+			s := external.New(external.Options{Helper: helper, Request: external.Request{Engine: "onnxruntime", Library: lib}, Silent: 3 * time.Second})
 			err := s.Run(t.Context(), nil)
-			ge, ok := errors.AsType[*guest.Error](err)
+			ge, ok := errors.AsType[*external.Error](err)
 			if !ok || ge.Code != c.code || !strings.Contains(ge.Text, c.text) || strings.ContainsAny(ge.Text, "\n") {
 				t.Errorf("%v (%+v), want %s with %q", err, ge, c.code, c.text)
 			}
@@ -67,8 +67,8 @@ func TestNative(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = guest.Probe(t.Context(), helper, "onnxruntime", lib)
-		if ge, ok := errors.AsType[*guest.Error](err); !ok || ge.Code != guest.NotLibrary {
+		_, err = external.Probe(t.Context(), helper, "onnxruntime", lib)
+		if ge, ok := errors.AsType[*external.Error](err); !ok || ge.Code != external.NotLibrary {
 			t.Errorf("%v", err)
 		}
 	})

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
 // Within reports whether got is want, or no further from it than abs plus rel times its

@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
 // TestDiffer breaks outputs in the ways in which operators break.

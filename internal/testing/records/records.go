@@ -10,17 +10,17 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/ingest"
+	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/source"
 	"github.com/opmeter/opmeter/profile"
 )
 
 // Files finds the files at paths.
-func Files(t testing.TB, paths ...string) []*ingest.File {
+func Files(t testing.TB, paths ...string) []*record.File {
 	t.Helper()
-	var out []*ingest.File
+	var out []*record.File
 	for _, p := range paths {
-		fs, faults, err := ingest.Find(p)
+		fs, faults, err := record.Find(p)
 		if err != nil || len(faults) > 0 {
 			t.Fatal(err, faults)
 		}
@@ -30,7 +30,7 @@ func Files(t testing.TB, paths ...string) []*ingest.File {
 }
 
 // Read reads files with a format and collects the runs.
-func Read(t testing.TB, f *ingest.Format, files []*ingest.File, o ingest.Options) []*profile.Profile {
+func Read(t testing.TB, f *record.Format, files []*record.File, o record.Options) []*profile.Profile {
 	t.Helper()
 	out, err := Try(t, f, files, o)
 	if err != nil {
@@ -40,14 +40,14 @@ func Read(t testing.TB, f *ingest.Format, files []*ingest.File, o ingest.Options
 }
 
 // Try is Read with the error of the reader.
-func Try(t testing.TB, f *ingest.Format, files []*ingest.File, o ingest.Options) ([]*profile.Profile, error) {
+func Try(t testing.TB, f *record.Format, files []*record.File, o record.Options) ([]*profile.Profile, error) {
 	t.Helper()
 	for _, file := range files {
-		if f.Match(file) == ingest.No {
+		if f.Match(file) == record.No {
 			t.Errorf("%s is not recognised as %s", file.Path, f.Name)
 		}
 	}
-	runs, err := f.Read(context.Background(), &ingest.Input{Files: files, Options: o})
+	runs, err := f.Read(context.Background(), &record.Input{Files: files, Options: o})
 	out := make([]*profile.Profile, len(runs))
 	for i, r := range runs {
 		out[i] = Collect(t, r)
@@ -56,7 +56,7 @@ func Try(t testing.TB, f *ingest.Format, files []*ingest.File, o ingest.Options)
 }
 
 // Collect makes the profile of a run and checks it: it is valid, and hints are as many as layers.
-func Collect(t testing.TB, r *ingest.Run) *profile.Profile {
+func Collect(t testing.TB, r *record.Run) *profile.Profile {
 	t.Helper()
 	if n := len(r.Hints); n != 0 && n != len(r.Profile.Layers) {
 		t.Errorf("%d hints of %d layers", n, len(r.Profile.Layers))
@@ -73,11 +73,11 @@ func Collect(t testing.TB, r *ingest.Run) *profile.Profile {
 
 // Fuzz reads a text as a file with a format, whether it is recognised or not: what
 // comes out must be valid profiles.
-func Fuzz(t *testing.T, f *ingest.Format, name string, data []byte) {
+func Fuzz(t *testing.T, f *record.Format, name string, data []byte) {
 	t.Helper()
-	file := ingest.Bytes(name, data)
+	file := record.Bytes(name, data)
 	f.Match(file)
-	runs, _ := f.Read(context.Background(), &ingest.Input{Files: []*ingest.File{file}, Options: ingest.Options{Clocks: map[string]float64{"": 1e8}}})
+	runs, _ := f.Read(context.Background(), &record.Input{Files: []*record.File{file}, Options: record.Options{Clocks: map[string]float64{"": 1e8}}})
 	for _, r := range runs {
 		Collect(t, r)
 	}

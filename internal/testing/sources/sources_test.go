@@ -12,12 +12,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/opmeter/opmeter/internal/chip"
 	"github.com/opmeter/opmeter/internal/estimate"
-	"github.com/opmeter/opmeter/internal/feed"
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/host"
-	"github.com/opmeter/opmeter/internal/read/modelfile"
+	"github.com/opmeter/opmeter/internal/estimate/chip"
+	"github.com/opmeter/opmeter/internal/measure/host"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/modelfile"
+	"github.com/opmeter/opmeter/internal/runtime/inputs"
 	"github.com/opmeter/opmeter/internal/source"
 	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/profile"
@@ -113,7 +113,7 @@ func TestDescriptions(t *testing.T) {
 			t.Logf("%s: not described: %v", filepath.Base(path), err)
 			return
 		}
-		ready, err := estimate.Prepare(m, feed.Options{}, nil)
+		ready, err := estimate.Prepare(m, inputs.Options{}, nil)
 		if err != nil {
 			t.Errorf("%s: %v", path, err)
 			return
@@ -183,7 +183,7 @@ func TestResults(t *testing.T) {
 
 func prepared(t *testing.T, m *graph.Model) *estimate.Model {
 	t.Helper()
-	p, err := estimate.Prepare(m, feed.Options{}, nil)
+	p, err := estimate.Prepare(m, inputs.Options{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,8 +3,8 @@ package tpurecords
 import (
 	"math/rand/v2"
 
-	"github.com/opmeter/opmeter/internal/ingest/tpu/block"
-	"github.com/opmeter/opmeter/internal/ingest/tpu/command"
+	"github.com/opmeter/opmeter/internal/record/tpu/block"
+	"github.com/opmeter/opmeter/internal/record/tpu/command"
 )
 
 // Types of commands.

@@ -3,7 +3,7 @@ package tpurecords
 import (
 	"fmt"
 
-	"github.com/opmeter/opmeter/internal/ingest/tpu/command"
+	"github.com/opmeter/opmeter/internal/record/tpu/command"
 )
 
 // log is global.profile.

@@ -9,8 +9,8 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"github.com/opmeter/opmeter/internal/ingest/tpu/block"
-	"github.com/opmeter/opmeter/internal/ingest/tpu/command"
+	"github.com/opmeter/opmeter/internal/record/tpu/block"
+	"github.com/opmeter/opmeter/internal/record/tpu/command"
 )
 
 // Options says what is made. The zero value is a small program of BM1684X.

@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/chip/cortexm"
-	"github.com/opmeter/opmeter/internal/chip/fit"
-	"github.com/opmeter/opmeter/internal/read/modelfile"
+	"github.com/opmeter/opmeter/internal/estimate/cortexm"
+	"github.com/opmeter/opmeter/internal/estimate/fit"
+	"github.com/opmeter/opmeter/internal/model/modelfile"
 )
 
 // Load reads measurements of whole models. Model files are looked for relative to

@@ -3,7 +3,7 @@ package study_test
 import (
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/chip/cortexm"
+	"github.com/opmeter/opmeter/internal/estimate/cortexm"
 	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/tools/chips/study"
 )

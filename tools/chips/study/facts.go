@@ -1,7 +1,7 @@
 package study
 
 import (
-	"github.com/opmeter/opmeter/internal/chip"
+	"github.com/opmeter/opmeter/internal/estimate/chip"
 )
 
 // chip is what is known of a target apart from what is fitted.

@@ -4,8 +4,8 @@ import (
 	"math"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/chip/cortexm"
-	"github.com/opmeter/opmeter/internal/chip/fit"
+	"github.com/opmeter/opmeter/internal/estimate/cortexm"
+	"github.com/opmeter/opmeter/internal/estimate/fit"
 )
 
 // measured returns measurements of networks on a core whose kernels cost truth, a factor

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	c "github.com/opmeter/opmeter/internal/chip/cortexm"
-	"github.com/opmeter/opmeter/internal/chip/fit"
+	c "github.com/opmeter/opmeter/internal/estimate/cortexm"
+	"github.com/opmeter/opmeter/internal/estimate/fit"
 )
 
 // floatMeasurement reads a row of a network in floating point.

@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/chip/cortexm"
-	"github.com/opmeter/opmeter/internal/chip/fit"
-	"github.com/opmeter/opmeter/internal/read/modelfile"
+	"github.com/opmeter/opmeter/internal/estimate/cortexm"
+	"github.com/opmeter/opmeter/internal/estimate/fit"
+	"github.com/opmeter/opmeter/internal/model/modelfile"
 )
 
 // loadLayers reads measurements of single layers and kernels. Models gives the

@@ -10,11 +10,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/chip"
-	"github.com/opmeter/opmeter/internal/chip/fit"
-	"github.com/opmeter/opmeter/internal/chip/mvp"
-	"github.com/opmeter/opmeter/internal/read/modelfile"
-	"github.com/opmeter/opmeter/internal/stats"
+	"github.com/opmeter/opmeter/internal/base/stats"
+	"github.com/opmeter/opmeter/internal/estimate/chip"
+	"github.com/opmeter/opmeter/internal/estimate/fit"
+	"github.com/opmeter/opmeter/internal/estimate/mvp"
+	"github.com/opmeter/opmeter/internal/model/modelfile"
 )
 
 // MVPTable is a published table of layers measured on a device with MVP.

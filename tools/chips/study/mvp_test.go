@@ -6,7 +6,7 @@ import (
 	"sort"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/chip"
+	"github.com/opmeter/opmeter/internal/estimate/chip"
 	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/tools/chips/study"
 )

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	c "github.com/opmeter/opmeter/internal/chip/cortexm"
-	"github.com/opmeter/opmeter/internal/chip/fit"
+	c "github.com/opmeter/opmeter/internal/estimate/cortexm"
+	"github.com/opmeter/opmeter/internal/estimate/fit"
 )
 
 // known builds the work of networks that are described in the literature well

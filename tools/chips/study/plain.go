@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/chip/cortexm"
-	"github.com/opmeter/opmeter/internal/chip/fit"
-	"github.com/opmeter/opmeter/internal/stats"
+	"github.com/opmeter/opmeter/internal/base/stats"
+	"github.com/opmeter/opmeter/internal/estimate/cortexm"
+	"github.com/opmeter/opmeter/internal/estimate/fit"
 )
 
 // Plain is what operators without an optimised kernel cost: cycles per element (or

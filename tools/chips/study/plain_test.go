@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/chip/cortexm"
+	"github.com/opmeter/opmeter/internal/estimate/cortexm"
 	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/tools/chips/study"
 )

@@ -7,11 +7,11 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/chip"
-	"github.com/opmeter/opmeter/internal/chip/cortexm"
-	"github.com/opmeter/opmeter/internal/chip/fit"
-	"github.com/opmeter/opmeter/internal/chip/tflm"
-	"github.com/opmeter/opmeter/internal/stats"
+	"github.com/opmeter/opmeter/internal/base/stats"
+	"github.com/opmeter/opmeter/internal/estimate/chip"
+	"github.com/opmeter/opmeter/internal/estimate/cortexm"
+	"github.com/opmeter/opmeter/internal/estimate/fit"
+	"github.com/opmeter/opmeter/internal/estimate/tflm"
 )
 
 // runtimeOf says how a family in an era is called in target files.

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/chip"
-	"github.com/opmeter/opmeter/internal/chip/fit"
+	"github.com/opmeter/opmeter/internal/estimate/chip"
+	"github.com/opmeter/opmeter/internal/estimate/fit"
 )
 
 // WriteRuntime puts a runtime into the text of a target file that is otherwise written

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/chip/cortexm"
-	"github.com/opmeter/opmeter/internal/chip/fit"
+	"github.com/opmeter/opmeter/internal/estimate/cortexm"
+	"github.com/opmeter/opmeter/internal/estimate/fit"
 )
 
 // networks of the whole-model measurements, in order.

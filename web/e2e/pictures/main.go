@@ -20,8 +20,8 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter/internal/cli"
-	"github.com/opmeter/opmeter/internal/npy"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/model/npy"
+	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/web/e2e/browser"
 )

@@ -1,4 +1,4 @@
-// Statistics of samples: what internal/stats computes for a metric, and what a
+// Statistics of samples: what internal/base/stats computes for a metric, and what a
 // picture of the samples needs.
 import type { Column } from "../data/profile";
 import { percent } from "../figures/format";

@@ -4,7 +4,7 @@
 import type { Study } from "../study/types";
 import type { Column, Profile, Quantity } from "./profile";
 
-/** How a column stands in the binary part; internal/columnar has the
+/** How a column stands in the binary part; internal/base/columnar has the
  * other side. Columns follow one another in the order of the list. */
 interface ColumnRef {
   /** Where it belongs, such as ["profile", "timeline", "lanes", 0, "starts_s"]. */

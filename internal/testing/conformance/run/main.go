@@ -13,7 +13,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/operators"
+	"github.com/opmeter/opmeter/internal/runtime/operators"
 	"github.com/opmeter/opmeter/internal/testing/conformance"
 )
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/opmeter/opmeter/internal/guest/child"
+	"github.com/opmeter/opmeter/internal/external/child"
 	"github.com/opmeter/opmeter/internal/testing/guests"
 )
 

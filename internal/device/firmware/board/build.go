@@ -1,0 +1,270 @@
+package board
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/opmeter/opmeter/internal/base/infile"
+)
+
+// MissingError tells that a program that is needed is not installed.
+type MissingError struct {
+	Program string // such as arm-none-eabi-gcc
+	Advice  string // how to get it
+}
+
+func (e *MissingError) Error() string { return e.Program + " was not found: " + e.Advice }
+
+// Advice for the two programs of others.
+const (
+	compilerName   = "arm-none-eabi-gcc"
+	compilerAdvice = "install it (Debian and Ubuntu: gcc-arm-none-eabi libnewlib-arm-none-eabi; macOS: gcc-arm-embedded; Windows: the Arm GNU Toolchain) or name it with --gcc"
+	emulatorName   = "qemu-system-arm"
+	emulatorAdvice = "install it (Debian and Ubuntu: qemu-system-arm; macOS and Windows: qemu)"
+)
+
+// BuildError is what a compiler or linker had to say, or what does not fit.
+type BuildError struct {
+	What   string // one line
+	Output string // of the program, cut
+}
+
+func (e *BuildError) Error() string {
+	if e.Output == "" {
+		return e.What
+	}
+	return e.What + ": " + e.Output
+}
+
+// Options of [Build].
+type Options struct {
+	// GCC is the compiler, "" for arm-none-eabi-gcc in the PATH.
+	GCC string
+	// Flags are added to the board's, for tests.
+	Flags []string
+}
+
+// Built is a program that was built.
+type Built struct {
+	ELF  string // path of the file
+	Uses []Use  // of the board's memories, in their order
+}
+
+// Use says how much of a memory a program takes, in bytes.
+type Use struct {
+	Memory     string
+	Used, Size int64
+}
+
+// Fits checks before a build that what is known of a model fits: bytes of weights and
+// of the arena. What the code takes is known only to the linker.
+func (b *Board) Fits(weights, arena int64) error {
+	for _, m := range b.Memories {
+		var need int64
+		var parts []string
+		for _, r := range m.Holds {
+			n := map[string]int64{"weights": weights, "arena": arena, "stack": int64(b.Stack) + handlerStack}[r]
+			if n > 0 {
+				need += n
+				parts = append(parts, fmt.Sprintf("%s %d", r, n))
+			}
+		}
+		if need > int64(m.Size) {
+			return &BuildError{What: fmt.Sprintf("the model does not fit %s: its memory %s has %d bytes, needed are at least %d (%s)",
+				b.Name, m.Name, m.Size, need, strings.Join(parts, ", "))}
+		}
+	}
+	return nil
+}
+
+// Build builds the project in a folder, with the same commands as its Makefile. The
+// compiler's warnings are errors: the files are ours.
+func Build(ctx context.Context, b *Board, dir string, files map[string][]byte, o Options) (*Built, error) {
+	gcc := cmp.Or(o.GCC, compilerName)
+	found, err := exec.LookPath(gcc)
+	if err != nil {
+		return nil, &MissingError{Program: gcc, Advice: compilerAdvice}
+	}
+	if gcc, err = filepath.Abs(found); err != nil {
+		return nil, err
+	}
+	list := sources(files)
+	flags := slices.Concat(b.flagList(), []string{"-Werror"}, o.Flags)
+	if err := compile(ctx, gcc, dir, flags, list); err != nil {
+		return nil, err
+	}
+	link, libs := b.linkFlags()
+	args := slices.Concat(flags, link, []string{"-o", elfFile})
+	for _, f := range list {
+		args = append(args, objectOf(f))
+	}
+	if err := run(ctx, dir, gcc, append(args, libs...)); err != nil {
+		return nil, b.overflow(err)
+	}
+	uses, err := b.uses(filepath.Join(dir, elfFile))
+	if err != nil {
+		return nil, err
+	}
+	return &Built{ELF: filepath.Join(dir, elfFile), Uses: uses}, nil
+}
+
+// compile makes the objects, several at a time; the first fault ends it.
+func compile(ctx context.Context, gcc, dir string, flags, list []string) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wait sync.WaitGroup
+	turns := make(chan struct{}, max(runtime.GOMAXPROCS(0), 1))
+	for _, f := range list {
+		turns <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-turns }()
+			if ctx.Err() != nil {
+				return
+			}
+			if err := run(ctx, dir, gcc, append(slices.Clone(flags), "-c", "-o", objectOf(f), f)); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	wait.Wait()
+	return context.Cause(ctx)
+}
+
+// run runs the compiler in a folder; what it says becomes the error.
+func run(ctx context.Context, dir, gcc string, args []string) error {
+	c := exec.CommandContext(ctx, gcc, args...)
+	c.Dir = dir
+	c.Env = append(os.Environ(), "LC_ALL=C")
+	var said bytes.Buffer
+	c.Stdout, c.Stderr = &said, &said
+	err := c.Run()
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if _, ok := errors.AsType[*exec.ExitError](err); !ok {
+		return &BuildError{What: filepath.Base(gcc) + " does not run", Output: err.Error()}
+	}
+	text := said.String()
+	const most = 4000
+	if len(text) > most {
+		text = text[:most] + " …"
+	}
+	return &BuildError{What: filepath.Base(gcc) + " failed", Output: text}
+}
+
+// overflowed is how GNU ld tells that a memory is too small.
+var overflowed = regexp.MustCompile("region `([a-z0-9_]+)' overflowed by ([0-9]+) bytes")
+
+// overflow makes numbers of the linker's complaint that a memory is too small.
+func (b *Board) overflow(err error) error {
+	e, ok := errors.AsType[*BuildError](err)
+	if !ok {
+		return err
+	}
+	var parts []string
+	for _, m := range overflowed.FindAllStringSubmatch(e.Output, 16) {
+		over, bad := strconv.ParseInt(m[2], 10, 64)
+		for _, mem := range b.Memories {
+			if bad == nil && mem.Name == m[1] {
+				part := fmt.Sprintf("its memory %s has %d bytes, needed are %d", mem.Name, mem.Size, int64(mem.Size)+over)
+				if !slices.Contains(parts, part) {
+					parts = append(parts, part)
+				}
+			}
+		}
+	}
+	if parts == nil {
+		return err
+	}
+	return &BuildError{What: "the model does not fit " + b.Name + ": " + strings.Join(parts, "; ")}
+}
+
+// uses reads how much of each memory the sections of a program take: what lies there
+// while it runs, and the first values of variables where they are kept.
+func (b *Board) uses(path string) ([]Use, error) {
+	f, err := elf.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	defer func() { _ = f.Close() }()
+	all := make([]Use, len(b.Memories))
+	for i, m := range b.Memories {
+		all[i] = Use{Memory: m.Name, Size: int64(m.Size)}
+		for _, s := range f.Sections {
+			if s.Flags&elf.SHF_ALLOC != 0 && m.has(s.Addr) {
+				all[i].Used = max(all[i].Used, int64(s.Addr+s.Size)-int64(m.Origin))
+			}
+		}
+		for _, p := range f.Progs {
+			if p.Type == elf.PT_LOAD && p.Filesz > 0 && m.has(p.Paddr) {
+				all[i].Used = max(all[i].Used, int64(p.Paddr+p.Filesz)-int64(m.Origin))
+			}
+		}
+	}
+	return all, nil
+}
+
+func (m *Memory) has(address uint64) bool {
+	return address >= uint64(m.Origin) && address < uint64(m.Origin)+uint64(m.Size)
+}
+
+// Emulate returns the command line that runs a program on the emulated board, with the
+// UART on its standard output: a *MissingError where QEMU is not installed.
+func (b *Board) Emulate(elfPath string) ([]string, error) {
+	if b.Emulator == nil {
+		return nil, fmt.Errorf("%s has no emulator; flash the program and name the board's port", b.Name)
+	}
+	if _, err := exec.LookPath(emulatorName); err != nil {
+		return nil, &MissingError{Program: emulatorName, Advice: emulatorAdvice}
+	}
+	return b.emulatorArgs(elfPath), nil
+}
+
+// Command joins a command line for a port "exec:": words in single quotes where a space or
+// another sign of a shell is in them.
+func Command(args []string) string {
+	words := make([]string, len(args))
+	for i, a := range args {
+		words[i] = a
+		if a == "" || strings.Trim(a, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=+,.:/@%") != "" {
+			words[i] = "'" + strings.ReplaceAll(a, "'", `'"'"'`) + "'"
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// Checked refuses a file that is no program for the board.
+func (b *Board) Checked(path string) error {
+	file, _, err := infile.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	f, err := elf.NewFile(file)
+	if err != nil || f.Machine != elf.EM_ARM || f.Class != elf.ELFCLASS32 {
+		return fmt.Errorf("%s: is no program for Arm; expected what opmeter device firmware --build writes", path)
+	}
+	for _, p := range f.Progs {
+		there := func(m Memory) bool { return m.has(p.Paddr) }
+		if p.Type == elf.PT_LOAD && p.Filesz > 0 && !slices.ContainsFunc(b.Memories, there) {
+			return fmt.Errorf("%s: is a program for another board: %s has no memory at 0x%08x", path, b.Name, p.Paddr)
+		}
+	}
+	return nil
+}

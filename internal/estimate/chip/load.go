@@ -1,0 +1,234 @@
+package chip
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/base/infile"
+)
+
+// Set is a list of targets, ordered by id. Shipped ones are read when they are asked
+// for.
+type Set struct {
+	own    map[string]*Target // from the user's folder
+	faulty map[string]error   // of ids whose files there cannot be used
+}
+
+// Load returns the targets of the binary with those of the folder dir added; a
+// file there replaces a shipped target of the same id. Dir "" adds none. Faulty
+// files are left out: the set holds the rest, and the error names them all. A shipped
+// target does not stand in for a faulty file of its id.
+func Load(dir string) (*Set, error) {
+	s := &Set{own: map[string]*Target{}, faulty: map[string]error{}}
+	if dir == "" {
+		return s, nil
+	}
+	info, err := os.Stat(dir)
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return nil, &FileError{File: dir, Text: e.Err.Error(), Err: e.Err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return nil, &FileError{File: dir, Text: "is not a folder of target files"}
+	}
+	return s, s.readAll(dir)
+}
+
+// maxFile bounds a target file, in bytes: real ones have some kilobytes.
+const maxFile = 4 << 20
+
+// readAll adds the targets of a folder.
+func (s *Set) readAll(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	b := &bases{dir: dir, open: map[string]bool{}}
+	for _, e := range entries {
+		ext := filepath.Ext(e.Name())
+		if e.IsDir() || ext != ".yaml" && ext != ".yml" {
+			continue
+		}
+		t, err := b.read(e.Name())
+		if err == nil {
+			if first := s.own[t.ID]; first != nil {
+				err = &FileError{File: t.File, Line: 1, Key: "id", Text: fmt.Sprintf("is %q, which %s has already; expected one file for each id", t.ID, first.File)}
+			}
+		}
+		if err != nil {
+			errs = append(errs, err)
+			s.faulty[strings.ToLower(strings.TrimSuffix(e.Name(), ext))] = err
+			continue
+		}
+		s.own[t.ID] = t
+	}
+	for id := range s.faulty {
+		delete(s.own, id) // of two files of one id neither is meant more
+	}
+	return errors.Join(errs...)
+}
+
+// bases reads target files of a folder that may inherit from each other, and from
+// those of the binary.
+type bases struct {
+	dir  string
+	open map[string]bool // files that are being read
+}
+
+func (b *bases) read(name string) (*Target, error) {
+	file := filepath.Join(b.dir, name)
+	text, err := infile.Read(file, maxFile)
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return nil, &FileError{File: file, Text: e.Err.Error(), Err: e.Err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	b.open[name] = true
+	defer delete(b.open, name)
+	return parse(text, file, func(id string) (*Target, error) { return b.find(id, name) })
+}
+
+// find returns the target of an id, the one of the folder before the one of the binary:
+// but a file that has the id of what it inherits from means the latter.
+func (b *bases) find(id, asking string) (*Target, error) {
+	for _, ext := range []string{".yaml", ".yml"} {
+		name := id + ext
+		if name == asking || filepath.Base(name) != name {
+			continue // a path is no id
+		}
+		if _, err := os.Stat(filepath.Join(b.dir, name)); err != nil {
+			continue
+		}
+		if b.open[name] {
+			return nil, fmt.Errorf("%s inherits from itself", id)
+		}
+		return b.read(name)
+	}
+	return shippedTarget(id)
+}
+
+// ids lists all targets in order.
+func (s *Set) ids() []string {
+	ids := slices.Collect(maps.Keys(s.own))
+	ids = slices.AppendSeq(ids, maps.Keys(shipped()))
+	ids = slices.DeleteFunc(ids, func(id string) bool { return s.faulty[id] != nil })
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// get finds one target.
+func (s *Set) get(id string) (*Target, error) {
+	if t := s.own[id]; t != nil {
+		return t, nil
+	}
+	return shipped()[id]()
+}
+
+// List returns all targets, ordered by id.
+func (s *Set) List() []*Target {
+	var list []*Target
+	for _, id := range s.ids() {
+		// Shipped targets can be read: a test reads them all.
+		if t, err := s.get(id); err == nil {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// UnknownError is the error for an id that no target has.
+type UnknownError struct {
+	ID      string
+	Nearest []string // ids that look alike, best first
+}
+
+func (e *UnknownError) Error() string {
+	s := fmt.Sprintf("no target %q", e.ID)
+	if len(e.Nearest) > 0 {
+		s += "; did you mean " + strings.Join(e.Nearest, " or ") + "?"
+	}
+	return s
+}
+
+// Find returns the target with an id; case does not matter. Where a file of that id is
+// faulty, the error is its fault, otherwise an [UnknownError].
+func (s *Set) Find(id string) (*Target, error) {
+	// Arm writes Cortex-M0+; a plus sign does not suit file names.
+	id = strings.ReplaceAll(strings.ToLower(id), "+", "plus")
+	if err := s.faulty[id]; err != nil {
+		return nil, err
+	}
+	ids := s.ids()
+	if slices.Contains(ids, id) {
+		return s.get(id)
+	}
+	type near struct {
+		id   string
+		cost int
+	}
+	var list []near
+	for _, other := range ids {
+		if id == "" {
+			break // looks like everything
+		}
+		c := distance(id, other)
+		if strings.HasPrefix(other, id) || strings.Contains(other, id) && len(id) >= 3 {
+			c = 0
+		}
+		if c <= max(2, len(id)/3) {
+			list = append(list, near{other, c})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b near) int { return a.cost - b.cost })
+	err := &UnknownError{ID: id}
+	for _, n := range list[:min(len(list), 3)] {
+		err.Nearest = append(err.Nearest, n.id)
+	}
+	return nil, err
+}
+
+// nearest is the word of list that looks most like s, "" when none does.
+func nearest(s string, list []string) string {
+	best, cost := "", max(1, len(s)/2)+1
+	for _, w := range list {
+		if c := distance(s, w); c < cost {
+			best, cost = w, c
+		}
+	}
+	return best
+}
+
+// distance is the number of insertions, removals, replacements and swaps of
+// neighbours that make b of a.
+func distance(a, b string) int {
+	prev2, prev := make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range prev {
+		prev[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		cur := make([]int, len(b)+1)
+		cur[0] = i
+		for j := 1; j <= len(b); j++ {
+			c := 1
+			if a[i-1] == b[j-1] {
+				c = 0
+			}
+			cur[j] = min(prev[j]+1, cur[j-1]+1, prev[j-1]+c)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				cur[j] = min(cur[j], prev2[j-2]+1)
+			}
+		}
+		prev2, prev = prev, cur
+	}
+	return prev[len(b)]
+}

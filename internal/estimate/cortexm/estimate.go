@@ -1,0 +1,358 @@
+package cortexm
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/opmeter/opmeter/internal/estimate/chip"
+	"github.com/opmeter/opmeter/internal/model/graph"
+)
+
+// Model is the structural cycle model.
+type Model struct{}
+
+var _ chip.CycleModel = Model{}
+
+// Costs implements [chip.CycleModel].
+func (Model) Costs(m *graph.Model, g *graph.Graph, t *chip.Target, rt *chip.Runtime, opt chip.Options) (*chip.Costs, error) {
+	e, err := NewEstimator(t, rt, opt.Build)
+	if err != nil {
+		return nil, fmt.Errorf("target %s, runtime %s: %w", t.ID, rt.Name, err)
+	}
+	layers := Layers(m, g, e.kernels)
+	method := "structural model, " + rt.Name
+	if opt.Build != "" {
+		method += ", built " + opt.Build
+	}
+	costs := &chip.Costs{Layers: make([]chip.LayerCost, len(layers)), Method: method}
+	sum := &parts{e: e}
+	missing := 0
+	for i := range layers {
+		l := &layers[i]
+		costs.Layers[i] = e.Layer(l, g.Nodes[i].Key())
+		if costs.Layers[i].Missing != nil {
+			missing++
+			continue
+		}
+		sum.add(l)
+	}
+	if missing == len(layers) {
+		return costs, nil
+	}
+	// The call itself is charged to the first layer that has a figure.
+	for i := range costs.Layers {
+		if c := &costs.Layers[i]; c.Missing == nil {
+			low, high := math.Exp(-e.single), math.Exp(e.single)
+			if v := c.CPU.Value; v > 0 {
+				low, high = c.CPU.Low/v, c.CPU.High/v
+			}
+			c.CPU = chip.Scaled(c.CPU.Value+sum.call(), low, high)
+			c.Latency = c.CPU
+			break
+		}
+	}
+	costs.CPU, costs.Remarks = sum.total()
+	costs.Latency = costs.CPU
+	costs.Energy = t.Energy.Inference(costs.CPU)
+	return costs, nil
+}
+
+// figures has what is known of the kernels of one class of types. Widths are half-widths
+// of bands in logarithms.
+type figures struct {
+	coef, half          Vector      // half of a single layer, by term
+	near, far, overhead float64     // of all kernels of the class together
+	level               [Terms]bool // terms whose error is that of the class
+	from                string      // where figures come from, "" for those of int8
+}
+
+// Estimator has the figures of one runtime on one target.
+type Estimator struct {
+	t       *chip.Target
+	rt      *chip.Runtime
+	kernels Kernels
+	by      [types]figures
+	single  float64
+	seen    []Vector
+	pruned  bool
+	slow    memory
+}
+
+// NewEstimator reads the figures of a runtime that is built in a way that it knows, ""
+// for the usual one.
+func NewEstimator(t *chip.Target, rt *chip.Runtime, build string) (*Estimator, error) {
+	coef, err := Coefficients(rt)
+	if err != nil {
+		return nil, err
+	}
+	f := rt.Cortexm
+	e := &Estimator{t: t, rt: rt, kernels: Kernels{f.Family, f.Tier}, pruned: f.Pruned, single: f.Integer.Layer, slow: slowMemory(t)}
+	for _, m := range f.Seen {
+		e.seen = append(e.seen, Vector(m))
+	}
+	whole := figures{coef: coef, near: f.Integer.Near, far: f.Integer.Far, overhead: f.Integer.Overhead}
+	for k, own := range f.Integer.Bands {
+		whole.half[k], whole.level[k] = e.single, own == 0
+		if own != 0 {
+			whole.half[k] = own
+		}
+	}
+	e.by[Int8] = whole
+	e.by[Int16], e.by[Float] = e.typed(f.Int16), e.typed(f.Float)
+	if f.Int16 == nil {
+		// Those of int8 with the error of another type added.
+		e.by[Int16] = whole
+		e.by[Int16].near, e.by[Int16].far = math.Hypot(whole.near, otherType), math.Hypot(whole.far, otherType)
+	}
+	if b := rt.Build(build); b != nil {
+		e.built(b)
+	}
+	return e, nil
+}
+
+// otherType is the half-width for taking the figures of 8-bit integers for kernels with
+// 16-bit activations: on Cortex-M4 with CMSIS-NN they differ by up to 1.35, on cores
+// without such kernels more.
+const otherType = 0.5
+
+// typed reads the figures of a class of types other than 8-bit integers.
+func (e *Estimator) typed(f *chip.Typed) (out figures) {
+	if f == nil {
+		return out
+	}
+	whole := e.by[Int8]
+	out = figures{coef: Vector(f.Cycles), near: f.Near, far: f.Near, overhead: f.Overhead, from: f.From}
+	for k, name := range Names {
+		out.half[k] = f.Far
+		switch own := e.rt.Cortexm.Integer.Bands[k]; {
+		case f.Has(name):
+			out.half[k], out.level[k] = f.Near, true
+		case own != 0:
+			out.half[k] = math.Hypot(f.Near, own)
+		}
+	}
+	for _, k := range []int{Call, Op} {
+		out.level[k], out.half[k] = true, e.single
+		if out.coef[k] == 0 {
+			out.coef[k] = whole.coef[k]
+		}
+	}
+	return out
+}
+
+// built applies what a way of building changes.
+func (e *Estimator) built(b *chip.Build) {
+	wide := &b.Int16
+	if *wide == (chip.Terms{}) {
+		wide = &b.Integer
+	}
+	for t, factors := range [types]*chip.Terms{&b.Integer, wide, &b.Float} {
+		f, changed := &e.by[t], false
+		for k, factor := range factors {
+			if factor != 0 {
+				f.coef[k] *= factor
+				changed = true
+			}
+		}
+		if !changed {
+			continue
+		}
+		f.near, f.far = math.Hypot(f.near, b.Band), math.Hypot(f.far, b.Band)
+		for k := range f.half {
+			f.half[k] = math.Hypot(f.half[k], b.Band)
+		}
+	}
+}
+
+// work of a layer, as the runtime does it.
+func (e *Estimator) work(l *Layer) Vector {
+	if e.pruned {
+		return l.Live
+	}
+	return l.Work
+}
+
+// Layer estimates one layer; op names the operator in reasons.
+func (e *Estimator) Layer(l *Layer, op string) chip.LayerCost {
+	out := chip.LayerCost{Simulated: -1, Kernel: l.Kernel, Missing: l.Missing}
+	if out.Missing != nil {
+		return out
+	}
+	work, f := e.work(l), &e.by[l.Type]
+	wait := e.slow.cycles(l)
+	cycles, width := f.coef.Dot(work)+wait, 0.0
+	for k, w := range work {
+		if w > 0 && f.coef[k] == 0 && (k >= PlainMAC || l.Type == Float && k != ConvGather && k != PointGather && k != ConvWindow) {
+			what, code := "kernels in plain C for ", chip.MissingData
+			if l.Type == Float {
+				what, code = "float32 ", chip.MissingType
+			}
+			out.Missing = &chip.Missing{Code: code, Text: fmt.Sprintf("no measurement of %s%s on %s to estimate from", what, op, e.t.Core.Name)}
+			return out
+		}
+		width += f.half[k] * f.coef[k] * w
+	}
+	if cycles > 0 {
+		width = (width + wait*slowHalf) / cycles
+	}
+	out.CPU = chip.Scaled(cycles, math.Exp(-width), math.Exp(width))
+	out.Latency = out.CPU
+	return out
+}
+
+// parts adds up layers by what their errors have in common.
+type parts struct {
+	e      *Estimator
+	layers [types]int
+	work   [types]Vector // terms whose error is that of the class of types
+	waits  float64
+	own    [types]Vector // cycles of the terms with bands of their own
+}
+
+func (p *parts) add(l *Layer) {
+	f := &p.e.by[l.Type]
+	p.waits += p.e.slow.cycles(l)
+	p.layers[l.Type]++
+	for k, w := range p.e.work(l) {
+		if f.level[k] {
+			p.work[l.Type][k] += w
+		} else {
+			p.own[l.Type][k] += f.coef[k] * w
+		}
+	}
+}
+
+// main is the class of types that most layers compute in.
+func (p *parts) main() Type {
+	at := Int8
+	for t, n := range p.layers {
+		if n > p.layers[at] {
+			at = Type(t)
+		}
+	}
+	return at
+}
+
+// call is what an inference costs apart from its operators.
+func (p *parts) call() float64 { return p.e.by[p.main()].coef[Call] }
+
+// total adds the parts. Errors of one part go together, those of different parts
+// do not, so that their squares add up.
+func (p *parts) total() (*chip.Figure, []string) {
+	e := p.e
+	var remarks []string
+	p.work[p.main()][Call] = 1
+	var total, below, above, plain float64
+	var of [types]float64
+	add := func(c, half float64) {
+		total += c
+		below += square(c * (1 - math.Exp(-half)))
+		above += square(c * (math.Exp(half) - 1))
+	}
+	widen := func(c, half float64) {
+		add(c, half)
+		total -= c
+	}
+	distance := Nearest(Mix(Prior(e.kernels.Family, e.kernels.Tier), p.work[Int8]), e.seen)
+	for t := range e.by {
+		f, work := &e.by[t], p.work[t]
+		base := f.coef.Dot(work)
+		apart := 0.0
+		if Type(t) == Int8 {
+			apart = distance
+			base += p.waits
+		}
+		half := f.Half(apart, work)
+		if Type(t) == Int8 && p.waits > 0.2*base {
+			half = math.Max(half, slowHalf)
+			remarks = append(remarks, "weights are read from slow memory, which is a rough estimate")
+		}
+		of[t] = base
+		for _, c := range p.own[t] {
+			of[t] += c
+		}
+		if Type(t) == Int8 {
+			add(base, half)
+			for k, c := range p.own[t] {
+				add(c, f.half[k])
+				plain += c
+			}
+			continue
+		}
+		// All kernels of a class share the error of its level; what is left of a kind's
+		// error is its own.
+		add(of[t], half)
+		for k, c := range p.own[t] {
+			widen(c, math.Sqrt(max(square(f.half[k])-square(half), 0)))
+		}
+	}
+	if f := &e.by[Int8]; f.near < f.far && distance > FarAway/2 && of[Int8]-plain > total/2 {
+		remarks = append(remarks, fmt.Sprintf("the mix of operators is unlike the networks that %s was calibrated on, so the band is wider", e.rt.Name))
+	}
+	if plain > 0.1*total {
+		remarks = append(remarks, fmt.Sprintf("%.0f %% of the cycles are in operators without an optimised kernel; their cost is that of plain C on other cores, which is a rough estimate", 100*plain/total))
+	}
+	for _, t := range []Type{Int16, Float} {
+		if of[t] > 0.1*total && e.by[t].from != "" {
+			name := map[Type]string{Int16: "16-bit integers", Float: "floating point"}[t]
+			remarks = append(remarks, fmt.Sprintf("%.0f %% of the cycles are in %s, estimated from %s", 100*of[t]/total, name, e.by[t].from))
+		}
+	}
+	return &chip.Figure{Value: total, Low: max(total-math.Sqrt(below), total*math.Exp(-3)), High: total + math.Sqrt(above)}, remarks
+}
+
+// Half is the half-width of the band of work that is apart from what was seen.
+func (f *figures) Half(distance float64, work Vector) float64 {
+	return Half(f.near, f.far, f.overhead, distance, Overhead(f.coef, work))
+}
+
+func square(v float64) float64 { return v * v }
+
+// Coefficients reads the cycles of integer kernels of a runtime.
+func Coefficients(rt *chip.Runtime) (Vector, error) {
+	if rt == nil || rt.Cortexm == nil {
+		return Vector{}, errors.New("has no figures of the cycle model cortexm")
+	}
+	v := Vector(rt.Cortexm.Integer.Cycles)
+	for i, c := range v {
+		if c < 0 || math.IsNaN(c) || math.IsInf(c, 0) {
+			return v, fmt.Errorf("cycles of %s are %v; a cost cannot be negative or unlimited", Names[i], c)
+		}
+	}
+	return v, nil
+}
+
+// slowHalf is the half-width of the band where waiting for memory matters: boards
+// differ by a factor of two.
+const slowHalf = 0.7
+
+// memory is where weights are read from, when reading them is slow.
+type memory struct{ cost, cache float64 }
+
+// slowMemory finds the memory that holds the model: external flash of a chip that
+// has none inside, with a stated cost of reading.
+func slowMemory(t *chip.Target) memory {
+	if _, ok := t.Flash(); ok {
+		return memory{}
+	}
+	for i := range t.Memories {
+		if x := &t.Memories[i]; x.Role == "external-flash" && x.ReadCyclesPerByte != nil {
+			return memory{*x.ReadCyclesPerByte, float64(x.Cache)}
+		}
+	}
+	return memory{}
+}
+
+// cycles spent waiting for a layer's weights: once when a quarter of the cache holds
+// them, at every pass otherwise. The rest of the cache is for code and for what
+// falls on the same lines.
+func (s memory) cycles(l *Layer) float64 {
+	if s.cost == 0 {
+		return 0
+	}
+	if l.WeightBytes <= s.cache/4 {
+		return s.cost * l.WeightBytes
+	}
+	return s.cost * l.WeightBytes * l.Passes
+}

@@ -1,0 +1,393 @@
+package tflm
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/memplan"
+)
+
+// val makes a value of bytes, or of another type.
+func val(typ tensor.Type, shape ...int) *graph.Value {
+	return &graph.Value{Type: typ, Shape: shape, HasShape: true}
+}
+
+// node adds an operator with new values.
+func node(g *graph.Graph, op string, attrs graph.Attrs, in, out []*graph.Value) *graph.Node {
+	n := &graph.Node{Index: len(g.Nodes), Op: op, Domain: graph.TFLite, Attrs: attrs}
+	put := func(v *graph.Value) int {
+		if v == nil {
+			return -1
+		}
+		v.ID = len(g.Values)
+		g.Values = append(g.Values, v)
+		return v.ID
+	}
+	for _, v := range in {
+		n.Inputs = append(n.Inputs, put(v))
+	}
+	for _, v := range out {
+		n.Outputs = append(n.Outputs, put(v))
+	}
+	g.Nodes = append(g.Nodes, n)
+	return n
+}
+
+func model(gs ...*graph.Graph) *graph.Model {
+	for i, g := range gs {
+		g.Index = i
+	}
+	return &graph.Model{Format: "tflite", Graphs: gs}
+}
+
+// TestScratch has the working memory of kernels, as their makers' sources ask for it. The
+// reference kernels ask for none here.
+func TestScratch(t *testing.T) {
+	t.Parallel()
+	const i8, i4, i16, f32 = tensor.Int8, tensor.Int4, tensor.Int16, tensor.Float32
+	vals := func(v ...*graph.Value) []*graph.Value { return v }
+	stride := func(h, w int) graph.Attrs { return graph.Attrs{"stride_h": int64(h), "stride_w": int64(w)} }
+	dilated := func(h, w int) graph.Attrs {
+		return graph.Attrs{"dilation_h_factor": int64(h), "dilation_w_factor": int64(w)}
+	}
+	type by map[Kernels]int
+	for _, c := range []struct {
+		name, op string
+		attrs    graph.Attrs
+		in       []*graph.Value
+		out      *graph.Value
+		want     by
+	}{
+		// A column of the window in 16 bits, twice: 3*2*5 = 30 values, rounded up to 32.
+		{"convolution", "CONV_2D", nil, vals(val(i8, 1, 4, 6, 5), val(i8, 7, 3, 2, 5)), val(i8, 1, 4, 6, 7), by{CMSISNN: 4 * 32, CMSISMVE: 4 * 32, MVP: 2 * 120}},
+		{"convolution, 33 values", "CONV_2D", nil, vals(val(i8, 1, 4, 6, 11), val(i8, 7, 3, 1, 11)), val(i8, 1, 4, 6, 7), by{CMSISNN: 4 * 36, CMSISMVE: 4 * 48, MVP: 2 * 264}},
+		{"1x1", "CONV_2D", nil, vals(val(i8, 1, 4, 6, 5), val(i8, 7, 1, 1, 5)), val(i8, 1, 4, 6, 7), by{MVP: 2 * 120}},
+		{"1x1 with steps", "CONV_2D", stride(2, 1), vals(val(i8, 1, 4, 6, 8), val(i8, 7, 1, 1, 8)), val(i8, 1, 2, 6, 7), by{CMSISNN: 32, CMSISMVE: 64, MVP: 2 * 192}},
+		{"1x1 with steps across", "CONV_2D", stride(1, 2), vals(val(i8, 1, 4, 6, 8), val(i8, 7, 1, 1, 8)), val(i8, 1, 4, 3, 7), by{CMSISNN: 32, CMSISMVE: 64, MVP: 2 * 192}},
+		{"1x3", "CONV_2D", nil, vals(val(i8, 1, 4, 6, 8), val(i8, 7, 1, 3, 8)), val(i8, 1, 4, 6, 7), by{CMSISNN: 4 * 24, CMSISMVE: 4 * 32, MVP: 2 * 192}},
+		{"3x1", "CONV_2D", nil, vals(val(i8, 1, 4, 6, 8), val(i8, 7, 3, 1, 8)), val(i8, 1, 4, 6, 7), by{CMSISNN: 4 * 24, CMSISMVE: 4 * 32, MVP: 2 * 192}},
+		// Other types are left to the reference kernels, which unpack weights of 4 bits.
+		{"convolution of floats", "CONV_2D", nil, vals(val(f32, 1, 4, 6, 5), val(f32, 7, 3, 2, 5)), val(f32, 1, 4, 6, 7), by{}},
+		{"weights of 4 bits with 16-bit activations", "CONV_2D", nil, vals(val(i16, 1, 4, 6, 5), val(i4, 7, 3, 2, 5)), val(i16, 1, 4, 6, 7), by{Reference: 210, CMSISNN: 210, CMSISMVE: 210, MVP: 210, MVPFirst: 210}},
+		{"weights of three dimensions", "CONV_2D", nil, vals(val(i8, 1, 4, 6, 5), val(i8, 7, 3, 2)), val(i8, 1, 4, 6, 7), by{}},
+		{"no weights", "CONV_2D", nil, vals(val(i8, 1, 4, 6, 5)), val(i8, 1, 4, 6, 7), by{}},
+		{"input of three dimensions", "CONV_2D", nil, vals(val(i8, 4, 6, 5), val(i8, 7, 3, 2, 5)), val(i8, 1, 4, 6, 7), by{}},
+
+		{"depthwise 3x3", "DEPTHWISE_CONV_2D", nil, vals(val(i8, 1, 4, 6, 5), val(i8, 1, 3, 3, 5)), val(i8, 1, 4, 6, 5), by{CMSISMVE: 4 * 8 * 9}},
+		{"depthwise 3x2", "DEPTHWISE_CONV_2D", nil, vals(val(i8, 1, 4, 6, 5), val(i8, 1, 3, 2, 5)), val(i8, 1, 4, 6, 5), by{CMSISNN: 2 * 5 * 6, CMSISMVE: 4 * 8 * 6}},
+		{"depthwise 2x3", "DEPTHWISE_CONV_2D", nil, vals(val(i8, 1, 4, 6, 5), val(i8, 1, 2, 3, 5)), val(i8, 1, 4, 6, 5), by{CMSISNN: 2 * 5 * 6, CMSISMVE: 4 * 8 * 6}},
+		// Helium does 124 channels at a time.
+		{"depthwise, 123 channels", "DEPTHWISE_CONV_2D", nil, vals(val(i8, 1, 4, 6, 123), val(i8, 1, 3, 3, 123)), val(i8, 1, 4, 6, 123), by{CMSISMVE: 4 * 124 * 9}},
+		{"depthwise, 125 channels", "DEPTHWISE_CONV_2D", nil, vals(val(i8, 1, 4, 6, 125), val(i8, 1, 3, 3, 125)), val(i8, 1, 4, 6, 125), by{CMSISMVE: 4 * 124 * 9}},
+		{"depthwise with a multiplier", "DEPTHWISE_CONV_2D", nil, vals(val(i8, 1, 4, 6, 5), val(i8, 1, 2, 2, 10)), val(i8, 1, 4, 6, 10), by{}},
+		{"depthwise, dilated", "DEPTHWISE_CONV_2D", dilated(2, 1), vals(val(i8, 1, 4, 6, 5), val(i8, 1, 2, 2, 5)), val(i8, 1, 4, 6, 5), by{}},
+		{"depthwise, dilated across", "DEPTHWISE_CONV_2D", dilated(1, 2), vals(val(i8, 1, 4, 6, 5), val(i8, 1, 2, 2, 5)), val(i8, 1, 4, 6, 5), by{}},
+
+		{"dense", "FULLY_CONNECTED", nil, vals(val(i8, 1, 9), val(i8, 7, 9)), val(i8, 1, 7), by{CMSISMVE: 28}},
+		{"dense, weights of 4 bits", "FULLY_CONNECTED", nil, vals(val(i8, 1, 9), val(i4, 7, 9)), val(i8, 1, 7), by{Reference: 63, CMSISMVE: 28}},
+		{"dense, weights of one dimension", "FULLY_CONNECTED", nil, vals(val(i8, 1, 9), val(i8, 63)), val(i8, 1, 7), by{}},
+		{"average", "AVERAGE_POOL_2D", nil, vals(val(i8, 1, 4, 6, 5)), val(i8, 1, 2, 3, 5), by{CMSISNN: 20}},
+		{"average of three dimensions", "AVERAGE_POOL_2D", nil, vals(val(i8, 4, 6, 5)), val(i8, 2, 3, 5), by{}},
+		{"mean", "MEAN", nil, vals(val(i8, 1, 4, 4, 2), val(tensor.Int32, 2)), val(i8, 1, 2), by{Reference: 8 + 16 + 8, CMSISNN: 32, CMSISMVE: 32, MVP: 32, MVPFirst: 32}},
+		{"transposed", "TRANSPOSE_CONV", nil, vals(val(tensor.Int32, 4), val(i8, 2, 2, 2, 3), val(i8, 1, 4, 4, 3)), val(i8, 1, 8, 8, 2), by{Reference: 512, CMSISNN: 512, CMSISMVE: 512, MVP: 512, MVPFirst: 512}},
+	} {
+		for _, k := range []Kernels{Reference, CMSISNN, CMSISMVE, MVP, MVPFirst, ""} {
+			first, second := &graph.Graph{}, &graph.Graph{}
+			node(first, "RELU", nil, vals(val(i8, 1)), vals(val(i8, 1)))
+			node(second, "RELU", nil, vals(val(i8, 1)), vals(val(i8, 1)))
+			copied := func(list []*graph.Value) (out []*graph.Value) {
+				for _, v := range list {
+					c := *v
+					out = append(out, &c)
+				}
+				return out
+			}
+			node(second, c.op, c.attrs, copied(c.in), copied([]*graph.Value{c.out}))
+			list, unknown := scratch(model(first, second), k)
+			sum, want := 0, c.want[k]
+			if k == "" {
+				want = c.want[Reference]
+			}
+			for _, s := range list {
+				sum += s.Bytes
+				if s.Graph != 1 || s.Node != 1 || s.Bytes <= 0 {
+					t.Errorf("%s, %s: %+v", c.name, k, s)
+				}
+			}
+			if sum != want || unknown != nil {
+				t.Errorf("%s, %q: %d bytes, want %d (unknown %q)", c.name, k, sum, want, unknown)
+			}
+		}
+	}
+	// Custom operators are not the vendors' either.
+	g := &graph.Graph{}
+	node(g, "CONV_2D", nil, vals(val(i8, 1, 4, 6, 5), val(i8, 7, 3, 2, 5)), vals(val(i8, 1, 4, 6, 7))).Domain = graph.TFLiteCustom
+	if list, unknown := scratch(model(g), CMSISNN); len(list) != 0 || len(unknown) != 1 {
+		t.Errorf("a custom operator: %+v, unknown %q", list, unknown)
+	}
+}
+
+// TestPersistent adds up structures of the runtime: with the reference kernels 450 bytes,
+// 195 a convolution or fully connected layer with 8 for each channel of convolutions, 150
+// another operator; the bytes of variables.
+func TestPersistent(t *testing.T) {
+	t.Parallel()
+	const i8 = tensor.Int8
+	build := func(add func(g *graph.Graph)) *graph.Model {
+		g := &graph.Graph{}
+		add(g)
+		return model(g)
+	}
+	out := func(op string, shape ...int) func(*graph.Graph) {
+		return func(g *graph.Graph) {
+			node(g, op, nil, []*graph.Value{val(i8, 1, 4, 4, 3)}, []*graph.Value{val(i8, shape...)})
+		}
+	}
+	for _, c := range []struct {
+		name string
+		add  func(*graph.Graph)
+		k    Kernels
+		want int
+	}{
+		{"nothing", func(*graph.Graph) {}, Reference, 450},
+		{"unknown kernels", func(*graph.Graph) {}, "", 450},
+		{"convolution", out("CONV_2D", 1, 4, 4, 7), Reference, 450 + 195 + 56},
+		{"depthwise", out("DEPTHWISE_CONV_2D", 1, 4, 4, 7), Reference, 450 + 195 + 56},
+		{"transposed", out("TRANSPOSE_CONV", 1, 4, 4, 7), Reference, 450 + 195 + 56},
+		{"dense", out("FULLY_CONNECTED", 1, 7), Reference, 450 + 195},
+		{"another", out("RELU", 1, 7), Reference, 450 + 150},
+		{"open channels", out("CONV_2D", 1, 4, 4, -1), Reference, 450 + 195},
+		{"a scalar", out("CONV_2D"), Reference, 450 + 195},
+		{"no output", func(g *graph.Graph) { node(g, "CONV_2D", nil, nil, nil) }, Reference, 450 + 195},
+		// 441.2 and 189.5 with 1.9 for each of 7 outputs are 644.0; 191.1 with 4.3 for each of
+		// 7 channels and 441.2 are 662.4; 177.4 and 441.2 are 618.6.
+		{"dense on the accelerator", out("FULLY_CONNECTED", 1, 7), MVP, 644},
+		{"convolution on the accelerator", out("CONV_2D", 1, 4, 4, 7), MVP, 662},
+		{"rounded up", out("RELU", 1, 7), MVP, 619},
+		{"two layers", func(g *graph.Graph) { out("RELU", 1, 7)(g); out("CONV_2D", 1, 4, 4, 7)(g) }, CMSISNN, 450 + 150 + 195 + 56},
+		{"a variable", func(g *graph.Graph) {
+			out("RELU", 1, 7)(g)
+			v := val(tensor.Int16, 3, 5)
+			v.ID, v.Variable = len(g.Values), true
+			g.Values = append(g.Values, v)
+		}, Reference, 450 + 150 + 30},
+	} {
+		if got := persistent(build(c.add), c.k); got != c.want {
+			t.Errorf("%s: %d bytes, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+// TestVariables keeps one buffer for each name, as large as what is read or assigned and
+// rounded up to 16 bytes.
+func TestVariables(t *testing.T) {
+	t.Parallel()
+	named := func(container, shared string) graph.Attrs {
+		return graph.Attrs{"container": container, "shared_name": shared}
+	}
+	handle := func(g *graph.Graph, container, shared string) int {
+		return node(g, "VAR_HANDLE", named(container, shared), nil, []*graph.Value{val(tensor.Resource)}).Outputs[0]
+	}
+	read := func(g *graph.Graph, h int, n int) {
+		node(g, "READ_VARIABLE", nil, nil, []*graph.Value{val(tensor.Int8, n)}).Inputs = []int{h}
+	}
+	assign := func(g *graph.Graph, h int, n int) {
+		x := node(g, "ASSIGN_VARIABLE", nil, []*graph.Value{val(tensor.Int16, n)}, nil)
+		x.Inputs = append([]int{h}, x.Inputs...)
+	}
+	for _, c := range []struct {
+		name  string
+		build func(a, b *graph.Graph)
+		want  int
+	}{
+		{"none", func(_, _ *graph.Graph) {}, 0},
+		{"never used", func(a, _ *graph.Graph) { handle(a, "", "x") }, 0},
+		{"read", func(a, _ *graph.Graph) { read(a, handle(a, "", "x"), 16) }, 16},
+		{"rounded up", func(a, _ *graph.Graph) { read(a, handle(a, "", "x"), 17) }, 32},
+		{"assigned", func(a, _ *graph.Graph) { assign(a, handle(a, "", "x"), 9) }, 32},
+		{"the larger", func(a, _ *graph.Graph) { h := handle(a, "", "x"); assign(a, h, 9); read(a, h, 16) }, 32},
+		{"one name in two graphs", func(a, b *graph.Graph) { read(a, handle(a, "", "x"), 16); read(b, handle(b, "", "x"), 40) }, 48},
+		{"two names", func(a, _ *graph.Graph) { read(a, handle(a, "", "x"), 16); read(a, handle(a, "", "y"), 16) }, 32},
+		{"two containers", func(a, _ *graph.Graph) { read(a, handle(a, "c", "x"), 16); read(a, handle(a, "", "x"), 16) }, 32},
+		{"of an unknown handle", func(a, _ *graph.Graph) { read(a, 0, 16) }, 0},
+		{"without operands", func(a, _ *graph.Graph) { handle(a, "", "x"); node(a, "READ_VARIABLE", nil, nil, nil) }, 0},
+	} {
+		a, b := &graph.Graph{}, &graph.Graph{}
+		c.build(a, b)
+		m := model(a, b)
+		if got := variables(m); got != c.want {
+			t.Errorf("%s: %d bytes, want %d", c.name, got, c.want)
+		}
+		without := persistent(m, Reference) - variables(m)
+		if want := 450 + 150*(len(a.Nodes)+len(b.Nodes)); without != want {
+			t.Errorf("%s: %d bytes beside variables, want %d", c.name, without, want)
+		}
+	}
+}
+
+// TestInUse has what is in memory while each node runs: its operands, what later nodes
+// read, and its working memory; each piece rounded up to 16 bytes.
+func TestInUse(t *testing.T) {
+	t.Parallel()
+	const i8 = tensor.Int8
+	// 0 -> MEAN -> 1 -> RELU -> 2 -> ADD with 0 -> 3; 4 is nobody's; axes are constant.
+	g := &graph.Graph{Inputs: []int{0, 6}, Outputs: []int{3}}
+	for i, n := range []int{100, 20, 20, 33, 1000, 0, 500} {
+		v := val(i8, n)
+		v.ID = i
+		g.Values = append(g.Values, v)
+	}
+	axes := val(tensor.Int32, 1)
+	axes.ID, axes.Const = 5, tensor.From(tensor.Int32, []int{1}, []int32{0})
+	g.Values[5] = axes
+	g.Nodes = []*graph.Node{
+		{Index: 0, Op: "MEAN", Domain: graph.TFLite, Inputs: []int{0, 5}, Outputs: []int{1}},
+		{Index: 1, Op: "RELU", Domain: graph.TFLite, Inputs: []int{1}, Outputs: []int{2}},
+		{Index: 2, Op: "ADD", Domain: graph.TFLite, Inputs: []int{2, 0}, Outputs: []int{3}},
+	}
+	a, err := Plan(model(g), Reference)
+	if err != nil || a.Plan == nil {
+		t.Fatalf("%v, %+v", err, a)
+	}
+	// Rounded up: 112, 32, 32, 48. MEAN asks for sums (4 x 20 = 80), dimensions (4) and axes
+	// (4): 80 + 16 + 16. Input 6 is read by nobody.
+	if want := []int{112 + 32 + 80 + 16 + 16, 112 + 32 + 32, 112 + 32 + 48}; !slices.Equal(a.NodeBytes, want) {
+		t.Errorf("in use: %v, want %v", a.NodeBytes, want)
+	}
+	if a.PeakBytes != 256 || a.Total() != a.Plan.Bytes+a.PersistentBytes || a.PersistentBytes != 450+3*150 || a.Problem != "" || len(a.Scratch) != 3 {
+		t.Errorf("%+v", a)
+	}
+	// An output that is read early lives to the end.
+	g.Outputs = []int{3, 1}
+	if a, err = Plan(model(g), Reference); err != nil || !slices.Equal(a.NodeBytes, []int{256, 176, 224}) {
+		t.Errorf("with a second output: %v, %v", a.NodeBytes, err)
+	}
+}
+
+// TestPlanErrors says what cannot be planned; what is known beside it stays.
+func TestPlanErrors(t *testing.T) {
+	t.Parallel()
+	if _, err := Plan(&graph.Model{Format: "onnx"}, Reference); err == nil || !strings.Contains(err.Error(), "this one is onnx") {
+		t.Errorf("another format: %v", err)
+	}
+	if _, err := Plan(&graph.Model{Format: "tflite"}, Reference); err == nil {
+		t.Error("a model without a graph is planned")
+	}
+	g := &graph.Graph{Inputs: []int{0}, Outputs: []int{1}}
+	node(g, "RELU", nil, []*graph.Value{val(tensor.Int8, -1, 4)}, []*graph.Value{val(tensor.Int8, 1, 4)})
+	a, err := Plan(model(g), Reference)
+	if err != nil || a.Plan != nil || a.Problem == "" || a.Total() != 0 || a.PersistentBytes != 600 || a.NodeBytes != nil {
+		t.Errorf("open dimensions: %+v, %v", a, err)
+	}
+	// A value without a shape is a scalar, and the model stays as it is.
+	g = &graph.Graph{Inputs: []int{0}, Outputs: []int{1}}
+	node(g, "RELU", nil, []*graph.Value{{Type: tensor.Int8, Shape: []int{7}}}, []*graph.Value{val(tensor.Int8, 1, 4)})
+	a, err = Plan(model(g), Reference)
+	if err != nil || a.Plan == nil || a.Plan.Bytes != 32 || g.Values[0].HasShape {
+		t.Errorf("without a shape: %+v, %v", a, err)
+	}
+	for _, e := range a.Plan.Entries {
+		if e.Value == 0 && e.Bytes != 1 {
+			t.Errorf("a scalar: %+v", e)
+		}
+	}
+	// No node at all.
+	if a, err := Plan(model(&graph.Graph{}), Reference); err != nil || a.PeakBytes != 0 || a.Total() != 450 {
+		t.Errorf("an empty graph: %+v, %v", a, err)
+	}
+	if got := (&Arena{Plan: &memplan.Plan{Bytes: 3}, PersistentBytes: 4}).Total(); got != 7 {
+		t.Errorf("in all %d", got)
+	}
+}
+
+// TestRefusedNodes numbers what is refused over all graphs, with texts, and takes what
+// programs register themselves.
+func TestRefusedNodes(t *testing.T) {
+	t.Parallel()
+	const f32, f16, i8, u8, i4, i16, i32 = tensor.Float32, tensor.Float16, tensor.Int8, tensor.Uint8, tensor.Int4, tensor.Int16, tensor.Int32
+	a, b := &graph.Graph{}, &graph.Graph{}
+	vals := func(ts ...tensor.Type) (out []*graph.Value) {
+		for _, typ := range ts {
+			if typ == tensor.Invalid {
+				out = append(out, nil)
+				continue
+			}
+			out = append(out, val(typ, 1))
+		}
+		return out
+	}
+	node(a, "RELU", nil, vals(i8), nil)
+	node(a, "GELU", nil, vals(i8), nil)
+	node(b, "MYSTERY", nil, vals(f16), nil).Domain = graph.TFLiteCustom
+	node(b, "CONV_2D", nil, vals(f32, i8), nil)
+	node(b, "WHILE", nil, vals(i8), nil)
+	m := model(a, b)
+	got, needs := Refused(m, 2021)
+	want := []Refusal{
+		{0, 1, RefusedOperator, "GELU: TensorFlow Lite Micro has no kernel for it"},
+		{1, 1, RefusedMixture, "CONV_2D: a hybrid: activations in float32 with weights in int8"},
+		{1, 2, RefusedOperator, "WHILE: a kernel came in 2022, after this runtime"},
+	}
+	for i := range got {
+		// The domain before the operator's name is told elsewhere.
+		if _, rest, ok := strings.Cut(got[i].Text, "."); ok && strings.HasPrefix(got[i].Text, "tflite.") {
+			got[i].Text = rest
+		}
+	}
+	if d := cmp.Diff(want, got); d != "" || needs != 2020 {
+		t.Errorf("needs %d (-want +got):\n%s", needs, d)
+	}
+	for _, c := range []struct {
+		op    string
+		types []tensor.Type
+		year  int
+		want  RefusalCode
+		text  string
+	}{
+		{"UNIDIRECTIONAL_SEQUENCE_LSTM", []tensor.Type{i8, tensor.Invalid, i8}, Latest, "", ""},
+		{"UNIDIRECTIONAL_SEQUENCE_LSTM", []tensor.Type{i8, f32, i8}, Latest, "", ""},
+		{"UNIDIRECTIONAL_SEQUENCE_LSTM", []tensor.Type{f32, tensor.Invalid, i8}, Latest, RefusedMixture, "float32 with weights in int8"},
+		{"SVDF", []tensor.Type{i8, f32}, Latest, RefusedMixture, "activations in int8 with weights in float32"},
+		{"SVDF", []tensor.Type{i8}, Latest, "", ""},
+		{"SVDF", []tensor.Type{tensor.Invalid, i8}, Latest, "", ""},
+		{"FULLY_CONNECTED", []tensor.Type{i32, i32}, Latest, RefusedType, "no kernel computes in int32"},
+		{"FULLY_CONNECTED", []tensor.Type{u8, i8}, 2020, RefusedType, "no kernel computes in uint8"},
+		{"FULLY_CONNECTED", []tensor.Type{u8, u8}, 2021, RefusedType, "no kernel computes in uint8"},
+		{"FULLY_CONNECTED", []tensor.Type{i8, i4}, 2022, RefusedMixture, "weights of 4 bits are taken from 2023 on"},
+		{"FULLY_CONNECTED", []tensor.Type{i8, i4}, 2023, "", ""},
+		{"FULLY_CONNECTED", []tensor.Type{i16, i4}, Latest, RefusedMixture, "activations in int16 with weights in int4"},
+		{"DEQUANTIZE", []tensor.Type{f16}, Latest, RefusedMixture, "float16"},
+		{"RESHAPE", []tensor.Type{f16}, Latest, RefusedType, "no kernel takes float16"},
+		{"RESHAPE", []tensor.Type{tensor.BFloat16}, Latest, RefusedType, "bfloat16"},
+		{"RESHAPE", []tensor.Type{tensor.Float64}, Latest, RefusedType, "float64"},
+		{"RESHAPE", []tensor.Type{tensor.Complex64}, Latest, RefusedType, "complex64"},
+		{"RESHAPE", []tensor.Type{tensor.Complex128}, Latest, RefusedType, "complex128"},
+		{"RESHAPE", []tensor.Type{tensor.String}, Latest, RefusedType, "string"},
+		{"RESHAPE", []tensor.Type{i4}, Latest, "", ""},
+		{"RESHAPE", nil, Latest, "", ""},
+		{"MUL", []tensor.Type{u8}, 2020, "", ""},
+		{"MUL", []tensor.Type{u8}, 2021, RefusedType, "no kernel computes in uint8"},
+		{"MUL", []tensor.Type{i4}, 2020, RefusedType, "no kernel computes in int4"},
+		{"MUL", []tensor.Type{i16}, Latest, "", ""},
+		{"IF", []tensor.Type{tensor.Bool}, 2020, RefusedOperator, "a kernel came in 2021"},
+		{"IF", []tensor.Type{tensor.Bool}, 2021, "", ""},
+		{"REDUCE_MIN", []tensor.Type{i8}, 2024, RefusedOperator, "a kernel came in 2025"},
+	} {
+		g := &graph.Graph{}
+		node(g, c.op, nil, vals(c.types...), nil)
+		got, needs := Refused(model(g), c.year)
+		name := fmt.Sprintf("%s of %v in %d", c.op, c.types, c.year)
+		switch {
+		case c.want == "" && (len(got) != 0 || needs < 2020 || needs > c.year):
+			t.Errorf("%s: %+v, needs %d", name, got, needs)
+		case c.want != "" && (len(got) != 1 || got[0].Code != c.want || !strings.Contains(got[0].Text, c.text) || needs != 0):
+			t.Errorf("%s: %+v, needs %d, want %s %q", name, got, needs, c.want, c.text)
+		}
+	}
+}

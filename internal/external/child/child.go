@@ -1,0 +1,209 @@
+// Package child is the side of internal/external that opens an engine's library: the program
+// opmeter-engine. It is asked over standard input, answers over standard output, and ends when
+// its input does, however deep it is in a library.
+package child
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/opmeter/opmeter/internal/external"
+	"github.com/opmeter/opmeter/internal/measure/machine"
+)
+
+// Engines are the ways to open a library, by the engine's name.
+type Engines map[string]func(library string) (external.Library, error)
+
+// server is one child.
+type server struct {
+	pipe    *external.Pipe
+	engines Engines
+	req     *external.Request
+	turns   chan struct{}
+	stop    context.CancelFunc
+	folder  string // removed where the parent is gone
+	exit    func(status int)
+}
+
+// Serve answers one request. in and out are those of the parent: whatever the library prints goes
+// elsewhere. When in ends, exit is called.
+func Serve(in io.Reader, out io.Writer, engines Engines, exit func(status int)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	s := &server{pipe: external.NewPipe(in, out), engines: engines, turns: make(chan struct{}, 1), stop: cancel, exit: exit}
+	if f := os.Getenv(external.FolderVariable); strings.HasPrefix(filepath.Base(f), external.FolderPrefix) {
+		s.folder = f
+	}
+	m, err := s.pipe.Receive()
+	switch {
+	case err != nil:
+		s.clear()
+		s.exit(1)
+		return
+	case m.Request == nil || m.Request.Protocol != external.Protocol:
+		s.end(external.Errorf(external.NoHelper, "opmeter-engine is of another release than opmeter: install both from the same one"))
+		return
+	}
+	s.req = m.Request
+	if t := s.req.Task; t != nil {
+		t.Inputs = m.Tensors
+		if t.Folder != "" {
+			s.folder = t.Folder
+		}
+	}
+	go s.listen()
+	runtime.LockOSThread()
+	s.end(s.guarded(ctx))
+}
+
+// listen takes what the parent says meanwhile.
+func (s *server) listen() {
+	for {
+		m, err := s.pipe.Receive()
+		switch {
+		case err != nil:
+			// The parent is gone. The library may be anywhere: there is no way to go but out.
+			s.clear()
+			s.exit(1)
+			return
+		case m.Go:
+			select {
+			case s.turns <- struct{}{}:
+			default:
+			}
+		case m.Stop:
+			s.stop()
+		}
+	}
+}
+
+// clear removes the child's files: the parent is not there to do it.
+func (s *server) clear() {
+	if s.folder != "" {
+		_ = os.RemoveAll(s.folder)
+	}
+}
+
+// guarded answers, and makes an error of a fault.
+func (s *server) guarded(ctx context.Context) (err error) {
+	defer func() {
+		if e := recover(); e != nil {
+			err = external.Errorf(external.Failed, "internal error of opmeter-engine: %v; this is a defect of opmeter: please report it with the command and the model", e)
+		}
+	}()
+	return s.answer(ctx)
+}
+
+// end tells how it ended.
+func (s *server) end(err error) {
+	m := &external.Message{Done: true}
+	if err != nil && !errors.Is(err, context.Canceled) {
+		e, ok := errors.AsType[*external.Error](err)
+		if !ok {
+			e = external.Errorf(external.Failed, "%v", err)
+		}
+		m = &external.Message{Error: e}
+	}
+	_ = s.pipe.Send(m)
+}
+
+// answer opens the library and does what is asked.
+func (s *server) answer(ctx context.Context) error {
+	open := s.engines[s.req.Engine]
+	if open == nil {
+		return external.Errorf(external.NotFound, "opmeter-engine knows no engine %q", s.req.Engine)
+	}
+	if c := s.req.CPUs; len(c) > 0 {
+		// Threads that the library starts are bound as the one that starts them.
+		if err := machine.Pin(c...); err != nil {
+			return external.Errorf(external.Failed, "cannot bind its threads: %v", err)
+		}
+	}
+	if n := s.req.MaxMemory; n > 0 {
+		if err := limitData(n); err != nil {
+			return external.Errorf(external.Failed, "cannot limit the memory of a process here: %v", err)
+		}
+	}
+	if s.req.Task != nil {
+		if err := s.wait(ctx); err != nil {
+			return err
+		}
+	}
+	s.progress("opening the library", 0)
+	lib, err := open(s.req.Library)
+	if err != nil {
+		return s.opened(err)
+	}
+	about := lib.About()
+	if err := s.pipe.Send(&external.Message{About: &about}); err != nil || s.req.Task == nil {
+		return err
+	}
+	if f := s.req.Task.Format; !slices.Contains(about.Formats, f) {
+		return external.Errorf(external.NoFormat, "%s %s reads models of the format %s and not %s: opmeter engines lists what others read", about.Title, about.Version, strings.Join(about.Formats, " or "), f)
+	}
+	return (&trial{server: s, lib: lib, about: about}).run(ctx)
+}
+
+// opened is an error of a library that does not open. That the system's loader, or it, found no room
+// stands in its text only.
+func (s *server) opened(err error) error {
+	lacks := func(words string) bool { return strings.Contains(err.Error(), words) }
+	if n := s.req.MaxMemory; n > 0 && (lacks("failed to map segment") || lacks("annot allocate memory") || lacks("bad_alloc")) {
+		return external.Errorf(external.NoMemory, "%s does not fit into the memory that --max-memory allows, %d MiB: give it more", s.req.Library, n>>20)
+	}
+	return err
+}
+
+// wait waits for the child's turn where there are others.
+func (s *server) wait(ctx context.Context) error {
+	if !s.req.Turns {
+		return ctx.Err()
+	}
+	if used := machine.ProcessTime(); used != nil && s.req.Task.Threads > 1 {
+		rest(used, time.Sleep)
+	}
+	if err := s.pipe.Send(&external.Message{Turn: true}); err != nil {
+		return err
+	}
+	select {
+	case <-s.turns:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// rest waits until the library's threads sleep, before others have the processors: those of ONNX Runtime watch for work for some 20 ms, and
+// would take a processor from whoever comes next. used is the processor's time of the process in nanoseconds. A library that never sleeps is waited for in vain.
+func rest(used func() int64, sleep func(time.Duration)) {
+	const step, most = 2 * time.Millisecond, 50
+	for range most {
+		from := used()
+		if sleep(step); used()-from < int64(step)/10 {
+			return
+		}
+	}
+}
+
+func (s *server) progress(phase string, f float64) {
+	_ = s.pipe.Send(&external.Message{Progress: &external.Progress{Phase: phase, Fraction: f}})
+}
+
+// named puts what was being done before an error of a library that says nothing of it.
+func named(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*external.Error](err); ok {
+		return err
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}

@@ -1,0 +1,221 @@
+package onnxruntime
+
+import (
+	"fmt"
+	"reflect"
+	"runtime"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"github.com/opmeter/opmeter/internal/external"
+)
+
+// functions are those of the table OrtApi that are used: their addresses, by the slots that
+// onnxruntime_c_api.h gives them. The table only grows.
+type functions struct {
+	GetErrorCode                     uintptr `slot:"1"`
+	GetErrorMessage                  uintptr `slot:"2"`
+	CreateEnv                        uintptr `slot:"3"`
+	DisableTelemetryEvents           uintptr `slot:"6"`
+	CreateSession                    uintptr `slot:"7"`
+	Run                              uintptr `slot:"9"`
+	CreateSessionOptions             uintptr `slot:"10"`
+	SetOptimizedModelFilePath        uintptr `slot:"11"`
+	SetSessionExecutionMode          uintptr `slot:"13"`
+	EnableProfiling                  uintptr `slot:"14"`
+	EnableMemPattern                 uintptr `slot:"16"`
+	DisableMemPattern                uintptr `slot:"17"`
+	EnableCpuMemArena                uintptr `slot:"18"`
+	DisableCpuMemArena               uintptr `slot:"19"`
+	SetSessionLogSeverityLevel       uintptr `slot:"22"`
+	SetSessionGraphOptimizationLevel uintptr `slot:"23"`
+	SetIntraOpNumThreads             uintptr `slot:"24"`
+	SetInterOpNumThreads             uintptr `slot:"25"`
+	SessionGetInputCount             uintptr `slot:"30"`
+	SessionGetOutputCount            uintptr `slot:"31"`
+	SessionGetInputTypeInfo          uintptr `slot:"33"`
+	SessionGetOutputTypeInfo         uintptr `slot:"34"`
+	SessionGetInputName              uintptr `slot:"36"`
+	SessionGetOutputName             uintptr `slot:"37"`
+	CreateTensorAsOrtValue           uintptr `slot:"48"`
+	GetTensorMutableData             uintptr `slot:"51"`
+	FillStringTensor                 uintptr `slot:"52"`
+	GetStringTensorDataLength        uintptr `slot:"53"`
+	GetStringTensorContent           uintptr `slot:"54"`
+	CastTypeInfoToTensorInfo         uintptr `slot:"55"`
+	GetOnnxTypeFromTypeInfo          uintptr `slot:"56"`
+	GetTensorElementType             uintptr `slot:"60"`
+	GetDimensionsCount               uintptr `slot:"61"`
+	GetDimensions                    uintptr `slot:"62"`
+	GetTensorTypeAndShape            uintptr `slot:"65"`
+	GetValueType                     uintptr `slot:"67"`
+	CreateCpuMemoryInfo              uintptr `slot:"69"`
+	AllocatorFree                    uintptr `slot:"76"`
+	GetAllocatorWithDefaultOptions   uintptr `slot:"78"`
+	ReleaseStatus                    uintptr `slot:"93"`
+	ReleaseMemoryInfo                uintptr `slot:"94"`
+	ReleaseSession                   uintptr `slot:"95"`
+	ReleaseValue                     uintptr `slot:"96"`
+	ReleaseTypeInfo                  uintptr `slot:"98"`
+	ReleaseTensorTypeAndShapeInfo    uintptr `slot:"99"`
+	ReleaseSessionOptions            uintptr `slot:"100"`
+	SessionEndProfiling              uintptr `slot:"110"`
+	GetAvailableProviders            uintptr `slot:"125"`
+	ReleaseAvailableProviders        uintptr `slot:"126"`
+	AddSessionConfigEntry            uintptr `slot:"130"`
+	CreateAllocator                  uintptr `slot:"131"`
+	ReleaseAllocator                 uintptr `slot:"132"`
+	SessionGetProfilingStartTimeNs   uintptr `slot:"146"`
+	AppendTensorRT                   uintptr `slot:"170" name:"SessionOptionsAppendExecutionProvider_TensorRT_V2"`
+	CreateTensorRTProviderOptions    uintptr `slot:"171"`
+	UpdateTensorRTProviderOptions    uintptr `slot:"172"`
+	ReleaseTensorRTProviderOptions   uintptr `slot:"174"`
+	HasValue                         uintptr `slot:"192"`
+	AppendCUDA                       uintptr `slot:"204" name:"SessionOptionsAppendExecutionProvider_CUDA_V2"`
+	CreateCUDAProviderOptions        uintptr `slot:"205"`
+	UpdateCUDAProviderOptions        uintptr `slot:"206"`
+	ReleaseCUDAProviderOptions       uintptr `slot:"208"`
+	Append                           uintptr `slot:"216" name:"SessionOptionsAppendExecutionProvider"`
+	AppendCANN                       uintptr `slot:"220" name:"SessionOptionsAppendExecutionProvider_CANN"`
+	CreateCANNProviderOptions        uintptr `slot:"221"`
+	UpdateCANNProviderOptions        uintptr `slot:"222"`
+	ReleaseCANNProviderOptions       uintptr `slot:"224"`
+	AppendDnnl                       uintptr `slot:"239" name:"SessionOptionsAppendExecutionProvider_Dnnl"`
+	CreateDnnlProviderOptions        uintptr `slot:"240"`
+	UpdateDnnlProviderOptions        uintptr `slot:"241"`
+	ReleaseDnnlProviderOptions       uintptr `slot:"243"`
+	GetBuildInfoString               uintptr `slot:"254"`
+
+	// Of version 23; 0 in older ones.
+	GetKeyValue          uintptr `slot:"297" since:"23"`
+	ReleaseKeyValuePairs uintptr `slot:"300" since:"23"`
+	AllocatorGetStats    uintptr `slot:"319" since:"23"`
+}
+
+// Versions of the table.
+const (
+	needed    = 16 // has all that is needed
+	withStats = 23 // has what the arena says of itself
+)
+
+// fill reads the addresses of a table of a version.
+func (f *functions) fill(table uintptr, version int) error {
+	v := reflect.ValueOf(f).Elem()
+	for i := range v.NumField() {
+		tag := v.Type().Field(i).Tag
+		since, _ := strconv.Atoi(tag.Get("since"))
+		if since > version {
+			continue
+		}
+		slot, err := strconv.Atoi(tag.Get("slot"))
+		if err != nil {
+			return fmt.Errorf("%s: %w", v.Type().Field(i).Name, err)
+		}
+		addr := *(*uintptr)(at(table + uintptr(slot)*unsafe.Sizeof(table)))
+		if addr == 0 && since == 0 {
+			return fmt.Errorf("its function %s is not there", v.Type().Field(i).Name)
+		}
+		v.Field(i).SetUint(uint64(addr))
+	}
+	return nil
+}
+
+// at makes a pointer of an address that C gave.
+func at(addr uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&addr)) }
+
+// text is a string as C takes it; what follows a zero byte is lost.
+func text(s string) []byte {
+	if i := strings.IndexByte(s, 0); i >= 0 {
+		s = s[:i]
+	}
+	return append([]byte(s), 0)
+}
+
+// maxText bounds the texts that are taken from the library.
+const maxText = 1 << 16
+
+// goText copies a text of C.
+func goText(addr uintptr) string {
+	if addr == 0 {
+		return ""
+	}
+	n := uintptr(0)
+	for n < maxText && *(*byte)(at(addr + n)) != 0 {
+		n++
+	}
+	return string(unsafe.Slice((*byte)(at(addr)), n))
+}
+
+// mem is memory of Go that C sees: it stays where it is until it is freed.
+type mem struct{ pin runtime.Pinner }
+
+func (m *mem) free() { m.pin.Unpin() }
+
+// bytes gives the address of bytes, at least one.
+func (m *mem) bytes(b []byte) uintptr {
+	m.pin.Pin(&b[0])
+	return uintptr(unsafe.Pointer(&b[0]))
+}
+
+func (m *mem) text(s string) uintptr { return m.bytes(text(s)) }
+
+// words are n words, with their address.
+func (m *mem) words(n int) ([]uintptr, uintptr) {
+	w := make([]uintptr, max(n, 1))
+	m.pin.Pin(&w[0])
+	return w[:n], uintptr(unsafe.Pointer(&w[0]))
+}
+
+// texts is a list of texts as C takes it.
+func (m *mem) texts(list []string) uintptr {
+	w, addr := m.words(len(list))
+	for i, s := range list {
+		w[i] = m.text(s)
+	}
+	return addr
+}
+
+// fault is an error that the library reported.
+type fault struct {
+	code int
+	text string
+}
+
+func (e *fault) Error() string { return e.text }
+
+// Codes of faults that have a meaning here, of OrtErrorCode.
+const (
+	invalidArgument = 2
+	notImplemented  = 9
+)
+
+// status takes what a function returned: nil, or a fault.
+func (l *library) status(s uintptr) error {
+	if s == 0 {
+		return nil
+	}
+	e := &fault{code: int(int32(invoke(l.f.GetErrorCode, s))), text: goText(invoke(l.f.GetErrorMessage, s))}
+	invoke(l.f.ReleaseStatus, s)
+	return e
+}
+
+// call calls a function that returns a status.
+//
+//go:uintptrescapes
+func (l *library) call(fn uintptr, args ...uintptr) error { return l.status(invoke(fn, args...)) }
+
+// noMemory reports whether a fault is for lack of memory: the library has no code for it and
+// says so in words only.
+func noMemory(err error) bool {
+	s := err.Error()
+	return strings.Contains(s, "bad_alloc") || strings.Contains(s, "Failed to allocate memory") || strings.Contains(s, "bad allocation")
+}
+
+// failed makes an error of a fault, with the code that is meant where it is not for lack of memory.
+func failed(code external.Code, doing string, err error) *external.Error {
+	if noMemory(err) {
+		return external.Errorf(external.NoMemory, "ONNX Runtime: %s: %s: take a smaller batch or fewer instances", doing, err)
+	}
+	return external.Errorf(code, "ONNX Runtime: %s: %s", doing, strings.TrimSpace(err.Error()))
+}

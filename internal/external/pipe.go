@@ -1,0 +1,184 @@
+package external
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/opmeter/opmeter/internal/base/jsonx"
+	"github.com/opmeter/opmeter/internal/measure/loadfigures"
+	"github.com/opmeter/opmeter/internal/source/join"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// Request is the first message to the child: what to open, and what to do with it.
+type Request struct {
+	// Protocol is [Protocol]: a helper of another release is told at once.
+	Protocol int `json:"protocol"`
+	// Engine is the name, Library the file to open.
+	Engine  string `json:"engine"`
+	Library string `json:"library"`
+	// Task is the model, nil where only [About] is asked for. Its inputs follow the message.
+	Task *Task `json:"task,omitzero"`
+	// Runs, Time, WarmupTime and WarmupRuns are those of internal/measure/loop, times in nanoseconds.
+	Runs       int   `json:"runs,omitzero"`
+	Time       int64 `json:"time_ns,omitzero"`
+	WarmupTime int64 `json:"warmup_time_ns,omitzero"`
+	WarmupRuns int   `json:"warmup_runs,omitzero"`
+	// Samples keeps every sample, and a timeline.
+	Samples bool `json:"samples,omitzero"`
+	// Turns says that others measure, too: the child waits for its turns.
+	Turns bool `json:"turns,omitzero"`
+	// CPUs are the processors that the child and its threads are bound to, nil for any.
+	CPUs []int `json:"cpus,omitzero"`
+	// Load is what is measured besides one inference after the other. Alone says that only its streams
+	// are, once, for a [Message].Round.
+	Load  loadfigures.Load `json:"load,omitzero"`
+	Alone bool             `json:"alone,omitzero"`
+	// Pin says that threads are to be bound, StreamCPUs are the processors for those of streams,
+	// Task.Threads for each; nil where there are not as many.
+	Pin        bool  `json:"pin,omitzero"`
+	StreamCPUs []int `json:"stream_cpus,omitzero"`
+	// Ceilings are the kinds of internal/measure/peakmodels with which the engine's peaks are measured.
+	Ceilings []string `json:"ceilings,omitzero"`
+	// MaxMemory bounds the data of the process, in bytes, 0 for no bound.
+	MaxMemory int64 `json:"max_memory,omitzero"`
+}
+
+// Protocol is the number of this protocol: it changes when messages do.
+const Protocol = 2
+
+// Message is what parent and child tell each other. One part is set.
+type Message struct {
+	// From the parent: the request, that it is the child's turn, that it is to come to an end.
+	Request *Request `json:"request,omitzero"`
+	Go      bool     `json:"go,omitzero"`
+	Stop    bool     `json:"stop,omitzero"`
+
+	// From the child, in about this order.
+	About    *About             `json:"about,omitzero"`    // what was opened
+	Progress *Progress          `json:"progress,omitzero"` // what is being done
+	Turn     bool               `json:"turn,omitzero"`     // the turn is over, or there was none: waits for the next
+	Event    *profile.Event     `json:"event,omitzero"`    // as sources send them
+	Hints    []join.Hint        `json:"hints,omitzero"`    // beside the event that describes
+	Facts    *Facts             `json:"facts,omitzero"`    // what is in effect
+	Outputs  bool               `json:"outputs,omitzero"`  // what the first run made; tensors follow
+	Round    *loadfigures.Round `json:"round,omitzero"`    // what streams did, where nothing else was asked for
+	Spare    bool               `json:"spare,omitzero"`    // whatever happens from now on, nothing that was asked for is missing
+	Error    *Error             `json:"error,omitzero"`    // the end, in vain
+	Done     bool               `json:"done,omitzero"`     // the end
+
+	// Heads describe the tensors that follow a message.
+	Heads []head `json:"tensors,omitzero"`
+	// Tensors are those.
+	Tensors []Tensor `json:"-"`
+}
+
+// Progress is what is being done and how far it is, from 0 to 1.
+type Progress struct {
+	Phase    string  `json:"phase"`
+	Fraction float64 `json:"fraction,omitzero"`
+}
+
+// head describes a tensor whose elements follow.
+type head struct {
+	Name    string   `json:"name,omitzero"`
+	DType   string   `json:"dtype"`
+	Shape   []int    `json:"shape"`
+	Bytes   int64    `json:"bytes,omitzero"`
+	Strings []string `json:"strings,omitzero"`
+}
+
+// Bounds of what is read from the other side.
+const (
+	maxMessage = 256 << 20 // bytes of the text of a message
+	maxTensors = 1 << 16
+)
+
+// Pipe carries messages: for each its length in eight bytes, the least significant first, and
+// its JSON; after it the elements of the tensors that it describes. Sending may be done by
+// several goroutines, receiving by one.
+type Pipe struct {
+	r  *bufio.Reader
+	mu sync.Mutex
+	w  io.Writer
+}
+
+// NewPipe makes a pipe of its two directions.
+func NewPipe(r io.Reader, w io.Writer) *Pipe { return &Pipe{r: bufio.NewReaderSize(r, 1<<16), w: w} }
+
+// Send sends a message with the tensors that it has.
+func (p *Pipe) Send(m *Message) error {
+	m.Heads = nil
+	for _, t := range m.Tensors {
+		m.Heads = append(m.Heads, head{Name: t.Name, DType: t.DType, Shape: t.Shape, Bytes: int64(len(t.Data)), Strings: t.Strings})
+	}
+	text, err := jsonx.Marshal(m)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	frame := binary.LittleEndian.AppendUint64(make([]byte, 0, 8+len(text)), uint64(len(text)))
+	if _, err := p.w.Write(append(frame, text...)); err != nil {
+		return err
+	}
+	for _, t := range m.Tensors {
+		if _, err := p.w.Write(t.Data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Receive waits for a message. io.EOF is the end of the other side.
+func (p *Pipe) Receive() (*Message, error) {
+	var size [8]byte
+	if _, err := io.ReadFull(p.r, size[:]); err != nil {
+		return nil, err
+	}
+	n := binary.LittleEndian.Uint64(size[:])
+	if n > maxMessage {
+		return nil, fmt.Errorf("a message of %d bytes, at most %d are expected", n, maxMessage)
+	}
+	text, err := p.bytes(int64(n))
+	if err != nil {
+		return nil, err
+	}
+	m := &Message{}
+	if err := jsonx.Unmarshal(text, m); err != nil {
+		return nil, fmt.Errorf("a message that is none: %w", err)
+	}
+	if len(m.Heads) > maxTensors {
+		return nil, fmt.Errorf("%d tensors in a message, at most %d are expected", len(m.Heads), maxTensors)
+	}
+	for _, h := range m.Heads {
+		if h.Bytes < 0 {
+			return nil, fmt.Errorf("a tensor of %d bytes", h.Bytes)
+		}
+		data, err := p.bytes(h.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		m.Tensors = append(m.Tensors, Tensor{Name: h.Name, DType: h.DType, Shape: h.Shape, Data: data, Strings: h.Strings})
+	}
+	return m, nil
+}
+
+// bytes reads so many bytes: memory grows as they come, not as they are announced.
+func (p *Pipe) bytes(n int64) ([]byte, error) {
+	var b bytes.Buffer
+	if n <= 1<<20 {
+		b.Grow(int(n))
+	}
+	if _, err := io.CopyN(&b, p.r, n); err != nil {
+		if err == io.EOF { //nolint:errorlint // io.CopyN returns it bare
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, err
+	}
+	return b.Bytes(), nil
+}

@@ -1,0 +1,284 @@
+package external
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// process is a running child.
+type process struct {
+	cmd    *exec.Cmd
+	pipe   *Pipe
+	stdin  io.Closer
+	stdout io.Closer
+	stderr *tail
+	folder string // of the child's files
+	came   chan received
+	doing  string // what it said last to be doing
+}
+
+type received struct {
+	m   *Message
+	err error
+}
+
+// maxTail is how much of what a child prints is kept.
+const maxTail = 64 << 10
+
+// tail keeps the first and the last of what is written.
+type tail struct {
+	mu    sync.Mutex
+	first []byte
+	last  []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := len(p)
+	if room := maxTail - len(t.first); room > 0 {
+		k := min(room, len(p))
+		t.first = append(t.first, p[:k]...)
+		p = p[k:]
+	}
+	t.last = append(t.last, p...)
+	if d := len(t.last) - maxTail; d > 0 {
+		t.last = append(t.last[:0], t.last[d:]...)
+	}
+	return n, nil
+}
+
+func (t *tail) lines() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.Split(string(bytes.ToValidUTF8(append(bytes.Clone(t.first), t.last...), []byte("?"))), "\n")
+}
+
+// FolderVariable names the child's folder in its environment: a child whose parent ends before it has
+// asked for anything removes it as well. FolderPrefix is what the name of each begins with.
+const (
+	FolderVariable = "OPMETER_ENGINE_FOLDER"
+	FolderPrefix   = "opmeter-engine-"
+)
+
+// unsignalled is the setting of a child's environment that keeps its runtime from stopping threads by signals,
+// beside those that are in effect. The threads are a library's for as long as it computes: a signal interrupts
+// its waits, and Linux 6.18 ended one of six processes in which OpenVINO computed in streams, for want of a
+// frame for such a signal.
+func unsignalled(settings string) string {
+	if settings != "" {
+		settings += ","
+	}
+	return "GODEBUG=" + settings + "asyncpreemptoff=1"
+}
+
+// start starts a child and sends its request.
+func start(helper string, req *Request) (*process, error) {
+	folder, err := os.MkdirTemp("", FolderPrefix)
+	if err != nil {
+		return nil, err
+	}
+	p := &process{folder: folder, stderr: &tail{}, came: make(chan received)}
+	p.cmd = exec.Command(helper)
+	p.cmd.Env = append(os.Environ(), FolderVariable+"="+folder, unsignalled(os.Getenv("GODEBUG")))
+	p.cmd.Stderr = p.stderr
+	// Whoever inherits the child's standard error must not keep it from ending.
+	p.cmd.WaitDelay = time.Second
+	apart(p.cmd)
+	in, err := p.cmd.StdinPipe()
+	var out io.ReadCloser
+	if err == nil {
+		out, err = p.cmd.StdoutPipe()
+	}
+	if err == nil {
+		err = p.cmd.Start()
+	}
+	if err != nil {
+		_ = os.RemoveAll(folder)
+		return nil, Errorf(NoHelper, "%s does not start: %v", helper, err)
+	}
+	p.stdin, p.stdout, p.pipe = in, out, NewPipe(out, in)
+	m := &Message{Request: req}
+	if req.Task != nil {
+		t := *req.Task
+		t.Folder = folder
+		c := *req
+		c.Task = &t
+		m.Request, m.Tensors = &c, t.Inputs
+	}
+	// A child that does not read would hold up whoever waits for it.
+	go func() {
+		defer close(p.came)
+		if err := p.pipe.Send(m); err != nil && !isGone(err) {
+			p.came <- received{nil, err}
+			return
+		}
+		for {
+			m, err := p.pipe.Receive()
+			p.came <- received{m, err}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return p, nil
+}
+
+// isGone reports whether a child ended before it read what it was sent: how is told when it is read
+// from.
+func isGone(err error) bool { return errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) }
+
+// receive waits for a message for at most a time.
+func (p *process) receive(ctx context.Context, wait time.Duration) (*Message, error) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case r, ok := <-p.came:
+		if !ok {
+			return nil, io.EOF
+		}
+		if r.m != nil && r.m.Progress != nil {
+			p.doing = r.m.Progress.Phase
+		}
+		return r.m, r.err
+	case <-timer.C:
+		return nil, errLate
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+var errLate = errors.New("the child does not come back")
+
+// end ends the child, whatever it does, with all that it started, and removes its files.
+func (p *process) end(patience time.Duration) {
+	_ = p.stdin.Close()
+	done := make(chan struct{})
+	go func() {
+		for range p.came { // what it still says
+		}
+		_ = p.cmd.Wait()
+		close(done)
+	}()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+		kill(p.cmd)
+		_ = p.stdout.Close() // something that it started and that left its group may hold the other end
+	}
+	<-done
+	kill(p.cmd) // what it started may be left
+	_ = os.RemoveAll(p.folder)
+}
+
+// died says how a child ended that was not told to. It has ended. most is the memory that it was allowed, 0
+// for any.
+func (p *process) died(title string, most int64) *Error {
+	const next = "try another release of it or other options"
+	st := p.cmd.ProcessState
+	while := ""
+	if p.doing != "" {
+		while = " while " + p.doing
+	}
+	lines := p.stderr.lines()
+	if starved(lines, most > 0) {
+		return Errorf(NoMemory, "%s ran out of memory%s: %s", title, while, moreMemory(most))
+	}
+	if sig, ok := signalled(st); ok && sig == "SIGKILL" {
+		return Errorf(Killed, "%s was killed from outside%s: by somebody, or by the system for want of memory; try again, with less at the same time", title, while)
+	} else if ok {
+		return Errorf(Crashed, "%s crashed%s (%s): %s%s", title, while, sig, next, saying(lines))
+	}
+	if sig := goSignal(lines); sig != "" {
+		return Errorf(Crashed, "%s crashed%s (%s): %s%s", title, while, sig, next, saying(lines))
+	}
+	return Errorf(Crashed, "%s ended the process%s (%v): %s%s", title, while, st, next, saying(lines))
+}
+
+// starved reports whether a process ended for want of memory, by what it printed. What Go says is sure; what
+// C++, the system's loader and threads say means that where the process was limited.
+func starved(lines []string, limited bool) bool {
+	for _, l := range lines {
+		if rest, ok := strings.CutPrefix(l, "fatal error: "); ok && (strings.Contains(rest, "out of memory") || strings.Contains(rest, "cannot allocate") || strings.Contains(rest, "cannot map pages")) {
+			return true
+		}
+		for _, words := range []string{"annot allocate", "std::bad_alloc", "failed to map segment", "failed to create new OS thread", "pthread_create failed"} {
+			if limited && strings.Contains(l, words) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// moreMemory says what helps where memory did not suffice of which most bytes were allowed, 0 for any.
+func moreMemory(most int64) string {
+	if most > 0 {
+		return fmt.Sprintf("--max-memory allows %d MiB, give it more or take a smaller batch or fewer streams", most>>20)
+	}
+	return "take a smaller batch or fewer streams"
+}
+
+// printed is what a library printed of an error that it reported in general terms only, as the end of
+// a sentence: the first line that says that it is one, or else the last.
+func printed(lines []string) string {
+	for _, l := range lines {
+		if t := strings.TrimSpace(l); strings.HasPrefix(t, "ERROR") {
+			return quoted("it printed", t)
+		}
+	}
+	return quoted("it printed", lastWords(lines))
+}
+
+// goSignal finds the signal in what Go prints of a fault in a library.
+func goSignal(lines []string) string {
+	for _, l := range lines {
+		if i := strings.Index(l, "SIG"); i >= 0 && (strings.HasPrefix(l, "SIG") || strings.HasPrefix(l, "[signal ")) {
+			name, _, _ := strings.Cut(l[i:], ":")
+			name, _, _ = strings.Cut(name, " ")
+			return name
+		}
+	}
+	return ""
+}
+
+// saying are the last words of a library before a fault, as the end of a sentence.
+func saying(lines []string) string { return quoted("its last words", lastWords(lines)) }
+
+// quoted is what a library printed as the end of a sentence, nothing where it printed nothing.
+func quoted(what, text string) string {
+	if text == "" {
+		return ""
+	}
+	const most = 300
+	if r := []rune(text); len(r) > most {
+		text = string(r[:most]) + "…"
+	}
+	return fmt.Sprintf("; %s: %s", what, text)
+}
+
+// lastWords is the last line before what Go says of a fault.
+func lastWords(lines []string) string {
+	last := ""
+	for _, l := range lines {
+		t := strings.TrimSpace(l)
+		if strings.HasPrefix(t, "SIG") || strings.HasPrefix(t, "fatal error: ") || strings.HasPrefix(t, "goroutine ") || strings.HasPrefix(t, "runtime: ") {
+			break
+		}
+		if t != "" {
+			last = t
+		}
+	}
+	return last
+}

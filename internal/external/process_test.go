@@ -1,0 +1,63 @@
+package external
+
+import (
+	"strings"
+	"testing"
+)
+
+// What a library prints of an error that it reports in general terms is the first line that says that
+// it is one, or else the last; nothing of a fault of Go is.
+func TestPrinted(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("ä", 400)
+	for _, c := range []struct{ lines, want string }{
+		{"", ""},
+		{"\n \n", ""},
+		{"INFO: made a delegate\nERROR: no operator of this kind\nERROR: it follows\nbye\n", "; it printed: ERROR: no operator of this kind"},
+		{"first\n  second  \n\n", "; it printed: second"},
+		{"words\nfatal error: something\ngoroutine 1 [running]:\n", "; it printed: words"},
+		{long, "; it printed: " + long[:600] + "…"},
+	} {
+		if got := printed(strings.Split(c.lines, "\n")); got != c.want {
+			t.Errorf("%q: %q, want %q", c.lines, got, c.want)
+		}
+	}
+}
+
+// What a user set of the runtime stays in effect in a child.
+func TestUnsignalled(t *testing.T) {
+	t.Parallel()
+	for settings, want := range map[string]string{
+		"":                         "GODEBUG=asyncpreemptoff=1",
+		"madvdontneed=1,gctrace=1": "GODEBUG=madvdontneed=1,gctrace=1,asyncpreemptoff=1",
+	} {
+		if got := unsignalled(settings); got != want {
+			t.Errorf("%q: %q, want %q", settings, got, want)
+		}
+	}
+}
+
+// Whoever ends a process for want of memory says so in words of its own.
+func TestStarved(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{ // of a process that was limited
+		"fatal error: runtime: out of memory":                                  true,
+		"fatal error: out of memory allocating heap arena metadata":            true,
+		"fatal error: runtime: cannot allocate memory":                         true,
+		"runtime: failed to create new OS thread (have 5 already; errno=11)":   true,
+		"runtime/cgo: pthread_create failed: Resource temporarily unavailable": true,
+		"terminate called after throwing an instance of 'std::bad_alloc'":      true,
+		"lib.so: failed to map segment from shared object":                     true,
+		"lib.so: cannot open shared object file: Cannot allocate memory":       true,
+		"fatal error: unexpected signal during runtime execution":              false,
+		"an allocation was made":                                               false,
+		"terminate called after throwing an instance of 'std::runtime_error'":  false,
+	} {
+		if got := starved([]string{"something", text}, true); got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+		if got := starved([]string{"something", text}, false); got != (want && strings.HasPrefix(text, "fatal error: ")) {
+			t.Errorf("%q without a limit: %v", text, got)
+		}
+	}
+}

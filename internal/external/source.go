@@ -1,0 +1,375 @@
+package external
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/opmeter/opmeter/internal/measure/loadfigures"
+	"github.com/opmeter/opmeter/internal/source"
+	"github.com/opmeter/opmeter/internal/source/join"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// Options says how a model is measured with an engine.
+type Options struct {
+	// Helper is the program opmeter-engine.
+	Helper string
+	// Request is what the child is asked for. Its folder and inputs are those of the task.
+	Request Request
+	// Reference names the loop of fixed work that takes turns with the runs.
+	Reference string
+	// Model is what is known without running: a copy of it becomes the profile.
+	Model *profile.Profile
+	// Turn is this measurement's among others, nil where there are none.
+	Turn *Turn
+	// Accept judges the version that the library tells, nil takes any.
+	Accept func(version string) error
+	// Silent is how long the child may say nothing, 0 for five minutes.
+	Silent time.Duration
+	// Progress is told what is being done.
+	Progress func(phase string, fraction float64)
+	// Outputs takes what the first run made, and what was in effect. What it returns is noted and found.
+	Outputs func(ctx context.Context, got []Tensor, f *Facts) ([]profile.Event, error)
+}
+
+// Source measures a model with an engine.
+type Source struct {
+	o Options
+	p *process
+	// about is what was opened.
+	about About
+	to    source.Sink
+	// covered is where each layer leads, for what is said of the whole.
+	covered []profile.Confidence
+	latency []float64
+	facts   Facts
+	outputs []Tensor
+	ran     bool
+	// target is what the profile has, with what was found out of it.
+	target profile.Target
+	round  *loadfigures.Round
+	// spare says that nothing is missing where the child ends now, whole that it came to its end.
+	spare, whole bool
+}
+
+// DefaultSilent is how long an engine may say nothing: libraries compile large models for minutes.
+const DefaultSilent = 5 * time.Minute
+
+// New makes a source.
+func New(o Options) *Source {
+	o.Silent = cmp.Or(o.Silent, DefaultSilent)
+	o.Request.Protocol = Protocol
+	o.Request.Turns = o.Turn != nil
+	return &Source{o: o}
+}
+
+// Patience is how long the source takes at most to come to an end when it is stopped: engines write
+// what they recorded only then.
+func (s *Source) Patience() time.Duration { return stopping + 2*time.Second }
+
+// stopping is how long a child may take to end when it is told to.
+const stopping = 10 * time.Second
+
+// Run implements [source.Source].
+func (s *Source) Run(ctx context.Context, to source.Sink) error {
+	s.to = to
+	s.progress("starting the engine", 0)
+	var err error
+	if s.p, err = start(s.o.Helper, &s.o.Request); err != nil {
+		return err
+	}
+	if s.o.Turn != nil {
+		defer s.o.Turn.Leave()
+	}
+	err = s.hear(ctx)
+	if e, ok := errors.AsType[*Error](err); ok && s.spare && s.to != nil {
+		f := profile.Finding{ID: "engine.peaks", Severity: profile.Info, Text: fmt.Sprintf("The engine's peaks were not measured: %v.", e)}
+		err, s.whole = s.to.Send(profile.Event{Found: &f}), true
+	}
+	if s.whole && s.to != nil {
+		err = errors.Join(s.done(ctx), err)
+	}
+	return err
+}
+
+// hear takes what the child says until it ends, and ends it.
+func (s *Source) hear(ctx context.Context) error {
+	quick := time.Second
+	err := s.listen(ctx)
+	if errors.Is(err, errLate) {
+		quick = 0
+		err = Errorf(Silent, "%s has not come back for %v%s: it was ended%s", s.title(), s.o.Silent, s.doing(), s.patience())
+	}
+	s.p.end(quick)
+	switch {
+	case !errors.Is(err, errGone):
+		if e, ok := errors.AsType[*Error](err); ok && e.Printed {
+			e.Text = strings.TrimSuffix(e.Text, ".") + printed(s.p.stderr.lines())
+		}
+		return err
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	return s.p.died(s.title(), s.o.Request.MaxMemory)
+}
+
+// errGone tells that the child has ended without a last word.
+var errGone = errors.New("the child is gone")
+
+func (s *Source) title() string {
+	if s.about.Title == "" {
+		return s.o.Request.Engine + " (" + s.o.Request.Library + ")"
+	}
+	return s.about.Title + " " + s.about.Version
+}
+
+// patience says what gives an engine more time, where anything does.
+func (s *Source) patience() string {
+	if s.o.Request.Task == nil {
+		return ""
+	}
+	return "; --engine-timeout gives it more time"
+}
+
+func (s *Source) doing() string {
+	if s.p.doing == "" {
+		return ""
+	}
+	return " while " + s.p.doing
+}
+
+func (s *Source) progress(phase string, f float64) {
+	if s.o.Progress != nil {
+		s.o.Progress(phase, f)
+	}
+}
+
+// listen takes messages until the last one. When the context ends, the child is told and has a while
+// to give what it has.
+func (s *Source) listen(ctx context.Context) error {
+	wait := s.o.Silent
+	told := false
+	listening := ctx
+	for {
+		m, err := s.p.receive(listening, wait)
+		switch {
+		case err != nil && errors.Is(err, listening.Err()) && !told:
+			told, listening, wait = true, context.WithoutCancel(ctx), stopping
+			go func() { _ = s.p.pipe.Send(&Message{Stop: true}) }()
+			continue
+		case errors.Is(err, errLate) && told:
+			return ctx.Err()
+		case errors.Is(err, errLate):
+			return err
+		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || isGone(err):
+			return errGone
+		case err != nil:
+			return Errorf(Crashed, "%s says what cannot be understood (%v): the library writes where it must not, or something else is called opmeter-engine", s.title(), err)
+		case m.Error != nil:
+			return m.Error
+		case m.Done:
+			s.whole = true
+			return ctx.Err()
+		}
+		if err := s.take(ctx, m); err != nil {
+			return err
+		}
+	}
+}
+
+// take takes one message.
+func (s *Source) take(ctx context.Context, m *Message) error {
+	switch {
+	case m.About != nil:
+		s.about = *m.About
+		if s.o.Accept != nil {
+			return s.o.Accept(s.about.Version)
+		}
+	case m.Progress != nil:
+		s.progress(m.Progress.Phase, m.Progress.Fraction)
+	case m.Turn:
+		if s.o.Turn == nil {
+			return errors.New("the child asks for a turn without others")
+		}
+		if err := s.o.Turn.Wait(ctx); err != nil {
+			return nil //nolint:nilerr // the end of the context is noticed where messages are awaited
+		}
+		return s.p.pipe.Send(&Message{Go: true})
+	case m.Event != nil && m.Event.Described != nil:
+		return s.described(m.Event.Described, m.Hints)
+	case m.Event != nil:
+		return s.event(m.Event)
+	case m.Facts != nil:
+		s.facts = *m.Facts
+	case m.Round != nil:
+		s.round = m.Round
+	case m.Spare:
+		s.spare = true
+	case m.Outputs:
+		s.outputs, s.ran = m.Tensors, true
+	}
+	return nil
+}
+
+// described joins what is executed with the model.
+func (s *Source) described(seen *profile.Profile, hints []join.Hint) error {
+	p := *s.o.Model
+	p.Layers, p.Findings, p.Quantities = seen.Layers, nil, seen.Quantities
+	// Memory and what cannot run are of the engine that was described.
+	p.Totals.Layers, p.Totals.UncountedLayers, p.Totals.UnsupportedLayers, p.Totals.RAMBytes = nil, nil, nil, nil
+	s.target = profile.Target{ID: "host", Kind: profile.TargetHost, Engine: s.title()}
+	p.Target = s.target
+	p.Memory = nil
+	for i := range p.Layers {
+		p.Layers[i].Index = int64(i)
+	}
+	if len(p.Layers) == 0 {
+		// The engine tells nothing of its operators: the model's stand for themselves.
+		p.Layers = slices.Clone(s.o.Model.Layers)
+	} else {
+		join.Fill(&p, s.o.Model, join.Find(s.o.Model.Layers, p.Layers, hints))
+	}
+	s.covered, s.latency = make([]profile.Confidence, len(p.Layers)), make([]float64, len(p.Layers))
+	for i := range p.Layers {
+		if v := p.Layers[i].Provenance; v != nil {
+			s.covered[i] = v.Confidence
+		}
+	}
+	s.settings(&p.Settings)
+	found := p.Findings
+	p.Findings = nil
+	if err := s.to.Send(profile.Event{Described: &p}); err != nil {
+		return err
+	}
+	for i := range found {
+		if err := s.to.Send(profile.Event{Found: &found[i]}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// event passes on what the child reports of layers and passes.
+func (s *Source) event(e *profile.Event) error {
+	if s.covered == nil {
+		return errors.New("the child reports figures of nothing that it described")
+	}
+	if f := e.Counted; f != nil && f.Layer != nil && f.Quantity == "latency_s" && *f.Layer >= 0 && *f.Layer < int64(len(s.latency)) {
+		s.latency[*f.Layer], _ = f.Metric.Best()
+	}
+	if n := e.Noted; n != nil {
+		n.Settings = nil
+		if t := n.Target; t != nil {
+			s.target.PeakOpsPerSecond, s.target.PeakBytesPerSecond, s.target.Peaks, s.target.Levels, s.target.PeakMethod = t.PeakOpsPerSecond, t.PeakBytesPerSecond, t.Peaks, t.Levels, t.PeakMethod
+			n.Target = new(s.target)
+		}
+	}
+	return s.to.Send(*e)
+}
+
+// settings notes what the engine was asked for, and what is in effect.
+func (s *Source) settings(p *profile.Settings) {
+	r := &s.o.Request
+	p.Engine, p.EngineVersion, p.EngineLibrary, p.KernelSet = s.about.Title, s.about.Version, r.Library, ""
+	p.Threads = new(int64(r.Task.Threads))
+	p.EngineOptions = map[string]string{}
+	maps.Copy(p.EngineOptions, s.facts.Settings)
+	for _, o := range r.Task.Options {
+		if _, ok := p.EngineOptions[o.Key]; !ok {
+			p.EngineOptions[o.Key] = o.Value
+		}
+	}
+	for _, c := range r.CPUs {
+		p.PinnedCPUs = append(p.PinnedCPUs, int64(c))
+	}
+	if r.Runs > 0 {
+		p.Runs = new(int64(r.Runs))
+	}
+	if r.Time > 0 {
+		p.TimeS = new(time.Duration(r.Time).Seconds())
+	}
+	r.Load.Describe(p)
+	p.Passes = "abba"
+	p.ReferenceLoop = s.o.Reference
+}
+
+// done says what is to be said of the whole.
+func (s *Source) done(ctx context.Context) error {
+	var events []profile.Event
+	if s.ran && s.o.Outputs != nil && ctx.Err() == nil {
+		s.progress("comparing the outputs", 0)
+		var err error
+		if events, err = s.o.Outputs(ctx, s.outputs, &s.facts); err != nil {
+			return err
+		}
+	}
+	if f := s.coverage(); f != nil {
+		events = append(events, profile.Event{Found: f})
+	}
+	for _, n := range s.facts.Notes {
+		events = append(events, profile.Event{Found: &profile.Finding{ID: "engine.note", Severity: profile.Info, Text: n}})
+	}
+	for _, e := range events {
+		if err := s.to.Send(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// coverage says which part of the time leads to the model's operators, and how surely.
+func (s *Source) coverage() *profile.Finding {
+	part := map[profile.Confidence]float64{}
+	sum := 0.0
+	for i, v := range s.latency {
+		part[s.covered[i]] += v
+		sum += v
+	}
+	if !(sum > 0) {
+		return nil
+	}
+	sure := (part[profile.Exact] + part[profile.ByTensor]) / sum
+	f := &profile.Finding{ID: "engine.join", Severity: profile.Info, Text: fmt.Sprintf("%.1f %% of the time was found in the model exactly or by tensors", 100*sure)}
+	for _, h := range []profile.Confidence{profile.ByName, profile.ByOrder} {
+		if v := part[h] / sum; v >= 0.0005 {
+			f.Text += fmt.Sprintf(", %.1f %% %s", 100*v, h)
+		}
+	}
+	if left := (part[profile.Unknown] + part[""]) / sum; left >= 0.0005 {
+		f.Text += fmt.Sprintf("; %.1f %% is of operators that the engine put in", 100*left)
+	}
+	f.Text += "."
+	if sure < 0.8 {
+		f.Severity = profile.Warning
+	}
+	return f
+}
+
+// Round lets the streams of the request run once, with nothing around it, for a sweep. The round is nil
+// where nothing was measured; there may be one beside an error.
+func Round(ctx context.Context, o Options) (*loadfigures.Round, error) {
+	o.Request.Alone = true
+	s := New(o)
+	err := s.Run(ctx, nil)
+	return s.round, err
+}
+
+// Probe opens a library in a child and asks what it is.
+func Probe(ctx context.Context, helper, engine, library string) (About, error) {
+	s := New(Options{Helper: helper, Request: Request{Engine: engine, Library: library}, Silent: probing})
+	err := s.Run(ctx, nil)
+	if err == nil && s.about.Engine == "" {
+		err = Errorf(Crashed, "%s said nothing of itself", library)
+	}
+	return s.about, err
+}
+
+// probing is how long a library may take to open.
+const probing = 20 * time.Second

@@ -1,8 +1,0 @@
-// Package peaks measures what this computer can do at most with the engine's own
-// kernels: multiply-accumulates and bytes a second, the two limits of a roofline. One
-// measurement serves all profiles of a process that have the same threads.
-//
-// The package imports internal/kernel and internal/workers for the work,
-// internal/measure for the lease and internal/machine for the memory. It knows no
-// models and no result type.
-package peaks

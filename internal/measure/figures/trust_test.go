@@ -1,0 +1,260 @@
+package figures
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/opmeter/opmeter/internal/base/stats"
+	"github.com/opmeter/opmeter/internal/measure/loop"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// calm is a run of n inferences of a millisecond on a machine at rest, with the profile
+// of one layer that goes with it.
+func calm(n int) (*profile.Profile, *loop.Result) {
+	res := &loop.Result{Batch: 1}
+	for i := range n {
+		// A tenth of a per cent to and fro: an even series without ties all over.
+		t := 1e-3 * (1 + 0.001*math.Sin(float64(i)*2.4))
+		res.Plain = append(res.Plain, t)
+		res.Profiled = append(res.Profiled, t)
+		res.Groups = append(res.Groups, loop.Group{From: i, To: i + 1, Slot: i, Took: t, CPU: t, Processor: t})
+		res.Slots = append(res.Slots, loop.Slot{Took: loop.ReferenceRound, CPU: loop.ReferenceRound})
+	}
+	res.Slots = append(res.Slots, loop.Slot{Took: loop.ReferenceRound, CPU: loop.ReferenceRound})
+	p := &profile.Profile{
+		Layers:    []profile.Layer{{State: profile.Ran}},
+		Host:      &profile.Host{CPUs: new(int64(4)), Before: &profile.HostState{LoadAverage: new(0.1)}},
+		Settings:  profile.Settings{Threads: new(int64(1))},
+		Reconcile: &profile.Reconcile{WallS: new(1e-3), OperatorsS: new(1e-3), GapsS: new(0.0), PlainS: new(1e-3), ProfiledS: new(1e-3)},
+	}
+	return p, res
+}
+
+// judge finishes a run as the host does.
+func judged(p *profile.Profile, res *loop.Result, pin bool) *profile.Trust {
+	res.Stability = stats.Judge(res.Plain)
+	p.Totals.Latency = Blocked(profile.FromSummary(profile.Measured, res.Latency(), ""), res.Plain)
+	for key, m := range Whole(res) {
+		if err := p.Totals.Set(key, m); err != nil {
+			panic(err)
+		}
+	}
+	return Trust(p, res, pin)
+}
+
+// TestTrustAtRest: nothing speaks against these runs.
+func TestTrustAtRest(t *testing.T) {
+	t.Parallel()
+	p, res := calm(40)
+	got := judged(p, res, false)
+	if got.Verdict != profile.Good || len(got.Doubts) != 0 || got.Quote != "latency_s" || got.Interval != profile.OfRepeats || *got.Blocks != 20 {
+		t.Errorf("%+v", got)
+	}
+	// A guest's speed is not its own: the same figures, an interval of this run.
+	p.Host.Virtual = "KVM"
+	if got := judged(p, res, false); got.Verdict != profile.Good || got.Interval != profile.OfThisRun {
+		t.Errorf("on a guest: %+v", got)
+	}
+	if Trust(p, &loop.Result{}, false) != nil {
+		t.Error("a verdict on nothing")
+	}
+}
+
+// TestDoubts spoils a calm run in one way at a time, on either side of the limits that
+// docs/profile.md states.
+func TestDoubts(t *testing.T) {
+	t.Parallel()
+	type spoil func(p *profile.Profile, res *loop.Result)
+	scale := func(from, to int, by float64) spoil {
+		return func(_ *profile.Profile, res *loop.Result) {
+			for i := from; i < to; i++ {
+				res.Plain[i] *= by
+			}
+		}
+	}
+	host := func(f func(h *profile.Host)) spoil { return func(p *profile.Profile, _ *loop.Result) { f(p.Host) } }
+	waiting := func(part float64) spoil {
+		return func(_ *profile.Profile, res *loop.Result) {
+			for i := range res.Groups {
+				res.Groups[i].CPU *= 1 - part
+			}
+		}
+	}
+	speed := func(by float64) spoil {
+		return func(_ *profile.Profile, res *loop.Result) {
+			for i := range res.Slots {
+				if i >= 20 {
+					res.Slots[i].CPU *= by
+				}
+			}
+		}
+	}
+	instruments := func(low, middle, high float64) spoil {
+		return func(p *profile.Profile, _ *loop.Result) {
+			p.Reconcile.WallS = new(1e-3 + middle)
+			p.Reconcile.OverheadS = &profile.Metric{Kind: profile.Measured, Median: &middle, CI95: &[2]float64{low, high}}
+		}
+	}
+	states := func(idle, ran int) spoil {
+		return func(p *profile.Profile, _ *loop.Result) {
+			p.Layers = nil
+			for i := range idle + ran {
+				s := profile.Ran
+				if i < idle {
+					s = profile.Unsupported
+				}
+				p.Layers = append(p.Layers, profile.Layer{State: s})
+			}
+		}
+	}
+	for _, tt := range []struct {
+		name string
+		runs int
+		pin  bool
+		do   spoil
+		code profile.DoubtCode
+		want profile.Verdict
+	}{
+		{"nine runs", 9, false, nil, profile.DoubtFewRuns, profile.Fair},
+		{"two runs", 2, false, nil, profile.DoubtFewRuns, profile.DoNotUse},
+		{"a step up by 4 per cent", 40, false, scale(20, 40, 1.04), profile.DoubtStep, ""},
+		{"a step up by 8 per cent", 40, false, scale(20, 40, 1.08), profile.DoubtStep, profile.Fair},
+		{"a step down by 30 per cent", 40, false, scale(20, 40, 0.7), profile.DoubtStep, profile.DoNotUse},
+		{"two outliers", 40, false, scale(7, 9, 1.5), profile.DoubtSpread, profile.Fair},
+		{"two far outliers", 40, false, scale(7, 9, 10), profile.DoubtSpread, profile.DoNotUse},
+		{"others had one per cent", 40, false, waiting(0.01), profile.DoubtWaiting, ""},
+		{"others had five per cent", 40, false, waiting(0.05), profile.DoubtWaiting, profile.Fair},
+		{"others had half", 40, false, waiting(0.5), profile.DoubtWaiting, profile.DoNotUse},
+		{"speed moved by 5 per cent", 40, false, speed(1.05), profile.DoubtSpeed, ""},
+		{"speed moved by a quarter", 40, false, speed(1.25), profile.DoubtSpeed, profile.Fair},
+		{"speed fell to a half", 40, false, speed(2), profile.DoubtSpeed, profile.DoNotUse},
+		// All runs together took 80 ms.
+		{"stolen less than a hundredth", 40, false, host(func(h *profile.Host) { h.StolenS = new(0.0007) }), profile.DoubtStolen, ""},
+		{"stolen 2 per cent of the time that was watched", 40, false, host(func(h *profile.Host) { h.StolenS, h.WatchedS = new(0.04), new(2.0) }), profile.DoubtStolen, profile.Fair},
+		{"stolen less than a hundredth of it", 40, false, host(func(h *profile.Host) { h.StolenS, h.WatchedS = new(0.01), new(2.0) }), profile.DoubtStolen, ""},
+		{"stolen 2 per cent", 40, false, host(func(h *profile.Host) { h.StolenS = new(0.0016) }), profile.DoubtStolen, profile.Fair},
+		{"stolen 10 per cent", 40, false, host(func(h *profile.Host) { h.StolenS = new(0.008) }), profile.DoubtStolen, profile.DoNotUse},
+		{"heat", 40, false, host(func(h *profile.Host) { h.Throttled = new(int64(1)) }), profile.DoubtThrottled, profile.DoNotUse},
+		{"a quota", 40, false, host(func(h *profile.Host) { h.QuotaThrottledS = new(0.001) }), profile.DoubtQuota, profile.Fair},
+		{"a quota for long", 40, false, host(func(h *profile.Host) { h.QuotaThrottledS = new(0.05) }), profile.DoubtQuota, profile.DoNotUse},
+		{"load before", 40, false, host(func(h *profile.Host) { h.Before.LoadAverage = new(4.0) }), profile.DoubtBusy, profile.Good},
+		{"frequency policy", 40, false, host(func(h *profile.Host) { h.Governor = "powersave" }), profile.DoubtGovernor, profile.Good},
+		{"a quiet policy", 40, false, host(func(h *profile.Host) { h.Governor = "performance" }), profile.DoubtGovernor, ""},
+		{"battery", 40, false, host(func(h *profile.Host) { h.OnBattery = new(true) }), profile.DoubtBattery, profile.Fair},
+		{"more threads than processors", 40, false, func(p *profile.Profile, _ *loop.Result) { p.Settings.Threads = new(int64(5)) }, profile.DoubtThreads, profile.DoNotUse},
+		{"as many threads as processors", 40, false, func(p *profile.Profile, _ *loop.Result) { p.Settings.Threads = new(int64(4)) }, profile.DoubtThreads, ""},
+		{"collector", 40, false, func(_ *profile.Profile, res *loop.Result) { res.GC = 1 }, profile.DoubtCollector, profile.Fair},
+		{"instruments within chance", 40, false, instruments(-1e-3, 3e-4, 1e-3), profile.DoubtInstruments, ""},
+		{"instruments that cost little", 40, false, instruments(1e-5, 2e-5, 3e-5), profile.DoubtInstruments, ""},
+		{"instruments that cost half", 40, false, instruments(4e-4, 5e-4, 6e-4), profile.DoubtInstruments, profile.Fair},
+		{"passes that differ by chance", 40, false, func(p *profile.Profile, _ *loop.Result) { p.Reconcile.WallS = new(1.2e-3) }, profile.DoubtReconcile, profile.Fair},
+		{"passes that differ much", 40, false, func(p *profile.Profile, _ *loop.Result) { p.Reconcile.WallS = new(0.5e-3) }, profile.DoubtReconcile, profile.DoNotUse},
+		{"a layer that did not run", 40, false, states(1, 2), profile.DoubtIncomplete, profile.Fair},
+		{"most did not run", 40, false, states(3, 2), profile.DoubtIncomplete, profile.DoNotUse},
+		{"not bound", 40, true, nil, profile.DoubtNotPinned, profile.Fair},
+	} {
+		p, res := calm(tt.runs)
+		if tt.do != nil {
+			tt.do(p, res)
+		}
+		got := judged(p, res, tt.pin)
+		at := slices.IndexFunc(got.Doubts, func(d profile.Doubt) bool { return d.Code == tt.code })
+		switch {
+		case at < 0 && tt.want != "":
+			t.Errorf("%s: no doubt %s in %+v", tt.name, tt.code, got.Doubts)
+		case at >= 0 && got.Doubts[at].Verdict != tt.want:
+			t.Errorf("%s: %s (%v) leaves %q, want %q", tt.name, tt.code, *got.Doubts[at].Value, got.Doubts[at].Verdict, tt.want)
+		case at >= 0 && !tt.want.AtLeast(got.Verdict):
+			t.Errorf("%s: the verdict is %s", tt.name, got.Verdict)
+		}
+		p.Trust = got
+		p.Schema, p.Target.Kind, p.Target.ID, p.Model.Name = profile.SchemaV1, profile.TargetHost, "host", "m"
+		for i := range p.Layers {
+			p.Layers[i].Index, p.Layers[i].Op = int64(i), "X"
+		}
+		if err := p.Validate(); err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+}
+
+// TestQuote: on a disturbed machine undisturbed runs are offered, else processor time,
+// and where there are too few runs nothing is.
+func TestQuote(t *testing.T) {
+	t.Parallel()
+	disturb := func(every int) (*profile.Profile, *loop.Result) {
+		p, res := calm(40)
+		for i := range res.Plain {
+			if i%every != 0 {
+				res.Plain[i] *= 3
+				res.Groups[i].Took *= 3
+			}
+		}
+		return p, res
+	}
+	p, res := disturb(2)
+	got := judged(p, res, false)
+	m := p.Totals.Figure("undisturbed_latency_s")
+	if got.Verdict != profile.DoNotUse || got.Quote != "undisturbed_latency_s" || m == nil || *m.N != 20 || !(*m.Max <= 1.01e-3) {
+		t.Errorf("every second run disturbed: %+v, undisturbed %+v", got, m)
+	}
+	p, res = disturb(8)
+	if got := judged(p, res, false); got.Quote != "processor_s" || p.Totals.Figure("undisturbed_latency_s") != nil {
+		t.Errorf("five undisturbed runs: %+v", got)
+	}
+	if m := p.Totals.Figure("processor_s"); !(*m.Max <= 1.01e-3) {
+		t.Errorf("processor time %+v", m)
+	}
+	for i := range res.Groups { // a system that does not tell processor time
+		res.Groups[i].CPU, res.Groups[i].Processor = math.NaN(), math.NaN()
+	}
+	p.Totals = profile.Totals{}
+	res.Plain[0] = 1
+	if got := judged(p, res, false); got.Verdict != profile.DoNotUse || got.Quote != "" {
+		t.Errorf("nothing but wall time: %+v", got)
+	}
+	p, res = calm(2)
+	if got := judged(p, res, false); got.Quote != "" {
+		t.Errorf("two runs: quote %q", got.Quote)
+	}
+}
+
+// TestReferenceFigure: at half of reference speed a millisecond is half of one at
+// reference speed, less sure the further away that is.
+func TestReferenceFigure(t *testing.T) {
+	t.Parallel()
+	width := func(slow float64) (v, half float64) {
+		_, res := calm(40)
+		for i := range res.Slots {
+			res.Slots[i].CPU *= slow
+		}
+		figures := Whole(res)
+		m, s := figures["reference_latency_s"], figures["machine_speed"]
+		if m == nil || s == nil || m.CI95 == nil || !(math.Abs(*s.Median-1/slow) <= 1e-9) {
+			t.Fatalf("%+v at speed %+v", m, s)
+		}
+		// A repeated run may lie on either side, below the least of this one too.
+		if low, high := *m.Typical-m.CI95[0], m.CI95[1]-*m.Typical; !(math.Abs(low-high) <= 1e-12) || !(m.CI95[0] < *m.Min) {
+			t.Errorf("interval %v around %v", *m.CI95, *m.Typical)
+		}
+		return *m.Typical, (m.CI95[1] - m.CI95[0]) / 2 / *m.Typical
+	}
+	if d := distance([]float64{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}); d != 0 {
+		t.Errorf("at reference speed the distance is %v", d)
+	}
+	// Eleven speeds: the deciles are the second and the last but one.
+	if d := distance([]float64{0.1, 0.5, 1, 1, 1, 1, 1, 1, 1, 1.1, 9}); !(math.Abs(d-math.Ln2) <= 1e-12) {
+		t.Errorf("half speed in a tenth of the groups: distance %v", d)
+	}
+	one, near := width(1)
+	half, far := width(2)
+	// The series itself moves by a tenth of a per cent.
+	if !(math.Abs(one-1e-3) <= 2e-6) || !(math.Abs(half-0.5e-3) <= 1e-6) {
+		t.Errorf("%v and %v at reference speed, want 1 ms and 0.5 ms", one, half)
+	}
+	if !(near < 0.02) || !(far > 2*near) {
+		t.Errorf("intervals ±%v at reference speed and ±%v at half of it", near, far)
+	}
+}

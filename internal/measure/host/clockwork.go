@@ -1,0 +1,63 @@
+package host
+
+import (
+	"math"
+
+	"github.com/opmeter/opmeter/internal/runtime/engine"
+	"github.com/opmeter/opmeter/internal/runtime/plan"
+)
+
+// clockwork turns one run's timing into the self time of every slot, so that the
+// slots add up to the run.
+type clockwork struct {
+	slots  []plan.Slot
+	owners map[int][]int // slots that run a graph
+	inside map[int][]int // slots listed in a graph
+	raw    []int64       // time with what runs inside
+	self   []int64
+	calls  []int64
+}
+
+func newClockwork(ss []plan.Slot) *clockwork {
+	c := &clockwork{slots: ss, owners: map[int][]int{}, inside: map[int][]int{}, raw: make([]int64, len(ss)), self: make([]int64, len(ss)), calls: make([]int64, len(ss))}
+	for i, s := range ss {
+		for _, g := range s.Bodies {
+			c.owners[g] = append(c.owners[g], i)
+		}
+		if s.Graph != 0 {
+			c.inside[s.Graph] = append(c.inside[s.Graph], i)
+		}
+	}
+	return c
+}
+
+// read takes over one run.
+func (c *clockwork) read(t *engine.Timing) {
+	for i, s := range c.slots {
+		n := s.Node.Index
+		if s.Graph == 0 {
+			c.raw[i], c.calls[i] = t.Bounds[n+1]-t.Bounds[n], 1
+			continue
+		}
+		b := t.Bodies[s.Graph][n]
+		c.raw[i], c.calls[i] = b.Nanoseconds, b.Calls
+	}
+	copy(c.self, c.raw)
+	for g, own := range c.owners {
+		var inner, outer int64
+		for _, i := range c.inside[g] {
+			inner += c.raw[i]
+		}
+		for _, i := range own {
+			outer += c.raw[i]
+		}
+		if inner == 0 || outer == 0 {
+			continue
+		}
+		for _, i := range own {
+			// A body that several steps share is charged by their times.
+			// The clock steps and the division round: what is left is never below 0.
+			c.self[i] = max(0, c.self[i]-int64(math.Round(float64(inner)*float64(c.raw[i])/float64(outer))))
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package host
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/measure/figures"
+	"github.com/opmeter/opmeter/internal/runtime/describe"
+	"github.com/opmeter/opmeter/internal/runtime/inputs"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// all lists the findings of a run.
+func (p *pass) all() []profile.Finding {
+	if _, most := p.p.Unrun(); most {
+		return p.static() // what time the rest takes says nothing
+	}
+	return slices.Concat(p.static(), figures.Findings(p.p))
+}
+
+// static reports what follows from the plan: what cannot run and why.
+func (r *runner) static() []profile.Finding {
+	out := r.open()
+	if layers, most := r.p.Unrun(); most {
+		out = append(out, figures.Finding("model.unrun", profile.Problem, layers, "Most of the work did not run (%d of %s): there is no latency of the model to quote.", len(layers), figures.Plural(len(r.p.Layers), "layer")))
+	}
+	idle := r.p.Select(func(l *profile.Layer) bool { return l.State == profile.Unsupported || l.State == profile.Failed })
+	for _, g := range idle.Group(figures.Operator) {
+		why := cmp.Or(g.Layers[0].Cause.Text, "no such operator")
+		out = append(out, figures.Finding("model.unsupported", profile.Problem, figures.Indices(g.Layers), "%s cannot run in %s (%s). What follows was timed on zeros of the declared shape; results and totals leave the operator out.",
+			g.Name, figures.Plural(len(g.Layers), "layer"), why))
+	}
+	if skipped := r.p.Select(func(l *profile.Layer) bool { return l.State == profile.Skipped }); len(skipped) > 0 {
+		out = append(out, figures.Finding("model.skipped", profile.Problem, figures.Indices(skipped), "%s not run, because an input could not be computed and the file does not declare its shape.", figures.Plural(len(skipped), "layer")))
+	}
+	for _, w := range r.p.Model.Warnings {
+		out = append(out, figures.Finding("model.file", profile.Warning, nil, "The file: %s", w))
+	}
+	return out
+}
+
+// open tells dimensions of inputs for which 1 was taken. Where layers contradict each
+// other that is the usual reason.
+func (r *runner) open() []profile.Finding {
+	f := describe.Open(r.p, func() *inputs.Hint { return inputs.Suggest(r.m, r.ins, r.src, r.o.Feed) })
+	if f == nil {
+		return nil
+	}
+	if slices.ContainsFunc(r.p.Layers, func(l profile.Layer) bool { return l.State == profile.Failed }) {
+		f.Severity = profile.Problem
+	}
+	return []profile.Finding{*f}
+}

@@ -1,0 +1,73 @@
+package host
+
+import (
+	"context"
+
+	"github.com/opmeter/opmeter/internal/measure/loadfigures"
+	"github.com/opmeter/opmeter/internal/measure/loop"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// Fleet is sessions of a model that can run at the same time, for a sweep. It is for one goroutine
+// at a time, under [mapped.Guard] where the model's constants lie in a mapped file.
+type Fleet struct {
+	r *runner
+	f *fleet
+	c *loop.Clock
+}
+
+// nowhere takes events that nobody wants.
+type nowhere struct{}
+
+func (nowhere) Send(profile.Event) error { return nil }
+
+// NewFleet makes sessions for at most so many streams.
+func NewFleet(ctx context.Context, m *graph.Model, o Options, streams int) (*Fleet, error) {
+	f := &Fleet{r: &runner{m: m, o: o, to: nowhere{}}, c: loop.NewClock()}
+	if err := f.r.describe(nil); err != nil {
+		return nil, err
+	}
+	if err := f.r.prepare(); err != nil {
+		return nil, err
+	}
+	if err := f.r.firstRun(ctx); err != nil {
+		f.r.s.Close()
+		return nil, err
+	}
+	if err := f.r.nothing(); err != nil {
+		f.r.s.Close()
+		return nil, err
+	}
+	var err error
+	if f.f, err = f.r.fleet(ctx, streams); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// Close ends all sessions.
+func (f *Fleet) Close() {
+	if f.f != nil {
+		f.f.close(f.r.s)
+	}
+	f.r.s.Close()
+}
+
+// Run measures so many streams, of those that there are. The result is nil where nothing was
+// measured.
+func (f *Fleet) Run(ctx context.Context, streams int) (*loadfigures.Round, error) {
+	release, err := loop.Lease(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	o := f.r.driving(f.c)
+	o.Progress = nil // a sweep tells of its points
+	r, err := o.Round(ctx, f.f.driven(ctx, streams, func() {}))
+	if r != nil {
+		r.RAMBytes = new(int64(streams) * *f.r.memory().RAMBytes)
+	}
+	return r, err
+}

@@ -1,0 +1,345 @@
+package host
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/measure/loop"
+	"github.com/opmeter/opmeter/internal/measure/machine"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/describe"
+	"github.com/opmeter/opmeter/internal/runtime/engine"
+	"github.com/opmeter/opmeter/internal/runtime/inputs"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+	"github.com/opmeter/opmeter/internal/runtime/operators"
+	"github.com/opmeter/opmeter/internal/runtime/plan"
+	"github.com/opmeter/opmeter/internal/source"
+	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/timeline"
+)
+
+// Options says how to profile. The zero value takes one thread and the defaults
+// of internal/measure/loop.
+type Options struct {
+	Feed       inputs.Options
+	Threads    int
+	Pin        bool // bind each worker to a processor
+	Runs       int  // measured inferences of each pass, 0 for as many as fit Time
+	Time       time.Duration
+	WarmupTime time.Duration
+	WarmupRuns int
+	// Carry feeds outputs back as inputs of the next inference, by name.
+	Carry []Carry
+	// Exact computes quantise-dequantise patterns in floating point, as the file says, and rounds halves after each
+	// operator.
+	Exact bool
+	// KeepAll computes every operator by itself and keeps what it makes.
+	KeepAll bool
+	// Samples keeps every sample in the profile, and a timeline.
+	Samples bool
+	// MaxMACs refuses models with more multiply-accumulates, 0 for no limit.
+	MaxMACs int64
+	// MaxLoop bounds loops without a known end, see [engine.Options.MaxLoop].
+	MaxLoop time.Duration
+	// Streams is the number of sessions that run at the same time, Rate the number of
+	// inferences a second that are due; 0 and 1 stream measure nothing more.
+	Streams int
+	Rate    float64
+	// Cold makes cold inferences besides, "" for none.
+	Cold profile.Cold
+	// Progress is told what is being done and how far it is, from 0 to 1.
+	Progress func(phase string, fraction float64)
+	// Version of the program, for the record.
+	Version string
+	// LoadS is the time that opening the model took, in seconds, 0 if not known.
+	LoadS float64
+	// Turn waits for this measurement's turn among others, see [measure.Options].
+	Turn func(context.Context) error
+	// Leased says that the caller holds the lease of internal/measure/loop.
+	Leased bool
+	// Static stops before anything is run but what planning folds.
+	Static bool
+}
+
+// Carry names an output of the model and the input that it becomes.
+type Carry struct{ Output, Input string }
+
+// TooLargeError tells that an inference is more work than Options.MaxMACs allows.
+type TooLargeError struct{ Limit int64 }
+
+// Error gives the limit in thousand millions.
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("one inference takes more than %.0f G multiply-accumulates", float64(e.Limit)/1e9)
+}
+
+// Carries resolves names to positions in the graph's outputs and inputs. The error
+// is a [feed.OptionError].
+func Carries(g *graph.Graph, cs []Carry) ([]engine.Carry, error) {
+	find := func(ids []int, what, name string) (int, error) {
+		for i, id := range ids {
+			if id >= 0 && g.Values[id].Name == name {
+				return i, nil
+			}
+		}
+		return 0, &inputs.OptionError{Option: "carry", Text: fmt.Sprintf("the model has no %s %q", what, name)}
+	}
+	out := make([]engine.Carry, len(cs))
+	for i, c := range cs {
+		var err error
+		if out[i].Output, err = find(g.Outputs, "output", c.Output); err != nil {
+			return nil, err
+		}
+		if out[i].Input, err = find(g.Inputs, "input", c.Input); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// Source measures a model here.
+type Source struct {
+	Model *graph.Model
+	// Identity returns the hashes of the model; nil leaves them out.
+	Identity func() (*describe.Identity, error)
+	Options  Options
+}
+
+var _ source.Source = (*Source)(nil)
+
+// runner is one run of a source.
+type runner struct {
+	m     *graph.Model
+	o     Options
+	to    source.Sink
+	ins   []*tensor.Tensor
+	src   []inputs.Source // where the inputs came from
+	s     *engine.Session
+	slots []plan.Slot
+	// p is the description with what was sent since, for findings.
+	p      *profile.Profile
+	phases profile.Phases
+	// timeline is what was sent, nil for none; origin is its time 0 by the clock of
+	// internal/measure/loop, in nanoseconds.
+	timeline *timeline.Timeline
+	origin   int64
+}
+
+// Run implements [source.Source]. The error of a model that cannot be planned comes
+// before anything is described; later ones are of the run.
+func (s *Source) Run(ctx context.Context, to source.Sink) error {
+	r := &runner{m: s.Model, o: s.Options, to: to}
+	r.progress("planning", 0)
+	if err := r.describe(s.Identity); err != nil {
+		return err
+	}
+	if err := r.prepare(); err != nil {
+		return err
+	}
+	defer r.s.Close()
+	if r.o.Static {
+		return r.find(r.static())
+	}
+	return r.measure(ctx)
+}
+
+// describe plans the model and reports what follows from that.
+func (r *runner) describe(identity func() (*describe.Identity, error)) error {
+	if r.o.LoadS > 0 {
+		r.phases.LoadS = &r.o.LoadS
+	}
+	var err error
+	if r.ins, r.src, err = inputs.Inputs(r.m, r.o.Feed); err != nil {
+		return err
+	}
+	if _, err := Carries(r.m.Main(), r.o.Carry); err != nil {
+		return err
+	}
+	p, err := plan.Make(r.m, r.ins, plan.Options{Registry: operators.Registry(), MaxBytes: r.o.Feed.MaxBytes, Exact: r.o.Exact})
+	if err != nil {
+		return err
+	}
+	r.slots = p.Slots()
+	if r.p, err = describe.Model(p, r.slots, identity); err != nil {
+		return err
+	}
+	describe.Fed(r.p, r.src)
+	r.p.Target = profile.Target{ID: "host", Kind: profile.TargetHost, Engine: "opmeter"}
+	r.settings()
+	if err := r.affordable(); err != nil {
+		return err
+	}
+	return r.to.Send(profile.Event{Described: r.p})
+}
+
+// settings notes what was asked for.
+func (r *runner) settings() {
+	o, s := &r.o, &r.p.Settings
+	*s = profile.Settings{
+		Engine: "opmeter", EngineVersion: o.Version, KernelSet: simd.Current().String(), Threads: new(int64(max(o.Threads, 1))),
+		Seed: new(o.Feed.Seed), Inputs: map[string]profile.InputSource{}, Exact: o.Exact,
+	}
+	if o.Feed.Batch > 0 {
+		s.Batch = new(int64(o.Feed.Batch))
+	}
+	for _, c := range o.Carry {
+		if s.Carry == nil {
+			s.Carry = map[string]string{}
+		}
+		s.Carry[c.Output] = c.Input
+	}
+	for i, id := range r.m.Main().Inputs {
+		in := profile.InputSource{Kind: r.src[i].Kind, File: r.src[i].File, SHA256: hash(r.ins[i].Data), Shape: make([]int64, len(r.ins[i].Shape))}
+		for k, d := range r.ins[i].Shape {
+			in.Shape[k] = int64(d)
+		}
+		s.Inputs[r.m.Main().Values[id].Name] = in
+		if s.InputKind == "" || s.InputKind == "made" || in.Kind == "file" {
+			s.InputKind = in.Kind
+		}
+	}
+	if o.Static {
+		return
+	}
+	if o.Runs > 0 {
+		s.Runs = new(int64(o.Runs))
+	}
+	if o.Time > 0 {
+		s.TimeS = new(o.Time.Seconds())
+	}
+	load := o.load()
+	load.Describe(s)
+	s.Passes, s.GarbageCollector, s.ReferenceLoop = "abba", "off", loop.ReferenceName
+}
+
+func hash(b []byte) string {
+	s := sha256.Sum256(b)
+	return hex.EncodeToString(s[:])
+}
+
+// affordable refuses models that would keep the machine busy for longer than
+// Options.MaxMACs allows.
+func (r *runner) affordable() error {
+	if r.o.MaxMACs == 0 {
+		return nil
+	}
+	if sum, ok := r.p.Select(func(l *profile.Layer) bool { return !l.Constant }).Sum("macs"); ok && sum > float64(r.o.MaxMACs) {
+		return &TooLargeError{r.o.MaxMACs}
+	}
+	return nil
+}
+
+// prepare makes the session and reports what it makes of each layer, and its
+// memory.
+func (r *runner) prepare() error {
+	var pin func(worker int)
+	if r.o.Pin {
+		if cpus := machine.PickCPUs(max(r.o.Threads, 1)); cpus != nil {
+			pin = func(w int) { _ = machine.Pin(cpus[w]) }
+			for _, c := range cpus {
+				r.p.Settings.PinnedCPUs = append(r.p.Settings.PinnedCPUs, int64(c))
+			}
+		}
+	}
+	o, err := r.engineOptions()
+	if err != nil {
+		return err
+	}
+	o.Pin = pin
+	t := time.Now()
+	if r.s, err = engine.New(r.m, r.ins, o); err != nil {
+		return err
+	}
+	if !r.o.Static {
+		r.phases.PlanS = new(time.Since(t).Seconds())
+	}
+	r.slots = plan.List(r.m, r.s.GraphSteps)
+	if err := r.refine(); err != nil {
+		return err
+	}
+	return r.note(r.memory())
+}
+
+// engineOptions says how sessions are made.
+func (r *runner) engineOptions() (engine.Options, error) {
+	carry, err := Carries(r.m.Main(), r.o.Carry)
+	return engine.Options{Registry: operators.Registry(), Threads: r.o.Threads, KeepAll: r.o.KeepAll, Carry: carry, Exact: r.o.Exact, MaxBytes: r.o.Feed.MaxBytes, MaxLoop: r.o.MaxLoop}, err
+}
+
+// send passes an event on and keeps the runner's copy of the profile in step.
+func (r *runner) send(e profile.Event) error { return r.to.Send(e) }
+
+// note reports parts of the profile.
+func (r *runner) note(n profile.Noted) error {
+	if n.Memory != nil {
+		r.p.Memory = n.Memory
+	}
+	if n.Host != nil {
+		r.p.Host = n.Host
+	}
+	if n.Reconcile != nil {
+		r.p.Reconcile = n.Reconcile
+	}
+	if n.Trust != nil {
+		r.p.Trust = n.Trust
+	}
+	if n.Timeline != nil {
+		r.timeline = n.Timeline
+	}
+	n.Settings, n.Phases = new(r.p.Settings), new(r.phases)
+	return r.send(profile.Event{Noted: &n})
+}
+
+// find reports findings, problems first.
+func (r *runner) find(fs []profile.Finding) error {
+	slices.SortStableFunc(fs, func(a, b profile.Finding) int { return rank(a) - rank(b) })
+	for i := range fs {
+		if err := r.send(profile.Event{Found: &fs[i]}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rank puts problems before everything else.
+func rank(f profile.Finding) int {
+	if f.Severity == profile.Problem {
+		return 0
+	}
+	return 1
+}
+
+// disable takes the innermost node that an error names out of the plan, or the
+// next one around it where that has been done before; of loops without an end the
+// outermost, since what is around one would wait for the next.
+func (r *runner) disable(err error) bool { return disable(r.s, err) }
+
+func disable(s *engine.Session, err error) bool {
+	var nodes []*engine.NodeError
+	for ne, ok := errors.AsType[*engine.NodeError](err); ok; ne, ok = errors.AsType[*engine.NodeError](ne.Err) {
+		nodes = append(nodes, ne)
+	}
+	if loop, ok := errors.AsType[*op.LoopError](err); ok && len(nodes) > 0 {
+		nodes[0].Err = loop
+	} else {
+		slices.Reverse(nodes)
+	}
+	for _, ne := range nodes {
+		if s.Disable(ne) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *runner) progress(phase string, f float64) {
+	if r.o.Progress != nil {
+		r.o.Progress(phase, f)
+	}
+}

@@ -1,0 +1,303 @@
+package host
+
+import (
+	"context"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/opmeter/opmeter/internal/measure/figures"
+	"github.com/opmeter/opmeter/internal/measure/loop"
+	"github.com/opmeter/opmeter/internal/measure/machine"
+	"github.com/opmeter/opmeter/internal/runtime/engine"
+	"github.com/opmeter/opmeter/internal/runtime/plan"
+	"github.com/opmeter/opmeter/internal/source"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// pass is what one measurement collects.
+type pass struct {
+	*runner
+	work  *clockwork
+	rec   *loop.Recorder
+	calls []int64 // of each slot, over the instrumented runs
+	// events is nil where no timeline is kept.
+	events *recording
+}
+
+// measure runs the model until the context or the time ends.
+func (r *runner) measure(ctx context.Context) error {
+	if !r.o.Leased {
+		release, err := loop.Lease(ctx)
+		if err != nil {
+			return err
+		}
+		defer release()
+	}
+	clock := loop.NewClock()
+	computer := machine.NewWatch()
+	r.progress("first run", 0)
+	t := time.Now()
+	err := r.firstRun(ctx)
+	r.phases.FirstRunS = new(time.Since(t).Seconds())
+	// Bodies are planned now, and shapes known that only a run can tell.
+	r.slots = plan.List(r.m, r.s.GraphSteps)
+	if e := r.refine(); e != nil {
+		return e
+	}
+	if err != nil {
+		return err
+	}
+	if err := r.nothing(); err != nil {
+		return err
+	}
+	n := r.memory()
+	n.Outputs = r.outputs()
+	if err := r.note(n); err != nil {
+		return err
+	}
+	tm := r.s.NewTiming()
+	// Rows beyond the recorder's bound are sampled.
+	p := &pass{runner: r, work: newClockwork(r.slots), rec: loop.NewRecorder(len(r.slots), 4096), calls: make([]int64, len(r.slots))}
+	if r.o.Samples {
+		p.events = newRecording(r.slots, len(r.m.Main().Nodes), tm)
+	}
+	r.progress("warming up", 0)
+	computer.Begin()
+	res, err := loop.Measure(ctx, p.options(ctx, clock, tm), func() error { return r.s.Run(ctx) })
+	host := computer.End()
+	host.ClockResolutionS, host.ClockCostS, host.GCDuringRuns = new(clock.Resolution), new(clock.Cost), new(int64(res.GC))
+	mem := *r.p.Memory
+	mem.ProcessPeakBytes = machine.ProcessPeakBytes() // before anything that is not the model's
+	if !math.IsNaN(res.AllocatedBytes) && res.AllocatedBytes >= 0 {
+		mem.AllocatedPerRunBytes = new(int64(math.Round(res.AllocatedBytes)))
+	}
+	if e := p.report(ctx, res, host, &mem); e != nil {
+		return e
+	}
+	if err != nil {
+		return err
+	}
+	if p.events != nil {
+		p.origin = clock.Now() - (engine.Now() - p.events.zero())
+	}
+	return p.drive(ctx, clock)
+}
+
+// options says how the passes are made and what is taken from each run.
+func (p *pass) options(ctx context.Context, clock *loop.Clock, tm *engine.Timing) loop.Options {
+	o := &p.o
+	var bind func() (func(), error)
+	if c := p.p.Settings.PinnedCPUs; len(c) > 0 {
+		bind = func() (func(), error) { return machine.Bind(int(c[0])) }
+	}
+	reference := loop.NewReference()
+	return loop.Options{
+		Reference: func() { reference.Round() }, CPUTime: machine.ThreadTime(), ProcessTime: machine.ProcessTime(), Parallel: o.Threads > 1,
+		Clock: clock, Runs: o.Runs, Time: o.Time, WarmupTime: o.WarmupTime, WarmupRuns: o.WarmupRuns, Bind: bind, Leased: true, HeapRoom: machine.HeapRoom(), Turn: o.Turn,
+		Instrumented: func() error { return p.s.RunTimed(ctx, tm) },
+		AfterInstrumented: func() {
+			p.work.read(tm)
+			p.rec.Add(p.work.self, tm.Bounds[len(tm.Bounds)-1]-tm.Bounds[0])
+			if p.events != nil {
+				p.events.add(tm)
+			}
+			for i, n := range p.work.calls {
+				p.calls[i] += n
+			}
+		},
+		Over:     func() { source.Gathers(p.to, true) },
+		Progress: func(f float64) { p.progress("measuring", f) },
+		// What there is until now, in case that the program is killed.
+		Snapshot: func(so *loop.Result) error { return p.figures(so) },
+	}
+}
+
+// firstRun runs once. A node that fails is taken out of the plan, so that the
+// rest can be measured.
+func (r *runner) firstRun(ctx context.Context) error {
+	for {
+		err := r.s.Run(ctx)
+		if err == nil || !r.disable(err) {
+			return err
+		}
+	}
+}
+
+// ContradictionError tells that no operator of a model can run because the model
+// contradicts itself, and the first node that does.
+type ContradictionError struct {
+	First *engine.NodeError
+	// Hint says what else may be the reason, "" for nothing: open dimensions of inputs
+	// that nobody gave.
+	Hint string
+}
+
+// Error is that of the node, with the hint.
+func (e *ContradictionError) Error() string {
+	if e.Hint == "" {
+		return e.First.Error()
+	}
+	return e.First.Error() + ". " + e.Hint
+}
+
+// Unwrap returns the error of the node.
+func (e *ContradictionError) Unwrap() error { return e.First }
+
+// nothing fails when no operator runs because the model contradicts itself.
+// Operators that the engine merely lacks are listed instead.
+func (r *runner) nothing() error {
+	var failed *plan.Slot
+	for i := range r.slots {
+		switch s := &r.slots[i]; s.State {
+		case plan.Runs:
+			return nil
+		case plan.Failed:
+			if failed == nil {
+				failed = s
+			}
+		}
+	}
+	if failed == nil {
+		return nil
+	}
+	e := &ContradictionError{First: &engine.NodeError{Graph: failed.Graph, Node: failed.Node, Err: failed.Err}}
+	for _, f := range r.open() {
+		e.Hint = f.Text
+	}
+	return e
+}
+
+// report sends everything that was measured.
+func (p *pass) report(ctx context.Context, res *loop.Result, host *profile.Host, mem *profile.Memory) error {
+	p.phases.Warmup = &profile.Warmup{
+		TimeS: new(res.WarmupTime), Count: new(int64(res.WarmupRuns)), Steady: res.Stability.Steady, Reason: res.Stability.Reason,
+	}
+	if err := p.figures(res); err != nil {
+		return err
+	}
+	n := profile.Noted{Host: host, Memory: mem, Reconcile: p.reconcile(res)}
+	judged := *p.p
+	judged.Host, judged.Reconcile = host, n.Reconcile
+	n.Trust = figures.Trust(&judged, res, p.o.Pin)
+	if p.events != nil {
+		n.Timeline = p.events.timeline()
+		memoryOverTime(n.Timeline, p.p.Layers)
+	}
+	n.Latencies = figures.Kept(res.Plain, p.o.Samples)
+	if t, ok := p.peaks(ctx, host); ok {
+		n.Target = &t
+	}
+	if err := p.note(n); err != nil {
+		return err
+	}
+	return p.find(p.all())
+}
+
+// figures sends the figures of what was measured until now. They replace those
+// that were sent before.
+func (p *pass) figures(res *loop.Result) error {
+	if m := figures.Latency(res); m != nil {
+		if err := p.total("latency_s", m); err != nil {
+			return err
+		}
+	}
+	all := figures.Whole(res)
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		if err := p.total(key, all[key]); err != nil {
+			return err
+		}
+	}
+	return p.layers(p.rec.Runs())
+}
+
+// layers sends the figures of the layers, over n inferences.
+func (p *pass) layers(n int) error {
+	if n == 0 {
+		return nil
+	}
+	typical := p.rec.Typical()
+	inside := p.inside(typical.Steps)
+	for i := range p.slots {
+		s := &p.slots[i]
+		if s.State != plan.Runs {
+			continue
+		}
+		if p.calls[i] == 0 {
+			if err := p.reached(i, false); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := p.reached(i, true); err != nil {
+			return err
+		}
+		m := figures.Blocked(profile.FromSummary(profile.Measured, p.rec.Summary(i), "instrumented pass"), p.rec.Samples(i))
+		m.Typical = new(typical.Steps[i])
+		if m.Typical != nil {
+			*m.Typical = min(max(*m.Typical, *m.Min), *m.Max)
+		}
+		if err := p.figure(i, "latency_s", m); err != nil {
+			return err
+		}
+		if c := float64(p.calls[i]) / float64(n); c != 1 || p.p.Layers[i].Calls != nil {
+			if err := p.figure(i, "calls", profile.Value(profile.Measured, c, "mean over the instrumented runs")); err != nil {
+				return err
+			}
+		}
+		if len(s.Bodies) > 0 {
+			t := &profile.Metric{Kind: profile.Measured, Typical: new(inside[i]), Method: "sum of the layer and those inside it"}
+			if err := p.figure(i, "total_s", t); err != nil {
+				return err
+			}
+		}
+		if err := p.send(profile.Event{Refined: &profile.Refined{Layer: int64(i), Samples: figures.Kept(p.rec.Samples(i), p.o.Samples)}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// figure sends a figure of a layer.
+func (p *pass) figure(layer int, key string, m *profile.Metric) error {
+	if err := p.p.Layers[layer].Set(key, m); err != nil {
+		return err
+	}
+	return p.send(profile.Event{Counted: &profile.Figure{Layer: new(int64(layer)), Quantity: key, Metric: m}})
+}
+
+// reached notes whether a layer was ever called.
+func (p *pass) reached(i int, yes bool) error {
+	l := &p.p.Layers[i]
+	state := profile.Ran
+	if !yes {
+		state = profile.NotReached
+	}
+	if l.State == state {
+		return nil
+	}
+	l.State, l.Cause = state, nil
+	return p.send(profile.Event{Refined: &profile.Refined{Layer: int64(i), State: state}})
+}
+
+// inside sums for every slot its typical time and that of the slots in its bodies.
+func (p *pass) inside(typical []float64) []float64 {
+	total := make([]float64, len(p.slots))
+	for i := len(p.slots) - 1; i >= 0; i-- {
+		if p.slots[i].State == plan.Runs {
+			total[i] += typical[i]
+		}
+		if o := p.slots[i].Parent; o >= 0 {
+			total[o] += total[i]
+		}
+	}
+	return total
+}
+
+func (p *pass) reconcile(res *loop.Result) *profile.Reconcile {
+	t := p.rec.Typical()
+	// A body may seem longer than its owner by a step of the clock.
+	gaps := max(0, t.Gaps)
+	return figures.Reconcile(res, &profile.Reconcile{WallS: new(t.Wall - t.Gaps + gaps), OperatorsS: new(t.Wall - t.Gaps), GapsS: new(gaps)})
+}

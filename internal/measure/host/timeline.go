@@ -1,0 +1,157 @@
+package host
+
+import (
+	"fmt"
+
+	"github.com/opmeter/opmeter/internal/measure/loop"
+	"github.com/opmeter/opmeter/internal/runtime/engine"
+	"github.com/opmeter/opmeter/internal/runtime/plan"
+	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/timeline"
+)
+
+// bodyEvents bounds what is kept of the bodies of one inference: a loop may run
+// its body any number of times.
+const bodyEvents = loop.MaxSpans / 4
+
+// recording collects when operators ran. All memory is taken when it is made.
+type recording struct {
+	main   []int32   // slot of each step of the main graph, -1 for those that do not run
+	bodies [][]int32 // slots by graph and node, -1 for none
+	spans  *loop.Spans
+	run    []loop.Span // of the run being added
+}
+
+func newRecording(ss []plan.Slot, steps int, tm *engine.Timing) *recording {
+	r := &recording{main: make([]int32, steps), bodies: make([][]int32, len(tm.Bodies)), spans: loop.NewSpans(loop.MaxSpans)}
+	for i := range r.main {
+		r.main[i] = -1
+	}
+	nested := 0
+	for g := range tm.Bodies {
+		r.bodies[g] = make([]int32, len(tm.Bodies[g]))
+		nested += len(tm.Bodies[g])
+		for n := range r.bodies[g] {
+			r.bodies[g][n] = -1
+		}
+	}
+	for i, s := range ss {
+		switch n := s.Node.Index; {
+		case s.Graph > 0:
+			r.bodies[s.Graph][n] = int32(i)
+		case s.State == plan.Runs:
+			r.main[n] = int32(i)
+		}
+	}
+	if nested > 0 {
+		tm.Events = make([]engine.BodyEvent, 0, bodyEvents)
+	}
+	r.run = make([]loop.Span, 0, steps+cap(tm.Events))
+	return r
+}
+
+// add takes over one run.
+func (r *recording) add(tm *engine.Timing) {
+	run, events := r.run[:0], tm.Events
+	for i, slot := range r.main {
+		if slot < 0 {
+			continue
+		}
+		end := tm.Bounds[i+1]
+		run = append(run, loop.Span{Start: tm.Bounds[i], End: end, Step: slot})
+		// What the step ran comes after it: the events are in order of time.
+		for len(events) > 0 && events[0].End <= end {
+			e := events[0]
+			events = events[1:]
+			if s := r.bodies[e.Graph][e.Node]; s >= 0 {
+				run = append(run, loop.Span{Start: e.Start, End: e.End, Step: s})
+			}
+		}
+	}
+	r.spans.Add(tm.Bounds[0], tm.Bounds[len(tm.Bounds)-1], run, tm.Missed)
+}
+
+// timeline makes the result, nil when nothing was recorded. Time 0 is the start
+// of the first run.
+func (r *recording) timeline() *timeline.Timeline {
+	runs, spans := r.spans.Kept()
+	if len(runs) == 0 {
+		return nil
+	}
+	t := &timeline.Timeline{
+		Origin: "start of the first instrumented inference", Iterations: new(int64(r.spans.Runs())), Dropped: new(int64(0)),
+		Method: "instrumented pass, clock read at the boundaries of operators; plain inferences ran in the longer gaps",
+	}
+	if n := r.spans.Every(); n > 1 {
+		t.Method += fmt.Sprintf("; of %d inferences every %dth is kept", r.spans.Runs(), n)
+	}
+	seconds := func(ns int64) float64 { return float64(ns) / 1e9 }
+	zero := runs[0].Start
+	whole := timeline.Lane{Name: "iterations", Kind: timeline.Iteration}
+	ops := timeline.Lane{
+		Name: "operators", Kind: timeline.Layer, Group: "thread 0",
+		Starts: make([]float64, 0, len(spans)), Durations: make([]float64, 0, len(spans)),
+		Layers: make([]int32, 0, len(spans)), Iterations: make([]int32, 0, len(spans)),
+	}
+	for i, run := range runs {
+		t.Names = append(t.Names, fmt.Sprintf("iteration %d", run.Number))
+		whole.Starts = append(whole.Starts, seconds(run.Start-zero))
+		whole.Durations = append(whole.Durations, seconds(run.End-run.Start))
+		whole.Labels = append(whole.Labels, int32(i))
+		whole.Iterations = append(whole.Iterations, int32(run.Number))
+		*t.Dropped += run.Missed
+		for _, s := range spans[run.From:run.To] {
+			ops.Starts = append(ops.Starts, seconds(s.Start-zero))
+			ops.Durations = append(ops.Durations, seconds(s.End-s.Start))
+			ops.Layers = append(ops.Layers, s.Step)
+			ops.Iterations = append(ops.Iterations, int32(run.Number))
+		}
+	}
+	t.Lanes = []timeline.Lane{whole, ops}
+	return t
+}
+
+// zero is the origin of the timeline by the engine's clock.
+func (r *recording) zero() int64 {
+	if runs, _ := r.spans.Kept(); len(runs) > 0 {
+		return runs[0].Start
+	}
+	return engine.Now()
+}
+
+// maxPoints bounds the counter of memory: it repeats itself with every inference.
+const maxPoints = 100_000
+
+// memoryOverTime adds what the memory plan says lives while each operator of the
+// main graph runs to the timeline, as a counter. Between inferences nothing lives.
+func memoryOverTime(t *timeline.Timeline, layers []profile.Layer) {
+	if t == nil {
+		return
+	}
+	c := timeline.Counter{Name: "memory alive, by the plan", Unit: "B"}
+	put := func(at float64, bytes int64) {
+		v, n := float64(bytes), len(c.Values)
+		if n > 0 && c.Values[n-1] == v || n > 0 && at < c.Times[n-1] {
+			return
+		}
+		c.Times, c.Values = append(c.Times, at), append(c.Values, v)
+	}
+	whole, ops := &t.Lanes[0], &t.Lanes[1]
+	i := 0
+	for k := range whole.Starts {
+		if len(c.Times) > maxPoints {
+			c.Name += fmt.Sprintf(" (of the first %d inferences kept)", k)
+			break
+		}
+		for ; i < len(ops.Starts) && ops.Iterations[i] == whole.Iterations[k]; i++ {
+			l := &layers[ops.Layers[i]]
+			if l.Parent == nil && l.LiveBytes != nil {
+				put(ops.Starts[i], *l.LiveBytes)
+			}
+		}
+		put(whole.Starts[k]+whole.Durations[k], 0)
+	}
+	if len(c.Times) > 1 {
+		t.Counters = append(t.Counters, c)
+	}
+}

@@ -1,0 +1,299 @@
+// Package loadfigures measures what a model does under load and cold, whichever engine runs it: several
+// streams, inferences that are due at fixed times, ones that find nothing in the caches or no
+// session. It is done after the passes that give latency and shares, and adds to what these
+// reported. docs/streams.md says what the figures mean.
+//
+// It stands on internal/measure/loadgen, which drives, and internal/measure/figures, which makes figures of
+// what came of it; opmeter's own engine and those of others are an [Engine] each.
+package loadfigures
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/opmeter/opmeter/internal/measure/figures"
+	"github.com/opmeter/opmeter/internal/measure/loadgen"
+	"github.com/opmeter/opmeter/internal/measure/loop"
+	"github.com/opmeter/opmeter/internal/measure/machine"
+	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/timeline"
+)
+
+// Load says what is measured besides one inference after the other. The zero value is nothing.
+type Load struct {
+	// Streams is the number of sessions that run at the same time, Rate the number of
+	// inferences a second that are due; 0 and 1 stream, without a rate, measure nothing more.
+	Streams int     `json:"streams,omitzero"`
+	Rate    float64 `json:"rate_per_s,omitzero"`
+	// Cold makes cold inferences besides, "" for none.
+	Cold profile.Cold `json:"cold,omitzero"`
+}
+
+// Driven reports whether streams or a rate are asked for.
+func (l *Load) Driven() bool { return l.Streams > 1 || l.Rate > 0 }
+
+// Describe notes in the settings what is asked for.
+func (l *Load) Describe(s *profile.Settings) {
+	if s.Cold = l.Cold; l.Driven() {
+		s.Scenario, s.Streams = profile.Throughput, new(int64(max(l.Streams, 1)))
+	}
+	if l.Rate > 0 {
+		s.Scenario, s.RatePerS = profile.FixedRate, new(l.Rate)
+	}
+}
+
+// Options says how it is measured.
+type Options struct {
+	Load
+	// Clock to use.
+	Clock *loop.Clock
+	// Runs, Time and Warmup are those of internal/measure/loadgen; Runs is of each stream where there
+	// is no rate.
+	Runs         int
+	Time, Warmup time.Duration
+	// Threads is how many compute in a session.
+	Threads int
+	// Pin says that threads of streams are to be bound.
+	Pin bool
+	// Samples keeps every bar of a stream that fits a page.
+	Samples bool
+	// Leased says that the caller holds the lease of internal/measure/loop.
+	Leased bool
+	// Around calls body on a stream's thread. May be nil.
+	Around func(stream int, body func() error) error
+	// Over is called when streams or cold inferences have ended and figures are made of them. May
+	// be nil.
+	Over func()
+	// Progress is told what is being done and how far it is, from 0 to 1. May be nil.
+	Progress func(phase string, fraction float64)
+}
+
+// Fleet is sessions of one model that run at the same time.
+type Fleet struct {
+	// Runs compute an inference each.
+	Runs []func() error
+	// CPUs are the processors that streams are bound to, Threads for each; nil for any.
+	CPUs    []int
+	Threads int
+	// Close ends the sessions.
+	Close func()
+}
+
+// Bind binds the thread of a stream to the first of its processors; nil where streams are not bound.
+func (f *Fleet) Bind() func(stream int) (restore func(), err error) {
+	if f.CPUs == nil {
+		return nil
+	}
+	return func(stream int) (func(), error) { return machine.Bind(f.CPUs[stream*f.Threads]) }
+}
+
+// Engine is what runs the model.
+type Engine interface {
+	// Fleet makes sessions for so many streams.
+	Fleet(ctx context.Context, streams int) (*Fleet, error)
+	// Run computes an inference of the session that there is.
+	Run(ctx context.Context) error
+	// Anew makes a session and computes its first inference, which is what is timed.
+	Anew(ctx context.Context) error
+	// End ends the session that Anew made, if any.
+	End()
+	// Start says for the record what Anew does, and from where on it counts, as the beginning of
+	// a sentence about a time.
+	Start() (how, from string)
+}
+
+// Sink takes what is found.
+type Sink interface {
+	// Total takes a figure of the whole model.
+	Total(key string, m *profile.Metric) error
+	// Note takes a part of the profile.
+	Note(n profile.Noted) error
+	// Find takes findings.
+	Find(fs []profile.Finding) error
+}
+
+// Passes is what the passes before have given.
+type Passes struct {
+	// Profile has their figures and what is known of the computer; the sink keeps it in step.
+	Profile *profile.Profile
+	// Timeline is theirs, nil for none; Zero is its time 0 by the clock of the options, nil where
+	// it is of another clock: streams are laid behind it then.
+	Timeline *timeline.Timeline
+	Zero     *int64
+}
+
+// driver is one measurement.
+type driver struct {
+	o  Options
+	e  Engine
+	to Sink
+	p  Passes
+}
+
+// Run measures what is asked for: cold inferences first, since some engines share less of the
+// session that there is once there are others. The error is the context's or that of an inference;
+// what was measured before it was sent.
+func Run(ctx context.Context, o Options, e Engine, to Sink, p Passes) error {
+	d := &driver{o, e, to, p}
+	if o.Cold != "" {
+		if err := d.cold(ctx); err != nil {
+			return err
+		}
+	}
+	if o.Driven() {
+		return d.load(ctx)
+	}
+	return nil
+}
+
+func (o *Options) progress(phase string, f float64) {
+	if o.Progress != nil {
+		o.Progress(phase, f)
+	}
+}
+
+// common is what all scenarios have.
+func (o *Options) common() loadgen.Options {
+	return loadgen.Options{
+		Clock: o.Clock, Runs: o.Runs, Time: o.Time, Warmup: o.Warmup, ProcessTime: machine.ProcessTime(), HeapRoom: machine.HeapRoom(), Leased: o.Leased, Around: o.Around, Over: o.Over,
+	}
+}
+
+// under is how the streams of a fleet are driven: without a rate.
+func (o *Options) under(f *Fleet) loadgen.Options {
+	s := o.common()
+	s.Bind, s.Runs = f.Bind(), o.Runs*len(f.Runs)
+	if o.Progress != nil {
+		s.Progress = func(done float64) { o.Progress("measuring under load", done) }
+	}
+	return s
+}
+
+// Bars of inferences under load that a profile keeps: of a usual one enough to see how
+// streams meet, of one with every sample as many as fit a page.
+const (
+	fewBars  = 2000
+	manyBars = 200_000
+)
+
+// load runs streams, each with a session of its own.
+func (d *driver) load(ctx context.Context) error {
+	d.o.progress("preparing streams", 0)
+	n := max(d.o.Streams, 1)
+	fleet, err := d.e.Fleet(ctx, n)
+	if err != nil {
+		return err
+	}
+	defer fleet.Close()
+	o := d.o.under(fleet)
+	o.Rate, o.Spans = d.o.Rate, fewBars/n
+	if d.o.Samples {
+		o.Spans = manyBars / n
+	}
+	if d.o.Rate > 0 {
+		o.Runs = d.o.Runs // of all streams
+	}
+	if d.o.Pin && fleet.CPUs == nil {
+		if err := d.to.Find([]profile.Finding{figures.Finding("streams.not_pinned", profile.Warning, nil, "%s of %s are more than there are processors: threads of streams were not bound.", figures.Plural(n, "stream"), figures.Plural(fleet.Threads, "thread"))}); err != nil {
+			return err
+		}
+	}
+	res, err := loadgen.Run(ctx, o, fleet.Runs)
+	if e := d.loaded(res); e != nil {
+		return e
+	}
+	return err
+}
+
+// loaded sends what streams gave.
+func (d *driver) loaded(res *loadgen.Result) error {
+	all := figures.Streams(res)
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		if err := d.to.Total(key, all[key]); err != nil {
+			return err
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	t, zero := d.lanes(res)
+	figures.StreamLanes(t, res, zero)
+	if len(t.Lanes) > 0 {
+		if err := d.to.Note(profile.Noted{Timeline: t}); err != nil {
+			return err
+		}
+	}
+	cpus := 0
+	if h := d.p.Profile.Host; h != nil && h.CPUs != nil {
+		cpus = int(*h.CPUs)
+	}
+	return d.to.Find(figures.StreamFindings(d.p.Profile, res, max(d.o.Threads, 1), cpus))
+}
+
+// lanes is the timeline that streams are added to, and its time 0 by their clock.
+func (d *driver) lanes(res *loadgen.Result) (t *timeline.Timeline, zero int64) {
+	t = d.p.Timeline
+	switch {
+	case t == nil:
+		return &timeline.Timeline{Origin: "opening of the window in which all streams ran", Method: "start and end of inferences under load, the first of each stream"}, res.Open
+	case d.p.Zero != nil:
+		t.Method += "; after them inferences under load, the first of each stream"
+		return t, *d.p.Zero
+	}
+	end := 0.0
+	for i := range t.Lanes {
+		l := &t.Lanes[i]
+		for k := range l.Starts {
+			end = max(end, l.Starts[k]+l.Durations[k])
+		}
+	}
+	t.Method += "; behind them inferences under load, the first of each stream, by another clock: the distance from what is before them has no meaning"
+	return t, res.Open - int64(end*1e9)
+}
+
+// cold measures inferences that find nothing in the caches, or nothing at all.
+func (d *driver) cold(ctx context.Context) error {
+	d.o.progress("measuring cold", 0)
+	cache := int64(0)
+	if h := d.p.Profile.Host; h != nil {
+		for _, b := range []*int64{h.CacheL2Bytes, h.CacheL3Bytes} {
+			if b != nil {
+				cache = *b
+			}
+		}
+	}
+	e := loadgen.NewEmptier(cache)
+	o := d.o.common()
+	o.Warmup = -1
+	o.Progress = func(f float64) { d.o.progress("measuring cold", f) }
+	key, how, from := "cold_latency_s", fmt.Sprintf("caches emptied before each inference by walking through %d MiB", e.Bytes()>>20), "With cold caches an inference takes"
+	run := func() error { return d.e.Run(ctx) }
+	o.Before = func(int) error { e.Empty(); return ctx.Err() }
+	if d.o.Cold == profile.ColdStart {
+		key = "cold_start_s"
+		made, begin := d.e.Start()
+		how, from = made+"; "+how, begin
+		defer d.e.End()
+		run = func() error { return d.e.Anew(ctx) }
+		o.Before = func(int) error {
+			d.e.End()
+			runtime.GC() // what the session before has left
+			e.Empty()
+			return ctx.Err()
+		}
+	}
+	res, err := loadgen.Run(ctx, o, []func() error{run})
+	if m := figures.Cold(res, how); m != nil {
+		if e := d.to.Total(key, m); e != nil {
+			return e
+		}
+	}
+	if e := d.to.Find(figures.ColdFindings(d.p.Profile, key, from)); e != nil {
+		return e
+	}
+	return err
+}

@@ -1,0 +1,232 @@
+package loadgen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"runtime/metrics"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/opmeter/opmeter/internal/base/stats"
+	"github.com/opmeter/opmeter/internal/measure/loop"
+)
+
+// driver is one run of all streams. Times are nanoseconds of the clock; those that are
+// not known yet are 0, which no clock reads here.
+type driver struct {
+	o       Options
+	clock   *loop.Clock
+	zero    int64 // time before anything that the driver reads, so that 0 is none
+	streams []*stream
+
+	warm    sync.WaitGroup
+	open    atomic.Int64 // the window opens
+	enough  atomic.Int64 // each stream has its least number of inferences
+	close   atomic.Int64 // the window closes
+	stop    atomic.Bool  // streams end at once
+	pending atomic.Int64 // streams whose inferences in the window have not ended
+	reached atomic.Int64 // streams with their least number
+	done    atomic.Int64 // inferences that have ended in the window
+
+	dispatch chan struct{} // room for whoever waits for the next inference that is due
+	next     int64         // number of it
+	late     int64
+
+	fault sync.Once
+	err   error
+}
+
+// stream is one of them while it runs.
+type stream struct {
+	d      *driver
+	number int
+	f      func() error
+
+	took, response, waiting *stats.Reservoir
+	spans                   []Span
+	whole                   int64   // inferences that began and ended in the window
+	parts                   float64 // of those at its edges
+	tally                   tally   // all of them over time
+	count                   int     // that have ended in the window or after
+	warmups                 int
+	began                   int64 // start of the inference under way, 0 for none
+	last                    int64 // its end, and that of those before
+	pinned                  bool
+	pinErr                  error
+}
+
+// Run drives the streams until the window is over, and returns what came of it. Streams
+// are functions that compute one inference each; one is called by one goroutine at a
+// time, which is locked to its thread. The error is that of a stream, which ends all
+// others, or the context's when it ended first; the result holds what was measured until
+// then and is never nil. Streams are to return soon after the context ends.
+func Run(ctx context.Context, o Options, streams []func() error) (*Result, error) {
+	o.defaults()
+	switch {
+	case len(streams) == 0 || len(streams) > MaxStreams:
+		return empty(&o), fmt.Errorf("%d streams: use 1 to %d", len(streams), MaxStreams)
+	case !(o.Rate >= 0 && o.Rate <= MaxRate):
+		return empty(&o), fmt.Errorf("a rate of %v a second: use 0 to %g", o.Rate, MaxRate)
+	case o.Rate > 0 && o.Time == math.MaxInt64 && o.Runs == 0:
+		return empty(&o), errors.New("a rate without an end: set the time or the number of inferences")
+	}
+	if !o.Leased {
+		release, err := loop.Lease(ctx)
+		if err != nil {
+			return empty(&o), err
+		}
+		defer release()
+	}
+	if err := ctx.Err(); err != nil {
+		return empty(&o), err
+	}
+	d := &driver{o: o, clock: o.Clock, zero: o.Clock.Now() - 1, dispatch: make(chan struct{}, 1)}
+	for i, f := range streams {
+		d.streams = append(d.streams, &stream{
+			d: d, number: i, f: f, spans: make([]Span, 0, o.Spans),
+			took: stats.NewReservoir(o.Keep), response: stats.NewReservoir(d.queued()), waiting: stats.NewReservoir(d.queued()),
+		})
+	}
+	return d.run(ctx)
+}
+
+// queued is how many times of waiting are kept of a stream.
+func (d *driver) queued() int {
+	if d.o.Rate > 0 {
+		return d.o.Keep
+	}
+	return 1
+}
+
+// now reads the clock; it is never 0.
+func (d *driver) now() int64 { return d.clock.Now() - d.zero }
+
+func (d *driver) run(ctx context.Context) (*Result, error) {
+	runtime.GC()
+	defer loop.Quiet(d.o.HeapRoom)()
+	gcs := collections()
+	n := len(d.streams)
+	d.warm.Add(n)
+	d.pending.Store(int64(n))
+	// Whoever waits for inferences that are due has to notice that the context ended.
+	unhook := context.AfterFunc(ctx, func() { d.halt(ctx.Err()) })
+	defer unhook()
+	var ended sync.WaitGroup
+	start := d.now()
+	for _, s := range d.streams {
+		ended.Go(s.thread)
+	}
+	d.warm.Wait()
+	busy := meter{read: d.o.ProcessTime, d: d}
+	busy.begin()
+	if !d.stop.Load() {
+		d.openWindow()
+	}
+	warmup := d.open.Load() - start
+	watched := make(chan struct{})
+	over := make(chan struct{})
+	go func() { defer close(watched); d.watch(over, &busy) }()
+	ended.Wait()
+	close(over)
+	<-watched
+	if d.o.Over != nil {
+		d.o.Over()
+	}
+	busy.end() // where nobody saw the window close
+	r := d.result(busy.busy())
+	if d.open.Load() != 0 {
+		r.WarmupTime = float64(warmup) / 1e9
+	}
+	r.GC = int(collections() - gcs)
+	return r, d.err
+}
+
+// openWindow opens the window now. With a rate and a number of inferences, or a time, its end is
+// known; otherwise streams find it.
+func (d *driver) openWindow() {
+	now := d.now()
+	if d.o.Rate > 0 {
+		now += int64(time.Millisecond) // streams look every now and then whether it is open
+		length := float64(d.o.Time)
+		if d.o.Runs > 0 {
+			length = min(length, float64(d.o.Runs)/d.o.Rate*1e9)
+		}
+		d.close.Store(now + max(1, int64(min(length, math.MaxInt64/4))))
+	}
+	d.open.Store(now)
+}
+
+// watch tells of progress and notes the processor time when the window closes.
+func (d *driver) watch(over <-chan struct{}, busy *meter) {
+	t := time.NewTicker(20 * time.Millisecond)
+	defer t.Stop()
+	for turn := 1; ; turn++ {
+		select {
+		case <-over:
+			return
+		case <-t.C:
+		}
+		now, open, end := d.now(), d.open.Load(), d.close.Load()
+		if end != 0 && now >= end {
+			busy.end()
+		}
+		if d.o.Progress == nil || turn%5 != 0 || open == 0 {
+			continue
+		}
+		f := 0.0
+		if d.o.Time < math.MaxInt64 {
+			f = float64(now-open) / float64(d.o.Time)
+		}
+		if d.o.Runs > 0 {
+			f = max(f, float64(d.done.Load())/float64(d.o.Runs))
+		}
+		d.o.Progress(min(1, f))
+	}
+}
+
+// halt ends all streams; the first reason counts.
+func (d *driver) halt(err error) {
+	d.fault.Do(func() { d.err = err })
+	d.stop.Store(true)
+}
+
+// meter reads the processor time at both ends of the window.
+type meter struct {
+	read         func() int64
+	d            *driver
+	from, to     int64 // processor time
+	begun, ended int64
+}
+
+func (m *meter) begin() {
+	if m.read != nil {
+		m.from, m.begun = m.read(), m.d.now()
+	}
+}
+
+func (m *meter) end() {
+	if m.read != nil && m.ended == 0 {
+		m.to, m.ended = m.read(), m.d.now()
+	}
+}
+
+// busy is the number of processors that worked.
+func (m *meter) busy() float64 {
+	if m.read == nil || m.ended <= m.begun {
+		return math.NaN()
+	}
+	return float64(m.to-m.from) / float64(m.ended-m.begun)
+}
+
+func collections() uint64 {
+	s := [1]metrics.Sample{{Name: "/gc/cycles/automatic:gc-cycles"}}
+	metrics.Read(s[:])
+	if s[0].Value.Kind() != metrics.KindUint64 {
+		return 0
+	}
+	return s[0].Value.Uint64()
+}

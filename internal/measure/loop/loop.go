@@ -1,0 +1,515 @@
+package loop
+
+import (
+	"context"
+	"math"
+	"runtime"
+	"runtime/metrics"
+	"time"
+
+	"github.com/opmeter/opmeter/internal/base/stats"
+)
+
+// DefaultTime is how long a command measures where nobody says for how long or how often.
+const DefaultTime = 2 * time.Second
+
+// Options says how [Measure] warms up, how long it measures and what it keeps
+// away from the timed regions. The zero value measures 50 runs after half a
+// second of warm-up.
+type Options struct {
+	// Clock to use; nil makes a new one.
+	Clock *Clock
+	// Runs is the number of samples of each pass. 0 means 50, or as many as fit
+	// where Time is set.
+	Runs int
+	// Time is the time for all measured runs; 0 means no bound. With Runs set too,
+	// whichever ends first.
+	Time time.Duration
+	// MinRuns is the least number of samples even when Time is over; 0 means 3.
+	MinRuns int
+	// WarmupTime and WarmupRuns must both be reached before measuring; the zero
+	// values mean half a second and 3 runs. Negative values mean none. Warm-up goes
+	// on, for at most three times as long, while its latest runs are not steady.
+	WarmupTime time.Duration
+	WarmupRuns int
+	// After runs after each run, outside the timed region. May be nil.
+	After func()
+	// Instrumented is a second way to do the same work, with instruments. When
+	// set, groups of plain and instrumented runs take turns in the order ABBA, so
+	// that slow changes of the machine meet both alike. AfterInstrumented runs
+	// after each of its runs, outside the timed region.
+	Instrumented      func() error
+	AfterInstrumented func()
+	// Apart says that plain and instrumented runs are of two copies of the model, as with engines that
+	// load it once more to profile it: after each change from one to the other, as after turns of others,
+	// the caches hold what is of no use, and the first runs do not count. Groups are longer then.
+	Apart bool
+	// Reference is one round of fixed work, such as [Reference.Round]. When set, some
+	// rounds of it run before, between and after the groups, so that each group has the
+	// speed of the machine of its time beside it: see [Result.AtReference].
+	Reference func()
+	// CPUTime reads the time for which a processor has worked for the calling thread,
+	// in nanoseconds, ProcessTime that of all threads of the process; nil where the
+	// system does not tell. Work is then told from waiting.
+	CPUTime, ProcessTime func() int64
+	// Parallel says that runs use several threads: the time of the calling one is not
+	// that of the work then.
+	Parallel bool
+	// KeepGC leaves the garbage collector on in timed regions.
+	KeepGC bool
+	// HeapRoom is by how many bytes the memory of the process may grow while the
+	// collector is off: above that the collector runs all the same, and it is counted.
+	// 0 means 2 GiB.
+	HeapRoom int64
+	// Bind binds the calling thread, which is locked to its goroutine, to a processor
+	// before the warm-up and returns what undoes it, on the same thread; nil does not.
+	// A failure is reported and does not keep from measuring.
+	Bind func() (restore func(), err error)
+	// Turn is called before each turn of plain and instrumented groups, the first one
+	// included, and returns when it is this measurement's turn: several engines that
+	// measure one after the other, turn by turn, meet the same changes of the machine. What it
+	// waits does not count as [Options].Time. nil where there are no others.
+	Turn func(context.Context) error
+	// Leased says that the caller holds the lease: see [Lease]. Otherwise Measure takes
+	// it, and waits while others measure.
+	Leased bool
+	// Snapshot is given what was measured until then, outside timed regions: first
+	// after a second, then ever more seldom, so that what it costs stays a small part
+	// of the whole. An error of it ends the measurement. May be nil.
+	Snapshot func(*Result) error
+	// Over is called when no function runs any more, before what was measured is judged. May
+	// be nil.
+	Over func()
+	// Progress is told how far the work is, from 0 to 1, at most ten times a
+	// second and outside timed regions. May be nil.
+	Progress func(fraction float64)
+}
+
+// Result is what [Measure] found. All times are seconds, in the order in which
+// they were taken.
+type Result struct {
+	// First is the time of the first run, NaN when there was none.
+	First float64
+	// Warmup holds the runs before measuring, the first one included (the first
+	// million of them); WarmupRuns is their number and WarmupTime their time with
+	// what lies between.
+	Warmup     []float64
+	WarmupRuns int
+	WarmupTime float64
+	// WarmupSteady says whether the last warm-up runs passed the checks.
+	WarmupSteady bool
+	// Plain and Profiled are the samples of the two passes.
+	Plain, Profiled []float64
+	// Groups holds the bounds of the ABBA groups: samples [from, to) of Plain or
+	// Profiled.
+	Groups []Group
+	// Slots holds the stretches of the reference loop: one before each group and one
+	// after it, which is the next one's where nobody else had a turn between them. Empty
+	// without a loop.
+	Slots []Slot
+	// Batch is the number of runs in one sample of Plain: 1, or more where a
+	// single run is too short for the clock.
+	Batch int
+	// GC is the number of garbage collections within timed regions, ForcedGC of
+	// those made between them.
+	GC, ForcedGC int
+	// AllocatedBytes is the heap memory that a run of the plain pass takes, on
+	// average, NaN when there was none.
+	AllocatedBytes float64
+	// Pinned says whether the thread was bound as asked; PinError why not.
+	Pinned   bool
+	PinError error
+	// Stability judges Plain.
+	Stability stats.Stability
+	// Clock that was used, nil when there was none and the wait for the turn was in vain.
+	Clock *Clock
+}
+
+// Group is a stretch of runs of one pass.
+type Group struct {
+	Instrumented bool
+	From, To     int
+	// Slot is the position of the slot before the group; the one after it follows that.
+	Slot int
+	// Took is the time of the whole group, CPU that for which the processor worked for
+	// the thread in it, and Processor that of all threads, in seconds. NaN where the
+	// system does not tell, CPU of runs with several threads too.
+	Took, CPU, Processor float64
+}
+
+// Slot is a stretch of the reference loop: the median time of its rounds, by the clock
+// and for which the processor worked, in seconds; CPU is NaN where the system does not
+// tell.
+type Slot struct{ Took, CPU float64 }
+
+// Measure times f, one measurement at a time in the process: it waits for its turn
+// before it does anything. The collector's settings are as before when it returns,
+// panics or ends with its goroutine. The error is f's own, or the context's when it
+// ended first, while waiting too; the result always holds what was measured until
+// then and is never nil. Functions of the options must not measure themselves.
+func Measure(ctx context.Context, o Options, f func() error) (*Result, error) {
+	m := &measurer{ctx: ctx, o: o, f: f, res: &Result{First: math.NaN(), Batch: 1, AllocatedBytes: math.NaN(), Clock: o.Clock}}
+	release, err := held(ctx, o.Leased)
+	if err != nil {
+		m.res.Stability = stats.Judge(nil)
+		return m.res, err
+	}
+	defer release()
+	if m.o.Clock == nil {
+		m.o.Clock = NewClock()
+	}
+	m.defaults()
+	m.clock = m.o.Clock
+	m.res.Clock = m.clock
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if o.Bind != nil {
+		restore, err := o.Bind()
+		m.res.Pinned, m.res.PinError = err == nil, err
+		if err == nil {
+			defer restore()
+		}
+	}
+	err = m.warmup()
+	if err == nil {
+		if !o.KeepGC {
+			defer quiet(o.HeapRoom)()
+		}
+		err = m.measure()
+	}
+	if o.Over != nil {
+		o.Over()
+	}
+	if n := len(m.res.Plain) * m.res.Batch; n > 0 {
+		m.res.AllocatedBytes = float64(m.allocated) / float64(n)
+	}
+	m.res.Stability = stats.Judge(m.res.Plain)
+	return m.res, err
+}
+
+type measurer struct {
+	ctx      context.Context
+	o        Options
+	f        func() error
+	clock    *Clock
+	res      *Result
+	reported int64
+	shot     int64  // nanoseconds after the start of the last snapshot
+	heap     uint64 // bytes allocated in all at the last collection
+	// allocated sums the bytes that the plain groups took.
+	allocated uint64
+	// rounds is the number of rounds of the reference loop between two groups.
+	rounds int
+	// settle is the number of samples that do not count after a change of the copy or a turn of others, with several threads in each
+	// group; due those of them that are still to come.
+	settle, due int
+}
+
+func (m *measurer) defaults() {
+	o := &m.o
+	if o.Runs <= 0 {
+		o.Runs = 50
+		if o.Time > 0 {
+			o.Runs = math.MaxInt32
+		}
+	}
+	if o.Time <= 0 {
+		o.Time = math.MaxInt64
+	}
+	if o.MinRuns <= 0 {
+		o.MinRuns = 3
+	}
+	o.MinRuns = min(o.MinRuns, o.Runs)
+	if o.WarmupTime == 0 {
+		o.WarmupTime = 500 * time.Millisecond
+	}
+	if o.WarmupRuns == 0 {
+		o.WarmupRuns = 3
+	}
+}
+
+// timed runs f once and returns its time.
+func (m *measurer) timed(f func() error, after func()) (float64, error) {
+	start := m.clock.Now()
+	err := f()
+	d := m.clock.Now() - start
+	if err == nil && after != nil {
+		after()
+	}
+	return float64(d) / 1e9, err
+}
+
+// warmup runs until both bounds are reached and the latest runs look steady, or
+// three times the bounds are over.
+func (m *measurer) warmup() error {
+	start := m.clock.Now()
+	elapsed := func() time.Duration { return time.Duration(m.clock.Now() - start) }
+	defer func() { m.res.WarmupTime = elapsed().Seconds() }()
+	if m.o.WarmupTime < 0 && m.o.WarmupRuns < 0 {
+		return m.ctx.Err()
+	}
+	const window = 30
+	check := 0
+	for {
+		if err := m.ctx.Err(); err != nil {
+			return err
+		}
+		t, err := m.timed(m.f, m.o.After)
+		if err != nil {
+			return err
+		}
+		if len(m.res.Warmup) == 0 {
+			m.res.First = t
+		}
+		m.res.WarmupRuns++
+		if len(m.res.Warmup) < 1<<20 {
+			m.res.Warmup = append(m.res.Warmup, t)
+		}
+		if m.o.Instrumented != nil && len(m.res.Warmup) <= 3 {
+			// The instruments have their own first time.
+			if _, err := m.timed(m.o.Instrumented, nil); err != nil {
+				return err
+			}
+		}
+		n, e := m.res.WarmupRuns, elapsed()
+		if n < m.o.WarmupRuns || e < m.o.WarmupTime {
+			continue
+		}
+		over := n >= 3*m.o.WarmupRuns && e >= 3*m.o.WarmupTime
+		if n >= check || over {
+			j := stats.Judge(m.res.Warmup[max(0, len(m.res.Warmup)-window):])
+			m.res.WarmupSteady = j.Steady != nil && *j.Steady
+			if m.res.WarmupSteady || j.Steady == nil || over {
+				return nil
+			}
+			check = n + window/3
+		}
+	}
+}
+
+const (
+	groupTime = 0.005 // seconds of a group of short samples
+	apartTime = 0.01  // the same where there are two copies: a change costs up to a millisecond
+	// The same of several threads: what lies between groups one thread does, others fall asleep meanwhile, and on virtual
+	// processors milliseconds can pass until they are awake.
+	parallelTime = 0.03
+	settlePart   = 0.1     // part of a group, one sample at least, that comes before it and does not count
+	maxSamples   = 200_000 // in a measurement that is bounded by time only
+)
+
+// measure takes the samples.
+func (m *measurer) measure() error {
+	each := m.estimate()
+	m.res.Batch = m.clock.Batch(each)
+	if t := m.o.Time.Seconds(); m.o.Runs == math.MaxInt32 && each > 0 && t < math.MaxInt32 {
+		// Long measurements of short runs: more runs in a sample, not more samples
+		// than anybody can use.
+		m.res.Batch = max(m.res.Batch, int(min(1<<20, t/each/maxSamples)))
+	}
+	// A group is long enough to settle after the switch and short enough that the
+	// machine stays the same over an ABBA turn.
+	sample := max(each*float64(m.res.Batch), m.clock.Cost)
+	group, most := 1, groupTime
+	if m.o.Apart {
+		most = apartTime
+	}
+	if m.o.Parallel {
+		most = parallelTime
+	}
+	if sample < most {
+		group = max(1, min(int(most/sample), m.o.Runs/8))
+	}
+	asleep := m.o.Parallel && group > 1 // other threads are, when a group begins
+	if m.o.Apart || m.o.Turn != nil || asleep {
+		m.settle = int(math.Ceil(settlePart * float64(group)))
+	}
+	end := int64(math.MaxInt64)
+	start := m.clock.Now()
+	if m.o.Time < math.MaxInt64 {
+		end = start + int64(m.o.Time)
+	}
+	m.collect()
+	// Without a warm-up the first group tells how long one is.
+	known := len(m.res.Warmup) > 0
+	if known {
+		m.rounds = m.roundsFor(sample * float64(group))
+	} else {
+		m.rounds = m.roundsFor(0)
+	}
+	m.slot()
+	order := []bool{false}
+	if m.o.Instrumented != nil {
+		order = []bool{false, true, true, false}
+	}
+	for turn := 0; ; turn++ {
+		enough := len(m.res.Plain) >= m.o.Runs && (m.o.Instrumented == nil || len(m.res.Profiled) >= m.o.Runs)
+		late := m.clock.Now() >= end && len(m.res.Plain) >= m.o.MinRuns && (m.o.Instrumented == nil || len(m.res.Profiled) >= m.o.MinRuns)
+		if enough || late {
+			return nil
+		}
+		if turn%len(order) == 0 && m.o.Turn != nil {
+			waited, err := m.turn()
+			if err != nil {
+				return err
+			}
+			start += waited
+			if end < math.MaxInt64 {
+				end += waited
+			}
+		}
+		instrumented := order[turn%len(order)]
+		n := len(m.res.Groups)
+		if m.o.Apart && (n == 0 || m.res.Groups[n-1].Instrumented != instrumented) || asleep {
+			m.due = m.settle
+		}
+		if err := m.group(instrumented, group); err != nil {
+			return err
+		}
+		if !known {
+			known, m.rounds = true, m.roundsFor(m.res.Groups[0].Took)
+		}
+		m.slot()
+		m.progress(start, end)
+		if err := m.snapshot(start); err != nil {
+			return err
+		}
+	}
+}
+
+// turn waits for this measurement's turn, and says for how long, in nanoseconds. The reference
+// loop runs again: the machine may be another one.
+func (m *measurer) turn() (waited int64, err error) {
+	from := m.clock.Now()
+	if err := m.o.Turn(m.ctx); err != nil {
+		return 0, err
+	}
+	m.due = m.settle
+	if len(m.res.Groups) > 0 {
+		m.slot()
+	}
+	return m.clock.Now() - from, nil
+}
+
+// estimate is the time of one run, from the later half of the warm-up.
+func (m *measurer) estimate() float64 {
+	if n := len(m.res.Warmup); n > 0 {
+		return stats.Median(m.res.Warmup[n/2:])
+	}
+	return math.MaxFloat64 // nothing is known: no batches, no groups
+}
+
+func (m *measurer) group(instrumented bool, size int) error {
+	dst, f, after, batch := &m.res.Plain, m.f, m.o.After, m.res.Batch
+	if instrumented {
+		dst, f, after, batch = &m.res.Profiled, m.o.Instrumented, m.o.AfterInstrumented, 1
+	}
+	from := len(*dst)
+	if !m.o.KeepGC {
+		m.collectIfGrown()
+	}
+	// one computes a sample.
+	one := func() (float64, error) {
+		start := m.clock.Now()
+		for range batch {
+			if err := f(); err != nil {
+				return 0, err
+			}
+		}
+		d := m.clock.Now() - start
+		if after != nil {
+			after()
+		}
+		return float64(d) / float64(batch) / 1e9, nil
+	}
+	for ; m.due > 0; m.due-- {
+		if err := m.ctx.Err(); err != nil {
+			return err
+		}
+		if _, err := one(); err != nil {
+			return err
+		}
+	}
+	// Asking the runtime costs microseconds: once a group, not once a sample.
+	gcs, heap := automaticGCs(), readMetric("/gc/heap/allocs:bytes")
+	g := m.begin(instrumented, from)
+	defer func() {
+		m.end(&g)
+		if !instrumented {
+			m.allocated += readMetric("/gc/heap/allocs:bytes") - heap
+		}
+		m.res.GC += int(automaticGCs() - gcs)
+		g.To = len(*dst)
+		m.res.Groups = append(m.res.Groups, g)
+	}()
+	for range min(size, max(m.o.Runs-from, 1)) {
+		if err := m.ctx.Err(); err != nil {
+			return err
+		}
+		took, err := one()
+		if err != nil {
+			return err
+		}
+		*dst = append(*dst, took)
+		if m.o.Apart && float64(m.clock.Now())-g.Took >= apartTime*1e9 {
+			break // instruments of others may take a multiple of what they measure
+		}
+	}
+	return nil
+}
+
+// snapshot hands out what there is after a second, and from then on whenever a
+// twentieth of the time more has passed.
+func (m *measurer) snapshot(start int64) error {
+	if m.o.Snapshot == nil {
+		return nil
+	}
+	now := m.clock.Now() - start
+	if now < 1e9 || now < m.shot+max(1e9, m.shot/20) {
+		return nil
+	}
+	m.shot = now
+	return m.o.Snapshot(m.res)
+}
+
+func (m *measurer) progress(start, end int64) {
+	now := m.clock.Now()
+	if m.o.Progress == nil || now-m.reported < 1e8 {
+		return
+	}
+	m.reported = now
+	have, want := len(m.res.Plain), m.o.Runs
+	if m.o.Instrumented != nil {
+		have, want = have+len(m.res.Profiled), 2*want
+	}
+	m.o.Progress(min(1, max(float64(have)/float64(want), float64(now-start)/float64(end-start))))
+}
+
+// collectEvery is the growth of the heap after which it is collected between
+// timed regions. Rare enough to leave the caches alone.
+const collectEvery = 256 << 20
+
+func (m *measurer) collectIfGrown() {
+	if readMetric("/gc/heap/allocs:bytes")-m.heap > collectEvery {
+		m.collect()
+	}
+}
+
+func (m *measurer) collect() {
+	if m.o.KeepGC {
+		return
+	}
+	runtime.GC()
+	m.res.ForcedGC++
+	m.heap = readMetric("/gc/heap/allocs:bytes")
+}
+
+func automaticGCs() uint64 { return readMetric("/gc/cycles/automatic:gc-cycles") }
+
+func readMetric(name string) uint64 {
+	s := [1]metrics.Sample{{Name: name}}
+	metrics.Read(s[:])
+	if s[0].Value.Kind() != metrics.KindUint64 {
+		return 0
+	}
+	return s[0].Value.Uint64()
+}

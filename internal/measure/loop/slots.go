@@ -1,0 +1,170 @@
+package loop
+
+import (
+	"math"
+
+	"github.com/opmeter/opmeter/internal/base/stats"
+)
+
+// Part of the time of a group that the reference loop may take after it, and the
+// bounds of the number of its rounds: one interruption must not decide, and a long
+// inference not wait for long.
+const (
+	slotPart    = 0.1
+	leastRounds = 5
+	mostRounds  = 300
+)
+
+// roundsFor is the number of rounds of the reference loop beside a group of a length
+// in seconds.
+func (m *measurer) roundsFor(group float64) int {
+	if m.o.Reference == nil {
+		return 0
+	}
+	start := m.clock.Now()
+	for range leastRounds { // the first rounds also fill the caches
+		m.o.Reference()
+	}
+	each := float64(m.clock.Now()-start) / leastRounds / 1e9
+	if !(each > 0) {
+		return leastRounds
+	}
+	return int(min(max(slotPart*group/each, leastRounds), mostRounds))
+}
+
+// slot runs the reference loop and keeps how long its rounds took.
+func (m *measurer) slot() {
+	if m.rounds == 0 {
+		return
+	}
+	took, work := make([]float64, m.rounds), make([]float64, m.rounds)
+	for i := range took {
+		start, worked := m.clock.Now(), read(m.o.CPUTime)
+		m.o.Reference()
+		work[i] = (read(m.o.CPUTime) - worked) / 1e9
+		took[i] = float64(m.clock.Now()-start) / 1e9
+	}
+	m.res.Slots = append(m.res.Slots, Slot{Took: stats.Median(took), CPU: stats.Median(work)})
+}
+
+// read reads a clock of nanoseconds, NaN where there is none.
+func read(clock func() int64) float64 {
+	if clock == nil {
+		return math.NaN()
+	}
+	return float64(clock())
+}
+
+// begin notes the clocks before a group, in nanoseconds; end makes them the group's.
+func (m *measurer) begin(instrumented bool, from int) Group {
+	return Group{Instrumented: instrumented, From: from, Slot: max(0, len(m.res.Slots)-1), Took: float64(m.clock.Now()), CPU: read(m.o.CPUTime), Processor: read(m.o.ProcessTime)}
+}
+
+func (m *measurer) end(g *Group) {
+	g.Processor = (read(m.o.ProcessTime) - g.Processor) / 1e9
+	g.CPU = (read(m.o.CPUTime) - g.CPU) / 1e9
+	g.Took = (float64(m.clock.Now()) - g.Took) / 1e9
+	if m.o.Parallel {
+		g.CPU = math.NaN()
+	} else if g.CPU > 0 {
+		g.Processor = g.CPU
+	}
+}
+
+// runs is the number of inferences in a group.
+func (r *Result) runs(g Group) float64 {
+	n := float64(g.To - g.From)
+	if !g.Instrumented {
+		n *= float64(r.Batch)
+	}
+	return n
+}
+
+// Processor returns for each plain group the processor time of a run, in seconds and
+// in order of time; nil where the system does not tell.
+func (r *Result) Processor() []float64 {
+	var out []float64
+	for _, g := range r.Groups {
+		if n := r.runs(g); !g.Instrumented && n > 0 && g.Processor > 0 {
+			out = append(out, g.Processor/n)
+		}
+	}
+	return out
+}
+
+// Speeds returns the speed of the machine beside each plain group: the time of a round
+// at reference speed, in seconds, divided by that of the rounds before and after the
+// group. Nil without a reference loop.
+func (r *Result) Speeds(round float64) []float64 {
+	var out []float64
+	for i, g := range r.Groups {
+		if s := r.beside(i); !g.Instrumented && s > 0 {
+			out = append(out, round/s)
+		}
+	}
+	return out
+}
+
+// AtReference returns for each plain group the time of a run at reference speed, in
+// seconds and in order of time: its processor time, or where the system does not tell
+// the median of its runs, times the speed of the machine beside it. round is the time
+// of a round at reference speed. Nil without a reference loop.
+func (r *Result) AtReference(round float64) []float64 {
+	var out []float64
+	for i, g := range r.Groups {
+		s, n := r.beside(i), r.runs(g)
+		if g.Instrumented || !(s > 0) || n == 0 {
+			continue
+		}
+		each := g.CPU / n
+		if !(each > 0) {
+			each = stats.Median(r.Plain[g.From:g.To])
+		}
+		out = append(out, each*round/s)
+	}
+	return out
+}
+
+// beside is the time of a round before and after a group, their mean, 0 for none.
+func (r *Result) beside(group int) float64 {
+	at := r.Groups[group].Slot
+	if at+1 >= len(r.Slots) {
+		return 0
+	}
+	a, b := r.Slots[at], r.Slots[at+1]
+	if a.CPU > 0 && b.CPU > 0 {
+		return (a.CPU + b.CPU) / 2
+	}
+	return (a.Took + b.Took) / 2
+}
+
+// waitLimit is the part of a group's time above which the thread waited for the
+// processor while others had it.
+const waitLimit = 0.02
+
+// Waited is the part of the time of the plain groups in which the thread had no
+// processor, NaN where that is not known: of runs with several threads, too.
+func (r *Result) Waited() float64 {
+	var took, work float64
+	for _, g := range r.Groups {
+		if !g.Instrumented {
+			took, work = took+g.Took, work+g.CPU
+		}
+	}
+	if !(took > 0) {
+		return math.NaN()
+	}
+	return max(0, 1-work/took)
+}
+
+// Undisturbed returns the plain samples of groups during which no other program had
+// the processor, nil where that is not known.
+func (r *Result) Undisturbed() []float64 {
+	var out []float64
+	for _, g := range r.Groups {
+		if !g.Instrumented && g.Took > 0 && 1-g.CPU/g.Took <= waitLimit {
+			out = append(out, r.Plain[g.From:g.To]...)
+		}
+	}
+	return out
+}

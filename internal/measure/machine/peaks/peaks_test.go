@@ -1,0 +1,176 @@
+package peaks
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/opmeter/opmeter/internal/base/workers"
+	"github.com/opmeter/opmeter/internal/measure/loop"
+)
+
+// TestRates measures this computer: the rates are those of some computer, and
+// the time is bounded.
+func TestRates(t *testing.T) {
+	t.Parallel()
+	for _, threads := range []int{1, 2} {
+		pool := workers.New(threads, nil)
+		r, err := rates(t.Context(), Options{Pool: pool, L1: new(int64(32 << 10)), L2: new(int64(1 << 20)), L3: new(int64(8 << 20))})
+		pool.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := map[string]Rate{"float": r.Float, "integer": r.Integer}
+		for i, l := range r.Levels {
+			all[l.Name] = l.Rate
+			if want := []struct {
+				name  string
+				bytes int64
+			}{{"L1", int64(threads) * 32 << 10}, {"L2", int64(threads) << 20}, {"L3", 8 << 20}, {"memory", 0}}[i]; l.Name != want.name || l.Bytes != want.bytes {
+				t.Errorf("%d threads: level %d is %s of %d bytes, want %v", threads, i, l.Name, l.Bytes, want)
+			}
+		}
+		if len(all) != 6 {
+			t.Errorf("%d threads: %d rates, want 6", threads, len(all))
+		}
+		for name, v := range all {
+			if !(v.Best >= 1e6 && v.Best <= 1e15 && v.Median <= v.Best && v.Median > 0) {
+				t.Errorf("%d threads: %s rate is %+v a second", threads, name, v)
+			}
+		}
+		// Some 100 ms where nothing else runs; tests share the machine.
+		if r.Took > 10*time.Second {
+			t.Errorf("%d threads: took %v", threads, r.Took)
+		}
+	}
+}
+
+// TestOnce asks from several goroutines at once: one measures, the others get the
+// same, and later ones need not wait for whoever holds the lease.
+func TestOnce(t *testing.T) {
+	t.Parallel()
+	pool := workers.New(1, nil)
+	defer pool.Close()
+	o := Options{Pool: pool, CPUs: []int64{1001}} // a key that no other test has
+	var first atomic.Int64
+	var wg sync.WaitGroup
+	got := make([]Rates, 4)
+	for i := range got {
+		wg.Go(func() {
+			r, earlier, err := Of(t.Context(), o)
+			if err != nil {
+				t.Error(err)
+			}
+			if !earlier {
+				first.Add(1)
+			}
+			got[i] = r
+		})
+	}
+	wg.Wait()
+	if n := first.Load(); n != 1 || !(got[0].Float.Best > 0) {
+		t.Errorf("measured %d times: %+v", n, got)
+	}
+	for _, r := range got[1:] {
+		if !reflect.DeepEqual(r, got[0]) {
+			t.Errorf("%+v and %+v", r, got[0])
+		}
+	}
+	release, err := loop.Lease(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	if r, earlier, err := Of(t.Context(), o); err != nil || !earlier || !reflect.DeepEqual(r, got[0]) {
+		t.Errorf("while others measure: %+v, earlier %v, %v", r, earlier, err)
+	}
+}
+
+// TestCancelled ends the context before and while waiting: nothing is noted.
+func TestCancelled(t *testing.T) {
+	t.Parallel()
+	pool := workers.New(1, nil)
+	defer pool.Close()
+	o := Options{Pool: pool, CPUs: []int64{1002}}
+	release, err := loop.Lease(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	// This would wait for ever if the context did not end it.
+	if r, _, err := Of(ctx, o); !errors.Is(err, context.DeadlineExceeded) || !reflect.DeepEqual(r, Rates{}) {
+		t.Errorf("waiting: %+v, %v", r, err)
+	}
+	leased := o
+	leased.Leased = true
+	if _, _, err := Of(ctx, leased); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("measuring: %v", err)
+	}
+	release()
+	if _, earlier, err := Of(t.Context(), o); err != nil || earlier {
+		t.Errorf("afterwards: earlier %v, %v", earlier, err)
+	}
+}
+
+// TestAgain: a busy machine is measured again, and the best of all rounds counts.
+func TestAgain(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name         string
+		rounds       [][]float64
+		best, median float64
+		passes       int
+	}{
+		{"at rest", [][]float64{{100, 99, 98}}, 100, 99, 1},
+		{"at the limit", [][]float64{{100, 90, 80}}, 100, 90, 1},
+		{"busy at first", [][]float64{{50, 20, 20}, {100, 100, 99, 98, 97, 98}}, 100, 98, 2},
+		{"busy all the time", [][]float64{{100, 10}, {10, 10}, {10, 10}, {10, 10}, {1000, 1000}}, 100, 10, 4},
+	} {
+		r := Rates{}
+		k := 0
+		got := r.again(func() []float64 { k++; return tt.rounds[k-1] })
+		if got.Best != tt.best || got.Median != tt.median || r.Passes != tt.passes || k != tt.passes {
+			t.Errorf("%s: %+v in %d passes", tt.name, got, r.Passes)
+		}
+	}
+	if s := (Rate{}).Spread(); s != 0 {
+		t.Errorf("spread of nothing is %v", s)
+	}
+}
+
+// TestTheory: the best instruction set that is there counts.
+func TestTheory(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		dtype    string
+		vendor   string
+		features []string
+		set      string
+		ops      float64
+	}{
+		{"float32", "AuthenticAMD", []string{"sse4.2", "avx", "fma3", "avx2"}, "fma3", 32},
+		{"float32", "GenuineIntel", []string{"avx512f", "fma3"}, "avx512f", 64},
+		{"float32", "AuthenticAMD", []string{"avx512f", "fma3"}, "avx512f", 32},
+		{"float32", "GenuineIntel", []string{"amxbf16", "avx512f", "fma3"}, "amxbf16", 1024.0 / 6},
+		{"int8", "AuthenticAMD", []string{"avx512vnni", "avx512vp2intersect"}, "avx512vnni", 256},
+		{"int8", "GenuineIntel", []string{"avx2", "avx512vnni"}, "avx512vnni", 256},
+		{"int8", "", []string{"asimd", "asimddp"}, "asimddp", 64},
+		{"int8", "", []string{"asimd", "asimddp", "i8mm"}, "i8mm", 128},
+	} {
+		got, ok := TheoryOf(tt.dtype, tt.vendor, tt.features)
+		if !ok || got.Set != tt.set || got.OpsPerCycle != tt.ops {
+			t.Errorf("%s by %s with %v: %+v, %v", tt.dtype, tt.vendor, tt.features, got, ok)
+		}
+	}
+	if _, ok := TheoryOf("float64", "", []string{"avx2"}); ok {
+		t.Error("a type that is not in the list has a bound")
+	}
+	if _, ok := TheoryOf("float32", "", nil); ok {
+		t.Error("a processor of unknown features has a bound")
+	}
+}

@@ -1,0 +1,337 @@
+package recheck
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/opmeter/opmeter/internal/base/stats"
+	"github.com/opmeter/opmeter/internal/model/submodel"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// again is how many times the turns a second chance has, as far as they take no longer than longest, in seconds.
+const (
+	again   = 3
+	longest = 10
+)
+
+// checker measures one layer.
+type checker struct {
+	p     *profile.Profile
+	l     *profile.Layer
+	whole float64
+	each  time.Duration
+	o     *Options
+	nodes []int // of the layer
+}
+
+// stretch is a part of the model with a layer and without it.
+type stretch struct {
+	with, without *submodel.Model // without is nil where nothing is left
+	inputs        map[string]string
+	// context is about what the stretch without the layer takes, in seconds.
+	context float64
+	// upTo says that the stretch begins where the model begins.
+	upTo bool
+}
+
+// beside makes a stretch of the layer and those that make what it reads, nil where there are none.
+func (c *checker) beside(ctx context.Context) (*stretch, error) {
+	context, seconds := c.before()
+	if len(context) == 0 {
+		return nil, nil
+	}
+	return c.window(ctx, context, seconds)
+}
+
+// alone makes a stretch of the layer and nothing else.
+func (c *checker) alone(ctx context.Context) (*stretch, error) { return c.window(ctx, nil, 0) }
+
+// upTo makes a stretch of the layer and all that it depends on.
+func (c *checker) upTo(context.Context) (*stretch, error) {
+	with, without, err := c.o.Source.Around(c.nodes)
+	if err != nil {
+		return nil, err
+	}
+	return &stretch{with: with, without: without, context: c.whole / 2, upTo: true}, nil
+}
+
+// before lists the nodes that make what the layer reads, with what the engine does in one with them, and the time that
+// the profile has for these.
+func (c *checker) before() (nodes []int, seconds float64) {
+	near := c.o.Source.Before(c.nodes)
+	if len(near) == 0 {
+		return nil, 0
+	}
+	done := map[int]bool{}
+	for i := range c.p.Layers {
+		l := &c.p.Layers[i]
+		if l.Provenance == nil || l.Provenance.Inserted || l.FusedInto != nil {
+			continue
+		}
+		list, no := nodesOf(c.p, l)
+		if no != nil || !slices.ContainsFunc(list, func(n int) bool { return slices.Contains(near, n) }) {
+			continue
+		}
+		if v, ok := l.Latency.Best(); ok {
+			seconds += v
+		}
+		for _, n := range list {
+			if !done[n] && !slices.Contains(c.nodes, n) {
+				done[n] = true
+				nodes = append(nodes, n)
+			}
+		}
+	}
+	for _, n := range near { // what no layer is known to do
+		if !done[n] {
+			done[n] = true
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes, seconds
+}
+
+// window cuts a stretch out of the model, with what it reads of the rest as it is in a run.
+func (c *checker) window(ctx context.Context, context []int, seconds float64) (*stretch, error) {
+	w, err := c.o.Source.Window(c.nodes, context)
+	if err != nil {
+		return nil, err
+	}
+	out := &stretch{context: seconds}
+	var given []submodel.Given
+	if w.Needs != nil {
+		name := c.file("needs")
+		if err := os.WriteFile(name, w.Needs.Data, 0o600); err != nil {
+			return nil, err
+		}
+		defer os.Remove(name)
+		if given, out.inputs, err = c.o.Timer.Values(ctx, name, c.o.Folder); err != nil {
+			return nil, err
+		}
+	}
+	out.with, out.without, err = w.Models(given)
+	return out, err
+}
+
+func (c *checker) file(part string) string {
+	return filepath.Join(c.o.Folder, fmt.Sprintf("layer-%d-%s.%s", c.l.Index, part, c.o.Source.Model().Format))
+}
+
+// try measures the layer in a stretch and notes what came of it; the layer has no check where there is no such
+// stretch. The error is of the disk.
+func (c *checker) try(ctx context.Context, way func(context.Context) (*stretch, error)) error {
+	c.l.Check = nil
+	delete(c.l.Figures, "checked_s")
+	s, err := way(ctx)
+	switch {
+	case ctx.Err() != nil:
+		c.l.Check = &profile.Check{Outcome: profile.CheckStopped}
+		return nil
+	case err != nil:
+		c.l.Check = &profile.Check{Outcome: profile.CheckNotCut, Text: err.Error()}
+		return nil
+	case s == nil:
+		return nil
+	}
+	is, _ := c.l.Latency.Best()
+	pieces := []Piece{{File: c.o.File, Seconds: c.whole}}
+	for i, m := range []*submodel.Model{s.with, s.without} {
+		if m == nil {
+			continue
+		}
+		name := c.file([...]string{"with", "without"}[i])
+		if err := os.WriteFile(name, m.Data, 0o600); err != nil {
+			return err
+		}
+		defer os.Remove(name)
+		pieces = append(pieces, Piece{File: name, Inputs: s.inputs, Seconds: s.context + is*float64(1-i)})
+	}
+	// What is near the limit gets a second chance with more turns.
+	var parts []float64
+	for n := turnsFor(pieces, c.each); ; n = min(again*n, max(n, int(longest/turn(pieces)))) {
+		got, err := c.o.Timer.Time(ctx, pieces, n)
+		switch {
+		case ctx.Err() != nil:
+			c.l.Check = &profile.Check{Outcome: profile.CheckStopped}
+			return nil
+		case err != nil:
+			c.l.Check = &profile.Check{Outcome: profile.CheckRefused, Text: err.Error()}
+			return nil
+		case len(got) != len(pieces):
+			return fmt.Errorf("%d series of %d models", len(got), len(pieces))
+		}
+		if len(got) == 2 {
+			got = append(got, Series{}) // nothing comes before the layer
+		}
+		second := parts != nil
+		parts = append(parts, shares(got[0].Plain, got[1].Plain, got[2].Plain)...)
+		c.conclude(s, parts, got[1].Rows, got[2].Rows)
+		if second || c.l.Check.Outcome != profile.CheckOpen {
+			return nil
+		}
+	}
+}
+
+// conclude makes the figure and the outcome of a layer's shares, and of what the engine executed with and without it.
+func (c *checker) conclude(s *stretch, parts []float64, with, without []Row) {
+	l, whole := c.l, c.whole
+	is, _ := l.Latency.Best()
+	delete(l.Figures, "checked_s")
+	more, unsure, text, fits := beside(l.Op, with, without)
+	if !fits || doubt*unsure > wide*is {
+		l.Check = &profile.Check{Outcome: profile.CheckOther, Text: text}
+		return
+	}
+	share, ok := stats.Repeated(parts, 0)
+	if !ok {
+		l.Check = &profile.Check{Outcome: profile.CheckOpen, Text: "too few inferences"}
+		return
+	}
+	v, half := whole*share.Middle-more, whole*(share.High-share.Low)/2+doubt*unsure
+	if math.IsNaN(v) || math.IsInf(v, 0) || math.IsNaN(half) || math.IsInf(half, 0) {
+		l.Check = &profile.Check{Outcome: profile.CheckOpen, Text: "no figure"}
+		return
+	}
+	own := 0.0
+	if ci := l.Latency.CI95; ci != nil { // of a disturbed series it may lie to one side of the figure
+		own = max(ci[1]-is, is-ci[0])
+	} else if ci := c.p.Totals.Latency.CI95; ci != nil { // a mean without runs is as sure as the whole at best
+		own = is / whole * max(ci[1]-whole, whole-ci[0])
+	}
+	cached := 0.0
+	if !s.upTo {
+		cached = c.fetch() // in a stretch more is found in caches
+	}
+	if text != "" {
+		text += ", which is taken off as its profiler has it"
+	}
+	l.Check = &profile.Check{Outcome: profile.CheckAgrees, Text: text}
+	switch {
+	case is-v > half+own+cached || v-is > half+own && s.without != nil: // by itself it has more in it than its own time
+		l.Check.Outcome = profile.CheckDiffers
+	case is-v > half+own:
+		l.Check.Outcome = profile.CheckOpen
+		l.Check.Text = "the stretch takes less, by no more than it takes to fetch from memory what the layer reads"
+	case half+own > wide*is:
+		l.Check.Outcome = profile.CheckOpen
+	}
+	if !(v > 0) {
+		// Nobody takes less than no time: such a figure tells of the machine and not of the layer.
+		l.Check = &profile.Check{Outcome: profile.CheckOpen, Text: "the stretch with the layer took no longer than without it"}
+		return
+	}
+	m := &profile.Metric{Kind: profile.Measured, Median: &v, CI95: &[2]float64{max(v-half, 0), v + half}}
+	switch {
+	case s.upTo && s.without == nil:
+		m.Method = "the model up to this layer, with what an inference costs in itself, as a part of the whole, in turns"
+	case s.upTo:
+		m.Method = "difference of two cut models as a part of the whole, in turns"
+	case s.without == nil:
+		m.Method = "the layer cut out by itself, with what an inference costs in itself, as a part of the whole, in turns"
+	default:
+		m.Method = "difference of a short stretch of the model with the layer and without it, as a part of the whole, in turns"
+	}
+	if err := l.Set("checked_s", m); err != nil {
+		l.Check = &profile.Check{Outcome: profile.CheckOpen, Text: err.Error()}
+	}
+}
+
+// fetch is the time, in seconds, that it takes to get from memory what the layer reads: in a stretch it may lie in
+// caches, out of which the rest of the whole model has driven it. 0 where the target's memory is not known.
+func (c *checker) fetch() float64 {
+	rate := c.p.Target.PeakBytesPerSecond
+	if rate == nil || !(*rate > 0) || c.l.BytesRead == nil {
+		return 0
+	}
+	return float64(*c.l.BytesRead) / *rate
+}
+
+// shares are differences as parts of the whole, of samples that were taken at about the same time: series of different
+// lengths are cut into as many blocks.
+func shares(all, with, without []float64) []float64 {
+	n := min(len(all), len(with), stats.MostBlocks)
+	if without != nil {
+		n = min(n, len(without))
+	}
+	out := make([]float64, 0, n)
+	middle := func(s []float64, i int) float64 { return stats.Median(s[i*len(s)/n : (i+1)*len(s)/n]) }
+	for i := range n {
+		d := middle(with, i)
+		if without != nil {
+			d -= middle(without, i)
+		}
+		if w := middle(all, i); w > 0 {
+			out = append(out, d/w)
+		}
+	}
+	return out
+}
+
+// beside finds what the engine executes more with the layer than without it, but for the layer itself: its time in seconds,
+// the sum of the amounts that it consists of, and in words. It does not fit where the layer itself cannot be told
+// from the rest.
+func beside(layer string, with, without []Row) (more, unsure float64, text string, fits bool) {
+	if with == nil {
+		return 0, 0, "", true // the engine does not tell
+	}
+	count, seconds := map[string]int{}, map[string]float64{}
+	var ops []string
+	add := func(rows []Row, sign int) {
+		for _, r := range rows {
+			if _, seen := count[r.Op]; !seen {
+				ops = append(ops, r.Op)
+			}
+			count[r.Op] += sign
+			seconds[r.Op] += float64(sign) * r.Seconds
+		}
+	}
+	add(with, 1)
+	add(without, -1)
+	slices.Sort(ops)
+	one, slowest := "", 0.0 // the layer itself is what has its name, or the longest of what is more
+	for _, op := range ops {
+		if count[op] > 0 && one != layer && (one == "" || op == layer || seconds[op] > slowest) {
+			one, slowest = op, seconds[op]
+		}
+	}
+	switch {
+	case one == "":
+		return 0, 0, "the engine executes nothing more with the layer than without it", false
+	case count[one] > 1:
+		return 0, 0, fmt.Sprintf("the engine executes %d nodes of %s more with the layer than without it", count[one], one), false
+	}
+	var plus, minus []string
+	for _, op := range ops {
+		if op == one {
+			continue
+		}
+		switch {
+		case count[op] > 0:
+			plus = append(plus, op)
+		case count[op] < 0:
+			minus = append(minus, op)
+		case slices.ContainsFunc(with, func(r Row) bool { return r.Op == op && slowest <= r.Seconds }):
+			continue // a neighbour of the layer as slow as itself: it is in both, and what its times differ by is noise
+		}
+		more += seconds[op]
+		unsure += math.Abs(seconds[op])
+	}
+	var said []string
+	if plus != nil {
+		said = append(said, "with the layer also "+strings.Join(plus, ", "))
+	}
+	if minus != nil {
+		said = append(said, "without it also "+strings.Join(minus, ", "))
+	}
+	if said != nil {
+		text = "the engine executes " + strings.Join(said, ", ")
+	}
+	return more, unsure, text, true
+}

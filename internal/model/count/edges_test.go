@@ -1,0 +1,302 @@
+package count
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+)
+
+// TestDeclared gives values as the file has them.
+func TestDeclared(t *testing.T) {
+	t.Parallel()
+	c := tensor.New(tensor.Int8, 2)
+	q := &tensor.Quant{Scale: []float32{1}}
+	g := &graph.Graph{Values: []*graph.Value{
+		{Type: tensor.Int8, Shape: []int{3}, HasShape: true, Quant: q},
+		{Type: tensor.Int8, Const: c},
+		{Type: tensor.Int8, Shape: []int{4}, HasShape: true, Const: c, Variable: true},
+		{Type: tensor.Float32, Shape: []int{-1, 5}, HasShape: true, Placeholder: []int{1, 5}},
+		{Type: tensor.Float32, Shape: []int{7}},
+		{Type: tensor.Float32, HasShape: true},
+	}}
+	got := Declared(g, []int{0, 1, 2, 3, 4, 5, -1, 6})
+	if len(got) != 8 || got[6] != nil || got[7] != nil || got[1] != c || got[0].Quant != q {
+		t.Fatalf("%+v", got)
+	}
+	for i, want := range [][]int{{3}, {2}, {4}, {1, 5}, {-1}, nil} {
+		if !slices.Equal(got[i].Shape, want) || i != 1 && got[i].Data != nil {
+			t.Errorf("value %d: %v, want %v", i, got[i].Shape, want)
+		}
+	}
+}
+
+// TestWhichWeights looks at the constant operand, the usual one first, through operators
+// that unpack, widen or move it.
+func TestWhichWeights(t *testing.T) {
+	t.Parallel()
+	half := func(zeros int) *graph.Value { // of sixteen
+		c := tensor.New(tensor.Float32, 4, 4)
+		for i := range 16 - zeros {
+			tensor.Of[float32](c)[i] = 1
+		}
+		return &graph.Value{Type: tensor.Float32, Const: c}
+	}
+	empty := func() *graph.Value { return &graph.Value{Type: tensor.Float32} }
+	variable := half(8)
+	variable.Variable = true
+	short := half(8)
+	short.Const.Data = short.Const.Data[:60]
+	unknown := &graph.Value{Type: tensor.Float32, Const: &tensor.Tensor{Type: tensor.Float32, Shape: []int{4, 4}}}
+	unpack := func(op string, in, out int) *graph.Node {
+		return &graph.Node{Op: op, Domain: graph.TFLite, Inputs: []int{in}, Outputs: []int{out}}
+	}
+	for _, c := range []struct {
+		name   string
+		n      graph.Node
+		before []*graph.Node
+		values []*graph.Value
+		budget int64
+		share  float64 // -1 for nothing
+	}{
+		{"the second", graph.Node{Op: "MatMul", Inputs: []int{0, 1}}, nil, []*graph.Value{half(4), half(8)}, 16, 0.5},
+		{"the first, for want of it", graph.Node{Op: "MatMul", Inputs: []int{0, 1}}, nil, []*graph.Value{half(4), empty()}, 16, 0.25},
+		{"a convolution has one place", graph.Node{Op: "Conv", Inputs: []int{0, 1}}, nil, []*graph.Value{half(4), empty()}, 16, -1},
+		{"absent", graph.Node{Op: "MatMul", Inputs: []int{0, -1}}, nil, []*graph.Value{half(4)}, 16, 0.25},
+		{"one operand", graph.Node{Op: "MatMul", Inputs: []int{0}}, nil, []*graph.Value{half(4)}, 16, 0.25},
+		{"not in the graph", graph.Node{Op: "MatMul", Inputs: []int{0, 1}}, nil, []*graph.Value{half(4)}, 16, 0.25},
+		{"a variable", graph.Node{Op: "Conv", Inputs: []int{0, 1}}, nil, []*graph.Value{empty(), variable}, 16, -1},
+		{"without elements at hand", graph.Node{Op: "Conv", Inputs: []int{0, 1}}, nil, []*graph.Value{empty(), unknown}, 16, -1},
+		{"cut", graph.Node{Op: "Conv", Inputs: []int{0, 1}}, nil, []*graph.Value{empty(), short}, 16, -1},
+		{"within the budget", graph.Node{Op: "Conv", Inputs: []int{0, 1}}, nil, []*graph.Value{empty(), half(8)}, 16, 0.5},
+		{"beyond it", graph.Node{Op: "Conv", Inputs: []int{0, 1}}, nil, []*graph.Value{empty(), half(8)}, 15, -1},
+		{"widened", graph.Node{Op: "CONV_2D", Domain: graph.TFLite, Inputs: []int{0, 1}}, []*graph.Node{unpack("DEQUANTIZE", 2, 1)}, []*graph.Value{empty(), empty(), half(8)}, 16, 0.5},
+		{"unpacked and widened", graph.Node{Op: "CONV_2D", Domain: graph.TFLite, Inputs: []int{0, 1}}, []*graph.Node{unpack("DENSIFY", 3, 2), unpack("DEQUANTIZE", 2, 1)}, []*graph.Value{empty(), empty(), empty(), half(8)}, 16, 0.5},
+		{"through three", graph.Node{Op: "CONV_2D", Domain: graph.TFLite, Inputs: []int{0, 1}}, []*graph.Node{unpack("DENSIFY", 4, 3), unpack("DENSIFY", 3, 2), unpack("DEQUANTIZE", 2, 1)}, []*graph.Value{empty(), empty(), empty(), empty(), half(8)}, 16, 0.5},
+		{"of an operator that changes them", graph.Node{Op: "Conv", Inputs: []int{0, 1}}, []*graph.Node{{Op: "Neg", Inputs: []int{2}, Outputs: []int{1}}}, []*graph.Value{empty(), empty(), half(8)}, 16, -1},
+		{"transposed", graph.Node{Op: "Gemm", Inputs: []int{0, 1}}, []*graph.Node{{Op: "Transpose", Inputs: []int{2}, Outputs: []int{1}}}, []*graph.Value{empty(), empty(), half(8)}, 16, 0.5},
+		{"of nothing", graph.Node{Op: "CONV_2D", Domain: graph.TFLite, Inputs: []int{0, 1}}, []*graph.Node{{Op: "DEQUANTIZE", Outputs: []int{1}}, {Op: "DEQUANTIZE", Inputs: []int{2}}}, []*graph.Value{empty(), empty(), half(8)}, 16, -1},
+		{"of an absent one", graph.Node{Op: "CONV_2D", Domain: graph.TFLite, Inputs: []int{0, 1}}, []*graph.Node{unpack("DEQUANTIZE", -1, 1)}, []*graph.Value{empty(), empty()}, 16, -1},
+		{"of one that is not there", graph.Node{Op: "CONV_2D", Domain: graph.TFLite, Inputs: []int{0, 1}}, []*graph.Node{unpack("DEQUANTIZE", 2, 1)}, []*graph.Value{empty(), empty()}, 16, -1},
+	} {
+		g := &graph.Graph{Values: c.values, Nodes: c.before}
+		before := c.budget
+		z := WeightZeros(g, &c.n, &c.budget)
+		switch {
+		case c.share < 0 && (z != nil || c.budget != before):
+			t.Errorf("%s: %+v with %d left of %d, want nothing", c.name, z, c.budget, before)
+		case c.share >= 0 && (z == nil || *z.Weights != c.share || c.budget != before-16 || z.Encoded):
+			t.Errorf("%s: %+v with %d left of %d, want %v", c.name, z, c.budget, before, c.share)
+		}
+	}
+}
+
+// TestManyZeros counts over more elements than are marked at a time, of every type.
+func TestManyZeros(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{1, piece - 1, piece, piece + 1, 2*piece + 13} {
+		c := tensor.New(tensor.Int8, 1, n, 1, 1)
+		want := 0
+		for i := range c.Data {
+			c.Data[i] = byte(i%3) + 5
+			if i%3 == 0 {
+				want++
+			}
+		}
+		g := &graph.Graph{Values: []*graph.Value{{}, {Type: tensor.Int8, Const: c, Quant: &tensor.Quant{Zero: []int64{5, 5}}}}}
+		budget := int64(n)
+		z := WeightZeros(g, &graph.Node{Op: "CONV_2D", Domain: graph.TFLite, Inputs: []int{0, 1}}, &budget)
+		if z == nil || *z.Weights != float64(want)/float64(n) || z.Blocks != nil {
+			t.Errorf("%d elements: %+v, want %d zeros", n, z, want)
+		}
+	}
+	// Zero points are compared as the type has them; none and other types say nothing.
+	for _, x := range []struct {
+		typ  tensor.Type
+		data []byte
+		zero []int64
+		want float64
+	}{
+		{tensor.Int8, []byte{0xfd, 0, 0xfd, 3}, []int64{-3}, 0.5},
+		{tensor.Uint8, []byte{200, 0, 1, 2}, []int64{200}, 0.25},
+		{tensor.Int16, []byte{0xfe, 0xff, 0, 0, 0xfe, 0xff, 0xfe, 0}, []int64{-2}, 0.5},
+		{tensor.Int4, []byte{0x3f, 0xf3}, []int64{-1}, 0.5},
+		{tensor.BFloat16, []byte{0, 0x80, 0, 0, 1, 0, 0, 0}, nil, 0.75},
+		{tensor.Float64, append(make([]byte, 31), 0x80), nil, 1},
+		{tensor.Int8, []byte{0, 0, 0, 0}, nil, -1},
+		{tensor.Int32, make([]byte, 16), []int64{0}, -1},
+	} {
+		v := &graph.Value{Type: x.typ, Const: &tensor.Tensor{Type: x.typ, Shape: []int{1, 4}, Data: x.data}}
+		if x.typ.IsInteger() || x.zero != nil {
+			v.Quant = &tensor.Quant{Zero: x.zero}
+		}
+		budget := int64(4)
+		z := WeightZeros(&graph.Graph{Values: []*graph.Value{{}, v}}, &graph.Node{Op: "Gemm", Inputs: []int{0, 1}}, &budget)
+		if x.want < 0 && z != nil || x.want >= 0 && (z == nil || *z.Weights != x.want) {
+			t.Errorf("%v %v: %+v, want %v", x.typ, x.data, z, x.want)
+		}
+	}
+	budget := int64(100)
+	unquantised := &graph.Value{Type: tensor.Int8, Const: tensor.New(tensor.Int8, 4, 4)}
+	if z := WeightZeros(&graph.Graph{Values: []*graph.Value{{}, unquantised}}, &graph.Node{Op: "Gemm", Inputs: []int{0, 1}}, &budget); z != nil || budget != 100 {
+		t.Errorf("without a zero point: %+v, %d left", z, budget)
+	}
+}
+
+// TestTrafficOfTypes has sizes of what is read and written by type.
+func TestTrafficOfTypes(t *testing.T) {
+	t.Parallel()
+	text := &tensor.Tensor{Type: tensor.String, Shape: []int{2}}
+	float := &tensor.Tensor{Type: tensor.Float32, Shape: []int{2, 3}}
+	four := &tensor.Tensor{Type: tensor.Int4, Shape: []int{3}}
+	resource := &tensor.Tensor{Type: tensor.Resource, Shape: []int{}}
+	open := &tensor.Tensor{Type: tensor.Float32, Shape: []int{-1}}
+	sized := func(kind tensor.Type, shape ...int) *tensor.Tensor { return &tensor.Tensor{Type: kind, Shape: shape} }
+	for _, c := range []struct {
+		name          string
+		op            string
+		in, out       []*tensor.Tensor
+		read, written int64 // -1 for unknown
+	}{
+		{"floats", "Add", []*tensor.Tensor{float, float}, []*tensor.Tensor{float}, 48, 24},
+		{"half bytes", "Add", []*tensor.Tensor{four}, []*tensor.Tensor{four}, 2, 2},
+		{"handles", "READ_VARIABLE", []*tensor.Tensor{resource}, []*tensor.Tensor{float}, 0, 24},
+		{"texts that are not known", "Add", []*tensor.Tensor{text}, []*tensor.Tensor{text}, -1, -1},
+		{"one of two not known", "Add", []*tensor.Tensor{float, open}, []*tensor.Tensor{float, open}, -1, -1},
+		{"absent ones", "Add", []*tensor.Tensor{nil, float}, []*tensor.Tensor{nil, float}, 24, 24},
+		{"a look-up reads what it returns", "GATHER", []*tensor.Tensor{open, four}, []*tensor.Tensor{float}, 26, 24},
+		{"a look-up without result", "GATHER", []*tensor.Tensor{float, four}, nil, -1, 0},
+		{"codes in blocks, with their scales", "GatherBlockQuantized", []*tensor.Tensor{sized(tensor.Uint8, 10, 4), four, sized(tensor.Float32, 10, 1)}, []*tensor.Tensor{sized(tensor.Float32, 2, 8)}, 8 + 2 + 8, 64},
+		{"half bytes in blocks, all of them", "GatherBlockQuantized", []*tensor.Tensor{sized(tensor.Int4, 2, 8), four, sized(tensor.Float32, 2, 1)}, []*tensor.Tensor{sized(tensor.Float32, 9, 8)}, 8 + 2 + 8, 288},
+		{"codes in blocks of no known number", "GatherBlockQuantized", []*tensor.Tensor{open, four, float}, []*tensor.Tensor{float}, -1, 24},
+		{"embeddings", "EmbedLayerNormalization", []*tensor.Tensor{four, nil, sized(tensor.Float32, 1000, 3), sized(tensor.Float32, 500, 3), nil, float}, []*tensor.Tensor{float}, 2 + 24 + 24 + 24, 24},
+		{"embeddings of codes", "QEmbedLayerNormalization", []*tensor.Tensor{four, nil, sized(tensor.Uint8, 1000, 3)}, []*tensor.Tensor{float}, 2 + 6, 24},
+		{"shapes alone", "RANK", []*tensor.Tensor{float}, []*tensor.Tensor{four}, 0, 2},
+		{"nothing", "Add", nil, nil, 0, 0},
+	} {
+		w := Count(&graph.Model{}, &graph.Graph{}, &graph.Node{Op: c.op}, c.in, c.out)
+		number := func(p *int64) int64 {
+			if p == nil {
+				return -1
+			}
+			return *p
+		}
+		if number(w.BytesRead) != c.read || number(w.BytesWritten) != c.written || *w.Params != 0 || *w.WeightBytes != 0 {
+			t.Errorf("%s: %d read and %d written, want %d and %d", c.name, number(w.BytesRead), number(w.BytesWritten), c.read, c.written)
+		}
+	}
+	// What is a weight and what a shape.
+	c := tensor.New(tensor.Int32, 3)
+	for _, x := range []struct {
+		name string
+		op   string
+		v    graph.Value
+		want bool
+	}{
+		{"floats", "Add", graph.Value{Type: tensor.Float32, Const: c}, true},
+		{"no constant", "Add", graph.Value{Type: tensor.Float32}, false},
+		{"a variable", "Add", graph.Value{Type: tensor.Float32, Const: c, Variable: true}, false},
+		{"an axis", "Squeeze", graph.Value{Type: tensor.Int32, Const: c}, false},
+		{"an index", "Gather", graph.Value{Type: tensor.Int64, Const: c}, false},
+		{"a condition", "Where", graph.Value{Type: tensor.Bool, Const: c}, false},
+		{"a bias", "CONV_2D", graph.Value{Type: tensor.Int32, Const: c}, true},
+		{"quantised", "Add", graph.Value{Type: tensor.Int32, Const: c, Quant: &tensor.Quant{}}, true},
+		{"texts", "Add", graph.Value{Type: tensor.String, Const: c}, false},
+		{"a handle", "Add", graph.Value{Type: tensor.Resource, Const: c}, false},
+		{"a sequence", "Add", graph.Value{Type: tensor.Sequence, Const: c}, false},
+	} {
+		if got := Weight(&graph.Node{Op: x.op}, &x.v); got != x.want {
+			t.Errorf("%s: a weight %v, want %v", x.name, got, x.want)
+		}
+	}
+	for n, want := range map[int64]int64{-1: 0, 0: 0, 1: 0, 2: 1, 3: 2, 4: 2, 5: 3, 1 << 20: 20, 1<<20 + 1: 21} {
+		if got := log2(n); got != want {
+			t.Errorf("log2 of %d is %d, want %d", n, got, want)
+		}
+	}
+	for n, want := range map[int64]string{0: "0", 9: "9", 10: "10", 123: "123"} {
+		if got := itoa(n); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestLoopBodies asks how often a loop runs whose condition is passed through, constant,
+// or computed.
+func TestLoopBodies(t *testing.T) {
+	t.Parallel()
+	truth := func(v byte) *tensor.Tensor { return &tensor.Tensor{Type: tensor.Bool, Data: []byte{v}} }
+	node := func(op string, in, out int, attrs graph.Attrs) *graph.Node {
+		n := &graph.Node{Op: op, Outputs: []int{out}, Attrs: attrs}
+		if in >= 0 {
+			n.Inputs = []int{in}
+		}
+		return n
+	}
+	body := func(values int, nodes ...*graph.Node) *graph.Graph {
+		g := &graph.Graph{Inputs: []int{0, 1}, Outputs: []int{values - 1}, Nodes: nodes}
+		for range values {
+			g.Values = append(g.Values, &graph.Value{})
+		}
+		return g
+	}
+	same := body(2)
+	same.Outputs = []int{1}
+	constant := func(v byte) *graph.Graph {
+		g := body(3)
+		g.Values[2].Const = truth(v)
+		return g
+	}
+	other := body(3)
+	other.Values[2].Const = tensor.New(tensor.Int8, 1)
+	outside := body(3)
+	outside.Outputs = []int{9}
+	noOutput, oneInput := body(2), body(2)
+	noOutput.Outputs, oneInput.Inputs = nil, []int{0}
+	ring := body(4, node("Identity", 3, 2, nil), node("Identity", 2, 3, nil))
+	for _, c := range []struct {
+		name string
+		g    *graph.Graph
+		want int64 // -1 for not known
+	}{
+		{"passed on", same, 5},
+		{"through two identities", body(4, node("Identity", 1, 2, nil), node("Identity", 2, 3, nil)), 5},
+		{"true", constant(1), 5},
+		{"false", constant(0), -1},
+		{"no truth value", other, -1},
+		{"computed", body(3, node("Not", 1, 2, nil)), -1},
+		{"made", body(3, node("Constant", -1, 2, graph.Attrs{"value": truth(1)})), 5},
+		{"made false", body(3, node("Constant", -1, 2, graph.Attrs{"value": truth(0)})), -1},
+		{"made of nothing", body(3, node("Constant", -1, 2, nil)), -1},
+		{"of nothing", body(3), -1},
+		{"an identity of nothing", body(3, node("Identity", -1, 2, nil)), -1},
+		{"of a value that is not there", outside, -1},
+		{"without outputs", noOutput, -1},
+		{"without a condition", oneInput, -1},
+		{"a ring", ring, -1},
+	} {
+		m := &graph.Model{Graphs: []*graph.Graph{{}, c.g}}
+		n := &graph.Node{Op: "Loop", Attrs: graph.Attrs{"body": graph.GraphRef(1)}}
+		for trips, most := range map[int64]int64{5: c.want, -3: min(c.want, 0)} {
+			in := []*tensor.Tensor{tensor.From(tensor.Int64, []int{1}, []int64{trips}), truth(1)}
+			got := Bodies(m, n, in, nil)
+			if len(got) != 1 || got[0].Graph != 1 || (got[0].Times == nil) != (most < 0) || most >= 0 && *got[0].Times != most {
+				t.Errorf("%s, %d: %+v, want %d", c.name, trips, got, most)
+			}
+		}
+	}
+	// A body that is not there, and a number of trips that is no number.
+	trips := tensor.From(tensor.Int64, []int{1}, []int64{5})
+	two := tensor.From(tensor.Int64, []int{2}, []int64{5, 5})
+	m := &graph.Model{Graphs: []*graph.Graph{{}, same}}
+	for i, c := range []struct {
+		body int
+		in   []*tensor.Tensor
+	}{{2, []*tensor.Tensor{trips}}, {-1, []*tensor.Tensor{trips}}, {1, []*tensor.Tensor{two}}, {1, []*tensor.Tensor{nil}}, {1, nil}, {1, []*tensor.Tensor{trips, {Type: tensor.Bool}}}} {
+		got := Bodies(m, &graph.Node{Op: "Loop", Attrs: graph.Attrs{"body": graph.GraphRef(c.body)}}, c.in, nil)
+		if len(got) != 1 || got[0].Times != nil {
+			t.Errorf("%d: %+v, want one of unknown number", i, got)
+		}
+	}
+}

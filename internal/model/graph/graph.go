@@ -1,0 +1,336 @@
+package graph
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/model/tensor"
+)
+
+// Domains of operators. ONNX's default domain is the empty string.
+const (
+	ONNX         = ""
+	ONNXML       = "ai.onnx.ml"
+	ONNXTraining = "ai.onnx.preview.training"
+	Microsoft    = "com.microsoft"
+	Own          = "opmeter" // what plans write in place of nodes of a file, and no file
+	TFLite       = "tflite"
+	TFLiteCustom = "tflite.custom"
+)
+
+// Model is a whole model file.
+type Model struct {
+	Format      string // "tflite" or "onnx"
+	Path        string // as given; for an archive "archive.zip!member"
+	Name        string // graph or description name in the file, may be empty
+	Producer    string
+	Description string
+	FileBytes   int64          // size of the model file, external data not counted
+	IRVersion   int            // ONNX IR version or TFLite schema version
+	Opsets      map[string]int // ONNX: operator-set version by domain ("" default)
+	// Graphs lists the main graph first, then TFLite's further subgraphs in file
+	// order, or ONNX's nested bodies in order of discovery.
+	Graphs     []*Graph
+	Signatures []Signature
+	Metadata   []Metadata
+	// Warnings tells what the reader saw and got over, one sentence each.
+	Warnings []string
+	// Content is the model as a file of its format has it where Path is none: of an
+	// archive, a description, memory. nil where Path has it.
+	Content []byte
+	// Beside are the files that hold constants of an ONNX model which the model file only points to, nil for none.
+	Beside []string
+	// Close releases mappings; constants are invalid afterwards. May be nil.
+	Close func() error
+	// Check fails when a file that the model was read from has changed since. May be
+	// nil.
+	Check func() error
+}
+
+// ShortName is the file's base name without its endings, or the graph's own name
+// for a model that has no file.
+func (m *Model) ShortName() string {
+	name := m.Path
+	if _, member, ok := strings.Cut(name, "!"); ok {
+		name = member
+	}
+	name = filepath.Base(name)
+	for _, end := range []string{".tflite", ".onnx", ".yaml", ".yml"} {
+		name = strings.TrimSuffix(name, end)
+	}
+	if name == "" || name == "." {
+		name = m.Name
+	}
+	if name == "" {
+		name = "model"
+	}
+	return name
+}
+
+// Main is the graph that an inference runs.
+func (m *Model) Main() *Graph { return m.Graphs[0] }
+
+// Metadata is a named blob kept beside the graph.
+type Metadata struct {
+	Name string
+	Data []byte
+}
+
+// Signature names inputs and outputs of a TFLite subgraph.
+type Signature struct {
+	Key             string
+	Graph           int
+	Inputs, Outputs []SignatureTensor
+}
+
+// SignatureTensor maps a public name to a value of the signature's graph.
+type SignatureTensor struct {
+	Name  string
+	Value int
+}
+
+// Graph is a list of nodes in an order in which they can run.
+type Graph struct {
+	Index   int // position in Model.Graphs
+	Name    string
+	Values  []*Value // Values[i].ID == i
+	Inputs  []int    // value ids; ONNX initialisers that double as inputs are left out
+	Outputs []int
+	Nodes   []*Node
+	// Captures lists values of the parent graph that this body reads by name.
+	Captures []Capture
+	Parent   *Graph // enclosing graph of an ONNX body, nil otherwise
+}
+
+// Capture joins a value of a body to the value of the enclosing graph.
+type Capture struct{ Inner, Outer int }
+
+// Value is an edge of the graph.
+type Value struct {
+	ID   int
+	Name string
+	Type tensor.Type // Invalid when the file does not say
+	// Shape as the file declares it, -1 for unknown or named dimensions. Only
+	// meaningful when HasShape.
+	Shape    []int
+	HasShape bool
+	// Placeholder is the shape that a TFLite file stores beside unknown
+	// dimensions, usually with ones in their place; nil when there are none.
+	Placeholder []int
+	DimNames    []string       // symbolic names, "" where none; nil when there are none
+	Const       *tensor.Tensor // nil unless the value is a constant of the file
+	Variable    bool           // TFLite variable tensor: keeps its value between runs
+	// Scratch is memory that a custom operator of a compiled TFLite file asks for among
+	// its inputs: nobody writes it and nothing can be read from it.
+	Scratch bool
+	Quant   *tensor.Quant
+	// Elem is the element type of a container value.
+	Elem tensor.Type
+	// Sparse holds the encoding of a sparse constant, nil for dense ones. Const
+	// is then the dense expansion.
+	Sparse *Sparse
+	// Offset is the place of the constant's bytes in the file, -1 when unknown.
+	Offset int64
+}
+
+// Sparse says how a sparse TFLite constant was stored.
+type Sparse struct {
+	TraversalOrder []int
+	BlockMap       []int
+	Compressed     []bool // levels that list which of their indices are stored, by TraversalOrder; others have all
+	Blocks         []int  // sizes of the blocks along the axes of BlockMap
+	StoredElements int    // non-zero elements in the file
+	StoredBytes    int    // bytes of the stored values, without indices
+}
+
+// Node is one operator.
+type Node struct {
+	Index   int // position in Graph.Nodes
+	Name    string
+	Domain  string
+	Op      string // TFLite builtin name such as "CONV_2D", or ONNX op type
+	Version int    // TFLite operator version, or ONNX operator-set version of the domain
+	Inputs  []int  // value ids, -1 where an optional input is absent
+	Outputs []int  // value ids, -1 where an optional output is absent
+	Attrs   Attrs
+	// Function is the path of model functions that this node was inlined from,
+	// outermost first, empty otherwise.
+	Function []string
+}
+
+// Key names the operator with its domain for people, such as "CONV_2D",
+// "Conv", "com.microsoft:MatMulNBits", "CUSTOM:Foo".
+func (n *Node) Key() string {
+	switch n.Domain {
+	case ONNX, TFLite:
+		return n.Op
+	case TFLiteCustom:
+		return "CUSTOM:" + n.Op
+	}
+	return n.Domain + ":" + n.Op
+}
+
+// Attrs holds a node's attributes. ONNX attributes keep their names; TFLite
+// options use the schema's field names in snake_case with enumerations as
+// upper-case names ("SAME", "RELU6"). Values have one of the types int64,
+// float32, string, []byte, []int64, []float32, []string, *tensor.Tensor,
+// []*tensor.Tensor, GraphRef, []GraphRef, bool.
+type Attrs map[string]any
+
+// GraphRef is an attribute that names a graph of the model.
+type GraphRef int //nolint:revive // Ref alone would not say to what
+
+// Int returns an integer attribute, or def when it is absent.
+func (a Attrs) Int(name string, def int) int {
+	switch v := a[name].(type) {
+	case int64:
+		return int(v)
+	case bool:
+		if v {
+			return 1
+		}
+		return 0
+	}
+	return def
+}
+
+// Bool returns a truth-valued attribute (ONNX uses integers), or def.
+func (a Attrs) Bool(name string, def bool) bool {
+	switch v := a[name].(type) {
+	case bool:
+		return v
+	case int64:
+		return v != 0
+	}
+	return def
+}
+
+// Float returns a float attribute, or def when it is absent.
+func (a Attrs) Float(name string, def float32) float32 {
+	if v, ok := a[name].(float32); ok {
+		return v
+	}
+	return def
+}
+
+// Str returns a string attribute, or def when it is absent.
+func (a Attrs) Str(name, def string) string {
+	switch v := a[name].(type) {
+	case string:
+		return v
+	case []byte:
+		return string(v)
+	}
+	return def
+}
+
+// Ints returns an integer list as ints, nil when it is absent.
+func (a Attrs) Ints(name string) []int {
+	v, ok := a[name].([]int64)
+	if !ok {
+		return nil
+	}
+	out := make([]int, len(v))
+	for i, x := range v {
+		out[i] = int(x)
+	}
+	return out
+}
+
+// Floats returns a float list, nil when it is absent.
+func (a Attrs) Floats(name string) []float32 { v, _ := a[name].([]float32); return v }
+
+// Strs returns a string list, nil when it is absent.
+func (a Attrs) Strs(name string) []string { v, _ := a[name].([]string); return v }
+
+// Tensor returns a tensor attribute, nil when it is absent.
+func (a Attrs) Tensor(name string) *tensor.Tensor { v, _ := a[name].(*tensor.Tensor); return v }
+
+// Graph returns the index of a graph attribute in Model.Graphs.
+func (a Attrs) Graph(name string) (int, bool) {
+	v, ok := a[name].(GraphRef)
+	return int(v), ok
+}
+
+// Has reports whether the attribute is present.
+func (a Attrs) Has(name string) bool { _, ok := a[name]; return ok }
+
+// Validate checks what every consumer relies on: ids in range, nodes ordered so
+// that inputs exist before they are read, graph attributes in range. The error
+// names graph, node and value.
+func (m *Model) Validate() error {
+	if len(m.Graphs) == 0 {
+		return fmt.Errorf("model has no graph")
+	}
+	for _, g := range m.Graphs {
+		if err := g.validate(len(m.Graphs)); err != nil {
+			return fmt.Errorf("graph %d %q: %w", g.Index, g.Name, err)
+		}
+	}
+	return nil
+}
+
+func (g *Graph) validate(graphs int) error {
+	ready := make([]bool, len(g.Values))
+	in := func(id int) bool { return id >= 0 && id < len(g.Values) }
+	for i, v := range g.Values {
+		if v.ID != i {
+			return fmt.Errorf("value %d has id %d", i, v.ID)
+		}
+		ready[i] = v.Const != nil || v.Variable || v.Scratch
+	}
+	for _, id := range g.Inputs {
+		if !in(id) {
+			return fmt.Errorf("input %d is not a value (there are %d)", id, len(g.Values))
+		}
+		ready[id] = true
+	}
+	for _, c := range g.Captures {
+		if !in(c.Inner) {
+			return fmt.Errorf("captured value %d is not a value", c.Inner)
+		}
+		ready[c.Inner] = true
+	}
+	for i, n := range g.Nodes {
+		where := func() string { return fmt.Sprintf("node %d (%s %q)", i, n.Key(), n.Name) }
+		if n.Index != i {
+			return fmt.Errorf("%s has index %d", where(), n.Index)
+		}
+		for k, id := range n.Inputs {
+			switch {
+			case id == -1:
+			case !in(id):
+				return fmt.Errorf("%s: input %d is value %d of %d", where(), k, id, len(g.Values))
+			case !ready[id]:
+				return fmt.Errorf("%s: input %d (%q) is read before it is made: the graph has a cycle or a missing node", where(), k, g.Values[id].Name)
+			}
+		}
+		for k, id := range n.Outputs {
+			if id == -1 {
+				continue
+			}
+			if !in(id) {
+				return fmt.Errorf("%s: output %d is value %d of %d", where(), k, id, len(g.Values))
+			}
+			ready[id] = true
+		}
+		for name, a := range n.Attrs {
+			if r, ok := a.(GraphRef); ok && (int(r) < 0 || int(r) >= graphs) {
+				return fmt.Errorf("%s: attribute %q names graph %d of %d", where(), name, int(r), graphs)
+			}
+		}
+	}
+	for k, id := range g.Outputs {
+		if id == -1 {
+			continue
+		}
+		if !in(id) {
+			return fmt.Errorf("output %d is value %d of %d", k, id, len(g.Values))
+		}
+		if !ready[id] {
+			return fmt.Errorf("output %d (%q) is never made", k, g.Values[id].Name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+// Package modelfile opens a model file of any supported format.
+package modelfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/opmeter/opmeter/internal/base/hugepages"
+	"github.com/opmeter/opmeter/internal/base/infile"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/netspec"
+	"github.com/opmeter/opmeter/internal/model/onnx"
+	"github.com/opmeter/opmeter/internal/model/tflite"
+)
+
+// Open reads a .tflite, .onnx or .mltk.zip file, or builds the network that a
+// .yaml file describes. For model files the content decides, not the name: a
+// TFLite file carries its mark at byte 4, an archive begins with "PK", and a
+// protobuf message that is not ONNX is refused by its reader. Errors name the
+// file.
+func Open(path string) (*graph.Model, error) {
+	hugepages.EnlargeHeap()
+	f, st, err := infile.Open(path)
+	if e, ok := errors.AsType[*infile.KindError](err); ok {
+		return nil, fmt.Errorf("%s: is %s, a model file (.tflite, .onnx or .mltk.zip) was expected", path, e.Kind)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if st.Size() == 0 {
+		return nil, fmt.Errorf("%s: the file is empty, a model (.tflite, .onnx, .mltk.zip) was expected", path)
+	}
+	if IsDescription(path) {
+		return described(path)
+	}
+	head := make([]byte, headBytes)
+	n, err := io.ReadFull(f, head)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	head = head[:n]
+	switch {
+	case marked(head), bytes.HasPrefix(head, []byte("PK")):
+		return tflite.Open(path)
+	case isText(head) || !looksLikeProtobuf(head):
+		return nil, notModel(path, head)
+	}
+	m, err := onnx.Open(path)
+	if err != nil && strings.EqualFold(filepath.Ext(path), ".tflite") {
+		return nil, notModel(path, head)
+	}
+	return m, err
+}
+
+// headBytes is how much of a file says what it is.
+const headBytes = 512
+
+// marked reports whether a file carries the mark of TFLite.
+func marked(head []byte) bool { return len(head) >= 8 && string(head[4:8]) == "TFL3" }
+
+// isText reports whether a file begins as text does: a message of ONNX has field tags and
+// lengths, which are control characters.
+func isText(head []byte) bool {
+	for len(head) > 0 {
+		r, n := utf8.DecodeRune(head)
+		switch {
+		case r == utf8.RuneError && n == 1 && utf8.FullRune(head):
+			return false
+		case r == utf8.RuneError && n == 1:
+			return true // a character that goes on behind the head
+		case r < ' ' && r != '\n' && r != '\r' && r != '\t' || r == 0x7f:
+			return false
+		}
+		head = head[n:]
+	}
+	return true
+}
+
+// Parse reads a model from memory. The name stands for that of a file.
+func Parse(name string, data []byte) (*graph.Model, error) {
+	head := data[:min(len(data), headBytes)]
+	switch {
+	case len(data) == 0:
+		return nil, fmt.Errorf("%s: is empty, a model (.tflite, .onnx, .mltk.zip) was expected", name)
+	case IsDescription(name):
+		m, err := netspec.Read(bytes.NewReader(data), name)
+		if err != nil {
+			return nil, err
+		}
+		return encoded(m, name)
+	case bytes.HasPrefix(head, []byte("PK")):
+		return tflite.ParseArchive(data, name)
+	case marked(head):
+		return held(data)(tflite.Parse(data, name))
+	case isText(head) || !looksLikeProtobuf(head):
+		return nil, notModel(name, head)
+	}
+	m, err := held(data)(onnx.Parse(data, name, ""))
+	if err != nil && strings.EqualFold(filepath.Ext(name), ".tflite") {
+		return nil, notModel(name, head)
+	}
+	return m, err
+}
+
+func notModel(name string, head []byte) error {
+	if isText(head) {
+		return fmt.Errorf("%s: is text and not a model (.tflite, .onnx, .mltk.zip); a description of a network ends in .yaml", name)
+	}
+	head = head[:min(len(head), 8)]
+	return fmt.Errorf("%s: neither a TFLite nor an ONNX model: it begins with % x, expected \"TFL3\" at byte 4 or an ONNX message", name, head)
+}
+
+// IsDescription reports whether a file describes a network to build.
+func IsDescription(path string) bool {
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".yaml", ".yml":
+		return true
+	}
+	return false
+}
+
+// described builds a model and reads it back, so that it is the same as the file
+// that "opmeter build" writes.
+func described(path string) (*graph.Model, error) {
+	m, err := netspec.File(path)
+	if err != nil {
+		return nil, err
+	}
+	return encoded(m, path)
+}
+
+func encoded(m *graph.Model, path string) (*graph.Model, error) {
+	data, err := tflite.Encode(m)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return held(data)(tflite.Parse(data, path))
+}
+
+// held notes that a model is no file of its own.
+func held(data []byte) func(*graph.Model, error) (*graph.Model, error) {
+	return func(m *graph.Model, err error) (*graph.Model, error) {
+		if m != nil {
+			m.Content = data
+		}
+		return m, err
+	}
+}
+
+// looksLikeProtobuf reports whether the first byte can begin an ONNX ModelProto:
+// a tag of one of its fields (1 to 26) with a fitting wire type.
+func looksLikeProtobuf(head []byte) bool {
+	if len(head) == 0 {
+		return false
+	}
+	field, wire := head[0]>>3, head[0]&7
+	if head[0] >= 0x80 {
+		return len(head) > 1 && wire == 2 // fields above 15 take two bytes
+	}
+	return field >= 1 && field <= 15 && (wire == 0 || wire == 2)
+}

@@ -1,0 +1,92 @@
+package onnx
+
+import (
+	"cmp"
+	"errors"
+	"path/filepath"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/base/mapped"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/protoread"
+)
+
+// Open maps a model file and reads its structure. Constants are slices of the
+// mapping until the model's Close. Files of external data are looked for in the
+// model's folder.
+func Open(path string) (*graph.Model, error) {
+	f, err := mapped.Open(path)
+	if err != nil {
+		return nil, &Error{File: path, Offset: -1, Err: cause(err)}
+	}
+	m, err := Parse(f.Data, path, filepath.Dir(path))
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	rest, check := m.Close, m.Check
+	m.Close = func() error { return errors.Join(rest(), f.Close()) }
+	m.Check = func() error { return cmp.Or(f.Check(), check()) }
+	return m, nil
+}
+
+// Parse reads a model from memory, which must stay unchanged as long as the
+// model is used. The name is for errors and Model.Path; dir is the folder of
+// external data, "" when there is none. The model's Close releases that data.
+func Parse(data []byte, name, dir string) (m *graph.Model, err error) {
+	x := &external{dir: dir}
+	defer func() {
+		if err != nil {
+			m = nil
+			err = located(err, name)
+			_ = x.close()
+		}
+	}()
+	err = mapped.Guard(func() error { m, err = x.model(data, name); return err })
+	return m, err
+}
+
+// model reads the structure of a model.
+func (x *external) model(data []byte, name string) (*graph.Model, error) {
+	if len(data) == 0 {
+		return nil, errorf(-1, "file is empty")
+	}
+	d := &decoder{ext: x, intern: map[string]string{}, dense: 16<<20 + 64*int64(len(data))}
+	raw, err := d.model(protoread.NewReader(data))
+	var w *protoread.Error
+	switch {
+	case errors.As(err, &w): // not within any message that ONNX knows
+		return nil, errorf(w.Offset, "file is truncated, damaged or not an ONNX model: %s", w.Msg)
+	case err != nil:
+		return nil, err
+	}
+	if raw.graph == nil {
+		return nil, errorf(-1, "no graph in the file: it is not an ONNX model")
+	}
+	m := &graph.Model{
+		Format: "onnx", Path: name, Name: raw.graph.name, Description: raw.doc,
+		Producer:  strings.TrimSpace(raw.producer + " " + raw.version),
+		FileBytes: int64(len(data)), IRVersion: int(raw.ir), Opsets: raw.opsets, Close: x.close, Check: x.check,
+	}
+	for _, e := range raw.meta {
+		m.Metadata = append(m.Metadata, graph.Metadata{Name: e.key, Data: e.value})
+	}
+	if raw.training {
+		m.Warnings = append(m.Warnings, "Training information in the file is ignored.")
+	}
+	b := &builder{m: m, raw: raw, budget: 100_000 + len(data)/4}
+	if err := b.build(); err != nil {
+		return nil, err
+	}
+	m.Beside = x.paths()
+	return m, m.Validate()
+}
+
+// located puts the file's name into an error.
+func located(err error, name string) error {
+	err = under(err, "")
+	var e *Error
+	if errors.As(err, &e) {
+		e.File = name
+	}
+	return err
+}

@@ -1,0 +1,339 @@
+package chrome
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/base/jsonscan"
+	"github.com/opmeter/opmeter/internal/record/traceevent"
+	"github.com/opmeter/opmeter/internal/record/track"
+	"github.com/opmeter/opmeter/profile/timeline"
+)
+
+// reader takes events as they come.
+type reader struct {
+	trace    track.Trace
+	layers   track.Layers
+	constant []constant // of layers
+	own      *own
+	head     map[string]string
+	events   int64
+	phases   [128]int64
+
+	processes map[string]*process
+	threads   map[string]*thread
+	list      []*thread
+	last      *thread
+	lastKey   []byte
+	async     map[string]*pending
+	waiting   []*pending
+	marks     int
+	counters  map[string]*track.Counter
+	flows     traceevent.Flows
+	samples   sampler
+	e         *traceevent.Event // under way
+	key       []byte
+}
+
+func newReader() *reader {
+	return &reader{
+		head: map[string]string{}, processes: map[string]*process{}, threads: map[string]*thread{},
+		async: map[string]*pending{}, counters: map[string]*track.Counter{},
+	}
+}
+
+type process struct {
+	pid, name, labels string
+	rank              int64
+	track             int32 // of its operations
+	asked             bool
+}
+
+type thread struct {
+	tid  string
+	name string
+	rank int64
+	pending
+}
+
+// Bounds of what is kept beside slices.
+const (
+	maxThreads = 10_000
+	maxMarks   = 4_000_000
+	maxAsync   = 1_000_000
+)
+
+// thread finds the thread of the event under way, nil when there are too many.
+func (b *reader) thread() *thread {
+	pid, tid := traceevent.Bare(b.e.PID), traceevent.Bare(b.e.TID)
+	b.key = append(append(append(b.key[:0], pid...), 0), tid...)
+	if b.last != nil && bytes.Equal(b.key, b.lastKey) {
+		return b.last
+	}
+	t, ok := b.threads[string(b.key)]
+	if !ok {
+		p := b.process(pid)
+		if p == nil || len(b.threads) >= maxThreads {
+			b.trace.Dropped.Add("events of more than 10,000 threads", 1)
+			return nil
+		}
+		kind := timeline.Thread
+		if b.own != nil {
+			kind = ""
+		}
+		t = &thread{tid: track.Clip(tid), pending: pending{p: p, track: b.trace.Track(kind, "", "")}}
+		b.threads[string(b.key)] = t
+		b.list = append(b.list, t)
+	}
+	b.last, b.lastKey = t, append(b.lastKey[:0], b.key...)
+	return t
+}
+
+func (b *reader) process(pid []byte) *process {
+	p := b.processes[string(pid)]
+	if p == nil && len(b.processes) < maxThreads {
+		p = &process{pid: track.Clip(pid), rank: int64(len(b.processes))}
+		b.processes[string(pid)] = p
+	}
+	return p
+}
+
+// event takes one event.
+func (b *reader) event() {
+	e := b.e
+	if e.Phase == 0 || e.Phase >= 128 {
+		b.trace.Dropped.Add("events without a phase", 1)
+		return
+	}
+	b.events++
+	b.phases[e.Phase]++
+	if e.Phase == 'M' {
+		b.metadata()
+		return
+	}
+	if !e.HasTS {
+		if e.Phase != 'c' {
+			b.trace.Dropped.Add("events without a time", 1)
+		}
+		return
+	}
+	if b.own != nil && e.Phase != 'X' && e.Phase != 'C' && e.Phase != 's' && e.Phase != 'f' {
+		b.trace.Dropped.Add("events of phases that opmeter does not write", 1)
+		return
+	}
+	switch e.Phase {
+	case 'X':
+		b.complete()
+	case 'B', 'E':
+		if t := b.thread(); t != nil {
+			b.mark(&t.pending, e.Phase == 'E')
+		}
+	case 'I', 'i', 'R':
+		b.instant()
+	case 'C':
+		b.counter()
+	case 'b', 'e', 'n', 'S', 'F', 'T', 'p':
+		b.asynchronous()
+	case 's', 't', 'f':
+		if t := b.thread(); t != nil {
+			b.flows.Point(e, t.track)
+		}
+	case 'P':
+		b.samples.event(b, e)
+	}
+}
+
+// complete takes a slice that is whole.
+func (b *reader) complete() {
+	e := b.e
+	t := b.thread()
+	if t == nil {
+		return
+	}
+	if !e.HasDur {
+		if e.Dur, e.HasDur = traceevent.Nanos(e.ThreadDur); !e.HasDur {
+			b.trace.Dropped.Add("slices without a length", 1)
+			return
+		}
+	}
+	if e.Dur < 0 {
+		b.trace.Dropped.Add("slices of negative length", 1)
+		return
+	}
+	s := track.Slice{Start: e.TS, Dur: e.Dur, Bytes: -1, Layer: -1, Iteration: -1, Label: -1, Type: -1}
+	if b.own != nil {
+		b.own.bar(b, t, s)
+		return
+	}
+	s.Layer = b.layer()
+	if seq := b.trace.Add(t.track, s); seq >= 0 && e.BindID != nil && (e.FlowIn || e.FlowOut) {
+		b.flows.Bound(e, t.track)
+	}
+}
+
+// layer gives the number of the layer of the event under way: its name and category.
+// TensorFlow's timelines name the operator and its node in the arguments.
+func (b *reader) layer() int32 {
+	name, op := traceevent.Text(b.e.Name), traceevent.Text(b.e.Cat)
+	if i := bytes.IndexByte(op, ','); i > 0 {
+		op = op[:i]
+	}
+	if string(op) == "Op" && b.e.Args != nil {
+		b.e.Each(func(k, v []byte) {
+			switch string(k) {
+			case "op":
+				op = traceevent.Text(v)
+			case "name":
+				name = traceevent.Text(v)
+			}
+		})
+	}
+	if len(name) == 0 {
+		name = []byte("(unnamed)")
+	}
+	if len(op) == 0 {
+		op = []byte("slice")
+	}
+	n := b.layers.Of(name, op)
+	for len(b.constant) <= int(n) {
+		b.constant = append(b.constant, constant{})
+	}
+	b.constant[n].see(b.e.Args)
+	return n
+}
+
+// instant takes something that took no time.
+func (b *reader) instant() {
+	if t := b.thread(); t != nil {
+		b.trace.Add(t.track, track.Slice{
+			Start: b.e.TS, Bytes: -1, Layer: -1, Iteration: -1,
+			Label: b.trace.Name(traceevent.Text(b.e.Name)), Type: b.trace.Name([]byte("instant")),
+		})
+	}
+}
+
+// counter takes the values of a counter: a series for each argument.
+func (b *reader) counter() {
+	e := b.e
+	p := b.process(traceevent.Bare(e.PID))
+	if p == nil {
+		return
+	}
+	name, id := traceevent.Text(e.Name), traceevent.Bare(e.ID)
+	n := 0
+	e.Each(func(k, v []byte) {
+		f, ok := jsonscan.Number(v)
+		if !ok {
+			b.trace.Dropped.Add("values of counters that are no numbers", 1)
+			return
+		}
+		if n++; n > 100 {
+			b.trace.Dropped.Add("series of a counter beyond the first 100", 1)
+			return
+		}
+		b.key = append(b.key[:0], p.pid...)
+		for _, part := range [][]byte{name, id, k} {
+			b.key = append(append(b.key, 0), part...)
+		}
+		c, ok := b.counters[string(b.key)]
+		if !ok {
+			c = b.trace.Counter("", track.Clip(name), "")
+			if c != nil {
+				c.Series, c.Key = track.Clip(traceevent.Text(k)), p.pid
+				if len(id) > 0 {
+					c.Name += " " + track.Clip(id)
+				}
+				b.counters[string(b.key)] = c
+			}
+		}
+		b.trace.Value(c, e.TS, f)
+	})
+}
+
+// metadata takes names and orders.
+func (b *reader) metadata() {
+	e := b.e
+	value := func(key string) (out []byte) {
+		e.Each(func(k, v []byte) {
+			if string(k) == key {
+				out = v
+			}
+		})
+		return out
+	}
+	text := func(key string) string { return track.Clip(traceevent.Text(value(key))) }
+	switch string(traceevent.Bare(e.Name)) {
+	case "process_name", "process_labels", "process_sort_index":
+		p := b.process(traceevent.Bare(e.PID))
+		if p == nil {
+			return
+		}
+		switch string(traceevent.Bare(e.Name)) {
+		case "process_name":
+			p.name = text("name")
+		case "process_labels":
+			p.labels = text("labels")
+		default:
+			if n, ok := jsonscan.Int(value("sort_index")); ok {
+				p.rank = n
+			}
+		}
+	case "thread_name":
+		if t := b.thread(); t != nil {
+			t.name = text("name")
+			b.trace.Tracks[t.track].Name = t.name
+		}
+	case "thread_sort_index":
+		if t := b.thread(); t != nil {
+			t.rank, _ = jsonscan.Int(value("sort_index"))
+		}
+	}
+}
+
+// places names and orders the tracks once all is known.
+func (b *reader) places() {
+	count := map[string]int{}
+	for _, p := range b.processes {
+		count[p.name]++
+	}
+	for _, t := range b.list {
+		k := b.trace.Tracks[t.track]
+		k.Group, k.Name, k.GroupRank, k.Rank = b.group(t.p, count), cmp.Or(t.name, "thread "+t.tid), t.p.rank, t.rank
+	}
+	for _, w := range b.waiting {
+		k := b.trace.Tracks[w.track]
+		k.Group, k.GroupRank, k.Rank = b.group(w.p, count), w.p.rank, 1<<40
+	}
+	names := map[[2]string]int{}
+	for _, c := range b.trace.Counters {
+		names[[2]string{c.Key, c.Name}]++
+	}
+	for _, c := range b.trace.Counters {
+		p := b.processes[c.Key]
+		several := names[[2]string{c.Key, c.Name}] > 1
+		c.Group = b.group(p, count)
+		switch {
+		case b.own != nil:
+			if c.Series != "count" {
+				c.Unit = c.Series
+			}
+		case several || c.Name == "":
+			c.Name = strings.TrimSpace(c.Name + " " + c.Series)
+		}
+	}
+}
+
+// group names a process.
+func (b *reader) group(p *process, count map[string]int) string {
+	switch {
+	case b.own != nil && p.pid == "1":
+		return ""
+	case p.name == "":
+		return "process " + p.pid
+	case count[p.name] > 1 && b.own == nil:
+		return fmt.Sprintf("%s (%s)", p.name, p.pid)
+	}
+	return p.name
+}

@@ -1,0 +1,228 @@
+package chrome
+
+import (
+	"cmp"
+
+	"github.com/opmeter/opmeter/internal/base/jsonscan"
+	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/record/stacks"
+	"github.com/opmeter/opmeter/internal/record/traceevent"
+	"github.com/opmeter/opmeter/internal/record/track"
+	"github.com/opmeter/opmeter/internal/record/v8"
+	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/timeline"
+)
+
+// sampler collects the samples of a trace, which become a profile of their own: they tell
+// of the same time as the slices.
+type sampler struct {
+	set    stacks.Set
+	list   []sample
+	byID   map[string]frame
+	v8     map[string]*v8Part
+	order  []*v8Part
+	places map[string]int32
+}
+
+type sample struct {
+	ts     int64
+	thread *thread
+	frame  string
+	weight float64
+}
+
+type frame struct {
+	f      stacks.Function
+	parent string
+}
+
+type v8Part struct {
+	v8.Builder
+	thread *thread
+}
+
+// maxSamples bounds the samples of a trace.
+const maxSamples = 2_000_000
+
+// sample takes an element of the list of samples.
+func (b *reader) sample() {
+	e := b.e
+	if !e.HasTS || e.Frame == nil {
+		b.trace.Dropped.Add("samples without a time or stack", 1)
+		return
+	}
+	b.keep(e)
+}
+
+func (b *reader) keep(e *traceevent.Event) {
+	t := b.thread()
+	if t == nil || len(b.samples.list) >= maxSamples {
+		b.trace.Dropped.Add("samples beyond the first 2,000,000", 1)
+		return
+	}
+	w := 1.0
+	if f, ok := jsonscan.Number(e.Weight); ok && f >= 0 && f < 1e12 {
+		w = f
+	}
+	b.samples.list = append(b.samples.list, sample{e.TS, t, string(traceevent.Bare(e.Frame)), w})
+}
+
+// frames takes the functions that samples name.
+func (s *sampler) frames(v []byte) {
+	if s.byID == nil {
+		s.byID = map[string]frame{}
+	}
+	traceevent.Members(v, func(id, v []byte) {
+		var f frame
+		traceevent.Members(v, func(k, v []byte) {
+			switch string(k) {
+			case "name":
+				f.f.Name = string(traceevent.Text(v))
+			case "category":
+				f.f.Category = string(traceevent.Text(v))
+			case "file", "funcVirtAddr":
+				f.f.File = string(traceevent.Text(v))
+			case "line":
+				f.f.Line, _ = jsonscan.Int(v)
+			case "parent":
+				f.parent = string(traceevent.Text(v))
+			}
+		})
+		if len(s.byID) < stacks.MaxNodes {
+			s.byID[string(id)] = f
+		}
+	})
+}
+
+// event takes a sample or a part of a profile of V8.
+func (s *sampler) event(b *reader, e *traceevent.Event) {
+	if e.Frame != nil {
+		b.keep(e)
+		return
+	}
+	t := b.thread()
+	if t == nil {
+		return
+	}
+	key := t.p.pid + "\x00" + string(e.ID)
+	p := s.v8[key]
+	if p == nil {
+		if len(s.v8) >= maxThreads {
+			return
+		}
+		p = &v8Part{Builder: v8.Builder{Set: &s.set}, thread: t}
+		if s.v8 == nil {
+			s.v8 = map[string]*v8Part{}
+		}
+		s.v8[key] = p
+		s.order = append(s.order, p)
+	}
+	if string(traceevent.Bare(e.Name)) == "Profile" {
+		p.thread = t // later parts come from the thread that writes them
+	}
+	e.Each(func(k, v []byte) {
+		if string(k) != "data" {
+			return
+		}
+		traceevent.Members(v, func(k, v []byte) {
+			switch string(k) {
+			case "startTime":
+				p.Start, _ = traceevent.Nanos(v)
+			case "endTime":
+				p.End, _ = traceevent.Nanos(v)
+			case "timeDeltas":
+				p.Deltas(v)
+			case "cpuProfile":
+				traceevent.Members(v, func(k, v []byte) {
+					switch string(k) {
+					case "nodes":
+						p.Nodes(v)
+					case "samples":
+						p.Samples(v)
+					case "timeDeltas":
+						p.Deltas(v)
+					}
+				})
+			}
+		})
+	})
+}
+
+// place finds the place of a frame, from its outermost one on.
+func (s *sampler) place(id string) int32 {
+	if p, ok := s.places[id]; ok {
+		return p
+	}
+	if s.places == nil {
+		s.places = map[string]int32{}
+	}
+	var way []string
+	at, seen := stacks.Root, map[string]bool{}
+	for id != "" && !seen[id] {
+		if p, ok := s.places[id]; ok {
+			at = p
+			break
+		}
+		f, ok := s.byID[id]
+		if !ok {
+			break
+		}
+		seen[id] = true
+		way = append(way, id)
+		id = f.parent
+	}
+	for i := len(way) - 1; i >= 0; i-- {
+		f := s.byID[way[i]].f
+		f.Name = cmp.Or(f.Name, "(anonymous)")
+		at = s.set.Call(at, s.set.Function(f))
+		s.places[way[i]] = at
+	}
+	return at
+}
+
+// run makes the profile of the samples, nil where there are none.
+func (b *reader) sampled(f *record.File) *record.Run {
+	s := &b.samples
+	count := len(s.list)
+	for _, p := range s.order {
+		count += p.Len()
+	}
+	if count == 0 {
+		return nil
+	}
+	run := &record.Run{Profile: &profile.Profile{Model: profile.Model{Name: track.Stem(f.Name) + " (samples)", Path: f.Path, Format: "chrome"}}}
+	time, _ := s.set.Count(stacks.Time, 1e-9)
+	hits, _ := s.set.Count(stacks.Samples, 1)
+	var t track.Trace
+	names := map[string]int{}
+	for _, p := range b.processes {
+		names[p.name]++
+	}
+	lane := func(h *thread) int32 {
+		return t.Track(timeline.Thread, b.group(h.p, names), cmp.Or(h.name, "thread "+h.tid))
+	}
+	by := map[*thread][]stacks.Weighted{}
+	var order []*thread
+	for _, x := range s.list {
+		if by[x.thread] == nil {
+			order = append(order, x.thread)
+		}
+		place := s.place(x.frame)
+		by[x.thread] = append(by[x.thread], stacks.Weighted{At: x.ts, Place: place})
+		s.set.Add(hits, place, x.weight)
+	}
+	for _, h := range order {
+		c := stacks.Chart{Set: &s.set, Trace: &t, Track: lane(h)}
+		c.Spread(time, by[h], 0)
+	}
+	for _, p := range s.order {
+		samples, last := p.Done(hits)
+		if len(samples) == 0 {
+			continue
+		}
+		c := stacks.Chart{Set: &s.set, Trace: &t, Track: lane(p.thread)}
+		c.Spread(time, samples, last)
+	}
+	stacks.Finish(run, &s.set, &t, "samples of the stack: a function lasts from the first sample that has it to the next one that has not")
+	return run
+}

@@ -1,0 +1,266 @@
+// Package draft puts together the run that a record tells of: layers with their hints,
+// figures known and foreign, remarks, what was left out. It keeps bounds and the
+// rules that every profile is held to, so that readers say what stands in their files and nothing
+// else.
+package draft
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// MaxLayers bounds the layers of a run.
+const MaxLayers = 100_000
+
+const (
+	maxText    = 4000 // bytes of a text that is kept
+	maxNotes   = 400
+	maxOptions = 200 // of a layer
+)
+
+// Draft is a run that is being put together.
+type Draft struct {
+	P *profile.Profile
+	// Q collects the descriptions of foreign figures.
+	Q record.Quantities
+	// Dropped counts what had to be left out.
+	Dropped record.Dropped
+	// Lost and Missing go to the run.
+	Lost    []profile.Loss
+	Missing []profile.Missing
+
+	hints []record.Hint
+	notes []string
+	seen  map[string]bool
+	found []profile.Finding
+}
+
+// New begins a run of a format. name is that of the model, as far as anything tells it;
+// [Stem] makes one of a file's name.
+func New(format, name, engine string) *Draft {
+	return &Draft{P: &profile.Profile{
+		Schema: profile.SchemaV1,
+		Model:  profile.Model{Name: Text(name), Format: format},
+		Target: profile.Target{ID: "imported", Kind: profile.TargetImport, Engine: engine},
+		Layers: []profile.Layer{},
+	}}
+}
+
+// Stem is the name of a file without its ending.
+func Stem(f *record.File) string {
+	name := f.Name
+	for range 2 {
+		if e := path.Ext(name); e != "" && len(e) <= 6 && len(e) < len(name) {
+			name = strings.TrimSuffix(name, e)
+		}
+	}
+	return name
+}
+
+// Text bounds a text from a record.
+func Text(s string) string {
+	s = strings.ToValidUTF8(s, "\ufffd")
+	if len(s) > maxText {
+		s = strings.ToValidUTF8(s[:maxText], "") + "…"
+	}
+	return s
+}
+
+// Add appends a layer and returns its index, -1 for one too many, which is counted.
+func (d *Draft) Add(l profile.Layer, h record.Hint) int {
+	if len(d.P.Layers) >= MaxLayers {
+		d.Dropped.Add(fmt.Sprintf("more than %d layers", MaxLayers), 1)
+		return -1
+	}
+	l.Index = int64(len(d.P.Layers))
+	l.Name, l.Op, l.Kernel = Text(l.Name), Text(l.Op), Text(l.Kernel)
+	if l.Op == "" {
+		l.Op = "unknown"
+	}
+	if l.State == "" {
+		l.State = profile.Ran
+	}
+	d.P.Layers = append(d.P.Layers, l)
+	d.hints = append(d.hints, h)
+	return len(d.P.Layers) - 1
+}
+
+// Layer returns a layer by its index, nil for -1.
+func (d *Draft) Layer(i int) *profile.Layer {
+	if i < 0 || i >= len(d.P.Layers) {
+		return nil
+	}
+	return &d.P.Layers[i]
+}
+
+// Hint returns the hint of a layer by its index, one of no use for -1.
+func (d *Draft) Hint(i int) *record.Hint {
+	if i < 0 || i >= len(d.hints) {
+		return &record.Hint{}
+	}
+	return &d.hints[i]
+}
+
+// Len is the number of layers.
+func (d *Draft) Len() int { return len(d.P.Layers) }
+
+// Set puts a figure into a layer; see [ingest.Quantities.Set]. Negative figures of
+// quantities that have none are left out.
+func (d *Draft) Set(i int, q profile.Quantity, v float64) {
+	l := d.Layer(i)
+	if l == nil || v < 0 && typed(q) {
+		return
+	}
+	d.Q.Set(l, q, v)
+}
+
+// typed reports whether a quantity is one of opmeter's own, which are not negative.
+func typed(q profile.Quantity) bool {
+	key := q.Key
+	if key == "" {
+		key = record.Key(q.Name)
+	}
+	_, ok := profile.Lookup(key)
+	return ok
+}
+
+// Total puts a figure of the whole model.
+func (d *Draft) Total(q profile.Quantity, v float64) {
+	if v < 0 && typed(q) {
+		return
+	}
+	d.Q.SetTotal(&d.P.Totals, q, v)
+}
+
+// TotalMetric puts a figure of the whole model with its spread; nil is none.
+func (d *Draft) TotalMetric(q profile.Quantity, m *profile.Metric) {
+	v, ok := m.Best()
+	if !ok || v < 0 && typed(q) {
+		return
+	}
+	if d.Q.SetTotal(&d.P.Totals, q, v) {
+		key := q.Key
+		if key == "" {
+			key = record.Key(q.Name)
+		}
+		_ = d.P.Totals.Set(key, m)
+	}
+}
+
+// Option adds an option to a layer; an empty value is none.
+func (d *Draft) Option(i int, key, value string) {
+	l := d.Layer(i)
+	if key = snake(key); l == nil || key == "" || value == "" || len(l.Options) >= maxOptions {
+		return
+	}
+	l.Options = append(l.Options, profile.Option{Key: key, Value: Text(value)})
+}
+
+// snake writes a key in lower case with underscores, as options have them: HasBias becomes has_bias.
+func snake(s string) string {
+	var b strings.Builder
+	small := false
+	for _, r := range s {
+		if r >= 'A' && r <= 'Z' {
+			if small {
+				b.WriteByte('_')
+			}
+			small = false
+		} else {
+			small = r >= 'a' && r <= 'z' || r >= '0' && r <= '9'
+		}
+		b.WriteRune(r)
+	}
+	return record.Key(b.String())
+}
+
+// Key is the key that an option of this name has.
+func Key(name string) string { return snake(name) }
+
+// Note keeps a text about the whole run that no part of a profile is for. They become
+// one finding.
+func (d *Draft) Note(key, value string) {
+	value = strings.TrimSpace(value)
+	if value == "" || len(d.notes) >= maxNotes {
+		return
+	}
+	if len(value) > 300 {
+		value = strings.ToValidUTF8(value[:300], "") + "…"
+	}
+	text := strings.ToValidUTF8(key+": "+value, "\ufffd")
+	if d.seen[text] {
+		return
+	}
+	if d.seen == nil {
+		d.seen = map[string]bool{}
+	}
+	d.seen[text] = true
+	d.notes = append(d.notes, text)
+}
+
+// Found adds a finding.
+func (d *Draft) Found(id string, s profile.Severity, format string, args ...any) {
+	d.found = append(d.found, profile.Finding{ID: id, Severity: s, Text: Text(fmt.Sprintf(format, args...))})
+}
+
+// Empty reports whether nothing of use was found: no layer, no time, no figure of the whole.
+func (d *Draft) Empty() bool {
+	t := &d.P.Totals
+	return len(d.P.Layers) == 0 && t.Latency == nil && len(t.Figures) == 0 && t.MACs == nil && t.RAMBytes == nil && t.FlashBytes == nil && t.CPUCycles == nil && d.P.Timeline == nil
+}
+
+// Run ends the draft. The profile is valid whatever the record said: parts that
+// contradict the rules are taken away.
+func (d *Draft) Run() *record.Run {
+	p := d.P
+	for i := range p.Layers {
+		d.tidy(&p.Layers[i], i)
+	}
+	p.Totals.Latency = Metric(p.Totals.Latency)
+	layers := map[string]bool{}
+	for i := range p.Layers {
+		for k := range p.Layers[i].Figures {
+			layers[k] = true
+		}
+	}
+	for _, q := range d.Q.List {
+		q.Model = !layers[q.Key]
+		p.Quantities = append(p.Quantities, q)
+	}
+	p.Findings = append(p.Findings, d.found...)
+	if len(d.notes) > 0 {
+		p.Findings = append(p.Findings, profile.Finding{ID: "record.settings", Severity: profile.Info, Text: "The record says: " + strings.Join(d.notes, "; ") + "."})
+	}
+	r := &record.Run{Profile: p, Hints: d.hints, Lost: d.Lost, Missing: d.Missing}
+	d.Dropped.To(r)
+	return r
+}
+
+// tidy takes away what no profile may hold.
+func (d *Draft) tidy(l *profile.Layer, i int) {
+	l.Latency, l.Total = Metric(l.Latency), Metric(l.Total)
+	for _, n := range []**int64{&l.Ops, &l.MACs, &l.MLTKOps, &l.MLTKMACs, &l.Params, &l.WeightsBytes, &l.BytesRead, &l.BytesWritten} {
+		if *n != nil && **n < 0 {
+			*n = nil
+		}
+	}
+	if l.Parent != nil && (*l.Parent < 0 || *l.Parent >= int64(i)) {
+		l.Parent = nil
+	}
+	if l.FusedInto != nil && (*l.FusedInto < 0 || *l.FusedInto >= int64(len(d.P.Layers)) || *l.FusedInto == int64(i)) {
+		l.FusedInto = nil
+	}
+	if (l.State == profile.Fused) != (l.FusedInto != nil) {
+		if l.State == profile.Fused {
+			l.State = profile.NotReached
+		}
+		l.FusedInto = nil
+	}
+	if l.Calls != nil && !(*l.Calls >= 0) {
+		l.Calls = nil
+	}
+}

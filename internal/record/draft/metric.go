@@ -1,0 +1,64 @@
+package draft
+
+import (
+	"math"
+
+	"github.com/opmeter/opmeter/internal/base/stats"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// Metric makes parts of a figure that a record has agree with each other: those that are
+// not finite or negative are taken away, and so are extremes that others lie
+// outside of, as rounded ones may. Nil stays nil, and so becomes a figure of which nothing
+// is left. The kind is [profile.Imported].
+func Metric(m *profile.Metric) *profile.Metric {
+	if m == nil {
+		return nil
+	}
+	out := *m
+	out.Kind = profile.Imported
+	middles := []**float64{&out.Typical, &out.Median, &out.Mean, &out.P90, &out.P95, &out.P99}
+	for _, v := range append(middles, &out.Min, &out.Max, &out.StdDev, &out.MAD) {
+		if *v != nil && !(**v >= 0 && !math.IsInf(**v, 0)) {
+			*v = nil
+		}
+	}
+	for _, n := range []**int64{&out.N, &out.Outliers} {
+		if *n != nil && **n < 0 {
+			*n = nil
+		}
+	}
+	for _, v := range middles {
+		if *v != nil && out.Min != nil && **v < *out.Min {
+			out.Min = nil
+		}
+		if *v != nil && out.Max != nil && **v > *out.Max {
+			out.Max = nil
+		}
+	}
+	if out.Min != nil && out.Max != nil && *out.Min > *out.Max {
+		out.Min, out.Max = nil, nil
+	}
+	if _, ok := out.Best(); !ok {
+		return nil
+	}
+	return &out
+}
+
+// Value is a figure without a spread.
+func Value(v float64) *profile.Metric { return Metric(profile.Value(profile.Imported, v, "")) }
+
+// Samples makes a figure of values, nil for none; kept are at most some thousand of them.
+func Samples(values []float64, method string) (m *profile.Metric, kept []float64) {
+	r := stats.NewReservoir(min(len(values), profile.KeptSamples))
+	for _, v := range values {
+		if v >= 0 && !math.IsInf(v, 0) {
+			r.Add(v)
+		}
+	}
+	if r.N() == 0 {
+		return nil, nil
+	}
+	kept, _ = r.Kept()
+	return Metric(profile.FromSummary(profile.Imported, r.Summary(), method)), kept
+}

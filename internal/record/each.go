@@ -1,0 +1,43 @@
+package record
+
+import (
+	"context"
+	"errors"
+)
+
+// EachFile reads files one after the other, each for itself. Errors of files are
+// joined; runs that are right come beside them.
+func EachFile(ctx context.Context, in *Input, read func(f *File) ([]*Run, error)) ([]*Run, error) {
+	var runs []*Run
+	var errs []error
+	for _, f := range in.Files {
+		if err := ctx.Err(); err != nil {
+			return runs, errors.Join(append(errs, err)...)
+		}
+		rs, err := read(f)
+		runs = append(runs, rs...)
+		if err != nil {
+			errs = append(errs, Fault(f, err))
+		}
+	}
+	return runs, errors.Join(errs...)
+}
+
+// EachRun is [EachFile] for formats of which a file holds one run.
+func EachRun(ctx context.Context, in *Input, read func(f *File) (*Run, error)) ([]*Run, error) {
+	return EachFile(ctx, in, func(f *File) ([]*Run, error) {
+		r, err := read(f)
+		if r == nil {
+			return nil, err
+		}
+		return []*Run{r}, err
+	})
+}
+
+// Fault says which file an error is of, where that does not.
+func Fault(f *File, err error) error {
+	if _, ok := errors.AsType[*FileError](err); ok || err == nil {
+		return err
+	}
+	return &FileError{Path: f.Path, Err: err}
+}

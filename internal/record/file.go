@@ -1,0 +1,409 @@
+package record
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/opmeter/opmeter/internal/base/infile"
+)
+
+// Bounds of what is looked at.
+const (
+	// HeadBytes is how much of a file's beginning formats see.
+	HeadBytes = 64 << 10
+	// MaxFileBytes bounds a file after it was unpacked.
+	MaxFileBytes = 64 << 30
+	maxFiles     = 20_000 // in a folder or archive, with what is below
+	maxFolders   = 16     // folders within one another
+	maxPackings  = 4      // such as a .json.gz within a .tar.gz
+)
+
+// File is one file of a record, unpacked as it is read.
+type File struct {
+	// Path is the file as the user named it, with the place inside an archive behind
+	// a "!".
+	Path string
+	// Dir and Name are the folder and the last part of Path; Name is without the
+	// endings of packers (.gz, .zst).
+	Dir, Name string
+	// Head is the beginning, at most [HeadBytes]; Whole says that it is everything.
+	Head  []byte
+	Whole bool
+	// Progress is told how many bytes were read, each byte once however often the file
+	// is read; nil for nobody. Several goroutines may call it.
+	Progress func(bytes int64)
+
+	open func() (io.ReadCloser, error)
+	told atomic.Int64 // how far Progress knows
+}
+
+// Open opens the file to be read from its beginning, unpacked. What is longer than
+// [MaxFileBytes] ends with an error.
+func (f *File) Open() (io.ReadCloser, error) {
+	r, err := f.open()
+	if err != nil {
+		return nil, err
+	}
+	l := &limited{r: r, left: MaxFileBytes}
+	if f.Progress == nil {
+		return &closing{Reader: l, close: r.Close}, nil
+	}
+	return &closing{Reader: &telling{r: l, f: f}, close: r.Close}, nil
+}
+
+// telling tells a file's Progress of what is read for the first time.
+type telling struct {
+	r  io.Reader
+	f  *File
+	at int64
+}
+
+func (t *telling) Read(b []byte) (int, error) {
+	n, err := t.r.Read(b)
+	t.at += int64(n)
+	t.f.tell(t.at)
+	return n, err
+}
+
+// tell notes that the file was read up to a place.
+func (f *File) tell(at int64) {
+	for f.Progress != nil {
+		known := f.told.Load()
+		if at <= known {
+			return
+		}
+		if f.told.CompareAndSwap(known, at) {
+			f.Progress(at - known)
+			return
+		}
+	}
+}
+
+// Read returns the whole file, which may have at most so many bytes; a longer one is
+// a [FileError].
+func (f *File) Read(most int64) ([]byte, error) {
+	if f.Whole {
+		f.tell(int64(len(f.Head)))
+		return f.Head, nil
+	}
+	r, err := f.Open()
+	if err != nil {
+		return nil, &FileError{Path: f.Path, Err: err}
+	}
+	defer r.Close()
+	b, err := io.ReadAll(io.LimitReader(r, most+1))
+	if int64(len(b)) > most {
+		return nil, &FileError{Path: f.Path, Err: &infile.SizeError{Most: most}}
+	}
+	if err != nil {
+		return b, &FileError{Path: f.Path, Place: fmt.Sprintf("byte %d", len(b)), Err: err}
+	}
+	return b, nil
+}
+
+// Bytes makes a file of what is in memory already.
+func Bytes(name string, data []byte) *File {
+	return &File{
+		Path: name, Dir: path.Dir(filepath.ToSlash(name)), Name: path.Base(filepath.ToSlash(name)),
+		Head: data[:min(len(data), HeadBytes)], Whole: len(data) <= HeadBytes,
+		open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil },
+	}
+}
+
+// Find lists the files at a path: the file itself, those of a folder and the folders
+// below it, those of a zip or tar archive. Packed files (gzip, zstd) stand for what is
+// in them. A file that cannot be opened is a [FileError] among the faults.
+func Find(name string) (files []*File, faults []error, err error) {
+	st, err := os.Stat(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	w := &finder{}
+	if st.IsDir() {
+		w.folder(name, 0)
+	} else {
+		w.file(name)
+	}
+	if len(w.files) == 0 && len(w.faults) == 1 && !st.IsDir() {
+		return nil, nil, w.faults[0]
+	}
+	return w.files, w.faults, nil
+}
+
+type finder struct {
+	files  []*File
+	faults []error
+	full   bool
+}
+
+func (w *finder) fault(name string, err error) {
+	w.faults = append(w.faults, &FileError{Path: name, Err: plain(err)})
+}
+
+// plain is the reason without the path, which the [FileError] has.
+func plain(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	return err
+}
+
+// room reports whether one more file may be taken.
+func (w *finder) room(name string) bool {
+	if len(w.files) < maxFiles {
+		return true
+	}
+	if !w.full {
+		w.full = true
+		w.fault(name, fmt.Errorf("more than %d files; those that follow are left out", maxFiles))
+	}
+	return false
+}
+
+func (w *finder) folder(name string, depth int) {
+	entries, err := os.ReadDir(name)
+	if err != nil {
+		w.fault(name, err)
+	}
+	for _, e := range entries {
+		at := filepath.Join(name, e.Name())
+		switch {
+		case w.full:
+			return
+		case e.IsDir() && depth+1 >= maxFolders:
+			w.fault(at, fmt.Errorf("folders nest deeper than %d; this one is left out", maxFolders))
+		case e.IsDir():
+			w.folder(at, depth+1)
+		default:
+			w.file(at)
+		}
+	}
+}
+
+// file takes a file of the file system.
+func (w *finder) file(name string) {
+	if !w.room(name) {
+		return
+	}
+	w.take(name, func() (io.ReadCloser, error) {
+		f, _, err := infile.Open(name)
+		return f, err
+	}, 0)
+}
+
+// take looks at a file, through any packing.
+func (w *finder) take(name string, open func() (io.ReadCloser, error), packings int) {
+	head, whole, err := begin(open)
+	if err != nil && len(head) == 0 {
+		w.fault(name, err)
+		return
+	}
+	if unpack := packing(head); unpack != nil && packings < maxPackings {
+		w.take(name, func() (io.ReadCloser, error) {
+			r, err := open()
+			if err != nil {
+				return nil, err
+			}
+			return unpack(r)
+		}, packings+1)
+		return
+	}
+	switch {
+	case isZip(head) && packings == 0:
+		w.zip(name)
+		return
+	case isTar(head) && packings < maxPackings:
+		w.tar(name, open, packings)
+		return
+	}
+	slash := filepath.ToSlash(name)
+	f := &File{Path: name, Dir: path.Dir(slash), Name: bare(path.Base(slash)), Head: head, Whole: whole, open: open}
+	if i := strings.LastIndexByte(slash, '!'); i >= 0 {
+		f.Dir, f.Name = slash[:i+1]+path.Dir(slash[i+1:]), bare(path.Base(slash[i+1:]))
+	}
+	w.files = append(w.files, f)
+}
+
+// bare takes the endings of packers from a name.
+func bare(name string) string {
+	for _, end := range []string{".gz", ".zst", ".zstd"} {
+		if s, ok := strings.CutSuffix(strings.ToLower(name), end); ok && s != "" {
+			return name[:len(s)]
+		}
+	}
+	return name
+}
+
+// begin reads the beginning of a file.
+func begin(open func() (io.ReadCloser, error)) (head []byte, whole bool, err error) {
+	r, err := open()
+	if err != nil {
+		return nil, false, err
+	}
+	defer r.Close()
+	buf := make([]byte, HeadBytes+1)
+	n := 0
+	for n < len(buf) && err == nil {
+		var k int
+		k, err = r.Read(buf[n:])
+		n += k
+	}
+	if n == len(buf) {
+		return slices.Clip(buf[:HeadBytes]), false, nil
+	}
+	if errors.Is(err, io.EOF) {
+		return bytes.Clone(buf[:n]), true, nil
+	}
+	return bytes.Clone(buf[:n]), false, err
+}
+
+// packing returns what unpacks a file that begins so, nil when it is not packed.
+func packing(head []byte) func(io.ReadCloser) (io.ReadCloser, error) {
+	switch {
+	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
+		return func(r io.ReadCloser) (io.ReadCloser, error) {
+			z, err := gzip.NewReader(bufio.NewReaderSize(r, 256<<10))
+			if err != nil {
+				return nil, errors.Join(fmt.Errorf("gzip: %w", err), r.Close())
+			}
+			return &closing{Reader: z, close: r.Close}, nil
+		}
+	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		return func(r io.ReadCloser) (io.ReadCloser, error) {
+			z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(64<<20))
+			if err != nil {
+				return nil, errors.Join(fmt.Errorf("zstd: %w", err), r.Close())
+			}
+			return &closing{Reader: z, close: func() error { z.Close(); return r.Close() }}, nil
+		}
+	}
+	return nil
+}
+
+func isZip(head []byte) bool { return bytes.HasPrefix(head, []byte("PK\x03\x04")) }
+
+func isTar(head []byte) bool { return len(head) >= 262 && string(head[257:262]) == "ustar" }
+
+// zip takes the files of an archive.
+func (w *finder) zip(name string) {
+	z, err := zip.OpenReader(name)
+	if err != nil {
+		w.fault(name, fmt.Errorf("zip: %w", err))
+		return
+	}
+	defer z.Close()
+	for i, e := range z.File {
+		if e.FileInfo().IsDir() {
+			continue
+		}
+		at := name + "!" + e.Name
+		if !w.room(at) {
+			return
+		}
+		w.take(at, func() (io.ReadCloser, error) { return openZipped(name, i) }, 1)
+	}
+}
+
+// openZipped opens the i-th file of an archive.
+func openZipped(name string, i int) (io.ReadCloser, error) {
+	z, err := zip.OpenReader(name)
+	if err != nil {
+		return nil, err
+	}
+	if i >= len(z.File) {
+		return nil, errors.Join(errors.New("the archive has changed"), z.Close())
+	}
+	r, err := z.File[i].Open()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("zip: %w", err), z.Close())
+	}
+	return &closing{Reader: r, close: func() error { return errors.Join(r.Close(), z.Close()) }}, nil
+}
+
+// maxTarFiles bounds the files of a tar archive: each is found by reading all before
+// it.
+const maxTarFiles = 256
+
+func (w *finder) tar(name string, open func() (io.ReadCloser, error), packings int) {
+	r, err := open()
+	if err != nil {
+		w.fault(name, err)
+		return
+	}
+	defer r.Close()
+	t := tar.NewReader(r)
+	for i := 0; ; i++ {
+		h, err := t.Next()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			w.fault(name, fmt.Errorf("tar: %w", err))
+			return
+		}
+		if h.Typeflag != tar.TypeReg {
+			continue
+		}
+		at := name + "!" + h.Name
+		if i >= maxTarFiles {
+			w.fault(at, fmt.Errorf("more than %d files in a tar archive; those that follow are left out", maxTarFiles))
+			return
+		}
+		if !w.room(at) {
+			return
+		}
+		w.take(at, func() (io.ReadCloser, error) { return openTarred(open, i) }, packings+1)
+	}
+}
+
+// openTarred opens the i-th entry of an archive.
+func openTarred(open func() (io.ReadCloser, error), i int) (io.ReadCloser, error) {
+	r, err := open()
+	if err != nil {
+		return nil, err
+	}
+	t := tar.NewReader(r)
+	for ; i >= 0; i-- {
+		if _, err := t.Next(); err != nil {
+			return nil, errors.Join(fmt.Errorf("tar: %w", err), r.Close())
+		}
+	}
+	return &closing{Reader: t, close: r.Close}, nil
+}
+
+type closing struct {
+	io.Reader
+	close func() error
+}
+
+func (c *closing) Close() error { return c.close() }
+
+// limited ends with an error after so many bytes.
+type limited struct {
+	r    io.Reader
+	left int64
+}
+
+func (l *limited) Read(b []byte) (int, error) {
+	if l.left <= 0 {
+		return 0, &infile.SizeError{Most: MaxFileBytes}
+	}
+	n, err := l.r.Read(b[:min(int64(len(b)), l.left)])
+	l.left -= int64(n)
+	return n, err
+}

@@ -1,0 +1,218 @@
+// Package firefox reads profiles of the Firefox Profiler: as Firefox itself writes them,
+// and processed ones of all versions until 70, those of samply and other programs among
+// them. Those that opmeter wrote come back with their layers.
+//
+// Source of the format: docs-developer and src/types of the Firefox Profiler.
+package firefox
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/base/jsonscan"
+	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/record/stacks"
+	"github.com/opmeter/opmeter/internal/record/traceevent"
+	"github.com/opmeter/opmeter/internal/record/track"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// Format reads profiles of the Firefox Profiler.
+func Format() *record.Format {
+	return &record.Format{
+		Name:  "firefox",
+		Title: "Firefox Profiler",
+		Files: "JSON of profiler.firefox.com, of Firefox and of samply, also compressed",
+		Gives: []string{"latency_s", "with_callees_s", "samples", "timeline"},
+		Match: Match,
+		Read:  read,
+	}
+}
+
+// Match recognises profiles by their version, or by the tables of a thread.
+func Match(f *record.File) record.Sure {
+	head := bytes.TrimSpace(f.Head)
+	if len(head) == 0 || head[0] != '{' {
+		return record.No
+	}
+	has := func(s string) bool { return bytes.Contains(head, []byte(s)) }
+	switch {
+	case has(`"preprocessedProfileVersion"`), has(`"Recorded Performance Data"`), has(`"stackTable"`) && (has(`"frameTable"`) || has(`"threads"`)):
+		return record.Certain
+	case has(`"meta"`) && (has(`"stackwalk"`) || has(`"gcpoison"`)) && (has(`"libs"`) || has(`"threads"`)):
+		return record.Certain
+	case has(`"breakpadId"`) && has(`"libs"`), has(`"isOffMainThread"`) && has(`"processType"`), has(`"allocations"`) && has(`"ticks"`) && has(`"frames"`):
+		return record.Likely // the developer tools' own panel: its profile stands behind other lists
+	}
+	return record.No
+}
+
+// maxThread bounds one thread of a profile, and the tables that all share.
+const maxThread = 512 << 20
+
+func read(ctx context.Context, in *record.Input) ([]*record.Run, error) {
+	return record.EachRun(ctx, in, func(f *record.File) (*record.Run, error) { return readFile(ctx, f) })
+}
+
+// reader takes a file twice: what threads share may stand behind them.
+type reader struct {
+	set        stacks.Set
+	trace      track.Trace
+	own        *track.Own
+	categories []string
+	interval   float64 // milliseconds
+	start      float64 // milliseconds since the epoch
+	product    string
+	imported   string
+	host       profile.Host
+	shared     *tables
+	threads    int
+	order      int64
+}
+
+func readFile(ctx context.Context, f *record.File) (*record.Run, error) {
+	b := &reader{interval: 1}
+	var cut bool
+	pass := func(first bool, take func(key string, v []byte)) error {
+		r, err := f.Open()
+		if err != nil {
+			return err
+		}
+		defer func() { _ = r.Close() }()
+		o := jsonscan.Options{Stream: func(key string) bool { return key == "threads" || key == "processes" || key == "counters" }, MaxValue: maxThread}
+		res, err := jsonscan.Each(r, o, func(key string, v []byte) error {
+			take(key, v)
+			return ctx.Err()
+		})
+		if cut = res.Cut; first {
+			b.set.Dropped.Add("values that are no JSON, or too large", res.Bad+res.Large)
+		}
+		return err
+	}
+	if err := pass(true, func(key string, v []byte) {
+		switch key {
+		case "meta":
+			b.meta(v)
+		case "shared":
+			b.shared = readTables(v)
+		case "profile": // as the developer tools save it
+			traceevent.Members(v, func(k, v []byte) {
+				if string(k) == "meta" {
+					b.meta(v)
+				}
+			})
+		}
+	}); err != nil {
+		return nil, err
+	}
+	if isOwn(b.imported) {
+		b.own = &track.Own{}
+	}
+	if err := pass(false, func(key string, v []byte) { b.part(key, v, 0, 0) }); err != nil {
+		return nil, err
+	}
+	if b.threads == 0 {
+		return nil, errors.New("no threads: want a profile of the Firefox Profiler")
+	}
+	run := &record.Run{Profile: &profile.Profile{Model: profile.Model{Name: track.Stem(f.Name), Path: f.Path, Format: "firefox"}}}
+	if cut {
+		run.Lost = append(run.Lost, profile.Loss{Cause: profile.Cause{Code: profile.ByRecord, Text: "the file is cut"}})
+	}
+	if b.own != nil {
+		b.ours(run)
+		return run, nil
+	}
+	run.Profile.Target.Engine = cmp.Or(b.imported, b.product)
+	if b.host.OS != "" || b.host.CPUModel != "" {
+		run.Profile.Host = &b.host
+	}
+	stacks.Finish(run, &b.set, &b.trace, "samples of the stack: a function lasts from the first sample that has it to the next one that has not")
+	return run, nil
+}
+
+// part takes a member of a profile. Profiles of other processes lie within one another.
+func (b *reader) part(key string, v []byte, shift float64, depth int) {
+	switch key {
+	case "threads":
+		if len(v) > 0 && v[0] == '[' {
+			traceevent.Elements(v, func(v []byte) { b.thread(v, shift) })
+			return
+		}
+		b.thread(v, shift)
+	case "counters":
+		if len(v) > 0 && v[0] == '[' {
+			traceevent.Elements(v, func(v []byte) { b.counter(v, shift) })
+			return
+		}
+		b.counter(v, shift)
+	case "profile", "processes":
+		if depth > 20 {
+			return
+		}
+		if len(v) > 0 && v[0] == '[' {
+			traceevent.Elements(v, func(v []byte) { b.part(key, v, shift, depth+1) })
+			return
+		}
+		if key == "processes" {
+			traceevent.Members(v, func(k, v []byte) {
+				if string(k) == "meta" {
+					traceevent.Members(v, func(k, v []byte) {
+						if f, ok := jsonscan.Number(v); ok && string(k) == "startTime" {
+							shift = f - b.start // times are since the start of each process
+						}
+					})
+				}
+			})
+		}
+		traceevent.Members(v, func(k, v []byte) {
+			switch string(k) {
+			case "threads", "processes", "counters":
+				b.part(string(k), v, shift, depth+1)
+			}
+		})
+	}
+}
+
+// meta takes what holds for all threads.
+func (b *reader) meta(v []byte) {
+	traceevent.Members(v, func(k, v []byte) {
+		switch string(k) {
+		case "interval":
+			if f, ok := jsonscan.Number(v); ok && f > 0 && f < 1e6 {
+				b.interval = f
+			}
+		case "startTime":
+			b.start, _ = jsonscan.Number(v)
+		case "product":
+			b.product = track.Clip(traceevent.Text(v))
+		case "importedFrom":
+			b.imported = track.Clip(traceevent.Text(v))
+		case "oscpu":
+			b.host.OS = track.Clip(traceevent.Text(v))
+		case "CPUName":
+			b.host.CPUModel = track.Clip(traceevent.Text(v))
+		case "categories":
+			b.categories = nil
+			traceevent.Elements(v, func(v []byte) {
+				name := ""
+				traceevent.Members(v, func(k, v []byte) {
+					if string(k) == "name" {
+						name = track.Clip(traceevent.Text(v))
+					}
+				})
+				if len(b.categories) < 10_000 {
+					b.categories = append(b.categories, name)
+				}
+			})
+		}
+	})
+}
+
+// isOwn tells profiles that opmeter wrote by what they were imported from.
+func isOwn(from string) bool {
+	first, _, _ := strings.Cut(from, " ")
+	return first == "opmeter"
+}

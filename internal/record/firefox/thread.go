@@ -1,0 +1,252 @@
+package firefox
+
+import (
+	"cmp"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/record/stacks"
+	"github.com/opmeter/opmeter/internal/record/traceevent"
+	"github.com/opmeter/opmeter/internal/record/track"
+	"github.com/opmeter/opmeter/profile/timeline"
+)
+
+// maxThreads bounds the threads of a profile.
+const maxThreads = 5000
+
+// nanos leads milliseconds to nanoseconds; ok is false where they are none that fit.
+func nanos(ms float64) (int64, bool) {
+	if !(math.Abs(ms) < 4e12) {
+		return 0, false
+	}
+	return int64(math.Round(ms * 1e6)), true
+}
+
+// thread takes one thread.
+func (b *reader) thread(v []byte, shift float64) {
+	if b.threads++; b.threads > maxThreads {
+		b.set.Dropped.Add("threads beyond the first 5,000", 1)
+		return
+	}
+	var name, process, pid, tid string
+	var samples, markers []byte
+	traceevent.Members(v, func(k, v []byte) {
+		switch string(k) {
+		case "name":
+			name = track.Clip(traceevent.Text(v))
+		case "processName":
+			process = track.Clip(traceevent.Text(v))
+		case "pid":
+			pid = track.Clip(traceevent.Text(v))
+		case "tid":
+			tid = track.Clip(traceevent.Text(v))
+		case "samples":
+			samples = v
+		case "markers":
+			markers = v
+		}
+	})
+	group := process
+	if b.own == nil && pid != "" {
+		group = strings.TrimSpace(process + " " + pid)
+		if _, err := strconv.Atoi(pid); err == nil && process == "" {
+			group = "process " + pid
+		}
+	}
+	name = cmp.Or(name, "thread "+tid)
+	t := readTables(v)
+	if !t.any && b.shared != nil {
+		// Everything but samples is shared by all threads.
+		own := t.strings
+		t = b.shared
+		if len(own) > 0 && len(t.strings) == 0 {
+			t.strings = own
+		}
+	}
+	b.order++
+	if b.own != nil {
+		b.ownThread(t, group, name, markers)
+		return
+	}
+	t.resolve(b)
+	n := b.trace.Track(timeline.Thread, group, name)
+	b.trace.Tracks[n].Rank = 2 * b.order
+	from, to := b.samples(t, readTable(samples), n, shift)
+	b.markers(t, readTable(markers, "data"), group, name, from, to, shift)
+}
+
+// samples adds up the samples of a thread and makes its bars. Each lasts until the next
+// one where the profile has no weights that are times.
+func (b *reader) samples(t *tables, s table, n int32, shift float64) (from, to int64) {
+	var all []stacks.Weighted
+	hits, _ := b.set.Count(stacks.Samples, 1)
+	time, _ := b.set.Count(stacks.Time, 1e-9)
+	timed := s.unit == "tracing-ms" // weights are milliseconds; others count samples
+	at := shift
+	for i := range s.n {
+		if _, ok := s.numbers["timeDeltas"]; ok {
+			if d := s.at("timeDeltas", i); !math.IsNaN(d) {
+				at += d
+			}
+		} else {
+			at = s.at("time", i) + shift
+		}
+		ts, ok := nanos(at)
+		if !ok {
+			b.set.Dropped.Add("samples without a time", 1)
+			continue
+		}
+		place := stacks.Root
+		if k := s.index("stack", i); k >= 0 && k < len(t.places) {
+			place = t.places[k]
+		}
+		w := 1.0
+		if f := s.at("weight", i); !math.IsNaN(f) {
+			w = f
+		}
+		switch {
+		case place < 0:
+		case timed:
+			b.set.Add(time, place, w*1e6)
+		default:
+			b.set.Add(hits, place, w)
+		}
+		all = append(all, stacks.Weighted{At: ts, Place: place})
+	}
+	c := stacks.Chart{Set: &b.set, Trace: &b.trace, Track: n}
+	last, _ := nanos(b.interval)
+	if timed {
+		time = -1 // counted already
+	}
+	c.Spread(time, all, last)
+	if len(all) == 0 {
+		return 0, 0
+	}
+	return all[0].At, all[len(all)-1].At + last
+}
+
+// markers makes bars of the markers that take time, on a row beside the thread. Those by
+// another clock than the samples, as old versions have them, are left out.
+func (b *reader) markers(t *tables, m table, group, thread string, from, to int64, shift float64) {
+	n := int32(-1)
+	far := int64(0)
+	add := func(name string, start, end float64) {
+		s, ok := nanos(start + shift)
+		e, ok2 := nanos(end + shift)
+		if !ok || !ok2 || e < s {
+			b.set.Dropped.Add("markers without a time that can be", 1)
+			return
+		}
+		if to > from && (s > to+(to-from) || e < from-(to-from)) {
+			far++
+			return
+		}
+		if n < 0 {
+			n = b.trace.Track(timeline.Host, group, thread+" markers")
+			b.trace.Tracks[n].Aside, b.trace.Tracks[n].Rank = true, 2*b.order+1
+		}
+		b.trace.Add(n, track.Slice{Start: s, Dur: e - s, Bytes: -1, Layer: -1, Iteration: -1, Label: b.trace.Name([]byte(name)), Type: b.trace.Name([]byte("marker"))})
+	}
+	open := map[int][]float64{} // starts by name
+	for i := range m.n {
+		id := m.index("name", i)
+		name := cmp.Or(t.text(id), "(unnamed)")
+		start, end := m.at("startTime", i), m.at("endTime", i)
+		phase := m.at("phase", i)
+		if old := m.at("time", i); !math.IsNaN(old) {
+			start, end, phase = b.oldMarker(m, i, old)
+		}
+		switch {
+		case phase == 2 && !math.IsNaN(start):
+			if len(open) < 10_000 {
+				open[id] = append(open[id], start)
+			}
+		case phase == 3 && !math.IsNaN(end):
+			if o := open[id]; len(o) > 0 {
+				add(name, o[len(o)-1], end)
+				open[id] = o[:len(o)-1]
+			} else {
+				b.set.Dropped.Add("ends of markers without a beginning", 1)
+			}
+		case !math.IsNaN(start) && !math.IsNaN(end) && phase != 0:
+			add(name, start, end)
+		}
+	}
+	b.set.Dropped.Add("markers by another clock than the samples", far)
+}
+
+// oldMarker reads what a marker of an old version says in its data: whether it begins, ends
+// or is whole.
+func (b *reader) oldMarker(m table, i int, at float64) (start, end, phase float64) {
+	start, end, phase = math.NaN(), math.NaN(), 0
+	column := m.raw["data"]
+	if i >= len(column) {
+		return at, end, phase
+	}
+	interval := ""
+	traceevent.Members(column[i], func(k, v []byte) {
+		switch string(k) {
+		case "startTime":
+			start = number(v)
+		case "endTime":
+			end = number(v)
+		case "interval":
+			interval = string(traceevent.Text(v))
+		}
+	})
+	switch {
+	case interval == "start":
+		return at, end, 2
+	case interval == "end":
+		return start, at, 3
+	case !math.IsNaN(start) && !math.IsNaN(end):
+		return start, end, 1
+	}
+	return at, end, 0
+}
+
+// counter takes a figure over time, such as allocated memory: its values are changes.
+func (b *reader) counter(v []byte, shift float64) {
+	var name string
+	var list [][]byte
+	traceevent.Members(v, func(k, v []byte) {
+		switch string(k) {
+		case "name":
+			name = track.Clip(traceevent.Text(v))
+		case "samples":
+			list = append(list, v)
+		case "sampleGroups", "sample_groups":
+			take := func(v []byte) {
+				traceevent.Members(v, func(k, v []byte) {
+					if string(k) == "samples" {
+						list = append(list, v)
+					}
+				})
+			}
+			take(v)
+			traceevent.Elements(v, take)
+		}
+	})
+	unit := ""
+	if name == "malloc" {
+		unit = "B"
+	}
+	for _, v := range list {
+		s := readTable(v)
+		c := b.trace.Counter("", cmp.Or(name, "counter"), unit)
+		at, sum := shift, 0.0
+		for i := range s.n {
+			if d := s.at("timeDeltas", i); !math.IsNaN(d) {
+				at += d
+			} else {
+				at = s.at("time", i) + shift
+			}
+			ts, ok := nanos(at)
+			if d := s.at("count", i); ok && !math.IsNaN(d) {
+				sum += d
+				b.trace.Value(c, ts, sum)
+			}
+		}
+	}
+}

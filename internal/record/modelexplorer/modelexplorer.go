@@ -1,0 +1,110 @@
+// Package modelexplorer reads node data of Model Explorer: a value for each node of a
+// graph, without a unit.
+//
+// Source of the format: the custom node data of the model-explorer project.
+package modelexplorer
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/opmeter/opmeter/internal/base/jsontree"
+	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/record/draft"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// Format is the reader.
+func Format() *record.Format {
+	return &record.Format{
+		Name:  "model-explorer",
+		Title: "Model Explorer node data",
+		Files: "JSON of custom node data: results by node, gradient or thresholds",
+		Gives: []string{"node_value"},
+		Match: match,
+		Read:  read,
+	}
+}
+
+func match(f *record.File) record.Sure {
+	head := bytes.TrimLeft(bytes.TrimPrefix(f.Head, []byte("\xef\xbb\xbf")), " \t\r\n")
+	has := func(s string) bool { return bytes.Contains(head, []byte(s)) }
+	switch {
+	case !bytes.HasPrefix(head, []byte("{")) || !has(`"results"`) || !has(`"value"`):
+		return record.No
+	case has(`"bgColor"`) || has(`"thresholds"`) || has(`"gradient"`):
+		return record.Certain
+	}
+	return record.Maybe
+}
+
+// maxBytes bounds a file.
+const maxBytes = 64 << 20
+
+var nodeValue = profile.Quantity{Key: "node_value", Head: "value", Name: "Value of the node", Group: "Record", Doc: "The value that the file has for the node. The format has no unit."}
+
+func read(ctx context.Context, in *record.Input) ([]*record.Run, error) {
+	return record.EachFile(ctx, in, func(f *record.File) ([]*record.Run, error) {
+		text, err := f.Read(maxBytes)
+		if err != nil {
+			return nil, err
+		}
+		v, fault := jsontree.Parse(text)
+		d := draft.New("model-explorer", draft.Stem(f), "")
+		if v.Has("results") && v.Get("results").Kind == jsontree.Object {
+			graph(d, "", 0, v) // a graph without a name
+		} else {
+			for i, name := range v.Keys {
+				graph(d, name, i, v.Items[i])
+			}
+		}
+		if d.Empty() {
+			if fault == nil {
+				fault = draft.ErrNothing
+			}
+			return nil, fault
+		}
+		d.Found("model_explorer.unit", profile.Info, "Node data has values without a unit: the file does not say whether they are times.")
+		if fault != nil {
+			d.Dropped.Add(fmt.Sprintf("the text is damaged: %v", fault), 1)
+		}
+		return []*record.Run{d.Run()}, nil
+	})
+}
+
+// graph makes layers of the nodes of a graph.
+func graph(d *draft.Draft, name string, at int, v *jsontree.Value) {
+	results := v.Get("results")
+	if results == nil {
+		return
+	}
+	for id, e := range results.Members() {
+		l := profile.Layer{Name: id, Op: "node"}
+		h := record.Hint{Nodes: []string{id}}
+		if at > 0 {
+			l.Graph = draft.Text(name)
+		} else if n, err := strconv.ParseInt(id, 10, 64); err == nil && n >= 0 {
+			h = record.Hint{Index: &n} // positions, as those of .tflite models
+		}
+		k := d.Add(l, h)
+		value := e
+		if e != nil && e.Kind == jsontree.Object {
+			value = e.Get("value")
+			for key, item := range e.Members() {
+				if key != "value" {
+					d.Option(k, key, item.Brief())
+				}
+			}
+		}
+		if x, ok := value.Float(); ok {
+			d.Set(k, nodeValue, x)
+		} else {
+			d.Option(k, "value", value.Str())
+		}
+	}
+	if name != "" {
+		d.Note("graph", name)
+	}
+}

@@ -1,0 +1,141 @@
+package openvino_test
+
+import (
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/record/openvino"
+	"github.com/opmeter/opmeter/internal/testing/material"
+	"github.com/opmeter/opmeter/internal/testing/records"
+	"github.com/opmeter/opmeter/profile"
+)
+
+func dir(t *testing.T, name string) string {
+	t.Helper()
+	return material.Path(t, "raw", "traces", "openvino", name)
+}
+
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-12 } // order of additions
+
+func get(p *profile.Profile, i int) float64 { v, _ := p.Layers[i].Latency.Best(); return v }
+
+// TestDetailed compares with the file: means over its blocks, of both times.
+func TestDetailed(t *testing.T) {
+	t.Parallel()
+	path := dir(t, "synthetic_benchmark_detailed_counters_report.csv")
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	real, blocks := map[string][]float64{}, 0
+	for _, l := range strings.Split(string(b), "\n") {
+		f := strings.Split(l, ";")
+		if f[0] == "layerName" {
+			blocks++
+		} else if len(f) > 5 && f[0] != "Total" {
+			v, _ := strconv.ParseFloat(f[4], 64)
+			real[f[0]] = append(real[f[0]], v/1e3)
+		}
+	}
+	p := records.Read(t, openvino.Format(), records.Files(t, path), record.Options{})[0]
+	if len(p.Layers) != len(real) || *p.Settings.Runs != int64(blocks) || blocks != 2 {
+		t.Fatalf("%d layers of %d in %d requests", len(p.Layers), len(real), blocks)
+	}
+	for i, state := range []profile.State{profile.NotReached, profile.Ran, profile.Ran, profile.NotReached, profile.Folded} {
+		l := &p.Layers[i]
+		if l.State != state {
+			t.Errorf("%s is %s, want %s", l.Name, l.State, state)
+		}
+		if vs := real[l.Name]; state == profile.Ran && (!near(*l.Latency.Mean, (vs[0]+vs[1])/2) || len(l.Samples) != 2) {
+			t.Errorf("%s takes %+v, want mean of %v", l.Name, l.Latency, vs)
+		}
+	}
+	if m := p.Totals.Latency; !near(*m.Mean, (1.38+1.371)/2/1e3) {
+		t.Errorf("%+v", m)
+	}
+	if p.Layers[2].Kernel != "jit_avx512_FP32" || p.Layers[4].Option("exec_status") != "OPTIMIZED_OUT" {
+		t.Errorf("%+v", p.Layers)
+	}
+}
+
+// TestTogether: the report of the whole run goes to the counters of its name.
+func TestTogether(t *testing.T) {
+	t.Parallel()
+	ps := records.Read(t, openvino.Format(), records.Files(t, dir(t, "synthetic_benchmark_detailed_counters_report.csv"), dir(t, "synthetic_benchmark_report.csv")), record.Options{})
+	if len(ps) != 1 {
+		t.Fatalf("%d runs", len(ps))
+	}
+	p := ps[0]
+	if m := p.Totals.Latency; !near(*m.Median, 1.52e-3) || !near(*m.Mean, 1.54e-3) || !near(*m.Min, 1.4e-3) || !near(*m.Max, 3.21e-3) || *m.N != 5000 || p.Model.Name != "model" || len(p.Layers) != 5 {
+		t.Errorf("%+v", m)
+	}
+	if v, _ := p.Totals.Value("inferences_per_s"); v != 652.1 {
+		t.Error(v)
+	}
+}
+
+func TestKinds(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string][]float64{
+		"synthetic_benchmark_detailed_counters_report.json":     {0, 0.246e-3, 1.134e-3},
+		"synthetic_benchmark_sort_detailed_counters_report.csv": {1.134e-3, 0.246e-3},
+		"python_counters_console_from_issue_16701.txt":          {0, 0.246e-3, 1.134e-3, 0},
+	} {
+		p := records.Read(t, openvino.Format(), records.Files(t, dir(t, name)), record.Options{})[0]
+		if len(p.Layers) != len(want) {
+			t.Fatalf("%s: %d layers", name, len(p.Layers))
+		}
+		for i, w := range want {
+			if !near(get(p, i), w) {
+				t.Errorf("%s: layer %d takes %g, want %g", name, i, get(p, i), w)
+			}
+		}
+		if v, _ := p.Totals.Latency.Best(); !near(v, 1.38e-3) {
+			t.Errorf("%s: total %g", name, v)
+		}
+	}
+}
+
+// TestTraps: names that were cut and so repeated, C++ consoles, columns of debug builds,
+// processor and device times apart, JSON of sorted counters.
+func TestTraps(t *testing.T) {
+	t.Parallel()
+	read := func(text string) *profile.Profile {
+		return records.Read(t, openvino.Format(), []*record.File{record.Bytes("x.txt", []byte(text))}, record.Options{})[0]
+	}
+	p := read("Very/long/name/of/a/layer/that...   EXECUTED       layerType: Conv   realTime: 1500   cpu: 20   execType: jit\nVery/long/name/of/a/layer/that...   EXECUTED       layerType: Conv   realTime: 500   cpu: 500   execType: jit\nTotal time: 2000 microseconds\n")
+	if len(p.Layers) != 2 || !near(get(p, 0), 1.5e-3) || !near(get(p, 1), 0.5e-3) {
+		t.Errorf("%+v", p.Layers)
+	}
+	if v, _ := p.Layers[0].Value("cpu_time_s"); !near(v, 20e-6) {
+		t.Errorf("processor %g", v)
+	}
+	p = read("a/b   Status.EXECUTEDlayerType: Conv  realTime: 1 day, 0:00:01.5cpu: 0:00:00  execType: undef\n")
+	if !near(get(p, 0), 86401.5) {
+		t.Error(get(p, 0))
+	}
+	p = read("layerName;execStatus;layerType;execType;numaId;realTime (ms);cpuTime (ms);\na;b;EXECUTED;Conv;jit;1;2.0;1.0;\nTotal;;;;;2;1;\n")
+	if v, _ := p.Layers[0].Value("numaid"); p.Layers[0].Name != "a;b" || v != 1 || !near(get(p, 0), 2e-3) {
+		t.Errorf("%+v", p.Layers[0])
+	}
+	p = read(`{"detailed_performance":[{"nodes":[{"name":"a","status":"EXECUTED","node_type":"Conv","exec_type":"x","real_time":1,"cpu_time":1,"%":75.5,"more":"text"}],"total_real_time":1,"total_cpu_time":1}]}`)
+	if v, _ := p.Layers[0].Value("recorded_share"); v != 0.755 || p.Layers[0].Option("more") != "text" {
+		t.Errorf("%+v", p.Layers[0])
+	}
+	p = read(`{"cmd_options":{"m":"net.xml"},"configuration_setup":{"target_device":"CPU"},"execution_results":{"latency_median":2.5,"latency_avg":2.6,"throughput":400,"iterations_num":100,"compile_model_time":33}}`)
+	if m := p.Totals.Latency; *m.Median != 2.5e-3 || *m.N != 100 || *p.Phases.PlanS != 0.033 {
+		t.Errorf("%+v", m)
+	}
+}
+
+func FuzzOpenVINO(f *testing.F) {
+	f.Add([]byte("layerName;execStatus;layerType;execType;realTime (ms);cpuTime (ms); %;\na;EXECUTED;Conv;jit;1;2;3;\nTotal;;;;1;2;100;\n\n"))
+	f.Add([]byte("a  Status.EXECUTEDlayerType: Conv  realTime: 0:00:01.5cpu: 0:00:00  execType: undef\n"))
+	f.Add([]byte(`{"detailed_performance":[{"nodes":[{"name":"a","status":"EXECUTED","node_type":"Conv","exec_type":"x","real_time":1,"cpu_time":1}],"total_real_time":1}]}`))
+	f.Add([]byte("Command line parameters\nm;a.xml;\n\nExecution results\nlatency (ms);1.5;\n\nGroup Latencies\nData shape;Median;Average;Min;Max\n[1];1;2;0;3\n"))
+	f.Fuzz(func(t *testing.T, b []byte) { records.Fuzz(t, openvino.Format(), "a.csv", b) })
+}

@@ -1,0 +1,152 @@
+package ort
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/base/jsonscan"
+)
+
+// event is what is read of every event; the rest of its arguments is looked at for
+// each row once.
+type event struct {
+	cat, name, tid []byte
+	ts, dur        int64 // microseconds
+	timed          bool  // ts and dur are there
+}
+
+// parse reads an event with its arguments, in one pass; ok is false where it is not one
+// object with a category.
+func (e *event) parse(v []byte, a *arguments) bool {
+	*e = event{}
+	a.reset()
+	var ts, dur bool
+	c := jsonscan.Cursor{Text: v}
+	for c.Next() {
+		if c.Depth > 1 {
+			if len(c.Key) > 10 && (c.Key[0] == 'i' || c.Key[0] == 'o') { // input_type_shape, output_type_shape
+				p := &a.again[0]
+				if c.Key[0] == 'o' {
+					p = &a.again[1]
+				}
+				a.add(c.Key, p.value(&c))
+			} else {
+				a.add(c.Key, c.Value())
+			}
+			continue
+		}
+		if string(c.Key) == "args" && c.Enter() {
+			continue
+		}
+		k, x := c.Key, c.Value()
+		switch string(k) {
+		case "cat":
+			e.cat = bare(x)
+		case "name":
+			e.name = bare(x)
+		case "tid":
+			e.tid = bare(x)
+		case "ts":
+			e.ts, ts = micros(x)
+		case "dur":
+			e.dur, dur = micros(x)
+		}
+	}
+	// Times beyond a hundred years are none, and would not fit in nanoseconds.
+	const most = 3e15
+	e.timed = ts && dur && e.dur >= 0 && e.dur < most && e.ts > -most && e.ts < most
+	return c.Whole() && e.cat != nil
+}
+
+// repeated are the values of a key in the order in which they came in the last inference: in
+// the next one they come again, and need not be looked through.
+type repeated struct {
+	texts [][]byte
+	at    int
+}
+
+// maxRepeated bounds what is kept.
+const maxRepeated = 4096
+
+func (p *repeated) value(c *jsonscan.Cursor) []byte {
+	at := p.at
+	p.at++
+	if at < len(p.texts) && c.Like(p.texts[at]) {
+		return p.texts[at]
+	}
+	v := c.Value()
+	switch {
+	case len(v) == 0 || len(v) > maxRepeated || v[0] != '[':
+	case at < len(p.texts):
+		p.texts[at] = append(p.texts[at][:0:0], v...)
+	case at < maxRepeated && at == len(p.texts):
+		p.texts = append(p.texts, append([]byte(nil), v...))
+	}
+	return v
+}
+
+func micros(v []byte) (int64, bool) {
+	if n, ok := jsonscan.Int(v); ok {
+		return n, true
+	}
+	f, ok := jsonscan.Number(v)
+	return int64(max(-1e16, min(1e16, f))), ok
+}
+
+// bare takes the quotes from a string.
+func bare(v []byte) []byte {
+	if len(v) >= 2 && v[0] == '"' {
+		return v[1 : len(v)-1]
+	}
+	return v
+}
+
+// broken matches an event whose name holds quotes that nobody escaped: the runtime
+// writes the same keys in the same order on every line.
+var broken = regexp.MustCompile(`^\{"cat" : "(\w+)","pid" :(-?\d+),"tid" :(-?\d+),"dur" :(\d+),"ts" :(\d+),"ph" : "X","name" :"(.*)","args" : (\{.*\})\},?$`)
+
+// line reads a line that is no JSON.
+func (r *reader) line(b []byte) bool {
+	m := broken.FindSubmatch(bytes.TrimSpace(b))
+	if m == nil {
+		return false
+	}
+	e := &r.now
+	*e = event{cat: m[1], name: m[6], tid: m[3], timed: true}
+	r.args.reset()
+	for c := (jsonscan.Cursor{Text: m[7]}); c.Next(); {
+		r.args.add(c.Key, c.Value())
+	}
+	var okd, okt bool
+	e.dur, okd = jsonscan.Int(m[4])
+	e.ts, okt = jsonscan.Int(m[5])
+	if !okd || !okt {
+		return false
+	}
+	r.take()
+	return true
+}
+
+// Suffixes of the names of node events.
+const (
+	kernelTime  = "_kernel_time"
+	fenceBefore = "_fence_before"
+	fenceAfter  = "_fence_after"
+)
+
+// executor reports whether a session event is the execution of a graph: of the main one,
+// or of a body.
+func executor(name []byte) bool {
+	return bytes.HasSuffix(name, []byte("Executor::Execute"))
+}
+
+// holds reports whether an operator runs graphs of its own, for profiles without
+// events of executors.
+func holds(op string) bool {
+	switch op {
+	case "If", "Loop", "Scan", "SequenceMap", "BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch":
+		return true
+	}
+	return strings.HasPrefix(op, "Loop_")
+}

@@ -1,0 +1,131 @@
+package ort
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/base/jsonscan"
+	"github.com/opmeter/opmeter/internal/record"
+)
+
+// Recording puts together what several files tell of one model: profiles of sessions of one
+// program with the same model and options, read one after the other. Figures are over
+// all their inferences.
+type Recording struct {
+	r      *reader
+	events int64
+	origin int64 // when the first session began to profile, nanoseconds
+}
+
+// NewRecording makes a recording without anything.
+func NewRecording() *Recording { return &Recording{r: newReader()} }
+
+// Session says what a file is of.
+type Session struct {
+	// Skip is how many inferences at the file's beginning are not to count.
+	Skip int
+	// Started is when the session began to profile, nanoseconds of a clock that all
+	// sessions of the recording have.
+	Started int64
+}
+
+// Add reads the profile of one more session. Inferences that were read before a fault count.
+func (c *Recording) Add(ctx context.Context, file io.ReadSeeker, s Session) error {
+	r := c.r
+	if r.runs == 0 {
+		c.origin = s.Started
+	}
+	if r.from = math.MinInt64; s.Skip > 0 {
+		from, err := c.cut(ctx, file, s.Skip)
+		if err != nil {
+			return err
+		}
+		r.from = from
+		if _, err := file.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+	}
+	// Sessions are apart from each other on one line of time.
+	r.shift = (s.Started - c.origin) / 1000
+	again := r.sessions > 0
+	load, plan := r.load, r.plan
+	before := r.seen
+	err := r.read(ctx, file)
+	c.events += r.seen - before
+	if again {
+		r.load, r.plan = load, plan // loading is told of once
+	}
+	r.args.begin()
+	return err
+}
+
+// cut finds the end of the nth inference of a file, microseconds.
+func (c *Recording) cut(ctx context.Context, file io.Reader, n int) (int64, error) {
+	var ends []int64
+	var e event
+	var a arguments
+	_, err := jsonscan.Each(file, jsonscan.Options{}, func(_ string, v []byte) error {
+		if bytes.Contains(v, []byte(`"model_run"`)) && e.parse(v, &a) && string(e.name) == "model_run" && e.timed {
+			ends = append(ends, e.ts+e.dur)
+		}
+		return ctx.Err()
+	})
+	if err != nil && ctx.Err() != nil {
+		return 0, err
+	}
+	slices.Sort(ends)
+	if len(ends) < n {
+		return math.MaxInt64, nil
+	}
+	return ends[n-1], nil
+}
+
+// Inferences is how many were read.
+func (c *Recording) Inferences() int { return c.r.runs }
+
+// Events is how many events the files held.
+func (c *Recording) Events() int64 { return c.events }
+
+// Run makes the run of what was read so far; more may be added afterwards. nil where there
+// was nothing.
+func (c *Recording) Run(name, path string) *record.Run {
+	if c.r.runs == 0 {
+		return nil
+	}
+	return c.r.run(name, path)
+}
+
+// read takes the events of a file, up to its end or a fault in it.
+func (r *reader) read(ctx context.Context, in io.Reader) error {
+	n := 0
+	stopped := func() bool {
+		n++
+		return n&1023 == 0 && ctx.Err() != nil
+	}
+	res, err := jsonscan.Each(in, jsonscan.Options{Line: r.line, Whole: func(v []byte) bool { return !stopped() && r.whole(v) }, Stream: func(key string) bool { return key == "traceEvents" }}, func(_ string, v []byte) error {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		r.event(v)
+		return nil
+	})
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return err
+	}
+	if err != nil {
+		// What was read before the fault counts.
+		r.dropped.Add(fmt.Sprintf("what follows byte %d, which cannot be read (%v)", res.Bytes, err), 1)
+	}
+	if res.Cut {
+		r.dropped.Add("the file ends within an event", 1)
+	}
+	r.dropped.Add("events that are no JSON", res.Bad)
+	r.dropped.Add("events of more than 16 MiB", res.Large)
+	r.finish()
+	return err
+}

@@ -1,0 +1,101 @@
+package perfetto
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/record/track"
+	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/timeline"
+)
+
+// finish makes the profile.
+func (b *reader) finish(run *record.Run) {
+	p := run.Profile
+	b.pairs()
+	b.name()
+	if b.written && b.owned > 0 {
+		b.ours(run)
+	} else {
+		b.foreign(run)
+	}
+	if n := b.trace.Opened(); n > 0 {
+		run.Found("import.open", profile.Warning, "%d slices have a beginning and no end: they are shown until the end of their track, and count in no figure.", n)
+	}
+	if b.others > 0 {
+		run.Found("import.others", profile.Info, "%d parts of the trace are of data sources other than track events, and are not read.", b.others)
+	}
+	if len(p.Layers) == 0 && p.Timeline == nil {
+		run.Found("import.empty", profile.Warning, "The trace has no track events.")
+	}
+	b.trace.Dropped.To(run)
+}
+
+func (b *reader) foreign(run *record.Run) {
+	p := run.Profile
+	for _, k := range b.trace.Tracks {
+		if k.Kind == "" {
+			k.Kind = timeline.Thread
+		}
+		if !b.written {
+			continue
+		}
+		for i := range k.Slices {
+			if s := &k.Slices[i]; s.Layer < 0 && s.Label >= 0 {
+				s.Layer = b.layers.Of([]byte(b.trace.Text(s.Label)), []byte("slice"))
+			}
+		}
+	}
+	for i := range b.options {
+		b.layers.List[i].Options = b.options[i].list
+	}
+	p.Layers = b.trace.Settle(&b.layers)
+	b.trace.Nest()
+	b.flows.links(&b.trace)
+	var tally record.Tally
+	if start, end, ok := b.trace.Span(func(*track.Track) bool { return true }); ok && len(p.Layers) > 0 {
+		b.trace.Tally(&tally, nil, end-start)
+		tally.Fill(p)
+	}
+	p.Timeline = b.trace.Timeline("first event of the trace", "recorded by the traced program")
+}
+
+// parts of the description that opmeter writes of its first track.
+var (
+	ran     = regexp.MustCompile(`; (\d+) iterations ran`)
+	dropped = regexp.MustCompile(`; (\d+) records were dropped`)
+)
+
+func (b *reader) ours(run *record.Run) {
+	p := run.Profile
+	if i := strings.LastIndex(b.process(1).name, " on "); i > 0 {
+		p.Model.Name, p.Target.ID = b.process(1).name[:i], b.process(1).name[i+4:]
+	}
+	for _, k := range b.trace.Tracks {
+		k.DropStalls(&b.trace)
+	}
+	p.Layers = b.own.Done(&b.trace)
+	b.trace.Nest()
+	b.flows.links(&b.trace)
+	method, rest, _ := strings.Cut(b.about, "; time 0 is the ")
+	origin, _, _ := strings.Cut(rest, "; ")
+	if rest == "" {
+		method, _, _ = strings.Cut(b.about, "; ")
+	}
+	p.Timeline = b.trace.Timeline(origin, method)
+	if t := p.Timeline; t != nil {
+		t.Iterations, t.Dropped = number(ran, b.about), number(dropped, b.about)
+	}
+	p.Quantities = b.own.Quantities.List
+}
+
+func number(in *regexp.Regexp, s string) *int64 {
+	if m := in.FindStringSubmatch(s); m != nil {
+		if n, err := strconv.ParseInt(m[1], 10, 64); err == nil {
+			return &n
+		}
+	}
+	return nil
+}

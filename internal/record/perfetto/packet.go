@@ -1,0 +1,276 @@
+package perfetto
+
+import (
+	"github.com/opmeter/opmeter/internal/model/protoread"
+	"github.com/opmeter/opmeter/internal/record/track"
+)
+
+// packetTag begins a packet: field 1 of a trace, with its length.
+const packetTag = 1<<3 | 2
+
+// Numbers of fields, by message.
+const (
+	packetClocks     = 6
+	packetTimestamp  = 8
+	packetSequence   = 10
+	packetEvent      = 11
+	packetInterned   = 12
+	packetFlags      = 13
+	packetCleared    = 41 // old form of the flag
+	packetLost       = 42
+	packetClock      = 58
+	packetDefaults   = 59
+	packetDescriptor = 60
+
+	// Descriptions of processes and threads in their old form, and what is of no use here.
+	packetProcess = 43
+	packetThread  = 44
+	packetUser    = 3
+	packetPID     = 79
+	packetFirst   = 87
+	packetMachine = 98
+
+	stateCleared = 1
+	needsState   = 2
+)
+
+// reader puts a trace together.
+type reader struct {
+	trace     track.Trace
+	layers    track.Layers
+	own       track.Own
+	owned     int64 // bars that name a layer
+	read      int64 // packets
+	others    int64 // packets of other data sources
+	sequences map[uint32]*sequence
+	tracks    map[uint64]*place
+	order     []*place
+	clocks    clocks
+	flows     flows
+	processes map[int64]*process
+	threads   map[[2]int64]*place
+	begins    []track.Slice
+	marks     int
+	options   []options // of layers
+	written   bool      // opmeter wrote it, by the look of its first track
+	about     string
+}
+
+func newReader() *reader {
+	return &reader{
+		sequences: map[uint32]*sequence{}, tracks: map[uint64]*place{}, processes: map[int64]*process{}, threads: map[[2]int64]*place{},
+	}
+}
+
+// sequence is what a writer of packets has said before.
+type sequence struct {
+	categories, names, annotations map[uint64]string
+	values                         map[uint64]string // texts of annotations
+	valid                          bool
+	clock                          uint64 // default of timestamps
+	track                          uint64 // default of events
+	extra, extraDouble             []uint64
+	clocks                         map[uint64]*ownClock // that count by rules of the writer
+	counters                       map[uint64]int64     // of incremental counters
+	pid, tid                       int64                // of the old form of threads
+	time                           int64                // old form: what deltas add to, nanoseconds
+}
+
+// Bounds of what is kept of a writer, and of writers.
+const (
+	maxInterned  = 200_000
+	maxSequences = 10_000
+	maxText      = 64 << 10
+)
+
+func (s *sequence) clear() {
+	s.categories, s.names, s.annotations, s.values = nil, nil, nil, nil
+	s.track, s.extra, s.extraDouble, s.clock = 0, nil, nil, 0
+	s.counters, s.valid = map[uint64]int64{}, true
+}
+
+// parts is what a packet holds.
+type parts struct {
+	event, interned, descriptor, defaults, clock []byte
+	ts, flags, clockID                           uint64
+	id                                           uint32 // of the writer
+	hasTS, lost, cleared                         bool
+}
+
+// split takes the fields of a packet; ok is false where it is malformed.
+func (b *reader) split(data []byte) (p parts, ok bool) {
+	r := protoread.NewReader(data)
+	for r.Next() {
+		switch r.Num() {
+		case packetTimestamp:
+			p.ts, p.hasTS = uint64(r.Int()), true
+		case packetSequence:
+			p.id = uint32(r.Int())
+		case packetEvent:
+			p.event = r.Bytes()
+		case packetInterned:
+			p.interned = r.Bytes()
+		case packetFlags:
+			p.flags = uint64(r.Int())
+			p.cleared = p.cleared || p.flags&stateCleared != 0
+		case packetCleared:
+			p.cleared = p.cleared || r.Int() != 0
+		case packetLost:
+			p.lost = r.Int() != 0
+		case packetClock:
+			p.clockID = uint64(r.Int())
+		case packetDefaults:
+			p.defaults = r.Bytes()
+		case packetDescriptor:
+			p.descriptor = r.Bytes()
+		case packetClocks:
+			p.clock = r.Bytes()
+		case packetProcess, packetThread:
+			b.oldDescriptor(uint64(p.id), r.Num() == packetThread, r.Bytes())
+		case packetUser, packetPID, packetFirst, packetMachine:
+		default:
+			b.others++
+		}
+	}
+	return p, r.Err() == nil
+}
+
+// sequence finds what a writer has said, nil for more writers than are kept.
+func (b *reader) sequence(p *parts) *sequence {
+	s := b.sequences[p.id]
+	if s == nil {
+		if len(b.sequences) >= maxSequences {
+			b.trace.Dropped.Add("packets of more than 10,000 writers", 1)
+			return nil
+		}
+		s = &sequence{counters: map[uint64]int64{}, valid: p.flags&needsState == 0}
+		b.sequences[p.id] = s
+	}
+	if p.lost {
+		s.valid = false
+	}
+	if p.cleared {
+		s.clear()
+	}
+	return s
+}
+
+// packet takes one packet.
+func (b *reader) packet(data []byte) {
+	b.read++
+	p, ok := b.split(data)
+	if !ok {
+		b.trace.Dropped.Add("packets that are malformed", 1)
+		return
+	}
+	s := b.sequence(&p)
+	if s == nil {
+		return
+	}
+	if p.clock != nil {
+		b.clocks.snapshot(p.clock, p.id, s)
+	}
+	if p.flags&needsState != 0 && !s.valid {
+		if p.event != nil {
+			b.trace.Dropped.Add("events whose names were lost before", 1)
+		}
+		if p.descriptor == nil {
+			return
+		}
+		p.event = nil
+	}
+	if p.interned != nil {
+		s.intern(p.interned)
+	}
+	if p.defaults != nil {
+		s.defaults(p.defaults)
+	}
+	if p.descriptor != nil {
+		b.descriptor(p.descriptor)
+	}
+	if p.event == nil {
+		return
+	}
+	at := int64(0)
+	if p.hasTS {
+		if p.clockID == 0 {
+			p.clockID = s.clock
+		}
+		at = b.clocks.time(p.ts, p.clockID, p.id, s)
+	}
+	b.event(p.event, at, p.hasTS, s)
+}
+
+// intern takes texts that later packets name by number.
+func (s *sequence) intern(data []byte) {
+	r := protoread.NewReader(data)
+	for r.Next() {
+		var to *map[uint64]string
+		switch r.Num() {
+		case 1:
+			to = &s.categories
+		case 2:
+			to = &s.names
+		case 3:
+			to = &s.annotations
+		case 29:
+			to = &s.values
+		default:
+			continue
+		}
+		var id uint64
+		var name string
+		m := r.Message()
+		for m.Next() {
+			switch m.Num() {
+			case 1:
+				id = uint64(m.Int())
+			case 2:
+				name = text(m.Bytes())
+			}
+		}
+		if *to == nil {
+			*to = map[uint64]string{}
+		}
+		if len(*to) < maxInterned {
+			(*to)[id] = name
+		}
+	}
+}
+
+// text is at most some thousand bytes of UTF-8.
+func text(b []byte) string { return track.Clip(b) }
+
+// defaults takes what events leave out.
+func (s *sequence) defaults(data []byte) {
+	r := protoread.NewReader(data)
+	for r.Next() {
+		switch r.Num() {
+		case packetClock:
+			s.clock = uint64(r.Int())
+		case 11: // of track events
+			m := r.Message()
+			s.extra, s.extraDouble = nil, nil
+			for m.Next() {
+				switch m.Num() {
+				case 11:
+					s.track = uint64(m.Int())
+				case 31:
+					s.extra = numbers(&m, s.extra)
+				case 45:
+					s.extraDouble = numbers(&m, s.extraDouble)
+				}
+			}
+		}
+	}
+}
+
+// numbers takes a list of numbers, some hundred at most.
+func numbers(r *protoread.Reader, to []uint64) []uint64 {
+	for _, n := range r.Ints(nil) {
+		if len(to) < 256 {
+			to = append(to, uint64(n))
+		}
+	}
+	return to
+}

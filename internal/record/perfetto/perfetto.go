@@ -1,0 +1,166 @@
+// Package perfetto reads traces of Perfetto (.pftrace, .perfetto-trace): track events with
+// what is interned, tracks, counters and arrows. Those that opmeter wrote come back with
+// their layers.
+//
+// Source of the format: the protobuf definitions in protos/perfetto/trace of the Perfetto
+// project. Other data sources of a trace, such as the scheduler's, are counted and left
+// out.
+package perfetto
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/opmeter/opmeter/internal/model/protoread"
+	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/record/track"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// Format reads Perfetto's traces.
+func Format() *record.Format {
+	return &record.Format{
+		Name:  "perfetto",
+		Title: "Perfetto trace",
+		Files: ".pftrace and .perfetto-trace files: track events of any program",
+		Gives: []string{"latency_s", "calls", "timeline", "options"},
+		Match: Match,
+		Read:  read,
+	}
+}
+
+// MaxPacket bounds one packet: Perfetto's own are far smaller.
+const MaxPacket = 64 << 20
+
+// Match recognises a sequence of packets: the first ones are messages with fields that
+// packets have.
+func Match(f *record.File) record.Sure {
+	rest, packets, known := f.Head, 0, 0
+	for len(rest) > 2 && rest[0] == packetTag && packets < 20 {
+		n, k := binary.Uvarint(rest[1:])
+		if k <= 0 || n > MaxPacket {
+			return record.No
+		}
+		rest = rest[1+k:]
+		cut := n > uint64(len(rest))
+		body := rest[:min(n, uint64(len(rest)))]
+		r := protoread.NewReader(body)
+		for r.Next() {
+			switch r.Num() {
+			case packetTimestamp, packetSequence, packetFlags, packetEvent, packetDescriptor, packetInterned, packetDefaults, packetClocks:
+				known++
+			}
+			if r.Num() > 1100 {
+				return record.No
+			}
+		}
+		if cut {
+			break
+		}
+		if r.Err() != nil {
+			return record.No
+		}
+		packets++
+		rest = rest[len(body):]
+	}
+	switch {
+	case packets > 0 && known >= 3*packets || packets > 2 && known > packets:
+		return record.Certain
+	case known > 1:
+		return record.Likely
+	}
+	return record.No
+}
+
+func read(ctx context.Context, in *record.Input) ([]*record.Run, error) {
+	return record.EachRun(ctx, in, func(f *record.File) (*record.Run, error) { return readFile(ctx, f) })
+}
+
+func readFile(ctx context.Context, f *record.File) (*record.Run, error) {
+	file, err := f.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	b := newReader()
+	cut := b.packets(ctx, file)
+	if b.read == 0 {
+		return nil, errors.New("no packets: want a sequence of trace packets")
+	}
+	run := &record.Run{Profile: &profile.Profile{Model: profile.Model{Name: track.Stem(f.Name), Path: f.Path, Format: "perfetto"}}}
+	b.finish(run)
+	if cut != nil {
+		run.Lost = append(run.Lost, profile.Loss{Cause: profile.Cause{Code: profile.ByRecord, Text: cut.Error()}})
+	}
+	return run, nil
+}
+
+// packets reads one packet after the other. The error says where and why the trace ends
+// early.
+func (b *reader) packets(ctx context.Context, from io.Reader) error {
+	r := bufio.NewReaderSize(from, 256<<10)
+	var buf []byte
+	at := int64(0)
+	for n := 0; ; n++ {
+		if n&0xfff == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		tag, err := r.ReadByte()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("byte %d: %w", at, err)
+		}
+		size, k, err := uvarint(r)
+		if err != nil {
+			return fmt.Errorf("byte %d: the trace is cut within the head of a packet", at)
+		}
+		if tag != packetTag {
+			return fmt.Errorf("byte %d: want a packet, found field %d of type %d", at, tag>>3, tag&7)
+		}
+		at += 1 + int64(k)
+		if size > MaxPacket {
+			return fmt.Errorf("byte %d: a packet says it has %d bytes, more than %d", at, size, MaxPacket)
+		}
+		// What is announced is taken as it comes: a file may lie about it.
+		if uint64(cap(buf)) < size {
+			buf = make([]byte, 0, min(size, 1<<20))
+		}
+		buf = buf[:0]
+		for uint64(len(buf)) < size {
+			want := int(min(size-uint64(len(buf)), 1<<20))
+			if cap(buf)-len(buf) < want {
+				buf = append(make([]byte, 0, min(2*cap(buf)+want, int(size))), buf...)
+			}
+			got, err := io.ReadFull(r, buf[len(buf):len(buf)+want])
+			buf = buf[:len(buf)+got]
+			if err != nil {
+				b.trace.Dropped.Add("packets that are cut", 1)
+				return fmt.Errorf("byte %d: the trace is cut within a packet", at+int64(len(buf)))
+			}
+		}
+		at += int64(size)
+		b.packet(buf)
+	}
+}
+
+// uvarint reads a number and says how many bytes it took.
+func uvarint(r io.ByteReader) (v uint64, n int, err error) {
+	for shift := 0; shift < 64; shift += 7 {
+		c, err := r.ReadByte()
+		if err != nil {
+			return 0, n, err
+		}
+		n++
+		v |= uint64(c&0x7f) << shift
+		if c < 0x80 {
+			return v, n, nil
+		}
+	}
+	return 0, n, errors.New("a number is too long")
+}

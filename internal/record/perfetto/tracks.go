@@ -1,0 +1,269 @@
+package perfetto
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/model/protoread"
+	"github.com/opmeter/opmeter/internal/record/track"
+	"github.com/opmeter/opmeter/profile/timeline"
+)
+
+// place is a track as the trace describes it.
+type place struct {
+	uuid, parent       uint64
+	name               string
+	process, thread    bool
+	pid, tid           int64
+	processName        string
+	threadName         string
+	rank               int64
+	order              int
+	counter            bool
+	unit, unitName     string
+	scale              float64
+	incremental, timed bool
+
+	track int32 // of slices, -1 for none yet
+	marks []mark
+	c     *track.Counter
+	asked bool // for a counter
+}
+
+// process is what is known of a process.
+type process struct {
+	name string
+	rank int64
+}
+
+// maxPlaces bounds the tracks of a trace.
+const maxPlaces = 50_000
+
+// at finds a track by its number, which may be described later.
+func (b *reader) at(uuid uint64) *place {
+	p := b.tracks[uuid]
+	if p == nil {
+		if len(b.order) >= maxPlaces {
+			return nil
+		}
+		p = &place{uuid: uuid, track: -1, order: len(b.order), scale: 1}
+		b.tracks[uuid] = p
+		b.order = append(b.order, p)
+	}
+	return p
+}
+
+// ofThread finds the track of a thread that has no number.
+func (b *reader) ofThread(pid, tid int64) *place {
+	k := [2]int64{pid, tid}
+	if p := b.threads[k]; p != nil {
+		return p
+	}
+	if len(b.order) >= maxPlaces {
+		return nil
+	}
+	p := &place{track: -1, order: len(b.order), scale: 1, thread: true, pid: pid, tid: tid}
+	b.threads[k] = p
+	b.order = append(b.order, p)
+	return p
+}
+
+// descriptor takes the description of a track. Later ones add to earlier ones.
+func (b *reader) descriptor(data []byte) {
+	var p *place
+	var about string
+	ranked := false
+	scan := protoread.NewReader(data)
+	for scan.Next() {
+		if scan.Num() == 1 {
+			p = b.at(uint64(scan.Int()))
+		}
+	}
+	if p == nil {
+		b.trace.Dropped.Add("descriptions of tracks without a number, or too many", 1)
+		return
+	}
+	r := protoread.NewReader(data)
+	for r.Next() {
+		switch r.Num() {
+		case 2, 10, 13:
+			p.name = text(r.Bytes())
+		case 3:
+			p.process = true
+			m := r.Message()
+			for m.Next() {
+				switch m.Num() {
+				case 1:
+					p.pid = m.Int()
+				case 6:
+					p.processName = text(m.Bytes())
+				}
+			}
+			if o := b.process(p.pid); o.name == "" { // numbers are used again
+				o.name = p.processName
+			}
+		case 4:
+			m := r.Message()
+			p.thread = true
+			for m.Next() {
+				switch m.Num() {
+				case 1:
+					p.pid = m.Int()
+				case 2:
+					p.tid = m.Int()
+				case 5:
+					p.threadName = text(m.Bytes())
+				}
+			}
+			if k := [2]int64{p.pid, p.tid}; b.threads[k] == nil {
+				b.threads[k] = p
+			}
+		case 5:
+			p.parent = uint64(r.Int())
+		case 8:
+			p.countOf(r.Message())
+		case 12:
+			p.rank, ranked = r.Int(), true
+		case 14:
+			about = text(r.Bytes())
+		}
+	}
+	if p.process && ranked {
+		b.process(p.pid).rank = p.rank
+	}
+	if p.uuid == 1 && p.process && p.pid == 1 && ranked && about != "" && strings.Contains(b.process(1).name, " on ") {
+		b.written, b.about = true, about
+	}
+}
+
+func (b *reader) process(pid int64) *process {
+	p := b.processes[pid]
+	if p == nil {
+		p = &process{rank: int64(len(b.processes))}
+		if len(b.processes) < maxPlaces {
+			b.processes[pid] = p
+		}
+	}
+	return p
+}
+
+// countOf takes what a counter counts.
+func (p *place) countOf(m protoread.Reader) {
+	p.counter, p.scale = true, 1
+	multiplier, unit := int64(1), int64(0)
+	for m.Next() {
+		switch m.Num() {
+		case 1:
+			switch m.Int() {
+			case 1:
+				unit, p.timed = 1, true
+			case 2:
+				p.unitName = ""
+			}
+		case 3:
+			unit = m.Int()
+		case 4:
+			multiplier = m.Int()
+		case 5:
+			p.incremental = m.Int() != 0
+		case 6:
+			p.unitName = text(m.Bytes())
+		}
+	}
+	if multiplier != 0 {
+		p.scale = float64(multiplier)
+	}
+	switch unit {
+	case 1:
+		p.unit, p.scale = "s", p.scale/1e9
+	case 3:
+		p.unit = "B"
+	}
+}
+
+// oldDescriptor takes the description of a sequence's process or thread.
+func (b *reader) oldDescriptor(id uint64, thread bool, data []byte) {
+	s := b.sequences[uint32(id)]
+	if s == nil {
+		if len(b.sequences) >= maxSequences {
+			return
+		}
+		s = &sequence{counters: map[uint64]int64{}, valid: true}
+		b.sequences[uint32(id)] = s
+	}
+	r := protoread.NewReader(data)
+	name := ""
+	for r.Next() {
+		switch {
+		case r.Num() == 1:
+			s.pid = r.Int()
+		case thread && r.Num() == 2:
+			s.tid = r.Int()
+		case thread && r.Num() == 5, !thread && r.Num() == 6:
+			name = text(r.Bytes())
+		case thread && r.Num() == 6: // reference of deltas, microseconds
+			s.time = scaled(uint64(r.Int()), 1000)
+		}
+	}
+	if !thread {
+		b.process(s.pid).name = cmp.Or(name, b.process(s.pid).name)
+		return
+	}
+	if p := b.ofThread(s.pid, s.tid); p != nil {
+		p.threadName = cmp.Or(name, p.threadName)
+	}
+}
+
+// around finds the process or thread that a track belongs to.
+func (b *reader) around(p *place) *place {
+	for range 32 {
+		if p.process || p.thread || p.parent == 0 || p.parent == p.uuid {
+			return p
+		}
+		o := b.tracks[p.parent]
+		if o == nil {
+			return p
+		}
+		p = o
+	}
+	return p
+}
+
+// name names and orders the tracks of slices and counters.
+func (b *reader) name() {
+	for _, p := range b.order {
+		home := b.around(p)
+		group, rank := "", int64(-1)
+		if home.process || home.thread {
+			group = cmp.Or(home.processName, b.process(home.pid).name, fmt.Sprintf("process %d", home.pid))
+			rank = b.process(home.pid).rank
+			if b.written && home.pid == 1 {
+				group = ""
+			}
+		}
+		title := cmp.Or(p.name, p.threadName)
+		if p.thread {
+			title = cmp.Or(p.threadName, p.name, fmt.Sprintf("thread %d", p.tid))
+		}
+		if p.process && title == "" {
+			title = "process"
+		}
+		if p.track >= 0 {
+			k := b.trace.Tracks[p.track]
+			k.Group, k.GroupRank, k.Name, k.Rank = group, rank, cmp.Or(title, fmt.Sprintf("track %d", p.order)), p.rank
+			if k.Kind == "" && !b.written {
+				k.Kind = timeline.Thread
+			}
+		}
+		if p.c != nil {
+			if p.timed {
+				title = cmp.Or(title, "thread time")
+			}
+			p.c.Group, p.c.Name, p.c.Unit = group, cmp.Or(title, "counter"), cmp.Or(p.unitName, p.unit)
+			if home.thread && home != p {
+				p.c.Name += " of " + cmp.Or(home.threadName, fmt.Sprintf("thread %d", home.tid))
+			}
+		}
+	}
+}

@@ -1,0 +1,403 @@
+package pytorch
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/record/track"
+	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/timeline"
+)
+
+// layer is an operator at the place where it is called: within the same operators and
+// annotations.
+type layer struct {
+	layerKey
+	first   int64 // start of its first call
+	kernels map[int32]int64
+	taken   int64   // bytes that it took itself
+	busy    float64 // occupancy times nanoseconds
+	known   int64   // nanoseconds with an occupancy
+	kernel  bool    // work of a device that no operator launched
+}
+
+type layerKey struct{ parent, op, scope int32 }
+
+// fill makes layers, figures and the timeline.
+func (r *run) fill(out *record.Run) {
+	t := &r.trace
+	t.Nest()
+	var walls []int64
+	var dev []deviceCall
+	outside := 0
+	for _, p := range r.parts {
+		slices.SortStableFunc(p.steps, func(a, b step) int { return cmp.Compare(a.Start, b.Start) })
+		base := int32(len(walls))
+		p.iterations(base, &walls)
+		p.place()
+		dev = append(dev, p.link()...)
+		p.memories()
+		for _, x := range p.list {
+			for i := range t.Tracks[x.track].Slices {
+				if s := &t.Tracks[x.track].Slices[i]; s.Layer >= 0 && s.Iteration < 0 {
+					outside++
+				}
+			}
+		}
+	}
+	r.order(out.Profile, dev)
+	r.figures(out, walls, dev)
+	for _, p := range r.parts {
+		p.lanes()
+	}
+	r.flows.Links(t)
+	out.Profile.Timeline = t.Timeline("first event of the trace", "recorded by PyTorch's profiler")
+	if tl := out.Profile.Timeline; tl != nil && len(walls) > 0 {
+		tl.Iterations = new(int64(len(walls) / max(1, len(r.parts))))
+	}
+	if outside > 0 {
+		out.Found("import.outside", profile.Info, "%d calls of operators lie outside of the recorded steps: they are shown, and count in no figure.", outside)
+	}
+}
+
+// iterations gives slices the number of their step. Steps that hold no operators, such as
+// one that was cut short, are none of figures; without any step all is one.
+func (p *part) iterations(base int32, walls *[]int64) {
+	t := &p.run.trace
+	var steps []track.Step
+	all := make([]track.Step, len(p.steps))
+	for i, s := range p.steps {
+		all[i] = s.Step
+	}
+	for i, n := range p.operators(all) {
+		if n > 0 {
+			p.steps[i].counted = true
+			steps = append(steps, all[i])
+			*walls = append(*walls, all[i].End-all[i].Start)
+		}
+	}
+	if len(steps) == 0 {
+		p.whole = true
+		mine := map[*track.Track]bool{}
+		for _, x := range p.list {
+			mine[t.Tracks[x.track]] = true
+		}
+		start, end, _ := t.Span(func(k *track.Track) bool { return mine[k] && !k.Aside })
+		steps = []track.Step{{Start: start, End: end + 1}}
+		*walls = append(*walls, end-start)
+	}
+	p.counted = int32(len(steps))
+	for _, x := range p.list {
+		k := t.Tracks[x.track]
+		k.Assign(steps)
+		for i := range k.Slices {
+			if s := &k.Slices[i]; s.Iteration >= 0 {
+				s.Iteration += base
+			}
+		}
+	}
+}
+
+// operators counts the calls of operators in each step.
+func (p *part) operators(steps []track.Step) []int {
+	out := make([]int, len(steps))
+	for _, x := range p.list {
+		k := p.run.trace.Tracks[x.track]
+		for i := range k.Slices {
+			if s := &k.Slices[i]; len(steps) > 0 && p.class(s) == operator {
+				if n := track.InStep(steps, s.Start); n >= 0 {
+					out[n]++
+				}
+			}
+		}
+	}
+	return out
+}
+
+// class is what a slice is.
+func (p *part) class(s *track.Slice) class {
+	if s.Extra == 0 {
+		return other
+	}
+	return p.aux[s.Extra-1].class
+}
+
+// place makes layers of operators by where they are called, and gives them their own
+// time without the operators that they call. Calls of the runtime count to the operator
+// that makes them.
+func (p *part) place() {
+	r := p.run
+	if r.at == nil {
+		r.at = map[layerKey]int32{}
+	}
+	for _, x := range p.list {
+		k := r.trace.Tracks[x.track]
+		scopes := make([]int32, len(k.Slices)) // of what a slice holds
+		around := make([]int32, len(k.Slices)) // the operator that a slice is in
+		for i := range k.Slices {
+			s := &k.Slices[i]
+			scopes[i], around[i] = -1, -1
+			if o := k.Parents[i]; o >= 0 {
+				scopes[i], around[i] = scopes[o], around[o]
+				if k.Slices[o].Layer >= 0 {
+					around[i] = o
+				}
+			}
+			switch p.class(s) {
+			case annotation:
+				scopes[i] = r.scope(scopes[i], s.Label)
+			case operator:
+				parent := int32(-1)
+				if o := around[i]; o >= 0 {
+					parent = k.Slices[o].Layer
+					k.Self[o] -= s.Dur
+				}
+				k.Self[i] = s.Dur
+				s.Layer = r.layer(layerKey{parent, s.Layer, scopes[i]}, s.Start)
+			}
+		}
+		// Own times held what else lies in an operator.
+		for i := range k.Slices {
+			k.Self[i] = max(0, k.Self[i])
+		}
+	}
+}
+
+// scope is an annotation within another one.
+func (r *run) scope(outer, label int32) int32 {
+	name := r.trace.Text(label)
+	if outer >= 0 {
+		name = r.trace.Text(outer) + "/" + name
+	}
+	return r.trace.Name([]byte(name))
+}
+
+func (r *run) layer(k layerKey, start int64) int32 {
+	if n, ok := r.at[k]; ok {
+		r.layers[n].first = min(r.layers[n].first, start)
+		return n
+	}
+	if len(r.layers) >= track.MaxLayers {
+		// Where it is called is given up; operators are bounded in number themselves.
+		flat := layerKey{-1, k.op, -1}
+		if n, ok := r.at[flat]; ok || k == flat {
+			if ok {
+				return n
+			}
+		} else {
+			return r.layer(flat, start)
+		}
+	}
+	n := int32(len(r.layers))
+	r.at[k] = n
+	r.layers = append(r.layers, layer{layerKey: k, first: start})
+	return n
+}
+
+// memories gives what was allocated to the operators that did it.
+func (p *part) memories() {
+	t := &p.run.trace
+	for _, m := range p.memory {
+		if m.bytes <= 0 {
+			continue
+		}
+		k := t.Tracks[m.track]
+		i := k.At(m.ts)
+		for i >= 0 && (k.Slices[i].Layer < 0 || p.class(&k.Slices[i]) != operator) {
+			i = k.Parents[i]
+		}
+		if i >= 0 && k.Slices[i].Iteration >= 0 {
+			p.run.layers[k.Slices[i].Layer].taken += m.bytes
+		}
+	}
+	p.memory = nil
+}
+
+// order puts layers in the order of their first calls and gives slices their numbers.
+func (r *run) order(p *profile.Profile, dev []deviceCall) {
+	order := make([]int, len(r.layers))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(r.layers[a].first, r.layers[b].first) })
+	to := make([]int32, len(order))
+	sorted := make([]layer, len(order))
+	for i, from := range order {
+		to[from], sorted[i] = int32(i), r.layers[from]
+	}
+	for i := range sorted {
+		if o := sorted[i].parent; o >= 0 {
+			sorted[i].parent = to[o]
+		}
+	}
+	r.layers = sorted
+	for _, k := range r.trace.Tracks {
+		for i := range k.Slices {
+			if s := &k.Slices[i]; s.Layer >= 0 {
+				s.Layer = to[s.Layer]
+			}
+		}
+	}
+	for i := range dev {
+		dev[i].layer = to[dev[i].layer]
+	}
+	for i := range r.layers {
+		p.Layers = append(p.Layers, r.describe(&r.layers[i]))
+	}
+}
+
+// describe makes the layer of a profile.
+func (r *run) describe(l *layer) profile.Layer {
+	var out profile.Layer
+	if l.kernel {
+		out.Name, out.Op = r.trace.Text(-2-l.op), "kernel"
+		out.Placement = &profile.Placement{On: "device"}
+		return out
+	}
+	o := &r.ops.list[l.op]
+	out.Op, out.Inputs = o.name, slices.Clone(o.inputs)
+	if l.parent >= 0 {
+		out.Parent = new(int64(l.parent))
+	}
+	out.Scope = cmp.Or(o.module, r.trace.Text(l.scope))
+	if len(o.values) > 0 {
+		out.Options = append(out.Options, profile.Option{Key: "values", Value: strings.ToValidUTF8(string(o.values), "\ufffd")})
+	}
+	best, most := int32(-1), int64(-1)
+	for k, ns := range l.kernels {
+		if ns > most || ns == most && k < best {
+			best, most = k, ns
+		}
+	}
+	out.Kernel = r.trace.Text(best)
+	return out
+}
+
+var (
+	occupancy = profile.Quantity{Key: "occupancy", Unit: "1", Head: "occupancy", Name: "Estimated occupancy", Group: "Record", Better: 1, Doc: "Kineto's estimate of the achieved occupancy of the device by the layer's kernels, weighted with their times."}
+	taken     = profile.Quantity{Key: "allocated_bytes", Unit: "B", Head: "allocated", Name: "Memory allocated", Group: "Record", Adds: true, Better: -1, Doc: "Memory that the operator itself allocated in one step, on all devices; what it gave back is not subtracted."}
+)
+
+// figures adds up times over the steps.
+func (r *run) figures(out *record.Run, walls []int64, dev []deviceCall) {
+	p, t := out.Profile, &r.trace
+	var tally, device record.Tally
+	t.Tally(&tally, walls, -1)
+	tally.Fill(p)
+	slices.SortStableFunc(dev, func(a, b deviceCall) int { return cmp.Compare(a.iteration, b.iteration) })
+	i := 0
+	for i < len(dev) && dev[i].iteration < 0 {
+		i++
+	}
+	for n := range walls {
+		for ; i < len(dev) && dev[i].iteration == int32(n); i++ {
+			device.Call(int(dev[i].layer), dev[i].dur)
+		}
+		device.End(-1)
+	}
+	var qs record.Quantities
+	side := &profile.Profile{Layers: make([]profile.Layer, len(p.Layers))}
+	if len(dev) > 0 {
+		device.Fill(side)
+	}
+	for i := range p.Layers {
+		l, x := &p.Layers[i], &r.layers[i]
+		if m := side.Layers[i].Latency; m != nil {
+			_ = l.Set("device_s", m)
+			if x.kernel && l.State == profile.NotReached {
+				l.State = profile.Ran // on the device, and no operator is known
+			}
+		}
+		if x.known > 0 {
+			qs.Set(l, occupancy, x.busy/float64(x.known)/100)
+		}
+		if x.taken > 0 && len(walls) > 0 {
+			qs.Set(l, taken, float64(x.taken)/float64(len(walls)))
+		}
+	}
+	if len(dev) > 0 && side.Totals.Latency != nil {
+		side.Totals.Latency.Method = "work of all streams, added up"
+		_ = p.Totals.Set("device_s", side.Totals.Latency)
+	}
+	r.peaks(p, &qs)
+	p.Quantities = qs.List
+}
+
+// peaks sets the most memory that was allocated at a time.
+func (r *run) peaks(p *profile.Profile, qs *record.Quantities) {
+	most := map[string]float64{}
+	for _, x := range r.parts {
+		for key, c := range x.counters {
+			where, what, _ := strings.Cut(key, "\x00")
+			if c == nil || what != "allocated" {
+				continue
+			}
+			if v, ok := c.Most(); ok && v > 0 {
+				where, _, _ = strings.Cut(where, " ")
+				most[where] = max(most[where], v)
+			}
+		}
+	}
+	for _, where := range slices.Sorted(func(yield func(string) bool) {
+		for k := range most {
+			if !yield(k) {
+				return
+			}
+		}
+	}) {
+		qs.SetTotal(&p.Totals, profile.Quantity{
+			Key: where + "_peak_bytes", Unit: "B", Name: fmt.Sprintf("Most memory allocated, %s", where), Group: "Record", Better: -1, Model: true,
+			Doc: "The largest amount of memory that the record saw allocated at a time, on the device that had most.",
+		}, most[where])
+	}
+}
+
+// lanes adds the lane of steps and gives slices the numbers of steps within their rank.
+func (p *part) lanes() {
+	t := &p.run.trace
+	base := int32(0)
+	for _, o := range p.run.parts {
+		if o == p {
+			break
+		}
+		base += o.counted
+	}
+	var number []int32 // of the step of each one that is counted
+	for i := range p.steps {
+		if p.steps[i].counted {
+			number = append(number, int32(i))
+		}
+	}
+	for _, x := range p.list {
+		k := t.Tracks[x.track]
+		for i := range k.Slices {
+			s := &k.Slices[i]
+			s.Extra = 0
+			switch n := s.Iteration - base; {
+			case s.Iteration < 0 || p.whole:
+				s.Iteration = -1
+			default:
+				s.Iteration = number[n]
+			}
+		}
+	}
+	if len(p.steps) == 0 {
+		return
+	}
+	n := t.Track(timeline.Iteration, p.group("steps"), "steps")
+	k := t.Tracks[n]
+	k.Rank, k.Aside = -1<<40, true
+	for _, x := range p.list {
+		if o := t.Tracks[x.track]; !x.stream {
+			k.Group, k.GroupRank = o.Group, o.GroupRank
+			break
+		}
+	}
+	for i, s := range p.steps {
+		t.Add(n, track.Slice{Start: s.Start, Dur: s.End - s.Start, Bytes: -1, Layer: -1, Iteration: int32(i), Label: t.Name([]byte("step " + s.name)), Type: -1})
+	}
+	t.NestOne(n)
+}

@@ -1,0 +1,488 @@
+package pytorch
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/base/jsonscan"
+	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/record/traceevent"
+	"github.com/opmeter/opmeter/internal/record/track"
+	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/timeline"
+)
+
+// run is what one profile is made of: the files of its ranks.
+type run struct {
+	trace   track.Trace
+	several bool
+	parts   []*part
+	ops     ops
+	flows   traceevent.Flows
+	layers  []layer
+	at      map[layerKey]int32
+}
+
+// part is the file of one rank.
+type part struct {
+	file         *record.File
+	rank, world  int64
+	backend      string
+	res          jsonscan.Result
+	cut          bool
+	base         int64 // nanoseconds to add to all times
+	devices      []device
+	libraries    map[string]string
+	run          *run
+	events       int64
+	e            *traceevent.Event // under way
+	key, lastKey []byte
+	last         *row
+	rows         map[string]*row
+	list         []*row
+	names        map[string]string // of threads and processes that have no row yet
+	ranks        map[string]int64
+	aux          []aux
+	steps        []step
+	whole        bool  // no step holds operators: everything is one iteration
+	counted      int32 // iterations that figures are of
+	memory       []mark
+	counters     map[string]*track.Counter
+	sums         map[string]float64
+}
+
+type device struct {
+	name   string
+	memory float64
+}
+
+// row is a thread or a stream.
+type row struct {
+	track    int32
+	pid, tid string
+	stream   bool
+	what     string // what the row holds beside others of the thread
+}
+
+// class says what a slice is.
+type class uint8
+
+const (
+	other class = iota
+	operator
+	annotation
+	launch
+	work // of a device
+)
+
+// aux is what slices have beside their times.
+type aux struct {
+	correlation, external int64 // -1 for none
+	class                 class
+	occupancy             float32 // -1 for not known
+}
+
+type step struct {
+	track.Step
+	name    string
+	counted bool // it holds operators
+}
+
+// mark is memory that was taken or given back.
+type mark struct {
+	ts, bytes int64
+	track     int32
+	device    bool
+}
+
+func (p *part) begin(r *run) {
+	p.run = r
+	p.rows, p.names, p.ranks = map[string]*row{}, map[string]string{}, map[string]int64{}
+	p.counters, p.sums, p.libraries = map[string]*track.Counter{}, map[string]float64{}, map[string]string{}
+}
+
+// distributed takes the place of the file among those of other ranks.
+func (p *part) distributed(v []byte) {
+	traceevent.Members(v, func(k, v []byte) {
+		switch string(k) {
+		case "rank":
+			p.rank, _ = jsonscan.Int(v)
+		case "world_size":
+			p.world, _ = jsonscan.Int(v)
+		case "backend":
+			p.backend = string(traceevent.Text(v))
+		}
+	})
+}
+
+// member takes a member of the file beside its events. Names of users and computers, and
+// paths, are not taken over.
+func (p *part) member(key string, v []byte) {
+	switch key {
+	case "distributedInfo":
+		p.distributed(v)
+	case "baseTimeNanoseconds":
+		if n, ok := jsonscan.Int(v); ok && n > -4e18 && n < 4e18 {
+			p.base = n
+		}
+	case "deviceProperties":
+		traceevent.Elements(v, func(v []byte) {
+			var d device
+			traceevent.Members(v, func(k, v []byte) {
+				switch string(k) {
+				case "name":
+					d.name = track.Clip(traceevent.Text(v))
+				case "totalGlobalMem":
+					d.memory, _ = jsonscan.Number(v)
+				}
+			})
+			if len(p.devices) < 1000 {
+				p.devices = append(p.devices, d)
+			}
+		})
+	case "cuda_runtime_version", "cuda_driver_version", "cupti_version", "hip_runtime_version", "hip_driver_version", "roctracer_version", "nccl_version":
+		p.libraries[strings.TrimSuffix(key, "_version")] = track.Clip(traceevent.Text(v))
+	}
+}
+
+// machine says what the run ran on.
+func (p *part) machine(to *profile.Profile) {
+	if len(p.libraries) > 0 {
+		to.Settings.Libraries = p.libraries
+	}
+	var kinds []string
+	count := map[string]int{}
+	for _, d := range p.devices {
+		if d.name == "" {
+			continue
+		}
+		if count[d.name]++; count[d.name] == 1 {
+			kinds = append(kinds, d.name)
+		}
+	}
+	if len(kinds) == 0 {
+		return
+	}
+	to.Target.ID, to.Target.Accelerator = kinds[0], kinds[0]
+	for i, k := range kinds {
+		kinds[i] = fmt.Sprintf("%d × %s", count[k], k)
+	}
+	to.Target.Description = strings.Join(kinds, ", ")
+	if m := p.devices[0].memory; m > 0 {
+		to.Target.Description += fmt.Sprintf(", %.0f GB each", m/1e9)
+	}
+}
+
+// row finds the row of the event under way. Slices that would overlap with those of
+// the same thread have a row beside it, which what names.
+func (p *part) row(what string, stream bool) *row {
+	pid, tid := traceevent.Bare(p.e.PID), traceevent.Bare(p.e.TID)
+	p.key = append(append(append(append(append(p.key[:0], pid...), 0), tid...), 0), what...)
+	if p.last != nil && bytes.Equal(p.key, p.lastKey) {
+		return p.last
+	}
+	t, ok := p.rows[string(p.key)]
+	if !ok {
+		kind := timeline.Thread
+		if stream {
+			kind = timeline.Stream
+		}
+		if len(p.rows) >= 10_000 {
+			p.run.trace.Dropped.Add("events of more than 10,000 threads", 1)
+			return nil
+		}
+		t = &row{track: p.run.trace.Track(kind, "", ""), pid: track.Clip(pid), tid: track.Clip(tid), stream: stream, what: what}
+		p.rows[string(p.key)] = t
+		p.list = append(p.list, t)
+	}
+	p.last, p.lastKey = t, append(p.lastKey[:0], p.key...)
+	return t
+}
+
+// event takes one event.
+func (p *part) event(e *traceevent.Event) {
+	p.e = e
+	p.events++
+	switch e.Phase {
+	case 0:
+		p.run.trace.Dropped.Add("events without a phase", 1)
+	case 'M':
+		p.metadata()
+	case 'X':
+		p.slice()
+	case 'i', 'I':
+		p.instant()
+	case 's', 't', 'f':
+		// Launches are led to kernels by their correlation, which more of them have.
+		switch string(traceevent.Bare(e.Cat)) {
+		case "ac2g", "async_cpu_to_gpu", "async", "async_gpu":
+			return
+		}
+		if t := p.row("", false); t != nil && e.HasTS {
+			e.TS += p.base
+			p.run.flows.Point(e, t.track)
+		}
+	case 'B', 'E', 'b', 'e', 'n', 'C':
+		p.run.trace.Dropped.Add("events of phases that Kineto does not write", 1)
+	}
+}
+
+// classify says what a category holds, in both generations of names.
+func classify(cat, name []byte) (c class, skip bool) {
+	switch string(cat) {
+	case "cpu_op", "Operator":
+		// The old generation has annotations among its operators.
+		if bytes.IndexByte(name, '#') > 0 && !bytes.Contains(name, []byte("::")) {
+			return annotation, false
+		}
+		return operator, false
+	case "user_annotation":
+		return annotation, false
+	case "kernel", "Kernel", "gpu_memcpy", "Memcpy", "gpu_memset", "Memset", "concurrent_kernel":
+		return work, false
+	case "Runtime":
+		return launch, false
+	case "Trace":
+		return other, true
+	case "gpu_user_annotation", "cuda_sync", "python_function", "overhead":
+		return other, false
+	}
+	switch {
+	case bytes.HasSuffix(cat, []byte("_runtime")), bytes.HasSuffix(cat, []byte("_driver")):
+		return launch, false
+	case bytes.HasSuffix(cat, []byte("_ccp_events")), bytes.HasSuffix(cat, []byte("_kernel")), bytes.Contains(cat, []byte("memcpy")), bytes.Contains(cat, []byte("memset")):
+		return work, false
+	}
+	return other, false
+}
+
+// slice takes something that took time.
+func (p *part) slice() {
+	e, t := p.e, &p.run.trace
+	name, cat := traceevent.Text(e.Name), traceevent.Bare(e.Cat)
+	c, skip := classify(cat, name)
+	if skip {
+		return
+	}
+	if !e.HasTS || !e.HasDur || e.Dur < 0 {
+		t.Dropped.Add("slices without a time or length", 1)
+		return
+	}
+	what := ""
+	if c == other {
+		switch string(cat) {
+		case "gpu_user_annotation", "cuda_sync":
+			what = string(cat)
+		}
+	}
+	r := p.row(what, c == work || what != "")
+	if r == nil {
+		return
+	}
+	s := track.Slice{Start: e.TS + p.base, Dur: e.Dur, Bytes: -1, Layer: -1, Iteration: -1, Label: -1, Type: -1}
+	a := aux{correlation: -1, external: -1, class: c, occupancy: -1}
+	switch c {
+	case operator:
+		s.Layer = p.operator(name, &a)
+	case annotation:
+		if n, ok := bytes.CutPrefix(name, []byte("ProfilerStep#")); ok {
+			p.step(string(n), s)
+			return
+		}
+		s.Label, s.Type = t.Name(name), t.Name([]byte("annotation"))
+	default:
+		if len(name) == 0 {
+			name = cat
+		}
+		s.Label, s.Type = t.Name(name), t.Name(cat)
+		p.ids(&a, &s)
+	}
+	if a.class != other && len(p.aux) < track.MaxSlices {
+		p.aux = append(p.aux, a)
+		s.Extra = int32(len(p.aux))
+	}
+	t.Add(r.track, s)
+}
+
+// ids takes what leads launches to operators and kernels.
+func (p *part) ids(a *aux, s *track.Slice) {
+	p.e.Each(func(k, v []byte) {
+		switch string(k) {
+		case "correlation":
+			if n, ok := jsonscan.Int(v); ok {
+				a.correlation = n
+			}
+		case "External id", "external id":
+			if n, ok := jsonscan.Int(v); ok {
+				a.external = n
+			}
+		case "bytes":
+			if n, ok := jsonscan.Int(v); ok && n >= 0 && a.class == work {
+				s.Bytes = n
+			}
+		case "est. achieved occupancy %":
+			if f, ok := jsonscan.Number(v); ok && f >= 0 && f <= 1000 {
+				a.occupancy = float32(f)
+			}
+		}
+	})
+}
+
+// maxSteps bounds the steps of a file.
+const maxSteps = 100_000
+
+// step takes an annotation around one step. Threads that repeat it are left out.
+func (p *part) step(number string, s track.Slice) {
+	for i := max(0, len(p.steps)-100); i < len(p.steps); i++ {
+		if o := &p.steps[i]; o.name == number {
+			return
+		}
+	}
+	if len(p.steps) >= maxSteps {
+		p.run.trace.Dropped.Add("steps beyond the first 100,000", 1)
+		return
+	}
+	p.steps = append(p.steps, step{Step: track.Step{Start: s.Start, End: s.End()}, name: track.Clip([]byte(number))})
+}
+
+// instant takes marks of memory and others.
+func (p *part) instant() {
+	e, t := p.e, &p.run.trace
+	name := traceevent.Text(e.Name)
+	if !e.HasTS || bytes.HasPrefix(name, []byte("Iteration Start:")) || bytes.HasPrefix(name, []byte("Record Window End")) {
+		return
+	}
+	r := p.row("", false)
+	if r == nil {
+		return
+	}
+	if string(name) != "[memory]" {
+		t.Add(r.track, track.Slice{Start: e.TS + p.base, Bytes: -1, Layer: -1, Iteration: -1, Label: t.Name(name), Type: t.Name([]byte("instant"))})
+		return
+	}
+	var kind, id, bytes, allocated, reserved int64
+	kind, id, allocated, reserved = -1, -1, -1, -1
+	e.Each(func(k, v []byte) {
+		n, ok := jsonscan.Int(v)
+		if !ok {
+			return
+		}
+		switch string(k) {
+		case "Bytes":
+			bytes = n
+		case "Total Allocated":
+			allocated = n
+		case "Total Reserved":
+			reserved = n
+		case "Device Type":
+			kind = n
+		case "Device Id":
+			id = n
+		}
+	})
+	m := mark{e.TS + p.base, bytes, r.track, kind > 0}
+	if len(p.memory) < track.MaxPoints {
+		p.memory = append(p.memory, m)
+	} else {
+		t.Dropped.Add("marks of memory beyond the first 500,000", 1)
+	}
+	where := "processor"
+	if kind > 0 {
+		where = fmt.Sprintf("device %d", max(0, id))
+	}
+	if allocated >= 0 {
+		p.count(where, "allocated", m.ts, float64(allocated))
+	} else {
+		p.sums[where] += float64(bytes)
+		p.count(where, "allocated since the start", m.ts, p.sums[where])
+	}
+	if reserved > 0 {
+		p.count(where, "reserved", m.ts, float64(reserved))
+	}
+}
+
+func (p *part) count(where, what string, ts int64, v float64) {
+	key := where + "\x00" + what
+	c, ok := p.counters[key]
+	if !ok {
+		c = p.run.trace.Counter(p.group(where), "memory "+what, "B")
+		p.counters[key] = c
+	}
+	p.run.trace.Value(c, ts, v)
+}
+
+// group names a process or device, with the rank where there are several.
+func (p *part) group(name string) string {
+	if p.run.several {
+		return fmt.Sprintf("rank %d: %s", p.rank, name)
+	}
+	return name
+}
+
+// metadata takes the names and order of threads and processes. Some writers name every
+// thread a thousand times.
+func (p *part) metadata() {
+	e := p.e
+	what := traceevent.Bare(e.Name)
+	want := "name"
+	tid := traceevent.Bare(e.TID)
+	switch string(what) {
+	case "thread_name":
+	case "process_name", "process_labels":
+		tid = nil
+		if string(what) == "process_labels" {
+			want = "labels"
+		}
+	case "process_sort_index":
+		tid, want = nil, "sort_index"
+	case "thread_sort_index":
+		want = "sort_index"
+	default:
+		return
+	}
+	p.key = append(append(append(append(append(p.key[:0], what...), 0), traceevent.Bare(e.PID)...), 0), tid...)
+	_, named := p.names[string(p.key)]
+	if named || len(p.names) >= 50_000 {
+		return
+	}
+	e.Each(func(k, v []byte) {
+		if string(k) == want {
+			p.names[string(p.key)] = track.Clip(traceevent.Text(v))
+		}
+	})
+}
+
+func (p *part) name(what, pid, tid string) string { return p.names[what+"\x00"+pid+"\x00"+tid] }
+
+// end names and orders the rows.
+func (p *part) end() {
+	for _, r := range p.list {
+		k := p.run.trace.Tracks[r.track]
+		group := cmp.Or(p.name("process_labels", r.pid, ""), p.name("process_name", r.pid, ""), "process "+r.pid)
+		if n := p.name("process_name", r.pid, ""); n != "" && n != group {
+			group = fmt.Sprintf("%s (%s)", group, n)
+		}
+		k.Group = p.group(group)
+		name := "thread " + r.tid
+		if r.stream {
+			name = "stream " + strings.TrimPrefix(r.tid, "stream ")
+		}
+		k.Name = strings.TrimSpace(cmp.Or(p.name("thread_name", r.pid, r.tid), name))
+		if r.what != "" {
+			k.Name += " " + strings.ReplaceAll(strings.TrimPrefix(r.what, "gpu_user_"), "_", " ")
+			k.Aside = true
+		}
+		if n, ok := jsonscan.Int([]byte(p.name("process_sort_index", r.pid, ""))); ok {
+			k.GroupRank = n
+		}
+		if n, ok := jsonscan.Int([]byte(p.name("thread_sort_index", r.pid, r.tid))); ok {
+			k.Rank = n
+		}
+		if p.run.several {
+			k.GroupRank = p.rank<<32 + min(max(k.GroupRank, 0), 1<<31)
+		}
+	}
+	p.rows, p.names, p.last = nil, nil, nil
+}

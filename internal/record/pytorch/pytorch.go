@@ -1,0 +1,166 @@
+// Package pytorch reads the traces of PyTorch's profiler, which its library Kineto writes:
+// operators as they nest, the kernels that they launch, steps, memory.
+//
+// Source of the format: what Kineto writes (output_json.cpp) in two generations of
+// categories, and the files of its users.
+package pytorch
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/base/jsonscan"
+	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/record/traceevent"
+	"github.com/opmeter/opmeter/internal/record/track"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// Format reads Kineto's traces.
+func Format() *record.Format {
+	return &record.Format{
+		Name:  "pytorch",
+		Title: "PyTorch profiler (Kineto)",
+		Files: ".pt.trace.json and other traces of torch.profiler, also compressed; the ranks of one run become one profile",
+		Gives: []string{"latency_s", "total_s", "calls", "device_s", "timeline", "memory", "shapes", "options", "samples", "machine"},
+		Match: Match,
+		Read:  read,
+	}
+}
+
+// Match recognises Kineto's traces by what it alone writes.
+func Match(f *record.File) record.Sure {
+	head := bytes.TrimSpace(f.Head)
+	if len(head) == 0 || head[0] != '{' {
+		return record.No
+	}
+	has := func(s string) bool { return bytes.Contains(head, []byte(s)) }
+	switch {
+	case has(`"schemaVersion"`) && (has(`"deviceProperties"`) || has(`"distributedInfo"`)), has(`"traceEvents"`) && has(`"baseTimeNanoseconds"`),
+		has(`"traceEvents"`) && (has(`"cpu_op"`) || has(`"cuda_runtime"`) || has(`"Ev Idx"`)):
+		return record.Certain
+	}
+	return record.No
+}
+
+// maxEvent bounds one event, and one other member of the file.
+const maxEvent = 64 << 20
+
+func read(ctx context.Context, in *record.Input) ([]*record.Run, error) {
+	var errs []error
+	var all []*part
+	for _, f := range in.Files {
+		if p := peek(f); p != nil {
+			all = append(all, p)
+		}
+	}
+	var runs []*record.Run
+	for _, group := range ranks(all) {
+		r := &run{several: len(group) > 1}
+		var good []*part
+		for _, p := range group {
+			if err := r.read(ctx, in, p); err != nil {
+				errs = append(errs, &record.FileError{Path: p.file.Path, Err: err})
+				continue
+			}
+			good = append(good, p)
+		}
+		if ctx.Err() != nil {
+			return runs, ctx.Err()
+		}
+		if len(good) > 0 {
+			runs = append(runs, r.done(good))
+		}
+	}
+	return runs, errors.Join(errs...)
+}
+
+// peek takes what the beginning of a file says of its rank.
+func peek(f *record.File) *part {
+	p := &part{file: f}
+	_, _ = jsonscan.Each(bytes.NewReader(f.Head), jsonscan.Options{
+		Stream: func(key string) bool { return key == "traceEvents" },
+	}, func(key string, v []byte) error {
+		if key == "distributedInfo" {
+			p.distributed(v)
+		}
+		return nil
+	})
+	return p
+}
+
+// ranks puts the files of one run together: ranks of one world that have names alike.
+func ranks(all []*part) (groups [][]*part) {
+	at := map[string]int{}
+	for _, p := range all {
+		key := fmt.Sprintf("%s\x00%d\x00%s\x00%s", p.file.Dir, p.world, p.backend, strings.Map(func(r rune) rune {
+			if r >= '0' && r <= '9' {
+				return -1
+			}
+			return r
+		}, p.file.Name))
+		i, ok := at[key]
+		if !ok || p.world < 2 || slices.ContainsFunc(groups[i], func(o *part) bool { return o.rank == p.rank }) {
+			at[key] = len(groups)
+			groups = append(groups, []*part{p})
+			continue
+		}
+		groups[i] = append(groups[i], p)
+	}
+	for _, g := range groups {
+		slices.SortStableFunc(g, func(a, b *part) int { return cmp.Compare(a.rank, b.rank) })
+	}
+	return groups
+}
+
+// read reads the file of one rank.
+func (r *run) read(ctx context.Context, in *record.Input, p *part) error {
+	f, err := p.file.Open()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	p.begin(r)
+	p.res, err = traceevent.Each(ctx, f, jsonscan.Options{
+		Stream:   func(key string) bool { return key == "traceEvents" },
+		MaxValue: maxEvent,
+	}, func(_ string, e *traceevent.Event) { p.event(e) }, p.member)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if p.events == 0 {
+		return cmp.Or(err, errors.New("no trace events: want an object with traceEvents"))
+	}
+	p.cut = p.res.Cut || err != nil
+	r.trace.Dropped.Add("values that are no JSON", p.res.Bad)
+	r.trace.Dropped.Add("values that are too large", p.res.Large)
+	p.end()
+	return nil
+}
+
+// done makes the profile of a run.
+func (r *run) done(parts []*part) *record.Run {
+	first := parts[0]
+	p := &profile.Profile{Model: profile.Model{Name: track.Stem(first.file.Name), Path: first.file.Path, Format: "pytorch"}}
+	p.Target.Engine, p.Settings.Engine = "PyTorch", "PyTorch"
+	out := &record.Run{Profile: p}
+	first.machine(p)
+	r.parts = parts
+	r.fill(out)
+	for _, x := range parts {
+		if x.cut {
+			text := "the file is cut"
+			if len(parts) > 1 {
+				text = fmt.Sprintf("the file of rank %d is cut", x.rank)
+			}
+			out.Lost = append(out.Lost, profile.Loss{Cause: profile.Cause{Code: profile.ByRecord, Text: text}})
+		}
+	}
+	r.trace.Dropped.To(out)
+	return out
+}

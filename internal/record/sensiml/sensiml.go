@@ -1,0 +1,124 @@
+// Package sensiml reads recordings of what a SensiML Knowledge Pack prints, with the model.json that
+// lies beside them if there is one. The public package sensiml has the parser.
+package sensiml
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/record/draft"
+	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/sensiml"
+)
+
+const maxPack = 64 << 20
+
+// Format is the reader.
+func Format() *record.Format {
+	return &record.Format{
+		Name:  "sensiml",
+		Title: "SensiML Knowledge Pack",
+		Files: "recording of the serial port of a profiled pack, with its model.json in the same folder for names",
+		Gives: []string{"latency_s", "cpu_cycles", "samples", "options"},
+		Match: match,
+		Read:  read,
+	}
+}
+
+// pack reports whether the file is a model.json.
+func pack(f *record.File) bool {
+	return bytes.HasPrefix(bytes.TrimSpace(f.Head), []byte("{")) && bytes.Contains(f.Head, []byte(`"ModelDescriptions"`))
+}
+
+func match(f *record.File) record.Sure {
+	switch how := sensiml.Sure(f.Head); {
+	case pack(f) || how >= 95:
+		return record.Certain
+	case how > 0:
+		return record.Likely
+	}
+	return record.No
+}
+
+func read(ctx context.Context, in *record.Input) ([]*record.Run, error) {
+	var (
+		packs []*sensiml.Pack
+		logs  []*record.File
+		errs  []error
+		last  *record.File
+	)
+	for _, f := range in.Files {
+		if !pack(f) {
+			logs = append(logs, f)
+			continue
+		}
+		last = f
+		b, err := f.Read(maxPack)
+		if err == nil {
+			var p *sensiml.Pack
+			if p, err = sensiml.ReadPack(bytes.NewReader(b)); err == nil {
+				packs = append(packs, p)
+			}
+		}
+		if err != nil {
+			errs = append(errs, record.Fault(f, err))
+		}
+	}
+	if len(logs) == 0 && len(errs) == 0 && last != nil {
+		return nil, record.Fault(last, errors.New("is the model.json of a pack, which has no figures: import a recording that lies in the same folder"))
+	}
+	var p *sensiml.Pack
+	if len(packs) == 1 {
+		p = packs[0]
+	}
+	one := *in
+	one.Files = logs
+	runs, err := record.EachFile(ctx, &one, func(f *record.File) ([]*record.Run, error) { return readLog(f, in, p, len(packs)) })
+	return runs, errors.Join(append(errs, err)...)
+}
+
+// readLog reads a recording; a run is one of its models.
+func readLog(f *record.File, in *record.Input, p *sensiml.Pack, packs int) (runs []*record.Run, err error) {
+	r, err := f.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = r.Close() }()
+	c := sensiml.NewCollector(p)
+	s := sensiml.NewReader(r)
+	for s.Scan() {
+		c.Add(s.Message())
+	}
+	c.End()
+	res := c.Result(sensiml.Rules{ClockHz: in.Clocks[""]})
+	s.Decoder().To(res)
+	if e := s.Err(); e != nil {
+		res.Incomplete = fmt.Sprintf("the file could be read up to byte %d: %v", s.Decoder().Bytes(), e)
+	}
+	for _, q := range res.Profiles(profile.Imported) {
+		run := &record.Run{Profile: q, Missing: q.Incomplete}
+		q.Incomplete = nil
+		switch {
+		case packs == 0:
+			run.Found("sensiml.no_pack", profile.Info, "There is no model.json in the folder of the recording: figures are of numbered slots. Put it there for names.")
+		case p == nil:
+			run.Found("sensiml.packs", profile.Warning, "There are %d model.json files in the folder of the recording, so that none is used: leave the right one there.", packs)
+		}
+		for why, n := range res.Rejected {
+			if why != sensiml.ReasonText {
+				run.Lost = append(run.Lost, profile.Loss{Records: new(n), Cause: profile.Cause{Code: profile.ByRecord, Text: "lines left out: " + string(why)}})
+			}
+		}
+		if in.Clocks[""] == 0 && res.Unit == "cycles" && len(q.Layers) > 0 {
+			run.Found("sensiml.clock", profile.Warning, "The recording has cycles and does not tell their frequency: name it with --clock, such as --clock 64MHz, for times.")
+		}
+		runs = append(runs, run)
+	}
+	if len(runs) == 0 {
+		err = record.Fault(f, draft.ErrNothing)
+	}
+	return runs, err
+}

@@ -1,0 +1,52 @@
+package speedscope
+
+import (
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// isOwn tells files that opmeter wrote by their exporter.
+func isOwn(exporter string) bool {
+	first, _, _ := strings.Cut(exporter, " ")
+	return first == "opmeter"
+}
+
+// ours makes layers of a file that opmeter wrote: its samples are the layers' times
+// below their scopes, and the functions on the way are no layers.
+func (b *reader) ours(run *record.Run) {
+	p := run.Profile
+	if i := strings.LastIndex(p.Model.Name, " on "); i > 0 {
+		p.Model.Name, p.Target.ID = p.Model.Name[:i], p.Model.Name[i+4:]
+	}
+	number := map[int32]int32{}
+	b.set.Each(func(path []int32, values []float64) {
+		if len(path) < 2 || len(values) == 0 {
+			return
+		}
+		f := path[len(path)-1]
+		l := profile.Layer{Name: b.set.Name(f), Op: "operator"}
+		if len(path) > 2 {
+			l.Scope = b.set.Name(path[len(path)-2])
+		}
+		l.Latency = profile.Value(profile.Imported, values[0], "")
+		if _, ok := number[f]; !ok {
+			number[f] = int32(len(p.Layers))
+		}
+		p.Layers = append(p.Layers, l)
+	})
+	for _, k := range b.trace.Tracks {
+		for i := range k.Slices {
+			s := &k.Slices[i]
+			n, ok := number[s.Layer]
+			if !ok {
+				s.Label, n = b.trace.Name([]byte(b.set.Name(s.Layer))), -1
+			}
+			s.Layer = n
+		}
+	}
+	b.trace.Nest()
+	p.Timeline = b.trace.Timeline("start of the run that is shown", "one run, as the file lays it out")
+	b.set.Dropped.To(run)
+}

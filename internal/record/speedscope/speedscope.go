@@ -1,0 +1,366 @@
+// Package speedscope reads files of www.speedscope.app, evented and sampled. Those that
+// opmeter wrote come back as layers.
+//
+// Source of the format: the file-format schema of the speedscope project.
+package speedscope
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/opmeter/opmeter/internal/base/jsonscan"
+	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/record/stacks"
+	"github.com/opmeter/opmeter/internal/record/traceevent"
+	"github.com/opmeter/opmeter/internal/record/track"
+	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/timeline"
+)
+
+// Format reads speedscope's files.
+func Format() *record.Format {
+	return &record.Format{
+		Name:  "speedscope",
+		Title: "speedscope profile",
+		Files: ".speedscope.json files of py-spy, rbspy, dotnet-trace and others",
+		Gives: []string{"latency_s", "with_callees_s", "samples", "timeline"},
+		Match: func(f *record.File) record.Sure {
+			head := bytes.TrimSpace(f.Head)
+			has := func(s string) bool { return bytes.Contains(head, []byte(s)) }
+			switch {
+			case len(head) == 0 || head[0] != '{':
+				return record.No
+			case has(`www.speedscope.app/file-format-schema.json`):
+				return record.Certain
+			case has(`"profiles"`) && has(`"startValue"`):
+				return record.Likely
+			}
+			return record.No
+		},
+		Read: read,
+	}
+}
+
+// maxProfile bounds one profile of a file.
+const maxProfile = 256 << 20
+
+func read(ctx context.Context, in *record.Input) ([]*record.Run, error) {
+	return record.EachRun(ctx, in, func(f *record.File) (*record.Run, error) { return readFile(ctx, f) })
+}
+
+// reader takes a file twice: names stand behind the profiles that use them.
+type reader struct {
+	set      stacks.Set
+	trace    track.Trace
+	frames   []int32 // functions
+	name     string
+	exporter string
+	profiles int
+	cut      bool
+}
+
+func readFile(ctx context.Context, f *record.File) (*record.Run, error) {
+	b := &reader{}
+	found := false
+	pass := func(take func(key string, v []byte)) error {
+		r, err := f.Open()
+		if err != nil {
+			return err
+		}
+		defer func() { _ = r.Close() }()
+		res, err := jsonscan.Each(r, jsonscan.Options{
+			Stream: func(key string) bool { return key == "profiles" }, MaxValue: maxProfile,
+		}, func(key string, v []byte) error {
+			take(key, v)
+			return ctx.Err()
+		})
+		b.cut = res.Cut
+		b.set.Dropped.Add("values that are no JSON, or too large", res.Bad+res.Large)
+		return err
+	}
+	err := pass(func(key string, v []byte) {
+		switch key {
+		case "shared":
+			traceevent.Members(v, func(k, v []byte) {
+				if string(k) == "frames" {
+					b.shared(v)
+				}
+			})
+		case "name":
+			b.name = track.Clip(traceevent.Text(v))
+		case "exporter":
+			b.exporter = track.Clip(traceevent.Text(v))
+		case "profiles":
+			found = true
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !found || b.frames == nil {
+		return nil, errors.New("no profiles with shared frames")
+	}
+	b.set.Dropped = record.Dropped{} // counted again
+	own := isOwn(b.exporter)
+	if err := pass(func(key string, v []byte) {
+		if key == "profiles" {
+			b.profile(v, own)
+		}
+	}); err != nil {
+		return nil, err
+	}
+	run := &record.Run{Profile: &profile.Profile{Model: profile.Model{Name: cmp.Or(b.name, track.Stem(f.Name)), Path: f.Path, Format: "speedscope"}}}
+	if b.cut {
+		run.Lost = append(run.Lost, profile.Loss{Cause: profile.Cause{Code: profile.ByRecord, Text: "the file is cut"}})
+	}
+	if own {
+		b.ours(run)
+		return run, nil
+	}
+	if b.exporter != "" {
+		run.Profile.Target.Engine = b.exporter
+	}
+	stacks.Finish(run, &b.set, &b.trace, "as the profiles of the file lay it out")
+	return run, nil
+}
+
+// shared takes the functions.
+func (b *reader) shared(v []byte) {
+	b.frames = []int32{}
+	traceevent.Elements(v, func(v []byte) {
+		var f stacks.Function
+		traceevent.Members(v, func(k, v []byte) {
+			switch string(k) {
+			case "name":
+				f.Name = string(traceevent.Text(v))
+			case "file":
+				f.File = string(traceevent.Text(v))
+			case "line":
+				f.Line, _ = jsonscan.Int(v)
+			}
+		})
+		f.Name = cmp.Or(f.Name, "(anonymous)")
+		if len(b.frames) < stacks.MaxNodes {
+			b.frames = append(b.frames, b.set.Function(f))
+		}
+	})
+}
+
+// one is a profile of the file.
+type one struct {
+	kind, name, unit         string
+	start, end               float64
+	hasStart                 bool
+	events, samples, weights []byte
+}
+
+func (b *reader) profile(v []byte, own bool) {
+	var p one
+	traceevent.Members(v, func(k, v []byte) {
+		switch string(k) {
+		case "type":
+			p.kind = string(traceevent.Text(v))
+		case "name":
+			p.name = track.Clip(traceevent.Text(v))
+		case "unit":
+			p.unit = string(traceevent.Text(v))
+		case "startValue":
+			p.start, p.hasStart = jsonscan.Number(v)
+		case "endValue":
+			p.end, _ = jsonscan.Number(v)
+		case "events":
+			p.events = v
+		case "samples":
+			p.samples = v
+		case "weights":
+			p.weights = v
+		}
+	})
+	b.profiles++
+	p.name = cmp.Or(p.name, fmt.Sprintf("profile %d", b.profiles))
+	q, scale, ns := unitOf(p.unit)
+	if own && p.kind == "evented" {
+		// Another view of what the samples of the file add up.
+		q = profile.Quantity{}
+	}
+	column, count := -1, -1
+	if q.Key != "" {
+		column, _ = b.set.Count(q, scale)
+	}
+	switch p.kind {
+	case "evented":
+		b.evented(&p, column, ns)
+	case "sampled":
+		if !own {
+			count, _ = b.set.Count(stacks.Samples, 1)
+		}
+		b.sampled(&p, column, count, ns, own)
+	default:
+		b.set.Dropped.Add("profiles of a kind that is not known", 1)
+	}
+}
+
+// unitOf gives the quantity of a unit, what its values are multiplied by, and the
+// nanoseconds of one, 0 where it is no time.
+func unitOf(unit string) (q profile.Quantity, scale, ns float64) {
+	switch unit {
+	case "nanoseconds":
+		return stacks.Time, 1e-9, 1
+	case "microseconds":
+		return stacks.Time, 1e-6, 1e3
+	case "milliseconds":
+		return stacks.Time, 1e-3, 1e6
+	case "seconds":
+		return stacks.Time, 1, 1e9
+	case "bytes":
+		return profile.Quantity{Key: "recorded_bytes", Name: "Bytes", Unit: "B", Head: "bytes", Group: "Record", Adds: true, Doc: "Bytes that the record gives to the function itself."}, 1, 0
+	}
+	return profile.Quantity{Key: "weight", Name: "Weight", Head: "weight", Group: "Record", Adds: true, Doc: "What the record gives to the function itself, in a unit that it does not tell."}, 1, 0
+}
+
+// at is a place in time of a timeline, for values in nanoseconds; those of other units
+// have none.
+func at(v, ns float64) (int64, bool) {
+	v *= ns
+	if !(math.Abs(v) < 4e18) || ns == 0 {
+		return 0, false
+	}
+	return int64(math.Round(v)), true
+}
+
+// open is a function under way.
+type open struct {
+	frame int32
+	since float64
+	place int32
+}
+
+// evented takes a profile of openings and closings. Each closes the innermost function
+// under way; where that is another one, as in files whose events are out of order, the record
+// is at fault: the closing is dropped. What is never closed lasts until the end of the profile.
+func (b *reader) evented(p *one, column int, ns float64) {
+	n := int32(-1)
+	if ns > 0 {
+		n = b.trace.Track(timeline.Thread, "", p.name)
+	}
+	var way []open
+	last := math.Inf(-1)
+	if p.hasStart {
+		last = p.start
+	}
+	spend := func(v float64) {
+		if len(way) > 0 && column >= 0 && v > last {
+			b.set.Add(column, way[len(way)-1].place, v-last)
+		}
+		last = max(last, v)
+	}
+	close := func(v float64) {
+		o := way[len(way)-1]
+		way = way[:len(way)-1]
+		from, ok := at(o.since, ns)
+		to, ok2 := at(v, ns)
+		if n >= 0 && ok && ok2 && o.frame >= 0 {
+			b.trace.Add(n, track.Slice{Start: from, Dur: to - from, Bytes: -1, Layer: o.frame, Iteration: -1, Label: -1, Type: -1})
+		}
+	}
+	traceevent.Elements(p.events, func(v []byte) {
+		kind, frame, when := byte(0), int64(-1), math.NaN()
+		traceevent.Members(v, func(k, v []byte) {
+			switch string(k) {
+			case "type":
+				if s := traceevent.Bare(v); len(s) == 1 {
+					kind = s[0]
+				}
+			case "frame":
+				if i, ok := jsonscan.Int(v); ok {
+					frame = i
+				}
+			case "at":
+				if f, ok := jsonscan.Number(v); ok {
+					when = f
+				}
+			}
+		})
+		switch {
+		case frame < 0 || frame >= int64(len(b.frames)) || math.IsNaN(when) || kind != 'O' && kind != 'C':
+			b.set.Dropped.Add("events without a frame, time or kind", 1)
+		case when < last:
+			b.set.Dropped.Add("events that go back in time", 1)
+		case kind == 'O':
+			spend(when)
+			place := stacks.Root
+			if len(way) > 0 {
+				place = way[len(way)-1].place
+			}
+			f := b.frames[frame]
+			way = append(way, open{f, when, b.set.Call(place, f)})
+		case len(way) == 0 || way[len(way)-1].frame != b.frames[frame]:
+			b.set.Dropped.Add("closings of functions that are not the innermost", 1)
+		default:
+			spend(when)
+			close(when)
+		}
+	})
+	if len(way) > 0 {
+		b.set.Dropped.Add("closings that are missing", int64(len(way)))
+		end := max(p.end, last)
+		spend(end)
+		for len(way) > 0 {
+			close(end)
+		}
+	}
+}
+
+// sampled takes a profile of stacks, the outermost function first.
+func (b *reader) sampled(p *one, column, count int, ns float64, own bool) {
+	var weights []float64
+	traceevent.Elements(p.weights, func(v []byte) {
+		f, ok := jsonscan.Number(v)
+		if !ok || f < 0 {
+			f = 0
+			b.set.Dropped.Add("weights that are no numbers", 1)
+		}
+		weights = append(weights, f)
+	})
+	var c *stacks.Chart
+	if ns > 0 && !own {
+		c = &stacks.Chart{Set: &b.set, Trace: &b.trace, Track: b.trace.Track(timeline.Thread, "", p.name)}
+	}
+	when, i := p.start, -1
+	traceevent.Elements(p.samples, func(v []byte) {
+		if i++; i >= len(weights) {
+			b.set.Dropped.Add("samples without a weight", 1)
+			return
+		}
+		place := stacks.Root
+		bad := false
+		traceevent.Elements(v, func(v []byte) {
+			n, ok := jsonscan.Int(v)
+			if !ok || n < 0 || n >= int64(len(b.frames)) {
+				bad = true
+				return
+			}
+			place = b.set.Call(place, b.frames[n])
+		})
+		if bad {
+			b.set.Dropped.Add("frames of samples that are not there", 1)
+		}
+		if place >= 0 && column >= 0 {
+			b.set.Add(column, place, weights[i])
+		}
+		if place >= 0 && count >= 0 {
+			b.set.Add(count, place, 1)
+		}
+		if ts, ok := at(when, ns); ok && c != nil {
+			c.Sample(ts, place)
+		}
+		when += weights[i]
+	})
+	if ts, ok := at(when, ns); ok && c != nil {
+		c.End(ts)
+	}
+}

@@ -1,0 +1,341 @@
+package stacks
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/record/track"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// Frame is a function on a stack. Kind is what opmeter's own profiles say it is: "operator", "scope", "kind"
+// or "model".
+type Frame struct {
+	Function
+	Kind string
+}
+
+// Label is what a sample says beside its stack.
+type Label struct {
+	Key, Text, Unit string
+	Number          int64
+	IsNumber        bool
+}
+
+// Column is what is counted of each sample: its name and unit, such as "cpu" and
+// "nanoseconds".
+type Column struct{ Name, Unit string }
+
+// Record collects samples of formats in which each has several values: of programs, whose
+// functions become layers, or of models, in which each sample is of an operator
+// and says so by its labels.
+type Record struct {
+	Set Set
+	// Columns are what is counted, Default names the one that counts most, "" for none.
+	Columns []Column
+	Default string
+
+	in      []int // column of the set for each one, -1 for none
+	samples int64
+	ops     []operator
+	at      map[string]int32
+	foreign bool // some sample is of no operator
+}
+
+// operator is an operator of a model with its values over all samples.
+type operator struct {
+	profile.Layer
+	key    string // of the operator
+	owner  string // name of the operator around it
+	index  int64  // in the profile that was written, -1 for not known
+	node   int64  // in the model, -1 for not known
+	device string
+	engine string
+	values []float64
+}
+
+// Scale gives the base unit of a unit and what its values are multiplied by.
+func Scale(unit string) (base string, by float64) {
+	switch strings.ToLower(unit) {
+	case "nanoseconds", "nanosecond", "ns":
+		return "s", 1e-9
+	case "microseconds", "microsecond", "us", "µs":
+		return "s", 1e-6
+	case "milliseconds", "millisecond", "ms":
+		return "s", 1e-3
+	case "seconds", "second", "s":
+		return "s", 1
+	case "bytes", "byte", "b", "by":
+		return "B", 1
+	case "kilobytes", "kb", "kib":
+		return "B", 1 << 10
+	case "megabytes", "mb", "mib":
+		return "B", 1 << 20
+	case "nanojoules":
+		return "J", 1e-9
+	case "microjoules":
+		return "J", 1e-6
+	case "joules":
+		return "J", 1
+	case "count", "1", "":
+		return "", 1
+	}
+	return unit, 1
+}
+
+// columns finds the quantities of what is counted: one time is the layers' own.
+func (r *Record) columns() {
+	main := -1
+	for i, c := range r.Columns {
+		if base, _ := Scale(c.Unit); base == "s" && (main < 0 || c.Name == r.Default) {
+			main = i
+		}
+	}
+	for i, c := range r.Columns {
+		base, by := Scale(c.Unit)
+		q := profile.Quantity{Key: record.Key(c.Name), Unit: base, Name: cmp.Or(c.Name, "Value"), Head: c.Name, Group: "Record", Adds: true, Whole: base == "" || base == "B", Doc: "What the profiler counted in the function itself."}
+		switch {
+		case i == main:
+			q = Time
+		case base == "" && c.Name == "samples":
+			q = Samples
+		case base == "s":
+			q.Key += "_s"
+		case base == "B":
+			q.Key += "_bytes"
+		}
+		if _, known := profile.Lookup(q.Key); known && q.Key != "latency_s" || q.Key == "" {
+			q.Key = strings.TrimSuffix("recorded_"+q.Key, "_")
+		}
+		n, ok := r.Set.Count(q, by)
+		if !ok {
+			n = -1
+		}
+		r.in = append(r.in, n)
+	}
+}
+
+// Add adds a sample: its stack with the innermost function first, a value for each
+// column, its labels.
+func (r *Record) Add(frames []Frame, values []int64, labels []Label) {
+	if r.in == nil {
+		r.columns()
+	}
+	r.samples++
+	place := Root
+	for i := len(frames) - 1; i >= 0; i-- {
+		f := frames[i].Function
+		f.Name = cmp.Or(f.Name, "[unknown]")
+		place = r.Set.Call(place, r.Set.Function(f))
+	}
+	if place < 0 {
+		r.Set.Dropped.Add("samples without a stack", 1)
+	}
+	for i, n := range r.in {
+		if i < len(values) && n >= 0 && place >= 0 && values[i] != 0 {
+			r.Set.Add(n, place, float64(values[i]))
+		}
+	}
+	if !r.foreign && !r.operator(frames, values, labels) {
+		r.foreign, r.ops, r.at = true, nil, nil
+	}
+}
+
+// Len is the number of samples.
+func (r *Record) Len() int64 { return r.samples }
+
+// operator takes a sample of an operator.
+func (r *Record) operator(frames []Frame, values []int64, labels []Label) bool {
+	o := operator{index: -1, node: -1}
+	for _, l := range labels {
+		switch {
+		case l.IsNumber && l.Key == "layer":
+			o.index = l.Number
+		case l.IsNumber && l.Key == "node_index":
+			o.node = l.Number
+		case l.IsNumber && l.Key == "parameter_size" && l.Number > 0:
+			o.WeightsBytes = new(l.Number)
+		case l.IsNumber:
+		case l.Key == "op_type":
+			o.Op = track.Clip([]byte(l.Text))
+		case l.Key == "provider":
+			o.engine = track.Clip([]byte(l.Text))
+		case l.Key == "device":
+			o.device = track.Clip([]byte(l.Text))
+		case l.Key == "kernel":
+			o.Kernel = track.Clip([]byte(l.Text))
+		case l.Key == "graph":
+			o.Graph = track.Clip([]byte(l.Text))
+		case l.Key == "dtype", l.Key == "output_shape":
+			o.output(l.Key, l.Text)
+		}
+	}
+	if o.Op == "" || len(frames) == 0 {
+		return false
+	}
+	leaf := frames[0].Name
+	o.Name = clip(leaf)
+	if s, ok := strings.CutSuffix(leaf, fmt.Sprintf(" #%d", o.index)); ok && o.index >= 0 {
+		if o.Name = clip(s); s == o.Op {
+			o.Name = ""
+		}
+	}
+	for _, f := range frames[1:] {
+		if f.Kind == "scope" && o.Scope == "" {
+			o.Scope = clip(f.Name)
+		}
+		if f.Kind == "operator" && o.owner == "" {
+			o.owner = f.Name
+		}
+	}
+	key := fmt.Sprintf("%s\x00%s\x00%d\x00%d\x00%s", leaf, o.Op, o.index, o.node, o.Scope)
+	n, ok := r.at[key]
+	if !ok {
+		if len(r.ops) >= track.MaxLayers {
+			return false
+		}
+		if r.at == nil {
+			r.at = map[string]int32{}
+		}
+		n = int32(len(r.ops))
+		o.key, o.values = leaf, make([]float64, len(r.Columns))
+		r.at[key] = n
+		r.ops = append(r.ops, o)
+	}
+	for i := range r.ops[n].values {
+		if i < len(values) {
+			r.ops[n].values[i] += float64(values[i])
+		}
+	}
+	return true
+}
+
+// output takes the type or shape of the first result.
+func (o *operator) output(key, s string) {
+	if len(o.Outputs) == 0 {
+		o.Outputs = []profile.Tensor{{}}
+	}
+	if key == "dtype" {
+		o.Outputs[0].DType = track.Clip([]byte(s))
+		return
+	}
+	// "1x16x64x64", or as ONNX Runtime writes it: {"float":[1,16,64,64]}.
+	if i, j := strings.IndexByte(s, '['), strings.LastIndexByte(s, ']'); i >= 0 && j > i {
+		if k := strings.Index(s, `{"`); k >= 0 {
+			name, _, _ := strings.Cut(s[k+2:], `"`)
+			o.Outputs[0].DType = track.Clip([]byte(name))
+			i = k + strings.IndexByte(s[k:], '[')
+			if rest := strings.IndexByte(s[max(i, 0):], ']'); i >= k && rest > 0 {
+				j = i + rest
+			}
+		}
+		if i < 0 || j <= i {
+			return
+		}
+		s = strings.ReplaceAll(strings.ReplaceAll(s[i+1:j], " ", ""), ",", "x")
+	}
+	var shape []int64
+	for part := range strings.SplitSeq(s, "x") {
+		d, err := strconv.ParseInt(part, 10, 64)
+		switch {
+		case part == "?":
+			d = -1
+		case err != nil || d < 0 || len(shape) >= 64:
+			return
+		}
+		shape = append(shape, d)
+	}
+	o.Outputs[0].Shape = shape
+}
+
+// Run makes the run of the samples. Samples of operators become the layers of a model, those of
+// programs their functions.
+func (r *Record) Run(run *record.Run) {
+	if r.in == nil {
+		r.columns()
+	}
+	if r.foreign || len(r.ops) == 0 {
+		var none track.Trace
+		Finish(run, &r.Set, &none, "")
+		return
+	}
+	r.model(run)
+}
+
+// model makes layers of operators. Values are over all inferences, whose number is a value
+// too.
+func (r *Record) model(run *record.Run) {
+	p := run.Profile
+	times := slices.IndexFunc(r.Columns, func(c Column) bool { return c.Name == "inferences" })
+	slices.SortStableFunc(r.ops, func(a, b operator) int { return cmp.Compare(a.index, b.index) })
+	at := map[string]int64{}
+	for i := range r.ops {
+		if _, ok := at[r.ops[i].key]; !ok {
+			at[r.ops[i].key] = int64(i)
+		}
+	}
+	var qs record.Quantities
+	for i := range r.ops {
+		o := &r.ops[i]
+		l := o.Layer
+		if n, ok := at[o.owner]; ok && n < int64(i) {
+			l.Parent = &n
+		}
+		runs := 1.0
+		if times >= 0 && o.values[times] > 0 {
+			runs = o.values[times]
+		}
+		for c, v := range o.values {
+			// The format has 0 for what is not known too.
+			if c != times && v != 0 {
+				base, by := Scale(r.Columns[c].Unit)
+				track.Set(&qs, &l, figure(r.Columns[c].Name, base), v*by/runs)
+			}
+		}
+		h := record.Hint{}
+		if o.Name != "" {
+			h.Nodes = []string{o.Name}
+		}
+		if o.node >= 0 {
+			h.Index = new(o.node)
+		}
+		run.Hints = append(run.Hints, h)
+		p.Layers = append(p.Layers, l)
+		p.Target.ID, p.Target.Engine = cmp.Or(p.Target.ID, o.device), cmp.Or(p.Target.Engine, o.engine)
+	}
+	if times >= 0 && len(r.ops) > 0 && r.ops[0].values[times] > 0 && r.ops[0].values[times] < 1e15 {
+		p.Settings.Runs = new(int64(r.ops[0].values[times]))
+	}
+	p.Quantities = qs.List
+	r.Set.Dropped.To(run)
+}
+
+// figure is the quantity of a column of a model's profile.
+func figure(name, base string) profile.Quantity {
+	key := record.Key(name)
+	switch {
+	case (name == "wall" || name == "cpu" || name == "time") && base == "s":
+		return profile.Quantity{Key: "latency_s"}
+	case name == "energy" && base == "J":
+		return profile.Quantity{Key: "energy_j"}
+	case name == "bytes" && base == "B":
+		return profile.Quantity{Key: "moved_bytes", Unit: "B", Name: "Bytes read and written", Head: "moved", Group: "Record", Adds: true, Whole: true, Better: -1, Doc: "Size of what the layer reads and writes in one inference."}
+	}
+	q := profile.Quantity{Key: key, Unit: base, Name: name, Head: name, Group: "Record", Adds: true}
+	if _, known := profile.Lookup(key); known || key == "" {
+		return q
+	}
+	switch base {
+	case "B":
+		q.Key += "_bytes"
+	case "s":
+		q.Key += "_s"
+	case "J":
+		q.Key += "_j"
+	}
+	return q
+}

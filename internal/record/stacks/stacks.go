@@ -1,0 +1,311 @@
+package stacks
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/record/track"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// Bounds of what is kept.
+const (
+	// MaxNodes bounds the tree of stacks.
+	MaxNodes = 2_000_000
+	// MaxDepth bounds a stack: functions further in are left out.
+	MaxDepth = 2000
+	// maxColumns bounds what is counted of each sample.
+	maxColumns = 32
+)
+
+// Function is what samples are of.
+type Function struct {
+	// Name of the function; File, Line and Library say where it is, Category what it is
+	// for; "" and 0 where that is not known.
+	Name, File, Library, Category string
+	Line                          int64
+}
+
+// Set collects samples. The zero value is ready.
+type Set struct {
+	// Dropped counts what was left out.
+	Dropped record.Dropped
+
+	functions []Function
+	at        map[Function]int32
+	tree      []node
+	children  map[[2]int32]int32
+	columns   []column
+}
+
+// node is a place in the tree.
+type node struct{ parent, function, depth int32 }
+
+// column is one thing that is counted.
+type column struct {
+	what   profile.Quantity
+	scale  float64
+	values []float64 // by node
+}
+
+// Root is the place in the tree outside of all functions.
+const Root = int32(-1)
+
+// Function gives the number of a function. What is beyond [track.MaxLayers] is one
+// function for all.
+func (s *Set) Function(f Function) int32 {
+	f.Name, f.File, f.Library, f.Category = clip(f.Name), clip(f.File), clip(f.Library), clip(f.Category)
+	if i, ok := s.at[f]; ok {
+		return i
+	}
+	if s.at == nil {
+		s.at = map[Function]int32{}
+	}
+	if len(s.functions) >= track.MaxLayers {
+		f = Function{Name: fmt.Sprintf("all beyond %d functions", track.MaxLayers)}
+		if i, ok := s.at[f]; ok {
+			return i
+		}
+	}
+	i := int32(len(s.functions))
+	s.functions = append(s.functions, f)
+	s.at[f] = i
+	return i
+}
+
+func clip(s string) string { return track.Clip([]byte(s)) }
+
+// Name is the name of a function.
+func (s *Set) Name(function int32) string { return s.functions[function].Name }
+
+// Call gives the place of a function that is called at a place. Beyond the bounds it
+// is the caller's.
+func (s *Set) Call(caller, function int32) int32 {
+	if i, ok := s.children[[2]int32{caller, function}]; ok {
+		return i
+	}
+	depth := int32(0)
+	if caller >= 0 {
+		depth = s.tree[caller].depth + 1
+	}
+	if len(s.tree) >= MaxNodes || depth >= MaxDepth {
+		s.Dropped.Add("calls deeper or in more places than are kept", 1)
+		return caller
+	}
+	if s.children == nil {
+		s.children = map[[2]int32]int32{}
+	}
+	i := int32(len(s.tree))
+	s.tree = append(s.tree, node{caller, function, depth})
+	s.children[[2]int32{caller, function}] = i
+	return i
+}
+
+// Count gives the number of what is counted, in the unit of the
+// quantity once it is multiplied by scale; ok is false where there are too many.
+func (s *Set) Count(q profile.Quantity, scale float64) (n int, ok bool) {
+	for i := range s.columns {
+		if s.columns[i].what.Key == q.Key {
+			return i, true
+		}
+	}
+	if len(s.columns) >= maxColumns {
+		return 0, false
+	}
+	s.columns = append(s.columns, column{what: q, scale: scale})
+	return len(s.columns) - 1, true
+}
+
+// Add adds to what was counted while a stack was there. Samples outside of all functions
+// are counted as of none.
+func (s *Set) Add(column int, place int32, v float64) {
+	if place < 0 {
+		s.Dropped.Add("samples without a stack", 1)
+		return
+	}
+	c := &s.columns[column]
+	for len(c.values) < len(s.tree) {
+		c.values = append(c.values, make([]float64, len(s.tree)-len(c.values))...)
+	}
+	c.values[place] += v
+}
+
+// Path appends the functions of a place, the outermost first.
+func (s *Set) Path(place int32, to []int32) []int32 {
+	if place < 0 {
+		return to
+	}
+	n := int(s.tree[place].depth) + 1
+	at := len(to)
+	for range n {
+		to = append(to, 0)
+	}
+	for i := at + n - 1; place >= 0; i, place = i-1, s.tree[place].parent {
+		to[i] = s.tree[place].function
+	}
+	return to
+}
+
+// Time, Samples and Cycles are what most profilers count.
+var (
+	Time    = profile.Quantity{Key: "latency_s"}
+	Samples = profile.Quantity{Key: "samples", Name: "Samples", Head: "samples", Group: "Record", Doc: "Samples in which the function itself ran.", Adds: true, Whole: true}
+	Cycles  = profile.Quantity{Key: "cpu_cycles"}
+)
+
+// callees is the quantity of a figure with what is called.
+func callees(q *profile.Quantity) profile.Quantity {
+	if q.Key == "latency_s" {
+		return profile.Quantity{Key: "with_callees_s"}
+	}
+	name := cmp.Or(q.Name, q.Key)
+	return profile.Quantity{
+		Key: q.Key + "_with_callees", Unit: q.Unit, Name: name + " with callees", Head: cmp.Or(q.Head, name) + " w. callees",
+		Group: cmp.Or(q.Group, "Record"), Whole: q.Whole, Doc: "The same with what the function calls, each sample once.",
+	}
+}
+
+// Fill makes the layers of a profile: the functions of all stacks in which something
+// was counted, in the order in which they first appear. number gives the layer of each function, -1 for none.
+func (s *Set) Fill(r *record.Run, qs *record.Quantities) (number []int32) {
+	number = make([]int32, len(s.functions))
+	for i := range number {
+		number[i] = -1
+	}
+	p := r.Profile
+	order, self, total := s.sums()
+	for _, f := range order {
+		number[f] = int32(len(p.Layers))
+		fn := &s.functions[f]
+		l := profile.Layer{Name: fn.Name, Op: "function"}
+		for _, o := range []profile.Option{{Key: "file", Value: fn.File}, {Key: "library", Value: fn.Library}, {Key: "category", Value: fn.Category}} {
+			if o.Value != "" {
+				l.Options = append(l.Options, o)
+			}
+		}
+		if fn.Line > 0 {
+			l.Options = append(l.Options, profile.Option{Key: "line", Value: fmt.Sprint(fn.Line)})
+		}
+		p.Layers = append(p.Layers, l)
+	}
+	for c := range s.columns {
+		q := s.columns[c].what
+		w := callees(&q)
+		for i, f := range order {
+			l := &p.Layers[i]
+			track.Set(qs, l, q, self[c][f]*s.columns[c].scale)
+			track.Set(qs, l, w, total[c][f]*s.columns[c].scale)
+		}
+	}
+	p.Quantities = qs.List
+	s.Dropped.To(r)
+	return number
+}
+
+// sums adds up by function: what was counted in it, and with what it calls, a sample once
+// however often the function is on its stack. order lists the functions with any.
+func (s *Set) sums() (order []int32, self, total [][]float64) {
+	n := len(s.tree)
+	seen := make([]bool, len(s.functions))
+	under := make([][]float64, len(s.columns)) // of each node with all that is below it
+	for c := range s.columns {
+		v := append(make([]float64, 0, n), s.columns[c].values...)
+		for len(v) < n {
+			v = append(v, 0)
+		}
+		under[c] = v
+		self, total = append(self, make([]float64, len(s.functions))), append(total, make([]float64, len(s.functions)))
+		for i := range s.columns[c].values {
+			self[c][s.tree[i].function] += s.columns[c].values[i]
+		}
+		for i := n - 1; i >= 0; i-- {
+			if p := s.tree[i].parent; p >= 0 {
+				v[p] += v[i]
+			}
+		}
+	}
+	for i := range s.tree {
+		f := s.tree[i].function
+		for c := range under {
+			if under[c][i] != 0 && !seen[f] {
+				seen[f] = true
+				order = append(order, f)
+			}
+		}
+	}
+	s.outermost(func(i int32) {
+		for c := range under {
+			total[c][s.tree[i].function] += under[c][i]
+		}
+	})
+	return order, self, total
+}
+
+// outermost calls f for the places at which a function is not within itself.
+func (s *Set) outermost(f func(place int32)) {
+	n := len(s.tree)
+	first, next := make([]int32, n+1), make([]int32, n) // children by place; those of none are the last
+	for i := range first {
+		first[i] = -1
+	}
+	for i := n - 1; i >= 0; i-- {
+		p := s.tree[i].parent
+		if p < 0 {
+			p = int32(n)
+		}
+		next[i], first[p] = first[p], int32(i)
+	}
+	on := make([]int32, len(s.functions)) // how often a function is on the way
+	var way []int32
+	for at := first[n]; ; {
+		if at >= 0 {
+			fn := s.tree[at].function
+			if on[fn]++; on[fn] == 1 {
+				f(at)
+			}
+			way = append(way, at)
+			at = first[at]
+			continue
+		}
+		if len(way) == 0 {
+			return
+		}
+		last := way[len(way)-1]
+		way = way[:len(way)-1]
+		on[s.tree[last].function]--
+		at = next[last]
+	}
+}
+
+// Finish makes the layers of a run, and the timeline of a trace whose slices are of
+// functions. A timeline of nothing is left out.
+func Finish(r *record.Run, s *Set, t *track.Trace, method string) {
+	var qs record.Quantities
+	number := s.Fill(r, &qs)
+	Relabel(t, number, func(*track.Track) bool { return true })
+	t.Nest()
+	r.Profile.Timeline = t.Timeline("first sample", method)
+	t.Dropped.To(r)
+}
+
+// Each calls f for every place in which something was counted itself, with its
+// functions, the outermost first, and what was counted, in the units of the quantities.
+func (s *Set) Each(f func(path []int32, values []float64)) {
+	var path []int32
+	values := make([]float64, len(s.columns))
+	for i := range s.tree {
+		some := false
+		for c := range s.columns {
+			values[c] = 0
+			if v := s.columns[c].values; i < len(v) {
+				values[c] = v[i] * s.columns[c].scale
+			}
+			some = some || values[c] != 0
+		}
+		if some {
+			path = s.Path(int32(i), path[:0])
+			f(path, values)
+		}
+	}
+}

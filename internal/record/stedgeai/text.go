@@ -1,0 +1,403 @@
+package stedgeai
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/record/draft"
+	"github.com/opmeter/opmeter/internal/record/textscan"
+	"github.com/opmeter/opmeter/profile"
+)
+
+var (
+	inspector  = regexp.MustCompile(`^\s*(?:c_id|Clayer)\s+(?:m_id|id)\s.*\b(?:ms|dur \(ms\))`)
+	resultLine = regexp.MustCompile(`^Results for (?:"[^"]*".*?, )?(\d+) inference(?:s|\(s\)) @(\d+)(?:MHz)?/(\d+)MHz`)
+	keyLine    = regexp.MustCompile(`^([a-zA-Z][\w /()#-]*?)\s*:\s+(\S.*?)\s*$`)
+	bytesText  = regexp.MustCompile(`^([\d,]+) B\b`)
+	itemsText  = regexp.MustCompile(`^([\d,]+) items`)
+	duration   = regexp.MustCompile(`^([\d.]+) ms (?:\(average\)|by sample(?: \(([\d.]+)/([\d.]+)/([\d.]+)\))?)`)
+	cyclesText = regexp.MustCompile(`^([\d,]+)(?: -\d+/\+\d+)? \(average`)
+	modelLayer = regexp.MustCompile(`^(\S.*) \((\w[^,]*), ?(.*)\)$`)
+	arrayText  = regexp.MustCompile(`^(\w+)\(([\dx]+)\)`)
+	portText   = regexp.MustCompile(`^'([^']*)', (\w+)\(([\dx]+)\)`)
+	wide       = regexp.MustCompile(`\s{2,}`)
+)
+
+// section is a table of the text.
+type section int
+
+const (
+	nothing section = iota
+	modelTable
+	codeTable
+	workTable
+	timeTable
+)
+
+// page reads a text.
+type page struct {
+	n      *network
+	at     section
+	head   string
+	spans  [][2]int
+	names  []string
+	last   int    // layer of the row above
+	id     string // number of the model's layer above
+	parts  map[string][]string
+	origin map[string]string
+}
+
+func (n *network) text(f *record.File, in *record.Input) error {
+	r, err := f.Open()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Close() }()
+	s := textscan.NewScanner(r)
+	p := &page{n: n, last: -1, parts: map[string][]string{}, origin: map[string]string{}}
+	before := ""
+	for s.Scan() {
+		l := s.Text()
+		p.line(l, before)
+		if strings.TrimSpace(l) != "" && !isRule(l) {
+			before = l
+		}
+	}
+	p.finish()
+	if s.Err() != nil {
+		return draft.At(f, s.Number(), s.Err())
+	}
+	return nil
+}
+
+func isRule(l string) bool {
+	l = strings.TrimSpace(l)
+	return len(l) > 3 && strings.Trim(l, "- ") == ""
+}
+
+// columnsOf are the spans of a rule such as "---- ------ ---".
+func columnsOf(rule string) (out [][2]int) {
+	from := -1
+	for i := 0; i <= len(rule); i++ {
+		dash := i < len(rule) && rule[i] == '-'
+		if dash && from < 0 {
+			from = i
+		} else if !dash && from >= 0 {
+			out = append(out, [2]int{from, i})
+			from = -1
+		}
+	}
+	return out
+}
+
+func (p *page) cells(l string) []string {
+	out := make([]string, len(p.spans))
+	for i, s := range p.spans {
+		if s[0] < len(l) {
+			end := min(s[1], len(l))
+			if i == len(p.spans)-1 {
+				end = len(l)
+			}
+			out[i] = strings.TrimSpace(l[s[0]:end])
+		}
+	}
+	return out
+}
+
+// line takes a line; before is the last one that is no rule.
+func (p *page) line(l, before string) {
+	trimmed := strings.TrimSpace(l)
+	if isRule(l) {
+		if spans := columnsOf(l); len(spans) > 2 {
+			p.spans = spans
+			p.begin(strings.TrimSpace(before))
+		}
+		return
+	}
+	if inspector.MatchString(l) {
+		p.at, p.names, p.spans = timeTable, wide.Split(trimmed, -1), nil
+		return
+	}
+	if m := resultLine.FindStringSubmatch(trimmed); m != nil {
+		if v, ok := textscan.Whole(m[1]); ok {
+			p.n.d.P.Settings.Runs = &v
+		}
+		if c, ok := textscan.Number(m[2]); ok && c > 0 {
+			p.n.d.P.Target.ClockHz = new(c * 1e6)
+		}
+		return
+	}
+	switch p.at {
+	case modelTable:
+		p.model(l, trimmed)
+	case codeTable:
+		p.code(l, trimmed)
+	case workTable:
+		p.work(l, trimmed)
+	case timeTable:
+		p.time(trimmed)
+	}
+	if m := keyLine.FindStringSubmatch(trimmed); m != nil && (p.at == nothing || p.at == timeTable) {
+		p.pair(m[1], m[2])
+	}
+}
+
+// begin says which table follows its header.
+func (p *page) begin(head string) {
+	switch {
+	case strings.HasPrefix(head, "m_id") && strings.Contains(head, "layer ("):
+		p.at = modelTable
+	case strings.HasPrefix(head, "c_id") && strings.Contains(head, "layer_type") && strings.Contains(head, "tensors"):
+		p.at = codeTable
+	case strings.HasPrefix(head, "c_id") && strings.Contains(head, "#op"):
+		p.at = workTable
+	case strings.HasPrefix(head, "c_id") || strings.HasPrefix(head, "m_id") || strings.HasPrefix(head, "operation type"):
+		if p.head != head {
+			p.at = nothing
+		}
+	}
+	p.head = head
+}
+
+// model takes a row of the model's layers.
+func (p *page) model(l, trimmed string) {
+	if trimmed == "" || strings.HasPrefix(trimmed, "model/c-model") {
+		p.at = nothing
+		return
+	}
+	c := p.cells(l)
+	if len(c) < 2 {
+		return
+	}
+	if c[0] != "" {
+		p.id = c[0]
+	}
+	if m := modelLayer.FindStringSubmatch(c[1]); m != nil && len(p.parts[p.id]) < 100 {
+		p.parts[p.id] = append(p.parts[p.id], m[1])
+		if o := strings.TrimSpace(m[3]); o != "" && p.origin[p.id] == "" {
+			p.origin[p.id] = o
+		}
+	}
+}
+
+// code takes a row of the layers of the generated code: tensors stand in rows of their own.
+func (p *page) code(l, trimmed string) {
+	if trimmed == "" {
+		p.at = nothing
+		return
+	}
+	c := p.cells(l)
+	if len(c) < 8 {
+		return
+	}
+	d := p.n.d
+	if _, ok := textscan.Whole(c[0]); ok {
+		p.last = p.n.layer(c[0], c[1], c[3])
+		if p.last >= 0 {
+			y := d.Layer(p.last)
+			y.Inputs, y.Outputs = nil, nil
+			if v, ok := textscan.Number(c[4]); ok {
+				d.Set(p.last, macc, v)
+			}
+			if v, ok := textscan.Whole(c[5]); ok && v >= 0 {
+				y.WeightsBytes = &v
+			}
+			p.n.source(p.last, c[2])
+		}
+	}
+	y := d.Layer(p.last)
+	role, name, ok := strings.Cut(c[6], ": ")
+	if y == nil || !ok || len(y.Inputs)+len(y.Outputs) > 1000 {
+		return
+	}
+	t := profile.Tensor{Name: draft.Text(name)}
+	if m := arrayText.FindStringSubmatch(c[7]); m != nil {
+		t = tensor(name, m[1], m[2])
+	}
+	t.Constant = role == "W"
+	switch role {
+	case "I", "W":
+		y.Inputs = append(y.Inputs, t)
+	case "O":
+		y.Outputs = append(y.Outputs, t)
+	}
+}
+
+// tensor makes a tensor of int8(1x28x1x40).
+func tensor(name, kind, dims string) profile.Tensor {
+	t := profile.Tensor{Name: draft.Text(name), DType: dtype(kind), Shape: []int64{}}
+	for _, f := range strings.Split(dims, "x") {
+		v, ok := textscan.Whole(f)
+		if !ok || v < 0 {
+			v = -1
+		}
+		t.Shape = append(t.Shape, v)
+	}
+	return t
+}
+
+// work takes a row of operations by layer.
+func (p *page) work(l, trimmed string) {
+	if trimmed == "" || strings.HasPrefix(trimmed, "total") {
+		p.at = nothing
+		return
+	}
+	c := p.cells(l)
+	if len(c) < 5 {
+		return
+	}
+	if i, ok := p.n.byID[c[0]]; ok {
+		p.n.d.Option(i, "operations", c[4])
+	}
+}
+
+// time takes a row of what each layer took.
+func (p *page) time(trimmed string) {
+	row := wide.Split(trimmed, -1)
+	cols := textscan.NewColumns(p.names)
+	if len(row) < 4 || len(row) < len(p.names)-1 {
+		if trimmed == "" {
+			p.at = nothing
+		}
+		return
+	}
+	if _, ok := textscan.Whole(row[0]); !ok {
+		return
+	}
+	at := cols.At("ms", "dur (ms)")
+	ms, ok := textscan.Number(textscan.Cell(row, at))
+	if !ok {
+		return
+	}
+	d := p.n.d
+	i, have := p.n.byID[row[0]]
+	if !have {
+		kind := textscan.Cell(row, 2)
+		if _, name, ok := strings.Cut(kind, "/("); ok {
+			kind = strings.TrimSuffix(name, ")")
+		}
+		kind, _, _ = strings.Cut(kind, " (0x")
+		if i = p.n.layer(row[0], strings.ToLower(kind)+"_"+row[0], kind); i < 0 {
+			return
+		}
+		p.n.source(i, textscan.Cell(row, 1))
+	}
+	d.Layer(i).Latency = draft.Metric(&profile.Metric{Mean: new(ms / 1e3)})
+	if v, ok := textscan.Number(textscan.Cell(row, cols.At("%"))); ok {
+		d.Set(i, recordedShare, v/100)
+	}
+	if v, ok := textscan.Number(strings.Trim(textscan.Cell(row, cols.At("CPU cycles")), "[] ")); ok {
+		d.Set(i, profile.Quantity{Key: "cpu_cycles"}, v)
+	}
+}
+
+// pair takes a line of a summary.
+func (p *page) pair(key, value string) {
+	n, d := p.n, p.n.d
+	size := func() *int64 {
+		if m := bytesText.FindStringSubmatch(value); m != nil {
+			if v, ok := textscan.Whole(m[1]); ok {
+				return &v
+			}
+		}
+		return nil
+	}
+	if m := portText.FindStringSubmatch(value); m != nil {
+		t := tensor(m[1], m[2], m[3])
+		switch {
+		case strings.HasPrefix(key, "input "):
+			d.P.Model.Inputs = append(d.P.Model.Inputs, t)
+		case strings.HasPrefix(key, "output "):
+			d.P.Model.Outputs = append(d.P.Model.Outputs, t)
+		}
+	}
+	switch key {
+	case "model file":
+		n.path(value, "")
+		return
+	case "type":
+		n.path("", value)
+		return
+	case "model_name":
+		d.P.Model.Name = draft.Text(value)
+		return
+	case "target/series":
+		d.P.Target.Description = draft.Text(value)
+	case "macc":
+		if v, ok := textscan.Number(value); ok {
+			d.Total(macc, v)
+			return
+		}
+	case "weights (ro)":
+		n.memory(nil, size())
+		return
+	case "activations (rw)":
+		n.memory(size(), nil)
+		return
+	case "ram (total)":
+		if v := size(); v != nil {
+			d.P.Totals.RAMBytes = v
+			return
+		}
+	case "params #":
+		if m := itemsText.FindStringSubmatch(value); m != nil {
+			if v, ok := textscan.Whole(m[1]); ok {
+				d.P.Totals.Params = &v
+			}
+			return
+		}
+	case "nb sample(s)":
+		if v, ok := textscan.Whole(value); ok && v >= 0 {
+			d.P.Settings.Runs = &v
+			return
+		}
+	case "duration":
+		if m := duration.FindStringSubmatch(value); m != nil {
+			d.P.Totals.Latency = p.spread(m)
+			return
+		}
+	case "CPU cycles":
+		if m := cyclesText.FindStringSubmatch(value); m != nil {
+			if v, ok := textscan.Number(m[1]); ok {
+				d.Total(profile.Quantity{Key: "cpu_cycles"}, v)
+			}
+			return
+		}
+	case "cycles/MACC":
+		if v, ok := textscan.Number(strings.Fields(value)[0]); ok {
+			d.Total(profile.Quantity{Key: "cycles_per_macc", Name: "Cycles per MACC", Group: "Target", Better: -1}, v)
+			return
+		}
+	}
+	d.Note(key, value)
+}
+
+// spread reads a duration: mean, and of samples least, most and deviation.
+func (p *page) spread(m []string) *profile.Metric {
+	out := &profile.Metric{}
+	for i, to := range []**float64{&out.Mean, &out.Min, &out.Max, &out.StdDev} {
+		if v, ok := textscan.Number(m[i+1]); ok {
+			*to = new(v / 1e3)
+		}
+	}
+	out.N = p.n.d.P.Settings.Runs
+	return draft.Metric(out)
+}
+
+// finish adds which layers of the model each layer of the code is of.
+func (p *page) finish() {
+	d := p.n.d
+	for i := range d.P.Layers {
+		id := d.Layer(i).Option("m_id")
+		if parts := p.parts[id]; len(parts) > 0 && d.Layer(i).Option("model_layers") == "" {
+			d.Option(i, "model_layers", strings.Join(parts, ", "))
+		}
+		if o := p.origin[id]; o != "" && d.Layer(i).Option("original") == "" {
+			d.Option(i, "original", o)
+		}
+		if v, ok := textscan.Whole(id); ok && p.n.tflite && d.Hint(i).Index == nil {
+			d.Hint(i).Index = &v
+		}
+	}
+}

@@ -1,0 +1,330 @@
+package tensorrt
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/base/jsontree"
+	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/record/draft"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// profiled is a document of exportProfile.
+type profiled struct {
+	count float64
+	rows  []timed
+}
+
+// timed is a layer of it, milliseconds.
+type timed struct {
+	name                       string
+	sum, mean, median, percent *float64
+	more                       *jsontree.Value
+}
+
+func layerTime(v *jsontree.Value) timed {
+	get := func(key string) *float64 {
+		if f, ok := v.Get(key).Float(); ok {
+			return &f
+		}
+		return nil
+	}
+	return timed{v.Get("name").Str(), get("timeMs"), get("averageMs"), get("medianMs"), get("percentage"), v}
+}
+
+var (
+	timeSum = profile.Quantity{Key: "recorded_sum_s", Unit: "s", Head: "sum", Name: "Time in all iterations", Group: "Time", Adds: true, Better: -1, Doc: "Time of the layer over all iterations of the profile."}
+	share   = profile.Quantity{Key: "recorded_share", Unit: "1", Head: "rec. share", Name: "Share as recorded", Group: "Record", Doc: "Part of the time by the record's own table."}
+)
+
+// runs makes a run of each profile of the engine; what else there is goes to all of them.
+func (s *set) runs() []*record.Run {
+	ps := s.profiles
+	if len(ps) == 0 {
+		ps = []*profiled{nil}
+	}
+	var out []*record.Run
+	for i, p := range ps {
+		d := draft.New("tensorrt", s.name, "TensorRT")
+		if len(ps) > 1 {
+			d.P.Model.Description = "profile " + string(rune('0'+min(i+1, 9))) + " of the file"
+		}
+		s.layers(d, p)
+		if s.times != nil && i == 0 {
+			s.times.into(d)
+		}
+		for _, b := range s.bindings {
+			d.Note("binding", b)
+		}
+		for _, m := range s.metas {
+			metadata(d, m)
+		}
+		if i == 0 {
+			d.Dropped.Add("text that is no JSON or no record of an export", s.bad)
+			d.Dropped.Add("records beyond their bound", s.large)
+			if s.cut {
+				d.Dropped.Add("the file ends within a record", 1)
+			}
+		}
+		if d.Empty() && d.P.Target.Description == "" && len(s.metas) == 0 {
+			continue
+		}
+		out = append(out, d.Run())
+	}
+	return out
+}
+
+var otherProfile = regexp.MustCompile(` \[profile (\d+)\]$`)
+
+// layers makes the layers of a profile, of the layers' descriptions, or of both.
+func (s *set) layers(d *draft.Draft, p *profiled) {
+	// Descriptions wait for the times of their name; those of one name in their order.
+	waiting := map[string][]*jsontree.Value{}
+	for _, v := range s.infos {
+		n := infoName(v)
+		waiting[n] = append(waiting[n], v)
+	}
+	if p == nil {
+		for _, v := range s.infos {
+			i := d.Add(profile.Layer{Name: infoName(v), Op: operator(infoName(v))}, record.Hint{Nodes: nodes(infoName(v))})
+			describe(d, i, v)
+		}
+		return
+	}
+	if p.count > 0 && p.count < 1e15 && p.count == float64(int64(p.count)) {
+		d.P.Settings.Runs = new(int64(p.count))
+	}
+	used := map[*jsontree.Value]bool{}
+	for k := range p.rows {
+		r := &p.rows[k]
+		i := d.Add(profile.Layer{Name: r.name, Op: operator(r.name)}, record.Hint{Nodes: nodes(r.name)})
+		if i < 0 {
+			break
+		}
+		r.figures(d, i, p.count)
+		name := r.name
+		if len(waiting[name]) == 0 {
+			name = otherProfile.ReplaceAllString(name, "")
+		}
+		if w := waiting[name]; len(w) > 0 {
+			describe(d, i, w[0])
+			used[w[0]] = true
+			if len(w) > 1 {
+				waiting[name] = w[1:]
+			} else {
+				delete(waiting, name)
+			}
+		}
+		if m := otherProfile.FindStringSubmatch(r.name); m != nil {
+			d.Option(i, "shape_profile", m[1])
+		}
+	}
+	// Layers without a time of their own: they copy nothing or are parts of others.
+	for _, v := range s.infos {
+		if used[v] {
+			continue
+		}
+		i := d.Add(profile.Layer{Name: infoName(v), Op: operator(infoName(v)), State: profile.NotReached}, record.Hint{Nodes: nodes(infoName(v))})
+		describe(d, i, v)
+	}
+}
+
+// figures sets the times of a layer. One that took no time at all never ran.
+func (r *timed) figures(d *draft.Draft, i int, count float64) {
+	y := d.Layer(i)
+	ms := func(v *float64) *float64 {
+		if v == nil {
+			return nil
+		}
+		return new(*v / 1e3)
+	}
+	m := &profile.Metric{Mean: ms(r.mean), Median: ms(r.median)}
+	if count > 1 && count < 1e15 && count == float64(int64(count)) {
+		m.N = new(int64(count))
+	}
+	if r.mean == nil && r.sum != nil && count > 0 {
+		m.Mean = new(*r.sum / count / 1e3)
+	}
+	if y.Latency = draft.Metric(m); r.sum != nil && *r.sum == 0 {
+		y.State, y.Latency = profile.NotReached, nil
+	}
+	if r.sum != nil {
+		d.Set(i, timeSum, *r.sum/1e3)
+	}
+	if r.percent != nil {
+		d.Set(i, share, *r.percent/100)
+	}
+	for key, item := range r.more.Members() {
+		switch key {
+		case "name", "timeMs", "averageMs", "medianMs", "percentage":
+		default:
+			keep(d, i, key, item)
+		}
+	}
+}
+
+// keep keeps what has no meaning here: numbers as figures, the rest as options.
+func keep(d *draft.Draft, i int, key string, v *jsontree.Value) {
+	if f, ok := v.Float(); ok && v.Kind == jsontree.Number {
+		d.Set(i, profile.Quantity{Key: draft.Key(key), Name: key}, f)
+		return
+	}
+	d.Option(i, key, v.Brief())
+}
+
+func infoName(v *jsontree.Value) string {
+	if v != nil && v.Kind == jsontree.String {
+		return v.Text
+	}
+	return v.Get("Name").Str()
+}
+
+// options are what a layer was built with. Others of their kind are numbers too and still no
+// figures to add up or compare.
+var options = []string{
+	"ParameterType", "ParameterSubType", "Kernel", "Stride", "PaddingMode", "PrePadding", "PostPadding", "Dilation", "OutMaps", "Groups", "HasSparseWeights",
+	"Activation", "HasBias", "HasReLU", "TacticValue", "Origin", "PoolingType", "WindowSize", "StreamId", "BlendFactor", "AverageCountExcludesPadding",
+	"FirstTranspose", "SecondTranspose", "Reshape", "ZeroIsPlaceholder", "Axes", "HasLog", "Start", "Size", "Mode", "Fill", "KeepDimensions", "Operation",
+}
+
+// describe adds a layer's description.
+func describe(d *draft.Draft, i int, v *jsontree.Value) {
+	y := d.Layer(i)
+	if y == nil || v == nil || v.Kind != jsontree.Object {
+		return
+	}
+	h := d.Hint(i)
+	for key, e := range v.Members() {
+		switch key {
+		case "Name":
+		case "LayerType":
+			if op := e.Str(); op != "" {
+				y.Op = draft.Text(op)
+			}
+		case "Inputs":
+			y.Inputs = tensors(d, i, "input", e)
+		case "Outputs":
+			y.Outputs = tensors(d, i, "output", e)
+			for _, t := range y.Outputs {
+				h.Outputs = append(h.Outputs, t.Name)
+			}
+		case "TacticName":
+			y.Kernel = draft.Text(e.Str())
+		case "Weights", "Bias":
+			weights(d, i, key, e)
+		case "Metadata":
+			if ns := onnxNodes(e.Str()); len(ns) > 0 {
+				h.Nodes = ns
+			}
+			d.Option(i, key, e.Str())
+		default:
+			if slices.Contains(options, key) {
+				d.Option(i, key, e.Brief())
+			} else {
+				keep(d, i, key, e)
+			}
+		}
+	}
+}
+
+// weights counts constants of a layer.
+func weights(d *draft.Draft, i int, key string, v *jsontree.Value) {
+	n, ok := v.Get("Count").Int()
+	if !ok || n <= 0 || n > 1<<48 {
+		return
+	}
+	y := d.Layer(i)
+	kind := v.Get("Type").Str()
+	d.Option(i, key+"Type", kind)
+	d.Option(i, key+"Count", v.Get("Count").Str())
+	total := n
+	if y.Params != nil {
+		total += *y.Params
+	}
+	y.Params = &total
+	if size := widths[elementType(kind)]; size > 0 {
+		bytes := n * size
+		if y.WeightsBytes != nil {
+			bytes += *y.WeightsBytes
+		}
+		y.WeightsBytes = &bytes
+	}
+}
+
+// widths are bytes of elements.
+var widths = map[string]int64{"float32": 4, "float16": 2, "bfloat16": 2, "float8": 1, "int8": 1, "uint8": 1, "int32": 4, "int64": 8, "bool": 1}
+
+// elements are the words for types at the end of the prose for formats.
+var elements = []struct{ word, dtype string }{
+	{"fp32", "float32"},
+	{"fp16", "float16"},
+	{"bf16", "bfloat16"},
+	{"fp8", "float8"},
+	{"uint8", "uint8"},
+	{"int8", "int8"},
+	{"int32", "int32"},
+	{"int64", "int64"},
+	{"bool", "bool"},
+	{"half", "float16"},
+	{"float", "float32"},
+}
+
+// elementType finds the last word for a type in a text such as "Four wide channel
+// vectorized row major Int8 format".
+func elementType(prose string) string {
+	words := strings.Fields(strings.ToLower(prose))
+	for k := len(words) - 1; k >= 0; k-- {
+		for _, e := range elements {
+			if words[k] == e.word {
+				return e.dtype
+			}
+		}
+	}
+	return ""
+}
+
+// maxTensors bounds the inputs or outputs of a layer.
+const maxTensors = 1000
+
+func tensors(d *draft.Draft, i int, side string, v *jsontree.Value) (out []profile.Tensor) {
+	var formats, places []string
+	for _, e := range v.List() {
+		if len(out) >= maxTensors {
+			break
+		}
+		format := e.Get("Format/Datatype").Str()
+		if format == "" {
+			format = e.Get("Format").Str()
+		}
+		t := profile.Tensor{Name: draft.Text(e.Get("Name").Str()), DType: elementType(format)}
+		if dt := e.Get("Datatype").Str(); dt != "" && t.DType == "" {
+			t.DType = elementType(dt)
+		}
+		if dims, ok := e.Get("Dimensions").Ints(); ok {
+			t.Shape = dims
+			n := widths[t.DType]
+			for k, x := range dims {
+				if x < 0 {
+					dims[k], n = -1, 0
+				} else if x > 0 && n > (1<<53)/x {
+					n = 0
+				} else {
+					n *= x
+				}
+			}
+			if widths[t.DType] > 0 && (n > 0 || slices.Contains(dims, 0)) {
+				t.Bytes = &n
+			}
+		}
+		out = append(out, t)
+		formats = append(formats, format)
+		if p := e.Get("Location").Str(); p != "" && !slices.Contains(places, p) {
+			places = append(places, p)
+		}
+	}
+	d.Option(i, side+"_format", strings.Join(formats, "; "))
+	d.Option(i, side+"_location", strings.Join(places, "; "))
+	return out
+}

@@ -1,0 +1,195 @@
+package tflm_test
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/record/tflm"
+	"github.com/opmeter/opmeter/internal/testing/material"
+	"github.com/opmeter/opmeter/internal/testing/records"
+	"github.com/opmeter/opmeter/profile"
+)
+
+func read(t *testing.T, text string, clock float64) []*profile.Profile {
+	t.Helper()
+	o := record.Options{}
+	if clock > 0 {
+		o.Clocks = map[string]float64{"": clock}
+	}
+	return records.Read(t, tflm.Format(), []*record.File{record.Bytes("board.log", []byte(text))}, o)
+}
+
+func file(t *testing.T, name string, clock float64) []*profile.Profile {
+	t.Helper()
+	b, err := os.ReadFile(material.Path(t, "raw", "traces", "tflm", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return read(t, string(b), clock)
+}
+
+func total(p *profile.Profile, key string) (s float64) {
+	for i := range p.Layers {
+		v, _ := p.Layers[i].Value(key)
+		s += v
+	}
+	return s
+}
+
+// ticks adds up lines of the profiler between two marks.
+func ticks(t *testing.T, name, from, to string) (n int, sum float64) {
+	t.Helper()
+	b, err := os.ReadFile(material.Path(t, "raw", "traces", "tflm", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(b), from)
+	if to != "" {
+		text, _, _ = strings.Cut(text, to)
+	}
+	for _, l := range strings.Split(text, "\n") {
+		var tag string
+		var v float64
+		if k, _ := fmt.Sscanf(strings.TrimSpace(l), "%s took %f ticks", &tag, &v); k == 2 && !strings.Contains(tag, "Iterations") {
+			n++
+			sum += v
+		}
+	}
+	return n, sum
+}
+
+// finding returns the text of a finding.
+func finding(p *profile.Profile, id string) string {
+	for _, f := range p.Findings {
+		if f.ID == id {
+			return f.Text
+		}
+	}
+	return ""
+}
+
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	ps := file(t, "pico_person_detection_ticks.txt", 0)
+	n1, s1 := ticks(t, "pico_person_detection_ticks.txt", "Without multicore", "Multi-core")
+	n2, s2 := ticks(t, "pico_person_detection_ticks.txt", "Multi-core CONV2D and", "")
+	if len(ps) != 2 || len(ps[0].Layers) != n1 || len(ps[1].Layers) != n2 || total(ps[0], "ticks") != s1 || total(ps[1], "ticks") != s2 {
+		t.Fatalf("%d runs, sums %g %g, want %g %g", len(ps), total(ps[0], "ticks"), total(ps[1], "ticks"), s1, s2)
+	}
+	if d := ps[1].Model.Description; d != "Multi-core CONV2D and Depthwise Conv" {
+		t.Error(d)
+	}
+	if v, _ := ps[0].Totals.Latency.Best(); v != 0.823 {
+		t.Errorf("the printed milliseconds of the whole: %g", v)
+	}
+	if l := ps[0].Layers[28]; l.Latency != nil { // 220 ticks (0 ms)
+		t.Errorf("a time that was cut to nothing is not known: %+v", l.Latency)
+	}
+	if s := finding(ps[0], "tflm.clock"); !strings.Contains(s, "--clock 1000000,") {
+		t.Error(s)
+	}
+	ps = file(t, "pico_person_detection_ticks.txt", 1e6)
+	if got := total(ps[0], "latency_s"); math.Abs(got-s1/1e6) > 1e-12 || *ps[0].Target.ClockHz != 1e6 {
+		t.Errorf("with the clock: %g", got)
+	}
+	if s := finding(file(t, "pico_person_detection_ticks.txt", 2e6)[0], "tflm.clock"); !strings.Contains(s, "contradicts") {
+		t.Error(s)
+	}
+}
+
+func TestBenchmark(t *testing.T) {
+	t.Parallel()
+	p := file(t, "tflm_benchmark_readme_log.md", 0)[0]
+	n, s := ticks(t, "tflm_benchmark_readme_log.md", "Input CRC32", "Unique Tag")
+	if p.Model.Name != "person_detect" || len(p.Layers) != n || n != 31 || total(p, "ticks") != s {
+		t.Fatalf("%d layers, %g ticks, want %d, %g", len(p.Layers), total(p, "ticks"), n, s)
+	}
+	if *p.Totals.RAMBytes != 84436 || *p.Memory.PersistentBytes != 29140 || *p.Memory.ArenaBytes != 55296 || *p.Model.FileBytes != 300568 {
+		t.Errorf("%+v", p.Memory)
+	}
+	l := &p.Layers[2] // Op#2 CONV_2D(T#51, T#10, T#53[…]) -> [T#54]
+	if l.Name != "MobilenetV1/MobilenetV1/Conv2d_1_pointwise/Relu6" || fmt.Sprint(l.Outputs[0].Shape) != "[1 48 48 16]" || l.Outputs[0].DType != "int8" || len(l.Inputs) != 3 {
+		t.Errorf("%+v", l)
+	}
+	if v, _ := p.Totals.Value("init_tflite_microinterpreter_allocatetensors_ticks"); v != 363531 {
+		t.Errorf("initialisation %g", v)
+	}
+	if s := finding(p, "tflm.clock"); !strings.Contains(s, "--clock 25000000,") {
+		t.Error(s)
+	}
+}
+
+func TestTables(t *testing.T) {
+	t.Parallel()
+	p := file(t, "microprofiler_log_csv.txt", 1e6)[0]
+	if len(p.Layers) != 5 || total(p, "ticks") != 224622+175917+249561+84958+145817 || p.Layers[2].Op != "CONV_2D" {
+		t.Errorf("%+v", p.Layers)
+	}
+	p = file(t, "microprofiler_ticks_per_tag_csv.txt", 0)[0]
+	if v, _ := p.Totals.Value("recorded_ticks"); len(p.Layers) != 5 || total(p, "ticks") != v || v != 371724 {
+		t.Errorf("%g", v)
+	}
+	p = file(t, "linux_keyword_benchmark_size.csv", 0)[0]
+	if *p.Totals.FlashBytes != 88597+1920 || len(p.Timeline.Counters) != 4 || len(p.Timeline.Counters[0].Values) != 119 {
+		t.Errorf("%+v", p.Totals)
+	}
+}
+
+// TestTraps: noise of the console, several inferences, counters that wrap, ends of lines.
+func TestTraps(t *testing.T) {
+	t.Parallel()
+	line := func(tag string, ticks, ms int64) string {
+		return fmt.Sprintf("%s took %d ticks (%d ms).", tag, ticks, ms)
+	}
+	once := func(k int64) string {
+		return strings.Join([]string{line("CONV_2D", 1000*k, k), line("FULLY_CONNECTED", 500*k, 0), line("SOFTMAX", 10, 0)}, "\r\n") + "\r\n"
+	}
+	p := read(t, "boot\r\n"+once(1)+once(3)+"heap ok\r\n"+once(2), 1e6)
+	if len(p) != 1 || len(p[0].Layers) != 3 || *p[0].Settings.Runs != 3 {
+		t.Fatalf("%d runs: %+v", len(p), p[0].Layers)
+	}
+	m := p[0].Layers[0].Latency
+	if *m.Median != 2e-3 || *m.Min != 1e-3 || *m.Max != 3e-3 || *m.N != 3 || len(p[0].Totals.LatencySamples) != 3 {
+		t.Errorf("%+v", m)
+	}
+	p = read(t, "[info] task CONV_2D took -1294967296 ticks (3000 ms).<br />\nDEPTHWISE_CONV_2D took 5 ticks (0 ms)", 1e6)
+	if v := total(p[0], "ticks"); v != 3e9+5 || p[0].Layers[0].Op != "CONV_2D" || len(p[0].Layers) != 2 {
+		t.Errorf("32 bits that are printed as signed: %g %+v", v, p[0].Layers)
+	}
+	p = read(t, "\x00\x1b[0;32mI (1234) net: CONV_2D took 7 ticks (0 ms).\x1b[0m\rADD_N took 1 ticks (0 ms).\r\n", 1e6)
+	if v := total(p[0], "ticks"); v != 8 || p[0].Layers[0].Op != "CONV_2D" {
+		t.Errorf("colours, prefixes, both ends of lines: %g %+v", v, p[0].Layers)
+	}
+	p = read(t, "CONV_2D took 0 ticks (0 ms).\nSOFTMAX took 0 ticks (0 ms).\n", 0)
+	if s := finding(p[0], "tflm.ticks"); s == "" {
+		t.Error("a clock that did not run")
+	}
+	p = read(t, "Iterations:\nPersonDataIterations(2) took 400 ticks (0 ms)\n"+strings.Repeat("CONV_2D took 120 ticks (0 ms).\nCONV_2D took 60 ticks (0 ms).\n", 2), 1e6)
+	if v, _ := p[0].Totals.Latency.Best(); len(p[0].Layers) != 2 || v != 200e-6 {
+		t.Errorf("inferences that a benchmark counts: %g %+v", v, p[0].Layers)
+	}
+	p = read(t, "\"Event\",\"Tag\",\"Ticks\"\n0,CONV_2D,5\n1,SOFTMAX,6\n0,CONV_2D,7\n1,SOFTMAX,8\n", 0)
+	if len(p) != 1 || len(p[0].Layers) != 2 || *p[0].Settings.Runs != 2 {
+		t.Errorf("a counter that begins again: %+v", p)
+	}
+	p = read(t, "[RecordingMicroAllocator] Arena allocation total 84436 bytes\n[RecordingMicroAllocator] Arena allocation head 55296 bytes\n[RecordingMicroAllocator] Arena allocation tail 29140 bytes\nA_B took 1 ticks (0 ms).\n", 0)
+	if *p[0].Totals.RAMBytes != 84436 || *p[0].Memory.ArenaBytes != 55296 || *p[0].Memory.PersistentBytes != 29140 {
+		t.Errorf("%+v", p[0].Memory)
+	}
+	p = read(t, "A_B took 1 ticks (0 ms).\nC_D took 2 ticks (0 ms).\n\nX_Y took 3 ticks (0 ms).\n", 0)
+	if len(p) != 2 {
+		t.Errorf("%d runs of two models", len(p))
+	}
+}
+
+func FuzzTFLM(f *testing.F) {
+	f.Add([]byte("A_B took 1 ticks (0 ms).\nC_D took -2 ticks (0 ms).\n\"Unique Tag\",\"Total ticks across all events with that tag.\"\nA_B, 5\n\"total number of ticks\", 5\n"))
+	f.Add([]byte("\"Event\",\"Tag\",\"Ticks\"\n0,CONV_2D,5\n1,SOFTMAX,6\n"))
+	f.Add([]byte("date,sha,text,data,bss,total\n2022-01-10 22:39:00.301510,c5,1,2,3,6\n"))
+	f.Add([]byte("=== a.tflite ===\nOp#0 CONV_2D(T#1, T#2[1]) -> [T#0]\nT#0(x) shape:[1, 2], type:INT8\nCONV_2D took 5 ticks (0 ms)\n        Total | 84436 |   100.00\n"))
+	f.Fuzz(func(t *testing.T, b []byte) { records.Fuzz(t, tflm.Format(), "a.log", b) })
+}

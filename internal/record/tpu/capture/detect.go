@@ -1,0 +1,201 @@
+package capture
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/record/tpu/block"
+	"github.com/opmeter/opmeter/internal/record/tpu/command"
+)
+
+// detect finds the chip: what the user says, what the files say, the sizes and contents
+// of records. What disagrees is kept.
+func (r *Recording) detect(in *record.Input) {
+	type claim struct {
+		from string
+		chip *command.Chip
+	}
+	var claims []claim
+	add := func(from string, c *command.Chip) {
+		if c != nil {
+			claims = append(claims, claim{from, c})
+		}
+	}
+	if in.Arch != "" {
+		c := command.ByName(in.Arch)
+		if c == nil {
+			r.Guesses = append(r.Guesses, fmt.Sprintf("%q is no chip that is known here; the record was asked instead", in.Arch))
+		}
+		add("option", c)
+	}
+	add("global.profile", command.ByArch(r.Log.Arch))
+	add("global.profile", named(r.Log.ArchName))
+	if r.Program != nil {
+		add("final.mlir", named(r.Program.Chip))
+	}
+	sniffed, sure := sniff(in.Files)
+	if sure || len(claims) == 0 {
+		add("records", sniffed)
+	}
+	if len(claims) == 0 {
+		add("estimate", byEstimate(r))
+	}
+	if len(claims) == 0 {
+		return
+	}
+	r.Chip, r.ChipFrom = claims[0].chip, claims[0].from
+	// The log has one number for BM1688 and CV186X, and their records are the same: the
+	// program tells them apart.
+	for _, c := range claims[1:] {
+		if c.from == "final.mlir" && alike(r.Chip, c.chip) && r.ChipFrom == "global.profile" {
+			r.Chip, r.ChipFrom = c.chip, c.from
+		}
+	}
+	for _, c := range claims {
+		if !alike(c.chip, r.Chip) {
+			r.Says = append(r.Says, fmt.Sprintf("%s says %s", c.from, c.chip.Name))
+		}
+	}
+}
+
+// named is the chip with a name, as compilers write it.
+func named(name string) *command.Chip {
+	if c := command.ByName(name); c != nil {
+		return c
+	}
+	switch strings.ToLower(name) {
+	case "mars3":
+		return command.CV184X
+	case "sg2260", "bm1690e", "sg2260e":
+		return command.BM1690
+	}
+	return nil
+}
+
+// alike reports whether records of two chips are the same.
+func alike(a, b *command.Chip) bool {
+	return a == b || (a == command.BM1688 || a == command.CV186X) && (b == command.BM1688 || b == command.CV186X)
+}
+
+// byEstimate takes the chip whose clock the estimate was made with, where nothing else
+// tells: the compiler's files alone do not name it.
+func byEstimate(r *Recording) *command.Chip {
+	if r.Estimate == nil && !r.Log.Started {
+		return nil
+	}
+	chip := command.BM1684X
+	if e := r.Estimate; e != nil && e.RuntimeS > 0 {
+		hz := float64(e.Total) / e.RuntimeS
+		for _, c := range []*command.Chip{command.BM1684X, command.BM1688, command.CV184X, command.BM1684} {
+			if math.Abs(hz/c.TIUClock-1) < 0.01 {
+				chip = c
+				break
+			}
+		}
+	}
+	r.Guesses = append(r.Guesses, fmt.Sprintf("No file names the chip; %s was assumed by the clock of the estimate", chip.Name))
+	return chip
+}
+
+const sniffBytes = 64 << 10
+
+// sniff takes the chip whose layouts make the most sense of the first records of files.
+// sure is false where two chips do equally well.
+func sniff(files []*record.File) (*command.Chip, bool) {
+	data := map[block.Type][]byte{}
+	length := map[block.Type][]int64{}
+	streams := [2]int64{} // bytes of streams, announced commands
+	for _, f := range files {
+		k := KindOf(f)
+		if k != StepFile && k != CoreFile {
+			continue
+		}
+		in, err := f.Open()
+		if err != nil {
+			continue
+		}
+		seen := 0
+		_, _ = block.Scan(in, func(t block.Type, n int64, p io.Reader) error {
+			switch t {
+			case block.MonitorBD, block.MonitorGDMA, block.Commands:
+				length[t] = append(length[t], n)
+				if len(data[t]) == 0 {
+					data[t], _ = io.ReadAll(io.LimitReader(p, sniffBytes))
+				}
+			}
+			if seen++; seen > 1000 || len(data[block.MonitorBD]) > 0 && len(data[block.MonitorGDMA]) > 0 {
+				return io.EOF
+			}
+			return nil
+		})
+		_ = in.Close()
+		if len(data[block.MonitorBD])+len(data[block.MonitorGDMA]) > 0 {
+			break
+		}
+	}
+	if s, ok := block.ParseStreams(data[block.Commands], false); ok && len(s.Groups) > 0 {
+		for _, g := range s.Groups {
+			streams[1] += int64(g[0]) + int64(g[1])
+		}
+		for _, f := range files {
+			if KindOf(f) == Stream && f.Whole {
+				streams[0] += int64(len(f.Head))
+			}
+		}
+	}
+	var best *command.Chip
+	most, second := 0.0, 0.0
+	for _, c := range command.Chips {
+		if c == command.CV186X {
+			continue
+		}
+		score := 0.0
+		for t, e := range map[block.Type]block.Engine{block.MonitorBD: block.TIU, block.MonitorGDMA: block.GDMA} {
+			score += sense(block.LayoutOf(c.Name, e), data[t], length[t])
+		}
+		// Commands of BM1684 have 128 bytes each.
+		if fixed := streams[1] > 0 && streams[0] == streams[1]*128; fixed && c == command.BM1684 || !fixed && c == command.BM1684X {
+			score += 0.01
+		}
+		if score > most {
+			best, most, second = c, score, most
+		} else {
+			second = max(second, score)
+		}
+	}
+	if most <= 0.5 {
+		return nil, false
+	}
+	return best, most-second >= 0.3
+}
+
+// sense is how much sense a layout makes of records: the share of those that end after
+// they start and follow the one before, 0 where the length is not a multiple of the
+// record's size.
+func sense(l *block.Layout, data []byte, lengths []int64) float64 {
+	if l == nil || len(data) < l.Size {
+		return 0
+	}
+	for _, n := range lengths {
+		if n%int64(l.Size) != 0 {
+			return 0
+		}
+	}
+	t := l.NewTable(block.Start, block.End, block.ID)
+	t.Add(data)
+	start, end, id := t.Column(block.Start), t.Column(block.End), t.Column(block.ID)
+	good := 0.0
+	for i := range start {
+		const most = 1 << 28 // cycles that one command may take
+		if end[i]-start[i] < most {
+			good += 0.5
+		}
+		if i == 0 || id[i] == id[i-1]+1 || id[i] == 0 {
+			good += 0.5
+		}
+	}
+	return good / float64(len(start))
+}

@@ -1,0 +1,361 @@
+package capture
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/record/tpu/block"
+	"github.com/opmeter/opmeter/internal/record/tpu/command"
+)
+
+type reader = io.Reader
+
+// counted tells how many bytes were read.
+type counted struct {
+	r io.Reader
+	n int64
+}
+
+func (c *counted) Read(b []byte) (int, error) {
+	n, err := c.r.Read(b)
+	c.n += int64(n)
+	return n, err
+}
+
+// Read reads the files of a directory. Faults are files that could not be read, or
+// only in part; the recording holds what is right, nil where that is nothing.
+func Read(ctx context.Context, in *record.Input) (r *Recording, faults []error, err error) {
+	r = &Recording{}
+	faults = r.texts(in.Files)
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	r.detect(in)
+	if r.Chip == nil {
+		return nil, faults, nil
+	}
+	files := slices.Clone(in.Files)
+	slices.SortStableFunc(files, func(a, b *record.File) int { return order(a) - order(b) })
+	for _, f := range files {
+		if err := ctx.Err(); err != nil {
+			return nil, nil, err
+		}
+		var fault error
+		switch KindOf(f) {
+		case StepFile:
+			fault = r.step(f, numbers(stepName, f.Name)[0])
+		case CoreFile:
+			n := numbers(coreName, f.Name)
+			fault = r.coreFile(f, n[0], n[1])
+		case PortFile:
+			fault = r.port(f, numbers(portName, f.Name)[1])
+		case DriverLog:
+			fault = r.driver(f)
+		default:
+			continue
+		}
+		r.Files++
+		if fault != nil {
+			faults = append(faults, fault)
+		}
+	}
+	r.gaps()
+	for _, s := range r.Steps {
+		for _, c := range s.Cores {
+			r.programs(s, c)
+			for _, e := range c.Engines {
+				r.match(s, c, e)
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, nil, err
+		}
+	}
+	r.place(in)
+	return r, faults, nil
+}
+
+// order sorts binary files: steps by number, then what belongs to them.
+func order(f *record.File) int {
+	switch KindOf(f) {
+	case StepFile:
+		return numbers(stepName, f.Name)[0]
+	case CoreFile:
+		n := numbers(coreName, f.Name)
+		return 1<<30 + n[1]%(1<<16)*(1<<14) + n[0]
+	}
+	return 1<<31 - 1
+}
+
+// gaps finds the numbers between steps that are not there.
+func (r *Recording) gaps() {
+	if len(r.Steps) == 0 {
+		return
+	}
+	have := map[int]bool{}
+	last := 0
+	for _, s := range r.Steps {
+		have[s.Number] = true
+		last = max(last, s.Number)
+	}
+	for n := 0; n < last && len(r.Missing) < 1000; n++ {
+		if !have[n] {
+			r.Missing = append(r.Missing, n)
+		}
+	}
+}
+
+// part is a block in the order of the file.
+type part struct {
+	kind   block.Type
+	engine *Engine
+	data   []byte
+}
+
+// maxPayload bounds blocks that are read whole.
+const maxPayload = 1 << 30
+
+// parts reads the blocks of a file: records of monitors become engines, the rest is
+// read whole.
+func (r *Recording) parts(f *record.File) (list []part, fault error) {
+	in, err := f.Open()
+	if err != nil {
+		return nil, &record.FileError{Path: f.Path, Err: err}
+	}
+	defer func() { _ = in.Close() }() // it was only read
+	c := &counted{r: in}
+	unknown := map[block.Type]int64{}
+	cut, err := block.Scan(c, func(t block.Type, length int64, p io.Reader) error {
+		switch t {
+		case block.MonitorBD, block.MonitorGDMA, block.MonitorSDMA, block.MonitorCDMA:
+			e, err := r.monitor(f, t, p)
+			if e != nil {
+				list = append(list, part{kind: t, engine: e})
+			}
+			return err
+		case block.FirmwareLog, block.CompilerLog:
+			return nil
+		}
+		if !t.Known() {
+			unknown[t]++
+			return nil
+		}
+		data, err := io.ReadAll(io.LimitReader(p, min(length, maxPayload)))
+		if err != nil {
+			return err
+		}
+		list = append(list, part{kind: t, data: data})
+		return nil
+	})
+	for t, n := range unknown {
+		r.Dropped.Add(fmt.Sprintf("blocks of unknown type %d", t), n)
+	}
+	switch {
+	case err != nil:
+		return list, &record.FileError{Path: f.Path, Place: fmt.Sprintf("byte %d", c.n), Err: err}
+	case cut != nil && cut.Type != 0:
+		r.Dropped.Add(fmt.Sprintf("%s ends within a block of type %d: bytes missing", base(f.Path), cut.Type), cut.Want-cut.Have)
+	case cut != nil:
+		r.Dropped.Add(fmt.Sprintf("%s ends within the head of a block: bytes left over", base(f.Path)), cut.Have)
+	}
+	return list, nil
+}
+
+// step reads iter<N>.profile.
+func (r *Recording) step(f *record.File, number int) error {
+	list, fault := r.parts(f)
+	if len(list) == 0 && fault != nil {
+		return fault
+	}
+	s := &Step{Number: number, CoresFound: true}
+	for _, p := range list {
+		if p.kind == block.Summary && !s.HasInfo {
+			s.Info, s.HasInfo = block.ParseStep(p.data)
+		}
+	}
+	r.share(s, list)
+	r.Steps = append(r.Steps, s)
+	return fault
+}
+
+// share gives blocks to cores. Nothing in them names the core: the k-th block of a
+// monitor is the k-th core's, unless monitors are missing.
+func (r *Recording) share(s *Step, list []part) {
+	count := map[block.Type]int{}
+	for _, p := range list {
+		count[p.kind]++
+	}
+	n := max(count[block.Commands], 1)
+	fits := func(t block.Type) bool { return count[t] == n || count[t] == 0 }
+	s.CoresFound = n == 1 && count[block.MonitorBD] <= 1 && count[block.MonitorGDMA] <= 1 ||
+		fits(block.MonitorBD) && fits(block.MonitorGDMA)
+	core := func(i int) *Core {
+		for len(s.Cores) <= i && len(s.Cores) < 256 {
+			k := len(s.Cores)
+			number := k
+			if k < len(r.Log.Cores) {
+				number = r.Log.Cores[k]
+			}
+			s.Cores = append(s.Cores, &Core{Index: k, Number: number})
+		}
+		return s.Cores[min(i, len(s.Cores)-1)]
+	}
+	seen := map[block.Type]int{}
+	at, last := 0, block.Type(0)
+	for _, p := range list {
+		switch p.kind {
+		case block.Commands:
+			c := core(seen[p.kind])
+			c.Streams, c.HasStreams = block.ParseStreams(p.data, r.Chip == command.BM1690)
+			if !c.HasStreams {
+				r.Dropped.Add("descriptions of command streams that are cut", 1)
+			}
+			seen[p.kind]++
+			continue
+		case block.Summary, block.BMLib, block.BMLibExtra:
+			continue
+		}
+		kind := p.kind
+		if kind == block.MonitorSDMA || kind >= block.DesBD {
+			kind = block.MonitorGDMA
+		}
+		switch {
+		case s.CoresFound && (p.kind == block.MonitorBD || p.kind == block.MonitorGDMA):
+			at = seen[p.kind]
+			seen[p.kind]++
+		case !s.CoresFound && last != 0 && kind <= last && !(p.kind == block.MonitorSDMA || p.kind >= block.DesBD):
+			at++
+		}
+		last = kind
+		r.give(core(at), p)
+	}
+}
+
+// give adds a block to a core.
+func (r *Recording) give(c *Core, p part) {
+	switch p.kind {
+	case block.MonitorBD, block.MonitorGDMA, block.MonitorSDMA, block.MonitorCDMA:
+		c.Engines = append(c.Engines, p.engine)
+	case block.DynData:
+		r.firmware(c, p.data)
+	case block.DynExtra:
+		list, rest := block.ParseExtras(p.data)
+		r.Dropped.Add("bytes of the firmware's data that make no record", int64(rest))
+		if c.Firmware.Extras == nil {
+			c.Firmware.Extras = map[uint32][]block.Extra{}
+		}
+		for _, e := range list {
+			c.Firmware.Extras[e.Owner] = append(c.Firmware.Extras[e.Owner], e)
+		}
+	case block.DesBD, block.DesGDMA, block.DesSDMA, block.DesCDMA:
+		kind := [...]command.Engine{command.TIU, command.GDMA, command.SDMA, command.CDMA}[p.kind-block.DesBD]
+		e := c.Engine(kind)
+		if e == nil {
+			e = &Engine{Kind: kind}
+			c.Engines = append(c.Engines, e)
+		}
+		if e.Program.Len() == 0 {
+			list, stop := command.Decode(r.Chip, kind, p.data, 0)
+			e.Program = programOf(r.Chip, list, stop)
+		}
+	}
+}
+
+// coreFile reads cdmlib<core>_<n>.profile: the records of one core.
+func (r *Recording) coreFile(f *record.File, core, number int) error {
+	list, fault := r.parts(f)
+	if len(list) == 0 && fault != nil {
+		return fault
+	}
+	var s *Step
+	for _, x := range r.Steps {
+		if x.Number == number {
+			s = x
+		}
+	}
+	if s == nil {
+		s = &Step{Number: number, CoresFound: true}
+		r.Steps = append(r.Steps, s)
+	}
+	c := &Core{Index: len(s.Cores), Number: core}
+	for _, p := range list {
+		switch p.kind {
+		case block.Summary:
+			s.Info, s.HasInfo = block.ParseStep(p.data)
+		case block.Commands:
+			c.Streams, c.HasStreams = block.ParseStreams(p.data, true)
+		default:
+			r.give(c, p)
+		}
+	}
+	s.Cores = append(s.Cores, c)
+	return fault
+}
+
+// port reads cdma<dev>_<port>.profile. Its clock is that of the last core.
+func (r *Recording) port(f *record.File, port int) error {
+	list, fault := r.parts(f)
+	if len(r.Steps) == 0 {
+		r.Steps = append(r.Steps, &Step{CoresFound: true})
+	}
+	s := r.Steps[0]
+	if len(s.Cores) == 0 {
+		s.Cores = append(s.Cores, &Core{})
+	}
+	c := s.Cores[len(s.Cores)-1]
+	at := -1
+	var own *Core // descriptions belong to this port's engine, not to another one's
+	for _, p := range list {
+		if p.kind == block.MonitorCDMA {
+			p.engine.Port = port
+			if at < 0 {
+				at = len(c.Engines)
+			}
+			c.Engines = append(c.Engines, p.engine)
+		}
+		if p.kind == block.DesCDMA {
+			own = &Core{}
+			r.give(own, p)
+		}
+	}
+	if at >= 0 && own != nil {
+		c.Engines[at].Program = own.Engines[0].Program
+	}
+	return fault
+}
+
+// driver reads bmlib<n>.profile.
+func (r *Recording) driver(f *record.File) error {
+	list, fault := r.parts(f)
+	d := &Driver{File: base(f.Path)}
+	var rest []part
+	for _, p := range list {
+		switch p.kind {
+		case block.BMLib:
+			calls, ok := block.ParseDriver(p.data)
+			if !ok {
+				r.Dropped.Add("driver's records that are cut or longer than expected", 1)
+			}
+			d.Calls = calls
+		case block.BMLibExtra:
+			list, left := block.ParseExtras(p.data)
+			r.Dropped.Add("bytes of the driver's texts that make no record", int64(left))
+			d.Extras = append(d.Extras, list...)
+		default:
+			rest = append(rest, p)
+		}
+	}
+	r.Drivers = append(r.Drivers, d)
+	for _, p := range rest {
+		if p.engine != nil && p.engine.Len() > 0 {
+			s := &Step{Number: len(r.Steps), CoresFound: true}
+			r.share(s, rest)
+			r.Steps = append(r.Steps, s)
+			break
+		}
+	}
+	return fault
+}

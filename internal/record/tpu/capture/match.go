@@ -1,0 +1,372 @@
+package capture
+
+import (
+	"github.com/opmeter/opmeter/internal/record/tpu/block"
+	"github.com/opmeter/opmeter/internal/record/tpu/command"
+)
+
+// section is a run of records or commands whose numbers rise.
+type section struct{ lo, hi int }
+
+func (s section) len() int { return s.hi - s.lo }
+
+// sections cuts records where the id does not rise. Ids are unwrapped on the way: a
+// counter of so many bits begins at 0 again. expect is the number of commands that
+// there should be, 0 where it is not known. Neighbours whose ids are the wrong way round
+// are left as they are.
+func sections(ids []uint32, bits, expect int) []section {
+	if len(ids) == 0 {
+		return nil
+	}
+	var out []section
+	lo := 0
+	wrap := uint32(0)
+	if bits > 0 && bits < 32 && (expect == 0 || expect > 1<<bits) {
+		wrap = 1 << bits
+	}
+	var turns uint32
+	high, below := int64(-1), int64(-1) // the highest id of the section, and the one before
+	for i := range ids {
+		id := int64(ids[i]) + int64(turns)
+		switch {
+		case id > high:
+			below, high = high, id
+		case wrap > 0 && high%int64(wrap) > int64(wrap)-536 && ids[i] < 1000:
+			turns += wrap
+			id += int64(wrap)
+			below, high = high, id
+		case id > below && id != high && high-id <= 2 && i > lo:
+			// It fits into the hole that the one before it left.
+			below = id
+		default:
+			out = append(out, section{lo, i})
+			lo, turns = i, 0
+			id = int64(ids[i])
+			below, high = -1, id
+		}
+		ids[i] = uint32(id)
+	}
+	return append(out, section{lo, len(ids)})
+}
+
+// idWidth is the width of the counter of commands in an engine's records.
+func (r *Recording) idWidth(e *Engine) int {
+	kind := [...]block.Engine{block.TIU, block.GDMA, block.SDMA, block.CDMA}[e.Kind]
+	if l := block.LayoutOf(r.Chip.Name, kind); l != nil {
+		return l.IDBits
+	}
+	return 0
+}
+
+// match finds the command of each record.
+func (r *Recording) match(s *Step, c *Core, e *Engine) {
+	n := e.Len()
+	e.Command, e.Issue, e.Class = fill(n), fill(n), make([]Class, n)
+	e.Record = fill(e.Program.Len())
+	recs := sections(e.ID, r.idWidth(e), max(e.Program.Len(), len(e.Issued)))
+	taken := make([]bool, len(recs))
+	if e.Program.Len() > 0 && n > 0 {
+		r.matchProgram(e, recs, taken)
+	}
+	left, at := rest(recs, taken)
+	if len(e.Issued) > 0 && len(left) > 0 {
+		e.matchIssued(left, func(k int) {
+			if s.Dynamic() || e.Program.Len() == 0 {
+				taken[at[k]] = true
+			}
+		})
+	}
+	r.classify(e, recs, taken)
+}
+
+func fill(n int) []int32 {
+	out := make([]int32, n)
+	for i := range out {
+		out[i] = -1
+	}
+	return out
+}
+
+func rest(recs []section, taken []bool) (left []section, at []int) {
+	for i, s := range recs {
+		if !taken[i] {
+			left, at = append(left, s), append(at, i)
+		}
+	}
+	return left, at
+}
+
+// matchProgram pairs sections of records with those of the program.
+func (r *Recording) matchProgram(e *Engine, recs []section, taken []bool) {
+	p := &e.Program
+	var cmds []section
+	for s := range p.Sections {
+		lo, hi := p.bounds(s)
+		cmds = append(cmds, section{lo, hi})
+	}
+	leave := make([]int, p.Len()+1) // commands before that should leave a record
+	for i := range p.Len() {
+		leave[i+1] = leave[i]
+		if !p.System[i] {
+			leave[i+1]++
+		}
+	}
+	want := func(s section) int { return leave[s.hi] - leave[s.lo] }
+	cost := func(a, b int) int {
+		rs, cs := recs[a], cmds[b]
+		first, top := bounds(e.ID[rs.lo:rs.hi])
+		if int(top) >= cs.len() && int(top-first) >= cs.len() {
+			return -1
+		}
+		return unlike(max(want(cs)-rs.len(), 0) + r.contradictions(e, rs, cs))
+	}
+	pairs := align(len(recs), len(cmds), cost, func(a int) int { return 2*recs[a].len() + 2 }, func(b int) int { return 2 * want(cmds[b]) })
+	for a, b := range pairs {
+		if b < 0 {
+			continue
+		}
+		taken[a], e.Matched = true, true
+		shift := shiftOf(e.ID[recs[a].lo:recs[a].hi], cmds[b].len())
+		for i := recs[a].lo; i < recs[a].hi; i++ {
+			k := cmds[b].lo + int(e.ID[i]-shift)
+			if k < cmds[b].hi && e.Record[k] < 0 {
+				e.Command[i], e.Record[k] = int32(k), int32(i)
+			}
+		}
+	}
+	if !e.Matched {
+		return
+	}
+	for k, i := range e.Record {
+		if i < 0 && !p.System[k] {
+			e.Lost++
+		}
+	}
+}
+
+func bounds(ids []uint32) (least, most uint32) {
+	least, most = ids[0], ids[0]
+	for _, v := range ids {
+		least, most = min(least, v), max(most, v)
+	}
+	return least, most
+}
+
+// shiftOf is the id of the first command: 0, unless the counter of the section's ids
+// did not begin there.
+func shiftOf(ids []uint32, commands int) uint32 {
+	first, top := bounds(ids)
+	if int(top) < commands {
+		return 0
+	}
+	return first
+}
+
+// contradictions counts copies whose counters show another direction than the
+// command that they would be matched with, of some hundred.
+func (r *Recording) contradictions(e *Engine, rs, cs section) (n int) {
+	if e.Kind == command.TIU || e.Program.Commands == nil || e.Kind == command.CDMA {
+		return 0
+	}
+	shift := shiftOf(e.ID[rs.lo:rs.hi], cs.len())
+	step := max(1, rs.len()/256)
+	for i := rs.lo; i < rs.hi; i += step {
+		k := cs.lo + int(e.ID[i]-shift)
+		c := e.Program.Command(k)
+		if k >= cs.hi || c == nil {
+			continue
+		}
+		from, to := c.Spaces(r.Chip)
+		seenFrom, seenTo := e.Ports(i)
+		switch {
+		case from == command.NoSpace:
+			if seenTo != command.NoSpace {
+				n++
+			}
+		case seenTo == command.NoSpace:
+		case (to == command.Local) != (seenTo == command.Local), (from == command.Local) != (seenFrom == command.Local) && seenFrom != command.NoSpace:
+			n++
+		}
+	}
+	return n * step
+}
+
+// Ports tells by its counters from where to where a copy went; NoSpace where they do
+// not tell.
+func (e *Engine) Ports(i int) (from, to command.Space) {
+	at := func(v []int64) bool { return v != nil && v[i] > 0 }
+	switch {
+	case at(e.LocalWrite):
+		to = command.Local
+	case at(e.L2Write):
+		to = command.L2
+	case at(e.DDRWrite):
+		to = command.DDR
+	}
+	switch {
+	case at(e.DDRRead):
+		from = command.DDR
+	case at(e.LocalRead):
+		from = command.Local
+	case at(e.L2Read):
+		from = command.L2
+	}
+	return from, to
+}
+
+// maxPairs bounds the table of the alignment.
+const maxPairs = 4 << 20
+
+// align pairs two lists in their order at the least cost: cost is below 0 where a pair
+// cannot be, skipA and skipB are what it costs to leave an entry out. The result is the
+// partner of each entry of the first list, -1 for none.
+func align(na, nb int, cost func(a, b int) int, skipA, skipB func(int) int) []int {
+	out := make([]int, na)
+	for i := range out {
+		out[i] = -1
+	}
+	if na*nb > maxPairs || na == 0 || nb == 0 {
+		// Far more sections than any record has: in order as far as they fit.
+		b := 0
+		for a := 0; a < na && b < nb; a++ {
+			if c := cost(a, b); c == 0 {
+				out[a] = b
+				b++
+			}
+		}
+		return out
+	}
+	const far = 1 << 60
+	best := make([]int, (na+1)*(nb+1))
+	how := make([]uint8, len(best)) // 1 skip a, 2 skip b, 3 pair
+	w := nb + 1
+	for a := na; a >= 0; a-- {
+		for b := nb; b >= 0; b-- {
+			i := a*w + b
+			if a == na && b == nb {
+				continue
+			}
+			best[i] = far
+			if a < na {
+				if v := best[i+w] + skipA(a); v < best[i] {
+					best[i], how[i] = v, 1
+				}
+			}
+			if b < nb {
+				if v := best[i+1] + skipB(b); v < best[i] {
+					best[i], how[i] = v, 2
+				}
+			}
+			if a < na && b < nb {
+				if c := cost(a, b); c >= 0 {
+					if v := best[i+w+1] + c; v <= best[i] {
+						best[i], how[i] = v, 3
+					}
+				}
+			}
+		}
+	}
+	for a, b := 0, 0; a < na && b <= nb; {
+		switch how[a*w+b] {
+		case 1:
+			a++
+		case 2:
+			b++
+		case 3:
+			out[a] = b
+			a, b = a+1, b+1
+		default:
+			return out
+		}
+	}
+	return out
+}
+
+// unlike is the cost of a pair that lacks n records: lists that fit exactly come before
+// those that fit in part and leave as many out.
+func unlike(n int) int {
+	if n == 0 {
+		return 0
+	}
+	return 2*n + 1
+}
+
+// matchIssued pairs what is left with the commands that the firmware issued.
+func (e *Engine) matchIssued(recs []section, took func(int)) {
+	numbers := make([]uint32, len(e.Issued))
+	for i := range e.Issued {
+		numbers[i] = e.Issued[i].Number
+	}
+	cmds := sections(numbers, 16, 0)
+	cost := func(a, b int) int {
+		if recs[a].len() > cmds[b].len() {
+			return -1
+		}
+		return unlike(cmds[b].len() - recs[a].len())
+	}
+	pairs := align(len(recs), len(cmds), cost, func(a int) int { return 2*recs[a].len() + 2 }, func(b int) int { return 2 * cmds[b].len() })
+	for a, b := range pairs {
+		if b < 0 {
+			continue
+		}
+		took(a)
+		// Numbers count from 1, those of BM1690's new form from 0 like ids; where they do
+		// not fit, by order.
+		at, first := map[uint32]int{}, uint32(1)
+		for k := cmds[b].lo; k < cmds[b].hi; k++ {
+			at[numbers[k]] = k
+			first = min(first, numbers[k])
+		}
+		for i := recs[a].lo; i < recs[a].hi; i++ {
+			k, ok := at[e.ID[i]+first]
+			if !ok {
+				k = cmds[b].lo + i - recs[a].lo
+			}
+			e.Issue[i] = int32(k)
+		}
+	}
+}
+
+// classify says what each record is of.
+func (r *Recording) classify(e *Engine, recs []section, taken []bool) {
+	longest := 0
+	for _, s := range recs {
+		longest = max(longest, s.len())
+	}
+	for a, s := range recs {
+		other := Work
+		switch {
+		case taken[a]:
+		case r.Chip == command.BM1690 && (e.Matched || s.len() <= 2 && (longest > 2 || e.Kind == command.SDMA)):
+			// Every engine's list begins and ends with messages between cores.
+			other = Sync
+		case e.Matched || longest >= 8 && s.len()*4 <= longest:
+			other = Runtime
+		}
+		for i := s.lo; i < s.hi; i++ {
+			switch k := e.Command[i]; {
+			case k >= 0 && e.Program.System[k]:
+				e.Class[i] = Sync
+			case k < 0:
+				e.Class[i] = other
+				if x := e.Issue[i]; x >= 0 && other == Work && e.Issued[x].system(e.Kind) {
+					e.Class[i] = Sync
+				}
+			}
+		}
+	}
+}
+
+// system reports whether a command orders the engine itself.
+func (s *Issued) system(kind command.Engine) bool {
+	if s.Cmd != nil {
+		return s.Cmd.Op.System()
+	}
+	switch kind {
+	case command.TIU:
+		return s.Func == 15
+	case command.CDMA:
+		return s.Func == 7
+	}
+	return s.Func == 6
+}

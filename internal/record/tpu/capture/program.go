@@ -1,0 +1,252 @@
+package capture
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/opmeter/opmeter/internal/record/tpu/command"
+)
+
+const maxStream = 1 << 31 // bytes
+
+// programOf makes a program of a stream.
+func programOf(chip *command.Chip, list []command.Command, stop *command.Stop) Program {
+	p := Program{Commands: list, Stop: stop, Dep: make([]uint32, len(list)), Func: make([]uint8, len(list)), System: make([]bool, len(list))}
+	for i := range list {
+		c := &list[i]
+		p.Dep[i], p.Func[i] = c.Dep, funcOf(c)
+		p.System[i] = c.Op.System() && c.Op.Type >= 0
+		if c.Op.Engine == command.TIU && p.Func[i] == tableWrite && chip != command.BM1684 {
+			p.System[i] = false // it is part of the operation that needs the table
+		}
+	}
+	p.Sections = sectionsOfCommands(chip, list)
+	p.unwrapDeps(chip)
+	return p
+}
+
+// tableWrite is the type of tensor commands that write a table register.
+const tableWrite = 12
+
+// sectionsOfCommands finds where own ids begin again. The counter of ids wraps at
+// 2^16 or 2^20.
+func sectionsOfCommands(chip *command.Chip, list []command.Command) []int {
+	cuts := []int{0}
+	if !chip.Own {
+		return cuts
+	}
+	for i := 1; i < len(list); i++ {
+		a, b := list[i-1].ID, list[i].ID
+		if b <= a && !(b < 1000 && a > 65000 && (a&0xFFFF > 65000 || a&0xFFFFF > 1<<20-1000)) {
+			cuts = append(cuts, i)
+		}
+	}
+	return cuts
+}
+
+// idBits is the width of ids in commands.
+func idBits(chip *command.Chip) int {
+	if chip == command.BM1684 {
+		return 16
+	}
+	return 20
+}
+
+// unwrapDeps undoes wraps of the ids of the other engine: a command waits for a later
+// one than those before it, or for the same.
+func (p *Program) unwrapDeps(chip *command.Chip) {
+	wrap := uint32(1) << idBits(chip)
+	for s := range p.Sections {
+		lo, hi := p.bounds(s)
+		var turns, last uint32
+		for i := lo; i < hi; i++ {
+			d := p.Dep[i]
+			if d == 0 || d >= wrap {
+				continue
+			}
+			if d < 1000 && last > wrap-1000 {
+				turns += wrap
+			}
+			last = d
+			p.Dep[i] = d + turns
+		}
+	}
+}
+
+// stream decodes the stream of an engine from its file.
+func (r *Recording) stream(c *Core, e *Engine) (Program, bool) {
+	if !c.HasStreams {
+		return Program{}, false
+	}
+	s := &c.Streams
+	from, offset, code, count := s.TIUBase, s.TIUOffset, 0, 0
+	switch e.Kind {
+	case command.GDMA:
+		from, offset, code = s.GDMABase, s.GDMAOffset, 1
+	case command.SDMA:
+		from, offset, code = s.SDMABase, s.SDMAOffset, 5
+	case command.CDMA:
+		return Program{}, false
+	}
+	f := r.streams[streamKey{from, c.Index, code}]
+	if f == nil {
+		f = r.streams[streamKey{from, -1, code}]
+	}
+	if f == nil {
+		return Program{}, false
+	}
+	data, err := f.Read(maxStream)
+	if err != nil && len(data) == 0 {
+		r.Dropped.Add(fmt.Sprintf("command streams that cannot be read (%v)", err), 1)
+		return Program{}, false
+	}
+	r.Files++
+	if offset >= uint64(len(data)) {
+		r.Dropped.Add(fmt.Sprintf("command streams that begin behind the end of %s", f.Name), 1)
+		return Program{}, false
+	}
+	if r.Chip.Own {
+		// Others end where their stream says so.
+		for _, g := range s.Groups {
+			n := g[1]
+			if e.Kind == command.GDMA {
+				n = g[0]
+			}
+			count = min(count+int(n), math.MaxInt32)
+		}
+		if count == 0 {
+			return Program{}, false
+		}
+	}
+	list, stop := command.Decode(r.Chip, e.Kind, data[offset:], count)
+	return programOf(r.Chip, list, stop), true
+}
+
+// logKey names the commands of one engine in the log.
+type logKey struct {
+	subnet int32
+	core   uint8
+	dma    bool
+}
+
+// logLines sorts the lines of the log by engine, once.
+func (r *Recording) logLines() map[logKey][]int32 {
+	if r.byEngine == nil {
+		r.byEngine = map[logKey][]int32{}
+		c := &r.Log.Commands
+		var last logKey
+		var list []int32
+		for i := range c.Len() {
+			k := logKey{c.Subnet[i], c.Core[i], c.DMA[i]}
+			if k != last || list == nil {
+				if list != nil {
+					r.byEngine[last] = list
+				}
+				last, list = k, r.byEngine[k]
+			}
+			list = append(list, int32(i))
+		}
+		if list != nil {
+			r.byEngine[last] = list
+		}
+	}
+	return r.byEngine
+}
+
+// programs finds what the engines of a core were to do, and the lines of the log that
+// belong to it: the k-th line of an engine is its k-th command.
+func (r *Recording) programs(s *Step, c *Core) {
+	if !s.HasInfo || !s.Dynamic() {
+		for _, kind := range []command.Engine{command.TIU, command.GDMA, command.SDMA} {
+			e := c.Engine(kind)
+			if e == nil {
+				e = &Engine{Kind: kind}
+			}
+			if e.Program.Len() == 0 {
+				if p, ok := r.stream(c, e); ok {
+					e.Program = p
+				}
+			}
+			r.attachLog(s, c, e)
+			if c.Engine(kind) == nil && e.Program.Len() > 0 {
+				c.Engines = append(c.Engines, e)
+			}
+		}
+	}
+	for _, e := range c.Engines {
+		e.Issued = r.issued(c, e)
+	}
+}
+
+// attachLog joins a program with the log, or makes it of the log where there is no
+// stream.
+func (r *Recording) attachLog(s *Step, c *Core, e *Engine) {
+	if e.Kind != command.TIU && e.Kind != command.GDMA {
+		return
+	}
+	subnet := int32(0)
+	if s.HasInfo {
+		subnet = int32(s.Info.Subnet)
+	}
+	// The log numbers cores as they stand beside one another.
+	lines := r.logLines()[logKey{subnet, uint8(c.Index), e.Kind != command.TIU}]
+	if len(lines) == 0 {
+		return
+	}
+	l := &r.Log.Commands
+	p := &e.Program
+	if p.Len() == 0 {
+		if e.Len() == 0 {
+			return
+		}
+		p.FromLog, p.Sections, p.Commands = true, []int{0}, nil
+		r.extend(e, lines)
+		p.Lines = lines
+		return
+	}
+	decoded := p.Len()
+	n := min(len(lines), decoded)
+	for k, i := range lines[:n] {
+		if l.Func[i] < 0 || uint8(l.Func[i]) == p.Func[k] {
+			p.Agree++
+		} else {
+			p.Disagree++
+		}
+	}
+	// A log of another model agrees by chance only.
+	if p.Disagree*10 <= n {
+		p.Lines = lines[:n]
+		if p.Stop != nil && len(lines) > decoded && len(p.Sections) == 1 {
+			// The log knows the commands behind the place where decoding ended.
+			r.extend(e, lines[decoded:])
+			p.Lines = lines
+		}
+	}
+}
+
+// extend adds commands of the log to a program.
+func (r *Recording) extend(e *Engine, lines []int32) {
+	l, p := &r.Log.Commands, &e.Program
+	system := uint8(15)
+	if e.Kind != command.TIU {
+		system = 6
+	}
+	for _, i := range lines {
+		f := uint8(max(l.Func[i], 0))
+		d := l.Dep[i]
+		if r.Chip.Tagged {
+			d &= 1<<20 - 1
+		}
+		p.Dep, p.Func, p.System = append(p.Dep, d), append(p.Func, f), append(p.System, f == system)
+	}
+	p.unwrapDeps(r.Chip)
+}
+
+// Command is the decoded command at a place of the program, nil where it was not
+// decoded.
+func (p *Program) Command(k int) *command.Command {
+	if k < 0 || k >= len(p.Commands) {
+		return nil
+	}
+	return &p.Commands[k]
+}

@@ -1,0 +1,168 @@
+package capture
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/record/tpu/block"
+	"github.com/opmeter/opmeter/internal/record/tpu/compiler"
+)
+
+// Kind says what a file of a directory is.
+type Kind uint8
+
+// Kinds of files.
+const (
+	Other     Kind = iota
+	LogFile        // compiler's log, with what the runtime wrote around it
+	StepFile       // one subnet's run
+	Stream         // command stream
+	Estimates      // estimated cycles
+	Places         // tensor_location.json
+	Mlir           // final.mlir
+	DriverLog      // driver's recorder
+	CoreFile       // BM1690: one core's records without a model
+	PortFile       // BM1690: one chip-to-chip port
+)
+
+var (
+	stepName   = regexp.MustCompile(`^iter(\d{1,9})\.profile$`)
+	streamName = regexp.MustCompile(`^cmd_([0-9a-f]{1,16})(?:_(\d{1,3}))?_(\d{1,2})\.dat$`)
+	driverName = regexp.MustCompile(`^bmlib.*\.profile$`)
+	coreName   = regexp.MustCompile(`^cdmlib(\d{1,4})_(\d{1,9})\.profile$`)
+	portName   = regexp.MustCompile(`^cdma(\d{1,4})_(\d{1,3})\.profile$`)
+)
+
+// KindOf says what a file is, by its name and its beginning.
+func KindOf(f *record.File) Kind {
+	switch {
+	case stepName.MatchString(f.Name) && block.Plausible(f.Head):
+		return StepFile
+	case streamName.MatchString(f.Name) && len(f.Head) > 0:
+		return Stream
+	case coreName.MatchString(f.Name) && block.Plausible(f.Head):
+		return CoreFile
+	case portName.MatchString(f.Name) && block.Plausible(f.Head):
+		return PortFile
+	case driverName.MatchString(f.Name) && block.Plausible(f.Head):
+		return DriverLog
+	case compiler.IsLocations(f.Head):
+		return Places
+	case compiler.IsProgram(f.Head):
+		return Mlir
+	case compiler.IsEstimate(f.Head):
+		return Estimates
+	case strings.HasSuffix(f.Name, ".profile") && compiler.IsLog(f.Head):
+		return LogFile
+	}
+	return Other
+}
+
+// numbers are the parts of a name that a pattern takes as numbers; -1 where one is
+// absent.
+func numbers(re *regexp.Regexp, name string) []int {
+	var out []int
+	for _, s := range re.FindStringSubmatch(name)[1:] {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			n = -1
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
+// texts reads the files of the compiler, several at a time. A file that fails is a
+// fault.
+func (r *Recording) texts(files []*record.File) (faults []error) {
+	r.Log = &compiler.Log{}
+	r.streams = map[streamKey]*record.File{}
+	var log, estimate, places, program *record.File
+	for _, f := range files {
+		switch KindOf(f) {
+		case LogFile:
+			// global.profile holds the log of the model that ran; others are of the compiler.
+			r.choose(&log, f, "global.profile", "further compiler logs")
+		case Estimates:
+			r.choose(&estimate, f, "net_stat.sim", "further estimates")
+		case Places:
+			places = f
+		case Mlir:
+			program = f
+		case Stream:
+			m := streamName.FindStringSubmatch(f.Name)
+			if base, err := strconv.ParseUint(m[1], 16, 64); err == nil {
+				n := numbers(streamName, f.Name)
+				r.streams[streamKey{base, n[1], n[2]}] = f
+			}
+		}
+	}
+	var errs [4]error
+	var wait sync.WaitGroup
+	each := func(i int, f *record.File, read func() error) {
+		if f != nil {
+			r.Files++
+			wait.Go(func() { errs[i] = read() })
+		}
+	}
+	each(0, log, func() (err error) { r.Log, err = with(log, compiler.ReadLog); return err })
+	each(1, estimate, func() (err error) { r.Estimate, err = with(estimate, compiler.ReadEstimate); return err })
+	each(2, places, func() (err error) { r.Locations, err = with(places, compiler.ReadLocations); return err })
+	each(3, program, func() (err error) { r.Program, err = with(program, compiler.ReadProgram); return err })
+	wait.Wait()
+	for _, err := range errs {
+		if err != nil {
+			faults = append(faults, err)
+		}
+	}
+	if r.Log.Dropped > 0 {
+		r.Dropped.Add("lines of the compiler's log beyond what is kept", r.Log.Dropped)
+	}
+	if e := r.Estimate; e != nil {
+		r.Dropped.Add("items of the compiler's estimate that are not as expected", e.Bad)
+		r.Dropped.Add("items of the compiler's estimate beyond what is kept", e.Dropped)
+	}
+	if l := r.Locations; l != nil {
+		r.Dropped.Add("entries of tensor_location.json that are not as expected", l.Bad)
+		r.Dropped.Add("entries of tensor_location.json beyond what is kept", l.Dropped)
+	}
+	return faults
+}
+
+// choose keeps the file with a name, else the first one.
+func (r *Recording) choose(have **record.File, f *record.File, name, more string) {
+	switch {
+	case *have == nil:
+		*have = f
+	case f.Name == name:
+		*have = f
+		r.Dropped.Add(more, 1)
+	default:
+		r.Dropped.Add(more, 1)
+	}
+}
+
+// with reads a file as a stream.
+func with[T any](f *record.File, read func(r reader) (T, error)) (T, error) {
+	in, err := f.Open()
+	if err != nil {
+		var none T
+		none, _ = read(strings.NewReader(""))
+		return none, &record.FileError{Path: f.Path, Err: err}
+	}
+	defer func() { _ = in.Close() }() // it was only read
+	c := &counted{r: in}
+	v, err := read(c)
+	if err != nil {
+		return v, &record.FileError{Path: f.Path, Place: fmt.Sprintf("byte %d", c.n), Err: err}
+	}
+	return v, nil
+}
+
+// base is the name of a path for people.
+func base(p string) string { return path.Base(p) }

@@ -1,0 +1,293 @@
+package tpu
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/record/tpu/command"
+	"github.com/opmeter/opmeter/internal/record/tpu/reginfo"
+	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/timeline"
+)
+
+// dump is what the text dumps of a folder tell: commands with times and work, and no
+// layers.
+type dump struct {
+	chip     *command.Chip
+	name     string
+	tiu, dma float64 // clocks, Hz
+	lanes    []*dumpLane
+	layers   *layers
+	sums     []sums
+	total    sums
+	quantity record.Quantities
+	drop     record.Dropped
+	b        *builder
+}
+
+// dumpLane is one engine of one core.
+type dumpLane struct {
+	group, name string
+	s           stream
+	bars        []bar
+}
+
+// readDumps makes a profile of the text dumps of a folder, nil where there are none.
+func readDumps(ctx context.Context, in *record.Input) (*record.Run, error) {
+	d := &dump{layers: &layers{at: map[layerKey]int32{}}, b: newBuilder(maxBars)}
+	var faults []error
+	dir := ""
+	for _, f := range in.Files {
+		if !isDump(f) {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		dir = f.Dir
+		if err := d.file(f); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	if len(d.lanes) == 0 {
+		return nil, errors.Join(faults...)
+	}
+	return d.run(dir, in), errors.Join(faults...)
+}
+
+func (d *dump) file(f *record.File) error {
+	in, err := f.Open()
+	if err != nil {
+		return &record.FileError{Path: f.Path, Err: err}
+	}
+	defer func() { _ = in.Close() }() // it was only read
+	r := reginfo.NewReader(in)
+	for {
+		b, err := r.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			d.drop.Add("lines of dumps that are no entries", int64(r.Skipped()))
+			return nil
+		case err != nil:
+			return &record.FileError{Path: f.Path, Err: err}
+		}
+		if b.Kind == reginfo.Chip {
+			d.constants(b)
+			continue
+		}
+		d.command(b)
+	}
+}
+
+// constants takes the table of the chip. Nominal clocks stand in for those that it
+// lacks.
+func (d *dump) constants(b *reginfo.Block) {
+	if d.tiu > 0 {
+		return
+	}
+	d.name, _ = b.Get("Chip Arch")
+	d.chip = command.ByName(d.name)
+	if v, ok := b.Float("TIU Frequency(MHz)"); ok && v > 0 && v < 1e6 {
+		d.tiu = v * 1e6
+	}
+	if v, ok := b.Float("DMA Frequency(MHz)"); ok && v > 0 && v < 1e6 {
+		d.dma = v * 1e6
+	}
+}
+
+// clock is the frequency of an engine's cycles, 1 GHz where nothing states it.
+func (d *dump) clock(tensor bool) float64 {
+	v := d.dma
+	if tensor {
+		v = d.tiu
+	}
+	if v == 0 && d.chip != nil {
+		v = d.chip.DMAClock
+		if tensor {
+			v = d.chip.TIUClock
+		}
+	}
+	if v == 0 {
+		v = 1e9
+	}
+	return v
+}
+
+// command takes a command.
+func (d *dump) command(b *reginfo.Block) {
+	start, ok1 := b.Float("Start Cycle")
+	end, ok2 := b.Float("End Cycle")
+	if !ok1 || !ok2 || !(start >= 0 && end >= start && end < 1e15) {
+		d.drop.Add("commands of dumps without times", 1)
+		return
+	}
+	tensor := b.Kind == reginfo.TIU
+	hz := d.clock(tensor)
+	core, _ := b.Int("Core Id")
+	engine := "TIU"
+	if !tensor {
+		engine = "GDMA"
+		if n, ok := b.Int("Engine Id"); ok && n == 3 || b.Kind != reginfo.TDMA && ok && n == 4 {
+			engine = map[int64]string{3: "SDMA", 4: "CDMA"}[n]
+		}
+		if b.Kind == reginfo.CDMA {
+			engine = "CDMA"
+		}
+	}
+	lane := d.lane(coreName(int(core)), engine)
+	name, _ := b.Get("Function Name")
+	if name = clean(name); name == "" {
+		name = "unknown"
+	}
+	kind, _ := b.Get("Function Type")
+	system := isSystem(kind)
+	layer := int32(-1)
+	if !system {
+		layer = d.layers.find(layerKey{name: engine + " " + name}, func(p *profile.Layer, _ *record.Hint) {
+			p.Op, p.Name = name, engine+" "+name
+		})
+	}
+	x := empty(start/hz, end/hz)
+	x.layer, x.label = layer, d.b.name(name)
+	if n, ok := b.Int("Cmd Id"); ok {
+		x.number = float64(n)
+	}
+	if s, ok := b.Get("Data Type"); ok {
+		x.kind = d.b.name(clean(s))
+	}
+	one := sums{commands: 1, hasTIU: tensor, hasDMA: !tensor}
+	if tensor {
+		one.tiuBusy = x.duration
+		alg, has := b.Float("Alg Ops")
+		spent, _ := b.Float("uArch Ops")
+		if has && alg >= 0 && spent >= 0 && alg < 1e18 && spent < 1e18 {
+			one.hasOps, one.ops, one.spent = true, alg, spent
+		}
+	} else {
+		one.dmaBusy = x.duration
+		d.moved(b, &one, &x)
+	}
+	lane.bars = append(lane.bars, x)
+	if system {
+		return
+	}
+	lane.s.begin, lane.s.finish, lane.s.layer = append(lane.s.begin, x.start), append(lane.s.finish, x.start+x.duration), append(lane.s.layer, layer)
+	lane.s.keep = append(lane.s.keep, int32(len(lane.s.keep)))
+	for len(d.sums) < len(d.layers.list) {
+		d.sums = append(d.sums, sums{})
+	}
+	d.total.add(&one)
+	if layer >= 0 {
+		d.sums[layer].add(&one)
+	}
+}
+
+// isSystem reports whether a kind of commands orders engines.
+func isSystem(kind string) bool {
+	switch strings.ToLower(strings.TrimSpace(kind)) {
+	case "sys", "chain end", "nop", "sys_tr_wr", "sys_send", "sys_wait":
+		return true
+	}
+	return false
+}
+
+// moved takes bytes and direction of a copy.
+func (d *dump) moved(b *reginfo.Block, one *sums, x *bar) {
+	if v, ok := b.Float("Stall Cycle"); ok && v >= 0 {
+		x.stall = v / d.clock(false)
+		one.dmaStall = x.stall
+	}
+	way, _ := b.Get("Direction")
+	n, ok := b.Int("DMA data size(B)")
+	if !ok || n < 0 || !strings.Contains(way, "->") {
+		return
+	}
+	x.direction, x.bytes = d.b.name(strings.ReplaceAll(clean(way), "->", " to ")), n
+	switch {
+	case strings.Contains(way, "L2M"):
+		one.l2 = n
+	case way == "DDR->LMEM":
+		one.load = n
+	case way == "LMEM->DDR":
+		one.store = n
+	case way == "DDR->DDR":
+		one.copied = n
+	default:
+		one.move = n
+	}
+}
+
+func (d *dump) lane(group, name string) *dumpLane {
+	for _, l := range d.lanes {
+		if l.group == group && l.name == name {
+			return l
+		}
+	}
+	l := &dumpLane{group: group, name: name}
+	d.lanes = append(d.lanes, l)
+	return l
+}
+
+// run makes the profile.
+func (d *dump) run(dir string, in *record.Input) *record.Run {
+	p := &profile.Profile{Layers: d.layers.list}
+	run := &record.Run{Profile: p}
+	p.Model.Format, p.Model.Path, p.Model.Name = Name, dir, clean(path.Base(dir))
+	p.Target = profile.Target{ID: "tpu", Kind: profile.TargetImport, ClockHz: new(d.clock(true)), Accelerator: "TPU", Description: "Sophgo " + clean(d.name)}
+	if d.chip != nil {
+		p.Target.ID = strings.ToLower(d.chip.Name)
+	}
+	slices.SortStableFunc(d.lanes, func(a, b *dumpLane) int {
+		return cmp.Or(strings.Compare(a.group, b.group), -strings.Compare(a.name, b.name))
+	})
+	begin, end := math.Inf(1), math.Inf(-1)
+	var streams []stream
+	for _, l := range d.lanes {
+		for _, x := range l.bars {
+			begin, end = min(begin, x.start), max(end, x.start+x.duration)
+		}
+		sortByBegin(&l.s)
+		if l.s.len() > 0 {
+			streams = append(streams, l.s)
+		}
+		d.b.lane(laneKey{timeline.Engine, l.group, l.name, ""}, l.bars)
+	}
+	times := make([]float64, len(p.Layers))
+	_, shared := divide(streams, func(l int32, v float64) {
+		if l >= 0 {
+			times[l] += v
+		}
+	})
+	operators := 0.0
+	for i := range p.Layers {
+		l := &p.Layers[i]
+		l.State, l.Latency = profile.Ran, profile.Value(profile.Imported, times[i], "")
+		operators += times[i]
+		d.sums[i].set(1, func(q profile.Quantity, v float64) { d.quantity.Set(l, q, v) })
+	}
+	d.total.set(1, func(q profile.Quantity, v float64) { d.quantity.SetTotal(&p.Totals, q, v) })
+	d.quantity.SetTotal(&p.Totals, qShared, shared)
+	wall := max(end-begin, operators)
+	p.Totals.Latency = profile.Value(profile.Imported, wall, "from the first command to the end of the last one")
+	p.Reconcile = &profile.Reconcile{WallS: new(wall), OperatorsS: new(operators), GapsS: new(wall - operators)}
+	if d.b.bars > 0 {
+		d.b.t.Origin, d.b.t.Method, d.b.t.Dropped = "cycle 0 of the dump", "cycles of the dump at the clocks that it states", new(d.b.dropped)
+		d.quantity.SetTotal(&profile.Totals{}, qCommand, 0)
+		p.Timeline = d.b.t
+	}
+	p.Quantities = inOrder(d.quantity.List)
+	d.drop.To(run)
+	if in.Arch != "" && d.chip != nil && !strings.EqualFold(in.Arch, d.chip.Name) {
+		run.Found("tpu.chip", profile.Problem, "The dump is of %s, and %s was asked for: the dump was followed.", d.chip.Name, in.Arch)
+	}
+	run.Found("tpu.dump", profile.Info, "The record is a dump of %s as simulators and converters print it: times, operations and bytes stand as it says them, and it does not tell of layers. Commands are gathered by function.", fmt.Sprintf("%d commands", d.total.commands))
+	return run
+}

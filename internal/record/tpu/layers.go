@@ -1,0 +1,474 @@
+package tpu
+
+import (
+	"fmt"
+	"sort"
+	"strconv"
+
+	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/record/tpu/block"
+	"github.com/opmeter/opmeter/internal/record/tpu/capture"
+	"github.com/opmeter/opmeter/internal/record/tpu/command"
+	"github.com/opmeter/opmeter/internal/record/tpu/compiler"
+	"github.com/opmeter/opmeter/internal/record/tpu/names"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// layers are the model's operations, one layer each, in the order of the program.
+type layers struct {
+	r     *capture.Recording
+	list  []profile.Layer
+	hints []record.Hint
+	at    map[layerKey]int32
+	// line is the layer of each line of the log that begins one.
+	line []int32
+	// subnet is that of each layer.
+	subnet []int32
+	// byFunction says that nothing tells of layers: commands are gathered by function.
+	byFunction bool
+	// fromPlaces says that tensor_location.json told them.
+	fromPlaces bool
+	// Checked counts commands whose layer both the log and tensor_location.json tell,
+	// apart those on which they disagree, twice those that it gives to two operations.
+	checked, apart, twice int
+	// lineOf is the line of each layer in the program, -1 for none, made when it is needed.
+	lineOf []int64
+	// items are the estimate's items, made when they are needed.
+	items map[itemKey]int32
+}
+
+// layerKey is a layer: the operation's line in a subnet, or a kind of command.
+type layerKey struct {
+	subnet int32
+	id     int64
+	name   string
+}
+
+// maxModelLayers bounds layers: more are no operations that a person wrote.
+const maxModelLayers = 500_000
+
+// find gives a layer its place, or makes it.
+func (ls *layers) find(k layerKey, begin func(*profile.Layer, *record.Hint)) int32 {
+	if i, ok := ls.at[k]; ok {
+		return i
+	}
+	if len(ls.list) >= maxModelLayers {
+		return -1
+	}
+	i := int32(len(ls.list))
+	ls.at[k] = i
+	ls.list, ls.hints, ls.subnet = append(ls.list, profile.Layer{State: profile.Ran}), append(ls.hints, record.Hint{}), append(ls.subnet, k.subnet)
+	begin(&ls.list[i], &ls.hints[i])
+	return i
+}
+
+// newLayers makes the layers that the compiler tells of.
+func newLayers(r *capture.Recording) *layers {
+	ls := &layers{r: r, at: map[layerKey]int32{}}
+	switch {
+	case len(r.Log.Layers) > 0:
+		ls.ofLog()
+	case r.Locations != nil && r.Locations.Len() > 0:
+		ls.fromPlaces = true
+		ls.ofPlaces()
+	case r.Estimate != nil && r.Estimate.Len() > 0 && ls.estimateNamed():
+		ls.ofEstimate()
+	}
+	ls.byFunction = len(ls.list) == 0
+	return ls
+}
+
+// ofLog makes the layers of the log.
+func (ls *layers) ofLog() {
+	l := ls.r.Log
+	ls.line = make([]int32, len(l.Layers))
+	for i := range l.Layers {
+		line := &l.Layers[i]
+		ls.line[i] = ls.find(layerKey{subnet: line.Subnet, id: line.ID, name: unnumbered(line)}, func(p *profile.Layer, h *record.Hint) {
+			p.Op = line.Type
+			if n, err := strconv.ParseUint(line.Type, 10, 32); err == nil && !l.Named {
+				p.Op = names.Of(names.Layer, n)
+			}
+			ls.named(p, h, line.ID, line.Name)
+			if line.Scope == compiler.Local {
+				p.Options = append(p.Options, profile.Option{Key: "memory", Value: "local"})
+			} else if line.Scope == compiler.Global {
+				p.Options = append(p.Options, profile.Option{Key: "memory", Value: "global"})
+			}
+			ls.tensors(p, l.Tensors[line.FirstTensor:line.EndTensor])
+		})
+	}
+}
+
+// unnumbered tells apart layers without a number.
+func unnumbered(line *compiler.LayerLine) string {
+	if line.ID >= 0 {
+		return ""
+	}
+	return line.Type
+}
+
+// ofPlaces makes the layers of tensor_location.json.
+func (ls *layers) ofPlaces() {
+	l := ls.r.Locations
+	for i := range l.Len() {
+		ls.find(layerKey{subnet: l.Subnet[i], id: l.Line[i]}, func(p *profile.Layer, h *record.Hint) {
+			p.Op = plain(l.Op[i])
+			name := ""
+			if len(l.Results[i]) > 0 {
+				name = l.Results[i][0].Name
+			}
+			ls.named(p, h, l.Line[i], name)
+			p.Inputs, p.Outputs = placed(l.Operands[i]), placed(l.Results[i])
+		})
+	}
+}
+
+// plain is an operation without its dialect.
+func plain(op string) string {
+	for i := range len(op) {
+		if op[i] == '.' && i+1 < len(op) {
+			return op[i+1:]
+		}
+	}
+	return op
+}
+
+func placed(list []compiler.Place) []profile.Tensor {
+	var out []profile.Tensor
+	for _, p := range list {
+		if p.Name == "" && p.Type == "" {
+			out = append(out, profile.Tensor{Absent: true})
+			continue
+		}
+		out = append(out, profile.Tensor{Name: p.Name, DType: elementType(p.Type), Shape: p.Shape})
+	}
+	return out
+}
+
+// estimateNamed reports whether the estimate tells of layers.
+func (ls *layers) estimateNamed() bool {
+	for _, v := range ls.r.Estimate.Layer {
+		if v >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// ofEstimate makes the layers of the estimate.
+func (ls *layers) ofEstimate() {
+	e := ls.r.Estimate
+	for i := range e.Len() {
+		if e.Layer[i] < 0 {
+			continue
+		}
+		ls.find(layerKey{subnet: ls.subnetOfTable(e.Table[i]), id: e.Layer[i]}, func(p *profile.Layer, h *record.Hint) {
+			p.Op = e.Names[e.Op[i]]
+			ls.named(p, h, e.Layer[i], "")
+		})
+	}
+}
+
+// subnetOfTable is the subnet that a table of the estimate is of: tables follow the
+// order of the log's subnets.
+func (ls *layers) subnetOfTable(table int32) int32 {
+	n := int32(-1)
+	last := int32(-1)
+	for i := range ls.r.Log.Layers {
+		if s := ls.r.Log.Layers[i].Subnet; s != last {
+			last = s
+			if n++; n == table {
+				return s
+			}
+		}
+	}
+	return table
+}
+
+// named gives a layer its name: that of the original operation where the program has
+// it.
+func (ls *layers) named(p *profile.Layer, h *record.Hint, id int64, name string) {
+	if prog := ls.r.Program; prog != nil && id >= 0 {
+		if op, ok := prog.Ops[id]; ok && op.Location != "" && (op.Name == p.Op || !ls.r.Log.Named) {
+			name = op.Location
+		}
+	}
+	if p.Op == "" {
+		p.Op = "unknown"
+	}
+	if name != "" {
+		if p.Op != "Load" && p.Op != "Store" {
+			// Copies have the names of the tensors that they move: those are others' outputs.
+			h.Nodes, h.Outputs = []string{name}, []string{name}
+		}
+	} else if id >= 0 {
+		name = fmt.Sprintf("%s_%d", p.Op, id)
+	}
+	p.Name = name
+	if id >= 0 {
+		p.Options = append(p.Options, profile.Option{Key: "line", Value: strconv.FormatInt(id, 10)})
+	}
+}
+
+// tensors adds the tensors of the log.
+func (ls *layers) tensors(p *profile.Layer, list []compiler.TensorLine) {
+	for _, t := range list {
+		x := profile.Tensor{DType: codeType(t.DType), Shape: t.Shape, Constant: t.Const}
+		if prog := ls.r.Program; prog != nil {
+			if op, ok := prog.Ops[t.ID]; ok && t.ID >= 0 {
+				x.Name = op.Location
+			} else if k := -t.ID - 1; k >= 0 && k < int64(len(prog.Inputs)) {
+				x.Name = prog.Inputs[k]
+			}
+		}
+		if t.In {
+			p.Inputs = append(p.Inputs, x)
+		} else {
+			p.Outputs = append(p.Outputs, x)
+		}
+	}
+}
+
+// codeType is the element type of a code of the log, "" for codes that are not known.
+func codeType(code int) string {
+	list := [...]string{"float32", "float16", "int8", "uint8", "int16", "uint16", "int32", "uint32", "bfloat16"}
+	if code >= 0 && code < len(list) {
+		return list[code]
+	}
+	return ""
+}
+
+// elementType is the element type as the compiler writes it.
+func elementType(s string) string {
+	if t, ok := map[string]string{
+		"f32": "float32", "f16": "float16", "bf16": "bfloat16", "f64": "float64", "i8": "int8", "si8": "int8", "ui8": "uint8", "i16": "int16", "si16": "int16",
+		"ui16": "uint16", "i32": "int32", "si32": "int32", "ui32": "uint32", "i64": "int64", "si64": "int64", "i4": "int4", "si4": "int4", "ui4": "uint4", "i1": "bool",
+		"f8E4M3FN": "float8e4m3fn", "f8E5M2": "float8e5m2",
+	}[s]; ok {
+		return t
+	}
+	return s
+}
+
+// member says which layer each record of an engine is of, and which of its visits.
+type member struct {
+	layer, visit []int32
+}
+
+// assign finds the layers of an engine's records.
+func (ls *layers) assign(s *capture.Step, c *capture.Core, e *capture.Engine) member {
+	m := member{make([]int32, e.Len()), make([]int32, e.Len())}
+	subnet := int32(0)
+	if s.HasInfo {
+		subnet = int32(s.Info.Subnet)
+	}
+	places := ls.places(subnet, c, e)
+	for i := range m.layer {
+		m.layer[i], m.visit[i] = -1, -1
+		if e.Class[i] != capture.Work {
+			continue
+		}
+		k := int(e.Command[i])
+		if k >= 0 && k < len(e.Program.Lines) && !ls.byFunction {
+			line := ls.r.Log.Commands.Line[e.Program.Lines[k]]
+			if line >= 0 {
+				m.layer[i], m.visit[i] = ls.line[line], line
+			}
+			if places != nil && line >= 0 && places[k] >= 0 {
+				ls.checked++
+				if ls.r.Locations.Line[places[k]] != ls.r.Log.Layers[line].ID {
+					ls.apart++
+				}
+			}
+		} else if k >= 0 && places != nil && places[k] >= 0 {
+			at := places[k]
+			if x, ok := ls.at[layerKey{subnet: ls.r.Locations.Subnet[at], id: ls.r.Locations.Line[at]}]; ok {
+				m.layer[i], m.visit[i] = x, at
+			}
+		}
+		if m.layer[i] < 0 && places == nil {
+			m.layer[i] = ls.estimated(subnet, c, e, k)
+		}
+		if m.layer[i] < 0 {
+			m.layer[i] = ls.issued(subnet, e, i)
+		}
+		if m.layer[i] < 0 && ls.byFunction {
+			m.layer[i] = ls.function(e, i)
+		}
+	}
+	return m
+}
+
+// places is the entry of tensor_location.json that each command of a program is of, -1
+// for none; nil without the file.
+func (ls *layers) places(subnet int32, c *capture.Core, e *capture.Engine) []int32 {
+	l := ls.r.Locations
+	if l == nil || e.Program.Len() == 0 || e.Kind != command.TIU && e.Kind != command.GDMA {
+		return nil
+	}
+	side := 0
+	if e.Kind != command.TIU {
+		side = 1
+	}
+	out := make([]int32, e.Program.Len())
+	for i := range out {
+		out[i] = -1
+	}
+	for i := range l.Len() {
+		if l.Subnet[i] != subnet || int(l.Core[i]) != c.Index {
+			continue
+		}
+		for k := l.Before[i][side]; k < min(l.After[i][side], int64(len(out))); k++ {
+			if out[k] >= 0 {
+				ls.twice++
+				continue
+			}
+			out[k] = int32(i)
+		}
+	}
+	return out
+}
+
+// estimated is the layer that the compiler's estimate names for a command, where
+// neither log nor places do: items have the commands' numbers. It is of the first core.
+func (ls *layers) estimated(subnet int32, c *capture.Core, e *capture.Engine, k int) int32 {
+	x := ls.r.Estimate
+	if x == nil || len(ls.r.Log.Layers) > 0 || k < 0 || c.Index > 0 || e.Kind != command.TIU && e.Kind != command.GDMA {
+		return -1
+	}
+	if ls.items == nil {
+		ls.items = make(map[itemKey]int32, x.Len())
+		for i := range x.Len() {
+			own := x.BD[i]
+			if x.DMA[i] {
+				own = x.GDMA[i]
+			}
+			at := itemKey{ls.subnetOfTable(x.Table[i]), x.DMA[i], own}
+			if l, ok := ls.at[layerKey{subnet: at.subnet, id: x.Layer[i]}]; ok {
+				if _, twice := ls.items[at]; !twice {
+					ls.items[at] = l
+				}
+			}
+		}
+	}
+	if l, ok := ls.items[itemKey{subnet, e.Kind == command.GDMA, uint32(k + 1)}]; ok {
+		return l
+	}
+	return -1
+}
+
+// itemKey names an item of the estimate: its engine and its number.
+type itemKey struct {
+	subnet int32
+	dma    bool
+	own    uint32
+}
+
+// issued is the layer of a command that the firmware issued.
+func (ls *layers) issued(subnet int32, e *capture.Engine, i int) int32 {
+	k := e.Issue[i]
+	if k < 0 || e.Issued[k].Layer == nil {
+		return -1
+	}
+	f := e.Issued[k].Layer
+	// An id of the compiler's own where there is one: else the firmware's group.
+	if x, ok := ls.at[layerKey{subnet: subnet, id: int64(f.Group)}]; ok {
+		return x
+	}
+	return ls.find(layerKey{subnet: subnet, id: int64(f.Group), name: "firmware"}, func(p *profile.Layer, _ *record.Hint) {
+		p.Op = names.Of(names.Firmware, uint64(f.Layer))
+		if f.Kind == 2 {
+			p.Op = names.Of(names.Copy, uint64(f.Layer))
+		}
+		p.Name = fmt.Sprintf("%s_%d", p.Op, f.Group)
+	})
+}
+
+// function is the layer of all commands with one function, where nothing tells of
+// layers.
+func (ls *layers) function(e *capture.Engine, i int) int32 {
+	name := functionName(e, i)
+	return ls.find(layerKey{id: int64(e.Kind), name: name}, func(p *profile.Layer, _ *record.Hint) {
+		p.Op, p.Name = name, fmt.Sprintf("%s %s", engineName(e), name)
+		p.Options = []profile.Option{{Key: "all_commands_of", Value: engineName(e)}}
+	})
+}
+
+// functionName is what the command of a record does.
+func functionName(e *capture.Engine, i int) string {
+	if k := int(e.Command[i]); k >= 0 {
+		if c := e.Program.Command(k); c != nil {
+			return c.Name()
+		}
+		return fmt.Sprintf("function %d", e.Program.Func[k])
+	}
+	if k := e.Issue[i]; k >= 0 {
+		x := &e.Issued[k]
+		switch {
+		case x.Cmd != nil:
+			return x.Cmd.Name()
+		case x.Func >= 0:
+			return fmt.Sprintf("function %d", x.Func)
+		}
+	}
+	if e.Kind == command.TIU {
+		return "unknown"
+	}
+	from, to := e.Ports(i)
+	switch {
+	case from == command.NoSpace && to == command.NoSpace:
+		return "unknown"
+	case from == command.NoSpace:
+		return "fill " + to.String()
+	case to == command.NoSpace:
+		return "read " + from.String()
+	}
+	return from.String() + " to " + to.String()
+}
+
+// engineName is the engine's name for people.
+func engineName(e *capture.Engine) string {
+	switch e.Kind {
+	case command.TIU:
+		return "TIU"
+	case command.GDMA:
+		return "GDMA"
+	case command.SDMA:
+		return "SDMA"
+	}
+	return fmt.Sprintf("CDMA port %d", e.Port)
+}
+
+// hostLayer is the layer of a subnet that the computer runs.
+func (ls *layers) hostLayer(s *capture.Step) int32 {
+	return ls.find(layerKey{subnet: int32(s.Info.Subnet), id: -2, name: "host"}, func(p *profile.Layer, _ *record.Hint) {
+		switch s.Info.Kind {
+		case block.OnCPU:
+			p.Op = names.Of(names.CPU, s.Info.Extra)
+		case block.Merge:
+			p.Op = "MERGE"
+		case block.Switch:
+			p.Op = "SWITCH"
+			p.Options = append(p.Options, profile.Option{Key: "condition", Value: strconv.FormatUint(s.Info.Extra, 10)})
+		default:
+			p.Op = "subnet"
+		}
+		p.Name = fmt.Sprintf("subnet %d %s", s.Info.Subnet, p.Op)
+		p.Placement = &profile.Placement{On: profile.CPU}
+	})
+}
+
+// groups are the ends of the layer groups' lines, for the group of a line.
+type groups struct {
+	list []compiler.Group
+}
+
+// of is the group that a line is in, -1 for none.
+func (g groups) of(line int64) int {
+	i := sort.Search(len(g.list), func(i int) bool { return g.list[i].End > line })
+	if i < len(g.list) && g.list[i].Begin < line {
+		return i
+	}
+	return -1
+}

@@ -1,0 +1,107 @@
+package traceevent
+
+import (
+	"context"
+	"io"
+
+	"github.com/opmeter/opmeter/internal/base/jsonscan"
+)
+
+// Each passes on the events of the lists that stream, and all other members of a document, like
+// [jsonscan.Each]; elements of lists that are no objects are events without anything. An event is valid
+// until the function returns. It ends early with the context's error. Reading and
+// unpacking go on ahead, beside it.
+func Each(ctx context.Context, r io.Reader, o jsonscan.Options, event func(key string, e *Event), other func(key string, v []byte)) (jsonscan.Result, error) {
+	a := newAhead(r)
+	defer a.stop()
+	var e Event
+	n := 0
+	o.Object = func(key string, text []byte) int {
+		if n++; n&0xfff == 0 && ctx.Err() != nil {
+			return 0 // the usual way ends it
+		}
+		size := e.Parse(text)
+		if size > 0 {
+			event(key, &e)
+		}
+		return size
+	}
+	res, err := jsonscan.Each(a, o, func(key string, v []byte) error {
+		switch {
+		case key != "" && !o.Stream(key):
+			other(key, v)
+		case e.Parse(v) > 0:
+			event(key, &e)
+		default:
+			e = Event{pairs: e.pairs[:0]}
+			event(key, &e)
+		}
+		return ctx.Err()
+	})
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	return res, err
+}
+
+// ahead reads in a goroutine of its own, some pieces before they are asked for.
+type ahead struct {
+	full, free chan []byte
+	quit       chan struct{}
+	now        []byte
+	whole      []byte // the piece that now is a part of
+	err        error  // set before full is closed
+}
+
+// pieceBytes is how much is read at a time.
+const pieceBytes = 256 << 10
+
+func newAhead(r io.Reader) *ahead {
+	a := &ahead{full: make(chan []byte, 3), free: make(chan []byte, 4), quit: make(chan struct{})}
+	for range cap(a.free) {
+		a.free <- make([]byte, pieceBytes)
+	}
+	go func() {
+		defer close(a.full)
+		for {
+			var b []byte
+			select {
+			case b = <-a.free:
+			case <-a.quit:
+				return
+			}
+			n, err := r.Read(b[:pieceBytes])
+			a.full <- b[:n] // there is room for all but one
+			if err != nil {
+				a.err = err
+				return
+			}
+		}
+	}()
+	return a
+}
+
+// Read gives what was read ahead.
+func (a *ahead) Read(b []byte) (int, error) {
+	for len(a.now) == 0 {
+		if a.whole != nil {
+			a.free <- a.whole
+			a.whole = nil
+		}
+		p, ok := <-a.full
+		if !ok {
+			return 0, a.err
+		}
+		a.whole, a.now = p[:pieceBytes], p
+	}
+	n := copy(b, a.now)
+	a.now = a.now[n:]
+	return n, nil
+}
+
+// stop ends the goroutine, after the piece that it is reading.
+func (a *ahead) stop() {
+	close(a.quit)
+	for range a.full {
+	}
+}

@@ -1,0 +1,200 @@
+package traceevent
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+
+	"github.com/opmeter/opmeter/internal/base/jsonscan"
+)
+
+// Event is one event. Parts are as they stand in the text, strings with their quotes,
+// nil where they are absent.
+type Event struct {
+	Phase byte // 0 for none
+	// TS and Dur are nanoseconds; times in the record are microseconds.
+	TS, Dur       int64
+	HasTS, HasDur bool
+	Name, Cat     []byte
+	PID, TID      []byte
+	ID, ID2       []byte
+	BindID        []byte
+	BindPoint     []byte
+	Args          []byte // the whole of the arguments, an object; see [Event.Each]
+	Frame, Weight []byte // of samples
+	FlowIn        bool
+	FlowOut       bool
+	Scope         []byte
+	ThreadDur     []byte // tdur, where there is no dur
+
+	pairs []pair // members of the arguments
+}
+
+// Parse takes the members of the event at the beginning of a text, and says how long it is; 0 for
+// what is no object, or not whole. What it finds is valid until the next call, and as long as the
+// text is.
+func (e *Event) Parse(v []byte) (n int) {
+	*e = Event{pairs: e.pairs[:0]}
+	if len(v) < 2 || v[0] != '{' {
+		return 0
+	}
+	for i := 1; ; {
+		key, at, end := next(v, i)
+		if end == -1 && key == nil {
+			return at
+		}
+		if string(key) == "args" && at < len(v) && v[at] == '{' {
+			if e.pairs, end = nested(v, at, e.pairs[:0]); end >= 0 {
+				e.Args = v[at:end]
+			}
+		} else if end >= 0 {
+			e.member(key, v[at:end])
+		}
+		if end < 0 {
+			return 0
+		}
+		i = end
+	}
+}
+
+// Each calls f for each argument.
+func (e *Event) Each(f func(key, value []byte)) {
+	for i := range e.pairs {
+		f(e.pairs[i].key, e.pairs[i].value)
+	}
+}
+
+func (e *Event) member(key, v []byte) {
+	switch string(key) {
+	case "name":
+		e.Name = v
+	case "cat":
+		e.Cat = v
+	case "ph":
+		if len(v) >= 3 && v[0] == '"' {
+			e.Phase = v[1]
+		}
+	case "ts":
+		e.TS, e.HasTS = Nanos(v)
+	case "dur":
+		e.Dur, e.HasDur = Nanos(v)
+	case "tdur":
+		e.ThreadDur = v
+	case "pid":
+		e.PID = v
+	case "tid":
+		e.TID = v
+	case "id":
+		e.ID = v
+	case "id2":
+		e.ID2 = v
+	case "bp":
+		e.BindPoint = v
+	case "bind_id":
+		e.BindID = v
+	case "flow_in":
+		e.FlowIn = string(v) == "true"
+	case "flow_out":
+		e.FlowOut = string(v) == "true"
+	case "scope":
+		e.Scope = v
+	case "sf":
+		e.Frame = v
+	case "weight":
+		e.Weight = v
+	}
+}
+
+// Bare takes the quotes of a string away, so that "7" and 7 are the same; escapes stay.
+func Bare(v []byte) []byte {
+	if len(v) >= 2 && v[0] == '"' {
+		return v[1 : len(v)-1]
+	}
+	return v
+}
+
+// Text decodes a string; other values stand as they are, null and absent ones are empty. The
+// result is valid as long as v is.
+func Text(v []byte) []byte {
+	b := Bare(v)
+	switch {
+	case len(b) == len(v) && string(v) == "null":
+		return nil
+	case bytes.IndexByte(b, '\\') >= 0:
+		return []byte(jsonscan.Decode(b))
+	}
+	return b
+}
+
+// Nanos reads microseconds, whole or with a fraction, also in quotes, as nanoseconds.
+// Digits beyond are rounded. ok is false for what is no number, or none that fits.
+func Nanos(v []byte) (ns int64, ok bool) {
+	v = Bare(v)
+	i, neg := 0, false
+	if len(v) > 0 && v[0] == '-' {
+		neg, i = true, 1
+	}
+	begin := i
+	for ; i < len(v) && v[i]-'0' <= 9; i++ {
+		ns = ns*10 + int64(v[i]-'0')
+	}
+	const fits = 9_000_000_000_000_000 // microseconds that are whole nanoseconds in 64 bits
+	if i == begin || i-begin > 16 || ns > fits {
+		return slow(v)
+	}
+	ns *= 1000
+	if i < len(v) {
+		if v[i] != '.' {
+			return slow(v)
+		}
+		scale := int64(100)
+		for i++; i < len(v) && v[i]-'0' <= 9; i++ {
+			if scale == 0 {
+				return slow(v)
+			}
+			ns += scale * int64(v[i]-'0')
+			scale /= 10
+		}
+		if i < len(v) {
+			return slow(v)
+		}
+	}
+	if neg {
+		ns = -ns
+	}
+	return ns, true
+}
+
+// slow reads what is not plain: exponents, many digits. Whole microseconds are
+// exact all the same.
+func slow(v []byte) (ns int64, ok bool) {
+	if us, err := strconv.ParseInt(string(v), 10, 64); err == nil {
+		if us > math.MaxInt64/1000 || us < math.MinInt64/1000 {
+			return 0, false
+		}
+		return us * 1000, true
+	}
+	if dot := bytes.IndexByte(v, '.'); dot > 0 && dot < len(v)-1 && !bytes.ContainsAny(v, "eE") {
+		whole, ok := slow(v[:dot])
+		if !ok {
+			return 0, false
+		}
+		f, ok := jsonscan.Number(v[dot:])
+		if !ok {
+			return 0, false
+		}
+		rest := int64(math.Round(f * 1000))
+		if v[0] == '-' {
+			rest = -rest
+		}
+		if whole > math.MaxInt64-1000 || whole < math.MinInt64+1000 {
+			return 0, false
+		}
+		return whole + rest, true
+	}
+	f, ok := jsonscan.Number(v)
+	if f = math.Round(f * 1000); !ok || math.Abs(f) > 9e18 {
+		return 0, false
+	}
+	return int64(f), true
+}

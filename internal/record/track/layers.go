@@ -1,0 +1,207 @@
+package track
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// Step is an iteration: an inference or a step of training.
+type Step struct{ Start, End int64 }
+
+// Assign gives the slices of a track the number of the step in which they start, -1
+// for those that start in none. Steps are in the order of their starts, and a slice
+// belongs to the latest one that has begun.
+func (k *Track) Assign(steps []Step) {
+	for i := range k.Slices {
+		k.Slices[i].Iteration = InStep(steps, k.Slices[i].Start)
+	}
+}
+
+// InStep is the step in which a point in time lies, -1 for none.
+func InStep(steps []Step, ts int64) int32 {
+	n, _ := slices.BinarySearchFunc(steps, ts, func(s Step, ts int64) int {
+		if s.Start <= ts {
+			return -1
+		}
+		return 1
+	})
+	if n == 0 || ts >= steps[n-1].End && ts != steps[n-1].Start {
+		return -1
+	}
+	return int32(n - 1)
+}
+
+// maxIterations bounds the iterations whose times are added up one by one.
+const maxIterations = 1_000_000
+
+// Tally adds up the own times of slices by layer. Walls holds the length of each
+// iteration, nanoseconds, below 0 for the sum of its calls; without any, everything is
+// one iteration of the given length. Slices of no iteration are not counted then.
+// Slices of tracks aside, and those whose end the record lacks, are left out.
+func (t *Trace) Tally(to *record.Tally, walls []int64, whole int64) {
+	counts := func(k *Track, i int) bool {
+		return k.Slices[i].Layer >= 0 && !k.Slices[i].Open
+	}
+	if len(walls) == 0 || len(walls) > maxIterations {
+		for _, k := range t.Tracks {
+			for i := range k.Slices {
+				if !k.Aside && counts(k, i) {
+					to.Call(int(k.Slices[i].Layer), k.Self[i])
+				}
+			}
+		}
+		to.End(whole)
+		return
+	}
+	type call struct {
+		layer int32
+		self  int64
+	}
+	begin := make([]int, len(walls)+1)
+	each := func(f func(n int32, c call)) {
+		for _, k := range t.Tracks {
+			for i := range k.Slices {
+				if n := k.Slices[i].Iteration; !k.Aside && counts(k, i) && n >= 0 && int(n) < len(walls) {
+					f(n, call{k.Slices[i].Layer, k.Self[i]})
+				}
+			}
+		}
+	}
+	each(func(n int32, _ call) { begin[n+1]++ })
+	for i := range walls {
+		begin[i+1] += begin[i]
+	}
+	calls := make([]call, begin[len(walls)])
+	next := slices.Clone(begin)
+	each(func(n int32, c call) { calls[next[n]] = c; next[n]++ })
+	for i, wall := range walls {
+		for _, c := range calls[begin[i]:begin[i+1]] {
+			to.Call(int(c.layer), c.self)
+		}
+		to.End(wall)
+	}
+}
+
+// Layers numbers layers by what they are called.
+type Layers struct {
+	List []profile.Layer
+	at   map[string]int32
+	key  []byte
+}
+
+// MaxLayers bounds the layers of a record.
+const MaxLayers = 50_000
+
+// Of gives the number of the layer with a name and operator; what is beyond
+// [MaxLayers] is one layer for all.
+func (l *Layers) Of(name, op []byte) int32 {
+	l.key = append(append(append(l.key[:0], name...), 0), op...)
+	if i, ok := l.at[string(l.key)]; ok {
+		return i
+	}
+	if l.at == nil {
+		l.at = map[string]int32{}
+	}
+	if len(l.List) >= MaxLayers {
+		if i, ok := l.at[""]; ok {
+			return i
+		}
+		l.at[""] = int32(len(l.List))
+		l.List = append(l.List, profile.Layer{Name: fmt.Sprintf("all beyond %d names", MaxLayers), Op: "other"})
+		return int32(len(l.List) - 1)
+	}
+	i := int32(len(l.List))
+	l.at[string(l.key)] = i
+	l.List = append(l.List, profile.Layer{Name: Clip(name), Op: Clip(op)})
+	return i
+}
+
+// Clip makes a text of at most some thousand bytes, which is UTF-8.
+func Clip(s []byte) string {
+	if len(s) > maxName {
+		s = s[:maxName]
+	}
+	return strings.ToValidUTF8(string(s), "\ufffd")
+}
+
+// Settle makes the layers of a profile of those that slices outside of tracks aside are
+// of, in their order, and gives the slices their numbers. Where everything is aside,
+// nothing is. Slices of layers that are left out keep the layer's name.
+func (t *Trace) Settle(l *Layers) []profile.Layer {
+	var used, ended []bool
+	for {
+		used, ended = make([]bool, len(l.List)), make([]bool, len(l.List))
+		some := false
+		for _, k := range t.Tracks {
+			for i := range k.Slices {
+				if s := &k.Slices[i]; !k.Aside && s.Layer >= 0 {
+					used[s.Layer], some = true, true
+					ended[s.Layer] = ended[s.Layer] || !s.Open
+				}
+			}
+		}
+		if some || !t.inside() {
+			break
+		}
+	}
+	var out []profile.Layer
+	to := make([]int32, len(l.List))
+	names := make([][2]int32, len(l.List))
+	for i := range l.List {
+		to[i] = -1
+		if !used[i] {
+			names[i] = [2]int32{t.Name([]byte(l.List[i].Name)), t.Name([]byte(l.List[i].Op))}
+			continue
+		}
+		to[i] = int32(len(out))
+		y := l.List[i]
+		if !ended[i] {
+			y.State, y.Cause = profile.Lost, &profile.Cause{Code: profile.ByRecord, Text: "the record has no end of it"}
+		}
+		out = append(out, y)
+	}
+	for _, k := range t.Tracks {
+		for i := range k.Slices {
+			s := &k.Slices[i]
+			if s.Layer < 0 {
+				continue
+			}
+			if n := to[s.Layer]; n >= 0 {
+				s.Layer = n
+				continue
+			}
+			if s.Label < 0 {
+				s.Label = names[s.Layer][0]
+			}
+			if s.Type < 0 {
+				s.Type = names[s.Layer][1]
+			}
+			s.Layer = -1
+		}
+	}
+	return out
+}
+
+// inside takes the mark of tracks aside away and reports whether there were any with
+// slices.
+func (t *Trace) inside() (some bool) {
+	for _, k := range t.Tracks {
+		if k.Aside && len(k.Slices) > 0 {
+			some = true
+		}
+		k.Aside = false
+	}
+	return some
+}
+
+// Set sets a figure of a layer. Those of opmeter's own quantities are not negative: one
+// that is makes no sense and is left out.
+func Set(qs *record.Quantities, l *profile.Layer, q profile.Quantity, v float64) {
+	if _, known := profile.Lookup(q.Key); !known || v >= 0 {
+		qs.Set(l, q, v)
+	}
+}

@@ -1,0 +1,365 @@
+package track
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/timeline"
+)
+
+// Own puts together the layers of a trace that opmeter wrote: what formats of traces
+// say of bars and their layers stands in arguments whose keys are the same in all of them.
+type Own struct {
+	Quantities record.Quantities
+	layers     []ownLayer
+	at         map[int64]int32
+}
+
+type ownLayer struct {
+	index int64
+	named bool
+	profile.Layer
+}
+
+// OwnBar is what the arguments of one bar say.
+type OwnBar struct {
+	// Layer is the index of the bar's layer in the profile that was written, Iteration its
+	// number; -1 for none.
+	Layer, Iteration int64
+	// InLayers says that the bar is of a lane of layers.
+	InLayers bool
+
+	extra   Extra
+	has     bool
+	bytes   int64
+	texts   [][2]string
+	numbers []ownNumber
+}
+
+type ownNumber struct {
+	key string
+	v   float64
+}
+
+// NewOwnBar makes an empty one.
+func NewOwnBar() *OwnBar {
+	return &OwnBar{Layer: -1, Iteration: -1, bytes: -1, extra: Extra{Utilisation: -1}}
+}
+
+// Text takes an argument that is a text.
+func (b *OwnBar) Text(key, v string) {
+	switch key {
+	case "subnet":
+		b.extra.Subnet, b.has = v, true
+	case "direction":
+		b.extra.Direction, b.has = v, true
+	case "forward_time", "reshape_time":
+		b.InLayers = true
+	default:
+		b.texts = append(b.texts, [2]string{key, v})
+	}
+}
+
+// Number takes an argument that is a number. One that is not finite says nothing.
+func (b *OwnBar) Number(key string, v float64) {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return
+	}
+	switch key {
+	case "iteration":
+		b.Iteration = index(v)
+	case "layer":
+		b.Layer = index(v)
+	case "moved_bytes":
+		if v >= 0 && v < 1<<62 {
+			b.bytes = int64(v)
+		}
+	case "utilisation":
+		b.extra.Utilisation, b.has = v, true
+	case "stall_s":
+		b.stall(v)
+	case "stall_us":
+		b.stall(v / 1e6)
+	default:
+		if f, ok := strings.CutPrefix(key, "bar_"); ok && record.Key(f) == f {
+			if b.extra.Figures == nil {
+				b.extra.Figures = map[string]float64{}
+			}
+			if len(b.extra.Figures) < 50 {
+				b.extra.Figures[f], b.has = v, true
+			}
+			return
+		}
+		b.numbers = append(b.numbers, ownNumber{key, v})
+	}
+}
+
+// stall takes seconds; what no bar can have waited is left out.
+func (b *OwnBar) stall(v float64) {
+	if v > 0 && v < timeline.MaxSeconds {
+		b.extra.Stall, b.has = v, true
+	}
+}
+
+// index is a whole number from 0, -1 for anything else.
+func index(v float64) int64 {
+	if !(v >= 0 && v < 1<<30) {
+		return -1
+	}
+	return int64(v)
+}
+
+// Apply gives a slice what its arguments say. name and kind are the texts on the bar.
+func (o *Own) Apply(t *Trace, track int32, s *Slice, b *OwnBar, name, kind []byte) {
+	k := t.Tracks[track]
+	s.Bytes, s.Iteration = b.bytes, int32(b.Iteration)
+	if b.has {
+		s.Extra = t.Extra(b.extra)
+	}
+	if b.Layer < 0 {
+		s.Label = t.Name(name)
+		if string(kind) != string(k.Kind) {
+			if k.Kind == "" && slices.Contains(timeline.Kinds(), timeline.LaneKind(kind)) {
+				k.Kind = timeline.LaneKind(kind)
+			} else {
+				s.Type = t.Name(kind)
+			}
+		}
+		if k.Kind == "" || string(k.Kind) != string(kind) {
+			return
+		}
+		if string(name) == k.Name {
+			s.Label = -1
+		}
+		return
+	}
+	if b.InLayers || len(b.texts) > 0 {
+		k.Kind = timeline.Layer
+	} else if k.Kind == "" {
+		k.Kind = timeline.Engine
+	}
+	n := o.layer(b.Layer)
+	if n < 0 {
+		s.Label, s.Type = t.Name(name), t.Name(kind)
+		return
+	}
+	s.Layer = n
+	l := &o.layers[n]
+	if b.InLayers && !l.named {
+		l.named = true
+		l.Name = string(name)
+	}
+	o.describe(l, b)
+	if l.Op == "" {
+		l.Op = string(kind)
+	}
+	// Text that differs from the layer's is the bar's own.
+	if s := string(name); s != cmp.Or(l.Name, l.Op) && l.Name == "" {
+		l.Name = s
+	}
+	if string(name) != cmp.Or(l.Name, l.Op) {
+		s.Label = t.Name(name)
+	}
+	if string(kind) != l.Op {
+		s.Type = t.Name(kind)
+	}
+}
+
+func (o *Own) layer(i int64) int32 {
+	if n, ok := o.at[i]; ok {
+		return n
+	}
+	if o.at == nil {
+		o.at = map[int64]int32{}
+	}
+	if len(o.layers) >= MaxLayers {
+		return -1
+	}
+	n := int32(len(o.layers))
+	o.layers = append(o.layers, ownLayer{index: i, Layer: profile.Layer{}})
+	o.at[i] = n
+	return n
+}
+
+// describe takes what stands at a bar of the layer.
+func (o *Own) describe(l *ownLayer, b *OwnBar) {
+	sides := map[string]*[]profile.Tensor{"input": &l.Inputs, "output": &l.Outputs}
+	lists := map[string][3]string{}
+	for _, t := range b.texts {
+		key, v := t[0], t[1]
+		switch key {
+		case "op":
+			l.Op = v
+		case "name":
+			l.Name, l.named = v, true
+		case "scope":
+			l.Scope = v
+		case "graph":
+			l.Graph = v
+		case "kernel":
+			l.Kernel = v
+		case "options":
+			l.Options = options(v, " ")
+		case "attributes":
+			l.Options = options(v, ";")
+		case "inputs", "outputs":
+			*sides[strings.TrimSuffix(key, "s")] = tensors(v)
+		default:
+			side, part, ok := strings.Cut(key, "_")
+			if i := slices.Index([]string{"tensor_name", "type", "shape"}, part); ok && i >= 0 && sides[side] != nil {
+				all := lists[side]
+				all[i] = v
+				lists[side] = all
+			}
+		}
+	}
+	for side, all := range lists {
+		*sides[side] = columns(all)
+	}
+	for _, n := range b.numbers {
+		if record.Key(n.key) == n.key {
+			Set(&o.Quantities, &l.Layer, profile.Quantity{Key: n.key, Unit: unit(n.key)}, n.v)
+		}
+	}
+	if l.Name == l.Op {
+		l.Name = ""
+	}
+}
+
+// unit is the base unit in which the key of a quantity ends.
+func unit(key string) string {
+	for _, u := range [][2]string{{"_s", "s"}, {"_bytes", "B"}, {"_hz", "Hz"}, {"_j", "J"}, {"_cycles", "cycles"}} {
+		if strings.HasSuffix(key, u[0]) {
+			return u[1]
+		}
+	}
+	return ""
+}
+
+// options reads "padding:same stride:2x2".
+func options(s, sep string) (out []profile.Option) {
+	for part := range strings.SplitSeq(s, sep) {
+		key, v, ok := strings.Cut(part, ":")
+		switch {
+		case ok && key != "":
+			out = append(out, profile.Option{Key: key, Value: v})
+		case len(out) > 0:
+			out[len(out)-1].Value += sep + part
+		}
+	}
+	return out
+}
+
+// tensors reads "image int8 1x32x32x3, …": names may have blanks, types and shapes have
+// none.
+func tensors(s string) (out []profile.Tensor) {
+	for part := range strings.SplitSeq(s, ", ") {
+		var t profile.Tensor
+		words := strings.Fields(part)
+		if n := len(words); n > 0 {
+			if d, ok := dims(words[n-1], "x"); ok {
+				t.Shape, words = d, words[:n-1]
+			}
+		}
+		if n := len(words); n > 1 || n == 1 && t.Shape != nil && isType(words[0]) {
+			t.DType, words = words[n-1], words[:n-1]
+		}
+		t.Name = strings.Join(words, " ")
+		out = append(out, t)
+	}
+	return out
+}
+
+// isType tells types of elements from names of tensors by their look.
+func isType(s string) bool {
+	for _, p := range []string{"float", "int", "uint", "bool", "string", "complex", "bfloat"} {
+		if rest, ok := strings.CutPrefix(s, p); ok && strings.Trim(rest, "0123456789") == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// columns reads lists of names, types and shapes, as long as they agree.
+func columns(all [3]string) (out []profile.Tensor) {
+	if all == [3]string{} {
+		return nil
+	}
+	names, types, shapes := strings.Split(all[0], ","), strings.Split(all[1], ","), strings.Split(all[2], ",")
+	if len(types) != len(names) || len(shapes) != len(names) {
+		return nil // names with commas: nobody can tell
+	}
+	for i := range names {
+		t := profile.Tensor{Name: names[i], DType: types[i]}
+		if d, ok := dims(shapes[i], "*"); ok {
+			t.Shape = d
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+// dims reads "1x32x32x3"; "?" is a dimension that is not known.
+func dims(s, sep string) (out []int64, ok bool) {
+	if s == "" {
+		return nil, false
+	}
+	for part := range strings.SplitSeq(s, sep) {
+		if part == "?" {
+			out = append(out, -1)
+			continue
+		}
+		d, err := strconv.ParseInt(part, 10, 64)
+		if err != nil || d < 0 {
+			return nil, false
+		}
+		out = append(out, d)
+	}
+	return out, true
+}
+
+// Done gives the layers in the order that they had, and the slices their numbers.
+func (o *Own) Done(t *Trace) []profile.Layer {
+	order := make([]int, len(o.layers))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(o.layers[a].index, o.layers[b].index) })
+	to := make([]int32, len(o.layers))
+	out := make([]profile.Layer, len(order))
+	for i, from := range order {
+		to[from] = int32(i)
+		out[i] = o.layers[from].Layer
+	}
+	for _, k := range t.Tracks {
+		if k.Kind == "" {
+			k.Kind = timeline.Thread
+		}
+		for i := range k.Slices {
+			if n := k.Slices[i].Layer; n >= 0 {
+				k.Slices[i].Layer = to[n]
+			}
+		}
+	}
+	return out
+}
+
+// DropStalls takes away the bars that only show how long the one around them waited.
+func (k *Track) DropStalls(t *Trace) {
+	stall, ok := t.names["stall"]
+	if !ok {
+		return
+	}
+	k.Slices = slices.DeleteFunc(k.Slices, func(s Slice) bool {
+		drop := s.Label == stall && s.Type == stall && s.Layer < 0
+		if drop {
+			t.count--
+		}
+		return drop
+	})
+}

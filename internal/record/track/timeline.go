@@ -1,0 +1,317 @@
+package track
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/profile/timeline"
+)
+
+// maxSpan is the longest timeline, nanoseconds: beyond 30 years a profile takes none.
+const maxSpan = int64(999_999_999) * 1e9
+
+// exactSpan is how long a timeline may be for sums of starts and durations to be right to
+// half a nanosecond, which is what a check of lanes allows.
+const exactSpan = int64(1_000_000) * 1e9
+
+func seconds(ns int64) float64 { return float64(ns) / 1e9 }
+
+// Origin is the first point in time of all that was added.
+func (t *Trace) Origin() int64 {
+	origin, ok := int64(0), false
+	for _, k := range t.Tracks {
+		for i := range k.Slices {
+			if s := k.Slices[i].Start; !ok || s < origin {
+				origin, ok = s, true
+			}
+		}
+	}
+	for _, c := range t.Counters {
+		for _, p := range c.points {
+			if !ok || p.ts < origin {
+				origin, ok = p.ts, true
+			}
+		}
+	}
+	return origin
+}
+
+// Timeline makes the timeline after [Trace.Nest], nil when there is nothing in it. Groups
+// stand together in the order of their ranks, and so do the tracks of each.
+func (t *Trace) Timeline(origin, method string) *timeline.Timeline {
+	zero := t.Origin()
+	limit := cmp.Or(t.Limit, record.MaxBars)
+	until, dropped := t.until(zero, limit)
+	out := &timeline.Timeline{Origin: origin, Method: method, Names: t.list, Lanes: []timeline.Lane{}}
+	if until < maxSpan {
+		out.Method = fmt.Sprintf("%s; the %d bars that begin in the first %.6g s are kept", method, t.count-int(dropped), seconds(until))
+	}
+	tracks := make([]int, len(t.Tracks))
+	for i := range tracks {
+		tracks[i] = i
+	}
+	first := t.groups()
+	slices.SortStableFunc(tracks, func(a, b int) int {
+		x, y := t.Tracks[a], t.Tracks[b]
+		return cmp.Or(cmp.Compare(first[x.Group], first[y.Group]), cmp.Compare(x.Rank, y.Rank))
+	})
+	b := lanes{t: t, out: out, zero: zero, until: until, subnets: map[string]int32{}}
+	for _, i := range tracks {
+		b.track(t.Tracks[i])
+	}
+	b.links()
+	for _, c := range t.Counters {
+		k, late := c.counter(zero)
+		dropped += late
+		if len(k.Times) > 0 {
+			out.Counters = append(out.Counters, k)
+		}
+	}
+	out.Names = t.list
+	if len(out.Lanes)+len(out.Counters) == 0 {
+		return nil
+	}
+	if n := dropped + t.Dropped.Total(); n > 0 {
+		out.Dropped = &n
+	}
+	return out
+}
+
+// groups orders the groups.
+func (t *Trace) groups() map[string]int {
+	type group struct {
+		name string
+		rank int64
+	}
+	var all []group
+	at := map[string]int{}
+	for _, k := range t.Tracks {
+		i, ok := at[k.Group]
+		if !ok {
+			i = len(all)
+			at[k.Group] = i
+			all = append(all, group{k.Group, k.GroupRank})
+		}
+		all[i].rank = min(all[i].rank, k.GroupRank)
+	}
+	slices.SortStableFunc(all, func(a, b group) int { return cmp.Compare(a.rank, b.rank) })
+	for i, g := range all {
+		at[g.name] = i
+	}
+	return at
+}
+
+// until is the time from which on slices are left out, so that no more than limit
+// remain.
+func (t *Trace) until(zero int64, limit int) (until, dropped int64) {
+	var starts []int64
+	for _, k := range t.Tracks {
+		for i := range k.Slices {
+			s := &k.Slices[i]
+			if s.Start-zero > maxSpan-s.Dur {
+				dropped++
+				continue
+			}
+			starts = append(starts, s.Start-zero)
+		}
+	}
+	if len(starts) <= limit {
+		return maxSpan, dropped
+	}
+	slices.Sort(starts)
+	until = starts[limit]
+	n, _ := slices.BinarySearch(starts, until)
+	return until, dropped + int64(len(starts)-n)
+}
+
+// lanes makes lanes of tracks.
+type lanes struct {
+	t           *Trace
+	out         *timeline.Timeline
+	zero, until int64
+	subnets     map[string]int32
+}
+
+// track makes the lanes of a track, one for each row.
+func (b *lanes) track(k *Track) {
+	k.lane, k.bar = make([]int32, len(k.Slices)), make([]int32, len(k.Slices))
+	rows := make([]timeline.Lane, k.rows)
+	for i := range k.Slices {
+		s := &k.Slices[i]
+		k.lane[i] = -1
+		if s.Start-b.zero >= b.until || s.Start-b.zero > maxSpan-s.Dur {
+			continue
+		}
+		r := 0
+		if k.row != nil {
+			r = int(k.row[i])
+		}
+		l := &rows[r]
+		k.lane[i], k.bar[i] = int32(r), int32(len(l.Starts))
+		start := seconds(s.Start - b.zero)
+		l.Starts = append(l.Starts, start)
+		d := seconds(s.Dur)
+		if s.End()-b.zero > exactSpan {
+			d = length(start, seconds(s.End()-b.zero))
+		}
+		l.Durations = append(l.Durations, d)
+		l.Layers, l.Labels, l.Types = append(l.Layers, s.Layer), append(l.Labels, s.Label), append(l.Types, s.Type)
+		l.Iterations, l.Bytes = append(l.Iterations, s.Iteration), append(l.Bytes, s.Bytes)
+		if s.Extra > 0 {
+			b.extra(l, &b.t.Extras[s.Extra-1])
+		}
+	}
+	place := make([]int32, len(rows))
+	for r := range rows {
+		l := &rows[r]
+		place[r] = -1
+		if len(l.Starts) == 0 {
+			continue
+		}
+		l.Kind, l.Group, l.Name = k.Kind, k.Group, cmp.Or(k.Name, string(k.Kind))
+		if r > 0 {
+			l.Name = fmt.Sprintf("%s (%d)", l.Name, r+1)
+		}
+		trim(l)
+		within(l)
+		place[r] = int32(len(b.out.Lanes))
+		b.out.Lanes = append(b.out.Lanes, *l)
+	}
+	for i := range k.lane {
+		if k.lane[i] >= 0 {
+			k.lane[i] = place[k.lane[i]]
+		}
+	}
+}
+
+// length is a duration such that start and it add up to end, or to a little less: bars
+// that touch or nest by the nanosecond do so in floating point too.
+func length(start, end float64) float64 {
+	d := end - start
+	for range 4 {
+		switch sum := start + d; {
+		case sum > end:
+			d = math.Nextafter(d, 0)
+		case sum < end:
+			if more := math.Nextafter(d, math.Inf(1)); start+more <= end {
+				d = more
+			} else {
+				return d
+			}
+		default:
+			return d
+		}
+	}
+	return d
+}
+
+// within ends bars of a very long lane with those around them: there a time in seconds does not tell
+// nanoseconds apart, and sums may end behind one another.
+func within(l *timeline.Lane) {
+	long := false
+	for i, s := range l.Starts {
+		long = long || s+l.Durations[i] > seconds(exactSpan)
+	}
+	if !long {
+		return
+	}
+	var ends []float64
+	for i, s := range l.Starts {
+		for len(ends) > 0 && ends[len(ends)-1] <= s+0.5e-9 {
+			ends = ends[:len(ends)-1]
+		}
+		if k := len(ends); k > 0 && s+l.Durations[i] > ends[k-1] {
+			l.Durations[i] = length(s, ends[k-1])
+		}
+		ends = append(ends, s+l.Durations[i])
+	}
+}
+
+// extra sets what few bars have, of the last bar of a lane.
+func (b *lanes) extra(l *timeline.Lane, x *Extra) {
+	n := len(l.Starts)
+	if x.Subnet != "" {
+		i, ok := b.subnets[x.Subnet]
+		if !ok {
+			i = int32(len(b.out.Subnets))
+			b.subnets[x.Subnet] = i
+			b.out.Subnets = append(b.out.Subnets, x.Subnet)
+		}
+		l.Subnets = fill(l.Subnets, n, -1)
+		l.Subnets[n-1] = i
+	}
+	if x.Direction != "" {
+		l.Directions = fill(l.Directions, n, -1)
+		l.Directions[n-1] = b.t.Name([]byte(x.Direction))
+	}
+	if x.Stall > 0 {
+		l.Stalls = fill(l.Stalls, n, 0)
+		l.Stalls[n-1] = x.Stall
+	}
+	if x.Utilisation >= 0 {
+		l.Utilisation = fill(l.Utilisation, n, -1)
+		l.Utilisation[n-1] = x.Utilisation
+	}
+	for key, v := range x.Figures {
+		if l.Figures == nil {
+			l.Figures = map[string][]float64{}
+		}
+		f := fill(l.Figures[key], n, -1)
+		f[n-1] = v
+		l.Figures[key] = f
+	}
+}
+
+func fill[T any](v []T, n int, with T) []T {
+	for len(v) < n {
+		v = append(v, with)
+	}
+	return v
+}
+
+// trim gives all columns one length and leaves out those that no bar has anything for.
+func trim(l *timeline.Lane) {
+	n := len(l.Starts)
+	for _, c := range []*[]int32{&l.Layers, &l.Labels, &l.Types, &l.Iterations} {
+		if !slices.ContainsFunc(*c, func(v int32) bool { return v >= 0 }) {
+			*c = nil
+		}
+	}
+	if !slices.ContainsFunc(l.Bytes, func(v int64) bool { return v >= 0 }) {
+		l.Bytes = nil
+	}
+	for _, c := range []*[]int32{&l.Subnets, &l.Directions} {
+		if *c != nil {
+			*c = fill(*c, n, -1)
+		}
+	}
+	if l.Stalls != nil {
+		l.Stalls = fill(l.Stalls, n, 0)
+	}
+	if l.Utilisation != nil {
+		l.Utilisation = fill(l.Utilisation, n, -1)
+	}
+	for key, f := range l.Figures {
+		l.Figures[key] = fill(f, n, -1)
+	}
+}
+
+// maxLinks bounds the arrows of a timeline.
+const maxLinks = 250_000
+
+// links sets the arrows whose two ends were kept.
+func (b *lanes) links() {
+	for _, l := range b.t.Links {
+		from, to := b.t.Tracks[l.FromTrack], b.t.Tracks[l.ToTrack]
+		if len(b.out.Links) >= maxLinks {
+			b.t.Dropped.Add("arrows beyond the first 250,000", 1)
+			continue
+		}
+		if from.lane[l.From] >= 0 && to.lane[l.To] >= 0 {
+			b.out.Links = append(b.out.Links, timeline.Link{FromLane: from.lane[l.From], FromBar: from.bar[l.From], ToLane: to.lane[l.To], ToBar: to.bar[l.To]})
+		}
+	}
+}

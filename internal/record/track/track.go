@@ -1,0 +1,351 @@
+package track
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/profile/timeline"
+)
+
+// MaxSlices bounds the slices of a record: beyond, memory would grow with the file.
+const MaxSlices = 3_000_000
+
+// maxTracks bounds the tracks of a record.
+const maxTracks = 20_000
+
+// most bounds points in time, nanoseconds: differences of two still fit.
+const most = int64(4e18)
+
+// Slice is something that took time on a track.
+type Slice struct {
+	// Start is a point in time, nanoseconds on the record's clock. Dur is how long it
+	// took, -1 where the record has no end of it: it is shown until the end of its
+	// track, and adds to no figure.
+	Start, Dur int64
+	// Bytes that were moved, -1 for not known.
+	Bytes int64
+	// Layer is an index of the reader's layers, Iteration a number from 0; -1 for none.
+	Layer, Iteration int32
+	// Label and Type are names of [Trace.Name], -1 for those of the layer.
+	Label, Type int32
+	// Extra is one more than the place in [Trace.Extras], 0 for nothing.
+	Extra int32
+	// Open says that the record has no end of it.
+	Open bool
+	seq  int32
+}
+
+// End is when the slice ended.
+func (s *Slice) End() int64 { return s.Start + s.Dur }
+
+// Extra is what few slices have.
+type Extra struct {
+	// Subnet and Direction are texts, "" for none.
+	Subnet, Direction string
+	// Stall is seconds, Utilisation 0 to 1; below 0 for not known.
+	Stall, Utilisation float64
+	// Figures by the key of their quantity.
+	Figures map[string]float64
+}
+
+// Track is a row of slices that lie within one another.
+type Track struct {
+	Kind timeline.LaneKind
+	// Group is the process or device, Name what the track is called.
+	Group, Name string
+	// GroupRank and Rank order groups and the tracks of one, the smallest first.
+	GroupRank, Rank int64
+	// Aside tracks hold what goes on beside the threads, such as requests on
+	// their way: their slices add nothing to the times of layers.
+	Aside bool
+	// Slices are in the order of their starts after [Trace.Nest], the outer one first.
+	Slices []Slice
+	// Parents is the slice around each, -1 for none; Self is the time of each without
+	// those in it, nanoseconds. [Trace.Nest] makes them.
+	Parents []int32
+	Self    []int64
+
+	row  []uint8 // which of the rows of the track a slice is in, where they overlap
+	rows int
+	where
+}
+
+// where a track's slices went in the timeline.
+type where struct {
+	lane []int32 // of each slice, -1 for not kept
+	bar  []int32
+}
+
+// Link is an arrow from a slice to another one: places in the lists of [Trace.Tracks]
+// and [Track.Slices].
+type Link struct{ FromTrack, From, ToTrack, To int32 }
+
+// Trace collects tracks. The zero value is ready.
+type Trace struct {
+	// Limit is the most bars of the timeline, [ingest.MaxBars] when it is 0.
+	Limit int
+	// Tracks in the order in which they were made.
+	Tracks []*Track
+	// Extras of slices.
+	Extras []Extra
+	// Links between slices, to be set after [Trace.Nest].
+	Links []Link
+	// Counters in the order in which they were made.
+	Counters []*Counter
+	// Dropped counts what was left out.
+	Dropped record.Dropped
+
+	names  map[string]int32
+	list   []string
+	count  int
+	points int
+	open   int64
+}
+
+// Track makes a track and gives its number. Beyond a bound it is that of the last one.
+func (t *Trace) Track(kind timeline.LaneKind, group, name string) int32 {
+	if len(t.Tracks) >= maxTracks {
+		return int32(len(t.Tracks) - 1)
+	}
+	t.Tracks = append(t.Tracks, &Track{Kind: kind, Group: group, Name: name})
+	return int32(len(t.Tracks) - 1)
+}
+
+// maxNames bounds the different texts of a timeline, maxName the length of one.
+const (
+	maxNames = 100_000
+	maxName  = 16 << 10
+)
+
+// Name gives the number of a text, -1 for "" and for texts that are too many.
+func (t *Trace) Name(s []byte) int32 {
+	if i, ok := t.names[string(s)]; ok {
+		return i
+	}
+	if len(s) == 0 || len(t.list) >= maxNames {
+		return -1
+	}
+	if t.names == nil {
+		t.names = map[string]int32{}
+	}
+	i := int32(len(t.list))
+	t.names[string(s)] = i
+	t.list = append(t.list, Clip(s))
+	return i
+}
+
+// Text is the text of a number of [Trace.Name], "" for -1.
+func (t *Trace) Text(n int32) string {
+	if n < 0 {
+		return ""
+	}
+	return t.list[n]
+}
+
+// Add adds a slice to a track. What has no place in time, and more than [MaxSlices],
+// is counted as dropped. seq is the slice's number on its track in the order of adding,
+// -1 when it was dropped.
+func (t *Trace) Add(track int32, s Slice) (seq int32) {
+	if t.count >= MaxSlices {
+		t.Dropped.Add("slices beyond the first 3,000,000", 1)
+		return -1
+	}
+	if s.Start < -most || s.Start > most || s.Dur > most || s.Dur < -1 {
+		t.Dropped.Add("slices without a time that can be", 1)
+		return -1
+	}
+	t.count++
+	if s.Dur < 0 {
+		s.Open = true
+	}
+	k := t.Tracks[track]
+	s.seq = int32(len(k.Slices))
+	k.Slices = append(k.Slices, s)
+	return s.seq
+}
+
+// Opened is the number of slices whose end the record lacks, known after [Trace.Nest].
+func (t *Trace) Opened() int64 { return t.open }
+
+// Extra keeps what few slices have and gives [Slice.Extra].
+func (t *Trace) Extra(x Extra) int32 {
+	t.Extras = append(t.Extras, x)
+	return int32(len(t.Extras))
+}
+
+// maxRows bounds the rows that one track becomes where slices overlap in part.
+const maxRows = 64
+
+// Nest brings the slices of all tracks into order and finds what lies in what.
+func (t *Trace) Nest() {
+	for i := range t.Tracks {
+		t.NestOne(int32(i))
+	}
+}
+
+// NestOne does that for one track, such as one that was made later.
+func (t *Trace) NestOne(track int32) {
+	k := t.Tracks[track]
+	t.open += k.close()
+	if !slices.IsSortedFunc(k.Slices, order) {
+		slices.SortFunc(k.Slices, order)
+	}
+	t.Dropped.Add("ends of slices that overlap more than 64 times", k.nest())
+}
+
+// order is by start, the longer one first, and as they came.
+func order(a, b Slice) int {
+	if a.Start != b.Start {
+		return cmp.Compare(a.Start, b.Start)
+	}
+	if a.Dur != b.Dur {
+		return cmp.Compare(b.Dur, a.Dur)
+	}
+	return cmp.Compare(a.seq, b.seq)
+}
+
+// close ends what the record has no end of where its track ends.
+func (k *Track) close() (open int64) {
+	end := int64(math.MinInt64)
+	for i := range k.Slices {
+		end = max(end, k.Slices[i].Start+max(0, k.Slices[i].Dur))
+		if k.Slices[i].Open {
+			open++
+		}
+	}
+	if open > 0 {
+		for i := range k.Slices {
+			if s := &k.Slices[i]; s.Open {
+				s.Dur = min(end-s.Start, most)
+			}
+		}
+	}
+	return open
+}
+
+// nest finds parents, own times and rows; cut is the number of slices that
+// had to end with the one around them.
+func (k *Track) nest() (cut int64) {
+	n := len(k.Slices)
+	k.Parents, k.Self = make([]int32, n), make([]int64, n)
+	k.row, k.rows = nil, 0
+	var under [][]int32 // slices under way in each row, the innermost last
+	for i := range k.Slices {
+		s := &k.Slices[i]
+		row := -1
+		for r := range under {
+			u := under[r]
+			for len(u) > 0 && k.Slices[u[len(u)-1]].End() <= s.Start {
+				u = u[:len(u)-1]
+			}
+			under[r] = u
+			if len(u) == 0 || s.End() <= k.Slices[u[len(u)-1]].End() {
+				row = r
+				break
+			}
+		}
+		switch {
+		case row >= 0:
+		case len(under) < maxRows:
+			row = len(under)
+			under = append(under, nil)
+		default:
+			row = 0
+			s.Dur = k.Slices[under[0][len(under[0])-1]].End() - s.Start
+			cut++
+		}
+		k.Parents[i], k.Self[i] = -1, s.Dur
+		if u := under[row]; len(u) > 0 {
+			p := u[len(u)-1]
+			k.Parents[i] = p
+			if !s.Open {
+				k.Self[p] -= s.Dur
+			}
+		}
+		under[row] = append(under[row], int32(i))
+		if row > 0 && k.row == nil {
+			k.row = make([]uint8, n)
+		}
+		if k.row != nil {
+			k.row[i] = uint8(row)
+		}
+	}
+	k.rows = len(under)
+	return cut
+}
+
+// At finds the innermost slice of a track that a point in time lies in, ends included; -1
+// for none.
+func (k *Track) At(ts int64) int32 {
+	n, _ := slices.BinarySearchFunc(k.Slices, ts, func(s Slice, ts int64) int {
+		if s.Start <= ts {
+			return -1
+		}
+		return 1
+	})
+	best := int32(-1)
+	// Other rows are looked for some way back: each has its own nest.
+	for i, looks := n-1, 1+8*(k.rows-1); i >= 0 && looks > 0; i, looks = i-1, looks-1 {
+		for j := int32(i); j > best; j = k.Parents[j] {
+			if k.Slices[j].End() >= ts {
+				best = j
+				break
+			}
+		}
+	}
+	// What takes no time and is no layer is a mark in the slice around it.
+	for best >= 0 && k.Slices[best].Dur == 0 && k.Slices[best].Layer < 0 && k.Parents[best] >= 0 {
+		best = k.Parents[best]
+	}
+	return best
+}
+
+// Next finds the first slice of a track that starts at a point in time or later, -1 for
+// none.
+func (k *Track) Next(ts int64) int32 {
+	n, _ := slices.BinarySearchFunc(k.Slices, ts, func(s Slice, ts int64) int { return cmp.Compare(s.Start, ts) })
+	for n > 0 && k.Slices[n-1].Start == ts {
+		n--
+	}
+	if n >= len(k.Slices) {
+		return -1
+	}
+	return int32(n)
+}
+
+// Places gives the place of each slice by the number that [Trace.Add] gave it, -1 for
+// those that are not there any more.
+func (k *Track) Places() []int32 {
+	most := int32(-1)
+	for i := range k.Slices {
+		most = max(most, k.Slices[i].seq)
+	}
+	out := make([]int32, most+1)
+	for i := range out {
+		out[i] = -1
+	}
+	for i := range k.Slices {
+		out[k.Slices[i].seq] = int32(i)
+	}
+	return out
+}
+
+// Span is when the first slice starts and the last one ends, over all tracks for which
+// take says so.
+func (t *Trace) Span(take func(*Track) bool) (start, end int64, ok bool) {
+	for _, k := range t.Tracks {
+		if len(k.Slices) == 0 || !take(k) {
+			continue
+		}
+		for i := range k.Slices {
+			s := &k.Slices[i]
+			if !ok {
+				start, end, ok = s.Start, s.End(), true
+			}
+			start, end = min(start, s.Start), max(end, s.End())
+		}
+	}
+	return start, end, ok
+}

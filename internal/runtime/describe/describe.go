@@ -1,0 +1,444 @@
+package describe
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/model/count"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/memplan"
+	"github.com/opmeter/opmeter/internal/runtime/plan"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// Model makes the profile of a planned model before any source has added to it:
+// the model, its layers with those of bodies after their owner, and what their
+// counts add up to. Every layer is in the state [profile.Ran]; whoever runs or
+// estimates the model says what really becomes of it. Slots are those of the plan:
+// layers follow them. Target and settings are left to the source; a name says what
+// the profile is of where the source has no target yet. The model's identity, nil for
+// none, is asked for last: whoever finds it beside has the time until then.
+func Model(p *plan.Plan, slots []plan.Slot, identity func() (*Identity, error)) (*profile.Profile, error) {
+	m := p.Model
+	d := &describer{m: m, slots: slots, zeros: count.ZerosBudget}
+	out := &profile.Profile{
+		Schema: profile.SchemaV1, Model: file(m, p.Remarks()),
+		Target: profile.Target{ID: "none", Kind: profile.TargetSimulator},
+		Layers: make([]profile.Layer, len(slots)),
+	}
+	g := m.Main()
+	for _, i := range g.Inputs {
+		out.Model.Inputs = append(out.Model.Inputs, input(g, i, p.Main.Known(i)))
+	}
+	for _, i := range g.Outputs {
+		if i >= 0 {
+			out.Model.Outputs = append(out.Model.Outputs, Port(g, i, p.Main.Known(i)))
+		}
+	}
+	for i := range slots {
+		out.Layers[i] = d.layer(i)
+	}
+	d.calls(out.Layers)
+	d.live(out, p)
+	out.Totals.Params, out.Totals.WeightsBytes = parameters(m)
+	if n := computed(m, slots); n > 0 {
+		out.Totals.ComputedParams = &n
+	}
+	if m.FileBytes > 0 {
+		out.Totals.FlashBytes = new(m.FileBytes)
+	}
+	if identity == nil {
+		return out, nil
+	}
+	id, err := identity()
+	if err != nil {
+		return nil, err
+	}
+	out.Model.SHA256, out.Model.StructureSHA256, out.Model.WeightsSHA256 = id.File, id.Structure, id.Weights
+	return out, nil
+}
+
+type describer struct {
+	m     *graph.Model
+	slots []plan.Slot
+	zeros int64 // number of weights that may still be looked at for zeros
+}
+
+// file describes the model file.
+func file(m *graph.Model, remarks []string) profile.Model {
+	d := profile.Model{
+		Name: m.ShortName(), Path: m.Path, Format: m.Format, Producer: m.Producer, Description: m.Description, Warnings: slices.Concat(m.Warnings, remarks),
+	}
+	if m.FileBytes > 0 {
+		d.FileBytes = new(m.FileBytes)
+	}
+	if m.IRVersion > 0 {
+		d.FormatVersion = new(int64(m.IRVersion))
+	}
+	for dom, v := range m.Opsets {
+		if d.Opsets == nil {
+			d.Opsets = map[string]int64{}
+		}
+		d.Opsets[cmp.Or(dom, "ai.onnx")] = int64(v)
+	}
+	return d
+}
+
+// layer describes a slot.
+func (d *describer) layer(i int) profile.Layer {
+	s := &d.slots[i]
+	n, g := s.Node, d.m.Graphs[s.Graph]
+	l := profile.Layer{Index: int64(i), Op: n.Op, Version: new(int64(n.Version)), Options: count.Options(n), State: profile.Ran, Constant: s.State == plan.Folded}
+	switch n.Domain {
+	case graph.ONNX, graph.TFLite:
+	case graph.TFLiteCustom:
+		l.Domain = "custom"
+	default:
+		l.Domain = n.Domain
+	}
+	l.Name, l.Scope = name(g, n), scope(g, n)
+	if s.Parent >= 0 {
+		l.Parent = new(int64(s.Parent))
+		l.Graph = cmp.Or(g.Name, fmt.Sprintf("graph %d", g.Index))
+	}
+	l.Inputs, l.Outputs = Ports(g, s)
+	l.Provenance = &profile.Provenance{Confidence: profile.Exact, SourceNodes: []profile.SourceNode{Source(g, n)}}
+	w := Work(d.m, s)
+	l.Ops, l.MACs, l.MACsExecuted = w.Ops, w.MACs, w.MACsExecuted
+	l.MLTKOps, l.MLTKMACs = w.MLTKOps, w.MLTKMACs
+	l.Params, l.WeightsBytes = w.Params, w.WeightBytes
+	l.BytesRead, l.BytesWritten = w.BytesRead, w.BytesWritten
+	l.Sparsity = count.WeightZeros(g, n, &d.zeros)
+	return l
+}
+
+// Work counts what one execution of a step is.
+func Work(m *graph.Model, s *plan.Slot) count.Work {
+	g := m.Graphs[s.Graph]
+	return count.Count(m, g, s.Node, known(g, s.Node.Inputs, s.In), s.Out)
+}
+
+// Source points at a node of the file.
+func Source(g *graph.Graph, n *graph.Node) profile.SourceNode {
+	return profile.SourceNode{Graph: int64(g.Index), Node: int64(n.Index), Name: n.Name, Op: n.Op}
+}
+
+// name is the node's own name, or that of its first output.
+func name(g *graph.Graph, n *graph.Node) string {
+	if n.Name != "" {
+		return n.Name
+	}
+	for _, id := range n.Outputs {
+		if id >= 0 {
+			// A converter joins the names of all operators that it fused.
+			s, _, _ := strings.Cut(g.Values[id].Name, ";")
+			return s
+		}
+	}
+	return ""
+}
+
+// scope is the path in front of the name's last part, or the functions that the
+// node was inlined from.
+func scope(g *graph.Graph, n *graph.Node) string {
+	if len(n.Function) > 0 {
+		return strings.Join(n.Function, "/")
+	}
+	s := strings.Trim(name(g, n), "/")
+	if !strings.Contains(s, "/") {
+		return ""
+	}
+	return path.Dir(s)
+}
+
+// Ports describes the inputs and outputs of a step; outputs that the node does not
+// make are left out.
+func Ports(g *graph.Graph, s *plan.Slot) (in, out []profile.Tensor) {
+	for k, t := range s.In {
+		in = append(in, Port(g, s.Node.Inputs[k], t))
+	}
+	for k, t := range s.Out {
+		if s.Node.Outputs[k] >= 0 {
+			out = append(out, Port(g, s.Node.Outputs[k], t))
+		}
+	}
+	return in, out
+}
+
+// Port describes a value of a graph, by what is known of it or by what the file
+// declares. A negative id is a place that is not used.
+func Port(g *graph.Graph, id int, t *tensor.Tensor) profile.Tensor {
+	if id < 0 || id >= len(g.Values) {
+		return profile.Tensor{Absent: true}
+	}
+	v := g.Values[id]
+	p := profile.Tensor{Name: v.Name, Constant: v.Const != nil && !v.Variable}
+	switch {
+	case t != nil && t.Type != tensor.Invalid:
+		p.DType, p.Shape = t.Type.String(), dims(t.Shape)
+		p.Bytes = size(t)
+	default:
+		if v.Type != tensor.Invalid {
+			p.DType = v.Type.String()
+		}
+		if v.HasShape {
+			p.Shape = dims(v.Shape)
+		}
+	}
+	if q := v.Quant; q != nil && len(q.Scale) == 1 && len(q.Zero) >= 1 && !math.IsNaN(float64(q.Scale[0])) && !math.IsInf(float64(q.Scale[0]), 0) {
+		p.Scale, p.ZeroPoint = new(float64(q.Scale[0])), new(q.Zero[0])
+	}
+	return p
+}
+
+// input is Port with the declared shape where dimensions were open.
+func input(g *graph.Graph, id int, t *tensor.Tensor) profile.Tensor {
+	p := Port(g, id, t)
+	if v := g.Values[id]; v.HasShape && slices.ContainsFunc(v.Shape, func(n int) bool { return n < 0 }) {
+		p.Declared = dims(v.Shape)
+		if slices.ContainsFunc(v.DimNames, func(s string) bool { return s != "" }) {
+			p.DimNames = make([]string, len(v.Shape))
+			copy(p.DimNames, v.DimNames)
+		}
+	}
+	return p
+}
+
+// size is the bytes of a value's elements, nil where they are not known.
+func size(t *tensor.Tensor) *int64 {
+	if t == nil || t.Type.IsContainer() || t.Type == tensor.String || t.Type.Bits() <= 0 {
+		return nil
+	}
+	n, err := tensor.CheckShape(t.Type, t.Shape)
+	if err != nil {
+		return nil
+	}
+	return new(int64(t.Type.Bytes(n)))
+}
+
+func dims(s []int) []int64 {
+	out := make([]int64, len(s))
+	for i, d := range s {
+		out[i] = int64(d)
+	}
+	return out
+}
+
+// known returns a step's inputs, constants with their elements.
+func known(g *graph.Graph, ids []int, in []*tensor.Tensor) []*tensor.Tensor {
+	in = slices.Clone(in)
+	for k, id := range ids {
+		if k < len(in) && id >= 0 && g.Values[id].Const != nil && !g.Values[id].Variable {
+			in[k] = g.Values[id].Const
+		}
+	}
+	return in
+}
+
+// calls sets how often layers of bodies run where the model alone tells, and makes
+// their counts those of one inference.
+func (d *describer) calls(ls []profile.Layer) {
+	passes := Passes(d.m, d.slots, func(int, int) float64 { return math.NaN() })
+	for i := range d.slots {
+		if c := passes[d.slots[i].Graph]; d.slots[i].Parent >= 0 && !math.IsNaN(c) && c != 1 && c <= 1<<53 {
+			ls[i].Calls = &c
+			ls[i].ScaleCounts(c)
+		}
+	}
+}
+
+// Bodies lists the graphs that one execution of a slot runs and how often, as far as the
+// model tells: conditions and trip counts that are constants of the file count.
+func Bodies(m *graph.Model, s *plan.Slot) []count.Calls {
+	return count.Bodies(m, s.Node, known(m.Graphs[s.Graph], s.Node.Inputs, s.In), s.Out)
+}
+
+// Passes says for each graph how often it runs in one inference, by all steps that
+// run it. open is asked for the number of passes that one execution of a slot makes
+// through a graph where the model does not tell; NaN stands for not known. A graph
+// that runs itself counts as run from outside only.
+func Passes(m *graph.Model, slots []plan.Slot, open func(slot, graph int) float64) []float64 {
+	type run struct {
+		in    int // graph of the step
+		times float64
+	}
+	runs := make([][]run, len(m.Graphs))
+	for i := range slots {
+		s := &slots[i]
+		if len(s.Bodies) == 0 {
+			continue
+		}
+		for _, c := range Bodies(m, s) {
+			if c.Graph <= 0 || c.Graph >= len(runs) {
+				continue
+			}
+			var t float64
+			if c.Times != nil {
+				t = float64(*c.Times)
+			} else {
+				t = open(i, c.Graph)
+			}
+			runs[c.Graph] = append(runs[c.Graph], run{s.Graph, t})
+		}
+	}
+	out := make([]float64, len(m.Graphs))
+	state := make([]uint8, len(m.Graphs)) // 1 while being computed, 2 when done
+	var of func(g int) float64
+	of = func(g int) float64 {
+		if state[g] != 0 {
+			return out[g] // of one that runs itself: nothing yet
+		}
+		state[g] = 1
+		sum := 0.0
+		if g == 0 {
+			sum = 1
+		}
+		for _, r := range runs[g] {
+			if r.times == 0 {
+				continue
+			}
+			sum += of(r.in) * r.times
+		}
+		out[g], state[g] = sum, 2
+		return sum
+	}
+	for g := range out {
+		of(g)
+	}
+	return out
+}
+
+// live says what activations are needed while each layer of the main graph runs,
+// and the largest sum of them. Layers of bodies have arenas of their own.
+func (d *describer) live(out *profile.Profile, p *plan.Plan) {
+	bytes, whole := Alive(p)
+	var peak int64
+	all := true
+	for i := range d.slots {
+		s := &d.slots[i]
+		if s.Graph != 0 || s.State == plan.Folded || s.State == plan.Fused {
+			continue
+		}
+		if n := s.Node.Index; whole[n] {
+			out.Layers[i].LiveBytes = new(bytes[n])
+			peak = max(peak, bytes[n])
+		} else {
+			all = false
+		}
+	}
+	mem := &profile.Memory{TFLMArenaBytes: tflmArena(d.m)}
+	if all {
+		mem.PeakBytes = &peak
+	}
+	out.Memory = mem
+}
+
+// Alive sums the sizes of the values of the main graph that are alive while each
+// node runs, the graph's inputs among them; whole is false for nodes at which one
+// has a size that is not known. Values that a plan never makes count nothing.
+func Alive(p *plan.Plan) (bytes []int64, whole []bool) {
+	g, steps := p.Main.Graph, p.Main.Steps()
+	first, last := make([]int, len(g.Values)), make([]int, len(g.Values))
+	for i := range first {
+		first[i], last[i] = -1, -1
+	}
+	for _, id := range g.Inputs {
+		first[id], last[id] = 0, 0
+	}
+	for i, s := range steps {
+		if s.Runs == nil || s.State == plan.Folded || s.State == plan.Fused {
+			continue
+		}
+		for _, id := range slices.Concat(s.Runs.Inputs, p.Main.Captured(s.Runs)) {
+			if id >= 0 {
+				last[id] = i
+			}
+		}
+		for _, id := range s.Runs.Outputs {
+			if id >= 0 {
+				first[id], last[id] = i, max(last[id], i)
+			}
+		}
+	}
+	for _, id := range g.Outputs {
+		if id >= 0 {
+			last[id] = len(steps)
+		}
+	}
+	bytes, whole = make([]int64, len(steps)), make([]bool, len(steps))
+	for i := range whole {
+		whole[i] = true
+	}
+	for id, v := range g.Values {
+		if first[id] < 0 || v.Const != nil && !v.Variable {
+			continue
+		}
+		n := size(p.Main.Known(id))
+		for i := first[id]; i <= min(last[id], len(steps)-1); i++ {
+			if n == nil {
+				whole[i] = false
+			} else {
+				bytes[i] += *n
+			}
+		}
+	}
+	return bytes, whole
+}
+
+// parameters counts weights and their size as stored, each constant once however
+// many nodes of however many graphs read it.
+func parameters(m *graph.Model) (params, bytes *int64) {
+	var n, size int64
+	seen := map[*tensor.Tensor]bool{}
+	data := map[*byte]bool{}
+	for _, g := range m.Graphs {
+		for _, node := range g.Nodes {
+			for _, id := range node.Inputs {
+				if id < 0 || id >= len(g.Values) {
+					continue
+				}
+				v := g.Values[id]
+				if !count.Weight(node, v) || seen[v.Const] {
+					continue
+				}
+				seen[v.Const] = true
+				if len(v.Const.Data) > 0 { // graphs of a file may share a buffer
+					at := &v.Const.Data[0]
+					if data[at] {
+						continue
+					}
+					data[at] = true
+				}
+				n += int64(v.Const.Len())
+				if v.Sparse != nil {
+					size += int64(v.Sparse.StoredBytes)
+				} else {
+					size += int64(v.Const.Bytes())
+				}
+			}
+		}
+	}
+	return &n, &size
+}
+
+// tflmArena is what TensorFlow Lite Micro would plan, nil where its planner does
+// not apply or the scratch memory of an operator is not known.
+func tflmArena(m *graph.Model) *int64 {
+	if m.Format != "tflite" {
+		return nil
+	}
+	scratch, unknown := memplan.ReferenceScratch(m)
+	if len(unknown) > 0 {
+		return nil
+	}
+	p, err := memplan.TFLM(m, scratch)
+	if err != nil {
+		return nil
+	}
+	return new(int64(p.Bytes))
+}

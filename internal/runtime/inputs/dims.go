@@ -1,0 +1,250 @@
+package inputs
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/synth"
+)
+
+// dims are the sizes of named dimensions.
+type dims struct {
+	// given are those that follow from the options; taken are those that nobody gave.
+	given, taken map[string]int
+	// batch holds the names of the first dimensions of inputs.
+	batch map[string]bool
+}
+
+// DimNames lists the names that the file gives to open dimensions of a graph's
+// inputs, in their order.
+func DimNames(g *graph.Graph) []string {
+	var out []string
+	for _, id := range g.Inputs {
+		v := g.Values[id]
+		for i := range v.Shape {
+			if n := dimName(v, i); n != "" && !slices.Contains(out, n) {
+				out = append(out, n)
+			}
+		}
+	}
+	return out
+}
+
+// dimName is the name of an open dimension, "" for others.
+func dimName(v *graph.Value, i int) string {
+	if i >= len(v.DimNames) || i >= len(v.Shape) || v.Shape[i] >= 0 {
+		return ""
+	}
+	return v.DimNames[i]
+}
+
+// solve finds the sizes of named dimensions: those that the options give, those of
+// inputs whose shape they give, sums and products of these, and 1 for the rest.
+func solve(g *graph.Graph, o Options, files []*tensor.Tensor) (*dims, error) {
+	known := DimNames(g)
+	d := &dims{given: map[string]int{}, taken: map[string]int{}, batch: map[string]bool{}}
+	for _, n := range slices.Sorted(maps.Keys(o.Dims)) {
+		if !slices.Contains(known, n) {
+			return nil, unknownDim(n, known)
+		}
+		d.given[n] = o.Dims[n]
+	}
+	for k, id := range g.Inputs {
+		v := g.Values[id]
+		shape, ok := o.Shapes[v.Name]
+		switch {
+		case files[k] != nil:
+			shape = files[k].Shape
+		case ok:
+		case o.Overrides.Dims[v.Name] != nil:
+			shape = o.Overrides.Dims[v.Name]
+		default:
+			continue
+		}
+		for i := range shape {
+			if n := dimName(v, i); n != "" {
+				if _, has := d.given[n]; !has {
+					d.given[n] = shape[i]
+				}
+			}
+		}
+	}
+	// The batch is the first dimension of inputs; one that stands elsewhere too is set
+	// there as well.
+	if o.Batch > 0 {
+		for _, id := range g.Inputs {
+			if n := dimName(g.Values[id], 0); n != "" {
+				d.batch[n] = true
+				if _, has := d.given[n]; !has {
+					d.given[n] = o.Batch
+				}
+			}
+		}
+	}
+	d.derive(known)
+	for _, n := range known {
+		_, has := d.given[n]
+		if _, ok := d.value(n); !has && !ok && !compound(n, known) {
+			d.taken[n] = 1
+		}
+	}
+	d.derive(known)
+	return d, nil
+}
+
+func unknownDim(name string, known []string) error {
+	if len(known) == 0 {
+		return optionError("dim", "the model has no dimension %q; none of its inputs has a named one", name)
+	}
+	return optionError("dim", "the model has no dimension %q; its open ones are %s", name, quoteAll(known))
+}
+
+// derive sets names that are sums and products of others, such as
+// "past_sequence_length + 1", and the total of a cache and what is new. What follows
+// from given sizes is given, what follows from one that was taken is taken.
+func (d *dims) derive(known []string) {
+	for range known {
+		for _, n := range known {
+			if _, ok := d.value(n); ok {
+				continue
+			}
+			parts := terms(n, known)
+			if parts == nil {
+				continue
+			}
+			to, sum, ok := d.given, 0, true
+			for _, factors := range parts {
+				p := 1
+				for _, f := range factors {
+					v, has := d.value(f)
+					if _, was := d.taken[f]; was {
+						to = d.taken
+					}
+					if c, err := strconv.Atoi(f); err == nil {
+						v, has = c, true
+					}
+					ok = ok && has
+					p *= v
+				}
+				sum += p
+			}
+			if ok && sum > 0 && sum < 1<<40 {
+				to[n] = sum
+			}
+		}
+	}
+}
+
+// compound reports whether a name is made of others.
+func compound(name string, known []string) bool { return terms(name, known) != nil }
+
+// terms splits a name that is a sum of products of known names and numbers; nil for
+// others. Exporters of language models name the length of a cache, that of what is
+// new, and their sum with the word "total".
+func terms(name string, known []string) [][]string {
+	if strings.ContainsAny(name, "+*") && !strings.ContainsAny(name, "()") {
+		var out [][]string
+		named := false
+		for _, t := range strings.Split(name, "+") {
+			var factors []string
+			for _, f := range strings.Split(t, "*") {
+				f = strings.TrimSpace(f)
+				_, err := strconv.Atoi(f)
+				if err != nil && (!slices.Contains(known, f) || f == name) {
+					return nil
+				}
+				named = named || err != nil
+				factors = append(factors, f)
+			}
+			out = append(out, factors)
+		}
+		if !named {
+			return nil
+		}
+		return out
+	}
+	if !worded(name, "total") {
+		return nil
+	}
+	var past, fresh []string
+	for _, n := range known {
+		switch {
+		case n == name || worded(n, "batch") || worded(n, "total"):
+		case worded(n, "past") || worded(n, "cache"):
+			past = append(past, n)
+		case worded(n, "seq") || worded(n, "sequence") || worded(n, "len") || worded(n, "length"):
+			fresh = append(fresh, n)
+		}
+	}
+	if len(past) != 1 || len(fresh) != 1 {
+		return nil // nobody can say which
+	}
+	return [][]string{{past[0]}, {fresh[0]}}
+}
+
+// worded reports whether a name holds a word, such as "past" in "past_seq_len".
+func worded(name, word string) bool {
+	return slices.Contains(strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r < 'a' || r > 'z' }), word)
+}
+
+func (d *dims) value(name string) (int, bool) {
+	if v, ok := d.given[name]; ok {
+		return v, true
+	}
+	v, ok := d.taken[name]
+	return v, ok
+}
+
+// shape is the shape of an input, and which of its dimensions were not given.
+func (d *dims) shape(v *graph.Value, o Options) (shape []int, assumed []bool, err error) {
+	if s, ok := o.Shapes[v.Name]; ok {
+		return slices.Clone(s), nil, nil
+	}
+	if s, ok := o.Overrides.Dims[v.Name]; ok {
+		shape = slices.Clone(s)
+		if o.Batch > 0 && len(shape) > 0 {
+			shape[0] = o.Batch
+		}
+		return shape, nil, nil
+	}
+	shape = synth.Shape(v)
+	for i := range shape {
+		if i >= len(v.Shape) || v.Shape[i] >= 0 {
+			continue
+		}
+		if n := dimName(v, i); n != "" {
+			if x, ok := d.value(n); ok {
+				shape[i] = x
+			}
+			if _, ok := d.given[n]; ok {
+				continue
+			}
+		}
+		if i == 0 && o.Batch > 0 {
+			continue
+		}
+		if assumed == nil {
+			assumed = make([]bool, len(shape))
+		}
+		assumed[i] = true
+	}
+	if o.Batch > 0 && len(shape) > 0 && !d.elsewhere(v) {
+		shape[0] = o.Batch
+	}
+	return shape, assumed, nil
+}
+
+// elsewhere reports whether an input has the batch at another place than the first,
+// which is fixed: a state with the layers in front of it.
+func (d *dims) elsewhere(v *graph.Value) bool {
+	for i := range v.Shape {
+		if i > 0 && d.batch[dimName(v, i)] {
+			return v.Shape[0] >= 0
+		}
+	}
+	return false
+}

@@ -1,0 +1,339 @@
+package contrib
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
+	"github.com/opmeter/opmeter/internal/runtime/onnxop/recurrent"
+	"github.com/opmeter/opmeter/internal/testing/optest"
+)
+
+// cellStep computes one step of a recurrent cell by the standard's equations, for one
+// batch row: x, h and c in, new h and c out. dot(g, j, v, m) is row j of gate g of a
+// matrix times a vector.
+type naiveCell func(x, h, c []float64, w, r func(g, j int, v []float64) float64, b func(half, g, j int) float64) (nh, nc []float64)
+
+func naiveLSTM(x, h, c []float64, w, r func(int, int, []float64) float64, b func(int, int, int) float64) (nh, nc []float64) {
+	for j := range h {
+		gate := func(g int) float64 { return w(g, j, x) + r(g, j, h) + b(0, g, j) + b(1, g, j) }
+		s := recurrent.Sigmoid(gate(2))*c[j] + recurrent.Sigmoid(gate(0))*math.Tanh(gate(3))
+		nc, nh = append(nc, s), append(nh, recurrent.Sigmoid(gate(1))*math.Tanh(s))
+	}
+	return nh, nc
+}
+
+func naiveGRU(linear bool) naiveCell {
+	return func(x, h, c []float64, w, r func(int, int, []float64) float64, b func(int, int, int) float64) (nh, nc []float64) {
+		reset := make([]float64, len(h))
+		masked := make([]float64, len(h))
+		for j := range h {
+			reset[j] = recurrent.Sigmoid(w(1, j, x) + r(1, j, h) + b(0, 1, j) + b(1, 1, j))
+			masked[j] = reset[j] * h[j]
+		}
+		for j := range h {
+			z := recurrent.Sigmoid(w(0, j, x) + r(0, j, h) + b(0, 0, j) + b(1, 0, j))
+			s := w(2, j, x) + b(0, 2, j)
+			if linear {
+				s += reset[j] * (r(2, j, h) + b(1, 2, j))
+			} else {
+				s += r(2, j, masked) + b(1, 2, j)
+			}
+			nh = append(nh, (1-z)*math.Tanh(s)+z*h[j])
+		}
+		return nh, c
+	}
+}
+
+func naiveRNN(x, h, c []float64, w, r func(int, int, []float64) float64, b func(int, int, int) float64) (nh, nc []float64) {
+	for j := range h {
+		nh = append(nh, math.Tanh(w(0, j, x)+r(0, j, h)+b(0, 0, j)+b(1, 0, j)))
+	}
+	return nh, c
+}
+
+func TestRecurrent(t *testing.T) {
+	t.Parallel()
+	cells := []struct {
+		op     string
+		gates  int
+		linear bool
+		cell   naiveCell
+	}{{"LSTM", 4, false, naiveLSTM}, {"GRU", 3, false, naiveGRU(false)}, {"GRU", 3, true, naiveGRU(true)}, {"RNN", 1, false, naiveRNN}}
+	rapid.Check(t, func(t *rapid.T) {
+		k := rapid.SampledFrom([]int{0, 1, 2, 3}).Draw(t, "cell")
+		cell := cells[k]
+		kind := rapid.SampledFrom([]tensor.Type{tensor.Float32, tensor.Float64, tensor.Float16}).Draw(t, "type")
+		direction := rapid.SampledFrom([]string{"forward", "reverse", "bidirectional"}).Draw(t, "direction")
+		seq, batch := rapid.IntRange(1, 4).Draw(t, "seq"), rapid.IntRange(1, 4).Draw(t, "batch")
+		in, hid, batchFirst := rapid.IntRange(1, 5).Draw(t, "in"), rapid.IntRange(1, 5).Draw(t, "hidden"), rapid.Bool().Draw(t, "layout")
+		dirs := 1
+		if direction == "bidirectional" {
+			dirs = 2
+		}
+		rnd := source(rapid.Uint64().Draw(t, "seed"))
+		swap := func(a, b, c int) []int {
+			if batchFirst {
+				return []int{b, a, c}
+			}
+			return []int{a, b, c}
+		}
+		x := random(rnd, kind, swap(seq, batch, in)...)
+		w, r := random(rnd, kind, dirs, cell.gates*hid, in), random(rnd, kind, dirs, cell.gates*hid, hid)
+		b, h0 := random(rnd, kind, dirs, 2*cell.gates*hid), random(rnd, kind, swap(dirs, batch, hid)...)
+		lens := tensor.New(tensor.Int32, batch)
+		for i := range batch {
+			tensor.Of[int32](lens)[i] = int32(rnd.IntN(seq + 1))
+		}
+		layout := int64(0)
+		if batchFirst {
+			layout = 1
+		}
+		out, err := optest.Run(defs, optest.Node{
+			Op: cell.op, Version: 22, Outputs: 2, Const: []bool{false, true, rnd.IntN(2) == 0},
+			Attrs: graph.Attrs{"direction": direction, "layout": layout, "linear_before_reset": cell.linear, "hidden_size": int64(hid)},
+		}, x, w, r, b, lens, h0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		y, yh := make([]float64, out[0].Len()), make([]float64, out[1].Len())
+		for d := range dirs {
+			for n := range batch {
+				state := func(j int) int {
+					if batchFirst {
+						return (n*dirs+d)*hid + j
+					}
+					return (d*batch+n)*hid + j
+				}
+				h, c := make([]float64, hid), make([]float64, hid)
+				for j := range h {
+					h[j] = tensor.At(h0, state(j))
+				}
+				length := int(tensor.Of[int32](lens)[n])
+				for s := range length {
+					tm := s
+					if direction == "reverse" || d == 1 {
+						tm = length - 1 - s
+					}
+					row, at := tm*batch+n, ((tm*dirs+d)*batch+n)*hid
+					if batchFirst {
+						row, at = n*seq+tm, ((n*seq+tm)*dirs+d)*hid
+					}
+					xs := make([]float64, in)
+					for j := range xs {
+						xs[j] = tensor.At(x, row*in+j)
+					}
+					times := func(m *tensor.Tensor) func(int, int, []float64) float64 {
+						return func(g, j int, v []float64) float64 {
+							s := 0.0
+							for q, e := range v {
+								s += e * tensor.At(m, ((d*cell.gates+g)*hid+j)*len(v)+q)
+							}
+							return s
+						}
+					}
+					h, c = cell.cell(xs, h, c, times(w), times(r), func(half, g, j int) float64 {
+						return tensor.At(b, ((d*2+half)*cell.gates+g)*hid+j)
+					})
+					copy(y[at:], h)
+				}
+				for j := range h {
+					yh[state(j)] = h[j]
+				}
+			}
+		}
+		compare(t, out[0], y, tolerance(kind))
+		compare(t, out[1], yh, tolerance(kind))
+	})
+}
+
+// naiveAttention is softmax(q·kᵀ·scale)·v for one head; masked keys are skipped.
+func naiveAttention(q, k, v [][]float64, scale float64, sees func(i, j int) bool) [][]float64 {
+	out := make([][]float64, len(q))
+	for i := range q {
+		out[i] = make([]float64, len(v[0]))
+		sum := 0.0
+		for j := range k {
+			if !sees(i, j) {
+				continue
+			}
+			s := 0.0
+			for d := range q[i] {
+				s += q[i][d] * k[j][d]
+			}
+			e := math.Exp(s * scale)
+			sum += e
+			for d := range v[j] {
+				out[i][d] += e * v[j][d]
+			}
+		}
+		for d := range out[i] {
+			if sum > 0 {
+				out[i][d] /= sum
+			}
+		}
+	}
+	return out
+}
+
+func rowsOf(x *tensor.Tensor, at, stride, rows, size int) [][]float64 {
+	out := make([][]float64, rows)
+	for i := range out {
+		for d := range size {
+			out[i] = append(out[i], tensor.At(x, at+i*stride+d))
+		}
+	}
+	return out
+}
+
+func TestAttention(t *testing.T) {
+	t.Parallel()
+	for _, kind := range elem.Floats {
+		r := source(7)
+		const batch, heads, kvHeads, rows, keys, size = 2, 4, 2, 3, 5, 4
+		q, k, v := random(r, kind, batch, rows, heads*size), random(r, kind, batch, keys, kvHeads*size), random(r, kind, batch, keys, kvHeads*size)
+		y := run(t, optest.Node{Op: "Attention", Version: 23, Attrs: graph.Attrs{"q_num_heads": int64(heads), "kv_num_heads": int64(kvHeads), "is_causal": true}}, q, k, v)[0]
+		want := make([]float64, batch*rows*heads*size)
+		for b := range batch {
+			for h := range heads {
+				kv := h / (heads / kvHeads) * size
+				o := naiveAttention(rowsOf(q, b*rows*heads*size+h*size, heads*size, rows, size),
+					rowsOf(k, b*keys*kvHeads*size+kv, kvHeads*size, keys, size), rowsOf(v, b*keys*kvHeads*size+kv, kvHeads*size, keys, size),
+					1/math.Sqrt(size), func(i, j int) bool { return j <= i })
+				for i := range o {
+					copy(want[((b*rows+i)*heads+h)*size:], o[i])
+				}
+			}
+		}
+		near(t, kind.String(), y, want, tolerance(kind))
+	}
+}
+
+// TestGroupQueryDecode feeds tokens one by one through the cache and all at once:
+// the results are the same.
+func TestGroupQueryDecode(t *testing.T) {
+	t.Parallel()
+	r := source(9)
+	const heads, kvHeads, rows, size = 4, 2, 5, 8
+	q, k, v := random(r, tensor.Float32, 1, rows, heads*size), random(r, tensor.Float32, 1, rows, kvHeads*size), random(r, tensor.Float32, 1, rows, kvHeads*size)
+	cos, sin := random(r, tensor.Float32, 8, size/2), random(r, tensor.Float32, 8, size/2)
+	num := func(n int) *tensor.Tensor { return tensor.From(tensor.Int32, []int{1}, []int32{int32(n)}) }
+	node := optest.Node{
+		Domain: graph.Microsoft, Op: "GroupQueryAttention", Version: 1, Outputs: 3,
+		Attrs: graph.Attrs{"num_heads": int64(heads), "kv_num_heads": int64(kvHeads), "do_rotary": int64(1), "local_window_size": int64(3)},
+	}
+	all := run(t, node, q, k, v, nil, nil, num(rows-1), num(rows), cos, sin)
+	part := func(x *tensor.Tensor, i int) *tensor.Tensor {
+		n := x.Shape[2]
+		return tensor.From(tensor.Float32, []int{1, 1, n}, tensor.Of[float32](x)[i*n:][:n])
+	}
+	// The definition: halves of a head are turned by the angles of their position, a token
+	// sees itself and the two before it.
+	turned := func(x *tensor.Tensor, heads, h int) (out [][]float64) {
+		for i := range rows {
+			v := make([]float64, size)
+			for d := range size / 2 {
+				a, b := tensor.At(x, (i*heads+h)*size+d), tensor.At(x, (i*heads+h)*size+size/2+d)
+				c, s := tensor.At(cos, i*size/2+d), tensor.At(sin, i*size/2+d)
+				v[d], v[size/2+d] = a*c-b*s, b*c+a*s
+			}
+			out = append(out, v)
+		}
+		return out
+	}
+	want := make([]float64, rows*heads*size)
+	for h := range heads {
+		kv := h / (heads / kvHeads)
+		o := naiveAttention(turned(q, heads, h), turned(k, kvHeads, kv), rowsOf(v, kv*size, kvHeads*size, rows, size), 1/math.Sqrt(size),
+			func(i, j int) bool { return j <= i && i-j < 3 })
+		for i := range o {
+			copy(want[(i*heads+h)*size:], o[i])
+		}
+	}
+	near(t, "all at once", all[0], want, 1e-5)
+	pastK, pastV := tensor.New(tensor.Float32, 1, kvHeads, 0, size), tensor.New(tensor.Float32, 1, kvHeads, 0, size)
+	for i := range rows {
+		one := run(t, node, part(q, i), part(k, i), part(v, i), pastK, pastV, num(i), num(i+1), cos, sin)
+		near(t, "token", one[0], want[i*heads*size:][:heads*size], 1e-5)
+		pastK, pastV = one[1], one[2]
+	}
+	near(t, "keys", pastK, numbersOf(all[1]), 1e-6)
+}
+
+func numbersOf(x *tensor.Tensor) []float64 {
+	out := make([]float64, x.Len())
+	for i := range out {
+		out[i] = tensor.At(x, i)
+	}
+	return out
+}
+
+func TestNormalizations(t *testing.T) {
+	t.Parallel()
+	for _, kind := range elem.Floats {
+		r := source(11)
+		x, gamma, beta := random(r, kind, 2, 4, 3), random(r, kind, 4), random(r, kind, 4)
+		// All of them normalise groups of elements and scale a channel.
+		check := func(op string, version int, attrs graph.Attrs, in []*tensor.Tensor, group func(i int) int, channel func(i int) int) {
+			y := run(t, optest.Node{Op: op, Version: version, Attrs: attrs}, in...)[0]
+			want := make([]float64, x.Len())
+			for i := range want {
+				var n, mean, sq float64
+				for j := range want {
+					if group(i) == group(j) {
+						n++
+						mean += tensor.At(x, j)
+					}
+				}
+				mean /= n
+				for j := range want {
+					if group(i) == group(j) {
+						sq += (tensor.At(x, j) - mean) * (tensor.At(x, j) - mean)
+					}
+				}
+				want[i] = (tensor.At(x, i)-mean)/math.Sqrt(sq/n+1e-5)*tensor.At(in[1], channel(i)) + tensor.At(in[2], channel(i))
+			}
+			near(t, op+" "+kind.String(), y, want, 2*tolerance(kind))
+		}
+		ch := func(i int) int { return i / 3 % 4 }
+		check("InstanceNormalization", 22, nil, []*tensor.Tensor{x, gamma, beta}, func(i int) int { return i / 3 }, ch)
+		check("GroupNormalization", 21, graph.Attrs{"num_groups": int64(2)}, []*tensor.Tensor{x, gamma, beta}, func(i int) int { return i / 6 }, ch)
+		two, other := random(r, kind, 2), random(r, kind, 2)
+		check("GroupNormalization", 18, graph.Attrs{"num_groups": int64(2)}, []*tensor.Tensor{x, two, other}, func(i int) int { return i / 6 }, func(i int) int { return i / 6 % 2 })
+		g3, b3 := random(r, kind, 3), random(r, kind, 3)
+		check("LayerNormalization", 17, nil, []*tensor.Tensor{x, g3, b3}, func(i int) int { return i / 3 }, func(i int) int { return i % 3 })
+	}
+}
+
+// TestResizeLinear checks that a linear picture stays linear and that a constant
+// one stays constant, in all modes that keep the border out.
+func TestResizeLinear(t *testing.T) {
+	t.Parallel()
+	ramp := tensor.New(tensor.Float32, 1, 1, 1, 8)
+	for i := range 8 {
+		tensor.Of[float32](ramp)[i] = float32(3*i) + 1
+	}
+	scales := tensor.From(tensor.Float32, []int{4}, []float32{1, 1, 1, 2})
+	y := run(t, optest.Node{Op: "Resize", Version: 19, Attrs: graph.Attrs{"mode": "linear"}, Const: []bool{false, false, true}}, ramp, nil, scales)[0]
+	for i := 1; i < 15; i++ {
+		if want := 3*((float64(i)+0.5)/2-0.5) + 1; !optest.Within(tensor.At(y, i), want, 1e-5, 0) {
+			t.Errorf("element %d is %v, want %v", i, tensor.At(y, i), want)
+		}
+	}
+	flat := tensor.New(tensor.Float32, 1, 1, 5, 8)
+	for i := range flat.Len() {
+		tensor.Of[float32](flat)[i] = 2
+	}
+	for _, mode := range []string{"nearest", "linear", "cubic"} {
+		for _, antialias := range []bool{false, mode != "nearest"} {
+			sizes := tensor.From(tensor.Int64, []int{2}, []int64{3, 13})
+			y := run(t, optest.Node{Op: "Resize", Version: 19, Attrs: graph.Attrs{"mode": mode, "antialias": antialias, "axes": ints(2, 3), "exclude_outside": int64(1)}}, flat, nil, nil, sizes)[0]
+			near(t, mode, y, slices.Repeat([]float64{2}, 3*13), 1e-5)
+		}
+	}
+}

@@ -1,0 +1,282 @@
+package contrib
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+)
+
+// MatMulNBits: y = a·dequantised(b)ᵀ with b [N, blocks, bytes] in blocks along K.
+// Inputs: a, b, scales, zero_points, g_idx (which block a row of b is of, in place of that in which it lies), bias.
+
+type nBits struct {
+	m, n, k, bits, block, blocks, bytes int
+}
+
+func newNBits(c *op.Call) (*nBits, error) {
+	if err := c.NeedInputs(3); err != nil {
+		return nil, err
+	}
+	x, a := c.In[0].Shape, c.Node.Attrs
+	v := &nBits{n: a.Int("N", 0), k: a.Int("K", 0), bits: a.Int("bits", 4), block: a.Int("block_size", 0)}
+	if v.bits != 2 && v.bits != 4 && v.bits != 8 {
+		return nil, op.Unsupported("%d bits", v.bits)
+	}
+	if len(x) < 1 || v.n < 1 || v.k < 1 || v.block < 8 || x[len(x)-1] != v.k {
+		return nil, fmt.Errorf("input %s with K=%d, N=%d, block_size=%d", tensor.FormatShape(x), v.k, v.n, v.block)
+	}
+	v.m = tensor.Elements(x[:len(x)-1])
+	v.blocks = (v.k + v.block - 1) / v.block
+	v.bytes = v.block * v.bits / 8
+	if len(c.In[1].Data) != 0 && len(c.In[1].Data) != v.n*v.blocks*v.bytes || c.In[1].Type != tensor.Uint8 || c.In[1].Len() != v.n*v.blocks*v.bytes {
+		return nil, fmt.Errorf("weights %s of %v, want %d bytes", tensor.FormatShape(c.In[1].Shape), c.In[1].Type, v.n*v.blocks*v.bytes)
+	}
+	if c.In[2].Len() != v.n*v.blocks {
+		return nil, fmt.Errorf("scales %s, want %d", tensor.FormatShape(c.In[2].Shape), v.n*v.blocks)
+	}
+	if z := c.Input(3); z != nil {
+		want := v.n * v.blocks
+		if z.Type == tensor.Uint8 {
+			want = v.n * v.zeroBytes()
+		}
+		if z.Len() != want {
+			return nil, fmt.Errorf("zero points %s of %v, want %d", tensor.FormatShape(z.Shape), z.Type, want)
+		}
+	}
+	if g := c.Input(4); g != nil && g.Len() != v.k && g.Len() != v.blocks*v.block {
+		return nil, fmt.Errorf("g_idx %s for K=%d", tensor.FormatShape(g.Shape), v.k)
+	}
+	if b := c.Input(5); b != nil && b.Len() != v.n {
+		return nil, fmt.Errorf("bias %s for N=%d", tensor.FormatShape(b.Shape), v.n)
+	}
+	return v, nil
+}
+
+// zeroBytes is the size of one row of packed zero points.
+func (v *nBits) zeroBytes() int { return (v.blocks*v.bits + 7) / 8 }
+
+func inferNBits(c *op.Call) error {
+	v, err := newNBits(c)
+	if err != nil {
+		return err
+	}
+	shape := slices.Clone(c.In[0].Shape)
+	shape[len(shape)-1] = v.n
+	c.SetOut(0, c.In[0].Type, shape)
+	return nil
+}
+
+const (
+	nBitsRows   = 64      // of weights are widened together
+	nBitsMatrix = 4       // rows of the other side from which on that pays
+	nBitsKept   = 1 << 17 // bounds weights that are widened once and for all: larger ones are worth the memory that they save
+)
+
+func (v *nBits) shape() kernel.FewBitShape {
+	return kernel.FewBitShape{Bits: v.bits, K: v.k, N: v.n, Block: v.block}
+}
+
+// prepareNBits keeps the weights small and widens some rows of them after the other.
+func prepareNBits(c *op.Call) (op.Run, error) {
+	v, err := newNBits(c)
+	if err != nil {
+		return nil, err
+	}
+	if v.n*v.k <= nBitsKept && (!v.shape().Stays(v.m) || c.Has(4)) && c.Known(1, 2, 3, 4) {
+		return v.packed(c)
+	}
+	if w := v.fewBits(c); w != nil {
+		c.Kernel = w.Name()
+		run := w.Run
+		if c.Node.Attrs.Int("accuracy_level", 0) == 4 {
+			run = w.RunCodes
+		}
+		return func(c *op.Call) error {
+			run(c.Pool, v.m, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]), elem.Elements[float32](c, 5), activation.Clamp{})
+			return nil
+		}, nil
+	}
+	if e := simd.ElementKernels(); e != nil && v.m < nBitsMatrix && v.bits == 4 && v.block%16 == 0 && !c.Has(4) {
+		c.Kernel = "rows/" + e.Set.String()
+		return v.nibbles(c, e), nil
+	}
+	return v.parts(c), nil
+}
+
+// parts widens some rows of the weights after the other.
+func (v *nBits) parts(c *op.Call) op.Run {
+	height, line := min(nBitsRows, v.n), v.blocks*v.block
+	c.Kernel = kernel.GemmName(kernel.GemmParams{M: v.m, N: height, K: v.k, TransB: true})
+	rows := op.ScratchOf[float32](c, c.Pool.Threads()*height*line)
+	return func(c *op.Call) error {
+		row, err := v.rows(c)
+		if err != nil {
+			return err
+		}
+		x, y, bias := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]), elem.Elements[float32](c, 5)
+		c.Pool.ForWorker((v.n+height-1)/height, 1, func(worker, lo, hi int) {
+			room := rows[worker*height*line:][:height*line]
+			for n0 := lo * height; n0 < min(v.n, hi*height); n0 += height {
+				g := kernel.GemmParams{M: v.m, N: min(height, v.n-n0), K: v.k, TransB: true, LDB: line, LDC: v.n}
+				for i := range g.N {
+					row(room[i*line:][:line], n0+i)
+				}
+				if bias != nil {
+					g.BiasN = bias[n0:][:g.N]
+				}
+				kernel.Gemm(nil, g, x, room, y[n0:])
+			}
+		})
+		return nil
+	}
+}
+
+// rows gives what widens row n of the weights.
+func (v *nBits) rows(c *op.Call) (func(dst []float32, n int), error) {
+	scales, w, zero := tensor.Of[float32](c.In[2]), tensor.Of[uint8](c.In[1]), v.zeroReader(c.Input(3))
+	if !c.Has(4) {
+		return func(dst []float32, n int) {
+			for b := range v.blocks {
+				v.widen(dst[b*v.block:][:v.block], w[(n*v.blocks+b)*v.bytes:][:v.bytes], scales[n*v.blocks+b], zero(n, b))
+			}
+		}, nil
+	}
+	blocks, err := op.Ints(c.In[4])
+	if err != nil {
+		return nil, err
+	}
+	for k, b := range blocks {
+		if b < 0 || b >= v.blocks {
+			return nil, fmt.Errorf("g_idx[%d] is %d of %d blocks", k, b, v.blocks)
+		}
+	}
+	return func(dst []float32, n int) {
+		v.widen(dst, w[n*v.blocks*v.bytes:][:v.blocks*v.bytes], 1, 0)
+		for k := range v.k {
+			dst[k] = (dst[k] - zero(n, blocks[k])) * scales[n*v.blocks+blocks[k]]
+		}
+	}, nil
+}
+
+// fewBits packs constant weights as they are; nil where they are not constant, have other zero points than codes, or the set has no kernels.
+func (v *nBits) fewBits(c *op.Call) *kernel.FewBits {
+	if !c.Known(1, 2, 3) || c.Has(4) {
+		return nil
+	}
+	var zeros []int8
+	if z := c.Input(3); z != nil {
+		zero, middle := v.zeroReader(z), float32(int(1)<<(v.bits-1))
+		zeros = make([]int8, v.n*v.blocks)
+		for i := range zeros {
+			at := zero(i/v.blocks, i%v.blocks) - middle
+			if zeros[i] = int8(max(-128, min(at, 127))); float32(zeros[i]) != at {
+				return nil
+			}
+		}
+	}
+	w := kernel.NewFewBits(v.shape(), tensor.Of[uint8](c.In[1]), false, tensor.Of[float32](c.In[2]), zeros)
+	for i := 1; w != nil && i <= 3; i++ {
+		if c.Has(i) {
+			c.Copied(i)
+		}
+	}
+	return w
+}
+
+// packed widens the weights once.
+func (v *nBits) packed(c *op.Call) (op.Run, error) {
+	row, err := v.rows(c)
+	if err != nil {
+		return nil, err
+	}
+	line := v.blocks * v.block
+	wide := make([]float32, v.n*line)
+	for n := range v.n {
+		row(wide[n*line:][:line], n)
+	}
+	g, b := kernel.GemmParams{M: v.m, N: v.n, K: v.k}, kernel.PackB(v.k, v.n, wide, line, true)
+	c.Kernel = b.Name(g)
+	return func(c *op.Call) error {
+		g.BiasN = elem.Elements[float32](c, 5)
+		kernel.GemmPacked(c.Pool, g, tensor.Of[float32](c.In[0]), b, tensor.Of[float32](c.Out[0]))
+		return nil
+	}, nil
+}
+
+// nibbles multiplies few rows by weights of 4 bits as they are.
+func (v *nBits) nibbles(c *op.Call, e *simd.Elements) op.Run {
+	line := v.blocks * v.block
+	spread, sums := op.ScratchOf[float32](c, v.m*line), op.ScratchOf[float32](c, v.m*v.blocks)
+	zeros := op.ScratchOf[float32](c, c.Pool.Threads()*v.blocks)
+	return func(c *op.Call) error {
+		x, y, bias := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]), elem.Elements[float32](c, 5)
+		scales, w := tensor.Of[float32](c.In[2]), tensor.Of[uint8](c.In[1])
+		zero := v.zeroReader(c.Input(3))
+		for m := range v.m {
+			simd.SpreadNibbles(spread[m*line:][:line], sums[m*v.blocks:][:v.blocks], x[m*v.k:][:v.k])
+		}
+		c.Pool.ForWorker(v.n, max(1, 1<<16/line), func(worker, lo, hi int) {
+			zeros := zeros[worker*v.blocks:][:v.blocks]
+			for n := lo; n < hi; n++ {
+				for b := range zeros {
+					zeros[b] = zero(n, b)
+				}
+				for m := range v.m {
+					s := e.DotNibbles(spread[m*line:][:line], w[n*v.blocks*v.bytes:][:v.blocks*v.bytes], scales[n*v.blocks:][:v.blocks], zeros, sums[m*v.blocks:][:v.blocks])
+					if bias != nil {
+						s += bias[n]
+					}
+					y[m*v.n+n] = s
+				}
+			}
+		})
+		return nil
+	}
+}
+
+// zeroReader gives the zero point of a block: packed, in the type of the
+// scales, or by default the middle of the range.
+func (v *nBits) zeroReader(z *tensor.Tensor) func(n, b int) float32 {
+	switch {
+	case z == nil:
+		mid := float32(int(1) << (v.bits - 1))
+		return func(int, int) float32 { return mid }
+	case z.Type == tensor.Uint8:
+		p, per := tensor.Of[uint8](z), v.zeroBytes()
+		return func(n, b int) float32 {
+			bit := b * v.bits
+			return float32(p[n*per+bit/8] >> (bit % 8) & byte(1<<v.bits-1))
+		}
+	}
+	return func(n, b int) float32 { return float32(tensor.At(z, n*v.blocks+b)) }
+}
+
+func (v *nBits) widen(dst []float32, src []byte, scale, zero float32) {
+	switch v.bits {
+	case 8:
+		for i, q := range src {
+			dst[i] = (float32(q) - zero) * scale
+		}
+	case 4:
+		if e := simd.ElementKernels(); e != nil {
+			n := e.Nibbles(dst, src, zero, scale)
+			dst, src = dst[n:], src[n/2:]
+		}
+		for i, q := range src {
+			dst[2*i] = (float32(q&15) - zero) * scale
+			dst[2*i+1] = (float32(q>>4) - zero) * scale
+		}
+	default:
+		for i, q := range src {
+			for j := range 4 {
+				dst[4*i+j] = (float32(q>>(2*j)&3) - zero) * scale
+			}
+		}
+	}
+}

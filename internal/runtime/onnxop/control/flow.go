@@ -1,0 +1,240 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+	"github.com/opmeter/opmeter/internal/runtime/op/layout"
+)
+
+func flowDefs() []op.Def {
+	return slices.Concat(
+		op.Versions(op.Def{Name: "If", Infer: layout.Needs(1, inferIf), Prepare: prepareIf}, 1, 11, 13, 16, 19, 21, 23, 24, 25),
+		op.Versions(op.Def{Name: "Loop", Infer: inferLoop, Prepare: prepareLoop}, 1, 11, 13, 16, 19, 21, 23, 24, 25),
+		op.Versions(op.Def{Name: "Scan", Infer: inferScan, Prepare: prepareScan8}, 8),
+		op.Versions(op.Def{Name: "Scan", Infer: inferScan, Prepare: prepareScan}, 9, 11, 16, 19, 21, 23, 24, 25),
+		op.Versions(op.Def{Name: "SequenceMap", Infer: inferMap, Prepare: prepareMap}, 17),
+	)
+}
+
+// inferIf checks the branches; their results are known only after a run.
+func inferIf(c *op.Call) error {
+	if c.In[0].Type != tensor.Bool || c.In[0].Len() != 1 {
+		return fmt.Errorf("condition is %v with %d elements, not one bool", c.In[0].Type, c.In[0].Len())
+	}
+	for _, name := range []string{"then_branch", "else_branch"} {
+		g, err := nested(c, name)
+		if err != nil {
+			return err
+		}
+		if len(g.Inputs) != 0 || len(g.Outputs) < len(c.Out) {
+			return fmt.Errorf("%s has %d inputs and %d outputs for %d outputs", name, len(g.Inputs), len(g.Outputs), len(c.Out))
+		}
+	}
+	return op.ErrDynamic
+}
+
+func prepareIf(c *op.Call) (op.Run, error) {
+	then, _, err := body(c, "then_branch")
+	if err != nil {
+		return nil, err
+	}
+	other, _, err := body(c, "else_branch")
+	if err != nil {
+		return nil, err
+	}
+	return func(c *op.Call) error {
+		yes, err := truth(c.In[0])
+		if err != nil {
+			return err
+		}
+		branch := other
+		if yes {
+			branch = then
+		}
+		out, err := branch.Run(nil)
+		if err != nil {
+			return err
+		}
+		for i := range c.Out {
+			if err := give(c, i, own(out[i])); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, nil
+}
+
+// states is the number of values that a Loop carries from turn to turn.
+func states(c *op.Call) int { return max(0, len(c.In)-2) }
+
+func inferLoop(c *op.Call) error {
+	g, err := nested(c, "body")
+	if err != nil {
+		return err
+	}
+	n := states(c)
+	if len(g.Inputs) != n+2 || len(g.Outputs) < n+1 || len(c.Out) > len(g.Outputs)-1 {
+		return fmt.Errorf("body has %d inputs and %d outputs for %d states and %d outputs", len(g.Inputs), len(g.Outputs), n, len(c.Out))
+	}
+	if c.Has(0) && (c.In[0].Len() != 1 || !c.In[0].Type.IsInteger()) {
+		return fmt.Errorf("trip count is %v with %d elements", c.In[0].Type, c.In[0].Len())
+	}
+	return op.ErrDynamic
+}
+
+// loopScalar makes a body's counter or condition. Some exporters declare them as
+// lists of one element and rely on that shape.
+func loopScalar(g *graph.Graph, input int, t tensor.Type) *tensor.Tensor {
+	v := g.Values[g.Inputs[input]]
+	if v.HasShape && len(v.Shape) == 1 {
+		return tensor.New(t, 1)
+	}
+	return tensor.New(t)
+}
+
+// knownTrips is the largest trip count that is taken for one: exporters write the
+// largest integer where there is none.
+const knownTrips = 1_000_000
+
+func prepareLoop(c *op.Call) (op.Run, error) {
+	b, g, err := body(c, "body")
+	if err != nil {
+		return nil, err
+	}
+	n := states(c)
+	return func(c *op.Call) error {
+		trips := math.MaxInt
+		if c.Has(0) {
+			v, err := op.Ints(c.In[0])
+			if err != nil {
+				return err
+			}
+			trips = v[0]
+		}
+		more := true
+		if c.Has(1) {
+			if more, err = truth(c.In[1]); err != nil {
+				return err
+			}
+		}
+		in := make([]*tensor.Tensor, n+2)
+		copy(in[2:], c.In[min(2, len(c.In)):])
+		scans := make([]stack, len(g.Outputs)-1-n)
+		t := begin(c.Env, trips <= knownTrips)
+		defer t.end()
+		i := 0
+		for ; i < trips && more; i++ {
+			if err := t.next(); err != nil {
+				return err
+			}
+			in[0], in[1] = loopScalar(g, 0, tensor.Int64), loopScalar(g, 1, tensor.Bool)
+			tensor.Of[int64](in[0])[0] = int64(i)
+			in[1].Data[0] = 1
+			out, err := b.Run(in)
+			if err != nil {
+				return err
+			}
+			// Without a condition the body's own is ignored.
+			if c.Has(1) {
+				if more, err = truth(out[0]); err != nil {
+					return err
+				}
+			}
+			if err := t.carry(in[2:], out[1:1+n]); err != nil {
+				return err
+			}
+			copy(in[2:], out[1:1+n])
+			for k := range scans {
+				if c.Wants(n + k) {
+					if err := t.collect(&scans[k], out[1+n+k]); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		for k := range n {
+			if err := give(c, k, own(in[2+k])); err != nil {
+				return err
+			}
+		}
+		for k := range scans {
+			if err := scans[k].give(c, n+k, 0, false, g.Values[max(0, g.Outputs[1+n+k])]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, nil
+}
+
+func inferMap(c *op.Call) error {
+	if err := c.NeedInputs(len(c.In)); err != nil {
+		return err
+	}
+	g, err := nested(c, "body")
+	if err != nil {
+		return err
+	}
+	if len(c.In) == 0 || len(g.Inputs) != len(c.In) || len(g.Outputs) < len(c.Out) {
+		return fmt.Errorf("body has %d inputs and %d outputs for %d and %d", len(g.Inputs), len(g.Outputs), len(c.In), len(c.Out))
+	}
+	if c.In[0].Type != tensor.Sequence {
+		return errors.New("input 0 is not a sequence")
+	}
+	return op.ErrDynamic
+}
+
+func prepareMap(c *op.Call) (op.Run, error) {
+	b, g, err := body(c, "body")
+	if err != nil {
+		return nil, err
+	}
+	return func(c *op.Call) error {
+		n := len(c.In[0].Elems)
+		lists := make([]stack, len(c.Out))
+		in := make([]*tensor.Tensor, len(c.In))
+		t := begin(c.Env, true)
+		defer t.end()
+		for i := range n {
+			if err := t.next(); err != nil {
+				return err
+			}
+			for k, x := range c.In {
+				in[k] = x
+				if x.Type == tensor.Sequence {
+					if len(x.Elems) != n {
+						return fmt.Errorf("input %d has %d elements and input 0 has %d", k, len(x.Elems), n)
+					}
+					in[k] = x.Elems[i]
+				}
+			}
+			out, err := b.Run(in)
+			if err != nil {
+				return err
+			}
+			for k := range lists {
+				if out[k] == nil {
+					return fmt.Errorf("output %d was not computed", k)
+				}
+				if err := t.collect(&lists[k], out[k]); err != nil {
+					return err
+				}
+			}
+		}
+		for k, l := range lists {
+			t := g.Values[max(0, g.Outputs[k])].Type
+			if n > 0 {
+				t = l.items[0].Type
+			}
+			if err := give(c, k, sequence(t, l.items)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, nil
+}

@@ -1,0 +1,223 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+	"github.com/opmeter/opmeter/internal/runtime/op/layout"
+)
+
+func sequenceDefs() []op.Def {
+	def := func(name string, infer func(*op.Call) error, run op.Run) []op.Def {
+		return op.Versions(op.Def{Name: name, Infer: infer, Prepare: op.Simple(run)}, 11)
+	}
+	return slices.Concat(
+		def("SequenceEmpty", inferEmpty, runEmpty),
+		def("SequenceConstruct", inferConstruct, runConstruct),
+		def("SequenceInsert", inferInsert, runInsert),
+		def("SequenceErase", inferErase, runErase),
+		def("SequenceAt", inferAt, runAt),
+		def("SequenceLength", inferLength, runLength),
+	)
+}
+
+// sequence makes a sequence value over elements that nobody writes any more.
+func sequence(t tensor.Type, elems []*tensor.Tensor) *tensor.Tensor {
+	return &tensor.Tensor{Type: tensor.Sequence, Elem: t, Elems: elems, Data: []byte{}}
+}
+
+// setSequence declares output 0 a sequence of elements of type t.
+func setSequence(c *op.Call, t tensor.Type) {
+	c.SetOut(0, tensor.Sequence, nil)
+	if c.Wants(0) {
+		c.Out[0].Elem = t
+	}
+}
+
+// elemType is the type of a sequence's elements.
+func elemType(x *tensor.Tensor) tensor.Type {
+	if len(x.Elems) > 0 {
+		return x.Elems[0].Type
+	}
+	return x.Elem
+}
+
+func needSequence(c *op.Call) error {
+	if err := c.NeedInputs(1); err != nil {
+		return err
+	}
+	if c.In[0].Type != tensor.Sequence {
+		return fmt.Errorf("input 0 is %v, not a sequence", c.In[0].Type)
+	}
+	return nil
+}
+
+func inferEmpty(c *op.Call) error {
+	t := tensor.Float32
+	if c.Node.Attrs.Has("dtype") {
+		var err error
+		if t, err = elem.FromCode(c.Node.Attrs.Int("dtype", 0)); err != nil {
+			return err
+		}
+	}
+	setSequence(c, t)
+	return nil
+}
+
+func runEmpty(c *op.Call) error {
+	c.Out[0].Elems = nil
+	return nil
+}
+
+func inferConstruct(c *op.Call) error {
+	if err := c.NeedInputs(max(1, len(c.In))); err != nil {
+		return err
+	}
+	for i, x := range c.In {
+		if x.Type.IsContainer() {
+			return fmt.Errorf("input %d is a %v, and sequences hold tensors", i, x.Type)
+		}
+		if x.Type != c.In[0].Type {
+			return fmt.Errorf("input %d is %v and input 0 is %v", i, x.Type, c.In[0].Type)
+		}
+	}
+	setSequence(c, c.In[0].Type)
+	return nil
+}
+
+func runConstruct(c *op.Call) error {
+	elems := make([]*tensor.Tensor, len(c.In))
+	for i, x := range c.In {
+		elems[i] = own(x)
+	}
+	c.Out[0].Elems = elems
+	return nil
+}
+
+// position reads the optional position of an element; limit is the largest
+// allowed, def stands when it is absent.
+func position(c *op.Call, input, n, limit, def int) (int, error) {
+	if !c.Has(input) {
+		return def, nil
+	}
+	v, err := op.Ints(c.In[input])
+	if err != nil {
+		return 0, err
+	}
+	if len(v) != 1 {
+		return 0, fmt.Errorf("position has %d elements, not 1", len(v))
+	}
+	p := v[0]
+	if p < 0 {
+		p += n
+	}
+	if p < 0 || p > limit {
+		return 0, fmt.Errorf("position %d is outside a sequence of %d", v[0], n)
+	}
+	return p, nil
+}
+
+func inferInsert(c *op.Call) error {
+	if err := needSequence(c); err != nil {
+		return err
+	}
+	if err := c.NeedInputs(2); err != nil {
+		return err
+	}
+	if c.In[1].Type.IsContainer() {
+		return fmt.Errorf("cannot insert a %v: sequences hold tensors", c.In[1].Type)
+	}
+	if t := elemType(c.In[0]); t != c.In[1].Type && t != tensor.Invalid {
+		return fmt.Errorf("cannot insert %v into a sequence of %v", c.In[1].Type, t)
+	}
+	setSequence(c, c.In[1].Type)
+	return nil
+}
+
+func runInsert(c *op.Call) error {
+	old := c.In[0].Elems
+	p, err := position(c, 2, len(old), len(old), len(old))
+	if err != nil {
+		return err
+	}
+	elems := make([]*tensor.Tensor, 0, len(old)+1)
+	elems = append(elems, old[:p]...)
+	elems = append(elems, own(c.In[1]))
+	c.Out[0].Elems = append(elems, old[p:]...)
+	return nil
+}
+
+func inferErase(c *op.Call) error {
+	if err := needSequence(c); err != nil {
+		return err
+	}
+	setSequence(c, elemType(c.In[0]))
+	return nil
+}
+
+func runErase(c *op.Call) error {
+	old := c.In[0].Elems
+	p, err := position(c, 1, len(old), len(old)-1, len(old)-1)
+	if err != nil {
+		return err
+	}
+	if p < 0 {
+		return errors.New("sequence is empty")
+	}
+	c.Out[0].Elems = slices.Concat(old[:p], old[p+1:])
+	return nil
+}
+
+// element finds what SequenceAt selects, which must be known.
+func element(c *op.Call) (*tensor.Tensor, error) {
+	if !c.In[0].Known() || !c.In[1].Known() {
+		return nil, op.ErrDynamic
+	}
+	n := len(c.In[0].Elems)
+	p, err := position(c, 1, n, n-1, 0)
+	if err != nil {
+		return nil, err
+	}
+	return c.In[0].Elems[p], nil
+}
+
+func inferAt(c *op.Call) error {
+	if err := needSequence(c); err != nil {
+		return err
+	}
+	if err := c.NeedInputs(2); err != nil {
+		return err
+	}
+	x, err := element(c)
+	if err != nil {
+		return err
+	}
+	c.SetOut(0, x.Type, slices.Clone(x.Shape))
+	return nil
+}
+
+func runAt(c *op.Call) error {
+	x, err := element(c)
+	if err != nil {
+		return err
+	}
+	layout.Copy(c.Pool, c.Out[0], x)
+	return nil
+}
+
+func inferLength(c *op.Call) error {
+	if err := needSequence(c); err != nil {
+		return err
+	}
+	c.SetOut(0, tensor.Int64, nil)
+	return nil
+}
+
+func runLength(c *op.Call) error {
+	tensor.Of[int64](c.Out[0])[0] = int64(len(c.In[0].Elems))
+	return nil
+}

@@ -1,0 +1,292 @@
+package conv
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/base/workers"
+	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
+	"github.com/opmeter/opmeter/internal/runtime/onnxop/matmul"
+	"github.com/opmeter/opmeter/internal/runtime/onnxop/window"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+)
+
+// convolution is the checked geometry of a Conv-like node: input x [N,C,...],
+// weights w [M,C/groups,...].
+type convolution struct {
+	*window.Window
+	n, c, m, groups int
+}
+
+// newConvolution checks shapes of x, w and bias (nil for none) against the
+// node's attributes.
+func newConvolution(c *op.Call, x, w, bias *tensor.Tensor) (*convolution, error) {
+	if x.Rank() < 3 || w.Rank() != x.Rank() {
+		return nil, fmt.Errorf("input %s with weights %s", tensor.FormatShape(x.Shape), tensor.FormatShape(w.Shape))
+	}
+	v := &convolution{n: x.Shape[0], c: x.Shape[1], m: w.Shape[0], groups: c.Node.Attrs.Int("group", 1)}
+	if v.groups < 1 || v.m%v.groups != 0 || v.c != w.Shape[1]*v.groups {
+		return nil, fmt.Errorf("input %s, weights %s and %d groups do not agree",
+			tensor.FormatShape(x.Shape), tensor.FormatShape(w.Shape), v.groups)
+	}
+	if k := c.Node.Attrs.Ints("kernel_shape"); k != nil && !slices.Equal(k, w.Shape[2:]) {
+		return nil, fmt.Errorf("kernel_shape %v with weights %s", k, tensor.FormatShape(w.Shape))
+	}
+	if bias != nil && (bias.Rank() != 1 || bias.Shape[0] != v.m) {
+		return nil, fmt.Errorf("bias %s for %d output channels", tensor.FormatShape(bias.Shape), v.m)
+	}
+	var err error
+	v.Window, err = window.New(c, x.Shape[2:], w.Shape[2:], false)
+	return v, err
+}
+
+func (v *convolution) shape() []int { return append([]int{v.n, v.m}, v.Out...) }
+
+// InferConv checks the shapes of a convolution and sets that of output 0.
+func InferConv(c *op.Call) error {
+	if err := c.NeedInputs(2); err != nil {
+		return err
+	}
+	v, err := newConvolution(c, c.In[0], c.In[1], c.Input(2))
+	if err != nil {
+		return err
+	}
+	c.SetOut(0, c.In[0].Type, v.shape())
+	return nil
+}
+
+// volume gives the float32 kernel's shape of a three-dimensional convolution.
+func (v *convolution) volume() (kernel.ConvShape, kernel.Depth) {
+	s := kernel.ConvShape{
+		N: v.n, C: v.c, OC: v.m, Groups: v.groups, H: v.In[1], W: v.In[2], OH: v.Out[1], OW: v.Out[2], KH: v.Kernel[1], KW: v.Kernel[2],
+		StrideH: v.Stride[1], StrideW: v.Stride[2], DilH: v.Dilation[1], DilW: v.Dilation[2], PadT: v.Begin[1], PadL: v.Begin[2],
+	}
+	return s, kernel.Depth{In: v.In[0], Out: v.Out[0], Kernel: v.Kernel[0], Stride: v.Stride[0], Dilation: v.Dilation[0], Pad: v.Begin[0]}
+}
+
+// prepared makes the float32 kernel of a convolution over up to three axes; nil where there is none.
+func (v *convolution) prepared(w, bias []float32, act activation.Clamp) *kernel.Conv {
+	if len(v.In) == 3 {
+		s, d := v.volume()
+		return kernel.NewConvVolume(s, d, w, bias, act)
+	}
+	return kernel.NewConvNCHW(v.planar2D(), w, bias, act)
+}
+
+// planar2D gives the float32 kernel's shape of a one- or two-dimensional
+// convolution; one dimension, and a picture one column wide, is a picture of height one: kernels go along lines.
+func (v *convolution) planar2D() kernel.ConvShape {
+	s := kernel.ConvShape{
+		N: v.n, C: v.c, OC: v.m, Groups: v.groups,
+		H: 1, OH: 1, KH: 1, StrideH: 1, DilH: 1,
+	}
+	i := len(v.In) - 1
+	s.W, s.OW, s.KW, s.StrideW, s.DilW, s.PadL = v.In[i], v.Out[i], v.Kernel[i], v.Stride[i], v.Dilation[i], v.Begin[i]
+	if i == 1 && v.In[1] == 1 && v.Out[1] == 1 && v.Kernel[1] == 1 && v.Begin[1] == 0 {
+		s.W, s.OW, s.KW, s.StrideW, s.DilW, s.PadL = v.In[0], v.Out[0], v.Kernel[0], v.Stride[0], v.Dilation[0], v.Begin[0]
+	} else if i == 1 {
+		s.H, s.OH, s.KH, s.StrideH, s.DilH, s.PadT = v.In[0], v.Out[0], v.Kernel[0], v.Stride[0], v.Dilation[0], v.Begin[0]
+	}
+	return s
+}
+
+// prepareConv makes a convolution of any real numbers.
+func prepareConv(c *op.Call) (op.Run, error) {
+	if len(c.In) == normalised {
+		return prepareNormalised(c)
+	}
+	if run, err := prepareHalves(c); run != nil || err != nil {
+		return run, err
+	}
+	return elem.PrepareReal(c, PrepareConv32, PrepareConvAny[float64])
+}
+
+// prepareHalves widens float16 numbers where kernels in vectors read them, in one or two dimensions with
+// constant weights; nil for what is not so.
+func prepareHalves(c *op.Call) (op.Run, error) {
+	half := func(x *tensor.Tensor) bool { return x.Type == tensor.Float16 }
+	if !half(c.In[0]) || !half(c.In[1]) || !half(c.Out[0]) || !c.Const(1) || !c.In[1].Known() || c.Has(2) && (!c.Const(2) || !c.In[2].Known() || !half(c.In[2])) {
+		return nil, nil
+	}
+	v, err := newConvolution(c, c.In[0], c.In[1], c.Input(2))
+	if err != nil || len(v.In) > 2 || v.c == 0 || tensor.Elements(c.Out[0].Shape) == 0 {
+		return nil, err
+	}
+	wide := func(x *tensor.Tensor) []float32 {
+		f := make([]float32, x.Len())
+		elem.WidenTo(c.Pool, f, x)
+		return f
+	}
+	var bias []float32
+	if c.Has(2) {
+		bias = wide(c.In[2])
+	}
+	k := kernel.NewConvNCHW(v.planar2D(), wide(c.In[1]), bias, c.Activation)
+	if !k.Halves() {
+		return nil, nil
+	}
+	c.Kernel = k.Name()
+	return func(c *op.Call) error {
+		k.RunHalves(c.Pool, tensor.Of[uint16](c.In[0]), tensor.Of[uint16](c.Out[0]))
+		return nil
+	}, nil
+}
+
+// PrepareConv32 runs up to three dimensions with the shared kernel; three with constant weights only.
+func PrepareConv32(c *op.Call) (op.Run, error) {
+	v, err := newConvolution(c, c.In[0], c.In[1], c.Input(2))
+	if err != nil {
+		return nil, err
+	}
+	if len(v.In) > 3 || tensor.Elements(c.Out[0].Shape) == 0 || v.c == 0 {
+		return PrepareConvAny[float32](c)
+	}
+	bias := func(c *op.Call) []float32 {
+		if !c.Has(2) {
+			return nil
+		}
+		return tensor.Of[float32](c.In[2])
+	}
+	act := c.Activation
+	if c.Const(1) && (!c.Has(2) || c.Const(2)) {
+		k := v.prepared(tensor.Of[float32](c.In[1]), bias(c), act)
+		if k == nil {
+			return PrepareConvAny[float32](c)
+		}
+		if k.Release() {
+			c.Copied(1)
+		} else {
+			c.Packed(1)
+		}
+		c.Kernel = k.Name()
+		return func(c *op.Call) error {
+			k.Run(c.Pool, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]))
+			return nil
+		}, nil
+	}
+	if len(v.In) == 3 {
+		return PrepareConvAny[float32](c)
+	}
+	s := v.planar2D()
+	var k *kernel.Conv
+	c.Kernel = "unpacked"
+	return func(c *op.Call) error {
+		if w := tensor.Of[float32](c.In[1]); k == nil {
+			k = kernel.NewConvNCHW(s, w, bias(c), act)
+		} else {
+			k.SetWeights(w, bias(c))
+		}
+		k.Run(c.Pool, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]))
+		return nil
+	}, nil
+}
+
+// colBytes bounds the unfolded patches that a convolution holds at a time.
+const colBytes = 1 << 20
+
+// PrepareConvAny unfolds patches and multiplies: any rank, either float type.
+func PrepareConvAny[T tensor.Real](c *op.Call) (op.Run, error) {
+	v, err := newConvolution(c, c.In[0], c.In[1], c.Input(2))
+	if err != nil {
+		return nil, err
+	}
+	taps, area := tensor.Elements(v.Kernel), tensor.Elements(v.Out)
+	cg, mg := v.c/v.groups, v.m/v.groups
+	k := cg * taps
+	block := max(1, min(area, colBytes/(max(k, 1)*c.In[0].Type.Bits()/8)))
+	col := op.ScratchOf[T](c, k*block)
+	act := c.Activation
+	c.Kernel = "im2col"
+	return func(c *op.Call) error {
+		x, w, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.Out[0])
+		inArea := tensor.Elements(v.In)
+		for n := range v.n {
+			for g := range v.groups {
+				xs := x[(n*v.c+g*cg)*inArea:][:cg*inArea]
+				ys := y[(n*v.m+g*mg)*area:][:mg*area]
+				fillBias(c, ys, g*mg, area)
+				for p0 := 0; p0 < area; p0 += block {
+					np := min(block, area-p0)
+					unfold(c.Pool, v.Window, col, xs, cg, p0, np)
+					matmul.Gemm(c.Pool, matmul.Matrices{M: mg, N: np, K: k, Ldc: area, Accumulate: true}, w[g*mg*k:][:mg*k], col[:k*np], ys[p0:])
+				}
+			}
+		}
+		elem.Clamp(act, y)
+		return nil
+	}, nil
+}
+
+// fillBias writes input 2 from channel m0 on, or zero, over planes of area elements.
+func fillBias[T tensor.Real](c *op.Call, y []T, m0, area int) {
+	if !c.Has(2) {
+		clear(y)
+		return
+	}
+	b := tensor.Of[T](c.In[2])[m0:]
+	for m := 0; m*area < len(y); m++ {
+		row := y[m*area : (m+1)*area]
+		for i := range row {
+			row[i] = b[m]
+		}
+	}
+}
+
+// unfold writes, for each of channels × taps, the input elements that output
+// positions p0 to p0+np-1 see through that tap; what lies outside is zero.
+func unfold[T tensor.Number](p *workers.Pool, v *window.Window, col, x []T, channels, p0, np int) {
+	taps, area, rank := tensor.Elements(v.Kernel), tensor.Elements(v.In), len(v.In)
+	last := rank - 1
+	p.For(channels*taps, 1, func(lo, hi int) {
+		var ks, os [window.MaxSpatial]int
+		tap, at := ks[:rank], os[:rank]
+		for r := lo; r < hi; r++ {
+			tensor.Unravel(r%taps, v.Kernel, tap)
+			tensor.Unravel(p0, v.Out, at)
+			plane, row := x[r/taps*area:][:area], col[r*np:][:np]
+			for i := 0; i < np; { // a line of the result at a time
+				pos, inside := 0, true
+				for d := range last {
+					q := at[d]*v.Stride[d] - v.Begin[d] + tap[d]*v.Dilation[d]
+					inside = inside && uint(q) < uint(v.In[d])
+					pos = pos*v.In[d] + q
+				}
+				n := min(np-i, v.Out[last]-at[last])
+				dst := row[i:][:n]
+				if inside {
+					q := at[last]*v.Stride[last] - v.Begin[last] + tap[last]*v.Dilation[last]
+					unfoldLine(dst, plane[pos*v.In[last]:][:v.In[last]], q, v.Stride[last])
+				} else {
+					clear(dst)
+				}
+				i += n
+				at[last] += n - 1
+				tensor.Next(at, v.Out)
+			}
+		}
+	})
+}
+
+// unfoldLine writes the elements of line at q, q+stride, …; what lies outside is zero.
+func unfoldLine[T tensor.Number](dst, line []T, q, stride int) {
+	if stride != 1 {
+		for i := range dst {
+			dst[i] = 0
+			if uint(q) < uint(len(line)) {
+				dst[i] = line[q]
+			}
+			q += stride
+		}
+		return
+	}
+	lo := min(len(dst), max(0, -q))
+	hi := max(lo, min(len(dst), len(line)-q))
+	clear(dst[:lo])
+	if lo < hi {
+		copy(dst[lo:hi], line[q+lo:])
+	}
+	clear(dst[hi:])
+}

@@ -1,0 +1,44 @@
+package elem
+
+import (
+	"fmt"
+
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+)
+
+// BadType says that an operator does not take the type of input i.
+func BadType(c *op.Call, i int) error {
+	return op.Unsupported("%s of %v", c.Node.Op, c.In[i].Type)
+}
+
+// Same is the Infer of operators whose outputs look like input 0.
+func Same(c *op.Call) error {
+	if err := c.NeedInputs(1); err != nil {
+		return err
+	}
+	c.SetOut(0, c.In[0].Type, c.In[0].Shape)
+	return nil
+}
+
+// SameTruth is sameAs with a truth value for each element.
+func SameTruth(c *op.Call) error {
+	if err := c.NeedInputs(1); err != nil {
+		return err
+	}
+	c.SetOut(0, tensor.Bool, c.In[0].Shape)
+	return nil
+}
+
+// SameTypes fails unless the present inputs from first on agree in type.
+func SameTypes(c *op.Call, first int) error {
+	for i := first + 1; i < len(c.In); i++ {
+		if c.In[i] != nil && c.In[first] != nil && c.In[i].Type != c.In[first].Type {
+			return fmt.Errorf("input %d is %v, input %d is %v", first, c.In[first].Type, i, c.In[i].Type)
+		}
+	}
+	return nil
+}
+
+// AllLast is [op.Def.Last] of operators for which elements have no place.
+func AllLast(*op.Call) op.Last { return op.AllLast }

@@ -1,0 +1,78 @@
+package elementwise
+
+import (
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/kernel/broadcast"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+)
+
+// Broadcast is the walk over operands and a result.
+type Broadcast = broadcast.Walk
+
+// NewBroadcast plans the walk over operands of the given shapes; what cannot be
+// walked is unsupported.
+func NewBroadcast(out []int, operands ...[]int) (*Broadcast, error) {
+	b, err := broadcast.New(out, operands...)
+	if err != nil {
+		return nil, op.Unsupported("%v", err)
+	}
+	return b, nil
+}
+
+// operands plans the walk over inputs 0 and 1.
+func operands(c *op.Call) (*Broadcast, error) {
+	a, b, out, err := operandShapes(c)
+	if err != nil {
+		return nil, err
+	}
+	return NewBroadcast(out, a, b)
+}
+
+// operandShapes gives the shapes of inputs 0 and 1 for broadcasting and the
+// result's shape. Before operator set 7 the second operand was lined up with the
+// first by the attributes broadcast and axis.
+func operandShapes(c *op.Call) (a, b, out []int, err error) {
+	if err := c.NeedInputs(2); err != nil {
+		return nil, nil, nil, err
+	}
+	a, b = c.In[0].Shape, c.In[1].Shape
+	if c.Node.Version < 7 && c.Node.Domain == "" && c.Node.Attrs.Bool("broadcast", false) {
+		if tensor.Elements(b) == 1 {
+			return a, nil, a, nil
+		}
+		if c.Node.Attrs.Has("axis") {
+			axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), len(a))
+			if err != nil {
+				return nil, nil, nil, err
+			}
+			if axis+len(b) > len(a) {
+				return nil, nil, nil, c.Errorf("shape %s at axis %d does not fit %s", tensor.FormatShape(b), axis, tensor.FormatShape(a))
+			}
+			b = slices.Clone(b)
+			for len(b) < len(a)-axis {
+				b = append(b, 1)
+			}
+		}
+	}
+	out, err = tensor.Broadcast(a, b)
+	return a, b, out, err
+}
+
+// inferBinary sets the result of a two-operand operator to type t, or to the
+// operands' own for Invalid.
+func inferBinary(t tensor.Type) func(c *op.Call) error {
+	return func(c *op.Call) error {
+		_, _, out, err := operandShapes(c)
+		if err != nil {
+			return err
+		}
+		ty := t
+		if ty == tensor.Invalid {
+			ty = c.In[0].Type
+		}
+		c.SetOut(0, ty, out)
+		return nil
+	}
+}

@@ -1,0 +1,74 @@
+package elementwise
+
+import (
+	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+)
+
+// halves is an operator of two halves, computed in float32 and rounded, a block of results at a time, which
+// stays in the cache.
+type halves struct {
+	walk    *Broadcast
+	loop    func(dst, a, b []float32)
+	a, b, y *tensor.Tensor
+	room    []float32 // two blocks a thread
+	body    func(worker, lo, hi int)
+}
+
+// halfBlock is the number of results of a block.
+const halfBlock = 1024
+
+// prepareHalves runs the loops of float32 over halves.
+func prepareHalves(c *op.Call, k arith) (op.Run, error) {
+	plan, err := operands(c)
+	if err != nil {
+		return nil, err
+	}
+	l := realLoops[float32](k)
+	if act := c.Activation; act.On {
+		l = element.Clamped(l, act.Min, act.Max)
+	}
+	h := &halves{walk: plan, loop: l.Vec, room: make([]float32, 2*halfBlock*c.Pool.Threads())}
+	h.body = h.work
+	return func(c *op.Call) error {
+		h.a, h.b, h.y = c.In[0], c.In[1], c.Out[0]
+		c.Pool.ForWorker(h.walk.Len, element.Grain, h.body)
+		h.a, h.b, h.y = nil, nil, nil
+		return nil
+	}, nil
+}
+
+func (h *halves) work(worker, lo, hi int) {
+	room := h.room[worker*2*halfBlock:]
+	a, b, n := room[:halfBlock], room[halfBlock:2*halfBlock], 0
+	flush := func() {
+		h.loop(a[:n], a[:n], b[:n])
+		elem.WriteHalves(h.y, lo, a[:n])
+		lo, n = lo+n, 0
+	}
+	for it := h.walk.Runs(lo, hi); it.Next(); {
+		for at := 0; at < it.N; {
+			m := min(it.N-at, halfBlock-n)
+			h.take(a[n:n+m], h.a, it.Off[0], at, h.walk.Step[0])
+			h.take(b[n:n+m], h.b, it.Off[1], at, h.walk.Step[1])
+			if at, n = at+m, n+m; n == halfBlock {
+				flush()
+			}
+		}
+	}
+	if n > 0 {
+		flush()
+	}
+}
+
+// take widens a piece of a run of an operand that advances, or repeats one that stands.
+func (h *halves) take(dst []float32, x *tensor.Tensor, off, at, step int) {
+	if step == 1 {
+		elem.ReadHalves(dst, x, off+at)
+		return
+	}
+	elem.ReadHalves(dst[:1], x, off)
+	element.Fill(dst, dst[0])
+}

@@ -1,0 +1,126 @@
+package elementwise
+
+import (
+	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/vecmath"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+)
+
+// inferMany broadcasts any number of inputs.
+func inferMany(c *op.Call) error {
+	if err := c.NeedInputs(max(1, len(c.In))); err != nil {
+		return err
+	}
+	shapes := make([][]int, len(c.In))
+	for i, x := range c.In {
+		shapes[i] = x.Shape
+	}
+	out, err := tensor.Broadcast(shapes...)
+	if err != nil {
+		return err
+	}
+	c.SetOut(0, c.In[0].Type, out)
+	return nil
+}
+
+// prepareMany folds the inputs into the output, two at a time: Max, Min, Sum and
+// Mean.
+func prepareMany(c *op.Call, k arith, mean bool) (op.Run, error) {
+	if err := elem.SameTypes(c, 0); err != nil {
+		return nil, err
+	}
+	f := tensor.PickNumber(c.In[0].Type, manyReals[float32], manyReals[float64],
+		manyInts[int8], manyInts[int16], manyInts[int32], manyInts[int64], manyInts[uint8], manyInts[uint16], manyInts[uint32], manyInts[uint64])
+	if f == nil || mean && !c.In[0].Type.IsFloat() {
+		return nil, elem.BadType(c, 0)
+	}
+	return f(c, k, mean)
+}
+
+func manyReals[T tensor.Real](c *op.Call, k arith, mean bool) (op.Run, error) {
+	if !mean {
+		return foldMany(c, realLoops[T](k), nil)
+	}
+	n := T(len(c.In))
+	return foldMany(c, realLoops[T](k), func(v []T) { element.Div[T]().VectorScalar(v, v, n) })
+}
+
+func manyInts[T tensor.Integer](c *op.Call, k arith, _ bool) (op.Run, error) {
+	return foldMany(c, intLoops[T](k), nil)
+}
+
+func foldMany[T tensor.Number](c *op.Call, l element.Loops[T, T], after func([]T)) (op.Run, error) {
+	out := c.Out[0].Shape
+	n := len(c.In)
+	// The first step reads inputs 0 and 1 (a single input is copied), each further
+	// one the output and an input.
+	steps := make([]*element.Binary[T, T], 0, n)
+	for i := 1; i < n; i++ {
+		first := out
+		if i == 1 {
+			first = c.In[0].Shape
+		}
+		plan, err := NewBroadcast(out, first, c.In[i].Shape)
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, element.NewBinary(c.Pool, plan, l))
+	}
+	return func(c *op.Call) error {
+		dst := tensor.Of[T](c.Out[0])
+		if len(steps) == 0 {
+			copy(dst, tensor.Of[T](c.In[0]))
+		}
+		for i, r := range steps {
+			a := dst
+			if i == 0 {
+				a = tensor.Of[T](c.In[0])
+			}
+			r.Run(c.Pool, dst, a, tensor.Of[T](c.In[i+1]))
+		}
+		if after != nil {
+			after(dst)
+		}
+		return nil
+	}, nil
+}
+
+// inferSwiGLU wants equal shapes: the operator does not broadcast.
+func inferSwiGLU(c *op.Call) error {
+	if err := c.NeedInputs(2); err != nil {
+		return err
+	}
+	a, b := c.In[0].Shape, c.In[1].Shape
+	if tensor.FormatShape(a) != tensor.FormatShape(b) {
+		return c.Errorf("shapes %s and %s differ", tensor.FormatShape(a), tensor.FormatShape(b))
+	}
+	c.SetOut(0, c.In[0].Type, a)
+	return nil
+}
+
+// prepareSwiGLU computes a·sigmoid(alpha·a)·b.
+func prepareSwiGLU(c *op.Call) (op.Run, error) {
+	if err := elem.SameTypes(c, 0); err != nil {
+		return nil, err
+	}
+	alpha := c.Node.Attrs.Float("alpha", 1)
+	switch c.In[0].Type {
+	case tensor.Float32:
+		return prepareLoops(c, element.Loops[float32, float32]{Vec: func(dst, a, b []float32) {
+			a, b = a[:len(dst)], b[:len(dst)]
+			for i, x := range a {
+				dst[i] = x * vecmath.Sigmoid(alpha*x) * b[i]
+			}
+		}})
+	case tensor.Float64:
+		return prepareLoops(c, element.Loops[float64, float64]{Vec: func(dst, a, b []float64) {
+			a, b = a[:len(dst)], b[:len(dst)]
+			for i, x := range a {
+				dst[i] = x * sigmoid64(float64(alpha)*x) * b[i]
+			}
+		}})
+	}
+	return nil, elem.BadType(c, 0)
+}

@@ -1,0 +1,476 @@
+package elementwise
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+	"unsafe"
+
+	"github.com/opmeter/opmeter/internal/base/workers"
+	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+)
+
+// curve is a function of one real number: a loop for float32, where there is a
+// fast one, and the function itself for float64 and for what has no loop.
+type curve struct {
+	f32 func(dst, src []float32)
+	f64 func(float64) float64
+}
+
+// unary is a prepared element-wise operator of one operand.
+type unary[T, R any] struct {
+	f    func(dst []R, src []T)
+	in   []T
+	out  []R
+	body func(worker, lo, hi int)
+}
+
+// RunUnary applies f to ranges of input 0 in parallel.
+func RunUnary[T, R tensor.Number](f func(dst []R, src []T)) op.Run {
+	return runUnary(f, tensor.Of[T], tensor.Of[R], element.Grain/2)
+}
+
+// RunLookup is [RunUnary] over elements of 8 bits as they are, with and without sign, which f looks up in a table.
+func RunLookup(f func(dst, src []uint8)) op.Run {
+	return runUnary(f, tensor.Words[uint8], tensor.Words[uint8], element.LookupGrain())
+}
+
+func runUnary[T, R any](f func(dst []R, src []T), in func(*tensor.Tensor) []T, out func(*tensor.Tensor) []R, grain int) op.Run {
+	r := &unary[T, R]{f: f}
+	r.body = func(_, lo, hi int) { r.f(r.out[lo:hi], r.in[lo:hi]) }
+	return func(c *op.Call) error {
+		r.in, r.out = in(c.In[0]), out(c.Out[0])
+		c.Pool.ForWorker(len(r.out), grain, r.body)
+		r.in, r.out = nil, nil
+		return nil
+	}
+}
+
+// loopOf turns a function of float64 into a loop over any type.
+func loopOf[T tensor.Number](f func(float64) float64) func(dst, src []T) {
+	return func(dst, src []T) {
+		src = src[:len(dst)]
+		for i, x := range src {
+			dst[i] = T(f(float64(x)))
+		}
+	}
+}
+
+func runFunc[T tensor.Number](f func(float64) float64) op.Run { return RunUnary(loopOf[T](f)) }
+
+// prepareCurve makes an operator of real functions whose attributes make the
+// curve. With ints set, integers are computed in float64 and truncated; doubles, if there is one, is the loop of float64.
+func prepareCurve(mk func(c *op.Call) curve, ints bool, doubles func(dst, src []float64)) elem.Prepare {
+	wide := elem.Widen(func(c *op.Call) (op.Run, error) {
+		f := mk(c)
+		switch t := c.In[0].Type; {
+		case t == tensor.Float32 && f.f32 != nil:
+			return RunUnary(f.f32), nil
+		case t == tensor.Float32:
+			return runFunc[float32](f.f64), nil
+		case t == tensor.Float64 && doubles != nil:
+			return RunUnary(doubles), nil
+		case t == tensor.Float64:
+			return runFunc[float64](f.f64), nil
+		case ints:
+			if loop := tensor.PickInteger(t, runFunc[int8], runFunc[int16], runFunc[int32], runFunc[int64], runFunc[uint8], runFunc[uint16], runFunc[uint32], runFunc[uint64]); loop != nil {
+				return loop(f.f64), nil
+			}
+		}
+		return nil, elem.BadType(c, 0)
+	})
+	return func(c *op.Call) (op.Run, error) {
+		if c.In[0].Type.IsHalf() {
+			if f := mk(c); f.f32 != nil {
+				return elem.RunHalves(c, f.f32), nil
+			}
+		}
+		return wide(c)
+	}
+}
+
+// exact names operators of one number that integers compute exactly.
+type exact uint8
+
+const (
+	absolute exact = iota
+	negative
+	signum
+	rectify
+	complement
+)
+
+func prepareExact(c *op.Call, k exact) (op.Run, error) {
+	t := c.In[0].Type
+	if f := tensor.PickNumber(t, realExact[float32], realExact[float64],
+		intExact[int8], intExact[int16], intExact[int32], intExact[int64], intExact[uint8], intExact[uint16], intExact[uint32], intExact[uint64]); f != nil && (k != complement || t.IsInteger()) {
+		return f(k), nil
+	}
+	return nil, elem.BadType(c, 0)
+}
+
+// halfExact works on the bits of halves, without the way over float32. inf is
+// the code of infinity: larger magnitudes are NaN. It returns nil for operators
+// that have no such form.
+func halfExact(k exact, inf uint16) func(dst, src []uint16) {
+	switch k {
+	case absolute:
+		return func(dst, src []uint16) {
+			src = src[:len(dst)]
+			for i, h := range src {
+				dst[i] = h &^ 0x8000
+			}
+		}
+	case negative:
+		return func(dst, src []uint16) {
+			src = src[:len(dst)]
+			for i, h := range src {
+				dst[i] = h ^ 0x8000
+			}
+		}
+	case rectify:
+		return func(dst, src []uint16) {
+			src = src[:len(dst)]
+			if e := simd.ElementKernels(); e != nil {
+				n := e.RectifyHalf(dst, src, inf)
+				dst, src = dst[n:], src[n:]
+			}
+			for i, h := range src {
+				if h > 0x8000 && h <= 0x8000|inf {
+					h = 0
+				}
+				dst[i] = h
+			}
+		}
+	}
+	return nil
+}
+
+func prepareHalfExact(k exact) elem.Prepare {
+	wide := elem.Widen(func(c *op.Call) (op.Run, error) { return prepareExact(c, k) })
+	return func(c *op.Call) (op.Run, error) {
+		inf := map[tensor.Type]uint16{tensor.Float16: 0x7c00, tensor.BFloat16: 0x7f80}[c.In[0].Type]
+		if f := halfExact(k, inf); f != nil && inf != 0 {
+			return RunUnary(f), nil
+		}
+		return wide(c)
+	}
+}
+
+func realExact[T tensor.Real](k exact) op.Run {
+	if k == absolute {
+		if f, ok := any(element.Magnitudes).(func(dst, src []T)); ok {
+			return RunUnary(f)
+		}
+		return RunUnary(func(dst, src []T) {
+			src = src[:len(dst)]
+			for i, x := range src {
+				// By its bits: signs cannot be foretold.
+				dst[i] = T(math.Abs(float64(x)))
+			}
+		})
+	}
+	if f, ok := any(element.Signs).(func(dst, src []T)); ok && k == signum {
+		return RunUnary(f)
+	}
+	if f, ok := any(signDoubles).(func(dst, src []T)); ok && k == signum {
+		return RunUnary(f)
+	}
+	if k == negative {
+		by := element.Mul[T]().VectorScalar
+		return RunUnary(func(dst, src []T) { by(dst, src, -1) })
+	}
+	return RunUnary(numberExact[T](k))
+}
+
+// signDoubles writes 1 or -1 with the sign of what is neither zero nor no number, which stay; by their bits, since signs cannot be foretold.
+func signDoubles(dst, src []float64) {
+	src = src[:len(dst)]
+	n := simd.ElementKernels().WholeDoubles(simd.DoublesSign, dst, src)
+	dst, src = dst[n:], src[n:]
+	for i, x := range src {
+		b := math.Float64bits(x)
+		all := -uint64(tensor.Truth(x > 0) | tensor.Truth(x < 0))
+		dst[i] = math.Float64frombits(b&^(all>>1) | all&0x3ff<<52)
+	}
+}
+
+func intExact[T tensor.Integer](k exact) op.Run {
+	if k == absolute {
+		if T(0)-1 > 0 { // no sign
+			return RunUnary(func(dst, src []T) { copy(dst, src) })
+		}
+		return RunUnary(func(dst, src []T) {
+			src = src[:len(dst)]
+			// Without branches: signs cannot be foretold.
+			down := 8*unsafe.Sizeof(T(0)) - 1
+			for i, x := range src {
+				sign := x >> down
+				dst[i] = (x ^ sign) - sign
+			}
+		})
+	}
+	if k == complement {
+		return func(c *op.Call) error {
+			workers.Do(c.Pool, len(c.Out[0].Data), element.Grain, [2][]byte{c.Out[0].Data, c.In[0].Data}, func(v [2][]byte, lo, hi int) {
+				flipBits(v[0][lo:hi], v[1][lo:hi], 0xff)
+			})
+			return nil
+		}
+	}
+	if k == signum {
+		return RunUnary(func(dst, src []T) {
+			src = src[:len(dst)]
+			for i, x := range src {
+				dst[i] = T(tensor.Truth(x > 0)) - T(tensor.Truth(x < 0))
+			}
+		})
+	}
+	if k == rectify && T(0)-1 < 0 {
+		zeros, most := make([]T, element.Block), element.Max[T]().Vec
+		return RunUnary(func(dst, src []T) {
+			for at := 0; at < len(dst); at += element.Block {
+				n := min(element.Block, len(dst)-at)
+				most(dst[at:][:n], src[at:][:n], zeros[:n])
+			}
+		})
+	}
+	return RunUnary(numberExact[T](k))
+}
+
+func numberExact[T tensor.Number](k exact) func(dst, src []T) {
+	switch k {
+	case absolute:
+		return func(dst, src []T) {
+			src = src[:len(dst)]
+			for i, x := range src {
+				if x < 0 {
+					x = -x
+				}
+				dst[i] = x
+			}
+		}
+	case negative:
+		return func(dst, src []T) {
+			src = src[:len(dst)]
+			for i, x := range src {
+				dst[i] = -x
+			}
+		}
+	case signum:
+		return func(dst, src []T) {
+			src = src[:len(dst)]
+			for i, x := range src {
+				switch {
+				case x > 0:
+					x = 1
+				case x < 0:
+					x = 0
+					x--
+				}
+				dst[i] = x
+			}
+		}
+	}
+	if e := simd.ElementKernels(); e != nil { // rectify; NaN passes
+		if f, ok := any(func(dst, src []float32) { e.Limit(dst, src[:len(dst)], 0, float32(math.Inf(1))) }).(func(dst, src []T)); ok {
+			return f
+		}
+		if f, ok := any(func(dst, src []float64) {
+			for i := e.LimitDoubles(dst, src, 0, math.Inf(1)); i < len(dst); i++ {
+				dst[i] = src[i]
+				if src[i] < 0 {
+					dst[i] = 0
+				}
+			}
+		}).(func(dst, src []T)); ok {
+			return f
+		}
+	}
+	return func(dst, src []T) {
+		src = src[:len(dst)]
+		for i, x := range src {
+			if x < 0 {
+				x = 0
+			}
+			dst[i] = x
+		}
+	}
+}
+
+// classify makes IsNaN and IsInf: a predicate on float64, which holds every value
+// of the narrower types, a loop for float32, and for other floats bits: what is wanted once a mask is applied, or more than that.
+func classify(mk func(c *op.Call) (func(float64) bool, func(dst []uint8, src []float32), classBits)) elem.Prepare {
+	return func(c *op.Call) (op.Run, error) {
+		f, loop, bits := mk(c)
+		if !c.In[0].Type.IsFloat() {
+			return nil, elem.BadType(c, 0)
+		}
+		switch c.In[0].Type {
+		case tensor.Float32:
+			return RunUnary(loop), nil
+		case tensor.Float64:
+			return runUnary(classLoop[uint64](bits, 0x7ff<<52), tensor.Words[uint64], tensor.Of[uint8], element.Grain/2), nil
+		case tensor.Float16:
+			return runUnary(classLoop[uint16](bits, 0x7c00), tensor.Words[uint16], tensor.Of[uint8], element.Grain/2), nil
+		case tensor.BFloat16:
+			return runUnary(classLoop[uint16](bits, 0x7f80), tensor.Words[uint16], tensor.Of[uint8], element.Grain/2), nil
+		}
+		return func(c *op.Call) error {
+			x, y := c.In[0], tensor.Of[uint8](c.Out[0])
+			c.Pool.For(len(y), element.Grain/2, func(lo, hi int) {
+				var block [element.Block]float64
+				for ; lo < hi; lo += element.Block {
+					b := block[:min(element.Block, hi-lo)]
+					tensor.Read(b, x, lo)
+					for i, v := range b {
+						y[lo+i] = tensor.Truth(f(v))
+					}
+				}
+			})
+			return nil
+		}, nil
+	}
+}
+
+// classBits tells numbers by their bits.
+type classBits struct{ nan, pos, neg bool }
+
+// classLoop writes 1 for numbers of a class; inf is the code of infinity.
+func classLoop[T uint16 | uint64](k classBits, inf T) func(dst []uint8, src []T) {
+	sign := T(1) << (8*unsafe.Sizeof(inf) - 1)
+	if k.nan {
+		return func(dst []uint8, src []T) {
+			for i, b := range src[:len(dst)] {
+				dst[i] = tensor.Truth(b&^sign > inf)
+			}
+		}
+	}
+	first, second := inf, inf|sign
+	switch {
+	case !k.pos && !k.neg:
+		return func(dst []uint8, _ []T) { clear(dst) }
+	case !k.pos:
+		first = second
+	case !k.neg:
+		second = first
+	}
+	return func(dst []uint8, src []T) {
+		for i, b := range src[:len(dst)] {
+			dst[i] = tensor.Truth(b == first) | tensor.Truth(b == second)
+		}
+	}
+}
+
+func isNaN(*op.Call) (func(float64) bool, func(dst []uint8, src []float32), classBits) {
+	unlike := element.NotEqual[float32]().Vec
+	return math.IsNaN, func(dst []uint8, src []float32) { unlike(dst, src, src) }, classBits{nan: true}
+}
+
+func isInf(c *op.Call) (func(float64) bool, func(dst []uint8, src []float32), classBits) {
+	pos, neg := c.Node.Attrs.Bool("detect_positive", true), c.Node.Attrs.Bool("detect_negative", true)
+	// Infinities by their bits, of which the first is the sign.
+	const bits = 0x7f800000
+	mask, want := uint32(1<<32-1), uint32(bits)
+	switch {
+	case pos && neg:
+		mask >>= 1
+	case neg:
+		want |= 1 << 31
+	case !pos:
+		mask = 0 // nothing is wanted
+	}
+	is := func(x float64) bool { return pos && math.IsInf(x, 1) || neg && math.IsInf(x, -1) }
+	if e := simd.ElementKernels(); e != nil && pos && neg && simd.HasCompare[float32](simd.RelationKernels()) {
+		return is, infinite(e), classBits{pos: pos, neg: neg}
+	}
+	return is, func(dst []uint8, src []float32) {
+		src = src[:len(dst)]
+		for i, x := range src {
+			dst[i] = tensor.Truth(math.Float32bits(x)&mask == want)
+		}
+	}, classBits{pos: pos, neg: neg}
+}
+
+// infinite finds infinities of both signs in vectors.
+func infinite(e *simd.Elements) func(dst []uint8, src []float32) {
+	infinities, equal := make([]float32, element.Block), element.Equal[float32]().Vec
+	element.Fill(infinities, float32(math.Inf(1)))
+	return func(dst []uint8, src []float32) {
+		room := floatRooms.Get().(*[element.Block]float32)
+		for at := 0; at < len(dst); at += element.Block {
+			x := src[at:min(at+element.Block, len(dst))]
+			size := room[:len(x)]
+			e.Abs(size, x)
+			equal(dst[at:][:len(x)], size, infinities[:len(x)])
+		}
+		floatRooms.Put(room)
+	}
+}
+
+func prepareNot(c *op.Call) (op.Run, error) {
+	if c.In[0].Type != tensor.Bool {
+		return nil, elem.BadType(c, 0)
+	}
+	return RunUnary(func(dst, src []uint8) { flipBits(dst, src, 1) }), nil
+}
+
+// flipBits writes bytes with the bits of by turned.
+func flipBits(dst, src []uint8, by uint8) {
+	n := simd.ElementKernels().XorBytes(dst, src, by)
+	dst, src = dst[n:], src[n:]
+	for all := uint64(by) * 0x0101010101010101; len(src) >= 8; dst, src = dst[8:], src[8:] {
+		binary.LittleEndian.PutUint64(dst, binary.LittleEndian.Uint64(src)^all)
+	}
+	for i, b := range src {
+		dst[i] = b ^ by
+	}
+}
+
+func unaryDefs() []op.Def {
+	var out []op.Def
+	for _, e := range []struct {
+		name  string
+		since int
+		kind  exact
+		types []tensor.Type
+	}{
+		{"Abs", 1, absolute, elem.Numbers},
+		{"Neg", 1, negative, slices.Concat(elem.Floats, elem.Signed)},
+		{"Sign", 9, signum, elem.Numbers},
+		{"Relu", 1, rectify, slices.Concat(elem.Floats, elem.Signed)},
+		{"BitwiseNot", 18, complement, elem.Integers},
+	} {
+		out = append(out, op.Def{
+			Domain: graph.ONNX, Name: e.name, Since: e.since, Types: e.types, Infer: elem.Same, InPlace: true,
+			Prepare: prepareHalfExact(e.kind),
+		})
+	}
+	out = append(out,
+		op.Def{Domain: graph.ONNX, Name: "Not", Since: 1, Types: elem.Bools, Infer: elem.Same, InPlace: true, Prepare: prepareNot},
+		op.Def{
+			Domain: graph.ONNX, Name: "IsNaN", Since: 9, Types: slices.Concat(elem.Floats, elem.Float8s), Infer: elem.SameTruth,
+			Prepare: classify(isNaN),
+		},
+		op.Def{Domain: graph.ONNX, Name: "IsInf", Since: 10, Types: slices.Concat(elem.Floats, elem.Float8s), Infer: elem.SameTruth, Prepare: classify(isInf)},
+		op.Def{Domain: graph.ONNX, Name: "Clip", Since: 1, Types: elem.Numbers, Infer: elem.Same, InPlace: true, Prepare: prepareClip, Last: elem.AllLast},
+		op.Def{Domain: graph.Microsoft, Name: "FastGelu", Since: 1, Types: elem.Floats, Infer: elem.Same, Prepare: elem.Widen(prepareFastGelu)},
+		op.Def{Domain: graph.Microsoft, Name: "BiasGelu", Since: 1, Types: elem.Floats, Infer: inferBinary(tensor.Invalid), Prepare: elem.Widen(prepareBiasGelu)},
+	)
+	for _, e := range curves() {
+		types := elem.Floats
+		if e.ints {
+			types = elem.Numbers
+		}
+		out = append(out, op.Def{
+			Domain: e.domain, Name: e.name, Since: e.since, Types: types, Infer: elem.Same, InPlace: true,
+			Prepare: prepareCurve(e.make, e.ints, e.doubles),
+		})
+	}
+	return out
+}

@@ -1,0 +1,36 @@
+package elementwise
+
+import (
+	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+	"github.com/opmeter/opmeter/internal/runtime/op/layout"
+)
+
+func inferWhere(c *op.Call) error {
+	if err := c.NeedInputs(3); err != nil {
+		return err
+	}
+	if err := elem.SameTypes(c, 1); err != nil {
+		return err
+	}
+	if c.In[0].Type != tensor.Bool {
+		return c.Errorf("condition is %v", c.In[0].Type)
+	}
+	out, err := tensor.Broadcast(c.In[0].Shape, c.In[1].Shape, c.In[2].Shape)
+	if err != nil {
+		return err
+	}
+	c.SetOut(0, c.In[1].Type, out)
+	return nil
+}
+
+// prepareWhere copies elements by their width: their meaning does not matter.
+func prepareWhere(c *op.Call) (op.Run, error) {
+	plan, err := NewBroadcast(c.Out[0].Shape, c.In[0].Shape, c.In[1].Shape, c.In[2].Shape)
+	if err != nil {
+		return nil, err
+	}
+	return layout.Pick(plan, element.Grain), nil
+}

@@ -1,0 +1,24 @@
+package matmul
+
+import (
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+)
+
+var matrixInts = []tensor.Type{tensor.Int32, tensor.Int64, tensor.Uint32, tensor.Uint64}
+
+// Defs lists the operators of this package.
+func Defs() []op.Def {
+	codes := elem.Fusing(elem.RealDef("CodesMatMul", inferCodesMatMul, prepareCodesMatMul, nil))
+	codes.Domain = graph.Own
+	return []op.Def{
+		codes,
+		{Name: "MatMul", Since: 1, Types: elem.FloatsAnd(matrixInts...), Infer: inferMatMul, Prepare: prepareMatMul, Fuses: true},
+		{Name: "Gemm", Since: 1, Types: elem.FloatsAnd(matrixInts...), Infer: InferGemm, Prepare: prepareGemmAny, Fuses: true, TakesSame: takesSame},
+		{Name: "Einsum", Since: 12, Infer: inferEinsum, Prepare: prepareEinsum},
+		{Name: "MatMulInteger", Since: 10, Types: elem.Bytes, Infer: inferMatMulInteger, Prepare: prepareMatMulInteger},
+		{Name: "QLinearMatMul", Since: 10, Types: elem.Bytes, Infer: inferQLinearMatMul, Prepare: prepareQLinearMatMul},
+	}
+}

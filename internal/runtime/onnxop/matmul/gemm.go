@@ -1,0 +1,187 @@
+package matmul
+
+import (
+	"fmt"
+
+	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+)
+
+// GemmShape is the checked geometry of a Gemm node.
+type GemmShape struct {
+	M, N, K        int
+	TransA, TransB bool
+	Alpha, beta    float32
+	Cr, Cc         int // strides of C along rows and columns
+}
+
+// NewGemm checks the shapes of a general product of matrices.
+func NewGemm(c *op.Call) (*GemmShape, error) {
+	if err := c.NeedInputs(2); err != nil {
+		return nil, err
+	}
+	a, b, at := c.In[0].Shape, c.In[1].Shape, c.Node.Attrs
+	if len(a) != 2 || len(b) != 2 {
+		return nil, fmt.Errorf("%s times %s", tensor.FormatShape(a), tensor.FormatShape(b))
+	}
+	v := &GemmShape{M: a[0], K: a[1], N: b[1], Alpha: at.Float("alpha", 1), beta: at.Float("beta", 1)}
+	v.TransA, v.TransB = at.Bool("transA", false), at.Bool("transB", false)
+	kb := b[0]
+	if v.TransA {
+		v.M, v.K = a[1], a[0]
+	}
+	if v.TransB {
+		kb, v.N = b[1], b[0]
+	}
+	if kb != v.K {
+		return nil, fmt.Errorf("%s times %s with transA=%t, transB=%t", tensor.FormatShape(a), tensor.FormatShape(b), v.TransA, v.TransB)
+	}
+	if x := c.Input(2); x != nil {
+		s := x.Shape
+		if len(s) > 2 {
+			return nil, fmt.Errorf("input C of shape %s", tensor.FormatShape(s))
+		}
+		rows, cols := 1, 1
+		if len(s) > 0 {
+			cols = s[len(s)-1]
+		}
+		if len(s) > 1 {
+			rows = s[0]
+		}
+		if cols != 1 && cols != v.N || rows != 1 && rows != v.M {
+			return nil, fmt.Errorf("input C of shape %s for a %dx%d result", tensor.FormatShape(s), v.M, v.N)
+		}
+		if cols != 1 {
+			v.Cc = 1
+		}
+		if rows != 1 {
+			v.Cr = cols
+		}
+	}
+	return v, nil
+}
+
+// InferGemm sets the shape of output 0.
+func InferGemm(c *op.Call) error {
+	v, err := NewGemm(c)
+	if err != nil {
+		return err
+	}
+	c.SetOut(0, c.In[0].Type, []int{v.M, v.N})
+	return nil
+}
+
+func prepareGemmAny(c *op.Call) (op.Run, error) {
+	if f := tensor.PickInteger(c.In[0].Type, nil, nil, prepareIntegerGemm[int32], prepareIntegerGemm[int64], nil, nil, prepareIntegerGemm[uint32], prepareIntegerGemm[uint64]); f != nil {
+		return f(c)
+	}
+	return elem.PrepareReal(c, PrepareGemm32, PrepareGemm[float64])
+}
+
+// packs tells whether a product of float32 packs B.
+func (v *GemmShape) packs(c *op.Call) bool {
+	row := !c.Has(2) || v.Cr == 0 && v.Cc == 1 && v.beta == 1
+	return v.Alpha == 1 && row && c.Const(1) && v.M*v.N > 0
+}
+
+// takesSame tells whether Gemm can do without the elements of a B that has one value everywhere: zeros are left out, and not packed.
+func takesSame(c *op.Call, i int, one *tensor.Tensor) bool {
+	if i != 1 || one.Type != tensor.Float32 || c.In[0].Type != tensor.Float32 || !one.Known() || tensor.Single[float32](one) == 0 {
+		return false
+	}
+	v, err := NewGemm(c)
+	return err == nil && v.packs(c)
+}
+
+// PrepareGemm32 takes the packed path when B is constant and C is a row or absent.
+func PrepareGemm32(c *op.Call) (op.Run, error) {
+	v, err := NewGemm(c)
+	if err != nil {
+		return nil, err
+	}
+	if !v.packs(c) {
+		return PrepareGemm[float32](c)
+	}
+	b := packed(c, v.M, v.K, v.N, v.TransB)
+	c.Copied(1)
+	g := kernel.GemmParams{M: v.M, N: v.N, K: v.K, TransA: v.TransA, Act: c.Activation}
+	c.Kernel = b.Name(g)
+	return func(c *op.Call) error {
+		p := g
+		if c.Has(2) {
+			p.BiasN = tensor.Of[float32](c.In[2])
+		}
+		kernel.GemmPacked(c.Pool, p, tensor.Of[float32](c.In[0]), b, tensor.Of[float32](c.Out[0]))
+		return nil
+	}, nil
+}
+
+// packed is input 1, a constant of k by n values, or turned, as products of m rows take it.
+func packed(c *op.Call, m, k, n int, turned bool) *kernel.PackedB {
+	if len(c.Same) > 1 && c.Same[1] != nil {
+		return kernel.PackSame(k, n, tensor.Single[float32](c.Same[1]))
+	}
+	far := c.Far()
+	return op.Share(c, 1, fmt.Sprintf("product %d %d %t %t", k, n, turned, far && m == 1), func() *kernel.PackedB {
+		return kernel.PackRows(m, far, k, n, tensor.Of[float32](c.In[1]), 0, turned)
+	})
+}
+
+// PrepareGemm makes a general product of floating-point matrices.
+func PrepareGemm[T tensor.Real](c *op.Call) (op.Run, error) {
+	v, err := NewGemm(c)
+	if err != nil {
+		return nil, err
+	}
+	act := c.Activation
+	c.Kernel = "unpacked"
+	return func(c *op.Call) error {
+		y := tensor.Of[T](c.Out[0])
+		Gemm(c.Pool, Matrices{M: v.M, N: v.N, K: v.K, TransA: v.TransA, TransB: v.TransB},
+			tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), y)
+		finishGemm(c, v, y)
+		elem.Clamp(act, y)
+		return nil
+	}, nil
+}
+
+func prepareIntegerGemm[T int32 | int64 | uint32 | uint64](c *op.Call) (op.Run, error) {
+	v, err := NewGemm(c)
+	if err != nil {
+		return nil, err
+	}
+	act := c.Activation
+	return func(c *op.Call) error {
+		y := tensor.Of[T](c.Out[0])
+		PlainGemm(c.Pool, Matrices{M: v.M, N: v.N, K: v.K, TransA: v.TransA, TransB: v.TransB},
+			tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), y)
+		finishGemm(c, v, y)
+		clampInts(act, y)
+		return nil
+	}, nil
+}
+
+// finishGemm scales the product and adds beta times C.
+func finishGemm[T tensor.Number](c *op.Call, v *GemmShape, y []T) {
+	if v.Alpha != 1 {
+		for i := range y {
+			y[i] = T(float64(y[i]) * float64(v.Alpha))
+		}
+	}
+	if !c.Has(2) || v.beta == 0 {
+		return
+	}
+	x := tensor.Of[T](c.In[2])
+	for i := range v.M {
+		row := y[i*v.N:][:v.N]
+		for j := range row {
+			t := x[i*v.Cr+j*v.Cc]
+			if v.beta != 1 {
+				t = T(float64(t) * float64(v.beta))
+			}
+			row[j] += t
+		}
+	}
+}

@@ -1,0 +1,282 @@
+package matmul
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/base/workers"
+	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+)
+
+// Batched is a MatMul with NumPy's rules: leading axes broadcast, a vector on
+// the left is a row and on the right a column.
+type Batched struct {
+	M, N, K int
+	batch   []int // broadcast leading axes
+	a, b    []int // strides of the operands in matrices, by batch axis, 0 where broadcast
+	Out     []int
+}
+
+// NewBatched checks the operands' shapes.
+func NewBatched(a, b []int) (*Batched, error) {
+	bad := fmt.Errorf("%s times %s", tensor.FormatShape(a), tensor.FormatShape(b))
+	if len(a) == 0 || len(b) == 0 {
+		return nil, bad
+	}
+	v := &Batched{M: 1, N: 1, K: a[len(a)-1]}
+	ba, bb := a[:len(a)-1], b[:len(b)-1]
+	if len(a) > 1 {
+		v.M, ba = a[len(a)-2], a[:len(a)-2]
+	}
+	kb := b[len(b)-1]
+	if len(b) > 1 {
+		kb, v.N, bb = b[len(b)-2], b[len(b)-1], b[:len(b)-2]
+	}
+	if kb != v.K {
+		return nil, bad
+	}
+	var err error
+	if v.batch, err = tensor.Broadcast(ba, bb); err != nil {
+		return nil, err
+	}
+	v.a, v.b = BroadcastStrides(ba, len(v.batch)), BroadcastStrides(bb, len(v.batch))
+	v.Out = slices.Clone(v.batch)
+	if len(a) > 1 {
+		v.Out = append(v.Out, v.M)
+	}
+	if len(b) > 1 {
+		v.Out = append(v.Out, v.N)
+	}
+	return v, nil
+}
+
+// BroadcastStrides gives row-major strides of a shape aligned to the right of
+// rank axes, 0 where it repeats.
+func BroadcastStrides(shape []int, rank int) []int {
+	out := make([]int, rank)
+	n := 1
+	for i := len(shape) - 1; i >= 0; i-- {
+		if shape[i] != 1 {
+			out[rank-len(shape)+i] = n
+		}
+		n *= shape[i]
+	}
+	return out
+}
+
+// fold merges the batch into the rows where the right operand is one matrix
+// and the left one is not repeated, so that one large product remains.
+func (v *Batched) fold() {
+	n := tensor.Elements(v.batch)
+	if n == 1 {
+		v.batch, v.a, v.b = nil, nil, nil
+		return
+	}
+	if slices.Max(v.b) != 0 || n == 0 {
+		return
+	}
+	want := 1
+	for i := len(v.batch) - 1; i >= 0; i-- {
+		if v.batch[i] != 1 && v.a[i] != want {
+			return
+		}
+		want *= v.batch[i]
+	}
+	v.M *= n
+	v.batch, v.a, v.b = nil, nil, nil
+}
+
+// Each calls f with the positions of the matrices of every batch element.
+func (v *Batched) Each(f func(a, b, c int)) { v.each(0, tensor.Elements(v.batch), f) }
+
+// each is Each for elements lo to hi of the batch.
+func (v *Batched) each(lo, hi int, f func(a, b, c int)) {
+	for i := lo; i < hi; i++ {
+		f(v.place(i))
+	}
+}
+
+// place gives the positions of the matrices of batch element i.
+func (v *Batched) place(i int) (a, b, c int) {
+	rest := i
+	for d := len(v.batch) - 1; d >= 0; d-- {
+		at := rest % v.batch[d]
+		rest /= v.batch[d]
+		a += at * v.a[d]
+		b += at * v.b[d]
+	}
+	return a * v.M * v.K, b * v.K * v.N, i * v.M * v.N
+}
+
+// apart tells whether so many threads better take some products of the batch each than parts of one product after the other.
+func (v *Batched) apart(threads int) bool {
+	n, small := tensor.Elements(v.batch), 1<<18
+	return threads > 1 && n >= threads && (n%threads == 0 || n >= 4*threads || v.M*v.N*v.K <= small)
+}
+
+// together is how many products of the batch make a piece of work, when a thread computes so many products of numbers in a nanosecond.
+func (v *Batched) together(rate float64) int { return max(1, workers.Grain(rate)/max(1, v.M*v.N*v.K)) }
+
+func inferMatMul(c *op.Call) error {
+	if err := c.NeedInputs(2); err != nil {
+		return err
+	}
+	if c.In[0].Type != c.In[1].Type {
+		return fmt.Errorf("%v times %v", c.In[0].Type, c.In[1].Type)
+	}
+	v, err := NewBatched(c.In[0].Shape, c.In[1].Shape)
+	if err != nil {
+		return err
+	}
+	c.SetOut(0, c.In[0].Type, v.Out)
+	return nil
+}
+
+func prepareMatMul(c *op.Call) (op.Run, error) {
+	if f := tensor.PickInteger(c.In[0].Type, nil, nil, prepareIntegerMatMul[int32], prepareIntegerMatMul[int64], nil, nil, prepareIntegerMatMul[uint32], prepareIntegerMatMul[uint64]); f != nil {
+		return f(c)
+	}
+	return elem.PrepareReal(c, prepareMatMul32, prepareMatMul64)
+}
+
+func prepareIntegerMatMul[T int32 | int64 | uint32 | uint64](c *op.Call) (op.Run, error) {
+	v, err := NewBatched(c.In[0].Shape, c.In[1].Shape)
+	if err != nil {
+		return nil, err
+	}
+	v.fold()
+	act := c.Activation
+	return func(c *op.Call) error {
+		a, b, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.Out[0])
+		v.Each(func(pa, pb, pc int) {
+			PlainGemm(c.Pool, Matrices{M: v.M, N: v.N, K: v.K}, a[pa:], b[pb:], y[pc:])
+		})
+		clampInts(act, y)
+		return nil
+	}, nil
+}
+
+// clampInts is clamp for integers; values within the bounds keep all their bits.
+func clampInts[T tensor.Number](act activation.Clamp, y []T) {
+	if !act.On {
+		return
+	}
+	for i, v := range y {
+		switch f := float64(v); {
+		case f < float64(act.Min):
+			y[i] = T(act.Min)
+		case f > float64(act.Max):
+			y[i] = T(act.Max)
+		}
+	}
+}
+
+func prepareMatMul64(c *op.Call) (op.Run, error) {
+	v, err := NewBatched(c.In[0].Shape, c.In[1].Shape)
+	if err != nil {
+		return nil, err
+	}
+	v.fold()
+	act := c.Activation
+	return func(c *op.Call) error {
+		a, b, y := tensor.Of[float64](c.In[0]), tensor.Of[float64](c.In[1]), tensor.Of[float64](c.Out[0])
+		v.Each(func(pa, pb, pc int) {
+			PlainGemm(c.Pool, Matrices{M: v.M, N: v.N, K: v.K}, a[pa:], b[pb:], y[pc:])
+		})
+		elem.Clamp(act, y)
+		return nil
+	}, nil
+}
+
+func prepareMatMul32(c *op.Call) (op.Run, error) {
+	v, err := NewBatched(c.In[0].Shape, c.In[1].Shape)
+	if err != nil {
+		return nil, err
+	}
+	v.fold()
+	g := kernel.GemmParams{M: v.M, N: v.N, K: v.K, Act: c.Activation}
+	if c.Has(2) { // a plan has joined an addition
+		if b := c.In[2]; !c.Const(2) || b.Type != tensor.Float32 || b.Len() != v.N || !b.Known() {
+			return nil, op.Unsupported("a term %v for %d columns", b.Type, v.N)
+		}
+		g.BiasN = tensor.Of[float32](c.In[2])
+	}
+	if v.N == 1 {
+		c.Kernel = kernel.ColumnName()
+		add := element.Add[float32]().VectorScalar
+		return func(c *op.Call) error {
+			y := tensor.Of[float32](c.Out[0])
+			v.columns(c.Pool, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.In[1]), y)
+			if g.BiasN != nil {
+				add(y, y, g.BiasN[0])
+			}
+			elem.Clamp(g.Act, y)
+			return nil
+		}, nil
+	}
+	if c.Const(1) && v.batch == nil && tensor.Elements(v.Out) > 0 {
+		b := packed(c, v.M, v.K, v.N, false)
+		c.Copied(1)
+		c.Kernel = b.Name(g)
+		return func(c *op.Call) error {
+			kernel.GemmPacked(c.Pool, g, tensor.Of[float32](c.In[0]), b, tensor.Of[float32](c.Out[0]))
+			return nil
+		}, nil
+	}
+	c.Kernel = kernel.GemmName(g)
+	return func(c *op.Call) error {
+		v.multiply(c.Pool, g, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.In[1]), tensor.Of[float32](c.Out[0]))
+		return nil
+	}, nil
+}
+
+// multiply runs the batch: many small products side by side, or few large ones
+// each on all workers.
+func (v *Batched) multiply(p *workers.Pool, g kernel.GemmParams, a, b, y []float32) {
+	n := tensor.Elements(v.batch)
+	if v.M*v.N*n == 0 {
+		return
+	}
+	if !v.apart(p.Threads()) || v.M*v.N*v.K > 1<<22 {
+		v.Each(func(pa, pb, pc int) { kernel.Gemm(p, g, a[pa:], b[pb:], y[pc:]) })
+		return
+	}
+	workers.Do(p, n, v.together(floatRate), batch{v, g, a, b, y}, batch.products)
+}
+
+// floatRate is about how many products of numbers that are multiplied once a thread computes in a nanosecond.
+const floatRate = 10
+
+// columns multiplies matrices by single columns.
+func (v *Batched) columns(p *workers.Pool, a, b, y []float32) {
+	n := tensor.Elements(v.batch)
+	if n == 1 {
+		kernel.Column(p, y[:v.M], a, b[:v.K])
+		return
+	}
+	workers.Do(p, n, max(1, columnGrain/max(1, v.M*v.K)), batch{v: v, a: a, b: b, y: y}, func(q batch, lo, hi int) {
+		q.v.each(lo, hi, func(pa, pb, pc int) { kernel.Column(nil, q.y[pc:][:q.v.M], q.a[pa:], q.b[pb:][:q.v.K]) })
+	})
+}
+
+// columnGrain is the number of multiplications of products with columns from which on another worker pays.
+const columnGrain = 1 << 15
+
+// batch is what some of the products of a batch need.
+type batch struct {
+	v       *Batched
+	g       kernel.GemmParams
+	a, b, y []float32
+}
+
+func (q batch) products(lo, hi int) {
+	for i := lo; i < hi; i++ {
+		pa, pb, pc := q.v.place(i)
+		kernel.Gemm(nil, q.g, q.a[pa:], q.b[pb:], q.y[pc:])
+	}
+}

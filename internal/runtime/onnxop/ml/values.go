@@ -1,0 +1,202 @@
+package ml
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+)
+
+// numbers widens a numeric tensor to float64.
+func numbers(dst []float64, x *tensor.Tensor) ([]float64, error) {
+	n := x.Len()
+	if cap(dst) < n {
+		dst = make([]float64, n)
+	}
+	dst = dst[:n]
+	if !x.Type.IsNumber() {
+		return nil, op.Unsupported("input of %v", x.Type)
+	}
+	tensor.Read(dst, x, 0)
+	return dst, nil
+}
+
+// numeric are the element types that [numbers] reads and the domain allows.
+var numeric = []tensor.Type{tensor.Float32, tensor.Float64, tensor.Int64, tensor.Int32}
+
+// rows splits a shape into rows and features: a vector is one row.
+func rows(x *tensor.Tensor) (n, features int, err error) {
+	switch x.Rank() {
+	case 1:
+		return 1, x.Shape[0], nil
+	case 2:
+		return x.Shape[0], x.Shape[1], nil
+	}
+	return 0, 0, fmt.Errorf("input %s, want rank 1 or 2", tensor.FormatShape(x.Shape))
+}
+
+// float64s widens an attribute list, or reads the tensor attribute that later
+// versions have instead.
+func float64s(c *op.Call, name string) []float64 {
+	if t := c.Node.Attrs.Tensor(name + "_as_tensor"); t != nil {
+		v, _ := numbers(nil, t)
+		return v
+	}
+	if t := c.Node.Attrs.Tensor(name); t != nil {
+		v, _ := numbers(nil, t)
+		return v
+	}
+	list := c.Node.Attrs.Floats(name)
+	if list == nil {
+		return nil
+	}
+	out := make([]float64, len(list))
+	tensor.Convert(out, list)
+	return out
+}
+
+// labels are the classes of a classifier, by number or by name.
+type labels struct {
+	ints  []int
+	names []string
+}
+
+func classLabels(c *op.Call) labels {
+	a := c.Node.Attrs
+	l := labels{ints: a.Ints("classlabels_int64s"), names: a.Strs("classlabels_strings")}
+	if l.ints == nil {
+		l.ints = a.Ints("classlabels_ints")
+	}
+	return l
+}
+
+func (l labels) len() int { return max(len(l.ints), len(l.names)) }
+
+func (l labels) kind() tensor.Type {
+	if len(l.names) > 0 {
+		return tensor.String
+	}
+	return tensor.Int64
+}
+
+// write stores label k as element i. Where a model names fewer labels than it
+// has classes, the number of the class stands for itself.
+func (l labels) write(y *tensor.Tensor, i, k int) {
+	switch {
+	case len(l.names) > 0:
+		y.Strings[i] = ""
+		if k < len(l.names) {
+			y.Strings[i] = l.names[k]
+		}
+	case k < len(l.ints):
+		tensor.Of[int64](y)[i] = int64(l.ints[k])
+	default:
+		tensor.Of[int64](y)[i] = int64(k)
+	}
+}
+
+// transform is the function applied to a row of scores.
+type transform uint8
+
+const (
+	none transform = iota
+	softmax
+	logistic
+	softmaxZero
+	probit
+)
+
+var transforms = map[string]transform{"": none, "NONE": none, "SOFTMAX": softmax, "LOGISTIC": logistic, "SOFTMAX_ZERO": softmaxZero, "PROBIT": probit}
+
+func postTransform(c *op.Call) (transform, error) {
+	name := c.Node.Attrs.Str("post_transform", "NONE")
+	t, ok := transforms[name]
+	if !ok {
+		return 0, fmt.Errorf("post_transform %q", name)
+	}
+	return t, nil
+}
+
+func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+
+// sigmoids writes the logistic function of s over it.
+func sigmoids(s []float64) {
+	if vectors := simd.CurveKernels(); vectors.HasDoubles() {
+		vectors.SigmoidDoubles(s, s)
+		return
+	}
+	for i, v := range s {
+		s[i] = sigmoid(v)
+	}
+}
+
+// exponentials writes e to the power of s over it.
+func exponentials(s []float64) {
+	if vectors := simd.CurveKernels(); vectors.HasDoubles() {
+		vectors.ExpDoubles(s, s, 0)
+		return
+	}
+	for i, v := range s {
+		s[i] = math.Exp(v)
+	}
+}
+
+// apply transforms a row of scores.
+func (t transform) apply(s []float64) { t.rows(s, len(s)) }
+
+// rows transforms rows of width scores. A row of one score is left alone except by
+// probit, as in ONNX Runtime.
+func (t transform) rows(s []float64, width int) {
+	if width == 1 && t != probit {
+		return
+	}
+	switch t {
+	case logistic:
+		sigmoids(s)
+	case probit:
+		for i, v := range s {
+			s[i] = math.Sqrt2 * math.Erfinv(2*v-1)
+		}
+	case softmax:
+		for at := 0; at < len(s); at += width {
+			row := s[at:][:width]
+			m := slices.Max(row)
+			for i, v := range row {
+				row[i] = v - m
+			}
+		}
+		exponentials(s)
+		for at := 0; at < len(s); at += width {
+			share(s[at:][:width])
+		}
+	case softmaxZero:
+		for at := 0; at < len(s); at += width {
+			row := s[at:][:width]
+			m := slices.Max(row)
+			for i, v := range row {
+				if math.Abs(v) < 1e-7 {
+					row[i] = 0
+				} else {
+					row[i] = math.Exp(v - m)
+				}
+			}
+			share(row)
+		}
+	}
+}
+
+// share divides a row by its sum, if that is not zero.
+func share(row []float64) {
+	var sum float64
+	for _, v := range row {
+		sum += v
+	}
+	if sum != 0 {
+		for i := range row {
+			row[i] /= sum
+		}
+	}
+}

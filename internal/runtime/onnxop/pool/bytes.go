@@ -1,0 +1,52 @@
+package pool
+
+import (
+	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+)
+
+// maxBytesApart is the largest code of windows over one or three axes, for kernels over two: the outermost of three axes goes first, its
+// planes being lines of a picture. It is nil where there are none.
+func maxBytesApart(c *op.Call) (op.Run, error) {
+	w, err := NewPool(c)
+	if err != nil {
+		return nil, err
+	}
+	i, signed := len(w.In)-1, c.In[0].Type == tensor.Int8
+	if c.Wants(1) || i != 0 && i != 2 {
+		return nil, nil
+	}
+	// Windows of the last two axes over planes, or of one in lines.
+	last := &kernel.MaxBytes{Signed: signed, Shape: kernel.ConvShape{
+		N: c.In[0].Shape[0], C: c.In[0].Shape[1], H: 1, OH: 1, KH: 1, StrideH: 1, DilH: 1,
+		W: w.In[i], OW: w.Out[i], KW: w.Kernel[i], StrideW: w.Stride[i], DilW: w.Dilation[i], PadL: w.Begin[i],
+	}}
+	if i == 0 {
+		if !last.Prepare() {
+			return nil, nil
+		}
+		c.Kernel = last.Name()
+		return func(c *op.Call) error {
+			last.Run(c.Pool, c.In[0].Data, c.Out[0].Data)
+			return nil
+		}, nil
+	}
+	s, area := &last.Shape, w.In[1]*w.In[2]
+	depth := &kernel.MaxBytes{Signed: signed, Shape: kernel.ConvShape{
+		N: s.N, C: s.C, H: w.In[0], OH: w.Out[0], KH: w.Kernel[0], StrideH: w.Stride[0], DilH: w.Dilation[0], PadT: w.Begin[0],
+		W: area, OW: area, KW: 1, StrideW: 1, DilW: 1,
+	}}
+	s.C *= w.Out[0]
+	s.H, s.OH, s.KH, s.StrideH, s.DilH, s.PadT = w.In[1], w.Out[1], w.Kernel[1], w.Stride[1], w.Dilation[1], w.Begin[1]
+	if !depth.Prepare() || !last.Prepare() {
+		return nil, nil
+	}
+	room := c.Scratch(s.N * s.C * area)
+	c.Kernel = last.Name()
+	return func(c *op.Call) error {
+		depth.Run(c.Pool, c.In[0].Data, room)
+		last.Run(c.Pool, room, c.Out[0].Data)
+		return nil
+	}, nil
+}

@@ -1,0 +1,19 @@
+package pool
+
+import (
+	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+)
+
+// Defs lists the operators of this package.
+func Defs() []op.Def {
+	return []op.Def{
+		elem.Fusing(elem.RealDef("AveragePool", inferPool, PrepareAveragePool[float32], PrepareAveragePool[float64])),
+		{Name: "MaxPool", Since: 1, Types: elem.FloatsAnd(elem.Bytes...), Infer: inferPool, Prepare: prepareMaxPool, Last: lastMaxPool},
+		elem.RealDef("LpPool", inferPool, prepareLpPool[float32], prepareLpPool[float64]),
+		elem.RealDef("MaxUnpool", inferMaxUnpool, prepareMaxUnpool[float32], prepareMaxUnpool[float64]),
+		elem.Fusing(elem.RealDef("GlobalAveragePool", inferGlobalPool, globalPool(globalAverage[float32]), globalPool(globalAverage[float64]))),
+		elem.Fusing(elem.RealDef("GlobalMaxPool", inferGlobalPool, globalPool(globalMax[float32]), globalPool(globalMax[float64]))),
+		elem.RealDef("GlobalLpPool", inferGlobalPool, globalPool(globalLp[float32]), globalPool(globalLp[float64])),
+	}
+}

@@ -1,0 +1,354 @@
+package quant
+
+import (
+	"math"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/base/workers"
+	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/kernel/vecmath"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
+	"github.com/opmeter/opmeter/internal/runtime/onnxop/elementwise"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+)
+
+// affine is a per-tensor quantisation read from a scale and a zero-point input.
+type affine struct {
+	scale, zero float32
+}
+
+// readAffine reads the scalars at inputs i and i+1; the zero point may be absent.
+func readAffine(c *op.Call, i int) affine {
+	var a affine
+	var v [1]float32
+	tensor.Read(v[:], c.In[i], 0)
+	a.scale = v[0]
+	if z := c.Input(i + 1); z != nil {
+		tensor.Read(v[:], z, 0)
+		a.zero = v[0]
+	}
+	return a
+}
+
+func needAffine(c *op.Call, i int) error {
+	if s := c.Input(i); s == nil || s.Len() != 1 || s.Type != tensor.Float32 {
+		return op.Unsupported("%s with a scale at input %d that is no float32 scalar", c.Node.Op, i)
+	}
+	if z := c.Input(i + 1); z != nil && z.Len() != 1 {
+		return op.Unsupported("%s with a zero point at input %d that is no scalar", c.Node.Op, i+1)
+	}
+	return nil
+}
+
+// realTable fills the real value of each code of an 8-bit type.
+func (a affine) realTable(dst *[256]float32, t tensor.Type) {
+	for i := range dst {
+		q := float32(i)
+		if t == tensor.Int8 {
+			q = float32(int8(i))
+		}
+		dst[i] = (q - a.zero) * a.scale
+	}
+}
+
+// code quantises to an 8-bit type.
+func (a affine) code(v float32, t tensor.Type) uint8 {
+	lo, hi := intRange(t)
+	return uint8(int32(quantizeOne(v/a.scale, lo-a.zero, hi-a.zero)) + int32(a.zero))
+}
+
+func eightBits(c *op.Call, i int) error {
+	if t := c.In[i].Type; t != tensor.Int8 && t != tensor.Uint8 {
+		return elem.BadType(c, i)
+	}
+	return nil
+}
+
+// inferQLinear broadcasts inputs 0 and 3.
+func inferQLinear(c *op.Call) error {
+	if err := c.NeedInputs(2); err != nil {
+		return err
+	}
+	if !c.Has(3) || !c.Has(6) {
+		return c.Errorf("inputs 3 and 6 are needed")
+	}
+	if c.In[0].Type != c.In[3].Type {
+		return c.Errorf("input 0 is %v, input 3 is %v", c.In[0].Type, c.In[3].Type)
+	}
+	out, err := tensor.Broadcast(c.In[0].Shape, c.In[3].Shape)
+	if err != nil {
+		return err
+	}
+	c.SetOut(0, c.In[0].Type, out)
+	return nil
+}
+
+// prepareQLinear makes QLinearAdd and QLinearMul: both operands are looked up as
+// reals, combined and quantised again.
+func prepareQLinear(c *op.Call, product bool) (op.Run, error) {
+	if err := eightBits(c, 0); err != nil {
+		return nil, err
+	}
+	for _, i := range []int{1, 4, 6} {
+		if err := needAffine(c, i); err != nil {
+			return nil, err
+		}
+	}
+	shapes := [][]int{c.Out[0].Shape, c.In[0].Shape, c.In[3].Shape}
+	if c.LastIn {
+		for i, s := range shapes {
+			shapes[i] = []int{s[0], s[2], s[3], s[1]}
+		}
+	}
+	plan, err := elementwise.NewBroadcast(shapes[0], shapes[1], shapes[2])
+	if err != nil {
+		return nil, err
+	}
+	t := c.In[0].Type
+	lo, hi := Limits(t, c.Activation)
+	var ta, tb [256]float32
+	var y affine
+	loops := element.Two(func(a, b uint8) uint8 {
+		v := ta[a] + tb[b]
+		if product {
+			v = ta[a] * tb[b]
+		}
+		return uint8(int32(quantizeOne(v/y.scale, lo-y.zero, hi-y.zero)) + int32(y.zero))
+	})
+	codes := new(simd.Codes)
+	if e := simd.ElementKernels(); e != nil {
+		plain := loops.Vec
+		loops = element.Loops[uint8, uint8]{Vec: func(dst, a, b []uint8) {
+			n := e.Combine(dst, a, b, codes, t == tensor.Int8, product)
+			plain(dst[n:], a[n:], b[n:])
+		}}
+	}
+	r := element.NewBinary(c.Pool, plan, loops)
+	return func(c *op.Call) error {
+		a, b := readAffine(c, 1), readAffine(c, 4)
+		a.realTable(&ta, t)
+		b.realTable(&tb, t)
+		y = readAffine(c, 6)
+		*codes = simd.NewCodes(a.scale, a.zero, b.scale, b.zero, y.scale, y.zero, lo, hi, product)
+		r.Run(c.Pool, c.Out[0].Data, c.In[0].Data, c.In[3].Data)
+		return nil
+	}, nil
+}
+
+// prepareQTable makes operators of one 8-bit tensor: the whole function is a
+// table of 256 codes, made anew for each run because its scales are inputs.
+func prepareQTable(mk func(c *op.Call) func(float32) float32) elem.Prepare {
+	return func(c *op.Call) (op.Run, error) {
+		if err := eightBits(c, 0); err != nil {
+			return nil, err
+		}
+		for _, i := range []int{1, 3} {
+			if err := needAffine(c, i); err != nil {
+				return nil, err
+			}
+		}
+		f, t := mk(c), c.In[0].Type
+		var table [256]uint8
+		var reals [256]float32
+		look := elementwise.RunLookup(func(dst, src []uint8) { element.Lookup(dst, src, &table) })
+		var from, to affine // of the table, if there is one
+		made := false
+		return func(c *op.Call) error {
+			if x, y := readAffine(c, 1), readAffine(c, 3); !made || x != from || y != to {
+				x.realTable(&reals, t)
+				for i, v := range reals {
+					table[i] = y.code(f(v), t)
+				}
+				from, to, made = x, y, true
+			}
+			return look(c)
+		}, nil
+	}
+}
+
+// LookUp: codes, then a table of as many codes as there are of 8 bits, in the order of their bits, or [C, 256] with one for each channel of [N, C, ...].
+
+func inferLookUp(c *op.Call) error {
+	if err := c.NeedInputs(2); err != nil {
+		return err
+	}
+	x, t := c.In[0], c.In[1]
+	if !IsByte(x) || !IsByte(t) || t.Len() != lookUps && (len(t.Shape) != 2 || t.Shape[1] != lookUps || len(x.Shape) < 2 || x.Shape[1] != t.Shape[0]) {
+		return op.Unsupported("looking %v %s up in %v %s", x.Type, tensor.FormatShape(x.Shape), t.Type, tensor.FormatShape(t.Shape))
+	}
+	c.SetOut(0, t.Type, x.Shape)
+	return nil
+}
+
+// lookUps is the number of codes in a table.
+const lookUps = 256
+
+func prepareLookUp(c *op.Call) (op.Run, error) {
+	if c.Kernel = "table"; c.In[1].Len() != lookUps {
+		return lookUpEach, nil
+	}
+	var table *[lookUps]uint8
+	run := elementwise.RunLookup(func(dst, src []uint8) { element.Lookup(dst, src, table) })
+	return func(c *op.Call) error {
+		table = (*[lookUps]uint8)(c.In[1].Data)
+		return run(c)
+	}, nil
+}
+
+// lookingUp is what a piece of lookUpEach needs.
+type lookingUp struct {
+	y, x, tables []uint8
+	channels     int
+	size         int // of a plane
+}
+
+// lookUpEach looks up each channel in its table.
+func lookUpEach(c *op.Call) error {
+	q := lookingUp{c.Out[0].Data, c.In[0].Data, c.In[1].Data, c.In[1].Shape[0], 0}
+	planes := c.In[0].Shape[0] * q.channels
+	if planes == 0 || len(q.x) == 0 {
+		return nil
+	}
+	q.size = len(q.x) / planes
+	workers.Do(c.Pool, planes, max(1, element.LookupGrain()/q.size), q, func(q lookingUp, lo, hi int) {
+		n := q.size
+		for i := lo; i < hi; i++ {
+			element.Lookup(q.y[i*n:(i+1)*n], q.x[i*n:(i+1)*n], (*[lookUps]uint8)(q.tables[i%q.channels*lookUps:]))
+		}
+	})
+	return nil
+}
+
+// lastOfLookUp is AllLast for a table that all channels have.
+func lastOfLookUp(c *op.Call) op.Last {
+	if c.In[1].Len() != lookUps {
+		return op.NeverLast
+	}
+	return op.AllLast
+}
+
+// lastOfTwo lets operands of the same shape have their channels last, and one have a single number for each channel of the other.
+func lastOfTwo(c *op.Call) op.Last {
+	a, b := c.In[0].Shape, c.In[3].Shape
+	if c.Const(0) || c.Const(3) || len(a) != 4 || len(b) != 4 || !slices.Equal(a, b) && !eachChannel(a, b) && !eachChannel(b, a) {
+		return op.NeverLast
+	}
+	return op.AllLast
+}
+
+// eachChannel tells whether b has a number for each channel of a.
+func eachChannel(a, b []int) bool { return a[0] == b[0] && a[1] == b[1] && b[2] == 1 && b[3] == 1 }
+
+func qlinearDefs() []op.Def {
+	bytes := []tensor.Type{tensor.Uint8, tensor.Int8}
+	two := func(name string, product bool) op.Def {
+		return op.Def{
+			Domain: graph.Microsoft, Name: name, Since: 1, Types: bytes, Infer: inferQLinear, Fuses: true, Last: lastOfTwo,
+			Prepare: func(c *op.Call) (op.Run, error) { return prepareQLinear(c, product) },
+		}
+	}
+	one := func(name string, mk func(c *op.Call) func(float32) float32) op.Def {
+		return op.Def{Domain: graph.Microsoft, Name: name, Since: 1, Types: bytes, Infer: elem.Same, InPlace: true, Prepare: prepareQTable(mk), Last: elem.AllLast}
+	}
+	return []op.Def{
+		{Domain: graph.Own, Name: "LookUp", Since: 1, Types: bytes, Infer: inferLookUp, InPlace: true, Prepare: prepareLookUp, Last: lastOfLookUp},
+		two("QLinearAdd", false), two("QLinearMul", true),
+		one("QLinearSigmoid", func(*op.Call) func(float32) float32 { return vecmath.Sigmoid }),
+		one("QLinearLeakyRelu", func(c *op.Call) func(float32) float32 {
+			a := c.Node.Attrs.Float("alpha", 0.01)
+			return func(x float32) float32 {
+				if x < 0 {
+					return a * x
+				}
+				return x
+			}
+		}),
+	}
+}
+
+// roundings are the rounding modes of QONNX's Quant.
+var roundings = map[string]func(float64) float64{
+	"ROUND": math.RoundToEven, "HALF_EVEN": math.RoundToEven, "CEIL": math.Ceil, "FLOOR": math.Floor,
+	"ROUND_TO_ZERO": math.Trunc, "DOWN": math.Trunc,
+	"UP":        func(x float64) float64 { return math.Copysign(math.Ceil(math.Abs(x)), x) },
+	"HALF_UP":   math.Round,
+	"HALF_DOWN": func(x float64) float64 { return math.Copysign(math.Ceil(math.Abs(x)-0.5), x) },
+}
+
+// prepareQuant quantises to a bit width and back, so that values stay real:
+// (round(clip(x/scale + zero)) - zero)·scale.
+func prepareQuant(c *op.Call) (op.Run, error) {
+	for i := range 4 {
+		if c.In[i].Type != tensor.Float32 {
+			return nil, elem.BadType(c, i)
+		}
+	}
+	if c.In[3].Len() != 1 {
+		return nil, op.Unsupported("Quant with several bit widths")
+	}
+	round := roundings[c.Node.Attrs.Str("rounding_mode", "ROUND")]
+	if round == nil {
+		return nil, op.Unsupported("rounding mode %q", c.Node.Attrs.Str("rounding_mode", ""))
+	}
+	signed, narrow := c.Node.Attrs.Bool("signed", true), c.Node.Attrs.Bool("narrow", false)
+	plan, err := elementwise.NewBroadcast(c.Out[0].Shape, c.In[0].Shape, c.In[1].Shape, c.In[2].Shape)
+	if err != nil {
+		return nil, err
+	}
+	var lo, hi float64 // made once, as the closure below: a run must not allocate
+	var x, scale, zero, dst []float32
+	work := func(a, b int) {
+		for it := plan.Runs(a, b); it.Next(); {
+			for i := range it.N {
+				s, z := scale[it.Off[1]+i*plan.Step[1]], zero[it.Off[2]+i*plan.Step[2]]
+				v := round(max(lo, min(hi, float64(x[it.Off[0]+i*plan.Step[0]]/s+z))))
+				dst[it.Dst+i] = (float32(v) - z) * s
+			}
+		}
+	}
+	return func(c *op.Call) error {
+		lo, hi = bitRange(float64(tensor.Single[float32](c.In[3])), signed, narrow)
+		x, scale, zero, dst = tensor.Of[float32](c.In[0]), tensor.Of[float32](c.In[1]), tensor.Of[float32](c.In[2]), tensor.Of[float32](c.Out[0])
+		c.Pool.For(plan.Len, element.Grain, work)
+		return nil
+	}, nil
+}
+
+func bitRange(bits float64, signed, narrow bool) (lo, hi float64) {
+	if signed {
+		lo, hi = -math.Exp2(bits-1), math.Exp2(bits-1)-1
+		if narrow {
+			lo++
+		}
+		return lo, hi
+	}
+	hi = math.Exp2(bits) - 1
+	if narrow {
+		hi--
+	}
+	return 0, hi
+}
+
+func qonnxDefs() []op.Def {
+	var out []op.Def
+	for _, domain := range []string{graph.ONNX, "qonnx.custom_op.general", "onnx.brevitas", "finn.custom_op.general"} {
+		out = append(out, op.Def{
+			Domain: domain, Name: "Quant", Since: 0, Types: elem.Floats[:1],
+			Infer: func(c *op.Call) error {
+				if err := c.NeedInputs(4); err != nil {
+					return err
+				}
+				out, err := tensor.Broadcast(c.In[0].Shape, c.In[1].Shape, c.In[2].Shape)
+				if err != nil {
+					return err
+				}
+				c.SetOut(0, c.In[0].Type, out)
+				return nil
+			}, Prepare: prepareQuant,
+		})
+	}
+	return out
+}

@@ -1,0 +1,170 @@
+package quant
+
+import (
+	"math"
+	"unsafe"
+
+	"github.com/opmeter/opmeter/internal/base/workers"
+	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+)
+
+// Requantize writes round((sums+bias)*scale)+zero, saturated to the type of y
+// (int8 or uint8), from position at on. Ties go to even, as QuantizeLinear does.
+func Requantize(y *tensor.Tensor, at int, sums []int32, bias int32, scale float32, zero int32) {
+	if y.Type == tensor.Int8 {
+		requantizeTo(tensor.Of[int8](y)[at:], sums, bias, scale, zero, -128, 127)
+		return
+	}
+	requantizeTo(tensor.Of[uint8](y)[at:], sums, bias, scale, zero, 0, 255)
+}
+
+func requantizeTo[T int8 | uint8](y []T, sums []int32, bias int32, scale float32, zero int32, lo, hi float64) {
+	y = y[:len(sums)]
+	z := float64(zero)
+	if e := simd.ElementKernels(); e != nil && !math.IsNaN(float64(scale)) && !math.IsInf(float64(scale), 0) {
+		n := e.Rescale(unsafe.Slice((*uint8)(unsafe.Pointer(unsafe.SliceData(y))), len(y)), sums, scale, float32(lo-z), float32(hi-z), zero, bias)
+		y, sums = y[n:], sums[n:]
+	}
+	for i, s := range sums {
+		v := math.RoundToEven(float64(float32(s+bias)*scale)) + z
+		y[i] = T(int32(min(max(v, lo), hi)))
+	}
+}
+
+// PrepareRescale prepares r for codes of a type, with all of it as limits.
+func PrepareRescale(t tensor.Type, r *kernel.Rescale, zero int32) {
+	r.Signed, r.Zero = t == tensor.Int8, zero
+	r.Lo, r.Hi = Limits(t, activation.Clamp{})
+	r.Prepare()
+}
+
+// Pack packs 8-bit weights from position at on, less their zero point: see [kernel.FillQ].
+func Pack(p *workers.Pool, w *kernel.PackedQ, x *tensor.Tensor, at int, zero int32, vec, elem int) {
+	if x.Type == tensor.Int8 {
+		kernel.FillQ(p, w, tensor.Of[int8](x)[at:], zero, vec, elem)
+		return
+	}
+	kernel.FillQ(p, w, tensor.Of[uint8](x)[at:], zero, vec, elem)
+}
+
+// Translate fills a table from the codes of one 8-bit type to those of another, by what they mean.
+func Translate(table *[256]uint8, from tensor.Type, xs float32, xz int32, to tensor.Type, ys float32, yz int32) {
+	x, y := affine{xs, float32(xz)}, affine{ys, float32(yz)}
+	var reals [256]float32
+	x.realTable(&reals, from)
+	for q, v := range reals {
+		table[q] = y.code(v, to)
+	}
+}
+
+// Limits are the codes of y's type, as far as they lie within a clamp of codes.
+func Limits(y tensor.Type, act activation.Clamp) (lo, hi float32) {
+	lo, hi = 0, 255
+	if y == tensor.Int8 {
+		lo, hi = -128, 127
+	}
+	if act.On {
+		lo, hi = max(lo, act.Min), min(hi, act.Max)
+	}
+	return lo, hi
+}
+
+// QuantizeReal rounds real values to the type of y with scale and zero point.
+func QuantizeReal(y *tensor.Tensor, at int, v []float32, scale float32, zero int32) {
+	lo, hi := Limits(y.Type, activation.Clamp{})
+	toCodes(y.Data[at:][:len(v)], v, scale, lo-float32(zero), hi-float32(zero), zero)
+}
+
+// toCodes writes the bits of codes between lo and hi above the zero point; what is no number gives the least.
+func toCodes(dst []uint8, x []float32, scale, lo, hi float32, zero int32) {
+	n := 0
+	if e := simd.ElementKernels(); e != nil {
+		n = e.Quantise(dst, x, scale, lo, hi, zero)
+	}
+	for i := n; i < len(dst); i++ {
+		dst[i] = uint8(int32(quantizeOne(x[i]/scale, lo, hi)) + zero)
+	}
+}
+
+// toReals writes what codes mean.
+func toReals(dst []float32, src []uint8, signed bool, zero int32, scale float32) {
+	n := 0
+	if e := simd.ElementKernels(); e != nil {
+		n = e.Dequantise(dst, src, zero, scale, signed)
+	}
+	if signed {
+		for i := n; i < len(dst); i++ {
+			dst[i] = float32(int32(int8(src[i]))-zero) * scale
+		}
+		return
+	}
+	for i := n; i < len(dst); i++ {
+		dst[i] = float32(int32(src[i])-zero) * scale
+	}
+}
+
+// QuantizeOne is QuantizeReal of one value.
+func QuantizeOne(y *tensor.Tensor, at int, v, scale float32, zero int32) {
+	q := math.RoundToEven(float64(v/scale)) + float64(zero)
+	if y.Type == tensor.Int8 {
+		y.Data[at] = uint8(int32(min(max(q, -128), 127)))
+		return
+	}
+	y.Data[at] = uint8(int32(min(max(q, 0), 255)))
+}
+
+// ScalarScale reads a scalar scale and zero point.
+func ScalarScale(c *op.Call, i int) (float32, int32) {
+	return float32(tensor.At(c.In[i], 0)), Zero(c.Input(i + 1))
+}
+
+// IsByte reports whether a tensor holds 8-bit codes.
+func IsByte(x *tensor.Tensor) bool {
+	return x != nil && (x.Type == tensor.Uint8 || x.Type == tensor.Int8)
+}
+
+// Zero is the zero point of a tensor that has one, 0 for nil or none.
+func Zero(x *tensor.Tensor) int32 {
+	if x == nil || x.Len() == 0 {
+		return 0
+	}
+	return int32(tensor.At(x, 0))
+}
+
+// Zeros reads a zero-point tensor: nil when absent, one value or one a channel.
+func Zeros(x *tensor.Tensor) []int32 { return ZerosIn(nil, x) }
+
+// ZerosIn is [Zeros] in memory that has been made for it before, if that is large enough.
+func ZerosIn(room []int32, x *tensor.Tensor) []int32 {
+	if x == nil {
+		return nil
+	}
+	if cap(room) < x.Len() {
+		room = make([]int32, x.Len())
+	}
+	room = room[:x.Len()]
+	tensor.Read(room, x, 0)
+	return room
+}
+
+// Lift widens integers to int32, less a zero point.
+func Lift(dst []int32, x *tensor.Tensor, zero int32) {
+	tensor.Read(dst, x, 0)
+	if zero != 0 {
+		for i := range dst {
+			dst[i] -= zero
+		}
+	}
+}
+
+// First is the first element of a zero-point list, 0 when there is none.
+func First(z []int32) int32 {
+	if len(z) == 0 {
+		return 0
+	}
+	return z[0]
+}

@@ -1,0 +1,342 @@
+package reduce
+
+import (
+	"math"
+	"sync"
+
+	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/move"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/kernel/vecmath"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+)
+
+// Normalisation names the operators that work along an axis as a whole.
+type Normalisation uint8
+
+// Softmax is exponentials divided by their sum, LogSoftmax the logarithm of that.
+const (
+	Softmax Normalisation = iota
+	LogSoftmax
+	hardmax
+)
+
+// line is a tensor seen as [outer, n, inner] around an axis.
+type line struct{ outer, n, inner int }
+
+// softmaxLine finds the axis. Before operator set 13 all dimensions from the axis
+// on are normalised together.
+func softmaxLine(c *op.Call) (line, error) {
+	shape := c.In[0].Shape
+	flat := c.Node.Version < 13
+	axis := c.Node.Attrs.Int("axis", -1)
+	if flat {
+		axis = c.Node.Attrs.Int("axis", 1)
+	}
+	if len(shape) == 0 || flat && axis == len(shape) {
+		return line{c.In[0].Len(), 1, 1}, nil
+	}
+	axis, err := op.Axis(axis, len(shape))
+	if err != nil {
+		return line{}, err
+	}
+	l := line{tensor.Elements(shape[:axis]), shape[axis], tensor.Elements(shape[axis+1:])}
+	if flat {
+		l.n, l.inner = l.n*l.inner, 1
+	}
+	return l, nil
+}
+
+// InferSoftmax checks the axis and gives output 0 the shape of input 0.
+func InferSoftmax(c *op.Call) error {
+	if err := c.NeedInputs(1); err != nil {
+		return err
+	}
+	if _, err := softmaxLine(c); err != nil {
+		return err
+	}
+	return elem.Same(c)
+}
+
+// PrepareSoftmax makes an operator that works along an axis as a whole.
+func PrepareSoftmax(c *op.Call, k Normalisation) (op.Run, error) {
+	l, err := softmaxLine(c)
+	if err != nil {
+		return nil, err
+	}
+	switch c.In[0].Type {
+	case tensor.Float32:
+		var row func(dst, src []float32)
+		switch k {
+		case Softmax:
+			row = softmaxRow
+		case LogSoftmax:
+			row = logSoftmaxRow
+		case hardmax:
+			row = hardmaxRow
+		}
+		return normalise(l, k, row), nil
+	case tensor.Float64:
+		var row func(dst, src []float64)
+		if simd.CurveKernels().HasDoubles() {
+			switch k {
+			case Softmax:
+				row = softmaxDoubles
+			case LogSoftmax:
+				row = logSoftmaxDoubles
+			}
+		}
+		return normalise(l, k, row), nil
+	}
+	return nil, elem.BadType(c, 0)
+}
+
+// normalise runs over the lines. row, if there is one, does a contiguous line.
+func normalise[T tensor.Real](l line, k Normalisation, row func(dst, src []T)) op.Run {
+	var dst, src []T // of the run, whose loop is made once
+	if l.inner == 1 && row != nil {
+		rows := func(lo, hi int) {
+			if f, ok := any(dst).([]float32); ok && k == Softmax {
+				if simd.CurveKernels().SoftmaxRows(f[lo*l.n:hi*l.n], any(src).([]float32)[lo*l.n:], l.n) {
+					return
+				}
+			} else if ok && k == hardmax && simd.HasExtremes[float32](simd.ExtremeKernels()) {
+				hardmaxRows(f[lo*l.n:hi*l.n], any(src).([]float32)[lo*l.n:], l.n)
+				return
+			}
+			most := shortRow
+			if k == LogSoftmax {
+				most = shortLogs
+			}
+			if f, ok := any(dst).([]float32); ok && k != hardmax && l.n <= most && hi-lo >= fewRows && simd.ElementKernels() != nil {
+				shortRows(f[lo*l.n:hi*l.n], any(src).([]float32)[lo*l.n:], l.n, k == LogSoftmax)
+				return
+			}
+			for i := lo; i < hi; i++ {
+				row(dst[i*l.n:(i+1)*l.n], src[i*l.n:(i+1)*l.n])
+			}
+		}
+		return func(c *op.Call) error {
+			if l.n > 0 {
+				dst, src = tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[0])
+				c.Pool.For(l.outer, max(1, element.Grain/4/l.n), rows)
+			}
+			return nil
+		}
+	}
+	tiles := (l.inner + element.Block - 1) / element.Block
+	work := func(lo, hi int) {
+		for u := lo; u < hi; u++ {
+			col := u % tiles * element.Block
+			at := u/tiles*l.n*l.inner + col
+			if d, ok := any(dst).([]float32); ok && row != nil && k != hardmax && simd.ElementKernels() != nil {
+				columns(d[at:], any(src).([]float32)[at:], l, min(element.Block, l.inner-col), k, any(row).(func(dst, src []float32)))
+				continue
+			}
+			tile(dst[at:], src[at:], l.n, l.inner, min(element.Block, l.inner-col), k)
+		}
+	}
+	return func(c *op.Call) error {
+		if l.n > 0 {
+			dst, src = tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[0])
+			c.Pool.For(l.outer*tiles, max(1, element.Grain/4/(l.n*min(element.Block, max(1, l.inner)))), work)
+		}
+		return nil
+	}
+}
+
+// columns normalises neighbouring columns of single precision in vectors.
+func columns(dst, src []float32, l line, width int, k Normalisation, row func(dst, src []float32)) {
+	if width >= wideColumns && (k == Softmax || l.n <= fewLogs) {
+		softmaxColumns(dst, src, l.n, l.inner, width, k == LogSoftmax)
+		return
+	}
+	const together = 16 // of them are turned
+	for c := 0; c < width; c += together {
+		turnedColumns(dst[c:], src[c:], l.n, l.inner, min(together, width-c), row)
+	}
+}
+
+// tile normalises up to blockSize neighbouring lines of n elements, stride apart.
+func tile[T tensor.Real](dst, src []T, n, stride, width int, k Normalisation) {
+	if k == hardmax {
+		room := placeRooms.Get().(*[element.Block]int64)
+		at := room[:width]
+		argTile(at, src, n, stride, false, false)
+		for r := range n {
+			clear(dst[r*stride:][:width])
+		}
+		for i, r := range at {
+			dst[int(r)*stride+i] = 1
+		}
+		placeRooms.Put(room)
+		return
+	}
+	var top, sum [element.Block]T
+	copy(top[:width], src)
+	for r := 1; r < n; r++ {
+		for i, x := range src[r*stride : r*stride+width] {
+			if x > top[i] || x != x && top[i] == top[i] {
+				top[i] = x
+			}
+		}
+	}
+	for r := range n {
+		for i, x := range src[r*stride : r*stride+width] {
+			d := x - top[i]
+			e := expOf(d)
+			sum[i] += e
+			if k == LogSoftmax {
+				e = d
+			}
+			dst[r*stride+i] = e
+		}
+	}
+	for i := range width {
+		if k == LogSoftmax {
+			sum[i] = T(math.Log(float64(sum[i])))
+		} else {
+			sum[i] = 1 / sum[i]
+		}
+	}
+	for r := range n {
+		row := dst[r*stride : r*stride+width]
+		for i := range row {
+			if k == LogSoftmax {
+				row[i] -= sum[i]
+			} else {
+				row[i] *= sum[i]
+			}
+		}
+	}
+}
+
+func expOf[T tensor.Real](x T) T {
+	if f, ok := any(x).(float32); ok {
+		return T(vecmath.Exp(f))
+	}
+	return T(math.Exp(float64(x)))
+}
+
+// softmaxRow writes the softmax of a row; dst may be src.
+func softmaxRow(dst, src []float32) {
+	inv := 1 / vecmath.ExpSumTo(dst, src, element.Top(src))
+	element.Scale(dst, dst, inv)
+}
+
+// Rows of up to shortRow values, or shortLogs for logarithms, fewRows of them or more, are normalised side by side: a loop over each costs more than it
+// does.
+const shortRow, shortLogs, fewRows = 16, 48, 8
+
+// shortRows normalises rows of n values, or writes the logarithms of that: turned, so that their first values lie side by side, then their second ones.
+func shortRows(dst, src []float32, n int, logs bool) {
+	room := turnedRooms.Get().(*[shortRow * 256]float32)
+	for len(dst) > 0 {
+		rows := min(256, len(room)/n, len(dst)/n)
+		columns := room[:rows*n]
+		move.Turn(columns, rows, src, n, n, rows)
+		softmaxColumns(columns, columns, n, rows, rows, logs)
+		move.Turn(dst, n, columns, rows, rows, n)
+		dst, src = dst[rows*n:], src[rows*n:]
+	}
+	turnedRooms.Put(room)
+}
+
+// hardmaxRows is hardmaxRow of rows of n, whose largest values are found together.
+func hardmaxRows(dst, src []float32, n int) {
+	f, room := simd.ExtremeKernels(), expRooms.Get().(*[element.Block]float32)
+	for len(dst) > 0 {
+		tops := room[:min(element.Block, len(dst)/n)]
+		simd.ExtremeRows(f, false, tops, src, n)
+		for i, top := range tops {
+			row, to := src[i*n:][:n], dst[i*n:][:n]
+			at := placeIn(row, top, false)
+			if at < 0 { // something is no number
+				hardmaxRow(to, row)
+				continue
+			}
+			clear(to)
+			to[at] = 1
+		}
+		dst, src = dst[len(tops)*n:], src[len(tops)*n:]
+	}
+	expRooms.Put(room)
+}
+
+// topDouble is the greatest of a row, no number where one is none.
+func topDouble(src []float64) float64 {
+	top := src[0]
+	for _, x := range src[1:] {
+		if x > top || x != x {
+			top = x
+		}
+	}
+	return top
+}
+
+// softmaxDoubles is softmaxRow of float64.
+func softmaxDoubles(dst, src []float64) {
+	inv := 1 / simd.CurveKernels().ExpDoubles(dst, src, topDouble(src))
+	for i := range dst {
+		dst[i] *= inv
+	}
+}
+
+// logSoftmaxDoubles is logSoftmaxRow of float64.
+func logSoftmaxDoubles(dst, src []float64) {
+	top, sum, c := topDouble(src), 0.0, simd.CurveKernels()
+	room := doubleRooms.Get().(*[element.Block]float64)
+	for at := 0; at < len(src); at += len(room) {
+		some := src[at:min(at+len(room), len(src))]
+		sum += c.ExpDoubles(room[:len(some)], some, top)
+	}
+	doubleRooms.Put(room)
+	less := math.Log(sum)
+	for i, x := range src[:len(dst)] {
+		dst[i] = x - top - less
+	}
+}
+
+// hardmaxRow writes 1 for the first of the largest values of a row, and zeros; dst may be src.
+func hardmaxRow(dst, src []float32) {
+	at := argRow(src, false, false)
+	if at < 0 {
+		room := placeRooms.Get().(*[element.Block]int64)
+		argTile(room[:1], src, len(src), 1, false, false)
+		at = int(room[0])
+		placeRooms.Put(room)
+	}
+	clear(dst[:len(src)])
+	dst[at] = 1
+}
+
+// logSoftmaxRow writes the logarithm of the softmax of a row; dst may be src.
+func logSoftmaxRow(dst, src []float32) {
+	dst = dst[:len(src)]
+	lessOne(dst, src, element.Top(src))
+	room := expRooms.Get().(*[element.Block]float32)
+	var sum float64
+	for at := 0; at < len(dst); at += len(room) {
+		some := dst[at:min(at+len(room), len(dst))]
+		sum += float64(vecmath.ExpSumTo(room[:len(some)], some, 0))
+	}
+	expRooms.Put(room)
+	lessOne(dst, dst, float32(math.Log(sum)))
+}
+
+// lessOne takes a number from each of a row.
+var lessOne = element.Sub[float32]().VectorScalar
+
+// placeRooms hold places of the largest values.
+var placeRooms = sync.Pool{New: func() any { return new([element.Block]int64) }}
+
+// turnedRooms hold short rows that have been turned.
+var turnedRooms = sync.Pool{New: func() any { return new([shortRow * 256]float32) }}
+
+// expRooms hold exponentials of which the sum only is wanted, doubleRooms those of float64.
+var (
+	expRooms    = sync.Pool{New: func() any { return new([element.Block]float32) }}
+	doubleRooms = sync.Pool{New: func() any { return new([element.Block]float64) }}
+)

@@ -1,0 +1,354 @@
+package resize
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+)
+
+// resize is one Resize or Upsample with its inputs read.
+type resize struct {
+	in, out                    []int
+	scale                      []float64
+	roi                        []float64 // starts, then ends, of all axes
+	mode, coordinates, nearest string
+	cubicA, extrapolation      float64
+	excludeOutside, antialias  bool
+	oldNearest                 bool // Resize 10 and Upsample: floor up, ceil down
+}
+
+// newResize reads attributes and the inputs that hold scales, sizes and the
+// region. It returns op.ErrDynamic when they are not known.
+func newResize(c *op.Call) (*resize, error) {
+	if err := c.NeedInputs(1); err != nil {
+		return nil, err
+	}
+	a, x := c.Node.Attrs, c.In[0]
+	r := &resize{
+		in: x.Shape, mode: a.Str("mode", "nearest"), nearest: a.Str("nearest_mode", "round_prefer_floor"),
+		coordinates: a.Str("coordinate_transformation_mode", "half_pixel"),
+		cubicA:      float64(a.Float("cubic_coeff_a", -0.75)), extrapolation: float64(a.Float("extrapolation_value", 0)),
+		excludeOutside: a.Bool("exclude_outside", false), antialias: a.Bool("antialias", false),
+	}
+	if r.mode == "bilinear" {
+		r.mode = "linear"
+	}
+	if r.mode != "nearest" && r.mode != "linear" && r.mode != "cubic" {
+		return nil, fmt.Errorf("mode %q", r.mode)
+	}
+	if c.Node.Op == "Upsample" || c.Node.Version < 11 {
+		r.coordinates, r.oldNearest = "asymmetric", true
+		scales, err := oldScales(c)
+		if err != nil {
+			return nil, err
+		}
+		return r, r.fromScales(scales, nil)
+	}
+	return r, r.read(c)
+}
+
+// oldScales finds the scales of Upsample 1, 7 and 9 and of Resize 10.
+func oldScales(c *op.Call) ([]float64, error) {
+	a := c.Node.Attrs
+	if c.Has(1) {
+		return floatElements(c.In[1])
+	}
+	if s := a.Floats("scales"); s != nil {
+		out := make([]float64, len(s))
+		for i, v := range s {
+			out[i] = float64(v)
+		}
+		return out, nil
+	}
+	if a.Has("height_scale") && a.Has("width_scale") {
+		return []float64{1, 1, float64(a.Float("height_scale", 1)), float64(a.Float("width_scale", 1))}, nil
+	}
+	return nil, errors.New("scales are missing")
+}
+
+// floatElements reads a known floating-point tensor.
+func floatElements(x *tensor.Tensor) ([]float64, error) {
+	if !x.Known() {
+		return nil, op.ErrDynamic
+	}
+	return tensor.All[float64](x)
+}
+
+// read takes roi, scales and sizes, inputs 1 to 3 since version 11.
+func (r *resize) read(c *op.Call) error {
+	rank := len(r.in)
+	axes := c.Node.Attrs.Ints("axes")
+	if axes == nil {
+		for i := range rank {
+			axes = append(axes, i)
+		}
+	}
+	for i := range axes {
+		var err error
+		if axes[i], err = op.Axis(axes[i], rank); err != nil {
+			return err
+		}
+	}
+	if r.coordinates == "tf_crop_and_resize" {
+		if !c.Has(1) {
+			return errors.New("roi is missing")
+		}
+		roi, err := floatElements(c.In[1])
+		if err != nil {
+			return err
+		}
+		if len(roi) != 2*len(axes) {
+			return fmt.Errorf("roi of %d elements for %d axes", len(roi), len(axes))
+		}
+		r.roi = make([]float64, 2*rank)
+		for i := range rank {
+			r.roi[rank+i] = 1
+		}
+		for i, a := range axes {
+			r.roi[a], r.roi[rank+a] = roi[i], roi[len(axes)+i]
+		}
+	}
+	if s := c.Input(2); s != nil && s.Len() > 0 {
+		scales, err := floatElements(s)
+		if err != nil {
+			return err
+		}
+		return r.fromScales(scales, axes)
+	}
+	if !c.Has(3) {
+		return errors.New("scales and sizes are missing")
+	}
+	sizes, err := op.Ints(c.In[3])
+	if err != nil {
+		return err
+	}
+	return r.fromSizes(sizes, axes, c.Node.Attrs.Str("keep_aspect_ratio_policy", "stretch"))
+}
+
+func (r *resize) fromScales(scales []float64, axes []int) error {
+	rank := len(r.in)
+	r.scale, r.out = make([]float64, rank), slices.Clone(r.in)
+	for i := range r.scale {
+		r.scale[i] = 1
+	}
+	if axes == nil {
+		for i := range rank {
+			axes = append(axes, i)
+		}
+	}
+	if len(scales) != len(axes) {
+		return fmt.Errorf("%d scales for %d axes", len(scales), len(axes))
+	}
+	for i, a := range axes {
+		s := scales[i]
+		if !(s > 0) || math.IsInf(s, 0) {
+			return fmt.Errorf("scale %v", s)
+		}
+		r.scale[a] = s
+		n := float32(r.in[a]) * float32(s)
+		if r.roi != nil {
+			n = float32(float64(r.in[a]) * (r.roi[rank+a] - r.roi[a]) * s)
+		}
+		if n > 1<<30 {
+			return fmt.Errorf("scale %v of an axis of %d", s, r.in[a])
+		}
+		r.out[a] = int(math.Floor(float64(n)))
+	}
+	return nil
+}
+
+func (r *resize) fromSizes(sizes, axes []int, policy string) error {
+	if len(sizes) != len(axes) {
+		return fmt.Errorf("%d sizes for %d axes", len(sizes), len(axes))
+	}
+	r.scale, r.out = make([]float64, len(r.in)), slices.Clone(r.in)
+	for i := range r.scale {
+		r.scale[i] = 1
+	}
+	common := math.NaN()
+	for i, a := range axes {
+		if sizes[i] < 0 {
+			return fmt.Errorf("size %d", sizes[i])
+		}
+		r.out[a] = sizes[i]
+		if r.in[a] == 0 {
+			continue
+		}
+		s := float64(sizes[i]) / float64(r.in[a])
+		r.scale[a] = s
+		switch {
+		case math.IsNaN(common), policy == "not_larger" && s < common, policy == "not_smaller" && s > common:
+			common = s
+		}
+	}
+	switch policy {
+	case "stretch":
+		return nil
+	case "not_larger", "not_smaller":
+	default:
+		return fmt.Errorf("keep_aspect_ratio_policy %q", policy)
+	}
+	for _, a := range axes {
+		r.scale[a] = common
+		r.out[a] = int(common*float64(r.in[a]) + 0.5)
+	}
+	return nil
+}
+
+func inferResize(c *op.Call) error {
+	r, err := newResize(c)
+	if err != nil {
+		return err
+	}
+	if slices.Contains(r.in, 0) && !slices.Contains(r.out, 0) {
+		return fmt.Errorf("cannot make %s of the empty %s", tensor.FormatShape(r.out), tensor.FormatShape(r.in))
+	}
+	c.SetOut(0, c.In[0].Type, r.out)
+	return nil
+}
+
+// source maps output position x along an axis to a position in the input. The
+// arithmetic is float32 like the scales': where a position falls on a pixel or
+// half-way between two, the last bit decides which one nearest mode takes.
+func (r *resize) source(axis, x int) float64 {
+	in, out, scale, pos := float32(r.in[axis]), float32(r.out[axis]), float32(r.scale[axis]), float32(x)
+	switch r.coordinates {
+	case "align_corners":
+		width := r.scale[axis] * float64(r.in[axis]) // not rounded
+		if width == 1 || r.out[axis] == 1 {
+			return 0
+		}
+		return float64(x) * float64(r.in[axis]-1) / (width - 1)
+	case "asymmetric":
+		return float64(pos / scale)
+	case "tf_half_pixel_for_nn":
+		return float64((pos + 0.5) / scale)
+	case "tf_crop_and_resize":
+		start, end := float32(r.roi[axis]), float32(r.roi[len(r.in)+axis])
+		if r.out[axis] == 1 {
+			return float64(0.5 * (start + end) * (in - 1))
+		}
+		return float64(start*(in-1) + pos*(end-start)*(in-1)/(out-1))
+	case "pytorch_half_pixel":
+		if r.out[axis] == 1 {
+			return -0.5
+		}
+	case "half_pixel_symmetric":
+		adjust := out / (scale * in)
+		return float64(in/2*(1-adjust) + (pos+0.5)/scale - 0.5)
+	}
+	return float64((pos+0.5)/scale - 0.5)
+}
+
+// check rejects coordinate modes that do not exist.
+func (r *resize) check() error {
+	switch r.coordinates {
+	case "align_corners", "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize", "pytorch_half_pixel", "half_pixel_symmetric", "half_pixel":
+		return nil
+	}
+	return fmt.Errorf("coordinate_transformation_mode %q", r.coordinates)
+}
+
+// pixel is the input position that nearest mode takes for output position x;
+// negative when it lies outside and the extrapolation value is due.
+func (r *resize) pixel(axis int, x int) int {
+	p := r.source(axis, x)
+	last := r.in[axis] - 1
+	if r.coordinates == "tf_crop_and_resize" && (p < 0 || p > float64(last)) {
+		return -1
+	}
+	var q float64
+	switch {
+	case r.oldNearest && r.scale[axis] < 1:
+		q = math.Ceil(p)
+	case r.oldNearest, r.nearest == "floor":
+		q = math.Floor(p)
+	case r.nearest == "ceil":
+		q = math.Ceil(p)
+	case r.nearest == "round_prefer_ceil":
+		q = math.Floor(p + 0.5)
+	default:
+		q = math.Ceil(p - 0.5)
+	}
+	return min(max(int(q), 0), last)
+}
+
+// resizeTaps is the interpolation along one axis: n input positions and weights for
+// each output position, and which output positions take the extrapolation value.
+type resizeTaps struct {
+	axis, n int
+	at      []int
+	weight  []float64
+	outside []bool
+}
+
+func (r *resize) table(axis int) *resizeTaps {
+	t := &resizeTaps{axis: axis, outside: make([]bool, r.out[axis])}
+	in := r.in[axis]
+	for x := range r.out[axis] {
+		p := r.source(axis, x)
+		if r.coordinates == "tf_crop_and_resize" && (p < 0 || p > float64(in-1)) {
+			t.outside[x] = true
+		}
+		base := math.Floor(p)
+		frac := p - base
+		if frac == 0 { // the left neighbour is preferred
+			base, frac = base-1, 1
+		}
+		first, w := r.weights(frac, r.scale[axis])
+		t.n = len(w)
+		sum := 0.0
+		for i := range w {
+			q := int(base) + first + i
+			if r.excludeOutside && (q < 0 || q >= in) {
+				w[i] = 0
+			}
+			sum += w[i]
+			t.at = append(t.at, min(max(q, 0), in-1))
+		}
+		if (r.excludeOutside || r.antialias) && sum != 0 {
+			for i := range w {
+				w[i] /= sum
+			}
+		}
+		t.weight = append(t.weight, w...)
+	}
+	return t
+}
+
+// weights gives the kernel for a position frac right of a pixel: the offset of
+// the first tap from that pixel, and the taps.
+func (r *resize) weights(frac, scale float64) (first int, w []float64) {
+	kernel, radius := triangle, 1.0
+	if r.mode == "cubic" {
+		a := r.cubicA
+		kernel, radius = func(x float64) float64 { return cubic(x, a) }, 2.0
+	}
+	s := 1.0
+	if r.antialias {
+		s = min(scale, 1)
+	}
+	first = int(math.Floor(-radius/s)) + 1
+	for i := first; i < 2-first; i++ {
+		w = append(w, kernel((float64(i)-frac)*s))
+	}
+	return first, w
+}
+
+func triangle(x float64) float64 { return max(0, 1-math.Abs(x)) }
+
+// cubic is the cubic convolution kernel with parameter a.
+func cubic(x, a float64) float64 {
+	x = math.Abs(x)
+	switch {
+	case x <= 1:
+		return ((a+2)*x-(a+3))*x*x + 1
+	case x < 2:
+		return ((a*x-5*a)*x+8*a)*x - 4*a
+	}
+	return 0
+}

@@ -1,0 +1,426 @@
+package layout
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/opmeter/opmeter/internal/base/workers"
+	"github.com/opmeter/opmeter/internal/kernel/broadcast"
+	"github.com/opmeter/opmeter/internal/kernel/move"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+)
+
+// Positions reads indices of elements below n into buf, which may be nil. With
+// wrap, negative ones count from the end; all others that are out of range are an
+// error, which names the first of them.
+func Positions(pool *workers.Pool, buf []int, x *tensor.Tensor, n int, wrap bool) ([]int, error) {
+	switch x.Type {
+	case tensor.Int64:
+		return resolve(pool, buf, tensor.Of[int64](x), n, wrap)
+	case tensor.Int32:
+		return resolve(pool, buf, tensor.Of[int32](x), n, wrap)
+	}
+	v, err := op.Ints(x)
+	if err != nil {
+		return nil, err
+	}
+	return resolve(pool, buf, v, n, wrap)
+}
+
+func resolve[T int | int32 | int64](pool *workers.Pool, buf []int, v []T, n int, wrap bool) ([]int, error) {
+	buf = slices.Grow(buf[:0], len(v))[:len(v)]
+	if grain := workers.Grain(1); len(v) <= grain || pool.Threads() == 1 { // what threads share is allocated
+		if i := resolveRange(buf, v, n, wrap); i < len(v) {
+			return nil, outside(v[i], n)
+		}
+	} else {
+		var first atomic.Int64
+		first.Store(int64(len(v)))
+		pool.For(len(v), grain, func(lo, hi int) {
+			bad := lo + resolveRange(buf[lo:hi], v[lo:hi], n, wrap)
+			for at := first.Load(); bad < hi && int64(bad) < at && !first.CompareAndSwap(at, int64(bad)); at = first.Load() {
+			}
+		})
+		if i := int(first.Load()); i < len(v) {
+			return nil, outside(v[i], n)
+		}
+	}
+	return buf, nil
+}
+
+func outside[T int | int32 | int64](i T, n int) error {
+	return fmt.Errorf("index %d is outside %d elements", i, n)
+}
+
+// resolveRange returns the place of the first index that is out of range, or their number.
+func resolveRange[T int | int32 | int64](buf []int, v []T, n int, wrap bool) int {
+	for at, i := range v {
+		k := int(i)
+		if k < 0 && wrap {
+			k += n
+		}
+		if k < 0 || k >= n {
+			return at
+		}
+		buf[at] = k
+	}
+	return len(v)
+}
+
+// Once is f, which reads input i of a call and nothing else that changes, but computed in the first run only where that is constant.
+func Once(c *op.Call, i int, f func(c *op.Call) ([]int, error)) func(c *op.Call) ([]int, error) {
+	if !c.Const(i) {
+		return f
+	}
+	var kept []int
+	return func(c *op.Call) (at []int, err error) {
+		if kept == nil {
+			kept, err = f(c)
+		}
+		return kept, err
+	}
+}
+
+// Gather selects the slices of x along an axis that the indices name. The first
+// batch axes of both are walked together. With wrap, negative indices count from
+// the end.
+func Gather(x, idx []int, axis, batch int, wrap bool) (Geometry, error) {
+	out := slices.Concat(x[:axis], idx[batch:], x[axis+1:])
+	batches, rows := tensor.Elements(x[:batch]), tensor.Elements(x[batch:axis])
+	n, inner, picks := x[axis], Inner(x, axis), tensor.Elements(idx[batch:])
+	return Geometry{out, func(c *op.Call) (op.Run, error) {
+		var buf []int
+		g := move.Blocks{Rows: rows, SrcRow: n * inner, Len: inner}
+		positions := Once(c, 1, func(c *op.Call) (at []int, err error) {
+			buf, err = Positions(c.Pool, buf, c.In[1], n, wrap)
+			return buf, err
+		})
+		fixed := c.Const(1) && batches == 1
+		return func(c *op.Call) (err error) {
+			at, err := positions(c)
+			if err != nil {
+				return err
+			}
+			dst, src := Of(c.Out[0]), Of(c.In[0])
+			if fixed {
+				if g.At == nil {
+					g.At = at
+					g.Join()
+				}
+				g.Gather(c.Pool, dst, src)
+				return nil
+			}
+			for b := range batches {
+				g.At = at[b*picks : (b+1)*picks]
+				g.Gather(c.Pool, dst.From(b*rows*picks*inner), src.From(b*rows*n*inner))
+			}
+			return nil
+		}, nil
+	}}, nil
+}
+
+// GatherND fills output 0 with the blocks of input 0 that tuples in input 1 name.
+func GatherND(x, idx []int, batch int, wrap bool) (Geometry, error) {
+	g, err := NewTuples(x, idx, batch, wrap)
+	if err != nil {
+		return Geometry{}, err
+	}
+	return Geometry{slices.Concat(idx[:len(idx)-1], x[batch+g.K:]), func(c *op.Call) (op.Run, error) {
+		b := move.Blocks{Rows: 1, Len: g.Block}
+		offsets := Once(c, 1, func(c *op.Call) ([]int, error) { return g.Offsets(c.In[1]) })
+		fixed := c.Const(1)
+		return func(c *op.Call) (err error) {
+			if !fixed || b.At == nil {
+				if b.At, err = offsets(c); err != nil {
+					return err
+				}
+				if fixed {
+					b.Join()
+				}
+			}
+			b.Gather(c.Pool, Of(c.Out[0]), Of(c.In[0]))
+			return nil
+		}, nil
+	}}, nil
+}
+
+// Tuples is the geometry of GatherND and ScatterND: tuples of K indices, the last
+// axis of an index tensor, name blocks of Block elements of the data.
+type Tuples struct {
+	K, Block int
+	batches  int
+	dims     []int // the K indexed dimensions
+	wrap     bool
+	at       []int
+	wide     []int64 // indices of fewer bits
+}
+
+// NewTuples checks the shapes of data and indices, whose first batch axes are
+// walked together. With wrap, negative indices count from the end.
+func NewTuples(data, idx []int, batch int, wrap bool) (*Tuples, error) {
+	if len(idx) == 0 || batch < 0 || batch >= len(idx) || batch > len(data) {
+		return nil, fmt.Errorf("indices have rank %d with %d batch dimensions", len(idx), batch)
+	}
+	k := idx[len(idx)-1]
+	if k+batch > len(data) {
+		return nil, fmt.Errorf("indices of length %d do not fit data of rank %d", k, len(data))
+	}
+	if !slices.Equal(data[:batch], idx[:batch]) {
+		return nil, fmt.Errorf("batch dimensions of %s and %s differ", tensor.FormatShape(data), tensor.FormatShape(idx))
+	}
+	return &Tuples{
+		K: k, Block: tensor.Elements(data[batch+k:]),
+		batches: tensor.Elements(data[:batch]), dims: slices.Clone(data[batch : batch+k]), wrap: wrap,
+	}, nil
+}
+
+// Offsets returns for each tuple the offset of its block in units of blocks.
+func (g *Tuples) Offsets(idx *tensor.Tensor) ([]int, error) {
+	n := tensor.Elements(idx.Shape[:idx.Rank()-1])
+	var v []int64
+	switch idx.Type {
+	case tensor.Int64:
+		v = tensor.Of[int64](idx)
+	case tensor.Int32:
+		g.wide = g.wide[:0]
+		for _, i := range tensor.Of[int32](idx) {
+			g.wide = append(g.wide, int64(i))
+		}
+		v = g.wide
+	default:
+		w, err := op.Ints(idx)
+		if err != nil {
+			return nil, err
+		}
+		for _, i := range w {
+			v = append(v, int64(i))
+		}
+	}
+	g.at = g.at[:0]
+	per := tensor.Elements(g.dims)
+	for t := range n {
+		o := 0
+		for i, d := range g.dims {
+			k := int(v[t*g.K+i])
+			if k < 0 && g.wrap {
+				k += d
+			}
+			if k < 0 || k >= d {
+				return nil, fmt.Errorf("index %d is outside %d elements", v[t*g.K+i], d)
+			}
+			o = o*d + k
+		}
+		g.at = append(g.at, t/(n/g.batches)*per+o)
+	}
+	return g.at, nil
+}
+
+// OneHot fills a tensor with the first element of off but for the elements with
+// the given numbers, which get the first of on.
+func OneHot(c *op.Call, on, off move.Slice, at []int) error {
+	y := Of(c.Out[0])
+	if y.Len() > 0 {
+		move.Fill(c.Pool, y, off)
+		move.Mark(y, on, at)
+	}
+	return nil
+}
+
+// Hot is the element of a one-hot tensor that index number i lights when it is k:
+// the axis has depth entries and inner elements lie after it.
+func Hot(i, k, depth, inner int) int { return (i/inner*depth+k)*inner + i%inner }
+
+// shortRuns is the length below which runs of a walk are picked together: a call costs as much as some of their elements.
+const shortRuns = 32
+
+// Pick makes what fills output 0 from input 1 where input 0, a condition, is true and from input 2 elsewhere, along a walk over the
+// three.
+func Pick(w *broadcast.Walk, grain int) op.Run {
+	p := picking{w: w}
+	if w.Inner < w.Len && w.Inner < shortRuns {
+		p.spans = w.Spans(1 << 10)
+	}
+	return func(c *op.Call) error {
+		p := p
+		p.cond, p.y, p.a, p.b = tensor.Of[uint8](c.In[0]), Of(c.Out[0]), Of(c.In[1]), Of(c.In[2])
+		workers.Do(c.Pool, w.Len, grain, p, picking.part)
+		return nil
+	}
+}
+
+// picking is what a piece of Pick needs.
+type picking struct {
+	w       *broadcast.Walk
+	spans   *broadcast.Spans // nil for long runs
+	cond    []uint8
+	y, a, b move.Slice
+}
+
+// part picks elements lo to hi.
+func (p picking) part(lo, hi int) {
+	if p.spans == nil && p.w.Step[0] == 0 && p.y.Width > 0 {
+		p.whole(lo, hi)
+		return
+	}
+	if p.spans == nil {
+		for r := p.w.Runs(lo, hi); r.Next(); {
+			move.Pick(p.y.From(r.Dst).To(r.N), p.a.From(r.Off[1]), p.b.From(r.Off[2]), p.cond[r.Off[0]:], p.w.Step)
+		}
+		return
+	}
+	for r := p.spans.Pieces(lo, hi); r.Next(); {
+		at := p.spans.Table
+		for k := range at {
+			if at[k] != nil {
+				at[k] = at[k][r.Place:]
+			}
+		}
+		move.PickPlaces(p.y.From(r.Dst).To(r.N), p.a.From(r.Off[1]), p.b.From(r.Off[2]), p.cond[r.Off[0]:], at)
+	}
+}
+
+// whole picks runs that are of one side each.
+func (p picking) whole(lo, hi int) {
+	width := p.y.Width
+	var filled []byte // with the value of the first element of a side, which stands for all
+	var of *byte
+	for r := p.w.Runs(lo, hi); r.Next(); {
+		from, k := p.a.Bytes, 1
+		if p.cond[r.Off[0]] == 0 {
+			from, k = p.b.Bytes, 2
+		}
+		from = from[r.Off[k]*width:]
+		dst := p.y.Bytes[r.Dst*width:][:r.N*width]
+		switch {
+		case p.w.Step[k] == 1:
+			copy(dst, from)
+		case of == &from[0] && len(filled) >= len(dst):
+			copy(dst, filled)
+		default:
+			for n := copy(dst, from[:width]); n < len(dst); n *= 2 {
+				copy(dst[n:], dst[:n])
+			}
+			filled, of = dst, &from[0]
+		}
+	}
+}
+
+// Truths calls f with the number of every element that is not zero.
+func Truths(x *tensor.Tensor, f func(i int)) error {
+	switch {
+	case x.Type.IsNumber():
+		var block [256]float64
+		for lo, n := 0, x.Len(); lo < n; lo += len(block) {
+			b := block[:min(len(block), n-lo)]
+			tensor.Read(b, x, lo)
+			nonZero(b, func(i int) { f(lo + i) })
+		}
+	case x.Type == tensor.Complex64:
+		nonZero(tensor.Of[complex64](x), f)
+	case x.Type == tensor.Complex128:
+		nonZero(tensor.Of[complex128](x), f)
+	case x.Type == tensor.String:
+		nonZero(x.Strings, f)
+	default:
+		return op.Unsupported("truth of %v", x.Type)
+	}
+	return nil
+}
+
+func nonZero[T comparable](v []T, f func(i int)) {
+	var zero T
+	for i, x := range v {
+		if x != zero {
+			f(i)
+		}
+	}
+}
+
+// truthBlock is how many elements are looked at together.
+const truthBlock = 256
+
+// places lists the positions, from lo on, of numbers from lo to hi, at most truthBlock, that are not zero, without branches on what cannot be foretold.
+func places(at *[truthBlock + 1]int32, x *tensor.Tensor, lo, hi int) []int32 {
+	var n int
+	switch x.Type {
+	case tensor.Bool, tensor.Int8, tensor.Uint8:
+		n = placesOf(at, x.Data[lo:hi])
+	case tensor.Int32:
+		n = placesOf(at, tensor.Of[int32](x)[lo:hi])
+	case tensor.Int64:
+		n = placesOf(at, tensor.Of[int64](x)[lo:hi])
+	case tensor.Float32:
+		n = placesOf(at, tensor.Of[float32](x)[lo:hi])
+	case tensor.Float64:
+		n = placesOf(at, tensor.Of[float64](x)[lo:hi])
+	default:
+		var v [truthBlock]float64
+		tensor.Read(v[:hi-lo], x, lo)
+		n = placesOf(at, v[:hi-lo])
+	}
+	return at[:n]
+}
+
+func placesOf[T comparable](at *[truthBlock + 1]int32, v []T) (n int) {
+	var zero T
+	for i, x := range v {
+		at[n] = int32(i)
+		n += int(tensor.Truth(x != zero))
+	}
+	return n
+}
+
+// CountTruths is the number of elements of x that are not zero, [op.ErrDynamic]
+// when they are not known.
+func CountTruths(x *tensor.Tensor) (n int, err error) {
+	switch {
+	case !x.Known():
+		return 0, op.ErrDynamic
+	case x.Type == tensor.Bool:
+		return len(x.Data) - bytes.Count(x.Data, []byte{0}), nil
+	case x.Type.IsNumber():
+		var at [truthBlock + 1]int32
+		for lo, all := 0, x.Len(); lo < all; lo += truthBlock {
+			n += len(places(&at, x, lo, min(lo+truthBlock, all)))
+		}
+		return n, nil
+	}
+	err = Truths(x, func(int) { n++ })
+	return n, err
+}
+
+// Coordinates writes the indices of every element of x that is not zero: index d
+// of element number k goes to out[k*step + d*axis].
+func Coordinates(out []int64, x *tensor.Tensor, step, axis int) error {
+	k := 0
+	if last := len(x.Shape) - 1; (x.Type == tensor.Bool || x.Type.IsNumber()) && last >= 0 {
+		var room [truthBlock + 1]int32
+		at, n := make([]int, last), x.Shape[last]
+		for line, all := 0, x.Len(); line < all; line += n {
+			for lo := 0; lo < n; lo += truthBlock {
+				found := places(&room, x, line+lo, line+min(lo+truthBlock, n))
+				for d, q := range at {
+					for j := range found {
+						out[(k+j)*step+d*axis] = int64(q)
+					}
+				}
+				for j, i := range found {
+					out[(k+j)*step+last*axis] = int64(lo) + int64(i)
+				}
+				k += len(found)
+			}
+			tensor.Next(at, x.Shape[:last])
+		}
+		return nil
+	}
+	return Truths(x, func(i int) {
+		for d := len(x.Shape) - 1; d >= 0; d-- {
+			out[k*step+d*axis] = int64(i % x.Shape[d])
+			i /= x.Shape[d]
+		}
+		k++
+	})
+}

@@ -1,0 +1,163 @@
+package op
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+)
+
+// Registry finds definitions.
+type Registry struct {
+	parts []*part
+	// Schemas are what the operators of the formats take, see [Registry.Check].
+	Schemas []*Schemas
+	// Widen makes the second stage of an operator on float32 convert what it is given, and asked for, in halves.
+	// Nil where there is no such stage.
+	Widen func(prepare func(*Call) (Run, error)) func(*Call) (Run, error)
+}
+
+// Check tells what is wrong with a node's inputs, outputs and attributes by the tables
+// of the formats, see [Schemas.Check]. Nodes of operators that no table has pass. A file has
+// no attribute that only plans give.
+func (r *Registry) Check(n *graph.Node, in, out []*tensor.Tensor) error {
+	if err := notOwn(n); err != nil {
+		return err
+	}
+	for _, s := range r.Schemas {
+		if err := s.Check(n, in, out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// OutputTypes gives the types of a node's outputs as far as they follow from those of
+// its inputs alone, see [Schemas.Outputs].
+func (r *Registry) OutputTypes(n *graph.Node, in []*tensor.Tensor) []tensor.Type {
+	for _, s := range r.Schemas {
+		if s.Has(n.Domain, n.Op, n.Version) {
+			return s.Outputs(n, in)
+		}
+	}
+	return make([]tensor.Type, len(n.Outputs))
+}
+
+// UnknownAttributes lists a node's attributes that the tables do not have for its
+// operator.
+func (r *Registry) UnknownAttributes(n *graph.Node) []string {
+	for _, s := range r.Schemas {
+		if u := s.Unknown(n); len(u) > 0 {
+			return u
+		}
+	}
+	return nil
+}
+
+// OptionalOutput tells whether the tables let a node of this operator leave output i out, whatever its types are.
+func (r *Registry) OptionalOutput(n *graph.Node, i int) bool {
+	for _, s := range r.Schemas {
+		if s.Has(n.Domain, n.Op, n.Version) {
+			return s.optionalOutput(n, i)
+		}
+	}
+	return false
+}
+
+// part is some definitions of a registry.
+type part struct {
+	holds func(domain string) bool // whether it has definitions of a domain, nil for any
+	lists []func() []Def           // each makes its own once
+
+	mu   sync.Mutex
+	defs map[[2]string][]*Def // those looked for, by domain and name, highest Since first
+}
+
+// NewRegistry makes a registry of the given lists. A later definition with the
+// same domain, name and Since replaces an earlier one.
+func NewRegistry(lists ...[]Def) *Registry {
+	r := &Registry{}
+	r.Later(nil, func() []Def { return slices.Concat(lists...) })
+	return r
+}
+
+// Later adds definitions of domains that the registry has none of; holds tells which domains these are, nil stands for all. There are many,
+// and a model has few operators: a list is made when one is looked for that no list before it has. All definitions of an operator are in one list.
+func (r *Registry) Later(holds func(domain string) bool, lists ...func() []Def) {
+	p := &part{holds: holds, defs: map[[2]string][]*Def{}}
+	for _, l := range lists {
+		p.lists = append(p.lists, sync.OnceValue(l))
+	}
+	r.parts = append(r.parts, p)
+}
+
+// find returns the definitions of an operator, highest Since first.
+func (p *part) find(domain, name string) []*Def {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k := [2]string{domain, name}
+	have, ok := p.defs[k]
+	if ok {
+		return have
+	}
+	for _, list := range p.lists {
+		l := list()
+		for i := range l {
+			if d := &l[i]; d.Name == name && d.Domain == domain {
+				have = insert(have, d)
+			}
+		}
+		if have != nil {
+			break
+		}
+	}
+	p.defs[k] = have
+	return have
+}
+
+// insert puts a definition in its place, or in that of one with the same Since.
+func insert(have []*Def, d *Def) []*Def {
+	j, same := slices.BinarySearchFunc(have, d, func(e, d *Def) int { return cmp.Compare(d.Since, e.Since) })
+	if same {
+		have[j] = d
+		return have
+	}
+	return slices.Insert(have, j, d)
+}
+
+// Find returns the definition for an operator at a version, nil if there is none.
+func (r *Registry) Find(domain, name string, version int) *Def {
+	for _, p := range r.parts {
+		if p.holds != nil && !p.holds(domain) {
+			continue
+		}
+		for _, d := range p.find(domain, name) {
+			if version >= d.Since && (d.Until == 0 || version <= d.Until) {
+				return d
+			}
+		}
+	}
+	return nil
+}
+
+// All lists every definition by domain, name and version.
+func (r *Registry) All() []*Def {
+	var out []*Def
+	for _, p := range r.parts {
+		seen := map[[2]string]bool{}
+		for _, list := range p.lists {
+			for _, d := range list() {
+				if k := [2]string{d.Domain, d.Name}; !seen[k] {
+					seen[k] = true
+					out = append(out, p.find(k[0], k[1])...)
+				}
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b *Def) int {
+		return cmp.Or(cmp.Compare(a.Domain, b.Domain), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Since, b.Since))
+	})
+	return out
+}

@@ -1,0 +1,157 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+)
+
+// leastScores are the scores of a head that are worth keeping in the cache: fewer stay there between operators, too, and these need not
+// pack each head alone.
+const leastScores = 1 << 16
+
+// attentions finds softmax(q·k·scale + mask)·v, which files write as several operators, and lets the last of these compute it block by
+// block, so that scores stay in the cache.
+func attentions(g *Graph) {
+	if g.model.Format == "tflite" {
+		liteAttentions(g)
+		return
+	}
+	m := &matcher{g: g, uses: g.readers()}
+	for i := range g.Tasks {
+		if !m.is(i, "MatMul", 2) {
+			continue
+		}
+		in, scale := m.attention(i)
+		if in == nil {
+			continue
+		}
+		n := g.Tasks[i].Node
+		g.replace(i, &graph.Node{
+			Index: n.Index, Name: n.Name, Function: n.Function, Op: "Attention", Version: 23, Inputs: in, Outputs: n.Outputs,
+			Attrs: graph.Attrs{"scale": float32(scale), op.AttrProducts: int64(1)},
+		}, m.taken...)
+		g.Tasks[i].Lowered = true
+	}
+	g.Settle()
+}
+
+// attention matches what product i ends; it gives query, key, value and, where there is one, mask, and the factor of scores.
+func (m *matcher) attention(i int) (in []int, scale float64) {
+	m.begin(i)
+	value := m.g.Tasks[i].Node.Inputs[1]
+	soft := m.made(m.uncast(m.g.Tasks[i].Node.Inputs[0]), "Softmax", 1)
+	if soft == nil || soft.Version < 13 {
+		return nil, 0
+	}
+	s := m.floats(soft.Inputs[0])
+	if axis := soft.Attrs.Int("axis", -1); s == nil || axis != -1 && axis != s.Rank()-1 ||
+		s.Rank() < 3 || s.Shape[s.Rank()-2]*s.Shape[s.Rank()-1] < leastScores {
+		return nil, 0
+	}
+	scores, mask := m.uncast(soft.Inputs[0]), -1
+	product, scale := m.scaled(scores)
+	if m.maker(scores, "Add") {
+		add := m.made(scores, "Add", 2)
+		for k := 0; k < 2 && add != nil && product == nil; k++ {
+			taken := len(m.taken)
+			if mask = add.Inputs[1-k]; m.spreads(mask, s.Shape) {
+				product, scale = m.scaled(add.Inputs[k])
+			}
+			if product == nil {
+				m.taken = m.taken[:taken]
+			}
+		}
+	}
+	if product == nil {
+		return nil, 0
+	}
+	in = []int{product.Inputs[0], product.Inputs[1], value}
+	q, k, v := m.floats(in[0]), m.floats(in[1]), m.floats(value)
+	if q == nil || k == nil || v == nil {
+		return nil, 0
+	}
+	r := q.Rank()
+	if r < 3 || r > 4 || k.Rank() != r || v.Rank() != r || !slices.Equal(q.Shape[:r-2], k.Shape[:r-2]) || !slices.Equal(q.Shape[:r-2], v.Shape[:r-2]) ||
+		q.Shape[r-1] != k.Shape[r-2] || k.Shape[r-1] != v.Shape[r-2] || q.Len()*k.Len()*v.Len() == 0 {
+		return nil, 0
+	}
+	if mask >= 0 {
+		in = append(in, mask)
+	}
+	return in, scale
+}
+
+// scaled is the product that makes scores, and by what they are multiplied.
+func (m *matcher) scaled(id int) (product *graph.Node, scale float64) {
+	id, scale = m.uncast(id), 1
+	m.x = id
+	if m.maker(id, "Div") {
+		n := m.made(id, "Div", 2)
+		if n == nil {
+			return nil, 0
+		}
+		by, ok := m.number(n.Inputs[1])
+		if !ok {
+			return nil, 0
+		}
+		id, scale = n.Inputs[0], 1/by
+	} else if m.maker(id, "Mul") {
+		n := m.made(id, "Mul", 2)
+		if n == nil {
+			return nil, 0
+		}
+		k := 0
+		by, ok := m.number(n.Inputs[1])
+		if !ok {
+			k = 1
+			if by, ok = m.number(n.Inputs[0]); !ok {
+				return nil, 0
+			}
+		}
+		id, scale = n.Inputs[k], by
+	}
+	return m.made(id, "MatMul", 2), scale
+}
+
+// uncast is what a conversion to its own type, which some exporters write, reads; or the value itself.
+func (m *matcher) uncast(id int) int {
+	i := m.g.maker[id] - 1
+	if i < 0 || !m.is(i, "Cast", 1) || m.floats(id) == nil || m.floats(m.g.Tasks[i].Node.Inputs[0]) == nil {
+		return id
+	}
+	if n := m.made(id, "Cast", 1); n != nil {
+		return n.Inputs[0]
+	}
+	return id
+}
+
+// maker tells whether an operator of the name makes a value.
+func (m *matcher) maker(id int, name string) bool {
+	i := m.g.maker[id] - 1
+	return i >= 0 && m.is(i, name, 2)
+}
+
+// floats is a value of float32 whose shape is known, nil for others.
+func (m *matcher) floats(id int) *tensor.Tensor {
+	if x := m.g.Values[id]; whole(x) && x.Type == tensor.Float32 {
+		return x
+	}
+	return nil
+}
+
+// spreads tells whether a value is one of float32 that an axis of length one or none repeats over scores.
+func (m *matcher) spreads(id int, scores []int) bool {
+	x := m.floats(id)
+	if x == nil || x.Rank() == 0 || x.Rank() > len(scores) {
+		return false
+	}
+	for a, n := range x.Shape {
+		if n != 1 && n != scores[len(scores)-x.Rank()+a] {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,130 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+)
+
+// MalformedError tells which node breaks a rule of its format that holds for any input.
+// The model is refused: no runtime takes it.
+type MalformedError struct {
+	Graph int
+	Node  *graph.Node
+	Err   error // wraps [op.ErrMalformed]
+}
+
+// Error gives graph, index, operator and name of the node, then the cause.
+func (e *MalformedError) Error() string {
+	where, name := "", ""
+	if e.Graph > 0 {
+		where = fmt.Sprintf("graph %d ", e.Graph)
+	}
+	if e.Node.Name != "" {
+		name = fmt.Sprintf(" %q", e.Node.Name)
+	}
+	return fmt.Sprintf("%snode %d (%s%s): %v", where, e.Node.Index, e.Node.Key(), name, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *MalformedError) Unwrap() error { return e.Err }
+
+// Malformed is the first node of the graph, or of the bodies that were planned with it,
+// that breaks a rule of its format; nil for none.
+func (g *Graph) Malformed() error {
+	if g.broken != nil {
+		return g.broken
+	}
+	if g.bodies != nil && g.bodies.broken != nil {
+		return g.bodies.broken
+	}
+	return nil
+}
+
+// fits checks the task's inputs, attributes and declared outputs against what its
+// operator takes, before anything looks at elements, and notes the types of outputs that
+// follow. Nodes that a pass has made are not the file's to answer for.
+func (g *Graph) fits(i int) error {
+	t := &g.Tasks[i]
+	if t.Node != g.File.Nodes[i] {
+		return nil
+	}
+	in := t.Call.In
+	if slices.ContainsFunc(in, untyped) {
+		in = slices.Clone(in)
+		for k, x := range in {
+			if untyped(x) {
+				in[k] = &tensor.Tensor{Type: g.types[t.Node.Inputs[k]]}
+			}
+		}
+	}
+	if err := g.opts.Registry.Check(t.Node, in, t.Call.Out); err != nil {
+		return err
+	}
+	if g.model.Format != "onnx" {
+		return nil // operators take the declared types themselves
+	}
+	for k, made := range g.opts.Registry.OutputTypes(t.Node, in) {
+		id := t.Node.Outputs[k]
+		if id < 0 {
+			continue
+		}
+		if err := g.asDeclared(k, id, made); err != nil {
+			return err
+		}
+		if g.types[id] = made; made == tensor.Invalid {
+			g.types[id] = g.File.Values[id].Type
+		}
+	}
+	return nil
+}
+
+func untyped(x *tensor.Tensor) bool { return x != nil && x.Type == tensor.Invalid }
+
+// made fails where the task has other outputs than the file declares.
+func (g *Graph) made(i int) error {
+	t := &g.Tasks[i]
+	if g.model.Format != "onnx" || t.Node != g.File.Nodes[i] {
+		return nil
+	}
+	for k, x := range t.Call.Out {
+		if x == nil {
+			continue
+		}
+		if err := g.asDeclared(k, t.Node.Outputs[k], x.Type); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// asDeclared compares the type of output k of a task, the value id, with the file's.
+func (g *Graph) asDeclared(k, id int, made tensor.Type) error {
+	declared := g.File.Values[id].Type
+	if made == tensor.Invalid || declared == tensor.Invalid || made == declared || declared == tensor.Optional {
+		return nil
+	}
+	return op.Malformed("output %d is declared as %v and computed as %v", k, declared, made)
+}
+
+// remarkLimit bounds the remarks on one model.
+const remarkLimit = 8
+
+// Remarks tells what of the file no operator looks at, one sentence each.
+func (p *Plan) Remarks() []string {
+	var out []string
+	for _, g := range p.Model.Graphs {
+		for _, n := range g.Nodes {
+			for _, a := range p.Main.opts.Registry.UnknownAttributes(n) {
+				if len(out) == remarkLimit {
+					return append(out, "More nodes have attributes that their operators do not have.")
+				}
+				out = append(out, fmt.Sprintf("Node %d (%s) has an attribute %q, which the operator does not have: it is ignored.", n.Index, n.Key(), a))
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,152 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+)
+
+// Plan is the plan of a model for given inputs.
+type Plan struct {
+	Model *graph.Model
+	Main  *Graph
+	// graphs holds the plans of each graph for the shapes that it runs with.
+	graphs [][]*Graph
+}
+
+// Make plans the main graph for inputs of the given types and shapes, which follow
+// its inputs, and the graphs that it runs, each once for a set of shapes. Elements of
+// inputs are looked at for shapes that they decide, and for nothing else: what they
+// are in one run they need not be in the next. What cannot run is no error: see
+// [Step.State]. What breaks a rule of the format is one, a [MalformedError].
+func Make(m *graph.Model, in []*tensor.Tensor, o Options) (*Plan, error) {
+	if o.Registry == nil {
+		return nil, errors.New("plan: no operator registry")
+	}
+	if n := len(m.Main().Inputs); len(in) != n {
+		return nil, fmt.Errorf("model has %d inputs, %d given", n, len(in))
+	}
+	p := &Plan{Model: m, graphs: make([][]*Graph, len(m.Graphs))}
+	g, err := seeded(m, m.Main(), in, nil, o, Host{})
+	if err != nil {
+		return nil, err
+	}
+	g.bodies = &bodies{done: map[string]*Graph{}, plans: make([]int, len(m.Graphs)), busy: make([]bool, len(m.Graphs))}
+	g.bodies.busy[0] = true
+	g.apply()
+	if err := g.Malformed(); err != nil {
+		return nil, err
+	}
+	g.decide(in)
+	p.Main = g
+	p.collect(g, map[*Graph]bool{})
+	return p, nil
+}
+
+// collect files a plan and those of the graphs that it runs.
+func (p *Plan) collect(g *Graph, seen map[*Graph]bool) {
+	if seen[g] {
+		return
+	}
+	seen[g] = true
+	p.graphs[g.File.Index] = append(p.graphs[g.File.Index], g)
+	for _, b := range g.inner {
+		p.collect(b, seen)
+	}
+}
+
+// Steps describes a graph, one entry a node of the file; nil for a graph that
+// nothing runs. Of a graph that runs with several sets of shapes, the entries have
+// what all of them agree on.
+func (p *Plan) Steps(graph int) []Step {
+	if graph < 0 || graph >= len(p.graphs) || len(p.graphs[graph]) == 0 {
+		return nil
+	}
+	steps := p.graphs[graph][0].Steps()
+	for _, g := range p.graphs[graph][1:] {
+		for i, o := range g.Steps() {
+			s := &steps[i]
+			both(s.In, o.In)
+			both(s.Out, o.Out)
+			if s.State != o.State {
+				// It is computed in one of them: that is what it costs.
+				if o.State == Runs {
+					s.State, s.Runs, s.Err, s.Into = o.State, o.Runs, nil, -1
+				}
+			}
+		}
+	}
+	return steps
+}
+
+func both(a, b []*tensor.Tensor) {
+	for k := range a {
+		if a[k] == nil || k >= len(b) || b[k] == nil {
+			a[k] = nil
+			continue
+		}
+		if a[k] = agree(a[k], b[k]); a[k].Type == tensor.Invalid {
+			a[k] = nil
+		}
+	}
+}
+
+// Slots lists the steps of all graphs, see [List].
+func (p *Plan) Slots() []Slot { return List(p.Model, p.Steps) }
+
+// Shaped returns the model with the types and shapes that the plan knows, for all
+// graphs. Values that it does not know are as the file declares them. The model
+// itself is not changed.
+func (p *Plan) Shaped() *graph.Model {
+	m := *p.Model
+	m.Graphs = make([]*graph.Graph, len(p.Model.Graphs))
+	for i, g := range p.Model.Graphs {
+		c := *g
+		c.Values = slices.Clone(g.Values)
+		m.Graphs[i] = &c
+	}
+	for i, g := range m.Graphs {
+		if g.Parent != nil && g.Parent.Index < len(m.Graphs) {
+			g.Parent = m.Graphs[g.Parent.Index]
+		}
+		if len(p.graphs[i]) == 0 {
+			continue
+		}
+		for id, v := range g.Values {
+			if v.Const != nil {
+				continue
+			}
+			t := p.known(i, id)
+			if t == nil {
+				continue
+			}
+			w := *v
+			w.Type = t.Type
+			if whole(t) {
+				w.Shape, w.HasShape, w.Placeholder = t.Shape, true, nil
+			}
+			g.Values[id] = &w
+		}
+	}
+	return &m
+}
+
+// known is what the plans of a graph agree on about a value, nil for nothing.
+func (p *Plan) known(graph, id int) *tensor.Tensor {
+	var t *tensor.Tensor
+	for k, g := range p.graphs[graph] {
+		o := g.seen([]int{id})[0]
+		if o == nil {
+			return nil
+		}
+		if k == 0 {
+			t = o
+		} else if t = agree(t, o); t.Type == tensor.Invalid {
+			return nil
+		}
+	}
+	return t
+}

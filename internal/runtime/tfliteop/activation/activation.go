@@ -1,0 +1,327 @@
+package activation
+
+import (
+	"math"
+	"sync"
+
+	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/fixed"
+	"github.com/opmeter/opmeter/internal/kernel/libm"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/kernel/vecmath"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+	"github.com/opmeter/opmeter/internal/runtime/tfliteop/arith"
+	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
+	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
+)
+
+// byValue prepares an activation of stored integers, given as a function of the
+// stored value: a table for 8 bits, element by element for 16.
+func byValue(c *op.Call, f func(int32) int32) (op.Run, error) {
+	if c.In[0].Type != c.Out[0].Type {
+		return nil, op.Unsupported("%v input with %v output", c.In[0].Type, c.Out[0].Type)
+	}
+	switch t := c.In[0].Type; t {
+	case tensor.Int8, tensor.Uint8:
+		return layer.Lookup(0, tabulate8(t, f)), nil
+	case tensor.Int16:
+		return layer.Map(func(v int16) int16 { return int16(min(max(f(int32(v)), math.MinInt16), math.MaxInt16)) }), nil
+	default:
+		return nil, op.Unsupported("%v input", t)
+	}
+}
+
+// prepareClamp makes the RELU family.
+func prepareClamp(lo, hi float32) func(c *op.Call) (op.Run, error) {
+	return func(c *op.Call) (op.Run, error) {
+		if c.In[0].Type == tensor.Float32 && c.Out[0].Type == tensor.Float32 {
+			return layer.MapRows(func(y, x []float32) { element.Limit(y, x, lo, hi) }), nil
+		}
+		if c.In[0].Type == tensor.Int32 || c.In[0].Type == tensor.Int64 {
+			return nil, op.Unsupported("%v input", c.In[0].Type)
+		}
+		si, so, zi, zo, err := layer.InOut(c)
+		if err != nil {
+			return nil, err
+		}
+		m := fixed.FromReal(float64(si / so))
+		qlo, qhi := layer.Limits(c.Out[0].Type)
+		if !math.IsInf(float64(lo), 0) {
+			qlo = max(qlo, zo+layer.Round(lo/so))
+		}
+		if !math.IsInf(float64(hi), 0) {
+			qhi = min(qhi, zo+layer.Round(hi/so))
+		}
+		if c.In[0].Type == tensor.Int16 && c.Out[0].Type == tensor.Int16 {
+			c.Recipe = recipe.Rescale{ZeroIn: zi, Mul: m, Zero: zo, Min: qlo, Max: qhi}
+		}
+		return byValue(c, func(q int32) int32 { return min(max(m.Apply(q-zi)+zo, qlo), qhi) })
+	}
+}
+
+func prepareLogistic(c *op.Call) (op.Run, error) {
+	switch {
+	case c.In[0].Type == tensor.Float32:
+		return unary{rows: libm.SigmoidTo, one: sigmoid}.prepare(c)
+	case c.In[0].Type == tensor.Uint8:
+		return unary{one: sigmoid}.prepare(c)
+	case c.In[0].Type == tensor.Int16:
+		return saturating16(c, false, fixed.Logistic16)
+	}
+	return logistic8.prepare(c)
+}
+
+func prepareTanh(c *op.Call) (op.Run, error) {
+	switch {
+	case c.In[0].Type == tensor.Float32:
+		return unary{rows: libm.TanhTo, one: wrap64(math.Tanh)}.prepare(c)
+	case c.In[0].Type == tensor.Uint8:
+		return unary{one: wrap64(math.Tanh)}.prepare(c)
+	case c.In[0].Type == tensor.Int16:
+		return saturating16(c, true, fixed.Tanh16)
+	}
+	return tanh8.prepare(c)
+}
+
+func sigmoid(x float32) float32 { return float32(1 / (1 + math.Exp(-float64(x)))) }
+
+func saturating16(c *op.Call, tanh bool, f func(int16, int32, int) int16) (op.Run, error) {
+	if c.Out[0].Type != tensor.Int16 {
+		return nil, op.Unsupported("int16 input with %v output", c.Out[0].Type)
+	}
+	s, _, err := layer.ScaleOf(c.In[0])
+	if err != nil {
+		return nil, err
+	}
+	maxPow := 0
+	if tanh {
+		maxPow = 1
+	}
+	m, shift := fixed.Activation16(s, maxPow)
+	c.Recipe = recipe.Curve16{Tanh: tanh, Mul: m, Shift: shift}
+	lines := linesOf(tanh, m, shift)
+	return layer.MapRows(func(dst, src []int16) {
+		for i := simd.ElementKernels().Curve16(dst, src, lines); i < len(src); i++ {
+			dst[i] = f(src[i], m, shift)
+		}
+	}), nil
+}
+
+// linesOf is [fixed.Logistic16] or [fixed.Tanh16] for vectors.
+func linesOf(tanh bool, m int32, shift int) *simd.Curve16 {
+	if m == 0 {
+		m, shift = 3<<shift, 0
+	}
+	c := &simd.Curve16{Mul: m, Shift: int32(shift), Bits: 9, Above: 1 << 9, Below: 1<<25 + 1<<9 - 1, Out: 10}
+	if shift > 0 {
+		c.Round = 1 << (shift - 1)
+	}
+	table, end := fixed.SigmoidTable(), uint32(0x7FFF<<1)
+	if tanh {
+		c.Bits, c.Above, c.Below, c.Out, end = 8, 1<<7-1<<23, 1<<23+1<<7-1, 8, 0xFFFF
+	}
+	c.Mask = 1<<c.Bits - 1
+	for i := range len(table) - 1 {
+		c.Table[i] = uint32(table[i]) | uint32(table[i+1]-table[i])<<16
+	}
+	c.Table[len(table)-1] = end
+	return c
+}
+
+func prepareLeaky(c *op.Call) (op.Run, error) {
+	alpha := c.Node.Attrs.Float("alpha", 0)
+	if c.In[0].Type == tensor.Float32 {
+		by := element.PRelu[float32]().VectorScalar
+		return unary{rows: func(dst, src []float32) { by(dst, src, alpha) }}.prepare(c)
+	}
+	si, so, zi, zo, err := layer.InOut(c)
+	if err != nil {
+		return nil, err
+	}
+	up, down := fixed.FromReal(float64(si/so)), fixed.FromReal(float64(si*alpha/so))
+	if c.In[0].Type == tensor.Int16 && c.Out[0].Type == tensor.Int16 {
+		c.Recipe = recipe.Leaky{ZeroIn: zi, Up: up, Down: down, Zero: zo}
+		if loop, ok := kernel.NewLeakyQ(zi, up, down, zo, math.MinInt16, math.MaxInt16); ok {
+			return layer.MapRows(loop.Alone), nil
+		}
+	}
+	return byValue(c, func(q int32) int32 {
+		v := q - zi
+		if v >= 0 {
+			return up.Apply(v) + zo
+		}
+		return down.Apply(v) + zo
+	})
+}
+
+func inferPrelu(c *op.Call) error {
+	if err := c.NeedInputs(2); err != nil {
+		return err
+	}
+	s, err := tensor.Broadcast(c.In[0].Shape, c.In[1].Shape)
+	if err != nil {
+		return err
+	}
+	c.SetOut(0, layer.OutType(c, c.In[0].Type), s)
+	return nil
+}
+
+func preparePrelu(c *op.Call) (op.Run, error) {
+	w, err := arith.NewBroadcast(c.In[0].Shape, c.In[1].Shape)
+	if err != nil {
+		return nil, err
+	}
+	if c.In[0].Type != c.In[1].Type || c.In[0].Type != c.Out[0].Type {
+		return nil, op.Unsupported("%v input with %v slope", c.In[0].Type, c.In[1].Type)
+	}
+	switch t := c.In[0].Type; t {
+	case tensor.Float32:
+		return arith.RunBinary(c, w, element.PRelu[float32]()), nil
+	case tensor.Int8:
+		return quantPrelu[int8](c, w)
+	case tensor.Uint8:
+		return quantPrelu[uint8](c, w)
+	default:
+		return nil, op.Unsupported("%v input", t)
+	}
+}
+
+func quantPrelu[T int8 | uint8](c *op.Call, w *arith.Broadcast) (op.Run, error) {
+	q, err := arith.NewBinaryQuant(c)
+	if err != nil {
+		return nil, err
+	}
+	up, down := fixed.FromReal(float64(q.S1/q.So)), fixed.FromReal(float64(q.S1*q.S2/q.So))
+	zero, lo, hi := q.Range()
+	c.Recipe = recipe.PRelu{A: c.In[0].Shape, B: c.In[1].Shape, ZeroA: q.Z1, ZeroB: q.Z2, Up: up, Down: down, Zero: zero, Min: lo, Max: hi}
+	one := func(xq, aq T) T {
+		x := int32(xq) - q.Z1
+		if x >= 0 {
+			return T(q.Clamp(up.Apply(x)))
+		}
+		return T(q.Clamp(down.Apply(x * (int32(aq) - q.Z2))))
+	}
+	if pair, ok := kernel.NewPReluQ[T](q.Z1, q.Z2, up, down, zero, lo, hi); ok {
+		return arith.RunPair(c, w, pair), nil
+	}
+	if channels := slopeChannels(c); channels > 0 {
+		return preluTable(c, channels, one), nil
+	}
+	return func(c *op.Call) error {
+		arith.Spread(c, w, one)
+		return nil
+	}, nil
+}
+
+// slopeChannels is the number of constant slopes, one a channel of the last axis, or 0: where they are otherwise, or where the
+// input is too small for a table of all results of each channel.
+func slopeChannels(c *op.Call) int {
+	x, a := c.In[0].Shape, c.In[1].Shape
+	if !c.Const(1) || len(x) == 0 || len(a) == 0 || len(a) > len(x) {
+		return 0
+	}
+	n := x[len(x)-1]
+	if n == 0 || a[len(a)-1] != n || c.In[1].Len() != n || c.In[0].Len() < 256*n {
+		return 0
+	}
+	return n
+}
+
+// preluTable looks results up, 256 of each channel.
+func preluTable[T int8 | uint8](c *op.Call, channels int, one func(x, a T) T) op.Run {
+	table := make([][256]T, channels)
+	for i, a := range tensor.Of[T](c.In[1]) {
+		for code := range 256 {
+			table[i][code] = one(T(code), a)
+		}
+	}
+	rows := c.In[0].Len() / channels
+	return func(c *op.Call) error {
+		x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
+		c.Pool.For(rows, max(1, layer.Grain/channels), func(lo, hi int) {
+			for r := lo; r < hi; r++ {
+				from, to := x[r*channels:][:len(table)], y[r*channels:][:len(table)]
+				for i := range table {
+					to[i] = table[i][uint8(from[i])]
+				}
+			}
+		})
+		return nil
+	}
+}
+
+func prepareGelu(c *op.Call) (op.Run, error) {
+	u := unary{rows: vecmath.GeluTo, one: vecmath.Gelu}
+	if c.Node.Attrs.Bool("approximate", false) {
+		u = unary{rows: vecmath.GeluTanhTo, one: vecmath.GeluTanh}
+	}
+	return u.prepare(c)
+}
+
+func prepareHardSwish(c *op.Call) (op.Run, error) {
+	if c.In[0].Type == tensor.Float32 {
+		return unary{rows: hardSwish}.prepare(c)
+	}
+	if c.In[0].Type == tensor.Int16 {
+		return nil, op.Unsupported("int16 input")
+	}
+	si, so, zi, zo, err := layer.InOut(c)
+	if err != nil {
+		return nil, err
+	}
+	fine := si * (1.0 / 128)
+	out, outShift := short(fixed.FromReal(float64(fine / so)))
+	relu, reluShift := short(fixed.FromReal(float64(fine / (3.0 / 32768))))
+	return byValue(c, func(q int32) int32 {
+		v := int16((q - zi) << 7)
+		pre := fixed.DoublingHighMul16(v, out)
+		r := v
+		if reluShift > 0 {
+			r = fixed.Saturate16(int32(r) << uint(reluShift-1))
+		}
+		r = fixed.DoublingHighMul16(r, relu)
+		if reluShift > 0 {
+			r = fixed.Saturate16(int32(r) << 1)
+		} else if reluShift < 0 {
+			r = int16(fixed.RoundShift(int32(r), -reluShift))
+		}
+		r = int16((int32(r) + 1<<15) >> 1)
+		y := int32(fixed.TruncatingHighMul16(r, pre))
+		if outShift > 0 {
+			return int32(int16(y<<uint(outShift))) + zo
+		}
+		return fixed.RoundShift(y, -outShift) + zo
+	})
+}
+
+var swishRooms = sync.Pool{New: func() any { return new([element.Block]float32) }}
+
+var swish = struct {
+	add, div func(dst, a []float32, b float32)
+	mul      func(dst, a, b []float32)
+}{element.Add[float32]().VectorScalar, element.Div[float32]().VectorScalar, element.Mul[float32]().Vec}
+
+// hardSwish writes x·min(max(x+3, 0), 6)/6, rounded after each step; dst may be src.
+func hardSwish(dst, src []float32) {
+	room := swishRooms.Get().(*[element.Block]float32)
+	defer swishRooms.Put(room)
+	for len(dst) > 0 {
+		n := min(len(dst), len(room))
+		x, y := src[:n], room[:n]
+		swish.add(y, x, 3)
+		element.Bound(y, 0, 6)
+		swish.mul(dst[:n], x, y)
+		swish.div(dst[:n], dst[:n], 6)
+		dst, src = dst[n:], src[n:]
+	}
+}
+
+// short cuts a multiplier to 16 bits.
+func short(m fixed.Multiplier) (int16, int) {
+	if m.M >= math.MaxInt32-1<<15 {
+		return math.MaxInt16, m.Shift
+	}
+	return int16((m.M + 1<<15) >> 16), m.Shift
+}

@@ -1,0 +1,422 @@
+package activation
+
+import (
+	"math"
+	"math/bits"
+
+	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/fixed"
+	"github.com/opmeter/opmeter/internal/kernel/libm"
+	"github.com/opmeter/opmeter/internal/kernel/move"
+	"github.com/opmeter/opmeter/internal/kernel/reduce"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
+	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
+)
+
+func prepareSoftmax(c *op.Call) (op.Run, error) {
+	rows, depth := layer.LastAxis(c.In[0])
+	beta := c.Node.Attrs.Float("beta", 1)
+	x, y := c.In[0].Type, c.Out[0].Type
+	switch {
+	case x == tensor.Float32 && y == tensor.Float32:
+		if depth > 0 && depth < shortRow && simd.CurveKernels() != nil {
+			return shortSoftmax(c, rows, depth, beta), nil
+		}
+		var x, y []float32 // of the run, whose loop is made once
+		sums := op.ScratchOf[float32](c, SoftmaxTile*c.Pool.Threads())
+		tile := SoftmaxRows(depth)
+		work := func(worker, lo, hi int) {
+			for ; lo < hi; lo += SoftmaxTile {
+				n := min(SoftmaxTile, hi-lo)
+				tile(y[lo*depth:(lo+n)*depth], x[lo*depth:(lo+n)*depth], sums[worker*SoftmaxTile:][:n], depth, beta)
+			}
+		}
+		return func(c *op.Call) error {
+			x, y = tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
+			c.Pool.ForWorker(rows, 1+4096/max(depth, 1), work)
+			return nil
+		}, nil
+	case x == tensor.Int8 && y == tensor.Int8:
+		return intSoftmax[int8, int8](c, rows, depth, beta)
+	case x == tensor.Int8 && y == tensor.Int16:
+		return intSoftmax[int8, int16](c, rows, depth, beta)
+	case x == tensor.Uint8 && y == tensor.Uint8:
+		return intSoftmax[uint8, uint8](c, rows, depth, beta)
+	case x == tensor.Int16 && y == tensor.Int16:
+		return wideSoftmax(c, rows, depth, beta)
+	}
+	return nil, op.Unsupported("%v input with %v output", x, y)
+}
+
+// SoftmaxTile is how many rows are done together at most.
+const SoftmaxTile = 8
+
+// longRow is the length of rows from which on a call for each costs nothing.
+const longRow = 512
+
+// SoftmaxRows returns what does at most [SoftmaxTile] rows of depth values together, in float32 and sums in order, as the reference kernels do; sums is room for a
+// number of each.
+func SoftmaxRows(depth int) func(y, x, sums []float32, depth int, beta float32) {
+	sub, div, extremes, curves := element.Sub[float32]().Rows, element.Div[float32](), simd.ExtremeKernels(), simd.CurveKernels()
+	if depth > 0 && depth < longRow && sub != nil && div.Rows != nil && simd.HasExtremes[float32](extremes) {
+		return func(y, x, sums []float32, depth int, beta float32) {
+			simd.ExtremeRows(extremes, false, sums, x, depth)
+			sub(y, x, sums, depth, depth, 1, 2)
+			libm.ExpOf(y, y, 0, beta)
+			reduce.OrderedSums(sums, y, depth)
+			if !curves.Shares(y, y, sums, depth) {
+				div.Rows(y, y, sums, depth, depth, 1, 2)
+			}
+		}
+	}
+	return func(y, x, sums []float32, depth int, beta float32) {
+		if depth == 0 {
+			return
+		}
+		tops := simd.HasExtremes[float32](extremes)
+		if tops {
+			simd.ExtremeRows(extremes, false, sums, x, depth)
+		}
+		for i := range sums {
+			if !tops {
+				sums[i] = element.Top(x[i*depth:][:depth])
+			}
+			libm.ExpOf(y[i*depth:][:depth], x[i*depth:][:depth], sums[i], beta)
+		}
+		reduce.OrderedSums(sums, y, depth)
+		if curves.Shares(y, y, sums, depth) {
+			return
+		}
+		for i, sum := range sums {
+			row := y[i*depth:][:depth]
+			div.VectorScalar(row, row, sum)
+		}
+	}
+}
+
+// Rows of less than shortRow numbers are done many together, each in a column of shortTile, so that what a row costs however short it is, some
+// hundred clocks, falls away.
+const shortRow, shortTile = 24, 64
+
+// columns is the softmax of rows that are turned to columns: what row does, number by number.
+type columns struct {
+	depth         int
+	beta          float32
+	max, sub      func(dst, a, b []float32)
+	add, div      func(dst, a, b []float32)
+	turned, total []float32 // of all workers
+	x, y          []float32 // of the run
+}
+
+func shortSoftmax(c *op.Call, rows, depth int, beta float32) op.Run {
+	s := &columns{
+		depth: depth, beta: beta, max: element.Max[float32]().Vec, sub: element.Sub[float32]().Vec, add: element.Add[float32]().Vec, div: element.Div[float32]().Vec,
+		turned: op.ScratchOf[float32](c, shortTile*depth*c.Pool.Threads()), total: op.ScratchOf[float32](c, shortTile*c.Pool.Threads()),
+	}
+	work := s.rows
+	return func(c *op.Call) error {
+		s.x, s.y = tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
+		c.Pool.ForWorker(rows, max(shortTile, 4096/depth), work)
+		s.x, s.y = nil, nil
+		return nil
+	}
+}
+
+// rows does rows lo to hi.
+func (s *columns) rows(worker, lo, hi int) {
+	depth, room, all := s.depth, s.turned[worker*shortTile*s.depth:], s.total[worker*shortTile:]
+	for ; lo < hi; lo += shortTile {
+		n := min(shortTile, hi-lo)
+		x, y := s.x[lo*depth:(lo+n)*depth], s.y[lo*depth:(lo+n)*depth]
+		t, total := room[:n*depth], all[:n]
+		move.Turn(t, n, x, depth, depth, n)
+		copy(total, t)
+		for at := n; at < len(t); at += n {
+			s.max(total, total, t[at:at+n])
+		}
+		for at := 0; at < len(t); at += n {
+			s.sub(t[at:at+n], t[at:at+n], total)
+		}
+		libm.ExpOf(t, t, 0, s.beta)
+		copy(total, t)
+		for at := n; at < len(t); at += n {
+			s.add(total, total, t[at:at+n])
+		}
+		for at := 0; at < len(t); at += n {
+			s.div(t[at:at+n], t[at:at+n], total)
+		}
+		move.Turn(y, depth, t, n, n, depth)
+	}
+}
+
+// intSoftmax computes exponentials of differences to the row's maximum in Q5.26
+// and divides by their sum in Q12.19.
+func intSoftmax[T int8 | uint8, O int8 | uint8 | int16](c *op.Call, rows, depth int, beta float32) (op.Run, error) {
+	s, _, err := layer.ScaleOf(c.In[0])
+	if err != nil {
+		return nil, err
+	}
+	m := fixed.FromReal(min(float64(beta)*float64(s)*(1<<26), math.MaxInt32))
+	// Differences never exceed 255.
+	dmin := -int32(min(math.Floor(31*math.Ldexp(1<<26, -m.Shift)), 255))
+	lo, hi := layer.Limits(c.Out[0].Type)
+	width := c.Out[0].Type.Bits()
+	// Their exponentials fit a table; those of larger ones are zero. So do they as they are added up.
+	var exps, rounded [256]int32
+	for d := range exps {
+		if -int32(d) >= dmin {
+			exps[d] = fixed.Exp(m.Apply(-int32(d)), 5)
+			rounded[d] = fixed.RoundShift(exps[d], 12)
+		}
+	}
+	c.Recipe = recipe.Softmax{Rows: rows, Depth: depth, Exps: exps, Span: -dmin, Lo: lo, Hi: hi, Bits: width}
+	vectors := newByteSoftmax(c, &exps, lo, hi)
+	var x []T // of the run, whose loop is made once
+	var y []O
+	var data []uint8
+	work := func(worker, r0, r1 int) {
+		for r := r0; r < r1; r++ {
+			in, out := x[r*depth:(r+1)*depth], y[r*depth:(r+1)*depth]
+			if vectors != nil && depth > fewCodes && vectors.row(worker, kernel.Bits(in), data[r*depth:(r+1)*depth]) {
+				continue
+			}
+			softmaxRow(out, in, &exps, &rounded, width, lo, hi)
+		}
+	}
+	return func(c *op.Call) error {
+		x, y, data = tensor.Of[T](c.In[0]), tensor.Of[O](c.Out[0]), c.Out[0].Data
+		c.Pool.ForWorker(rows, 1+2048/max(depth, 1), work)
+		return nil
+	}, nil
+}
+
+// fewCodes is how many codes a row may have to be computed one by one: a table of all results costs more.
+const fewCodes = 24
+
+// softmaxRow writes the softmax of a row by the exponentials of how far its codes are below the top.
+func softmaxRow[T int8 | uint8, O int8 | uint8 | int16](out []O, in []T, exps, rounded *[256]int32, width int, lo, hi int32) {
+	top := in[0]
+	for _, v := range in[1:] {
+		top = max(top, v)
+	}
+	var sum int32
+	for _, v := range in {
+		sum += rounded[uint8(top-v)]
+	}
+	recip, e := fixed.Reciprocal(sum, 12)
+	out = out[:len(in)]
+	down := e + 31 - width
+	if down < 1 || down > 30 {
+		for i, v := range in {
+			q := fixed.RoundShift(fixed.DoublingHighMul(recip, exps[uint8(top-v)]), down)
+			out[i] = O(max(lo, min(q+lo, hi)))
+		}
+		return
+	}
+	// The same for numbers that are not negative.
+	by, half := int64(recip), int64(1)<<(down-1)
+	for i, v := range in {
+		q := ((by*int64(exps[uint8(top-v)])+1<<30)>>31 + half) >> (down & 31)
+		out[i] = O(min(int32(q)+lo, hi))
+	}
+}
+
+// byteSoftmax is the softmax of codes of 8 bits to such in vectors.
+type byteSoftmax struct {
+	f      *simd.Softmaxes
+	signed bool
+	exps   *[256]int32
+	planes [3][256]uint8 // of the rounded exponentials
+	rooms  [][256]uint8  // of each worker
+	lo, hi int32
+}
+
+// newByteSoftmax returns nil where there is none.
+func newByteSoftmax(c *op.Call, exps *[256]int32, lo, hi int32) *byteSoftmax {
+	f := simd.SoftmaxKernels()
+	if f == nil || c.Out[0].Type.Bits() != 8 {
+		return nil
+	}
+	s := &byteSoftmax{f: f, signed: c.In[0].Type == tensor.Int8, exps: exps, rooms: make([][256]uint8, c.Pool.Threads()), lo: lo, hi: hi}
+	for d, e := range exps {
+		v := fixed.RoundShift(e, 12) // 2^19 at most
+		s.planes[0][d], s.planes[1][d], s.planes[2][d] = uint8(v), uint8(v>>8), uint8(v>>16)
+	}
+	return s
+}
+
+// row returns false for what it cannot do: a sum of so many values that it leaves its type.
+func (s *byteSoftmax) row(worker int, in, out []uint8) bool {
+	top, sum := s.f.Sum(in, s.signed, &s.planes)
+	if sum > math.MaxInt32 {
+		return false
+	}
+	recip, e := fixed.Reciprocal(int32(sum), 12)
+	down := e + 31 - 8
+	if down < 1 || down > 30 {
+		return false
+	}
+	s.f.Write(out, in, s.signed, top, s.exps, recip, down, s.lo, s.hi, &s.rooms[worker])
+	return true
+}
+
+// wideSoftmax works on int16 with tables of exp and the reciprocal.
+func wideSoftmax(c *op.Call, rows, depth int, beta float32) (op.Run, error) {
+	s, _, err := layer.ScaleOf(c.In[0])
+	if err != nil {
+		return nil, err
+	}
+	m := fixed.FromReal(float64(s*beta) / (10.0 / 65535.0)) // the product is a float32
+	c.Recipe = recipe.WideSoftmax{Rows: rows, Depth: depth, Mul: m}
+	vectors := newWideVectors(c, m, rows, depth)
+	var x, y []int16 // of the run, whose loop is made once
+	work := func(lo, hi int) {
+		if vectors != nil {
+			vectors.rows(y[lo*depth:hi*depth], x[lo*depth:hi*depth], vectors.tops[lo:hi])
+			return
+		}
+		for r := lo; r < hi; r++ {
+			wideSoftmaxRow(y[r*depth:(r+1)*depth], x[r*depth:(r+1)*depth], m)
+		}
+	}
+	return func(c *op.Call) error {
+		x, y = tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0])
+		c.Pool.For(rows, 1+2048/max(depth, 1), work)
+		return nil
+	}, nil
+}
+
+// wideVectors is the softmax of int16 in vectors.
+type wideVectors struct {
+	f        *simd.Tables16
+	extremes *simd.Extremes
+	exps     [513]int16
+	by       simd.Scale16
+	depth    int
+	tops     []int16 // of the rows
+}
+
+// newWideVectors returns nil where there is none.
+func newWideVectors(c *op.Call, m fixed.Multiplier, rows, depth int) *wideVectors {
+	v := &wideVectors{f: simd.TableKernels16(), extremes: simd.ExtremeKernels(), depth: depth, by: simd.Scale16{Left: int32(max(m.Shift, 0)), Mul: m.M, Down: int32(max(-m.Shift, 0))}}
+	// Sums of that many numbers have a sign; empty rows have no top.
+	if v.f == nil || !simd.HasExtremes[int16](v.extremes) || depth == 0 || depth >= 1<<16 {
+		return nil
+	}
+	v.exps, _ = fixed.SoftmaxTables()
+	v.tops = op.ScratchOf[int16](c, rows)
+	return v
+}
+
+func (v *wideVectors) rows(y, x, tops []int16) {
+	simd.ExtremeRows(v.extremes, false, tops, x, v.depth)
+	for r, top := range tops {
+		row := y[r*v.depth:][:v.depth]
+		recip, shift := wideQuotient(v.f.Exps(row, x[r*v.depth:][:v.depth], &v.exps, top, &v.by))
+		v.f.Quotients(row, recip, shift)
+	}
+}
+
+func wideSoftmaxRow(out, in []int16, m fixed.Multiplier) {
+	top := in[0]
+	for _, v := range in {
+		top = max(top, v)
+	}
+	var sum int32
+	for i, v := range in {
+		d := m.Apply(int32(v) - int32(top))
+		out[i] = fixed.Exp16(fixed.Saturate16(d + 32767))
+		sum += int32(out[i])
+	}
+	by, shift := wideQuotient(sum)
+	recip := int64(by)
+	for i, v := range out {
+		q := (int64(v)*recip + 1<<shift>>1) >> shift
+		out[i] = int16(max(0, min(q, math.MaxInt16)))
+	}
+}
+
+// wideQuotient is what exponentials are multiplied by, and how far they are then shifted to the right, to be divided by their sum.
+func wideQuotient(sum int32) (recip int16, shift uint) {
+	zeros := bits.LeadingZeros32(uint32(sum))
+	shifted := int32((int64(sum)<<uint(max(zeros-1, 0)) + 1<<13) >> 14)
+	return fixed.Reciprocal16(fixed.Saturate16(shifted - 1<<15 - 1<<16)), uint(31 - zeros)
+}
+
+func prepareLogSoftmax(c *op.Call) (op.Run, error) {
+	rows, depth := layer.LastAxis(c.In[0])
+	x, y := c.In[0].Type, c.Out[0].Type
+	if x != y {
+		return nil, op.Unsupported("%v input with %v output", x, y)
+	}
+	switch x {
+	case tensor.Float32:
+		return func(c *op.Call) error {
+			x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
+			c.Pool.For(rows, 1+4096/max(depth, 1), func(lo, hi int) {
+				for r := lo; r < hi; r++ {
+					logSoftmaxRow(y[r*depth:(r+1)*depth], x[r*depth:(r+1)*depth])
+				}
+			})
+			return nil
+		}, nil
+	case tensor.Int8, tensor.Uint8:
+		return tableLogSoftmax(c, rows, depth)
+	}
+	return nil, op.Unsupported("%v input", x)
+}
+
+func logSoftmaxRow(y, x []float32) {
+	top := float32(math.Inf(-1))
+	for _, v := range x {
+		top = max(top, v)
+	}
+	var sum float32
+	for _, v := range x {
+		sum += libm.Exp(v - top)
+	}
+	l := libm.Log(sum)
+	for i, v := range x {
+		y[i] = v - top - l
+	}
+}
+
+// tableLogSoftmax reads 8-bit values, computes in real numbers and stores.
+func tableLogSoftmax(c *op.Call, rows, depth int) (op.Run, error) {
+	si, so, _, zo, err := layer.InOut(c)
+	if err != nil {
+		return nil, err
+	}
+	lo, hi := layer.Limits(c.Out[0].Type)
+	signed := c.In[0].Type == tensor.Int8
+	return func(c *op.Call) error {
+		xs, ys := c.In[0].Data, c.Out[0].Data
+		get := func(b byte) float32 {
+			if signed {
+				return float32(int8(b)) * si
+			}
+			return float32(b) * si
+		}
+		for r := range rows {
+			in := xs[r*depth : (r+1)*depth]
+			top := float32(math.Inf(-1))
+			for _, b := range in {
+				top = max(top, get(b))
+			}
+			var sum float32
+			for _, b := range in {
+				sum += libm.Exp(get(b) - top)
+			}
+			l := libm.Log(sum)
+			for i, b := range in {
+				q := layer.Round((get(b)-top-l)/so) + zo
+				ys[r*depth+i] = byte(max(lo, min(q, hi)))
+			}
+		}
+		return nil
+	}, nil
+}

@@ -1,0 +1,125 @@
+package arith
+
+import (
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
+	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
+)
+
+// arith names a binary operator.
+type arith uint8
+
+const (
+	addOp arith = iota
+	subOp
+	mulOp
+	divOp
+	maxOp
+	minOp
+	sqdiffOp
+)
+
+// kind is the operator in a recipe.
+func (k arith) kind() recipe.PlainKind {
+	return [...]recipe.PlainKind{recipe.PlainAdd, recipe.PlainSub, recipe.PlainMul, recipe.PlainDiv, recipe.PlainMax, recipe.PlainMin, recipe.PlainSquaredDifference}[k]
+}
+
+var errDivision = errors.New("division by zero")
+
+func prepareArith(k arith) func(c *op.Call) (op.Run, error) {
+	return func(c *op.Call) (op.Run, error) {
+		w, err := NewBroadcast(c.In[0].Shape, c.In[1].Shape)
+		if err != nil {
+			return nil, err
+		}
+		t := c.In[0].Type
+		if (t == tensor.Int8 || t == tensor.Uint8 || t == tensor.Int16) && k != maxOp && k != minOp && (layer.Quantised(c.In[0]) || layer.Quantised(c.Out[0])) {
+			return tensor.PickInteger(t, quantArith[int8], quantArith[int16], nil, nil, quantArith[uint8], nil, nil, nil)(c, k, w)
+		}
+		if c.Out[0].Type != t {
+			return nil, op.Unsupported("%v inputs with %v output", t, c.Out[0].Type)
+		}
+		if f := tensor.PickInteger(t, plainArith[int8], plainArith[int16], plainArith[int32], plainArith[int64], plainArith[uint8], plainArith[uint16], plainArith[uint32], plainArith[uint64]); f != nil {
+			return f(c, k, w)
+		}
+		if t == tensor.Float32 {
+			return floatArith(c, k, w)
+		}
+		return nil, op.Unsupported("%v inputs", t)
+	}
+}
+
+func arithLoops[T tensor.Number](k arith) element.Loops[T, T] {
+	switch k {
+	case addOp:
+		return element.Add[T]()
+	case subOp:
+		return element.Sub[T]()
+	case mulOp:
+		return element.Mul[T]()
+	case divOp:
+		return element.Div[T]()
+	case maxOp:
+		return element.Max[T]()
+	case minOp:
+		return element.Min[T]()
+	}
+	return element.SquaredDifference[T]()
+}
+
+func floatArith(c *op.Call, k arith, w *Broadcast) (op.Run, error) {
+	act, err := layer.Activation(c)
+	if err != nil {
+		return nil, err
+	}
+	l := arithLoops[float32](k)
+	if act.On {
+		l = element.Clamped(l, act.Min, act.Max)
+	}
+	return RunBinary(c, w, l), nil
+}
+
+// RunBinary applies loops to two inputs and an output of one type.
+func RunBinary[T tensor.Number](c *op.Call, w *Broadcast, l element.Loops[T, T]) op.Run {
+	r := element.NewBinary(c.Pool, w.Walk, l)
+	return func(c *op.Call) error {
+		r.Run(c.Pool, tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]))
+		return nil
+	}
+}
+
+// plainArith works on integers without scales. Sums wrap, as in C.
+func plainArith[T tensor.Integer](c *op.Call, k arith, w *Broadcast) (op.Run, error) {
+	act, err := layer.Activation(c)
+	if err != nil {
+		return nil, err
+	}
+	l := arithLoops[T](k)
+	c.Recipe = recipe.Plain{Kind: k.kind(), A: c.In[0].Shape, B: c.In[1].Shape, Clamped: act.On}
+	if act.On {
+		lo, hi := tensor.Bounds[T]()
+		if !math.IsInf(float64(act.Min), 0) {
+			lo = T(act.Min)
+		}
+		if !math.IsInf(float64(act.Max), 0) {
+			hi = T(act.Max)
+		}
+		l = element.Clamped(l, lo, hi)
+	}
+	run := RunBinary(c, w, l)
+	if k != divOp {
+		return run, nil
+	}
+	return func(c *op.Call) error {
+		if slices.Contains(tensor.Of[T](c.In[1]), 0) {
+			return errDivision
+		}
+		return run(c)
+	}, nil
+}

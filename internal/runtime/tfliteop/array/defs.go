@@ -1,0 +1,62 @@
+package array
+
+import (
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+	"github.com/opmeter/opmeter/internal/runtime/op/layout"
+)
+
+// Defs lists the operators of this package.
+func Defs() []op.Def {
+	defs := slices.Concat(shapeDefs(), joinDefs(), sliceDefs(), gatherDefs(), scatterDefs(), padDefs(), spaceDefs(), orderDefs(), fillDefs(), diagDefs(), sparseDefs(), textDefs())
+	for i := range defs {
+		defs[i].Types = calculates[defs[i].Name]
+	}
+	return defs
+}
+
+// calculates lists the element types of the operators that look at values; all
+// others move anything.
+var calculates = func() map[string][]tensor.Type {
+	ordered := []tensor.Type{tensor.Float32, tensor.Int8, tensor.Uint8, tensor.Int16, tensor.Int32, tensor.Int64}
+	summed := append(slices.Clone(ordered), tensor.Float64, tensor.Uint32, tensor.Uint64, tensor.Bool)
+	m := map[string][]tensor.Type{
+		"ARG_MAX": append(slices.Clone(ordered), tensor.Float64, tensor.Bool), "TOPK_V2": ordered, "UNIQUE": append(slices.Clone(ordered), tensor.Bool),
+		"BUCKETIZE": {tensor.Float32, tensor.Float64, tensor.Int32, tensor.Int64}, "RANGE": {tensor.Float32, tensor.Int32, tensor.Int64},
+		"WHERE": {tensor.Bool, tensor.Uint8, tensor.Int8, tensor.Float32, tensor.Int32, tensor.Uint32, tensor.Int64}, "SEGMENT_SUM": summed,
+		"BROADCAST_ARGS": {tensor.Int32, tensor.Int64}, "SKIP_GRAM": {tensor.String},
+	}
+	m["ARG_MIN"] = m["ARG_MAX"]
+	for _, name := range []string{"SUM", "PROD", "MAX", "MIN"} {
+		m["UNSORTED_SEGMENT_"+name] = summed
+	}
+	return m
+}()
+
+// lite makes a definition of TFLite's domain for nodes with so many inputs. Packed element types are widened
+// around the prepared function.
+func lite(name string, needs int, infer func(c *op.Call) error, p layout.Prepare) op.Def {
+	return op.Def{Domain: graph.TFLite, Name: name, Infer: layout.Needs(needs, infer), Prepare: layout.Widened(p)}
+}
+
+// moved is [layout.Def] in TFLite's domain.
+func moved(name string, needs int, of func(c *op.Call) (layout.Geometry, error), params ...int) op.Def {
+	return layout.Def(graph.TFLite, name, needs, of, params...)
+}
+
+// like returns a copy of shape.
+func like(shape []int) []int { return slices.Clone(shape) }
+
+// declared is the type that the file gives to output i. While planning it is
+// also c.Out[i].Type, but not any more when a step is planned again at run time.
+func declared(c *op.Call, i int) tensor.Type {
+	if i < len(c.Node.Outputs) && c.Node.Outputs[i] >= 0 {
+		if t := c.Graph.Values[c.Node.Outputs[i]].Type; t != tensor.Invalid {
+			return t
+		}
+	}
+	return c.Out[i].Type
+}

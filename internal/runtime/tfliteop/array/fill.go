@@ -1,0 +1,189 @@
+package array
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/kernel/move"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+	"github.com/opmeter/opmeter/internal/runtime/op/layout"
+)
+
+func fillDefs() []op.Def {
+	return []op.Def{
+		lite("FILL", 2, inferFill, op.Simple(runFill)),
+		lite("ZEROS_LIKE", 1, layout.Same, op.Simple(runZeros)),
+		lite("RANGE", 3, inferRange, prepareRange),
+		lite("ONE_HOT", 4, inferOneHot, prepareOneHot),
+	}
+}
+
+func inferFill(c *op.Call) error {
+	shape, err := op.Ints(c.In[0])
+	if err != nil {
+		return err
+	}
+	if c.In[1].Len() != 1 {
+		return fmt.Errorf("value of shape %s", tensor.FormatShape(c.In[1].Shape))
+	}
+	c.SetOut(0, c.In[1].Type, shape)
+	return nil
+}
+
+func runFill(c *op.Call) error {
+	move.Fill(c.Pool, layout.Of(c.Out[0]), layout.Of(c.In[1]))
+	return nil
+}
+
+func runZeros(c *op.Call) error {
+	move.Fill(c.Pool, layout.Of(c.Out[0]), layout.Of(tensor.New(c.Out[0].Type)))
+	return nil
+}
+
+// inferRange has start, limit and step.
+func inferRange(c *op.Call) error {
+	t := c.In[0].Type
+	for _, x := range c.In[:3] {
+		if x.Type != t || x.Len() != 1 {
+			return fmt.Errorf("parameter %v %s beside %v", x.Type, tensor.FormatShape(x.Shape), t)
+		}
+	}
+	count := map[tensor.Type]func(*op.Call) (int, error){tensor.Float32: rangeLen[float32], tensor.Int32: rangeLen[int32], tensor.Int64: rangeLen[int64]}[t]
+	if count == nil {
+		return op.Unsupported("elements of type %v", t)
+	}
+	n, err := count(c)
+	if err != nil {
+		return err
+	}
+	c.SetOut(0, t, []int{n})
+	return nil
+}
+
+func rangeLen[T float32 | int32 | int64](c *op.Call) (int, error) {
+	var p [3]T
+	for i, x := range c.In[:3] {
+		if !x.Known() {
+			return 0, op.ErrDynamic
+		}
+		p[i] = tensor.Single[T](x)
+	}
+	start, limit, step := float64(p[0]), float64(p[1]), float64(p[2])
+	if step == 0 || (limit-start)/step < 0 && limit != start {
+		return 0, fmt.Errorf("range from %v to %v by %v", p[0], p[1], p[2])
+	}
+	n := math.Ceil(math.Abs((limit - start) / step))
+	if !(n <= tensor.MaxBytes) {
+		return 0, fmt.Errorf("range from %v to %v by %v is too long", p[0], p[1], p[2])
+	}
+	return int(n), nil
+}
+
+func prepareRange(c *op.Call) (op.Run, error) {
+	return map[tensor.Type]op.Run{tensor.Float32: runRange[float32], tensor.Int32: runRange[int32], tensor.Int64: runRange[int64]}[c.In[0].Type], nil
+}
+
+func runRange[T float32 | int32 | int64](c *op.Call) error {
+	v, step := tensor.Single[T](c.In[0]), tensor.Single[T](c.In[2])
+	y := tensor.Of[T](c.Out[0])
+	for i := range y {
+		y[i] = v
+		v += step
+	}
+	return nil
+}
+
+// inferOneHot has indices, depth, the value of the marked place and of the rest.
+func inferOneHot(c *op.Call) error {
+	depth, err := layout.Scalar(c.In[1])
+	if err != nil {
+		return err
+	}
+	if depth < 0 || c.In[2].Type != c.In[3].Type || c.In[2].Len() != 1 || c.In[3].Len() != 1 {
+		return fmt.Errorf("depth %d, values %v and %v", depth, c.In[2].Type, c.In[3].Type)
+	}
+	x := c.In[0]
+	axis, err := oneHotAxis(c)
+	if err != nil {
+		return err
+	}
+	c.SetOut(0, c.In[2].Type, slices.Insert(like(x.Shape), axis, depth))
+	return nil
+}
+
+func oneHotAxis(c *op.Call) (int, error) {
+	axis := c.Node.Attrs.Int("axis", 0)
+	if axis == -1 {
+		return c.In[0].Rank(), nil
+	}
+	return op.Axis(axis, c.In[0].Rank()+1)
+}
+
+func prepareOneHot(c *op.Call) (op.Run, error) {
+	axis, err := oneHotAxis(c)
+	if err != nil {
+		return nil, err
+	}
+	if !c.In[0].Type.IsInteger() {
+		return nil, op.Unsupported("%v indices", c.In[0].Type)
+	}
+	var at []int // of a run
+	return func(c *op.Call) error {
+		depth, inner := c.Out[0].Shape[axis], layout.Inner(c.Out[0].Shape, axis)
+		at = at[:0]
+		for i := range c.In[0].Len() {
+			if k := int(tensor.At(c.In[0], i)); k >= 0 && k < depth {
+				at = append(at, layout.Hot(i, k, depth, inner))
+			}
+		}
+		return layout.OneHot(c, layout.Of(c.In[2]), layout.Of(c.In[3]), at)
+	}, nil
+}
+
+func diagDefs() []op.Def {
+	return []op.Def{
+		lite("MATRIX_DIAG", 1, inferDiag, prepareDiag),
+		lite("MATRIX_SET_DIAG", 2, inferSetDiag, prepareDiag),
+	}
+}
+
+func inferDiag(c *op.Call) error {
+	x := c.In[0]
+	if x.Rank() == 0 {
+		return fmt.Errorf("a scalar has no diagonal")
+	}
+	c.SetOut(0, x.Type, append(like(x.Shape), x.Shape[x.Rank()-1]))
+	return nil
+}
+
+func inferSetDiag(c *op.Call) error {
+	x, d := c.In[0].Shape, c.In[1].Shape
+	r := len(x)
+	if r < 2 || c.In[0].Type != c.In[1].Type || !slices.Equal(d, append(like(x[:r-2]), min(x[r-2], x[r-1]))) {
+		return fmt.Errorf("diagonal %s for matrices %s", tensor.FormatShape(d), tensor.FormatShape(x))
+	}
+	return layout.Same(c)
+}
+
+// prepareDiag writes its last input along the diagonals of zeros, or of the
+// matrices of MATRIX_SET_DIAG's first input.
+func prepareDiag(c *op.Call) (op.Run, error) {
+	last := 0
+	if c.Node.Op == "MATRIX_SET_DIAG" {
+		last = 1
+	}
+	d, out := c.In[last].Shape, c.Out[0].Shape
+	r, n := len(out), d[len(d)-1]
+	p := move.New([]int{tensor.Elements(out[:r-2]), n}, []int{out[r-2] * out[r-1], out[r-1] + 1}, []int{n, 1}, 0, 0)
+	return func(c *op.Call) error {
+		if last > 0 {
+			layout.Copy(c.Pool, c.Out[0], c.In[0])
+		} else if err := runZeros(c); err != nil {
+			return err
+		}
+		p.Run(c.Pool, layout.Of(c.Out[0]), layout.Of(c.In[last]))
+		return nil
+	}, nil
+}

@@ -1,0 +1,249 @@
+package array
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+	"github.com/opmeter/opmeter/internal/runtime/op/layout"
+	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
+)
+
+func joinDefs() []op.Def {
+	return []op.Def{
+		moved("CONCATENATION", 1, concat, layout.None),
+		moved("PACK", 1, pack, layout.None),
+		lite("UNPACK", 1, inferUnpack, prepareUnpack),
+		lite("SPLIT", 2, inferSplit, prepareSplit(1, 0, 0)),
+		lite("SPLIT_V", 3, inferSplitV, prepareSplit(0, 2, 1, 2)),
+	}
+}
+
+// concat joins the inputs. 8-bit ones whose quantisation is not the output's are
+// rescaled on the way.
+func concat(c *op.Call) (g layout.Geometry, err error) {
+	if err := c.NeedInputs(len(c.In)); err != nil {
+		return g, err
+	}
+	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), c.In[0].Rank())
+	if err != nil {
+		return g, err
+	}
+	if g, err = layout.Concat(c.In, axis); err != nil {
+		return g, err
+	}
+	join := g.Run
+	g.Run = func(c *op.Call) (op.Run, error) { return finished(c, join, axis) }
+	return g, nil
+}
+
+// finished adds to a join what TFLite does to its result.
+func finished(c *op.Call, prepare layout.Prepare, axis int) (op.Run, error) {
+	if tables := rescaleTables(c); tables != nil {
+		c.Recipe = recipe.Join{Tables: tables}
+		return func(c *op.Call) error {
+			rescale(c.Out[0], c.In, tables, layout.Outer(c.Out[0].Shape, axis))
+			return nil
+		}, nil
+	}
+	act := c.Node.Attrs.Str("fused_activation_function", "NONE")
+	if act == "NONE" || act == "" {
+		return prepare(c)
+	}
+	d := *c // what is joined is changed: it may not lie where the parts do
+	join, err := prepare(&d)
+	if err != nil {
+		return nil, err
+	}
+	lo, hi, err := clampOf(act)
+	if t := c.In[0].Type; err != nil || t != tensor.Float32 {
+		return nil, op.Unsupported("activation %s on %v", act, t)
+	}
+	return func(c *op.Call) error {
+		if err := join(c); err != nil {
+			return err
+		}
+		y := tensor.Of[float32](c.Out[0])
+		for i, v := range y {
+			y[i] = min(max(v, lo), hi)
+		}
+		return nil
+	}, nil
+}
+
+func clampOf(activation string) (lo, hi float32, err error) {
+	inf := float32(math.Inf(1))
+	switch activation {
+	case "RELU":
+		return 0, inf, nil
+	case "RELU6":
+		return 0, 6, nil
+	case "RELU_N1_TO_1":
+		return -1, 1, nil
+	}
+	return 0, 0, op.Unsupported("activation %s", activation)
+}
+
+// rescaleTables returns, for 8-bit inputs whose quantisation is not the
+// output's, a table from every input code to the output code. nil means that no
+// input needs one.
+func rescaleTables(c *op.Call) []*[256]uint8 {
+	out := c.Out[0]
+	perTensor := func(q *tensor.Quant) bool { return q != nil && len(q.Scale) == 1 && q.Scale[0] > 0 && len(q.Zero) == 1 }
+	if out.Type != tensor.Uint8 && out.Type != tensor.Int8 || !perTensor(out.Quant) {
+		return nil
+	}
+	low, high := 0, 255
+	if out.Type == tensor.Int8 {
+		low, high = -128, 127
+	}
+	var tables []*[256]uint8
+	for i, x := range c.In {
+		q := x.Quant
+		if !perTensor(q) || q.Scale[0] == out.Quant.Scale[0] && q.Zero[0] == out.Quant.Zero[0] {
+			continue
+		}
+		if tables == nil {
+			tables = make([]*[256]uint8, len(c.In))
+		}
+		scale := q.Scale[0] * (1 / out.Quant.Scale[0])
+		bias := -float32(q.Zero[0]) * scale
+		t := &[256]uint8{}
+		for v := low; v <= high; v++ {
+			r := int(math.Round(float64(float32(v)*scale+bias))) + int(out.Quant.Zero[0])
+			t[uint8(v)] = uint8(min(max(r, low), high))
+		}
+		tables[i] = t
+	}
+	return tables
+}
+
+// rescale joins 8-bit inputs through their tables.
+func rescale(out *tensor.Tensor, in []*tensor.Tensor, tables []*[256]uint8, rows int) {
+	pos, width := 0, len(out.Data)/max(rows, 1)
+	for i, x := range in {
+		w := len(x.Data) / max(rows, 1)
+		for r := range rows {
+			d, s := out.Data[r*width+pos:][:w], x.Data[r*w:][:w]
+			if tables[i] == nil {
+				copy(d, s)
+				continue
+			}
+			for k, v := range s {
+				d[k] = tables[i][v]
+			}
+		}
+		pos += w
+	}
+}
+
+func pack(c *op.Call) (g layout.Geometry, err error) {
+	if err := c.NeedInputs(len(c.In)); err != nil {
+		return g, err
+	}
+	return layout.Stack(c.In, c.Node.Attrs.Int("axis", 0))
+}
+
+func inferUnpack(c *op.Call) error {
+	x := c.In[0]
+	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), x.Rank())
+	if err != nil {
+		return err
+	}
+	if x.Shape[axis] != len(c.Out) {
+		return fmt.Errorf("axis %d of %s is unpacked to %d outputs", axis, tensor.FormatShape(x.Shape), len(c.Out))
+	}
+	for i := range c.Out {
+		c.SetOut(i, x.Type, slices.Delete(like(x.Shape), axis, axis+1))
+	}
+	return nil
+}
+
+func prepareUnpack(c *op.Call) (op.Run, error) {
+	x := c.In[0].Shape
+	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), len(x))
+	if err != nil {
+		return nil, err
+	}
+	return layout.Cut(c, 0, x, axis, slices.Repeat([]int{1}, len(c.Out)))
+}
+
+// inferSplit has the axis first and the value second.
+func inferSplit(c *op.Call) error {
+	a, err := layout.Scalar(c.In[0])
+	if err != nil {
+		return err
+	}
+	x := c.In[1]
+	axis, err := op.Axis(a, x.Rank())
+	if err != nil {
+		return err
+	}
+	n := len(c.Out)
+	if n == 0 || x.Shape[axis]%n != 0 {
+		return fmt.Errorf("axis %d of %s is not a multiple of %d", axis, tensor.FormatShape(x.Shape), n)
+	}
+	layout.SetParts(c, x, axis, slices.Repeat([]int{x.Shape[axis] / n}, n))
+	return nil
+}
+
+// inferSplitV has the value, the sizes and the axis; one size may be -1.
+func inferSplitV(c *op.Call) error {
+	a, err := layout.Scalar(c.In[2])
+	if err != nil {
+		return err
+	}
+	x := c.In[0]
+	axis, err := op.Axis(a, x.Rank())
+	if err != nil {
+		return err
+	}
+	sizes, err := op.Ints(c.In[1])
+	if err != nil {
+		return err
+	}
+	if len(sizes) != len(c.Out) {
+		return fmt.Errorf("%d sizes for %d outputs", len(sizes), len(c.Out))
+	}
+	free, sum := -1, 0
+	for i, s := range sizes {
+		switch {
+		case s == -1 && free < 0:
+			free = i
+		case s < 0:
+			return fmt.Errorf("size %d of part %d", s, i)
+		default:
+			sum += s
+		}
+	}
+	if free >= 0 {
+		sizes[free] = x.Shape[axis] - sum
+		sum = x.Shape[axis]
+	}
+	if sum != x.Shape[axis] || free >= 0 && sizes[free] < 0 {
+		return fmt.Errorf("parts of %d make %d, axis %d has %d", sizes, sum, axis, x.Shape[axis])
+	}
+	layout.SetParts(c, x, axis, sizes)
+	return nil
+}
+
+// prepareSplit takes the parts' sizes from the outputs' shapes.
+func prepareSplit(value, axisInput int, params ...int) layout.Prepare {
+	return layout.Planned(func(c *op.Call) (op.Run, error) {
+		a, err := layout.Scalar(c.In[axisInput])
+		if err != nil {
+			return nil, err
+		}
+		x := c.In[value].Shape
+		axis, err := op.Axis(a, len(x))
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(c.Out, nil) {
+			return nil, op.Unsupported("an output that is left out")
+		}
+		return layout.Cut(c, value, x, axis, layout.Sizes(c.Out, axis))
+	}, params...)
+}

@@ -1,0 +1,250 @@
+package array
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+
+	"github.com/opmeter/opmeter/internal/kernel/move"
+	"github.com/opmeter/opmeter/internal/kernel/order"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+	"github.com/opmeter/opmeter/internal/runtime/op/layout"
+	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
+)
+
+func orderDefs() []op.Def {
+	return []op.Def{
+		lite("ARG_MAX", 2, inferArg, layout.Planned(prepareArg(false), 1)),
+		lite("ARG_MIN", 2, inferArg, layout.Planned(prepareArg(true), 1)),
+		lite("TOPK_V2", 2, inferTopK, prepareTopK),
+		lite("UNIQUE", 1, inferUnique, op.Simple(runUnique)),
+		lite("WHERE", 1, inferWhere, op.Simple(runWhere)),
+		lite("BUCKETIZE", 1, inferBucketize, prepareBucketize),
+	}
+}
+
+// indexType is the integer type of an output that holds places: the declared
+// type, since converters do not always set the option.
+func indexType(c *op.Call, out int) (tensor.Type, error) {
+	if out >= len(c.Out) || c.Out[out] == nil {
+		return tensor.Int32, nil
+	}
+	switch t := declared(c, out); t {
+	case tensor.Int32, tensor.Int64:
+		return t, nil
+	case tensor.Invalid:
+		return tensor.Int32, nil
+	default:
+		return 0, op.Unsupported("result of type %v", t)
+	}
+}
+
+func inferArg(c *op.Call) error {
+	t, err := indexType(c, 0)
+	if err != nil {
+		return err
+	}
+	a, err := layout.Scalar(c.In[1])
+	if err != nil {
+		return err
+	}
+	x := c.In[0]
+	axis, err := op.Axis(a, x.Rank())
+	if err != nil {
+		return err
+	}
+	if x.Shape[axis] == 0 {
+		return fmt.Errorf("axis %d of %s is empty", axis, tensor.FormatShape(x.Shape))
+	}
+	c.SetOut(0, t, slices.Delete(like(x.Shape), axis, axis+1))
+	return nil
+}
+
+func prepareArg(least bool) layout.Prepare {
+	return func(c *op.Call) (op.Run, error) {
+		a, err := layout.Scalar(c.In[1])
+		if err != nil {
+			return nil, err
+		}
+		axis, err := op.Axis(a, c.In[0].Rank())
+		if err != nil {
+			return nil, err
+		}
+		bytes := runArg[uint8](axis, least)
+		run := map[tensor.Type]op.Run{
+			tensor.Float32: runArg[float32](axis, least), tensor.Float64: runArg[float64](axis, least),
+			tensor.Int8: runArg[int8](axis, least), tensor.Int16: runArg[int16](axis, least), tensor.Int32: runArg[int32](axis, least),
+			tensor.Int64: runArg[int64](axis, least), tensor.Uint8: bytes, tensor.Bool: bytes,
+		}[c.In[0].Type]
+		if run == nil {
+			return nil, op.Unsupported("elements of type %v", c.In[0].Type)
+		}
+		if shape := c.In[0].Shape; c.Const(1) {
+			c.Recipe = recipe.Arg{Outer: layout.Outer(shape, axis), N: shape[axis], Inner: layout.Inner(shape, axis), Least: least}
+		}
+		return run, nil
+	}
+}
+
+// runArg finds the first of the largest (or least) elements along an axis.
+func runArg[T tensor.Number](axis int, least bool) op.Run {
+	var x []T // made once, as the closure below: a run must not allocate
+	var best []int
+	var n, in int
+	work := func(lo, hi int) {
+		for o := lo; o < hi; o++ {
+			at := o/in*n*in + o%in
+			v := x[at]
+			best[o] = 0
+			for k := 1; k < n; k++ {
+				at += in
+				if w := x[at]; least && w < v || !least && w > v {
+					best[o], v = k, w
+				}
+			}
+		}
+	}
+	var from *tensor.Tensor
+	vectors := largestOfRows[T](simd.PlaceKernels(), &from, &best, &n)
+	if least {
+		vectors = nil
+	}
+	return func(c *op.Call) error {
+		y := c.Out[0]
+		x, n, in = tensor.Of[T](c.In[0]), c.In[0].Shape[axis], layout.Inner(c.In[0].Shape, axis)
+		best = slices.Grow(best[:0], y.Len())[:y.Len()]
+		from = c.In[0]
+		if in == 1 && vectors != nil {
+			c.Pool.For(y.Len(), max(1, 16384/n), vectors)
+			return layout.PutInts(y, best)
+		}
+		c.Pool.For(y.Len(), max(1, 16384/n), work)
+		return layout.PutInts(y, best)
+	}
+}
+
+// largestOfRows finds the largest elements of rows lo to hi; nil where vectors have no loop for the type.
+func largestOfRows[T tensor.Number](f *simd.Places, from **tensor.Tensor, best *[]int, n *int) func(lo, hi int) {
+	if f == nil {
+		return nil
+	}
+	switch any(T(0)).(type) {
+	case float32:
+		return func(lo, hi int) { f.Floats((*best)[lo:hi], tensor.Of[float32](*from)[lo**n:hi**n], *n) }
+	case int8, uint8:
+		return func(lo, hi int) { f.Bytes((*best)[lo:hi], (*from).Data[lo**n:hi**n], *n, (*from).Type == tensor.Int8) }
+	}
+	return nil
+}
+
+func inferTopK(c *op.Call) error {
+	k, err := layout.Scalar(c.In[1])
+	if err != nil {
+		return err
+	}
+	shape := like(c.In[0].Shape)
+	last := len(shape) - 1
+	if last < 0 || k < 0 || k > shape[last] {
+		return fmt.Errorf("%d largest of shape %s", k, tensor.FormatShape(shape))
+	}
+	t := tensor.Int32
+	if len(c.Out) > 1 && c.Out[1] != nil && declared(c, 1) == tensor.Int16 {
+		t = tensor.Int16
+	}
+	shape[last] = k
+	c.SetOut(0, c.In[0].Type, shape)
+	c.SetOut(1, t, like(shape))
+	return nil
+}
+
+func prepareTopK(c *op.Call) (op.Run, error) {
+	if t := c.In[0].Type; !layout.Ordered(t) {
+		return nil, op.Unsupported("elements of type %v", t)
+	}
+	return layout.TopK(c.In[0].Shape, c.In[0].Rank()-1, true)
+}
+
+// inferUnique cannot know how many different elements there are.
+func inferUnique(c *op.Call) error {
+	if c.In[0].Rank() != 1 {
+		return fmt.Errorf("shape %s is not a vector", tensor.FormatShape(c.In[0].Shape))
+	}
+	if _, err := indexType(c, 1); err != nil {
+		return err
+	}
+	return op.ErrDynamic
+}
+
+// runUnique lists each element at its first place, and for every element its
+// place in that list.
+func runUnique(c *op.Call) error {
+	keys, err := layout.Keys(nil, c.In[0])
+	if err != nil {
+		return err
+	}
+	g := order.Lines{Outer: 1, N: len(keys), Inner: 1}.Unique(keys, false)
+	y, err := c.Make(0, c.In[0].Type, []int{len(g.First)})
+	if err != nil {
+		return err
+	}
+	b := move.Blocks{Rows: 1, At: g.First, Len: 1}
+	b.Gather(c.Pool, layout.Of(y), layout.Of(c.In[0]))
+	if !c.Wants(1) {
+		return nil
+	}
+	t, err := indexType(c, 1)
+	if err != nil {
+		return err
+	}
+	idx, err := c.Make(1, t, []int{len(g.Of)})
+	if err != nil {
+		return err
+	}
+	return layout.PutInts(idx, g.Of)
+}
+
+func inferWhere(c *op.Call) error {
+	n, err := layout.CountTruths(c.In[0])
+	if err != nil {
+		return err
+	}
+	c.SetOut(0, tensor.Int64, []int{n, c.In[0].Rank()})
+	return nil
+}
+
+func runWhere(c *op.Call) error {
+	return layout.Coordinates(tensor.Of[int64](c.Out[0]), c.In[0], c.In[0].Rank(), 1)
+}
+
+func inferBucketize(c *op.Call) error {
+	c.SetOut(0, tensor.Int32, like(c.In[0].Shape))
+	return nil
+}
+
+// prepareBucketize counts the boundaries that are not above each element.
+func prepareBucketize(c *op.Call) (op.Run, error) {
+	bounds := c.Node.Attrs.Floats("boundaries")
+	if !slices.IsSorted(bounds) {
+		return nil, fmt.Errorf("boundaries are not in order")
+	}
+	run := map[tensor.Type]op.Run{
+		tensor.Float32: runBucketize[float32](bounds), tensor.Float64: runBucketize[float64](bounds),
+		tensor.Int32: runBucketize[int32](bounds), tensor.Int64: runBucketize[int64](bounds),
+	}[c.In[0].Type]
+	if run == nil {
+		return nil, op.Unsupported("elements of type %v", c.In[0].Type)
+	}
+	return run, nil
+}
+
+func runBucketize[T tensor.Number](bounds []float32) op.Run {
+	return func(c *op.Call) error {
+		x, y := tensor.Of[T](c.In[0]), tensor.Of[int32](c.Out[0])
+		for i, v := range x {
+			y[i] = int32(sort.Search(len(bounds), func(k int) bool { return float64(v) < float64(bounds[k]) }))
+		}
+		return nil
+	}
+}

@@ -1,0 +1,234 @@
+package conv
+
+import (
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/base/workers"
+	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
+	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
+)
+
+// WideSums is q as part of a recipe.
+func WideSums(q *kernel.Requant16) recipe.Sums {
+	return recipe.Sums{Bias: q.Bias, Mul: q.Mul, Min: q.Min, Max: q.Max, Wide: !q.Narrow}
+}
+
+func newWide(c *op.Call, channels int) (*kernel.Requant16, error) {
+	ms, err := layer.ChannelMultipliers(c.In[0], c.In[1], c.Out[0], channels)
+	if err != nil {
+		return nil, err
+	}
+	lo, hi, err := layer.ClampOf(c.Node.Attrs.Str("fused_activation_function", "NONE"), c.Out[0])
+	if err != nil {
+		return nil, err
+	}
+	q := &kernel.Requant16{Mul: ms, Min: lo, Max: hi}
+	if c.Has(2) && c.In[2].Len() > 0 {
+		if q.Bias, q.Narrow, err = WideBias(c.In[2]); err != nil {
+			return nil, err
+		}
+	}
+	return q, nil
+}
+
+// WideBias reads a bias of 64 bits, or of 32, which also makes sums 32 bits wide.
+func WideBias(t *tensor.Tensor) (b []int64, narrow bool, err error) {
+	switch t.Type {
+	case tensor.Int64:
+		return tensor.Of[int64](t), false, nil
+	case tensor.Int32:
+		for _, v := range tensor.Of[int32](t) {
+			b = append(b, int64(v))
+		}
+		return b, true, nil
+	}
+	return nil, false, op.Unsupported("%v biases", t.Type)
+}
+
+// wideConv is convolution over int16 activations with 8-bit or narrower weights.
+func wideConv(c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) {
+	if c.Out[0].Type != tensor.Int16 {
+		return nil, op.Unsupported("int16 input with %v output", c.Out[0].Type)
+	}
+	q, err := newWide(c, s.OC)
+	if err != nil {
+		return nil, err
+	}
+	wv, err := layer.Integers(c.In[1])
+	if err != nil {
+		return nil, err
+	}
+	c.Recipe = recipe.Conv{Shape: s, Depthwise: depthwise, Sums: WideSums(q)}
+	if !depthwise && (s.Groups == 1 || s.C > s.Groups) && !plainProduct(&s) {
+		if run := windowsWide(c, s, q, wv); run != nil {
+			return run, nil
+		}
+	}
+	if k := s.KH * s.KW * s.C; !depthwise && s.Groups == 1 && k > 0 && s.OC > 0 {
+		if p := kernel.NewPacked16(s.OC, k); p.Vectors() {
+			p.Fill(wv, k, 1)
+			return packedWide(c, s, p, q), nil
+		}
+	}
+	if steps := s.KH * s.KW * s.C / s.Groups; s.Groups > 0 && steps > 0 && steps <= kernel.SplitSteps && s.OC > 0 && bytes(wv) {
+		return splitConv(c, s, q, wv, depthwise), nil
+	}
+	cg, og := s.C/s.Groups, s.OC/s.Groups
+	// Element of the filter for output channel o, tap t, input channel i.
+	so, st := s.KH*s.KW*cg, cg
+	if depthwise {
+		so, st = 1, s.OC
+	}
+	var x, y []int16 // of the run, whose loop is made once
+	positions := func(lo, hi int) {
+		for p := lo; p < hi; p++ {
+			n, oy, ox := p/s.OW/s.OH, p/s.OW%s.OH, p%s.OW
+			for o := range s.OC {
+				var acc int64
+				for ky := range s.KH {
+					iy := oy*s.StrideH - s.PadT + ky*s.DilH
+					if uint(iy) >= uint(s.H) {
+						continue
+					}
+					for kx := range s.KW {
+						ix := ox*s.StrideW - s.PadL + kx*s.DilW
+						if uint(ix) >= uint(s.W) {
+							continue
+						}
+						src := x[((n*s.H+iy)*s.W+ix)*s.C+o/og*cg:][:cg]
+						w := wv[o*so+(ky*s.KW+kx)*st:][:cg]
+						for i, v := range src {
+							acc += int64(v) * int64(w[i])
+						}
+					}
+				}
+				y[p*s.OC+o] = q.One(acc, o)
+			}
+		}
+	}
+	return func(c *op.Call) error {
+		x, y = tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0])
+		c.Pool.For(s.N*s.OH*s.OW, max(1, 4096/max(1, s.OC*s.KH*s.KW*cg)), positions)
+		return nil
+	}, nil
+}
+
+// bytes tells whether all weights have 8 bits.
+func bytes(w []int32) bool {
+	for _, v := range w {
+		if v < -128 || v > 127 {
+			return false
+		}
+	}
+	return true
+}
+
+// splitConv convolves the halves of 16-bit numbers in float32.
+func splitConv(c *op.Call, s kernel.ConvShape, q *kernel.Requant16, w []int32, depthwise bool) op.Run {
+	prepare := kernel.NewConvNHWC
+	if depthwise {
+		prepare = kernel.NewDepthwiseNHWC
+	}
+	conv := prepare(s, reals(w), nil, activation.Clamp{})
+	c.Kernel = conv.Name()
+	return halved(c, 0, q, s.OC, conv.Run)
+}
+
+// reals are weights in float32.
+func reals(w []int32) []float32 {
+	v := make([]float32, len(w))
+	for i, x := range w {
+		v[i] = float32(x)
+	}
+	return v
+}
+
+// halved computes with the halves of the 16-bit numbers of input in, by what run does with float32.
+func halved(c *op.Call, in int, q *kernel.Requant16, channels int, run func(p *workers.Pool, x, y []float32)) op.Run {
+	split := kernel.NewSplit16(q, channels, c.In[in].Len(), c.Out[0].Len(), func(n int) []float32 { return op.ScratchOf[float32](c, n) }, run)
+	return func(c *op.Call) error {
+		split.Run(c.Pool, tensor.Of[int16](c.In[in]), tensor.Of[int16](c.Out[0]))
+		return nil
+	}
+}
+
+// widePatches is the number of patches that are multiplied together.
+const widePatches = 48
+
+// windowsWide reads windows where they lie; nil where it cannot.
+func windowsWide(c *op.Call, s kernel.ConvShape, q *kernel.Requant16, w []int32) op.Run {
+	conv := kernel.NewWideConv(w, q, s)
+	if conv == nil {
+		return nil
+	}
+	c.Kernel = conv.Name(widePatches)
+	room := op.ScratchOf[int16](c, conv.Room())
+	return func(c *op.Call) error {
+		conv.Run(c.Pool, tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0]), room)
+		return nil
+	}
+}
+
+// plainProduct tells whether each position makes one of the results.
+func plainProduct(s *kernel.ConvShape) bool {
+	return s.Groups == 1 && s.KH*s.KW*s.StrideH*s.StrideW == 1 && s.PadT|s.PadL == 0 && s.OH == s.H && s.OW == s.W
+}
+
+// packedWide multiplies patches by packed weights.
+func packedWide(c *op.Call, s kernel.ConvShape, p *kernel.PackedQ, q *kernel.Requant16) op.Run {
+	c.Kernel = "im2col/" + strings.TrimPrefix(p.Name(widePatches), "packed/")
+	product := kernel.NewWide(p, q)
+	if plainProduct(&s) {
+		c.Kernel = p.Name(widePatches)
+		return func(c *op.Call) error {
+			product.Run(c.Pool, s.N*s.H*s.W, tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0]))
+			return nil
+		}
+	}
+	line := product.Line()
+	patches := op.ScratchOf[int16](c, c.Pool.Threads()*widePatches*line)
+	return func(c *op.Call) error {
+		x, y := tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0])
+		all := s.N * s.OH * s.OW
+		c.Pool.ForWorker((all+widePatches-1)/widePatches, 1, func(worker, lo, hi int) {
+			room := patches[worker*widePatches*line:]
+			for at := lo * widePatches; at < min(all, hi*widePatches); at += widePatches {
+				n := min(widePatches, all-at)
+				for i := range n {
+					widePatch(room[i*line:], x, &s, at+i)
+				}
+				product.Lines(nil, n, room, y[at*s.OC:][:n*s.OC])
+			}
+		})
+		return nil
+	}
+}
+
+// widePatch writes what output position at sees; beyond the borders is zero.
+func widePatch(dst, x []int16, s *kernel.ConvShape, at int) {
+	n, oy, ox := at/s.OW/s.OH, at/s.OW%s.OH, at%s.OW
+	taps, each := s.KW, 1 // how often values are copied for a line of taps, and how many taps at a time
+	if s.DilW == 1 {
+		taps, each = 1, s.KW
+	}
+	for ky := range s.KH {
+		iy := oy*s.StrideH - s.PadT + ky*s.DilH
+		for kx := range taps {
+			ix := ox*s.StrideW - s.PadL + kx*s.DilW
+			d := dst[:each*s.C]
+			dst = dst[len(d):]
+			first, last := max(0, -ix), min(each, s.W-ix)
+			if uint(iy) >= uint(s.H) || first >= last {
+				clear(d)
+				continue
+			}
+			clear(d[:first*s.C])
+			copy(d[first*s.C:last*s.C], x[((n*s.H+iy)*s.W+ix+first)*s.C:])
+			clear(d[last*s.C:])
+		}
+	}
+}

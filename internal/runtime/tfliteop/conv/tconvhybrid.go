@@ -1,0 +1,136 @@
+package conv
+
+import (
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
+)
+
+// hybridTConv is a transposed convolution of floats by 8-bit weights. As in the reference kernel a batch is quantised
+// with a zero point, and each product of whole numbers is scaled, by the channel and then by the batch, before it is added.
+type hybridTConv struct {
+	tconv
+	weights []float32 // whole numbers, [C,KH,KW,OC]
+	scales  []float32 // of the weights, a filter's row [KH,KW,OC] of them
+	q       []float32 // a batch in whole numbers
+	room    []float32 // for each worker: products of an input and a line of taps, and a position's numbers that are not zero
+	places  []int32   // for each worker: where these are
+	all     bool      // zeros count: a scale is infinite or no number
+	mul     element.Loops[float32, float32]
+	add     element.Loops[float32, float32]
+}
+
+func (t tconv) hybrid(c *op.Call) (op.Run, error) {
+	act, err := layer.Activation(c)
+	if err != nil {
+		return nil, err
+	}
+	filter := c.In[t.filt]
+	wq, err := layer.HybridWeights(filter)
+	if err != nil {
+		return nil, err
+	}
+	if n := len(filter.Quant.Scale); n != 1 && n != t.oc {
+		return nil, op.Unsupported("%d scales for %d channels", n, t.oc)
+	}
+	taps := t.kh * t.kw
+	h := &hybridTConv{
+		tconv: t, weights: make([]float32, len(wq)), scales: make([]float32, taps*t.oc),
+		q: op.ScratchOf[float32](c, t.h*t.w*t.c), room: op.ScratchOf[float32](c, (t.kw*t.oc+t.c+simd.Spare)*c.Pool.Threads()),
+		places: op.ScratchOf[int32](c, (t.c+simd.Spare)*c.Pool.Threads()),
+		mul:    element.Mul[float32](), add: element.Add[float32](),
+	}
+	for o := range t.oc {
+		for k := range taps {
+			h.scales[k*t.oc+o] = filter.Quant.Scale[min(o, len(filter.Quant.Scale)-1)]
+			for i := range t.c {
+				h.weights[(i*taps+k)*t.oc+o] = float32(wq[(o*taps+k)*t.c+i])
+			}
+		}
+	}
+	c.Kernel = "hybrid"
+	infinite := slices.ContainsFunc(h.scales, func(v float32) bool { return v-v != 0 })
+	var out, bias []float32 // of a batch of the run, whose loop is made once
+	var scale float32
+	work := func(worker, lo, hi int) {
+		rows := out[lo*t.ow*t.oc : hi*t.ow*t.oc]
+		clear(rows)
+		h.lines(out, worker, lo, hi, scale)
+		for at := 0; bias != nil && at < len(rows); at += t.oc {
+			h.add.Vec(rows[at:][:t.oc], rows[at:][:t.oc], bias)
+		}
+		if act.On {
+			element.Bound(rows, act.Min, act.Max)
+		}
+	}
+	return func(c *op.Call) (err error) {
+		if bias, err = layer.Floats(c.Input(t.bi)); err != nil {
+			return err
+		}
+		x, y := tensor.Of[float32](c.In[t.data]), tensor.Of[float32](c.Out[0])
+		size := t.oh * t.ow * t.oc
+		for b := range t.n {
+			scale, _ = layer.QuantizeRow(h.q, x[b*len(h.q):][:len(h.q)], true)
+			h.all = infinite || scale-scale != 0
+			out = y[b*size:][:size]
+			c.Pool.ForWorker(t.oh, 1+t.oh*(1<<14)/max(1, len(h.q)*len(h.scales)), work)
+		}
+		return nil
+	}, nil
+}
+
+// lines adds to lines lo to hi of the output what all inputs give them, in the order of the inputs.
+func (h *hybridTConv) lines(out []float32, worker, lo, hi int, scale float32) {
+	line, each := h.kw*h.oc, h.c+simd.Spare
+	room, places := h.room[worker*(line+each):][:line+each], h.places[worker*each:][:each]
+	room, values := room[:line], room[line:]
+	for y := range h.h {
+		top := y*h.sh - h.padT
+		first, last := max(0, lo-top), min(h.kh, hi-top)
+		if first >= last {
+			continue
+		}
+		for x := range h.w {
+			left := x*h.sw - h.padL
+			k0, k1 := max(0, -left), min(h.kw, h.ow-left)
+			if k0 >= k1 {
+				continue
+			}
+			n := h.numbers(values, places, h.q[(y*h.w+x)*h.c:][:h.c])
+			for k := first; k < last; k++ {
+				at := k*line + k0*h.oc
+				dst := out[((top+k)*h.ow+left+k0)*h.oc:][:(k1-k0)*h.oc]
+				h.addScaled(dst, h.weights[at:], h.scales[at:], room, values[:n], places, scale)
+			}
+		}
+	}
+}
+
+// numbers writes those of a position that count, and their places: a zero adds nothing to a sum, which is never -0.
+func (h *hybridTConv) numbers(values []float32, places []int32, q []float32) int {
+	if !h.all {
+		return simd.ElementKernels().Nonzeros(values, places, q)
+	}
+	for i := range q {
+		places[i] = int32(i)
+	}
+	return copy(values, q)
+}
+
+// addScaled adds the products of a position's numbers with one line of taps.
+func (h *hybridTConv) addScaled(dst, w, scales, room, values []float32, places []int32, scale float32) {
+	if simd.ElementKernels().AddScaled(dst, w, len(h.scales), values, places, scales, scale) {
+		return
+	}
+	room = room[:len(dst)]
+	for i, v := range values {
+		h.mul.VectorScalar(room, w[int(places[i])*len(h.scales):][:len(dst)], v)
+		h.mul.Vec(room, room, scales[:len(dst)])
+		h.mul.VectorScalar(room, room, scale)
+		h.add.Vec(dst, dst, room)
+	}
+}

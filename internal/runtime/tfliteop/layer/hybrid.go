@@ -1,0 +1,354 @@
+package layer
+
+import (
+	"math"
+	"slices"
+	"unsafe"
+
+	"github.com/opmeter/opmeter/internal/base/workers"
+	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+)
+
+// Hybrid operators have floats as activations and integers of up to 8 bits as weights:
+// a row of activations is quantised on the way, the sums of products are whole numbers
+// and are scaled back. The rules are those of TFLite's reference kernels.
+
+// Hybrid is a matrix of integer weights [n, k] that is multiplied by rows of floats.
+type Hybrid struct {
+	n, k   int
+	w      []float32 // whole numbers
+	scales []float32 // one, or one a row of weights
+	asym   bool
+	chunk  int // products whose sum float32 holds exactly
+	q, sum []float32
+	whole  []int32
+	// In vectors, in place of w and chunk: the row's 8-bit numbers, and their scale and zero point.
+	packed *kernel.PackedQ
+	stored []uint8
+	table  [1]kernel.ByteTable
+	scale  [1]float32
+	zero   [1]int32
+	back   kernel.FloatScale // with the bias and the limits of the run
+	many   *hybridRows       // nil where rows are done one by one
+}
+
+// hybridRows is room for rows that are multiplied together.
+type hybridRows struct {
+	q, scales []float32
+	zeros     []int32
+	stored    []uint8
+	tables    []kernel.ByteTable
+	whole     []int32
+
+	// Of a block, whose loops are made once.
+	x, y            []float32
+	quantise, scale func(lo, hi int)
+}
+
+// withoutSign is what makes codes of int8 codes of uint8, which products take as they are.
+const withoutSign = 128
+
+// together is the number of rows that are multiplied together at most.
+const together = 32
+
+// Together makes room for rows rows, which [Hybrid.Rows] then multiplies together where it gains.
+func (h *Hybrid) Together(rows int) {
+	if n := min(rows, together); n > 1 && h.packed != nil {
+		h.many = &hybridRows{
+			q: make([]float32, n*h.k), scales: make([]float32, n), zeros: make([]int32, n), stored: make([]uint8, n*h.k), tables: make([]kernel.ByteTable, n), whole: make([]int32, n*h.n),
+			quantise: h.quantiseRows, scale: h.scaleRows,
+		}
+	}
+}
+
+// Rows is Run for rows rows.
+func (h *Hybrid) Rows(p *workers.Pool, rows int, y, x, bias []float32, act activation.Clamp) {
+	if h.many == nil {
+		for r := range rows {
+			h.Run(p, y[r*h.n:], x[r*h.k:], bias, act)
+		}
+		return
+	}
+	most := len(h.many.scales)
+	for ; rows > 0; rows, x, y = rows-most, x[most*h.k:], y[most*h.n:] {
+		if rows <= most {
+			h.block(p, rows, y, x, bias, act)
+			return
+		}
+		h.block(p, most, y, x, bias, act)
+	}
+}
+
+// block multiplies rows together.
+func (h *Hybrid) block(p *workers.Pool, rows int, y, x, bias []float32, act activation.Clamp) {
+	m := h.many
+	m.x, m.y, h.back.Bias, h.back.Act = x, y, bias, act
+	p.For(rows, max(1, Grain/(1+h.k)), m.quantise)
+	tables := h.table[:] // of all rows, where they have one zero point
+	if h.asym {
+		tables = m.tables[:rows]
+	}
+	kernel.GemmQ(p, rows, m.stored, tables, h.packed, m.whole)
+	p.For(rows, max(1, Grain/(1+h.n)), m.scale)
+	m.x, m.y, h.back.Bias = nil, nil, nil
+}
+
+// quantiseRows quantises rows lo to hi of a block.
+func (h *Hybrid) quantiseRows(lo, hi int) {
+	m := h.many
+	h.codes(m.stored[lo*h.k:], m.q[lo*h.k:], m.x[lo*h.k:], m.scales[lo:hi], m.zeros[lo:hi])
+	for r := lo; h.asym && r < hi; r++ {
+		m.tables[r].Fill(false, m.zeros[r]+withoutSign)
+	}
+}
+
+// codes quantises rows, as many as there are scales; room is for as many numbers.
+func (h *Hybrid) codes(dst []uint8, room, x, scales []float32, zeros []int32) {
+	e := simd.ElementKernels()
+	for r := 0; r < len(scales); r++ {
+		if r += e.QuantiseRows(dst[r*h.k:], x[r*h.k:], h.k, !h.asym, scales[r:], zeros[r:], withoutSign); r < len(scales) {
+			scales[r], zeros[r] = QuantizeCodes(dst[r*h.k:][:h.k], room[r*h.k:][:h.k], x[r*h.k:][:h.k], h.asym, withoutSign)
+		}
+	}
+}
+
+// scaleRows scales the sums of rows lo to hi back.
+func (h *Hybrid) scaleRows(lo, hi int) {
+	m := h.many
+	h.back.Rows(m.y[lo*h.n:], h.n, m.whole[lo*h.n:], h.n, hi-lo, h.n, 0, m.scales[lo:hi], 0)
+}
+
+// IsHybrid reports whether the type is one of weights beside which floats are quantised.
+func IsHybrid(t tensor.Type) bool {
+	return t == tensor.Int8 || t == tensor.Uint8 || t == tensor.Int4
+}
+
+// HybridWeights reads integer weights as whole numbers, where they lie if they can be read there. Files of the first hybrid
+// models say uint8 and mean the bits of int8; their zero points do not count.
+func HybridWeights(t *tensor.Tensor) ([]int8, error) {
+	switch t.Type {
+	case tensor.Int8:
+		return tensor.Of[int8](t), nil
+	case tensor.Uint8:
+		return unsafe.Slice((*int8)(unsafe.Pointer(unsafe.SliceData(t.Data))), len(t.Data)), nil
+	case tensor.Int4:
+		return tensor.All[int8](t)
+	}
+	return nil, op.Unsupported("%v values", t.Type)
+}
+
+// NewHybrid prepares quantised weights [n, k]; alone tells that a run has a single row, for which weights come from memory, see
+// [kernel.PackedQ.Rows]; asym selects the way in which rows are quantised, see [QuantizeRow].
+func NewHybrid(t *tensor.Tensor, n, k int, alone, asym bool) (*Hybrid, error) {
+	if !Quantised(t) {
+		return nil, op.Unsupported("%v weights without quantisation", t.Type)
+	}
+	if s := len(t.Quant.Scale); s != 1 && s != n {
+		return nil, op.Unsupported("%d scales for %d rows", s, n)
+	}
+	w, err := HybridWeights(t)
+	if err != nil {
+		return nil, err
+	}
+	return HybridOf(w, n, k, k, 1, t.Quant.Scale, alone, asym), nil
+}
+
+// HybridOf prepares weights of which step i of channel j is w[j*vec+i*elem], with a scale for all or one a channel.
+func HybridOf(w []int8, n, k, vec, elem int, scales []float32, alone, asym bool) *Hybrid {
+	h := &Hybrid{n: n, k: k, asym: asym, scales: scales, q: make([]float32, k), sum: make([]float32, n)}
+	if packed := kernel.NewPackedQ(n, k).Rows(1, alone); packed.Vectors() {
+		kernel.FillQ(nil, packed, w, 0, vec, elem)
+		if h.back = (kernel.FloatScale{Weights: scales, Together: true}); len(scales) == 1 {
+			h.back.Weights = slices.Repeat(scales, n)
+		}
+		if h.table[0].Fill(false, withoutSign); !asym {
+			packed = packed.Expect(&h.table[0])
+		}
+		h.packed, h.stored, h.whole = packed, make([]uint8, k), make([]int32, n)
+		return h
+	}
+	h.w = make([]float32, n*k)
+	for j := range n {
+		for i := range k {
+			h.w[j*k+i] = float32(w[j*vec+i*elem])
+		}
+	}
+	// Up to 2^24 float32 holds every whole number: 255·128·512 and 127·128·1024 are below.
+	if h.chunk = 1024; asym {
+		h.chunk = 512
+	}
+	if k > h.chunk {
+		h.whole = make([]int32, n)
+	}
+	return h
+}
+
+// Row quantises x and returns the sums of its products with every row of weights, and
+// the scale of x. The sums are whole numbers, exact up to their rounding to float32;
+// they are valid until the next call.
+func (h *Hybrid) Row(p *workers.Pool, x []float32) (sums []float32, scale float32) {
+	if h.packed != nil {
+		scale = h.wholeRow(p, x)
+		element.Floats(h.sum, h.whole)
+		return h.sum, scale
+	}
+	scale, _ = QuantizeRow(h.q, x[:h.k], h.asym)
+	if h.whole == nil {
+		kernel.Gemm(p, kernel.GemmParams{M: 1, N: h.n, K: h.k, TransB: true, Exact: true}, h.q, h.w, h.sum)
+		return h.sum, scale
+	}
+	clear(h.whole)
+	for at := 0; at < h.k; at += h.chunk {
+		n := min(h.chunk, h.k-at)
+		kernel.Gemm(p, kernel.GemmParams{M: 1, N: h.n, K: n, LDB: h.k, TransB: true, Exact: true}, h.q[at:][:n], h.w[at:], h.sum)
+		for i, v := range h.sum {
+			h.whole[i] += int32(v)
+		}
+	}
+	for i, v := range h.whole {
+		h.sum[i] = float32(v)
+	}
+	return h.sum, scale
+}
+
+// wholeRow is Row in vectors, whose sums are in h.whole.
+func (h *Hybrid) wholeRow(p *workers.Pool, x []float32) (scale float32) {
+	h.codes(h.stored, h.q, x, h.scale[:], h.zero[:])
+	if h.asym {
+		h.table[0].Fill(false, h.zero[0]+withoutSign)
+	}
+	kernel.GemmQ(p, 1, h.stored, h.table[:], h.packed, h.whole)
+	return h.scale[0]
+}
+
+// Run writes the results y of x, a row of each: sums scaled back, plus the bias where there is one, clamped.
+func (h *Hybrid) Run(p *workers.Pool, y, x, bias []float32, act activation.Clamp) {
+	if h.packed != nil {
+		scale := h.wholeRow(p, x)
+		h.back.Bias, h.back.Act = bias, act
+		h.back.Rows(y, h.n, h.whole, h.n, 1, h.n, 0, nil, scale)
+		h.back.Bias = nil
+		return
+	}
+	sums, scale := h.Row(p, x)
+	copy(y[:h.n], sums)
+	ScaleBack(y[:h.n], scale, h.scales, bias, act)
+}
+
+// Scales are those of the weights: one, or one a row.
+func (h *Hybrid) Scales() []float32 { return h.scales }
+
+// ScaleBack brings sums of a row that [QuantizeRow] has quantised, a channel each, back
+// to real numbers in place: times the row's scale and that of the weights (one, or one
+// a channel), plus the bias where there is one, clamped.
+func ScaleBack(y []float32, scale float32, weights, bias []float32, act activation.Clamp) {
+	if e := simd.ElementKernels(); e != nil && len(weights) == 1 {
+		e.MulScalar(y, y, scale*weights[0])
+		if bias != nil {
+			e.Add(y, y, bias)
+		}
+		if act.On {
+			element.Bound(y, act.Min, act.Max)
+		}
+		return
+	}
+	for o, v := range y {
+		f := weights[0]
+		if len(weights) > 1 {
+			f = weights[o]
+		}
+		v *= scale * f
+		if bias != nil {
+			v += bias[o]
+		}
+		if act.On {
+			v = min(max(v, act.Min), act.Max)
+		}
+		y[o] = v
+	}
+}
+
+// QuantizeRow writes x as whole numbers, less their zero point, into q and returns the
+// scale and the zero point. Symmetric: scale max|x|/127, zero point 0. Asymmetric: the
+// range of x and 0 over 255 steps.
+func QuantizeRow(q, x []float32, asym bool) (scale float32, zero int32) {
+	s := stepsOf(x, asym)
+	if s.none {
+		clear(q)
+		return 1, 0
+	}
+	n := 0
+	if s.e != nil {
+		n = s.e.RoundAway(q[:len(x)], x, s.inv, s.lo, s.hi)
+	}
+	// Values are rounded before the zero point is added: ties go away from the real zero.
+	for i := n; i < len(x); i++ {
+		q[i] = float32(min(max(Round(x[i]*s.inv), int32(s.lo)), int32(s.hi)))
+	}
+	return s.scale, s.zero
+}
+
+// QuantizeCodes is [QuantizeRow] for codes of 8 bits: whole numbers plus their zero point and plus. room is for as many numbers.
+func QuantizeCodes(dst []uint8, room, x []float32, asym bool, plus int32) (scale float32, zero int32) {
+	s := stepsOf(x, asym)
+	if !s.none && s.e.QuantiseRow(dst[:len(x)], x, s.inv, s.lo, s.hi, s.zero+plus) {
+		return s.scale, s.zero
+	}
+	scale, zero = QuantizeRow(room, x, asym)
+	n := 0
+	if e := simd.ElementKernels(); e != nil {
+		n = e.Quantise(dst, room, 1, float32(-128-zero), float32(127-zero), zero+plus)
+	}
+	for i := n; i < len(dst); i++ {
+		dst[i] = uint8(int32(room[i]) + zero + plus)
+	}
+	return scale, zero
+}
+
+// steps are how a row becomes whole numbers: times inv, between lo and hi.
+type steps struct {
+	scale, inv, lo, hi float32
+	zero               int32
+	none               bool           // the row has zeros only
+	e                  *simd.Elements // nil without vectors, and where a number is infinite or none: what becomes of it is for plain Go to say
+}
+
+func stepsOf(x []float32, asym bool) (s steps) {
+	var lo, hi float32
+	e := simd.ElementKernels()
+	if e != nil {
+		lo, hi = e.Extent(x, 0, 0)
+		if d := hi - lo; d-d != 0 {
+			e = nil
+		}
+	} else {
+		for _, v := range x {
+			lo, hi = min(lo, v), max(hi, v)
+		}
+	}
+	if !asym {
+		m := max(-lo, hi)
+		s = steps{scale: m / 127, inv: 127 / m, lo: -127, hi: 127, none: m == 0}
+	} else if s.none = lo == hi; !s.none {
+		// As the reference has it: the range is a float32, the scale that the zero point comes of is not rounded yet. Where
+		// the range is symmetric the zero point lies between two whole numbers, and this decides. It is nudged to one within the type.
+		scale := float64(float32(hi-lo)) / 255
+		fromMin, fromMax := -128-float64(lo)/scale, 127-float64(hi)/scale
+		z := fromMin
+		if 128+math.Abs(float64(lo)/scale) >= 127+math.Abs(float64(hi)/scale) {
+			z = fromMax
+		}
+		s.zero = int32(min(max(math.Round(z), -128), 127))
+		s.scale = float32(scale)
+		s.inv, s.lo, s.hi = 1/s.scale, float32(-128-s.zero), float32(127-s.zero)
+	}
+	if s.inv-s.inv == 0 {
+		s.e = e
+	}
+	return s
+}

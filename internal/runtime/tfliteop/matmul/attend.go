@@ -1,0 +1,235 @@
+package matmul
+
+import (
+	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+	"github.com/opmeter/opmeter/internal/runtime/tfliteop/activation"
+)
+
+// A BATCH_MATMUL with the attributes of a plan, which no file has, computes softmax(x·y, with operands)·v: the product of scores that the file
+// writes before it, the operators of two numbers behind that, and their softmax. It goes block by block of rows, whose scores stay
+// in the second-level cache. All is computed in the order and with the loops of the operators of the file, so that results are
+// the same to the bit.
+//
+// Inputs are x, y and v, and the operand of each operator; [op.AttrScores] and those behind it are the attributes.
+
+// blockScores bounds the scores of a block: a quarter of a usual second-level cache.
+const blockScores = 1 << 16
+
+// attend is what such a product does in each run.
+type attend struct {
+	scores, values *matmul
+	shape          []int // of the result
+	steps          []scoreStep
+	beta           float32
+	softmax        func(y, x, sums []float32, depth int, beta float32)
+	blocks         int // of the rows of a product
+	rows           int // of a block at most
+	rooms          []attendRoom
+	x, y, v, o     []float32 // of the run
+	work           func(worker, lo, hi int)
+}
+
+// scoreStep applies an operator to scores.
+type scoreStep struct {
+	loops    element.Loops[float32, float32]
+	at       []int // where the operand of each product begins
+	row, col int   // from row to row and column to column of the operand, 0 for one that repeats
+	operand  []float32
+}
+
+// attendRoom is the room of a worker.
+type attendRoom struct {
+	scores, sums []float32
+	y, v         kernel.Again
+	packed       int // the product whose matrices are packed, and one more
+}
+
+// shapeAttend checks the inputs.
+func shapeAttend(c *op.Call) (*attend, error) {
+	a := c.Node.Attrs
+	names, adjoint, batches := a.Strs(op.AttrScores), a.Ints(op.AttrAdjoint), a.Ints(op.AttrBatches)
+	if err := c.NeedInputs(3 + len(names)); err != nil {
+		return nil, err
+	}
+	if len(adjoint) != 3 || len(batches) != op.LeadAxes*(len(names)+1) {
+		return nil, c.Errorf("%d and %d numbers for %d operators", len(adjoint), len(batches), len(names))
+	}
+	t := &attend{beta: a.Float(op.AttrExponent, 1)}
+	var err error
+	if t.scores, err = newMatmul(c, c.In[0].Shape, c.In[1].Shape, adjoint[0] != 0, adjoint[1] != 0); err != nil {
+		return nil, err
+	}
+	matrix := []int{t.scores.m, t.scores.n}
+	lead := func(i int) []int { return append(append([]int{}, batches[i*op.LeadAxes:][:op.LeadAxes]...), matrix...) }
+	if t.values, err = newMatmul(c, lead(len(names)), c.In[2].Shape, false, adjoint[2] != 0); err != nil {
+		return nil, err
+	}
+	n := len(t.scores.x)
+	if rank := a.Int(op.AttrRank, 0); len(t.values.x) != n || rank < 2 || rank > len(t.values.shape) {
+		return nil, c.Errorf("%d products of %d, rank %d", len(t.values.x), n, rank)
+	} else {
+		t.shape = t.values.shape[len(t.values.shape)-rank:]
+	}
+	for i, name := range names {
+		s := scoreStep{at: make([]int, n)}
+		switch name {
+		case "ADD":
+			s.loops = element.Add[float32]()
+		case "SUB":
+			s.loops = element.Sub[float32]()
+		case "MUL":
+			s.loops = element.Mul[float32]()
+		case "DIV":
+			s.loops = element.Div[float32]()
+		default:
+			return nil, op.Unsupported("%s of scores", name)
+		}
+		shape, operand := lead(i), c.In[3+i].Shape
+		if len(operand) > len(shape) || tensor.Elements(shape) != n*t.scores.m*t.scores.n {
+			return nil, c.Errorf("operand %s for scores %s", tensor.FormatShape(operand), tensor.FormatShape(shape))
+		}
+		var strides [op.LeadAxes + 2]int
+		for a, size := len(operand)-1, 1; a >= 0; a-- {
+			at := len(shape) - len(operand) + a
+			if operand[a] != 1 && operand[a] != shape[at] {
+				return nil, c.Errorf("operand %s for scores %s", tensor.FormatShape(operand), tensor.FormatShape(shape))
+			}
+			if operand[a] > 1 {
+				strides[at] = size
+			}
+			size *= operand[a]
+		}
+		s.row, s.col = strides[op.LeadAxes], strides[op.LeadAxes+1]
+		for b := range n {
+			for a, left := op.LeadAxes-1, b; a >= 0; a-- {
+				s.at[b] += left % shape[a] * strides[a]
+				left /= shape[a]
+			}
+		}
+		t.steps = append(t.steps, s)
+	}
+	return t, nil
+}
+
+// prepareAttend is prepareMatmul for it.
+func prepareAttend(c *op.Call) (op.Run, error) {
+	t, err := shapeAttend(c)
+	if err != nil {
+		return nil, err
+	}
+	for _, x := range append(append([]*tensor.Tensor{}, c.In...), c.Out[0]) {
+		if x.Type != tensor.Float32 {
+			return nil, op.Unsupported("attention of %v", x.Type)
+		}
+	}
+	s := t.scores
+	c.Kernel = kernel.GemmName(s.params())
+	// As many rows in each block, all but the last ones whole tiles of softmaxes and of products.
+	const lines = 3 * activation.SoftmaxTile
+	most := max(lines, blockScores/max(1, s.n)/lines*lines)
+	t.blocks = (s.m + most - 1) / most
+	t.rows = min(s.m, ((s.m+t.blocks-1)/t.blocks+lines-1)/lines*lines)
+	t.blocks = (s.m + t.rows - 1) / t.rows
+	t.softmax = activation.SoftmaxRows(s.n)
+	threads := c.Pool.Threads()
+	t.rooms = make([]attendRoom, threads)
+	for i := range t.rooms {
+		t.rooms[i].scores, t.rooms[i].sums = op.ScratchOf[float32](c, t.rows*s.n), op.ScratchOf[float32](c, activation.SoftmaxTile)
+	}
+	// Who packs the matrices of a product computes all of it, if there are enough products.
+	grain := 1
+	if len(s.x)%threads == 0 || len(s.x) >= 4*threads {
+		grain = t.blocks
+	}
+	t.work = t.pieces
+	return func(c *op.Call) error {
+		t.x, t.y, t.v, t.o = tensor.Of[float32](c.In[0]), tensor.Of[float32](c.In[1]), tensor.Of[float32](c.In[2]), tensor.Of[float32](c.Out[0])
+		for i := range t.steps {
+			t.steps[i].operand = tensor.Of[float32](c.In[3+i])
+		}
+		c.Pool.ForWorker(len(s.x)*t.blocks, grain, t.work)
+		for i := range t.rooms {
+			t.rooms[i].forget()
+		}
+		for i := range t.steps {
+			t.steps[i].operand = nil
+		}
+		t.x, t.y, t.v, t.o = nil, nil, nil, nil
+		return nil
+	}, nil
+}
+
+// forget lets go of the matrices of a run.
+func (r *attendRoom) forget() {
+	r.y.Forget()
+	r.v.Forget()
+	r.packed = 0
+}
+
+// pieces computes blocks lo to hi.
+func (t *attend) pieces(worker, lo, hi int) {
+	r, s, v := &t.rooms[worker], t.scores, t.values
+	for i := lo; i < hi; i++ {
+		b, r0 := i/t.blocks, i%t.blocks*t.rows
+		n := min(t.rows, s.m-r0)
+		if r.packed != b+1 {
+			r.packed = b + 1
+			r.y.Pack(s.k, s.n, t.y[s.y[b]:][:s.k*s.n], s.lineY(), s.adjY)
+			r.v.Pack(v.k, v.n, t.v[v.y[b]:][:v.k*v.n], v.lineY(), v.adjY)
+		}
+		x, g := t.x[s.x[b]:][:s.m*s.k], s.params()
+		if g.M = n; s.adjX {
+			g.LDA, x = s.m, x[r0:]
+		} else {
+			x = x[r0*s.k:]
+		}
+		scores := r.scores[:n*s.n]
+		r.y.Product(g, x, 0, 0, scores)
+		for j := range t.steps {
+			t.steps[j].run(scores, b, r0, s.n)
+		}
+		for at := 0; at < n; at += activation.SoftmaxTile {
+			m := min(activation.SoftmaxTile, n-at)
+			rows := scores[at*s.n : (at+m)*s.n]
+			t.softmax(rows, rows, r.sums[:m], s.n, t.beta)
+		}
+		g = v.params()
+		g.M = n
+		r.v.Product(g, scores, 0, 0, t.o[(b*v.m+r0)*v.n:][:n*v.n])
+	}
+}
+
+// lineY is how far rows of the right-hand matrices lie apart.
+func (t *matmul) lineY() int {
+	if t.adjY {
+		return t.k
+	}
+	return t.n
+}
+
+// run applies the operator to some rows of product b, from row r0 on, of n columns.
+func (s *scoreStep) run(scores []float32, b, r0, n int) {
+	operand := s.operand[s.at[b]+r0*s.row:]
+	switch {
+	case s.row == 0 && s.col == 0:
+		s.loops.VectorScalar(scores, scores, operand[0])
+		return
+	case s.row == n && s.col == 1:
+		s.loops.Vec(scores, scores, operand[:len(scores)])
+		return
+	}
+	for at := 0; at < len(scores); at += n {
+		row := scores[at : at+n]
+		if s.col == 1 {
+			s.loops.Vec(row, row, operand[:n])
+		} else {
+			s.loops.VectorScalar(row, row, operand[0])
+		}
+		if at+n < len(scores) {
+			operand = operand[s.row:]
+		}
+	}
+}

@@ -1,0 +1,16 @@
+package matmul
+
+import (
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
+)
+
+// Defs lists the operators of this package.
+func Defs() []op.Def {
+	defs := []op.Def{
+		{Name: "FULLY_CONNECTED", Types: layer.ConvTypes, Infer: inferFC, Prepare: prepareFC, Fuses: true},
+		{Name: "BATCH_MATMUL", Types: []tensor.Type{tensor.Float32, tensor.Int8, tensor.Int16}, Infer: inferMatmul, Prepare: prepareMatmul},
+	}
+	return layer.InTFLite(defs)
+}

@@ -1,0 +1,423 @@
+package matmul
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/base/workers"
+	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/fixed"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+	"github.com/opmeter/opmeter/internal/runtime/tfliteop/conv"
+	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
+	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
+)
+
+// fcShape is the product [rows, in] x [out, in]ᵀ.
+type fcShape struct{ rows, in, out int }
+
+func shapeFC(c *op.Call) (fcShape, error) {
+	var s fcShape
+	if err := c.NeedInputs(2); err != nil {
+		return s, err
+	}
+	w := c.In[1].Shape
+	if len(w) != 2 {
+		return s, c.Errorf("weights have rank %d, 2 was expected", len(w))
+	}
+	s.out, s.in = w[0], w[1]
+	if s.in < 1 || c.In[0].Len()%s.in != 0 {
+		return s, c.Errorf("input %s does not divide into rows of %d", tensor.FormatShape(c.In[0].Shape), s.in)
+	}
+	s.rows = c.In[0].Len() / s.in
+	if c.Has(2) && c.In[2].Len() != 0 && c.In[2].Len() != s.out {
+		return s, c.Errorf("%d biases for %d outputs", c.In[2].Len(), s.out)
+	}
+	if f := c.Node.Attrs.Str("weights_format", "DEFAULT"); f != "DEFAULT" {
+		return s, op.Unsupported("weights format %s", f)
+	}
+	return s, nil
+}
+
+func inferFC(c *op.Call) error {
+	s, err := shapeFC(c)
+	if err != nil {
+		return err
+	}
+	shape := []int{s.rows, s.out}
+	x := c.In[0].Shape
+	if c.Node.Attrs.Bool("keep_num_dims", false) && len(x) > 0 && x[len(x)-1] == s.in {
+		shape = append(append([]int{}, x[:len(x)-1]...), s.out)
+	}
+	c.SetOut(0, layer.OutType(c, c.In[0].Type), shape)
+	return nil
+}
+
+func prepareFC(c *op.Call) (op.Run, error) {
+	s, err := shapeFC(c)
+	if err != nil {
+		return nil, err
+	}
+	x, w := c.In[0].Type, c.In[1].Type
+	switch {
+	case x == tensor.Float32 && layer.IsHybrid(w) && c.Const(1) && layer.Quantised(c.In[1]):
+		return hybridFC(c, s)
+	case x == tensor.Float32:
+		return floatFC(c, s)
+	case x == tensor.Int8 && (w == tensor.Int8 || w == tensor.Int4 || w == tensor.Int2):
+		return intFC[int8](c, s)
+	case x == tensor.Uint8 && w == tensor.Uint8:
+		return intFC[uint8](c, s)
+	case x == tensor.Int16 && (w == tensor.Int8 || w == tensor.Int4):
+		return wideFC(c, s)
+	}
+	return nil, op.Unsupported("%v input with %v weights", x, w)
+}
+
+func floatFC(c *op.Call, s fcShape) (op.Run, error) {
+	act, err := layer.Activation(c)
+	if err != nil {
+		return nil, err
+	}
+	g := kernel.GemmParams{M: s.rows, N: s.out, K: s.in, TransB: true, Act: act, Exact: true}
+	if m := fourBits(c, s); m != nil {
+		c.Copied(1)
+		c.Kernel = m.Name()
+		return func(c *op.Call) error {
+			bias, err := fcBias(c)
+			if err == nil {
+				m.Run(c.Pool, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]), bias, act)
+			}
+			return err
+		}, nil
+	}
+	var packed *kernel.PackedB
+	// Packed even for one row: columns side by side are then faster than rows of
+	// weights, with each sum in order.
+	if c.Const(1) {
+		w, err := layer.Floats(c.In[1])
+		if err != nil {
+			return nil, err
+		}
+		far := c.Far()
+		packed = op.Share(c, 1, fmt.Sprintf("rows %t", far && g.M == 1), func() *kernel.PackedB { return kernel.PackRows(g.M, far, s.in, s.out, w, 0, true) })
+		c.Copied(1)
+		c.Kernel = packed.Name(g)
+	}
+	return func(c *op.Call) (err error) {
+		g := g
+		if g.BiasN, err = fcBias(c); err != nil {
+			return err
+		}
+		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
+		if packed != nil {
+			kernel.GemmPacked(c.Pool, g, x, packed, y)
+			return nil
+		}
+		w, err := layer.Floats(c.In[1])
+		if err != nil {
+			return err
+		}
+		kernel.Gemm(c.Pool, g, x, w, y)
+		return nil
+	}, nil
+}
+
+// fourBits takes constant weights of 4 bits in blocks as they are for a single row; nil where others do.
+func fourBits(c *op.Call, s fcShape) *kernel.FourBits {
+	w := c.In[1]
+	q := w.Quant
+	if !c.Const(1) || s.rows != 1 || w.Type != tensor.Int4 || q == nil || q.Block <= 0 || q.Axis != 1 || slices.ContainsFunc(q.Zero, func(z int64) bool { return z != 0 }) {
+		return nil
+	}
+	return kernel.NewFourBits(s.in, s.out, q.Block, w.Data, q.Scale)
+}
+
+func fcBias(c *op.Call) ([]float32, error) {
+	if !c.Has(2) || c.In[2].Len() == 0 {
+		return nil, nil
+	}
+	return layer.Floats(c.In[2])
+}
+
+// fcMultipliers differ from those of convolution for weights with one scale: the
+// product of the input scales is rounded to float32 first.
+func fcMultipliers(c *op.Call, out int) ([]fixed.Multiplier, error) {
+	if !layer.Quantised(c.In[1]) {
+		return nil, op.Unsupported("weights without quantisation")
+	}
+	if len(c.In[1].Quant.Scale) > 1 {
+		return layer.ChannelMultipliers(c.In[0], c.In[1], c.Out[0], out)
+	}
+	si, _, err := layer.ScaleOf(c.In[0])
+	if err != nil {
+		return nil, err
+	}
+	so, _, err := layer.ScaleOf(c.Out[0])
+	if err != nil {
+		return nil, err
+	}
+	product := si * c.In[1].Quant.Scale[0]
+	return []fixed.Multiplier{fixed.FromReal(float64(product) / float64(so))}, nil
+}
+
+func intFC[T int8 | uint8](c *op.Call, s fcShape) (op.Run, error) {
+	if c.Out[0].Type != c.In[0].Type && c.Out[0].Type != tensor.Int16 {
+		return nil, op.Unsupported("%v input with %v output", c.In[0].Type, c.Out[0].Type)
+	}
+	if c.In[1].Quant != nil && c.In[1].Quant.Block > 0 {
+		return nil, op.Unsupported("blockwise weights with integer activations")
+	}
+	ms, err := fcMultipliers(c, s.out)
+	if err != nil {
+		return nil, err
+	}
+	_, zx, err := layer.ScaleOf(c.In[0])
+	if err != nil {
+		return nil, err
+	}
+	_, zo, err := layer.ScaleOf(c.Out[0])
+	if err != nil {
+		return nil, err
+	}
+	lo, hi, err := layer.ClampOf(c.Node.Attrs.Str("fused_activation_function", "NONE"), c.Out[0])
+	if err != nil {
+		return nil, err
+	}
+	q := kernel.Requant{Mul: ms, Zero: zo, Min: lo, Max: hi}
+	q.SetSteps(s.in, zx)
+	if c.Has(2) && c.In[2].Len() > 0 {
+		if c.In[2].Type != tensor.Int32 || !c.Const(2) {
+			return nil, op.Unsupported("%v biases that are not constant int32", c.In[2].Type)
+		}
+		q.Bias = tensor.Of[int32](c.In[2])
+	}
+	c.Recipe = recipe.Dense{Rows: s.rows, In: s.in, Out: s.out, Zero: zx, Sums: layer.SumsOf(q)}
+	if c.Const(1) && s.rows > 0 && s.out > 0 && s.in > 0 {
+		// Without vectors packing pays from a few rows on.
+		if simd.IntKernels() != nil || s.rows >= 4 {
+			packed, err := packFC(c, s)
+			if err != nil {
+				return nil, err
+			}
+			return packedFC[T](c, s, packed, zx, &q), nil
+		}
+	}
+	var w []int16
+	if c.Const(1) {
+		if w, err = layer.Weights(c.In[1]); err != nil {
+			return nil, err
+		}
+	}
+	c.Kernel = "rows"
+	xq := op.ScratchOf[int32](c, s.in)
+	return func(c *op.Call) error {
+		w := w
+		if w == nil {
+			var err error
+			if w, err = layer.Weights(c.In[1]); err != nil {
+				return err
+			}
+		}
+		x := tensor.Of[T](c.In[0])
+		for r := range s.rows {
+			for i, v := range x[r*s.in:][:s.in] {
+				xq[i] = int32(v) - zx
+			}
+			rowFC(c, s, r, xq, w, &q)
+		}
+		return nil
+	}, nil
+}
+
+// packFC packs weights, once for all layers that read them.
+func packFC(c *op.Call, s fcShape) (*kernel.PackedQ, error) {
+	type packing struct {
+		q   *kernel.PackedQ
+		err error
+	}
+	far := c.Far()
+	p := op.Share(c, 1, fmt.Sprintf("rows of codes %t", far && s.rows == 1), func() packing {
+		q := kernel.NewPackedQ(s.out, s.in).Rows(s.rows, far)
+		return packing{q, fillFC(c, s, q)}
+	})
+	return p.q, p.err
+}
+
+// fillFC takes weights of 8-bit numbers from where they lie, others as differences to their zero points.
+func fillFC(c *op.Call, s fcShape, packed *kernel.PackedQ) error {
+	zero, one := layer.WeightZero(c.In[1])
+	switch {
+	case !one:
+	case c.In[1].Type == tensor.Int8:
+		kernel.FillQ(c.Pool, packed, tensor.Of[int8](c.In[1]), zero, s.in, 1)
+		return nil
+	case c.In[1].Type == tensor.Uint8:
+		kernel.FillQ(c.Pool, packed, tensor.Of[uint8](c.In[1]), zero, s.in, 1)
+		return nil
+	case c.In[1].Type == tensor.Int4 || c.In[1].Type == tensor.Int2:
+		w, err := tensor.All[int8](c.In[1])
+		if err == nil {
+			kernel.FillQ(c.Pool, packed, w, zero, s.in, 1)
+		}
+		return err
+	}
+	w, err := layer.Weights(c.In[1])
+	if err != nil {
+		return err
+	}
+	kernel.FillQ(c.Pool, packed, w, 0, s.in, 1)
+	return nil
+}
+
+// packedFC multiplies with the weights packed.
+func packedFC[T int8 | uint8](c *op.Call, s fcShape, packed *kernel.PackedQ, zero int32, q *kernel.Requant) op.Run {
+	c.Kernel = packed.Name(s.rows)
+	table := make([]kernel.ByteTable, 1)
+	table[0].Fill(c.In[0].Type == tensor.Int8, zero)
+	packed = packed.Expect(&table[0])
+	sums := op.ScratchOf[int32](c, s.rows*s.out)
+	return func(c *op.Call) error {
+		kernel.GemmQ(c.Pool, s.rows, c.In[0].Data, table, packed, sums)
+		if c.Out[0].Type == tensor.Int16 {
+			kernel.RequantRows(c.Pool, tensor.Of[int16](c.Out[0]), sums, s.out, q)
+			return nil
+		}
+		kernel.RequantRows(c.Pool, tensor.Of[T](c.Out[0]), sums, s.out, q)
+		return nil
+	}
+}
+
+// rowFC computes one row of outputs.
+func rowFC(c *op.Call, s fcShape, r int, x []int32, w []int16, q *kernel.Requant) {
+	workers.Do(c.Pool, s.out, max(1, 16384/max(1, s.in)), rowArgs{c.Out[0], r * s.out, s.in, x, w, q}, rowArgs.outputs)
+}
+
+// rowArgs is what a piece of a row of outputs, which begins at at, needs.
+type rowArgs struct {
+	y      *tensor.Tensor
+	at, in int
+	x      []int32
+	w      []int16
+	q      *kernel.Requant
+}
+
+// outputs computes outputs lo to hi.
+func (t rowArgs) outputs(lo, hi int) {
+	for o := lo; o < hi; o++ {
+		v := t.q.One(dot(t.x, t.w[o*t.in:][:t.in]), o)
+		switch t.y.Type {
+		case tensor.Int8:
+			tensor.Of[int8](t.y)[t.at+o] = int8(v)
+		case tensor.Uint8:
+			tensor.Of[uint8](t.y)[t.at+o] = uint8(v)
+		default:
+			tensor.Of[int16](t.y)[t.at+o] = int16(v)
+		}
+	}
+}
+
+func dot(x []int32, w []int16) int32 {
+	x = x[:len(w)]
+	var a, b, d, e int32
+	for len(w) >= 4 && len(x) >= 4 {
+		p, q := (*[4]int32)(x), (*[4]int16)(w)
+		a += p[0] * int32(q[0])
+		b += p[1] * int32(q[1])
+		d += p[2] * int32(q[2])
+		e += p[3] * int32(q[3])
+		x, w = x[4:], w[4:]
+	}
+	for i, v := range w {
+		a += x[i] * int32(v)
+	}
+	return a + b + d + e
+}
+
+func wideFC(c *op.Call, s fcShape) (op.Run, error) {
+	if c.Out[0].Type != tensor.Int16 {
+		return nil, op.Unsupported("int16 input with %v output", c.Out[0].Type)
+	}
+	if !c.Const(1) || c.Has(2) && !c.Const(2) {
+		return nil, op.Unsupported("int16 input with weights that are not constant")
+	}
+	ms, err := fcMultipliers(c, s.out)
+	if err != nil {
+		return nil, err
+	}
+	lo, hi, err := layer.ClampOf(c.Node.Attrs.Str("fused_activation_function", "NONE"), c.Out[0])
+	if err != nil {
+		return nil, err
+	}
+	q := &kernel.Requant16{Mul: ms, Min: lo, Max: hi}
+	if c.Has(2) && c.In[2].Len() > 0 {
+		if q.Bias, q.Narrow, err = conv.WideBias(c.In[2]); err != nil {
+			return nil, err
+		}
+	}
+	w, err := layer.Integers(c.In[1])
+	if err != nil {
+		return nil, err
+	}
+	c.Recipe = recipe.Dense{Rows: s.rows, In: s.in, Out: s.out, Sums: conv.WideSums(q)}
+	if p := kernel.NewPacked16(s.out, s.in); s.in > 0 && p.Vectors() {
+		return packedWideFC(c, s, p, w, q), nil
+	}
+	var x, y []int16 // of the run, whose loop is made once
+	sums := func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			r, o := i/s.out, i%s.out
+			var acc int64
+			row := x[r*s.in:][:s.in]
+			for k, v := range w[o*s.in:][:s.in] {
+				acc += int64(row[k]) * int64(v)
+			}
+			y[i] = q.One(acc, o)
+		}
+	}
+	return func(c *op.Call) error {
+		x, y = tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0])
+		c.Pool.For(s.rows*s.out, max(1, 16384/max(1, s.in)), sums)
+		return nil
+	}, nil
+}
+
+// packedWideFC multiplies with the weights packed.
+func packedWideFC(c *op.Call, s fcShape, p *kernel.PackedQ, w []int32, q *kernel.Requant16) op.Run {
+	p.Fill(w, s.in, 1)
+	c.Kernel = p.Name(s.rows)
+	product := kernel.NewWide(p, q)
+	return func(c *op.Call) error {
+		product.Run(c.Pool, s.rows, tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0]))
+		return nil
+	}
+}
+
+// hybridFC quantises each row of a float input to 8 bits and scales the whole
+// sums back.
+func hybridFC(c *op.Call, s fcShape) (op.Run, error) {
+	if c.In[1].Quant.Block > 0 {
+		return floatFC(c, s) // blockwise weights are used as float
+	}
+	act, err := layer.Activation(c)
+	if err != nil {
+		return nil, err
+	}
+	h, err := layer.NewHybrid(c.In[1], s.out, s.in, s.rows == 1 && c.Far(), c.Node.Attrs.Bool("asymmetric_quantize_inputs", false))
+	if err != nil {
+		return nil, err
+	}
+	c.Kernel = "hybrid"
+	h.Together(s.rows)
+	return func(c *op.Call) error {
+		bias, err := fcBias(c)
+		if err != nil {
+			return err
+		}
+		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
+		h.Rows(c.Pool, s.rows, y, x, bias, act)
+		return nil
+	}, nil
+}

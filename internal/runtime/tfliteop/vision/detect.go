@@ -1,0 +1,216 @@
+package vision
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+)
+
+func detectDefs() []op.Def {
+	return []op.Def{custom("TFLite_Detection_PostProcess", inferDetect, prepareDetect)}
+}
+
+// detection holds the options of the post-processing of SSD models.
+type detection struct {
+	most, classesPerBox, perClass, classes int
+	regular                                bool
+	least, limit                           float32
+	scale                                  [4]float32 // y, x, h, w
+
+	// Rooms of a run, kept: it must not allocate.
+	best                    []float32
+	order, kept, classOrder []int
+	gone                    []bool
+	list                    []found
+}
+
+func detectionOf(c *op.Call) (d detection, err error) {
+	o, err := optionsOf(c)
+	if err != nil {
+		return d, err
+	}
+	d = detection{
+		most:          int(o.GetInt("max_detections", 0)),
+		classesPerBox: int(o.GetInt("max_classes_per_detection", 0)),
+		perClass:      int(o.GetInt("detections_per_class", 100)),
+		classes:       int(o.GetInt("num_classes", 0)),
+		regular:       o.GetBool("use_regular_nms", false),
+		least:         float32(o.GetFloat("nms_score_threshold", 0)),
+		limit:         float32(o.GetFloat("nms_iou_threshold", 0)),
+	}
+	for i, k := range []string{"y_scale", "x_scale", "h_scale", "w_scale"} {
+		d.scale[i] = float32(o.GetFloat(k, 1))
+	}
+	if d.most < 1 || d.classesPerBox < 1 || d.classes < 1 || d.perClass < 1 || d.most > 1<<20 || d.classesPerBox > 1<<10 {
+		return d, fmt.Errorf("%d detections of %d classes, %d classes a box", d.most, d.classes, d.classesPerBox)
+	}
+	if slices.Contains(d.scale[:], 0) {
+		return d, fmt.Errorf("a scale is zero")
+	}
+	return d, nil
+}
+
+// inferDetect has encoded boxes, class scores and anchors.
+func inferDetect(c *op.Call) error {
+	if err := c.NeedInputs(3); err != nil {
+		return err
+	}
+	d, err := detectionOf(c)
+	if err != nil {
+		return err
+	}
+	b, s, a := c.In[0].Shape, c.In[1].Shape, c.In[2].Shape
+	if len(b) != 3 || len(s) != 3 || len(a) != 2 || b[0] != 1 || s[0] != 1 || b[1] != s[1] || b[1] != a[0] || b[2] < 4 || a[1] != 4 || s[2] < d.classes {
+		return fmt.Errorf("boxes %s, scores %s, anchors %s", tensor.FormatShape(b), tensor.FormatShape(s), tensor.FormatShape(a))
+	}
+	n := d.most * d.classesPerBox
+	c.SetOut(0, tensor.Float32, []int{1, n, 4})
+	c.SetOut(1, tensor.Float32, []int{1, n})
+	c.SetOut(2, tensor.Float32, []int{1, n})
+	c.SetOut(3, tensor.Float32, []int{1})
+	return nil
+}
+
+// found is a detection: a box, its class and score.
+type found struct {
+	box, class int
+	score      float32
+}
+
+func prepareDetect(c *op.Call) (op.Run, error) {
+	d, err := detectionOf(c)
+	if err != nil {
+		return nil, err
+	}
+	if len(c.Out) != 4 || slices.Contains(c.Out, nil) {
+		return nil, fmt.Errorf("%d outputs where four are expected", len(c.Out))
+	}
+	var view [3]func(*tensor.Tensor) []float32
+	for i := range view {
+		if view[i], err = reals(c.In[i]); err != nil {
+			return nil, err
+		}
+	}
+	n, columns, width := c.In[1].Shape[1], c.In[1].Shape[2], c.In[0].Shape[2]
+	boxes := make([]box, n)
+	return func(c *op.Call) error {
+		d.decode(boxes, view[0](c.In[0]), view[2](c.In[2]), width)
+		scores := view[1](c.In[1])
+		var list []found
+		if d.regular {
+			list = d.byClass(boxes, scores, columns)
+		} else {
+			list = d.byBox(boxes, scores, columns)
+		}
+		d.write(c, boxes, list)
+		return nil
+	}, nil
+}
+
+// decode turns offsets from anchors (centre and size) into corners.
+func (d *detection) decode(boxes []box, code, anchors []float32, width int) {
+	for i := range boxes {
+		var e, a [4]float64 // the reference computes in float64 and rounds centre and half sizes
+		for k := range e {
+			e[k], a[k] = float64(code[i*width+k])/float64(d.scale[k]), float64(anchors[i*4+k])
+		}
+		y, x := float32(e[0]*a[2]+a[0]), float32(e[1]*a[3]+a[1])
+		h, w := float32(0.5*math.Exp(e[2])*a[2]), float32(0.5*math.Exp(e[3])*a[3])
+		boxes[i] = box{y - h, x - w, y + h, x + w}
+	}
+}
+
+// keep suppresses boxes of one list of scores and returns at most `most`, best
+// first.
+func (d *detection) keep(boxes []box, score func(i int) float32, most int) []int {
+	order := d.order[:0]
+	for i := range boxes {
+		if score(i) >= d.least {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(score(b), score(a)) })
+	d.order, d.gone = order, slices.Grow(d.gone[:0], len(order))
+	gone, kept := d.gone[:len(order)], d.kept[:0]
+	clear(gone)
+	for i, k := range order {
+		if len(kept) >= most {
+			break
+		}
+		if gone[i] {
+			continue
+		}
+		kept = append(kept, k)
+		for j := i + 1; j < len(order); j++ {
+			if !gone[j] && overlap(boxes[k], boxes[order[j]]) > d.limit {
+				gone[j] = true
+			}
+		}
+	}
+	d.kept = kept
+	return kept
+}
+
+// byBox is the fast way: suppression by each box's best class only.
+func (d *detection) byBox(boxes []box, scores []float32, columns int) []found {
+	first := columns - d.classes // a background class may come before the others
+	per := min(d.classesPerBox, d.classes)
+	d.best = slices.Grow(d.best[:0], len(boxes))[:len(boxes)]
+	best := d.best
+	for i := range best {
+		best[i] = slices.Max(scores[i*columns+first:][:d.classes])
+	}
+	list := d.list[:0]
+	d.classOrder = slices.Grow(d.classOrder[:0], d.classes)
+	for _, b := range d.keep(boxes, func(i int) float32 { return best[i] }, d.most) {
+		row := scores[b*columns+first:][:d.classes]
+		order := d.classOrder[:d.classes]
+		for k := range order {
+			order[k] = k
+		}
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(row[b], row[a]) })
+		for _, k := range order[:per] {
+			list = append(list, found{b, k, row[k]})
+		}
+	}
+	d.list = list
+	return list
+}
+
+// byClass suppresses within each class and takes the best of all.
+func (d *detection) byClass(boxes []box, scores []float32, columns int) []found {
+	first := columns - d.classes
+	list := d.list[:0]
+	for k := range d.classes {
+		score := func(i int) float32 { return scores[i*columns+first+k] }
+		for _, b := range d.keep(boxes, score, d.perClass) {
+			list = append(list, found{b, k, score(b)})
+		}
+		slices.SortStableFunc(list, func(a, b found) int { return cmp.Compare(b.score, a.score) })
+		list = list[:min(len(list), d.most)]
+	}
+	d.list = list
+	return list
+}
+
+func (d *detection) write(c *op.Call, boxes []box, list []found) {
+	var y [4][]float32
+	for i := range y {
+		y[i] = tensor.Of[float32](c.Out[i])
+		clear(y[i])
+	}
+	for i, f := range list {
+		b := boxes[f.box]
+		copy(y[0][4*i:], []float32{b.y0, b.x0, b.y1, b.x1})
+		y[1][i], y[2][i] = float32(f.class), f.score
+	}
+	n := len(list)
+	if !d.regular {
+		n /= min(d.classesPerBox, d.classes)
+	}
+	y[3][0] = float32(n)
+}

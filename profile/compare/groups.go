@@ -1,0 +1,220 @@
+package compare
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/opmeter/opmeter/profile"
+)
+
+// builder makes a table.
+type builder struct {
+	t  *Table
+	ps []*profile.Profile
+	// start is the number of the first layer of each profile among all layers; set is a member of the same group nearer to
+	// its root, how the confidence by root.
+	start []int
+	set   []int
+	how   map[int]profile.Confidence
+}
+
+func (b *builder) root(i int) int {
+	for b.set[i] != i {
+		b.set[i] = b.set[b.set[i]]
+		i = b.set[i]
+	}
+	return i
+}
+
+// sureness is the order of confidences, the surest first.
+var sureness = []profile.Confidence{"", profile.Exact, profile.ByTensor, profile.ByName, profile.ByOrder, profile.Unknown}
+
+func (b *builder) unite(x, y int, how profile.Confidence) {
+	x, y = b.root(x), b.root(y)
+	worst := how
+	for _, c := range []profile.Confidence{b.how[x], b.how[y]} {
+		if slices.Index(sureness, c) > slices.Index(sureness, worst) {
+			worst = c
+		}
+	}
+	if x > y {
+		x, y = y, x
+	}
+	b.set[y] = x
+	b.how[x] = worst
+}
+
+// join finds what belongs together: all pairs of profiles are joined, and what is connected is a group.
+func (b *builder) join() {
+	n := 0
+	for _, p := range b.ps {
+		b.start = append(b.start, n)
+		n += len(p.Layers)
+	}
+	b.set, b.how = make([]int, n), map[int]profile.Confidence{}
+	for i := range b.set {
+		b.set[i] = i
+	}
+	for i := range b.ps {
+		for k := i + 1; k < len(b.ps); k++ {
+			for _, pair := range profile.Join(b.ps[i], b.ps[k]) {
+				b.connect(b.start[i], pair.A, b.start[k], pair.B, pair.Confidence)
+			}
+		}
+	}
+	b.bodies()
+}
+
+func (b *builder) connect(at int, as []int64, bt int, bs []int64, how profile.Confidence) {
+	if len(as) == 0 || len(bs) == 0 {
+		return
+	}
+	first := at + int(as[0])
+	for _, i := range as[1:] {
+		b.unite(first, at+int(i), how)
+	}
+	for _, i := range bs {
+		b.unite(first, bt+int(i), how)
+	}
+}
+
+// bodies takes the layers of control flow's bodies along where another profile has the owner as one layer: its time
+// is with them.
+func (b *builder) bodies() {
+	whole := map[int]bool{} // roots of groups in which a profile has layers without bodies
+	owner := make([]bool, len(b.set))
+	for k, p := range b.ps {
+		for i := range p.Layers {
+			if o := p.Layers[i].Parent; o != nil && *o >= 0 && int(*o) < i {
+				owner[b.start[k]+int(*o)] = true
+			}
+		}
+	}
+	has := map[[2]int]bool{} // root and profile: some member owns bodies
+	for k, p := range b.ps {
+		for i := range p.Layers {
+			if owner[b.start[k]+i] {
+				has[[2]int{b.root(b.start[k] + i), k}] = true
+			}
+		}
+	}
+	for k, p := range b.ps {
+		for i := range p.Layers {
+			r := b.root(b.start[k] + i)
+			if p.Layers[i].State.Elsewhere() || has[[2]int{r, k}] {
+				continue
+			}
+			whole[r] = true
+		}
+	}
+	// Owners stand before their bodies, so that what is deeper follows.
+	for k, p := range b.ps {
+		for i := range p.Layers {
+			o := p.Layers[i].Parent
+			if o == nil || *o < 0 || int(*o) >= i {
+				continue
+			}
+			from := b.start[k] + int(*o)
+			if r := b.root(from); whole[r] {
+				b.unite(from, b.start[k]+i, "")
+				whole[b.root(from)] = true
+			}
+		}
+	}
+}
+
+// groups makes the rows: in the order of the first profile that has them.
+func (b *builder) groups() {
+	at := map[int]int{}
+	for k, p := range b.ps {
+		for i := range p.Layers {
+			l := &p.Layers[i]
+			r := b.root(b.start[k] + i)
+			g, ok := at[r]
+			if !ok {
+				g = len(b.t.Groups)
+				at[r] = g
+				b.t.Groups = append(b.t.Groups, Group{
+					Op: l.Op, Name: l.Name, Layers: make([][]int64, len(b.ps)), Figures: make([]Figure, len(b.ps)), Ratios: make([]Ratio, len(b.ps)),
+					Confidence: cmp.Or(b.how[r], profile.Unknown),
+				})
+			}
+			row := &b.t.Groups[g]
+			row.Layers[k] = append(row.Layers[k], int64(i))
+		}
+	}
+	usable := make([]bool, len(b.ps))
+	for k, p := range b.ps {
+		usable[k] = p.Trust == nil || p.Trust.Verdict != profile.DoNotUse
+	}
+	var rows []Group
+	for i := range b.t.Groups {
+		g := &b.t.Groups[i]
+		any := false
+		for k, p := range b.ps {
+			g.Figures[k] = sum(p, g.Layers[k], b.t.Quantity)
+			g.Operators = max(g.Operators, int64(len(g.Layers[k])))
+			any = any || g.Figures[k].Value != nil
+			g.Ratios[k] = Ratio{Verdict: Open}
+			if k > 0 {
+				g.Ratios[k] = ratio(g.Figures[k], g.Figures[0], usable[k] && usable[0])
+			}
+		}
+		if any {
+			rows = append(rows, *g)
+		}
+	}
+	b.t.Groups = rows
+}
+
+// sum adds up the figures of layers. Their errors have causes in common, such as the machine's speed, so that the
+// intervals are added, too.
+func sum(p *profile.Profile, layers []int64, key string) Figure {
+	var v, low, high float64
+	known, bounded, partial := false, true, false
+	for _, i := range layers {
+		l := &p.Layers[i]
+		f := of(l.Figure(key))
+		if f.Value == nil {
+			partial = partial || !l.State.Elsewhere() && l.State != profile.NotReached && !l.Constant
+			continue
+		}
+		known = true
+		v += *f.Value
+		if f.Low == nil || f.High == nil {
+			bounded = false
+			continue
+		}
+		low += *f.Value - *f.Low
+		high += *f.High - *f.Value
+	}
+	if !known {
+		return Figure{}
+	}
+	out := Figure{Value: &v, Partial: partial}
+	if bounded {
+		out.Low, out.High = new(max(0, v-low)), new(v+high)
+	}
+	return out
+}
+
+// inserted reports whether a group is layers of one profile that do no operator of the model.
+func (b *builder) inserted(g *Group) (run int, yes bool) {
+	run = -1
+	for k, layers := range g.Layers {
+		if len(layers) == 0 {
+			continue
+		}
+		if run >= 0 {
+			return 0, false
+		}
+		run = k
+		for _, i := range layers {
+			pv := b.ps[k].Layers[i].Provenance
+			if pv == nil || len(pv.SourceNodes) > 0 {
+				return 0, false
+			}
+		}
+	}
+	return run, run >= 0
+}

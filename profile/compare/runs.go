@@ -1,0 +1,185 @@
+package compare
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/opmeter/opmeter/profile"
+)
+
+// runs fills in what there is to say of each run as a whole, and takes inserted layers out of the groups.
+func (b *builder) runs(named []Named) {
+	t := b.t
+	t.Runs = make([]Run, len(b.ps))
+	for k, p := range b.ps {
+		r := &t.Runs[k]
+		*r = Run{
+			Name: named[k].Name, Engine: cmp.Or(p.Settings.Engine, p.Target.Engine), Version: p.Settings.EngineVersion, Target: p.Target.ID,
+			Threads: p.Settings.Threads, Total: of(p.Totals.Figure(t.Quantity)), Ratio: Ratio{Verdict: Open},
+		}
+		if p.Trust != nil {
+			r.Trust = p.Trust.Verdict
+		}
+		if ph := p.Phases; ph != nil {
+			r.FirstRunS = ph.FirstRunS
+			r.LoadS = added(ph.LoadS, ph.PlanS)
+		}
+		if m := p.Memory; m != nil {
+			r.PeakBytes, r.ArenaBytes = m.ProcessPeakBytes, m.ArenaBytes
+		}
+		r.Outputs, r.With = outputs(p.Differences)
+	}
+	label(t.Runs)
+	usable := func(k int) bool { return t.Runs[k].Trust != profile.DoNotUse }
+	for k := range t.Runs[1:] {
+		r := &t.Runs[k+1]
+		r.Ratio = ratio(r.Total, t.Runs[0].Total, usable(k+1) && usable(0))
+	}
+	t.Groups = slices.DeleteFunc(t.Groups, func(g Group) bool {
+		k, yes := b.inserted(&g)
+		if yes {
+			r := &t.Runs[k]
+			r.Inserted = added(r.Inserted, g.Figures[k].Value)
+			r.InsertedLayers += int64(len(g.Layers[k]))
+		}
+		return yes
+	})
+	for i := range t.Groups {
+		for k := range t.Runs {
+			t.Runs[k].Operators = added(t.Runs[k].Operators, t.Groups[i].Figures[k].Value)
+		}
+	}
+	for k := range t.Runs {
+		r := &t.Runs[k]
+		if layers := added(r.Operators, r.Inserted); layers != nil && r.Total.Value != nil {
+			rest := *r.Total.Value - *layers
+			if math.Abs(rest) <= rounding**r.Total.Value {
+				rest = 0
+			}
+			r.Rest = &rest
+		}
+	}
+}
+
+// rounding is the part of a total that sums in another order may differ by: a few thousand additions.
+const rounding = 1e-12
+
+// added is the sum of what is known, nil where nothing is.
+func added(a, b *float64) *float64 {
+	switch {
+	case a == nil && b == nil:
+		return nil
+	case a == nil:
+		return new(*b)
+	case b == nil:
+		return new(*a)
+	}
+	return new(*a + *b)
+}
+
+// outputs is the worst state of outputs and the engine that they were compared with.
+func outputs(ds []profile.Difference) (worst profile.DifferenceState, with string) {
+	order := []profile.DifferenceState{"", profile.Equal, profile.Rounding, profile.NotComparable, profile.Differs}
+	for i := range ds {
+		if slices.Index(order, ds[i].State) > slices.Index(order, worst) {
+			worst = ds[i].State
+		}
+		with = ds[i].With
+	}
+	return worst, with
+}
+
+// label gives names to runs without one: the engine, the engine with its version, the target, whatever tells all apart.
+func label(runs []Run) {
+	for _, name := range []func(r *Run) string{
+		func(r *Run) string { return r.Name },
+		func(r *Run) string { return r.Engine },
+		func(r *Run) string { return r.Engine + " " + r.Version },
+		func(r *Run) string { return r.Target },
+	} {
+		seen := map[string]bool{}
+		for i := range runs {
+			seen[name(&runs[i])] = true
+		}
+		if len(seen) == len(runs) && !seen[""] {
+			for i := range runs {
+				runs[i].Name = name(&runs[i])
+			}
+			return
+		}
+	}
+	for i := range runs {
+		runs[i].Name = string(rune('A' + i)) // at most 32: beyond Z come the signs behind it
+		if i >= 26 {
+			runs[i].Name = "A" + string(rune('A'+i-26))
+		}
+	}
+}
+
+// notes gathers what does not compare well.
+func (b *builder) notes() {
+	first := b.ps[0]
+	found := map[NoteCode][]int{}
+	add := func(code NoteCode, k int, yes bool) {
+		if yes {
+			found[code] = append(found[code], k)
+		}
+	}
+	for k, p := range b.ps {
+		add(NotGood, k, p.Trust != nil && p.Trust.Verdict != profile.Good)
+		add(NotWhole, k, len(p.Incomplete) > 0)
+		add(OtherResults, k, b.t.Runs[k].Outputs == profile.Differs || b.t.Runs[k].Outputs == profile.NotComparable)
+		add(NoLayers, k, b.t.Runs[k].Operators == nil)
+		if k == 0 {
+			continue
+		}
+		x, y := &first.Model, &p.Model
+		files := x.SHA256 != "" && y.SHA256 != "" && x.SHA256 != y.SHA256
+		same := x.StructureSHA256 != "" && x.StructureSHA256 == y.StructureSHA256
+		add(OtherModel, k, files || x.SHA256 == "" && y.SHA256 == "" && x.Name != y.Name)
+		add(OtherNodes, k, files && !same)
+		add(OtherThreads, k, apart(first.Settings.Threads, p.Settings.Threads))
+		add(OtherBatch, k, apart(first.Settings.Batch, p.Settings.Batch))
+		add(OtherShapes, k, !sameShapes(x.Inputs, y.Inputs))
+		add(OtherInputs, k, otherInputs(first, p))
+		h, g := first.Host, p.Host
+		add(OtherMachine, k, first.Target.Kind == profile.TargetHost && p.Target.Kind == profile.TargetHost &&
+			h != nil && g != nil && h.Fingerprint != "" && g.Fingerprint != "" && h.Fingerprint != g.Fingerprint)
+	}
+	for _, code := range []NoteCode{OtherModel, OtherNodes, OtherResults, OtherShapes, OtherBatch, OtherInputs, OtherThreads, OtherMachine, NotWhole, NotGood, NoLayers} {
+		if runs := found[code]; runs != nil {
+			b.t.Notes = append(b.t.Notes, Note{Code: code, Runs: runs})
+		}
+	}
+}
+
+func apart(a, b *int64) bool { return a != nil && b != nil && *a != *b }
+
+// sameShapes reports whether two models have inputs of the same shapes by place; what one does not tell is no difference.
+func sameShapes(a, b []profile.Tensor) bool {
+	if len(a) == 0 || len(b) == 0 {
+		return true
+	}
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i].Shape != nil && b[i].Shape != nil && !slices.Equal(a[i].Shape, b[i].Shape) {
+			return false
+		}
+	}
+	return true
+}
+
+// otherInputs reports whether inputs of one name are known to have held other data.
+func otherInputs(a, b *profile.Profile) bool {
+	for _, name := range slices.Sorted(maps.Keys(a.Settings.Inputs)) {
+		x, y := a.Settings.Inputs[name], b.Settings.Inputs[name]
+		if x.SHA256 != "" && y.SHA256 != "" && x.SHA256 != y.SHA256 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,250 @@
+// Package compare compares profiles of one model: engine against engine, run against run,
+// computer against board.
+//
+// Operators that one engine executes together and another one by one cannot be compared singly: they
+// are a [Group], the smallest one that holds whole layers of all profiles, by what layers say of the model's operators they
+// do ([profile.Join]). A group has a time of each run and the ratio of each to the first run, with intervals, and a
+// [Verdict] by one rule. What an engine adds that no operator of the model asks for (layouts changed, copies) is no group:
+// it stands by itself, and so does what the whole takes longer than its layers.
+package compare
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/opmeter/opmeter/profile"
+)
+
+// SchemaV1 is the value of [Table.Schema].
+const SchemaV1 = "opmeter/versus/v1"
+
+// MaxRuns bounds the runs of a table: all pairs of them are joined.
+const MaxRuns = 32
+
+// Verdict says whether two figures differ.
+type Verdict string
+
+// Verdicts. The rule is that of [Ratio].
+const (
+	Slower Verdict = "slower" // more than the first run
+	Faster Verdict = "faster" // less
+	Alike  Verdict = "alike"  // does not differ by more than 5 %
+	Open   Verdict = "open"   // not known: the intervals are too wide, there is none, or a latency must not be used
+)
+
+// Figure is a figure of a run with its 95 % interval, in the unit of [Table.Quantity]. What is not known is absent.
+type Figure struct {
+	Value *float64 `json:"value,omitzero"`
+	Low   *float64 `json:"low,omitzero"`
+	High  *float64 `json:"high,omitzero"`
+	// Partial says that some of the layers have no figure, so that the value is too small.
+	Partial bool `json:"partial,omitzero"`
+}
+
+// Ratio is a figure divided by that of the first run.
+//
+// With x and y the halves of the two intervals as parts of their figures, the interval of the ratio is the ratio divided and multiplied by
+// 1 + sqrt(x² + y² + 0.014²): errors of two runs are independent, and 1.4 % is what two processes on one computer differ by
+// without showing it (a standard deviation of half a per cent each). A ratio whose interval leaves out 1 is [Slower] or
+// [Faster], one whose interval lies within 5 % of 1 is [Alike], all else is [Open], and so is whatever has a latency that must not be
+// used. Of twenty ratios of equal figures about one is called different: of many small groups some are by chance.
+type Ratio struct {
+	Value   *float64 `json:"value,omitzero"`
+	Low     *float64 `json:"low,omitzero"`
+	High    *float64 `json:"high,omitzero"`
+	Verdict Verdict  `json:"verdict"`
+}
+
+// Constants of the rule of [Ratio].
+const (
+	processes = 1.96 * math.Sqrt2 * 0.005
+	alike     = 0.05
+)
+
+// Run is a profile of the table.
+type Run struct {
+	// Name tells the run from the others.
+	Name string `json:"name"`
+	// Engine, Version, Target and Threads are those of the profile.
+	Engine  string `json:"engine,omitzero"`
+	Version string `json:"version,omitzero"`
+	Target  string `json:"target,omitzero"`
+	Threads *int64 `json:"threads,omitzero"`
+	// Trust is the verdict about its latency.
+	Trust profile.Verdict `json:"trust,omitzero"`
+	// Total is the figure of one inference, Ratio that to the first run's.
+	Total Figure `json:"total"`
+	Ratio Ratio  `json:"ratio"`
+	// Operators is the sum over the groups, Inserted that over layers that do no operator of the model, Rest what
+	// the whole takes beside both: it may be negative where a profiler makes layers longer than they are.
+	Operators *float64 `json:"operators,omitzero"`
+	Inserted  *float64 `json:"inserted,omitzero"`
+	Rest      *float64 `json:"rest,omitzero"`
+	// InsertedLayers is the number of layers that do no operator of the model.
+	InsertedLayers int64 `json:"inserted_layers,omitzero"`
+	// LoadS is the time to load and prepare the model, FirstRunS that of the first inference.
+	LoadS     *float64 `json:"load_s,omitzero"`
+	FirstRunS *float64 `json:"first_run_s,omitzero"`
+	// PeakBytes is the largest resident size of the process, ArenaBytes that of the engine's arena.
+	PeakBytes  *int64 `json:"peak_bytes,omitzero"`
+	ArenaBytes *int64 `json:"arena_bytes,omitzero"`
+	// Outputs says how its outputs compare with those of With, the worst of them; empty where nobody compared.
+	Outputs profile.DifferenceState `json:"outputs,omitzero"`
+	With    string                  `json:"with,omitzero"`
+}
+
+// Group is operators of the model that can be compared.
+type Group struct {
+	// Op and Name are those of the first operator, Operators the number of layers in the run that has most.
+	Op        string `json:"op"`
+	Name      string `json:"name,omitzero"`
+	Operators int64  `json:"operators"`
+	// Layers are the indices of the layers by run, in the order of [Table.Runs].
+	Layers [][]int64 `json:"layers"`
+	// Figures and Ratios are by run; the first ratio is empty.
+	Figures []Figure `json:"figures"`
+	Ratios  []Ratio  `json:"ratios"`
+	// Confidence is the least sure way in which layers of the group were joined.
+	Confidence profile.Confidence `json:"confidence"`
+}
+
+// NoteCode names a reason for which runs do not compare well.
+type NoteCode string
+
+// Notes.
+const (
+	OtherModel   NoteCode = "model"   // the files differ
+	OtherNodes   NoteCode = "nodes"   // their structures differ, so that layers were joined by names and order
+	OtherThreads NoteCode = "threads" // other numbers of threads
+	OtherBatch   NoteCode = "batch"   // other sizes of the batch
+	OtherShapes  NoteCode = "shapes"  // other shapes of inputs
+	OtherInputs  NoteCode = "inputs"  // other data of inputs
+	OtherMachine NoteCode = "machine" // other computers
+	NotGood      NoteCode = "trust"   // a latency that is less than good
+	NotWhole     NoteCode = "whole"   // a profile that is incomplete
+	OtherResults NoteCode = "results" // outputs that differ by more than rounding explains
+	NoLayers     NoteCode = "layers"  // no layer has the figure
+)
+
+// Note says what does not compare well.
+type Note struct {
+	Code NoteCode `json:"code"`
+	// Runs are the positions of the runs that it is about; compared with the first one where the code names a difference.
+	Runs []int `json:"runs"`
+}
+
+// Table compares runs.
+type Table struct {
+	Schema string `json:"schema"`
+	// Model is that of the first run.
+	Model string `json:"model"`
+	// Quantity is the key of what is compared, Unit its unit: times, or where a run has none cycles and the like.
+	Quantity string  `json:"quantity"`
+	Unit     string  `json:"unit,omitzero"`
+	Runs     []Run   `json:"runs"`
+	Groups   []Group `json:"groups"`
+	Notes    []Note  `json:"notes,omitzero"`
+}
+
+// Named is a profile with what tells it from the others, "" for what it says itself.
+type Named struct {
+	Name    string
+	Profile *profile.Profile
+}
+
+// New compares profiles with the first of them. The error says why nothing can be compared.
+func New(runs []Named) (*Table, error) {
+	if len(runs) < 2 || len(runs) > MaxRuns {
+		return nil, fmt.Errorf("%d profiles cannot be compared: use 2 to %d", len(runs), MaxRuns)
+	}
+	b := &builder{t: &Table{Schema: SchemaV1, Model: runs[0].Profile.Model.Name}}
+	for _, r := range runs {
+		b.ps = append(b.ps, r.Profile)
+	}
+	key, ok := common(b.ps)
+	if !ok {
+		return nil, fmt.Errorf("the profiles have no figure in common that says what an inference costs: one has times, another none or only counts")
+	}
+	b.t.Quantity = key
+	if q, ok := profile.Lookup(key); ok {
+		b.t.Unit = q.Unit
+	}
+	b.join()
+	b.groups()
+	b.runs(runs)
+	b.notes()
+	return b.t, nil
+}
+
+// common is the best quantity that says what an inference costs in all profiles.
+func common(ps []*profile.Profile) (string, bool) {
+	for _, key := range profile.Costs() {
+		if !slices.ContainsFunc(ps, func(p *profile.Profile) bool { _, ok := p.Totals.Figure(key).Best(); return !ok }) {
+			return key, true
+		}
+	}
+	return "", false
+}
+
+// of is a metric as a figure. An interval that was found for the median stands around the figure that is shown.
+func of(m *profile.Metric) Figure {
+	v, ok := m.Best()
+	if !ok {
+		return Figure{}
+	}
+	f := Figure{Value: &v}
+	switch {
+	case m.Band != nil:
+		f.Low, f.High = new(m.Band[0]), new(m.Band[1])
+	case m.CI95 != nil:
+		shift := 0.0
+		if m.Median != nil {
+			shift = v - *m.Median
+		}
+		f.Low, f.High = new(m.CI95[0]+shift), new(m.CI95[1]+shift)
+	}
+	return f
+}
+
+// ratio compares two figures.
+func ratio(a, first Figure, usable bool) Ratio {
+	r := Ratio{Verdict: Open}
+	if a.Value == nil || first.Value == nil || !(*first.Value > 0) || !(*a.Value > 0) || a.Partial || first.Partial {
+		return r
+	}
+	v := *a.Value / *first.Value
+	if math.IsInf(v, 0) || v == 0 {
+		return r
+	}
+	r.Value = &v
+	x, ok := half(a)
+	y, also := half(first)
+	if !ok || !also {
+		return r
+	}
+	by := 1 + math.Sqrt(x*x+y*y+processes*processes)
+	low, high := v/by, v*by
+	if math.IsInf(high, 0) || math.IsNaN(by) {
+		return r
+	}
+	r.Low, r.High = &low, &high
+	switch {
+	case !usable:
+	case low > 1:
+		r.Verdict = Slower
+	case high < 1:
+		r.Verdict = Faster
+	case low >= 1-alike && high <= 1+alike:
+		r.Verdict = Alike
+	}
+	return r
+}
+
+// half is half of an interval as a part of the figure.
+func half(f Figure) (float64, bool) {
+	if f.Low == nil || f.High == nil || !(*f.High >= *f.Low) {
+		return 0, false
+	}
+	return (*f.High - *f.Low) / 2 / *f.Value, true
+}
