@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/base/buildinfo"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/all"
@@ -99,7 +101,7 @@ func Import(ctx context.Context, path string, o ImportOptions) (*Imported, error
 	// In the model's own shapes it is the same for every run.
 	base := sync.OnceValues(func() (*profile.Profile, error) { return Count(o.Model, o.Inputs) })
 	for _, k := range found.order {
-		var runs []*record.Run
+		var runs []*runlog.Run
 		err := guarded(found.groups[k], func() (err error) {
 			runs, err = k.format.Read(ctx, o.input(found.groups[k]))
 			return err
@@ -296,7 +298,7 @@ func foreign(f *record.File) error {
 }
 
 // collect makes the profile of a run.
-func (o *ImportOptions) collect(ctx context.Context, r *record.Run, f *record.Format, base func() (*profile.Profile, error)) (*profile.Profile, error) {
+func (o *ImportOptions) collect(ctx context.Context, r *runlog.Run, f *record.Format, base func() (*profile.Profile, error)) (*profile.Profile, error) {
 	if r.Profile.Model.Format == "" {
 		r.Profile.Model.Format = f.Name
 	}
@@ -313,7 +315,7 @@ func (o *ImportOptions) collect(ctx context.Context, r *record.Run, f *record.Fo
 }
 
 // join finds the model's operators in a run. Of is the described model.
-func (o *ImportOptions) join(r *record.Run, of func() (*profile.Profile, error)) error {
+func (o *ImportOptions) join(r *runlog.Run, of func() (*profile.Profile, error)) error {
 	base, err := of()
 	if err != nil {
 		return err

@@ -9,7 +9,7 @@
 package external
 
 import (
-	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
 )
 
 // Library is an engine's library that was opened in this process. Methods are called by one
@@ -131,5 +131,5 @@ type Profiled interface {
 	// them, with what is known of the model's operators as hints; figures by
 	// [ingest.Tally], so that they are over the same runs. Runs may go on afterwards, and
 	// the next call returns all of them. nil where nothing was recorded.
-	Recorded() (*record.Run, error)
+	Recorded() (*runlog.Run, error)
 }

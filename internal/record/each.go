@@ -3,12 +3,14 @@ package record
 import (
 	"context"
 	"errors"
+
+	"github.com/opmeter/opmeter/internal/measure/runlog"
 )
 
 // EachFile reads files one after the other, each for itself. Errors of files are
 // joined; runs that are right come beside them.
-func EachFile(ctx context.Context, in *Input, read func(f *File) ([]*Run, error)) ([]*Run, error) {
-	var runs []*Run
+func EachFile(ctx context.Context, in *Input, read func(f *File) ([]*runlog.Run, error)) ([]*runlog.Run, error) {
+	var runs []*runlog.Run
 	var errs []error
 	for _, f := range in.Files {
 		if err := ctx.Err(); err != nil {
@@ -24,13 +26,13 @@ func EachFile(ctx context.Context, in *Input, read func(f *File) ([]*Run, error)
 }
 
 // EachRun is [EachFile] for formats of which a file holds one run.
-func EachRun(ctx context.Context, in *Input, read func(f *File) (*Run, error)) ([]*Run, error) {
-	return EachFile(ctx, in, func(f *File) ([]*Run, error) {
+func EachRun(ctx context.Context, in *Input, read func(f *File) (*runlog.Run, error)) ([]*runlog.Run, error) {
+	return EachFile(ctx, in, func(f *File) ([]*runlog.Run, error) {
 		r, err := read(f)
 		if r == nil {
 			return nil, err
 		}
-		return []*Run{r}, err
+		return []*runlog.Run{r}, err
 	})
 }
 

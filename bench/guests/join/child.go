@@ -8,13 +8,14 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/internal/external"
 	"github.com/opmeter/opmeter/internal/external/litert"
 	"github.com/opmeter/opmeter/internal/external/onnxruntime"
 	"github.com/opmeter/opmeter/internal/external/openvino"
 	"github.com/opmeter/opmeter/internal/model/modelfile"
-	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/runtime/inputs"
 	"github.com/opmeter/opmeter/internal/source/join"
 	"github.com/opmeter/opmeter/profile"
@@ -155,7 +156,7 @@ func multiplies(op string) bool {
 }
 
 // list writes a line for each row, and for each operator that has none.
-func (r *result) list(model []profile.Layer, run *record.Run, ms []join.Match) {
+func (r *result) list(model []profile.Layer, run *runlog.Run, ms []join.Match) {
 	rows := run.Profile.Layers
 	had := make([]bool, len(model))
 	for i := range rows {
@@ -180,7 +181,7 @@ func (r *result) list(model []profile.Layer, run *record.Run, ms []join.Match) {
 	}
 }
 
-func writeRecord(l external.Library, t *external.Task, runs int) (*record.Run, error) {
+func writeRecord(l external.Library, t *external.Task, runs int) (*runlog.Run, error) {
 	s, err := l.Load(t)
 	if err != nil {
 		return nil, err

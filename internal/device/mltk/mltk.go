@@ -13,10 +13,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/base/port"
 	"github.com/opmeter/opmeter/internal/device"
 	"github.com/opmeter/opmeter/internal/device/lines"
-	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/mltk/console"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -309,7 +310,7 @@ func deref(n *int64) int64 {
 }
 
 // describe says what the board runs.
-func (s *session) describe(run *record.Run, r *console.Reading) error {
+func (s *session) describe(run *runlog.Run, r *console.Reading) error {
 	p := run.Profile
 	p.Target = profile.Target{Kind: profile.TargetDevice, Engine: p.Target.Engine, Accelerator: p.Target.Accelerator, ClockHz: p.Target.ClockHz}
 	p.Quantities = append(p.Quantities, foreign(r)...)

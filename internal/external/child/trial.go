@@ -7,11 +7,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/external"
 	"github.com/opmeter/opmeter/internal/measure/figures"
 	"github.com/opmeter/opmeter/internal/measure/loop"
 	"github.com/opmeter/opmeter/internal/measure/machine"
-	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/timeline"
 )
@@ -101,7 +102,7 @@ func (t *trial) describe(ctx context.Context) error {
 	if err != nil {
 		return named("loading the model with the profiler", err)
 	}
-	run := &record.Run{Profile: &profile.Profile{}}
+	run := &runlog.Run{Profile: &profile.Profile{}}
 	if p, ok := s.(external.Profiled); ok {
 		t.profiled = p
 		for range describeRuns {
@@ -119,7 +120,7 @@ func (t *trial) describe(ctx context.Context) error {
 			return named("reading what the profiler recorded", err)
 		}
 		if run == nil {
-			run = &record.Run{Profile: &profile.Profile{}}
+			run = &runlog.Run{Profile: &profile.Profile{}}
 		}
 		if err := p.Forget(); err != nil {
 			return named("emptying the profiler", err)
@@ -133,7 +134,7 @@ func (t *trial) describe(ctx context.Context) error {
 }
 
 // described is the profile of a record without its figures of time.
-func described(run *record.Run) *profile.Profile {
+func described(run *runlog.Run) *profile.Profile {
 	p := &profile.Profile{Schema: profile.SchemaV1, Model: profile.Model{Name: "model"}, Quantities: run.Profile.Quantities}
 	for i, l := range run.Profile.Layers {
 		l.Index, l.Latency, l.Total, l.Share, l.Samples, l.Calls = int64(i), nil, nil, nil, nil, nil
@@ -320,7 +321,7 @@ func (t *trial) report(res *loop.Result, host *profile.Host) error {
 
 // reconcile compares the passes. What recording one operator costs follows from them: the
 // profiler is the engine's.
-func (t *trial) reconcile(run *record.Run, res *loop.Result) *profile.Reconcile {
+func (t *trial) reconcile(run *runlog.Run, res *loop.Result) *profile.Reconcile {
 	r := figures.Reconcile(res, run.Profile.Reconcile)
 	if r == nil {
 		return nil
@@ -344,7 +345,7 @@ func (t *trial) reconcile(run *record.Run, res *loop.Result) *profile.Reconcile 
 
 // layers sends the figures of the layers: their shares of what the profiler saw, of the time of
 // plain inferences.
-func (t *trial) layers(run *record.Run, res *loop.Result) error {
+func (t *trial) layers(run *runlog.Run, res *loop.Result) error {
 	at := places(t.p.Layers, run.Profile.Layers)
 	var sum float64
 	for i := range run.Profile.Layers {

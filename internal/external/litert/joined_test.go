@@ -10,9 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/internal/external"
-	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/source/join"
 	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/profile"
@@ -44,7 +45,7 @@ func opened(t *testing.T, path string) *native {
 }
 
 // joined is how much of the recorded time has been joined, exactly or by tensor, and how much there is.
-func (n *native) joined(t *testing.T, r *record.Run) (share, sum float64) {
+func (n *native) joined(t *testing.T, r *runlog.Run) (share, sum float64) {
 	t.Helper()
 	base, err := opmeter.Count(n.model, opmeter.Inputs{})
 	if err != nil {
@@ -121,7 +122,7 @@ func joins(t *testing.T, lib external.Library, path, says string) {
 }
 
 // records runs a task with the profiler on.
-func records(lib external.Library, k *external.Task) (*record.Run, error) {
+func records(lib external.Library, k *external.Task) (*runlog.Run, error) {
 	s, err := lib.Load(k)
 	if err != nil {
 		return nil, err

@@ -7,8 +7,9 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/external"
-	"github.com/opmeter/opmeter/internal/record"
 )
 
 // eventData is a ProfiledEventData. Both MemoryUsages have three numbers in the library
@@ -116,7 +117,7 @@ func (p *profiled) Forget() error {
 }
 
 // Recorded is what was recorded so far.
-func (p *profiled) Recorded() (*record.Run, error) {
+func (p *profiled) Recorded() (*runlog.Run, error) {
 	name := strings.TrimSuffix(filepath.Base(p.task.Model), ".tflite")
 	return p.rec.record(name, p.task.Threads), nil
 }

@@ -4,7 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -35,7 +36,7 @@ type place struct {
 // row is a layer of the record.
 type row struct {
 	layer profile.Layer
-	hint  record.Hint
+	hint  runlog.Hint
 	owner int // row whose node runs the graph, -1 for none
 }
 
@@ -49,7 +50,7 @@ const (
 type recorder struct {
 	known     *known
 	scattered bool
-	tally     record.Tally
+	tally     runlog.Tally
 	rows      []row
 	at        map[place]int
 	node      map[[2]int64]int // row by graph and node
@@ -71,7 +72,7 @@ func newRecorder(k *known, scattered bool) *recorder {
 }
 
 // forget drops times, and keeps what is known of the layers.
-func (r *recorder) forget() { r.tally, r.runs = record.Tally{}, 0 }
+func (r *recorder) forget() { r.tally, r.runs = runlog.Tally{}, 0 }
 
 // add takes the events of one run, which took wall nanoseconds.
 func (r *recorder) add(events []event, wall int64) {
@@ -247,7 +248,7 @@ func (r *recorder) join(p place, node int64, s step, sure bool) {
 	if !ok {
 		n := &g.nodes[node]
 		l := profile.Layer{Op: n.op, Name: n.op}
-		h := record.Hint{}
+		h := runlog.Hint{}
 		if sure {
 			h.Outputs = n.names
 			if len(n.names) > 0 {
@@ -281,7 +282,7 @@ func (r *recorder) lone(p place) int {
 	if p.block >= 0 {
 		l.Kernel, l.Scope = p.tag, "delegate"
 	}
-	i := r.row(l, record.Hint{}, p.graph)
+	i := r.row(l, runlog.Hint{}, p.graph)
 	if i >= 0 {
 		r.at[p] = i
 	}
@@ -289,7 +290,7 @@ func (r *recorder) lone(p place) int {
 }
 
 // row appends a row; -1 where there are too many.
-func (r *recorder) row(l profile.Layer, h record.Hint, graph int64) int {
+func (r *recorder) row(l profile.Layer, h runlog.Hint, graph int64) int {
 	if len(r.rows) >= maxRows {
 		return -1
 	}
@@ -362,7 +363,7 @@ func (r *recorder) parts(graph int64, places []place) {
 }
 
 // record is what was recorded so far, nil for nothing.
-func (r *recorder) record(name string, threads int) *record.Run {
+func (r *recorder) record(name string, threads int) *runlog.Run {
 	if r.runs == 0 || len(r.rows) == 0 {
 		return nil
 	}

@@ -4,9 +4,10 @@ import (
 	"os"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/onnx"
-	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -77,7 +78,7 @@ func nodes(m *graph.Model, g *graph.Graph, depth int) (out []*executed) {
 func clone(s string) string { return string([]byte(s)) }
 
 // hint says of each row of a run which tensors it reads and makes.
-func (o *optimised) hint(run *record.Run) {
+func (o *optimised) hint(run *runlog.Run) {
 	rows := run.Profile.Layers
 	within := map[int64][]int{} // rows by the one that they are in, -1 for none
 	for i := range rows {

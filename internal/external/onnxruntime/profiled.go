@@ -10,8 +10,9 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/external"
-	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/ort"
 )
 
@@ -176,7 +177,7 @@ func (p *profiled) renew() error {
 // Recorded ends the session's profiling and returns what all sessions since [profiled.Forget]
 // recorded. Where the present one was full the next is made at once; else at the next
 // [profiled.After], and the run before that is not recorded.
-func (p *profiled) Recorded() (*record.Run, error) {
+func (p *profiled) Recorded() (*runlog.Run, error) {
 	if !p.ended {
 		if err := p.read(p.session, p.all, p.skip); err != nil {
 			return nil, err

@@ -9,10 +9,11 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/internal/external"
 	"github.com/opmeter/opmeter/internal/model/tensor"
-	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/source/join"
 	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/profile"
@@ -52,7 +53,7 @@ func files(t testing.TB, folder string) int {
 }
 
 // runs is how many inferences a recorded run is over, the first one included.
-func runs(r *record.Run) int { return len(r.Profile.Totals.LatencySamples) }
+func runs(r *runlog.Run) int { return len(r.Profile.Totals.LatencySamples) }
 
 // TestProfiled records runs over several sessions of the library, leaves out what is to be
 // forgotten, and leaves no file.

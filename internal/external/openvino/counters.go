@@ -8,9 +8,10 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/base/stats"
 	"github.com/opmeter/opmeter/internal/external"
-	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	ovcounters "github.com/opmeter/opmeter/internal/record/openvino"
 	"github.com/opmeter/opmeter/profile"
@@ -47,7 +48,7 @@ type recorder struct {
 	nodes   []node
 	base    times // where the figures begin
 	walls   *stats.Reservoir
-	tally   *record.Tally
+	tally   *runlog.Tally
 	cpu     []int64 // sums, where counters are of the last inference
 	graphs  *graphs
 	notes   []string
@@ -75,7 +76,7 @@ func (s *session) record() error {
 }
 
 func (r *recorder) forget() {
-	r.walls, r.tally, r.cpu = stats.NewReservoir(profile.KeptSamples), &record.Tally{}, nil
+	r.walls, r.tally, r.cpu = stats.NewReservoir(profile.KeptSamples), &runlog.Tally{}, nil
 }
 
 // counters reads the counters. Names are copied where nodes is asked for.
@@ -192,7 +193,7 @@ func mean(base, runs, from, to int64) (figure, half float64, ok bool) {
 }
 
 // Recorded makes a record of the counters.
-func (p *profiled) Recorded() (*record.Run, error) {
+func (p *profiled) Recorded() (*runlog.Run, error) {
 	r := p.rec
 	n := r.runs - r.base.runs
 	if n <= 0 {

@@ -5,8 +5,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/model/graph"
-	"github.com/opmeter/opmeter/internal/record"
 )
 
 // place says where a counter's node stands.
@@ -21,12 +22,12 @@ const (
 // graphs is what both graphs say of executed nodes.
 type graphs struct {
 	read, ran *irGraph
-	hints     []record.Hint // by layers of the executed graph
+	hints     []runlog.Hint // by layers of the executed graph
 }
 
 // newGraphs finds out what executed layers do of a model's operators.
 func newGraphs(read, ran *irGraph, m *graph.Model) *graphs {
-	g := &graphs{read: read, ran: ran, hints: make([]record.Hint, len(ran.layers))}
+	g := &graphs{read: read, ran: ran, hints: make([]runlog.Hint, len(ran.layers))}
 	var ops []op
 	if m != nil && len(m.Graphs) > 0 {
 		ops = opsOf(m.Main())
@@ -340,13 +341,13 @@ func (g *irGraph) around(parts [][]int) (before, behind [][]int) {
 }
 
 // of says where a node of the counters stands and what it does of the model.
-func (g *graphs) of(name string) (record.Hint, place) {
+func (g *graphs) of(name string) (runlog.Hint, place) {
 	if g == nil {
-		return record.Hint{Nodes: []string{name}}, elsewhere
+		return runlog.Hint{Nodes: []string{name}}, elsewhere
 	}
 	at, ok := g.ran.byName[name]
 	if !ok {
-		return record.Hint{}, fused
+		return runlog.Hint{}, fused
 	}
 	return g.hints[at], executed
 }

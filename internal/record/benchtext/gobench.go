@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/textscan"
@@ -40,8 +42,8 @@ var (
 // maxLines bounds the lines of a file that are kept.
 const maxLines = 1_000_000
 
-func readGo(ctx context.Context, in *record.Input) ([]*record.Run, error) {
-	return record.EachFile(ctx, in, func(f *record.File) ([]*record.Run, error) {
+func readGo(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
+	return record.EachFile(ctx, in, func(f *record.File) ([]*runlog.Run, error) {
 		r, err := f.Open()
 		if err != nil {
 			return nil, err
@@ -72,7 +74,7 @@ func readGo(ctx context.Context, in *record.Input) ([]*record.Run, error) {
 			}
 			cur.set(m[1], m[2])
 		}
-		var runs []*record.Run
+		var runs []*runlog.Run
 		for i, c := range suites {
 			if len(c.list) > 0 {
 				runs = append(runs, c.run(draft.Stem(f), bad*int64(map[bool]int{true: 1}[i == 0])))
@@ -153,7 +155,7 @@ func (c *suite) add(m []string) bool {
 
 // run makes a run of a suite: each benchmark is a layer. Of opmeter's own output layers are
 // those of the model, and its first benchmark is the whole.
-func (c *suite) run(name string, bad int64) *record.Run {
+func (c *suite) run(name string, bad int64) *runlog.Run {
 	if m := c.get("model"); m != "" {
 		name = m
 	} else if p := c.get("pkg"); p != "" {
@@ -178,7 +180,7 @@ func (c *suite) run(name string, bad int64) *record.Run {
 			continue
 		}
 		l := profile.Layer{Name: strings.TrimPrefix(b.name, "Benchmark"), Op: "benchmark"}
-		h := record.Hint{}
+		h := runlog.Hint{}
 		if m := ownLayer.FindStringSubmatch(b.name); m != nil {
 			own = true
 			l.Name, l.Op = m[2], "layer"
@@ -300,7 +302,7 @@ func quantity(unit string) (q profile.Quantity, scale float64, ok bool) {
 		return k.q, k.scale, true
 	}
 	base, each := strings.CutSuffix(unit, "/op")
-	q = profile.Quantity{Key: record.Key(base), Name: unit, Adds: each}
+	q = profile.Quantity{Key: runlog.Key(base), Name: unit, Adds: each}
 	if k, ok := profile.Lookup(q.Key); ok && k.Derived() {
 		q.Key = "recorded_" + q.Key
 	}

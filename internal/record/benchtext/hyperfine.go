@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/base/jsontree"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
@@ -20,8 +22,8 @@ const (
 )
 
 // readHyperfine makes a run of each command.
-func readHyperfine(ctx context.Context, in *record.Input) ([]*record.Run, error) {
-	return record.EachFile(ctx, in, func(f *record.File) ([]*record.Run, error) {
+func readHyperfine(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
+	return record.EachFile(ctx, in, func(f *record.File) ([]*runlog.Run, error) {
 		if bytes.HasPrefix(bytes.TrimLeft(f.Head, " \t\r\n\xef\xbb\xbf"), []byte("{")) {
 			return hyperfineJSON(f, in)
 		}
@@ -29,13 +31,13 @@ func readHyperfine(ctx context.Context, in *record.Input) ([]*record.Run, error)
 	})
 }
 
-func hyperfineJSON(f *record.File, in *record.Input) ([]*record.Run, error) {
+func hyperfineJSON(f *record.File, in *record.Input) ([]*runlog.Run, error) {
 	text, err := f.Read(maxHyperfine)
 	if err != nil {
 		return nil, err
 	}
 	v, fault := jsontree.Parse(text)
-	var runs []*record.Run
+	var runs []*runlog.Run
 	for _, r := range v.Get("results").List() {
 		if r.Get("command").Str() == "" || len(runs) >= maxCommands {
 			continue
@@ -117,7 +119,7 @@ func command(name string, get func(string) *float64, times []float64) *draft.Dra
 	return d
 }
 
-func hyperfineCSV(f *record.File, in *record.Input) ([]*record.Run, error) {
+func hyperfineCSV(f *record.File, in *record.Input) ([]*runlog.Run, error) {
 	r, err := f.Open()
 	if err != nil {
 		return nil, err
@@ -125,7 +127,7 @@ func hyperfineCSV(f *record.File, in *record.Input) ([]*record.Run, error) {
 	defer func() { _ = r.Close() }()
 	s := textscan.NewScanner(r)
 	var cols textscan.Columns
-	var runs []*record.Run
+	var runs []*runlog.Run
 	bad := int64(0)
 	for s.Scan() {
 		row := textscan.Fields(s.Text(), ',')

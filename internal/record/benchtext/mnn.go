@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/textscan"
@@ -32,8 +34,8 @@ var (
 
 // readMNN reads tables of a node and of types; the latter make layers only where the
 // former are missing.
-func readMNN(ctx context.Context, in *record.Input) ([]*record.Run, error) {
-	return record.EachFile(ctx, in, func(f *record.File) ([]*record.Run, error) {
+func readMNN(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
+	return record.EachFile(ctx, in, func(f *record.File) ([]*runlog.Run, error) {
 		r, err := f.Open()
 		if err != nil {
 			return nil, err
@@ -42,7 +44,7 @@ func readMNN(ctx context.Context, in *record.Input) ([]*record.Run, error) {
 		s := textscan.NewScanner(r)
 		var nodes, types [][]string
 		in := 0
-		var runs []*record.Run
+		var runs []*runlog.Run
 		flush := func(ms, mflops float64) {
 			if len(nodes)+len(types) > 0 && len(runs) < maxTables {
 				runs = append(runs, mnnRun(draft.Stem(f), nodes, types, ms, mflops))
@@ -89,9 +91,9 @@ func readMNN(ctx context.Context, in *record.Input) ([]*record.Run, error) {
 	})
 }
 
-func mnnRun(name string, nodes, types [][]string, ms, mflops float64) *record.Run {
+func mnnRun(name string, nodes, types [][]string, ms, mflops float64) *runlog.Run {
 	d := draft.New("mnn", name, "MNN")
-	add := func(l profile.Layer, h record.Hint, row []string, avg, percent, flops int) int {
+	add := func(l profile.Layer, h runlog.Hint, row []string, avg, percent, flops int) int {
 		v, ok := textscan.Number(textscan.Cell(row, avg))
 		if !ok {
 			d.Dropped.Add("rows without a time", 1)
@@ -111,11 +113,11 @@ func mnnRun(name string, nodes, types [][]string, ms, mflops float64) *record.Ru
 		return i
 	}
 	for _, r := range nodes {
-		add(profile.Layer{Name: r[0], Op: r[1]}, record.Hint{Nodes: []string{r[0]}}, r, 2, 3, 4)
+		add(profile.Layer{Name: r[0], Op: r[1]}, runlog.Hint{Nodes: []string{r[0]}}, r, 2, 3, 4)
 	}
 	if len(nodes) == 0 {
 		for _, r := range types {
-			i := add(profile.Layer{Name: r[0], Op: r[0]}, record.Hint{}, r, 1, 2, 4)
+			i := add(profile.Layer{Name: r[0], Op: r[0]}, runlog.Hint{}, r, 1, 2, 4)
 			if c, ok := textscan.Number(textscan.Cell(r, 3)); ok {
 				d.Set(i, profile.Quantity{Key: "operators", Name: "Operators of this type", Group: "Record", Adds: true, Whole: true}, c)
 			}

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/textscan"
@@ -28,8 +30,8 @@ var (
 const maxTables = 5000
 
 // readNCNN makes a run of each call of benchncnn. Its rows are networks.
-func readNCNN(ctx context.Context, in *record.Input) ([]*record.Run, error) {
-	return record.EachFile(ctx, in, func(f *record.File) ([]*record.Run, error) {
+func readNCNN(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
+	return record.EachFile(ctx, in, func(f *record.File) ([]*runlog.Run, error) {
 		r, err := f.Open()
 		if err != nil {
 			return nil, err
@@ -71,7 +73,7 @@ func readNCNN(ctx context.Context, in *record.Input) ([]*record.Run, error) {
 				cur.settings = append(cur.settings, [2]string{"gpu " + m[1], m[2]})
 			}
 		}
-		var runs []*record.Run
+		var runs []*runlog.Run
 		for _, t := range tables {
 			if len(t.rows) > 0 {
 				runs = append(runs, t.run(draft.Stem(f)))
@@ -98,7 +100,7 @@ func spread(row [4]string) *profile.Metric {
 	return draft.Metric(&profile.Metric{Min: ms(row[1]), Max: ms(row[2]), Mean: ms(row[3])})
 }
 
-func (t *table) run(name string) *record.Run {
+func (t *table) run(name string) *runlog.Run {
 	if t.heading != "" {
 		name = t.heading
 	}
@@ -130,7 +132,7 @@ func (t *table) run(name string) *record.Run {
 		return d.Run()
 	}
 	for _, r := range t.rows {
-		i := d.Add(profile.Layer{Name: r[0], Op: "network"}, record.Hint{})
+		i := d.Add(profile.Layer{Name: r[0], Op: "network"}, runlog.Hint{})
 		if i < 0 {
 			break
 		}

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/textscan"
@@ -30,8 +32,8 @@ type scenario struct {
 
 // readNeuron reads titled tables. The summary of the deepest level makes the layers; those above
 // it hold the same time with what it takes to call them.
-func readNeuron(ctx context.Context, in *record.Input) ([]*record.Run, error) {
-	return record.EachFile(ctx, in, func(f *record.File) ([]*record.Run, error) {
+func readNeuron(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
+	return record.EachFile(ctx, in, func(f *record.File) ([]*runlog.Run, error) {
 		r, err := f.Open()
 		if err != nil {
 			return nil, err
@@ -75,7 +77,7 @@ func readNeuron(ctx context.Context, in *record.Input) ([]*record.Run, error) {
 		if d.Empty() {
 			return nil, draft.ErrNothing
 		}
-		runs := []*record.Run{d.Run()}
+		runs := []*runlog.Run{d.Run()}
 		if s.Err() != nil {
 			return runs, draft.At(f, s.Number(), s.Err())
 		}
@@ -120,11 +122,11 @@ func neuronRun(name string, all []*scenario) *draft.Draft {
 				per = sum / c.times
 			}
 			if c != deepest {
-				key := "level_" + strconv.FormatInt(c.level, 10) + "_" + record.Key(what) + "_s"
+				key := "level_" + strconv.FormatInt(c.level, 10) + "_" + runlog.Key(what) + "_s"
 				d.Total(profile.Quantity{Key: key, Unit: "s", Name: c.title + ": " + what, Group: "Time"}, per/1e3)
 				continue
 			}
-			i := d.Add(profile.Layer{Name: what, Op: "step"}, record.Hint{})
+			i := d.Add(profile.Layer{Name: what, Op: "step"}, runlog.Hint{})
 			if i < 0 {
 				return d
 			}

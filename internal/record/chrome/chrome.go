@@ -12,6 +12,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/traceevent"
@@ -56,11 +58,11 @@ func Match(f *record.File) record.Sure {
 // maxEvent bounds one event, and one other member of the file.
 const maxEvent = 64 << 20
 
-func read(ctx context.Context, in *record.Input) ([]*record.Run, error) {
-	return record.EachFile(ctx, in, func(f *record.File) ([]*record.Run, error) { return readFile(ctx, f) })
+func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
+	return record.EachFile(ctx, in, func(f *record.File) ([]*runlog.Run, error) { return readFile(ctx, f) })
 }
 
-func readFile(ctx context.Context, f *record.File) ([]*record.Run, error) {
+func readFile(ctx context.Context, f *record.File) ([]*runlog.Run, error) {
 	r, err := f.Open()
 	if err != nil {
 		return nil, err

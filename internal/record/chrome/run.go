@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/track"
@@ -13,8 +15,8 @@ import (
 )
 
 // runs makes the profiles of a trace: that of its slices, and that of its samples.
-func (b *reader) runs(f *record.File, res jsonscan.Result, err error) []*record.Run {
-	var out []*record.Run
+func (b *reader) runs(f *record.File, res jsonscan.Result, err error) []*runlog.Run {
+	var out []*runlog.Run
 	samples := b.sampled(f)
 	if samples == nil || b.phases['X']+b.phases['B']+b.phases['b']+b.phases['S'] > 0 {
 		out = append(out, b.sliced(f))
@@ -32,9 +34,9 @@ func (b *reader) runs(f *record.File, res jsonscan.Result, err error) []*record.
 }
 
 // sliced makes the profile of the slices.
-func (b *reader) sliced(f *record.File) *record.Run {
+func (b *reader) sliced(f *record.File) *runlog.Run {
 	p := &profile.Profile{Model: profile.Model{Name: track.Stem(f.Name), Path: f.Path, Format: "chrome"}}
-	run := &record.Run{Profile: p}
+	run := &runlog.Run{Profile: p}
 	b.match()
 	b.places()
 	if b.own != nil {
@@ -52,7 +54,7 @@ func (b *reader) sliced(f *record.File) *record.Run {
 	return run
 }
 
-func (b *reader) foreignRun(run *record.Run) {
+func (b *reader) foreignRun(run *runlog.Run) {
 	p := run.Profile
 	for i := range b.layers.List {
 		if i < len(b.constant) {
@@ -62,7 +64,7 @@ func (b *reader) foreignRun(run *record.Run) {
 	p.Layers = b.trace.Settle(&b.layers)
 	b.trace.Nest()
 	b.flows.Links(&b.trace)
-	var tally record.Tally
+	var tally runlog.Tally
 	start, end, ok := b.trace.Span(func(k *track.Track) bool { return !k.Aside })
 	if ok && len(p.Layers) > 0 {
 		b.trace.Tally(&tally, nil, end-start)
@@ -74,7 +76,7 @@ func (b *reader) foreignRun(run *record.Run) {
 	}
 }
 
-func (b *reader) ownRun(run *record.Run) {
+func (b *reader) ownRun(run *runlog.Run) {
 	p, h := run.Profile, b.head
 	p.Model.Name = cmp.Or(h["model"], p.Model.Name)
 	if b, err := hex.DecodeString(h["model_sha256"]); err == nil && len(b) == 32 {

@@ -3,12 +3,14 @@ package chrome
 import (
 	"cmp"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/stacks"
 	"github.com/opmeter/opmeter/internal/record/traceevent"
 	"github.com/opmeter/opmeter/internal/record/track"
-	"github.com/opmeter/opmeter/internal/record/v8"
+	v8 "github.com/opmeter/opmeter/internal/record/v8"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/timeline"
 )
@@ -181,7 +183,7 @@ func (s *sampler) place(id string) int32 {
 }
 
 // run makes the profile of the samples, nil where there are none.
-func (b *reader) sampled(f *record.File) *record.Run {
+func (b *reader) sampled(f *record.File) *runlog.Run {
 	s := &b.samples
 	count := len(s.list)
 	for _, p := range s.order {
@@ -190,7 +192,7 @@ func (b *reader) sampled(f *record.File) *record.Run {
 	if count == 0 {
 		return nil
 	}
-	run := &record.Run{Profile: &profile.Profile{Model: profile.Model{Name: track.Stem(f.Name) + " (samples)", Path: f.Path, Format: "chrome"}}}
+	run := &runlog.Run{Profile: &profile.Profile{Model: profile.Model{Name: track.Stem(f.Name) + " (samples)", Path: f.Path, Format: "chrome"}}}
 	time, _ := s.set.Count(stacks.Time, 1e-9)
 	hits, _ := s.set.Count(stacks.Samples, 1)
 	var t track.Trace

@@ -11,6 +11,8 @@ import (
 	"errors"
 	"strconv"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/stacks"
 	"github.com/opmeter/opmeter/internal/record/track"
@@ -76,11 +78,11 @@ func split(line []byte) (stack []byte, n float64, ok bool) {
 	return line[:i], n, err == nil
 }
 
-func read(ctx context.Context, in *record.Input) ([]*record.Run, error) {
-	return record.EachRun(ctx, in, func(f *record.File) (*record.Run, error) { return readFile(ctx, f) })
+func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
+	return record.EachRun(ctx, in, func(f *record.File) (*runlog.Run, error) { return readFile(ctx, f) })
 }
 
-func readFile(ctx context.Context, f *record.File) (*record.Run, error) {
+func readFile(ctx context.Context, f *record.File) (*runlog.Run, error) {
 	file, err := f.Open()
 	if err != nil {
 		return nil, err
@@ -112,7 +114,7 @@ func readFile(ctx context.Context, f *record.File) (*record.Run, error) {
 	if read == 0 {
 		return nil, cmp.Or(end, errors.New("no stacks: want lines such as main;work;sum 12"))
 	}
-	run := &record.Run{Profile: &profile.Profile{Model: profile.Model{Name: track.Stem(f.Name), Path: f.Path, Format: "collapsed"}}}
+	run := &runlog.Run{Profile: &profile.Profile{Model: profile.Model{Name: track.Stem(f.Name), Path: f.Path, Format: "collapsed"}}}
 	var none track.Trace
 	stacks.Finish(run, &set, &none, "")
 	if end != nil {

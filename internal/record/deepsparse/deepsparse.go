@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/base/jsontree"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
@@ -66,8 +68,8 @@ func isCSV(f *record.File) bool {
 // maxBytes bounds a file.
 const maxBytes = 64 << 20
 
-func read(ctx context.Context, in *record.Input) ([]*record.Run, error) {
-	return record.EachFile(ctx, in, func(f *record.File) ([]*record.Run, error) {
+func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
+	return record.EachFile(ctx, in, func(f *record.File) ([]*runlog.Run, error) {
 		d := draft.New("deepsparse", draft.Stem(f), "DeepSparse")
 		if isCSV(f) {
 			err := readCSV(d, f, in)
@@ -77,7 +79,7 @@ func read(ctx context.Context, in *record.Input) ([]*record.Run, error) {
 				}
 				return nil, err
 			}
-			return []*record.Run{d.Run()}, err
+			return []*runlog.Run{d.Run()}, err
 		}
 		text, err := f.Read(maxBytes)
 		if err != nil {
@@ -98,7 +100,7 @@ func read(ctx context.Context, in *record.Input) ([]*record.Run, error) {
 		if fault != nil {
 			d.Dropped.Add(fmt.Sprintf("the text is damaged: %v", fault), 1)
 		}
-		return []*record.Run{d.Run()}, nil
+		return []*runlog.Run{d.Run()}, nil
 	})
 }
 
@@ -136,7 +138,7 @@ func benchmark(d *draft.Draft, v *jsontree.Value) {
 // keep keeps a key of the whole: numbers as figures, the rest as remarks.
 func keep(d *draft.Draft, key string, e *jsontree.Value) {
 	if f, ok := e.Float(); ok && e.Kind == jsontree.Number {
-		q := profile.Quantity{Key: "benchmark_" + record.Key(key), Name: key}
+		q := profile.Quantity{Key: "benchmark_" + runlog.Key(key), Name: key}
 		if key == "seconds_to_run" {
 			q.Key, q.Unit = "benchmark_asked_s", "s"
 		}
@@ -171,9 +173,9 @@ func result(d *draft.Draft, v *jsontree.Value) {
 		case key == "seconds_ran":
 			d.Total(profile.Quantity{Key: "benchmark_s", Unit: "s", Name: "Time of the benchmark", Group: "Time"}, f)
 		case strings.HasSuffix(key, "%"):
-			d.Total(profile.Quantity{Key: "latency_p" + record.Key(key) + "_s", Unit: "s", Name: "Time, percentile " + key, Group: "Time"}, f/1e3)
+			d.Total(profile.Quantity{Key: "latency_p" + runlog.Key(key) + "_s", Unit: "s", Name: "Time, percentile " + key, Group: "Time"}, f/1e3)
 		default:
-			d.Total(profile.Quantity{Key: "result_" + record.Key(key), Name: key}, f)
+			d.Total(profile.Quantity{Key: "result_" + runlog.Key(key), Name: key}, f)
 		}
 	}
 }
@@ -228,7 +230,7 @@ func layer(d *draft.Draft, v *jsontree.Value, parent, depth int) (seconds float6
 	if parent >= 0 {
 		l.Parent = new(int64(parent))
 	}
-	h := record.Hint{}
+	h := runlog.Hint{}
 	if l.Name != "" {
 		h.Nodes, h.Outputs = []string{l.Name}, []string{l.Name}
 	} else {
@@ -289,7 +291,7 @@ func field(d *draft.Draft, i int, key string, e *jsontree.Value) {
 	case e != nil && (e.Kind == jsontree.Object || e.Kind == jsontree.List):
 		d.Option(i, key, text(e))
 	case ok && e.Kind == jsontree.Number:
-		d.Set(i, profile.Quantity{Key: "layer_" + record.Key(key), Name: key}, f)
+		d.Set(i, profile.Quantity{Key: "layer_" + runlog.Key(key), Name: key}, f)
 	default:
 		d.Option(i, key, e.Str())
 	}

@@ -9,6 +9,8 @@ import (
 	"path"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -26,14 +28,14 @@ const (
 type Draft struct {
 	P *profile.Profile
 	// Q collects the descriptions of foreign figures.
-	Q record.Quantities
+	Q runlog.Quantities
 	// Dropped counts what had to be left out.
-	Dropped record.Dropped
+	Dropped runlog.Dropped
 	// Lost and Missing go to the run.
 	Lost    []profile.Loss
 	Missing []profile.Missing
 
-	hints []record.Hint
+	hints []runlog.Hint
 	notes []string
 	seen  map[string]bool
 	found []profile.Finding
@@ -71,7 +73,7 @@ func Text(s string) string {
 }
 
 // Add appends a layer and returns its index, -1 for one too many, which is counted.
-func (d *Draft) Add(l profile.Layer, h record.Hint) int {
+func (d *Draft) Add(l profile.Layer, h runlog.Hint) int {
 	if len(d.P.Layers) >= MaxLayers {
 		d.Dropped.Add(fmt.Sprintf("more than %d layers", MaxLayers), 1)
 		return -1
@@ -98,9 +100,9 @@ func (d *Draft) Layer(i int) *profile.Layer {
 }
 
 // Hint returns the hint of a layer by its index, one of no use for -1.
-func (d *Draft) Hint(i int) *record.Hint {
+func (d *Draft) Hint(i int) *runlog.Hint {
 	if i < 0 || i >= len(d.hints) {
-		return &record.Hint{}
+		return &runlog.Hint{}
 	}
 	return &d.hints[i]
 }
@@ -122,7 +124,7 @@ func (d *Draft) Set(i int, q profile.Quantity, v float64) {
 func typed(q profile.Quantity) bool {
 	key := q.Key
 	if key == "" {
-		key = record.Key(q.Name)
+		key = runlog.Key(q.Name)
 	}
 	_, ok := profile.Lookup(key)
 	return ok
@@ -145,7 +147,7 @@ func (d *Draft) TotalMetric(q profile.Quantity, m *profile.Metric) {
 	if d.Q.SetTotal(&d.P.Totals, q, v) {
 		key := q.Key
 		if key == "" {
-			key = record.Key(q.Name)
+			key = runlog.Key(q.Name)
 		}
 		_ = d.P.Totals.Set(key, m)
 	}
@@ -175,7 +177,7 @@ func snake(s string) string {
 		}
 		b.WriteRune(r)
 	}
-	return record.Key(b.String())
+	return runlog.Key(b.String())
 }
 
 // Key is the key that an option of this name has.
@@ -215,7 +217,7 @@ func (d *Draft) Empty() bool {
 
 // Run ends the draft. The profile is valid whatever the record said: parts that
 // contradict the rules are taken away.
-func (d *Draft) Run() *record.Run {
+func (d *Draft) Run() *runlog.Run {
 	p := d.P
 	for i := range p.Layers {
 		d.tidy(&p.Layers[i], i)
@@ -235,7 +237,7 @@ func (d *Draft) Run() *record.Run {
 	if len(d.notes) > 0 {
 		p.Findings = append(p.Findings, profile.Finding{ID: "record.settings", Severity: profile.Info, Text: "The record says: " + strings.Join(d.notes, "; ") + "."})
 	}
-	r := &record.Run{Profile: p, Hints: d.hints, Lost: d.Lost, Missing: d.Missing}
+	r := &runlog.Run{Profile: p, Hints: d.hints, Lost: d.Lost, Missing: d.Missing}
 	d.Dropped.To(r)
 	return r
 }

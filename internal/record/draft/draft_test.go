@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/testing/records"
@@ -32,9 +34,9 @@ func TestMetric(t *testing.T) {
 func TestRun(t *testing.T) {
 	t.Parallel()
 	d := draft.New("x", "", "")
-	i := d.Add(profile.Layer{Op: "\xff", Parent: new(int64(5)), MACs: new(int64(-1))}, record.Hint{})
-	d.Add(profile.Layer{State: profile.Fused}, record.Hint{})
-	d.Add(profile.Layer{FusedInto: new(int64(0)), State: profile.Fused}, record.Hint{})
+	i := d.Add(profile.Layer{Op: "\xff", Parent: new(int64(5)), MACs: new(int64(-1))}, runlog.Hint{})
+	d.Add(profile.Layer{State: profile.Fused}, runlog.Hint{})
+	d.Add(profile.Layer{FusedInto: new(int64(0)), State: profile.Fused}, runlog.Hint{})
 	d.Layer(i).Latency = &profile.Metric{Mean: new(-1.0)}
 	d.Set(i, profile.Quantity{Name: "A (ms)"}, 5)
 	d.Set(i, profile.Quantity{Key: "latency_s"}, -5)
@@ -65,11 +67,11 @@ func TestFiles(t *testing.T) {
 	t.Parallel()
 	in := &record.Input{Files: []*record.File{record.Bytes("dir/net.engine.json", nil), record.Bytes("b", nil)}}
 	boom := errors.New("boom")
-	runs, err := record.EachFile(t.Context(), in, func(f *record.File) ([]*record.Run, error) {
+	runs, err := record.EachFile(t.Context(), in, func(f *record.File) ([]*runlog.Run, error) {
 		if f.Name == "b" {
 			return nil, boom
 		}
-		return []*record.Run{draft.New("x", draft.Stem(f), "").Run()}, nil
+		return []*runlog.Run{draft.New("x", draft.Stem(f), "").Run()}, nil
 	})
 	if len(runs) != 1 || runs[0].Profile.Model.Name != "net.engine" || !errors.Is(err, boom) || !strings.HasPrefix(err.Error(), "b: ") {
 		t.Errorf("%v %v", runs, err)

@@ -12,6 +12,8 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/stacks"
@@ -53,8 +55,8 @@ func Match(f *record.File) record.Sure {
 // maxThread bounds one thread of a profile, and the tables that all share.
 const maxThread = 512 << 20
 
-func read(ctx context.Context, in *record.Input) ([]*record.Run, error) {
-	return record.EachRun(ctx, in, func(f *record.File) (*record.Run, error) { return readFile(ctx, f) })
+func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
+	return record.EachRun(ctx, in, func(f *record.File) (*runlog.Run, error) { return readFile(ctx, f) })
 }
 
 // reader takes a file twice: what threads share may stand behind them.
@@ -73,7 +75,7 @@ type reader struct {
 	order      int64
 }
 
-func readFile(ctx context.Context, f *record.File) (*record.Run, error) {
+func readFile(ctx context.Context, f *record.File) (*runlog.Run, error) {
 	b := &reader{interval: 1}
 	var cut bool
 	pass := func(first bool, take func(key string, v []byte)) error {
@@ -117,7 +119,7 @@ func readFile(ctx context.Context, f *record.File) (*record.Run, error) {
 	if b.threads == 0 {
 		return nil, errors.New("no threads: want a profile of the Firefox Profiler")
 	}
-	run := &record.Run{Profile: &profile.Profile{Model: profile.Model{Name: track.Stem(f.Name), Path: f.Path, Format: "firefox"}}}
+	run := &runlog.Run{Profile: &profile.Profile{Model: profile.Model{Name: track.Stem(f.Name), Path: f.Path, Format: "firefox"}}}
 	if cut {
 		run.Lost = append(run.Lost, profile.Loss{Cause: profile.Cause{Code: profile.ByRecord, Text: "the file is cut"}})
 	}

@@ -3,8 +3,9 @@ package firefox
 import (
 	"math"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
-	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/traceevent"
 	"github.com/opmeter/opmeter/internal/record/track"
 	"github.com/opmeter/opmeter/profile/timeline"
@@ -45,7 +46,7 @@ func (b *reader) ownThread(t *tables, group, name string, markers []byte) {
 }
 
 // ours makes the profile. Times of layers are those of the lane with most of them.
-func (b *reader) ours(run *record.Run) {
+func (b *reader) ours(run *runlog.Run) {
 	p := run.Profile
 	name := b.product
 	for i := len(name) - 4; i > 0; i-- {
@@ -97,7 +98,7 @@ func (b *reader) ours(run *record.Run) {
 				s.Iteration = kept[s.Iteration]
 			}
 		}
-		var tally record.Tally
+		var tally runlog.Tally
 		b.trace.Tally(&tally, lengths, -1)
 		tally.Fill(p)
 		for i := range best.Slices {

@@ -10,6 +10,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/base/stats"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
@@ -33,8 +35,8 @@ func Format() *record.Format {
 			}
 			return record.No
 		},
-		Read: func(ctx context.Context, in *record.Input) ([]*record.Run, error) {
-			return record.EachFile(ctx, in, func(f *record.File) ([]*record.Run, error) { return read(ctx, f) })
+		Read: func(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
+			return record.EachFile(ctx, in, func(f *record.File) ([]*runlog.Run, error) { return read(ctx, f) })
 		},
 	}
 }
@@ -42,7 +44,7 @@ func Format() *record.Format {
 const (
 	maxAccounts = 1000                // figures of stages that are held
 	kept        = profile.KeptSamples // values of each
-	maxBars     = record.MaxBars
+	maxBars     = runlog.MaxBars
 	maxReadings = 100_000 // of levels, for the timeline
 )
 
@@ -55,7 +57,7 @@ type reader struct {
 	accounts int
 	bars     []stages.Bar
 	readings []stages.Level
-	dropped  record.Dropped
+	dropped  runlog.Dropped
 	noBars   int64
 }
 
@@ -65,7 +67,7 @@ type pipe struct {
 	parallel int64
 	own      int64 // frames in which marks were written
 	ownNS    int64
-	tally    record.Tally
+	tally    runlog.Tally
 	number   map[int]int // in the tally, by node
 	unmarked *stats.Reservoir
 	figures  map[account]*stats.Reservoir
@@ -79,7 +81,7 @@ type account struct {
 	level bool
 }
 
-func read(ctx context.Context, f *record.File) ([]*record.Run, error) {
+func read(ctx context.Context, f *record.File) ([]*runlog.Run, error) {
 	in, err := f.Open()
 	if err != nil {
 		return nil, err
@@ -209,7 +211,7 @@ func (r *reader) level(l stages.Level) {
 }
 
 // runs makes a run of each pipeline.
-func (r *reader) runs(f *record.File, stop error) (out []*record.Run) {
+func (r *reader) runs(f *record.File, stop error) (out []*runlog.Run) {
 	for i := range r.c.Pipelines {
 		p := r.pipes[i]
 		if p == nil || p.frames == 0 || r.c.Explicit && r.c.Pipelines[i].Implied {
@@ -226,7 +228,7 @@ func (r *reader) runs(f *record.File, stop error) (out []*record.Run) {
 }
 
 // run makes the run of a pipeline.
-func (r *reader) run(i int, p *pipe) *record.Run {
+func (r *reader) run(i int, p *pipe) *runlog.Run {
 	name := r.c.Pipelines[i].Name
 	if name == "" {
 		name = "frame"
@@ -236,7 +238,7 @@ func (r *reader) run(i int, p *pipe) *record.Run {
 	l := r.c.Layout(i)
 	order := make([]int, len(l.Nodes))
 	for k, node := range l.Nodes {
-		d.Add(l.Layers[k], record.Hint{})
+		d.Add(l.Layers[k], runlog.Hint{})
 		order[k] = p.row(node)
 	}
 	p.tally.Reorder(order)

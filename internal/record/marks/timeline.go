@@ -6,7 +6,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/source/stages"
 	"github.com/opmeter/opmeter/profile/timeline"
 )
@@ -59,7 +60,7 @@ func (r *reader) group(p *stages.Process) string {
 // timeline has the bars of a pipeline, and those that belong to none: a lane for each thread,
 // and one for frames.
 func (r *reader) timeline(pipeline int, l *stages.Layout) *timeline.Timeline {
-	var lanes record.Lanes
+	var lanes runlog.Lanes
 	origin := r.origin()
 	order := map[[2]int]int{} // lanes, by process and thread
 	first := math.Inf(1)
@@ -89,7 +90,7 @@ func (r *reader) timeline(pipeline int, l *stages.Layout) *timeline.Timeline {
 				at = lanes.Lane(kind, r.group(b.Process), name, "")
 				order[k] = at
 			}
-			x := record.Bar{
+			x := runlog.Bar{
 				Start: float64(begin(b.Process, origin)+b.Begin)/1e9 - first, Duration: float64(b.End-b.Begin) / 1e9,
 				Layer: -1, Iteration: -1, Label: -1, Type: -1, Bytes: -1,
 			}

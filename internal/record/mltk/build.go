@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/textscan"
@@ -84,7 +86,7 @@ func (r *report) total(d *draft.Draft, key string, simulated bool) {
 	case "inf_per_sec":
 		d.Total(profile.Quantity{Key: "inferences_per_s", Unit: "/s", Name: "Inferences per second", Group: "Rates", Better: 1}, v)
 	default:
-		d.Total(profile.Quantity{Key: record.Key(key), Name: key}, v)
+		d.Total(profile.Quantity{Key: runlog.Key(key), Name: key}, v)
 	}
 }
 
@@ -92,7 +94,7 @@ func (r *report) total(d *draft.Draft, key string, simulated bool) {
 func (r *report) layer(d *draft.Draft, row map[string]string, simulated bool) {
 	l := profile.Layer{Op: strings.ToUpper(row["opcode"]), MLTKOps: whole(row["ops"]), MLTKMACs: whole(row["macs"])}
 	l.Inputs, l.Outputs = tensors(row["input_shape"], ""), tensors(row["output_shape"], "")
-	h := record.Hint{}
+	h := runlog.Hint{}
 	if n := whole(row["index"]); n != nil {
 		h.Index = n
 		l.Name = strings.ToLower(l.Op) + "_" + row["index"]
@@ -133,7 +135,7 @@ func (r *report) layer(d *draft.Draft, row map[string]string, simulated bool) {
 			}
 		default:
 			if ok {
-				d.Set(i, profile.Quantity{Key: record.Key(key), Name: key}, v)
+				d.Set(i, profile.Quantity{Key: runlog.Key(key), Name: key}, v)
 			} else if t := row[key]; t != "" && t != "None" {
 				d.Option(i, key, t)
 			}

@@ -1,6 +1,7 @@
 package mltk
 
 import (
+	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/mltk/console"
@@ -10,14 +11,14 @@ import (
 
 // readDevice reads what the firmware prints: the model, the work of each operator, then what
 // an inference and each operator took.
-func readDevice(f *record.File, _ *record.Input) ([]*record.Run, error) {
+func readDevice(f *record.File, _ *record.Input) ([]*runlog.Run, error) {
 	r, err := f.Open()
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = r.Close() }()
 	s := textscan.NewScanner(r)
-	var runs []*record.Run
+	var runs []*runlog.Run
 	l := &console.Log{}
 	flush := func() {
 		if d := build(l, draft.Stem(f)); d != nil && len(runs) < 1000 {

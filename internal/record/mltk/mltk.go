@@ -14,6 +14,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/base/jsontree"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
@@ -79,9 +81,9 @@ func match(f *record.File) record.Sure {
 // maxBytes bounds a report.
 const maxBytes = 64 << 20
 
-func read(ctx context.Context, in *record.Input) ([]*record.Run, error) {
+func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
 	files := paired(in.Files)
-	return record.EachFile(ctx, &record.Input{Files: files, Options: in.Options}, func(f *record.File) ([]*record.Run, error) {
+	return record.EachFile(ctx, &record.Input{Files: files, Options: in.Options}, func(f *record.File) ([]*runlog.Run, error) {
 		switch kindOf(f) {
 		case json:
 			return readJSON(f, in)
@@ -129,9 +131,9 @@ var labels = map[string]string{
 	"Options": "options", "Supported?": "supported", "Error Msg": "error_msg",
 }
 
-func label(s string) string { return cmp.Or(labels[s], record.Key(s)) }
+func label(s string) string { return cmp.Or(labels[s], runlog.Key(s)) }
 
-func readJSON(f *record.File, in *record.Input) ([]*record.Run, error) {
+func readJSON(f *record.File, in *record.Input) ([]*runlog.Run, error) {
 	b, err := f.Read(maxBytes)
 	if err != nil {
 		return nil, err
@@ -162,7 +164,7 @@ func readJSON(f *record.File, in *record.Input) ([]*record.Run, error) {
 	if fault != nil {
 		d.Dropped.Add(fmt.Sprintf("the text is damaged: %v", fault), 1)
 	}
-	return []*record.Run{d.Run()}, nil
+	return []*runlog.Run{d.Run()}, nil
 }
 
 func (r *report) put(key, value string) {
@@ -175,7 +177,7 @@ func (r *report) put(key, value string) {
 }
 
 // readText reads reports as text or CSV, one after the other.
-func readText(f *record.File, in *record.Input) ([]*record.Run, error) {
+func readText(f *record.File, in *record.Input) ([]*runlog.Run, error) {
 	rd, err := f.Open()
 	if err != nil {
 		return nil, err
@@ -183,7 +185,7 @@ func readText(f *record.File, in *record.Input) ([]*record.Run, error) {
 	defer func() { _ = rd.Close() }()
 	s := textscan.NewScanner(rd)
 	cur := &report{summary: map[string]string{}}
-	var runs []*record.Run
+	var runs []*runlog.Run
 	flush := func() {
 		if len(cur.layers)+len(cur.summary) > 0 && len(runs) < 1000 {
 			if d := cur.build(f); !d.Empty() {

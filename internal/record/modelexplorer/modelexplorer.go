@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/base/jsontree"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
@@ -45,8 +47,8 @@ const maxBytes = 64 << 20
 
 var nodeValue = profile.Quantity{Key: "node_value", Head: "value", Name: "Value of the node", Group: "Record", Doc: "The value that the file has for the node. The format has no unit."}
 
-func read(ctx context.Context, in *record.Input) ([]*record.Run, error) {
-	return record.EachFile(ctx, in, func(f *record.File) ([]*record.Run, error) {
+func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
+	return record.EachFile(ctx, in, func(f *record.File) ([]*runlog.Run, error) {
 		text, err := f.Read(maxBytes)
 		if err != nil {
 			return nil, err
@@ -70,7 +72,7 @@ func read(ctx context.Context, in *record.Input) ([]*record.Run, error) {
 		if fault != nil {
 			d.Dropped.Add(fmt.Sprintf("the text is damaged: %v", fault), 1)
 		}
-		return []*record.Run{d.Run()}, nil
+		return []*runlog.Run{d.Run()}, nil
 	})
 }
 
@@ -82,11 +84,11 @@ func graph(d *draft.Draft, name string, at int, v *jsontree.Value) {
 	}
 	for id, e := range results.Members() {
 		l := profile.Layer{Name: id, Op: "node"}
-		h := record.Hint{Nodes: []string{id}}
+		h := runlog.Hint{Nodes: []string{id}}
 		if at > 0 {
 			l.Graph = draft.Text(name)
 		} else if n, err := strconv.ParseInt(id, 10, 64); err == nil && n >= 0 {
-			h = record.Hint{Index: &n} // positions, as those of .tflite models
+			h = runlog.Hint{Index: &n} // positions, as those of .tflite models
 		}
 		k := d.Add(l, h)
 		value := e

@@ -18,6 +18,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/textscan"
@@ -170,7 +172,7 @@ type runFiles struct {
 	files  []*record.File
 }
 
-func read(ctx context.Context, in *record.Input) ([]*record.Run, error) {
+func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
 	by := map[string]*runFiles{}
 	var order []*runFiles
 	var errs []error
@@ -205,7 +207,7 @@ func read(ctx context.Context, in *record.Input) ([]*record.Run, error) {
 			errs = append(errs, record.Fault(f, err))
 		}
 	}
-	var out []*record.Run
+	var out []*runlog.Run
 	for _, r := range order {
 		for _, one := range r.alike() {
 			d := one.build()

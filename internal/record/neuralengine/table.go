@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/textscan"
@@ -249,7 +251,7 @@ func (t *table) into(d *draft.Draft, at map[string]int, first bool) {
 		c := o.cells
 		i, have := at[o.key]
 		if !have {
-			i = d.Add(profile.Layer{Name: c[colName], Op: c[colType]}, record.Hint{})
+			i = d.Add(profile.Layer{Name: c[colName], Op: c[colType]}, runlog.Hint{})
 			if i < 0 {
 				return
 			}

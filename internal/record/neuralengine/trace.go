@@ -6,6 +6,8 @@ import (
 	"math"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
 	"github.com/opmeter/opmeter/internal/base/jsontree"
 	"github.com/opmeter/opmeter/internal/record"
@@ -140,8 +142,8 @@ var reshaping = profile.Quantity{Key: "reshape_s", Unit: "s", Head: "reshape", N
 
 // traces makes layers of the operators, and figures over the iterations of all instances.
 func traces(d *draft.Draft, ts []*trace, at map[string]int) {
-	tally := record.Tally{}
-	bars := record.Lanes{}
+	tally := runlog.Tally{}
+	bars := runlog.Lanes{}
 	reshape := map[int]float64{}
 	runs := 0
 	for instance, t := range ts {
@@ -153,7 +155,7 @@ func traces(d *draft.Draft, ts []*trace, at map[string]int) {
 		for k, o := range t.ops {
 			i, have := at[o.key]
 			if !have {
-				if i = d.Add(profile.Layer{Name: o.name, Op: o.kind}, record.Hint{Nodes: []string{o.name}}); i >= 0 {
+				if i = d.Add(profile.Layer{Name: o.name, Op: o.kind}, runlog.Hint{Nodes: []string{o.name}}); i >= 0 {
 					at[o.key] = i
 					o.describe(d, i)
 				}
@@ -177,7 +179,7 @@ func traces(d *draft.Draft, ts []*trace, at map[string]int) {
 				took := c.forward + c.reshape
 				tally.Call(i, took)
 				reshape[i] += float64(c.reshape) / 1e9
-				bars.Add(lane, record.Bar{Start: float64(now) / 1e9, Duration: between(now, now+took), Layer: int32(i), Iteration: int32(min(n, math.MaxInt32)), Label: -1, Type: -1, Bytes: -1})
+				bars.Add(lane, runlog.Bar{Start: float64(now) / 1e9, Duration: between(now, now+took), Layer: int32(i), Iteration: int32(min(n, math.MaxInt32)), Label: -1, Type: -1, Bytes: -1})
 				now += took
 			}
 			// A file that is cut has no whole last iteration.
@@ -186,7 +188,7 @@ func traces(d *draft.Draft, ts []*trace, at map[string]int) {
 				continue
 			}
 			if len(calls) > 0 {
-				bars.Add(whole, record.Bar{Start: float64(start) / 1e9, Duration: between(start, now), Layer: -1, Iteration: int32(min(n, math.MaxInt32)), Label: bars.Name(fmt.Sprintf("iteration %d", n%1000)), Type: -1, Bytes: -1})
+				bars.Add(whole, runlog.Bar{Start: float64(start) / 1e9, Duration: between(start, now), Layer: -1, Iteration: int32(min(n, math.MaxInt32)), Label: bars.Name(fmt.Sprintf("iteration %d", n%1000)), Type: -1, Bytes: -1})
 				if instance > 0 && n == 0 && len(t.iterations) > 1 {
 					tally.Drop() // the first iteration of each instance prepares it
 				} else {

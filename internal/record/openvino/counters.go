@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/base/jsontree"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
@@ -82,7 +84,7 @@ func (b *blocks) add(c *counter) {
 	n := b.nodes[key]
 	if n == nil {
 		l := profile.Layer{Name: c.name, Op: c.op, Kernel: c.exec, State: State(c.status)}
-		i := b.d.Add(l, record.Hint{Nodes: []string{c.name}})
+		i := b.d.Add(l, runlog.Hint{Nodes: []string{c.name}})
 		if i < 0 {
 			return
 		}

@@ -13,6 +13,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/textscan"
@@ -89,7 +91,7 @@ func stem(f *record.File) string { return ends.ReplaceAllString(draft.Stem(f), "
 
 // read makes a run of each file of counters. The report of the whole run goes to the one
 // of its name.
-func read(ctx context.Context, in *record.Input) ([]*record.Run, error) {
+func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
 	type part struct {
 		file *record.File
 		d    *draft.Draft
@@ -141,7 +143,7 @@ func read(ctx context.Context, in *record.Input) ([]*record.Run, error) {
 		}
 		r.into(parts[to].d)
 	}
-	var runs []*record.Run
+	var runs []*runlog.Run
 	for _, p := range parts {
 		if p.d.Empty() {
 			errs = append(errs, record.Fault(p.file, draft.ErrNothing))

@@ -3,6 +3,8 @@ package openvino
 import (
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/base/jsontree"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
@@ -141,9 +143,9 @@ func (r *runReport) into(d *draft.Draft) {
 				phases(d).PlanS = ms(v)
 			}
 		case strings.Contains(key, "(ms)") || strings.Contains(name, " time") || strings.Contains(name, "latency"):
-			d.Total(profile.Quantity{Key: "report_" + record.Key(name) + "_s", Unit: "s", Name: "Report: " + name, Group: "Time"}, v/1e3)
+			d.Total(profile.Quantity{Key: "report_" + runlog.Key(name) + "_s", Unit: "s", Name: "Report: " + name, Group: "Time"}, v/1e3)
 		default:
-			d.Total(profile.Quantity{Key: "report_" + record.Key(name), Name: "Report: " + p[0]}, v)
+			d.Total(profile.Quantity{Key: "report_" + runlog.Key(name), Name: "Report: " + p[0]}, v)
 		}
 	}
 	for i, g := range r.groups {
@@ -153,7 +155,7 @@ func (r *runReport) into(d *draft.Draft) {
 			}
 			m.Mean, m.Min, m.Max = ms(g.mean), ms(g.min), ms(g.max)
 		}
-		key := "group_" + record.Key(g.shape)
+		key := "group_" + runlog.Key(g.shape)
 		for _, x := range []struct {
 			part string
 			v    float64

@@ -2,7 +2,7 @@ package ort
 
 import (
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
-	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
@@ -108,9 +108,9 @@ func (b *bars) kernel(e *event)  { b.other(e, onDevice) }
 // timeline makes the timeline; its time 0 is when profiling began.
 func (r *reader) timeline() *timeline.Timeline {
 	b := &r.bars
-	l := record.Lanes{Limit: 2*maxBars + maxHosts + len(b.runs)}
-	at := func(ts, end int64) record.Bar {
-		return record.Bar{Start: float64(ts) / 1e6, Duration: float64(end-ts) / 1e6, Layer: -1, Iteration: -1, Label: -1, Type: -1, Bytes: -1}
+	l := runlog.Lanes{Limit: 2*maxBars + maxHosts + len(b.runs)}
+	at := func(ts, end int64) runlog.Bar {
+		return runlog.Bar{Start: float64(ts) / 1e6, Duration: float64(end-ts) / 1e6, Layer: -1, Iteration: -1, Label: -1, Type: -1, Bytes: -1}
 	}
 	for _, h := range b.hosts {
 		x := at(h.ts, h.end)

@@ -5,8 +5,9 @@ import (
 	"cmp"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
-	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -160,7 +161,7 @@ func newNode(name string, a *arguments) *node {
 	n.in, n.out = tensors(a.in), tensors(a.out)
 	n.inText = bytes.Clone(a.in)
 	for _, kv := range a.rest {
-		key, text := record.Key(string(kv[0])), jsonscan.Decode(bare(kv[1]))
+		key, text := runlog.Key(string(kv[0])), jsonscan.Decode(bare(kv[1]))
 		if _, number := jsonscan.Number(kv[1]); !number && key != "" && text != "" && len(text) < 1000 {
 			n.options = append(n.options, profile.Option{Key: key, Value: text})
 		}

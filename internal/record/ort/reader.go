@@ -6,8 +6,9 @@ import (
 	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
-	"github.com/opmeter/opmeter/internal/record"
 )
 
 // Bounds of what is kept.
@@ -30,7 +31,7 @@ type reader struct {
 	pending  []item   // events whose inference is not known yet
 	late     *item    // an inference whose nodes come after it
 	runner   []bool   // by thread: it runs the session
-	tally    record.Tally
+	tally    runlog.Tally
 	bars     bars
 	sessions int   // events of sessions
 	runs     int   // inferences
@@ -45,8 +46,8 @@ type reader struct {
 	arena    int64 // most that the arena held, -1 for not known
 	peak     int64
 	workers  int
-	dropped  record.Dropped
-	qs       record.Quantities
+	dropped  runlog.Dropped
+	qs       runlog.Quantities
 	key      []byte
 	args     arguments // of the present event
 }

@@ -9,8 +9,9 @@ import (
 	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
-	"github.com/opmeter/opmeter/internal/record"
 )
 
 // Recording puts together what several files tell of one model: profiles of sessions of one
@@ -93,7 +94,7 @@ func (c *Recording) Events() int64 { return c.events }
 
 // Run makes the run of what was read so far; more may be added afterwards. nil where there
 // was nothing.
-func (c *Recording) Run(name, path string) *record.Run {
+func (c *Recording) Run(name, path string) *runlog.Run {
 	if c.r.runs == 0 {
 		return nil
 	}

@@ -5,19 +5,20 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/profile"
 )
 
 // run makes the run of what was read.
-func (r *reader) run(name, path string) *record.Run {
+func (r *reader) run(name, path string) *runlog.Run {
 	p := &profile.Profile{
 		Model:    profile.Model{Name: name, Path: path, Format: Name},
 		Target:   profile.Target{ID: "onnxruntime", Engine: "ONNX Runtime"},
 		Settings: profile.Settings{Engine: "ONNX Runtime"},
 		Layers:   make([]profile.Layer, len(r.rows)),
 	}
-	out := &record.Run{Profile: p, Hints: make([]record.Hint, len(r.rows))}
+	out := &runlog.Run{Profile: p, Hints: make([]runlog.Hint, len(r.rows))}
 	order, place := r.order()
 	for i, at := range order {
 		out.Hints[i] = r.layer(&p.Layers[i], &r.rows[at], place)
@@ -84,7 +85,7 @@ func (r *reader) order() (order []int, place []int) {
 }
 
 // layer fills in a layer, and says what is known of the model's node.
-func (r *reader) layer(l *profile.Layer, w *row, place []int) record.Hint {
+func (r *reader) layer(l *profile.Layer, w *row, place []int) runlog.Hint {
 	n := r.nodes[w.node]
 	l.Name, l.Op, l.Inputs, l.Outputs, l.Options = n.name, n.op, n.in, n.out, n.options
 	if w.parent >= 0 {
@@ -101,7 +102,7 @@ func (r *reader) layer(l *profile.Layer, w *row, place []int) record.Hint {
 		l.Options = append(l.Options, profile.Option{Key: "block_size", Value: n.blocks})
 	}
 	r.figures(l, n)
-	h := record.Hint{}
+	h := runlog.Hint{}
 	if n.name != "" {
 		h.Nodes = []string{n.name}
 	}
@@ -133,7 +134,7 @@ func (r *reader) figures(l *profile.Layer, n *node) {
 	}
 	for i, s := range n.threadsOf {
 		if s.n > 0 {
-			r.qs.Set(l, profile.Quantity{Key: "pool_" + record.Key(phases[i].key) + "_s", Unit: "s", Name: phases[i].name, Group: "Threads", Adds: true, Better: -1, Doc: phases[i].doc + " Mean of its calls."}, s.mean())
+			r.qs.Set(l, profile.Quantity{Key: "pool_" + runlog.Key(phases[i].key) + "_s", Unit: "s", Name: phases[i].name, Group: "Threads", Adds: true, Better: -1, Doc: phases[i].doc + " Mean of its calls."}, s.mean())
 		}
 	}
 	if n.device.n > 0 {
@@ -160,7 +161,7 @@ var memoryFigures = []struct {
 }
 
 // findings says what a reader should know.
-func (r *reader) findings(out *record.Run, order []int) {
+func (r *reader) findings(out *runlog.Run, order []int) {
 	if r.sessions > 0 && r.runs == 0 {
 		out.Found("import.no_run", profile.Warning, "The record has no inference: the session was made and not run, or what it ran was lost.")
 	}

@@ -14,6 +14,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/model/protoread"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/stacks"
@@ -108,8 +110,8 @@ func isProfile(m protoread.Reader) bool {
 	return m.Err() == nil && kind && samples > 0
 }
 
-func read(ctx context.Context, in *record.Input) ([]*record.Run, error) {
-	return record.EachRun(ctx, in, func(f *record.File) (*record.Run, error) {
+func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
+	return record.EachRun(ctx, in, func(f *record.File) (*runlog.Run, error) {
 		data, err := f.Read(maxFile)
 		if err != nil {
 			return nil, err
@@ -142,7 +144,7 @@ type location struct {
 
 type function struct{ name, system, file, line int64 }
 
-func decode(f *record.File, data []byte) (*record.Run, error) {
+func decode(f *record.File, data []byte) (*runlog.Run, error) {
 	d := &decoder{columns: map[stacks.Column]int{}}
 	r := protoread.NewReader(data)
 	for r.Next() {
@@ -162,7 +164,7 @@ func decode(f *record.File, data []byte) (*record.Run, error) {
 	if d.nanos > 0 && d.nanos < math.MaxInt64 {
 		p.Created = time.Unix(0, int64(d.nanos)).UTC().Format(time.RFC3339)
 	}
-	run := &record.Run{Profile: p}
+	run := &runlog.Run{Profile: p}
 	d.record.Run(run)
 	if end != nil {
 		run.Lost = append(run.Lost, profile.Loss{Cause: profile.Cause{Code: profile.ByRecord, Text: "the file ends early: " + end.Error()}})

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/stacks"
 	"github.com/opmeter/opmeter/internal/record/track"
@@ -83,8 +85,8 @@ func frame(line []byte) (f stacks.Function, ok bool) {
 	return f, true
 }
 
-func read(ctx context.Context, in *record.Input) ([]*record.Run, error) {
-	return record.EachRun(ctx, in, func(f *record.File) (*record.Run, error) { return readFile(ctx, f) })
+func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
+	return record.EachRun(ctx, in, func(f *record.File) (*runlog.Run, error) { return readFile(ctx, f) })
 }
 
 // reader takes line by line.
@@ -114,7 +116,7 @@ type sample struct {
 // maxThreads bounds the threads that have rows.
 const maxThreads = 5000
 
-func readFile(ctx context.Context, f *record.File) (*record.Run, error) {
+func readFile(ctx context.Context, f *record.File) (*runlog.Run, error) {
 	file, err := f.Open()
 	if err != nil {
 		return nil, err
@@ -133,7 +135,7 @@ func readFile(ctx context.Context, f *record.File) (*record.Run, error) {
 	for _, t := range b.threads {
 		t.chart.End(t.until)
 	}
-	run := &record.Run{Profile: &profile.Profile{Model: profile.Model{Name: track.Stem(f.Name), Path: f.Path, Format: "perf"}}}
+	run := &runlog.Run{Profile: &profile.Profile{Model: profile.Model{Name: track.Stem(f.Name), Path: f.Path, Format: "perf"}}}
 	stacks.Finish(run, &b.set, &b.trace, "samples of the stack: each lasts for its period, or until the next one of its thread")
 	if end != nil {
 		run.Lost = append(run.Lost, profile.Loss{Cause: profile.Cause{Code: profile.ByRecord, Text: end.Error()}})
@@ -250,7 +252,7 @@ func quantity(event string) (q profile.Quantity, scale float64, time bool) {
 	case "cycles", "cpu-cycles":
 		return stacks.Cycles, 1, false
 	}
-	key := record.Key(name)
+	key := runlog.Key(name)
 	if _, known := profile.Lookup(key); known || key == "" || key == stacks.Samples.Key {
 		key = fmt.Sprintf("event_%s", cmp.Or(key, "unnamed"))
 	}

@@ -5,14 +5,15 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/record/track"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
 // finish makes the profile.
-func (b *reader) finish(run *record.Run) {
+func (b *reader) finish(run *runlog.Run) {
 	p := run.Profile
 	b.pairs()
 	b.name()
@@ -33,7 +34,7 @@ func (b *reader) finish(run *record.Run) {
 	b.trace.Dropped.To(run)
 }
 
-func (b *reader) foreign(run *record.Run) {
+func (b *reader) foreign(run *runlog.Run) {
 	p := run.Profile
 	for _, k := range b.trace.Tracks {
 		if k.Kind == "" {
@@ -54,7 +55,7 @@ func (b *reader) foreign(run *record.Run) {
 	p.Layers = b.trace.Settle(&b.layers)
 	b.trace.Nest()
 	b.flows.links(&b.trace)
-	var tally record.Tally
+	var tally runlog.Tally
 	if start, end, ok := b.trace.Span(func(*track.Track) bool { return true }); ok && len(p.Layers) > 0 {
 		b.trace.Tally(&tally, nil, end-start)
 		tally.Fill(p)
@@ -68,7 +69,7 @@ var (
 	dropped = regexp.MustCompile(`; (\d+) records were dropped`)
 )
 
-func (b *reader) ours(run *record.Run) {
+func (b *reader) ours(run *runlog.Run) {
 	p := run.Profile
 	if i := strings.LastIndex(b.process(1).name, " on "); i > 0 {
 		p.Model.Name, p.Target.ID = b.process(1).name[:i], b.process(1).name[i+4:]

@@ -15,6 +15,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/model/protoread"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/track"
@@ -76,11 +78,11 @@ func Match(f *record.File) record.Sure {
 	return record.No
 }
 
-func read(ctx context.Context, in *record.Input) ([]*record.Run, error) {
-	return record.EachRun(ctx, in, func(f *record.File) (*record.Run, error) { return readFile(ctx, f) })
+func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
+	return record.EachRun(ctx, in, func(f *record.File) (*runlog.Run, error) { return readFile(ctx, f) })
 }
 
-func readFile(ctx context.Context, f *record.File) (*record.Run, error) {
+func readFile(ctx context.Context, f *record.File) (*runlog.Run, error) {
 	file, err := f.Open()
 	if err != nil {
 		return nil, err
@@ -91,7 +93,7 @@ func readFile(ctx context.Context, f *record.File) (*record.Run, error) {
 	if b.read == 0 {
 		return nil, errors.New("no packets: want a sequence of trace packets")
 	}
-	run := &record.Run{Profile: &profile.Profile{Model: profile.Model{Name: track.Stem(f.Name), Path: f.Path, Format: "perfetto"}}}
+	run := &runlog.Run{Profile: &profile.Profile{Model: profile.Model{Name: track.Stem(f.Name), Path: f.Path, Format: "perfetto"}}}
 	b.finish(run)
 	if cut != nil {
 		run.Lost = append(run.Lost, profile.Loss{Cause: profile.Cause{Code: profile.ByRecord, Text: cut.Error()}})

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	legacy "github.com/google/pprof/profile"
 
 	"github.com/opmeter/opmeter/internal/model/protoread"
@@ -132,11 +134,11 @@ func isLegacy(head []byte) bool {
 	return false
 }
 
-func read(ctx context.Context, in *record.Input) ([]*record.Run, error) {
+func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
 	return record.EachRun(ctx, in, readFile)
 }
 
-func readFile(f *record.File) (*record.Run, error) {
+func readFile(f *record.File) (*runlog.Run, error) {
 	data, err := f.Read(maxFile)
 	var cut error
 	if err != nil {
@@ -156,7 +158,7 @@ func readFile(f *record.File) (*record.Run, error) {
 		return nil, cmp.Or(cut, errors.New("no samples: want a profile of pprof"))
 	}
 	p := &profile.Profile{Model: profile.Model{Name: track.Stem(f.Name), Path: f.Path, Format: "pprof"}}
-	run := &record.Run{Profile: p}
+	run := &runlog.Run{Profile: p}
 	d.record.Run(run)
 	if d.nanos > 0 {
 		p.Created = time.Unix(0, d.nanos).UTC().Format(time.RFC3339)

@@ -6,7 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/record/track"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/timeline"
@@ -27,7 +28,7 @@ type layer struct {
 type layerKey struct{ parent, op, scope int32 }
 
 // fill makes layers, figures and the timeline.
-func (r *run) fill(out *record.Run) {
+func (r *run) fill(out *runlog.Run) {
 	t := &r.trace
 	t.Nest()
 	var walls []int64
@@ -282,9 +283,9 @@ var (
 )
 
 // figures adds up times over the steps.
-func (r *run) figures(out *record.Run, walls []int64, dev []deviceCall) {
+func (r *run) figures(out *runlog.Run, walls []int64, dev []deviceCall) {
 	p, t := out.Profile, &r.trace
-	var tally, device record.Tally
+	var tally, device runlog.Tally
 	t.Tally(&tally, walls, -1)
 	tally.Fill(p)
 	slices.SortStableFunc(dev, func(a, b deviceCall) int { return cmp.Compare(a.iteration, b.iteration) })
@@ -298,7 +299,7 @@ func (r *run) figures(out *record.Run, walls []int64, dev []deviceCall) {
 		}
 		device.End(-1)
 	}
-	var qs record.Quantities
+	var qs runlog.Quantities
 	side := &profile.Profile{Layers: make([]profile.Layer, len(p.Layers))}
 	if len(dev) > 0 {
 		device.Fill(side)
@@ -327,7 +328,7 @@ func (r *run) figures(out *record.Run, walls []int64, dev []deviceCall) {
 }
 
 // peaks sets the most memory that was allocated at a time.
-func (r *run) peaks(p *profile.Profile, qs *record.Quantities) {
+func (r *run) peaks(p *profile.Profile, qs *runlog.Quantities) {
 	most := map[string]float64{}
 	for _, x := range r.parts {
 		for key, c := range x.counters {

@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/traceevent"
@@ -51,7 +53,7 @@ func Match(f *record.File) record.Sure {
 // maxEvent bounds one event, and one other member of the file.
 const maxEvent = 64 << 20
 
-func read(ctx context.Context, in *record.Input) ([]*record.Run, error) {
+func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
 	var errs []error
 	var all []*part
 	for _, f := range in.Files {
@@ -59,7 +61,7 @@ func read(ctx context.Context, in *record.Input) ([]*record.Run, error) {
 			all = append(all, p)
 		}
 	}
-	var runs []*record.Run
+	var runs []*runlog.Run
 	for _, group := range ranks(all) {
 		r := &run{several: len(group) > 1}
 		var good []*part
@@ -144,11 +146,11 @@ func (r *run) read(ctx context.Context, in *record.Input, p *part) error {
 }
 
 // done makes the profile of a run.
-func (r *run) done(parts []*part) *record.Run {
+func (r *run) done(parts []*part) *runlog.Run {
 	first := parts[0]
 	p := &profile.Profile{Model: profile.Model{Name: track.Stem(first.file.Name), Path: first.file.Path, Format: "pytorch"}}
 	p.Target.Engine, p.Settings.Engine = "PyTorch", "PyTorch"
-	out := &record.Run{Profile: p}
+	out := &runlog.Run{Profile: p}
 	first.machine(p)
 	r.parts = parts
 	r.fill(out)

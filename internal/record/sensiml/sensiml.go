@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/profile"
@@ -43,7 +45,7 @@ func match(f *record.File) record.Sure {
 	return record.No
 }
 
-func read(ctx context.Context, in *record.Input) ([]*record.Run, error) {
+func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
 	var (
 		packs []*sensiml.Pack
 		logs  []*record.File
@@ -76,12 +78,12 @@ func read(ctx context.Context, in *record.Input) ([]*record.Run, error) {
 	}
 	one := *in
 	one.Files = logs
-	runs, err := record.EachFile(ctx, &one, func(f *record.File) ([]*record.Run, error) { return readLog(f, in, p, len(packs)) })
+	runs, err := record.EachFile(ctx, &one, func(f *record.File) ([]*runlog.Run, error) { return readLog(f, in, p, len(packs)) })
 	return runs, errors.Join(append(errs, err)...)
 }
 
 // readLog reads a recording; a run is one of its models.
-func readLog(f *record.File, in *record.Input, p *sensiml.Pack, packs int) (runs []*record.Run, err error) {
+func readLog(f *record.File, in *record.Input, p *sensiml.Pack, packs int) (runs []*runlog.Run, err error) {
 	r, err := f.Open()
 	if err != nil {
 		return nil, err
@@ -99,7 +101,7 @@ func readLog(f *record.File, in *record.Input, p *sensiml.Pack, packs int) (runs
 		res.Incomplete = fmt.Sprintf("the file could be read up to byte %d: %v", s.Decoder().Bytes(), e)
 	}
 	for _, q := range res.Profiles(profile.Imported) {
-		run := &record.Run{Profile: q, Missing: q.Incomplete}
+		run := &runlog.Run{Profile: q, Missing: q.Incomplete}
 		q.Incomplete = nil
 		switch {
 		case packs == 0:

@@ -3,7 +3,8 @@ package speedscope
 import (
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -15,7 +16,7 @@ func isOwn(exporter string) bool {
 
 // ours makes layers of a file that opmeter wrote: its samples are the layers' times
 // below their scopes, and the functions on the way are no layers.
-func (b *reader) ours(run *record.Run) {
+func (b *reader) ours(run *runlog.Run) {
 	p := run.Profile
 	if i := strings.LastIndex(p.Model.Name, " on "); i > 0 {
 		p.Model.Name, p.Target.ID = p.Model.Name[:i], p.Model.Name[i+4:]

@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/stacks"
@@ -48,8 +50,8 @@ func Format() *record.Format {
 // maxProfile bounds one profile of a file.
 const maxProfile = 256 << 20
 
-func read(ctx context.Context, in *record.Input) ([]*record.Run, error) {
-	return record.EachRun(ctx, in, func(f *record.File) (*record.Run, error) { return readFile(ctx, f) })
+func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
+	return record.EachRun(ctx, in, func(f *record.File) (*runlog.Run, error) { return readFile(ctx, f) })
 }
 
 // reader takes a file twice: names stand behind the profiles that use them.
@@ -63,7 +65,7 @@ type reader struct {
 	cut      bool
 }
 
-func readFile(ctx context.Context, f *record.File) (*record.Run, error) {
+func readFile(ctx context.Context, f *record.File) (*runlog.Run, error) {
 	b := &reader{}
 	found := false
 	pass := func(take func(key string, v []byte)) error {
@@ -104,7 +106,7 @@ func readFile(ctx context.Context, f *record.File) (*record.Run, error) {
 	if !found || b.frames == nil {
 		return nil, errors.New("no profiles with shared frames")
 	}
-	b.set.Dropped = record.Dropped{} // counted again
+	b.set.Dropped = runlog.Dropped{} // counted again
 	own := isOwn(b.exporter)
 	if err := pass(func(key string, v []byte) {
 		if key == "profiles" {
@@ -113,7 +115,7 @@ func readFile(ctx context.Context, f *record.File) (*record.Run, error) {
 	}); err != nil {
 		return nil, err
 	}
-	run := &record.Run{Profile: &profile.Profile{Model: profile.Model{Name: cmp.Or(b.name, track.Stem(f.Name)), Path: f.Path, Format: "speedscope"}}}
+	run := &runlog.Run{Profile: &profile.Profile{Model: profile.Model{Name: cmp.Or(b.name, track.Stem(f.Name)), Path: f.Path, Format: "speedscope"}}}
 	if b.cut {
 		run.Lost = append(run.Lost, profile.Loss{Cause: profile.Cause{Code: profile.ByRecord, Text: "the file is cut"}})
 	}

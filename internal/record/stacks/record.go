@@ -7,7 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/record/track"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -97,7 +98,7 @@ func (r *Record) columns() {
 	}
 	for i, c := range r.Columns {
 		base, by := Scale(c.Unit)
-		q := profile.Quantity{Key: record.Key(c.Name), Unit: base, Name: cmp.Or(c.Name, "Value"), Head: c.Name, Group: "Record", Adds: true, Whole: base == "" || base == "B", Doc: "What the profiler counted in the function itself."}
+		q := profile.Quantity{Key: runlog.Key(c.Name), Unit: base, Name: cmp.Or(c.Name, "Value"), Head: c.Name, Group: "Record", Adds: true, Whole: base == "" || base == "B", Doc: "What the profiler counted in the function itself."}
 		switch {
 		case i == main:
 			q = Time
@@ -254,7 +255,7 @@ func (o *operator) output(key, s string) {
 
 // Run makes the run of the samples. Samples of operators become the layers of a model, those of
 // programs their functions.
-func (r *Record) Run(run *record.Run) {
+func (r *Record) Run(run *runlog.Run) {
 	if r.in == nil {
 		r.columns()
 	}
@@ -268,7 +269,7 @@ func (r *Record) Run(run *record.Run) {
 
 // model makes layers of operators. Values are over all inferences, whose number is a value
 // too.
-func (r *Record) model(run *record.Run) {
+func (r *Record) model(run *runlog.Run) {
 	p := run.Profile
 	times := slices.IndexFunc(r.Columns, func(c Column) bool { return c.Name == "inferences" })
 	slices.SortStableFunc(r.ops, func(a, b operator) int { return cmp.Compare(a.index, b.index) })
@@ -278,7 +279,7 @@ func (r *Record) model(run *record.Run) {
 			at[r.ops[i].key] = int64(i)
 		}
 	}
-	var qs record.Quantities
+	var qs runlog.Quantities
 	for i := range r.ops {
 		o := &r.ops[i]
 		l := o.Layer
@@ -296,7 +297,7 @@ func (r *Record) model(run *record.Run) {
 				track.Set(&qs, &l, figure(r.Columns[c].Name, base), v*by/runs)
 			}
 		}
-		h := record.Hint{}
+		h := runlog.Hint{}
 		if o.Name != "" {
 			h.Nodes = []string{o.Name}
 		}
@@ -316,7 +317,7 @@ func (r *Record) model(run *record.Run) {
 
 // figure is the quantity of a column of a model's profile.
 func figure(name, base string) profile.Quantity {
-	key := record.Key(name)
+	key := runlog.Key(name)
 	switch {
 	case (name == "wall" || name == "cpu" || name == "time") && base == "s":
 		return profile.Quantity{Key: "latency_s"}

@@ -4,7 +4,8 @@ import (
 	"cmp"
 	"fmt"
 
-	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/record/track"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -30,7 +31,7 @@ type Function struct {
 // Set collects samples. The zero value is ready.
 type Set struct {
 	// Dropped counts what was left out.
-	Dropped record.Dropped
+	Dropped runlog.Dropped
 
 	functions []Function
 	at        map[Function]int32
@@ -168,7 +169,7 @@ func callees(q *profile.Quantity) profile.Quantity {
 
 // Fill makes the layers of a profile: the functions of all stacks in which something
 // was counted, in the order in which they first appear. number gives the layer of each function, -1 for none.
-func (s *Set) Fill(r *record.Run, qs *record.Quantities) (number []int32) {
+func (s *Set) Fill(r *runlog.Run, qs *runlog.Quantities) (number []int32) {
 	number = make([]int32, len(s.functions))
 	for i := range number {
 		number[i] = -1
@@ -280,8 +281,8 @@ func (s *Set) outermost(f func(place int32)) {
 
 // Finish makes the layers of a run, and the timeline of a trace whose slices are of
 // functions. A timeline of nothing is left out.
-func Finish(r *record.Run, s *Set, t *track.Trace, method string) {
-	var qs record.Quantities
+func Finish(r *runlog.Run, s *Set, t *track.Trace, method string) {
+	var qs runlog.Quantities
 	number := s.Fill(r, &qs)
 	Relabel(t, number, func(*track.Track) bool { return true })
 	t.Nest()

@@ -4,9 +4,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/stacks"
 	"github.com/opmeter/opmeter/internal/record/track"
 	"github.com/opmeter/opmeter/internal/testing/records"
@@ -40,7 +41,7 @@ func TestSums(t *testing.T) {
 				with[name] += n
 			}
 		}
-		run := &record.Run{Profile: &profile.Profile{Model: profile.Model{Name: "x"}}}
+		run := &runlog.Run{Profile: &profile.Profile{Model: profile.Model{Name: "x"}}}
 		var none track.Trace
 		stacks.Finish(run, &set, &none, "")
 		p := records.Collect(t, run)
@@ -65,7 +66,7 @@ func TestChart(t *testing.T) {
 	c := stacks.Chart{Set: &set, Trace: &tr, Track: tr.Track(timeline.Thread, "", "t")}
 	// In any order: main 0-40 and 50-55, f 10-30, g 30-40.
 	c.Spread(column, []stacks.Weighted{{At: 50, Place: main}, {At: 0, Place: main}, {At: 10, Place: f}, {At: 20, Place: f}, {At: 30, Place: g}, {At: 40, Place: stacks.Root}}, 5)
-	run := &record.Run{Profile: &profile.Profile{Model: profile.Model{Name: "x"}}}
+	run := &runlog.Run{Profile: &profile.Profile{Model: profile.Model{Name: "x"}}}
 	stacks.Finish(run, &set, &tr, "")
 	p := records.Collect(t, run)
 	near := map[string]float64{"main": 15e-9, "f": 20e-9, "g": 10e-9}
@@ -92,7 +93,7 @@ func TestDeep(t *testing.T) {
 		place = set.Call(place, f)
 	}
 	set.Add(hits, place, 3)
-	run := &record.Run{Profile: &profile.Profile{Model: profile.Model{Name: "x"}}}
+	run := &runlog.Run{Profile: &profile.Profile{Model: profile.Model{Name: "x"}}}
 	var none track.Trace
 	stacks.Finish(run, &set, &none, "")
 	p := records.Collect(t, run)

@@ -3,8 +3,9 @@ package stedgeai
 import (
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/base/jsontree"
-	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -121,7 +122,7 @@ func sane(s []int64) []int64 {
 // keep keeps what has no meaning here.
 func (n *network) keep(i int, key string, e *jsontree.Value) {
 	if f, ok := e.Float(); ok && e.Kind == jsontree.Number {
-		n.d.Set(i, profile.Quantity{Key: "st_" + record.Key(key), Name: key}, f)
+		n.d.Set(i, profile.Quantity{Key: "st_" + runlog.Key(key), Name: key}, f)
 		return
 	}
 	if e != nil && e.Kind != jsontree.Null && len(e.Items)+len(e.Text) > 0 {
@@ -190,7 +191,7 @@ func (n *network) info(v *jsontree.Value) {
 	n.memory(count(m.Get("activations")), count(m.Get("weights")))
 	for key, item := range m.Members() {
 		if f, ok := item.Float(); ok && key != "activations" && key != "weights" {
-			d.Total(profile.Quantity{Key: "footprint_" + record.Key(key) + "_bytes", Unit: "B", Name: "Footprint: " + key, Group: "Memory"}, f)
+			d.Total(profile.Quantity{Key: "footprint_" + runlog.Key(key) + "_bytes", Unit: "B", Name: "Footprint: " + key, Group: "Memory"}, f)
 		}
 	}
 	if len(plan) > 0 {
@@ -318,7 +319,7 @@ func (n *network) report(v *jsontree.Value) {
 		case key == "layers" || key == "model_name" || key == "date_time" || e == nil || e.Kind == jsontree.Null:
 		case key == "rom_cfact" || key == "exec_duration" || key == "code_size" || key == "val_error" || strings.HasPrefix(key, "rom_heap") || key == "model_size":
 			if f, ok := e.Float(); ok && f >= 0 {
-				d.Total(profile.Quantity{Key: "report_" + record.Key(key), Name: "Report: " + key}, f)
+				d.Total(profile.Quantity{Key: "report_" + runlog.Key(key), Name: "Report: " + key}, f)
 			}
 		case e.Kind != jsontree.Object && e.Kind != jsontree.List:
 			d.Note(key, e.Brief())

@@ -13,6 +13,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/base/jsontree"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
@@ -105,7 +107,7 @@ func newNetwork(name string) *network {
 	return &network{d: draft.New("stedgeai", name, "ST Edge AI"), at: map[string]int{}, byID: map[string]int{}}
 }
 
-func read(ctx context.Context, in *record.Input) ([]*record.Run, error) {
+func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
 	by := map[string]*network{}
 	var order []*network
 	var errs []error
@@ -129,7 +131,7 @@ func read(ctx context.Context, in *record.Input) ([]*record.Run, error) {
 			}
 		}
 	}
-	var runs []*record.Run
+	var runs []*runlog.Run
 	for _, n := range order {
 		if !n.d.Empty() {
 			runs = append(runs, n.d.Run())
@@ -166,7 +168,7 @@ func (n *network) layer(id, name, op string) int {
 	if i, ok := n.at[name]; ok && name != "" {
 		return i
 	}
-	i := n.d.Add(profile.Layer{Name: name, Op: op}, record.Hint{})
+	i := n.d.Add(profile.Layer{Name: name, Op: op}, runlog.Hint{})
 	if i >= 0 {
 		n.at[name] = i
 		if id != "" {

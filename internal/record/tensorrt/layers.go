@@ -5,8 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/base/jsontree"
-	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -40,12 +41,12 @@ var (
 )
 
 // runs makes a run of each profile of the engine; what else there is goes to all of them.
-func (s *set) runs() []*record.Run {
+func (s *set) runs() []*runlog.Run {
 	ps := s.profiles
 	if len(ps) == 0 {
 		ps = []*profiled{nil}
 	}
-	var out []*record.Run
+	var out []*runlog.Run
 	for i, p := range ps {
 		d := draft.New("tensorrt", s.name, "TensorRT")
 		if len(ps) > 1 {
@@ -88,7 +89,7 @@ func (s *set) layers(d *draft.Draft, p *profiled) {
 	}
 	if p == nil {
 		for _, v := range s.infos {
-			i := d.Add(profile.Layer{Name: infoName(v), Op: operator(infoName(v))}, record.Hint{Nodes: nodes(infoName(v))})
+			i := d.Add(profile.Layer{Name: infoName(v), Op: operator(infoName(v))}, runlog.Hint{Nodes: nodes(infoName(v))})
 			describe(d, i, v)
 		}
 		return
@@ -99,7 +100,7 @@ func (s *set) layers(d *draft.Draft, p *profiled) {
 	used := map[*jsontree.Value]bool{}
 	for k := range p.rows {
 		r := &p.rows[k]
-		i := d.Add(profile.Layer{Name: r.name, Op: operator(r.name)}, record.Hint{Nodes: nodes(r.name)})
+		i := d.Add(profile.Layer{Name: r.name, Op: operator(r.name)}, runlog.Hint{Nodes: nodes(r.name)})
 		if i < 0 {
 			break
 		}
@@ -126,7 +127,7 @@ func (s *set) layers(d *draft.Draft, p *profiled) {
 		if used[v] {
 			continue
 		}
-		i := d.Add(profile.Layer{Name: infoName(v), Op: operator(infoName(v)), State: profile.NotReached}, record.Hint{Nodes: nodes(infoName(v))})
+		i := d.Add(profile.Layer{Name: infoName(v), Op: operator(infoName(v)), State: profile.NotReached}, runlog.Hint{Nodes: nodes(infoName(v))})
 		describe(d, i, v)
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
 	"github.com/opmeter/opmeter/internal/base/jsontree"
 	"github.com/opmeter/opmeter/internal/record"
@@ -102,7 +104,7 @@ type set struct {
 // maxKept bounds the text of an engine's files that is kept, in bytes.
 const maxKept = 128 << 20
 
-func read(ctx context.Context, in *record.Input) ([]*record.Run, error) {
+func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
 	sets := map[string]*set{}
 	var order []*set
 	var errs []error
@@ -123,7 +125,7 @@ func read(ctx context.Context, in *record.Input) ([]*record.Run, error) {
 			errs = append(errs, record.Fault(f, err))
 		}
 	}
-	var runs []*record.Run
+	var runs []*runlog.Run
 	for _, s := range order {
 		rs := s.runs()
 		if len(rs) == 0 {

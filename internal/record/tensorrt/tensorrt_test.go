@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/opmeter/opmeter/internal/record"
@@ -119,7 +121,7 @@ func TestDetails(t *testing.T) {
 	}
 }
 
-func hint(t *testing.T, text string, i int) record.Hint {
+func hint(t *testing.T, text string, i int) runlog.Hint {
 	t.Helper()
 	runs, err := tensorrt.Format().Read(t.Context(), &record.Input{Files: []*record.File{record.Bytes("a.json", []byte(text))}})
 	if err != nil {

@@ -4,9 +4,10 @@ import (
 	"math"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/base/jsontree"
 	"github.com/opmeter/opmeter/internal/base/stats"
-	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/textscan"
 	"github.com/opmeter/opmeter/profile"
@@ -23,7 +24,7 @@ type part struct {
 
 // times is a document of exportTimes.
 type times struct {
-	bars    record.Lanes
+	bars    runlog.Lanes
 	parts   []part
 	latency *stats.Reservoir
 	dur     map[string]*stats.Reservoir
@@ -82,7 +83,7 @@ func (t *times) add(v *jsontree.Value) {
 		}
 		note(p.name, d)
 		if d > 0 {
-			t.bars.Add(p.lane, record.Bar{Start: start, Duration: d, Layer: -1, Iteration: t.n, Label: -1, Type: -1, Bytes: -1})
+			t.bars.Add(p.lane, runlog.Bar{Start: start, Duration: d, Layer: -1, Iteration: t.n, Label: -1, Type: -1, Bytes: -1})
 		}
 	}
 	if e, ok := get("endToEndMs"); ok && e >= 0 {
@@ -105,7 +106,7 @@ func (t *times) into(d *draft.Draft) {
 		d.P.Totals.LatencySamples, _ = t.latency.Kept()
 	}
 	for name, r := range t.dur {
-		d.TotalMetric(profile.Quantity{Key: record.Key(name) + "_s", Unit: "s", Name: strings.ToUpper(name[:1]) + name[1:], Group: "Time", Better: -1}, draft.Metric(profile.FromSummary(profile.Imported, r.Summary(), "")))
+		d.TotalMetric(profile.Quantity{Key: runlog.Key(name) + "_s", Unit: "s", Name: strings.ToUpper(name[:1]) + name[1:], Group: "Time", Better: -1}, draft.Metric(profile.FromSummary(profile.Imported, r.Summary(), "")))
 	}
 	d.Dropped.Add("times below zero", t.bad)
 	tl := t.bars.Timeline("trtexec's own clock", "each inference as trtexec recorded it; enqueueing runs ahead of the device")
@@ -168,7 +169,7 @@ var order = []string{"min", "max", "mean", "median", "percentile"}
 func summary(d *draft.Draft, v *jsontree.Value) {
 	for key, e := range v.Members() {
 		if list := e.List(); list != nil {
-			base := "summary_" + record.Key(key)
+			base := "summary_" + runlog.Key(key)
 			m := &profile.Metric{Method: "trtexec's summary"}
 			to := map[string]**float64{"min": &m.Min, "max": &m.Max, "mean": &m.Mean, "median": &m.Median}
 			for k, x := range list {
@@ -200,7 +201,7 @@ func summary(d *draft.Draft, v *jsontree.Value) {
 		case key == "Throughput":
 			d.Total(profile.Quantity{Key: "inferences_per_s", Unit: "/s", Name: "Inferences per second", Group: "Rates", Better: 1}, f)
 		default: // whole times are in seconds
-			d.Total(profile.Quantity{Key: "summary_" + record.Key(key) + "_s", Unit: "s", Name: key, Group: "Time"}, f)
+			d.Total(profile.Quantity{Key: "summary_" + runlog.Key(key) + "_s", Unit: "s", Name: key, Group: "Time"}, f)
 		}
 	}
 }

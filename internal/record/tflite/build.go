@@ -6,7 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/timeline"
@@ -35,7 +36,7 @@ var bodies = map[string]bool{"WHILE": true, "IF": true, "CALL": true, "CALL_ONCE
 var nodeName = regexp.MustCompile(`^(.*?)(?:[:/](\d+|ld|lld|zu|d))?$`)
 
 // build makes the run; nil where there is nothing in it.
-func (l *log) build(name string) *record.Run {
+func (l *log) build(name string) *runlog.Run {
 	d := draft.New("tflite-benchmark", name, "TensorFlow Lite")
 	if l.graph != "" {
 		d.P.Model.Path = l.graph
@@ -44,7 +45,7 @@ func (l *log) build(name string) *record.Run {
 	for _, p := range l.params {
 		l.param(d, p[0], p[1])
 	}
-	bars := record.Lanes{}
+	bars := runlog.Lanes{}
 	fill(d, l.run, &bars)
 	phase(d, l.init, &bars)
 	l.totals(d)
@@ -186,7 +187,7 @@ func reconcile(p *profile.Profile) {
 }
 
 // fill makes layers of what was printed of the runs.
-func fill(d *draft.Draft, blocks []*block, bars *record.Lanes) {
+func fill(d *draft.Draft, blocks []*block, bars *runlog.Lanes) {
 	var inside []int // layers in bodies or delegates
 	var owners []int
 	var byDelegate []int
@@ -212,7 +213,7 @@ func fill(d *draft.Draft, blocks []*block, bars *record.Lanes) {
 			}
 			if r.hasStart && b.order != nil && !b.delegate && b.index == 0 {
 				lane := bars.Lane(timeline.Layer, "", "operators", "")
-				bars.Add(lane, record.Bar{Start: r.start / 1e3, Duration: math.Max(0, r.avg*calls(&r)/1e3), Layer: int32(i), Iteration: -1, Label: -1, Type: -1, Bytes: -1})
+				bars.Add(lane, runlog.Bar{Start: r.start / 1e3, Duration: math.Max(0, r.avg*calls(&r)/1e3), Layer: int32(i), Iteration: -1, Label: -1, Type: -1, Bytes: -1})
 			}
 			switch {
 			case b.delegate:
@@ -284,12 +285,12 @@ func addRow(d *draft.Draft, r *row, b *block) int {
 }
 
 // named reads the name of a node: the tensors that it makes in brackets, then its position.
-func named(s string, b *block) (string, record.Hint) {
+func named(s string, b *block) (string, runlog.Hint) {
 	m := nodeName.FindStringSubmatch(s)
 	if m == nil {
-		return s, record.Hint{}
+		return s, runlog.Hint{}
 	}
-	h := record.Hint{}
+	h := runlog.Hint{}
 	if n, ok := whole(m[2]); ok && !b.delegate && b.index == 0 && strings.HasPrefix(s, "[") {
 		h.Index = &n
 	}
@@ -301,7 +302,7 @@ func named(s string, b *block) (string, record.Hint) {
 		text = s
 	}
 	if b.delegate {
-		return text, record.Hint{}
+		return text, runlog.Hint{}
 	}
 	return text, h
 }
@@ -343,7 +344,7 @@ func nest(d *draft.Draft, owners, inside []int, what string) {
 }
 
 // phase keeps what was printed of the initialisation.
-func phase(d *draft.Draft, blocks []*block, bars *record.Lanes) {
+func phase(d *draft.Draft, blocks []*block, bars *runlog.Lanes) {
 	for _, b := range blocks {
 		rows := b.order
 		if rows == nil {
@@ -351,7 +352,7 @@ func phase(d *draft.Draft, blocks []*block, bars *record.Lanes) {
 		}
 		for i := range rows {
 			r := &rows[i]
-			key := record.Key(r.node)
+			key := runlog.Key(r.node)
 			if key == "" {
 				continue
 			}
@@ -361,7 +362,7 @@ func phase(d *draft.Draft, blocks []*block, bars *record.Lanes) {
 			}
 			if r.hasStart {
 				lane := bars.Lane(timeline.Host, "", "initialisation", "")
-				bars.Add(lane, record.Bar{Start: r.start / 1e3, Duration: math.Max(0, r.avg*calls(r)/1e3), Layer: -1, Iteration: -1, Label: bars.Name(r.node), Type: -1, Bytes: -1})
+				bars.Add(lane, runlog.Bar{Start: r.start / 1e3, Duration: math.Max(0, r.avg*calls(r)/1e3), Layer: -1, Iteration: -1, Label: bars.Name(r.node), Type: -1, Bytes: -1})
 			}
 		}
 		if m := b.timings.metric(""); m != nil {

@@ -8,6 +8,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/model/protoread"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
@@ -176,7 +178,7 @@ func isSubgraph(b []byte) bool {
 	return found && r.Err() == nil
 }
 
-func readProto(f *record.File, in *record.Input) ([]*record.Run, error) {
+func readProto(f *record.File, in *record.Input) ([]*runlog.Run, error) {
 	b, err := f.Read(maxProto)
 	if err != nil {
 		return nil, err
@@ -200,7 +202,7 @@ func readProto(f *record.File, in *record.Input) ([]*record.Run, error) {
 		d.Lost = append(d.Lost, profile.Loss{Cause: profile.Cause{Code: profile.ByRecord, Text: err.Error()}})
 		d.Found("record.cut", profile.Warning, "The file is damaged and was read as far as it goes: %v.", err)
 	}
-	return []*record.Run{d.Run()}, nil
+	return []*runlog.Run{d.Run()}, nil
 }
 
 // opStat is an OpProfilingStat.
@@ -338,7 +340,7 @@ func readProfiling(b []byte, name string) (*draft.Draft, error) {
 			for i := range gs {
 				for k := range gs[i].ops {
 					o := &gs[i].ops[k]
-					d.Total(profile.Quantity{Key: "init_" + record.Key(o.node) + "_s", Unit: "s", Name: "Initialisation: " + o.node, Group: "Time"}, o.time.mean()*math.Max(1, float64(o.called))/1e6)
+					d.Total(profile.Quantity{Key: "init_" + runlog.Key(o.node) + "_s", Unit: "s", Name: "Initialisation: " + o.node, Group: "Time"}, o.time.mean()*math.Max(1, float64(o.called))/1e6)
 				}
 			}
 		}

@@ -3,8 +3,9 @@ package tflite
 import (
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/model/protoread"
-	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -145,7 +146,7 @@ func (g *runtimeGraph) build(d *draft.Draft) {
 	for k := range g.nodes {
 		n := &g.nodes[k]
 		l := profile.Layer{Name: n.name, Op: n.kind, Inputs: g.tensors(n.inputs), Outputs: g.tensors(n.outputs)}
-		h := record.Hint{}
+		h := runlog.Hint{}
 		for _, t := range l.Outputs {
 			h.Outputs = append(h.Outputs, t.Name)
 		}
@@ -155,7 +156,7 @@ func (g *runtimeGraph) build(d *draft.Draft) {
 		switch {
 		case g.delegate:
 			l.Scope = "delegate"
-			h = record.Hint{}
+			h = runlog.Hint{}
 		case n.delegate != "":
 			if on, ok := delegates[n.delegate]; ok {
 				l.Placement = &profile.Placement{On: on}

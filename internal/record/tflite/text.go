@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/textscan"
@@ -100,7 +102,7 @@ type reader struct {
 	rows  int
 }
 
-func readText(f *record.File, in *record.Input) ([]*record.Run, error) {
+func readText(f *record.File, in *record.Input) ([]*runlog.Run, error) {
 	r, err := f.Open()
 	if err != nil {
 		return nil, err
@@ -112,7 +114,7 @@ func readText(f *record.File, in *record.Input) ([]*record.Run, error) {
 		p.line(textscan.Strip(s.Text()))
 	}
 	p.flush()
-	var runs []*record.Run
+	var runs []*runlog.Run
 	for i, l := range p.logs {
 		name := draft.Stem(f)
 		if l.graph != "" {

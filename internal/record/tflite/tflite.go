@@ -13,6 +13,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/textscan"
 )
@@ -50,8 +52,8 @@ func match(f *record.File) record.Sure {
 	return matchProto(f)
 }
 
-func read(ctx context.Context, in *record.Input) ([]*record.Run, error) {
-	return record.EachFile(ctx, in, func(f *record.File) ([]*record.Run, error) {
+func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
+	return record.EachFile(ctx, in, func(f *record.File) ([]*runlog.Run, error) {
 		if matchProto(f) != record.No {
 			return readProto(f, in)
 		}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -93,12 +95,12 @@ func TestSums(t *testing.T) {
 	}
 }
 
-func only(t *testing.T, text string) (*profile.Profile, *record.Run) {
+func only(t *testing.T, text string) (*profile.Profile, *runlog.Run) {
 	t.Helper()
 	return at(t, text, 0, 1)
 }
 
-func at(t *testing.T, text string, i, n int) (*profile.Profile, *record.Run) {
+func at(t *testing.T, text string, i, n int) (*profile.Profile, *runlog.Run) {
 	t.Helper()
 	f := record.Bytes("log.txt", []byte(text))
 	if tflite.Format().Match(f) == record.No {
@@ -164,7 +166,7 @@ func TestDelegates(t *testing.T) {
 	if *p.Layers[3].Parent != 1 || p.Layers[3].Graph != "body" || *p.Layers[4].Parent != 0 || p.Layers[2].Kernel != "3x3opt" || *p.Layers[2].Calls != 2 {
 		t.Errorf("%+v", p.Layers)
 	}
-	if d := cmp.Diff(record.Hint{Outputs: []string{"a", "b"}}, r.Hints[0]); d != "" { // its node is no node of the model
+	if d := cmp.Diff(runlog.Hint{Outputs: []string{"a", "b"}}, r.Hints[0]); d != "" { // its node is no node of the model
 		t.Error(d)
 	}
 	if d := cmp.Diff([]string{"x:0"}, r.Hints[2].Outputs); d != "" || *r.Hints[2].Index != 9 {

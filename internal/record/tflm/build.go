@@ -8,7 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -17,7 +18,7 @@ var ticks, _ = profile.Lookup("ticks")
 
 // runs makes runs of the groups: those of one model with the same operators and no
 // benchmark's heading between are inferences of one run.
-func (l *log) runs(name string, clock float64, lost int64) (out []*record.Run) {
+func (l *log) runs(name string, clock float64, lost int64) (out []*runlog.Run) {
 	if l.model.path != "" {
 		name = modelName(l.model.path)
 	}
@@ -113,7 +114,7 @@ func (l *log) describe(d *draft.Draft) {
 		d.P.Memory = mem
 	}
 	for _, a := range m.allocs {
-		key := "arena_" + record.Key(a[0])
+		key := "arena_" + runlog.Key(a[0])
 		for i, part := range []string{"used", "requested", "count"} {
 			if v := number(a[2+i]); v >= 0 {
 				q := profile.Quantity{Key: key + "_" + part + "_bytes", Unit: "B", Name: "Arena: " + a[0] + ", " + part, Group: "Memory", Whole: true}
@@ -179,7 +180,7 @@ func inferences(d *draft.Draft, gs []*group, clock float64) {
 	}
 	runs := len(es) / n
 	for i := range n {
-		k := d.Add(profile.Layer{Name: es[i].tag, Op: es[i].tag}, record.Hint{})
+		k := d.Add(profile.Layer{Name: es[i].tag, Op: es[i].tag}, runlog.Hint{})
 		if k < 0 {
 			break
 		}
@@ -346,13 +347,13 @@ func (t *sums) compare(d *draft.Draft, clock float64) {
 	for _, r := range t.rows {
 		sum, ran := have[r.tag]
 		if !ran {
-			d.Total(profile.Quantity{Key: "init_" + record.Key(r.tag) + "_ticks", Unit: "cycles", Name: "Initialisation: " + r.tag + ", ticks", Group: "Time"}, float64(r.ticks))
+			d.Total(profile.Quantity{Key: "init_" + runlog.Key(r.tag) + "_ticks", Unit: "cycles", Name: "Initialisation: " + r.tag + ", ticks", Group: "Time"}, float64(r.ticks))
 			if clock > 0 {
-				d.Total(profile.Quantity{Key: "init_" + record.Key(r.tag) + "_s", Unit: "s", Name: "Initialisation: " + r.tag, Group: "Time"}, float64(r.ticks)/clock)
+				d.Total(profile.Quantity{Key: "init_" + runlog.Key(r.tag) + "_s", Unit: "s", Name: "Initialisation: " + r.tag, Group: "Time"}, float64(r.ticks)/clock)
 			}
 			continue
 		}
-		d.Total(profile.Quantity{Key: "tag_" + record.Key(r.tag) + "_ticks", Unit: "cycles", Name: "Sum of " + r.tag + " as recorded, ticks", Group: "Time"}, float64(r.ticks))
+		d.Total(profile.Quantity{Key: "tag_" + runlog.Key(r.tag) + "_ticks", Unit: "cycles", Name: "Sum of " + r.tag + " as recorded, ticks", Group: "Time"}, float64(r.ticks))
 		if runs := d.P.Settings.Runs; sum != float64(r.ticks) && (runs == nil || *runs == 1) {
 			differ = append(differ, fmt.Sprintf("%s %d and not %.0f", r.tag, r.ticks, sum))
 		}
@@ -365,7 +366,7 @@ func (t *sums) compare(d *draft.Draft, clock float64) {
 // layers makes layers of a table of sums where a file has nothing else.
 func (t *sums) layers(d *draft.Draft, clock float64) {
 	for _, r := range t.rows {
-		if k := d.Add(profile.Layer{Name: r.tag, Op: r.tag}, record.Hint{}); k >= 0 {
+		if k := d.Add(profile.Layer{Name: r.tag, Op: r.tag}, runlog.Hint{}); k >= 0 {
 			set(d, k, []float64{float64(r.ticks)}, nil, clock)
 		}
 	}

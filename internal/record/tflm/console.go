@@ -3,7 +3,8 @@ package tflm
 import (
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/textscan"
 	"github.com/opmeter/opmeter/profile"
@@ -59,14 +60,14 @@ func (c *Console) Gap() {
 
 // Describe makes the run of a device that called operators of these tags in this order, with
 // what the console said of its model and memory until then.
-func (c *Console) Describe(name string, tags []string) *record.Run {
+func (c *Console) Describe(name string, tags []string) *runlog.Run {
 	if p := c.r.log.model.path; p != "" {
 		name = modelName(p)
 	}
 	d := draft.New("tflm", name, "TensorFlow Lite Micro")
 	c.r.log.describe(d)
 	for _, t := range tags {
-		d.Add(profile.Layer{Name: t, Op: t}, record.Hint{})
+		d.Add(profile.Layer{Name: t, Op: t}, runlog.Hint{})
 	}
 	c.r.log.join(d)
 	return d.Run()

@@ -3,6 +3,8 @@ package tflm
 import (
 	"time"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/textscan"
@@ -15,7 +17,7 @@ const maxBuilds = 100_000
 
 // readSizes reads the sizes of a benchmark's binary, a row a build: the last one is the
 // profile, the others are counters over time.
-func readSizes(s *textscan.Scanner, f *record.File) ([]*record.Run, error) {
+func readSizes(s *textscan.Scanner, f *record.File) ([]*runlog.Run, error) {
 	d := draft.New("tflm", draft.Stem(f), "TensorFlow Lite Micro")
 	names := []string{"text", "data", "bss", "total"}
 	var times []float64
@@ -65,7 +67,7 @@ func readSizes(s *textscan.Scanner, f *record.File) ([]*record.Run, error) {
 	d.P.Timeline = tl
 	d.Note("sha", sha)
 	d.Found("tflm.sizes", profile.Info, "The file has the sizes of %d builds. The figures are those of the last one; the timeline has all.", n+1)
-	runs := []*record.Run{d.Run()}
+	runs := []*runlog.Run{d.Run()}
 	if s.Err() != nil {
 		return runs, draft.At(f, s.Number(), s.Err())
 	}

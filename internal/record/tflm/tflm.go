@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/textscan"
@@ -72,8 +74,8 @@ func match(f *record.File) record.Sure {
 	return sure
 }
 
-func read(ctx context.Context, in *record.Input) ([]*record.Run, error) {
-	return record.EachFile(ctx, in, func(f *record.File) ([]*record.Run, error) { return readFile(f, in) })
+func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
+	return record.EachFile(ctx, in, func(f *record.File) ([]*runlog.Run, error) { return readFile(f, in) })
 }
 
 // event is a call of an operator, or of something else that was timed.
@@ -146,7 +148,7 @@ type reader struct {
 	live   *Hooks // who takes events as they come, nil to keep them
 }
 
-func readFile(f *record.File, in *record.Input) ([]*record.Run, error) {
+func readFile(f *record.File, in *record.Input) ([]*runlog.Run, error) {
 	r, err := f.Open()
 	if err != nil {
 		return nil, err

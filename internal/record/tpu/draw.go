@@ -5,7 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/record/tpu/block"
 	"github.com/opmeter/opmeter/internal/record/tpu/capture"
 	"github.com/opmeter/opmeter/internal/record/tpu/command"
@@ -29,7 +30,7 @@ type drawing struct {
 }
 
 // maxBars bounds the bars of the timeline.
-const maxBars = record.MaxBars
+const maxBars = runlog.MaxBars
 
 func draw(r *capture.Recording, ls *layers, members map[*capture.Engine]member) *timeline.Timeline {
 	d := &drawing{builder: newBuilder(maxBars), r: r, ls: ls, members: members, subnets: map[uint32]int32{}, bars: map[*capture.Engine][]place{}}

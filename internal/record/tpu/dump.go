@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/tpu/command"
 	"github.com/opmeter/opmeter/internal/record/tpu/reginfo"
@@ -28,8 +30,8 @@ type dump struct {
 	layers   *layers
 	sums     []sums
 	total    sums
-	quantity record.Quantities
-	drop     record.Dropped
+	quantity runlog.Quantities
+	drop     runlog.Dropped
 	b        *builder
 }
 
@@ -41,7 +43,7 @@ type dumpLane struct {
 }
 
 // readDumps makes a profile of the text dumps of a folder, nil where there are none.
-func readDumps(ctx context.Context, in *record.Input) (*record.Run, error) {
+func readDumps(ctx context.Context, in *record.Input) (*runlog.Run, error) {
 	d := &dump{layers: &layers{at: map[layerKey]int32{}}, b: newBuilder(maxBars)}
 	var faults []error
 	dir := ""
@@ -151,7 +153,7 @@ func (d *dump) command(b *reginfo.Block) {
 	system := isSystem(kind)
 	layer := int32(-1)
 	if !system {
-		layer = d.layers.find(layerKey{name: engine + " " + name}, func(p *profile.Layer, _ *record.Hint) {
+		layer = d.layers.find(layerKey{name: engine + " " + name}, func(p *profile.Layer, _ *runlog.Hint) {
 			p.Op, p.Name = name, engine+" "+name
 		})
 	}
@@ -237,9 +239,9 @@ func (d *dump) lane(group, name string) *dumpLane {
 }
 
 // run makes the profile.
-func (d *dump) run(dir string, in *record.Input) *record.Run {
+func (d *dump) run(dir string, in *record.Input) *runlog.Run {
 	p := &profile.Profile{Layers: d.layers.list}
-	run := &record.Run{Profile: p}
+	run := &runlog.Run{Profile: p}
 	p.Model.Format, p.Model.Path, p.Model.Name = Name, dir, clean(path.Base(dir))
 	p.Target = profile.Target{ID: "tpu", Kind: profile.TargetImport, ClockHz: new(d.clock(true)), Accelerator: "TPU", Description: "Sophgo " + clean(d.name)}
 	if d.chip != nil {

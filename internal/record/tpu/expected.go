@@ -3,7 +3,8 @@ package tpu
 import (
 	"math"
 
-	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/record/tpu/block"
 	"github.com/opmeter/opmeter/internal/record/tpu/capture"
 	"github.com/opmeter/opmeter/profile"
@@ -21,7 +22,7 @@ type expected struct {
 
 // expect gives layers the time that the compiler expected, by the rule of their
 // measured time. The estimate's cycles are those of the tensor engine.
-func expect(r *capture.Recording, ls *layers, p *profile.Profile, qs *record.Quantities, measured bool) *expected {
+func expect(r *capture.Recording, ls *layers, p *profile.Profile, qs *runlog.Quantities, measured bool) *expected {
 	e := r.Estimate
 	if e == nil || e.Len() == 0 {
 		return nil
@@ -94,7 +95,7 @@ func expect(r *capture.Recording, ls *layers, p *profile.Profile, qs *record.Qua
 }
 
 // estimatedBytes puts what the estimate says of copies into layers and totals.
-func estimatedBytes(p *profile.Profile, qs *record.Quantities, loads []sums, all *sums) {
+func estimatedBytes(p *profile.Profile, qs *runlog.Quantities, loads []sums, all *sums) {
 	put := func(set func(profile.Quantity, float64) bool, s *sums) {
 		set(qLoad, float64(s.load))
 		set(qStore, float64(s.store))
@@ -147,7 +148,7 @@ func drawEstimate(r *capture.Recording, ls *layers, x *expected) *timeline.Timel
 
 // lostLayers counts commands without records by layer, and says of layers without any
 // command that they take no time.
-func lostLayers(r *capture.Recording, ls *layers, members map[*capture.Engine]member, p *profile.Profile, qs *record.Quantities, measured bool) {
+func lostLayers(r *capture.Recording, ls *layers, members map[*capture.Engine]member, p *profile.Profile, qs *runlog.Quantities, measured bool) {
 	if !measured {
 		for i := range p.Layers {
 			if p.Layers[i].Expected == nil {

@@ -3,7 +3,8 @@ package tpu
 import (
 	"math"
 
-	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/record/tpu/block"
 	"github.com/opmeter/opmeter/internal/record/tpu/capture"
 	"github.com/opmeter/opmeter/internal/record/tpu/command"
@@ -343,7 +344,7 @@ func (s *sums) set(n float64, put func(q profile.Quantity, v float64)) {
 }
 
 // fill puts figures into layers and totals.
-func (w *work) fill(p *profile.Profile, qs *record.Quantities) {
+func (w *work) fill(p *profile.Profile, qs *runlog.Quantities) {
 	w.close()
 	n := max(1, float64(len(w.walls)))
 	slab := slab{}
@@ -409,7 +410,7 @@ func (s *slab) metric(v float64) *profile.Metric {
 }
 
 // describe adds the descriptions of the figures that layers have.
-func describe(p *profile.Profile, qs *record.Quantities) {
+func describe(p *profile.Profile, qs *runlog.Quantities) {
 	have := map[string]bool{}
 	for i := range p.Layers {
 		for k := range p.Layers[i].Figures {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/tpu/capture"
 	"github.com/opmeter/opmeter/internal/record/tpu/command"
@@ -15,7 +17,7 @@ import (
 
 // whatIf says what part of the peak the model reaches, and how fast it would be if
 // something else held.
-func whatIf(r *capture.Recording, w *work, p *profile.Profile, qs *record.Quantities) {
+func whatIf(r *capture.Recording, w *work, p *profile.Profile, qs *runlog.Quantities) {
 	n := float64(len(w.walls))
 	wall, ok := p.Totals.Latency.Best()
 	if !ok || n == 0 {
@@ -73,7 +75,7 @@ func mainPeak(r *capture.Recording, p *profile.Profile) float64 {
 }
 
 // findings says what a reader should know first.
-func findings(run *record.Run, r *capture.Recording, ls *layers, w *work, x *expected, in *record.Input) {
+func findings(run *runlog.Run, r *capture.Recording, ls *layers, w *work, x *expected, in *record.Input) {
 	aboutChip(run, r)
 	if len(r.Steps) > 0 {
 		aboutClocks(run, r)
@@ -86,7 +88,7 @@ func findings(run *record.Run, r *capture.Recording, ls *layers, w *work, x *exp
 	aboutTime(run, r, w)
 }
 
-func aboutChip(run *record.Run, r *capture.Recording) {
+func aboutChip(run *runlog.Run, r *capture.Recording) {
 	if len(r.Says) > 0 {
 		run.Found("tpu.chip", profile.Problem, "The record was read as one of %s (by %s), and %s: with another chip the figures would be others.",
 			r.Chip.Name, r.ChipFrom, strings.Join(r.Says, ", "))
@@ -96,7 +98,7 @@ func aboutChip(run *record.Run, r *capture.Recording) {
 	}
 }
 
-func aboutClocks(run *record.Run, r *capture.Recording) {
+func aboutClocks(run *runlog.Run, r *capture.Recording) {
 	k := r.Clock
 	waits, bad := 0, 0
 	narrow := math.Inf(1)
@@ -135,7 +137,7 @@ func aboutClocks(run *record.Run, r *capture.Recording) {
 	}
 }
 
-func aboutCores(run *record.Run, r *capture.Recording) {
+func aboutCores(run *runlog.Run, r *capture.Recording) {
 	for _, s := range r.Steps {
 		if !s.CoresFound {
 			run.Found("tpu.cores", profile.Warning, "Step %d has other numbers of monitors than of cores: which core a monitor's records are of was taken from their order.", s.Number)
@@ -149,7 +151,7 @@ func aboutCores(run *record.Run, r *capture.Recording) {
 }
 
 // aboutLoss tells of records that are missing.
-func aboutLoss(run *record.Run, r *capture.Recording) {
+func aboutLoss(run *runlog.Run, r *capture.Recording) {
 	for _, s := range r.Steps {
 		for _, c := range s.Cores {
 			for _, e := range c.Engines {
@@ -183,7 +185,7 @@ func aboutLoss(run *record.Run, r *capture.Recording) {
 
 // lossesOf lists what was left out, in words.
 func lossesOf(r *capture.Recording) []string {
-	var tmp record.Run
+	var tmp runlog.Run
 	r.Dropped.To(&tmp)
 	var out []string
 	for _, l := range tmp.Lost {
@@ -193,7 +195,7 @@ func lossesOf(r *capture.Recording) []string {
 }
 
 // aboutSteps tells of steps that are not there, and of the host.
-func aboutSteps(run *record.Run, r *capture.Recording, w *work) {
+func aboutSteps(run *runlog.Run, r *capture.Recording, w *work) {
 	if n := len(r.Missing); n > 0 {
 		run.Found("tpu.steps", profile.Warning, "%d steps between those recorded are missing, the first one number %d: profiling was restricted to some, or files are lost. The latency is of those that are there.", n, r.Missing[0])
 	}
@@ -217,7 +219,7 @@ func aboutSteps(run *record.Run, r *capture.Recording, w *work) {
 	}
 }
 
-func aboutLayers(run *record.Run, r *capture.Recording, ls *layers) {
+func aboutLayers(run *runlog.Run, r *capture.Recording, ls *layers) {
 	if ls.byFunction && len(ls.list) > 0 {
 		run.Found("tpu.layers", profile.Warning, "Nothing recorded tells which layer a command is of: commands are gathered by function. The model has to be compiled with debug information, and tensor_location.json or the log to stand beside the records.")
 	}
@@ -229,7 +231,7 @@ func aboutLayers(run *record.Run, r *capture.Recording, ls *layers) {
 	}
 }
 
-func aboutExpected(run *record.Run, r *capture.Recording, x *expected) {
+func aboutExpected(run *runlog.Run, r *capture.Recording, x *expected) {
 	if x == nil || !(x.total > 0) {
 		return
 	}
@@ -244,7 +246,7 @@ func aboutExpected(run *record.Run, r *capture.Recording, x *expected) {
 }
 
 // aboutTime tells what bounds the time.
-func aboutTime(run *record.Run, r *capture.Recording, w *work) {
+func aboutTime(run *runlog.Run, r *capture.Recording, w *work) {
 	n := float64(len(w.walls))
 	wall, ok := run.Profile.Totals.Latency.Best()
 	if !ok || n == 0 || !(wall > 0) || !w.total.hasTIU || !w.total.hasDMA {
@@ -288,7 +290,7 @@ func aboutTime(run *record.Run, r *capture.Recording, w *work) {
 
 // aboutKinds tells which kinds of layers would gain most from better use of the tensor
 // engine.
-func aboutKinds(run *record.Run, w *work, n float64) {
+func aboutKinds(run *runlog.Run, w *work, n float64) {
 	busy, ideal := map[string]float64{}, map[string]float64{}
 	var kinds []string
 	for i := range min(len(w.layer), len(run.Profile.Layers)) {

@@ -5,7 +5,8 @@ import (
 	"sort"
 	"strconv"
 
-	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/record/tpu/block"
 	"github.com/opmeter/opmeter/internal/record/tpu/capture"
 	"github.com/opmeter/opmeter/internal/record/tpu/command"
@@ -18,7 +19,7 @@ import (
 type layers struct {
 	r     *capture.Recording
 	list  []profile.Layer
-	hints []record.Hint
+	hints []runlog.Hint
 	at    map[layerKey]int32
 	// line is the layer of each line of the log that begins one.
 	line []int32
@@ -48,7 +49,7 @@ type layerKey struct {
 const maxModelLayers = 500_000
 
 // find gives a layer its place, or makes it.
-func (ls *layers) find(k layerKey, begin func(*profile.Layer, *record.Hint)) int32 {
+func (ls *layers) find(k layerKey, begin func(*profile.Layer, *runlog.Hint)) int32 {
 	if i, ok := ls.at[k]; ok {
 		return i
 	}
@@ -57,7 +58,7 @@ func (ls *layers) find(k layerKey, begin func(*profile.Layer, *record.Hint)) int
 	}
 	i := int32(len(ls.list))
 	ls.at[k] = i
-	ls.list, ls.hints, ls.subnet = append(ls.list, profile.Layer{State: profile.Ran}), append(ls.hints, record.Hint{}), append(ls.subnet, k.subnet)
+	ls.list, ls.hints, ls.subnet = append(ls.list, profile.Layer{State: profile.Ran}), append(ls.hints, runlog.Hint{}), append(ls.subnet, k.subnet)
 	begin(&ls.list[i], &ls.hints[i])
 	return i
 }
@@ -84,7 +85,7 @@ func (ls *layers) ofLog() {
 	ls.line = make([]int32, len(l.Layers))
 	for i := range l.Layers {
 		line := &l.Layers[i]
-		ls.line[i] = ls.find(layerKey{subnet: line.Subnet, id: line.ID, name: unnumbered(line)}, func(p *profile.Layer, h *record.Hint) {
+		ls.line[i] = ls.find(layerKey{subnet: line.Subnet, id: line.ID, name: unnumbered(line)}, func(p *profile.Layer, h *runlog.Hint) {
 			p.Op = line.Type
 			if n, err := strconv.ParseUint(line.Type, 10, 32); err == nil && !l.Named {
 				p.Op = names.Of(names.Layer, n)
@@ -112,7 +113,7 @@ func unnumbered(line *compiler.LayerLine) string {
 func (ls *layers) ofPlaces() {
 	l := ls.r.Locations
 	for i := range l.Len() {
-		ls.find(layerKey{subnet: l.Subnet[i], id: l.Line[i]}, func(p *profile.Layer, h *record.Hint) {
+		ls.find(layerKey{subnet: l.Subnet[i], id: l.Line[i]}, func(p *profile.Layer, h *runlog.Hint) {
 			p.Op = plain(l.Op[i])
 			name := ""
 			if len(l.Results[i]) > 0 {
@@ -163,7 +164,7 @@ func (ls *layers) ofEstimate() {
 		if e.Layer[i] < 0 {
 			continue
 		}
-		ls.find(layerKey{subnet: ls.subnetOfTable(e.Table[i]), id: e.Layer[i]}, func(p *profile.Layer, h *record.Hint) {
+		ls.find(layerKey{subnet: ls.subnetOfTable(e.Table[i]), id: e.Layer[i]}, func(p *profile.Layer, h *runlog.Hint) {
 			p.Op = e.Names[e.Op[i]]
 			ls.named(p, h, e.Layer[i], "")
 		})
@@ -188,7 +189,7 @@ func (ls *layers) subnetOfTable(table int32) int32 {
 
 // named gives a layer its name: that of the original operation where the program has
 // it.
-func (ls *layers) named(p *profile.Layer, h *record.Hint, id int64, name string) {
+func (ls *layers) named(p *profile.Layer, h *runlog.Hint, id int64, name string) {
 	if prog := ls.r.Program; prog != nil && id >= 0 {
 		if op, ok := prog.Ops[id]; ok && op.Location != "" && (op.Name == p.Op || !ls.r.Log.Named) {
 			name = op.Location
@@ -376,7 +377,7 @@ func (ls *layers) issued(subnet int32, e *capture.Engine, i int) int32 {
 	if x, ok := ls.at[layerKey{subnet: subnet, id: int64(f.Group)}]; ok {
 		return x
 	}
-	return ls.find(layerKey{subnet: subnet, id: int64(f.Group), name: "firmware"}, func(p *profile.Layer, _ *record.Hint) {
+	return ls.find(layerKey{subnet: subnet, id: int64(f.Group), name: "firmware"}, func(p *profile.Layer, _ *runlog.Hint) {
 		p.Op = names.Of(names.Firmware, uint64(f.Layer))
 		if f.Kind == 2 {
 			p.Op = names.Of(names.Copy, uint64(f.Layer))
@@ -389,7 +390,7 @@ func (ls *layers) issued(subnet int32, e *capture.Engine, i int) int32 {
 // layers.
 func (ls *layers) function(e *capture.Engine, i int) int32 {
 	name := functionName(e, i)
-	return ls.find(layerKey{id: int64(e.Kind), name: name}, func(p *profile.Layer, _ *record.Hint) {
+	return ls.find(layerKey{id: int64(e.Kind), name: name}, func(p *profile.Layer, _ *runlog.Hint) {
 		p.Op, p.Name = name, fmt.Sprintf("%s %s", engineName(e), name)
 		p.Options = []profile.Option{{Key: "all_commands_of", Value: engineName(e)}}
 	})
@@ -442,7 +443,7 @@ func engineName(e *capture.Engine) string {
 
 // hostLayer is the layer of a subnet that the computer runs.
 func (ls *layers) hostLayer(s *capture.Step) int32 {
-	return ls.find(layerKey{subnet: int32(s.Info.Subnet), id: -2, name: "host"}, func(p *profile.Layer, _ *record.Hint) {
+	return ls.find(layerKey{subnet: int32(s.Info.Subnet), id: -2, name: "host"}, func(p *profile.Layer, _ *runlog.Hint) {
 		switch s.Info.Kind {
 		case block.OnCPU:
 			p.Op = names.Of(names.CPU, s.Info.Extra)

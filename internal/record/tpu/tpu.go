@@ -28,6 +28,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/tpu/capture"
 	"github.com/opmeter/opmeter/internal/record/tpu/command"
@@ -82,12 +84,12 @@ func isDump(f *record.File) bool {
 var errNothing = errors.New("no commands: want global.profile with iter*.profile, a compiler's log or an estimate beside it")
 
 // read makes the profile of a folder.
-func read(ctx context.Context, in *record.Input) ([]*record.Run, error) {
+func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
 	r, faults, err := capture.Read(ctx, in)
 	if err != nil {
 		return nil, err
 	}
-	var runs []*record.Run
+	var runs []*runlog.Run
 	if r != nil {
 		if run := profileOf(in, r); run != nil {
 			runs = append(runs, run)
@@ -107,7 +109,7 @@ func read(ctx context.Context, in *record.Input) ([]*record.Run, error) {
 }
 
 // profileOf makes the profile of a recording, nil where it tells of nothing.
-func profileOf(in *record.Input, r *capture.Recording) *record.Run {
+func profileOf(in *record.Input, r *capture.Recording) *runlog.Run {
 	ls := newLayers(r)
 	members := map[*capture.Engine]member{}
 	w := &work{r: r}
@@ -142,8 +144,8 @@ func profileOf(in *record.Input, r *capture.Recording) *record.Run {
 		w.step(s, members, host)
 	}
 	p := &profile.Profile{Layers: ls.list}
-	run := &record.Run{Profile: p, Hints: ls.hints}
-	qs := &record.Quantities{}
+	run := &runlog.Run{Profile: p, Hints: ls.hints}
+	qs := &runlog.Quantities{}
 	w.grow(len(ls.list))
 	w.fill(p, qs)
 	identify(p, in, r)

@@ -5,7 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -42,7 +43,7 @@ const maxIterations = 1_000_000
 // iteration, nanoseconds, below 0 for the sum of its calls; without any, everything is
 // one iteration of the given length. Slices of no iteration are not counted then.
 // Slices of tracks aside, and those whose end the record lacks, are left out.
-func (t *Trace) Tally(to *record.Tally, walls []int64, whole int64) {
+func (t *Trace) Tally(to *runlog.Tally, walls []int64, whole int64) {
 	counts := func(k *Track, i int) bool {
 		return k.Slices[i].Layer >= 0 && !k.Slices[i].Open
 	}
@@ -200,7 +201,7 @@ func (t *Trace) inside() (some bool) {
 
 // Set sets a figure of a layer. Those of opmeter's own quantities are not negative: one
 // that is makes no sense and is left out.
-func Set(qs *record.Quantities, l *profile.Layer, q profile.Quantity, v float64) {
+func Set(qs *runlog.Quantities, l *profile.Layer, q profile.Quantity, v float64) {
 	if _, known := profile.Lookup(q.Key); !known || v >= 0 {
 		qs.Set(l, q, v)
 	}

@@ -7,7 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/timeline"
 )
@@ -15,7 +16,7 @@ import (
 // Own puts together the layers of a trace that opmeter wrote: what formats of traces
 // say of bars and their layers stands in arguments whose keys are the same in all of them.
 type Own struct {
-	Quantities record.Quantities
+	Quantities runlog.Quantities
 	layers     []ownLayer
 	at         map[int64]int32
 }
@@ -86,7 +87,7 @@ func (b *OwnBar) Number(key string, v float64) {
 	case "stall_us":
 		b.stall(v / 1e6)
 	default:
-		if f, ok := strings.CutPrefix(key, "bar_"); ok && record.Key(f) == f {
+		if f, ok := strings.CutPrefix(key, "bar_"); ok && runlog.Key(f) == f {
 			if b.extra.Figures == nil {
 				b.extra.Figures = map[string]float64{}
 			}
@@ -222,7 +223,7 @@ func (o *Own) describe(l *ownLayer, b *OwnBar) {
 		*sides[side] = columns(all)
 	}
 	for _, n := range b.numbers {
-		if record.Key(n.key) == n.key {
+		if runlog.Key(n.key) == n.key {
 			Set(&o.Quantities, &l.Layer, profile.Quantity{Key: n.key, Unit: unit(n.key)}, n.v)
 		}
 	}

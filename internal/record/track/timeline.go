@@ -6,7 +6,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
@@ -43,7 +44,7 @@ func (t *Trace) Origin() int64 {
 // stand together in the order of their ranks, and so do the tracks of each.
 func (t *Trace) Timeline(origin, method string) *timeline.Timeline {
 	zero := t.Origin()
-	limit := cmp.Or(t.Limit, record.MaxBars)
+	limit := cmp.Or(t.Limit, runlog.MaxBars)
 	until, dropped := t.until(zero, limit)
 	out := &timeline.Timeline{Origin: origin, Method: method, Names: t.list, Lanes: []timeline.Lane{}}
 	if until < maxSpan {

@@ -5,7 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
@@ -95,7 +96,7 @@ type Trace struct {
 	// Counters in the order in which they were made.
 	Counters []*Counter
 	// Dropped counts what was left out.
-	Dropped record.Dropped
+	Dropped runlog.Dropped
 
 	names  map[string]int32
 	list   []string

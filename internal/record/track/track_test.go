@@ -5,9 +5,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/track"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/timeline"
@@ -78,7 +79,7 @@ func TestTally(t *testing.T) {
 	}
 	tr.Nest()
 	tr.Tracks[n].Assign([]track.Step{{Start: 0, End: 60}, {Start: 100, End: 160}, {Start: 200, End: 205}})
-	var tally record.Tally
+	var tally runlog.Tally
 	tr.Tally(&tally, []int64{60, 60, 60}, -1)
 	p := &profile.Profile{Layers: make([]profile.Layer, 2)}
 	tally.Fill(p)

@@ -9,6 +9,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/stacks"
@@ -43,11 +45,11 @@ func Format() *record.Format {
 // maxValue bounds one member of the file.
 const maxValue = 256 << 20
 
-func read(ctx context.Context, in *record.Input) ([]*record.Run, error) {
-	return record.EachRun(ctx, in, func(f *record.File) (*record.Run, error) { return readFile(ctx, f) })
+func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
+	return record.EachRun(ctx, in, func(f *record.File) (*runlog.Run, error) { return readFile(ctx, f) })
 }
 
-func readFile(ctx context.Context, f *record.File) (*record.Run, error) {
+func readFile(ctx context.Context, f *record.File) (*runlog.Run, error) {
 	r, err := f.Open()
 	if err != nil {
 		return nil, err
@@ -83,7 +85,7 @@ func readFile(ctx context.Context, f *record.File) (*record.Run, error) {
 		}
 		return nil, err
 	}
-	run := &record.Run{Profile: &profile.Profile{Model: profile.Model{Name: track.Stem(f.Name), Path: f.Path, Format: "cpuprofile"}}}
+	run := &runlog.Run{Profile: &profile.Profile{Model: profile.Model{Name: track.Stem(f.Name), Path: f.Path, Format: "cpuprofile"}}}
 	Fill(run, []*Part{{Builder: b, Group: "", Name: "samples"}}, "V8")
 	if res.Cut || err != nil {
 		run.Lost = append(run.Lost, profile.Loss{Cause: profile.Cause{Code: profile.ByRecord, Text: "the file is cut"}})
@@ -98,7 +100,7 @@ type Part struct {
 }
 
 // Fill makes layers and lanes of the profiles of several threads, which share one set.
-func Fill(run *record.Run, parts []*Part, engine string) {
+func Fill(run *runlog.Run, parts []*Part, engine string) {
 	var t track.Trace
 	run.Profile.Target.Engine = engine
 	for _, p := range parts {

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/textscan"
@@ -99,7 +101,7 @@ func (n *network) summary(row []string, cols textscan.Columns) {
 		case strings.HasPrefix(name, "cycles_"):
 			n.cycles(name, v)
 		default:
-			d.Total(profile.Quantity{Key: "summary_" + record.Key(name), Name: words(name)}, v)
+			d.Total(profile.Quantity{Key: "summary_" + runlog.Key(name), Name: words(name)}, v)
 		}
 	}
 }
@@ -115,7 +117,7 @@ func (n *network) cycles(name string, v float64) {
 			return
 		}
 	}
-	n.d.Total(profile.Quantity{Key: "summary_" + record.Key(name), Unit: "cycles", Name: words(name), Group: "Target"}, v)
+	n.d.Total(profile.Quantity{Key: "summary_" + runlog.Key(name), Unit: "cycles", Name: words(name), Group: "Target"}, v)
 }
 
 func words(key string) string {
@@ -245,7 +247,7 @@ func (n *network) printed(key, text string) {
 	case key == "Network Tops/s":
 		d.Total(profile.Quantity{Key: "network_ops_per_s", Unit: "/s", Name: "Operations per second by the summary", Group: "Rates", Better: 1}, v*1e12)
 	default:
-		q := profile.Quantity{Key: record.Key(key), Name: key, Unit: u.unit}
+		q := profile.Quantity{Key: runlog.Key(key), Name: key, Unit: u.unit}
 		by := 1.0
 		if known {
 			by = u.by

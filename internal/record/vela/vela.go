@@ -10,6 +10,8 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/textscan"
@@ -87,7 +89,7 @@ type network struct {
 	n     int // summaries
 }
 
-func read(ctx context.Context, in *record.Input) ([]*record.Run, error) {
+func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
 	var order []*network
 	by := map[string]*network{}
 	get := func(name string) *network {
@@ -121,7 +123,7 @@ func read(ctx context.Context, in *record.Input) ([]*record.Run, error) {
 			fail(f, readLayers(f, in, n))
 		}
 	}
-	var runs []*record.Run
+	var runs []*runlog.Run
 	for _, n := range order {
 		if !n.d.Empty() {
 			n.d.P.Target.Accelerator = "Ethos-U"
@@ -201,7 +203,7 @@ func (n *network) row(row []string, cols textscan.Columns, part string) {
 	op := textscan.Cell(row, 0)
 	name := textscan.Cell(row, cols.At("Name"))
 	l := profile.Layer{Op: op, Name: name, Scope: part, Placement: &profile.Placement{On: "npu"}}
-	h := record.Hint{}
+	h := runlog.Hint{}
 	if name != "" {
 		h.Outputs = []string{name}
 	}

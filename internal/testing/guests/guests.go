@@ -20,11 +20,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/external"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/onnx"
 	"github.com/opmeter/opmeter/internal/model/tensor"
-	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/source/join"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -262,7 +263,7 @@ func (s *session) Close() error { return s.lib.pass(Close) }
 // profiled has a profiler that tells of one operator.
 type profiled struct {
 	*session
-	tally record.Tally
+	tally runlog.Tally
 	runs  int
 }
 
@@ -295,16 +296,16 @@ func (p *profiled) Room() int {
 }
 
 func (p *profiled) Forget() error {
-	p.tally, p.runs = record.Tally{}, 0
+	p.tally, p.runs = runlog.Tally{}, 0
 	return nil
 }
 
-func (p *profiled) Recorded() (*record.Run, error) {
+func (p *profiled) Recorded() (*runlog.Run, error) {
 	if err := p.lib.pass(Recorded); err != nil {
 		return nil, err
 	}
 	p.runs = 0
-	run := &record.Run{
+	run := &runlog.Run{
 		Profile: &profile.Profile{Layers: []profile.Layer{{Name: "relu", Op: "Relu"}}},
 		Hints:   []join.Hint{{Index: new(int64(0))}},
 	}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/source"
 	"github.com/opmeter/opmeter/profile"
@@ -56,7 +58,7 @@ func Try(t testing.TB, f *record.Format, files []*record.File, o record.Options)
 }
 
 // Collect makes the profile of a run and checks it: it is valid, and hints are as many as layers.
-func Collect(t testing.TB, r *record.Run) *profile.Profile {
+func Collect(t testing.TB, r *runlog.Run) *profile.Profile {
 	t.Helper()
 	if n := len(r.Hints); n != 0 && n != len(r.Profile.Layers) {
 		t.Errorf("%d hints of %d layers", n, len(r.Profile.Layers))

@@ -4,7 +4,8 @@ import (
 	"math"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/textscan"
 	"github.com/opmeter/opmeter/profile"
@@ -56,7 +57,7 @@ func (l *Log) Reading(format, name string) *Reading {
 			state = profile.Lost
 			r.Missing++
 		}
-		i := d.Add(profile.Layer{Op: o.Name, Name: strings.ToLower(o.Name), State: state}, record.Hint{Index: new(n)})
+		i := d.Add(profile.Layer{Op: o.Name, Name: strings.ToLower(o.Name), State: state}, runlog.Hint{Index: new(n)})
 		if i < 0 {
 			break
 		}
@@ -178,7 +179,7 @@ func (o *Op) put(out map[string]Value, f *Figure) {
 		v.Quantity.Key = "accelerator_cycles"
 	default:
 		name := strings.TrimPrefix(f.Unit, "=")
-		v.Quantity = profile.Quantity{Key: record.Key(name), Name: name}
+		v.Quantity = profile.Quantity{Key: runlog.Key(name), Name: name}
 	}
 	switch f.Note {
 	case "", sumNote:
@@ -186,7 +187,7 @@ func (o *Op) put(out map[string]Value, f *Figure) {
 		// The counter ran on while the processor waited for the accelerator.
 		v.Quantity = profile.Quantity{Key: "free_running_cycles", Unit: "cycles", Name: "Cycles from begin to end", Group: "Target", Better: -1}
 	default:
-		v.Quantity = profile.Quantity{Key: v.Quantity.Key + "_" + record.Key(f.Note), Unit: "cycles", Name: f.Unit + ", " + f.Note}
+		v.Quantity = profile.Quantity{Key: v.Quantity.Key + "_" + runlog.Key(f.Note), Unit: "cycles", Name: f.Unit + ", " + f.Note}
 	}
 	if _, ok := out[v.Quantity.Key]; ok && f.Note != sumNote {
 		return

@@ -4,6 +4,7 @@
 package capture
 
 import (
+	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/tpu/axis"
 	"github.com/opmeter/opmeter/internal/record/tpu/block"
@@ -36,7 +37,7 @@ type Recording struct {
 	// Files is the number of files that were read.
 	Files int
 	// Dropped counts what was left out, Guesses tells what had to be assumed.
-	Dropped record.Dropped
+	Dropped runlog.Dropped
 	Guesses []string
 
 	streams  map[streamKey]*record.File

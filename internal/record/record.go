@@ -1,6 +1,6 @@
 // Package record says what it takes to read the records of other tools: files as
 // they come ([Find]), formats that recognise their own by content ([Format]), and
-// the run of a model that a record tells of ([Run]), which is a source like any other.
+// the formats that read them into runs (package runlog).
 //
 // Packages below it read one family of formats each; package all lists them. None
 // of them knows how a profile is shown or which model the record is of:
@@ -11,6 +11,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+
+	"github.com/opmeter/opmeter/internal/measure/runlog"
 )
 
 // Sure says how surely a file belongs to a format, by its beginning and its name.
@@ -45,7 +47,7 @@ type Format struct {
 	// Read reads the files that were found to be of the format. Files of one run become
 	// one run, several runs several. A file that is of no use is an error of its own
 	// ([FileError]), joined with the others; runs that are right come beside it.
-	Read func(ctx context.Context, in *Input) ([]*Run, error)
+	Read func(ctx context.Context, in *Input) ([]*runlog.Run, error)
 	// Original writes what the tool itself makes of its records, with its figures, files
 	// and layouts; nil where opmeter cannot.
 	Original func(ctx context.Context, in *Input) ([]Output, error)
