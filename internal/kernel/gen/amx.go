@@ -136,7 +136,7 @@ func (a *asm) tiles(rows int, kind intKind) {
 	case half:
 		kind, cols = turned, 1
 	}
-	a.function(name, "func(p *byte)")
+	a.function(name, "func(p *tileProgram)")
 	p := reg.RDI
 	a.Load(a.Param("p"), p)
 	// Registers by number: what is written in bytes has them.

@@ -43,7 +43,7 @@ func byteGroups(a *asm) {
 // weights of 16 outputs. Of small groups 16 channels of a position are repeated four times: each word, four channels, meets the
 // weights of one output in each lane; words of one output are added up at the end, and put in order.
 func (a *asm) groupTile(rows int, kind groupKind, byOutput operand.Mem) {
-	a.function(label("group%s%dVNNI", kind, rows), "func(t *byte)")
+	a.function(label("group%s%dVNNI", kind, rows), "func(t *GroupTile)")
 	t := a.Load(a.Param("t"), a.GP64())
 	small := kind == groupFours || kind == groupEights
 	vecs := 1

@@ -98,7 +98,7 @@ func (a *asm) intTile(w width, rows int, kind intKind, dot bool) {
 	case dot:
 		set = "VNNI"
 	}
-	a.function(label("%s%d%s", kind, rows, set), "func(t *byte)")
+	a.function(label("%s%d%s", kind, rows, set), "func(t *IntTile)")
 	vecs := panelVecs
 	switch kind {
 	case half:
@@ -272,7 +272,7 @@ func (a *asm) sieveStep(p *rowPointers, w width, rows, vecs int, pb, k reg.Regis
 
 // quadsWide writes the product of fours of one row by four panels.
 func (a *asm) quadsWide(w width) {
-	a.function("quadsWideVNNI", "func(t *byte)")
+	a.function("quadsWideVNNI", "func(t *IntTile)")
 	t := a.Load(a.Param("t"), a.GP64())
 	field := func(off int) reg.GPVirtual {
 		r := a.GP64()

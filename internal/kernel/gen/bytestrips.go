@@ -97,7 +97,7 @@ func byteMask(i int) reg.OpmaskPhysical {
 
 // open begins the function, loads masks and names registers.
 func (b *byteWalk) open(name string, masks, dst int) {
-	b.function(name, "func(t *byte)")
+	b.function(name, "func(t *ByteStrip)")
 	b.t = b.Load(b.Param("t"), b.GP64())
 	b.sums = make([][]reg.VecPhysical, b.live)
 	for j := range b.sums {

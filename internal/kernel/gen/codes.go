@@ -318,7 +318,7 @@ func (a *asm) combine512(order operand.Mem, signed, product bool) {
 	if product {
 		name = "product"
 	}
-	a.function(name+signName(signed)+"AVX512", "func(dst, a, b *byte, n int, q *byte)")
+	a.function(name+signName(signed)+"AVX512", "func(dst, a, b *byte, n int, q *Codes)")
 	pa := a.Load(a.Param("a"), a.GP64())
 	pb := a.Load(a.Param("b"), a.GP64())
 	n := a.Load(a.Param("n"), a.GP64())

@@ -48,7 +48,7 @@ func codeTiles(a *asm) {
 // codeTile is a product of rows by a panel of 32 columns, or by its first half, and of as many tiles more as follow. Sums begin with all that is added to them. They are quantised
 // as quantiseSums has it, or rescaled as floats: by a scale for each column, or turned by one for each row.
 func (a *asm) codeTile(name string, rows int, kind intKind, rescaled bool, order operand.Mem) {
-	a.function(label("%s%dVNNI", name, rows), "func(t *byte)")
+	a.function(label("%s%dVNNI", name, rows), "func(t *CodeTile)")
 	vecs := panelVecs
 	if kind == few {
 		kind, vecs = quads, 1

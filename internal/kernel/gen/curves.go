@@ -101,7 +101,7 @@ func (c *curveLoop) expOf(x reg.VecVirtual) reg.VecVirtual {
 
 // libmExp writes the exponential of (x - top)·beta.
 func (a *asm) libmExp() {
-	a.function("libmExpAVX2", "func(dst, src *float32, n int, top, beta float32, t *byte)")
+	a.function("libmExpAVX2", "func(dst, src *float32, n int, top, beta float32, t *LibmTable)")
 	c := a.libmLoop()
 	n := a.Load(a.Param("n"), a.GP64())
 	top, beta := a.XMM(), a.XMM()
@@ -222,7 +222,7 @@ func (c *libmWide) each(together int, f func(x reg.VecVirtual, masks []reg.Opmas
 
 // libmExpWide is libmExp for any number of values.
 func (a *asm) libmExpWide() {
-	a.function("libmExpAVX512", "func(dst, src *float32, n int, top, beta float32, t *byte)")
+	a.function("libmExpAVX512", "func(dst, src *float32, n int, top, beta float32, t *LibmTable)")
 	c, top, beta := a.libmWide(), a.ZMM(), a.ZMM()
 	for i, v := range []reg.VecVirtual{top, beta} {
 		x := a.XMM()
@@ -238,7 +238,7 @@ func (a *asm) libmExpWide() {
 
 // libmSigmoidWide is libmSigmoid for any number of values.
 func (a *asm) libmSigmoidWide() {
-	a.function("libmSigmoidAVX512", "func(dst, src *float32, n int, t *byte)")
+	a.function("libmSigmoidAVX512", "func(dst, src *float32, n int, t *LibmTable)")
 	c := a.libmWide()
 	sign, ones, top, bottom := c.single(libmSign), c.single(libmOnes), c.single(libmTop), c.single(libmBottom)
 	c.each(2, func(x reg.VecVirtual, masks []reg.OpmaskPhysical) reg.VecVirtual {
@@ -258,7 +258,7 @@ func (a *asm) libmSigmoidWide() {
 
 // libmSigmoid writes Sigmoid of package libm.
 func (a *asm) libmSigmoid() {
-	a.function("libmSigmoidAVX2", "func(dst, src *float32, n int, t *byte)")
+	a.function("libmSigmoidAVX2", "func(dst, src *float32, n int, t *LibmTable)")
 	c := a.libmLoop()
 	n := a.Load(a.Param("n"), a.GP64())
 	a.loop(n, 4, func() {

@@ -50,7 +50,7 @@ type double struct {
 
 // each takes a multiple of 8 values, or with masks any number.
 func (d *double) each(name string, f func(x reg.VecVirtual) reg.VecVirtual) {
-	d.function(name+d.w.set, "func(dst, src *float32, n int, t *byte)")
+	d.function(name+d.w.set, "func(dst, src *float32, n int, t *SingleTable)")
 	dst, src, n := d.Load(d.Param("dst"), d.GP64()), d.Load(d.Param("src"), d.GP64()), d.Load(d.Param("n"), d.GP64())
 	d.table = d.GP64()
 	d.LEAQ(d.data, d.table)

@@ -932,7 +932,7 @@ func (a *asm) combine(signed, product bool) {
 	if product {
 		name = "product"
 	}
-	a.function(name+signName(signed)+"AVX2", "func(dst, a, b *byte, n int, q *byte)")
+	a.function(name+signName(signed)+"AVX2", "func(dst, a, b *byte, n int, q *Codes)")
 	dst := a.Load(a.Param("dst"), a.GP64())
 	pa := a.Load(a.Param("a"), a.GP64())
 	pb := a.Load(a.Param("b"), a.GP64())

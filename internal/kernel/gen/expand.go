@@ -39,7 +39,7 @@ func (a *asm) expandFields(t reg.Register) (y, x, masks, values, steps reg.GPVir
 
 // expandFloats takes panels of 32 columns.
 func (a *asm) expandFloats(kind string) {
-	a.function("expand"+kind+"AVX512", "func(t *byte)")
+	a.function("expand"+kind+"AVX512", "func(t *ExpandTile)")
 	y, x, masks, values, steps := a.expandFields(a.Load(a.Param("t"), a.GP64()))
 	sum := []reg.VecVirtual{a.ZMM(), a.ZMM()}
 	for _, s := range sum {
@@ -93,7 +93,7 @@ func (a *asm) expandOrder() operand.Mem {
 
 // expandFloatsAVX2 takes panels of 16 columns. Values go to their columns by a table.
 func (a *asm) expandFloatsAVX2(kind string, table operand.Mem) {
-	a.function("expand"+kind+"AVX2", "func(t *byte)")
+	a.function("expand"+kind+"AVX2", "func(t *ExpandTile)")
 	y, x, masks, values, steps := a.expandFields(a.Load(a.Param("t"), a.GP64()))
 	places := a.GP64()
 	a.LEAQ(table, places)
@@ -134,7 +134,7 @@ func (a *asm) expandFloatsAVX2(kind string, table operand.Mem) {
 
 // expandInts takes panels of 32 columns of fours of 8-bit weights, by fours of codes without a sign. Sums begin with those of start.
 func (a *asm) expandInts() {
-	a.function("expandBytesVNNI", "func(t *byte)")
+	a.function("expandBytesVNNI", "func(t *ExpandIntTile)")
 	t := a.Load(a.Param("t"), a.GP64())
 	y, x, masks, values, steps := a.expandFields(t)
 	start := a.field(t, expandStart)

@@ -36,7 +36,7 @@ const fetchAhead = 4096
 // bitDigits writes blocks of a row as whole numbers of up to three digits of 8 bits with a sign, so that the largest magnitude is the limit: for 16 steps the
 // digits of each place, in the order in which words of weights have steps.
 func (a *asm) bitDigits() {
-	a.function("bitDigitsVNNI", "func(t *byte)")
+	a.function("bitDigitsVNNI", "func(t *BitDigits)")
 	t := a.Load(a.Param("t"), a.GP64())
 	x, y, record, blocks, chunks, line, p := a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64()
 	a.MOVQ(at(t, digitsX), x)
@@ -152,7 +152,7 @@ func (a *asm) digitSums(t, record reg.Register, sums, powers, v reg.VecVirtual) 
 // bitDigitRows multiplies rows of digits by half a panel, or a row by a whole one, of raw codes. Each digit has sums of its own, which are exact; those of a
 // block make one number, less the zero points times the sum of the row, that takes the scales of both.
 func (a *asm) bitDigitRows(bits, digits, rows, regs int) {
-	a.function(label("bitDigits%dx%dRows%dVNNI", bits, digits, rows), "func(t *byte)")
+	a.function(label("bitDigits%dx%dRows%dVNNI", bits, digits, rows), "func(t *BitTile)")
 	t := a.Load(a.Param("t"), a.GP64())
 	reg64 := func(field int) reg.GPVirtual { return a.field(t, field) }
 	codes, scales, zeros, blocks := reg64(bitsW), reg64(bitsScales), reg64(bitsZeros), reg64(bitsBlocks)
@@ -285,7 +285,7 @@ const (
 
 // bitDigitRow multiplies a row of digits by a panel of codes of 4 bits with a sign, with AVX2: 32 steps of half of the columns make sums of 16 bits, which become floats.
 func (a *asm) bitDigitRow(digits int) {
-	a.function(label("bitDigits4x%dRow1AVX2", digits), "func(t *byte)")
+	a.function(label("bitDigits4x%dRow1AVX2", digits), "func(t *BitTile)")
 	t := a.Load(a.Param("t"), a.GP64())
 	reg64 := func(field int) reg.GPVirtual { return a.field(t, field) }
 	codes, scales, zeros, blocks := reg64(bitsW), reg64(bitsScales), reg64(bitsZeros), reg64(bitsBlocks)

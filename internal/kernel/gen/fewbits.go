@@ -107,7 +107,7 @@ func (c *bitCodes) value(step, i int, v reg.VecVirtual) {
 // scales. With AVX-512 codes have no sign, and become numbers where they lie in their words, times a power of two that the row
 // has been divided by: shifts and permutations would wait for each other's units.
 func (a *asm) bitRow(w width, bits int) {
-	a.function(label("bitRow%d%s", bits, w.set), "func(t *byte)")
+	a.function(label("bitRow%d%s", bits, w.set), "func(t *BitTile)")
 	t := a.Load(a.Param("t"), a.GP64())
 	x, codes, scales, zeros, sums, blocks, left := a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64()
 	a.MOVQ(at(t, bitsX), x)
@@ -208,7 +208,7 @@ func (a *asm) bitRow(w width, bits int) {
 
 // bitWiden writes groups of one block, of two of the four registers of columns, in float32: less the zero points, times the scales.
 func (a *asm) bitWiden(w width, bits int) {
-	a.function(label("bitWiden%d%s", bits, w.set), "func(t *byte)")
+	a.function(label("bitWiden%d%s", bits, w.set), "func(t *BitTile)")
 	t := a.Load(a.Param("t"), a.GP64())
 	y, codes, p, left := a.GP64(), a.GP64(), a.GP64(), a.GP64()
 	a.MOVQ(at(t, bitsY), y)

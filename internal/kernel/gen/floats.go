@@ -125,7 +125,7 @@ func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile, sho
 	}
 	exact, placed := kind.exact(), kind.placed()
 	fetch, whole := !wide && !placed, wide || vecs > 2
-	a.function(name, "func(t *byte)")
+	a.function(name, "func(t *Tile)")
 	t := a.Load(a.Param("t"), a.GP64())
 
 	sum := func(r, v int) reg.VecPhysical { return fit(w.reg(r*vecs+v), v) }

@@ -100,7 +100,7 @@ func (b *laneTile) write() {
 	if !b.whole {
 		name += "Edge"
 	}
-	b.function(name+"AVX512", "func(t *byte)")
+	b.function(name+"AVX512", "func(t *LaneTile)")
 	b.t = b.Load(b.Param("t"), b.GP64())
 	for range b.rows {
 		b.sums = append(b.sums, b.fresh(b.cols))

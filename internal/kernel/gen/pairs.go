@@ -72,7 +72,7 @@ func (a *asm) pair(kind, codes string) {
 	if codes == "S16" {
 		element = "int16"
 	}
-	a.function("pair"+kind+codes+"AVX512", "func(dst, a, b *"+element+", rows, n, stepA, stepB, single int, q *byte)")
+	a.function("pair"+kind+codes+"AVX512", "func(dst, a, b *"+element+", rows, n, stepA, stepB, single int, q *Pair)")
 	dst := a.Load(a.Param("dst"), a.GP64())
 	rowA := a.Load(a.Param("a"), a.GP64())
 	rowB := a.Load(a.Param("b"), a.GP64())

@@ -73,7 +73,7 @@ func parts(a *asm) {
 // numbers one is of the first register, and one of the second. What is rounded off is exact, so that the third part leaves nothing of
 // numbers of usual size. It finds the largest sizes in each column of registers, as bits, and whether any second or third part is not zero.
 func (a *asm) splitParts() {
-	a.function("splitPartsAVX512", "func(p *byte)")
+	a.function("splitPartsAVX512", "func(p *splitArgs)")
 	p := a.Load(a.Param("p"), a.GP64())
 	regs := func(n int) (all []reg.VecVirtual) {
 		for range n {
@@ -169,7 +169,7 @@ func (a *asm) tileBrains(y, x, sum int) {
 // that are smaller than what float32 rounds off. Tiles in use are few, see tileSums.
 func (a *asm) partProducts(rows, cols int) {
 	const x, y = 2, 3
-	a.function(label("parts%d%dAMX", rows, cols), "func(p *byte)")
+	a.function(label("parts%d%dAMX", rows, cols), "func(p *partProgram)")
 	p := reg.RDI
 	a.Load(a.Param("p"), p)
 	pa, pb, pc, line, rowC := reg.RSI, reg.R8, reg.RBX, reg.RCX, reg.RDX
@@ -226,7 +226,7 @@ func (a *asm) partProducts(rows, cols int) {
 
 // partSums writes rows of 32 sums, or of as many as two masks say: what is there may be added, and values of rows and of columns, and they may be limited.
 func (a *asm) partSums() {
-	a.function("partSumsAVX512", "func(p *byte)")
+	a.function("partSumsAVX512", "func(p *partSums)")
 	p := a.Load(a.Param("p"), a.GP64())
 	dst, row, src, rows, column, line, tmp := a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64()
 	for _, f := range []struct {

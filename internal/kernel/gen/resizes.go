@@ -20,7 +20,7 @@ const betweenBase, betweenIn, betweenOut, betweenLo, betweenHi, betweenLeft, bet
 // betweenFloats writes blocks of 16 values of lines, each the sum of two of 32 neighbours of a line times their weights: products and
 // sums are rounded apart.
 func (a *asm) betweenFloats() {
-	a.function("betweenFloatsAVX512", "func(dst *float32, stepDst int, src *float32, stepSrc, lines int, blocks *byte, count int)")
+	a.function("betweenFloatsAVX512", "func(dst *float32, stepDst int, src *float32, stepSrc, lines int, blocks *Between, count int)")
 	dst := a.Load(a.Param("dst"), a.GP64())
 	stepDst := a.Load(a.Param("stepDst"), a.GP64())
 	src := a.Load(a.Param("src"), a.GP64())
@@ -97,7 +97,7 @@ func (a *asm) across(taps, count, channels reg.Register, dst reg.Register, size 
 
 // acrossFloats writes top·left + bottom·left + top·right + bottom·right + 0, the former two from lo, the latter from hi.
 func (a *asm) acrossFloats() {
-	a.function("acrossFloatsAVX512", "func(dst, top, bottom *float32, taps *byte, count, channels int)")
+	a.function("acrossFloatsAVX512", "func(dst, top, bottom *float32, taps *Tap, count, channels int)")
 	dst := a.Load(a.Param("dst"), a.GP64())
 	top := a.Load(a.Param("top"), a.GP64())
 	bottom := a.Load(a.Param("bottom"), a.GP64())
@@ -152,7 +152,7 @@ func (a *asm) mixBytes() {
 
 // acrossBytes writes (src·left + src·right) / 2^20, from lo and from hi, rounded with ties away from zero.
 func (a *asm) acrossBytes() {
-	a.function("acrossBytesAVX512", "func(dst *byte, src *int32, taps *byte, count, channels int)")
+	a.function("acrossBytesAVX512", "func(dst *byte, src *int32, taps *Tap, count, channels int)")
 	dst := a.Load(a.Param("dst"), a.GP64())
 	src := a.Load(a.Param("src"), a.GP64())
 	taps := a.Load(a.Param("taps"), a.GP64())

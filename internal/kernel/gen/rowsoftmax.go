@@ -10,7 +10,7 @@ import (
 // a hundred times as long on some processors. The last register of a row has its last 16 values, of which the first ones may be those of the
 // register before: what is stored by a mask cannot be read soon.
 func rowSoftmax(a *asm) {
-	a.function("softmaxRowsAVX512", "func(dst, src *float32, rows, n int, t *byte)")
+	a.function("softmaxRowsAVX512", "func(dst, src *float32, rows, n int, t *SingleTable)")
 	dst, src := a.Load(a.Param("dst"), a.GP64()), a.Load(a.Param("src"), a.GP64())
 	c := a.wide()
 	least := c.load(singleNormal)

@@ -310,7 +310,7 @@ func (c *singleLoop) erf(x reg.VecVirtual) reg.VecVirtual {
 
 // single writes f of n values, a multiple of 8, in float32.
 func (a *asm) single(name string, f func(c *singleLoop, x reg.VecVirtual) reg.VecVirtual) {
-	a.function(name+"AVX2", "func(dst, src *float32, n int, t *byte)")
+	a.function(name+"AVX2", "func(dst, src *float32, n int, t *SingleTable)")
 	dst := a.Load(a.Param("dst"), a.GP64())
 	src := a.Load(a.Param("src"), a.GP64())
 	c := &singleLoop{a, a.Load(a.Param("t"), a.GP64())}
@@ -547,7 +547,7 @@ func (c *wideLoop) erf(x reg.VecVirtual) reg.VecVirtual {
 
 // singleWide writes f of n values in float32.
 func (a *asm) singleWide(name string, f func(c *wideLoop, x reg.VecVirtual) reg.VecVirtual) {
-	a.function(name+"AVX512", "func(dst, src *float32, n int, t *byte)")
+	a.function(name+"AVX512", "func(dst, src *float32, n int, t *SingleTable)")
 	dst := a.Load(a.Param("dst"), a.GP64())
 	src := a.Load(a.Param("src"), a.GP64())
 	c := a.wide()
@@ -598,7 +598,7 @@ const notLess = 21
 // than the least normal number becomes zero, as it is of masked scores: some processors take a hundred times as long for
 // such numbers, here and in what reads them.
 func (a *asm) expSum() {
-	a.function("expSumAVX2", "func(dst, src *float32, n int, shift float32, t *byte) float64")
+	a.function("expSumAVX2", "func(dst, src *float32, n int, shift float32, t *SingleTable) float64")
 	dst := a.Load(a.Param("dst"), a.GP64())
 	src := a.Load(a.Param("src"), a.GP64())
 	c := &singleLoop{a, a.Load(a.Param("t"), a.GP64())}
@@ -639,7 +639,7 @@ func (a *asm) total(sum reg.VecVirtual) {
 
 // expSumWide is expSum for sixteen values at a time, and the rest.
 func (a *asm) expSumWide() {
-	a.function("expSumAVX512", "func(dst, src *float32, n int, shift float32, t *byte) float64")
+	a.function("expSumAVX512", "func(dst, src *float32, n int, shift float32, t *SingleTable) float64")
 	dst := a.Load(a.Param("dst"), a.GP64())
 	src := a.Load(a.Param("src"), a.GP64())
 	c := a.wide()

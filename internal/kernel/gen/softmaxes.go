@@ -78,7 +78,7 @@ func (a *asm) largestByte() {
 
 // sumBytes adds up entries of three bytes each, in planes from the lowest byte on, for how far n bytes are below the top.
 func (a *asm) sumBytes() {
-	a.function("sumBelowVNNI", "func(src *byte, n int, top, flip uint32, planes *byte) uint64")
+	a.function("sumBelowVNNI", "func(src *byte, n int, top, flip uint32, planes *[3][256]uint8) uint64")
 	src := a.Load(a.Param("src"), a.GP64())
 	n := a.Load(a.Param("n"), a.GP64())
 	planes := a.Load(a.Param("planes"), a.GP64())

@@ -44,7 +44,7 @@ func (a *asm) sparseTile(w width, rows, panels int, exact bool) {
 	if exact {
 		kind = "Exact"
 	}
-	a.function(label("sparse%s%dx%d%s", kind, rows, panels, w.set), "func(t *byte)")
+	a.function(label("sparse%s%dx%d%s", kind, rows, panels, w.set), "func(t *SparseTile)")
 	t := a.Load(a.Param("t"), a.GP64())
 	vecs := 2 * panels
 	sum := func(r, v int) reg.VecPhysical { return w.reg(r*vecs + v) }

@@ -110,7 +110,7 @@ func (a *asm) sparseBytesTile(w width, rows int, together, dot bool) {
 			set = "HalfVNNI"
 		}
 	}
-	a.function(label("sparse%s%d%s", kind, rows, set), "func(t *byte)")
+	a.function(label("sparse%s%d%s", kind, rows, set), "func(t *SparseIntTile)")
 	t := a.Load(a.Param("t"), a.GP64())
 	y, step, step3, start, counts := a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64()
 	x, offs, vals, count := a.GP64(), a.GP64(), a.GP64(), a.GP64()

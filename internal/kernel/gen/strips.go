@@ -76,7 +76,7 @@ func strips(a *asm) {
 // told, that of the other kind takes every other value.
 func (a *asm) strip(w width, k, vecs, step int, kind stripKind) {
 	exact, columns := kind != spreadStrip, kind == columnStrip
-	a.function(label("strip%s%dx%dby%d%s", kind, k, vecs, step, w.set), "func(t *byte)")
+	a.function(label("strip%s%dx%dby%d%s", kind, k, vecs, step, w.set), "func(t *Strip)")
 	t := a.Load(a.Param("t"), a.GP64())
 	next := 0
 	fresh := func() reg.VecPhysical {

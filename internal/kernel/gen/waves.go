@@ -45,7 +45,7 @@ func waves(a *asm) {
 
 // wave takes n values, a multiple of 8.
 func (a *asm) wave(name string, table operand.Mem, cosine bool) {
-	a.function(name+"AVX2", "func(dst, src *float32, n int, t *byte)")
+	a.function(name+"AVX2", "func(dst, src *float32, n int, t *SingleTable)")
 	dst := a.Load(a.Param("dst"), a.GP64())
 	src := a.Load(a.Param("src"), a.GP64())
 	n := a.Load(a.Param("n"), a.GP64())
@@ -103,7 +103,7 @@ func (a *asm) wave(name string, table operand.Mem, cosine bool) {
 
 // waveWide takes any number of values.
 func (a *asm) waveWide(name string, table operand.Mem, cosine bool) {
-	a.function(name+"AVX512", "func(dst, src *float32, n int, t *byte)")
+	a.function(name+"AVX512", "func(dst, src *float32, n int, t *SingleTable)")
 	dst := a.Load(a.Param("dst"), a.GP64())
 	src := a.Load(a.Param("src"), a.GP64())
 	n := a.Load(a.Param("n"), a.GP64())

@@ -65,7 +65,7 @@ func windows(a *asm) {
 // window writes a walk of windows: at each place the taps are taken in order, for four
 // registers of values, for one, and for what is left.
 func (a *asm) window(w width, kind int) {
-	a.function(kindNames[kind]+w.set, "func(t *byte)")
+	a.function(kindNames[kind]+w.set, "func(t *Window)")
 	t := a.Load(a.Param("t"), a.GP64())
 	field := func(off int) reg.GPVirtual {
 		r := a.GP64()
@@ -237,7 +237,7 @@ var lanePlaces = []int{8, 4, 2, 1}
 // windowLanes writes a walk of windows with a weight for each value: a register of values at several places at a time, so that weights are
 // read once for all of them, and what is multiplied comes from memory.
 func (a *asm) windowLanes(w width) {
-	a.function("windowLanes"+w.set, "func(t *byte)")
+	a.function("windowLanes"+w.set, "func(t *Window)")
 	t := a.Load(a.Param("t"), a.GP64())
 	dst, src, places, step, step3, stepW := a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64()
 	a.MOVQ(at(t, windowStepW), stepW)
@@ -389,7 +389,7 @@ func (a *asm) intWindow(w width, spread, dot bool) {
 	if spread {
 		kind = "intSpread"
 	}
-	a.function(kind+set, "func(t *byte)")
+	a.function(kind+set, "func(t *IntWindow)")
 	t := a.Load(a.Param("t"), a.GP64())
 	field := func(off int) reg.GPVirtual {
 		r := a.GP64()

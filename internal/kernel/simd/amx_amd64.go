@@ -354,29 +354,3 @@ func (l *tileLoops) check(plain func(t *IntTile, rows, cols int, turned bool)) b
 	}
 	return true
 }
-
-//go:noescape
-func quads16AMX(p *tileProgram)
-
-//go:noescape
-func quads32AMX(p *tileProgram)
-
-//go:noescape
-func few16AMX(p *tileProgram)
-
-//go:noescape
-func few32AMX(p *tileProgram)
-
-//go:noescape
-func turned16AMX(p *tileProgram)
-
-//go:noescape
-func turned32AMX(p *tileProgram)
-
-//go:noescape
-func half16AMX(p *tileProgram)
-
-//go:noescape
-func half32AMX(p *tileProgram)
-
-func cpuid(leaf, sub uint32) (ax, bx, cx, dx uint32)

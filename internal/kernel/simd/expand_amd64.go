@@ -8,18 +8,3 @@ var expand = family[Expand]{
 var expandInts = family[ExpandInts]{
 	VNNI: {Set: VNNI, Zeros: 0.55, row: expandBytesVNNI},
 }
-
-//go:noescape
-func expandFusedAVX2(t *ExpandTile)
-
-//go:noescape
-func expandExactAVX2(t *ExpandTile)
-
-//go:noescape
-func expandFusedAVX512(t *ExpandTile)
-
-//go:noescape
-func expandExactAVX512(t *ExpandTile)
-
-//go:noescape
-func expandBytesVNNI(t *ExpandIntTile)

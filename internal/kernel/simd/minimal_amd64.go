@@ -18,27 +18,3 @@ func orderOf(cols, rows int) (order [16]int32) {
 	}
 	return order
 }
-
-//go:noescape
-func minimalSplitAVX2(dst *float32, frame, stepDst int, src *float32, stepSrc, n, lines int, order *int32, next *float32, stepNext int)
-
-//go:noescape
-func minimalSplitAVX512(dst *float32, frame, stepDst int, src *float32, stepSrc, n, lines int, order *int32, next *float32, stepNext int)
-
-//go:noescape
-func minimalInputAVX2(dst *float32, place int, src *float32, frame, line, n int, room, constants *float32)
-
-//go:noescape
-func minimalInputAVX512(dst *float32, place int, src *float32, frame, line, n int, room, constants *float32)
-
-//go:noescape
-func minimalOutputAVX2(dst *float32, step, lines, columns int, src *float32, place int, room, constants *float32, order, mask *int32, bias, low, high float32)
-
-//go:noescape
-func minimalOutputAVX512(dst *float32, step, lines, columns int, src *float32, place int, room, constants *float32, order, mask *int32, bias, low, high float32)
-
-//go:noescape
-func minimalWeightsAVX2(dst *float32, place, step int, src *float32, n int, room, constants *float32)
-
-//go:noescape
-func minimalWeightsAVX512(dst *float32, place, step int, src *float32, n int, room, constants *float32)

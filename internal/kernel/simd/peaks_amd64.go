@@ -28,24 +28,3 @@ var peaks = family[Peak]{
 		Ints: amxLoops.peak, IntOps: tileLines * tilesCols * tileBytes * 2,
 	},
 }
-
-//go:noescape
-func peakFloatsAVX2(n int)
-
-//go:noescape
-func peakExactAVX2(n int)
-
-//go:noescape
-func peakPairsAVX2(n int)
-
-//go:noescape
-func peakFloatsAVX512(n int)
-
-//go:noescape
-func peakExactAVX512(n int)
-
-//go:noescape
-func peakPairsAVX512(n int)
-
-//go:noescape
-func peakQuadsVNNI(n int)

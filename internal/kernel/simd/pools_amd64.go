@@ -8,33 +8,3 @@ var pools = family[Pools]{AVX512: {
 	averageTaps:  averageTapsAVX512,
 	addFloats:    addFloatsAVX512,
 }}
-
-//go:noescape
-func addBytesU8AVX512(dst *int32, src *byte, step, lines, n int)
-
-//go:noescape
-func addBytesS8AVX512(dst *int32, src *byte, step, lines, n int)
-
-//go:noescape
-func largestBytesU8AVX512(dst, src *byte, step, lines, n int)
-
-//go:noescape
-func largestBytesS8AVX512(dst, src *byte, step, lines, n int)
-
-//go:noescape
-func largestBytesS16AVX512(dst, src *byte, step, lines, n int)
-
-//go:noescape
-func largestTapsU8AVX512(dst *byte, stepDst int, src *byte, stepSrc, tap, taps, places, n int)
-
-//go:noescape
-func largestTapsS8AVX512(dst *byte, stepDst int, src *byte, stepSrc, tap, taps, places, n int)
-
-//go:noescape
-func largestTapsS16AVX512(dst *byte, stepDst int, src *byte, stepSrc, tap, taps, places, n int)
-
-//go:noescape
-func averageTapsAVX512(dst *byte, stepDst int, src *int32, stepSrc, tap, taps, places, n int, by, half float32, lo, hi int32)
-
-//go:noescape
-func addFloatsAVX512(dst, src *float32, step, lines, n int)

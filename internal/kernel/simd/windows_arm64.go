@@ -7,30 +7,3 @@ var windows = family[Windows]{
 		Block: 8, intLanes: intLanesNEON, intSpread: intSpreadNEON,
 	},
 }
-
-//go:noescape
-func windowLanesNEON(t *Window)
-
-//go:noescape
-func windowSpreadNEON(t *Window)
-
-//go:noescape
-func windowLargestNEON(t *Window)
-
-//go:noescape
-func windowGreatestNEON(t *Window)
-
-//go:noescape
-func windowSumNEON(t *Window)
-
-//go:noescape
-func windowCopyNEON(t *Window)
-
-//go:noescape
-func intLanesNEON(t *IntWindow)
-
-//go:noescape
-func intSpreadNEON(t *IntWindow)
-
-//go:noescape
-func every2NEON(dst *float32, stepDst int, src *float32, stepSrc, n, lines int, in, out *int32)
