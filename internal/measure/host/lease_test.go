@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter/internal/measure/loop"
+	"github.com/opmeter/opmeter/internal/source"
 	"github.com/opmeter/opmeter/profile"
 )
 
-// TestProfilesAtOnce makes two profiles 200 ms apart, as a server may be asked to:
-// both are whole, each without the other's disturbance, and the collector is as
-// before. Not parallel: other tests measure too.
+// TestProfilesAtOnce starts a second profile while the first is measuring, as a server may be asked
+// to: both are complete, one follows the other, and the garbage collector's settings are restored.
+// Not parallel: other tests measure too.
 func TestProfilesAtOnce(t *testing.T) {
 	percent, limit := debug.SetGCPercent(137), debug.SetMemoryLimit(1<<50+1)
 	defer func() {
@@ -25,13 +26,22 @@ func TestProfilesAtOnce(t *testing.T) {
 	var mu sync.Mutex
 	var told []int // who told of progress
 	var wg sync.WaitGroup
+	measuring := make(chan struct{}) // the first measures, or has ended
+	first := sync.OnceFunc(func() { close(measuring) })
 	for i := range 2 {
 		wg.Go(func() {
-			time.Sleep(time.Duration(i) * 200 * time.Millisecond)
+			if i == 0 {
+				defer first()
+			} else {
+				<-measuring
+			}
 			o := o
 			o.Progress = func(phase string, _ float64) {
-				if phase == "planning" { // needs no turn
+				if phase == "planning" { // does not need the lease
 					return
+				}
+				if i == 0 {
+					first()
 				}
 				mu.Lock()
 				defer mu.Unlock()
@@ -51,15 +61,42 @@ func TestProfilesAtOnce(t *testing.T) {
 		}
 	}
 	if changes != 1 || told[0] != 0 {
-		t.Errorf("the two tell of their progress in turns: %v", told)
+		t.Errorf("progress of the two profiles is interleaved: %v", told)
 	}
 	if p, l := debug.SetGCPercent(100), debug.SetMemoryLimit(-1); p != 137 || l != 1<<50+1 {
 		t.Errorf("the collector is left at %d %% and a limit of %d, want 137 %% and %d", p, l, 1<<50+1)
 	}
 }
 
-// TestStoppedWhileWaiting ends a profile's context while something else measures for
-// as long as the test likes: the model is described and nothing has run.
+// ended is a context whose deadline passes when its channel is closed.
+type ended struct {
+	context.Context
+	done chan struct{}
+}
+
+func (e ended) Done() <-chan struct{} { return e.done }
+
+func (e ended) Err() error {
+	select {
+	case <-e.done:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
+// sourceFunc is a source.Source as a function.
+type sourceFunc func(context.Context, source.Sink) error
+
+func (f sourceFunc) Run(ctx context.Context, to source.Sink) error { return f(ctx, to) }
+
+// sinkFunc is a source.Sink as a function.
+type sinkFunc func(profile.Event) error
+
+func (f sinkFunc) Send(e profile.Event) error { return f(e) }
+
+// TestStoppedWhileWaiting ends a profile's context while something else measures: the model is
+// described and nothing has run.
 func TestStoppedWhileWaiting(t *testing.T) {
 	t.Parallel()
 	release, err := loop.Lease(t.Context())
@@ -67,9 +104,17 @@ func TestStoppedWhileWaiting(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer release()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	p, err := profiled(ctx, looped(), options())
+	done := make(chan struct{})
+	ctx := ended{t.Context(), done}
+	model := &Source{Model: looped(), Options: options()}
+	p, err := source.Collect(ctx, sourceFunc(func(ctx context.Context, to source.Sink) error {
+		return model.Run(ctx, sinkFunc(func(e profile.Event) error {
+			if e.Described != nil {
+				defer close(done)
+			}
+			return to.Send(e)
+		}))
+	}), source.Options{})
 	if err != nil || len(p.Incomplete) != 1 || p.Incomplete[0].Cause != profile.ByDeadline || len(p.Layers) == 0 || p.Totals.Latency != nil {
 		t.Errorf("incomplete %+v with %d layers, %v", p.Incomplete, len(p.Layers), err)
 	}

@@ -36,26 +36,32 @@ func withCollector(t *testing.T) (check func()) {
 	}
 }
 
-// TestTwoAtOnce starts two measurements 200 ms apart, so that the second would begin
-// within the first: they follow one another, each with the collector off, and leave
-// it as it was.
+// TestTwoAtOnce starts a second measurement within the first: they follow one another, each with
+// the garbage collector off, and restore its settings.
 func TestTwoAtOnce(t *testing.T) {
 	check := withCollector(t)
 	var order []int // one measures at a time: it needs no lock, and -race agrees
 	var wg sync.WaitGroup
+	measuring, started := make(chan struct{}), make(chan struct{})
 	for i := range 2 {
 		wg.Go(func() {
-			time.Sleep(time.Duration(i) * 200 * time.Millisecond)
+			if i == 1 {
+				<-measuring
+				close(started)
+			}
 			runs := 0
-			res, err := Measure(t.Context(), Options{Time: 400 * time.Millisecond, WarmupTime: -1, WarmupRuns: 3}, func() error {
+			res, err := Measure(t.Context(), Options{Runs: 30, WarmupTime: -1, WarmupRuns: 3}, func() error {
 				order = append(order, i)
+				if runs++; i == 0 && runs == 1 {
+					close(measuring)
+					<-started
+				}
 				// After the warm-up.
-				if runs++; runs > 20 {
+				if runs > 20 {
 					if p, _ := collecting(); p != -1 {
 						t.Errorf("the collector is at %d %% while measuring", p)
 					}
 				}
-				time.Sleep(time.Millisecond)
 				return nil
 			})
 			if err != nil || len(res.Plain) < 3 || runs <= 20 {
@@ -118,11 +124,19 @@ func TestCollectorIsRestored(t *testing.T) {
 	}
 }
 
-// leaseNow takes the lease if it is free.
+// leaseNow takes the lease, which is expected to be free.
 func leaseNow() (func(), error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	return Lease(ctx)
+}
+
+// leaseHeld returns the error of waiting for the lease, which is expected to be held.
+func leaseHeld() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	_, err := Lease(ctx)
+	return err
 }
 
 // TestCancelWhileWaiting holds the lease all the time: whatever returns did not wait
@@ -135,14 +149,9 @@ func TestCancelWhileWaiting(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(20*time.Millisecond, cancel)
-	start := time.Now()
 	res, err := Measure(ctx, Options{}, func() error { t.Error("ran without the lease"); return nil })
 	if !errors.Is(err, context.Canceled) || res == nil || res.Latency().N != 0 || !math.IsNaN(res.First) || res.Stability.Steady != nil {
 		t.Errorf("%+v, %v", res, err)
-	}
-	// Waiting ends at once; the bound is for a machine that does much else.
-	if d := time.Since(start); d > 5*time.Second {
-		t.Errorf("waited %v after the context's end", d)
 	}
 	if _, err := Lease(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("the lease with an ended context: %v", err)
@@ -157,7 +166,7 @@ func TestCancelWhileWaiting(t *testing.T) {
 		t.Fatal(err)
 	}
 	release() // of an earlier lease: does nothing to this one
-	if _, err := leaseNow(); !errors.Is(err, context.DeadlineExceeded) {
+	if err := leaseHeld(); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("two have the lease: %v", err)
 	}
 	again()
@@ -179,7 +188,7 @@ func TestLeased(t *testing.T) {
 	if res, err := Measure(t.Context(), o, f.takes(time.Millisecond)); err != nil || len(res.Plain) != 3 {
 		t.Errorf("%d samples, %v", len(res.Plain), err)
 	}
-	if _, err := leaseNow(); !errors.Is(err, context.DeadlineExceeded) {
+	if err := leaseHeld(); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Measure gave the caller's lease away: %v", err)
 	}
 }
