@@ -117,7 +117,7 @@ func TestReplay(t *testing.T) {
 					t.Fatal(err)
 				}
 				path, _ := wire.Line{Faults: wire.Faults{Seed: seed, Corrupt: 2e-4, Cut: 2e-4, Duplicate: 1e-4, Reorder: 1e-4}}.Open(t, b.device)
-				o := opmeter.DeviceOptions{Port: path, Speed: 115200, Runs: 6, ClockHz: 1e6, Timeout: 2 * time.Second, Protocol: b.protocol, Record: rec, Created: time.Unix(1, 0)}
+				o := opmeter.DeviceOptions{Port: path, Speed: 115200, Runs: 6, ClockHz: 1e6, Timeout: 10 * time.Second, Protocol: b.protocol, Record: rec, Created: time.Unix(1, 0)}
 				live, liveErr := opmeter.MeasureDevice(t.Context(), nil, o)
 				if err := rec.Close(); err != nil {
 					t.Fatal(err)
