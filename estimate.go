@@ -3,10 +3,12 @@ package opmeter
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/opmeter/opmeter/internal/base/buildinfo"
 	"github.com/opmeter/opmeter/internal/estimate"
 	"github.com/opmeter/opmeter/internal/estimate/chip"
+	"github.com/opmeter/opmeter/internal/estimate/fit"
 	"github.com/opmeter/opmeter/internal/source"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -254,4 +256,42 @@ func Estimate(m *Model, id string, o EstimateOptions) (*profile.Profile, error) 
 		return nil, err
 	}
 	return t.Estimate(m, o)
+}
+
+// Calibration is a target fitted to measurements of a board.
+type Calibration struct {
+	// Runtime is the runtime family that was fitted, Measurements the number of
+	// measurements.
+	Runtime      string
+	Measurements int
+	// File is the content of a target file for the folder of [LoadTargets].
+	File []byte
+}
+
+// Calibrate fits the cycle model of one of the target's runtimes, "" for the first,
+// to measured latencies. The table is a .csv file with the columns model_file
+// (relative to it) and latency_ms or cycles; docs/calibration.md explains it.
+// Errors are an [OptionError], or name the file and row.
+func (t Target) Calibrate(table, runtime string) (*Calibration, error) {
+	if t.t == nil {
+		return nil, noTarget()
+	}
+	rt := t.t.Runtime(runtime)
+	if rt == nil {
+		return nil, failed(table, estimate.NoRuntime(t.t, runtime))
+	}
+	ms, err := fit.LoadBoard(table, t.t, rt)
+	if err != nil {
+		return nil, err
+	}
+	fitted, err := fit.Board(t.t, rt.Name, ms, fit.Default)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", table, err)
+	}
+	count := "1 measurement"
+	if len(ms) > 1 {
+		count = fmt.Sprintf("%d measurements", len(ms))
+	}
+	comment := fmt.Sprintf("%s, runtime %s fitted to %s of %s.", t.Name, rt.Name, count, table)
+	return &Calibration{Runtime: rt.Name, Measurements: len(ms), File: fit.Encode(fitted, comment)}, nil
 }

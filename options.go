@@ -1,114 +1,18 @@
 package opmeter
 
 import (
-	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/opmeter/opmeter/internal/base/buildinfo"
-	"github.com/opmeter/opmeter/internal/estimate"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/measure/host"
 	"github.com/opmeter/opmeter/internal/measure/loadgen"
 	"github.com/opmeter/opmeter/internal/measure/loop"
-	"github.com/opmeter/opmeter/internal/measure/machine"
-	"github.com/opmeter/opmeter/internal/model/graph"
-	"github.com/opmeter/opmeter/internal/model/modelfile"
-	"github.com/opmeter/opmeter/internal/runtime/describe"
 	"github.com/opmeter/opmeter/internal/runtime/inputs"
 	"github.com/opmeter/opmeter/internal/runtime/synth"
-	"github.com/opmeter/opmeter/internal/source"
 	"github.com/opmeter/opmeter/profile"
 )
-
-// Model is an open model. Its weights are views into the file, so it must stay
-// open, and the file unchanged, while it is in use. Any number of goroutines may
-// use it at once.
-type Model struct {
-	g    *graph.Model
-	hold *hold
-	load time.Duration
-	// identity is the model's hashes, found when first asked for.
-	identity func() (*describe.Identity, error)
-	// prepared is the model ready for estimates in its own shapes.
-	prepared func() (*estimate.Model, error)
-}
-
-// Open reads a .tflite, .onnx or .mltk.zip file, or builds the network that a
-// .yaml description has. The content decides, not the name. Weights are mapped,
-// not copied: a file that changes while the model is in use is a [ModelError] that
-// wraps [ErrChanged], wherever that is found. The error is a [ModelError].
-func Open(path string) (*Model, error) {
-	t := time.Now()
-	g, err := modelfile.Open(path)
-	if err != nil {
-		return nil, modelError(path, err)
-	}
-	return newModel(g, nil, time.Since(t)), nil
-}
-
-// OpenBytes reads a model from memory; data must not change while the model is in
-// use. The name stands for that of a file: its ending tells a description from a
-// model. External data of ONNX models cannot be read. The error is a [ModelError].
-func OpenBytes(name string, data []byte) (*Model, error) {
-	t := time.Now()
-	g, err := modelfile.Parse(name, data)
-	if err != nil {
-		return nil, modelError(name, err)
-	}
-	return newModel(g, data, time.Since(t)), nil
-}
-
-func newModel(g *graph.Model, data []byte, load time.Duration) *Model {
-	m := &Model{g: g, hold: &hold{g: g}, load: load}
-	m.identity = sync.OnceValues(func() (id *describe.Identity, err error) {
-		err = m.reading(func() (err error) { id, err = describe.Identify(g, data); return err })
-		return id, err
-	})
-	m.prepared = sync.OnceValues(func() (e *estimate.Model, err error) {
-		err = m.reading(func() (err error) { e, err = estimate.Prepare(g, inputs.Options{}, m.identity); return err })
-		return e, err
-	})
-	return m
-}
-
-// identify finds the model's hashes while something else is done.
-func (m *Model) identify() {
-	m.hold.take()
-	go func() {
-		defer m.hold.give()
-		_, _ = m.identity()
-	}()
-}
-
-// Close releases the file, at the latest when work that was stopped has come to its
-// end. The model must not be used afterwards.
-func (m *Model) Close() error { return m.hold.close() }
-
-// Format is "tflite" or "onnx".
-func (m *Model) Format() string { return m.g.Format }
-
-// Name is the file as it was named.
-func (m *Model) Name() string { return m.g.Path }
-
-// Inputs lists the model's inputs: name, element type and shape, with -1 for
-// dimensions that the file leaves open.
-func (m *Model) Inputs() []profile.Tensor { return declared(m.g.Main(), m.g.Main().Inputs) }
-
-// Outputs lists the model's outputs like [Model.Inputs]. The shape is nil where
-// the file does not declare it.
-func (m *Model) Outputs() []profile.Tensor { return declared(m.g.Main(), m.g.Main().Outputs) }
-
-func declared(g *graph.Graph, ids []int) []profile.Tensor {
-	out := make([]profile.Tensor, 0, len(ids))
-	for _, id := range ids {
-		if id >= 0 {
-			out = append(out, describe.Port(g, id, nil))
-		}
-	}
-	return out
-}
 
 // Inputs says what to feed a model, and with that in which shapes it runs. The zero
 // value makes random inputs of seed 0 in the model's own shapes, 1 for dimensions
@@ -317,22 +221,6 @@ func (o *Options) host(m *Model) (host.Options, error) {
 	return h, nil
 }
 
-// memory is a limit of the options in bytes.
-func (m *Model) memory(most int64) int {
-	if most > 0 {
-		return int(most)
-	}
-	size := m.g.FileBytes
-	for _, g := range m.g.Graphs {
-		for _, v := range g.Values {
-			if v.Const != nil {
-				size += int64(len(v.Const.Data))
-			}
-		}
-	}
-	return int(min(int64(machine.MemoryLimit()), max(512<<20, 128*size)))
-}
-
 // maxLoop is a limit of the options as the engine takes it.
 func maxLoop(d time.Duration) time.Duration {
 	switch {
@@ -350,40 +238,4 @@ func carries(names map[string]string) []host.Carry {
 		out = append(out, host.Carry{Output: from, Input: to})
 	}
 	return out
-}
-
-// Profile runs the model on this computer and measures every operator.
-//
-// Totals come from plain runs, shares from instrumented ones that take turns with
-// them. Operators that the engine lacks are listed with the cause and do not keep
-// the others from being measured. When ctx ends early, the profile holds what was
-// measured until then and Profile.Incomplete says so, without an error; where nothing
-// was known yet the profile is nil and the error the context's. An operator that takes
-// long to notice is not waited for: it ends in the background. With an error the
-// profile holds what was known before, or is nil where that is nothing. Errors are an
-// [OptionError], [ModelError], [NodeError] or [TooLargeError].
-//
-// Measuring is one at a time in a process: profiles that are asked for at once wait
-// for each other, and settings of the garbage collector are as before afterwards.
-func Profile(ctx context.Context, m *Model, o Options) (*profile.Profile, error) {
-	return m.profile(ctx, o)
-}
-
-// Count reports what follows from the model alone: shapes, operations,
-// multiply-accumulates, parameters and the memory plan, for the inputs that the
-// options set. Nothing is measured. Errors are an [OptionError] or [ModelError].
-func Count(m *Model, in Inputs) (*profile.Profile, error) {
-	f, err := in.feed(m)
-	if err != nil {
-		return nil, err
-	}
-	// Nothing runs: values take no memory, but inputs and folded constants do.
-	f.MaxBytes = machine.MemoryLimit()
-	return m.collect(context.Background(), host.Options{Feed: f, Threads: 1, Static: true, Version: buildinfo.Version()}, "")
-}
-
-func (m *Model) collect(ctx context.Context, h host.Options, journal string) (*profile.Profile, error) {
-	m.identify() // asked for below, when the model is planned
-	p, err := source.Collect(ctx, reader{&host.Source{Model: m.g, Identity: m.identity, Options: h}, m}, source.Options{Version: buildinfo.Version(), Journal: journal})
-	return p, failed(m.g.Path, err)
 }
