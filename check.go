@@ -17,11 +17,14 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Check measures the slowest layers of a profile in a second way and notes in the profile what came of it: what a short
-// stretch of the model takes longer with a layer than without it is the layer's figure checked_s, [profile.Layer.Check]
-// says whether both agree, and a finding sums it up. The profile is one of the model by the same options. It takes about
-// as long as the profile itself, and longer where an inference takes more than a hundredth of that: each layer needs some
-// turns. What cannot be checked is an outcome and no error.
+// Check measures the slowest layers of a profile a second time, by another method, and notes the
+// result in the profile. It times a short part of the model with and without the layer. The
+// difference is the layer's quantity checked_s; [profile.Layer.Check] says whether both figures
+// agree, and a finding sums it up.
+//
+// The profile must be of this model, made with the same options. A check takes about as long as
+// the profile, or longer if one inference takes more than a hundredth of that time. A layer that
+// cannot be checked is a result, not an error.
 func Check(ctx context.Context, m *Model, p *profile.Profile, o Options) error {
 	if err := o.Validate(); err != nil {
 		return err
@@ -61,7 +64,7 @@ func Check(ctx context.Context, m *Model, p *profile.Profile, o Options) error {
 	return recheck.Check(ctx, p, r)
 }
 
-// saveInputs writes the inputs of the options as files, so that cut models get the same ones.
+// saveInputs writes the inputs of the options to files, so that sub-models get the same data.
 func (m *Model) saveInputs(o Options, folder string) (map[string]string, error) {
 	s, err := NewSession(m, RunOptions{Inputs: o.Inputs, Threads: 1, MaxMemory: o.MaxMemory})
 	if err != nil {
@@ -71,7 +74,7 @@ func (m *Model) saveInputs(o Options, folder string) (map[string]string, error) 
 	return save(s.Inputs(), folder, "input")
 }
 
-// save writes tensors that have a name and elements as files, by their names.
+// save writes named tensors that have elements to .npy files and returns the files by name.
 func save(list []Tensor, folder, what string) (map[string]string, error) {
 	files := map[string]string{}
 	for i, x := range list {
@@ -91,10 +94,10 @@ func save(list []Tensor, folder, what string) (map[string]string, error) {
 	return files, nil
 }
 
-// timer times models by measurements that take turns.
+// timer times models by interleaved measurements.
 type timer struct{ o Options }
 
-// checkWarmup is how long a piece warms up at least where the options say nothing: there are many of them.
+// checkWarmup is the default warm-up of a sub-model; there are many of them.
 const checkWarmup = 200 * time.Millisecond
 
 // Time implements [recheck.Timer].
@@ -117,7 +120,7 @@ func (t *timer) Time(ctx context.Context, pieces []recheck.Piece, turns int) ([]
 	for i, x := range pieces {
 		wg.Go(func() {
 			if errs[i] = way(ctx, &x, turns, &order, &out[i]); errs[i] != nil {
-				cancel() // the others would be for nothing
+				cancel() // the result needs all of them
 			}
 		})
 	}
@@ -130,8 +133,8 @@ func (t *timer) Time(ctx context.Context, pieces []recheck.Piece, turns int) ([]
 	return out, errors.Join(errs...)
 }
 
-// length is how long a piece is measured for so many turns: models that fill a turn have as many runs, shorter ones, which
-// have many in each, the time of the turns.
+// length returns how long to measure a sub-model for a number of slots. A model that fills a slot
+// gets that many runs. A shorter one runs many times in each slot and gets the slots' time.
 func length(x *recheck.Piece, turns int) (runs int, d time.Duration) {
 	if x.Seconds >= recheck.TurnTime {
 		return turns, 0
@@ -139,7 +142,7 @@ func length(x *recheck.Piece, turns int) (runs int, d time.Duration) {
 	return 0, time.Duration(float64(turns) * recheck.TurnTime * float64(time.Second))
 }
 
-// open opens a piece and says what it is given.
+// open opens a sub-model and returns its inputs.
 func (t *timer) open(x *recheck.Piece) (*Model, Inputs, error) {
 	m, err := Open(x.File)
 	if err != nil {
@@ -155,12 +158,13 @@ func (t *timer) open(x *recheck.Piece) (*Model, Inputs, error) {
 	return m, in, nil
 }
 
-// session is one with opmeter's own engine.
+// session prepares a model for opmeter's own engine.
 func (t *timer) session(m *Model, in Inputs) (*Session, error) {
 	return NewSession(m, RunOptions{Inputs: in, Threads: t.o.Threads, Exact: t.o.Exact, MaxLoop: t.o.MaxLoop, MaxMemory: t.o.MaxMemory})
 }
 
-// native measures a piece with opmeter's own engine. The lease is held: the collector's settings are the process's, and stay.
+// native measures a sub-model with opmeter's own engine. The caller holds the lease; garbage
+// collector settings belong to the process and stay.
 func (t *timer) native(ctx context.Context, x *recheck.Piece, turns int, order *Turns, to *recheck.Series) error {
 	m, in, err := t.open(x)
 	if err != nil {
@@ -184,7 +188,8 @@ func (t *timer) native(ctx context.Context, x *recheck.Piece, turns int, order *
 	return err
 }
 
-// guest measures a piece with an engine of others: each turn has two groups of plain inferences.
+// guest measures a sub-model with an external engine: each slot has two groups of plain
+// inferences.
 func (t *timer) guest(ctx context.Context, x *recheck.Piece, turns int, order *Turns, to *recheck.Series) error {
 	m, in, err := t.open(x)
 	if err != nil {
@@ -193,7 +198,7 @@ func (t *timer) guest(ctx context.Context, x *recheck.Piece, turns int, order *T
 	defer m.Close()
 	o := t.o
 	runs, d := length(x, turns)
-	// Half of the runs, or of the time, are instrumented ones.
+	// Half of the runs, or of the time, are instrumented.
 	o.Inputs, o.Turns, o.Runs, o.Time, o.Warmup = in, order, 2*runs, 2*d, cmp.Or(t.o.Warmup, checkWarmup)
 	p, err := Profile(ctx, m, o)
 	if err != nil {

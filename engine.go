@@ -25,69 +25,69 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Engine is a program library that runs models, other than opmeter's own: ONNX Runtime,
-// LiteRT, OpenVINO; or a program that has one compiled in: TensorFlow Lite Micro.
+// Engine is an external engine: a shared library (ONNX Runtime, LiteRT, OpenVINO) or a program
+// with an engine compiled in (TensorFlow Lite Micro).
 type Engine struct {
 	// Name is "onnxruntime", "litert", "tflite", "openvino" or "tflm".
 	Name string
-	// Want is the beginning of the version that the library has to tell, "" for any.
+	// Want is a prefix of the version that the library must report, "" for any.
 	Want string
-	// Library is the file to open, the program's where there is none; Version what its package says of it, "" where
-	// that is not known.
+	// Library is the file to load, the program for tflm. Version is the version of its package,
+	// "" if unknown.
 	Library, Version string
-	// Command is the command line that starts a program of tflm, cut into words as a shell does. One without
-	// arguments is given the model's file; otherwise {model} stands for it, where it is needed.
+	// Command is the command line of a tflm program, split into words as a shell does. Without
+	// arguments it gets the model file; otherwise {model} stands for the file.
 	Command string
-	// ClockHz is how many ticks a second the clock of such a program has, 0 where it tells.
+	// ClockHz is the tick rate of such a program's clock, 0 if the program reports it.
 	ClockHz float64
-	// Options are the engine's own, in the order in which they take effect.
+	// Options are the engine's own options, applied in this order.
 	Options []EngineOption
-	// Helper is the program opmeter-engine, which opens the library.
+	// Helper is the program opmeter-engine, which loads the library.
 	Helper string
-	// Silent is how long the engine may take for one thing, such as loading the model, before it
-	// is taken for hung and ended; 0 means five minutes.
+	// Silent is how long one request, such as loading the model, may take before the engine
+	// counts as hung and is ended; 0 means five minutes.
 	Silent time.Duration
 }
 
-// EngineOption is an option of an engine, by the names that it has there or that opmeter
-// engines lists.
+// EngineOption is an option of an engine: a name of the engine's own, or one that opmeter engines
+// lists.
 type EngineOption struct{ Key, Value string }
 
-// EngineError tells what is wrong with an engine.
+// EngineError reports a fault of an external engine.
 type EngineError struct {
-	// Engine is its name.
+	// Engine is the engine's name.
 	Engine string
-	// Code says what went wrong, such as "not_found" or "crashed".
+	// Code is the kind of fault, such as "not_found" or "crashed".
 	Code string
 	Err  error
 }
 
-// Error names the reason.
+// Error returns the cause's text.
 func (e *EngineError) Error() string { return e.Err.Error() }
 
-// Unwrap returns the reason.
+// Unwrap returns the cause.
 func (e *EngineError) Unwrap() error { return e.Err }
 
-// Turns lets profiles that are made at the same time, each in a goroutine of its own, take turns:
-// a few inferences of one, then a few of the next, so that slow changes of the machine meet
-// all alike. Several profiles with opmeter's own engine are one after the other nevertheless, since these
-// measure alone in a process. The zero value is ready; all options of a comparison have the same one.
+// Turns interleaves profiles that are made at the same time, each in its own goroutine: a few
+// inferences of one, then a few of the next, so that slow changes of the machine affect all of
+// them equally. Profiles with opmeter's own engine still run one after the other, since only one
+// measures in a process. The zero value is ready; all options of a comparison share one.
 type Turns struct{ t external.Turns }
 
-// Join adds a measurement of the caller's own, such as the loop of an application, to those that take turns.
+// Join adds a measurement of the caller, such as the loop of an application.
 func (t *Turns) Join() *Turn { return &Turn{t.t.Join()} }
 
-// Turn is a measurement of the caller's own among profiles. It is for one goroutine at a time.
+// Turn is a measurement of the caller, interleaved with profiles. It is for one goroutine.
 type Turn struct{ t *external.Turn }
 
-// Wait ends the turn that is held, if any, and returns when it is this measurement's turn again. The error is the
-// context's, and there is no turn then.
+// Wait ends the current time slot, if any, and returns when the next one begins. With an error,
+// which is the context's, there is no slot.
 func (t *Turn) Wait(ctx context.Context) error { return t.t.Wait(ctx) }
 
-// Leave gives up the turn, and the place among those who wait.
+// Leave ends the slot and takes the measurement out of the rotation.
 func (t *Turn) Leave() { t.t.Leave() }
 
-// profile measures with the engine of the options.
+// profile measures with the engine that the options name.
 func (m *Model) profile(ctx context.Context, o Options) (*profile.Profile, error) {
 	var turn *external.Turn
 	if o.Turns != nil {
@@ -104,7 +104,8 @@ func (m *Model) profile(ctx context.Context, o Options) (*profile.Profile, error
 		return nil, err
 	}
 	if turn != nil {
-		// The lease is held while others have their turns: whoever waits for it must hold no turn.
+		// The lease is held during the slots of others: whoever waits for it must not hold a
+		// slot.
 		release, err := loop.Lease(ctx)
 		if err != nil {
 			return nil, err
@@ -119,7 +120,7 @@ func (m *Model) profile(ctx context.Context, o Options) (*profile.Profile, error
 	return m.collect(ctx, h, o.Journal)
 }
 
-// visit measures with an engine of others.
+// visit measures with an external engine.
 func (m *Model) visit(ctx context.Context, o Options, turn *external.Turn) (*profile.Profile, error) {
 	h, err := o.host(m)
 	if err != nil {
@@ -134,8 +135,8 @@ func (m *Model) visit(ctx context.Context, o Options, turn *external.Turn) (*pro
 	return p, engineError(m.g.Path, o.Engine.Name, err)
 }
 
-// engineError is the error of an engine, or of a model that it refuses; other errors are those of
-// the model.
+// engineError returns an engine's fault as EngineError, its refusal of the model as ModelError;
+// other errors belong to the model.
 func engineError(path, engine string, err error) error {
 	e, ok := errors.AsType[*external.Error](err)
 	switch {
@@ -147,7 +148,7 @@ func engineError(path, engine string, err error) error {
 	return &EngineError{Engine: engine, Code: string(e.Code), Err: e}
 }
 
-// guest prepares a measurement with an engine. clean removes what was made for it.
+// guest prepares a measurement with an external engine. clean removes its temporary files.
 func (m *Model) guest(o *Options, h host.Options, turn *external.Turn) (g external.Options, clean func(), err error) {
 	base, err := Count(m, o.Inputs)
 	if err != nil {
