@@ -305,9 +305,6 @@ func align(a, b *decl) [][2]tok {
 	return list
 }
 
-// Methods that the standard library calls by name keep it.
-var wellKnown = regexp.MustCompile(`^(String|GoString|Format|Error|Unwrap|Is|As|Read|ReadAt|Write|WriteTo|Close|Seek|Less|Swap|ServeHTTP|RoundTrip|(Unm|M)arshal(JSON|Text|Binary)\w*)$`)
-
 // agrees reports whether one token of the old tree corresponds to one of the new tree.
 func (c *comparison) agrees(x, y tok) bool {
 	if x.class != y.class {
@@ -324,7 +321,7 @@ func (c *comparison) agrees(x, y tok) bool {
 		if x.text == y.text {
 			return c.members[x.text] == nil || c.members[x.text][y.text] || !c.newDefs[y.text]
 		}
-		return c.members[x.text][y.text] && !wellKnown.MatchString(x.text) && !wellKnown.MatchString(y.text)
+		return c.members[x.text][y.text]
 	}
 	return x.text == y.text
 }

@@ -5,6 +5,7 @@ import (
 	"go/doc"
 	"go/scanner"
 	"go/token"
+	"regexp"
 	"strconv"
 )
 
@@ -89,7 +90,7 @@ func (t *tree) classify(s *source) map[token.Pos]tok {
 		switch n := n.(type) {
 		case *ast.FuncDecl:
 			if n.Recv != nil {
-				idents[n.Name.Pos()] = tok{class: memberDef, text: n.Name.Name}
+				idents[n.Name.Pos()] = method(n.Name.Name)
 			} else if n.Name.Name == "init" || n.Name.Name == "main" {
 				idents[n.Name.Pos()] = tok{class: exact, text: n.Name.Name}
 			}
@@ -113,7 +114,7 @@ func (t *tree) classify(s *source) map[token.Pos]tok {
 		case *ast.InterfaceType:
 			for _, f := range n.Methods.List {
 				for _, name := range f.Names {
-					idents[name.Pos()] = tok{class: memberDef, text: name.Name}
+					idents[name.Pos()] = method(name.Name)
 				}
 			}
 		case *ast.SelectorExpr:
@@ -206,6 +207,18 @@ func (t *tree) keys(s *source, lit *ast.CompositeLit, typ ast.Expr, dir string, 
 			t.keys(s, c, elem, dir, idents)
 		}
 	}
+}
+
+// wellKnown are methods that the standard library finds by name.
+var wellKnown = regexp.MustCompile(`^(String|GoString|Format|Error|Unwrap|Is|As|Read|ReadAt|Write|WriteTo|Close|Seek|` +
+	`Len|Less|Swap|ServeHTTP|RoundTrip|(Unm|M)arshal(JSON|Text|Binary)\w*)$`)
+
+// method returns the token of a method's declaration.
+func method(name string) tok {
+	if wellKnown.MatchString(name) {
+		return tok{class: exact, text: name}
+	}
+	return tok{class: memberDef, text: name}
 }
 
 func unquote(s string) string {
