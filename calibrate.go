@@ -19,7 +19,7 @@ type Calibration struct {
 
 // Calibrate fits the cycle model of one of the target's runtimes, "" for the first,
 // to measured latencies. The table is a .csv file with the columns model_file
-// (relative to it) and latency_ms or cycles; docs/calibration.md explains it.
+// (relative to it) and latency_ms or cycles; docs/explanation/estimates.md explains it.
 // Errors are an [OptionError], or name the file and row.
 func (t Target) Calibrate(table, runtime string) (*Calibration, error) {
 	if t.t == nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // Targets is hardware that models can be estimated on: chips and cores of the
-// program, and those of target files (docs/targets.md).
+// program, and those of target files (docs/reference/target-files.md).
 type Targets struct{ set *chip.Set }
 
 // LoadTargets returns the targets of the program, with those of the .yaml files in

@@ -9,49 +9,19 @@ import (
 	"github.com/opmeter/opmeter/internal/graph"
 )
 
-const preamble = `# How work is counted
+const preamble = `# Counting formulas of every operator
 
-<!-- Generated from the rules in internal/count by go generate ./internal/count. Do not edit. -->
+<!-- Generated from the rules in internal/model/count by go generate ./internal/model/count. Do not edit. -->
 
-opmeter counts, for every operator and without running it, operations, multiply-accumulates (MACs), parameters and
-bytes. All figures are of one execution with the given shapes, the batch included. A figure that cannot be known is
-absent: it is never zero. Totals say how many layers they leave out.
-
-## Conventions
-
-**macs** is the number of multiply-accumulates of convolutions, matrix products, recurrent gates and attention, as
-papers and vendors state it: taps that fall on padding count. Element-wise products, pooling and normalisation are no
-MACs.
-
-**macs_executed** is the same without the taps that fall on padding (for transposed convolutions: outside the output),
-which a good kernel skips. It is never larger.
-
-**ops** is the number of arithmetic operations. A MAC is two. An addition, product, division, comparison, root,
-exponential, logarithm, sine or the like is one each; composed functions count what they are composed of (a sigmoid:
-negate, exp, add, divide). A bias is one addition for every output element. A fused activation counts, for every output
-element, one for RELU, TANH and SIGN_BIT and two for RELU6 and RELU_N1_TO_1. Moving data is no operation. Other programs
-weigh functions differently (64 for a sigmoid, 32 for an exponential), so compare ops only with ops of the same
-convention; macs compare everywhere.
-
-**params** is the number of constant elements that are weights. Integer constants without quantisation (shapes, axes,
-indices) are no weights, except as operands of integer products. A tensor that two layers read counts in both, and once
-in the total. **weights_bytes** is their size as stored, sparse encodings without their indices.
-
-**bytes_read** and **bytes_written** are the sizes of the operands, each once a layer whatever caches do; look-ups and
-slices read what they return. Divided by the time they give the least bandwidth that the layer had.
-
-**Control flow** is no work itself. The work of a body is that of its operators times the number of its executions, where
-this follows from the model (a constant condition, trip count or scan length); otherwise the total leaves it out and
-says so.
-
-**Constant** operators (all they read is constant, or a shape) are counted for themselves and left out of totals: an
-engine may compute them once, so they are no work of an inference.
+This page lists the MACs and operations of every operator that opmeter knows. What counts as a
+MAC, an operation, a parameter or a byte is explained in
+[How work is counted](../explanation/counting.md).
 
 ## MLTK-compatible counts
 
-**mltk_ops** and **mltk_macs** repeat the arithmetic of the Silicon Labs MLTK profiler for TFLite models, defects
-included, to compare with its tables. With A(n) = 2n for a fused RELU, RELU6 or RELU_N1_TO_1 and 0 otherwise; the
-batch is ignored:
+**mltk_ops** and **mltk_macs** repeat the arithmetic of the Silicon Labs MLTK profiler for TFLite
+models, defects included. A(n) = 2n for a fused RELU, RELU6 or RELU_N1_TO_1, else 0. The batch is
+ignored.
 
 | operator | mltk_macs | mltk_ops |
 | --- | --- | --- |
@@ -72,17 +42,18 @@ batch is ignored:
 
 ## Rules
 
-"elements(x)" is the product of the dimensions of x; kh and kw are the kernel's height and width, K the inner dimension of
-a product.
+elements(x) is the product of the dimensions of x. kh and kw are the kernel's height and width. K is
+the inner dimension of a matrix multiplication. Figures are of one execution with the given shapes,
+the batch included.
 `
 
-// Markdown writes docs/counting.md from the rules.
+// Markdown writes docs/reference/counting.md from the rules.
 func Markdown() []byte {
 	var b bytes.Buffer
 	b.WriteString(preamble)
 	titles := map[string]string{
 		graph.TFLite: "TFLite", graph.TFLiteCustom: "TFLite, custom operators", graph.ONNX: "ONNX", graph.ONNXML: "ONNX, ai.onnx.ml",
-		graph.ONNXTraining: "ONNX, ai.onnx.preview.training", graph.Microsoft: "ONNX, com.microsoft", graph.Own: "What plans write in place of nodes of ONNX",
+		graph.ONNXTraining: "ONNX, ai.onnx.preview.training", graph.Microsoft: "ONNX, com.microsoft", graph.Own: "Operators of the execution plan that replace ONNX nodes",
 	}
 	domain := "none"
 	for _, r := range Rules() {
