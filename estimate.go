@@ -14,7 +14,7 @@ import (
 )
 
 // Targets is hardware that models can be estimated on: chips and cores of the
-// program, and those of target files (docs/targets.md).
+// program, and those of target files (docs/reference/target-files.md).
 type Targets struct{ set *chip.Set }
 
 // LoadTargets returns the targets of the program, with those of the .yaml files in
@@ -270,7 +270,7 @@ type Calibration struct {
 
 // Calibrate fits the cycle model of one of the target's runtimes, "" for the first,
 // to measured latencies. The table is a .csv file with the columns model_file
-// (relative to it) and latency_ms or cycles; docs/calibration.md explains it.
+// (relative to it) and latency_ms or cycles; docs/explanation/estimates.md explains it.
 // Errors are an [OptionError], or name the file and row.
 func (t Target) Calibrate(table, runtime string) (*Calibration, error) {
 	if t.t == nil {

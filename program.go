@@ -24,7 +24,7 @@ type ProgramOptions struct {
 // run. Its outputs are those of a [Session] with the same inputs, bit for bit.
 type Program struct {
 	// Files holds the C sources by name. What they call of opmeter.h has to be defined
-	// elsewhere (docs/agent.md), unless they are compiled with MODEL_NO_AGENT.
+	// elsewhere (docs/reference/agent.md), unless they are compiled with MODEL_NO_AGENT.
 	Files map[string][]byte
 	// ArenaBytes is the memory of the device that activations, state and scratch take,
 	// WeightBytes what the constants of the operators take, InputBytes the inputs.

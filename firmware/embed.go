@@ -1,5 +1,5 @@
 // Package firmware has what goes onto devices: the opmeter agent, a C header that any
-// firmware can include (docs/agent.md).
+// firmware can include (docs/reference/agent.md).
 package firmware
 
 import "embed"

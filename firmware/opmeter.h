@@ -6,7 +6,7 @@
  *     #include "opmeter.h"
  *
  * and wherever something is measured, the include alone. No allocation, no
- * library, under 1 KB of RAM. Frames, costs and limits: docs/agent.md.
+ * library, under 1 KB of RAM. Frames, costs and limits: docs/reference/agent.md.
  *
  * The functions are for one thread and not for interrupt handlers, except
  * opmeter_systick, which is for one.

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Blocks of the stream; docs/marks.md has their bytes.
+// Blocks of the stream; docs/reference/marks.md has their bytes.
 const (
 	maxBlock  = 4096
 	headBytes = 16

@@ -23,5 +23,5 @@
 // or ends the application: what finds no room is left out and counted.
 //
 // The package imports the standard library alone and writes the same bytes as the C
-// functions in marks/native/c; docs/marks.md has the format.
+// functions in marks/native/c; docs/reference/marks.md has the format.
 package marks

@@ -8,7 +8,7 @@ import (
 // DifferenceState says how an output of one engine compares with another's.
 type DifferenceState string
 
-// States of differences. The rule is in docs/profile.md.
+// States of differences. The rule is in docs/reference/profile.md.
 const (
 	Equal         DifferenceState = "equal"          // bit by bit
 	Rounding      DifferenceState = "rounding"       // by no more than rounding in another order explains

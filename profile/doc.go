@@ -26,7 +26,7 @@
 // JSON text is read and written by [Decode] and [Profile.Encode]; [Read] and
 // [Write] handle saved profile files, compressed and checked, and [ReadHead] what a
 // list shows of one. The JSON Schema is docs/profile.schema.json, everything else
-// docs/profile.md. Of the project the package imports profile/timeline and
+// docs/reference/profile.md. Of the project the package imports profile/timeline and
 // internal/base/jsonx, atomicfile, columnar and stats; it measures nothing and shows
 // nothing.
 package profile

@@ -48,7 +48,7 @@ type Layer struct {
 	Constant bool `json:"constant,omitzero"`
 
 	// Ops is the number of arithmetic operations of one inference by the
-	// convention of docs/counting.md. Like the other counts of work and traffic it
+	// convention of docs/explanation/counting.md. Like the other counts of work and traffic it
 	// is over all calls, and of one call where calls are not known.
 	Ops *int64 `json:"ops,omitzero"`
 	// MACs is the number of multiply-accumulates, padding taps included.

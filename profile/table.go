@@ -71,7 +71,7 @@ func table() []entry {
 			counted(func(l *Layer) **int64 { return &l.MACs }), countedTotal(func(t *Totals) **int64 { return &t.MACs }),
 		},
 		{
-			Quantity{Key: "ops", Head: "ops", Name: "Operations", Group: "Work", Adds: true, Whole: true, Doc: "Arithmetic operations of one inference; a multiply-accumulate is two. Rules: docs/counting.md."},
+			Quantity{Key: "ops", Head: "ops", Name: "Operations", Group: "Work", Adds: true, Whole: true, Doc: "Arithmetic operations of one inference; a multiply-accumulate is two. Rules: docs/explanation/counting.md."},
 			counted(func(l *Layer) **int64 { return &l.Ops }), countedTotal(func(t *Totals) **int64 { return &t.Ops }),
 		},
 		{Quantity{Key: "ops_per_s", Unit: "/s", Head: "op/s", Name: "Operations per second", Group: "Rates", Better: 1, Doc: "Operations divided by time.", Of: []string{"ops"}, Per: []string{"latency_s"}}, nil, nil},

@@ -6,7 +6,7 @@ import (
 )
 
 // Verdict says in one word whether the measured latency may be quoted. The rule is
-// in docs/profile.md.
+// in docs/reference/measurement-quality.md.
 type Verdict string
 
 // Verdicts, from the best to the worst.

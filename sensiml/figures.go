@@ -202,7 +202,7 @@ func alike(r *row, slot, step, banks int) float64 {
 	return v
 }
 
-// Limits of what lies far outside: see docs/sensiml.md.
+// Limits of what lies far outside: see docs/reference/sensiml.md.
 const (
 	farFew    = 8    // values below which nothing is called far outside
 	farSigmas = 10.0 // robust standard deviations from the median

@@ -23,7 +23,7 @@ that a network can be profiled before it is trained. The same description and
 seed give the same bytes. Every other command takes the description itself, too.
 
 Layers: ` + strings.Join(netspec.Ops(), ", ") + `.
-docs/build.md explains them; examples/ holds networks to start from.`,
+docs/reference/network-yaml.md explains them; examples/ holds networks to start from.`,
 		Example: `  opmeter build examples/resnet8.yaml
   opmeter build net.yaml -o net.tflite
   opmeter profile net.yaml`,

@@ -22,7 +22,7 @@ func newCalibrate(a *app) *cobra.Command {
 		Long: `Calibrate fits a target's processor model to measured latencies and writes the
 target file with its error table. The table needs the columns model_file (relative to
 it) and latency_ms or cycles; a handful of models suffices, because the fit starts
-from the target's own coefficients. docs/calibration.md explains it.`,
+from the target's own coefficients. docs/explanation/estimates.md explains it.`,
 		Example: `  opmeter calibrate board.csv --target stm32l4r5 -o targets/stm32l4r5.yaml
   opmeter profile model.tflite --on stm32l4r5 --targets targets/`,
 		Args: cobra.ExactArgs(1),

@@ -40,7 +40,7 @@ opened in a process of its own to ask which version it is and what it can; with
 --no-open none is. With the name of an engine it tells all of that one, with the options
 that --engine-option takes; NAME@VERSION and NAME=LIBRARY name one of several. A program
 with TensorFlow Lite Micro is not searched for: tflm=PROGRAM names one.
-docs/engines.md has the details.`,
+docs/reference/engines.md has the details.`,
 		Example: `  opmeter engines
   opmeter engines onnxruntime
   opmeter engines onnxruntime@1.20 --format json`,

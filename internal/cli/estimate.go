@@ -191,7 +191,7 @@ func newTargets(a *app) *cobra.Command {
 		Short: "List the targets for --on, or say what the figures of one rest on",
 		Long: `Targets lists what --on takes: this computer, which measures, and chips and cores
 for which a model is estimated. With the id of a target it tells its memories, and for
-each runtime what was measured and how far estimates were off. docs/targets.md explains
+each runtime what was measured and how far estimates were off. docs/reference/target-files.md explains
 target files.`,
 		Example: `  opmeter targets
   opmeter targets stm32l4r5

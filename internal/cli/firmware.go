@@ -128,7 +128,7 @@ func newDeviceFirmware(a *app) *cobra.Command {
 		Long: `Firmware writes a quantised .tflite model as a C program for a Cortex-M board:
 portable integer kernels, the opmeter agent, start-up code, a linker's script and a
 Makefile. With --build it is built with arm-none-eabi-gcc. It tells over the board's
-UART what each operator costs. docs/firmware.md says how to describe a board.`,
+UART what each operator costs. docs/reference/board-files.md says how to describe a board.`,
 		Example: `  opmeter device firmware --list
   opmeter device firmware model.tflite --board mps2-an505 --build
   opmeter device firmware model.tflite --board my-board.yaml -o firmware`,

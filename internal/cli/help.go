@@ -83,7 +83,7 @@ opens it.
 Besides, --streams N measures N sessions at the same time: inferences a second, and the
 time of each meanwhile. With --rate inferences are due at fixed times, and times count
 from when one was due. --cold empties the caches before each inference, --cold=start
-prepares the model anew, too. docs/streams.md has the rules.`
+prepares the model anew, too. docs/reference/load.md has the rules.`
 		},
 		`  opmeter profile model.tflite --threads 2 --time 10s --pin
   opmeter profile model.tflite --streams 2 --rate 100/s
@@ -125,7 +125,7 @@ opmeter calibrate fits one to measurements.`
 			return `A port is a serial port (/dev/ttyACM0, COM3), tcp:HOST:PORT, exec:COMMAND for what a program
 prints, - for standard input, or file:PATH for a recording. Speed and protocol are found
 by what arrives. What came before a cable was pulled stays, and --record keeps every byte.
-docs/devices.md has the protocols.`
+docs/howto/measure-on-a-board.md has the protocols.`
 		},
 		`  opmeter devices
   opmeter profile model.tflite --on device:/dev/ttyACM0 --until 1%
@@ -177,7 +177,7 @@ and those that make outputs stay as they are unless --ends is given.`
 		"mltk", "for scripts of the Silicon Labs MLTK profiler", func() string {
 			return `The formats mltk, mltk-json and mltk-csv are that profiler's layouts, and -o DIR/ writes
 its pair of report files. The name of a model finds NAME.tflite or NAME.mltk.zip here and
-below the folders of MLTK_MODEL_PATHS. docs/mltk.md has the details.`
+below the folders of MLTK_MODEL_PATHS. docs/howto/migrate-from-mltk.md has the details.`
 		},
 		`  opmeter profile model -a mvp --estimates --format mltk`,
 		[]string{"accelerator", "estimates", "no-format", "full-summary"},

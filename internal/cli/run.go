@@ -70,7 +70,7 @@ the SHA-256 of every input and output. With --dump-ops every operator's outputs
 are written too, computed one by one without fusion.
 
 With ENGINE_PROFILING set, or --instances N, the run is recorded as the profiler of
-Intel's Neural Engine does, in engine_profiling/ here; docs/streams.md has the rules.`,
+Intel's Neural Engine does, in engine_profiling/ here; docs/reference/neural-engine.md has the rules.`,
 		Example: `  opmeter run model.tflite --seed 1 --output out
   opmeter run model.onnx --input input=cat.npy --output out
   opmeter run model.tflite --seed 1 --dump-ops --output out

@@ -1,5 +1,5 @@
 // Package native has the C functions with which an application tells of its stages
-// (docs/marks.md). Programs that mark in Go need [github.com/opmeter/opmeter/marks] alone.
+// (docs/reference/marks.md). Programs that mark in Go need [github.com/opmeter/opmeter/marks] alone.
 package native
 
 import "embed"

@@ -53,10 +53,10 @@ func TestKnownFrame(t *testing.T) {
 	}
 }
 
-// TestDocument reads the example of docs/agent.md.
+// TestDocument reads the example of docs/reference/agent.md.
 func TestDocument(t *testing.T) {
 	t.Parallel()
-	b, err := os.ReadFile("../../../docs/agent.md")
+	b, err := os.ReadFile("../../../docs/reference/agent.md")
 	if err != nil {
 		t.Fatal(err)
 	}

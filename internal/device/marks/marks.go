@@ -1,5 +1,5 @@
 // Package marks measures applications that tell of their stages while they run
-// (docs/marks.md): a frame is an inference, its stages are the layers. internal/source/stages has
+// (docs/reference/marks.md): a frame is an inference, its stages are the layers. internal/source/stages has
 // the format, internal/record/marks reads files of it whole, with a timeline.
 package marks
 

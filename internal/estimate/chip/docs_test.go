@@ -13,7 +13,7 @@ import (
 // The example in the documentation is a target.
 func TestDocumentedExample(t *testing.T) {
 	t.Parallel()
-	b, err := os.ReadFile(filepath.Join(material.Root(), "docs", "targets.md"))
+	b, err := os.ReadFile(filepath.Join(material.Root(), "docs", "reference", "target-files.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

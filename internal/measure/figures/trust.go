@@ -9,7 +9,7 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Limits of the verdicts about a computer, as docs/profile.md states them beside those of
+// Limits of the verdicts about a computer, as docs/reference/measurement-quality.md states them beside those of
 // internal/measure/quality: above the first a latency is fair, above the second it is not to be used.
 // Parts of the time where nothing else stands there.
 const (

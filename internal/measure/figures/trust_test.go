@@ -63,7 +63,7 @@ func TestTrustAtRest(t *testing.T) {
 }
 
 // TestDoubts spoils a calm run in one way at a time, on either side of the limits that
-// docs/profile.md states.
+// docs/reference/measurement-quality.md states.
 func TestDoubts(t *testing.T) {
 	t.Parallel()
 	type spoil func(p *profile.Profile, res *loop.Result)

@@ -1,7 +1,7 @@
 // Package loadfigures measures what a model does under load and cold, whichever engine runs it: several
 // streams, inferences that are due at fixed times, ones that find nothing in the caches or no
 // session. It is done after the passes that give latency and shares, and adds to what these
-// reported. docs/streams.md says what the figures mean.
+// reported. docs/reference/load.md says what the figures mean.
 //
 // It stands on internal/measure/loadgen, which drives, and internal/measure/figures, which makes figures of
 // what came of it; opmeter's own engine and those of others are an [Engine] each.

@@ -10,7 +10,7 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Limits of the verdicts, as docs/profile.md states them: above the first a latency is
+// Limits of the verdicts, as docs/reference/measurement-quality.md states them: above the first a latency is
 // fair, above the second it is not to be used. Parts of the time where nothing else
 // stands there.
 const (

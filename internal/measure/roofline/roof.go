@@ -35,7 +35,7 @@ func Put(t *profile.Target, r *peaks.Rates, w *Way, host *profile.Host) {
 		if !(x.rate.Best > 0) {
 			continue
 		}
-		// Two operations to a multiply-accumulate, as everywhere: docs/counting.md.
+		// Two operations to a multiply-accumulate, as everywhere: docs/explanation/counting.md.
 		k := profile.Peak{DType: x.dtype, Kernel: w.Kernel, OpsPerSecond: 2 * x.rate.Best, Spread: new(x.rate.Spread())}
 		if th, ok := peaks.TheoryOf(x.dtype, host.CPUVendor, host.Features); ok && !(w.Half && x.dtype == "float32") {
 			hz := r.Clock

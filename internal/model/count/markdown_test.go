@@ -10,12 +10,12 @@ import (
 
 func TestDocumentIsCurrent(t *testing.T) {
 	t.Parallel()
-	have, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "counting.md"))
+	have, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "reference", "counting.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(string(have), string(Markdown())); d != "" {
-		t.Errorf("docs/counting.md is not current; run go generate ./internal/model/count (-have +want):\n%s", d)
+		t.Errorf("docs/reference/counting.md is not current; run go generate ./internal/model/count (-have +want):\n%s", d)
 	}
 }
 

@@ -68,7 +68,7 @@ func find(n *graph.Node) *Rule {
 
 const (
 	groupConv    = "Convolution"
-	groupProduct = "Matrix products"
+	groupProduct = "Matrix multiplication"
 	groupRNN     = "Recurrent"
 	groupAttend  = "Attention"
 	groupPool    = "Pooling"

@@ -11,7 +11,7 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// Operations of each element of the output, as docs/counting.md says them in words.
+// Operations per element of the output, as in docs/reference/counting.md.
 func TestOperationsAnElement(t *testing.T) {
 	t.Parallel()
 	for domain, byCost := range map[string]map[int][]string{

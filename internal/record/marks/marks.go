@@ -1,4 +1,4 @@
-// Package marks reads files in which applications told of their stages (docs/marks.md).
+// Package marks reads files in which applications told of their stages (docs/reference/marks.md).
 // internal/source/stages has the format.
 package marks
 

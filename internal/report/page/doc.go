@@ -7,7 +7,7 @@
 // little-endian binary, to which the document's list of columns points. Every part
 // stands in script elements of bounded size that the browser does not run, because
 // a JavaScript string is bounded and so that the text can be freed piece by piece.
-// docs/page.md describes the whole.
+// docs/reference/page.md describes the whole.
 //
 // It imports profile, internal/columnar, internal/stats and internal/jsonx and no
 // other report.

@@ -1,4 +1,4 @@
-// Package stages reads what applications tell of their stages (docs/marks.md): blocks
+// Package stages reads what applications tell of their stages (docs/reference/marks.md): blocks
 // ([Decoder]), the marks in them and the passes of a pipeline that these make ([Collector]),
 // and the profile of those ([Pipelines], [Layout]). The public package marks and the C
 // functions beside it write it.

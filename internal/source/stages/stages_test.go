@@ -55,7 +55,7 @@ func (g *got) shares(i int) map[string][2]int64 {
 	return out
 }
 
-// TestBytes: a stream as it stands in docs/marks.md, byte by byte.
+// TestBytes: a stream as it stands in docs/reference/marks.md, byte by byte.
 func TestBytes(t *testing.T) {
 	t.Parallel()
 	// A block of marks: lane 0 from 1000 ns, a frame of name 1 with number 7, a stage of name 2 from 5 ns

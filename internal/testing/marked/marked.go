@@ -1,4 +1,4 @@
-// Package marked makes streams of marks for tests, by docs/marks.md and without the code of the
+// Package marked makes streams of marks for tests, by docs/reference/marks.md and without the code of the
 // product. Only tests import it.
 package marked
 

@@ -18,7 +18,7 @@
  * and run it with "opmeter trace -- ./application". Without that, or without
  * OPMETER_MARKS in the environment, each call is a look at one variable. Nothing
  * here blocks, allocates per call, or ends the application: what finds no room is
- * left out and counted. Format and rules: docs/marks.md.
+ * left out and counted. Format and rules: docs/reference/marks.md.
  *
  * Every function may be called from any thread, and none from signal handlers.
  *

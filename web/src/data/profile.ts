@@ -397,7 +397,7 @@ export interface Layer {
   name?: string;
   /** Op is the operator as the model names it, such as "CONV_2D" or "Conv". */
   op: string;
-  /** Ops is the number of arithmetic operations of one inference by the convention of docs/counting.md. Like the other counts of work and traffic it is over all calls, and of one call where calls are not known. */
+  /** Ops is the number of arithmetic operations of one inference by the convention of docs/explanation/counting.md. Like the other counts of work and traffic it is over all calls, and of one call where calls are not known. */
   ops?: number;
   /** Options is the operator's options, in the order of the format. Strides and filters are width x height. */
   options?: Option[];

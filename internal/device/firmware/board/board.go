@@ -1,6 +1,6 @@
 // Package board makes the C program of a model one for a board: it reads descriptions
 // of boards, writes what start-up code and linker need to know, builds with a compiler
-// for Arm and says how an emulator runs what came of it. docs/firmware.md describes the
+// for Arm and says how an emulator runs what came of it. docs/reference/board-files.md describes the
 // format of descriptions.
 package board
 

@@ -14,7 +14,7 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/material"
 )
 
-// frame is one of the agent: what docs/agent.md calls type, sequence number, content.
+// frame is one of the agent: what docs/reference/agent.md calls type, sequence number, content.
 type frame struct {
 	kind    byte
 	content []byte

@@ -1,4 +1,4 @@
-// Command gen writes docs/counting.md from the rules of package count.
+// Command gen writes docs/reference/counting.md from the rules of package count.
 package main
 
 import (
@@ -11,7 +11,7 @@ import (
 
 func main() {
 	// go generate runs in the folder of the package.
-	if err := os.WriteFile(filepath.Join("..", "..", "..", "docs", "counting.md"), count.Markdown(), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join("..", "..", "..", "docs", "reference", "counting.md"), count.Markdown(), 0o644); err != nil {
 		log.Fatal(err)
 	}
 }
