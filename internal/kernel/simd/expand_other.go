@@ -1,8 +1,0 @@
-//go:build !amd64
-
-package simd
-
-var (
-	expand     = family[Expand]{}
-	expandInts = family[ExpandInts]{}
-)
