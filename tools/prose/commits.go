@@ -29,7 +29,7 @@ func checkCommits(root, commits string) ([]string, error) {
 	return list, nil
 }
 
-var subjectPrefix = regexp.MustCompile(`^(Revert "|[a-z0-9][a-z0-9_./*{},-]*(, [a-z0-9][a-z0-9_./*{},-]*)*: )`)
+var subjectPrefix = regexp.MustCompile(`^(Revert "|[A-Z]{3,}: |[a-z0-9][a-z0-9_./*{},-]*(, [a-z0-9][a-z0-9_./*{},-]*)*: )`)
 
 // subjectFault says what is wrong with a commit's subject, "" for nothing.
 func subjectFault(s string) string {

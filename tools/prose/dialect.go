@@ -20,9 +20,11 @@ type term struct {
 
 var terms = []term{
 	// Absence.
-	{"is/are/was/were/be no *", "“is not a …”, or name what it is", "there here where",
+	{
+		"is/are/was/were/be no *", "“is not a …”, or name what it is", "there here where",
 		"longer more less fewer better worse different larger smaller faster slower wider narrower higher lower shorter further later earlier " +
-			"other matter use need doubt problem point reason chance way guarantee exception one such"},
+			"other matter use need doubt problem point reason chance way guarantee exception one such",
+	},
 	{"there is/are/was/were none", "absent, missing, not available", "", ""},
 	{"nothing that shows", "not measurable", "", ""},
 	{"says/say/said nothing of", "does not describe", "", ""},
@@ -100,7 +102,6 @@ var terms = []term{
 	{"correction of what is left", "error compensation", "", ""},
 	{"loops/loop in vectors", "SIMD kernels", "", ""},
 	{"steps of a/the plan", "nodes of the execution plan", "", ""},
-	{"the/a middle half", "interquartile range", "", ""},
 
 	{"sum/sums/maxima/minima/means/products/rows/lines/vectors of codes", "quantised values", "", ""},
 	{"8-bit/4-bit/2-bit/16-bit/int8/uint8/int4 codes", "quantised values", "", ""},
@@ -114,7 +115,7 @@ var terms = []term{
 	{"as well as may be", "as well as possible", "", ""},
 	{"whereof/wherein/whereupon/whither/hereof/therein/thereof/wherefore", "plain words: of which, in it …", "", ""},
 	{"is/are of no", "has no", "", "use help interest importance consequence value concern"},
-	{"for itself/themselves", "separately, on its own", "speak speaks spoke speaking", ""},
+	{"for itself", "separately, on its own", "speak speaks spoke speaking", ""},
 	{"stands/stand beside", "is next to, is listed with", "", ""},
 	{"lies/lie with", "is in, belongs to", "", ""},
 }
@@ -170,8 +171,10 @@ func dialect(name string, texts []passage) []finding {
 				}
 				end := i + len(r.words)
 				last := words[end-1]
-				found = append(found, finding{name, p.line + strings.Count(p.text[:words[i].at], "\n"), "dialect",
-					fmt.Sprintf("%q: write %s", strings.Join(strings.Fields(p.text[words[i].at:last.at+len(last.text)]), " "), r.write)})
+				found = append(found, finding{
+					name, p.line + strings.Count(p.text[:words[i].at], "\n"), "dialect",
+					fmt.Sprintf("%q: write %s", strings.Join(strings.Fields(p.text[words[i].at:last.at+len(last.text)]), " "), r.write),
+				})
 				break
 			}
 		}

@@ -91,10 +91,14 @@ func run(w io.Writer, root string, all bool, commits string, paths []string) (bo
 		counts(w, found)
 		return false, nil
 	}
+	failed := false
 	for _, f := range found {
-		fmt.Fprintln(w, f)
+		if len(paths) == 0 || below(f.file, paths) {
+			fmt.Fprintln(w, f)
+			failed = true
+		}
 	}
-	return len(found) > 0, nil
+	return failed, nil
 }
 
 // cleanPaths reads the list of paths that must have no findings.

@@ -292,8 +292,10 @@ func (d *decl) directives(doc *ast.CommentGroup) []tok {
 	return list
 }
 
-var systems = strings.Fields("aix android darwin dragonfly freebsd illumos ios js linux netbsd openbsd plan9 solaris wasip1 windows unix")
-var architectures = strings.Fields("386 amd64 arm arm64 loong64 mips mips64 mips64le mipsle ppc64 ppc64le riscv64 s390x wasm")
+var (
+	systems       = strings.Fields("aix android darwin dragonfly freebsd illumos ios js linux netbsd openbsd plan9 solaris wasip1 windows unix")
+	architectures = strings.Fields("386 amd64 arm arm64 loong64 mips mips64 mips64le mipsle ppc64 ppc64le riscv64 s390x wasm")
+)
 
 // constraints returns what a file's name and build line demand.
 func (t *tree) constraints(s *source) []tok {
