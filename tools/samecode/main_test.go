@@ -145,6 +145,16 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+// A field that was added does not look like a renamed one.
+func TestAddedField(t *testing.T) {
+	t.Parallel()
+	after := replace("b/b.go", "struct{ across, down int }", "struct{ above, across, column int }", "p.down", "p.column", "down:", "column:")
+	r, err := compare(files(nil), files(after), options{})
+	if err != nil || len(r.changed) != 1 || len(r.names) != 0 {
+		t.Errorf("%v, %+v", err, r)
+	}
+}
+
 // Declarations with equal bodies are told apart by their uses.
 func TestAmbiguous(t *testing.T) {
 	t.Parallel()
