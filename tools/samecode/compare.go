@@ -289,8 +289,18 @@ func align(a, b *decl) [][2]tok {
 		}
 		return list
 	}
+	// Members that both have are taken to be the same, so that an added field shifts none.
+	const onlyA, onlyB = 1, 2
+	defined := map[string]int{}
+	for side, toks := range [][]tok{a.toks, b.toks} {
+		for _, x := range toks {
+			if x.class == memberDef {
+				defined[x.text] |= onlyA << side
+			}
+		}
+	}
 	shape := func(x tok) string {
-		if x.class == exact {
+		if x.class == exact || x.class == memberDef && defined[x.text] == onlyA|onlyB {
 			return x.text
 		}
 		return string(x.class)

@@ -276,24 +276,26 @@ func (d *decl) directives(doc *ast.CommentGroup) []tok {
 	if doc == nil {
 		return nil
 	}
-	for _, c := range doc.List {
+	for _, comment := range doc.List {
 		switch {
-		case strings.HasPrefix(c.Text, "//go:embed"), strings.HasPrefix(c.Text, "//go:generate"):
-			d.texts = append(d.texts, c.Text)
-			list = append(list, tok{exact, strings.Fields(c.Text)[0], 0})
-		case strings.HasPrefix(c.Text, "//go:linkname "):
+		case strings.HasPrefix(comment.Text, "//go:embed"), strings.HasPrefix(comment.Text, "//go:generate"):
+			d.texts = append(d.texts, comment.Text)
+			list = append(list, tok{exact, strings.Fields(comment.Text)[0], 0})
+		case strings.HasPrefix(comment.Text, "//go:linkname "):
 			// The local name may change like any other.
-			f := strings.Fields(c.Text)
+			f := strings.Fields(comment.Text)
 			list = append(list, tok{exact, strings.Join(append(f[:1:1], f[2:]...), " "), 0})
-		case strings.HasPrefix(c.Text, "//go:"), strings.HasPrefix(c.Text, "//export "):
-			list = append(list, tok{exact, c.Text, 0})
+		case strings.HasPrefix(comment.Text, "//go:"), strings.HasPrefix(comment.Text, "//export "):
+			list = append(list, tok{exact, comment.Text, 0})
 		}
 	}
 	return list
 }
 
-var systems = strings.Fields("aix android darwin dragonfly freebsd illumos ios js linux netbsd openbsd plan9 solaris wasip1 windows unix")
-var architectures = strings.Fields("386 amd64 arm arm64 loong64 mips mips64 mips64le mipsle ppc64 ppc64le riscv64 s390x wasm")
+var (
+	systems       = strings.Fields("aix android darwin dragonfly freebsd illumos ios js linux netbsd openbsd plan9 solaris wasip1 windows unix")
+	architectures = strings.Fields("386 amd64 arm arm64 loong64 mips mips64 mips64le mipsle ppc64 ppc64le riscv64 s390x wasm")
+)
 
 // constraints returns what a file's name and build line demand.
 func (t *tree) constraints(s *source) []tok {

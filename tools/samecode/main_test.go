@@ -28,7 +28,7 @@ func Sum(xs []int) int {
 	return total + b.Limit
 }
 
-func fail() string { return "it is no number " + "at all" }
+func fail() string { return "it is missing " + "at all" }
 `,
 	"b/b.go": `package b
 
@@ -104,7 +104,7 @@ func TestCompare(t *testing.T) {
 		"comment":            {replace("a/a.go", "// Sum adds.", "// Sum returns the sum.\n// It is long."), ""},
 		"layout":             {replace("a/a.go", "b.Twice(x)", "b.Twice(\n\t\tx,\n\t)"), ""},
 		"local":              {replace("a/a.go", "total", "acc", "xs", "values"), ""},
-		"text":               {replace("a/a.go", `"it is no number " + "at all"`, `"not a number"`), ""},
+		"text":               {replace("a/a.go", `"it is missing " + "at all"`, `"not a number"`), ""},
 		"package moved":      {all(move("b/b.go", "c/b.go"), move("b/k_amd64.s", "c/k_amd64.s"), move("b/t.bin", "c/t.bin"), replace("c/b.go", "package b", "package c"), replace("a/a.go", "m/b", "m/c", "b.", "c.")), ""},
 		"function renamed":   {all(replace("b/b.go", "double", "twofold"), replace("b/k_amd64.s", "double", "twofold", "Old", "New")), ""},
 		"field renamed":      {replace("b/b.go", "across", "column"), ""},
@@ -122,7 +122,7 @@ func TestCompare(t *testing.T) {
 		"build line":         {replace("b/b.go", "package b", "//go:build linux\n\npackage b"), "build linux"},
 		"constraint by name": {move("b/b.go", "b/b_amd64.go"), "build amd64"},
 		"directive":          {replace("b/b.go", "func double", "//go:noinline\nfunc double"), "//go:noinline"},
-		"key":                {replace("a/a.go", `"it is no number " + "at all"`, `"number"`), "code-like text changed: 1"},
+		"key":                {replace("a/a.go", `"it is missing " + "at all"`, `"number"`), "code-like text changed: 1"},
 		"removed":            {replace("b/b.go", "func (p point) sum() int { return p.across + p.down }", ""), "only old: 1"},
 		"added":              {replace("b/b.go", "type point", "var extra = map[string]bool{}\n\ntype point"), "only new: 1"},
 		"assembly":           {replace("b/k_amd64.s", "RET", "NOP"), "b/k_amd64.s: file: content differs"},
@@ -142,6 +142,16 @@ func TestCompare(t *testing.T) {
 				t.Errorf("want %q:\n%s", tt.want, &out)
 			}
 		})
+	}
+}
+
+// A field that was added does not look like a renamed one.
+func TestAddedField(t *testing.T) {
+	t.Parallel()
+	after := replace("b/b.go", "struct{ across, down int }", "struct{ above, across, column int }", "p.down", "p.column", "down:", "column:")
+	r, err := compare(files(nil), files(after), options{})
+	if err != nil || len(r.changed) != 1 || len(r.names) != 0 {
+		t.Errorf("%v, %+v", err, r)
 	}
 }
 
