@@ -31,7 +31,7 @@ var files = []file{
 	{"docs/glossary.md", glossaryPage},
 	{"docs/reference/flags.md", flagsPage},
 	{"docs/reference/output-formats.md", outputPage},
-	{"docs/reference/import-formats.md", importPage},
+	{"docs/reference/import-list.md", importPage},
 	{"docs/reference/quantities.md", quantitiesPage},
 	{"docs/reference/target-list.md", targetsPage},
 	{"docs/reference/operators.md", operatorsPage},

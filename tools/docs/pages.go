@@ -61,7 +61,7 @@ func flagsPage(b *bytes.Buffer, d *docs) error {
 }
 
 func outputPage(b *bytes.Buffer, d *docs) error {
-	err := d.head(b, "Output formats", "`-o FILE` writes a file; the ending of its name selects the format. `--format NAME` selects the format\non standard output. [Formats](page:formats) describes them and the rules for several profiles.")
+	err := d.head(b, "Output formats", "`-o FILE` writes a file; the ending of its name selects the format. `--format NAME` selects the format\non standard output. [Formats](page:file-formats) describes them and the rules for several profiles.")
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func outputPage(b *bytes.Buffer, d *docs) error {
 }
 
 func importPage(b *bytes.Buffer, d *docs) error {
-	err := d.head(b, "Import formats", "What `opmeter import` reads, by the name that `--from` takes and that profiles have as their format. A\nformat is recognised by the content of the file. [Import](page:import) explains how records become\nprofiles; `opmeter import --list` prints this list.")
+	err := d.head(b, "Import formats", "What `opmeter import` reads, by the name that `--from` takes and that profiles have as their format. A\nformat is recognised by the content of the file. [Import](page:import-formats) explains how records become\nprofiles; `opmeter import --list` prints this list.")
 	if err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func unit(u string) string {
 }
 
 func targetsPage(b *bytes.Buffer, d *docs) error {
-	err := d.head(b, "Targets", "Chips and cores that `--on` estimates a model for. [Targets](page:targets) describes target files and\nestimates, [calibration](page:calibration) the measurements behind them. `opmeter targets ID` prints all\ndetails of one.\n\n\"Median error\" and \"90 % error\" are those of measurements that were left out of the fit. \"Figures\nfrom\" names the cores whose figures are used where the target itself was not measured. Generic cores have\nno memory sizes.")
+	err := d.head(b, "Targets", "Chips and cores that `--on` estimates a model for. [Targets](page:target-files) describes target files and\nestimates, [calibration](page:estimates) the measurements behind them. `opmeter targets ID` prints all\ndetails of one.\n\n\"Median error\" and \"90 % error\" are those of measurements that were left out of the fit. \"Figures\nfrom\" names the cores whose figures are used where the target itself was not measured. Generic cores have\nno memory sizes.")
 	if err != nil {
 		return err
 	}
