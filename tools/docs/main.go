@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -114,20 +115,19 @@ func pagesBelow(dir string) (pages []string, err error) {
 	return pages, err
 }
 
-// link returns the address of the page with a file name, relative to this page, in
-// whatever folder of docs it is.
+// kinds are the folders of docs in the order in which a page is looked for.
+var kinds = []string{"", "reference/", "explanation/", "howto/", "tutorials/"}
+
+// link returns the address of the page with a file name, relative to this page. Where
+// several folders have one, the first of kinds counts.
 func (d *docs) link(name string) (string, error) {
-	var found []string
-	for _, p := range d.pages {
-		if p == name+".md" || strings.HasSuffix(p, "/"+name+".md") {
-			found = append(found, p)
+	for _, kind := range kinds {
+		if to := kind + name + ".md"; slices.Contains(d.pages, to) {
+			rel, err := filepath.Rel(filepath.FromSlash(path.Dir(d.page)), filepath.FromSlash(to))
+			return filepath.ToSlash(rel), err
 		}
 	}
-	if len(found) != 1 {
-		return "", fmt.Errorf("%d pages of docs are named %s.md, want 1", len(found), name)
-	}
-	rel, err := filepath.Rel(filepath.FromSlash(filepath.Dir(d.page)), filepath.FromSlash(found[0]))
-	return filepath.ToSlash(rel), err
+	return "", fmt.Errorf("no page of docs is named %s.md", name)
 }
 
 // links replaces [text](page:NAME) in a text by links to the pages.
