@@ -112,8 +112,7 @@ func newRoot(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "opmeter",
 		Short: "Profile neural-network models",
-		Long: `Opmeter says of any .tflite or .onnx file where time and memory go, by operator, and how
-sure that is: here, or on a chip.`,
+		Long:  "Profile .tflite and .onnx models by operator: here, on a board, or for a chip.",
 		Example: `  opmeter profile model.onnx -o page.html
   opmeter profile model.tflite --on stm32l4r5`,
 		SilenceUsage:  true,

@@ -184,6 +184,11 @@ below the folders of MLTK_MODEL_PATHS. docs/howto/migrate-from-mltk.md has the d
 		[]string{"accelerator", "estimates", "no-format", "full-summary"},
 	},
 	{
+		"glossary", "what the terms in reports mean", glossaryIndex,
+		`  opmeter help glossary ridge point
+  opmeter help glossary all`, nil, nil,
+	},
+	{
 		"status", "what the exit status means", func() string {
 			return `    0  done; also for a run that Ctrl-C ended with figures
     1  a check failed: no target fits, no such operator
@@ -214,6 +219,10 @@ func (t *topic) command(root *cobra.Command) *cobra.Command {
 	c := &cobra.Command{Use: t.name, Short: t.short, Example: t.example}
 	c.SetHelpFunc(func(c *cobra.Command, _ []string) {
 		w := c.OutOrStdout()
+		if words := behind(root, t.name); t.name == "glossary" && words != "" {
+			fmt.Fprintf(w, "%s\n", glossaryTerms(words))
+			return
+		}
 		fmt.Fprintf(w, "%s\n", flow(t.text()))
 		if set := t.set(root); set.HasFlags() {
 			fmt.Fprintf(w, "\nFlags:\n%s", usages(set))
@@ -223,6 +232,19 @@ func (t *topic) command(root *cobra.Command) *cobra.Command {
 		}
 	})
 	return c
+}
+
+// behind returns the words that follow the name of a topic in "opmeter help NAME …".
+func behind(root *cobra.Command, name string) string {
+	i := slices.IndexFunc(root.Commands(), func(c *cobra.Command) bool { return c.Name() == "help" })
+	if i < 0 {
+		return ""
+	}
+	args := root.Commands()[i].Flags().Args()
+	if len(args) < 2 || args[0] != name {
+		return ""
+	}
+	return strings.Join(args[1:], " ")
 }
 
 // set gathers the topic's flags from all verbs; profile explains those that it has, for others the first that has one.

@@ -52,6 +52,9 @@ func manual(c *cobra.Command, t *topic, version string) Page {
 	}
 	if t != nil {
 		what, flags = t.text(), t.set(c.Root())
+		if t.name == "glossary" {
+			what = glossaryAll()
+		}
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, ".TH %s 1 \"\" %s \"opmeter\"\n", quoted(strings.ToUpper(name)), quoted("opmeter "+version))
@@ -119,7 +122,7 @@ func options(b *bytes.Buffer, set *pflag.FlagSet) {
 
 // roff has nothing that a formatter obeys.
 func roff(s string) string {
-	s = strings.NewReplacer(`\`, `\e`, "-", `\-`, "…", "...").Replace(s)
+	s = strings.NewReplacer(`\`, `\e`, "-", `\-`, "…", "...", "µ", `\(mc`, "×", `\(mu`, "−", `\-`).Replace(s)
 	var b strings.Builder
 	for line := range strings.Lines(s) {
 		if strings.HasPrefix(line, ".") || strings.HasPrefix(line, "'") {

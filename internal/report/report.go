@@ -109,6 +109,29 @@ func Formats(text bool) []string {
 	return names
 }
 
+// OutputFormat describes a format for documents.
+type OutputFormat struct {
+	Name     string   // for --format
+	Endings  []string // of file names for -o
+	Terminal bool     // --format takes it
+	Runs     bool     // it shows single runs, so that samples and a timeline are kept
+	What     string   // what the file holds, a few words
+}
+
+// OutputFormats lists all formats of profiles. One that shares its description with the
+// one before has it, too.
+func OutputFormats() []OutputFormat {
+	var out []OutputFormat
+	what := ""
+	for _, f := range formats() {
+		if f.what != "" {
+			what = f.what
+		}
+		out = append(out, OutputFormat{f.name, f.endings, f.text, f.events, what})
+	}
+	return out
+}
+
 // Endings lists the endings of file names with what is written under them, two
 // columns.
 func Endings() [][2]string {

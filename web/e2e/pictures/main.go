@@ -59,6 +59,9 @@ type subject struct {
 }
 
 var subjects = []subject{
+	// The picture of the README, which is kept in docs/images/summary.png:
+	//	go run ./pictures -o DIR -only readme -views summary -themes light -widths 1080 -height 727
+	{name: "readme", model: "examples/mobilenet_v1.yaml", args: []string{"--time", "3s"}},
 	{name: "small", model: "examples/ds_cnn.yaml", args: []string{"--time", "3s"}},
 	{name: "layers", model: "material/models/real/litert_torchaudio_conformer.tflite", args: []string{"--runs", "40"}},
 	{name: "deep", model: "deep", args: []string{"--runs", "20"}},

@@ -325,49 +325,49 @@ export interface Layer {
     accelerator_programs?: Metric;
     /** Cycles in which the accelerator waits for memory. */
     accelerator_stalls?: Metric;
-    /** Time that the instruments on a device took beside one inference, to count and to send. It is not part of the time. */
+    /** Profiling overhead on a device per inference, for counting and sending. It is not part of the time. */
     agent_s?: Metric;
-    /** The layer's time by a second way: what a short stretch of the model takes longer with it than without it, both as plain inferences in turns. Its 95 % interval is for the same figure of a repeated run. Only of layers that were checked. */
+    /** A second measurement of the layer (--check): the extra time of a sub-model with the layer over one without it, as interleaved plain inferences. The 95 % interval is that of a repeated run. Only for layers that were checked. */
     checked_s?: Metric;
-    /** Time of one inference of a model that is ready to run, after the processor's caches were emptied. */
+    /** Time of one inference of a prepared model after the processor's caches were emptied. */
     cold_latency_s?: Metric;
-    /** Time of a session made anew to the end of its first inference, after the processor's caches were emptied. With opmeter's own engine that begins with planning, the file being open; engines of others read the model from its file, their library being loaded. */
+    /** Time from creating a session to the end of its first inference, after the processor's caches were emptied. With opmeter's engine it starts with planning, the file being open. External engines read the model from its file, their library being loaded. */
     cold_start_s?: Metric;
-    /** Time in which a device beside the processor worked on what the layer gave it, in one inference. It may overlap with that of other layers. */
+    /** Time in which a device beside the processor worked for the layer in one inference. It may overlap with other layers. */
     device_s?: Metric;
-    /** Number of inferences that were due, at a fixed rate, within the window. */
+    /** Number of inferences that were due within the window, at a fixed rate. */
     due_inferences?: Metric;
-    /** Inferences a second of all streams together, over the window in which all of them ran, with the interval that a repeated run falls into. One inference may hold several items: times the batch it is items a second. */
+    /** Inferences per second of all streams together, over the window in which all of them ran. The 95 % interval is that of a repeated run. Multiplied by the batch size it is items per second. */
     inferences_per_s?: Metric;
-    /** Instructions that the processor executes for the layer in one inference, as an emulator or a counter of the hardware counts them. They are not cycles. */
+    /** Instructions that the processor executes for the layer in one inference, counted by an emulator or a hardware counter. They are not cycles. */
     instructions?: Metric;
-    /** Number of inferences that were due before a stream was free, and began later. */
+    /** Number of inferences that started late because no stream was free when they were due. */
     late_inferences?: Metric;
     /** Time of one inference, from its start to its end, while all streams run. */
     loaded_latency_s?: Metric;
-    /** Time for which the processors worked for one inference while all streams ran, all threads together. */
+    /** Processor time of one inference while all streams run, summed over all threads. */
     loaded_processor_s?: Metric;
-    /** Speed of the machine during the runs, by a loop of fixed work: 1 is reference speed, which is defined and the same on all machines. */
+    /** Speed of the machine during the runs, measured by a loop of fixed work. 1 is the reference speed, which is the same on all machines. */
     machine_speed?: Metric;
-    /** Time for which the processors worked for one inference, all threads together and without waiting for other programs. */
+    /** Processor time of one inference, summed over all threads, without waiting for other programs. */
     processor_s?: Metric;
-    /** Time of the layer as the profiler of another engine tells it, with what profiling costs: the layer's time is its share of these, of the time of plain inferences. */
+    /** Time of the layer as the profiler of an external engine reports it, profiling overhead included. The layer's time is its share of these times, multiplied by the time of plain inferences. */
     profiled_s?: Metric;
-    /** Time of one inference as it would be if the machine had reference speed: processor time divided by that of a loop of fixed work that takes turns with the runs. Its 95 % interval is for the same figure of a repeated run. */
+    /** Normalised latency: processor time of one inference multiplied by the machine's speed, which a loop of fixed work interleaved with the runs measures. The 95 % interval is that of a repeated run. */
     reference_latency_s?: Metric;
-    /** Time from when an inference was due, at a fixed rate, to its end: with the time that it waited for a free stream. */
+    /** Time from when an inference was due, at a fixed rate, to its end, including the wait for a free stream. */
     response_s?: Metric;
-    /** Inferences of the slowest stream divided by those of the fastest one: 1 where all get the same. */
+    /** Inferences of the slowest stream divided by those of the fastest; 1 if all are equal. */
     stream_fairness?: Metric;
-    /** Ticks of a clock whose frequency is not known: a microsecond, a cycle of the processor, or some of them. */
+    /** Ticks of a timer whose frequency is not known, such as microseconds or processor cycles. */
     ticks?: Metric;
-    /** Time of those plain inferences during which no other program had the processor. */
+    /** Time of the plain inferences during which no other program had the processor. */
     undisturbed_latency_s?: Metric;
-    /** Number of inferences that were due and that no stream had begun when the window closed. They have no response time. */
+    /** Number of inferences that were due but had not started when the window closed. They have no response time. */
     unstarted_inferences?: Metric;
     /** Time from when an inference was due, at a fixed rate, to its start. */
     waiting_s?: Metric;
-    /** Time in a function and in all that it calls, each moment once. Of profiles of programs, whose layers are functions. */
+    /** Time in a function and in everything it calls, each moment counted once. Only in profiles of programs, whose layers are functions. */
     with_callees_s?: Metric;
     [key: string]: Metric | undefined;
   };
@@ -929,49 +929,49 @@ export interface Totals {
     accelerator_programs?: Metric;
     /** Cycles in which the accelerator waits for memory. */
     accelerator_stalls?: Metric;
-    /** Time that the instruments on a device took beside one inference, to count and to send. It is not part of the time. */
+    /** Profiling overhead on a device per inference, for counting and sending. It is not part of the time. */
     agent_s?: Metric;
-    /** The layer's time by a second way: what a short stretch of the model takes longer with it than without it, both as plain inferences in turns. Its 95 % interval is for the same figure of a repeated run. Only of layers that were checked. */
+    /** A second measurement of the layer (--check): the extra time of a sub-model with the layer over one without it, as interleaved plain inferences. The 95 % interval is that of a repeated run. Only for layers that were checked. */
     checked_s?: Metric;
-    /** Time of one inference of a model that is ready to run, after the processor's caches were emptied. */
+    /** Time of one inference of a prepared model after the processor's caches were emptied. */
     cold_latency_s?: Metric;
-    /** Time of a session made anew to the end of its first inference, after the processor's caches were emptied. With opmeter's own engine that begins with planning, the file being open; engines of others read the model from its file, their library being loaded. */
+    /** Time from creating a session to the end of its first inference, after the processor's caches were emptied. With opmeter's engine it starts with planning, the file being open. External engines read the model from its file, their library being loaded. */
     cold_start_s?: Metric;
-    /** Time in which a device beside the processor worked on what the layer gave it, in one inference. It may overlap with that of other layers. */
+    /** Time in which a device beside the processor worked for the layer in one inference. It may overlap with other layers. */
     device_s?: Metric;
-    /** Number of inferences that were due, at a fixed rate, within the window. */
+    /** Number of inferences that were due within the window, at a fixed rate. */
     due_inferences?: Metric;
-    /** Inferences a second of all streams together, over the window in which all of them ran, with the interval that a repeated run falls into. One inference may hold several items: times the batch it is items a second. */
+    /** Inferences per second of all streams together, over the window in which all of them ran. The 95 % interval is that of a repeated run. Multiplied by the batch size it is items per second. */
     inferences_per_s?: Metric;
-    /** Instructions that the processor executes for the layer in one inference, as an emulator or a counter of the hardware counts them. They are not cycles. */
+    /** Instructions that the processor executes for the layer in one inference, counted by an emulator or a hardware counter. They are not cycles. */
     instructions?: Metric;
-    /** Number of inferences that were due before a stream was free, and began later. */
+    /** Number of inferences that started late because no stream was free when they were due. */
     late_inferences?: Metric;
     /** Time of one inference, from its start to its end, while all streams run. */
     loaded_latency_s?: Metric;
-    /** Time for which the processors worked for one inference while all streams ran, all threads together. */
+    /** Processor time of one inference while all streams run, summed over all threads. */
     loaded_processor_s?: Metric;
-    /** Speed of the machine during the runs, by a loop of fixed work: 1 is reference speed, which is defined and the same on all machines. */
+    /** Speed of the machine during the runs, measured by a loop of fixed work. 1 is the reference speed, which is the same on all machines. */
     machine_speed?: Metric;
-    /** Time for which the processors worked for one inference, all threads together and without waiting for other programs. */
+    /** Processor time of one inference, summed over all threads, without waiting for other programs. */
     processor_s?: Metric;
-    /** Time of the layer as the profiler of another engine tells it, with what profiling costs: the layer's time is its share of these, of the time of plain inferences. */
+    /** Time of the layer as the profiler of an external engine reports it, profiling overhead included. The layer's time is its share of these times, multiplied by the time of plain inferences. */
     profiled_s?: Metric;
-    /** Time of one inference as it would be if the machine had reference speed: processor time divided by that of a loop of fixed work that takes turns with the runs. Its 95 % interval is for the same figure of a repeated run. */
+    /** Normalised latency: processor time of one inference multiplied by the machine's speed, which a loop of fixed work interleaved with the runs measures. The 95 % interval is that of a repeated run. */
     reference_latency_s?: Metric;
-    /** Time from when an inference was due, at a fixed rate, to its end: with the time that it waited for a free stream. */
+    /** Time from when an inference was due, at a fixed rate, to its end, including the wait for a free stream. */
     response_s?: Metric;
-    /** Inferences of the slowest stream divided by those of the fastest one: 1 where all get the same. */
+    /** Inferences of the slowest stream divided by those of the fastest; 1 if all are equal. */
     stream_fairness?: Metric;
-    /** Ticks of a clock whose frequency is not known: a microsecond, a cycle of the processor, or some of them. */
+    /** Ticks of a timer whose frequency is not known, such as microseconds or processor cycles. */
     ticks?: Metric;
-    /** Time of those plain inferences during which no other program had the processor. */
+    /** Time of the plain inferences during which no other program had the processor. */
     undisturbed_latency_s?: Metric;
-    /** Number of inferences that were due and that no stream had begun when the window closed. They have no response time. */
+    /** Number of inferences that were due but had not started when the window closed. They have no response time. */
     unstarted_inferences?: Metric;
     /** Time from when an inference was due, at a fixed rate, to its start. */
     waiting_s?: Metric;
-    /** Time in a function and in all that it calls, each moment once. Of profiles of programs, whose layers are functions. */
+    /** Time in a function and in everything it calls, each moment counted once. Only in profiles of programs, whose layers are functions. */
     with_callees_s?: Metric;
     [key: string]: Metric | undefined;
   };

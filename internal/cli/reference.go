@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Reference writes all commands with their flags, and the topics of help, as Markdown
+// without a title.
+func Reference(w io.Writer) error {
+	root := newRoot(&app{out: io.Discard, err: io.Discard})
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	var b strings.Builder
+	b.WriteString("## Commands\n\n| command | purpose |\n| --- | --- |\n")
+	var list []*cobra.Command
+	for _, c := range root.Commands() {
+		if c.IsAvailableCommand() && c.Name() != "help" && c.Name() != "completion" {
+			list = append(list, c)
+			list = append(list, available(c)...)
+		}
+	}
+	for _, c := range list {
+		fmt.Fprintf(&b, "| [%s](#%s) | %s |\n", c.CommandPath(), anchor(c.CommandPath()), tableCell(c.Short))
+	}
+	for _, c := range list {
+		verb(&b, c)
+	}
+	b.WriteString("\n## Help topics\n\n`opmeter help TOPIC` explains flags that belong together.\n\n| topic | explains |\n| --- | --- |\n")
+	for i := range topics {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", topics[i].name, tableCell(topics[i].short))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// available lists the commands below one.
+func available(c *cobra.Command) (list []*cobra.Command) {
+	for _, s := range c.Commands() {
+		if s.IsAvailableCommand() {
+			list = append(list, s)
+			list = append(list, available(s)...)
+		}
+	}
+	return list
+}
+
+// anchor is the anchor that Markdown gives to a heading of plain words.
+func anchor(heading string) string { return strings.ReplaceAll(strings.ToLower(heading), " ", "-") }
+
+// verb writes the section of a command: what it does, usage, examples, flags.
+func verb(b *strings.Builder, c *cobra.Command) {
+	fmt.Fprintf(b, "\n## %s\n\n", c.CommandPath())
+	what := c.Long
+	if what == "" {
+		what = c.Short + "."
+	}
+	set := false
+	for line := range strings.SplitSeq(fill(what, 100), "\n") {
+		// Lines that are set in are text as it stands.
+		if in := strings.HasPrefix(line, "  "); in != set {
+			set = in
+			b.WriteString("\n")
+		}
+		if set {
+			line = "  " + line
+		}
+		b.WriteString(line + "\n")
+	}
+	fmt.Fprintf(b, "\n    %s\n", c.UseLine())
+	if c.Example != "" {
+		b.WriteString("\nExamples:\n\n")
+		for line := range strings.SplitSeq(c.Example, "\n") {
+			b.WriteString("  " + line + "\n")
+		}
+	}
+	var rows []string
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Hidden || f.Name == "help" {
+			return
+		}
+		takes, text := flagText(f)
+		name := "--" + f.Name
+		if f.Shorthand != "" {
+			name = "-" + f.Shorthand + ", " + name
+		}
+		rows = append(rows, fmt.Sprintf("| `%s` | %s |\n", tableCell(strings.TrimSpace(name+" "+takes)), tableCell(text)))
+	})
+	if len(rows) > 0 {
+		b.WriteString("\n| flag | meaning |\n| --- | --- |\n" + strings.Join(rows, ""))
+	}
+	var names []string
+	for i := range topics {
+		if slices.ContainsFunc(topics[i].flags, func(name string) bool {
+			f := c.Flags().Lookup(name)
+			return f != nil && !f.Hidden && topics[i].of(verbOf(c), name)
+		}) {
+			names = append(names, "`opmeter help "+topics[i].name+"`")
+		}
+	}
+	if len(names) > 0 {
+		fmt.Fprintf(b, "\nSee also: %s.\n", strings.Join(names, ", "))
+	}
+}
+
+// tableCell is text within a table.
+func tableCell(s string) string {
+	return strings.ReplaceAll(strings.Join(strings.Fields(s), " "), "|", `\|`)
+}
