@@ -11,8 +11,8 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// TestCheck measures layers again with opmeter's own engine, which takes what is cut out: figures come of it, whatever
-// the machine lets be said of them.
+// TestCheck measures layers again with opmeter's own engine, which takes what is cut out: figures
+// come of it, whatever the machine lets be said of them.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

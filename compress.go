@@ -46,15 +46,16 @@ type CompressionOptions struct {
 }
 
 // Compression is a model with its study: what would make it smaller or faster, and what that
-// costs. Whatever is found is in the study's file when the method that finds it returns, also where its context ended: the same
-// call goes on from there. It is for one goroutine at a time.
+// costs. Whatever is found is in the study's file when the method that finds it returns, also
+// where its context ended: the same call goes on from there. It is for one goroutine at a time.
 type Compression struct {
 	m *Model
 	j *compress.Job
 }
 
-// OpenCompression opens the study of a model, or begins it. Errors are a [ModelError], also for models without weights or with none but
-// zeros, an [OptionError], or a [StudyError] where the study is of another model or another process works on it.
+// OpenCompression opens the study of a model, or begins it. Errors are a [ModelError], also for
+// models without weights or with none but zeros, an [OptionError], or a [StudyError] where the
+// study is of another model or another process works on it.
 func OpenCompression(m *Model, o CompressionOptions) (*Compression, error) {
 	if o.Study == "" {
 		return nil, wrong("Study", "give a file")
@@ -110,18 +111,21 @@ func (c *Compression) do(fn func() error) error {
 	return c.failed(c.m.reading(fn), c.j.File.Path())
 }
 
-// SpeedOptions say what a performance profile is of. The zero value measures the usual changes here with one thread.
+// SpeedOptions say what a performance profile is of. The zero value measures the usual changes
+// here with one thread.
 type SpeedOptions struct {
 	// Name tells it from others of the study, "" for one made of the settings, such as "host-t2".
 	Name string
-	// On estimates for hardware that is not there, nil measures here. Of Estimate only what names the runtime counts.
+	// On estimates for hardware that is not there, nil measures here. Of Estimate only what names
+	// the runtime counts.
 	On       *Target
 	Estimate EstimateOptions
 	// Counted has operations stand for times, and runs nothing.
 	Counted bool
 	// Batch is the first dimension of inputs, 0 for that of the file; Threads compute, 0 for 1.
 	Batch, Threads int
-	// Levels of sparsity, Structures and Formats that are tried; nil for the usual ones, empty for none.
+	// Levels of sparsity, Structures and Formats that are tried; nil for the usual ones, empty
+	// for none.
 	Levels     []float64
 	Structures []study.Structure
 	Formats    []study.Format
@@ -129,8 +133,8 @@ type SpeedOptions struct {
 	Time time.Duration
 }
 
-// Speed makes a performance profile, or goes on with the one of its name: the times of layers, unchanged and with each
-// change in all layers at once, of runs that take turns.
+// Speed makes a performance profile, or goes on with the one of its name: the times of layers,
+// unchanged and with each change in all layers at once, of runs that take turns.
 func (c *Compression) Speed(ctx context.Context, o SpeedOptions) (p *study.Speed, err error) {
 	if err := validThreads(o.Threads); err != nil {
 		return nil, err
@@ -150,22 +154,24 @@ func (c *Compression) Speed(ctx context.Context, o SpeedOptions) (p *study.Speed
 	return p, err
 }
 
-// DataOptions say where samples of a model's inputs come from. Without a path inputs are random: what is found with them tells at
-// best which layers bear more than others.
+// DataOptions say where samples of a model's inputs come from. Without a path inputs are random:
+// what is found with them tells at best which layers bear more than others.
 type DataOptions struct {
-	// Path is a .npy, .npz or .csv file, an image, or a folder of .npy files or images, whose folders are classes
-	// where it has any.
+	// Path is a .npy, .npz or .csv file, an image, or a folder of .npy files or images, whose
+	// folders are classes where it has any.
 	Path string
 	// Inputs are such paths by the name of an input.
 	Inputs map[string]string
-	// Labels is a .npy, .csv or .txt file with a label for each sample; Column the column of a table, or the array of a
-	// .npz, that has labels.
+	// Labels is a .npy, .csv or .txt file with a label for each sample; Column the column of a
+	// table, or the array of a .npz, that has labels.
 	Labels, Column string
-	// Mean and Std make numbers of images: (pixel/255 - Mean)/Std, one for all channels or one each.
+	// Mean and Std make numbers of images: (pixel/255 - Mean)/Std, one for all channels or one
+	// each.
 	Mean, Std []float32
 	// Samples is the most that are taken, 0 for 256.
 	Samples int
-	// Seed draws them, and divides them into those that profiles use and those that plans are tried on.
+	// Seed draws them, and divides them into those that profiles use and those that plans are
+	// tried on.
 	Seed uint64
 }
 
@@ -189,13 +195,15 @@ func (e *DataError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *DataError) Unwrap() error { return e.Err }
 
-// LossOptions say what a loss profile is of. The zero value takes [study.OutputError] on random inputs.
+// LossOptions say what a loss profile is of. The zero value takes [study.OutputError] on random
+// inputs.
 type LossOptions struct {
 	// Name tells it from others of the study, "" for that of method or metric.
 	Name string
-	// Method, "" for [study.EndToEnd], for [study.Calibrated] where that takes long and there are no labels, and for [study.OutputError] on
-	// random inputs; Metric "" for accuracy where there are labels, else the usual one of the method and the model's outputs;
-	// Choice of the weights that become zero: "magnitude" or "error", "" for the first.
+	// Method, "" for [study.EndToEnd], for [study.Calibrated] where that takes long and there are
+	// no labels, and for [study.OutputError] on random inputs; Metric "" for accuracy where there
+	// are labels, else the usual one of the method and the model's outputs; Choice of the weights
+	// that become zero: "magnitude" or "error", "" for the first.
 	Method         study.Method
 	Metric, Choice string
 	Data           DataOptions
@@ -206,8 +214,9 @@ type LossOptions struct {
 	// Away takes the usual ones of performance profiles of hardware that is not there.
 	Away    bool
 	Threads int
-	// Command is a program with arguments that computes a metric: it gets a folder with out_0.npy and so on, and
-	// labels.npy, and prints a number. Its time is CommandTime at most, 0 for a minute.
+	// Command is a program with arguments that computes a metric: it gets a folder with out_0.npy
+	// and so on, and labels.npy, and prints a number. Its time is CommandTime at most, 0 for a
+	// minute.
 	Command     []string
 	CommandTime time.Duration
 }
@@ -219,8 +228,8 @@ func (o *LossOptions) compress(changes []study.Change) compress.LossOptions {
 	}
 }
 
-// Loss makes a loss profile, or goes on with the one of its name: what outputs lose when one layer is changed. Errors are a
-// [DataError], [OptionError], [ModelError] or [NodeError].
+// Loss makes a loss profile, or goes on with the one of its name: what outputs lose when one
+// layer is changed. Errors are a [DataError], [OptionError], [ModelError] or [NodeError].
 func (c *Compression) Loss(ctx context.Context, o LossOptions) (p *study.Loss, err error) {
 	if err := validThreads(o.Threads); err != nil {
 		return nil, err
@@ -239,37 +248,44 @@ type PlanOptions struct {
 	Name string
 	// Speed and Loss name the profiles that it is made from, "" for the last ones.
 	Speed, Loss string
-	// Goal is what is asked for; without one a plan loses little where the loss has a meaning, and is half as fast again
-	// where it has none.
+	// Goal is what is asked for; without one a plan loses little where the loss has a meaning,
+	// and is half as fast again where it has none.
 	Goal study.Goal
 	// Fit is the target of Goal.Fit, whose flash and RAM the model has to fit into.
 	Fit *Target
-	// On is the target whose working memory is to be small where Goal.Cost is "ram", nil for this computer.
+	// On is the target whose working memory is to be small where Goal.Cost is "ram", nil for this
+	// computer.
 	On *Target
 	// Ends lets the first layer and those that make outputs change, too.
 	Ends bool
 	// Without are structures and formats that are left out.
 	WithoutStructures []study.Structure
 	WithoutFormats    []study.Format
-	// Sparsify plans by the rules of that tool, for a sparsity and a balance between loss (1) and performance (0).
+	// Sparsify plans by the rules of that tool, for a sparsity and a balance between loss (1) and
+	// performance (0).
 	Sparsify *SparsifyOptions
-	// Data is what the plan is tried on, those of its samples that profiles did not use; nil tries its time only.
+	// Data is what the plan is tried on, those of its samples that profiles did not use; nil
+	// tries its time only.
 	Data *LossOptions
 	// Unrun tries nothing.
 	Unrun bool
-	// Time is how long each plan that is measured takes turns with the unchanged model, 0 for 1.6 s.
+	// Time is how long each plan that is measured takes turns with the unchanged model, 0 for 1.6
+	// s.
 	Time time.Duration
 }
 
-// SparsifyOptions are the settings of Sparsify's rules. Its slider between loss and performance is inverted, and so it is here.
+// SparsifyOptions are the settings of Sparsify's rules. Its slider between loss and performance
+// is inverted, and so it is here.
 type SparsifyOptions struct {
-	// Sparsity of all weights, 0 for 0.85; Balance is 1 for loss alone and 0 for performance, nil for 1.
+	// Sparsity of all weights, 0 for 0.85; Balance is 1 for loss alone and 0 for performance, nil
+	// for 1.
 	Sparsity float64
 	Balance  *float64
 }
 
-// Plan chooses a change for each layer, by the profiles of the study, runs the model that comes out, and chooses once more by the
-// difference. A bound on the loss is kept on the data by running models of several plans. Plans are kept in the study.
+// Plan chooses a change for each layer, by the profiles of the study, runs the model that comes
+// out, and chooses once more by the difference. A bound on the loss is kept on the data by
+// running models of several plans. Plans are kept in the study.
 func (c *Compression) Plan(ctx context.Context, o PlanOptions) (p *study.Plan, err error) {
 	x := compress.PlanOptions{
 		Name: o.Name, Speed: o.Speed, Loss: o.Loss, Goal: o.Goal, Ends: o.Ends, WithoutStructures: o.WithoutStructures, WithoutFormats: o.WithoutFormats, Unrun: o.Unrun, Time: o.Time,
@@ -310,7 +326,8 @@ type ApplyOptions struct {
 	Plan string
 	// Data tells from where to where activations of 8 bits reach; nil makes some.
 	Data *DataOptions
-	// Correct changes pruned layers' weights that are left so that the layers' outputs on Data are nearest to those of the unchanged model.
+	// Correct changes pruned layers' weights that are left so that the layers' outputs on Data
+	// are nearest to those of the unchanged model.
 	Correct bool
 }
 
@@ -320,7 +337,8 @@ type AppliedPlan struct {
 	a *compress.Applied
 	// Refused are layers that stayed as they are though the plan changes them.
 	Refused map[int]study.Cause
-	// Corrected are relative squared errors of layers' own outputs on the data, without and with [ApplyOptions].Correct.
+	// Corrected are relative squared errors of layers' own outputs on the data, without and with
+	// [ApplyOptions].Correct.
 	Corrected map[int][2]float64
 }
 
@@ -341,8 +359,9 @@ func (c *Compression) Apply(ctx context.Context, o ApplyOptions) (*AppliedPlan, 
 	return out, err
 }
 
-// Write writes the model as a file of the format of the study's model, whole or not at all, while the [Compression] is open. An ONNX
-// model that has constants in a file beside it, or more than the 2 GiB of one file, gets a second file: the name and ".data".
+// Write writes the model as a file of the format of the study's model, whole or not at all, while
+// the [Compression] is open. An ONNX model that has constants in a file beside it, or more than
+// the 2 GiB of one file, gets a second file: the name and ".data".
 func (p *AppliedPlan) Write(path string) error {
 	return p.c.do(func() error { return p.a.Write(path) })
 }
@@ -362,15 +381,15 @@ func (c *Compression) Export(o ExportOptions) (data []byte, lost []string, err e
 // ImportedStudy says what a file of another tool became.
 type ImportedStudy = compress.Imported
 
-// Import reads a profile of Sparsify or a recipe of SparseML into the study, or a list of layers that other tools are to leave out.
-// The error is a [DataError].
+// Import reads a profile of Sparsify or a recipe of SparseML into the study, or a list of layers
+// that other tools are to leave out. The error is a [DataError].
 func (c *Compression) Import(data []byte, file, name string) (i *ImportedStudy, err error) {
 	err = c.do(func() error { i, err = c.j.Import(data, file, name); return err })
 	return i, err
 }
 
-// Compress makes a performance profile, a loss profile and a plan, in this order, and goes on where an earlier call was stopped.
-// The plan is tried on the data of l.
+// Compress makes a performance profile, a loss profile and a plan, in this order, and goes on
+// where an earlier call was stopped. The plan is tried on the data of l.
 func (c *Compression) Compress(ctx context.Context, s SpeedOptions, l LossOptions, p PlanOptions) (*study.Plan, error) {
 	speed, err := c.Speed(ctx, s)
 	if err != nil {
@@ -399,8 +418,8 @@ func dataError(err error) error {
 	return nil
 }
 
-// Exclude finds layers by their names, those of their weights or outputs, or their positions from 0. An [OptionError] names what no
-// layer has.
+// Exclude finds layers by their names, those of their weights or outputs, or their positions from
+// 0. An [OptionError] names what no layer has.
 func (c *Compression) Exclude(names []string) ([]int, error) {
 	var out []int
 	for _, n := range names {
@@ -427,16 +446,18 @@ type BenchOptions struct {
 	Model *Model
 	// Name of the comparison, "" for that of plan or model.
 	Name string
-	// Engines run the models, each with each number of threads and size of batch; nil stands for opmeter's own, which an empty list has, as
-	// empty lists of the others stand for 1 thread and the batch of the file.
+	// Engines run the models, each with each number of threads and size of batch; nil stands for
+	// opmeter's own, which an empty list has, as empty lists of the others stand for 1 thread and
+	// the batch of the file.
 	Engines          []*Engine
 	Threads, Batches []int
 	// Time of each comparison, 0 for 1.6 s, or for engines of others 2 s each.
 	Time time.Duration
 }
 
-// Bench compares a compressed model with the unchanged one, in turns: every engine, number of threads and batch. What fails is kept with the
-// reason and keeps nothing else from being measured. Points that are there from an earlier call stay.
+// Bench compares a compressed model with the unchanged one, in turns: every engine, number of
+// threads and batch. What fails is kept with the reason and keeps nothing else from being
+// measured. Points that are there from an earlier call stay.
 func (c *Compression) Bench(ctx context.Context, o BenchOptions) (*study.Bench, error) {
 	changed, name := o.Model, o.Name
 	if changed == nil {

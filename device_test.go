@@ -26,8 +26,8 @@ import (
 // speeds are those of serial ports that boards use, in baud.
 var speeds = []int{9600, 19200, 38400, 57600, 74880, 115200, 230400, 250000, 460800, 500000, 921600, 1000000, 1500000, 2000000, 3000000}
 
-// boards are made-up devices that speak as real ones, and what is true of them: the protocol and the
-// time of the first layer in seconds. One that prints without an end does so for some runs.
+// boards are made-up devices that speak as real ones, and what is true of them: the protocol and
+// the time of the first layer in seconds. One that prints without an end does so for some runs.
 func boards(runs int) map[string]struct {
 	device   wire.Device
 	protocol string
@@ -51,8 +51,8 @@ func boards(runs int) map[string]struct {
 		protocol string
 		first    float64
 	}{
-		// Each inference takes 3 ticks more. The first line may be cut where listening begins, so that
-		// inference 0 is not whole; 1 is warm-up: the middle of 2 to 7.
+		// Each inference takes 3 ticks more. The first line may be cut where listening begins, so
+		// that inference 0 is not whole; 1 is warm-up: the middle of 2 to 7.
 		"tflm":    {tflm.Run(runs), "tflm", (1000 + 3*4.5) / 1e6},
 		"mltk":    {mltk.Run(10), "mltk", 1.5e-3},
 		"tiny":    {tiny.Run, "tiny", 0},
@@ -90,7 +90,8 @@ func TestMeasureDevice(t *testing.T) {
 					return
 				}
 				m := p.Layers[0].Latency
-				if v, ok := m.Best(); !ok || !(abs(v-b.first) <= 1e-6) { // a tick, and what the texts round to
+				// a tick, and what the texts round to
+				if v, ok := m.Best(); !ok || !(abs(v-b.first) <= 1e-6) {
 					t.Errorf("first layer %v s, want %v: %+v", v, b.first, m)
 				}
 			})
@@ -142,8 +143,8 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestDeviceEnds is about devices that go, are silent, flood, or speak nothing that is known: there is an
-// error that says which, in the time that was given, and what came stays.
+// TestDeviceEnds is about devices that go, are silent, flood, or speak nothing that is known:
+// there is an error that says which, in the time that was given, and what came stays.
 func TestDeviceEnds(t *testing.T) {
 	t.Parallel()
 	tflm := boards(1000)["tflm"].device

@@ -295,11 +295,11 @@ func (m *Model) file() (path string, clean func(), err error) {
 	return path, clean, nil
 }
 
-// FindEngines finds engines on this computer by a list such as "opmeter,onnxruntime@1.20,litert=FILE":
-// names, each with the beginning of a version behind an "@" or a library behind a "=", and for
-// "tflm=PROGRAM" a command line. It returns
-// one for each, nil for opmeter's own. Errors are an [OptionError] or an [EngineError], of one line
-// that says how to get what is missing.
+// FindEngines finds engines on this computer by a list such as
+// "opmeter,onnxruntime@1.20,litert=FILE": names, each with the beginning of a version behind an
+// "@" or a library behind a "=", and for "tflm=PROGRAM" a command line. It returns one for each,
+// nil for opmeter's own. Errors are an [OptionError] or an [EngineError], of one line that says
+// how to get what is missing.
 func FindEngines(list string) ([]*Engine, error) {
 	specs, err := find.Parse(list)
 	if err != nil {

@@ -62,12 +62,12 @@ func (o *Options) fitsProgram() error {
 	return nil
 }
 
-// parts is in how many starts, at least, a program gives its inferences where other engines take turns
-// with it.
+// parts is in how many starts, at least, a program gives its inferences where other engines take
+// turns with it.
 const parts = 5
 
-// micro measures with a program that has TensorFlow Lite Micro compiled in, by what its profiler prints. It is a
-// device whose port is a program, started as often as it takes.
+// micro measures with a program that has TensorFlow Lite Micro compiled in, by what its profiler
+// prints. It is a device whose port is a program, started as often as it takes.
 func (m *Model) micro(ctx context.Context, o Options, turn *external.Turn) (*profile.Profile, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -123,8 +123,8 @@ func costs(p *profile.Profile) bool {
 	return m != nil
 }
 
-// tells counts operators of a model, and those of them that stand in a profile by their kind and number. Where a program
-// prints sums of kinds, kinds are counted.
+// tells counts operators of a model, and those of them that stand in a profile by their kind and
+// number. Where a program prints sums of kinds, kinds are counted.
 func tells(p, model *profile.Profile) (found, all int) {
 	if p == nil {
 		return 0, 0

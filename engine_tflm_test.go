@@ -56,8 +56,8 @@ func keywords(t *testing.T) *opmeter.Model {
 }
 
 // The figures of a profile are the ticks that the program prints, whatever a start gives: of one
-// inference a start, the first start is warm-up; of several, the first of each. Ticks grow by 3 from one inference of a
-// start to the next.
+// inference a start, the first start is warm-up; of several, the first of each. Ticks grow by 3
+// from one inference of a start to the next.
 func TestMicro(t *testing.T) {
 	t.Parallel()
 	m, path := keywords(t), microProgram(t)
@@ -120,8 +120,8 @@ func remark(p *profile.Profile, id string) string {
 	return ""
 }
 
-// Programs that go wrong are an error of one line with the right code, and figures that came before are
-// marked.
+// Programs that go wrong are an error of one line with the right code, and figures that came
+// before are marked.
 func TestMicroFaults(t *testing.T) {
 	t.Parallel()
 	m, path := keywords(t), microProgram(t)
@@ -143,7 +143,8 @@ func TestMicroFaults(t *testing.T) {
 			e := micro(t, path, strings.ReplaceAll(c.args, "{once}", "'"+filepath.Join(t.TempDir(), "once")+"'"))
 			e.Silent = time.Minute
 			if strings.Contains(c.args, "hangs") {
-				e.Silent = 2 * time.Second // of no other: a busy machine may take as long to start a program
+				// of no other: a busy machine may take as long to start a program
+				e.Silent = 2 * time.Second
 			}
 			p, err := opmeter.Profile(t.Context(), m, opmeter.Options{Engine: e, Runs: 5})
 			ee, ok := errors.AsType[*opmeter.EngineError](err)
@@ -193,8 +194,8 @@ func TestMicroRefuses(t *testing.T) {
 	}
 }
 
-// Two programs that take turns run one at a time, start for start, and both have all of their inferences; one of opmeter's own
-// engine may be among them.
+// Two programs that take turns run one at a time, start for start, and both have all of their
+// inferences; one of opmeter's own engine may be among them.
 func TestMicroTurns(t *testing.T) {
 	t.Parallel()
 	m := keywords(t)
@@ -246,7 +247,8 @@ func TestMicroTurns(t *testing.T) {
 	}
 }
 
-// A program that does not end is ended, in its turns and at the end of the time; what was cut off is no loss.
+// A program that does not end is ended, in its turns and at the end of the time; what was cut off
+// is no loss.
 func TestMicroEndless(t *testing.T) {
 	t.Parallel()
 	m, path := keywords(t), microProgram(t)
@@ -256,7 +258,8 @@ func TestMicroEndless(t *testing.T) {
 			t.Fatalf("%v, %+v", err, p)
 		}
 		for _, f := range p.Findings {
-			if f.Severity != profile.Info && f.ID != "tflm.odd" { // the made-up ticks grow from run to run
+			// the made-up ticks grow from run to run
+			if f.Severity != profile.Info && f.ID != "tflm.odd" {
 				t.Errorf("%s: %s", f.ID, f.Text)
 			}
 		}

@@ -61,9 +61,9 @@ type SweepPoint struct {
 	Err error
 }
 
-// Sweep measures a model in all combinations of engine, batch, threads and streams. Points take turns:
-// a round measures each for a part of its time, the next round in the opposite order, so that
-// what slows the machine down for a while meets many points a little and none alone.
+// Sweep measures a model in all combinations of engine, batch, threads and streams. Points take
+// turns: a round measures each for a part of its time, the next round in the opposite order, so
+// that what slows the machine down for a while meets many points a little and none alone.
 //
 // When ctx ends early, points hold what was measured until then, without an error; those that
 // were not begun have the context's. A point that fails has its own error. Errors of Sweep are an

@@ -27,8 +27,8 @@ func TestSweep(t *testing.T) {
 		if p.Batch != want.Batch || p.Threads != want.Threads || p.Streams != want.Streams || p.Err != nil {
 			t.Errorf("%+v", p)
 		}
-		// 6 runs of each stream, in two rounds; those that cross the end of a window count, too, and
-		// those of streams that wait for one that the system has not let run yet.
+		// 6 runs of each stream, in two rounds; those that cross the end of a window count, too,
+		// and those of streams that wait for one that the system has not let run yet.
 		if n := int(*p.Latency.N); n < 6*p.Streams || p.Streams == 1 && n > 8 {
 			t.Errorf("%s: %d inferences", &p, n)
 		}

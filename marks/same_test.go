@@ -16,8 +16,8 @@ import (
 )
 
 // list writes the marks of a stream as texts, without what differs from run to run: times, the
-// process, which blocks they stand in. It reads the bytes by docs/reference/marks.md and not with the
-// reader of the program.
+// process, which blocks they stand in. It reads the bytes by docs/reference/marks.md and not with
+// the reader of the program.
 func list(t *testing.T, data []byte) (marks, names []string, hello []byte) {
 	t.Helper()
 	var d stages.Decoder

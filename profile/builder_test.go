@@ -486,7 +486,8 @@ func TestAnyEvents(t *testing.T) {
 	})
 }
 
-// The cost of an inference is its time, or the counts that stand for it, and shares are of the same.
+// The cost of an inference is its time, or the counts that stand for it, and shares are of the
+// same.
 func TestCost(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

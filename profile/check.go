@@ -5,16 +5,19 @@ type CheckOutcome string
 
 // Outcomes of checks.
 const (
-	CheckAgrees   CheckOutcome = "agrees"      // the two figures differ by less than their intervals allow
-	CheckDiffers  CheckOutcome = "differs"     // by more
-	CheckOpen     CheckOutcome = "open"        // the figures are too unsure to tell anything
-	CheckOther    CheckOutcome = "other_nodes" // the engine executes something else where the model is cut
-	CheckUnjoined CheckOutcome = "unjoined"    // nobody knows which of the model's operators the layer is
-	CheckShared   CheckOutcome = "shared"      // other layers do a part of the same operators
-	CheckBody     CheckOutcome = "body"        // it is in a body of control flow
-	CheckNotCut   CheckOutcome = "not_cut"     // the model cannot be cut there
-	CheckRefused  CheckOutcome = "refused"     // the engine does not take the cut model
-	CheckStopped  CheckOutcome = "stopped"     // the time was over
+	// the two figures differ by less than their intervals allow
+	CheckAgrees  CheckOutcome = "agrees"
+	CheckDiffers CheckOutcome = "differs" // by more
+	CheckOpen    CheckOutcome = "open"    // the figures are too unsure to tell anything
+	// the engine executes something else where the model is cut
+	CheckOther CheckOutcome = "other_nodes"
+	// nobody knows which of the model's operators the layer is
+	CheckUnjoined CheckOutcome = "unjoined"
+	CheckShared   CheckOutcome = "shared"  // other layers do a part of the same operators
+	CheckBody     CheckOutcome = "body"    // it is in a body of control flow
+	CheckNotCut   CheckOutcome = "not_cut" // the model cannot be cut there
+	CheckRefused  CheckOutcome = "refused" // the engine does not take the cut model
+	CheckStopped  CheckOutcome = "stopped" // the time was over
 )
 
 var checkOutcomes = []string{
@@ -22,8 +25,9 @@ var checkOutcomes = []string{
 	string(CheckNotCut), string(CheckRefused), string(CheckStopped),
 }
 
-// Check says what came of measuring a layer's time in a second way: a short stretch of the model with the layer, and the
-// stretch without it, take turns, and the difference is the figure checked_s.
+// Check says what came of measuring a layer's time in a second way: a short stretch of the model
+// with the layer, and the stretch without it, take turns, and the difference is the figure
+// checked_s.
 type Check struct {
 	// Outcome is what came of it.
 	Outcome CheckOutcome `json:"outcome"`

@@ -10,10 +10,12 @@ type DifferenceState string
 
 // States of differences. The rule is in docs/reference/profile.md.
 const (
-	Equal         DifferenceState = "equal"          // bit by bit
-	Rounding      DifferenceState = "rounding"       // by no more than rounding in another order explains
-	Differs       DifferenceState = "differs"        // by more
-	NotComparable DifferenceState = "not_comparable" // other shapes or types, or one of the two is missing
+	Equal DifferenceState = "equal" // bit by bit
+	// by no more than rounding in another order explains
+	Rounding DifferenceState = "rounding"
+	Differs  DifferenceState = "differs" // by more
+	// other shapes or types, or one of the two is missing
+	NotComparable DifferenceState = "not_comparable"
 )
 
 // Difference compares an output of the model with the one that another engine made of the same
@@ -34,25 +36,28 @@ type Difference struct {
 	Elements *int64 `json:"elements,omitzero"`
 	// Same is the part of the elements that are equal, 0 to 1.
 	Same *float64 `json:"same,omitzero"`
-	// MaxAbsolute is the largest difference, in units of the elements, over those that are finite in both.
+	// MaxAbsolute is the largest difference, in units of the elements, over those that are finite
+	// in both.
 	MaxAbsolute *float64 `json:"max_absolute,omitzero"`
-	// MaxRelative is the largest difference of an element as a part of the larger of the two. Elements below a
-	// thousandth of the root of the mean square of the other engine's count as that large: what is next to nothing has no
-	// relative error to speak of.
+	// MaxRelative is the largest difference of an element as a part of the larger of the two.
+	// Elements below a thousandth of the root of the mean square of the other engine's count as
+	// that large: what is next to nothing has no relative error to speak of.
 	MaxRelative *float64 `json:"max_relative,omitzero"`
-	// SNR is the mean square of the other engine's elements over that of the differences, in decibels. Absent where
-	// nothing differs.
+	// SNR is the mean square of the other engine's elements over that of the differences, in
+	// decibels. Absent where nothing differs.
 	SNR *float64 `json:"snr_db,omitzero"`
 	// Cosine is that of the angle between the two as vectors.
 	Cosine *float64 `json:"cosine,omitzero"`
-	// Top is, of an output that may be scores of classes, the part of the rows whose largest element stands at the same
-	// place, 0 to 1.
+	// Top is, of an output that may be scores of classes, the part of the rows whose largest
+	// element stands at the same place, 0 to 1.
 	Top *float64 `json:"top,omitzero"`
 	// Steps is the largest difference in steps of the elements' quantisation.
 	Steps *float64 `json:"steps,omitzero"`
-	// NotFinite is the number of elements that are infinite or no number in one engine and something else in the other.
+	// NotFinite is the number of elements that are infinite or no number in one engine and
+	// something else in the other.
 	NotFinite *int64 `json:"not_finite,omitzero"`
-	// Limit is what State was judged by: the least SNR in decibels of [Rounding], or of whole numbers the most steps.
+	// Limit is what State was judged by: the least SNR in decibels of [Rounding], or of whole
+	// numbers the most steps.
 	Limit *float64 `json:"limit,omitzero"`
 }
 

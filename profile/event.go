@@ -82,19 +82,22 @@ type Figure struct {
 
 // Noted is parts of a profile. Those that are set replace earlier ones.
 type Noted struct {
-	Host        *Host              `json:"host,omitzero"`        // the machine
-	Target      *Target            `json:"target,omitzero"`      // what was learnt about the target
-	Settings    *Settings          `json:"settings,omitzero"`    // what was really used
-	Phases      *Phases            `json:"phases,omitzero"`      // times of what happens once
-	Reconcile   *Reconcile         `json:"reconcile,omitzero"`   // sums against the wall clock
-	Trust       *Trust             `json:"trust,omitzero"`       // how far the latency can be relied upon
-	Memory      *Memory            `json:"memory,omitzero"`      // the plan of the runtime
-	RAMBytes    *int64             `json:"ram_bytes,omitzero"`   // goes to the totals
-	Outputs     []Tensor           `json:"outputs,omitzero"`     // of the model, as a run made them
-	Quantities  []Quantity         `json:"quantities,omitzero"`  // descriptions of foreign figures, added
+	Host      *Host      `json:"host,omitzero"`      // the machine
+	Target    *Target    `json:"target,omitzero"`    // what was learnt about the target
+	Settings  *Settings  `json:"settings,omitzero"`  // what was really used
+	Phases    *Phases    `json:"phases,omitzero"`    // times of what happens once
+	Reconcile *Reconcile `json:"reconcile,omitzero"` // sums against the wall clock
+	// how far the latency can be relied upon
+	Trust    *Trust   `json:"trust,omitzero"`
+	Memory   *Memory  `json:"memory,omitzero"`    // the plan of the runtime
+	RAMBytes *int64   `json:"ram_bytes,omitzero"` // goes to the totals
+	Outputs  []Tensor `json:"outputs,omitzero"`   // of the model, as a run made them
+	// descriptions of foreign figures, added
+	Quantities  []Quantity         `json:"quantities,omitzero"`
 	Timeline    *timeline.Timeline `json:"timeline,omitzero"`    // when things happened
 	Differences []Difference       `json:"differences,omitzero"` // of outputs from another engine's
-	Latencies   []float64          `json:"latencies,omitzero"`   // samples of the whole model's time, seconds
+	// samples of the whole model's time, seconds
+	Latencies []float64 `json:"latencies,omitzero"`
 }
 
 // Loss says that records are missing.

@@ -39,8 +39,9 @@ type Layer struct {
 	Placement *Placement `json:"placement,omitzero"`
 	// Kernel names the implementation that ran, such as "conv2d/im2col".
 	Kernel string `json:"kernel,omitzero"`
-	// Computes is the element type of the operands that the implementation multiplied, where it is not that of the
-	// inputs: int8 of a float32 convolution between DequantizeLinear and QuantizeLinear that ran as one of 8-bit numbers.
+	// Computes is the element type of the operands that the implementation multiplied, where it
+	// is not that of the inputs: int8 of a float32 convolution between DequantizeLinear and
+	// QuantizeLinear that ran as one of 8-bit numbers.
 	Computes string `json:"computes,omitzero"`
 	// Constant marks a layer whose results follow from constants and shapes alone.
 	// An engine may compute it once; it is no work of an inference, and totals leave
@@ -134,7 +135,8 @@ type State string
 
 // States of layers.
 const (
-	Ran         State = "ran"         // it takes part in an inference: it ran, or would where nothing was run
+	// it takes part in an inference: it ran, or would where nothing was run
+	Ran         State = "ran"
 	Folded      State = "folded"      // computed once while planning
 	Fused       State = "fused"       // another layer does its work
 	Unsupported State = "unsupported" // the runtime lacks the operator, or this use of it
@@ -142,7 +144,8 @@ const (
 	Failed      State = "failed"      // it contradicts its inputs, or failed while running
 	NotReached  State = "not_reached" // never called in these inferences: a branch not taken
 	Lost        State = "lost"        // it ran, and the record of it is lost
-	NoEstimate  State = "no_estimate" // it would run, and nothing is known of its time on the target
+	// it would run, and nothing is known of its time on the target
+	NoEstimate State = "no_estimate"
 )
 
 // Idle reports whether the layer could not run, for whatever reason.
@@ -169,23 +172,25 @@ type CauseCode string
 
 // Causes.
 const (
-	ByOperator  CauseCode = "operator" // the kind of operator
-	ByType      CauseCode = "type"     // an element type
-	ByLimit     CauseCode = "limit"    // a size or option beyond what a kernel takes
-	ByUse       CauseCode = "use"      // options or a mixture of types that the runtime lacks
-	ByInput     CauseCode = "input"    // an input that could not be computed
-	ByShape     CauseCode = "shape"    // shapes that are not known or contradict each other
-	ByData      CauseCode = "data"     // what depends on the data
-	ByMemory    CauseCode = "memory"   // more memory than there is or may be used
-	ByBodies    CauseCode = "bodies"   // what the layer runs has no figure
-	ByError     CauseCode = "error"    // an error that the text tells
-	ByCancel    CauseCode = "canceled" // the user stopped it
-	ByDeadline  CauseCode = "deadline" // the time for it was over
-	ByEnd       CauseCode = "end"      // the source ended without a word: killed, crashed, unplugged
-	ByRecord    CauseCode = "record"   // a record that was lost on the way
-	ByNoFigures CauseCode = "figures"  // figures that nobody has measured
-	ByLoop      CauseCode = "loop"     // a loop that had not ended within its limit
-	ByWork      CauseCode = "work"     // most of the work did not run, so that no figure of the whole is one
+	ByOperator CauseCode = "operator" // the kind of operator
+	ByType     CauseCode = "type"     // an element type
+	ByLimit    CauseCode = "limit"    // a size or option beyond what a kernel takes
+	ByUse      CauseCode = "use"      // options or a mixture of types that the runtime lacks
+	ByInput    CauseCode = "input"    // an input that could not be computed
+	ByShape    CauseCode = "shape"    // shapes that are not known or contradict each other
+	ByData     CauseCode = "data"     // what depends on the data
+	ByMemory   CauseCode = "memory"   // more memory than there is or may be used
+	ByBodies   CauseCode = "bodies"   // what the layer runs has no figure
+	ByError    CauseCode = "error"    // an error that the text tells
+	ByCancel   CauseCode = "canceled" // the user stopped it
+	ByDeadline CauseCode = "deadline" // the time for it was over
+	// the source ended without a word: killed, crashed, unplugged
+	ByEnd       CauseCode = "end"
+	ByRecord    CauseCode = "record"  // a record that was lost on the way
+	ByNoFigures CauseCode = "figures" // figures that nobody has measured
+	ByLoop      CauseCode = "loop"    // a loop that had not ended within its limit
+	// most of the work did not run, so that no figure of the whole is one
+	ByWork CauseCode = "work"
 )
 
 // Placement says which unit of the target does a layer's work.

@@ -71,7 +71,8 @@ type Scenario string
 
 // Scenarios.
 const (
-	Throughput Scenario = "throughput" // streams that begin the next inference when the last one ended
+	// streams that begin the next inference when the last one ended
+	Throughput Scenario = "throughput"
 	FixedRate  Scenario = "fixed_rate" // inferences that are due at fixed times
 )
 
@@ -149,8 +150,8 @@ type Host struct {
 	// Before and After are the changing state before and after the runs.
 	Before *HostState `json:"before,omitzero"`
 	After  *HostState `json:"after,omitzero"`
-	// WatchedS is the time over which the counters below were watched: warming up, the runs and what
-	// lay between them.
+	// WatchedS is the time over which the counters below were watched: warming up, the runs and
+	// what lay between them.
 	WatchedS *float64 `json:"watched_s,omitzero"`
 	// StolenS is processor time that the hypervisor took away during the runs.
 	StolenS *float64 `json:"stolen_s,omitzero"`

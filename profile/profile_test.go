@@ -159,7 +159,8 @@ func TestRatesLeaveOut(t *testing.T) {
 	} {
 		p := example()
 		p.Layers[1] = tt.layer
-		if got := p.Rates().OpsPerSecond; got == nil || math.Abs(*got-tt.ops) > 1e-6 { // a sum and a quotient of small numbers
+		// a sum and a quotient of small numbers
+		if got := p.Rates().OpsPerSecond; got == nil || math.Abs(*got-tt.ops) > 1e-6 {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.ops)
 		}
 		if *p.Totals.Ops != 2000 {

@@ -47,8 +47,9 @@ const (
 // FarBelow is the part of its limit below which a layer is far below it.
 const FarBelow = 0.1
 
-// Roof is a layer's place under the roofline of the target: that of what it computes with all layers that are fused into
-// it, whose work is its own, and without what these hand to each other, which is in no memory.
+// Roof is a layer's place under the roofline of the target: that of what it computes with all
+// layers that are fused into it, whose work is its own, and without what these hand to each
+// other, which is in no memory.
 type Roof struct {
 	// Bound says which limit is nearer, absent where one of the two is not known.
 	Bound Bound `json:"bound,omitzero"`
@@ -90,7 +91,8 @@ func (t *Target) peak(l *Layer) (dtype string, rate *float64) {
 	return "", nil
 }
 
-// operands is the element type of the first input that is no constant, of the first one where all are.
+// operands is the element type of the first input that is no constant, of the first one where all
+// are.
 func (l *Layer) operands() (dtype string) {
 	for i := range l.Inputs {
 		if in := &l.Inputs[i]; !in.Absent && (dtype == "" || !in.Constant) {

@@ -74,7 +74,8 @@ func TestRoofOfFused(t *testing.T) {
 	}
 }
 
-// TestWholes: what parts of a whole hand to each other is in no memory, and its work counts by whatever way a layer is fused into it.
+// TestWholes: what parts of a whole hand to each other is in no memory, and its work counts by
+// whatever way a layer is fused into it.
 func TestWholes(t *testing.T) {
 	t.Parallel()
 	one := func(names ...string) (out []Tensor) {

@@ -71,7 +71,8 @@ func (p *Profile) sum() {
 		}
 		e, known := lookup(q.Key)
 		if known && e.layer != nil && e.total != nil && e.total(t).count != nil {
-			once := q.Key == "params" || q.Key == "weights_bytes" // layers cannot tell what they share
+			// layers cannot tell what they share
+			once := q.Key == "params" || q.Key == "weights_bytes"
 			if have := e.total(t).count; !once || *have == nil {
 				if sum, ok := counted.count(&e); ok {
 					*have = sum
@@ -148,9 +149,9 @@ var counters = []string{"latency_s", "cpu_cycles", "instructions", "ticks"}
 // time, and the counts that stand for it. The caller must not change the list.
 func Costs() []string { return counters }
 
-// Cost returns the figure of the whole that says what an inference costs, with the key of its quantity:
-// its time, or where that is not known the cycles, instructions or ticks that stand for it. nil where
-// nothing was measured.
+// Cost returns the figure of the whole that says what an inference costs, with the key of its
+// quantity: its time, or where that is not known the cycles, instructions or ticks that stand for
+// it. nil where nothing was measured.
 func (p *Profile) Cost() (key string, m *Metric) {
 	for _, key := range counters {
 		if m := p.Totals.Figure(key); m != nil {

@@ -29,16 +29,19 @@ type DoubtCode string
 
 // Reasons to doubt a latency. Value and Limit of a [Doubt] are what is said behind.
 const (
-	DoubtFewRuns     DoubtCode = "few_runs"    // number of runs
-	DoubtInterval    DoubtCode = "interval"    // half of the 95 % interval as a part of the time
-	DoubtSpread      DoubtCode = "spread"      // coefficient of variation
-	DoubtStep        DoubtCode = "step"        // change of level during the runs, as a part
-	DoubtDrift       DoubtCode = "drift"       // change over all runs, as a part
-	DoubtModes       DoubtCode = "two_modes"   // two separate groups of times
-	DoubtSpeed       DoubtCode = "speed"       // spread of the machine's speed during the runs, as a part
-	DoubtWaiting     DoubtCode = "waiting"     // part of the time in which other programs had the processor
-	DoubtStolen      DoubtCode = "stolen"      // part of the time that the hypervisor took
-	DoubtThrottled   DoubtCode = "throttled"   // number of times that the processor throttled for heat
+	DoubtFewRuns  DoubtCode = "few_runs"  // number of runs
+	DoubtInterval DoubtCode = "interval"  // half of the 95 % interval as a part of the time
+	DoubtSpread   DoubtCode = "spread"    // coefficient of variation
+	DoubtStep     DoubtCode = "step"      // change of level during the runs, as a part
+	DoubtDrift    DoubtCode = "drift"     // change over all runs, as a part
+	DoubtModes    DoubtCode = "two_modes" // two separate groups of times
+	// spread of the machine's speed during the runs, as a part
+	DoubtSpeed DoubtCode = "speed"
+	// part of the time in which other programs had the processor
+	DoubtWaiting DoubtCode = "waiting"
+	DoubtStolen  DoubtCode = "stolen" // part of the time that the hypervisor took
+	// number of times that the processor throttled for heat
+	DoubtThrottled   DoubtCode = "throttled"
 	DoubtQuota       DoubtCode = "quota"       // seconds for which a quota stopped the program
 	DoubtBusy        DoubtCode = "busy"        // load average for each processor before the runs
 	DoubtGovernor    DoubtCode = "governor"    // a frequency policy that follows the load
@@ -46,10 +49,12 @@ const (
 	DoubtThreads     DoubtCode = "threads"     // threads for each processor
 	DoubtCollector   DoubtCode = "collector"   // garbage collections during the runs
 	DoubtInstruments DoubtCode = "instruments" // what the instruments add, as a part of the time
-	DoubtReconcile   DoubtCode = "reconcile"   // what sum of the layers and plain runs differ by, as a part
-	DoubtIncomplete  DoubtCode = "incomplete"  // layers that did not run
-	DoubtNotPinned   DoubtCode = "not_pinned"  // threads could not be bound as asked
-	DoubtLost        DoubtCode = "lost"        // part of the inferences of which something was lost on the way
+	// what sum of the layers and plain runs differ by, as a part
+	DoubtReconcile  DoubtCode = "reconcile"
+	DoubtIncomplete DoubtCode = "incomplete" // layers that did not run
+	DoubtNotPinned  DoubtCode = "not_pinned" // threads could not be bound as asked
+	// part of the inferences of which something was lost on the way
+	DoubtLost DoubtCode = "lost"
 )
 
 var doubtCodes = []string{

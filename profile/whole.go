@@ -10,7 +10,8 @@ type wholes struct {
 	parts  map[int][]int   // the layers fused into a layer, directly or by way of others
 	maker  map[operand]int // the layer that makes a tensor
 	reads  map[operand]int // how often layers, and the model's outputs, read it
-	// passing are layers fused into one that reads what they make: whoever else does computes it anew.
+	// passing are layers fused into one that reads what they make: whoever else does computes it
+	// anew.
 	passing map[int]bool
 }
 
@@ -72,8 +73,9 @@ func roots(layers []Layer) []int {
 	return to
 }
 
-// complete gives layer i as the whole that it computes. Work that is not counted leaves the rest as it is; bytes of which a part is not
-// known, and sums that no number holds, stay those of the layer alone.
+// complete gives layer i as the whole that it computes. Work that is not counted leaves the rest
+// as it is; bytes of which a part is not known, and sums that no number holds, stay those of the
+// layer alone.
 func (w *wholes) complete(i int) Layer {
 	l := w.layers[i]
 	all := append([]int{i}, w.parts[i]...)
@@ -98,8 +100,9 @@ func (w *wholes) complete(i int) Layer {
 	return l
 }
 
-// read is what layer k reads from memory as a part of the whole of root: nothing that the whole has made itself, and instead of what another
-// one makes on the way, as codes become numbers, what that is made of.
+// read is what layer k reads from memory as a part of the whole of root: nothing that the whole
+// has made itself, and instead of what another one makes on the way, as codes become numbers,
+// what that is made of.
 func (w *wholes) read(k, root int) *int64 {
 	l := &w.layers[k]
 	if l.BytesRead == nil {

@@ -36,10 +36,10 @@ func made(n int, times bool) []byte {
 	return b.Bytes()
 }
 
-// TestChaos: ten thousand faults of a wire. Nothing panics or hangs. A median is always an honest one;
-// a figure outside the honest range is in no statistics unless it is within what nothing can tell (a
-// quarter of the figure), and with the line of times beside it not even that. Whatever was lost is
-// told of.
+// TestChaos: ten thousand faults of a wire. Nothing panics or hangs. A median is always an honest
+// one; a figure outside the honest range is in no statistics unless it is within what nothing can
+// tell (a quarter of the figure), and with the line of times beside it not even that. Whatever
+// was lost is told of.
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	const want = 10_000
@@ -84,7 +84,8 @@ func TestChaos(t *testing.T) {
 					t.Errorf("seed %d (times %v, %d runs): %s of %s is %v, the device's are near %v", seed, times, res.Runs, what, r.Name, v, base[i])
 				}
 			}
-			// The device's own spread is a hundredth; half of it more for what small damage adds to the tails.
+			// The device's own spread is a hundredth; half of it more for what small damage adds
+			// to the tails.
 			within("median", s.Median, 0.01)
 			within("p5", s.P5, 0.26)
 			within("p95", s.P95, 0.26)
@@ -111,8 +112,8 @@ func TestChaos(t *testing.T) {
 	t.Logf("%d faults: %d inferences, %d figures left out", faults, runs, left)
 }
 
-// TestChaosLive: the same for figures as they come. Behind the first inferences each one that is given
-// out is honest or within what nothing can tell.
+// TestChaosLive: the same for figures as they come. Behind the first inferences each one that is
+// given out is honest or within what nothing can tell.
 func TestChaosLive(t *testing.T) {
 	t.Parallel()
 	pack, err := ReadPack(strings.NewReader(pack4))

@@ -13,9 +13,9 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/material"
 )
 
-// runner prints what a pack for a computer prints: the models first, then results, counts that are
-// differences of the nanoseconds of a clock without its seconds, and times in whole milliseconds of the
-// measurement before. Every third inference runs over the end of a second.
+// runner prints what a pack for a computer prints: the models first, then results, counts that
+// are differences of the nanoseconds of a clock without its seconds, and times in whole
+// milliseconds of the measurement before. Every third inference runs over the end of a second.
 const runner = `
 #include <stdio.h>
 

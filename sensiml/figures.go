@@ -207,8 +207,9 @@ const (
 	farFew    = 8    // values below which nothing is called far outside
 	farSigmas = 10.0 // robust standard deviations from the median
 	farPart   = 0.25 // of the median, which it must be away too
-	farMost   = 0.05 // the part of the values that may be; where more are, the figure is one that varies
-	farLone   = 0.2  // the same where they are scattered, as damage is
+	// the part of the values that may be; where more are, the figure is one that varies
+	farMost = 0.05
+	farLone = 0.2 // the same where they are scattered, as damage is
 )
 
 // outliers takes values far outside all others away. A damaged digit leaves such; a figure that

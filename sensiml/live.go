@@ -8,12 +8,13 @@ import (
 
 // Sizes of a Live.
 const (
-	liveStart  = 8  // inferences of a model before the layers are told of: enough to judge figures by
+	// inferences of a model before the layers are told of: enough to judge figures by
+	liveStart  = 8
 	liveWindow = 64 // inferences that a figure is judged by
 )
 
-// Live gives the inferences of a stream one after the other, for whoever shows them as they come. It
-// holds back the first few, from which it learns where figures stand and what is usual.
+// Live gives the inferences of a stream one after the other, for whoever shows them as they come.
+// It holds back the first few, from which it learns where figures stand and what is usual.
 type Live struct {
 	c       *Collector
 	rules   Rules

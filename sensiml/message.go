@@ -84,7 +84,8 @@ var (
 	errSyntax = errors.New("syntax")
 )
 
-// scanner reads one flat object: members are numbers, texts, true, false, null, or lists of numbers.
+// scanner reads one flat object: members are numbers, texts, true, false, null, or lists of
+// numbers.
 type scanner struct {
 	b        []byte
 	at       int
@@ -249,7 +250,8 @@ func (s *scanner) number() (float64, error) {
 	return v, nil
 }
 
-// plainNumber reports whether the text is a JSON number: a damaged one such as 12-4 or 0012 is none.
+// plainNumber reports whether the text is a JSON number: a damaged one such as 12-4 or 0012 is
+// none.
 func plainNumber(b []byte) bool {
 	digits := func() int {
 		n := 0

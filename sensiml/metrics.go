@@ -132,7 +132,8 @@ func (m *metrics) yaml() []byte {
 	return []byte(b.String())
 }
 
-// values is the result as Go values: numbers are int64 or float64, seconds texts, nil for no figure.
+// values is the result as Go values: numbers are int64 or float64, seconds texts, nil for no
+// figure.
 func (m *metrics) values() map[string]any {
 	out := map[string]any{}
 	if m == nil {

@@ -47,8 +47,8 @@ func TestGenerations(t *testing.T) {
 	}
 }
 
-// TestLayoutOfExports: slots follow from what an export says of each generator's position and number
-// of features.
+// TestLayoutOfExports: slots follow from what an export says of each generator's position and
+// number of features.
 func TestLayoutOfExports(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"xg24_imu_tree_ensemble_export.json", "xg24_audio_tflm_export.json"} {
@@ -96,7 +96,8 @@ func TestLayoutOfExports(t *testing.T) {
 	}
 }
 
-// TestSlots: numbers of features by name, columns and parameters; the names are the 81 that there are.
+// TestSlots: numbers of features by name, columns and parameters; the names are the 81 that there
+// are.
 func TestSlots(t *testing.T) {
 	t.Parallel()
 	if len(rules) != 81 {

@@ -129,9 +129,9 @@ func (e *NothingError) Error() string {
 	return fmt.Sprintf("%s: %d bytes came and no line of a knowledge pack among them: check the speed (115200, 460800 and 921600 baud are usual) and that the firmware prints", name, e.Bytes)
 }
 
-// Run opens the port and reads until it has what was asked for, the stream ends, ctx ends or Stop is
-// called. Results are there at any time, also after an error. It may be called again: figures add
-// to those that are there.
+// Run opens the port and reads until it has what was asked for, the stream ends, ctx ends or Stop
+// is called. Results are there at any time, also after an error. It may be called again: figures
+// add to those that are there.
 func (p *ProfileParser) Run(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -233,8 +233,8 @@ type tries struct {
 	from int64 // bytes that came before this speed
 }
 
-// noise is how many bytes without a line of a pack say that a speed is wrong: the longest lines have some
-// thousand.
+// noise is how many bytes without a line of a pack say that a speed is wrong: the longest lines
+// have some thousand.
 const noise = 8 << 10
 
 func (p *ProfileParser) newTries(in source) *tries {

@@ -95,8 +95,8 @@ func TestNoProfile(t *testing.T) {
 	}
 }
 
-// TestLineEnds: any line end, NULs, text before and behind, two objects on a line, a cut one before a
-// whole one.
+// TestLineEnds: any line end, NULs, text before and behind, two objects on a line, a cut one
+// before a whole one.
 func TestLineEnds(t *testing.T) {
 	t.Parallel()
 	line := strings.TrimSuffix(one, "\n")

@@ -24,8 +24,8 @@ type Decoder struct {
 	repaired int64
 	messages int64
 
-	// OnReject is told of everything that is not read, with the text, which it must not keep; nil for
-	// nobody. Set it before the first bytes.
+	// OnReject is told of everything that is not read, with the text, which it must not keep; nil
+	// for nobody. Set it before the first bytes.
 	OnReject func(why Reason, line int64, text []byte)
 }
 

@@ -23,7 +23,8 @@ func file(t testing.TB, elem ...string) []byte {
 	return b
 }
 
-// replays are the recorded streams with the model.json of each and the messages that were asked for.
+// replays are the recorded streams with the model.json of each and the messages that were asked
+// for.
 var replays = []struct {
 	name, model string
 	messages    int
@@ -192,8 +193,8 @@ func TestThreeMeans(t *testing.T) {
 	}
 }
 
-// TestTwoModels: the layout of a real pack: a cascade of fifteen segments, and generators of sixteen
-// features that push later ones off the array.
+// TestTwoModels: the layout of a real pack: a cascade of fifteen segments, and generators of
+// sixteen features that push later ones off the array.
 func TestTwoModels(t *testing.T) {
 	t.Parallel()
 	stream := file(t, "format", "xg24_two_models.log")

@@ -15,8 +15,8 @@ import (
 	"github.com/opmeter/opmeter/internal/base/jsonx"
 )
 
-// metrics is the result in the shape of the vendor's parser, with the right figures. Generators of a
-// name that occurs several times have their columns beside it.
+// metrics is the result in the shape of the vendor's parser, with the right figures. Generators
+// of a name that occurs several times have their columns beside it.
 func (res *Result) metrics() *metrics {
 	out := &metrics{runs: res.Runs}
 	for i := range res.Models {

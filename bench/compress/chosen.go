@@ -10,10 +10,12 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// few is how many samples losses of models without data are found with: what matters is which plans come of them.
+// few is how many samples losses of models without data are found with: what matters is which
+// plans come of them.
 const few = 16
 
-// goals are those that times of chosen plans are looked at for: speed-ups, and losses as errors of outputs.
+// goals are those that times of chosen plans are looked at for: speed-ups, and losses as errors
+// of outputs.
 func goals() (all []study.Goal) {
 	for _, v := range []float64{1.5, 2, 3} {
 		all = append(all, study.Goal{Speedup: &v})
@@ -24,8 +26,8 @@ func goals() (all []study.Goal) {
 	return all
 }
 
-// chosen makes plans for all goals, as far as the study does not have them, and measures their models once more: what a plan tells of itself is the
-// fastest of several.
+// chosen makes plans for all goals, as far as the study does not have them, and measures their
+// models once more: what a plan tells of itself is the fastest of several.
 func (n *network) chosen(ctx context.Context) (out []timed, err error) {
 	changes, err := compress.Grid(true, nil, nil, nil)
 	if err != nil {

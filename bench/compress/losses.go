@@ -14,7 +14,8 @@ import (
 // levels are those at which layers are ranked.
 var levels = []float64{.6, .7, .8, .9, .95}
 
-// parts is how many parts the held-out samples are divided into, which are drawn again for intervals.
+// parts is how many parts the held-out samples are divided into, which are drawn again for
+// intervals.
 const parts = 20
 
 // surface is a figure by layer and level, NaN where there is none.
@@ -76,7 +77,8 @@ func (n *network) truth(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Drops are means over samples: those of the whole are the means of those of parts, by their sizes.
+	// Drops are means over samples: those of the whole are the means of those of parts, by their
+	// sizes.
 	var drops []surface
 	var sizes []float64
 	for k := range parts {
@@ -115,7 +117,8 @@ func (n *network) truth(ctx context.Context) error {
 		}
 		all := func(times []float32) float64 { return rank(times, -1) }
 		fmt.Printf("%s\t%d\t%s\t%.2f", n.name, len(n.job.Layers), x.name, all(nil))
-		if lo, hi := loss.Resampled(parts, 1, all); lo < hi { // draws that all rank alike tell of no other ones
+		// draws that all rank alike tell of no other ones
+		if lo, hi := loss.Resampled(parts, 1, all); lo < hi {
 			fmt.Printf(" (%.2f to %.2f)", lo, hi)
 		}
 		fmt.Print("\t")

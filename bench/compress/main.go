@@ -1,14 +1,16 @@
-// Command compress shows what losses of layers, plans and predicted times of opmeter compress are worth, on
-// samples that were not used:
+// Command compress shows what losses of layers, plans and predicted times of opmeter compress are
+// worth, on samples that were not used:
 //
 //	python3 -m venv VENV && VENV/bin/pip install -r bench/compress/requirements.txt
 //	VENV/bin/python bench/compress/train.py FOLDER
 //	go run ./bench/compress [-losses] [-plans] [-times] [-keep STUDIES] [-for TIME] FOLDER [MODEL ...]
 //
-// Losses: the rank correlation, over layers, of what is predicted of a network with the drop of accuracy that the change of
-// one layer makes on the held-out samples. Plans: their speed, in turns with the unchanged model, and their drop on the held-out samples,
-// beside uniform sparsity and Sparsify's allocator. Times: those predicted of these plans, of ones chosen for several goals, and of
-// random ones, of networks and further models, against those measured. Without a flag, all three.
+// Losses: the rank correlation, over layers, of what is predicted of a network with the drop of
+// accuracy that the change of one layer makes on the held-out samples. Plans: their speed, in
+// turns with the unchanged model, and their drop on the held-out samples, beside uniform sparsity
+// and Sparsify's allocator. Times: those predicted of these plans, of ones chosen for several
+// goals, and of random ones, of networks and further models, against those measured. Without a
+// flag, all three.
 package main
 
 import (
@@ -119,8 +121,9 @@ type network struct {
 	// use is the folder's use_x.npy and use_y.npy, test the others.
 	use, test samples.Options
 	data      bool
-	// batch is how many samples are run at once where times are taken, 0 for one: rows of numbers of dense networks come in
-	// batches, since a single one reads each weight once and takes 1 to 3 µs whatever is done to them.
+	// batch is how many samples are run at once where times are taken, 0 for one: rows of numbers
+	// of dense networks come in batches, since a single one reads each weight once and takes 1 to
+	// 3 µs whatever is done to them.
 	batch int
 }
 

@@ -176,7 +176,8 @@ func (n *network) trial(ctx context.Context, o samples.Options) (*loss.Trial, er
 	return j.Trial(ctx)
 }
 
-// rivals are uniform sparsity, with and without the first and last layers, and Sparsify's allocator at several settings.
+// rivals are uniform sparsity, with and without the first and last layers, and Sparsify's
+// allocator at several settings.
 func (c *contest) rivals(ctx context.Context) (uniform, theirs []*rival, err error) {
 	keep := choose.Ends(c.n.m, c.n.job.Study().Layers)
 	for _, v := range compress.Levels()[1:] {

@@ -43,7 +43,8 @@ func (n *network) random(ctx context.Context, held *network) (p, s *study.Speed,
 type coverage struct {
 	off    []float64 // errors of times
 	within int
-	// raced are how much more plans are said to gain by their race than they do when measured once more.
+	// raced are how much more plans are said to gain by their race than they do when measured
+	// once more.
 	raced []float64
 }
 
@@ -90,7 +91,8 @@ func (c *coverage) sum(of string) {
 	}
 }
 
-// times compares predicted with measured times, of plans that were made, of ones chosen for several goals and of random ones.
+// times compares predicted with measured times, of plans that were made, of ones chosen for
+// several goals and of random ones.
 func times(ctx context.Context, nets []*network, found []timed, dir string) error {
 	fmt.Println("\nPredicted against measured time of compressed models")
 	fmt.Println("network\tplan\tpredicted speed-up\tmeasured\tpredicted time by the measured one\twithin the interval")

@@ -1,8 +1,9 @@
-// Command conv measures convolutions in one thread against what limits them: products and
-// sums by themselves, rounded apart over [N,H,W,C] as TFLite does, or, where that takes longer, copying as much as
-// they read and write. Both limits are measured beside them in the same turns. Results of 8 bits
-// are quantised besides, each sum with a product of 32 bits, which for a depthwise convolution is as much work as its
-// own products or more: how long that takes by itself stands in a column of its own.
+// Command conv measures convolutions in one thread against what limits them: products and sums by
+// themselves, rounded apart over [N,H,W,C] as TFLite does, or, where that takes longer, copying
+// as much as they read and write. Both limits are measured beside them in the same turns. Results
+// of 8 bits are quantised besides, each sum with a product of 32 bits, which for a depthwise
+// convolution is as much work as its own products or more: how long that takes by itself stands
+// in a column of its own.
 //
 //	go run ./bench/conv [-time 200ms]
 //	OPMETER_CPU=avx2 go run ./bench/conv

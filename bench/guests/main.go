@@ -1,13 +1,15 @@
 // Command guests shows that what opmeter measures of other engines is what their users have: the
-// total of each model against the engine's own plain loop, a script of the same name, in turns of some milliseconds;
-// whether the layers add up to it; how much of the time leads to the model's operators.
+// total of each model against the engine's own plain loop, a script of the same name, in turns of
+// some milliseconds; whether the layers add up to it; how much of the time leads to the model's
+// operators.
 //
 //	go run ./bench/guests -engine onnxruntime [-rounds 3] [-time 1s] [-threads 1] [FILE or FOLDER ...]
 //	go run ./bench/guests -overhead
 //
-// The scripts beside this program are run with python3, or what -python names; packages are those of
-// the library's own folder. Without models it takes the real and synthetic ones of the reference
-// material. With -overhead it shows what the child and its pipe cost a run of 100 microseconds.
+// The scripts beside this program are run with python3, or what -python names; packages are those
+// of the library's own folder. Without models it takes the real and synthetic ones of the
+// reference material. With -overhead it shows what the child and its pipe cost a run of 100
+// microseconds.
 package main
 
 import (
@@ -170,7 +172,8 @@ func (b *bench) model(path string) (*result, error) {
 	return r, nil
 }
 
-// round measures with both, which take turns once both are warm. It returns the median of the loop's times in seconds.
+// round measures with both, which take turns once both are warm. It returns the median of the
+// loop's times in seconds.
 func (b *bench) round(m *opmeter.Model, path, inputs string) (median float64, p *profile.Profile, err error) {
 	l, err := b.start(path, inputs)
 	if err != nil {

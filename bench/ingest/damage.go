@@ -237,8 +237,8 @@ func (t *trial) fail(file string, i int, err error) {
 	t.failures = append(t.failures, fmt.Sprintf("%s %d: %.200v", filepath.Base(file), i, err))
 }
 
-// change damages bytes: flipped ones, a cut end, a piece that is gone, there twice or from elsewhere,
-// a number of an odd size.
+// change damages bytes: flipped ones, a cut end, a piece that is gone, there twice or from
+// elsewhere, a number of an odd size.
 func (t *trial) change(b []byte) []byte {
 	b = bytes.Clone(b)
 	for range 1 + t.r.IntN(4) {

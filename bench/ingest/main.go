@@ -1,18 +1,18 @@
-// Command ingest measures how fast the records of other tools are imported, and tries
-// readers with damaged ones.
+// Command ingest measures how fast the records of other tools are imported, and tries readers
+// with damaged ones.
 //
 //	go run ./bench/ingest [-program PATH] [-bytes N] [-commands N] [-n RUNS] [-samples DIR]
 //
-// makes an ONNX Runtime profile of -bytes and, for tensor processors, a directory of
-// -commands, imports each -n times on one core (GOMAXPROCS=1) with the program, and prints the median with the least and
-// most: time, bytes a second, largest resident memory. Directories of -samples (the
+// makes an ONNX Runtime profile of -bytes and, for tensor processors, a directory of -commands,
+// imports each -n times on one core (GOMAXPROCS=1) with the program, and prints the median with
+// the least and most: time, bytes a second, largest resident memory. Directories of -samples (the
 // reference material's, where it is there) are imported as they are.
 //
 //	go run ./bench/ingest -fuzz N [-format NAME] [-seed N] [-records DIR]
 //
-// changes the records of a folder N times for each format and reads them: a panic,
-// more than 10 s, more than 1 GiB of heap, or a profile that is not valid is a failure, and the
-// exit status is 1. The same seed makes the same changes.
+// changes the records of a folder N times for each format and reads them: a panic, more than 10
+// s, more than 1 GiB of heap, or a profile that is not valid is a failure, and the exit status is
+// 1. The same seed makes the same changes.
 package main
 
 import (

@@ -1,19 +1,21 @@
-// Command latency compares the engine with ONNX Runtime, OpenVINO and LiteRT: every model with each engine that takes it,
-// each of these in a process of its own, the same inputs, in turns of some milliseconds, so that all meet the
-// same machine.
+// Command latency compares the engine with ONNX Runtime, OpenVINO and LiteRT: every model with
+// each engine that takes it, each of these in a process of its own, the same inputs, in turns of
+// some milliseconds, so that all meet the same machine.
 //
 //	bench/guests/install DIR
 //	OPMETER_TEST_ENGINES=DIR go run ./bench/latency [-threads 1,2] [-time 500ms] [-only NAME] [-processor] [-csv FILE] [FILE or FOLDER ...]
 //	OPMETER_TEST_ENGINES=DIR go run ./bench/latency -networks FOLDER
 //
-// Without models it takes those of golden/latency.csv, and all of models/real and models/mcu, of the reference
-// material. With -networks it makes full-size networks with random weights in a folder (see bench/networks) and takes
-// those. Open dimensions are 1, but where the reference material says otherwise of its models.
+// Without models it takes those of golden/latency.csv, and all of models/real and models/mcu, of
+// the reference material. With -networks it makes full-size networks with random weights in a
+// folder (see bench/networks) and takes those. Open dimensions are 1, but where the reference
+// material says otherwise of its models.
 //
-// It prints a line a model with the median times of a run, the ratio of ours to the fastest of the others (below 1 is faster),
-// how near to the roofline ours is (the least time that the measured peaks of arithmetic and memory allow its layers, as a part of the time
-// taken), and the geometric means. With -processor these are times of the processor, which other programs disturb less; they say
-// something of one thread only.
+// It prints a line a model with the median times of a run, the ratio of ours to the fastest of
+// the others (below 1 is faster), how near to the roofline ours is (the least time that the
+// measured peaks of arithmetic and memory allow its layers, as a part of the time taken), and the
+// geometric means. With -processor these are times of the processor, which other programs disturb
+// less; they say something of one thread only.
 package main
 
 import (
@@ -280,7 +282,8 @@ func compare(engines []*opmeter.Engine, path string, threads int, each time.Dura
 	return &t, mine
 }
 
-// roof is the least time that the roofline allows the layers of a profile, as a part of the time that these took.
+// roof is the least time that the roofline allows the layers of a profile, as a part of the time
+// that these took.
 func roof(p *profile.Profile) float64 {
 	var least, all float64
 	for i := range p.Layers {

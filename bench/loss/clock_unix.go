@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// spent is the time that the processor has worked for this process: what other processes take does not count.
+// spent is the time that the processor has worked for this process: what other processes take
+// does not count.
 func spent() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

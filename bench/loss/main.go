@@ -1,10 +1,12 @@
-// Command loss measures what loss profiles cost beside what they are made from: a full profile of a
-// made MobileNetV2 (100 levels, 4 structures) by the errors of layers' own outputs against the forward pass over
-// the same samples, and a run of the model from a changed layer on against a run of the whole.
+// Command loss measures what loss profiles cost beside what they are made from: a full profile of
+// a made MobileNetV2 (100 levels, 4 structures) by the errors of layers' own outputs against the
+// forward pass over the same samples, and a run of the model from a changed layer on against a
+// run of the whole.
 //
 //	go run ./bench/loss [-samples 128] [-rounds 3] [-threads 1] [-from 16]
 //
-// Both are run in turns; medians are printed, in seconds of the processor, so that other processes do not count.
+// Both are run in turns; medians are printed, in seconds of the processor, so that other
+// processes do not count.
 package main
 
 import (

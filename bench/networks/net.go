@@ -15,8 +15,8 @@ import (
 // opset is the operator set of the networks: the first with LayerNormalization.
 const opset = 17
 
-// net is a network under construction. Its functions take values by their numbers, add nodes and return the
-// number of the result.
+// net is a network under construction. Its functions take values by their numbers, add nodes and
+// return the number of the result.
 type net struct {
 	Precision
 
@@ -142,8 +142,8 @@ func (n *net) add(op string, attrs graph.Attrs, ins []int, outs ...int) {
 	n.g.Nodes = append(n.g.Nodes, &graph.Node{Index: i, Name: fmt.Sprintf("%s_%d", op, i), Op: op, Version: opset, Inputs: ins, Outputs: outs, Attrs: attrs})
 }
 
-// code passes a value through 8-bit numbers where the network is quantised with QDQ nodes: what quantised
-// operators take.
+// code passes a value through 8-bit numbers where the network is quantised with QDQ nodes: what
+// quantised operators take.
 func (n *net) code(x int) int {
 	if n.Precision != QDQ {
 		return x
@@ -168,8 +168,8 @@ func (n *net) codes(x []int) []int {
 
 const activationScale = 1.0 / 24
 
-// weights are random ones of a layer with so many inputs to a sum, and their scales where they are quantised:
-// one for each index of axis, or a single one where axis is negative.
+// weights are random ones of a layer with so many inputs to a sum, and their scales where they
+// are quantised: one for each index of axis, or a single one where axis is negative.
 func (n *net) weights(fan, axis int, shape ...int) (codes *tensor.Tensor, scale []float32) {
 	spread := math.Sqrt(2 / float64(fan))
 	count := 1
@@ -199,7 +199,8 @@ func (n *net) quantised8(axis int, w *tensor.Tensor, scale []float32) int {
 	return n.node("DequantizeLinear", attrs, n.constant(w), n.constant(tensor.From(tensor.Float32, shape, scale)), n.constant(zero))
 }
 
-// codesOf is a value as 8-bit numbers whose scale is found in each run, with that and its zero point.
+// codesOf is a value as 8-bit numbers whose scale is found in each run, with that and its zero
+// point.
 func (n *net) codesOf(x int) [3]int {
 	if d, ok := n.dynamic[x]; ok {
 		return d
@@ -218,7 +219,8 @@ func (n *net) integer(op string, attrs graph.Attrs, x int, w *tensor.Tensor, sca
 	return n.node("Mul", nil, sums, n.node("Mul", nil, d[1], n.constant(tensor.From(tensor.Float32, []int{}, scale[:1]))))
 }
 
-// conv is a convolution of [N,C,H,W] with a bias, whose output has the input's size divided by the stride.
+// conv is a convolution of [N,C,H,W] with a bias, whose output has the input's size divided by
+// the stride.
 func (n *net) conv(x, in, out, kernel, stride, group int) int {
 	pad := (kernel - 1) / 2
 	attrs := graph.Attrs{"kernel_shape": []int{kernel, kernel}, "strides": []int{stride, stride}, "pads": []int{pad, pad, kernel - 1 - pad, kernel - 1 - pad}, "group": group}

@@ -1,6 +1,7 @@
-// Package networks makes networks of the size that people use, with random weights, for benchmarks: what takes
-// time in them is as in the trained ones. Each comes in single and half precision, with QDQ nodes around operators
-// on 8-bit numbers, and with 8-bit weights and inputs that are quantised in each run.
+// Package networks makes networks of the size that people use, with random weights, for
+// benchmarks: what takes time in them is as in the trained ones. Each comes in single and half
+// precision, with QDQ nodes around operators on 8-bit numbers, and with 8-bit weights and inputs
+// that are quantised in each run.
 package networks
 
 import (
@@ -17,9 +18,10 @@ type Precision string
 
 // Precisions.
 const (
-	FP32    Precision = "fp32"
-	FP16    Precision = "fp16"
-	QDQ     Precision = "qdq8" // static: activations uint8, weights int8 with a scale a channel in convolutions
+	FP32 Precision = "fp32"
+	FP16 Precision = "fp16"
+	// static: activations uint8, weights int8 with a scale a channel in convolutions
+	QDQ     Precision = "qdq8"
 	Dynamic Precision = "dyn8" // DynamicQuantizeLinear before ConvInteger and MatMulInteger
 )
 
@@ -38,8 +40,8 @@ var networks = []struct {
 	{"decoder_100m_decode128", func(n *net) []int { return decoder(n, 1, 128) }},
 }
 
-// Write puts all networks into a folder, which it makes, and returns the files. Those that are there stay as they
-// are. All together take 3.5 GB.
+// Write puts all networks into a folder, which it makes, and returns the files. Those that are
+// there stay as they are. All together take 3.5 GB.
 func Write(dir string) (files []string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -75,7 +77,8 @@ func One(dir, name string, p Precision) (string, error) {
 	return "", fmt.Errorf("there is no network %q", name)
 }
 
-// resnet50 is the one of He et al., 2015, with the stride in the 3×3 convolution and batch normalisation folded.
+// resnet50 is the one of He et al., 2015, with the stride in the 3×3 convolution and batch
+// normalisation folded.
 func resnet50(n *net) []int {
 	x := n.relu(n.conv(n.input("image", tensor.Float32, 1, 3, 224, 224), 3, 64, 7, 2, 1))
 	x = n.maxPool(x, 3, 2)
@@ -129,7 +132,8 @@ func mobileNetV2(n *net) []int {
 	return []int{n.classify(n.relu6(n.conv(x, in, 1280, 1, 1, 1)), 1280, 1000)}
 }
 
-// efficientNetLite0 is the smallest of Google's EfficientNet-Lite, 2020: without squeeze and excitation, ReLU6.
+// efficientNetLite0 is the smallest of Google's EfficientNet-Lite, 2020: without squeeze and
+// excitation, ReLU6.
 func efficientNetLite0(n *net) []int {
 	x := n.relu6(n.conv(n.input("image", tensor.Float32, 1, 3, 224, 224), 3, 32, 3, 2, 1))
 	in := 32
@@ -145,7 +149,8 @@ func efficientNetLite0(n *net) []int {
 	return []int{n.classify(n.relu6(n.conv(x, in, 1280, 1, 1, 1)), 1280, 1000)}
 }
 
-// yolo is a detector like the smallest YOLOv5 (a CSP backbone, a pyramid of three sizes) at 320×320.
+// yolo is a detector like the smallest YOLOv5 (a CSP backbone, a pyramid of three sizes) at
+// 320×320.
 func yolo(n *net) []int {
 	conv := func(x, in, out, kernel, stride int) int { return n.silu(n.conv(x, in, out, kernel, stride, 1)) }
 	csp := func(x, in, out, blocks int, shortcut bool) int {
@@ -197,8 +202,8 @@ const (
 	layers = 12
 )
 
-// attention is that of all heads over keys and values, to which those of the past come, if any. mask is
-// added to the scores, -1 for none.
+// attention is that of all heads over keys and values, to which those of the past come, if any.
+// mask is added to the scores, -1 for none.
 func (n *net) attention(x, length int, past [2]int, mask int) (y int, present [2]int) {
 	split := func(v int, perm ...int) int {
 		return n.transpose(n.reshape(v, 1, int64(length), heads, hidden/heads), perm...)
@@ -220,7 +225,8 @@ func (n *net) attention(x, length int, past [2]int, mask int) (y int, present [2
 	return n.linear(y, hidden, hidden), [2]int{k, v}
 }
 
-// bert is the base model of Devlin et al., 2018, with 4096 words: their number takes memory but no time.
+// bert is the base model of Devlin et al., 2018, with 4096 words: their number takes memory but
+// no time.
 func bert(n *net, length int) []int {
 	words := n.input("tokens", tensor.Int64, 1, length)
 	x := n.node("Gather", nil, n.near(0, 0.5, 4096, hidden), words)
@@ -234,8 +240,9 @@ func bert(n *net, length int) []int {
 	return []int{x}
 }
 
-// decoder is a language model of 110 million parameters, of the shape of the smallest GPT-2 with 32,000 words: for
-// so many tokens after so many that were there before, whose keys and values it is given.
+// decoder is a language model of 110 million parameters, of the shape of the smallest GPT-2 with
+// 32,000 words: for so many tokens after so many that were there before, whose keys and values it
+// is given.
 func decoder(n *net, length, past int) []int {
 	const vocabulary = 32_000
 	words := n.input("tokens", tensor.Int64, 1, length)

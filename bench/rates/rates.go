@@ -57,7 +57,8 @@ const peakRounds = 2000
 // Products says what is multiplied and added.
 type Products uint8
 
-// Products of float32 that round once with their sums, and apart from them as those of TFLite do, and of 8-bit integers.
+// Products of float32 that round once with their sums, and apart from them as those of TFLite do,
+// and of 8-bit integers.
 const (
 	Fused Products = iota
 	Exact

@@ -1,6 +1,6 @@
-// Command scenario shows what driving streams costs: the time of an inference that does
-// nothing, and the throughput of one that takes a known time, as internal/measure/loadgen sees them and
-// as a plain loop does.
+// Command scenario shows what driving streams costs: the time of an inference that does nothing,
+// and the throughput of one that takes a known time, as internal/measure/loadgen sees them and as
+// a plain loop does.
 //
 //	go run ./bench/scenario [-streams 2] [-work 100us] [-time 2s]
 package main

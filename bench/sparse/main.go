@@ -1,14 +1,16 @@
-// Command sparse measures what leaving out zeros gains: layers of MobileNet, ResNet-50,
-// BERT and decoders with 50 to 95 % of their weights zero, against the same layers without zeros, in the same turns.
+// Command sparse measures what leaving out zeros gains: layers of MobileNet, ResNet-50, BERT and
+// decoders with 50 to 95 % of their weights zero, against the same layers without zeros, in the
+// same turns.
 //
 //	go run ./bench/sparse [-time 200ms] [-threads 1] [-only WORD] [-numbers float32,int8] [-levels 0.5,0.9]
 //
 // Zeros are single ones, two of four neighbouring inputs (2:4, at 50 %), four neighbouring inputs
-// (1×4), four neighbouring outputs at the same input (4×1), or sixteen (16×1). Layers of 8-bit codes are convolutions of
-// TFLite (NHWC), of ONNX with channels first, or last as in a chain of them, and products with 32-bit sums.
+// (1×4), four neighbouring outputs at the same input (4×1), or sixteen (16×1). Layers of 8-bit
+// codes are convolutions of TFLite (NHWC), of ONNX with channels first, or last as in a chain of
+// them, and products with 32-bit sums.
 //
-// Where leaving them out gains nothing, the engine computes with the zeros: the speed-up
-// is 1 then, and the kernel the dense one.
+// Where leaving them out gains nothing, the engine computes with the zeros: the speed-up is 1
+// then, and the kernel the dense one.
 package main
 
 import (
@@ -210,8 +212,8 @@ func (l layer) make(pool *workers.Pool, number, layout string, share float64, s 
 	return func() { c.Run(pool, x, y) }
 }
 
-// copiesOf are weights packed once, and several times for a single row, which reads them from memory, as in a network whose weights together are
-// more than caches hold.
+// copiesOf are weights packed once, and several times for a single row, which reads them from
+// memory, as in a network whose weights together are more than caches hold.
 func copiesOf[T any](rows, bytes int, packed func() T) []T {
 	copies := []T{packed()}
 	for rows == 1 && len(copies)*bytes < 160<<20 {

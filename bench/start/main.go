@@ -1,17 +1,19 @@
-// Command start compares how long engines take from a model's file to its first result, and the memory that
-// they have then: opmeter's own, ONNX Runtime, OpenVINO and LiteRT, each in a fresh process, in turns.
+// Command start compares how long engines take from a model's file to its first result, and the
+// memory that they have then: opmeter's own, ONNX Runtime, OpenVINO and LiteRT, each in a fresh
+// process, in turns.
 //
 //	bench/guests/install DIR
 //	OPMETER_TEST_ENGINES=DIR go run ./bench/start [-n 5] [-threads 1] [-only NAME] [-against onnxruntime,litert] [FILE or FOLDER ...]
 //	OPMETER_TEST_ENGINES=DIR go run ./bench/start -networks FOLDER
 //
-// Without models it takes models/real of the reference material. With -networks it makes full-size networks with
-// random weights in a folder (see bench/networks) and takes those.
+// Without models it takes models/real of the reference material. With -networks it makes
+// full-size networks with random weights in a folder (see bench/networks) and takes those.
 //
-// The time is that of opening the file, making the model ready and the first run, in a process that has opened the engine's library
-// and made the inputs; the memory is the largest resident size of that process, which is a Go program whatever the
-// engine: what a process has before is in both. It prints the least of the rounds, which other programs disturbed least, the
-// ratios of ours to the others' (below 1 is less), and the geometric means of these over the models.
+// The time is that of opening the file, making the model ready and the first run, in a process
+// that has opened the engine's library and made the inputs; the memory is the largest resident
+// size of that process, which is a Go program whatever the engine: what a process has before is
+// in both. It prints the least of the rounds, which other programs disturbed least, the ratios of
+// ours to the others' (below 1 is less), and the geometric means of these over the models.
 package main
 
 import (
@@ -153,7 +155,8 @@ func models(into string, paths []string) (files []string, err error) {
 // figures are those of an engine, one a round.
 type figures struct{ seconds, bytes []float64 }
 
-// compare starts all engines that take a model, in turns; one that fails has no figures. The error is opmeter's.
+// compare starts all engines that take a model, in turns; one that fails has no figures. The
+// error is opmeter's.
 func compare(list []rival, path string, rounds, threads int) ([]figures, error) {
 	seen, failed := make([]figures, len(list)), make([]bool, len(list))
 	for range rounds {

@@ -1,12 +1,13 @@
-// Command threads shows what more threads gain: every model by one thread and by several, in turns within one
-// process, with the time of the operators that gain least.
+// Command threads shows what more threads gain: every model by one thread and by several, in
+// turns within one process, with the time of the operators that gain least.
 //
 //	go run ./bench/threads [-threads 2] [-time 1s] [-operators 0] FILE or FOLDER ...
 //
-// A turn is some 10 ms of runs; times are medians of runs. The gain is the time by one thread divided by that by several. "Apart" is
-// what as many threads gain at the same time where each has a model of its own, and nothing to wait for or to share but what the
-// machine makes them: about the most that can be expected. "Hand over"
-// is what a loop of two empty pieces costs beside the runs: it tells how far apart the processors lie that the system gave them.
+// A turn is some 10 ms of runs; times are medians of runs. The gain is the time by one thread
+// divided by that by several. "Apart" is what as many threads gain at the same time where each
+// has a model of its own, and nothing to wait for or to share but what the machine makes them:
+// about the most that can be expected. "Hand over" is what a loop of two empty pieces costs
+// beside the runs: it tells how far apart the processors lie that the system gave them.
 package main
 
 import (
@@ -178,7 +179,8 @@ func (s *side) turn() error {
 	return nil
 }
 
-// losses lists those that lose most against threads that have a model each, those of one shape together.
+// losses lists those that lose most against threads that have a model each, those of one shape
+// together.
 func losses(one, more *side, apart []*side, list int) {
 	type row struct {
 		name             string

@@ -1,5 +1,6 @@
 // Package native has the C functions with which an application tells of its stages
-// (docs/reference/marks.md). Programs that mark in Go need [github.com/opmeter/opmeter/marks] alone.
+// (docs/reference/marks.md). Programs that mark in Go need [github.com/opmeter/opmeter/marks]
+// alone.
 package native
 
 import "embed"

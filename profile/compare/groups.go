@@ -11,8 +11,8 @@ import (
 type builder struct {
 	t  *Table
 	ps []*profile.Profile
-	// start is the number of the first layer of each profile among all layers; set is a member of the same group nearer to
-	// its root, how the confidence by root.
+	// start is the number of the first layer of each profile among all layers; set is a member of
+	// the same group nearer to its root, how the confidence by root.
 	start []int
 	set   []int
 	how   map[int]profile.Confidence
@@ -44,7 +44,8 @@ func (b *builder) unite(x, y int, how profile.Confidence) {
 	b.how[x] = worst
 }
 
-// join finds what belongs together: all pairs of profiles are joined, and what is connected is a group.
+// join finds what belongs together: all pairs of profiles are joined, and what is connected is a
+// group.
 func (b *builder) join() {
 	n := 0
 	for _, p := range b.ps {
@@ -78,8 +79,8 @@ func (b *builder) connect(at int, as []int64, bt int, bs []int64, how profile.Co
 	}
 }
 
-// bodies takes the layers of control flow's bodies along where another profile has the owner as one layer: its time
-// is with them.
+// bodies takes the layers of control flow's bodies along where another profile has the owner as
+// one layer: its time is with them.
 func (b *builder) bodies() {
 	whole := map[int]bool{} // roots of groups in which a profile has layers without bodies
 	owner := make([]bool, len(b.set))
@@ -167,8 +168,8 @@ func (b *builder) groups() {
 	b.t.Groups = rows
 }
 
-// sum adds up the figures of layers. Their errors have causes in common, such as the machine's speed, so that the
-// intervals are added, too.
+// sum adds up the figures of layers. Their errors have causes in common, such as the machine's
+// speed, so that the intervals are added, too.
 func sum(p *profile.Profile, layers []int64, key string) Figure {
 	var v, low, high float64
 	known, bounded, partial := false, true, false

@@ -9,7 +9,8 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// runs fills in what there is to say of each run as a whole, and takes inserted layers out of the groups.
+// runs fills in what there is to say of each run as a whole, and takes inserted layers out of the
+// groups.
 func (b *builder) runs(named []Named) {
 	t := b.t
 	t.Runs = make([]Run, len(b.ps))
@@ -63,7 +64,8 @@ func (b *builder) runs(named []Named) {
 	}
 }
 
-// rounding is the part of a total that sums in another order may differ by: a few thousand additions.
+// rounding is the part of a total that sums in another order may differ by: a few thousand
+// additions.
 const rounding = 1e-12
 
 // added is the sum of what is known, nil where nothing is.
@@ -91,7 +93,8 @@ func outputs(ds []profile.Difference) (worst profile.DifferenceState, with strin
 	return worst, with
 }
 
-// label gives names to runs without one: the engine, the engine with its version, the target, whatever tells all apart.
+// label gives names to runs without one: the engine, the engine with its version, the target,
+// whatever tells all apart.
 func label(runs []Run) {
 	for _, name := range []func(r *Run) string{
 		func(r *Run) string { return r.Name },
@@ -157,7 +160,8 @@ func (b *builder) notes() {
 
 func apart(a, b *int64) bool { return a != nil && b != nil && *a != *b }
 
-// sameShapes reports whether two models have inputs of the same shapes by place; what one does not tell is no difference.
+// sameShapes reports whether two models have inputs of the same shapes by place; what one does
+// not tell is no difference.
 func sameShapes(a, b []profile.Tensor) bool {
 	if len(a) == 0 || len(b) == 0 {
 		return true

@@ -1,11 +1,12 @@
 // Package compare compares profiles of one model: engine against engine, run against run,
 // computer against board.
 //
-// Operators that one engine executes together and another one by one cannot be compared singly: they
-// are a [Group], the smallest one that holds whole layers of all profiles, by what layers say of the model's operators they
-// do ([profile.Join]). A group has a time of each run and the ratio of each to the first run, with intervals, and a
-// [Verdict] by one rule. What an engine adds that no operator of the model asks for (layouts changed, copies) is no group:
-// it stands by itself, and so does what the whole takes longer than its layers.
+// Operators that one engine executes together and another one by one cannot be compared singly:
+// they are a [Group], the smallest one that holds whole layers of all profiles, by what layers
+// say of the model's operators they do ([profile.Join]). A group has a time of each run and the
+// ratio of each to the first run, with intervals, and a [Verdict] by one rule. What an engine
+// adds that no operator of the model asks for (layouts changed, copies) is no group: it stands by
+// itself, and so does what the whole takes longer than its layers.
 package compare
 
 import (
@@ -30,10 +31,12 @@ const (
 	Slower Verdict = "slower" // more than the first run
 	Faster Verdict = "faster" // less
 	Alike  Verdict = "alike"  // does not differ by more than 5 %
-	Open   Verdict = "open"   // not known: the intervals are too wide, there is none, or a latency must not be used
+	// not known: the intervals are too wide, there is none, or a latency must not be used
+	Open Verdict = "open"
 )
 
-// Figure is a figure of a run with its 95 % interval, in the unit of [Table.Quantity]. What is not known is absent.
+// Figure is a figure of a run with its 95 % interval, in the unit of [Table.Quantity]. What is
+// not known is absent.
 type Figure struct {
 	Value *float64 `json:"value,omitzero"`
 	Low   *float64 `json:"low,omitzero"`
@@ -44,11 +47,13 @@ type Figure struct {
 
 // Ratio is a figure divided by that of the first run.
 //
-// With x and y the halves of the two intervals as parts of their figures, the interval of the ratio is the ratio divided and multiplied by
-// 1 + sqrt(x² + y² + 0.014²): errors of two runs are independent, and 1.4 % is what two processes on one computer differ by
-// without showing it (a standard deviation of half a per cent each). A ratio whose interval leaves out 1 is [Slower] or
-// [Faster], one whose interval lies within 5 % of 1 is [Alike], all else is [Open], and so is whatever has a latency that must not be
-// used. Of twenty ratios of equal figures about one is called different: of many small groups some are by chance.
+// With x and y the halves of the two intervals as parts of their figures, the interval of the
+// ratio is the ratio divided and multiplied by 1 + sqrt(x² + y² + 0.014²): errors of two runs are
+// independent, and 1.4 % is what two processes on one computer differ by without showing it (a
+// standard deviation of half a per cent each). A ratio whose interval leaves out 1 is [Slower] or
+// [Faster], one whose interval lies within 5 % of 1 is [Alike], all else is [Open], and so is
+// whatever has a latency that must not be used. Of twenty ratios of equal figures about one is
+// called different: of many small groups some are by chance.
 type Ratio struct {
 	Value   *float64 `json:"value,omitzero"`
 	Low     *float64 `json:"low,omitzero"`
@@ -76,8 +81,9 @@ type Run struct {
 	// Total is the figure of one inference, Ratio that to the first run's.
 	Total Figure `json:"total"`
 	Ratio Ratio  `json:"ratio"`
-	// Operators is the sum over the groups, Inserted that over layers that do no operator of the model, Rest what
-	// the whole takes beside both: it may be negative where a profiler makes layers longer than they are.
+	// Operators is the sum over the groups, Inserted that over layers that do no operator of the
+	// model, Rest what the whole takes beside both: it may be negative where a profiler makes
+	// layers longer than they are.
 	Operators *float64 `json:"operators,omitzero"`
 	Inserted  *float64 `json:"inserted,omitzero"`
 	Rest      *float64 `json:"rest,omitzero"`
@@ -89,14 +95,16 @@ type Run struct {
 	// PeakBytes is the largest resident size of the process, ArenaBytes that of the engine's arena.
 	PeakBytes  *int64 `json:"peak_bytes,omitzero"`
 	ArenaBytes *int64 `json:"arena_bytes,omitzero"`
-	// Outputs says how its outputs compare with those of With, the worst of them; empty where nobody compared.
+	// Outputs says how its outputs compare with those of With, the worst of them; empty where
+	// nobody compared.
 	Outputs profile.DifferenceState `json:"outputs,omitzero"`
 	With    string                  `json:"with,omitzero"`
 }
 
 // Group is operators of the model that can be compared.
 type Group struct {
-	// Op and Name are those of the first operator, Operators the number of layers in the run that has most.
+	// Op and Name are those of the first operator, Operators the number of layers in the run that
+	// has most.
 	Op        string `json:"op"`
 	Name      string `json:"name,omitzero"`
 	Operators int64  `json:"operators"`
@@ -114,8 +122,9 @@ type NoteCode string
 
 // Notes.
 const (
-	OtherModel   NoteCode = "model"   // the files differ
-	OtherNodes   NoteCode = "nodes"   // their structures differ, so that layers were joined by names and order
+	OtherModel NoteCode = "model" // the files differ
+	// their structures differ, so that layers were joined by names and order
+	OtherNodes   NoteCode = "nodes"
 	OtherThreads NoteCode = "threads" // other numbers of threads
 	OtherBatch   NoteCode = "batch"   // other sizes of the batch
 	OtherShapes  NoteCode = "shapes"  // other shapes of inputs
@@ -130,7 +139,8 @@ const (
 // Note says what does not compare well.
 type Note struct {
 	Code NoteCode `json:"code"`
-	// Runs are the positions of the runs that it is about; compared with the first one where the code names a difference.
+	// Runs are the positions of the runs that it is about; compared with the first one where the
+	// code names a difference.
 	Runs []int `json:"runs"`
 }
 
@@ -139,7 +149,8 @@ type Table struct {
 	Schema string `json:"schema"`
 	// Model is that of the first run.
 	Model string `json:"model"`
-	// Quantity is the key of what is compared, Unit its unit: times, or where a run has none cycles and the like.
+	// Quantity is the key of what is compared, Unit its unit: times, or where a run has none
+	// cycles and the like.
 	Quantity string  `json:"quantity"`
 	Unit     string  `json:"unit,omitzero"`
 	Runs     []Run   `json:"runs"`
@@ -187,7 +198,8 @@ func common(ps []*profile.Profile) (string, bool) {
 	return "", false
 }
 
-// of is a metric as a figure. An interval that was found for the median stands around the figure that is shown.
+// of is a metric as a figure. An interval that was found for the median stands around the figure
+// that is shown.
 func of(m *profile.Metric) Figure {
 	v, ok := m.Best()
 	if !ok {

@@ -64,8 +64,8 @@ func near(t *testing.T, what string, got *float64, want float64) {
 	}
 }
 
-// TestGroups compares an engine that runs node after node with one that fuses two and adds a layer, and one that fuses
-// others: what is connected is one row.
+// TestGroups compares an engine that runs node after node with one that fuses two and adds a
+// layer, and one that fuses others: what is connected is one row.
 func TestGroups(t *testing.T) {
 	t.Parallel()
 	a := run("a", 10, .1, row("Conv", 4, .1, 0), row("Relu", 1, .1, 1), row("Pool", 2, .1, 2), row("MatMul", 2, .1, 3))

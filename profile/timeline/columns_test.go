@@ -174,10 +174,11 @@ func TestEdges(t *testing.T) {
 		"memories[0].name is missing":                func(l *timeline.Timeline) { l.Memories[0].Name = "" },
 		"memories[0] partition 0 has 16 bytes at -1": func(l *timeline.Timeline) { l.Memories[0].Partitions[0].Address = -1 },
 		"links[0] names bar 0 of lane -1":            func(l *timeline.Timeline) { l.Links[0].ToLane, l.Links[0].ToBar = -1, 0 },
-		"links[0] names bar 0 of lane 1":             func(l *timeline.Timeline) { l.Links[0].FromLane = 1 }, // it has no bars
-		"lanes[0].figures has \"\"":                  func(l *timeline.Timeline) { l.Lanes[0].Figures[""] = make([]float64, 4) },
-		"lanes[0].figures has \"a-b\"":               func(l *timeline.Timeline) { l.Lanes[0].Figures["a-b"] = make([]float64, 4) },
-		"lanes[0].figures has \"aé\"":                func(l *timeline.Timeline) { l.Lanes[0].Figures["aé"] = make([]float64, 4) },
+		// it has no bars
+		"links[0] names bar 0 of lane 1": func(l *timeline.Timeline) { l.Links[0].FromLane = 1 },
+		"lanes[0].figures has \"\"":      func(l *timeline.Timeline) { l.Lanes[0].Figures[""] = make([]float64, 4) },
+		"lanes[0].figures has \"a-b\"":   func(l *timeline.Timeline) { l.Lanes[0].Figures["a-b"] = make([]float64, 4) },
+		"lanes[0].figures has \"aé\"":    func(l *timeline.Timeline) { l.Lanes[0].Figures["aé"] = make([]float64, 4) },
 		"lanes[0].figures has \"" + strings.Repeat("a", 101): func(l *timeline.Timeline) {
 			l.Lanes[0].Figures[strings.Repeat("a", 101)] = make([]float64, 4)
 		},

@@ -37,7 +37,8 @@ func shared() string {
 	}
 	for dir := "."; len(dir) < 64; dir = filepath.Join("..", dir) {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return filepath.Join(dir, "..", "shared") // go generate runs in the folder of the package
+			// go generate runs in the folder of the package
+			return filepath.Join(dir, "..", "shared")
 		}
 	}
 	return filepath.Join("..", "shared")

@@ -56,7 +56,8 @@ type Options struct {
 	// Constants makes all inputs but the first constants of the model, as weights
 	// are in real models.
 	Constants bool
-	// Alone asks for one output of the model at a time: what makes several makes those alone that are read.
+	// Alone asks for one output of the model at a time: what makes several makes those alone that
+	// are read.
 	Alone bool
 	// Runs repeats each inference and judges the last, 0 means once.
 	Runs int

@@ -355,8 +355,10 @@ var invalid = map[string]string{
 	"aeq_single_slice.tflite":                  "one begin and one size for three axes: the engines read past their end",
 }
 
-// settled runs a model as often as it takes until it computes as in all later runs: where the sets of amd64 fuse the rounding of sums, that is from the second run
-// on, see fuse of the kernels. first asks for the first run, as models that remember do: their results are others then.
+// settled runs a model as often as it takes until it computes as in all later runs: where the
+// sets of amd64 fuse the rounding of sums, that is from the second run on, see fuse of the
+// kernels. first asks for the first run, as models that remember do: their results are others
+// then.
 func settled(run *Run, first bool) error {
 	if err := run.Once(); err != nil || first || runtime.GOARCH != "amd64" || stateful(run.Model) {
 		return err

@@ -10,7 +10,8 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// Benches run both models with an engine of others, and have an interval of pairs that were measured at the same time.
+// Benches run both models with an engine of others, and have an interval of pairs that were
+// measured at the same time.
 func TestBench(t *testing.T) {
 	t.Parallel()
 	digits, quantised := material.Path(t, "models", "real", "winml_mnist.onnx"), material.Path(t, "models", "mcu", "tinymaix_mnist_valid_q.tflite")

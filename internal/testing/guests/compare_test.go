@@ -33,8 +33,8 @@ func compared(t *testing.T, b guests.Behaviour, endings []string, args ...string
 	return dir, status, o.String(), e.String()
 }
 
-// The comparison of engines is in the files that are named, as far as their formats have it, and each
-// engine's profile beside it.
+// The comparison of engines is in the files that are named, as far as their formats have it, and
+// each engine's profile beside it.
 func TestComparedInFiles(t *testing.T) {
 	t.Parallel()
 	both := []string{".txt", ".csv", ".json", ".md", ".html"}

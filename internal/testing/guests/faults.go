@@ -18,21 +18,22 @@ type What string
 
 // Faults.
 const (
-	Crash   What = "crash"   // a fault in memory
-	Abort   What = "abort"   // what the C library's abort does
-	Kill    What = "kill"    // as somebody from outside does
-	Exit    What = "exit"    // ends the process with status 0
-	Exit3   What = "exit3"   // ends it with another status
-	Hang    What = "hang"    // does not come back, and does nothing
-	Spin    What = "spin"    // does not come back, and computes
-	Error   What = "error"   // an error of the engine
-	Reject  What = "reject"  // the model is refused
-	Panic   What = "panic"   // a fault of the binding
-	Print   What = "print"   // writes garbage to standard output
-	Scrawl  What = "scrawl"  // writes garbage to whatever file is open, the pipe as well
-	Flood   What = "flood"   // writes megabytes to standard error
-	Fork    What = "fork"    // starts a process that stays
-	Escape  What = "escape"  // the same, in a session of its own that holds standard output and error
+	Crash  What = "crash"  // a fault in memory
+	Abort  What = "abort"  // what the C library's abort does
+	Kill   What = "kill"   // as somebody from outside does
+	Exit   What = "exit"   // ends the process with status 0
+	Exit3  What = "exit3"  // ends it with another status
+	Hang   What = "hang"   // does not come back, and does nothing
+	Spin   What = "spin"   // does not come back, and computes
+	Error  What = "error"  // an error of the engine
+	Reject What = "reject" // the model is refused
+	Panic  What = "panic"  // a fault of the binding
+	Print  What = "print"  // writes garbage to standard output
+	Scrawl What = "scrawl" // writes garbage to whatever file is open, the pipe as well
+	Flood  What = "flood"  // writes megabytes to standard error
+	Fork   What = "fork"   // starts a process that stays
+	// the same, in a session of its own that holds standard output and error
+	Escape  What = "escape"
 	Eat     What = "eat"     // takes memory without an end
 	Threads What = "threads" // starts threads that compute without an end
 	Shut    What = "shut"    // closes every file

@@ -96,8 +96,8 @@ func opmeter(t *testing.T, b guests.Behaviour, args ...string) (status int, out,
 	return status, o.String(), e.String()
 }
 
-// Each fault is one clear line, with the status that says whose it is. What an engine does that does
-// not keep it from computing is no fault.
+// Each fault is one clear line, with the status that says whose it is. What an engine does that
+// does not keep it from computing is no fault.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	const engine, input = 4, 3

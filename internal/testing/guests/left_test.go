@@ -31,7 +31,8 @@ var realHelper = sync.OnceValues(func() (string, error) {
 	return helper, err
 })
 
-// library finds the library of an engine below the folder of unpacked packages, and skips without it.
+// library finds the library of an engine below the folder of unpacked packages, and skips without
+// it.
 func library(t *testing.T, pattern string) string {
 	t.Helper()
 	dir := os.Getenv("OPMETER_TEST_ENGINES")
@@ -42,9 +43,9 @@ func library(t *testing.T, pattern string) string {
 	return list[len(list)-1]
 }
 
-// alone runs opmeter as somebody new does: nothing in the environment but four folders without a file,
-// those of the system's temporary files, of the user, of the user's caches, and the working one. It
-// returns what is in them afterwards.
+// alone runs opmeter as somebody new does: nothing in the environment but four folders without a
+// file, those of the system's temporary files, of the user, of the user's caches, and the working
+// one. It returns what is in them afterwards.
 func alone(t *testing.T, args ...string) (out string, left []string) {
 	t.Helper()
 	helper, err := realHelper()
@@ -86,14 +87,15 @@ func alone(t *testing.T, args ...string) (out string, left []string) {
 	return string(b), left
 }
 
-// Engines leave nothing behind, whatever is asked of them: no profile, no optimised model, no cache, no
-// number of the computer.
+// Engines leave nothing behind, whatever is asked of them: no profile, no optimised model, no
+// cache, no number of the computer.
 func TestNothingLeft(t *testing.T) {
 	t.Parallel()
 	const ort116, ort120, ort = "onnxruntime_node-1.16.*/package/bin/napi-v3/linux/x64/libonnxruntime.so.1.*", "onnxruntime-1.20.*/onnxruntime/capi/libonnxruntime.so.1.*", "onnxruntime-1.32.*/onnxruntime/capi/libonnxruntime.so.1.*"
 	const litert, tflite, openvino = "ai_edge_litert-*/ai_edge_litert/libLiteRt.so", "tfjs_tflite_node-*/package/cc_deps/linux_amd64/libtensorflowlite_c.so", "openvino-*/openvino/libs/libopenvino_c.so*"
 	digits, quantised := material.Path(t, "models", "real", "winml_mnist.onnx"), material.Path(t, "models", "mcu", "tinymaix_mnist_valid_q.tflite")
-	beside := material.Path(t, "models", "synthetic", "synth_mlp_external_data.onnx") // weights in a file of their own
+	// weights in a file of their own
+	beside := material.Path(t, "models", "synthetic", "synth_mlp_external_data.onnx")
 	for _, c := range []struct{ name, engine, lib, model, args string }{
 		{"1.16", "onnxruntime", ort116, digits, ""},
 		{"1.16 none", "onnxruntime", ort116, digits, "--engine-option optimization=none"},

@@ -45,8 +45,8 @@ func found(p *profile.Profile, id string) bool {
 	return slices.ContainsFunc(p.Findings, func(f profile.Finding) bool { return f.ID == id })
 }
 
-// Streams of an engine give what those of opmeter's own give, beside the figures of one inference after
-// the other.
+// Streams of an engine give what those of opmeter's own give, beside the figures of one inference
+// after the other.
 func TestStreams(t *testing.T) {
 	t.Parallel()
 	p := measured(t, guests.Behaviour{Run: run}, "--streams", "3", "--runs", "20")
@@ -61,8 +61,8 @@ func TestStreams(t *testing.T) {
 	if v, ok := p.Totals.Value("inferences_per_s"); !ok || !(v > 0 && v <= 3/run.Seconds()) {
 		t.Errorf("%v a second", v)
 	}
-	// Where the machine is busy the others may have done all runs before one stream gets a processor; a
-	// time is over only when each has had its share.
+	// Where the machine is busy the others may have done all runs before one stream gets a
+	// processor; a time is over only when each has had its share.
 	if v, ok := p.Totals.Value("stream_fairness"); !ok || !(v >= 0 && v <= 1) {
 		t.Errorf("fairness %v", v)
 	}
@@ -85,7 +85,8 @@ func lanes(t *testing.T, p *profile.Profile) (names []string) {
 	for _, l := range p.Timeline.Lanes {
 		names = append(names, l.Name)
 		for k, d := range l.Durations {
-			if !(d >= run.Seconds()*(1-1e-9)) || l.Starts[k] < 0 { // nanoseconds as parts of a second
+			// nanoseconds as parts of a second
+			if !(d >= run.Seconds()*(1-1e-9)) || l.Starts[k] < 0 {
 				t.Errorf("%s: bar %d from %v for %v", l.Name, k, l.Starts[k], d)
 			}
 		}

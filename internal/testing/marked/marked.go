@@ -1,5 +1,5 @@
-// Package marked makes streams of marks for tests, by docs/reference/marks.md and without the code of the
-// product. Only tests import it.
+// Package marked makes streams of marks for tests, by docs/reference/marks.md and without the
+// code of the product. Only tests import it.
 package marked
 
 import "encoding/binary"

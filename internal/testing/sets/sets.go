@@ -19,8 +19,8 @@ func Every(t *testing.T, f func(t *testing.T, plain func(func()))) {
 	}
 }
 
-// In runs f in each set of this processor but plain Go: what it compares with, plain Go or a definition, takes longer than all sets and
-// is computed once, before.
+// In runs f in each set of this processor but plain Go: what it compares with, plain Go or a
+// definition, takes longer than all sets and is computed once, before.
 func In(t *testing.T, f func(set simd.Set)) {
 	t.Helper()
 	for _, s := range simd.Available()[1:] {

@@ -234,7 +234,8 @@ type mismatched struct {
 	speed func() int
 }
 
-// fifo is how many bytes are on the way when a host sets another speed: these come as the speed before made them.
+// fifo is how many bytes are on the way when a host sets another speed: these come as the speed
+// before made them.
 const fifo = 32
 
 func (m *mismatched) Write(p []byte) (int, error) {
