@@ -70,7 +70,7 @@ func TestJobs(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			if got := jobsOf(c.pool, c.products, rate); got != c.want {
+			if got := jobCount(c.pool, c.products, rate); got != c.want {
 				t.Errorf("got %d, want %d", got, c.want)
 			}
 		})

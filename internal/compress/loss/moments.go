@@ -322,12 +322,12 @@ func (m *moments) triangle(x []float32, stride, n int, byRow bool) {
 	if m.part == nil {
 		m.part = make([]float32, m.cols*m.pitch())
 	}
-	kernel.Symmetric(m.pool, m.cols, n, x, stride, byRow, m.part, m.pitch())
+	kernel.Syrk(m.pool, m.cols, n, x, stride, byRow, m.part, m.pitch())
 }
 
 // pitch is the length of a row of part.
 func (m *moments) pitch() int {
-	return (m.cols + kernel.SymmetricStep - 1) / kernel.SymmetricStep * kernel.SymmetricStep
+	return (m.cols + kernel.SyrkStride - 1) / kernel.SyrkStride * kernel.SyrkStride
 }
 
 // done ends the sums.

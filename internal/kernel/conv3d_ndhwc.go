@@ -1,0 +1,120 @@
+package kernel
+
+import (
+	"github.com/opmeter/opmeter/internal/base/hugepages"
+	"github.com/opmeter/opmeter/internal/base/workers"
+	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+)
+
+// Conv3DNDHWC is a prepared convolution over [N,D,H,W,C] by a filter [KD,KH,KW,C,OC]. Each picture of the output is the sum of convolutions of
+// pictures of the input, in their order: the sums are those of plain loops by tap, then by channel, the bias at the end.
+type Conv3DNDHWC struct {
+	Conv
+	d     ConvDepth
+	depth int  // of what is read: with borders, or the input
+	frame bool // the input is copied into a frame
+}
+
+// NewConv3DNDHWC prepares a convolution of s.N volumes, the two last axes as s says. It returns nil where there
+// is no product in vectors, and where there is nothing to compute.
+func NewConv3DNDHWC(s ConvShape, d ConvDepth, w, bias []float32, act activation.Clamp) *Conv3DNDHWC {
+	f := simd.FloatKernels()
+	s.Groups = 1
+	if f == nil || s.outputs()*d.Out == 0 || s.C*d.Kernel*s.KH*s.KW == 0 {
+		return nil
+	}
+	c := &Conv3DNDHWC{d: d, depth: d.In}
+	c.s, c.nhwc, c.f, c.cg, c.og, c.bias, c.act = s, true, f, s.C, s.OC, bias, act
+	c.k = d.Kernel * s.KH * s.KW * s.C
+	l := s.planLines(s.C, s.OC, f.Cols, kBlock)
+	if deep := (d.Out-1)*d.Stride + (d.Kernel-1)*d.Dilation + 1; l.frame || d.Pad != 0 || deep > d.In {
+		// Borders on one side mean a frame on all.
+		h, w := (s.OH-1)*s.StrideH+(s.KH-1)*s.DilH+1, (s.OW-1)*s.StrideW+(s.KW-1)*s.DilW+1
+		framed := s
+		framed.H, framed.W, framed.PadT, framed.PadL = h, w, 0, 0
+		l = framed.planLines(s.C, s.OC, f.Cols, kBlock)
+		c.frame, c.depth = true, deep
+	}
+	if l.images == 1 && l.n == 1 && !l.turned {
+		// Positions that are rows of a product; pictures stay apart.
+		l.n, l.count = s.OH, s.OW
+	}
+	taps := l.passes
+	l.passes = nil
+	for kd := range d.Kernel {
+		for _, q := range taps {
+			q.a += kd * d.Dilation * l.imageA
+			q.b += kd * s.KH * s.KW * s.C
+			l.passes = append(l.passes, q)
+		}
+	}
+	l.images = d.Out
+	c.lines = l
+	c.weights = hugepages.Make[float32](roundUp(c.og, f.Cols) * c.k)
+	pack(c.weights, w, c.og, c.k, f.Cols, 1, c.og)
+	return c
+}
+
+// Run convolves x into y.
+func (c *Conv3DNDHWC) Run(p *workers.Pool, x, y []float32) {
+	l, s := c.lines, &c.s
+	picture, out := s.H*s.W*s.C, c.d.Out*l.imageC
+	step := c.d.Stride * l.imageA
+	if !c.frame {
+		for n := range s.N {
+			c.pictures(p, x[n*c.d.In*picture:], y[n*out:], step)
+		}
+		return
+	}
+	sc, frame := borrow(c.depth * l.imageA)
+	for n := range s.N {
+		workers.Do(p, c.depth, max(1, copyGrain/l.imageA), volumeArgs{c, frame, x[n*c.d.In*picture:]}, func(q volumeArgs, lo, hi int) {
+			for d := lo; d < hi; d++ {
+				q.frameOf(d)
+			}
+		})
+		c.pictures(p, frame, y[n*out:], step)
+	}
+	scratch.Put(sc)
+}
+
+// volumeArgs is what a piece of a frame needs.
+type volumeArgs struct {
+	c         *Conv3DNDHWC
+	frame, in []float32
+}
+
+// frameOf writes picture d of the frame.
+func (q volumeArgs) frameOf(d int) {
+	l, s, depth := q.c.lines, &q.c.s, &q.c.d
+	to, from := q.frame[d*l.imageA:][:l.imageA], d-depth.Pad
+	if uint(from) >= uint(depth.In) {
+		clear(to)
+		return
+	}
+	picture := s.H * s.W * s.C
+	a := frameArgs{s, to, q.in[from*picture:][:picture], l.w}
+	frameLines(a.s, to, 1, l.w, l.w, 0, l.h, 0, a.copy)
+}
+
+// pictures computes all pictures of an output, which read the input step values apart.
+func (c *Conv3DNDHWC) pictures(p *workers.Pool, x, y []float32, step int) {
+	cut := c.lines.cut(p, &c.s, c.lines.images, c.k, c.f.Rows, c.f.Rate()/2)
+	workers.Do(p, cut.jobs, 1, pictureArgs{c, x, y, step, cut}, func(q pictureArgs, lo, hi int) {
+		t := tiles.Get().(*simd.Tile)
+		for i := lo; i < hi; i++ {
+			n, part := q.cut.at(i)
+			q.c.lineBlock(t, q.x[n*q.step:], q.y[n*q.c.lines.imageC:], part)
+		}
+		giveTile(t)
+	})
+}
+
+// pictureArgs is what a piece of the output needs.
+type pictureArgs struct {
+	c    *Conv3DNDHWC
+	x, y []float32
+	step int
+	cut  lineCut
+}
