@@ -5,22 +5,25 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// Convolutions over [N,C,H,W] need no panels where lines fill them: what a tap sees of neighbouring positions of a line lies
-// side by side in a frame that has the borders in place, taken apart where windows go in steps, and tiles read it there. A thread makes the
-// frame of some lines of all channels, which the second-level cache holds, and computes these lines.
+// Direct convolution over [N,C,H,W] without im2col panels, for rows that fill panels. The input
+// values of one tap for neighbouring output positions are contiguous in a padded input copy,
+// which is split by stride phase if the stride is above one; tiles read them there. A thread
+// makes the padded copy of some rows of all channels, which fits the L2 cache, and computes these
+// rows.
 
-// directPlan is what such a convolution does in each run.
+// directPlan holds the parameters of a direct convolution.
 type directPlan struct {
-	*planePlan      // of the frame of a group for some lines of results
-	lines      int  // of results that go together
-	gathered   bool // panels of the frame are gathered before they are multiplied
+	*planePlan      // of the padded copy of a group for some output rows
+	lines      int  // output rows computed together
+	gathered   bool // panels are gathered from the padded copy before multiplying
 }
 
-// directFrameMax bounds the frame of a group, in values: half of a usual second-level cache.
+// directFrameMax bounds the padded copy of a group, in values: half of a typical L2 cache.
 const directFrameMax = 1 << 17
 
-// planDirect returns nil for what gains nothing from it: where lines end within panels so that more is lost there than gathering
-// costs, which is the less the more channels make use of a panel.
+// planDirect returns nil if the direct algorithm is not faster: if rows end within panels so that
+// more is lost there than gathering costs. The more channels use a panel, the less gathering
+// costs.
 func (c *Conv) planDirect() *directPlan {
 	s := &c.s
 	if !c.f.HasPlaced() || s.KH*s.KW == 1 {
@@ -39,30 +42,32 @@ func (c *Conv) planDirect() *directPlan {
 	return &directPlan{q, band.OH, c.gathersPanels(q)}
 }
 
-// gathersPanels tells whether panels are gathered from the frame q before the weights go by, which takes a few hundredths of the time of the products. Steps
-// of a panel that lie in more pages than a processor has at hand, as those of long lines do, cost a Xeon a fifth of it, those of half
-// as many a twentieth.
+// gathersPanels reports whether panels are gathered from the padded copy q before the weights
+// pass. Gathering takes a few percent of the multiplication time. If the K steps of a panel lie
+// in more pages than the TLB holds, as with long rows, reading in place costs a Xeon 20 %; half
+// as many pages, 5 %.
 func (c *Conv) gathersPanels(q *planePlan) bool {
 	s := &c.s
 	pages := kBlock / (s.KH * s.KW) * min(s.KH*len(q.phasesX), 4*q.size/sameLines)
 	return simd.Current() == simd.AMX && c.og >= copyChannels && c.k >= kBlock && pages >= 32
 }
 
-// columnCost is how many columns of whole panels take as long as n results side by side.
+// columnCost returns the number of columns of whole panels that take as long as n adjacent output
+// values.
 func columnCost(f *simd.Floats, n int) float64 {
 	cost := float64(n / f.Cols * f.Cols)
 	if rest := n % f.Cols; rest > 0 {
-		// Tiles of fewer columns read as much of the weights.
+		// Narrower tiles read as many weights.
 		cost += min(1.2*float64(f.Taken(rest)), float64(f.Cols))
 	}
 	return cost
 }
 
-// directArgs is what a piece of the work needs.
+// directArgs holds the arguments of a work item of runDirect.
 type directArgs struct {
 	c                    *Conv
 	x, y                 []float32
-	bands, strips, parts int // bands of the lines of an image, strips of their columns, parts of the channels of a group
+	bands, strips, parts int // row bands of an image, column strips of a band, channel parts of a group
 }
 
 // runDirect convolves x into y.
@@ -72,12 +77,12 @@ func (c *Conv) runDirect(p *workers.Pool, x, y []float32) {
 	lines, all, t := q.lines, s.N*s.Groups, p.Threads()
 	jobs := jobCount(p, s.N*s.OC*c.k*s.OH*s.OW, c.f.Rate())
 	if jobs > all {
-		// What bands have twice at their ends stays a small part.
+		// Keep the overlap between bands small.
 		lines = min(lines, max((s.OH*all+jobs-1)/jobs, 2*(q.h-q.lines), 1))
 	}
 	a.bands = (s.OH + lines - 1) / lines
 	if jobs > 1 && a.bands > 1 && all%t > 0 {
-		a.bands = min(roundUp(a.bands, t), s.OH) // each thread has as many
+		a.bands = min(roundUp(a.bands, t), s.OH) // the same number for each thread
 	}
 	a.strips = c.directStrips(all*a.bands, jobs, t)
 	if whole := all * a.bands * a.strips; whole < jobs {
@@ -86,8 +91,9 @@ func (c *Conv) runDirect(p *workers.Pool, x, y []float32) {
 	workers.Do(p, all*a.bands*a.strips*a.parts, 1, a, directArgs.pieces)
 }
 
-// directStrips is the number of strips into which bands of lines are cut, for t threads: as many as pieces are wanted, or as the cache does not
-// hold, so long as what strips have twice at their ends stays a small part. A strip for each thread may have more twice: copying is little.
+// directStrips returns the number of column strips of a band for t threads. It is as large as the
+// number of work items or the cache needs, while the overlap between strips stays small. One
+// strip per thread may overlap more: copying is cheap.
 func (c *Conv) directStrips(bands, jobs, t int) int {
 	s, q := &c.s, c.direct
 	most := s.OW / max(4*c.f.Cols, 4*(s.KW-1)*s.DilW)
@@ -102,13 +108,13 @@ func (c *Conv) directStrips(bands, jobs, t int) int {
 	return n
 }
 
-// minPartChannels is the least number of output channels for whose sake a frame is made once more.
+// minPartChannels is the minimum number of output channels that justifies another padded copy.
 const minPartChannels = 64
 
 func (a directArgs) pieces(lo, hi int) {
 	c := a.c
 	s, q := &c.s, c.direct
-	// Rows of panels at the end of a frame are read whole.
+	// Tiles read whole panel rows at the end of the copy.
 	sc, frame := borrow(c.cg*q.size + c.f.Cols)
 	t, r := tiles.Get().(*simd.Tile), windowPool.Get().(*windowScratch)
 	made := -1
@@ -131,7 +137,8 @@ func (a directArgs) pieces(lo, hi int) {
 	scratch.Put(sc)
 }
 
-// padInput writes what the windows of lines y0 to y1 and columns x0 to x1 see of the channels of group g of picture n.
+// padInput writes the padded input of output rows y0 to y1 and columns x0 to x1, for the channels
+// of group g of image n.
 func (c *Conv) padInput(t *simd.Window, frame, x []float32, n, g, y0, y1, x0, x1 int) {
 	s, q := c.band(y0, y1), *c.direct.planePlan
 	s.PadL -= x0 * s.StrideW
@@ -139,7 +146,8 @@ func (c *Conv) padInput(t *simd.Window, frame, x []float32, n, g, y0, y1, x0, x1
 	c.padGroup(t, &s, &q, frame, x, n, g, true)
 }
 
-// band is a channel whose results are lines y0 to y1, which see no more of it than it has.
+// band returns the shape of output rows y0 to y1 of a channel, limited to the input rows that
+// exist.
 func (c *Conv) band(y0, y1 int) ConvShape {
 	s := c.s
 	s.C, s.PadT, s.OH = 1, s.PadT-y0*s.StrideH, y1-y0
@@ -147,7 +155,8 @@ func (c *Conv) band(y0, y1 int) ConvShape {
 	return s
 }
 
-// padGroup writes what a band sees of the channels of group g of picture n, and with borders what is beyond them.
+// padGroup writes the padded input of a band for the channels of group g of image n; with borders
+// it also fills the padding.
 func (c *Conv) padGroup(t *simd.Window, band *ConvShape, q *planePlan, frame, x []float32, n, g int, borders bool) {
 	f := simd.WindowKernels()
 	for ch := range c.cg {
@@ -159,7 +168,8 @@ func (c *Conv) padGroup(t *simd.Window, band *ConvShape, q *planePlan, frame, x 
 	}
 }
 
-// directLines computes the first so many columns of output channels o0 to o1 of group g in lines y0 to y1, whose frame it is given.
+// directLines computes the given number of columns of output channels o0 to o1 of group g in rows
+// y0 to y1 from their padded input.
 func (c *Conv) directLines(t *simd.Tile, frame, y []float32, g, y0, y1, columns, o0, o1 int) {
 	if c.direct.gathered {
 		c.directPanels(t, frame, y, g, y0, y1, columns, o0, o1)
@@ -180,10 +190,10 @@ func (c *Conv) directLines(t *simd.Tile, frame, y []float32, g, y0, y1, columns,
 	}
 }
 
-// directPanels is directLines by way of panels.
+// directPanels is directLines with gathered panels.
 func (c *Conv) directPanels(t *simd.Tile, frame, y []float32, g, y0, y1, columns, o0, o1 int) {
 	s, q, f := &c.s, c.direct, c.f
-	sc, buf := borrow((tileBlock*kBlock + 2) * f.Cols) // as that of planeRooms
+	sc, buf := borrow((tileBlock*kBlock + 2) * f.Cols) // the size that panelScratch has
 	runs := runPool.Get().(*[]simd.Run)
 	for line := y0; line < y1; line++ {
 		for p := 0; p < columns; p += tileBlock * f.Cols {

@@ -11,43 +11,44 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// Convolutions over [N,C,H,W] in vectors. The weights are read where they lie, a row
-// for each output channel; panels of positions are gathered from the input, where
-// neighbouring positions of a line lie side by side. Where windows go over the borders,
-// or go in steps, the input is first copied into frames: with the borders in place, and
-// taken apart so that what one tap sees lies side by side.
+// Convolutions over [N,C,H,W] with SIMD kernels. The weights are read in place, one row per
+// output channel. Panels of output positions are gathered from the input, where neighbouring
+// positions of a row are contiguous. If windows cross the border or the stride is above one, the
+// input is first copied with padding and split by stride phase, so that the values of one tap are
+// contiguous. Code calls such a padded input copy a frame.
 
-// tileBlock is the number of panels that are gathered before the weights go by.
+// tileBlock is the number of panels that are gathered before the weights pass.
 const tileBlock = 8
 
-// planePlan is what a convolution in vectors over [N,C,H,W] does in each run.
+// planePlan holds the parameters of a SIMD convolution over [N,C,H,W].
 type planePlan struct {
 	frame bool // the input is copied into frames
-	// A frame is h lines of w values; a channel has one for each pair of the remainders
-	// ys and xs that taps leave when divided by the stride.
+	// A frame has h rows of w values. A channel has one frame for each pair of stride phases: the
+	// remainders phasesY and phasesX of tap offsets divided by the stride.
 	h, w             int
-	cols             int // values of a line that are written: w, or those of a part of the columns
+	cols             int // values written per row: w, or fewer for a part of the columns
 	phasesY, phasesX []int
 	size             int     // of a channel: all its frames
-	offs             []int32 // for each step of a patch, where its values begin in frames
+	offs             []int32 // offset of the values of each patch element in the frames
 }
 
-// planPlanes returns nil where places do not fit 32 bits.
+// planPlanes returns nil if offsets do not fit 32 bits.
 func (s *ConvShape) planPlanes(cg int) *planePlan {
 	if s.KH == 1 && s.KW == 1 && s.StrideH == 1 && s.StrideW == 1 && s.PadT == 0 && s.PadL == 0 && s.OH == s.H && s.OW == s.W {
-		return &planePlan{w: s.H * s.W, cols: s.H * s.W, h: 1, size: s.H * s.W} // the whole plane is a line
+		return &planePlan{w: s.H * s.W, cols: s.H * s.W, h: 1, size: s.H * s.W} // the whole plane is one row
 	}
 	return s.planFrames(cg)
 }
 
-// planFrames is planPlanes of what is copied.
+// planFrames is planPlanes for padded copies.
 func (s *ConvShape) planFrames(cg int) *planePlan { return s.planFramesApart(cg, false) }
 
-// planFramesApart is planFrames where frames of channels that lie a multiple of a page apart, and would have the same places in the first-level
-// cache, lie a little further apart.
+// planFramesApart is planFrames with further: it pads the distance between channels if it is
+// close to a multiple of a page. Otherwise the channels would map to the same sets of the L1
+// cache.
 func (s *ConvShape) planFramesApart(cg int, further bool) *planePlan {
 	q := &planePlan{frame: true}
-	var yi, xi []int // which of the remainders a tap has
+	var yi, xi []int // phase index of each tap
 	q.phasesY, yi, q.h = remainders(s.KH, s.DilH, s.StrideH, s.OH)
 	q.phasesX, xi, q.w = remainders(s.KW, s.DilW, s.StrideW, s.OW)
 	q.cols, q.size = q.w, len(q.phasesY)*len(q.phasesX)*q.h*q.w
@@ -69,7 +70,7 @@ func (s *ConvShape) planFramesApart(cg int, further bool) *planePlan {
 	return q
 }
 
-// padStride is n or somewhat more, where n values are about a multiple of a page.
+// padStride returns n, or slightly more if n values are close to a multiple of a page.
 func padStride(n int) int {
 	if n%1024 < 16 || n%1024 > 1024-16 {
 		n += 32
@@ -77,8 +78,8 @@ func padStride(n int) int {
 	return n
 }
 
-// remainders lists those of the taps of one axis, which of them each tap has, and the
-// length of a frame.
+// remainders lists the stride phases of the taps of one axis, the phase index of each tap, and
+// the length of a frame.
 func remainders(k, dil, stride, out int) (all, of []int, size int) {
 	at := make(map[int]int)
 	for i := range k {
@@ -112,7 +113,7 @@ func (c *Conv) runPlanes(p *workers.Pool, x, y []float32) {
 		return
 	}
 	sc, frame := borrow(s.C*q.size + c.f.Cols)
-	clear(frame[s.C*q.size:]) // which columns beyond the last read: what tiles take depends on the whole panel
+	clear(frame[s.C*q.size:]) // tiles read columns beyond the last one, depending on the panel size
 	for n := range s.N {
 		workers.Do(p, s.C, max(1, copyGrain/q.size), planeFrames{c, frame, x, n}, func(a planeFrames, lo, hi int) {
 			s, q := &a.c.s, a.c.planes
@@ -129,25 +130,25 @@ func (c *Conv) runPlanes(p *workers.Pool, x, y []float32) {
 	scratch.Put(sc)
 }
 
-// planeFrames is what writing the frames of channels needs.
+// planeFrames holds the arguments of a work item that pads channels.
 type planeFrames struct {
 	c        *Conv
 	frame, x []float32
-	n        int // the picture
+	n        int // image index
 }
 
-// framePlane writes the frames of one channel; zeros stand beyond the borders.
+// framePlane writes the frames of one channel with zero padding.
 func framePlane(s *ConvShape, q *planePlan, frame, in []int16) {
 	s.frameBorders(q, func(at, n int) { clear(frame[at : at+n]) })
 	s.frameInside(q, func(to, from, n, lines int) { copyPiece(s, q, frame, in, to, from, n, lines) })
 }
 
-// copyPiece copies what [ConvShape.frameInside] gives.
+// copyPiece copies one piece of [ConvShape.frameInside].
 func copyPiece[T any](s *ConvShape, q *planePlan, frame, in []T, to, from, n, lines int) {
 	move.Lines(frame[to:], q.w, in[from:], s.StrideH*s.W, s.StrideW, n, lines)
 }
 
-// frameBytes is framePlane for numbers without a sign, moved there if they have one.
+// frameBytes is framePlane for bytes; signed input is converted to unsigned.
 func frameBytes(s *ConvShape, q *planePlan, f *simd.Ints, frame, in []uint8, signed bool, edge uint8) {
 	s.frameBorders(q, func(at, n int) { fill(frame[at:at+n], edge) })
 	s.frameInside(q, func(to, from, n, lines int) {
@@ -162,7 +163,7 @@ func frameBytes(s *ConvShape, q *planePlan, f *simd.Ints, frame, in []uint8, sig
 	})
 }
 
-// frameFloats writes what lies inside the borders of the frames of a channel, in vectors.
+// frameFloats writes the interior of the frames of a channel with SIMD kernels.
 func frameFloats(s *ConvShape, q *planePlan, f *simd.Windows, t *simd.Window, frame, in []float32) {
 	s.frameInside(q, func(to, from, n, lines int) {
 		if f != nil && f.CopyLines(t, frame[to:], q.w, in[from:], s.StrideH*s.W, s.StrideW, n, lines) {
@@ -172,8 +173,8 @@ func frameFloats(s *ConvShape, q *planePlan, f *simd.Windows, t *simd.Window, fr
 	})
 }
 
-// frameInside calls f for each frame of a channel with the piece of it that the input
-// fills: where it begins in the frame and in the input, n values of lines lines.
+// frameInside calls f for the interior of each frame of a channel: its offset in the frame and in
+// the input, and lines rows of n values.
 func (s *ConvShape) frameInside(q *planePlan, f func(to, from, n, lines int)) {
 	at := 0
 	for _, ry := range q.phasesY {
@@ -188,7 +189,7 @@ func (s *ConvShape) frameInside(q *planePlan, f func(to, from, n, lines int)) {
 	}
 }
 
-// frameBorders calls f for the pieces of a channel's frames that the input does not fill.
+// frameBorders calls f for the padding ranges of the frames of a channel.
 func (s *ConvShape) frameBorders(q *planePlan, f func(at, n int)) {
 	at := 0
 	for _, ry := range q.phasesY {
@@ -219,7 +220,7 @@ func (s *ConvShape) frameBorders(q *planePlan, f func(at, n int)) {
 	}
 }
 
-// planeImage convolves image n, given in frames or as it is.
+// planeImage convolves image n, given as frames or as it is.
 func (c *Conv) planeImage(p *workers.Pool, x, y []float32, n int) {
 	if c.splitBF16 != nil && c.sparse == nil {
 		c.imageSplitBF16(p, x, y, n)
@@ -236,7 +237,7 @@ func (c *Conv) planeImage(p *workers.Pool, x, y []float32, n int) {
 	})
 }
 
-// planeArgs is what a piece of the work on an image needs.
+// planeArgs holds the arguments of a work item of an image.
 type planeArgs struct {
 	c    *Conv
 	x, y []float32
@@ -244,7 +245,7 @@ type planeArgs struct {
 	cut  planeCut
 }
 
-// part computes piece i.
+// part computes work item i.
 func (q *planeArgs) part(t *simd.Tile, r *panelScratch, i int) {
 	c := q.c
 	g, n0, n1, o0, o1 := q.cut.at(i)
@@ -261,7 +262,7 @@ func (q *planeArgs) part(t *simd.Tile, r *panelScratch, i int) {
 	c.planeBlock(t, r.buf, spread, c.results(q.y, q.n, g*c.og+o0)[n0*cols:], c.step(), g, min(area-n0*cols, (n1-n0)*cols), o0, o1)
 }
 
-// spread writes panels n0 to n1 of steps of an input that needs no frames.
+// spread writes K steps of panels n0 to n1 of an input that needs no frames.
 func (c *Conv) spread(buf, in []float32, k0, steps, n0, n1 int) {
 	q, cols, area := c.planes, c.f.Cols, c.s.OH*c.s.OW
 	whole := min(n1, area/cols) - n0
@@ -271,7 +272,7 @@ func (c *Conv) spread(buf, in []float32, k0, steps, n0, n1 int) {
 	}
 }
 
-// gather is spread from frames. It uses the room runs, and returns it.
+// gather is spread from frames. It reuses the slice runs and returns it.
 func (c *Conv) gather(buf []float32, runs []simd.Run, in []float32, k0, steps, n0, n1 int) []simd.Run {
 	cols, area := c.f.Cols, c.s.OH*c.s.OW
 	for n := n0; n < n1; n++ {
@@ -282,22 +283,25 @@ func (c *Conv) gather(buf []float32, runs []simd.Run, in []float32, k0, steps, n
 	return runs
 }
 
-// planeCut says how the work on an image is cut: into blocks of panels, and of output channels where those are few. Blocks that are
-// left when each thread has as many are cut by channels, so that each has a part of them.
+// planeCut describes how the work on an image is split: into blocks of panels, and of output
+// channels if there are few blocks. Blocks that remain after each thread has the same number are
+// split by channels, so that each thread gets a part of them.
 //
-// Planes that end within a line of the cache have two that both threads write where each has some positions of all. A line that another core has
-// just written takes 75 ns or more: for planes of 14×14, more than the products of 64 channels. Where more planes are made than read, threads
-// therefore have channels of their own if planes are small; where all positions stay near together they have, too, as each needs a part of the
-// weights then.
+// If planes end within a cache line, two threads write to the shared line when each has some
+// positions of all channels. A line that another core has just written costs 75 ns or more: for
+// 14×14 planes, more than the multiplications of 64 channels. Small planes are therefore split by
+// channels if more planes are written than read. The same applies if all positions stay in the
+// cache, because each thread then needs only a part of the weights.
 type planeCut struct {
-	jobs                       int  // pieces of work
-	groups, all, block, blocks int  // panels in all and of a block
-	parts, og, rows, cols      int  // parts of the channels of a group, of which rows go together
-	channels                   bool // pieces that follow one another have the same channels
-	threads, whole, left       int  // blocks of a thread, and blocks that are left; none if all blocks are cut alike
+	jobs                       int  // work items
+	groups, all, block, blocks int  // panels in total and per block
+	parts, og, rows, cols      int  // channel parts of a group; rows are computed together
+	channels                   bool // consecutive work items have the same channels
+	threads, whole, left       int  // blocks per thread, and remaining blocks; 0 if all blocks are split alike
 }
 
-// cutPlanes cuts the work; k is the length of a patch, rows the height of a tile, bytes the size of a result.
+// cutPlanes splits the work; k is the length of a patch, rows the height of a tile, bytes the
+// size of an output value.
 func (s *ConvShape) cutPlanes(p *workers.Pool, og, k, rows, cols, bytes int, rate float64) planeCut {
 	area, t := s.OH*s.OW, p.Threads()
 	q := planeCut{groups: s.Groups, all: (area + cols - 1) / cols, og: og, rows: rows, cols: cols, threads: t}
@@ -316,7 +320,7 @@ func (s *ConvShape) cutPlanes(p *workers.Pool, og, k, rows, cols, bytes int, rat
 	}
 	q.blocks = (q.all + q.block - 1) / q.block
 	units := s.Groups * q.blocks
-	q.channels = units < 2*t // few panels may be of unlike widths
+	q.channels = units < 2*t // few panels may have different widths
 	q.parts = max(1, min(jobs/units, tiles))
 	if q.parts > t {
 		q.parts -= q.parts % t
@@ -329,10 +333,10 @@ func (s *ConvShape) cutPlanes(p *workers.Pool, og, k, rows, cols, bytes int, rat
 	return q
 }
 
-// minOwnChannels is the least number of output channels for whose sake panels are gathered once more.
+// minOwnChannels is the minimum number of output channels that justifies gathering panels again.
 const minOwnChannels = 64
 
-// at is piece i: the group, and the ranges of panels and channels.
+// at returns the group and the ranges of panels and channels of work item i.
 func (q *planeCut) at(i int) (g, n0, n1, o0, o1 int) {
 	units := q.groups * q.blocks
 	unit, part, parts := i/q.parts, i%q.parts, q.parts
@@ -351,7 +355,7 @@ func (q *planeCut) at(i int) (g, n0, n1, o0, o1 int) {
 	return unit / q.blocks, b * q.block, min(q.all, (b+1)*q.block), o0 * q.rows, min(q.og, o1*q.rows)
 }
 
-// panelScratch is room for the panels of kBlock steps, and for runs.
+// panelScratch holds scratch memory for the panels of kBlock steps, and for runs.
 type panelScratch struct {
 	sc   *[]float32
 	buf  []float32
@@ -359,7 +363,7 @@ type panelScratch struct {
 }
 
 func (q *planeCut) scratch() panelScratch {
-	// The gathering writes over the end of a panel, by two rows at most.
+	// Gathering writes up to two rows beyond the end of a panel.
 	sc, buf := borrow((q.block*kBlock + 2) * q.cols)
 	return panelScratch{sc, buf, runPool.Get().(*[]simd.Run)}
 }
@@ -371,8 +375,8 @@ func (r *panelScratch) give() {
 
 var runPool = sync.Pool{New: func() any { return new([]simd.Run) }}
 
-// planeBlock computes output channels o0 to o1 of group g in the panels that spread writes, of np positions:
-// y begins with the first of them of the first channel, and those of the next one are step apart.
+// planeBlock computes output channels o0 to o1 of group g in the np positions of the panels that
+// spread writes. y begins with the first position of the first channel; channels are step apart.
 func (c *Conv) planeBlock(t *simd.Tile, buf []float32, spread func(buf []float32, k0, steps int), y []float32, step, g, np, o0, o1 int) {
 	if c.sparse != nil {
 		c.sparsePlanes(buf, spread, y, step, g, np, o0, o1)
@@ -393,8 +397,8 @@ func (c *Conv) planeBlock(t *simd.Tile, buf []float32, spread func(buf []float32
 	}
 }
 
-// rows calls tiles for some rows at a time of output channels o0 to o1 of group g, whose weights from step k0 on t has then, and whose biases and
-// limits with the last steps.
+// rows calls tiles for each row tile of output channels o0 to o1 of group g. t then has their
+// weights from K step k0, and in the last pass their biases and clamp.
 func (c *Conv) rows(t *simd.Tile, g, k0, o0, o1 int, tiles func(o, rows int)) {
 	line := c.k + c.rowGap
 	w := c.weights[g*c.og*line:][:c.og*line]
@@ -414,11 +418,12 @@ func (c *Conv) rows(t *simd.Tile, g, k0, o0, o1 int, tiles func(o, rows int)) {
 	}
 }
 
-// copiesPanels tells whether panels of windows of one position are copied before the weights go by. Where planes lie, each step of a panel is in a page of
-// its own if these are large, in the same set of the first-level cache if they are whole pages, and each load takes two lines of the cache if
-// planes do not end with one. Copying costs a fifth of the time of some 64 output channels on a Zen 4, a tenth on a Xeon, which gains
-// 8 to 50 % of a convolution with many, where sets are full from two tiles on, and 3 to 17 % of one with [copyChannels] wherever planes are half a
-// page or more.
+// copiesPanels reports whether panels of a 1×1 convolution are copied before the weights pass.
+// Without a copy each K step of a panel is in a different page if planes are large, and in the
+// same L1 set if planes are whole pages; each load touches two cache lines if planes do not end
+// with one. Copying costs a fifth of the time of about 64 output channels on a Zen 4, a tenth on
+// a Xeon. The Xeon gains 8 to 50 % with many channels if sets are full after two tiles, and 3 to
+// 17 % with [copyChannels] channels whenever planes are half a page or more.
 func (c *Conv) copiesPanels() bool {
 	line := 4 * c.planes.size
 	switch {
@@ -434,11 +439,11 @@ func (c *Conv) copiesPanels() bool {
 	return false
 }
 
-// copyChannels is the number of output channels from which on copying what they read pays on a Xeon with AMX.
+// copyChannels is the number of output channels from which copying is faster on a Xeon with AMX.
 const copyChannels = 64
 
-// padWeightRows writes rows of given weights further apart that would lie a multiple of sameLines bytes from each other, if many positions read
-// them.
+// padWeightRows pads given weight rows whose distance is a multiple of sameLines bytes, if many
+// positions read them.
 func (c *Conv) padWeightRows() {
 	if c.planes == nil || c.f == nil || !c.unpacked || c.splitBF16 != nil && c.sparse == nil || 4*c.k%sameLines != 0 || c.og <= c.f.Rows/2 {
 		return
@@ -451,11 +456,11 @@ func (c *Conv) padWeightRows() {
 	c.weights, c.unpacked, c.rowGap = w, false, apart
 }
 
-// inPlace computes output channels o0 to o1 of group g in panels n0 to n1 with windows of one position, whose planes are read where they lie.
-// Only the last panel is copied, to buf, if it is not whole.
+// inPlace computes output channels o0 to o1 of group g in panels n0 to n1 of a 1×1 convolution
+// that reads its planes in place. It copies the last panel to buf if that is partial.
 //
-// Lines of a panel lie as far apart as planes do, where no processor guesses what comes next: while the first rows of weights go by, tiles bring
-// the panels near that come after these.
+// Rows of a panel are one plane apart, which hardware prefetchers do not follow. While the first
+// rows of weights pass, tiles therefore prefetch the next panels.
 func (c *Conv) inPlace(t *simd.Tile, buf, in, y []float32, g, n0, n1, o0, o1 int) {
 	f, cols, line, step := c.f, c.f.Cols, c.planes.size, c.step()
 	area, further := c.s.OH*c.s.OW, (n1-n0)*cols
@@ -465,7 +470,7 @@ func (c *Conv) inPlace(t *simd.Tile, buf, in, y []float32, g, n0, n1, o0, o1 int
 		if p0 := (n1 - 1) * cols; p0+cols > area {
 			pack(buf, in[p0:], area-p0, min(c.pass, c.k-k0), cols, 1, line)
 		}
-		further := further // of the lines of panels that go by next
+		further := further // of the rows of the next panels
 		c.rows(t, g, k0, o0, o1, func(o, rows int) {
 			for p0 := n0 * cols; p0 < min(n1*cols, area); p0 += cols {
 				t.B, t.StepB = &in[p0], 4*line
@@ -486,8 +491,9 @@ func (c *Conv) inPlace(t *simd.Tile, buf, in, y []float32, g, n0, n1, o0, o1 int
 	}
 }
 
-// prefetchRows lets the next tile, number i of those of a panel's rows, bring near a part of the weights of group g from output channel o on, which
-// go by next: rows are read side by side, many at once, and where they lie far away no processor is in time.
+// prefetchRows makes the next tile, number i of the tiles of a panel, prefetch a part of the
+// weights of group g from output channel o, which are needed next. Many rows are read at once; if
+// they are far apart, hardware prefetchers are too late.
 func (c *Conv) prefetchRows(t *simd.Tile, g, k0, o, rows, i int) {
 	line, at := c.k+c.rowGap, i*t.K*cacheLine
 	if o >= c.og || k0 > 0 || at >= min(rows, c.og-o)*line || t.K < c.k && c.og*line > prefetchAllMax {
@@ -496,13 +502,14 @@ func (c *Conv) prefetchRows(t *simd.Tile, g, k0, o, rows, i int) {
 	t.Next, t.Fetch = unsafe.Pointer(&c.weights[(g*c.og+o)*line+at]), 4*cacheLine
 }
 
-// prefetchAllMax bounds the weights of a group of which all are brought near in the first of several passes: half of a usual second-level cache, in values.
+// prefetchAllMax bounds the weights of a group that are all prefetched in the first of several
+// passes, in values: half of a typical L2 cache.
 const prefetchAllMax = 1 << 18
 
-// cacheLine is the number of values in a line of the cache.
+// cacheLine is the number of values in a cache line.
 const cacheLine = 16
 
-// sparsePlanes is planeBlock with weights of which many are zero.
+// sparsePlanes is planeBlock with sparse weights.
 func (c *Conv) sparsePlanes(buf []float32, spread func(buf []float32, k0, steps int), y []float32, step, g, np, o0, o1 int) {
 	s, bias := c.sparse[g], c.bias
 	if bias != nil {
@@ -518,7 +525,7 @@ func (c *Conv) sparsePlanes(buf []float32, spread func(buf []float32, k0, steps 
 	giveSparse(t)
 }
 
-// cut is the number of output channels at whose multiples work is cut.
+// cut returns the multiple of output channels at which work is split.
 func (c *Conv) cut() int {
 	if c.sparse != nil {
 		return sparseCut
@@ -526,7 +533,7 @@ func (c *Conv) cut() int {
 	return c.f.Rows
 }
 
-// runs lists where the np positions from p0 on lie in a frame, line by line.
+// runs lists the locations of the np positions from p0 in a frame, row by row.
 func (s *ConvShape) runs(q *planePlan, runs []simd.Run, p0, np int) []simd.Run {
 	if q.w == s.OW {
 		return append(runs, simd.Run{From: int32(p0)})

@@ -6,32 +6,34 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// Convolutions over [N,H,W,C] of few output channels would leave most of a register of channels empty. A thread turns what some lines
-// of results see into frames of channels, with the borders in place and taken apart where windows go in steps, so that tiles have positions
-// for columns and read what each tap sees where it lies; the results of these lines, computed as one line, are turned back. Sums
-// have the order that they have otherwise, tap after tap and channel after channel, so that results are the same to the bit.
+// Convolutions over [N,H,W,C] with few output channels would leave most of a channel register
+// empty. A thread transposes the input of some output rows to planes, with padding and split by
+// stride phase. Tiles then use output positions as columns and read each tap in place. The output
+// rows, computed as one row, are transposed back. Sums keep their order, tap after tap and
+// channel after channel, so results are bit-exact.
 
-// pixelColumnPlan is what such a convolution does in each run.
+// pixelColumnPlan holds the parameters of such a convolution.
 type pixelColumnPlan struct {
-	lines int        // of results that go together
-	plane *planePlan // of the frame of as many lines
-	depth int        // channels of a frame that are written, some for nothing
-	offs  []int32    // where each step begins in the frame, the channels of a tap one after the other
+	lines int        // output rows computed together
+	plane *planePlan // of the transposed copy of that many rows
+	depth int        // channels written to the copy, rounded up
+	offs  []int32    // offset of each K step in the copy, the channels of a tap one after the other
 }
 
-// transposeSide is the number of rows and columns that [Turn] exchanges at a time.
+// transposeSide is the side of the squares that [move.Turn] transposes at a time.
 const transposeSide = 8
 
-// What values take that are turned before they are multiplied, or after, in nanoseconds of a processor with the rates of [simd.Floats.Rate]: as
-// measured on a Xeon with 25 shapes of 1 to 12 output channels, to which the faster way is told right where they are a tenth apart.
+// Time to transpose a value before or after multiplying, in nanoseconds of a processor with the
+// rates of [simd.Floats.Rate], measured on a Xeon with 25 shapes of 1 to 12 output channels. The
+// model selects the faster algorithm if the two differ by 10 % or more.
 const (
 	transposeSquareTime = 0.3 // in whole squares
 	transposeSingleTime = 1.6 // one by one
-	borderTime          = 5   // of the borders of a line of a channel
-	minRowCost          = 2.5 // output channels that take as long as one: its sums wait for each other
+	borderTime          = 5   // padding of a row of a channel
+	minRowCost          = 2.5 // one output channel takes as long as this many: its accumulators wait for each other
 )
 
-// planPixelColumns returns nil where output channels fill registers well enough.
+// planPixelColumns returns nil if output channels fill registers well enough.
 func (c *Conv) planPixelColumns() *pixelColumnPlan {
 	s := c.s
 	if !c.f.HasPlaced() || s.Groups > 1 || s.OC > c.f.Rows || s.place != (placement{}) {
@@ -65,20 +67,20 @@ func (c *Conv) planPixelColumns() *pixelColumnPlan {
 	return q
 }
 
-// pixelColumnGain is the part of the time of lines of channels that positions for columns may take.
+// pixelColumnGain is the maximum time relative to the channels-as-columns algorithm.
 const pixelColumnGain = 0.9
 
-// lineTime is what the results of a position take if their channels are columns, in nanoseconds, about.
+// lineTime estimates the time of an output position with channels as columns, in nanoseconds.
 func (c *Conv) lineTime() float64 {
 	lanes := c.f.Taken(c.s.OC)
 	if simd.Current() == simd.AMX && lanes != c.f.Cols && lanes != c.f.Half {
-		// Three units add or multiply half registers, two whole ones.
+		// Three units add or multiply half registers, two units whole ones.
 		lanes += c.f.Half / 4
 	}
 	return 2 * float64(c.k*lanes) / c.f.Rate()
 }
 
-// time is what the results of a position take, in nanoseconds, about.
+// time estimates the time of an output position, in nanoseconds.
 func (q *pixelColumnPlan) time(c *Conv) float64 {
 	s, p := &c.s, q.plane
 	area := float64(q.lines * s.OW)
@@ -103,11 +105,11 @@ func (q *pixelColumnPlan) time(c *Conv) float64 {
 	return 2*float64(c.k)*max(minRowCost, float64(s.OC))*columns/c.f.Rate() + turned
 }
 
-// pixelColumnArgs is what a piece of the work needs.
+// pixelColumnArgs holds the arguments of a work item.
 type pixelColumnArgs struct {
 	c     *Conv
 	x, y  []float32
-	bands int // of the lines of an image
+	bands int // row bands of an image
 }
 
 // runPixelColumns convolves x into y.
@@ -115,12 +117,12 @@ func (c *Conv) runPixelColumns(p *workers.Pool, x, y []float32) {
 	s, q := &c.s, c.pixelColumns
 	lines := q.lines
 	if jobs := jobCount(p, int(q.time(c)*c.f.Rate()/2)*s.N*s.OH*s.OW, c.f.Rate()/2); jobs > s.N {
-		// What bands have twice at their ends stays a small part.
+		// Keep the overlap between bands small.
 		lines = min(lines, max((s.OH*s.N+jobs-1)/jobs, 2*(s.KH-1)*s.DilH/s.StrideH, 1))
 	}
 	a := pixelColumnArgs{c, x, y, (s.OH + lines - 1) / lines}
 	if t := p.Threads(); a.bands > 1 && s.N*a.bands%t > 0 {
-		a.bands = min(roundUp(a.bands, t), s.OH) // each thread has as many
+		a.bands = min(roundUp(a.bands, t), s.OH) // the same number for each thread
 	}
 	workers.Do(p, s.N*a.bands, 1, a, pixelColumnArgs.pieces)
 }
@@ -130,7 +132,7 @@ func (a pixelColumnArgs) pieces(lo, hi int) {
 	c := a.c
 	s, q, f := &c.s, c.pixelColumns, c.f
 	w := q.plane.w
-	// Rows of panels at the end of a frame are read whole.
+	// Tiles read whole panel rows at the end of the copy.
 	sc, frame := borrow(q.depth*q.plane.size + f.Cols)
 	width := padStride(roundUp(q.lines*w, f.Cols))
 	sr, room := borrow(s.OC * width)
@@ -164,7 +166,7 @@ func (a pixelColumnArgs) pieces(lo, hi int) {
 	scratch.Put(sc)
 }
 
-// transposeBack writes n positions of channels planes that lie step values apart.
+// transposeBack writes n positions of channels planes that are step values apart.
 func transposeBack(y, planes []float32, step, channels, n int) {
 	if channels == 1 {
 		copy(y[:n], planes)
@@ -173,7 +175,7 @@ func transposeBack(y, planes []float32, step, channels, n int) {
 	move.Turn(y, channels, planes, step, n, channels)
 }
 
-// transposeFrame writes what the windows of lines y0 to y1 see of an image.
+// transposeFrame writes the padded, transposed input of output rows y0 to y1 of an image.
 func (c *Conv) transposeFrame(frame, x []float32, y0, y1 int) {
 	s, q := &c.s, c.pixelColumns.plane
 	rows := y1 - y0 + q.h - c.pixelColumns.lines
@@ -182,7 +184,7 @@ func (c *Conv) transposeFrame(frame, x []float32, y0, y1 int) {
 			iy := (y0+r)*s.StrideH + at - s.PadT
 			for i, first := range q.phasesX {
 				to := frame[((j*len(q.phasesX)+i)*q.h+r)*q.w:]
-				// Value v of the line is position v·StrideW + first - PadL of the image.
+				// Value v of the row is position v·StrideW + first - PadL of the image.
 				lo := min(max(0, ceil(s.PadL-first, s.StrideW)), q.w)
 				hi := max(lo, min(q.w, ceil(s.W+s.PadL-first, s.StrideW)))
 				if iy < 0 || iy >= s.H {
@@ -203,7 +205,7 @@ func (c *Conv) transposeFrame(frame, x []float32, y0, y1 int) {
 	}
 }
 
-// transposeLine writes the channels of n positions of x, as many apart as windows are, to lines of their own.
+// transposeLine writes the channels of n positions of x, one stride apart, to rows of their own.
 func (c *Conv) transposeLine(dst, x []float32, n int) {
 	s, size := &c.s, c.pixelColumns.plane.size
 	step := s.StrideW * s.C
@@ -212,7 +214,7 @@ func (c *Conv) transposeLine(dst, x []float32, n int) {
 		copy(dst[:n], x)
 		return
 	case s.C > 1 && s.C < transposeSide:
-		// A square has the values of some positions that follow, too, where there are any.
+		// A square also reads some of the following positions, if there are any.
 		if whole := min(n, (len(x)-transposeSide)/step+1); len(x) >= transposeSide && whole >= transposeSide {
 			move.Turn(dst, size, x, step, transposeSide, whole)
 			dst, x, n = dst[whole:], x[min(whole*step, len(x)):], n-whole

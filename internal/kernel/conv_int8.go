@@ -9,19 +9,19 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// convQ is the part of a convolution over 8-bit activations that does not depend
-// on their layout: weights for [PackedQ], group after group.
+// convQ is the layout-independent part of a convolution of 8-bit activations: weights as
+// [PackedQ], group after group.
 type convQ struct {
 	s         ConvShape
 	cg, og, k int
 	weights   []*PackedQ
-	zero      uint8 // the bits of the input zero point
+	zero      uint8 // input zero point, as stored byte
 	table     ByteTable
 	zeros     []uint8
 	signed    bool
-	lines     *intLines   // in vectors, over [N,H,W,C]
-	planes    *intPlanes  // in vectors, over [N,C,H,W]
-	windows   *intWindows // of a depthwise convolution in vectors
+	lines     *intLines   // SIMD, over [N,H,W,C]
+	planes    *intPlanes  // SIMD, over [N,C,H,W]
+	windows   *intWindows // SIMD, depthwise
 }
 
 func newConvQ(s ConvShape, lastIn, lastOut bool) convQ {
@@ -44,23 +44,26 @@ func newConvQ(s ConvShape, lastIn, lastOut bool) convQ {
 	return c
 }
 
-// SupportsNHWC tells whether a convolution of bytes over [N,C,H,W] has a way with the channels last, of its input, its results, or both.
+// SupportsNHWC reports whether a byte convolution over [N,C,H,W] can use channels-last input,
+// output or both.
 func (s *ConvShape) SupportsNHWC() bool {
 	return s.C >= 16 && s.SupportsNHWCOutput()
 }
 
-// SupportsNHWCOutput tells whether it can give results with their channels last at least.
+// SupportsNHWCOutput reports whether it can at least write channels-last output.
 func (s *ConvShape) SupportsNHWCOutput() bool {
 	return simd.IntKernels() != nil && simd.ElementKernels().Columns() && s.outputs() > 0 && (s.Groups <= 1 || s.tilesGroups()) && s.OC >= 16
 }
 
-// SupportsDepthwiseNHWC tells whether a depthwise convolution of bytes over [N,C,H,W] can have the channels of its input and of its results last.
+// SupportsDepthwiseNHWC reports whether a depthwise byte convolution over [N,C,H,W] can use
+// channels-last input and output.
 func (s *ConvShape) SupportsDepthwiseNHWC() bool {
 	return s.Groups > 1 && s.Groups == s.C && s.OC == s.C && s.C >= 16 && s.outputs() > 0 && simd.IntKernels() != nil && simd.ElementKernels().Columns() && s.planByteStrips(1, true) != nil
 }
 
-// PrefersNHWC tells whether a convolution over [N,C,H,W] is faster with channels last on the way: where positions are few for panels of them, or
-// where a result has many products beside the time that its turning takes.
+// PrefersNHWC reports whether a convolution over [N,C,H,W] is faster with an internal transpose
+// to channels-last: with too few positions to fill panels, or enough multiplications per output
+// to cover the transpose.
 func (s *ConvShape) PrefersNHWC() bool {
 	return s.SupportsNHWC() && (s.KH*s.KW > 1 || s.C >= 256 || s.OH*s.OW <= 64)
 }
@@ -68,7 +71,7 @@ func (s *ConvShape) PrefersNHWC() bool {
 func setWeights[W Weight](p *workers.Pool, c *convQ, w []W, zero int32) {
 	first := false
 	if c.planes != nil {
-		first = c.planes.narrow == nil && c.planes.wide == nil && c.lines == nil // weights that come again and again are not listed
+		first = c.planes.narrow == nil && c.planes.wide == nil && c.lines == nil // weights that change between runs are not converted to sparse
 		c.lines = nil
 	}
 	switch {
@@ -95,15 +98,15 @@ func (c *convQ) setZero(signed bool, zero int32) {
 	fill(c.zeros, c.zero)
 }
 
-// patchPiece is a piece of a product of 8-bit values over patches in plain Go.
+// patchPiece is a work item of an 8-bit im2col convolution in plain Go.
 type patchPiece struct {
-	buf          []float64 // room for the packed patches
-	line         []uint8   // and for a line of input
+	buf          []float64 // scratch for the packed patches
+	line         []uint8   // scratch for a row of input
 	n, g, p0, np int       // image, group, positions
 	o0, o1       int       // channels of the group
 }
 
-// each calls f for pieces lo to hi of q.
+// each calls f for work items lo to hi of q.
 func (c *convQ) each(q *cut, lo, hi int, f func(t patchPiece)) {
 	sc, buf := borrow64(q.block*c.k + q.block/8 + 1)
 	t := patchPiece{buf: buf[:q.block*c.k], line: asUint8(buf[q.block*c.k:])}
@@ -123,7 +126,7 @@ func (c *convQ) cut(p *workers.Pool) cut {
 	return cutPlaces(p, &c.s, c.s.OH*c.s.OW, packBlock/2/max(c.k, 1), 4, c.og, 4)
 }
 
-// ConvQ is a convolution over 8-bit activations in [N,H,W,C] with 32-bit sums.
+// ConvQ is a convolution of 8-bit activations in [N,H,W,C] with 32-bit sums.
 type ConvQ[T int8 | uint8] struct {
 	convQ
 	zeroPoint int32
@@ -132,7 +135,7 @@ type ConvQ[T int8 | uint8] struct {
 	depthwise bool
 }
 
-// NewConvQ prepares a convolution with weights [OC,KH,KW,C/Groups] whose zero point is zeroW.
+// NewConvQ prepares a convolution with weights [OC,KH,KW,C/Groups] with zero point zeroW.
 func NewConvQ[T int8 | uint8, W Weight](s ConvShape, w []W, zeroW, zero int32, q Requant) *ConvQ[T] {
 	s.Groups = max(s.Groups, 1)
 	if s.Groups > 1 && s.Groups == s.C {
@@ -154,11 +157,11 @@ func NewConvQ[T int8 | uint8, W Weight](s ConvShape, w []W, zeroW, zero int32, q
 	return c
 }
 
-// NewDepthwiseQ prepares a depthwise convolution with weights [KH,KW,OC], less their zero
-// point, which have to stay. s.Groups is not looked at.
+// NewDepthwiseQ prepares a depthwise convolution with weights [KH,KW,OC] minus their zero point;
+// the slice must not change. s.Groups is ignored.
 func NewDepthwiseQ[T int8 | uint8](s ConvShape, w []int16, zero int32, q Requant) *ConvQ[T] {
 	if s.C == 1 && simd.IntKernels() != nil {
-		// All channels see the same: a convolution makes better use of it.
+		// All outputs read the same input channel: a normal convolution is faster.
 		s.Groups = 1
 		turned, taps := make([]int16, len(w)), s.KH*s.KW
 		for i, v := range w {
@@ -175,7 +178,7 @@ func NewDepthwiseQ[T int8 | uint8](s ConvShape, w []int16, zero int32, q Requant
 	if c.windows = newIntWindows(&c.s, c.og, true); c.windows != nil {
 		c.windows.setLanes(&c.s, w)
 	} else {
-		// Sums in integers: there is no reuse for the micro-kernel to gain from.
+		// Integer sums: a depthwise convolution has no reuse for the micro-kernel to exploit.
 		c.wd = hugepages.Make[int32](len(w))
 		for i, v := range w {
 			c.wd[i] = int32(v)
@@ -186,8 +189,8 @@ func NewDepthwiseQ[T int8 | uint8](s ConvShape, w []int16, zero int32, q Requant
 	return c
 }
 
-// Name tells the way of computing: "depthwise", "im2col", or "direct" with the set of
-// the kernels in vectors.
+// Name returns the algorithm: "depthwise", "im2col", or "direct" with the instruction set of the
+// SIMD kernels.
 func (c *ConvQ[T]) Name() string { return c.name(c.depthwise) }
 
 func (c *convQ) name(depthwise bool) string {
@@ -211,22 +214,22 @@ func (c *ConvQ[T]) Run(p *workers.Pool, x, y []T) {
 	c.run(p, x, y, nil)
 }
 
-// Sums convolves x, whose zero point is given, into the 32-bit sums y.
+// Sums convolves x with the given zero point into the 32-bit sums y.
 func (c *ConvQ[T]) Sums(p *workers.Pool, x []T, zero int32, y []int32) {
 	c.setInputZero(zero)
 	c.run(p, x, nil, y)
 }
 
-// setInputZero sets the zero point of what is convolved.
+// setInputZero sets the input zero point.
 func (c *ConvQ[T]) setInputZero(zero int32) {
 	var z T
 	if c.zeroPoint = zero; c.q.least != nil {
-		c.q.least, c.q.most, c.q.n = nil, nil, 0 // they were those of another zero point
+		c.q.least, c.q.most, c.q.n = nil, nil, 0 // computed for another zero point
 	}
 	c.setZero(z-1 < z, zero)
 }
 
-// run writes sums where room for them is given, or else quantised values into y.
+// run writes sums if sums is not nil, else quantised values into y.
 func (c *ConvQ[T]) run(p *workers.Pool, x, y []T, sums []int32) {
 	s := &c.s
 	if s.outputs() == 0 {
@@ -251,7 +254,7 @@ func (c *ConvQ[T]) run(p *workers.Pool, x, y []T, sums []int32) {
 	workers.Each(p, q.pieces(), 1, patchesQ[T]{c, q, x, y, sums})
 }
 
-// patchesQ is what a piece of a product over patches needs.
+// patchesQ holds the arguments of an im2col work item.
 type patchesQ[T int8 | uint8] struct {
 	c    *ConvQ[T]
 	cut  cut
@@ -259,7 +262,7 @@ type patchesQ[T int8 | uint8] struct {
 	sums []int32
 }
 
-// Piece computes pieces lo to hi.
+// Piece computes work items lo to hi.
 func (q patchesQ[T]) Piece(lo, hi int) {
 	c, s := q.c, &q.c.s
 	in := Bits(q.x)
@@ -283,18 +286,17 @@ func (q patchesQ[T]) Piece(lo, hi int) {
 	})
 }
 
-// runWindows is run of a depthwise convolution in vectors.
+// runWindows is run for a depthwise convolution with SIMD kernels.
 func (c *ConvQ[T]) runWindows(p *workers.Pool, x, y []T, sums []int32) {
 	c.windows.lines(p, &c.s, Bits(x), c.signed, c.zeroPoint, tileSink{sums: sums, f: c.windows.ints, y: Bits(y), q: &c.q})
 }
 
-// runLines is run in vectors.
+// runLines is run with SIMD kernels.
 func (c *ConvQ[T]) runLines(p *workers.Pool, x, y []T, sums []int32) {
 	c.lines.run(p, &c.s, c.og, Bits(x), c.signed, c.zeroPoint, tileSink{sums: sums, f: c.lines.panels[0].f, y: Bits(y), q: &c.q})
 }
 
-// patchesNHWC packs np patches from position p0 on into panels of four, in the
-// order tap, channel.
+// patchesNHWC packs np patches from position p0 into panels of four, in the order tap, channel.
 func (c *convQ) patchesNHWC(dst []float64, x []uint8, g, p0, np int) {
 	s, cg, t := &c.s, c.cg, &c.table
 	for i := 0; i < np; i += 4 {
@@ -318,22 +320,22 @@ func (c *convQ) patchesNHWC(dst []float64, x []uint8, g, p0, np int) {
 	}
 }
 
-// ConvSums is a convolution over 8-bit activations in [N,C,H,W] that gives the
-// 32-bit sums.
+// ConvSums is a convolution of 8-bit activations in [N,C,H,W] that returns the 32-bit sums.
 type ConvSums struct {
 	convQ
 	wd        []int32 // weights of a depthwise convolution in plain Go
 	depthwise bool
-	last      bool      // of a depthwise convolution: channels are last, of its input and its results
-	lanes     []int16   // its weights [KH,KW,OC] then
-	taps      *tapRange // the taps that are left, where some see nothing
+	last      bool      // depthwise with channels-last input and output
+	lanes     []int16   // its weights [KH,KW,OC]
+	taps      *tapRange // remaining taps, if some only cover padding
 	zeroPoint int32
-	to        tileSink  // of a run
-	put       putPlanes // gives it planes: made once, runs do not allocate
+	to        tileSink  // of the current run
+	put       putPlanes // passes planes to it: created once, so that runs do not allocate
 }
 
-// NewConvSums prepares a convolution; see [SetSumWeights]. Its input has the channels last where lastIn says so, its
-// results where lastOut does, for what [ConvShape.Lasts] or [ConvShape.MakesLast] alone; both for what [ConvShape.WalksLast].
+// NewConvSums prepares a convolution; see [SetSumWeights]. lastIn and lastOut select
+// channels-last input and output. They require [ConvShape.SupportsNHWC], lastOut alone
+// [ConvShape.SupportsNHWCOutput], or both [ConvShape.SupportsDepthwiseNHWC].
 func NewConvSums(s ConvShape, lastIn, lastOut bool) *ConvSums {
 	c := &ConvSums{taps: s.trimTaps()}
 	if s.Groups > 1 && s.Groups == s.C {
@@ -353,14 +355,14 @@ func NewConvSums(s ConvShape, lastIn, lastOut bool) *ConvSums {
 	return c
 }
 
-// Name tells the way of computing; see [ConvQ.Name].
+// Name returns the algorithm; see [ConvQ.Name].
 func (c *ConvSums) Name() string { return c.name(c.depthwise) }
 
 // SumWeight is a weight of a [ConvSums].
 type SumWeight interface{ int8 | uint8 | int32 }
 
-// SetSumWeights gives c weights [OC,C/Groups,KH,KW], of which the differences to their zero point have at most 510 in size. Nothing of w is
-// kept.
+// SetSumWeights sets weights [OC,C/Groups,KH,KW]; their differences to the zero point are at most
+// 510 in magnitude. It keeps no reference to w.
 func SetSumWeights[W SumWeight](c *ConvSums, w []W, zero int32) {
 	w = trimmedWeights(c.taps, w, c.s.OC, c.cg, false)
 	taps := c.s.KH * c.s.KW
@@ -396,7 +398,7 @@ func SetSumWeights[W SumWeight](c *ConvSums, w []W, zero int32) {
 	}
 }
 
-// transposeWeights exchanges rows and columns, rows rows of cols weights of dst.
+// transposeWeights transposes weights into dst, which has rows rows of cols values.
 func transposeWeights[W SumWeight](dst, src []W, rows, cols int) {
 	switch w := any(src).(type) {
 	case []int32:
@@ -414,20 +416,21 @@ func (c *ConvSums) SetZero(signed bool, zero int32) {
 	c.setZero(signed, zero)
 }
 
-// UsesSIMD tells whether kernels in vectors compute the sums.
+// UsesSIMD reports whether SIMD kernels compute the sums.
 func (c *ConvSums) UsesSIMD() bool { return c.windows != nil || c.planes != nil || c.lines != nil }
 
-// putPlanes takes sums piece by piece, from several threads, while they are in the cache: those of rows planes of one image, n each
-// from position at on, and line apart. There is a plane for each output channel of each image.
+// putPlanes receives sums piece by piece while they are in the cache, from several threads: rows
+// planes of one image, n positions each from position at, line apart. Each output channel of each
+// image has one plane.
 type putPlanes = func(plane, rows, at, n int, sums []int32, line int)
 
-// RunRescaled convolves the bits x of 8-bit values into the codes y, for [ConvSums.Vectors] only.
+// RunRescaled convolves the bytes x into the quantised values y; it requires [ConvSums.UsesSIMD].
 func (c *ConvSums) RunRescaled(p *workers.Pool, x, y []uint8, q *Rescale) {
 	c.to.y, c.to.sums, c.to.r = y, nil, q
 	c.vectors(p, x)
 }
 
-// vectors convolves x in vectors.
+// vectors convolves x with SIMD kernels.
 func (c *ConvSums) vectors(p *workers.Pool, x []uint8) {
 	switch {
 	case c.lines != nil:
@@ -441,7 +444,7 @@ func (c *ConvSums) vectors(p *workers.Pool, x []uint8) {
 	}
 }
 
-// Run convolves the bits x of 8-bit values into y.
+// Run convolves the bytes x into y.
 func (c *ConvSums) Run(p *workers.Pool, x []uint8, y []int32) {
 	s := &c.s
 	area := s.OH * s.OW
@@ -461,7 +464,7 @@ func (c *ConvSums) Run(p *workers.Pool, x []uint8, y []int32) {
 	workers.Do(p, q.pieces(), 1, sumArgs{c, q, x, y}, sumArgs.pieces)
 }
 
-// sumArgs is what a piece of [ConvSums.Run] in plain Go needs.
+// sumArgs holds the arguments of a work item of [ConvSums.Run] in plain Go.
 type sumArgs struct {
 	c   *ConvSums
 	cut cut
@@ -479,7 +482,7 @@ func (q sumArgs) planes(lo, hi int) {
 	}
 }
 
-// pieces computes pieces lo to hi of a product over patches.
+// pieces computes im2col work items lo to hi.
 func (q sumArgs) pieces(lo, hi int) {
 	c, s, area := q.c, &q.c.s, q.cut.places
 	c.each(&q.cut, lo, hi, func(t patchPiece) {
@@ -526,8 +529,8 @@ func (c *convQ) patchesNCHW(dst []float64, line, x []uint8, p0, np int) {
 	}
 }
 
-// plane convolves one plane of a depthwise convolution, tap by tap over the
-// columns for which the tap lies inside.
+// plane computes one plane of a depthwise convolution, tap by tap over the columns for which the
+// tap lies inside.
 func (c *ConvSums) plane(y []int32, x []uint8, w []int32) {
 	s := &c.s
 	signed := c.signed

@@ -8,15 +8,19 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// Convolutions of 8-bit numbers whose windows see few channels, as the first ones of a picture do: of 7×7 by 3 channels a line of the window is 21
-// numbers, a third of a row of a tile. What a line of results sees is copied so that all numbers of a column of the picture lie side by side, those
-// of its lines one after the other: a window is one piece of that band, and that of the next position begins a step of columns further on.
+// Int8 convolutions with few input channels, like the first layer of an image network: with 7×7
+// windows and 3 channels a window row is 21 values, a third of a tile row. The input of an output
+// row is copied into a band in which all values of an image column, row by row, are contiguous. A
+// window is then one contiguous range of the band, and the window of the next position begins a
+// stride of columns later.
 
-// bandMax is the most values of a column of a band: lines of windows of more are long enough by themselves.
+// bandMax is the maximum number of values per band column: longer window rows are efficient in
+// place.
 const bandMax = 32
 
-// bandSize is the number of values of a column of bands, 0 where the convolution has none: they gain where planes would be gathered. Of a picture with its
-// channels last lines of windows are read where they lie, and taking channels apart first costs more than fewer steps of tiles gain.
+// bandSize returns the number of values per band column, 0 if bands are not used. Bands replace
+// gathering from planes. Channels-last input is read in place: splitting channels costs more than
+// fewer tile steps gain.
 func (s *ConvShape) bandSize(f *simd.Ints, planes bool) int {
 	column := s.KH * s.C
 	if !planes || s.Groups > 1 || s.KH == 1 || s.DilH > 1 || s.DilW > 1 || s.C >= 16 || column > bandMax || s.OW < 4 || f == nil || !f.Quads() || !simd.ElementKernels().Columns() {
@@ -25,23 +29,24 @@ func (s *ConvShape) bandSize(f *simd.Ints, planes bool) int {
 	return column
 }
 
-// planBands changes the plan of lines to one of bands.
+// planBands changes the plan to use bands.
 func (c *intLines) planBands(s *ConvShape, f *simd.Ints) {
 	l := c.plan
 	l.frame, l.h, l.w = true, s.OH, (s.OW-1)*s.StrideW+s.KW
 	l.stepA, l.lineA = s.StrideW*c.band, l.w*c.band
 	k := s.KW * c.band
 	if fours := (k + 3) / 4; f.Tiled(fours, 1) {
-		// Steps of tiles are all as long. What lies behind a window has no weight.
+		// All tile steps have the same length. Values behind a window have zero weights.
 		k = 4 * roundUp(fours, simd.TilesOfRows(fours))
 	}
 	l.passes = []pass{{k: k, segs: 1}}
 }
 
-// bandSlack is what windows and the turning of columns go beyond the end of a band.
+// bandSlack is the overrun of windows and of column transposes beyond the end of a band.
 const bandSlack = 128
 
-// bands writes the bands of lines l0 to l1 of the results of image n, columns x0 to x1 of the picture with its borders, l.lineA values apart.
+// bands writes the bands of output rows l0 to l1 of image n, padded columns x0 to x1, l.lineA
+// values apart.
 func (q *intLineArgs) bands(dst []uint8, n, l0, l1, x0, x1 int) {
 	s, band, cols := q.s, q.c.band, x1-x0
 	rows := ((l1-l0-1)*s.StrideH + s.KH) * s.C
@@ -50,7 +55,7 @@ func (q *intLineArgs) bands(dst []uint8, n, l0, l1, x0, x1 int) {
 	for l := range l1 - l0 {
 		to, from := dst[q.bytes*l*q.c.plan.lineA:], lines[q.bytes*l*s.StrideH*s.C*cols:]
 		if q.bytes == 1 {
-			// What a column is too long the next one covers.
+			// The next column overwrites the excess of each column.
 			move.TurnBytes(to, band, from, cols, cols, max(band, simd.TurnLeast))
 		} else {
 			move.TurnHalves(int16sOf(to), band, int16sOf(from), cols, cols, band)
@@ -59,7 +64,8 @@ func (q *intLineArgs) bands(dst []uint8, n, l0, l1, x0, x1 int) {
 	scratch.Put(sc)
 }
 
-// bandLines writes a line of cols values for each channel of rows rows of image n from row y on, from column x on.
+// bandLines writes a row of cols values per channel for rows rows of image n from row y and
+// column x.
 func (q *intLineArgs) bandLines(dst []uint8, n, y, rows, x, cols int) {
 	s := q.s
 	step := q.bytes * cols
@@ -82,7 +88,7 @@ func (q *intLineArgs) bandLines(dst []uint8, n, y, rows, x, cols int) {
 	}
 }
 
-// fillBands packs weights [OC,KH,KW,C] in the order of bands.
+// fillBands packs weights [OC,KH,KW,C] in band order.
 func fillBands[W Weight](p *workers.Pool, c *intLines, s *ConvShape, w []W, zero int32) {
 	k := c.plan.passes[0].k
 	sc, room := borrow((s.OC*k*int(unsafe.Sizeof(w[0])) + 3) / 4)

@@ -7,49 +7,52 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// Convolutions of groups of 8-bit numbers over [N,H,W,C]: tiles go over all taps in one call, those of small groups compute several of
-// them (see [simd.GroupTile]), and the sums of up to groupWide channels are quantised together.
+// Grouped int8 convolutions over [N,H,W,C]: tiles loop over all taps in one call, tiles of small
+// groups compute several of them (see [simd.GroupTile]), and the sums of up to groupWide channels
+// are requantised together.
 
 const (
 	groupWide = 64
-	// groupLine is the room of a position's sums: those of a last tile may go over the end.
+	// groupLine is the scratch size of the sums of a position: the last tile may write beyond the
+	// end.
 	groupLine = groupWide + 16
-	// groupCacheMax is the number of positions whose sums stay in the first-level cache.
+	// groupCacheMax is the number of positions whose sums stay in the L1 cache.
 	groupCacheMax = 56
 )
 
-// intGroups is what such a convolution needs.
+// intGroups holds the parameters of such a convolution.
 type intGroups struct {
-	cg, og, taps, k int // k fours of channels of a tap
+	cg, og, taps, k int // k 4-way groups of channels per tap
 	tiles           []groupTile
 	blocks          []groupBlock
 	offs            []int32 // see [simd.GroupTile]
 	packed          []int8
-	weights         []int8  // packed; nil where they have more than 8 bits
+	weights         []int8  // packed; nil if they need more than 8 bits
 	sums            []int32 // of the weights of each output of each tile
 }
 
-// groupTile computes outputs from out on of channels from in on. Its weights and sums begin at w and sum of those of all.
+// groupTile computes outputs from out from channels from in. w and sum are the offsets of its
+// weights and weight sums.
 type groupTile struct {
 	kind            simd.GroupKind
 	in, out, w, sum int
 }
 
-// groupBlock is some tiles, whose outputs are n from out on.
+// groupBlock is a range of tiles; their n outputs begin at out.
 type groupBlock struct{ first, end, out, n int }
 
-// smallGroups tells whether tiles compute several groups.
+// smallGroups reports whether tiles compute several groups.
 func (s *ConvShape) smallGroups() bool {
 	cg := s.C / s.Groups
 	return s.C == s.OC && (cg == 2 || cg == 4 || cg == 8) && s.C%16 == 0
 }
 
-// tilesGroups tells whether there are tiles for the groups of a convolution.
+// tilesGroups reports whether tiles support the groups of a convolution.
 func (s *ConvShape) tilesGroups() bool {
 	return s.Groups > 1 && simd.IntKernels() != nil && simd.IntKernels().HasGroups() && s.outputs() > 0 && (s.smallGroups() || s.C/s.Groups%4 == 0)
 }
 
-// newIntGroups returns nil for what has no such tiles.
+// newIntGroups returns nil if tiles do not support the shape.
 func newIntGroups(s *ConvShape, l *linePlan, cg, og int) *intGroups {
 	if !s.tilesGroups() || s.KH*l.w*s.C*s.DilH > 1<<30 {
 		return nil
@@ -66,7 +69,7 @@ func newIntGroups(s *ConvShape, l *linePlan, cg, og int) *intGroups {
 		c.tiles = append(c.tiles, groupTile{kind, in, out, w, sum})
 		w, sum = w+c.taps*simd.GroupSize(kind, cg), sum+kind.Outputs()
 	}
-	read := 4 * c.k // bytes that a tile has gone on with at the end of a tap
+	read := 4 * c.k // bytes that a tile has advanced at the end of a tap
 	if small {
 		kind := simd.GroupFours
 		if read = 0; cg == 8 {
@@ -94,7 +97,8 @@ func newIntGroups(s *ConvShape, l *linePlan, cg, og int) *intGroups {
 	return c
 }
 
-// fillGroups packs weights [OC,KH,KW,C/Groups] less their zero point; it returns false where they have more than 8 bits.
+// fillGroups packs weights [OC,KH,KW,C/Groups] minus their zero point; it returns false if they
+// need more than 8 bits.
 func fillGroups[W Weight](c *intGroups, w []W, zero int32) bool {
 	if c.weights = nil; !fits8(w, zero) {
 		return false
@@ -126,11 +130,11 @@ func fillGroups[W Weight](c *intGroups, w []W, zero int32) bool {
 
 var groupTiles = sync.Pool{New: func() any { return new(simd.GroupTile) }}
 
-// groups computes a piece, like tiles.
+// groups computes a work item, like tiles.
 func (q *intLineArgs) groups(v lineView, y int, part linePart, buf []int32) {
 	c, l := q.c.groups, q.c.plan
 	f, p0, p1 := q.c.panels[0].f, part.p0, part.p1
-	// Whole lines follow one another.
+	// Whole rows are contiguous.
 	together := p0 == 0 && p1 == l.count && l.lineC == l.count*l.stepC
 	t := groupTiles.Get().(*simd.GroupTile)
 	t.K, t.Taps, t.Offs, t.RowA, t.RowC = c.k, c.taps, &c.offs[0], l.stepA, 4*groupLine

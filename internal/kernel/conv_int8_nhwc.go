@@ -8,28 +8,28 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// intLines is a convolution of 8-bit numbers over [N,H,W,C] in vectors. It reads [N,C,H,W] as well: what it reads
-// has to be copied in most cases, and channels go last on the way.
+// intLines is a SIMD int8 convolution over [N,H,W,C]. It also accepts [N,C,H,W] input: most
+// inputs have to be copied anyway, and the copy transposes to channels-last.
 type intLines struct {
 	plan      *linePlan
-	panels    []intPanels   // one a group
-	groups    *intGroups    // tiles of groups, in place of panels where they have weights
+	panels    []intPanels   // one per group
+	groups    *intGroups    // tiles of groups; replaces panels if it has weights
 	planes    bool          // the input is [N,C,H,W]
-	compacted bool          // the positions that windows of one see are copied side by side
-	band      int           // values of a column of a band, see bandOf; 0 for none
-	sparse    []*sparseInts // the weights of each group instead, where leaving out their zeros pays in all of them
-	start     []int32       // what sums of fours begin with, for the zero point of the last run; empty before the first with these weights
-	zero      int32         // that zero point, as fours have it
-	codes     fusedRequant  // for TFLite's rounding and that zero point; empty before the first run that makes codes
+	compacted bool          // 1×1 with stride: the input positions are copied without gaps
+	band      int           // values per band column, see bandSize; 0 for none
+	sparse    []*sparseInts // replaces panels if skipping zeros is faster in all groups
+	start     []int32       // initial accumulators of 4-way kernels for the last zero point; empty before the first run with these weights
+	zero      int32         // that zero point, unsigned
+	codes     fusedRequant  // TFLite requantisation for that zero point; empty before the first run that requantises
 }
 
-// newIntLines plans a convolution; nil without vectors.
+// newIntLines plans a convolution; nil without SIMD.
 func newIntLines(s *ConvShape, cg, og int, planes bool) *intLines {
 	f := simd.IntKernels()
 	if f == nil || s.outputs() == 0 || cg == 0 {
 		return nil
 	}
-	// Sums need no blocks: panels of 8-bit weights are short.
+	// Sums need no K blocks: panels of 8-bit weights are short.
 	c := &intLines{plan: s.planLines(cg, og, f.Cols, cg*s.KH*s.KW), panels: make([]intPanels, s.Groups), planes: planes, band: s.bandSize(f, planes)}
 	if c.band > 0 {
 		c.planBands(s, f)
@@ -43,8 +43,8 @@ func newIntLines(s *ConvShape, cg, og int, planes bool) *intLines {
 	return c
 }
 
-// planCompaction lets windows of one position with a step read copies that lie side by side, where tiles of many rows gain more by longer lines than
-// copying takes.
+// planCompaction selects contiguous copies for 1×1 windows with a stride, if tiles with many rows
+// gain more from longer rows than copying costs.
 func (c *intLines) planCompaction(s *ConvShape) {
 	l, w := c.plan, &c.panels[0]
 	if c.planes || c.groups != nil || l.frame || l.turned || s.KH > 1 || s.KW > 1 || s.StrideH == 1 && s.StrideW == 1 || !w.f.Tiled((w.seg+3)/4, 1) {
@@ -55,23 +55,23 @@ func (c *intLines) planCompaction(s *ConvShape) {
 	l.stepA, l.lineA, l.imageA = s.C, l.count*s.C, l.n*l.count*s.C
 }
 
-// intLineArgs is what a piece of the work of intLines needs.
+// intLineArgs holds the arguments of a work item of intLines.
 type intLineArgs struct {
 	c       *intLines
 	s       *ConvShape
 	og      int
 	x       []uint8
-	bytes   int // of a value where tiles read it
+	bytes   int // per value, as tiles read it
 	inPlace bool
-	flip    bool // panels without zeros change the sign of what they are made of
-	across  bool // they are made of planes
+	flip    bool // sparse panels flip the sign bit of their source
+	across  bool // they are made from planes
 	signed  bool
 	zero    int32
 	edge    uint8
 	cut     intCut
 	sink    tileSink
-	codes   fusedRequant // where tiles make them
-	wide    int          // see wideOf, for the piece at hand
+	codes   fusedRequant // if tiles requantise
+	wide    int          // see wideOf, for the current work item
 }
 
 // run convolves x.
@@ -88,7 +88,8 @@ func (c *intLines) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed 
 		q.edge, q.flip, q.signed = uint8(zero), signed != w.f.Signed, w.f.Signed
 		q.across = c.planes && !l.frame && l.images == 1 && l.n == 1 && l.stepA == s.C && s.KH == 1 && s.KW == 1 && c.sparse[0].kind != simd.SparseFours
 	}
-	// Tiles read the input where it is if it needs no other borders, order or sign, and no neighbours after its end.
+	// Tiles read the input in place if it needs no padding, transpose, sign change or values
+	// after its end.
 	q.inPlace = !l.frame && !c.planes && !c.compacted && q.bytes == 1 && q.signed == w.f.Signed && (w.seg%4 == 0 || c.sparse != nil)
 	q.cut = c.cut(p, s, sink.area > 0, !q.inPlace && !q.across)
 	var room *[]float32
@@ -109,10 +110,10 @@ func (c *intLines) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed 
 	}
 }
 
-// grouped tells whether tiles of groups compute.
+// grouped reports whether group tiles compute the convolution.
 func (c *intLines) grouped() bool { return c.groups != nil && c.groups.weights != nil }
 
-// begin makes what sums begin with for a zero point of fours.
+// begin computes the initial accumulators of 4-way kernels for a zero point.
 func (c *intLines) begin(zero int32) {
 	if len(c.start) > 0 && c.zero == zero {
 		return
@@ -130,31 +131,32 @@ func (c *intLines) begin(zero int32) {
 	}
 }
 
-// intCut says how the work is cut: by lines, by positions where there is one line, or by panels where all positions stay near together,
-// as each thread then needs a part of the weights, or where many small planes are made, whose parts would share lines of the cache.
+// intCut describes how the work is split: by rows; by positions if there is one row; or by panels
+// if all positions stay in the cache, as each thread then needs a part of the weights. It also
+// splits by panels if the output is many small planes, whose parts would share cache lines.
 type intCut struct {
 	jobs                  int
 	l                     *linePlan
-	groups, panels        int // of a group; blocks of tiles for all groups together
-	blocks, pieces, parts int // of lines, positions and panels
-	rows                  int // positions that go together
+	groups, panels        int // panels of a group; tile blocks for all groups together
+	blocks, pieces, parts int // of rows, positions and panels
+	rows                  int // positions computed together
 	threads               int
 }
 
-// sumCost is how many products of 8-bit numbers take as long as it does to begin a sum and to make a code of it.
+// sumCost is the cost of starting and requantising a sum, in 8-bit multiplications.
 const sumCost = 32
 
-// cut cuts the work into parts of the same size. planes says that planes are made; with copies each part copies what it reads, so that threads
-// should not have several parts of the same positions.
+// cut splits the work into equal parts. planes says that the output is planes. With copies each
+// part copies its input, so threads should not have several parts of the same positions.
 func (c *intLines) cut(p *workers.Pool, s *ConvShape, planes, copies bool) intCut {
 	l, w, t := c.plan, &c.panels[0], p.Taking()
 	q := intCut{l: l, groups: s.Groups, panels: l.panels, blocks: 1, pieces: 1, parts: 1, rows: w.f.CutRows(), threads: t}
 	if c.grouped() {
-		q.groups, q.panels = 1, len(c.groups.blocks) // all read the same lines
+		q.groups, q.panels = 1, len(c.groups.blocks) // all read the same rows
 	}
-	sums := l.images * l.n * l.count * q.groups * q.panels * w.f.Cols // with those that nobody wants
+	sums := l.images * l.n * l.count * q.groups * q.panels * w.f.Cols // including unused ones
 	jobs := jobCount(p, sums*(w.segs*w.seg+sumCost), w.f.Rate()) / (l.images * q.groups)
-	least := 4 * w.f.Rows // positions of a piece
+	least := 4 * w.f.Rows // minimum positions of a work item
 	if q.rows < w.f.Rows {
 		least = 2 * q.rows
 	}
@@ -172,12 +174,12 @@ func (c *intLines) cut(p *workers.Pool, s *ConvShape, planes, copies bool) intCu
 		if l.turned {
 			k = s.KW
 		}
-		if copies && k > 1 { // lines that two blocks see are copied twice
+		if copies && k > 1 { // rows that two blocks read are copied twice
 			q.blocks = min(q.blocks, max(t, l.n/(2*k)/t*t))
 		}
 	default:
 		if q.pieces = max(1, min(jobs, l.count/least)); q.pieces > t {
-			q.pieces -= q.pieces % t // each thread has as many
+			q.pieces -= q.pieces % t // the same number for each thread
 		}
 		switch {
 		case q.pieces < t && copies:
@@ -190,7 +192,7 @@ func (c *intLines) cut(p *workers.Pool, s *ConvShape, planes, copies bool) intCu
 	return q
 }
 
-// portion is [tapered] for what all pieces are cut from, else the same for each.
+// portion is [tapered] if all work items are cut along this axis, else equal parts.
 func (q *intCut) portion(i, of, all int) (begin, end int) {
 	if of == q.jobs {
 		return tapered(i, of, q.threads, all)
@@ -198,7 +200,7 @@ func (q *intCut) portion(i, of, all int) (begin, end int) {
 	return portion(i, of, all)
 }
 
-// at is piece i, of image n.
+// at returns image n and the part of work item i.
 func (q *intCut) at(i int) (n int, part linePart) {
 	l := q.l
 	part.n0, part.n1 = q.portion(i%q.parts, q.parts, q.panels)
@@ -214,7 +216,8 @@ func (q *intCut) at(i int) (n int, part linePart) {
 	return i / q.groups, part
 }
 
-// pixels writes n positions from position at of all images on to where the convolution reads them.
+// pixels writes n positions from position at of all images in the format that the convolution
+// reads.
 func (q *intLineArgs) pixels(dst []uint8, at, n int) {
 	c, area := q.s.C, q.s.H*q.s.W
 	if !q.c.planes {
@@ -229,7 +232,7 @@ func (q *intLineArgs) pixels(dst []uint8, at, n int) {
 	}
 }
 
-// turned writes n positions of planes that lie area apart.
+// turned transposes n positions of planes, area apart, to channels-last.
 func (q *intLineArgs) turned(dst, src []uint8, area, n int) {
 	c := q.s.C
 	if q.bytes == 1 && q.signed == q.c.panels[0].f.Signed {
@@ -242,7 +245,7 @@ func (q *intLineArgs) turned(dst, src []uint8, area, n int) {
 	scratch.Put(sc)
 }
 
-// put moves values to where the convolution reads them.
+// put converts values to the format that the convolution reads.
 func (q *intLineArgs) put(dst, src []uint8) {
 	f := q.c.panels[0].f
 	if q.bytes == 1 {
@@ -252,7 +255,8 @@ func (q *intLineArgs) put(dst, src []uint8) {
 	f.Widen(int16sOf(dst), src, q.signed, int16(q.zero))
 }
 
-// inputRange is what lines l0 to l1 see of an image with its borders at positions p0 to p1: rows y0 to y1, columns x0 to x1.
+// inputRange returns the padded input of rows l0 to l1 at positions p0 to p1: rows y0 to y1,
+// columns x0 to x1.
 func (q *intLineArgs) inputRange(l0, l1, p0, p1 int) (y0, y1, x0, x1 int) {
 	s := q.s
 	if q.c.compacted {
@@ -264,7 +268,8 @@ func (q *intLineArgs) inputRange(l0, l1, p0, p1 int) (y0, y1, x0, x1 int) {
 	return l0 * s.StrideH, (l1-1)*s.StrideH + (s.KH-1)*s.DilH + 1, p0 * s.StrideW, (p1-1)*s.StrideW + (s.KW-1)*s.DilW + 1
 }
 
-// frame writes rows y0 to y1 of columns x0 to x1 of image n with its borders, rows of l.w positions apart.
+// frame writes rows y0 to y1 and columns x0 to x1 of image n with padding; rows are l.w positions
+// apart.
 func (q *intLineArgs) frame(dst []uint8, n, y0, y1, x0, x1 int) {
 	l, s := q.c.plan, q.s
 	step := q.bytes * s.C
@@ -295,7 +300,8 @@ func (q *intLineArgs) frame(dst []uint8, n, y0, y1, x0, x1 int) {
 	}
 }
 
-// copyRows writes columns left to right of those of rows y0 to y1 that lie in image n, all at once; it returns false where that cannot be.
+// copyRows copies columns left to right of the rows in y0 to y1 that lie in image n in a single
+// call; it returns false if that is not possible.
 func (q *intLineArgs) copyRows(dst []uint8, n, y0, y1, left, right int) bool {
 	l, s, f := q.c.plan, q.s, q.c.panels[0].f
 	if q.c.planes || q.c.compacted || q.bytes != 1 {
@@ -309,22 +315,22 @@ func (q *intLineArgs) copyRows(dst []uint8, n, y0, y1, left, right int) bool {
 	return f.CopyBytes(dst[(first-y0)*l.w*s.C:], l.w*s.C, src, s.W*s.C, 1, (right-left)*s.C, end-first, q.signed != f.Signed)
 }
 
-// lineView is what tiles read: values of an image from place base on.
+// lineView is what tiles read: x holds an image from offset base.
 type lineView struct {
 	x    []uint8
 	base int
 }
 
-// intCacheMax is the number of positions whose sums for a panel stay in the first-level cache; intHeld is the number of bytes of copies that
-// stay in the second-level cache beside the weights.
+// intCacheMax is the number of positions whose sums for a panel stay in the L1 cache. intCopyMax
+// is the number of bytes of input copies that stay in the L2 cache beside the weights.
 const (
 	intCacheMax = 168
 	intCopyMax  = 96 << 10
-	// smallPlane is the number of bytes of a plane of which a few lines of the cache are a large part.
+	// smallPlane is the plane size in bytes below which a few cache lines are a large part of it.
 	smallPlane = 1024
 )
 
-// block computes a piece of image n: all panels for as many positions as stay near.
+// block computes a work item of image n: all panels for as many positions as stay in the cache.
 func (q *intLineArgs) block(n int, part linePart) {
 	c, l, s := q.c, q.c.plan, q.s
 	var t *simd.IntTile
@@ -352,7 +358,7 @@ func (q *intLineArgs) block(n int, part linePart) {
 	}
 	lines := max(1, near/across)
 	room, fs := borrow(lines * across * columns)
-	// Lines of which copies are held, and positions where they have none in common.
+	// Rows whose copies fit, or positions if they share no input.
 	held, width := lines, count
 	if flat := l.n == 1 && s.KH == 1 && !l.turned && !c.compacted; flat {
 		width = piece
@@ -393,8 +399,10 @@ func (q *intLineArgs) block(n int, part linePart) {
 	}
 }
 
-// wideOf is how many positions apart lines lie that are one to tiles, with what lies between them: where all of their rows take fewer tiles than
-// each line by itself, or as many with little between, as neighbouring tiles share what is loaded of the weights. Else it is 0.
+// wideOf returns the distance in positions between rows that tiles process as one long row,
+// including the values between them; 0 if rows are processed separately. One long row is used if
+// it takes fewer tiles, or as many with a small gap, because neighbouring tiles share loaded
+// weights.
 func (q *intLineArgs) wideOf(part linePart) int {
 	l, w := q.c.plan, &q.c.panels[part.g]
 	if q.c.sparse != nil || q.c.grouped() || w.sparse4of8 != nil || w.sums == nil || part.p0 > 0 || part.p1 < l.count || l.lineA%l.stepA != 0 || !w.f.Tiled(w.pairs(), l.passes[0].segs) {
@@ -412,16 +420,17 @@ func (q *intLineArgs) wideOf(part linePart) int {
 	return 0
 }
 
-// view is what lines l0 to l1 of image n read at positions p0 to p1: the input itself, or a copy with its room.
+// view returns the input of rows l0 to l1 of image n at positions p0 to p1: the input itself, or
+// a copy with its scratch buffer.
 func (q *intLineArgs) view(n, l0, l1, p0, p1 int) (lineView, *[]float32) {
 	l, c := q.c.plan, q.s.C
 	if q.inPlace || q.across {
 		return lineView{x: q.x, base: -n * l.imageA}, nil
 	}
-	// The last values have the bytes after them for neighbours, whose weight is zero.
+	// Kernels read the bytes after the last values; their weights are zero.
 	const more = 4
 	if l.images == 1 && l.n == 1 && l.stepA == c && q.s.KW == 1 && q.s.KH == 1 && !l.frame && !q.c.compacted {
-		// Positions of all images follow one another.
+		// Positions of all images are consecutive.
 		sc, x := borrow8(q.bytes*(p1-p0)*c + more)
 		q.pixels(x[:q.bytes*(p1-p0)*c], p0, p1-p0)
 		return lineView{x, p0 * c}, sc
@@ -437,16 +446,16 @@ func (q *intLineArgs) view(n, l0, l1, p0, p1 int) (lineView, *[]float32) {
 	return lineView{x, (y0*l.w + x0) * c}, sc
 }
 
-// tiles computes a piece of which the sums of a panel have room in buf; the results of the image begin at place y. Where there is a tile for
-// codes, t is a part of it.
+// tiles computes a work item; buf is scratch for the sums of a panel, and the output of the image
+// begins at position y. If codes is set, t is a part of it.
 func (q *intLineArgs) tiles(t *simd.IntTile, codes *simd.CodeTile, v lineView, y int, part linePart, buf []int32) {
 	g, p0, p1 := part.g, part.p0, part.p1
 	l, w := q.c.plan, &q.c.panels[g]
 	f, cg, bytes := w.f, q.s.C/q.s.Groups, q.bytes
-	// Whole lines follow one another.
+	// Whole rows are contiguous.
 	together := p0 == 0 && p1 == l.count && l.lineC == l.count*l.stepC && (q.wide == 0 || q.wide == l.count)
 	end, last := p1, part.l1
-	if q.wide > 0 { // the first line is all of them
+	if q.wide > 0 { // the first row stands for all
 		end, last = p1+(part.l1-1-part.l0)*q.wide, part.l0+1
 	}
 	for n := part.n0; n < part.n1; n++ {

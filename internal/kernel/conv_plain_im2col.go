@@ -1,7 +1,6 @@
 package kernel
 
-// span returns the range of outputs along one axis whose input o*stride+off lies
-// in [0, size).
+// span returns the range of outputs along one axis whose input o*stride+off lies in [0, size).
 func span(outputs, stride, off, size int) (lo, hi int) {
 	if off < 0 {
 		lo = (-off + stride - 1) / stride
@@ -10,9 +9,9 @@ func span(outputs, stride, off, size int) (lo, hi int) {
 	return min(lo, outputs), max(hi, min(lo, outputs))
 }
 
-// tapRow returns what the output positions p0 to p0+np-1 see of a plane through
-// one tap, zero outside of it. line is room for np values; where the plane holds
-// them in order, a part of it is returned.
+// tapRow returns the input of output positions p0 to p0+np-1 of a plane through one tap, zero
+// outside. line is scratch for np values; if the values are contiguous in the plane, a part of it
+// is returned.
 func tapRow[T any](s *ConvShape, line, plane []T, ky, kx, p0, np int, zero T) []T {
 	offY, offX := ky*s.DilH-s.PadT, kx*s.DilW-s.PadL
 	if s.StrideH == 1 && s.StrideW == 1 && offY == 0 && offX == 0 && s.OW == s.W && s.OH <= s.H {
@@ -61,14 +60,14 @@ func fill[T any](d []T, v T) {
 	}
 }
 
-// fillOne is how many values are set one by one: more are copied from those that are there, at most fillNear at a time, which stay in the
-// nearest cache.
+// fillOne is the length up to which values are set one by one. More values are copied from those
+// already set, at most fillNear at a time, which stay in the L1 cache.
 const (
 	fillOne  = 16
 	fillNear = 4096
 )
 
-// fillMany is fill for more than fillOne.
+// fillMany is fill for more than fillOne values.
 func fillMany[T any](d []T, v T) {
 	for i := range d[:fillOne] {
 		d[i] = v
@@ -78,9 +77,9 @@ func fillMany[T any](d []T, v T) {
 	}
 }
 
-// patchesNCHW packs np patches from position p0 on into panels of four, in the
-// order channel, tap. It walks tap by tap, because neighbouring positions lie
-// side by side in x. line is room for np values.
+// patchesNCHW packs np patches from position p0 into panels of four, in the order channel, tap.
+// It goes tap by tap, because neighbouring positions are contiguous in x. line is scratch for np
+// values.
 func (c *Conv) patchesNCHW(dst, line, x []float32, p0, np int) {
 	s := &c.s
 	at := 0
@@ -102,8 +101,8 @@ func (c *Conv) patchesNCHW(dst, line, x []float32, p0, np int) {
 	}
 }
 
-// tapRun returns the n input channels from channel ch on that output position p
-// sees of an [H,W,C] picture through a tap, and zeros outside of it.
+// tapRun returns the n input channels from channel ch of an [H,W,C] image that output position p
+// reads through a tap; zeros outside of the image.
 func tapRun[T any](s *ConvShape, x, zeros []T, p, ky, kx, ch, n int) []T {
 	iy := p/s.OW*s.StrideH - s.PadT + ky*s.DilH
 	ix := p%s.OW*s.StrideW - s.PadL + kx*s.DilW
@@ -113,8 +112,7 @@ func tapRun[T any](s *ConvShape, x, zeros []T, p, ky, kx, ch, n int) []T {
 	return x[(iy*s.W+ix)*s.C+ch:][:n]
 }
 
-// patchesNHWC packs np patches from position p0 on into panels of two, in the
-// order tap, channel.
+// patchesNHWC packs np patches from position p0 into panels of two, in the order tap, channel.
 func (c *Conv) patchesNHWC(dst, x []float32, g, p0, np int) {
 	s, cg := &c.s, c.cg
 	for i := 0; i < np; i += rowsPanel {
@@ -132,7 +130,7 @@ func (c *Conv) patchesNHWC(dst, x []float32, g, p0, np int) {
 	}
 }
 
-// interleave writes a and b, of the same length, element by element in turns.
+// interleave writes a and b, of the same length, alternately.
 func interleave(d, a, b []float32) {
 	d, b = d[:2*len(a)], b[:len(a)]
 	for len(a) >= 2 && len(b) >= 2 && len(d) >= 4 {

@@ -2,8 +2,8 @@ package kernel
 
 import "github.com/opmeter/opmeter/internal/kernel/element"
 
-// tilesNHWC multiplies packed patches by packed weights of the output channels o0
-// to o1 and writes them from position p0 on.
+// tilesNHWC multiplies packed patches by the packed weights of output channels o0 to o1 and
+// writes the results from position p0.
 func (c *Conv) tilesNHWC(buf, w, y []float32, g, p0, np, o0, o1 int) {
 	var acc [8]float32
 	k, oc := c.k, c.s.OC
@@ -32,7 +32,7 @@ func (c *Conv) tilesNHWC(buf, w, y []float32, g, p0, np, o0, o1 int) {
 	}
 }
 
-// clampNHWC applies the activation to n channels from o on of all positions in y.
+// clampNHWC applies the activation to n channels from channel o of all positions in y.
 func (c *Conv) clampNHWC(y []float32, o, n int) {
 	if !c.act.On {
 		return

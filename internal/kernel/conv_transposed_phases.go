@@ -2,19 +2,20 @@ package kernel
 
 import "slices"
 
-// Results of a transposed convolution whose places leave the same remainder when divided by the strides, a phase, are those of a
-// convolution with every stride-th weight, in reverse: each product is computed once.
+// A phase is the set of outputs of a transposed convolution with the same remainder modulo the
+// strides. Each phase is a convolution with every stride-th weight in reverse order, so no
+// multiplication is repeated.
 
-// PhaseRun are neighbouring phases of an axis whose windows are alike.
+// PhaseRun is a range of adjacent phases of an axis with the same window geometry.
 type PhaseRun struct {
 	First, N              int
 	Kernel, Dilation, Pad int
-	Out                   int     // results of the first phase
-	Taps                  [][]int // of each phase the weights of its window, -1 for none
+	Out                   int     // outputs of the first phase
+	Taps                  [][]int // weight indices of the window of each phase, -1 for none
 }
 
-// PhaseRuns are the phases of an axis of out results. A window has taps without a weight before the others where padding leaves out the first
-// inputs, and a single one where a phase has no weights.
+// PhaseRuns returns the phases of an axis with out outputs. A window begins with taps without a
+// weight if padding removes the first inputs. A phase without weights has a single such tap.
 func PhaseRuns(out, k, stride, dilation, pad int) (runs []PhaseRun) {
 	common := gcd(stride, dilation)
 	apart, dil := stride/common, dilation/common
@@ -24,7 +25,7 @@ func PhaseRuns(out, k, stride, dilation, pad int) (runs []PhaseRun) {
 		for t < k && (t*dilation-r-pad)%stride != 0 {
 			t++
 		}
-		base := 0 // the input that the first of them sees at the first place
+		base := 0 // the input that the first tap reads for the first output
 		if t < k {
 			base = (r + pad - t*dilation) / stride
 		}
@@ -47,7 +48,7 @@ func PhaseRuns(out, k, stride, dilation, pad int) (runs []PhaseRun) {
 	return runs
 }
 
-// SinglePhases are phases of an axis of out results, each by itself.
+// SinglePhases splits runs into single phases of an axis with out outputs.
 func SinglePhases(runs []PhaseRun, out, stride int) (all []PhaseRun) {
 	for _, r := range runs {
 		for i, taps := range r.Taps {

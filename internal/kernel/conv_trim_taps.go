@@ -1,12 +1,13 @@
 package kernel
 
-// tapRange are the taps of a window that see the picture, where others lie in its borders for each result: windows with dilations as
-// large as the picture multiply mostly zeros.
+// tapRange is the range of taps that cover input for at least one output. With dilations as large
+// as the image, the other taps only multiply zeros.
 type tapRange struct {
 	kh, kw, y0, y1, x0, x1 int
 }
 
-// trimTaps leaves out the first and last taps of both axes that see nothing; nil where there are none.
+// trimTaps removes the first and last taps of both axes that only cover padding; nil if there are
+// none.
 func (s *ConvShape) trimTaps() *tapRange {
 	if s.outputs() == 0 || s.KH*s.KW <= 1 {
 		return nil
@@ -22,12 +23,12 @@ func (s *ConvShape) trimTaps() *tapRange {
 	return &c
 }
 
-// usedTaps are the taps of an axis from the first to the last one that sees something, one at least; what is cut off before them
-// lies in the border.
+// usedTaps returns the taps of an axis from the first to the last one that covers input, at least
+// one. The removed ones lie in the padding.
 func usedTaps(k, dil, stride, pad, in, out int) (lo, hi int) {
 	sees := func(tap int) bool {
 		at := tap*dil - pad
-		first := max(0, (-at+stride-1)/stride) // the first result for which it is not before the picture
+		first := max(0, (-at+stride-1)/stride) // the first output for which the tap is not before the image
 		return first < out && at+first*stride < in
 	}
 	for lo < k-1 && !sees(lo) && (lo+1)*dil <= pad {
@@ -39,12 +40,13 @@ func usedTaps(k, dil, stride, pad, in, out int) (lo, hi int) {
 	return lo, hi
 }
 
-// trimmedWeights are the weights of the taps that are left; w itself where c is nil, which leaves all.
+// trimmedWeights returns the weights of the remaining taps; w itself if c is nil, which keeps
+// all.
 func trimmedWeights[T any](c *tapRange, w []T, channels, each int, nhwc bool) []T {
 	if c == nil {
 		return w
 	}
-	run, groups := 1, channels*each // values that lie side by side for a tap, windows
+	run, groups := 1, channels*each // contiguous values per tap, and windows
 	if nhwc {
 		run, groups = each, channels
 	}

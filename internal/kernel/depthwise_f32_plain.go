@@ -7,8 +7,7 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/element"
 )
 
-// taps returns the range of kernel indices whose input index start+i*dil lies in
-// [0, size).
+// taps returns the range of kernel indices whose input index start+i*dil lies in [0, size).
 func taps(start, dil, k, size int) (lo, hi int) {
 	hi = k
 	for lo < k && start+lo*dil < 0 {
@@ -20,20 +19,20 @@ func taps(start, dil, k, size int) (lo, hi int) {
 	return lo, hi
 }
 
-// depthwiseNHWC walks output positions; the inner loops run over channels, which
-// lie side by side in input, weights and output.
+// depthwiseNHWC iterates over output positions; the inner loops run over channels, which are
+// contiguous in input, weights and output.
 func (c *Conv) depthwiseNHWC(p *workers.Pool, x, y []float32) {
 	s := &c.s
 	workers.Do(p, s.N*s.OH, max(1, 1<<14/max(1, s.OW*s.OC*c.k)), depthArgs{c, x, y}, depthArgs.lines)
 }
 
-// depthArgs is what a piece of a depthwise convolution in plain Go needs.
+// depthArgs holds the arguments of a work item.
 type depthArgs struct {
 	c    *Conv
 	x, y []float32
 }
 
-// lines computes lines lo to hi of all images in NHWC.
+// lines computes rows lo to hi of all images in NHWC.
 func (q depthArgs) lines(lo, hi int) {
 	c, s := q.c, &q.c.s
 	for r := lo; r < hi; r++ {
@@ -57,8 +56,8 @@ func (q depthArgs) lines(lo, hi int) {
 	}
 }
 
-// position sums tap by tap and adds the bias at the end: the order of the TFLite
-// reference kernels, which makes the result equal to the last bit.
+// position sums tap by tap and adds the bias at the end, in the order of the TFLite reference
+// kernels: the result is bit-exact.
 func (c *Conv) position(out, in []float32, y0, x0, ky0, ky1, kx0, kx1 int) {
 	s := c.s
 	clear(out)
@@ -90,8 +89,8 @@ func (c *Conv) position(out, in []float32, y0, x0, ky0, ky1, kx0, kx1 int) {
 	}
 }
 
-// nine is the 3×3 case with all taps inside the image, a line of taps at a time:
-// that many slices fit the registers. Sums are in the order of position.
+// nine is the 3×3 case with all taps inside the image, one row of taps at a time: that many
+// slices fit the registers. Sums keep the order of position.
 func (c *Conv) nine(out, in []float32, y0, x0 int) {
 	s := &c.s
 	n, col := len(out), s.DilW*s.C
@@ -128,7 +127,7 @@ func (c *Conv) depthwiseNCHW(p *workers.Pool, x, y []float32) {
 // planes computes planes lo to hi of all images in NCHW.
 func (q depthArgs) planes(lo, hi int) {
 	c, s := q.c, &q.c.s
-	// The 3×3 case reads from a copy with the padding in place.
+	// The 3×3 case reads from a padded copy.
 	pw, ph := (s.OW-1)*s.StrideW+3, (s.OH-1)*s.StrideH+3
 	three := s.KH == 3 && s.KW == 3 && s.DilH == 1 && s.DilW == 1 && s.StrideW <= 2 && s.OW >= 4 && ph*pw <= packBlock
 	var padded []float32
@@ -164,7 +163,7 @@ func (q depthArgs) planes(lo, hi int) {
 	}
 }
 
-// pad copies what a convolution sees of a plane, ph lines of pw columns.
+// pad copies the input that a convolution reads of a plane, ph rows of pw columns, with padding.
 func (s *ConvShape) pad(dst, in []float32, pw, ph int) {
 	lo, hi := span(pw, 1, -s.PadL, s.W)
 	for y := range ph {
@@ -180,9 +179,8 @@ func (s *ConvShape) pad(dst, in []float32, pw, ph int) {
 	}
 }
 
-// threeRow computes one row of a 3×3 convolution over a padded plane with lines of
-// pw columns, four outputs at a time; out has at least four. The last four may
-// overlap those before.
+// threeRow computes one row of a 3×3 convolution over a padded plane with rows of pw columns,
+// four outputs at a time; out has at least four. The last four may overlap the previous ones.
 func threeRow(out, in []float32, pw, stride int, w *[9]float32, b float32) {
 	for i := 0; ; i = min(i+4, len(out)-4) {
 		s0, s1, s2, s3 := b, b, b, b
@@ -209,8 +207,8 @@ func threeRow(out, in []float32, pw, stride int, w *[9]float32, b float32) {
 	}
 }
 
-// row computes one output row of a plane, tap by tap over the columns for which
-// the tap lies inside the image.
+// row computes one output row of a plane, tap by tap over the columns for which the tap lies
+// inside the image.
 func (c *Conv) row(out, in, w []float32, b float32, y0 int) {
 	s := c.s
 	for i := range out {
@@ -246,7 +244,7 @@ func (c *Conv) row(out, in, w []float32, b float32, y0 int) {
 	}
 }
 
-// asInt32 reads scratch memory as integers.
+// asInt32 views scratch memory as 32-bit integers.
 func asInt32(f []float32) []int32 {
 	if len(f) == 0 {
 		return nil

@@ -7,25 +7,27 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// Depthwise convolutions with small windows and steps of one or two go down the lines of a
-// picture in strips (see [simd.Strip]), without a copy that has the borders in place.
+// Depthwise convolutions with small windows and stride 1 or 2 run down the rows of an image in
+// strips (see [simd.Strip]): each strip is one register of values per row. They need no padded
+// copy.
 
-// stripPlan is what such a convolution does in each run.
+// stripPlan holds the parameters of such a convolution.
 type stripPlan struct {
 	f       *simd.Strips
-	k, step int       // the window has k by k taps
-	gap     int       // from tap to tap: every gap-th line is a picture of its own
-	columns columnCut // over [N,H,W,C], where several columns go together
-	// Over [N,H,W,C] of few channels a register has those of several neighbouring columns; 0 for none.
+	k, step int       // the window has k×k taps
+	gap     int       // dilation: every gap-th row forms an image of its own
+	columns columnCut // over [N,H,W,C], if several columns are computed together
+	// Over [N,H,W,C] with few channels a register holds beside neighbouring columns; 0 if unused.
 	beside int
-	packed []float32 // the weights of each tap so often, and the bias
+	packed []float32 // weights of each tap, repeated, and the bias
 }
 
-// columnCut cuts the columns of a line into pieces of neighbours that are computed together: the first ones have the most columns, the others
-// the least; of the last ones some may overlap. None means that columns go one by one.
+// columnCut splits the columns of a row into pieces that are computed together. The first ones
+// have the maximum width, the others the minimum; the last ones may overlap. The zero value means
+// one column at a time.
 type columnCut struct{ wide, all int }
 
-// cutColumns cuts n columns.
+// cutColumns splits n columns.
 func cutColumns(n int) (c columnCut) {
 	if n < simd.LeastTileColumns {
 		return columnCut{}
@@ -37,7 +39,7 @@ func cutColumns(n int) (c columnCut) {
 	return c
 }
 
-// columns is the number of columns of piece i.
+// columns returns the number of columns of piece i.
 func (c *columnCut) columns(i int) int {
 	if i < c.wide {
 		return simd.MostTileColumns
@@ -45,16 +47,17 @@ func (c *columnCut) columns(i int) int {
 	return simd.LeastTileColumns
 }
 
-// Numbers of values that walks keep near.
+// Numbers of values that are kept in the cache.
 const (
 	stripBlock    = 1 << 13 // of planes
-	stripCacheMax = 1 << 16 // of columns, in the second-level cache
+	stripCacheMax = 1 << 16 // of columns, in the L2 cache
 )
 
-// stripRows is the most lines of results of a piece of [N,H,W,C]: more lines of a column take longer, see byteRows.
+// stripRows is the maximum number of output rows of a work item over [N,H,W,C]: more rows of a
+// column are slower, see stripInputRows.
 const stripRows = 16
 
-// planStrips returns nil for what strips cannot do.
+// planStrips returns nil if strips do not support the shape.
 func (s *ConvShape) planStrips(og int, nhwc bool) *stripPlan {
 	if s.KH != s.KW || s.StrideH != s.StrideW || s.DilH != s.DilW || s.PadL > (s.KW-1)*s.DilW || s.W < 1 {
 		return nil
@@ -78,14 +81,14 @@ func (s *ConvShape) planStrips(og int, nhwc bool) *stripPlan {
 			return nil
 		}
 	}
-	// Positions a multiple of a kilobyte apart have few places in the first-level cache.
+	// Positions a multiple of a kilobyte apart share few sets of the L1 cache.
 	if nhwc && q.beside == 0 && q.f.HasColumns(q.k, q.step) && 4*s.C%1024 != 0 && simd.ColumnsGain(s.C) {
 		q.columns = cutColumns(s.OW)
 	}
 	return q
 }
 
-// set takes weights [K,K,C].
+// set packs weights [K,K,C].
 func (q *stripPlan) set(w, bias []float32, c int) {
 	if q.beside == 0 {
 		return
@@ -100,7 +103,8 @@ func (q *stripPlan) set(w, bias []float32, c int) {
 	}
 }
 
-// setLines sets a walk to the lines of results from line from on, every gap-th, and returns the first line that these see.
+// setLines sets t to the output rows from row from, every gap-th, and returns the first input row
+// that they read.
 func (q *stripPlan) setLines(t *simd.Strip, s *ConvShape, from int) (first int, ok bool) {
 	top := from - s.PadT
 	pad := max(0, ceil(-top, q.gap))
@@ -108,7 +112,7 @@ func (q *stripPlan) setLines(t *simd.Strip, s *ConvShape, from int) (first int, 
 	return first, t.SetLines(q.k, q.step, pad, ceil(s.H-first, q.gap), ceil(s.OH-from, q.gap))
 }
 
-// ceil is a quotient, rounded up.
+// ceil returns a/b, rounded up.
 func ceil(a, b int) int {
 	if a > 0 {
 		return (a + b - 1) / b
@@ -116,7 +120,7 @@ func ceil(a, b int) int {
 	return a / b
 }
 
-// stripArgs is what a piece of the work needs.
+// stripArgs holds the arguments of a work item.
 type stripArgs struct {
 	c      *Conv
 	x, y   []float32
@@ -130,8 +134,8 @@ func giveStrip(t *simd.Strip) {
 	stripPool.Put(t)
 }
 
-// stripPlanes is a depthwise convolution over [N,C,H,W]: strips are neighbouring
-// positions of all lines of a plane, one plane after the other.
+// stripPlanes runs a depthwise convolution over [N,C,H,W]: strips are neighbouring positions of
+// all rows of a plane, one plane after the other.
 func (c *Conv) stripPlanes(p *workers.Pool, x, y []float32) {
 	s := &c.s
 	workers.Do(p, s.N*s.C, max(1, 1<<14/max(1, c.og*s.OH*s.OW*c.k)), stripArgs{c, x, y, 0}, func(q stripArgs, lo, hi int) {
@@ -143,7 +147,8 @@ func (c *Conv) stripPlanes(p *workers.Pool, x, y []float32) {
 			near = 1
 		}
 		for lo < hi {
-			// As many planes as are near, of one image: weights begin again with the next.
+			// As many planes of one image as stay in the cache: weights start again with the next
+			// image.
 			end := min(hi, lo+near, (lo/s.C+1)*s.C)
 			c.stripsOfPlanes(t, q.x[lo*area:], q.y[lo*out:], lo%s.C, end-lo)
 			lo = end
@@ -152,7 +157,8 @@ func (c *Conv) stripPlanes(p *workers.Pool, x, y []float32) {
 	})
 }
 
-// stripsOfPlanes convolves n planes from channel ch on; of several results a channel those of a single one.
+// stripsOfPlanes convolves n planes from channel ch; with a channel multiplier, the outputs of a
+// single plane.
 func (c *Conv) stripsOfPlanes(t *simd.Strip, x, y []float32, ch, n int) {
 	s, q := &c.s, c.strips
 	k, step := q.k, q.step
@@ -181,22 +187,22 @@ func (c *Conv) stripsOfPlanes(t *simd.Strip, x, y []float32, ch, n int) {
 	}
 }
 
-// stripRate and byteRate are the numbers of products of float32 and of 8-bit numbers that a thread does in a nanosecond, about, in
-// depthwise convolutions with channels last.
+// stripRate and byteRate are approximate rates of float32 and 8-bit channels-last depthwise
+// convolutions, in multiplications per nanosecond and thread.
 const stripRate, byteRate = 45, 50
 
-// stripLines is a depthwise convolution over [N,H,W,C]: strips are neighbouring channels
-// of one column of a picture, all channels of the column before the next one.
+// stripLines runs a depthwise convolution over [N,H,W,C]: strips are neighbouring channels of one
+// image column, all channels of a column before the next one.
 func (c *Conv) stripLines(p *workers.Pool, x, y []float32) {
 	s := &c.s
-	// The columns that a window sees stay near; what is read twice, at both ends of a
-	// piece, is little against it.
+	// The columns of a window stay in the cache; the overlap at both ends of a piece is small
+	// against it.
 	most := max(2*c.strips.k, min(stripRows, stripCacheMax/(c.strips.k*s.C)))
 	jobs := min(jobCount(p, s.N*s.OH*s.OW*s.C*c.k, stripRate), 2*p.Threads())
 	if jobs > 1 {
 		most = max(2*c.strips.k, min(most, s.N*s.OH/jobs))
 	}
-	// All pieces have at least half as many, so that windows end in each of them.
+	// All pieces have at least half as many rows, so that windows end in each of them.
 	pieces := (s.OH + most - 1) / most
 	grain := (s.N*pieces + jobs - 1) / jobs
 	workers.Do(p, s.N*pieces, grain, stripArgs{c, x, y, pieces}, func(q stripArgs, lo, hi int) {
@@ -210,11 +216,11 @@ func (c *Conv) stripLines(p *workers.Pool, x, y []float32) {
 	})
 }
 
-// stripsOfLines convolves n lines of results from oy on.
+// stripsOfLines convolves n output rows from oy.
 func (c *Conv) stripsOfLines(t *simd.Strip, x, y []float32, oy, n int) {
 	s, k, step := &c.s, c.strips.k, c.strips.step
 	first := oy*step - s.PadT
-	from := max(0, first) // the first line that is read
+	from := max(0, first) // first input row that exists
 	t.SetClamp(c.act.On, c.act.Min, c.act.Max)
 	if !t.SetLines(k, step, from-first, s.H-from, n) {
 		panic("kernel: a piece without whole windows")
@@ -226,7 +232,7 @@ func (c *Conv) stripsOfLines(t *simd.Strip, x, y []float32, oy, n int) {
 		t.StepW = 4 * s.C
 		c.stripsOfColumns(t, x, y)
 	case c.strips.beside > 0:
-		// Columns whose windows go over no side.
+		// Columns whose windows cross no side border.
 		ox := min(max(0, s.PadL), s.OW)
 		end := c.stripsBeside(t, x, y, ox, min(s.OW, s.W+s.PadL-k+1))
 		c.stripsOfSingles(t, x, y, 0, ox)
@@ -236,8 +242,8 @@ func (c *Conv) stripsOfLines(t *simd.Strip, x, y []float32, oy, n int) {
 	}
 }
 
-// stripsBeside convolves the lines that a walk is set to, which begin at x and y, from column ox on, of those before end as many as fill registers; it
-// returns the first one that is left.
+// stripsBeside convolves the rows that t is set to, which begin at x and y, from column ox: as
+// many columns before end as fill registers. It returns the first remaining column.
 func (c *Conv) stripsBeside(t *simd.Strip, x, y []float32, ox, end int) int {
 	s, q := &c.s, c.strips
 	if t.N = (end - ox) / q.beside; t.N <= 0 {
@@ -255,11 +261,12 @@ func (c *Conv) stripsBeside(t *simd.Strip, x, y []float32, ox, end int) int {
 	return ox + t.N*q.beside
 }
 
-// stripsOfSingles convolves columns ox to end of the lines that a walk is set to, which begin at x and y, one by one.
+// stripsOfSingles convolves columns ox to end of the rows that t is set to, which begin at x and
+// y, one column at a time.
 func (c *Conv) stripsOfSingles(t *simd.Strip, x, y []float32, ox, end int) {
 	s, f, k, step := &c.s, c.strips.f, c.strips.k, c.strips.step
 	t.StepW = 4 * s.C
-	// What the taps see of a column is the same for all but those at the sides.
+	// All columns but those at the sides read the same taps.
 	seen, wide := uint(0), 0
 	for ; ox < end; ox++ {
 		column, see := ox*step-s.PadL, uint(0)
@@ -288,7 +295,8 @@ func (c *Conv) stripsOfSingles(t *simd.Strip, x, y []float32, ox, end int) {
 	}
 }
 
-// stripsOfColumns convolves the lines that a walk is set to, which begin at x and y, several columns at a time.
+// stripsOfColumns convolves the rows that t is set to, which begin at x and y, several columns at
+// a time.
 func (c *Conv) stripsOfColumns(t *simd.Strip, x, y []float32) {
 	s, q := &c.s, c.strips
 	for i, ox := 0, 0; i < q.columns.all; i++ {

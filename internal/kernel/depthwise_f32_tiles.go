@@ -7,28 +7,30 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// Depthwise convolutions over [N,H,W,C] with small windows and steps of one or two compute tiles of neighbouring
-// results (see [simd.LaneTile]), which go along two lines of a picture, without a copy that has the borders in place.
+// Depthwise convolutions over [N,H,W,C] with small windows and stride 1 or 2 compute register
+// tiles of neighbouring outputs (see [simd.LaneTile]). Tiles move along two rows of an image and
+// need no padded copy.
 
-// lanePlan is what such a convolution does in each run.
+// lanePlan holds the parameters of such a convolution.
 type lanePlan struct {
 	f       *simd.LaneTiles
-	k, step int // the window has k by k taps
-	gap     int // from tap to tap: every gap-th line and column are a picture of their own
+	k, step int // the window has k×k taps
+	gap     int // dilation: every gap-th row and column form an image of their own
 	packed  []float32
-	near    int  // channels that go along the lines together
-	far     bool // there are more than stay in the first-level cache
+	near    int  // channels that are computed together along a row
+	far     bool // they exceed the L1 cache
 }
 
-// Tiles fetch what the next ones see ahead where the windows of all channels and their weights, laneNear values at most, stay in the
-// first-level cache. Where there are more channels, what is fetched would push out what is about to be read, the more so where
-// positions lie a multiple of a kilobyte apart and share few places of the cache; long walks over up to laneFar channels are faster then.
+// Tiles prefetch the input of the next tiles if the windows and weights of all channels,
+// laneCacheMax values at most, stay in the L1 cache. With more channels a prefetch would evict
+// values that are read next, even more so if positions are a multiple of a kilobyte apart and
+// share few sets. Long rows of up to laneLongMax channels are faster then.
 const (
 	laneCacheMax = 1 << 13
 	laneLongMax  = 1 << 9
 )
 
-// planLanes returns nil for what tiles cannot do.
+// planLanes returns nil if tiles do not support the shape.
 func (s *ConvShape) planLanes(og int) *lanePlan {
 	if og != 1 || s.KH != s.KW || s.StrideH != s.StrideW || s.DilH != s.DilW || s.StrideH > 1 && s.DilH > 1 || s.OW/s.DilW < simd.LeastTileColumns {
 		return nil
@@ -47,22 +49,22 @@ func (s *ConvShape) planLanes(og int) *lanePlan {
 	return l
 }
 
-// set takes weights [K,K,C].
+// set packs weights [K,K,C].
 func (l *lanePlan) set(w, bias []float32, c int) {
 	l.packed = zeroed(l.packed, l.f.Size(l.k, c))
 	l.f.Pack(l.packed, w, bias, l.k, c)
 }
 
-// laneArgs is what a piece of the work needs.
+// laneArgs holds the arguments of a work item.
 type laneArgs struct {
 	c            *Conv
 	x, y         []float32
-	lines, parts int // pairs of lines of a picture, parts of its channels
+	lines, parts int // row pairs of an image, channel parts
 }
 
 var laneTilePool = sync.Pool{New: func() any { return new(simd.LaneTile) }}
 
-// laneTiles is a depthwise convolution over [N,H,W,C].
+// laneTiles runs a depthwise convolution over [N,H,W,C].
 func (c *Conv) laneTiles(p *workers.Pool, x, y []float32) {
 	s, l := &c.s, c.lanes
 	high := (s.OH + l.gap - 1) / l.gap
@@ -86,8 +88,8 @@ func (c *Conv) laneTiles(p *workers.Pool, x, y []float32) {
 	})
 }
 
-// band computes the part of channels from ch on of image n: every gap-th line from oy on, as many as tiles have, of which every gap-th column from ox
-// on.
+// band computes the channel part from ch of image n: every gap-th row from oy, as many as a tile
+// has, and every gap-th column from ox.
 func (a *laneArgs) band(t *simd.LaneTile, n, oy, ox, ch int) {
 	s, l := &a.c.s, a.c.lanes
 	gap, nc := l.gap, min(l.near, s.C-ch)
@@ -105,7 +107,7 @@ func (a *laneArgs) band(t *simd.LaneTile, n, oy, ox, ch int) {
 		x0, size := (ox+gap*x)*l.step-s.PadL, (cols-1)*l.step+l.k
 		seen := simd.SeenColumns(x0, gap, size, s.W)
 		t.At, t.Dst = 4*((y0*s.W+x0)*s.C+ch), &a.y[((n*s.OH+oy)*s.OW+ox+gap*x)*s.C+ch]
-		// As many tiles as there are of the same size that see the same columns.
+		// As many tiles of the same size as read the same columns.
 		for t.Tiles = 1; ; t.Tiles++ {
 			i, x = i+1, x+cols
 			if x+cols > wide || cut.columns(i) != cols || simd.SeenColumns((ox+gap*x)*l.step-s.PadL, gap, size, s.W) != seen {

@@ -8,45 +8,46 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// Windows in vectors: depthwise convolutions and pooling. Over [N,H,W,C] the channels of
-// a position go together, over [N,C,H,W] the positions of a line. Input lines are copied
-// with their borders shortly before they are used.
+// SIMD window kernels: depthwise convolutions and pooling. Over [N,H,W,C] they vectorise over the
+// channels of a position, over [N,C,H,W] over the positions of a row. Input rows are copied with
+// padding shortly before they are used.
 
-// windowScratch is what a piece of work needs beside memory for values.
+// windowScratch holds the kernel arguments of a work item.
 type windowScratch struct {
 	floats simd.Window
 	copies simd.Window
 	ints   simd.IntWindow
 	offs   []int
-	lines  []int // which line of the input each line of a ring holds
+	lines  []int // index of the input row in each row of a ring
 }
 
 var windowPool = sync.Pool{New: func() any { return new(windowScratch) }}
 
-// give forgets the memory that a walk points to.
+// give clears the pointers and returns r to the pool.
 func (r *windowScratch) give() {
 	r.floats, r.copies, r.ints = simd.Window{}, simd.Window{}, simd.IntWindow{}
 	windowPool.Put(r)
 }
 
-// ring keeps those lines of an image that the windows of one line of the output see,
-// with borders, each position with size values.
+// ring is a ring buffer of the padded input rows of one output row, with size values per
+// position.
 type ring[F any] struct {
-	w, lines, size int // positions of a line, lines, values at a position
+	w, lines, size int // positions per row, rows, values per position
 	data           []F
 	holds          []int
 }
 
-// newRing is for an output line of s; its memory comes later.
+// newRing returns a ring for output rows of s; the caller sets its memory.
 func newRing[F any](s *ConvShape, size int) ring[F] {
 	return ring[F]{w: (s.OW-1)*s.StrideW + (s.KW-1)*s.DilW + 1, lines: (s.KH-1)*s.DilH + 1, size: size}
 }
 
-// len is the number of values, without those that reads go beyond the end.
+// len returns the number of values, without those that kernels read beyond the end.
 func (g *ring[F]) len() int { return g.w * g.lines * g.size }
 
-// line makes sure of the lines that output line oy sees, and writes where its taps lie,
-// in values, to offs. put converts a piece of a line, edge stands beyond the borders; a left border below zero leaves out what lies within it.
+// line loads the rows that output row oy needs and writes the offsets of its taps, in values, to
+// offs. put converts a piece of a row. edge fills the padding; negative left padding crops the
+// input.
 func (g *ring[F]) line(s *ConvShape, oy int, offs []int, edge F, put func(dst []F, y, x, n int)) {
 	for ky := range s.KH {
 		y := oy*s.StrideH + ky*s.DilH
@@ -73,11 +74,11 @@ func (g *ring[F]) line(s *ConvShape, oy int, offs []int, edge F, put func(dst []
 	}
 }
 
-// lineGrain is the number of lines of the output of [N,H,W,C] that are worth a piece of
-// work; line is the number of multiplications of one, of which a thread does some 20 in a nanosecond.
+// lineGrain is the number of output rows of [N,H,W,C] per work item; line is the number of
+// multiplications of a row, of which a thread does about 20 per nanosecond.
 func lineGrain(line int) int { return max(1, workers.Grain(20)/max(1, line)) }
 
-// images calls f with the lines of each image of lines lo to hi of all.
+// images calls f for each image with its part of rows lo to hi of all images.
 func (s *ConvShape) images(lo, hi int, f func(n, lo, hi int)) {
 	for lo < hi {
 		n := lo / s.OH
@@ -87,14 +88,14 @@ func (s *ConvShape) images(lo, hi int, f func(n, lo, hi int)) {
 	}
 }
 
-// windowWalker computes with the windows of a convolution or of pooling.
+// windowWalker computes the windows of a convolution or of pooling.
 type windowWalker struct {
 	conv *Conv // nil for pooling
 	pool *Pool
 	y    []float32
 }
 
-// line computes a line of [N,H,W,C] with a walk that is set up but for Dst.
+// line computes a row of [N,H,W,C]; t is set up except for Dst.
 func (w *windowWalker) line(t *simd.Window, n, oy int) {
 	if w.pool != nil {
 		s := &w.pool.Shape
@@ -112,7 +113,7 @@ func (w *windowWalker) line(t *simd.Window, n, oy int) {
 	c.windows.Lanes(t, s.OW, s.OC)
 }
 
-// plane computes plane out of [N,C,H,W], places with n values each.
+// plane computes plane out of [N,C,H,W]: n values at each of places.
 func (w *windowWalker) plane(t *simd.Window, out, places, n int) {
 	if w.pool != nil {
 		w.pool.walk(t, places, n)
@@ -128,23 +129,23 @@ func (w *windowWalker) plane(t *simd.Window, out, places, n int) {
 	c.windows.Spread(t, places, n)
 }
 
-// windowArgs is what a piece of a walk needs.
+// windowArgs holds the arguments of a work item.
 type windowArgs struct {
 	s    *ConvShape
 	f    *simd.Windows
 	q    *planePlan // over [N,C,H,W]
 	x    []float32
 	og   int
-	edge float32 // beyond the borders
+	edge float32 // padding value
 	w    windowWalker
 }
 
-// insideImage tells whether no window goes over a border.
+// insideImage reports whether no window crosses the border.
 func (s *ConvShape) insideImage() bool {
 	return s.PadT == 0 && s.PadL == 0 && (s.OH-1)*s.StrideH+(s.KH-1)*s.DilH < s.H && (s.OW-1)*s.StrideW+(s.KW-1)*s.DilW < s.W
 }
 
-// floatLines walks windows over [N,H,W,C].
+// floatLines computes windows over [N,H,W,C].
 func (s *ConvShape) floatLines(p *workers.Pool, x []float32, og int, edge float32, w windowWalker) {
 	workers.Do(p, s.N*s.OH, lineGrain(s.OW*s.C*og*s.KH*s.KW), windowArgs{s: s, x: x, og: og, edge: edge, w: w}, func(a windowArgs, lo, hi int) {
 		r := windowPool.Get().(*windowScratch)
@@ -153,7 +154,7 @@ func (s *ConvShape) floatLines(p *workers.Pool, x []float32, og int, edge float3
 	})
 }
 
-// lines walks lines lo to hi of image n.
+// lines computes rows lo to hi of image n.
 func (a *windowArgs) lines(r *windowScratch, n, lo, hi int) {
 	s, og := a.s, a.og
 	size := s.C * og
@@ -198,16 +199,16 @@ func (a *windowArgs) lines(r *windowScratch, n, lo, hi int) {
 	scratch.Put(sc)
 }
 
-// windowLines is a depthwise convolution over [N,H,W,C].
+// windowLines runs a depthwise convolution over [N,H,W,C].
 func (c *Conv) windowLines(p *workers.Pool, x, y []float32) {
 	c.s.floatLines(p, x, c.og, 0, windowWalker{conv: c, y: y})
 }
 
 var zeroBias float32
 
-// walk is how the results of a plane are computed: at places, n values each. together
-// says that they are neighbours in the frame, borders between the lines included, which
-// are computed for nothing: registers hold several short lines.
+// walk describes how the outputs of a plane are computed: n values at each of places. together
+// says that they are adjacent in the padded copy, including the padding between rows, for which
+// unused values are computed: a register holds several short rows.
 func (s *ConvShape) walk(q *planePlan, register int) (places, n int, together bool) {
 	if q.w == s.OW || !q.frame {
 		return 1, s.OH * s.OW, false
@@ -219,7 +220,7 @@ func (s *ConvShape) walk(q *planePlan, register int) (places, n int, together bo
 	return s.OH, s.OW, false
 }
 
-// floatPlanes walks windows over planes of [N,C,H,W]: each plane gives og planes of output.
+// floatPlanes computes windows over planes of [N,C,H,W]: each input plane gives og output planes.
 func (s *ConvShape) floatPlanes(p *workers.Pool, f *simd.Windows, q *planePlan, x []float32, og int, edge float32, w windowWalker) {
 	taps := s.KH * s.KW
 	workers.Do(p, s.N*s.C, max(1, 1<<14/max(1, s.OH*s.OW*taps*og)), windowArgs{s, f, q, x, og, edge, w}, func(a windowArgs, lo, hi int) {
@@ -227,13 +228,13 @@ func (s *ConvShape) floatPlanes(p *workers.Pool, f *simd.Windows, q *planePlan, 
 	})
 }
 
-// planes walks planes lo to hi.
+// planes computes planes lo to hi.
 func (a *windowArgs) planes(lo, hi int) {
 	s, f, q, per := a.s, a.f, a.q, a.og
 	taps := s.KH * s.KW
 	area := s.H * s.W
 	places, n, together := s.walk(q, 16)
-	// A plane that is its own frame needs no copy.
+	// A plane without padding needs no copy.
 	copied := q.frame && (q.w != s.W || q.h != s.H || q.size != area || !s.insideImage())
 	r := windowPool.Get().(*windowScratch)
 	r.offs = slices.Grow(r.offs[:0], taps)[:taps]
@@ -279,7 +280,7 @@ func (a *windowArgs) planes(lo, hi int) {
 	r.give()
 }
 
-// windowPlanes is a depthwise convolution over [N,C,H,W].
+// windowPlanes runs a depthwise convolution over [N,C,H,W].
 func (c *Conv) windowPlanes(p *workers.Pool, x, y []float32) {
 	c.s.floatPlanes(p, c.windows, c.planes, x, c.og, 0, windowWalker{conv: c, y: y})
 }

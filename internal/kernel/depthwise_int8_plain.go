@@ -6,8 +6,9 @@ import (
 	"github.com/opmeter/opmeter/internal/base/workers"
 )
 
-// depthwiseQ is a piece of a depthwise convolution with int32 weights [KH,KW,OC], less their zero point; og is the channel multiplier. It
-// writes sums where room for them is given, or else quantised values.
+// depthwiseQ is a work item of a depthwise convolution with int32 weights [KH,KW,OC] minus their
+// zero point; og is the channel multiplier. It writes sums if sums is not nil, else quantised
+// values.
 type depthwiseQ[T int8 | uint8] struct {
 	s       *ConvShape
 	og      int
@@ -22,7 +23,7 @@ func (d depthwiseQ[T]) run(p *workers.Pool) {
 	workers.Each(p, s.N*s.OH, max(1, 1<<13/max(1, s.OW*s.OC*s.KH*s.KW)), d)
 }
 
-// Piece computes lines lo to hi of all images.
+// Piece computes rows lo to hi of all images.
 func (d depthwiseQ[T]) Piece(lo, hi int) {
 	s := d.s
 	sc, fs := borrow(2 * s.OC)
@@ -57,7 +58,7 @@ func (d depthwiseQ[T]) Piece(lo, hi int) {
 	scratch.Put(sc)
 }
 
-// innerBias is what the input zero point adds where all taps lie inside.
+// innerBias adds the contribution of the input zero point if all taps lie inside.
 func innerBias(b, w []int32, zero int32) {
 	clear(b)
 	for len(w) >= len(b) && len(b) > 0 {
@@ -86,8 +87,7 @@ func tapQ[T int8 | uint8](acc []int32, src []T, w []int32, og int, zero int32) {
 	}
 }
 
-// nineQ is the 3×3 case with all taps inside the image: the zero point is dealt
-// with once, in b.
+// nineQ is the 3×3 case with all taps inside the image: the zero point is included once, in b.
 func nineQ[T int8 | uint8](s *ConvShape, acc []int32, in []T, w, b []int32, y0, x0 int) {
 	n, col := len(acc), s.DilW*s.C
 	copy(acc, b)
@@ -102,7 +102,7 @@ func nineQ[T int8 | uint8](s *ConvShape, acc []int32, in []T, w, b []int32, y0, 
 	}
 }
 
-// asUint8 reads scratch memory as bytes.
+// asUint8 views scratch memory as bytes.
 func asUint8(f []float64) []uint8 {
 	if len(f) == 0 {
 		return nil

@@ -9,47 +9,47 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// byteStrips is what a depthwise convolution of 8-bit numbers needs to go down the lines
-// of a picture in strips (see [simd.ByteStrip]).
+// byteStrips holds the parameters of an 8-bit depthwise convolution that runs down the rows of an
+// image in strips (see [simd.ByteStrip]).
 type byteStrips struct {
 	f       *simd.ByteStrips
 	k, step int
 	nhwc    bool
-	cols    int     // neighbouring columns of [N,H,W,C] that go together, one behind the other
-	fit     bool    // weights have 8 bits
-	weights []int8  // of planes
+	cols    int     // neighbouring columns of [N,H,W,C] that are computed together, one after the other
+	fit     bool    // weights fit 8 bits
+	weights []int8  // over [N,C,H,W]
 	size    int     // of the weights of a plane
 	sums    []int32 // of weights
-	wide    []int16 // weights of [N,H,W,C] before they are packed
+	wide    []int16 // weights of [N,H,W,C] before packing
 	lanes   [2]byteLanes
 }
 
-// byteLanes are the weights of [N,H,W,C] for sums, or for results that are quantised while they are computed.
+// byteLanes holds the packed weights of [N,H,W,C], for 32-bit sums or for fused requantisation.
 type byteLanes struct {
 	blocks   []simd.LaneBlock
 	cols     int
-	weights  []int8  // nil until they are wanted
-	start    []int32 // what sums begin with, if that stays the same, and scales
-	fusing   fusing  // for which start was made
+	weights  []int8  // nil until needed
+	start    []int32 // initial accumulators, if constant, and scales
+	fusing   fusing  // state for which start was made
 	rescaled byteRescale
 }
 
-// lines is the number of lines of the cache that the channels of all columns that go together fill.
+// lines returns the number of cache lines that the channels of all joined columns fill.
 func (l *byteLanes) lines() int { return lineOf(&l.blocks[len(l.blocks)-1]) + 1 }
 
-// lineOf is the line of the cache that a block begins in.
+// lineOf returns the cache line that a block begins in.
 func lineOf(b *simd.LaneBlock) int { return b.First / simd.ByteLanes }
 
-// byteRescale is what start was made of for the rounding of ONNX.
+// byteRescale holds the ONNX requantisation for which start was made.
 type byteRescale struct {
-	fixed  *Rescale // instead of the rest but zero
-	zero   int32    // of what is convolved, as a number without a sign
+	fixed  *Rescale // replaces all other fields but zero
+	zero   int32    // unsigned input zero point
 	q      simd.Rescaling
 	scales []float32
 	bias   []int32
 }
 
-// matches tells whether it is what follows from q and a zero point.
+// matches reports whether start was made for q and the zero point.
 func (of *byteRescale) matches(q *Rescale, zero int32) bool {
 	if q.Fixed {
 		return of.fixed == q && of.zero == zero
@@ -57,7 +57,7 @@ func (of *byteRescale) matches(q *Rescale, zero int32) bool {
 	return of.scales != nil && of.zero == zero && of.q == q.q && slices.Equal(of.scales, q.Scales) && slices.Equal(of.bias, q.Bias)
 }
 
-// set remembers q and a zero point.
+// set records q and the zero point.
 func (of *byteRescale) set(q *Rescale, zero int32) {
 	of.fixed, of.zero = nil, zero
 	if q.Fixed {
@@ -67,7 +67,7 @@ func (of *byteRescale) set(q *Rescale, zero int32) {
 	of.q, of.scales, of.bias = q.q, append(of.scales[:0], q.Scales...), append(of.bias[:0], q.Bias...)
 }
 
-// planByteStrips returns nil for what strips cannot do.
+// planByteStrips returns nil if strips do not support the shape.
 func (s *ConvShape) planByteStrips(og int, nhwc bool) *byteStrips {
 	if og != 1 || s.KH != s.KW || s.StrideH != s.StrideW || s.DilH != 1 || s.DilW != 1 || s.W < 1 || s.H < 1 {
 		return nil
@@ -83,13 +83,14 @@ func (s *ConvShape) planByteStrips(og int, nhwc bool) *byteStrips {
 	return b
 }
 
-// maxJoinedColumns is the most columns that go together where a block has several channels of fewer ones.
+// maxJoinedColumns is the maximum number of joined columns if a block holds the channels of
+// several.
 const maxJoinedColumns = 8
 
-// joinedColumns is how many neighbouring columns of c channels go together, so that blocks of their channels, one behind the other, have few lanes that
-// nothing is in, of n columns.
+// joinedColumns returns how many of n neighbouring columns of c channels are joined, so that
+// blocks of their consecutive channels have few empty lanes.
 func joinedColumns(c, n int) int {
-	// What blocks take: half of one takes more than half as long.
+	// Relative cost of blocks: half a block takes more than half as long.
 	blocks := func(cols int) float64 {
 		rest := cols * c % simd.ByteLanes
 		return float64(cols*c/simd.ByteLanes) + min(1, 0.6*float64((rest+simd.ByteLanes/2-1)/(simd.ByteLanes/2)))
@@ -103,10 +104,10 @@ func joinedColumns(c, n int) int {
 	return best
 }
 
-// channels is the number of channels, of all columns that go together.
+// channels returns the number of channels of all joined columns.
 func (b *byteStrips) channels(n int) int { return n * b.cols }
 
-// setLanes takes weights [K,K,n], which have to stay.
+// setLanes takes weights [K,K,n]; the slice must not change.
 func (b *byteStrips) setLanes(n int, w []int16) {
 	b.wide, b.lanes = w, [2]byteLanes{}
 	if b.fit = fits8(w[:n*b.k*b.k], 0); b.fit {
@@ -128,7 +129,7 @@ func (b *byteStrips) setPlanes(n int, w []int32) {
 	}
 }
 
-// sumTaps adds up weights: weight t of channel i of n lies at w[t*tap+i*channel].
+// sumTaps adds up the weights per channel: tap t of channel i of n is w[t*tap+i*channel].
 func sumTaps[W int16 | int32](b *byteStrips, n int, w []W, tap, channel int) {
 	b.sums = zeroed(b.sums, b.channels(n))
 	for t := range b.k * b.k {
@@ -141,8 +142,8 @@ func sumTaps[W int16 | int32](b *byteStrips, n int, w []W, tap, channel int) {
 	}
 }
 
-// usable tells whether strips compute with the weights and a zero point: beyond the
-// borders stands a number like all others.
+// usable reports whether strips support the weights and the zero point: padding is stored as a
+// normal 8-bit value.
 func (b *byteStrips) usable(signed bool, zero int32) bool {
 	lo, hi := int32(0), int32(255)
 	if signed {
@@ -158,11 +159,10 @@ func giveBytes(t *simd.ByteStrip) {
 	byteStripPool.Put(t)
 }
 
-// maxSums is the number of sums that stay in the first-level cache until they are
-// quantised.
+// maxSums is the number of sums that stay in the L1 cache until they are requantised.
 const maxSums = 1 << 13
 
-// byteArgs is what a piece of the work needs.
+// byteArgs holds the arguments of a work item.
 type byteArgs struct {
 	b      *byteStrips
 	s      *ConvShape
@@ -170,16 +170,16 @@ type byteArgs struct {
 	signed bool
 	zero   int32
 	start  []int32
-	l      *byteLanes // of lines
-	codes  bool       // they are quantised while they are computed
+	l      *byteLanes // over [N,H,W,C]
+	codes  bool       // requantisation is fused
 	pieces int        // of an image of [N,H,W,C]
 	parts  int        // of its channels
-	sink   tileSink   // of lines
+	sink   tileSink   // over [N,H,W,C]
 	put    putPlanes
 }
 
-// pack makes what lines of c channels need in the first run. It returns nil for quantised results (codes) where strips
-// have none.
+// pack packs the weights for rows of c channels in the first run. It returns nil if requantised
+// results (codes) are wanted and strips do not support them.
 func (b *byteStrips) pack(c int, codes bool, q *Requant, signed bool, zero int32) *byteLanes {
 	l := &b.lanes[0]
 	if codes {
@@ -207,7 +207,7 @@ func (b *byteStrips) pack(c int, codes bool, q *Requant, signed bool, zero int32
 	return l
 }
 
-// packLanes packs the weights of lines of c channels; false where strips have no loops for that.
+// packLanes packs the weights for rows of c channels; false if no kernels support them.
 func (b *byteStrips) packLanes(l *byteLanes, c int, codes bool) bool {
 	if l.blocks, l.cols = b.f.LaneBlocks(b.k, c, b.cols, codes); l.blocks == nil {
 		return false
@@ -216,7 +216,7 @@ func (b *byteStrips) packLanes(l *byteLanes, c int, codes bool) bool {
 	return true
 }
 
-// packRescaled is pack for codes by q.
+// packRescaled is pack for requantisation by q.
 func (b *byteStrips) packRescaled(c int, q *Rescale, signed bool, zero int32) *byteLanes {
 	l, z := &b.lanes[1], zero8(signed, zero)
 	if !q.small() || l.weights == nil && !b.packLanes(l, c, true) {
@@ -272,8 +272,8 @@ func (b *byteStrips) lines(p *workers.Pool, s *ConvShape, x []uint8, signed bool
 	}
 }
 
-// cut says into how many jobs the work is cut, how many pieces of its lines a picture has, and how many parts of its channels, which fill so many
-// lines of the cache.
+// cut returns the number of work items, of row pieces per image, and of channel parts, whose
+// channels fill the given number of cache lines.
 func (b *byteStrips) cut(p *workers.Pool, s *ConvShape, lines int) (jobs, pieces, parts int) {
 	t := p.Taking()
 	most, parts := min(s.OH, stripInputRows/b.step), 1
@@ -291,15 +291,19 @@ func (b *byteStrips) cut(p *workers.Pool, s *ConvShape, lines int) (jobs, pieces
 	return jobs, (s.OH + most - 1) / most, parts
 }
 
-// smallImage is the number of positions of pictures that are cut by channels: where lines are few, a piece of them takes as long for its
-// columns as for its lines, and what windows of two pieces see is much. Convolutions before them that are cut by channels, too, leave there what is read.
+// smallImage is the number of positions of images that are split by channels. With few rows a
+// piece takes as long for its columns as for its rows, and pieces overlap much. If the previous
+// convolution is also split by channels, its output is in the cache of the same core.
 const smallImage = 256
 
-// stripInputRows is the most lines of a picture that a strip goes down, besides those that windows see at its end. Lines often lie so far apart that few places of
-// the first-level cache have those of one column, and pages of more lines than that are looked up more slowly: 64 lines took up to 1.4 times as long on a Xeon.
+// stripInputRows is the maximum number of rows that a strip runs down, besides the rows that
+// windows read at its end. Image rows are often so far apart that few L1 sets hold those of one
+// column, and TLB misses are slower with more pages: 64 rows took up to 1.4 times as long on a
+// Xeon.
 const stripInputRows = 32
 
-// lines convolves pieces lo to hi of images, block by block of channels: their weights stay near.
+// lines convolves pieces lo to hi of images, one channel block after the other: their weights
+// stay in the cache.
 func (a byteArgs) lines(lo, hi int) {
 	b, s, l := a.b, a.s, a.l
 	t := byteStripPool.Get().(*simd.ByteStrip)
@@ -321,12 +325,12 @@ func (a byteArgs) lines(lo, hi int) {
 		line := t.SetLines(b.k, b.step, from*b.step-s.PadT, s.H, to-from)
 		t.Src = &a.x[(n*s.H+line)*s.W*s.C]
 		for j, end := 0, 0; j < len(l.blocks); j = end {
-			// Blocks that share lines of the cache go together.
+			// Blocks that share cache lines go together.
 			for end < len(l.blocks) && lineOf(&l.blocks[end]) == lineOf(&l.blocks[j]) {
 				end++
 			}
 			if at := lineOf(&l.blocks[j]); at < first || at >= last {
-				continue // of another part
+				continue // belongs to another part
 			}
 			a.columns(t, l.blocks[j:end], to-from, (n*s.OH+from)*s.OW*s.C, asInt32(fs))
 		}
@@ -335,11 +339,12 @@ func (a byteArgs) lines(lo, hi int) {
 	giveBytes(t)
 }
 
-// byteCacheMax is the number of bytes of input and results that stay in the first-level cache for all blocks that share them.
+// byteCacheMax is the number of bytes of input and output that stay in the L1 cache for all
+// blocks that share them.
 const byteCacheMax = 1 << 14
 
-// columns goes down all columns of a piece of a picture for blocks of channels. Results of the piece have lines lines
-// and begin at place.
+// columns runs down all columns of a piece of an image for blocks of channels. The output of the
+// piece has lines rows and begins at place.
 func (a *byteArgs) columns(t *simd.ByteStrip, blocks []simd.LaneBlock, lines, place int, sums []int32) {
 	b, s := a.b, a.s
 	most := s.OW
@@ -353,13 +358,13 @@ func (a *byteArgs) columns(t *simd.ByteStrip, blocks []simd.LaneBlock, lines, pl
 		n, cols := 1, min(a.l.cols, s.OW-ox)
 		column := ox*b.step - s.PadL
 		if inside := (s.W-b.k+s.PadL)/b.step + 1 - ox; column >= 0 && inside > cols {
-			// Columns whose taps are all there.
+			// Columns with all taps inside the image.
 			n = min(most, min(inside, s.OW-ox)/cols)
 		}
 		for i := range blocks {
 			block := &blocks[i]
 			if block.First >= cols*s.C {
-				break // of columns that are not there
+				break // beyond the last column
 			}
 			t.SetSeen(b.k, block, s.C, cols, column, s.W)
 			a.strips(t, block, n, cols, column, lines, place+ox*s.C, sums)
@@ -368,7 +373,7 @@ func (a *byteArgs) columns(t *simd.ByteStrip, blocks []simd.LaneBlock, lines, pl
 	}
 }
 
-// strips computes n strips of cols columns each, from column on, for a block.
+// strips computes n strips of cols columns each from column column for a block.
 func (a *byteArgs) strips(t *simd.ByteStrip, block *simd.LaneBlock, n, cols, column, lines, place int, sums []int32) {
 	b, s := a.b, a.s
 	t.N, t.At, t.W, t.Start = n, column*s.C+block.First, &a.l.weights[block.W], &a.start[block.Start]
@@ -386,7 +391,7 @@ func (a *byteArgs) strips(t *simd.ByteStrip, block *simd.LaneBlock, n, cols, col
 			a.sink.put(sums[c*size:], block.Size, lines, place+c*cols*s.C+block.First, s.OW*s.C, block.First, wide)
 			continue
 		}
-		// The scales are those of a column.
+		// The scales of one column.
 		for at := 0; at < wide; {
 			ch := (block.First + at) % s.C
 			n := min(wide-at, s.C-ch)
@@ -396,7 +401,7 @@ func (a *byteArgs) strips(t *simd.ByteStrip, block *simd.LaneBlock, n, cols, col
 	}
 }
 
-// planes convolves x over [N,C,H,W]; put gets the sums of whole planes.
+// planes convolves x over [N,C,H,W]; put receives the sums of whole planes.
 func (b *byteStrips) planes(p *workers.Pool, s *ConvShape, x []uint8, signed bool, zero int32, put putPlanes) {
 	out := s.OH * s.OW
 	sc, room := borrow(s.C)

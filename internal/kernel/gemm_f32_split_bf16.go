@@ -8,20 +8,22 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// Products of float32 in tiles of bfloat16, see [simd.Parts]. A block of rows is written in parts once, a panel of columns for each block; what
-// tiles do not take goes through loops of float32.
+// Float32 GEMM with bfloat16 tiles (AMX); see [simd.Parts]. Each float32 value is split into a
+// sum of bfloat16 values. A block of rows is split once, a panel of columns once per block.
+// Values that tiles cannot represent go through float32 kernels.
 
 const (
-	splitKBlock   = 1024    // bounds the steps of a pass over a panel
-	splitRowBlock = 1 << 17 // bounds the values of a block of rows: in parts it stays in a second-level cache of 2 MB
-	// A piece of work has so many panels at least, since it writes its rows in parts, and so many blocks of rows, since it writes its panels.
+	splitKBlock   = 1024    // maximum K steps of a pass over a panel
+	splitRowBlock = 1 << 17 // maximum values of a row block: split, it stays in an L2 cache of 2 MB
+	// Minimum panels of a work item, since it splits its rows, and minimum row blocks, since it
+	// splits its panels.
 	splitMinPanels = 6
 	splitMinBlocks = 8
-	splitFrameMax  = 1 << 19 // bounds the values of a convolution's frame
-	splitRate      = 75      // products in a nanosecond, beside others that use the same core's tiles
+	splitFrameMax  = 1 << 19 // maximum values of the padded input of a convolution
+	splitRate      = 75      // multiplications per nanosecond while others use the tile unit of the same core
 )
 
-// splitScratch is what a piece of a product in parts works in.
+// splitScratch holds the scratch memory of a work item.
 type splitScratch struct {
 	panel  simd.PartPanel
 	blocks simd.PartBlocks
@@ -31,14 +33,16 @@ type splitScratch struct {
 
 var splitPool = sync.Pool{New: func() any { return new(splitScratch) }}
 
-// chooseSplitBF16 are the loops of a product in parts; nil where loops of float32 take less time, or have to be taken.
+// chooseSplitBF16 returns the kernels of a split multiplication; nil if float32 kernels are
+// faster or required.
 func chooseSplitBF16(f *simd.Floats, g *GemmParams, narrow simd.Narrow) *simd.Parts {
 	if f == nil || f.Cols != simd.PartCols || g.Exact || g.TransA || g.M <= 2*f.Rows {
 		return nil
 	}
 	m, n, steps := float64(roundUp(g.M, simd.PartRows)), float64(roundUp(g.N, simd.PartCols)), float64(roundUp(g.K, simd.PartSteps))
-	// Nanoseconds of an Emerald Rapids Xeon, between those of a quiet one and of one whose cores others use, too: of products, of writing rows and
-	// panels in parts, of sums, of all the rest; and of products of float32, which widen weights of 16 bits first.
+	// Nanoseconds on an Emerald Rapids Xeon, between an idle one and one whose cores are shared:
+	// multiplications, splitting rows and panels, sums, the rest; and float32 multiplications,
+	// which widen 16-bit weights first.
 	parts, floats := m*n*steps/86, float64(g.M)*n*float64(g.K)/60
 	if narrow != simd.WideFloat32 {
 		parts *= 5. / 6
@@ -50,29 +54,31 @@ func chooseSplitBF16(f *simd.Floats, g *GemmParams, narrow simd.Narrow) *simd.Pa
 	if parts+0.25*float64(g.K)*(m+n)+0.15*m*n+1000 > 0.9*floats {
 		return nil
 	}
-	return simd.PartKernels() // asked last: the first time computes with them
+	return simd.PartKernels() // called last: the first call runs a test computation
 }
 
-// splitBF16Name is the name of products in parts.
+// splitBF16Name returns the kernel name.
 func splitBF16Name() string { return "parts/" + simd.AMX.String() }
 
-// planSplitBF16 are the loops of a convolution over planes in parts; nil where other ways take less time.
+// planSplitBF16 returns the kernels of a split convolution over planes; nil if others are faster.
 func (c *Conv) planSplitBF16() *simd.Parts {
 	if !c.fitsSplitBF16() || c.splitBF16Time() > 0.9*c.floatsTime() {
 		return nil
 	}
-	return simd.PartKernels() // asked last, as by inParts
+	return simd.PartKernels() // called last, as in chooseSplitBF16
 }
 
-// fitsSplitBF16 tells whether a convolution over planes can go in parts, with output channels for the rows of products and positions for their columns: not
-// with too few rows, where minimal filtering has fewer products, or where the frame of a picture would leave the second-level cache.
+// fitsSplitBF16 reports whether a convolution over planes can be split, with output channels as
+// rows and positions as columns. It excludes few rows, shapes for which Winograd needs fewer
+// multiplications, and padded inputs that exceed the L2 cache.
 func (c *Conv) fitsSplitBF16() bool {
 	s := &c.s
 	return c.f.Cols == simd.PartCols && c.volume == nil && c.winograd4 == nil && s.Groups <= 1 && s.OC > 2*c.f.Rows && (!c.planes.frame || s.C*c.planes.size <= splitFrameMax)
 }
 
-// splitBF16Time is about what a picture takes in parts, in nanoseconds, as measured on an Emerald Rapids Xeon whose cores others use, too: products, writing
-// weights and panels in parts, sums, and gathering from frames.
+// splitBF16Time estimates the time of an image in nanoseconds, measured on an Emerald Rapids Xeon
+// with shared cores: multiplications, splitting weights and panels, sums, and gathering from
+// padded copies.
 func (c *Conv) splitBF16Time() float64 {
 	s := &c.s
 	m, n, k := float64(roundUp(s.OC, simd.PartRows)), float64(roundUp(s.OH*s.OW, simd.PartCols)), float64(c.k)
@@ -83,7 +89,8 @@ func (c *Conv) splitBF16Time() float64 {
 	return ns
 }
 
-// floatsTime is what [Conv.partsTime] has to be less than: that of products of float32 on the same processor.
+// floatsTime is the estimate for float32 GEMM on the same processor, which [Conv.splitBF16Time]
+// must beat.
 func (c *Conv) floatsTime() float64 {
 	s := &c.s
 	area := float64(s.OH * s.OW)
@@ -94,7 +101,7 @@ func (c *Conv) floatsTime() float64 {
 	return ns
 }
 
-// imageSplitBF16 is [Conv.planeImage] in parts.
+// imageSplitBF16 is [Conv.planeImage] with split kernels.
 func (c *Conv) imageSplitBF16(p *workers.Pool, x, y []float32, n int) {
 	f, area := c.f, c.s.OH*c.s.OW
 	g := GemmParams{M: c.og, N: area, K: c.k, LDA: c.k + c.rowGap, LDC: c.step(), BiasM: c.bias, Act: c.act}
@@ -113,7 +120,7 @@ func (c *Conv) imageSplitBF16(p *workers.Pool, x, y []float32, n int) {
 	}
 }
 
-// gemmSplitBF16 is [product] in parts.
+// gemmSplitBF16 is [gemmPanels] with split kernels.
 func gemmSplitBF16(p *workers.Pool, k *simd.Parts, f *simd.Floats, g *GemmParams, a []float32, b panels, c []float32) {
 	all := (g.N + f.Cols - 1) / f.Cols
 	jobs := jobCount(p, g.M*g.N*g.K, splitRate)
@@ -126,7 +133,7 @@ func gemmSplitBF16(p *workers.Pool, k *simd.Parts, f *simd.Floats, g *GemmParams
 	if byCols < jobs {
 		byRows = min(max(1, jobs/byCols), max(1, blocks/splitMinBlocks))
 	}
-	// Threads that would have nothing to do take smaller pieces, of which less is written twice.
+	// Idle threads would be worse than smaller work items, which split less data twice.
 	if most := min(jobs, t); byRows*byCols < most {
 		if g.M < g.N {
 			byCols = min(most/byRows, all)
@@ -146,7 +153,7 @@ func gemmSplitBF16(p *workers.Pool, k *simd.Parts, f *simd.Floats, g *GemmParams
 	})
 }
 
-// splitArgs is what a piece of it needs.
+// splitArgs holds the arguments of a work item.
 type splitArgs struct {
 	k *simd.Parts
 	gemmPanelsArgs
@@ -162,7 +169,7 @@ func (q *splitArgs) run(room *splitScratch, m0, m1, n0, n1 int) {
 	steps := roundUp(simd.Evenly(g.K, splitKBlock), max(simd.PartSteps, LowBitBlock))
 	high := roundUp(simd.Evenly(m1-m0, max(simd.PartRows, splitRowBlock/steps/simd.PartRows*simd.PartRows)), simd.PartRows)
 	size := simd.PartBlock(min(steps, g.K))
-	// Rooms of 64 bytes more, so that rows of tiles are whole lines of the cache.
+	// 64 bytes more per buffer, so that tile rows are whole cache lines.
 	blocks := (min(high, m1-m0) + simd.PartRows - 1) / simd.PartRows
 	sc, free := borrow((blocks+2)*size/2 + blocks*simd.PartRows*simd.PartCols + 16)
 	defer scratch.Put(sc)

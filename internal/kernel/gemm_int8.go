@@ -8,40 +8,43 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// Products of small integers run on the float64 micro-kernel, two channels to a
-// number: the weights of a pair are added with the upper one moved up by lane, so
-// that one multiplication makes two products and one addition adds both. All
-// numbers are whole and below 2^53, so nothing is rounded as long as neither sum
-// leaves its 26 bits; before that could happen they are added up in integers.
+// Plain Go int8 GEMM runs on the float64 micro-kernel with two output channels per value: the
+// weights of a channel pair are added, the upper one scaled by lane. One multiplication then
+// computes two products and one addition adds both. All numbers are integers below 2^53, so
+// nothing is rounded while each sum fits its 26 bits. Before a sum can overflow, the partial sums
+// are added up as integers.
 const (
 	laneBits = 26
 	lane     = 1 << laneBits
 )
 
-// PackedQ holds integer weights of n channels, k steps each, in the layout of
-// the micro-kernel. It serves for 8-bit activations.
+// PackedQ holds integer weights of n channels with k steps each, packed for the micro-kernel. It
+// is for 8-bit activations.
 type PackedQ struct {
 	n, k   int
-	panels *intPanels // in vectors; nil for the float64 micro-kernel
+	panels *intPanels // SIMD panels; nil for the float64 micro-kernel
 	chunk  int        // steps that cannot overflow a lane
 	data   []float64
-	start  []int32 // what sums of fours begin with for zero; nil before [PackedQ.Expect]
-	zero   int32   // of fours
-	// sparse is the same matrix without its zeros, for many rows; nil where leaving them out gains nothing.
+	start  []int32 // initial accumulators of 4-way kernels for zero; nil before [PackedQ.PrepareZero]
+	zero   int32   // unsigned zero point that start is for
+	// sparse is the same matrix without its zeros, used for many rows; nil if skipping zeros is
+	// not faster.
 	sparse *sparseInts
-	// bitmask takes the place of panels for single rows, where leaving zeros out saves time.
+	// bitmask replaces panels for single rows if skipping zeros is faster.
 	bitmask *bitmaskMatrixInt8
-	alone   bool // see [PackedQ.Rows]
+	alone   bool // see [PackedQ.SetRows]
 }
 
-// SetRows says, before weights are packed, that products have m rows, and with far that weights come from memory in each run, since all together are more than
-// caches hold. Products of other numbers of rows give the same results.
+// SetRows announces, before weights are packed, that multiplications have m rows. far says that
+// the weights exceed the caches and are read from memory in each run. Other numbers of rows give
+// the same results.
 func (p *PackedQ) SetRows(m int, far bool) *PackedQ {
 	p.alone = m == 1 && far
 	return p
 }
 
-// PrepareZero gives the same weights for products with activations of table t, which may come many times: they begin sooner. The weights must be there.
+// PrepareZero returns the same weights prepared for activations of table t, so that repeated
+// multiplications start faster. The weights must be set.
 func (p *PackedQ) PrepareZero(t *ByteTable) *PackedQ {
 	if p.panels == nil || p.panels.sums == nil {
 		return p
@@ -52,7 +55,7 @@ func (p *PackedQ) PrepareZero(t *ByteTable) *PackedQ {
 	return &e
 }
 
-// NewPackedQ makes room for weights; see [FillQ].
+// NewPackedQ allocates weights; see [FillQ].
 func NewPackedQ(n, k int) *PackedQ {
 	if f := simd.IntKernels(); f != nil && k > 0 {
 		return &PackedQ{n: n, k: k, panels: &intPanels{f: f, segs: 1, seg: k, fours: true}}
@@ -60,7 +63,7 @@ func NewPackedQ(n, k int) *PackedQ {
 	return &PackedQ{n: n, k: k, data: hugepages.Make[float64](roundUp(n, 4) / 2 * k)}
 }
 
-// NewPackedInt16 makes room for weights of [PackedQ.Sums64]; without vectors it is NewPackedQ.
+// NewPackedInt16 allocates weights for 16-bit activations; without SIMD it is [NewPackedQ].
 func NewPackedInt16(n, k int) *PackedQ {
 	p := NewPackedQ(n, k)
 	if p.panels != nil {
@@ -69,15 +72,15 @@ func NewPackedInt16(n, k int) *PackedQ {
 	return p
 }
 
-// Fill packs weights that are differences to their zero point, see [FillQ].
+// Fill packs weights that have their zero point subtracted; see [FillQ].
 func (p *PackedQ) Fill(w []int32, vec, elem int) { FillQ(nil, p, w, 0, vec, elem) }
 
-// FillQ packs weights less their zero point: step i of channel j is w[j*vec+i*elem] - zero, of at most 510 in size, or of
-// 16 bits for [NewWords].
+// FillQ packs weights minus their zero point: step i of channel j is w[j*vec+i*elem] - zero. Its
+// magnitude is at most 510, or 16 bits for [NewGemmInt16Dynamic].
 func FillQ[W Weight](pool *workers.Pool, p *PackedQ, w []W, zero int32, vec, elem int) {
 	p.start, p.sparse, p.bitmask = nil, nil, nil
 	if p.panels != nil {
-		first := p.panels.narrow == nil && p.panels.wide == nil // weights that come again and again are not listed
+		first := p.panels.narrow == nil && p.panels.wide == nil // weights that change between runs are not converted to sparse
 		fillPanels(pool, p.panels, p.n, w, zero, vec, elem)
 		switch {
 		case !first || !p.panels.fours:
@@ -115,8 +118,8 @@ func FillQ[W Weight](pool *workers.Pool, p *PackedQ, w []W, zero int32, vec, ele
 	}
 }
 
-// sums multiplies a panel of four vectors of activations, interleaved, by the
-// four channels from channel o on: sum[4*vector+channel].
+// sums multiplies a panel of four interleaved activation vectors by the four channels from
+// channel o: sum[4*vector+channel].
 func (p *PackedQ) sums(o int, x []float64, sum *[16]int32) {
 	w := p.data[o/4*2*p.k:][:2*p.k]
 	var acc [8]float64
@@ -141,7 +144,7 @@ func lanes(v float64) (lo, hi int32) {
 	return int32(l), int32((i - l) >> laneBits)
 }
 
-// Name tells the way in which [GemmQ] computes m rows.
+// Name returns the name of the kernel that [GemmQ] uses for m rows.
 func (p *PackedQ) Name(m int) string {
 	switch {
 	case p.panels == nil:
@@ -154,14 +157,15 @@ func (p *PackedQ) Name(m int) string {
 	return p.panels.name("packed")
 }
 
-// usesSparse tells whether a product of m rows leaves out the zeros of p: panels want rows enough to fill half of one.
+// usesSparse reports whether a multiplication of m rows skips the zeros of p. It needs enough
+// rows to fill half a panel.
 func (p *PackedQ) usesSparse(m int) bool { return p.sparse != nil && 2*m >= p.sparse.f.Cols }
 
-// ByteTable gives the difference of every 8-bit value to a zero point.
+// ByteTable maps each 8-bit value to its difference to a zero point.
 type ByteTable struct {
 	signed bool
 	zero   int32
-	values [256]float64 // without vectors only
+	values [256]float64 // only without SIMD
 }
 
 // Fill makes the table for int8 (signed) or uint8 values.
@@ -179,8 +183,7 @@ func (t *ByteTable) Fill(signed bool, zero int32) {
 	}
 }
 
-// GemmQ computes y[m×n] = x[m×k]·w for 8-bit rows x. Row r takes table r, or the
-// only one.
+// GemmQ computes y[m×n] = x[m×k]·w for 8-bit rows x. Row r uses table r, or the only one.
 func GemmQ(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ, y []int32) {
 	if m <= 0 || w.n <= 0 {
 		return
@@ -197,7 +200,7 @@ func GemmQ(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ, y 
 		gemmInts(p, m, x, tables, w, y)
 		return
 	}
-	// Few rows are cut by channels as well, so that all workers have work.
+	// Split few rows by channels as well, so that all workers have work.
 	parts := 1
 	panels := (m + 3) / 4
 	if t := p.Threads(); panels < 4*t {
@@ -207,7 +210,8 @@ func GemmQ(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ, y 
 	workers.Do(p, panels*parts, max(1, 1<<13/max(1, w.k*step)), plainQ{m, parts, step, x, tables, w, y}, plainQ.pieces)
 }
 
-// plainQ is what a piece of [GemmQ] in plain Go needs: rows in fours, and channels in parts of step.
+// plainQ holds the arguments of a work item of [GemmQ] in plain Go: groups of four rows, and
+// channel parts of step.
 type plainQ struct {
 	m, parts, step int
 	x              []uint8
@@ -239,7 +243,7 @@ func (q plainQ) pieces(lo, hi int) {
 	scratch64.Put(s)
 }
 
-// packRows interleaves up to four rows of length k; the missing ones are zero.
+// packRows interleaves up to four rows of length k; missing rows are zero.
 func packRows(dst []float64, x []uint8, k int, tables []ByteTable, r int) {
 	for j := range 4 {
 		d := dst[j:]
@@ -256,7 +260,7 @@ func packRows(dst []float64, x []uint8, k int, tables []ByteTable, r int) {
 	}
 }
 
-// Bits reads 8-bit values as their bits.
+// Bits views 8-bit values as bytes.
 func Bits[T int8 | uint8](v []T) []uint8 {
 	if len(v) == 0 {
 		return nil

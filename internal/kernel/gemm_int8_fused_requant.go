@@ -8,28 +8,30 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// Sums that become codes while they are in registers: see [simd.CodeTile].
+// GEMM kernels with fused requantisation: sums become quantised values while they are in
+// registers; see [simd.CodeTile].
 
 var codeTiles = sync.Pool{New: func() any { return new(simd.CodeTile) }}
 
-// giveCodeTile forgets the matrices that a tile points to.
+// giveCodeTile clears the pointers of a tile and returns it to the pool.
 func giveCodeTile(t *simd.CodeTile) {
 	t.IntTile, t.Out, t.Scales = simd.IntTile{}, nil, nil
 	codeTiles.Put(t)
 }
 
-// small tells whether tiles multiply by the scales.
+// small reports whether tiles can multiply by the scales.
 func (q *Rescale) small() bool { return !q.plain && q.q.Small }
 
-// fusedRequant is what tiles need of a requantisation beside weights: what sums begin with, the numbers of each panel, and how it rounds.
+// fusedRequant holds the requantisation parameters of tiles: initial accumulators, the
+// multipliers of each panel, and how it rounds.
 type fusedRequant struct {
 	start, scales []int32
 	rounds        []uint8
-	fusing        fusing   // for which they were packed
-	fixed         *Rescale // or for whose biases start was made
+	fusing        fusing   // state for which they were packed
+	fixed         *Rescale // or the ONNX parameters whose biases start includes
 }
 
-// fusesRequant tells whether tiles make codes for a sink.
+// fusesRequant reports whether tiles requantise for a sink.
 func (c *intLines) fusesRequant(sink *tileSink) bool {
 	w := &c.panels[0]
 	if w.sums == nil || c.sparse != nil || c.grouped() || sink.sums != nil || sink.floats != nil || sink.area > 0 || !w.f.HasCodes() {
@@ -42,7 +44,8 @@ func (c *intLines) fusesRequant(sink *tileSink) bool {
 	return q.scales.Small && simd.EightBits(q.Zero, q.Min, q.Max)
 }
 
-// startsOf is what the sums of all panels begin with for codes by r, in room that is borrowed where it may be another thing in the next run.
+// startsOf returns the initial accumulators of all panels for requantisation by r. It uses a
+// scratch buffer (room) if they may differ in the next run.
 func (c *intLines) startsOf(r *Rescale, og int) (start []int32, room *[]float32) {
 	if !r.Fixed {
 		room, fs := borrow(len(c.start))
@@ -58,7 +61,7 @@ func (c *intLines) startsOf(r *Rescale, og int) (start []int32, room *[]float32)
 	return c.codes.start, nil
 }
 
-// biased writes what the sums of all panels begin with, their biases included.
+// biased writes the initial accumulators of all panels, including their biases.
 func (c *intLines) biased(dst, bias []int32, og int) {
 	n := len(c.panels[0].sums)
 	for g := range c.panels {
@@ -69,7 +72,8 @@ func (c *intLines) biased(dst, bias []int32, og int) {
 	}
 }
 
-// fusedRequantOf is what tiles need for TFLite's rounding, for the zero point of the last run.
+// fusedRequantOf returns the parameters of tiles for TFLite's rounding and the zero point of the
+// last run.
 func (c *intLines) fusedRequantOf(q *Requant, og int) *fusedRequant {
 	panels := c.plan.panels
 	if len(c.codes.start) > 0 && c.codes.fusing == q.fusing {
@@ -94,7 +98,7 @@ func (c *intLines) fusedRequantOf(q *Requant, og int) *fusedRequant {
 	return &c.codes
 }
 
-// tile is a tile for the codes of a sink.
+// tile returns a tile set up for the requantisation of a sink.
 func (k *tileSink) tile() *simd.CodeTile {
 	t := codeTiles.Get().(*simd.CodeTile)
 	if k.r != nil {
@@ -105,7 +109,8 @@ func (k *tileSink) tile() *simd.CodeTile {
 	return t
 }
 
-// codesOfPanel computes the codes of panel n of a piece; sums of all but the last pass have room in buf.
+// codesOfPanel computes the quantised values of panel n of a work item. buf is scratch for the
+// sums of all but the last pass.
 func (q *intLineArgs) codesOfPanel(t *simd.CodeTile, v lineView, y, n int, part linePart, buf []int32) {
 	g, p0, p1 := part.g, part.p0, part.p1
 	l, w := q.c.plan, &q.c.panels[g]
@@ -167,8 +172,8 @@ func (q *intLineArgs) codesOfPanel(t *simd.CodeTile, v lineView, y, n int, part 
 	}
 }
 
-// linesOfCodes is codesOfPanel for all lines of a piece at once, of cols columns: registers that hold pieces of matrices take long to be set up. The first
-// code is that of place y.
+// linesOfCodes is codesOfPanel for all rows of a work item at once, of cols columns: configuring
+// tile registers is slow. The first output is at position y.
 func (q *intLineArgs) linesOfCodes(t *simd.CodeTile, v lineView, y, n int, part linePart, cols int) {
 	l, w := q.c.plan, &q.c.panels[part.g]
 	count, lines := part.p1-part.p0, simd.Lines{N: part.l1 - part.l0, A: l.lineA}
@@ -190,7 +195,7 @@ func (q *intLineArgs) linesOfCodes(t *simd.CodeTile, v lineView, y, n int, part 
 	}
 }
 
-// rescaled is [intPanels.run] for codes by scales of columns.
+// rescaled is [intPanels.run] with requantisation by per-column scales.
 func (w *intPanels) rescaled(t *simd.CodeTile, rows int) {
 	if w.sparse4of8 != nil {
 		w.sparse4of8.Rescaled(t, rows)
@@ -199,7 +204,7 @@ func (w *intPanels) rescaled(t *simd.CodeTile, rows int) {
 	w.f.QuadsRescaled(t, rows)
 }
 
-// toCodes is [intPanels.run] for codes in the rounding of TFLite.
+// toCodes is [intPanels.run] with requantisation in TFLite's rounding.
 func (w *intPanels) toCodes(t *simd.CodeTile, rows int) {
 	if w.sparse4of8 != nil {
 		w.sparse4of8.ToCodes(t, rows)
@@ -208,16 +213,18 @@ func (w *intPanels) toCodes(t *simd.CodeTile, rows int) {
 	w.f.QuadsToCodes(t, rows)
 }
 
-// productSink takes the sums of a product, or what r, which is small, makes of them: y.
+// productSink receives the sums of a multiplication, or writes y requantised by r, which is
+// small.
 type productSink struct {
 	sums   []int32
 	r      *Rescale
 	y      []uint8
-	scales []float32 // of each column, or of those of any panel
+	scales []float32 // of each column, or of the columns of any panel
 }
 
-// columns writes what the sums of n columns begin with, their biases included, to the front of room, and where all have one scale, that of the
-// cols columns of a panel behind it.
+// columns writes the initial accumulators of n columns, including their biases, to the front of
+// room. If all columns have one scale it writes that scale for the cols columns of a panel after
+// them.
 func (k *productSink) columns(n, cols int, start []int32, room []float32) {
 	to := asInt32(room[:len(start)])
 	copy(to, start)
@@ -235,12 +242,13 @@ func (k *productSink) columns(n, cols int, start []int32, room []float32) {
 	fill(k.scales, k.r.Scales[0])
 }
 
-// codesInTiles tells whether the codes of m rows are made in tiles: a single row takes several panels at a time.
+// codesInTiles reports whether tiles requantise m rows: a single row computes several panels at a
+// time instead.
 func (p *PackedQ) codesInTiles(m int, tables []ByteTable, q *Rescale) bool {
 	return m > 1 && p.panels != nil && p.panels.sums != nil && p.bitmask == nil && len(tables) == 1 && !p.usesSparse(m) && q.small() && p.panels.f.HasCodes()
 }
 
-// codes computes pieces lo to hi as codes.
+// codes computes work items lo to hi with fused requantisation.
 func (q *intArgs) codes(lo, hi int) {
 	w, n := q.p.panels, q.p.n
 	f, panels := w.f, (n+w.f.Cols-1)/w.f.Cols

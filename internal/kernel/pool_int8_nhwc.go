@@ -7,20 +7,20 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// PoolInt8 is a two-dimensional pooling window over 8-bit numbers in [N,H,W,C] in vectors, or ones of 16 bits: the largest, or the
-// average, halves rounded away from zero. What lies outside the input does not count; a window that sees nothing
-// has zero as average and the least number as the largest.
+// PoolInt8 is two-dimensional max or average pooling of 8-bit values in [N,H,W,C] with SIMD
+// kernels, or max pooling of 16-bit values. Averages round half away from zero. Padding does not
+// count. A window without input has average zero and the smallest value as maximum.
 type PoolInt8 struct {
-	Shape       ConvShape // without gaps; Groups and OC do not count
+	Shape       ConvShape // without dilation; Groups and OC are ignored
 	Max, Signed bool
-	Words       bool  // numbers of 16 bits with a sign, of which the largest alone is known, without limits
-	Lo, Hi      int32 // limits of the results
+	Words       bool  // signed 16-bit values: max pooling only, no clamp
+	Lo, Hi      int32 // clamp of the results
 	f           *simd.Pools
-	line        int // numbers that a line of windows sees
-	left, right int // of these inside the input
+	line        int // values that a row of windows reads
+	left, right int // of these, those inside the input
 }
 
-// Prepare tells whether kernels in vectors compute the windows.
+// Prepare reports whether SIMD kernels support the windows.
 func (b *PoolInt8) Prepare() bool {
 	s := &b.Shape
 	b.f = simd.PoolKernels()
@@ -29,7 +29,7 @@ func (b *PoolInt8) Prepare() bool {
 	case b.Words && (!b.Max || b.Lo > math.MinInt16 || b.Hi < math.MaxInt16):
 		return false
 	case b.Words:
-		b.Lo, b.Hi, s.C = lo, hi, 2*s.C // no limits of bytes, and the bytes of a position
+		b.Lo, b.Hi, s.C = lo, hi, 2*s.C // no byte limits; C counts the bytes of a position
 	case b.Signed:
 		lo, hi = -128, 127
 	}
@@ -48,16 +48,16 @@ func (b *PoolInt8) Prepare() bool {
 	return true
 }
 
-// Name is the name of the kernel.
+// Name returns the kernel name.
 func (b *PoolInt8) Name() string { return "windows/" + b.f.Set.String() }
 
-// poolInt8Args is what a piece of the work needs.
+// poolInt8Args holds the arguments of a work item.
 type poolInt8Args struct {
 	b    *PoolInt8
 	x, y []uint8
 }
 
-// Run pools the bits x into y: of each line of windows first down, then along.
+// Run pools x into y: each row of windows first vertically, then horizontally.
 func (b *PoolInt8) Run(p *workers.Pool, x, y []uint8) {
 	s := &b.Shape
 	workers.Do(p, s.N*s.OH, max(1, 1<<17/(s.OW*s.C*s.KH*s.KW+1)), poolInt8Args{b, x, y}, func(q poolInt8Args, lo, hi int) {
@@ -81,7 +81,7 @@ func (b *PoolInt8) Run(p *workers.Pool, x, y []uint8) {
 	})
 }
 
-// fill writes the least numbers that there are.
+// fill writes the smallest value.
 func (b *PoolInt8) fill(line []uint8) {
 	switch {
 	case b.Words:
@@ -95,7 +95,7 @@ func (b *PoolInt8) fill(line []uint8) {
 	}
 }
 
-// kind is what codes there are.
+// kind returns the element type of the kernels.
 func (b *PoolInt8) kind() simd.CodeKind {
 	switch {
 	case b.Words:
@@ -106,14 +106,15 @@ func (b *PoolInt8) kind() simd.CodeKind {
 	return simd.UnsignedBytes
 }
 
-// inputRows are the lines of the input that line oy of the windows sees.
+// inputRows returns the input rows that row oy of the windows reads.
 func (b *PoolInt8) inputRows(oy int) (from, n int) {
 	y := oy*b.Shape.StrideH - b.Shape.PadT
 	from = max(0, y)
 	return from, max(0, min(b.Shape.H, y+b.Shape.KH)-from)
 }
 
-// largest pools line oy of an image into y; line has the least number where there is no input.
+// largest computes row oy of max pooling of an image into y; line holds the smallest value where
+// the window has no input.
 func (b *PoolInt8) largest(line, x, y []uint8, oy int) {
 	s := &b.Shape
 	from, lines := b.inputRows(oy)
@@ -128,7 +129,8 @@ func (b *PoolInt8) largest(line, x, y []uint8, oy int) {
 	}
 }
 
-// average pools line oy of an image into y; sums are zero where there is no input.
+// average computes row oy of average pooling of an image into y; sums are zero where the window
+// has no input.
 func (b *PoolInt8) average(sums []int32, x, y []uint8, oy int) {
 	s := &b.Shape
 	from, lines := b.inputRows(oy)
@@ -138,7 +140,7 @@ func (b *PoolInt8) average(sums []int32, x, y []uint8, oy int) {
 		clear(inside)
 	}
 	for ox := 0; ox < s.OW; {
-		// Neighbours whose windows have the same size inside the image.
+		// Neighbours whose windows cover the same number of input values.
 		n, end := b.columns(ox), ox+1
 		for end < s.OW && b.columns(end) == n {
 			end++
@@ -149,13 +151,13 @@ func (b *PoolInt8) average(sums []int32, x, y []uint8, oy int) {
 	}
 }
 
-// columns is the number of columns of the input that windows at ox see.
+// columns returns the number of input columns that windows at ox cover.
 func (b *PoolInt8) columns(ox int) int {
 	x := ox*b.Shape.StrideW - b.Shape.PadL
 	return max(0, min(b.Shape.W, x+b.Shape.KW)-max(0, x))
 }
 
-// limitBits limits the bits of 8-bit numbers.
+// limitBits clamps 8-bit values.
 func limitBits(y []uint8, lo, hi int32, signed bool) {
 	if signed && lo <= -128 && hi >= 127 || !signed && lo <= 0 && hi >= 255 {
 		return

@@ -7,17 +7,17 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// FloatScale turns the whole sums of channels into real numbers, as the hybrid layers of TFLite do: times the scale of the channel and
-// that of what was multiplied, plus the bias, clamped.
+// FloatScale dequantises the integer sums of channels, as the hybrid layers of TFLite do: sum
+// times the channel scale and the input scale, plus the bias, clamped.
 type FloatScale struct {
-	Weights  []float32 // one a channel
-	Bias     []float32 // one a channel, nil for none
+	Weights  []float32 // one per channel
+	Bias     []float32 // one per channel, nil for none
 	Act      activation.Clamp
-	Together bool // the scales are multiplied by each other first; else the sum is multiplied by that of the channel, and then by the other
+	Together bool // multiply the scales with each other first; else multiply the sum by the channel scale, then by the other
 }
 
-// Rows writes rows of n channels from ch on, step apart, of sums that lie line apart. Each row has its scale where scales is not nil. y may
-// be the memory of sums.
+// Rows writes rows of n channels from channel ch, step apart; the sums are line apart. If scales
+// is not nil each row has its own input scale. y may share memory with sums.
 func (f *FloatScale) Rows(y []float32, step int, sums []int32, line, rows, n, ch int, scales []float32, scale float32) {
 	w, bias := f.Weights[ch:][:n], f.Bias
 	if bias != nil {
@@ -43,7 +43,7 @@ func (f *FloatScale) Rows(y []float32, step int, sums []int32, line, rows, n, ch
 	}
 }
 
-// row scales a row for sets without a loop for it.
+// row is the fallback for instruction sets without a kernel.
 func (f *FloatScale) row(y []float32, sums []int32, w, bias []float32, scale float32) {
 	element.Floats(y, sums)
 	e := simd.ElementKernels()
@@ -71,11 +71,12 @@ func (f *FloatScale) row(y []float32, sums []int32, w, bias []float32, scale flo
 	}
 }
 
-// Floats convolves x, whose zero point is given, into the numbers y that f makes of the sums with the scale of x.
+// Floats convolves x with the given zero point and dequantises the sums into y with f and the
+// input scale.
 func (c *ConvQ[T]) Floats(p *workers.Pool, x []T, zero int32, y []float32, f *FloatScale, scale float32) {
 	n := c.s.OC
 	if c.lines == nil {
-		// The sums come where the numbers will be.
+		// The sums are written to the memory of the results.
 		c.Sums(p, x, zero, asInt32(y))
 		if n > 0 {
 			workers.Do(p, len(y)/n, max(1, rescaleGrain/n), floatsArgs{f, y, n, scale}, floatsArgs.rows)
@@ -86,7 +87,7 @@ func (c *ConvQ[T]) Floats(p *workers.Pool, x []T, zero int32, y []float32, f *Fl
 	c.lines.run(p, &c.s, c.og, Bits(x), c.signed, zero, tileSink{floats: y, h: f, scale: scale})
 }
 
-// floatsArgs is what a piece of Floats needs.
+// floatsArgs holds the arguments of a work item of Floats.
 type floatsArgs struct {
 	f     *FloatScale
 	y     []float32
@@ -94,7 +95,7 @@ type floatsArgs struct {
 	scale float32
 }
 
-// rows scales rows lo to hi in place.
+// rows dequantises rows lo to hi in place.
 func (a floatsArgs) rows(lo, hi int) {
 	y := a.y[lo*a.n : hi*a.n]
 	a.f.Rows(y, a.n, asInt32(y), a.n, hi-lo, a.n, 0, nil, a.scale)
