@@ -5,28 +5,29 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// ConvDepth is the outermost of three axes of windows.
+// ConvDepth describes the outermost of three window axes.
 type ConvDepth struct {
-	In, Out                       int // planes of the input and of the results
+	In, Out                       int // input and output planes
 	Kernel, Stride, Dilation, Pad int // Pad counts planes before the first one
 }
 
-// volume makes convolutions over pictures of one over [N,C,D,H,W]: the planes of all channels of the results at one depth are a
-// picture, whose channels in the input are the planes that the taps of the depth see of each channel. What is outside is blank.
+// volume maps a 3-D convolution over [N,C,D,H,W] to 2-D convolutions. The output planes of all
+// channels at one depth form an image. Its input channels are the planes that the depth taps read
+// of each channel. Padding is blank.
 type volume struct {
 	ConvDepth
 	channels int // of the input
 	blank    []float32
 }
 
-// NewConv3DNCDHW prepares a convolution over [N,C,D,H,W] with weights [OC,C/Groups,D of the window,KH,KW], the two last axes as s says. It returns nil
-// where there are no kernels in vectors.
+// NewConv3DNCDHW prepares a convolution over [N,C,D,H,W] with weights [OC,C/Groups,KD,KH,KW]; s
+// describes the last two axes. It returns nil without SIMD kernels.
 func NewConv3DNCDHW(s ConvShape, d ConvDepth, w, bias []float32, act activation.Clamp) *Conv {
 	if simd.FloatKernels() == nil {
 		return nil
 	}
 	if s.KH*s.KW == 1 && s.StrideH == 1 && s.StrideW == 1 && s.PadT == 0 && s.PadL == 0 && s.OH == s.H && s.OW == s.W {
-		// Planes are lines of a picture.
+		// Planes become rows of an image.
 		s.H, s.W, s.OH, s.OW, s.KH, s.KW = d.In, s.H*s.W, d.Out, s.OH*s.OW, d.Kernel, 1
 		s.StrideH, s.DilH, s.PadT = d.Stride, d.Dilation, d.Pad
 		return newConv(s, nil, false, w, bias, act)
@@ -39,7 +40,7 @@ func NewConv3DNCDHW(s ConvShape, d ConvDepth, w, bias []float32, act activation.
 	return nil
 }
 
-// plane is channel ch of picture n of the input.
+// plane returns channel ch of input image n.
 func (c *Conv) plane(x []float32, n, ch int) []float32 {
 	area, v := c.s.H*c.s.W, c.volume
 	if v == nil {
@@ -52,8 +53,8 @@ func (c *Conv) plane(x []float32, n, ch int) []float32 {
 	return x[((n/v.Out*v.channels+ch/v.Kernel)*v.In+at)*area:][:area]
 }
 
-// planesAt are the planes that depth d of the window sees of the channels of picture n, each step values after the one before; nil where that is
-// outside.
+// planesAt returns the planes that depth tap d reads of the channels of image n, step values
+// apart; nil if they are padding.
 func (c *Conv) planesAt(x []float32, n, d int) (planes []float32, step int) {
 	area, v := c.s.H*c.s.W, c.volume
 	if v == nil {
@@ -66,7 +67,7 @@ func (c *Conv) planesAt(x []float32, n, d int) (planes []float32, step int) {
 	return x[(n/v.Out*v.channels*v.In+at)*area:], v.In * area
 }
 
-// results are those of picture n from channel o on; channels are [Conv.step] apart.
+// results returns the outputs of image n from channel o; channels are [Conv.step] apart.
 func (c *Conv) results(y []float32, n, o int) []float32 {
 	area, v := c.s.OH*c.s.OW, c.volume
 	if v == nil {
@@ -75,7 +76,7 @@ func (c *Conv) results(y []float32, n, o int) []float32 {
 	return y[((n/v.Out*c.s.OC+o)*v.Out+n%v.Out)*area:]
 }
 
-// step is the number of values from a channel of the results to the next.
+// step returns the number of values between output channels.
 func (c *Conv) step() int {
 	if c.volume == nil {
 		return c.s.OH * c.s.OW

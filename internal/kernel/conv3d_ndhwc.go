@@ -7,17 +7,18 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// Conv3DNDHWC is a prepared convolution over [N,D,H,W,C] by a filter [KD,KH,KW,C,OC]. Each picture of the output is the sum of convolutions of
-// pictures of the input, in their order: the sums are those of plain loops by tap, then by channel, the bias at the end.
+// Conv3DNDHWC is a prepared convolution over [N,D,H,W,C] with a filter [KD,KH,KW,C,OC]. Each
+// output plane is the sum of 2-D convolutions of input planes, in order. Sums equal plain loops
+// by tap, then by channel, with the bias at the end.
 type Conv3DNDHWC struct {
 	Conv
 	d     ConvDepth
-	depth int  // of what is read: with borders, or the input
-	frame bool // the input is copied into a frame
+	depth int  // planes of what is read: the padded copy, or the input
+	frame bool // the input is copied with padding
 }
 
-// NewConv3DNDHWC prepares a convolution of s.N volumes, the two last axes as s says. It returns nil where there
-// is no product in vectors, and where there is nothing to compute.
+// NewConv3DNDHWC prepares a convolution of s.N volumes; s describes the last two axes. It returns
+// nil without SIMD GEMM kernels and if there is nothing to compute.
 func NewConv3DNDHWC(s ConvShape, d ConvDepth, w, bias []float32, act activation.Clamp) *Conv3DNDHWC {
 	f := simd.FloatKernels()
 	s.Groups = 1
@@ -29,7 +30,7 @@ func NewConv3DNDHWC(s ConvShape, d ConvDepth, w, bias []float32, act activation.
 	c.k = d.Kernel * s.KH * s.KW * s.C
 	l := s.planLines(s.C, s.OC, f.Cols, kBlock)
 	if deep := (d.Out-1)*d.Stride + (d.Kernel-1)*d.Dilation + 1; l.frame || d.Pad != 0 || deep > d.In {
-		// Borders on one side mean a frame on all.
+		// Padding on one side requires a padded copy on all sides.
 		h, w := (s.OH-1)*s.StrideH+(s.KH-1)*s.DilH+1, (s.OW-1)*s.StrideW+(s.KW-1)*s.DilW+1
 		framed := s
 		framed.H, framed.W, framed.PadT, framed.PadL = h, w, 0, 0
@@ -37,7 +38,7 @@ func NewConv3DNDHWC(s ConvShape, d ConvDepth, w, bias []float32, act activation.
 		c.frame, c.depth = true, deep
 	}
 	if l.images == 1 && l.n == 1 && !l.turned {
-		// Positions that are rows of a product; pictures stay apart.
+		// Positions are GEMM rows; planes stay separate.
 		l.n, l.count = s.OH, s.OW
 	}
 	taps := l.passes
@@ -79,13 +80,13 @@ func (c *Conv3DNDHWC) Run(p *workers.Pool, x, y []float32) {
 	scratch.Put(sc)
 }
 
-// volumeArgs is what a piece of a frame needs.
+// volumeArgs holds the arguments of a work item that pads the input.
 type volumeArgs struct {
 	c         *Conv3DNDHWC
 	frame, in []float32
 }
 
-// frameOf writes picture d of the frame.
+// frameOf writes plane d of the padded copy.
 func (q volumeArgs) frameOf(d int) {
 	l, s, depth := q.c.lines, &q.c.s, &q.c.d
 	to, from := q.frame[d*l.imageA:][:l.imageA], d-depth.Pad
@@ -98,7 +99,7 @@ func (q volumeArgs) frameOf(d int) {
 	frameLines(a.s, to, 1, l.w, l.w, 0, l.h, 0, a.copy)
 }
 
-// pictures computes all pictures of an output, which read the input step values apart.
+// pictures computes all planes of an output; their inputs are step values apart.
 func (c *Conv3DNDHWC) pictures(p *workers.Pool, x, y []float32, step int) {
 	cut := c.lines.cut(p, &c.s, c.lines.images, c.k, c.f.Rows, c.f.Rate()/2)
 	workers.Do(p, cut.jobs, 1, pictureArgs{c, x, y, step, cut}, func(q pictureArgs, lo, hi int) {
@@ -111,7 +112,7 @@ func (c *Conv3DNDHWC) pictures(p *workers.Pool, x, y []float32, step int) {
 	})
 }
 
-// pictureArgs is what a piece of the output needs.
+// pictureArgs holds the arguments of a work item of pictures.
 type pictureArgs struct {
 	c    *Conv3DNDHWC
 	x, y []float32

@@ -8,27 +8,28 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// ConvInt16 is a convolution of 16-bit numbers over [N,H,W,C] that reads windows where they lie, pieces of them as segments of a row of
-// [Wide]. Where windows see borders, or have one number too many, the picture is copied into a frame first. Small groups are computed
-// together, with zeros for weights between them.
+// ConvInt16 is a convolution of 16-bit values over [N,H,W,C] that reads windows in place, as
+// segments of a row of [GemmInt16]. If windows cross the border or have an odd length, the image
+// is copied with padding first. Small groups are computed together, with zero weights between
+// them.
 type ConvInt16 struct {
 	parts       []int16Part
 	s           ConvShape
-	lines, line int // of a picture, or of its frame; a line in numbers
+	lines, line int // rows of an image or its padded copy, and row length in values
 	padded      bool
-	// A window is read in passes, of segs segments of k numbers each.
+	// A window is read in passes of segs segments of k values each.
 	passes, segs, k int
-	stepPass, seg   int // in numbers
+	stepPass, seg   int // in values
 }
 
-// int16Part computes results from channel out on of channels from in on.
+// int16Part computes outputs from channel out from input channels from in.
 type int16Part struct {
 	w       *GemmInt16
 	in, out int
 }
 
-// NewConvInt16 prepares weights [OC,KH,KW,C/Groups]. It returns nil without vectors, where sums have several parts, and where pieces of windows
-// would not begin at pairs.
+// NewConvInt16 prepares weights [OC,KH,KW,C/Groups]. It returns nil without SIMD, if sums need
+// several K ranges, and if window segments would not begin at value pairs.
 func NewConvInt16(w []int32, q *Requant16, s ConvShape) *ConvInt16 {
 	s.Groups = max(1, s.Groups)
 	f, cg, og := simd.IntKernels(), s.C/s.Groups, s.OC/s.Groups
@@ -66,7 +67,7 @@ func NewConvInt16(w []int32, q *Requant16, s ConvShape) *ConvInt16 {
 	return c
 }
 
-// add adds the part of groups from first on; it returns false where a sum has several parts.
+// add adds the part of groups from first; it returns false if a sum needs several K ranges.
 func (c *ConvInt16) add(w []int32, q *Requant16, first, groups int) bool {
 	s := &c.s
 	cg, og := s.C/s.Groups, s.OC/s.Groups
@@ -94,12 +95,12 @@ func (c *ConvInt16) add(w []int32, q *Requant16, first, groups int) bool {
 	return len(c.parts[len(c.parts)-1].w.cuts) == 1
 }
 
-// Name is the name of the kernel for n positions of the result.
+// Name returns the kernel name for n output positions.
 func (c *ConvInt16) Name(n int) string {
 	return "direct/" + strings.TrimPrefix(c.parts[0].w.p.Name(n), "packed/")
 }
 
-// ScratchSize is how many numbers [WideConv.Run] needs room for.
+// ScratchSize returns the number of int16 values of scratch memory that [ConvInt16.Run] needs.
 func (c *ConvInt16) ScratchSize() int {
 	if !c.padded {
 		return 0
@@ -123,7 +124,7 @@ func (c *ConvInt16) Run(p *workers.Pool, x, y, room []int16) {
 	}
 }
 
-// frame copies a picture.
+// frame copies an image with padding.
 func (c *ConvInt16) frame(room, x []int16) {
 	s := &c.s
 	room[len(room)-1] = 0
@@ -141,14 +142,14 @@ func (c *ConvInt16) frame(room, x []int16) {
 	}
 }
 
-// convInt16Args is what a piece of the work needs.
+// convInt16Args holds the arguments of a work item.
 type convInt16Args struct {
 	c              *ConvInt16
 	x, y           []int16
-	height, blocks int // positions of a block, and blocks of a line
+	height, blocks int // positions of a block, and blocks per row
 }
 
-// rows computes blocks lo to hi of the lines of the results.
+// rows computes blocks lo to hi of the output rows.
 func (a convInt16Args) rows(lo, hi int) {
 	c, s := a.c, &a.c.s
 	f := c.parts[0].w.p.panels.f
@@ -169,7 +170,7 @@ func (a convInt16Args) rows(lo, hi int) {
 	giveIntTile(t)
 }
 
-// part computes positions first to end of a line.
+// part computes positions first to end of a row.
 func (a convInt16Args) part(t *simd.IntTile, part *int16Part, buf []int32, from, out []int16, first, end int) {
 	c, s := a.c, &a.c.s
 	p, w, f := part.w.p, part.w.p.panels, part.w.p.panels.f

@@ -5,25 +5,26 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// tileSink takes the sums of a convolution over [N,H,W,C]: they are kept, if there is room
-// for them, or quantised in the rounding of TFLite, or of ONNX where r is there, or become real numbers where h is.
+// tileSink is the epilogue of a convolution over [N,H,W,C]: it stores the sums if sums is set,
+// requantises them with TFLite's rounding, with ONNX's rounding if r is set, or dequantises them
+// if h is set.
 type tileSink struct {
 	sums []int32
 	f    *simd.Ints
 	y    []uint8
 	q    *Requant
 	r    *Rescale
-	// Of hybrid layers, with the scale of what is multiplied.
+	// Of hybrid layers, with the input scale.
 	h      *FloatScale
 	floats []float32
 	scale  float32
-	area   int // of a plane of [N,C,H,W] to write, 0 for [N,H,W,C]
-	oc     int // planes of an image
-	out    int // positions of an image
+	area   int // plane size for [N,C,H,W] output, 0 for [N,H,W,C]
+	oc     int // planes per image
+	out    int // positions per image
 }
 
-// put takes n channels from channel ch on of rows rows of sums, which lie line apart. They
-// belong to place at of [N,H,W,C], and step further for each row.
+// put stores n channels from channel ch of rows rows of sums, line apart. They belong to place at
+// of [N,H,W,C], each row step further.
 func (k *tileSink) put(sums []int32, line, rows, at, step, ch, n int) {
 	switch {
 	case k.area > 0:
@@ -41,7 +42,7 @@ func (k *tileSink) put(sums []int32, line, rows, at, step, ch, n int) {
 	}
 }
 
-// planes is put for [N,C,H,W], where rows and columns of a piece have to be exchanged.
+// planes is put for [N,C,H,W] output, which needs a transpose.
 func (k *tileSink) planes(sums []int32, line, rows, at, step, ch, n int) {
 	together := rows
 	if step != k.oc {
@@ -66,7 +67,7 @@ func (k *tileSink) planes(sums []int32, line, rows, at, step, ch, n int) {
 // rows is put for rows of sums of channels of [N,C,H,W], see putPlanes.
 func (k *tileSink) rows(plane, rows, at, n int, sums []int32, line int) {
 	if k.area == 0 {
-		// A piece of one image, whose position at is the place of n results.
+		// A range of one image, where position at holds n outputs.
 		sc, codes := borrow8(rows * n)
 		ch := plane % k.oc
 		k.r.Rows(codes, 0, n, sums, line, rows, n, ch)

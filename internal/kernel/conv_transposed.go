@@ -7,8 +7,8 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// TransposedShape describes a transposed convolution over [N,H,W,C]: tap ky, kx of the
-// input at y, x adds to the output at y*StrideH-PadT+ky, x*StrideW-PadL+kx.
+// TransposedShape describes a transposed convolution over [N,H,W,C]: tap ky, kx of the input at
+// y, x adds to the output at y*StrideH-PadT+ky, x*StrideW-PadL+kx.
 type TransposedShape struct {
 	N, H, W, C       int
 	OC, OH, OW       int
@@ -17,7 +17,7 @@ type TransposedShape struct {
 	PadT, PadL       int
 }
 
-// columnAsRow makes one line of lines of one position.
+// columnAsRow turns an image with one column into one with one row.
 func (s *TransposedShape) columnAsRow() {
 	if s.W == 1 && s.OW == 1 && s.KW == 1 && s.PadL == 0 {
 		s.H, s.W, s.OH, s.OW, s.KH, s.KW = 1, s.H, 1, s.OH, 1, s.KH
@@ -25,20 +25,20 @@ func (s *TransposedShape) columnAsRow() {
 	}
 }
 
-// TransposedConv is a transposed convolution of float32 in vectors. Every sum takes its
-// products one by one, by input position and then by channel, as the reference kernels of
-// TFLite do: equal to the bit. Taps that are less than a stride apart reach outputs side by side: with
-// their channels they are the columns of one product.
+// TransposedConv is a float32 transposed convolution with SIMD kernels. Each sum adds its
+// products one by one, by input position and then by channel, and is bit-exact with the TFLite
+// reference kernels. Taps less than a stride apart reach adjacent outputs: with their channels
+// they are the columns of one GEMM.
 type TransposedConv struct {
 	s      TransposedShape
 	f      *simd.Floats
-	groups int // of taps of a line
-	panels int // of the columns of a group
-	per    int // of a group
+	groups int // of taps of a row
+	panels int // panels of the columns of a group
+	per    int // weights of a group
 	w      []float32
 }
 
-// NewTransposedConv prepares weights [OC,KH,KW,C]; nil without vectors.
+// NewTransposedConv prepares weights [OC,KH,KW,C]; nil without SIMD.
 func NewTransposedConv(s TransposedShape, w []float32) *TransposedConv {
 	f := simd.FloatKernels()
 	if f == nil || s.N*s.OH*s.OW*s.OC == 0 || s.C*s.KH*s.KW == 0 {
@@ -48,7 +48,7 @@ func NewTransposedConv(s TransposedShape, w []float32) *TransposedConv {
 	together := min(s.StrideW, s.KW)
 	t := &TransposedConv{s: s, f: f, groups: (s.KW + together - 1) / together, panels: (together*s.OC + f.Cols - 1) / f.Cols}
 	t.per = t.panels * f.Cols * s.C
-	// Taps in the middle of the last panel are read as if they were a whole one.
+	// Taps in the middle of the last panel are read as a whole panel.
 	t.w = hugepages.Make[float32](s.KH*t.groups*t.per + f.Cols)
 	columns := make([]float32, together*s.OC*s.C)
 	for ky := range s.KH {
@@ -64,19 +64,19 @@ func NewTransposedConv(s TransposedShape, w []float32) *TransposedConv {
 	return t
 }
 
-// taps is the number of taps of group g.
+// taps returns the number of taps of group g.
 func (t *TransposedConv) taps(g int) int { return min(t.s.StrideW, t.s.KW-g*t.s.StrideW) }
 
-// Name is the name of the kernel.
+// Name returns the kernel name.
 func (t *TransposedConv) Name() string { return isaName("direct", t.f) }
 
-// transposedArgs is what a piece of the work needs.
+// transposedArgs holds the arguments of a work item.
 type transposedArgs struct {
 	t    *TransposedConv
 	x, y []float32
 }
 
-// Run adds up the products of x in y.
+// Run sets y to the sums of the products of x.
 func (t *TransposedConv) Run(p *workers.Pool, x, y []float32) {
 	clear(y)
 	t.Add(p, x, y)
@@ -84,7 +84,7 @@ func (t *TransposedConv) Run(p *workers.Pool, x, y []float32) {
 
 // Add adds the products of x to y.
 func (t *TransposedConv) Add(p *workers.Pool, x, y []float32) {
-	// Images are independent of each other, and so are panels: a column of each group reaches the same outputs.
+	// Images are independent, and so are panels: a column of each group reaches the same outputs.
 	workers.Do(p, t.s.N*t.panels, 1, transposedArgs{t, x, y}, func(a transposedArgs, lo, hi int) {
 		t, s := a.t, &a.t.s
 		l := transposedLine{t: t, tile: tiles.Get().(*simd.Tile), x: a.x, y: a.y}
@@ -100,7 +100,8 @@ func (t *TransposedConv) Add(p *workers.Pool, x, y []float32) {
 						continue
 					}
 					l.from, l.to = (n*s.H+iy)*s.W, (n*s.OH+oy)*s.OW-s.PadL
-					// Of what reaches one output the later taps come from earlier positions.
+					// Of the contributions to one output the later taps come from earlier
+					// positions.
 					for g := t.groups - 1; g >= 0; g-- {
 						l.group(ky, g, i%t.panels)
 					}
@@ -111,15 +112,15 @@ func (t *TransposedConv) Add(p *workers.Pool, x, y []float32) {
 	})
 }
 
-// transposedLine is a line of the input that adds to one of the output.
+// transposedLine is an input row that adds to an output row.
 type transposedLine struct {
 	t        *TransposedConv
 	tile     *simd.Tile
 	x, y     []float32
-	from, to int // positions that the lines begin at, the latter before the borders are taken away
+	from, to int // start positions of the rows; the output one before padding is removed
 }
 
-// group adds the products of a panel of group g of the taps of line ky.
+// group adds the products of a panel of group g of the taps of row ky.
 func (l *transposedLine) group(ky, g, panel int) {
 	t, s := l.t, &l.t.s
 	c0, c1 := panel*t.f.Cols, min((panel+1)*t.f.Cols, t.taps(g)*s.OC)
@@ -127,7 +128,7 @@ func (l *transposedLine) group(ky, g, panel int) {
 		return
 	}
 	w, k0 := t.w[(ky*t.groups+g)*t.per+c0*s.C:], g*s.StrideW
-	// Positions of which all taps are inside, then others, tap by tap.
+	// Positions with all taps inside, then the others, tap by tap.
 	a, b := c0/s.OC, (c1-1)/s.OC
 	first, _ := span(s.W, s.StrideW, k0+a-s.PadL, s.OW)
 	_, end := span(s.W, s.StrideW, k0+b-s.PadL, s.OW)
@@ -144,7 +145,7 @@ func (l *transposedLine) group(ky, g, panel int) {
 	}
 }
 
-// run adds products of columns c0 to c1 for positions at to end.
+// run adds the products of columns c0 to c1 for positions at to end.
 func (l *transposedLine) run(w []float32, k0, in, c0, c1, at, end int) {
 	s, f := &l.t.s, l.t.f
 	for at < end {
@@ -156,15 +157,15 @@ func (l *transposedLine) run(w []float32, k0, in, c0, c1, at, end int) {
 	}
 }
 
-// TransposedSums is a transposed convolution of 8-bit numbers in vectors.
+// TransposedSums is an 8-bit transposed convolution with SIMD kernels.
 type TransposedSums struct {
 	s      TransposedShape
 	packed *PackedQ
 	table  []ByteTable
 }
 
-// NewTransposedSums prepares weights [OC,KH,KW,C], whose zero point is zeroW, and the zero point of int8 (signed) or
-// uint8 input; nil without vectors.
+// NewTransposedSums prepares weights [OC,KH,KW,C] with zero point zeroW, for int8 (signed) or
+// uint8 input with zero point zero; nil without SIMD.
 func NewTransposedSums[W Weight](s TransposedShape, w []W, zeroW int32, signed bool, zero int32) *TransposedSums {
 	s.columnAsRow()
 	taps := s.KH * s.KW
@@ -182,13 +183,14 @@ func NewTransposedSums[W Weight](s TransposedShape, w []W, zeroW int32, signed b
 	return t
 }
 
-// ScratchSize is the number of products of a line of the input: the memory that Run needs.
+// ScratchSize returns the number of int32 values of scratch memory that Run needs: the products
+// of an input row.
 func (t *TransposedSums) ScratchSize() int { return t.s.W * t.packed.n }
 
-// Name is the name of the kernel.
+// Name returns the kernel name.
 func (t *TransposedSums) Name() string { return "direct/" + t.packed.panels.f.Set.String() }
 
-// Run adds up the products of the bits x of 8-bit values in y.
+// Run sums the products of the bytes x into y.
 func (t *TransposedSums) Run(p *workers.Pool, x []uint8, y, room []int32) {
 	s := &t.s
 	clear(y)
@@ -202,7 +204,7 @@ func (t *TransposedSums) Run(p *workers.Pool, x []uint8, y, room []int32) {
 			}
 			row := (n*s.OH+oy)*s.OW - s.PadL
 			for at := range s.W {
-				// Taps side by side reach outputs side by side.
+				// Adjacent taps reach adjacent outputs.
 				left := at * s.StrideW
 				k0, k1 := max(0, s.PadL-left), min(s.KW, s.OW+s.PadL-left)
 				if k0 >= k1 {

@@ -7,32 +7,33 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// TransposedQ is a transposed convolution of 8-bit numbers over [N,H,W,C], in vectors: a convolution for each run of phases, which writes its
-// results where they belong.
+// TransposedQ is an 8-bit transposed convolution over [N,H,W,C] with SIMD kernels: one
+// convolution for each run of phases, which writes its outputs in place.
 type TransposedQ[T int8 | uint8] struct {
 	parts []transposedPart[T]
 }
 
-// transposedPart is a run of phases, whose results begin at place at.
+// transposedPart is a run of phases, whose outputs begin at offset at.
 type transposedPart[T int8 | uint8] struct {
 	conv *ConvQ[T]
 	at   int
 }
 
-// Below fewChannels output channels phases leave most of a register empty. Where products become codes in registers they are faster for all that,
-// unless there are more than fewInputs channels to multiply by nothing.
+// With fewer than fewChannels output channels, phases leave most of a register empty. They are
+// still faster if requantisation is fused, unless more than fewInputs channels are multiplied by
+// padding.
 const (
 	fewChannels = 8
 	fewInputs   = 128
 )
 
-// usePhases tells whether phases are faster than [TransposedSums].
+// usePhases reports whether phases are faster than [TransposedSums].
 func (s *TransposedShape) usePhases(f *simd.Ints) bool {
 	return s.OC >= fewChannels || f.HasCodes() && s.C <= fewInputs
 }
 
-// NewTransposedQ prepares weights [OC,KH,KW,C], whose zero point is zeroW, for input of a zero point; nil without vectors, and where
-// [TransposedSums] are faster.
+// NewTransposedQ prepares weights [OC,KH,KW,C] with zero point zeroW, for input with zero point
+// zero; nil without SIMD or if [TransposedSums] is faster.
 func NewTransposedQ[T int8 | uint8, W Weight](s TransposedShape, w []W, zeroW, zero int32, q Requant) *TransposedQ[T] {
 	if f := simd.IntKernels(); f == nil || !s.usePhases(f) || s.C == 0 || s.N*s.H*s.W*s.OC*s.OH*s.OW == 0 {
 		return nil
@@ -65,7 +66,8 @@ func NewTransposedQ[T int8 | uint8, W Weight](s TransposedShape, w []W, zeroW, z
 	return t
 }
 
-// phaseFilter are the weights [phases·OC,KH,KW,C] of phases of both axes; zero stands where there is none.
+// phaseFilter returns the weights [phases·OC,KH,KW,C] of phases of both axes; missing ones are
+// zero.
 func phaseFilter[W Weight](s *TransposedShape, w []W, zero int32, y, x *PhaseRun) []W {
 	own := make([]W, 0, x.N*s.OC*y.Kernel*x.Kernel*s.C)
 	none := slices.Repeat([]W{W(zero)}, s.C)
@@ -85,7 +87,7 @@ func phaseFilter[W Weight](s *TransposedShape, w []W, zero int32, y, x *PhaseRun
 	return own
 }
 
-// Name is the name of the kernel.
+// Name returns the kernel name.
 func (t *TransposedQ[T]) Name() string { return t.parts[0].conv.Name() }
 
 // Run convolves x into y.

@@ -7,22 +7,22 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// intWindows is a depthwise convolution of 8-bit numbers.
+// intWindows is an 8-bit depthwise convolution.
 type intWindows struct {
 	f       *simd.Windows
 	ints    *simd.Ints
 	og      int
-	repeats *simd.Repeats // of several results a channel over [N,H,W,C]
+	repeats *simd.Repeats // with a channel multiplier over [N,H,W,C]
 	planes  *planePlan    // over [N,C,H,W]
 	weights []int16
-	lanes   []int16     // weights [KH,KW,OC] of those over [N,H,W,C] before they are packed
-	strips  *byteStrips // nil where windows are walked one by one
+	lanes   []int16     // weights [KH,KW,OC] over [N,H,W,C] before packing
+	strips  *byteStrips // nil if windows are computed one by one
 }
 
-// pairedTaps is the number of taps and, if that is odd, one more.
+// pairedTaps returns the number of taps, rounded up to an even number.
 func (s *ConvShape) pairedTaps() int { return roundUp(s.KH*s.KW, 2) }
 
-// newIntWindows plans a depthwise convolution; nil without vectors.
+// newIntWindows plans a depthwise convolution; nil without SIMD.
 func newIntWindows(s *ConvShape, og int, nhwc bool) *intWindows {
 	c := &intWindows{f: simd.WindowKernels(), ints: simd.IntKernels(), og: og}
 	if c.f == nil || c.ints == nil || s.outputs() == 0 {
@@ -40,7 +40,7 @@ func newIntWindows(s *ConvShape, og int, nhwc bool) *intWindows {
 	return c
 }
 
-// channels is for how many channels sums come together, of n.
+// channels returns how many of n channels sums are computed for at a time.
 func (c *intWindows) channels(n int) int {
 	if c == nil || c.strips == nil {
 		return n
@@ -48,7 +48,7 @@ func (c *intWindows) channels(n int) int {
 	return c.strips.channels(n)
 }
 
-// setLanes takes weights [KH,KW,OC], which have to stay.
+// setLanes takes weights [KH,KW,OC]; the slice must not change.
 func (c *intWindows) setLanes(s *ConvShape, w []int16) {
 	c.lanes, c.weights = w, nil
 	if c.strips != nil {
@@ -56,7 +56,7 @@ func (c *intWindows) setLanes(s *ConvShape, w []int16) {
 	}
 }
 
-// packLanes packs weights [KH,KW,OC] where windows are walked, unless they are.
+// packLanes packs weights [KH,KW,OC] for single windows, unless already packed.
 func (c *intWindows) packLanes(s *ConvShape) {
 	if c.weights != nil {
 		return
@@ -76,14 +76,14 @@ func (c *intWindows) setPlanes(s *ConvShape, w []int32) {
 	}
 }
 
-// intWindowArgs is what a piece of the work of intWindows needs.
+// intWindowArgs holds the arguments of a work item of intWindows.
 type intWindowArgs struct {
 	c      *intWindows
 	s      *ConvShape
 	x      []uint8
 	signed bool
 	zero   int32
-	sink   tileSink // of lines
+	sink   tileSink // over [N,H,W,C]
 	put    putPlanes
 }
 
@@ -101,13 +101,13 @@ func (c *intWindows) lines(p *workers.Pool, s *ConvShape, x []uint8, signed bool
 	})
 }
 
-// lines convolves lines lo to hi of image n.
+// lines convolves rows lo to hi of image n.
 func (a *intWindowArgs) lines(r *windowScratch, n, lo, hi int) {
 	c, s, signed, zero := a.c, a.s, a.signed, a.zero
 	in, taps, paired := s.H*s.W*s.C, s.KH*s.KW, s.pairedTaps()
 	blocks := (s.OC + c.f.Block - 1) / c.f.Block
 	step := blocks * c.f.Block
-	// The sums stay in the first-level cache.
+	// The sums stay in the L1 cache.
 	most := min(s.OW, max(1, 6144/step))
 	img := a.x[n*in:][:in]
 	r.offs = slices.Grow(r.offs[:0], paired)[:paired]
@@ -123,7 +123,7 @@ func (a *intWindowArgs) lines(r *windowScratch, n, lo, hi int) {
 			c.ints.Widen(dst, src, signed, int16(zero))
 			return
 		}
-		// Each channel once for each of its outputs, which are written no further than the channels have been read.
+		// Repeat each channel for each of its outputs, no further than channels have been read.
 		last := dst[len(dst)-len(src):]
 		c.ints.Widen(last, src, signed, int16(zero))
 		c.repeats.Words(dst, last)
@@ -149,7 +149,7 @@ func (a *intWindowArgs) lines(r *windowScratch, n, lo, hi int) {
 	scratch.Put(sc)
 }
 
-// run convolves x over [N,C,H,W]; put gets sums as [ConvSums.Each] says.
+// run convolves x over [N,C,H,W]; put receives the sums.
 func (c *intWindows) run(p *workers.Pool, s *ConvShape, x []uint8, signed bool, zero int32, put putPlanes) {
 	if c.strips.usable(signed, zero) {
 		c.strips.planes(p, s, x, signed, zero, put)
@@ -166,7 +166,7 @@ func (a *intWindowArgs) planes(lo, hi int) {
 	q, taps, paired := c.planes, s.KH*s.KW, s.pairedTaps()
 	in, out := s.H*s.W, s.OH*s.OW
 	places, n, together := s.walk(q, c.f.Block)
-	lines, line := places, n // of the results, between which lie step values
+	lines, line := places, n // of the output, with step values between rows
 	blocks := (n + c.f.Block - 1) / c.f.Block
 	step := blocks * c.f.Block
 	apart := step
@@ -208,7 +208,7 @@ func (a *intWindowArgs) planes(lo, hi int) {
 	r.give()
 }
 
-// widen writes the frames of a plane.
+// widen writes the padded copies of a plane as 16-bit integers.
 func (c *intWindows) widen(s *ConvShape, frame []int16, plane []uint8, signed bool, zero int16) {
 	q := c.planes
 	if !q.frame {

@@ -133,7 +133,8 @@ func gemmSplitBF16(p *workers.Pool, k *simd.Parts, f *simd.Floats, g *GemmParams
 	if byCols < jobs {
 		byRows = min(max(1, jobs/byCols), max(1, blocks/splitMinBlocks))
 	}
-	// Idle threads would be worse than smaller work items, which split less data twice.
+	// Rather than leave threads idle, make smaller work items along the axis that duplicates less
+	// splitting.
 	if most := min(jobs, t); byRows*byCols < most {
 		if g.M < g.N {
 			byCols = min(most/byRows, all)

@@ -9,25 +9,26 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// Steps whose products of a 16-bit number by a weight of 8, or of 9, bits add up in 32 bits: 510·2^15·2^7 and
-// 256·2^15·255 are below 2^31. Both are even.
+// Maximum number of steps for which products of 16-bit values and weights of 8 or 9 bits add up
+// in 32 bits: 510·2^15·2^7 and 256·2^15·255 are below 2^31. Both are even.
 const (
 	int16Steps8 = 510
 	int16Steps9 = 256
 )
 
-// Requant16 turns the 64-bit sums of an output channel into 16-bit values, as the reference kernels with 16-bit activations do.
+// Requant16 requantises the 64-bit sums of output channels to 16 bits, like the TFLite reference
+// kernels with 16-bit activations.
 type Requant16 struct {
-	Bias     []int64            // one a channel, nil for none
-	Mul      []fixed.Multiplier // one a channel, or a single one for all
+	Bias     []int64            // one per channel, nil for none
+	Mul      []fixed.Multiplier // one per channel, or one for all
 	Zero     int32              // output zero point
 	Min, Max int32              // clamp, after the zero point
 	Narrow   bool               // 32-bit biases and sums, scaled with two roundings
 
-	scales simd.Scales16 // the same for kernels in vectors; empty where they do something else
+	scales simd.Scales16 // the same for SIMD kernels; empty if they do not support it
 }
 
-// One quantises the sum acc of channel ch.
+// One requantises the sum acc of channel ch.
 func (q *Requant16) One(acc int64, ch int) int16 {
 	if q.Bias != nil {
 		acc += q.Bias[ch]
@@ -45,7 +46,7 @@ func (q *Requant16) One(acc int64, ch int) int16 {
 	return int16(min(max(v+q.Zero, q.Min), q.Max))
 }
 
-// prepare makes the scales of n channels.
+// prepare computes the scales of n channels.
 func (q *Requant16) prepare(n int) {
 	if q.Narrow {
 		return
@@ -65,19 +66,22 @@ func (q *Requant16) prepare(n int) {
 	q.scales = s
 }
 
-// GemmInt16 is a product of 16-bit numbers by packed weights with sums of 64 bits, which become 16-bit numbers.
+// GemmInt16 multiplies 16-bit rows by packed weights with 64-bit sums and requantises to 16 bits.
 type GemmInt16 struct {
 	p    *PackedQ
 	q    *Requant16
-	line int   // of rows, with a neighbour for the last of an odd number
-	cuts []int // where the parts of a sum end that have 32 bits each
-	// even are those for weights of 8 bits and of more that are filled later, whatever they are.
+	line int   // row length, rounded up to an even number
+	cuts []int // ends of the K ranges whose sums fit 32 bits
+	// even holds cuts for weights that are filled later, of 8 bits and of more, whatever their
+	// values.
 	even [2][]int
-	// low is how many parts there are of the lower bytes of numbers, whose upper ones come first: for weights of 16 bits, else 0.
+	// low is the number of K ranges of the lower bytes of values, after those of the upper bytes:
+	// for 16-bit weights, else 0.
 	low int
 }
 
-// NewGemmInt16 takes weights of [NewPacked16], which may be filled later, in vectors only; see [PackedQ.Vectors].
+// NewGemmInt16 takes weights of [NewPackedInt16], which may be filled later. It requires
+// [PackedQ.UsesSIMD].
 func NewGemmInt16(p *PackedQ, q *Requant16) *GemmInt16 {
 	q.prepare(p.n)
 	w := &GemmInt16{p: p, q: q, line: 2 * p.panels.pairs()}
@@ -92,8 +96,9 @@ func NewGemmInt16(p *PackedQ, q *Requant16) *GemmInt16 {
 	return w
 }
 
-// NewGemmInt16Dynamic is NewWide for weights of 16 bits that are filled later. Where they do not all fit 8 bits, numbers are multiplied in two parts, their upper
-// bytes, with the sign, and the lower ones: 510·2^7·2^15 and 256·255·2^15 are below 2^31.
+// NewGemmInt16Dynamic is [NewGemmInt16] for 16-bit weights that are filled later. If they do not
+// all fit 8 bits, values are multiplied in two parts, the signed upper bytes and the lower bytes:
+// 510·2^7·2^15 and 256·255·2^15 are below 2^31.
 func NewGemmInt16Dynamic(p *PackedQ, q *Requant16) *GemmInt16 {
 	w := NewGemmInt16(p, q)
 	low := w.evenly(int16Steps9)
@@ -101,7 +106,7 @@ func NewGemmInt16Dynamic(p *PackedQ, q *Requant16) *GemmInt16 {
 	return w
 }
 
-// evenly are the places where parts of so many steps end.
+// evenly returns the ends of K ranges with the given number of steps.
 func (w *GemmInt16) evenly(steps int) (cuts []int) {
 	for at := steps; at < w.line; at += steps {
 		cuts = append(cuts, at)
@@ -109,11 +114,11 @@ func (w *GemmInt16) evenly(steps int) (cuts []int) {
 	return append(cuts, w.line)
 }
 
-// cutBlock is how many pairs of steps cutsOf looks at together.
+// cutBlock is the number of step pairs that cutsOf checks together.
 const cutBlock = 32
 
-// cutsOf cuts sums where a part of the next block of weights might leave 32 bits: numbers are of 2^15 at most, so the weights' sizes add up to
-// less than 2^16 in a part.
+// cutsOf ends a K range before the next block of weights could overflow 32 bits: values are at
+// most 2^15, so the weight magnitudes of a range add up to less than 2^16.
 func cutsOf[T int8 | int16](p *intPanels, w []T) (cuts []int) {
 	pairs, cols := p.pairs(), p.f.Cols
 	sums, total := make([]int32, cols), int32(0)
@@ -136,7 +141,7 @@ func cutsOf[T int8 | int16](p *intPanels, w []T) (cuts []int) {
 	return append(cuts, 2*pairs)
 }
 
-// parts are the places where parts of sums end.
+// parts returns the ends of the K ranges.
 func (w *GemmInt16) parts() []int {
 	switch {
 	case w.cuts != nil:
@@ -147,13 +152,14 @@ func (w *GemmInt16) parts() []int {
 	return w.even[0]
 }
 
-// RowLength is the length of a row for Lines: with a neighbour, of any value, for the last of an odd number.
+// RowLength returns the row length for RunRows: odd lengths are padded by one value, which is
+// ignored.
 func (w *GemmInt16) RowLength() int { return w.line }
 
-// splitsBytes tells whether rows are taken apart.
+// splitsBytes reports whether rows are split into upper and lower bytes.
 func (w *GemmInt16) splitsBytes() bool { return w.low > 0 && w.p.panels.wide != nil }
 
-// Run computes y[m×n] = x[m×k]·w. It may be called from several goroutines.
+// Run computes y[m×n] = x[m×k]·w. Concurrent calls are allowed.
 func (w *GemmInt16) Run(pool *workers.Pool, m int, x, y []int16) {
 	switch {
 	case m <= 0:
@@ -173,7 +179,7 @@ func (w *GemmInt16) Run(pool *workers.Pool, m int, x, y []int16) {
 	scratch.Put(sc)
 }
 
-// bytes is Run for rows that are taken apart.
+// bytes is Run for rows that are split.
 func (w *GemmInt16) bytes(pool *workers.Pool, m int, x, y []int16) {
 	sc, rows := borrow16(2 * m * w.line)
 	upper, lower := rows[:m*w.line], rows[m*w.line:]
@@ -189,19 +195,20 @@ func (w *GemmInt16) bytes(pool *workers.Pool, m int, x, y []int16) {
 	scratch.Put(sc)
 }
 
-// RunRows is Run for rows of [Wide.Line] numbers, all upper bytes and all lower ones where weights have 16 bits.
+// RunRows is Run for rows of [GemmInt16.RowLength] values; with 16-bit weights all upper bytes,
+// then all lower bytes.
 func (w *GemmInt16) RunRows(pool *workers.Pool, m int, x, y []int16) {
 	p, f := w.p, w.p.panels.f
 	if m <= 0 || p.n <= 0 {
 		return
 	}
-	// The rows of a piece stay in the first-level cache.
+	// The rows of a work item stay in the L1 cache.
 	height := 4 * f.Rows
 	panels, blocks := (p.n+f.Cols-1)/f.Cols, (m+height-1)/height
 	workers.Do(pool, panels*blocks, max(1, workers.Grain(f.Rate()/4)/(p.k*f.Cols*height+1)), gemmInt16Args{w, x, y, m, height, blocks, w.parts()}, gemmInt16Args.blocksOf)
 }
 
-// gemmInt16Args is what a piece of a product with sums of 64 bits needs.
+// gemmInt16Args holds the arguments of a work item.
 type gemmInt16Args struct {
 	*GemmInt16
 	x, y              []int16
@@ -238,7 +245,7 @@ func (a gemmInt16Args) blocksOf(lo, hi int) {
 	giveIntTile(t)
 }
 
-// finish quantises rows of sums of the channels from ch on; rows of y lie n numbers apart.
+// finish requantises rows of sums of the channels from ch; rows of y are n values apart.
 func (a gemmInt16Args) finish(y []int16, n int, sums []int32, rows, width, ch int) {
 	q, f := a.q, a.p.panels.f
 	parts, low, size := len(a.cuts), 0, f.Rows*f.Cols

@@ -5,25 +5,27 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// SplitInt16 computes sums of products of 16-bit numbers by 8-bit weights with kernels of float32: of the upper 8 bits of the numbers and
-// of the lower ones, either exactly, since a sum of at most [SplitSteps] products is less than 2^24.
+// SplitInt16 multiplies 16-bit values by 8-bit weights with float32 kernels: one multiplication
+// for the upper 8 bits of the values and one for the lower 8 bits. Both are exact, since a sum of
+// at most [SplitSteps] products is less than 2^24.
 type SplitInt16 struct {
 	n      int // channels
 	q      *Requant16
 	run    func(p *workers.Pool, x, y []float32)
 	x      [2][]float32
-	y      []float32 // sums of either, one behind the other, and room behind them
-	size   int       // of either
+	y      []float32 // sums of both halves, one after the other, plus slack
+	size   int       // of one half
 	in     []int16
 	out    []int16
 	split  func(lo, hi int)
 	finish func(lo, hi int)
 }
 
-// SplitSteps is the largest number of products of a sum: 514·255·128 is just below 2^24.
+// SplitSteps is the maximum number of products of a sum: 514·255·128 is just below 2^24.
 const SplitSteps = 514
 
-// NewSplitInt16 takes what adds up the products of in numbers in sums of n channels, out all together. room makes float32.
+// NewSplitInt16 takes run, which multiplies in values and writes out sums in total, n channels
+// per row. room allocates float32 memory.
 func NewSplitInt16(q *Requant16, n, in, out int, room func(n int) []float32, run func(p *workers.Pool, x, y []float32)) *SplitInt16 {
 	q.prepare(n)
 	s := &SplitInt16{n: n, q: q, run: run, size: out, x: [2][]float32{room(in), room(in)}, y: room(2*out + simd.Spare)}
@@ -31,7 +33,7 @@ func NewSplitInt16(q *Requant16, n, in, out int, room func(n int) []float32, run
 	return s
 }
 
-// Run writes the results y of x.
+// Run computes y from x.
 func (s *SplitInt16) Run(p *workers.Pool, x, y []int16) {
 	s.in, s.out = x, y
 	p.For(len(x), 1<<14, s.split)
@@ -44,7 +46,7 @@ func (s *SplitInt16) Run(p *workers.Pool, x, y []int16) {
 	s.in, s.out = nil, nil
 }
 
-// splitBytes takes numbers lo to hi apart.
+// splitBytes splits values lo to hi.
 func (s *SplitInt16) splitBytes(lo, hi int) {
 	upper, lower := s.x[0][lo:hi], s.x[1][lo:hi]
 	if simd.IntKernels().Halves(upper, lower, s.in[lo:hi]) {
@@ -55,7 +57,7 @@ func (s *SplitInt16) splitBytes(lo, hi int) {
 	}
 }
 
-// rows quantises rows lo to hi of the sums.
+// rows requantises rows lo to hi of the sums.
 func (s *SplitInt16) rows(lo, hi int) {
 	q, at := s.q, lo*s.n
 	if q.scales != nil && simd.IntKernels().RequantiseHalves(s.out[at:], s.y[at:], hi-lo, s.n, s.size, q.scales, q.Zero, q.Min, q.Max) {

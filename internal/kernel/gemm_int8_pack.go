@@ -10,10 +10,11 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// Weight is a weight of a product of integers before it is packed.
+// Weight is an integer weight before packing.
 type Weight interface{ int8 | uint8 | int16 | int32 }
 
-// fillPanels packs n channels less their zero point: step i of channel j is v[j*vec+i*elem] - zero.
+// fillPanels packs n channels minus their zero point: step i of channel j is v[j*vec+i*elem] -
+// zero.
 func fillPanels[W Weight](p *workers.Pool, w *intPanels, n int, v []W, zero int32, vec, elem int) {
 	cols := w.f.Cols
 	panels := (n + cols - 1) / cols
@@ -38,22 +39,22 @@ func fillPanels[W Weight](p *workers.Pool, w *intPanels, n int, v []W, zero int3
 	packPanels(p, w, w.wide, src, panels)
 }
 
-// panel is the number of weights of a panel, with those that are not there.
+// panel returns the number of weights of a panel, including padding.
 func (w *intPanels) panel() int { return w.segs * w.pairs() * w.f.Cols * w.groupSize() }
 
-// source is where weights come from, see fillPanels.
+// source describes unpacked weights, see fillPanels.
 type source[W Weight] struct {
 	v            []W
 	zero         int32
 	n, vec, elem int
 }
 
-// packPanels packs all panels; each weight has a place in T.
+// packPanels packs all panels; each weight fits T.
 func packPanels[T int8 | int16, W Weight](p *workers.Pool, w *intPanels, dst []T, src source[W], panels int) {
 	workers.Each(p, panels, max(1, packGrain/max(1, w.panel())), packing[T, W]{w, dst, src})
 }
 
-// packing is what packing some panels needs.
+// packing holds the arguments of a work item of packPanels.
 type packing[T int8 | int16, W Weight] struct {
 	w   *intPanels
 	dst []T
@@ -68,10 +69,10 @@ func (q packing[T, W]) Piece(lo, hi int) {
 	}
 }
 
-// packGrain is the least number of weights that are worth a piece of packing: some 5 to 10 µs.
+// packGrain is the minimum number of weights of a packing work item: about 5 to 10 µs.
 const packGrain = 1 << 13
 
-// packAny packs the channels from j0 on.
+// packAny packs the channels from j0.
 func packAny[T int8 | int16, W Weight](w *intPanels, dst []T, src source[W], j0 int) {
 	switch {
 	case w.sums != nil && w.f.Eights:
@@ -86,8 +87,8 @@ func packAny[T int8 | int16, W Weight](w *intPanels, dst []T, src source[W], j0 
 	}
 }
 
-// packLines packs fours of 8 or pairs of 16 bits of channels whose steps lie side by side: a matrix of words with rows and columns
-// exchanged, in pieces that the first-level cache holds.
+// packLines packs 4-way groups of 8-bit weights, or pairs of 16-bit weights, whose steps are
+// contiguous. It transposes a matrix of words in blocks that fit the L1 cache.
 func packLines[T int8 | int16, W Weight](w *intPanels, dst []T, src source[W], j0 int) {
 	cols, each, pairs := w.f.Cols, w.groupSize(), w.pairs()
 	width, step := min(cols, src.n-j0), min(pairs, turnWords)
@@ -119,10 +120,11 @@ func packLines[T int8 | int16, W Weight](w *intPanels, dst []T, src source[W], j
 	scratch.Put(sc)
 }
 
-// turnWords is the length of the pieces of packLines: lines of them do not lie a multiple of a page apart.
+// turnWords is the block length of packLines: its rows are not a multiple of a page apart.
 const turnWords = 136
 
-// sum adds up the weights of the panel from channel j0 on, packed in fours: products with ones.
+// sum computes the weight sums of the panel from channel j0, packed in 4-way groups, as dot
+// products with ones.
 func (w *intPanels) sum(dst []int8, j0 int) {
 	sc, room := borrow(w.pairs() + w.f.Cols)
 	ones, start := asBytes(room[:w.pairs()]), asInt32(room[w.pairs():])
@@ -135,7 +137,7 @@ func (w *intPanels) sum(dst []int8, j0 int) {
 	scratch.Put(sc)
 }
 
-// subtractZero writes weights less their zero point.
+// subtractZero writes weights minus their zero point.
 func subtractZero[T int8 | int16, W Weight](f *simd.Ints, dst []T, w []W, zero int32) {
 	switch w := any(w).(type) {
 	case []int8:
@@ -155,7 +157,7 @@ func subtractZero[T int8 | int16, W Weight](f *simd.Ints, dst []T, w []W, zero i
 	}
 }
 
-// subtractZeroBytes is lessZero of weights of 8 bits.
+// subtractZeroBytes is subtractZero for 8-bit weights.
 func subtractZeroBytes(f *simd.Ints, dst any, w []uint8, signed bool, zero int32) {
 	wide, ok := dst.([]int16)
 	if ok {
@@ -169,7 +171,8 @@ func subtractZeroBytes(f *simd.Ints, dst any, w []uint8, signed bool, zero int32
 	}
 	z := uint8(zero)
 	for len(d) >= 8 && len(w) >= 8 {
-		// Eight bytes at once: their upper bits are set, so that none borrows from its neighbour, and put right.
+		// Eight bytes at once: set their upper bits so that no byte borrows from its neighbour,
+		// then correct them.
 		x, y := binary.LittleEndian.Uint64(w), uint64(z)*eachByte
 		binary.LittleEndian.PutUint64(d, (x|upperBits-y&^upperBits)^((x^^y)&upperBits))
 		d, w = d[8:], w[8:]
@@ -179,14 +182,14 @@ func subtractZeroBytes(f *simd.Ints, dst any, w []uint8, signed bool, zero int32
 	}
 }
 
-// eachByte times a byte is eight of it; upperBits are the uppermost of each.
+// eachByte times a byte repeats it eight times; upperBits has the highest bit of each byte set.
 const (
 	eachByte  = 0x0101010101010101
 	upperBits = 0x80 * eachByte
 )
 
-// packPanel packs the channels from j0 on: a few steps of all of them at a time, so that lines of the cache are
-// used whole whether steps or channels lie side by side.
+// packPanel packs the channels from j0: a few steps of all channels at a time, so that whole
+// cache lines are used whether steps or channels are contiguous.
 func packPanel[T int8 | int16, W Weight](w *intPanels, dst []T, src source[W], j0 int) {
 	cols, each := w.f.Cols, w.groupSize()
 	width, step := min(cols, src.n-j0), src.elem
@@ -222,14 +225,16 @@ func packPanel[T int8 | int16, W Weight](w *intPanels, dst []T, src source[W], j
 	}
 }
 
-// packPairs packs n pairs of words of the channels of a panel, whose steps begin at a place, if there is a loop for that.
+// packPairs packs n pairs of words of the channels of a panel from step offset at. It returns
+// false without a kernel.
 func packPairs[T int8 | int16, W Weight](f *simd.Ints, dst []T, src source[W], width, at, n int) bool {
 	d, ok := any(dst).([]int16)
 	v, words := any(src.v).([]int16)
 	return ok && words && src.zero == 0 && n > 0 && f.Weave(d, v[at:], src.elem, width, n)
 }
 
-// packWhole packs n fours of all channels of a panel, whose steps begin at a place, if there is a loop for that.
+// packWhole packs n 4-way groups of all channels of a panel from step offset at. It returns false
+// without a kernel.
 func packWhole[T int8 | int16, W Weight](f *simd.Ints, dst []T, src source[W], at, n int) bool {
 	d, ok := any(dst).([]int8)
 	if !ok {
@@ -244,7 +249,8 @@ func packWhole[T int8 | int16, W Weight](f *simd.Ints, dst []T, src source[W], a
 	return false
 }
 
-// packEights is packPanel for sets whose panels have two fours of a column side by side.
+// packEights is packPanel for kernels whose panels have two 4-way groups of a column side by
+// side.
 func packEights[T int8 | int16, W Weight](w *intPanels, dst []T, src source[W], j0 int) {
 	cols, pairs := w.f.Cols, w.pairs()
 	for s := range w.segs {
@@ -259,7 +265,7 @@ func packEights[T int8 | int16, W Weight](w *intPanels, dst []T, src source[W], 
 	}
 }
 
-// packFours packs four steps of as many channels as d has room for.
+// packFours packs four steps of as many channels as fit d.
 func packFours[T int8 | int16, W Weight](d []T, src source[W], at int) {
 	step := src.elem
 	for len(d) >= 4 {
@@ -270,7 +276,7 @@ func packFours[T int8 | int16, W Weight](d []T, src source[W], at int) {
 	}
 }
 
-// fits8 tells whether weights less their zero point have at most 8 bits.
+// fits8 reports whether all weights minus their zero point fit int8.
 func fits8[W Weight](v []W, zero int32) bool {
 	switch v := any(v).(type) {
 	case []int8:
@@ -290,7 +296,7 @@ func fits8[W Weight](v []W, zero int32) bool {
 	return lost == 0
 }
 
-// bytesFit8 is fits8 of bytes, of which some bits are turned first.
+// bytesFit8 is fits8 for bytes, after XOR with turn.
 func bytesFit8(v []uint8, zero int32, turn uint8) bool {
 	if zero < 0 || zero > 255 {
 		return false
@@ -298,7 +304,7 @@ func bytesFit8(v []uint8, zero int32, turn uint8) bool {
 	if zero == 128 {
 		return true
 	}
-	// Those from least on have no place: from 128 above the zero point on, or, turned, from 129 below it on.
+	// Values from least do not fit: from zero point + 128, or, after XOR, below zero point - 128.
 	least := 128 + zero
 	if zero > 128 {
 		least, turn = 383-zero+1, ^turn
@@ -317,7 +323,7 @@ func bytesFit8(v []uint8, zero int32, turn uint8) bool {
 	return true
 }
 
-// zeroed is v with a length of n and zeros.
+// zeroed returns v with length n, all zero, and grows it if needed.
 func zeroed[T any](v []T, n int) []T {
 	if cap(v) < n {
 		return hugepages.Make[T](n)
@@ -337,7 +343,7 @@ func fillLines[W Weight](p *workers.Pool, c *intLines, s *ConvShape, w []W, zero
 	}
 	og := s.OC / s.Groups
 	k := c.panels[0].segs * c.panels[0].seg
-	first := c.panels[0].narrow == nil && c.panels[0].wide == nil && c.sparse == nil && !c.grouped() // weights that come again and again are not listed
+	first := c.panels[0].narrow == nil && c.panels[0].wide == nil && c.sparse == nil && !c.grouped() // weights that change between runs are not converted to sparse
 	gain := 1.0
 	if c.sparse = nil; first {
 		gain = gain4of8(source[W]{w, zero, og, k, 1}, k, c.panels[0].seg)
@@ -356,7 +362,7 @@ func fillLines[W Weight](p *workers.Pool, c *intLines, s *ConvShape, w []W, zero
 		}
 		return
 	}
-	// All groups read one frame.
+	// All groups read one padded copy.
 	fours := len(c.panels) == 1 || fits8(w[:len(c.panels)*og*k], zero)
 	for g := range c.panels {
 		c.panels[g].fours = fours
@@ -366,7 +372,8 @@ func fillLines[W Weight](p *workers.Pool, c *intLines, s *ConvShape, w []W, zero
 	}
 }
 
-// setSparseLines lists the weights of all groups, if leaving out their zeros pays in each; gain is by how much panels leave zeros out.
+// setSparseLines lists the nonzero weights of all groups if skipping zeros is faster in each.
+// gain is the speed-up of the panels over dense panels.
 func setSparseLines[W Weight](c *intLines, og, k int, w []W, zero int32, gain float64) {
 	c.sparse = nil
 	for g := range c.panels {
@@ -384,7 +391,7 @@ func setSparseLines[W Weight](c *intLines, og, k int, w []W, zero int32, gain fl
 	}
 }
 
-// fillPlanes takes the weights of all channels, k each.
+// fillPlanes packs the weights of all channels, k each.
 func fillPlanes[W Weight](c *intPlanes, s *ConvShape, k int, w []W, zero int32) {
 	if w = w[:s.OC*k]; c.f.Quads() && fits8(w, zero) {
 		c.narrow, c.sums = zeroed(c.narrow, s.OC*c.line), zeroed(c.sums, s.OC)

@@ -8,32 +8,33 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// Products of 8-bit numbers in vectors: activations are widened to 16 bits, as
-// differences to their zero point, so that borders are zeros and no sum has to be
-// corrected; neighbours along the sum are multiplied in pairs. A piece of odd length
-// has a pair with a weight of zero. Where the set multiplies fours of 8 bits and weights have no more,
-// activations stay as they are, moved to numbers without a sign, or with one where the set wants that; borders are the zero point, and sums
-// begin with what it is too much.
+// Int8 GEMM with SIMD kernels. Activations are widened to 16 bits as differences to their zero
+// point, so that padding is zero and sums need no correction. Neighbouring K steps are multiplied
+// in pairs; a segment of odd length ends with a zero weight. If the instruction set has 4-way
+// int8 dot products (VNNI, SDOT) and weights fit 8 bits, activations stay 8-bit, converted to
+// unsigned, or to signed if the instruction set requires it. Padding is then the zero point, and
+// sums start with a correction for it.
 
 var intTiles = sync.Pool{New: func() any { return new(simd.IntTile) }}
 
-// giveIntTile forgets the matrices that a tile points to.
+// giveIntTile clears the pointers of a tile and returns it to the pool.
 func giveIntTile(t *simd.IntTile) {
 	*t = simd.IntTile{}
 	intTiles.Put(t)
 }
 
-// intPanels are weights for the kernels in vectors: panels of columns, in each for every
-// pair, or four, of steps the weights of all columns.
+// intPanels holds weights packed for SIMD kernels: column panels with, for each pair or 4-way
+// group of K steps, the weights of all columns.
 type intPanels struct {
 	f          *simd.Ints
-	segs, seg  int          // pieces of the sum and their length
-	fours      bool         // wanted where possible
-	sparse4of8 *simd.Sifted // nil for all weights
+	segs, seg  int          // segments of the sum and their length
+	fours      bool         // use 4-way kernels if possible
+	sparse4of8 *simd.Sifted // nil for dense weights
 	narrow     []int8
-	wide       []int16 // in place of narrow where a weight has more than 8 bits
-	sums       []int32 // of the weights of each column, where there are fours
-	// spare is memory that weights before these were packed in: those that change with each run may fit 8 bits in one and not in another.
+	wide       []int16 // replaces narrow if a weight needs more than 8 bits
+	sums       []int32 // of the weights of each column, for 4-way kernels
+	// spare keeps the buffers of earlier weights: weights that change with each run may fit 8
+	// bits in one run and not in another.
 	spare struct {
 		narrow []int8
 		wide   []int16
@@ -41,7 +42,7 @@ type intPanels struct {
 	}
 }
 
-// groupSize is the number of steps that are multiplied together.
+// groupSize returns the number of K steps that are multiplied together.
 func (w *intPanels) groupSize() int {
 	if w.sums != nil {
 		return 4
@@ -49,11 +50,11 @@ func (w *intPanels) groupSize() int {
 	return 2
 }
 
-// pairs is the number of pairs, or of fours, of a piece.
+// pairs returns the number of pairs or 4-way groups of a segment.
 func (w *intPanels) pairs() int { return (w.seg + w.groupSize() - 1) / w.groupSize() }
 
-// start8 is what sums of fours begin with: the zero point of activations without a sign times the sums
-// of weights.
+// start8 computes the initial accumulators of 4-way kernels: the unsigned zero point of the
+// activations times the weight sums.
 func start8(dst, sums []int32, zero int32) {
 	dst, by := dst[:len(sums)], -zero
 	for i, v := range sums {
@@ -61,7 +62,7 @@ func start8(dst, sums []int32, zero int32) {
 	}
 }
 
-// zero8 is a zero point of numbers without a sign: those with one get 128 added.
+// zero8 returns a zero point for unsigned values: 128 is added to signed ones.
 func zero8(signed bool, zero int32) int32 {
 	if signed {
 		return zero + 128
@@ -69,7 +70,7 @@ func zero8(signed bool, zero int32) int32 {
 	return zero
 }
 
-// at is the place of a panel's row of pairs or fours.
+// at returns the address of a panel row (a pair or 4-way group).
 func (w *intPanels) at(panel, row int) unsafe.Pointer {
 	i := (panel*w.segs*w.pairs() + row) * w.f.Cols * w.groupSize()
 	if w.narrow != nil {
@@ -78,10 +79,11 @@ func (w *intPanels) at(panel, row int) unsafe.Pointer {
 	return unsafe.Pointer(&w.wide[i])
 }
 
-// prefetchMin are bytes of weights of which those that come next are brought near, as the second-level cache does not keep all.
+// prefetchMin is the size in bytes from which weights are prefetched, as the L2 cache does not
+// hold them all.
 const prefetchMin = 1 << 20
 
-// nextPanel is the panel behind panel n of those up to n1 where weights have to be brought near, else nil.
+// nextPanel returns the panel after panel n, up to n1, if weights are to be prefetched, else nil.
 func (w *intPanels) nextPanel(n, n1 int) unsafe.Pointer {
 	if w.sums == nil || n+1 >= n1 || len(w.narrow) < prefetchMin {
 		return nil
@@ -89,7 +91,7 @@ func (w *intPanels) nextPanel(n, n1 int) unsafe.Pointer {
 	return w.at(n+1, 0)
 }
 
-// run computes rows rows of a tile, of which cols columns at least are wanted.
+// run computes rows rows of a tile, of which at least cols columns are needed.
 func (w *intPanels) run(t *simd.IntTile, rows, cols int) {
 	switch {
 	case w.sparse4of8 != nil:
@@ -102,7 +104,7 @@ func (w *intPanels) run(t *simd.IntTile, rows, cols int) {
 	w.f.Run(t, rows, cols, w.wide != nil)
 }
 
-// asInt16 reads scratch memory as 16-bit integers.
+// asInt16 views scratch memory as 16-bit integers.
 func asInt16(f []float32) []int16 {
 	if len(f) == 0 {
 		return nil
@@ -110,7 +112,7 @@ func asInt16(f []float32) []int16 {
 	return unsafe.Slice((*int16)(unsafe.Pointer(&f[0])), 2*len(f))
 }
 
-// asBytes reads scratch memory as bytes.
+// asBytes views scratch memory as bytes.
 func asBytes(f []float32) []uint8 {
 	if len(f) == 0 {
 		return nil
@@ -118,19 +120,19 @@ func asBytes(f []float32) []uint8 {
 	return unsafe.Slice((*uint8)(unsafe.Pointer(&f[0])), 4*len(f))
 }
 
-// borrow16 is room for n 16-bit integers.
+// borrow16 returns scratch memory for n 16-bit integers.
 func borrow16(n int) (*[]float32, []int16) {
 	s, f := borrow(n/2 + 1)
 	return s, asInt16(f)[:n]
 }
 
-// borrow8 is room for n bytes.
+// borrow8 returns scratch memory for n bytes.
 func borrow8(n int) (*[]float32, []uint8) {
 	s, f := borrow(n/4 + 1)
 	return s, asBytes(f)[:n]
 }
 
-// gemmInts is GemmQ in vectors.
+// gemmInts is [GemmQ] with SIMD kernels.
 func gemmInts(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ, y []int32) {
 	if w.panels.sums != nil {
 		gemmFours(p, m, x, tables, w, productSink{sums: y})
@@ -142,7 +144,7 @@ func gemmInts(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ,
 	workers.Do(p, m, max(1, copyGrain/k), widenArgs{f, a, x, tables, k, line}, func(q widenArgs, lo, hi int) {
 		k, line := q.k, q.line
 		if line == k && len(q.tables) == 1 {
-			// All rows are one piece.
+			// All rows are contiguous.
 			q.f.Widen(q.a[lo*k:hi*k], q.x[lo*k:hi*k], q.tables[0].signed, int16(q.tables[0].zero))
 			return
 		}
@@ -156,7 +158,7 @@ func gemmInts(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ,
 	scratch.Put(sc)
 }
 
-// widenArgs is what a piece of widening rows needs.
+// widenArgs holds the arguments of a work item that widens rows.
 type widenArgs struct {
 	f       *simd.Ints
 	a       []int16
@@ -165,7 +167,7 @@ type widenArgs struct {
 	k, line int
 }
 
-// int16sOf reads bytes as 16-bit integers; they begin at an even address.
+// int16sOf views bytes at an even address as 16-bit integers.
 func int16sOf(v []uint8) []int16 {
 	if len(v) == 0 {
 		return nil
@@ -173,10 +175,10 @@ func int16sOf(v []uint8) []int16 {
 	return unsafe.Slice((*int16)(unsafe.Pointer(&v[0])), len(v)/2)
 }
 
-// bytesOf16 are the bytes of 16-bit integers.
+// bytesOf16 views 16-bit integers as bytes.
 func bytesOf16(v []int16) []uint8 { return unsafe.Slice((*uint8)(unsafe.Pointer(&v[0])), 2*len(v)) }
 
-// gemmFours is gemmInts with fours of 8-bit numbers, whose sums may become codes if there is one table.
+// gemmFours is gemmInts with 4-way kernels. With a single table the sums may be requantised.
 func gemmFours(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ, to productSink) {
 	f, k, sums := w.panels.f, w.k, w.panels.sums
 	line, signed := 4*w.panels.pairs(), tables[0].signed
@@ -185,7 +187,7 @@ func gemmFours(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ
 		sc, room := borrow(len(sums))
 		defer scratch.Put(sc)
 		if start = asInt32(room); len(tables) > 1 {
-			zero = 0 // that of each row comes below
+			zero = 0 // the zero point of each row is applied below
 		}
 		start8(start, sums, zero)
 	}
@@ -216,7 +218,7 @@ func gemmFours(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ
 	}
 }
 
-// turnArgs is what a piece of moving rows to fours needs.
+// turnArgs holds the arguments of a work item that converts rows for 4-way kernels.
 type turnArgs struct {
 	f       *simd.Ints
 	a, x    []uint8
@@ -224,7 +226,7 @@ type turnArgs struct {
 	signed  bool
 }
 
-// rows moves rows lo to hi, all at once where there is a loop for that.
+// rows converts rows lo to hi, in a single call if a kernel supports that.
 func (q *turnArgs) rows(lo, hi int) {
 	dst, src := q.a[lo*q.line:hi*q.line], q.x[lo*q.k:hi*q.k]
 	if q.line == q.k {
@@ -240,11 +242,11 @@ func (q *turnArgs) rows(lo, hi int) {
 	}
 }
 
-// UsesSIMD tells whether kernels in vectors compute the product.
+// UsesSIMD reports whether SIMD kernels compute the multiplication.
 func (p *PackedQ) UsesSIMD() bool { return p.panels != nil }
 
-// product multiplies m rows, line bytes apart, by all panels: of 16-bit numbers, or of 8-bit ones
-// with what their sums begin with.
+// product multiplies m rows, line bytes apart, by all panels: 16-bit rows, or 8-bit rows with the
+// initial accumulators start.
 func (p *PackedQ) product(pool *workers.Pool, m int, a []uint8, line int, start []int32, to productSink) {
 	if p.bitmask != nil {
 		p.bitmask.run(pool, m, a, line, start, to.sums)
@@ -255,12 +257,12 @@ func (p *PackedQ) product(pool *workers.Pool, m int, a []uint8, line int, start 
 	jobs := jobCount(pool, m*p.n*k, rateForRows(f.Rate(), m, 1))
 	blocks := 1
 	if m > f.Rows {
-		// The rows of a job and a panel stay in the second-level cache.
+		// The rows of a work item and a panel stay in the L2 cache.
 		most := max(f.Rows, 2*packBlock/line/f.Rows*f.Rows)
 		blocks = (m + most - 1) / most
 	}
 	if t := pool.Threads(); jobs > 1 && m >= t*f.Rows {
-		blocks = roundUp(blocks, t) // of the same size for each thread
+		blocks = roundUp(blocks, t) // equal blocks for each thread
 	}
 	parts := min((jobs+blocks-1)/blocks, panels)
 	workers.Do(pool, blocks*parts, 1, intArgs{p, a, start, m, line, blocks, parts, pool.Taking(), to}, func(q intArgs, lo, hi int) {
@@ -272,7 +274,7 @@ func (p *PackedQ) product(pool *workers.Pool, m int, a []uint8, line int, start 
 	})
 }
 
-// intArgs is what a piece of a product of 8-bit numbers needs.
+// intArgs holds the arguments of a work item of an 8-bit multiplication.
 type intArgs struct {
 	p                      *PackedQ
 	a                      []uint8
@@ -282,13 +284,13 @@ type intArgs struct {
 	to                     productSink
 }
 
-// part computes pieces lo to hi.
+// part computes work items lo to hi.
 func (q *intArgs) part(lo, hi int) {
 	p, a, y, start, m, line := q.p, q.a, q.to.sums, q.start, q.m, q.line
 	f, panels := p.panels.f, (p.n+p.panels.f.Cols-1)/p.panels.f.Cols
 	t := intTiles.Get().(*simd.IntTile)
 	var room *[]float32
-	var buf []int32 // of a last panel that is not whole
+	var buf []int32 // for a partial last panel
 	if p.n%f.Cols != 0 {
 		var fs []float32
 		room, fs = borrow(f.Rows * f.Cols)
@@ -336,7 +338,8 @@ func (q *intArgs) part(lo, hi int) {
 	giveIntTile(t)
 }
 
-// panels computes rows m0 to m1 of panels n0 to n1, which are whole, as many at a time as the set takes; it returns the first panel that is left.
+// panels computes rows m0 to m1 of the whole panels n0 to n1, as many at a time as the kernels
+// support. It returns the first panel that is not computed.
 func (q *intArgs) panels(t *simd.IntTile, m0, m1, n0, n1 int) int {
 	p := q.p
 	f := p.panels.f
@@ -355,7 +358,8 @@ func (q *intArgs) panels(t *simd.IntTile, m0, m1, n0, n1 int) int {
 	return n1
 }
 
-// row computes a single row, several whole panels at a time; it returns the first panel that is left.
+// row computes a single row, several whole panels at a time. It returns the first panel that is
+// not computed.
 func (q *intArgs) row(t *simd.IntTile, n0, n1 int) int {
 	p := q.p
 	t.A, t.PanelB = unsafe.Pointer(&q.a[0]), 4*p.panels.pairs()*p.panels.f.Cols
@@ -366,19 +370,19 @@ func (q *intArgs) row(t *simd.IntTile, n0, n1 int) int {
 	return n0
 }
 
-// intPlanes is a convolution of 8-bit numbers over [N,C,H,W] in vectors.
+// intPlanes is a SIMD int8 convolution over [N,C,H,W].
 type intPlanes struct {
 	f      *simd.Ints
 	plan   *planePlan
-	line   int     // of the weights of an output channel, a multiple of 4
-	offs   []int32 // of as many steps
-	rest   []int32 // the same in the copy of a panel that is not whole, of windows of one position
-	narrow []int8  // weights of fours
-	wide   []int16 // in place of narrow where the set has no fours, or a weight has more than 8 bits
-	sums   []int32 // of the weights of each channel, where there are fours
+	line   int     // length of the weights of an output channel, a multiple of 4
+	offs   []int32 // input offsets, one per K step
+	rest   []int32 // the same in the copy of a partial panel of a 1×1 convolution
+	narrow []int8  // weights of 4-way kernels
+	wide   []int16 // replaces narrow without 4-way kernels, or if a weight needs more than 8 bits
+	sums   []int32 // of the weights of each channel, for 4-way kernels
 }
 
-// newIntPlanes plans a convolution; nil without vectors.
+// newIntPlanes plans a convolution; nil without SIMD.
 func newIntPlanes(s *ConvShape, cg int) *intPlanes {
 	f := simd.IntKernels()
 	if f == nil || s.outputs() == 0 || cg == 0 {
@@ -404,7 +408,7 @@ func newIntPlanes(s *ConvShape, cg int) *intPlanes {
 	return c
 }
 
-// bytes is the size of a weight and of an activation.
+// bytes returns the size of a weight and of an activation.
 func (c *intPlanes) bytes() int {
 	if c.sums != nil {
 		return 1
@@ -412,7 +416,7 @@ func (c *intPlanes) bytes() int {
 	return 2
 }
 
-// at is the place of a weight.
+// at returns the address of weight i.
 func (c *intPlanes) at(i int) unsafe.Pointer {
 	if c.sums != nil {
 		return unsafe.Pointer(&c.narrow[i])
@@ -429,11 +433,12 @@ func (c *intPlanes) gather(dst, src []uint8, offs []int32, runs []simd.Run) {
 	c.f.Gather(int16sOf(dst), int16sOf(src), offs, runs)
 }
 
-// run convolves x; put gets the sums for a sink, those of all channels of a piece at once where its results have the channels last.
+// run convolves x; put receives the sums for a sink. With channels-last output it receives all
+// channels of a work item at once.
 func (c *intPlanes) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed bool, zero int32, sink *tileSink, put putPlanes) {
 	q, f, bytes := c.plan, c.f, c.bytes()
 	area, sums := s.H*s.W, len(c.sums)
-	// Windows of one position read the input where it lies, if that has the sign that products want.
+	// 1×1 windows read the input in place if its signedness fits the kernels.
 	inPlace := !q.frame && bytes == 1 && signed == f.Signed
 	var sc *[]float32
 	var frame []uint8
@@ -475,24 +480,24 @@ func (c *intPlanes) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed
 	}
 }
 
-// intPlaneArgs is what a piece of the work on an image needs.
+// intPlaneArgs holds the arguments of a work item of an image.
 type intPlaneArgs struct {
 	c         *intPlanes
 	s         *ConvShape
 	og        int
 	frame, in []uint8
 	start     []int32
-	biased    []int32 // start with the biases where tiles make codes
+	biased    []int32 // start including the biases, if tiles requantise
 	signed    bool
 	zero      int32
-	first     int // the first plane of the results
+	first     int // the first output plane
 	cut       planeCut
 	sink      *tileSink
 	put       putPlanes
 	inPlace   bool // frame is the input
 }
 
-// frames writes the frames of channels lo to hi of an image.
+// frames writes the padded copies of channels lo to hi of an image.
 func (c *intPlanes) frames(s *ConvShape, frame, in []uint8, lo, hi int, signed bool, zero int32) {
 	q, bytes, area := c.plan, c.bytes(), s.H*s.W
 	if !q.frame {
@@ -531,10 +536,10 @@ func (a *intPlaneArgs) block(buf []uint8, runs []simd.Run, g, n0, n1, o0, o1 int
 	} else {
 		t = intTiles.Get().(*simd.IntTile)
 	}
-	// There is room for kBlock floats.
+	// The buffer holds kBlock float32 values per column.
 	most, together := kBlock*4/bytes, a.sink.area == 0
 	width := (n1 - n0) * f.Cols
-	height := f.Rows // of the sums that are kept
+	height := f.Rows // rows of sums that are kept
 	if c.line > most || together {
 		height = o1 - o0
 	}
@@ -605,7 +610,8 @@ func (a *intPlaneArgs) block(buf []uint8, runs []simd.Run, g, n0, n1, o0, o1 int
 	return runs
 }
 
-// gatherRest writes the panel from position p0 on, which is not whole: of a copy, as there may be nothing behind the last channel.
+// gatherRest writes the partial panel from position p0 from a copy, as reads beyond the last
+// channel could leave the input.
 func (a *intPlaneArgs) gatherRest(panel, in []uint8, runs []simd.Run, k0, steps, p0 int) []simd.Run {
 	c, area, cols := a.c, a.c.plan.size, a.c.f.Cols
 	room, rest := borrow8(steps * cols)
@@ -618,7 +624,7 @@ func (a *intPlaneArgs) gatherRest(panel, in []uint8, runs []simd.Run, k0, steps,
 	return runs
 }
 
-// codes computes the codes of rows channels from ch on at cols positions from p0 on.
+// codes computes the quantised values of rows channels from channel ch at cols positions from p0.
 func (a *intPlaneArgs) codes(t *simd.CodeTile, ch, rows, p0, cols int) {
 	area := a.sink.area
 	t.SetColumns(cols)

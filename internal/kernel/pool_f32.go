@@ -9,28 +9,26 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// Pool is a two-dimensional pooling window in vectors, over planes or positions of
-// float32.
+// Pool is two-dimensional pooling of float32 with SIMD kernels, over planes or positions.
 type Pool struct {
-	Shape ConvShape // Groups and OC are those of a depthwise convolution
+	Shape ConvShape // Groups and OC as for a depthwise convolution
 	NHWC  bool
-	Max   bool // the largest value, and not the sum
-	// NaN says that what is no number is the result if it is in a window; else it never
-	// wins. It is for Max.
+	Max   bool // maximum instead of sum
+	// NaN makes Max return NaN if the window contains one; otherwise NaN is ignored.
 	NaN    bool
 	Clamp  activation.Clamp // for Max
 	planes *planePlan
 	f      *simd.Windows
 }
 
-// Largest window and line or plane with borders that are walked in vectors: nothing but
-// attributes says how large windows are.
+// Largest window, and padded row or plane, for SIMD kernels: window sizes come unchecked from
+// node attributes.
 const (
 	maxTaps   = 1 << 14
 	maxFramed = 1 << 26
 )
 
-// Prepare tells whether kernels in vectors compute the windows.
+// Prepare reports whether SIMD kernels support the windows.
 func (w *Pool) Prepare() bool {
 	s := &w.Shape
 	s.Groups, s.OC = s.C, s.C
@@ -49,11 +47,11 @@ func (w *Pool) Prepare() bool {
 	return w.planes != nil && w.planes.size <= maxFramed
 }
 
-// Name is the name of the kernel.
+// Name returns the kernel name.
 func (w *Pool) Name() string { return "windows/" + w.f.Floats.String() }
 
-// Divide turns sums into averages over counts, the number of values of each window of
-// a plane, or of several planes in a row.
+// Divide turns sums into averages. counts holds the number of values of each window of a plane,
+// or of several consecutive planes.
 func (w *Pool) Divide(p *workers.Pool, y, counts []float32) {
 	s := &w.Shape
 	if w.NHWC {
@@ -73,7 +71,7 @@ func (w *Pool) Divide(p *workers.Pool, y, counts []float32) {
 	})
 }
 
-// divideArgs is what a piece of dividing needs.
+// divideArgs holds the arguments of a work item of Divide.
 type divideArgs struct {
 	y, counts []float32
 	c         int

@@ -6,17 +6,17 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// MaxPoolInt8 is a two-dimensional pooling window over planes of 8-bit numbers in vectors, of which the largest
-// is the result; of a window without any it is the least number that there is.
+// MaxPoolInt8 is two-dimensional max pooling over planes of 8-bit values with SIMD kernels. The
+// result of a window without input is the smallest value.
 type MaxPoolInt8 struct {
-	Shape  ConvShape // N·C planes; Groups and OC do not count
+	Shape  ConvShape // N·C planes; Groups and OC are ignored
 	Signed bool
 	f      *simd.Elements
 	ints   *simd.Ints
-	line   int // of the values that a line of windows sees
+	line   int // values that a row of windows reads
 }
 
-// Prepare tells whether kernels in vectors compute the windows.
+// Prepare reports whether SIMD kernels support the windows.
 func (m *MaxPoolInt8) Prepare() bool {
 	s := &m.Shape
 	m.f, m.ints = simd.ElementKernels(), simd.IntKernels()
@@ -30,10 +30,10 @@ func (m *MaxPoolInt8) Prepare() bool {
 	return true
 }
 
-// Name is the name of the kernel.
+// Name returns the kernel name.
 func (m *MaxPoolInt8) Name() string { return "windows/" + m.f.Set.String() }
 
-// Run pools the bits x into y: of each line of windows first down, then along.
+// Run pools x into y: each row of windows first vertically, then horizontally.
 func (m *MaxPoolInt8) Run(p *workers.Pool, x, y []uint8) {
 	s := &m.Shape
 	out := s.OH * s.OW
@@ -48,14 +48,14 @@ func (m *MaxPoolInt8) Run(p *workers.Pool, x, y []uint8) {
 	workers.Do(p, s.N*s.C, max(1, 1<<16/(out*s.KH*s.KW+1)), maxPoolInt8Args{m, x, y, least}, maxPoolInt8Args.lines)
 }
 
-// maxPoolInt8Args is what a piece of [MaxBytes.Run] needs.
+// maxPoolInt8Args holds the arguments of a work item of [MaxPoolInt8.Run].
 type maxPoolInt8Args struct {
 	m     *MaxPoolInt8
 	x, y  []uint8
 	least uint8
 }
 
-// lines pools planes first to end line by line.
+// lines pools planes first to end row by row.
 func (q maxPoolInt8Args) lines(first, end int) {
 	m, s := q.m, &q.m.Shape
 	in, out := s.H*s.W, s.OH*s.OW
@@ -84,10 +84,10 @@ func (q maxPoolInt8Args) lines(first, end int) {
 	scratch.Put(sc)
 }
 
-// planes pools planes that windows do not leave: planes that follow each other are one line, of which each value is compared with those
-// that its window sees, also where there is no window.
+// planes pools planes without padding. Consecutive planes form one row; each value is compared
+// with the others of its window, including positions without a window.
 func (q maxPoolInt8Args) planes(first, end int) {
-	const near = 1 << 13 // values of planes that stay in the first-level cache
+	const near = 1 << 13 // values of planes that stay in the L1 cache
 	m, s := q.m, &q.m.Shape
 	in, out := s.H*s.W, s.OH*s.OW
 	together := min(end-first, max(1, near/in))
@@ -115,7 +115,7 @@ func (q maxPoolInt8Args) planes(first, end int) {
 	scratch.Put(sc)
 }
 
-// down writes the largest of the lines that line oy of the windows sees, from column x on.
+// down writes the maximum of the input rows of window row oy, from column x.
 func (m *MaxPoolInt8) down(dst, plane []uint8, oy, x int, least uint8) {
 	s := &m.Shape
 	some := false
@@ -136,12 +136,12 @@ func (m *MaxPoolInt8) down(dst, plane []uint8, oy, x int, least uint8) {
 	}
 }
 
-// larger writes the larger of dst and b.
+// larger writes the element-wise maximum of dst and b to dst.
 func (m *MaxPoolInt8) larger(dst, b []uint8) {
 	b = b[:len(dst)]
 	i := m.f.MaxBytes(dst, dst, b, m.Signed)
 	if i > 0 && i < len(dst) {
-		// The last of them with some of those before: what is done twice stays as it is.
+		// The last vector overlaps the previous one: the maximum is idempotent.
 		end := len(dst) - 32
 		m.f.MaxBytes(dst[end:], dst[end:], b[end:], m.Signed)
 		return

@@ -8,21 +8,22 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// Rescale turns 32-bit sums of channels into 8-bit codes as ONNX has it: the sum with its bias, as float32, times the scale of
-// the channel, rounded to the nearest whole number, ties to even, plus the zero point, between Lo and Hi.
+// Rescale requantises 32-bit sums of channels as ONNX defines it: the sum with its bias, as
+// float32, times the channel scale, rounded to the nearest integer, ties to even, plus the zero
+// point, clamped to Lo and Hi.
 type Rescale struct {
-	Scales []float32 // one a channel
-	Bias   []int32   // one a channel
+	Scales []float32 // one per channel
+	Bias   []int32   // one per channel
 	Zero   int32
-	Lo, Hi float32 // limits of codes
-	Signed bool    // codes are int8 and not uint8
-	Fixed  bool    // all of it stays the same from run to run
+	Lo, Hi float32 // clamp of the results
+	Signed bool    // results are int8, not uint8
+	Fixed  bool    // all parameters are the same in every run
 
-	plain bool // loops in vectors do not do it
+	plain bool // SIMD kernels do not support it
 	q     simd.Rescaling
 }
 
-// Prepare looks at all scales and limits, before the first codes of a run.
+// Prepare checks all scales and limits; call it before the first use in a run.
 func (q *Rescale) Prepare() {
 	least, most := int32(0), int32(math.MaxUint8)
 	if q.Signed {
@@ -35,18 +36,19 @@ func (q *Rescale) Prepare() {
 		small = small && -0.5 < s && s < 0.5
 		finite = finite && s-s == 0
 	}
-	// Scales that are no numbers have no order of limits.
+	// A NaN scale fails every comparison.
 	q.plain = !codes || !finite || simd.ElementKernels() == nil
 	q.q = simd.Rescaling{Lo: lo, Hi: hi, Zero: q.Zero, Signed: q.Signed, Small: small}
 }
 
-// one is the code of a sum of channel ch.
+// one requantises a sum of channel ch.
 func (q *Rescale) one(sum int32, ch int) uint8 {
 	v := math.RoundToEven(float64(float32(sum+q.Bias[ch])*q.Scales[ch])) + float64(q.Zero)
 	return uint8(int32(min(max(v, float64(q.Lo)), float64(q.Hi))))
 }
 
-// Rows writes the codes of rows of n sums from y[at] on, rows are channels from ch on; they lie step apart, those of the sums line.
+// Rows requantises rows of n sums; the rows are channels from ch. Results begin at y[at] and are
+// step apart, sums are line apart.
 func (q *Rescale) Rows(y []uint8, at, step int, sums []int32, line, rows, n, ch int) {
 	done := 0
 	if !q.plain {
@@ -60,7 +62,7 @@ func (q *Rescale) Rows(y []uint8, at, step int, sums []int32, line, rows, n, ch 
 	}
 }
 
-// columns is [Rescale.Rows] for rows whose columns are n channels from ch on.
+// columns is [Rescale.Rows] for rows whose columns are n channels from ch.
 func (q *Rescale) columns(y []uint8, step int, sums []int32, line, rows, n, ch int) {
 	if q.plain {
 		for r := range rows {
@@ -85,7 +87,7 @@ func (q *Rescale) columns(y []uint8, step int, sums []int32, line, rows, n, ch i
 	scaledPool.Put(s)
 }
 
-// scaled is room for sums on their way to codes.
+// scaled is scratch memory for sums and their scaled values.
 type scaled struct {
 	sums  [256]int32
 	reals [256]float32
@@ -93,7 +95,8 @@ type scaled struct {
 
 var scaledPool = sync.Pool{New: func() any { return new(scaled) }}
 
-// inFloats writes a row of codes of channels from ch on, for sets without a loop for it: what is scaled already is quantised by one.
+// inFloats is the fallback for instruction sets without a kernel: it requantises a row of
+// channels from ch by scaling, then quantising with scale one.
 func (q *Rescale) inFloats(e *simd.Elements, s *scaled, y []uint8, sums []int32, ch int) {
 	n := len(y)
 	for i, b := range q.Bias[ch:][:n] {
@@ -110,8 +113,8 @@ func (q *Rescale) inFloats(e *simd.Elements, s *scaled, y []uint8, sums []int32,
 	}
 }
 
-// RescaleMatrix writes the codes of all sums: rows whose columns are the channels of q, which is prepared. A single
-// scale is that of all columns, and has a single bias.
+// RescaleMatrix requantises all sums: rows whose columns are the channels of q, which must be
+// prepared. A single scale applies to all columns, with a single bias.
 func RescaleMatrix(p *workers.Pool, y []uint8, sums []int32, q *Rescale) {
 	n := len(q.Scales)
 	if n == 0 || len(sums) == 0 {
@@ -129,17 +132,18 @@ func RescaleMatrix(p *workers.Pool, y []uint8, sums []int32, q *Rescale) {
 	})
 }
 
-// rescaleGrain is the least number of sums that are worth a piece of work.
+// rescaleGrain is the minimum number of sums per work item.
 const rescaleGrain = 1 << 14
 
-// rescaleArgs is what a piece of RescaleMatrix needs.
+// rescaleArgs holds the arguments of a work item of [RescaleMatrix].
 type rescaleArgs struct {
 	q    *Rescale
 	y    []uint8
 	sums []int32
 }
 
-// GemmScratch is the number of sums that [GemmCodes] should have room for: rows that the second-level caches of the threads hold.
+// GemmScratch returns the recommended size of the sums buffer of [GemmRescaled]: rows that fit
+// the L2 caches of the threads.
 func GemmScratch(p *workers.Pool, m, n int) int {
 	rows := max(gemmRows, gemmSums/max(n, 1)/gemmRows*gemmRows) * p.Threads()
 	if 2*m <= 3*rows {
@@ -148,13 +152,15 @@ func GemmScratch(p *workers.Pool, m, n int) int {
 	return rows * n
 }
 
-// gemmSums are about as many sums as stay in the cache until they are codes, gemmRows a multiple of the rows of tiles.
+// gemmSums is about the number of sums that stay in the cache until they are requantised;
+// gemmRows is a multiple of the rows of tiles.
 const (
 	gemmSums = 1 << 16
 	gemmRows = 48
 )
 
-// GemmRescaled is [GemmQ] whose sums become codes by q, which is prepared: some rows after the other, as many as sums has room for.
+// GemmRescaled is [GemmQ] with requantisation by q, which must be prepared. It computes as many
+// rows at a time as fit sums.
 func GemmRescaled(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ, sums []int32, q *Rescale, y []uint8) {
 	if m <= 0 || w.n <= 0 {
 		return

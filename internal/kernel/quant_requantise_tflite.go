@@ -9,39 +9,40 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// Requant turns the 32-bit sums of an output channel into quantised values.
+// Requant requantises the 32-bit sums of output channels with TFLite's rounding.
 type Requant struct {
-	Bias     []int32            // one a channel, nil for none
-	Mul      []fixed.Multiplier // one a channel, or a single one for all
+	Bias     []int32            // one per channel, nil for none
+	Mul      []fixed.Multiplier // one per channel, or one for all
 	Zero     int32              // output zero point
 	Min, Max int32              // clamp, after the zero point
-	// Steps is the number of products that a sum has at most, of two 8-bit numbers less zero points that are
-	// 8-bit numbers as well; 0 if it is not known.
+	// Steps is the maximum number of products per sum, of two 8-bit values minus zero points that
+	// also fit 8 bits; 0 if unknown.
 	Steps int
 
-	least, most []int32 // between which the sums of each channel lie without the bias; nil if that is not known
+	least, most []int32 // range of the sums of each channel without the bias; nil if unknown
 
-	scales simd.Scales // of as many channels as were prepared, to a multiple of scaleLanes
-	n      int         // these
-	fusing fusing      // whether scales has the numbers of simd.Fused
+	scales simd.Scales // for the channels that were prepared, a multiple of scaleLanes
+	n      int         // number of these channels
+	fusing fusing      // whether scales has the parameters of simd.Fused
 }
 
-// fusing tells how far the search for the numbers of [simd.Fused] is. It takes a first run longer than all else that small layers need, and changes
-// no result: the second run begins with it.
+// fusing is the state of the search for the parameters of [simd.Fused]. The search takes longer
+// than all other first-run work of small layers and changes no result, so the second run starts
+// it.
 type fusing uint8
 
 const (
-	fuseNever fusing = iota // they cannot be, or are not asked for
+	fuseNever fusing = iota // no parameters exist, or they are not requested
 	fuseLater               // in the next run
 	fuseDone
 )
 
-// scaleLanes is a multiple of the lanes of every set.
+// scaleLanes is a multiple of the lanes of every instruction set.
 const scaleLanes = 16
 
 func (q *Requant) mul(ch int) fixed.Multiplier { return q.Mul[wrapIndex(ch, len(q.Mul))] }
 
-// wrapIndex is i%n: mostly i is below n, and there are many channels.
+// wrapIndex returns i%n; it is fast for the usual i < n.
 func wrapIndex(i, n int) int {
 	if i < n {
 		return i
@@ -56,14 +57,14 @@ func (q *Requant) SetSteps(steps int, zero int32) {
 	}
 }
 
-// sumBounds tells between which numbers sums of products lie, of weights less their zero point zeroW and activations of T less zero, or nothing in their place.
-// Weight i belongs to channel i/k%n.
+// sumBounds computes the range of the sums of products of weights minus zeroW and activations of
+// T minus zero; some products may be missing. Weight i belongs to channel i/k%n.
 func sumBounds[T int8 | uint8, W Weight](q *Requant, w []W, n, k int, zeroW, zero int32) {
 	q.least, q.most = nil, nil
 	if simd.IntKernels() == nil || len(w) == 0 {
 		return
 	}
-	// Activations.
+	// Range of the activations.
 	lo, hi := int64(min(0, 0-zero)), int64(max(0, math.MaxUint8-zero))
 	if z := T(0); z-1 < z {
 		lo, hi = int64(min(0, math.MinInt8-zero)), int64(max(0, math.MaxInt8-zero))
@@ -84,8 +85,9 @@ func sumBounds[T int8 | uint8, W Weight](q *Requant, w []W, n, k int, zeroW, zer
 	q.least, q.most = least, most
 }
 
-// weightRanges adds up by how much weights lie above their zero point, and below it, for each channel: weight i belongs to channel i/k%len(above). It returns
-// false for more weights than such sums have room for.
+// weightRanges adds up the positive and the negative differences of weights to their zero point
+// per channel: weight i belongs to channel i/k%len(above). It returns false if the sums could
+// overflow.
 func weightRanges[W Weight](above, below []int32, w []W, k int, zero int32) bool {
 	bits, n := 8*unsafe.Sizeof(w[0]), len(above)
 	if bits > 16 || zero < -(1<<(bits-1)) || zero >= 1<<bits || len(w)/n > math.MaxInt32>>(bits+1) {
@@ -122,7 +124,7 @@ func weightRanges[W Weight](above, below []int32, w []W, k int, zero int32) bool
 	return true
 }
 
-// One quantises the sum acc of channel ch.
+// One requantises the sum acc of channel ch.
 func (q *Requant) One(acc int32, ch int) int32 {
 	if q.Bias != nil {
 		acc += q.Bias[ch]
@@ -131,7 +133,8 @@ func (q *Requant) One(acc int32, ch int) int32 {
 	return min(max(v, q.Min), q.Max)
 }
 
-// prepare makes the scales of n channels, which begin again after the last one; where they are there, it looks for the numbers of [simd.Fused].
+// prepare computes the scales of n channels, repeated cyclically. If they exist already, it
+// searches for the parameters of [simd.Fused].
 func (q *Requant) prepare(n int) {
 	if q.n == n && q.scales.Mul != nil {
 		if q.fusing == fuseLater {
@@ -156,7 +159,7 @@ func (q *Requant) prepare(n int) {
 		s.Bias[i] = bias
 		switch {
 		case m.Shift > 31 || m.Shift < -31:
-			// The sum shifts out of its 32 bits, to nothing either way.
+			// The shift moves all bits out of the 32-bit sum; the result is the same either way.
 		case m.Shift >= 0:
 			s.Mul[i], s.Up[i] = m.M, int32(m.Shift)
 		default:
@@ -167,7 +170,7 @@ func (q *Requant) prepare(n int) {
 			ch := wrapIndex(i, len(q.least))
 			most = max(int64(q.most[ch])+int64(bias), -int64(q.least[ch])-int64(bias))
 			if (s.Down[i] > 20 || s.Mul[i] == 0) && most < 1<<20-1 {
-				// Nothing is left of sums that small with a shift by 20 either.
+				// A shift by 20 also reduces sums that small to zero.
 				s.Mul[i], s.Up[i], s.Down[i], s.Half[i] = 1<<30, 0, 20, 1<<19
 			}
 		}
@@ -180,10 +183,10 @@ func (q *Requant) prepare(n int) {
 	}
 }
 
-// fuseFirst has first runs look for the numbers of [simd.Fused], in tests that run once.
+// fuseFirst starts the search in the first run, for tests that run once.
 var fuseFirst bool
 
-// fuse looks for the numbers of [simd.Fused].
+// fuse searches for the parameters of [simd.Fused].
 func (q *Requant) fuse() {
 	q.fusing = fuseDone
 	less, s, f := int32(0), &q.scales, &q.scales.Fused
@@ -203,8 +206,8 @@ func (q *Requant) fuse() {
 	}
 }
 
-// requantTile quantises rows of the sums of n channels from ch on, line apart, into the
-// bits of 8-bit values from y[at] on, step apart.
+// requantTile requantises rows of the sums of n channels from channel ch, line apart, into 8-bit
+// values from y[at], step apart.
 func requantTile(f *simd.Ints, y []uint8, sums []int32, line, rows, at, step, ch, n int, q *Requant) {
 	if f.Requantise(y[at:], step, sums, line, rows, n, &q.scales, ch, q.Zero, q.Min, q.Max) {
 		return
@@ -214,7 +217,7 @@ func requantTile(f *simd.Ints, y []uint8, sums []int32, line, rows, at, step, ch
 	}
 }
 
-// requantRow quantises the sums of the channels from ch on: Multiplier.Apply without branches.
+// requantRow requantises the sums of the channels from ch: Multiplier.Apply without branches.
 func requantRow[T int8 | uint8 | int16](y []T, sums []int32, q *Requant, ch int) {
 	n, s := len(y), &q.scales
 	sums, mul, up, down := sums[:n], s.Mul[ch:][:n], s.Up[ch:][:n], s.Down[ch:][:n]
@@ -222,29 +225,30 @@ func requantRow[T int8 | uint8 | int16](y []T, sums []int32, q *Requant, ch int)
 	zero, lo, hi := q.Zero, q.Min, q.Max
 	for i := range y {
 		t := (int64((sums[i]+bias[i])<<(up[i]&31))*int64(mul[i]) + 1<<30) >> 31
-		// Ties go away from zero: negative values lose one before the half is added, where there is one.
+		// Ties round away from zero: subtract one from negative values before adding the half, if
+		// there is a shift.
 		t += int64(half[i]) + t>>63&int64(-half[i]>>31)
 		y[i] = T(min(max(int32(t>>(down[i]&63))+zero, lo), hi))
 	}
 }
 
-// RequantBlock is the most sums that [Uniform] takes at a time.
+// RequantBlock is the maximum number of sums per call of [UniformRow].
 const RequantBlock = 256
 
-// Uniform quantises sums that share one multiplier.
+// Uniform requantises sums that share one multiplier.
 type Uniform struct {
 	q Requant
 	f *simd.Ints
 }
 
-// NewUniform prepares the multiplier m, the zero point and the limits of the result.
+// NewUniform prepares the multiplier m, the output zero point and the clamp.
 func NewUniform(m fixed.Multiplier, zero, lo, hi int32) *Uniform {
 	u := &Uniform{q: Requant{Mul: []fixed.Multiplier{m}, Zero: zero, Min: lo, Max: hi}, f: simd.IntKernels()}
 	u.q.prepare(RequantBlock)
 	return u
 }
 
-// UniformRow quantises at most [RequantBlock] sums into y.
+// UniformRow requantises at most [RequantBlock] sums into y.
 func UniformRow[T int8 | uint8 | int16](u *Uniform, y []T, sums []int32) {
 	if u.f == nil || unsafe.Sizeof(T(0)) != 1 || len(y) == 0 {
 		requantRow(y, sums, &u.q, 0)
@@ -254,7 +258,7 @@ func UniformRow[T int8 | uint8 | int16](u *Uniform, y []T, sums []int32) {
 	requantTile(u.f, out, sums, len(y), 1, 0, len(y), 0, len(y), &u.q)
 }
 
-// RequantRows quantises rows of sums, a channel a column, into y.
+// RequantRows requantises rows of sums, one channel per column, into y.
 func RequantRows[T int8 | uint8 | int16](p *workers.Pool, y []T, sums []int32, channels int, q *Requant) {
 	if channels == 0 {
 		return
@@ -268,7 +272,7 @@ func RequantRows[T int8 | uint8 | int16](p *workers.Pool, y []T, sums []int32, c
 	requantPlain(p, rows, grain, y, sums, channels, q)
 }
 
-// requantArgs is what a piece of RequantRows in vectors needs.
+// requantArgs holds the arguments of a SIMD work item of [RequantRows].
 type requantArgs struct {
 	f        *simd.Ints
 	y        []uint8
@@ -287,7 +291,7 @@ func requantPlain[T int8 | uint8 | int16](p *workers.Pool, rows, grain int, y []
 	workers.Each(p, rows, grain, plainRequant[T]{y, sums, channels, q})
 }
 
-// plainRequant is what a piece of RequantRows in plain Go needs.
+// plainRequant holds the arguments of a plain Go work item of [RequantRows].
 type plainRequant[T int8 | uint8 | int16] struct {
 	y        []T
 	sums     []int32

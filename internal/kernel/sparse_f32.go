@@ -11,35 +11,36 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// Products with weights of which many are zero. The others are listed row by row, a row
-// for each column of the result, or for four neighbouring rows together where these have
-// their zeros at the same steps. What they are multiplied by lies in panels, a row for
-// each step and a column for each position, so that a value of the list meets whole
-// registers of positions.
+// GEMM with sparse float32 weights. The nonzero weights are listed row by row. Each row is a
+// column of the result, or four neighbouring rows are listed together if they have their zeros at
+// the same steps. The other operand is packed in panels, one row per step and one column per
+// position, so that a listed weight multiplies whole registers of positions.
 //
-// A zero that is left out has no product: an activation that is infinite or no number
-// does not spoil the results of weights that are zero.
+// A skipped zero has no product: an infinite or NaN activation does not affect outputs whose
+// weight is zero.
 
-// Costs tell what a listed value costs against one of a dense matrix, as measured by bench/sparse: by itself, and for
-// each of four rows that share their steps. From them follows the share of zeros from which leaving them out pays.
+// Cost of a listed value relative to a value of a dense matrix, measured by bench/sparse: listed
+// by itself, and for each of four rows that share their steps. They determine the minimum
+// sparsity.
 const (
 	sparseCost     = 2.6
 	sparseCostRows = 1.25
-	// Where panels have to be turned, turning a value into one, or a result out of it, costs sparseMove products, and listed values
-	// cost less by sparseLess: as measured on layers of 8 to 384 channels, whose panels are short.
+	// If panels have to be transposed, transposing an input or output value costs
+	// sparseTransposeCost multiplications, and listed values cost sparseTransposedGain less.
+	// Measured on layers of 8 to 384 channels, whose panels are short.
 	sparseTransposeCost  = 7
 	sparseTransposedGain = 0.7
 )
 
-// sparse is a matrix of weights, of rows by k.
+// sparse is a sparse matrix of weights, rows × k.
 type sparse struct {
 	f       *simd.Sparse
 	rows, k int
-	whole   [1]pass // all steps, of a row that lies in one piece
-	grouped bool    // rows are listed four at a time, those left over one by one
-	blocks  int     // of kBlock steps
-	// The list of block b of unit u, a row or four of them, begins at
-	// starts[u*blocks+b]; offs are the places of steps in a panel, in bytes.
+	whole   [1]pass // all steps, for contiguous rows
+	grouped bool    // rows are listed four at a time, the remaining ones one by one
+	blocks  int     // number of K blocks of kBlock steps
+	// The list of K block b of unit u (one row or four) begins at starts[u*blocks+b]; offs are
+	// the byte offsets of steps in a panel.
 	starts []sparseStart
 	offs   []int32
 	vals   []float32
@@ -47,9 +48,9 @@ type sparse struct {
 
 type sparseStart struct{ off, val int }
 
-// newSparse lists the values of a matrix whose element k of row r lies at
-// w[r*row+k*step]; nil if leaving out its zeros gains nothing. turned is the number of positions, 0 if many, of
-// which a value lies beside the next one, so that panels have to be turned; -1 where they lie as panels have them.
+// newSparse lists the nonzero values of a matrix whose element k of row r is w[r*row+k*step]. It
+// returns nil if skipping zeros is not faster. turned is the number of positions (0 if many) that
+// have to be transposed into panels; -1 if the input already has the panel layout.
 func newSparse(rows, k int, w []float32, row, step, turned int) *sparse {
 	f := simd.SparseKernels()
 	if f == nil || rows == 0 || k == 0 {
@@ -59,7 +60,7 @@ func newSparse(rows, k int, w []float32, row, step, turned int) *sparse {
 		return nil
 	}
 	whole := rows / simd.SparseRows * simd.SparseRows
-	single, shared, rest := 0, 0, 0 // rest: of single those of the rows beyond the whole fours
+	single, shared, rest := 0, 0, 0 // rest: the part of single in rows beyond the last full four
 	for r := 0; r < rows; r += simd.SparseRows {
 		n := min(simd.SparseRows, rows-r)
 		all, together := countValues(w[r*row:], n, k, row, step)
@@ -72,7 +73,7 @@ func newSparse(rows, k int, w []float32, row, step, turned int) *sparse {
 	}
 	dense, one, four := float64(rows*k), sparseCost*float64(single), sparseCostRows*float64(shared)
 	if rows > whole {
-		four = one // all of them as they are rather than two lists compared
+		four = one // all of them rather than the comparison of two lists
 		if whole > 0 {
 			four = sparseCostRows * float64(shared) * float64(rows) / float64(whole)
 		}
@@ -86,7 +87,7 @@ func newSparse(rows, k int, w []float32, row, step, turned int) *sparse {
 	if s.grouped {
 		offs, vals = shared/simd.SparseRows+rest, shared+rest
 	}
-	// Lists are never empty: their beginnings are pointed to.
+	// Lists are never empty, because the code takes the address of their first element.
 	s.offs, s.vals = hugepages.Make[int32](offs+1), hugepages.Make[float32](vals+simd.SparseRows)
 	s.starts = make([]sparseStart, 0, (s.unit(rows-1)+1)*s.blocks+1)
 	at := sparseStart{}
@@ -102,7 +103,7 @@ func newSparse(rows, k int, w []float32, row, step, turned int) *sparse {
 	return s
 }
 
-// cost is what the listed values cost, in products of a dense matrix.
+// cost returns the cost of the listed values in multiplications of a dense matrix.
 func (s *sparse) cost() float64 {
 	if s.grouped {
 		return sparseCostRows * float64(len(s.vals))
@@ -110,7 +111,8 @@ func (s *sparse) cost() float64 {
 	return sparseCost * float64(len(s.vals))
 }
 
-// transposedCost is what listed values cost with the turning of panels around them, for each position: whole panels are computed.
+// transposedCost returns the cost of listed values with transposed panels per position; whole
+// panels are computed.
 func transposedCost(f *simd.Sparse, values float64, rows, k, positions int) float64 {
 	cost := sparseTransposedGain*values + sparseTransposeCost*float64(rows+k)
 	if positions > 0 {
@@ -119,8 +121,8 @@ func transposedCost(f *simd.Sparse, values float64, rows, k, positions int) floa
 	return cost
 }
 
-// list lists the values of some steps of high rows from a place on, and returns the place behind them. A value is written before it is
-// known to be none: there is room for one more.
+// list appends the values of some steps of high rows at a place and returns the place behind
+// them. It writes each value before testing it for zero, so it needs space for one more.
 func (s *sparse) list(at sparseStart, w []float32, steps, high, row, step int) sparseStart {
 	offs, vals, width := s.offs, s.vals, int32(4*s.f.Cols)
 	switch {
@@ -154,13 +156,15 @@ func (s *sparse) list(at sparseStart, w []float32, steps, high, row, step int) s
 	return at
 }
 
-// isValue is 0 for zeros of both signs, 1 for all else; not a comparison, which no processor could foretell.
+// isValue returns 0 for zeros of both signs, else 1. It avoids a comparison, whose branch would
+// be unpredictable.
 func isValue(v float32) int32 {
 	b := int32(math.Float32bits(v) << 1)
 	return int32(uint32(b|-b) >> 31)
 }
 
-// countValues counts the values in n rows of k steps, SparseRows at most, and the steps at which a row has one.
+// countValues counts the nonzero values in n ≤ SparseRows rows of k steps, and the steps at which
+// any row has one.
 func countValues(w []float32, n, k, row, step int) (all, together int) {
 	if n == simd.SparseRows && step == 1 {
 		a, b, c, d := w[:k], w[row:][:k], w[2*row:][:k], w[3*row:][:k]
@@ -182,8 +186,8 @@ func countValues(w []float32, n, k, row, step int) (all, together int) {
 	return all, together
 }
 
-// sampleSparse tells from a sample whether counting the zeros is worth the time: in most
-// models there are next to none.
+// sampleSparse samples the matrix and reports whether counting its zeros is worth the time: most
+// models have almost none.
 func sampleSparse(rows, k int, w []float32, row, step int) bool {
 	const sample = 4096
 	n := rows * k
@@ -198,7 +202,7 @@ func sampleSparse(rows, k int, w []float32, row, step int) bool {
 	return 8*zeros >= seen
 }
 
-// high is the number of rows of the unit that begins with row r.
+// high returns the number of rows of the unit that begins with row r.
 func (s *sparse) high(r int) int {
 	if s.grouped && r+simd.SparseRows <= s.rows {
 		return simd.SparseRows
@@ -206,7 +210,7 @@ func (s *sparse) high(r int) int {
 	return 1
 }
 
-// unit is the number of the unit that begins with row r.
+// unit returns the index of the unit that begins with row r.
 func (s *sparse) unit(r int) int {
 	if !s.grouped {
 		return r
@@ -214,15 +218,15 @@ func (s *sparse) unit(r int) int {
 	return min(r, s.rows/simd.SparseRows*simd.SparseRows)/simd.SparseRows + max(0, r-s.rows/simd.SparseRows*simd.SparseRows)
 }
 
-// name is that of the way of computing.
+// name returns the kernel name.
 func (s *sparse) name() string { return "sparse/" + s.f.Set.String() }
 
-// sparseCut is a multiple of the rows of all units, so that work can be cut there.
+// sparseCut is a multiple of the rows of all units, so that work can be split there.
 const sparseCut = 3 * simd.SparseRows
 
-// block computes rows r0 to r1 of block b of the steps by the np positions whose panels
-// of steps rows lie in buf. Row r begins at y[(r-r0)*step], which goes on from what
-// earlier blocks left there; the last one adds bias[r], if there is a bias, and limits.
+// block computes rows r0 to r1 of K block b for the np positions of the panels in buf, which have
+// steps rows. Row r begins at y[(r-r0)*step] and continues the sums of earlier blocks. The last
+// block adds bias[r], if there is a bias, and clamps.
 func (s *sparse) block(t *simd.SparseTile, buf []float32, steps, b int, y []float32, step, np, r0, r1 int, bias []float32, act activation.Clamp, exact bool) {
 	f, last := s.f, b == s.blocks-1
 	t.Panel, t.RowY = 4*steps*f.Cols, 4*step
@@ -257,9 +261,9 @@ func giveSparse(t *simd.SparseTile) {
 	sparseTiles.Put(t)
 }
 
-// sparseLines is a product whose positions are the rows of what is multiplied: count
-// positions of each line, neighbours stepA and stepC values apart in input and output,
-// lines lineA and lineC. The values of a position are those of passes.
+// sparseLines describes a multiplication whose positions are the rows of the input: count
+// positions per row of positions. Neighbours are stepA and stepC values apart in input and
+// output, rows lineA and lineC. The values of a position are those of passes.
 type sparseLines struct {
 	lines, count               int
 	stepA, lineA, stepC, lineC int
@@ -309,7 +313,7 @@ func (s *sparse) run(p *workers.Pool, l sparseLines, a, c []float32) {
 	})
 }
 
-// sparseArgs is what a piece of the work needs.
+// sparseArgs holds the arguments of a work item.
 type sparseArgs struct {
 	s                 *sparse
 	l                 sparseLines
@@ -317,7 +321,7 @@ type sparseArgs struct {
 	block, parts, cut int
 }
 
-// panels writes steps k0 on of the np positions from p0 on into panels of cols columns.
+// panels writes K steps from k0 of the np positions from p0 into panels of cols columns.
 func (l *sparseLines) panels(buf []float32, cols int, a []float32, p0, np, k0, steps int) {
 	for q0 := 0; q0 < np; q0 += cols {
 		panel := buf[q0*steps:][:steps*cols]
@@ -326,7 +330,7 @@ func (l *sparseLines) panels(buf []float32, cols int, a []float32, p0, np, k0, s
 			for i := range l.passes {
 				q := &l.passes[i]
 				for seg := range q.segs {
-					// The values of the piece are steps first to first+k.
+					// The segment holds steps first to first+k.
 					first := q.b + seg*q.k
 					lo, hi := max(first, k0), min(first+q.k, k0+steps)
 					if lo < hi {
@@ -338,8 +342,8 @@ func (l *sparseLines) panels(buf []float32, cols int, a []float32, p0, np, k0, s
 	}
 }
 
-// each calls f for the pieces of lines that n positions from p0 on are: how many
-// positions came before, the line, where it begins on it, how many.
+// each calls f for each contiguous range of the n positions from p0: the number of positions
+// before it, its row, its start in the row and its length.
 func (l *sparseLines) each(p0, n int, f func(from, line, at, n int)) {
 	line, at := p0/l.count, p0%l.count
 	for from := 0; from < n; line, at = line+1, 0 {

@@ -10,32 +10,34 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// Products of 8-bit numbers with weights of which many are zero. Fours of the others are listed, row by row, a row for each column
-// of the result; see [simd.SparseKind]. What they are multiplied by lies in panels of codes without a sign: a line for each step, or
-// for each four of neighbouring steps, and a column for each position. Sums are those of the dense kernels, to the bit.
+// GEMM with sparse 8-bit weights. 4-way groups with nonzero weights are listed row by row, one
+// row per column of the result; see [simd.SparseKind]. The other operand is packed in panels of
+// unsigned values: one row per step, or per group of four neighbouring steps, and one column per
+// position. Sums equal those of the dense kernels.
 
 const (
-	// sparseSteps bounds the steps of a panel, so that it stays in the first-level cache; a multiple of 4.
+	// sparseSteps bounds the steps of a panel, so that it stays in the L1 cache; a multiple of 4.
 	sparseSteps = 384
-	// sparsePositions is the number of positions of which the input is copied together.
+	// sparsePositions is the number of positions whose input is copied together.
 	sparsePositions = 1024
-	// sparseRows is the number of rows of weights that are listed together, and whose sums are handed on together;
-	// as many as sparseMany if there are several blocks of steps, so that the panel of each is brought near for more of them.
+	// sparseRows is the number of weight rows that are listed together and whose sums are stored
+	// together. It is sparseRowsMany with several K blocks, so that each panel that is loaded
+	// serves more of them.
 	sparseRows = 32
-	// sparseTransposeInt and sparsePut are what turning a code, and handing a sum on, cost more than in the dense kernels, as measured by
-	// bench/sparse: in products.
+	// sparseTransposeInt and sparseStoreInt are the extra cost over the dense kernels of
+	// transposing a value and of storing a sum, in multiplications, measured by bench/sparse.
 	sparseTransposeInt, sparseStoreInt = 26, 8
 	sparseRowsMany                     = 128
 )
 
-// sparseInts is a matrix of weights, of rows by k.
+// sparseInts is a sparse matrix of 8-bit weights, rows × k.
 type sparseInts struct {
 	f       *simd.SparseInts
 	kind    simd.SparseKind
 	rows, k int
-	blocks  int // of sparseSteps steps
-	// Unit u, a row or SparseRows of them, has counts[b*units+u] fours in block b; its list begins at starts[b*units+u], in places
-	// and in bytes.
+	blocks  int // number of K blocks of sparseSteps steps
+	// Unit u, one row or SparseRows rows, has counts[b*units+u] groups in block b; its list
+	// begins at starts[b*units+u], as an index of offs and of vals.
 	units  int
 	counts []uint32
 	starts []sparseStart
@@ -44,9 +46,10 @@ type sparseInts struct {
 	sums   []int32 // of the weights of each row
 }
 
-// newSparseInts lists weights less their zero point, step i of row r at w[r*row+i*step]; nil if leaving out zeros gains nothing, or a
-// weight has more than 8 bits. positions is their number in a run, 0 if many. gain is how many times as fast as dense
-// products those are that have to be beaten.
+// newSparseInts lists weights minus their zero point; step i of row r is w[r*row+i*step]. It
+// returns nil if skipping zeros is not faster or a weight needs more than 8 bits. positions is
+// their number per run, 0 if many. gain is the speed-up over dense kernels of the alternative
+// that has to be beaten.
 func newSparseInts[W Weight](rows, k, positions int, w []W, zero int32, row, step int, gain float64) *sparseInts {
 	f := simd.SparseIntKernels()
 	if f == nil || rows == 0 || k == 0 {
@@ -59,7 +62,7 @@ func newSparseInts[W Weight](rows, k, positions int, w []W, zero int32, row, ste
 	s := &sparseInts{f: f, rows: rows, k: k, blocks: (k + sparseSteps - 1) / sparseSteps}
 	near := make([]int8, sparseRows*sparseSteps)
 	var fours [simd.SparseKinds]int // of each row
-	rest := 0                       // those of SparseRow in rows beyond the whole fours
+	rest := 0                       // groups of kind SparseRow in rows beyond the last whole unit
 	for r := 0; r < rows; r += sparseRows {
 		for k0 := 0; k0 < k; k0 += sparseSteps {
 			n, steps := min(sparseRows, rows-r), min(sparseSteps, k-k0)
@@ -76,10 +79,10 @@ func newSparseInts[W Weight](rows, k, positions int, w []W, zero int32, row, ste
 	return s
 }
 
-// choose takes the kind that costs least, or SparseKinds if that gains nothing.
+// choose returns the cheapest kind, or SparseKinds if none is faster.
 func (s *sparseInts) choose(positions int, fours [simd.SparseKinds]int, rest int, gain float64) simd.SparseKind {
 	least, best := float64(s.rows*((s.k+3)/4))/gain, simd.SparseKinds
-	lanes := 1.0 // of a position
+	lanes := 1.0 // per position
 	if positions > 0 {
 		lanes = float64(s.lanes(positions)) / float64(positions)
 	}
@@ -95,7 +98,7 @@ func (s *sparseInts) choose(positions int, fours [simd.SparseKinds]int, rest int
 		if s.rows < kind.Rows() || cost(&s.f.Costs, kind) >= least {
 			continue
 		}
-		measured := s.f.MeasuredCosts() // of what may gain only
+		measured := s.f.MeasuredCosts() // measured only if it may be faster
 		if c := cost(&measured, kind); c < least {
 			best, least = kind, c
 		}
@@ -103,17 +106,17 @@ func (s *sparseInts) choose(positions int, fours [simd.SparseKinds]int, rest int
 	return best
 }
 
-// list lists all weights; stage brings steps of n rows, from step k0 of row r on, to near.
+// list lists all weights; stage copies steps of n rows, from step k0 of row r, to near.
 func (s *sparseInts) list(near []int8, fours [simd.SparseKinds]int, rest int, stage func(r, n, k0, steps int)) {
 	all, places := fours[s.kind], 4
 	switch s.kind {
 	case simd.SparseRowsTogether:
 		all += rest
-		places = 1 // of a row: four of them share four places
+		places = 1 // per row: four of them share four places
 	case simd.SparseFours:
 		places = 1
 	}
-	// Lists are never empty: their beginnings are pointed to.
+	// Lists are never empty, because the code takes the address of their first element.
 	s.offs, s.vals = make([]uint16, 0, all*places+4*rest+1), make([]uint8, 0, (all+2)*s.f.Size())
 	s.sums, s.units = make([]int32, s.rows), s.unit(s.rows-1)+1
 	s.counts, s.starts = make([]uint32, 0, s.units*s.blocks), make([]sparseStart, 0, s.units*s.blocks)
@@ -134,7 +137,7 @@ func (s *sparseInts) list(near []int8, fours [simd.SparseKinds]int, rest int, st
 	s.offs, s.vals = append(s.offs, 0), append(s.vals, 0)
 }
 
-// unitList lists some steps of high rows, and returns the number of fours.
+// unitList lists some steps of high rows and returns the number of groups.
 func (s *sparseInts) unitList(near []int8, high, steps int) (fours uint32) {
 	line := s.f.Cols
 	if s.kind == simd.SparseFours {
@@ -182,29 +185,29 @@ func (s *sparseInts) unitList(near []int8, high, steps int) (fours uint32) {
 	return fours
 }
 
-// put lists a four of weights of a row.
+// put lists a group of four weights of a row.
 func (s *sparseInts) put(w [4]int8) {
 	n := len(s.vals)
 	s.vals = s.vals[:n+s.f.Size()]
 	s.f.Put(s.vals[n:], w)
 }
 
-// high is the number of rows of the unit that begins with row r.
+// high returns the number of rows of the unit that begins with row r.
 func (s *sparseInts) high(r int) int {
 	return min(s.kind.Rows(), max(1, (s.rows-r)/s.kind.Rows()*s.kind.Rows()))
 }
 
-// unit is the number of the unit that begins with row r.
+// unit returns the index of the unit that begins with row r.
 func (s *sparseInts) unit(r int) int {
 	high := s.kind.Rows()
 	whole := s.rows / high * high
 	return min(r, whole)/high + max(0, r-whole)
 }
 
-// name is that of the way of computing.
+// name returns the kernel name.
 func (s *sparseInts) name() string { return "sparse/" + s.f.Set.String() }
 
-// lanes is the number of columns that are computed for some positions.
+// lanes returns the number of columns that are computed for the given number of positions.
 func (s *sparseInts) lanes(positions int) int {
 	cols := s.f.Cols
 	if rest := positions % cols; rest > 0 && s.f.Half(rest) {
@@ -213,8 +216,8 @@ func (s *sparseInts) lanes(positions int) int {
 	return roundUp(positions, cols)
 }
 
-// sparseScratch is what a worker needs: the panels of all blocks, positions that are to be turned into one, sums of rows by columns, and
-// these turned.
+// sparseScratch is the scratch memory of a worker: the panels of all blocks, positions before
+// their transpose, sums of rows by columns, and their transpose.
 type sparseScratch struct {
 	sc           [4]*[]float32
 	panels, near []uint8
@@ -222,7 +225,7 @@ type sparseScratch struct {
 	t            *simd.SparseIntTile
 }
 
-// scratch lends them.
+// scratch returns scratch memory from the pool.
 func (s *sparseInts) scratch() (r sparseScratch) {
 	cols := s.f.Cols
 	var f [4][]float32
@@ -234,7 +237,7 @@ func (s *sparseInts) scratch() (r sparseScratch) {
 	return r
 }
 
-// chunk is the number of rows of weights whose sums are handed on together.
+// chunk returns the number of weight rows whose sums are stored together.
 func (s *sparseInts) chunk() int {
 	if s.blocks > 1 {
 		return sparseRowsMany
@@ -242,7 +245,7 @@ func (s *sparseInts) chunk() int {
 	return sparseRows
 }
 
-// panel is that of a block, and its number of steps.
+// panel returns the panel of block b and its number of steps.
 func (r *sparseScratch) panel(s *sparseInts, b int) (panel []uint8, steps int) {
 	return r.panels[b*sparseSteps*s.f.Cols:], min(sparseSteps, s.k-b*sparseSteps)
 }
@@ -257,7 +260,7 @@ func (r *sparseScratch) give() {
 	}
 }
 
-// transpose makes a panel of steps codes of np positions that lie line apart, with a sign or without.
+// transpose makes a panel of steps values of np signed or unsigned positions that are line apart.
 func (s *sparseInts) transpose(panel, src []uint8, line, steps, np int, signed bool) {
 	cols := s.f.Cols
 	if s.words() {
@@ -274,15 +277,17 @@ func (s *sparseInts) transpose(panel, src []uint8, line, steps, np int, signed b
 	}
 }
 
-// words tells whether panels are made by turning four codes of a position together.
+// words reports whether panels are made by transposing words of four values of a position.
 func (s *sparseInts) words() bool { return s.kind == simd.SparseFours || s.f.Splits() }
 
-// whole tells whether positions can be turned where they lie: their steps are whole words where these are turned.
+// whole reports whether positions can be transposed in place: if words are transposed, positions
+// must be whole words.
 func (s *sparseInts) whole(src []uint8, line, steps int) bool {
 	return !s.words() || (uintptr(unsafe.Pointer(unsafe.SliceData(src)))|uintptr(line)|uintptr(steps))%4 == 0
 }
 
-// each computes rows r0 to r1 by the np positions of the panels, and hands them on in pieces: row r begins at sums[(r-at)*Cols].
+// each computes rows r0 to r1 for the np positions of the panels and passes them to put in
+// pieces: row r begins at sums[(r-at)*Cols].
 func (s *sparseInts) each(m *sparseScratch, np, r0, r1 int, start []int32, put func(at, n int)) {
 	for at := r0; at < r1; at += s.chunk() {
 		end := min(r1, at+s.chunk())
@@ -293,7 +298,7 @@ func (s *sparseInts) each(m *sparseScratch, np, r0, r1 int, start []int32, put f
 	}
 }
 
-// block computes rows r0 to r1 of block b.
+// block computes rows r0 to r1 of K block b.
 func (s *sparseInts) block(m *sparseScratch, b, np, r0, r1 int, start []int32) {
 	t := m.t
 	panel, _ := m.panel(s, b)
@@ -301,7 +306,7 @@ func (s *sparseInts) block(m *sparseScratch, b, np, r0, r1 int, start []int32) {
 	t.SetContinue(b > 0)
 	high := s.kind.Rows()
 	for r, kind := r0, s.kind; r < r1; kind, high = simd.SparseRow, 1 {
-		// Whole units, and then the rows that are left over.
+		// Whole units, then the remaining rows.
 		units := (r1 - r) / high
 		if units == 0 {
 			continue
@@ -314,7 +319,7 @@ func (s *sparseInts) block(m *sparseScratch, b, np, r0, r1 int, start []int32) {
 	}
 }
 
-// sparseGemm is what a piece of a product of rows needs.
+// sparseGemm holds the arguments of a work item of gemm.
 type sparseGemm struct {
 	s        *sparseInts
 	x        []uint8
@@ -322,14 +327,14 @@ type sparseGemm struct {
 	signed   bool
 	m        int
 	parts    int // of the rows of weights
-	cut      int // rows of a part
+	cut      int // rows per part
 }
 
-// gemm is GemmQ.
+// gemm implements [GemmQ].
 func (s *sparseInts) gemm(p *workers.Pool, m int, x []uint8, tables []ByteTable, y []int32) {
 	f, signed, zero := simd.IntKernels(), tables[0].signed, int32(0)
 	if len(tables) == 1 {
-		zero = f.FoursZero(signed, tables[0].zero) // that of each row comes below
+		zero = f.FoursZero(signed, tables[0].zero) // the zero point of each row is applied below
 	}
 	sc, room := borrow(s.rows)
 	start := asInt32(room)
@@ -347,7 +352,7 @@ func (s *sparseInts) gemm(p *workers.Pool, m int, x []uint8, tables []ByteTable,
 	}
 }
 
-// product multiplies the m rows x by all rows of weights; sums begin with those of start.
+// product multiplies the m rows x by all weight rows; sums begin with start.
 func (s *sparseInts) product(p *workers.Pool, m int, x []uint8, signed bool, start, y []int32) {
 	panels, parts := (m+s.f.Cols-1)/s.f.Cols, 1
 	if t := p.Threads(); t > 1 {
@@ -365,7 +370,7 @@ func (s *sparseInts) product(p *workers.Pool, m int, x []uint8, signed bool, sta
 	})
 }
 
-// part computes the results r0 to r1 of the rows from p0 on.
+// part computes results r0 to r1 of the rows from p0.
 func (q *sparseGemm) part(m *sparseScratch, p0, r0, r1 int) {
 	s, cols := q.s, q.s.f.Cols
 	np := min(cols, q.m-p0)
@@ -385,5 +390,5 @@ func (q *sparseGemm) part(m *sparseScratch, p0, r0, r1 int) {
 	})
 }
 
-// transposeMin is the number of positions from which bytes are turned in vectors.
+// transposeMin is the minimum number of positions for the SIMD transpose of bytes.
 const transposeMin = 16

@@ -7,16 +7,17 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// Weights of 8 bits of which at most four of eight neighbours along the sum are not zero, 2:4 among them, are multiplied as half as many; see [simd.Sifted].
-// Panels, tiles and what becomes of sums are those of dense weights.
+// 4:8 structured sparsity: 8-bit weights of which at most four of eight neighbours along K are
+// nonzero, including 2:4, take half the multiplications; see [simd.Sifted]. Panels, tiles and
+// output are as for dense weights.
 
-// group4of8 is the number of steps that have four weights.
+// group4of8 is the number of K steps that hold four weights.
 const group4of8 = 8
 
-// gain4of8 tells how many times as fast as all weights of k steps, in pieces of seg, those that are not zero are: 1 where they are not sifted. Most weights
-// end the search within their first steps.
+// gain4of8 returns the speed-up over dense weights of k steps in segments of seg; 1 if the
+// weights are not 4:8 sparse. Most weights end the check within their first steps.
 func gain4of8[W Weight](src source[W], k, seg int) float64 {
-	if src.n == 0 || k == 0 || seg%group4of8 != 0 || src.n%32 > 0 && src.n%32 <= 16 { // of a last panel half would be enough
+	if src.n == 0 || k == 0 || seg%group4of8 != 0 || src.n%32 > 0 && src.n%32 <= 16 { // half of the last panel would be enough
 		return 1
 	}
 	bytes := weightBytes(src)
@@ -42,7 +43,8 @@ func gain4of8[W Weight](src source[W], k, seg int) float64 {
 	return gain
 }
 
-// pack4of8 makes panels that were packed of weights for which siftGain found a gain those of [simd.Sifted].
+// pack4of8 converts packed panels, for which gain4of8 found a gain, to the layout of
+// [simd.Sifted].
 func (w *intPanels) pack4of8() {
 	if w.sums == nil || w.f.Cols != 32 || w.f.Eights {
 		return
@@ -52,7 +54,7 @@ func (w *intPanels) pack4of8() {
 	}
 }
 
-// name is that of the way of computing with panels, which begins with another word where they are sifted.
+// name returns the kernel name; it differs for 4:8 sparse panels.
 func (w *intPanels) name(way string) string {
 	if w.sparse4of8 != nil {
 		way = "sifted"

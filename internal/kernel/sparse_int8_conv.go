@@ -5,11 +5,11 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// Convolutions of 8-bit numbers over [N,H,W,C] with weights of which many are zero: their lines are those of the dense ones, whose
-// positions are turned into panels piece by piece.
+// Int8 convolutions over [N,H,W,C] with sparse weights: their rows are those of the dense
+// convolution, whose positions are transposed into panels piece by piece.
 
-// newSparsePlanes is a convolution of a window of one position over [N,C,H,W], whose input needs no other order; nil if leaving out zeros gains
-// nothing.
+// newSparsePlanes prepares a 1×1 convolution over [N,C,H,W], whose input needs no transpose. It
+// returns nil if skipping zeros is not faster.
 func newSparsePlanes[W Weight](s *ConvShape, w []W, zero int32) *intLines {
 	if s.KH*s.KW > 1 || s.Groups > 1 || simd.SparseIntKernels() == nil {
 		return nil
@@ -24,7 +24,7 @@ func newSparsePlanes[W Weight](s *ConvShape, w []W, zero int32) *intLines {
 	return c
 }
 
-// sparse computes a piece, of which the results of the image begin at place y.
+// sparse computes a work item; the output of the image begins at position y.
 func (q *intLineArgs) sparse(v lineView, y int, part linePart) {
 	l, s := q.c.plan, q.c.sparse[part.g]
 	cols, width := s.f.Cols, q.c.panels[part.g].f.Cols
@@ -32,7 +32,7 @@ func (q *intLineArgs) sparse(v lineView, y int, part linePart) {
 	all := (part.l1 - part.l0) * count
 	r0, r1 := part.n0*width, min(part.n1*width, q.og)
 	start := q.c.start[part.g*len(q.c.panels[part.g].sums):]
-	byRow := !l.turned && (q.sink.r != nil || q.sink.area > 0) // sums are handed on as they are, a channel a row
+	byRow := !l.turned && (q.sink.r != nil || q.sink.area > 0) // sums are passed on as they are, one channel per row
 	m := s.scratch()
 	for p0 := 0; p0 < all; p0 += cols {
 		np := min(cols, all-p0)
@@ -56,7 +56,8 @@ func (q *intLineArgs) sparse(v lineView, y int, part linePart) {
 	m.give()
 }
 
-// sparseRows hands on sums of n channels from channel ch on, line apart, of positions of all images.
+// sparseRows passes on sums of n channels from channel ch, line apart, of positions of all
+// images.
 func (q *intLineArgs) sparseRows(sums []int32, line, pos, positions, ch, n int) {
 	for out := q.sink.out; positions > 0; {
 		img, at := pos/out, pos%out
@@ -66,7 +67,7 @@ func (q *intLineArgs) sparseRows(sums []int32, line, pos, positions, ch, n int) 
 	}
 }
 
-// sparsePanel makes the panel of a block of steps for np positions of a piece, from its position p0 on.
+// sparsePanel makes the panel of a K block for np positions of a work item from its position p0.
 func (q *intLineArgs) sparsePanel(s *sparseInts, m *sparseScratch, v lineView, part linePart, b, p0, np int) {
 	l := q.c.plan
 	panel, steps := m.panel(s, b)
@@ -88,7 +89,7 @@ func (q *intLineArgs) sparsePanel(s *sparseInts, m *sparseScratch, v lineView, p
 		for i := range l.passes {
 			o := &l.passes[i]
 			for seg := range o.segs {
-				// The values of the piece are steps begin to begin+k.
+				// The segment holds steps begin to begin+k.
 				begin := o.b + seg*o.k
 				lo, hi := max(begin, k0), min(begin+o.k, k0+steps)
 				for j := 0; lo < hi && j < n; j++ {
@@ -100,7 +101,8 @@ func (q *intLineArgs) sparsePanel(s *sparseInts, m *sparseScratch, v lineView, p
 	s.transpose(panel, m.near, sparseSteps, steps, roundUp(np, transposeMin), q.flip)
 }
 
-// planesPanel writes steps k0 on of n positions of [N,C,H,W], of all images, into columns of a panel.
+// planesPanel writes K steps from k0 of n positions of [N,C,H,W], of all images, into columns of
+// a panel.
 func (q *intLineArgs) planesPanel(panel []uint8, cols, k0, at, steps, n int) {
 	f, c, area := q.c.panels[0].f, q.s.C, q.s.H*q.s.W
 	for n > 0 {
@@ -116,8 +118,8 @@ func (q *intLineArgs) planesPanel(panel []uint8, cols, k0, at, steps, n int) {
 	}
 }
 
-// eachLine calls f for the pieces of lines that n positions from p0 on are: how many positions came before, the line, where it begins on
-// it, how many.
+// eachLine calls f for each contiguous range of the n positions from p0: the number of positions
+// before it, its row, its start in the row and its length.
 func eachLine(part linePart, p0, n int, f func(from, line, at, n int)) {
 	count := part.p1 - part.p0
 	line, at := part.l0+p0/count, p0%count

@@ -9,10 +9,10 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// What is looked for in 8-bit weights before those that are not zero are listed: in words of eight.
+// Counting zeros of 8-bit weights before they are listed, in words of eight.
 
-// sampleSparseInts tells from a sample whether counting the zeros is worth the time. Codes of 8 bits have some zeros in any model;
-// few of them fall together.
+// sampleSparseInts samples the weights and reports whether counting the zeros is worth the time.
+// 8-bit weights of any model have some zeros; few of them are adjacent.
 func sampleSparseInts[W Weight](src source[W], k int) bool {
 	const sample, side = 512, simd.SparseRows
 	down, along := max(1, src.n/side), max(1, k/side)
@@ -53,7 +53,8 @@ func sampleSparseInts[W Weight](src source[W], k int) bool {
 	return zeros >= 6*seen || rows >= seen/4 || steps >= seen/4
 }
 
-// weightBytes are weights of 8 bits whose rows lie in one piece, nil for others, and for those whose zero point is none of theirs.
+// weightBytes returns 8-bit weights with contiguous rows; nil for others, and for a zero point
+// that is outside the weight type.
 func weightBytes[W Weight](src source[W]) []uint8 {
 	var w W
 	if unsafe.Sizeof(w) != 1 || src.elem != 1 || int32(W(src.zero)) != src.zero {
@@ -62,10 +63,11 @@ func weightBytes[W Weight](src source[W]) []uint8 {
 	return unsafe.Slice((*uint8)(unsafe.Pointer(unsafe.SliceData(src.v))), len(src.v))
 }
 
-// stageRows writes steps of n rows of weights, from step k0 of row r on, less their zero point; rows lie sparseSteps apart.
+// stageRows writes steps of n weight rows, from step k0 of row r, minus their zero point; rows
+// are sparseSteps apart.
 func stageRows[W Weight](dst []int8, src source[W], r, n, k0, steps int) {
 	if bytes := weightBytes(src); bytes != nil && src.zero == 0 {
-		// Those without a sign that have 8 bits less their zero point are below 128.
+		// Unsigned weights that fit 8 bits minus their zero point are below 128.
 		for i := range n {
 			copy(unsafe.Slice((*uint8)(unsafe.Pointer(&dst[i*sparseSteps])), steps), bytes[(r+i)*src.vec+k0:])
 		}
@@ -88,7 +90,8 @@ func stageRows[W Weight](dst []int8, src source[W], r, n, k0, steps int) {
 	}
 }
 
-// loadEight are the weights of steps i to i+7 of a row as the bytes of a word, 0 from step steps on.
+// loadEight returns the weights of steps i to i+7 of a row as the bytes of a word, 0 from step
+// steps.
 func loadEight(row []int8, i, steps int) (v uint64) {
 	if i+8 <= steps {
 		return binary.LittleEndian.Uint64(unsafe.Slice((*uint8)(unsafe.Pointer(&row[i])), 8))
@@ -99,25 +102,25 @@ func loadEight(row []int8, i, steps int) (v uint64) {
 	return v
 }
 
-// highBits is the highest bit of each byte of a word.
+// highBits has the highest bit of each byte set.
 const highBits = 0x8080808080808080
 
-// nonZeroBytes has the highest bit set of those bytes that are not zero.
+// nonZeroBytes sets the highest bit of each byte that is not zero.
 func nonZeroBytes(v uint64) uint64 { return ((v&^highBits + ^uint64(highBits)) | v) & highBits }
 
-// sumBytes adds up some steps of a row, sparseSteps at most.
+// sumBytes adds up at most sparseSteps steps of a row.
 func sumBytes(row []int8, steps int) int32 {
 	const odd = 0x00ff00ff00ff00ff
-	lanes := uint64(0) // of 16 bits, which hold the sums of all words: less than 2·255·sparseSteps/8
+	lanes := uint64(0) // 16 bits each, which hold the sums of all words: less than 2·255·sparseSteps/8
 	for i := 0; i < steps; i += 8 {
-		v := loadEight(row, i, steps) ^ highBits // 128 more each
+		v := loadEight(row, i, steps) ^ highBits // each byte plus 128
 		lanes += v&odd + v>>8&odd
 	}
 	sum := lanes>>48 + lanes>>32&0xffff + lanes>>16&0xffff + lanes&0xffff
 	return int32(sum) - int32(128*roundUp(steps, 8))
 }
 
-// countFours adds up the fours of n rows of some steps, SparseRows at most.
+// countFours adds up the groups of some steps of n ≤ SparseRows rows.
 func countFours(near []int8, n, steps int, fours *[simd.SparseKinds]int, rest *int) {
 	var single [simd.SparseRows]int
 	neighbours, together := 0, 0
@@ -127,7 +130,7 @@ func countFours(near []int8, n, steps int, fours *[simd.SparseKinds]int, rest *i
 			v := nonZeroBytes(loadEight(near[r*sparseSteps:], i, steps))
 			any |= v
 			single[r] += bits.OnesCount64(v)
-			// A half that is not zero carries into the bits above it.
+			// A nonzero half carries into the bits above it.
 			neighbours += int((v&math.MaxUint32 + math.MaxUint32) >> 32)
 			neighbours += int((v>>32 + math.MaxUint32) >> 32)
 		}

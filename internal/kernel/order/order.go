@@ -1,6 +1,6 @@
-// Package order ranks and groups elements: the first k of lines, and rows that
-// are equal. It works on keys, unsigned numbers that sort as the elements do, so
-// that one loop serves every element type.
+// Package order ranks and groups elements: top k along an axis, and unique rows. It works on
+// keys, unsigned integers that sort like the elements, so that one loop serves every element
+// type.
 package order
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/opmeter/opmeter/internal/base/workers"
 )
 
-// Float is the key of a floating-point number: NaN comes after every number and
-// equals itself, as NumPy sorts, and the two zeros are one.
+// Float returns the key of a floating-point number. NaN sorts after all other values and equals
+// itself, as in NumPy; both zeros are equal.
 func Float(f float64) uint64 {
 	if f != f {
 		return math.MaxUint64
@@ -24,13 +24,13 @@ func Float(f float64) uint64 {
 	if b<<1 == 0 {
 		b = 0
 	}
-	return b ^ (uint64(int64(b)>>63) | 1<<63) // without a branch: signs cannot be foretold
+	return b ^ (uint64(int64(b)>>63) | 1<<63) // branch-free: signs are unpredictable
 }
 
-// Signed is the key of an integer.
+// Signed returns the key of an integer.
 func Signed(i int64) uint64 { return uint64(i) ^ 1<<63 }
 
-// Strings sets the keys of strings, which hold among themselves only.
+// Strings sets the keys of strings, which are comparable only with each other.
 func Strings(keys []uint64, v []string) {
 	sorted := slices.Sorted(slices.Values(v))
 	for i, s := range v {
@@ -38,19 +38,18 @@ func Strings(keys []uint64, v []string) {
 	}
 }
 
-// Lines are the lines of a row-major block along one axis: N elements each, Inner
-// lines beside each other, Outer groups of them.
+// Lines describes the lines of a row-major block along one axis: N elements each, Inner adjacent
+// lines, Outer groups of them.
 type Lines struct{ Outer, N, Inner int }
 
-// entry is an element with its place in its line.
+// entry is an element with its index in its line.
 type entry struct {
 	key uint64
 	i   int
 }
 
-// TopK writes to at, Outer x k x Inner, where in keys the k least elements of
-// each line are (the greatest with largest), in order. Of equal elements the
-// first comes first. k is at most N.
+// TopK writes the indices of the k least elements of each line to at (Outer × k × Inner), in
+// order; the greatest with largest. Equal elements keep their order. k is at most N.
 func (l Lines) TopK(pool *workers.Pool, at []int, keys []uint64, k int, largest bool) {
 	if len(at) == 0 {
 		return
@@ -62,7 +61,8 @@ func (l Lines) TopK(pool *workers.Pool, at []int, keys []uint64, k int, largest 
 	workers.Do(pool, l.Outer*l.Inner, max(1, 1<<13/l.N), q, topArgs.lines)
 }
 
-// topArgs is what a piece of [Lines.TopK] needs; flip is what turns the order of keys.
+// topArgs holds the arguments of a work item of [Lines.TopK]; XOR with flip reverses the order of
+// keys.
 type topArgs struct {
 	l    Lines
 	at   []int
@@ -71,7 +71,7 @@ type topArgs struct {
 	flip uint64
 }
 
-// topRoom is what a line is sorted in.
+// topRoom is scratch memory to sort a line.
 type topRoom struct {
 	words, spare []uint64
 	entries      []entry
@@ -79,7 +79,7 @@ type topRoom struct {
 
 var topRooms = sync.Pool{New: func() any { return new(topRoom) }}
 
-// lines writes those of lines lo to hi.
+// lines writes the results of lines lo to hi.
 func (q topArgs) lines(lo, hi int) {
 	l, k := q.l, q.k
 	r := topRooms.Get().(*topRoom)
@@ -105,8 +105,8 @@ func (q topArgs) lines(lo, hi int) {
 	topRooms.Put(r)
 }
 
-// words are the keys of a line, without the bits that they have in common, with their places below them: these sort faster. There are none
-// where that does not fit.
+// words returns the keys of a line without their common bits, with the indices in the lower bits:
+// these sort faster. It returns nil if they do not fit 64 bits.
 func (l Lines) words(buf, keys []uint64, flip uint64) []uint64 {
 	differ := uint64(0)
 	for i := range l.N {
@@ -125,8 +125,8 @@ func (l Lines) words(buf, keys []uint64, flip uint64) []uint64 {
 
 func before(a, b entry) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.i, b.i)) }
 
-// best gives the first k elements of a line in order, in all. Of few a heap holds the worst of the best on top while the rest is looked through:
-// what is equal comes later, and is worse.
+// best returns the first k elements of a line in order. A small k uses a heap with the worst of
+// the best on top; an equal later element is worse.
 func (l Lines) best(all []entry, keys []uint64, flip uint64, k int) []entry {
 	few := k <= l.N/4
 	n := l.N
@@ -153,7 +153,7 @@ func (l Lines) best(all []entry, keys []uint64, flip uint64, k int) []entry {
 	return all[:k]
 }
 
-// sink restores the heap after element j was exchanged.
+// sink restores the heap after element j was replaced.
 func sink(heap []entry, j int) {
 	for {
 		w := j
@@ -170,13 +170,12 @@ func sink(heap []entry, j int) {
 	}
 }
 
-// Groups tells which rows are equal: for each distinct row its first place and
-// its count, and for each row the group that it belongs to.
+// Groups describes equal rows: the first row and the count of each distinct row, and the group of
+// each row.
 type Groups struct{ First, Count, Of []int }
 
-// Unique groups equal rows: row i is every element of the lines with place i,
-// compared from the first to the last. Groups come in order of their rows when
-// sorted is set, else of their first places.
+// Unique groups equal rows: row i is every element of the lines with index i, compared from first
+// to last. Groups are in order of their rows if sorted is set, else of their first rows.
 func (l Lines) Unique(keys []uint64, sorted bool) Groups {
 	g := Groups{Of: make([]int, l.N)}
 	compare := func(a, b int) int {
@@ -218,7 +217,7 @@ func (l Lines) Unique(keys []uint64, sorted bool) Groups {
 	return g.by(compare)
 }
 
-// add puts row i into group p, which may be one more than there are.
+// add puts row i into group p, which may be a new one.
 func (g *Groups) add(i, p int) {
 	if p == len(g.First) {
 		g.First, g.Count = append(g.First, i), append(g.Count, 0)
@@ -227,7 +226,7 @@ func (g *Groups) add(i, p int) {
 	g.Of[i] = p
 }
 
-// by numbers the groups anew, in the order of their first rows.
+// by renumbers the groups in the order of their first rows.
 func (g *Groups) by(compare func(a, b int) int) Groups {
 	old := make([]int, len(g.First))
 	for i := range old {

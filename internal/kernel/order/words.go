@@ -10,23 +10,23 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// word is what one looks for in lines of float32: a key of 32 bits, which sorts as [Float] does, and the place below it.
+// word packs the 32-bit key of x, which sorts like [Float], above the index i.
 func word(x float32, flip uint32, i int) uint64 {
 	b := math.Float32bits(x)
 	if b<<1 == 0 {
 		b = 0
 	}
 	key := b ^ (uint32(int32(b)>>31) | 1<<31)
-	if b<<1 > 0xff000000 { // no number
+	if b<<1 > 0xff000000 { // NaN
 		key = math.MaxUint32
 	}
 	return uint64(key^flip)<<32 | uint64(i)
 }
 
-// roomsOfWords hold the words of a line, and as many more.
+// roomsOfWords holds scratch buffers for twice the words of a line.
 var roomsOfWords = sync.Pool{New: func() any { return new([]uint64) }}
 
-// search is what a piece of [Lines.TopFloats] needs.
+// search holds the arguments of a work item of [Lines.TopFloats].
 type search struct {
 	Lines
 	at      []int
@@ -35,14 +35,14 @@ type search struct {
 	largest bool
 }
 
-// TopFloats is [Lines.TopK] of float32 themselves.
+// TopFloats is [Lines.TopK] for float32 elements.
 func (l Lines) TopFloats(pool *workers.Pool, at []int, src []float32, k int, largest bool) {
 	if len(at) > 0 {
 		workers.Do(pool, l.Outer*l.Inner, max(1, 1<<13/l.N), search{l, at, src, k, largest}, search.lines)
 	}
 }
 
-// lines searches lines lo to hi.
+// lines processes lines lo to hi.
 func (s search) lines(lo, hi int) {
 	flip := uint32(0)
 	if s.largest {
@@ -76,8 +76,8 @@ func (s search) lines(lo, hi int) {
 	roomsOfWords.Put(room)
 }
 
-// extreme is the place of the first of the largest, or smallest, of values, looked for in vectors; -1 where that is not possible, or something is no
-// number.
+// extreme returns the index of the first maximum or minimum with SIMD kernels; -1 without them or
+// if v contains NaN.
 func extreme(v []float32, largest bool) int {
 	e := simd.ElementKernels()
 	if e == nil {
@@ -90,7 +90,8 @@ func extreme(v []float32, largest bool) int {
 	return slices.Index(v, least)
 }
 
-// bestWords leaves the first k of all in order; places are their bits below low, and rise. spare is as long as all.
+// bestWords puts the first k words in order. The bits below low are ascending indices. spare is
+// as long as all.
 func bestWords(all, spare []uint64, k, low int) []uint64 {
 	if k == 1 {
 		least := all[0]
@@ -113,7 +114,8 @@ func bestWords(all, spare []uint64, k, low int) []uint64 {
 	return all[:k]
 }
 
-// leastWords leaves the least k of all, in no order: a heap holds the worst of the best on top while the rest is looked through.
+// leastWords puts the least k words first, unordered. It uses a heap with the worst of the best
+// on top.
 func leastWords(all []uint64, k int) []uint64 {
 	heap := all[:k]
 	for j := k/2 - 1; j >= 0; j-- {
@@ -131,7 +133,7 @@ func leastWords(all []uint64, k int) []uint64 {
 	return heap
 }
 
-// sinkWord restores the heap after element j was exchanged.
+// sinkWord restores the heap after element j was replaced.
 func sinkWord(heap []uint64, j int) {
 	v := heap[j]
 	for {
@@ -152,10 +154,11 @@ func sinkWord(heap []uint64, j int) {
 	heap[j] = v
 }
 
-// radixFrom is the number of words from which on they are sorted digit by digit.
+// radixFrom is the minimum number of words for radix sort.
 const radixFrom = 400
 
-// radix sorts words by their bits from low on, eight at a time, those that all have in common left out; what is equal stays in its order.
+// radix sorts words by their bits from low, eight at a time, and skips bits that all have in
+// common. It is stable.
 func radix(all, spare []uint64, low int) []uint64 {
 	differ := uint64(0)
 	for _, w := range all {
@@ -183,7 +186,7 @@ func radix(all, spare []uint64, low int) []uint64 {
 	return all
 }
 
-// Falling orders places by the values there, the largest first, of equal ones the first first; what is no number comes last.
+// Falling sorts places by their values, largest first. The sort is stable; NaN comes last.
 func Falling(places []int, values []float32) {
 	room := roomsOfWords.Get().(*[]uint64)
 	*room = slices.Grow((*room)[:0], 2*len(places))[:2*len(places)]

@@ -9,14 +9,15 @@ import (
 // LagLanes divides the number of lanes of [Lags].
 const LagLanes = simd.LagLanes
 
-// Lags are sums of products of values with those some distances further on, over a list of places, for lanes that lie side by side:
-// the correlation of channels with themselves over [H,W,C].
+// Lags computes sums, over a list of positions, of products of values with the values at given
+// distances, for adjacent lanes: the autocorrelation of channels over [H,W,C].
 type Lags struct {
 	places, lags []int
-	first, end   int // of the values that are read, less the lanes
+	first, end   int // range of the values that are read, without the lanes
 }
 
-// NewLags makes the sums over places of the products with values at distances, both in values; no place plus a distance is negative.
+// NewLags prepares sums over places of products with values at distances, both in values; no
+// place plus a distance is negative.
 func NewLags(places, distances []int) *Lags {
 	l := &Lags{places: places, lags: distances}
 	if len(places) > 0 {
@@ -26,11 +27,11 @@ func NewLags(places, distances []int) *Lags {
 	return l
 }
 
-// Len is the number of rows of sums: one of the values themselves, then one for each distance.
+// Len returns the number of rows of sums: one for the values themselves, then one per distance.
 func (l *Lags) Len() int { return 1 + len(l.lags) }
 
-// Add adds the sums of x to rows of sums, which are lanes long; [LagLanes] divides lanes. All is in single precision, places in
-// their order.
+// Add adds the sums of x to rows of lanes sums; [LagLanes] divides lanes. It computes in float32,
+// in the order of places.
 func (l *Lags) Add(sums, x []float32, lanes int) {
 	if len(l.places) == 0 {
 		return
