@@ -2,15 +2,17 @@ package vectors
 
 import "github.com/opmeter/opmeter/internal/kernel/simd"
 
-// Between interpolates lines of values in vectors: each result is the sum of two values times their weights.
+// Between interpolates rows of values with SIMD kernels: each result is a weighted sum of two
+// values.
 type Between struct {
 	f      *simd.Resizes
-	n, m   int // values and results of a line
+	n, m   int // input and output values of a row
 	blocks []simd.Between
 }
 
-// NewBetween prepares it for lines of n values: result i is that of the values at[2*i] and at[2*i+1] with the weights of these places.
-// It returns nil where there are no kernels in vectors, or neighbours lie too far apart for them.
+// NewBetween prepares the interpolation of rows of n values: result i is the sum of the values
+// at[2*i] and at[2*i+1] times the weights with these indices. It returns nil without SIMD
+// kernels, or if neighbours are too far apart for them.
 func NewBetween(n int, at []int, weights []float32) *Between {
 	const lanes, window = 16, 32
 	b := &Between{f: simd.ResizeKernels(), n: n, m: len(at) / 2}
@@ -36,9 +38,9 @@ func NewBetween(n int, at []int, weights []float32) *Between {
 	return b
 }
 
-// Lines interpolates as many lines as dst has, which follow each other.
+// Lines interpolates as many consecutive rows as fit dst.
 func (b *Between) Lines(dst, src []float32) {
-	const near = 1 << 12 // values that stay in the first-level cache while the blocks of these lines go by
+	const near = 1 << 12 // values that stay in the L1 cache while the blocks of these rows pass
 	all := len(dst) / b.m
 	src = src[:all*b.n]
 	for i := 0; i < all; {
