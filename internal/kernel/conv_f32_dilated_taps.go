@@ -78,7 +78,7 @@ func (c *Conv) runTapGemms(p *workers.Pool, x, y []float32) {
 	for n := range s.N {
 		workers.Do(p, in, max(1, copyGrain/s.C), tapGemmArgs{c: c, a: positions, b: x[n*s.C*in:]}, func(g tapGemmArgs, lo, hi int) {
 			s := &g.c.s
-			move.Turn(g.a[lo*s.C:], s.C, g.b[lo:], s.H*s.W, hi-lo, s.C)
+			move.Transpose(g.a[lo*s.C:], s.C, g.b[lo:], s.H*s.W, hi-lo, s.C)
 		})
 		for i := range area {
 			row := sums[i*s.OC:][:s.OC]
@@ -112,7 +112,7 @@ func (c *Conv) runTapGemms(p *workers.Pool, x, y []float32) {
 			s := &g.c.s
 			area := s.OH * s.OW
 			to := g.a[lo*area : hi*area]
-			move.Turn(to, area, g.b[lo:], s.OC, hi-lo, area)
+			move.Transpose(to, area, g.b[lo:], s.OC, hi-lo, area)
 			if g.c.act.On {
 				element.Bound(to, g.c.act.Min, g.c.act.Max)
 			}

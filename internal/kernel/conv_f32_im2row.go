@@ -28,7 +28,7 @@ func (c *Conv) setIm2row(w []float32) {
 	turned := make([]float32, s.OC*c.k)
 	for o := range s.OC {
 		for d := range depths {
-			move.Turn(turned[o*c.k+d*channels:], s.C, w[o*c.k+d*taps:], depths*taps, taps, channels)
+			move.Transpose(turned[o*c.k+d*channels:], s.C, w[o*c.k+d*taps:], depths*taps, taps, channels)
 		}
 	}
 	c.im2row = PackB(c.k, s.OC, turned, 0, true)
@@ -161,7 +161,7 @@ func (c *Conv) runIm2row(p *workers.Pool, x, y []float32) {
 		}
 		for i := range pictures {
 			workers.Do(p, s.OC, max(1, transposeGrain/area), im2rowArgs{c.results(y, n+i, 0), rows[i*area*s.OC:], area, s.OC, c.step()}, func(a im2rowArgs, lo, hi int) {
-				move.Turn(a.y[lo*a.step:], a.step, a.rows[lo:], a.channels, hi-lo, a.area)
+				move.Transpose(a.y[lo*a.step:], a.step, a.rows[lo:], a.channels, hi-lo, a.area)
 			})
 		}
 	}
@@ -210,7 +210,7 @@ func (a patchArgs) turn(lo, hi int) {
 			}
 			continue
 		}
-		move.Turn(to, s.C, from[lo:], step, hi-lo, channels)
+		move.Transpose(to, s.C, from[lo:], step, hi-lo, channels)
 	}
 }
 

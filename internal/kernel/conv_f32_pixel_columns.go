@@ -172,7 +172,7 @@ func transposeBack(y, planes []float32, step, channels, n int) {
 		copy(y[:n], planes)
 		return
 	}
-	move.Turn(y, channels, planes, step, n, channels)
+	move.Transpose(y, channels, planes, step, n, channels)
 }
 
 // transposeFrame writes the padded, transposed input of output rows y0 to y1 of an image.
@@ -216,11 +216,11 @@ func (c *Conv) transposeLine(dst, x []float32, n int) {
 	case s.C > 1 && s.C < transposeSide:
 		// A square also reads some of the following positions, if there are any.
 		if whole := min(n, (len(x)-transposeSide)/step+1); len(x) >= transposeSide && whole >= transposeSide {
-			move.Turn(dst, size, x, step, transposeSide, whole)
+			move.Transpose(dst, size, x, step, transposeSide, whole)
 			dst, x, n = dst[whole:], x[min(whole*step, len(x)):], n-whole
 		}
 	}
 	if n > 0 {
-		move.Turn(dst, size, x, step, s.C, n)
+		move.Transpose(dst, size, x, step, s.C, n)
 	}
 }

@@ -402,11 +402,11 @@ func SetSumWeights[W SumWeight](c *ConvSums, w []W, zero int32) {
 func transposeWeights[W SumWeight](dst, src []W, rows, cols int) {
 	switch w := any(src).(type) {
 	case []int32:
-		move.Turn(any(dst).([]int32), cols, w, rows, rows, cols)
+		move.Transpose(any(dst).([]int32), cols, w, rows, rows, cols)
 	case []int8:
-		move.TurnBytes(Bits(any(dst).([]int8)), cols, Bits(w), rows, rows, cols)
+		move.TransposeBytes(Bits(any(dst).([]int8)), cols, Bits(w), rows, rows, cols)
 	case []uint8:
-		move.TurnBytes(any(dst).([]uint8), cols, w, rows, rows, cols)
+		move.TransposeBytes(any(dst).([]uint8), cols, w, rows, rows, cols)
 	}
 }
 

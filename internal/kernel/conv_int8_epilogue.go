@@ -55,10 +55,10 @@ func (k *tileSink) planes(sums []int32, line, rows, at, step, ch, n int) {
 		if k.r != nil {
 			sc, codes := borrow8(here * n)
 			k.r.columns(codes, n, in, line, here, n, ch)
-			move.TurnBytes(k.y[to:], k.area, codes, n, n, here)
+			move.TransposeBytes(k.y[to:], k.area, codes, n, n, here)
 			scratch.Put(sc)
 		} else {
-			move.Turn(k.sums[to:], k.area, in, line, n, here)
+			move.Transpose(k.sums[to:], k.area, in, line, n, here)
 		}
 		r += here
 	}
@@ -71,7 +71,7 @@ func (k *tileSink) rows(plane, rows, at, n int, sums []int32, line int) {
 		sc, codes := borrow8(rows * n)
 		ch := plane % k.oc
 		k.r.Rows(codes, 0, n, sums, line, rows, n, ch)
-		move.TurnBytes(k.y[(plane/k.oc*k.out+at)*k.oc+ch:], k.oc, codes, n, n, rows)
+		move.TransposeBytes(k.y[(plane/k.oc*k.out+at)*k.oc+ch:], k.oc, codes, n, n, rows)
 		scratch.Put(sc)
 		return
 	}

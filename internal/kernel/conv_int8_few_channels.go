@@ -56,9 +56,9 @@ func (q *intLineArgs) bands(dst []uint8, n, l0, l1, x0, x1 int) {
 		to, from := dst[q.bytes*l*q.c.plan.lineA:], lines[q.bytes*l*s.StrideH*s.C*cols:]
 		if q.bytes == 1 {
 			// The next column overwrites the excess of each column.
-			move.TurnBytes(to, band, from, cols, cols, max(band, simd.TurnLeast))
+			move.TransposeBytes(to, band, from, cols, cols, max(band, simd.TurnLeast))
 		} else {
-			move.TurnHalves(int16sOf(to), band, int16sOf(from), cols, cols, band)
+			move.Transpose16(int16sOf(to), band, int16sOf(from), cols, cols, band)
 		}
 	}
 	scratch.Put(sc)

@@ -236,11 +236,11 @@ func (q *intLineArgs) pixels(dst []uint8, at, n int) {
 func (q *intLineArgs) turned(dst, src []uint8, area, n int) {
 	c := q.s.C
 	if q.bytes == 1 && q.signed == q.c.panels[0].f.Signed {
-		move.TurnBytes(dst, c, src, area, n, c)
+		move.TransposeBytes(dst, c, src, area, n, c)
 		return
 	}
 	sc, room := borrow8(n * c)
-	move.TurnBytes(room, c, src, area, n, c)
+	move.TransposeBytes(room, c, src, area, n, c)
 	q.put(dst, room)
 	scratch.Put(sc)
 }

@@ -80,7 +80,7 @@ func (s *syrk) pack(panel int) {
 		pack(dst, src, s.n-j0, k, w, s.lda, 1)
 		return
 	}
-	move.Turn(dst, w, src, s.lda, k, w)
+	move.Transpose(dst, w, src, s.lda, k, w)
 }
 
 // rows computes rows r0 to r1 up to the panel that contains the diagonal.

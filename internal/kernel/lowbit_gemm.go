@@ -70,8 +70,8 @@ func NewLowBitMatrix(s LowBitShape, codes []uint8, signed bool, scales []float32
 	m.codes, m.scales = hugepages.Make[uint8](wide*row), hugepages.Make[float32](wide*m.blocks)
 	for j := 0; j < s.N; j += f.Cols {
 		n := min(f.Cols, s.N-j)
-		move.Turn(wordsIn(m.codes[j*row:][:f.Cols*row]), f.Cols, wordsIn(codes[j*row:][:n*row]), row/4, row/4, n)
-		move.Turn(m.scales[j*m.blocks:], f.Cols, scales[j*m.blocks:], m.blocks, m.blocks, n)
+		move.Transpose(wordsIn(m.codes[j*row:][:f.Cols*row]), f.Cols, wordsIn(codes[j*row:][:n*row]), row/4, row/4, n)
+		move.Transpose(m.scales[j*m.blocks:], f.Cols, scales[j*m.blocks:], m.blocks, m.blocks, n)
 	}
 	if signed == f.Raw {
 		flip := uint64(0x8080808080808080)

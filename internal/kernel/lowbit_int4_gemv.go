@@ -36,7 +36,7 @@ func NewInt4Matrix(k, n, block int, codes []uint8, scales []float32) *Int4Matrix
 // row of src.
 func turnPanels[T move.Word](dst, src []T, n, row, cols int) {
 	for j := 0; j < n; j += cols {
-		move.Turn(dst[j*row:], cols, src[j*row:], row, row, min(cols, n-j))
+		move.Transpose(dst[j*row:], cols, src[j*row:], row, row, min(cols, n-j))
 	}
 }
 

@@ -45,7 +45,7 @@ func (f *FloatScale) Rows(y []float32, step int, sums []int32, line, rows, n, ch
 
 // row is the fallback for instruction sets without a kernel.
 func (f *FloatScale) row(y []float32, sums []int32, w, bias []float32, scale float32) {
-	element.Floats(y, sums)
+	element.Int32ToFloat32(y, sums)
 	e := simd.ElementKernels()
 	switch {
 	case f.Together:

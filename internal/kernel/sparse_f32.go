@@ -304,7 +304,7 @@ func (s *sparse) run(p *workers.Pool, l sparseLines, a, c []float32) {
 				s.block(t, buf, steps, b, room, width, np, r0, r1, l.bias, l.act, l.exact)
 			}
 			l.each(p0, np, func(from, line, at, n int) {
-				move.Turn(q.c[line*l.lineC+at*l.stepC+r0:], l.stepC, room[from:], width, n, r1-r0)
+				move.Transpose(q.c[line*l.lineC+at*l.stepC+r0:], l.stepC, room[from:], width, n, r1-r0)
 			})
 		}
 		scratch.Put(rc)
@@ -334,7 +334,7 @@ func (l *sparseLines) panels(buf []float32, cols int, a []float32, p0, np, k0, s
 					first := q.b + seg*q.k
 					lo, hi := max(first, k0), min(first+q.k, k0+steps)
 					if lo < hi {
-						move.Turn(panel[(lo-k0)*cols+from:], cols, src[q.a+seg*q.seg+lo-first:], l.stepA, hi-lo, n)
+						move.Transpose(panel[(lo-k0)*cols+from:], cols, src[q.a+seg*q.seg+lo-first:], l.stepA, hi-lo, n)
 					}
 				}
 			}

@@ -265,11 +265,11 @@ func (s *sparseInts) transpose(panel, src []uint8, line, steps, np int, signed b
 	cols := s.f.Cols
 	if s.words() {
 		steps = roundUp(steps, 4)
-		if move.Turn(move.Words(panel), cols, move.Words(src), line/4, steps/4, np); s.kind != simd.SparseFours {
+		if move.Transpose(move.Words(panel), cols, move.Words(src), line/4, steps/4, np); s.kind != simd.SparseFours {
 			s.f.Split(panel, steps/4)
 		}
 	} else {
-		move.TurnBytes(panel, cols, src, line, steps, np)
+		move.TransposeBytes(panel, cols, src, line, steps, np)
 	}
 	if signed {
 		panel = panel[:steps*cols]
@@ -386,7 +386,7 @@ func (q *sparseGemm) part(m *sparseScratch, p0, r0, r1 int) {
 		s.transpose(panel, m.near, sparseSteps, steps, roundUp(np, transposeMin), q.signed)
 	}
 	s.each(m, np, r0, r1, q.start, func(at, n int) {
-		move.Turn(q.y[p0*s.rows+at:], s.rows, m.sums, cols, np, n)
+		move.Transpose(q.y[p0*s.rows+at:], s.rows, m.sums, cols, np, n)
 	})
 }
 

@@ -41,7 +41,7 @@ func (q *intLineArgs) sparse(v lineView, y int, part linePart) {
 		}
 		s.each(&m, np, r0, r1, start, func(at, n int) {
 			if !byRow {
-				move.Turn(m.turned, n, m.sums, cols, np, n)
+				move.Transpose(m.turned, n, m.sums, cols, np, n)
 			}
 			eachLine(part, p0, np, func(from, line, pos, here int) {
 				ch, place := part.g*q.og+at, y+line*l.lineC+pos*l.stepC

@@ -155,7 +155,7 @@ func (c *Conv) setWinograd4(w []float32) {
 					high := simd.Evenly(rows-o, c.f.Rows)
 					for k := 0; k < steps; k += filters {
 						n := min(filters, steps-k)
-						move.Turn(turned, lanes, w[(g*c.og+o0+o)*c.k+9*(k0+k):], c.k, 9*n, high)
+						move.Transpose(turned, lanes, w[(g*c.og+o0+o)*c.k+9*(k0+k):], c.k, 9*n, high)
 						q.f.Weights(dst[k0*rows+o*steps+k*high:], place, high, turned, n, &room.tiles)
 					}
 					o += high

@@ -143,7 +143,7 @@ func (m *moments) rows(group int, x []float32, stride, n int) {
 	case m.squares:
 	case m.kept:
 		t := make([]float32, n*m.cols)
-		move.Turn(t, n, x, stride, m.cols, n)
+		move.Transpose(t, n, x, stride, m.cols, n)
 		m.chunks = append(m.chunks, chunk{group, n, t})
 	case n < 32 && m.cols > smallCols:
 		m.settle(group)
@@ -153,7 +153,7 @@ func (m *moments) rows(group int, x []float32, stride, n int) {
 		m.gathered()
 	case m.cols <= smallCols:
 		t := make([]float32, n*m.cols)
-		move.Turn(t, n, x, stride, m.cols, n)
+		move.Transpose(t, n, x, stride, m.cols, n)
 		m.dots(group, t, n, n)
 	default:
 		m.settle(group)

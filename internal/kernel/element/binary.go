@@ -21,9 +21,9 @@ type Loops[T, R any] struct {
 // Block is the number of elements per step of kernels with intermediate buffers.
 const Block = 256
 
-// room is a block plus the overrun of rows of [simd.Spreads]: the rest of a row and of a
+// blockRoom is a block plus the overrun of rows of [simd.Spreads]: the rest of a row and of a
 // register.
-const room = Block + 2*simd.SpreadRow
+const blockRoom = Block + 2*simd.SpreadRow
 
 // Grain is the minimum number of elements per thread.
 const Grain = 8 << 10
@@ -47,7 +47,7 @@ func NewBinary[T, R any](p *workers.Pool, walk *broadcast.Walk, l Loops[T, R]) *
 		r.body = r.alike
 		return r
 	}
-	r.fill = make([]T, 2*room*p.Threads())
+	r.fill = make([]T, 2*blockRoom*p.Threads())
 	if r.body = r.work; walk.Inner < walk.Len && (walk.Inner < short || walk.Inner < Block/2 && walk.Repeats()) {
 		r.span, r.body = walk.Spans(Block), r.short
 	}
@@ -93,7 +93,7 @@ func (r *Binary[T, R]) work(worker, lo, hi int) {
 		case sb == 1 && r.ScalarVector != nil:
 			r.ScalarVector(dst, r.a[it.Off[0]], r.b[it.Off[1]:it.Off[1]+it.N])
 		default:
-			r.spread(dst, it.Off[0], it.Off[1], r.fill[worker*2*room:][:2*Block])
+			r.spread(dst, it.Off[0], it.Off[1], r.fill[worker*2*blockRoom:][:2*Block])
 		}
 	}
 }
@@ -114,8 +114,8 @@ func (r *Binary[T, R]) together(_, lo, hi int) {
 
 // short calls Vec for blocks of short runs with contiguous results.
 func (r *Binary[T, R]) short(worker, lo, hi int) {
-	fill := r.fill[worker*2*room:][:2*room]
-	a, b := r.gathering(0, r.a, fill[:room]), r.gathering(1, r.b, fill[room:])
+	fill := r.fill[worker*2*blockRoom:][:2*blockRoom]
+	a, b := r.gathering(0, r.a, fill[:blockRoom]), r.gathering(1, r.b, fill[blockRoom:])
 	for it := r.span.Pieces(lo, hi); it.Next(); {
 		r.Vec(r.out[it.Dst:it.Dst+it.N], a.piece(it.Off[0], it.Place, it.N), b.piece(it.Off[1], it.Place, it.N))
 	}
@@ -214,8 +214,8 @@ func Fill[T any](dst []T, v T) {
 	}
 }
 
-// Two builds kernels from a function, for operations whose cost makes the call negligible.
-func Two[T, R any](f func(a, b T) R) Loops[T, R] {
+// FromFunc builds kernels from a function, for operations whose cost makes the call negligible.
+func FromFunc[T, R any](f func(a, b T) R) Loops[T, R] {
 	return Loops[T, R]{Vec: func(dst []R, a, b []T) {
 		a, b = a[:len(dst)], b[:len(dst)]
 		for i := range dst {

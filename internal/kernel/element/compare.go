@@ -44,13 +44,13 @@ func LessEqual[T cmp.Ordered]() Loops[T, uint8] {
 }
 
 // Greater is a > b.
-func Greater[T cmp.Ordered]() Loops[T, uint8] { return turned(Less[T]()) }
+func Greater[T cmp.Ordered]() Loops[T, uint8] { return swapped(Less[T]()) }
 
 // GreaterEqual is a >= b.
-func GreaterEqual[T cmp.Ordered]() Loops[T, uint8] { return turned(LessEqual[T]()) }
+func GreaterEqual[T cmp.Ordered]() Loops[T, uint8] { return swapped(LessEqual[T]()) }
 
-// turned swaps the operands.
-func turned[T any](l Loops[T, uint8]) Loops[T, uint8] {
+// swapped swaps the operands.
+func swapped[T any](l Loops[T, uint8]) Loops[T, uint8] {
 	return Loops[T, uint8]{Vec: func(dst []uint8, a, b []T) { l.Vec(dst, b, a) }}
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// Floats converts integers to float32, rounded to nearest; dst is as long as src.
-func Floats(dst []float32, src []int32) {
+// Int32ToFloat32 converts integers to float32, rounded to nearest; dst is as long as src.
+func Int32ToFloat32(dst []float32, src []int32) {
 	n := 0
 	if e := simd.ElementKernels(); e != nil {
 		n = e.ToFloats(dst, src)
@@ -63,9 +63,9 @@ func Scale(dst, src []float32, f float32) {
 	}
 }
 
-// Top returns the maximum of v: NaN if v contains one, -Inf if v is empty. Between zeros of both
+// MaxOf returns the maximum of v: NaN if v contains one, -Inf if v is empty. Between zeros of both
 // signs it may return either.
-func Top(v []float32) float32 {
+func MaxOf(v []float32) float32 {
 	top := float32(math.Inf(-1))
 	if e := simd.ElementKernels(); e != nil {
 		_, top = e.Extent(v, top, top)

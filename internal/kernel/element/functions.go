@@ -28,8 +28,8 @@ func Floor(dst, src []float32) {
 	}
 }
 
-// ToEven rounds to the nearest integers, ties to even.
-func ToEven(dst, src []float32) {
+// RoundEven rounds to the nearest integers, ties to even.
+func RoundEven(dst, src []float32) {
 	if e := simd.ElementKernels(); e != nil {
 		n := e.ToEven(dst[:len(src)], src)
 		dst, src = dst[n:], src[n:]
@@ -39,8 +39,8 @@ func ToEven(dst, src []float32) {
 	}
 }
 
-// Roots computes square roots.
-func Roots(dst, src []float32) {
+// Sqrt computes square roots.
+func Sqrt(dst, src []float32) {
 	if r := simd.RowKernels(); r != nil {
 		r.Roots(dst[:len(src)], src)
 		return
@@ -50,8 +50,8 @@ func Roots(dst, src []float32) {
 	}
 }
 
-// Reciprocals computes 1/src.
-func Reciprocals(dst, src []float32) {
+// Reciprocal computes 1/src.
+func Reciprocal(dst, src []float32) {
 	dst = dst[:len(src)]
 	if e := simd.ElementKernels(); e != nil {
 		e.ScalarDiv(dst, 1, src)
@@ -62,8 +62,8 @@ func Reciprocals(dst, src []float32) {
 	}
 }
 
-// Magnitudes computes absolute values.
-func Magnitudes(dst, src []float32) {
+// Abs computes absolute values.
+func Abs(dst, src []float32) {
 	if e := simd.ElementKernels(); e != nil {
 		e.Abs(dst[:len(src)], src)
 		return
@@ -73,8 +73,8 @@ func Magnitudes(dst, src []float32) {
 	}
 }
 
-// Signs computes 1 for positive values and -1 for negative ones; others (zeros, NaN) stay.
-func Signs(dst, src []float32) {
+// Sign computes 1 for positive values and -1 for negative ones; others (zeros, NaN) stay.
+func Sign(dst, src []float32) {
 	n := simd.ElementKernels().Signum(dst[:len(src)], src)
 	dst, src = dst[n:], src[n:]
 	for i, x := range src {

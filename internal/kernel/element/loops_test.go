@@ -62,7 +62,7 @@ func TestArithmetic(t *testing.T) {
 		"min":        {Min[float64](), []float64{2, -7, -1.5, -3, nan, nan}},
 		"difference": {SquaredDifference[float64](), []float64{25, 81, 4, 0, nan, nan}},
 		"prelu":      {PRelu[float64](), []float64{7, -14, 0.5, 9, nan, 2}},
-		"two":        {Two(math.Hypot), []float64{math.Hypot(7, 2), math.Hypot(7, 2), math.Hypot(0.5, 1.5), math.Hypot(3, 3), nan, nan}},
+		"two":        {FromFunc(math.Hypot), []float64{math.Hypot(7, 2), math.Hypot(7, 2), math.Hypot(0.5, 1.5), math.Hypot(3, 3), nan, nan}},
 		"clamped":    {Clamped(Sub[float64](), -1, 4), []float64{4, -1, 2, 0, nan, nan}},
 	} {
 		row(t, name, c.l, a, b, c.want)

@@ -152,7 +152,7 @@ func TestLargeBlocks(t *testing.T) {
 				}
 			}
 		}
-		dst := make([]uint8, 2*parallelFrom+5)
+		dst := make([]uint8, 2*parallelBytes+5)
 		Fill(pool, Slice{Bytes: dst, Width: 1}, Slice{Bytes: []uint8{9}, Width: 1})
 		for i, v := range dst {
 			if v != 9 {

@@ -243,7 +243,7 @@ func TestFillMarkPick(t *testing.T) {
 	pool := workers.New(2, nil)
 	defer pool.Close()
 	for _, width := range widths {
-		for _, n := range []int{1, 31, 33, 3 * parallelFrom} {
+		for _, n := range []int{1, 31, 33, 3 * parallelBytes} {
 			v, got, want := numbered(width, 9).From(4), numbered(width, n), numbered(width, n)
 			Fill(pool, got, v)
 			for i := range n {

@@ -104,11 +104,11 @@ func (w words[T]) mark(dst, value Slice, at []int) {
 
 func (w words[T]) fill(pool *workers.Pool, dst, value Slice) {
 	d, v := w.of(dst), w.of(value)[0]
-	if len(d) <= shared[T]() || pool.Threads() == 1 { // what threads share is allocated
+	if len(d) <= parallelElements[T]() || pool.Threads() == 1 { // what threads share is allocated
 		set(d, v)
 		return
 	}
-	pool.For(len(d), shared[T](), func(lo, hi int) { set(d[lo:hi], v) })
+	pool.For(len(d), parallelElements[T](), func(lo, hi int) { set(d[lo:hi], v) })
 }
 
 func (w words[T]) maps(m *Maps, pool *workers.Pool, dst, src, value Slice) {
@@ -248,8 +248,8 @@ func pickPlaces[T any](dst, x, y []T, cond []uint8, at [3][]int) {
 	}
 }
 
-// nearby is the number of elements that are copied from the nearest cache.
-const nearby = 2048
+// cacheElements is the number of elements that are copied from the nearest cache.
+const cacheElements = 2048
 
 // set fills s with v, by doubling where it is long.
 func set[T any](s []T, v T) {
@@ -258,7 +258,7 @@ func set[T any](s []T, v T) {
 		s[i] = v
 	}
 	for n > 0 && n < len(s) {
-		n += copy(s[n:], s[:min(n, nearby)])
+		n += copy(s[n:], s[:min(n, cacheElements)])
 	}
 }
 
@@ -291,5 +291,5 @@ func setRows[T any](s []T, m, step, n int, v T) {
 // Copy copies as many bytes as both have.
 func Copy(pool *workers.Pool, dst, src []byte) {
 	n := min(len(dst), len(src))
-	workers.Do(pool, n, parallelFrom, [2][]byte{dst, src}, func(v [2][]byte, lo, hi int) { copy(v[0][lo:hi], v[1][lo:hi]) })
+	workers.Do(pool, n, parallelBytes, [2][]byte{dst, src}, func(v [2][]byte, lo, hi int) { copy(v[0][lo:hi], v[1][lo:hi]) })
 }

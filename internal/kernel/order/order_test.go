@@ -140,7 +140,7 @@ func TestTopFloats(t *testing.T) {
 			default:
 				src[i] = math.Float32frombits(r.Uint32())
 			}
-			keys[i] = Float(float64(src[i]))
+			keys[i] = FloatKey(float64(src[i]))
 		}
 		k, largest := 1+r.IntN(l.N), r.IntN(2) == 0
 		if r.IntN(4) == 0 {
@@ -188,7 +188,7 @@ func TestFalling(t *testing.T) {
 		}
 		want := slices.Clone(places)
 		slices.SortStableFunc(want, func(a, b int) int { return cmp.Compare(values[b], values[a]) })
-		if Falling(places, values); !slices.Equal(places, want) {
+		if SortDescending(places, values); !slices.Equal(places, want) {
 			t.Fatalf("%v, want %v", places, want)
 		}
 	}

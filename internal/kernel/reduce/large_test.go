@@ -58,8 +58,8 @@ func TestLarge(t *testing.T) {
 			}{
 				{"sum", Sum(keep), 0, func(a, x float64) float64 { return a + x }, 0},
 				{"count", Sum(count), 0, func(a, x float64) float64 { return a + x }, 1e6 * elements},
-				{"squares", Squares(keep), 0, func(a, x float64) float64 { return a + x*x }, 0},
-				{"magnitudes", Magnitudes(keep), 0, func(a, x float64) float64 { return a + math.Abs(x) }, 0},
+				{"squares", SumSquares(keep), 0, func(a, x float64) float64 { return a + x*x }, 0},
+				{"magnitudes", SumAbs(keep), 0, func(a, x float64) float64 { return a + math.Abs(x) }, 0},
 				{"max", Max(math.Inf(-1)), math.Inf(-1), math.Max, 0},
 				{"min", Min(math.Inf(1)), math.Inf(1), math.Min, 0},
 			} {
@@ -244,7 +244,7 @@ func TestPairs(t *testing.T) {
 			t.Fatalf("%v is a plan of %d elements a result, columns %t", shape, count, columns)
 		}
 		got, want := make([]float32, n/2), make([]float32, n/2)
-		NewRun(pool, plan, Pairs[float32]()).Do(pool, got, in)
+		NewRun(pool, plan, SumPairs[float32]()).Do(pool, got, in)
 		NewRun(pool, plan, Sum[float32](func(a float64, _ int) float32 { return float32(a) })).Do(pool, want, in)
 		for i, w := range want {
 			if g := got[i]; math.Float32bits(g) != math.Float32bits(w) && (g == g || w == w) {

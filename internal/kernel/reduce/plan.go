@@ -221,7 +221,7 @@ func (r *Run[T, A]) narrowWork(worker, lo, hi int) {
 // rowsApart folds rows that lie side by side.
 func (r *Run[T, A]) rowsApart(acc []A, in []T, room []uint32) {
 	n, rows := r.p.inner, len(acc)
-	done := move.Apart(room, move.Words(in), rows, n)
+	done := move.Deinterleave(room, move.Words(in), rows, n)
 	if done > 0 {
 		r.Lines(acc[:done], unsafe.Slice((*T)(unsafe.Pointer(&room[0])), len(room)), rows, n)
 	}

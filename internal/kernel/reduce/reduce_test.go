@@ -62,8 +62,8 @@ func TestReduce(t *testing.T) {
 			{"product", Product(keep), 1, func(a, x float64) float64 { return a * x }},
 			{"max", Max(math.Inf(-1)), math.Inf(-1), math.Max},
 			{"min", Min(math.Inf(1)), math.Inf(1), math.Min},
-			{"squares", Squares(keep), 0, func(a, x float64) float64 { return a + x*x }},
-			{"magnitudes", Magnitudes(keep), 0, func(a, x float64) float64 { return a + math.Abs(x) }},
+			{"squares", SumSquares(keep), 0, func(a, x float64) float64 { return a + x*x }},
+			{"magnitudes", SumAbs(keep), 0, func(a, x float64) float64 { return a + math.Abs(x) }},
 		} {
 			want := naive(shape, mask, in, test.start, test.f)
 			got := make([]float64, len(want))

@@ -274,7 +274,7 @@ func spreadPhases(dst, src []float32, stride, phases, step int) {
 			}
 		}
 	default:
-		move.Turn(dst, stride, src, step, rows, phases)
+		move.Transpose(dst, stride, src, step, rows, phases)
 	}
 	for i := range phases {
 		if at := rows*stride + i; at < len(dst) {

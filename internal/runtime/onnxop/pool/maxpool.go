@@ -38,7 +38,7 @@ func lastBytes(c *op.Call) (*kernel.PoolInt8, error) {
 	if b.Signed {
 		b.Lo, b.Hi = math.MinInt8, math.MaxInt8
 	}
-	if !(move.Turner{C: b.Shape.C}).Fast() || !b.Prepare() {
+	if !(move.LayoutConverter{C: b.Shape.C}).HasSIMD() || !b.Prepare() {
 		return nil, nil
 	}
 	return b, nil
@@ -48,7 +48,7 @@ func lastBytes(c *op.Call) (*kernel.PoolInt8, error) {
 func prepareLast(c *op.Call, b *kernel.PoolInt8) op.Run {
 	c.Kernel = b.Name()
 	s := &b.Shape
-	from, to := move.Turner{N: s.N, C: s.C, Area: s.H * s.W}, move.Turner{N: s.N, C: s.C, Area: s.OH * s.OW}
+	from, to := move.LayoutConverter{N: s.N, C: s.C, Area: s.H * s.W}, move.LayoutConverter{N: s.N, C: s.C, Area: s.OH * s.OW}
 	lastIn, lastOut := c.LastIn, c.LastOut
 	var in, out []uint8
 	if !lastIn {
@@ -60,7 +60,7 @@ func prepareLast(c *op.Call, b *kernel.PoolInt8) op.Run {
 	return func(c *op.Call) error {
 		x, y := c.In[0].Data, c.Out[0].Data
 		if !lastIn {
-			from.Last(c.Pool, in, x)
+			from.ToNHWC(c.Pool, in, x)
 			x = in
 		}
 		if lastOut {
@@ -68,7 +68,7 @@ func prepareLast(c *op.Call, b *kernel.PoolInt8) op.Run {
 			return nil
 		}
 		b.Run(c.Pool, x, out)
-		to.First(c.Pool, y, out)
+		to.ToNCHW(c.Pool, y, out)
 		return nil
 	}
 }
@@ -312,7 +312,7 @@ func largestPlaces[T tensor.Number](l *placedLines, plane []T, places []int64) b
 	case []float64:
 		return false
 	case []float32:
-		if top := element.Top(f); top != top {
+		if top := element.MaxOf(f); top != top {
 			return false
 		}
 	}

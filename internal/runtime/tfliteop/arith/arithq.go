@@ -242,7 +242,7 @@ func divQuant[T int8 | uint8 | int16](c *op.Call, w *Broadcast, q binaryQuant) (
 		}
 		return finish(dividend(x), divisor(y))
 	}
-	loops := element.Two(quotient)
+	loops := element.FromFunc(quotient)
 	if c.In[0].Type != tensor.Int16 {
 		// What a code is as an operand costs some fifty times what its place in a table does.
 		tables := sync.OnceValue(func() *quotientTables {

@@ -194,7 +194,7 @@ func HybridOf(w []int8, n, k, vec, elem int, scales []float32, alone, asym bool)
 func (h *Hybrid) Row(p *workers.Pool, x []float32) (sums []float32, scale float32) {
 	if h.packed != nil {
 		scale = h.wholeRow(p, x)
-		element.Floats(h.sum, h.whole)
+		element.Int32ToFloat32(h.sum, h.whole)
 		return h.sum, scale
 	}
 	scale, _ = QuantizeRow(h.q, x[:h.k], h.asym)

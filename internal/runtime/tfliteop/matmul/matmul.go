@@ -174,7 +174,7 @@ func (t *matmul) hybrid(c *op.Call) (op.Run, error) {
 		for b := range t.x {
 			from := x[t.x[b]:][:t.m*t.k]
 			if t.adjX {
-				move.Turn(turned, t.k, from, t.m, t.m, t.k)
+				move.Transpose(turned, t.k, from, t.m, t.m, t.k)
 				from = turned
 			}
 			other(c, t.y[b]).Rows(c.Pool, t.m, y[b*t.m*t.n:][:t.m*t.n], from, nil, activation.Clamp{})
@@ -369,7 +369,7 @@ func (w *wide[Y]) run(c *op.Call) error {
 		}
 		from := x[w.x[b]:][:w.m*w.k]
 		if w.adjX {
-			move.TurnHalves(w.turned, w.k, from, w.m, w.m, w.k)
+			move.Transpose16(w.turned, w.k, from, w.m, w.m, w.k)
 			from = w.turned
 		}
 		w.times.Run(c.Pool, w.m, from, out[b*size:][:size])
@@ -435,7 +435,7 @@ func (w *narrow) run(c *op.Call) error {
 		}
 		from := kernel.Bits(x[w.x[b]:][:w.m*w.k])
 		if w.adjX {
-			move.Turner{N: 1, C: w.k, Area: w.m}.Last(c.Pool, w.turned, from)
+			move.LayoutConverter{N: 1, C: w.k, Area: w.m}.ToNHWC(c.Pool, w.turned, from)
 			from = w.turned
 		}
 		kernel.GemmQ(c.Pool, w.m, from, w.table[:], packed, w.sums)

@@ -14,9 +14,9 @@ import (
 	"github.com/opmeter/opmeter/internal/base/workers"
 )
 
-// Float returns the key of a floating-point number. NaN sorts after all other values and equals
+// FloatKey returns the key of a floating-point number. NaN sorts after all other values and equals
 // itself, as in NumPy; both zeros are equal.
-func Float(f float64) uint64 {
+func FloatKey(f float64) uint64 {
 	if f != f {
 		return math.MaxUint64
 	}
@@ -27,11 +27,11 @@ func Float(f float64) uint64 {
 	return b ^ (uint64(int64(b)>>63) | 1<<63) // branch-free: signs are unpredictable
 }
 
-// Signed returns the key of an integer.
-func Signed(i int64) uint64 { return uint64(i) ^ 1<<63 }
+// SignedKey returns the key of an integer.
+func SignedKey(i int64) uint64 { return uint64(i) ^ 1<<63 }
 
-// Strings sets the keys of strings, which are comparable only with each other.
-func Strings(keys []uint64, v []string) {
+// StringKeys sets the keys of strings, which are comparable only with each other.
+func StringKeys(keys []uint64, v []string) {
 	sorted := slices.Sorted(slices.Values(v))
 	for i, s := range v {
 		keys[i] = uint64(sort.SearchStrings(sorted, s))
@@ -71,18 +71,18 @@ type topArgs struct {
 	flip uint64
 }
 
-// topRoom is scratch memory to sort a line.
-type topRoom struct {
+// topScratch is scratch memory to sort a line.
+type topScratch struct {
 	words, spare []uint64
 	entries      []entry
 }
 
-var topRooms = sync.Pool{New: func() any { return new(topRoom) }}
+var topPool = sync.Pool{New: func() any { return new(topScratch) }}
 
 // lines writes the results of lines lo to hi.
 func (q topArgs) lines(lo, hi int) {
 	l, k := q.l, q.k
-	r := topRooms.Get().(*topRoom)
+	r := topPool.Get().(*topScratch)
 	for line := lo; line < hi; line++ {
 		o, in := line/l.Inner, line%l.Inner
 		own := q.keys[o*l.N*l.Inner+in:]
@@ -102,7 +102,7 @@ func (q topArgs) lines(lo, hi int) {
 			put(j, e.i)
 		}
 	}
-	topRooms.Put(r)
+	topPool.Put(r)
 }
 
 // words returns the keys of a line without their common bits, with the indices in the lower bits:

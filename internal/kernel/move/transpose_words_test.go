@@ -52,7 +52,7 @@ func TestTurn(t *testing.T) {
 					want[i*to+j] = src[j*from+i]
 				}
 			}
-			Turn(dst, to, src, from, rows, cols)
+			Transpose(dst, to, src, from, rows, cols)
 			sets.Agree(t, [2]int{rows, cols}, dst, want)
 		}
 	})
@@ -68,7 +68,7 @@ func TestApart(t *testing.T) {
 			for i := range src {
 				src[i] = r.Uint32()
 			}
-			done := Apart(dst, src, rows, n)
+			done := Deinterleave(dst, src, rows, n)
 			if least := rows - 7; done > rows || rows >= 16 && done < least {
 				t.Fatalf("%d of %d rows of %d", done, rows, n)
 			}

@@ -69,8 +69,8 @@ func inVectors[T, A tensor.Number](r Reducer[T, A], k simd.Fold) Reducer[T, A] {
 	return r
 }
 
-// Pairs is [Sum] of two elements behind each result, which one rounding makes of them in any type.
-func Pairs[T tensor.Number]() Reducer[T, T] {
+// SumPairs is [Sum] of two elements behind each result, which one rounding makes of them in any type.
+func SumPairs[T tensor.Number]() Reducer[T, T] {
 	r := Sum[T, T](same[T])
 	r.All = func(dst, acc []T, _ int) { copy(dst, acc) }
 	return r
@@ -163,13 +163,13 @@ func asBytes(v []int8) []uint8 {
 	return unsafe.Slice((*uint8)(unsafe.Pointer(unsafe.SliceData(v))), len(v))
 }
 
-// Magnitudes adds the absolute values of all elements.
-func Magnitudes[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
+// SumAbs adds the absolute values of all elements.
+func SumAbs[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
 	return inVectors(Reducer[T, A]{Row: absRow[T, A], Cols: absCols[T, A], Merge: plus[A], Done: done}, simd.FoldSizes)
 }
 
-// Squares adds the squares of all elements.
-func Squares[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
+// SumSquares adds the squares of all elements.
+func SumSquares[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
 	return inVectors(Reducer[T, A]{Row: squareRow[T, A], Cols: squareCols[T, A], Merge: plus[A], Done: done}, simd.FoldSquares)
 }
 

@@ -23,8 +23,8 @@ func word(x float32, flip uint32, i int) uint64 {
 	return uint64(key^flip)<<32 | uint64(i)
 }
 
-// roomsOfWords holds scratch buffers for twice the words of a line.
-var roomsOfWords = sync.Pool{New: func() any { return new([]uint64) }}
+// wordScratch holds scratch buffers for twice the words of a line.
+var wordScratch = sync.Pool{New: func() any { return new([]uint64) }}
 
 // search holds the arguments of a work item of [Lines.TopFloats].
 type search struct {
@@ -48,7 +48,7 @@ func (s search) lines(lo, hi int) {
 	if s.largest {
 		flip = math.MaxUint32
 	}
-	room := roomsOfWords.Get().(*[]uint64)
+	room := wordScratch.Get().(*[]uint64)
 	*room = slices.Grow((*room)[:0], 2*s.N)[:2*s.N]
 	words, spare := (*room)[:s.N], (*room)[s.N:]
 	for line := lo; line < hi; line++ {
@@ -73,7 +73,7 @@ func (s search) lines(lo, hi int) {
 			s.at[(o*s.k+j)*s.Inner+in] = (o*s.N+int(uint32(w)))*s.Inner + in
 		}
 	}
-	roomsOfWords.Put(room)
+	wordScratch.Put(room)
 }
 
 // extreme returns the index of the first maximum or minimum with SIMD kernels; -1 without them or
@@ -186,9 +186,9 @@ func radix(all, spare []uint64, low int) []uint64 {
 	return all
 }
 
-// Falling sorts places by their values, largest first. The sort is stable; NaN comes last.
-func Falling(places []int, values []float32) {
-	room := roomsOfWords.Get().(*[]uint64)
+// SortDescending sorts places by their values, largest first. The sort is stable; NaN comes last.
+func SortDescending(places []int, values []float32) {
+	room := wordScratch.Get().(*[]uint64)
 	*room = slices.Grow((*room)[:0], 2*len(places))[:2*len(places)]
 	words := (*room)[:len(places)]
 	for i, p := range places {
@@ -208,5 +208,5 @@ func Falling(places []int, values []float32) {
 	for i, p := range words {
 		places[i] = int(p)
 	}
-	roomsOfWords.Put(room)
+	wordScratch.Put(room)
 }

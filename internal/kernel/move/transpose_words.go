@@ -15,23 +15,23 @@ func Words[T any](v []T) []uint32 {
 	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(unsafe.Sizeof(x))/4)
 }
 
-// Turn writes rows rows of cols values, value j of row i from row j, value i of src; rows of dst are stepDst values apart, those of
+// Transpose writes rows rows of cols values, value j of row i from row j, value i of src; rows of dst are stepDst values apart, those of
 // src stepSrc.
-func Turn[T Word](dst []T, stepDst int, src []T, stepSrc, rows, cols int) {
+func Transpose[T Word](dst []T, stepDst int, src []T, stepSrc, rows, cols int) {
 	if e := simd.ElementKernels(); e == nil || !e.Turn(Words(dst), stepDst, Words(src), stepSrc, rows, cols) {
-		turnSquares(dst, stepDst, src, stepSrc, rows, cols)
+		transposeSquares(dst, stepDst, src, stepSrc, rows, cols)
 	}
 }
 
-// Apart takes rows of n words that lie side by side apart: line j of dst, of as many words as there are rows, has word j of each. dst has room
+// Deinterleave takes rows of n words that lie side by side apart: line j of dst, of as many words as there are rows, has word j of each. dst has room
 // for 8 lines at least. It returns how many of the first rows it did, which is all of them, all but a few, or none where no loop in vectors
 // does it.
-func Apart(dst, src []uint32, rows, n int) int {
+func Deinterleave(dst, src []uint32, rows, n int) int {
 	f, e := simd.WindowKernels(), simd.ElementKernels()
 	switch {
 	case f == nil || e == nil || n < 2:
 		return 0
-	case n < 8 && f.CopyLines(nil, floats(dst), rows, floats(src), 1, n, rows, n):
+	case n < 8 && f.CopyLines(nil, asFloats(dst), rows, asFloats(src), 1, n, rows, n):
 		return rows
 	case n < 8:
 		// Words behind a row are those of the next one, and come to lines that nothing reads.
@@ -46,25 +46,25 @@ func Apart(dst, src []uint32, rows, n int) int {
 	return 0
 }
 
-// floats are words as numbers.
-func floats(v []uint32) []float32 {
+// asFloats are words as numbers.
+func asFloats(v []uint32) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(v))), len(v))
 }
 
-// TurnHalves is [Turn] for numbers of 16 bits.
-func TurnHalves(dst []int16, stepDst int, src []int16, stepSrc, rows, cols int) {
-	if e := simd.ElementKernels(); e == nil || !e.TurnHalves(halvesOf(dst), stepDst, halvesOf(src), stepSrc, rows, cols) {
-		turnSquares(dst, stepDst, src, stepSrc, rows, cols)
+// Transpose16 is [Turn] for numbers of 16 bits.
+func Transpose16(dst []int16, stepDst int, src []int16, stepSrc, rows, cols int) {
+	if e := simd.ElementKernels(); e == nil || !e.TurnHalves(uint16sOf(dst), stepDst, uint16sOf(src), stepSrc, rows, cols) {
+		transposeSquares(dst, stepDst, src, stepSrc, rows, cols)
 	}
 }
 
-// halvesOf are numbers of 16 bits without a sign.
-func halvesOf(v []int16) []uint16 {
+// uint16sOf are numbers of 16 bits without a sign.
+func uint16sOf(v []int16) []uint16 {
 	return unsafe.Slice((*uint16)(unsafe.Pointer(unsafe.SliceData(v))), len(v))
 }
 
-// turnSquares is Turn in plain Go, in squares that stay in the nearest cache.
-func turnSquares[T any](dst []T, stepDst int, src []T, stepSrc, rows, cols int) {
+// transposeSquares is Turn in plain Go, in squares that stay in the nearest cache.
+func transposeSquares[T any](dst []T, stepDst int, src []T, stepSrc, rows, cols int) {
 	const side = 16
 	for j0 := 0; j0 < cols; j0 += side {
 		for i0 := 0; i0 < rows; i0 += side {

@@ -22,7 +22,7 @@ func TestBetween(t *testing.T) {
 				weights[2*i+1] = float32(p - math.Floor(p))
 				weights[2*i] = 1 - weights[2*i+1]
 			}
-			b := NewBetween(n, at, weights)
+			b := NewInterpolator(n, at, weights)
 			if b == nil {
 				continue
 			}

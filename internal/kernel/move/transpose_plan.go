@@ -12,9 +12,9 @@ import (
 // whole cache lines, whatever their distance.
 const tile = 32
 
-// thin is the number of rows or columns below which squares do not pay, and
-// strip the length of the strips that are moved instead.
-const thin, strip = 8, 512
+// thinMax is the number of rows or columns below which squares do not pay, and
+// stripLen the length of the strips that are moved instead.
+const thinMax, stripLen = 8, 512
 
 // leastBytes is the number of columns that [simd.Elements.TurnBytes] takes at least; it gets multiples of bytesLeast rows at a time, up to
 // bytesHigh.
@@ -35,14 +35,14 @@ func transpose[T any](p *Plan, pool *workers.Pool, dst, src []T, k int) {
 			outer *= d
 		}
 	}
-	t, ok := p.kept.(*turning[T])
+	t, ok := p.kept.(*transposition[T])
 	if !ok {
-		t = new(turning[T])
+		t = new(transposition[T])
 		t.matrices = func(lo, hi int) {
 			t.p.lines(t.k, len(t.p.dims)-1, lo, hi, func(do, so int) { t.block(do, so, 0, t.rows, 0, t.cols) })
 		}
 		t.bands = func(lo, hi int) { t.block(t.do, t.so, lo*t.high, min(hi*t.high, t.rows), 0, t.cols) }
-		t.strips = func(lo, hi int) { t.block(t.do, t.so, 0, t.rows, lo*strip, min(hi*strip, t.cols)) }
+		t.strips = func(lo, hi int) { t.block(t.do, t.so, 0, t.rows, lo*stripLen, min(hi*stripLen, t.cols)) }
 		p.kept = t
 	}
 	t.p, t.dst, t.src, t.k, t.rows, t.cols, t.dk, t.ss, t.high, t.wide, t.whole = p, dst, src, k, rows, cols, dk, ss, tile, tile, false
@@ -50,14 +50,14 @@ func transpose[T any](p *Plan, pool *workers.Pool, dst, src []T, k int) {
 	_, words := any(dst).([]uint32)
 	threads, pace := pool.Threads(), 1.0 // elements in a nanosecond
 	switch {
-	case bytes && cols >= leastBytes && rows >= thin && dk > 0 && ss > 0 && simd.ElementKernels().Columns():
+	case bytes && cols >= leastBytes && rows >= thinMax && dk > 0 && ss > 0 && simd.ElementKernels().Columns():
 		// The loop over bytes takes all columns and cuts rows itself.
 		t.high, t.whole, pace = min(bytesHigh, ((rows+threads-1)/threads+bytesLeast-1)/bytesLeast*bytesLeast), true, 12
-	case rows < thin:
-		t.wide = strip
-	case cols < thin:
-		t.high = strip
-	case words && simd.ElementKernels() != nil, inHalves[T]():
+	case rows < thinMax:
+		t.wide = stripLen
+	case cols < thinMax:
+		t.high = stripLen
+	case words && simd.ElementKernels() != nil, has16Bits[T]():
 		pace = 3
 	}
 	grain := workers.Grain(pace)
@@ -65,10 +65,10 @@ func transpose[T any](p *Plan, pool *workers.Pool, dst, src []T, k int) {
 	switch {
 	case outer*rows*cols <= grain:
 		t.matrices(0, outer)
-	case !t.whole && outer < threads && rows < 2*t.high && cols >= 2*strip:
+	case !t.whole && outer < threads && rows < 2*t.high && cols >= 2*stripLen:
 		p.lines(k, last, 0, outer, func(do, so int) {
 			t.do, t.so = do, so
-			pool.For((cols+strip-1)/strip, max(1, grain/(strip*rows)), t.strips)
+			pool.For((cols+stripLen-1)/stripLen, max(1, grain/(stripLen*rows)), t.strips)
 		})
 	case outer >= 4*threads || outer >= threads && (outer%threads == 0 || rows*cols <= 2*grain) || rows <= t.high:
 		pool.For(outer, max(1, grain/(rows*cols)), t.matrices)
@@ -107,9 +107,9 @@ func (p *Plan) follow(k int) int {
 	return k
 }
 
-// turning is a transposition in the making. It is kept with its plan: runs must not
+// transposition is a transposition in the making. It is kept with its plan: runs must not
 // allocate.
-type turning[T any] struct {
+type transposition[T any] struct {
 	p                                 *Plan
 	dst, src                          []T
 	k, rows, cols, dk, ss, high, wide int
@@ -119,10 +119,10 @@ type turning[T any] struct {
 }
 
 // block moves columns j0 to j1 of rows lo to hi of the matrix at do and so.
-func (t *turning[T]) block(do, so, lo, hi, j0, j1 int) {
+func (t *transposition[T]) block(do, so, lo, hi, j0, j1 int) {
 	words, vectors := any(t.dst).([]uint32)
 	vectors = vectors && simd.ElementKernels() != nil
-	halves := inHalves[T]()
+	halves := has16Bits[T]()
 	if bytes, ok := any(t.dst).([]uint8); ok && t.whole {
 		simd.ElementKernels().TurnBytes(bytes[do+lo*t.dk+j0:], t.dk, any(t.src).([]uint8)[so+lo+j0*t.ss:], t.ss, hi-lo, j1-j0)
 		return
@@ -131,11 +131,11 @@ func (t *turning[T]) block(do, so, lo, hi, j0, j1 int) {
 		for j := j0; j < j1; j += t.wide {
 			d, s, ni, nj := do+i0*t.dk+j, so+i0+j*t.ss, min(t.high, hi-i0), min(t.wide, j1-j)
 			switch {
-			case t.rows < thin:
+			case t.rows < thinMax:
 				if !vectors || t.ss < 2 || t.dk < 1 || !copiesWords(words[d:], any(t.src).([]uint32)[s:], ni, nj, t.dk, t.ss) {
 					byRow(t.dst, t.src, d, s, ni, nj, t.dk, t.ss)
 				}
-			case t.cols < thin:
+			case t.cols < thinMax:
 				byColumn(t.dst, t.src, d, s, ni, nj, t.dk, t.ss)
 			case vectors:
 				squareWords(words, any(t.src).([]uint32), d, s, ni, nj, t.dk, t.ss, (*simd.Elements).Turn)
@@ -162,8 +162,8 @@ func square[T any](dst, src []T, do, so, ni, nj, dk, ss int) {
 	}
 }
 
-// inHalves tells whether elements are words of 16 bits that vectors turn.
-func inHalves[T any]() bool {
+// has16Bits tells whether elements are words of 16 bits that vectors turn.
+func has16Bits[T any]() bool {
 	_, ok := any(*new(T)).(uint16)
 	return ok && simd.ElementKernels().Halves()
 }
@@ -181,7 +181,7 @@ func squareWords[T any](dst, src []T, do, so, ni, nj, dk, ss int, turn func(e *s
 // copiesWords is square for few rows in vectors, where there is a loop for words ss apart.
 func copiesWords(dst, src []uint32, ni, nj, dk, ss int) bool {
 	f := simd.WindowKernels()
-	return f != nil && f.CopyLines(nil, floats(dst), dk, floats(src), 1, ss, nj, ni)
+	return f != nil && f.CopyLines(nil, asFloats(dst), dk, asFloats(src), 1, ss, nj, ni)
 }
 
 // byRow is square for few rows.

@@ -234,7 +234,7 @@ func (p *mapping[T]) together(do, so, k, width, n int) {
 		switch {
 		case s.from < 0:
 			setRows(p.dst[do:], k, width, s.n, p.value)
-		case s.n <= shortLine || s.n*wordsOf[T]() <= mostRow && wordsOf[T]() > 0:
+		case s.n <= shortLine || s.n*wordsOf[T]() <= rowMaxWords && wordsOf[T]() > 0:
 			shortLines(p.dst, p.src, do, so+s.from, k, width, n, s.n, 1, 1)
 		default:
 			for i := range k {

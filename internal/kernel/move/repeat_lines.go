@@ -6,8 +6,8 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// leastSpread is how many lines side by side are worth a loop of their own.
-const leastSpread = 8
+// repeatMinLines is how many lines side by side are worth a loop of their own.
+const repeatMinLines = 8
 
 // wordsOf is the number of 32-bit words that an element of a type has, 0 where it is no number of these.
 func wordsOf[T any]() int {
@@ -18,33 +18,33 @@ func wordsOf[T any]() int {
 	return int(unsafe.Sizeof(v)) / 4
 }
 
-// spreads tells whether lines of a plan fill the destination side by side and are short enough for [simd.Spreads].
-func spreads[T any](p *Plan) bool {
+// usesRepeat tells whether lines of a plan fill the destination side by side and are short enough for [simd.Spreads].
+func usesRepeat[T any](p *Plan) bool {
 	last := len(p.dims) - 1
-	if last == 0 || p.dims[last] <= shortLine || p.dims[last-1] < leastSpread {
+	if last == 0 || p.dims[last] <= shortLine || p.dims[last-1] < repeatMinLines {
 		return false
 	}
-	return p.dst[last] == 1 && p.dst[last-1] == p.dims[last] && spreadable[T](p.dims[last], p.src[last-1], p.src[last])
+	return p.dst[last] == 1 && p.dst[last-1] == p.dims[last] && hasRepeatKernel[T](p.dims[last], p.src[last-1], p.src[last])
 }
 
-// spreadable tells whether there is a loop for lines of n elements, ss apart and with sm from line to line.
-func spreadable[T any](n, sm, ss int) bool {
+// hasRepeatKernel tells whether there is a loop for lines of n elements, ss apart and with sm from line to line.
+func hasRepeatKernel[T any](n, sm, ss int) bool {
 	w := wordsOf[T]()
 	return w > 0 && n*w <= simd.SpreadRow && sm >= 0 && (ss == 1 || ss == 0 && w == 1) && simd.SpreadKernels() != nil
 }
 
-// spread copies the first of m lines of n elements, of which single elements fill lines if ss is 0. It returns how many: what it writes over the end of
+// repeatLines copies the first of m lines of n elements, of which single elements fill lines if ss is 0. It returns how many: what it writes over the end of
 // a line must not reach over that of the last one, and there are loops for short lines only.
-func spread[T any](dst, src []T, do, so, m, sm, n, ss int) int {
+func repeatLines[T any](dst, src []T, do, so, m, sm, n, ss int) int {
 	w := wordsOf[T]()
 	all := m * n * w
-	if all < simd.SpreadRow || !spreadable[T](n, sm, ss) {
+	if all < simd.SpreadRow || !hasRepeatKernel[T](n, sm, ss) {
 		return 0
 	}
 	rows := (all-simd.SpreadRow)/(n*w) + 1
 	to := dst[do : do+m*n]
 	from := src[so : so+(m-1)*sm+1+(n-1)*ss]
-	d, s := floats(Words(to)), floats(Words(from))
+	d, s := asFloats(Words(to)), asFloats(Words(from))
 	if k := simd.SpreadKernels(); ss == 0 {
 		k.Ones(d, s, rows, n, sm)
 	} else {
@@ -53,23 +53,23 @@ func spread[T any](dst, src []T, do, so, m, sm, n, ss int) int {
 	return rows
 }
 
-// leastRow and mostRow are how many words a line has at least and at most that goes with its neighbours in a loop of [simd.Windows]: of fewer words
+// rowMinWords and mostRow are how many words a line has at least and at most that goes with its neighbours in a loop of [simd.Windows]: of fewer words
 // elements are moved one by one, and more take so long that calling for each costs little. manyRows is how many neighbours are worth it.
-const leastRow, mostRow, manyRows = 8, 256, 3
+const rowMinWords, rowMaxWords, rowMinCount = 8, 256, 3
 
-// besideOf is the dimension whose lines go together, and whether these are lines of words as copyRows takes: of the two before the last then that which
+// rowDim is the dimension whose lines go together, and whether these are lines of words as copyRows takes: of the two before the last then that which
 // has more of them, else the last but one.
-func besideOf[T any](p *Plan) (dim int, rows bool) {
+func rowDim[T any](p *Plan) (dim int, rows bool) {
 	last, w := len(p.dims)-1, wordsOf[T]()
 	n := p.dims[last] * w
-	if last == 0 || n < leastRow || n > mostRow || p.dst[last] != 1 || p.src[last] != 1 || rowKernels() == nil || spreads[T](p) {
+	if last == 0 || n < rowMinWords || n > rowMaxWords || p.dst[last] != 1 || p.src[last] != 1 || rowKernels() == nil || usesRepeat[T](p) {
 		return last - 1, false
 	}
 	dim = last - 1
 	if last > 1 && p.dims[last-2] > p.dims[last-1] {
 		dim = last - 2
 	}
-	if p.dims[dim] < manyRows || p.dst[dim] < 0 || p.src[dim] < 0 {
+	if p.dims[dim] < rowMinCount || p.dst[dim] < 0 || p.src[dim] < 0 {
 		return last - 1, false
 	}
 	return dim, true
@@ -89,6 +89,6 @@ func copyRows[T any](dst, src []T, do, so, m, dm, sm, n int) bool {
 		return false
 	}
 	to, from := dst[do:do+(m-1)*dm+n], src[so:so+(m-1)*sm+n]
-	d, s := floats(Words(to)), floats(Words(from))
+	d, s := asFloats(Words(to)), asFloats(Words(from))
 	return f.CopyLines(nil, d, dm*w, s, sm*w, 1, n*w, m)
 }

@@ -32,8 +32,8 @@ func (a ScaledSum) add(x float64) ScaledSum {
 	return a
 }
 
-// raised is acc below top, the greatest exponent of it and of src. Where that is no finite number, the elements of src are added one by one, and it is done.
-func raised[T tensor.Number](acc ScaledSum, src []T, top float64) (_ ScaledSum, done bool) {
+// rescaled is acc below top, the greatest exponent of it and of src. Where that is no finite number, the elements of src are added one by one, and it is done.
+func rescaled[T tensor.Number](acc ScaledSum, src []T, top float64) (_ ScaledSum, done bool) {
 	if math.IsInf(top, 0) || top != top {
 		for _, x := range src {
 			acc = acc.add(float64(x))
@@ -56,7 +56,7 @@ func LogSumExp[T tensor.Number]() Reducer[T, ScaledSum] {
 			for _, x := range src {
 				top = max(top, float64(x))
 			}
-			acc, done := raised(acc, src, top)
+			acc, done := rescaled(acc, src, top)
 			if done {
 				return acc
 			}
@@ -99,33 +99,33 @@ func LogSumExp[T tensor.Number]() Reducer[T, ScaledSum] {
 	return r
 }
 
-// expRoom is what rows and columns of exponentials are computed in.
-type expRoom struct {
+// expScratch is what rows and columns of exponentials are computed in.
+type expScratch struct {
 	top, part [element.Block]float32
 	turned    [rowTile * shortRow]float32
 }
 
-var expRooms = sync.Pool{New: func() any { return new(expRoom) }}
+var expPool = sync.Pool{New: func() any { return new(expScratch) }}
 
 // scaledRow adds exponentials in vectors, less the greatest exponent, a block at a time.
 func scaledRow(acc ScaledSum, src []float32) ScaledSum {
 	inf := float32(math.Inf(1))
 	_, most := simd.ElementKernels().Extent(src, inf, -inf)
 	top := max(acc.m, float64(most))
-	acc, done := raised(acc, src, top)
+	acc, done := rescaled(acc, src, top)
 	if done {
 		return acc
 	}
 	if float64(most) < top-100 { // nothing is left of them
 		return acc
 	}
-	room, scale := expRooms.Get().(*expRoom), math.Exp(float64(most)-top)
+	room, scale := expPool.Get().(*expScratch), math.Exp(float64(most)-top)
 	c, sum := simd.CurveKernels(), 0.0
 	for at := 0; at < len(src); at += element.Block {
 		x := src[at:min(at+element.Block, len(src))]
 		sum += c.ExpSum(room.part[:len(x)], x, most)
 	}
-	expRooms.Put(room)
+	expPool.Put(room)
 	acc.s += sum * scale
 	return acc
 }
@@ -139,7 +139,7 @@ func scaledRows(acc []ScaledSum, src []float32, n int) {
 		}
 		return
 	}
-	room := expRooms.Get().(*expRoom)
+	room := expPool.Get().(*expScratch)
 	turned, rows := room.turned[:len(acc)*n], len(acc)
 	for i := range acc {
 		for k, x := range src[i*n:][:n] {
@@ -147,14 +147,14 @@ func scaledRows(acc []ScaledSum, src []float32, n int) {
 		}
 	}
 	scaledLines(acc, turned, rows, n)
-	expRooms.Put(room)
+	expPool.Put(room)
 }
 
 // scaledLines is scaledRow for each column of n lines.
 func scaledLines(acc []ScaledSum, src []float32, step, n int) {
 	e, c := simd.ElementKernels(), simd.CurveKernels()
-	room := expRooms.Get().(*expRoom)
-	defer expRooms.Put(room)
+	room := expPool.Get().(*expScratch)
+	defer expPool.Put(room)
 	inf := float32(math.Inf(1))
 	for ; len(acc) > 0; acc, src = acc[min(element.Block, len(acc)):], src[min(element.Block, len(src)):] {
 		sums := acc[:min(element.Block, len(acc))]

@@ -8,13 +8,13 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// parallelFrom is the number of bytes side by side that are worth a piece of work: a thread copies some 13 in a nanosecond.
-const parallelFrom = 1 << 16
+// parallelBytes is the number of bytes side by side that are worth a piece of work: a thread copies some 13 in a nanosecond.
+const parallelBytes = 1 << 16
 
-// shared is parallelFrom in elements of a type.
-func shared[T any]() int {
+// parallelElements is parallelFrom in elements of a type.
+func parallelElements[T any]() int {
 	var v T
-	return parallelFrom / int(max(1, unsafe.Sizeof(v)))
+	return parallelBytes / int(max(1, unsafe.Sizeof(v)))
 }
 
 // linesOf is how many lines of n elements of a type are worth a piece of work: finding one takes some 5 ns, and an element that lies apart from the next
@@ -25,7 +25,7 @@ func linesOf[T any](n int, apart bool) int {
 	if apart {
 		return max(1, workers.Piece/(5+n))
 	}
-	return max(1, workers.Piece/(5+bytes*workers.Piece/parallelFrom))
+	return max(1, workers.Piece/(5+bytes*workers.Piece/parallelBytes))
 }
 
 // Plan is a copy between two strided views that have the same dimensions. The
@@ -36,22 +36,22 @@ type Plan struct {
 	len            int
 	together       bool // a single line on both sides
 	kept           any  // a turning or copying of the type that was moved last
-	wide           *wider
+	wide           *wideElements
 }
 
-// wider is a plan that moves several elements as one.
-type wider struct {
+// wideElements is a plan that moves several elements as one.
+type wideElements struct {
 	Plan
 	width, of int // of an element, and of that which it is made of, in bytes; the former is 0 for none
 }
 
-// fewBytes is the length up to which lines are moved as wide elements: longer ones are copied in one go.
-const fewBytes = 64
+// wideLineMax is the length up to which lines are moved as wide elements: longer ones are copied in one go.
+const wideLineMax = 64
 
 // widened is p for elements of w bytes with short lines made of wider ones; nil where these do not fit.
 func (p *Plan) widened(w int) *Plan {
 	if p.wide == nil {
-		p.wide = new(wider)
+		p.wide = new(wideElements)
 	}
 	if p.wide.of != w {
 		p.wide.of, p.wide.width = w, 0
@@ -66,9 +66,9 @@ func (p *Plan) widened(w int) *Plan {
 }
 
 // widen finds the widest elements that fit everything.
-func (q *wider) widen(p *Plan) {
+func (q *wideElements) widen(p *Plan) {
 	last := len(p.dims) - 1
-	if p.dst[last] != 1 || p.src[last] != 1 || p.dims[last]*q.of > fewBytes || last == 0 {
+	if p.dst[last] != 1 || p.src[last] != 1 || p.dims[last]*q.of > wideLineMax || last == 0 {
 		return
 	}
 	width := 16
@@ -187,7 +187,7 @@ func (p *Plan) Run(pool *workers.Pool, dst, src Slice) {
 	switch w := dst.Width; {
 	case p.len == 0:
 	case p.together && w > 0 && &dst.Bytes[p.To*w] == &src.Bytes[p.From*w]:
-	case p.together && w > 0 && p.len <= parallelFrom/w:
+	case p.together && w > 0 && p.len <= parallelBytes/w:
 		copy(dst.Bytes[p.To*w:(p.To+p.len)*w], src.Bytes[p.From*w:(p.From+p.len)*w])
 	default:
 		if w > 0 && w < 16 {
@@ -214,7 +214,7 @@ func run[T any](p *Plan, pool *workers.Pool, dst, src []T) {
 	}
 	if p.repeats() {
 		r := copyOf(p, dst, src)
-		pool.For(p.dims[0], max(1, shared[T]()/p.dst[0]), r.repeated)
+		pool.For(p.dims[0], max(1, parallelElements[T]()/p.dst[0]), r.repeated)
 		return
 	}
 	n := p.dims[last]
@@ -223,7 +223,7 @@ func run[T any](p *Plan, pool *workers.Pool, dst, src []T) {
 		outer *= d
 	}
 	if outer == 1 {
-		grain := shared[T]()
+		grain := parallelElements[T]()
 		if ds != 1 || ss != 1 {
 			grain = workers.Grain(1)
 		}
@@ -236,7 +236,7 @@ func run[T any](p *Plan, pool *workers.Pool, dst, src []T) {
 		return
 	}
 	// Short lines go together with those beside them.
-	if beside, rows := besideOf[T](p); n <= shortLine && p.dims[last-1] >= n || spreads[T](p) || rows {
+	if beside, rows := rowDim[T](p); n <= shortLine && p.dims[last-1] >= n || usesRepeat[T](p) || rows {
 		m, dm, sm := p.dims[beside], p.dst[beside], p.src[beside]
 		grain := workers.Grain(1) / n // a line takes as many nanoseconds as it has elements
 		switch {
@@ -335,7 +335,7 @@ func copyOf[T any](p *Plan, dst, src []T) *copying[T] {
 			repeat(p, c.dst, c.src, 0, hi-lo, p.To+lo*p.dst[0], p.From+lo*p.src[0])
 		}
 		if last > 0 {
-			beside, _ := besideOf[T](p)
+			beside, _ := rowDim[T](p)
 			m, dm, sm := p.dims[beside], p.dst[beside], p.src[beside]
 			c.short = func(lo, hi int) {
 				p.lines(last, beside, lo, hi, func(do, so int) { shortLines(c.dst, c.src, do, so, m, dm, sm, n, ds, ss) })
@@ -400,13 +400,13 @@ func (p shortPiece[T]) Piece(lo, hi int) {
 
 // shortLines copies m lines of n elements, dm and sm apart.
 func shortLines[T any](dst, src []T, do, so, m, dm, sm, n, ds, ss int) {
-	if words := n * wordsOf[T](); words >= leastRow && ds == 1 && ss == 1 && (n <= shortLine || dm != n || words > simd.SpreadRow) && copyRows(dst, src, do, so, m, dm, sm, n) {
+	if words := n * wordsOf[T](); words >= rowMinWords && ds == 1 && ss == 1 && (n <= shortLine || dm != n || words > simd.SpreadRow) && copyRows(dst, src, do, so, m, dm, sm, n) {
 		return
 	}
 	if n > shortLine {
 		k := 0
 		if dm == n {
-			k = spread(dst, src, do, so, m, sm, n, ss)
+			k = repeatLines(dst, src, do, so, m, sm, n, ss)
 		}
 		for ; k < m; k++ {
 			line(dst, src, do+k*dm, so+k*sm, n, ds, ss)

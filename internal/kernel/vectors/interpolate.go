@@ -2,20 +2,20 @@ package vectors
 
 import "github.com/opmeter/opmeter/internal/kernel/simd"
 
-// Between interpolates rows of values with SIMD kernels: each result is a weighted sum of two
+// Interpolator interpolates rows of values with SIMD kernels: each result is a weighted sum of two
 // values.
-type Between struct {
+type Interpolator struct {
 	f      *simd.Resizes
 	n, m   int // input and output values of a row
 	blocks []simd.Between
 }
 
-// NewBetween prepares the interpolation of rows of n values: result i is the sum of the values
+// NewInterpolator prepares the interpolation of rows of n values: result i is the sum of the values
 // at[2*i] and at[2*i+1] times the weights with these indices. It returns nil without SIMD
 // kernels, or if neighbours are too far apart for them.
-func NewBetween(n int, at []int, weights []float32) *Between {
+func NewInterpolator(n int, at []int, weights []float32) *Interpolator {
 	const lanes, window = 16, 32
-	b := &Between{f: simd.ResizeKernels(), n: n, m: len(at) / 2}
+	b := &Interpolator{f: simd.ResizeKernels(), n: n, m: len(at) / 2}
 	if b.f == nil || b.m < lanes/2 {
 		return nil
 	}
@@ -39,7 +39,7 @@ func NewBetween(n int, at []int, weights []float32) *Between {
 }
 
 // Lines interpolates as many consecutive rows as fit dst.
-func (b *Between) Lines(dst, src []float32) {
+func (b *Interpolator) Lines(dst, src []float32) {
 	const near = 1 << 12 // values that stay in the L1 cache while the blocks of these rows pass
 	all := len(dst) / b.m
 	src = src[:all*b.n]
