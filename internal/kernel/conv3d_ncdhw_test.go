@@ -13,7 +13,7 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/sets"
 )
 
-// TestVolume compares convolutions over three axes with their definition, in each way of computing that they take.
+// TestVolume compares 3-D convolutions with their definition, for each algorithm that they use.
 func TestVolume(t *testing.T) {
 	sets.Go(func() {
 		if NewConv3DNCDHW(ConvShape{}, ConvDepth{}, nil, nil, activation.Clamp{}) != nil {
@@ -32,7 +32,8 @@ func TestVolume(t *testing.T) {
 	})
 }
 
-// compareVolume compares one of random shape in all sets; one of 32 has the sizes at which minimal filtering gains.
+// compareVolume compares a random shape on all instruction sets; one of 32 has a size at which
+// Winograd is faster.
 func compareVolume(t *testing.T, r *rand.Rand, i int, ways map[simd.Set]map[string]int) {
 	draw := func(n int) []float32 {
 		v := make([]float32, n)
@@ -90,7 +91,7 @@ func compareVolume(t *testing.T, r *rand.Rand, i int, ways map[simd.Set]map[stri
 			t.Fatalf("%+v %+v: values beside the results are written to", s, d)
 		}
 		for i, got := range y[1 : len(y)-1] {
-			// Up to 432 products of numbers around one, rounded once each, or by minimal filtering.
+			// Up to 432 products of values around one, rounded once each, or by Winograd.
 			if math.Abs(float64(got)-want[i]) > 2e-4 {
 				t.Fatalf("%s of %+v %+v: result %d is %v, want %v", c.Name(), s, d, i, got, want[i])
 			}

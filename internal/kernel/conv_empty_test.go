@@ -9,9 +9,8 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/fixed"
 )
 
-// TestEmpty runs every convolution with each extent at zero in turn, and with several:
-// models whose stored shapes are placeholders come to that. The bias alone is the result
-// where there is one.
+// TestEmpty runs every convolution with each extent at zero in turn, and with several: models
+// whose stored shapes are placeholders cause that. If there is an output, it is the bias.
 func TestEmpty(t *testing.T) {
 	t.Parallel()
 	for _, threads := range []int{1, 3} {

@@ -11,8 +11,8 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// TestDirect holds convolutions that read frames where they lie, of groups in one line, against those that gather panels: the same sums in the same order,
-// for each cut of the work, and nothing is written beside the results.
+// TestDirect compares direct convolutions, grouped ones included, with those that gather panels:
+// equal sums in equal order, for each split of the work, and no writes beside the output.
 func TestDirect(t *testing.T) {
 	for _, set := range simd.Available() {
 		t.Run(set.String(), func(t *testing.T) {
@@ -20,7 +20,7 @@ func TestDirect(t *testing.T) {
 			if !simd.FloatKernels().HasPlaced() {
 				t.Skip("none in this set")
 			}
-			// Shapes that go each way come first: few random ones may all go the same.
+			// Shapes that use each algorithm come first: few random ones may all use the same.
 			width := 2 * simd.FloatKernels().Cols
 			s := ConvShape{
 				N: 1, Groups: 1, C: 8, OC: 24, H: 12, W: width, KH: 5, KW: 5, DilH: 1, DilW: 1, StrideH: 1, StrideW: 1, PadT: 2, PadL: 2, OH: 12, OW: width,
@@ -50,7 +50,7 @@ func TestDirect(t *testing.T) {
 	}
 }
 
-// compareDirect compares one and tells which way it goes.
+// compareDirect compares one shape and reports which algorithm it uses.
 func compareDirect(t rapid.TB, s ConvShape, clamp bool, threads int, seed uint64) (direct, flat bool) {
 	pool := workers.New(threads, nil)
 	defer pool.Close()

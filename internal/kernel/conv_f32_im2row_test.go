@@ -10,7 +10,7 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// TestFewWindows compares convolutions whose windows become rows of a product with their definition.
+// TestFewWindows compares im2row convolutions with their definition.
 func TestFewWindows(t *testing.T) {
 	r := rand.New(rand.NewPCG(21, 22))
 	draw := func(n int) []float32 {
@@ -50,7 +50,7 @@ func TestFewWindows(t *testing.T) {
 							sum += float64(w[o*k+j]) * float64(x[((n*s.C+j/(s.KH*s.KW))*s.H+iy)*s.W+ix])
 						}
 					}
-					// Up to 60 products of numbers around one, rounded once each.
+					// Up to 60 products of values around one, rounded once each.
 					if want := min(max(sum, 0), 3); math.Abs(float64(got)-want) > 2e-5 {
 						t.Fatalf("%+v: result %d is %v, want %v", s, i, got, want)
 					}

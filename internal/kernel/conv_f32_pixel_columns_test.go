@@ -10,7 +10,8 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/sets"
 )
 
-// Convolutions of few output channels give the bits of plain Go, whatever windows, borders, steps and lines they have.
+// TestPositions checks that convolutions with few output channels are bit-exact with plain Go for
+// any window, padding, stride and row length.
 func TestPositions(t *testing.T) {
 	sets.Every(t, func(t *testing.T, plain func(func())) {
 		r := rand.New(rand.NewPCG(13, 14))

@@ -11,8 +11,8 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// TestGroupLanes holds convolutions of small groups over [N,H,W,C] against tiles, to the bit, for each cut of the work, and nothing is written beside
-// the results.
+// TestGroupLanes compares convolutions with small groups over [N,H,W,C] with tiles, bit for bit,
+// for each split of the work, and checks that nothing is written beside the output.
 func TestGroupLanes(t *testing.T) {
 	for _, set := range simd.Available() {
 		t.Run(set.String(), func(t *testing.T) {
@@ -20,7 +20,8 @@ func TestGroupLanes(t *testing.T) {
 			if simd.NewGroups(4, 4, 4) == nil {
 				t.Skip("none in this set")
 			}
-			// A shape that surely goes this way comes first: few random ones may all miss it.
+			// A shape that surely uses this algorithm comes first: few random ones may all miss
+			// it.
 			s := ConvShape{N: 1, Groups: 8, C: 32, OC: 32, H: 9, W: 9, KH: 3, KW: 3, StrideH: 1, StrideW: 1, DilH: 1, DilW: 1, PadT: 1, PadL: 1, OH: 9, OW: 9}
 			if !compareGroupLanes(t, s, true, true, true, 2, 1) {
 				t.Error("groups of four channels are not computed so")
@@ -39,7 +40,7 @@ func TestGroupLanes(t *testing.T) {
 	}
 }
 
-// compareGroupLanes compares one and tells whether it is computed so.
+// compareGroupLanes compares one shape and reports whether it uses this algorithm.
 func compareGroupLanes(t rapid.TB, s ConvShape, odd, biased, clamp bool, threads int, seed uint64) bool {
 	pool := workers.New(threads, nil)
 	defer pool.Close()

@@ -9,7 +9,8 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// Convolutions of halves have the bits of those of the same numbers in float32, rounded.
+// TestHalves checks that float16 convolutions are bit-exact with the same values in float32,
+// rounded.
 func TestHalves(t *testing.T) {
 	pool := workers.New(3, nil)
 	defer pool.Close()
@@ -28,7 +29,7 @@ func TestHalves(t *testing.T) {
 			case 1:
 				s.Groups, cg, og = 1+r.IntN(20), 1, 1+r.IntN(2) // depthwise
 			case 2:
-				cg = 300 + r.IntN(100) // several pieces of a sum
+				cg = 300 + r.IntN(100) // several K blocks
 				s.Groups, s.KH, s.KW = 1, 1, 1
 				s.PadT, s.PadL = 0, 0
 			}

@@ -12,7 +12,8 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/sets"
 )
 
-// Convolutions of 16-bit numbers against their definition: borders, steps, gaps between lines, odd and even lines of windows, several pictures.
+// TestWideConv compares 16-bit convolutions with their definition: padding, strides, dilations,
+// odd and even window rows, several images.
 func TestWideConv(t *testing.T) {
 	pool := workers.New(3, nil)
 	defer pool.Close()
@@ -27,7 +28,7 @@ func TestWideConv(t *testing.T) {
 		}
 		s.PadT, s.PadL = r.IntN(s.KH+1), r.IntN(s.KW+1)
 		s.OH, s.OW = 1+r.IntN(9), 1+r.IntN(80)
-		if i%4 == 0 { // as they lie
+		if i%4 == 0 { // in place
 			s.PadT, s.PadL = 0, 0
 			s.OH, s.OW = (s.H-(s.KH-1)*s.DilH-1)/s.StrideH+1, (s.W-(s.KW-1)*s.DilW-1)/s.StrideW+1
 			if s.H < (s.KH-1)*s.DilH+1 || s.W < (s.KW-1)*s.DilW+1 {

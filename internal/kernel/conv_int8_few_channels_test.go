@@ -9,8 +9,8 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/sets"
 )
 
-// TestBands compares convolutions of few channels of 8-bit numbers with plain Go, in both layouts and orders, beginning with some that surely
-// have bands in sets with fours.
+// TestBands compares int8 convolutions with few channels with plain Go, in both layouts and
+// orders. The first shapes use bands on all instruction sets with 4-way kernels.
 func TestBands(t *testing.T) {
 	fixed := []ConvShape{
 		{N: 1, C: 3, OC: 64, OH: 14, OW: 40, H: 28, W: 80, KH: 7, KW: 7, StrideH: 2, StrideW: 2, PadT: 3, PadL: 3},
@@ -27,7 +27,7 @@ func TestBands(t *testing.T) {
 				N: 1 + r.IntN(2), C: 1 + r.IntN(6), OC: 16 + r.IntN(60), OH: 1 + r.IntN(12), OW: 1 + r.IntN(60), KH: 1 + r.IntN(7), KW: 1 + r.IntN(7),
 				StrideH: 1 + r.IntN(2), StrideW: 1 + r.IntN(3), PadT: r.IntN(5), PadL: r.IntN(5),
 			}
-			// Windows may see borders only, and leave some of the picture.
+			// Windows may cover only padding and skip parts of the image.
 			s.H, s.W = max(1, (s.OH-1)*s.StrideH+s.KH-s.PadT-r.IntN(4)), max(1, (s.OW-1)*s.StrideW+s.KW-s.PadL-r.IntN(4)+r.IntN(3))
 			if i < len(fixed) {
 				s = fixed[i]

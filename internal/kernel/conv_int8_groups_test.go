@@ -10,7 +10,8 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/sets"
 )
 
-// TestIntGroups compares convolutions of groups of 8-bit numbers with plain Go, in both layouts and orders, for each cut of the work.
+// TestIntGroups compares grouped int8 convolutions with plain Go, in both layouts and orders, for
+// each split of the work.
 func TestIntGroups(t *testing.T) {
 	r := rand.New(rand.NewPCG(13, 14))
 	for _, threads := range []int{1, 3} {
@@ -32,7 +33,8 @@ func TestIntGroups(t *testing.T) {
 	}
 }
 
-// TestIntLinesOfFew is the same for short lines of many channels, which tiles may take together, and for windows of one position with a step.
+// TestIntLinesOfFew is the same for short rows of many channels, which tiles may combine, and for
+// 1×1 windows with a stride.
 func TestIntLinesOfFew(t *testing.T) {
 	r := rand.New(rand.NewPCG(15, 16))
 	for _, threads := range []int{1, 3} {
@@ -54,13 +56,14 @@ func TestIntLinesOfFew(t *testing.T) {
 			}
 			testIntConv(t, r, pool, s)
 		}
-		// Lines that take as many tiles together as apart.
+		// Rows that take as many tiles combined as apart.
 		testIntConv(t, r, pool, ConvShape{N: 1, H: 7, W: 14, C: 64, OC: 48, OH: 7, OW: 14, KH: 3, KW: 3, StrideH: 1, StrideW: 1, DilH: 1, DilW: 1, PadT: 1, PadL: 1, Groups: 1})
 		testIntConv(t, r, pool, ConvShape{N: 2, H: 13, W: 28, C: 64, OC: 48, OH: 7, OW: 14, KH: 1, KW: 1, StrideH: 2, StrideW: 2, DilH: 1, DilW: 1, Groups: 1})
 	}
 }
 
-// testIntConv compares a convolution in all sets with plain Go: its sums and codes in all orders, and those of TFLite.
+// testIntConv compares a convolution on all instruction sets with plain Go: its sums, its
+// requantised results in all orders, and TFLite's.
 func testIntConv(t *testing.T, r *rand.Rand, pool *workers.Pool, s ConvShape) {
 	t.Helper()
 	k, area := s.C/s.Groups*s.KH*s.KW, s.OH*s.OW
@@ -105,9 +108,9 @@ func testIntConv(t *testing.T, r *rand.Rand, pool *workers.Pool, s ConvShape) {
 					q.Fixed = i > 0
 					sameSums(t, c, pool, in, sums, out, &q, lastOut)
 					if i == 1 {
-						continue // the next run has what this one made
+						continue // the next run uses the parameters that this one computed
 					}
-					SetSumWeights(c, w, 0) // again, in the way for those that change
+					SetSumWeights(c, w, 0) // again, as weights that change between runs
 				}
 			}
 		}
@@ -124,7 +127,7 @@ func testIntConv(t *testing.T, r *rand.Rand, pool *workers.Pool, s ConvShape) {
 	}
 }
 
-// lastConv compares sums and codes of TFLite with sums and with codes of plain Go.
+// lastConv compares TFLite's sums and requantised results with those of plain Go.
 func lastConv[T uint8 | int8](t *testing.T, s ConvShape, pool *workers.Pool, build func(ConvShape, []int16, int32, int32, Requant) *ConvQ[T], w []int16, zero int32, q Requant, x []T, sums []int32) {
 	t.Helper()
 	want := make([]T, len(sums))

@@ -14,7 +14,7 @@ import (
 
 func randomBytes(r *rand.Rand, n int) []uint8 {
 	v := make([]uint8, n)
-	extreme := r.IntN(4) == 0 // all sums of one sign, as large as they get
+	extreme := r.IntN(4) == 0 // all sums of one sign, as large as possible
 	for i := range v {
 		if v[i] = uint8(r.Uint32()); extreme {
 			v[i] = 255
@@ -23,7 +23,7 @@ func randomBytes(r *rand.Rand, n int) []uint8 {
 	return v
 }
 
-// value reads the bits of an 8-bit value.
+// value interprets the bits of an 8-bit value.
 func value(b uint8, signed bool) int32 {
 	if signed {
 		return int32(int8(b))
@@ -31,7 +31,7 @@ func value(b uint8, signed bool) int32 {
 	return int32(b)
 }
 
-// randomWeights have 9 bits or 8; some are all as large as they get.
+// randomWeights returns weights of 9 or 8 bits; some cases use the largest magnitudes only.
 func randomWeights(r *rand.Rand, n int) []int32 {
 	v := make([]int32, n)
 	lo, hi := -255, 256
@@ -176,10 +176,10 @@ func testQuantisedConv(t *testing.T, r *rand.Rand, pool *workers.Pool, s ConvSha
 	check("uint8", widen(y))
 }
 
-// testByteWeights compares weights of 8 bits and their zero point with what they stand for.
+// testByteWeights compares 8-bit weights with a zero point with the values that they represent.
 func testByteWeights(t *testing.T, r *rand.Rand, pool *workers.Pool, s ConvShape, cg int) {
 	t.Helper()
-	if r.IntN(3) == 0 && s.Groups == 1 { // as wide as those that turn what they read
+	if r.IntN(3) == 0 && s.Groups == 1 { // wide enough for an internal transpose
 		s.C, cg, s.OC = 16, 16, 16
 	}
 	x, codes := randomBytes(r, s.N*s.C*s.H*s.W), randomBytes(r, s.OC*cg*s.KH*s.KW)
@@ -194,7 +194,7 @@ func testByteWeights(t *testing.T, r *rand.Rand, pool *workers.Pool, s ConvShape
 	want, got := naiveSums(s, x, false, 7, w), make([]int32, s.outputs())
 	c := NewConvSums(s, false, false)
 	c.SetZero(false, 7)
-	for range 2 { // constant ones may be kept in another way than those that come again
+	for range 2 { // constant weights may be stored differently than changing ones
 		if signed {
 			SetSumWeights(c, narrow[int8](codes), zero)
 		} else {

@@ -10,7 +10,8 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/sets"
 )
 
-// Windows of which some taps see nothing, against the definition.
+// TestTapsBesideThePicture compares windows with taps that only cover padding with the
+// definition.
 func TestTapsBesideThePicture(t *testing.T) {
 	sets.Every(t, func(t *testing.T, _ func(func())) {
 		r := rand.New(rand.NewPCG(1, 2))
@@ -79,7 +80,7 @@ func TestTapsBesideThePicture(t *testing.T) {
 	})
 }
 
-// lastly exchanges channels and places.
+// lastly moves channels last.
 func lastly(v []float32, channels, places int) []float32 {
 	out := make([]float32, len(v))
 	for c := range channels {
@@ -90,7 +91,7 @@ func lastly(v []float32, channels, places int) []float32 {
 	return out
 }
 
-// The same with 8-bit numbers, in both layouts.
+// TestByteTapsBesideThePicture is the same for 8-bit values, in both layouts.
 func TestByteTapsBesideThePicture(t *testing.T) {
 	sets.Every(t, func(t *testing.T, _ func(func())) {
 		r := rand.New(rand.NewPCG(3, 2))

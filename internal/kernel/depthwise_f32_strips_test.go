@@ -10,7 +10,8 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/sets"
 )
 
-// TestStripsBeside compares depthwise convolutions of few channels, of which several columns go together, with plain Go, to the bit.
+// TestStripsBeside compares depthwise convolutions with few channels, which combine several
+// columns, with plain Go, bit for bit.
 func TestStripsBeside(t *testing.T) {
 	sets.Every(t, func(t *testing.T, plain func(func())) {
 		r := rand.New(rand.NewPCG(12, 7))
@@ -18,7 +19,7 @@ func TestStripsBeside(t *testing.T) {
 		for i := range sets.Rounds(150) {
 			ch, k := []int{2, 4, 8}[i%3], []int{3, 5, 7}[r.IntN(3)]
 			s := ConvShape{N: 1 + r.IntN(2), C: ch, OC: ch, KH: k, KW: k, StrideH: 1, StrideW: 1, DilH: 1, DilW: 1, OH: 1 + r.IntN(40), OW: 1 + r.IntN(40)}
-			if i < 3 { // those that surely have such columns, the last ones left over
+			if i < 3 { // shapes that surely combine columns, with remaining ones
 				s.KH, s.KW, s.OH, s.OW = 3, 3, 19, 21
 			}
 			s.PadT, s.PadL = r.IntN(s.KH), r.IntN(s.KW)

@@ -11,8 +11,8 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/sets"
 )
 
-// TestByteStripCodes compares depthwise convolutions that quantise what they sum at once with plain Go, for all counts
-// of channels in a block and beyond, borders, steps, zero points and limits.
+// TestByteStripCodes compares depthwise convolutions with fused requantisation with plain Go, for
+// all channel counts in a block and beyond, padding, strides, zero points and limits.
 func TestByteStripCodes(t *testing.T) {
 	t.Parallel()
 	t.Run("int8", func(t *testing.T) { t.Parallel(); byteStripCodes[int8](t, -128, 127) })
@@ -31,7 +31,7 @@ func byteStripCodes[T int8 | uint8](t *testing.T, least, most int32) {
 		switch {
 		case n%50 == 0:
 			s.H, s.OH = 150, 150/step
-		case n%50 == 2: // whose channels threads share
+		case n%50 == 2: // threads share these channels
 			s.N, s.C, s.H, s.W, s.PadT, s.PadL = 1, 400+n, 14, 14, k/2, k/2
 			s.OC, s.OH, s.OW = s.C, (s.H+step-1)/step, (s.W+step-1)/step
 		}
@@ -52,10 +52,10 @@ func byteStripCodes[T int8 | uint8](t *testing.T, least, most int32) {
 		case 1:
 			q.Min, q.Max = least+r.Int32N(20), most-r.Int32N(20)
 		}
-		up := r.IntN(8) / 7 * 2 // what quantised lines are not for
+		up := r.IntN(8) / 7 * 2 // requantised rows do not support this
 		for range s.OC {
 			m := fixed.Multiplier{M: []int32{1 << 30, 1<<31 - 1, 1<<30 + r.Int32N(1<<30)}[r.IntN(3)], Shift: up - 1 - r.IntN(12)}
-			switch r.IntN(50) { // channels of which nothing is left
+			switch r.IntN(50) { // channels whose results are all zero
 			case 0:
 				m.Shift -= r.IntN(30)
 			case 1:
@@ -90,7 +90,8 @@ func byteStripCodes[T int8 | uint8](t *testing.T, least, most int32) {
 	}
 }
 
-// TestByteStripCuts looks at how strips are cut for two threads: small pictures by channels, others by lines, of which pieces have some.
+// TestByteStripCuts checks how strips are split for two threads: small images by channels, others
+// by rows, in pieces of several rows.
 func TestByteStripCuts(t *testing.T) {
 	t.Parallel()
 	two := workers.New(2, nil)
@@ -120,8 +121,8 @@ func TestByteStripCuts(t *testing.T) {
 	}
 }
 
-// TestDepthwiseLast compares depthwise convolutions of codes with plain Go, with the channels first and last, beginning with some that surely have
-// them last where bytes can be turned.
+// TestDepthwiseLast compares quantised depthwise convolutions with plain Go, channels first and
+// last. The first shapes use channels-last if byte transposes exist.
 func TestDepthwiseLast(t *testing.T) {
 	fixed := []ConvShape{
 		{N: 1, C: 144, OH: 9, OW: 11, H: 9, W: 11, KH: 3, StrideH: 1, PadT: 1, PadL: 1},

@@ -10,8 +10,9 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// Sums, differences and products of codes in vectors against the fixed-point arithmetic of the definition, for scales
-// that lie near each other and far apart, zero points and limits at the ends, and lengths beside whole registers.
+// TestPairQ compares SIMD sums, differences and products of quantised values with the fixed-point
+// definition, for similar and very different scales, extreme zero points and limits, and lengths
+// off whole registers.
 func TestPairQ(t *testing.T) {
 	for _, set := range simd.Available() {
 		undo := simd.Use(set)
@@ -29,7 +30,7 @@ func TestPairQ(t *testing.T) {
 	}
 }
 
-// pairCase tries one combination of scales, and tells whether there is a loop for it.
+// pairCase tries one combination of scales and reports whether a kernel exists.
 func pairCase[T QuantInt](t *testing.T, r *rand.Rand) bool {
 	least, most := tensor.Bounds[T]()
 	wide := int32(most) > 255
@@ -118,7 +119,7 @@ func pairCase[T QuantInt](t *testing.T, r *rand.Rand) bool {
 	return true
 }
 
-// rowsCase compares rows, of which one operand may be single, with what their codes give side by side.
+// rowsCase compares rows, one operand of which may be single, with contiguous operands.
 func rowsCase[T QuantInt](t *testing.T, r *rand.Rand, p *BinaryQ[T], kind string, code func() T) {
 	rows, n, single := 1+r.IntN(4), 1+r.IntN(40), r.IntN(3)
 	var steps [2]int
@@ -148,7 +149,7 @@ func rowsCase[T QuantInt](t *testing.T, r *rand.Rand, p *BinaryQ[T], kind string
 	}
 }
 
-// bytePair is what codes of 8 bits have alone, and its multipliers.
+// bytePair covers the operations that exist for 8-bit values only, and their multipliers.
 func bytePair[T int8 | uint8](kind string, za, zb int32, sa, sb, so float64, ma, mb fixed.Multiplier, zo, lo, hi int32) (p *BinaryQ[T], up, m fixed.Multiplier, ok bool) {
 	switch twice := 2 * max(sa, sb); kind {
 	case "square":

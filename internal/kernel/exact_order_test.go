@@ -9,8 +9,8 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 )
 
-// TestOrder pins what makes TFLite's floats equal to the last bit: one accumulator
-// an output, products added in order, the bias last.
+// TestOrder checks the property that makes TFLite's float results bit-exact: one accumulator per
+// output, products added in order, the bias last.
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))

@@ -12,7 +12,8 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// Products with weights of 16 bits have the bits of those with the same weights in float32.
+// TestNarrowWeights checks that GEMM with 16-bit weights is bit-exact with the same weights in
+// float32.
 func TestNarrowWeights(t *testing.T) {
 	round := map[simd.Narrow]func(v float32) float32{
 		simd.WideFloat16:  func(v float32) float32 { return tensor.F16ToF32(tensor.F32ToF16(v)) },
@@ -43,7 +44,7 @@ func TestNarrowWeights(t *testing.T) {
 						}
 					}
 					for i := range b {
-						// Two values that only this kind has, one of them below its normal ones.
+						// Two values that only this format represents, one of them subnormal.
 						b[i] = round(b[i])
 					}
 					b[0], b[len(b)-1] = round(1.0009765625), 0x1p-24
@@ -62,7 +63,7 @@ func TestNarrowWeights(t *testing.T) {
 					whole := &PackedB{k: g.K, n: g.N, f: f, data: make([]float32, roundUp(g.N, f.Cols)*g.K)}
 					whole.fill(b, 0, g.TransB)
 					want := append([]float32(nil), c...)
-					if k := chooseSplitBF16(f, &g, kind); k != nil { // which may not be worth it for the same in float32
+					if k := chooseSplitBF16(f, &g, kind); k != nil { // the same in float32 may not be faster split
 						gemmSplitBF16(pool, k, f, &g, a, whole.panels(), want)
 					} else {
 						GemmPacked(pool, g, a, whole, want)
@@ -79,7 +80,8 @@ func TestNarrowWeights(t *testing.T) {
 	}
 }
 
-// Weights that have more bits stay as they are, wherever the one that has them lies.
+// TestNarrowOfOthers checks that weights stay in float32 if a single value, at any index, needs
+// more bits.
 func TestNarrowOfOthers(t *testing.T) {
 	t.Parallel()
 	f := simd.FloatKernels()
@@ -96,7 +98,7 @@ func TestNarrowOfOthers(t *testing.T) {
 	}
 }
 
-// A matrix of one value is packed as if it were written out.
+// TestPackSame checks that PackConstant packs like PackB of the full matrix.
 func TestPackSame(t *testing.T) {
 	for _, set := range simd.Available() {
 		t.Run(set.String(), func(t *testing.T) {
@@ -118,7 +120,7 @@ func TestPackSame(t *testing.T) {
 	}
 }
 
-// What numbers lose in 16 bits is what a conversion there and back changes.
+// TestLost compares the bits lost in 16-bit formats with a round trip conversion.
 func TestLost(t *testing.T) {
 	e := simd.ElementKernels()
 	if e == nil {

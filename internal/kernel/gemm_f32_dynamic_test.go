@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestAgain multiplies by parts of matrices that are packed into one memory, one after the other.
+// TestAgain multiplies by parts of several matrices that are packed into one buffer in turn.
 func TestAgain(t *testing.T) {
 	t.Parallel()
 	var w RepackedB
@@ -42,7 +42,7 @@ func TestAgain(t *testing.T) {
 					}
 					want += float64(a[i*g.K+s]) * float64(b[at])
 				}
-				// Whole numbers below 2^24 are exact.
+				// Integers below 2^24 are exact.
 				if got := c[i*g.LDC+j]; math.Abs(float64(got)-want) > 0 {
 					t.Fatalf("row %d column %d is %v, want %v", i, j, got, want)
 				}

@@ -13,8 +13,9 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/sets"
 )
 
-// TestInParts compares products in tiles of bfloat16 with sums in float64 where all numbers are usual, and elsewhere with products in float32:
-// weights of 16 bits and of 32, more steps than a pass has, each cut of the work, and nothing is written beside the results.
+// TestInParts compares split bfloat16 GEMM with float64 sums for usual values, and else with
+// float32 GEMM: 16- and 32-bit weights, more steps than a pass, each split of the work, and no
+// writes beside the output.
 func TestInParts(t *testing.T) {
 	k := simd.PartKernels()
 	if k == nil {
@@ -51,7 +52,7 @@ func TestInParts(t *testing.T) {
 				b[i] = float32(math.Round(float64(b[i])*256) / 256)
 			}
 		}
-		odd := map[int]bool{} // rows of numbers that tiles do not take
+		odd := map[int]bool{} // rows of values that tiles do not support
 		unusual := r.IntN(3) == 0
 		if unusual {
 			for range 1 + r.IntN(3) {
@@ -59,7 +60,7 @@ func TestInParts(t *testing.T) {
 				odd[row] = true
 				a[row*g.LDA+r.IntN(g.K)] = v
 			}
-			row := r.IntN(g.M) // all are small
+			row := r.IntN(g.M) // all values are small
 			for k := range g.K {
 				a[row*g.LDA+k] *= 1e-30
 			}
@@ -101,7 +102,7 @@ func TestInParts(t *testing.T) {
 			if g.Act.On {
 				want[i] = min(max(sum, float64(g.Act.Min)), float64(g.Act.Max))
 			}
-			// Some 80 additions in a row lose 2^-25 each, of what is there by then.
+			// About 80 consecutive additions lose 2^-25 of the partial sum each.
 			if v := float64(got[i]); odd[row] {
 				if v != float64(plain[i]) && (v == v || plain[i] == plain[i]) && !(math.Abs(v-float64(plain[i])) <= 1e-4*size) {
 					t.Fatalf("%+v: result %d of row %d is %v, want %v", g, col, row, v, plain[i])
@@ -113,8 +114,9 @@ func TestInParts(t *testing.T) {
 	}
 }
 
-// TestConvInParts compares convolutions in tiles of bfloat16 with those in float32: windows read where they lie and from frames, several pictures, numbers
-// that tiles do not take; results are the same for each cut of the work, and nothing is written beside them.
+// TestConvInParts compares split bfloat16 convolutions with float32: windows read in place and
+// from padded copies, several images, values that tiles do not support. Results are equal for
+// each split of the work, and nothing is written beside them.
 func TestConvInParts(t *testing.T) {
 	if simd.PartKernels() == nil {
 		t.Skip("no tiles of bfloat16")
@@ -147,7 +149,8 @@ func TestConvInParts(t *testing.T) {
 		if c.planes == nil || len(c.tapGemms) > 0 {
 			return
 		}
-		// Sizes of numbers, by which others in sums may be off: those of channels and positions that hold one tiles do not take.
+		// Error bounds by magnitude: of the channels and positions that hold values that tiles do
+		// not support.
 		large := float32(1)
 		if draw(0, 3, "unusual") == 0 {
 			large = 1e20

@@ -8,7 +8,7 @@ import (
 	"github.com/opmeter/opmeter/internal/base/workers"
 )
 
-// Products of vectors with each other are what a plain loop gives, added to what is there.
+// TestSymmetric compares Syrk with a plain loop, added to the old values.
 func TestSymmetric(t *testing.T) {
 	t.Parallel()
 	pool := workers.New(3, nil)
@@ -43,7 +43,7 @@ func TestSymmetric(t *testing.T) {
 				for x := range k {
 					want += at(i, x) * at(j, x)
 				}
-				// Sums of k products of numbers around 1, rounded to 24 bits each.
+				// Sums of k products of values around 1, rounded to 24 bits each.
 				if got := float64(c[i*ldc+j]); math.Abs(got-want) > 2e-6*float64(k)+1e-5 {
 					t.Fatalf("%d vectors of %d, columns %t: (%d,%d) is %v, want %v", n, k, columns, i, j, got, want)
 				}

@@ -11,7 +11,7 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// Sums of the halves of 16-bit numbers against those of the numbers, of few channels and of many.
+// TestSplit16 compares sums of split 16-bit values with direct sums, for few and many channels.
 func TestSplit16(t *testing.T) {
 	pool := workers.New(3, nil)
 	defer pool.Close()

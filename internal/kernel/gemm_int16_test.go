@@ -11,8 +11,8 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// Products of 16-bit numbers against their definition: the largest of all signs, rows of odd length, several pieces
-// of a sum, multipliers of all sizes, weights of 8, 9 and 16 bits.
+// TestWide compares 16-bit GEMM with its definition: the largest values of all signs, odd row
+// lengths, several K ranges, multipliers of all sizes, weights of 8, 9 and 16 bits.
 func TestWide(t *testing.T) {
 	pool := workers.New(3, nil)
 	defer pool.Close()

@@ -9,7 +9,8 @@ import (
 	"github.com/opmeter/opmeter/internal/base/workers"
 )
 
-// TestFillQ checks that weights are packed alike from every type, from rows and from columns, by any number of threads.
+// TestFillQ checks that weights are packed equally from every type, from rows and from columns,
+// by any number of threads.
 func TestFillQ(t *testing.T) {
 	t.Parallel()
 	pool := workers.New(3, nil)
@@ -62,7 +63,7 @@ func TestFillQ(t *testing.T) {
 	})
 }
 
-// Whether bytes less a zero point have 8 bits is the same for bytes and for the numbers that they stand for.
+// TestFits8 checks that the byte version agrees with the generic one.
 func TestFits8(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -72,7 +73,7 @@ func TestFits8(t *testing.T) {
 			for i, x := range v {
 				signed[i], plain[i], wide[i] = int8(x), int32(int8(x)), int32(x)
 			}
-			// A zero point that is no number of 8 bits may count as one that leaves no room.
+			// A zero point outside 8 bits may be rejected.
 			if got, want := fits8(signed, zero), fits8(plain, zero); got != want && (want && zero >= -128 && zero < 128 || got) {
 				t.Fatalf("%v less %d: got %v, want %v", signed, zero, got, want)
 			}

@@ -8,8 +8,8 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 )
 
-// quickest reports the rate of the quickest of many short rounds, which other
-// load on the machine disturbs least.
+// quickest reports the rate of the fastest of many short rounds, which other load on the machine
+// disturbs least.
 func quickest(b *testing.B, unit string, work float64, f func()) {
 	rounds := max(1, int(1e5/work))
 	least := time.Hour
@@ -36,7 +36,7 @@ func benchmarkMicro[T float32 | float64](b *testing.B, k int) {
 	quickest(b, "GFLOP/s", float64(2*8*k), func() { micro(k, left, right, &acc) })
 }
 
-// BenchmarkMinimal shows from how many channels on minimal filtering pays.
+// BenchmarkMinimal shows from how many channels Winograd is faster.
 func BenchmarkMinimal(b *testing.B) {
 	for _, n := range []int{8, 12, 16, 24, 32, 128} {
 		s := ConvShape{N: 1, C: n, H: 28, W: 28, OC: n, OH: 28, OW: 28, KH: 3, KW: 3, StrideH: 1, StrideW: 1, DilH: 1, DilW: 1, PadT: 1, PadL: 1}

@@ -9,7 +9,7 @@ import (
 	"github.com/opmeter/opmeter/internal/base/workers"
 )
 
-// TestColumn compares products with a column with sums in float64.
+// TestColumn compares matrix-vector products with float64 sums.
 func TestColumn(t *testing.T) {
 	t.Parallel()
 	pool := workers.New(3, nil)

@@ -14,8 +14,8 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/sets"
 )
 
-// values are any numbers for exact kernels. Others round in their own way; they get
-// small whole numbers, of which no sum is rounded, so that all orders give the same.
+// values returns any values for exact kernels. Other kernels round differently; they get small
+// integers, whose sums are exact in any order.
 func values(r *rand.Rand, exact bool, n int) []float32 {
 	if !exact {
 		return wholes(r, n)
@@ -61,8 +61,8 @@ func TestProductSets(t *testing.T) {
 					g.BiasM = values(r, g.Exact, g.M)
 				}
 				if g.Exact && g.Accumulate {
-					// What comes first of the bias and of what is there differs between the
-					// plain ways as well; nobody asks for both and for their bits.
+					// The order of the bias and the old value differs between the plain variants,
+					// too; no caller uses both and needs exact bits.
 					g.BiasN, g.BiasM = nil, nil
 				}
 				if r.IntN(2) == 0 {
@@ -77,7 +77,7 @@ func TestProductSets(t *testing.T) {
 				})
 				Gemm(pool, g, a, b, got)
 				GemmPacked(pool, g, a, PackB(g.K, g.N, b, g.LDB, g.TransB), gotP)
-				// Few rows of a matrix that lies as it is: plain Go goes on from what c holds.
+				// Few rows of an unpacked matrix: plain Go continues from the old values of c.
 				if !g.Exact || !g.Accumulate || g.M > 3 || g.TransB {
 					sets.Agree(t, g, got, want)
 				}
@@ -87,8 +87,7 @@ func TestProductSets(t *testing.T) {
 	})
 }
 
-// prune makes zeros of some of the rows' values at times: of any, or at the same places of
-// four rows.
+// prune sometimes sets values of some rows to zero: any, or at the same steps of four rows.
 func prune(r *rand.Rand, w []float32, row int) {
 	kind, share := r.IntN(4), []float64{0.3, 0.5, 0.7, 0.9, 1}[r.IntN(5)]
 	for i := 0; kind == 0 && i < len(w); i++ {
@@ -105,7 +104,7 @@ func prune(r *rand.Rand, w []float32, row int) {
 	}
 }
 
-// anyConv draws a convolution, a depthwise one at times.
+// anyConv draws a convolution, sometimes a depthwise one.
 func anyConv(r *rand.Rand) ConvShape {
 	s := ConvShape{
 		N: 1 + r.IntN(2), KH: 1 + r.IntN(4), KW: 1 + r.IntN(4), StrideH: 1 + r.IntN(3), StrideW: 1 + r.IntN(3),
@@ -117,7 +116,7 @@ func anyConv(r *rand.Rand) ConvShape {
 	if r.IntN(3) == 0 {
 		s.StrideH, s.StrideW, s.DilH, s.DilW = 1, 1, 1, 1
 	}
-	if r.IntN(3) == 0 { // as most networks have them
+	if r.IntN(3) == 0 { // as in most networks
 		s.KH, s.StrideH, s.DilH = 3+2*r.IntN(3), 1+r.IntN(2), 1
 		if s.StrideH == 1 && r.IntN(3) == 0 {
 			s.DilH += r.IntN(3)
@@ -136,7 +135,7 @@ func anyConv(r *rand.Rand) ConvShape {
 		s.C = 2 + r.IntN(80)
 		s.Groups, s.OC = s.C, s.C*(1+r.IntN(3)*r.IntN(2))
 	}
-	// Borders on all sides, none, or output beyond the input.
+	// Padding on all sides, none, or output beyond the input.
 	seenH, seenW := (s.OH-1)*s.StrideH+(s.KH-1)*s.DilH+1, (s.OW-1)*s.StrideW+(s.KW-1)*s.DilW+1
 	s.PadT, s.PadL = r.IntN(min(4, seenH)), r.IntN(min(4, seenW))
 	s.H, s.W = max(1, seenH-s.PadT-r.IntN(4)), max(1, seenW-s.PadL-r.IntN(4))
@@ -173,7 +172,7 @@ func TestConvSets(t *testing.T) {
 				sets.In(t, func(simd.Set) {
 					c, got := build(s, w, bias, act), make([]float32, s.outputs())
 					c.Run(pool, x, got)
-					// Twice: nothing may be left over.
+					// Twice: no state may remain.
 					c.Run(pool, x, got)
 					if strings.HasPrefix(c.Name(), "winograd/") {
 						almost(t, s, got, want, x, w, k)
@@ -186,8 +185,9 @@ func TestConvSets(t *testing.T) {
 	}
 }
 
-// almost compares results of minimal filtering: its transforms divide by three, so that whole numbers are rounded, too. The error of a
-// sum grows with the root of the number of its products; see [simd.Minimal] for what it is beside that of a plain sum.
+// almost compares Winograd results: its transforms divide by three, so that integers are rounded,
+// too. The error of a sum grows with the square root of the number of its products; see
+// [simd.Minimal] for its size relative to a plain sum.
 func almost(t *testing.T, what any, got, want, x, w []float32, k int) {
 	t.Helper()
 	rms := func(v []float32) float64 {
@@ -205,7 +205,8 @@ func almost(t *testing.T, what any, got, want, x, w []float32, k int) {
 	}
 }
 
-// TestFewPositions draws convolutions of 1×1 over small planes, most of which are products of their positions.
+// TestFewPositions draws 1×1 convolutions over small planes, most of which use positions as GEMM
+// rows.
 func TestFewPositions(t *testing.T) {
 	sets.Every(t, func(t *testing.T, plain func(func())) {
 		r := rand.New(rand.NewPCG(11, 12))
@@ -253,7 +254,7 @@ func bytesOf(r *rand.Rand, n int) []uint8 {
 	return v
 }
 
-// weightsOf are differences of 8-bit weights to a zero point, of 8 or of 9 bits.
+// weightsOf returns differences of 8-bit weights to a zero point, of 8 or 9 bits.
 func weightsOf(r *rand.Rand, n int) []int32 {
 	v, wide := make([]int32, n), r.IntN(2) == 0
 	for i := range v {
@@ -488,7 +489,7 @@ func TestTransposedSets(t *testing.T) {
 	})
 }
 
-// phasesAgree compares the codes of a transposed convolution that is computed by phases with those of its sums.
+// phasesAgree compares a transposed convolution computed by phases with its requantised sums.
 func phasesAgree(t *testing.T, r *rand.Rand, pool *workers.Pool, s TransposedShape, x []uint8, w []int16, zero int32, sums []int32) {
 	zeroW, q := int32(0), anyRequant(r, s.OC)
 	if r.IntN(2) == 0 {
@@ -518,7 +519,8 @@ func phasesAgree(t *testing.T, r *rand.Rand, pool *workers.Pool, s TransposedSha
 	}
 }
 
-// sameSums compares the sums that a convolution makes of codes, unless it puts channels last, and the codes that vectors make of them.
+// sameSums compares the sums of a convolution, unless its output is channels-last, and its
+// requantised results.
 func sameSums(t *testing.T, c *ConvSums, pool *workers.Pool, x []uint8, sums []int32, codes []uint8, q *Rescale, lastOut bool) {
 	t.Helper()
 	if !lastOut {

@@ -12,8 +12,8 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// Products with weights of few bits are those with the same weights in float32, but for the order of sums: they stay within the bound of
-// rounding each product and each sum.
+// TestFewBits compares low-bit GEMM with float32 GEMM over the same weights. The order of sums
+// differs, so results must stay within the bound of rounding each product and each sum.
 func TestFewBits(t *testing.T) {
 	t.Parallel()
 	if simd.FewBitKernels() == nil {
@@ -97,8 +97,9 @@ func TestFewBits(t *testing.T) {
 	})
 }
 
-// Rows of codes give the products of what the codes stand for; those that have no codes, since the set has no such loop or they hold what is no finite number or a block of but the smallest, the products
-// of floats.
+// TestFewBitCodes checks that quantised rows give the results of the values that they represent.
+// Rows that are not quantised give the float results: if the instruction set has no such kernel,
+// or they hold infinities, NaN or a block of only the smallest values.
 func TestFewBitCodes(t *testing.T) {
 	t.Parallel()
 	if f := simd.FewBitKernels(); f == nil || f.DigitRows(4, 1, 32) == 0 {

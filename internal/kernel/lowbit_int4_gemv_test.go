@@ -12,7 +12,8 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 )
 
-// A row times weights of 4 bits has the bits of the product with the same weights in float32.
+// TestFourBits checks that a row times 4-bit weights is bit-exact with the same weights in
+// float32.
 func TestFourBits(t *testing.T) {
 	t.Parallel()
 	if NewInt4Matrix(8, 1, 8, make([]uint8, 4), make([]float32, 1)) == nil {

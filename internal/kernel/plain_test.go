@@ -12,7 +12,7 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/vectors"
 )
 
-// wholes draws small whole numbers: their sums are exact in any order.
+// wholes returns small random integers: their sums are exact in any order.
 func wholes(r *rand.Rand, n int) []float32 {
 	v := make([]float32, n)
 	for i := range v {
@@ -21,7 +21,7 @@ func wholes(r *rand.Rand, n int) []float32 {
 	return v
 }
 
-// TestRanges: outputs, and taps, whose input lies inside are an interval.
+// TestRanges checks that outputs and taps whose input lies inside form an interval.
 func TestRanges(t *testing.T) {
 	t.Parallel()
 	interval := func(n int, inside func(i int) bool) (in []int) {
@@ -51,7 +51,7 @@ func TestRanges(t *testing.T) {
 	}
 }
 
-// What output positions see through one tap, from any position on.
+// TestTapLine checks the input of output positions through one tap, from any position.
 func TestTapLine(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -136,8 +136,8 @@ func TestInnerProducts(t *testing.T) {
 	}
 }
 
-// The micro-kernels multiply panels of any length, and panels are packed with zeros for
-// what is missing.
+// TestPanels checks that the micro-kernels multiply panels of any length, and that packing pads
+// panels with zeros.
 func TestPanels(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 6))
@@ -202,7 +202,7 @@ func TestPanels(t *testing.T) {
 	}
 }
 
-// TestStrides multiplies parts of larger matrices, and leaves what is beside them.
+// TestStrides multiplies parts of larger matrices and checks that the rest stays unchanged.
 func TestStrides(t *testing.T) {
 	t.Parallel()
 	pool := workers.New(3, nil)
@@ -271,7 +271,7 @@ func TestStrides(t *testing.T) {
 			t.Fatalf("%+v packed: %v, want %v", g, packed, want)
 		}
 	}
-	// Nothing to compute touches nothing.
+	// Empty multiplications write nothing.
 	c := []float32{5}
 	Gemm(pool, GemmParams{M: 0, N: 1, K: 1}, nil, []float32{1}, c)
 	Gemm(pool, GemmParams{M: 1, N: 0, K: 1}, []float32{1}, nil, c)
@@ -299,7 +299,7 @@ func TestGemmNames(t *testing.T) {
 	}
 }
 
-// TestLong has sums and patches longer than the usual room for them.
+// TestLong covers sums and patches longer than the usual scratch buffers.
 func TestLong(t *testing.T) {
 	t.Parallel()
 	pool := workers.New(2, nil)
@@ -343,7 +343,7 @@ func TestLong(t *testing.T) {
 	if !slices.Equal(sums, wantQ) {
 		t.Errorf("whole numbers %v, want %v", sums, wantQ)
 	}
-	// A convolution over so many channels: a position is a row of the product.
+	// A convolution over so many channels: a position is a GEMM row.
 	s := ConvShape{N: 1, C: k, H: 1, W: m, OC: n, OH: 1, OW: m, KH: 1, KW: 1, StrideH: 1, StrideW: 1, DilH: 1, DilW: 1}
 	w := make([]float32, n*k)
 	for i := range w {
@@ -379,7 +379,7 @@ func TestLong(t *testing.T) {
 	}
 }
 
-// Two sums lie in one number, and come apart whatever their signs.
+// TestLanes checks that two sums in one float64 separate for all signs.
 func TestLanes(t *testing.T) {
 	const most = lane/2 - 1
 	for _, lo := range []int32{0, 1, -1, 12345, -12345, most, -most} {
@@ -404,7 +404,7 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// A sum becomes (sum + bias)·m + zero, within the limits.
+// TestRequantOne checks (sum + bias)·m + zero within the limits.
 func TestRequantOne(t *testing.T) {
 	t.Parallel()
 	half, quarter := fixed.FromReal(0.5), fixed.FromReal(0.25)
@@ -442,7 +442,7 @@ func TestRequantOne(t *testing.T) {
 	RequantRows(pool, y[:0], nil, 0, &q) // no channels
 }
 
-// The way of computing follows from the shape, in plain Go.
+// TestConvNames checks the algorithm that each shape selects in plain Go.
 func TestConvNames(t *testing.T) {
 	defer simd.Use(simd.Go)()
 	shape := func(c, oc, groups, k, stride, dil int) ConvShape {
@@ -487,8 +487,8 @@ func TestConvNames(t *testing.T) {
 	}
 }
 
-// Rows of the 3×3 convolution over a padded plane, of every length from four on and with
-// both steps: the last four outputs may overlap those before.
+// TestThreeRow checks rows of the 3×3 convolution over a padded plane, for every length from four
+// and both strides: the last four outputs may overlap the previous ones.
 func TestThreeRow(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(11, 12))

@@ -8,8 +8,8 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// The largest bytes of windows against their definition: borders on any side and beyond whole windows, steps
-// and gaps, in each set of instructions.
+// TestMaxBytes compares max pooling of bytes with its definition: padding on any side and beyond
+// whole windows, strides and dilations, on each instruction set.
 func TestMaxBytes(t *testing.T) {
 	pool := workers.New(3, nil)
 	defer pool.Close()
@@ -21,7 +21,7 @@ func TestMaxBytes(t *testing.T) {
 			s.StrideH, s.StrideW, s.DilH, s.DilW = 1+r.IntN(3), 1+r.IntN(3), 1+r.IntN(2), 1+r.IntN(2)
 			s.PadT, s.PadL = r.IntN(5)-1, r.IntN(5)-1
 			s.OH, s.OW = 1+r.IntN(14), 1+r.IntN(100)
-			if r.IntN(3) == 0 { // no borders
+			if r.IntN(3) == 0 { // no padding
 				s.OH, s.OW, s.PadT, s.PadL = 1+r.IntN(9), 1+r.IntN(50), 0, 0
 				s.H, s.W = (s.OH-1)*s.StrideH+(s.KH-1)*s.DilH+1+r.IntN(3), (s.OW-1)*s.StrideW+(s.KW-1)*s.DilW+1+r.IntN(3)
 			}

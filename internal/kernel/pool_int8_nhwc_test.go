@@ -11,8 +11,8 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// Pooled bytes against their definition: borders on any side, steps, limits and channels beside whole registers, in
-// each set of instructions that has loops for them.
+// TestBytePool compares pooled bytes with their definition: padding on any side, strides, limits
+// and channel counts off whole registers, for each instruction set with kernels.
 func TestBytePool(t *testing.T) {
 	pool := workers.New(3, nil)
 	defer pool.Close()
@@ -79,7 +79,7 @@ func pooledBytes(b *PoolInt8, x []uint8) (y []uint8) {
 	return y
 }
 
-// leastByte are the bits of the least number.
+// leastByte returns the bits of the smallest value.
 func leastByte(signed bool) uint8 {
 	if signed {
 		return 0x80
@@ -87,7 +87,8 @@ func leastByte(signed bool) uint8 {
 	return 0
 }
 
-// The largest of 16-bit numbers against its definition, where windows see borders alone as well.
+// TestWordPool compares max pooling of 16-bit values with its definition, including windows that
+// cover only padding.
 func TestWordPool(t *testing.T) {
 	pool := workers.New(3, nil)
 	defer pool.Close()

@@ -10,11 +10,12 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/sets"
 )
 
-// Tests run once what they compare: by the numbers of [simd.Fused], which all but first runs have.
+// Tests run once what they compare: with the parameters of [simd.Fused], which normally only
+// later runs use.
 func init() { fuseFirst = true }
 
-// TestFuseLater runs convolutions twice, of which the second run begins with the search for the numbers of [simd.Fused]: both give the same codes, and later ones
-// search no more.
+// TestFuseLater runs convolutions twice. The second run starts with the search for the parameters
+// of [simd.Fused]. Both runs give equal results, and later ones do not search again.
 func TestFuseLater(t *testing.T) {
 	fuseFirst = false
 	defer func() { fuseFirst = true }()
@@ -24,7 +25,7 @@ func TestFuseLater(t *testing.T) {
 			k := 1 + 2*r.IntN(2)
 			s := ConvShape{N: 1, C: 1 + r.IntN(40), H: 3 + r.IntN(9), W: 3 + r.IntN(9), KH: k, KW: k, StrideH: 1, StrideW: 1, DilH: 1, DilW: 1, PadT: k / 2, PadL: k / 2, OC: 1 + r.IntN(80)}
 			depthwise := n%2 > 0
-			if n < 2 { // shapes that surely have such numbers
+			if n < 2 { // shapes that surely have such parameters
 				s.C, s.OC, s.H, s.W = 32, 64, 9, 9
 			}
 			w := make([]int16, s.OC*k*k*s.C)

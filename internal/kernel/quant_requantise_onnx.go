@@ -36,7 +36,8 @@ func (q *Rescale) Prepare() {
 		small = small && -0.5 < s && s < 0.5
 		finite = finite && s-s == 0
 	}
-	// A NaN scale fails every comparison.
+	// The SIMD kernels do not define the clamp of NaN results, so scales that are not finite use
+	// plain Go.
 	q.plain = !codes || !finite || simd.ElementKernels() == nil
 	q.q = simd.Rescaling{Lo: lo, Hi: hi, Zero: q.Zero, Signed: q.Signed, Small: small}
 }

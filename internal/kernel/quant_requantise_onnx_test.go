@@ -9,7 +9,7 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/sets"
 )
 
-// TestRescaleMatrix compares codes of rows of sums with the definition, a sum at a time.
+// TestRescaleMatrix compares requantised rows of sums with the definition, one sum at a time.
 func TestRescaleMatrix(t *testing.T) {
 	sets.Every(t, func(t *testing.T, _ func(func())) {
 		pool := workers.New(2, nil)
@@ -44,7 +44,7 @@ func TestRescaleMatrix(t *testing.T) {
 	})
 }
 
-// TestGemmCodes: rooms for fewer sums than there are change nothing.
+// TestGemmCodes checks that a smaller sums buffer does not change the results.
 func TestGemmCodes(t *testing.T) {
 	sets.Every(t, func(t *testing.T, _ func(func())) {
 		pool := workers.New(2, nil)

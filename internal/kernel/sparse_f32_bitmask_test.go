@@ -12,7 +12,8 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/sets"
 )
 
-// A row times weights without their zeros have the bits of the product with all weights, also where a zero meets what is no number.
+// TestExpanded checks that a row times bitmask weights is bit-exact with dense weights, also if a
+// zero meets NaN.
 func TestExpanded(t *testing.T) {
 	sets.Every(t, func(t *testing.T, _ func(func())) {
 		if simd.ExpandKernels() == nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/sets"
 )
 
-// fourOfEight are 8-bit weights of which at most four of eight neighbours are not zero, rows of k steps: two of each four, or any.
+// fourOfEight returns 8-bit weights in rows of k steps of which at most four of eight neighbours
+// are nonzero: 2:4, or any four of eight.
 func fourOfEight(r *rand.Rand, n, k int) []int32 {
 	w := make([]int32, n)
 	pairs := r.IntN(2) == 0
@@ -29,7 +30,8 @@ func fourOfEight(r *rand.Rand, n, k int) []int32 {
 	return w
 }
 
-// siftedSets runs f with sifted loops taken for fast ones, for one and for three threads; f tells whether weights were sifted.
+// siftedSets runs f with 4:8 sparse kernels assumed to be fast, for one and for three threads; f
+// reports whether they were used.
 func siftedSets(t *testing.T, f func(t *testing.T, r *rand.Rand, pool *workers.Pool, plain func(func())) bool) {
 	sets.Every(t, func(t *testing.T, plain func(func())) {
 		defer simd.Sift(1.4)()
@@ -101,7 +103,7 @@ func TestSiftedProducts(t *testing.T) {
 			t.Fatalf("%d×%d·%d, %s, differs", m, k, n, p.Name(m))
 		}
 		sifted := strings.HasPrefix(p.Name(m), "sifted/")
-		// Others in their place, and the same again, which is not looked for.
+		// Other weights in their place, and the same again, which is not checked for sparsity.
 		tables = tables[:1]
 		other := randomWeights(r, n*k)
 		for _, w := range [][]int32{other, w} {
@@ -126,7 +128,7 @@ func TestSiftedConvs(t *testing.T) {
 		s := anyConv(r)
 		s.Groups, s.C, s.OC = 1, 8*(1+r.IntN(8)), 32*(1+r.IntN(2))-r.IntN(2)*r.IntN(32)
 		k := s.C * s.KH * s.KW
-		last := fourOfEight(r, s.OC*k, k) // with the channels last, as they are multiplied
+		last := fourOfEight(r, s.OC*k, k) // channels last, as they are multiplied
 		w, x := transpose(last, s.OC, s.KH*s.KW, s.C), bytesOf(r, s.N*s.C*s.H*s.W)
 		signed := r.IntN(2) == 0
 		zero := value(uint8(r.Uint32()), signed)
@@ -168,7 +170,7 @@ func TestSiftedConvs(t *testing.T) {
 			}
 		}
 		if signed {
-			return sifted // the limits are those of numbers without a sign
+			return sifted // the limits are for unsigned values
 		}
 		narrow := make([]int8, len(last))
 		for i, v := range last {

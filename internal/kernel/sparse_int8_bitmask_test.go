@@ -10,7 +10,8 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/sets"
 )
 
-// A row times 8-bit weights without their zeros has the sums of plain Go, for each zero point, and so have several rows.
+// TestExpandedInts checks that a row times 8-bit bitmask weights has the sums of plain Go, for
+// each zero point; likewise several rows.
 func TestExpandedInts(t *testing.T) {
 	sets.Every(t, func(t *testing.T, plain func(func())) {
 		if simd.ExpandIntKernels() == nil {
@@ -68,7 +69,7 @@ func TestExpandedInts(t *testing.T) {
 				t.Fatalf("%d rows of %d by %d differ", m, k, n)
 			}
 		}
-		// Weights of more than 8 bits, and few zeros, stay as they are.
+		// Weights with more than 8 bits, or few zeros, are not compressed.
 		w := make([]int16, 300*300)
 		w[7] = 300
 		p := NewPackedQ(300, 300).SetRows(1, true)
@@ -84,7 +85,7 @@ func TestExpandedInts(t *testing.T) {
 	})
 }
 
-// TestExpandedIntsAllocate checks that runs keep to rooms that are lent.
+// TestExpandedIntsAllocate checks that runs only use pooled scratch memory.
 func TestExpandedIntsAllocate(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the race detector, which comes with -short, drops rooms that were given back")

@@ -10,7 +10,8 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/sets"
 )
 
-// pruned are 8-bit weights of which a share is zero: single ones, four neighbouring steps, or four neighbouring rows of k steps.
+// pruned returns 8-bit weights with some zeros: single ones, four neighbouring steps, or four
+// neighbouring rows of k steps.
 func pruned(r *rand.Rand, n, k int) []int32 {
 	w := make([]int32, n)
 	for i := range w {
@@ -33,8 +34,9 @@ func pruned(r *rand.Rand, n, k int) []int32 {
 	return w
 }
 
-// sparseSets draws cases for one and for three threads: f computes one in plain Go and returns what compares it in a set, and tells whether zeros are
-// left out. It is called for the sets that leave zeros of 8-bit weights out.
+// sparseSets draws cases for one and for three threads, on instruction sets with sparse int8
+// kernels: f computes a case in plain Go and returns a function that compares it on an
+// instruction set and reports whether zeros are skipped.
 func sparseSets(t *testing.T, least int, f func(t *testing.T, r *rand.Rand, pool *workers.Pool) func() bool) {
 	defer simd.Sift(1)()
 	r, sparse := rand.New(rand.NewPCG(5, 6)), map[simd.Set]int{}
@@ -158,7 +160,7 @@ func TestSparseIntConvs(t *testing.T) {
 					c := build(lastIn, lastOut)
 					sparse = sparse || c.lines != nil && c.lines.sparse != nil
 					sameSums(t, c, pool, in, sums, out, &q, lastOut)
-					// The same weights again, in the way for those that change.
+					// The same weights again, as weights that change between runs.
 					if SetSumWeights(c, w, 0); !lastOut {
 						got := make([]int32, len(want))
 						if c.Run(pool, in, got); !slices.Equal(got, sums) {
@@ -168,11 +170,11 @@ func TestSparseIntConvs(t *testing.T) {
 				}
 			}
 			if signed {
-				return sparse // the limits are those of numbers without a sign
+				return sparse // the limits are for unsigned values
 			}
 			y := make([]uint8, len(want))
 			c := NewConvQ[uint8](s, wn, 0, zero, rq)
-			for range 2 { // nothing may be left over
+			for range 2 { // no state may remain
 				if c.Run(pool, last, y); !slices.Equal(widen(y), quantised) {
 					t.Fatalf("%+v, %s: quantised values differ", s, c.Name())
 				}
@@ -182,7 +184,7 @@ func TestSparseIntConvs(t *testing.T) {
 	})
 }
 
-// TestSparseIntsAllocate checks that runs keep to rooms that are lent.
+// TestSparseIntsAllocate checks that runs only use pooled scratch memory.
 func TestSparseIntsAllocate(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the race detector, which comes with -short, drops rooms that were given back")

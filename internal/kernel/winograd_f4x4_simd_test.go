@@ -11,8 +11,8 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// TestMinimal holds minimal filtering against direct sums: within its error, the same for each cut of the work, and nothing is written
-// beside the results.
+// TestMinimal compares Winograd with direct sums: within its error bound, equal for each split of
+// the work, and no writes beside the output.
 func TestMinimal(t *testing.T) {
 	for _, set := range simd.Available() {
 		t.Run(set.String(), func(t *testing.T) {
@@ -60,8 +60,9 @@ func TestMinimal(t *testing.T) {
 				if got[0] != before || got[n+1] != after {
 					t.Fatal("values beside the results are written to")
 				}
-				// Each addition rounds by a part of the sum so far, which itself grows: errors grow up to as fast as the number of
-				// products, whose mean size is a quarter. The largest of 45,000 cases was 3.1e-7 of it; a wrong place makes some 0.1.
+				// Each addition rounds relative to the partial sum, which grows: errors grow up
+				// to as fast as the number of products, whose mean magnitude is a quarter. The
+				// largest of 45,000 cases was 3.1e-7 of it; a wrong position gives about 0.1.
 				most := 1e-6 * float64(c.k)
 				for i := range n {
 					if math.Float32bits(got[i+1]) != math.Float32bits(other[i]) {

@@ -1,17 +1,18 @@
 package broadcast
 
-// Spans walks short runs together: pieces of the result of up to as many elements as are asked for, however short
-// the runs are. Operands that are dense over a piece are read as they lie, of others a table has the places.
+// Spans combines short runs: it iterates over pieces of the result of up to a given number of
+// elements, however short the runs are. Operands that are dense over a piece are read in place;
+// for others a table holds the element offsets.
 type Spans struct {
-	// Table has, for each operand, the places of the elements of a piece behind its Off, from Place on; nil
-	// where they lie side by side.
+	// Table holds, for each operand, the offsets of the elements of a piece relative to Off, from
+	// index Place; nil if they are contiguous.
 	Table [3][]int
-	// Rows tells of operands whose runs begin RowStep behind each other.
+	// Rows marks operands whose runs are RowStep apart.
 	Rows    [3]bool
 	RowStep [3]int
 
-	outer Walk // over the dimensions outside, with all of a span as its run
-	unit  int  // elements of the dimensions inside
+	outer Walk // over the outer dimensions, with a whole span as its run
+	unit  int  // elements of the inner dimensions
 	step  [3]int
 	most  int
 }
@@ -19,7 +20,7 @@ type Spans struct {
 // Spans plans pieces of at most most elements.
 func (b *Walk) Spans(most int) *Spans {
 	s := &Spans{outer: Walk{Len: b.Len, Inner: b.Inner}, unit: 1, step: b.Step, most: most}
-	d := len(b.dims) // the dimensions from here on make the span, the first one in parts
+	d := len(b.dims) // the span consists of the dimensions from d, the first one in parts
 	for ; d > 0 && s.outer.Inner < most; d-- {
 		s.unit = s.outer.Inner
 		s.outer.Inner *= b.dims[d-1]
@@ -28,7 +29,7 @@ func (b *Walk) Spans(most int) *Spans {
 		}
 	}
 	if s.unit > 0 && s.unit < most {
-		// Pieces that begin at one place in tables have what tables lead to in common.
+		// Pieces that begin at the same table index share their gathered elements.
 		s.most = most / s.unit * s.unit
 	}
 	s.outer.dims = b.dims[:d]
@@ -46,7 +47,7 @@ func (b *Walk) Spans(most int) *Spans {
 	return s
 }
 
-// Repeats tells whether an operand lies side by side over a run, and is the same in the next one.
+// Repeats reports whether an operand is contiguous over a run and the same in the next one.
 func (b *Walk) Repeats() bool {
 	last := len(b.dims) - 1
 	for k := range b.step {
@@ -57,7 +58,7 @@ func (b *Walk) Repeats() bool {
 	return false
 }
 
-// dense tells whether operand k lies side by side over the dimensions from d on.
+// dense reports whether operand k is contiguous over the dimensions from d.
 func (b *Walk) dense(k, d int) bool {
 	n := b.Inner
 	if b.Step[k] != 1 {
@@ -72,7 +73,8 @@ func (b *Walk) dense(k, d int) bool {
 	return true
 }
 
-// rows tells how far runs of operand k lie from each other over the dimensions from d on, if all do alike.
+// rows returns the distance between runs of operand k over the dimensions from d, if it is
+// constant.
 func (b *Walk) rows(k, d int) (step int, alike bool) {
 	last := len(b.dims) - 1
 	if last < d {
@@ -86,7 +88,7 @@ func (b *Walk) rows(k, d int) (step int, alike bool) {
 	return b.step[k][last], true
 }
 
-// places lists where the first n elements of operand k are over the dimensions from d on.
+// places lists the offsets of the first n elements of operand k over the dimensions from d.
 func (b *Walk) places(k, d, n int) []int {
 	t := make([]int, n)
 	for i := range t {
@@ -100,17 +102,17 @@ func (b *Walk) places(k, d, n int) []int {
 	return t
 }
 
-// Pieces walks the pieces of a range of the result.
+// Pieces iterates over the pieces of a range of the result.
 type Pieces struct {
-	Dst, N int    // place and length of the current piece in the result
-	Off    [3]int // where it starts in each operand: its first element, or what tables begin at
-	Place  int    // of its first element in tables
+	Dst, N int    // offset and length of the current piece in the result
+	Off    [3]int // its start in each operand: its first element, or the base of the table
+	Place  int    // table index of its first element
 	s      *Spans
 	runs   Runs
 	left   int // of the run
 }
 
-// Pieces starts a walk over elements lo to hi of the result. It is used as [Walk.Runs] is.
+// Pieces starts an iteration over elements lo to hi of the result, used like [Walk.Runs].
 func (s *Spans) Pieces(lo, hi int) Pieces { return Pieces{s: s, runs: s.outer.Runs(lo, hi)} }
 
 // Next advances to the next piece and reports whether there is one.

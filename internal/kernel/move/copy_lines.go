@@ -2,10 +2,11 @@ package move
 
 import "github.com/opmeter/opmeter/internal/kernel/simd"
 
-// LineCopier copies lines of numbers. Each goroutine needs its own; the zero value is ready.
+// LineCopier copies lines of values. It is not safe for concurrent use; the zero value is ready.
 type LineCopier struct{ window simd.Window }
 
-// Copy writes lines of n values: those of dst are stepDst apart, those of src stepSrc, and neighbours of src step.
+// Copy copies lines of n values. Lines are stepDst apart in dst and stepSrc apart in src; values
+// of src are step apart.
 func (c *LineCopier) Copy(dst []float32, stepDst int, src []float32, stepSrc, step, n, lines int) {
 	if f := simd.WindowKernels(); f != nil && f.CopyLines(&c.window, dst, stepDst, src, stepSrc, step, n, lines) {
 		return
@@ -13,7 +14,8 @@ func (c *LineCopier) Copy(dst []float32, stepDst int, src []float32, stepSrc, st
 	Lines(dst, stepDst, src, stepSrc, step, n, lines)
 }
 
-// Lines copies lines of n values: those of dst are stepDst apart, those of src stepSrc, and neighbours of src step.
+// Lines copies lines of n values. Lines are stepDst apart in dst and stepSrc apart in src; values
+// of src are step apart.
 func Lines[T any](dst []T, stepDst int, src []T, stepSrc, step, n, lines int) {
 	for l := range lines {
 		to, from := dst[l*stepDst:][:n], src[l*stepSrc:]

@@ -6,10 +6,11 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// repeatMinLines is how many lines side by side are worth a loop of their own.
+// repeatMinLines is the minimum number of adjacent lines for a separate kernel.
 const repeatMinLines = 8
 
-// wordsOf is the number of 32-bit words that an element of a type has, 0 where it is no number of these.
+// wordsOf returns the number of 32-bit words of an element type, 0 if it is not a whole number of
+// words.
 func wordsOf[T any]() int {
 	var v T
 	if _, text := any(v).(string); text {
@@ -18,7 +19,8 @@ func wordsOf[T any]() int {
 	return int(unsafe.Sizeof(v)) / 4
 }
 
-// usesRepeat tells whether lines of a plan fill the destination side by side and are short enough for [simd.Spreads].
+// usesRepeat reports whether the lines of a plan fill the destination contiguously and are short
+// enough for [simd.Spreads].
 func usesRepeat[T any](p *Plan) bool {
 	last := len(p.dims) - 1
 	if last == 0 || p.dims[last] <= shortLine || p.dims[last-1] < repeatMinLines {
@@ -27,14 +29,16 @@ func usesRepeat[T any](p *Plan) bool {
 	return p.dst[last] == 1 && p.dst[last-1] == p.dims[last] && hasRepeatKernel[T](p.dims[last], p.src[last-1], p.src[last])
 }
 
-// hasRepeatKernel tells whether there is a loop for lines of n elements, ss apart and with sm from line to line.
+// hasRepeatKernel reports whether a kernel exists for lines of n elements, ss apart, with line
+// stride sm.
 func hasRepeatKernel[T any](n, sm, ss int) bool {
 	w := wordsOf[T]()
 	return w > 0 && n*w <= simd.SpreadRow && sm >= 0 && (ss == 1 || ss == 0 && w == 1) && simd.SpreadKernels() != nil
 }
 
-// repeatLines copies the first of m lines of n elements, of which single elements fill lines if ss is 0. It returns how many: what it writes over the end of
-// a line must not reach over that of the last one, and there are loops for short lines only.
+// repeatLines copies the first of m lines of n elements; if ss is 0, single elements fill lines.
+// It returns the number of lines copied: kernels write beyond the end of a line, which must not
+// reach beyond the last line, and kernels exist for short lines only.
 func repeatLines[T any](dst, src []T, do, so, m, sm, n, ss int) int {
 	w := wordsOf[T]()
 	all := m * n * w
@@ -53,12 +57,14 @@ func repeatLines[T any](dst, src []T, do, so, m, sm, n, ss int) int {
 	return rows
 }
 
-// rowMinWords and mostRow are how many words a line has at least and at most that goes with its neighbours in a loop of [simd.Windows]: of fewer words
-// elements are moved one by one, and more take so long that calling for each costs little. manyRows is how many neighbours are worth it.
+// rowMinWords and rowMaxWords bound the words of a line that is copied with its neighbours by a
+// kernel of [simd.Windows]: shorter lines are copied element by element, and for longer ones a
+// call per line costs little. rowMinCount is the minimum number of neighbours.
 const rowMinWords, rowMaxWords, rowMinCount = 8, 256, 3
 
-// rowDim is the dimension whose lines go together, and whether these are lines of words as copyRows takes: of the two before the last then that which
-// has more of them, else the last but one.
+// rowDim returns the dimension whose lines are copied together, and whether these are lines of
+// words as copyRows takes. It is then the longer one of the two dimensions before the last, else
+// the last but one.
 func rowDim[T any](p *Plan) (dim int, rows bool) {
 	last, w := len(p.dims)-1, wordsOf[T]()
 	n := p.dims[last] * w
@@ -82,7 +88,8 @@ func rowKernels() *simd.Windows {
 	return nil
 }
 
-// copyRows copies m lines of n elements side by side, dm and sm apart, which are not negative. It returns false where there is no loop for it.
+// copyRows copies m lines of n contiguous elements, dm and sm apart, which are not negative. It
+// returns false without a kernel.
 func copyRows[T any](dst, src []T, do, so, m, dm, sm, n int) bool {
 	f, w := rowKernels(), wordsOf[T]()
 	if f == nil || dm < 0 || sm < 0 {

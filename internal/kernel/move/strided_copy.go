@@ -8,17 +8,18 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// parallelBytes is the number of bytes side by side that are worth a piece of work: a thread copies some 13 in a nanosecond.
+// parallelBytes is the minimum number of contiguous bytes per work item: a thread copies about 13
+// bytes per nanosecond.
 const parallelBytes = 1 << 16
 
-// parallelElements is parallelFrom in elements of a type.
+// parallelElements is parallelBytes in elements of a type.
 func parallelElements[T any]() int {
 	var v T
 	return parallelBytes / int(max(1, unsafe.Sizeof(v)))
 }
 
-// linesOf is how many lines of n elements of a type are worth a piece of work: finding one takes some 5 ns, and an element that lies apart from the next
-// one a nanosecond.
+// linesOf returns the number of lines of n elements per work item: locating a line takes about 5
+// ns, and a non-contiguous element one nanosecond.
 func linesOf[T any](n int, apart bool) int {
 	var v T
 	bytes := n * int(max(1, unsafe.Sizeof(v)))
@@ -28,27 +29,29 @@ func linesOf[T any](n int, apart bool) int {
 	return max(1, workers.Piece/(5+bytes*workers.Piece/parallelBytes))
 }
 
-// Plan is a copy between two strided views that have the same dimensions. The
-// zero value copies nothing. A Plan keeps its memory from one Set to the next.
+// Plan is a copy between two strided views with the same dimensions. The zero value copies
+// nothing. A Plan reuses its memory from one Set to the next.
 type Plan struct {
 	To, From       int // first element on either side; may be changed between runs
 	dims, dst, src []int
 	len            int
 	together       bool // a single line on both sides
-	kept           any  // a turning or copying of the type that was moved last
+	kept           any  // a transposition or copying of the last element type
 	wide           *wideElements
 }
 
-// wideElements is a plan that moves several elements as one.
+// wideElements is a plan that copies several elements as one wide element.
 type wideElements struct {
 	Plan
-	width, of int // of an element, and of that which it is made of, in bytes; the former is 0 for none
+	width, of int // bytes of a wide element (0 for none) and of an original element
 }
 
-// wideLineMax is the length up to which lines are moved as wide elements: longer ones are copied in one go.
+// wideLineMax is the line length in bytes up to which lines are copied as wide elements: longer
+// ones are copied in a single call.
 const wideLineMax = 64
 
-// widened is p for elements of w bytes with short lines made of wider ones; nil where these do not fit.
+// widened returns p with wider elements, for elements of w bytes in short lines; nil if they do
+// not fit.
 func (p *Plan) widened(w int) *Plan {
 	if p.wide == nil {
 		p.wide = new(wideElements)
@@ -65,7 +68,7 @@ func (p *Plan) widened(w int) *Plan {
 	return &q.Plan
 }
 
-// widen finds the widest elements that fit everything.
+// widen finds the widest elements that divide all sizes and strides.
 func (q *wideElements) widen(p *Plan) {
 	last := len(p.dims) - 1
 	if p.dst[last] != 1 || p.src[last] != 1 || p.dims[last]*q.of > wideLineMax || last == 0 {
@@ -94,10 +97,9 @@ func (q *wideElements) widen(p *Plan) {
 	q.Set(dims, parts(p.dst), parts(p.src), 0, 0)
 }
 
-// Set describes the copy: dims, the strides of both sides in elements (they may
-// be zero on the source and negative on either), and the first element of both.
-// Dimensions of one are dropped and neighbours merged where they lie one after
-// the other on both sides.
+// Set describes the copy: dims, the strides of both sides in elements (they may be zero on the
+// source and negative on either), and the first element of both. Dimensions of one are dropped,
+// and neighbours are merged if they are contiguous on both sides.
 func (p *Plan) Set(dims, dst, src []int, to, from int) {
 	p.dims, p.dst, p.src = p.dims[:0], p.dst[:0], p.src[:0]
 	p.To, p.From, p.len = to, from, 1
@@ -124,20 +126,20 @@ func (p *Plan) Set(dims, dst, src []int, to, from int) {
 	p.together = len(p.dims) == 1 && p.dst[0] == 1 && p.src[0] == 1
 }
 
-// New is a Plan that was [Plan.Set].
+// New returns a Plan set by [Plan.Set].
 func New(dims, dst, src []int, to, from int) *Plan {
 	p := new(Plan)
 	p.Set(dims, dst, src, to, from)
 	return p
 }
 
-// View fills a dense destination of dims from a strided view of the source that
-// begins at element from.
+// View fills a dense destination of dims from a strided view of the source that begins at element
+// from.
 func View(dims, src []int, from int) *Plan {
 	return New(dims, strides(dims), src, 0, from)
 }
 
-// strides are the row-major strides of a shape.
+// strides returns the row-major strides of a shape.
 func strides(shape []int) []int {
 	s, n := make([]int, len(shape)), 1
 	for i := len(shape) - 1; i >= 0; i-- {
@@ -147,9 +149,8 @@ func strides(shape []int) []int {
 	return s
 }
 
-// Pieces describes parts that lie one after the other along an axis of a whole.
-// Part i has size sizes[i] there. The plans copy part to whole when join is set,
-// and whole to part otherwise.
+// Pieces describes consecutive parts along an axis of a whole; part i has size sizes[i] there.
+// The plans copy parts to the whole if join is set, and the whole to parts otherwise.
 func Pieces(whole []int, axis int, sizes []int, join bool) []Plan {
 	outer, inner := 1, 1
 	for i, d := range whole {
@@ -173,16 +174,17 @@ func Pieces(whole []int, axis int, sizes []int, join bool) []Plan {
 	return plans
 }
 
-// Len is the number of elements that the plan copies.
+// Len returns the number of elements that the plan copies.
 func (p *Plan) Len() int { return p.len }
 
-// Together returns the bytes that the plan copies, if they lie one after the other on both sides, where elements
-// have so many bytes: the first on either side, and how many.
+// Together returns the byte range that the plan copies if it is contiguous on both sides, for
+// elements of width bytes: the first byte on either side and the length.
 func (p *Plan) Together(width int) (to, from, n int, ok bool) {
 	return p.To * width, p.From * width, p.len * width, p.together
 }
 
-// Run copies. The two views must not overlap, unless they are the same bytes in the same order: those are left as they are.
+// Run copies. The two views must not overlap, unless they are the same bytes in the same order,
+// which are left unchanged.
 func (p *Plan) Run(pool *workers.Pool, dst, src Slice) {
 	switch w := dst.Width; {
 	case p.len == 0:
@@ -235,10 +237,10 @@ func run[T any](p *Plan, pool *workers.Pool, dst, src []T) {
 		pool.For(n, grain, c.along)
 		return
 	}
-	// Short lines go together with those beside them.
+	// Combine short lines with neighbouring ones.
 	if beside, rows := rowDim[T](p); n <= shortLine && p.dims[last-1] >= n || usesRepeat[T](p) || rows {
 		m, dm, sm := p.dims[beside], p.dst[beside], p.src[beside]
-		grain := workers.Grain(1) / n // a line takes as many nanoseconds as it has elements
+		grain := workers.Grain(1) / n // a line takes one nanosecond per element
 		switch {
 		case rows:
 			grain = linesOf[T](n, false)
@@ -275,7 +277,8 @@ func run[T any](p *Plan, pool *workers.Pool, dst, src []T) {
 	pool.For(outer, grain, c.lines)
 }
 
-// repeats tells whether lines, or more, follow each other several times in a dense destination.
+// repeats reports whether lines or larger parts are repeated consecutively in a dense
+// destination.
 func (p *Plan) repeats() bool {
 	n, again, last := 1, false, len(p.dims)-1
 	for i := last; i >= 0; i-- {
@@ -288,7 +291,8 @@ func (p *Plan) repeats() bool {
 	return again
 }
 
-// repeat fills m parts of dimension level from do and so on: what repeats itself is copied from what has been written.
+// repeat fills m parts of dimension level from offset do. Repeated parts are copied from the
+// output.
 func repeat[T any](p *Plan, dst, src []T, level, m, do, so int) {
 	if level == len(p.dims)-1 {
 		line(dst, src, do, so, m, 1, p.src[level])
@@ -313,14 +317,15 @@ func repeat[T any](p *Plan, dst, src []T, level, m, do, so int) {
 	}
 }
 
-// copying is a run over lines in the making. It is kept with its plan: runs must not allocate.
+// copying holds the state of a run over lines. The plan keeps it: runs must not allocate.
 type copying[T any] struct {
 	dst, src []T
-	// Pieces of the only line, of all lines, of all rows of short lines, and of what repeats itself.
+	// Work item functions for the single line, all lines, all rows of short lines, and repeated
+	// parts.
 	along, lines, short, repeated func(lo, hi int)
 }
 
-// copyOf is the plan's.
+// copyOf returns the copying state of the plan.
 func copyOf[T any](p *Plan, dst, src []T) *copying[T] {
 	c, ok := p.kept.(*copying[T])
 	if !ok {
@@ -347,8 +352,8 @@ func copyOf[T any](p *Plan, dst, src []T) *copying[T] {
 	return c
 }
 
-// lines walks positions lo to hi of the dimensions other than skip1 and skip2
-// in row-major order and gives the offset of each on both sides.
+// lines iterates over positions lo to hi of the dimensions other than skip1 and skip2 in
+// row-major order and passes the offset of each on both sides.
 func (p *Plan) lines(skip1, skip2, lo, hi int, f func(dstOff, srcOff int)) {
 	var buf [16]int
 	at := buf[:0]
@@ -384,10 +389,10 @@ func (p *Plan) lines(skip1, skip2, lo, hi int, f func(dstOff, srcOff int)) {
 	}
 }
 
-// shortLine is the length up to which a line costs less than finding it.
+// shortLine is the length up to which a line costs less than locating it.
 const shortLine = 4
 
-// shortPiece is a part of what shortLines copies.
+// shortPiece holds the arguments of a work item of shortLines.
 type shortPiece[T any] struct {
 	dst, src                  []T
 	do, so, dm, sm, n, ds, ss int
@@ -458,7 +463,7 @@ func shortLines[T any](dst, src []T, do, so, m, dm, sm, n, ds, ss int) {
 func line[T any](dst, src []T, do, so, n, ds, ss int) {
 	switch {
 	case ds == 1 && ss == 1 && n <= 4:
-		// Pixels of a few channels: a call of copy costs more than they do.
+		// Pixels with a few channels: a copy call costs more than they do.
 		d, s := dst[do:do+n], src[so:so+n]
 		for i := range d {
 			d[i] = s[i]

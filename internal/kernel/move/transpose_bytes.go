@@ -5,34 +5,34 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// LayoutConverter exchanges the order of pictures of bytes: [N,C,H,W] and [N,H,W,C].
+// LayoutConverter converts byte images between [N,C,H,W] and [N,H,W,C].
 type LayoutConverter struct{ N, C, Area int }
 
-// HasSIMD tells whether there are kernels in vectors for it.
+// HasSIMD reports whether SIMD kernels support it.
 func (t LayoutConverter) HasSIMD() bool { return simd.ElementKernels().Columns() && t.C >= 16 }
 
-// layoutArgs is what a piece of the work needs.
+// layoutArgs holds the arguments of a work item.
 type layoutArgs struct {
 	LayoutConverter
 	dst, src []uint8
 }
 
-// layoutGrain is the number of bytes to turn that are worth a piece of work.
+// layoutGrain is the minimum number of bytes per work item.
 var layoutGrain = workers.Grain(4)
 
-// layoutPiece is the number of positions that are turned together.
+// layoutPiece is the number of positions that are converted together.
 const layoutPiece = 256
 
-// pieces is the number of pieces of an image.
+// pieces returns the number of work items of an image.
 func (t LayoutConverter) pieces() int { return (t.Area + layoutPiece - 1) / layoutPiece }
 
-// at is piece i: the place of its image, its first position and the number of them.
+// at returns the image offset, the first position and the number of positions of work item i.
 func (t LayoutConverter) at(i int) (image, p, n int) {
 	p = i % t.pieces() * layoutPiece
 	return i / t.pieces() * t.C * t.Area, p, min(layoutPiece, t.Area-p)
 }
 
-// ToNHWC writes [N,C,H,W] as [N,H,W,C].
+// ToNHWC converts [N,C,H,W] to [N,H,W,C].
 func (t LayoutConverter) ToNHWC(p *workers.Pool, dst, src []uint8) {
 	workers.Do(p, t.N*t.pieces(), max(1, layoutGrain/layoutPiece/t.C), layoutArgs{t, dst, src}, func(a layoutArgs, lo, hi int) {
 		for i := lo; i < hi; i++ {
@@ -42,7 +42,7 @@ func (t LayoutConverter) ToNHWC(p *workers.Pool, dst, src []uint8) {
 	})
 }
 
-// ToNCHW writes [N,H,W,C] as [N,C,H,W].
+// ToNCHW converts [N,H,W,C] to [N,C,H,W].
 func (t LayoutConverter) ToNCHW(p *workers.Pool, dst, src []uint8) {
 	workers.Do(p, t.N*t.pieces(), max(1, layoutGrain/layoutPiece/t.C), layoutArgs{t, dst, src}, func(a layoutArgs, lo, hi int) {
 		for i := lo; i < hi; i++ {
@@ -52,7 +52,8 @@ func (t LayoutConverter) ToNCHW(p *workers.Pool, dst, src []uint8) {
 	})
 }
 
-// TransposeBytes exchanges rows and columns of bytes: byte j of row i of dst is byte i of row j of src, rows rows of cols bytes of dst.
+// TransposeBytes transposes bytes: byte j of row i of dst is byte i of row j of src; dst has rows
+// rows of cols bytes.
 func TransposeBytes(dst []uint8, stepDst int, src []uint8, stepSrc, rows, cols int) {
 	if simd.ElementKernels().TurnBytes(dst, stepDst, src, stepSrc, rows, cols) {
 		return

@@ -7,21 +7,20 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// tile is the edge of the square that a transposition moves at a time, by way
-// of a buffer in the first-level cache: rows of both sides are then touched in
-// whole cache lines, whatever their distance.
+// tile is the side of the square that is transposed at a time through a buffer in the L1 cache:
+// both sides are then accessed in whole cache lines, whatever their strides.
 const tile = 32
 
-// thinMax is the number of rows or columns below which squares do not pay, and
-// stripLen the length of the strips that are moved instead.
+// thinMax is the number of rows or columns below which squares are slower. stripLen is the length
+// of the strips that are transposed instead.
 const thinMax, stripLen = 8, 512
 
-// leastBytes is the number of columns that [simd.Elements.TurnBytes] takes at least; it gets multiples of bytesLeast rows at a time, up to
-// bytesHigh.
+// leastBytes is the minimum number of columns of [simd.Elements.TurnBytes]. It gets multiples of
+// bytesLeast rows at a time, up to bytesHigh.
 const leastBytes, bytesLeast, bytesHigh = 16, 64, 512
 
-// transpose copies when the destination is contiguous in the last dimension
-// and the source in dimension k.
+// transpose copies if the destination is contiguous in the last dimension and the source in
+// dimension k.
 func transpose[T any](p *Plan, pool *workers.Pool, dst, src []T, k int) {
 	if p.dims[k]*int(unsafe.Sizeof(*new(T))) < cacheLine {
 		k = p.follow(k)
@@ -48,10 +47,10 @@ func transpose[T any](p *Plan, pool *workers.Pool, dst, src []T, k int) {
 	t.p, t.dst, t.src, t.k, t.rows, t.cols, t.dk, t.ss, t.high, t.wide, t.whole = p, dst, src, k, rows, cols, dk, ss, tile, tile, false
 	_, bytes := any(dst).([]uint8)
 	_, words := any(dst).([]uint32)
-	threads, pace := pool.Threads(), 1.0 // elements in a nanosecond
+	threads, pace := pool.Threads(), 1.0 // elements per nanosecond
 	switch {
 	case bytes && cols >= leastBytes && rows >= thinMax && dk > 0 && ss > 0 && simd.ElementKernels().Columns():
-		// The loop over bytes takes all columns and cuts rows itself.
+		// The byte kernel takes all columns and splits rows itself.
 		t.high, t.whole, pace = min(bytesHigh, ((rows+threads-1)/threads+bytesLeast-1)/bytesLeast*bytesLeast), true, 12
 	case rows < thinMax:
 		t.wide = stripLen
@@ -61,7 +60,8 @@ func transpose[T any](p *Plan, pool *workers.Pool, dst, src []T, k int) {
 		pace = 3
 	}
 	grain := workers.Grain(pace)
-	// Few matrices are cut into bands of rows, or into strips of columns where rows are few, many are shared out whole.
+	// Split few matrices into bands of rows, or into strips of columns if there are few rows;
+	// distribute many matrices whole.
 	switch {
 	case outer*rows*cols <= grain:
 		t.matrices(0, outer)
@@ -80,11 +80,12 @@ func transpose[T any](p *Plan, pool *workers.Pool, dst, src []T, k int) {
 	}
 }
 
-// cacheLine is the size of a line of the cache, in bytes.
+// cacheLine is the size of a cache line in bytes.
 const cacheLine = 64
 
-// follow lets matrices come next to each other that do so in the source, where the rows of one, which dimension k counts, take a part of each line of the
-// cache that it reads: another order would read these lines again later. It returns what k is then.
+// follow orders matrices that are adjacent in the source one after the other if the rows of one,
+// counted by dimension k, use only a part of each cache line: another order would read these
+// lines again later. It returns the new k.
 func (p *Plan) follow(k int) int {
 	before := len(p.dims) - 2 // the dimension that changes first
 	if before == k {
@@ -107,18 +108,17 @@ func (p *Plan) follow(k int) int {
 	return k
 }
 
-// transposition is a transposition in the making. It is kept with its plan: runs must not
-// allocate.
+// transposition holds the state of a transpose. The plan keeps it: runs must not allocate.
 type transposition[T any] struct {
 	p                                 *Plan
 	dst, src                          []T
 	k, rows, cols, dk, ss, high, wide int
-	do, so                            int  // the matrix that is cut into bands
-	whole                             bool // rows are moved in all their length
+	do, so                            int  // the matrix that is split into bands
+	whole                             bool // rows are copied in their full length
 	matrices, bands, strips           func(lo, hi int)
 }
 
-// block moves columns j0 to j1 of rows lo to hi of the matrix at do and so.
+// block copies columns j0 to j1 of rows lo to hi of the matrix at do and so.
 func (t *transposition[T]) block(do, so, lo, hi, j0, j1 int) {
 	words, vectors := any(t.dst).([]uint32)
 	vectors = vectors && simd.ElementKernels() != nil
@@ -148,8 +148,7 @@ func (t *transposition[T]) block(do, so, lo, hi, j0, j1 int) {
 	}
 }
 
-// square moves ni rows of nj columns, neither above tile:
-// dst[do+i*dk+j] = src[so+i+j*ss].
+// square transposes ni rows of nj columns, both at most tile: dst[do+i*dk+j] = src[so+i+j*ss].
 func square[T any](dst, src []T, do, so, ni, nj, dk, ss int) {
 	var buf [tile * tile]T
 	for j := range nj {
@@ -162,23 +161,23 @@ func square[T any](dst, src []T, do, so, ni, nj, dk, ss int) {
 	}
 }
 
-// has16Bits tells whether elements are words of 16 bits that vectors turn.
+// has16Bits reports whether elements have 16 bits and a SIMD transpose exists.
 func has16Bits[T any]() bool {
 	_, ok := any(*new(T)).(uint16)
 	return ok && simd.ElementKernels().Halves()
 }
 
-// squareWords is square in vectors.
+// squareWords is square with SIMD kernels.
 func squareWords[T any](dst, src []T, do, so, ni, nj, dk, ss int, turn func(e *simd.Elements, dst []T, stepDst int, src []T, stepSrc, rows, cols int) bool) {
 	switch {
 	case dk < 0 || ss < 0:
-		square(dst, src, do, so, ni, nj, dk, ss) // lines that go back
+		square(dst, src, do, so, ni, nj, dk, ss) // negative strides
 	case !turn(simd.ElementKernels(), dst[do:], dk, src[so:], ss, ni, nj):
 		byColumn(dst, src, do, so, ni, nj, dk, ss)
 	}
 }
 
-// copiesWords is square for few rows in vectors, where there is a loop for words ss apart.
+// copiesWords is square for few rows with a SIMD kernel, if one exists for words ss apart.
 func copiesWords(dst, src []uint32, ni, nj, dk, ss int) bool {
 	f := simd.WindowKernels()
 	return f != nil && f.CopyLines(nil, asFloats(dst), dk, asFloats(src), 1, ss, nj, ni)
@@ -187,7 +186,7 @@ func copiesWords(dst, src []uint32, ni, nj, dk, ss int) bool {
 // byRow is square for few rows.
 func byRow[T any](dst, src []T, do, so, ni, nj, dk, ss int) {
 	if ss >= ni && dk > 0 && nj > 1 {
-		// Two or three rows in one go, so that the source is read once.
+		// Two or three rows in a single pass, so that the source is read once.
 		for ; ni == 2 || ni >= 4; ni -= 2 {
 			s := src[so:][:(nj-1)*ss+2]
 			a, b := dst[do:][:nj], dst[do+dk:][:nj]

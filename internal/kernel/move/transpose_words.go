@@ -6,26 +6,27 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// Word is a number of 32 bits.
+// Word is a 32-bit number.
 type Word interface{ float32 | int32 | uint32 }
 
-// Words are elements as words, four bytes each. They begin at a multiple of four.
+// Words views elements, whose size is a multiple of four bytes and which are four-byte aligned,
+// as 32-bit words.
 func Words[T any](v []T) []uint32 {
 	var x T
 	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(unsafe.Sizeof(x))/4)
 }
 
-// Transpose writes rows rows of cols values, value j of row i from row j, value i of src; rows of dst are stepDst values apart, those of
-// src stepSrc.
+// Transpose writes rows rows of cols values: dst[i][j] = src[j][i]. Rows of dst are stepDst
+// values apart, rows of src stepSrc.
 func Transpose[T Word](dst []T, stepDst int, src []T, stepSrc, rows, cols int) {
 	if e := simd.ElementKernels(); e == nil || !e.Turn(Words(dst), stepDst, Words(src), stepSrc, rows, cols) {
 		transposeSquares(dst, stepDst, src, stepSrc, rows, cols)
 	}
 }
 
-// Deinterleave takes rows of n words that lie side by side apart: line j of dst, of as many words as there are rows, has word j of each. dst has room
-// for 8 lines at least. It returns how many of the first rows it did, which is all of them, all but a few, or none where no loop in vectors
-// does it.
+// Deinterleave splits contiguous rows of n words: line j of dst, one word per row, gets word j of
+// each row. dst has room for at least 8 lines. It returns how many of the first rows it
+// processed: all, all but a few, or none without a SIMD kernel.
 func Deinterleave(dst, src []uint32, rows, n int) int {
 	f, e := simd.WindowKernels(), simd.ElementKernels()
 	switch {
@@ -34,7 +35,7 @@ func Deinterleave(dst, src []uint32, rows, n int) int {
 	case n < 8 && f.CopyLines(nil, asFloats(dst), rows, asFloats(src), 1, n, rows, n):
 		return rows
 	case n < 8:
-		// Words behind a row are those of the next one, and come to lines that nothing reads.
+		// The words behind a row belong to the next one; they go to lines that are not read.
 		if done := min(rows, (len(src)-8)/n+1); done >= 8 && e.Turn(dst, rows, src, n, 8, done) {
 			return done
 		}
@@ -46,24 +47,24 @@ func Deinterleave(dst, src []uint32, rows, n int) int {
 	return 0
 }
 
-// asFloats are words as numbers.
+// asFloats views words as float32.
 func asFloats(v []uint32) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(v))), len(v))
 }
 
-// Transpose16 is [Turn] for numbers of 16 bits.
+// Transpose16 is [Transpose] for 16-bit values.
 func Transpose16(dst []int16, stepDst int, src []int16, stepSrc, rows, cols int) {
 	if e := simd.ElementKernels(); e == nil || !e.TurnHalves(uint16sOf(dst), stepDst, uint16sOf(src), stepSrc, rows, cols) {
 		transposeSquares(dst, stepDst, src, stepSrc, rows, cols)
 	}
 }
 
-// uint16sOf are numbers of 16 bits without a sign.
+// uint16sOf views signed 16-bit values as unsigned.
 func uint16sOf(v []int16) []uint16 {
 	return unsafe.Slice((*uint16)(unsafe.Pointer(unsafe.SliceData(v))), len(v))
 }
 
-// transposeSquares is Turn in plain Go, in squares that stay in the nearest cache.
+// transposeSquares is Transpose in plain Go, in squares that stay in the L1 cache.
 func transposeSquares[T any](dst []T, stepDst int, src []T, stepSrc, rows, cols int) {
 	const side = 16
 	for j0 := 0; j0 < cols; j0 += side {

@@ -9,8 +9,7 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// ScaledSum stands for s·e^m, so that sums of exponentials neither overflow nor
-// vanish.
+// ScaledSum represents s·e^m, so that sums of exponentials neither overflow nor underflow.
 type ScaledSum struct{ m, s float64 }
 
 func (a ScaledSum) add(x float64) ScaledSum {
@@ -26,13 +25,14 @@ func (a ScaledSum) add(x float64) ScaledSum {
 			a.s *= math.Exp(a.m - x)
 		}
 		a.m, a.s = x, a.s+1
-	default: // x is NaN, or one before it was
+	default: // x is NaN, or an earlier value was
 		a.m, a.s = math.NaN(), math.NaN()
 	}
 	return a
 }
 
-// rescaled is acc below top, the greatest exponent of it and of src. Where that is no finite number, the elements of src are added one by one, and it is done.
+// rescaled returns acc scaled to top, the maximum exponent of acc and src. If the result is not
+// finite, it adds the elements of src one by one instead and sets done.
 func rescaled[T tensor.Number](acc ScaledSum, src []T, top float64) (_ ScaledSum, done bool) {
 	if math.IsInf(top, 0) || top != top {
 		for _, x := range src {
@@ -47,7 +47,7 @@ func rescaled[T tensor.Number](acc ScaledSum, src []T, top float64) (_ ScaledSum
 	return acc, false
 }
 
-// LogSumExp is the logarithm of the sum of exponentials.
+// LogSumExp computes the logarithm of the sum of exponentials.
 func LogSumExp[T tensor.Number]() Reducer[T, ScaledSum] {
 	r := Reducer[T, ScaledSum]{
 		Start: ScaledSum{m: math.Inf(-1)},
@@ -99,7 +99,7 @@ func LogSumExp[T tensor.Number]() Reducer[T, ScaledSum] {
 	return r
 }
 
-// expScratch is what rows and columns of exponentials are computed in.
+// expScratch is scratch memory for rows and columns of exponentials.
 type expScratch struct {
 	top, part [element.Block]float32
 	turned    [rowTile * shortRow]float32
@@ -107,7 +107,8 @@ type expScratch struct {
 
 var expPool = sync.Pool{New: func() any { return new(expScratch) }}
 
-// scaledRow adds exponentials in vectors, less the greatest exponent, a block at a time.
+// scaledRow adds exponentials relative to the maximum exponent with SIMD kernels, one block at a
+// time.
 func scaledRow(acc ScaledSum, src []float32) ScaledSum {
 	inf := float32(math.Inf(1))
 	_, most := simd.ElementKernels().Extent(src, inf, -inf)
@@ -116,7 +117,7 @@ func scaledRow(acc ScaledSum, src []float32) ScaledSum {
 	if done {
 		return acc
 	}
-	if float64(most) < top-100 { // nothing is left of them
+	if float64(most) < top-100 { // they underflow to zero
 		return acc
 	}
 	room, scale := expPool.Get().(*expScratch), math.Exp(float64(most)-top)
@@ -130,7 +131,8 @@ func scaledRow(acc ScaledSum, src []float32) ScaledSum {
 	return acc
 }
 
-// scaledRows is scaledRow for each of up to rowTile rows of n; short ones are turned, so that they lie side by side.
+// scaledRows is scaledRow for each of up to rowTile rows of n elements; it transposes short rows
+// to vectorise over rows.
 func scaledRows(acc []ScaledSum, src []float32, n int) {
 	start := ScaledSum{m: math.Inf(-1)}
 	if n == 0 || n >= shortRow {

@@ -14,19 +14,19 @@ func Sum[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
 	if four, ok := any(addFour).(func(acc []A, src []T, step, n int)); ok {
 		r.Lines = four
 	}
-	if _, whole := any(A(0)).(int32); whole { // the order of what is rounded counts
+	if _, whole := any(A(0)).(int32); whole { // the order matters for types that round
 		r.More = moreRows[T, A]
 	}
 	return inVectors(r, simd.FoldSum)
 }
 
-// addVec adds sums of parts.
+// addVec adds partial sums.
 func addVec(acc, parts []float64) { sumCols(acc, parts) }
 
-// shortRow is the length below which a row takes less time than a call of a loop in vectors.
+// shortRow is the length below which a row takes less time than a SIMD kernel call.
 const shortRow = 16
 
-// inVectors gives a reducer of float32 in float64 the loops in vectors that there are.
+// inVectors adds the available SIMD kernels to a reducer of float32 in float64.
 func inVectors[T, A tensor.Number](r Reducer[T, A], k simd.Fold) Reducer[T, A] {
 	f := simd.FoldKernels()
 	if f == nil {
@@ -69,15 +69,15 @@ func inVectors[T, A tensor.Number](r Reducer[T, A], k simd.Fold) Reducer[T, A] {
 	return r
 }
 
-// SumPairs is [Sum] of two elements behind each result, which one rounding makes of them in any type.
+// SumPairs is [Sum] of two elements per result, which need only one rounding in any type.
 func SumPairs[T tensor.Number]() Reducer[T, T] {
 	r := Sum[T, T](same[T])
 	r.All = func(dst, acc []T, _ int) { copy(dst, acc) }
 	return r
 }
 
-// OrderedSum is [Sum] in the order of the elements, which decides how
-// floating-point accumulators round.
+// OrderedSum is [Sum] in the order of the elements, which determines how floating-point
+// accumulators round.
 func OrderedSum[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
 	r := Reducer[T, A]{Row: orderedRow[T, A], More: moreRows[T, A], Cols: sumCols[T, A], Lines: addLines[T, A](), Done: done}
 	r.Rows, _ = any(OrderedSums).(func(acc []A, src []T, n int))
@@ -91,7 +91,7 @@ func orderedRow[T, A tensor.Number](acc A, src []T) A {
 	return acc
 }
 
-// moreRows adds rows to their sums: those of four rows do not wait for each other.
+// moreRows adds rows to their sums, four rows at a time, so that the additions overlap.
 func moreRows[T, A tensor.Number](acc []A, src []T, n int) {
 	for ; len(acc) >= 4; acc, src = acc[4:], src[4*n:] {
 		a, b, c, d := src[:n], src[n:][:n], src[2*n:][:n], src[3*n:][:n]
@@ -112,8 +112,8 @@ func moreRows[T, A tensor.Number](acc []A, src []T, n int) {
 	}
 }
 
-// OrderedSums writes the sums of the rows that src begins with, n elements each, every one in the order of its
-// elements.
+// OrderedSums writes the sums of the first len(sums) rows of src, n elements each, in the order
+// of their elements.
 func OrderedSums(sums, src []float32, n int) {
 	if r := simd.RowKernels(); r != nil {
 		r.OrderedSums(sums, src, n)
@@ -124,7 +124,7 @@ func OrderedSums(sums, src []float32, n int) {
 	}
 }
 
-// addFour adds lines in float64, four at a time, so that sums are read and written less often.
+// addFour adds lines in float64, four at a time, to read and write the sums less often.
 func addFour(acc []float64, src []float32, step, n int) {
 	clear(acc)
 	for ; n >= 4; n -= 4 {
@@ -140,7 +140,7 @@ func addFour(acc []float64, src []float32, step, n int) {
 	}
 }
 
-// addLines is nil where vectors have no loop for the types.
+// addLines returns nil if no SIMD kernel exists for the types.
 func addLines[T, A tensor.Number]() func(acc []A, src []T, step, n int) {
 	f := simd.PoolKernels()
 	if f == nil {
@@ -175,7 +175,7 @@ func SumSquares[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
 
 func plus[A tensor.Number](a, b A) A { return a + b }
 
-// sumRow keeps four sums so that additions overlap.
+// sumRow keeps four partial sums so that additions overlap.
 func sumRow[T, A tensor.Number](acc A, src []T) A {
 	var a, b, d A
 	for len(src) >= 4 {
@@ -266,19 +266,17 @@ func Product[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
 	}, simd.FoldProduct)
 }
 
-// Max is the greatest element; NaN wins over numbers. lowest is the result for
-// nothing to reduce.
+// Max is the maximum; NaN takes precedence. lowest is the result for empty reductions.
 func Max[T tensor.Number](lowest T) Reducer[T, T] {
 	return extreme(Reducer[T, T]{Start: lowest, Row: extremeRow(MaxRow[T], func(_, most float32) float32 { return most }), Cols: into(element.Max[T]()), Merge: func(a, b T) T { return MaxRow(a, []T{b}) }, Done: same[T]}, false)
 }
 
-// Min is the smallest element; NaN wins over numbers. highest is the result for
-// nothing to reduce.
+// Min is the minimum; NaN takes precedence. highest is the result for empty reductions.
 func Min[T tensor.Number](highest T) Reducer[T, T] {
 	return extreme(Reducer[T, T]{Start: highest, Row: extremeRow(MinRow[T], func(least, _ float32) float32 { return least }), Cols: into(element.Min[T]()), Merge: func(a, b T) T { return MinRow(a, []T{b}) }, Done: same[T]}, true)
 }
 
-// extreme gives a reducer the loops in vectors that there are.
+// extreme adds the available SIMD kernels to a reducer.
 func extreme[T tensor.Number](r Reducer[T, T], least bool) Reducer[T, T] {
 	r.Join, r.All = r.Cols, func(dst, acc []T, _ int) { copy(dst, acc) }
 	if f := simd.ExtremeKernels(); simd.HasExtremes[T](f) {
@@ -302,7 +300,7 @@ func into[T tensor.Number](l element.Loops[T, T]) func(acc, src []T) {
 	return func(acc, src []T) { l.Vec(acc, acc, src[:len(acc)]) }
 }
 
-// extremeRow is row in vectors where there are such; of chooses from the least and the most of all.
+// extremeRow returns a SIMD version of row if available; of selects the minimum or maximum.
 func extremeRow[T tensor.Number](row func(acc T, src []T) T, of func(least, most float32) float32) func(acc T, src []T) T {
 	if T(1)/2 == 0 { // integers
 		most := of(0, 1) == 1
@@ -319,8 +317,8 @@ func extremeRow[T tensor.Number](row func(acc T, src []T) T, of func(least, most
 	return vectors
 }
 
-// intExtreme is the greatest of integers, or the smallest, without branches on their values, which cannot be foretold: as words, which a
-// processor chooses from so.
+// intExtreme returns the maximum or minimum of integers without branches, which would be
+// unpredictable: as words, which compile to conditional moves.
 func intExtreme[T tensor.Number](acc T, src []T, most bool) T {
 	if T(0)-1 > 0 {
 		return T(wordExtreme(uint64(acc), src, most))
@@ -348,7 +346,7 @@ func wordExtreme[W int64 | uint64, T tensor.Number](acc W, src []T, most bool) W
 	return min(a, b)
 }
 
-// MaxRow is the greatest of acc and src; NaN wins over numbers.
+// MaxRow returns the maximum of acc and src; NaN takes precedence.
 func MaxRow[T tensor.Number](acc T, src []T) T {
 	a, b := acc, acc
 	for len(src) >= 2 {
@@ -371,7 +369,7 @@ func MaxRow[T tensor.Number](acc T, src []T) T {
 	return b
 }
 
-// MinRow is the smallest of acc and src; NaN wins over numbers.
+// MinRow returns the minimum of acc and src; NaN takes precedence.
 func MinRow[T tensor.Number](acc T, src []T) T {
 	a, b := acc, acc
 	for len(src) >= 2 {

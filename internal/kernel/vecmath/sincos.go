@@ -6,16 +6,17 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// waveMost bounds what vectors take the sine of: beyond it a quarter of a turn is no longer found in float64.
+// waveMost bounds the arguments of the SIMD kernels: beyond it float64 cannot resolve a quarter
+// turn.
 const waveMost = 1 << 30
 
-// SinTo sets dst[i] = sin(src[i]), to within a unit in the last place.
+// SinTo sets dst[i] = sin(src[i]), within 1 ulp.
 func SinTo(dst, src []float32) { waveTo(dst, src, (*simd.Curves).Sin, math.Sin) }
 
-// CosTo sets dst[i] = cos(src[i]), to within a unit in the last place.
+// CosTo sets dst[i] = cos(src[i]), within 1 ulp.
 func CosTo(dst, src []float32) { waveTo(dst, src, (*simd.Curves).Cos, math.Cos) }
 
-// TanTo sets dst[i] = tan(src[i]), to within a unit in the last place.
+// TanTo sets dst[i] = tan(src[i]), within 1 ulp.
 func TanTo(dst, src []float32) { waveTo(dst, src, (*simd.Curves).Tan, math.Tan) }
 
 func waveTo(dst, src []float32, loop func(c *simd.Curves, dst, src []float32), f func(float64) float64) {
@@ -31,7 +32,7 @@ func waveTo(dst, src []float32, loop func(c *simd.Curves, dst, src []float32), f
 		loop(c, dst, src)
 		return
 	}
-	for i, x := range src { // no value changes the result of another
+	for i, x := range src { // each result depends on its own value only
 		if x >= -waveMost && x <= waveMost {
 			loop(c, dst[i:i+1], src[i:i+1])
 		} else {
