@@ -16,7 +16,7 @@
 //	gemm_f32_syrk.go            a·aᵀ, lower triangle
 //	gemv_f32.go                 matrix times column vector
 //	gemm_int8.go                int8: packed weights, plain Go with two sums in a float64
-//	gemm_int8_simd.go           16-bit pairs, 4-way dot products or tiles; also int8 [N,C,H,W] convolution
+//	gemm_int8_simd.go           int8: pairs, 4-way dot products or tiles; also [N,C,H,W] convolution
 //	gemm_int8_pack.go           packing of integer weights
 //	gemm_int8_fused_requant.go  requantisation of sums in registers
 //	gemm_int16.go               16-bit activations, 8- or 16-bit weights, 64-bit sums

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Functions have the bits of their definitions, whatever the length, also where results lie where the numbers were.
+// TestFunctions checks that functions are bit-exact with their definitions, for any length, also
+// in place.
 func TestFunctions(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(8, 1))

@@ -7,7 +7,8 @@ import (
 	"github.com/opmeter/opmeter/internal/base/workers"
 )
 
-// TestSpread copies lines of a few words that fill the destination side by side, and looks at what lies around it.
+// TestSpread copies lines of a few words that fill the destination contiguously, and checks the
+// memory around it.
 func TestSpread(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
@@ -46,7 +47,7 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// TestRows copies lines of words that lie apart on both sides, and looks at what lies between them.
+// TestRows copies lines of words with gaps on both sides, and checks the memory between them.
 func TestRows(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 6))

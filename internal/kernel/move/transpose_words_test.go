@@ -7,7 +7,8 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/sets"
 )
 
-// Lines are copied as a plain loop does, and nothing beside them.
+// TestLineCopier checks that lines are copied as by a plain loop, and nothing beside them is
+// written.
 func TestLineCopier(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 5))
@@ -35,7 +36,8 @@ func TestLineCopier(t *testing.T) {
 	}
 }
 
-// A matrix is turned as a plain loop does, and nothing beside it.
+// TestTurn checks that a matrix is transposed as by a plain loop, and nothing beside it is
+// written.
 func TestTurn(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	sets.Every(t, func(t *testing.T, _ func(func())) {
@@ -58,7 +60,8 @@ func TestTurn(t *testing.T) {
 	})
 }
 
-// Rows of few words are taken apart as a plain loop does, as many of them as it says, and nothing that it was not given is read.
+// TestApart checks that rows of few words are deinterleaved as by a plain loop, as many as
+// reported, and nothing outside the input is read.
 func TestApart(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 8))
 	sets.Every(t, func(t *testing.T, _ func(func())) {

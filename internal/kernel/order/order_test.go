@@ -26,7 +26,7 @@ func TestTopK(t *testing.T) {
 	defer pool.Close()
 	rapid.Check(t, func(t *rapid.T) {
 		l, keys := draw(t)
-		spread := rapid.SampledFrom([]uint64{1, 1 << 32, 0x2aaaaaaaaaaaaaab}).Draw(t, "spread") // the last one leaves no room for places
+		spread := rapid.SampledFrom([]uint64{1, 1 << 32, 0x2aaaaaaaaaaaaaab}).Draw(t, "spread") // the last one leaves no bits for indices
 		for i := range keys {
 			keys[i] *= spread
 		}
@@ -56,8 +56,7 @@ func TestTopK(t *testing.T) {
 	})
 }
 
-// TestUnique compares with looking for every row among those before it.
-// TestManyLines orders lines that are sorted digit by digit, one after another in the same memory.
+// TestManyLines sorts lines with radix sort, one after another in the same memory.
 func TestManyLines(t *testing.T) {
 	t.Parallel()
 	pool := workers.New(1, nil)
@@ -121,7 +120,8 @@ func TestUnique(t *testing.T) {
 	})
 }
 
-// TestTopFloats compares with a stable sort of every line by keys, with what is no number, zeros of both signs and equal numbers.
+// TestTopFloats compares with a stable sort of every line by keys, with NaN, zeros of both signs
+// and equal values.
 func TestTopFloats(t *testing.T) {
 	t.Parallel()
 	pool := workers.New(2, nil)

@@ -10,8 +10,9 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/sets"
 )
 
-// TestVectors compares reductions of float32 with those of the same numbers one by one in float64, in every set. The numbers are small whole ones and halves,
-// so that sums and squares are exact in any order; products are of powers of two.
+// TestVectors compares float32 reductions with sequential float64 ones, on every instruction set.
+// The values are small integers and halves, so that sums and squares are exact in any order;
+// products are of powers of two.
 func TestVectors(t *testing.T) {
 	pool := workers.New(2, nil)
 	defer pool.Close()
@@ -139,7 +140,7 @@ func TestRunning(t *testing.T) {
 	}
 }
 
-// TestNarrow folds rows of few elements, whose numbers no order rounds, with what is no number among them.
+// TestNarrow reduces short rows of values that no order rounds, including NaN.
 func TestNarrow(t *testing.T) {
 	pool := workers.New(2, nil)
 	defer pool.Close()

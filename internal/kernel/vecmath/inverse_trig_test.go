@@ -8,8 +8,8 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// TestDoubles compares functions that are computed in float64 with those of package math, in every set: half a unit in the last place is the
-// rounding to float32, what is above it the error of the polynomials.
+// TestDoubles compares functions that are computed in float64 with package math, on every
+// instruction set: half a ulp is the rounding to float32, the rest the error of the polynomials.
 func TestDoubles(t *testing.T) {
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
 	special := []float32{0, float32(math.Copysign(0, -1)), 1, -1, 0.5, -0.5, math.Nextafter32(1, 0), math.Nextafter32(1, 2), inf, -inf, nan, 1e-45, -1e-45, 1e-38, math.MaxFloat32, -math.MaxFloat32, 88.7, 89.5, -89.5, 1 << 29, 1 << 31}
@@ -53,7 +53,7 @@ func TestDoubles(t *testing.T) {
 	}
 }
 
-// TestPowTo compares powers with those of package math, in every set.
+// TestPowTo compares powers with package math, on every instruction set.
 func TestPowTo(t *testing.T) {
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
 	special := []float32{0, float32(math.Copysign(0, -1)), 1, -1, 0.5, -0.5, 2, -2, 3, -3, 1.5, -1.5, 7, 1 << 24, -(1 << 24), 1<<24 - 1, inf, -inf, nan, 1e-45, -1e-45, 1e38, -1e38}

@@ -8,7 +8,8 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/sets"
 )
 
-// TestBetween holds lines in vectors against their definition, to the bit, and looks whether anything beside them is written.
+// TestBetween compares SIMD interpolation with its definition, bit for bit, and checks that
+// nothing beside the output is written.
 func TestBetween(t *testing.T) {
 	sets.Every(t, func(t *testing.T, _ func(func())) {
 		r := rand.New(rand.NewPCG(15, 16))
