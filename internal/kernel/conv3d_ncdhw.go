@@ -17,7 +17,7 @@ type ConvDepth struct {
 type volume struct {
 	ConvDepth
 	channels int // of the input
-	blank    []float32
+	zeros    []float32
 }
 
 // NewConv3DNCDHW prepares a convolution over [N,C,D,H,W] with weights [OC,C/Groups,KD,KH,KW]; s
@@ -32,7 +32,7 @@ func NewConv3DNCDHW(s ConvShape, d ConvDepth, w, bias []float32, act activation.
 		s.StrideH, s.DilH, s.PadT = d.Stride, d.Dilation, d.Pad
 		return newConv(s, nil, false, w, bias, act)
 	}
-	v := &volume{ConvDepth: d, channels: s.C, blank: make([]float32, s.H*s.W)}
+	v := &volume{ConvDepth: d, channels: s.C, zeros: make([]float32, s.H*s.W)}
 	s.N, s.C = s.N*d.Out, s.C*d.Kernel
 	if c := newConv(s, v, false, w, bias, act); c.planes != nil {
 		return c
@@ -48,7 +48,7 @@ func (c *Conv) plane(x []float32, n, ch int) []float32 {
 	}
 	at := n%v.Out*v.Stride - v.Pad + ch%v.Kernel*v.Dilation
 	if uint(at) >= uint(v.In) {
-		return v.blank
+		return v.zeros
 	}
 	return x[((n/v.Out*v.channels+ch/v.Kernel)*v.In+at)*area:][:area]
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/sets"
 )
 
-// TestVolume compares 3-D convolutions with their definition, for each algorithm that they use.
-func TestVolume(t *testing.T) {
+// TestConv3D compares 3-D convolutions with their definition, for each algorithm that they use.
+func TestConv3D(t *testing.T) {
 	sets.Go(func() {
 		if NewConv3DNCDHW(ConvShape{}, ConvDepth{}, nil, nil, activation.Clamp{}) != nil {
 			t.Error("a kernel without vectors")

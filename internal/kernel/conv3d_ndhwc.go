@@ -64,7 +64,7 @@ func (c *Conv3DNDHWC) Run(p *workers.Pool, x, y []float32) {
 	step := c.d.Stride * l.imageA
 	if !c.frame {
 		for n := range s.N {
-			c.pictures(p, x[n*c.d.In*picture:], y[n*out:], step)
+			c.planes3D(p, x[n*c.d.In*picture:], y[n*out:], step)
 		}
 		return
 	}
@@ -72,10 +72,10 @@ func (c *Conv3DNDHWC) Run(p *workers.Pool, x, y []float32) {
 	for n := range s.N {
 		workers.Do(p, c.depth, max(1, copyGrain/l.imageA), volumeArgs{c, frame, x[n*c.d.In*picture:]}, func(q volumeArgs, lo, hi int) {
 			for d := lo; d < hi; d++ {
-				q.frameOf(d)
+				q.padPlane(d)
 			}
 		})
-		c.pictures(p, frame, y[n*out:], step)
+		c.planes3D(p, frame, y[n*out:], step)
 	}
 	scratch.Put(sc)
 }
@@ -86,8 +86,8 @@ type volumeArgs struct {
 	frame, in []float32
 }
 
-// frameOf writes plane d of the padded copy.
-func (q volumeArgs) frameOf(d int) {
+// padPlane writes plane d of the padded copy.
+func (q volumeArgs) padPlane(d int) {
 	l, s, depth := q.c.lines, &q.c.s, &q.c.d
 	to, from := q.frame[d*l.imageA:][:l.imageA], d-depth.Pad
 	if uint(from) >= uint(depth.In) {
@@ -99,21 +99,21 @@ func (q volumeArgs) frameOf(d int) {
 	frameLines(a.s, to, 1, l.w, l.w, 0, l.h, 0, a.copy)
 }
 
-// pictures computes all planes of an output; their inputs are step values apart.
-func (c *Conv3DNDHWC) pictures(p *workers.Pool, x, y []float32, step int) {
+// planes3D computes all planes of an output; their inputs are step values apart.
+func (c *Conv3DNDHWC) planes3D(p *workers.Pool, x, y []float32, step int) {
 	cut := c.lines.cut(p, &c.s, c.lines.images, c.k, c.f.Rows, c.f.Rate()/2)
-	workers.Do(p, cut.jobs, 1, pictureArgs{c, x, y, step, cut}, func(q pictureArgs, lo, hi int) {
+	workers.Do(p, cut.jobs, 1, planes3DArgs{c, x, y, step, cut}, func(q planes3DArgs, lo, hi int) {
 		t := tiles.Get().(*simd.Tile)
 		for i := lo; i < hi; i++ {
 			n, part := q.cut.at(i)
 			q.c.lineBlock(t, q.x[n*q.step:], q.y[n*q.c.lines.imageC:], part)
 		}
-		giveTile(t)
+		releaseTile(t)
 	})
 }
 
-// pictureArgs holds the arguments of a work item of pictures.
-type pictureArgs struct {
+// planes3DArgs holds the arguments of a work item of pictures.
+type planes3DArgs struct {
 	c    *Conv3DNDHWC
 	x, y []float32
 	step int

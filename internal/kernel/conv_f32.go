@@ -169,7 +169,7 @@ func (c *Conv) setWindows() {
 	}
 	c.strips = c.s.planStrips(c.og, c.nhwc)
 	if c.nhwc {
-		if c.strips == nil || c.strips.columns.all == 0 && c.strips.beside == 0 {
+		if c.strips == nil || c.strips.columns.all == 0 && c.strips.joined == 0 {
 			c.lanes = c.s.planLanes(c.og)
 		}
 		if c.og > 1 {

@@ -133,7 +133,7 @@ func (a directArgs) pieces(lo, hi int) {
 		c.directLines(t, frame, c.results(a.y, n, g*c.og)[x0:], g, y0, y1, x1-x0, o0*c.f.Rows, min(c.og, o1*c.f.Rows))
 	}
 	r.give()
-	giveTile(t)
+	releaseTile(t)
 	scratch.Put(sc)
 }
 

@@ -101,7 +101,7 @@ func (a groupedDirectArgs) pieces(lo, hi int) {
 		c.groupedDirectLines(t, frame, room, width, c.results(a.y, n, g*c.og), &r.copies, g, y0, y1, o0*c.f.Rows, min(c.og, o1*c.f.Rows))
 	}
 	r.give()
-	giveTile(t)
+	releaseTile(t)
 	scratch.Put(sr)
 	scratch.Put(sc)
 }

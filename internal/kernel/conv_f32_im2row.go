@@ -66,7 +66,7 @@ func (c *Conv) planeCost() float64 {
 	if c.direct != nil {
 		return cost + c.framesTime()
 	}
-	cost *= c.taken(area)
+	cost *= c.computedColumns(area)
 	each := gatherTime
 	if s.KH*s.KW == 1 {
 		each = readTime
@@ -77,8 +77,8 @@ func (c *Conv) planeCost() float64 {
 	return cost + each*float64(c.k)
 }
 
-// taken returns how many columns are computed for each of the given number of columns.
-func (c *Conv) taken(columns int) float64 {
+// computedColumns returns how many columns are computed for each of the given number of columns.
+func (c *Conv) computedColumns(columns int) float64 {
 	whole, rest := columns/c.f.Cols*c.f.Cols, columns%c.f.Cols
 	if rest > 0 {
 		whole += c.f.Taken(rest)
@@ -96,7 +96,7 @@ func (c *Conv) framesTime() float64 {
 func (c *Conv) im2rowCost() float64 {
 	s := &c.s
 	area := s.OH * s.OW
-	cost := c.productTime() * c.taken(s.OC)
+	cost := c.productTime() * c.computedColumns(s.OC)
 	if !c.planes.frame && 4*area >= sameLines {
 		cost *= 1.3 // each K step of a tile reads rows in a different page: measured on a Xeon
 	}
@@ -181,7 +181,7 @@ func (c *Conv) patches(p *workers.Pool, rows, x []float32, n int) {
 	in := s.H * s.W
 	sc, last := borrow(in * s.C)
 	a := patchArgs{c, x, last, rows, n}
-	workers.Do(p, in, max(1, transposeGrain/s.C), a, patchArgs.turn)
+	workers.Do(p, in, max(1, transposeGrain/s.C), a, patchArgs.transpose)
 	workers.Do(p, s.OH*s.OW, max(1, copyGrain/c.k), a, func(a patchArgs, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			a.c.patch(a.rows[i*a.c.k:][:a.c.k], a.last, i)
@@ -197,8 +197,8 @@ type patchArgs struct {
 	n             int // image index
 }
 
-// turn transposes positions lo to hi to channels-last, one depth after the other.
-func (a patchArgs) turn(lo, hi int) {
+// transpose transposes positions lo to hi to channels-last, one depth after the other.
+func (a patchArgs) transpose(lo, hi int) {
 	c, s := a.c, &a.c.s
 	depths, channels := c.depths()
 	for d := range depths {

@@ -10,8 +10,8 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// TestFewWindows compares im2row convolutions with their definition.
-func TestFewWindows(t *testing.T) {
+// TestIm2row compares im2row convolutions with their definition.
+func TestIm2row(t *testing.T) {
 	r := rand.New(rand.NewPCG(21, 22))
 	draw := func(n int) []float32 {
 		v := make([]float32, n)

@@ -232,7 +232,7 @@ func (c *Conv) planeImage(p *workers.Pool, x, y []float32, n int) {
 		for i := lo; i < hi; i++ {
 			q.part(t, &r, i)
 		}
-		giveTile(t)
+		releaseTile(t)
 		r.give()
 	})
 }
@@ -522,7 +522,7 @@ func (c *Conv) sparsePlanes(buf []float32, spread func(buf []float32, k0, steps 
 		spread(buf, k0, steps)
 		s.block(t, buf, steps, b, y, step, np, o0, o1, bias, c.act, false)
 	}
-	giveSparse(t)
+	releaseSparseTile(t)
 }
 
 // cut returns the multiple of output channels at which work is split.

@@ -137,7 +137,7 @@ func (c *Conv) lineImages(p *workers.Pool, x, y []float32, images int) {
 			n, part := q.cut.at(i)
 			q.c.lineBlock(t, q.x[n*q.c.lines.imageA:], q.y[n*q.c.lines.imageC:], part)
 		}
-		giveTile(t)
+		releaseTile(t)
 	})
 }
 

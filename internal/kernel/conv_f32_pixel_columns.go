@@ -161,7 +161,7 @@ func (a pixelColumnArgs) pieces(lo, hi int) {
 			transposeBack(y[line*s.OW*s.OC:], room[line*w:], width, s.OC, s.OW)
 		}
 	}
-	giveTile(t)
+	releaseTile(t)
 	scratch.Put(sr)
 	scratch.Put(sc)
 }

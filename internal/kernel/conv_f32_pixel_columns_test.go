@@ -10,9 +10,9 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/sets"
 )
 
-// TestPositions checks that convolutions with few output channels are bit-exact with plain Go for
+// TestPixelColumns checks that convolutions with few output channels are bit-exact with plain Go for
 // any window, padding, stride and row length.
-func TestPositions(t *testing.T) {
+func TestPixelColumns(t *testing.T) {
 	sets.Every(t, func(t *testing.T, plain func(func())) {
 		r := rand.New(rand.NewPCG(13, 14))
 		for _, threads := range []int{1, 3} {

@@ -11,9 +11,9 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// TestGroupLanes compares convolutions with small groups over [N,H,W,C] with tiles, bit for bit,
+// TestSmallGroups compares convolutions with small groups over [N,H,W,C] with tiles, bit for bit,
 // for each split of the work, and checks that nothing is written beside the output.
-func TestGroupLanes(t *testing.T) {
+func TestSmallGroups(t *testing.T) {
 	for _, set := range simd.Available() {
 		t.Run(set.String(), func(t *testing.T) {
 			defer simd.Use(set)()

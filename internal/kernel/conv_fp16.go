@@ -82,7 +82,7 @@ func (c *Conv) float16Image(p *workers.Pool, img []uint16, frame []float32, out 
 		for i := lo; i < hi; i++ {
 			q.part(t, &r, i)
 		}
-		giveTile(t)
+		releaseTile(t)
 		r.give()
 	})
 }
@@ -142,7 +142,7 @@ func (c *Conv) float16Strips(p *workers.Pool, x, y []uint16) {
 		}
 		scratch.Put(sr)
 		scratch.Put(sp)
-		giveStrip(t)
+		releaseStrip(t)
 	})
 }
 

@@ -9,9 +9,9 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// TestHalves checks that float16 convolutions are bit-exact with the same values in float32,
+// TestFloat16 checks that float16 convolutions are bit-exact with the same values in float32,
 // rounded.
-func TestHalves(t *testing.T) {
+func TestFloat16(t *testing.T) {
 	pool := workers.New(3, nil)
 	defer pool.Close()
 	for _, set := range simd.Available()[1:] {

@@ -167,7 +167,7 @@ func (a convInt16Args) rows(lo, hi int) {
 		}
 	}
 	scratch.Put(sc)
-	giveIntTile(t)
+	releaseIntTile(t)
 }
 
 // part computes positions first to end of a row.

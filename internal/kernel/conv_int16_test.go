@@ -12,9 +12,9 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/sets"
 )
 
-// TestWideConv compares 16-bit convolutions with their definition: padding, strides, dilations,
+// TestConvInt16 compares 16-bit convolutions with their definition: padding, strides, dilations,
 // odd and even window rows, several images.
-func TestWideConv(t *testing.T) {
+func TestConvInt16(t *testing.T) {
 	pool := workers.New(3, nil)
 	defer pool.Close()
 	r := rand.New(rand.NewPCG(7, 4))

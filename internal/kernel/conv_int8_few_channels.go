@@ -82,7 +82,7 @@ func (q *intLineArgs) bandLines(dst []uint8, n, y, rows, x, cols int) {
 			fill(line[:q.bytes*left], q.edge)
 			fill(line[q.bytes*right:], q.edge)
 			if left < right {
-				q.put(line[q.bytes*left:q.bytes*right], q.x[((n*s.C+c)*s.H+iy)*s.W+x+left:][:right-left])
+				q.convert(line[q.bytes*left:q.bytes*right], q.x[((n*s.C+c)*s.H+iy)*s.W+x+left:][:right-left])
 			}
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/sets"
 )
 
-// TestBands compares int8 convolutions with few channels with plain Go, in both layouts and
+// TestFewChannels compares int8 convolutions with few channels with plain Go, in both layouts and
 // orders. The first shapes use bands on all instruction sets with 4-way kernels.
-func TestBands(t *testing.T) {
+func TestFewChannels(t *testing.T) {
 	fixed := []ConvShape{
 		{N: 1, C: 3, OC: 64, OH: 14, OW: 40, H: 28, W: 80, KH: 7, KW: 7, StrideH: 2, StrideW: 2, PadT: 3, PadL: 3},
 		{N: 2, C: 3, OC: 32, OH: 9, OW: 33, H: 17, W: 66, KH: 3, KW: 3, StrideH: 2, StrideW: 2, PadT: 0, PadL: 1},

@@ -100,7 +100,7 @@ func newIntGroups(s *ConvShape, l *linePlan, cg, og int) *intGroups {
 // fillGroups packs weights [OC,KH,KW,C/Groups] minus their zero point; it returns false if they
 // need more than 8 bits.
 func fillGroups[W Weight](c *intGroups, w []W, zero int32) bool {
-	if c.weights = nil; !fits8(w, zero) {
+	if c.weights = nil; !fitsInt8(w, zero) {
 		return false
 	}
 	last := c.tiles[len(c.tiles)-1]

@@ -33,9 +33,9 @@ func TestIntGroups(t *testing.T) {
 	}
 }
 
-// TestIntLinesOfFew is the same for short rows of many channels, which tiles may combine, and for
+// TestIntShortRows is the same for short rows of many channels, which tiles may combine, and for
 // 1×1 windows with a stride.
-func TestIntLinesOfFew(t *testing.T) {
+func TestIntShortRows(t *testing.T) {
 	r := rand.New(rand.NewPCG(15, 16))
 	for _, threads := range []int{1, 3} {
 		pool := workers.New(threads, nil)
@@ -85,7 +85,7 @@ func testIntConv(t *testing.T, r *rand.Rand, pool *workers.Pool, s ConvShape) {
 	codes := make([]uint8, len(want))
 	q.Prepare()
 	for i, v := range want {
-		codes[i] = q.one(v, i/area%s.OC)
+		codes[i] = q.quantise(v, i/area%s.OC)
 	}
 	lastCodes := transpose(codes, s.N, s.OC, area)
 	sets.In(t, func(simd.Set) {

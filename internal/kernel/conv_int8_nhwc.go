@@ -71,7 +71,7 @@ type intLineArgs struct {
 	cut     intCut
 	sink    tileSink
 	codes   fusedRequant // if tiles requantise
-	wide    int          // see wideOf, for the current work item
+	wide    int          // see joinedRowStride, for the current work item
 }
 
 // run convolves x.
@@ -121,13 +121,13 @@ func (c *intLines) begin(zero int32) {
 	c.codes.start = c.codes.start[:0]
 	if c.grouped() {
 		c.start, c.zero = zeroed(c.start, len(c.groups.sums)), zero
-		start8(c.start, c.groups.sums, zero)
+		zeroPointSums(c.start, c.groups.sums, zero)
 		return
 	}
 	n := len(c.panels[0].sums)
 	c.start, c.zero = zeroed(c.start, len(c.panels)*n), zero
 	for g := range c.panels {
-		start8(c.start[g*n:][:n], c.panels[g].sums, zero)
+		zeroPointSums(c.start[g*n:][:n], c.panels[g].sums, zero)
 	}
 }
 
@@ -221,19 +221,19 @@ func (q *intCut) at(i int) (n int, part linePart) {
 func (q *intLineArgs) pixels(dst []uint8, at, n int) {
 	c, area := q.s.C, q.s.H*q.s.W
 	if !q.c.planes {
-		q.put(dst, q.x[at*c:][:n*c])
+		q.convert(dst, q.x[at*c:][:n*c])
 		return
 	}
 	for n > 0 {
 		img, p := at/area, at%area
 		here := min(n, area-p)
-		q.turned(dst[:q.bytes*here*c], q.x[img*area*c+p:], area, here)
+		q.transposed(dst[:q.bytes*here*c], q.x[img*area*c+p:], area, here)
 		dst, at, n = dst[q.bytes*here*c:], at+here, n-here
 	}
 }
 
-// turned transposes n positions of planes, area apart, to channels-last.
-func (q *intLineArgs) turned(dst, src []uint8, area, n int) {
+// transposed transposes n positions of planes, area apart, to channels-last.
+func (q *intLineArgs) transposed(dst, src []uint8, area, n int) {
 	c := q.s.C
 	if q.bytes == 1 && q.signed == q.c.panels[0].f.Signed {
 		move.TransposeBytes(dst, c, src, area, n, c)
@@ -241,12 +241,12 @@ func (q *intLineArgs) turned(dst, src []uint8, area, n int) {
 	}
 	sc, room := borrow8(n * c)
 	move.TransposeBytes(room, c, src, area, n, c)
-	q.put(dst, room)
+	q.convert(dst, room)
 	scratch.Put(sc)
 }
 
-// put converts values to the format that the convolution reads.
-func (q *intLineArgs) put(dst, src []uint8) {
+// convert converts values to the format that the convolution reads.
+func (q *intLineArgs) convert(dst, src []uint8) {
 	f := q.c.panels[0].f
 	if q.bytes == 1 {
 		f.Fours(dst, src, q.signed)
@@ -353,7 +353,7 @@ func (q *intLineArgs) block(n int, part linePart) {
 	}
 	piece := min(near, count)
 	across := piece
-	if q.wide = q.wideOf(part); q.wide > 0 {
+	if q.wide = q.joinedRowStride(part); q.wide > 0 {
 		across = q.wide
 	}
 	lines := max(1, near/across)
@@ -393,17 +393,17 @@ func (q *intLineArgs) block(n int, part linePart) {
 	}
 	scratch.Put(room)
 	if codes != nil {
-		giveCodeTile(codes)
+		releaseCodeTile(codes)
 	} else {
-		giveIntTile(t)
+		releaseIntTile(t)
 	}
 }
 
-// wideOf returns the distance in positions between rows that tiles process as one long row,
+// joinedRowStride returns the distance in positions between rows that tiles process as one long row,
 // including the values between them; 0 if rows are processed separately. One long row is used if
 // it takes fewer tiles, or as many with a small gap, because neighbouring tiles share loaded
 // weights.
-func (q *intLineArgs) wideOf(part linePart) int {
+func (q *intLineArgs) joinedRowStride(part linePart) int {
 	l, w := q.c.plan, &q.c.panels[part.g]
 	if q.c.sparse != nil || q.c.grouped() || w.sparse4of8 != nil || w.sums == nil || part.p0 > 0 || part.p1 < l.count || l.lineA%l.stepA != 0 || !w.f.Tiled(w.pairs(), l.passes[0].segs) {
 		return 0
@@ -460,7 +460,7 @@ func (q *intLineArgs) tiles(t *simd.IntTile, codes *simd.CodeTile, v lineView, y
 	}
 	for n := part.n0; n < part.n1; n++ {
 		if codes != nil {
-			q.codesOfPanel(codes, v, y, n, part, buf)
+			q.requantPanel(codes, v, y, n, part, buf)
 			continue
 		}
 		if w.sums != nil {

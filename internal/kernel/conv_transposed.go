@@ -108,7 +108,7 @@ func (t *TransposedConv) Add(p *workers.Pool, x, y []float32) {
 				}
 			}
 		}
-		giveTile(l.tile)
+		releaseTile(l.tile)
 	})
 }
 

@@ -10,9 +10,9 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/sets"
 )
 
-// TestTapsBesideThePicture compares windows with taps that only cover padding with the
+// TestTrimTaps compares windows with taps that only cover padding with the
 // definition.
-func TestTapsBesideThePicture(t *testing.T) {
+func TestTrimTaps(t *testing.T) {
 	sets.Every(t, func(t *testing.T, _ func(func())) {
 		r := rand.New(rand.NewPCG(1, 2))
 		pool := workers.New(2, nil)
@@ -91,8 +91,8 @@ func lastly(v []float32, channels, places int) []float32 {
 	return out
 }
 
-// TestByteTapsBesideThePicture is the same for 8-bit values, in both layouts.
-func TestByteTapsBesideThePicture(t *testing.T) {
+// TestTrimTapsInt8 is the same for 8-bit values, in both layouts.
+func TestTrimTapsInt8(t *testing.T) {
 	sets.Every(t, func(t *testing.T, _ func(func())) {
 		r := rand.New(rand.NewPCG(3, 2))
 		pool := workers.New(2, nil)

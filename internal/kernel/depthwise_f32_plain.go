@@ -45,7 +45,7 @@ func (q depthArgs) lines(lo, hi int) {
 			x0 := ox*s.StrideW - s.PadL
 			kx0, kx1 := taps(x0, s.DilW, s.KW, s.W)
 			if c.og == 1 && s.KH == 3 && s.KW == 3 && ky1-ky0 == 3 && kx1-kx0 == 3 {
-				c.nine(out, in, y0, x0)
+				c.taps3x3(out, in, y0, x0)
 			} else {
 				c.position(out, in, y0, x0, ky0, ky1, kx0, kx1)
 			}
@@ -89,9 +89,9 @@ func (c *Conv) position(out, in []float32, y0, x0, ky0, ky1, kx0, kx1 int) {
 	}
 }
 
-// nine is the 3×3 case with all taps inside the image, one row of taps at a time: that many
+// taps3x3 is the 3×3 case with all taps inside the image, one row of taps at a time: that many
 // slices fit the registers. Sums keep the order of position.
-func (c *Conv) nine(out, in []float32, y0, x0 int) {
+func (c *Conv) taps3x3(out, in []float32, y0, x0 int) {
 	s := &c.s
 	n, col := len(out), s.DilW*s.C
 	w := c.weights

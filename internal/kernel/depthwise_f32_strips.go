@@ -18,7 +18,7 @@ type stripPlan struct {
 	gap     int       // dilation: every gap-th row forms an image of its own
 	columns columnCut // over [N,H,W,C], if several columns are computed together
 	// Over [N,H,W,C] with few channels a register holds beside neighbouring columns; 0 if unused.
-	beside int
+	joined int
 	packed []float32 // weights of each tap, repeated, and the bias
 }
 
@@ -71,7 +71,7 @@ func (s *ConvShape) planStrips(og int, nhwc bool) *stripPlan {
 	}
 	q := &stripPlan{f: pick(s.KH, s.StrideH, n), k: s.KH, step: s.StrideH, gap: s.DilH}
 	if f := simd.LaneStrips(s.KH, s.StrideH, simd.TileLanes); nhwc && f != nil && s.StrideH == 1 && 2*s.C <= f.Width && f.Width%s.C == 0 {
-		q.f, q.beside = f, f.Width/s.C
+		q.f, q.joined = f, f.Width/s.C
 	}
 	if q.f == nil {
 		return nil
@@ -82,7 +82,7 @@ func (s *ConvShape) planStrips(og int, nhwc bool) *stripPlan {
 		}
 	}
 	// Positions a multiple of a kilobyte apart share few sets of the L1 cache.
-	if nhwc && q.beside == 0 && q.f.HasColumns(q.k, q.step) && 4*s.C%1024 != 0 && simd.ColumnsGain(s.C) {
+	if nhwc && q.joined == 0 && q.f.HasColumns(q.k, q.step) && 4*s.C%1024 != 0 && simd.ColumnsGain(s.C) {
 		q.columns = cutColumns(s.OW)
 	}
 	return q
@@ -90,13 +90,13 @@ func (s *ConvShape) planStrips(og int, nhwc bool) *stripPlan {
 
 // set packs weights [K,K,C].
 func (q *stripPlan) set(w, bias []float32, c int) {
-	if q.beside == 0 {
+	if q.joined == 0 {
 		return
 	}
 	q.packed = q.packed[:0]
 	for _, w := range [][]float32{w, bias} {
 		for ; len(w) > 0; w = w[c:] {
-			for range q.beside {
+			for range q.joined {
 				q.packed = append(q.packed, w[:c]...)
 			}
 		}
@@ -129,7 +129,7 @@ type stripArgs struct {
 
 var stripPool = sync.Pool{New: func() any { return new(simd.Strip) }}
 
-func giveStrip(t *simd.Strip) {
+func releaseStrip(t *simd.Strip) {
 	*t = simd.Strip{}
 	stripPool.Put(t)
 }
@@ -153,7 +153,7 @@ func (c *Conv) stripPlanes(p *workers.Pool, x, y []float32) {
 			c.stripsOfPlanes(t, q.x[lo*area:], q.y[lo*out:], lo%s.C, end-lo)
 			lo = end
 		}
-		giveStrip(t)
+		releaseStrip(t)
 	})
 }
 
@@ -212,7 +212,7 @@ func (c *Conv) stripLines(p *workers.Pool, x, y []float32) {
 			n, from, to := i/pieces, i%pieces*s.OH/pieces, (i%pieces+1)*s.OH/pieces
 			c.stripsOfLines(t, q.x[n*s.H*s.W*s.C:], q.y[n*s.OH*s.OW*s.C:], from, to-from)
 		}
-		giveStrip(t)
+		releaseStrip(t)
 	})
 }
 
@@ -230,23 +230,23 @@ func (c *Conv) stripsOfLines(t *simd.Strip, x, y []float32, oy, n int) {
 	switch {
 	case c.strips.columns.all > 0:
 		t.StepW = 4 * s.C
-		c.stripsOfColumns(t, x, y)
-	case c.strips.beside > 0:
+		c.columnStrips(t, x, y)
+	case c.strips.joined > 0:
 		// Columns whose windows cross no side border.
 		ox := min(max(0, s.PadL), s.OW)
-		end := c.stripsBeside(t, x, y, ox, min(s.OW, s.W+s.PadL-k+1))
-		c.stripsOfSingles(t, x, y, 0, ox)
-		c.stripsOfSingles(t, x, y, end, s.OW)
+		end := c.joinedStrips(t, x, y, ox, min(s.OW, s.W+s.PadL-k+1))
+		c.singleStrips(t, x, y, 0, ox)
+		c.singleStrips(t, x, y, end, s.OW)
 	default:
-		c.stripsOfSingles(t, x, y, 0, s.OW)
+		c.singleStrips(t, x, y, 0, s.OW)
 	}
 }
 
-// stripsBeside convolves the rows that t is set to, which begin at x and y, from column ox: as
+// joinedStrips convolves the rows that t is set to, which begin at x and y, from column ox: as
 // many columns before end as fill registers. It returns the first remaining column.
-func (c *Conv) stripsBeside(t *simd.Strip, x, y []float32, ox, end int) int {
+func (c *Conv) joinedStrips(t *simd.Strip, x, y []float32, ox, end int) int {
 	s, q := &c.s, c.strips
-	if t.N = (end - ox) / q.beside; t.N <= 0 {
+	if t.N = (end - ox) / q.joined; t.N <= 0 {
 		return ox
 	}
 	width := q.f.Width
@@ -258,12 +258,12 @@ func (c *Conv) stripsBeside(t *simd.Strip, x, y []float32, ox, end int) int {
 	}
 	q.f.SetSeen(t, q.k, width, 1<<q.k-1)
 	q.f.Lanes(t, q.k, q.step, width)
-	return ox + t.N*q.beside
+	return ox + t.N*q.joined
 }
 
-// stripsOfSingles convolves columns ox to end of the rows that t is set to, which begin at x and
+// singleStrips convolves columns ox to end of the rows that t is set to, which begin at x and
 // y, one column at a time.
-func (c *Conv) stripsOfSingles(t *simd.Strip, x, y []float32, ox, end int) {
+func (c *Conv) singleStrips(t *simd.Strip, x, y []float32, ox, end int) {
 	s, f, k, step := &c.s, c.strips.f, c.strips.k, c.strips.step
 	t.StepW = 4 * s.C
 	// All columns but those at the sides read the same taps.
@@ -295,9 +295,9 @@ func (c *Conv) stripsOfSingles(t *simd.Strip, x, y []float32, ox, end int) {
 	}
 }
 
-// stripsOfColumns convolves the rows that t is set to, which begin at x and y, several columns at
+// columnStrips convolves the rows that t is set to, which begin at x and y, several columns at
 // a time.
-func (c *Conv) stripsOfColumns(t *simd.Strip, x, y []float32) {
+func (c *Conv) columnStrips(t *simd.Strip, x, y []float32) {
 	s, q := &c.s, c.strips
 	for i, ox := 0, 0; i < q.columns.all; i++ {
 		cols := q.columns.columns(i)

@@ -10,9 +10,9 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/sets"
 )
 
-// TestStripsBeside compares depthwise convolutions with few channels, which combine several
+// TestStripsJoinedColumns compares depthwise convolutions with few channels, which combine several
 // columns, with plain Go, bit for bit.
-func TestStripsBeside(t *testing.T) {
+func TestStripsJoinedColumns(t *testing.T) {
 	sets.Every(t, func(t *testing.T, plain func(func())) {
 		r := rand.New(rand.NewPCG(12, 7))
 		beside := false
@@ -31,7 +31,7 @@ func TestStripsBeside(t *testing.T) {
 			}
 			act := activation.Clamp{On: r.IntN(2) == 0, Min: -1, Max: 4}
 			c := NewDepthwiseNHWC(s, w, bias, act)
-			beside = beside || c.strips != nil && c.strips.beside > 0
+			beside = beside || c.strips != nil && c.strips.joined > 0
 			got, want := make([]float32, s.N*s.OH*s.OW*ch), make([]float32, s.N*s.OH*s.OW*ch)
 			pool := workers.New(1+i%2*2, nil)
 			c.Run(pool, x, got)

@@ -38,7 +38,7 @@ func (d depthwiseQ[T]) Piece(lo, hi int) {
 			x0 := ox*s.StrideW - s.PadL
 			kx0, kx1 := taps(x0, s.DilW, s.KW, s.W)
 			if d.og == 1 && s.KH == 3 && s.KW == 3 && ky1-ky0 == 3 && kx1-kx0 == 3 {
-				nineQ(s, acc, in, d.w, inner, y0, x0)
+				taps3x3Q(s, acc, in, d.w, inner, y0, x0)
 			} else {
 				clear(acc)
 				for ky := ky0; ky < ky1; ky++ {
@@ -87,8 +87,8 @@ func tapQ[T int8 | uint8](acc []int32, src []T, w []int32, og int, zero int32) {
 	}
 }
 
-// nineQ is the 3×3 case with all taps inside the image: the zero point is included once, in b.
-func nineQ[T int8 | uint8](s *ConvShape, acc []int32, in []T, w, b []int32, y0, x0 int) {
+// taps3x3Q is the 3×3 case with all taps inside the image: the zero point is included once, in b.
+func taps3x3Q[T int8 | uint8](s *ConvShape, acc []int32, in []T, w, b []int32, y0, x0 int) {
 	n, col := len(acc), s.DilW*s.C
 	copy(acc, b)
 	for ky := range 3 {

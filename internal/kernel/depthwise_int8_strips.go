@@ -110,7 +110,7 @@ func (b *byteStrips) channels(n int) int { return n * b.cols }
 // setLanes takes weights [K,K,n]; the slice must not change.
 func (b *byteStrips) setLanes(n int, w []int16) {
 	b.wide, b.lanes = w, [2]byteLanes{}
-	if b.fit = fits8(w[:n*b.k*b.k], 0); b.fit {
+	if b.fit = fitsInt8(w[:n*b.k*b.k], 0); b.fit {
 		sumTaps(b, n, w, n, 1)
 	}
 }
@@ -118,7 +118,7 @@ func (b *byteStrips) setLanes(n int, w []int16) {
 // setPlanes takes weights [n,K,K].
 func (b *byteStrips) setPlanes(n int, w []int32) {
 	taps := b.k * b.k
-	if b.fit = fits8(w[:n*taps], 0); !b.fit {
+	if b.fit = fitsInt8(w[:n*taps], 0); !b.fit {
 		return
 	}
 	sumTaps(b, n, w, 1, taps)
@@ -154,7 +154,7 @@ func (b *byteStrips) usable(signed bool, zero int32) bool {
 
 var byteStripPool = sync.Pool{New: func() any { return new(simd.ByteStrip) }}
 
-func giveBytes(t *simd.ByteStrip) {
+func releaseByteStrip(t *simd.ByteStrip) {
 	*t = simd.ByteStrip{}
 	byteStripPool.Put(t)
 }
@@ -197,7 +197,7 @@ func (b *byteStrips) pack(c int, codes bool, q *Requant, signed bool, zero int32
 		l.fusing = q.fusing
 		sc, room := borrow(c * l.cols)
 		begin, z := asInt32(room), q.Zero
-		start8(begin, b.sums[:len(begin)], zero8(signed, zero))
+		zeroPointSums(begin, b.sums[:len(begin)], unsignedZero(signed, zero))
 		if q.Max > math.MaxInt8 {
 			z -= 128
 		}
@@ -218,8 +218,8 @@ func (b *byteStrips) packLanes(l *byteLanes, c int, codes bool) bool {
 
 // packRescaled is pack for requantisation by q.
 func (b *byteStrips) packRescaled(c int, q *Rescale, signed bool, zero int32) *byteLanes {
-	l, z := &b.lanes[1], zero8(signed, zero)
-	if !q.small() || l.weights == nil && !b.packLanes(l, c, true) {
+	l, z := &b.lanes[1], unsignedZero(signed, zero)
+	if !q.smallScales() || l.weights == nil && !b.packLanes(l, c, true) {
 		return nil
 	}
 	if l.rescaled.matches(q, z) {
@@ -228,7 +228,7 @@ func (b *byteStrips) packRescaled(c int, q *Rescale, signed bool, zero int32) *b
 	l.rescaled.set(q, z)
 	sc, room := borrow(c * l.cols)
 	begin, to := asInt32(room), q.Zero
-	start8(begin, b.sums[:len(begin)], z)
+	zeroPointSums(begin, b.sums[:len(begin)], z)
 	for i := range begin {
 		begin[i] += q.Bias[i%c]
 	}
@@ -260,7 +260,7 @@ func (b *byteStrips) lines(p *workers.Pool, s *ConvShape, x []uint8, signed bool
 		room, fs = borrow(last.Start + last.Size + all)
 		begin := asInt32(fs)[last.Start+last.Size:]
 		args.start = asInt32(fs)[:last.Start+last.Size]
-		start8(begin, b.sums, zero8(signed, zero))
+		zeroPointSums(begin, b.sums, unsignedZero(signed, zero))
 		b.f.PackStart(args.start, begin, args.l.blocks)
 	}
 	var jobs int
@@ -336,7 +336,7 @@ func (a byteArgs) lines(lo, hi int) {
 		}
 	}
 	scratch.Put(ss)
-	giveBytes(t)
+	releaseByteStrip(t)
 }
 
 // byteCacheMax is the number of bytes of input and output that stay in the L1 cache for all
@@ -406,7 +406,7 @@ func (b *byteStrips) planes(p *workers.Pool, s *ConvShape, x []uint8, signed boo
 	out := s.OH * s.OW
 	sc, room := borrow(s.C)
 	start := asInt32(room)
-	start8(start, b.sums, zero8(signed, zero))
+	zeroPointSums(start, b.sums, unsignedZero(signed, zero))
 	jobs := min(jobCount(p, s.N*s.C*out*b.k*b.k, byteRate), 2*p.Threads())
 	workers.Do(p, s.N*s.C, (s.N*s.C+jobs-1)/jobs, byteArgs{b: b, s: s, x: x, signed: signed, zero: zero, start: start, put: put}, func(a byteArgs, lo, hi int) {
 		b, s, x, start := a.b, a.s, a.x, a.start
@@ -431,7 +431,7 @@ func (b *byteStrips) planes(p *workers.Pool, s *ConvShape, x []uint8, signed boo
 			lo = end
 		}
 		scratch.Put(ss)
-		giveBytes(t)
+		releaseByteStrip(t)
 	})
 	scratch.Put(sc)
 }

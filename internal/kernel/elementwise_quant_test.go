@@ -10,10 +10,10 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// TestPairQ compares SIMD sums, differences and products of quantised values with the fixed-point
+// TestBinaryQ compares SIMD sums, differences and products of quantised values with the fixed-point
 // definition, for similar and very different scales, extreme zero points and limits, and lengths
 // off whole registers.
-func TestPairQ(t *testing.T) {
+func TestBinaryQ(t *testing.T) {
 	for _, set := range simd.Available() {
 		undo := simd.Use(set)
 		r := rand.New(rand.NewPCG(11, 7))

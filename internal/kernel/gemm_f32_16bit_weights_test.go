@@ -12,9 +12,9 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// TestNarrowWeights checks that GEMM with 16-bit weights is bit-exact with the same weights in
+// Test16BitWeights checks that GEMM with 16-bit weights is bit-exact with the same weights in
 // float32.
-func TestNarrowWeights(t *testing.T) {
+func Test16BitWeights(t *testing.T) {
 	round := map[simd.Narrow]func(v float32) float32{
 		simd.WideFloat16:  func(v float32) float32 { return tensor.F16ToF32(tensor.F32ToF16(v)) },
 		simd.WideBFloat16: func(v float32) float32 { return math.Float32frombits(math.Float32bits(v) &^ 0xFFFF) },
@@ -80,9 +80,9 @@ func TestNarrowWeights(t *testing.T) {
 	}
 }
 
-// TestNarrowOfOthers checks that weights stay in float32 if a single value, at any index, needs
+// Test16BitWeightsFallback checks that weights stay in float32 if a single value, at any index, needs
 // more bits.
-func TestNarrowOfOthers(t *testing.T) {
+func Test16BitWeightsFallback(t *testing.T) {
 	t.Parallel()
 	f := simd.FloatKernels()
 	for _, at := range []int{0, narrowMin - 1, narrowMin/2 + 3} {
@@ -98,8 +98,8 @@ func TestNarrowOfOthers(t *testing.T) {
 	}
 }
 
-// TestPackSame checks that PackConstant packs like PackB of the full matrix.
-func TestPackSame(t *testing.T) {
+// TestPackConstant checks that PackConstant packs like PackB of the full matrix.
+func TestPackConstant(t *testing.T) {
 	for _, set := range simd.Available() {
 		t.Run(set.String(), func(t *testing.T) {
 			defer simd.Use(set)()

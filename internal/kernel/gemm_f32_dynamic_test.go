@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestAgain multiplies by parts of several matrices that are packed into one buffer in turn.
-func TestAgain(t *testing.T) {
+// TestRepackedB multiplies by parts of several matrices that are packed into one buffer in turn.
+func TestRepackedB(t *testing.T) {
 	t.Parallel()
 	var w RepackedB
 	rapid.Check(t, func(t *rapid.T) {

@@ -29,8 +29,8 @@ const (
 
 var tiles = sync.Pool{New: func() any { return new(simd.Tile) }}
 
-// giveTile clears the pointers of a tile and returns it to the pool.
-func giveTile(t *simd.Tile) {
+// releaseTile clears the pointers of a tile and returns it to the pool.
+func releaseTile(t *simd.Tile) {
 	*t = simd.Tile{}
 	tiles.Put(t)
 }
@@ -223,7 +223,7 @@ func gemmPanels(p *workers.Pool, f *simd.Floats, g *GemmParams, a []float32, b p
 			}
 			gemmBlock(q.f, &q.g, t, q.a, q.b, q.c, q.vec, q.elem, q.ldc, m0, m1, n0, n1)
 		}
-		giveTile(t)
+		releaseTile(t)
 	})
 }
 

@@ -94,7 +94,7 @@ func (c *Conv) splitBF16Time() float64 {
 func (c *Conv) floatsTime() float64 {
 	s := &c.s
 	area := float64(s.OH * s.OW)
-	ns := area * float64(s.OC) * (c.taken(s.OH*s.OW)*float64(c.k)/60 + 0.05)
+	ns := area * float64(s.OC) * (c.computedColumns(s.OH*s.OW)*float64(c.k)/60 + 0.05)
 	if c.planes.frame {
 		ns += c.framesTime() * area
 	}

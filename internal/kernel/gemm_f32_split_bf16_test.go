@@ -13,10 +13,10 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/sets"
 )
 
-// TestInParts compares split bfloat16 GEMM with float64 sums for usual values, and else with
+// TestSplitBF16 compares split bfloat16 GEMM with float64 sums for usual values, and else with
 // float32 GEMM: 16- and 32-bit weights, more steps than a pass, each split of the work, and no
 // writes beside the output.
-func TestInParts(t *testing.T) {
+func TestSplitBF16(t *testing.T) {
 	k := simd.PartKernels()
 	if k == nil {
 		t.Skip("no tiles of bfloat16")
@@ -114,10 +114,10 @@ func TestInParts(t *testing.T) {
 	}
 }
 
-// TestConvInParts compares split bfloat16 convolutions with float32: windows read in place and
+// TestConvSplitBF16 compares split bfloat16 convolutions with float32: windows read in place and
 // from padded copies, several images, values that tiles do not support. Results are equal for
 // each split of the work, and nothing is written beside them.
-func TestConvInParts(t *testing.T) {
+func TestConvSplitBF16(t *testing.T) {
 	if simd.PartKernels() == nil {
 		t.Skip("no tiles of bfloat16")
 	}

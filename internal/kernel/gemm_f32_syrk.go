@@ -44,7 +44,7 @@ func Syrk(p *workers.Pool, n, k int, a []float32, lda int, columns bool, c []flo
 		workers.Do(p, tilesM, max(1, 1<<18/(f.Rows*n*(s.k1-s.k0)+1)), &s, func(s *syrk, lo, hi int) {
 			t := tiles.Get().(*simd.Tile)
 			s.rows(t, lo*s.f.Rows, min(hi*s.f.Rows, s.n))
-			giveTile(t)
+			releaseTile(t)
 		})
 	}
 	scratch.Put(buf)

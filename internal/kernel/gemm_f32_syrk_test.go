@@ -8,8 +8,8 @@ import (
 	"github.com/opmeter/opmeter/internal/base/workers"
 )
 
-// TestSymmetric compares Syrk with a plain loop, added to the old values.
-func TestSymmetric(t *testing.T) {
+// TestSyrk compares Syrk with a plain loop, added to the old values.
+func TestSyrk(t *testing.T) {
 	t.Parallel()
 	pool := workers.New(3, nil)
 	defer pool.Close()

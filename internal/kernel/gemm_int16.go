@@ -242,7 +242,7 @@ func (a gemmInt16Args) blocksOf(lo, hi int) {
 		}
 	}
 	scratch.Put(sc)
-	giveIntTile(t)
+	releaseIntTile(t)
 }
 
 // finish requantises rows of sums of the channels from ch; rows of y are n values apart.

@@ -11,8 +11,8 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// TestSplit16 compares sums of split 16-bit values with direct sums, for few and many channels.
-func TestSplit16(t *testing.T) {
+// TestSplitInt16 compares sums of split 16-bit values with direct sums, for few and many channels.
+func TestSplitInt16(t *testing.T) {
 	pool := workers.New(3, nil)
 	defer pool.Close()
 	for _, set := range simd.Available() {

@@ -11,9 +11,9 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// TestWide compares 16-bit GEMM with its definition: the largest values of all signs, odd row
+// TestGemmInt16 compares 16-bit GEMM with its definition: the largest values of all signs, odd row
 // lengths, several K ranges, multipliers of all sizes, weights of 8, 9 and 16 bits.
-func TestWide(t *testing.T) {
+func TestGemmInt16(t *testing.T) {
 	pool := workers.New(3, nil)
 	defer pool.Close()
 	for _, set := range simd.Available()[1:] {

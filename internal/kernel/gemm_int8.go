@@ -51,7 +51,7 @@ func (p *PackedQ) PrepareZero(t *ByteTable) *PackedQ {
 	}
 	e := *p
 	e.zero, e.start = p.panels.f.FoursZero(t.signed, t.zero), make([]int32, len(p.panels.sums))
-	start8(e.start, p.panels.sums, e.zero)
+	zeroPointSums(e.start, p.panels.sums, e.zero)
 	return &e
 }
 

@@ -13,14 +13,14 @@ import (
 
 var codeTiles = sync.Pool{New: func() any { return new(simd.CodeTile) }}
 
-// giveCodeTile clears the pointers of a tile and returns it to the pool.
-func giveCodeTile(t *simd.CodeTile) {
+// releaseCodeTile clears the pointers of a tile and returns it to the pool.
+func releaseCodeTile(t *simd.CodeTile) {
 	t.IntTile, t.Out, t.Scales = simd.IntTile{}, nil, nil
 	codeTiles.Put(t)
 }
 
-// small reports whether tiles can multiply by the scales.
-func (q *Rescale) small() bool { return !q.plain && q.q.Small }
+// smallScales reports whether tiles can multiply by the scales.
+func (q *Rescale) smallScales() bool { return !q.plain && q.q.Small }
 
 // fusedRequant holds the requantisation parameters of tiles: initial accumulators, the
 // multipliers of each panel, and how it rounds.
@@ -38,7 +38,7 @@ func (c *intLines) fusesRequant(sink *tileSink) bool {
 		return false
 	}
 	if sink.r != nil {
-		return sink.r.small()
+		return sink.r.smallScales()
 	}
 	q := sink.q
 	return q.scales.Small && simd.EightBits(q.Zero, q.Min, q.Max)
@@ -109,9 +109,9 @@ func (k *tileSink) tile() *simd.CodeTile {
 	return t
 }
 
-// codesOfPanel computes the quantised values of panel n of a work item. buf is scratch for the
+// requantPanel computes the quantised values of panel n of a work item. buf is scratch for the
 // sums of all but the last pass.
-func (q *intLineArgs) codesOfPanel(t *simd.CodeTile, v lineView, y, n int, part linePart, buf []int32) {
+func (q *intLineArgs) requantPanel(t *simd.CodeTile, v lineView, y, n int, part linePart, buf []int32) {
 	g, p0, p1 := part.g, part.p0, part.p1
 	l, w := q.c.plan, &q.c.panels[g]
 	f, cg := w.f, q.s.C/q.s.Groups
@@ -135,7 +135,7 @@ func (q *intLineArgs) codesOfPanel(t *simd.CodeTile, v lineView, y, n int, part 
 	case q.wide > 0:
 		rows, calls = count+(lines-1)*q.wide, 1
 	case lines > 1 && w.sparse4of8 == nil && t.Ahead == nil && f.RunsPanels(&t.IntTile, count):
-		q.linesOfCodes(t, v, y+part.l0*l.lineC+p0*l.stepC+ch, n, part, cols)
+		q.requantRows(t, v, y+part.l0*l.lineC+p0*l.stepC+ch, n, part, cols)
 		return
 	}
 	for line := part.l0; line < part.l0+calls; line++ {
@@ -151,9 +151,9 @@ func (q *intLineArgs) codesOfPanel(t *simd.CodeTile, v lineView, y, n int, part 
 			case i < len(l.passes)-1 || rows > count:
 				w.run(&t.IntTile, rows, cols)
 			case q.sink.r != nil:
-				w.rescaled(t, count)
+				w.runRescaled(t, count)
 			default:
-				w.toCodes(t, count)
+				w.runRequant(t, count)
 			}
 			t.Ahead = nil
 		}
@@ -172,9 +172,9 @@ func (q *intLineArgs) codesOfPanel(t *simd.CodeTile, v lineView, y, n int, part 
 	}
 }
 
-// linesOfCodes is codesOfPanel for all rows of a work item at once, of cols columns: configuring
+// requantRows is requantPanel for all rows of a work item at once, of cols columns: configuring
 // tile registers is slow. The first output is at position y.
-func (q *intLineArgs) linesOfCodes(t *simd.CodeTile, v lineView, y, n int, part linePart, cols int) {
+func (q *intLineArgs) requantRows(t *simd.CodeTile, v lineView, y, n int, part linePart, cols int) {
 	l, w := q.c.plan, &q.c.panels[part.g]
 	count, lines := part.p1-part.p0, simd.Lines{N: part.l1 - part.l0, A: l.lineA}
 	t.Out = &q.sink.y[y:][:(lines.N-1)*l.lineC+(count-1)*l.stepC+cols][0]
@@ -195,8 +195,8 @@ func (q *intLineArgs) linesOfCodes(t *simd.CodeTile, v lineView, y, n int, part 
 	}
 }
 
-// rescaled is [intPanels.run] with requantisation by per-column scales.
-func (w *intPanels) rescaled(t *simd.CodeTile, rows int) {
+// runRescaled is [intPanels.run] with requantisation by per-column scales.
+func (w *intPanels) runRescaled(t *simd.CodeTile, rows int) {
 	if w.sparse4of8 != nil {
 		w.sparse4of8.Rescaled(t, rows)
 		return
@@ -204,8 +204,8 @@ func (w *intPanels) rescaled(t *simd.CodeTile, rows int) {
 	w.f.QuadsRescaled(t, rows)
 }
 
-// toCodes is [intPanels.run] with requantisation in TFLite's rounding.
-func (w *intPanels) toCodes(t *simd.CodeTile, rows int) {
+// runRequant is [intPanels.run] with requantisation in TFLite's rounding.
+func (w *intPanels) runRequant(t *simd.CodeTile, rows int) {
 	if w.sparse4of8 != nil {
 		w.sparse4of8.ToCodes(t, rows)
 		return
@@ -242,14 +242,14 @@ func (k *productSink) columns(n, cols int, start []int32, room []float32) {
 	fill(k.scales, k.r.Scales[0])
 }
 
-// codesInTiles reports whether tiles requantise m rows: a single row computes several panels at a
+// fusesRequant reports whether tiles requantise m rows: a single row computes several panels at a
 // time instead.
-func (p *PackedQ) codesInTiles(m int, tables []ByteTable, q *Rescale) bool {
-	return m > 1 && p.panels != nil && p.panels.sums != nil && p.bitmask == nil && len(tables) == 1 && !p.usesSparse(m) && q.small() && p.panels.f.HasCodes()
+func (p *PackedQ) fusesRequant(m int, tables []ByteTable, q *Rescale) bool {
+	return m > 1 && p.panels != nil && p.panels.sums != nil && p.bitmask == nil && len(tables) == 1 && !p.usesSparse(m) && q.smallScales() && p.panels.f.HasCodes()
 }
 
-// codes computes work items lo to hi with fused requantisation.
-func (q *intArgs) codes(lo, hi int) {
+// fusedPieces computes work items lo to hi with fused requantisation.
+func (q *intArgs) fusedPieces(lo, hi int) {
 	w, n := q.p.panels, q.p.n
 	f, panels := w.f, (n+w.f.Cols-1)/w.f.Cols
 	t := codeTiles.Get().(*simd.CodeTile)
@@ -269,12 +269,12 @@ func (q *intArgs) codes(lo, hi int) {
 				rows := f.Part(m1 - r)
 				t.A = unsafe.Pointer(&q.a[r*q.line])
 				t.Out = &q.to.y[r*n+at:][:(rows-1)*n+cols][0]
-				w.rescaled(t, rows)
+				w.runRescaled(t, rows)
 				t.Ahead = nil
 				r += rows
 			}
 		}
 	}
 	scratch.Put(room)
-	giveCodeTile(t)
+	releaseCodeTile(t)
 }

@@ -21,7 +21,7 @@ func fillPanels[W Weight](p *workers.Pool, w *intPanels, n int, v []W, zero int3
 	if n > 0 && w.segs*w.seg > 0 {
 		v = v[:(n-1)*vec+(w.segs*w.seg-1)*elem+1]
 	}
-	fits := fits8(v, zero)
+	fits := fitsInt8(v, zero)
 	if w.sums = nil; fits && w.fours && w.f.Quads() {
 		w.spare.sums = zeroed(w.spare.sums, panels*cols)
 		w.sums = w.spare.sums
@@ -91,7 +91,7 @@ func packAny[T int8 | int16, W Weight](w *intPanels, dst []T, src source[W], j0 
 // contiguous. It transposes a matrix of words in blocks that fit the L1 cache.
 func packLines[T int8 | int16, W Weight](w *intPanels, dst []T, src source[W], j0 int) {
 	cols, each, pairs := w.f.Cols, w.groupSize(), w.pairs()
-	width, step := min(cols, src.n-j0), min(pairs, turnWords)
+	width, step := min(cols, src.n-j0), min(pairs, transposeBlock)
 	sc, room := borrow(cols * step)
 	clear(room)
 	rows, turned := unsafe.Slice((*T)(unsafe.Pointer(&room[0])), each*len(room)), move.Words(room)
@@ -120,8 +120,8 @@ func packLines[T int8 | int16, W Weight](w *intPanels, dst []T, src source[W], j
 	scratch.Put(sc)
 }
 
-// turnWords is the block length of packLines: its rows are not a multiple of a page apart.
-const turnWords = 136
+// transposeBlock is the block length of packLines: its rows are not a multiple of a page apart.
+const transposeBlock = 136
 
 // sum computes the weight sums of the panel from channel j0, packed in 4-way groups, as dot
 // products with ones.
@@ -133,7 +133,7 @@ func (w *intPanels) sum(dst []int8, j0 int) {
 	t := intTiles.Get().(*simd.IntTile)
 	t.A, t.K, t.Segs, t.B, t.C, t.Start = unsafe.Pointer(&ones[0]), w.pairs(), w.segs, unsafe.Pointer(&dst[0]), &w.sums[j0], &start[0]
 	w.f.RunQuads(t, 1, w.f.Cols)
-	giveIntTile(t)
+	releaseIntTile(t)
 	scratch.Put(sc)
 }
 
@@ -276,13 +276,13 @@ func packFours[T int8 | int16, W Weight](d []T, src source[W], at int) {
 	}
 }
 
-// fits8 reports whether all weights minus their zero point fit int8.
-func fits8[W Weight](v []W, zero int32) bool {
+// fitsInt8 reports whether all weights minus their zero point fit int8.
+func fitsInt8[W Weight](v []W, zero int32) bool {
 	switch v := any(v).(type) {
 	case []int8:
-		return bytesFit8(Bits(v), zero+128, 0x80)
+		return bytesFitInt8(Bits(v), zero+128, 0x80)
 	case []uint8:
-		return bytesFit8(v, zero, 0)
+		return bytesFitInt8(v, zero, 0)
 	case []int16:
 		if zero == 0 {
 			return simd.IntKernels().Fit8(v)
@@ -296,8 +296,8 @@ func fits8[W Weight](v []W, zero int32) bool {
 	return lost == 0
 }
 
-// bytesFit8 is fits8 for bytes, after XOR with turn.
-func bytesFit8(v []uint8, zero int32, turn uint8) bool {
+// bytesFitInt8 is fitsInt8 for bytes, after XOR with turn.
+func bytesFitInt8(v []uint8, zero int32, turn uint8) bool {
 	if zero < 0 || zero > 255 {
 		return false
 	}
@@ -363,7 +363,7 @@ func fillLines[W Weight](p *workers.Pool, c *intLines, s *ConvShape, w []W, zero
 		return
 	}
 	// All groups read one padded copy.
-	fours := len(c.panels) == 1 || fits8(w[:len(c.panels)*og*k], zero)
+	fours := len(c.panels) == 1 || fitsInt8(w[:len(c.panels)*og*k], zero)
 	for g := range c.panels {
 		c.panels[g].fours = fours
 		if fillPanels(p, &c.panels[g], og, w[g*og*k:], zero, k, 1); gain > 1 {
@@ -393,7 +393,7 @@ func setSparseLines[W Weight](c *intLines, og, k int, w []W, zero int32, gain fl
 
 // fillPlanes packs the weights of all channels, k each.
 func fillPlanes[W Weight](c *intPlanes, s *ConvShape, k int, w []W, zero int32) {
-	if w = w[:s.OC*k]; c.f.Quads() && fits8(w, zero) {
+	if w = w[:s.OC*k]; c.f.Quads() && fitsInt8(w, zero) {
 		c.narrow, c.sums = zeroed(c.narrow, s.OC*c.line), zeroed(c.sums, s.OC)
 		for o := range s.OC {
 			row, sum := c.narrow[o*c.line:][:k], int32(0)

@@ -18,7 +18,7 @@ func TestFillQ(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, k, m := rapid.IntRange(1, 150).Draw(t, "n"), rapid.IntRange(1, 40).Draw(t, "k"), rapid.IntRange(1, 5).Draw(t, "m")
 		if rapid.Bool().Draw(t, "long") {
-			n, k = min(n, 5), k+rapid.IntRange(1, 40).Draw(t, "pieces")*turnWords/4
+			n, k = min(n, 5), k+rapid.IntRange(1, 40).Draw(t, "pieces")*transposeBlock/4
 		}
 		zero := rapid.OneOf(rapid.Just(int32(0)), rapid.Int32Range(-130, 130)).Draw(t, "zero")
 		narrow := rapid.SliceOfN(rapid.Int8Range(-120, 120), n*k, n*k).Draw(t, "w")
@@ -74,10 +74,10 @@ func TestFits8(t *testing.T) {
 				signed[i], plain[i], wide[i] = int8(x), int32(int8(x)), int32(x)
 			}
 			// A zero point outside 8 bits may be rejected.
-			if got, want := fits8(signed, zero), fits8(plain, zero); got != want && (want && zero >= -128 && zero < 128 || got) {
+			if got, want := fitsInt8(signed, zero), fitsInt8(plain, zero); got != want && (want && zero >= -128 && zero < 128 || got) {
 				t.Fatalf("%v less %d: got %v, want %v", signed, zero, got, want)
 			}
-			if got, want := fits8(v, zero), fits8(wide, zero); got != want && (want && zero >= 0 && zero < 256 || got) {
+			if got, want := fitsInt8(v, zero), fitsInt8(wide, zero); got != want && (want && zero >= 0 && zero < 256 || got) {
 				t.Fatalf("%v less %d: got %v, want %v", v, zero, got, want)
 			}
 		}
@@ -89,7 +89,7 @@ func TestFits8(t *testing.T) {
 		for i, x := range words {
 			wide[i] = int32(x)
 		}
-		if got, want := fits8(words, 0), fits8(wide, 0); got != want {
+		if got, want := fitsInt8(words, 0), fitsInt8(wide, 0); got != want {
 			t.Fatalf("%v: got %v, want %v", words, got, want)
 		}
 	})

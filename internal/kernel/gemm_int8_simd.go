@@ -17,8 +17,8 @@ import (
 
 var intTiles = sync.Pool{New: func() any { return new(simd.IntTile) }}
 
-// giveIntTile clears the pointers of a tile and returns it to the pool.
-func giveIntTile(t *simd.IntTile) {
+// releaseIntTile clears the pointers of a tile and returns it to the pool.
+func releaseIntTile(t *simd.IntTile) {
 	*t = simd.IntTile{}
 	intTiles.Put(t)
 }
@@ -53,17 +53,17 @@ func (w *intPanels) groupSize() int {
 // pairs returns the number of pairs or 4-way groups of a segment.
 func (w *intPanels) pairs() int { return (w.seg + w.groupSize() - 1) / w.groupSize() }
 
-// start8 computes the initial accumulators of 4-way kernels: the unsigned zero point of the
+// zeroPointSums computes the initial accumulators of 4-way kernels: the unsigned zero point of the
 // activations times the weight sums.
-func start8(dst, sums []int32, zero int32) {
+func zeroPointSums(dst, sums []int32, zero int32) {
 	dst, by := dst[:len(sums)], -zero
 	for i, v := range sums {
 		dst[i] = by * v
 	}
 }
 
-// zero8 returns a zero point for unsigned values: 128 is added to signed ones.
-func zero8(signed bool, zero int32) int32 {
+// unsignedZero returns a zero point for unsigned values: 128 is added to signed ones.
+func unsignedZero(signed bool, zero int32) int32 {
 	if signed {
 		return zero + 128
 	}
@@ -189,7 +189,7 @@ func gemmFours(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ
 		if start = asInt32(room); len(tables) > 1 {
 			zero = 0 // the zero point of each row is applied below
 		}
-		start8(start, sums, zero)
+		zeroPointSums(start, sums, zero)
 	}
 	if to.r != nil {
 		sc, room := borrow(len(sums) + f.Cols)
@@ -202,7 +202,7 @@ func gemmFours(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ
 		var sc *[]float32
 		sc, a = borrow8(m * line)
 		defer scratch.Put(sc)
-		workers.Do(p, m, max(1, 2*copyGrain/k), turnArgs{f, a, x, k, line, signed}, func(q turnArgs, lo, hi int) {
+		workers.Do(p, m, max(1, 2*copyGrain/k), convertArgs{f, a, x, k, line, signed}, func(q convertArgs, lo, hi int) {
 			q.rows(lo, hi)
 		})
 	}
@@ -218,8 +218,8 @@ func gemmFours(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ
 	}
 }
 
-// turnArgs holds the arguments of a work item that converts rows for 4-way kernels.
-type turnArgs struct {
+// convertArgs holds the arguments of a work item that converts rows for 4-way kernels.
+type convertArgs struct {
 	f       *simd.Ints
 	a, x    []uint8
 	k, line int
@@ -227,7 +227,7 @@ type turnArgs struct {
 }
 
 // rows converts rows lo to hi, in a single call if a kernel supports that.
-func (q *turnArgs) rows(lo, hi int) {
+func (q *convertArgs) rows(lo, hi int) {
 	dst, src := q.a[lo*q.line:hi*q.line], q.x[lo*q.k:hi*q.k]
 	if q.line == q.k {
 		q.f.Fours(dst, src, q.signed)
@@ -267,7 +267,7 @@ func (p *PackedQ) product(pool *workers.Pool, m int, a []uint8, line int, start 
 	parts := min((jobs+blocks-1)/blocks, panels)
 	workers.Do(pool, blocks*parts, 1, intArgs{p, a, start, m, line, blocks, parts, pool.Taking(), to}, func(q intArgs, lo, hi int) {
 		if q.to.r != nil {
-			q.codes(lo, hi)
+			q.fusedPieces(lo, hi)
 			return
 		}
 		q.part(lo, hi)
@@ -335,7 +335,7 @@ func (q *intArgs) part(lo, hi int) {
 	if room != nil {
 		scratch.Put(room)
 	}
-	giveIntTile(t)
+	releaseIntTile(t)
 }
 
 // panels computes rows m0 to m1 of the whole panels n0 to n1, as many at a time as the kernels
@@ -447,9 +447,9 @@ func (c *intPlanes) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed
 	}
 	scs, fs := borrow(2 * sums)
 	start := asInt32(fs)[:sums]
-	start8(start, c.sums, f.FoursZero(signed, zero))
+	zeroPointSums(start, c.sums, f.FoursZero(signed, zero))
 	var biased []int32
-	if sums > 0 && f.HasCodes() && sink.area > 0 && sink.r != nil && sink.r.small() {
+	if sums > 0 && f.HasCodes() && sink.area > 0 && sink.r != nil && sink.r.smallScales() {
 		biased = asInt32(fs)[sums:]
 		for i, b := range sink.r.Bias[:sums] {
 			biased[i] = start[i] + b
@@ -578,7 +578,7 @@ func (a *intPlaneArgs) block(buf []uint8, runs []simd.Run, g, n0, n1, o0, o1 int
 				case codes != nil && 2*cols > f.Cols:
 					t.Start = &a.biased[ch]
 					if last {
-						a.codes(codes, ch, rows, p0, cols)
+						a.requant(codes, ch, rows, p0, cols)
 					} else {
 						f.RunTurned(t, rows, cols)
 					}
@@ -603,9 +603,9 @@ func (a *intPlaneArgs) block(buf []uint8, runs []simd.Run, g, n0, n1, o0, o1 int
 	}
 	scratch.Put(room)
 	if codes != nil {
-		giveCodeTile(codes)
+		releaseCodeTile(codes)
 	} else {
-		giveIntTile(t)
+		releaseIntTile(t)
 	}
 	return runs
 }
@@ -624,8 +624,8 @@ func (a *intPlaneArgs) gatherRest(panel, in []uint8, runs []simd.Run, k0, steps,
 	return runs
 }
 
-// codes computes the quantised values of rows channels from channel ch at cols positions from p0.
-func (a *intPlaneArgs) codes(t *simd.CodeTile, ch, rows, p0, cols int) {
+// requant computes the quantised values of rows channels from channel ch at cols positions from p0.
+func (a *intPlaneArgs) requant(t *simd.CodeTile, ch, rows, p0, cols int) {
 	area := a.sink.area
 	t.SetColumns(cols)
 	t.Out = &a.sink.y[(a.first+ch)*area+p0:][:(rows-1)*area+cols][0]

@@ -36,8 +36,8 @@ func benchmarkMicro[T float32 | float64](b *testing.B, k int) {
 	quickest(b, "GFLOP/s", float64(2*8*k), func() { micro(k, left, right, &acc) })
 }
 
-// BenchmarkMinimal shows from how many channels Winograd is faster.
-func BenchmarkMinimal(b *testing.B) {
+// BenchmarkWinograd shows from how many channels Winograd is faster.
+func BenchmarkWinograd(b *testing.B) {
 	for _, n := range []int{8, 12, 16, 24, 32, 128} {
 		s := ConvShape{N: 1, C: n, H: 28, W: 28, OC: n, OH: 28, OW: 28, KH: 3, KW: 3, StrideH: 1, StrideW: 1, DilH: 1, DilW: 1, PadT: 1, PadL: 1}
 		x, w, y := make([]float32, n*28*28), make([]float32, n*n*9), make([]float32, n*28*28)

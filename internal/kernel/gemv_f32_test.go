@@ -9,8 +9,8 @@ import (
 	"github.com/opmeter/opmeter/internal/base/workers"
 )
 
-// TestColumn compares matrix-vector products with float64 sums.
-func TestColumn(t *testing.T) {
+// TestGemv compares matrix-vector products with float64 sums.
+func TestGemv(t *testing.T) {
 	t.Parallel()
 	pool := workers.New(3, nil)
 	defer pool.Close()

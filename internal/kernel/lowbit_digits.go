@@ -131,5 +131,5 @@ func (q digitArgs) multiply(lo, hi int) {
 		}
 	}
 	scratch.Put(sc)
-	giveBits(t)
+	releaseBitTile(t)
 }

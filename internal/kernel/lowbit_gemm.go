@@ -107,7 +107,7 @@ func wordsIn(b []uint8) []uint32 {
 
 var bitTiles = sync.Pool{New: func() any { return new(simd.BitTile) }}
 
-func giveBits(t *simd.BitTile) {
+func releaseBitTile(t *simd.BitTile) {
 	*t = simd.BitTile{}
 	bitTiles.Put(t)
 }
@@ -140,7 +140,7 @@ func (m *LowBitMatrix) widen(dst []float32, panel, k0, steps int) {
 		m.f.Widen(t, m.Bits)
 		k += n
 	}
-	giveBits(t)
+	releaseBitTile(t)
 }
 
 // Run computes y[rows, n] from x[rows, k]: plus bias if present, clamped.
@@ -215,6 +215,6 @@ func (q lowBitArgs) panels(lo, hi int) {
 			}
 		}
 	}
-	giveBits(t)
+	releaseBitTile(t)
 	scratch.Put(sc)
 }

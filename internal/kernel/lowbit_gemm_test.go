@@ -12,9 +12,9 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// TestFewBits compares low-bit GEMM with float32 GEMM over the same weights. The order of sums
+// TestLowBit compares low-bit GEMM with float32 GEMM over the same weights. The order of sums
 // differs, so results must stay within the bound of rounding each product and each sum.
-func TestFewBits(t *testing.T) {
+func TestLowBit(t *testing.T) {
 	t.Parallel()
 	if simd.FewBitKernels() == nil {
 		t.Skip("no kernels")
@@ -97,10 +97,10 @@ func TestFewBits(t *testing.T) {
 	})
 }
 
-// TestFewBitCodes checks that quantised rows give the results of the values that they represent.
+// TestLowBitInt8 checks that quantised rows give the results of the values that they represent.
 // Rows that are not quantised give the float results: if the instruction set has no such kernel,
 // or they hold infinities, NaN or a block of only the smallest values.
-func TestFewBitCodes(t *testing.T) {
+func TestLowBitInt8(t *testing.T) {
 	t.Parallel()
 	if f := simd.FewBitKernels(); f == nil || f.DigitRows(4, 1, 32) == 0 {
 		t.Skip("no kernels")

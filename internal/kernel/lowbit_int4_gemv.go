@@ -27,14 +27,14 @@ func NewInt4Matrix(k, n, block int, codes []uint8, scales []float32) *Int4Matrix
 	}
 	const cols = simd.FourBitColumns
 	m := &Int4Matrix{f: f, k: k, n: n, words: hugepages.Make[uint32](roundUp(n, cols) * k / simd.FourBitSteps), scales: hugepages.Make[float32](roundUp(n, cols) * k / block)}
-	turnPanels(m.words, wordsIn(codes), n, k/simd.FourBitSteps, cols)
-	turnPanels(m.scales, scales, n, k/block, cols)
+	transposePanels(m.words, wordsIn(codes), n, k/simd.FourBitSteps, cols)
+	transposePanels(m.scales, scales, n, k/block, cols)
 	return m
 }
 
-// turnPanels writes n rows of words as column panels: one row of cols words for each place of a
+// transposePanels writes n rows of words as column panels: one row of cols words for each place of a
 // row of src.
-func turnPanels[T move.Word](dst, src []T, n, row, cols int) {
+func transposePanels[T move.Word](dst, src []T, n, row, cols int) {
 	for j := 0; j < n; j += cols {
 		move.Transpose(dst[j*row:], cols, src[j*row:], row, row, min(cols, n-j))
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 )
 
-// TestFourBits checks that a row times 4-bit weights is bit-exact with the same weights in
+// TestInt4Gemv checks that a row times 4-bit weights is bit-exact with the same weights in
 // float32.
-func TestFourBits(t *testing.T) {
+func TestInt4Gemv(t *testing.T) {
 	t.Parallel()
 	if NewInt4Matrix(8, 1, 8, make([]uint8, 4), make([]float32, 1)) == nil {
 		t.Skip("no kernels")

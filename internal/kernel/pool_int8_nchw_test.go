@@ -8,9 +8,9 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// TestMaxBytes compares max pooling of bytes with its definition: padding on any side and beyond
+// TestMaxPoolInt8 compares max pooling of bytes with its definition: padding on any side and beyond
 // whole windows, strides and dilations, on each instruction set.
-func TestMaxBytes(t *testing.T) {
+func TestMaxPoolInt8(t *testing.T) {
 	pool := workers.New(3, nil)
 	defer pool.Close()
 	for _, set := range simd.Available() {

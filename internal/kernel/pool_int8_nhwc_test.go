@@ -11,9 +11,9 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// TestBytePool compares pooled bytes with their definition: padding on any side, strides, limits
+// TestPoolInt8 compares pooled bytes with their definition: padding on any side, strides, limits
 // and channel counts off whole registers, for each instruction set with kernels.
-func TestBytePool(t *testing.T) {
+func TestPoolInt8(t *testing.T) {
 	pool := workers.New(3, nil)
 	defer pool.Close()
 	for _, set := range simd.Available() {
@@ -87,9 +87,9 @@ func leastByte(signed bool) uint8 {
 	return 0
 }
 
-// TestWordPool compares max pooling of 16-bit values with its definition, including windows that
+// TestPoolInt16 compares max pooling of 16-bit values with its definition, including windows that
 // cover only padding.
-func TestWordPool(t *testing.T) {
+func TestPoolInt16(t *testing.T) {
 	pool := workers.New(3, nil)
 	defer pool.Close()
 	for _, set := range simd.Available() {

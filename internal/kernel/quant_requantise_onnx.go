@@ -42,8 +42,8 @@ func (q *Rescale) Prepare() {
 	q.q = simd.Rescaling{Lo: lo, Hi: hi, Zero: q.Zero, Signed: q.Signed, Small: small}
 }
 
-// one requantises a sum of channel ch.
-func (q *Rescale) one(sum int32, ch int) uint8 {
+// quantise requantises a sum of channel ch.
+func (q *Rescale) quantise(sum int32, ch int) uint8 {
 	v := math.RoundToEven(float64(float32(sum+q.Bias[ch])*q.Scales[ch])) + float64(q.Zero)
 	return uint8(int32(min(max(v, float64(q.Lo)), float64(q.Hi))))
 }
@@ -58,7 +58,7 @@ func (q *Rescale) Rows(y []uint8, at, step int, sums []int32, line, rows, n, ch 
 	for r := 0; done < n && r < rows; r++ {
 		out, in := y[at+r*step:][:n], sums[r*line:][:n]
 		for i := done; i < n; i++ {
-			out[i] = q.one(in[i], ch+r)
+			out[i] = q.quantise(in[i], ch+r)
 		}
 	}
 }
@@ -69,7 +69,7 @@ func (q *Rescale) columns(y []uint8, step int, sums []int32, line, rows, n, ch i
 		for r := range rows {
 			out, in := y[r*step:][:n], sums[r*line:][:n]
 			for i, v := range in {
-				out[i] = q.one(v, ch+i)
+				out[i] = q.quantise(v, ch+i)
 			}
 		}
 		return
@@ -82,7 +82,7 @@ func (q *Rescale) columns(y []uint8, step int, sums []int32, line, rows, n, ch i
 	for r := range rows {
 		for at := 0; at < n; at += len(s.reals) {
 			k := min(len(s.reals), n-at)
-			q.inFloats(e, s, y[r*step+at:][:k], sums[r*line+at:], ch+at)
+			q.viaFloat(e, s, y[r*step+at:][:k], sums[r*line+at:], ch+at)
 		}
 	}
 	scaledPool.Put(s)
@@ -96,9 +96,9 @@ type scaled struct {
 
 var scaledPool = sync.Pool{New: func() any { return new(scaled) }}
 
-// inFloats is the fallback for instruction sets without a kernel: it requantises a row of
+// viaFloat is the fallback for instruction sets without a kernel: it requantises a row of
 // channels from ch by scaling, then quantising with scale one.
-func (q *Rescale) inFloats(e *simd.Elements, s *scaled, y []uint8, sums []int32, ch int) {
+func (q *Rescale) viaFloat(e *simd.Elements, s *scaled, y []uint8, sums []int32, ch int) {
 	n := len(y)
 	for i, b := range q.Bias[ch:][:n] {
 		s.sums[i] = sums[i] + b
@@ -110,7 +110,7 @@ func (q *Rescale) inFloats(e *simd.Elements, s *scaled, y []uint8, sums []int32,
 	e.Mul(s.reals[:n], s.reals[:n], q.Scales[ch:])
 	zero := float32(q.Zero)
 	for i := e.Quantise(y, s.reals[:n], 1, q.Lo-zero, q.Hi-zero, q.Zero); i < n; i++ {
-		y[i] = q.one(sums[i], ch+i)
+		y[i] = q.quantise(sums[i], ch+i)
 	}
 }
 
@@ -166,7 +166,7 @@ func GemmRescaled(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *Pack
 	if m <= 0 || w.n <= 0 {
 		return
 	}
-	if w.codesInTiles(m, tables, q) {
+	if w.fusesRequant(m, tables, q) {
 		gemmFours(p, m, x, tables, w, productSink{r: q, y: y})
 		return
 	}

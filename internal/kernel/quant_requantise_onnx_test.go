@@ -35,7 +35,7 @@ func TestRescaleMatrix(t *testing.T) {
 			got, want := make([]uint8, len(sums)), make([]uint8, len(sums))
 			RescaleMatrix(pool, got, sums, q)
 			for i, v := range sums {
-				want[i] = q.one(v, i%n)
+				want[i] = q.quantise(v, i%n)
 			}
 			if !slices.Equal(got, want) {
 				t.Fatalf("%d rows of %d sums, %+v: codes differ", rows, n, q.q)
@@ -44,8 +44,8 @@ func TestRescaleMatrix(t *testing.T) {
 	})
 }
 
-// TestGemmCodes checks that a smaller sums buffer does not change the results.
-func TestGemmCodes(t *testing.T) {
+// TestGemmRescaled checks that a smaller sums buffer does not change the results.
+func TestGemmRescaled(t *testing.T) {
 	sets.Every(t, func(t *testing.T, _ func(func())) {
 		pool := workers.New(2, nil)
 		defer pool.Close()
@@ -67,7 +67,7 @@ func TestGemmCodes(t *testing.T) {
 			sums, want := make([]int32, m*n), make([]uint8, m*n)
 			GemmQ(pool, m, x, tables, w, sums)
 			for i, v := range sums {
-				want[i] = q.one(v, i%n%len(q.Scales))
+				want[i] = q.quantise(v, i%n%len(q.Scales))
 			}
 			for _, room := range []int{n, min(m, 48) * n, GemmScratch(pool, m, n)} {
 				got := make([]uint8, m*n)

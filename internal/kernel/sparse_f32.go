@@ -89,12 +89,12 @@ func newSparse(rows, k int, w []float32, row, step, turned int) *sparse {
 	}
 	// Lists are never empty, because the code takes the address of their first element.
 	s.offs, s.vals = hugepages.Make[int32](offs+1), hugepages.Make[float32](vals+simd.SparseRows)
-	s.starts = make([]sparseStart, 0, (s.unit(rows-1)+1)*s.blocks+1)
+	s.starts = make([]sparseStart, 0, (s.unitIndex(rows-1)+1)*s.blocks+1)
 	at := sparseStart{}
-	for r := 0; r < rows; r += s.high(r) {
+	for r := 0; r < rows; r += s.unitRows(r) {
 		for k0 := 0; k0 < k; k0 += kBlock {
 			s.starts = append(s.starts, at)
-			at = s.list(at, w[r*row+k0*step:], min(kBlock, k-k0), s.high(r), row, step)
+			at = s.list(at, w[r*row+k0*step:], min(kBlock, k-k0), s.unitRows(r), row, step)
 		}
 	}
 	s.starts = append(s.starts, at)
@@ -202,16 +202,16 @@ func sampleSparse(rows, k int, w []float32, row, step int) bool {
 	return 8*zeros >= seen
 }
 
-// high returns the number of rows of the unit that begins with row r.
-func (s *sparse) high(r int) int {
+// unitRows returns the number of rows of the unit that begins with row r.
+func (s *sparse) unitRows(r int) int {
 	if s.grouped && r+simd.SparseRows <= s.rows {
 		return simd.SparseRows
 	}
 	return 1
 }
 
-// unit returns the index of the unit that begins with row r.
-func (s *sparse) unit(r int) int {
+// unitIndex returns the index of the unit that begins with row r.
+func (s *sparse) unitIndex(r int) int {
 	if !s.grouped {
 		return r
 	}
@@ -234,7 +234,7 @@ func (s *sparse) block(t *simd.SparseTile, buf []float32, steps, b int, y []floa
 	t.SetClamp(act.On && last, act.Min, act.Max)
 	t.Bias = nil
 	for r := r0; r < r1; {
-		high, u := s.high(r), s.unit(r)*s.blocks+b
+		high, u := s.unitRows(r), s.unitIndex(r)*s.blocks+b
 		start := s.starts[u]
 		t.Offs, t.Vals, t.Count = &s.offs[start.off], &s.vals[start.val], s.starts[u+1].off-start.off
 		if last && bias != nil {
@@ -256,7 +256,7 @@ func (s *sparse) block(t *simd.SparseTile, buf []float32, steps, b int, y []floa
 
 var sparseTiles = sync.Pool{New: func() any { return new(simd.SparseTile) }}
 
-func giveSparse(t *simd.SparseTile) {
+func releaseSparseTile(t *simd.SparseTile) {
 	*t = simd.SparseTile{}
 	sparseTiles.Put(t)
 }
@@ -309,7 +309,7 @@ func (s *sparse) run(p *workers.Pool, l sparseLines, a, c []float32) {
 		}
 		scratch.Put(rc)
 		scratch.Put(sc)
-		giveSparse(t)
+		releaseSparseTile(t)
 	})
 }
 

@@ -70,7 +70,7 @@ func newBitmaskMatrix(data []float32, k int) *bitmaskMatrix {
 
 var expandTiles = sync.Pool{New: func() any { return new(simd.ExpandTile) }}
 
-func giveExpand(t *simd.ExpandTile) {
+func releaseExpandTile(t *simd.ExpandTile) {
 	*t = simd.ExpandTile{}
 	expandTiles.Put(t)
 }
@@ -120,5 +120,5 @@ func (q expandArgs) panels(lo, hi int) {
 		copy(out, sums)
 	}
 	scratch.Put(sc)
-	giveExpand(t)
+	releaseExpandTile(t)
 }

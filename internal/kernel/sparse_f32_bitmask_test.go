@@ -12,9 +12,9 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/sets"
 )
 
-// TestExpanded checks that a row times bitmask weights is bit-exact with dense weights, also if a
+// TestBitmask checks that a row times bitmask weights is bit-exact with dense weights, also if a
 // zero meets NaN.
-func TestExpanded(t *testing.T) {
+func TestBitmask(t *testing.T) {
 	sets.Every(t, func(t *testing.T, _ func(func())) {
 		if simd.ExpandKernels() == nil {
 			t.Skip("no kernels")

@@ -56,7 +56,7 @@ func newSparseInts[W Weight](rows, k, positions int, w []W, zero int32, row, ste
 		return nil
 	}
 	src := source[W]{w[:(rows-1)*row+(k-1)*step+1], zero, rows, row, step}
-	if !sampleSparseInts(src, k) || !fits8(src.v, zero) {
+	if !sampleSparseInts(src, k) || !fitsInt8(src.v, zero) {
 		return nil
 	}
 	s := &sparseInts{f: f, rows: rows, k: k, blocks: (k + sparseSteps - 1) / sparseSteps}
@@ -118,7 +118,7 @@ func (s *sparseInts) list(near []int8, fours [simd.SparseKinds]int, rest int, st
 	}
 	// Lists are never empty, because the code takes the address of their first element.
 	s.offs, s.vals = make([]uint16, 0, all*places+4*rest+1), make([]uint8, 0, (all+2)*s.f.Size())
-	s.sums, s.units = make([]int32, s.rows), s.unit(s.rows-1)+1
+	s.sums, s.units = make([]int32, s.rows), s.unitIndex(s.rows-1)+1
 	s.counts, s.starts = make([]uint32, 0, s.units*s.blocks), make([]sparseStart, 0, s.units*s.blocks)
 	for k0 := 0; k0 < s.k; k0 += sparseSteps {
 		steps := min(sparseSteps, s.k-k0)
@@ -128,9 +128,9 @@ func (s *sparseInts) list(near []int8, fours [simd.SparseKinds]int, rest int, st
 			for i := range n {
 				s.sums[r+i] += sumBytes(near[i*sparseSteps:], steps)
 			}
-			for i := 0; i < n; i += s.high(r + i) {
+			for i := 0; i < n; i += s.unitRows(r + i) {
 				s.starts = append(s.starts, sparseStart{len(s.offs), len(s.vals)})
-				s.counts = append(s.counts, s.unitList(near[i*sparseSteps:], s.high(r+i), steps))
+				s.counts = append(s.counts, s.unitList(near[i*sparseSteps:], s.unitRows(r+i), steps))
 			}
 		}
 	}
@@ -192,13 +192,13 @@ func (s *sparseInts) put(w [4]int8) {
 	s.f.Put(s.vals[n:], w)
 }
 
-// high returns the number of rows of the unit that begins with row r.
-func (s *sparseInts) high(r int) int {
+// unitRows returns the number of rows of the unit that begins with row r.
+func (s *sparseInts) unitRows(r int) int {
 	return min(s.kind.Rows(), max(1, (s.rows-r)/s.kind.Rows()*s.kind.Rows()))
 }
 
-// unit returns the index of the unit that begins with row r.
-func (s *sparseInts) unit(r int) int {
+// unitIndex returns the index of the unit that begins with row r.
+func (s *sparseInts) unitIndex(r int) int {
 	high := s.kind.Rows()
 	whole := s.rows / high * high
 	return min(r, whole)/high + max(0, r-whole)
@@ -311,7 +311,7 @@ func (s *sparseInts) block(m *sparseScratch, b, np, r0, r1 int, start []int32) {
 		if units == 0 {
 			continue
 		}
-		u := b*s.units + s.unit(r)
+		u := b*s.units + s.unitIndex(r)
 		t.X, t.Offs, t.Vals = &panel[0], &s.offs[s.starts[u].off], unsafe.Pointer(&s.vals[s.starts[u].val])
 		t.Counts, t.Units, t.Y, t.Start = &s.counts[u], units, &m.sums[(r-r0)*s.f.Cols], &start[r]
 		s.f.Run(t, kind, np)
@@ -338,7 +338,7 @@ func (s *sparseInts) gemm(p *workers.Pool, m int, x []uint8, tables []ByteTable,
 	}
 	sc, room := borrow(s.rows)
 	start := asInt32(room)
-	start8(start, s.sums, zero)
+	zeroPointSums(start, s.sums, zero)
 	s.product(p, m, x, signed, start, y)
 	scratch.Put(sc)
 	if len(tables) == 1 {

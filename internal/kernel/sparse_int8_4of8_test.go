@@ -54,7 +54,7 @@ func siftedSets(t *testing.T, f func(t *testing.T, r *rand.Rand, pool *workers.P
 	})
 }
 
-func TestSiftedProducts(t *testing.T) {
+func Test4of8Gemm(t *testing.T) {
 	siftedSets(t, func(t *testing.T, r *rand.Rand, pool *workers.Pool, plain func(func())) bool {
 		m, n, k := 1+r.IntN(60), 1+r.IntN(150), 8*(1+r.IntN(40))
 		if r.IntN(2) == 0 {
@@ -123,7 +123,7 @@ func TestSiftedProducts(t *testing.T) {
 	})
 }
 
-func TestSiftedConvs(t *testing.T) {
+func Test4of8Conv(t *testing.T) {
 	siftedSets(t, func(t *testing.T, r *rand.Rand, pool *workers.Pool, plain func(func())) bool {
 		s := anyConv(r)
 		s.Groups, s.C, s.OC = 1, 8*(1+r.IntN(8)), 32*(1+r.IntN(2))-r.IntN(2)*r.IntN(32)
@@ -148,7 +148,7 @@ func TestSiftedConvs(t *testing.T) {
 		q.Prepare()
 		codes := make([]uint8, len(want))
 		for i, v := range want {
-			codes[i] = q.one(v, i/area%s.OC)
+			codes[i] = q.quantise(v, i/area%s.OC)
 		}
 		turned := transpose(x, s.N, s.C, s.H*s.W)
 		sifted := false

@@ -10,9 +10,9 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/sets"
 )
 
-// TestExpandedInts checks that a row times 8-bit bitmask weights has the sums of plain Go, for
+// TestBitmaskInt8 checks that a row times 8-bit bitmask weights has the sums of plain Go, for
 // each zero point; likewise several rows.
-func TestExpandedInts(t *testing.T) {
+func TestBitmaskInt8(t *testing.T) {
 	sets.Every(t, func(t *testing.T, plain func(func())) {
 		if simd.ExpandIntKernels() == nil {
 			t.Skip("no kernels")
@@ -85,8 +85,8 @@ func TestExpandedInts(t *testing.T) {
 	})
 }
 
-// TestExpandedIntsAllocate checks that runs only use pooled scratch memory.
-func TestExpandedIntsAllocate(t *testing.T) {
+// TestBitmaskInt8Allocate checks that runs only use pooled scratch memory.
+func TestBitmaskInt8Allocate(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the race detector, which comes with -short, drops rooms that were given back")
 	}

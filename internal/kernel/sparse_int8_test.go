@@ -130,7 +130,7 @@ func TestSparseIntConvs(t *testing.T) {
 		q.Prepare()
 		codes := make([]uint8, len(want))
 		for i, v := range want {
-			codes[i] = q.one(v, i/area%s.OC)
+			codes[i] = q.quantise(v, i/area%s.OC)
 		}
 		last := transpose(x, s.N, s.C, s.H*s.W)
 		wn := make([]int16, len(w))

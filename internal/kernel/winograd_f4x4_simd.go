@@ -261,7 +261,7 @@ func (a winograd4Args) pieces(lo, hi int) {
 		}
 	}
 	room.give()
-	giveTile(t)
+	releaseTile(t)
 	scratch.Put(sm)
 }
 

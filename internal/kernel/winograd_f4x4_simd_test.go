@@ -11,9 +11,9 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// TestMinimal compares Winograd with direct sums: within its error bound, equal for each split of
+// TestWinograd4 compares Winograd with direct sums: within its error bound, equal for each split of
 // the work, and no writes beside the output.
-func TestMinimal(t *testing.T) {
+func TestWinograd4(t *testing.T) {
 	for _, set := range simd.Available() {
 		t.Run(set.String(), func(t *testing.T) {
 			defer simd.Use(set)()

@@ -36,9 +36,9 @@ func TestLineCopier(t *testing.T) {
 	}
 }
 
-// TestTurn checks that a matrix is transposed as by a plain loop, and nothing beside it is
+// TestTranspose checks that a matrix is transposed as by a plain loop, and nothing beside it is
 // written.
-func TestTurn(t *testing.T) {
+func TestTranspose(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	sets.Every(t, func(t *testing.T, _ func(func())) {
 		for range sets.Rounds(200) {
@@ -60,9 +60,9 @@ func TestTurn(t *testing.T) {
 	})
 }
 
-// TestApart checks that rows of few words are deinterleaved as by a plain loop, as many as
+// TestDeinterleave checks that rows of few words are deinterleaved as by a plain loop, as many as
 // reported, and nothing outside the input is read.
-func TestApart(t *testing.T) {
+func TestDeinterleave(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 8))
 	sets.Every(t, func(t *testing.T, _ func(func())) {
 		for range sets.Rounds(500) {

@@ -171,8 +171,8 @@ func TestTopFloats(t *testing.T) {
 	}
 }
 
-// TestFalling compares with a stable sort.
-func TestFalling(t *testing.T) {
+// TestSortDescending compares with a stable sort.
+func TestSortDescending(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 4))
 	for range 200 {

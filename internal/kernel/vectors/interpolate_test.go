@@ -8,9 +8,9 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/sets"
 )
 
-// TestBetween compares SIMD interpolation with its definition, bit for bit, and checks that
+// TestInterpolator compares SIMD interpolation with its definition, bit for bit, and checks that
 // nothing beside the output is written.
-func TestBetween(t *testing.T) {
+func TestInterpolator(t *testing.T) {
 	sets.Every(t, func(t *testing.T, _ func(func())) {
 		r := rand.New(rand.NewPCG(15, 16))
 		made := 0
