@@ -28,13 +28,13 @@ func NewConv3DNDHWC(s ConvShape, d ConvDepth, w, bias []float32, act activation.
 	c := &Conv3DNDHWC{d: d, depth: d.In}
 	c.s, c.nhwc, c.f, c.cg, c.og, c.bias, c.act = s, true, f, s.C, s.OC, bias, act
 	c.k = d.Kernel * s.KH * s.KW * s.C
-	l := s.planLines(s.C, s.OC, f.Cols, kBlock)
+	l := s.planNHWC(s.C, s.OC, f.Cols, kBlock)
 	if deep := (d.Out-1)*d.Stride + (d.Kernel-1)*d.Dilation + 1; l.frame || d.Pad != 0 || deep > d.In {
 		// Padding on one side requires a padded copy on all sides.
 		h, w := (s.OH-1)*s.StrideH+(s.KH-1)*s.DilH+1, (s.OW-1)*s.StrideW+(s.KW-1)*s.DilW+1
 		framed := s
 		framed.H, framed.W, framed.PadT, framed.PadL = h, w, 0, 0
-		l = framed.planLines(s.C, s.OC, f.Cols, kBlock)
+		l = framed.planNHWC(s.C, s.OC, f.Cols, kBlock)
 		c.frame, c.depth = true, deep
 	}
 	if l.images == 1 && l.n == 1 && !l.turned {

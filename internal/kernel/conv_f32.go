@@ -55,18 +55,18 @@ type Conv struct {
 	depthwise     bool
 	winograd2     bool               // uses Winograd F(2×2, 3×3) without SIMD
 	f             *simd.Floats       // GEMM kernels; nil for the plain micro-kernel
-	lines         *linePlan          // with f and [N,H,W,C]
-	planes        *planePlan         // with f or windows and [N,C,H,W]
+	lines         *nhwcPlan          // with f and [N,H,W,C]
+	planes        *nchwPlan          // with f or windows and [N,C,H,W]
 	direct        *directPlan        // replaces planes for dense weights
 	groupedDirect *groupedDirectPlan // the same for grouped convolutions
-	groups        *groupPlan         // replaces lines for small groups with dense weights
+	groups        *smallGroupPlan    // replaces lines for small groups with dense weights
 	pixelColumns  *pixelColumnPlan   // replaces lines for few output channels with dense weights
 	winograd4     *winograd4Plan     // Winograd F(4×4, 3×3) with SIMD; replaces lines and planes for dense weights
 	splitBF16     *simd.Parts        // replaces float32 GEMM over planes for dense weights
 	windows       *simd.Windows      // of a depthwise convolution
 	repeats       *simd.Repeats      // of a depthwise convolution over [N,H,W,C] with a channel multiplier
 	strips        *stripPlan         // of a depthwise convolution that runs down columns
-	lanes         *lanePlan          // of a depthwise convolution over [N,H,W,C] in register tiles
+	lanes         *tilePlan          // of a depthwise convolution over [N,H,W,C] in register tiles
 	im2row        *PackedB           // weights if output pixels are the rows of the GEMM
 	copied        bool               // panels of a 1×1 convolution are copied before multiplying
 	rowGap        int                // padding between rows of the weights, in values, over [N,C,H,W]
@@ -95,14 +95,14 @@ func newConv(s ConvShape, v *volume, nhwc bool, w, bias []float32, act activatio
 		c.setWindows()
 	}
 	if c.f != nil && nhwc {
-		c.lines = s.planLines(c.cg, c.og, c.f.Cols, kBlock)
+		c.lines = s.planNHWC(c.cg, c.og, c.f.Cols, kBlock)
 		if v == nil {
-			c.groups = s.planGroups(c.cg, c.og)
+			c.groups = s.planSmallGroups(c.cg, c.og)
 			c.pixelColumns = c.planPixelColumns()
 		}
 	} else if c.f != nil {
 		if v == nil {
-			c.planes = s.planPlanes(c.cg)
+			c.planes = s.planNCHW(c.cg)
 		} else {
 			c.planes = s.planFrames(c.cg)
 		}
@@ -170,14 +170,14 @@ func (c *Conv) setWindows() {
 	c.strips = c.s.planStrips(c.og, c.nhwc)
 	if c.nhwc {
 		if c.strips == nil || c.strips.columns.all == 0 && c.strips.joined == 0 {
-			c.lanes = c.s.planLanes(c.og)
+			c.lanes = c.s.planTiles(c.og)
 		}
 		if c.og > 1 {
 			c.repeats = simd.NewRepeats(c.og)
 		}
 		return
 	}
-	if c.planes = c.s.planPlanes(1); c.planes == nil {
+	if c.planes = c.s.planNCHW(1); c.planes == nil {
 		c.windows = nil
 	}
 }
@@ -336,17 +336,17 @@ func (c *Conv) Run(p *workers.Pool, x, y []float32) {
 	case c.winograd2:
 		c.runWinograd2(p, x, y)
 	case c.groups != nil && c.sparse == nil:
-		c.runGroups(p, x, y)
+		c.runSmallGroups(p, x, y)
 	case c.pixelColumns != nil && c.sparse == nil:
 		c.runPixelColumns(p, x, y)
 	case c.lines != nil:
-		c.runLines(p, x, y)
+		c.runNHWC(p, x, y)
 	case c.winograd4 != nil && c.sparse == nil:
 		c.runWinograd4(p, x, y)
 	case c.im2row != nil:
 		c.runIm2row(p, x, y)
 	case c.planes != nil:
-		c.runPlanes(p, x, y)
+		c.runNCHW(p, x, y)
 	default:
 		c.product(p, x, y)
 	}

@@ -13,9 +13,9 @@ import (
 
 // directPlan holds the parameters of a direct convolution.
 type directPlan struct {
-	*planePlan      // of the padded copy of a group for some output rows
-	lines      int  // output rows computed together
-	gathered   bool // panels are gathered from the padded copy before multiplying
+	*nchwPlan      // of the padded copy of a group for some output rows
+	lines     int  // output rows computed together
+	gathered  bool // panels are gathered from the padded copy before multiplying
 }
 
 // directFrameMax bounds the padded copy of a group, in values: half of a typical L2 cache.
@@ -46,7 +46,7 @@ func (c *Conv) planDirect() *directPlan {
 // pass. Gathering takes a few percent of the multiplication time. If the K steps of a panel lie
 // in more pages than the TLB holds, as with long rows, reading in place costs a Xeon 20 %; half
 // as many pages, 5 %.
-func (c *Conv) gathersPanels(q *planePlan) bool {
+func (c *Conv) gathersPanels(q *nchwPlan) bool {
 	s := &c.s
 	pages := kBlock / (s.KH * s.KW) * min(s.KH*len(q.phasesX), 4*q.size/sameLines)
 	return simd.Current() == simd.AMX && c.og >= copyChannels && c.k >= kBlock && pages >= 32
@@ -140,7 +140,7 @@ func (a directArgs) pieces(lo, hi int) {
 // padInput writes the padded input of output rows y0 to y1 and columns x0 to x1, for the channels
 // of group g of image n.
 func (c *Conv) padInput(t *simd.Window, frame, x []float32, n, g, y0, y1, x0, x1 int) {
-	s, q := c.band(y0, y1), *c.direct.planePlan
+	s, q := c.band(y0, y1), *c.direct.nchwPlan
 	s.PadL -= x0 * s.StrideW
 	q.cols = x1 - x0 + q.w - s.OW
 	c.padGroup(t, &s, &q, frame, x, n, g, true)
@@ -157,7 +157,7 @@ func (c *Conv) band(y0, y1 int) ConvShape {
 
 // padGroup writes the padded input of a band for the channels of group g of image n; with borders
 // it also fills the padding.
-func (c *Conv) padGroup(t *simd.Window, band *ConvShape, q *planePlan, frame, x []float32, n, g int, borders bool) {
+func (c *Conv) padGroup(t *simd.Window, band *ConvShape, q *nchwPlan, frame, x []float32, n, g int, borders bool) {
 	f := simd.WindowKernels()
 	for ch := range c.cg {
 		frame := frame[ch*q.size:][:q.size]

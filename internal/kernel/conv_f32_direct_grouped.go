@@ -12,9 +12,9 @@ import (
 
 // groupedDirectPlan holds the parameters of a grouped direct convolution.
 type groupedDirectPlan struct {
-	lines int        // output rows computed together
-	plane *planePlan // of the padded copy of a group for that many rows
-	cols  float64    // columns computed per output value
+	lines int       // output rows computed together
+	plane *nchwPlan // of the padded copy of a group for that many rows
+	cols  float64   // columns computed per output value
 }
 
 // groupedFrameMax bounds the padded copy of a group, in values: a quarter of a typical L2 cache.

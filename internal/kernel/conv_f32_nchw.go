@@ -20,8 +20,8 @@ import (
 // tileBlock is the number of panels that are gathered before the weights pass.
 const tileBlock = 8
 
-// planePlan holds the parameters of a SIMD convolution over [N,C,H,W].
-type planePlan struct {
+// nchwPlan holds the parameters of a SIMD convolution over [N,C,H,W].
+type nchwPlan struct {
 	frame bool // the input is copied into frames
 	// A frame has h rows of w values. A channel has one frame for each pair of stride phases: the
 	// remainders phasesY and phasesX of tap offsets divided by the stride.
@@ -32,22 +32,22 @@ type planePlan struct {
 	offs             []int32 // offset of the values of each patch element in the frames
 }
 
-// planPlanes returns nil if offsets do not fit 32 bits.
-func (s *ConvShape) planPlanes(cg int) *planePlan {
+// planNCHW returns nil if offsets do not fit 32 bits.
+func (s *ConvShape) planNCHW(cg int) *nchwPlan {
 	if s.KH == 1 && s.KW == 1 && s.StrideH == 1 && s.StrideW == 1 && s.PadT == 0 && s.PadL == 0 && s.OH == s.H && s.OW == s.W {
-		return &planePlan{w: s.H * s.W, cols: s.H * s.W, h: 1, size: s.H * s.W} // the whole plane is one row
+		return &nchwPlan{w: s.H * s.W, cols: s.H * s.W, h: 1, size: s.H * s.W} // the whole plane is one row
 	}
 	return s.planFrames(cg)
 }
 
 // planFrames is planPlanes for padded copies.
-func (s *ConvShape) planFrames(cg int) *planePlan { return s.planFramesApart(cg, false) }
+func (s *ConvShape) planFrames(cg int) *nchwPlan { return s.planFramesApart(cg, false) }
 
 // planFramesApart is planFrames with further: it pads the distance between channels if it is
 // close to a multiple of a page. Otherwise the channels would map to the same sets of the L1
 // cache.
-func (s *ConvShape) planFramesApart(cg int, further bool) *planePlan {
-	q := &planePlan{frame: true}
+func (s *ConvShape) planFramesApart(cg int, further bool) *nchwPlan {
+	q := &nchwPlan{frame: true}
 	var yi, xi []int // phase index of each tap
 	q.phasesY, yi, q.h = remainders(s.KH, s.DilH, s.StrideH, s.OH)
 	q.phasesX, xi, q.w = remainders(s.KW, s.DilW, s.StrideW, s.OW)
@@ -94,8 +94,8 @@ func remainders(k, dil, stride, out int) (all, of []int, size int) {
 	return all, of, size
 }
 
-// runPlanes convolves x into y.
-func (c *Conv) runPlanes(p *workers.Pool, x, y []float32) {
+// runNCHW convolves x into y.
+func (c *Conv) runNCHW(p *workers.Pool, x, y []float32) {
 	s, q := &c.s, c.planes
 	switch {
 	case c.sparse != nil, c.splitBF16 != nil:
@@ -138,18 +138,18 @@ type planeFrames struct {
 }
 
 // framePlane writes the frames of one channel with zero padding.
-func framePlane(s *ConvShape, q *planePlan, frame, in []int16) {
+func framePlane(s *ConvShape, q *nchwPlan, frame, in []int16) {
 	s.frameBorders(q, func(at, n int) { clear(frame[at : at+n]) })
 	s.frameInside(q, func(to, from, n, lines int) { copyPiece(s, q, frame, in, to, from, n, lines) })
 }
 
 // copyPiece copies one piece of [ConvShape.frameInside].
-func copyPiece[T any](s *ConvShape, q *planePlan, frame, in []T, to, from, n, lines int) {
+func copyPiece[T any](s *ConvShape, q *nchwPlan, frame, in []T, to, from, n, lines int) {
 	move.Lines(frame[to:], q.w, in[from:], s.StrideH*s.W, s.StrideW, n, lines)
 }
 
 // frameBytes is framePlane for bytes; signed input is converted to unsigned.
-func frameBytes(s *ConvShape, q *planePlan, f *simd.Ints, frame, in []uint8, signed bool, edge uint8) {
+func frameBytes(s *ConvShape, q *nchwPlan, f *simd.Ints, frame, in []uint8, signed bool, edge uint8) {
 	s.frameBorders(q, func(at, n int) { fill(frame[at:at+n], edge) })
 	s.frameInside(q, func(to, from, n, lines int) {
 		if f.CopyBytes(frame[to:], q.w, in[from:], s.StrideH*s.W, s.StrideW, n, lines, signed != f.Signed) {
@@ -164,7 +164,7 @@ func frameBytes(s *ConvShape, q *planePlan, f *simd.Ints, frame, in []uint8, sig
 }
 
 // frameFloats writes the interior of the frames of a channel with SIMD kernels.
-func frameFloats(s *ConvShape, q *planePlan, f *simd.Windows, t *simd.Window, frame, in []float32) {
+func frameFloats(s *ConvShape, q *nchwPlan, f *simd.Windows, t *simd.Window, frame, in []float32) {
 	s.frameInside(q, func(to, from, n, lines int) {
 		if f != nil && f.CopyLines(t, frame[to:], q.w, in[from:], s.StrideH*s.W, s.StrideW, n, lines) {
 			return
@@ -175,7 +175,7 @@ func frameFloats(s *ConvShape, q *planePlan, f *simd.Windows, t *simd.Window, fr
 
 // frameInside calls f for the interior of each frame of a channel: its offset in the frame and in
 // the input, and lines rows of n values.
-func (s *ConvShape) frameInside(q *planePlan, f func(to, from, n, lines int)) {
+func (s *ConvShape) frameInside(q *nchwPlan, f func(to, from, n, lines int)) {
 	at := 0
 	for _, ry := range q.phasesY {
 		top, end := span(q.h, s.StrideH, ry-s.PadT, s.H)
@@ -190,7 +190,7 @@ func (s *ConvShape) frameInside(q *planePlan, f func(to, from, n, lines int)) {
 }
 
 // frameBorders calls f for the padding ranges of the frames of a channel.
-func (s *ConvShape) frameBorders(q *planePlan, f func(at, n int)) {
+func (s *ConvShape) frameBorders(q *nchwPlan, f func(at, n int)) {
 	at := 0
 	for _, ry := range q.phasesY {
 		top, end := span(q.h, s.StrideH, ry-s.PadT, s.H)
@@ -534,7 +534,7 @@ func (c *Conv) cut() int {
 }
 
 // runs lists the locations of the np positions from p0 in a frame, row by row.
-func (s *ConvShape) runs(q *planePlan, runs []simd.Run, p0, np int) []simd.Run {
+func (s *ConvShape) runs(q *nchwPlan, runs []simd.Run, p0, np int) []simd.Run {
 	if q.w == s.OW {
 		return append(runs, simd.Run{From: int32(p0)})
 	}

@@ -13,8 +13,8 @@ import (
 // offset a, seg apart; in the weights the panel rows from b.
 type pass struct{ a, k, segs, seg, b int }
 
-// linePlan holds the parameters of a SIMD convolution over [N,H,W,C].
-type linePlan struct {
+// nhwcPlan holds the parameters of a SIMD convolution over [N,H,W,C].
+type nhwcPlan struct {
 	frame  bool // the input is copied with padding
 	h, w   int  // size of what is read: the padded copy or the input
 	passes []pass
@@ -28,10 +28,10 @@ type linePlan struct {
 	turned         bool // rows and columns are exchanged
 }
 
-// planLines plans for panels of cols columns and passes of at most block steps. cg and og are the
+// planNHWC plans for panels of cols columns and passes of at most block steps. cg and og are the
 // channels of a group.
-func (s *ConvShape) planLines(cg, og, cols, block int) *linePlan {
-	l := &linePlan{h: s.H, w: s.W, images: s.N, n: s.OH, count: s.OW, stepC: s.OC}
+func (s *ConvShape) planNHWC(cg, og, cols, block int) *nhwcPlan {
+	l := &nhwcPlan{h: s.H, w: s.W, images: s.N, n: s.OH, count: s.OW, stepC: s.OC}
 	h, w := (s.OH-1)*s.StrideH+(s.KH-1)*s.DilH+1, (s.OW-1)*s.StrideW+(s.KW-1)*s.DilW+1
 	if s.PadT != 0 || s.PadL != 0 || h > s.H || w > s.W {
 		l.frame, l.h, l.w = true, h, w
@@ -70,8 +70,8 @@ func (s *ConvShape) planLines(cg, og, cols, block int) *linePlan {
 	return l
 }
 
-// runLines convolves x into y.
-func (c *Conv) runLines(p *workers.Pool, x, y []float32) {
+// runNHWC convolves x into y.
+func (c *Conv) runNHWC(p *workers.Pool, x, y []float32) {
 	l, s := c.lines, &c.s
 	if !l.frame {
 		c.lineImages(p, x, y, l.images)
@@ -169,7 +169,7 @@ func (c *Conv) sparseImages(p *workers.Pool, x, y []float32, images int) {
 // rows, and of panels if there are few of both.
 type lineCut struct {
 	jobs                          int // work items
-	l                             *linePlan
+	l                             *nhwcPlan
 	groups, blocks, pieces, parts int
 	rows                          int // positions computed together
 }
@@ -178,7 +178,7 @@ type lineCut struct {
 type linePart struct{ g, l0, l1, p0, p1, n0, n1 int }
 
 // cut splits the work; k is the length of a patch, rows the height of a tile.
-func (l *linePlan) cut(p *workers.Pool, s *ConvShape, images, k, rows int, rate float64) lineCut {
+func (l *nhwcPlan) cut(p *workers.Pool, s *ConvShape, images, k, rows int, rate float64) lineCut {
 	const floatSum = 8 // multiplications that take as long as starting and storing a sum
 	jobs := jobCount(p, images*l.n*l.count*s.OC*(k+floatSum), rate)
 	// Join rows until there are enough positions for a block, or split them if there are too few

@@ -14,10 +14,10 @@ import (
 
 // pixelColumnPlan holds the parameters of such a convolution.
 type pixelColumnPlan struct {
-	lines int        // output rows computed together
-	plane *planePlan // of the transposed copy of that many rows
-	depth int        // channels written to the copy, rounded up
-	offs  []int32    // offset of each K step in the copy, the channels of a tap one after the other
+	lines int       // output rows computed together
+	plane *nchwPlan // of the transposed copy of that many rows
+	depth int       // channels written to the copy, rounded up
+	offs  []int32   // offset of each K step in the copy, the channels of a tap one after the other
 }
 
 // transposeSide is the side of the squares that [move.Turn] transposes at a time.

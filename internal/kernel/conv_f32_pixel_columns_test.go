@@ -10,8 +10,8 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/sets"
 )
 
-// TestPixelColumns checks that convolutions with few output channels are bit-exact with plain Go for
-// any window, padding, stride and row length.
+// TestPixelColumns checks that convolutions with few output channels are bit-exact with plain Go
+// for any window, padding, stride and row length.
 func TestPixelColumns(t *testing.T) {
 	sets.Every(t, func(t *testing.T, plain func(func())) {
 		r := rand.New(rand.NewPCG(13, 14))

@@ -12,19 +12,19 @@ import (
 // is repeated for all of its outputs, a few rows at a time. Windows then run over these rows like
 // those of a depthwise convolution, with one tap per channel of a group.
 
-// groupPlan holds the parameters of such a convolution.
-type groupPlan struct {
+// smallGroupPlan holds the parameters of such a convolution.
+type smallGroupPlan struct {
 	f      *simd.Groups
 	walk   *simd.Windows
 	packed []float32 // weights of each block, one register for each step of a window
 }
 
-// planGroups returns nil if groups fill registers by themselves or the ISA lacks the kernels.
-func (s *ConvShape) planGroups(cg, og int) *groupPlan {
+// planSmallGroups returns nil if groups fill registers by themselves or the ISA lacks the kernels.
+func (s *ConvShape) planSmallGroups(cg, og int) *smallGroupPlan {
 	if s.Groups == 1 || og >= simd.GroupLanes || s.PadT < 0 || s.PadL < 0 || s.place != (placement{}) {
 		return nil
 	}
-	l := &groupPlan{f: simd.NewGroups(s.Groups, cg, og), walk: simd.WindowKernels()}
+	l := &smallGroupPlan{f: simd.NewGroups(s.Groups, cg, og), walk: simd.WindowKernels()}
 	if l.f == nil || l.walk == nil {
 		return nil
 	}
@@ -32,22 +32,22 @@ func (s *ConvShape) planGroups(cg, og int) *groupPlan {
 }
 
 // set packs weights [OC,KH,KW,C/Groups], k per output channel.
-func (l *groupPlan) set(w []float32, oc, k int) {
+func (l *smallGroupPlan) set(w []float32, oc, k int) {
 	l.packed = zeroed(l.packed, l.f.Blocks*simd.GroupLanes*k)
 	pack(l.packed, w, oc, k, simd.GroupLanes, k, 1)
 }
 
-// groupArgs holds the arguments of a work item.
-type groupArgs struct {
+// smallGroupArgs holds the arguments of a work item.
+type smallGroupArgs struct {
 	c    *Conv
 	x, y []float32
 }
 
-// runGroups convolves x into y: all rows of one output channel block, then of the next.
-func (c *Conv) runGroups(p *workers.Pool, x, y []float32) {
+// runSmallGroups convolves x into y: all rows of one output channel block, then of the next.
+func (c *Conv) runSmallGroups(p *workers.Pool, x, y []float32) {
 	s := &c.s
 	grain := max(min(s.OH, 2*s.KH), workers.Grain(stripRate)/max(1, s.OW*simd.GroupLanes*c.k))
-	workers.Do(p, s.N*c.groups.f.Blocks*s.OH, grain, groupArgs{c, x, y}, func(a groupArgs, lo, hi int) {
+	workers.Do(p, s.N*c.groups.f.Blocks*s.OH, grain, smallGroupArgs{c, x, y}, func(a smallGroupArgs, lo, hi int) {
 		r := windowPool.Get().(*windowScratch)
 		a.c.s.images(lo, hi, func(i, lo, hi int) { a.lines(r, i, lo, hi) })
 		r.give()
@@ -59,7 +59,7 @@ const groupRingMax = 7 << 10
 
 // lines computes rows lo to hi of an output channel block of an image, as many columns at a time
 // as stay in the cache.
-func (a *groupArgs) lines(r *windowScratch, i, lo, hi int) {
+func (a *smallGroupArgs) lines(r *windowScratch, i, lo, hi int) {
 	c := a.c
 	s, l := c.s, c.groups
 	n, b := i/l.f.Blocks, i%l.f.Blocks

@@ -19,9 +19,9 @@ type convQ struct {
 	table     ByteTable
 	zeros     []uint8
 	signed    bool
-	lines     *intLines   // SIMD, over [N,H,W,C]
-	planes    *intPlanes  // SIMD, over [N,C,H,W]
-	windows   *intWindows // SIMD, depthwise
+	lines     *convInt8NHWC  // SIMD, over [N,H,W,C]
+	planes    *convInt8NCHW  // SIMD, over [N,C,H,W]
+	windows   *depthwiseInt8 // SIMD, depthwise
 }
 
 func newConvQ(s ConvShape, lastIn, lastOut bool) convQ {
@@ -30,9 +30,9 @@ func newConvQ(s ConvShape, lastIn, lastOut bool) convQ {
 	c := convQ{s: s, cg: s.C / s.Groups, og: s.OC / s.Groups}
 	c.k = c.cg * s.KH * s.KW
 	if lastIn || lastOut && (c.s.SupportsNHWC() || c.s.bandSize(simd.IntKernels(), true) > 0) || c.s.PrefersNHWC() {
-		c.lines = newIntLines(&c.s, c.cg, c.og, !lastIn)
+		c.lines = newConvInt8NHWC(&c.s, c.cg, c.og, !lastIn)
 	} else {
-		c.planes = newIntPlanes(&c.s, c.cg)
+		c.planes = newConvInt8NCHW(&c.s, c.cg)
 	}
 	if c.lines != nil || c.planes != nil {
 		return c
@@ -175,7 +175,7 @@ func NewDepthwiseQ[T int8 | uint8](s ConvShape, w []int16, zero int32, q Requant
 	c := &ConvQ[T]{convQ: convQ{s: s, cg: 1, og: s.OC / s.C, k: s.KH * s.KW}, zeroPoint: zero, q: q, depthwise: true}
 	c.q.SetSteps(c.k, zero)
 	sumBounds[T](&c.q, w, s.OC, 1, 0, zero)
-	if c.windows = newIntWindows(&c.s, c.og, true); c.windows != nil {
+	if c.windows = newDepthwiseInt8(&c.s, c.og, true); c.windows != nil {
 		c.windows.setLanes(&c.s, w)
 	} else {
 		// Integer sums: a depthwise convolution has no reuse for the micro-kernel to exploit.
@@ -288,12 +288,12 @@ func (q patchesQ[T]) Piece(lo, hi int) {
 
 // runWindows is run for a depthwise convolution with SIMD kernels.
 func (c *ConvQ[T]) runWindows(p *workers.Pool, x, y []T, sums []int32) {
-	c.windows.lines(p, &c.s, Bits(x), c.signed, c.zeroPoint, tileSink{sums: sums, f: c.windows.ints, y: Bits(y), q: &c.q})
+	c.windows.lines(p, &c.s, Bits(x), c.signed, c.zeroPoint, epilogue{sums: sums, f: c.windows.ints, y: Bits(y), q: &c.q})
 }
 
 // runLines is run with SIMD kernels.
 func (c *ConvQ[T]) runLines(p *workers.Pool, x, y []T, sums []int32) {
-	c.lines.run(p, &c.s, c.og, Bits(x), c.signed, c.zeroPoint, tileSink{sums: sums, f: c.lines.panels[0].f, y: Bits(y), q: &c.q})
+	c.lines.run(p, &c.s, c.og, Bits(x), c.signed, c.zeroPoint, epilogue{sums: sums, f: c.lines.panels[0].f, y: Bits(y), q: &c.q})
 }
 
 // patchesNHWC packs np patches from position p0 into panels of four, in the order tap, channel.
@@ -329,7 +329,7 @@ type ConvSums struct {
 	lanes     []int16   // its weights [KH,KW,OC]
 	taps      *tapRange // remaining taps, if some only cover padding
 	zeroPoint int32
-	to        tileSink  // of the current run
+	to        epilogue  // of the current run
 	put       putPlanes // passes planes to it: created once, so that runs do not allocate
 }
 
@@ -341,7 +341,7 @@ func NewConvSums(s ConvShape, lastIn, lastOut bool) *ConvSums {
 	if s.Groups > 1 && s.Groups == s.C {
 		c.convQ, c.depthwise = convQ{s: s, cg: 1, og: s.OC / s.Groups, k: s.KH * s.KW}, true
 		c.last = lastIn && lastOut
-		if c.windows = newIntWindows(&c.s, c.og, c.last); c.windows == nil {
+		if c.windows = newDepthwiseInt8(&c.s, c.og, c.last); c.windows == nil {
 			c.wd = hugepages.Make[int32](s.OC * c.k)
 		}
 	} else {

@@ -5,10 +5,10 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// tileSink is the epilogue of a convolution over [N,H,W,C]: it stores the sums if sums is set,
+// epilogue is the epilogue of a convolution over [N,H,W,C]: it stores the sums if sums is set,
 // requantises them with TFLite's rounding, with ONNX's rounding if r is set, or dequantises them
 // if h is set.
-type tileSink struct {
+type epilogue struct {
 	sums []int32
 	f    *simd.Ints
 	y    []uint8
@@ -25,7 +25,7 @@ type tileSink struct {
 
 // put stores n channels from channel ch of rows rows of sums, line apart. They belong to place at
 // of [N,H,W,C], each row step further.
-func (k *tileSink) put(sums []int32, line, rows, at, step, ch, n int) {
+func (k *epilogue) put(sums []int32, line, rows, at, step, ch, n int) {
 	switch {
 	case k.area > 0:
 		k.planes(sums, line, rows, at, step, ch, n)
@@ -43,7 +43,7 @@ func (k *tileSink) put(sums []int32, line, rows, at, step, ch, n int) {
 }
 
 // planes is put for [N,C,H,W] output, which needs a transpose.
-func (k *tileSink) planes(sums []int32, line, rows, at, step, ch, n int) {
+func (k *epilogue) planes(sums []int32, line, rows, at, step, ch, n int) {
 	together := rows
 	if step != k.oc {
 		together = 1
@@ -65,7 +65,7 @@ func (k *tileSink) planes(sums []int32, line, rows, at, step, ch, n int) {
 }
 
 // rows is put for rows of sums of channels of [N,C,H,W], see putPlanes.
-func (k *tileSink) rows(plane, rows, at, n int, sums []int32, line int) {
+func (k *epilogue) rows(plane, rows, at, n int, sums []int32, line int) {
 	if k.area == 0 {
 		// A range of one image, where position at holds n outputs.
 		sc, codes := borrow8(rows * n)

@@ -30,7 +30,7 @@ func (s *ConvShape) bandSize(f *simd.Ints, planes bool) int {
 }
 
 // planBands changes the plan to use bands.
-func (c *intLines) planBands(s *ConvShape, f *simd.Ints) {
+func (c *convInt8NHWC) planBands(s *ConvShape, f *simd.Ints) {
 	l := c.plan
 	l.frame, l.h, l.w = true, s.OH, (s.OW-1)*s.StrideW+s.KW
 	l.stepA, l.lineA = s.StrideW*c.band, l.w*c.band
@@ -47,7 +47,7 @@ const bandSlack = 128
 
 // bands writes the bands of output rows l0 to l1 of image n, padded columns x0 to x1, l.lineA
 // values apart.
-func (q *intLineArgs) bands(dst []uint8, n, l0, l1, x0, x1 int) {
+func (q *convInt8NHWCArgs) bands(dst []uint8, n, l0, l1, x0, x1 int) {
 	s, band, cols := q.s, q.c.band, x1-x0
 	rows := ((l1-l0-1)*s.StrideH + s.KH) * s.C
 	sc, lines := borrow8(q.bytes * cols * (rows + simd.TurnLeast))
@@ -66,7 +66,7 @@ func (q *intLineArgs) bands(dst []uint8, n, l0, l1, x0, x1 int) {
 
 // bandLines writes a row of cols values per channel for rows rows of image n from row y and
 // column x.
-func (q *intLineArgs) bandLines(dst []uint8, n, y, rows, x, cols int) {
+func (q *convInt8NHWCArgs) bandLines(dst []uint8, n, y, rows, x, cols int) {
 	s := q.s
 	step := q.bytes * cols
 	left := min(max(-x, 0), cols)
@@ -89,7 +89,7 @@ func (q *intLineArgs) bandLines(dst []uint8, n, y, rows, x, cols int) {
 }
 
 // fillBands packs weights [OC,KH,KW,C] in band order.
-func fillBands[W Weight](p *workers.Pool, c *intLines, s *ConvShape, w []W, zero int32) {
+func fillBands[W Weight](p *workers.Pool, c *convInt8NHWC, s *ConvShape, w []W, zero int32) {
 	k := c.plan.passes[0].k
 	sc, room := borrow((s.OC*k*int(unsafe.Sizeof(w[0])) + 3) / 4)
 	rows := unsafe.Slice((*W)(unsafe.Pointer(unsafe.SliceData(room))), s.OC*k)

@@ -20,8 +20,8 @@ const (
 	groupCacheMax = 56
 )
 
-// intGroups holds the parameters of such a convolution.
-type intGroups struct {
+// convInt8Groups holds the parameters of such a convolution.
+type convInt8Groups struct {
 	cg, og, taps, k int // k 4-way groups of channels per tap
 	tiles           []groupTile
 	blocks          []groupBlock
@@ -52,13 +52,13 @@ func (s *ConvShape) tilesGroups() bool {
 	return s.Groups > 1 && simd.IntKernels() != nil && simd.IntKernels().HasGroups() && s.outputs() > 0 && (s.smallGroups() || s.C/s.Groups%4 == 0)
 }
 
-// newIntGroups returns nil if tiles do not support the shape.
-func newIntGroups(s *ConvShape, l *linePlan, cg, og int) *intGroups {
+// newConvInt8Groups returns nil if tiles do not support the shape.
+func newConvInt8Groups(s *ConvShape, l *nhwcPlan, cg, og int) *convInt8Groups {
 	if !s.tilesGroups() || s.KH*l.w*s.C*s.DilH > 1<<30 {
 		return nil
 	}
 	small := s.smallGroups()
-	c := &intGroups{cg: cg, og: og, taps: s.KH * s.KW, k: cg / 4}
+	c := &convInt8Groups{cg: cg, og: og, taps: s.KH * s.KW, k: cg / 4}
 	w, sum := 0, 0
 	add := func(kind simd.GroupKind, in, out, outputs int) {
 		if i := len(c.blocks) - 1; i >= 0 && out+outputs-c.blocks[i].out <= groupWide {
@@ -99,7 +99,7 @@ func newIntGroups(s *ConvShape, l *linePlan, cg, og int) *intGroups {
 
 // fillGroups packs weights [OC,KH,KW,C/Groups] minus their zero point; it returns false if they
 // need more than 8 bits.
-func fillGroups[W Weight](c *intGroups, w []W, zero int32) bool {
+func fillGroups[W Weight](c *convInt8Groups, w []W, zero int32) bool {
 	if c.weights = nil; !fitsInt8(w, zero) {
 		return false
 	}
@@ -131,7 +131,7 @@ func fillGroups[W Weight](c *intGroups, w []W, zero int32) bool {
 var groupTiles = sync.Pool{New: func() any { return new(simd.GroupTile) }}
 
 // groups computes a work item, like tiles.
-func (q *intLineArgs) groups(v lineView, y int, part linePart, buf []int32) {
+func (q *convInt8NHWCArgs) groups(v lineView, y int, part linePart, buf []int32) {
 	c, l := q.c.groups, q.c.plan
 	f, p0, p1 := q.c.panels[0].f, part.p0, part.p1
 	// Whole rows are contiguous.

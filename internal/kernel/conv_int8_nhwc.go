@@ -8,29 +8,29 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// intLines is a SIMD int8 convolution over [N,H,W,C]. It also accepts [N,C,H,W] input: most
+// convInt8NHWC is a SIMD int8 convolution over [N,H,W,C]. It also accepts [N,C,H,W] input: most
 // inputs have to be copied anyway, and the copy transposes to channels-last.
-type intLines struct {
-	plan      *linePlan
-	panels    []intPanels   // one per group
-	groups    *intGroups    // tiles of groups; replaces panels if it has weights
-	planes    bool          // the input is [N,C,H,W]
-	compacted bool          // 1×1 with stride: the input positions are copied without gaps
-	band      int           // values per band column, see bandSize; 0 for none
-	sparse    []*sparseInts // replaces panels if skipping zeros is faster in all groups
-	start     []int32       // initial accumulators of 4-way kernels for the last zero point; empty before the first run with these weights
-	zero      int32         // that zero point, unsigned
-	codes     fusedRequant  // TFLite requantisation for that zero point; empty before the first run that requantises
+type convInt8NHWC struct {
+	plan      *nhwcPlan
+	panels    []intPanels     // one per group
+	groups    *convInt8Groups // tiles of groups; replaces panels if it has weights
+	planes    bool            // the input is [N,C,H,W]
+	compacted bool            // 1×1 with stride: the input positions are copied without gaps
+	band      int             // values per band column, see bandSize; 0 for none
+	sparse    []*sparseInts   // replaces panels if skipping zeros is faster in all groups
+	start     []int32         // initial accumulators of 4-way kernels for the last zero point; empty before the first run with these weights
+	zero      int32           // that zero point, unsigned
+	codes     fusedRequant    // TFLite requantisation for that zero point; empty before the first run that requantises
 }
 
-// newIntLines plans a convolution; nil without SIMD.
-func newIntLines(s *ConvShape, cg, og int, planes bool) *intLines {
+// newConvInt8NHWC plans a convolution; nil without SIMD.
+func newConvInt8NHWC(s *ConvShape, cg, og int, planes bool) *convInt8NHWC {
 	f := simd.IntKernels()
 	if f == nil || s.outputs() == 0 || cg == 0 {
 		return nil
 	}
 	// Sums need no K blocks: panels of 8-bit weights are short.
-	c := &intLines{plan: s.planLines(cg, og, f.Cols, cg*s.KH*s.KW), panels: make([]intPanels, s.Groups), planes: planes, band: s.bandSize(f, planes)}
+	c := &convInt8NHWC{plan: s.planNHWC(cg, og, f.Cols, cg*s.KH*s.KW), panels: make([]intPanels, s.Groups), planes: planes, band: s.bandSize(f, planes)}
 	if c.band > 0 {
 		c.planBands(s, f)
 	}
@@ -38,14 +38,14 @@ func newIntLines(s *ConvShape, cg, og int, planes bool) *intLines {
 	for g := range c.panels {
 		c.panels[g] = intPanels{f: f, segs: len(c.plan.passes) * q.segs, seg: q.k}
 	}
-	c.groups = newIntGroups(s, c.plan, cg, og)
+	c.groups = newConvInt8Groups(s, c.plan, cg, og)
 	c.planCompaction(s)
 	return c
 }
 
 // planCompaction selects contiguous copies for 1×1 windows with a stride, if tiles with many rows
 // gain more from longer rows than copying costs.
-func (c *intLines) planCompaction(s *ConvShape) {
+func (c *convInt8NHWC) planCompaction(s *ConvShape) {
 	l, w := c.plan, &c.panels[0]
 	if c.planes || c.groups != nil || l.frame || l.turned || s.KH > 1 || s.KW > 1 || s.StrideH == 1 && s.StrideW == 1 || !w.f.Tiled((w.seg+3)/4, 1) {
 		return
@@ -55,9 +55,9 @@ func (c *intLines) planCompaction(s *ConvShape) {
 	l.stepA, l.lineA, l.imageA = s.C, l.count*s.C, l.n*l.count*s.C
 }
 
-// intLineArgs holds the arguments of a work item of intLines.
-type intLineArgs struct {
-	c       *intLines
+// convInt8NHWCArgs holds the arguments of a work item of convInt8NHWC.
+type convInt8NHWCArgs struct {
+	c       *convInt8NHWC
 	s       *ConvShape
 	og      int
 	x       []uint8
@@ -69,16 +69,16 @@ type intLineArgs struct {
 	zero    int32
 	edge    uint8
 	cut     intCut
-	sink    tileSink
+	sink    epilogue
 	codes   fusedRequant // if tiles requantise
 	wide    int          // see joinedRowStride, for the current work item
 }
 
 // run convolves x.
-func (c *intLines) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed bool, zero int32, sink tileSink) {
+func (c *convInt8NHWC) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed bool, zero int32, sink epilogue) {
 	l, w := c.plan, &c.panels[0]
 	// A value has 4/each bytes.
-	q := intLineArgs{c: c, s: s, og: og, x: x, bytes: 4 / w.groupSize(), signed: signed, zero: zero, sink: sink}
+	q := convInt8NHWCArgs{c: c, s: s, og: og, x: x, bytes: 4 / w.groupSize(), signed: signed, zero: zero, sink: sink}
 	if w.sums != nil {
 		z := w.f.FoursZero(signed, zero)
 		q.edge = uint8(z)
@@ -100,7 +100,7 @@ func (c *intLines) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed 
 			q.codes.start, room = c.startsOf(sink.r, og)
 		}
 	}
-	workers.Do(p, q.cut.jobs, 1, q, func(q intLineArgs, lo, hi int) {
+	workers.Do(p, q.cut.jobs, 1, q, func(q convInt8NHWCArgs, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			q.block(q.cut.at(i))
 		}
@@ -111,10 +111,10 @@ func (c *intLines) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed 
 }
 
 // grouped reports whether group tiles compute the convolution.
-func (c *intLines) grouped() bool { return c.groups != nil && c.groups.weights != nil }
+func (c *convInt8NHWC) grouped() bool { return c.groups != nil && c.groups.weights != nil }
 
 // begin computes the initial accumulators of 4-way kernels for a zero point.
-func (c *intLines) begin(zero int32) {
+func (c *convInt8NHWC) begin(zero int32) {
 	if len(c.start) > 0 && c.zero == zero {
 		return
 	}
@@ -136,7 +136,7 @@ func (c *intLines) begin(zero int32) {
 // splits by panels if the output is many small planes, whose parts would share cache lines.
 type intCut struct {
 	jobs                  int
-	l                     *linePlan
+	l                     *nhwcPlan
 	groups, panels        int // panels of a group; tile blocks for all groups together
 	blocks, pieces, parts int // of rows, positions and panels
 	rows                  int // positions computed together
@@ -148,7 +148,7 @@ const sumCost = 32
 
 // cut splits the work into equal parts. planes says that the output is planes. With copies each
 // part copies its input, so threads should not have several parts of the same positions.
-func (c *intLines) cut(p *workers.Pool, s *ConvShape, planes, copies bool) intCut {
+func (c *convInt8NHWC) cut(p *workers.Pool, s *ConvShape, planes, copies bool) intCut {
 	l, w, t := c.plan, &c.panels[0], p.Taking()
 	q := intCut{l: l, groups: s.Groups, panels: l.panels, blocks: 1, pieces: 1, parts: 1, rows: w.f.CutRows(), threads: t}
 	if c.grouped() {
@@ -218,7 +218,7 @@ func (q *intCut) at(i int) (n int, part linePart) {
 
 // pixels writes n positions from position at of all images in the format that the convolution
 // reads.
-func (q *intLineArgs) pixels(dst []uint8, at, n int) {
+func (q *convInt8NHWCArgs) pixels(dst []uint8, at, n int) {
 	c, area := q.s.C, q.s.H*q.s.W
 	if !q.c.planes {
 		q.convert(dst, q.x[at*c:][:n*c])
@@ -233,7 +233,7 @@ func (q *intLineArgs) pixels(dst []uint8, at, n int) {
 }
 
 // transposed transposes n positions of planes, area apart, to channels-last.
-func (q *intLineArgs) transposed(dst, src []uint8, area, n int) {
+func (q *convInt8NHWCArgs) transposed(dst, src []uint8, area, n int) {
 	c := q.s.C
 	if q.bytes == 1 && q.signed == q.c.panels[0].f.Signed {
 		move.TransposeBytes(dst, c, src, area, n, c)
@@ -246,7 +246,7 @@ func (q *intLineArgs) transposed(dst, src []uint8, area, n int) {
 }
 
 // convert converts values to the format that the convolution reads.
-func (q *intLineArgs) convert(dst, src []uint8) {
+func (q *convInt8NHWCArgs) convert(dst, src []uint8) {
 	f := q.c.panels[0].f
 	if q.bytes == 1 {
 		f.Fours(dst, src, q.signed)
@@ -257,7 +257,7 @@ func (q *intLineArgs) convert(dst, src []uint8) {
 
 // inputRange returns the padded input of rows l0 to l1 at positions p0 to p1: rows y0 to y1,
 // columns x0 to x1.
-func (q *intLineArgs) inputRange(l0, l1, p0, p1 int) (y0, y1, x0, x1 int) {
+func (q *convInt8NHWCArgs) inputRange(l0, l1, p0, p1 int) (y0, y1, x0, x1 int) {
 	s := q.s
 	if q.c.compacted {
 		return l0, l1, p0, p1
@@ -270,7 +270,7 @@ func (q *intLineArgs) inputRange(l0, l1, p0, p1 int) (y0, y1, x0, x1 int) {
 
 // frame writes rows y0 to y1 and columns x0 to x1 of image n with padding; rows are l.w positions
 // apart.
-func (q *intLineArgs) frame(dst []uint8, n, y0, y1, x0, x1 int) {
+func (q *convInt8NHWCArgs) frame(dst []uint8, n, y0, y1, x0, x1 int) {
 	l, s := q.c.plan, q.s
 	step := q.bytes * s.C
 	left, right := x0, x1
@@ -302,7 +302,7 @@ func (q *intLineArgs) frame(dst []uint8, n, y0, y1, x0, x1 int) {
 
 // copyRows copies columns left to right of the rows in y0 to y1 that lie in image n in a single
 // call; it returns false if that is not possible.
-func (q *intLineArgs) copyRows(dst []uint8, n, y0, y1, left, right int) bool {
+func (q *convInt8NHWCArgs) copyRows(dst []uint8, n, y0, y1, left, right int) bool {
 	l, s, f := q.c.plan, q.s, q.c.panels[0].f
 	if q.c.planes || q.c.compacted || q.bytes != 1 {
 		return false
@@ -331,7 +331,7 @@ const (
 )
 
 // block computes a work item of image n: all panels for as many positions as stay in the cache.
-func (q *intLineArgs) block(n int, part linePart) {
+func (q *convInt8NHWCArgs) block(n int, part linePart) {
 	c, l, s := q.c, q.c.plan, q.s
 	var t *simd.IntTile
 	var codes *simd.CodeTile
@@ -399,11 +399,11 @@ func (q *intLineArgs) block(n int, part linePart) {
 	}
 }
 
-// joinedRowStride returns the distance in positions between rows that tiles process as one long row,
-// including the values between them; 0 if rows are processed separately. One long row is used if
-// it takes fewer tiles, or as many with a small gap, because neighbouring tiles share loaded
+// joinedRowStride returns the distance in positions between rows that tiles process as one long
+// row, including the values between them; 0 if rows are processed separately. One long row is used
+// if it takes fewer tiles, or as many with a small gap, because neighbouring tiles share loaded
 // weights.
-func (q *intLineArgs) joinedRowStride(part linePart) int {
+func (q *convInt8NHWCArgs) joinedRowStride(part linePart) int {
 	l, w := q.c.plan, &q.c.panels[part.g]
 	if q.c.sparse != nil || q.c.grouped() || w.sparse4of8 != nil || w.sums == nil || part.p0 > 0 || part.p1 < l.count || l.lineA%l.stepA != 0 || !w.f.Tiled(w.pairs(), l.passes[0].segs) {
 		return 0
@@ -422,7 +422,7 @@ func (q *intLineArgs) joinedRowStride(part linePart) int {
 
 // view returns the input of rows l0 to l1 of image n at positions p0 to p1: the input itself, or
 // a copy with its scratch buffer.
-func (q *intLineArgs) view(n, l0, l1, p0, p1 int) (lineView, *[]float32) {
+func (q *convInt8NHWCArgs) view(n, l0, l1, p0, p1 int) (lineView, *[]float32) {
 	l, c := q.c.plan, q.s.C
 	if q.inPlace || q.across {
 		return lineView{x: q.x, base: -n * l.imageA}, nil
@@ -448,7 +448,7 @@ func (q *intLineArgs) view(n, l0, l1, p0, p1 int) (lineView, *[]float32) {
 
 // tiles computes a work item; buf is scratch for the sums of a panel, and the output of the image
 // begins at position y. If codes is set, t is a part of it.
-func (q *intLineArgs) tiles(t *simd.IntTile, codes *simd.CodeTile, v lineView, y int, part linePart, buf []int32) {
+func (q *convInt8NHWCArgs) tiles(t *simd.IntTile, codes *simd.CodeTile, v lineView, y int, part linePart, buf []int32) {
 	g, p0, p1 := part.g, part.p0, part.p1
 	l, w := q.c.plan, &q.c.panels[g]
 	f, cg, bytes := w.f, q.s.C/q.s.Groups, q.bytes

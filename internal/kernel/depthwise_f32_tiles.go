@@ -11,8 +11,8 @@ import (
 // tiles of neighbouring outputs (see [simd.LaneTile]). Tiles move along two rows of an image and
 // need no padded copy.
 
-// lanePlan holds the parameters of such a convolution.
-type lanePlan struct {
+// tilePlan holds the parameters of such a convolution.
+type tilePlan struct {
 	f       *simd.LaneTiles
 	k, step int // the window has k×k taps
 	gap     int // dilation: every gap-th row and column form an image of their own
@@ -30,8 +30,8 @@ const (
 	laneLongMax  = 1 << 9
 )
 
-// planLanes returns nil if tiles do not support the shape.
-func (s *ConvShape) planLanes(og int) *lanePlan {
+// planTiles returns nil if tiles do not support the shape.
+func (s *ConvShape) planTiles(og int) *tilePlan {
 	if og != 1 || s.KH != s.KW || s.StrideH != s.StrideW || s.DilH != s.DilW || s.StrideH > 1 && s.DilH > 1 || s.OW/s.DilW < simd.LeastTileColumns {
 		return nil
 	}
@@ -41,7 +41,7 @@ func (s *ConvShape) planLanes(og int) *lanePlan {
 	}
 	size := func(results int) int { return (results-1)*s.StrideH + s.KH }
 	all := size(simd.TileLines)*size(simd.MostTileColumns) + s.KH*s.KW
-	l := &lanePlan{f: f, k: s.KH, step: s.StrideH, gap: s.DilH, near: max(1, laneCacheMax/(simd.TileLanes*all)) * simd.TileLanes}
+	l := &tilePlan{f: f, k: s.KH, step: s.StrideH, gap: s.DilH, near: max(1, laneCacheMax/(simd.TileLanes*all)) * simd.TileLanes}
 	if s.C > l.near {
 		parts := (s.C + laneLongMax - 1) / laneLongMax
 		l.near, l.far = roundUp((s.C+parts-1)/parts, simd.TileLanes), true
@@ -50,13 +50,13 @@ func (s *ConvShape) planLanes(og int) *lanePlan {
 }
 
 // set packs weights [K,K,C].
-func (l *lanePlan) set(w, bias []float32, c int) {
+func (l *tilePlan) set(w, bias []float32, c int) {
 	l.packed = zeroed(l.packed, l.f.Size(l.k, c))
 	l.f.Pack(l.packed, w, bias, l.k, c)
 }
 
-// laneArgs holds the arguments of a work item.
-type laneArgs struct {
+// tilePlanArgs holds the arguments of a work item.
+type tilePlanArgs struct {
 	c            *Conv
 	x, y         []float32
 	lines, parts int // row pairs of an image, channel parts
@@ -70,7 +70,7 @@ func (c *Conv) laneTiles(p *workers.Pool, x, y []float32) {
 	high := (s.OH + l.gap - 1) / l.gap
 	lines, parts := (high+simd.TileLines-1)/simd.TileLines, (s.C+l.near-1)/l.near
 	grain := max(1, workers.Grain(stripRate)/max(1, simd.TileLines*s.OW*min(s.C, l.near)*c.k))
-	workers.Do(p, s.N*l.gap*lines*parts, grain, laneArgs{c, x, y, lines, parts}, func(a laneArgs, lo, hi int) {
+	workers.Do(p, s.N*l.gap*lines*parts, grain, tilePlanArgs{c, x, y, lines, parts}, func(a tilePlanArgs, lo, hi int) {
 		s, l := &a.c.s, a.c.lanes
 		t := laneTilePool.Get().(*simd.LaneTile)
 		t.SetClamp(a.c.act.On, a.c.act.Min, a.c.act.Max)
@@ -90,7 +90,7 @@ func (c *Conv) laneTiles(p *workers.Pool, x, y []float32) {
 
 // band computes the channel part from ch of image n: every gap-th row from oy, as many as a tile
 // has, and every gap-th column from ox.
-func (a *laneArgs) band(t *simd.LaneTile, n, oy, ox, ch int) {
+func (a *tilePlanArgs) band(t *simd.LaneTile, n, oy, ox, ch int) {
 	s, l := &a.c.s, a.c.lanes
 	gap, nc := l.gap, min(l.near, s.C-ch)
 	lines, wide := min(simd.TileLines, (s.OH-oy+gap-1)/gap), (s.OW-ox+gap-1)/gap

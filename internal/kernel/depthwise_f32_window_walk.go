@@ -133,7 +133,7 @@ func (w *windowWalker) plane(t *simd.Window, out, places, n int) {
 type windowArgs struct {
 	s    *ConvShape
 	f    *simd.Windows
-	q    *planePlan // over [N,C,H,W]
+	q    *nchwPlan // over [N,C,H,W]
 	x    []float32
 	og   int
 	edge float32 // padding value
@@ -209,7 +209,7 @@ var zeroBias float32
 // walk describes how the outputs of a plane are computed: n values at each of places. together
 // says that they are adjacent in the padded copy, including the padding between rows, for which
 // unused values are computed: a register holds several short rows.
-func (s *ConvShape) walk(q *planePlan, register int) (places, n int, together bool) {
+func (s *ConvShape) walk(q *nchwPlan, register int) (places, n int, together bool) {
 	if q.w == s.OW || !q.frame {
 		return 1, s.OH * s.OW, false
 	}
@@ -221,7 +221,7 @@ func (s *ConvShape) walk(q *planePlan, register int) (places, n int, together bo
 }
 
 // floatPlanes computes windows over planes of [N,C,H,W]: each input plane gives og output planes.
-func (s *ConvShape) floatPlanes(p *workers.Pool, f *simd.Windows, q *planePlan, x []float32, og int, edge float32, w windowWalker) {
+func (s *ConvShape) floatPlanes(p *workers.Pool, f *simd.Windows, q *nchwPlan, x []float32, og int, edge float32, w windowWalker) {
 	taps := s.KH * s.KW
 	workers.Do(p, s.N*s.C, max(1, 1<<14/max(1, s.OH*s.OW*taps*og)), windowArgs{s, f, q, x, og, edge, w}, func(a windowArgs, lo, hi int) {
 		a.planes(lo, hi)

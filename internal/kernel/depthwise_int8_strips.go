@@ -174,7 +174,7 @@ type byteArgs struct {
 	codes  bool       // requantisation is fused
 	pieces int        // of an image of [N,H,W,C]
 	parts  int        // of its channels
-	sink   tileSink   // over [N,H,W,C]
+	sink   epilogue   // over [N,H,W,C]
 	put    putPlanes
 }
 
@@ -241,7 +241,7 @@ func (b *byteStrips) packRescaled(c int, q *Rescale, signed bool, zero int32) *b
 }
 
 // lines convolves x over [N,H,W,C].
-func (b *byteStrips) lines(p *workers.Pool, s *ConvShape, x []uint8, signed bool, zero int32, sink tileSink) {
+func (b *byteStrips) lines(p *workers.Pool, s *ConvShape, x []uint8, signed bool, zero int32, sink epilogue) {
 	args := byteArgs{b: b, s: s, x: x, signed: signed, zero: zero, sink: sink}
 	switch {
 	case sink.sums != nil:

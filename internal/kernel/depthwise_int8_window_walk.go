@@ -7,13 +7,13 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// intWindows is an 8-bit depthwise convolution.
-type intWindows struct {
+// depthwiseInt8 is an 8-bit depthwise convolution.
+type depthwiseInt8 struct {
 	f       *simd.Windows
 	ints    *simd.Ints
 	og      int
 	repeats *simd.Repeats // with a channel multiplier over [N,H,W,C]
-	planes  *planePlan    // over [N,C,H,W]
+	planes  *nchwPlan     // over [N,C,H,W]
 	weights []int16
 	lanes   []int16     // weights [KH,KW,OC] over [N,H,W,C] before packing
 	strips  *byteStrips // nil if windows are computed one by one
@@ -22,9 +22,9 @@ type intWindows struct {
 // pairedTaps returns the number of taps, rounded up to an even number.
 func (s *ConvShape) pairedTaps() int { return roundUp(s.KH*s.KW, 2) }
 
-// newIntWindows plans a depthwise convolution; nil without SIMD.
-func newIntWindows(s *ConvShape, og int, nhwc bool) *intWindows {
-	c := &intWindows{f: simd.WindowKernels(), ints: simd.IntKernels(), og: og}
+// newDepthwiseInt8 plans a depthwise convolution; nil without SIMD.
+func newDepthwiseInt8(s *ConvShape, og int, nhwc bool) *depthwiseInt8 {
+	c := &depthwiseInt8{f: simd.WindowKernels(), ints: simd.IntKernels(), og: og}
 	if c.f == nil || c.ints == nil || s.outputs() == 0 {
 		return nil
 	}
@@ -33,7 +33,7 @@ func newIntWindows(s *ConvShape, og int, nhwc bool) *intWindows {
 		c.repeats = simd.NewRepeats(og)
 	}
 	if !nhwc {
-		if c.planes = s.planPlanes(1); c.planes == nil {
+		if c.planes = s.planNCHW(1); c.planes == nil {
 			return nil
 		}
 	}
@@ -41,7 +41,7 @@ func newIntWindows(s *ConvShape, og int, nhwc bool) *intWindows {
 }
 
 // channels returns how many of n channels sums are computed for at a time.
-func (c *intWindows) channels(n int) int {
+func (c *depthwiseInt8) channels(n int) int {
 	if c == nil || c.strips == nil {
 		return n
 	}
@@ -49,7 +49,7 @@ func (c *intWindows) channels(n int) int {
 }
 
 // setLanes takes weights [KH,KW,OC]; the slice must not change.
-func (c *intWindows) setLanes(s *ConvShape, w []int16) {
+func (c *depthwiseInt8) setLanes(s *ConvShape, w []int16) {
 	c.lanes, c.weights = w, nil
 	if c.strips != nil {
 		c.strips.setLanes(s.OC, w)
@@ -57,7 +57,7 @@ func (c *intWindows) setLanes(s *ConvShape, w []int16) {
 }
 
 // packLanes packs weights [KH,KW,OC] for single windows, unless already packed.
-func (c *intWindows) packLanes(s *ConvShape) {
+func (c *depthwiseInt8) packLanes(s *ConvShape) {
 	if c.weights != nil {
 		return
 	}
@@ -65,7 +65,7 @@ func (c *intWindows) packLanes(s *ConvShape) {
 }
 
 // setPlanes takes weights [OC,KH,KW].
-func (c *intWindows) setPlanes(s *ConvShape, w []int32) {
+func (c *depthwiseInt8) setPlanes(s *ConvShape, w []int32) {
 	taps, paired := s.KH*s.KW, s.pairedTaps()
 	if c.strips != nil {
 		c.strips.setPlanes(s.OC, w)
@@ -76,25 +76,25 @@ func (c *intWindows) setPlanes(s *ConvShape, w []int32) {
 	}
 }
 
-// intWindowArgs holds the arguments of a work item of intWindows.
-type intWindowArgs struct {
-	c      *intWindows
+// depthwiseInt8Args holds the arguments of a work item of depthwiseInt8.
+type depthwiseInt8Args struct {
+	c      *depthwiseInt8
 	s      *ConvShape
 	x      []uint8
 	signed bool
 	zero   int32
-	sink   tileSink // over [N,H,W,C]
+	sink   epilogue // over [N,H,W,C]
 	put    putPlanes
 }
 
 // lines convolves x over [N,H,W,C].
-func (c *intWindows) lines(p *workers.Pool, s *ConvShape, x []uint8, signed bool, zero int32, sink tileSink) {
+func (c *depthwiseInt8) lines(p *workers.Pool, s *ConvShape, x []uint8, signed bool, zero int32, sink epilogue) {
 	if c.strips.usable(signed, zero) {
 		c.strips.lines(p, s, x, signed, zero, sink)
 		return
 	}
 	c.packLanes(s)
-	workers.Do(p, s.N*s.OH, lineGrain(s.OW*s.OC*s.KH*s.KW), intWindowArgs{c, s, x, signed, zero, sink, nil}, func(a intWindowArgs, lo, hi int) {
+	workers.Do(p, s.N*s.OH, lineGrain(s.OW*s.OC*s.KH*s.KW), depthwiseInt8Args{c, s, x, signed, zero, sink, nil}, func(a depthwiseInt8Args, lo, hi int) {
 		r := windowPool.Get().(*windowScratch)
 		a.s.images(lo, hi, func(n, lo, hi int) { a.lines(r, n, lo, hi) })
 		r.give()
@@ -102,7 +102,7 @@ func (c *intWindows) lines(p *workers.Pool, s *ConvShape, x []uint8, signed bool
 }
 
 // lines convolves rows lo to hi of image n.
-func (a *intWindowArgs) lines(r *windowScratch, n, lo, hi int) {
+func (a *depthwiseInt8Args) lines(r *windowScratch, n, lo, hi int) {
 	c, s, signed, zero := a.c, a.s, a.signed, a.zero
 	in, taps, paired := s.H*s.W*s.C, s.KH*s.KW, s.pairedTaps()
 	blocks := (s.OC + c.f.Block - 1) / c.f.Block
@@ -150,18 +150,18 @@ func (a *intWindowArgs) lines(r *windowScratch, n, lo, hi int) {
 }
 
 // run convolves x over [N,C,H,W]; put receives the sums.
-func (c *intWindows) run(p *workers.Pool, s *ConvShape, x []uint8, signed bool, zero int32, put putPlanes) {
+func (c *depthwiseInt8) run(p *workers.Pool, s *ConvShape, x []uint8, signed bool, zero int32, put putPlanes) {
 	if c.strips.usable(signed, zero) {
 		c.strips.planes(p, s, x, signed, zero, put)
 		return
 	}
-	workers.Do(p, s.N*s.C, max(1, 1<<14/max(1, s.OH*s.OW*s.KH*s.KW*c.og)), intWindowArgs{c, s, x, signed, zero, tileSink{}, put}, func(a intWindowArgs, lo, hi int) {
+	workers.Do(p, s.N*s.C, max(1, 1<<14/max(1, s.OH*s.OW*s.KH*s.KW*c.og)), depthwiseInt8Args{c, s, x, signed, zero, epilogue{}, put}, func(a depthwiseInt8Args, lo, hi int) {
 		a.planes(lo, hi)
 	})
 }
 
 // planes convolves planes lo to hi.
-func (a *intWindowArgs) planes(lo, hi int) {
+func (a *depthwiseInt8Args) planes(lo, hi int) {
 	c, s, x, signed, zero, put := a.c, a.s, a.x, a.signed, a.zero, a.put
 	q, taps, paired := c.planes, s.KH*s.KW, s.pairedTaps()
 	in, out := s.H*s.W, s.OH*s.OW
@@ -209,7 +209,7 @@ func (a *intWindowArgs) planes(lo, hi int) {
 }
 
 // widen writes the padded copies of a plane as 16-bit integers.
-func (c *intWindows) widen(s *ConvShape, frame []int16, plane []uint8, signed bool, zero int16) {
+func (c *depthwiseInt8) widen(s *ConvShape, frame []int16, plane []uint8, signed bool, zero int16) {
 	q := c.planes
 	if !q.frame {
 		c.ints.Widen(frame[:len(plane)], plane, signed, zero)

@@ -80,8 +80,8 @@ func Test16BitWeights(t *testing.T) {
 	}
 }
 
-// Test16BitWeightsFallback checks that weights stay in float32 if a single value, at any index, needs
-// more bits.
+// Test16BitWeightsFallback checks that weights stay in float32 if a single value, at any index,
+// needs more bits.
 func Test16BitWeightsFallback(t *testing.T) {
 	t.Parallel()
 	f := simd.FloatKernels()

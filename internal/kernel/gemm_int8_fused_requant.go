@@ -32,7 +32,7 @@ type fusedRequant struct {
 }
 
 // fusesRequant reports whether tiles requantise for a sink.
-func (c *intLines) fusesRequant(sink *tileSink) bool {
+func (c *convInt8NHWC) fusesRequant(sink *epilogue) bool {
 	w := &c.panels[0]
 	if w.sums == nil || c.sparse != nil || c.grouped() || sink.sums != nil || sink.floats != nil || sink.area > 0 || !w.f.HasCodes() {
 		return false
@@ -46,7 +46,7 @@ func (c *intLines) fusesRequant(sink *tileSink) bool {
 
 // startsOf returns the initial accumulators of all panels for requantisation by r. It uses a
 // scratch buffer (room) if they may differ in the next run.
-func (c *intLines) startsOf(r *Rescale, og int) (start []int32, room *[]float32) {
+func (c *convInt8NHWC) startsOf(r *Rescale, og int) (start []int32, room *[]float32) {
 	if !r.Fixed {
 		room, fs := borrow(len(c.start))
 		start = asInt32(fs)
@@ -62,7 +62,7 @@ func (c *intLines) startsOf(r *Rescale, og int) (start []int32, room *[]float32)
 }
 
 // biased writes the initial accumulators of all panels, including their biases.
-func (c *intLines) biased(dst, bias []int32, og int) {
+func (c *convInt8NHWC) biased(dst, bias []int32, og int) {
 	n := len(c.panels[0].sums)
 	for g := range c.panels {
 		to, from := dst[g*n:][:og], c.start[g*n:][:og]
@@ -74,7 +74,7 @@ func (c *intLines) biased(dst, bias []int32, og int) {
 
 // fusedRequantOf returns the parameters of tiles for TFLite's rounding and the zero point of the
 // last run.
-func (c *intLines) fusedRequantOf(q *Requant, og int) *fusedRequant {
+func (c *convInt8NHWC) fusedRequantOf(q *Requant, og int) *fusedRequant {
 	panels := c.plan.panels
 	if len(c.codes.start) > 0 && c.codes.fusing == q.fusing {
 		return &c.codes
@@ -99,7 +99,7 @@ func (c *intLines) fusedRequantOf(q *Requant, og int) *fusedRequant {
 }
 
 // tile returns a tile set up for the requantisation of a sink.
-func (k *tileSink) tile() *simd.CodeTile {
+func (k *epilogue) tile() *simd.CodeTile {
 	t := codeTiles.Get().(*simd.CodeTile)
 	if k.r != nil {
 		t.SetRescaling(&k.r.q)
@@ -111,7 +111,7 @@ func (k *tileSink) tile() *simd.CodeTile {
 
 // requantPanel computes the quantised values of panel n of a work item. buf is scratch for the
 // sums of all but the last pass.
-func (q *intLineArgs) requantPanel(t *simd.CodeTile, v lineView, y, n int, part linePart, buf []int32) {
+func (q *convInt8NHWCArgs) requantPanel(t *simd.CodeTile, v lineView, y, n int, part linePart, buf []int32) {
 	g, p0, p1 := part.g, part.p0, part.p1
 	l, w := q.c.plan, &q.c.panels[g]
 	f, cg := w.f, q.s.C/q.s.Groups
@@ -174,7 +174,7 @@ func (q *intLineArgs) requantPanel(t *simd.CodeTile, v lineView, y, n int, part 
 
 // requantRows is requantPanel for all rows of a work item at once, of cols columns: configuring
 // tile registers is slow. The first output is at position y.
-func (q *intLineArgs) requantRows(t *simd.CodeTile, v lineView, y, n int, part linePart, cols int) {
+func (q *convInt8NHWCArgs) requantRows(t *simd.CodeTile, v lineView, y, n int, part linePart, cols int) {
 	l, w := q.c.plan, &q.c.panels[part.g]
 	count, lines := part.p1-part.p0, simd.Lines{N: part.l1 - part.l0, A: l.lineA}
 	t.Out = &q.sink.y[y:][:(lines.N-1)*l.lineC+(count-1)*l.stepC+cols][0]
@@ -213,9 +213,9 @@ func (w *intPanels) runRequant(t *simd.CodeTile, rows int) {
 	w.f.QuadsToCodes(t, rows)
 }
 
-// productSink receives the sums of a multiplication, or writes y requantised by r, which is
+// gemmEpilogue receives the sums of a multiplication, or writes y requantised by r, which is
 // small.
-type productSink struct {
+type gemmEpilogue struct {
 	sums   []int32
 	r      *Rescale
 	y      []uint8
@@ -225,7 +225,7 @@ type productSink struct {
 // columns writes the initial accumulators of n columns, including their biases, to the front of
 // room. If all columns have one scale it writes that scale for the cols columns of a panel after
 // them.
-func (k *productSink) columns(n, cols int, start []int32, room []float32) {
+func (k *gemmEpilogue) columns(n, cols int, start []int32, room []float32) {
 	to := asInt32(room[:len(start)])
 	copy(to, start)
 	if len(k.r.Scales) > 1 || n == 1 {

@@ -334,7 +334,7 @@ func zeroed[T any](v []T, n int) []T {
 }
 
 // fillLines packs the weights of all groups.
-func fillLines[W Weight](p *workers.Pool, c *intLines, s *ConvShape, w []W, zero int32) {
+func fillLines[W Weight](p *workers.Pool, c *convInt8NHWC, s *ConvShape, w []W, zero int32) {
 	c.start = c.start[:0]
 	if c.band > 0 {
 		c.panels[0].fours = true
@@ -374,7 +374,7 @@ func fillLines[W Weight](p *workers.Pool, c *intLines, s *ConvShape, w []W, zero
 
 // setSparseLines lists the nonzero weights of all groups if skipping zeros is faster in each.
 // gain is the speed-up of the panels over dense panels.
-func setSparseLines[W Weight](c *intLines, og, k int, w []W, zero int32, gain float64) {
+func setSparseLines[W Weight](c *convInt8NHWC, og, k int, w []W, zero int32, gain float64) {
 	c.sparse = nil
 	for g := range c.panels {
 		s := newSparseInts(og, k, c.plan.n*c.plan.count, w[g*og*k:], zero, k, 1, gain)
@@ -392,7 +392,7 @@ func setSparseLines[W Weight](c *intLines, og, k int, w []W, zero int32, gain fl
 }
 
 // fillPlanes packs the weights of all channels, k each.
-func fillPlanes[W Weight](c *intPlanes, s *ConvShape, k int, w []W, zero int32) {
+func fillPlanes[W Weight](c *convInt8NCHW, s *ConvShape, k int, w []W, zero int32) {
 	if w = w[:s.OC*k]; c.f.Quads() && fitsInt8(w, zero) {
 		c.narrow, c.sums = zeroed(c.narrow, s.OC*c.line), zeroed(c.sums, s.OC)
 		for o := range s.OC {

@@ -135,7 +135,7 @@ func borrow8(n int) (*[]float32, []uint8) {
 // gemmInts is [GemmQ] with SIMD kernels.
 func gemmInts(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ, y []int32) {
 	if w.panels.sums != nil {
-		gemmFours(p, m, x, tables, w, productSink{sums: y})
+		gemmFours(p, m, x, tables, w, gemmEpilogue{sums: y})
 		return
 	}
 	f, k := w.panels.f, w.k
@@ -154,7 +154,7 @@ func gemmInts(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ,
 			clear(q.a[r*line+k : (r+1)*line])
 		}
 	})
-	w.product(p, m, bytesOf16(a), 2*line, nil, productSink{sums: y})
+	w.product(p, m, bytesOf16(a), 2*line, nil, gemmEpilogue{sums: y})
 	scratch.Put(sc)
 }
 
@@ -179,7 +179,7 @@ func int16sOf(v []uint8) []int16 {
 func bytesOf16(v []int16) []uint8 { return unsafe.Slice((*uint8)(unsafe.Pointer(&v[0])), 2*len(v)) }
 
 // gemmFours is gemmInts with 4-way kernels. With a single table the sums may be requantised.
-func gemmFours(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ, to productSink) {
+func gemmFours(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ, to gemmEpilogue) {
 	f, k, sums := w.panels.f, w.k, w.panels.sums
 	line, signed := 4*w.panels.pairs(), tables[0].signed
 	start := w.start
@@ -247,7 +247,7 @@ func (p *PackedQ) UsesSIMD() bool { return p.panels != nil }
 
 // product multiplies m rows, line bytes apart, by all panels: 16-bit rows, or 8-bit rows with the
 // initial accumulators start.
-func (p *PackedQ) product(pool *workers.Pool, m int, a []uint8, line int, start []int32, to productSink) {
+func (p *PackedQ) product(pool *workers.Pool, m int, a []uint8, line int, start []int32, to gemmEpilogue) {
 	if p.bitmask != nil {
 		p.bitmask.run(pool, m, a, line, start, to.sums)
 		return
@@ -281,7 +281,7 @@ type intArgs struct {
 	start                  []int32
 	m, line, blocks, parts int
 	threads                int
-	to                     productSink
+	to                     gemmEpilogue
 }
 
 // part computes work items lo to hi.
@@ -370,10 +370,10 @@ func (q *intArgs) row(t *simd.IntTile, n0, n1 int) int {
 	return n0
 }
 
-// intPlanes is a SIMD int8 convolution over [N,C,H,W].
-type intPlanes struct {
+// convInt8NCHW is a SIMD int8 convolution over [N,C,H,W].
+type convInt8NCHW struct {
 	f      *simd.Ints
-	plan   *planePlan
+	plan   *nchwPlan
 	line   int     // length of the weights of an output channel, a multiple of 4
 	offs   []int32 // input offsets, one per K step
 	rest   []int32 // the same in the copy of a partial panel of a 1×1 convolution
@@ -382,18 +382,18 @@ type intPlanes struct {
 	sums   []int32 // of the weights of each channel, for 4-way kernels
 }
 
-// newIntPlanes plans a convolution; nil without SIMD.
-func newIntPlanes(s *ConvShape, cg int) *intPlanes {
+// newConvInt8NCHW plans a convolution; nil without SIMD.
+func newConvInt8NCHW(s *ConvShape, cg int) *convInt8NCHW {
 	f := simd.IntKernels()
 	if f == nil || s.outputs() == 0 || cg == 0 {
 		return nil
 	}
-	q := s.planPlanes(cg)
+	q := s.planNCHW(cg)
 	if q == nil {
 		return nil
 	}
 	k := cg * s.KH * s.KW
-	c := &intPlanes{f: f, plan: q, line: roundUp(k, 4), offs: make([]int32, roundUp(k, 4))}
+	c := &convInt8NCHW{f: f, plan: q, line: roundUp(k, 4), offs: make([]int32, roundUp(k, 4))}
 	if !q.frame {
 		c.rest = make([]int32, c.line)
 		for i := range c.rest {
@@ -409,7 +409,7 @@ func newIntPlanes(s *ConvShape, cg int) *intPlanes {
 }
 
 // bytes returns the size of a weight and of an activation.
-func (c *intPlanes) bytes() int {
+func (c *convInt8NCHW) bytes() int {
 	if c.sums != nil {
 		return 1
 	}
@@ -417,7 +417,7 @@ func (c *intPlanes) bytes() int {
 }
 
 // at returns the address of weight i.
-func (c *intPlanes) at(i int) unsafe.Pointer {
+func (c *convInt8NCHW) at(i int) unsafe.Pointer {
 	if c.sums != nil {
 		return unsafe.Pointer(&c.narrow[i])
 	}
@@ -425,7 +425,7 @@ func (c *intPlanes) at(i int) unsafe.Pointer {
 }
 
 // gather writes a panel.
-func (c *intPlanes) gather(dst, src []uint8, offs []int32, runs []simd.Run) {
+func (c *convInt8NCHW) gather(dst, src []uint8, offs []int32, runs []simd.Run) {
 	if c.sums != nil {
 		c.f.GatherQuads(dst, src, offs, runs)
 		return
@@ -435,7 +435,7 @@ func (c *intPlanes) gather(dst, src []uint8, offs []int32, runs []simd.Run) {
 
 // run convolves x; put receives the sums for a sink. With channels-last output it receives all
 // channels of a work item at once.
-func (c *intPlanes) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed bool, zero int32, sink *tileSink, put putPlanes) {
+func (c *convInt8NCHW) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed bool, zero int32, sink *epilogue, put putPlanes) {
 	q, f, bytes := c.plan, c.f, c.bytes()
 	area, sums := s.H*s.W, len(c.sums)
 	// 1×1 windows read the input in place if its signedness fits the kernels.
@@ -457,15 +457,15 @@ func (c *intPlanes) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed
 	}
 	for n := range s.N {
 		in := x[n*s.C*area:][:s.C*area]
-		args := intPlaneArgs{c, s, og, frame, in, start, biased, signed, zero, n * s.OC, s.cutPlanes(p, og, c.line+sumCost, f.CutRows(), f.Cols, 1, f.Rate()), sink, put, inPlace}
+		args := convInt8NCHWArgs{c, s, og, frame, in, start, biased, signed, zero, n * s.OC, s.cutPlanes(p, og, c.line+sumCost, f.CutRows(), f.Cols, 1, f.Rate()), sink, put, inPlace}
 		if inPlace {
 			args.frame = in
 		} else {
-			workers.Do(p, s.C, max(1, copyGrain/q.size), args, func(q intPlaneArgs, lo, hi int) {
+			workers.Do(p, s.C, max(1, copyGrain/q.size), args, func(q convInt8NCHWArgs, lo, hi int) {
 				q.c.frames(q.s, q.frame, q.in, lo, hi, q.signed, q.zero)
 			})
 		}
-		workers.Do(p, args.cut.jobs, 1, args, func(q intPlaneArgs, lo, hi int) {
+		workers.Do(p, args.cut.jobs, 1, args, func(q convInt8NCHWArgs, lo, hi int) {
 			r := q.cut.scratch()
 			for i := lo; i < hi; i++ {
 				g, n0, n1, o0, o1 := q.cut.at(i)
@@ -480,9 +480,9 @@ func (c *intPlanes) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed
 	}
 }
 
-// intPlaneArgs holds the arguments of a work item of an image.
-type intPlaneArgs struct {
-	c         *intPlanes
+// convInt8NCHWArgs holds the arguments of a work item of an image.
+type convInt8NCHWArgs struct {
+	c         *convInt8NCHW
 	s         *ConvShape
 	og        int
 	frame, in []uint8
@@ -492,13 +492,13 @@ type intPlaneArgs struct {
 	zero      int32
 	first     int // the first output plane
 	cut       planeCut
-	sink      *tileSink
+	sink      *epilogue
 	put       putPlanes
 	inPlace   bool // frame is the input
 }
 
 // frames writes the padded copies of channels lo to hi of an image.
-func (c *intPlanes) frames(s *ConvShape, frame, in []uint8, lo, hi int, signed bool, zero int32) {
+func (c *convInt8NCHW) frames(s *ConvShape, frame, in []uint8, lo, hi int, signed bool, zero int32) {
 	q, bytes, area := c.plan, c.bytes(), s.H*s.W
 	if !q.frame {
 		if dst, src := frame[bytes*lo*area:bytes*hi*area], in[lo*area:hi*area]; c.sums != nil {
@@ -523,7 +523,7 @@ func (c *intPlanes) frames(s *ConvShape, frame, in []uint8, lo, hi int, signed b
 }
 
 // block computes output channels o0 to o1 of group g in panels n0 to n1.
-func (a *intPlaneArgs) block(buf []uint8, runs []simd.Run, g, n0, n1, o0, o1 int) []simd.Run {
+func (a *convInt8NCHWArgs) block(buf []uint8, runs []simd.Run, g, n0, n1, o0, o1 int) []simd.Run {
 	c, s, og, x := a.c, a.s, a.og, a.frame
 	q, f, bytes := c.plan, c.f, c.bytes()
 	area := s.OH * s.OW
@@ -612,7 +612,7 @@ func (a *intPlaneArgs) block(buf []uint8, runs []simd.Run, g, n0, n1, o0, o1 int
 
 // gatherRest writes the partial panel from position p0 from a copy, as reads beyond the last
 // channel could leave the input.
-func (a *intPlaneArgs) gatherRest(panel, in []uint8, runs []simd.Run, k0, steps, p0 int) []simd.Run {
+func (a *convInt8NCHWArgs) gatherRest(panel, in []uint8, runs []simd.Run, k0, steps, p0 int) []simd.Run {
 	c, area, cols := a.c, a.c.plan.size, a.c.f.Cols
 	room, rest := borrow8(steps * cols)
 	for i := range min(steps, a.s.C/a.s.Groups-k0) {
@@ -625,7 +625,7 @@ func (a *intPlaneArgs) gatherRest(panel, in []uint8, runs []simd.Run, k0, steps,
 }
 
 // requant computes the quantised values of rows channels from channel ch at cols positions from p0.
-func (a *intPlaneArgs) requant(t *simd.CodeTile, ch, rows, p0, cols int) {
+func (a *convInt8NCHWArgs) requant(t *simd.CodeTile, ch, rows, p0, cols int) {
 	area := a.sink.area
 	t.SetColumns(cols)
 	t.Out = &a.sink.y[(a.first+ch)*area+p0:][:(rows-1)*area+cols][0]

@@ -32,8 +32,8 @@ func NewInt4Matrix(k, n, block int, codes []uint8, scales []float32) *Int4Matrix
 	return m
 }
 
-// transposePanels writes n rows of words as column panels: one row of cols words for each place of a
-// row of src.
+// transposePanels writes n rows of words as column panels: one row of cols words for each place of
+// a row of src.
 func transposePanels[T move.Word](dst, src []T, n, row, cols int) {
 	for j := 0; j < n; j += cols {
 		move.Transpose(dst[j*row:], cols, src[j*row:], row, row, min(cols, n-j))

@@ -17,7 +17,7 @@ type Pool struct {
 	// NaN makes Max return NaN if the window contains one; otherwise NaN is ignored.
 	NaN    bool
 	Clamp  activation.Clamp // for Max
-	planes *planePlan
+	planes *nchwPlan
 	f      *simd.Windows
 }
 
@@ -43,7 +43,7 @@ func (w *Pool) Prepare() bool {
 	if seenH*seenW > maxFramed {
 		return false
 	}
-	w.planes = s.planPlanes(1)
+	w.planes = s.planNCHW(1)
 	return w.planes != nil && w.planes.size <= maxFramed
 }
 

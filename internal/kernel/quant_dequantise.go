@@ -84,7 +84,7 @@ func (c *ConvQ[T]) Floats(p *workers.Pool, x []T, zero int32, y []float32, f *Fl
 		return
 	}
 	c.setInputZero(zero)
-	c.lines.run(p, &c.s, c.og, Bits(x), c.signed, zero, tileSink{floats: y, h: f, scale: scale})
+	c.lines.run(p, &c.s, c.og, Bits(x), c.signed, zero, epilogue{floats: y, h: f, scale: scale})
 }
 
 // floatsArgs holds the arguments of a work item of Floats.

@@ -167,7 +167,7 @@ func GemmRescaled(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *Pack
 		return
 	}
 	if w.fusesRequant(m, tables, q) {
-		gemmFours(p, m, x, tables, w, productSink{r: q, y: y})
+		gemmFours(p, m, x, tables, w, gemmEpilogue{r: q, y: y})
 		return
 	}
 	rows := max(1, len(sums)/w.n)

@@ -10,11 +10,11 @@ import (
 
 // newSparsePlanes prepares a 1×1 convolution over [N,C,H,W], whose input needs no transpose. It
 // returns nil if skipping zeros is not faster.
-func newSparsePlanes[W Weight](s *ConvShape, w []W, zero int32) *intLines {
+func newSparsePlanes[W Weight](s *ConvShape, w []W, zero int32) *convInt8NHWC {
 	if s.KH*s.KW > 1 || s.Groups > 1 || simd.SparseIntKernels() == nil {
 		return nil
 	}
-	c := newIntLines(s, s.C, s.OC, true)
+	c := newConvInt8NHWC(s, s.C, s.OC, true)
 	if c == nil {
 		return nil
 	}
@@ -25,7 +25,7 @@ func newSparsePlanes[W Weight](s *ConvShape, w []W, zero int32) *intLines {
 }
 
 // sparse computes a work item; the output of the image begins at position y.
-func (q *intLineArgs) sparse(v lineView, y int, part linePart) {
+func (q *convInt8NHWCArgs) sparse(v lineView, y int, part linePart) {
 	l, s := q.c.plan, q.c.sparse[part.g]
 	cols, width := s.f.Cols, q.c.panels[part.g].f.Cols
 	count := part.p1 - part.p0
@@ -58,7 +58,7 @@ func (q *intLineArgs) sparse(v lineView, y int, part linePart) {
 
 // sparseRows passes on sums of n channels from channel ch, line apart, of positions of all
 // images.
-func (q *intLineArgs) sparseRows(sums []int32, line, pos, positions, ch, n int) {
+func (q *convInt8NHWCArgs) sparseRows(sums []int32, line, pos, positions, ch, n int) {
 	for out := q.sink.out; positions > 0; {
 		img, at := pos/out, pos%out
 		here := min(positions, out-at)
@@ -68,7 +68,7 @@ func (q *intLineArgs) sparseRows(sums []int32, line, pos, positions, ch, n int) 
 }
 
 // sparsePanel makes the panel of a K block for np positions of a work item from its position p0.
-func (q *intLineArgs) sparsePanel(s *sparseInts, m *sparseScratch, v lineView, part linePart, b, p0, np int) {
+func (q *convInt8NHWCArgs) sparsePanel(s *sparseInts, m *sparseScratch, v lineView, part linePart, b, p0, np int) {
 	l := q.c.plan
 	panel, steps := m.panel(s, b)
 	k0 := b * sparseSteps
@@ -103,7 +103,7 @@ func (q *intLineArgs) sparsePanel(s *sparseInts, m *sparseScratch, v lineView, p
 
 // planesPanel writes K steps from k0 of n positions of [N,C,H,W], of all images, into columns of
 // a panel.
-func (q *intLineArgs) planesPanel(panel []uint8, cols, k0, at, steps, n int) {
+func (q *convInt8NHWCArgs) planesPanel(panel []uint8, cols, k0, at, steps, n int) {
 	f, c, area := q.c.panels[0].f, q.s.C, q.s.H*q.s.W
 	for n > 0 {
 		img, p := at/area, at%area

@@ -248,7 +248,7 @@ func TestIntCuts(t *testing.T) {
 			OH: rapid.IntRange(1, 30).Draw(t, "height"), OW: rapid.IntRange(1, 30).Draw(t, "width"), KH: rapid.SampledFrom([]int{1, 3}).Draw(t, "window"), StrideH: 1, StrideW: 1, DilH: 1, DilW: 1,
 		}
 		s.KW, s.PadT, s.PadL, s.H, s.W = s.KH, s.KH/2, s.KH/2, s.OH, s.OW
-		c := newIntLines(&s, s.C/groups, s.OC/groups, false)
+		c := newConvInt8NHWC(&s, s.C/groups, s.OC/groups, false)
 		q := c.cut(pool, &s, rapid.Bool().Draw(t, "planes"), rapid.Bool().Draw(t, "copies"))
 		l := c.plan
 		seen := make([]int, l.images*q.groups*l.n*l.count*q.panels)
