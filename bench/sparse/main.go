@@ -140,7 +140,7 @@ func (l layer) layouts(number string) []string {
 	case l.size == 0:
 		return []string{"rows"}
 	case number == "int8":
-		if s := l.shape(); !s.Lasts() {
+		if s := l.shape(); !s.SupportsNHWC() {
 			return []string{"NCHW", "NHWC"}
 		}
 		return []string{"NCHW", "last", "NHWC"}
@@ -195,7 +195,7 @@ func (l layer) make(pool *workers.Pool, number, layout string, share float64, s 
 	if l.size == 0 {
 		rows := l.stride
 		x, y := values(r, rows*l.in), make([]float32, rows*l.out)
-		copies := copiesOf(rows, 4*len(w), func() *kernel.PackedB { return kernel.PackRows(rows, true, l.in, l.out, w, 0, true) })
+		copies := copiesOf(rows, 4*len(w), func() *kernel.PackedB { return kernel.PackForRows(rows, true, l.in, l.out, w, 0, true) })
 		at := 0
 		return func() {
 			kernel.GemmPacked(pool, kernel.GemmParams{M: rows, N: l.out, K: l.in}, x, copies[at%len(copies)], y)
@@ -245,9 +245,9 @@ func (l layer) codes(pool *workers.Pool, r *rand.Rand, layout string, zero []boo
 		tables := make([]kernel.ByteTable, 1)
 		tables[0].Fill(true, 3)
 		packed := func() *kernel.PackedQ {
-			p := kernel.NewPackedQ(l.out, l.in).Rows(rows, true)
+			p := kernel.NewPackedQ(l.out, l.in).SetRows(rows, true)
 			p.Fill(w, l.in, 1)
-			return p.Expect(&tables[0])
+			return p.PrepareZero(&tables[0])
 		}
 		copies := copiesOf(rows, len(w), packed)
 		at := 0
@@ -282,7 +282,7 @@ func (l layer) codes(pool *workers.Pool, r *rand.Rand, layout string, zero []boo
 		q.Scales = append(q.Scales, 0.0005+0.001*r.Float32())
 	}
 	q.Prepare()
-	return func() { c.Codes(pool, x, y, q) }
+	return func() { c.RunRescaled(pool, x, y, q) }
 }
 
 func (l layer) shape() kernel.ConvShape {

@@ -1,53 +1,98 @@
-// Package kernel computes: matrix products, convolutions, pooling and their like over plain
-// slices, without graphs or tensors. Functions trust their arguments: shapes are checked by
-// the operators. The loops in vectors are those of internal/kernel/simd; this package cuts
-// the work, packs weights and walks windows. A call takes the pool of workers that share it.
+// Package kernel computes matrix multiplications, convolutions, pooling and related operations over
+// plain slices, without graphs or tensors. Functions do not check their arguments: operators check
+// shapes. The SIMD kernels are in internal/kernel/simd. This package splits the work, packs
+// weights and loops over windows. A call takes the pool of workers that share it.
 //
-// # Products
+// File names begin with the family, then the data type. Names with "plain" hold the Go code for
+// processors without SIMD kernels.
 //
-// [Gemm] and [GemmPacked] multiply float32 (gemm.go): the left-hand matrix is read where it
-// lies, the right-hand one comes in panels, packed once for constant weights (product.go).
-// again.go packs what changes from run to run, narrow.go weights that fit 16 bits, column.go
-// has single columns, symmetric.go products of vectors with themselves. Weights of few bits
-// in blocks stay as the file has them (fewbits.go and fewbitdigits.go for ONNX, fourbits.go
-// for TFLite). Where a processor has tiles of bfloat16, parts.go multiplies in these.
+// # GEMM: gemm_*, gemv_*
 //
-// Products of 8-bit numbers are those of gemmq.go: pairs of 16-bit numbers, fours of 8 bits or
-// tiles, by the set (ints.go, packints.go). wide.go multiplies 16 bits by 8 or 16, and
-// split16.go does it by two products of float32.
+//	gemm_f32.go                 float32: parameters, packed right-hand matrix, plain Go loops
+//	gemm_f32_simd.go            float32: panels in L1, row blocks in L2, tiles in registers
+//	gemm_f32_dynamic.go         float32: right-hand matrix that is packed in each run
+//	gemm_f32_16bit_weights.go   weights that are exact in float16 or bfloat16
+//	gemm_f32_split_bf16.go      float32 as sums of bfloat16 values in AMX tiles
+//	gemm_f32_syrk.go            a·aᵀ, lower triangle
+//	gemv_f32.go                 matrix times column vector
+//	gemm_int8.go                int8: packed weights, plain Go with two sums in a float64
+//	gemm_int8_simd.go           int8: pairs, 4-way dot products or tiles; also [N,C,H,W] convolution
+//	gemm_int8_pack.go           packing of integer weights
+//	gemm_int8_fused_requant.go  requantisation of sums in registers
+//	gemm_int16.go               16-bit activations, 8- or 16-bit weights, 64-bit sums
+//	gemm_int16_split.go         the same as two float32 multiplications
+//	gemm_plain_microkernel.go   2×4 micro-kernel; packs panels of two rows and of four columns
 //
-// Weights with zeros: sparse.go has float32, sparsebytes.go 8 bits, sifted.go those of 8 bits with
-// four of eight, expand.go and expandints.go single rows that wait for memory.
+// # Low-bit weights: lowbit_*
 //
-// # Convolutions
+//	lowbit_gemm.go              block-quantised 2-, 4- and 8-bit weights (ONNX)
+//	lowbit_digits.go            float rows as 8-bit digits, int8 dot products
+//	lowbit_int4_gemv.go         4-bit weights, single rows, bit-exact (TFLite)
 //
-// A [Conv] takes one of several ways, by its shape, its set and what its weights are:
+// # Sparse weights: sparse_*
 //
-//	weights with many zeros                    sparse.go, sparselines.go
-//	3×3 with fewer products                    minimal.go; winograd.go in plain Go
-//	few positions                              few.go
-//	gaps as large as the picture               gaps.go, taps.go
-//	[N,C,H,W], lines that fill panels          direct.go; groups: flat.go
-//	[N,C,H,W], gathered or in frames           planes.go
-//	[N,C,H,W] in tiles of bfloat16             parts.go, planes.go
-//	[N,H,W,C]                                  lines.go; small groups: grouplanes.go; few output channels: positions.go
-//	depthwise                                  strips.go, lanetiles.go, windows.go, depthwise.go
-//	three axes                                 volume.go, volumelines.go
-//	float16                                    halves.go
-//	plain Go                                   tiles.go, micro.go, patch.go
+//	sparse_f32.go               float32: lists of nonzero weights
+//	sparse_f32_bitmask.go       float32: single rows, weights without zeros plus a bitmask
+//	sparse_int8.go              int8: lists of 4-way groups
+//	sparse_int8_count.go        int8: counting zeros before listing
+//	sparse_int8_conv.go         int8: convolutions
+//	sparse_int8_bitmask.go      int8: single rows
+//	sparse_int8_4of8.go         int8: 4:8 structured sparsity, 2:4 included
 //
-// Those of 8-bit numbers begin at convq.go: intlines.go, few channels in bands.go, groups in intgroups.go, depthwise ones in
-// bytestrips.go, intwindows.go and depthwiseq.go. Their sums become codes in tilesink.go, by TFLite's rounding
-// (requant.go) or that of ONNX (rescale.go). Those of 16-bit numbers are in wideconv.go,
-// transposed ones of TFLite in transposed.go.
+// # Convolution of float32: conv_f32_*, winograd_*, conv_plain_*
 //
-// # The rest
+// A [Conv] selects one algorithm by its shape, the instruction set and the weights:
 //
-// Pooling: pool.go, which walks as windows.go does, bytepool.go, poolq.go. Sums and products of two operands of codes:
-// pairq.go. Working memory: rooms.go. Matrices with rows and columns exchanged, and lines that are copied, are
-// internal/kernel/move, sums of single vectors internal/kernel/vectors.
+//	conv_f32.go                 entry point: shape, selection, splitting of work
+//	conv_f32_nchw.go            [N,C,H,W]: gathered panels (im2col), padded input copies
+//	conv_f32_direct.go          [N,C,H,W]: direct, reads taps in the padded copy
+//	conv_f32_direct_grouped.go  [N,C,H,W]: direct, grouped
+//	conv_f32_im2row.go          [N,C,H,W]: few output positions, patches as rows
+//	conv_f32_dilated_taps.go    large dilation: one GEMM per tap
+//	conv_trim_taps.go           removes taps that only read padding
+//	conv_f32_nhwc.go            [N,H,W,C]: reads windows in place
+//	conv_f32_pixel_columns.go   [N,H,W,C]: few output channels, positions as columns
+//	conv_f32_small_groups.go    [N,H,W,C]: small groups share registers
+//	conv_fp16.go                [N,C,H,W] in float16: computes in float32
+//	winograd_f4x4_simd.go       3×3: Winograd F(4×4, 3×3)
+//	winograd_f2x2_plain.go      3×3: Winograd F(2×2, 3×3), plain Go
+//	conv_plain_im2col.go        plain Go: patches
+//	conv_plain_tiles.go         plain Go: GEMM over patches
+//	conv3d_ncdhw.go             [N,C,D,H,W]: 2-D convolutions over planes
+//	conv3d_ndhwc.go             [N,D,H,W,C]: sums of 2-D convolutions
 //
-// In plain Go products go through one micro-kernel that multiplies a panel of two rows by
-// a panel of four columns, both packed so that it reads memory in order, 8-bit integers two
-// to a float64 without rounding (micro.go).
+// # Convolution of integers: conv_int8_*, conv_int16, conv_transposed_*
+//
+//	conv_int8.go                entry point: [ConvQ] over [N,H,W,C], [ConvSums] over [N,C,H,W]
+//	conv_int8_nhwc.go           [N,H,W,C]: reads windows in place; transposes [N,C,H,W]
+//	conv_int8_few_channels.go   few input channels: window rows as contiguous bands
+//	conv_int8_groups.go         [N,H,W,C]: groups
+//	conv_int8_epilogue.go       stores, requantises or dequantises sums
+//	conv_int16.go               [N,H,W,C]: 16-bit activations
+//	conv_transposed.go          [N,H,W,C]: float32 and int8, scatter-add (TFLite)
+//	conv_transposed_int8.go     [N,H,W,C]: int8, one convolution per stride phase
+//	conv_transposed_phases.go   stride phases of an axis
+//
+// # Depthwise convolution: depthwise_*
+//
+//	depthwise_f32_strips.go       float32: small windows, down the rows of an image
+//	depthwise_f32_tiles.go        float32 [N,H,W,C]: small windows, register tiles along two rows
+//	depthwise_f32_window_walk.go  float32: any window; also used for pooling
+//	depthwise_f32_plain.go        float32: plain Go
+//	depthwise_int8_strips.go      int8: small windows, down the rows of an image
+//	depthwise_int8_window_walk.go int8: any window
+//	depthwise_int8_plain.go       int8: plain Go
+//
+// # Pooling, element-wise operations, requantisation
+//
+//	pool_f32.go                 float32 maximum and sum
+//	pool_int8_nchw.go           int8 maximum over [N,C,H,W]
+//	pool_int8_nhwc.go           int8 maximum and average, int16 maximum, over [N,H,W,C]
+//	elementwise_quant.go        sums, differences and products of two quantised operands
+//	quant_requantise_tflite.go  fixed-point multipliers, TFLite's rounding
+//	quant_requantise_onnx.go    float32 scales, ONNX's rounding
+//	quant_dequantise.go         sums to float32 (hybrid layers)
+//	scratch_pool.go             scratch buffers by size class
+//
+// Transposes and copies are in internal/kernel/move, sums of vectors in internal/kernel/vectors.
 package kernel

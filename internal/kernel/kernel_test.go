@@ -143,7 +143,7 @@ func TestConv(t *testing.T) {
 					DilH: 1 + r.IntN(2), DilW: 1 + r.IntN(2), PadT: r.IntN(3), PadL: r.IntN(3), Groups: groups,
 				}
 				s.OH, s.OW = 1+r.IntN(8), 1+r.IntN(8)
-				if i%10 == 0 { // enough channels for minimal filtering
+				if i%10 == 0 { // enough channels for Winograd
 					s = ConvShape{
 						N: s.N, C: groups * (15 + cg), OC: groups * (15 + og), H: s.H, W: s.W, OH: 4 + r.IntN(8), OW: 4 + r.IntN(8),
 						KH: 3, KW: 3, StrideH: 1, StrideW: 1, DilH: 1, DilW: 1, PadT: s.PadT, PadL: s.PadL, Groups: groups,
@@ -210,7 +210,7 @@ func BenchmarkConv(b *testing.B) {
 	d := s
 	d.Groups = 64
 	direct := s
-	direct.DilH, direct.PadT = 2, 2 // as much work, without minimal filtering
+	direct.DilH, direct.PadT = 2, 2 // as much work, without Winograd
 	for _, c := range []struct {
 		name string
 		macs int

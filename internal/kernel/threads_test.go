@@ -13,8 +13,7 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// TestThreads checks that results are the same to the last bit for any number of
-// threads.
+// TestThreads checks that results are bit-exact for any number of threads.
 func TestThreads(t *testing.T) {
 	t.Parallel()
 	one, three := workers.New(1, nil), workers.New(3, nil)
@@ -48,7 +47,7 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-// TestJobs checks that work is cut by what it takes, and not at all where that is little.
+// TestJobs checks that work is split by its cost, and small work not at all.
 func TestJobs(t *testing.T) {
 	t.Parallel()
 	two := workers.New(2, nil)
@@ -70,15 +69,15 @@ func TestJobs(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			if got := jobsOf(c.pool, c.products, rate); got != c.want {
+			if got := jobCount(c.pool, c.products, rate); got != c.want {
 				t.Errorf("got %d, want %d", got, c.want)
 			}
 		})
 	}
 }
 
-// TestPlaneCuts looks at how convolutions over planes are cut: every piece has work, and all pieces
-// together have all of it once.
+// TestPlaneCuts checks how convolutions over planes are split: every work item is non-empty, and
+// together they cover all work once.
 func TestPlaneCuts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -109,7 +108,8 @@ func TestPlaneCuts(t *testing.T) {
 	})
 }
 
-// TestOwnChannels looks at small planes: each of two threads makes its own ones, where more are made than read or all positions stay near.
+// TestOwnChannels checks small planes: each of two threads computes its own channels if more
+// planes are written than read or all positions stay in the cache.
 func TestOwnChannels(t *testing.T) {
 	t.Parallel()
 	two := workers.New(2, nil)
@@ -144,8 +144,9 @@ func TestOwnChannels(t *testing.T) {
 	}
 }
 
-// TestRowPortions looks at how single rows are cut: all panels are computed once and in order, no thread has more than its part, and
-// what lies between the pieces of a thread, and with groups between threads, is a whole group.
+// TestRowPortions checks how single rows are split: all panels are computed once and in order, no
+// thread gets more than its share, and boundaries between the pieces of a thread, and with groups
+// between threads, are at whole groups.
 func TestRowPortions(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -179,7 +180,8 @@ func TestRowPortions(t *testing.T) {
 	})
 }
 
-// TestRowThreads checks single rows that are long enough to be cut, of weights in 32 bits, in 16 and in 8.
+// TestRowThreads checks single rows that are long enough to be split, with weights of 32, 16 and
+// 8 bits.
 func TestRowThreads(t *testing.T) {
 	t.Parallel()
 	one, two, three := workers.New(1, nil), workers.New(2, nil), workers.New(3, nil)
@@ -230,7 +232,8 @@ func TestRowThreads(t *testing.T) {
 	}
 }
 
-// TestIntCuts looks at how convolutions of 8-bit numbers over [N,H,W,C] are cut: every piece has work, and all pieces together have all of it once.
+// TestIntCuts checks how int8 convolutions over [N,H,W,C] are split: every work item is
+// non-empty, and together they cover all work once.
 func TestIntCuts(t *testing.T) {
 	t.Parallel()
 	if simd.IntKernels() == nil {
@@ -245,7 +248,7 @@ func TestIntCuts(t *testing.T) {
 			OH: rapid.IntRange(1, 30).Draw(t, "height"), OW: rapid.IntRange(1, 30).Draw(t, "width"), KH: rapid.SampledFrom([]int{1, 3}).Draw(t, "window"), StrideH: 1, StrideW: 1, DilH: 1, DilW: 1,
 		}
 		s.KW, s.PadT, s.PadL, s.H, s.W = s.KH, s.KH/2, s.KH/2, s.OH, s.OW
-		c := newIntLines(&s, s.C/groups, s.OC/groups, false)
+		c := newConvInt8NHWC(&s, s.C/groups, s.OC/groups, false)
 		q := c.cut(pool, &s, rapid.Bool().Draw(t, "planes"), rapid.Bool().Draw(t, "copies"))
 		l := c.plan
 		seen := make([]int, l.images*q.groups*l.n*l.count*q.panels)

@@ -148,7 +148,7 @@ func (p *product) convolved(x []float32, shape []int, v values, to sink, s *scra
 		}
 		if last {
 			t := grown(&s.turned, len(one))
-			move.Turn(t, g.plane, one, channels, channels, g.plane)
+			move.Transpose(t, g.plane, one, channels, channels, g.plane)
 			one = t
 		}
 		switch {

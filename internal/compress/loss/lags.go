@@ -226,7 +226,7 @@ func (s *lags) take(w *lagWorker, block, n int, from image) {
 	}
 	if from.by > 1 && first < end { // channels are apart
 		turned := grown(&w.turned, s.g.plane*s.block)
-		move.Turn(turned, s.block, x, from.by, (end-first)*c.in, n)
+		move.Transpose(turned, s.block, x, from.by, (end-first)*c.in, n)
 		x, step = turned, s.block
 	}
 	for i := range s.phases {
@@ -336,7 +336,7 @@ func (m *moments) depthwise(g *geometry, x []float32, last bool, first, step int
 	few := min(m.groups, mostGroups)
 	if last && len(m.sketches) > 0 {
 		planes := make([]float32, few*g.plane)
-		move.Turn(planes, g.plane, x, m.groups, few, g.plane)
+		move.Transpose(planes, g.plane, x, m.groups, few, g.plane)
 		x = planes
 	}
 	m.sketched(g, x, few, 1)

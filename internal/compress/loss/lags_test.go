@@ -40,7 +40,7 @@ func TestLags(t *testing.T) {
 			given := x
 			if last {
 				given = make([]float32, len(x))
-				move.Turn(given, groups, x, g.plane, g.plane, groups)
+				move.Transpose(given, groups, x, g.plane, g.plane, groups)
 			}
 			if !fast.depthwise(g, given, last, first, step) {
 				t.Fatalf("run %d is not taken", run)

@@ -143,7 +143,7 @@ func (m *moments) rows(group int, x []float32, stride, n int) {
 	case m.squares:
 	case m.kept:
 		t := make([]float32, n*m.cols)
-		move.Turn(t, n, x, stride, m.cols, n)
+		move.Transpose(t, n, x, stride, m.cols, n)
 		m.chunks = append(m.chunks, chunk{group, n, t})
 	case n < 32 && m.cols > smallCols:
 		m.settle(group)
@@ -153,7 +153,7 @@ func (m *moments) rows(group int, x []float32, stride, n int) {
 		m.gathered()
 	case m.cols <= smallCols:
 		t := make([]float32, n*m.cols)
-		move.Turn(t, n, x, stride, m.cols, n)
+		move.Transpose(t, n, x, stride, m.cols, n)
 		m.dots(group, t, n, n)
 	default:
 		m.settle(group)
@@ -322,12 +322,12 @@ func (m *moments) triangle(x []float32, stride, n int, byRow bool) {
 	if m.part == nil {
 		m.part = make([]float32, m.cols*m.pitch())
 	}
-	kernel.Symmetric(m.pool, m.cols, n, x, stride, byRow, m.part, m.pitch())
+	kernel.Syrk(m.pool, m.cols, n, x, stride, byRow, m.part, m.pitch())
 }
 
 // pitch is the length of a row of part.
 func (m *moments) pitch() int {
-	return (m.cols + kernel.SymmetricStep - 1) / kernel.SymmetricStep * kernel.SymmetricStep
+	return (m.cols + kernel.SyrkStride - 1) / kernel.SyrkStride * kernel.SyrkStride
 }
 
 // done ends the sums.

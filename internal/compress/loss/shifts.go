@@ -57,7 +57,7 @@ func (s *shifts) span(i, j int) (key lineKey, y0, y1 int) {
 func newShifts(g *geometry, channels int) *shifts {
 	y, x := &g.axes[1], &g.axes[2]
 	s := &shifts{g: g, channels: channels, vectors: channels * x.window}
-	s.pitch = (s.vectors + kernel.SymmetricStep - 1) / kernel.SymmetricStep * kernel.SymmetricStep
+	s.pitch = (s.vectors + kernel.SyrkStride - 1) / kernel.SyrkStride * kernel.SyrkStride
 	s.full = (waitAt + g.outputs - 1) / g.outputs
 	s.line = s.full * x.out
 	for t := range y.window {
@@ -139,7 +139,7 @@ func (s *shifts) multiply(m *moments) {
 			kernel.Gemm(m.pool, g, a.buf[p.y0*s.line:], b.buf[(p.y0+p.dy)*s.line:], p.sum)
 			continue
 		}
-		kernel.Symmetric(m.pool, s.vectors, n, a.buf[p.y0*s.line:], a.h*s.line, false, p.sum, s.pitch)
+		kernel.Syrk(m.pool, s.vectors, n, a.buf[p.y0*s.line:], a.h*s.line, false, p.sum, s.pitch)
 		one := ones(n)
 		m.pool.For(s.vectors, max(1, 1<<14/n), func(lo, hi int) {
 			for v := lo; v < hi; v++ {

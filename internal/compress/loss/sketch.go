@@ -123,7 +123,7 @@ func (s *sketch) rows(group int, x []float32, stride, n int) {
 	step := max(1, n/places)
 	some := n / step
 	t := make([]float32, some*s.cols)
-	move.Turn(t, some, x, stride*step, s.cols, some)
+	move.Transpose(t, some, x, stride*step, s.cols, some)
 	s.add(group, t, some, some, float64(n)/float64(some))
 }
 

@@ -1,5 +1,5 @@
-// Package activation says what is done to a result before it is stored. Operators
-// take it from the plan and hand it to kernels, so that both know it.
+// Package activation defines the fused activation of an operator's result. Both the plan and the
+// kernels use it.
 package activation
 
 // Clamp bounds an operator's result.

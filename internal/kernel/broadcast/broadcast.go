@@ -1,6 +1,6 @@
-// Package broadcast walks row-major operands together with a result that they
-// are repeated to fill, by NumPy's rules, in runs that are as long as possible.
-// It knows shapes, strides and workers; what is done with a run is the caller's.
+// Package broadcast iterates over row-major operands and a result that they broadcast to, by
+// NumPy's rules, in runs that are as long as possible. It takes shapes, strides and workers; the
+// caller processes the runs.
 package broadcast
 
 import (
@@ -10,14 +10,13 @@ import (
 	"github.com/opmeter/opmeter/internal/base/workers"
 )
 
-// Walk is a plan for walking up to three operands and a result of row-major
-// tensors together, with NumPy broadcasting. Dimensions that all operands treat
-// alike are merged, so that equal shapes become one run, and a bias or a scalar
-// becomes one run for each row.
+// Walk is a plan to iterate over up to three row-major operands and a result with NumPy
+// broadcasting. Dimensions that all operands treat alike are merged: equal shapes become one run,
+// and a bias or a scalar one run per row.
 type Walk struct {
 	Len   int    // elements of the result
 	Inner int    // elements of a run
-	Step  [3]int // 1 for operands that advance within a run, 0 for those that stand
+	Step  [3]int // 1 for operands that advance within a run, 0 for repeated elements
 	dims  []int  // outer dimensions
 	step  [3][]int
 }
@@ -25,9 +24,8 @@ type Walk struct {
 // maxDims bounds the merged outer dimensions.
 const maxDims = 12
 
-// New plans the walk over up to three operands of the given shapes. It fails
-// when one does not broadcast to out, and when more than [maxDims] dimensions are
-// left after merging.
+// New plans the iteration over up to three operands of the given shapes. It fails if an operand
+// does not broadcast to out, or if more than [maxDims] dimensions remain after merging.
 func New(out []int, operands ...[]int) (*Walk, error) {
 	if !slices.ContainsFunc(operands, func(s []int) bool { return !slices.Equal(s, out) }) {
 		return alike(out, len(operands)), nil
@@ -78,7 +76,7 @@ func New(out []int, operands ...[]int) (*Walk, error) {
 	return b, nil
 }
 
-// alike is the walk over operands of the shape of the result: one run.
+// alike returns the walk over operands with the shape of the result: one run.
 func alike(out []int, operands int) *Walk {
 	b := &Walk{Len: 1}
 	for _, n := range out {
@@ -91,10 +89,10 @@ func alike(out []int, operands int) *Walk {
 	return b
 }
 
-// Runs walks the contiguous runs of a range of the result.
+// Runs iterates over the contiguous runs of a range of the result.
 type Runs struct {
-	Dst, N int    // place and length of the current run in the result
-	Off    [3]int // where the run starts in each operand
+	Dst, N int    // offset and length of the current run in the result
+	Off    [3]int // offset of the run in each operand
 	b      *Walk
 	end    int
 	col    int
@@ -102,7 +100,7 @@ type Runs struct {
 	idx    [maxDims]int
 }
 
-// Runs starts a walk over elements lo to hi of the result. It is used as
+// Runs starts an iteration over elements lo to hi of the result. Usage:
 //
 //	for r := b.Runs(lo, hi); r.Next(); { ... r.Dst, r.N, r.Off ... }
 func (b *Walk) Runs(lo, hi int) Runs {
@@ -152,10 +150,9 @@ func (r *Runs) Next() bool {
 	return true
 }
 
-// Each calls f for every run of the result, long ones in pieces, shared out over
-// threads: grain is the number of elements below which another thread does not
-// pay. f gets the place of the run, where it starts in each operand, and its
-// length; it must be safe to call from several goroutines.
+// Each calls f for every run of the result, in parallel; it splits long runs. grain is the
+// minimum number of elements per thread. f receives the offset of the run in the result and in
+// each operand, and its length. f must be safe for concurrent use.
 func (b *Walk) Each(p *workers.Pool, grain int, f func(out int, at [3]int, n int)) {
 	p.For(b.Len, grain, func(lo, hi int) {
 		for r := b.Runs(lo, hi); r.Next(); {
@@ -164,8 +161,8 @@ func (b *Walk) Each(p *workers.Pool, grain int, f func(out int, at [3]int, n int
 	})
 }
 
-// Rows is the walk over the runs: its elements are whole runs, which lie as far apart in an operand as its Step says. It is nil where there is but
-// one run.
+// Rows returns the walk over the runs: its elements are whole runs, whose distance in an operand
+// is given by Step. It is nil for a single run.
 func (b *Walk) Rows() *Walk {
 	last := len(b.dims) - 1
 	if last < 0 || b.Inner == 0 {
@@ -178,8 +175,8 @@ func (b *Walk) Rows() *Walk {
 	return r
 }
 
-// Strides returns the strides, in elements, with which a dense operand of the
-// shape is read as if it had the shape to: zero along axes that repeat.
+// Strides returns the strides, in elements, with which a dense operand of the given shape is read
+// as if it had the shape to: zero along repeated axes.
 func Strides(shape, to []int) ([]int, error) {
 	lead := len(to) - len(shape)
 	if lead < 0 {

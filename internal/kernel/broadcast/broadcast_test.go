@@ -77,7 +77,7 @@ func TestWalk(t *testing.T) {
 	})
 }
 
-// TestRunsOfRanges visits every element once, wherever a range begins.
+// TestRunsOfRanges checks that every element is visited once, wherever a range begins.
 func TestRunsOfRanges(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -119,7 +119,8 @@ func TestRunsOfRanges(t *testing.T) {
 	})
 }
 
-// TestPieces visits every element once, of every operand, whatever the lengths of runs and the range.
+// TestPieces checks that every element of every operand is visited once, for any run length and
+// range.
 func TestPieces(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

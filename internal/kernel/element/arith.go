@@ -14,7 +14,7 @@ type (
 	doubleLoops = Loops[float64, float64]
 )
 
-// inVectors returns loops in vectors, where the processor has them for the type.
+// inVectors returns SIMD kernels if the processor has them for the type, else plain.
 func inVectors[T tensor.Number](plain Loops[T, T], vectors func(e *simd.Elements) floatLoops) Loops[T, T] {
 	if e := simd.ElementKernels(); e != nil {
 		if l, ok := any(vectors(e)).(Loops[T, T]); ok {
@@ -24,7 +24,7 @@ func inVectors[T tensor.Number](plain Loops[T, T], vectors func(e *simd.Elements
 	return plain
 }
 
-// rowsOf are loops over rows; nil where the set has none.
+// rowsOf returns kernels over rows; nil if the instruction set has none.
 func rowsOf(e *simd.Elements, op simd.RowOp) func(dst, a, b []float32, n, stepA, stepB, single int) {
 	if !e.HasPairs() {
 		return nil
@@ -34,7 +34,8 @@ func rowsOf(e *simd.Elements, op simd.RowOp) func(dst, a, b []float32, n, stepA,
 	}
 }
 
-// inIntegers returns loops of an operation in vectors, where the processor has them for the type.
+// inIntegers returns SIMD kernels for an integer operation if the processor has them for the
+// type, else plain.
 func inIntegers[T tensor.Number](k simd.IntOp, plain Loops[T, T]) Loops[T, T] {
 	e := simd.ElementKernels()
 	if !simd.HasIntegers[T](e, k) {
@@ -56,7 +57,7 @@ func Add[T tensor.Number]() Loops[T, T] {
 
 // Sub is a-b.
 func Sub[T tensor.Number]() Loops[T, T] {
-	// a-b is a+(-b), zeros included.
+	// a-b is a+(-b), signed zeros included.
 	plain := Loops[T, T]{subVec[T], func(dst []T, a []T, b T) { addScalar(dst, a, -b) }, scalarSub[T], nil}
 	return inVectors(inIntegers(simd.IntSub, plain), func(e *simd.Elements) floatLoops {
 		return floatLoops{e.Sub, func(dst []float32, a []float32, b float32) { e.AddScalar(dst, a, -b) }, e.ScalarSub, rowsOf(e, simd.RowSub)}
@@ -78,10 +79,10 @@ func Div[T tensor.Number]() Loops[T, T] {
 	})
 }
 
-// IntDiv is [Div] with zero as the quotient of a division by zero.
+// IntDiv is [Div], but division by zero returns zero.
 func IntDiv[T tensor.Integer]() Loops[T, T] { return divisions(simd.WholeQuotient, intDivVec[T]) }
 
-// divisions are plain, in vectors where the processor has them for the type.
+// divisions returns SIMD kernels if the processor has them for the type, else plain.
 func divisions[T tensor.Number](k simd.Quotient, plain func(dst, a, b []T)) Loops[T, T] {
 	f := simd.DivisionKernels()
 	if !simd.HasDivisions[T](f, k) {
@@ -129,7 +130,8 @@ func Min[T tensor.Number]() Loops[T, T] {
 // SquaredDifference is (a-b)².
 func SquaredDifference[T tensor.Number]() Loops[T, T] {
 	return inVectors(Loops[T, T]{Vec: differenceVec[T]}, func(e *simd.Elements) floatLoops {
-		// A block at a time, so that differences are squared where they are near. The sign of a difference does not show.
+		// One block at a time, so that differences are squared in the cache. The sign of a
+		// difference does not matter.
 		each := func(n int, difference func(lo, hi int), dst []float32) {
 			for lo := 0; lo < n; lo += squareBlock {
 				hi := min(lo+squareBlock, n)
@@ -151,7 +153,7 @@ func SquaredDifference[T tensor.Number]() Loops[T, T] {
 	})
 }
 
-// squareBlock is the number of differences that stay in the first-level cache.
+// squareBlock is the number of differences that stay in the L1 cache.
 const squareBlock = 2048
 
 // PRelu is a, times b where a is negative.
@@ -189,12 +191,12 @@ func ModTrunc[T tensor.Real]() Loops[T, T] { return divisions(simd.RestTruncated
 // ModFloor is the remainder with the sign of the divisor, zero included.
 func ModFloor[T tensor.Real]() Loops[T, T] { return Loops[T, T]{Vec: modFloorVec[T]} }
 
-// IntModTrunc is [ModTrunc] of integers; by zero it is zero.
+// IntModTrunc is [ModTrunc] of integers; modulo zero it is zero.
 func IntModTrunc[T tensor.Integer]() Loops[T, T] {
 	return divisions(simd.RestTruncated, intModTruncVec[T])
 }
 
-// IntModFloor is [ModFloor] of integers; by zero it is zero.
+// IntModFloor is [ModFloor] of integers; modulo zero it is zero.
 func IntModFloor[T tensor.Integer]() Loops[T, T] {
 	return divisions(simd.RestFloored, intModFloorVec[T])
 }
@@ -262,8 +264,7 @@ func scalarDiv[T tensor.Number](dst []T, a T, b []T) {
 	}
 }
 
-// intDivVec truncates towards zero. Division by zero, undefined in the standard,
-// gives zero.
+// intDivVec truncates towards zero. Division by zero, undefined in the standard, returns zero.
 func intDivVec[T tensor.Integer](dst, a, b []T) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
@@ -275,7 +276,7 @@ func intDivVec[T tensor.Integer](dst, a, b []T) {
 	}
 }
 
-// intModFloorVec gives the remainder the sign of the divisor.
+// intModFloorVec returns the remainder with the sign of the divisor.
 func intModFloorVec[T tensor.Integer](dst, a, b []T) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i, y := range b {
@@ -309,8 +310,8 @@ func modTruncVec[T tensor.Real](dst, a, b []T) {
 	}
 }
 
-// remainder is math.Mod. Of float32 quotients below 2^53 the remainder is exact with one rounding, if the whole part of the quotient is not one too
-// large, which the sign tells.
+// remainder is math.Mod. For float32 quotients below 2^53 the remainder is exact with one
+// rounding, unless the truncated quotient is one too large, which the sign shows.
 func remainder[T tensor.Real](x, y T) float64 {
 	u, v := float64(x), math.Abs(float64(y))
 	if unsafe.Sizeof(x) != 4 || !(v > 0) || !(math.Abs(u) < v*(1<<53)) || math.IsInf(v, 0) {
@@ -324,7 +325,7 @@ func remainder[T tensor.Real](x, y T) float64 {
 	return math.Copysign(r, u)
 }
 
-// modFloorVec gives the remainder, zero included, the sign of the divisor.
+// modFloorVec returns the remainder with the sign of the divisor, zero included.
 func modFloorVec[T tensor.Real](dst, a, b []T) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
@@ -340,7 +341,7 @@ func modFloorVec[T tensor.Real](dst, a, b []T) {
 	}
 }
 
-// MaxTo is the loop of [Max]: it gives NaN where either operand is NaN.
+// MaxTo is the kernel of [Max]: it returns NaN where either operand is NaN.
 func MaxTo[T tensor.Number](dst, a, b []T) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
@@ -352,7 +353,7 @@ func MaxTo[T tensor.Number](dst, a, b []T) {
 	}
 }
 
-// MinTo is the loop of [Min].
+// MinTo is the kernel of [Min].
 func MinTo[T tensor.Number](dst, a, b []T) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
@@ -383,8 +384,7 @@ func preluVec[T tensor.Number](dst, a, b []T) {
 	}
 }
 
-// Clamped adds a clamp to loops: each part of a run is clamped while it is in the
-// cache.
+// Clamped adds a clamp to kernels: each part of a run is clamped while it is in the cache.
 func Clamped[T tensor.Number](l Loops[T, T], lo, hi T) Loops[T, T] {
 	out := Loops[T, T]{Vec: func(dst, a, b []T) {
 		for len(dst) > 0 {
@@ -409,8 +409,7 @@ func Clamped[T tensor.Number](l Loops[T, T], lo, hi T) Loops[T, T] {
 	return out
 }
 
-// Clamp limits every element in place; NaN stays, and the upper bound wins where
-// the bounds cross.
+// Clamp limits every element in place. NaN stays. If lo > hi, the upper bound wins.
 func Clamp[T cmp.Ordered](v []T, lo, hi T) {
 	if f, ok := any(v).([]float32); ok {
 		if e := simd.ElementKernels(); e != nil {

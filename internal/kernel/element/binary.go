@@ -6,47 +6,48 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// Loops holds the loops of one operation on two operands. All slices of a call
-// have the same length; dst may be an operand.
+// Loops holds the kernels of an operation on two operands. All slices of a call have the same
+// length; dst may be an operand.
 type Loops[T, R any] struct {
 	Vec          func(dst []R, a, b []T)
 	VectorScalar func(dst []R, a []T, b T) // may be nil
 	ScalarVector func(dst []R, a T, b []T) // may be nil
-	// Rows computes rows of n elements, whose results lie side by side: those of the operands lie stepA and stepB elements apart, and of the
-	// operand that is single (1 for a, 2 for b, 0 for neither) they have one element. May be nil.
+	// Rows computes rows of n elements with contiguous results. The rows of the operands are
+	// stepA and stepB elements apart. The operand named by single (1 for a, 2 for b, 0 for
+	// neither) has one element per row. May be nil.
 	Rows func(dst []R, a, b []T, n, stepA, stepB, single int)
 }
 
-// Block is the number of elements that loops with intermediate buffers work on
-// at a time.
+// Block is the number of elements per step of kernels with intermediate buffers.
 const Block = 256
 
-// room is a block and what rows of [simd.Spreads] may write behind it: the rest of a row, and what a register has more.
-const room = Block + 2*simd.SpreadRow
+// blockRoom is a block plus the overrun of rows of [simd.Spreads]: the rest of a row and of a
+// register.
+const blockRoom = Block + 2*simd.SpreadRow
 
-// Grain is the least number of elements worth giving to another thread.
+// Grain is the minimum number of elements per thread.
 const Grain = 8 << 10
 
-// Binary runs loops over broadcast operands. It serves one run at a time.
+// Binary runs kernels over broadcast operands. It is not safe for concurrent use.
 type Binary[T, R any] struct {
 	Loops[T, R]
 	walk *broadcast.Walk
 	span *broadcast.Spans // for short runs
-	rows *broadcast.Walk  // for runs that are done together
+	rows *broadcast.Walk  // for runs that are computed together
 	a, b []T
 	out  []R
-	fill []T // two rooms a worker, to spread standing operands that Vec needs as slices
+	fill []T // two buffers per worker, to expand repeated operands that Vec needs as slices
 	body func(worker, lo, hi int)
 }
 
-// NewBinary prepares loops for the threads of a pool.
+// NewBinary prepares kernels for the threads of a pool.
 func NewBinary[T, R any](p *workers.Pool, walk *broadcast.Walk, l Loops[T, R]) *Binary[T, R] {
 	r := &Binary[T, R]{Loops: l, walk: walk}
 	if walk.Inner == walk.Len && walk.Step[0] == 1 && walk.Step[1] == 1 {
 		r.body = r.alike
 		return r
 	}
-	r.fill = make([]T, 2*room*p.Threads())
+	r.fill = make([]T, 2*blockRoom*p.Threads())
 	if r.body = r.work; walk.Inner < walk.Len && (walk.Inner < short || walk.Inner < Block/2 && walk.Repeats()) {
 		r.span, r.body = walk.Spans(Block), r.short
 	}
@@ -56,7 +57,7 @@ func NewBinary[T, R any](p *workers.Pool, walk *broadcast.Walk, l Loops[T, R]) *
 	return r
 }
 
-// shortRow is the length of rows that fill a register, longRow that from which on a call for each costs nothing.
+// shortRow is the row length that fills a register; from longRow a call per row is negligible.
 const (
 	shortRow = 16
 	longRow  = 1 << 10
@@ -73,10 +74,11 @@ func (r *Binary[T, R]) Run(p *workers.Pool, out []R, a, b []T) {
 	r.out, r.a, r.b = nil, nil, nil
 }
 
-// short is the length below which runs are done together: a call of a loop costs as much as some of its elements.
+// short is the length below which runs are combined: a kernel call costs as much as several
+// elements.
 const short = 32
 
-// alike works on operands that lie as their results do.
+// alike computes operands with the same layout as the result.
 func (r *Binary[T, R]) alike(_, lo, hi int) { r.Vec(r.out[lo:hi], r.a[lo:hi], r.b[lo:hi]) }
 
 func (r *Binary[T, R]) work(worker, lo, hi int) {
@@ -91,12 +93,12 @@ func (r *Binary[T, R]) work(worker, lo, hi int) {
 		case sb == 1 && r.ScalarVector != nil:
 			r.ScalarVector(dst, r.a[it.Off[0]], r.b[it.Off[1]:it.Off[1]+it.N])
 		default:
-			r.spread(dst, it.Off[0], it.Off[1], r.fill[worker*2*room:][:2*Block])
+			r.spread(dst, it.Off[0], it.Off[1], r.fill[worker*2*blockRoom:][:2*Block])
 		}
 	}
 }
 
-// together runs Rows on runs lo to hi.
+// together calls Rows for runs lo to hi.
 func (r *Binary[T, R]) together(_, lo, hi int) {
 	n, single := r.walk.Inner, 0
 	switch {
@@ -110,16 +112,16 @@ func (r *Binary[T, R]) together(_, lo, hi int) {
 	}
 }
 
-// short runs Vec on blocks of short runs, whose results lie side by side.
+// short calls Vec for blocks of short runs with contiguous results.
 func (r *Binary[T, R]) short(worker, lo, hi int) {
-	fill := r.fill[worker*2*room:][:2*room]
-	a, b := r.gathering(0, r.a, fill[:room]), r.gathering(1, r.b, fill[room:])
+	fill := r.fill[worker*2*blockRoom:][:2*blockRoom]
+	a, b := r.gathering(0, r.a, fill[:blockRoom]), r.gathering(1, r.b, fill[blockRoom:])
 	for it := r.span.Pieces(lo, hi); it.Next(); {
 		r.Vec(r.out[it.Dst:it.Dst+it.N], a.piece(it.Off[0], it.Place, it.N), b.piece(it.Off[1], it.Place, it.N))
 	}
 }
 
-// gathering is that of operand k.
+// gathering returns the gathering of operand k.
 func (r *Binary[T, R]) gathering(k int, src, room []T) gathering[T] {
 	g := gathering[T]{src: src, room: room, table: r.span.Table[k], run: r.walk.Inner, stands: r.walk.Step[k] == 0, step: r.span.RowStep[k]}
 	if r.span.Rows[k] && g.run <= simd.SpreadRow {
@@ -128,18 +130,19 @@ func (r *Binary[T, R]) gathering(k int, src, room []T) gathering[T] {
 	return g
 }
 
-// gathering collects pieces of an operand.
+// gathering collects pieces of an operand in a buffer.
 type gathering[T any] struct {
 	src, room     []T
 	table         []int
-	off, place, n int // of the piece that the room has
+	off, place, n int // of the piece in the buffer
 
-	rows      *simd.Spreads // nil where pieces are no rows, or there are no loops for these
-	run, step int           // length of a row, and how far apart rows are
-	stands    bool          // a row is one element
+	rows      *simd.Spreads // nil if pieces are not rows or no kernels exist for them
+	run, step int           // row length and distance
+	stands    bool          // a row is one repeated element
 }
 
-// piece returns n elements from where a table says, or as they lie where there is none. What repeats itself is collected once.
+// piece returns n elements from where a table says, or in place without a table. Repeated pieces
+// are collected once.
 func (g *gathering[T]) piece(off, place, n int) []T {
 	if g.table == nil {
 		return g.src[off:][:n]
@@ -157,7 +160,7 @@ func (g *gathering[T]) piece(off, place, n int) []T {
 	return g.room[:n]
 }
 
-// spread collects a piece row by row, if it begins where a row does.
+// spread collects a piece row by row, if it begins at the start of a row.
 func (g *gathering[T]) spread(src []T, place, n int) bool {
 	if g.rows == nil || place%g.run != 0 {
 		return false
@@ -176,7 +179,7 @@ func (g *gathering[T]) spread(src []T, place, n int) bool {
 	return true
 }
 
-// spread runs Vec with standing operands copied into blocks.
+// spread calls Vec with repeated operands copied into blocks.
 func (r *Binary[T, R]) spread(dst []R, oa, ob int, fill []T) {
 	sa, sb := r.walk.Step[0], r.walk.Step[1]
 	n := min(Block, len(dst))
@@ -200,7 +203,7 @@ func (r *Binary[T, R]) spread(dst []R, oa, ob int, fill []T) {
 	}
 }
 
-// Fill sets every element to v: some in a loop, then as many as there are at once.
+// Fill sets every element to v.
 func Fill[T any](dst []T, v T) {
 	n := min(len(dst), 16)
 	for i := range n {
@@ -211,9 +214,8 @@ func Fill[T any](dst []T, v T) {
 	}
 }
 
-// Two makes loops of a function, for operations whose own cost makes the call
-// unimportant.
-func Two[T, R any](f func(a, b T) R) Loops[T, R] {
+// FromFunc builds kernels from a function, for operations whose cost makes the call negligible.
+func FromFunc[T, R any](f func(a, b T) R) Loops[T, R] {
 	return Loops[T, R]{Vec: func(dst []R, a, b []T) {
 		a, b = a[:len(dst)], b[:len(dst)]
 		for i := range dst {

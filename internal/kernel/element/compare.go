@@ -10,7 +10,8 @@ import (
 
 // Comparisons give 1 where they hold and 0 where they do not.
 
-// compared are the loops of a relation, in vectors where the processor has them for the type.
+// compared returns SIMD kernels for a relation if the processor has them for the type, else
+// plain.
 func compared[T cmp.Ordered](k simd.Relation, plain Loops[T, uint8]) Loops[T, uint8] {
 	f := simd.RelationKernels()
 	if !simd.HasCompare[T](f) {
@@ -43,13 +44,13 @@ func LessEqual[T cmp.Ordered]() Loops[T, uint8] {
 }
 
 // Greater is a > b.
-func Greater[T cmp.Ordered]() Loops[T, uint8] { return turned(Less[T]()) }
+func Greater[T cmp.Ordered]() Loops[T, uint8] { return swapped(Less[T]()) }
 
 // GreaterEqual is a >= b.
-func GreaterEqual[T cmp.Ordered]() Loops[T, uint8] { return turned(LessEqual[T]()) }
+func GreaterEqual[T cmp.Ordered]() Loops[T, uint8] { return swapped(LessEqual[T]()) }
 
-// turned takes the operands the other way round.
-func turned[T any](l Loops[T, uint8]) Loops[T, uint8] {
+// swapped swaps the operands.
+func swapped[T any](l Loops[T, uint8]) Loops[T, uint8] {
 	return Loops[T, uint8]{Vec: func(dst []uint8, a, b []T) { l.Vec(dst, b, a) }}
 }
 
@@ -88,7 +89,7 @@ func lessEqualVec[T cmp.Ordered](dst []uint8, a, b []T) {
 	}
 }
 
-// inWords combines bytes eight at a time; it returns how many, none of other types.
+// inWords combines bytes eight at a time and returns how many; 0 for other types.
 func inWords[T tensor.Integer](dst, a, b []T, of func(x, y uint64) uint64) int {
 	d, ok := any(dst).([]uint8)
 	if !ok {

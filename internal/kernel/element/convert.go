@@ -8,8 +8,8 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// Floats rounds integers to float32; dst is as long as src.
-func Floats(dst []float32, src []int32) {
+// Int32ToFloat32 converts integers to float32, rounded to nearest; dst is as long as src.
+func Int32ToFloat32(dst []float32, src []int32) {
 	n := 0
 	if e := simd.ElementKernels(); e != nil {
 		n = e.ToFloats(dst, src)
@@ -19,20 +19,20 @@ func Floats(dst []float32, src []int32) {
 	}
 }
 
-// Bound limits every element in place as min(max(x, lo), hi) does: what is no number
-// stays, and of zeros of both signs the positive one is greater.
+// Bound limits every element in place as min(max(x, lo), hi) does: NaN stays, and +0 is greater
+// than -0.
 func Bound(v []float32, lo, hi float32) {
 	if e := simd.ElementKernels(); e != nil {
 		e.Clamp(v, v, lo, hi)
 		return
 	}
-	// Without branches on the values, whose signs cannot be foretold.
+	// Branch-free: the signs are unpredictable.
 	for i, x := range v {
 		v[i] = min(max(x, lo), hi)
 	}
 }
 
-// LookupGrain is the least number of bytes to look up that are worth giving to another thread.
+// LookupGrain returns the minimum number of bytes to look up per thread.
 func LookupGrain() int {
 	if f := simd.IntKernels(); f != nil && f.LooksUp() {
 		return workers.Grain(16)
@@ -40,7 +40,7 @@ func LookupGrain() int {
 	return Grain
 }
 
-// Lookup replaces bytes by their entries in a table; dst may be src.
+// Lookup replaces bytes by their table entries; dst may be src.
 func Lookup(dst, src []uint8, table *[256]uint8) {
 	src = src[:len(dst)]
 	if f := simd.IntKernels(); f != nil {
@@ -52,7 +52,7 @@ func Lookup(dst, src []uint8, table *[256]uint8) {
 	}
 }
 
-// Scale writes src·f; dst may be src.
+// Scale computes src·f; dst may be src.
 func Scale(dst, src []float32, f float32) {
 	if e := simd.ElementKernels(); e != nil {
 		e.MulScalar(dst, src, f)
@@ -63,9 +63,9 @@ func Scale(dst, src []float32, f float32) {
 	}
 }
 
-// Top is the largest of v, what is no number if one is none, and minus infinity of nothing.
-// Of zeros it may be either.
-func Top(v []float32) float32 {
+// MaxOf returns the maximum of v: NaN if v contains one, -Inf if v is empty. Between zeros of both
+// signs it may return either.
+func MaxOf(v []float32) float32 {
 	top := float32(math.Inf(-1))
 	if e := simd.ElementKernels(); e != nil {
 		_, top = e.Extent(v, top, top)

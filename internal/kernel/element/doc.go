@@ -1,8 +1,7 @@
-// Package element holds the loops over elements that both model formats compute
-// alike: arithmetic, comparisons and bit patterns of two operands, over rows that
-// advance or stand, and what walks broadcast operands with them. What the
-// formats compute differently, in another order or with other roundings, stays
-// with their operators.
+// Package element holds the element-wise kernels that both model formats share: arithmetic,
+// comparisons and bit operations of two operands, over rows that advance or repeat, and the loops
+// over broadcast operands. Operations that the formats define differently, in order or rounding,
+// stay with their operators.
 //
-// It knows slices, walks and workers, and never a tensor or an operator.
+// It takes slices, walks and workers, not tensors or operators.
 package element

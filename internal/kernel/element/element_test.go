@@ -12,8 +12,8 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// TestBinary runs every operation with rows, with a standing operand on either
-// side and with both standing, against the operation on single elements.
+// TestBinary compares every operation on rows, with a repeated operand on either side and with
+// both repeated, with the operation on single elements.
 func TestBinary(t *testing.T) {
 	t.Parallel()
 	pool := workers.New(2, nil)
@@ -84,7 +84,7 @@ func TestBinary(t *testing.T) {
 	}
 }
 
-// TestShortRuns compares short rows of operands that repeat along any axes with elements one by one.
+// TestShortRuns compares short rows of operands that repeat along any axes with single elements.
 func TestShortRuns(t *testing.T) {
 	t.Parallel()
 	pool := workers.New(2, nil)
@@ -147,7 +147,7 @@ func TestIntegers(t *testing.T) {
 	}
 }
 
-// Limits keep NaN, with one limit and with two.
+// TestBoundOfFloats checks that clamps keep NaN, with one limit and with two.
 func TestBoundOfFloats(t *testing.T) {
 	t.Parallel()
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))

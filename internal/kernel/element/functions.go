@@ -6,7 +6,7 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// Ceil writes the least whole numbers that are not less; dst may be src, here and below.
+// Ceil rounds up to integers; dst may be src, here and below.
 func Ceil(dst, src []float32) {
 	if e := simd.ElementKernels(); e != nil {
 		n := e.Ceil(dst[:len(src)], src)
@@ -17,7 +17,7 @@ func Ceil(dst, src []float32) {
 	}
 }
 
-// Floor writes the greatest whole numbers that are not greater.
+// Floor rounds down to integers.
 func Floor(dst, src []float32) {
 	if e := simd.ElementKernels(); e != nil {
 		n := e.Floor(dst[:len(src)], src)
@@ -28,8 +28,8 @@ func Floor(dst, src []float32) {
 	}
 }
 
-// ToEven writes the nearest whole numbers, of two equally near the even one.
-func ToEven(dst, src []float32) {
+// RoundEven rounds to the nearest integers, ties to even.
+func RoundEven(dst, src []float32) {
 	if e := simd.ElementKernels(); e != nil {
 		n := e.ToEven(dst[:len(src)], src)
 		dst, src = dst[n:], src[n:]
@@ -39,8 +39,8 @@ func ToEven(dst, src []float32) {
 	}
 }
 
-// Roots writes square roots.
-func Roots(dst, src []float32) {
+// Sqrt computes square roots.
+func Sqrt(dst, src []float32) {
 	if r := simd.RowKernels(); r != nil {
 		r.Roots(dst[:len(src)], src)
 		return
@@ -50,8 +50,8 @@ func Roots(dst, src []float32) {
 	}
 }
 
-// Reciprocals writes 1/src.
-func Reciprocals(dst, src []float32) {
+// Reciprocal computes 1/src.
+func Reciprocal(dst, src []float32) {
 	dst = dst[:len(src)]
 	if e := simd.ElementKernels(); e != nil {
 		e.ScalarDiv(dst, 1, src)
@@ -62,8 +62,8 @@ func Reciprocals(dst, src []float32) {
 	}
 }
 
-// Magnitudes writes src without its signs.
-func Magnitudes(dst, src []float32) {
+// Abs computes absolute values.
+func Abs(dst, src []float32) {
 	if e := simd.ElementKernels(); e != nil {
 		e.Abs(dst[:len(src)], src)
 		return
@@ -73,8 +73,8 @@ func Magnitudes(dst, src []float32) {
 	}
 }
 
-// Signs writes 1 for what is above zero, -1 for what is below it, and others as they are.
-func Signs(dst, src []float32) {
+// Sign computes 1 for positive values and -1 for negative ones; others (zeros, NaN) stay.
+func Sign(dst, src []float32) {
 	n := simd.ElementKernels().Signum(dst[:len(src)], src)
 	dst, src = dst[n:], src[n:]
 	for i, x := range src {
@@ -87,8 +87,7 @@ func Signs(dst, src []float32) {
 	}
 }
 
-// Limit writes src where it is neither less than lo nor greater than hi, else the limit: what is no number stays, and so does
-// the sign of a zero.
+// Limit clamps src to [lo, hi]. NaN and the sign of a zero stay.
 func Limit(dst, src []float32, lo, hi float32) {
 	dst = dst[:len(src)]
 	if e := simd.ElementKernels(); e != nil {

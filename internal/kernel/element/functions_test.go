@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Functions have the bits of their definitions, whatever the length, also where results lie where the numbers were.
+// TestFunctions checks that functions are bit-exact with their definitions, for any length, also
+// in place.
 func TestFunctions(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(8, 1))
@@ -21,11 +22,11 @@ func TestFunctions(t *testing.T) {
 	}{
 		{"ceil", Ceil, wide(math.Ceil)},
 		{"floor", Floor, wide(math.Floor)},
-		{"to even", ToEven, wide(math.RoundToEven)},
-		{"roots", Roots, wide(math.Sqrt)},
-		{"reciprocals", Reciprocals, func(x float32) float32 { return 1 / x }},
-		{"magnitudes", Magnitudes, wide(math.Abs)},
-		{"signs", Signs, func(x float32) float32 {
+		{"to even", RoundEven, wide(math.RoundToEven)},
+		{"roots", Sqrt, wide(math.Sqrt)},
+		{"reciprocals", Reciprocal, func(x float32) float32 { return 1 / x }},
+		{"magnitudes", Abs, wide(math.Abs)},
+		{"signs", Sign, func(x float32) float32 {
 			if x == 0 || x != x {
 				return x
 			}

@@ -10,12 +10,12 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// row runs loops in every way that they have: two rows, a number on either side.
+// row runs every variant of a Loops: two rows, and a scalar on either side.
 func row[T, R comparable](t *testing.T, name string, l Loops[T, R], a, b []T, want []R) {
 	t.Helper()
 	n := len(want)
 	got := make([]R, n)
-	// Longer operands: only as many elements as there are results are read.
+	// Longer operands: only as many elements as the output has are read.
 	l.Vec(got, append(slices.Clone(a), a...), append(slices.Clone(b), b...))
 	if !same(got, want) {
 		t.Errorf("%s of %v and %v: %v, want %v", name, a, b, got, want)
@@ -62,7 +62,7 @@ func TestArithmetic(t *testing.T) {
 		"min":        {Min[float64](), []float64{2, -7, -1.5, -3, nan, nan}},
 		"difference": {SquaredDifference[float64](), []float64{25, 81, 4, 0, nan, nan}},
 		"prelu":      {PRelu[float64](), []float64{7, -14, 0.5, 9, nan, 2}},
-		"two":        {Two(math.Hypot), []float64{math.Hypot(7, 2), math.Hypot(7, 2), math.Hypot(0.5, 1.5), math.Hypot(3, 3), nan, nan}},
+		"two":        {FromFunc(math.Hypot), []float64{math.Hypot(7, 2), math.Hypot(7, 2), math.Hypot(0.5, 1.5), math.Hypot(3, 3), nan, nan}},
 		"clamped":    {Clamped(Sub[float64](), -1, 4), []float64{4, -1, 2, 0, nan, nan}},
 	} {
 		row(t, name, c.l, a, b, c.want)
@@ -118,8 +118,8 @@ func TestComparisons(t *testing.T) {
 	row(t, "text", Greater[string](), []string{"b", "a", "a"}, []string{"a", "b", "a"}, []uint8{1, 0, 0})
 }
 
-// Limits are met in the element that meets them; NaN stays; where bounds cross the upper
-// one wins.
+// TestClamp checks the bounds at the elements that reach them. NaN stays; if the bounds cross,
+// the upper one wins.
 func TestClamp(t *testing.T) {
 	t.Parallel()
 	nan := math.NaN()
@@ -150,8 +150,8 @@ func TestClamp(t *testing.T) {
 	}
 }
 
-// Operands that stand are spread to rows where an operation has no loop for them, in
-// blocks, the last a short one.
+// TestSpread checks that repeated operands are expanded to rows if an operation has no kernel for
+// them, in blocks, the last a short one.
 func TestSpread(t *testing.T) {
 	t.Parallel()
 	pool := workers.New(2, nil)
@@ -202,7 +202,8 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// Loops over float32 that have vectors give what plain ones do of infinities, zeros of both signs and what is no number, in every set.
+// TestFloatLoops checks that SIMD kernels over float32 agree with plain ones for infinities,
+// zeros of both signs and NaN, on every instruction set.
 func TestFloatLoops(t *testing.T) {
 	special := []float32{0, float32(math.Copysign(0, -1)), 1, -1, 0.25, -3.5, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN())}
 	var a, b []float32
@@ -249,7 +250,8 @@ func TestFloatLoops(t *testing.T) {
 	}
 }
 
-// TestDoubleLoops compares loops over float64 in vectors with plain Go, to the bit, in every set.
+// TestDoubleLoops compares SIMD kernels over float64 with plain Go, bit for bit, on every
+// instruction set.
 func TestDoubleLoops(t *testing.T) {
 	special := []float64{0, math.Copysign(0, -1), 1, -1, 0.5, -2.5, 1.5, math.Inf(1), math.Inf(-1), math.NaN(), 0x1p52 + 1, -0x1p60, 5e-324, 0.49999999999999994}
 	var a, b []float64

@@ -34,7 +34,7 @@ func TestRemainder(t *testing.T) {
 	}
 }
 
-// testDivisions compares loops with plain Go to the bit, over numbers of all sizes.
+// testDivisions compares kernels with plain Go, bit for bit, over values of all magnitudes.
 func testDivisions[T tensor.Number](t *testing.T, r *rand.Rand, k simd.Quotient, one func() T, plain func(dst, a, b []T)) {
 	t.Helper()
 	f := simd.DivisionKernels()
@@ -76,14 +76,14 @@ func testIntDivisions[T tensor.Integer](t *testing.T, r *rand.Rand) {
 		}
 		return T(r.Uint64() >> (12 + r.IntN(50)))
 	}
-	for _, rare = range []int{1, 100} { // all kinds side by side, and mostly those that vectors compute
+	for _, rare = range []int{1, 100} { // all kinds mixed, and mostly those that SIMD kernels support
 		testDivisions(t, r, simd.WholeQuotient, one, intDivVec[T])
 		testDivisions(t, r, simd.RestTruncated, one, intModTruncVec[T])
 		testDivisions(t, r, simd.RestFloored, one, intModFloorVec[T])
 	}
 }
 
-// TestDivisions compares divisions in vectors with those of plain Go.
+// TestDivisions compares SIMD divisions with plain Go.
 func TestDivisions(t *testing.T) {
 	for _, set := range simd.Available() {
 		undo := simd.Use(set)

@@ -24,7 +24,7 @@ func TestDoublingHighMul(t *testing.T) {
 		if got, want := int64(DoublingHighMul(a, b)), reference(a, b); got != want {
 			t.Fatalf("%d * %d: got %d, want %d", a, b, got, want)
 		}
-		// The reference states the rounding as a nudge and a truncating division.
+		// The reference expresses the rounding as a nudge and a truncating division.
 		p := int64(a) * int64(b)
 		nudge := int64(1 << 30)
 		if p < 0 {
@@ -46,7 +46,7 @@ func TestRoundShift(t *testing.T) {
 	})
 }
 
-// TestFromRealBits compares with what package math takes numbers apart into.
+// TestFromRealBits compares with the decomposition by package math.
 func TestFromRealBits(t *testing.T) {
 	t.Parallel()
 	want := func(m float64) Multiplier {
@@ -80,7 +80,7 @@ func TestFromRealBits(t *testing.T) {
 	for range 100_000 {
 		look(math.Float64frombits(r.Uint64()))
 		look((r.Float64() - 0.5) * math.Ldexp(1, r.IntN(80)-40))
-		look(math.Ldexp(float64(r.Uint64()>>30|1)/2, r.IntN(80)-60)) // halves to be rounded
+		look(math.Ldexp(float64(r.Uint64()>>30|1)/2, r.IntN(80)-60)) // ties to be rounded
 	}
 }
 
@@ -184,7 +184,8 @@ func TestTables(t *testing.T) {
 			t.Fatalf("1/(1+x): %d got %v, want %v", x, got, want)
 		}
 	}
-	// The first is one more in float64 than in float32; the reference interpreters have it so.
+	// The first is one more in float64 than in float32; the reference interpreters give this
+	// value.
 	for i, want := range map[int]int16{160: 24967, 161: 24928} {
 		if _, q := SoftmaxTables(); q[i] != want {
 			t.Errorf("1/(1+x): sample %d is %d, want %d", i, q[i], want)

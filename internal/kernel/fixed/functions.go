@@ -5,8 +5,7 @@ import "math/bits"
 // The functions below work on Qk.(31-k) numbers: int32 with k integer bits. A
 // product of Qj and Qk by DoublingHighMul is Q(j+k).
 
-// expNearZero is exp(a) for a in [-1/4, 0), both Q0.31: a Taylor polynomial
-// around -1/8.
+// expNearZero computes exp(a) for a in [-1/4, 0), both Q0.31: a Taylor polynomial around -1/8.
 func expNearZero(a int32) int32 {
 	const (
 		expEighth = 1895147668 // exp(-1/8)
@@ -23,7 +22,7 @@ func expNearZero(a int32) int32 {
 // expPowers are exp(-2^i) in Q0.31 for i from -2.
 var expPowers = [...]int32{1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242}
 
-// Exp is exp(a) in Q0.31 for a ≤ 0 with k integer bits, k at most 5.
+// Exp returns exp(a) in Q0.31 for a ≤ 0 with k integer bits, k at most 5.
 func Exp(a int32, k int) int32 {
 	if a == 0 {
 		return 1<<31 - 1
@@ -42,7 +41,7 @@ func Exp(a int32, k int) int32 {
 	return y
 }
 
-// newton is 2/(1+x) in Q2.29, for x in [0, 1) as Q0.31: three steps from a linear
+// newton returns 2/(1+x) in Q2.29, for x in [0, 1) as Q0.31: three Newton steps from a linear
 // guess.
 func newton(x int32) int32 {
 	const (
@@ -58,13 +57,13 @@ func newton(x int32) int32 {
 	return t
 }
 
-// OneOverOnePlus is 1/(1+x) in Q0.31 for x in [0, 1) as Q0.31.
+// OneOverOnePlus returns 1/(1+x) in Q0.31 for x in [0, 1) as Q0.31.
 func OneOverOnePlus(x int32) int32 { return ShiftLeft(newton(x), 1) }
 
-// oneMinusOverOnePlus is (1-x)/(1+x) in Q0.31 for x in [0, 1) as Q0.31.
+// oneMinusOverOnePlus returns (1-x)/(1+x) in Q0.31 for x in [0, 1) as Q0.31.
 func oneMinusOverOnePlus(x int32) int32 { return ShiftLeft(newton(x)-1<<29, 2) }
 
-// Logistic is 1/(1+exp(-a)) in Q0.31 for a with k integer bits.
+// Logistic returns 1/(1+exp(-a)) in Q0.31 for a with k integer bits.
 func Logistic(a int32, k int) int32 {
 	switch {
 	case a == 0:
@@ -75,7 +74,7 @@ func Logistic(a int32, k int) int32 {
 	return 1<<31 - 1 - OneOverOnePlus(Exp(a, k))
 }
 
-// Tanh is the hyperbolic tangent in Q0.31 for a with k integer bits, k at most 4.
+// Tanh returns the hyperbolic tangent in Q0.31 for a with k integer bits, k at most 4.
 func Tanh(a int32, k int) int32 {
 	switch {
 	case a == 0:
@@ -95,7 +94,7 @@ func Reciprocal(x int32, k int) (r int32, e int) {
 	return OneOverOnePlus(int32(plusOne - 1<<31)), k - zeros
 }
 
-// InvSqrt is 1/sqrt(x) as a multiplier, for x ≥ 1: five Newton steps on Q3.28.
+// InvSqrt returns 1/sqrt(x) as a multiplier, for x ≥ 1: five Newton steps on Q3.28.
 func InvSqrt(x int32) Multiplier {
 	if x <= 1 {
 		return Multiplier{M: 1<<31 - 1}

@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// Multiplier is a real factor M·2^Shift with M in [0.5, 1) as a Q0.31 number. A
-// positive Shift goes to the left.
+// Multiplier is a real factor M·2^Shift with M in [0.5, 1) as a Q0.31 number. A positive Shift is
+// a left shift.
 type Multiplier struct {
 	M     int32
 	Shift int
@@ -14,13 +14,13 @@ type Multiplier struct {
 
 // FromReal decomposes a factor. Factors below 2^-32 become zero.
 func FromReal(m float64) Multiplier {
-	const fraction = 52 // bits of a number's fraction
+	const fraction = 52 // bits of the fraction of a float64
 	b := math.Float64bits(m)
 	e := int(b>>fraction&0x7FF) - 1022
-	if e > 1024 { // infinite, or no number
+	if e > 1024 { // infinite, or NaN
 		return Multiplier{}
 	}
-	// The fraction's first 31 bits with the one before it, halves rounded away from zero.
+	// The first 31 bits of the fraction with the implicit bit, ties rounded away from zero.
 	q := int64(b&(1<<fraction-1)|1<<fraction)>>(fraction-31) + 1
 	if q >>= 1; m < 0 {
 		q = -q
@@ -48,8 +48,8 @@ func (m Multiplier) Apply(x int32) int32 {
 	return RoundShift(DoublingHighMul(x, m.M), -m.Shift)
 }
 
-// Apply64 scales a 64-bit accumulator, as the kernels with 16-bit activations
-// do: the multiplier is cut to 16 bits and one rounding is made.
+// Apply64 scales a 64-bit accumulator, as the kernels with 16-bit activations do: the multiplier
+// is reduced to 16 bits, and the result is rounded once.
 func (m Multiplier) Apply64(x int64) int32 {
 	r, down := m.Parts64()
 	x *= r
@@ -59,7 +59,7 @@ func (m Multiplier) Apply64(x int64) int32 {
 	return int32((x + 1<<uint(down-1)) >> uint(down))
 }
 
-// Parts64 are what [Multiplier.Apply64] multiplies by and how far it shifts to the right.
+// Parts64 returns the factor and the right shift of [Multiplier.Apply64].
 func (m Multiplier) Parts64() (factor int64, down int) {
 	factor = 0x7FFF
 	if m.M < 0x7FFF0000 {
@@ -82,8 +82,8 @@ func (m Multiplier) Mean(count int) Multiplier {
 	return Multiplier{M: int32((int64(m.M) << uint(shift)) / int64(count)), Shift: m.Shift - shift}
 }
 
-// DoublingHighMul is the high half of 2·a·b, ties upwards. It saturates for the
-// one product that does not fit.
+// DoublingHighMul returns the high half of 2·a·b, ties upwards. It saturates the only product
+// that does not fit.
 func DoublingHighMul(a, b int32) int32 {
 	if a == math.MinInt32 && b == math.MinInt32 {
 		return math.MaxInt32
@@ -99,7 +99,7 @@ func DoublingHighMul16(a, b int16) int16 {
 	return int16((int32(a)*int32(b) + 1<<14) >> 15)
 }
 
-// TruncatingHighMul16 is the high half of 2·a·b rounded towards zero.
+// TruncatingHighMul16 returns the high half of 2·a·b rounded towards zero.
 func TruncatingHighMul16(a, b int16) int16 {
 	if a == math.MinInt16 && b == math.MinInt16 {
 		return math.MaxInt16

@@ -2,8 +2,8 @@ package fixed
 
 import "math"
 
-// sigmoidUp lists the entries of the reference sigmoid table that lie one above
-// the nearest value: the table was fitted to make interpolation unbiased.
+// sigmoidUp lists the entries of the reference sigmoid table that are one above the nearest
+// value: the table was fitted to make interpolation unbiased.
 var sigmoidUp = [...]uint8{
 	4, 8, 12, 14, 15, 16, 17, 19, 20, 21, 22, 25, 27, 28, 29, 30, 31, 33, 34, 35, 37, 39, 40, 41, 43,
 	44, 45, 46, 49, 50, 54, 62, 63, 64, 66, 82, 86, 93, 100, 103, 112, 116, 135, 255,
@@ -20,8 +20,8 @@ var sigmoid = func() (t [256]uint16) {
 	return t
 }()
 
-// rescale16 brings an input of the 16-bit activations to units of 1/12288. A
-// multiplier of 0 means a power-of-two input scale.
+// rescale16 scales a 16-bit activation to units of 1/12288. A multiplier of 0 means a
+// power-of-two input scale.
 func rescale16(x int16, multiplier int32, shift int) int32 {
 	if multiplier == 0 {
 		multiplier, shift = 3<<uint(shift), 0
@@ -40,8 +40,8 @@ func abs(x int32) uint32 {
 	return uint32(x)
 }
 
-// Logistic16 is the logistic function of x·multiplier·2^-shift/12288 in Q0.15 by
-// table and interpolation.
+// Logistic16 returns the logistic function of x·multiplier·2^-shift/12288 in Q0.15 by table
+// interpolation.
 func Logistic16(x int16, multiplier int32, shift int) int16 {
 	v := rescale16(x, multiplier, shift)
 	a := abs(v)
@@ -58,8 +58,8 @@ func Logistic16(x int16, multiplier int32, shift int) int16 {
 	return int16(y >> 10)
 }
 
-// Tanh16 is the hyperbolic tangent of x·multiplier·2^-shift/12288 in Q0.15, from
-// the same table: tanh(x) = 2σ(2x) - 1.
+// Tanh16 returns the hyperbolic tangent of x·multiplier·2^-shift/12288 in Q0.15, from the same
+// table: tanh(x) = 2σ(2x) - 1.
 func Tanh16(x int16, multiplier int32, shift int) int16 {
 	v := rescale16(x, multiplier, shift)
 	a := abs(v)
@@ -76,9 +76,9 @@ func Tanh16(x int16, multiplier int32, shift int) int16 {
 	return int16(y >> 8)
 }
 
-// Activation16 returns multiplier and shift of [Logistic16] and [Tanh16] for an
-// input scale. maxPow is the largest left shift that counts as a plain power of
-// two: 0 for the logistic function, 1 for tanh.
+// Activation16 returns multiplier and shift of [Logistic16] and [Tanh16] for an input scale.
+// maxPow is the largest left shift that counts as a plain power of two: 0 for the logistic
+// function, 1 for tanh.
 func Activation16(scale float32, maxPow int) (multiplier int32, shift int) {
 	if f, e := math.Frexp(float64(scale)); f == 0.5 {
 		if s := 12 + e - 1; s >= 0 && s <= maxPow {
@@ -96,8 +96,9 @@ func Activation16(scale float32, maxPow int) (multiplier int32, shift int) {
 // Table16 is a function over all 16-bit inputs in 512 linear pieces.
 type Table16 [513]int16
 
-// NewTable16 samples f, in numbers of its type: the reference kernels have float64 for softmax, and float32 elsewhere. Values between samples are
-// shifted by half of the interpolation error in the middle of the piece.
+// NewTable16 samples f in numbers of its type: the reference kernels use float64 for softmax and
+// float32 elsewhere. Values between samples are shifted by half of the interpolation error in the
+// middle of the segment.
 func NewTable16[F float32 | float64](inScale F, inZero int, outScale F, outZero int, f func(F) F) *Table16 {
 	inMin, inMax := inScale*F(math.MinInt16-inZero), inScale*F(math.MaxInt16-inZero)
 	outMin, outMax := outScale*F(math.MinInt16-outZero), outScale*F(math.MaxInt16-outZero)
@@ -108,7 +109,7 @@ func NewTable16[F float32 | float64](inScale F, inZero int, outScale F, outZero 
 	limit := func(v F) int16 { return int16(max(math.MinInt16, min(v, math.MaxInt16))) }
 	var t Table16
 	for i := range steps {
-		// Conversions keep products and sums apart.
+		// Conversions prevent fused multiply-add.
 		at, to := inMin+F(F(i)*step), inMin+F(F(i+1)*step)
 		val, mid, next := f(at), f(at+half), f(to)
 		sample := RoundHalfAway(val * inv)
@@ -120,7 +121,7 @@ func NewTable16[F float32 | float64](inScale F, inZero int, outScale F, outZero 
 	return &t
 }
 
-// At interpolates.
+// At returns the interpolated value.
 func (t *Table16) At(x int16) int16 {
 	i := 256 + int(x>>7)
 	base, slope := t[i], int32(t[i+1])-int32(t[i])
@@ -152,14 +153,14 @@ var (
 	reciprocalTable = NewTable16(1.0/65535, math.MinInt16, 2.0/65535, 0, func(x float64) float64 { return 1 / (1 + x) })
 )
 
-// Exp16 is exp of x, which runs over [-10, 0], in Q0.15.
+// Exp16 returns exp(x) in Q0.15; x spans [-10, 0].
 func Exp16(x int16) int16 { return expTable.At(x) }
 
-// Reciprocal16 is 1/(1+x) for x which runs over [0, 1], in Q0.15.
+// Reciprocal16 returns 1/(1+x) in Q0.15; x spans [0, 1].
 func Reciprocal16(x int16) int16 { return reciprocalTable.At(x) }
 
-// SigmoidTable is the table behind [Logistic16] and [Tanh16]: 65536·σ(i/24).
+// SigmoidTable returns the table of [Logistic16] and [Tanh16]: 65536·σ(i/24).
 func SigmoidTable() [256]uint16 { return sigmoid }
 
-// SoftmaxTables are those behind [Exp16] and [Reciprocal16].
+// SoftmaxTables returns the tables of [Exp16] and [Reciprocal16].
 func SoftmaxTables() (exp, reciprocal Table16) { return *expTable, *reciprocalTable }

@@ -1,13 +1,12 @@
-// Package libm has elementary functions of float32 with the rounding of a common C
-// library (glibc 2.36), whose errors of up to one unit in the last place differ
-// from those of other implementations. The TFLite reference kernels call that
-// library; with its bits their results can be repeated to the last bit.
+// Package libm computes elementary functions of float32 with the rounding of a common C library
+// (glibc 2.36). Its errors of up to one ulp differ from those of other implementations. The
+// TFLite reference kernels call that library; this package makes their results reproducible bit
+// for bit.
 //
-// Elsewhere internal/kernel/vecmath is the better choice: it is faster and more exact.
+// Elsewhere use internal/kernel/vecmath, which is faster and more accurate.
 //
-// Sources: exp and log follow the description and the constants of Arm's
-// optimised routines (table and polynomial in float64, rounded once); tanh and expm1 follow
-// Sun's FDLIBM in float32.
+// Sources: exp and log follow the description and the constants of Arm's optimised routines
+// (table and polynomial in float64, rounded once); tanh and expm1 follow Sun's FDLIBM in float32.
 package libm
 
 import "math"
@@ -24,7 +23,7 @@ const (
 	expBelow = -0x1.9fe368p6
 )
 
-// Limits of the sigmoid, as the reference kernels have them.
+// Limits of the sigmoid in the reference kernels.
 const sigmoidTop, sigmoidBottom = 16.619047164916992188, -9
 
 var exp2Table = func() (t [1 << expBits]uint64) {
@@ -53,7 +52,7 @@ func Exp(x float32) float32 {
 	return float32((float64((expC0*r+expC1)*(r*r)) + (expC2*r + 1)) * s)
 }
 
-// Numbers of the logarithm: that of 2, and the coefficients of its polynomial.
+// Constants of the logarithm: ln 2 and the polynomial coefficients.
 const (
 	logLn2 = 0x1.62e42fefa39efp-1
 	logA0  = -0x1.00ea348b88334p-2
@@ -110,8 +109,8 @@ func Log(x float32) float32 {
 	return float32(y*r2 + (y0 + r))
 }
 
-// Sigmoid returns 1/(1+e^-x) as the reference kernels compute it: in float32, 1
-// above 16.6 and e^x below -9.
+// Sigmoid returns 1/(1+e^-x) as the reference kernels compute it: in float32, 1 above 16.6 and
+// e^x below -9.
 func Sigmoid(x float32) float32 {
 	switch {
 	case x > sigmoidTop:
@@ -164,7 +163,7 @@ func Expm1(x float32) float32 {
 	case hx > 0x3eb17218: // above ln 2 / 2
 		var hi, lo float32
 		switch {
-		case hx >= 0x3f851592: // from 1.5 ln 2 on
+		case hx >= 0x3f851592: // from 1.5 ln 2
 			half := float32(0.5)
 			if x < 0 {
 				half = -0.5

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// ulps is the distance of two floats of the same sign in units in the last place.
+// ulps returns the distance of two floats of the same sign in units in the last place.
 func ulps(a, b float32) int64 {
 	d := int64(int32(math.Float32bits(a))) - int64(int32(math.Float32bits(b)))
 	return max(d, -d)

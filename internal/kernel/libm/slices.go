@@ -2,7 +2,7 @@ package libm
 
 import "github.com/opmeter/opmeter/internal/kernel/simd"
 
-// vectors is what the kernels in vectors compute with.
+// vectors holds the constants of the SIMD kernels.
 var vectors = simd.NewLibmTable(expScale, expShift, [3]float64{expC0, expC1, expC2}, expAbove, expBelow, sigmoidTop, sigmoidBottom, exp2Table)
 
 // ExpTo sets dst[i] = e^src[i].
@@ -20,7 +20,7 @@ func ExpOf(dst, src []float32, top, scale float32) {
 	}
 }
 
-// logs is what the logarithm in vectors computes with.
+// logs holds the constants of the SIMD logarithm.
 var logs = func() (t simd.LogTable) {
 	for i, e := range logTable {
 		t[i], t[16+i] = e[0], e[1]
@@ -59,7 +59,7 @@ func TanhTo(dst, src []float32) {
 	each(dst[n:], src[n:], Tanh)
 }
 
-// EluTo sets dst[i] = e^src[i] - 1 where src[i] is negative, and src[i] elsewhere.
+// EluTo sets dst[i] = e^src[i] - 1 if src[i] is negative, else src[i].
 func EluTo(dst, src []float32) {
 	dst = dst[:len(src)]
 	n := 0
@@ -69,7 +69,7 @@ func EluTo(dst, src []float32) {
 	each(dst[n:], src[n:], elu)
 }
 
-// waves is what sines and cosines in vectors compute with.
+// waves holds the constants of the SIMD sine and cosine.
 var waves = func() (t simd.WaveTable) {
 	t[0], t[1] = quadrants, quarter
 	copy(t[2:], sinTerms[:])
@@ -91,7 +91,7 @@ func waveTo(dst, src []float32, turn int32, one func(float32) float32) {
 	}
 	for dst = dst[:len(src)]; len(src) > 0; {
 		n := c.LibmWave(dst, src, turn, &waves)
-		few := min(16, len(src)-n) // those at which vectors have stopped
+		few := min(16, len(src)-n) // the values at which the SIMD kernel stopped
 		each(dst[n:n+few], src[n:n+few], one)
 		dst, src = dst[n+few:], src[n+few:]
 	}

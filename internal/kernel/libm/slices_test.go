@@ -7,8 +7,8 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// Slices give the bits of single values, for floats of all sizes and lengths beside whole registers, in each set of
-// instructions.
+// TestSlices checks that slice functions are bit-exact with scalar ones, for values of all
+// magnitudes and lengths off whole registers, on each instruction set.
 func TestSlices(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -9,7 +9,7 @@ var (
 	cosTerms = [5]float64{1, -0x1.ffffffd0c621cp-2, 0x1.55553e1068f19p-5, -0x1.6c087e89a359dp-10, 0x1.99343027bf8c3p-16}
 )
 
-// What quadrants are counted by, in the upper eight bits, and as far as they are.
+// Scale of the quadrant count, in the upper eight bits, and the size of a quadrant.
 const (
 	quadrants = 0x1.45F306DC9C883p-1 * (1 << 24)
 	quarter   = 0x1.921FB54442D18p0
@@ -31,7 +31,7 @@ func Cos(x float32) float32 {
 	return quadrant(x, 1)
 }
 
-// quadrant is the sine of x, or its cosine if turn is 1.
+// quadrant returns the sine of x, or the cosine if turn is 1.
 func quadrant(x float32, turn int) float32 {
 	const pio4, fast = float32(math.Pi / 4), 120
 	v := float64(x)
@@ -40,7 +40,7 @@ func quadrant(x float32, turn int) float32 {
 	case !(a <= math.MaxFloat32):
 		return float32(math.NaN())
 	case a >= fast:
-		// Far from zero the remainder needs more digits than a product has.
+		// Far from zero the remainder needs more digits than a product holds.
 		if turn == 1 {
 			return float32(math.Cos(v))
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/opmeter/opmeter/internal/base/workers"
 )
 
-// TestLargePlans copies more than a thread's share between views of all kinds: dense,
-// reversed, repeated, with gaps, transposed, with few rows and with few columns.
+// TestLargePlans copies more than a thread's share between views of all kinds: dense, reversed,
+// repeated, with gaps, transposed, with few rows and with few columns.
 func TestLargePlans(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -92,7 +92,7 @@ func TestLargePlans(t *testing.T) {
 	}
 }
 
-// repeated has each byte several times.
+// repeated contains each byte several times.
 func repeated(v []uint8, n int) []uint8 {
 	out := make([]uint8, 0, len(v)*n)
 	for _, b := range v {
@@ -103,7 +103,7 @@ func repeated(v []uint8, n int) []uint8 {
 	return out
 }
 
-// A view is dense on the side that is written.
+// TestView checks views with a dense destination.
 func TestView(t *testing.T) {
 	t.Parallel()
 	src := []uint8{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}
@@ -152,7 +152,7 @@ func TestLargeBlocks(t *testing.T) {
 				}
 			}
 		}
-		dst := make([]uint8, 2*parallelFrom+5)
+		dst := make([]uint8, 2*parallelBytes+5)
 		Fill(pool, Slice{Bytes: dst, Width: 1}, Slice{Bytes: []uint8{9}, Width: 1})
 		for i, v := range dst {
 			if v != 9 {

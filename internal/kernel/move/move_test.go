@@ -41,8 +41,8 @@ func TestMove(t *testing.T) {
 		top := []int{40000, 40000, 200, 40, 12, 6}[rank]
 		shape := rapid.SliceOfN(rapid.IntRange(1, top), rank, rank).Draw(t, "shape")
 		order := rapid.Permutation(seq(rank)).Draw(t, "order")
-		// The source is dense in a permuted order of axes, some turned round, some
-		// repeated; the destination has gaps along one axis.
+		// The source is dense in a permuted order of axes, some reversed, some repeated; the
+		// destination has gaps along one axis.
 		ss, ds := make([]int, rank), make([]int, rank)
 		n, so := 1, 0
 		for _, a := range order {
@@ -93,7 +93,7 @@ func seq(n int) []int {
 
 var widths = []int{0, 1, 2, 4, 8, 16}
 
-// numbered makes n different elements (but for their limits) of a width.
+// numbered returns n different elements (within the limits of their width).
 func numbered(width, n int) Slice {
 	s := Slice{Width: width}
 	if width == 0 {
@@ -111,7 +111,8 @@ func numbered(width, n int) Slice {
 	return s
 }
 
-// TestMaps compares with taking one element after the other, for all widths, with axes that are padded and axes of any places.
+// TestMaps compares with copying single elements, for all widths, with padded axes and arbitrary
+// axes.
 func TestMaps(t *testing.T) {
 	t.Parallel()
 	pool := workers.New(2, nil)
@@ -204,7 +205,7 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// TestJoin selects runs of blocks, as one block each and one by one.
+// TestJoin selects runs of blocks, each as one block and block by block.
 func TestJoin(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -243,7 +244,7 @@ func TestFillMarkPick(t *testing.T) {
 	pool := workers.New(2, nil)
 	defer pool.Close()
 	for _, width := range widths {
-		for _, n := range []int{1, 31, 33, 3 * parallelFrom} {
+		for _, n := range []int{1, 31, 33, 3 * parallelBytes} {
 			v, got, want := numbered(width, 9).From(4), numbered(width, n), numbered(width, n)
 			Fill(pool, got, v)
 			for i := range n {
@@ -274,7 +275,7 @@ func TestFillMarkPick(t *testing.T) {
 	}
 }
 
-// BenchmarkTranspose reports how fast bytes are moved; a plain copy is the bound.
+// BenchmarkTranspose reports the transpose rate for bytes; a plain copy is the bound.
 func BenchmarkTranspose(b *testing.B) {
 	for _, tt := range []struct{ shape, perm []int }{
 		{[]int{1 << 20}, []int{0}},

@@ -8,7 +8,7 @@ import (
 	"github.com/opmeter/opmeter/internal/base/workers"
 )
 
-// Parts are joined along an axis, and come apart as they were.
+// TestPieces checks that parts are joined along an axis and split again unchanged.
 func TestPieces(t *testing.T) {
 	t.Parallel()
 	pool := workers.New(2, nil)
@@ -85,7 +85,7 @@ func TestPickSteps(t *testing.T) {
 	}
 }
 
-// Every width of element moves alike, text too.
+// TestWidths checks that every element width is copied alike, strings included.
 func TestWidths(t *testing.T) {
 	t.Parallel()
 	text := []string{"a", "b", "c", "d", "e", "f"}

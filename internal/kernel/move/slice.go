@@ -8,15 +8,14 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// Slice is a run of elements of one width. Functions that take several want all
-// of them to have the same width.
+// Slice is a run of elements of one width. Functions with several Slices require equal widths.
 type Slice struct {
 	Bytes   []byte   // the elements, Width bytes each
 	Strings []string // the elements when Width is 0
 	Width   int      // 0 for strings, else 1, 2, 4, 8 or 16 bytes
 }
 
-// Len is the number of elements.
+// Len returns the number of elements.
 func (s Slice) Len() int {
 	if s.Width == 0 {
 		return len(s.Strings)
@@ -24,7 +23,7 @@ func (s Slice) Len() int {
 	return len(s.Bytes) / s.Width
 }
 
-// From is s without its first n elements.
+// From returns s without its first n elements.
 func (s Slice) From(n int) Slice {
 	if s.Width == 0 {
 		s.Strings = s.Strings[n:]
@@ -34,7 +33,7 @@ func (s Slice) From(n int) Slice {
 	return s
 }
 
-// To is the first n elements of s.
+// To returns the first n elements of s.
 func (s Slice) To(n int) Slice {
 	if s.Width == 0 {
 		s.Strings = s.Strings[:n]
@@ -44,7 +43,7 @@ func (s Slice) To(n int) Slice {
 	return s
 }
 
-// mover is every loop of this package for one width.
+// mover holds every function of this package for one width.
 type mover interface {
 	plan(p *Plan, pool *workers.Pool, dst, src Slice)
 	blocks(b *Blocks, pool *workers.Pool, dst, src Slice)
@@ -56,7 +55,7 @@ type mover interface {
 	pickPlaces(dst, x, y Slice, cond []uint8, at [3][]int)
 }
 
-// mover finds the loops for the width of s: the only place that lists widths.
+// mover returns the functions for the width of s: the only place that lists widths.
 func (s Slice) mover() mover {
 	switch s.Width {
 	case 0:
@@ -104,11 +103,11 @@ func (w words[T]) mark(dst, value Slice, at []int) {
 
 func (w words[T]) fill(pool *workers.Pool, dst, value Slice) {
 	d, v := w.of(dst), w.of(value)[0]
-	if len(d) <= shared[T]() || pool.Threads() == 1 { // what threads share is allocated
+	if len(d) <= parallelElements[T]() || pool.Threads() == 1 { // sharing between threads allocates
 		set(d, v)
 		return
 	}
-	pool.For(len(d), shared[T](), func(lo, hi int) { set(d[lo:hi], v) })
+	pool.For(len(d), parallelElements[T](), func(lo, hi int) { set(d[lo:hi], v) })
 }
 
 func (w words[T]) maps(m *Maps, pool *workers.Pool, dst, src, value Slice) {
@@ -130,11 +129,11 @@ func Fill(pool *workers.Pool, dst, value Slice) {
 	}
 }
 
-// Mark sets the elements of dst with the given numbers to the first of value.
+// Mark sets the elements of dst with the indices at to the first of value.
 func Mark(dst, value Slice, at []int) { dst.mover().mark(dst, value, at) }
 
-// Put copies block i of src, of n elements, to block at[i] of dst, in order, so
-// that the last of several for one place stays. Negative places are left out.
+// Put copies block i of src, of n elements, to block at[i] of dst, in order, so that the last one
+// for a block wins. It skips negative indices.
 func Put(dst, src Slice, at []int, n int) { dst.mover().put(dst, src, at, n) }
 
 func put[T any](dst, src []T, at []int, n int) {
@@ -149,9 +148,8 @@ func put[T any](dst, src []T, at []int, n int) {
 	}
 }
 
-// Pick sets each element of dst to the one of x where cond is not zero and to
-// the one of y otherwise. step says how far cond, x and y advance an element: 1,
-// or 0 for one that stands for all.
+// Pick sets each element of dst to that of x if cond is not zero, else to that of y. step is the
+// stride of cond, x and y: 1, or 0 for a repeated element.
 func Pick(dst, x, y Slice, cond []uint8, step [3]int) {
 	if step[0] == 1 && simd.PickKernels().Pick(dst.Bytes, x.Bytes, y.Bytes, cond, dst.Width, step[1], step[2]) {
 		return
@@ -172,7 +170,7 @@ func pick[T any](dst, x, y []T, cond []uint8, step [3]int) {
 		return
 	}
 	if step == [3]int{1, 1, 1} {
-		// Without branches on conditions, which cannot be foretold.
+		// Branch-free: conditions are unpredictable.
 		c, x, y := cond[:len(dst)], x[:len(dst)], y[:len(dst)]
 		for i := range dst {
 			v := y[i]
@@ -200,7 +198,7 @@ func pick[T any](dst, x, y []T, cond []uint8, step [3]int) {
 	}
 }
 
-// pickOver is pick where one of x and y stands for all: y with lines.
+// pickOver is pick if x or y is a repeated element: y with lines.
 func pickOver[T any](dst, x, y []T, cond []uint8, lines bool) {
 	c := cond[:len(dst)]
 	if lines {
@@ -224,8 +222,8 @@ func pickOver[T any](dst, x, y []T, cond []uint8, lines bool) {
 	}
 }
 
-// PickPlaces is [Pick] where tables say which element of cond, x and y is that of each element of dst; nil for
-// the one with the same number.
+// PickPlaces is [Pick] with tables of the indices of cond, x and y for each element of dst; a nil
+// table means the same index.
 func PickPlaces(dst, x, y Slice, cond []uint8, at [3][]int) {
 	dst.mover().pickPlaces(dst, x, y, cond, at)
 }
@@ -248,21 +246,21 @@ func pickPlaces[T any](dst, x, y []T, cond []uint8, at [3][]int) {
 	}
 }
 
-// nearby is the number of elements that are copied from the nearest cache.
-const nearby = 2048
+// cacheElements is the number of elements that are copied from the L1 cache.
+const cacheElements = 2048
 
-// set fills s with v, by doubling where it is long.
+// set fills s with v, by doubling if it is long.
 func set[T any](s []T, v T) {
 	n := min(len(s), 16)
 	for i := range n {
 		s[i] = v
 	}
 	for n > 0 && n < len(s) {
-		n += copy(s[n:], s[:min(n, nearby)])
+		n += copy(s[n:], s[:min(n, cacheElements)])
 	}
 }
 
-// setRows fills n elements of each of m rows, which lie step apart, with v.
+// setRows fills n elements of each of m rows, step apart, with v.
 func setRows[T any](s []T, m, step, n int, v T) {
 	at := 0
 	switch {
@@ -288,8 +286,8 @@ func setRows[T any](s []T, m, step, n int, v T) {
 	}
 }
 
-// Copy copies as many bytes as both have.
+// Copy copies min(len(dst), len(src)) bytes.
 func Copy(pool *workers.Pool, dst, src []byte) {
 	n := min(len(dst), len(src))
-	workers.Do(pool, n, parallelFrom, [2][]byte{dst, src}, func(v [2][]byte, lo, hi int) { copy(v[0][lo:hi], v[1][lo:hi]) })
+	workers.Do(pool, n, parallelBytes, [2][]byte{dst, src}, func(v [2][]byte, lo, hi int) { copy(v[0][lo:hi], v[1][lo:hi]) })
 }

@@ -26,7 +26,7 @@ func TestTopK(t *testing.T) {
 	defer pool.Close()
 	rapid.Check(t, func(t *rapid.T) {
 		l, keys := draw(t)
-		spread := rapid.SampledFrom([]uint64{1, 1 << 32, 0x2aaaaaaaaaaaaaab}).Draw(t, "spread") // the last one leaves no room for places
+		spread := rapid.SampledFrom([]uint64{1, 1 << 32, 0x2aaaaaaaaaaaaaab}).Draw(t, "spread") // the last one leaves no bits for indices
 		for i := range keys {
 			keys[i] *= spread
 		}
@@ -56,8 +56,7 @@ func TestTopK(t *testing.T) {
 	})
 }
 
-// TestUnique compares with looking for every row among those before it.
-// TestManyLines orders lines that are sorted digit by digit, one after another in the same memory.
+// TestManyLines sorts lines with radix sort, one after another in the same memory.
 func TestManyLines(t *testing.T) {
 	t.Parallel()
 	pool := workers.New(1, nil)
@@ -121,7 +120,8 @@ func TestUnique(t *testing.T) {
 	})
 }
 
-// TestTopFloats compares with a stable sort of every line by keys, with what is no number, zeros of both signs and equal numbers.
+// TestTopFloats compares with a stable sort of every line by keys, with NaN, zeros of both signs
+// and equal values.
 func TestTopFloats(t *testing.T) {
 	t.Parallel()
 	pool := workers.New(2, nil)
@@ -140,7 +140,7 @@ func TestTopFloats(t *testing.T) {
 			default:
 				src[i] = math.Float32frombits(r.Uint32())
 			}
-			keys[i] = Float(float64(src[i]))
+			keys[i] = FloatKey(float64(src[i]))
 		}
 		k, largest := 1+r.IntN(l.N), r.IntN(2) == 0
 		if r.IntN(4) == 0 {
@@ -171,8 +171,8 @@ func TestTopFloats(t *testing.T) {
 	}
 }
 
-// TestFalling compares with a stable sort.
-func TestFalling(t *testing.T) {
+// TestSortDescending compares with a stable sort.
+func TestSortDescending(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 4))
 	for range 200 {
@@ -188,7 +188,7 @@ func TestFalling(t *testing.T) {
 		}
 		want := slices.Clone(places)
 		slices.SortStableFunc(want, func(a, b int) int { return cmp.Compare(values[b], values[a]) })
-		if Falling(places, values); !slices.Equal(places, want) {
+		if SortDescending(places, values); !slices.Equal(places, want) {
 			t.Fatalf("%v, want %v", places, want)
 		}
 	}

@@ -1,5 +1,5 @@
-// Package random holds the counter-based generator that several formats name:
-// the same key and counter give the same numbers everywhere.
+// Package random implements the counter-based generator that several formats specify: the same
+// key and counter give the same numbers everywhere.
 package random
 
 // Philox returns the four words of Philox 4x32 with ten rounds for a counter.

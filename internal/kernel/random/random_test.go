@@ -2,7 +2,7 @@ package random
 
 import "testing"
 
-// TestPhilox compares with the vectors that the generator was published with.
+// TestPhilox compares with the published test vectors of the generator.
 func TestPhilox(t *testing.T) {
 	t.Parallel()
 	const all = 0xffffffff

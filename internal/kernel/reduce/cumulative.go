@@ -5,9 +5,9 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// Cumulative makes what writes running sums, or products, along the middle one of three
-// dimensions: of the elements up to each place, without its own when exclusive,
-// from the end when reverse.
+// Cumulative returns a function that writes running sums, or products, along the middle one of
+// three dimensions: of the elements up to each position, without its own if exclusive, from the
+// end if reverse.
 func Cumulative[T tensor.Number](product, exclusive, reverse bool) func(dst, src []T, outer, n, inner int) {
 	step, first := element.Add[T]().Vec, T(0)
 	if product {
@@ -53,7 +53,7 @@ func runningSum[T tensor.Number](dst, src []T, product, exclusive, reverse bool)
 	if reverse {
 		at, by = len(src)-1, -1
 	}
-	acc, next := src[at], T(0) // next is what an exclusive sum takes in its next step
+	acc, next := src[at], T(0) // next is the term that an exclusive sum adds in its next step
 	if product {
 		next = 1
 	}

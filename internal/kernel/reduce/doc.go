@@ -1,6 +1,5 @@
-// Package reduce folds dimensions of row-major arrays: which elements belong to
-// which result, in which order, shared out over threads, and the loops that both
-// model formats compute alike.
+// Package reduce reduces dimensions of row-major arrays: it maps elements to results, defines
+// their order, splits the work over threads, and holds the kernels that both model formats share.
 //
-// It knows slices, shapes and workers, and never a tensor or an operator.
+// It takes slices, shapes and workers, not tensors or operators.
 package reduce

@@ -9,8 +9,8 @@ import (
 	"github.com/opmeter/opmeter/internal/base/workers"
 )
 
-// TestLarge reduces more than one thread's share and more than one tile of columns: whole
-// numbers, so that every order of adding gives the same.
+// TestLarge reduces more than one thread's share and more than one tile of columns. It uses
+// integers, so that every order gives the same sum.
 func TestLarge(t *testing.T) {
 	t.Parallel()
 	for _, threads := range []int{1, 3} {
@@ -58,8 +58,8 @@ func TestLarge(t *testing.T) {
 			}{
 				{"sum", Sum(keep), 0, func(a, x float64) float64 { return a + x }, 0},
 				{"count", Sum(count), 0, func(a, x float64) float64 { return a + x }, 1e6 * elements},
-				{"squares", Squares(keep), 0, func(a, x float64) float64 { return a + x*x }, 0},
-				{"magnitudes", Magnitudes(keep), 0, func(a, x float64) float64 { return a + math.Abs(x) }, 0},
+				{"squares", SumSquares(keep), 0, func(a, x float64) float64 { return a + x*x }, 0},
+				{"magnitudes", SumAbs(keep), 0, func(a, x float64) float64 { return a + math.Abs(x) }, 0},
 				{"max", Max(math.Inf(-1)), math.Inf(-1), math.Max, 0},
 				{"min", Min(math.Inf(1)), math.Inf(1), math.Min, 0},
 			} {
@@ -75,7 +75,7 @@ func TestLarge(t *testing.T) {
 					}
 				}
 			}
-			// Signs, so that a factor that is left out or counted twice shows.
+			// Signs, so that a missing or repeated factor is detected.
 			signs := make([]float64, n)
 			for i := range signs {
 				if signs[i] = 1; i*37%101 < 50 {
@@ -94,7 +94,7 @@ func TestLarge(t *testing.T) {
 	}
 }
 
-// TestExtremes: NaN wins over numbers wherever it stands.
+// TestExtremes checks that NaN takes precedence at any position.
 func TestExtremes(t *testing.T) {
 	t.Parallel()
 	nan, inf := math.NaN(), math.Inf(1)
@@ -141,8 +141,8 @@ func TestExtremes(t *testing.T) {
 	}
 }
 
-// TestLogSumExp: sums of exponentials beyond what a number holds, in rows, in columns and
-// in parts.
+// TestLogSumExp covers sums of exponentials that overflow a float, in rows, in columns and in
+// parts.
 func TestLogSumExp(t *testing.T) {
 	t.Parallel()
 	nan, inf := math.NaN(), math.Inf(1)
@@ -154,7 +154,7 @@ func TestLogSumExp(t *testing.T) {
 	}
 	rising := make([]float64, 2*rowPart+100)
 	for i := range rising {
-		rising[i] = float64(i) // the last are all that counts
+		rising[i] = float64(i) // only the last ones contribute
 	}
 	low := make([]float64, 2*rowPart+100)
 	for i := range low {
@@ -193,7 +193,7 @@ func TestLogSumExp(t *testing.T) {
 			}
 		}
 		check("in a row", got[0])
-		// Two columns of it, of which the second is shifted where that is a number.
+		// Two columns of it, the second shifted if it is a number.
 		both := make([]float64, 2*n)
 		for i, v := range c.in {
 			both[2*i], both[2*i+1] = v, v
@@ -202,7 +202,7 @@ func TestLogSumExp(t *testing.T) {
 		NewRun(pool, NewPlan([]int{n, 2}, []bool{true, false}), LogSumExp[float64]()).Do(pool, two, both)
 		check("in columns", two[0])
 		check("in the other column", two[1])
-		// Rows that go on: the outer and the inner axis.
+		// Rows of several axes: the outer and the inner one are reduced.
 		if n > 1 && n%2 == 0 {
 			apart := make([]float64, 3*n)
 			for i, v := range c.in {
@@ -219,7 +219,7 @@ func TestLogSumExp(t *testing.T) {
 	}
 }
 
-// TestPairs holds sums of two elements in float32 against those in float64, to the bit.
+// TestPairs compares sums of two elements in float32 with those in float64, bit for bit.
 func TestPairs(t *testing.T) {
 	t.Parallel()
 	pool := workers.New(2, nil)
@@ -244,7 +244,7 @@ func TestPairs(t *testing.T) {
 			t.Fatalf("%v is a plan of %d elements a result, columns %t", shape, count, columns)
 		}
 		got, want := make([]float32, n/2), make([]float32, n/2)
-		NewRun(pool, plan, Pairs[float32]()).Do(pool, got, in)
+		NewRun(pool, plan, SumPairs[float32]()).Do(pool, got, in)
 		NewRun(pool, plan, Sum[float32](func(a float64, _ int) float32 { return float32(a) })).Do(pool, want, in)
 		for i, w := range want {
 			if g := got[i]; math.Float32bits(g) != math.Float32bits(w) && (g == g || w == w) {

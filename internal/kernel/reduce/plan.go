@@ -13,7 +13,7 @@ import (
 // axes is a list of dimensions with their strides in elements.
 type axes struct{ n, stride []int }
 
-// offset is the place of the i-th index tuple in row-major order.
+// offset returns the offset of the i-th index tuple in row-major order.
 func (a *axes) offset(i int) int {
 	off := 0
 	for d := len(a.n) - 1; d >= 0; d-- {
@@ -31,14 +31,13 @@ func (a *axes) len() int {
 	return n
 }
 
-// Plan splits a tensor into the dimensions that stay and those that go,
-// after merging neighbours, with the innermost one apart because it is walked
-// contiguously.
+// Plan splits a tensor into kept and reduced dimensions, after merging neighbours. The innermost
+// dimension is separate because it is contiguous.
 type Plan struct {
 	kept, gone axes // without the innermost dimension
 	inner      int  // its length
 	rows       bool // the innermost dimension is reduced
-	count      int  // elements behind each result
+	count      int  // elements per result
 }
 
 // NewPlan plans the reduction of the marked dimensions of a row-major tensor.
@@ -76,47 +75,49 @@ func NewPlan(shape []int, mask []bool) Plan {
 	return p
 }
 
-// Columns tells whether the innermost dimension stays, and how many elements are behind each result.
+// Columns reports whether the innermost dimension is kept, and the number of elements per result.
 func (p *Plan) Columns() (bool, int) { return !p.rows, p.count }
 
-// Reducer folds elements of type T with an accumulator of type A. Without Merge
-// every result is folded in the order of its elements.
+// Reducer reduces elements of type T with an accumulator of type A. Without Merge each result is
+// reduced in the order of its elements.
 type Reducer[T, A any] struct {
 	Start A
 	Row   func(acc A, src []T) A              // many elements into one accumulator
-	Rows  func(acc []A, src []T, n int)       // what Row gives from Start for rows of n elements side by side; may be nil
-	More  func(acc []A, src []T, n int)       // folds rows of n elements side by side into their accumulators; may be nil
-	Cols  func(acc []A, src []T)              // each element into its own
-	Lines func(acc []A, src []T, step, n int) // what Cols gives from Start for n lines of src, step apart; may be nil
+	Rows  func(acc []A, src []T, n int)       // results of Row from Start for adjacent rows of n elements; may be nil
+	More  func(acc []A, src []T, n int)       // reduces adjacent rows of n elements into their accumulators; may be nil
+	Cols  func(acc []A, src []T)              // each element into its own accumulator
+	Lines func(acc []A, src []T, step, n int) // results of Cols from Start for n lines of src, step apart; may be nil
 	Merge func(a, b A) A                      // joins parts of a long row that threads share; may be nil
-	Join  func(acc, parts []A)                // merges each into its own; may be nil
+	Join  func(acc, parts []A)                // merges each part into its own accumulator; may be nil
 	Done  func(acc A, count int) T            // the result
-	All   func(dst []T, acc []A, count int)   // Done of many; may be nil
+	All   func(dst []T, acc []A, count int)   // Done for many; may be nil
 }
 
-// colTile is the number of accumulators that column-wise reductions keep at a time; fewer are a multiple of tileStep.
+// colTile is the number of accumulators of a column-wise reduction at a time; smaller tiles are
+// multiples of tileStep.
 const colTile, tileStep = 1024, 64
 
 // rowTile is the number of rows that are reduced together.
 const rowTile = 32
 
-// Rows of up to so many elements are folded side by side, as lines of narrowTile of them, since a call for each takes as long as some tens of elements:
-// narrowExtreme where loops take many rows in one call, narrowRow where they do not.
+// Short rows are reduced across rows, narrowTile rows at a time, because a call per row costs as
+// much as some tens of elements. The limit is narrowExtreme elements if kernels take many rows
+// per call, else narrowRow.
 const narrowExtreme, narrowRow, narrowTile = 16, 24, 128
 
-// rowPart is the size of the parts of a whole-tensor reduction. It is fixed, so
-// that the result does not depend on the number of threads.
+// rowPart is the size of the parts of a whole-tensor reduction. It is fixed, so that the result
+// does not depend on the number of threads.
 const rowPart = 32 << 10
 
-// Run is a prepared reduction; it serves one call of Do at a time.
+// Run is a prepared reduction. It is not safe for concurrent use.
 type Run[T, A any] struct {
 	Reducer[T, A]
 	p       Plan
 	in, out []T
-	acc     []A // two times colTile, or rowTile, for each worker
+	acc     []A // two times colTile, or rowTile, per worker
 	parts   []A
-	apart   []uint32 // of rows that are folded side by side, narrowTile of them for each worker; nil for others
-	tile    int      // columns that go together
+	apart   []uint32 // transposed rows, narrowTile per worker, for reductions across rows; nil for others
+	tile    int      // columns computed together
 	tiles   int
 	body    func(worker, lo, hi int)
 }
@@ -148,7 +149,7 @@ func NewRun[T, A any](pool *workers.Pool, p Plan, r Reducer[T, A]) *Run[T, A] {
 		t := pool.Threads()
 		run.acc = make([]A, 2*colTile*t)
 		if run.tile = colTile; p.kept.len() < t {
-			// Multiples of the columns that loops take at once.
+			// Multiples of the columns that kernels process at once.
 			run.tile = min(colTile, max(1, (p.inner+t*tileStep-1)/(t*tileStep))*tileStep)
 		}
 		run.tiles = (p.inner + run.tile - 1) / run.tile
@@ -177,7 +178,8 @@ func (r *Run[T, A]) Do(pool *workers.Pool, out, in []T) {
 	r.out, r.in = nil, nil
 }
 
-// narrow tells whether rows are folded side by side: where no order is promised, and loops in vectors fold lines and take rows apart.
+// narrow reports whether rows are reduced across rows: if the order is unspecified and SIMD
+// kernels exist to reduce lines and to transpose rows.
 func (r *Run[T, A]) narrow() bool {
 	p, most := &r.p, narrowExtreme
 	if unsafe.Sizeof(*new(A)) > unsafe.Sizeof(*new(T)) {
@@ -188,7 +190,7 @@ func (r *Run[T, A]) narrow() bool {
 		r.Merge != nil && unsafe.Sizeof(*new(T)) == 4 && simd.ElementKernels() != nil
 }
 
-// narrowWork folds neighbouring rows side by side.
+// narrowWork reduces neighbouring rows across rows.
 func (r *Run[T, A]) narrowWork(worker, lo, hi int) {
 	p := &r.p
 	n, gone := p.inner, p.gone.len()
@@ -218,10 +220,10 @@ func (r *Run[T, A]) narrowWork(worker, lo, hi int) {
 	}
 }
 
-// rowsApart folds rows that lie side by side.
+// rowsApart reduces adjacent rows across rows.
 func (r *Run[T, A]) rowsApart(acc []A, in []T, room []uint32) {
 	n, rows := r.p.inner, len(acc)
-	done := move.Apart(room, move.Words(in), rows, n)
+	done := move.Deinterleave(room, move.Words(in), rows, n)
 	if done > 0 {
 		r.Lines(acc[:done], unsafe.Slice((*T)(unsafe.Pointer(&room[0])), len(room)), rows, n)
 	}
@@ -234,7 +236,8 @@ func (r *Run[T, A]) rowWork(worker, lo, hi int) {
 	p := &r.p
 	gone := p.gone.len()
 	if r.Rows != nil && len(p.gone.n) == 0 {
-		// What stays lies side by side, or it would have been merged with what goes.
+		// The kept dimensions are contiguous; otherwise they would have been merged with the
+		// reduced ones.
 		acc := r.acc[worker*rowTile:][:rowTile]
 		for ; lo < hi; lo += rowTile {
 			some := acc[:min(rowTile, hi-lo)]
@@ -244,7 +247,7 @@ func (r *Run[T, A]) rowWork(worker, lo, hi int) {
 		return
 	}
 	if last := len(p.kept.n) - 1; r.More != nil && last >= 0 && p.kept.stride[last] == p.inner {
-		// Neighbours read neighbouring rows: their sums do not wait for each other.
+		// Neighbours read neighbouring rows, so that their sums overlap.
 		room := r.acc[worker*rowTile:][:rowTile]
 		for lo < hi {
 			base, acc := p.kept.offset(lo), room[:min(rowTile, hi-lo, p.kept.n[last]-lo%p.kept.n[last])]
@@ -317,10 +320,11 @@ func (r *Run[T, A]) join(acc, parts []A) {
 	}
 }
 
-// shortLine is the length from which on lines are folded one by one: a call costs as much as some of their elements.
+// shortLine is the length from which lines are reduced one by one: a call costs as much as
+// several elements.
 const shortLine = 64
 
-// together is the number of short lines, which follow each other, that are folded as one long line.
+// together returns the number of consecutive short lines that are reduced as one long line.
 func (p *Plan) together() int {
 	if p.inner >= shortLine || p.inner == 0 || len(p.gone.n) != 1 || p.gone.stride[0] != p.inner {
 		return 1
@@ -328,7 +332,7 @@ func (p *Plan) together() int {
 	return min(p.gone.n[0], 4*shortLine/p.inner)
 }
 
-// short folds lines, k at a time, and then the columns that belong together.
+// short reduces lines, k at a time, and then the columns that belong together.
 func (r *Run[T, A]) short(acc []A, in []T, lines, k int) {
 	n := r.p.inner
 	if wide := lines / k; r.Lines != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/opmeter/opmeter/internal/base/workers"
 )
 
-// naive folds every result's elements one after the other.
+// naive reduces the elements of each result one after the other.
 func naive[T float64 | int32](shape []int, mask []bool, in []T, start T, f func(a, x T) T) []T {
 	n, stride := 1, make([]int, len(shape))
 	for d := len(shape) - 1; d >= 0; d-- {
@@ -62,8 +62,8 @@ func TestReduce(t *testing.T) {
 			{"product", Product(keep), 1, func(a, x float64) float64 { return a * x }},
 			{"max", Max(math.Inf(-1)), math.Inf(-1), math.Max},
 			{"min", Min(math.Inf(1)), math.Inf(1), math.Min},
-			{"squares", Squares(keep), 0, func(a, x float64) float64 { return a + x*x }},
-			{"magnitudes", Magnitudes(keep), 0, func(a, x float64) float64 { return a + math.Abs(x) }},
+			{"squares", SumSquares(keep), 0, func(a, x float64) float64 { return a + x*x }},
+			{"magnitudes", SumAbs(keep), 0, func(a, x float64) float64 { return a + math.Abs(x) }},
 		} {
 			want := naive(shape, mask, in, test.start, test.f)
 			got := make([]float64, len(want))
@@ -77,8 +77,8 @@ func TestReduce(t *testing.T) {
 	})
 }
 
-// TestOrder wants the very rounding of a sum in order, also of long rows, which
-// other sums share out.
+// TestOrder checks the exact rounding of an ordered sum, also of long rows, which other sums
+// split.
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	pool := workers.New(2, nil)
@@ -94,7 +94,7 @@ func TestOrder(t *testing.T) {
 	if out[0] != want {
 		t.Errorf("sum is %v, want %v", out[0], want)
 	}
-	// Rows side by side, of which some are summed together.
+	// Adjacent rows, some of which are summed together.
 	for _, n := range []int{1, 7, 100} {
 		rows := 203
 		sums := make([]float32, rows)
@@ -111,7 +111,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestOrderOfGroups wants it of groups of channels, whose sums are made together.
+// TestOrderOfGroups checks the same for groups of channels, whose sums are computed together.
 func TestOrderOfGroups(t *testing.T) {
 	t.Parallel()
 	pool := workers.New(2, nil)

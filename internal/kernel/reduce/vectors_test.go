@@ -10,8 +10,9 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/sets"
 )
 
-// TestVectors compares reductions of float32 with those of the same numbers one by one in float64, in every set. The numbers are small whole ones and halves,
-// so that sums and squares are exact in any order; products are of powers of two.
+// TestVectors compares float32 reductions with sequential float64 ones, on every instruction set.
+// The values are small integers and halves, so that sums and squares are exact in any order;
+// products are of powers of two.
 func TestVectors(t *testing.T) {
 	pool := workers.New(2, nil)
 	defer pool.Close()
@@ -51,8 +52,8 @@ func TestVectors(t *testing.T) {
 					}
 				}
 				check("sum", in, func(out []float32) { NewRun(pool, plan, Sum(keep)).Do(pool, out, in) }, 0, func(a, x float64) float64 { return a + x }, 0)
-				check("squares", in, func(out []float32) { NewRun(pool, plan, Squares(keep)).Do(pool, out, in) }, 0, func(a, x float64) float64 { return a + x*x }, 1e-7)
-				check("sizes", in, func(out []float32) { NewRun(pool, plan, Magnitudes(keep)).Do(pool, out, in) }, 0, func(a, x float64) float64 { return a + math.Abs(x) }, 1e-7)
+				check("squares", in, func(out []float32) { NewRun(pool, plan, SumSquares(keep)).Do(pool, out, in) }, 0, func(a, x float64) float64 { return a + x*x }, 1e-7)
+				check("sizes", in, func(out []float32) { NewRun(pool, plan, SumAbs(keep)).Do(pool, out, in) }, 0, func(a, x float64) float64 { return a + math.Abs(x) }, 1e-7)
 				check("max", in, func(out []float32) { NewRun(pool, plan, Max(float32(math.Inf(-1)))).Do(pool, out, in) }, math.Inf(-1), math.Max, 0)
 				check("logsumexp", in, func(out []float32) { NewRun(pool, plan, LogSumExp[float32]()).Do(pool, out, in) }, 0, func(a, x float64) float64 { return a + math.Exp(x) }, 1e-6)
 				if n < 100 {
@@ -96,8 +97,8 @@ func TestDoubleVectors(t *testing.T) {
 					}
 				}
 				check("sum", Sum(keep), func(a, x float64) float64 { return a + x })
-				check("squares", Squares(keep), func(a, x float64) float64 { return a + x*x })
-				check("sizes", Magnitudes(keep), func(a, x float64) float64 { return a + math.Abs(x) })
+				check("squares", SumSquares(keep), func(a, x float64) float64 { return a + x*x })
+				check("sizes", SumAbs(keep), func(a, x float64) float64 { return a + math.Abs(x) })
 				check("max", Max(math.Inf(-1)), math.Max)
 				check("min", Min(math.Inf(1)), math.Min)
 				want := naive(shape, mask, ints, math.MinInt32, func(a, x int32) int32 { return max(a, x) })
@@ -139,7 +140,7 @@ func TestRunning(t *testing.T) {
 	}
 }
 
-// TestNarrow folds rows of few elements, whose numbers no order rounds, with what is no number among them.
+// TestNarrow reduces short rows of values that no order rounds, including NaN.
 func TestNarrow(t *testing.T) {
 	pool := workers.New(2, nil)
 	defer pool.Close()
@@ -155,8 +156,8 @@ func TestNarrow(t *testing.T) {
 			}
 			plan, keep := NewPlan([]int{outer, rows, n}, []bool{true, false, true}), func(a float64, _ int) float32 { return float32(a) }
 			for what, of := range map[string]func() Reducer[float32, float64]{
-				"sum": func() Reducer[float32, float64] { return Sum[float32](keep) }, "squares": func() Reducer[float32, float64] { return Squares[float32](keep) },
-				"sizes": func() Reducer[float32, float64] { return Magnitudes[float32](keep) },
+				"sum": func() Reducer[float32, float64] { return Sum[float32](keep) }, "squares": func() Reducer[float32, float64] { return SumSquares[float32](keep) },
+				"sizes": func() Reducer[float32, float64] { return SumAbs[float32](keep) },
 			} {
 				NewRun(pool, plan, of()).Do(pool, got, in)
 				plain(func() { NewRun(pool, plan, of()).Do(pool, want, in) })

@@ -11,8 +11,8 @@ const (
 	erfMax   = 6  // erf(x) rounds to one in float32 above 4; Gelu needs more
 )
 
-// erfTable holds the Taylor coefficients of erf at the multiples of 1/32: every
-// derivative is the first one times a Hermite polynomial.
+// erfTable holds the Taylor coefficients of erf at multiples of 1/32: each derivative is the
+// first one times a Hermite polynomial.
 var erfTable = func() (t [256][6]float64) {
 	for i := range t {
 		a := float64(i) / erfSteps
@@ -22,7 +22,7 @@ var erfTable = func() (t [256][6]float64) {
 	return t
 }()
 
-// erfSeries is erf for 0 <= s < erfMax.
+// erfSeries computes erf for 0 <= s < erfMax.
 func erfSeries(s float64) float64 {
 	k := s*erfSteps + expShift
 	d := s - (k-expShift)*(1.0/erfSteps)
@@ -44,7 +44,7 @@ func erf64(x float64) float64 {
 // Erf returns the error function.
 func Erf(x float32) float32 { return float32(erf64(float64(x))) }
 
-// ErfTo sets dst[i] = erf(src[i]), as exact as [SigmoidTo].
+// ErfTo sets dst[i] = erf(src[i]), as accurate as [SigmoidTo].
 func ErfTo(dst, src []float32) {
 	dst = dst[:len(src)]
 	if c := simd.CurveKernels(); c != nil {
@@ -61,7 +61,7 @@ func ErfTo(dst, src []float32) {
 	}
 }
 
-// Gelu returns x·Φ(x), with the normal distribution function by erf.
+// Gelu returns x·Φ(x), where Φ is the normal distribution function, computed by erf.
 func Gelu(x float32) float32 {
 	d := float64(x)
 	if d < -8 {
@@ -72,7 +72,8 @@ func Gelu(x float32) float32 {
 	return float32(0.5 * d * (1 + erf64(d/math.Sqrt2)))
 }
 
-// GeluTo sets dst[i] = Gelu(src[i]), with vectors to within 3 units in the last place above -1, and 1e-7 below.
+// GeluTo sets dst[i] = Gelu(src[i]); with SIMD kernels within 3 ulp above -1 and within 1e-7
+// below.
 func GeluTo(dst, src []float32) {
 	dst = dst[:len(src)]
 	if c := simd.CurveKernels(); c != nil {
@@ -89,8 +90,7 @@ func GeluTo(dst, src []float32) {
 	}
 }
 
-// GeluTanh returns the tanh approximation of Gelu,
-// x/2·(1+tanh(√(2/π)(x+0.044715x³))).
+// GeluTanh returns the tanh approximation of Gelu, x/2·(1+tanh(√(2/π)(x+0.044715x³))).
 func GeluTanh(x float32) float32 {
 	d := float64(x)
 	u := 2 * 0.7978845608028654 * d * (1 + 0.044715*d*d)
@@ -101,7 +101,8 @@ func GeluTanh(x float32) float32 {
 	return float32(d / (1 + exp64(clamp(-u))))
 }
 
-// GeluTanhTo sets dst[i] = GeluTanh(src[i]), with vectors to within 3 units in the last place above -1, and 1e-7 below.
+// GeluTanhTo sets dst[i] = GeluTanh(src[i]); with SIMD kernels within 3 ulp above -1 and within
+// 1e-7 below.
 func GeluTanhTo(dst, src []float32) {
 	dst = dst[:len(src)]
 	if c := simd.CurveKernels(); c != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// ulps is the distance of got from the exact value in units in the last place
-// of float32 at want.
+// ulps returns the distance of got from the exact value in units in the last place of float32 at
+// want.
 func ulps(got float32, want float64) float64 {
 	w := float32(want)
 	switch {
@@ -125,7 +125,7 @@ func TestPow(t *testing.T) {
 	}
 }
 
-// TestPowRandom tries results over the whole range.
+// TestPowRandom covers results over the whole range.
 func TestPowRandom(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -149,8 +149,8 @@ func TestSlices(t *testing.T) {
 		name string
 		to   func(dst, src []float32)
 		f    func(float32) float32
-		// In vectors, see TestSingles of package simd: units in the last place, where f itself is half of one off,
-		// or the distance.
+		// With SIMD kernels, see TestSingles of package simd: ulps, where f itself has an error
+		// of half a ulp, or the absolute error.
 		units, near float64
 	}{
 		{"Exp", ExpTo, Exp, 0, 0},
@@ -181,11 +181,11 @@ func TestSlices(t *testing.T) {
 	}
 }
 
-// Powers of two, below the least normal number, too.
+// TestLogDouble covers powers of two, including subnormal ones.
 func TestLogDouble(t *testing.T) {
 	for e := -1074; e < 1024; e++ {
 		x, want := math.Ldexp(1, e), float64(e)*math.Ln2
-		// Both are rounded two or three times; a unit of the largest ones is 1.1e-13.
+		// Both are rounded two or three times; a ulp of the largest ones is 1.1e-13.
 		if got := LogDouble(x); math.Abs(got-want) > 3e-13 {
 			t.Errorf("LogDouble(%v) = %v, want %v", x, got, want)
 		}

@@ -1,5 +1,6 @@
-// Package vectors adds vectors of float32: inner products, sums and maxima of vectors times weights, sums of two neighbours as
-// interpolation takes them, and products of values with those some distances on. What multiplies matrices is internal/kernel.
+// Package vectors computes sums of float32 vectors: dot products, weighted sums and maxima,
+// linear interpolation, and autocorrelation. Matrix multiplication is in internal/kernel.
 //
-// It knows slices, neither tensors nor operators, and trusts its arguments. Loops in vectors are those of internal/kernel/simd.
+// It takes slices, not tensors or operators, and does not check its arguments. The SIMD kernels
+// are in internal/kernel/simd.
 package vectors

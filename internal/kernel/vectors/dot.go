@@ -2,8 +2,8 @@ package vectors
 
 import "github.com/opmeter/opmeter/internal/kernel/simd"
 
-// Dot is the inner product of two slices; the shorter length counts. Partial sums
-// are kept, four in plain Go.
+// Dot returns the dot product of two slices; the shorter length counts. It adds partial sums,
+// four in plain Go.
 func Dot(a, b []float32) float32 {
 	n := min(len(a), len(b))
 	a, b = a[:n], b[:n]
@@ -25,8 +25,8 @@ func Dot(a, b []float32) float32 {
 	return s0 + s1 + (s2 + s3)
 }
 
-// Dots writes to sums the inner products of a with as many values of b from each of some places on. Eight places and more are
-// computed together.
+// Dots writes the dot products of a with the len(a) values of b from each offset in from. It
+// computes eight or more offsets together.
 func Dots(sums, a, b []float32, from []int) {
 	e, n, many := simd.ElementKernels(), len(a), len(from)
 	vec := n / 8 * 8

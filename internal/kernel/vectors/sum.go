@@ -2,18 +2,19 @@ package vectors
 
 import "github.com/opmeter/opmeter/internal/kernel/simd"
 
-// Sum adds vectors. Each goroutine needs its own; the zero value is ready.
+// Sum adds vectors. It is not safe for concurrent use; the zero value is ready.
 type Sum struct {
 	window simd.Window
 	offs   []int
 }
 
-// Of writes to dst the sum of the vectors that begin at some places of x, each times its weight.
+// Of writes the weighted sum of the vectors at offsets from of x to dst.
 func (s *Sum) Of(dst, x []float32, from []int, weights []float32) {
 	s.Lines(dst, 0, x, 0, len(dst), 1, from, weights)
 }
 
-// Lines writes several lines of n such sums, stepDst values apart; their vectors are stepX values further in x from line to line.
+// Lines writes several rows of n such sums, stepDst values apart; their vectors advance by stepX
+// values per row.
 func (s *Sum) Lines(dst []float32, stepDst int, x []float32, stepX, n, lines int, from []int, weights []float32) {
 	if n == 0 || lines == 0 {
 		return
@@ -47,30 +48,30 @@ func (s *Sum) Lines(dst []float32, stepDst int, x []float32, stepX, n, lines int
 	f.Spread(t, lines, n)
 }
 
-// zero is what sums begin with.
+// zero is the initial value of sums.
 var zero float32
 
-// HasMax tells whether there are vectors for [Max].
+// HasMax reports whether SIMD kernels for [Max] exist.
 func HasMax() bool { return simd.HasExtremes[float32](simd.ExtremeKernels()) }
 
-// Max finds the largest of vectors, element by element, each times a weight. Each goroutine needs its own; the zero value is ready, where
-// [HasMax] holds.
+// Max computes the element-wise maximum of weighted vectors. It requires [HasMax] and is not safe
+// for concurrent use; the zero value is ready.
 type Max struct {
 	parts    []float32
 	n, count int
 }
 
-// maxParts is the number of vectors whose largest are found together.
+// maxParts is the number of vectors whose maximum is computed together.
 const maxParts = 64
 
-// Start begins with no vectors, of n elements each.
+// Start resets m to zero vectors of n elements.
 func (m *Max) Start(n int) {
 	if m.n, m.count = n, 0; len(m.parts) < maxParts*n {
 		m.parts = make([]float32, maxParts*n)
 	}
 }
 
-// Add takes a vector.
+// Add adds a vector.
 func (m *Max) Add(v []float32, weight float32) {
 	if m.count == maxParts {
 		simd.ExtremeLines(simd.ExtremeKernels(), false, m.parts[:m.n], m.parts, m.n, m.count)
@@ -80,7 +81,7 @@ func (m *Max) Add(v []float32, weight float32) {
 	m.count++
 }
 
-// Done writes the largest of each; false where there was no vector.
+// Done writes the maxima to dst; it returns false without any vectors.
 func (m *Max) Done(dst []float32) bool {
 	if m.count > 0 {
 		simd.ExtremeLines(simd.ExtremeKernels(), false, dst[:m.n], m.parts, m.n, m.count)

@@ -9,7 +9,8 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/sets"
 )
 
-// Sums of products from several places on, and sums of several vectors, are what plain loops give.
+// TestSums compares dot products at several offsets, and weighted sums of vectors, with plain
+// loops.
 func TestSums(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(4, 4))
@@ -32,14 +33,14 @@ func TestSums(t *testing.T) {
 				want += float64(v) * float64(x[f+k])
 				size += math.Abs(float64(v) * float64(x[f+k]))
 			}
-			// Each sum and product is rounded to 24 bits; lanes have an eighth of them.
+			// Each sum and product is rounded to 24 bits; a lane holds an eighth of them.
 			if math.Abs(float64(sums[i])-want) > size*float64(n)*0x1p-24 {
 				t.Fatalf("%d of %d sums over %d: %v, want %v", i, many, n, sums[i], want)
 			}
 		}
 		var s Sum
 		s.Of(vector, x, from, weights)
-		// Lines are what one by one gives, and nothing is written between them.
+		// Rows equal single sums, and nothing is written between them.
 		const lines = 3
 		stepX, stepDst := r.IntN(4), n+r.IntN(3)
 		further := append(slices.Clone(x), make([]float32, lines*stepX)...)
@@ -65,7 +66,8 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// Sums of products with values further on are those of a plain loop, lane by lane, for every set.
+// TestLags compares autocorrelation sums with a plain loop, lane by lane, on every instruction
+// set.
 func TestLags(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 6))
 	check := func(t *testing.T) {

@@ -183,7 +183,7 @@ func addTo[T tensor.Real](s, d []T, key int) {
 	if ok && key == 1 {
 		g := any(d).([]float32)[:len(f)]
 		element.AddTo(f, f, g)
-		if math.IsNaN(float64(element.Top(f))) {
+		if math.IsNaN(float64(element.MaxOf(f))) {
 			for j, v := range g {
 				if math.IsInf(float64(v), -1) {
 					f[j] = v
@@ -237,7 +237,7 @@ func weigh[T tensor.Real](s []T, sink T) (scale T) {
 	f, vectors := any(s).([]float32)
 	top := sink
 	if vectors {
-		top = max(top, T(element.Top(f)))
+		top = max(top, T(element.MaxOf(f)))
 	} else {
 		for _, v := range s {
 			top = max(top, v)

@@ -50,7 +50,7 @@ type block struct {
 	scores, query, scales []float32
 	wide                  [2][]float32 // keys and values of halves
 	from                  []int
-	keys, values          kernel.Again
+	keys, values          kernel.RepackedB
 	packed                int // the unit whose keys are packed, and one more
 }
 
@@ -97,8 +97,8 @@ func (t blockArgs) pieces(lo, hi int) {
 		}
 		t.piece(r, unit, at/t.blocks, at%t.blocks*t.step)
 	}
-	r.keys.Forget()
-	r.values.Forget()
+	r.keys.Release()
+	r.values.Release()
 	blocks.Put(r)
 }
 
@@ -152,7 +152,7 @@ func (t *blockArgs) piece(r *block, unit, head, l0 int) {
 	}
 	from, to := t.seen(b, i0, max(1, n*stepI))
 	if t.pack && from < to {
-		from -= from % r.keys.Columns()
+		from -= from % r.keys.ColumnStep()
 	}
 	width := to - from
 	y := t.y.Data[b*t.y.Batch+h0*t.y.Head+i0*t.y.Row:]
@@ -171,7 +171,7 @@ func (t *blockArgs) piece(r *block, unit, head, l0 int) {
 		element.Scale(r.query[l*a.Size:][:a.Size], q[l*t.lineQ:][:a.Size], float32(a.Scale))
 	}
 	if t.pack {
-		r.keys.Product(kernel.GemmParams{M: n, N: width, K: a.Size}, r.query, from, 0, r.scores)
+		r.keys.Multiply(kernel.GemmParams{M: n, N: width, K: a.Size}, r.query, from, 0, r.scores)
 	} else {
 		t.fewScores(r, unit, n, from, width)
 	}
@@ -190,7 +190,7 @@ func (t *blockArgs) piece(r *block, unit, head, l0 int) {
 	}
 	g := kernel.GemmParams{M: n, N: a.VSize, K: width, LDC: t.lineY}
 	if t.pack {
-		r.values.Product(g, r.scores, 0, from, y)
+		r.values.Multiply(g, r.scores, 0, from, y)
 	} else {
 		t.fewResults(r, g, unit, from, y)
 	}

@@ -78,8 +78,8 @@ const (
 	nBitsKept   = 1 << 17 // bounds weights that are widened once and for all: larger ones are worth the memory that they save
 )
 
-func (v *nBits) shape() kernel.FewBitShape {
-	return kernel.FewBitShape{Bits: v.bits, K: v.k, N: v.n, Block: v.block}
+func (v *nBits) shape() kernel.LowBitShape {
+	return kernel.LowBitShape{Bits: v.bits, K: v.k, N: v.n, Block: v.block}
 }
 
 // prepareNBits keeps the weights small and widens some rows of them after the other.
@@ -88,14 +88,14 @@ func prepareNBits(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	if v.n*v.k <= nBitsKept && (!v.shape().Stays(v.m) || c.Has(4)) && c.Known(1, 2, 3, 4) {
+	if v.n*v.k <= nBitsKept && (!v.shape().KeepsLowBit(v.m) || c.Has(4)) && c.Known(1, 2, 3, 4) {
 		return v.packed(c)
 	}
 	if w := v.fewBits(c); w != nil {
 		c.Kernel = w.Name()
 		run := w.Run
 		if c.Node.Attrs.Int("accuracy_level", 0) == 4 {
-			run = w.RunCodes
+			run = w.RunInt8
 		}
 		return func(c *op.Call) error {
 			run(c.Pool, v.m, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]), elem.Elements[float32](c, 5), activation.Clamp{})
@@ -165,7 +165,7 @@ func (v *nBits) rows(c *op.Call) (func(dst []float32, n int), error) {
 }
 
 // fewBits packs constant weights as they are; nil where they are not constant, have other zero points than codes, or the set has no kernels.
-func (v *nBits) fewBits(c *op.Call) *kernel.FewBits {
+func (v *nBits) fewBits(c *op.Call) *kernel.LowBitMatrix {
 	if !c.Known(1, 2, 3) || c.Has(4) {
 		return nil
 	}
@@ -180,7 +180,7 @@ func (v *nBits) fewBits(c *op.Call) *kernel.FewBits {
 			}
 		}
 	}
-	w := kernel.NewFewBits(v.shape(), tensor.Of[uint8](c.In[1]), false, tensor.Of[float32](c.In[2]), zeros)
+	w := kernel.NewLowBitMatrix(v.shape(), tensor.Of[uint8](c.In[1]), false, tensor.Of[float32](c.In[2]), zeros)
 	for i := 1; w != nil && i <= 3; i++ {
 		if c.Has(i) {
 			c.Copied(i)

@@ -158,7 +158,7 @@ func prepareQGemm(c *op.Call) (op.Run, error) {
 	columns := ok && product.packed != nil && (!c.Has(6) || v.Cr == 0 && v.Cc == 1)
 	room := v.M * v.N
 	if columns {
-		room = kernel.GemmRoom(c.Pool, v.M, v.N)
+		room = kernel.GemmScratch(c.Pool, v.M, v.N)
 	}
 	sums := op.ScratchOf[int32](c, room)
 	return func(c *op.Call) error {
@@ -177,7 +177,7 @@ func prepareQGemm(c *op.Call) (op.Run, error) {
 		}
 		if columns {
 			product.fill(c)
-			kernel.GemmCodes(c.Pool, v.M, c.In[0].Data, product.tables, product.packed, sums, r, c.Out[0].Data)
+			kernel.GemmRescaled(c.Pool, v.M, c.In[0].Data, product.tables, product.packed, sums, r, c.Out[0].Data)
 			return nil
 		}
 		product.sums(c, sums)
@@ -230,8 +230,8 @@ type qgemmProduct struct {
 func newQGemmProduct(c *op.Call, v *qgemm) *qgemmProduct {
 	p := &qgemmProduct{tables: make([]kernel.ByteTable, 1)}
 	if c.Const(3) && c.Const(5) && !v.TransA && v.K > 0 {
-		w := kernel.NewPackedQ(v.N, v.K).Rows(v.M, c.Far())
-		if v.M < 4 && !w.Vectors() {
+		w := kernel.NewPackedQ(v.N, v.K).SetRows(v.M, c.Far())
+		if v.M < 4 && !w.UsesSIMD() {
 			b := make([]int32, v.K*v.N)
 			v.lift(c, b)
 			p.sums = thinProduct(c, v, b)

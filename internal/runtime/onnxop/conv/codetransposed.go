@@ -127,7 +127,7 @@ func (t *codesTransposed) phase(c *op.Call, w []int32, h, l kernel.PhaseRun) *ph
 	kernel.SetSumWeights(p.planar, phaseWeights(&part, t.convolution, w), 0)
 	n := t.n * t.m * h.Out * l.Out
 	p.codes = c.Scratch(n)
-	if !p.planar.Vectors() && n > len(t.sums) {
+	if !p.planar.UsesSIMD() && n > len(t.sums) {
 		t.sums = op.ScratchOf[int32](c, n)
 	}
 	return p
@@ -135,8 +135,8 @@ func (t *codesTransposed) phase(c *op.Call, w []int32, h, l kernel.PhaseRun) *ph
 
 // run computes the codes of a phase.
 func (t *codesTransposed) run(c *op.Call, p *phase, r *kernel.Rescale) {
-	if p.planar.Vectors() {
-		p.planar.Codes(c.Pool, c.In[0].Data, p.codes, r)
+	if p.planar.UsesSIMD() {
+		p.planar.RunRescaled(c.Pool, c.In[0].Data, p.codes, r)
 		return
 	}
 	p.planar.Run(c.Pool, c.In[0].Data, t.sums[:len(p.codes)])

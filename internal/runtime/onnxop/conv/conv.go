@@ -59,19 +59,19 @@ func InferConv(c *op.Call) error {
 }
 
 // volume gives the float32 kernel's shape of a three-dimensional convolution.
-func (v *convolution) volume() (kernel.ConvShape, kernel.Depth) {
+func (v *convolution) volume() (kernel.ConvShape, kernel.ConvDepth) {
 	s := kernel.ConvShape{
 		N: v.n, C: v.c, OC: v.m, Groups: v.groups, H: v.In[1], W: v.In[2], OH: v.Out[1], OW: v.Out[2], KH: v.Kernel[1], KW: v.Kernel[2],
 		StrideH: v.Stride[1], StrideW: v.Stride[2], DilH: v.Dilation[1], DilW: v.Dilation[2], PadT: v.Begin[1], PadL: v.Begin[2],
 	}
-	return s, kernel.Depth{In: v.In[0], Out: v.Out[0], Kernel: v.Kernel[0], Stride: v.Stride[0], Dilation: v.Dilation[0], Pad: v.Begin[0]}
+	return s, kernel.ConvDepth{In: v.In[0], Out: v.Out[0], Kernel: v.Kernel[0], Stride: v.Stride[0], Dilation: v.Dilation[0], Pad: v.Begin[0]}
 }
 
 // prepared makes the float32 kernel of a convolution over up to three axes; nil where there is none.
 func (v *convolution) prepared(w, bias []float32, act activation.Clamp) *kernel.Conv {
 	if len(v.In) == 3 {
 		s, d := v.volume()
-		return kernel.NewConvVolume(s, d, w, bias, act)
+		return kernel.NewConv3DNCDHW(s, d, w, bias, act)
 	}
 	return kernel.NewConvNCHW(v.planar2D(), w, bias, act)
 }
@@ -125,12 +125,12 @@ func prepareHalves(c *op.Call) (op.Run, error) {
 		bias = wide(c.In[2])
 	}
 	k := kernel.NewConvNCHW(v.planar2D(), wide(c.In[1]), bias, c.Activation)
-	if !k.Halves() {
+	if !k.SupportsFloat16() {
 		return nil, nil
 	}
 	c.Kernel = k.Name()
 	return func(c *op.Call) error {
-		k.RunHalves(c.Pool, tensor.Of[uint16](c.In[0]), tensor.Of[uint16](c.Out[0]))
+		k.RunFloat16(c.Pool, tensor.Of[uint16](c.In[0]), tensor.Of[uint16](c.Out[0]))
 		return nil
 	}, nil
 }

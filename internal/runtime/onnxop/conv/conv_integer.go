@@ -51,7 +51,7 @@ func newIntConv(c *op.Call, xi, wi, xz, wz int, bias *tensor.Tensor, sums bool) 
 	} else if some && len(v.In) == 3 {
 		q.slabs = newSlabs(v, q.ready)
 		q.planar = q.slabs.parts[0].planar
-		q.slabs.room(c, sums || !q.planar.Vectors())
+		q.slabs.room(c, sums || !q.planar.UsesSIMD())
 		c.Kernel = q.planar.Name()
 	} else {
 		c.Kernel = "im2col"
@@ -203,14 +203,14 @@ func lastQLinearConv(c *op.Call) op.Last {
 		return op.NeverLast
 	}
 	switch s := v.planar2D(); {
-	case s.WalksLast():
+	case s.SupportsDepthwiseNHWC():
 		return op.AllLast
-	case !s.Lasts():
-		if s.MakesLast() {
+	case !s.SupportsNHWC():
+		if s.SupportsNHWCOutput() {
 			return op.OutLast
 		}
 		return op.NeverLast
-	case s.Turns():
+	case s.PrefersNHWC():
 		return op.AnyLast
 	}
 	return op.BothLast
@@ -279,7 +279,7 @@ func PrepareQLinearConv(c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	var sums []int32
-	whole := q.planar == nil || !q.planar.Vectors()
+	whole := q.planar == nil || !q.planar.UsesSIMD()
 	if whole {
 		sums = op.ScratchOf[int32](c, c.Out[0].Len())
 	}

@@ -190,7 +190,7 @@ func (t *transposedRows) run(c *op.Call, g int, x, col []float32) {
 		return
 	}
 	kernel.GemmPacked(c.Pool, t.params, x, t.weights[g], t.turned)
-	move.Turn(col, t.params.M, t.turned, t.params.N, t.params.N, t.params.M)
+	move.Transpose(col, t.params.M, t.turned, t.params.N, t.params.N, t.params.M)
 }
 
 // folding adds the rows of col (channels × taps, one element an output position of

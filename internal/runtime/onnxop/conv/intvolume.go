@@ -152,13 +152,13 @@ type scattering[T uint8 | int32] struct {
 func (q *intConv) runCodes(c *op.Call, xi int, y []uint8, r *kernel.Rescale) {
 	zero, x, s := q.lift(c, xi), c.In[xi].Data, q.slabs
 	if s == nil {
-		q.planar.Codes(c.Pool, x, y, r)
+		q.planar.RunRescaled(c.Pool, x, y, r)
 		return
 	}
 	for n := range s.n {
 		for d := range s.Out[0] {
 			planar, in := s.gather(c.Pool, x, n, d, uint8(zero))
-			planar.Codes(c.Pool, in, s.codes, r)
+			planar.RunRescaled(c.Pool, in, s.codes, r)
 			scatter(c.Pool, s, y, s.codes, n, d)
 		}
 	}

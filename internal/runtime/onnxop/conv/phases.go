@@ -70,7 +70,7 @@ func newPhases(c *op.Call, v *convolution) *phases {
 	if !p.divide(c, axes) {
 		return nil
 	}
-	if one := (&phases{v: v}); count > 1 && one.divide(c, together) && one.parts[0].conv.Minimal() && one.time() < p.time() {
+	if one := (&phases{v: v}); count > 1 && one.divide(c, together) && one.parts[0].conv.UsesWinograd() && one.time() < p.time() {
 		p = one
 	}
 	p.spread = p.channels
@@ -134,7 +134,7 @@ func (p *phases) divide(c *op.Call, axes [][]kernel.PhaseRun) bool {
 // time is about what an image takes.
 func (p *phases) time() (ns float64) {
 	for i := range p.parts {
-		ns += p.parts[i].conv.Time()
+		ns += p.parts[i].conv.EstimatedTime()
 	}
 	return ns
 }
@@ -274,7 +274,7 @@ func spreadPhases(dst, src []float32, stride, phases, step int) {
 			}
 		}
 	default:
-		move.Turn(dst, stride, src, step, rows, phases)
+		move.Transpose(dst, stride, src, step, rows, phases)
 	}
 	for i := range phases {
 		if at := rows*stride + i; at < len(dst) {

@@ -189,7 +189,7 @@ func powScalar(dst, a []float32, y float32, times func(dst, a, b []float32)) {
 		times(dst, a, a)
 		times(dst, dst, dst)
 	case -1:
-		element.Reciprocals(dst, a)
+		element.Reciprocal(dst, a)
 	case 0.5, -0.5:
 		powRoot(dst, a, y)
 	default:
@@ -254,9 +254,9 @@ func powRoot(dst, a []float32, y float32) {
 	if e := simd.ElementKernels(); e != nil {
 		inf := float32(math.Inf(1))
 		if least, _ := e.Extent(a, inf, inf); least > 0 {
-			element.Roots(dst, a)
+			element.Sqrt(dst, a)
 			if y < 0 {
-				element.Reciprocals(dst, dst)
+				element.Reciprocal(dst, dst)
 			}
 			return
 		}

@@ -164,7 +164,7 @@ func prepareHalfExact(k exact) elem.Prepare {
 
 func realExact[T tensor.Real](k exact) op.Run {
 	if k == absolute {
-		if f, ok := any(element.Magnitudes).(func(dst, src []T)); ok {
+		if f, ok := any(element.Abs).(func(dst, src []T)); ok {
 			return RunUnary(f)
 		}
 		return RunUnary(func(dst, src []T) {
@@ -175,7 +175,7 @@ func realExact[T tensor.Real](k exact) op.Run {
 			}
 		})
 	}
-	if f, ok := any(element.Signs).(func(dst, src []T)); ok && k == signum {
+	if f, ok := any(element.Sign).(func(dst, src []T)); ok && k == signum {
 		return RunUnary(f)
 	}
 	if f, ok := any(signDoubles).(func(dst, src []T)); ok && k == signum {

@@ -121,12 +121,12 @@ func (v *codesProduct) wide(c *op.Call) []float32 {
 }
 
 // packed keeps the weights as they are; nil where they are few, or the set has no kernels for them.
-func (v *codesProduct) packed(c *op.Call) *kernel.FewBits {
-	shape := kernel.FewBitShape{Bits: v.bits, K: v.k, N: v.n, Block: v.block}
+func (v *codesProduct) packed(c *op.Call) *kernel.LowBitMatrix {
+	shape := kernel.LowBitShape{Bits: v.bits, K: v.k, N: v.n, Block: v.block}
 	if v.block == 0 {
-		shape.Block = (v.k + kernel.FewBitLine - 1) / kernel.FewBitLine * kernel.FewBitLine
+		shape.Block = (v.k + kernel.LowBitBlock - 1) / kernel.LowBitBlock * kernel.LowBitBlock
 	}
-	if !shape.Stays(v.m) {
+	if !shape.KeepsLowBit(v.m) {
 		return nil
 	}
 	given := tensor.Of[float32](c.In[2])
@@ -149,7 +149,7 @@ func (v *codesProduct) packed(c *op.Call) *kernel.FewBits {
 			zeros[i] = int8(zero - middle)
 		}
 	}
-	return kernel.NewFewBits(shape, v.turned(c.In[1].Data, v.blocks*shape.Block), v.signed, scales, zeros)
+	return kernel.NewLowBitMatrix(shape, v.turned(c.In[1].Data, v.blocks*shape.Block), v.signed, scales, zeros)
 }
 
 // turned is the matrix with a row of so many codes for each column.

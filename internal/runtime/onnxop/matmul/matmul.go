@@ -207,7 +207,7 @@ func prepareMatMul32(c *op.Call) (op.Run, error) {
 		g.BiasN = tensor.Of[float32](c.In[2])
 	}
 	if v.N == 1 {
-		c.Kernel = kernel.ColumnName()
+		c.Kernel = kernel.GemvName()
 		add := element.Add[float32]().VectorScalar
 		return func(c *op.Call) error {
 			y := tensor.Of[float32](c.Out[0])
@@ -256,11 +256,11 @@ const floatRate = 10
 func (v *Batched) columns(p *workers.Pool, a, b, y []float32) {
 	n := tensor.Elements(v.batch)
 	if n == 1 {
-		kernel.Column(p, y[:v.M], a, b[:v.K])
+		kernel.Gemv(p, y[:v.M], a, b[:v.K])
 		return
 	}
 	workers.Do(p, n, max(1, columnGrain/max(1, v.M*v.K)), batch{v: v, a: a, b: b, y: y}, func(q batch, lo, hi int) {
-		q.v.each(lo, hi, func(pa, pb, pc int) { kernel.Column(nil, q.y[pc:][:q.v.M], q.a[pa:], q.b[pb:][:q.v.K]) })
+		q.v.each(lo, hi, func(pa, pb, pc int) { kernel.Gemv(nil, q.y[pc:][:q.v.M], q.a[pa:], q.b[pb:][:q.v.K]) })
 	})
 }
 

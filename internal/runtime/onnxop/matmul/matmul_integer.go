@@ -91,9 +91,9 @@ func NewIntMatMul(c *op.Call, ai, az, bi, bz int) (*intMatMul, error) {
 // room is the number of sums that codes wants room for.
 func (q *intMatMul) room(p *workers.Pool) int {
 	if q.shared {
-		return p.Threads() * kernel.GemmRoom(nil, q.M, q.N)
+		return p.Threads() * kernel.GemmScratch(nil, q.M, q.N)
 	}
-	return kernel.GemmRoom(p, q.flat.M, q.N)
+	return kernel.GemmScratch(p, q.flat.M, q.N)
 }
 
 // packConst packs a constant b, as it lies in the file where it has one zero point.
@@ -107,7 +107,7 @@ func (q *intMatMul) packConst(c *op.Call) {
 		q.liftB(c)
 	}
 	for at := 0; at < c.In[q.bi].Len(); at += q.K * q.N {
-		p := kernel.NewPackedQ(q.N, q.K).Rows(q.flat.M, c.Far())
+		p := kernel.NewPackedQ(q.N, q.K).SetRows(q.flat.M, c.Far())
 		if len(z) > 1 {
 			kernel.FillQ(c.Pool, p, q.b[at:], 0, 1, q.N)
 		} else {
@@ -238,7 +238,7 @@ func (q *intMatMul) product(pool *workers.Pool, worker, i int) {
 		each := len(sums) / len(q.packed)
 		sums = sums[worker*each:][:each]
 	}
-	kernel.GemmCodes(pool, v.M, r.x.Data[pa:], q.tables, b, sums, r.rescale, r.out[pc:])
+	kernel.GemmRescaled(pool, v.M, r.x.Data[pa:], q.tables, b, sums, r.rescale, r.out[pc:])
 }
 
 func inferMatMulInteger(c *op.Call) error {

@@ -25,7 +25,7 @@ func lastMaxPool(c *op.Call) op.Last {
 }
 
 // lastBytes is a pool over pictures of bytes with their channels last; nil where there is none.
-func lastBytes(c *op.Call) (*kernel.BytePool, error) {
+func lastBytes(c *op.Call) (*kernel.PoolInt8, error) {
 	w, err := NewPool(c)
 	if err != nil {
 		return nil, err
@@ -34,21 +34,21 @@ func lastBytes(c *op.Call) (*kernel.BytePool, error) {
 	if c.Wants(1) || len(w.Out) != 2 || w.Dilation[0] != 1 || w.Dilation[1] != 1 || t != tensor.Int8 && t != tensor.Uint8 {
 		return nil, nil
 	}
-	b := &kernel.BytePool{Shape: shape(c.In[0], w), Max: true, Signed: t == tensor.Int8, Hi: math.MaxUint8}
+	b := &kernel.PoolInt8{Shape: shape(c.In[0], w), Max: true, Signed: t == tensor.Int8, Hi: math.MaxUint8}
 	if b.Signed {
 		b.Lo, b.Hi = math.MinInt8, math.MaxInt8
 	}
-	if !(move.Turner{C: b.Shape.C}).Fast() || !b.Prepare() {
+	if !(move.LayoutConverter{C: b.Shape.C}).HasSIMD() || !b.Prepare() {
 		return nil, nil
 	}
 	return b, nil
 }
 
 // prepareLast makes a pool that computes with channels last, and turns what comes or goes otherwise.
-func prepareLast(c *op.Call, b *kernel.BytePool) op.Run {
+func prepareLast(c *op.Call, b *kernel.PoolInt8) op.Run {
 	c.Kernel = b.Name()
 	s := &b.Shape
-	from, to := move.Turner{N: s.N, C: s.C, Area: s.H * s.W}, move.Turner{N: s.N, C: s.C, Area: s.OH * s.OW}
+	from, to := move.LayoutConverter{N: s.N, C: s.C, Area: s.H * s.W}, move.LayoutConverter{N: s.N, C: s.C, Area: s.OH * s.OW}
 	lastIn, lastOut := c.LastIn, c.LastOut
 	var in, out []uint8
 	if !lastIn {
@@ -60,7 +60,7 @@ func prepareLast(c *op.Call, b *kernel.BytePool) op.Run {
 	return func(c *op.Call) error {
 		x, y := c.In[0].Data, c.Out[0].Data
 		if !lastIn {
-			from.Last(c.Pool, in, x)
+			from.ToNHWC(c.Pool, in, x)
 			x = in
 		}
 		if lastOut {
@@ -68,7 +68,7 @@ func prepareLast(c *op.Call, b *kernel.BytePool) op.Run {
 			return nil
 		}
 		b.Run(c.Pool, x, out)
-		to.First(c.Pool, y, out)
+		to.ToNCHW(c.Pool, y, out)
 		return nil
 	}
 }
@@ -104,7 +104,7 @@ func prepareMaxPoolOf[T tensor.Number](lowest T) elem.Prepare {
 		c.Kernel = w.Way()
 		var vec *floats
 		if t := c.In[0].Type; !c.Wants(1) && len(w.Out) == 2 && (t == tensor.Int8 || t == tensor.Uint8) {
-			bytes := &kernel.MaxBytes{Shape: shape(c.In[0], w), Signed: t == tensor.Int8}
+			bytes := &kernel.MaxPoolInt8{Shape: shape(c.In[0], w), Signed: t == tensor.Int8}
 			if bytes.Prepare() {
 				c.Kernel = bytes.Name()
 				return func(c *op.Call) error {
@@ -312,7 +312,7 @@ func largestPlaces[T tensor.Number](l *placedLines, plane []T, places []int64) b
 	case []float64:
 		return false
 	case []float32:
-		if top := element.Top(f); top != top {
+		if top := element.MaxOf(f); top != top {
 			return false
 		}
 	}

@@ -250,7 +250,7 @@ func globalAverage[T tensor.Real](*op.Call) func([]T) T {
 func globalMax[T tensor.Real](*op.Call) func([]T) T {
 	return func(v []T) T {
 		if f, ok := any(v).([]float32); ok {
-			return T(element.Top(f))
+			return T(element.MaxOf(f))
 		}
 		m := T(math.Inf(-1))
 		for _, x := range v {

@@ -111,7 +111,7 @@ func prepareQLinear(c *op.Call, product bool) (op.Run, error) {
 	lo, hi := Limits(t, c.Activation)
 	var ta, tb [256]float32
 	var y affine
-	loops := element.Two(func(a, b uint8) uint8 {
+	loops := element.FromFunc(func(a, b uint8) uint8 {
 		v := ta[a] + tb[b]
 		if product {
 			v = ta[a] * tb[b]

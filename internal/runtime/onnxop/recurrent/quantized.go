@@ -121,7 +121,7 @@ func (g *byteGates) run(c *op.Call, pool *workers.Pool, dir int, x, y []float32)
 	if e := simd.ElementKernels(); e != nil && e.ScaleRows(y, g.n, sums, g.n, m, factors, nil, nil, scale, true) {
 		return
 	}
-	element.Floats(y, sums)
+	element.Int32ToFloat32(y, sums)
 	for ; len(y) > 0; y = y[g.n:] {
 		for j, f := range factors {
 			y[j] *= scale * f

@@ -24,11 +24,11 @@ func reduceReal[T tensor.Real](c *op.Call, k Reduction) (op.Run, error) {
 	case RedMean:
 		done = func(a float64, n int) T { return T(a / float64(n)) }
 	case redL1:
-		sum = reduce.Magnitudes[T, float64]
+		sum = reduce.SumAbs[T, float64]
 	case redL2:
-		sum, done = reduce.Squares[T, float64], func(a float64, _ int) T { return T(math.Sqrt(a)) }
+		sum, done = reduce.SumSquares[T, float64], func(a float64, _ int) T { return T(math.Sqrt(a)) }
 	case redSumSquare:
-		sum = reduce.Squares[T, float64]
+		sum = reduce.SumSquares[T, float64]
 	case redLogSum:
 		done = func(a float64, _ int) T { return T(vecmath.LogDouble(a)) }
 	}
@@ -39,7 +39,7 @@ func reduceReal[T tensor.Real](c *op.Call, k Reduction) (op.Run, error) {
 		}
 		plan := reduce.NewPlan(c.In[0].Shape, mask)
 		if columns, count := plan.Columns(); columns && count == 2 {
-			return prepareReducer(c, reduce.Pairs[T]())
+			return prepareReducer(c, reduce.SumPairs[T]())
 		}
 	}
 	r := sum(done)
@@ -81,11 +81,11 @@ func reduceInt[T tensor.Integer, A int64 | uint64](c *op.Call, k Reduction) (op.
 	case RedMean:
 		done = func(a A, n int) T { return T(a / A(max(n, 1))) } // the sum of nothing is zero
 	case redL1:
-		sum = reduce.Magnitudes[T, A]
+		sum = reduce.SumAbs[T, A]
 	case redL2:
-		sum, done = reduce.Squares[T, A], func(a A, _ int) T { return T(math.Sqrt(float64(a))) }
+		sum, done = reduce.SumSquares[T, A], func(a A, _ int) T { return T(math.Sqrt(float64(a))) }
 	case redSumSquare:
-		sum = reduce.Squares[T, A]
+		sum = reduce.SumSquares[T, A]
 	case redLogSum:
 		done = func(a A, _ int) T { return T(max(0, math.Log(float64(a)))) } // the logarithm of nothing is zero
 	}

@@ -222,7 +222,7 @@ func expOf[T tensor.Real](x T) T {
 
 // softmaxRow writes the softmax of a row; dst may be src.
 func softmaxRow(dst, src []float32) {
-	inv := 1 / vecmath.ExpSumTo(dst, src, element.Top(src))
+	inv := 1 / vecmath.ExpSumTo(dst, src, element.MaxOf(src))
 	element.Scale(dst, dst, inv)
 }
 
@@ -236,9 +236,9 @@ func shortRows(dst, src []float32, n int, logs bool) {
 	for len(dst) > 0 {
 		rows := min(256, len(room)/n, len(dst)/n)
 		columns := room[:rows*n]
-		move.Turn(columns, rows, src, n, n, rows)
+		move.Transpose(columns, rows, src, n, n, rows)
 		softmaxColumns(columns, columns, n, rows, rows, logs)
-		move.Turn(dst, n, columns, rows, rows, n)
+		move.Transpose(dst, n, columns, rows, rows, n)
 		dst, src = dst[rows*n:], src[rows*n:]
 	}
 	turnedRooms.Put(room)
@@ -315,7 +315,7 @@ func hardmaxRow(dst, src []float32) {
 // logSoftmaxRow writes the logarithm of the softmax of a row; dst may be src.
 func logSoftmaxRow(dst, src []float32) {
 	dst = dst[:len(src)]
-	lessOne(dst, src, element.Top(src))
+	lessOne(dst, src, element.MaxOf(src))
 	room := expRooms.Get().(*[element.Block]float32)
 	var sum float64
 	for at := 0; at < len(dst); at += len(room) {

@@ -67,11 +67,11 @@ func turnedColumns(dst, src []float32, n, stride, width int, row func(dst, src [
 		*room = make([]float32, n*width)
 	}
 	rows := (*room)[:n*width]
-	move.Turn(rows, n, src, stride, width, n)
+	move.Transpose(rows, n, src, stride, width, n)
 	for i := range width {
 		r := rows[i*n:][:n]
 		row(r, r)
 	}
-	move.Turn(dst, stride, rows, n, n, width)
+	move.Transpose(dst, stride, rows, n, n, width)
 	columnRooms.Put(room)
 }

@@ -90,7 +90,7 @@ func runNMS(c *op.Call) error {
 				places = append(places, k)
 			}
 		}
-		order.Falling(places, score)
+		order.SortDescending(places, score)
 		for _, k := range places {
 			if len(kept) >= limit {
 				break

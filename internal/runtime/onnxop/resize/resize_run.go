@@ -261,7 +261,7 @@ type interpolation[T tensor.Real] struct {
 type axisTaps[T tensor.Real] struct {
 	*resizeTaps
 	weight []T
-	lines  *vectors.Between // of float32 lines that are linear everywhere; nil for others
+	lines  *vectors.Interpolator // of float32 lines that are linear everywhere; nil for others
 }
 
 func newInterpolation[T tensor.Real](c *op.Call) (*interpolation[T], error) {
@@ -282,7 +282,7 @@ func newInterpolation[T tensor.Real](c *op.Call) (*interpolation[T], error) {
 			t.weight = append(t.weight, T(w))
 		}
 		if w, ok := any(t.weight).([]float32); ok && t.n == 2 && d == len(r.out)-1 && !slices.Contains(t.outside, true) {
-			t.lines = vectors.NewBetween(r.in[d], t.at, w)
+			t.lines = vectors.NewInterpolator(r.in[d], t.at, w)
 		}
 		p.axes = append(p.axes, t)
 	}

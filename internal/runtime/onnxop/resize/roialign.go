@@ -30,13 +30,13 @@ func prepareRoiAlign32(c *op.Call) (op.Run, error) {
 		for r := lo; r < hi; r++ {
 			w := &workers[worker]
 			w.align(v, turned[batch[r]*size*ch:][:size*ch], rois[r*4:][:4], ch)
-			move.Turn(y[r*len(w.room):], v.ph*v.pw, w.room, ch, ch, v.ph*v.pw)
+			move.Transpose(y[r*len(w.room):], v.ph*v.pw, w.room, ch, ch, v.ph*v.pw)
 		}
 	}
 	var in []float32
 	turn := func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			move.Turn(turned[i*size*ch:], ch, in[i*size*ch:], size, size, ch)
+			move.Transpose(turned[i*size*ch:], ch, in[i*size*ch:], size, size, ch)
 		}
 	}
 	return func(c *op.Call) (err error) {

@@ -27,23 +27,23 @@ func Keys(buf []uint64, x *tensor.Tensor) ([]uint64, error) {
 	k := buf[:n]
 	switch {
 	case x.Type == tensor.String:
-		order.Strings(k, x.Strings)
+		order.StringKeys(k, x.Strings)
 	case x.Type == tensor.Float64:
 		for i, v := range tensor.Of[float64](x) {
-			k[i] = order.Float(v)
+			k[i] = order.FloatKey(v)
 		}
 	case x.Type == tensor.Int64:
 		for i, v := range tensor.Of[int64](x) {
-			k[i] = order.Signed(v)
+			k[i] = order.SignedKey(v)
 		}
 	case x.Type == tensor.Int32:
 		for i, v := range tensor.Of[int32](x) {
-			k[i] = order.Signed(int64(v))
+			k[i] = order.SignedKey(int64(v))
 		}
 	case x.Type.IsFloat():
-		readKeys(k, x, func(v float64) uint64 { return order.Float(v) })
+		readKeys(k, x, func(v float64) uint64 { return order.FloatKey(v) })
 	case x.Type.IsSigned():
-		readKeys(k, x, func(v int64) uint64 { return order.Signed(v) })
+		readKeys(k, x, func(v int64) uint64 { return order.SignedKey(v) })
 	case x.Type.IsNumber():
 		readKeys(k, x, func(v uint64) uint64 { return v })
 	default:

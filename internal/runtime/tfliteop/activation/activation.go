@@ -144,7 +144,7 @@ func prepareLeaky(c *op.Call) (op.Run, error) {
 	if c.In[0].Type == tensor.Int16 && c.Out[0].Type == tensor.Int16 {
 		c.Recipe = recipe.Leaky{ZeroIn: zi, Up: up, Down: down, Zero: zo}
 		if loop, ok := kernel.NewLeakyQ(zi, up, down, zo, math.MinInt16, math.MaxInt16); ok {
-			return layer.MapRows(loop.Alone), nil
+			return layer.MapRows(loop.RunUnary), nil
 		}
 	}
 	return byValue(c, func(q int32) int32 {

@@ -83,7 +83,7 @@ func SoftmaxRows(depth int) func(y, x, sums []float32, depth int, beta float32) 
 		}
 		for i := range sums {
 			if !tops {
-				sums[i] = element.Top(x[i*depth:][:depth])
+				sums[i] = element.MaxOf(x[i*depth:][:depth])
 			}
 			libm.ExpOf(y[i*depth:][:depth], x[i*depth:][:depth], sums[i], beta)
 		}
@@ -133,7 +133,7 @@ func (s *columns) rows(worker, lo, hi int) {
 		n := min(shortTile, hi-lo)
 		x, y := s.x[lo*depth:(lo+n)*depth], s.y[lo*depth:(lo+n)*depth]
 		t, total := room[:n*depth], all[:n]
-		move.Turn(t, n, x, depth, depth, n)
+		move.Transpose(t, n, x, depth, depth, n)
 		copy(total, t)
 		for at := n; at < len(t); at += n {
 			s.max(total, total, t[at:at+n])
@@ -149,7 +149,7 @@ func (s *columns) rows(worker, lo, hi int) {
 		for at := 0; at < len(t); at += n {
 			s.div(t[at:at+n], t[at:at+n], total)
 		}
-		move.Turn(y, depth, t, n, n, depth)
+		move.Transpose(y, depth, t, n, n, depth)
 	}
 }
 

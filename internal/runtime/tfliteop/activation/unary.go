@@ -29,16 +29,16 @@ func wrap64(f func(float64) float64) func(float32) float32 {
 var unaries = map[string]unary{
 	"EXP":  {rows: libm.ExpTo, one: wrap64(math.Exp)},
 	"LOG":  {rows: libm.LogTo, one: wrap64(math.Log)},
-	"SQRT": {rows: element.Roots, one: wrap64(math.Sqrt)},
+	"SQRT": {rows: element.Sqrt, one: wrap64(math.Sqrt)},
 	"RSQRT": {one: rsqrt, rows: func(dst, src []float32) {
-		element.Roots(dst, src)
-		element.Reciprocals(dst, dst[:len(src)])
+		element.Sqrt(dst, src)
+		element.Reciprocal(dst, dst[:len(src)])
 	}},
 	"SIN":   {rows: libm.SinTo, one: libm.Sin},
 	"COS":   {rows: libm.CosTo, one: libm.Cos},
 	"FLOOR": {rows: element.Floor, one: wrap64(math.Floor)},
 	"CEIL":  {rows: element.Ceil, one: wrap64(math.Ceil)},
-	"ROUND": {rows: element.ToEven, one: wrap64(math.RoundToEven)},
+	"ROUND": {rows: element.RoundEven, one: wrap64(math.RoundToEven)},
 	"SQUARE": {one: func(x float32) float32 { return x * x }, plain: func(x int64) int64 { return x * x }, rows: func(dst, src []float32) {
 		swish.mul(dst, src[:len(dst)], src[:len(dst)])
 	}},
@@ -47,8 +47,8 @@ var unaries = map[string]unary{
 			dst[i] = -x
 		}
 	}},
-	"ABS": {rows: element.Magnitudes, one: wrap64(math.Abs), plain: func(x int64) int64 { return max(x, -x) }},
-	"SIGN": {rows: element.Signs, one: func(x float32) float32 {
+	"ABS": {rows: element.Abs, one: wrap64(math.Abs), plain: func(x int64) int64 { return max(x, -x) }},
+	"SIGN": {rows: element.Sign, one: func(x float32) float32 {
 		switch {
 		case x > 0:
 			return 1

@@ -64,7 +64,7 @@ func quantArith[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast) (op.R
 		m := fixed.FromReal(float64(q.S1) * float64(q.S2) / float64(q.So))
 		c.Recipe = recipe.Product{A: c.In[0].Shape, B: c.In[1].Shape, ZeroA: q.Z1, ZeroB: q.Z2, Mul: m, Zero: q.zo, Min: q.lo, Max: q.hi}
 		z1, z2 := q.Z1, q.Z2
-		pair, ok := kernel.NewProductQ[T](z1, z2, m, q.zo, q.lo, q.hi)
+		pair, ok := kernel.NewMulQ[T](z1, z2, m, q.zo, q.lo, q.hi)
 		if !ok {
 			pair = nil
 		}
@@ -114,12 +114,12 @@ func sumQuant[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast, q binar
 		d := a - b
 		return T(q.Clamp(mo.Apply(d * d)))
 	}
-	var pair *kernel.PairQ[T]
+	var pair *kernel.BinaryQ[T]
 	var ok bool
 	if k == sqdiffOp {
-		pair, ok = kernel.NewSquareQ[T](shift, q.Z1, q.Z2, m1, m2, mo, q.zo, q.lo, q.hi)
+		pair, ok = kernel.NewSquaredDifferenceQ[T](shift, q.Z1, q.Z2, m1, m2, mo, q.zo, q.lo, q.hi)
 	} else {
-		pair, ok = kernel.NewSumQ[T](k == subOp, shift, q.Z1, q.Z2, m1, m2, mo, q.zo, q.lo, q.hi)
+		pair, ok = kernel.NewAddQ[T](k == subOp, shift, q.Z1, q.Z2, m1, m2, mo, q.zo, q.lo, q.hi)
 	}
 	switch {
 	case ok && wide:
@@ -180,7 +180,7 @@ func sumKind(k arith) recipe.SumKind {
 
 // sums runs f, which combines two inputs, and quantises what it gives, block by block; pair does both in vectors, if
 // it is not nil. A table has the results where 8-bit numbers meet a single constant.
-func sums[T int8 | uint8 | int16](c *op.Call, w *Broadcast, scaled func() *kernel.Uniform, pair *kernel.PairQ[T], f func(dst []int32, a, b []T)) op.Run {
+func sums[T int8 | uint8 | int16](c *op.Call, w *Broadcast, scaled func() *kernel.Uniform, pair *kernel.BinaryQ[T], f func(dst []int32, a, b []T)) op.Run {
 	for i := range 2 {
 		if x := c.In[i]; c.Const(i) && x.Len() == 1 && x.Type != tensor.Int16 && c.Out[0].Len() == c.In[1-i].Len() {
 			return layer.Lookup(1-i, tabulate(scaled(), tensor.Of[T](x)[0], i == 0, f))
@@ -205,7 +205,7 @@ func sums[T int8 | uint8 | int16](c *op.Call, w *Broadcast, scaled func() *kerne
 }
 
 // RunPair applies loops over codes to two inputs and an output of one type.
-func RunPair[T kernel.Code](c *op.Call, w *Broadcast, pair *kernel.PairQ[T]) op.Run {
+func RunPair[T kernel.QuantInt](c *op.Call, w *Broadcast, pair *kernel.BinaryQ[T]) op.Run {
 	return RunBinary(c, w, element.Loops[T, T]{Vec: pair.Run, Rows: pair.Rows})
 }
 
@@ -242,7 +242,7 @@ func divQuant[T int8 | uint8 | int16](c *op.Call, w *Broadcast, q binaryQuant) (
 		}
 		return finish(dividend(x), divisor(y))
 	}
-	loops := element.Two(quotient)
+	loops := element.FromFunc(quotient)
 	if c.In[0].Type != tensor.Int16 {
 		// What a code is as an operand costs some fifty times what its place in a table does.
 		tables := sync.OnceValue(func() *quotientTables {

@@ -69,7 +69,7 @@ func wideConv(c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) {
 		}
 	}
 	if k := s.KH * s.KW * s.C; !depthwise && s.Groups == 1 && k > 0 && s.OC > 0 {
-		if p := kernel.NewPacked16(s.OC, k); p.Vectors() {
+		if p := kernel.NewPackedInt16(s.OC, k); p.UsesSIMD() {
 			p.Fill(wv, k, 1)
 			return packedWide(c, s, p, q), nil
 		}
@@ -149,7 +149,7 @@ func reals(w []int32) []float32 {
 
 // halved computes with the halves of the 16-bit numbers of input in, by what run does with float32.
 func halved(c *op.Call, in int, q *kernel.Requant16, channels int, run func(p *workers.Pool, x, y []float32)) op.Run {
-	split := kernel.NewSplit16(q, channels, c.In[in].Len(), c.Out[0].Len(), func(n int) []float32 { return op.ScratchOf[float32](c, n) }, run)
+	split := kernel.NewSplitInt16(q, channels, c.In[in].Len(), c.Out[0].Len(), func(n int) []float32 { return op.ScratchOf[float32](c, n) }, run)
 	return func(c *op.Call) error {
 		split.Run(c.Pool, tensor.Of[int16](c.In[in]), tensor.Of[int16](c.Out[0]))
 		return nil
@@ -161,12 +161,12 @@ const widePatches = 48
 
 // windowsWide reads windows where they lie; nil where it cannot.
 func windowsWide(c *op.Call, s kernel.ConvShape, q *kernel.Requant16, w []int32) op.Run {
-	conv := kernel.NewWideConv(w, q, s)
+	conv := kernel.NewConvInt16(w, q, s)
 	if conv == nil {
 		return nil
 	}
 	c.Kernel = conv.Name(widePatches)
-	room := op.ScratchOf[int16](c, conv.Room())
+	room := op.ScratchOf[int16](c, conv.ScratchSize())
 	return func(c *op.Call) error {
 		conv.Run(c.Pool, tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0]), room)
 		return nil
@@ -181,7 +181,7 @@ func plainProduct(s *kernel.ConvShape) bool {
 // packedWide multiplies patches by packed weights.
 func packedWide(c *op.Call, s kernel.ConvShape, p *kernel.PackedQ, q *kernel.Requant16) op.Run {
 	c.Kernel = "im2col/" + strings.TrimPrefix(p.Name(widePatches), "packed/")
-	product := kernel.NewWide(p, q)
+	product := kernel.NewGemmInt16(p, q)
 	if plainProduct(&s) {
 		c.Kernel = p.Name(widePatches)
 		return func(c *op.Call) error {
@@ -189,7 +189,7 @@ func packedWide(c *op.Call, s kernel.ConvShape, p *kernel.PackedQ, q *kernel.Req
 			return nil
 		}
 	}
-	line := product.Line()
+	line := product.RowLength()
 	patches := op.ScratchOf[int16](c, c.Pool.Threads()*widePatches*line)
 	return func(c *op.Call) error {
 		x, y := tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0])
@@ -201,7 +201,7 @@ func packedWide(c *op.Call, s kernel.ConvShape, p *kernel.PackedQ, q *kernel.Req
 				for i := range n {
 					widePatch(room[i*line:], x, &s, at+i)
 				}
-				product.Lines(nil, n, room, y[at*s.OC:][:n*s.OC])
+				product.RunRows(nil, n, room, y[at*s.OC:][:n*s.OC])
 			}
 		})
 		return nil

@@ -138,10 +138,10 @@ func (v *conv3D) lines(c *op.Call, act activation.Clamp) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	volume := kernel.NewVolumeLines(kernel.ConvShape{
+	volume := kernel.NewConv3DNDHWC(kernel.ConvShape{
 		N: v.n, C: v.c, H: v.in[1], W: v.in[2], OC: v.oc, OH: v.out[1], OW: v.out[2], KH: v.k[1], KW: v.k[2],
 		StrideH: v.s[1], StrideW: v.s[2], DilH: v.d[1], DilW: v.d[2], PadT: v.p[1], PadL: v.p[2],
-	}, kernel.Depth{In: v.in[0], Out: v.out[0], Kernel: v.k[0], Stride: v.s[0], Dilation: v.d[0], Pad: v.p[0]}, w, bias, act)
+	}, kernel.ConvDepth{In: v.in[0], Out: v.out[0], Kernel: v.k[0], Stride: v.s[0], Dilation: v.d[0], Pad: v.p[0]}, w, bias, act)
 	if volume == nil {
 		return nil, nil
 	}

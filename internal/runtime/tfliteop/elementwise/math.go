@@ -25,7 +25,7 @@ var errZero = errors.New("division by zero")
 
 // divided guards an integer division: a zero divisor is an error of the data.
 func divided[T tensor.Integer](c *op.Call, f func(a, b T) T) (op.Run, error) {
-	run, err := numbers(c, element.Two(func(a, b T) T {
+	run, err := numbers(c, element.FromFunc(func(a, b T) T {
 		if b == 0 {
 			return 0
 		}
@@ -70,7 +70,7 @@ func floorModFloat(a, b float64) float64 {
 
 func prepareFloorDiv(c *op.Call) (op.Run, error) {
 	if c.In[0].Type == tensor.Float32 {
-		return numbers(c, element.Two(func(a, b float32) float32 { return float32(math.Floor(float64(a / b))) }))
+		return numbers(c, element.FromFunc(func(a, b float32) float32 { return float32(math.Floor(float64(a / b))) }))
 	}
 	if f := tensor.PickInteger(c.In[0].Type, divideOf[int8], divideOf[int16], divideOf[int32], divideOf[int64], divideOf[uint8], nil, nil, nil); f != nil {
 		return f(c)
@@ -84,7 +84,7 @@ func badType(c *op.Call) error { return op.Unsupported("elements of type %v", c.
 
 func prepareFloorMod(c *op.Call) (op.Run, error) {
 	if c.In[0].Type == tensor.Float32 {
-		return numbers(c, element.Two(func(a, b float32) float32 { return float32(floorModFloat(float64(a), float64(b))) }))
+		return numbers(c, element.FromFunc(func(a, b float32) float32 { return float32(floorModFloat(float64(a), float64(b))) }))
 	}
 	if f := tensor.PickInteger(c.In[0].Type, moduloOf[int8], moduloOf[int16], moduloOf[int32], moduloOf[int64], moduloOf[uint8], nil, nil, nil); f != nil {
 		return f(c)
@@ -97,14 +97,14 @@ func moduloOf[T tensor.Integer](c *op.Call) (op.Run, error) { return divided(c, 
 func preparePow(c *op.Call) (op.Run, error) {
 	switch t := c.In[0].Type; t {
 	case tensor.Float32:
-		return numbers(c, element.Two(func(a, b float32) float32 {
+		return numbers(c, element.FromFunc(func(a, b float32) float32 {
 			if b == 2 {
 				return a * a
 			}
 			return float32(math.Pow(float64(a), float64(b)))
 		}))
 	case tensor.Int32:
-		run, err := numbers(c, element.Two(intPow))
+		run, err := numbers(c, element.FromFunc(intPow))
 		return func(c *op.Call) error {
 			for _, v := range tensor.Of[int32](c.In[1]) {
 				if v < 0 {
@@ -133,9 +133,9 @@ func intPow(a, b int32) int32 {
 func prepareAtan2(c *op.Call) (op.Run, error) {
 	switch t := c.In[0].Type; t {
 	case tensor.Float32:
-		return numbers(c, element.Two(func(a, b float32) float32 { return float32(math.Atan2(float64(a), float64(b))) }))
+		return numbers(c, element.FromFunc(func(a, b float32) float32 { return float32(math.Atan2(float64(a), float64(b))) }))
 	case tensor.Float64:
-		return numbers(c, element.Two(math.Atan2))
+		return numbers(c, element.FromFunc(math.Atan2))
 	default:
 		return nil, badType(c)
 	}
@@ -166,5 +166,5 @@ func prepareRightShift(c *op.Call) (op.Run, error) {
 // shiftRight limits the count to the width, so that signs fill the whole.
 func shiftRight[T tensor.Integer](c *op.Call) (op.Run, error) {
 	last := T(c.In[0].Type.Bits() - 1)
-	return numbers(c, element.Two(func(a, b T) T { return a >> min(max(b, 0), last) }))
+	return numbers(c, element.FromFunc(func(a, b T) T { return a >> min(max(b, 0), last) }))
 }

@@ -161,13 +161,13 @@ func NewHybrid(t *tensor.Tensor, n, k int, alone, asym bool) (*Hybrid, error) {
 // HybridOf prepares weights of which step i of channel j is w[j*vec+i*elem], with a scale for all or one a channel.
 func HybridOf(w []int8, n, k, vec, elem int, scales []float32, alone, asym bool) *Hybrid {
 	h := &Hybrid{n: n, k: k, asym: asym, scales: scales, q: make([]float32, k), sum: make([]float32, n)}
-	if packed := kernel.NewPackedQ(n, k).Rows(1, alone); packed.Vectors() {
+	if packed := kernel.NewPackedQ(n, k).SetRows(1, alone); packed.UsesSIMD() {
 		kernel.FillQ(nil, packed, w, 0, vec, elem)
 		if h.back = (kernel.FloatScale{Weights: scales, Together: true}); len(scales) == 1 {
 			h.back.Weights = slices.Repeat(scales, n)
 		}
 		if h.table[0].Fill(false, withoutSign); !asym {
-			packed = packed.Expect(&h.table[0])
+			packed = packed.PrepareZero(&h.table[0])
 		}
 		h.packed, h.stored, h.whole = packed, make([]uint8, k), make([]int32, n)
 		return h
@@ -194,7 +194,7 @@ func HybridOf(w []int8, n, k, vec, elem int, scales []float32, alone, asym bool)
 func (h *Hybrid) Row(p *workers.Pool, x []float32) (sums []float32, scale float32) {
 	if h.packed != nil {
 		scale = h.wholeRow(p, x)
-		element.Floats(h.sum, h.whole)
+		element.Int32ToFloat32(h.sum, h.whole)
 		return h.sum, scale
 	}
 	scale, _ = QuantizeRow(h.q, x[:h.k], h.asym)

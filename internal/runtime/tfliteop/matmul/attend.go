@@ -43,7 +43,7 @@ type scoreStep struct {
 // attendRoom is the room of a worker.
 type attendRoom struct {
 	scores, sums []float32
-	y, v         kernel.Again
+	y, v         kernel.RepackedB
 	packed       int // the product whose matrices are packed, and one more
 }
 
@@ -164,8 +164,8 @@ func prepareAttend(c *op.Call) (op.Run, error) {
 
 // forget lets go of the matrices of a run.
 func (r *attendRoom) forget() {
-	r.y.Forget()
-	r.v.Forget()
+	r.y.Release()
+	r.v.Release()
 	r.packed = 0
 }
 
@@ -187,7 +187,7 @@ func (t *attend) pieces(worker, lo, hi int) {
 			x = x[r0*s.k:]
 		}
 		scores := r.scores[:n*s.n]
-		r.y.Product(g, x, 0, 0, scores)
+		r.y.Multiply(g, x, 0, 0, scores)
 		for j := range t.steps {
 			t.steps[j].run(scores, b, r0, s.n)
 		}
@@ -198,7 +198,7 @@ func (t *attend) pieces(worker, lo, hi int) {
 		}
 		g = v.params()
 		g.M = n
-		r.v.Product(g, scores, 0, 0, t.o[(b*v.m+r0)*v.n:][:n*v.n])
+		r.v.Multiply(g, scores, 0, 0, t.o[(b*v.m+r0)*v.n:][:n*v.n])
 	}
 }
 

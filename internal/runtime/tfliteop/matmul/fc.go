@@ -102,7 +102,7 @@ func floatFC(c *op.Call, s fcShape) (op.Run, error) {
 			return nil, err
 		}
 		far := c.Far()
-		packed = op.Share(c, 1, fmt.Sprintf("rows %t", far && g.M == 1), func() *kernel.PackedB { return kernel.PackRows(g.M, far, s.in, s.out, w, 0, true) })
+		packed = op.Share(c, 1, fmt.Sprintf("rows %t", far && g.M == 1), func() *kernel.PackedB { return kernel.PackForRows(g.M, far, s.in, s.out, w, 0, true) })
 		c.Copied(1)
 		c.Kernel = packed.Name(g)
 	}
@@ -126,13 +126,13 @@ func floatFC(c *op.Call, s fcShape) (op.Run, error) {
 }
 
 // fourBits takes constant weights of 4 bits in blocks as they are for a single row; nil where others do.
-func fourBits(c *op.Call, s fcShape) *kernel.FourBits {
+func fourBits(c *op.Call, s fcShape) *kernel.Int4Matrix {
 	w := c.In[1]
 	q := w.Quant
 	if !c.Const(1) || s.rows != 1 || w.Type != tensor.Int4 || q == nil || q.Block <= 0 || q.Axis != 1 || slices.ContainsFunc(q.Zero, func(z int64) bool { return z != 0 }) {
 		return nil
 	}
-	return kernel.NewFourBits(s.in, s.out, q.Block, w.Data, q.Scale)
+	return kernel.NewInt4Matrix(s.in, s.out, q.Block, w.Data, q.Scale)
 }
 
 func fcBias(c *op.Call) ([]float32, error) {
@@ -240,7 +240,7 @@ func packFC(c *op.Call, s fcShape) (*kernel.PackedQ, error) {
 	}
 	far := c.Far()
 	p := op.Share(c, 1, fmt.Sprintf("rows of codes %t", far && s.rows == 1), func() packing {
-		q := kernel.NewPackedQ(s.out, s.in).Rows(s.rows, far)
+		q := kernel.NewPackedQ(s.out, s.in).SetRows(s.rows, far)
 		return packing{q, fillFC(c, s, q)}
 	})
 	return p.q, p.err
@@ -277,7 +277,7 @@ func packedFC[T int8 | uint8](c *op.Call, s fcShape, packed *kernel.PackedQ, zer
 	c.Kernel = packed.Name(s.rows)
 	table := make([]kernel.ByteTable, 1)
 	table[0].Fill(c.In[0].Type == tensor.Int8, zero)
-	packed = packed.Expect(&table[0])
+	packed = packed.PrepareZero(&table[0])
 	sums := op.ScratchOf[int32](c, s.rows*s.out)
 	return func(c *op.Call) error {
 		kernel.GemmQ(c.Pool, s.rows, c.In[0].Data, table, packed, sums)
@@ -362,7 +362,7 @@ func wideFC(c *op.Call, s fcShape) (op.Run, error) {
 		return nil, err
 	}
 	c.Recipe = recipe.Dense{Rows: s.rows, In: s.in, Out: s.out, Sums: conv.WideSums(q)}
-	if p := kernel.NewPacked16(s.out, s.in); s.in > 0 && p.Vectors() {
+	if p := kernel.NewPackedInt16(s.out, s.in); s.in > 0 && p.UsesSIMD() {
 		return packedWideFC(c, s, p, w, q), nil
 	}
 	var x, y []int16 // of the run, whose loop is made once
@@ -388,7 +388,7 @@ func wideFC(c *op.Call, s fcShape) (op.Run, error) {
 func packedWideFC(c *op.Call, s fcShape, p *kernel.PackedQ, w []int32, q *kernel.Requant16) op.Run {
 	p.Fill(w, s.in, 1)
 	c.Kernel = p.Name(s.rows)
-	product := kernel.NewWide(p, q)
+	product := kernel.NewGemmInt16(p, q)
 	return func(c *op.Call) error {
 		product.Run(c.Pool, s.rows, tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0]))
 		return nil

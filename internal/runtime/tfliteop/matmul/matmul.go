@@ -174,7 +174,7 @@ func (t *matmul) hybrid(c *op.Call) (op.Run, error) {
 		for b := range t.x {
 			from := x[t.x[b]:][:t.m*t.k]
 			if t.adjX {
-				move.Turn(turned, t.k, from, t.m, t.m, t.k)
+				move.Transpose(turned, t.k, from, t.m, t.m, t.k)
 				from = turned
 			}
 			other(c, t.y[b]).Rows(c.Pool, t.m, y[b*t.m*t.n:][:t.m*t.n], from, nil, activation.Clamp{})
@@ -335,7 +335,7 @@ func (v *vectors) other(b int) (at int, other bool) {
 type wide[Y int8 | int16] struct {
 	vectors
 	turned []int16 // the left-hand operand of a product in rows, where its columns come
-	times  *kernel.Wide
+	times  *kernel.GemmInt16
 }
 
 // newWide is nil for other types, and where it gains nothing.
@@ -344,12 +344,12 @@ func newWide[Y int8 | int16](c *op.Call, t *matmul, zx, zy int32, q *kernel.Requ
 	if c.In[0].Type != tensor.Int16 || zx != 0 || halves && zy != 0 || !t.suits(c) {
 		return nil
 	}
-	w := &wide[Y]{vectors: vectors{t, zy, kernel.NewPacked16(t.n, t.k), -1, c.Const(1)}}
-	if !w.packed.Vectors() {
+	w := &wide[Y]{vectors: vectors{t, zy, kernel.NewPackedInt16(t.n, t.k), -1, c.Const(1)}}
+	if !w.packed.UsesSIMD() {
 		return nil
 	}
-	if w.times = kernel.NewWide(w.packed, q); halves {
-		w.times = kernel.NewWords(w.packed, q)
+	if w.times = kernel.NewGemmInt16(w.packed, q); halves {
+		w.times = kernel.NewGemmInt16Dynamic(w.packed, q)
 	}
 	if t.adjX {
 		w.turned = op.ScratchOf[int16](c, t.m*t.k)
@@ -369,7 +369,7 @@ func (w *wide[Y]) run(c *op.Call) error {
 		}
 		from := x[w.x[b]:][:w.m*w.k]
 		if w.adjX {
-			move.TurnHalves(w.turned, w.k, from, w.m, w.m, w.k)
+			move.Transpose16(w.turned, w.k, from, w.m, w.m, w.k)
 			from = w.turned
 		}
 		w.times.Run(c.Pool, w.m, from, out[b*size:][:size])
@@ -393,7 +393,7 @@ func (t *matmul) narrow(c *op.Call, zx, zy int32, q kernel.Requant) *narrow {
 		return nil
 	}
 	w := &narrow{vectors: vectors{t, zy, kernel.NewPackedQ(t.n, t.k), -1, c.Const(1)}, q: q}
-	if !w.packed.Vectors() {
+	if !w.packed.UsesSIMD() {
 		return nil
 	}
 	w.q.SetSteps(t.k, zx)
@@ -435,7 +435,7 @@ func (w *narrow) run(c *op.Call) error {
 		}
 		from := kernel.Bits(x[w.x[b]:][:w.m*w.k])
 		if w.adjX {
-			move.Turner{N: 1, C: w.k, Area: w.m}.Last(c.Pool, w.turned, from)
+			move.LayoutConverter{N: 1, C: w.k, Area: w.m}.ToNHWC(c.Pool, w.turned, from)
 			from = w.turned
 		}
 		kernel.GemmQ(c.Pool, w.m, from, w.table[:], packed, w.sums)

@@ -212,7 +212,7 @@ func intPool[T int8 | uint8 | int16](c *op.Call, p pool, kind kindOfPool) (op.Ru
 		N: p.n, H: p.h, W: p.w, C: p.c, OH: p.oh, OW: p.ow, KH: p.kh, KW: p.kw, StrideH: p.sh, StrideW: p.sw,
 		PadT: p.padT, PadL: p.padL, Max: kind == maxPool, Lo: lo, Hi: hi,
 	}
-	bytes := &kernel.BytePool{Shape: p.window(), Max: kind == maxPool, Signed: c.In[0].Type == tensor.Int8, Lo: lo, Hi: hi}
+	bytes := &kernel.PoolInt8{Shape: p.window(), Max: kind == maxPool, Signed: c.In[0].Type == tensor.Int8, Lo: lo, Hi: hi}
 	if bytes.Words = c.In[0].Type == tensor.Int16; bytes.Prepare() {
 		c.Kernel = bytes.Name()
 		return func(c *op.Call) error {

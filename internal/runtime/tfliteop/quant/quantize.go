@@ -115,7 +115,7 @@ func requantize[X, Y int8 | uint8 | int16 | int32](c *op.Call) (op.Run, error) {
 		c.Recipe = recipe.Rescale{ZeroIn: zi, Mul: m, Zero: zo, Min: lo, Max: hi}
 		if c.In[0].Type == tensor.Int16 && c.Out[0].Type == tensor.Int16 {
 			if loop, ok := kernel.NewLeakyQ(zi, m, m, zo, lo, hi); ok {
-				return layer.MapRows(loop.Alone), nil
+				return layer.MapRows(loop.RunUnary), nil
 			}
 		}
 		return layer.Map(func(v X) Y { return one(int32(v)) }), nil

@@ -54,7 +54,7 @@ func stack(c *op.Call, rows int, gates ...*gateProduct) *stacked {
 	for _, p := range gates {
 		s.n += p.n
 	}
-	if s.packed = kernel.NewPackedQ(s.n, s.k); gates[0].wide || !s.packed.Vectors() {
+	if s.packed = kernel.NewPackedQ(s.n, s.k); gates[0].wide || !s.packed.UsesSIMD() {
 		return nil
 	}
 	w := make([]int32, 0, s.n*s.k)

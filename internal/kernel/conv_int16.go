@@ -1,0 +1,191 @@
+package kernel
+
+import (
+	"strings"
+	"unsafe"
+
+	"github.com/opmeter/opmeter/internal/base/workers"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+)
+
+// ConvInt16 is a convolution of 16-bit values over [N,H,W,C] that reads windows in place, as
+// segments of a row of [GemmInt16]. If windows cross the border or have an odd length, the image
+// is copied with padding first. Small groups are computed together, with zero weights between
+// them.
+type ConvInt16 struct {
+	parts       []int16Part
+	s           ConvShape
+	lines, line int // rows of an image or its padded copy, and row length in values
+	padded      bool
+	// A window is read in passes of segs segments of k values each.
+	passes, segs, k int
+	stepPass, seg   int // in values
+}
+
+// int16Part computes outputs from channel out from input channels from in.
+type int16Part struct {
+	w       *GemmInt16
+	in, out int
+}
+
+// NewConvInt16 prepares weights [OC,KH,KW,C/Groups]. It returns nil without SIMD, if sums need
+// several K ranges, and if window segments would not begin at value pairs.
+func NewConvInt16(w []int32, q *Requant16, s ConvShape) *ConvInt16 {
+	s.Groups = max(1, s.Groups)
+	f, cg, og := simd.IntKernels(), s.C/s.Groups, s.OC/s.Groups
+	if f == nil || s.outputs() == 0 || cg*s.KH*s.KW == 0 {
+		return nil
+	}
+	together := min(s.Groups, max(1, f.Cols/2/og))
+	for s.Groups%together > 0 {
+		together--
+	}
+	channels := together * cg
+	c := &ConvInt16{s: s, lines: s.H, line: s.W * s.C, passes: 1, segs: s.KH, k: roundUp(s.KW*channels, 2)}
+	apart := s.KW > 1 && (s.DilW > 1 || channels != s.C)
+	if apart {
+		c.passes, c.segs, c.k = s.KH, s.KW, channels
+		if channels%2 > 0 {
+			return nil
+		}
+	}
+	lines, columns := (s.OH-1)*s.StrideH+(s.KH-1)*s.DilH+1, (s.OW-1)*s.StrideW+(s.KW-1)*s.DilW+1
+	if c.padded = s.PadT != 0 || s.PadL != 0 || lines > s.H || columns > s.W || s.KW*channels%2 > 0; c.padded {
+		if float64(lines)*float64(columns)*float64(s.C) > maxFramed {
+			return nil
+		}
+		c.lines, c.line = lines, columns*s.C
+	}
+	if c.seg = s.DilH * c.line; apart {
+		c.stepPass, c.seg = c.seg, s.DilW*s.C
+	}
+	for g := 0; g < s.Groups; g += together {
+		if !c.add(w, q, g, together) {
+			return nil
+		}
+	}
+	return c
+}
+
+// add adds the part of groups from first; it returns false if a sum needs several K ranges.
+func (c *ConvInt16) add(w []int32, q *Requant16, first, groups int) bool {
+	s := &c.s
+	cg, og := s.C/s.Groups, s.OC/s.Groups
+	outputs, steps := groups*og, c.passes*c.segs*c.k
+	own, line := make([]int32, outputs*steps), steps/s.KH
+	for o := range outputs {
+		for t := range s.KH * s.KW {
+			at := o*steps + t/s.KW*line + (t%s.KW*groups+o/og)*cg
+			copy(own[at:][:cg], w[((first*og+o)*s.KH*s.KW+t)*cg:])
+		}
+	}
+	p := NewPackedInt16(outputs, steps)
+	p.Fill(own, steps, 1)
+	if groups < s.Groups {
+		part := *q
+		if q.Bias != nil {
+			part.Bias = q.Bias[first*og:][:outputs]
+		}
+		if len(q.Mul) > 1 {
+			part.Mul = q.Mul[first*og:][:outputs]
+		}
+		q = &part
+	}
+	c.parts = append(c.parts, int16Part{NewGemmInt16(p, q), first * cg, first * og})
+	return len(c.parts[len(c.parts)-1].w.cuts) == 1
+}
+
+// Name returns the kernel name for n output positions.
+func (c *ConvInt16) Name(n int) string {
+	return "direct/" + strings.TrimPrefix(c.parts[0].w.p.Name(n), "packed/")
+}
+
+// ScratchSize returns the number of int16 values of scratch memory that [ConvInt16.Run] needs.
+func (c *ConvInt16) ScratchSize() int {
+	if !c.padded {
+		return 0
+	}
+	return c.lines*c.line + 1
+}
+
+// Run convolves x.
+func (c *ConvInt16) Run(p *workers.Pool, x, y, room []int16) {
+	s, w := &c.s, c.parts[0].w.p
+	f := w.panels.f
+	height := 4 * f.Rows
+	blocks, cost := (s.OW+height-1)/height, min(s.OW, height)*w.k*len(c.parts)*roundUp(w.n, f.Cols)+1
+	for n := range s.N {
+		picture := x[n*s.H*s.W*s.C:][:s.H*s.W*s.C]
+		if c.padded {
+			c.frame(room[:c.ScratchSize()], picture)
+			picture = room
+		}
+		workers.Do(p, s.OH*blocks, max(1, workers.Grain(f.Rate()/4)/cost), convInt16Args{c, picture, y[n*s.OH*s.OW*s.OC:], height, blocks}, convInt16Args.rows)
+	}
+}
+
+// frame copies an image with padding.
+func (c *ConvInt16) frame(room, x []int16) {
+	s := &c.s
+	room[len(room)-1] = 0
+	left := min(s.PadL*s.C, c.line)
+	wide := min(s.W*s.C, c.line-left)
+	for i := range c.lines {
+		to, y := room[i*c.line:][:c.line], i-s.PadT
+		if uint(y) >= uint(s.H) {
+			clear(to)
+			continue
+		}
+		clear(to[:left])
+		copy(to[left:], x[y*s.W*s.C:][:wide])
+		clear(to[left+wide:])
+	}
+}
+
+// convInt16Args holds the arguments of a work item.
+type convInt16Args struct {
+	c              *ConvInt16
+	x, y           []int16
+	height, blocks int // positions of a block, and blocks per row
+}
+
+// rows computes blocks lo to hi of the output rows.
+func (a convInt16Args) rows(lo, hi int) {
+	c, s := a.c, &a.c.s
+	f := c.parts[0].w.p.panels.f
+	t := intTiles.Get().(*simd.IntTile)
+	sc, room := borrow(f.Rows * f.Cols)
+	buf := asInt32(room)
+	t.Segs, t.SegA, t.K = c.segs, 2*c.seg, c.k/2
+	t.RowA, t.C, t.RowC = 2*s.StrideW*s.C, &buf[0], 4*f.Cols
+	for i := lo; i < hi; i++ {
+		oy, first := i/a.blocks, i%a.blocks*a.height
+		end := min(s.OW, first+a.height)
+		for j := range c.parts {
+			part := &c.parts[j]
+			a.part(t, part, buf, a.x[oy*s.StrideH*c.line+part.in:], a.y[oy*s.OW*s.OC+part.out:], first, end)
+		}
+	}
+	scratch.Put(sc)
+	releaseIntTile(t)
+}
+
+// part computes positions first to end of a row.
+func (a convInt16Args) part(t *simd.IntTile, part *int16Part, buf []int32, from, out []int16, first, end int) {
+	c, s := a.c, &a.c.s
+	p, w, f := part.w.p, part.w.p.panels, part.w.p.panels.f
+	q := gemmInt16Args{GemmInt16: part.w, cuts: part.w.cuts}
+	for n := 0; n < p.n; n += f.Cols {
+		width := min(f.Cols, p.n-n)
+		for ox := first; ox < end; {
+			rows := simd.Evenly(end-ox, f.Rows)
+			for pass := range c.passes {
+				t.A, t.B = unsafe.Pointer(&from[pass*c.stepPass+ox*s.StrideW*s.C]), w.at(n/f.Cols, pass*c.segs*t.K)
+				t.SetContinue(pass > 0)
+				f.Run(t, rows, width, w.wide != nil)
+			}
+			q.finish(out[ox*s.OC+n:], s.OC, buf, rows, width, n)
+			ox += rows
+		}
+	}
+}

@@ -1,0 +1,233 @@
+package kernel
+
+import (
+	"sync"
+	"unsafe"
+
+	"github.com/opmeter/opmeter/internal/base/workers"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+)
+
+// Float32 GEMM with bfloat16 tiles (AMX); see [simd.Parts]. Each float32 value is split into a
+// sum of bfloat16 values. A block of rows is split once, a panel of columns once per block.
+// Values that tiles cannot represent go through float32 kernels.
+
+const (
+	splitKBlock   = 1024    // maximum K steps of a pass over a panel
+	splitRowBlock = 1 << 17 // maximum values of a row block: split, it stays in an L2 cache of 2 MB
+	// Minimum panels of a work item, since it splits its rows, and minimum row blocks, since it
+	// splits its panels.
+	splitMinPanels = 6
+	splitMinBlocks = 8
+	splitFrameMax  = 1 << 19 // maximum values of the padded input of a convolution
+	splitRate      = 75      // multiplications per nanosecond while others use the tile unit of the same core
+)
+
+// splitScratch holds the scratch memory of a work item.
+type splitScratch struct {
+	panel  simd.PartPanel
+	blocks simd.PartBlocks
+	to     simd.PartSums
+	tile   simd.Tile
+}
+
+var splitPool = sync.Pool{New: func() any { return new(splitScratch) }}
+
+// chooseSplitBF16 returns the kernels of a split multiplication; nil if float32 kernels are
+// faster or required.
+func chooseSplitBF16(f *simd.Floats, g *GemmParams, narrow simd.Narrow) *simd.Parts {
+	if f == nil || f.Cols != simd.PartCols || g.Exact || g.TransA || g.M <= 2*f.Rows {
+		return nil
+	}
+	m, n, steps := float64(roundUp(g.M, simd.PartRows)), float64(roundUp(g.N, simd.PartCols)), float64(roundUp(g.K, simd.PartSteps))
+	// Nanoseconds on an Emerald Rapids Xeon, between an idle one and one whose cores are shared:
+	// multiplications, splitting rows and panels, sums, the rest; and float32 multiplications,
+	// which widen 16-bit weights first.
+	parts, floats := m*n*steps/86, float64(g.M)*n*float64(g.K)/60
+	if narrow != simd.WideFloat32 {
+		parts *= 5. / 6
+		floats += 0.05 * n * float64(g.K)
+		if narrow == simd.WideBFloat16 {
+			parts *= 3. / 5
+		}
+	}
+	if parts+0.25*float64(g.K)*(m+n)+0.15*m*n+1000 > 0.9*floats {
+		return nil
+	}
+	return simd.PartKernels() // called last: the first call runs a test computation
+}
+
+// splitBF16Name returns the kernel name.
+func splitBF16Name() string { return "parts/" + simd.AMX.String() }
+
+// planSplitBF16 returns the kernels of a split convolution over planes; nil if others are faster.
+func (c *Conv) planSplitBF16() *simd.Parts {
+	if !c.fitsSplitBF16() || c.splitBF16Time() > 0.9*c.floatsTime() {
+		return nil
+	}
+	return simd.PartKernels() // called last, as in chooseSplitBF16
+}
+
+// fitsSplitBF16 reports whether a convolution over planes can be split, with output channels as
+// rows and positions as columns. It excludes few rows, shapes for which Winograd needs fewer
+// multiplications, and padded inputs that exceed the L2 cache.
+func (c *Conv) fitsSplitBF16() bool {
+	s := &c.s
+	return c.f.Cols == simd.PartCols && c.volume == nil && c.winograd4 == nil && s.Groups <= 1 && s.OC > 2*c.f.Rows && (!c.planes.frame || s.C*c.planes.size <= splitFrameMax)
+}
+
+// splitBF16Time estimates the time of an image in nanoseconds, measured on an Emerald Rapids Xeon
+// with shared cores: multiplications, splitting weights and panels, sums, and gathering from
+// padded copies.
+func (c *Conv) splitBF16Time() float64 {
+	s := &c.s
+	m, n, k := float64(roundUp(s.OC, simd.PartRows)), float64(roundUp(s.OH*s.OW, simd.PartCols)), float64(c.k)
+	ns := m*n*float64(roundUp(c.k, simd.PartSteps))/110 + 0.25*(k*(m+n)+m*n)
+	if c.planes.frame {
+		ns += c.framesTime()*float64(s.OH*s.OW) + 0.1*k*n
+	}
+	return ns
+}
+
+// floatsTime is the estimate for float32 GEMM on the same processor, which [Conv.splitBF16Time]
+// must beat.
+func (c *Conv) floatsTime() float64 {
+	s := &c.s
+	area := float64(s.OH * s.OW)
+	ns := area * float64(s.OC) * (c.computedColumns(s.OH*s.OW)*float64(c.k)/60 + 0.05)
+	if c.planes.frame {
+		ns += c.framesTime() * area
+	}
+	return ns
+}
+
+// imageSplitBF16 is [Conv.planeImage] with split kernels.
+func (c *Conv) imageSplitBF16(p *workers.Pool, x, y []float32, n int) {
+	f, area := c.f, c.s.OH*c.s.OW
+	g := GemmParams{M: c.og, N: area, K: c.k, LDA: c.k + c.rowGap, LDC: c.step(), BiasM: c.bias, Act: c.act}
+	b := panels{data: x, conv: c}
+	var room *[]float32
+	if !c.planes.frame {
+		b = panels{data: x, step: area, next: f.Cols}
+		if rest := area % f.Cols; rest > 0 {
+			room, b.tail = borrow(f.Cols * c.k)
+			pack(b.tail, x[area-rest:], rest, c.k, f.Cols, 1, area)
+		}
+	}
+	gemmSplitBF16(p, c.splitBF16, f, &g, c.weights, b, c.results(y, n, 0))
+	if room != nil {
+		scratch.Put(room)
+	}
+}
+
+// gemmSplitBF16 is [gemmPanels] with split kernels.
+func gemmSplitBF16(p *workers.Pool, k *simd.Parts, f *simd.Floats, g *GemmParams, a []float32, b panels, c []float32) {
+	all := (g.N + f.Cols - 1) / f.Cols
+	jobs := jobCount(p, g.M*g.N*g.K, splitRate)
+	byRows, byCols := 1, min(jobs, max(1, all/splitMinPanels))
+	t := p.Taking()
+	if byCols > t {
+		byCols -= byCols % t
+	}
+	blocks := (g.M + simd.PartRows - 1) / simd.PartRows
+	if byCols < jobs {
+		byRows = min(max(1, jobs/byCols), max(1, blocks/splitMinBlocks))
+	}
+	// Rather than leave threads idle, make smaller work items along the axis that duplicates less
+	// splitting.
+	if most := min(jobs, t); byRows*byCols < most {
+		if g.M < g.N {
+			byCols = min(most/byRows, all)
+		} else {
+			byRows = min(most/byCols, blocks)
+		}
+	}
+	workers.Do(p, byRows*byCols, 1, splitArgs{k, gemmPanelsArgs{f, *g, a, b, c, orDefault(g.LDA, g.K), 1, orDefault(g.LDC, g.N), all, byRows, byCols, t}, blocks}, func(q splitArgs, lo, hi int) {
+		r := splitPool.Get().(*splitScratch)
+		for i := lo; i < hi; i++ {
+			m0, m1 := portion(i/q.byCols, q.byRows, q.blocks)
+			n0, n1 := portion(i%q.byCols, q.byCols, q.all)
+			q.run(r, m0*simd.PartRows, min(m1*simd.PartRows, q.g.M), n0, n1)
+		}
+		r.to, r.tile = simd.PartSums{}, simd.Tile{}
+		splitPool.Put(r)
+	})
+}
+
+// splitArgs holds the arguments of a work item.
+type splitArgs struct {
+	k *simd.Parts
+	gemmPanelsArgs
+	blocks int
+}
+
+// run computes rows m0 to m1 of panels n0 to n1.
+func (q *splitArgs) run(room *splitScratch, m0, m1, n0, n1 int) {
+	if m0 >= m1 || n0 >= n1 {
+		return
+	}
+	f, g, b := q.f, &q.g, &q.b
+	steps := roundUp(simd.Evenly(g.K, splitKBlock), max(simd.PartSteps, LowBitBlock))
+	high := roundUp(simd.Evenly(m1-m0, max(simd.PartRows, splitRowBlock/steps/simd.PartRows*simd.PartRows)), simd.PartRows)
+	size := simd.PartBlock(min(steps, g.K))
+	// 64 bytes more per buffer, so that tile rows are whole cache lines.
+	blocks := (min(high, m1-m0) + simd.PartRows - 1) / simd.PartRows
+	sc, free := borrow((blocks+2)*size/2 + blocks*simd.PartRows*simd.PartCols + 16)
+	defer scratch.Put(sc)
+	free = free[-(int(uintptr(unsafe.Pointer(&free[0])))/4)&15:]
+	sums, free := free[:blocks*simd.PartRows*simd.PartCols], free[blocks*simd.PartRows*simd.PartCols:]
+	codes := unsafe.Slice((*uint16)(unsafe.Pointer(&free[0])), 2*len(free))
+	pb, pa := codes[:2*size], codes[2*size:]
+	var wide []float32
+	if b.widens() {
+		sw, r := borrow((roundUp(min(steps, g.K), LowBitBlock) + 2) * f.Cols)
+		defer scratch.Put(sw)
+		wide = r
+	}
+	t, to := &room.tile, &room.to
+	t.Segs, t.StepA, t.RowC = 1, 4, 4*q.ldc
+	for r0 := m0; r0 < m1; r0 += high {
+		r1 := min(r0+high, m1)
+		for k0 := 0; k0 < g.K; k0 += steps {
+			n, first, last := min(steps, g.K-k0), k0 == 0, k0+steps >= g.K
+			rows := q.a[r0*q.vec+k0:]
+			q.k.Rows(&room.blocks, pa, rows, r1-r0, q.vec, n)
+			*to = simd.PartSums{RowC: q.ldc, Add: !first || g.Accumulate, Clamp: g.Act.On && last, Min: g.Act.Min, Max: g.Act.Max}
+			if last && g.BiasM != nil {
+				to.BiasM = g.BiasM[r0:]
+			}
+			for j := n0; j < n1; j++ {
+				data, step := wide, f.Cols
+				if wide != nil {
+					b.widen(wide, j, f.Cols, k0, n)
+				} else {
+					data, step = b.panel(j, f.Cols, g.N)
+					data = data[k0*step:]
+				}
+				q.k.Panel(&room.panel, pb, data, step, n)
+				to.C, to.Width = q.c[r0*q.ldc+j*f.Cols:], min(f.Cols, g.N-j*f.Cols)
+				to.BiasN = nil
+				if last && g.BiasN != nil {
+					to.BiasN = g.BiasN[j*f.Cols:]
+				}
+				if room.panel.Usual() {
+					var next prefetch
+					if j+1 < n1 {
+						next = b.prefetch(j+1, f.Cols, g.N, k0, k0+n, 1)
+					}
+					q.k.Products(&room.blocks, pa, pb, &room.panel, sums, r1-r0, n, next.data, to)
+				}
+				for i := range (r1 - r0 + simd.PartRows - 1) / simd.PartRows {
+					if room.panel.Usual() && room.blocks.Usual(i) {
+						continue
+					}
+					t.K, t.B, t.StepB = n, &data[0], 4*step
+					t.RowA = 4 * q.vec
+					setStart(t, false, g.Accumulate, first)
+					setClamp(t, g.Act, last)
+					gemmTileRows(f, g, t, rows, q.vec, q.c, q.ldc, r0, r0+i*simd.PartRows, min(r0+(i+1)*simd.PartRows, r1), j, last, nil)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package kernel
+
+import (
+	"github.com/opmeter/opmeter/internal/base/workers"
+	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+)
+
+// FloatScale dequantises the integer sums of channels, as the hybrid layers of TFLite do: sum
+// times the channel scale and the input scale, plus the bias, clamped.
+type FloatScale struct {
+	Weights  []float32 // one per channel
+	Bias     []float32 // one per channel, nil for none
+	Act      activation.Clamp
+	Together bool // multiply the scales with each other first; else multiply the sum by the channel scale, then by the other
+}
+
+// Rows writes rows of n channels from channel ch, step apart; the sums are line apart. If scales
+// is not nil each row has its own input scale. y may share memory with sums.
+func (f *FloatScale) Rows(y []float32, step int, sums []int32, line, rows, n, ch int, scales []float32, scale float32) {
+	w, bias := f.Weights[ch:][:n], f.Bias
+	if bias != nil {
+		bias = bias[ch:][:n]
+	}
+	e := simd.ElementKernels()
+	done := e != nil && e.ScaleRows(y, step, sums, line, rows, w, bias, scales, scale, f.Together)
+	if done && f.Act.On && step == n {
+		element.Bound(y[:rows*n], f.Act.Min, f.Act.Max)
+		return
+	}
+	for r := range rows {
+		row := y[r*step:][:n]
+		if !done {
+			if scales != nil {
+				scale = scales[r]
+			}
+			f.row(row, sums[r*line:][:n], w, bias, scale)
+		}
+		if f.Act.On {
+			element.Bound(row, f.Act.Min, f.Act.Max)
+		}
+	}
+}
+
+// row is the fallback for instruction sets without a kernel.
+func (f *FloatScale) row(y []float32, sums []int32, w, bias []float32, scale float32) {
+	element.Int32ToFloat32(y, sums)
+	e := simd.ElementKernels()
+	switch {
+	case f.Together:
+		for i, v := range w {
+			y[i] *= float32(scale * v)
+		}
+	case e != nil:
+		e.Mul(y, y, w)
+		e.MulScalar(y, y, scale)
+	default:
+		for i, v := range w {
+			y[i] = float32(y[i]*v) * scale
+		}
+	}
+	switch {
+	case bias == nil:
+	case e != nil:
+		e.Add(y, y, bias)
+	default:
+		for i, v := range bias {
+			y[i] += v
+		}
+	}
+}
+
+// Floats convolves x with the given zero point and dequantises the sums into y with f and the
+// input scale.
+func (c *ConvQ[T]) Floats(p *workers.Pool, x []T, zero int32, y []float32, f *FloatScale, scale float32) {
+	n := c.s.OC
+	if c.lines == nil {
+		// The sums are written to the memory of the results.
+		c.Sums(p, x, zero, asInt32(y))
+		if n > 0 {
+			workers.Do(p, len(y)/n, max(1, rescaleGrain/n), floatsArgs{f, y, n, scale}, floatsArgs.rows)
+		}
+		return
+	}
+	c.setInputZero(zero)
+	c.lines.run(p, &c.s, c.og, Bits(x), c.signed, zero, epilogue{floats: y, h: f, scale: scale})
+}
+
+// floatsArgs holds the arguments of a work item of Floats.
+type floatsArgs struct {
+	f     *FloatScale
+	y     []float32
+	n     int
+	scale float32
+}
+
+// rows dequantises rows lo to hi in place.
+func (a floatsArgs) rows(lo, hi int) {
+	y := a.y[lo*a.n : hi*a.n]
+	a.f.Rows(y, a.n, asInt32(y), a.n, hi-lo, a.n, 0, nil, a.scale)
+}
