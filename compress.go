@@ -87,7 +87,7 @@ func (c *Compression) failed(err error, file string) error {
 	if e, ok := errors.AsType[*study.BusyError](err); ok {
 		return &StudyError{File: file, Busy: true, PID: e.PID, Err: err}
 	}
-	if _, ok := errors.AsType[*study.OtherError](err); ok || errors.Is(err, study.ErrNotStudy) {
+	if _, ok := errors.AsType[*study.ModelMismatchError](err); ok || errors.Is(err, study.ErrNotStudy) {
 		return &StudyError{File: file, Err: err}
 	}
 	if e := dataError(err); e != nil {

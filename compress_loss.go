@@ -269,7 +269,7 @@ func (c *Compression) Exclude(names []string) ([]int, error) {
 	for _, n := range names {
 		found := false
 		for i := range c.Study().Layers {
-			if c.Study().Layers[i].Called(n, i) {
+			if c.Study().Layers[i].HasName(n, i) {
 				found = true
 				if !slices.Contains(out, i) {
 					out = append(out, i)

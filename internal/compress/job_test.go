@@ -156,8 +156,8 @@ func TestChosenByError(t *testing.T) {
 	j := opened(t, "autoencoder.yaml", path)
 	l := LossOptions{Choice: loss.ByError, Changes: []study.Change{{Structure: study.Unstructured, Level: .5}}, Data: &Data{}}
 	lo, err := j.Loss(t.Context(), l)
-	if err != nil || len(lo.Energies) != len(j.Layers) {
-		t.Fatalf("%v: %d energies of %d layers", err, len(lo.Energies), len(j.Layers))
+	if err != nil || len(lo.InputEnergies) != len(j.Layers) {
+		t.Fatalf("%v: %d energies of %d layers", err, len(lo.InputEnergies), len(j.Layers))
 	}
 	if _, err := j.Plan(t.Context(), PlanOptions{Goal: study.Goal{Sparsity: new(.1)}, Unrun: true}); err != nil {
 		t.Fatal(err)
@@ -185,7 +185,7 @@ func TestChosenByError(t *testing.T) {
 		}
 		x := j.Layers[c.Layer]
 		want, large := x.Read(nil), make([]float32, x.Rows*x.Cols)
-		order, _ := mask.New(x, loss.Scores(want, x.Rows, x.Cols, j.Study().Loss(p.Loss).Energy(c.Layer)), c.Change.Structure)
+		order, _ := mask.New(x, loss.Scores(want, x.Rows, x.Cols, j.Study().Loss(p.Loss).InputEnergyOf(c.Layer)), c.Change.Structure)
 		for i, v := range want {
 			large[i] = max(v, -v)
 		}

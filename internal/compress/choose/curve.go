@@ -201,9 +201,9 @@ func useEnergy(x *study.SpeedPoint, bases map[int]float64) {
 		*x = none
 		return
 	}
-	x.Latency, x.Ratio, x.RestS, x.Others = x.Energy, nil, x.RestJ, slices.Clone(x.Others)
-	for i := range x.Others {
-		o := &x.Others[i]
+	x.Latency, x.Ratio, x.RestS, x.Affected = x.Energy, nil, x.RestJ, slices.Clone(x.Affected)
+	for i := range x.Affected {
+		o := &x.Affected[i]
 		v, ok := o.Energy.Best()
 		if !ok || bases[o.Layer] <= 0 {
 			*x = none
@@ -353,7 +353,7 @@ func (p *problem) losses(i int) map[group]lost {
 		}
 	}
 	for g, k := range out {
-		if g.format == study.Same && g.structure != study.TwoOfFour {
+		if g.format == study.OriginalFormat && g.structure != study.TwoOfFour {
 			k.add(0, interval{})
 			out[g] = k
 		}
@@ -361,7 +361,7 @@ func (p *problem) losses(i int) map[group]lost {
 	for s, k := range maps.Clone(out) {
 		for f, v := range maps.Clone(out) {
 			both := group{s.structure, f.format}
-			if s.format != study.Same || f.structure != study.Dense || s.structure == study.Dense || len(out[both].known) > 0 {
+			if s.format != study.OriginalFormat || f.structure != study.Dense || s.structure == study.Dense || len(out[both].known) > 0 {
 				continue
 			}
 			sum := lost{with: k.with}
@@ -423,7 +423,7 @@ func (p *problem) timedPoints(c *Curve, base float64, losses map[group]lost) {
 		for _, level := range slices.Compact(levels) {
 			s, ok := gains[g].at(level)
 			loss, is := losses[g].at(level)
-			if ok && is && (level > 0 || g.format != study.Same) {
+			if ok && is && (level > 0 || g.format != study.OriginalFormat) {
 				c.add(g, level, s.own.mid*base+s.adds(p.bases), loss)
 				x := &c.Points[len(c.Points)-1]
 				if x.side, x.tied = s, gains[g].tied; x.tied == nil {
@@ -443,7 +443,7 @@ func (p *problem) countedPoints(c *Curve, losses map[group]lost) {
 		for _, e := range losses[g].known {
 			change := study.Change{Structure: g.structure, Level: e.level, Format: g.format}
 			v, ok := p.cost(c.Layer, change)
-			if ok && (e.level > 0 || g.format != study.Same) {
+			if ok && (e.level > 0 || g.format != study.OriginalFormat) {
 				c.add(g, e.level, v, e.interval)
 				c.Points[len(c.Points)-1].tied = losses[g].with
 			}

@@ -52,7 +52,7 @@ type sideCurves struct {
 func (c *sideCurves) add(x *study.SpeedPoint, own interval, by Correction) {
 	c.own.add(x.Change.Level, by.ratio(own))
 	c.tied = x.With
-	for _, o := range x.Others {
+	for _, o := range x.Affected {
 		if r, ok := spread(o.Ratio); ok {
 			k := c.others[o.Layer]
 			k.add(x.Change.Level, by.ratio(r))

@@ -37,9 +37,9 @@ func chain(t *rapid.T, tied, grouped bool) Options {
 						x.With = []int{0}
 					}
 					if i+1 < n && !(tied && i == 2) {
-						x.Others = []study.OtherTime{{Layer: i + 1, Ratio: value(1 - level*rapid.Float64Range(.5, 1).Draw(t, "other"))}}
+						x.Affected = []study.AffectedLayer{{Layer: i + 1, Ratio: value(1 - level*rapid.Float64Range(.5, 1).Draw(t, "other"))}}
 						if i < 2 && reaches { // what is put together of several is read by one
-							x.Others = append(x.Others, study.OtherTime{Layer: n - 1, Ratio: value(1.1 - level*rapid.Float64Range(.1, .5).Draw(t, "last"))})
+							x.Affected = append(x.Affected, study.AffectedLayer{Layer: n - 1, Ratio: value(1.1 - level*rapid.Float64Range(.1, .5).Draw(t, "last"))})
 						}
 						x.RestS = value(-.01 * level)
 					}

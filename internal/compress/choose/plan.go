@@ -365,15 +365,15 @@ func (p *problem) spots(items [][]option) []spot {
 func (p *problem) moves(out *study.Plan, items [][]option, pick []int) {
 	for i, c := range p.curves {
 		now := &c.Points[pick[i]]
-		var best *study.Move
-		rate := func(m *study.Move) float64 {
+		var best *study.NextStep
+		rate := func(m *study.NextStep) float64 {
 			if m.Rate == nil {
 				return math.Inf(1)
 			}
 			return *m.Rate
 		}
 		for _, o := range items[i] {
-			m := study.Move{Layer: i, Change: c.Points[o.index].Change, Gain: now.Cost - o.value, Loss: o.weight - p.lossOf(now)}
+			m := study.NextStep{Layer: i, Change: c.Points[o.index].Change, Gain: now.Cost - o.value, Loss: o.weight - p.lossOf(now)}
 			if m.Gain <= 0 {
 				continue
 			}
@@ -385,10 +385,10 @@ func (p *problem) moves(out *study.Plan, items [][]option, pick []int) {
 			}
 		}
 		if best != nil {
-			out.Moves = append(out.Moves, *best)
+			out.NextSteps = append(out.NextSteps, *best)
 		}
 	}
-	slices.SortStableFunc(out.Moves, func(a, b study.Move) int {
+	slices.SortStableFunc(out.NextSteps, func(a, b study.NextStep) int {
 		switch {
 		case a.Rate == nil && b.Rate == nil:
 			return 0

@@ -141,8 +141,8 @@ func TestPredictions(t *testing.T) {
 	if b := out.Speedup.Band; !near(b[0], 4/2.4) || !near(b[1], 2) {
 		t.Errorf("speed-up %v", *b)
 	}
-	if len(p.Moves) != 1 || p.Moves[0].Layer != 0 || p.Moves[0].Change != sparse(0.5) || !near(*p.Moves[0].Rate, 0.0005/0.025) {
-		t.Errorf("moves %+v", p.Moves)
+	if len(p.NextSteps) != 1 || p.NextSteps[0].Layer != 0 || p.NextSteps[0].Change != sparse(0.5) || !near(*p.NextSteps[0].Rate, 0.0005/0.025) {
+		t.Errorf("moves %+v", p.NextSteps)
 	}
 	if c := p.Choices[0]; c.Cause != study.Spent || *c.TimeS != 0.001 || *c.LossValue != 0 {
 		t.Errorf("dense layer: %+v", c)
@@ -239,7 +239,7 @@ func TestFormats(t *testing.T) {
 		t.Errorf("both changes: %+v", cs[2].Points)
 	}
 	o.WithoutFormats = []study.Format{study.Int8}
-	if p, err = Plan(o); err != nil || p.Choices[0].Change.Format != study.Same {
+	if p, err = Plan(o); err != nil || p.Choices[0].Change.Format != study.OriginalFormat {
 		t.Errorf("int8 left out: %+v, %v", p.Choices, err)
 	}
 }

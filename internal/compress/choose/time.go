@@ -137,7 +137,7 @@ func (p *problem) model() model {
 		return unmixed
 	}
 	var all []sample
-	var of []study.Mixed
+	var of []study.MixedModel
 	for _, m := range p.Speed.Mixed {
 		if s, ok := p.sample(&m, model{gain: 1}); ok {
 			all, of = append(all, s), append(of, m)
@@ -169,7 +169,7 @@ func (p *problem) model() model {
 }
 
 // sample compares a mixed model with its forecast by the product of all factors, but for conversions; false where that is not known.
-func (p *problem) sample(m *study.Mixed, by model) (s sample, ok bool) {
+func (p *problem) sample(m *study.MixedModel, by model) (s sample, ok bool) {
 	q := &problem{Options: Options{Layers: p.Layers, Speed: p.Speed}, kind: Time, sums: by}
 	q.rest()
 	v, ok := m.Ratio.Best()

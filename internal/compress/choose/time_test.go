@@ -24,7 +24,7 @@ func mixture(layers int, gain, convert, off float64) (*study.Speed, []study.Laye
 		}
 	}
 	for k := range 8 {
-		m := study.Mixed{Changes: make([]study.Change, layers)}
+		m := study.MixedModel{Changes: make([]study.Change, layers)}
 		t := 10.0
 		for i := range m.Changes {
 			if (i+k)%3 == 0 {
@@ -102,7 +102,7 @@ func TestForecastHolds(t *testing.T) {
 				s, ls := mixture(6, 1, 0, 0)
 				s.Mixed = nil
 				for range 13 {
-					m := study.Mixed{Changes: make([]study.Change, len(ls))}
+					m := study.MixedModel{Changes: make([]study.Change, len(ls))}
 					changed := 0.0
 					for i := range m.Changes {
 						if r.IntN(3) > 0 {
@@ -146,7 +146,7 @@ func TestForecastJoint(t *testing.T) {
 		s.Layers = append(s.Layers, study.LayerTime{Layer: i, Latency: seconds(1)})
 		x := study.SpeedPoint{Layer: i, Change: filters, Ratio: seconds(.5)}
 		if i < 3 {
-			x.Others = []study.OtherTime{{Layer: i + 1, Ratio: seconds(.5)}}
+			x.Affected = []study.AffectedLayer{{Layer: i + 1, Ratio: seconds(.5)}}
 		}
 		switch i {
 		case 0:
@@ -182,7 +182,7 @@ func TestForecastJoint(t *testing.T) {
 		{mix(1, 3), 1 + 1 + to(.5) + to(.5) + to(.5)},
 	}
 	for _, w := range want {
-		s.Mixed = append(s.Mixed, study.Mixed{Changes: w.changes, Ratio: seconds(w.time / 5)})
+		s.Mixed = append(s.Mixed, study.MixedModel{Changes: w.changes, Ratio: seconds(w.time / 5)})
 	}
 	for _, w := range want {
 		o := Forecast(s, ls, w.changes)

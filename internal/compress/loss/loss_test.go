@@ -134,13 +134,13 @@ func outputsBy(t testing.TB, m *graph.Model, s *samples.Set) []float64 {
 	defer e.Close()
 	var out []float64
 	for run := range s.Runs() {
-		if err := start(e, s.Inputs(run), run > 0); err != nil {
+		if err := setInputs(e, s.Inputs(run), run > 0); err != nil {
 			t.Fatal(err)
 		}
 		if err := e.Run(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		out = append(out, reals(quantified(e.Output(0), m.Main().Values[m.Main().Outputs[0]]))...)
+		out = append(out, toReal(withQuant(e.Output(0), m.Main().Values[m.Main().Outputs[0]]))...)
 	}
 	return out
 }
@@ -300,7 +300,7 @@ func TestOutputIsThatOfRunning(t *testing.T) {
 				got := points(t, j)
 				base := outputsBy(t, b.m, s)
 				l := ls[0]
-				if _, ok := productsOf(b.m, l); ok == tt.alone {
+				if _, ok := linearOpsOf(b.m, l); ok == tt.alone {
 					t.Fatalf("in closed form: %t, want %t", ok, !tt.alone)
 				}
 				scores := scoresFor(t, b.m, l, s, choice == ByError && !tt.alone)
@@ -324,7 +324,7 @@ func TestOutputIsThatOfRunning(t *testing.T) {
 					}
 					mat := l.Read(nil)
 					order.Zero(mat, c.Level)
-					num, den := distance(outputsBy(t, weights.With(b.m, map[int]*tensor.Tensor{l.Value: l.Write(mat)}), s), base)
+					num, den := squaredDistance(outputsBy(t, weights.WithConstants(b.m, map[int]*tensor.Tensor{l.Value: l.Write(mat)}), s), base)
 					want := num / den
 					v := *p.Value.Median
 					if math.Abs(v-want) > 1e-4*want+1e-7 {
@@ -346,10 +346,10 @@ func scoresFor(t *testing.T, m *graph.Model, l *weights.Layer, s *samples.Set, b
 	if !byError {
 		return scoresOf(w, l.Rows, nil, false)
 	}
-	ps, _ := productsOf(m, l)
+	ps, _ := linearOpsOf(m, l)
 	j := &Job{Model: m, Layers: []*weights.Layer{l}, Data: s}
-	u := &unit{products: ps, layers: []*member{{layer: l, products: ps}}}
-	if err := j.sums(context.Background(), []*unit{u}, true, 0, 0); err != nil || u.failed != nil {
+	u := &momentGroup{products: ps, layers: []*groupLayer{{layer: l, products: ps}}}
+	if err := j.collectMoments(context.Background(), []*momentGroup{u}, true, 0, 0); err != nil || u.failed != nil {
 		t.Fatal(err, u.failed)
 	}
 	return scoresOf(w, l.Rows, u.m, true)
@@ -378,7 +378,7 @@ func TestOutputOfCodes(t *testing.T) {
 			b.g.Outputs = []int{tt.build(b)}
 			s := b.data(t, 6)
 			l := weights.Find(b.m, nil)[0]
-			if _, ok := productsOf(b.m, l); !ok {
+			if _, ok := linearOpsOf(b.m, l); !ok {
 				t.Fatal("not in closed form")
 			}
 			cs := changes([]study.Structure{study.Unstructured, study.Filter}, 0.5, 0.8)
@@ -388,7 +388,7 @@ func TestOutputOfCodes(t *testing.T) {
 				order, _ := mask.New(l, scoresFor(t, b.m, l, s, false), c.Structure)
 				mat := l.Read(nil)
 				order.Zero(mat, c.Level)
-				num, den := distance(outputsBy(t, weights.With(b.m, map[int]*tensor.Tensor{l.Value: l.Write(mat)}), s), base)
+				num, den := squaredDistance(outputsBy(t, weights.WithConstants(b.m, map[int]*tensor.Tensor{l.Value: l.Write(mat)}), s), base)
 				// Outputs are rounded to codes: 255 of them over some six deviations make a thousandth of the energy each way.
 				if v, want := *got[c].Value.Median, num/den; math.Abs(v-want) > 0.02*want {
 					t.Errorf("%+v: %v, want %v", c, v, want)
@@ -426,9 +426,9 @@ func TestManyPositions(t *testing.T) {
 		s := b.data(t, 90)
 		l := weights.Find(b.m, nil)[0]
 		m := &moments{runs: s.Runs()}
-		ps, _ := productsOf(b.m, l)
+		ps, _ := linearOpsOf(b.m, l)
 		g, _ := ps[0].geometry([]int{1, 8, 48, 48}, nil)
-		if _, step := m.lines(g, 1); step < 3 {
+		if _, step := m.sampledLines(g, 1); step < 3 {
 			t.Fatalf("every %d. line", step)
 		}
 		cs := changes([]study.Structure{study.Unstructured}, 0.2, 0.6, 0.9)
@@ -438,7 +438,7 @@ func TestManyPositions(t *testing.T) {
 			order, _ := mask.New(l, scoresFor(t, b.m, l, s, false), c.Structure)
 			mat := l.Read(nil)
 			order.Zero(mat, c.Level)
-			num, den := distance(outputsBy(t, weights.With(b.m, map[int]*tensor.Tensor{l.Value: l.Write(mat)}), s), base)
+			num, den := squaredDistance(outputsBy(t, weights.WithConstants(b.m, map[int]*tensor.Tensor{l.Value: l.Write(mat)}), s), base)
 			if v, want := *got[c].Value.Median, num/den; math.Abs(v-want) > 0.01*want { // what is promised of the closed form
 				t.Errorf("%d groups, %+v: %v, want %v", groups, c, v, want)
 			}
@@ -467,11 +467,11 @@ func TestIntervals(t *testing.T) {
 				order, _ := mask.New(l, scoresFor(t, b.m, l, s, false), c.Structure)
 				mat := l.Read(nil)
 				order.Zero(mat, c.Level)
-				out := outputsBy(t, weights.With(b.m, map[int]*tensor.Tensor{l.Value: l.Write(mat)}), s)
+				out := outputsBy(t, weights.WithConstants(b.m, map[int]*tensor.Tensor{l.Value: l.Write(mat)}), s)
 				n := len(out) / s.Runs()
 				num, den := make([]float64, s.Runs()), make([]float64, s.Runs())
 				for r := range num {
-					num[r], den[r] = distance(out[r*n:(r+1)*n], base[r*n:(r+1)*n])
+					num[r], den[r] = squaredDistance(out[r*n:(r+1)*n], base[r*n:(r+1)*n])
 				}
 				lo, hi := Resampled(len(num), 0, func(times []float32) float64 { return ratio(num, den, times) })
 				ci := got[c].Value.CI95

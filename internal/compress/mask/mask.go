@@ -118,11 +118,11 @@ func unitsOf(l *weights.Layer, s study.Structure) (units, study.Cause) {
 	if l.Fixed != "" {
 		return u, l.Fixed
 	}
-	if l.Mixed && s != study.Unstructured {
+	if l.MixedLayouts && s != study.Unstructured {
 		return u, study.Shared
 	}
 	if l.Weights() >= MaxWeights || u.groups < 1 || u.rows%u.groups != 0 {
-		return u, study.NoRoom
+		return u, study.ShapeMismatch
 	}
 	u.outs = u.rows / u.groups
 	parts := func(n, size int) int { return (n + size - 1) / size }
@@ -147,7 +147,7 @@ func unitsOf(l *weights.Layer, s study.Structure) (units, study.Cause) {
 		fits = false
 	}
 	if !fits {
-		return u, study.NoRoom
+		return u, study.ShapeMismatch
 	}
 	return u, ""
 }

@@ -89,21 +89,21 @@ func TestOrders(t *testing.T) {
 func TestNoRoom(t *testing.T) {
 	t.Parallel()
 	mixed, fixed := layer(4, 4, 1, 1), layer(4, 4, 1, 1)
-	mixed.Mixed, fixed.Fixed = true, study.NoZero
+	mixed.MixedLayouts, fixed.Fixed = true, study.NoZero
 	for _, tt := range []struct {
 		name      string
 		l         *weights.Layer
 		structure study.Structure
 		want      study.Cause
 	}{
-		{"few channels", layer(8, 3, 3, 1), study.Block4, study.NoRoom},
-		{"few channels for two of four", layer(8, 3, 3, 1), study.TwoOfFour, study.NoRoom},
-		{"few columns", layer(8, 3, 1, 1), study.Block1x4, study.NoRoom},
-		{"few rows", layer(3, 8, 1, 1), study.Block4x1, study.NoRoom},
-		{"few rows for sixteen", layer(15, 8, 1, 1), study.Block16, study.NoRoom},
-		{"one filter", layer(1, 8, 1, 1), study.Filter, study.NoRoom},
-		{"one channel", layer(8, 1, 1, 1), study.Channel, study.NoRoom},
-		{"nothing", layer(8, 8, 1, 1), study.Dense, study.NoRoom},
+		{"few channels", layer(8, 3, 3, 1), study.Block4, study.ShapeMismatch},
+		{"few channels for two of four", layer(8, 3, 3, 1), study.TwoOfFour, study.ShapeMismatch},
+		{"few columns", layer(8, 3, 1, 1), study.Block1x4, study.ShapeMismatch},
+		{"few rows", layer(3, 8, 1, 1), study.Block4x1, study.ShapeMismatch},
+		{"few rows for sixteen", layer(15, 8, 1, 1), study.Block16, study.ShapeMismatch},
+		{"one filter", layer(1, 8, 1, 1), study.Filter, study.ShapeMismatch},
+		{"one channel", layer(8, 1, 1, 1), study.Channel, study.ShapeMismatch},
+		{"nothing", layer(8, 8, 1, 1), study.Dense, study.ShapeMismatch},
 		{"read in two ways", mixed, study.Filter, study.Shared},
 		{"read in two ways, one by one", mixed, study.Unstructured, ""},
 		{"fixed", fixed, study.Unstructured, study.NoZero},

@@ -177,9 +177,9 @@ func agree(t *testing.T, lib external.Library, m *graph.Model, in []*tensor.Tens
 	ours := run(t, next, in, engine.Options{Exact: true})
 	// The same weights as floats: how far rounding takes the outputs.
 	exact := ours
-	if c.Format != study.Same && c.Format != study.Half {
+	if c.Format != study.OriginalFormat && c.Format != study.Half {
 		for i := range changes {
-			changes[i].Format = study.Same
+			changes[i].Format = study.OriginalFormat
 		}
 		floats, _, err := rewrite.Apply(m, changes, rewrite.Options{Remove: true})
 		if err != nil {

@@ -29,7 +29,7 @@ func TestFormats(t *testing.T) {
 			t.Skip("does not run by itself")
 		}
 		defer s.Close()
-		for _, f := range append(study.Formats(), study.Same) {
+		for _, f := range append(study.Formats(), study.OriginalFormat) {
 			changes := make([]rewrite.Change, len(layers))
 			for i, l := range layers {
 				changes[i] = rewrite.Change{Layer: l, Change: study.Change{Structure: study.Unstructured, Level: 0.3, Format: f}}
@@ -62,7 +62,7 @@ func TestFormats(t *testing.T) {
 			}
 			worst := math.Inf(1)
 			for i := range m.Main().Outputs {
-				if f == study.Same || f == study.Int8 || f == study.Weight8 {
+				if f == study.OriginalFormat || f == study.Int8 || f == study.Weight8 {
 					equal(t, string(f), got.Output(i), want.Output(i))
 				}
 				worst = min(worst, snr(want.Output(i), s.Output(i)))

@@ -103,7 +103,7 @@ func FromLoss(s *study.Loss, layers []study.Layer, of study.Structure) *Profile 
 
 // plain reports whether a change is of one structure and changes no numbers.
 func plain(c study.Change, of study.Structure) bool {
-	return c.Structure == of && c.Format == study.Same && c.Level > 0
+	return c.Structure == of && c.Format == study.OriginalFormat && c.Level > 0
 }
 
 func entry(key string, v float64) Measurement { return Measurement{Name: key, Value: v} }

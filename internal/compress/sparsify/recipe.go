@@ -73,7 +73,7 @@ func NewRecipe(p *study.Plan, layers []study.Layer, t Training) (r *Recipe, lost
 			continue
 		}
 		name := layers[c.Layer].Weight
-		if c.Change.Format != study.Same {
+		if c.Change.Format != study.OriginalFormat {
 			lost = append(lost, fmt.Sprintf("%s: a recipe has no numbers of %s", name, c.Change.Format))
 		}
 		if c.Change.Structure == study.Dense || c.Change.Level == 0 {

@@ -208,7 +208,7 @@ func (o *TargetOptions) grouped(ctx context.Context, m *graph.Model, layers []*w
 		stands, before, after := traces(m, changed), allLayers(dense, m), allLayers(p, changed)
 		for _, g := range gs {
 			lead := &points[g.Layers[0]]
-			var others []study.OtherTime
+			var others []study.AffectedLayer
 			for i, l := range layers {
 				x := study.SpeedPoint{Layer: i, Change: c}
 				member := slices.Contains(g.Layers, i)
@@ -225,13 +225,13 @@ func (o *TargetOptions) grouped(ctx context.Context, m *graph.Model, layers []*w
 					x.With = with(g.Layers, i)
 					points[i] = x
 				case x.Ratio != nil:
-					others = append(others, study.OtherTime{Layer: i, Ratio: x.Ratio, Energy: x.Energy})
+					others = append(others, study.AffectedLayer{Layer: i, Ratio: x.Ratio, Energy: x.Energy})
 				}
 			}
 			if lead.Ratio == nil {
 				continue
 			}
-			lead.Others = others
+			lead.Affected = others
 			rest := slices.DeleteFunc(slices.Clone(g.Nodes), func(n int) bool { return own[n] })
 			nodes := standing(stands, rest)
 			lead.RestS = more(latency(before, rest), latency(after, nodes))
@@ -247,7 +247,7 @@ func compare(p *study.SpeedPoint, before, after *profile.Metric) {
 	b, ok := before.Best()
 	a, ok2 := after.Best()
 	if !ok || !ok2 || b <= 0 {
-		p.Cause = study.Unrun
+		p.Cause = study.NotRun
 		return
 	}
 	p.Latency = after

@@ -113,7 +113,7 @@ func (r *run) group() {
 func (r *run) grouped(c study.Change) error {
 	points := unchangeable(r.layers, c)
 	for _, i := range r.rest {
-		points[i].Cause = study.Unrun
+		points[i].Cause = study.NotRun
 	}
 	for _, gs := range r.groups[c.Structure] {
 		if err := r.together(c, gs, points); err != nil {
@@ -156,18 +156,18 @@ func (r *run) together(c study.Change, gs []group, points []study.SpeedPoint) er
 	}
 	for _, g := range gs {
 		lead := g.Layers[0]
-		var others []study.OtherTime
+		var others []study.AffectedLayer
 		for _, i := range g.parts {
 			p := &r.parts[i]
 			ratio := metric(ratios(before, after, i), "pairs of groups in turns")
 			for k, l := range p.layers {
 				if !slices.Contains(g.Layers, l) {
-					others = append(others, study.OtherTime{Layer: l, Ratio: ratio})
+					others = append(others, study.AffectedLayer{Layer: l, Ratio: ratio})
 					continue
 				}
 				pt := &points[l]
 				if pt.Cause = effects[l].Cause; pt.Cause == "" && len(x.steps[i]) == 0 {
-					pt.Cause = study.Unrun
+					pt.Cause = study.NotRun
 				}
 				if pt.Kernel = x.kernel(p, i); pt.Cause == "" {
 					pt.Ratio = ratio
@@ -181,7 +181,7 @@ func (r *run) together(c study.Change, gs []group, points []study.SpeedPoint) er
 		if points[lead].Cause != "" {
 			continue
 		}
-		points[lead].Others = others
+		points[lead].Affected = others
 		if i := g.rest; i >= 0 {
 			more := make([]float64, len(before))
 			for k := range before {

@@ -118,7 +118,7 @@ func Words(c study.Change) string {
 	if c.Structure != study.Dense {
 		s += fmt.Sprintf(" %g %%", 100*c.Level)
 	}
-	if c.Format != study.Same {
+	if c.Format != study.OriginalFormat {
 		if s != "" {
 			s += ", "
 		}
@@ -391,7 +391,7 @@ func (r *run) changed(c study.Change) error {
 		for k, l := range p.layers {
 			pt := study.SpeedPoint{Layer: l, Change: c, Kernel: now, Cause: effects[l].Cause}
 			if pt.Cause == "" && len(x.steps[i]) == 0 {
-				pt.Cause = study.Unrun
+				pt.Cause = study.NotRun
 			}
 			if pt.Cause == "" {
 				pt.Ratio = ratio
@@ -404,7 +404,7 @@ func (r *run) changed(c study.Change) error {
 		}
 	}
 	for _, l := range r.rest {
-		out.Points = append(out.Points, study.SpeedPoint{Layer: l, Change: c, Cause: study.Unrun})
+		out.Points = append(out.Points, study.SpeedPoint{Layer: l, Change: c, Cause: study.NotRun})
 	}
 	slices.SortFunc(out.Points, func(a, b study.SpeedPoint) int { return a.Layer - b.Layer })
 	return r.yield(out)

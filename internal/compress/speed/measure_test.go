@@ -105,8 +105,8 @@ func TestGroups(t *testing.T) {
 			t.Errorf("layer %d: %+v", i, p)
 		case len(p.With) > 0:
 			tied++
-		case len(p.Others) != 1 || p.Others[0].Layer != i+1:
-			t.Errorf("layer %d reaches %+v", i, p.Others)
+		case len(p.Affected) != 1 || p.Affected[0].Layer != i+1:
+			t.Errorf("layer %d reaches %+v", i, p.Affected)
 		default:
 			alone++
 		}
@@ -152,7 +152,7 @@ func TestEstimate(t *testing.T) {
 	err = Estimate(t.Context(), m, layers, TargetOptions{Target: target, Changes: o.Changes}, func(p *study.SpeedPoints) error {
 		for _, x := range p.Points {
 			switch {
-			case x.Change.Structure == study.Unstructured && x.Cause != study.NoKernel && x.Cause != study.NoRoom:
+			case x.Change.Structure == study.Unstructured && x.Cause != study.NoKernel && x.Cause != study.ShapeMismatch:
 				t.Errorf("layer %d: single zeros gain: %+v", x.Layer, x)
 			case x.Change.Structure == study.Filter && x.Cause == "" && *x.Ratio.Median < .8 && x.Ratio.Band != nil:
 				gained++
@@ -208,7 +208,7 @@ func TestMeasureBodies(t *testing.T) {
 		for _, x := range p.Points {
 			if x.Cause == "" || x.Cause == study.NoKernel {
 				ran++
-			} else if x.Cause != study.Unrun {
+			} else if x.Cause != study.NotRun {
 				t.Errorf("layer %d: %s", x.Layer, x.Cause)
 			}
 		}

@@ -61,8 +61,8 @@ func parts(layers []*weights.Layer, steps []engine.Step) (out []part, rest []int
 
 // readers are the operators of a layer, by their positions among those of all graphs.
 func readers(l *weights.Layer) []int {
-	if len(l.Steps) > 0 {
-		return l.Steps
+	if len(l.GlobalNodes) > 0 {
+		return l.GlobalNodes
 	}
 	if len(l.Nodes) == 0 {
 		return []int{l.Node}

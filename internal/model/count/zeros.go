@@ -27,9 +27,9 @@ func WeightZeros(g *graph.Graph, n *graph.Node, budget *int64) *profile.Sparsity
 		}
 		var made []*graph.Node
 		if g.Values[n.Inputs[i]].Const == nil {
-			made = weights.Makers(g)
+			made = weights.Producers(g)
 		}
-		from := weights.Behind(g, made, n.Inputs[i])
+		from := weights.SourceOf(g, made, n.Inputs[i])
 		if from == nil {
 			continue
 		}
@@ -41,7 +41,7 @@ func WeightZeros(g *graph.Graph, n *graph.Node, budget *int64) *profile.Sparsity
 			return nil
 		}
 		shape := v.Const.Shape
-		if !from.Straight() { // blocks would be others
+		if !from.KeepsShape() { // blocks would be others
 			shape = nil
 		}
 		*budget -= int64(count)
