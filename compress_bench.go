@@ -95,7 +95,7 @@ func (c *Compression) benchPoint(ctx context.Context, changed *Model, name strin
 	if err != nil {
 		return c.failed(err, "")
 	}
-	if c.j.Has(name, id.File, p.Engine, threads, batch) {
+	if c.j.HasBenchPoint(name, id.File, p.Engine, threads, batch) {
 		return nil
 	}
 	if e == nil {
@@ -136,5 +136,5 @@ func (c *Compression) visits(ctx context.Context, changed *Model, e *Engine, thr
 		}
 	}
 	a, b := &ps[0].Totals, &ps[1].Totals
-	return a.Latency, b.Latency, compress.Quotient(a.LatencySamples, b.LatencySamples), nil
+	return a.Latency, b.Latency, compress.PairedSpeedup(a.LatencySamples, b.LatencySamples), nil
 }

@@ -135,7 +135,7 @@ type SparsifyOptions struct {
 // difference. A bound on the loss is kept on the data by running models of several plans. Plans are kept in the study.
 func (c *Compression) Plan(ctx context.Context, o PlanOptions) (p *study.Plan, err error) {
 	x := compress.PlanOptions{
-		Name: o.Name, Speed: o.Speed, Loss: o.Loss, Goal: o.Goal, Ends: o.Ends, WithoutStructures: o.WithoutStructures, WithoutFormats: o.WithoutFormats, Unrun: o.Unrun, Time: o.Time,
+		Name: o.Name, Speed: o.Speed, Loss: o.Loss, Goal: o.Goal, Ends: o.Ends, WithoutStructures: o.WithoutStructures, WithoutFormats: o.WithoutFormats, SkipRun: o.Unrun, Time: o.Time,
 	}
 	if o.Fit != nil {
 		x.Goal.Fit = o.Fit.ID

@@ -81,7 +81,7 @@ func (j *Job) applyErrorMasks(p *study.Plan, changes []rewrite.Change, at []int)
 			continue
 		}
 		mat := x.Layer.Read(nil)
-		if order, cause := mask.New(x.Layer, loss.Scores(mat, x.Layer.Rows, x.Layer.Cols, means), x.Structure); cause == "" {
+		if order, cause := mask.New(x.Layer, loss.ErrorScores(mat, x.Layer.Rows, x.Layer.Cols, means), x.Structure); cause == "" {
 			order.Zero(mat, x.Level)
 			x.Matrix = mat
 		}
@@ -111,7 +111,7 @@ func (j *Job) compensate(ctx context.Context, changes []rewrite.Change, at []int
 			mats[at[i]] = mat
 		}
 	}
-	found, err := loss.Correct(ctx, j.m, j.Layers, mats, false, o.Data.used, o.Threads, j.o.Feed.MaxBytes, func(share float64, doing string) { j.progress("correcting: "+doing, share) })
+	found, err := loss.CompensateErrors(ctx, j.m, j.Layers, mats, false, o.Data.used, o.Threads, j.o.Feed.MaxBytes, func(share float64, doing string) { j.progress("correcting: "+doing, share) })
 	if err != nil {
 		return nil, err
 	}

@@ -75,8 +75,8 @@ func (j *Job) PlanName(name string) (string, error) {
 	return p.Name, nil
 }
 
-// Has reports whether the named benchmark of the file with the given hash has such a point.
-func (j *Job) Has(name, sha256, engine string, threads, batch int) bool {
+// HasBenchPoint reports whether the named benchmark of the file with the given hash has such a point.
+func (j *Job) HasBenchPoint(name, sha256, engine string, threads, batch int) bool {
 	b := j.Study().Bench(name)
 	if b == nil || b.SHA256 != sha256 {
 		return false
@@ -93,10 +93,10 @@ func (j *Job) Has(name, sha256, engine string, threads, batch int) bool {
 // interval of the median, few enough that each slice has several runs of both models.
 const pairs = 16
 
-// Quotient returns the speed-up of the second model from interleaved run times, in order. Slices
+// PairedSpeedup returns the speed-up of the second model from interleaved run times, in order. Slices
 // that were measured at the same time are compared, so that slowdowns of the machine affect both.
 // It is nil where there are too few runs.
-func Quotient(before, after []float64) *profile.Metric {
+func PairedSpeedup(before, after []float64) *profile.Metric {
 	n := min(pairs, len(before), len(after))
 	if n < pairs/2 {
 		return nil

@@ -26,7 +26,7 @@ func TestQuotient(t *testing.T) {
 		{"none", nil, nil, 0},
 		{"no time", drifting(32, 1), make([]float64, 32), 0},
 	} {
-		m := Quotient(tt.before, tt.after)
+		m := PairedSpeedup(tt.before, tt.after)
 		switch {
 		case tt.want == 0:
 			if m != nil {

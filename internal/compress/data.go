@@ -35,7 +35,7 @@ func (d *Data) open(j *Job) error {
 	}
 	d.used, d.held = all, all
 	if !all.Random {
-		d.sum = all.Sum()
+		d.sum = all.SHA256()
 	}
 	if !all.Random && all.Len() >= minSplitSamples {
 		d.used, d.held = all.Split(HeldOut, o.Seed)

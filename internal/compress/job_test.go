@@ -159,7 +159,7 @@ func TestChosenByError(t *testing.T) {
 	if err != nil || len(lo.InputEnergies) != len(j.Layers) {
 		t.Fatalf("%v: %d energies of %d layers", err, len(lo.InputEnergies), len(j.Layers))
 	}
-	if _, err := j.Plan(t.Context(), PlanOptions{Goal: study.Goal{Sparsity: new(.1)}, Unrun: true}); err != nil {
+	if _, err := j.Plan(t.Context(), PlanOptions{Goal: study.Goal{Sparsity: new(.1)}, SkipRun: true}); err != nil {
 		t.Fatal(err)
 	}
 	if err := j.Close(); err != nil {
@@ -185,7 +185,7 @@ func TestChosenByError(t *testing.T) {
 		}
 		x := j.Layers[c.Layer]
 		want, large := x.Read(nil), make([]float32, x.Rows*x.Cols)
-		order, _ := mask.New(x, loss.Scores(want, x.Rows, x.Cols, j.Study().Loss(p.Loss).InputEnergyOf(c.Layer)), c.Change.Structure)
+		order, _ := mask.New(x, loss.ErrorScores(want, x.Rows, x.Cols, j.Study().Loss(p.Loss).InputEnergyOf(c.Layer)), c.Change.Structure)
 		for i, v := range want {
 			large[i] = max(v, -v)
 		}

@@ -67,7 +67,7 @@ func (j *Job) lossSettings(ctx context.Context, o *LossOptions) (study.LossSetti
 	case s.Random && s.Metric == loss.Command:
 		return s, optionError("Metric", "a custom metric needs real data, not random inputs")
 	}
-	s.Higher = loss.Higher(s.Metric)
+	s.Higher = loss.HigherIsBetter(s.Metric)
 	if needsData(s.Method) {
 		s.Seed, s.Shapes = o.Seed, j.inputShapes(0)
 	} else {
@@ -120,7 +120,7 @@ func (j *Job) setDefaultLoss(ctx context.Context, s *study.LossSettings, o *Loss
 	case s.Method == study.EndToEnd && labels:
 		s.Metric = loss.Accuracy
 	case s.Method == study.Calibrated || unsaid && s.Method == study.EndToEnd:
-		classes, err := loss.Classes(ctx, j.m, d, o.Threads)
+		classes, err := loss.IsClassifier(ctx, j.m, d, o.Threads)
 		if err != nil {
 			return contextError(ctx, err)
 		}

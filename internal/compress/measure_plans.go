@@ -112,7 +112,7 @@ func (j *Job) replaceBeaten(p *study.Plan) error {
 		}
 		c := &choose.Options{Goal: x.Goal, WithoutStructures: x.Goal.WithoutStructures, WithoutFormats: x.Goal.WithoutFormats}
 		if !x.Goal.Ends {
-			c.Keep = choose.Ends(j.m, j.Study().Layers)
+			c.Keep = choose.BoundaryLayers(j.m, j.Study().Layers)
 		}
 		if !allowed(c, p) {
 			continue
@@ -184,7 +184,7 @@ func (j *Job) measurePlans(ctx context.Context, o *PlanOptions, plans []*study.P
 			run = append(run, p)
 		}
 	}
-	if o.Unrun || !sp.Timed() {
+	if o.SkipRun || !sp.Timed() {
 		run = run[:1] // no timing, so nothing decides which is faster
 	}
 	if err := j.evaluatePlans(ctx, o, run, e, sp); err != nil {
@@ -202,7 +202,7 @@ func (j *Job) measurePlans(ctx context.Context, o *PlanOptions, plans []*study.P
 // evaluatePlans applies plans and measures the resulting models. Plans whose model does not run
 // are skipped; if none runs, the error of the first is returned.
 func (j *Job) evaluatePlans(ctx context.Context, o *PlanOptions, plans []*study.Plan, e *evaluator, sp *study.Speed) error {
-	if o.Unrun {
+	if o.SkipRun {
 		return nil
 	}
 	j.progress("applying the plan", 0)
@@ -267,7 +267,7 @@ func (j *Job) compareModels(ctx context.Context, models []*graph.Model, sp *stud
 		return nil, err
 	}
 	const long = 4 // times the usual time: one comparison covers all models
-	return speed.Several(ctx, j.m, models, speed.Options{
+	return speed.CompareMany(ctx, j.m, models, speed.Options{
 		Engine: j.engineOptions(max(sp.Threads, 1)), Inputs: ins, Time: cmp.Or(o.Time, long*speed.UsualTime), Progress: j.o.Progress,
 	})
 }

@@ -29,8 +29,8 @@ func TestMixes(t *testing.T) {
 			p.Points = append(p.Points, study.SpeedPoint{Layer: i, Change: x.c, Ratio: measured(x.ratio), Cause: x.cause})
 		}
 	}
-	all := Mixes(p, 4, 8, 0)
-	if len(all) != 8 || !reflect.DeepEqual(all, Mixes(p, 4, 8, 0)) || reflect.DeepEqual(all, Mixes(p, 4, 8, 1)) {
+	all := RandomMixes(p, 4, 8, 0)
+	if len(all) != 8 || !reflect.DeepEqual(all, RandomMixes(p, 4, 8, 0)) || reflect.DeepEqual(all, RandomMixes(p, 4, 8, 1)) {
 		t.Errorf("%d mixes: %v", len(all), all)
 	}
 	ints := 0
@@ -50,7 +50,7 @@ func TestMixes(t *testing.T) {
 		p.Points = append(p.Points, study.SpeedPoint{Layer: i, Change: filters, Ratio: measured(.3), With: with})
 	}
 	together := 0
-	for _, mix := range Mixes(p, 4, 40, 0) {
+	for _, mix := range RandomMixes(p, 4, 40, 0) {
 		if (mix[0] == filters) != (mix[2] == filters) {
 			t.Errorf("%v has half of what is tied", mix)
 		}
@@ -61,7 +61,7 @@ func TestMixes(t *testing.T) {
 	if together == 0 {
 		t.Error("what is tied never changes")
 	}
-	if got := Mixes(&study.Speed{}, 4, 8, 0); got != nil {
+	if got := RandomMixes(&study.Speed{}, 4, 8, 0); got != nil {
 		t.Errorf("nothing gains: %v", got)
 	}
 }

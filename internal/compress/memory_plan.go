@@ -150,7 +150,7 @@ func (j *Job) memoryPlans(ctx context.Context, o *PlanOptions, c choose.Options,
 	if err != nil {
 		return nil, optionError("Goal", "%s", err.Error())
 	}
-	*d.Goal.MaxLoss, _ = m.Shown(most)
+	*d.Goal.MaxLoss, _ = m.UserLoss(most)
 	seen := map[string]bool{}
 	for k, l := range list {
 		d.Costs = memoryProxyCost(c.Layers, l.power, l.weights)
@@ -166,7 +166,7 @@ func (j *Job) memoryPlans(ctx context.Context, o *PlanOptions, c choose.Options,
 			}
 			seen[key] = true
 			j.progress("planning memory", (float64(k)+float64(i)/maxMemoryPlans)/float64(len(list)))
-			p, err := choose.Given(d, f.Changes)
+			p, err := choose.PlanFromChanges(d, f.Changes)
 			if err != nil {
 				return nil, optionError("Goal", "%s", err.Error())
 			}

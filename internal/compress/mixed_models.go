@@ -18,13 +18,13 @@ import (
 // least nine; with ten to twelve it does not depend on the largest error alone.
 const mixedModels = 12
 
-// Mixes draws random changes for all layers, as plans choose them: one to three kinds of changes,
+// RandomMixes draws random changes for all layers, as plans choose them: one to three kinds of changes,
 // and for each layer one of them that gains, or none for one layer in four. Layers that must have
 // the same change get that of the first of them.
 //
 // Every other mix prefers int8 where it gains, so that the cost of conversions shows. The result
 // is shorter than n where nothing gains.
-func Mixes(p *study.Speed, layers, n int, seed uint64) [][]study.Change {
+func RandomMixes(p *study.Speed, layers, n int, seed uint64) [][]study.Change {
 	type kind struct {
 		structure study.Structure
 		format    study.Format
@@ -110,13 +110,13 @@ func (j *Job) mixedModel(mix []study.Change) (*graph.Model, error) {
 
 // measureMixes measures the mixed models that the profile still lacks.
 func (j *Job) measureMixes(ctx context.Context, o *SpeedOptions, p *study.Speed) error {
-	return j.RunMixes(ctx, Mixes(p, len(j.Layers), mixedModels, 0), o, j.File, p)
+	return j.MeasureMixes(ctx, RandomMixes(p, len(j.Layers), mixedModels, 0), o, j.File, p)
 }
 
-// RunMixes measures the models of [Mixes] that a profile in a file still lacks, and appends them.
+// MeasureMixes measures the models of [Mixes] that a profile in a file still lacks, and appends them.
 // Each is measured interleaved with the unchanged model, and both are prepared anew, as for a
 // plan: memory placement is part of the error to be estimated.
-func (j *Job) RunMixes(ctx context.Context, all [][]study.Change, o *SpeedOptions, file *study.File, p *study.Speed) error {
+func (j *Job) MeasureMixes(ctx context.Context, all [][]study.Change, o *SpeedOptions, file *study.File, p *study.Speed) error {
 	ins, err := j.inputs(o.Batch)
 	if err != nil {
 		return err
@@ -125,13 +125,13 @@ func (j *Job) RunMixes(ctx context.Context, all [][]study.Change, o *SpeedOption
 		found := study.MixedModel{Changes: all[len(p.Mixed)]}
 		if m, err := j.mixedModel(found.Changes); err == nil { // incompatible changes give no figure
 			// The time of a whole model is steadier than layer times, so half the time is enough.
-			got, err := speed.Several(ctx, j.m, []*graph.Model{m}, speed.Options{
+			got, err := speed.CompareMany(ctx, j.m, []*graph.Model{m}, speed.Options{
 				Engine: j.engineOptions(o.Threads), Inputs: ins, Time: cmp.Or(o.Time, speed.UsualTime) / 2, Progress: j.o.Progress,
 			})
 			if err != nil {
 				return err
 			}
-			found.Ratio = Inverse(got[0].Speedup)
+			found.Ratio = Reciprocal(got[0].Speedup)
 		}
 		if err := file.Append(study.Record{SpeedPoints: &study.SpeedPoints{Name: p.Name, Mixed: []study.MixedModel{found}}}); err != nil {
 			return err
@@ -140,8 +140,8 @@ func (j *Job) RunMixes(ctx context.Context, all [][]study.Change, o *SpeedOption
 	return nil
 }
 
-// Inverse returns the reciprocal of a measured ratio, with its interval.
-func Inverse(m *profile.Metric) *profile.Metric {
+// Reciprocal returns the reciprocal of a measured ratio, with its interval.
+func Reciprocal(m *profile.Metric) *profile.Metric {
 	v, ok := m.Best()
 	if !ok || v <= 0 {
 		return nil

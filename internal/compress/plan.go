@@ -37,7 +37,7 @@ type PlanOptions struct {
 	// Try has the data that the plan's model is run on, nil to measure time only. Unrun measures
 	// nothing.
 	Try     *LossOptions
-	Unrun   bool
+	SkipRun bool
 	Threads int
 	// Time is how long each plan is measured, interleaved with the unchanged model; 0 for four
 	// times the default.
@@ -108,7 +108,7 @@ func (j *Job) Plan(ctx context.Context, o PlanOptions) (*study.Plan, error) {
 		WithoutStructures: o.WithoutStructures, WithoutFormats: o.WithoutFormats,
 	}
 	if !o.Ends {
-		c.Keep = choose.Ends(j.m, s.Layers)
+		c.Keep = choose.BoundaryLayers(j.m, s.Layers)
 	}
 	if o.Goal.Fit != "" || o.Goal.Cost == choose.RAM {
 		return j.planMemory(ctx, &o, c, e, sp)
@@ -239,7 +239,7 @@ func (j *Job) choosePlan(c *choose.Options, usual bool) (*study.Plan, error) {
 
 // planEvaluator returns the evaluator for losses of plans, nil where plans are not run.
 func (j *Job) planEvaluator(ctx context.Context, o *PlanOptions, lo *study.Loss) (*evaluator, error) {
-	if o.Unrun {
+	if o.SkipRun {
 		return nil, nil
 	}
 	return j.newEvaluator(ctx, o.Try, lo)
@@ -270,7 +270,7 @@ func (j *Job) retryOptions(c choose.Options, p *study.Plan, e *evaluator) (out [
 	if p.Measured == nil {
 		return nil
 	}
-	added, _ := choose.Added(c, changesOf(p))
+	added, _ := choose.AdditiveSpeedup(c, changesOf(p))
 	// A searched plan keeps to its bound already, and one common factor does not change the order
 	// of times.
 	if m, err := choose.MetricOf(c.Loss); err == nil && !searchesByRunning(&c, e) {

@@ -111,7 +111,7 @@ func (e *evaluator) withinBound(m *profile.Metric, bound float64) bool {
 	if e.metric == loss.SNR {
 		return ok && v >= bound
 	}
-	if ok && loss.Higher(e.metric) {
+	if ok && loss.HigherIsBetter(e.metric) {
 		v = max(v, 0) + standardError(m)
 	}
 	// Shares such as 1 of 100 samples are not exactly .01.
@@ -183,7 +183,7 @@ func (j *Job) search(ctx context.Context, c choose.Options, e *evaluator) ([]*st
 		return nil, optionError("Goal", "%s", err.Error())
 	}
 	at := func(c choose.Options, lost float64) (*study.Plan, error) {
-		shown, _ := m.Shown(max(lost*(1+1e-9), math.SmallestNonzeroFloat64))
+		shown, _ := m.UserLoss(max(lost*(1+1e-9), math.SmallestNonzeroFloat64))
 		c.Goal.MaxLoss = &shown
 		p, err := j.choosePlan(&c, false)
 		if err == nil {

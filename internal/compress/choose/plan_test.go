@@ -288,7 +288,7 @@ func TestMetrics(t *testing.T) {
 		if err != nil || m.Adds != tt.adds || !near(m.Loss(tt.v), tt.loss) {
 			t.Errorf("%s of %v: %v (%s), %v; want %v", tt.metric, tt.v, m.Loss(tt.v), m.Adds, err, tt.loss)
 		}
-		if shown, ok := m.Shown(m.Bound(tt.v)); !ok || !near(shown, tt.v) {
+		if shown, ok := m.UserLoss(m.Bound(tt.v)); !ok || !near(shown, tt.v) {
 			t.Errorf("%s: bound of %v shown as %v", tt.metric, tt.v, shown)
 		}
 	}
@@ -391,11 +391,11 @@ func TestEnds(t *testing.T) {
 	}
 	m := &graph.Model{Graphs: []*graph.Graph{g}}
 	// Nodes 0, 1, 2 and 4 have weights; 3 passes on what 2 made.
-	got := Ends(m, []study.Layer{{Node: 1}, {Node: 0}, {Node: 2}, {Node: 4}})
+	got := BoundaryLayers(m, []study.Layer{{Node: 1}, {Node: 0}, {Node: 2}, {Node: 4}})
 	if want := map[int]study.Cause{1: study.First, 2: study.Head, 3: study.Head}; !cmp.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	if got := Ends(m, []study.Layer{{Node: 0}}); len(got) != 0 {
+	if got := BoundaryLayers(m, []study.Layer{{Node: 0}}); len(got) != 0 {
 		t.Errorf("one layer: %v", got)
 	}
 }
@@ -425,7 +425,7 @@ func TestEndsOfBranches(t *testing.T) {
 		{"one branch", []study.Layer{{Node: 0}, {Node: 1}, {Graph: 1, Node: 0}}, map[int]study.Cause{0: study.First, 1: study.Head, 2: study.Head}},
 		{"branches alone", []study.Layer{{Graph: 1, Node: 0}, {Graph: 1, Node: 1}, {Graph: 2, Node: 0}}, map[int]study.Cause{0: study.First, 1: study.Head, 2: study.First}},
 	} {
-		if got := Ends(m, tt.layers); !cmp.Equal(got, tt.want) {
+		if got := BoundaryLayers(m, tt.layers); !cmp.Equal(got, tt.want) {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}

@@ -144,7 +144,7 @@ func TestClasses(t *testing.T) {
 			t.Parallel()
 			b := newBuilder("onnx", 5)
 			b.g.Outputs = tt.outs(b)
-			got, err := Classes(context.Background(), b.m, b.data(t, 80), 1)
+			got, err := IsClassifier(context.Background(), b.m, b.data(t, 80), 1)
 			if err != nil || got != tt.want {
 				t.Errorf("%v, error %v; want %v", got, err, tt.want)
 			}

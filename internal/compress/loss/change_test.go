@@ -316,7 +316,7 @@ func TestCorrect(t *testing.T) {
 			l := weights.Find(b.m, nil)[0]
 			mat := l.Read(nil)
 			sparsify.Prune(mat, 0.5)
-			got, err := Correct(context.Background(), b.m, []*weights.Layer{l}, [][]float32{mat}, false, s, 1, 0, nil)
+			got, err := CompensateErrors(context.Background(), b.m, []*weights.Layer{l}, [][]float32{mat}, false, s, 1, 0, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -353,7 +353,7 @@ func TestTies(t *testing.T) {
 	f := func(v, half float64) *profile.Metric {
 		return metricValue(profile.Measured, v, 3, v-half, v+half, "")
 	}
-	got := Ties([]*profile.Metric{f(5, 1), nil, f(1, 0.1), f(5.5, 1), f(1.05, 0.1), f(9, 0.1), metricValue(profile.Counted, 9.01, 0, math.NaN(), math.NaN(), "")})
+	got := TiedGroups([]*profile.Metric{f(5, 1), nil, f(1, 0.1), f(5.5, 1), f(1.05, 0.1), f(9, 0.1), metricValue(profile.Counted, 9.01, 0, math.NaN(), math.NaN(), "")})
 	want := [][]int{{2, 4}, {0, 3}, {5, 6}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("groups %v, want %v", got, want)

@@ -12,11 +12,11 @@ import (
 // maxClassified is the number of samples whose outputs are inspected.
 const maxClassified = 32
 
-// Classes reports whether a model's outputs on data look like class scores: a single row of at
+// IsClassifier reports whether a model's outputs on data look like class scores: a single row of at
 // least two per sample. Its values are probabilities, or logits whose softmax averages above one
 // half for the top class, which is not always the same. Other outputs rarely have both
 // properties: softmax of small values is nearly uniform, and large values have the same maximum.
-func Classes(ctx context.Context, m *graph.Model, data *samples.Set, threads int) (bool, error) {
+func IsClassifier(ctx context.Context, m *graph.Model, data *samples.Set, threads int) (bool, error) {
 	j := &Job{Model: m, Data: pickSamples(data, maxClassified, !stateful(m)), Threads: threads, Settings: study.LossSettings{Method: study.EndToEnd, Metric: KL}}
 	c, _, err := j.runUnchanged(ctx)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// Corrected has weights that compensate for a change, with the errors on the data.
-type Corrected struct {
+// Compensation has weights that compensate for a change, with the errors on the data.
+type Compensation struct {
 	// Matrix has the new weights, zero where the changed ones are.
 	Matrix []float32
 	// Bias is to be added to the outputs; nil where the change keeps the means.
@@ -30,12 +30,12 @@ type Corrected struct {
 // rare inputs stay unchanged.
 const damping = 0.01
 
-// Correct compensates errors of changed weights (matrices by layer, in the order of
+// CompensateErrors compensates errors of changed weights (matrices by layer, in the order of
 // [weights.Layer.Read]). It finds the weights whose outputs on data are nearest to the unchanged
 // outputs, with the zeros of the changed ones: least squares over second moments of the inputs.
 // With fixed the weights stay, as formats require, and only biases are found. A layer that is not
 // linear in its weights, or did not run, has no entry in the result.
-func Correct(ctx context.Context, m *graph.Model, layers []*weights.Layer, changed [][]float32, fixed bool, data *samples.Set, threads, maxBytes int, progress func(share float64, doing string)) (map[int]*Corrected, error) {
+func CompensateErrors(ctx context.Context, m *graph.Model, layers []*weights.Layer, changed [][]float32, fixed bool, data *samples.Set, threads, maxBytes int, progress func(share float64, doing string)) (map[int]*Compensation, error) {
 	if len(layers) != len(changed) {
 		return nil, errors.New("a matrix for each layer was expected")
 	}
@@ -48,7 +48,7 @@ func Correct(ctx context.Context, m *graph.Model, layers []*weights.Layer, chang
 	if err != nil {
 		return nil, err
 	}
-	out := map[int]*Corrected{}
+	out := map[int]*Compensation{}
 	for i, b := range blocks {
 		if err := j.collectMoments(ctx, b, false, float64(i)/float64(len(blocks)), 1/float64(len(blocks))); err != nil {
 			return nil, err
@@ -74,7 +74,7 @@ func Correct(ctx context.Context, m *graph.Model, layers []*weights.Layer, chang
 }
 
 // compensateLayer finds the weights of one layer.
-func (j *Job) compensateLayer(u *momentGroup, l *groupLayer, changed []float32, fixed bool) *Corrected {
+func (j *Job) compensateLayer(u *momentGroup, l *groupLayer, changed []float32, fixed bool) *Compensation {
 	w := l.layer.Read(nil)
 	x := newMatrix(u.m, w, l.layer.Rows)
 	base := u.energyOf(x, l)
@@ -83,7 +83,7 @@ func (j *Job) compensateLayer(u *momentGroup, l *groupLayer, changed []float32, 
 	}
 	delta := minus(changed, w)
 	before := x.squaredOutputs(delta)
-	c := &Corrected{Matrix: slices.Clone(changed), Before: sum(before) / base}
+	c := &Compensation{Matrix: slices.Clone(changed), Before: sum(before) / base}
 	after := before
 	if !fixed && !u.m.indexInputs && (!u.m.keepInputs || u.m.cols <= 4096) {
 		next := x.solve(changed)

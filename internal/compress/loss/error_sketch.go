@@ -39,7 +39,7 @@ const maxSketchGroups = 16
 
 // newSketch sketches a layer's weights as they are pruned one by one in the given order.
 func newSketch(l *weights.Layer, w []float32, order *mask.Order, bias []float64, seed uint64) *sketch {
-	fall := order.Falls(sketchLevels)
+	fall := order.PruningLevels(sketchLevels)
 	outs, n := l.Rows/l.Groups, (len(sketchLevels)+1)*sketchCopies
 	s := &sketch{cols: l.Cols, groups: min(l.Groups, maxSketchGroups), bias: make([]float32, sketchCopies)}
 	r := rand.New(rand.NewPCG(seed, 0x516e))

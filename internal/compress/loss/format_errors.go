@@ -16,9 +16,9 @@ import (
 
 func readFloats(dst []float32, t *tensor.Tensor) { tensor.Read(dst, t, 0) }
 
-// Rounded quantises weights to a format with one scale for all, or one per row. It is symmetric:
+// QuantiseWeights quantises weights to a format with one scale for all, or one per row. It is symmetric:
 // the largest magnitude becomes the largest integer, rounding is half to even. Zeros stay zero.
-func Rounded(mat []float32, rows, cols int, f study.Format, perTensor bool) []float32 {
+func QuantiseWeights(mat []float32, rows, cols int, f study.Format, perTensor bool) []float32 {
 	out := make([]float32, len(mat))
 	bits := 8
 	switch f {
@@ -62,7 +62,7 @@ func (j *Job) storedWeights(l *weights.Layer, mat []float32, f study.Format) ([]
 		return mat, "", nil
 	}
 	if perTensor && l.Quant == nil {
-		return Rounded(mat, l.Rows, l.Cols, f, true), "", nil
+		return QuantiseWeights(mat, l.Rows, l.Cols, f, true), "", nil
 	}
 	m, effects, err := rewrite.Apply(j.Model, []rewrite.Change{{Layer: l, Change: study.Change{Format: f}, Matrix: mat}}, rewrite.Options{})
 	if err != nil {
@@ -78,7 +78,7 @@ func (j *Job) storedWeights(l *weights.Layer, mat []float32, f study.Format) ([]
 			}
 		}
 	}
-	return Rounded(mat, l.Rows, l.Cols, f, false), "", nil
+	return QuantiseWeights(mat, l.Rows, l.Cols, f, false), "", nil
 }
 
 // formatPoint finds the point of a layer in another format. Points with int8 activations wait for
@@ -180,7 +180,7 @@ func (j *Job) int8Points(ctx context.Context, us []*momentGroup) error {
 			if w.squares > 0 && !failed[i] {
 				e := errs[i][k]
 				v := sum(e) / w.squares
-				lo, hi := Resampled(len(e), j.Seed, func(times []float32) float64 {
+				lo, hi := BootstrapInterval(len(e), j.Seed, func(times []float32) float64 {
 					t := 0.0
 					for i, x := range e {
 						t += x * float64(times[i])

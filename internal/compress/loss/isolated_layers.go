@@ -217,7 +217,7 @@ func (j *Job) isolatedPoint(ctx context.Context, p *study.LossPoint, only *graph
 		p.Cause = study.NotRun
 		return nil
 	}
-	lo, hi := Resampled(n, j.Seed, func(times []float32) float64 {
+	lo, hi := BootstrapInterval(n, j.Seed, func(times []float32) float64 {
 		a, b := 0.0, 0.0
 		for i, t := range times {
 			a, b = a+float64(t)*num[i], b+float64(t)*den[i]

@@ -99,8 +99,8 @@ func Metrics(m study.Method) []string {
 	return nil
 }
 
-// Higher reports whether a higher value of a metric is better.
-func Higher(metric string) bool {
+// HigherIsBetter reports whether a higher value of a metric is better.
+func HigherIsBetter(metric string) bool {
 	return metric == SNR || metric == Cosine || metric == Top1 || metric == Accuracy
 }
 

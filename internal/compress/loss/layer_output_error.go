@@ -373,12 +373,12 @@ func scoresOf(w []float32, rows int, m *moments, byError bool) []float32 {
 	if means == nil {
 		return scoresOf(w, rows, nil, false)
 	}
-	return Scores(w, rows, m.cols, means)
+	return ErrorScores(w, rows, m.cols, means)
 }
 
-// Scores returns pruning scores by error on the data: squared weights times mean squared inputs,
+// ErrorScores returns pruning scores by error on the data: squared weights times mean squared inputs,
 // as passed to [Job].Energy.
-func Scores(w []float32, rows, cols int, means []float32) []float32 {
+func ErrorScores(w []float32, rows, cols int, means []float32) []float32 {
 	out := make([]float32, len(w))
 	outs := rows / (len(means) / cols)
 	for i, v := range w {
@@ -435,7 +435,7 @@ func (j *Job) layerPoints(ctx context.Context, u *momentGroup, l *groupLayer) er
 		var fall []uint16
 		var errs, lo, hi []float64
 		if order != nil && len(levels) > 0 {
-			fall = order.Falls(levels)
+			fall = order.PruningLevels(levels)
 			errs = x.levelErrors(fall, len(levels))
 			lo, hi = x.errorIntervals(fall, levels, j.Seed)
 		}

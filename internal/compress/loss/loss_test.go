@@ -307,7 +307,7 @@ func TestOutputIsThatOfRunning(t *testing.T) {
 				if means := energy[0]; (means != nil) != (choice == ByError && !tt.alone) {
 					t.Errorf("energies: %v", means)
 				} else if means != nil {
-					for k, v := range Scores(l.Read(nil), l.Rows, l.Cols, means) {
+					for k, v := range ErrorScores(l.Read(nil), l.Rows, l.Cols, means) {
 						if math.Abs(float64(v-scores[k])) > 1e-4*float64(scores[k]) { // sums in another order, of single numbers
 							t.Errorf("score %d: %v, want %v", k, v, scores[k])
 							break
@@ -473,7 +473,7 @@ func TestIntervals(t *testing.T) {
 				for r := range num {
 					num[r], den[r] = squaredDistance(out[r*n:(r+1)*n], base[r*n:(r+1)*n])
 				}
-				lo, hi := Resampled(len(num), 0, func(times []float32) float64 { return ratio(num, den, times) })
+				lo, hi := BootstrapInterval(len(num), 0, func(times []float32) float64 { return ratio(num, den, times) })
 				ci := got[c].Value.CI95
 				short, long = short+ci[1]-ci[0], long+hi-lo
 			}

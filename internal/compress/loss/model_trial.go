@@ -16,8 +16,8 @@ type Trial struct {
 	Base *profile.Metric
 }
 
-// Tried is the result of a changed model on the samples of a trial.
-type Tried struct {
+// TrialResult is the result of a changed model on the samples of a trial.
+type TrialResult struct {
 	// Value is the metric. More has further metrics of the same run by name.
 	Value *profile.Metric
 	More  map[string]float64
@@ -41,7 +41,7 @@ func (j *Job) Trial(ctx context.Context) (*Trial, error) {
 }
 
 // Try runs a changed model on all samples.
-func (t *Trial) Try(ctx context.Context, changed *graph.Model) (*Tried, error) {
+func (t *Trial) Try(ctx context.Context, changed *graph.Model) (*TrialResult, error) {
 	j, r := t.c.job, t.c.newResult()
 	err := runAll(ctx, changed, j.Data, j.Threads, func(run int, s *engine.Session) error {
 		j.progress(float64(run)/float64(j.Data.Runs()), "sample %d of %d changed", (run+1)*j.Data.Batch, j.Data.Len())
@@ -50,7 +50,7 @@ func (t *Trial) Try(ctx context.Context, changed *graph.Model) (*Tried, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Tried{}
+	out := &TrialResult{}
 	if out.Value, out.More, err = r.metric(ctx); err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (r *result) lost() *profile.Metric {
 	case Top1:
 		f := func(times []float32) float64 { return 1 - ratio(r.agree, r.of, times) }
 		v := f(nil)
-		lo, hi := Resampled(n, r.c.job.Seed, f)
+		lo, hi := BootstrapInterval(n, r.c.job.Seed, f)
 		if r.singleRow() || lo == hi {
 			lo, hi = wilsonInterval(v*float64(n), float64(n))
 			return share(v, lo, hi, pairedDeviation(v*float64(n), 0, float64(n)))
@@ -86,7 +86,7 @@ func (r *result) lost() *profile.Metric {
 		return metricValue(profile.Measured, v, n, lo, hi, bothModels)
 	case Cosine:
 		f := func(times []float32) float64 { return 1 - ratio(r.cos, nil, times) }
-		lo, hi := Resampled(n, r.c.job.Seed, f)
+		lo, hi := BootstrapInterval(n, r.c.job.Seed, f)
 		return metricValue(profile.Measured, f(nil), n, lo, hi, bothModels)
 	}
 	return nil

@@ -292,7 +292,7 @@ func (r *result) metric(ctx context.Context) (*profile.Metric, map[string]float6
 		return nil, more, nil
 	}
 	how := "interval by resampling samples"
-	lo, hi := Resampled(n, j.Seed, f)
+	lo, hi := BootstrapInterval(n, j.Seed, f)
 	switch {
 	case r.oneShot != nil:
 	case lo == hi && name != Accuracy && name != Top1:

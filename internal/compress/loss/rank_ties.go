@@ -8,11 +8,11 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Ties groups figures whose order is not significant. Groups are in order of values. A figure
+// TiedGroups groups figures whose order is not significant. Groups are in order of values. A figure
 // belongs to the group of the smallest earlier one from which it differs by less than half the
 // lengths of both 95 % intervals, combined as independent errors. Figures without an interval are
 // only grouped if they are equal; nil ones are left out.
-func Ties(figures []*profile.Metric) [][]int {
+func TiedGroups(figures []*profile.Metric) [][]int {
 	var order []int
 	at := make([]float64, len(figures))
 	half := make([]float64, len(figures))

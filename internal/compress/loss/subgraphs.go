@@ -49,7 +49,7 @@ func recordCalls(ctx context.Context, m *graph.Model, bodies []int, data *sample
 	}
 	err = runWith(ctx, m, data, o, func(int, *engine.Session) error { return nil })
 	for g, list := range kept {
-		of[g] = data.Of(list)
+		of[g] = data.WithInputs(list)
 	}
 	return of, full, err
 }

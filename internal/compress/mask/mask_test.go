@@ -69,7 +69,7 @@ func TestOrders(t *testing.T) {
 			if !slices.Equal(got, tt.zeros) {
 				t.Errorf("zeros %v, want %v", got, tt.zeros)
 			}
-			for i, k := range o.Falls([]float64{tt.level / 2, tt.level}) {
+			for i, k := range o.PruningLevels([]float64{tt.level / 2, tt.level}) {
 				half := slices.Repeat([]float32{1}, n)
 				o.Zero(half, tt.level/2)
 				want := uint16(2)

@@ -64,7 +64,7 @@ func TestMeasure(t *testing.T) {
 func TestGroups(t *testing.T) {
 	m, layers, o := open(t, filepath.Join(material.Root(), "examples", "resnet8.yaml"))
 	o.Changes, o.NoLimits = []study.Change{{Structure: study.Filter, Level: .5}}, true
-	models := coloured(rewrite.Groups(m, layers, study.Filter), layers)
+	models := groupsByModel(rewrite.Groups(m, layers, study.Filter), layers)
 	if len(models) < 2 || len(models) > 4 {
 		t.Errorf("%d models", len(models))
 	}
@@ -174,7 +174,7 @@ func TestEstimate(t *testing.T) {
 func TestCompare(t *testing.T) {
 	m, _, o := open(t, filepath.Join(material.Root(), "examples", "resnet8.yaml"))
 	r, err := Compare(t.Context(), m, m, o)
-	if err != nil || r.Before == nil || r.After == nil || r.Speedup.CI95 == nil || *r.Speedup.N < 2*least {
+	if err != nil || r.Before == nil || r.After == nil || r.Speedup.CI95 == nil || *r.Speedup.N < 2*minPairs {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

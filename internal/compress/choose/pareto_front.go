@@ -5,27 +5,30 @@ import (
 	"slices"
 )
 
-// Limits on the front: points that are kept, and places between them at which a plan is looked for.
+// Limits of the front: the number of points, and the number of attempts to find plans between
+// them.
 const (
 	maxFront  = 256
 	maxRefine = 48
-	coarse    = 0.02 // of the range of costs: a gap that is looked into
+	refineGap = 0.02 // share of the cost range: a gap that is refined
 )
 
-// spot is a plan of the front.
-type spot struct {
+// frontPoint is a plan of the front.
+type frontPoint struct {
 	cost, loss float64
 	pick       []int
 }
 
-// front returns plans that no other beats, by rising cost: those of the hulls, which are the best
-// for their loss, and better ones than these between distant neighbours. Items have costs as
-// values and losses as weights.
-func front(items [][]option) []spot {
+// front returns non-dominated plans by rising cost: those on the hulls, which are optimal for
+// their loss, and further ones between distant neighbours. Items have costs as values and losses
+// as weights.
+func front(items [][]option) []frontPoint {
 	pick := make([]int, len(items))
-	at := func() spot { return spot{total(items, pick), load(items, pick), slices.Clone(pick)} }
+	at := func() frontPoint {
+		return frontPoint{totalValue(items, pick), totalWeight(items, pick), slices.Clone(pick)}
+	}
 	all := steps(items)
-	out := []spot{at()}
+	out := []frontPoint{at()}
 	last, end := out[0].cost, out[0].cost
 	for _, s := range all {
 		end += s.value
@@ -39,11 +42,11 @@ func front(items [][]option) []spot {
 			last = cost
 		}
 	}
-	return rise(refine(items, out, (out[0].cost-end)*coarse))
+	return paretoSort(refineFront(items, out, (out[0].cost-end)*refineGap))
 }
 
-// refine looks for plans between neighbours that are far apart.
-func refine(items [][]option, spots []spot, far float64) []spot {
+// refineFront searches for plans between distant neighbours.
+func refineFront(items [][]option, spots []frontPoint, far float64) []frontPoint {
 	out := slices.Clone(spots)
 	tries := 0
 	for i := 1; i < len(spots) && tries < maxRefine; i++ {
@@ -55,16 +58,16 @@ func refine(items [][]option, spots []spot, far float64) []spot {
 		for k := 1; k < parts && tries < maxRefine; k++ {
 			tries++
 			if s, ok := solve(items, a.loss+(b.loss-a.loss)*float64(k)/float64(parts)); ok {
-				out = append(out, spot{s.value, load(items, s.pick), s.pick})
+				out = append(out, frontPoint{s.value, totalWeight(items, s.pick), s.pick})
 			}
 		}
 	}
 	return out
 }
 
-// rise sorts by cost and drops what another point beats.
-func rise(spots []spot) []spot {
-	slices.SortStableFunc(spots, func(a, b spot) int {
+// paretoSort sorts by cost and drops dominated points.
+func paretoSort(spots []frontPoint) []frontPoint {
+	slices.SortStableFunc(spots, func(a, b frontPoint) int {
 		return cmp.Or(cmp.Compare(a.loss, b.loss), cmp.Compare(a.cost, b.cost))
 	})
 	out := spots[:0]

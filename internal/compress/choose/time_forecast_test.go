@@ -35,7 +35,7 @@ func mixture(layers int, gain, convert, off float64) (*study.Speed, []study.Laye
 			}
 			t -= .5 * gain
 		}
-		t += 10 * convert * converted(ls, m.Changes)
+		t += 10 * convert * convertedShare(ls, m.Changes)
 		if k == 3 {
 			t *= 1 + off
 		}
@@ -189,7 +189,7 @@ func TestForecastJoint(t *testing.T) {
 		if v, ok := o.LatencyS.Best(); !ok || math.Abs(v-w.time) > 1e-9 {
 			t.Errorf("%v: %v s, want %v", w.changes, v, w.time)
 		}
-		p, err := Given(Options{Layers: ls, Speed: s, Loss: lost, Goal: study.Goal{MaxLoss: new(1.)}}, w.changes)
+		p, err := PlanFromChanges(Options{Layers: ls, Speed: s, Loss: lost, Goal: study.Goal{MaxLoss: new(1.)}}, w.changes)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// table reads rows of numbers; the column of labels, where it is asked for, goes to the labels.
+// table reads rows of numbers; the label column, if requested, goes to the labels.
 func (r *reader) table(path string) (*tensor.Tensor, error) {
 	text, err := infile.Read(path, maxText)
 	if err != nil {
@@ -33,7 +33,7 @@ func (r *reader) table(path string) (*tensor.Tensor, error) {
 		r.labels.names, r.labels.file, r.labels.rows = names, path, true
 	}
 	wide := len(rows[0])
-	if err := r.afford(path, 8*wide*len(rows)); err != nil {
+	if err := r.reserve(path, 8*wide*len(rows)); err != nil {
 		return nil, err
 	}
 	t := tensor.New(tensor.Float64, len(rows), wide)
@@ -43,7 +43,7 @@ func (r *reader) table(path string) (*tensor.Tensor, error) {
 	return t, nil
 }
 
-// separator is the one that stands most often in the first line.
+// separator returns the most frequent separator of the first line.
 func separator(text []byte) rune {
 	line, _, _ := bytes.Cut(text, []byte("\n"))
 	best, most := ',', 0
@@ -55,7 +55,7 @@ func separator(text []byte) rune {
 	return best
 }
 
-// lines reads a table cell by cell. Lines and columns count from 1.
+// lines reads a table line by line. Lines and columns are counted from 1.
 func lines(path string, text []byte, each func(line int, cells []string) error) error {
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	c := csv.NewReader(bytes.NewReader(text))
@@ -67,9 +67,9 @@ func lines(path string, text []byte, each func(line int, cells []string) error) 
 		}
 		if err != nil {
 			if p, ok := errors.AsType[*csv.ParseError](err); ok {
-				return fault(path, fmt.Sprintf("line %d", p.Line), "%v", p.Err)
+				return dataError(path, fmt.Sprintf("line %d", p.Line), "%v", p.Err)
 			}
-			return fault(path, "", "%v", err)
+			return dataError(path, "", "%v", err)
 		}
 		line, _ := c.FieldPos(0)
 		if err := each(line, cells); err != nil {
@@ -78,7 +78,7 @@ func lines(path string, text []byte, each func(line int, cells []string) error) 
 	}
 }
 
-// number reads a cell.
+// number parses a cell.
 func number(cell string) (float64, bool) {
 	v, err := strconv.ParseFloat(strings.TrimSpace(cell), 64)
 	return v, err == nil || errors.Is(err, strconv.ErrRange)
@@ -96,7 +96,7 @@ func parseTable(path string, text []byte, column string) (rows [][]float64, name
 				titles = titles || !ok && strconv.Itoa(i+1) != column
 			}
 			if column != "" {
-				if at, err = find(path, cells, column, titles); err != nil {
+				if at, err = findColumn(path, cells, column, titles); err != nil {
 					return err
 				}
 			}
@@ -105,7 +105,7 @@ func parseTable(path string, text []byte, column string) (rows [][]float64, name
 			}
 		}
 		if len(cells) != wide {
-			return fault(path, fmt.Sprintf("line %d", line), "has %d cells, %d were expected, as in the first line", len(cells), wide)
+			return dataError(path, fmt.Sprintf("line %d", line), "has %d cells, %d were expected, as in the first line", len(cells), wide)
 		}
 		row := make([]float64, 0, wide)
 		for i, c := range cells {
@@ -116,10 +116,10 @@ func parseTable(path string, text []byte, column string) (rows [][]float64, name
 			v, ok := number(c)
 			where := fmt.Sprintf("line %d, column %d", line, i+1)
 			if !ok {
-				return fault(path, where, "is %q, a number was expected", clipped(c))
+				return dataError(path, where, "is %q, a number was expected", truncated(c))
 			}
 			if math.IsNaN(v) || math.IsInf(v, 0) {
-				return fault(path, where, "is %s, a finite number was expected", strings.TrimSpace(c))
+				return dataError(path, where, "is %s, a finite number was expected", strings.TrimSpace(c))
 			}
 			row = append(row, v)
 		}
@@ -127,16 +127,16 @@ func parseTable(path string, text []byte, column string) (rows [][]float64, name
 		return nil
 	})
 	if err == nil && len(rows) == 0 {
-		err = fault(path, "", "has no rows of numbers")
+		err = dataError(path, "", "has no rows of numbers")
 	}
 	if err == nil && len(rows[0]) == 0 {
-		err = fault(path, "", "has no columns beside the labels")
+		err = dataError(path, "", "has no columns beside the labels")
 	}
 	return rows, names, err
 }
 
-// find is the place of the column of labels: by its title, or by its number.
-func find(path string, cells []string, column string, titles bool) (int, error) {
+// findColumn returns the index of the label column: by its title, or by its number.
+func findColumn(path string, cells []string, column string, titles bool) (int, error) {
 	if titles {
 		for i, c := range cells {
 			if strings.TrimSpace(c) == column {
@@ -148,17 +148,17 @@ func find(path string, cells []string, column string, titles bool) (int, error) 
 		return n - 1, nil
 	}
 	if !titles {
-		return 0, fault(path, "", "has no titles, and no column %q; a number from 1 to %d was expected", column, len(cells))
+		return 0, dataError(path, "", "has no titles, and no column %q; a number from 1 to %d was expected", column, len(cells))
 	}
 	known := slices.Clone(cells)
 	if len(known) > 20 {
 		known = append(known[:20], "...")
 	}
-	return 0, fault(path, "", "has no column %q; its columns are %s", column, quoted(known))
+	return 0, dataError(path, "", "has no column %q; its columns are %s", column, quoted(known))
 }
 
-// clipped is the begin of a text that may be of any length.
-func clipped(s string) string {
+// truncated returns the beginning of a text.
+func truncated(s string) string {
 	if r := []rune(s); len(r) > 40 {
 		return string(r[:40]) + "..."
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// limits says what bounds layers, by the times of the steps that compute them in seconds: nothing for layers of which that
-// cannot be told.
-func (r *run) limits(seconds map[int]float64) map[int]string {
+// bottlenecks returns the bottleneck of each layer, given the times of their steps in seconds.
+// Layers with an unknown bottleneck have no entry.
+func (r *run) bottlenecks(seconds map[int]float64) map[int]string {
 	out := map[int]string{}
 	p, err := plan.Make(r.m, r.o.Inputs, plan.Options{Registry: r.o.Engine.Registry, MaxBytes: r.o.Engine.MaxBytes})
 	if err != nil {
@@ -34,14 +34,14 @@ func (r *run) limits(seconds map[int]float64) map[int]string {
 	all := allLayers(d, r.m)
 	for i := range r.parts {
 		p := &r.parts[i]
-		if p.step < 0 || p.step >= len(all) || all[p.step] == nil { // parts of steps without weights have no step
+		if p.step < 0 || p.step >= len(all) || all[p.step] == nil { // parts without weights have no step
 			continue
 		}
 		for _, l := range p.layers {
 			x := *all[p.step]
 			x.Latency = profile.Value(profile.Measured, seconds[l], "")
 			if place := t.RoofOf(&x); place != nil {
-				out[l] = limit(place)
+				out[l] = bottleneck(place)
 			}
 		}
 	}

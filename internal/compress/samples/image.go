@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"image"
 	"image/draw"
-	_ "image/jpeg" // formats that are read
+	_ "image/jpeg" // supported formats
 	_ "image/png"  //
 	"math"
 	"slices"
@@ -13,37 +13,38 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// maxPixels bounds a picture: a few bytes may stand for any number.
+// maxPixels bounds an image: a few bytes may declare any size.
 const maxPixels = 1 << 26
 
-func isPicture(ext string) bool { return ext == ".png" || ext == ".jpg" || ext == ".jpeg" }
+func isImage(ext string) bool { return ext == ".png" || ext == ".jpg" || ext == ".jpeg" }
 
-// frame is how an input lays out a picture.
-type frame struct {
+// imageLayout is the layout of an image in an input.
+type imageLayout struct {
 	shape                  []int // of a run
 	batch                  int
 	height, width          int
 	channels               int
-	stepC, stepY, stepX, n int // in elements, and the number of a picture's elements
+	stepC, stepY, stepX, n int // in elements; n is the number of elements of an image
 }
 
-// picture says how a picture becomes the input; path is the first one, whose size open dimensions take.
-func (s *spec) picture(path string) (*frame, error) {
+// imageLayout determines how images become the input; path is the first image, whose size fills
+// open dimensions.
+func (s *inputSpec) imageLayout(path string) (*imageLayout, error) {
 	want := slices.Clone(s.declared())
 	if want == nil {
 		want = []int{1, 3, -1, -1}
 	}
-	f := &frame{batch: 1}
+	f := &imageLayout{batch: 1}
 	at := 0
 	switch len(want) {
-	case 2, 3: // no batch, or no channels
+	case 2, 3: // without batch, or without channels
 		if len(want) == 3 && !isChannels(want[0]) && !isChannels(want[2]) {
 			at = 1
 		}
 	case 4:
 		at = 1
 	default:
-		return nil, fault(path, "", "is a picture, and input %q has the shape %s; two to four dimensions were expected", s.value.Name, tensor.FormatShape(want))
+		return nil, dataError(path, "", "is a picture, and input %q has the shape %s; two to four dimensions were expected", s.value.Name, tensor.FormatShape(want))
 	}
 	if at == 1 {
 		f.batch = max(1, want[0])
@@ -71,7 +72,7 @@ func (s *spec) picture(path string) (*frame, error) {
 		f.channels = fill(c, 3)
 	}
 	if f.channels != 1 && f.channels != 3 && f.channels != 4 || f.height < 1 || f.width < 1 {
-		return nil, fault(path, "", "is a picture, and input %q has the shape %s; 1, 3 or 4 channels were expected", s.value.Name, tensor.FormatShape(s.declared()))
+		return nil, dataError(path, "", "is a picture, and input %q has the shape %s; 1, 3 or 4 channels were expected", s.value.Name, tensor.FormatShape(s.declared()))
 	}
 	if at == 1 {
 		want[0] = f.batch
@@ -83,24 +84,25 @@ func (s *spec) picture(path string) (*frame, error) {
 		f.stepC = stride[c]
 	}
 	if _, err := tensor.CheckShape(s.typ, f.shape); err != nil {
-		return nil, fault(path, "", "%v", err)
+		return nil, dataError(path, "", "%v", err)
 	}
 	return f, nil
 }
 
 func isChannels(d int) bool { return d == 1 || d == 3 || d == 4 }
 
-// lastIsChannels tells [H,W,C] from [C,H,W] by the sizes, and where both fit by the format of the model.
-func (s *spec) lastIsChannels(rest []int) bool {
+// lastIsChannels distinguishes [H,W,C] from [C,H,W] by the sizes, and if both fit by the model's
+// format.
+func (s *inputSpec) lastIsChannels(rest []int) bool {
 	first, last := isChannels(rest[0]), isChannels(rest[2])
 	if first != last {
 		return last
 	}
-	return s.lite
+	return s.tflite
 }
 
 func config(path string) (image.Config, error) {
-	data, err := infile.Read(path, maxPicture)
+	data, err := infile.Read(path, maxImageBytes)
 	if err != nil {
 		return image.Config{}, err
 	}
@@ -110,21 +112,21 @@ func config(path string) (image.Config, error) {
 func sizeOf(path string, data []byte) (image.Config, error) {
 	c, _, err := image.DecodeConfig(bytes.NewReader(data))
 	if err != nil {
-		return c, fault(path, "", "is no picture that can be read: %v", err)
+		return c, dataError(path, "", "is no picture that can be read: %v", err)
 	}
 	if c.Width < 1 || c.Height < 1 || c.Width > maxPixels/c.Height {
-		return c, fault(path, "", "has %d×%d pixels, at most %d were expected", c.Width, c.Height, maxPixels)
+		return c, dataError(path, "", "has %d×%d pixels, at most %d were expected", c.Width, c.Height, maxPixels)
 	}
 	return c, nil
 }
 
-// image reads a picture as the input's real values.
-func (r *reader) image(path string, s *spec) (*tensor.Tensor, error) {
-	f, err := s.frameOf(path)
+// image reads an image as real values of the input.
+func (r *reader) image(path string, s *inputSpec) (*tensor.Tensor, error) {
+	f, err := s.layoutOf(path)
 	if err != nil {
 		return nil, err
 	}
-	data, err := infile.Read(path, maxPicture)
+	data, err := infile.Read(path, maxImageBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +135,7 @@ func (r *reader) image(path string, s *spec) (*tensor.Tensor, error) {
 	}
 	img, _, err := image.Decode(bytes.NewReader(data))
 	if err != nil {
-		return nil, fault(path, "", "is no picture that can be read: %v", err)
+		return nil, dataError(path, "", "is no picture that can be read: %v", err)
 	}
 	b := img.Bounds()
 	rgba := image.NewRGBA(image.Rect(0, 0, b.Dx(), b.Dy()))
@@ -141,14 +143,14 @@ func (r *reader) image(path string, s *spec) (*tensor.Tensor, error) {
 	px := resize(rgba.Pix, b.Dx(), b.Dy(), f.width, f.height)
 	t := tensor.New(tensor.Float32, f.n)
 	out := tensor.Of[float32](t)
-	// Whole numbers of which the model does not say what they stand for are the pixels themselves.
+	// Integers without a declared quantisation are the pixel values themselves.
 	codes := s.typ.IsInteger() && s.quant == nil && r.o.Mean == nil && r.o.Std == nil
 	for y := range f.height {
 		for x := range f.width {
 			p := px[4*(y*f.width+x):][:4]
 			for c := range f.channels {
 				v := p[c]
-				if f.channels == 1 { // luminance of ITU-R BT.601
+				if f.channels == 1 { // luma of ITU-R BT.601
 					v = 0.299*p[0] + 0.587*p[1] + 0.114*p[2]
 				}
 				if codes {
@@ -172,10 +174,10 @@ func pick(v []float32, c int, none float32) float32 {
 	return v[c]
 }
 
-// frameOf is the frame that the first picture decided.
-func (s *spec) frameOf(path string) (*frame, error) {
+// layoutOf returns the layout that the first image determined.
+func (s *inputSpec) layoutOf(path string) (*imageLayout, error) {
 	if s.frame == nil {
-		f, err := s.picture(path)
+		f, err := s.imageLayout(path)
 		if err != nil {
 			return nil, err
 		}
@@ -184,29 +186,29 @@ func (s *spec) frameOf(path string) (*frame, error) {
 	return s.frame, nil
 }
 
-// checkNorm refuses means and deviations that do not fit the channels.
+// checkNorm rejects means and deviations that do not match the channels.
 func (r *reader) checkNorm(channels int) error {
 	for _, v := range []struct {
 		name string
 		v    []float32
 	}{{"mean", r.o.Mean}, {"std", r.o.Std}} {
 		if len(v.v) > 1 && len(v.v) != channels {
-			return fault("", "", "%s has %d numbers, 1 or %d were expected, one for each channel", v.name, len(v.v), channels)
+			return dataError("", "", "%s has %d numbers, 1 or %d were expected, one for each channel", v.name, len(v.v), channels)
 		}
 		for _, x := range v.v {
 			if x != x || math.IsInf(float64(x), 0) || v.name == "std" && x <= 0 {
-				return fault("", "", "%s has the number %v, finite ones were expected, of std above 0", v.name, x)
+				return dataError("", "", "%s has the number %v, finite ones were expected, of std above 0", v.name, x)
 			}
 		}
 	}
 	return nil
 }
 
-// resize makes w×h pixels of sw×sh of four channels each: linear between pixels, and where the picture gets
-// smaller the mean over what becomes a pixel, weighted by a triangle.
+// resize resamples sw×sh pixels of four channels each to w×h: bilinear, and with a triangle
+// filter over the covered pixels when downscaling.
 func resize(src []uint8, sw, sh, w, h int) []float32 {
 	across := make([]float32, sh*w*4)
-	taps := triangles(sw, w)
+	taps := triangleFilter(sw, w)
 	for y := range sh {
 		line := src[y*sw*4:][:sw*4]
 		for x, t := range taps {
@@ -221,7 +223,7 @@ func resize(src []uint8, sw, sh, w, h int) []float32 {
 		}
 	}
 	out := make([]float32, w*h*4)
-	for y, t := range triangles(sh, h) {
+	for y, t := range triangleFilter(sh, h) {
 		line := out[y*w*4:][:w*4]
 		for i, k := range t.weights {
 			for x, v := range across[(t.first+i)*w*4:][:w*4] {
@@ -232,20 +234,20 @@ func resize(src []uint8, sw, sh, w, h int) []float32 {
 	return out
 }
 
-// triangle is the weights of the pixels that make one.
-type triangle struct {
+// filterTaps has the weights of the source pixels of a target pixel.
+type filterTaps struct {
 	first   int
 	weights []float32
 }
 
-func triangles(from, to int) []triangle {
+func triangleFilter(from, to int) []filterTaps {
 	scale := float64(from) / float64(to)
 	reach := max(scale, 1)
-	out := make([]triangle, to)
+	out := make([]filterTaps, to)
 	for i := range out {
 		middle := (float64(i) + 0.5) * scale
 		lo, hi := max(0, int(math.Floor(middle-reach))), min(from, int(math.Ceil(middle+reach)))
-		t := triangle{first: lo}
+		t := filterTaps{first: lo}
 		sum := 0.0
 		for k := lo; k < hi; k++ {
 			v := max(0, 1-math.Abs((float64(k)+0.5-middle)/reach))

@@ -29,7 +29,7 @@ func openArchive(path string) (*npz, error) {
 	z, err := zip.NewReader(f, st.Size())
 	if err != nil {
 		f.Close()
-		return nil, fault(path, "", "is no .npz file: %v", err)
+		return nil, dataError(path, "", "is no .npz file: %v", err)
 	}
 	a := &npz{file: path, members: map[string]*zip.File{}, f: f}
 	for _, m := range z.File {
@@ -39,7 +39,7 @@ func openArchive(path string) (*npz, error) {
 		}
 		if a.members[name] != nil {
 			f.Close()
-			return nil, fault(path, "", "has two arrays %q", name)
+			return nil, dataError(path, "", "has two arrays %q", name)
 		}
 		a.members[name] = m
 		a.names = append(a.names, name)
@@ -52,28 +52,28 @@ func openArchive(path string) (*npz, error) {
 func (a *npz) read(r *reader, name string) (*tensor.Tensor, error) {
 	m := a.members[name]
 	where := "array " + name
-	// What is there decides, not what the archive says of itself: a few bytes may stand for terabytes.
+	// The actual size counts, not the declared one: a few bytes may declare terabytes.
 	most := int64(maxText) * 16
 	if r.o.MaxBytes > 0 {
-		most = int64(r.left) + 1<<20
+		most = int64(r.remainingBytes) + 1<<20
 	}
 	f, err := m.Open()
 	if err != nil {
-		return nil, fault(a.file, where, "%v", err)
+		return nil, dataError(a.file, where, "%v", err)
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err != nil {
-		return nil, fault(a.file, where, "%v", err)
+		return nil, dataError(a.file, where, "%v", err)
 	}
 	if int64(len(data)) > most {
-		return nil, fault(a.file, where, "has more than %d MiB, the limit of memory", most>>20)
+		return nil, dataError(a.file, where, "has more than %d MiB, the limit of memory", most>>20)
 	}
 	t, err := npy.Parse(data)
 	if err != nil {
-		return nil, fault(a.file, where, "%v", err)
+		return nil, dataError(a.file, where, "%v", err)
 	}
-	return t, r.afford(a.file, len(t.Data))
+	return t, r.reserve(a.file, len(t.Data))
 }
 
 // archive finds the data of all inputs, and labels, in one .npz file.
@@ -101,8 +101,8 @@ func (r *reader) archive(path string) error {
 	return nil
 }
 
-// member finds the data of one input in a .npz file of its own.
-func (r *reader) member(s *spec, path string) (column, error) {
+// member finds the data of one input in its own .npz file.
+func (r *reader) member(s *inputSpec, path string) (column, error) {
 	a, err := openArchive(path)
 	if err != nil {
 		return column{}, err
@@ -120,7 +120,7 @@ func (r *reader) arrayLabels(a *npz) error {
 		return nil
 	}
 	if a.members[r.o.Column] == nil {
-		return fault(a.file, "", "has no array %q for labels; its arrays are %s", r.o.Column, quoted(a.names))
+		return dataError(a.file, "", "has no array %q for labels; its arrays are %s", r.o.Column, quoted(a.names))
 	}
 	t, err := a.read(r, r.o.Column)
 	if err != nil {
@@ -129,8 +129,8 @@ func (r *reader) arrayLabels(a *npz) error {
 	return r.labels.array(t, a.file, "array "+r.o.Column)
 }
 
-// pickArray takes the array that is called like an input, or the only one where the model has one input.
-func (r *reader) pickArray(a *npz, s *spec, name string, only bool) (column, error) {
+// pickArray returns the array named like an input, or the only one if the model has one input.
+func (r *reader) pickArray(a *npz, s *inputSpec, name string, only bool) (column, error) {
 	pick := name
 	if a.members[name] == nil {
 		var others []string
@@ -140,7 +140,7 @@ func (r *reader) pickArray(a *npz, s *spec, name string, only bool) (column, err
 			}
 		}
 		if !only || len(others) != 1 {
-			return column{}, fault(a.file, "", "has no array %q, as the model's input is called; its arrays are %s", name, quoted(a.names))
+			return column{}, dataError(a.file, "", "has no array %q, as the model's input is called; its arrays are %s", name, quoted(a.names))
 		}
 		pick = others[0]
 	}

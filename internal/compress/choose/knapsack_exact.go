@@ -6,19 +6,19 @@ import (
 	"slices"
 )
 
-// Limits on the exact search: states that are kept, and those that are made to find them.
+// Limits of the exact search: states kept, and states generated.
 const (
 	maxStates = 1 << 19
 	maxMade   = 1 << 22
 )
 
-// relaxed is the problem with the bound made a price: an option costs its value and the
-// multiplier times its weight. excess is by how much an option is dearer than the cheapest of its
-// item; a pick whose excesses exceed value - bound cannot be better than the value.
+// relaxed is the Lagrangian relaxation: an option costs its value plus the multiplier times its
+// weight. excess is the additional cost of an option over the cheapest of its item. A pick whose
+// excesses add up to more than value - bound cannot be better than the value.
 type relaxed struct {
 	items  [][]option
-	limit  float64 // on the weights
-	bound  float64 // least that any pick has
+	limit  float64 // of the weights
+	bound  float64 // lower bound of all picks
 	excess [][]float64
 }
 
@@ -42,12 +42,12 @@ func newRelaxed(items [][]option, multiplier, limit float64) *relaxed {
 // state is a pick for the first items.
 type state struct {
 	value, weight, excess float64
-	before                int32 // state of one item less
+	before                int32 // state with one item less
 	pick                  int32
 }
 
-// exact finds the best pick if that takes no more than the limits: it extends picks item by item
-// and keeps those that no other beats and that may still be better than the one that is known.
+// exact finds the optimal pick within the work limits. It extends picks item by item, and keeps
+// the non-dominated ones that may still be better than the known solution.
 func (r *relaxed) exact(s *solution) {
 	slack := rounding * (math.Abs(s.value) + math.Abs(r.bound))
 	gap := s.value - r.bound
@@ -56,7 +56,7 @@ func (r *relaxed) exact(s *solution) {
 		return
 	}
 	order := r.order(gap + slack)
-	lightest := make([]float64, len(order)+1) // of the items to come
+	lightest := make([]float64, len(order)+1) // of the remaining items
 	for k := len(order) - 1; k >= 0; k-- {
 		lightest[k] = lightest[k+1] + r.items[order[k]][0].weight
 	}
@@ -69,7 +69,7 @@ func (r *relaxed) exact(s *solution) {
 			for p, o := range r.items[i] {
 				e := st.excess + r.excess[i][p]
 				w := st.weight + o.weight
-				if e > gap+slack || !within(w+lightest[k+1], r.limit) {
+				if e > gap+slack || !withinBound(w+lightest[k+1], r.limit) {
 					continue
 				}
 				next = append(next, state{st.value + o.value, w, e, int32(at), int32(p)})
@@ -97,12 +97,12 @@ func (r *relaxed) exact(s *solution) {
 			st := layers[k+1][best]
 			s.pick[order[k]], best = int(st.pick), int(st.before)
 		}
-		s.value = total(r.items, s.pick)
+		s.value = totalValue(r.items, s.pick)
 	}
 	s.lower = s.value
 }
 
-// order has the items with the fewest options left first, so that states stay few for long.
+// order sorts items by the number of remaining options, so that the number of states stays small.
 func (r *relaxed) order(gap float64) []int {
 	left := make([]int, len(r.items))
 	order := make([]int, len(r.items))
@@ -118,7 +118,7 @@ func (r *relaxed) order(gap float64) []int {
 	return order
 }
 
-// undominated keeps states by rising weight and falling value.
+// undominated keeps states of rising weight and falling value.
 func undominated(ss []state) []state {
 	slices.SortStableFunc(ss, func(a, b state) int {
 		return cmp.Or(cmp.Compare(a.weight, b.weight), cmp.Compare(a.value, b.value))

@@ -80,11 +80,11 @@ func TestJoint(t *testing.T) {
 			t.Fatal(err)
 		}
 		best := math.Inf(1)
-		if c, ok := p.allJoint(); ok {
+		if c, ok := p.enumerateCoupled(); ok {
 			best = c.value
 		}
 		q, _ := newProblem(o)
-		q.few = 1
+		q.maxEnumerated = 1
 		got, err := q.plan()
 		if _, ok := errors.AsType[*UnreachableError](err); ok && math.IsInf(best, 1) {
 			return
@@ -146,12 +146,12 @@ func TestTermsBound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		best, ok := p.allJoint()
+		best, ok := p.enumerateCoupled()
 		if !ok {
 			return
 		}
 		terms := p.terms(rapid.IntRange(1, 60).Draw(t, "table"))
-		by := terms.price()
+		by := terms.findPrice()
 		got, is, lower := terms.branch(&by, choice{}, false)
 		if by.lower > best.value*(1+1e-9) || lower > best.value*(1+1e-9) || lower < by.lower*(1-1e-9) || is && got.value < best.value*(1-1e-9) {
 			t.Fatalf("bounds %v and %v, plan %v, best %v", by.lower, lower, got.value, best.value)

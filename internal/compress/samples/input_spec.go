@@ -9,26 +9,27 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// spec says what an input takes.
-type spec struct {
+// inputSpec describes the data that an input accepts.
+type inputSpec struct {
 	value *graph.Value
 	typ   tensor.Type
-	// shape is that of the input for a run, with the open dimensions as the data has them.
+	// shape is the input shape of a run, with open dimensions filled from the data.
 	shape []int
-	// batch is how many samples a run takes: more than 1 where the model's batch is fixed.
+	// batch is the number of samples per run: more than 1 where the model's batch is fixed.
 	batch int
-	// quant makes codes of real values; nil where the input has none.
+	// quant quantises real values; nil for inputs without quantisation.
 	quant *tensor.Quant
-	// lite says that the model is of TFLite, which has channels last; frame how a picture is laid out.
-	lite  bool
-	frame *frame
+	// tflite says that the model is a TFLite model, which has channels last; frame is the image
+	// layout.
+	tflite bool
+	frame  *imageLayout
 }
 
-// newSpec is what input k takes, but for the shape.
-func newSpec(m *graph.Model, k int) (*spec, error) {
+// newSpec describes input k, except for the shape.
+func newSpec(m *graph.Model, k int) (*inputSpec, error) {
 	g := m.Main()
 	v := g.Values[g.Inputs[k]]
-	s := &spec{value: v, typ: v.Type, batch: 1, quant: v.Quant, lite: m.Format == "tflite"}
+	s := &inputSpec{value: v, typ: v.Type, batch: 1, quant: v.Quant, tflite: m.Format == "tflite"}
 	if s.typ == tensor.Invalid {
 		s.typ = tensor.Float32
 	}
@@ -36,7 +37,7 @@ func newSpec(m *graph.Model, k int) (*spec, error) {
 		return nil, fmt.Errorf("input %q takes elements of the type %v, for which no data is read", v.Name, v.Type)
 	}
 	if s.quant == nil && s.typ.IsInteger() {
-		s.quant = coded(g, v.ID)
+		s.quant = inputQuant(g, v.ID)
 	}
 	if s.quant != nil && (!s.typ.IsInteger() || len(s.quant.Scale) == 0 || s.quant.Scale[0] == 0) {
 		s.quant = nil
@@ -44,8 +45,9 @@ func newSpec(m *graph.Model, k int) (*spec, error) {
 	return s, nil
 }
 
-// coded finds scale and zero point of an input that an operator of ONNX takes as codes.
-func coded(g *graph.Graph, id int) *tensor.Quant {
+// inputQuant finds scale and zero point of an input that an ONNX operator reads as quantised
+// values.
+func inputQuant(g *graph.Graph, id int) *tensor.Quant {
 	constant := func(n *graph.Node, i int) *tensor.Tensor {
 		if i >= len(n.Inputs) || n.Inputs[i] < 0 {
 			return nil
@@ -74,25 +76,25 @@ func coded(g *graph.Graph, id int) *tensor.Quant {
 	return nil
 }
 
-// declared is the shape of the file, nil where it has none.
-func (s *spec) declared() []int {
+// declared is the declared shape, nil if there is none.
+func (s *inputSpec) declared() []int {
 	if !s.value.HasShape {
 		return nil
 	}
 	return s.value.Shape
 }
 
-// fit decides the shape of a run for samples of the shape rest, and how many a run takes. table says that the
-// elements are a row of numbers without a shape of their own.
-func (s *spec) fit(rest []int, table bool) bool {
+// fit determines the shape of a run for samples of shape rest, and the samples per run. table
+// says that the elements are a row of numbers without a shape.
+func (s *inputSpec) fit(rest []int, table bool) bool {
 	want := s.declared()
 	if want == nil {
 		s.shape, s.batch = append([]int{1}, rest...), 1
 		return true
 	}
-	if shape, ok := match(rest, want); ok && len(rest) == len(want) {
+	if shape, ok := fillOpenDims(rest, want); ok && len(rest) == len(want) {
 		s.shape, s.batch = shape, 1
-		// Several rows a sample where the batch is open would mix samples up.
+		// Several rows per sample with an open batch would mix samples.
 		return len(want) < 2 || want[0] >= 0 || shape[0] == 1
 	}
 	if len(want) == 0 {
@@ -100,9 +102,9 @@ func (s *spec) fit(rest []int, table bool) bool {
 		return tensor.Elements(rest) == 1
 	}
 	batch := max(want[0], 1)
-	shape, ok := match(rest, want[1:])
+	shape, ok := fillOpenDims(rest, want[1:])
 	if !ok {
-		shape, ok = match(squeeze(rest), squeeze(want[1:]))
+		shape, ok = fillOpenDims(squeeze(rest), squeeze(want[1:]))
 		if ok {
 			shape = widen(want[1:], shape)
 		}
@@ -114,8 +116,8 @@ func (s *spec) fit(rest []int, table bool) bool {
 	return ok
 }
 
-// match fills open dimensions of want from have.
-func match(have, want []int) ([]int, bool) {
+// fillOpenDims fills open dimensions of want from have.
+func fillOpenDims(have, want []int) ([]int, bool) {
 	if len(have) != len(want) {
 		return nil, false
 	}
@@ -133,7 +135,7 @@ func squeeze(shape []int) []int {
 	return slices.DeleteFunc(slices.Clone(shape), func(d int) bool { return d == 1 })
 }
 
-// widen puts the ones of want back.
+// widen restores the dimensions of size 1 of want.
 func widen(want, have []int) []int {
 	out := make([]int, len(want))
 	for i, d := range want {
@@ -145,8 +147,8 @@ func widen(want, have []int) []int {
 	return out
 }
 
-// expected tells the shape of a sample in words.
-func (s *spec) expected() string {
+// expected describes the shape of a sample.
+func (s *inputSpec) expected() string {
 	want := s.declared()
 	if len(want) == 0 {
 		return "one number a sample"
@@ -157,13 +159,14 @@ func (s *spec) expected() string {
 	return fmt.Sprintf("%s a sample, as input %q has %s", tensor.FormatShape(want[1:]), s.value.Name, tensor.FormatShape(want))
 }
 
-// put converts elements into those of the input, from start on. at is how the place of an element is called.
-func (s *spec) put(dst *tensor.Tensor, start int, src *tensor.Tensor, from, n int, file string, at func(i int) string) error {
+// put converts elements to those of the input, from index start on. at formats the place of an
+// element.
+func (s *inputSpec) put(dst *tensor.Tensor, start int, src *tensor.Tensor, from, n int, file string, at func(i int) string) error {
 	if src.Type.IsFloat() {
 		return s.putReal(dst, start, src, from, n, file, at)
 	}
 	if !src.Type.IsInteger() && src.Type != tensor.Bool {
-		return fault(file, "", "has elements of the type %v, numbers were expected", src.Type)
+		return dataError(file, "", "has elements of the type %v, numbers were expected", src.Type)
 	}
 	if s.typ.IsFloat() {
 		v := make([]float64, n)
@@ -182,15 +185,15 @@ func (s *spec) put(dst *tensor.Tensor, start int, src *tensor.Tensor, from, n in
 	lo, hi := bounds(s.typ)
 	for i, x := range v {
 		if x < lo || s.typ != tensor.Uint64 && uint64(max(x, 0)) > hi {
-			return fault(file, at(i), "is %d, %v from %d to %d was expected", x, s.typ, lo, hi)
+			return dataError(file, at(i), "is %d, %v from %d to %d was expected", x, s.typ, lo, hi)
 		}
 	}
 	tensor.WriteInt64(dst, start, v)
 	return nil
 }
 
-// putReal converts real values: rounds them, makes codes of them, or takes whole numbers.
-func (s *spec) putReal(dst *tensor.Tensor, start int, src *tensor.Tensor, from, n int, file string, at func(i int) string) error {
+// putReal converts real values: it rounds them, quantises them, or requires integers.
+func (s *inputSpec) putReal(dst *tensor.Tensor, start int, src *tensor.Tensor, from, n int, file string, at func(i int) string) error {
 	v := make([]float64, n)
 	tensor.Read(v, src, from)
 	most := math.MaxFloat64
@@ -202,10 +205,10 @@ func (s *spec) putReal(dst *tensor.Tensor, start int, src *tensor.Tensor, from, 
 	}
 	for i, x := range v {
 		if math.IsNaN(x) || math.IsInf(x, 0) {
-			return fault(file, at(i), "is %v, finite numbers were expected", x)
+			return dataError(file, at(i), "is %v, finite numbers were expected", x)
 		}
 		if s.typ.IsFloat() && math.Abs(x) > most {
-			return fault(file, at(i), "is %v, which %v cannot hold", x, s.typ)
+			return dataError(file, at(i), "is %v, which %v cannot hold", x, s.typ)
 		}
 	}
 	if s.typ.IsFloat() {
@@ -219,7 +222,7 @@ func (s *spec) putReal(dst *tensor.Tensor, start int, src *tensor.Tensor, from, 
 			scale, zero := float64(s.quant.Scale[0]), float64(s.quant.Zero[0])
 			x = min(max(math.RoundToEven(x/scale)+zero, float64(lo)), float64(hi))
 		} else if x != math.Trunc(x) || x < float64(lo) || x > float64(hi) || math.Abs(x) > 1<<53 {
-			return fault(file, at(i), "is %v, whole numbers were expected, which input %q takes as %v", x, s.value.Name, s.typ)
+			return dataError(file, at(i), "is %v, whole numbers were expected, which input %q takes as %v", x, s.value.Name, s.typ)
 		}
 		codes[i] = int64(x)
 	}
@@ -227,7 +230,7 @@ func (s *spec) putReal(dst *tensor.Tensor, start int, src *tensor.Tensor, from, 
 	return nil
 }
 
-// bounds are those of an integer type, or of truth values.
+// bounds returns the range of an integer type, or of bool.
 func bounds(t tensor.Type) (lo int64, hi uint64) {
 	if t == tensor.Bool {
 		return 0, 1

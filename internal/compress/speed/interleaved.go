@@ -13,24 +13,26 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Compared is what turns of two models tell: times of an inference in seconds, and how many times as fast the second is; or why it does not run.
+// Compared is the result of interleaved runs of two models: inference times in seconds and the
+// speed-up of the second, or the reason why it does not run.
 type Compared struct {
 	Before, After, Speedup *profile.Metric
 	Err                    error
 }
 
-// Compare runs two models in turns: the unchanged one and one that takes the same inputs.
+// Compare runs the unchanged model and one with the same inputs interleaved.
 func Compare(ctx context.Context, before, after *graph.Model, o Options) (*Compared, error) {
-	all, err := Several(ctx, before, []*graph.Model{after}, o)
+	all, err := CompareMany(ctx, before, []*graph.Model{after}, o)
 	if err != nil {
 		return nil, err
 	}
 	return &all[0], all[0].Err
 }
 
-// Several runs changed models and the unchanged one in turns, all in each turn, so that what disturbs one disturbs all. Time is for
-// each of them. What a model lacks to run is told of it alone.
-func Several(ctx context.Context, before *graph.Model, after []*graph.Model, o Options) ([]Compared, error) {
+// CompareMany runs the unchanged model and several changed ones interleaved, all in each round,
+// so that disturbances affect all of them. Time is per changed model. A model that does not run
+// has its own error.
+func CompareMany(ctx context.Context, before *graph.Model, after []*graph.Model, o Options) ([]Compared, error) {
 	release, err := loop.Lease(ctx)
 	if err != nil {
 		return nil, err
@@ -52,7 +54,7 @@ func Several(ctx context.Context, before *graph.Model, after []*graph.Model, o O
 		x, err := r.session(m, []int{})
 		if err == nil {
 			defer x.s.Close()
-			err = failsMore(x.s.Steps(), r.dense.s.Steps())
+			err = checkRuns(x.s.Steps(), r.dense.s.Steps())
 		}
 		if out[i].Err = err; err == nil {
 			ready, at = append(ready, x), append(at, i)
@@ -64,15 +66,15 @@ func Several(ctx context.Context, before *graph.Model, after []*graph.Model, o O
 		return out, nil
 	}
 	r.progress("warming up", 0)
-	if err := r.warm(); err != nil {
+	if err := r.warmUp(); err != nil {
 		return nil, err
 	}
 	r.progress("measuring in turns", 0)
-	was, now, err := r.turns(ready...)
+	was, now, err := r.interleave(ready...)
 	if err != nil {
 		return nil, err
 	}
-	whole := func(t *times) float64 { return t.whole }
+	whole := func(t *groupTimes) float64 { return t.whole }
 	for k, i := range at {
 		gain := make([]float64, len(was))
 		for g := range was {
@@ -84,9 +86,9 @@ func Several(ctx context.Context, before *graph.Model, after []*graph.Model, o O
 	return out, nil
 }
 
-// failsMore tells what does not run of a changed model where more does not than of the unchanged one: what is left is no
-// such model, and no time of it one to compare.
-func failsMore(changed, unchanged []engine.Step) error {
+// checkRuns reports a node that does not run, if more nodes fail in the changed model than in the
+// unchanged one: the rest would not be a comparable model.
+func checkRuns(changed, unchanged []engine.Step) error {
 	var first error
 	n := 0
 	for i := range changed {
@@ -107,19 +109,20 @@ func failsMore(changed, unchanged []engine.Step) error {
 	return nil
 }
 
-// turns runs models and the unchanged one in the order ABBA until the time is over; of several, A B C C B A.
-func (r *run) turns(xs ...*model) (before []times, after [][]times, err error) {
-	n := r.size()
-	after = make([][]times, len(xs))
+// interleave runs models and the unchanged one in the order ABBA until the time is over; several
+// models in the order A B C C B A.
+func (r *run) interleave(xs ...*model) (before []groupTimes, after [][]groupTimes, err error) {
+	n := r.groupSize()
+	after = make([][]groupTimes, len(xs))
 	limit := r.o.Time * time.Duration(1+len(xs)) / 2
-	for begin := time.Now(); len(before) < 2*least || time.Since(begin) < limit && len(before) < 2*most; {
+	for begin := time.Now(); len(before) < 2*minPairs || time.Since(begin) < limit && len(before) < 2*maxPairs; {
 		for k := range 2 * (1 + len(xs)) {
-			k = min(k, 2*len(xs)+1-k) // there and back
+			k = min(k, 2*len(xs)+1-k) // forward and back
 			x, to := r.dense, &before
 			if k > 0 {
 				x, to = xs[k-1], &after[k-1]
 			}
-			t, err := r.runs(x, n)
+			t, err := r.runGroup(x, n)
 			if err != nil {
 				return nil, nil, err
 			}

@@ -13,7 +13,7 @@ func brute(items [][]option, bound float64) (best float64, ok bool) {
 	best = math.Inf(1)
 	var try func(i int, value, weight float64)
 	try = func(i int, value, weight float64) {
-		if !within(weight, bound) {
+		if !withinBound(weight, bound) {
 			return
 		}
 		if i == len(items) {
@@ -61,8 +61,8 @@ func TestSolveIsBest(t *testing.T) {
 		if !ok {
 			return
 		}
-		if !got.exact || math.Abs(got.value-want) > 1e-9 || got.lower > want+1e-9 || !within(load(items, got.pick), bound) || got.value != total(items, got.pick) {
-			t.Fatalf("value %v (exact %v, lower %v), want %v; weight %v of %v", got.value, got.exact, got.lower, want, load(items, got.pick), bound)
+		if !got.exact || math.Abs(got.value-want) > 1e-9 || got.lower > want+1e-9 || !withinBound(totalWeight(items, got.pick), bound) || got.value != totalValue(items, got.pick) {
+			t.Fatalf("value %v (exact %v, lower %v), want %v; weight %v of %v", got.value, got.exact, got.lower, want, totalWeight(items, got.pick), bound)
 		}
 	})
 }
@@ -85,7 +85,7 @@ func TestSolveMany(t *testing.T) {
 		bound := r.Float64() * most
 		want, feasible := brute(items, bound)
 		got, ok := solve(items, bound)
-		if ok != feasible || ok && (math.Abs(got.value-want) > 1e-9 || !got.exact || !within(load(items, got.pick), bound)) {
+		if ok != feasible || ok && (math.Abs(got.value-want) > 1e-9 || !got.exact || !withinBound(totalWeight(items, got.pick), bound)) {
 			t.Fatalf("bound %v: %+v (%v), want %v (%v)\n%v", bound, got, ok, want, feasible, items)
 		}
 	}
@@ -103,9 +103,9 @@ func TestSearchIsClose(t *testing.T) {
 			return
 		}
 		pick := make([]int, len(items))
-		newRelaxed(items, 0, bound).search(pick)
-		if v := total(items, pick); v < want-1e-9 || !within(load(items, pick), bound) {
-			t.Fatalf("value %v below the best %v, or weight %v beyond %v", v, want, load(items, pick), bound)
+		newRelaxed(items, 0, bound).localSearch(pick)
+		if v := totalValue(items, pick); v < want-1e-9 || !withinBound(totalWeight(items, pick), bound) {
+			t.Fatalf("value %v below the best %v, or weight %v beyond %v", v, want, totalWeight(items, pick), bound)
 		}
 	})
 }
@@ -131,7 +131,7 @@ func TestLarge(t *testing.T) {
 	}
 	for _, bound := range []float64{0.001, 0.01, 0.05} {
 		got, ok := solve(items, bound)
-		if !ok || !within(load(items, got.pick), bound) {
+		if !ok || !withinBound(totalWeight(items, got.pick), bound) {
 			t.Fatalf("bound %v: not kept", bound)
 		}
 		// The relaxation is off by at most one step of one of sixty layers; local search leaves far less.

@@ -15,34 +15,35 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// maxText bounds tables and lists of labels, in bytes; maxPicture a file of a picture.
+// maxText bounds tables and label files in bytes, maxImageBytes an image file, maxFiles the
+// number of files.
 const (
-	maxText    = 1 << 30
-	maxPicture = 256 << 20
-	maxFiles   = 1 << 20
+	maxText       = 1 << 30
+	maxImageBytes = 256 << 20
+	maxFiles      = 1 << 20
 )
 
-// places finds a path for every input, in o.Inputs, or leaves o.Path to all.
-func (r *reader) places() error {
+// findPaths finds a path for every input in o.Inputs, or leaves o.Path for all.
+func (r *reader) findPaths() error {
 	names := r.names()
 	for n := range r.o.Inputs {
 		if !slices.Contains(names, n) {
-			return fault(r.o.Inputs[n], "", "is data of input %q, and the model's inputs are %s", n, quoted(names))
+			return dataError(r.o.Inputs[n], "", "is data of input %q, and the model's inputs are %s", n, quoted(names))
 		}
 	}
 	if r.o.Path == "" {
 		for _, n := range names {
 			if r.o.Inputs[n] == "" {
-				return fault("", "", "there is no data of input %q; the model's inputs are %s", n, quoted(names))
+				return dataError("", "", "there is no data of input %q; the model's inputs are %s", n, quoted(names))
 			}
 		}
 		return nil
 	}
 	if len(names) == 0 {
-		return fault(r.o.Path, "", "is data, and the model has no inputs")
+		return dataError(r.o.Path, "", "is data, and the model has no inputs")
 	}
 	if len(r.o.Inputs) > 0 && len(names) > 1 {
-		return fault(r.o.Path, "", "is data of the whole model, and there is data of single inputs; one of both was expected")
+		return dataError(r.o.Path, "", "is data of the whole model, and there is data of single inputs; one of both was expected")
 	}
 	if strings.EqualFold(filepath.Ext(r.o.Path), ".npz") {
 		return nil
@@ -58,13 +59,13 @@ func (r *reader) places() error {
 		}
 	}
 	if len(names) > 1 {
-		return fault(r.o.Path, "", "has data of one input, and the model has %s; a .npz or a folder with data under these names was expected", quoted(names))
+		return dataError(r.o.Path, "", "has data of one input, and the model has %s; a .npz or a folder with data under these names was expected", quoted(names))
 	}
 	r.o.Inputs = map[string]string{names[0]: r.o.Path}
 	return nil
 }
 
-// byInput finds the parts of a folder that are called like inputs; nil where one is missing.
+// byInput finds the entries of a folder that are named like inputs; nil where one is missing.
 func byInput(dir string, names []string) map[string]string {
 	found := map[string]string{}
 	for _, n := range names {
@@ -124,7 +125,7 @@ func (r *reader) columns() error {
 }
 
 // column finds the data of an input at a path.
-func (r *reader) column(s *spec, path string) (column, error) {
+func (r *reader) column(s *inputSpec, path string) (column, error) {
 	st, err := os.Stat(path)
 	if err != nil {
 		return column{}, err
@@ -147,26 +148,26 @@ func (r *reader) column(s *spec, path string) (column, error) {
 			return column{}, err
 		}
 		return r.array(s, t, path, "", true)
-	case isPicture(ext):
-		return r.listed(s, []string{path})
+	case isImage(ext):
+		return r.fileColumn(s, []string{path})
 	}
-	return column{}, fault(path, "", "is no data that is read: .npy, .npz, .csv, .png, .jpg or a folder was expected")
+	return column{}, dataError(path, "", "is no data that is read: .npy, .npz, .csv, .png, .jpg or a folder was expected")
 }
 
-// npy reads an array that is within the limit.
+// npy reads an array within the memory limit.
 func (r *reader) npy(path string) (*tensor.Tensor, error) {
 	t, err := npy.ReadFile(path, func(t tensor.Type, shape []int) error {
 		n, err := tensor.CheckShape(t, shape)
 		if err == nil {
-			err = r.afford(path, t.Bytes(n))
+			err = r.reserve(path, t.Bytes(n))
 		}
 		return err
 	})
-	return t, r.named(path, err)
+	return t, r.asDataError(path, err)
 }
 
-// named makes a DataError of what is wrong with the content of a file.
-func (r *reader) named(path string, err error) error {
+// asDataError converts errors in the content of a file to a DataError.
+func (r *reader) asDataError(path string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -176,23 +177,23 @@ func (r *reader) named(path string, err error) error {
 	if e, ok := errors.AsType[*DataError](err); ok {
 		return e
 	}
-	return fault(path, "", "%s", strings.TrimPrefix(err.Error(), path+": "))
+	return dataError(path, "", "%s", strings.TrimPrefix(err.Error(), path+": "))
 }
 
-// folder finds samples among files: those of the folder, or those of its folders, which are classes.
-func (r *reader) folder(s *spec, dir string) (column, error) {
+// folder finds samples among the files of a folder, or of its subfolders, which are classes.
+func (r *reader) folder(s *inputSpec, dir string) (column, error) {
 	files, dirs, err := list(dir)
 	if err != nil {
 		return column{}, err
 	}
 	switch {
 	case len(files) > 0 && len(dirs) > 0:
-		return column{}, fault(dir, "", "has files (%s) beside folders (%s); either of them was expected", filepath.Base(files[0]), filepath.Base(dirs[0]))
+		return column{}, dataError(dir, "", "has files (%s) beside folders (%s); either of them was expected", filepath.Base(files[0]), filepath.Base(dirs[0]))
 	case len(dirs) == 0:
 		if len(files) == 0 {
-			return column{}, fault(dir, "", "has no files")
+			return column{}, dataError(dir, "", "has no files")
 		}
-		return r.listed(s, files)
+		return r.fileColumn(s, files)
 	}
 	var all, classes []string
 	for _, d := range dirs {
@@ -201,7 +202,7 @@ func (r *reader) folder(s *spec, dir string) (column, error) {
 			return column{}, err
 		}
 		if len(deeper) > 0 {
-			return column{}, fault(d, "", "has folders, and is itself one of a class; files were expected")
+			return column{}, dataError(d, "", "has folders, and is itself one of a class; files were expected")
 		}
 		for range in {
 			classes = append(classes, filepath.Base(d))
@@ -209,7 +210,7 @@ func (r *reader) folder(s *spec, dir string) (column, error) {
 		all = append(all, in...)
 	}
 	if len(all) == 0 {
-		return column{}, fault(dir, "", "has folders without files")
+		return column{}, dataError(dir, "", "has folders without files")
 	}
 	if r.labels.names == nil {
 		r.labels.names, r.labels.file = classes, dir
@@ -217,10 +218,10 @@ func (r *reader) folder(s *spec, dir string) (column, error) {
 			r.labels.all = append(r.labels.all, filepath.Base(d))
 		}
 	}
-	return r.listed(s, all)
+	return r.fileColumn(s, all)
 }
 
-// list lists files and folders without those that systems hide, in order of names.
+// list lists files and folders except hidden ones, ordered by name.
 func list(dir string) (files, dirs []string, err error) {
 	es, err := os.ReadDir(dir)
 	if err != nil {
@@ -241,24 +242,24 @@ func list(dir string) (files, dirs []string, err error) {
 			continue
 		}
 		if kind := infile.Kind(st.Mode()); kind != "" {
-			return nil, nil, fault(path, "", "is %s, a file of data was expected", kind)
+			return nil, nil, dataError(path, "", "is %s, a file of data was expected", kind)
 		}
-		if ext := strings.ToLower(filepath.Ext(name)); ext != ".npy" && !isPicture(ext) {
-			return nil, nil, fault(path, "", "is no sample: .npy, .png or .jpg was expected")
+		if ext := strings.ToLower(filepath.Ext(name)); ext != ".npy" && !isImage(ext) {
+			return nil, nil, dataError(path, "", "is no sample: .npy, .png or .jpg was expected")
 		}
 		files = append(files, path)
 	}
 	if len(files) > maxFiles {
-		return nil, nil, fault(dir, "", "has %d files, at most %d were expected", len(files), maxFiles)
+		return nil, nil, dataError(dir, "", "has %d files, at most %d were expected", len(files), maxFiles)
 	}
 	return files, dirs, nil
 }
 
-// listed makes a column of files that are a sample each.
-func (r *reader) listed(s *spec, files []string) (column, error) {
+// fileColumn makes a column of files with one sample each.
+func (r *reader) fileColumn(s *inputSpec, files []string) (column, error) {
 	c := column{file: files[0], n: len(files), files: files, spec: s}
-	if isPicture(strings.ToLower(filepath.Ext(files[0]))) {
-		p, err := s.frameOf(files[0])
+	if isImage(strings.ToLower(filepath.Ext(files[0]))) {
+		p, err := s.layoutOf(files[0])
 		if err != nil {
 			return c, err
 		}
@@ -273,14 +274,14 @@ func (r *reader) listed(s *spec, files []string) (column, error) {
 		return c, err
 	}
 	if !s.fit(t.Shape, false) {
-		return c, fault(files[0], "", "has the shape %s, %s was expected", tensor.FormatShape(t.Shape), s.expected())
+		return c, dataError(files[0], "", "has the shape %s, %s was expected", tensor.FormatShape(t.Shape), s.expected())
 	}
 	return c, nil
 }
 
 // file reads one sample.
-func (r *reader) file(path string, s *spec) (*tensor.Tensor, error) {
-	if isPicture(strings.ToLower(filepath.Ext(path))) {
+func (r *reader) file(path string, s *inputSpec) (*tensor.Tensor, error) {
+	if isImage(strings.ToLower(filepath.Ext(path))) {
 		return r.image(path, s)
 	}
 	t, err := npy.ReadFile(path, func(t tensor.Type, shape []int) error {
@@ -290,5 +291,5 @@ func (r *reader) file(path string, s *spec) (*tensor.Tensor, error) {
 		}
 		return err
 	})
-	return t, r.named(path, err)
+	return t, r.asDataError(path, err)
 }

@@ -8,33 +8,33 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// Ways in which losses of layers add up to that of the model, as [study.Plan] names them. None is
-// more than an approximation: it takes what layers lose as independent of each other.
+// Ways in which losses of layers add up to the loss of the model, as named in [study.Plan]. All
+// are approximations: they take the losses of layers as independent.
 const (
-	// Errors: relative squared errors add up, as those of independent errors do.
+	// Errors: relative squared errors add up, as independent errors do.
 	Errors = "errors"
-	// Drops: what is lost of accuracy, agreement or a user's metric adds up.
+	// Drops: drops of accuracy, agreement or a user's metric add up.
 	Drops = "drops"
-	// Noise: ratios of signal to noise become powers of noise by that of the signal, which add up.
+	// Noise: signal-to-noise ratios are converted to relative noise powers, which add up.
 	Noise = "noise"
-	// Angles: one less the cosine adds up, which for small angles is half the noise's power.
+	// Angles: one minus the cosine adds up; for small angles it is half the noise power.
 	Angles = "angles"
-	// Divergences: Kullback-Leibler divergences add up; for small ones they grow as powers of noise.
+	// Divergences: Kullback-Leibler divergences add up; small ones grow like noise power.
 	Divergences = "divergences"
-	// Ranks: figures that say no more than which layer is more sensitive add up for want of better.
+	// Ranks: sensitivities that only rank layers are added for lack of a better rule.
 	Ranks = "ranks"
 )
 
-// Metric makes additive losses of the figures of a loss profile, and figures of these.
+// Metric converts figures of a loss profile to additive losses and back.
 type Metric struct {
-	// Adds is the way in which losses add up.
+	// Adds says how losses add up.
 	Adds   string
 	base   float64
 	higher bool
 }
 
 // MetricOf returns the metric of a profile. It fails where the figure of the unchanged model is
-// needed and not known.
+// needed but unknown.
 func MetricOf(s *study.Loss) (Metric, error) {
 	base, known := s.Base.Best()
 	m := Metric{Adds: Drops, base: base, higher: s.Higher}
@@ -62,8 +62,8 @@ func MetricOf(s *study.Loss) (Metric, error) {
 	return m, nil
 }
 
-// Loss is the additive loss of a figure. Gains count as no loss: a plan promises no model that is
-// better than the one it starts from.
+// Loss returns the additive loss of a figure. Gains count as no loss: a plan never promises a
+// model better than the original.
 func (m Metric) Loss(v float64) float64 {
 	switch {
 	case m.Adds == Noise:
@@ -74,8 +74,8 @@ func (m Metric) Loss(v float64) float64 {
 	return max(0, v-m.base)
 }
 
-// Bound is the additive loss of a bound on the loss as users give it: decibels that are to remain
-// of a ratio, for all others how much may be lost.
+// Bound converts a user's bound on the loss to an additive loss: a remaining ratio in decibels,
+// or for other metrics the permitted drop.
 func (m Metric) Bound(v float64) float64 {
 	if m.Adds == Noise {
 		return m.Loss(v)
@@ -83,29 +83,29 @@ func (m Metric) Bound(v float64) float64 {
 	return v
 }
 
-// Shown is the loss as users give bounds on it, the inverse of [Metric.Bound]; false for
-// the infinite ratio of no noise.
-func (m Metric) Shown(loss float64) (float64, bool) {
+// UserLoss converts an additive loss to the form of users' bounds, the inverse of [Metric.Bound].
+// It is false for the infinite ratio of zero noise.
+func (m Metric) UserLoss(loss float64) (float64, bool) {
 	if m.Adds == Noise {
 		return -10 * math.Log10(loss), loss > 0
 	}
 	return loss, true
 }
 
-// interval is a figure with the ends of its interval, both itself where it has none.
+// interval is a figure with the ends of its interval, both equal to it if it has none.
 type interval struct{ lo, mid, hi float64 }
 
 func (v interval) plus(w interval) interval { return interval{v.lo + w.lo, v.mid + w.mid, v.hi + w.hi} }
 
-func (v interval) times(f float64) interval { return interval{v.lo * f, v.mid * f, v.hi * f} }
+func (v interval) scale(f float64) interval { return interval{v.lo * f, v.mid * f, v.hi * f} }
 
-// mix is the value between two, at a share of the way.
-func (v interval) mix(w interval, share float64) interval {
-	return v.times(1 - share).plus(w.times(share))
+// lerp interpolates between two intervals.
+func (v interval) lerp(w interval, share float64) interval {
+	return v.scale(1 - share).plus(w.scale(share))
 }
 
-// spread reads a metric.
-func spread(m *profile.Metric) (interval, bool) {
+// readInterval reads a metric.
+func readInterval(m *profile.Metric) (interval, bool) {
 	v, ok := m.Best()
 	if !ok || math.IsNaN(v) || math.IsInf(v, 0) {
 		return interval{}, false
@@ -120,9 +120,9 @@ func spread(m *profile.Metric) (interval, bool) {
 	return interval{min(v, ends[0]), v, max(v, ends[1])}, true
 }
 
-// loss reads the additive loss of a metric with its interval.
+// loss returns the additive loss of a metric with its interval.
 func (m Metric) loss(v *profile.Metric) (interval, bool) {
-	s, ok := spread(v)
+	s, ok := readInterval(v)
 	if !ok {
 		return s, false
 	}

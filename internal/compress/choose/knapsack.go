@@ -6,29 +6,29 @@ import (
 	"slices"
 )
 
-// option is one way to treat a layer: what it adds to the value that is made small, and to the
-// weight that is bounded.
+// option is one choice for an item: its value, which is minimised, and its weight, which is
+// bounded.
 type option struct {
 	value, weight float64
-	index         int // position of its point
+	index         int // index of its point
 }
 
-// rounding is how much a sum may be off: sums of a few hundred figures in another order.
+// rounding is the relative tolerance of sums of a few hundred figures in another order.
 const rounding = 1e-12
 
-// within reports whether a weight keeps to a bound but for rounding.
-func within(weight, bound float64) bool { return weight <= bound+rounding*math.Abs(bound) }
+// withinBound reports whether a weight keeps to a bound, except for rounding.
+func withinBound(weight, bound float64) bool { return weight <= bound+rounding*math.Abs(bound) }
 
 // solution picks an option for each item.
 type solution struct {
 	pick  []int   // positions in the items' lists
-	value float64 // of the picked ones
-	lower float64 // no pick within the bound has less
-	exact bool    // the value is the least
+	value float64 // of the picked options
+	lower float64 // no pick within the bound has a smaller value
+	exact bool    // the value is optimal
 }
 
-// frontier drops what another option beats: options by rising weight and falling value remain, of
-// equal ones the first.
+// frontier drops dominated options. The rest has rising weight and falling value; of equal
+// options the first is kept.
 func frontier(os []option) []option {
 	os = slices.Clone(os)
 	slices.SortStableFunc(os, func(a, b option) int {
@@ -43,13 +43,13 @@ func frontier(os []option) []option {
 	return out
 }
 
-// hull returns the positions of a frontier that lie on its lower convex hull.
-func hull(os []option) []int {
+// lowerHull returns the positions of a frontier that lie on its lower convex hull.
+func lowerHull(os []option) []int {
 	var h []int
 	for i := range os {
 		for len(h) > 1 {
 			a, b := os[h[len(h)-2]], os[h[len(h)-1]]
-			// b stays where it is below the line from a to the new one.
+			// b stays if it is below the line from a to the new point.
 			if (b.value-a.value)*(os[i].weight-a.weight) < (os[i].value-a.value)*(b.weight-a.weight) {
 				break
 			}
@@ -66,18 +66,18 @@ type step struct {
 	value, weight, slope float64
 }
 
-// steps lists the steps of all hulls, those first that save most value by weight; steps of an
-// item stay in their order.
+// steps lists the steps of all hulls, ordered by saved value per weight. Steps of an item stay in
+// order.
 func steps(items [][]option) []step {
 	var out []step
 	for i, os := range items {
-		h := hull(os)
+		h := lowerHull(os)
 		for k := 1; k < len(h); k++ {
 			a, b := os[h[k-1]], os[h[k]]
 			s := step{item: i, to: h[k], value: b.value - a.value, weight: b.weight - a.weight}
 			s.slope = s.value / s.weight
 			if k > 1 && len(out) > 0 {
-				s.slope = max(s.slope, out[len(out)-1].slope) // convex but for rounding
+				s.slope = max(s.slope, out[len(out)-1].slope) // convex except for rounding
 			}
 			out = append(out, s)
 		}
@@ -86,34 +86,36 @@ func steps(items [][]option) []step {
 	return out
 }
 
-// solve picks an option for each item so that values add up to the least within a bound on the
-// weights; items are frontiers and not empty. ok is false where the least weights are too much.
+// solve picks an option for each item so that the sum of values is minimal within a bound on the
+// sum of weights. Items are non-empty frontiers. ok is false where even the smallest weights
+// exceed the bound.
 func solve(items [][]option, bound float64) (s solution, ok bool) {
 	s, r, ok := greedy(items, bound)
 	if !ok || s.exact {
 		return s, ok
 	}
-	r.search(s.pick)
-	s.value = total(items, s.pick)
+	r.localSearch(s.pick)
+	s.value = totalValue(items, s.pick)
 	r.exact(&s)
 	s.lower = min(s.lower, s.value)
 	return s, true
 }
 
-// greedy walks up the hulls as far as the bound allows. Where it takes all steps the solution is
-// exact, else r is the problem with the step that did not fit as the price of the bound.
+// greedy follows the hulls as far as the bound allows. If it takes all steps the solution is
+// exact; otherwise r is the relaxed problem with the slope of the first step that did not fit as
+// multiplier.
 func greedy(items [][]option, bound float64) (s solution, r *relaxed, ok bool) {
 	s.pick = make([]int, len(items))
 	weight := 0.0
 	for _, os := range items {
 		weight += os[0].weight
 	}
-	if !within(weight, bound) {
+	if !withinBound(weight, bound) {
 		return s, nil, false
 	}
 	multiplier, whole := 0.0, true
 	for _, st := range steps(items) {
-		if within(weight+st.weight, bound) && (whole || previous(items[st.item], st.to) == s.pick[st.item]) {
+		if withinBound(weight+st.weight, bound) && (whole || previousOnHull(items[st.item], st.to) == s.pick[st.item]) {
 			s.pick[st.item] = st.to
 			weight += st.weight
 			continue
@@ -122,9 +124,9 @@ func greedy(items [][]option, bound float64) (s solution, r *relaxed, ok bool) {
 			multiplier, whole = -st.slope, false
 		}
 	}
-	s.value = total(items, s.pick)
+	s.value = totalValue(items, s.pick)
 	if whole {
-		// Every item has its least value.
+		// Every item has its smallest value.
 		s.lower, s.exact = s.value, true
 		return s, nil, true
 	}
@@ -133,39 +135,39 @@ func greedy(items [][]option, bound float64) (s solution, r *relaxed, ok bool) {
 	return s, r, true
 }
 
-// previous is the position on the hull before one that is on it.
-func previous(os []option, to int) int {
-	h := hull(os)
+// previousOnHull returns the hull position before one that is on the hull.
+func previousOnHull(os []option, to int) int {
+	h := lowerHull(os)
 	return h[slices.Index(h, to)-1]
 }
 
-func total(items [][]option, pick []int) (value float64) {
+func totalValue(items [][]option, pick []int) (value float64) {
 	for i, os := range items {
 		value += os[pick[i]].value
 	}
 	return value
 }
 
-func load(items [][]option, pick []int) (weight float64) {
+func totalWeight(items [][]option, pick []int) (weight float64) {
 	for i, os := range items {
 		weight += os[pick[i]].weight
 	}
 	return weight
 }
 
-// search improves a pick in place: it moves one item, or one against another, as long as that
-// makes the value less; of all such moves the best, the first of equals. Options that no better
-// pick can have are passed over.
-func (r *relaxed) search(pick []int) {
-	for range 20 * len(r.items) { // a bound on work: each move gains, and few are needed
-		value := total(r.items, pick)
+// localSearch improves a pick in place. It repeats the best move of one item, or of one item
+// against another, while the value decreases; of equal moves it takes the first. Options that no
+// better pick can contain are skipped.
+func (r *relaxed) localSearch(pick []int) {
+	for range 20 * len(r.items) { // work limit: each move gains, and few are needed
+		value := totalValue(r.items, pick)
 		slack := rounding * (math.Abs(value) + math.Abs(r.bound))
-		free := r.limit - load(r.items, pick)
-		best := move{}
+		free := r.limit - totalWeight(r.items, pick)
+		best := localMove{}
 		for i, os := range r.items {
 			for a := range os {
 				if a != pick[i] && r.excess[i][a] <= value-r.bound+slack {
-					r.try(pick, i, a, free, &best)
+					r.tryMove(pick, i, a, free, &best)
 				}
 			}
 		}
@@ -179,21 +181,21 @@ func (r *relaxed) search(pick []int) {
 	}
 }
 
-// move takes an item to another option, and another one back.
-type move struct {
+// localMove moves an item to another option, and optionally another item back.
+type localMove struct {
 	item, to    int
 	other, back int
 	paired      bool
 	gain        float64
 }
 
-// try takes item i to option a, alone or with another item that gives way: to the heaviest of its
-// lighter options that leaves room.
-func (r *relaxed) try(pick []int, i, a int, free float64, best *move) {
+// tryMove moves item i to option a, alone or together with another item that moves to the
+// heaviest of its lighter options that fits.
+func (r *relaxed) tryMove(pick []int, i, a int, free float64, best *localMove) {
 	now, o := r.items[i][pick[i]], r.items[i][a]
 	weight, gain := o.weight-now.weight, now.value-o.value
-	if within(weight, free) && gain > best.gain {
-		*best = move{item: i, to: a, gain: gain}
+	if withinBound(weight, free) && gain > best.gain {
+		*best = localMove{item: i, to: a, gain: gain}
 	}
 	if weight <= 0 {
 		return
@@ -207,15 +209,15 @@ func (r *relaxed) try(pick []int, i, a int, free float64, best *move) {
 			continue
 		}
 		if g := gain - (qs[b].value - qs[pick[j]].value); g > best.gain {
-			*best = move{i, a, j, b, true, g}
+			*best = localMove{i, a, j, b, true, g}
 		}
 	}
 }
 
-// lastWithin is the last option of a frontier that weighs no more, -1 for none.
+// lastWithin returns the last option of a frontier within a weight, -1 for none.
 func lastWithin(os []option, weight float64) int {
 	n, _ := slices.BinarySearchFunc(os, weight, func(o option, w float64) int {
-		if within(o.weight, w) {
+		if withinBound(o.weight, w) {
 			return -1
 		}
 		return 1

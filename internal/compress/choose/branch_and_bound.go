@@ -6,11 +6,12 @@ import (
 	"slices"
 )
 
-// What prices leave open is looked through: states of layers are chosen in the reverse of the order in which they were taken out, those first with which the
-// sum at the price can be least. The tables that are in the place of a layer tell that of all that is still to be chosen. With all states chosen
-// costs add up, and points are chosen as of layers that reach nothing.
+// Branch and bound closes the gap that prices leave. States of layers are chosen in reverse
+// elimination order, those with the smallest bound of the sum at the price first. The tables that
+// replaced a layer give the bound for everything still to be chosen. Once all states are chosen,
+// costs are additive, and points are chosen as for independent layers.
 
-// Limits on what is looked through.
+// Work limits of the search.
 const (
 	maxBranches = 4000
 	maxLeaves   = 400
@@ -41,10 +42,11 @@ func (b *branches) Pop() any {
 	return x
 }
 
-// branch looks for a plan that is better than the best, false for none that is known, and for a bound that none is below.
-func (t *terms) branch(by *priced, best choice, ok bool) (choice, bool, float64) {
-	order := by.best.gone
-	if len(order) == 0 { // no price has a least
+// branch searches for a better plan than best (ok is false if none is known), and for a lower
+// bound of all plans.
+func (t *costTerms) branch(by *pricedBound, best choice, ok bool) (choice, bool, float64) {
+	order := by.best.eliminated
+	if len(order) == 0 { // no price gave a minimum
 		return best, ok, by.lower
 	}
 	open := branches{{by.lower, make([]int, len(t.states)), len(order) - 1}}
@@ -64,7 +66,7 @@ func (t *terms) branch(by *priced, best choice, ok bool) (choice, bool, float64)
 				continue
 			}
 			if lower = min(lower, max(c.lower, b.lower)); !ok || c.value < best.value {
-				if x, keeps := t.p.judge(c.pick); keeps && (!ok || x.value < best.value) {
+				if x, keeps := t.p.evaluate(c.pick); keeps && (!ok || x.value < best.value) {
 					best, ok = x, true
 				}
 			}
@@ -87,19 +89,19 @@ func (t *terms) branch(by *priced, best choice, ok bool) (choice, bool, float64)
 	return best, ok, lower
 }
 
-// leaf chooses points where all states are chosen; false where none keep to the bound.
-func (t *terms) leaf(state []int) (c choice, ok bool) {
+// leaf chooses points once all states are chosen; false where none keep to the bound.
+func (t *costTerms) leaf(state []int) (c choice, ok bool) {
 	bound, lossBound := t.bound()
-	fixed := t.p.apart()
+	fixed := t.p.outsideCost()
 	if !lossBound {
 		bound -= fixed
 	}
 	items := make([][]option, len(state))
 	for i := range state {
-		left := t.left(i, t.reach[i], state)
+		left := t.remainingShare(i, t.reach[i], state)
 		for _, k := range t.states[i][state[i]] {
 			x := &t.p.curves[i].Points[k]
-			o := option{t.p.taken(i, x, left), t.p.plain(x), k}
+			o := option{t.p.pointCost(i, x, left), t.p.additiveLoss(x), k}
 			if !lossBound {
 				o.value, o.weight = o.weight, o.value
 			}

@@ -10,54 +10,55 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// Options say what a plan is made of.
+// Options are the input of a plan.
 type Options struct {
 	Layers []study.Layer
-	// Speed may be nil where the cost does not come from it.
+	// Speed may be nil where the cost does not need it.
 	Speed *study.Speed
 	Loss  *study.Loss
 	Goal  study.Goal
-	// Limit is the number of bytes that [study.Goal].Fit stands for; Goal.Cost says of what.
+	// Limit is the number of bytes for [study.Goal].Fit; Goal.Cost says of which memory.
 	Limit float64
-	// Keep are layers, by position, that stay as they are, with the reason ([Ends] finds the first
-	// layer and heads). Those of the goal's Exclude need not be in it.
+	// Keep maps layers that stay unchanged to the causes ([BoundaryLayers] finds the first layer
+	// and heads). Layers of the goal's Exclude need not be included.
 	Keep map[int]study.Cause
-	// WithoutStructures and WithoutFormats leave changes out.
+	// WithoutStructures and WithoutFormats exclude changes.
 	WithoutStructures []study.Structure
 	WithoutFormats    []study.Format
-	// Only are the changes of a performance profile that may be chosen, nil for all and the levels between them.
+	// Only restricts the changes of a performance profile, nil for all changes and the levels
+	// between them.
 	Only []study.Change
-	// Upper has bounds on the loss hold for the upper end of the interval of the plan's loss.
-	// Drops of layers are taken as independent for that; ends of other losses are added up, since
-	// they come from the same samples and may all lie on one side.
+	// Upper applies loss bounds to the upper end of the interval of the plan's loss. Drops of
+	// layers are taken as independent for that. Ends of other losses are added linearly, since
+	// they come from the same samples and may all err on one side.
 	Upper bool
-	// Costs gives time, energy, RAM or flash of a layer with a change where they come neither from
-	// Speed nor from counting; false where it is not known.
+	// Costs returns time, energy, RAM or flash of a layer with a change where they come neither
+	// from Speed nor from counting; false where unknown.
 	Costs func(layer int, c study.Change) (float64, bool)
-	// Correct scales curves by what earlier plans did.
+	// Correct scales curves by the results of earlier plans.
 	Correct Correction
 }
 
-// Point is one way to treat a layer.
+// Point is one change of a layer.
 type Point struct {
 	Change study.Change
-	// Cost and Loss are of the layer; losses are additive ones ([Metric]).
+	// Cost and Loss are of the layer; losses are additive ([Metric]).
 	Cost, Loss float64
 	loss       interval
-	// side is what it does beyond the layer, tied the layers that must have the same change.
-	side side
+	// side is its effect on times, tied the layers that must have the same change.
+	side timeEffect
 	tied []int
 }
 
-// Curve are the ways to treat a layer, the unchanged one first.
+// Curve has the possible changes of a layer, the unchanged layer first.
 type Curve struct {
 	Layer  int
 	Points []Point
-	// Cause says why there is none but the first.
+	// Cause says why there is only the first point.
 	Cause study.Cause
 }
 
-// problem is what a plan is chosen from.
+// problem is the optimisation problem of a plan.
 type problem struct {
 	Options
 	metric Metric
@@ -65,25 +66,26 @@ type problem struct {
 	// fixed is the cost of the model outside of its layers.
 	fixed  float64
 	curves []Curve
-	// bases are the times of unchanged layers, 0 where they are not known; sides says that points do something beyond their layers.
-	bases []float64
-	sides bool
-	// sums says how far what changes save adds up.
-	sums model
-	// clock is the performance profile where Speed has energies.
-	clock *study.Speed
-	// width is the one that upper ends of drops are made additive with.
+	// bases are the times of unchanged layers, 0 where unknown. coupled says that points affect
+	// other layers.
+	bases   []float64
+	coupled bool
+	// timeModel says how savings add up.
+	timeModel timeModel
+	// timeProfile is the performance profile with times where Speed has energies.
+	timeProfile *study.Speed
+	// width linearises the combined margin of drops.
 	width float64
-	// few is how many plans are looked through one by one.
-	few int
-	// held are layers that keep one of their points while others are chosen, such as those that are tied.
+	// maxEnumerated is the number of plans up to which all are enumerated.
+	maxEnumerated int
+	// held are layers whose point is fixed while others are chosen, such as tied ones.
 	held map[int]int
-	// quick has plans made without what only closes small gaps.
+	// quick skips the work that only closes small gaps.
 	quick bool
 }
 
-// Curves returns the curves that plans are chosen from, by layer, corrected and with losses as
-// they add up.
+// Curves returns the curves that plans are chosen from, by layer, corrected and with additive
+// losses.
 func Curves(o Options) ([]Curve, error) {
 	p, err := newProblem(o)
 	if err != nil {
@@ -93,7 +95,7 @@ func Curves(o Options) ([]Curve, error) {
 }
 
 func newProblem(o Options) (*problem, error) {
-	p := &problem{Options: o, few: maxChoices, clock: o.Speed}
+	p := &problem{Options: o, maxEnumerated: maxChoices, timeProfile: o.Speed}
 	if o.Loss == nil {
 		return nil, fmt.Errorf("a plan needs a loss profile")
 	}
@@ -104,21 +106,21 @@ func newProblem(o Options) (*problem, error) {
 	if p.kind, err = kindOf(&o); err != nil {
 		return nil, err
 	}
-	if p.profiled() && o.Speed == nil {
+	if p.fromProfile() && o.Speed == nil {
 		return nil, fmt.Errorf("a plan for %s needs a performance profile", p.kind)
 	}
-	if p.profiled() && p.kind == Energy {
-		if p.Speed = energies(o.Speed); p.Speed == nil {
+	if p.fromProfile() && p.kind == Energy {
+		if p.Speed = withEnergy(o.Speed); p.Speed == nil {
 			return nil, fmt.Errorf("the performance profile %q tells no energy", o.Speed.Name)
 		}
 	}
-	p.sums = model{gain: 1}
-	if p.here() {
-		p.sums = p.model()
+	p.timeModel = timeModel{gain: 1}
+	if p.measured() {
+		p.timeModel = p.fitTimeModel()
 	}
 	p.curves = make([]Curve, len(o.Layers))
-	if p.profiled() {
-		p.fixed = p.rest()
+	if p.fromProfile() {
+		p.fixed = p.findBases()
 	}
 	for i := range o.Layers {
 		p.curves[i] = p.curve(i)
@@ -126,7 +128,7 @@ func newProblem(o Options) (*problem, error) {
 	return p, nil
 }
 
-// kindOf is the cost that the goal speaks of.
+// kindOf returns the cost of the goal.
 func kindOf(o *Options) (string, error) {
 	g := o.Goal
 	set := 0
@@ -163,16 +165,17 @@ func kindOf(o *Options) (string, error) {
 	return kind, nil
 }
 
-// here says whether there is a performance profile of times that were measured.
-func (p *problem) here() bool { return p.Speed.Timed() }
+// measured reports whether the performance profile has measured times.
+func (p *problem) measured() bool { return p.Speed.Timed() }
 
-// profiled says whether costs come from the performance profile, timed whether they are times.
-func (p *problem) profiled() bool { return (p.kind == Time || p.kind == Energy) && p.Costs == nil }
+// fromProfile reports whether costs come from the performance profile, timed whether they are
+// times.
+func (p *problem) fromProfile() bool { return (p.kind == Time || p.kind == Energy) && p.Costs == nil }
 
-func (p *problem) timed() bool { return p.profiled() && p.kind == Time }
+func (p *problem) timed() bool { return p.fromProfile() && p.kind == Time }
 
-// energies has energy in the place of time; nil where a profile does not tell any.
-func energies(s *study.Speed) *study.Speed {
+// withEnergy returns a profile with energies in place of times; nil if it has none.
+func withEnergy(s *study.Speed) *study.Speed {
 	if s.Energy == nil {
 		return nil
 	}
@@ -190,12 +193,12 @@ func energies(s *study.Speed) *study.Speed {
 	return &out
 }
 
-// useEnergy has a point tell energies by those of unchanged layers. Where one is not known of what becomes smaller with the layer the change is no
-// choice, for want of a figure.
+// useEnergy replaces the times of a point by energies, relative to bases of unchanged layers.
+// Where the energy of an affected layer is unknown the point gets the cause [study.NoData].
 func useEnergy(x *study.SpeedPoint, bases map[int]float64) {
 	none := study.SpeedPoint{Layer: x.Layer, Change: x.Change, Cause: cmp.Or(x.Cause, study.NoData)}
 	if x.Cause == study.NoKernel && x.Energy != nil {
-		x.Cause = "" // of time
+		x.Cause = "" // concerns time
 	}
 	if x.RestS != nil && x.RestJ == nil {
 		*x = none
@@ -216,7 +219,7 @@ func useEnergy(x *study.SpeedPoint, bases map[int]float64) {
 	}
 }
 
-// base is the cost of an unchanged layer in the performance profile.
+// base returns the cost of an unchanged layer in the performance profile.
 func (p *problem) base(layer int) (float64, bool) {
 	for _, t := range p.Speed.Layers {
 		if t.Layer != layer {
@@ -233,42 +236,42 @@ func (p *problem) base(layer int) (float64, bool) {
 	return 0, false
 }
 
-// cost is that of a layer where it is no measured one with a change.
+// cost returns the cost of a layer with a change where it is not measured.
 func (p *problem) cost(layer int, c study.Change) (float64, bool) {
 	switch {
-	case p.profiled():
+	case p.fromProfile():
 		return p.base(layer)
 	case p.Costs != nil && (p.kind == Time || p.kind == Energy || p.kind == RAM || p.kind == Flash):
 		return p.Costs(layer, c)
 	}
-	return counted(p.kind, &p.Layers[layer], c)
+	return countedCost(p.kind, &p.Layers[layer], c)
 }
 
-// rest is what the model takes beyond its layers, whose times it finds.
-func (p *problem) rest() float64 {
+// findBases finds the times of unchanged layers, and returns the time outside of layers.
+func (p *problem) findBases() float64 {
 	p.bases = make([]float64, len(p.Layers))
 	for i := range p.Layers {
 		p.bases[i], _ = p.base(i)
 	}
-	return p.outside()
+	return p.outsideLayers()
 }
 
-// group is what points of a curve share.
-type group struct {
+// changeKind is a change without its level.
+type changeKind struct {
 	structure study.Structure
 	format    study.Format
 }
 
-// known are values by level, rising.
-type known []entry
+// levelCurve has values by rising level.
+type levelCurve []levelValue
 
-type entry struct {
+type levelValue struct {
 	level float64
 	interval
 }
 
-// at is the value at a level between known ones.
-func (k known) at(level float64) (interval, bool) {
+// at interpolates the value at a level between known ones.
+func (k levelCurve) at(level float64) (interval, bool) {
 	for i, v := range k {
 		switch {
 		case v.level == level:
@@ -276,25 +279,25 @@ func (k known) at(level float64) (interval, bool) {
 		case v.level > level && i == 0:
 			return interval{}, false
 		case v.level > level:
-			return k[i-1].mix(v.interval, (level-k[i-1].level)/(v.level-k[i-1].level)), true
+			return k[i-1].lerp(v.interval, (level-k[i-1].level)/(v.level-k[i-1].level)), true
 		}
 	}
 	return interval{}, false
 }
 
-func (k *known) add(level float64, v interval) {
-	i, found := slices.BinarySearchFunc(*k, level, func(e entry, l float64) int { return cmp.Compare(e.level, l) })
+func (k *levelCurve) add(level float64, v interval) {
+	i, found := slices.BinarySearchFunc(*k, level, func(e levelValue, l float64) int { return cmp.Compare(e.level, l) })
 	if !found {
-		*k = slices.Insert(*k, i, entry{level, v})
+		*k = slices.Insert(*k, i, levelValue{level, v})
 	}
 }
 
-// curve gathers the points of a layer.
+// curve collects the points of a layer.
 func (p *problem) curve(i int) Curve {
 	l := &p.Layers[i]
 	c := Curve{Layer: i}
 	base, ok := p.cost(i, study.Change{})
-	c.Points = []Point{{Cost: base, side: side{own: one}}}
+	c.Points = []Point{{Cost: base, side: timeEffect{own: unity}}}
 	switch {
 	case p.Keep[i] != "":
 		c.Cause = p.Keep[i]
@@ -309,41 +312,43 @@ func (p *problem) curve(i int) Curve {
 		return c
 	}
 	losses := p.losses(i)
-	if p.profiled() {
+	if p.fromProfile() {
 		p.timedPoints(&c, base, losses)
 	} else {
 		p.countedPoints(&c, losses)
 	}
 	for k := range c.Points {
 		x := &c.Points[k]
-		p.sides = p.sides || x.side.reaches() || x.tied != nil
+		p.coupled = p.coupled || x.side.affectsOthers() || x.tied != nil
 	}
 	if len(c.Points) == 1 {
-		c.Cause = p.why(i)
+		c.Cause = p.causeOf(i)
 	}
 	return c
 }
 
-// allowed says whether changes of a group may be chosen.
-func (p *problem) allowed(g group) bool {
-	return g != group{} && !slices.Contains(p.WithoutStructures, g.structure) && !slices.Contains(p.WithoutFormats, g.format)
+// allowed reports whether changes of a kind may be chosen.
+func (p *problem) allowed(g changeKind) bool {
+	return g != changeKind{} && !slices.Contains(p.WithoutStructures, g.structure) && !slices.Contains(p.WithoutFormats, g.format)
 }
 
-// lost are the additive losses of a layer by level, and the layers that must have the same change: the first of them has the loss of all.
-type lost struct {
-	known
+// lossCurve has the additive losses of a layer by level, and the layers that must have the same
+// change; the first of these layers carries the loss of all.
+type lossCurve struct {
+	levelCurve
 	with []int
 }
 
-// losses are those of a layer by group. A structure and numbers that were not tried together have the sum of both.
-func (p *problem) losses(i int) map[group]lost {
-	out := map[group]lost{}
+// losses returns the losses of a layer by kind. A structure and a format that were not measured
+// together have the sum of both.
+func (p *problem) losses(i int) map[changeKind]lossCurve {
+	out := map[changeKind]lossCurve{}
 	for _, x := range p.Loss.Points {
 		if x.Layer != i || x.Change.IsZero() {
 			continue
 		}
 		if v, ok := p.metric.loss(x.Value); ok {
-			g := group{x.Change.Structure, x.Change.Format}
+			g := changeKind{x.Change.Structure, x.Change.Format}
 			k := out[g]
 			if k.with = x.With; len(k.with) > 0 && slices.Min(k.with) < i {
 				v = interval{}
@@ -360,13 +365,13 @@ func (p *problem) losses(i int) map[group]lost {
 	}
 	for s, k := range maps.Clone(out) {
 		for f, v := range maps.Clone(out) {
-			both := group{s.structure, f.format}
-			if s.format != study.OriginalFormat || f.structure != study.Dense || s.structure == study.Dense || len(out[both].known) > 0 {
+			both := changeKind{s.structure, f.format}
+			if s.format != study.OriginalFormat || f.structure != study.Dense || s.structure == study.Dense || len(out[both].levelCurve) > 0 {
 				continue
 			}
-			sum := lost{with: k.with}
-			for _, e := range k.known {
-				sum.add(e.level, e.plus(v.known[0].interval))
+			sum := lossCurve{with: k.with}
+			for _, e := range k.levelCurve {
+				sum.add(e.level, e.plus(v.levelCurve[0].interval))
 			}
 			out[both] = sum
 		}
@@ -374,23 +379,24 @@ func (p *problem) losses(i int) map[group]lost {
 	return out
 }
 
-// gains are what changes of a layer do to times, by group and level: of the layer by the unchanged one, and of what else they reach.
-func (p *problem) gains(layer int) map[group]*sideCurves {
-	out := map[group]*sideCurves{}
+// effectCurves returns the effects of a layer's changes on times, by kind and level: on the layer
+// itself relative to the unchanged one, and on other layers.
+func (p *problem) effectCurves(layer int) map[changeKind]*effectCurves {
+	out := map[changeKind]*effectCurves{}
 	base, _ := p.base(layer)
 	for k := range p.Speed.Points {
 		x := &p.Speed.Points[k]
 		if x.Layer != layer || p.Only != nil && !slices.Contains(p.Only, x.Change) {
 			continue
 		}
-		r, ok := spread(x.Ratio)
-		if v, is := spread(x.Latency); !ok && is && base > 0 && !p.Speed.Counted {
-			r, ok = v.times(1/base), true
+		r, ok := readInterval(x.Ratio)
+		if v, is := readInterval(x.Latency); !ok && is && base > 0 && !p.Speed.Counted {
+			r, ok = v.scale(1/base), true
 		}
 		if ok {
-			g := group{x.Change.Structure, x.Change.Format}
+			g := changeKind{x.Change.Structure, x.Change.Format}
 			if out[g] == nil {
-				out[g] = &sideCurves{others: map[int]known{}}
+				out[g] = &effectCurves{others: map[int]levelCurve{}}
 			}
 			out[g].add(x, r, p.correction())
 		}
@@ -398,23 +404,24 @@ func (p *problem) gains(layer int) map[group]*sideCurves {
 	return out
 }
 
-// correction is what makes times of layers with a change those that they have among others ([model]), and by what earlier plans did.
+// correction combines the factor between measured and mixed models ([timeModel]) with the
+// correction by earlier plans.
 func (p *problem) correction() Correction {
 	c := p.Correct
-	c.Gain = or1(c.Gain) * p.sums.gain
+	c.Gain = defaultOne(c.Gain) * p.timeModel.gain
 	return c
 }
 
-// timedPoints are those of which both time and loss are known, at the levels of either between
-// the first and the last of both.
-func (p *problem) timedPoints(c *Curve, base float64, losses map[group]lost) {
-	gains := p.gains(c.Layer)
+// timedPoints adds the points with known time and loss, at the levels of either, in the range
+// that both cover.
+func (p *problem) timedPoints(c *Curve, base float64, losses map[changeKind]lossCurve) {
+	gains := p.effectCurves(c.Layer)
 	for _, g := range groups(gains) {
 		if !p.allowed(g) {
 			continue
 		}
 		var levels []float64
-		for _, k := range []known{gains[g].own, losses[g].known} {
+		for _, k := range []levelCurve{gains[g].own, losses[g].levelCurve} {
 			for _, e := range k {
 				levels = append(levels, e.level)
 			}
@@ -424,7 +431,7 @@ func (p *problem) timedPoints(c *Curve, base float64, losses map[group]lost) {
 			s, ok := gains[g].at(level)
 			loss, is := losses[g].at(level)
 			if ok && is && (level > 0 || g.format != study.OriginalFormat) {
-				c.add(g, level, s.own.mid*base+s.adds(p.bases), loss)
+				c.add(g, level, s.own.mid*base+s.extraTime(p.bases), loss)
 				x := &c.Points[len(c.Points)-1]
 				if x.side, x.tied = s, gains[g].tied; x.tied == nil {
 					x.tied = losses[g].with
@@ -434,13 +441,13 @@ func (p *problem) timedPoints(c *Curve, base float64, losses map[group]lost) {
 	}
 }
 
-// countedPoints are those of which the loss is known.
-func (p *problem) countedPoints(c *Curve, losses map[group]lost) {
+// countedPoints adds the points with known loss.
+func (p *problem) countedPoints(c *Curve, losses map[changeKind]lossCurve) {
 	for _, g := range groups(losses) {
 		if !p.allowed(g) {
 			continue
 		}
-		for _, e := range losses[g].known {
+		for _, e := range losses[g].levelCurve {
 			change := study.Change{Structure: g.structure, Level: e.level, Format: g.format}
 			v, ok := p.cost(c.Layer, change)
 			if ok && (e.level > 0 || g.format != study.OriginalFormat) {
@@ -451,26 +458,26 @@ func (p *problem) countedPoints(c *Curve, losses map[group]lost) {
 	}
 }
 
-func (c *Curve) add(g group, level, cost float64, loss interval) {
-	c.Points = append(c.Points, Point{Change: study.Change{Structure: g.structure, Level: level, Format: g.format}, Cost: cost, Loss: loss.mid, loss: loss, side: side{own: one}})
+func (c *Curve) add(g changeKind, level, cost float64, loss interval) {
+	c.Points = append(c.Points, Point{Change: study.Change{Structure: g.structure, Level: level, Format: g.format}, Cost: cost, Loss: loss.mid, loss: loss, side: timeEffect{own: unity}})
 }
 
-// groups are the keys in a fixed order: finest structure first, widest numbers first.
-func groups[T any](m map[group]T) []group {
-	at := func(g group) (int, int) {
+// groups returns the keys in a fixed order: finest structure first, widest format first.
+func groups[T any](m map[changeKind]T) []changeKind {
+	at := func(g changeKind) (int, int) {
 		return slices.Index(study.Structures(), g.structure), slices.Index(study.Formats(), g.format)
 	}
-	return slices.SortedFunc(maps.Keys(m), func(a, b group) int {
+	return slices.SortedFunc(maps.Keys(m), func(a, b changeKind) int {
 		as, af := at(a)
 		bs, bf := at(b)
 		return cmp.Or(cmp.Compare(as, bs), cmp.Compare(af, bf), cmp.Compare(a.structure, b.structure), cmp.Compare(a.format, b.format))
 	})
 }
 
-// why says why a layer has no points: what its profile says of all changes, or nothing known.
-func (p *problem) why(i int) study.Cause {
+// causeOf returns why a layer has no points: the common cause in its profile, or no data.
+func (p *problem) causeOf(i int) study.Cause {
 	cause := study.Cause("")
-	if !p.profiled() {
+	if !p.fromProfile() {
 		return study.NoData
 	}
 	for _, x := range p.Speed.Points {

@@ -9,17 +9,17 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/engine"
 )
 
-// part is what the engine computes together: the layers in it share a time.
-type part struct {
-	step  int   // that runs, by position in the unchanged model
-	nodes []int // computed by it, step itself among them
-	// layers are positions in the list of layers, shares their parts of the time.
+// timedPart is a unit that the engine computes together: its layers share a time.
+type timedPart struct {
+	step  int   // the step that runs, by position in the unchanged model
+	nodes []int // nodes computed by it, step included
+	// layers are positions in the list of layers, shares their shares of the time.
 	layers []int
 	shares []float64
 }
 
 // parts groups layers by the steps that compute them. rest are layers that do not run.
-func parts(layers []*weights.Layer, steps []engine.Step) (out []part, rest []int) {
+func parts(layers []*weights.Layer, steps []engine.Step) (out []timedPart, rest []int) {
 	at := map[int]int{}
 	for i, l := range layers {
 		own := -1
@@ -28,7 +28,7 @@ func parts(layers []*weights.Layer, steps []engine.Step) (out []part, rest []int
 			if n < 0 || n >= len(steps) {
 				continue
 			}
-			s := runs(steps, n)
+			s := stepOf(steps, n)
 			if s < 0 {
 				continue
 			}
@@ -45,7 +45,7 @@ func parts(layers []*weights.Layer, steps []engine.Step) (out []part, rest []int
 		if !ok {
 			k = len(out)
 			at[own] = k
-			out = append(out, part{step: own})
+			out = append(out, timedPart{step: own})
 		}
 		p := &out[k]
 		p.nodes = append(p.nodes, nodes...)
@@ -59,7 +59,7 @@ func parts(layers []*weights.Layer, steps []engine.Step) (out []part, rest []int
 	return out, rest
 }
 
-// readers are the operators of a layer, by their positions among those of all graphs.
+// readers returns the operators of a layer, by their positions in the node lists of all graphs.
 func readers(l *weights.Layer) []int {
 	if len(l.GlobalNodes) > 0 {
 		return l.GlobalNodes
@@ -70,8 +70,8 @@ func readers(l *weights.Layer) []int {
 	return l.Nodes
 }
 
-// runs is the step that computes a node, -1 where none does in a run.
-func runs(steps []engine.Step, n int) int {
+// stepOf returns the step that computes a node, -1 if none does in a run.
+func stepOf(steps []engine.Step, n int) int {
 	if steps[n].State == engine.Fused {
 		n = steps[n].Into
 	}
@@ -81,8 +81,9 @@ func runs(steps []engine.Step, n int) int {
 	return n
 }
 
-// share divides the time of a part among its layers, by multiply-accumulates where all are known, else by weights.
-func (p *part) share(layers []*weights.Layer) {
+// share divides the time of a part among its layers, by multiply-accumulates if all are known,
+// else by weights.
+func (p *timedPart) share(layers []*weights.Layer) {
 	known := !slices.ContainsFunc(p.layers, func(i int) bool { return layers[i].MACs == nil || *layers[i].MACs <= 0 })
 	sum := 0.0
 	p.shares = make([]float64, len(p.layers))
@@ -101,10 +102,11 @@ func (p *part) share(layers []*weights.Layer) {
 	}
 }
 
-// trace says for each node of a changed model which node of the unchanged one it stands for: that with an
-// output of the same name, or of the beginning of its name where it computes; and for nodes that were put in the first
-// such one that reads what they make. -1 for none.
-func trace(from, to *graph.Graph) []int {
+// originalNodes maps the nodes of a changed model to those of the unchanged one. A node
+// corresponds to the one with an output of the same name, or for computing nodes of a prefix of
+// its name. Inserted nodes correspond to the first such node that reads their output. -1 for
+// none.
+func originalNodes(from, to *graph.Graph) []int {
 	made := map[string]int{}
 	for i, n := range from.Nodes {
 		for _, id := range n.Outputs {
@@ -114,10 +116,10 @@ func trace(from, to *graph.Graph) []int {
 		}
 	}
 	out := make([]int, len(to.Nodes))
-	reader := map[int]int{} // of a value: what its reader stands for
+	reader := map[int]int{} // by value: the original node of its reader
 	for i := len(to.Nodes) - 1; i >= 0; i-- {
 		n := to.Nodes[i]
-		out[i] = stands(made, to, n)
+		out[i] = originalNode(made, to, n)
 		for _, id := range n.Outputs {
 			if k, ok := reader[id]; ok && out[i] < 0 {
 				out[i] = k
@@ -132,8 +134,8 @@ func trace(from, to *graph.Graph) []int {
 	return out
 }
 
-// stands is the node that a changed one stands for by the names of its outputs, -1 for none.
-func stands(made map[string]int, g *graph.Graph, n *graph.Node) int {
+// originalNode returns the original node by the names of a node's outputs, -1 for none.
+func originalNode(made map[string]int, g *graph.Graph, n *graph.Node) int {
 	for _, id := range n.Outputs {
 		if id < 0 {
 			continue
@@ -142,10 +144,10 @@ func stands(made map[string]int, g *graph.Graph, n *graph.Node) int {
 		if k, ok := made[name]; ok {
 			return k
 		}
-		if moves(n) {
+		if onlyConverts(n) {
 			continue
 		}
-		// What changed models call a value of other numbers is its name with something behind it.
+		// Changed models name a quantised value like the original with a suffix.
 		for k := strings.LastIndexByte(name, '_'); k > 0; k = strings.LastIndexByte(name[:k], '_') {
 			if at, ok := made[name[:k]]; ok {
 				return at
@@ -155,12 +157,12 @@ func stands(made map[string]int, g *graph.Graph, n *graph.Node) int {
 	return -1
 }
 
-// traces says of the nodes of all graphs what [trace] says of those of one.
-func traces(from, to *graph.Model) []int {
+// allOriginalNodes does the same as [originalNodes] for the nodes of all graphs.
+func allOriginalNodes(from, to *graph.Model) []int {
 	var out []int
 	first := 0
 	for i, g := range from.Graphs {
-		for _, n := range trace(g, to.Graphs[i]) {
+		for _, n := range originalNodes(g, to.Graphs[i]) {
 			if n >= 0 {
 				n += first
 			}
@@ -171,7 +173,8 @@ func traces(from, to *graph.Model) []int {
 	return out
 }
 
-// allSteps are the steps of all graphs, the main one's first. Those of bodies that never ran do not run.
+// allSteps returns the steps of all graphs, main graph first. Steps of subgraphs that never ran
+// are skipped.
 func allSteps(s *engine.Session) []engine.Step {
 	var out []engine.Step
 	for i, g := range s.Model.Graphs {
@@ -194,8 +197,8 @@ func allSteps(s *engine.Session) []engine.Step {
 	return out
 }
 
-// spent is the time of a step of any graph in a run, in nanoseconds.
-func (x *model) spent(step int) int64 {
+// stepTime is the time of a step of any graph in a run, in nanoseconds.
+func (x *model) stepTime(step int) int64 {
 	if b := x.t.Bounds; step+1 < len(b) {
 		return b[step+1] - b[step]
 	}
@@ -209,8 +212,8 @@ func (x *model) spent(step int) int64 {
 	return 0
 }
 
-// steps lists for each part the steps of a changed model that do its work.
-func (p *part) steps(stands []int) []int {
+// steps lists the steps of a changed model that do the work of the part.
+func (p *timedPart) steps(stands []int) []int {
 	var out []int
 	for i, n := range stands {
 		if _, ok := slices.BinarySearch(p.nodes, n); ok {

@@ -34,7 +34,7 @@ func TestTrace(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if got := trace(from, tt.to); !slices.Equal(got, tt.want) {
+			if got := originalNodes(from, tt.to); !slices.Equal(got, tt.want) {
 				t.Errorf("%v, want %v", got, tt.want)
 			}
 		})

@@ -2,28 +2,31 @@ package choose
 
 import "github.com/opmeter/opmeter/study"
 
-// Correction scales curves by what a plan did when it was run. The zero value changes nothing.
+// Correction scales curves by the result of a plan that was run. The zero value changes nothing.
 type Correction struct {
-	// Gain multiplies what changes save of the time, Loss what they lose; 0 stands for 1.
+	// Gain multiplies the saved time of changes, Loss their losses; 0 stands for 1.
 	Gain, Loss float64
-	// Extra is lost by each changed layer besides: the share of a loss where none was expected.
+	// Extra is an additional loss of each changed layer: its share of a loss where none was
+	// predicted.
 	Extra float64
 }
 
-// Limits on a factor: what is beyond them is noise, or another reason than the curves.
+// Limits of a factor: beyond them it is noise, or has other causes than the curves.
 const (
 	minFactor = 0.05
 	maxFactor = 20
 )
 
-// Correct compares what a plan promised with what it did and returns the correction for the next
-// one, on top of the one that the plan was made with; added is the speed-up that it was chosen by ([Added]), 0 where there is none.
-// Speed-ups are compared rather than times: both of a speed-up are of the same turns. Without a measured outcome it returns the old one.
+// Correct compares the prediction of a plan with its measurement and returns the correction for
+// the next plan, based on the one that the plan was made with. added is the speed-up that the
+// plan was chosen by ([AdditiveSpeedup]), 0 for none. It compares speed-ups rather than times,
+// because both times of a speed-up are measured interleaved. Without a measurement it returns the
+// old correction.
 func Correct(p *study.Plan, added float64, m Metric, old Correction) Correction {
 	if p.Measured == nil {
 		return old
 	}
-	out := Correction{Gain: or1(old.Gain), Loss: or1(old.Loss), Extra: old.Extra}
+	out := Correction{Gain: defaultOne(old.Gain), Loss: defaultOne(old.Loss), Extra: old.Extra}
 	did, is := p.Measured.Speedup.Best()
 	if is && added > 0 && did > 0 && added != 1 {
 		out.Gain = clamp(out.Gain*(1-1/did)/(1-1/added), minFactor, maxFactor)
@@ -33,7 +36,7 @@ func Correct(p *study.Plan, added float64, m Metric, old Correction) Correction 
 	if !is {
 		return out
 	}
-	// A ratio of no noise at all is none that can be shown: nothing was expected.
+	// A ratio of zero noise cannot be expressed: no loss was predicted.
 	if said = m.Bound(said); !ok {
 		said = 0
 	}
@@ -54,7 +57,7 @@ func Correct(p *study.Plan, added float64, m Metric, old Correction) Correction 
 	return out
 }
 
-func or1(f float64) float64 {
+func defaultOne(f float64) float64 {
 	if f == 0 {
 		return 1
 	}
@@ -63,14 +66,14 @@ func or1(f float64) float64 {
 
 func clamp(v, lo, hi float64) float64 { return max(lo, min(hi, v)) }
 
-// ratio corrects a time by the unchanged one; none becomes less than nothing.
+// ratio corrects a time ratio; the result is not negative.
 func (c Correction) ratio(r interval) interval {
-	g := or1(c.Gain)
+	g := defaultOne(c.Gain)
 	at := func(v float64) float64 { return max(0, 1-g*(1-v)) }
 	return interval{at(r.lo), at(r.mid), at(r.hi)}
 }
 
 // loss corrects an additive loss.
 func (c Correction) loss(v interval) interval {
-	return v.times(or1(c.Loss)).plus(interval{c.Extra, c.Extra, c.Extra})
+	return v.scale(defaultOne(c.Loss)).plus(interval{c.Extra, c.Extra, c.Extra})
 }

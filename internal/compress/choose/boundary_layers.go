@@ -8,12 +8,12 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// Ends returns layers that plans leave as they are unless told otherwise: the first one, in the
-// order of the operators, and those that an output of the model comes from without another layer
-// between, with their reasons. Where there is only one layer it is neither. Bodies of control flow are
-// looked through: of an If each branch has ends of its own.
-func Ends(m *graph.Model, layers []study.Layer) map[int]study.Cause {
-	e := &edges{m: m, out: map[int]study.Cause{}, of: map[[2]int][]int{}, seen: map[[2]int]bool{}, open: make([]bool, len(m.Graphs))}
+// BoundaryLayers returns the layers that plans keep unchanged by default, with the causes: the
+// first layer in operator order, and those that produce a model output without another layer in
+// between. A single layer counts as neither. Control flow subgraphs are searched too: each branch
+// of an If has its own boundary layers.
+func BoundaryLayers(m *graph.Model, layers []study.Layer) map[int]study.Cause {
+	e := &boundaryFinder{m: m, out: map[int]study.Cause{}, of: map[[2]int][]int{}, seen: map[[2]int]bool{}, open: make([]bool, len(m.Graphs))}
 	if len(layers) < 2 {
 		return e.out
 	}
@@ -26,21 +26,21 @@ func Ends(m *graph.Model, layers []study.Layer) map[int]study.Cause {
 			e.of[[2]int{l.Graph, n}] = append(e.of[[2]int{l.Graph, n}], i)
 		}
 	}
-	e.heads(0, m.Main().Outputs)
-	e.first(0)
+	e.markHeads(0, m.Main().Outputs)
+	e.markFirst(0)
 	return e.out
 }
 
-type edges struct {
+type boundaryFinder struct {
 	m    *graph.Model
 	out  map[int]study.Cause
 	of   map[[2]int][]int // layers by graph and node
 	seen map[[2]int]bool
-	open []bool // graphs that the first layer is looked for in
+	open []bool // graphs already searched for the first layer
 }
 
-// bodies are the graphs that a node runs, in order of their attributes' names.
-func (e *edges) bodies(n *graph.Node) (out []int) {
+// bodies returns the subgraphs that a node runs, in order of their attributes' names.
+func (e *boundaryFinder) bodies(n *graph.Node) (out []int) {
 	for _, name := range slices.Sorted(maps.Keys(n.Attrs)) {
 		switch a := n.Attrs[name].(type) {
 		case graph.GraphRef:
@@ -54,9 +54,10 @@ func (e *edges) bodies(n *graph.Node) (out []int) {
 	return slices.DeleteFunc(out, func(g int) bool { return g <= 0 || g >= len(e.m.Graphs) })
 }
 
-// heads marks the layers that values of a graph come from. It reports the values that the graph reads from outside which they
-// come from without a layer between: captured ones by their ids there, and whether inputs are among them.
-func (e *edges) heads(at int, from []int) (outer []int, inputs bool) {
+// markHeads marks the layers that produce values of a graph. It returns the values that the graph
+// reads from outside and that reach these values without a layer in between: ids of captured
+// values in the outer graph, and whether inputs are among them.
+func (e *boundaryFinder) markHeads(at int, from []int) (outer []int, inputs bool) {
 	g := e.m.Graphs[at]
 	made := make([]*graph.Node, len(g.Values))
 	for _, n := range g.Nodes {
@@ -98,7 +99,7 @@ func (e *edges) heads(at int, from []int) (outer []int, inputs bool) {
 		bodies := e.bodies(n)
 		through := len(bodies) == 0
 		for _, b := range bodies {
-			more, ins := e.heads(b, e.m.Graphs[b].Outputs)
+			more, ins := e.markHeads(b, e.m.Graphs[b].Outputs)
 			if through = through || ins; e.m.Graphs[b].Parent == g {
 				next = append(next, more...)
 			}
@@ -110,9 +111,10 @@ func (e *edges) heads(at int, from []int) (outer []int, inputs bool) {
 	return outer, inputs
 }
 
-// first marks the first layer of a graph, or those of the bodies that its first operator with some runs: of each branch of an If, of others
-// of the first body. False where there is none.
-func (e *edges) first(at int) bool {
+// markFirst marks the first layer of a graph. If that is inside a control flow operator, it is
+// the first layer of each branch of an If, or of the first subgraph of others. It is false where
+// there is none.
+func (e *boundaryFinder) markFirst(at int) bool {
 	if e.open[at] {
 		return false
 	}
@@ -124,7 +126,7 @@ func (e *edges) first(at int) bool {
 		}
 		found := false
 		for _, b := range e.bodies(n) {
-			if e.first(b) {
+			if e.markFirst(b) {
 				if found = true; n.Op != "If" && n.Op != "IF" {
 					break
 				}

@@ -11,23 +11,23 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// A layer that loses filters makes those smaller that read them: to give each gain to the change that it comes from, layers are changed
-// group by group, of what goes together (see [rewrite.Groups]). Groups that touch no common step share a model, so that two to four models
-// do for most networks.
+// A layer that loses filters makes its readers smaller. To attribute each gain to its change,
+// layers are changed by pruning group (see [rewrite.Groups]). Groups without a common step share
+// a model, so two to four models are enough for most networks.
 
-// group is one of layers with the steps whose times it changes.
+// group is a pruning group with the steps whose times it changes.
 type group struct {
 	rewrite.Group
-	parts []int // by position in the run's list, rising
+	parts []int // indices in the run's list, ascending
 	rest  int   // the part of steps without weights, -1 for none
 }
 
-// mostModels bounds how many models one change takes: networks in which everything is joined with everything would take one for each layer.
-// What has the most work comes first; the rest has no figures.
-const mostModels = 8
+// maxModels bounds the models per change: densely connected networks would need one per layer.
+// Groups with the most work come first; the others get no figures.
+const maxModels = 8
 
-// coloured are groups by the model that they are measured in.
-func coloured(all []rewrite.Group, layers []*weights.Layer) [][]rewrite.Group {
+// groupsByModel distributes groups to models without common nodes (greedy colouring).
+func groupsByModel(all []rewrite.Group, layers []*weights.Layer) [][]rewrite.Group {
 	work := func(g rewrite.Group) (n int64) {
 		for _, i := range g.Layers {
 			if layers[i].MACs != nil {
@@ -44,7 +44,7 @@ func coloured(all []rewrite.Group, layers []*weights.Layer) [][]rewrite.Group {
 		for k < len(out) && slices.ContainsFunc(g.Nodes, func(n int) bool { return touched[k][n] }) {
 			k++
 		}
-		if k == mostModels {
+		if k == maxModels {
 			continue
 		}
 		if k == len(out) {
@@ -58,8 +58,9 @@ func coloured(all []rewrite.Group, layers []*weights.Layer) [][]rewrite.Group {
 	return out
 }
 
-// group finds what the groups of all structures among the changes touch, before any model is timed: what no layer has is a part of its own.
-func (r *run) group() {
+// findGroups finds the parts that the groups of all structures affect, before any model is timed.
+// Nodes outside of layers form a part of their own.
+func (r *run) findGroups() {
 	r.groups = map[study.Structure][][]group{}
 	own := map[int]int{} // parts by node
 	for i := range r.parts {
@@ -73,17 +74,17 @@ func (r *run) group() {
 			continue
 		}
 		all := rewrite.Groups(r.m, r.layers, c.Structure)
-		for k := range all { // apart if the steps are that compute their nodes
+		for k := range all { // groups are distinct only if the steps that compute their nodes are
 			g := &all[k]
 			for _, n := range g.Nodes {
-				if s := runs(steps, n); s >= 0 && s != n {
+				if s := stepOf(steps, n); s >= 0 && s != n {
 					g.Nodes = append(g.Nodes, s)
 				}
 			}
 			slices.Sort(g.Nodes)
 			g.Nodes = slices.Compact(g.Nodes)
 		}
-		models := coloured(all, r.layers)
+		models := groupsByModel(all, r.layers)
 		out := make([][]group, len(models))
 		for k, gs := range models {
 			for _, g := range gs {
@@ -100,7 +101,7 @@ func (r *run) group() {
 				x.parts = slices.Sorted(maps.Keys(parts))
 				if len(rest) > 0 {
 					x.rest = len(r.parts)
-					r.parts = append(r.parts, part{step: -1, nodes: rest})
+					r.parts = append(r.parts, timedPart{step: -1, nodes: rest})
 				}
 				out[k] = append(out[k], x)
 			}
@@ -109,21 +110,21 @@ func (r *run) group() {
 	}
 }
 
-// grouped measures a change that makes layers smaller, group by group.
-func (r *run) grouped(c study.Change) error {
+// measureGroups measures a change that makes layers smaller, group by group.
+func (r *run) measureGroups(c study.Change) error {
 	points := unchangeable(r.layers, c)
 	for _, i := range r.rest {
 		points[i].Cause = study.NotRun
 	}
 	for _, gs := range r.groups[c.Structure] {
-		if err := r.together(c, gs, points); err != nil {
+		if err := r.measureGroupModel(c, gs, points); err != nil {
 			return err
 		}
 	}
 	return r.yield(&study.SpeedPoints{Points: points})
 }
 
-// unchangeable are points of a change that no layer can have.
+// unchangeable returns points of a change that no layer can have.
 func unchangeable(layers []*weights.Layer, c study.Change) []study.SpeedPoint {
 	points := make([]study.SpeedPoint, len(layers))
 	for i, l := range layers {
@@ -132,16 +133,16 @@ func unchangeable(layers []*weights.Layer, c study.Change) []study.SpeedPoint {
 	return points
 }
 
-// with are the layers that have to have the change with one of them, nil for none.
-func with(layers []int, l int) []int {
+// otherMembers returns the layers that must have the change together with l, nil for none.
+func otherMembers(layers []int, l int) []int {
 	if len(layers) < 2 {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(layers), func(k int) bool { return k == l })
 }
 
-// together measures one model with the change of some groups.
-func (r *run) together(c study.Change, gs []group, points []study.SpeedPoint) error {
+// measureGroupModel measures one model with the change of some groups.
+func (r *run) measureGroupModel(c study.Change, gs []group, points []study.SpeedPoint) error {
 	plain := make([]rewrite.Group, len(gs))
 	for i, g := range gs {
 		plain[i] = g.Group
@@ -150,7 +151,7 @@ func (r *run) together(c study.Change, gs []group, points []study.SpeedPoint) er
 	if err != nil {
 		return err
 	}
-	x, before, after, err := r.against(m, c)
+	x, before, after, err := r.compareWith(m, c)
 	if err != nil {
 		return err
 	}
@@ -171,12 +172,12 @@ func (r *run) together(c study.Change, gs []group, points []study.SpeedPoint) er
 				}
 				if pt.Kernel = x.kernel(p, i); pt.Cause == "" {
 					pt.Ratio = ratio
-					pt.Latency = metric(column(after, func(t *times) float64 { return t.parts[i] * p.shares[k] }), p.method())
+					pt.Latency = metric(column(after, func(t *groupTimes) float64 { return t.parts[i] * p.shares[k] }), p.method())
 				}
 			}
 		}
 		for _, l := range g.Layers {
-			points[l].With = with(g.Layers, l)
+			points[l].With = otherMembers(g.Layers, l)
 		}
 		if points[lead].Cause != "" {
 			continue
