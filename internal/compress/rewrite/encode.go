@@ -24,7 +24,7 @@ func Write(m *graph.Model, path string) error {
 		}
 		return atomicfile.Write(path, b)
 	}
-	b, beside, err := onnx.EncodeBeside(m, filepath.Base(path)+".data")
+	b, beside, err := onnx.EncodeExternal(m, filepath.Base(path)+".data")
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ func restoreSparse(before, m *graph.Model) *graph.Model {
 			if was.Sparse == nil || v.Sparse != nil || was.Const == nil || was.Const == v.Const || !unpacks(g, id, was.Const.Type, v.Const.Type) {
 				continue
 			}
-			s := tflite.Sparse(v.Const, was.Sparse)
+			s := tflite.EncodeSparse(v.Const, was.Sparse)
 			if s == nil {
 				continue
 			}

@@ -38,7 +38,7 @@ func halfZero(t *testing.T, blocks bool) *graph.Model {
 		layout = &graph.Sparse{TraversalOrder: []int{0, 1, 2}, BlockMap: []int{1}, Blocks: []int{4}, Compressed: []bool{false, true, false}}
 	}
 	v := b.g.Values[b.ids["w"]]
-	if v.Sparse = tflite.Sparse(w, layout); v.Sparse == nil {
+	if v.Sparse = tflite.EncodeSparse(w, layout); v.Sparse == nil {
 		t.Fatal("takes no less than dense")
 	}
 	b.value("dense", tensor.Float16, 32, 64)

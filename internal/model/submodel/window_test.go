@@ -52,7 +52,7 @@ func windows(t *testing.T, path string) {
 	}
 	n, made := len(all), 0
 	for at := 0; at < n; at += max(1, n/6) {
-		for _, context := range [][]int{s.Before([]int{at}), nil} {
+		for _, context := range [][]int{s.Predecessors([]int{at}), nil} {
 			w, err := s.Window([]int{at}, context)
 			if e, ok := errors.AsType[*submodel.Error](err); ok && (e.Code == submodel.Between || e.Code == submodel.NoOutput) {
 				continue

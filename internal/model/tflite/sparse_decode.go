@@ -9,8 +9,8 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// maxExpansion bounds the bytes of all expanded sparse constants by the size of
-// the file: real models keep a tenth or more of their weights.
+// maxExpansion bounds the bytes of all expanded sparse constants relative to the file size: real
+// models keep a tenth or more of their weights.
 const maxExpansion = 64
 
 // maxLevels bounds the depth of a sparse encoding: axes and blocked axes.
@@ -21,7 +21,7 @@ type level struct {
 	size              int
 	segments, indices indexes // empty for dense levels
 	compressed        bool
-	// Where the coordinate of this level goes: to the axis, times stride.
+	// The coordinate of this level contributes to axis, times stride.
 	stride int
 	limit  int // coordinates must stay below it
 }
@@ -50,7 +50,7 @@ func (p *parser) sparse(r *rawTensor, t flatbuffer.Table) {
 	c := tensor.New(v.Type, r.shape...)
 	c.Quant = v.Quant
 	if q := v.Quant; q != nil && len(q.Zero) == 1 && q.Zero[0] != 0 && width == 1 {
-		// What is not stored is zero in real numbers.
+		// Elements that are not stored are zero in real numbers.
 		for i := range c.Data {
 			c.Data[i] = byte(q.Zero[0])
 		}
@@ -59,7 +59,7 @@ func (p *parser) sparse(r *rawTensor, t flatbuffer.Table) {
 		v.Const, v.Sparse = c, s
 		return
 	}
-	x := expansion{src: r.buf.data, dst: c.Data, width: width, levels: levels}
+	x := sparseDecoder{src: r.buf.data, dst: c.Data, width: width, levels: levels}
 	if !x.walk(0, 0, 0) {
 		t.Fail("dim_metadata", "%q: the index leads outside the tensor or its %d stored elements", v.Name, s.StoredElements)
 		return
@@ -142,7 +142,7 @@ func (p *parser) levels(t flatbuffer.Table, shape []int, s *graph.Sparse) []leve
 	return levels
 }
 
-// indexes are whole numbers of 1, 2 or 4 bytes, those of 4 with a sign, where they lie in the file.
+// indexes are integers of 1, 2 or 4 bytes (4-byte ones are signed) in the mapped file.
 type indexes struct {
 	data  []byte
 	width int
@@ -176,17 +176,17 @@ func (p *parser) indexVector(d flatbuffer.Table, slot int, name string) indexes 
 	return indexes{t.Raw(0, "values", width), width}
 }
 
-// expansion walks the levels and copies stored values to their places.
-type expansion struct {
+// sparseDecoder walks the levels and copies stored values to their positions.
+type sparseDecoder struct {
 	src, dst []byte
 	width    int
 	levels   []level
-	next     int // stored values taken
+	next     int // number of stored values consumed
 }
 
-// walk visits level i at a position within it; at is the element that the outer
-// coordinates lead to. It reports false for an index outside the tensor.
-func (x *expansion) walk(i, pos, at int) bool {
+// walk visits level i at a position within it; at is the element of the outer coordinates. It is
+// false for an index outside of the tensor.
+func (x *sparseDecoder) walk(i, pos, at int) bool {
 	if i == len(x.levels) {
 		return x.put(at, 1)
 	}
@@ -218,8 +218,9 @@ func (x *expansion) walk(i, pos, at int) bool {
 	return true
 }
 
-// put copies the next n stored values to where neighbours lie from at on; it reports false where there are fewer.
-func (x *expansion) put(at, n int) bool {
+// put copies the next n stored values to adjacent elements from at on; false where there are
+// fewer.
+func (x *sparseDecoder) put(at, n int) bool {
 	lo, hi := x.next*x.width, (x.next+n)*x.width
 	if hi > len(x.src) {
 		return false

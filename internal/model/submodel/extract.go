@@ -1,14 +1,13 @@
-// Package submodel makes models of parts of a model, as files that any engine reads.
+// Package submodel extracts parts of a model as files that any engine can read.
 //
-// A cut keeps some nodes of the main graph with all nodes that they depend on, and has as
-// outputs what the nodes that are left out, or the model's own outputs, need of it. The
-// file is changed where it has to be and nowhere else: weights, options, operator sets,
-// functions, bodies of control flow and inputs stay byte for byte as they are, so that an
-// engine has no other reason to execute the rest differently. Weights that no node of the
-// cut reads are left out of ONNX files; elements that lie in files beside an ONNX model are
-// put into the cut, which may stand in any folder.
+// An extracted model keeps some nodes of the main graph with all nodes that they depend on. Its
+// outputs are the values that the removed nodes, or the model's own outputs, need of it. The file
+// changes only where necessary. Weights, options, operator sets, functions, control flow
+// subgraphs and inputs stay identical byte for byte, so that an engine has no other reason to
+// execute the rest differently. Weights that no remaining node reads are dropped from ONNX files.
+// External data of an ONNX model is embedded, so the result can be stored in any folder.
 //
-// What cannot be cut is an [Error] with a code.
+// A failure is an [Error] with a code.
 package submodel
 
 import (
@@ -23,28 +22,28 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tflite"
 )
 
-// Code says why a model cannot be cut at a place.
+// Code says why a part cannot be extracted.
 type Code string
 
 // Reasons.
 const (
-	NoNode     Code = "no_node"     // a node that the file's main graph does not have
-	InFunction Code = "in_function" // a part of what is one call in the file
-	Between    Code = "between"     // others lie between the nodes and depend on them
-	NoOutput   Code = "no_output"   // nobody needs what the nodes make
-	NoConstant Code = "no_constant" // elements in a file beside the model that cannot be put into the cut
-	TooLarge   Code = "too_large"   // more than a file of the format can have
-	Malformed  Code = "malformed"   // the file, or the cut of it, is none
+	NoNode     Code = "no_node"     // the file's main graph has no such node
+	InFunction Code = "in_function" // a part of what is a single function call in the file
+	Between    Code = "between"     // other nodes in between depend on the nodes
+	NoOutput   Code = "no_output"   // no other node or output needs the results
+	NoConstant Code = "no_constant" // external data that cannot be embedded
+	TooLarge   Code = "too_large"   // exceeds the size limit of the format
+	Malformed  Code = "malformed"   // the file, or the extracted model, is invalid
 )
 
-// Error says why a model cannot be cut.
+// Error says why a part cannot be extracted.
 type Error struct {
 	Code Code
 	Text string
 	Err  error
 }
 
-// Error gives the text, and the cause behind it.
+// Error returns the text and the cause.
 func (e *Error) Error() string {
 	if e.Err != nil {
 		return e.Text + ": " + e.Err.Error()
@@ -59,47 +58,47 @@ func errorf(code Code, format string, args ...any) error {
 	return &Error{Code: code, Text: fmt.Sprintf(format, args...)}
 }
 
-// Source is a model that parts are made of.
+// Source is a model to extract parts from.
 type Source struct {
 	m *graph.Model
-	// nodes are those of the file's main graph, in the order of the file. made is the node
-	// that makes a value, by the value.
+	// nodes are the nodes of the file's main graph in file order. made maps a value to its
+	// producer.
 	nodes []node
 	made  map[int]int
 	// outputs are the values that are outputs of the model.
 	outputs map[int]bool
-	// inputs are those that a run is given.
+	// inputs are the values supplied to a run.
 	inputs map[int]bool
-	// name is that of a value in the file.
+	// name returns the name of a value in the file.
 	name func(value int) string
-	// file is the node of the file by that of the model, -1 where none could be told.
+	// file maps nodes of the model to nodes of the file, -1 where unknown.
 	file []int
-	// emit writes the file with some of the nodes, and with these values as outputs. in are the inputs of a
-	// stretch, nil for those of the file.
-	emit func(keep []bool, outputs []int, in *entries) ([]byte, error)
+	// emit writes the file with some of the nodes and the given outputs. in are the inputs of a
+	// window, nil for those of the file.
+	emit func(keep []bool, outputs []int, in *windowInputs) ([]byte, error)
 }
 
-// node is what a node of the file reads and writes, values as numbers.
+// node has the values that a node of the file reads and writes, by number.
 type node struct {
 	reads, writes []int
-	// effect marks a node that does more than to make its outputs, such as to set a variable:
-	// what comes after it may depend on it.
+	// effect marks a node with side effects, such as setting a variable: later nodes may depend
+	// on it.
 	effect bool
 }
 
-// Model is a part of a model.
+// Model is an extracted part of a model.
 type Model struct {
-	// Data is the file.
+	// Data is the file content.
 	Data []byte
-	// Nodes is the number of nodes in it.
+	// Nodes is its number of nodes.
 	Nodes int
 	// Outputs are the names of its outputs, in order.
 	Outputs []string
 }
 
-// New takes a model in memory, which must stay unchanged as long as the source is used. name
-// stands for the file in errors, dir is the folder of external data, "" for none. Errors are an
-// [Error]. [Source.Close] releases external data.
+// New reads a model in memory, which must stay unchanged while the source is used. name is for
+// error messages, dir is the folder of external data, "" for none. Errors are an [Error].
+// [Source.Close] releases external data.
 func New(data []byte, name, dir string) (*Source, error) {
 	var s *Source
 	err := mapped.Guard(func() (err error) {
@@ -124,7 +123,7 @@ func New(data []byte, name, dir string) (*Source, error) {
 	return s, nil
 }
 
-// Open takes a model file; the same as [New] of what it holds. The file must not be an archive.
+// Open reads a model file, like [New] with its content. The file must not be an archive.
 func Open(path string) (*Source, error) {
 	f, err := mapped.Open(path)
 	if err != nil {
@@ -159,11 +158,10 @@ func (s *Source) Close() error {
 	return s.m.Close()
 }
 
-// Model is the whole model. Its nodes are what [Source.Prefix] and [Source.Around] count.
+// Model is the complete model. [Source.Prefix] and [Source.WithAndWithout] refer to its nodes.
 func (s *Source) Model() *graph.Model { return s.m }
 
-// Prefix makes a model of the first nodes of the model's main graph, up to and including the
-// one at position last.
+// Prefix extracts the first nodes of the model's main graph, up to and including position last.
 func (s *Source) Prefix(last int) (*Model, error) {
 	if last < 0 || last >= len(s.file) {
 		return nil, errorf(NoNode, "node %d of %d", last, len(s.file))
@@ -182,14 +180,14 @@ func (s *Source) Prefix(last int) (*Model, error) {
 			return nil, errorf(InFunction, "nodes %d and %d are parts of one call", last, last+1+i)
 		}
 	}
-	s.close(keep)
-	return s.make(keep)
+	s.addDependencies(keep)
+	return s.extract(keep)
 }
 
-// Around makes two models: one of some nodes of the main graph and all that they depend on, and
-// one without the nodes themselves. What the first one does more than the second is what the
-// nodes do. without is nil where they depend on no node.
-func (s *Source) Around(nodes []int) (with, without *Model, err error) {
+// WithAndWithout extracts two models: some nodes of the main graph with all their dependencies,
+// and the dependencies alone. The difference between both is the work of the nodes. without is
+// nil where they depend on no node.
+func (s *Source) WithAndWithout(nodes []int) (with, without *Model, err error) {
 	inner := make([]bool, len(s.nodes))
 	for _, n := range nodes {
 		if n < 0 || n >= len(s.file) {
@@ -209,37 +207,37 @@ func (s *Source) Around(nodes []int) (with, without *Model, err error) {
 		}
 	}
 	all := slices.Clone(inner)
-	s.close(all)
+	s.addDependencies(all)
 	before := make([]bool, len(s.nodes))
 	for i := range s.nodes {
 		before[i] = all[i] && !inner[i]
 	}
-	// What the nodes depend on must not depend on them.
+	// The dependencies must not depend on the nodes.
 	rest := slices.Clone(before)
-	s.close(rest)
+	s.addDependencies(rest)
 	for i := range rest {
 		if rest[i] && inner[i] {
 			return nil, nil, errorf(Between, "other nodes lie between those that are to be cut out")
 		}
 	}
-	if with, err = s.make(all); err != nil {
+	if with, err = s.extract(all); err != nil {
 		return nil, nil, err
 	}
-	real := false // beside constants, which make no model
+	real := false // nodes other than constants, which alone are not a model
 	for _, f := range s.file {
 		real = real || f >= 0 && before[f]
 	}
 	if !real {
 		return with, nil, nil
 	}
-	if without, err = s.make(before); err != nil {
+	if without, err = s.extract(before); err != nil {
 		return nil, nil, err
 	}
 	return with, without, nil
 }
 
-// close adds what the nodes depend on.
-func (s *Source) close(keep []bool) {
+// addDependencies adds the dependencies of the kept nodes.
+func (s *Source) addDependencies(keep []bool) {
 	var stack []int
 	last := -1
 	for i, k := range keep {
@@ -247,7 +245,7 @@ func (s *Source) close(keep []bool) {
 			stack, last = append(stack, i), i
 		}
 	}
-	// Of what sets a variable nobody knows who depends on it.
+	// Any node may depend on one that sets a variable.
 	for i := range s.nodes[:last+1] {
 		if s.nodes[i].effect && !keep[i] {
 			keep[i] = true
@@ -266,12 +264,11 @@ func (s *Source) close(keep []bool) {
 	}
 }
 
-// make writes a cut and reads it again: what is wrong with it is to be known here and not in an
-// engine.
-func (s *Source) make(keep []bool) (*Model, error) { return s.write(keep, nil) }
+// extract writes a part and reads it again, so that errors show up here and not in an engine.
+func (s *Source) extract(keep []bool) (*Model, error) { return s.write(keep, nil) }
 
-// write does what make does, for a stretch too, which has inputs of its own.
-func (s *Source) write(keep []bool, in *entries) (*Model, error) {
+// write does the same for windows too, which have their own inputs.
+func (s *Source) write(keep []bool, in *windowInputs) (*Model, error) {
 	needed := map[int]bool{}
 	for i, k := range keep {
 		if !k {

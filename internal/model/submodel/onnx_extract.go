@@ -46,11 +46,11 @@ const (
 type field struct {
 	num  protowire.Number
 	typ  protowire.Type
-	raw  []byte // with the tag
-	body []byte // of a length-delimited one
+	raw  []byte // including the tag
+	body []byte // of a length-delimited field
 }
 
-// fields walks a message.
+// fields iterates over a message.
 func fields(b []byte, visit func(field) error) error {
 	for len(b) > 0 {
 		num, typ, n := protowire.ConsumeField(b)
@@ -74,7 +74,8 @@ func fields(b []byte, visit func(field) error) error {
 	return nil
 }
 
-// text is a length-delimited field of a message that is read as a name, the last one where there are several.
+// text returns a length-delimited field of a message as a name, the last one if there are
+// several.
 func text(b []byte, num protowire.Number) (s string, err error) {
 	err = fields(b, func(f field) error {
 		if f.num == num {
@@ -93,7 +94,7 @@ type onnxFile struct {
 	names       map[string]int // number of a value
 	list        []string
 	nodes       []field
-	consts      map[string][]byte // elements of initialisers that lie in other files, by name
+	consts      map[string][]byte // elements of initialisers in external files, by name
 	constsKnown bool
 }
 
@@ -143,10 +144,10 @@ func newONNX(data []byte, name, dir string) (*Source, error) {
 	if err != nil {
 		return nil, closeAfter(m, err)
 	}
-	for v := range weights { // an input with a value of its own is a weight, as old files have them
+	for v := range weights { // an input with an initialiser is a weight, as in old files
 		delete(s.inputs, v)
 	}
-	s.file = f.file(s.nodes)
+	s.file = f.matchNodes(s.nodes)
 	return s, nil
 }
 
@@ -157,7 +158,7 @@ func closeAfter(m *graph.Model, err error) error {
 	return err
 }
 
-// value is the number of a name.
+// value returns the number of a name.
 func (f *onnxFile) value(name string) int {
 	id, ok := f.names[name]
 	if !ok {
@@ -168,8 +169,8 @@ func (f *onnxFile) value(name string) int {
 	return id
 }
 
-// node reads what a node reads and writes, its bodies included: names in bodies that nobody outside makes do no
-// harm.
+// node reads the inputs and outputs of a node, subgraphs included. Names in subgraphs without an
+// outer producer are harmless.
 func (f *onnxFile) node(b []byte) (n node, err error) {
 	reads := map[int]bool{}
 	err = f.nodeNames(b, 0, func(name string, writes bool) {
@@ -185,7 +186,7 @@ func (f *onnxFile) node(b []byte) (n node, err error) {
 	return n, err
 }
 
-// nodeNames visits the names in a node: what it writes only of the outermost one.
+// nodeNames visits the names in a node; outputs only of the outermost node.
 func (f *onnxFile) nodeNames(b []byte, depth int, visit func(name string, writes bool)) error {
 	if depth > protoread.MaxDepth {
 		return fmt.Errorf("bodies nest deeper than %d", protoread.MaxDepth)
@@ -224,9 +225,9 @@ func (f *onnxFile) bodyNames(b []byte, depth int, visit func(name string, writes
 	})
 }
 
-// file finds the file's node for each of the model's, in which constants are no nodes and calls of functions are
-// what the functions hold.
-func (f *onnxFile) file(nodes []node) []int {
+// matchNodes finds the file's node for each of the model's, in which constants are not nodes and
+// function calls are inlined.
+func (f *onnxFile) matchNodes(nodes []node) []int {
 	made := map[string]int{}
 	for i, n := range nodes {
 		for _, v := range n.writes {
@@ -235,7 +236,7 @@ func (f *onnxFile) file(nodes []node) []int {
 	}
 	g := f.m.Main()
 	out := make([]int, len(g.Nodes))
-	reader := map[int][]int{} // nodes of the model by what they read
+	reader := map[int][]int{} // nodes of the model by their inputs
 	for i, n := range g.Nodes {
 		out[i] = -1
 		for _, id := range n.Inputs {
@@ -251,7 +252,7 @@ func (f *onnxFile) file(nodes []node) []int {
 			}
 		}
 	}
-	// What a function makes for itself belongs to the call in which it is read.
+	// Internal values of a function belong to the call in which they are read.
 	for i := len(g.Nodes) - 1; i >= 0; i-- {
 		n := g.Nodes[i]
 		if out[i] >= 0 || len(n.Function) == 0 {
@@ -276,10 +277,10 @@ func (m *message) bytes(num protowire.Number, b []byte) {
 	*m = protowire.AppendBytes(*m, b)
 }
 
-// emit writes the file with some nodes: in the order of the file, but for the outputs, which stand where the first
-// one stood.
-func (f *onnxFile) emit(keep []bool, outputs []int, in *entries) ([]byte, error) {
-	used := map[string]bool{} // names in the nodes that stay
+// emit writes the file with some nodes, in file order; the outputs take the position of the first
+// output.
+func (f *onnxFile) emit(keep []bool, outputs []int, in *windowInputs) ([]byte, error) {
+	used := map[string]bool{} // names in the remaining nodes
 	for i, k := range keep {
 		if !k {
 			continue
@@ -303,7 +304,7 @@ func (f *onnxFile) emit(keep []bool, outputs []int, in *entries) ([]byte, error)
 		case x.num == modelGraph && !done:
 			b.bytes(modelGraph, g)
 			done = true
-		case x.num == modelGraph || x.num == modelTraining: // names nodes that are left out
+		case x.num == modelGraph || x.num == modelTraining: // names removed nodes
 		default:
 			b = append(b, x.raw...)
 		}
@@ -314,8 +315,8 @@ func (f *onnxFile) emit(keep []bool, outputs []int, in *entries) ([]byte, error)
 	return b, nil
 }
 
-func (f *onnxFile) emitGraph(keep []bool, outputs []int, used, out map[string]bool, in *entries) (message, error) {
-	infos, gone, err := f.infos(used)
+func (f *onnxFile) emitGraph(keep []bool, outputs []int, used, out map[string]bool, in *windowInputs) (message, error) {
+	infos, gone, err := f.valueInfos(used)
 	if err != nil {
 		return nil, err
 	}
@@ -351,14 +352,14 @@ func (f *onnxFile) emitGraph(keep []bool, outputs []int, used, out map[string]bo
 			if at++; !keep[at-1] {
 				continue
 			}
-			if err := noExternal(x.body, 0); err != nil {
+			if err := rejectExternal(x.body, 0); err != nil {
 				return nil, err
 			}
 		case graphInitializer:
 			if !used[name] {
 				continue
 			}
-			if body, err := f.inside(x.body, name); err != nil {
+			if body, err := f.inlineExternal(x.body, name); err != nil {
 				return nil, err
 			} else if body != nil {
 				b.bytes(graphInitializer, body)
@@ -369,7 +370,7 @@ func (f *onnxFile) emitGraph(keep []bool, outputs []int, used, out map[string]bo
 				continue
 			}
 		case graphInput:
-			if gone[name] { // a default that goes would leave an input that nobody feeds
+			if gone[name] { // without its default it would be an input that is never supplied
 				continue
 			}
 			if in != nil && !used[name] {
@@ -401,9 +402,9 @@ func (f *onnxFile) emitGraph(keep []bool, outputs []int, used, out map[string]bo
 	return b, nil
 }
 
-// infos gives for every value the message that declares it, as the file has it or with the name alone: engines infer types
-// themselves. gone are the initialisers that nobody reads any more.
-func (f *onnxFile) infos(used map[string]bool) (infos map[string][]byte, gone map[string]bool, err error) {
+// valueInfos returns for every value its declaration, as in the file or with the name alone:
+// engines infer types themselves. gone are initialisers without readers.
+func (f *onnxFile) valueInfos(used map[string]bool) (infos map[string][]byte, gone map[string]bool, err error) {
 	infos, gone = map[string][]byte{}, map[string]bool{}
 	for _, x := range f.graph {
 		if err != nil {
@@ -431,8 +432,9 @@ func (f *onnxFile) infos(used map[string]bool) (infos map[string][]byte, gone ma
 	return infos, gone, err
 }
 
-// inside returns an initialiser with its elements inside where they lie in another file, nil where they do not.
-func (f *onnxFile) inside(b []byte, name string) ([]byte, error) {
+// inlineExternal returns an initialiser with its external elements embedded, nil if they are
+// internal.
+func (f *onnxFile) inlineExternal(b []byte, name string) ([]byte, error) {
 	external, err := isExternal(b)
 	if err != nil || !external {
 		return nil, err
@@ -464,7 +466,7 @@ func (f *onnxFile) inside(b []byte, name string) ([]byte, error) {
 	return out, err
 }
 
-// isExternal reports whether the elements of a tensor lie in another file.
+// isExternal reports whether the elements of a tensor are in another file.
 func isExternal(b []byte) (yes bool, err error) {
 	err = fields(b, func(x field) error {
 		if x.num == tensorLocation && x.typ == protowire.VarintType {
@@ -477,8 +479,8 @@ func isExternal(b []byte) (yes bool, err error) {
 	return yes, err
 }
 
-// noExternal refuses nodes whose attributes or bodies have elements in other files.
-func noExternal(b []byte, depth int) error {
+// rejectExternal rejects nodes whose attributes or subgraphs have external elements.
+func rejectExternal(b []byte, depth int) error {
 	if depth > protoread.MaxDepth {
 		return fmt.Errorf("bodies nest deeper than %d", protoread.MaxDepth)
 	}
@@ -501,7 +503,7 @@ func noExternal(b []byte, depth int) error {
 				return fields(x.body, func(x field) error {
 					switch x.num {
 					case graphNode:
-						return noExternal(x.body, depth+1)
+						return rejectExternal(x.body, depth+1)
 					case graphInitializer:
 						return outside(x.body)
 					}

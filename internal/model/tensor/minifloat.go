@@ -2,13 +2,13 @@ package tensor
 
 import "math"
 
-// minifloat describes a floating-point type of eight or fewer bits with a sign.
+// minifloat describes a signed floating-point type of eight or fewer bits.
 type minifloat struct {
 	man, bias int
 	max       float64 // largest finite magnitude
 	inf       bool    // has infinities
-	nan       uint8   // canonical quiet NaN, 0 when the type has none
-	fnuz      bool    // no negative zero; its code is the one NaN
+	nan       uint8   // canonical quiet NaN, 0 if the type has none
+	fnuz      bool    // no negative zero; its encoding is the only NaN
 	signBit   uint8
 }
 
@@ -22,7 +22,7 @@ var minifloats = map[Type]minifloat{
 	Float6E3M2:     {man: 2, bias: 3, max: 28, signBit: 0x20},
 }
 
-// minifloatTables holds the value of every code of every type up to eight bits.
+// minifloatTables has the value of every encoding of every type up to eight bits.
 var minifloatTables = func() (t [numTypes]*[256]float32) {
 	for ty, m := range minifloats {
 		t[ty] = new([256]float32)
@@ -62,8 +62,8 @@ func (m minifloat) decode(c uint8) float32 {
 	return float32(v)
 }
 
-// Float8Table returns the values of all codes of an 8-bit, 6-bit or 4-bit
-// floating-point type, nil for other types. It must not be written.
+// Float8Table returns the values of all encodings of an 8-bit, 6-bit or 4-bit floating-point
+// type, nil for other types. It must not be modified.
 func Float8Table(t Type) *[256]float32 {
 	if t >= numTypes {
 		return nil
@@ -71,12 +71,11 @@ func Float8Table(t Type) *[256]float32 {
 	return minifloatTables[t]
 }
 
-// F64ToFloat8 rounds to the nearest value of an 8-bit, 6-bit or 4-bit
-// floating-point type, ties to even. With saturate, magnitudes that are too large and infinities
-// give the largest finite value, otherwise infinity or, where the type has none,
-// NaN. The types of six and four bits have neither and always saturate; NaN
-// becomes -0 there.
-// Float8E8M0 is rounded up as by [F32ToE8M0].
+// F64ToFloat8 rounds to the nearest value of an 8-bit, 6-bit or 4-bit floating-point type, ties
+// to even. With saturate, infinities and magnitudes that are too large give the largest finite
+// value; otherwise they give infinity, or NaN if the type has no infinity. The 6-bit and 4-bit
+// types have neither and always saturate; NaN becomes -0 there. Float8E8M0 is rounded up as by
+// [F32ToE8M0].
 func F64ToFloat8(t Type, f float64, saturate bool) uint8 {
 	if t == Float8E8M0 {
 		return F32ToE8M0(float32(f), saturate, RoundUp)
@@ -133,8 +132,9 @@ func RoundBits(f float64, man, minExp int) float64 {
 	return math.Ldexp(math.RoundToEven(math.Ldexp(f, -q)), q)
 }
 
-// cutOdd is f cut off to float32, the last bit set where that drops something: rounded to fewer bits, it gives what f does.
-func cutOdd(f float64) float32 {
+// roundToOdd truncates f to float32 and sets the last bit if the result is inexact: rounding it
+// to fewer bits then gives the same as rounding f.
+func roundToOdd(f float64) float32 {
 	r := float32(f)
 	if w := float64(r); w != f && f == f {
 		b := math.Float32bits(r)
@@ -148,15 +148,15 @@ func cutOdd(f float64) float32 {
 
 // F64ToF16 rounds once to the nearest half, ties to even.
 func F64ToF16(f float64) uint16 {
-	return F32ToF16(cutOdd(f))
+	return F32ToF16(roundToOdd(f))
 }
 
 // F64ToBF16 rounds once to the nearest bfloat16, ties to even.
 func F64ToBF16(f float64) uint16 {
-	return F32ToBF16(cutOdd(f))
+	return F32ToBF16(roundToOdd(f))
 }
 
-// RoundMode says how a number becomes a power of two.
+// RoundMode is the rounding mode to a power of two.
 type RoundMode uint8
 
 // Modes: away from zero, toward zero, nearest with ties up.
@@ -194,13 +194,13 @@ func F32ToE8M0(f float32, saturate bool, mode RoundMode) uint8 {
 	return uint8(e)
 }
 
-// Unpack writes the elements of a packed tensor, types below eight bits, to one
-// byte each: sign-extended for Int4 and Int2, as the bare code for the others.
-// At most len(dst) elements from element start on are written.
+// Unpack writes the elements of a packed tensor (types below eight bits) to one byte each:
+// sign-extended for Int4 and Int2, as the raw bits for others. It writes at most len(dst)
+// elements from element start on.
 func Unpack(dst []uint8, x *Tensor, start int) {
 	bits := x.Type.Bits()
 	mask := uint8(1<<bits - 1)
-	var top uint8 // sign bit of a code, 0 for unsigned codes
+	var top uint8 // sign bit, 0 for unsigned types
 	if x.Type.IsSigned() {
 		top = 1 << (bits - 1)
 	}
@@ -215,8 +215,8 @@ func Unpack(dst []uint8, x *Tensor, start int) {
 	}
 }
 
-// Pack is the inverse of [Unpack] for a whole tensor: it stores the low bits of
-// each byte of src.
+// Pack is the inverse of [Unpack] for a complete tensor: it stores the low bits of each byte of
+// src.
 func Pack(x *Tensor, src []uint8) {
 	bits := x.Type.Bits()
 	mask := uint8(1<<bits - 1)

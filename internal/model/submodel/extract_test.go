@@ -178,7 +178,7 @@ func TestAround(t *testing.T) {
 				defer func() { _ = s.Close() }()
 				n := len(s.Model().Main().Nodes)
 				for _, i := range []int{0, n / 2, n - 1} {
-					with, without, err := s.Around([]int{i})
+					with, without, err := s.WithAndWithout([]int{i})
 					if e, ok := errors.AsType[*submodel.Error](err); ok && e.Code == submodel.NoOutput {
 						continue
 					}

@@ -10,10 +10,10 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// Sparse says how a constant is stored in the layout of another one, with the elements that are not zero and
-// what shares a block with them. Zero is the zero point where there is one for all. nil where the layout does not fit, or dense storage takes
-// no more.
-func Sparse(c *tensor.Tensor, layout *graph.Sparse) *graph.Sparse {
+// EncodeSparse encodes a constant in the sparse layout of another one: its non-zero elements and
+// those in the same blocks. Zero is the zero point if there is a single one. It is nil where the
+// layout does not fit, or where dense storage is not larger.
+func EncodeSparse(c *tensor.Tensor, layout *graph.Sparse) *graph.Sparse {
 	p, err := pack(c, c.Quant, layout)
 	if err != nil || len(p.data)+p.indexBytes() >= len(c.Data) {
 		return nil
@@ -24,8 +24,8 @@ func Sparse(c *tensor.Tensor, layout *graph.Sparse) *graph.Sparse {
 	return &out
 }
 
-// packing walks the levels of a sparse encoding and collects what is stored.
-type packing struct {
+// sparseEncoder walks the levels of a sparse encoding and collects the stored elements.
+type sparseEncoder struct {
 	src   []byte
 	width int
 	zero  []byte // an element that is not stored
@@ -33,16 +33,16 @@ type packing struct {
 	data  []byte
 }
 
-// packedLevel is a level with what it lists.
+// packedLevel is a level with its index lists.
 type packedLevel struct {
 	size, stride      int
 	compressed        bool
 	segments, indices []int
 }
 
-func pack(c *tensor.Tensor, q *tensor.Quant, s *graph.Sparse) (*packing, error) {
+func pack(c *tensor.Tensor, q *tensor.Quant, s *graph.Sparse) (*sparseEncoder, error) {
 	rank := len(c.Shape)
-	p := &packing{src: c.Data, width: c.Type.Bits() / 8}
+	p := &sparseEncoder{src: c.Data, width: c.Type.Bits() / 8}
 	if p.width == 0 || rank == 0 || len(s.TraversalOrder) != rank+len(s.BlockMap) || len(s.Compressed) != len(s.TraversalOrder) || len(s.Blocks) != len(s.BlockMap) {
 		return nil, fmt.Errorf("a sparse constant of type %v and rank %d with %d levels", c.Type, rank, len(s.TraversalOrder))
 	}
@@ -82,8 +82,8 @@ func pack(c *tensor.Tensor, q *tensor.Quant, s *graph.Sparse) (*packing, error) 
 	return p, nil
 }
 
-// walk stores what lies below element at in the levels from i on.
-func (p *packing) walk(i, at int) {
+// walk stores the part below element at in the levels from i on.
+func (p *sparseEncoder) walk(i, at int) {
 	if i == len(p.all) {
 		p.data = append(p.data, p.src[at*p.width:][:p.width]...)
 		return
@@ -104,8 +104,8 @@ func (p *packing) walk(i, at int) {
 	}
 }
 
-// empty reports whether there is nothing but zeros.
-func (p *packing) empty(i, at int) bool {
+// empty reports whether a part has only zeros.
+func (p *sparseEncoder) empty(i, at int) bool {
 	if i == len(p.all) {
 		return bytes.Equal(p.src[at*p.width:][:p.width], p.zero)
 	}
@@ -117,8 +117,8 @@ func (p *packing) empty(i, at int) bool {
 	return true
 }
 
-// indexBytes are those of the lists, in the widths that they are written with.
-func (p *packing) indexBytes() (n int) {
+// indexBytes is the size of the index lists as written.
+func (p *sparseEncoder) indexBytes() (n int) {
 	for _, l := range p.all {
 		if l.compressed {
 			n += len(l.segments)*indexWidth(l.segments) + len(l.indices)*indexWidth(l.indices)
@@ -127,7 +127,7 @@ func (p *packing) indexBytes() (n int) {
 	return n
 }
 
-// indexWidth is the least number of bytes, 1, 2 or 4, that holds each of a list.
+// indexWidth is the smallest width, 1, 2 or 4 bytes, that holds each element of a list.
 func indexWidth(v []int) int {
 	switch m := slices.Max(append([]int{0}, v...)); {
 	case m < 1<<8:
@@ -138,8 +138,8 @@ func indexWidth(v []int) int {
 	return 4
 }
 
-// table is the description of the encoding.
-func (p *packing) table(s *graph.Sparse) *flatbuffer.Object {
+// table returns the flatbuffer table of the encoding.
+func (p *sparseEncoder) table(s *graph.Sparse) *flatbuffer.Object {
 	o := &flatbuffer.Object{}
 	flatbuffer.Int32s(o, 0, s.TraversalOrder)
 	if len(s.BlockMap) > 0 {

@@ -34,7 +34,7 @@ func TestBeside(t *testing.T) {
 		g.Outputs = append(g.Outputs, i+4)
 	}
 	m := &graph.Model{Format: "onnx", IRVersion: 8, Opsets: map[string]int{"": 17}, Graphs: []*graph.Graph{g}}
-	file, beside, err := onnx.EncodeBeside(m, "m.onnx.data")
+	file, beside, err := onnx.EncodeExternal(m, "m.onnx.data")
 	if err != nil {
 		t.Fatal(err)
 	}

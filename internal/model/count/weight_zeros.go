@@ -11,15 +11,15 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// ZerosBudget is the number of weights of a model that are looked at for zeros, in
-// all: half a second's work.
+// ZerosBudget bounds the weights of a model that are inspected for zeros in total: half a second
+// of work.
 const ZerosBudget = 1 << 27
 
-// WeightZeros looks at the constant weights of a matrix product or convolution:
-// how many are zero and, of those of two dimensions, in what blocks.
-// It returns nil for other operators, for weights of which it is not known what
-// stands for zero, and when they have more than *budget elements, from which it
-// takes those that it reads: weights of many gigabytes are not worth the wait.
+// WeightZeros inspects the constant weights of a matrix multiplication or convolution: how many
+// are zero, and in two dimensions in which blocks. It returns nil for other operators, for
+// weights whose zero value is unknown, and for weights with more than *budget elements. It
+// subtracts the inspected elements from the budget: weights of many gigabytes would take too
+// long.
 func WeightZeros(g *graph.Graph, n *graph.Node, budget *int64) *profile.Sparsity {
 	for _, i := range weights.Inputs(n) {
 		if i >= len(n.Inputs) || n.Inputs[i] < 0 || n.Inputs[i] >= len(g.Values) {
@@ -34,14 +34,14 @@ func WeightZeros(g *graph.Graph, n *graph.Node, budget *int64) *profile.Sparsity
 			continue
 		}
 		v := g.Values[from.Value]
-		// Of lists of shapes, such as the first input of TRANSPOSE_CONV, nothing.
-		mark := marker(v)
+		// Skip lists of shapes, such as the first input of TRANSPOSE_CONV.
+		mark := nonZeroMarker(v)
 		count := v.Const.Len()
 		if mark == nil || count == 0 || int64(count) > *budget || len(v.Const.Data) < v.Const.Type.Bytes(count) {
 			return nil
 		}
 		shape := v.Const.Shape
-		if !from.KeepsShape() { // blocks would be others
+		if !from.KeepsShape() { // blocks would differ
 			shape = nil
 		}
 		*budget -= int64(count)
@@ -54,9 +54,9 @@ func WeightZeros(g *graph.Graph, n *graph.Node, budget *int64) *profile.Sparsity
 	return nil
 }
 
-// marker returns what sets row[i] to 1 where element from+i is not zero and to 0
-// where it is; nil for types and quantisations in which zero is not one value.
-func marker(v *graph.Value) func(row []uint8, from int) {
+// nonZeroMarker returns a function that sets row[i] to 1 if element from+i is not zero, else to
+// 0; nil for types and quantisations without a single zero value.
+func nonZeroMarker(v *graph.Value) func(row []uint8, from int) {
 	d := v.Const.Data
 	mark := func(ok func(i int) bool) func(row []uint8, from int) {
 		return func(row []uint8, from int) {
@@ -93,7 +93,7 @@ func marker(v *graph.Value) func(row []uint8, from int) {
 			b := d[from : from+len(row)]
 			for ; len(row) >= 8 && len(b) >= 8; row, b = row[8:], b[8:] {
 				x := binary.LittleEndian.Uint64(b) ^ ones*uint64(byte(zero))
-				// The upper bit of a byte that is not 0, without carries between bytes.
+				// Sets the upper bit of each non-zero byte, without carries between bytes.
 				x |= x&(0x7f*ones) + 0x7f*ones
 				binary.LittleEndian.PutUint64(row, x>>7&ones)
 			}
@@ -110,11 +110,11 @@ func marker(v *graph.Value) func(row []uint8, from int) {
 	return nil
 }
 
-// piece is how many elements are marked at a time where no rows matter.
+// piece is the number of elements marked at a time where rows are irrelevant.
 const piece = 1 << 12
 
-// zeros counts over a matrix, or over count elements of other shapes. Marks are bytes
-// of 0 or 1, of which eight are counted at once.
+// zeros counts over a matrix, or over count elements of other shapes. Marks are bytes of 0 or 1;
+// eight are counted at once.
 func zeros(shape []int, count int, mark func(row []uint8, from int)) *profile.Sparsity {
 	var n struct{ elements, b1x4, b4x1, b1x16, b4x16, rows, columns, two int }
 	if len(shape) != 2 {
@@ -122,7 +122,7 @@ func zeros(shape []int, count int, mark func(row []uint8, from int)) *profile.Sp
 		for at := 0; at < count; at += piece {
 			row = row[:min(piece, count-at)]
 			mark(row, at)
-			n.elements += len(row) - marked(row)
+			n.elements += len(row) - countMarks(row)
 		}
 		return &profile.Sparsity{Weights: new(float64(n.elements) / float64(count))}
 	}
@@ -133,9 +133,9 @@ func zeros(shape []int, count int, mark func(row []uint8, from int)) *profile.Sp
 		if r%4 == 0 {
 			clear(tall)
 		}
-		set := marked(row)
-		join(tall, row)
-		join(column, row)
+		set := countMarks(row)
+		orMarks(tall, row)
+		orMarks(column, row)
 		n.elements += cols - set
 		if set == 0 {
 			n.rows++
@@ -145,13 +145,13 @@ func zeros(shape []int, count int, mark func(row []uint8, from int)) *profile.Sp
 			n.b1x4 += 1 >> k
 			n.two += 0b111 >> k & 1
 		}
-		n.b1x16 += empty(row)
+		n.b1x16 += emptyGroups(row)
 		if r%4 == 3 {
-			n.b4x16 += empty(tall)
-			n.b4x1 += cols - marked(tall)
+			n.b4x16 += emptyGroups(tall)
+			n.b4x1 += cols - countMarks(tall)
 		}
 	}
-	n.columns = cols - marked(column)
+	n.columns = cols - countMarks(column)
 	z := &profile.Sparsity{Weights: new(float64(n.elements) / float64(count)), Blocks: map[string]float64{}}
 	for _, b := range []struct {
 		name      string
@@ -172,8 +172,8 @@ func zeros(shape []int, count int, mark func(row []uint8, from int)) *profile.Sp
 	return z
 }
 
-// marked is the number of marks.
-func marked(row []uint8) int {
+// countMarks returns the number of marks.
+func countMarks(row []uint8) int {
 	n := 0
 	for ; len(row) >= 8; row = row[8:] {
 		n += bits.OnesCount64(binary.LittleEndian.Uint64(row))
@@ -184,8 +184,8 @@ func marked(row []uint8) int {
 	return n
 }
 
-// join adds the marks of row to those of all, which is as long.
-func join(all, row []uint8) {
+// orMarks adds the marks of row to those of all, which has the same length.
+func orMarks(all, row []uint8) {
 	for ; len(row) >= 8 && len(all) >= 8; all, row = all[8:], row[8:] {
 		binary.LittleEndian.PutUint64(all, binary.LittleEndian.Uint64(all)|binary.LittleEndian.Uint64(row))
 	}
@@ -194,8 +194,8 @@ func join(all, row []uint8) {
 	}
 }
 
-// empty is the number of groups of 16 without a mark.
-func empty(row []uint8) int {
+// emptyGroups returns the number of groups of 16 without a mark.
+func emptyGroups(row []uint8) int {
 	n := 0
 	for ; len(row) >= 16; row = row[16:] {
 		if binary.LittleEndian.Uint64(row)|binary.LittleEndian.Uint64(row[8:]) == 0 {

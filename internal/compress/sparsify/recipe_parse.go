@@ -12,9 +12,9 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// ParseRecipe reads a recipe of SparseML: YAML, the front matter of a Markdown file, or what
-// [Recipe.JSON] writes. Variables, aliases and eval(…) with sums and products are followed.
-// Modifiers of other kinds are listed in Ignored. Errors are [FileError] with the line.
+// ParseRecipe reads a SparseML recipe: YAML, the front matter of a Markdown file, or the output
+// of [Recipe.JSON]. Variables, aliases and eval(…) with sums and products are resolved. Modifiers
+// of other kinds are listed in Ignored. Errors are [FileError] with the line.
 func ParseRecipe(data []byte, file string) (*Recipe, error) {
 	d, top, err := parse(frontMatter(data), file, maxBytes)
 	if err != nil {
@@ -37,7 +37,8 @@ func ParseRecipe(data []byte, file string) (*Recipe, error) {
 	return r, nil
 }
 
-// frontMatter blanks what is not between the first two lines of three hyphens, if there are two.
+// frontMatter blanks everything outside of the first two lines of three hyphens, if there are
+// two.
 func frontMatter(data []byte) []byte {
 	if len(data) > maxBytes {
 		return data
@@ -61,7 +62,7 @@ func frontMatter(data []byte) []byte {
 	return append(bytes.Repeat([]byte("\n"), from+1), bytes.Join(lines[from+1:to], []byte("\n"))...)
 }
 
-// stage reads a mapping of variables, lists of modifiers and, at the top, stages of them.
+// stage reads a mapping of variables, lists of modifiers and, at the top level, stages of them.
 func (d *document) stage(r *Recipe, n *yaml.Node, depth int) (found bool, err error) {
 	for k, v := range members(n) {
 		if v.Kind == yaml.ScalarNode {
@@ -75,8 +76,8 @@ func (d *document) stage(r *Recipe, n *yaml.Node, depth int) (found bool, err er
 			err = d.modifiers(r, v)
 		case strings.HasSuffix(k.Value, "modifiers") && v.Kind == yaml.MappingNode:
 			found = true
-			for name, m := range members(v) { // as later versions have it: by name, without tags
-				if err = d.one(r, m, name.Value); err != nil {
+			for name, m := range members(v) { // newer versions: by name, without tags
+				if err = d.modifierByName(r, m, name.Value); err != nil {
 					break
 				}
 			}
@@ -94,7 +95,7 @@ func (d *document) stage(r *Recipe, n *yaml.Node, depth int) (found bool, err er
 	return found, nil
 }
 
-// kinds are modifiers by their names, older and newer ones.
+// kinds maps modifier names, older and newer ones.
 var kinds = map[string]Kind{
 	"EpochRangeModifier": EpochRange, "GMPruningModifier": Pruning, "MagnitudePruningModifier": Pruning, "LegacyGMPruningModifier": Pruning,
 	"SetLearningRateModifier": SetRate, "LearningRateModifier": LearningRate, "TrainableParamsModifier": Trainable,
@@ -111,7 +112,7 @@ func (d *document) modifiers(r *Recipe, list *yaml.Node) error {
 			}
 			return d.bad(n, "a modifier was expected, not %s", kind(n))
 		}
-		if strings.HasPrefix(name, "!") { // plain mapping: our JSON
+		if strings.HasPrefix(name, "!") { // plain mapping: opmeter's JSON
 			for k, v := range members(n) {
 				if k.Value == "type" {
 					name = v.Value
@@ -121,15 +122,15 @@ func (d *document) modifiers(r *Recipe, list *yaml.Node) error {
 		if strings.HasPrefix(name, "!") {
 			return d.bad(n, "a modifier was expected: a mapping with a tag such as !GMPruningModifier")
 		}
-		if err := d.one(r, n, name); err != nil {
+		if err := d.modifierByName(r, n, name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// one reads a modifier by its name.
-func (d *document) one(r *Recipe, n *yaml.Node, name string) error {
+// modifierByName reads a modifier by its name.
+func (d *document) modifierByName(r *Recipe, n *yaml.Node, name string) error {
 	k := kinds[name]
 	if k == "" || n.Kind != yaml.MappingNode {
 		r.Ignored = append(r.Ignored, fmt.Sprintf("line %d: %s", n.Line, name))
@@ -139,7 +140,7 @@ func (d *document) one(r *Recipe, n *yaml.Node, name string) error {
 	if err := d.modifier(r, &m, n, name); err != nil {
 		return err
 	}
-	// A mapping of sparsities to weights stands for a modifier each.
+	// A mapping of sparsities to weights stands for one modifier each.
 	for k, v := range members(n) {
 		if k.Value != "final_sparsity" || !split(n) {
 			continue
@@ -161,7 +162,7 @@ func (d *document) one(r *Recipe, n *yaml.Node, name string) error {
 	return nil
 }
 
-// renamed are fields of later versions by their older names.
+// renamed maps fields of newer versions to their older names.
 var renamed = map[string]string{"start": "start_epoch", "end": "end_epoch", "targets": "params", "mask_structure": "mask_type"}
 
 func (d *document) modifier(r *Recipe, m *Modifier, n *yaml.Node, name string) (err error) {
@@ -221,7 +222,7 @@ func (d *document) modifier(r *Recipe, m *Modifier, n *yaml.Node, name string) (
 	return d.complete(m, n, name, have)
 }
 
-// complete checks what a modifier must say.
+// complete checks the required fields of a modifier.
 func (d *document) complete(m *Modifier, n *yaml.Node, name string, have map[string]bool) error {
 	need := map[Kind][]string{Pruning: {"final_sparsity"}, SetRate: {"learning_rate"}, LearningRate: {"lr_class"}, Trainable: {"params"}}
 	for _, key := range need[m.Kind] {
@@ -241,7 +242,7 @@ func (d *document) complete(m *Modifier, n *yaml.Node, name string, have map[str
 	return nil
 }
 
-// split says whether sparsities stand beside the weights that they are for.
+// split reports whether sparsities are given together with their weights.
 func split(n *yaml.Node) bool {
 	for k, v := range members(n) {
 		if k.Value == "final_sparsity" {

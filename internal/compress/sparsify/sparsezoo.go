@@ -9,10 +9,10 @@ import (
 	"github.com/opmeter/opmeter/internal/model/weights"
 )
 
-// AnalyseZoo makes SparseZoo's analysis of the main graph. Zeros count from the zero point.
-// Convolutions in groups are divided by the groups a second time, as SparseZoo does it, and
-// normalisations count nothing, since they are taken as folded. Rows of a product are those of
-// all outer dimensions.
+// AnalyseZoo makes SparseZoo's analysis of the main graph. Zeros are relative to the zero point.
+// As in SparseZoo, grouped convolutions are divided by the groups a second time, and
+// normalisations count nothing, since they are assumed to be folded. Rows of a matrix
+// multiplication are those of all outer dimensions.
 func AnalyseZoo(m *graph.Model, shapes func(id int) []int, layers []*weights.Layer) *Zoo {
 	z := &Zoo{ModelName: m.Path, NodeCounts: map[string]int{}, Nodes: []ZooNode{}, Parameters: newParams(), Operations: ZooOps{newCount(), newCount()}}
 	b := &zoo{g: m.Main(), shapes: shapes, of: map[int][]*weights.Layer{}}
@@ -160,7 +160,8 @@ func (b *zoo) node(n *graph.Node) ZooNode {
 	return x
 }
 
-// add puts operations into both counts; multiply-accumulates are half of those of weights.
+// add adds operations to both counts; half of the operations with weights are
+// multiply-accumulates.
 func add(ops, macs *ZooCount, kind string, one, four ZooSkips, blocks bool) {
 	put := func(c *ZooCount, one, four ZooSkips) {
 		is := pick(blocks, four, one)
@@ -196,8 +197,8 @@ func zeroPoint(q *tensor.Quant) any {
 	return q.Zero[0]
 }
 
-// inBlocks counts zeros, and blocks of four neighbouring input channels at one place of the
-// window that are zero as a whole. What lacks to a block of four counts as not zero.
+// inBlocks counts zeros, and zero blocks of four neighbouring input channels at one kernel
+// position. Elements missing in an incomplete block count as non-zero.
 func inBlocks(mat []float32, l *weights.Layer) (zero int64, blocks ZooZeros) {
 	for r := range l.Rows {
 		row := mat[r*l.Cols:][:l.Cols]
@@ -221,8 +222,8 @@ func inBlocks(mat []float32, l *weights.Layer) (zero int64, blocks ZooZeros) {
 	return zero, blocks
 }
 
-// fourBlock says whether a layer counts as pruned in blocks: some are zero, and nearly as many
-// of all as weights are.
+// fourBlock reports whether a layer counts as block-pruned: some blocks are zero, and their share
+// is nearly that of zero weights.
 func fourBlock(zero, n int64, blocks ZooZeros) bool {
 	if n == 0 || blocks.Zero == 0 {
 		return false
@@ -231,7 +232,7 @@ func fourBlock(zero, n int64, blocks ZooZeros) bool {
 	return math.Abs(s-float64(zero)/float64(n)) <= 0.05
 }
 
-// weightOps are operations with weights: one by one and by blocks, of which each counts as four.
+// weightOps counts operations with weights: singly and by blocks, of which each counts as four.
 func (b *zoo) weightOps(n *graph.Node, l *weights.Layer, mat []float32) (one, four ZooSkips) {
 	var positions func(tap int) int64
 	group := int64(1)
@@ -281,8 +282,8 @@ func (b *zoo) weightOps(n *graph.Node, l *weights.Layer, mat []float32) (one, fo
 	return one, four
 }
 
-// positions counts, for a place of a convolution's window, the outputs for which it does not lie
-// on padding; nil where shapes are not known.
+// positions counts, for a kernel position of a convolution, the outputs for which it is not on
+// padding; nil if shapes are unknown.
 func (b *zoo) positions(n *graph.Node, l *weights.Layer) func(tap int) int64 {
 	if l.Data < 0 || len(n.Outputs) == 0 || len(l.Shape) < 3 {
 		return nil
@@ -346,7 +347,7 @@ func (b *zoo) bias(n *graph.Node) (p ZooParameter, ok bool) {
 	return p, true
 }
 
-// others are operations without weights, and of what type.
+// others counts operations without weights, with their type.
 func (b *zoo) others(n *graph.Node) (ops int64, kind string) {
 	if len(n.Outputs) == 0 || n.Outputs[0] < 0 || len(n.Inputs) == 0 {
 		return 0, ""
@@ -364,7 +365,7 @@ func (b *zoo) others(n *graph.Node) (ops int64, kind string) {
 		}
 	}
 	if products[n.Op] {
-		// Without weights the second operand counts as such.
+		// Without weights the second operand counts as weights.
 		if len(b.of[n.Index]) == 0 && len(n.Inputs) > 1 && n.Inputs[0] >= 0 && n.Inputs[1] >= 0 {
 			if s := b.shapes(n.Inputs[0]); len(s) > 1 {
 				ops = 2 * int64(max(1, s[len(s)-2])) * b.size(n.Inputs[1:2])
@@ -374,7 +375,7 @@ func (b *zoo) others(n *graph.Node) (ops int64, kind string) {
 	return ops, kind
 }
 
-// size multiplies the dimensions of all values, unknown ones as 1; 0 where a shape is unknown.
+// size multiplies the dimensions of all values, unknown ones as 1; 0 if a shape is unknown.
 func (b *zoo) size(ids []int) int64 {
 	p := int64(1)
 	for _, id := range ids {

@@ -1,8 +1,8 @@
-// Package flexbuffer reads and writes FlexBuffers, the self-describing format in which
-// TFLite keeps the options of custom operators.
+// Package flexbuffer reads and writes FlexBuffers, the self-describing format in which TFLite
+// stores the options of custom operators.
 //
-// Reading is lazy and checks every access: nothing panics, a value that does not
-// exist or has another type gives the zero value and false.
+// Reading is lazy and checks every access: nothing panics, and a value that does not exist or has
+// another type gives the zero value and false.
 package flexbuffer
 
 import (
@@ -49,12 +49,12 @@ const (
 	VectorBool Type = 36
 )
 
-// Value is a place in a buffer. The zero Value is null.
+// Value is a position in a buffer. The zero Value is null.
 type Value struct {
 	data  []byte
 	pos   int  // of the value, or of the offset to it
-	width int  // of what is stored at pos
-	inner int  // width of what the offset leads to
+	width int  // width at pos
+	inner int  // width of the offset's target
 	typ   Type // as stored
 }
 
@@ -109,7 +109,7 @@ func float(data []byte, pos, width int) (float64, bool) {
 	return 0, false
 }
 
-// follow returns the place that the offset at pos leads back to.
+// follow returns the target of the backward offset at pos.
 func follow(data []byte, pos, width int) (int, bool) {
 	off, ok := unsigned(data, pos, width)
 	if !ok || off > uint64(pos) {
@@ -118,7 +118,7 @@ func follow(data []byte, pos, width int) (int, bool) {
 	return pos - int(off), true
 }
 
-// number returns where the value's number lies, following indirection.
+// number returns the position of the value's number, following indirection.
 func (v Value) number() (typ Type, pos, width int, ok bool) {
 	switch v.typ {
 	case Int, Uint, Float, Bool:
@@ -130,7 +130,7 @@ func (v Value) number() (typ Type, pos, width int, ok bool) {
 	return Null, 0, 0, false
 }
 
-// Int reads a number as an integer; floats are cut off.
+// Int reads a number as an integer; floats are truncated.
 func (v Value) Int() (int64, bool) {
 	typ, pos, width, ok := v.number()
 	if !ok {
@@ -167,7 +167,7 @@ func (v Value) Float() (float64, bool) {
 	return float(v.data, pos, width)
 }
 
-// Bool reads a truth value or a number other than zero.
+// Bool reads a boolean, or whether a number is not zero.
 func (v Value) Bool() (value, ok bool) {
 	f, ok := v.Float()
 	return f != 0, ok
@@ -208,7 +208,7 @@ func (v Value) Text() (string, bool) {
 	return string(b), true
 }
 
-// list is a vector's place: elements of one type, or a type byte each.
+// list is the position of a vector, with elements of one type or a type byte each.
 type list struct {
 	pos, n int
 	typ    Type // of typed vectors, Null otherwise
@@ -255,7 +255,7 @@ func (v Value) Len() int {
 	return l.n
 }
 
-// At returns an element of a vector or a value of a map, null outside its length.
+// At returns an element of a vector or a value of a map, null outside of its length.
 func (v Value) At(i int) Value {
 	l, ok := v.list()
 	if !ok || i < 0 || i >= l.n {
@@ -274,7 +274,7 @@ func (v Value) KeyAt(i int) (string, bool) {
 	if !ok || v.typ != Map || i < 0 || i >= l.n {
 		return "", false
 	}
-	// Before the values lie: offset to the keys, width of the keys, length.
+	// Before the values: offset to the keys, width of the keys, length.
 	keys, ok := follow(v.data, l.pos-3*v.inner, v.inner)
 	if !ok {
 		return "", false
@@ -286,7 +286,7 @@ func (v Value) KeyAt(i int) (string, bool) {
 	return Value{data: v.data, pos: keys + i*int(width), width: int(width), inner: 1, typ: Key}.Text()
 }
 
-// Get returns the value of a map's entry. Maps are short: it looks at each key.
+// Get returns the value of a map entry. Maps are short: it compares each key.
 func (v Value) Get(key string) (Value, bool) {
 	if v.typ != Map {
 		return Value{}, false
@@ -299,7 +299,7 @@ func (v Value) Get(key string) (Value, bool) {
 	return Value{}, false
 }
 
-// GetInt returns an integer entry of a map, def when it is absent.
+// GetInt returns an integer entry of a map, def if it is absent.
 func (v Value) GetInt(key string, def int64) int64 {
 	if e, ok := v.Get(key); ok {
 		if i, ok := e.Int(); ok {
@@ -309,7 +309,7 @@ func (v Value) GetInt(key string, def int64) int64 {
 	return def
 }
 
-// GetFloat returns a float entry of a map, def when it is absent.
+// GetFloat returns a float entry of a map, def if it is absent.
 func (v Value) GetFloat(key string, def float64) float64 {
 	if e, ok := v.Get(key); ok {
 		if f, ok := e.Float(); ok {
@@ -319,7 +319,7 @@ func (v Value) GetFloat(key string, def float64) float64 {
 	return def
 }
 
-// GetBool returns a truth value of a map, def when it is absent.
+// GetBool returns a boolean entry of a map, def if it is absent.
 func (v Value) GetBool(key string, def bool) bool {
 	if e, ok := v.Get(key); ok {
 		if b, ok := e.Bool(); ok {
@@ -329,7 +329,7 @@ func (v Value) GetBool(key string, def bool) bool {
 	return def
 }
 
-// GetText returns a string entry of a map, def when it is absent.
+// GetText returns a string entry of a map, def if it is absent.
 func (v Value) GetText(key, def string) string {
 	if e, ok := v.Get(key); ok {
 		if s, ok := e.Text(); ok {
@@ -339,8 +339,7 @@ func (v Value) GetText(key, def string) string {
 	return def
 }
 
-// GetInts returns a vector of integers in a map, nil when it is absent or holds
-// something else.
+// GetInts returns a vector of integers in a map, nil if it is absent or has another type.
 func (v Value) GetInts(key string) []int64 {
 	e, ok := v.Get(key)
 	if !ok {

@@ -9,8 +9,8 @@ import (
 	"github.com/opmeter/opmeter/internal/base/jsonx"
 )
 
-// Zoo is SparseZoo's analysis of a model: parameters and operations by whether zeros spare them,
-// one by one ("single") and in blocks of four input channels ("block4").
+// Zoo is SparseZoo's analysis of a model: parameters and operations by whether zeros avoid them,
+// singly ("single") and in blocks of four input channels ("block4").
 type Zoo struct {
 	NodeCounts       map[string]int `json:"node_counts" yaml:"node_counts"`
 	AllNodes         ZooNodes       `json:"all_nodes" yaml:"all_nodes"`
@@ -44,7 +44,7 @@ func (z *ZooZeros) add(w ZooZeros) {
 	z.Sparsity = float64(z.Zero) / float64(max(1, z.Total))
 }
 
-// ZooSkips counts operations that are done and those that zeros spare.
+// ZooSkips counts executed operations and those avoided by zeros.
 type ZooSkips struct {
 	Dense    int64   `json:"dense" yaml:"dense"`
 	Sparse   int64   `json:"sparse" yaml:"sparse"`
@@ -78,7 +78,7 @@ type ZooOps struct {
 	MACs ZooCount `json:"macs" yaml:"macs"`
 }
 
-// ZooValue is an operand; a shape and a dimension that are not known are nil.
+// ZooValue is an operand; an unknown shape or dimension is nil.
 type ZooValue struct {
 	Name  string `json:"name" yaml:"name"`
 	Shape Dims   `json:"shape" yaml:"shape"`

@@ -11,7 +11,7 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tflite"
 )
 
-// Slots of the tables of TensorFlow Lite's schema, version 3.
+// Field slots of TensorFlow Lite's schema, version 3, by table.
 const (
 	modelSubgraphs  = 2
 	modelSignatures = 7
@@ -24,20 +24,20 @@ const (
 	operatorOutputs = 2
 )
 
-// liteFile is where in a file stands what a cut changes.
+// liteFile has the positions in a file that extraction changes.
 type liteFile struct {
 	data []byte
-	// operators is the place of the first entry of the vector of operators, tables those of
-	// their tables.
+	// operators is the position of the first entry of the operator vector, tables are those of
+	// the operator tables.
 	operators int
 	tables    []int
-	// outputs is the place of the field that leads to the vector of outputs.
+	// outputs is the position of the field that refers to the output vector.
 	outputs int
-	// inputs is that of the field that leads to the vector of inputs, 0 for none.
+	// inputs is the position of the field that refers to the input vector, 0 for none.
 	inputs int
-	// list holds the inputs.
+	// list has the inputs.
 	list []int
-	// signatures is the place of the first entry of the vector of signatures, 0 for none.
+	// signatures is the position of the first entry of the signature vector, 0 for none.
 	signatures int
 }
 
@@ -64,7 +64,7 @@ func newTFLite(data []byte, name string) (*Source, error) {
 	ops := sub.Tables(subgraphOperators, "operators")
 	for i := range ops.Len() {
 		t := ops.At(i)
-		n := node{reads: present(t.Ints(operatorInputs, "inputs")), writes: present(t.Ints(operatorOutputs, "outputs"))}
+		n := node{reads: presentIDs(t.Ints(operatorInputs, "inputs")), writes: presentIDs(t.Ints(operatorOutputs, "outputs"))}
 		n.effect = len(n.writes) == 0
 		for _, id := range slices.Concat(n.reads, n.writes) {
 			if id < len(g.Values) {
@@ -77,7 +77,7 @@ func newTFLite(data []byte, name string) (*Source, error) {
 	var n int
 	f.operators, n, _ = sub.VectorAt(subgraphOperators, "operators", 4)
 	f.inputs, _ = sub.FieldAt(subgraphInputs, "inputs", 4)
-	f.list = present(sub.Ints(subgraphInputs, "inputs"))
+	f.list = presentIDs(sub.Ints(subgraphInputs, "inputs"))
 	for _, id := range f.list {
 		s.inputs[id] = true
 	}
@@ -93,22 +93,22 @@ func newTFLite(data []byte, name string) (*Source, error) {
 	if n != len(s.nodes) || n != len(g.Nodes) || f.outputs == 0 {
 		return nil, errorf(Malformed, "%s has no operators or no outputs", name)
 	}
-	s.file = liteNodes(g, s.nodes)
+	s.file = matchOperators(g, s.nodes)
 	s.emit = f.emit
 	return s, nil
 }
 
-func present(ids []int) []int { return slices.DeleteFunc(ids, func(id int) bool { return id < 0 }) }
+func presentIDs(ids []int) []int { return slices.DeleteFunc(ids, func(id int) bool { return id < 0 }) }
 
-// liteNodes finds the operator of the file for each node. The reader sorts operators that do not stand in
-// an order in which they can run; they are known by what they write then.
-func liteNodes(g *graph.Graph, file []node) []int {
+// matchOperators finds the file's operator for each node. The reader sorts operators that are not
+// in execution order; then they are matched by their outputs.
+func matchOperators(g *graph.Graph, file []node) []int {
 	out := make([]int, len(g.Nodes))
 	used := make([]bool, len(file))
 	same := func(n *graph.Node, f *node) bool {
-		return slices.Equal(present(slices.Clone(n.Outputs)), f.writes) && slices.Equal(present(slices.Clone(n.Inputs)), f.reads)
+		return slices.Equal(presentIDs(slices.Clone(n.Outputs)), f.writes) && slices.Equal(presentIDs(slices.Clone(n.Inputs)), f.reads)
 	}
-	by := map[int][]int{} // operators by what they write first
+	by := map[int][]int{} // operators by their first output
 	for i := range file {
 		key := -1
 		if len(file[i].writes) > 0 {
@@ -123,7 +123,7 @@ func liteNodes(g *graph.Graph, file []node) []int {
 			continue
 		}
 		key := -1
-		if w := present(slices.Clone(n.Outputs)); len(w) > 0 {
+		if w := presentIDs(slices.Clone(n.Outputs)); len(w) > 0 {
 			key = w[0]
 		}
 		for _, k := range by[key] {
@@ -136,9 +136,9 @@ func liteNodes(g *graph.Graph, file []node) []int {
 	return out
 }
 
-// emit writes the file: entries of the operators are moved up, the outputs stand in a new vector at the end,
-// and signatures, which name other outputs, are left out.
-func (f *liteFile) emit(keep []bool, outputs []int, in *entries) ([]byte, error) {
+// emit writes the file: operator entries move up, the outputs become a new vector at the end, and
+// signatures, which name other outputs, are dropped.
+func (f *liteFile) emit(keep []bool, outputs []int, in *windowInputs) ([]byte, error) {
 	b := make([]byte, len(f.data), len(f.data)+4*len(outputs)+16)
 	copy(b, f.data)
 	n := 0
@@ -147,7 +147,7 @@ func (f *liteFile) emit(keep []bool, outputs []int, in *entries) ([]byte, error)
 			continue
 		}
 		at := f.operators + 4*n
-		if f.tables[i] <= at { // cannot be: a table lies behind its vector
+		if f.tables[i] <= at { // impossible: a table follows its vector
 			return nil, errorf(Malformed, "operator %d lies before its vector", i)
 		}
 		binary.LittleEndian.PutUint32(b[at:], uint32(f.tables[i]-at))
@@ -173,7 +173,7 @@ func (f *liteFile) emit(keep []bool, outputs []int, in *entries) ([]byte, error)
 	return f.list32(b, f.inputs, append(ids, in.more...))
 }
 
-// list32 puts a vector of numbers at the end, and lets a field lead to it.
+// list32 appends a vector of integers and lets a field refer to it.
 func (f *liteFile) list32(b []byte, field int, ids []int) ([]byte, error) {
 	for len(b)%4 != 0 {
 		b = append(b, 0)

@@ -9,19 +9,19 @@ import (
 	"text/tabwriter"
 )
 
-// ZooRow is a line of SparseZoo's tables. Differences of rows are rows, too.
+// ZooRow is a row of SparseZoo's tables. Differences of rows are rows too.
 type ZooRow struct {
 	// Section is "Layers", "Parameters", "Operations" or "Overall"; Name a layer, an operator's
 	// type or "Total".
 	Section, Name string
 	Total         float64
-	// Bits is what it takes without zeros: 32 for each number of such a type, 8 for others.
+	// Bits is the size without zeros: 32 per number of a 32-bit type, 8 for others.
 	Bits float64
 	// Sparsity and Quantised are shares of 1.
 	Sparsity, Quantised float64
 }
 
-// tally adds up what makes a row.
+// tally accumulates the figures of a row.
 type tally struct{ total, pruned, wide, narrow int64 }
 
 func (t *tally) row(section, name string) ZooRow {
@@ -60,10 +60,10 @@ func (t *tally) ops(c *ZooCount) {
 	t.add(c.Total, c.Pruned, of)
 }
 
-// linear are operators that have rows of their own.
+// linear lists operators with rows of their own.
 var linear = []string{"Conv", "ConvInteger", "ConvTranspose", "DeformConv", "QLinearConv", "MatMul", "MatMulInteger", "QLinearMatMul", "Gemm"}
 
-// Rows lists layers, then parameters and operations by type of operator, then both together.
+// Rows lists layers, then parameters and operations by operator type, then the totals.
 func (z *Zoo) Rows() []ZooRow {
 	var out []ZooRow
 	params, ops := map[string]*tally{}, map[string]*tally{}
@@ -109,8 +109,8 @@ func (z *Zoo) Rows() []ZooRow {
 	return append(out, all.row("Overall", "Total"))
 }
 
-// ZooDifference subtracts the rows of b from those of a by section and name; what only one has
-// counts as nothing in the other.
+// ZooDifference subtracts the rows of b from those of a by section and name; missing rows count
+// as zero.
 func ZooDifference(a, b []ZooRow) []ZooRow {
 	same := func(r ZooRow) func(ZooRow) bool {
 		return func(s ZooRow) bool { return s.Section == r.Section && s.Name == r.Name }

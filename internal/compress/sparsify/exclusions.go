@@ -13,8 +13,8 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// matcher makes a test of a name as recipes have it: of a weight or an operator's first output,
-// a pattern behind "re:" that its beginning matches, or one of the words for all.
+// matcher returns a predicate for a name in a recipe: of a weight or an operator's first output,
+// a pattern after "re:" that matches its beginning, or one of the keywords for all.
 func matcher(name string) (func(l *study.Layer) bool, error) {
 	if name == "__ALL__" || name == "__ALL_PRUNABLE__" {
 		return func(l *study.Layer) bool { return l.Fixed == "" }, nil
@@ -29,7 +29,7 @@ func matcher(name string) (func(l *study.Layer) bool, error) {
 	return func(l *study.Layer) bool { return l.Weight == name || l.ID == name || l.Name == name }, nil
 }
 
-// Exclusions is a list of layers to leave out.
+// Exclusions is a list of excluded layers.
 type Exclusions struct {
 	// Names are of operators, weights or outputs, Types of operators.
 	Names, Types []string
@@ -37,7 +37,7 @@ type Exclusions struct {
 	Patterns []*regexp.Regexp
 }
 
-// Match returns the positions of layers that are left out, and names that no layer has.
+// Match returns the positions of excluded layers, and names that no layer has.
 func (x *Exclusions) Match(layers []study.Layer) (out []int, unmatched []string) {
 	used := map[string]bool{}
 	for i, l := range layers {
@@ -65,9 +65,9 @@ func (x *Exclusions) Match(layers []study.Layer) (out []int, unmatched []string)
 	return out, unmatched
 }
 
-// ParseExclusions reads, from JSON or YAML, NNCF's ignored_scopes ("{re}" before a pattern) and
+// ParseExclusions parses, from JSON or YAML, NNCF's ignored_scopes ("{re}" before a pattern) and
 // ignored_scope (names, patterns, types), and Neural Compressor's op_name_dict and op_type_dict
-// (what stays fp32) and lists of excluded operators. Errors are [FileError] with the line.
+// (fp32 entries) and lists of excluded operators. Errors are [FileError] with the line.
 func ParseExclusions(data []byte, file string) (*Exclusions, error) {
 	d, top, err := parse(data, file, maxBytes)
 	if err != nil {
@@ -121,7 +121,7 @@ func (d *document) exclusions(x *Exclusions, n *yaml.Node) (found bool, err erro
 	return found, nil
 }
 
-// scopes reads names; with a mark those behind it are patterns, without one all may be.
+// scopes reads names. With a mark, the marked names are patterns; without one, all may be.
 func (d *document) scopes(x *Exclusions, n *yaml.Node, what, mark string) error {
 	names, err := d.texts(n, what)
 	if err != nil {
@@ -140,8 +140,8 @@ func (d *document) scopes(x *Exclusions, n *yaml.Node, what, mark string) error 
 	return nil
 }
 
-// pattern adds a pattern. One that may be a plain name counts as that too, and needs not be a
-// pattern at all.
+// pattern adds a pattern. One that may be a plain name counts as a name too, and need not be a
+// valid pattern.
 func (d *document) pattern(x *Exclusions, n *yaml.Node, what, pattern string, plain bool) error {
 	re, err := regexp.Compile("^(?:" + pattern + ")$")
 	switch {
@@ -188,7 +188,7 @@ func (d *document) ignored(x *Exclusions, n *yaml.Node) error {
 	return nil
 }
 
-// kept reads a dictionary of operators and takes those whose weights stay fp32.
+// kept reads a dictionary of operators and returns those whose weights stay fp32.
 func (d *document) kept(x *Exclusions, n *yaml.Node, what string) error {
 	if n.Kind != yaml.MappingNode {
 		return d.bad(n, "%s: a mapping of operators was expected, not %s", what, kind(n))
@@ -224,15 +224,15 @@ func fp32(n *yaml.Node) bool {
 	return false
 }
 
-// NNCF writes layers to leave out as NNCF's configuration has them.
+// NNCF writes excluded layers as an NNCF configuration.
 func NNCF(layers []study.Layer, excluded []int) ([]byte, error) {
 	return jsonx.MarshalIndent(struct {
 		Scopes []string `json:"ignored_scopes"`
 	}{names(layers, excluded)})
 }
 
-// NeuralCompressor writes them as a configuration of Neural Compressor: operators that stay fp32,
-// and that pruning leaves out.
+// NeuralCompressor writes excluded layers as a configuration of Neural Compressor: operators that
+// stay fp32 and are not pruned.
 func NeuralCompressor(layers []study.Layer, excluded []int) []byte {
 	var b bytes.Buffer
 	ns := names(layers, excluded)

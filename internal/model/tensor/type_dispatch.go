@@ -8,10 +8,9 @@ type Integer interface {
 // Real is an element type with floating point in hardware.
 type Real interface{ ~float32 | ~float64 }
 
-// The functions below choose among the instances of a generic function by the
-// type of a tensor's elements. Each instance is compiled for its type, so that
-// the choice is made once and not in the loops. They return the zero F, nil for
-// functions, when no instance fits.
+// The functions below choose among the instances of a generic function by the element type of a
+// tensor. Each instance is compiled for its type, so the choice is made once and not in inner
+// loops. They return the zero F, nil for functions, if no instance fits.
 
 // PickReal chooses for float32 and float64.
 func PickReal[F any](t Type, f32, f64 F) (f F) {
@@ -24,7 +23,7 @@ func PickReal[F any](t Type, f32, f64 F) (f F) {
 	return f
 }
 
-// PickInteger chooses for the integers of whole bytes.
+// PickInteger chooses for integers of 8 to 64 bits.
 func PickInteger[F any](t Type, i8, i16, i32, i64, u8, u16, u32, u64 F) (f F) {
 	switch t {
 	case Int8:

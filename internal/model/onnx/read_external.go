@@ -13,14 +13,14 @@ import (
 	"github.com/opmeter/opmeter/internal/base/mapped"
 )
 
-// external gives out slices of the data files beside a model, each mapped once.
+// external returns slices of external data files, each mapped once.
 type external struct {
 	dir   string // "" refuses all
 	files map[string]*mapped.File
 }
 
-// slice finds the elements of a tensor of want bytes. A checksum, if there is
-// one, is not verified: that would read all of the data.
+// slice finds the elements of a tensor of want bytes. A checksum is not verified: that would read
+// all of the data.
 func (x *external) slice(entries []rawEntry, want int) ([]byte, error) {
 	location, offset, length := "", int64(0), int64(-1)
 	for _, e := range entries {
@@ -58,8 +58,8 @@ func size(b []byte) (int64, error) {
 	return n, nil
 }
 
-// file maps a data file. The location must stay in the model's folder, also
-// through symbolic links: a model is data, and must not reach other files.
+// file maps a data file. The location must stay in the model's folder, also through symbolic
+// links: a model must not access other files.
 func (x *external) file(location string) ([]byte, error) {
 	if location == "" {
 		return nil, errors.New("no location")
@@ -80,7 +80,7 @@ func (x *external) file(location string) ([]byte, error) {
 		return nil, err
 	}
 	defer root.Close()
-	// Opening a pipe or a device may block or have effects, so look first.
+	// Opening a pipe or a device may block or have side effects, so check first.
 	if st, err := root.Stat(name); err != nil {
 		return nil, fmt.Errorf("location %q: %w", location, cause(err))
 	} else if !st.Mode().IsRegular() {
@@ -111,7 +111,7 @@ func hasDotDot(slash string) bool {
 	return false
 }
 
-// cause drops the path that the file system puts into its errors.
+// cause drops the path from file system errors.
 func cause(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
@@ -120,7 +120,7 @@ func cause(err error) error {
 	return err
 }
 
-// paths are the data files that were mapped, sorted.
+// paths returns the mapped data files, sorted.
 func (x *external) paths() []string {
 	var out []string
 	for name := range x.files {
@@ -130,7 +130,7 @@ func (x *external) paths() []string {
 	return out
 }
 
-// check tells whether a data file has changed since it was mapped.
+// check reports whether a data file has changed since it was mapped.
 func (x *external) check() error {
 	for _, f := range x.files {
 		if err := f.Check(); err != nil {
