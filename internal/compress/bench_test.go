@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestQuotient has times whose drift is the same for both models.
+// TestQuotient uses times with the same drift for both models.
 func TestQuotient(t *testing.T) {
 	t.Parallel()
 	drifting := func(n int, each float64) []float64 {

@@ -22,7 +22,7 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// opened is a study of an example.
+// opened opens a study of an example model.
 func opened(t *testing.T, name, path string) *Job {
 	t.Helper()
 	m, err := modelfile.Open(filepath.Join(material.Root(), "examples", name))
@@ -65,8 +65,8 @@ func TestGrid(t *testing.T) {
 	}
 }
 
-// TestResume stops a performance profile after the first change and goes on: nothing is measured twice, and other settings are
-// refused.
+// TestResume stops a performance profile after the first change and resumes it: nothing is
+// measured twice, and other settings are refused.
 func TestResume(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.study")
 	j := opened(t, "ds_cnn.yaml", path)
@@ -103,7 +103,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestWhole goes all the way with made data.
+// TestWhole runs all steps with generated data.
 func TestWhole(t *testing.T) {
 	j := opened(t, "autoencoder.yaml", filepath.Join(t.TempDir(), "m.study"))
 	changes, err := Grid(true, []float64{.5, .9}, []study.Structure{study.Unstructured}, []study.Format{})
@@ -149,8 +149,8 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// TestChosenByError looks whether a plan's model has the weights that the loss is of, where error on the data chose them, also of a study
-// that was opened again.
+// TestChosenByError checks that a plan's model has the weights that its loss was measured with,
+// if they were pruned by error on the data, also after reopening the study.
 func TestChosenByError(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.study")
 	j := opened(t, "autoencoder.yaml", path)
@@ -207,8 +207,8 @@ func TestChosenByError(t *testing.T) {
 	}
 }
 
-// TestOtherData goes on with a loss profile after the file of its data has changed: that is refused, and the same numbers under
-// another time are not.
+// TestOtherData resumes a loss profile after its data file has changed: that is refused. The same
+// values with another modification time are accepted.
 func TestOtherData(t *testing.T) {
 	dir := t.TempDir()
 	j := opened(t, "autoencoder.yaml", filepath.Join(dir, "m.study"))

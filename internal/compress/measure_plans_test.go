@@ -90,8 +90,8 @@ func TestRivals(t *testing.T) {
 	}
 }
 
-// TestEarlier looks whether a plan for a tighter limit comes into question for a looser one, and not the other way round, nor where
-// something is left out that it has.
+// TestEarlier checks that a plan for a tighter limit is a candidate for a looser one, but not
+// vice versa, and not if it has an excluded change.
 func TestEarlier(t *testing.T) {
 	t.Parallel()
 	j := opened(t, "autoencoder.yaml", filepath.Join(t.TempDir(), "m.study"))
@@ -134,7 +134,8 @@ func TestEarlier(t *testing.T) {
 	}
 }
 
-// TestReplace has a plan take the place of one for a looser limit, where it is as fast and loses no more, and changes what that one may.
+// TestReplace replaces a plan for a looser limit by one that is as fast and loses no more, if its
+// changes are allowed.
 func TestReplace(t *testing.T) {
 	t.Parallel()
 	pruned := study.Change{Structure: study.Unstructured, Level: .5}
@@ -188,7 +189,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// TestRace measures two plans and takes the one that wins; a plan that stands there twice runs once.
+// TestRace measures two plans and takes the winner; a duplicate plan runs once.
 func TestRace(t *testing.T) {
 	j := opened(t, "autoencoder.yaml", filepath.Join(t.TempDir(), "m.study"))
 	plan := func(level float64) *study.Plan {

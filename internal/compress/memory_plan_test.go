@@ -11,7 +11,7 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// held is a target with memories of so many bytes, 0 as they are.
+// held is a target with the given memory sizes, 0 for the target's own.
 func held(t *testing.T, ram, flash int64) *chip.Target {
 	t.Helper()
 	set, err := chip.Load("")
@@ -36,8 +36,9 @@ func held(t *testing.T, ram, flash int64) *chip.Target {
 	return &out
 }
 
-// TestRoom makes plans for memories: what fits as it is stays, what does not becomes smaller, what no plan fits is refused with the nearest,
-// and the least memory that a loss allows is that of the file which is written.
+// TestRoom makes plans for memory limits. A model that fits stays unchanged, another one becomes
+// smaller, and an impossible limit is refused with the nearest plan. The least memory within a
+// loss equals that of the written file.
 func TestRoom(t *testing.T) {
 	t.Parallel()
 	j := opened(t, "ds_cnn.yaml", filepath.Join(t.TempDir(), "m.study"))

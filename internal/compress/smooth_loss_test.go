@@ -11,7 +11,7 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// lossesOf are losses of one layer: accuracies with the divergences of the same runs.
+// lossesOf returns losses of one layer: accuracies with the divergences of the same runs.
 func lossesOf(metric string, base *profile.Metric, points ...[2]float64) *study.Loss {
 	p := &study.Loss{LossSettings: study.LossSettings{Method: study.EndToEnd, Metric: metric, Higher: true}, Base: base}
 	for i, x := range points {
@@ -64,7 +64,8 @@ func TestSmooth(t *testing.T) {
 	}
 }
 
-// TestSmoothRises looks whether the order of divergences stays, as long as there is something to lose.
+// TestSmoothRises checks that the order of divergences is kept, as long as accuracy can drop
+// further.
 func TestSmoothRises(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

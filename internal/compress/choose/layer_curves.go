@@ -111,7 +111,7 @@ func newProblem(o Options) (*problem, error) {
 	}
 	if p.fromProfile() && p.kind == Energy {
 		if p.Speed = withEnergy(o.Speed); p.Speed == nil {
-			return nil, fmt.Errorf("the performance profile %q tells no energy", o.Speed.Name)
+			return nil, fmt.Errorf("the performance profile %q has no energy figures", o.Speed.Name)
 		}
 	}
 	p.timeModel = timeModel{gain: 1}
@@ -160,7 +160,7 @@ func kindOf(o *Options) (string, error) {
 		return "", fmt.Errorf("a cost is time, energy, ram, flash, macs or size, not %q", kind)
 	}
 	if kind == RAM && o.Costs == nil {
-		return "", fmt.Errorf("ram does not add up over layers: it is planned")
+		return "", fmt.Errorf("ram is not additive over layers: it must be planned")
 	}
 	return kind, nil
 }

@@ -55,7 +55,7 @@ func MetricOf(s *study.Loss) (Metric, error) {
 	}
 	if !known && m.higher {
 		if m.Adds != Angles && s.Metric != "top1" {
-			return m, fmt.Errorf("loss profile %q: the %s of the unchanged model is not known", s.Name, s.Metric)
+			return m, fmt.Errorf("loss profile %q: the %s of the unchanged model is unknown", s.Name, s.Metric)
 		}
 		m.base = 1 // the unchanged model agrees with itself
 	}

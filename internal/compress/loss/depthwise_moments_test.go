@@ -56,7 +56,7 @@ func TestLags(t *testing.T) {
 	})
 }
 
-// drawnWindow is any window over any two axes.
+// drawnWindow draws a random window over two axes.
 func drawnWindow(t *rapid.T) *geometry {
 	g := &geometry{axes: []axis{{in: 1, out: 1, window: 1, stride: 1, dil: 1}}, taps: 1, plane: 1, outputs: 1}
 	for _, name := range []string{"rows", "columns"} {
@@ -71,7 +71,7 @@ func drawnWindow(t *rapid.T) *geometry {
 	return g
 }
 
-// same compares moments that were found in two ways.
+// same compares moments that were computed in two ways.
 func same(t rapid.TB, fast, slow *moments, g *geometry) {
 	if fast.n != slow.n {
 		t.Fatalf("%d inputs, want %d", fast.n, slow.n)

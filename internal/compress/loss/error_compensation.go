@@ -37,7 +37,7 @@ const damping = 0.01
 // linear in its weights, or did not run, has no entry in the result.
 func CompensateErrors(ctx context.Context, m *graph.Model, layers []*weights.Layer, changed [][]float32, fixed bool, data *samples.Set, threads, maxBytes int, progress func(share float64, doing string)) (map[int]*Compensation, error) {
 	if len(layers) != len(changed) {
-		return nil, errors.New("a matrix for each layer was expected")
+		return nil, errors.New("expected a matrix for each layer")
 	}
 	j := &Job{Model: m, Layers: layers, Data: data, Threads: threads, MaxBytes: maxBytes, Progress: progress}
 	j.Settings.Changes = []study.Change{{}} // one change, so that every layer is included

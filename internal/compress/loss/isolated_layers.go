@@ -113,7 +113,7 @@ func captures(n *graph.Node) bool {
 }
 
 // errMemory ends a pass that exceeds the memory limit.
-var errMemory = errors.New("more is kept than the limit of memory")
+var errMemory = errors.New("exceeds the memory limit")
 
 // runIsolated finds the points of a layer by running its operators in isolation with each change.
 func (j *Job) runIsolated(ctx context.Context, layer int) error {
@@ -257,7 +257,7 @@ func (j *Job) outputsOf(ctx context.Context, m *graph.Model, kept [][]*tensor.Te
 		}
 		t := withQuant(s.Output(0), m.Main().Values[m.Main().Outputs[0]])
 		if t == nil || !t.Known() || !t.Type.IsNumber() {
-			return nil, fmt.Errorf("%s has no output of numbers", m.Main().Nodes[len(m.Main().Nodes)-1].Key())
+			return nil, fmt.Errorf("%s has no numeric output", m.Main().Nodes[len(m.Main().Nodes)-1].Key())
 		}
 		out[run] = toReal(t)
 	}

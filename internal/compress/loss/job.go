@@ -152,7 +152,7 @@ func (j *Job) check() error {
 	case s.Metric == Accuracy && j.Data.Labels == nil:
 		return errors.New("accuracy needs labels")
 	case s.Metric == Command && len(j.Command) == 0:
-		return errors.New("a metric of a command needs one")
+		return errors.New("the metric needs a command")
 	}
 	for _, c := range s.Changes {
 		if !(c.Level >= 0 && c.Level <= 1) {

@@ -251,7 +251,7 @@ func (u *momentGroup) prepare(v values, runs, limit int, seed uint64) {
 		for i, p := range l.products {
 			b, ok := p.realBias(v)
 			if !ok {
-				u.failed = fmt.Errorf("%s has a bias that is not one for each output", p.node.Key())
+				u.failed = fmt.Errorf("%s has a bias without one value per output", p.node.Key())
 			}
 			l.bias[i] = b
 		}

@@ -52,7 +52,7 @@ func (b *builder) constant(t *tensor.Tensor) int {
 	return id
 }
 
-// random is a constant of normal numbers around mean.
+// random is a constant of normally distributed numbers around mean.
 func (b *builder) random(mean float64, shape ...int) int {
 	return b.constant(b.normal(mean, shape...))
 }
@@ -88,7 +88,7 @@ func (b *builder) node(op string, attrs graph.Attrs, out tensor.Type, ins ...int
 	return id
 }
 
-// data makes samples for the model's inputs.
+// data generates samples for the model's inputs.
 func (b *builder) data(t testing.TB, n int) *samples.Set {
 	t.Helper()
 	dir := t.TempDir()
@@ -124,7 +124,8 @@ func (b *builder) data(t testing.TB, n int) *samples.Set {
 	return s
 }
 
-// outputsBy runs a model over samples: its first output as numbers, all samples in a row.
+// outputsBy runs a model over samples and returns its first output as numbers, samples
+// concatenated.
 func outputsBy(t testing.TB, m *graph.Model, s *samples.Set) []float64 {
 	t.Helper()
 	e, err := engine.New(m, s.Inputs(0), engine.Options{Registry: operators.Registry(), Threads: 1, Exact: true})
@@ -171,7 +172,7 @@ func changes(structures []study.Structure, levels ...float64) []study.Change {
 	return out
 }
 
-// quantised adds the numbers of a value's codes.
+// quantised dequantises a value.
 func (b *builder) quantised(id int, scale float32, zero int64) int {
 	b.g.Values[id].Quant = &tensor.Quant{Scale: []float32{scale}, Zero: []int64{zero}}
 	return id
@@ -181,7 +182,7 @@ func (b *builder) scalar(v float32) int {
 	return b.constant(tensor.From(tensor.Float32, []int{}, []float32{v}))
 }
 
-// layers are operators with weights: what each test adds to a model, and the tolerance where results are rounded.
+// layers are operators with weights: a builder for each, and the tolerance for rounded results.
 var layers = []struct {
 	name   string
 	format string
@@ -339,7 +340,7 @@ func TestOutputIsThatOfRunning(t *testing.T) {
 	}
 }
 
-// scoresFor are scores from the definition.
+// scoresFor computes scores from the definition.
 func scoresFor(t *testing.T, m *graph.Model, l *weights.Layer, s *samples.Set, byError bool) []float32 {
 	t.Helper()
 	w := l.Read(nil)
@@ -398,7 +399,7 @@ func TestOutputOfCodes(t *testing.T) {
 	}
 }
 
-// liteCodes is an operator of TFLite on codes of 8 bits.
+// liteCodes builds a TFLite operator on int8 values.
 func liteCodes(b *builder, op string, shape ...int) int {
 	last := shape[len(shape)-1]
 	in, outs, axis, step := []int{1, 6, 6, last}, shape[0], 0, float32(0.2)

@@ -32,7 +32,7 @@ type comparison struct {
 // keep stores the outputs of a run.
 func (c *comparison) keep(outs []*tensor.Tensor) error {
 	if len(outs) == 0 || outs[0] == nil || !outs[0].Type.IsNumber() {
-		return errors.New("the model's first output is not of numbers, or could not be computed")
+		return errors.New("the model's first output is not numeric, or could not be computed")
 	}
 	c.outs = append(c.outs, outs)
 	return nil

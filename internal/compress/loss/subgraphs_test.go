@@ -14,8 +14,9 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// TestBodies finds losses of layers that stand in the branches of an If: of the branch that runs end to end what running the whole gives, and
-// errors of the layers' own outputs; of the other none.
+// TestBodies finds losses of layers in the branches of an If. For the branch that runs, end to
+// end losses equal those of running the complete model, and output errors exist; for the other
+// branch there are none.
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	m, err := modelfile.Open(material.Path(t, "models", "real", "silero_vad.onnx"))

@@ -63,7 +63,7 @@ func constBytes(m *graph.Model) (total int64) {
 // else dense without the DENSIFY node.
 func Encode(m *graph.Model) ([]byte, error) {
 	if total := constBytes(m); total > math.MaxInt32 {
-		return nil, fmt.Errorf("%s: %d bytes of constants, and a file with all of them inside holds 2 GiB: store more layers in fewer bits, or take out channels", m.ShortName(), total)
+		return nil, fmt.Errorf("%s: %d bytes of constants exceed the 2 GiB of a file: use low-bit formats for more layers, or remove channels", m.ShortName(), total)
 	}
 	switch m.Format {
 	case "tflite":

@@ -12,10 +12,10 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// alike compares outputs of a model with zeros and of one without: floats are added up in other orders,
-// which the last bits show; codes of quantised values may move by one, and so may results of 16 bits, to which every layer
-// rounds. Operators with integer weights beside floats
-// quantise what they read by its range, and what was taken out counted in it: one of 127 codes.
+// alike compares outputs of a model with zeros and of one with the units removed. Floats are
+// summed in another order, which affects the last bits. Quantised values may differ by one, and
+// so may 16-bit results, to which every layer rounds. Operators with integer weights and float
+// activations quantise their inputs by a range that includes the removed units: one of 127 steps.
 func alike(t *testing.T, what string, got, want *tensor.Tensor, hybrid bool) {
 	t.Helper()
 	if got == nil && want == nil {
@@ -52,8 +52,8 @@ func alike(t *testing.T, what string, got, want *tensor.Tensor, hybrid bool) {
 	}
 }
 
-// TestRemoved takes channels and filters out of all reference models: what is left computes what the model with zeros
-// computes.
+// TestRemoved removes channels and filters from all reference models: the rest computes the same
+// as the model with zeros.
 func TestRemoved(t *testing.T) {
 	t.Parallel()
 	each(t, 1<<20, []string{"real", "mcu", "synthetic"}, huge, func(t *testing.T, _ string, m *graph.Model) {

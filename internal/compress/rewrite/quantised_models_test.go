@@ -15,7 +15,7 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// codesOf are made codes.
+// codesOf generates quantised values.
 func codesOf(t tensor.Type, seed int, shape ...int) *tensor.Tensor {
 	c := tensor.New(t, shape...)
 	all := make([]uint8, c.Len())
@@ -33,14 +33,15 @@ func codesOf(t tensor.Type, seed int, shape ...int) *tensor.Tensor {
 	return c
 }
 
-// scales are made scales.
+// scales generates scales.
 func scales(shape ...int) *tensor.Tensor {
 	c := tensor.New(tensor.Float32, shape...)
 	tensor.Fill(c, func(i int) float64 { return 0.003 + 0.0005*math.Abs(math.Sin(float64(i))) })
 	return c
 }
 
-// codedModels are models of ONNX whose operators read weights as codes of few bits, or through what takes them apart.
+// codedModels are ONNX models whose operators read low-bit quantised weights, directly or through
+// unpacking nodes.
 var codedModels = []struct {
 	name  string
 	build func(b *maker)
@@ -155,7 +156,7 @@ var codedModels = []struct {
 	}, numbers(5, 3, 1, 8), 3},
 }
 
-// dense multiplies the last dimension of a value by a matrix of floats, which makes the output.
+// dense multiplies the last dimension of a value by a float matrix, which gives the output.
 func (m *maker) dense(of string, last int) {
 	m.constant("last", numbers(8, last, 4))
 	shape := append([]int{}, m.g.Values[m.ids[of]].Shape...)
@@ -178,7 +179,8 @@ func activationQuant(build func(b *maker)) *graph.Model {
 	return &graph.Model{Format: "onnx", IRVersion: 10, Opsets: map[string]int{"": 21, graph.Microsoft: 1}, Graphs: []*graph.Graph{b.g}}
 }
 
-// TestCoded prunes weights in the format that they have: they are found again, zero, and all else is as it was.
+// TestCoded prunes weights in their own format: they are found again, zero, and everything else
+// is unchanged.
 func TestCoded(t *testing.T) {
 	t.Parallel()
 	for _, tt := range codedModels {
@@ -218,7 +220,7 @@ func TestCoded(t *testing.T) {
 	}
 }
 
-// TestEnginesCoded has ONNX Runtime run them.
+// TestEnginesCoded runs them in ONNX Runtime.
 func TestEnginesCoded(t *testing.T) {
 	lib := foreign(t, "onnxruntime-1.32.*/onnxruntime/capi/libonnxruntime.so.1.*", onnxruntime.Open)
 	for _, tt := range codedModels {
@@ -230,7 +232,8 @@ func TestEnginesCoded(t *testing.T) {
 	}
 }
 
-// TestEnginesSpeech has ONNX Runtime run a network whose LSTM reads gates that Slice and Concat put into order, in a branch.
+// TestEnginesSpeech runs in ONNX Runtime a network whose LSTM, in a branch, reads gates reordered
+// by Slice and Concat.
 func TestEnginesSpeech(t *testing.T) {
 	lib := foreign(t, "onnxruntime-1.32.*/onnxruntime/capi/libonnxruntime.so.1.*", onnxruntime.Open)
 	m := open(t, material.Path(t, "models", "real", "silero_vad_16k_op15.onnx"))
@@ -253,7 +256,8 @@ func TestEnginesSpeech(t *testing.T) {
 	}
 }
 
-// TestFetched4 has operators fetch codes of four bits in blocks, of any operator set: what is zero stays zero.
+// TestFetched4 converts lookups to 4-bit block-quantised tables, for any operator set: zeros stay
+// zero.
 func TestFetched4(t *testing.T) {
 	t.Parallel()
 	m := tables("onnx")

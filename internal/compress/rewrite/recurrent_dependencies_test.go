@@ -13,7 +13,7 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// recurrent draws a network with a recurrent operator and a dense layer behind it.
+// recurrent builds a random network with a recurrent operator followed by a dense layer.
 func recurrent(t *rapid.T) *graph.Model {
 	n := &net{t: t, g: &graph.Graph{Name: "net"}, lite: rapid.Bool().Draw(t, "tflite")}
 	steps, in, units, out := n.draw("steps", 1, 4), n.draw("inputs", 1, 5), n.draw("units", 2, 6), n.draw("outputs", 1, 4)
@@ -114,7 +114,7 @@ func (n *net) recurrentLite(steps, in, units, out int) {
 	n.g.Outputs = []int{y}
 }
 
-// attention draws self-attention as frameworks write it.
+// attention builds self-attention as frameworks export it.
 func attention(t *rapid.T) *graph.Model {
 	n := &net{t: t, g: &graph.Graph{Name: "net"}, lite: rapid.Bool().Draw(t, "tflite")}
 	steps, in, heads, dim, out := n.draw("steps", 1, 4), n.draw("inputs", 1, 5), n.draw("heads", 1, 4), n.draw("dim", 1, 5), n.draw("outputs", 1, 4)

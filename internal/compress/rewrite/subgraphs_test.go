@@ -17,7 +17,7 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// maker puts a graph together by names.
+// maker builds a graph by names.
 type maker struct {
 	g   *graph.Graph
 	ids map[string]int
@@ -42,7 +42,7 @@ func (m *maker) constant(name string, c *tensor.Tensor) {
 	m.g.Values[m.value(name, c.Type, c.Shape...)].Const = c
 }
 
-// capture reads a value of the graph around.
+// capture reads a value of the enclosing graph.
 func (m *maker) capture(from *maker, name string) {
 	v := from.g.Values[from.ids[name]]
 	id := m.value(name, v.Type, v.Shape...)
@@ -68,7 +68,7 @@ func (m *maker) node(domain, op string, attrs graph.Attrs, out string, in ...str
 	m.g.Nodes = append(m.g.Nodes, &graph.Node{Index: len(m.g.Nodes), Name: op + "_" + out, Domain: domain, Op: op, Version: 13, Inputs: m.all(in), Outputs: m.all([]string{out}), Attrs: attrs})
 }
 
-// numbers are made weights.
+// numbers generates weights.
 func numbers(seed int, shape ...int) *tensor.Tensor {
 	c := tensor.New(tensor.Float32, shape...)
 	tensor.Fill(c, func(i int) float64 { return math.Sin(float64(i*i+seed)) / 3 })

@@ -40,10 +40,10 @@ func (r *reader) findPaths() error {
 		return nil
 	}
 	if len(names) == 0 {
-		return dataError(r.o.Path, "", "is data, and the model has no inputs")
+		return dataError(r.o.Path, "", "is data, but the model has no inputs")
 	}
 	if len(r.o.Inputs) > 0 && len(names) > 1 {
-		return dataError(r.o.Path, "", "is data of the whole model, and there is data of single inputs; one of both was expected")
+		return dataError(r.o.Path, "", "is data of the whole model, but data of single inputs is given too: use one of them")
 	}
 	if strings.EqualFold(filepath.Ext(r.o.Path), ".npz") {
 		return nil
@@ -59,7 +59,7 @@ func (r *reader) findPaths() error {
 		}
 	}
 	if len(names) > 1 {
-		return dataError(r.o.Path, "", "has data of one input, and the model has %s; a .npz or a folder with data under these names was expected", quoted(names))
+		return dataError(r.o.Path, "", "has data of one input, but the model has %s; a .npz or a folder with data under these names was expected", quoted(names))
 	}
 	r.o.Inputs = map[string]string{names[0]: r.o.Path}
 	return nil
@@ -151,7 +151,7 @@ func (r *reader) column(s *inputSpec, path string) (column, error) {
 	case isImage(ext):
 		return r.fileColumn(s, []string{path})
 	}
-	return column{}, dataError(path, "", "is no data that is read: .npy, .npz, .csv, .png, .jpg or a folder was expected")
+	return column{}, dataError(path, "", "is not a supported data file: .npy, .npz, .csv, .png, .jpg or a folder was expected")
 }
 
 // npy reads an array within the memory limit.
@@ -245,7 +245,7 @@ func list(dir string) (files, dirs []string, err error) {
 			return nil, nil, dataError(path, "", "is %s, a file of data was expected", kind)
 		}
 		if ext := strings.ToLower(filepath.Ext(name)); ext != ".npy" && !isImage(ext) {
-			return nil, nil, dataError(path, "", "is no sample: .npy, .png or .jpg was expected")
+			return nil, nil, dataError(path, "", "is not a sample: .npy, .png or .jpg was expected")
 		}
 		files = append(files, path)
 	}
@@ -287,7 +287,7 @@ func (r *reader) file(path string, s *inputSpec) (*tensor.Tensor, error) {
 	t, err := npy.ReadFile(path, func(t tensor.Type, shape []int) error {
 		n, err := tensor.CheckShape(t, shape)
 		if most := max(r.o.MaxBytes, 0); err == nil && most > 0 && t.Bytes(n) > most {
-			err = fmt.Errorf("%s of %v are more than the limit of memory", tensor.FormatShape(shape), t)
+			err = fmt.Errorf("%s of %v exceed the memory limit", tensor.FormatShape(shape), t)
 		}
 		return err
 	})

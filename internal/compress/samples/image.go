@@ -44,7 +44,7 @@ func (s *inputSpec) imageLayout(path string) (*imageLayout, error) {
 	case 4:
 		at = 1
 	default:
-		return nil, dataError(path, "", "is a picture, and input %q has the shape %s; two to four dimensions were expected", s.value.Name, tensor.FormatShape(want))
+		return nil, dataError(path, "", "is an image, but input %q has the shape %s; two to four dimensions were expected", s.value.Name, tensor.FormatShape(want))
 	}
 	if at == 1 {
 		f.batch = max(1, want[0])
@@ -72,7 +72,7 @@ func (s *inputSpec) imageLayout(path string) (*imageLayout, error) {
 		f.channels = fill(c, 3)
 	}
 	if f.channels != 1 && f.channels != 3 && f.channels != 4 || f.height < 1 || f.width < 1 {
-		return nil, dataError(path, "", "is a picture, and input %q has the shape %s; 1, 3 or 4 channels were expected", s.value.Name, tensor.FormatShape(s.declared()))
+		return nil, dataError(path, "", "is an image, but input %q has the shape %s; 1, 3 or 4 channels were expected", s.value.Name, tensor.FormatShape(s.declared()))
 	}
 	if at == 1 {
 		want[0] = f.batch
@@ -112,7 +112,7 @@ func config(path string) (image.Config, error) {
 func sizeOf(path string, data []byte) (image.Config, error) {
 	c, _, err := image.DecodeConfig(bytes.NewReader(data))
 	if err != nil {
-		return c, dataError(path, "", "is no picture that can be read: %v", err)
+		return c, dataError(path, "", "is not a readable image: %v", err)
 	}
 	if c.Width < 1 || c.Height < 1 || c.Width > maxPixels/c.Height {
 		return c, dataError(path, "", "has %d×%d pixels, at most %d were expected", c.Width, c.Height, maxPixels)
@@ -135,7 +135,7 @@ func (r *reader) image(path string, s *inputSpec) (*tensor.Tensor, error) {
 	}
 	img, _, err := image.Decode(bytes.NewReader(data))
 	if err != nil {
-		return nil, dataError(path, "", "is no picture that can be read: %v", err)
+		return nil, dataError(path, "", "is not a readable image: %v", err)
 	}
 	b := img.Bounds()
 	rgba := image.NewRGBA(image.Rect(0, 0, b.Dx(), b.Dy()))

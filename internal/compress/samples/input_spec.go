@@ -34,7 +34,7 @@ func newSpec(m *graph.Model, k int) (*inputSpec, error) {
 		s.typ = tensor.Float32
 	}
 	if !s.typ.IsNumber() || s.typ.Bits() < 8 {
-		return nil, fmt.Errorf("input %q takes elements of the type %v, for which no data is read", v.Name, v.Type)
+		return nil, fmt.Errorf("input %q has the unsupported element type %v", v.Name, v.Type)
 	}
 	if s.quant == nil && s.typ.IsInteger() {
 		s.quant = inputQuant(g, v.ID)
@@ -222,7 +222,7 @@ func (s *inputSpec) putReal(dst *tensor.Tensor, start int, src *tensor.Tensor, f
 			scale, zero := float64(s.quant.Scale[0]), float64(s.quant.Zero[0])
 			x = min(max(math.RoundToEven(x/scale)+zero, float64(lo)), float64(hi))
 		} else if x != math.Trunc(x) || x < float64(lo) || x > float64(hi) || math.Abs(x) > 1<<53 {
-			return dataError(file, at(i), "is %v, whole numbers were expected, which input %q takes as %v", x, s.value.Name, s.typ)
+			return dataError(file, at(i), "is %v, integers were expected: input %q has the type %v", x, s.value.Name, s.typ)
 		}
 		codes[i] = int64(x)
 	}

@@ -69,7 +69,7 @@ func (l *labels) open(r *reader) error {
 		}
 		return l.text(path, text)
 	}
-	return dataError(path, "", "is no file of labels: .npy, .csv or .txt was expected")
+	return dataError(path, "", "is not a label file: .npy, .csv or .txt was expected")
 }
 
 // text reads one label per line.
