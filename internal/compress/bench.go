@@ -75,7 +75,8 @@ func (j *Job) PlanName(name string) (string, error) {
 	return p.Name, nil
 }
 
-// HasBenchPoint reports whether the named benchmark of the file with the given hash has such a point.
+// HasBenchPoint reports whether the named benchmark of the file with the given hash has such a
+// point.
 func (j *Job) HasBenchPoint(name, sha256, engine string, threads, batch int) bool {
 	b := j.Study().Bench(name)
 	if b == nil || b.SHA256 != sha256 {
@@ -93,9 +94,9 @@ func (j *Job) HasBenchPoint(name, sha256, engine string, threads, batch int) boo
 // interval of the median, few enough that each slice has several runs of both models.
 const pairs = 16
 
-// PairedSpeedup returns the speed-up of the second model from interleaved run times, in order. Slices
-// that were measured at the same time are compared, so that slowdowns of the machine affect both.
-// It is nil where there are too few runs.
+// PairedSpeedup returns the speed-up of the second model from interleaved run times, in order.
+// Slices that were measured at the same time are compared, so that slowdowns of the machine
+// affect both. It is nil where there are too few runs.
 func PairedSpeedup(before, after []float64) *profile.Metric {
 	n := min(pairs, len(before), len(after))
 	if n < pairs/2 {

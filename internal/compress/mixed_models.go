@@ -18,9 +18,9 @@ import (
 // least nine; with ten to twelve it does not depend on the largest error alone.
 const mixedModels = 12
 
-// RandomMixes draws random changes for all layers, as plans choose them: one to three kinds of changes,
-// and for each layer one of them that gains, or none for one layer in four. Layers that must have
-// the same change get that of the first of them.
+// RandomMixes draws random changes for all layers, as plans choose them: one to three kinds of
+// changes, and for each layer one of them that gains, or none for one layer in four. Layers that
+// must have the same change get that of the first of them.
 //
 // Every other mix prefers int8 where it gains, so that the cost of conversions shows. The result
 // is shorter than n where nothing gains.
@@ -113,9 +113,9 @@ func (j *Job) measureMixes(ctx context.Context, o *SpeedOptions, p *study.Speed)
 	return j.MeasureMixes(ctx, RandomMixes(p, len(j.Layers), mixedModels, 0), o, j.File, p)
 }
 
-// MeasureMixes measures the models of [Mixes] that a profile in a file still lacks, and appends them.
-// Each is measured interleaved with the unchanged model, and both are prepared anew, as for a
-// plan: memory placement is part of the error to be estimated.
+// MeasureMixes measures the models of [RandomMixes] that a profile in a file still lacks, and
+// appends them. Each is measured interleaved with the unchanged model, and both are prepared
+// anew, as for a plan: memory placement is part of the error to be estimated.
 func (j *Job) MeasureMixes(ctx context.Context, all [][]study.Change, o *SpeedOptions, file *study.File, p *study.Speed) error {
 	ins, err := j.inputs(o.Batch)
 	if err != nil {

@@ -44,7 +44,8 @@ func TestKeeps(t *testing.T) {
 	}
 }
 
-// Plans lose more and more but for one: what keeps the bound beyond the place where halving ends is found.
+// Plans lose more and more but for one: what keeps the bound beyond the place where halving ends
+// is found.
 func TestHighest(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

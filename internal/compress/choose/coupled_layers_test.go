@@ -11,8 +11,8 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// chain draws profiles of layers each of which reads what the one before makes; the first and third are added up where tied, and the loss is
-// known of both together where grouped.
+// chain draws profiles of layers each of which reads what the one before makes; the first and
+// third are added up where tied, and the loss is known of both together where grouped.
 func chain(t *rapid.T, tied, grouped bool) Options {
 	n := 4
 	o := Options{Layers: make([]study.Layer, n), Speed: &study.Speed{}, Loss: &study.Loss{LossSettings: study.LossSettings{Metric: "relative_error"}}}
@@ -132,7 +132,8 @@ func TestJoint(t *testing.T) {
 	t.Logf("%d plans, %.3f %% off the best, their bounds %.2f %% below it", n, 100*off/float64(n), 100*loose/float64(n))
 }
 
-// TestTermsBound has tables too small for what is tied, and few branches: bounds are lower, and still none.
+// TestTermsBound has tables too small for what is tied, and few branches: bounds are lower, and
+// still none.
 func TestTermsBound(t *testing.T) {
 	t.Parallel()
 	loose, n := 0.0, 0

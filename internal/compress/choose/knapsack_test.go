@@ -134,7 +134,8 @@ func TestLarge(t *testing.T) {
 		if !ok || !withinBound(totalWeight(items, got.pick), bound) {
 			t.Fatalf("bound %v: not kept", bound)
 		}
-		// The relaxation is off by at most one step of one of sixty layers; local search leaves far less.
+		// The relaxation is off by at most one step of one of sixty layers; local search leaves
+		// far less.
 		if gap := got.value/got.lower - 1; gap > 0.001 || gap < 0 {
 			t.Errorf("bound %v: value %v, lower %v, gap %v", bound, got.value, got.lower, gap)
 		}

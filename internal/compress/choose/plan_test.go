@@ -400,8 +400,8 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestEndsOfBranches looks through an If: each branch has ends of its own, and one that only hands on what it captured leads on to what
-// made that.
+// TestEndsOfBranches looks through an If: each branch has ends of its own, and one that only
+// hands on what it captured leads on to what made that.
 func TestEndsOfBranches(t *testing.T) {
 	t.Parallel()
 	values := func(n int) (out []*graph.Value) {

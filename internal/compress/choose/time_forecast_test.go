@@ -9,8 +9,8 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// mixture is a profile of layers that take 1 s each of 10, with changes that halve it. Its mixed models save less by a share and take
-// longer for what they convert; one is off by a little.
+// mixture is a profile of layers that take 1 s each of 10, with changes that halve it. Its mixed
+// models save less by a share and take longer for what they convert; one is off by a little.
 func mixture(layers int, gain, convert, off float64) (*study.Speed, []study.Layer) {
 	seconds := func(v float64) *profile.Metric { return profile.Value(profile.Measured, v, "") }
 	s := &study.Speed{SpeedSettings: study.SpeedSettings{Name: "s", Target: "host"}, Latency: seconds(10)}
@@ -82,7 +82,8 @@ func TestForecast(t *testing.T) {
 	}
 }
 
-// TestForecastHolds draws profiles and a further model with the same kind of errors: nine of ten are within their intervals, of errors with long tails, too.
+// TestForecastHolds draws profiles and a further model with the same kind of errors: nine of ten
+// are within their intervals, of errors with long tails, too.
 func TestForecastHolds(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -123,7 +124,8 @@ func TestForecastHolds(t *testing.T) {
 					in++
 				}
 			}
-			// 1800 are wanted: three standard errors of 2000 draws below, and twice that above, since ranks of twelve are coarse.
+			// 1800 are wanted: three standard errors of 2000 draws below, and twice that above,
+			// since ranks of twelve are coarse.
 			if in < 1760 || in > 1880 {
 				t.Errorf("%d of %d are within the interval", in, all)
 			}
@@ -132,8 +134,8 @@ func TestForecastHolds(t *testing.T) {
 	}
 }
 
-// TestForecastJoint has plans and mixed models forecast by the same product: each layer halves itself and the next one, and mixed models save
-// a share of that.
+// TestForecastJoint has plans and mixed models forecast by the same product: each layer halves
+// itself and the next one, and mixed models save a share of that.
 func TestForecastJoint(t *testing.T) {
 	t.Parallel()
 	seconds := func(v float64) *profile.Metric { return profile.Value(profile.Measured, v, "") }

@@ -134,8 +134,8 @@ func intervalFactors(x *matrix, share []float32, slots, levels int, seed uint64)
 	return lo, hi
 }
 
-// BootstrapInterval returns a 95 % bootstrap interval of a figure of samples. f receives how often each
-// sample is drawn.
+// BootstrapInterval returns a 95 % bootstrap interval of a figure of samples. f receives how
+// often each sample is drawn.
 func BootstrapInterval(n int, seed uint64, f func(times []float32) float64) (lo, hi float64) {
 	if n < 2 {
 		return math.NaN(), math.NaN()

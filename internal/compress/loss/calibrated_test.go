@@ -14,7 +14,8 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// Calibrated losses are those of the model at the anchors, lie between them between, and are of the layers that change together.
+// Calibrated losses are those of the model at the anchors, lie between them between, and are of
+// the layers that change together.
 func TestCalibrated(t *testing.T) {
 	t.Parallel()
 	b := network(3)

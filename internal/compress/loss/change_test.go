@@ -43,7 +43,8 @@ func network(seed uint64) *builder {
 	return b
 }
 
-// Outputs from kept values are those of running the whole changed model, to the bit, whatever is kept at a time.
+// Outputs from kept values are those of running the whole changed model, to the bit, whatever is
+// kept at a time.
 func TestEndToEndIsThatOfRunningTheWhole(t *testing.T) {
 	t.Parallel()
 	b := network(1)
@@ -108,7 +109,8 @@ func TestEndToEndIsThatOfRunningTheWhole(t *testing.T) {
 		if with == nil {
 			continue
 		}
-		// What is zero in all layers of a group is what would be taken out: sums in another order differ in the last digits.
+		// What is zero in all layers of a group is what would be taken out: sums in another order
+		// differ in the last digits.
 		m, effects, err = rewrite.Apply(b.m, changes, rewrite.Options{Remove: true})
 		if err != nil || effects[0].Removed == 0 {
 			t.Fatalf("layer %d, %+v: removed %d, error %v", p.Layer, p.Change, effects[0].Removed, err)
@@ -289,7 +291,8 @@ func TestFormatsOfOutput(t *testing.T) {
 					t.Errorf("%+v: %v, want %v", c, v, want)
 				}
 			}
-			// With 8-bit activations as well the error is larger than with such weights alone, and still small.
+			// With 8-bit activations as well the error is larger than with such weights alone,
+			// and still small.
 			p := got[cs[3]]
 			if p.Cause != "" {
 				return

@@ -11,7 +11,8 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/move"
 )
 
-// Moments of depthwise convolutions by shifts of the channels are those of unfolded windows, whatever window, stride, dilation and padding.
+// Moments of depthwise convolutions by shifts of the channels are those of unfolded windows,
+// whatever window, stride, dilation and padding.
 func TestLags(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

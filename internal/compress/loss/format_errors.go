@@ -16,8 +16,9 @@ import (
 
 func readFloats(dst []float32, t *tensor.Tensor) { tensor.Read(dst, t, 0) }
 
-// QuantiseWeights quantises weights to a format with one scale for all, or one per row. It is symmetric:
-// the largest magnitude becomes the largest integer, rounding is half to even. Zeros stay zero.
+// QuantiseWeights quantises weights to a format with one scale for all, or one per row. It is
+// symmetric: the largest magnitude becomes the largest integer, rounding is half to even. Zeros
+// stay zero.
 func QuantiseWeights(mat []float32, rows, cols int, f study.Format, perTensor bool) []float32 {
 	out := make([]float32, len(mat))
 	bits := 8

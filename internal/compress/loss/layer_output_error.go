@@ -376,8 +376,8 @@ func scoresOf(w []float32, rows int, m *moments, byError bool) []float32 {
 	return ErrorScores(w, rows, m.cols, means)
 }
 
-// ErrorScores returns pruning scores by error on the data: squared weights times mean squared inputs,
-// as passed to [Job].Energy.
+// ErrorScores returns pruning scores by error on the data: squared weights times mean squared
+// inputs, as passed to [Job].Energy.
 func ErrorScores(w []float32, rows, cols int, means []float32) []float32 {
 	out := make([]float32, len(w))
 	outs := rows / (len(means) / cols)

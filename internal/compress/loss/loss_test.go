@@ -281,7 +281,8 @@ var layers = []struct {
 
 var pruned = []study.Structure{study.Unstructured, study.TwoOfFour, study.Block4, study.Block1x4, study.Block4x1, study.Channel, study.Filter}
 
-// The error in closed form is that of pruning and running the layer, for every kind of layer, structure and level.
+// The error in closed form is that of pruning and running the layer, for every kind of layer,
+// structure and level.
 func TestOutputIsThatOfRunning(t *testing.T) {
 	t.Parallel()
 	for i, tt := range layers {
@@ -356,8 +357,8 @@ func scoresFor(t *testing.T, m *graph.Model, l *weights.Layer, s *samples.Set, b
 	return scoresOf(w, l.Rows, u.m, true)
 }
 
-// Layers of integers, whose outputs are rounded to codes, come close to the closed form of the numbers that the codes
-// stand for.
+// Layers of integers, whose outputs are rounded to codes, come close to the closed form of the
+// numbers that the codes stand for.
 func TestOutputOfCodes(t *testing.T) {
 	t.Parallel()
 	for i, tt := range []struct {
@@ -390,7 +391,8 @@ func TestOutputOfCodes(t *testing.T) {
 				mat := l.Read(nil)
 				order.Zero(mat, c.Level)
 				num, den := squaredDistance(outputsBy(t, weights.WithConstants(b.m, map[int]*tensor.Tensor{l.Value: l.Write(mat)}), s), base)
-				// Outputs are rounded to codes: 255 of them over some six deviations make a thousandth of the energy each way.
+				// Outputs are rounded to codes: 255 of them over some six deviations make a
+				// thousandth of the energy each way.
 				if v, want := *got[c].Value.Median, num/den; math.Abs(v-want) > 0.02*want {
 					t.Errorf("%+v: %v, want %v", c, v, want)
 				}
@@ -447,7 +449,8 @@ func TestManyPositions(t *testing.T) {
 	}
 }
 
-// Intervals from the energy of the inputs are about as long as those from the errors of each sample.
+// Intervals from the energy of the inputs are about as long as those from the errors of each
+// sample.
 func TestIntervals(t *testing.T) {
 	t.Parallel()
 	for i, tt := range layers {

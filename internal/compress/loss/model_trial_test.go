@@ -11,7 +11,8 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// What is lost is the difference of both figures, none by a model that is the same; its interval is of the difference.
+// What is lost is the difference of both figures, none by a model that is the same; its interval
+// is of the difference.
 func TestTrial(t *testing.T) {
 	t.Parallel()
 	b := network(4)
@@ -61,7 +62,8 @@ func TestTrial(t *testing.T) {
 			if v := *same.Lost.Median; math.Abs(v) > 1e-12 {
 				t.Errorf("the same model loses %+v", same.Lost)
 			}
-			// Samples that all agree leave room for rare errors, as far as anything is known of them.
+			// Samples that all agree leave room for rare errors, as far as anything is known of
+			// them.
 			switch ci := same.Lost.CI95; {
 			case metric == Cosine:
 				if ci != nil {
@@ -78,7 +80,8 @@ func TestTrial(t *testing.T) {
 	}
 }
 
-// Samples that both models meet, or neither, add nothing to the width of the interval: here one in ten differs.
+// Samples that both models meet, or neither, add nothing to the width of the interval: here one
+// in ten differs.
 func TestLostInterval(t *testing.T) {
 	t.Parallel()
 	right := slices.Repeat([]float64{1, 0}, 50)

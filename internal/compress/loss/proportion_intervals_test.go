@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Ends of rates are those where the score test just says yes, closed forms where no sample or every one is seen.
+// Ends of rates are those where the score test just says yes, closed forms where no sample or
+// every one is seen.
 func TestRate(t *testing.T) {
 	t.Parallel()
 	const z2 = z95 * z95
@@ -32,8 +33,8 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// Differences on the same samples: equal to what a search for the likeliest shares under a difference gives, symmetric, and with a
-// length where no sample differs.
+// Differences on the same samples: equal to what a search for the likeliest shares under a
+// difference gives, symmetric, and with a length where no sample differs.
 func TestDifference(t *testing.T) {
 	t.Parallel()
 	const z2 = z95 * z95
@@ -76,7 +77,8 @@ func TestDifference(t *testing.T) {
 	}
 }
 
-// Intervals of shares hold what they promise of rare errors, of which samples drawn again know nothing.
+// Intervals of shares hold what they promise of rare errors, of which samples drawn again know
+// nothing.
 func TestRatesHold(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 5))

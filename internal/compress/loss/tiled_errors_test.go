@@ -8,7 +8,8 @@ import (
 	"github.com/opmeter/opmeter/internal/base/workers"
 )
 
-// Errors by a large matrix of second moments, some rows of it at a time, are those of a plain loop over all pairs of columns.
+// Errors by a large matrix of second moments, some rows of it at a time, are those of a plain
+// loop over all pairs of columns.
 func TestLargeMatrix(t *testing.T) {
 	t.Parallel()
 	const d, rows, levels = 2100, 3, 20

@@ -117,8 +117,9 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
-// TestNested checks for all structures that units are a partition of the matrix, that the count is exact, that levels
-// are nested, and that no unit that stays has a lower score than one that goes.
+// TestNested checks for all structures that units are a partition of the matrix, that the count
+// is exact, that levels are nested, and that no unit that stays has a lower score than one that
+// goes.
 func TestNested(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -51,7 +51,8 @@ func each(t *testing.T, most int64, folders []string, skip []string, do func(t *
 					seen[sum] = true
 				}
 				t.Run(folder+"/"+filepath.Base(file), func(t *testing.T) {
-					// Tests of many changes take small models, all where all material must be there.
+					// Tests of many changes take small models, all where all material must be
+					// there.
 					if int64(len(b)) > most && !material.Required() {
 						t.Skip("a large model: set OPMETER_REQUIRE")
 					}

@@ -12,8 +12,8 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// TestRandomGroups takes lanes out of one group after the other: its layers lose some, and nothing becomes smaller that the group does not
-// name.
+// TestRandomGroups takes lanes out of one group after the other: its layers lose some, and
+// nothing becomes smaller that the group does not name.
 func TestRandomGroups(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -285,7 +285,8 @@ func TestFetched4(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Codes of 4 bits of numbers of this spread leave 15 dB at least, two layers one after the other 12.
+	// Codes of 4 bits of numbers of this spread leave 15 dB at least, two layers one after the
+	// other 12.
 	if s := snr(run(t, back, places(), engine.Options{}).Output(0), run(t, floats, places(), engine.Options{}).Output(0)); !(s > 12) {
 		t.Errorf("%.1f dB from the floats", s)
 	}

@@ -191,8 +191,9 @@ func attention(t *rapid.T) *graph.Model {
 	return m
 }
 
-// TestUnits takes hidden units of recurrent operators and heads of attention out: what is left computes what the network with zeros
-// computes, and all layers lose as many as each other. Sums of fewer numbers are added up in another order, which the last bits show.
+// TestUnits takes hidden units of recurrent operators and heads of attention out: what is left
+// computes what the network with zeros computes, and all layers lose as many as each other. Sums
+// of fewer numbers are added up in another order, which the last bits show.
 func TestUnits(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -75,8 +75,8 @@ func numbers(seed int, shape ...int) *tensor.Tensor {
 	return c
 }
 
-// branches is a model whose products stand in the branches of an If: one matrix is read in both, one in the main graph, too, and one
-// in a loop within a branch.
+// branches is a model whose products stand in the branches of an If: one matrix is read in both,
+// one in the main graph, too, and one in a loop within a branch.
 func branches() *graph.Model {
 	f := tensor.Float32
 	main := newMaker(0, "main", nil)
@@ -146,7 +146,8 @@ func liteBranches() *graph.Model {
 	return m
 }
 
-// tables is a model that fetches from a table and multiplies what it got by a matrix: in ONNX by MatMul, in TFLite by BATCH_MATMUL.
+// tables is a model that fetches from a table and multiplies what it got by a matrix: in ONNX by
+// MatMul, in TFLite by BATCH_MATMUL.
 func tables(format string) *graph.Model {
 	f := tensor.Float32
 	b := newMaker(0, "main", nil)
@@ -197,7 +198,8 @@ func TestTables(t *testing.T) {
 			t.Errorf("%s: %d layers are found again", format, len(ls))
 		}
 		exact, got := run(t, m, places(), engine.Options{Exact: true}).Output(0), run(t, parse(t, next), places(), engine.Options{Exact: true}).Output(0)
-		// Three roundings to 8 bits of sines: 40 dB each, and the range of the sums is wider than they are.
+		// Three roundings to 8 bits of sines: 40 dB each, and the range of the sums is wider than
+		// they are.
 		if s := snr(got, exact); !(s > 30) {
 			t.Errorf("%s: %.1f dB from the floats", format, s)
 		}
@@ -207,8 +209,8 @@ func TestTables(t *testing.T) {
 // liteRecurrent are TFLite models of one recurrent operator with weights of floats.
 var liteRecurrent = []string{"litert_unidirectional_sequence_lstm", "litert_svdf_calibrated"}
 
-// TestTogether gives recurrent operators of TFLite codes of 8 bits for all weights at once: they read those themselves, and not floats made of
-// them.
+// TestTogether gives recurrent operators of TFLite codes of 8 bits for all weights at once: they
+// read those themselves, and not floats made of them.
 func TestTogether(t *testing.T) {
 	t.Parallel()
 	for _, name := range liteRecurrent {
@@ -279,8 +281,8 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// TestBodyChanges changes weights in bodies: each branch gives what the same changes of the constants alone give, or nearly that, and files
-// have the model that is in memory.
+// TestBodyChanges changes weights in bodies: each branch gives what the same changes of the
+// constants alone give, or nearly that, and files have the model that is in memory.
 func TestBodyChanges(t *testing.T) {
 	t.Parallel()
 	for _, m := range []*graph.Model{branches(), liteBranches()} {
@@ -336,8 +338,8 @@ func TestBodyChanges(t *testing.T) {
 					in := ways(m, way)
 					want := run(t, next, in, engine.Options{}).Output(0)
 					equal(t, "file", run(t, back, in, engine.Options{}).Output(0), want)
-					// 4 bits of numbers of this spread leave 15 dB at least, 8 bits of a range that is several times too wide, one
-					// after the other, 20, others 30.
+					// 4 bits of numbers of this spread leave 15 dB at least, 8 bits of a range
+					// that is several times too wide, one after the other, 20, others 30.
 					least := map[study.Format]float64{study.Weight4: 12, study.Int8: 18}[c.Format]
 					if least == 0 {
 						least = 30

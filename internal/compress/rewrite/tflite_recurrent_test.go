@@ -15,7 +15,8 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// remembering is a TFLite model with an operator that has a state between dense layers: an LSTM, or an SVDF.
+// remembering is a TFLite model with an operator that has a state between dense layers: an LSTM,
+// or an SVDF.
 func remembering(op string) *graph.Model {
 	f := tensor.Float32
 	b := newMaker(0, "main", nil)
@@ -80,7 +81,8 @@ func remembered(t *testing.T, m *graph.Model, from, to int) *graph.Model {
 	return next
 }
 
-// TestRemembering makes operators with states compute with integers only, where all their weights change so.
+// TestRemembering makes operators with states compute with integers only, where all their weights
+// change so.
 func TestRemembering(t *testing.T) {
 	t.Parallel()
 	for _, op := range []string{"UNIDIRECTIONAL_SEQUENCE_LSTM", "SVDF"} {
@@ -105,7 +107,8 @@ func TestRemembering(t *testing.T) {
 			in := madeInputs(t, m)
 			want := run(t, m, in, engine.Options{Exact: true}).Output(0)
 			for name, x := range map[string]*graph.Model{"all": next, "a part": part} {
-				// Inputs, states and outputs are rounded to 8 bits of a range that is some times wider than they are: 40 dB each.
+				// Inputs, states and outputs are rounded to 8 bits of a range that is some times
+				// wider than they are: 40 dB each.
 				if s := snr(run(t, x, in, engine.Options{Exact: true}).Output(0), want); !(s > 25) {
 					t.Errorf("%s: %.1f dB from the floats", name, s)
 				}
@@ -145,8 +148,9 @@ func TestEnginesRemembering(t *testing.T) {
 				t.Fatal(err)
 			}
 			ours := run(t, next, in, engine.Options{Exact: true}).Output(0)
-			// Sums of the last layer's floats have another order. opmeter's LSTM is that of TensorFlow Lite Micro, which rounds gates at
-			// other places than this library: by one of the 8 bits of the state.
+			// Sums of the last layer's floats have another order. opmeter's LSTM is that of
+			// TensorFlow Lite Micro, which rounds gates at other places than this library: by one
+			// of the 8 bits of the state.
 			least := map[string]float64{"SVDF": 90, "UNIDIRECTIONAL_SEQUENCE_LSTM": 35}[op]
 			if s := snr(&tensor.Tensor{Type: ours.Type, Shape: ours.Shape, Data: theirs[0].Data}, ours); !(s >= least) {
 				t.Errorf("%.1f dB from opmeter's, want %.0f", s, least)

@@ -15,8 +15,8 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// halfZero is a TFLite model of two dense layers: the weights of the first one are float16 of which seven of ten are zero, stored sparse, in blocks
-// of four inputs or one by one.
+// halfZero is a TFLite model of two dense layers: the weights of the first one are float16 of
+// which seven of ten are zero, stored sparse, in blocks of four inputs or one by one.
 func halfZero(t *testing.T, blocks bool) *graph.Model {
 	t.Helper()
 	b := newMaker(0, "main", nil)
@@ -58,7 +58,8 @@ func halfZero(t *testing.T, blocks bool) *graph.Model {
 	return &graph.Model{Format: "tflite", IRVersion: 3, Graphs: []*graph.Graph{b.g}}
 }
 
-// TestSparse writes constants that are sparse in a file so again: what was pruned is no longer stored. Dense ones take no DENSIFY.
+// TestSparse writes constants that are sparse in a file so again: what was pruned is no longer
+// stored. Dense ones take no DENSIFY.
 func TestSparse(t *testing.T) {
 	t.Parallel()
 	for _, blocks := range []bool{false, true} {

@@ -59,8 +59,9 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// TestGroups gives what a change makes of other layers to the layer that has it: filters of a convolution within a block reach the next
-// one, those that are added up go together, and those of the last layer stay.
+// TestGroups gives what a change makes of other layers to the layer that has it: filters of a
+// convolution within a block reach the next one, those that are added up go together, and those
+// of the last layer stay.
 func TestGroups(t *testing.T) {
 	m, layers, o := open(t, filepath.Join(material.Root(), "examples", "resnet8.yaml"))
 	o.Changes, o.NoLimits = []study.Change{{Structure: study.Filter, Level: .5}}, true

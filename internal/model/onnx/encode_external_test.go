@@ -12,7 +12,8 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// TestBeside writes constants beside a model: those of a page and more, at whole pages, those that share their bytes once.
+// TestBeside writes constants beside a model: those of a page and more, at whole pages, those
+// that share their bytes once.
 func TestBeside(t *testing.T) {
 	t.Parallel()
 	made := func(n int) *tensor.Tensor {

@@ -38,8 +38,8 @@ var huge = []string{"vgg19", "resnet50", "alexnet", "zfnet", "inception"}
 // large are models that take seconds an inference: one cut of each is enough.
 var large = []string{"deeplab", "conformer", "vad.onnx", "op15", "ifless", "qwen35", "minilm"}
 
-// TestPrefixes runs prefixes of all reference models with the engine: every operator of a cut has exactly the outputs
-// that it has in the whole model.
+// TestPrefixes runs prefixes of all reference models with the engine: every operator of a cut has
+// exactly the outputs that it has in the whole model.
 func TestPrefixes(t *testing.T) {
 	t.Parallel()
 	for _, folder := range []string{"real", "synthetic", "mcu"} {
@@ -113,7 +113,8 @@ func prefixes(t *testing.T, path string) {
 	}
 }
 
-// run runs a model once and returns its operators, and files with its inputs in a folder where one is given.
+// run runs a model once and returns its operators, and files with its inputs in a folder where
+// one is given.
 func run(t *testing.T, m *opmeter.Model, in opmeter.Inputs, dir string) ([]opmeter.Operator, map[string]string) {
 	t.Helper()
 	s, err := opmeter.NewSession(m, opmeter.RunOptions{Inputs: in, KeepAll: true, MaxMemory: 2 << 30})

@@ -299,7 +299,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestWrite changes weights: zeros become the zero point, others the nearest code, and what stays keeps its bits.
+// TestWrite changes weights: zeros become the zero point, others the nearest code, and what stays
+// keeps its bits.
 func TestWrite(t *testing.T) {
 	t.Parallel()
 	b := newBuilder("tflite")
