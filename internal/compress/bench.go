@@ -111,5 +111,5 @@ func PairedSpeedup(before, after []float64) *profile.Metric {
 		}
 		ratios[i] = part(before) / b
 	}
-	return profile.Summarize(profile.Measured, ratios, "pairs of parts of runs in turns")
+	return profile.Summarize(profile.Measured, ratios, "pairs of slices of interleaved runs")
 }

@@ -98,7 +98,7 @@ func (e *evaluator) loss(ctx context.Context, t *loss.Trial, c changedModel) (*p
 	case !ok || math.IsNaN(v) || math.IsInf(v, 0):
 		return nil, nil
 	case based:
-		return profile.Value(profile.Measured, v-base, "more than the unchanged model's, on the same samples"), nil
+		return profile.Value(profile.Measured, v-base, "difference from the unchanged model on the same samples"), nil
 	}
 	return x.Value, nil
 }

@@ -37,7 +37,7 @@ func smoothedLoss(p *study.Loss) *study.Loss {
 	out.Points = slices.Clone(p.Points)
 	for i, x := range out.Points {
 		if _, ok := x.Value.Best(); ok {
-			out.Points[i].Value = profile.Value(profile.Estimated, base-dropAt(nodes, x.More[loss.KL], base), "divergence of outputs, as a drop")
+			out.Points[i].Value = profile.Value(profile.Estimated, base-dropAt(nodes, x.More[loss.KL], base), "drop estimated from the KL divergence of outputs")
 		}
 	}
 	return &out

@@ -212,7 +212,7 @@ func useEnergy(x *study.SpeedPoint, bases map[int]float64) {
 			*x = none
 			return
 		}
-		o.Ratio = profile.Value(profile.Estimated, v/bases[o.Layer], "estimates of both")
+		o.Ratio = profile.Value(profile.Estimated, v/bases[o.Layer], "ratio of two estimates")
 		if b := o.Energy.Band; b != nil {
 			o.Ratio.Band = &[2]float64{b[0] / bases[o.Layer], b[1] / bases[o.Layer]}
 		}

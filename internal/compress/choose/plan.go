@@ -236,20 +236,20 @@ func (p *problem) predict(out *study.Plan, pick []int) {
 }
 
 // methodEnds is the displayed method of prediction intervals.
-const methodEnds = "ends of the layers' intervals added up"
+const methodEnds = "sum of the layers' interval ends"
 
 func (p *problem) shownLoss(loss interval) *profile.Metric {
 	mid, ok := p.metric.UserLoss(loss.mid)
 	if !ok {
 		return nil
 	}
-	m := profile.Value(profile.Estimated, mid, "losses of layers added up: "+p.metric.Adds)
+	m := profile.Value(profile.Estimated, mid, "sum of layer losses: "+p.metric.Adds)
 	a, is := p.metric.UserLoss(loss.lo)
 	b, ok := p.metric.UserLoss(loss.hi)
 	if is && ok && loss.lo < loss.hi {
 		m.Band = &[2]float64{min(a, b), max(a, b)}
 		if p.metric.Adds == Drops {
-			m.Method += "; intervals as independent ones"
+			m.Method += "; intervals taken as independent"
 		} else {
 			m.Method += "; " + methodEnds
 		}
@@ -258,7 +258,7 @@ func (p *problem) shownLoss(loss interval) *profile.Metric {
 }
 
 // methodMixed is the displayed method of times predicted from mixed models.
-const methodMixed = "times of layers added up; interval by models of mixed changes"
+const methodMixed = "sum of layer times; interval from models with mixed changes"
 
 // setTimes stores the time of the model and its speed-up.
 func (p *problem) setTimes(o *study.Outcome, cost interval, method string) {

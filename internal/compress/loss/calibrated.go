@@ -285,7 +285,7 @@ func (c *calibration) loss(layers []int, x study.Change) (*profile.Metric, study
 	if own.mid > 0 && len(errs) == 0 {
 		return nil, cmp.Or(why, study.NoData)
 	}
-	m := profile.Value(profile.Estimated, interpolate(errs, mid, own.mid), "error of the layer's own output, by runs of the model from the layer on")
+	m := profile.Value(profile.Estimated, interpolate(errs, mid, own.mid), "layer output error, calibrated by end-to-end runs")
 	if m.N = n; len(errs) > 0 {
 		if a, b := interpolate(errs, lo, own.lo), interpolate(errs, hi, own.hi); a < b {
 			m.Band = &[2]float64{min(a, *m.Median), max(b, *m.Median)}

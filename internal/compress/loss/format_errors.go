@@ -169,7 +169,7 @@ func (j *Job) int8Points(ctx context.Context, us []*momentGroup) error {
 				errs[i][k][slotOf(run, n)] += e
 			}
 		}
-		j.progress(0.5+float64(run)/float64(2*n), "activations of 8 bits")
+		j.progress(0.5+float64(run)/float64(2*n), "8-bit activations")
 		return nil
 	})
 	if err != nil {
@@ -188,7 +188,7 @@ func (j *Job) int8Points(ctx context.Context, us []*momentGroup) error {
 					}
 					return t / w.squares
 				})
-				p.Value = metricValue(profile.Measured, v, j.Data.Len(), lo, hi, "computed with codes of 8 bits; interval by resampling samples")
+				p.Value = metricValue(profile.Measured, v, j.Data.Len(), lo, hi, "computed with 8-bit activations; interval by resampling samples")
 			} else {
 				p.Cause = study.NotRun
 			}

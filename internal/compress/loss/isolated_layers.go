@@ -224,7 +224,7 @@ func (j *Job) isolatedPoint(ctx context.Context, p *study.LossPoint, only *graph
 		}
 		return a / b
 	})
-	p.Value = metricValue(profile.Measured, v, j.Data.Len(), lo, hi, "operator run alone, weights chosen by magnitude; interval by resampling samples")
+	p.Value = metricValue(profile.Measured, v, j.Data.Len(), lo, hi, "operator run in isolation, weights chosen by magnitude; interval by resampling samples")
 	return nil
 }
 

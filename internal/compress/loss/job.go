@@ -301,7 +301,7 @@ func (j *Job) magnitude(ctx context.Context) error {
 			if c.Format != study.OriginalFormat {
 				p.Cause = study.NoFormat
 			} else if k, ok := slices.BinarySearch(levels, c.Level); ok {
-				p.Value = metricValue(profile.Counted, values[k], 0, math.NaN(), math.NaN(), "magnitudes of the weights of the level alone")
+				p.Value = metricValue(profile.Counted, values[k], 0, math.NaN(), math.NaN(), "mean weight magnitude of the level")
 			}
 			if err := j.Point(p); err != nil {
 				return err

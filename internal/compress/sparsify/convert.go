@@ -152,7 +152,7 @@ func structureNamed(name string) study.Structure {
 }
 
 // method of figures from a Sparsify file.
-const method = "from a profile of Sparsify"
+const method = "from a Sparsify profile"
 
 // ToSpeed converts a Sparsify profile to a performance profile of a study. Layers are matched by
 // the name of their first output; unmatched are those that the study lacks. A layer whose

@@ -252,7 +252,7 @@ func setRatio(p *study.SpeedPoint, before, after *profile.Metric) {
 		return
 	}
 	p.Latency = after
-	p.Ratio = profile.Value(profile.Estimated, a/b, "estimates of both")
+	p.Ratio = profile.Value(profile.Estimated, a/b, "ratio of two estimates")
 	if after.Band != nil {
 		p.Ratio.Band = &[2]float64{after.Band[0] / b, after.Band[1] / b}
 	}
@@ -268,7 +268,7 @@ func difference(before, after *profile.Metric) *profile.Metric {
 	if !ok || !ok2 {
 		return nil
 	}
-	return profile.Value(profile.Estimated, is-was, "estimates of both")
+	return profile.Value(profile.Estimated, is-was, "difference of two estimates")
 }
 
 // correspondingNodes returns the nodes of a changed model that correspond to nodes of the

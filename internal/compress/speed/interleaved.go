@@ -69,7 +69,7 @@ func CompareMany(ctx context.Context, before *graph.Model, after []*graph.Model,
 	if err := r.warmUp(); err != nil {
 		return nil, err
 	}
-	r.progress("measuring in turns", 0)
+	r.progress("measuring interleaved", 0)
 	was, now, err := r.interleave(ready...)
 	if err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func CompareMany(ctx context.Context, before *graph.Model, after []*graph.Model,
 			gain[g] = was[g].whole / now[k][g].whole
 		}
 		out[i].Before, out[i].After = metric(column(was, whole), "groups of runs"), metric(column(now[k], whole), "groups of runs")
-		out[i].Speedup = metric(gain, "pairs of groups in turns")
+		out[i].Speedup = metric(gain, "pairs of interleaved groups of runs")
 	}
 	return out, nil
 }

@@ -286,7 +286,7 @@ func (r *run) groupSize() int { return max(1, int(groupTime/max(r.inferenceTime,
 
 // measureUnchanged measures the unchanged model.
 func (r *run) measureUnchanged() error {
-	r.progress("measuring the model as it is", 0)
+	r.progress("measuring the unchanged model", 0)
 	var got []groupTimes
 	for begin := time.Now(); len(got) < 2*minPairs || time.Since(begin) < r.o.Time && len(got) < 4*maxPairs; {
 		t, err := r.runGroup(r.dense, r.groupSize())
@@ -391,7 +391,7 @@ func (r *run) measureChange(c study.Change) error {
 		if len(p.layers) == 0 {
 			continue
 		}
-		ratio := metric(ratios(before, after, i), "pairs of groups in turns")
+		ratio := metric(ratios(before, after, i), "pairs of interleaved groups of runs")
 		was, now := r.dense.kernel(p, i), x.kernel(p, i)
 		for k, l := range p.layers {
 			pt := study.SpeedPoint{Layer: l, Change: c, Kernel: now, Cause: effects[l].Cause}

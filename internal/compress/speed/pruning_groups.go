@@ -160,7 +160,7 @@ func (r *run) measureGroupModel(c study.Change, gs []group, points []study.Speed
 		var others []study.AffectedLayer
 		for _, i := range g.parts {
 			p := &r.parts[i]
-			ratio := metric(ratios(before, after, i), "pairs of groups in turns")
+			ratio := metric(ratios(before, after, i), "pairs of interleaved groups of runs")
 			for k, l := range p.layers {
 				if !slices.Contains(g.Layers, l) {
 					others = append(others, study.AffectedLayer{Layer: l, Ratio: ratio})
@@ -188,7 +188,7 @@ func (r *run) measureGroupModel(c study.Change, gs []group, points []study.Speed
 			for k := range before {
 				more[k] = after[k].parts[i] - before[k].parts[i]
 			}
-			points[lead].RestS = metric(more, "pairs of groups in turns")
+			points[lead].RestS = metric(more, "pairs of interleaved groups of runs")
 		}
 	}
 	return nil
