@@ -237,7 +237,7 @@ func TestOtherData(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.Data[0] ^= 1
-	if err := run(.7); err == nil || !strings.Contains(err.Error(), "other content") {
+	if err := run(.7); err == nil || !strings.Contains(err.Error(), "a different version") {
 		t.Errorf("with other data: %v", err)
 	}
 }
