@@ -97,7 +97,7 @@ func (c *Compression) failed(err error, file string) error {
 	if e, ok := errors.AsType[*study.BusyError](err); ok {
 		return &StudyError{File: file, Busy: true, PID: e.PID, Err: err}
 	}
-	if _, ok := errors.AsType[*study.OtherError](err); ok || errors.Is(err, study.ErrNotStudy) {
+	if _, ok := errors.AsType[*study.ModelMismatchError](err); ok || errors.Is(err, study.ErrNotStudy) {
 		return &StudyError{File: file, Err: err}
 	}
 	if e := dataError(err); e != nil {
@@ -288,7 +288,7 @@ type SparsifyOptions struct {
 // running models of several plans. Plans are kept in the study.
 func (c *Compression) Plan(ctx context.Context, o PlanOptions) (p *study.Plan, err error) {
 	x := compress.PlanOptions{
-		Name: o.Name, Speed: o.Speed, Loss: o.Loss, Goal: o.Goal, Ends: o.Ends, WithoutStructures: o.WithoutStructures, WithoutFormats: o.WithoutFormats, Unrun: o.Unrun, Time: o.Time,
+		Name: o.Name, Speed: o.Speed, Loss: o.Loss, Goal: o.Goal, Ends: o.Ends, WithoutStructures: o.WithoutStructures, WithoutFormats: o.WithoutFormats, SkipRun: o.Unrun, Time: o.Time,
 	}
 	if o.Fit != nil {
 		x.Goal.Fit = o.Fit.ID
@@ -425,7 +425,7 @@ func (c *Compression) Exclude(names []string) ([]int, error) {
 	for _, n := range names {
 		found := false
 		for i := range c.Study().Layers {
-			if c.Study().Layers[i].Called(n, i) {
+			if c.Study().Layers[i].HasName(n, i) {
 				found = true
 				if !slices.Contains(out, i) {
 					out = append(out, i)
@@ -522,7 +522,7 @@ func (c *Compression) benchPoint(ctx context.Context, changed *Model, name strin
 	if err != nil {
 		return c.failed(err, "")
 	}
-	if c.j.Has(name, id.File, p.Engine, threads, batch) {
+	if c.j.HasBenchPoint(name, id.File, p.Engine, threads, batch) {
 		return nil
 	}
 	if e == nil {
@@ -563,5 +563,5 @@ func (c *Compression) visits(ctx context.Context, changed *Model, e *Engine, thr
 		}
 	}
 	a, b := &ps[0].Totals, &ps[1].Totals
-	return a.Latency, b.Latency, compress.Quotient(a.LatencySamples, b.LatencySamples), nil
+	return a.Latency, b.Latency, compress.PairedSpeedup(a.LatencySamples, b.LatencySamples), nil
 }

@@ -21,28 +21,28 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// V1 names the format of a study's file: lines of a record each, of its length in bytes and its
-// checksum (CRC-32C), both of eight hexadecimal digits, and its JSON. The first record names the
-// format and the model.
+// V1 names the file format. Each record is a line with its length in bytes and its checksum
+// (CRC-32C), both as eight hexadecimal digits, and its JSON. The first record names the format
+// and the model.
 const V1 = "opmeter/study/v1"
 
-// Extension is the usual ending of studies.
+// Extension is the usual file name extension of studies.
 const Extension = ".study"
 
-// Bounds of what is read.
+// Limits of reading.
 const (
 	maxRecord = 64 << 20
 	maxFile   = 1 << 30
-	lead      = 18 // length, blank, checksum, blank
+	prefixLen = 18 // length, blank, checksum, blank
 )
 
-// ErrNotStudy tells that a file holds no study.
-var ErrNotStudy = errors.New("is no study of opmeter")
+// ErrNotStudy reports that a file is not a study.
+var ErrNotStudy = errors.New("is not an opmeter study")
 
-// BusyError tells that another process works on the study.
+// BusyError reports that another process works on the study.
 type BusyError struct {
 	Path string
-	// PID is the other process, 0 where that is not known.
+	// PID is the other process, 0 where unknown.
 	PID int
 }
 
@@ -54,59 +54,60 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("%s: process %d works on this study", e.Path, e.PID)
 }
 
-// OtherError tells that a study is of another model.
-type OtherError struct {
+// ModelMismatchError reports that a study belongs to another model.
+type ModelMismatchError struct {
 	Path string
-	// Of is the model of the study, Want the one that was given.
+	// Of is the model of the study, Want the given one.
 	Of, Want profile.Model
-	// Layers says that the model is the same, and that its layers were told apart otherwise.
+	// Layers says that the model is the same, but that its layers were identified differently.
 	Layers bool
 }
 
 // Error names both models.
-func (e *OtherError) Error() string {
+func (e *ModelMismatchError) Error() string {
 	if e.Layers {
-		return fmt.Sprintf("%s: the study was made by a version that told the layers of %q apart otherwise", e.Path, e.Of.Name)
+		return fmt.Sprintf("%s: the study was made by a version that identified the layers of %q differently", e.Path, e.Of.Name)
 	}
 	return fmt.Sprintf("%s: the study is of another model, %q with hash %.12s, not of %q with hash %.12s", e.Path, e.Of.Name, e.Of.SHA256, e.Want.Name, e.Want.SHA256)
 }
 
-// Damage is a part of a file that could not be read and was passed over.
+// Damage is a part of a file that could not be read and was skipped.
 type Damage struct {
 	Offset, Bytes int64
-	// Tail says that it was the end, as a process leaves it that was killed while it wrote. It is
+	// Tail marks the end of the file, as left by a process that was killed while writing. It is
 	// cut off when the study is opened to append.
 	Tail bool
-	// Err is what is wrong with a record that is whole.
+	// Err is what is wrong with a complete record.
 	Err error
 }
 
-// String says what was lost.
+// String describes the damage.
 func (d Damage) String() string {
 	switch {
 	case d.Tail:
-		return fmt.Sprintf("the last record was not written whole (%d bytes from %d on)", d.Bytes, d.Offset)
+		return fmt.Sprintf("the last record is incomplete (%d bytes at offset %d)", d.Bytes, d.Offset)
 	case d.Err != nil:
-		return fmt.Sprintf("a record of %d bytes at %d does not fit: %v", d.Bytes, d.Offset, d.Err)
+		return fmt.Sprintf("a record of %d bytes at offset %d is invalid: %v", d.Bytes, d.Offset, d.Err)
 	}
-	return fmt.Sprintf("%d bytes at %d are damaged", d.Bytes, d.Offset)
+	return fmt.Sprintf("%d bytes at offset %d are damaged", d.Bytes, d.Offset)
 }
 
-// File is a study that is open to append. It is for any number of goroutines, and for one process at a time.
+// File is a study that is open to append. It is safe for concurrent use, by one process at a
+// time.
 type File struct {
 	path   string
 	mu     sync.Mutex
 	f      *os.File
-	size   int64 // of what is whole
+	size   int64 // of the complete records
 	s      *state
 	damage []Damage
 	broken error
 }
 
-// Open opens a study to append. Where there is none, or of one only a first record that was not
-// written whole, of begins it; nil for of begins none. What is there has to be of the same model,
-// with the same layers: the error is an [OtherError]. It is a [BusyError] where another process has
-// it open.
+// Open opens a study to append. A missing or empty file, or one with only an incomplete first
+// record, is started with of; nil never creates one. An existing study must belong to the same
+// model with the same layers, else the error is a [ModelMismatchError]. It is a [BusyError] where
+// another process has the study open.
 func Open(path string, of *Study) (*File, error) {
 	if st, err := os.Stat(path); err == nil {
 		if kind := infile.Kind(st.Mode()); kind != "" {
@@ -136,14 +137,14 @@ func (x *File) open(of *Study) error {
 		return fmt.Errorf("%s: %w", x.path, err)
 	}
 	var err error
-	x.s, x.size, x.damage, err = read(x.f)
+	x.s, x.size, x.damage, err = readRecords(x.f)
 	switch {
 	case errors.Is(err, errBlank) && of != nil:
 		if err := x.f.Truncate(0); err != nil {
 			return err
 		}
 		x.s, x.size = newState(&begin{Study: V1, Created: of.Created, Model: of.Model, Layers: of.Layers}), 0
-		if err := x.line(&stored{Begin: &begin{Study: V1, Created: of.Created, Model: of.Model, Layers: of.Layers}}); err != nil {
+		if err := x.writeRecord(&stored{Begin: &begin{Study: V1, Created: of.Created, Model: of.Model, Layers: of.Layers}}); err != nil {
 			return err
 		}
 	case errors.Is(err, errBlank):
@@ -152,18 +153,18 @@ func (x *File) open(of *Study) error {
 		return fmt.Errorf("%s: %w", x.path, err)
 	}
 	if of != nil {
-		if err := x.s.check(x.path, of); err != nil {
+		if err := x.s.checkModel(x.path, of); err != nil {
 			return err
 		}
 	}
 	if err := x.f.Truncate(x.size); err != nil {
 		return err
 	}
-	return x.line(&stored{Opened: &opened{PID: os.Getpid(), At: time.Now().UTC().Truncate(time.Second)}})
+	return x.writeRecord(&stored{Opened: &opened{PID: os.Getpid(), At: time.Now().UTC().Truncate(time.Second)}})
 }
 
-// lock takes the lock. One that is held for a moment only is waited for: a process that was killed is just going, or one that
-// is being started still has the open files of the one that starts it.
+// lock takes the lock. It waits for one that is held briefly: a killed process that is just
+// ending, or one that is being started and still has the open files of its parent.
 func (x *File) lock() (err error) {
 	for range 10 {
 		if err = filelock.Try(x.f); !errors.Is(err, filelock.ErrHeld) {
@@ -174,9 +175,9 @@ func (x *File) lock() (err error) {
 	return err
 }
 
-// check refuses another model, and other layers.
-func (s *state) check(path string, of *Study) error {
-	e := &OtherError{Path: path, Of: s.Model, Want: of.Model}
+// checkModel refuses another model and other layers.
+func (s *state) checkModel(path string, of *Study) error {
+	e := &ModelMismatchError{Path: path, Of: s.Model, Want: of.Model}
 	if !SameModel(&s.Model, &of.Model) {
 		return e
 	}
@@ -190,8 +191,8 @@ func (s *state) check(path string, of *Study) error {
 	return nil
 }
 
-// SameModel reports whether two descriptions are of one model, by the hashes that both have: of the file, and of the constants
-// with those that lie beside it.
+// SameModel reports whether two descriptions are of one model, by the hashes that both have: of
+// the file, and of the constants including external ones.
 func SameModel(a, b *profile.Model) bool {
 	for _, h := range [][2]string{{a.SHA256, b.SHA256}, {a.WeightsSHA256, b.WeightsSHA256}} {
 		if h[0] != "" && h[1] != "" && h[0] != h[1] {
@@ -201,21 +202,22 @@ func SameModel(a, b *profile.Model) bool {
 	return a.SHA256 != "" && a.SHA256 == b.SHA256 || a.WeightsSHA256 != "" && a.WeightsSHA256 == b.WeightsSHA256 && a.StructureSHA256 == b.StructureSHA256
 }
 
-// owner is the process that opened a study last, 0 if that is not known.
+// owner returns the process that opened a study last, 0 if unknown.
 func owner(path string) int {
 	f, _, err := infile.Open(path)
 	if err != nil {
 		return 0
 	}
 	defer f.Close()
-	s, _, _, err := read(f)
+	s, _, _, err := readRecords(f)
 	if err != nil {
 		return 0
 	}
 	return s.owner
 }
 
-// Study is what is known. It must not be changed, and is for nobody else while something is appended.
+// Study returns the current content. It must not be changed, and must not be read while a record
+// is appended.
 func (x *File) Study() *Study { return &x.s.Study }
 
 // Path is the file.
@@ -224,8 +226,8 @@ func (x *File) Path() string { return x.path }
 // Damage lists what could not be read when the study was opened.
 func (x *File) Damage() []Damage { return x.damage }
 
-// Append adds a record. When it returns without an error, the record outlives this process and the system. A record that does
-// not fit is refused, and changes nothing.
+// Append adds a record. When it returns without an error, the record survives a crash of the
+// process and of the system. A record that does not fit is refused and changes nothing.
 func (x *File) Append(r Record) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -236,11 +238,11 @@ func (x *File) Append(r Record) error {
 	if err := x.s.apply(s); err != nil {
 		return fmt.Errorf("%s: %w", x.path, err)
 	}
-	return x.line(s)
+	return x.writeRecord(s)
 }
 
-// line writes one record with one call of the system.
-func (x *File) line(s *stored) error {
+// writeRecord writes one record with a single system call.
+func (x *File) writeRecord(s *stored) error {
 	body, err := jsonx.Marshal(s)
 	if err != nil {
 		return fmt.Errorf("%s: %w", x.path, err)
@@ -254,7 +256,7 @@ func (x *File) line(s *stored) error {
 		err = x.f.Sync()
 	}
 	if err != nil {
-		// A part of a record in the middle would be taken for damage.
+		// A partial record in the middle would be taken for damage.
 		if cut := x.f.Truncate(x.size); cut != nil {
 			x.broken = fmt.Errorf("%s: %w", x.path, err)
 		}
@@ -264,7 +266,7 @@ func (x *File) line(s *stored) error {
 	return nil
 }
 
-// Close closes the study. Everything appended is in the file already.
+// Close closes the study. Everything appended is already in the file.
 func (x *File) Close() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -274,7 +276,7 @@ func (x *File) Close() error {
 	return x.f.Close()
 }
 
-// Read reads a study that another process may be working on, and says what could not be read.
+// Read reads a study that another process may be working on, and lists what could not be read.
 func Read(path string) (*Study, []Damage, error) {
 	f, st, err := infile.Open(path)
 	if err != nil {
@@ -284,7 +286,7 @@ func Read(path string) (*Study, []Damage, error) {
 	if st.Size() > maxFile {
 		return nil, nil, &fs.PathError{Op: "read", Path: path, Err: &infile.SizeError{Most: maxFile}}
 	}
-	s, _, damage, err := read(f)
+	s, _, damage, err := readRecords(f)
 	if errors.Is(err, errBlank) {
 		err = ErrNotStudy
 	}
@@ -294,23 +296,23 @@ func Read(path string) (*Study, []Damage, error) {
 	return &s.Study, damage, nil
 }
 
-// castagnoli is the polynomial of checksums, which processors compute by themselves.
+// castagnoli is the checksum polynomial with hardware support.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// frame is a record as the file has it.
+// frame encodes a record as a line of the file.
 func frame(body []byte) []byte {
-	out := fmt.Appendf(make([]byte, 0, len(body)+lead+1), "%08x %08x ", len(body), crc32.Checksum(body, castagnoli))
+	out := fmt.Appendf(make([]byte, 0, len(body)+prefixLen+1), "%08x %08x ", len(body), crc32.Checksum(body, castagnoli))
 	return append(append(out, body...), '\n')
 }
 
-// unframe is the record of a line, nil where length or checksum do not fit.
+// unframe returns the record of a line, nil where length or checksum are wrong.
 func unframe(line []byte) []byte {
-	if len(line) < lead || line[8] != ' ' || line[17] != ' ' {
+	if len(line) < prefixLen || line[8] != ' ' || line[17] != ' ' {
 		return nil
 	}
 	n, err := strconv.ParseUint(string(line[:8]), 16, 32)
 	sum, err2 := strconv.ParseUint(string(line[9:17]), 16, 32)
-	body := line[lead:]
+	body := line[prefixLen:]
 	if err != nil || err2 != nil || n != uint64(len(body)) || crc32.Checksum(body, castagnoli) != uint32(sum) {
 		return nil
 	}
@@ -318,31 +320,31 @@ func unframe(line []byte) []byte {
 }
 
 func newState(b *begin) *state {
-	return &state{Study: Study{Created: b.Created, Model: b.Model, Layers: b.Layers}, speeds: map[string]map[key]int{}, losses: map[string]map[key]int{}}
+	return &state{Study: Study{Created: b.Created, Model: b.Model, Layers: b.Layers}, speeds: map[string]map[pointKey]int{}, losses: map[string]map[pointKey]int{}}
 }
 
-// errBlank tells that nothing was written yet, or only a part of the first record.
+// errBlank reports that nothing was written yet, or only a part of the first record.
 var errBlank = errors.New("is empty")
 
-// blank reports whether a text is the beginning of a file's first record.
-func blank(text []byte) bool {
+// isHeadPrefix reports whether a text is the beginning of a file's first record.
+func isHeadPrefix(text []byte) bool {
 	const first = `{"begin":{"study":"` + V1 + `"`
-	if len(text) <= lead {
+	if len(text) <= prefixLen {
 		return !slices.ContainsFunc(text, func(c byte) bool { return !bytes.ContainsRune([]byte("0123456789abcdef "), rune(c)) })
 	}
-	text = text[lead:]
+	text = text[prefixLen:]
 	n := min(len(text), len(first))
 	return string(text[:n]) == first[:n]
 }
 
-// read takes all records that are whole. size is where they end.
-func read(r io.Reader) (s *state, size int64, damage []Damage, err error) {
+// readRecords reads all complete records. size is where they end.
+func readRecords(r io.Reader) (s *state, size int64, damage []Damage, err error) {
 	br := bufio.NewReaderSize(io.LimitReader(r, maxFile+1), 1<<16)
 	at := int64(0)
 	for {
-		line, err := lines.Read(br, maxRecord+lead)
+		line, err := lines.Read(br, maxRecord+prefixLen)
 		switch {
-		case errors.Is(err, io.EOF) && s == nil && blank(line):
+		case errors.Is(err, io.EOF) && s == nil && isHeadPrefix(line):
 			return nil, 0, nil, errBlank
 		case errors.Is(err, io.EOF) && s == nil:
 			return nil, 0, nil, ErrNotStudy
@@ -358,17 +360,17 @@ func read(r io.Reader) (s *state, size int64, damage []Damage, err error) {
 		}
 		n := int64(len(line)) + 1
 		if s == nil {
-			if s, err = head(line); err != nil {
+			if s, err = parseHead(line); err != nil {
 				return nil, 0, nil, err
 			}
-		} else if err := s.take(line); err != nil {
+		} else if err := s.applyLine(line); err != nil {
 			d := Damage{Offset: at, Bytes: n}
 			if !errors.Is(err, errDamaged) {
 				d.Err = err
 			}
 			if k := len(damage); k > 0 && d.Err == nil && damage[k-1].Err == nil && damage[k-1].Offset+damage[k-1].Bytes == at {
 				damage[k-1].Bytes += n
-			} else if k < mostDamage {
+			} else if k < maxDamage {
 				damage = append(damage, d)
 			}
 		}
@@ -376,18 +378,18 @@ func read(r io.Reader) (s *state, size int64, damage []Damage, err error) {
 	}
 }
 
-// mostDamage bounds the list of what is damaged.
-const mostDamage = 1000
+// maxDamage bounds the list of damaged parts.
+const maxDamage = 1000
 
-// head is the state that the first record begins.
-func head(line []byte) (*state, error) {
+// parseHead returns the state that the first record starts.
+func parseHead(line []byte) (*state, error) {
 	body := unframe(line)
 	var r stored
 	if body == nil || jsonx.Unmarshal(body, &r) != nil || r.Begin == nil {
 		return nil, ErrNotStudy
 	}
 	if r.Begin.Study != V1 {
-		return nil, fmt.Errorf("is a study of the kind %q, and this version knows %q", r.Begin.Study, V1)
+		return nil, fmt.Errorf("unsupported study format %q, this version reads %q", r.Begin.Study, V1)
 	}
 	for i := range r.Begin.Layers {
 		if l := &r.Begin.Layers[i]; l.Rows < 0 || l.Cols < 0 || l.Rows > 0 && l.Cols > int(1<<40)/l.Rows {
@@ -397,11 +399,11 @@ func head(line []byte) (*state, error) {
 	return newState(r.Begin), nil
 }
 
-// errDamaged tells that a line is no record.
+// errDamaged reports that a line is not a record.
 var errDamaged = errors.New("is damaged")
 
-// take applies the record of a line.
-func (s *state) take(line []byte) error {
+// applyLine applies the record of a line.
+func (s *state) applyLine(line []byte) error {
 	body := unframe(line)
 	if body == nil {
 		return errDamaged

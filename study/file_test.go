@@ -16,7 +16,7 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// example is a study of two layers that nothing was found of yet.
+// example is an empty study of two layers.
 func example() *Study {
 	return &Study{
 		Created: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
@@ -48,11 +48,11 @@ func add(t *testing.T, f *File, rs ...Record) {
 	}
 }
 
-// all is a record of every kind.
+// all has a record of every kind.
 func all() []Record {
 	return []Record{
 		{Speed: &Speed{SpeedSettings: SpeedSettings{Name: "s", Target: "host"}, Points: []SpeedPoint{point(0, .5, .9)}}},
-		{SpeedPoints: &SpeedPoints{Name: "s", Points: []SpeedPoint{point(0, .5, .8), point(1, .5, .7)}, Layers: []LayerTime{{Layer: 0}}, Mixed: []Mixed{{Changes: []Change{{}, {Format: Int8}}, Ratio: profile.Value(profile.Measured, .8, "")}}, Done: true}},
+		{SpeedPoints: &SpeedPoints{Name: "s", Points: []SpeedPoint{point(0, .5, .8), point(1, .5, .7)}, Layers: []LayerTime{{Layer: 0}}, Mixed: []MixedModel{{Changes: []Change{{}, {Format: Int8}}, Ratio: profile.Value(profile.Measured, .8, "")}}, Done: true}},
 		{Loss: &Loss{LossSettings: LossSettings{Name: "l", Method: Magnitude}}},
 		{LossPoints: &LossPoints{Name: "l", Points: []LossPoint{{Layer: 1, Change: Change{Structure: Unstructured, Level: .5}, Value: profile.Value(profile.Counted, 3, "")}}}},
 		{Plan: &Plan{Name: "p", Speed: "s", Loss: "l", Choices: []Choice{{Layer: 1, Change: Change{Format: Int8}}}}},
@@ -102,13 +102,13 @@ func TestRefused(t *testing.T) {
 		name, want string
 		r          Record
 	}{
-		{"no name", "a name of 1", Record{Speed: &Speed{}}},
-		{"no such profile", "was not begun", Record{SpeedPoints: &SpeedPoints{Name: "x"}}},
-		{"no such loss", "was not begun", Record{LossPoints: &LossPoints{Name: "x"}}},
-		{"no such bench", "was not begun", Record{BenchPoints: &BenchPoints{Name: "x"}}},
+		{"no name", "a name must have 1", Record{Speed: &Speed{}}},
+		{"no such profile", "an unknown performance profile", Record{SpeedPoints: &SpeedPoints{Name: "x"}}},
+		{"no such loss", "an unknown loss profile", Record{LossPoints: &LossPoints{Name: "x"}}},
+		{"no such bench", "an unknown benchmark", Record{BenchPoints: &BenchPoints{Name: "x"}}},
 		{"no such layer", "layer 2 of 2", Record{SpeedPoints: &SpeedPoints{Name: "s", Points: []SpeedPoint{point(2, .5, 1)}}}},
 		{"below zero", "layer -1 of 2", Record{Plan: &Plan{Name: "q", Choices: []Choice{{Layer: -1}}}}},
-		{"mixed model", "changes 3 layers of 2", Record{SpeedPoints: &SpeedPoints{Name: "s", Mixed: []Mixed{{Changes: make([]Change, 3)}}}}},
+		{"mixed model", "changes 3 layers of 2", Record{SpeedPoints: &SpeedPoints{Name: "s", Mixed: []MixedModel{{Changes: make([]Change, 3)}}}}},
 		{"level", "level 1.5", Record{SpeedPoints: &SpeedPoints{Name: "s", Points: []SpeedPoint{point(1, 1.5, 1)}}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -122,7 +122,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestCut opens a study that ends anywhere: what was whole is there, what was not is cut off and said, and work goes on.
+// TestCut opens a study truncated anywhere: complete records are read, the incomplete tail is cut
+// off and reported, and appending works.
 func TestCut(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -156,7 +157,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestDamaged changes bytes in the middle: what comes after them is there.
+// TestDamaged changes bytes in the middle: the records after them are read.
 func TestDamaged(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "m.study")
@@ -189,7 +190,7 @@ func TestOther(t *testing.T) {
 	}
 	other = example()
 	other.Layers = other.Layers[:1]
-	if e, ok := errors.AsType[*OtherError](openError(path, other)); !ok || !e.Layers || !strings.Contains(e.Error(), "apart otherwise") {
+	if e, ok := errors.AsType[*ModelMismatchError](openError(path, other)); !ok || !e.Layers || !strings.Contains(e.Error(), "differently") {
 		t.Errorf("other layers: %v", e)
 	}
 	if _, err := Open(path, nil); err != nil {
@@ -206,9 +207,9 @@ func TestNoStudy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, tt := range []struct{ name, text, want string }{
-		{"text", "hello\nyou\n", "is no study"},
-		{"bytes", "\x00\x01\x02", "is no study"},
-		{"record of another kind", string(frame([]byte(`{"begin":{"study":"opmeter/study/v9","created":"2026-01-02T03:04:05Z","model":{"name":"m"},"layers":[]}}`))), `of the kind "opmeter/study/v9"`},
+		{"text", "hello\nyou\n", "is not an opmeter study"},
+		{"bytes", "\x00\x01\x02", "is not an opmeter study"},
+		{"record of another kind", string(frame([]byte(`{"begin":{"study":"opmeter/study/v9","created":"2026-01-02T03:04:05Z","model":{"name":"m"},"layers":[]}}`))), `format "opmeter/study/v9"`},
 		{"layer without sense", string(frame([]byte(`{"begin":{"study":"opmeter/study/v1","created":"2026-01-02T03:04:05Z","model":{"name":"m"},"layers":[{"rows":-1}]}}`))), "-1 rows"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -259,15 +260,15 @@ func FuzzRead(f *testing.F) {
 	f.Add(text[:len(text)-5])
 	f.Add(frame([]byte(`{"begin":{"study":"opmeter/study/v1","layers":[{}]}}`)))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		// Checksums keep changes from the records behind them: lines that are JSON get theirs.
+		// Checksums hide mutations from the record decoder: lines that are JSON get valid ones.
 		var framed []byte
 		for line := range bytes.Lines(text) {
-			if body, ok := bytes.CutSuffix(line, []byte("\n")); ok && len(body) > lead {
-				framed = append(framed, frame(body[lead:])...)
+			if body, ok := bytes.CutSuffix(line, []byte("\n")); ok && len(body) > prefixLen {
+				framed = append(framed, frame(body[prefixLen:])...)
 			}
 		}
 		for _, text := range [][]byte{text, framed} {
-			s, size, damage, err := read(bytes.NewReader(text))
+			s, size, damage, err := readRecords(bytes.NewReader(text))
 			if err != nil {
 				continue
 			}

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// writes names the variable that makes the test binary a process that writes into the study of that name.
+// writes is the environment variable that makes the test binary write into the named study.
 const writes = "OPMETER_TEST_STUDY"
 
 func TestMain(m *testing.M) {
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// writer goes on with a study for ever: point after point, and a line when one is safe.
+// writer appends to a study forever: point after point, and prints a line when one is safe.
 func writer(path string) int {
 	f, err := Open(path, example())
 	if err != nil {
@@ -52,8 +52,8 @@ func child(path string) *exec.Cmd {
 	return c
 }
 
-// TestKilled kills a process that writes a hundred times, at random moments. Whatever it said to be safe is there, and the next
-// one goes on after it.
+// TestKilled kills a writing process a hundred times, at random moments. Every point reported
+// safe is in the file, and the next process continues after it.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "m.study")
@@ -105,7 +105,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestBusy opens a study that another process has.
+// TestBusy opens a study that another process has open.
 func TestBusy(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "m.study")

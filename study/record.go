@@ -10,51 +10,52 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Record is what is appended to a study's file: one of its parts is set.
+// Record is an entry of a study's journal: exactly one of its fields is set.
 type Record struct {
-	// Speed, Loss, Plan and Bench begin one, or take the place of that of the name, with all that it holds.
+	// Speed, Loss, Plan and Bench add an item, or replace the one of that name with all its
+	// points.
 	Speed *Speed `json:"speed,omitzero"`
 	Loss  *Loss  `json:"loss,omitzero"`
 	Plan  *Plan  `json:"plan,omitzero"`
 	Bench *Bench `json:"bench,omitzero"`
-	// SpeedPoints, LossPoints and BenchPoints add to the one of the name.
+	// SpeedPoints, LossPoints and BenchPoints add to the item of that name.
 	SpeedPoints *SpeedPoints `json:"speed_points,omitzero"`
 	LossPoints  *LossPoints  `json:"loss_points,omitzero"`
 	BenchPoints *BenchPoints `json:"bench_points,omitzero"`
-	// Removed takes one away.
+	// Removed deletes an item.
 	Removed *Removed `json:"removed,omitzero"`
 }
 
-// SpeedPoints is what was found of a performance profile since. A point of the same layer and change takes the place
-// of the one before.
+// SpeedPoints adds results to a performance profile. A point of the same layer and change
+// replaces the earlier one.
 type SpeedPoints struct {
 	Name    string          `json:"name"`
 	Latency *profile.Metric `json:"latency_s,omitzero"`
 	Energy  *profile.Metric `json:"energy_j,omitzero"`
 	Layers  []LayerTime     `json:"layers,omitzero"`
 	Points  []SpeedPoint    `json:"points,omitzero"`
-	Mixed   []Mixed         `json:"mixed,omitzero"` // come last
+	Mixed   []MixedModel    `json:"mixed,omitzero"` // measured last
 	Done    bool            `json:"done,omitzero"`
 }
 
-// LossPoints is what was found of a loss profile since, like [SpeedPoints].
+// LossPoints adds results to a loss profile, like [SpeedPoints].
 type LossPoints struct {
-	Name     string          `json:"name"`
-	Base     *profile.Metric `json:"base,omitzero"`
-	Energies []Energy        `json:"energies,omitzero"`
-	Anchors  []LossPoint     `json:"anchors,omitzero"`
-	Points   []LossPoint     `json:"points,omitzero"`
-	Done     bool            `json:"done,omitzero"`
+	Name          string          `json:"name"`
+	Base          *profile.Metric `json:"base,omitzero"`
+	InputEnergies []InputEnergy   `json:"energies,omitzero"`
+	Anchors       []LossPoint     `json:"anchors,omitzero"`
+	Points        []LossPoint     `json:"points,omitzero"`
+	Done          bool            `json:"done,omitzero"`
 }
 
-// BenchPoints is what was found of a comparison since. A point of the same engine, threads and batch takes the place
-// of the one before.
+// BenchPoints adds results to a benchmark. A point of the same engine, threads and batch replaces
+// the earlier one.
 type BenchPoints struct {
 	Name   string       `json:"name"`
 	Points []BenchPoint `json:"points,omitzero"`
 }
 
-// Removed names what is no longer part of a study.
+// Removed names a deleted item.
 type Removed struct {
 	// Kind is "speed", "loss", "plan" or "bench".
 	Kind string `json:"kind"`
@@ -69,83 +70,83 @@ type begin struct {
 	Layers  []Layer       `json:"layers"`
 }
 
-// opened notes who works on the study, for those who are refused.
+// opened records the process that works on the study, for the error message of others.
 type opened struct {
 	PID int       `json:"pid"`
 	At  time.Time `json:"at"`
 }
 
-// stored is a record as the file has it.
+// stored is a record as encoded in the file.
 type stored struct {
 	Begin  *begin  `json:"begin,omitzero"`
 	Opened *opened `json:"opened,omitzero"`
 	Record
 }
 
-// key tells points of a profile apart.
-type key struct {
+// pointKey identifies a point of a profile.
+type pointKey struct {
 	layer  int
 	change Change
 }
 
-// state is a study with what finds its points again.
+// state is a study with an index of its points.
 type state struct {
 	Study
-	speeds, losses map[string]map[key]int
-	owner          int // process that opened it last
+	speeds, losses map[string]map[pointKey]int
+	owner          int // PID of the process that opened it last
 }
 
-// apply takes a record. An error is of one that does not fit, and changes nothing.
+// apply applies a record. A record that does not fit gives an error and changes nothing.
 func (s *state) apply(r *stored) error {
 	switch {
 	case r.Opened != nil:
 		s.owner = r.Opened.PID
 	case r.Speed != nil:
-		if err := errors.Join(named(r.Speed.Name), s.checkSpeed(r.Speed.Layers, r.Speed.Points), s.checkMixed(r.Speed.Mixed), figures(r.Speed.Latency, r.Speed.Energy)); err != nil {
+		if err := errors.Join(checkName(r.Speed.Name), s.checkSpeed(r.Speed.Layers, r.Speed.Points), s.checkMixed(r.Speed.Mixed), checkMetrics(r.Speed.Latency, r.Speed.Energy)); err != nil {
 			return err
 		}
 		p := *r.Speed
 		p.Points, p.Layers, p.Mixed = nil, slices.Clone(p.Layers), slices.Clone(p.Mixed)
-		s.speeds[p.Name] = map[key]int{}
-		s.Speeds = put(s.Speeds, &p, func(x *Speed) string { return x.Name })
+		s.speeds[p.Name] = map[pointKey]int{}
+		s.Speeds = replaceOrAppend(s.Speeds, &p, func(x *Speed) string { return x.Name })
 		s.addSpeed(&p, r.Speed.Points)
 	case r.Loss != nil:
-		if err := errors.Join(named(r.Loss.Name), s.checkLoss(r.Loss.Points), s.checkLoss(r.Loss.Anchors), s.checkEnergies(r.Loss.Energies), figures(r.Loss.Base)); err != nil {
+		if err := errors.Join(checkName(r.Loss.Name), s.checkLoss(r.Loss.Points), s.checkLoss(r.Loss.Anchors), s.checkEnergies(r.Loss.InputEnergies), checkMetrics(r.Loss.Base)); err != nil {
 			return err
 		}
 		p := *r.Loss
-		p.Points, p.Energies, p.Anchors = nil, slices.Clone(p.Energies), slices.Clone(p.Anchors)
-		s.losses[p.Name] = map[key]int{}
-		s.Losses = put(s.Losses, &p, func(x *Loss) string { return x.Name })
+		p.Points, p.InputEnergies, p.Anchors = nil, slices.Clone(p.InputEnergies), slices.Clone(p.Anchors)
+		s.losses[p.Name] = map[pointKey]int{}
+		s.Losses = replaceOrAppend(s.Losses, &p, func(x *Loss) string { return x.Name })
 		s.addLoss(&p, r.Loss.Points)
 	case r.Plan != nil:
-		if err := errors.Join(named(r.Plan.Name), s.checkPlan(r.Plan)); err != nil {
+		if err := errors.Join(checkName(r.Plan.Name), s.checkPlan(r.Plan)); err != nil {
 			return err
 		}
-		s.Plans = put(s.Plans, r.Plan, func(x *Plan) string { return x.Name })
+		s.Plans = replaceOrAppend(s.Plans, r.Plan, func(x *Plan) string { return x.Name })
 	case r.Bench != nil:
-		if err := errors.Join(named(r.Bench.Name), checkBench(r.Bench.Points)); err != nil {
+		if err := errors.Join(checkName(r.Bench.Name), checkBench(r.Bench.Points)); err != nil {
 			return err
 		}
 		b := *r.Bench
 		b.Points = slices.Clone(b.Points)
-		s.Benches = put(s.Benches, &b, func(x *Bench) string { return x.Name })
+		s.Benches = replaceOrAppend(s.Benches, &b, func(x *Bench) string { return x.Name })
 	default:
-		return s.add(r)
+		return s.applyAddition(r)
 	}
 	return nil
 }
 
-// add takes a record that adds to what is there, or takes it away.
-func (s *state) add(r *stored) error {
+// applyAddition applies a record that adds to an item or deletes it.
+func (s *state) applyAddition(r *stored) error {
 	switch {
 	case r.SpeedPoints != nil:
 		a := r.SpeedPoints
 		p := s.Speed(a.Name)
 		if p == nil {
-			return fmt.Errorf("points of a performance profile %q that was not begun", a.Name)
+			return fmt.Errorf("points of an unknown performance profile %q", a.Name)
 		}
-		if err := errors.Join(s.checkSpeed(a.Layers, a.Points), s.checkMixed(a.Mixed), figures(a.Latency, a.Energy)); err != nil {
+		if err := errors.Join(s.checkSpeed(a.Layers, a.Points), s.checkMixed(a.Mixed), checkMetrics(a.Latency, a.Energy)); err != nil {
 			return err
 		}
 		if a.Latency != nil {
@@ -164,19 +165,19 @@ func (s *state) add(r *stored) error {
 		a := r.LossPoints
 		p := s.Loss(a.Name)
 		if p == nil {
-			return fmt.Errorf("points of a loss profile %q that was not begun", a.Name)
+			return fmt.Errorf("points of an unknown loss profile %q", a.Name)
 		}
-		if err := errors.Join(s.checkLoss(a.Points), s.checkLoss(a.Anchors), s.checkEnergies(a.Energies), figures(a.Base)); err != nil {
+		if err := errors.Join(s.checkLoss(a.Points), s.checkLoss(a.Anchors), s.checkEnergies(a.InputEnergies), checkMetrics(a.Base)); err != nil {
 			return err
 		}
 		if a.Base != nil {
 			p.Base = a.Base
 		}
-		for _, e := range a.Energies {
-			if i := slices.IndexFunc(p.Energies, func(x Energy) bool { return x.Layer == e.Layer }); i >= 0 {
-				p.Energies[i] = e
+		for _, e := range a.InputEnergies {
+			if i := slices.IndexFunc(p.InputEnergies, func(x InputEnergy) bool { return x.Layer == e.Layer }); i >= 0 {
+				p.InputEnergies[i] = e
 			} else {
-				p.Energies = append(p.Energies, e)
+				p.InputEnergies = append(p.InputEnergies, e)
 			}
 		}
 		p.Anchors = append(p.Anchors, a.Anchors...)
@@ -185,7 +186,7 @@ func (s *state) add(r *stored) error {
 	case r.BenchPoints != nil:
 		b := s.Bench(r.BenchPoints.Name)
 		if b == nil {
-			return fmt.Errorf("points of a bench %q that was not begun", r.BenchPoints.Name)
+			return fmt.Errorf("points of an unknown benchmark %q", r.BenchPoints.Name)
 		}
 		if err := checkBench(r.BenchPoints.Points); err != nil {
 			return err
@@ -201,7 +202,7 @@ func (s *state) add(r *stored) error {
 	case r.Removed != nil:
 		s.remove(r.Removed)
 	}
-	return nil // what is not known is of a later version
+	return nil // unknown records come from a later version
 }
 
 func (s *state) remove(r *Removed) {
@@ -222,7 +223,7 @@ func (s *state) remove(r *Removed) {
 func (s *state) addSpeed(p *Speed, points []SpeedPoint) {
 	at := s.speeds[p.Name]
 	for _, x := range points {
-		k := key{x.Layer, x.Change}
+		k := pointKey{x.Layer, x.Change}
 		if i, ok := at[k]; ok {
 			p.Points[i] = x
 			continue
@@ -235,7 +236,7 @@ func (s *state) addSpeed(p *Speed, points []SpeedPoint) {
 func (s *state) addLoss(p *Loss, points []LossPoint) {
 	at := s.losses[p.Name]
 	for _, x := range points {
-		k := key{x.Layer, x.Change}
+		k := pointKey{x.Layer, x.Change}
 		if i, ok := at[k]; ok {
 			p.Points[i] = x
 			continue
@@ -245,8 +246,8 @@ func (s *state) addLoss(p *Loss, points []LossPoint) {
 	}
 }
 
-// put takes the place of what has the name, or comes last.
-func put[T any](all []*T, x *T, name func(*T) string) []*T {
+// replaceOrAppend replaces the element of the same name, or appends x.
+func replaceOrAppend[T any](all []*T, x *T, name func(*T) string) []*T {
 	if i := slices.IndexFunc(all, func(y *T) bool { return name(y) == name(x) }); i >= 0 {
 		all[i] = x
 		return all
@@ -254,18 +255,18 @@ func put[T any](all []*T, x *T, name func(*T) string) []*T {
 	return append(all, x)
 }
 
-// longestName bounds the names of profiles, plans and benches, in bytes.
-const longestName = 200
+// maxName bounds the names of profiles, plans and benchmarks, in bytes.
+const maxName = 200
 
-func named(name string) error {
-	if name == "" || len(name) > longestName {
-		return fmt.Errorf("a name of 1 to %d bytes is expected, not of %d", longestName, len(name))
+func checkName(name string) error {
+	if name == "" || len(name) > maxName {
+		return fmt.Errorf("a name must have 1 to %d bytes, not %d", maxName, len(name))
 	}
 	return nil
 }
 
-// figures checks metrics; nil ones are not known.
-func figures(ms ...*profile.Metric) error {
+// checkMetrics validates metrics; nil means unknown.
+func checkMetrics(ms ...*profile.Metric) error {
 	for _, m := range ms {
 		if m == nil {
 			continue
@@ -277,14 +278,14 @@ func figures(ms ...*profile.Metric) error {
 	return nil
 }
 
-func (s *state) layer(i int) error {
+func (s *state) checkLayer(i int) error {
 	if i < 0 || i >= len(s.Layers) {
 		return fmt.Errorf("layer %d of %d", i, len(s.Layers))
 	}
 	return nil
 }
 
-// Validate reports a level that is none.
+// Validate reports an invalid level.
 func (c Change) Validate() error {
 	if math.IsNaN(c.Level) || c.Level < 0 || c.Level > 1 {
 		return fmt.Errorf("level %v: use 0 to 1", c.Level)
@@ -294,21 +295,21 @@ func (c Change) Validate() error {
 
 func (s *state) checkSpeed(layers []LayerTime, points []SpeedPoint) error {
 	for _, l := range layers {
-		if err := errors.Join(s.layer(l.Layer), figures(l.Latency, l.Energy)); err != nil {
+		if err := errors.Join(s.checkLayer(l.Layer), checkMetrics(l.Latency, l.Energy)); err != nil {
 			return err
 		}
 	}
 	for _, p := range points {
-		if err := errors.Join(s.layer(p.Layer), p.Change.Validate(), figures(p.Latency, p.Ratio, p.Energy, p.RestS, p.RestJ)); err != nil {
+		if err := errors.Join(s.checkLayer(p.Layer), p.Change.Validate(), checkMetrics(p.Latency, p.Ratio, p.Energy, p.RestS, p.RestJ)); err != nil {
 			return err
 		}
-		for _, o := range p.Others {
-			if err := errors.Join(s.layer(o.Layer), figures(o.Ratio, o.Energy)); err != nil {
+		for _, o := range p.Affected {
+			if err := errors.Join(s.checkLayer(o.Layer), checkMetrics(o.Ratio, o.Energy)); err != nil {
 				return err
 			}
 		}
 		for _, l := range p.With {
-			if err := s.layer(l); err != nil {
+			if err := s.checkLayer(l); err != nil {
 				return err
 			}
 		}
@@ -316,7 +317,7 @@ func (s *state) checkSpeed(layers []LayerTime, points []SpeedPoint) error {
 	return nil
 }
 
-func (s *state) checkMixed(all []Mixed) error {
+func (s *state) checkMixed(all []MixedModel) error {
 	for _, m := range all {
 		if len(m.Changes) > len(s.Layers) {
 			return fmt.Errorf("a mixed model changes %d layers of %d", len(m.Changes), len(s.Layers))
@@ -326,7 +327,7 @@ func (s *state) checkMixed(all []Mixed) error {
 				return err
 			}
 		}
-		if err := figures(m.Ratio); err != nil {
+		if err := checkMetrics(m.Ratio); err != nil {
 			return err
 		}
 	}
@@ -335,11 +336,11 @@ func (s *state) checkMixed(all []Mixed) error {
 
 func (s *state) checkLoss(points []LossPoint) error {
 	for _, p := range points {
-		if err := errors.Join(s.layer(p.Layer), p.Change.Validate(), figures(p.Value)); err != nil {
+		if err := errors.Join(s.checkLayer(p.Layer), p.Change.Validate(), checkMetrics(p.Value)); err != nil {
 			return err
 		}
 		for _, l := range p.With {
-			if err := s.layer(l); err != nil {
+			if err := s.checkLayer(l); err != nil {
 				return err
 			}
 		}
@@ -347,19 +348,20 @@ func (s *state) checkLoss(points []LossPoint) error {
 	return nil
 }
 
-// checkEnergies wants a mean for each column of each group, as scores need them.
-func (s *state) checkEnergies(all []Energy) error {
+// checkEnergies checks that there is a mean for each column of each group, as pruning scores need
+// them.
+func (s *state) checkEnergies(all []InputEnergy) error {
 	for _, e := range all {
-		if err := s.layer(e.Layer); err != nil {
+		if err := s.checkLayer(e.Layer); err != nil {
 			return err
 		}
 		l := &s.Layers[e.Layer]
 		if want := l.Cols * max(l.Groups, 1); len(e.Means) != want || want == 0 {
-			return fmt.Errorf("layer %d: %d energies, %d are expected", e.Layer, len(e.Means), want)
+			return fmt.Errorf("layer %d: %d input energies, expected %d", e.Layer, len(e.Means), want)
 		}
 		for _, x := range e.Means {
 			if !(x >= 0) {
-				return fmt.Errorf("layer %d: an energy of %v", e.Layer, x)
+				return fmt.Errorf("layer %d: invalid input energy %v", e.Layer, x)
 			}
 		}
 	}
@@ -368,12 +370,12 @@ func (s *state) checkEnergies(all []Energy) error {
 
 func (s *state) checkPlan(p *Plan) error {
 	for _, c := range p.Choices {
-		if err := errors.Join(s.layer(c.Layer), c.Change.Validate()); err != nil {
+		if err := errors.Join(s.checkLayer(c.Layer), c.Change.Validate()); err != nil {
 			return err
 		}
 	}
 	for _, i := range p.Goal.Exclude {
-		if err := s.layer(i); err != nil {
+		if err := s.checkLayer(i); err != nil {
 			return err
 		}
 	}
@@ -387,7 +389,7 @@ func (s *state) checkPlan(p *Plan) error {
 		out = append(out, p.Measured)
 	}
 	for _, o := range out {
-		if err := figures(o.LatencyS, o.Speedup, o.Loss, o.Energy); err != nil {
+		if err := checkMetrics(o.LatencyS, o.Speedup, o.Loss, o.Energy); err != nil {
 			return err
 		}
 	}
@@ -396,14 +398,14 @@ func (s *state) checkPlan(p *Plan) error {
 
 func checkBench(points []BenchPoint) error {
 	for _, p := range points {
-		if err := figures(p.Before, p.After, p.Speedup); err != nil {
+		if err := checkMetrics(p.Before, p.After, p.Speedup); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Speed is the performance profile of a name, nil if there is none.
+// Speed returns the performance profile of that name, or nil.
 func (s *Study) Speed(name string) *Speed {
 	for _, p := range s.Speeds {
 		if p.Name == name {
@@ -413,7 +415,7 @@ func (s *Study) Speed(name string) *Speed {
 	return nil
 }
 
-// Loss is the loss profile of a name, nil if there is none.
+// Loss returns the loss profile of that name, or nil.
 func (s *Study) Loss(name string) *Loss {
 	for _, p := range s.Losses {
 		if p.Name == name {
@@ -423,7 +425,7 @@ func (s *Study) Loss(name string) *Loss {
 	return nil
 }
 
-// Plan is the plan of a name, nil if there is none.
+// Plan returns the plan of that name, or nil.
 func (s *Study) Plan(name string) *Plan {
 	for _, p := range s.Plans {
 		if p.Name == name {
@@ -433,7 +435,7 @@ func (s *Study) Plan(name string) *Plan {
 	return nil
 }
 
-// Bench is the comparison of a name, nil if there is none.
+// Bench returns the benchmark of that name, or nil.
 func (s *Study) Bench(name string) *Bench {
 	for _, p := range s.Benches {
 		if p.Name == name {

@@ -23,7 +23,7 @@ type surface [][]float64
 
 // losses runs a loss profile of single weights that become zero.
 func (n *network) losses(ctx context.Context, set *samples.Set, method study.Method, metric string) (byLayer surface, more surface, err error) {
-	s := study.LossSettings{Method: method, Metric: metric, Higher: loss.Higher(metric)}
+	s := study.LossSettings{Method: method, Metric: metric, Higher: loss.HigherIsBetter(metric)}
 	for _, v := range levels {
 		s.Changes = append(s.Changes, study.Change{Structure: study.Unstructured, Level: v})
 	}
@@ -118,7 +118,7 @@ func (n *network) truth(ctx context.Context) error {
 		all := func(times []float32) float64 { return rank(times, -1) }
 		fmt.Printf("%s\t%d\t%s\t%.2f", n.name, len(n.job.Layers), x.name, all(nil))
 		// draws that all rank alike tell of no other ones
-		if lo, hi := loss.Resampled(parts, 1, all); lo < hi {
+		if lo, hi := loss.BootstrapInterval(parts, 1, all); lo < hi {
 			fmt.Printf(" (%.2f to %.2f)", lo, hi)
 		}
 		fmt.Print("\t")

@@ -179,7 +179,7 @@ func (n *network) trial(ctx context.Context, o samples.Options) (*loss.Trial, er
 // rivals are uniform sparsity, with and without the first and last layers, and Sparsify's
 // allocator at several settings.
 func (c *contest) rivals(ctx context.Context) (uniform, theirs []*rival, err error) {
-	keep := choose.Ends(c.n.m, c.n.job.Study().Layers)
+	keep := choose.BoundaryLayers(c.n.m, c.n.job.Study().Layers)
 	for _, v := range compress.Levels()[1:] {
 		for _, ends := range []bool{false, true} {
 			var cs []rewrite.Change
@@ -197,7 +197,7 @@ func (c *contest) rivals(ctx context.Context) (uniform, theirs []*rival, err err
 		for _, b := range []float64{1, sparsify.BalanceUnsaid, 0} {
 			s := sparsify.Defaults()
 			s.Sparsity, s.Balance = v, b
-			p, err := c.n.job.Plan(ctx, compress.PlanOptions{Name: fmt.Sprintf("sparsify %g %g", v, b), Loss: string(study.Magnitude), Sparsify: &s, Unrun: true})
+			p, err := c.n.job.Plan(ctx, compress.PlanOptions{Name: fmt.Sprintf("sparsify %g %g", v, b), Loss: string(study.Magnitude), Sparsify: &s, SkipRun: true})
 			if err != nil {
 				return nil, nil, err
 			}

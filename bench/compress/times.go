@@ -36,7 +36,7 @@ func (n *network) random(ctx context.Context, held *network) (p, s *study.Speed,
 		}
 	}
 	s = held.job.Study().Speed(p.Name)
-	return p, s, n.job.RunMixes(ctx, compress.Mixes(p, len(n.job.Layers), randomPlans, randomSeed), &o, held.job.File, s)
+	return p, s, n.job.MeasureMixes(ctx, compress.RandomMixes(p, len(n.job.Layers), randomPlans, randomSeed), &o, held.job.File, s)
 }
 
 // coverage counts how well times are predicted.
@@ -118,7 +118,7 @@ func times(ctx context.Context, nets []*network, found []timed, dir string) erro
 			if slices.ContainsFunc(m.Changes, func(c study.Change) bool { return c.Format == study.Int8 }) {
 				name += ", int8"
 			}
-			random.print(n.name, name, choose.Forecast(p, n.job.Study().Layers, m.Changes).Speedup, compress.Inverse(m.Ratio))
+			random.print(n.name, name, choose.Forecast(p, n.job.Study().Layers, m.Changes).Speedup, compress.Reciprocal(m.Ratio))
 		}
 	}
 	for _, n := range nets {

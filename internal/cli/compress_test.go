@@ -266,8 +266,8 @@ func TestCompressRefused(t *testing.T) {
 		{"format", []string{"compress", model, "--format", "html5"}, statusUse, "--format"},
 		{"file", []string{"compress", model, "-o", at("x.docx")}, statusUse, "does not name a format of studies"},
 		{"kind", []string{"compress", "export", model, "--kind", "pdf"}, statusUse, "--kind"},
-		{"show no study", []string{"compress", "show", at("torn.study")}, statusInput, "is no study"},
-		{"work on no study", []string{"compress", "perf", model, "--study", at("torn.study")}, statusInput, "is no study"},
+		{"show no study", []string{"compress", "show", at("torn.study")}, statusInput, "is not an opmeter study"},
+		{"work on no study", []string{"compress", "perf", model, "--study", at("torn.study")}, statusInput, "is not an opmeter study"},
 		{"import of nothing", []string{"compress", "import", model, at("x.npy")}, statusInput, "x.npy"},
 		{"target", []string{"compress", "perf", model, "--on", "toaster"}, statusUse, "toaster"},
 	} {

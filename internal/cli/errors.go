@@ -121,7 +121,7 @@ func told(err error) error {
 		if e.Busy {
 			return withStatus(statusSource, err)
 		}
-		if _, ok := errors.AsType[*study.OtherError](err); ok {
+		if _, ok := errors.AsType[*study.ModelMismatchError](err); ok {
 			err = fmt.Errorf("%w: --study names another file", err)
 		}
 		return withStatus(statusInput, err)

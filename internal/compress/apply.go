@@ -16,15 +16,16 @@ import (
 // changedModel is a model with a plan applied.
 type changedModel struct {
 	m *graph.Model
-	// effects are by choice of the plan that changes something, of the layers at the same places.
-	effects []rewrite.Effect
-	layers  []int
-	gains   map[int][2]float64 // of corrections: see [Job.correct]
+	// effects has an entry for each choice that changes something; layers has its layer at the
+	// same index.
+	effects     []rewrite.Effect
+	layers      []int
+	compensated map[int][2]float64 // output errors before and after compensation: see [Job.compensate]
 }
 
-// applied makes the model of a plan. 8-bit activations have the ranges that the plan has, else those that they reach on the data, else
-// those of made data.
-// With correct, weights that are left make up for those that are gone.
+// applied builds the model of a plan. Ranges of int8 activations come from the plan, else from
+// the data, else from synthetic inputs. With correct, the remaining weights compensate for pruned
+// ones.
 func (j *Job) applied(ctx context.Context, p *study.Plan, o *LossOptions, correct bool) (c changedModel, err error) {
 	var changes []rewrite.Change
 	remove, integers := false, []*weights.Layer(nil)
@@ -39,7 +40,7 @@ func (j *Job) applied(ctx context.Context, p *study.Plan, o *LossOptions, correc
 			integers = append(integers, j.Layers[x.Layer])
 		}
 	}
-	j.chosen(p, changes, c.layers)
+	j.applyErrorMasks(p, changes, c.layers)
 	var ranges map[string]rewrite.Range
 	for name, r := range p.Ranges {
 		if ranges == nil {
@@ -53,12 +54,12 @@ func (j *Job) applied(ctx context.Context, p *study.Plan, o *LossOptions, correc
 		}
 		if len(integers) > 0 && ranges == nil {
 			if ranges, err = loss.Ranges(ctx, j.m, integers, o.Data.used, o.Ranges, o.Threads); err != nil {
-				return c, stopped(ctx, err)
+				return c, contextError(ctx, err)
 			}
 		}
 		if correct {
-			if c.gains, err = j.correct(ctx, changes, c.layers, o); err != nil {
-				return c, stopped(ctx, err)
+			if c.compensated, err = j.compensate(ctx, changes, c.layers, o); err != nil {
+				return c, contextError(ctx, err)
 			}
 		}
 	}
@@ -66,33 +67,34 @@ func (j *Job) applied(ctx context.Context, p *study.Plan, o *LossOptions, correc
 	return c, err
 }
 
-// chosen makes the weights of layers whose profile of loss chose them by error on the data, as it did: of others the magnitude counts.
-func (j *Job) chosen(p *study.Plan, changes []rewrite.Change, at []int) {
+// applyErrorMasks prunes layers by error on the data, as their loss profile did. Layers without
+// stored energies are pruned by magnitude.
+func (j *Job) applyErrorMasks(p *study.Plan, changes []rewrite.Change, at []int) {
 	lo := j.Study().Loss(p.Loss)
 	if lo == nil {
 		return
 	}
 	for i := range changes {
 		x := &changes[i]
-		means := lo.Energy(at[i])
-		if x.Structure == study.Dense || means == nil || lo.Method == study.OneShot && x.Structure == study.Unstructured { // whose rule is its own
+		means := lo.InputEnergyOf(at[i])
+		if x.Structure == study.Dense || means == nil || lo.Method == study.OneShot && x.Structure == study.Unstructured { // one-shot has its own rule
 			continue
 		}
 		mat := x.Layer.Read(nil)
-		if order, cause := mask.New(x.Layer, loss.Scores(mat, x.Layer.Rows, x.Layer.Cols, means), x.Structure); cause == "" {
+		if order, cause := mask.New(x.Layer, loss.ErrorScores(mat, x.Layer.Rows, x.Layer.Cols, means), x.Structure); cause == "" {
 			order.Zero(mat, x.Level)
 			x.Matrix = mat
 		}
 	}
 }
 
-// correct finds weights that make up for pruned ones, of layers that are pruned and nothing else. gains are the errors of these layers' outputs
-// before and after, by layer.
-func (j *Job) correct(ctx context.Context, changes []rewrite.Change, at []int, o *LossOptions) (gains map[int][2]float64, err error) {
+// compensate adjusts the remaining weights of layers that are pruned and not otherwise changed.
+// gains are the output errors of these layers before and after, by layer.
+func (j *Job) compensate(ctx context.Context, changes []rewrite.Change, at []int, o *LossOptions) (gains map[int][2]float64, err error) {
 	mats := make([][]float32, len(j.Layers))
 	for i := range changes {
 		x := &changes[i]
-		if x.Structure == study.Dense || x.Structure.Removes() || x.Format != study.Same {
+		if x.Structure == study.Dense || x.Structure.Removes() || x.Format != study.OriginalFormat {
 			continue
 		}
 		if x.Matrix != nil {
@@ -109,7 +111,7 @@ func (j *Job) correct(ctx context.Context, changes []rewrite.Change, at []int, o
 			mats[at[i]] = mat
 		}
 	}
-	found, err := loss.Correct(ctx, j.m, j.Layers, mats, false, o.Data.used, o.Threads, j.o.Feed.MaxBytes, func(share float64, doing string) { j.progress("correcting: "+doing, share) })
+	found, err := loss.CompensateErrors(ctx, j.m, j.Layers, mats, false, o.Data.used, o.Threads, j.o.Feed.MaxBytes, func(share float64, doing string) { j.progress("correcting: "+doing, share) })
 	if err != nil {
 		return nil, err
 	}
@@ -123,12 +125,12 @@ func (j *Job) correct(ctx context.Context, changes []rewrite.Change, at []int, o
 	return gains, nil
 }
 
-// Plan finds a plan by name, "" for the last one.
+// plan finds a plan by name, "" for the last one.
 func (j *Job) plan(name string) (*study.Plan, error) {
 	all := j.Study().Plans
 	switch {
 	case len(all) == 0:
-		return nil, wrong("Plan", "the study has no plan")
+		return nil, optionError("Plan", "the study has no plan")
 	case name == "":
 		return all[len(all)-1], nil
 	}
@@ -139,24 +141,25 @@ func (j *Job) plan(name string) (*study.Plan, error) {
 	for i, p := range all {
 		names[i] = p.Name
 	}
-	return nil, wrong("Plan", "the study has no plan %q, but %q", name, names)
+	return nil, optionError("Plan", "the study has no plan %q: it has %q", name, names)
 }
 
 // Applied is a compressed model.
 type Applied struct {
-	// Graph is the model, valid as long as the job's.
+	// Graph is the model. It is valid as long as the job's model.
 	Graph *graph.Model
-	// Refused are layers that stayed as they are though the plan changes them, with the reasons.
+	// Refused maps layers that could not be changed as planned to the reasons.
 	Refused map[int]study.Cause
-	// Corrected are relative squared errors of layers' outputs on the data, without and with the correction of what is left.
+	// Corrected has the relative squared errors of layer outputs on the data, before and after
+	// error compensation, by layer.
 	Corrected map[int][2]float64
 }
 
-// Apply makes the model of a plan; "" is the last one. o has the data for ranges of activations, and for the correction of what is left;
-// nil for none.
+// Apply builds the model of a plan; "" is the last one. o has the data for activation ranges and
+// for error compensation; nil for none.
 func (j *Job) Apply(ctx context.Context, name string, o *LossOptions, correct bool) (*Applied, error) {
 	if correct && (o == nil || o.Data == nil) {
-		return nil, wrong("Correct", "weights are corrected on data: give some")
+		return nil, optionError("Correct", "error compensation needs data")
 	}
 	p, err := j.plan(name)
 	if err != nil {
@@ -166,7 +169,7 @@ func (j *Job) Apply(ctx context.Context, name string, o *LossOptions, correct bo
 	if err != nil {
 		return nil, err
 	}
-	out := &Applied{Graph: c.m, Refused: map[int]study.Cause{}, Corrected: c.gains}
+	out := &Applied{Graph: c.m, Refused: map[int]study.Cause{}, Corrected: c.compensated}
 	for i, e := range c.effects {
 		if e.Cause != "" {
 			out.Refused[c.layers[i]] = e.Cause
@@ -178,8 +181,9 @@ func (j *Job) Apply(ctx context.Context, name string, o *LossOptions, correct bo
 	return out, nil
 }
 
-// Write writes it as a file of its format, with a second one for constants where they do not lie in it: see [rewrite.Write].
+// Write writes the model as a file of its format, with a second file for external constants: see
+// [rewrite.Write].
 func (a *Applied) Write(path string) error { return rewrite.Write(a.Graph, path) }
 
-// errNothing tells that no change of a plan could be made.
-var errNothing = errors.New("no layer can be changed as it says")
+// errNothing reports that no change of a plan could be made.
+var errNothing = errors.New("no layer can be changed as planned")

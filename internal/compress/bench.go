@@ -11,8 +11,8 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// BenchHere compares a changed model with the unchanged one with opmeter's own engine. Models that were changed run on inputs of the
-// same shapes.
+// BenchHere compares a changed model with the unchanged one on opmeter's own engine. Both run on
+// inputs of the same shapes.
 func (j *Job) BenchHere(ctx context.Context, changed *graph.Model, threads, batch int, t time.Duration) (before, after, speedup *profile.Metric, err error) {
 	ins, err := j.inputs(batch)
 	if err != nil {
@@ -23,13 +23,13 @@ func (j *Job) BenchHere(ctx context.Context, changed *graph.Model, threads, batc
 	}
 	r, err := speed.Compare(ctx, j.m, changed, speed.Options{Engine: j.engineOptions(threads), Inputs: ins, Time: t, Progress: j.o.Progress})
 	if err != nil {
-		return nil, nil, nil, stopped(ctx, err)
+		return nil, nil, nil, contextError(ctx, err)
 	}
 	return r.Before, r.After, r.Speedup, nil
 }
 
-// Bench adds a point to the comparison of a name with the file of a hash, which begins anew with another file. One that shows no gain
-// says why, as far as that is known.
+// Bench adds a point to the named benchmark of the file with the given hash. Another hash starts
+// the benchmark anew. A point without a speed-up gets the cause, as far as it is known.
 func (j *Job) Bench(name, sha256 string, p study.BenchPoint) error {
 	if p.Cause == "" && p.Speedup != nil {
 		if high, ok := upper(p.Speedup); ok && high <= 1 {
@@ -66,7 +66,7 @@ func lower(m *profile.Metric) (float64, bool) {
 	return 0, false
 }
 
-// PlanName is that of a plan, the last one's for "".
+// PlanName resolves a plan name; "" stands for the last plan.
 func (j *Job) PlanName(name string) (string, error) {
 	p, err := j.plan(name)
 	if err != nil {
@@ -75,8 +75,9 @@ func (j *Job) PlanName(name string) (string, error) {
 	return p.Name, nil
 }
 
-// Has reports whether the bench of a name with the file of a hash has a point.
-func (j *Job) Has(name, sha256, engine string, threads, batch int) bool {
+// HasBenchPoint reports whether the named benchmark of the file with the given hash has such a
+// point.
+func (j *Job) HasBenchPoint(name, sha256, engine string, threads, batch int) bool {
 	b := j.Study().Bench(name)
 	if b == nil || b.SHA256 != sha256 {
 		return false
@@ -89,13 +90,14 @@ func (j *Job) Has(name, sha256, engine string, threads, batch int) bool {
 	return false
 }
 
-// pairs of parts of runs in turns: as many as an interval of their median needs to be narrow, and few enough that each has
-// several turns of both.
+// pairs is the number of slices that interleaved runs are divided into: enough for a narrow
+// interval of the median, few enough that each slice has several runs of both models.
 const pairs = 16
 
-// Quotient is how many times as fast the second is, of times of runs that took turns, in order: parts that were measured at the same
-// time are compared, so that what slows the machine down meets both. It is nil where there are too few runs for that.
-func Quotient(before, after []float64) *profile.Metric {
+// PairedSpeedup returns the speed-up of the second model from interleaved run times, in order.
+// Slices that were measured at the same time are compared, so that slowdowns of the machine
+// affect both. It is nil where there are too few runs.
+func PairedSpeedup(before, after []float64) *profile.Metric {
 	n := min(pairs, len(before), len(after))
 	if n < pairs/2 {
 		return nil
@@ -109,5 +111,5 @@ func Quotient(before, after []float64) *profile.Metric {
 		}
 		ratios[i] = part(before) / b
 	}
-	return profile.Summarize(profile.Measured, ratios, "pairs of parts of runs in turns")
+	return profile.Summarize(profile.Measured, ratios, "pairs of slices of interleaved runs")
 }

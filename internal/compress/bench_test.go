@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestQuotient has times whose drift is the same for both models.
+// TestQuotient uses times with the same drift for both models.
 func TestQuotient(t *testing.T) {
 	t.Parallel()
 	drifting := func(n int, each float64) []float64 {
@@ -26,7 +26,7 @@ func TestQuotient(t *testing.T) {
 		{"none", nil, nil, 0},
 		{"no time", drifting(32, 1), make([]float64, 32), 0},
 	} {
-		m := Quotient(tt.before, tt.after)
+		m := PairedSpeedup(tt.before, tt.after)
 		switch {
 		case tt.want == 0:
 			if m != nil {

@@ -7,21 +7,21 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// HeldOut is the share of samples of real data that profiles do not use: plans are tried on them.
+// HeldOut is the share of real samples that profiles do not use: plans are evaluated on them.
 const HeldOut = 0.3
 
-// few is the number of samples below which none are held out.
-const few = 16
+// minSplitSamples is the number of samples below which none are held out.
+const minSplitSamples = 16
 
-// Data are the samples that losses are found on, opened when they are first needed.
+// Data are the samples that losses are measured on, opened when first needed.
 type Data struct {
 	Options samples.Options
 
 	used, held *samples.Set
-	sum        string // of all samples, "" for made ones
+	sum        string // hash of all samples, "" for generated ones
 }
 
-// open reads the samples of a model, and divides them.
+// open reads the samples of a model and splits them.
 func (d *Data) open(j *Job) error {
 	if d.used != nil {
 		return nil
@@ -35,15 +35,15 @@ func (d *Data) open(j *Job) error {
 	}
 	d.used, d.held = all, all
 	if !all.Random {
-		d.sum = all.Sum()
+		d.sum = all.SHA256()
 	}
-	if !all.Random && all.Len() >= few {
+	if !all.Random && all.Len() >= minSplitSamples {
 		d.used, d.held = all.Split(HeldOut, o.Seed)
 	}
 	return nil
 }
 
-// settings notes where samples came from.
+// settings records the origin of the samples.
 func (d *Data) settings(s *study.LossSettings) {
 	s.Data, s.Samples, s.Random = d.used.Path, d.used.Len(), d.used.Random
 	s.DataSHA256 = d.sum

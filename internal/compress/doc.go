@@ -1,4 +1,4 @@
-// Package compress answers what would make a model smaller or faster, and what that would cost: it runs
-// performance profiles (package speed), loss profiles (loss), plans (choose) and comparisons over a
-// study's file, writes each result as it is found, and goes on where an earlier run stopped.
+// Package compress finds out which changes make a model smaller or faster, and what they cost. It
+// runs performance profiles (package speed), loss profiles (loss), plans (choose) and benchmarks
+// on a study file. Each result is written as soon as it is found; a later run resumes there.
 package compress

@@ -20,42 +20,43 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// Errors of models that nothing can be done with.
+// Errors of models that cannot be compressed.
 var (
-	// ErrNoWeights tells that no operator has constant weights.
+	// ErrNoWeights reports that no operator has constant weights.
 	ErrNoWeights = errors.New("the model has no weights: no operator with constant weights is in it")
-	// ErrAllZero tells that nothing is left to be pruned.
+	// ErrAllZero reports that no weights are left to prune.
 	ErrAllZero = errors.New("all weights of the model are zero already")
 )
 
-// OptionError tells that an option does not fit the study or the model.
+// OptionError reports that an option does not fit the study or the model.
 type OptionError struct {
 	// Option is the field of the options.
 	Option string
-	// Text says why and what would fit.
+	// Text says why, and what would fit.
 	Text string
 }
 
 // Error names the option and what would fit.
 func (e *OptionError) Error() string { return e.Option + ": " + e.Text }
 
-func wrong(option, format string, args ...any) error {
+func optionError(option, format string, args ...any) error {
 	return &OptionError{option, fmt.Sprintf(format, args...)}
 }
 
-// Options say how a study is worked on.
+// Options configure the work on a study.
 type Options struct {
-	// Feed makes inputs where nobody gives data. Its batch is that of the file, unless a profile has another.
+	// Feed generates inputs where no data is given. Its batch is the file's, unless a profile has
+	// another.
 	Feed inputs.Options
-	// Identity finds the hashes of the model.
+	// Identity returns the hashes of the model.
 	Identity func() (*describe.Identity, error)
-	// Progress is told what is being done and how far it is, from 0 to 1. May be nil.
+	// Progress is called with the current phase and its progress from 0 to 1. May be nil.
 	Progress func(phase string, fraction float64)
 }
 
-// Job is a study that is being worked on. It is for one goroutine at a time.
+// Job is work on one study. It is for one goroutine at a time.
 type Job struct {
-	// File is the study, Layers the model's layers as it numbers them.
+	// File is the study, Layers the model's layers in the study's order.
 	File   *study.File
 	Layers []*weights.Layer
 
@@ -64,9 +65,9 @@ type Job struct {
 	p *plan.Plan
 }
 
-// Open finds the layers of a model and opens its study, which is begun where there is none.
+// Open finds the layers of a model and opens its study, or creates one.
 func Open(m *graph.Model, path string, o Options) (*Job, error) {
-	j := &Job{m: weights.Filled(m, o.Feed.MaxBytes), o: o}
+	j := &Job{m: weights.ExpandConstantOfShape(m, o.Feed.MaxBytes), o: o}
 	of, err := j.describe()
 	if err != nil {
 		return nil, err
@@ -77,7 +78,7 @@ func Open(m *graph.Model, path string, o Options) (*Job, error) {
 	return j, nil
 }
 
-// describe finds the layers and what a study begins with.
+// describe finds the layers and returns an empty study of the model.
 func (j *Job) describe() (*study.Study, error) {
 	ins, src, err := inputs.Shapes(j.m, j.o.Feed)
 	if err != nil {
@@ -108,7 +109,7 @@ func (j *Job) describe() (*study.Study, error) {
 // Close closes the study.
 func (j *Job) Close() error { return j.File.Close() }
 
-// Study is what is known.
+// Study returns the current content of the study.
 func (j *Job) Study() *study.Study { return j.File.Study() }
 
 func now() time.Time { return time.Now().UTC().Truncate(time.Second) }
@@ -119,13 +120,13 @@ func (j *Job) progress(phase string, f float64) {
 	}
 }
 
-// engineOptions make sessions.
+// engineOptions are the options of engine sessions.
 func (j *Job) engineOptions(threads int) engine.Options {
 	return engine.Options{Registry: operators.Registry(), Threads: max(threads, 1), MaxBytes: j.o.Feed.MaxBytes}
 }
 
-// feed is how inputs of a batch are made.
-func (j *Job) feed(batch int) inputs.Options {
+// inputOptions are the options of generated inputs with a batch size.
+func (j *Job) inputOptions(batch int) inputs.Options {
 	f := j.o.Feed
 	if batch > 0 {
 		f.Batch = batch
@@ -133,23 +134,23 @@ func (j *Job) feed(batch int) inputs.Options {
 	return f
 }
 
-// stopped is the context's error where that ended, else the given one.
-func stopped(ctx context.Context, err error) error {
+// contextError returns the context's error where it has ended, else err.
+func contextError(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()
 	}
 	return err
 }
 
-// inputs are those of a batch.
+// inputs generates the inputs of a batch size.
 func (j *Job) inputs(batch int) ([]*tensor.Tensor, error) {
-	ins, _, err := inputs.Inputs(j.m, j.feed(batch))
+	ins, _, err := inputs.Inputs(j.m, j.inputOptions(batch))
 	return ins, err
 }
 
-// shapes are those of inputs of a batch, in words; "" where they cannot be had.
-func (j *Job) shapes(batch int) string {
-	ins, _, err := inputs.Shapes(j.m, j.feed(batch))
+// inputShapes formats the shapes of inputs of a batch size; "" where they are unknown.
+func (j *Job) inputShapes(batch int) string {
+	ins, _, err := inputs.Shapes(j.m, j.inputOptions(batch))
 	if err != nil {
 		return ""
 	}
@@ -161,8 +162,8 @@ func (j *Job) shapes(batch int) string {
 	return strings.Join(list, ", ")
 }
 
-// asked ends the name of a profile that is of other shapes than those of the file: "-1x80", "-batch=2".
-func (j *Job) asked() string {
+// shapeSuffix ends the name of a profile with other shapes than the file's: "-1x80", "-batch=2".
+func (j *Job) shapeSuffix() string {
 	var s strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(j.o.Feed.Shapes)) {
 		s.WriteString("-" + tensor.FormatShape(j.o.Feed.Shapes[name]))

@@ -22,7 +22,7 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// opened is a study of an example.
+// opened opens a study of an example model.
 func opened(t *testing.T, name, path string) *Job {
 	t.Helper()
 	m, err := modelfile.Open(filepath.Join(material.Root(), "examples", name))
@@ -65,8 +65,8 @@ func TestGrid(t *testing.T) {
 	}
 }
 
-// TestResume stops a performance profile after the first change and goes on: nothing is measured twice, and other settings are
-// refused.
+// TestResume stops a performance profile after the first change and resumes it: nothing is
+// measured twice, and other settings are refused.
 func TestResume(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.study")
 	j := opened(t, "ds_cnn.yaml", path)
@@ -103,7 +103,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestWhole goes all the way with made data.
+// TestWhole runs all steps with generated data.
 func TestWhole(t *testing.T) {
 	j := opened(t, "autoencoder.yaml", filepath.Join(t.TempDir(), "m.study"))
 	changes, err := Grid(true, []float64{.5, .9}, []study.Structure{study.Unstructured}, []study.Format{})
@@ -149,17 +149,17 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// TestChosenByError looks whether a plan's model has the weights that the loss is of, where error on the data chose them, also of a study
-// that was opened again.
+// TestChosenByError checks that a plan's model has the weights that its loss was measured with,
+// if they were pruned by error on the data, also after reopening the study.
 func TestChosenByError(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.study")
 	j := opened(t, "autoencoder.yaml", path)
 	l := LossOptions{Choice: loss.ByError, Changes: []study.Change{{Structure: study.Unstructured, Level: .5}}, Data: &Data{}}
 	lo, err := j.Loss(t.Context(), l)
-	if err != nil || len(lo.Energies) != len(j.Layers) {
-		t.Fatalf("%v: %d energies of %d layers", err, len(lo.Energies), len(j.Layers))
+	if err != nil || len(lo.InputEnergies) != len(j.Layers) {
+		t.Fatalf("%v: %d energies of %d layers", err, len(lo.InputEnergies), len(j.Layers))
 	}
-	if _, err := j.Plan(t.Context(), PlanOptions{Goal: study.Goal{Sparsity: new(.1)}, Unrun: true}); err != nil {
+	if _, err := j.Plan(t.Context(), PlanOptions{Goal: study.Goal{Sparsity: new(.1)}, SkipRun: true}); err != nil {
 		t.Fatal(err)
 	}
 	if err := j.Close(); err != nil {
@@ -185,7 +185,7 @@ func TestChosenByError(t *testing.T) {
 		}
 		x := j.Layers[c.Layer]
 		want, large := x.Read(nil), make([]float32, x.Rows*x.Cols)
-		order, _ := mask.New(x, loss.Scores(want, x.Rows, x.Cols, j.Study().Loss(p.Loss).Energy(c.Layer)), c.Change.Structure)
+		order, _ := mask.New(x, loss.ErrorScores(want, x.Rows, x.Cols, j.Study().Loss(p.Loss).InputEnergyOf(c.Layer)), c.Change.Structure)
 		for i, v := range want {
 			large[i] = max(v, -v)
 		}
@@ -207,8 +207,8 @@ func TestChosenByError(t *testing.T) {
 	}
 }
 
-// TestOtherData goes on with a loss profile after the file of its data has changed: that is refused, and the same numbers under
-// another time are not.
+// TestOtherData resumes a loss profile after its data file has changed: that is refused. The same
+// values with another modification time are accepted.
 func TestOtherData(t *testing.T) {
 	dir := t.TempDir()
 	j := opened(t, "autoencoder.yaml", filepath.Join(dir, "m.study"))
@@ -237,7 +237,7 @@ func TestOtherData(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.Data[0] ^= 1
-	if err := run(.7); err == nil || !strings.Contains(err.Error(), "other content") {
+	if err := run(.7); err == nil || !strings.Contains(err.Error(), "a different version") {
 		t.Errorf("with other data: %v", err)
 	}
 }

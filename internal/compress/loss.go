@@ -13,21 +13,22 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// LossOptions say what a loss profile is of.
+// LossOptions configure a loss profile.
 type LossOptions struct {
-	// Name tells it from others, "" for that of method and metric.
+	// Name identifies the profile; "" derives one from method and metric.
 	Name string
-	// Method and Metric, "" for the usual ones: see [Job.usualLoss] for the method; Choice of weights "" for their magnitude.
+	// Method and Metric are "" for the defaults: see [Job.setDefaultLoss]. Choice of weights is
+	// "" for magnitude.
 	Method study.Method
 	Metric string
 	Choice string
 	// Data are the samples.
 	Data *Data
-	// Changes are those to try: see [Grid].
+	// Changes are the changes to try: see [Grid].
 	Changes []study.Change
 	Threads int
 	Ranges  loss.RangeRule
-	// Command gives the metric "command".
+	// Command computes the metric "command".
 	Command     []string
 	CommandTime time.Duration
 	Seed        uint64
@@ -36,7 +37,7 @@ type LossOptions struct {
 // needsData reports whether a method runs the model.
 func needsData(m study.Method) bool { return m != study.Approximated && m != study.Magnitude }
 
-// settings are those that the profile keeps.
+// lossSettings returns the settings that the profile stores.
 func (j *Job) lossSettings(ctx context.Context, o *LossOptions) (study.LossSettings, error) {
 	s := study.LossSettings{Name: o.Name, Method: o.Method, Metric: o.Metric, Choice: o.Choice, Changes: o.Changes}
 	if s.Method == "" && len(o.Command) > 0 {
@@ -49,26 +50,26 @@ func (j *Job) lossSettings(ctx context.Context, o *LossOptions) (study.LossSetti
 		o.Data.settings(&s)
 	}
 	labels := o.Data.used != nil && o.Data.used.Labels != nil
-	if err := j.usualLoss(ctx, &s, o); err != nil {
+	if err := j.setDefaultLoss(ctx, &s, o); err != nil {
 		return s, err
 	}
 	switch all := loss.Metrics(s.Method); {
 	case s.Choice != "" && s.Choice != loss.ByMagnitude && s.Choice != loss.ByError:
-		return s, wrong("Choice", "use %s or %s, not %q", loss.ByMagnitude, loss.ByError, s.Choice)
+		return s, optionError("Choice", "use %s or %s, not %q", loss.ByMagnitude, loss.ByError, s.Choice)
 	case all == nil:
-		return s, wrong("Method", "no method %q: use one of %v", s.Method, study.Methods())
+		return s, optionError("Method", "no method %q: use one of %v", s.Method, study.Methods())
 	case !slices.Contains(all, s.Metric):
-		return s, wrong("Metric", "the method %s has no metric %q: use one of %v", s.Method, s.Metric, all)
+		return s, optionError("Metric", "the method %s has no metric %q: use one of %v", s.Method, s.Metric, all)
 	case s.Metric == loss.Accuracy && !labels:
-		return s, wrong("Metric", "accuracy needs labels")
+		return s, optionError("Metric", "accuracy needs labels")
 	case s.Metric == loss.Command && len(o.Command) == 0:
-		return s, wrong("Metric", "give the command that computes it")
+		return s, optionError("Metric", "the metric needs a command that computes it")
 	case s.Random && s.Metric == loss.Command:
-		return s, wrong("Metric", "a metric of your own needs data of your own")
+		return s, optionError("Metric", "a custom metric needs real data, not random inputs")
 	}
-	s.Higher = loss.Higher(s.Metric)
+	s.Higher = loss.HigherIsBetter(s.Metric)
 	if needsData(s.Method) {
-		s.Seed, s.Shapes = o.Seed, j.shapes(0)
+		s.Seed, s.Shapes = o.Seed, j.inputShapes(0)
 	} else {
 		s = study.LossSettings{Name: s.Name, Method: s.Method, Metric: s.Metric, Higher: s.Higher, Changes: s.Changes}
 	}
@@ -81,7 +82,7 @@ func (j *Job) lossSettings(ctx context.Context, o *LossOptions) (study.LossSetti
 			s.Name += "-random"
 		}
 		if s.Shapes != "" {
-			s.Name += j.asked()
+			s.Name += j.shapeSuffix()
 		}
 		if s.Seed != 0 {
 			s.Name += fmt.Sprintf("-seed%d", s.Seed)
@@ -90,13 +91,14 @@ func (j *Job) lossSettings(ctx context.Context, o *LossOptions) (study.LossSetti
 	return s, nil
 }
 
-// most is how many multiply-accumulates running all changes of all layers takes at most where nobody asks for it: a minute or two.
-const most = 1e12
+// maxDefaultMACs bounds the multiply-accumulates of the default method: a minute or two.
+const maxDefaultMACs = 1e12
 
-// usualLoss fills in what nobody said: with labels accuracy, without them whether the answers of a model of classes stay the same and the error of
-// others' outputs, end to end. Where that takes long for want of labels, errors of layers' own outputs are taken to the model's; of random inputs,
-// which only say which layers bear more, they are left as they are.
-func (j *Job) usualLoss(ctx context.Context, s *study.LossSettings, o *LossOptions) error {
+// setDefaultLoss fills in method and metric where they are not given. With labels it is accuracy,
+// end to end. Without labels it is top-1 agreement for classifiers, and the output error for
+// other models, end to end; where that takes too long, output errors of layers are calibrated to
+// the model's. Random inputs only rank layers, so output errors of layers are left as they are.
+func (j *Job) setDefaultLoss(ctx context.Context, s *study.LossSettings, o *LossOptions) error {
 	d := o.Data.used
 	labels, unsaid := d != nil && d.Labels != nil, s.Method == ""
 	if unsaid {
@@ -105,7 +107,7 @@ func (j *Job) usualLoss(ctx context.Context, s *study.LossSettings, o *LossOptio
 			s.Method = study.EndToEnd
 		case d.Random:
 			s.Method = study.OutputError
-		case j.work(len(s.Changes)*d.Len()) > most:
+		case j.evaluationMACs(len(s.Changes)*d.Len()) > maxDefaultMACs:
 			s.Method = study.Calibrated
 		default:
 			s.Method = study.EndToEnd
@@ -118,9 +120,9 @@ func (j *Job) usualLoss(ctx context.Context, s *study.LossSettings, o *LossOptio
 	case s.Method == study.EndToEnd && labels:
 		s.Metric = loss.Accuracy
 	case s.Method == study.Calibrated || unsaid && s.Method == study.EndToEnd:
-		classes, err := loss.Classes(ctx, j.m, d, o.Threads)
+		classes, err := loss.IsClassifier(ctx, j.m, d, o.Threads)
 		if err != nil {
-			return stopped(ctx, err)
+			return contextError(ctx, err)
 		}
 		switch {
 		case classes && s.Method == study.Calibrated:
@@ -138,8 +140,9 @@ func (j *Job) usualLoss(ctx context.Context, s *study.LossSettings, o *LossOptio
 	return nil
 }
 
-// work is how many multiply-accumulates it takes to run the model so many times from each layer on; without end where that is not known.
-func (j *Job) work(times int) float64 {
+// evaluationMACs estimates the multiply-accumulates of running the model the given number of
+// times from each layer on; +Inf where unknown.
+func (j *Job) evaluationMACs(times int) float64 {
 	sum := weights.MACs(j.Layers)
 	if sum == 0 {
 		return math.Inf(1)
@@ -147,7 +150,7 @@ func (j *Job) work(times int) float64 {
 	return sum / 2 * float64(len(j.Layers)*times)
 }
 
-// Loss makes a loss profile, or goes on with the one of its name.
+// Loss makes a loss profile, or resumes the one of that name.
 func (j *Job) Loss(ctx context.Context, o LossOptions) (*study.Loss, error) {
 	if o.Data == nil {
 		o.Data = &Data{}
@@ -158,7 +161,7 @@ func (j *Job) Loss(ctx context.Context, o LossOptions) (*study.Loss, error) {
 	}
 	p := j.Study().Loss(s.Name)
 	if p != nil {
-		if err := fitsLoss(p, &s); err != nil {
+		if err := checkLossSettings(p, &s); err != nil {
 			return nil, err
 		}
 		s.Changes = union(p.Changes, s.Changes)
@@ -177,10 +180,10 @@ func (j *Job) Loss(ctx context.Context, o LossOptions) (*study.Loss, error) {
 	if p.Done {
 		return p, nil
 	}
-	return p, stopped(ctx, j.loss(ctx, &o, p))
+	return p, contextError(ctx, j.loss(ctx, &o, p))
 }
 
-// union lists what is in either list.
+// union lists the changes that are in either list.
 func union(a, b []study.Change) []study.Change {
 	out := slices.Clone(a)
 	for _, c := range b {
@@ -191,8 +194,8 @@ func union(a, b []study.Change) []study.Change {
 	return out
 }
 
-// fitsLoss refuses to go on with a profile that was made with other settings.
-func fitsLoss(p *study.Loss, s *study.LossSettings) error {
+// checkLossSettings refuses to resume a profile that was made with other settings.
+func checkLossSettings(p *study.Loss, s *study.LossSettings) error {
 	for _, x := range []struct {
 		what      string
 		have, now any
@@ -209,22 +212,23 @@ func fitsLoss(p *study.Loss, s *study.LossSettings) error {
 		{"inputs", cmp.Or(p.Shapes, s.Shapes), s.Shapes},
 	} {
 		if x.have != x.now {
-			return wrong("Name", "the loss profile %q was made with %s %v, not %v: give this one another name", p.Name, x.what, x.have, x.now)
+			return optionError("Name", "the loss profile %q was made with %s %v, not %v: give this one another name", p.Name, x.what, x.have, x.now)
 		}
 	}
 	if p.DataSHA256 != "" && p.DataSHA256 != s.DataSHA256 {
-		return wrong("Name", "the loss profile %q was made with other content of %s: give this one another name", p.Name, p.Data)
+		return optionError("Name", "the loss profile %q was made with a different version of %s: give this one another name", p.Name, p.Data)
 	}
 	return nil
 }
 
-// batch is how many points are written to the study together; a pause writes what there is.
+// batch is how many points are written to the study together; after pause all pending points are
+// written.
 const (
 	batch = 64
 	pause = 500 * time.Millisecond
 )
 
-// loss finds what is missing of a profile.
+// loss measures what a profile still lacks.
 func (j *Job) loss(ctx context.Context, o *LossOptions, p *study.Loss) error {
 	type place struct {
 		layer  int
@@ -237,7 +241,7 @@ func (j *Job) loss(ctx context.Context, o *LossOptions, p *study.Loss) error {
 	add := &study.LossPoints{Name: p.Name}
 	last := time.Now()
 	flush := func() error {
-		if len(add.Points)+len(add.Anchors)+len(add.Energies) == 0 {
+		if len(add.Points)+len(add.Anchors)+len(add.InputEnergies) == 0 {
 			return nil
 		}
 		err := j.File.Append(study.Record{LossPoints: add})
@@ -245,7 +249,7 @@ func (j *Job) loss(ctx context.Context, o *LossOptions, p *study.Loss) error {
 		return err
 	}
 	keep := func(list *[]study.LossPoint, x study.LossPoint) error {
-		finite(&x)
+		dropNonFinite(&x)
 		*list = append(*list, x)
 		if len(*list) >= batch || time.Since(last) > pause {
 			return flush()
@@ -257,7 +261,7 @@ func (j *Job) loss(ctx context.Context, o *LossOptions, p *study.Loss) error {
 		Command: o.Command, CommandTime: o.CommandTime, Shapes: j.shape,
 		Skip: func(layer int, c study.Change) bool { return have[place{layer, c}] },
 		Energy: func(layer int, means []float32) error {
-			add.Energies = append(add.Energies, study.Energy{Layer: layer, Means: means})
+			add.InputEnergies = append(add.InputEnergies, study.InputEnergy{Layer: layer, Means: means})
 			return nil
 		},
 		Anchors:  p.Anchors,
@@ -275,8 +279,8 @@ func (j *Job) loss(ctx context.Context, o *LossOptions, p *study.Loss) error {
 	return j.File.Append(study.Record{LossPoints: &study.LossPoints{Name: p.Name, Base: base, Done: true}})
 }
 
-// finite leaves figures out that are no numbers: JSON has none.
-func finite(x *study.LossPoint) {
+// dropNonFinite removes NaN and infinite figures, which JSON cannot represent.
+func dropNonFinite(x *study.LossPoint) {
 	for k, v := range x.More {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			delete(x.More, k)
@@ -284,7 +288,8 @@ func finite(x *study.LossPoint) {
 	}
 }
 
-// shape is that of a value, where all of it is known. Changed models have values besides, of which nothing is.
+// shape returns the shape of a value where it is completely known. Changed models have additional
+// values, whose shapes are unknown.
 func (j *Job) shape(id int) []int {
 	if s := j.dims(id); !slices.ContainsFunc(s, func(d int) bool { return d < 0 }) {
 		return s

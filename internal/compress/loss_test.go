@@ -14,7 +14,7 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// made writes samples for an example's input, all different, and a label for each.
+// made writes distinct samples for an example's input, and a label for each.
 func made(t *testing.T, j *Job, n int) (x, y string) {
 	t.Helper()
 	ins, err := j.inputs(0)
@@ -38,7 +38,7 @@ func made(t *testing.T, j *Job, n int) (x, y string) {
 	return put("x.npy", data), put("y.npy", labels)
 }
 
-// TestUsualLoss looks how losses are found where nobody says.
+// TestUsualLoss checks the default method and metric.
 func TestUsualLoss(t *testing.T) {
 	j := opened(t, "autoencoder.yaml", filepath.Join(t.TempDir(), "m.study"))
 	x, y := made(t, j, 20)
@@ -68,7 +68,7 @@ func TestUsualLoss(t *testing.T) {
 	}
 }
 
-// TestCalibratedKept looks whether a study keeps what was run end to end: a profile that grows goes on from there.
+// TestCalibratedKept checks that a study stores the anchors: a profile that grows reuses them.
 func TestCalibratedKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.study")
 	j := opened(t, "autoencoder.yaml", path)

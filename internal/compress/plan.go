@@ -16,34 +16,36 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// PlanOptions say what a plan is for.
+// PlanOptions configure a plan.
 type PlanOptions struct {
-	// Name of the plan, "" for one made of the goal. A plan of the name is replaced.
+	// Name of the plan, "" for one made of the goal. An existing plan of that name is replaced.
 	Name string
 	// Speed and Loss name the profiles, "" for the last ones.
 	Speed, Loss string
-	// Goal is what is asked for; one without any is a usual one: see [usualGoal].
+	// Goal is the goal of the plan; an empty one is replaced by [defaultGoal].
 	Goal study.Goal
-	// Target is that of Goal.Fit, whose memories the model has to fit into, or whose working memory is to be least; nil for this computer.
+	// Target is the target of Goal.Fit, or the one whose peak memory is minimised; nil for this
+	// computer.
 	Target *chip.Target
-	// Ends lets the first layer and those that make outputs change, too.
+	// Ends allows changes of the first layer and of layers that produce model outputs.
 	Ends bool
-	// WithoutStructures and WithoutFormats leave changes out.
+	// WithoutStructures and WithoutFormats exclude changes.
 	WithoutStructures []study.Structure
 	WithoutFormats    []study.Format
-	// Sparsify plans by the rules of that tool, with its settings; nil for opmeter's.
+	// Sparsify plans by the rules of Sparsify with these settings; nil for opmeter's.
 	Sparsify *sparsify.Settings
-	// Try has the data that the plan's model is run on, nil to measure its time only. Unrun measures nothing.
+	// Try has the data that the plan's model is run on, nil to measure time only. Unrun measures
+	// nothing.
 	Try     *LossOptions
-	Unrun   bool
+	SkipRun bool
 	Threads int
-	// Time is how long each plan that is measured takes turns with the unchanged model, 0 for four times the usual time.
+	// Time is how long each plan is measured, interleaved with the unchanged model; 0 for four
+	// times the default.
 	Time time.Duration
 }
 
-// usualGoal is what a plan is for where nobody says: to lose little where that has a meaning, else to be half as fast
-// again.
-func usualGoal(p *study.Loss) study.Goal {
+// defaultGoal is a small loss where the metric has an absolute meaning, else a speed-up of 1.5.
+func defaultGoal(p *study.Loss) study.Goal {
 	most := map[string]float64{loss.Accuracy: .01, loss.Top1: .02, loss.Cosine: .01, loss.KL: .02, loss.RelativeError: .05, loss.SNR: 20}
 	if v, ok := most[p.Metric]; ok && !p.Random && p.Method != study.OneShot {
 		return study.Goal{MaxLoss: &v}
@@ -51,12 +53,12 @@ func usualGoal(p *study.Loss) study.Goal {
 	return study.Goal{Speedup: new(1.5)}
 }
 
-// asked reports whether a goal says anything.
-func asked(g *study.Goal) bool {
+// hasTarget reports whether a goal asks for anything.
+func hasTarget(g *study.Goal) bool {
 	return g.Speedup != nil || g.MaxLoss != nil || g.Sparsity != nil || g.Size != nil || g.Fit != ""
 }
 
-// goalName is a name for a plan.
+// goalName is the default name of a plan.
 func goalName(g *study.Goal, compat string) string {
 	switch {
 	case compat != "":
@@ -73,7 +75,8 @@ func goalName(g *study.Goal, compat string) string {
 	return "fit-" + g.Fit
 }
 
-// Plan chooses a change for each layer, applies and runs the result, corrects the choice once by what was found, and keeps it.
+// Plan chooses a change for each layer, applies and measures the result, corrects the choice once
+// by the measurement, and stores the plan.
 func (j *Job) Plan(ctx context.Context, o PlanOptions) (*study.Plan, error) {
 	s := j.Study()
 	sp, lo, err := j.profiles(o.Speed, o.Loss)
@@ -81,49 +84,49 @@ func (j *Job) Plan(ctx context.Context, o PlanOptions) (*study.Plan, error) {
 		return nil, err
 	}
 	if o.Sparsify != nil {
-		return j.compat(ctx, &o, sp, lo)
+		return j.sparsifyPlan(ctx, &o, sp, lo)
 	}
 	if lo == nil {
-		return nil, wrong("Loss", "a plan needs a loss profile: make one first")
+		return nil, optionError("Loss", "a plan needs a loss profile: make one first")
 	}
-	usual := !asked(&o.Goal)
+	usual := !hasTarget(&o.Goal)
 	if usual {
-		g := usualGoal(lo)
+		g := defaultGoal(lo)
 		g.Cost, g.Exclude = o.Goal.Cost, o.Goal.Exclude
 		o.Goal = g
 	}
 	if o.Goal.Cost == choose.Energy && (sp == nil || sp.Energy == nil) {
-		return nil, tellsEnergy(sp)
+		return nil, missingEnergyError(sp)
 	}
 	o.Goal.WithoutStructures, o.Goal.WithoutFormats, o.Goal.Ends = o.WithoutStructures, o.WithoutFormats, o.Ends
-	e, err := j.tries(ctx, &o, lo)
+	e, err := j.planEvaluator(ctx, &o, lo)
 	if err != nil {
 		return nil, err
 	}
 	c := choose.Options{
-		Layers: s.Layers, Speed: sp, Loss: smooth(lo), Goal: o.Goal,
+		Layers: s.Layers, Speed: sp, Loss: smoothedLoss(lo), Goal: o.Goal,
 		WithoutStructures: o.WithoutStructures, WithoutFormats: o.WithoutFormats,
 	}
 	if !o.Ends {
-		c.Keep = choose.Ends(j.m, s.Layers)
+		c.Keep = choose.BoundaryLayers(j.m, s.Layers)
 	}
 	if o.Goal.Fit != "" || o.Goal.Cost == choose.RAM {
-		return j.roomy(ctx, &o, c, e, sp)
+		return j.planMemory(ctx, &o, c, e, sp)
 	}
-	plans, err := j.find(ctx, &c, e, usual)
+	plans, err := j.candidatePlans(ctx, &c, e, usual)
 	if err != nil {
 		return nil, err
 	}
 	wins := better
-	if searches(&c, e) {
-		wins = quicker // all keep to the bound
+	if searchesByRunning(&c, e) {
+		wins = faster // all keep to the bound
 	}
-	p, err := j.race(ctx, &o, plans, e, sp, wins)
+	p, err := j.measurePlans(ctx, &o, plans, e, sp, wins)
 	if err != nil {
 		return nil, err
 	}
-	for _, d := range j.others(c, p, e) {
-		again, err := j.find(ctx, &d, e, false)
+	for _, d := range j.retryOptions(c, p, e) {
+		again, err := j.candidatePlans(ctx, &d, e, false)
 		if _, ok := errors.AsType[*OptionError](err); ok {
 			continue
 		}
@@ -131,7 +134,7 @@ func (j *Job) Plan(ctx context.Context, o PlanOptions) (*study.Plan, error) {
 			return nil, err
 		}
 		again[0].Goal = p.Goal
-		if p, err = j.race(ctx, &o, []*study.Plan{p, again[0]}, e, sp, better); err != nil {
+		if p, err = j.measurePlans(ctx, &o, []*study.Plan{p, again[0]}, e, sp, better); err != nil {
 			return nil, err
 		}
 	}
@@ -139,14 +142,14 @@ func (j *Job) Plan(ctx context.Context, o PlanOptions) (*study.Plan, error) {
 	if err := j.File.Append(study.Record{Plan: p}); err != nil {
 		return nil, err
 	}
-	return p, j.replace(p)
+	return p, j.replaceBeaten(p)
 }
 
-// roomy makes, tries and keeps a plan for little memory.
-func (j *Job) roomy(ctx context.Context, o *PlanOptions, c choose.Options, e *judge, sp *study.Speed) (p *study.Plan, err error) {
+// planMemory makes, evaluates and stores a plan for little memory.
+func (j *Job) planMemory(ctx context.Context, o *PlanOptions, c choose.Options, e *evaluator, sp *study.Speed) (p *study.Plan, err error) {
 	switch {
 	case o.Goal.Fit != "":
-		p, err = j.fit(ctx, o, c)
+		p, err = j.planToFit(ctx, o, c)
 	default:
 		if o.Target == nil && sp != nil && sp.Target != "host" {
 			set, err := chip.Load("")
@@ -154,15 +157,15 @@ func (j *Job) roomy(ctx context.Context, o *PlanOptions, c choose.Options, e *ju
 				o.Target, err = set.Find(sp.Target)
 			}
 			if err != nil {
-				return nil, wrong("Cost", "the memory of %s: %s", sp.Target, err.Error())
+				return nil, optionError("Cost", "the memory of %s: %s", sp.Target, err.Error())
 			}
 		}
-		p, err = j.least(ctx, o, c, e)
+		p, err = j.planLeastMemory(ctx, o, c, e)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := j.tryPlans(ctx, o, []*study.Plan{p}, e, sp); err != nil {
+	if err := j.evaluatePlans(ctx, o, []*study.Plan{p}, e, sp); err != nil {
 		return nil, err
 	}
 	p.Name, p.Created = cmp.Or(o.Name, goalName(&p.Goal, "")), now()
@@ -177,7 +180,7 @@ func (j *Job) profiles(speed, loss string) (sp *study.Speed, lo *study.Loss, err
 	}
 	if speed != "" {
 		if sp = s.Speed(speed); sp == nil {
-			return nil, nil, wrong("Speed", "the study has no performance profile %q", speed)
+			return nil, nil, optionError("Speed", "the study has no performance profile %q", speed)
 		}
 	}
 	if n := len(s.Losses); n > 0 {
@@ -185,21 +188,21 @@ func (j *Job) profiles(speed, loss string) (sp *study.Speed, lo *study.Loss, err
 	}
 	if loss != "" {
 		if lo = s.Loss(loss); lo == nil {
-			return nil, nil, wrong("Loss", "the study has no loss profile %q", loss)
+			return nil, nil, optionError("Loss", "the study has no loss profile %q", loss)
 		}
 	}
 	return sp, lo, nil
 }
 
-// find makes plans that may be the best, the one that is by the profiles first: by running what comes into question for a bound on the loss,
-// where there are data for that.
-func (j *Job) find(ctx context.Context, c *choose.Options, e *judge, usual bool) (all []*study.Plan, err error) {
-	if searches(c, e) {
+// candidatePlans makes plans that may be the best, the best by the profiles first. For a loss
+// bound with data, candidates are found by running models.
+func (j *Job) candidatePlans(ctx context.Context, c *choose.Options, e *evaluator, usual bool) (all []*study.Plan, err error) {
+	if searchesByRunning(c, e) {
 		all, err = j.search(ctx, *c, e)
 	} else {
 		var p *study.Plan
-		if p, err = j.choose(c, usual); err == nil {
-			all = append([]*study.Plan{p}, j.alternatives(c, p)...)
+		if p, err = j.choosePlan(c, usual); err == nil {
+			all = append([]*study.Plan{p}, j.uniformPlans(c, p)...)
 		}
 	}
 	if err != nil {
@@ -210,38 +213,40 @@ func (j *Job) find(ctx context.Context, c *choose.Options, e *judge, usual bool)
 		y, _ := b.Predicted.Speedup.Best()
 		return cmp.Compare(y, x)
 	})
-	before, err := j.earlier(ctx, c, all[0], e)
+	before, err := j.earlierPlans(ctx, c, all[0], e)
 	return slices.Insert(all, 1, before...), err
 }
 
-// choose makes a plan; one of the usual goal takes what can be had.
-func (j *Job) choose(c *choose.Options, usual bool) (*study.Plan, error) {
+// choosePlan makes a plan. For the default goal it takes the highest speed-up that can be
+// reached.
+func (j *Job) choosePlan(c *choose.Options, usual bool) (*study.Plan, error) {
 	p, err := choose.Plan(*c)
 	if e, ok := errors.AsType[*choose.UnreachableError](err); ok {
 		if usual && c.Goal.Speedup != nil {
-			// What can be had; where nothing gains anything the plan says so, layer by layer.
+			// Take what can be reached; where nothing gains, the plan gives the reason for each
+			// layer.
 			c.Goal.Speedup = new(max(1, math.Floor(e.Best*98)/100))
 			p, err = choose.Plan(*c)
 		} else {
-			return nil, wrong("Goal", "%s", e.Error())
+			return nil, optionError("Goal", "%s", e.Error())
 		}
 	}
 	if err != nil {
-		return nil, wrong("Goal", "%s", err.Error())
+		return nil, optionError("Goal", "%s", err.Error())
 	}
 	return p, nil
 }
 
-// tries is what losses of plans are found with, nil where they are not.
-func (j *Job) tries(ctx context.Context, o *PlanOptions, lo *study.Loss) (*judge, error) {
-	if o.Unrun {
+// planEvaluator returns the evaluator for losses of plans, nil where plans are not run.
+func (j *Job) planEvaluator(ctx context.Context, o *PlanOptions, lo *study.Loss) (*evaluator, error) {
+	if o.SkipRun {
 		return nil, nil
 	}
-	return j.judge(ctx, o.Try, lo)
+	return j.newEvaluator(ctx, o.Try, lo)
 }
 
-// weigh counts what is zero in a changed model.
-func (j *Job) weigh(c *changedModel, p *study.Plan, out *study.Outcome) {
+// countZeros sets the number of zero weights of a changed model.
+func (j *Job) countZeros(c *changedModel, p *study.Plan, out *study.Outcome) {
 	zeros := int64(0)
 	for i := range j.Layers {
 		zeros += j.Layers[i].Zeros
@@ -251,23 +256,24 @@ func (j *Job) weigh(c *changedModel, p *study.Plan, out *study.Outcome) {
 			continue
 		}
 		l := j.Layers[c.layers[i]]
-		zeros += e.Zeros - l.Zeros + l.Weights() - e.Weights // what was taken out counts as zero
+		zeros += e.Zeros - l.Zeros + l.Weights() - e.Weights // removed weights count as zero
 	}
 	out.Zeros, out.Bytes = &zeros, p.Predicted.Bytes
 }
 
-// off is by how much a speed-up may be less than it was chosen for.
-const off = .97
+// speedupTolerance is the share of the predicted speed-up that a measured one has to reach.
+const speedupTolerance = .97
 
-// others are options to choose by again where a plan did other than it promised: by the difference, and where layers of integers among
-// others cost what their conversions take, without integers.
-func (j *Job) others(c choose.Options, p *study.Plan, e *judge) (out []choose.Options) {
+// retryOptions returns options for another choice where a plan missed its prediction: corrected
+// by the difference, and without int8 where mixed int8 layers pay for their conversions.
+func (j *Job) retryOptions(c choose.Options, p *study.Plan, e *evaluator) (out []choose.Options) {
 	if p.Measured == nil {
 		return nil
 	}
-	added, _ := choose.Added(c, changesOf(p))
-	// What was searched for keeps to its bound already, and all times by one factor have the same order.
-	if m, err := choose.MetricOf(c.Loss); err == nil && !searches(&c, e) {
+	added, _ := choose.AdditiveSpeedup(c, changesOf(p))
+	// A searched plan keeps to its bound already, and one common factor does not change the order
+	// of times.
+	if m, err := choose.MetricOf(c.Loss); err == nil && !searchesByRunning(&c, e) {
 		d := c
 		if d.Correct = choose.Correct(p, added, m, choose.Correction{}); d.Correct != (choose.Correction{Gain: 1, Loss: 1}) {
 			out = append(out, d)
@@ -275,7 +281,7 @@ func (j *Job) others(c choose.Options, p *study.Plan, e *judge) (out []choose.Op
 	}
 	did, ok := p.Measured.Speedup.Best()
 	mixed := slices.ContainsFunc(p.Choices, func(x study.Choice) bool { return x.Change.Format == study.Int8 })
-	if ok && mixed && did < off*added {
+	if ok && mixed && did < speedupTolerance*added {
 		c.WithoutFormats = append(slices.Clone(c.WithoutFormats), study.Int8)
 		_, err := choose.Plan(c)
 		if e, ok := errors.AsType[*choose.UnreachableError](err); ok && c.Goal.Speedup != nil && e.Best > 1 {
@@ -286,9 +292,10 @@ func (j *Job) others(c choose.Options, p *study.Plan, e *judge) (out []choose.Op
 	return out
 }
 
-// better reports whether a second plan keeps to the goal where the first one does not, or is cheaper and keeps to it, too.
+// better reports whether plan again meets the goal where first does not, or meets it too and is
+// cheaper.
 func better(again, first *study.Plan) bool {
-	a, b := keeps(again), keeps(first)
+	a, b := meetsGoal(again), meetsGoal(first)
 	if a != b {
 		return a
 	}
@@ -305,8 +312,8 @@ func better(again, first *study.Plan) bool {
 	return false
 }
 
-// keeps reports whether a plan does what its goal asks for, as far as that was measured.
-func keeps(p *study.Plan) bool {
+// meetsGoal reports whether a plan meets its goal, as far as that was measured.
+func meetsGoal(p *study.Plan) bool {
 	g := &p.Goal
 	if v, ok := p.Measured.Speedup.Best(); ok && g.Speedup != nil {
 		return v >= *g.Speedup
@@ -317,8 +324,8 @@ func keeps(p *study.Plan) bool {
 	return true
 }
 
-// compat plans by Sparsify's rules.
-func (j *Job) compat(ctx context.Context, o *PlanOptions, sp *study.Speed, lo *study.Loss) (*study.Plan, error) {
+// sparsifyPlan plans by Sparsify's rules.
+func (j *Job) sparsifyPlan(ctx context.Context, o *PlanOptions, sp *study.Speed, lo *study.Loss) (*study.Plan, error) {
 	s := j.Study()
 	structure := study.Unstructured
 	var perf, losses *sparsify.Profile
@@ -337,17 +344,17 @@ func (j *Job) compat(ctx context.Context, o *PlanOptions, sp *study.Speed, lo *s
 	if lo != nil {
 		p.Loss = lo.Name
 	}
-	e, err := j.tries(ctx, o, lo)
+	e, err := j.planEvaluator(ctx, o, lo)
 	if err != nil {
 		return nil, err
 	}
-	if err := j.tryPlans(ctx, o, []*study.Plan{p}, e, sp); err != nil {
+	if err := j.evaluatePlans(ctx, o, []*study.Plan{p}, e, sp); err != nil {
 		return nil, err
 	}
 	return p, j.File.Append(study.Record{Plan: p})
 }
 
-// dims are those of a value, -1 for what is not known.
+// dims returns the shape of a value, with -1 for unknown dimensions.
 func (j *Job) dims(id int) []int {
 	if id >= len(j.m.Main().Values) {
 		return nil

@@ -14,19 +14,22 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// judge runs the models of plans on the samples that profiles use, and on those held out.
-type judge struct {
+// evaluator runs the models of plans on the samples used by profiles, and on the held-out
+// samples.
+type evaluator struct {
 	metric     string
 	data       *LossOptions
 	used, held *loss.Trial
-	// share is that of the used ones among all samples.
-	share float64
-	// ranges are where values reach on the samples that profiles use, nil where no change asks for them.
+	// usedShare is the share of used samples among all samples.
+	usedShare float64
+	// ranges are the value ranges on the samples used by profiles, nil where no change needs
+	// them.
 	ranges map[string][2]float32
 }
 
-// judge makes one for the metric of a profile; nil where there are no data, or it cannot be measured so.
-func (j *Job) judge(ctx context.Context, o *LossOptions, p *study.Loss) (*judge, error) {
+// newEvaluator makes an evaluator for the metric of a profile. It is nil without data, or where
+// the profile's method does not need any.
+func (j *Job) newEvaluator(ctx context.Context, o *LossOptions, p *study.Loss) (*evaluator, error) {
 	if o == nil || o.Data == nil || p == nil || !needsData(p.Method) {
 		return nil, nil
 	}
@@ -44,18 +47,18 @@ func (j *Job) judge(ctx context.Context, o *LossOptions, p *study.Loss) (*judge,
 		}
 		t, err := job.Trial(ctx)
 		if err != nil {
-			err = stopped(ctx, fmt.Errorf("trying plans: %w", err))
+			err = contextError(ctx, fmt.Errorf("trying plans: %w", err))
 		}
 		return t, err
 	}
-	e := &judge{metric: s.Metric, data: o}
+	e := &evaluator{metric: s.Metric, data: o}
 	var err error
 	if e.used, err = trial(o.Data.used); err != nil {
 		return nil, err
 	}
-	e.held, e.share = e.used, 1
+	e.held, e.usedShare = e.used, 1
 	if o.Data.held != o.Data.used {
-		e.share = float64(o.Data.used.Len()) / float64(o.Data.used.Len()+o.Data.held.Len())
+		e.usedShare = float64(o.Data.used.Len()) / float64(o.Data.used.Len()+o.Data.held.Len())
 		if e.held, err = trial(o.Data.held); err != nil {
 			return nil, err
 		}
@@ -63,7 +66,7 @@ func (j *Job) judge(ctx context.Context, o *LossOptions, p *study.Loss) (*judge,
 	if slices.ContainsFunc(p.Changes, func(c study.Change) bool { return c.Format == study.Int8 }) {
 		found, err := loss.Ranges(ctx, j.m, j.Layers, o.Data.used, o.Ranges, o.Threads)
 		if err != nil {
-			return nil, stopped(ctx, fmt.Errorf("ranges of activations: %w", err))
+			return nil, contextError(ctx, fmt.Errorf("ranges of activations: %w", err))
 		}
 		e.ranges = map[string][2]float32{}
 		for name, r := range found {
@@ -73,18 +76,18 @@ func (j *Job) judge(ctx context.Context, o *LossOptions, p *study.Loss) (*judge,
 	return e, nil
 }
 
-// notes gives a plan the ranges that its model needs.
-func (e *judge) notes(p *study.Plan) {
+// setRanges gives a plan the activation ranges that its model needs.
+func (e *evaluator) setRanges(p *study.Plan) {
 	if e != nil && slices.ContainsFunc(p.Choices, func(c study.Choice) bool { return c.Change.Format == study.Int8 }) {
 		p.Ranges = e.ranges
 	}
 }
 
-// lost is what a changed model loses, as goals bound it.
-func (e *judge) lost(ctx context.Context, t *loss.Trial, c changedModel) (*profile.Metric, error) {
+// loss returns the loss of a changed model, in the form that goals bound.
+func (e *evaluator) loss(ctx context.Context, t *loss.Trial, c changedModel) (*profile.Metric, error) {
 	x, err := t.Try(ctx, c.m)
 	if err != nil {
-		return nil, stopped(ctx, fmt.Errorf("trying plans: %w", err))
+		return nil, contextError(ctx, fmt.Errorf("trying plans: %w", err))
 	}
 	if x.Lost != nil {
 		return x.Lost, nil
@@ -95,60 +98,63 @@ func (e *judge) lost(ctx context.Context, t *loss.Trial, c changedModel) (*profi
 	case !ok || math.IsNaN(v) || math.IsInf(v, 0):
 		return nil, nil
 	case based:
-		return profile.Value(profile.Measured, v-base, "more than the unchanged model's, on the same samples"), nil
+		return profile.Value(profile.Measured, v-base, "difference from the unchanged model on the same samples"), nil
 	}
 	return x.Value, nil
 }
 
-// keeps reports whether a loss keeps to a bound, drops with a standard error to spare, and gains as no drop: of many plans the one that is
-// taken is one that these samples favour.
-func (e *judge) keeps(m *profile.Metric, bound float64) bool {
+// withinBound reports whether a loss keeps to a bound. Drops of a metric get a standard error
+// added, and gains count as no drop (selection bias: of many plans, the chosen one is favoured by
+// these samples).
+func (e *evaluator) withinBound(m *profile.Metric, bound float64) bool {
 	v, ok := m.Best()
 	if e.metric == loss.SNR {
 		return ok && v >= bound
 	}
-	if ok && loss.Higher(e.metric) {
-		v = max(v, 0) + standard(m)
+	if ok && loss.HigherIsBetter(e.metric) {
+		v = max(v, 0) + standardError(m)
 	}
-	// Shares of samples such as 1 of 100 are not below .01 to the bit.
+	// Shares such as 1 of 100 samples are not exactly .01.
 	return ok && v <= bound+1e-9
 }
 
-// within reports whether a plan keeps to a bound on the samples of both kinds together, and notes what it loses on those of profiles.
-// Together they are more, so that a bound of a percent is not a question of one sample.
-func (j *Job) within(ctx context.Context, e *judge, p *study.Plan, bound float64) (bool, error) {
-	e.notes(p)
+// planWithinBound reports whether a plan keeps to a bound on used and held-out samples together,
+// and records its loss on the used ones. More samples make a bound of one percent depend less on
+// a single sample.
+func (j *Job) planWithinBound(ctx context.Context, e *evaluator, p *study.Plan, bound float64) (bool, error) {
+	e.setRanges(p)
 	c, err := j.applied(ctx, p, e.data, false)
 	if err != nil {
 		return false, err
 	}
-	if p.Predicted.Loss, err = e.lost(ctx, e.used, c); err != nil || e.held == e.used {
-		return e.keeps(p.Predicted.Loss, bound), err
+	if p.Predicted.Loss, err = e.loss(ctx, e.used, c); err != nil || e.held == e.used {
+		return e.withinBound(p.Predicted.Loss, bound), err
 	}
-	held, err := e.lost(ctx, e.held, c)
+	held, err := e.loss(ctx, e.held, c)
 	if err != nil {
 		return false, err
 	}
-	return e.keeps(both(p.Predicted.Loss, held, e.share), bound), nil
+	return e.withinBound(pooledLoss(p.Predicted.Loss, held, e.usedShare), bound), nil
 }
 
-// both is the loss on samples of two kinds, of which the first are a share; nil where one is not known.
-func both(a, b *profile.Metric, share float64) *profile.Metric {
+// pooledLoss is the loss on two sets of samples, the first of which makes up the given share; nil
+// where one loss is unknown.
+func pooledLoss(a, b *profile.Metric, share float64) *profile.Metric {
 	x, ok := a.Best()
 	y, is := b.Best()
 	if !ok || !is {
 		return nil
 	}
 	m := profile.Value(profile.Measured, share*x+(1-share)*y, "")
-	if wide := 1.96 * math.Hypot(share*standard(a), (1-share)*standard(b)); wide > 0 {
+	if wide := 1.96 * math.Hypot(share*standardError(a), (1-share)*standardError(b)); wide > 0 {
 		m.CI95 = &[2]float64{*m.Median - wide, *m.Median + wide}
 	}
 	return m
 }
 
-// standard is the standard error of a loss: by the deviation of samples where that is known, else from the upper end of its interval, 0 where
-// there is none.
-func standard(m *profile.Metric) float64 {
+// standardError returns the standard error of a loss: from the deviation over samples where
+// known, else from the upper end of its interval, 0 without an interval.
+func standardError(m *profile.Metric) float64 {
 	if m.StdDev != nil && m.N != nil && *m.N > 0 {
 		return *m.StdDev / math.Sqrt(float64(*m.N))
 	}
@@ -158,27 +164,28 @@ func standard(m *profile.Metric) float64 {
 	return (m.CI95[1] - *m.Median) / 1.96
 }
 
-// searches reports whether a plan is searched for by running models.
-func searches(c *choose.Options, e *judge) bool {
+// searchesByRunning reports whether a plan is searched for by running models.
+func searchesByRunning(c *choose.Options, e *evaluator) bool {
 	return e != nil && c.Goal.MaxLoss != nil && c.Loss.Method != study.OneShot
 }
 
-// search finds plans whose losses keep to the bound when their models are run, the cheapest by the profiles first: losses of single layers
-// only tell in which order plans come. Those of the front come into question, and those with one change for all layers that may be faster.
-func (j *Job) search(ctx context.Context, c choose.Options, e *judge) ([]*study.Plan, error) {
+// search finds plans whose models keep to the bound when they are run, the cheapest by the
+// profiles first. Losses of single layers only give the order of plans. Candidates are the plans
+// of the Pareto front, and those with one change for all layers that may be faster.
+func (j *Job) search(ctx context.Context, c choose.Options, e *evaluator) ([]*study.Plan, error) {
 	goal := c.Goal
 	m, err := choose.MetricOf(c.Loss)
 	if err != nil {
-		return nil, wrong("Goal", "%s", err.Error())
+		return nil, optionError("Goal", "%s", err.Error())
 	}
-	most, err := mostLoss(c)
+	most, err := lossUpperBound(c)
 	if err != nil {
-		return nil, wrong("Goal", "%s", err.Error())
+		return nil, optionError("Goal", "%s", err.Error())
 	}
 	at := func(c choose.Options, lost float64) (*study.Plan, error) {
-		shown, _ := m.Shown(max(lost*(1+1e-9), math.SmallestNonzeroFloat64))
+		shown, _ := m.UserLoss(max(lost*(1+1e-9), math.SmallestNonzeroFloat64))
 		c.Goal.MaxLoss = &shown
-		p, err := j.choose(&c, false)
+		p, err := j.choosePlan(&c, false)
 		if err == nil {
 			p.Goal = goal
 		}
@@ -188,15 +195,15 @@ func (j *Job) search(ctx context.Context, c choose.Options, e *judge) ([]*study.
 	if err != nil {
 		return nil, err
 	}
-	// Points rise in cost; the last is the one that loses least.
+	// Points rise in cost; the last has the least loss.
 	n := len(all.Front)
-	p, tried, err := highest(n, func(k int) (*study.Plan, bool, error) {
+	p, tried, err := lastWithin(n, func(k int) (*study.Plan, bool, error) {
 		j.progress("trying plans", 0)
 		p, err := at(c, all.Front[n-1-k].Loss)
 		if err != nil {
 			return nil, false, err
 		}
-		keeps, err := j.within(ctx, e, p, *goal.MaxLoss)
+		keeps, err := j.planWithinBound(ctx, e, p, *goal.MaxLoss)
 		return p, keeps, err
 	})
 	if err != nil {
@@ -204,33 +211,33 @@ func (j *Job) search(ctx context.Context, c choose.Options, e *judge) ([]*study.
 	}
 	if p == nil {
 		least, _ := tried.Predicted.Loss.Best()
-		return nil, wrong("Goal", "no plan keeps to a loss of %.4g: the one that loses least loses %.4g", *goal.MaxLoss, least)
+		return nil, optionError("Goal", "no plan keeps the loss within %.4g: the lowest loss is %.4g", *goal.MaxLoss, least)
 	}
 	out := []*study.Plan{p}
-	for _, group := range alike(&c) {
-		u, _, err := highest(len(group), func(k int) (*study.Plan, bool, error) {
+	for _, group := range uniformChanges(&c) {
+		u, _, err := lastWithin(len(group), func(k int) (*study.Plan, bool, error) {
 			j.progress("trying plans", 1)
 			d := c
 			d.Only = group[k : k+1]
 			u, err := at(d, most)
-			if err != nil || !rivals(u, p) {
-				return u, k < len(group)-1 && err == nil, err // a higher level may be
+			if err != nil || !mayBeAsFast(u, p) {
+				return u, k < len(group)-1 && err == nil, err // a higher level may be as fast
 			}
-			keeps, err := j.within(ctx, e, u, *goal.MaxLoss)
+			keeps, err := j.planWithinBound(ctx, e, u, *goal.MaxLoss)
 			return u, keeps, err
 		})
 		if err != nil {
 			return nil, err
 		}
-		if u != nil && u.Predicted.Loss.Kind == profile.Measured && rivals(u, p) {
-			out = append(out, inPlaceOf(u, p))
+		if u != nil && u.Predicted.Loss.Kind == profile.Measured && mayBeAsFast(u, p) {
+			out = append(out, withGoalOf(u, p))
 		}
 	}
 	return out, nil
 }
 
-// mostLoss is more than any plan loses by the profiles.
-func mostLoss(c choose.Options) (float64, error) {
+// lossUpperBound is more than any plan loses by the profiles.
+func lossUpperBound(c choose.Options) (float64, error) {
 	curves, err := choose.Curves(c)
 	sum := 1.0
 	for _, x := range curves {
@@ -243,11 +250,12 @@ func mostLoss(c choose.Options) (float64, error) {
 	return sum, err
 }
 
-// highest finds the last of n plans, which lose more and more, that keeps a bound, nil for none, and the one tried last. Losses rise
-// though not strictly: beyond where halving ends some further ones are looked at.
-func highest(n int, try func(k int) (*study.Plan, bool, error)) (best, last *study.Plan, err error) {
+// lastWithin finds the last of n plans, in order of rising loss, that keeps a bound (nil for
+// none), and returns the plan tried last too. Losses are not strictly monotonic: after the
+// bisection a few plans further on are tried.
+func lastWithin(n int, try func(k int) (*study.Plan, bool, error)) (best, last *study.Plan, err error) {
 	var keeps bool
-	lo, hi := -1, n // lo keeps, hi does not
+	lo, hi := -1, n // lo keeps the bound, hi does not
 	for hi-lo > 1 {
 		k := lo + (hi-lo)/2
 		if last, keeps, err = try(k); err != nil {
@@ -271,8 +279,9 @@ func highest(n int, try func(k int) (*study.Plan, bool, error)) (best, last *stu
 	return best, last, nil
 }
 
-// alike are the changes that were measured, by structure and format with levels rising, where plans are to be fast.
-func alike(c *choose.Options) (groups [][]study.Change) {
+// uniformChanges lists the measured changes by structure and format, in order of rising level,
+// where the goal is time.
+func uniformChanges(c *choose.Options) (groups [][]study.Change) {
 	if c.Speed == nil || c.Speed.Counted || c.Goal.Cost != "" && c.Goal.Cost != choose.Time {
 		return nil
 	}

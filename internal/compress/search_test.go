@@ -37,14 +37,15 @@ func TestKeeps(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if got := (&judge{metric: tt.metric}).keeps(tt.v, tt.bound); got != tt.want {
+			if got := (&evaluator{metric: tt.metric}).withinBound(tt.v, tt.bound); got != tt.want {
 				t.Errorf("%v", got)
 			}
 		})
 	}
 }
 
-// Plans lose more and more but for one: what keeps the bound beyond the place where halving ends is found.
+// Plans lose more and more but for one: what keeps the bound beyond the place where halving ends
+// is found.
 func TestHighest(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -65,7 +66,7 @@ func TestHighest(t *testing.T) {
 			for i := range plans {
 				plans[i] = &study.Plan{}
 			}
-			best, _, err := highest(len(plans), func(k int) (*study.Plan, bool, error) { return plans[k], tt.keeps[k] == '+', nil })
+			best, _, err := lastWithin(len(plans), func(k int) (*study.Plan, bool, error) { return plans[k], tt.keeps[k] == '+', nil })
 			got := -1
 			for i, p := range plans {
 				if p == best {
@@ -81,11 +82,11 @@ func TestHighest(t *testing.T) {
 
 func TestBoth(t *testing.T) {
 	t.Parallel()
-	got := both(between(.02, .02+1.96*.004), between(.05, .05+1.96*.012), .75)
-	if se := standard(got); math.Abs(*got.Median-.0275) > 1e-12 || math.Abs(se-math.Hypot(.003, .003)) > 1e-12 {
+	got := pooledLoss(between(.02, .02+1.96*.004), between(.05, .05+1.96*.012), .75)
+	if se := standardError(got); math.Abs(*got.Median-.0275) > 1e-12 || math.Abs(se-math.Hypot(.003, .003)) > 1e-12 {
 		t.Errorf("%v with %v", *got.Median, se)
 	}
-	if both(nil, measured(1), .5) != nil {
+	if pooledLoss(nil, measured(1), .5) != nil {
 		t.Error("a loss of samples that were not run")
 	}
 }

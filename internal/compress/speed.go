@@ -13,26 +13,28 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// SpeedOptions say what a performance profile is of.
+// SpeedOptions configure a performance profile.
 type SpeedOptions struct {
-	// Name tells it from others, "" for one made of the settings.
+	// Name identifies the profile; "" derives one from the settings.
 	Name string
-	// Target is hardware that is not there, nil for this computer; Runs says how it is used.
+	// Target is hardware whose times are estimated, nil for this computer. Runs configures the
+	// estimate.
 	Target *chip.Target
 	Runs   chip.Options
-	// Counted has operations stand for times.
+	// Counted uses operation counts instead of times.
 	Counted bool
-	// Batch is the first dimension of inputs, 0 for that of the file; Threads compute, 0 for 1.
+	// Batch is the first dimension of inputs, 0 for the file's. Threads is the thread count, 0
+	// for 1.
 	Batch, Threads int
-	// Changes are those to try: see [Grid].
+	// Changes are the changes to try: see [Grid].
 	Changes []study.Change
-	// Time of each comparison, 0 for the usual one.
+	// Time of each comparison, 0 for the default.
 	Time time.Duration
 }
 
-// settings are those that the profile keeps.
+// speedSettings returns the settings that the profile stores.
 func (j *Job) speedSettings(o *SpeedOptions) study.SpeedSettings {
-	s := study.SpeedSettings{Name: o.Name, Target: "host", Batch: o.Batch, Counted: o.Counted, Changes: o.Changes, Shapes: j.shapes(o.Batch)}
+	s := study.SpeedSettings{Name: o.Name, Target: "host", Batch: o.Batch, Counted: o.Counted, Changes: o.Changes, Shapes: j.inputShapes(o.Batch)}
 	name := "host"
 	switch {
 	case o.Counted:
@@ -49,18 +51,18 @@ func (j *Job) speedSettings(o *SpeedOptions) study.SpeedSettings {
 		name += fmt.Sprintf("-b%d", o.Batch)
 	}
 	if s.Name == "" {
-		s.Name = name + j.asked()
+		s.Name = name + j.shapeSuffix()
 	}
 	return s
 }
 
-// Speed makes a performance profile, or goes on with the one of its name.
+// Speed makes a performance profile, or resumes the one of that name.
 func (j *Job) Speed(ctx context.Context, o SpeedOptions) (*study.Speed, error) {
 	s := j.speedSettings(&o)
 	p := j.Study().Speed(s.Name)
 	if p == nil {
 		p = &study.Speed{SpeedSettings: s, Created: now()}
-	} else if err := fits(p, &s); err != nil {
+	} else if err := checkSpeedSettings(p, &s); err != nil {
 		return nil, err
 	}
 	all := union(p.Changes, s.Changes)
@@ -76,11 +78,11 @@ func (j *Job) Speed(ctx context.Context, o SpeedOptions) (*study.Speed, error) {
 		return p, nil
 	}
 	err := j.speed(ctx, &o, p)
-	return p, stopped(ctx, err)
+	return p, contextError(ctx, err)
 }
 
-// fits refuses to go on with a profile that was made with other settings.
-func fits(p *study.Speed, s *study.SpeedSettings) error {
+// checkSpeedSettings refuses to resume a profile that was made with other settings.
+func checkSpeedSettings(p *study.Speed, s *study.SpeedSettings) error {
 	for _, x := range []struct {
 		what      string
 		have, now any
@@ -93,13 +95,13 @@ func fits(p *study.Speed, s *study.SpeedSettings) error {
 		{"inputs", cmp.Or(p.Shapes, s.Shapes), s.Shapes},
 	} {
 		if x.have != x.now {
-			return wrong("Name", "the performance profile %q was made with %s %v, not %v: give this one another name", p.Name, x.what, x.have, x.now)
+			return optionError("Name", "the performance profile %q was made with %s %v, not %v: give this one another name", p.Name, x.what, x.have, x.now)
 		}
 	}
 	return nil
 }
 
-// speed finds what is missing of a profile.
+// speed measures what a profile still lacks.
 func (j *Job) speed(ctx context.Context, o *SpeedOptions, p *study.Speed) error {
 	have := map[study.Change]bool{{}: len(p.Layers) > 0}
 	for _, x := range p.Points {
@@ -116,7 +118,7 @@ func (j *Job) speed(ctx context.Context, o *SpeedOptions, p *study.Speed) error 
 		return speed.Count(j.m, j.Layers, changes, has, yield)
 	case o.Target != nil:
 		return speed.Estimate(ctx, j.m, j.Layers, speed.TargetOptions{
-			Target: o.Target, Options: o.Runs, Feed: j.feed(o.Batch), Changes: changes, Have: has, Progress: j.o.Progress,
+			Target: o.Target, Options: o.Runs, Feed: j.inputOptions(o.Batch), Changes: changes, Have: has, Progress: j.o.Progress,
 		}, yield)
 	}
 	ins, err := j.inputs(o.Batch)
@@ -126,13 +128,13 @@ func (j *Job) speed(ctx context.Context, o *SpeedOptions, p *study.Speed) error 
 	err = speed.Measure(ctx, j.m, j.Layers, speed.Options{
 		Engine: j.engineOptions(o.Threads), Inputs: ins, Changes: changes, Have: has, Time: o.Time, Progress: j.o.Progress,
 	}, func(s *study.SpeedPoints) error {
-		s.Done = false // mixed models come after it
+		s.Done = false // mixed models follow
 		return yield(s)
 	})
 	if err != nil {
 		return err
 	}
-	if err := j.mixed(ctx, o, p); err != nil {
+	if err := j.measureMixes(ctx, o, p); err != nil {
 		return err
 	}
 	return yield(&study.SpeedPoints{Done: true})

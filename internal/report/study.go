@@ -77,7 +77,7 @@ func changeCells(c study.Change) []any {
 	if c.Structure != study.Dense {
 		out[0], out[1] = string(c.Structure), c.Level
 	}
-	if c.Format != study.Same {
+	if c.Format != study.OriginalFormat {
 		out[2] = string(c.Format)
 	}
 	return out
@@ -178,8 +178,8 @@ func speedSheet(s *study.Study) xlsx.Table {
 	t := xlsx.Table{Name: "Speed", Heads: slices.Concat([]string{"speed", "layer", "name"}, changeHeads, metricHeads("latency_s"), metricHeads("ratio"), metricHeads("rest_s"), metricHeads("energy_j"), []string{"others", "with", "kernel", "cause"})}
 	for _, p := range s.Speeds {
 		for _, x := range p.Points {
-			others := make([]string, len(x.Others))
-			for i, o := range x.Others {
+			others := make([]string, len(x.Affected))
+			for i, o := range x.Affected {
 				r, _ := middle(o.Ratio)
 				others[i] = fmt.Sprintf("%d:%.4g", o.Layer, r)
 			}
@@ -210,7 +210,7 @@ func positions(layers []int) string {
 }
 
 // roomCells are the bytes that are taken of a memory, and those that there are.
-func roomCells(r *study.Room) []any {
+func roomCells(r *study.MemoryUse) []any {
 	if r == nil {
 		return []any{nil, nil}
 	}

@@ -177,7 +177,7 @@ func (v *view) planned(b *strings.Builder) {
 		}
 		for _, m := range []struct {
 			what string
-			r    *study.Room
+			r    *study.MemoryUse
 		}{{"RAM", o.RAM}, {"flash", o.Flash}} {
 			if m.r != nil {
 				parts = append(parts, roomWords(m.r)+" of "+m.what)
@@ -211,9 +211,9 @@ func (v *view) planned(b *strings.Builder) {
 }
 
 // roomWords says what is taken of a memory.
-func roomWords(r *study.Room) string {
+func roomWords(r *study.MemoryUse) string {
 	s := Bytes(r.Bytes)
-	if r.Least {
+	if r.AtLeast {
 		s = "at least " + s
 	}
 	if r.Limit != nil {

@@ -98,12 +98,12 @@ func (v *view) cost(layer int) float64 {
 
 // ratio is the time with a change by that without: of the layer, together with those that become smaller with it.
 func (v *view) ratio(p *study.SpeedPoint) (r float64, ok bool) {
-	if r, ok = middle(p.Ratio); !ok || len(p.Others) == 0 || v.cost(p.Layer) == 0 {
+	if r, ok = middle(p.Ratio); !ok || len(p.Affected) == 0 || v.cost(p.Layer) == 0 {
 		return r, ok
 	}
 	before := v.cost(p.Layer)
 	after := before * r
-	for _, o := range p.Others {
+	for _, o := range p.Affected {
 		if x, ok := middle(o.Ratio); ok {
 			before, after = before+v.cost(o.Layer), after+x*v.cost(o.Layer)
 		}
@@ -120,7 +120,7 @@ func (v *view) best(layer int) *study.SpeedPoint {
 		if !ok || p.Cause != "" || r >= 1 {
 			continue
 		}
-		if _, high, ok := interval(p.Ratio); ok && len(p.Others) == 0 && high >= 1 && v.speed.Target == "host" {
+		if _, high, ok := interval(p.Ratio); ok && len(p.Affected) == 0 && high >= 1 && v.speed.Target == "host" {
 			continue // it may as well be none
 		}
 		if best != nil {
@@ -155,7 +155,7 @@ func (v *view) worse(p *study.LossPoint) (value, low, high float64, ok bool) {
 func (v *view) shownStructure() study.Structure {
 	for _, s := range study.Structures() {
 		for _, c := range v.loss.Changes {
-			if c.Structure == s && c.Format == study.Same {
+			if c.Structure == s && c.Format == study.OriginalFormat {
 				return s
 			}
 		}
@@ -169,7 +169,7 @@ func (v *view) shownLevels(s study.Structure) []float64 {
 	for _, want := range []float64{.5, .8, .95} {
 		best, found := 0.0, false
 		for _, c := range v.loss.Changes {
-			if c.Structure == s && c.Format == study.Same && c.Level > 0 && (!found || math.Abs(c.Level-want) < math.Abs(best-want)) {
+			if c.Structure == s && c.Format == study.OriginalFormat && c.Level > 0 && (!found || math.Abs(c.Level-want) < math.Abs(best-want)) {
 				best, found = c.Level, true
 			}
 		}
@@ -195,7 +195,7 @@ func (v *view) lossAt(layer int, s study.Structure, level float64) *study.LossPo
 func (v *view) curve(layer int, s study.Structure, most float64) string {
 	var ps []*study.LossPoint
 	for i := range v.losses[layer] {
-		if p := &v.losses[layer][i]; p.Change.Structure == s && p.Change.Format == study.Same {
+		if p := &v.losses[layer][i]; p.Change.Structure == s && p.Change.Format == study.OriginalFormat {
 			ps = append(ps, p)
 		}
 	}
@@ -358,7 +358,7 @@ func (v *view) lossColumns() []studyColumn {
 	most := 0.0
 	for layer := range v.losses {
 		for i := range v.losses[layer] {
-			if p := &v.losses[layer][i]; p.Change.Structure == s && p.Change.Format == study.Same {
+			if p := &v.losses[layer][i]; p.Change.Structure == s && p.Change.Format == study.OriginalFormat {
 				if x, _, _, ok := v.worse(p); ok {
 					most = max(most, x)
 				}

@@ -40,7 +40,7 @@ func TestUpperIsBest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, ok := p.everything()
+		want, ok := p.enumerate()
 		got, err := p.solve()
 		if (err == nil) != ok {
 			t.Fatalf("case %d: %v, want %v", n, err, ok)
@@ -53,7 +53,7 @@ func TestUpperIsBest(t *testing.T) {
 		}
 		// Without looking through all.
 		q, _ := newProblem(o)
-		q.few = 1
+		q.maxEnumerated = 1
 		if got, err = q.solve(); err != nil {
 			t.Errorf("case %d: %v", n, err)
 			continue

@@ -7,20 +7,20 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// Costs that plans are made for. Energy and RAM do not follow from profiles: [Options.Costs] gives them.
+// Costs of plans. Energy and RAM do not follow from profiles: [Options.Costs] supplies them.
 const (
-	Time   = "time"   // seconds of an inference, or operations where they stand for times
-	MACs   = "macs"   // multiply-accumulates with weights that are not zero
+	Time   = "time"   // seconds per inference, or operation counts
+	MACs   = "macs"   // multiply-accumulates with non-zero weights
 	Size   = "size"   // bytes of weights and bias as stored
 	Flash  = "flash"  // the same
-	Energy = "energy" // joules of an inference
+	Energy = "energy" // joules per inference
 	RAM    = "ram"    // bytes
-	// weights that are not zero, which goals of sparsity bound
+	// non-zero weights, for goals of sparsity
 	nonzero = "nonzero"
 )
 
-// Zeros is the number of weights of a layer that are zero after a change. Those that are zero
-// already are among the first that a change takes.
+// Zeros returns the number of zero weights of a layer after a change. Weights that are already
+// zero are pruned first.
 func Zeros(l *study.Layer, c study.Change) int64 {
 	if c.Structure == study.Dense {
 		return l.Zeros
@@ -28,9 +28,9 @@ func Zeros(l *study.Layer, c study.Change) int64 {
 	return max(l.Zeros, int64(math.RoundToEven(c.Level*float64(l.Weights()))))
 }
 
-// Bytes is what weights and bias take in a file after a change. Weights that are zero one by one
-// or in blocks are stored all the same; channels and filters are removed. Narrow numbers have a
-// scale of 4 bytes for each row.
+// Bytes returns the stored bytes of weights and bias after a change. Weights that are zero singly
+// or in blocks are still stored; channels and filters are removed. Low-bit formats have a 4-byte
+// scale per row.
 func Bytes(l *study.Layer, c study.Change) int64 {
 	n := l.Weights()
 	if c.Structure.Removes() {
@@ -55,7 +55,7 @@ func Bytes(l *study.Layer, c study.Change) int64 {
 	return (n*int64(bits)+7)/8 + scales + 4*max(0, l.Params-l.Weights())
 }
 
-// macs are those with weights that are not zero; nil if unknown.
+// macs returns the multiply-accumulates with non-zero weights; nil if unknown.
 func macs(l *study.Layer, c study.Change) *int64 {
 	if l.MACs == nil || l.Weights() == 0 {
 		return l.MACs
@@ -63,8 +63,8 @@ func macs(l *study.Layer, c study.Change) *int64 {
 	return new(int64(math.Round(float64(*l.MACs) * (1 - float64(Zeros(l, c))/float64(l.Weights())))))
 }
 
-// counted is a cost that follows from a layer and its change alone.
-func counted(kind string, l *study.Layer, c study.Change) (float64, bool) {
+// countedCost returns a cost that follows from a layer and its change alone.
+func countedCost(kind string, l *study.Layer, c study.Change) (float64, bool) {
 	switch kind {
 	case MACs:
 		n := macs(l, c)

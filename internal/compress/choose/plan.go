@@ -10,15 +10,15 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// UnreachableError says that no choice keeps to a bound.
+// UnreachableError reports that no choice keeps to a bound.
 type UnreachableError struct {
-	// Goal names what is bounded: "speedup", "loss", "sparsity", or a cost.
+	// Goal names the bounded quantity: "speedup", "loss", "sparsity", or a cost.
 	Goal string
-	// Asked is the bound, Best the nearest to it that can be had.
+	// Asked is the bound, Best the nearest value that can be reached.
 	Asked, Best float64
 }
 
-// Error says what was asked for and what can be had.
+// Error states the request and what can be reached.
 func (e *UnreachableError) Error() string {
 	form := "%s of %.4g cannot be reached: the best of these curves is %.4g"
 	if e.Goal == Size || e.Goal == Flash {
@@ -27,11 +27,11 @@ func (e *UnreachableError) Error() string {
 	return fmt.Sprintf(form, e.Goal, e.Asked, e.Best)
 }
 
-// Plan chooses. Name and time of creation are left to the caller. It fails with
+// Plan chooses a change for each layer. The caller sets name and creation time. It fails with an
 // [UnreachableError] where no choice keeps to the bound.
 //
-// Cost, Bound and Gap are in the unit of what is made small: of costs for a bound on the loss, of
-// additive losses otherwise.
+// Cost, Bound and Gap are in the unit of the minimised quantity: of costs for a bound on the
+// loss, of additive losses otherwise.
 func Plan(o Options) (*study.Plan, error) {
 	p, err := newProblem(o)
 	if err != nil {
@@ -43,8 +43,8 @@ func Plan(o Options) (*study.Plan, error) {
 func (p *problem) plan() (*study.Plan, error) {
 	o := &p.Options
 	c, err := p.solve()
-	if p.sides {
-		c, err = p.joint(c, err)
+	if p.coupled {
+		c, err = p.solveCoupled(c, err)
 	}
 	if err != nil {
 		return nil, err
@@ -60,18 +60,19 @@ func (p *problem) plan() (*study.Plan, error) {
 	case c.lower > 0:
 		out.Gap = new(max(0, c.value/c.lower-1))
 	}
-	p.front(out, p.items(true), c.pick)
-	if p.sides { // from here on costs are what a change of one layer makes of this plan
-		p.around(c.pick)
+	p.writeFront(out, p.items(true), c.pick)
+	if p.coupled { // from here on costs are marginal costs in this plan
+		p.setMarginalCosts(c.pick)
 	}
-	p.choose(out, c.pick)
+	p.writeChoices(out, c.pick)
 	p.predict(out, c.pick)
-	p.moves(out, p.items(true), c.pick)
+	p.writeNextSteps(out, p.items(true), c.pick)
 	return out, nil
 }
 
-// Given makes the plan of given changes, one for each layer. It fails where a layer has no such change.
-func Given(o Options, changes []study.Change) (*study.Plan, error) {
+// PlanFromChanges makes the plan of given changes, one per layer. It fails where a layer has no
+// such change.
+func PlanFromChanges(o Options, changes []study.Change) (*study.Plan, error) {
 	p, err := newProblem(o)
 	if err != nil {
 		return nil, err
@@ -87,12 +88,12 @@ func Given(o Options, changes []study.Change) (*study.Plan, error) {
 	if o.Speed != nil {
 		out.Speed = o.Speed.Name
 	}
-	p.choose(out, pick)
+	p.writeChoices(out, pick)
 	p.predict(out, pick)
 	return out, nil
 }
 
-// items are the curves as options: costs within a bound on losses, or losses within one on costs.
+// items returns the curves as options: costs with bounded losses, or losses with bounded costs.
 func (p *problem) items(lossBound bool) [][]option {
 	items := make([][]option, len(p.curves))
 	for i, c := range p.curves {
@@ -114,10 +115,10 @@ func (p *problem) items(lossBound bool) [][]option {
 	return items
 }
 
-// unchanged is the cost of the model as it is.
+// unchanged is the cost of the unchanged model.
 func (p *problem) unchanged() float64 {
-	if p.sides {
-		return p.whole(make([]int, len(p.curves))).mid
+	if p.coupled {
+		return p.modelCost(make([]int, len(p.curves))).mid
 	}
 	v := p.fixed
 	for _, c := range p.curves {
@@ -148,7 +149,7 @@ func (p *problem) weights() float64 {
 	return n
 }
 
-// unreachable says how near the bound can be come.
+// unreachable reports the nearest value that can be reached.
 func (p *problem) unreachable(items [][]option) error {
 	least := 0.0
 	for _, os := range items {
@@ -157,7 +158,7 @@ func (p *problem) unreachable(items [][]option) error {
 	g := p.Goal
 	switch {
 	case g.MaxLoss != nil:
-		shown, _ := p.metric.Shown(least)
+		shown, _ := p.metric.UserLoss(least)
 		return &UnreachableError{"loss", *g.MaxLoss, shown}
 	case g.Speedup != nil:
 		return &UnreachableError{"speedup", *g.Speedup, p.unchanged() / (least + p.fixed)}
@@ -169,8 +170,8 @@ func (p *problem) unreachable(items [][]option) error {
 	return &UnreachableError{p.kind, p.Limit, least + p.fixed}
 }
 
-// choose writes the choices.
-func (p *problem) choose(out *study.Plan, pick []int) {
+// writeChoices stores the choices.
+func (p *problem) writeChoices(out *study.Plan, pick []int) {
 	for i, c := range p.curves {
 		x := &c.Points[pick[i]]
 		ch := study.Choice{Layer: i, Change: x.Change, Cause: c.Cause}
@@ -181,26 +182,26 @@ func (p *problem) choose(out *study.Plan, pick []int) {
 			ch.LossValue = &x.Loss
 		}
 		if len(c.Points) > 1 && x.Change.IsZero() {
-			ch.Cause = p.stays(i)
+			ch.Cause = p.unchangedCause(i)
 		}
 		out.Choices = append(out.Choices, ch)
 	}
 }
 
-// stays says why a layer that could change does not.
-func (p *problem) stays(i int) study.Cause {
+// unchangedCause says why a layer that could change does not.
+func (p *problem) unchangedCause(i int) study.Cause {
 	c := p.curves[i]
 	cheaper := slices.ContainsFunc(c.Points, func(x Point) bool { return x.Cost < c.Points[0].Cost })
 	if cheaper {
 		return study.Spent
 	}
-	if p.timed() && p.why(i) == study.NoKernel {
+	if p.timed() && p.causeOf(i) == study.NoKernel {
 		return study.NoKernel
 	}
 	return study.NoGain
 }
 
-// predict adds up what the choices are like.
+// predict predicts the outcome of the choices.
 func (p *problem) predict(out *study.Plan, pick []int) {
 	var losses []interval
 	var params, zeros, bytes, ops int64
@@ -224,43 +225,43 @@ func (p *problem) predict(out *study.Plan, pick []int) {
 		o.MACs = &ops
 	}
 	o.Loss = p.shownLoss(p.metric.total(losses))
-	if p.profiled() && p.kind == Energy {
-		cost := p.whole(pick)
-		o.Energy = profile.Value(profile.Estimated, cost.mid, ends)
+	if p.fromProfile() && p.kind == Energy {
+		cost := p.modelCost(pick)
+		o.Energy = profile.Value(profile.Estimated, cost.mid, methodEnds)
 		if cost.lo < cost.hi {
 			o.Energy.Band = &[2]float64{max(0, cost.lo), cost.hi}
 		}
 	}
-	p.time(o, p.changes(pick))
+	p.predictTime(o, p.changes(pick))
 }
 
-// ends are where intervals of predictions come from, for people.
-const ends = "ends of the layers' intervals added up"
+// methodEnds is the displayed method of prediction intervals.
+const methodEnds = "sum of the layers' interval ends"
 
 func (p *problem) shownLoss(loss interval) *profile.Metric {
-	mid, ok := p.metric.Shown(loss.mid)
+	mid, ok := p.metric.UserLoss(loss.mid)
 	if !ok {
 		return nil
 	}
-	m := profile.Value(profile.Estimated, mid, "losses of layers added up: "+p.metric.Adds)
-	a, is := p.metric.Shown(loss.lo)
-	b, ok := p.metric.Shown(loss.hi)
+	m := profile.Value(profile.Estimated, mid, "sum of layer losses: "+p.metric.Adds)
+	a, is := p.metric.UserLoss(loss.lo)
+	b, ok := p.metric.UserLoss(loss.hi)
 	if is && ok && loss.lo < loss.hi {
 		m.Band = &[2]float64{min(a, b), max(a, b)}
 		if p.metric.Adds == Drops {
-			m.Method += "; intervals as independent ones"
+			m.Method += "; intervals taken as independent"
 		} else {
-			m.Method += "; " + ends
+			m.Method += "; " + methodEnds
 		}
 	}
 	return m
 }
 
-// among is how times of measured layers become that of a model, for people.
-const among = "times of layers added up; interval by models of mixed changes"
+// methodMixed is the displayed method of times predicted from mixed models.
+const methodMixed = "sum of layer times; interval from models with mixed changes"
 
-// times writes the time of the model and how many times as fast it is.
-func (p *problem) times(o *study.Outcome, cost interval, method string) {
+// setTimes stores the time of the model and its speed-up.
+func (p *problem) setTimes(o *study.Outcome, cost interval, method string) {
 	whole := p.fixed
 	for i := range p.Layers {
 		v, _ := p.base(i)
@@ -284,52 +285,53 @@ func (p *problem) times(o *study.Outcome, cost interval, method string) {
 	}
 }
 
-// time predicts the time of a model with a change for each layer by the performance profile, where there is one that knows it.
-func (p *problem) time(o *study.Outcome, changes []study.Change) {
+// predictTime predicts the time of a model with a change for each layer, if the performance
+// profile allows it.
+func (p *problem) predictTime(o *study.Outcome, changes []study.Change) {
 	if p.Speed == nil {
 		return
 	}
-	t := &problem{Options: p.Options, kind: Time, sums: p.sums}
+	t := &problem{Options: p.Options, kind: Time, timeModel: p.timeModel}
 	t.Costs, t.Only = nil, nil
-	if p.profiled() && p.kind == Energy {
-		t.Speed = p.clock
+	if p.fromProfile() && p.kind == Energy {
+		t.Speed = p.timeProfile
 	}
-	t.fixed = t.rest()
+	t.fixed = t.findBases()
 	if cost, ok := t.forecast(changes); ok {
-		method := among
-		if !t.here() {
-			method = ends
+		method := methodMixed
+		if !t.measured() {
+			method = methodEnds
 		}
-		t.times(o, cost, method)
+		t.setTimes(o, cost, method)
 	}
 }
 
-// front writes the plans for other bounds, with the chosen one among them.
-func (p *problem) front(out *study.Plan, items [][]option, pick []int) {
-	chosen := spot{cost: p.fixed, loss: p.constant()}
+// writeFront stores the plans for other bounds, including the chosen one.
+func (p *problem) writeFront(out *study.Plan, items [][]option, pick []int) {
+	chosen := frontPoint{cost: p.fixed, loss: p.lossConstant()}
 	for i, c := range p.curves {
 		x := &c.Points[pick[i]]
 		chosen.cost += x.Cost
 		chosen.loss += p.lossOf(x)
 	}
-	if p.sides {
-		chosen.cost = p.whole(pick).mid
+	if p.coupled {
+		chosen.cost = p.modelCost(pick).mid
 	}
 	placed := false
 	place := func() {
 		out.Front = append(out.Front, study.FrontPoint{Cost: chosen.cost, Loss: chosen.loss, Changes: p.changes(pick), Chosen: true})
 		placed = true
 	}
-	for _, s := range p.spots(items) {
+	for _, s := range p.frontPoints(items) {
 		points := make([]int, len(s.pick))
 		for i, k := range s.pick {
 			points[i] = items[i][k].index
 		}
-		f := study.FrontPoint{Cost: s.cost, Loss: s.loss + p.constant(), Changes: p.changes(points)}
+		f := study.FrontPoint{Cost: s.cost, Loss: s.loss + p.lossConstant(), Changes: p.changes(points)}
 		if !placed && chosen.cost <= f.Cost*(1+rounding) {
 			place()
 		}
-		// What the chosen point equals or beats would stand there twice.
+		// Skip points that the chosen one equals or dominates.
 		same := math.Abs(f.Cost-chosen.cost) <= rounding*math.Abs(chosen.cost)
 		if !same && (f.Cost < chosen.cost || f.Loss < chosen.loss) {
 			out.Front = append(out.Front, f)
@@ -340,40 +342,39 @@ func (p *problem) front(out *study.Plan, items [][]option, pick []int) {
 	}
 }
 
-// spots are the plans of the front, with costs of whole models.
-func (p *problem) spots(items [][]option) []spot {
+// frontPoints returns the plans of the front, with costs of whole models.
+func (p *problem) frontPoints(items [][]option) []frontPoint {
 	out := front(items)
 	for i := range out {
 		s := &out[i]
-		if s.cost += p.fixed; !p.sides {
+		if s.cost += p.fixed; !p.coupled {
 			continue
 		}
 		points := make([]int, len(s.pick))
 		for k, at := range s.pick {
 			points[k] = items[k][at].index
 		}
-		s.cost = p.whole(points).mid
+		s.cost = p.modelCost(points).mid
 	}
-	if p.sides {
-		out = rise(out)
+	if p.coupled {
+		out = paretoSort(out)
 	}
 	return out
 }
 
-// moves writes what each layer would gain next: of its points that cost less the one that saves
-// most for what it adds to the loss.
-func (p *problem) moves(out *study.Plan, items [][]option, pick []int) {
+// writeNextSteps stores for each layer the cheaper point that saves most per additional loss.
+func (p *problem) writeNextSteps(out *study.Plan, items [][]option, pick []int) {
 	for i, c := range p.curves {
 		now := &c.Points[pick[i]]
-		var best *study.Move
-		rate := func(m *study.Move) float64 {
+		var best *study.NextStep
+		rate := func(m *study.NextStep) float64 {
 			if m.Rate == nil {
 				return math.Inf(1)
 			}
 			return *m.Rate
 		}
 		for _, o := range items[i] {
-			m := study.Move{Layer: i, Change: c.Points[o.index].Change, Gain: now.Cost - o.value, Loss: o.weight - p.lossOf(now)}
+			m := study.NextStep{Layer: i, Change: c.Points[o.index].Change, Gain: now.Cost - o.value, Loss: o.weight - p.lossOf(now)}
 			if m.Gain <= 0 {
 				continue
 			}
@@ -385,10 +386,10 @@ func (p *problem) moves(out *study.Plan, items [][]option, pick []int) {
 			}
 		}
 		if best != nil {
-			out.Moves = append(out.Moves, *best)
+			out.NextSteps = append(out.NextSteps, *best)
 		}
 	}
-	slices.SortStableFunc(out.Moves, func(a, b study.Move) int {
+	slices.SortStableFunc(out.NextSteps, func(a, b study.NextStep) int {
 		switch {
 		case a.Rate == nil && b.Rate == nil:
 			return 0

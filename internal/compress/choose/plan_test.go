@@ -141,8 +141,8 @@ func TestPredictions(t *testing.T) {
 	if b := out.Speedup.Band; !near(b[0], 4/2.4) || !near(b[1], 2) {
 		t.Errorf("speed-up %v", *b)
 	}
-	if len(p.Moves) != 1 || p.Moves[0].Layer != 0 || p.Moves[0].Change != sparse(0.5) || !near(*p.Moves[0].Rate, 0.0005/0.025) {
-		t.Errorf("moves %+v", p.Moves)
+	if len(p.NextSteps) != 1 || p.NextSteps[0].Layer != 0 || p.NextSteps[0].Change != sparse(0.5) || !near(*p.NextSteps[0].Rate, 0.0005/0.025) {
+		t.Errorf("moves %+v", p.NextSteps)
 	}
 	if c := p.Choices[0]; c.Cause != study.Spent || *c.TimeS != 0.001 || *c.LossValue != 0 {
 		t.Errorf("dense layer: %+v", c)
@@ -239,7 +239,7 @@ func TestFormats(t *testing.T) {
 		t.Errorf("both changes: %+v", cs[2].Points)
 	}
 	o.WithoutFormats = []study.Format{study.Int8}
-	if p, err = Plan(o); err != nil || p.Choices[0].Change.Format != study.Same {
+	if p, err = Plan(o); err != nil || p.Choices[0].Change.Format != study.OriginalFormat {
 		t.Errorf("int8 left out: %+v, %v", p.Choices, err)
 	}
 }
@@ -288,7 +288,7 @@ func TestMetrics(t *testing.T) {
 		if err != nil || m.Adds != tt.adds || !near(m.Loss(tt.v), tt.loss) {
 			t.Errorf("%s of %v: %v (%s), %v; want %v", tt.metric, tt.v, m.Loss(tt.v), m.Adds, err, tt.loss)
 		}
-		if shown, ok := m.Shown(m.Bound(tt.v)); !ok || !near(shown, tt.v) {
+		if shown, ok := m.UserLoss(m.Bound(tt.v)); !ok || !near(shown, tt.v) {
 			t.Errorf("%s: bound of %v shown as %v", tt.metric, tt.v, shown)
 		}
 	}
@@ -391,17 +391,17 @@ func TestEnds(t *testing.T) {
 	}
 	m := &graph.Model{Graphs: []*graph.Graph{g}}
 	// Nodes 0, 1, 2 and 4 have weights; 3 passes on what 2 made.
-	got := Ends(m, []study.Layer{{Node: 1}, {Node: 0}, {Node: 2}, {Node: 4}})
+	got := BoundaryLayers(m, []study.Layer{{Node: 1}, {Node: 0}, {Node: 2}, {Node: 4}})
 	if want := map[int]study.Cause{1: study.First, 2: study.Head, 3: study.Head}; !cmp.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	if got := Ends(m, []study.Layer{{Node: 0}}); len(got) != 0 {
+	if got := BoundaryLayers(m, []study.Layer{{Node: 0}}); len(got) != 0 {
 		t.Errorf("one layer: %v", got)
 	}
 }
 
-// TestEndsOfBranches looks through an If: each branch has ends of its own, and one that only hands on what it captured leads on to what
-// made that.
+// TestEndsOfBranches looks through an If: each branch has ends of its own, and one that only
+// hands on what it captured leads on to what made that.
 func TestEndsOfBranches(t *testing.T) {
 	t.Parallel()
 	values := func(n int) (out []*graph.Value) {
@@ -425,7 +425,7 @@ func TestEndsOfBranches(t *testing.T) {
 		{"one branch", []study.Layer{{Node: 0}, {Node: 1}, {Graph: 1, Node: 0}}, map[int]study.Cause{0: study.First, 1: study.Head, 2: study.Head}},
 		{"branches alone", []study.Layer{{Graph: 1, Node: 0}, {Graph: 1, Node: 1}, {Graph: 2, Node: 0}}, map[int]study.Cause{0: study.First, 1: study.Head, 2: study.First}},
 	} {
-		if got := Ends(m, tt.layers); !cmp.Equal(got, tt.want) {
+		if got := BoundaryLayers(m, tt.layers); !cmp.Equal(got, tt.want) {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}

@@ -12,38 +12,41 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// The error of a layer's own output says which level of a layer loses more, and nothing of how much the model's outputs suffer from it. A few changes
-// of each layer, the anchors, are therefore run end to end on a few samples, and errors of the layer's own output become losses of the model by the
-// curve through them: straight on logarithmic scales between two anchors, as a power of the error, and in proportion below the first and above the
-// last, since of small errors outputs move with the layer's, so that squares go with squares. Formats have no levels, and errors of another kind than
-// weights that are gone: each is its own anchor.
+// The error of a layer's own output ranks the levels of that layer, but does not say how much the
+// model's outputs suffer. Therefore a few changes of each layer, the anchors, are run end to end
+// on a few samples. A curve through them converts errors of layer outputs to losses of the model.
+// It is linear on logarithmic scales (a power law) between two anchors, and proportional below
+// the first and above the last: model outputs are linear in small errors, so squared errors are
+// proportional. Formats have no levels and their errors differ from pruning errors, so each
+// format is its own anchor.
 
-// OwnError is the name of the error of the layer's own output among further metrics of a point.
+// OwnError is the name of the layer's own output error among the further metrics of a point.
 const OwnError = "output_error"
 
-// anchorLevels are those of single weights, and those of channels and filters, of which few can go before a layer loses all that it knows.
+// anchorLevels are the anchors of unstructured pruning. removeLevels are those of channels and
+// filters, of which few can be removed before a layer loses its function.
 var (
 	anchorLevels = []float64{.6, .8, .95}
 	removeLevels = []float64{.4, .8}
 )
 
-// Samples that anchors are run on: usually mostAnchored, and down to fewestAnchored where all of them take more than anchorWork
-// multiply-accumulates, about a minute.
+// Number of samples for anchors: by default maxAnchorSamples, down to minAnchorSamples where all
+// anchors need more than anchorWork multiply-accumulates, about a minute.
 const (
-	mostAnchored   = 32
-	fewestAnchored = 8
-	anchorWork     = 1e12
+	maxAnchorSamples = 32
+	minAnchorSamples = 8
+	anchorWork       = 1e12
 )
 
-// place is a change of a layer.
-type place struct {
+// layerChange is a change of a layer.
+type layerChange struct {
 	layer  int
 	change study.Change
 }
 
-// family is what changes share that have the same anchors: those of channels, of filters, which leave whole outputs away, of a format, and all
-// others.
-func family(c study.Change) study.Change {
+// anchorFamily returns the class of changes that share anchors: channels, filters (which remove
+// complete outputs), each format, and all others.
+func anchorFamily(c study.Change) study.Change {
 	switch {
 	case c.Structure.Removes():
 		return study.Change{Structure: c.Structure}
@@ -53,11 +56,11 @@ func family(c study.Change) study.Change {
 	return study.Change{}
 }
 
-// anchorsOf are those of a change.
+// anchorsOf returns the anchors of a change.
 func anchorsOf(c study.Change) (out []study.Change) {
 	levels, s := anchorLevels, study.Unstructured
-	switch f := family(c); {
-	case f.Format != study.Same:
+	switch f := anchorFamily(c); {
+	case f.Format != study.OriginalFormat:
 		return []study.Change{f}
 	case f.Structure != study.Dense:
 		levels, s = removeLevels, f.Structure
@@ -68,18 +71,18 @@ func anchorsOf(c study.Change) (out []study.Change) {
 	return out
 }
 
-// calibration makes losses of the model of errors of layers' own outputs.
+// calibration converts errors of layer outputs to losses of the model.
 type calibration struct {
 	j       *Job
-	t       together
-	anchors map[place]study.LossPoint
-	own     map[place]study.LossPoint
-	done    map[place]bool
+	t       coupledLayers
+	anchors map[layerChange]study.LossPoint
+	own     map[layerChange]study.LossPoint
+	done    map[layerChange]bool
 }
 
-// calibrated finds losses of the model by errors of layers' own outputs.
+// calibrated finds losses of the model from errors of layer outputs.
 func (j *Job) calibrated(ctx context.Context) error {
-	c := &calibration{j: j, anchors: map[place]study.LossPoint{}, own: map[place]study.LossPoint{}, done: map[place]bool{}}
+	c := &calibration{j: j, anchors: map[layerChange]study.LossPoint{}, own: map[layerChange]study.LossPoint{}, done: map[layerChange]bool{}}
 	var extra []study.Change
 	for _, x := range j.Settings.Changes {
 		for _, a := range anchorsOf(x) {
@@ -88,11 +91,11 @@ func (j *Job) calibrated(ctx context.Context) error {
 			}
 		}
 	}
-	c.t = j.together(j.Settings.Changes)
+	c.t = j.coupledLayers(j.Settings.Changes)
 	for _, p := range j.Anchors {
-		c.anchors[place{p.Layer, p.Change}] = p
+		c.anchors[layerChange{p.Layer, p.Change}] = p
 	}
-	if err := j.ranges(ctx); err != nil { // on all of the data
+	if err := j.findRanges(ctx); err != nil { // on all of the data
 		return err
 	}
 	if err := c.run(ctx, extra); err != nil {
@@ -112,60 +115,62 @@ func (j *Job) calibrated(ctx context.Context) error {
 	if j.Progress != nil {
 		own.Progress = func(share float64, doing string) { j.Progress(anchorShare+(1-anchorShare)*share, doing) }
 	}
-	return own.output(ctx)
+	return own.outputErrors(ctx)
 }
 
-// anchorShare is that of the anchors in the work, for people.
+// anchorShare is the share of the anchors in the displayed progress.
 const anchorShare = .7
 
-// needs reports whether a change is missing of a layer, or of one that goes with it, or another one that has the same anchors.
+// needs reports whether a layer, or one coupled with it, lacks a point of a change in the same
+// anchor family.
 func (c *calibration) needs(layer int, like study.Change) bool {
 	return slices.ContainsFunc(c.j.Settings.Changes, func(x study.Change) bool {
-		return family(x) == family(like) && slices.ContainsFunc(c.t.members(layer, x), func(l int) bool { return !c.j.skips(l, x) })
+		return anchorFamily(x) == anchorFamily(like) && slices.ContainsFunc(c.t.members(layer, x), func(l int) bool { return !c.j.skips(l, x) })
 	})
 }
 
-// run finds the anchors that are missing.
+// run measures missing anchors.
 func (c *calibration) run(ctx context.Context, changes []study.Change) error {
 	a := *c.j
 	a.Settings.Method, a.Settings.Changes = study.EndToEnd, changes
 	a.Skip = func(layer int, x study.Change) bool {
-		_, have := c.anchors[place{layer, x}]
+		_, have := c.anchors[layerChange{layer, x}]
 		return have || !c.needs(layer, x)
 	}
 	a.Point = func(p study.LossPoint) error {
-		c.anchors[place{p.Layer, p.Change}] = p
+		c.anchors[layerChange{p.Layer, p.Change}] = p
 		if c.j.Anchor == nil {
 			return nil
 		}
 		return c.j.Anchor(p)
 	}
-	a.Energy = nil // of these few samples
+	a.Energy = nil // not from these few samples
 	if c.j.Progress != nil {
 		a.Progress = func(share float64, doing string) { c.j.Progress(anchorShare*share, doing) }
 	}
-	if a.Data = a.few(); len(a.asked()) == 0 {
+	if a.Data = a.anchorSamples(); len(a.wantedTrials()) == 0 {
 		return nil
 	}
 	_, err := a.endToEnd(ctx)
 	return err
 }
 
-// few are the samples that anchors are run on: from all of the data, but the first ones where a run depends on the one before.
-func (j *Job) few() *samples.Set {
+// anchorSamples returns the samples for anchors: spread over the data, or the first ones where a
+// run depends on the previous one.
+func (j *Job) anchorSamples() *samples.Set {
 	attempts := 0
-	for _, t := range j.asked() {
+	for _, t := range j.wantedTrials() {
 		attempts += len(t.changes)
 	}
-	n := mostAnchored
-	if each := weights.MACs(j.Layers) / 2 * float64(attempts); each > 0 { // half the model depends on the layer in the middle
-		n = int(min(max(anchorWork/each, fewestAnchored), mostAnchored))
+	n := maxAnchorSamples
+	if each := weights.MACs(j.Layers) / 2 * float64(attempts); each > 0 { // on average half of the model depends on a layer
+		n = int(min(max(anchorWork/each, minAnchorSamples), maxAnchorSamples))
 	}
-	return some(j.Data, n, !stateful(j.Model))
+	return pickSamples(j.Data, n, !stateful(j.Model))
 }
 
-// some are about n samples, spread over the data or the first ones.
-func some(data *samples.Set, n int, spread bool) *samples.Set {
+// pickSamples returns about n samples, spread over the data or the first ones.
+func pickSamples(data *samples.Set, n int, spread bool) *samples.Set {
 	all := data.Runs()
 	k := min((n+data.Batch-1)/data.Batch, all)
 	runs := make([]int, k)
@@ -178,14 +183,14 @@ func some(data *samples.Set, n int, spread bool) *samples.Set {
 	return data.Pick(runs)
 }
 
-// add takes the error of a layer's own output, and gives the points that follow.
+// add receives the error of a layer's own output, and reports the points that follow from it.
 func (c *calibration) add(p study.LossPoint) error {
-	c.own[place{p.Layer, p.Change}] = p
+	c.own[layerChange{p.Layer, p.Change}] = p
 	if !slices.Contains(anchorsOf(p.Change), p.Change) {
 		return c.point(p.Layer, p.Change)
 	}
 	for _, x := range c.j.Settings.Changes {
-		if family(x) == family(p.Change) {
+		if anchorFamily(x) == anchorFamily(p.Change) {
 			if err := c.point(p.Layer, x); err != nil {
 				return err
 			}
@@ -194,22 +199,22 @@ func (c *calibration) add(p study.LossPoint) error {
 	return nil
 }
 
-// point gives those of a change where all that they follow from is known.
+// point reports the points of a change once everything needed is known.
 func (c *calibration) point(layer int, x study.Change) error {
 	all := c.t.members(layer, x)
-	if c.done[place{all[0], x}] || !slices.Contains(c.j.Settings.Changes, x) || !slices.ContainsFunc(all, func(l int) bool { return !c.j.skips(l, x) }) {
+	if c.done[layerChange{all[0], x}] || !slices.Contains(c.j.Settings.Changes, x) || !slices.ContainsFunc(all, func(l int) bool { return !c.j.skips(l, x) }) {
 		return nil
 	}
 	for _, y := range append(anchorsOf(x), x) {
-		if _, known, _ := c.error(all, y); !known {
+		if _, known, _ := c.ownError(all, y); !known {
 			return nil
 		}
 	}
-	c.done[place{all[0], x}] = true
+	c.done[layerChange{all[0], x}] = true
 	value, why := c.loss(all, x)
 	for _, l := range all {
-		p := study.LossPoint{Layer: l, Change: x, Value: value, Cause: why, With: without(all, l)}
-		if v, ok := c.own[place{l, x}].Value.Best(); ok && why == "" {
+		p := study.LossPoint{Layer: l, Change: x, Value: value, Cause: why, With: otherMembers(all, l)}
+		if v, ok := c.own[layerChange{l, x}].Value.Best(); ok && why == "" {
 			p.More = map[string]float64{OwnError: v}
 		}
 		if err := c.j.Point(p); err != nil {
@@ -219,42 +224,44 @@ func (c *calibration) point(layer int, x study.Change) error {
 	return nil
 }
 
-// bounds are a figure with the ends of its interval, both itself where it has none.
-type bounds struct{ lo, mid, hi float64 }
+// interval is a figure with the ends of its interval, both equal to it if it has none.
+type interval struct{ lo, mid, hi float64 }
 
-func boundsOf(m *profile.Metric) (b bounds, ok bool) {
+func intervalOf(m *profile.Metric) (b interval, ok bool) {
 	v, ok := m.Best()
 	if !ok || math.IsNaN(v) || math.IsInf(v, 0) {
 		return b, false
 	}
 	if m.CI95 == nil {
-		return bounds{v, v, v}, true
+		return interval{v, v, v}, true
 	}
-	return bounds{m.CI95[0], v, m.CI95[1]}, true
+	return interval{m.CI95[0], v, m.CI95[1]}, true
 }
 
-// error is the sum of the errors of some layers' own outputs; known is false where one is missing, and a cause says that there is none.
-func (c *calibration) error(layers []int, x study.Change) (sum bounds, known bool, why study.Cause) {
+// ownError sums the output errors of some layers. known is false where one is missing; a cause
+// says that one does not exist.
+func (c *calibration) ownError(layers []int, x study.Change) (sum interval, known bool, why study.Cause) {
 	for _, l := range layers {
-		p, ok := c.own[place{l, x}]
+		p, ok := c.own[layerChange{l, x}]
 		if !ok {
 			return sum, false, ""
 		}
-		e, ok := boundsOf(p.Value)
+		e, ok := intervalOf(p.Value)
 		if !ok {
 			return sum, true, cmp.Or(p.Cause, study.NoData)
 		}
-		sum = bounds{sum.lo + e.lo, sum.mid + e.mid, sum.hi + e.hi}
+		sum = interval{sum.lo + e.lo, sum.mid + e.mid, sum.hi + e.hi}
 	}
 	return sum, true, ""
 }
 
-// loss is that of the model with a change of some layers; of an anchor, what was measured.
+// loss returns the loss of the model with a change of some layers; for an anchor the measured
+// value.
 func (c *calibration) loss(layers []int, x study.Change) (*profile.Metric, study.Cause) {
-	if p, ok := c.anchors[place{layers[0], x}]; ok {
+	if p, ok := c.anchors[layerChange{layers[0], x}]; ok {
 		return p.Value, p.Cause
 	}
-	own, _, why := c.error(layers, x)
+	own, _, why := c.ownError(layers, x)
 	if why != "" {
 		return nil, why
 	}
@@ -262,9 +269,9 @@ func (c *calibration) loss(layers []int, x study.Change) (*profile.Metric, study
 	var lo, mid, hi []float64
 	var n *int64
 	for _, a := range anchorsOf(x) {
-		p := c.anchors[place{layers[0], a}]
-		e, _, failed := c.error(layers, a)
-		v, ok := boundsOf(p.Value)
+		p := c.anchors[layerChange{layers[0], a}]
+		e, _, failed := c.ownError(layers, a)
+		v, ok := intervalOf(p.Value)
 		switch {
 		case p.Cause != "":
 			why = p.Cause
@@ -278,17 +285,17 @@ func (c *calibration) loss(layers []int, x study.Change) (*profile.Metric, study
 	if own.mid > 0 && len(errs) == 0 {
 		return nil, cmp.Or(why, study.NoData)
 	}
-	m := profile.Value(profile.Estimated, through(errs, mid, own.mid), "error of the layer's own output, by runs of the model from the layer on")
+	m := profile.Value(profile.Estimated, interpolate(errs, mid, own.mid), "layer output error, calibrated by end-to-end runs")
 	if m.N = n; len(errs) > 0 {
-		if a, b := through(errs, lo, own.lo), through(errs, hi, own.hi); a < b {
+		if a, b := interpolate(errs, lo, own.lo), interpolate(errs, hi, own.hi); a < b {
 			m.Band = &[2]float64{min(a, *m.Median), max(b, *m.Median)}
 		}
 	}
 	return m, ""
 }
 
-// through is the loss at an error by those at rising errors above zero.
-func through(errs, losses []float64, at float64) float64 {
+// interpolate returns the loss at an error, given losses at rising errors above zero.
+func interpolate(errs, losses []float64, at float64) float64 {
 	k, _ := slices.BinarySearch(errs, at)
 	switch n := len(errs); {
 	case n == 0 || at <= 0:
@@ -299,7 +306,7 @@ func through(errs, losses []float64, at float64) float64 {
 		return losses[n-1] * at / errs[n-1]
 	}
 	a, b := losses[k-1], losses[k]
-	if a <= 0 || b <= 0 { // no power
+	if a <= 0 || b <= 0 { // a power law needs positive values
 		return a + (b-a)*(at-errs[k-1])/(errs[k]-errs[k-1])
 	}
 	return a * math.Pow(b/a, math.Log(at/errs[k-1])/math.Log(errs[k]/errs[k-1]))

@@ -14,7 +14,8 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// Calibrated losses are those of the model at the anchors, lie between them between, and are of the layers that change together.
+// Calibrated losses are those of the model at the anchors, lie between them between, and are of
+// the layers that change together.
 func TestCalibrated(t *testing.T) {
 	t.Parallel()
 	b := network(3)
@@ -24,12 +25,12 @@ func TestCalibrated(t *testing.T) {
 		changes([]study.Structure{study.Unstructured}, .3, .6, .7, .8, .9, .95, .99), changes([]study.Structure{study.Filter}, .4, .6, .8),
 		changes([]study.Structure{study.Block4x1}, .5), []study.Change{{Format: study.Int8}, {Format: study.Half}},
 	)
-	run := func(method study.Method, threads int, anchors []study.LossPoint) (all map[place]study.LossPoint, found []study.LossPoint) {
-		all = map[place]study.LossPoint{}
+	run := func(method study.Method, threads int, anchors []study.LossPoint) (all map[layerChange]study.LossPoint, found []study.LossPoint) {
+		all = map[layerChange]study.LossPoint{}
 		j := &Job{Model: b.m, Layers: ls, Data: s, Threads: threads, Anchors: anchors, Settings: study.LossSettings{Method: method, Metric: KL, Changes: cs}}
 		j.Anchor = func(p study.LossPoint) error { found = append(found, p); return nil }
 		j.Point = func(p study.LossPoint) error {
-			at := place{p.Layer, p.Change}
+			at := layerChange{p.Layer, p.Change}
 			if _, twice := all[at]; twice {
 				t.Errorf("%+v twice", at)
 			}
@@ -68,7 +69,7 @@ func TestCalibrated(t *testing.T) {
 	}
 	for l := range ls {
 		c := func(level float64) float64 {
-			return *got[place{l, study.Change{Structure: study.Unstructured, Level: level}}].Value.Median
+			return *got[layerChange{l, study.Change{Structure: study.Unstructured, Level: level}}].Value.Median
 		}
 		if lo, hi := min(c(.6), c(.8)), max(c(.6), c(.8)); c(.3) > c(.6) || c(.7) < lo || c(.7) > hi {
 			t.Errorf("layer %d: %v, %v, %v, %v", l, c(.3), c(.6), c(.7), c(.8))
@@ -93,7 +94,7 @@ func TestThrough(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if got := through(tt.errs, tt.losses, tt.at); math.Abs(got-tt.want) > 1e-12 {
+			if got := interpolate(tt.errs, tt.losses, tt.at); math.Abs(got-tt.want) > 1e-12 {
 				t.Errorf("%v, want %v", got, tt.want)
 			}
 		})
@@ -107,7 +108,7 @@ func TestThrough(t *testing.T) {
 			}
 			errs, losses := up("errors"), up("losses")
 			a, b := rapid.Float64Range(0, 4).Draw(t, "a"), rapid.Float64Range(0, 4).Draw(t, "b")
-			if x, y := through(errs, losses, min(a, b)), through(errs, losses, max(a, b)); x > y*(1+1e-12) {
+			if x, y := interpolate(errs, losses, min(a, b)), interpolate(errs, losses, max(a, b)); x > y*(1+1e-12) {
 				t.Fatalf("%v at %v, %v at %v", x, min(a, b), y, max(a, b))
 			}
 		})
@@ -144,7 +145,7 @@ func TestClasses(t *testing.T) {
 			t.Parallel()
 			b := newBuilder("onnx", 5)
 			b.g.Outputs = tt.outs(b)
-			got, err := Classes(context.Background(), b.m, b.data(t, 80), 1)
+			got, err := IsClassifier(context.Background(), b.m, b.data(t, 80), 1)
 			if err != nil || got != tt.want {
 				t.Errorf("%v, error %v; want %v", got, err, tt.want)
 			}

@@ -43,7 +43,8 @@ func network(seed uint64) *builder {
 	return b
 }
 
-// Outputs from kept values are those of running the whole changed model, to the bit, whatever is kept at a time.
+// Outputs from kept values are those of running the whole changed model, to the bit, whatever is
+// kept at a time.
 func TestEndToEndIsThatOfRunningTheWhole(t *testing.T) {
 	t.Parallel()
 	b := network(1)
@@ -96,26 +97,27 @@ func TestEndToEndIsThatOfRunningTheWhole(t *testing.T) {
 		}
 		num, den := 0.0, 0.0
 		for i, o := range wholeOutputs(t, m, s) {
-			n, d := distance(o, base[i])
+			n, d := squaredDistance(o, base[i])
 			num, den = num+n, den+d
 		}
 		if v := *p.Value.Median; v != num/den {
 			t.Errorf("layer %d, %+v: %v, want %v", p.Layer, p.Change, v, num/den)
 		}
-		if (num > 0) != (p.More[SNR] < mostDB) || p.More[Cosine] > 1+1e-12 || p.More[Top1] > 1 || p.More[KL] < 0 {
+		if (num > 0) != (p.More[SNR] < maxDB) || p.More[Cosine] > 1+1e-12 || p.More[Top1] > 1 || p.More[KL] < 0 {
 			t.Errorf("layer %d, %+v: %v", p.Layer, p.Change, p.More)
 		}
 		if with == nil {
 			continue
 		}
-		// What is zero in all layers of a group is what would be taken out: sums in another order differ in the last digits.
+		// What is zero in all layers of a group is what would be taken out: sums in another order
+		// differ in the last digits.
 		m, effects, err = rewrite.Apply(b.m, changes, rewrite.Options{Remove: true})
 		if err != nil || effects[0].Removed == 0 {
 			t.Fatalf("layer %d, %+v: removed %d, error %v", p.Layer, p.Change, effects[0].Removed, err)
 		}
 		num = 0
 		for i, o := range wholeOutputs(t, m, s) {
-			n, _ := distance(o, base[i])
+			n, _ := squaredDistance(o, base[i])
 			num += n
 		}
 		if v := *p.Value.Median; math.Abs(v-num/den) > 1e-5*v {
@@ -127,7 +129,7 @@ func TestEndToEndIsThatOfRunningTheWhole(t *testing.T) {
 func wholeOutputs(t *testing.T, m *graph.Model, s *samples.Set) (out [][]float64) {
 	t.Helper()
 	err := runAll(context.Background(), m, s, 1, func(_ int, e *engine.Session) error {
-		out = append(out, reals(e.Output(0)))
+		out = append(out, toReal(e.Output(0)))
 		return nil
 	})
 	if err != nil {
@@ -198,9 +200,9 @@ func TestCauses(t *testing.T) {
 		cs     []study.Change
 		want   study.Cause
 	}{
-		{"weights of another model", study.OutputError, 0, other, []study.Change{{Format: study.Weight8}}, study.Unrun},
-		{"end to end", study.EndToEnd, 0, other, nil, study.Unrun},
-		{"inputs above the limit", study.OutputError, 1000, func(l *weights.Layer) { l.Mixed = true }, nil, study.NoMemory},
+		{"weights of another model", study.OutputError, 0, other, []study.Change{{Format: study.Weight8}}, study.NotRun},
+		{"end to end", study.EndToEnd, 0, other, nil, study.NotRun},
+		{"inputs above the limit", study.OutputError, 1000, func(l *weights.Layer) { l.MixedLayouts = true }, nil, study.NoMemory},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -250,7 +252,7 @@ func TestNamedMethods(t *testing.T) {
 	got = points(t, j)
 	mat := ls[0].Read(nil)
 	sparsify.Prune(mat, 0.5)
-	base, pruned := wholeOutputs(t, b.m, s), wholeOutputs(t, weights.With(b.m, map[int]*tensor.Tensor{ls[0].Value: ls[0].Write(mat)}), s)
+	base, pruned := wholeOutputs(t, b.m, s), wholeOutputs(t, weights.WithConstants(b.m, map[int]*tensor.Tensor{ls[0].Value: ls[0].Write(mat)}), s)
 	want := 0.0
 	for i := range base {
 		want += sparsify.KL([][]float64{pruned[i]}, [][]float64{base[i]}) / float64(len(base))
@@ -284,12 +286,13 @@ func TestFormatsOfOutput(t *testing.T) {
 				if effects[0].Cause != "" {
 					continue
 				}
-				num, den := distance(outputsBy(t, m, s), base)
+				num, den := squaredDistance(outputsBy(t, m, s), base)
 				if v, want := *got[c].Value.Median, num/den; math.Abs(v-want) > 0.01*want {
 					t.Errorf("%+v: %v, want %v", c, v, want)
 				}
 			}
-			// With 8-bit activations as well the error is larger than with such weights alone, and still small.
+			// With 8-bit activations as well the error is larger than with such weights alone,
+			// and still small.
 			p := got[cs[3]]
 			if p.Cause != "" {
 				return
@@ -316,13 +319,13 @@ func TestCorrect(t *testing.T) {
 			l := weights.Find(b.m, nil)[0]
 			mat := l.Read(nil)
 			sparsify.Prune(mat, 0.5)
-			got, err := Correct(context.Background(), b.m, []*weights.Layer{l}, [][]float32{mat}, false, s, 1, 0, nil)
+			got, err := CompensateErrors(context.Background(), b.m, []*weights.Layer{l}, [][]float32{mat}, false, s, 1, 0, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			c := got[0]
 			base := outputsBy(t, b.m, s)
-			num, den := distance(outputsBy(t, weights.With(b.m, map[int]*tensor.Tensor{l.Value: l.Write(mat)}), s), base)
+			num, den := squaredDistance(outputsBy(t, weights.WithConstants(b.m, map[int]*tensor.Tensor{l.Value: l.Write(mat)}), s), base)
 			if math.Abs(c.Before-num/den) > 1e-3*num/den {
 				t.Errorf("before %v, want %v", c.Before, num/den)
 			}
@@ -334,8 +337,8 @@ func TestCorrect(t *testing.T) {
 			if c.After > c.Before {
 				t.Errorf("after %v, before %v", c.After, c.Before)
 			}
-			after := outputsBy(t, weights.With(b.m, map[int]*tensor.Tensor{l.Value: l.Write(c.Matrix)}), s)
-			num, den = distance(after, base)
+			after := outputsBy(t, weights.WithConstants(b.m, map[int]*tensor.Tensor{l.Value: l.Write(c.Matrix)}), s)
+			num, den = squaredDistance(after, base)
 			// The bias takes the square of the mean off.
 			if num/den < c.After*0.99 {
 				t.Errorf("after %v, running without the bias gives %v", c.After, num/den)
@@ -351,9 +354,9 @@ func TestCorrect(t *testing.T) {
 func TestTies(t *testing.T) {
 	t.Parallel()
 	f := func(v, half float64) *profile.Metric {
-		return value(profile.Measured, v, 3, v-half, v+half, "")
+		return metricValue(profile.Measured, v, 3, v-half, v+half, "")
 	}
-	got := Ties([]*profile.Metric{f(5, 1), nil, f(1, 0.1), f(5.5, 1), f(1.05, 0.1), f(9, 0.1), value(profile.Counted, 9.01, 0, math.NaN(), math.NaN(), "")})
+	got := TiedGroups([]*profile.Metric{f(5, 1), nil, f(1, 0.1), f(5.5, 1), f(1.05, 0.1), f(9, 0.1), metricValue(profile.Counted, 9.01, 0, math.NaN(), math.NaN(), "")})
 	want := [][]int{{2, 4}, {0, 3}, {5, 6}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("groups %v, want %v", got, want)
@@ -458,7 +461,7 @@ func TestRanges(t *testing.T) {
 	}
 	all, _ := h.rangeOf(MinMax)
 	best, _ := h.rangeOf(LeastError)
-	if h.squared(float64(best.Lo), float64(best.Hi)) > h.squared(float64(all.Lo), float64(all.Hi)) {
+	if h.squaredError(float64(best.Lo), float64(best.Hi)) > h.squaredError(float64(all.Lo), float64(all.Hi)) {
 		t.Errorf("%v is worse than %v", best, all)
 	}
 }

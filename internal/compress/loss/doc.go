@@ -1,16 +1,17 @@
-// Package loss says what becomes of outputs when one layer of a model is pruned or stored as other
-// numbers.
+// Package loss measures how the outputs of a model change when one of its layers is pruned or
+// stored in another number format.
 //
-// Of operators that are linear in their weights, the error of the layer's own output follows from the
-// second moments of its inputs: with weights W, changed by D, inputs x and G the sum of x·xᵀ over all positions of
-// all samples, the squared error is the trace of D·G·Dᵀ. One pass over the data gives G, and each row of D
-// the errors of all levels, weight by weight in the order in which they become zero. Other operators are
-// run alone, with their inputs kept.
+// For operators that are linear in their weights, the error of the layer's own output follows
+// from the second moments of its inputs. With weights W, changed by D, inputs x, and G the sum of
+// x·xᵀ over all positions of all samples, the squared error is the trace of D·G·Dᵀ. One pass over
+// the data gives G, and each row of D gives the errors of all levels, as weights become zero in
+// pruning order. Other operators are run in isolation on their recorded inputs.
 //
-// End to end, the model is run from the changed layer on, from activations that are kept in groups, and its
-// outputs are compared with those of the unchanged model, with labels, or by a program of the user's.
+// End to end, the model is run from the changed layer on, starting from stored activations. Its
+// outputs are compared with those of the unchanged model, with labels, or by a user's program.
 //
-// By some changes of each layer that are run so on a few samples, errors of layers' own outputs become losses of the model (calibration).
+// Calibration converts errors of layer outputs to losses of the model, by running a few changes
+// of each layer end to end on a few samples.
 //
-// Intervals come from samples drawn again and again (bootstrap) with a fixed seed.
+// Intervals are bootstrap intervals over samples, with a fixed seed.
 package loss

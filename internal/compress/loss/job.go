@@ -19,43 +19,47 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// Job is a loss profile that is to be made.
+// Job makes a loss profile.
 type Job struct {
 	Model *graph.Model
-	// Layers are those of the model: positions in points count in them.
+	// Layers are the model's layers; points refer to positions in this list.
 	Layers []*weights.Layer
-	// Data are the samples, not needed by [study.Approximated] and [study.Magnitude].
+	// Data are the samples. [study.Approximated] and [study.Magnitude] do not need any.
 	Data *samples.Set
-	// Settings say method, metric, choice and changes. Fields about the data are the caller's.
+	// Settings have method, metric, choice and changes. The caller sets the fields about the
+	// data.
 	Settings study.LossSettings
-	// Shapes gives the shape of a value where it is known, for [study.Approximated].
+	// Shapes returns the shape of a value where known, for [study.Approximated].
 	Shapes func(id int) []int
 	// Threads is the number of workers, 0 for one. Results do not depend on it.
 	Threads int
-	// MaxBytes bounds what is kept of a pass over the data, 0 for 1 GiB: what needs more is done in several passes.
+	// MaxBytes bounds the memory of a pass over the data, 0 for 1 GiB. More data needs several
+	// passes.
 	MaxBytes int
-	// Seed is that of the samples drawn for intervals.
+	// Seed is the bootstrap seed.
 	Seed uint64
-	// Ranges says how ranges of activations follow from the data, for [study.Int8].
+	// Ranges says how activation ranges are derived from the data, for [study.Int8].
 	Ranges RangeRule
-	// PerTensor gives quantised weights of the output's error one scale for all rows. Without it they have
-	// those of the changed model.
+	// PerTensor uses one scale for all rows when output errors of quantised weights are computed.
+	// Without it the scales are those of the changed model.
 	PerTensor bool
-	// Command is a program with arguments that gives the metric "command", which runs at most CommandTime, 0 for
-	// a minute. Its last argument is a folder with out_0.npy and so on, and labels.npy where there are labels.
+	// Command is a program with arguments that computes the metric "command". It runs at most
+	// CommandTime, 0 for a minute. Its last argument is a folder with out_0.npy and so on, and
+	// labels.npy if there are labels.
 	Command     []string
 	CommandTime time.Duration
-	// Skip leaves out points that are there already; nil for none.
+	// Skip reports points that exist already; nil for none.
 	Skip func(layer int, c study.Change) bool
-	// Energy gets by what the weights of a layer go where they are chosen by error, before the layer's points: see [Scores]. A layer of
-	// which it gets nothing has its weights chosen by magnitude. May be nil.
+	// Energy receives the input energies of a layer whose weights are chosen by error, before the
+	// layer's points: see [Scores]. Layers without a call are pruned by magnitude. May be nil.
 	Energy func(layer int, means []float32) error
-	// Anchors are what was found for [study.Calibrated] before, and Anchor gets each that is found; may be nil.
+	// Anchors are the existing anchors of [study.Calibrated]. Anchor receives each new one; may
+	// be nil.
 	Anchors []study.LossPoint
 	Anchor  func(p study.LossPoint) error
-	// Point gets each point when it is found. An error ends the job.
+	// Point receives each point when it is found. An error ends the job.
 	Point func(p study.LossPoint) error
-	// Progress is told how far the job is, of 1; may be nil.
+	// Progress is called with the progress of the job, 0 to 1; may be nil.
 	Progress func(share float64, doing string)
 
 	pool  *workers.Pool
@@ -63,7 +67,7 @@ type Job struct {
 	ran   map[int]bool             // graphs that ran on the data
 }
 
-// Metrics of the values of points.
+// Metrics of points.
 const (
 	RelativeError = "relative_error"
 	SNR           = "snr_db"
@@ -76,7 +80,7 @@ const (
 	Sensitivity   = "sensitivity"
 )
 
-// Metrics lists those of a method, the usual one first.
+// Metrics lists the metrics of a method, the default first.
 func Metrics(m study.Method) []string {
 	switch m {
 	case study.Approximated:
@@ -95,19 +99,19 @@ func Metrics(m study.Method) []string {
 	return nil
 }
 
-// Higher reports whether more of a metric is better.
-func Higher(metric string) bool {
+// HigherIsBetter reports whether a higher value of a metric is better.
+func HigherIsBetter(metric string) bool {
 	return metric == SNR || metric == Cosine || metric == Top1 || metric == Accuracy
 }
 
-// Choices of the weights that become zero.
+// Pruning criteria.
 const (
 	ByMagnitude = "magnitude"
 	ByError     = "error"
 )
 
-// Run finds the points that are not to be skipped, layer by layer. base is the metric of the unchanged model, nil
-// where it has none. The job ends between two steps when ctx does.
+// Run computes the points that are not skipped, layer by layer. base is the metric of the
+// unchanged model, nil where it has none. A cancelled ctx ends the job between two steps.
 func (j *Job) Run(ctx context.Context) (base *profile.Metric, err error) {
 	if err := j.check(); err != nil {
 		return nil, err
@@ -121,7 +125,7 @@ func (j *Job) Run(ctx context.Context) (base *profile.Metric, err error) {
 		case study.Magnitude:
 			return j.magnitude(ctx)
 		case study.OutputError:
-			return j.output(ctx)
+			return j.outputErrors(ctx)
 		case study.Calibrated:
 			return j.calibrated(ctx)
 		}
@@ -148,7 +152,7 @@ func (j *Job) check() error {
 	case s.Metric == Accuracy && j.Data.Labels == nil:
 		return errors.New("accuracy needs labels")
 	case s.Metric == Command && len(j.Command) == 0:
-		return errors.New("a metric of a command needs one")
+		return errors.New("the metric needs a command")
 	}
 	for _, c := range s.Changes {
 		if !(c.Level >= 0 && c.Level <= 1) {
@@ -158,26 +162,26 @@ func (j *Job) check() error {
 	return nil
 }
 
-// keptBytes bounds what is kept of a pass where nobody says.
-const keptBytes = 1 << 30
+// defaultMaxBytes is the default memory limit of a pass.
+const defaultMaxBytes = 1 << 30
 
 func (j *Job) limit() int {
 	if j.MaxBytes > 0 {
 		return j.MaxBytes
 	}
-	return keptBytes
+	return defaultMaxBytes
 }
 
 func (j *Job) skips(layer int, c study.Change) bool { return j.Skip != nil && j.Skip(layer, c) }
 
-func (j *Job) tell(share float64, format string, args ...any) {
+func (j *Job) progress(share float64, format string, args ...any) {
 	if j.Progress != nil {
 		j.Progress(min(max(share, 0), 1), fmt.Sprintf(format, args...))
 	}
 }
 
-// wanted are the changes of a layer that are not there yet.
-func (j *Job) wanted(layer int) []study.Change {
+// missingChanges lists the changes of a layer that have no points yet.
+func (j *Job) missingChanges(layer int) []study.Change {
 	var out []study.Change
 	for _, c := range j.Settings.Changes {
 		if !j.skips(layer, c) {
@@ -187,8 +191,8 @@ func (j *Job) wanted(layer int) []study.Change {
 	return out
 }
 
-// causes tells of a layer that none of its changes can be made.
-func (j *Job) causes(layer int, cs []study.Change, why study.Cause) error {
+// reportCause reports the same cause for several changes of a layer.
+func (j *Job) reportCause(layer int, cs []study.Change, why study.Cause) error {
 	for _, c := range cs {
 		if err := j.Point(study.LossPoint{Layer: layer, Change: c, Cause: why}); err != nil {
 			return err
@@ -197,9 +201,9 @@ func (j *Job) causes(layer int, cs []study.Change, why study.Cause) error {
 	return nil
 }
 
-// value is a point's figure; CI is the interval, absent where NaN, and where none of the samples has an
-// error: that they all agree says nothing of rare ones.
-func value(kind profile.Kind, v float64, n int, lo, hi float64, method string) *profile.Metric {
+// metricValue makes the metric of a point. The interval is omitted if it is NaN, or if no sample
+// has an error: agreement of all samples says nothing about rare errors.
+func metricValue(kind profile.Kind, v float64, n int, lo, hi float64, method string) *profile.Metric {
 	m := profile.Value(kind, v, method)
 	if n > 0 {
 		c := int64(n)
@@ -211,7 +215,7 @@ func value(kind profile.Kind, v float64, n int, lo, hi float64, method string) *
 	return m
 }
 
-// approximated gives what follows from sizes alone: a line from 0 to the sensitivity at a level of 1.
+// approximated computes a loss from sizes alone: linear from 0 to the sensitivity at level 1.
 func (j *Job) approximated(ctx context.Context) error {
 	shapes := func(at int, ids []int) (s sparsify.Shapes) {
 		g := j.Model.Graphs[at]
@@ -226,7 +230,7 @@ func (j *Job) approximated(ctx context.Context) error {
 			if shape == nil && g.Values[id].HasShape {
 				shape = g.Values[id].Shape
 			}
-			s = append(s, dims(shape))
+			s = append(s, toDims(shape))
 		}
 		return s
 	}
@@ -236,24 +240,24 @@ func (j *Job) approximated(ctx context.Context) error {
 		}
 		n := j.Model.Graphs[l.Graph].Nodes[l.Node]
 		v := sparsify.Sensitivity(shapes(l.Graph, n.Inputs), shapes(l.Graph, n.Outputs[:min(1, len(n.Outputs))]), l.Params)
-		for _, c := range j.wanted(i) {
+		for _, c := range j.missingChanges(i) {
 			p := study.LossPoint{Layer: i, Change: c}
-			if c.Format != study.Same {
+			if c.Format != study.OriginalFormat {
 				p.Cause = study.NoFormat
 			} else {
-				p.Value = value(profile.Counted, c.Level*v, 0, math.NaN(), math.NaN(), "sizes of inputs, outputs and weights")
+				p.Value = metricValue(profile.Counted, c.Level*v, 0, math.NaN(), math.NaN(), "sizes of inputs, outputs and weights")
 			}
 			if err := j.Point(p); err != nil {
 				return err
 			}
 		}
-		j.tell(float64(i+1)/float64(len(j.Layers)), "%s", l.Name)
+		j.progress(float64(i+1)/float64(len(j.Layers)), "%s", l.Name)
 	}
 	return nil
 }
 
-// dims is a shape as the formula takes it.
-func dims(shape []int) sparsify.Dims {
+// toDims converts a shape for the sensitivity formula.
+func toDims(shape []int) sparsify.Dims {
 	if shape == nil {
 		return nil
 	}
@@ -266,26 +270,26 @@ func dims(shape []int) sparsify.Dims {
 	return out
 }
 
-// magnitude gives the mean magnitudes of the slices of weights, which levels take one after the other.
+// magnitude computes the mean magnitudes of the slices of weights that consecutive levels prune.
 func (j *Job) magnitude(ctx context.Context) error {
 	for i, l := range j.Layers {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		cs := j.wanted(i)
+		cs := j.missingChanges(i)
 		if len(cs) == 0 {
 			continue
 		}
 		if l.Fixed == study.NoZero {
-			if err := j.causes(i, cs, l.Fixed); err != nil {
+			if err := j.reportCause(i, cs, l.Fixed); err != nil {
 				return err
 			}
 			continue
 		}
-		// Slices depend on all levels, also on those whose points are there.
+		// Slices depend on all levels, including those with existing points.
 		var levels []float64
 		for _, c := range j.Settings.Changes {
-			if c.Format == study.Same {
+			if c.Format == study.OriginalFormat {
 				levels = append(levels, c.Level)
 			}
 		}
@@ -294,16 +298,16 @@ func (j *Job) magnitude(ctx context.Context) error {
 		values := sparsify.Magnitude(l.Read(nil), levels)
 		for _, c := range cs {
 			p := study.LossPoint{Layer: i, Change: c}
-			if c.Format != study.Same {
+			if c.Format != study.OriginalFormat {
 				p.Cause = study.NoFormat
 			} else if k, ok := slices.BinarySearch(levels, c.Level); ok {
-				p.Value = value(profile.Counted, values[k], 0, math.NaN(), math.NaN(), "magnitudes of the weights of the level alone")
+				p.Value = metricValue(profile.Counted, values[k], 0, math.NaN(), math.NaN(), "mean weight magnitude of the level")
 			}
 			if err := j.Point(p); err != nil {
 				return err
 			}
 		}
-		j.tell(float64(i+1)/float64(len(j.Layers)), "%s", l.Name)
+		j.progress(float64(i+1)/float64(len(j.Layers)), "%s", l.Name)
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func (b *builder) constant(t *tensor.Tensor) int {
 	return id
 }
 
-// random is a constant of normal numbers around mean.
+// random is a constant of normally distributed numbers around mean.
 func (b *builder) random(mean float64, shape ...int) int {
 	return b.constant(b.normal(mean, shape...))
 }
@@ -88,7 +88,7 @@ func (b *builder) node(op string, attrs graph.Attrs, out tensor.Type, ins ...int
 	return id
 }
 
-// data makes samples for the model's inputs.
+// data generates samples for the model's inputs.
 func (b *builder) data(t testing.TB, n int) *samples.Set {
 	t.Helper()
 	dir := t.TempDir()
@@ -124,7 +124,8 @@ func (b *builder) data(t testing.TB, n int) *samples.Set {
 	return s
 }
 
-// outputsBy runs a model over samples: its first output as numbers, all samples in a row.
+// outputsBy runs a model over samples and returns its first output as numbers, samples
+// concatenated.
 func outputsBy(t testing.TB, m *graph.Model, s *samples.Set) []float64 {
 	t.Helper()
 	e, err := engine.New(m, s.Inputs(0), engine.Options{Registry: operators.Registry(), Threads: 1, Exact: true})
@@ -134,13 +135,13 @@ func outputsBy(t testing.TB, m *graph.Model, s *samples.Set) []float64 {
 	defer e.Close()
 	var out []float64
 	for run := range s.Runs() {
-		if err := start(e, s.Inputs(run), run > 0); err != nil {
+		if err := setInputs(e, s.Inputs(run), run > 0); err != nil {
 			t.Fatal(err)
 		}
 		if err := e.Run(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		out = append(out, reals(quantified(e.Output(0), m.Main().Values[m.Main().Outputs[0]]))...)
+		out = append(out, toReal(withQuant(e.Output(0), m.Main().Values[m.Main().Outputs[0]]))...)
 	}
 	return out
 }
@@ -171,7 +172,7 @@ func changes(structures []study.Structure, levels ...float64) []study.Change {
 	return out
 }
 
-// quantised adds the numbers of a value's codes.
+// quantised dequantises a value.
 func (b *builder) quantised(id int, scale float32, zero int64) int {
 	b.g.Values[id].Quant = &tensor.Quant{Scale: []float32{scale}, Zero: []int64{zero}}
 	return id
@@ -181,7 +182,7 @@ func (b *builder) scalar(v float32) int {
 	return b.constant(tensor.From(tensor.Float32, []int{}, []float32{v}))
 }
 
-// layers are operators with weights: what each test adds to a model, and the tolerance where results are rounded.
+// layers are operators with weights: a builder for each, and the tolerance for rounded results.
 var layers = []struct {
 	name   string
 	format string
@@ -280,7 +281,8 @@ var layers = []struct {
 
 var pruned = []study.Structure{study.Unstructured, study.TwoOfFour, study.Block4, study.Block1x4, study.Block4x1, study.Channel, study.Filter}
 
-// The error in closed form is that of pruning and running the layer, for every kind of layer, structure and level.
+// The error in closed form is that of pruning and running the layer, for every kind of layer,
+// structure and level.
 func TestOutputIsThatOfRunning(t *testing.T) {
 	t.Parallel()
 	for i, tt := range layers {
@@ -300,14 +302,14 @@ func TestOutputIsThatOfRunning(t *testing.T) {
 				got := points(t, j)
 				base := outputsBy(t, b.m, s)
 				l := ls[0]
-				if _, ok := productsOf(b.m, l); ok == tt.alone {
+				if _, ok := linearOpsOf(b.m, l); ok == tt.alone {
 					t.Fatalf("in closed form: %t, want %t", ok, !tt.alone)
 				}
 				scores := scoresFor(t, b.m, l, s, choice == ByError && !tt.alone)
 				if means := energy[0]; (means != nil) != (choice == ByError && !tt.alone) {
 					t.Errorf("energies: %v", means)
 				} else if means != nil {
-					for k, v := range Scores(l.Read(nil), l.Rows, l.Cols, means) {
+					for k, v := range ErrorScores(l.Read(nil), l.Rows, l.Cols, means) {
 						if math.Abs(float64(v-scores[k])) > 1e-4*float64(scores[k]) { // sums in another order, of single numbers
 							t.Errorf("score %d: %v, want %v", k, v, scores[k])
 							break
@@ -324,7 +326,7 @@ func TestOutputIsThatOfRunning(t *testing.T) {
 					}
 					mat := l.Read(nil)
 					order.Zero(mat, c.Level)
-					num, den := distance(outputsBy(t, weights.With(b.m, map[int]*tensor.Tensor{l.Value: l.Write(mat)}), s), base)
+					num, den := squaredDistance(outputsBy(t, weights.WithConstants(b.m, map[int]*tensor.Tensor{l.Value: l.Write(mat)}), s), base)
 					want := num / den
 					v := *p.Value.Median
 					if math.Abs(v-want) > 1e-4*want+1e-7 {
@@ -339,24 +341,24 @@ func TestOutputIsThatOfRunning(t *testing.T) {
 	}
 }
 
-// scoresFor are scores from the definition.
+// scoresFor computes scores from the definition.
 func scoresFor(t *testing.T, m *graph.Model, l *weights.Layer, s *samples.Set, byError bool) []float32 {
 	t.Helper()
 	w := l.Read(nil)
 	if !byError {
 		return scoresOf(w, l.Rows, nil, false)
 	}
-	ps, _ := productsOf(m, l)
+	ps, _ := linearOpsOf(m, l)
 	j := &Job{Model: m, Layers: []*weights.Layer{l}, Data: s}
-	u := &unit{products: ps, layers: []*member{{layer: l, products: ps}}}
-	if err := j.sums(context.Background(), []*unit{u}, true, 0, 0); err != nil || u.failed != nil {
+	u := &momentGroup{products: ps, layers: []*groupLayer{{layer: l, products: ps}}}
+	if err := j.collectMoments(context.Background(), []*momentGroup{u}, true, 0, 0); err != nil || u.failed != nil {
 		t.Fatal(err, u.failed)
 	}
 	return scoresOf(w, l.Rows, u.m, true)
 }
 
-// Layers of integers, whose outputs are rounded to codes, come close to the closed form of the numbers that the codes
-// stand for.
+// Layers of integers, whose outputs are rounded to codes, come close to the closed form of the
+// numbers that the codes stand for.
 func TestOutputOfCodes(t *testing.T) {
 	t.Parallel()
 	for i, tt := range []struct {
@@ -378,7 +380,7 @@ func TestOutputOfCodes(t *testing.T) {
 			b.g.Outputs = []int{tt.build(b)}
 			s := b.data(t, 6)
 			l := weights.Find(b.m, nil)[0]
-			if _, ok := productsOf(b.m, l); !ok {
+			if _, ok := linearOpsOf(b.m, l); !ok {
 				t.Fatal("not in closed form")
 			}
 			cs := changes([]study.Structure{study.Unstructured, study.Filter}, 0.5, 0.8)
@@ -388,8 +390,9 @@ func TestOutputOfCodes(t *testing.T) {
 				order, _ := mask.New(l, scoresFor(t, b.m, l, s, false), c.Structure)
 				mat := l.Read(nil)
 				order.Zero(mat, c.Level)
-				num, den := distance(outputsBy(t, weights.With(b.m, map[int]*tensor.Tensor{l.Value: l.Write(mat)}), s), base)
-				// Outputs are rounded to codes: 255 of them over some six deviations make a thousandth of the energy each way.
+				num, den := squaredDistance(outputsBy(t, weights.WithConstants(b.m, map[int]*tensor.Tensor{l.Value: l.Write(mat)}), s), base)
+				// Outputs are rounded to codes: 255 of them over some six deviations make a
+				// thousandth of the energy each way.
 				if v, want := *got[c].Value.Median, num/den; math.Abs(v-want) > 0.02*want {
 					t.Errorf("%+v: %v, want %v", c, v, want)
 				}
@@ -398,7 +401,7 @@ func TestOutputOfCodes(t *testing.T) {
 	}
 }
 
-// liteCodes is an operator of TFLite on codes of 8 bits.
+// liteCodes builds a TFLite operator on int8 values.
 func liteCodes(b *builder, op string, shape ...int) int {
 	last := shape[len(shape)-1]
 	in, outs, axis, step := []int{1, 6, 6, last}, shape[0], 0, float32(0.2)
@@ -426,9 +429,9 @@ func TestManyPositions(t *testing.T) {
 		s := b.data(t, 90)
 		l := weights.Find(b.m, nil)[0]
 		m := &moments{runs: s.Runs()}
-		ps, _ := productsOf(b.m, l)
+		ps, _ := linearOpsOf(b.m, l)
 		g, _ := ps[0].geometry([]int{1, 8, 48, 48}, nil)
-		if _, step := m.lines(g, 1); step < 3 {
+		if _, step := m.sampledLines(g, 1); step < 3 {
 			t.Fatalf("every %d. line", step)
 		}
 		cs := changes([]study.Structure{study.Unstructured}, 0.2, 0.6, 0.9)
@@ -438,7 +441,7 @@ func TestManyPositions(t *testing.T) {
 			order, _ := mask.New(l, scoresFor(t, b.m, l, s, false), c.Structure)
 			mat := l.Read(nil)
 			order.Zero(mat, c.Level)
-			num, den := distance(outputsBy(t, weights.With(b.m, map[int]*tensor.Tensor{l.Value: l.Write(mat)}), s), base)
+			num, den := squaredDistance(outputsBy(t, weights.WithConstants(b.m, map[int]*tensor.Tensor{l.Value: l.Write(mat)}), s), base)
 			if v, want := *got[c].Value.Median, num/den; math.Abs(v-want) > 0.01*want { // what is promised of the closed form
 				t.Errorf("%d groups, %+v: %v, want %v", groups, c, v, want)
 			}
@@ -446,7 +449,8 @@ func TestManyPositions(t *testing.T) {
 	}
 }
 
-// Intervals from the energy of the inputs are about as long as those from the errors of each sample.
+// Intervals from the energy of the inputs are about as long as those from the errors of each
+// sample.
 func TestIntervals(t *testing.T) {
 	t.Parallel()
 	for i, tt := range layers {
@@ -467,13 +471,13 @@ func TestIntervals(t *testing.T) {
 				order, _ := mask.New(l, scoresFor(t, b.m, l, s, false), c.Structure)
 				mat := l.Read(nil)
 				order.Zero(mat, c.Level)
-				out := outputsBy(t, weights.With(b.m, map[int]*tensor.Tensor{l.Value: l.Write(mat)}), s)
+				out := outputsBy(t, weights.WithConstants(b.m, map[int]*tensor.Tensor{l.Value: l.Write(mat)}), s)
 				n := len(out) / s.Runs()
 				num, den := make([]float64, s.Runs()), make([]float64, s.Runs())
 				for r := range num {
-					num[r], den[r] = distance(out[r*n:(r+1)*n], base[r*n:(r+1)*n])
+					num[r], den[r] = squaredDistance(out[r*n:(r+1)*n], base[r*n:(r+1)*n])
 				}
-				lo, hi := Resampled(len(num), 0, func(times []float32) float64 { return ratio(num, den, times) })
+				lo, hi := BootstrapInterval(len(num), 0, func(times []float32) float64 { return ratio(num, den, times) })
 				ci := got[c].Value.CI95
 				short, long = short+ci[1]-ci[0], long+hi-lo
 			}

@@ -10,20 +10,23 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// trial is changes from values that are kept: of one layer, or of layers that only lose channels or filters together.
+// trial is a set of changes that start from stored values: of one layer, or of layers that lose
+// channels or filters only together.
 type trial struct {
 	layers  []int
 	changes []study.Change
-	inputs  []int // that the suffixes read
-	bytes   int   // a run
+	inputs  []int // read by the suffixes
+	bytes   int   // per run
 }
 
-// together are the layers that lose channels or filters together, by structure and layer; layers that lose theirs alone have none.
-type together map[study.Structure]map[int][]int
+// coupledLayers are the layers that lose channels or filters together, by structure and layer.
+// Independent layers have no entry.
+type coupledLayers map[study.Structure]map[int][]int
 
-// together finds those of the structures among changes. Sparsify's divergences are of single layers.
-func (j *Job) together(cs []study.Change) together {
-	out := together{}
+// coupledLayers finds the coupled layers for the structures among changes. Sparsify's divergences
+// are of single layers.
+func (j *Job) coupledLayers(cs []study.Change) coupledLayers {
+	out := coupledLayers{}
 	for _, c := range cs {
 		if out[c.Structure] != nil || !c.Structure.Removes() || j.Settings.Method == study.OneShot {
 			continue
@@ -41,25 +44,26 @@ func (j *Job) together(cs []study.Change) together {
 	return out
 }
 
-// members are the layers that have to have a change with a layer, itself among them.
-func (t together) members(layer int, c study.Change) []int {
+// members returns the layers that must have a change together with a layer, itself included.
+func (t coupledLayers) members(layer int, c study.Change) []int {
 	if all := t[c.Structure][layer]; all != nil {
 		return all
 	}
 	return []int{layer}
 }
 
-// without are the members but for one, nil for none.
-func without(members []int, layer int) []int {
+// otherMembers returns the members except one, nil for none.
+func otherMembers(members []int, layer int) []int {
 	if len(members) < 2 {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(members), func(k int) bool { return k == layer })
 }
 
-// asked are the changes that are missing, by the layers that have them together: those of a layer alone first.
-func (j *Job) asked() (out []*trial) {
-	t := j.together(j.Settings.Changes)
+// wantedTrials lists the missing changes, by the layers that have them together: changes of
+// single layers first.
+func (j *Job) wantedTrials() (out []*trial) {
+	t := j.coupledLayers(j.Settings.Changes)
 	for i := range j.Layers {
 		own := &trial{layers: []int{i}}
 		var tied []*trial
@@ -86,30 +90,30 @@ func (j *Job) asked() (out []*trial) {
 	return out
 }
 
-// trials lists what is to be done, with what it needs.
+// trials lists the trials to run, with their inputs.
 func (j *Job) trials(sizes []int) (out []*trial, total int, err error) {
-	for _, t := range j.asked() {
-		_, ids, err := rewrite.Suffix(j.Model, j.operators(t.layers))
+	for _, t := range j.wantedTrials() {
+		_, ids, err := rewrite.Suffix(j.Model, j.mainOperators(t.layers))
 		why := study.Cause("")
 		for _, i := range t.layers {
 			l := j.Layers[i]
 			if why == "" {
-				why = fixed(l, t.changes)
+				why = unchangeable(l, t.changes)
 			}
-			if why == "" && (err != nil || !j.runs(l)) { // outputs on these data say nothing of it
-				why = study.Unrun
+			if why == "" && (err != nil || !j.ranOnData(l)) { // outputs on these data do not depend on it
+				why = study.NotRun
 			}
 		}
 		if why != "" {
 			for _, i := range t.layers {
-				if err := j.causes(i, t.changes, why); err != nil {
+				if err := j.reportCause(i, t.changes, why); err != nil {
 					return nil, 0, err
 				}
 			}
 			continue
 		}
-		for _, c := range farthest(t.changes) {
-			if more, err := j.reads(t.layers, c); err == nil { // else it fails when it is tried, and has its cause then
+		for _, c := range farthestChanges(t.changes) {
+			if more, err := j.neededInputs(t.layers, c); err == nil { // otherwise the trial fails and reports its cause
 				ids = append(ids, more...)
 			}
 		}
@@ -124,25 +128,25 @@ func (j *Job) trials(sizes []int) (out []*trial, total int, err error) {
 	return out, total, nil
 }
 
-// operators are those of the main graph that run some layers.
-func (j *Job) operators(layers []int) []int {
+// mainOperators returns the operators of the main graph that run some layers.
+func (j *Job) mainOperators(layers []int) []int {
 	nodes := map[int]bool{}
 	for _, i := range layers {
-		for _, n := range j.Layers[i].Main {
+		for _, n := range j.Layers[i].MainNodes {
 			nodes[n] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(nodes))
 }
 
-// runs reports whether a graph that has a layer ran on the data.
-func (j *Job) runs(l *weights.Layer) bool {
+// ranOnData reports whether a graph with the layer ran on the data.
+func (j *Job) ranOnData(l *weights.Layer) bool {
 	return j.ran[l.Graph] || slices.ContainsFunc(l.Twins, func(t *weights.Layer) bool { return j.ran[t.Graph] })
 }
 
-// farthest are changes that may reach beyond the layer's own weights: of each format, and of channels and filters the
-// highest level.
-func farthest(cs []study.Change) []study.Change {
+// farthestChanges returns the changes that may affect more than the layer's own weights: each
+// format, and the highest level of channels and filters.
+func farthestChanges(cs []study.Change) []study.Change {
 	var out []study.Change
 	for _, c := range cs {
 		if !c.Structure.Removes() {
@@ -160,21 +164,22 @@ func farthest(cs []study.Change) []study.Change {
 	return out
 }
 
-// reads are the values that the model reads from what a change changes on.
-func (j *Job) reads(layers []int, c study.Change) ([]int, error) {
+// neededInputs returns the values that the model reads from a change on.
+func (j *Job) neededInputs(layers []int, c study.Change) ([]int, error) {
 	changes := make([]rewrite.Change, len(layers))
 	for k, i := range layers {
 		changes[k] = rewrite.Change{Layer: j.Layers[i], Change: c}
 	}
-	_, _, ids, why, err := j.rewritten(layers, changes)
+	_, _, ids, why, err := j.applyChanges(layers, changes)
 	if why != "" {
 		return nil, err
 	}
 	return ids, err
 }
 
-// rewritten makes a model with changes: the whole, and what depends on them with what that reads. A change that cannot be made has a cause.
-func (j *Job) rewritten(layers []int, changes []rewrite.Change) (m, part *graph.Model, reads []int, why study.Cause, err error) {
+// applyChanges makes a model with changes: the complete model, the part that depends on the
+// changes, and the values it reads. A change that cannot be made has a cause.
+func (j *Job) applyChanges(layers []int, changes []rewrite.Change) (m, part *graph.Model, reads []int, why study.Cause, err error) {
 	m, effects, err := rewrite.Apply(j.Model, changes, rewrite.Options{Ranges: j.found})
 	if err != nil {
 		return nil, nil, nil, "", err
@@ -184,12 +189,13 @@ func (j *Job) rewritten(layers []int, changes []rewrite.Change) (m, part *graph.
 			return nil, nil, nil, e.Cause, nil
 		}
 	}
-	part, reads, err = suffixOf(j.Model, m, j.operators(layers))
+	part, reads, err = suffixOf(j.Model, m, j.mainOperators(layers))
 	return m, part, reads, "", err
 }
 
-// block says how many of the trials are done with the values of one pass, and with how many runs at a time.
-func (j *Job) block(trials []*trial) (n, runs int) {
+// nextBlock returns how many trials share the values of one pass, and the number of runs at a
+// time.
+func (j *Job) nextBlock(trials []*trial) (n, runs int) {
 	all := j.Data.Runs()
 	bytes := 0
 	for n < len(trials) {

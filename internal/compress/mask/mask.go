@@ -1,10 +1,10 @@
-// Package mask says which weights of a layer become zero, and in which order.
+// Package mask determines which weights of a layer become zero, and in which order.
 //
-// Weights become zero in units: one by one, in blocks, channels or filters. The unit with the
-// least sum of scores goes first, of equal ones the one with the lowest index, so that every
-// level's zeros are among those of the next level, and a level s takes exactly round(s*n) of n
-// units, halves rounded to even. Blocks begin at multiples of their size; where the size does not divide
-// the matrix, the last block of a row, column or window place is shorter and counts as a block.
+// Weights become zero in units: single weights, blocks, channels or filters. The unit with the
+// smallest sum of scores is first, of equal ones that with the lowest index. So the zeros of a
+// level are included in those of the next one. A level s prunes exactly round(s*n) of n units
+// (half to even). Blocks begin at multiples of their size. Where the size does not divide the
+// matrix, the last block of a row, column or kernel position is shorter and counts as a block.
 package mask
 
 import (
@@ -18,13 +18,14 @@ import (
 // Order is the sequence in which the units of a layer become zero.
 type Order struct {
 	units
-	order []uint32 // of units
-	// pairs are the elements that 2:4 takes, group by group, by from.
-	pairs []uint32
-	from  []uint32
+	order []uint32 // order of units
+	// pairs are the elements that 2:4 prunes, group by group; pairStart has the start of each
+	// group.
+	pairs     []uint32
+	pairStart []uint32
 }
 
-// units are those of a structure over a matrix: unit numbers and their elements.
+// units maps unit numbers of a structure to elements of a matrix.
 type units struct {
 	structure            study.Structure
 	rows, cols           int
@@ -36,8 +37,8 @@ type units struct {
 // MaxWeights bounds the weights of a layer.
 const MaxWeights = math.MaxUint32
 
-// New makes the order of a layer's units by scores of its weights, row by row. Scores are sums of
-// what the loss of each weight costs; negative ones and NaN count as 0 and as the largest. A cause
+// New returns the order of a layer's units by scores of its weights, in row-major order. Scores
+// are additive costs of losing a weight; negative ones count as 0 and NaN as the largest. A cause
 // other than "" says that the structure does not fit.
 func New(l *weights.Layer, scores []float32, s study.Structure) (*Order, study.Cause) {
 	u, cause := unitsOf(l, s)
@@ -46,17 +47,17 @@ func New(l *weights.Layer, scores []float32, s study.Structure) (*Order, study.C
 	}
 	o := &Order{units: u}
 	if s == study.TwoOfFour {
-		o.two(scores)
+		o.pruneTwoOfFour(scores)
 		return o, ""
 	}
 	keys := make([]uint64, o.n)
 	if s == study.Unstructured {
 		for i := range keys {
-			keys[i] = key(float64(scores[i]))<<32 | uint64(i)
+			keys[i] = sortKey(float64(scores[i]))<<32 | uint64(i)
 		}
 	} else {
 		for i, sum := range u.sums(scores) {
-			keys[i] = key(sum)<<32 | uint64(i)
+			keys[i] = sortKey(sum)<<32 | uint64(i)
 		}
 	}
 	sortKeys(keys)
@@ -67,7 +68,7 @@ func New(l *weights.Layer, scores []float32, s study.Structure) (*Order, study.C
 	return o, ""
 }
 
-// sortKeys sorts keys whose lower halves ascend: by bytes of the upper halves, each time in order.
+// sortKeys sorts keys whose lower halves ascend: a radix sort by the bytes of the upper halves.
 func sortKeys(keys []uint64) {
 	if len(keys) < 256 {
 		slices.Sort(keys)
@@ -83,7 +84,7 @@ func sortKeys(keys []uint64) {
 	for b := range 4 {
 		c := &count[b]
 		if c[byte(keys[0]>>(32+8*b))] == len(keys) {
-			continue // all the same
+			continue // all bytes are equal
 		}
 		at := 0
 		for i, n := range c {
@@ -102,8 +103,8 @@ func sortKeys(keys []uint64) {
 	}
 }
 
-// key orders scores as unsigned integers.
-func key(x float64) uint64 {
+// sortKey maps scores to unsigned integers of the same order.
+func sortKey(x float64) uint64 {
 	switch {
 	case x != x:
 		return math.MaxUint32
@@ -118,11 +119,11 @@ func unitsOf(l *weights.Layer, s study.Structure) (units, study.Cause) {
 	if l.Fixed != "" {
 		return u, l.Fixed
 	}
-	if l.Mixed && s != study.Unstructured {
+	if l.MixedLayouts && s != study.Unstructured {
 		return u, study.Shared
 	}
 	if l.Weights() >= MaxWeights || u.groups < 1 || u.rows%u.groups != 0 {
-		return u, study.NoRoom
+		return u, study.ShapeMismatch
 	}
 	u.outs = u.rows / u.groups
 	parts := func(n, size int) int { return (n + size - 1) / size }
@@ -147,12 +148,12 @@ func unitsOf(l *weights.Layer, s study.Structure) (units, study.Cause) {
 		fits = false
 	}
 	if !fits {
-		return u, study.NoRoom
+		return u, study.ShapeMismatch
 	}
 	return u, ""
 }
 
-// sums are those of the scores of each unit's elements.
+// sums returns the sum of scores of each unit.
 func (u *units) sums(scores []float32) []float64 {
 	sums := make([]float64, u.n)
 	columns := u.columns()
@@ -165,7 +166,7 @@ func (u *units) sums(scores []float32) []float64 {
 	return sums
 }
 
-// columns and first number the units: element c of row r is of first(r) + columns[c].
+// columns and first number the units: element c of row r belongs to unit first(r) + columns[c].
 func (u *units) columns() []int {
 	columns := make([]int, u.cols)
 	for c := range columns {
@@ -243,17 +244,17 @@ func (u *units) elements(i int, dst []int) []int {
 	return dst
 }
 
-// two chooses for every group of four the two with the least scores; of a shorter group as many as
-// leave two. Groups have no order among themselves: the only level takes all.
-func (o *Order) two(scores []float32) {
+// pruneTwoOfFour chooses in every group of four the two elements with the smallest scores; in a
+// shorter group as many as leave two. Groups are unordered: the only level prunes all of them.
+func (o *Order) pruneTwoOfFour(scores []float32) {
 	o.order = make([]uint32, o.n)
-	o.from = make([]uint32, o.n+1)
+	o.pairStart = make([]uint32, o.n+1)
 	var unit []int
 	for i := range o.n {
 		o.order[i] = uint32(i)
 		unit = o.elements(i, unit[:0])
 		slices.SortStableFunc(unit, func(a, b int) int {
-			x, y := key(float64(scores[a])), key(float64(scores[b]))
+			x, y := sortKey(float64(scores[a])), sortKey(float64(scores[b]))
 			switch {
 			case x < y:
 				return -1
@@ -265,15 +266,15 @@ func (o *Order) two(scores []float32) {
 		for _, e := range unit[:max(len(unit)-2, 0)] {
 			o.pairs = append(o.pairs, uint32(e))
 		}
-		o.from[i+1] = uint32(len(o.pairs))
+		o.pairStart[i+1] = uint32(len(o.pairs))
 	}
 }
 
 // Len is the number of units.
 func (o *Order) Len() int { return o.n }
 
-// Count is the number of units that a level takes: round(level*n), halves to even. 2:4 has one level,
-// which takes all; it counts from 0.5 on.
+// Count is the number of units that a level prunes: round(level*n), half to even. 2:4 has a
+// single level, which prunes all units; it applies from 0.5 on.
 func (o *Order) Count(level float64) int {
 	if o.structure == study.TwoOfFour {
 		if level >= 0.5 {
@@ -284,15 +285,16 @@ func (o *Order) Count(level float64) int {
 	return int(math.RoundToEven(min(max(level, 0), 1) * float64(o.n)))
 }
 
-// Number is the number of the i-th unit that becomes zero, counted over the matrix: of channels and
-// filters that of the channel or row.
+// Number returns the number of the i-th unit in pruning order; for channels and filters it is the
+// number of the channel or row.
 func (o *Order) Number(i int) int { return int(o.order[i]) }
 
-// Unit appends to dst the elements of the matrix, row*cols+col, that become zero with the i-th unit.
+// Unit appends to dst the elements of the matrix, row*cols+col, that become zero with the i-th
+// unit.
 func (o *Order) Unit(i int, dst []int) []int {
 	at := int(o.order[i])
 	if o.structure == study.TwoOfFour {
-		for _, e := range o.pairs[o.from[at]:o.from[at+1]] {
+		for _, e := range o.pairs[o.pairStart[at]:o.pairStart[at+1]] {
 			dst = append(dst, int(e))
 		}
 		return dst
@@ -300,8 +302,9 @@ func (o *Order) Unit(i int, dst []int) []int {
 	return o.elements(at, dst)
 }
 
-// Falls says for each element of the matrix at which of ascending levels it becomes zero: len(levels) for none. There are fewer than 65536.
-func (o *Order) Falls(levels []float64) []uint16 {
+// PruningLevels returns for each element the index of the level at which it becomes zero, or
+// len(levels) for none. Levels ascend, fewer than 65536.
+func (o *Order) PruningLevels(levels []float64) []uint16 {
 	none := uint16(len(levels))
 	unit := slices.Repeat([]uint16{none}, o.n)
 	i := 0
@@ -319,7 +322,7 @@ func (o *Order) Falls(levels []float64) []uint16 {
 			falls[i] = none
 		}
 		for i, k := range unit {
-			for _, e := range o.pairs[o.from[i]:o.from[i+1]] {
+			for _, e := range o.pairs[o.pairStart[i]:o.pairStart[i+1]] {
 				falls[e] = k
 			}
 		}
@@ -335,7 +338,7 @@ func (o *Order) Falls(levels []float64) []uint16 {
 	return falls
 }
 
-// Zero makes the units of a level zero in a matrix, row by row.
+// Zero makes the units of a level zero in a row-major matrix.
 func (o *Order) Zero(mat []float32, level float64) {
 	var unit []int
 	for i := range o.Count(level) {

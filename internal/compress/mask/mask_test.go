@@ -69,7 +69,7 @@ func TestOrders(t *testing.T) {
 			if !slices.Equal(got, tt.zeros) {
 				t.Errorf("zeros %v, want %v", got, tt.zeros)
 			}
-			for i, k := range o.Falls([]float64{tt.level / 2, tt.level}) {
+			for i, k := range o.PruningLevels([]float64{tt.level / 2, tt.level}) {
 				half := slices.Repeat([]float32{1}, n)
 				o.Zero(half, tt.level/2)
 				want := uint16(2)
@@ -89,21 +89,21 @@ func TestOrders(t *testing.T) {
 func TestNoRoom(t *testing.T) {
 	t.Parallel()
 	mixed, fixed := layer(4, 4, 1, 1), layer(4, 4, 1, 1)
-	mixed.Mixed, fixed.Fixed = true, study.NoZero
+	mixed.MixedLayouts, fixed.Fixed = true, study.NoZero
 	for _, tt := range []struct {
 		name      string
 		l         *weights.Layer
 		structure study.Structure
 		want      study.Cause
 	}{
-		{"few channels", layer(8, 3, 3, 1), study.Block4, study.NoRoom},
-		{"few channels for two of four", layer(8, 3, 3, 1), study.TwoOfFour, study.NoRoom},
-		{"few columns", layer(8, 3, 1, 1), study.Block1x4, study.NoRoom},
-		{"few rows", layer(3, 8, 1, 1), study.Block4x1, study.NoRoom},
-		{"few rows for sixteen", layer(15, 8, 1, 1), study.Block16, study.NoRoom},
-		{"one filter", layer(1, 8, 1, 1), study.Filter, study.NoRoom},
-		{"one channel", layer(8, 1, 1, 1), study.Channel, study.NoRoom},
-		{"nothing", layer(8, 8, 1, 1), study.Dense, study.NoRoom},
+		{"few channels", layer(8, 3, 3, 1), study.Block4, study.ShapeMismatch},
+		{"few channels for two of four", layer(8, 3, 3, 1), study.TwoOfFour, study.ShapeMismatch},
+		{"few columns", layer(8, 3, 1, 1), study.Block1x4, study.ShapeMismatch},
+		{"few rows", layer(3, 8, 1, 1), study.Block4x1, study.ShapeMismatch},
+		{"few rows for sixteen", layer(15, 8, 1, 1), study.Block16, study.ShapeMismatch},
+		{"one filter", layer(1, 8, 1, 1), study.Filter, study.ShapeMismatch},
+		{"one channel", layer(8, 1, 1, 1), study.Channel, study.ShapeMismatch},
+		{"nothing", layer(8, 8, 1, 1), study.Dense, study.ShapeMismatch},
 		{"read in two ways", mixed, study.Filter, study.Shared},
 		{"read in two ways, one by one", mixed, study.Unstructured, ""},
 		{"fixed", fixed, study.Unstructured, study.NoZero},
@@ -117,8 +117,9 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
-// TestNested checks for all structures that units are a partition of the matrix, that the count is exact, that levels
-// are nested, and that no unit that stays has a lower score than one that goes.
+// TestNested checks for all structures that units are a partition of the matrix, that the count
+// is exact, that levels are nested, and that no unit that stays has a lower score than one that
+// goes.
 func TestNested(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

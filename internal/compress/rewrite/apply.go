@@ -15,62 +15,71 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// Change is what happens to a layer.
+// Change is a change of a layer.
 type Change struct {
 	Layer *weights.Layer
 	study.Change
-	// Matrix are the new weights as [weights.Layer.Read] has them; nil prunes those of the file by
-	// magnitude. Those that are zero stay zero in every format.
+	// Matrix has the new weights in the order of [weights.Layer.Read]; nil prunes those of the
+	// file by magnitude. Zero weights stay zero in every format.
 	Matrix []float32
 }
 
-// Range is from where to where a value reaches.
+// Range is the range of a value.
 type Range struct{ Lo, Hi float32 }
 
-// Options say how changes are made.
+// Options control how changes are made.
 type Options struct {
-	// Ranges are those of values, by name, for [study.Int8]. For values that are not there, made
-	// data tells.
+	// Ranges are the ranges of values, by name, for [study.Int8]. Missing ones are determined on
+	// synthetic inputs.
 	Ranges map[string]Range
-	// Remove takes pruned channels and filters out of the model, with all that computes or
+	// Remove removes pruned channels and filters from the model, with everything that computes or
 	// reads them. Without it they are zero.
 	Remove bool
 }
 
-// Effect is what became of a change.
+// Effect is the result of a change.
 type Effect struct {
-	// Nodes are the names of the operators that now compute with the changed weights, those of their first
-	// outputs where they have none.
+	// Nodes are the names of the operators that compute with the changed weights, or those of
+	// their first outputs.
 	Nodes []string
-	// Zeros are the weights that are zero, of Weights; with [Options.Remove] of those that are left.
+	// Zeros is the number of zero weights, Weights the number of all; with [Options.Remove] of
+	// the remaining ones.
 	Zeros, Weights int64
-	// Removed are the outputs (of [study.Filter]) or inputs (of [study.Channel]) that were taken out.
+	// Removed is the number of removed outputs (of [study.Filter]) or inputs (of
+	// [study.Channel]).
 	Removed int
-	// Cause says why the layer, or a part of the change, stayed as it was, "" if all was done.
+	// Cause says why the layer, or a part of the change, stayed unchanged; "" if all was done.
 	Cause study.Cause
 }
 
-// Apply makes a model with changes. Effects are by change. A change that cannot be made leaves its layer as
-// it is and says why; an error is of changes that make no sense.
+// Apply makes a model with changes. Effects are by change. A change that cannot be made leaves
+// its layer unchanged and states the cause; an error means invalid changes.
 //
-// Levels of channels and filters are exact where nothing is coupled. What an addition, a depthwise convolution or
-// another order of channels ties together goes together, by the mean of its shares of the layers' scores: filters if all layers that
-// make them are among the changes, channels if all that read them are. It is zero in all of them, with all weights that
-// read it, so that the model with zeros and the one from which it was taken out have the same outputs but for the order of
-// sums. (TFLite's operators with integer weights beside floats quantise what they read by its range, in which what was
-// taken out counted.) What cannot go for want of that becomes zero in its own layer only, and is [study.Coupled] where it
-// was to be taken out.
+// Levels of channels and filters are exact where nothing is coupled. Units coupled by an
+// addition, a depthwise convolution or a permutation of channels are pruned together, ranked by
+// the mean of their shares of the layers' scores: filters if all layers that produce them are
+// among the changes, channels if all layers that read them are. They are zero in all of these
+// layers, with all weights that read them, so the model with zeros and the one with the units
+// removed have the same outputs apart from summation order. (TFLite's hybrid operators, with
+// integer weights and float inputs, quantise their inputs by a range that includes the removed
+// units.) Units that cannot be pruned together become zero in their own layer only, and the cause
+// is [study.Coupled] where they were to be removed.
 //
-// Numbers: float16 stands before Cast or DEQUANTIZE; 8 bits have a scale for each output (one for all below ONNX's
-// operator set 13, to which models are raised where that is possible) and stand behind DequantizeLinear or, in TFLite, in
-// operators that quantise activations themselves, before DEQUANTIZE for the rest; 4 bits are MatMulNBits for products and GatherBlockQuantized for tables in
-// ONNX, DequantizeLinear of operator set 21 else, and in TFLite dense layers and convolutions. Int8 puts codes around
-// operators: QuantizeLinear and DequantizeLinear, or integer operators between QUANTIZE and DEQUANTIZE; what is fetched from a table is
-// fetched as codes. TFLite's SVDF and LSTMs take 8-bit weights beside floats where all their weights are changed so, and floats made of them
-// where some are; Int8 of all their weights makes them integers, states and all, where they have no more than gates and states.
+// Formats: float16 weights are followed by Cast or DEQUANTIZE. 8-bit weights have a scale per
+// output (one for all below ONNX operator set 13, to which models are upgraded where possible).
+// They are followed by DequantizeLinear; in TFLite they belong to operators that quantise
+// activations themselves, or are followed by DEQUANTIZE. 4-bit weights are MatMulNBits for matrix
+// multiplications and GatherBlockQuantized for lookup tables in ONNX, otherwise DequantizeLinear
+// of operator set 21; in TFLite they are limited to dense layers and convolutions.
 //
-// Layers in bodies of control flow change there; what their graph reads and makes stays, and so do values that only it knows
-// the channels of.
+// Int8 quantises activations: with QuantizeLinear and DequantizeLinear, or with integer operators
+// between QUANTIZE and DEQUANTIZE. Lookup tables are read as quantised values. TFLite's SVDF and
+// LSTM take 8-bit weights with float activations if all their weights are changed so, else
+// dequantised weights. Int8 of all their weights makes them integer operators including states,
+// if they have only gates and states.
+//
+// Layers in control flow subgraphs change there. Inputs and outputs of the subgraph keep their
+// shapes, and so do values whose channels only the subgraph knows.
 func Apply(m *graph.Model, changes []Change, o Options) (*graph.Model, []Effect, error) {
 	effects := make([]Effect, len(changes))
 	seen := map[*tensor.Tensor]bool{}
@@ -85,12 +94,12 @@ func Apply(m *graph.Model, changes []Change, o Options) (*graph.Model, []Effect,
 		seen[c.Layer.Const] = true
 	}
 	by, graphs := byGraph(changes)
-	if len(graphs) > 0 && graphs[len(graphs)-1] > 0 { // all graphs have the same operator set
+	if len(graphs) > 0 && graphs[len(graphs)-1] > 0 { // all graphs share one operator set
 		layers := make([]*weights.Layer, len(changes))
 		for i := range changes {
 			layers[i] = changes[i].Layer
 		}
-		m = raised(m, changes, layers)
+		m = withOpsetFor(m, changes, layers)
 	}
 	before := m
 	a := &applier{written: map[*tensor.Tensor]*tensor.Tensor{}}
@@ -106,7 +115,7 @@ func Apply(m *graph.Model, changes []Change, o Options) (*graph.Model, []Effect,
 			local[k] = changes[x.change]
 			local[k].Layer = x.layer.Local()
 		}
-		part = a.apply(part, local, some, o, &ranges{m: m, graph: g, given: o.Ranges})
+		part = a.apply(part, local, some, o, &activationRanges{m: m, graph: g, given: o.Ranges})
 		if g > 0 {
 			part = weights.WithBody(m, g, part)
 		}
@@ -115,33 +124,33 @@ func Apply(m *graph.Model, changes []Change, o Options) (*graph.Model, []Effect,
 			effects[x.change].add(some[k])
 		}
 	}
-	m = a.sweep(m, changes)
+	m = a.replaceCaptured(m, changes)
 	if m.Format == "tflite" {
-		m = sparse(before, m)
+		m = restoreSparse(before, m)
 	}
 	return m, effects, nil
 }
 
-// placed is a layer of a change, or its twin.
-type placed struct {
+// graphChange is a changed layer or its twin in one graph.
+type graphChange struct {
 	change int
 	layer  *weights.Layer
 }
 
-// byGraph sorts changes by the graphs that have their layers.
-func byGraph(changes []Change) (by map[int][]placed, graphs []int) {
-	by = map[int][]placed{}
+// byGraph groups changes by the graphs of their layers.
+func byGraph(changes []Change) (by map[int][]graphChange, graphs []int) {
+	by = map[int][]graphChange{}
 	for i := range changes {
 		l := changes[i].Layer
-		by[l.Graph] = append(by[l.Graph], placed{i, l})
+		by[l.Graph] = append(by[l.Graph], graphChange{i, l})
 		for _, t := range l.Twins {
-			by[t.Graph] = append(by[t.Graph], placed{i, t})
+			by[t.Graph] = append(by[t.Graph], graphChange{i, t})
 		}
 	}
 	return by, slices.Sorted(maps.Keys(by))
 }
 
-// add joins what became of a change in another graph.
+// add merges the effect of a change in another graph.
 func (f *Effect) add(x Effect) {
 	f.Nodes = append(f.Nodes, x.Nodes...)
 	f.Zeros, f.Weights, f.Removed = max(f.Zeros, x.Zeros), max(f.Weights, x.Weights), max(f.Removed, x.Removed)
@@ -150,14 +159,14 @@ func (f *Effect) add(x Effect) {
 	}
 }
 
-// applier makes the changes of all graphs. written are new constants by those whose place they take.
+// applier applies the changes of all graphs. written maps old constants to new ones.
 type applier struct {
 	written map[*tensor.Tensor]*tensor.Tensor
 }
 
-// sweep puts new constants in the place of old ones in graphs that hand them to others, and leaves out what nobody reads any
-// more.
-func (a *applier) sweep(m *graph.Model, changes []Change) *graph.Model {
+// replaceCaptured replaces constants in graphs that pass them to subgraphs, and drops constants
+// without readers.
+func (a *applier) replaceCaptured(m *graph.Model, changes []Change) *graph.Model {
 	old := map[*tensor.Tensor]bool{}
 	for i := range changes {
 		if l := changes[i].Layer; l.Graph > 0 || len(l.Twins) > 0 {
@@ -174,7 +183,7 @@ func (a *applier) sweep(m *graph.Model, changes []Change) *graph.Model {
 			case !old[v.Const] || v.Const == nil:
 			case a.written[v.Const] != nil:
 				consts[id] = a.written[v.Const]
-			case !reads(m, at, id):
+			case !isRead(m, at, id):
 				gone[id] = true
 			}
 		}
@@ -185,7 +194,7 @@ func (a *applier) sweep(m *graph.Model, changes []Change) *graph.Model {
 		if at > 0 {
 			part = weights.Body(m, at)
 		}
-		part = weights.With(part, consts)
+		part = weights.WithConstants(part, consts)
 		g := part.Main()
 		for id := range gone {
 			v := *g.Values[id]
@@ -200,8 +209,8 @@ func (a *applier) sweep(m *graph.Model, changes []Change) *graph.Model {
 	return m
 }
 
-// reads reports whether a graph reads a value, or hands it to others.
-func reads(m *graph.Model, at, id int) bool {
+// isRead reports whether a graph reads a value, returns it, or passes it to a subgraph.
+func isRead(m *graph.Model, at, id int) bool {
 	g := m.Graphs[at]
 	if slices.Contains(g.Outputs, id) || slices.ContainsFunc(g.Nodes, func(n *graph.Node) bool { return slices.Contains(n.Inputs, id) }) {
 		return true
@@ -212,7 +221,7 @@ func reads(m *graph.Model, at, id int) bool {
 }
 
 // apply changes layers of a model's main graph.
-func (a *applier) apply(m *graph.Model, changes []Change, effects []Effect, o Options, r *ranges) *graph.Model {
+func (a *applier) apply(m *graph.Model, changes []Change, effects []Effect, o Options, r *activationRanges) *graph.Model {
 	mats := make([][]float32, len(changes))
 	layers := make([]*weights.Layer, len(changes))
 	for i := range changes {
@@ -224,10 +233,10 @@ func (a *applier) apply(m *graph.Model, changes []Change, effects []Effect, o Op
 		layers[i] = c.Layer
 	}
 	if slices.ContainsFunc(changes, func(c Change) bool { return c.Structure.Removes() }) {
-		m = whole(m, changes, effects, mats, layers, o.Remove)
+		m = pruneUnits(m, changes, effects, mats, layers, o.Remove)
 	}
 	if r.graph == 0 {
-		m = raised(m, changes, layers)
+		m = withOpsetFor(m, changes, layers)
 		r.m = m
 	}
 	e := newEdit(m)
@@ -237,7 +246,7 @@ func (a *applier) apply(m *graph.Model, changes []Change, effects []Effect, o Op
 			continue
 		}
 		f.Zeros, f.Weights = zeros(mat), int64(len(mat))
-		if c.Format != study.Same {
+		if c.Format != study.OriginalFormat {
 			cause := e.store(l, mat, c.Format, r)
 			if cause == "" {
 				continue
@@ -246,21 +255,21 @@ func (a *applier) apply(m *graph.Model, changes []Change, effects []Effect, o Op
 		}
 		if c.Structure != study.Dense || c.Matrix != nil {
 			next := l.Write(mat)
-			// Graphs share it unless one lost channels or filters that others keep.
+			// Graphs share the constant unless one lost channels or filters that others keep.
 			if have := a.written[c.Layer.Const]; have != nil && have.Type == next.Type && slices.Equal(have.Shape, next.Shape) && bytes.Equal(have.Data, next.Data) {
 				next = have
 			}
 			a.written[c.Layer.Const] = next
-			e.set(l.Value, next)
+			e.setConst(l.Value, next)
 		}
 	}
 	if m.Format == "tflite" {
-		(&liteFormats{e}).join()
+		(&liteFormats{e}).finishJoint()
 	}
 	return e.finish()
 }
 
-// nodeName is a node's name, or that of its first output where it has none.
+// nodeName returns a node's name, or that of its first output if it has none.
 func nodeName(g *graph.Graph, n *graph.Node) string {
 	if out := operandAt(n.Outputs, 0); n.Name == "" && out >= 0 {
 		return g.Values[out].Name
@@ -268,21 +277,21 @@ func nodeName(g *graph.Graph, n *graph.Node) string {
 	return n.Name
 }
 
-// whole makes channels and filters of changes zero, with all that goes with them, and takes them out where that is
-// asked for. mats become the weights and layers the layers of the model that it returns.
-func whole(m *graph.Model, changes []Change, effects []Effect, mats [][]float32, layers []*weights.Layer, remove bool) *graph.Model {
+// pruneUnits makes channels and filters zero, with everything coupled to them, and removes them
+// if asked. It stores the weights in mats, and the layers of the returned model in layers.
+func pruneUnits(m *graph.Model, changes []Change, effects []Effect, mats [][]float32, layers []*weights.Layer, remove bool) *graph.Model {
 	p := prune(m, changes, effects, mats)
 	consts := map[int]*tensor.Tensor{}
 	for v, mat := range p.mats {
 		consts[v] = p.by[v].Write(mat)
 	}
-	next := weights.With(m, consts)
+	next := weights.WithConstants(m, consts)
 	if remove && len(p.removed) > 0 {
-		if out, ok := p.takeOut(next); ok {
+		if out, ok := p.removeUnits(next); ok {
 			next = out
 		} else {
 			for i := range changes {
-				p.stuck[i], p.gone[i] = p.stuck[i] || p.gone[i] > 0, 0
+				p.notRemovable[i], p.removedUnits[i] = p.notRemovable[i] || p.removedUnits[i] > 0, 0
 			}
 		}
 	}
@@ -297,8 +306,8 @@ func whole(m *graph.Model, changes []Change, effects []Effect, mats [][]float32,
 		}
 		layers[i], mats[i] = l, l.Read(nil)
 		if remove && changes[i].Structure.Removes() {
-			effects[i].Removed = p.gone[i]
-			if p.stuck[i] {
+			effects[i].Removed = p.removedUnits[i]
+			if p.notRemovable[i] {
 				effects[i].Cause = study.Coupled
 			}
 		}
@@ -306,8 +315,9 @@ func whole(m *graph.Model, changes []Change, effects []Effect, mats [][]float32,
 	return next
 }
 
-// raised is the model with the operator set that the formats need, where it can have that.
-func raised(m *graph.Model, changes []Change, layers []*weights.Layer) *graph.Model {
+// withOpsetFor returns the model upgraded to the operator set that the formats need, where
+// possible.
+func withOpsetFor(m *graph.Model, changes []Change, layers []*weights.Layer) *graph.Model {
 	if m.Format != "onnx" {
 		return m
 	}
@@ -319,20 +329,20 @@ func raised(m *graph.Model, changes []Change, layers []*weights.Layer) *graph.Mo
 		}
 		switch c.Format {
 		case study.Int8, study.Weight8:
-			to = 13 // scales for channels
+			to = 13 // per-channel scales
 		case study.Weight4:
 			g := m.Graphs[layers[i].Graph]
-			if n := g.Nodes[layers[i].Node]; (c.Layer.Input != 1 || n.Op != "MatMul" && n.Op != "Gemm") && !fetches4(g, layers[i]) {
-				to = 21 // integers of four bits
+			if n := g.Nodes[layers[i].Node]; (c.Layer.Input != 1 || n.Op != "MatMul" && n.Op != "Gemm") && !supportsGather4(g, layers[i]) {
+				to = 21 // 4-bit integers
 			}
 		}
 		if m.Opsets[graph.ONNX] >= to {
 			continue
 		}
 		if shapes == nil {
-			shapes = planned(m)
+			shapes = knownShapes(m)
 		}
-		if next := raise(m, to, shapes); next != nil {
+		if next := raiseOpset(m, to, shapes); next != nil {
 			m = next
 		}
 	}
@@ -340,23 +350,23 @@ func raised(m *graph.Model, changes []Change, layers []*weights.Layer) *graph.Mo
 }
 
 // store stores a layer's weights in another format.
-func (e *edit) store(l *weights.Layer, mat []float32, to study.Format, r *ranges) study.Cause {
-	if l.Quant != nil { // of integers there is one format
-		if b := l.Bits(); b == 8 && (to == study.Weight8 || to == study.Int8 && e.integral(l)) || b == 4 && to == study.Weight4 {
-			e.set(l.Value, l.Write(mat))
+func (e *edit) store(l *weights.Layer, mat []float32, to study.Format, r *activationRanges) study.Cause {
+	if l.Quant != nil { // quantised weights have only their own format
+		if b := l.Bits(); b == 8 && (to == study.Weight8 || to == study.Int8 && e.integerData(l)) || b == 4 && to == study.Weight4 {
+			e.setConst(l.Value, l.Write(mat))
 			return ""
 		}
 		return study.NoFormat
 	}
-	if !l.Whole() || quantised(l) { // a constant has one format, and what rounds it has that
+	if !l.CoversConstant() || hasQuantNode(l) { // a constant has a single format; a Quant node determines it
 		return study.NoFormat
 	}
 	if to == study.Half && l.Const.Type == tensor.Float16 {
-		e.set(l.Value, l.Write(mat))
+		e.setConst(l.Value, l.Write(mat))
 		return ""
 	}
-	if e.coded == nil {
-		e.coded, e.ranges = map[int]coded{}, r
+	if e.activations == nil {
+		e.activations, e.ranges = map[int]activationQuant{}, r
 	}
 	if e.m.Format == "tflite" {
 		return (&liteFormats{e}).store(l, mat, to)
@@ -364,15 +374,16 @@ func (e *edit) store(l *weights.Layer, mat []float32, to study.Format, r *ranges
 	return (&onnxFormats{e}).store(l, mat, to)
 }
 
-// quantised reports whether a Quant of QONNX makes codes of the weights.
-func quantised(l *weights.Layer) bool {
+// hasQuantNode reports whether a QONNX Quant node quantises the weights.
+func hasQuantNode(l *weights.Layer) bool {
 	return slices.ContainsFunc(l.Sources, func(s *weights.Source) bool {
 		return slices.ContainsFunc(s.Chain, func(n *graph.Node) bool { return n.Op == "Quant" })
 	})
 }
 
-// integral reports whether what a layer multiplies with integer weights is integers too.
-func (e *edit) integral(l *weights.Layer) bool {
+// integerData reports whether the input that a layer multiplies with integer weights is quantised
+// too.
+func (e *edit) integerData(l *weights.Layer) bool {
 	if l.Data < 0 {
 		return false
 	}
@@ -392,8 +403,8 @@ func zeros(mat []float32) (n int64) {
 	return n
 }
 
-// of reports whether a layer is one of a model.
-func of(m *graph.Model, l *weights.Layer) bool {
+// belongsTo reports whether a layer belongs to a model.
+func belongsTo(m *graph.Model, l *weights.Layer) bool {
 	return l.Graph >= 0 && l.Graph < len(m.Graphs) && l.Value < len(m.Graphs[l.Graph].Values) && m.Graphs[l.Graph].Values[l.Value].Const == l.Const
 }
 
@@ -402,7 +413,7 @@ func (c *Change) check(m *graph.Model) error {
 	switch {
 	case l == nil:
 		return fmt.Errorf("a change of no layer")
-	case !of(m, l) || slices.ContainsFunc(l.Twins, func(t *weights.Layer) bool { return !of(m, t) }):
+	case !belongsTo(m, l) || slices.ContainsFunc(l.Twins, func(t *weights.Layer) bool { return !belongsTo(m, t) }):
 		return fmt.Errorf("layer %q is of another model", l.Name)
 	case !(c.Level >= 0 && c.Level <= 1):
 		return fmt.Errorf("layer %q: level %v, want 0 to 1", l.Name, c.Level)
@@ -410,7 +421,7 @@ func (c *Change) check(m *graph.Model) error {
 		return fmt.Errorf("layer %q: %d weights, want %d", l.Name, len(c.Matrix), l.Rows*l.Cols)
 	case c.Structure != study.Dense && !slices.Contains(study.Structures(), c.Structure):
 		return fmt.Errorf("layer %q: no structure %q", l.Name, c.Structure)
-	case c.Format != study.Same && !slices.Contains(study.Formats(), c.Format):
+	case c.Format != study.OriginalFormat && !slices.Contains(study.Formats(), c.Format):
 		return fmt.Errorf("layer %q: no format %q", l.Name, c.Format)
 	}
 	for i, x := range c.Matrix {
@@ -421,10 +432,10 @@ func (c *Change) check(m *graph.Model) error {
 	return nil
 }
 
-// weights are the new weights, nil with a cause where they cannot be changed.
+// weights returns the new weights, or nil with a cause where they cannot be changed.
 func (c *Change) weights() ([]float32, study.Cause) {
 	l := c.Layer
-	if l.Fixed != "" && (l.Fixed != study.AllZero || c.Format == study.Same) {
+	if l.Fixed != "" && (l.Fixed != study.AllZero || c.Format == study.OriginalFormat) {
 		return nil, l.Fixed
 	}
 	if c.Matrix != nil {

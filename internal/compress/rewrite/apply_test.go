@@ -12,7 +12,7 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// dense is a product by a matrix of 4 inputs and 2 outputs, of an old operator set.
+// dense is a matrix multiplication with 4 inputs and 2 outputs, of an old operator set.
 func dense(opset int) *graph.Model {
 	value := func(id int, name string, shape ...int) *graph.Value {
 		return &graph.Value{ID: id, Name: name, Type: tensor.Float32, Shape: shape, HasShape: true}
@@ -53,7 +53,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestRaised stores weights of an old operator set by scales of outputs: the set is raised, with what it says of Clip.
+// TestRaised stores weights of an old operator set with per-channel scales: the model is
+// upgraded, including Clip.
 func TestRaised(t *testing.T) {
 	t.Parallel()
 	m := dense(9)
@@ -75,7 +76,7 @@ func TestRaised(t *testing.T) {
 	}
 }
 
-// TestRanges gives the ranges of activations: their codes are those of the ranges.
+// TestRanges supplies activation ranges: the quantisation follows them.
 func TestRanges(t *testing.T) {
 	t.Parallel()
 	m := dense(13)
@@ -99,7 +100,7 @@ func TestRanges(t *testing.T) {
 	}
 }
 
-// TestGiven prunes by weights that are given: units that are zero in them are those that go.
+// TestGiven prunes with given weights: the units that are zero in them are removed.
 func TestGiven(t *testing.T) {
 	t.Parallel()
 	m := dense(13)

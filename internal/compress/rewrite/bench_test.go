@@ -10,7 +10,7 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// BenchmarkApply changes one layer of a network of 53.
+// BenchmarkApply changes one layer of a network with 53 layers.
 func BenchmarkApply(b *testing.B) {
 	m, err := modelfile.Open(material.Path(b, "models", "real", "coral_mnv2_224_uint8.tflite"))
 	if err != nil {

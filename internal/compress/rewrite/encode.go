@@ -13,18 +13,18 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tflite"
 )
 
-// Write writes a model as a file of its format that appears whole or not at all. The constants of an ONNX model that had them in a
-// file beside it, or has more than the 2 GiB of one file, go to a second file: its name and ".data". That one appears just before the
-// model.
+// Write writes a model as a file of its format atomically. An ONNX model with external constants,
+// or with more than the 2 GiB that fit into one file, gets a second file named path + ".data" for
+// its constants. The second file appears just before the model.
 func Write(m *graph.Model, path string) error {
-	if m.Format != "onnx" || len(m.Beside) == 0 && held(m) <= math.MaxInt32 {
+	if m.Format != "onnx" || len(m.Beside) == 0 && constBytes(m) <= math.MaxInt32 {
 		b, err := Encode(m)
 		if err != nil {
 			return err
 		}
 		return atomicfile.Write(path, b)
 	}
-	b, beside, err := onnx.EncodeBeside(m, filepath.Base(path)+".data")
+	b, beside, err := onnx.EncodeExternal(m, filepath.Base(path)+".data")
 	if err != nil {
 		return err
 	}
@@ -39,8 +39,9 @@ func Write(m *graph.Model, path string) error {
 	})
 }
 
-// held are the bytes of a model's constants; those that bodies have of the graphs around them count once.
-func held(m *graph.Model) (total int64) {
+// constBytes returns the bytes of a model's constants; constants shared with subgraphs count
+// once.
+func constBytes(m *graph.Model) (total int64) {
 	first := map[*tensor.Tensor]int{}
 	for i, g := range m.Graphs {
 		for _, v := range g.Values {
@@ -56,16 +57,17 @@ func held(m *graph.Model) (total int64) {
 	return total
 }
 
-// Encode makes a file of a model's format with all constants inside: names, metadata, signatures and operator
-// sets as the model has them. A model that has more than the 2 GiB of such a file is an error that says what would help. Constants that are sparse in a TFLite
-// file are so again where that takes less, else without the DENSIFY that would unpack them.
+// Encode encodes a model in its format with all constants inside, including names, metadata,
+// signatures and operator sets. A model above the 2 GiB of such a file is an error that suggests
+// remedies. Constants that were sparse in a TFLite file are sparse again where that is smaller,
+// else dense without the DENSIFY node.
 func Encode(m *graph.Model) ([]byte, error) {
-	if total := held(m); total > math.MaxInt32 {
-		return nil, fmt.Errorf("%s: %d bytes of constants, and a file with all of them inside holds 2 GiB: store more layers in fewer bits, or take out channels", m.ShortName(), total)
+	if total := constBytes(m); total > math.MaxInt32 {
+		return nil, fmt.Errorf("%s: %d bytes of constants exceed the 2 GiB of a file: use low-bit formats for more layers, or remove channels", m.ShortName(), total)
 	}
 	switch m.Format {
 	case "tflite":
-		return tflite.Encode(densified(m))
+		return tflite.Encode(withoutDensify(m))
 	case "onnx":
 		return onnx.Encode(m)
 	}

@@ -23,7 +23,7 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// foreign opens the newest library of an engine among those for tests.
+// foreign opens the newest library of an external engine available to tests.
 func foreign(t *testing.T, pattern string, open func(string) (external.Library, error)) external.Library {
 	t.Helper()
 	dir := os.Getenv("OPMETER_TEST_ENGINES")
@@ -38,7 +38,7 @@ func foreign(t *testing.T, pattern string, open func(string) (external.Library, 
 	return lib
 }
 
-// ask runs a model in an engine of others.
+// ask runs a model in an external engine.
 func ask(t *testing.T, lib external.Library, m *graph.Model, in []*tensor.Tensor) ([]external.Tensor, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "m."+m.Format)
@@ -66,7 +66,7 @@ func ask(t *testing.T, lib external.Library, m *graph.Model, in []*tensor.Tensor
 	return s.Outputs()
 }
 
-// changed are the changes that are tried.
+// changed are the tested changes.
 var changed = []study.Change{
 	{Structure: study.Unstructured, Level: 0.5},
 	{Structure: study.Unstructured, Level: 0.3, Format: study.Half},
@@ -77,7 +77,8 @@ var changed = []study.Change{
 	{Structure: study.Channel, Level: 0.5, Format: study.Int8},
 }
 
-// TestEngines has other engines load and run models with all weights changed, channels and filters taken out.
+// TestEngines loads and runs models in external engines with all weights changed, channels and
+// filters removed.
 func TestEngines(t *testing.T) {
 	for _, tt := range []struct {
 		name, library string
@@ -142,7 +143,8 @@ func TestEngines(t *testing.T) {
 	}
 }
 
-// TestEnginesTogether has TensorFlow Lite, which takes variable tensors, run recurrent operators that read codes beside floats.
+// TestEnginesTogether runs recurrent operators with integer weights and float activations in
+// TensorFlow Lite, which supports variable tensors.
 func TestEnginesTogether(t *testing.T) {
 	lib := foreign(t, "tfjs_tflite_node-*/package/cc_deps/"+runtime.GOOS+"_"+runtime.GOARCH+"/libtensorflowlite_c.*", tflite.Open)
 	for _, name := range liteRecurrent[:1] { // the other is not well formed: its state is too small for its filters
@@ -177,9 +179,9 @@ func agree(t *testing.T, lib external.Library, m *graph.Model, in []*tensor.Tens
 	ours := run(t, next, in, engine.Options{Exact: true})
 	// The same weights as floats: how far rounding takes the outputs.
 	exact := ours
-	if c.Format != study.Same && c.Format != study.Half {
+	if c.Format != study.OriginalFormat && c.Format != study.Half {
 		for i := range changes {
-			changes[i].Format = study.Same
+			changes[i].Format = study.OriginalFormat
 		}
 		floats, _, err := rewrite.Apply(m, changes, rewrite.Options{Remove: true})
 		if err != nil {
@@ -204,9 +206,10 @@ func agree(t *testing.T, lib external.Library, m *graph.Model, in []*tensor.Tens
 			}
 			continue
 		}
-		// Floats are added up in other orders: 90 dB is 15 of the 24 bits of a sum. Where that moves a code of 8 bits, and
-		// through it the codes of later layers, it does no more than rounding to codes does: the engines are no further
-		// apart than twice what rounding does to the outputs.
+		// Floats are added up in other orders: 90 dB is 15 of the 24 bits of a sum. Where that
+		// moves a code of 8 bits, and through it the codes of later layers, it does no more than
+		// rounding to codes does: the engines are no further apart than twice what rounding does
+		// to the outputs.
 		least := min(90, snr(want, exact.Output(i))-6)
 		if s := snr(got, want); !(s >= least) && string(got.Data) != string(want.Data) { // nothing but zeros are no dB apart
 			t.Errorf("output %d is %.1f dB from opmeter's, want %.1f", i, s, least)
@@ -214,8 +217,8 @@ func agree(t *testing.T, lib external.Library, m *graph.Model, in []*tensor.Tens
 	}
 }
 
-// unchanged tells of which outputs of a model the engine has the same bits as opmeter: its kernels for integers are not
-// in all versions those that the reference values come from.
+// unchanged reports for which outputs of a model the engine is bit-exact with opmeter: its
+// integer kernels differ between versions from those of the reference values.
 func unchanged(t *testing.T, lib external.Library, m *graph.Model, in []*tensor.Tensor) []bool {
 	t.Helper()
 	theirs, err := ask(t, lib, m, in)

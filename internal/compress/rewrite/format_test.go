@@ -14,8 +14,8 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// TestFormats stores all weights of the reference models in every format: what cannot is told, the rest is
-// written, read again, and runs to the outputs of the model in memory.
+// TestFormats stores all weights of the reference models in every format. Unsupported ones state
+// a cause; the rest is written, read again, and gives the outputs of the model in memory.
 func TestFormats(t *testing.T) {
 	t.Parallel()
 	each(t, 600<<10, []string{"real", "mcu", "synthetic"}, huge, func(t *testing.T, _ string, m *graph.Model) {
@@ -29,7 +29,7 @@ func TestFormats(t *testing.T) {
 			t.Skip("does not run by itself")
 		}
 		defer s.Close()
-		for _, f := range append(study.Formats(), study.Same) {
+		for _, f := range append(study.Formats(), study.OriginalFormat) {
 			changes := make([]rewrite.Change, len(layers))
 			for i, l := range layers {
 				changes[i] = rewrite.Change{Layer: l, Change: study.Change{Structure: study.Unstructured, Level: 0.3, Format: f}}
@@ -62,7 +62,7 @@ func TestFormats(t *testing.T) {
 			}
 			worst := math.Inf(1)
 			for i := range m.Main().Outputs {
-				if f == study.Same || f == study.Int8 || f == study.Weight8 {
+				if f == study.OriginalFormat || f == study.Int8 || f == study.Weight8 {
 					equal(t, string(f), got.Output(i), want.Output(i))
 				}
 				worst = min(worst, snr(want.Output(i), s.Output(i)))
@@ -72,7 +72,7 @@ func TestFormats(t *testing.T) {
 	})
 }
 
-// snr is the ratio of a signal to its noise in dB; NaN for what are no floats.
+// snr is the signal-to-noise ratio in dB; NaN for types other than float.
 func snr(got, want *tensor.Tensor) float64 {
 	if got == nil || want == nil || got.Type != tensor.Float32 || want.Type != tensor.Float32 || got.Len() != want.Len() {
 		return math.NaN()

@@ -7,8 +7,8 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// fused draws a network around an operator that ONNX Runtime's optimiser or quantiser writes: attention with its weights or without, of
-// floats or of 8-bit codes, or an LSTM of codes; a dense layer stands behind it.
+// fused builds a random network around a fused or quantised operator of ONNX Runtime: attention
+// with or without weights, in float or int8, or a quantised LSTM; a dense layer follows it.
 func fused(t *rapid.T) *graph.Model {
 	n := &net{t: t, g: &graph.Graph{Name: "net"}}
 	kind := rapid.SampledFrom([]string{"Attention", "QAttention", "MultiHeadAttention", "DynamicQuantizeLSTM"}).Draw(t, "operator")

@@ -15,8 +15,8 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// TestHostile changes small models byte by byte until they make no sense, and asks for every change of what is still read:
-// nothing panics.
+// TestHostile mutates small models byte by byte, and applies every change to those that can still
+// be read: nothing panics.
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	rounds := 12
@@ -47,12 +47,12 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// everything asks for all changes of a model.
+// everything returns all changes of a model.
 func everything(t *testing.T, m *graph.Model, r *rand.Rand) {
 	t.Helper()
 	layers := weights.Find(m, nil)
 	for _, s := range append(study.Structures(), study.Dense) {
-		f := append(study.Formats(), study.Same)[r.IntN(5)]
+		f := append(study.Formats(), study.OriginalFormat)[r.IntN(5)]
 		var changes []rewrite.Change
 		for _, l := range layers {
 			changes = append(changes, rewrite.Change{Layer: l, Change: study.Change{Structure: s, Level: 0.5, Format: f}})

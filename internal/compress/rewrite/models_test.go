@@ -25,10 +25,10 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// huge are models whose weights, made of nothing, take seconds to run.
+// huge are models with generated weights that take seconds to run.
 var huge = []string{"vgg19", "resnet50", "alexnet", "zfnet", "inception", "light_", "qwen35", "conformer", "lyragan", "deeplab"}
 
-// each opens the reference models of folders, those that lie in several ones once.
+// each opens the reference models of folders, duplicates once.
 func each(t *testing.T, most int64, folders []string, skip []string, do func(t *testing.T, file string, m *graph.Model)) {
 	seen := map[[sha256.Size]byte]bool{}
 	for _, folder := range folders {
@@ -51,7 +51,8 @@ func each(t *testing.T, most int64, folders []string, skip []string, do func(t *
 					seen[sum] = true
 				}
 				t.Run(folder+"/"+filepath.Base(file), func(t *testing.T) {
-					// Tests of many changes take small models, all where all material must be there.
+					// Tests of many changes take small models, all where all material must be
+					// there.
 					if int64(len(b)) > most && !material.Required() {
 						t.Skip("a large model: set OPMETER_REQUIRE")
 					}
@@ -81,7 +82,7 @@ func open(t *testing.T, file string) *graph.Model {
 	return m
 }
 
-// run runs a model once and returns the session, nil where it cannot run by itself.
+// run runs a model once and returns the session, nil if it cannot run on its own.
 func run(t *testing.T, m *graph.Model, in []*tensor.Tensor, o engine.Options) *engine.Session {
 	t.Helper()
 	o.Registry, o.Threads = operators.Registry(), 1
@@ -96,7 +97,7 @@ func run(t *testing.T, m *graph.Model, in []*tensor.Tensor, o engine.Options) *e
 	return s
 }
 
-// runs reports whether a model runs on made inputs, with all its outputs.
+// runs reports whether a model runs on synthetic inputs, with all its outputs.
 func runs(t *testing.T, m *graph.Model, in []*tensor.Tensor) bool {
 	t.Helper()
 	s, err := engine.New(m, in, engine.Options{Registry: operators.Registry(), Threads: 1})
@@ -124,7 +125,7 @@ func madeInputs(t *testing.T, m *graph.Model) []*tensor.Tensor {
 	return in
 }
 
-// parse reads a written model again.
+// parse reads a written model.
 func parse(t *testing.T, m *graph.Model) *graph.Model {
 	t.Helper()
 	b, err := rewrite.Encode(m)
@@ -161,7 +162,7 @@ func equal(t *testing.T, what string, got, want *tensor.Tensor) {
 	}
 }
 
-// TestRoundTrip writes all reference models and reads them again: what runs is the same.
+// TestRoundTrip writes all reference models and reads them again: the results are the same.
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	each(t, 4<<20, []string{"real", "mcu", "synthetic"}, huge, func(t *testing.T, _ string, m *graph.Model) {
@@ -177,8 +178,8 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// TestKept writes changed models and reads what is beside the operators: names of inputs and outputs, metadata,
-// signatures, producer, description, name.
+// TestKept writes changed models and checks everything besides the operators: names of inputs and
+// outputs, metadata, signatures, producer, description, name.
 func TestKept(t *testing.T) {
 	t.Parallel()
 	each(t, 4<<20, []string{"real", "mcu"}, huge, func(t *testing.T, _ string, m *graph.Model) {
@@ -211,7 +212,7 @@ func TestKept(t *testing.T) {
 	})
 }
 
-// TestTooLarge wants a model that no file holds.
+// TestTooLarge encodes a model that exceeds the file size limit.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	c := tensor.New(tensor.Uint8, 1<<24)
@@ -224,8 +225,9 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// TestBeside writes a model whose constants lie in a file beside it: they do so again, at whole pages, and the model is the same. Its own
-// source is not written over, and nothing appears where the second file cannot be written.
+// TestBeside writes a model with external constants: they are external again, page-aligned, and
+// the model is the same. Its own source is not overwritten, and nothing appears if the second
+// file cannot be written.
 func TestBeside(t *testing.T) {
 	t.Parallel()
 	m := open(t, material.Path(t, "models", "synthetic", "synth_mlp_external_data.onnx"))
@@ -269,7 +271,8 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-// TestSuffix runs what depends on some operators on values that a run of the whole kept.
+// TestSuffix runs the part that depends on some operators on values stored by a run of the
+// complete model.
 func TestSuffix(t *testing.T) {
 	t.Parallel()
 	each(t, 4<<20, []string{"real", "mcu", "synthetic"}, huge, func(t *testing.T, _ string, m *graph.Model) {

@@ -19,7 +19,7 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// net draws a network.
+// net builds a random network.
 type net struct {
 	t    *rapid.T
 	g    *graph.Graph
@@ -44,7 +44,7 @@ func (n *net) constant(c *tensor.Tensor) int {
 	return id
 }
 
-// weights are a constant of drawn numbers, none of which is zero.
+// weights is a constant of random non-zero numbers.
 func (n *net) weights(shape ...int) int {
 	c := tensor.New(tensor.Float32, shape...)
 	seed := uint64(n.draw("seed", 1, 1<<30))
@@ -74,7 +74,7 @@ func (n *net) node(op string, attrs graph.Attrs, out int, in ...int) int {
 	return out
 }
 
-// feature adds a value of four dimensions in the format's layout.
+// feature adds a four-dimensional value in the format's layout.
 func (n *net) feature(channels, size int) feature {
 	shape := []int{1, channels, size, size}
 	if n.lite {
@@ -105,7 +105,7 @@ func (n *net) op(onnx, lite string, attrs graph.Attrs, y feature, in ...int) fea
 	return y
 }
 
-// step adds a part that reads one of the values so far.
+// step adds a block that reads one of the existing values.
 func (n *net) step() {
 	x := n.maps[n.draw("from", 0, len(n.maps)-1)]
 	add := func(f feature) { n.maps = append(n.maps, f) }
@@ -207,7 +207,7 @@ func (n *net) step() {
 	}
 }
 
-// shuffle reorders channels as ShuffleNet does.
+// shuffle permutes channels as ShuffleNet does.
 func (n *net) shuffle(x feature) feature {
 	c, s := x.channels, x.size
 	y := n.feature(c, s)
@@ -225,7 +225,8 @@ func (n *net) shuffle(x feature) feature {
 	return y
 }
 
-// squeeze multiplies each channel by a number that two dense layers make of all means.
+// squeeze adds a squeeze-and-excitation block: each channel is scaled by two dense layers of all
+// channel means.
 func (n *net) squeeze(x feature) feature {
 	y := n.feature(x.channels, x.size)
 	mid := n.draw("middle", 1, 4)
@@ -243,7 +244,7 @@ func (n *net) squeeze(x feature) feature {
 	return n.op("Mul", "", nil, y, x.id, r.id)
 }
 
-// head makes an output of a value by dense layers.
+// head adds dense layers that turn a value into an output.
 func (n *net) head(x feature) int {
 	in := x.channels * x.size * x.size
 	mid, out := n.draw("hidden", 1, 6), n.draw("classes", 1, 4)
@@ -264,7 +265,7 @@ func (n *net) head(x feature) int {
 	return n.node("Add", nil, y, z, n.weights(out))
 }
 
-// draw makes a network of either format.
+// draw builds a random network of either format.
 func draw(t *rapid.T) *graph.Model {
 	n := &net{t: t, g: &graph.Graph{Name: "net"}, lite: rapid.Bool().Draw(t, "tflite")}
 	x := n.feature(n.draw("channels", 1, 4), 4)
@@ -322,9 +323,9 @@ func outputs(t *rapid.T, m *graph.Model) []*tensor.Tensor {
 	return out
 }
 
-// TestRandomRemoval takes channels and filters out of drawn networks: what is left computes what the
-// network with zeros computes, has exactly as many as were asked for where nothing is coupled, and
-// is not larger.
+// TestRandomRemoval removes channels and filters from random networks. The rest computes the same
+// as the network with zeros, loses exactly the requested number where nothing is coupled, and is
+// not larger.
 func TestRandomRemoval(t *testing.T) {
 	t.Parallel()
 	taken := tally{} // by operator around the network
@@ -388,7 +389,7 @@ func TestRandomRemoval(t *testing.T) {
 	taken.check(t, 10)
 }
 
-// tally counts drawn models by kind, and those of which something was taken out.
+// tally counts random models by kind, and those with removed units.
 type tally map[string]*struct{ models, out int }
 
 func (c tally) add(kind string, effects []rewrite.Effect) {
@@ -401,7 +402,8 @@ func (c tally) add(kind string, effects []rewrite.Effect) {
 	}
 }
 
-// check asks for something to be taken out of one in five of each kind that has enough models: of fewer none may be an accident.
+// check requires that units were removed in at least one of five models of each kind with enough
+// models.
 func (c tally) check(t *testing.T, enough int) {
 	t.Helper()
 	for kind, n := range c {

@@ -9,15 +9,15 @@ import (
 	"github.com/opmeter/opmeter/internal/model/weights"
 )
 
-// Suffix is the part of a model that depends on nodes of its main graph, the nodes included. It has
-// all outputs of the model, in order, and as inputs what it reads from outside: ids of m, in the
-// order of the inputs of s. An output that does not depend on the nodes is an input that is
-// handed on. Values keep their ids.
+// Suffix returns the part of a model that depends on nodes of its main graph, the nodes included.
+// It has all outputs of the model, in order; its inputs are the values it reads from outside: ids
+// of m, in the order of the inputs of s. An output that does not depend on the nodes becomes an
+// input that is passed through. Values keep their ids.
 //
-// What only computes shapes, and DequantizeLinear in front of what depends on the nodes, belongs
-// to it, so that the engine plans it as it plans the whole. Operators that share a variable with
-// it belong to it too. With the engine's options Exact and KeepAll a run on values that such a run
-// of the whole has kept equals it bit for bit.
+// Nodes that only compute shapes, and DequantizeLinear nodes before dependent nodes, are
+// included, so that the engine plans the part as it plans the complete model. Operators that
+// share a variable with it are included too. With the engine's options Exact and KeepAll, a run
+// on values kept from such a run of the complete model is bit-exact.
 func Suffix(m *graph.Model, nodes []int) (s *graph.Model, inputs []int, err error) {
 	g := m.Main()
 	x := &suffix{m: m, g: g, in: make([]bool, len(g.Nodes)), made: make([]int, len(g.Values)), reads: make([][]int, len(g.Nodes))}
@@ -38,8 +38,8 @@ func Suffix(m *graph.Model, nodes []int) (s *graph.Model, inputs []int, err erro
 		}
 		x.in[i] = true
 	}
-	x.follow()
-	x.before()
+	x.addDependents()
+	x.addPredecessors()
 	inputs = x.inputs()
 	part := *g
 	part.Inputs = inputs
@@ -55,7 +55,7 @@ func Suffix(m *graph.Model, nodes []int) (s *graph.Model, inputs []int, err erro
 	out.Content, out.Close, out.Signatures = nil, nil, nil
 	out.Graphs = slices.Clone(m.Graphs)
 	out.Graphs[0] = &part
-	weights.Adopt(out.Graphs, g, &part)
+	weights.Reparent(out.Graphs, g, &part)
 	return &out, slices.Clone(inputs), nil
 }
 
@@ -63,11 +63,11 @@ type suffix struct {
 	m     *graph.Model
 	g     *graph.Graph
 	in    []bool  // nodes of the suffix
-	made  []int   // node that makes a value, -1 for others
-	reads [][]int // values that a node reads, those of its bodies included
+	made  []int   // producing node by value, -1 for others
+	reads [][]int // values that a node reads, including those captured by its subgraphs
 }
 
-// readsOf lists what a node reads, and what its bodies capture.
+// readsOf lists the inputs of a node and the captures of its subgraphs.
 func (x *suffix) readsOf(n *graph.Node) []int {
 	var out []int
 	for _, id := range n.Inputs {
@@ -98,15 +98,15 @@ func (x *suffix) readsOf(n *graph.Node) []int {
 	return slices.Compact(out)
 }
 
-// state reports whether a value is memory that outlives a run.
-func (x *suffix) state(id int) bool {
+// isState reports whether a value is memory that persists between runs.
+func (x *suffix) isState(id int) bool {
 	v := x.g.Values[id]
 	return v.Variable || v.Type == tensor.Resource
 }
 
-// follow adds what depends on the nodes, until nothing more does. A variable makes all that use it
-// depend on each other.
-func (x *suffix) follow() {
+// addDependents adds dependent nodes until nothing changes. A variable makes all its users depend
+// on each other.
+func (x *suffix) addDependents() {
 	hot := make([]bool, len(x.g.Values))
 	for changed := true; changed; {
 		changed = false
@@ -123,21 +123,21 @@ func (x *suffix) follow() {
 				}
 			}
 			for _, id := range x.reads[i] {
-				if !x.state(id) || hot[id] {
+				if !x.isState(id) || hot[id] {
 					continue
 				}
 				hot[id], changed = true, true
 				if at := x.made[id]; at >= 0 {
 					x.in[at] = true
 				}
-				x.initialise()
+				x.addInitialisers()
 			}
 		}
 	}
 }
 
-// initialise adds what gives variables their first values.
-func (x *suffix) initialise() {
+// addInitialisers adds the nodes that initialise variables.
+func (x *suffix) addInitialisers() {
 	for i, n := range x.g.Nodes {
 		if n.Op == "CALL_ONCE" {
 			x.in[i] = true
@@ -145,9 +145,9 @@ func (x *suffix) initialise() {
 	}
 }
 
-// before adds what stands in front and belongs to the suffix by its kind.
-func (x *suffix) before() {
-	known := map[int]bool{} // nodes that compute with shapes alone
+// addPredecessors adds the shape computations and DequantizeLinear nodes before the suffix.
+func (x *suffix) addPredecessors() {
+	known := map[int]bool{} // nodes that compute with shapes only
 	var shapes func(id int) bool
 	shapes = func(id int) bool {
 		at := x.made[id]
@@ -158,8 +158,8 @@ func (x *suffix) before() {
 			return ok
 		}
 		n := x.g.Nodes[at]
-		ok := ofShapes[n.Op] && !x.in[at]
-		if ok && !weights.SeesShape(n) {
+		ok := shapeOps[n.Op] && !x.in[at]
+		if ok && !weights.ReadsShapeOnly(n) {
 			ok = !slices.ContainsFunc(x.reads[at], func(id int) bool { return !shapes(id) })
 		}
 		known[at] = ok
@@ -182,7 +182,7 @@ func (x *suffix) before() {
 			}
 		case shapes(id):
 			x.in[at] = true
-			if !weights.SeesShape(n) {
+			if !weights.ReadsShapeOnly(n) {
 				for _, id := range x.reads[at] {
 					add(id)
 				}
@@ -198,8 +198,8 @@ func (x *suffix) before() {
 	}
 }
 
-// ofShapes are operators with which models compute shapes.
-var ofShapes = map[string]bool{
+// shapeOps lists operators that models use to compute shapes.
+var shapeOps = map[string]bool{
 	"Shape": true, "Size": true, "Gather": true, "Slice": true, "Concat": true, "Unsqueeze": true, "Squeeze": true, "Cast": true, "Identity": true,
 	"Add": true, "Sub": true, "Mul": true, "Div": true, "Mod": true, "Floor": true, "Ceil": true, "Neg": true, "Min": true, "Max": true, "ReduceProd": true, "ReduceMax": true,
 	"ConstantOfShape": true, "Range": true, "Equal": true, "Less": true, "Greater": true, "Where": true, "Expand": true, "Reshape": true, "Transpose": true, "Tile": true, "Constant": true, "Split": true,
@@ -207,7 +207,7 @@ var ofShapes = map[string]bool{
 	"ADD": true, "SUB": true, "MUL": true, "DIV": true, "FLOOR_DIV": true, "REDUCE_PROD": true, "FILL": true, "RANGE": true, "RESHAPE": true, "EXPAND_DIMS": true, "SQUEEZE": true, "TILE": true,
 }
 
-// inputs are the values that the suffix reads and does not make, the model's own inputs first.
+// inputs returns the values that the suffix reads and does not produce, the model's inputs first.
 func (x *suffix) inputs() []int {
 	need := make([]bool, len(x.g.Values))
 	for i := range x.g.Nodes {

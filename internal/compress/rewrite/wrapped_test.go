@@ -9,8 +9,8 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// wrapped puts a drawn network into a body of control flow: into both branches of an If, which share its weights, into the
-// body of a Loop, or into the subgraphs of an IF.
+// wrapped puts a drawn network into a body of control flow: into both branches of an If, which
+// share its weights, into the body of a Loop, or into the subgraphs of an IF.
 func wrapped(t *rapid.T, m *graph.Model) *graph.Model {
 	net := m.Main()
 	main := &graph.Graph{Name: "main"}

@@ -6,8 +6,8 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// array makes a column of an array, whose first axis counts samples, or which is a single one.
-func (r *reader) array(s *spec, t *tensor.Tensor, file, place string, table bool) (column, error) {
+// array makes a column of an array, whose first axis counts samples, or which is a single sample.
+func (r *reader) array(s *inputSpec, t *tensor.Tensor, file, place string, table bool) (column, error) {
 	c := column{file: file, place: place, whole: t, table: table, spec: s}
 	switch {
 	case len(t.Shape) > 0 && s.fit(t.Shape[1:], table):
@@ -22,17 +22,17 @@ func (r *reader) array(s *spec, t *tensor.Tensor, file, place string, table bool
 
 func (r *reader) misfit(c *column, shape []int) error {
 	if c.table {
-		return fault(c.file, c.place, "has %d numbers in a row, %s was expected", shape[len(shape)-1], c.spec.expected())
+		return dataError(c.file, c.place, "has %d numbers in a row, %s was expected", shape[len(shape)-1], c.spec.expected())
 	}
-	return fault(c.file, c.place, "has the shape %s, samples by %s were expected", tensor.FormatShape(shape), c.spec.expected())
+	return dataError(c.file, c.place, "has the shape %s, samples by %s were expected", tensor.FormatShape(shape), c.spec.expected())
 }
 
-// input makes the input of a run of some samples.
+// input builds the input of a run of some samples.
 func (c *column) input(r *reader, chosen []int) (*tensor.Tensor, error) {
 	s := c.spec
 	n, err := tensor.CheckShape(s.typ, s.shape)
 	if err == nil {
-		err = r.afford(c.file, s.typ.Bytes(n))
+		err = r.reserve(c.file, s.typ.Bytes(n))
 	}
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func (c *column) input(r *reader, chosen []int) (*tensor.Tensor, error) {
 			}
 			at = func(e int) string { return "element " + place(src.Shape, e) }
 			if src.Len() != each {
-				return nil, fault(file, "", "has the shape %s, %s was expected, as other files have", tensor.FormatShape(src.Shape), tensor.FormatShape(s.shape))
+				return nil, dataError(file, "", "has the shape %s, %s was expected, as other files have", tensor.FormatShape(src.Shape), tensor.FormatShape(s.shape))
 			}
 		}
 		if err := s.put(t, i*each, src, from, each, file, at); err != nil {
@@ -60,7 +60,7 @@ func (c *column) input(r *reader, chosen []int) (*tensor.Tensor, error) {
 	return t, nil
 }
 
-// at names an element of a sample.
+// at formats the place of an element of a sample.
 func (c *column) at(sample, element int) string {
 	where := ""
 	if c.place != "" {
@@ -76,7 +76,7 @@ func (c *column) at(sample, element int) string {
 	return where + "its element"
 }
 
-// place writes the indices of an element as NumPy has them.
+// place formats the indices of an element like NumPy.
 func place(shape []int, e int) string {
 	if len(shape) == 0 {
 		return "[]"

@@ -14,18 +14,18 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// labels gathers what the samples are.
+// labels collects the labels of samples.
 type labels struct {
 	file, place string
-	// names are labels as texts, all the classes that there are, in order.
+	// names are labels as texts, in sample order, or all classes.
 	names, all []string
-	// rows says that names are of the rows of a table.
+	// rows says that names belong to the rows of a table.
 	rows    bool
 	values  []float64
 	classes []string
 }
 
-// read takes the labels of a file where one is named, and checks that there are n.
+// read reads the labels of a file if one is given, and checks that there are n.
 func (l *labels) read(r *reader, n int) error {
 	if r.o.Labels != "" {
 		*l = labels{file: r.o.Labels}
@@ -33,7 +33,7 @@ func (l *labels) read(r *reader, n int) error {
 			return err
 		}
 	} else if r.o.Column != "" && l.names == nil && l.values == nil {
-		return fault(r.columnsOf[0].file, "", "has no columns with names, and the labels were to be in %q", r.o.Column)
+		return dataError(r.columnsOf[0].file, "", "has no columns with names, and the labels were to be in %q", r.o.Column)
 	}
 	if l.values == nil && l.names != nil {
 		if err := l.number(); err != nil {
@@ -41,12 +41,12 @@ func (l *labels) read(r *reader, n int) error {
 		}
 	}
 	if l.values != nil && len(l.values) != n {
-		return fault(l.file, l.place, "has %d labels, %d were expected, one for each sample", len(l.values), n)
+		return dataError(l.file, l.place, "has %d labels, %d were expected, one for each sample", len(l.values), n)
 	}
 	return nil
 }
 
-// open reads a file of labels.
+// open reads a label file.
 func (l *labels) open(r *reader) error {
 	path := r.o.Labels
 	switch ext := strings.ToLower(filepath.Ext(path)); ext {
@@ -69,10 +69,10 @@ func (l *labels) open(r *reader) error {
 		}
 		return l.text(path, text)
 	}
-	return fault(path, "", "is no file of labels: .npy, .csv or .txt was expected")
+	return dataError(path, "", "is not a label file: .npy, .csv or .txt was expected")
 }
 
-// text reads a label a line.
+// text reads one label per line.
 func (l *labels) text(path string, text []byte) error {
 	sc := bufio.NewScanner(bytes.NewReader(bytes.TrimPrefix(text, []byte("\ufeff"))))
 	sc.Buffer(nil, 1<<16)
@@ -80,7 +80,7 @@ func (l *labels) text(path string, text []byte) error {
 		l.names = append(l.names, strings.TrimSpace(sc.Text()))
 	}
 	if err := sc.Err(); err != nil {
-		return fault(path, fmt.Sprintf("line %d", len(l.names)+1), "%v", err)
+		return dataError(path, fmt.Sprintf("line %d", len(l.names)+1), "%v", err)
 	}
 	for len(l.names) > 0 && l.names[len(l.names)-1] == "" {
 		l.names = l.names[:len(l.names)-1]
@@ -89,7 +89,7 @@ func (l *labels) text(path string, text []byte) error {
 	return nil
 }
 
-// table reads labels of a table of their own: its only column, or the one that is named.
+// table reads labels of a separate table: its only column, or the named one.
 func (l *labels) table(path string, text []byte, column string) error {
 	first, at := true, 0
 	return lines(path, text, func(line int, cells []string) error {
@@ -106,13 +106,13 @@ func (l *labels) table(path string, text []byte, column string) error {
 					titles = false
 				}
 				var err error
-				if at, err = find(path, cells, column, titles); err != nil {
+				if at, err = findColumn(path, cells, column, titles); err != nil {
 					return err
 				}
 			case len(cells) != 1:
-				return fault(path, "", "has %d columns; one, or the name of the one with labels was expected", len(cells))
+				return dataError(path, "", "has %d columns; one, or the name of the one with labels was expected", len(cells))
 			default:
-				// A title is taken for one where what follows are numbers: see number.
+				// Text is taken for a title if numbers follow: see number.
 				_, ok := number(cells[0])
 				titles = !ok && strings.EqualFold(strings.TrimSpace(cells[0]), "label") || !ok && strings.EqualFold(strings.TrimSpace(cells[0]), "labels") || !ok && l.numbersFollow(text)
 			}
@@ -121,14 +121,14 @@ func (l *labels) table(path string, text []byte, column string) error {
 			}
 		}
 		if at >= len(cells) {
-			return fault(path, fmt.Sprintf("line %d", line), "has %d cells, a label was expected in column %d", len(cells), at+1)
+			return dataError(path, fmt.Sprintf("line %d", line), "has %d cells, a label was expected in column %d", len(cells), at+1)
 		}
 		l.names, l.rows = append(l.names, strings.TrimSpace(cells[at])), true
 		return nil
 	})
 }
 
-// numbersFollow tells whether the second line is a number.
+// numbersFollow reports whether the second line is a number.
 func (l *labels) numbersFollow(text []byte) bool {
 	_, rest, _ := bytes.Cut(text, []byte("\n"))
 	line, _, _ := bytes.Cut(rest, []byte("\n"))
@@ -136,16 +136,17 @@ func (l *labels) numbersFollow(text []byte) bool {
 	return ok
 }
 
-// number makes numbers of labels: theirs where all are numbers, else their places among the sorted names.
+// number converts labels to numbers: their values if all are numbers, else their indices among
+// the sorted names.
 func (l *labels) number() error {
 	values, all := make([]float64, len(l.names)), true
 	for i, s := range l.names {
 		if s == "" {
-			return fault(l.file, l.where(i), "is empty, a label was expected")
+			return dataError(l.file, l.where(i), "is empty, a label was expected")
 		}
 		v, ok := number(s)
 		if ok && (math.IsNaN(v) || math.IsInf(v, 0)) {
-			return fault(l.file, l.where(i), "is %s, a finite number was expected", s)
+			return dataError(l.file, l.where(i), "is %s, a finite number was expected", s)
 		}
 		values[i], all = v, all && ok
 	}
@@ -177,24 +178,24 @@ func (l *labels) where(i int) string {
 	return ""
 }
 
-// array takes labels of an array with one for each sample.
+// array reads labels of an array with one for each sample.
 func (l *labels) array(t *tensor.Tensor, file, place string) error {
 	l.file, l.place = file, place
 	if !t.Type.IsNumber() {
-		return fault(file, place, "has elements of the type %v, numbers were expected as labels", t.Type)
+		return dataError(file, place, "has elements of the type %v, numbers were expected as labels", t.Type)
 	}
 	n := 0
 	if len(t.Shape) > 0 {
 		n = t.Shape[0]
 	}
 	if len(t.Shape) == 0 || t.Len() != n {
-		return fault(file, place, "has the shape %s, one label for each sample was expected", tensor.FormatShape(t.Shape))
+		return dataError(file, place, "has the shape %s, one label for each sample was expected", tensor.FormatShape(t.Shape))
 	}
 	l.values = make([]float64, n)
 	tensor.Read(l.values, t, 0)
 	for i, v := range l.values {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return fault(file, fmt.Sprintf("element [%d]", i), "is %v, a finite number was expected as label", v)
+			return dataError(file, fmt.Sprintf("element [%d]", i), "is %v, a finite number was expected as label", v)
 		}
 	}
 	return nil

@@ -1,9 +1,9 @@
-// Package samples reads the data that a model is tried on, and its labels: arrays of NumPy, tables,
-// images, folders of them, one for each input of a model or one for its only input.
+// Package samples reads the data that a model is evaluated on, and its labels: NumPy arrays,
+// tables, images, or folders of them, one for each input of a model or one for its only input.
 //
-// Data of another shape than the model's, numbers that are none, labels of another number: each is a
-// [DataError] that names the file, the place and what was expected. Whatever is held is held from
-// [Open] on, so that a later pass over the data cannot fail.
+// Data with a wrong shape, values that are not numbers, or a wrong number of labels give a
+// [DataError] that names the file, the place and what was expected. Everything is loaded by
+// [Open], so that later passes over the data cannot fail.
 package samples
 
 import (
@@ -18,42 +18,43 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/inputs"
 )
 
-// Options say where samples come from and how many are taken. The zero value makes inputs.
+// Options describe the source and number of samples. The zero value generates inputs.
 type Options struct {
 	// Path is a .npy, .npz or .csv file, an image, or a folder of .npy files or images, whose
-	// folders are classes where it has any; "" makes inputs where Inputs are absent too. A folder or
-	// .npz may hold data of several inputs under their names.
+	// subfolders, if any, are classes. With "" inputs are generated unless Inputs are given. A
+	// folder or .npz may hold data of several inputs under their names.
 	Path string
-	// Inputs are such paths by the name of an input.
+	// Inputs maps names of inputs to such paths.
 	Inputs map[string]string
-	// Labels is a .npy, .csv or .txt file with a label for each sample, "" for those of Column or of
-	// the folders' classes.
+	// Labels is a .npy, .csv or .txt file with a label for each sample, "" for those of Column or
+	// of the class folders.
 	Labels string
-	// Column is the column of the table, by its title or from 1, or the array of the .npz that
-	// holds labels.
+	// Column is the column of the table with labels, by its title or number from 1, or the array
+	// of the .npz.
 	Column string
-	// Mean and Std make numbers of images: (pixel/255 - Mean)/Std, one for all channels or one each;
-	// nil for 0 and 1.
+	// Mean and Std normalise images: (pixel/255 - Mean)/Std, one value for all channels or one
+	// each; nil for 0 and 1.
 	Mean, Std []float32
-	// Limit is the most samples that are taken, drawn by Seed where there are more; 0 for all.
+	// Limit is the maximum number of samples, drawn with Seed if there are more; 0 for all.
 	Limit int
 	Seed  uint64
 	// MaxBytes bounds the memory of the data, 0 for no limit.
 	MaxBytes int
-	// Feed says what shapes and elements made inputs have; Made is how many are made, 0 for 16.
+	// Feed configures generated inputs; Made is their number, 0 for 16.
 	Feed inputs.Options
 	Made int
 }
 
-// DataError tells what is wrong with the data.
+// DataError reports an error in the data.
 type DataError struct {
-	// File is where it is, Place what of it: "row 3, column 2", "sample 7"; "" for the whole.
+	// File is the file, Place the position in it: "row 3, column 2", "sample 7"; "" for the whole
+	// file.
 	File, Place string
-	// Text says what is there and what was expected.
+	// Text says what was found and what was expected.
 	Text string
 }
 
-// Error gives file, place and text.
+// Error joins file, place and text.
 func (e *DataError) Error() string {
 	s := e.File
 	if e.Place != "" {
@@ -68,21 +69,20 @@ func (e *DataError) Error() string {
 	return s + ": " + e.Text
 }
 
-func fault(file, place, format string, args ...any) error {
+func dataError(file, place, format string, args ...any) error {
 	return &DataError{file, place, fmt.Sprintf(format, args...)}
 }
 
-// Set is samples that are ready for a model. It is not changed after it was made, and may be read by
-// several goroutines.
+// Set is a set of samples ready for a model. It is immutable and safe for concurrent reads.
 type Set struct {
-	// Path is where the samples come from, "" for made ones, which Random marks.
+	// Path is the source of the samples, "" for generated ones, which Random marks.
 	Path   string
 	Random bool
-	// Labels has a label for each sample, nil where there are none: numbers as they are, or the
-	// positions of names among Classes, which are sorted.
+	// Labels has a label for each sample, nil without labels: numbers as given, or indices of
+	// names in Classes, which are sorted.
 	Labels  []float64
 	Classes []string
-	// Batch is the number of samples of a run of the model: 1, but for models of a larger fixed batch.
+	// Batch is the number of samples per run: 1, except for models with a larger fixed batch.
 	Batch int
 
 	inputs [][]*tensor.Tensor // by run, in the order of the model's inputs
@@ -91,11 +91,11 @@ type Set struct {
 // Len is the number of samples.
 func (s *Set) Len() int { return len(s.inputs) * s.Batch }
 
-// Runs is the number of runs of the model that take all samples.
+// Runs is the number of runs that cover all samples.
 func (s *Set) Runs() int { return len(s.inputs) }
 
-// Inputs are those of a run, in the order of the model's inputs; they must not be changed. Samples
-// run*Batch to (run+1)*Batch are in it.
+// Inputs returns the inputs of a run, in the order of the model's inputs; they must not be
+// changed. They hold samples run*Batch to (run+1)*Batch.
 func (s *Set) Inputs(run int) []*tensor.Tensor { return s.inputs[run] }
 
 // Bytes is the memory of the inputs.
@@ -109,8 +109,8 @@ func (s *Set) Bytes() int {
 	return n
 }
 
-// Split divides the runs into those used and a share that is held out, drawn by seed. Neither is empty
-// where there are two runs and share lies between 0 and 1; both keep the order.
+// Split divides the runs into used and held-out ones, drawn with seed. Neither set is empty if
+// there are two runs and share is between 0 and 1; both keep the order.
 func (s *Set) Split(share float64, seed uint64) (used, held *Set) {
 	n := len(s.inputs)
 	out := int(share*float64(n) + 0.5)
@@ -133,7 +133,7 @@ func (s *Set) Split(share float64, seed uint64) (used, held *Set) {
 	return s.Pick(in), s.Pick(left)
 }
 
-// Pick makes a set of some of the runs.
+// Pick returns a set of some of the runs.
 func (s *Set) Pick(runs []int) *Set {
 	p := &Set{Path: s.Path, Random: s.Random, Classes: s.Classes, Batch: s.Batch}
 	for _, r := range runs {
@@ -145,9 +145,9 @@ func (s *Set) Pick(runs []int) *Set {
 	return p
 }
 
-// Sum is the SHA-256 of the samples and labels as the model takes them, in hexadecimal digits: data of the same numbers have the same,
-// wherever they lie.
-func (s *Set) Sum() string {
+// SHA256 returns the hash of samples and labels as the model reads them, in hexadecimal digits.
+// It depends on the values, not on their location.
+func (s *Set) SHA256() string {
 	h := sha256.New()
 	for _, in := range s.inputs {
 		for _, t := range in {
@@ -162,22 +162,23 @@ func (s *Set) Sum() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Of makes a set of other inputs, without labels: what a part of the model reads on these samples, a run each.
-func (s *Set) Of(inputs [][]*tensor.Tensor) *Set {
+// WithInputs returns a set of other inputs, without labels, one per run: the inputs of a part of
+// the model on these samples.
+func (s *Set) WithInputs(inputs [][]*tensor.Tensor) *Set {
 	return &Set{Path: s.Path, Random: s.Random, Batch: 1, inputs: inputs}
 }
 
-// Open reads samples for a model. Errors are a [DataError], those of the file system, and those of
-// [feed.Inputs] for made inputs.
+// Open reads samples for a model. Errors are a [DataError], file system errors, and those of
+// [inputs.Inputs] for generated inputs.
 func Open(m *graph.Model, o Options) (*Set, error) {
 	if o.Path == "" && len(o.Inputs) == 0 {
 		if o.Labels != "" {
-			return nil, fault(o.Labels, "", "has labels of samples, but there is no data")
+			return nil, dataError(o.Labels, "", "has labels of samples, but there is no data")
 		}
-		return made(m, o)
+		return synthetic(m, o)
 	}
-	r := &reader{model: m, o: o, left: o.MaxBytes}
-	if err := r.places(); err != nil {
+	r := &reader{model: m, o: o, remainingBytes: o.MaxBytes}
+	if err := r.findPaths(); err != nil {
 		return nil, err
 	}
 	if err := r.columns(); err != nil {
@@ -186,8 +187,8 @@ func Open(m *graph.Model, o Options) (*Set, error) {
 	return r.set()
 }
 
-// made makes random samples.
-func made(m *graph.Model, o Options) (*Set, error) {
+// synthetic generates random samples.
+func synthetic(m *graph.Model, o Options) (*Set, error) {
 	s := &Set{Random: true, Batch: 1}
 	n := o.Made
 	if n == 0 {
@@ -212,20 +213,20 @@ func made(m *graph.Model, o Options) (*Set, error) {
 	return s, nil
 }
 
-// reader gathers the data of the inputs.
+// reader collects the data of the inputs.
 type reader struct {
-	model *graph.Model
-	o     Options
-	left  int // bytes that may still be taken, where o.MaxBytes is not 0
+	model          *graph.Model
+	o              Options
+	remainingBytes int // bytes that may still be allocated, if o.MaxBytes is not 0
 
 	columnsOf []column // by input
 	labels    labels
 }
 
-// column is the data of an input: samples of any kind, from which those that are wanted are taken.
+// column is the data of an input: samples from which the wanted ones are selected.
 type column struct {
 	file string
-	// place is what of a file, "" where it is all.
+	// place is the part of the file, "" for all of it.
 	place string
 	n     int
 	// whole is an array whose first axis counts samples; nil where each sample is a file.
@@ -233,24 +234,24 @@ type column struct {
 	files []string
 	// table says that the elements of a sample are a row of numbers.
 	table bool
-	// spec says how the elements become those of the input.
-	spec *spec
+	// spec says how elements are converted to those of the input.
+	spec *inputSpec
 }
 
-// afford takes bytes of memory.
-func (r *reader) afford(file string, n int) error {
+// reserve reserves memory.
+func (r *reader) reserve(file string, n int) error {
 	if r.o.MaxBytes == 0 {
 		return nil
 	}
-	if n < 0 || n > r.left {
-		return fault(file, "", "the data takes more than %d MiB of memory, the limit; fewer samples can be asked for", r.o.MaxBytes>>20)
+	if n < 0 || n > r.remainingBytes {
+		return dataError(file, "", "the data takes more than %d MiB of memory, the limit; fewer samples can be asked for", r.o.MaxBytes>>20)
 	}
-	r.left -= n
+	r.remainingBytes -= n
 	return nil
 }
 
-// choose draws which of n samples are taken.
-func (r *reader) choose(n int) []int {
+// chooseSamples draws the samples to use among n.
+func (r *reader) chooseSamples(n int) []int {
 	if r.o.Limit <= 0 || n <= r.o.Limit {
 		all := make([]int, n)
 		for i := range all {
@@ -263,31 +264,31 @@ func (r *reader) choose(n int) []int {
 	return some
 }
 
-// set makes the inputs of all runs.
+// set builds the inputs of all runs.
 func (r *reader) set() (*Set, error) {
 	s := &Set{Path: r.o.Path, Batch: 1}
 	first := r.columnsOf[0]
 	for _, c := range r.columnsOf {
 		if c.n != first.n {
-			return nil, fault(c.file, c.place, "has %d samples, and %s has %d", c.n, first.file, first.n)
+			return nil, dataError(c.file, c.place, "has %d samples, and %s has %d", c.n, first.file, first.n)
 		}
 		if c.spec.batch > s.Batch {
 			s.Batch = c.spec.batch
 		}
 	}
 	if first.n == 0 {
-		return nil, fault(first.file, first.place, "has no samples")
+		return nil, dataError(first.file, first.place, "has no samples")
 	}
 	if err := r.labels.read(r, first.n); err != nil {
 		return nil, err
 	}
-	chosen := r.choose(first.n)
+	chosen := r.chooseSamples(first.n)
 	if s.Path == "" {
 		s.Path = first.file
 	}
 	chosen = chosen[:len(chosen)/s.Batch*s.Batch]
 	if len(chosen) == 0 {
-		return nil, fault(first.file, first.place, "has %d samples, and the model takes %d at a time", first.n, s.Batch)
+		return nil, dataError(first.file, first.place, "has %d samples, and the model takes %d at a time", first.n, s.Batch)
 	}
 	s.Classes = r.labels.classes
 	if r.labels.values != nil {

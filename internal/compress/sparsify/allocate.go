@@ -5,41 +5,41 @@ import (
 	"slices"
 )
 
-// Settings are those of Sparsify's pruning modifier.
+// Settings are the settings of Sparsify's pruning modifier.
 type Settings struct {
 	MaskType string
-	// Sparsity is the share of all parameters that is to become zero.
+	// Sparsity is the target share of zero parameters.
 	Sparsity float64
-	// Balance is 1 to look at loss alone, 0 to look at performance alone. The performance side
-	// is inverted: a layer's cost is the time it would save, and cheap layers are pruned first,
-	// so that those with the least to gain are pruned hardest ([Inverted]).
+	// Balance is 1 to use loss only, 0 to use performance only. The performance side is inverted:
+	// a layer's cost is the time it would save, and cheap layers are pruned first. So layers with
+	// the least to gain are pruned most ([Inverted]).
 	Balance float64
-	// MinSparsity, MinGain and MinRecovery drop layers that stay below; 0 is off. MinGain is a
-	// factor of time, so that its default lets layers through that become slower.
+	// MinSparsity, MinGain and MinRecovery drop layers below them; 0 disables them. MinGain is a
+	// time ratio, so its default accepts layers that become slower.
 	MinSparsity, MinGain, MinRecovery float64
 }
 
-// Inverted names the defect of the slider between loss and performance, for people.
+// Inverted describes the defect of the slider between loss and performance.
 const Inverted = "the performance side is inverted: layers with the least time to save are pruned first"
 
-// Defaults are Sparsify's.
+// Defaults returns Sparsify's default settings.
 func Defaults() Settings {
 	return Settings{MaskType: "unstructured", Sparsity: 0.85, Balance: 1, MinSparsity: 0.4, MinGain: 0.6, MinRecovery: -1}
 }
 
-// BalanceUnsaid is the balance where a caller gives a sparsity and no balance.
+// BalanceUnsaid is the balance for callers that only set a sparsity.
 const BalanceUnsaid = 0.5
 
 const (
 	maxSparsity  = 0.95 // of a layer
-	sensitiveAt  = 0.95 // where sensitivities are read off, whatever is chosen
-	baselineGoal = 0.85 // sparsity of the allocation that recovery compares with
+	sensitiveAt  = 0.95 // level of the reported sensitivities, whatever is chosen
+	baselineGoal = 0.85 // sparsity of the allocation that recovery is relative to
 )
 
-// SensitivityLevels are those of the curves of [Layer].
+// SensitivityLevels are the levels of the curves of [Layer].
 func SensitivityLevels() []float64 { return []float64{0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.99} }
 
-// Allocation is a sparsity for each prunable node, and what Sparsify expects of it.
+// Allocation is a sparsity for each prunable node, with Sparsify's estimates.
 type Allocation struct {
 	Layers []Layer
 	Model  Estimates
@@ -48,9 +48,9 @@ type Allocation struct {
 // Layer is one prunable node. Figures are nil where there is no data.
 type Layer struct {
 	NodeID string
-	// Sparsity is nil for a layer that stays as it is.
+	// Sparsity is nil for an unchanged layer.
 	Sparsity *float64
-	// BaselineSparsity is that of an allocation by loss alone.
+	// BaselineSparsity is the sparsity in an allocation by loss alone.
 	BaselineSparsity *float64
 	// PerfSensitivities and LossSensitivities are by [SensitivityLevels].
 	PerfSensitivities, LossSensitivities []*float64
@@ -65,24 +65,24 @@ type Estimates struct {
 	Flops, FlopsBaseline, FlopsGain            *float64
 }
 
-// evaluated is a node with its series.
-type evaluated struct {
+// nodeSeries is a node with its series.
+type nodeSeries struct {
 	node                             *Node
 	params, flops, perf, loss, times *series
 	byFlops                          bool
 	layer                            Layer
 }
 
-// Allocate chooses sparsities as Sparsify does. perf and loss may be nil: FLOPs then stand for
-// times, and the estimate from sizes for the loss. A layer that a profile does not have costs
+// Allocate chooses sparsities as Sparsify does. perf and loss may be nil: FLOPs then replace
+// times, and the size-based estimate the loss. A layer that is missing in a profile costs
 // nothing.
 func Allocate(a *Analysis, perf, loss *Profile, s Settings) *Allocation {
 	e := newEvaluator(a, perf, loss)
-	for i, v := range e.optimised(baselineGoal, 1) {
+	for i, v := range e.fillBudget(baselineGoal, 1) {
 		e.nodes[i].layer.BaselineSparsity = clipped(v)
 	}
-	for i, v := range e.optimised(s.Sparsity, s.Balance) {
-		e.nodes[i].layer.Sparsity = e.kept(i, v, s)
+	for i, v := range e.fillBudget(s.Sparsity, s.Balance) {
+		e.nodes[i].layer.Sparsity = e.applyFilters(i, v, s)
 	}
 	return e.allocation(perf)
 }
@@ -90,7 +90,7 @@ func Allocate(a *Analysis, perf, loss *Profile, s Settings) *Allocation {
 // Evaluate estimates given sparsities by node id.
 func Evaluate(a *Analysis, perf, loss *Profile, sparsity map[string]float64) *Allocation {
 	e := newEvaluator(a, perf, loss)
-	for i, v := range e.optimised(baselineGoal, 1) {
+	for i, v := range e.fillBudget(baselineGoal, 1) {
 		e.nodes[i].layer.BaselineSparsity = clipped(v)
 		if at, ok := sparsity[e.nodes[i].node.ID]; ok {
 			e.nodes[i].layer.Sparsity = &at
@@ -100,7 +100,7 @@ func Evaluate(a *Analysis, perf, loss *Profile, sparsity map[string]float64) *Al
 }
 
 type evaluator struct {
-	nodes      []*evaluated
+	nodes      []*nodeSeries
 	perf, loss scale
 }
 
@@ -110,7 +110,7 @@ func newEvaluator(a *Analysis, perf, loss *Profile) *evaluator {
 		if !n.Prunable {
 			continue
 		}
-		v := &evaluated{node: n, layer: Layer{NodeID: n.ID}}
+		v := &nodeSeries{node: n, layer: Layer{NodeID: n.ID}}
 		line := func(from, to float64, rising bool) *series {
 			return newSeries(Measurements{entry("0.0", from), entry("1.0", to)}, "0.0", n.Params, rising)
 		}
@@ -134,7 +134,7 @@ func newEvaluator(a *Analysis, perf, loss *Profile) *evaluator {
 	return e
 }
 
-// measured is the series of a profile, empty where it lacks the node.
+// measured returns the series of a profile, empty if it lacks the node.
 func measured(p *Profile, n *Node, rising bool) *series {
 	if p == nil || p.Analysis.Pruning == nil {
 		return &series{rising: rising}
@@ -148,9 +148,9 @@ func measured(p *Profile, n *Node, rising bool) *series {
 	return out
 }
 
-// optimised fills the budget: pairs of layer and level are walked through by rising cost (in the
-// order of the layers where they cost the same) up to the first that goes beyond it.
-func (e *evaluator) optimised(sparsity, balance float64) []*float64 {
+// fillBudget takes pairs of layer and level by rising cost (in layer order for equal costs), up
+// to the first that exceeds the budget.
+func (e *evaluator) fillBudget(sparsity, balance float64) []*float64 {
 	type pair struct {
 		node  int
 		level float64
@@ -189,7 +189,7 @@ func (e *evaluator) optimised(sparsity, balance float64) []*float64 {
 	return out
 }
 
-// clipped is a sparsity within the limit of a layer.
+// clipped limits a sparsity to the maximum of a layer.
 func clipped(at *float64) *float64 {
 	if at == nil {
 		return nil
@@ -197,10 +197,10 @@ func clipped(at *float64) *float64 {
 	return new(min(*at, maxSparsity))
 }
 
-// kept applies what drops layers: the first one, convolutions in groups, the three filters. What
-// they would have taken goes to no other. Gain and recovery are those of the sparsity before it is
-// clipped.
-func (e *evaluator) kept(i int, at *float64, s Settings) *float64 {
+// applyFilters drops layers: the first one, grouped convolutions, and those below the three
+// minimums. Their share of the budget is not redistributed. Gain and recovery use the sparsity
+// before clipping.
+func (e *evaluator) applyFilters(i int, at *float64, s Settings) *float64 {
 	if at == nil {
 		return nil
 	}
@@ -218,9 +218,9 @@ func (e *evaluator) kept(i int, at *float64, s Settings) *float64 {
 	return clipped(at)
 }
 
-// recovery is how the loss at a sparsity compares with that at the baseline sparsity: 1 for the
-// same, less for more loss. It is no probability and may be beyond 0..1.
-func (v *evaluated) recovery(at *float64) float64 {
+// recovery compares the loss at a sparsity with that at the baseline sparsity: 1 for equal, less
+// for more loss. It is not a probability and may leave 0..1.
+func (v *nodeSeries) recovery(at *float64) float64 {
 	base, now := v.loss.sensitivity(v.layer.BaselineSparsity), v.loss.sensitivity(at)
 	switch {
 	case at == nil || *at == 0, base == nil && now == nil, base != nil && now != nil && *base == *now:
@@ -250,8 +250,9 @@ func (e *evaluator) allocation(perf *Profile) *Allocation {
 	return out
 }
 
-// model adds up: plain means of recoveries and sensitivities, sums of the rest; the time saved by
-// layers is taken from the unpruned time of the pruning runs, and that share of the baseline's.
+// model aggregates layers: plain means of recoveries and sensitivities, sums of the rest. The
+// saved time of layers is subtracted from the unpruned time of the pruning runs; that ratio is
+// applied to the baseline.
 func model(ls []Layer, perf *Profile) Estimates {
 	var m Estimates
 	m.Recovery = mean(ls, func(l *Layer) *float64 { return l.Recovery })

@@ -13,7 +13,7 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// Analysis is what Sparsify keeps of a model: its operators, in the order of the graph.
+// Analysis is what Sparsify stores of a model: its operators in graph order.
 type Analysis struct {
 	Nodes []*Node `json:"nodes"`
 }
@@ -23,17 +23,17 @@ type Node struct {
 	// ID is the name of the first output.
 	ID     string `json:"id"`
 	OpType string `json:"op_type"`
-	// InputNames and OutputNames leave constants out.
+	// InputNames and OutputNames exclude constants.
 	InputNames  []string `json:"input_names"`
 	OutputNames []string `json:"output_names"`
-	// InputShapes has a list for each input whose shape is known, OutputShapes one for the
-	// first output; dimensions that are not known are nil.
+	// InputShapes has a list for each input with a known shape, OutputShapes one for the first
+	// output; unknown dimensions are nil.
 	InputShapes  Shapes `json:"input_shapes"`
 	OutputShapes Shapes `json:"output_shapes"`
-	// Params counts weights and bias of what can be pruned, else 0.
+	// Params counts weights and bias of prunable operators, else 0.
 	Params   int64 `json:"params"`
 	Prunable bool  `json:"prunable"`
-	// PrunableParams counts weights, -1 for what cannot be pruned.
+	// PrunableParams counts weights, -1 for operators that cannot be pruned.
 	PrunableParams       int64 `json:"prunable_params"`
 	PrunableParamsZeroed int64 `json:"prunable_params_zeroed"`
 	// PrunableEquationSensitivity is [Sensitivity] of the node.
@@ -47,13 +47,13 @@ type Node struct {
 	Attributes map[string]jsonx.Raw `json:"attributes"`
 }
 
-// Dims is a shape of which nil stands for null and a nil dimension for one that is not known.
+// Dims is a shape; nil stands for null, and a nil dimension is unknown.
 type Dims []*int64
 
 // Shapes are several shapes, nil for null.
 type Shapes []Dims
 
-// MarshalJSON writes null where nothing is known.
+// MarshalJSON writes null for an unknown shape.
 func (d Dims) MarshalJSON() ([]byte, error) {
 	if d == nil {
 		return []byte("null"), nil
@@ -61,7 +61,7 @@ func (d Dims) MarshalJSON() ([]byte, error) {
 	return jsonx.Marshal([]*int64(d))
 }
 
-// MarshalYAML writes null where nothing is known.
+// MarshalYAML writes null for an unknown shape.
 func (d Dims) MarshalYAML() (any, error) {
 	if d == nil {
 		return nil, nil
@@ -69,7 +69,7 @@ func (d Dims) MarshalYAML() (any, error) {
 	return []*int64(d), nil
 }
 
-// MarshalJSON writes null where nothing is known.
+// MarshalJSON writes null for unknown shapes.
 func (s Shapes) MarshalJSON() ([]byte, error) {
 	if s == nil {
 		return []byte("null"), nil
@@ -87,7 +87,7 @@ func dims(shape []int) Dims {
 	return d
 }
 
-// ints returns a shape with 1 in place of what is not known, as Sparsify computes with.
+// ints returns a shape with 1 for unknown dimensions, as in Sparsify's computations.
 func (d Dims) ints() []int64 {
 	out := make([]int64, len(d))
 	for i, n := range d {
@@ -99,7 +99,7 @@ func (d Dims) ints() []int64 {
 	return out
 }
 
-// elements is the product of the dimensions that are known.
+// elements is the product of the known dimensions.
 func (d Dims) elements() float64 {
 	p := 1.0
 	for _, n := range d {
@@ -110,13 +110,13 @@ func (d Dims) elements() float64 {
 	return p
 }
 
-// Analyse describes the operators of the main graph. Shapes gives the shape of a value by its id,
-// nil if it is not known, -1 for a dimension that is not.
+// Analyse describes the operators of the main graph. Shapes returns the shape of a value by its
+// id: nil if unknown, -1 for an unknown dimension.
 //
-// With compat nodes are what Sparsify finds (Conv, Gemm and MatMul with a constant of the file
-// behind Reshape and Transpose at most) and FLOPs are its own, defects included ([Flops]).
-// Otherwise layers says what can be pruned, zeros count from the zero point, and FLOPs are the
-// operations that opmeter counts, a multiply-accumulate being two.
+// With compat, nodes are those that Sparsify finds (Conv, Gemm and MatMul with a constant,
+// directly or behind Reshape and Transpose), and FLOPs are Sparsify's, defects included
+// ([Flops]). Otherwise layers determines what can be pruned, zeros are relative to the zero
+// point, and FLOPs are opmeter's operation counts, with two per multiply-accumulate.
 func Analyse(m *graph.Model, shapes func(id int) []int, layers []study.Layer, compat bool) *Analysis {
 	g := m.Main()
 	a := &Analysis{Nodes: []*Node{}}
@@ -136,7 +136,7 @@ func Analyse(m *graph.Model, shapes func(id int) []int, layers []study.Layer, co
 	taken := map[string]bool{}
 	for _, n := range g.Nodes {
 		x := b.node(n)
-		if x.ID == "" || taken[x.ID] { // outputs without a name or with one of several, in TFLite
+		if x.ID == "" || taken[x.ID] { // outputs without a name, or with a duplicate one, in TFLite
 			x.ID = fmt.Sprintf("%s#%d", x.ID, n.Index)
 		}
 		taken[x.ID] = true
@@ -162,7 +162,7 @@ type analyser struct {
 	made   map[int]*graph.Node
 }
 
-// node fills in what does not depend on weights.
+// node fills in everything independent of weights.
 func (b *analyser) node(n *graph.Node) *Node {
 	x := &Node{OpType: n.Op, InputNames: []string{}, OutputNames: []string{}, PrunableParams: -1, Attributes: map[string]jsonx.Raw{}}
 	for k, v := range n.Attrs {
@@ -195,7 +195,7 @@ func (b *analyser) node(n *graph.Node) *Node {
 	return x
 }
 
-// attribute returns what JSON can hold, null for tensors and graphs.
+// attribute returns the JSON value of an attribute, null for tensors and graphs.
 func attribute(v any) jsonx.Raw {
 	switch x := v.(type) {
 	case int64, string, bool, []int64, []string:
@@ -254,7 +254,7 @@ func (b *analyser) weights(n *graph.Node, x *Node) {
 	}
 }
 
-// bias notes a constant operand and adds its elements to the parameters.
+// bias records a constant operand and adds its elements to the parameters.
 func (b *analyser) bias(n *graph.Node, i int, x *Node) {
 	if i >= len(n.Inputs) || n.Inputs[i] < 0 {
 		return
@@ -265,7 +265,7 @@ func (b *analyser) bias(n *graph.Node, i int, x *Node) {
 	}
 }
 
-// constant walks back from an operand through Reshape and Transpose to a constant of the file.
+// constant traces an operand through Reshape and Transpose to a constant of the file.
 func (b *analyser) constant(n *graph.Node, i int) *graph.Value {
 	if i >= len(n.Inputs) {
 		return nil
@@ -321,12 +321,12 @@ func (b *analyser) layers(x *Node, n *graph.Node, ls []*study.Layer) {
 	case "Conv", "ConvTranspose", "Gemm", "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED":
 		if params := x.Params; x.Prunable {
 			b.bias(n, 2, x)
-			x.Params = params // which has the bias already
+			x.Params = params // includes the bias already
 		}
 	}
 }
 
-// ops counts operations, nil where they are not known.
+// ops counts operations, nil if unknown.
 func (b *analyser) ops(n *graph.Node) *float64 {
 	known := func(ids []int) []*tensor.Tensor {
 		out := make([]*tensor.Tensor, len(ids))
@@ -342,7 +342,7 @@ func (b *analyser) ops(n *graph.Node) *float64 {
 			if s := b.shapes(id); s != nil && !slices.ContainsFunc(s, func(d int) bool { return d < 0 }) {
 				out[i] = &tensor.Tensor{Type: v.Type, Shape: s}
 				if v.Type == tensor.Invalid {
-					out[i].Type = tensor.Float32 // counts do not depend on the type
+					out[i].Type = tensor.Float32 // counts are independent of the type
 				}
 			}
 		}
@@ -355,9 +355,9 @@ func (b *analyser) ops(n *graph.Node) *float64 {
 	return new(float64(*w.Ops))
 }
 
-// Sensitivity is Sparsify's estimate of a layer's loss without its weights: values in and out
-// per parameter, times how much the layer widens or narrows. Several inputs are multiplied with
-// each other, dimensions that are not known left out.
+// Sensitivity is Sparsify's estimate of the loss without a layer's weights: input and output
+// values per parameter, times the ratio by which the layer widens or narrows. Sizes of several
+// inputs are multiplied; unknown dimensions are left out.
 func Sensitivity(in, out Shapes, params int64) float64 {
 	if params == 0 {
 		return 0
@@ -380,7 +380,7 @@ func Sensitivity(in, out Shapes, params int64) float64 {
 	return (i + o) / float64(params) * narrows
 }
 
-// Sparsity is the share of weights of prunable nodes that are zero; false where there are none.
+// Sparsity is the share of zero weights of prunable nodes; false if there are none.
 func (a *Analysis) Sparsity() (share float64, ok bool) {
 	var all, zero int64
 	for _, n := range a.Nodes {
@@ -394,8 +394,8 @@ func (a *Analysis) Sparsity() (share float64, ok bool) {
 	return float64(zero) / float64(all), true
 }
 
-// SparseTraining reports whether Sparsify would hint at training a model that is sparse already:
-// more than 40 % of the weights are zero.
+// SparseTraining reports whether Sparsify would suggest training the model as a sparse one: more
+// than 40 % of the weights are zero.
 func (a *Analysis) SparseTraining() bool {
 	s, ok := a.Sparsity()
 	return ok && s > 0.4
@@ -404,7 +404,7 @@ func (a *Analysis) SparseTraining() bool {
 // JSON writes the analysis as Sparsify stores it.
 func (a *Analysis) JSON() ([]byte, error) { return jsonx.MarshalIndent(a) }
 
-// ParseAnalysis reads what [Analysis.JSON] and Sparsify write. Errors name the file.
+// ParseAnalysis reads the output of [Analysis.JSON] and of Sparsify. Errors name the file.
 func ParseAnalysis(data []byte, file string) (*Analysis, error) {
 	a := &Analysis{}
 	if err := jsonx.Unmarshal(data, a); err != nil {

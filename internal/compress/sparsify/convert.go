@@ -8,8 +8,8 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// FromSpeed makes a performance profile of the times with one structure and the numbers of the
-// file. It returns nil where operations stand for times, or there is no time of the model.
+// FromSpeed makes a performance profile of the times with one structure in the original format.
+// It returns nil for operation counts, or if the model's time is missing.
 func FromSpeed(s *study.Speed, layers []study.Layer, of study.Structure) *Profile {
 	if s == nil || s.Counted {
 		return nil
@@ -58,8 +58,8 @@ func FromSpeed(s *study.Speed, layers []study.Layer, of study.Structure) *Profil
 	return p
 }
 
-// FromLoss makes a loss profile of the losses with one structure; of metrics of which more is
-// better, what is lost of the unchanged model's.
+// FromLoss makes a loss profile of the losses with one structure. Metrics for which higher is
+// better become drops from the unchanged model.
 func FromLoss(s *study.Loss, layers []study.Layer, of study.Structure) *Profile {
 	if s == nil {
 		return nil
@@ -101,14 +101,14 @@ func FromLoss(s *study.Loss, layers []study.Layer, of study.Structure) *Profile 
 	return p
 }
 
-// plain reports whether a change is of one structure and changes no numbers.
+// plain reports whether a change has one structure and keeps the format.
 func plain(c study.Change, of study.Structure) bool {
-	return c.Structure == of && c.Format == study.Same && c.Level > 0
+	return c.Structure == of && c.Format == study.OriginalFormat && c.Level > 0
 }
 
 func entry(key string, v float64) Measurement { return Measurement{Name: key, Value: v} }
 
-// ownKey is the key of the unpruned layer: the share of weights that are zero already.
+// ownKey is the key of the unpruned layer: its share of zero weights.
 func ownKey(l *study.Layer) string {
 	if l.Zeros == 0 || l.Weights() == 0 {
 		return "0.0"
@@ -151,12 +151,12 @@ func structureNamed(name string) study.Structure {
 	return study.Unstructured
 }
 
-// method of figures that come from a file of Sparsify.
-const method = "from a profile of Sparsify"
+// method of figures from a Sparsify file.
+const method = "from a Sparsify profile"
 
-// ToSpeed makes a performance profile of a study of one of Sparsify's. Layers are found by the
-// name of their first output; unmatched are those that the study does not have. A layer whose
-// baseline is not at level 0 is one that was pruned already: that level is its unchanged time.
+// ToSpeed converts a Sparsify profile to a performance profile of a study. Layers are matched by
+// the name of their first output; unmatched are those that the study lacks. A layer whose
+// baseline is not at level 0 was already pruned: that level is its unchanged time.
 func ToSpeed(p *Profile, layers []study.Layer) (s *study.Speed, unmatched []string) {
 	s = &study.Speed{SpeedSettings: study.SpeedSettings{Name: p.Name, Target: "sparsify", Batch: p.BatchSize, Threads: p.CoreCount}, Done: true}
 	if base, _, _ := p.times(); base > 0 {
@@ -198,7 +198,7 @@ func ToSpeed(p *Profile, layers []study.Layer) (s *study.Speed, unmatched []stri
 	return s, unmatched
 }
 
-// ToLoss makes a loss profile of a study of one of Sparsify's.
+// ToLoss converts a Sparsify profile to a loss profile of a study.
 func ToLoss(p *Profile, layers []study.Layer) (s *study.Loss, unmatched []string) {
 	s = &study.Loss{LossSettings: study.LossSettings{Name: p.Name, Method: study.Magnitude, Metric: "magnitude", Choice: "magnitude"}, Done: true}
 	if p.PruningEstimationType == "one_shot" {
@@ -246,8 +246,8 @@ func byID(layers []study.Layer) map[string]int {
 	return out
 }
 
-// Plan is Sparsify's allocation as a plan of a study, from its own profiles or those of the study.
-// Nodes that no layer stands for are left out.
+// Plan returns Sparsify's allocation as a plan of a study, from its own profiles or those of the
+// study. Nodes without a layer are left out.
 func Plan(a *Analysis, layers []study.Layer, perf, loss *Profile, s Settings) (*study.Plan, *Allocation) {
 	got := Allocate(a, perf, loss, s)
 	p := &study.Plan{Compat: "sparsify", Goal: study.Goal{Sparsity: &s.Sparsity}, Choices: make([]study.Choice, len(layers))}

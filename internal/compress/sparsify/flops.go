@@ -6,14 +6,14 @@ import (
 	"github.com/opmeter/opmeter/internal/base/jsonx"
 )
 
-// Flops is Sparsify's count of operations, nil where it has none. Its defects are part of it:
-//   - convolutions count a multiply-accumulate once, products twice;
-//   - convolutions in groups are divided by the groups a second time, and the bias of those of
-//     one or three dimensions counts the last two dimensions of the output;
-//   - products with weights count one row, whatever the batch or the sequence;
+// Flops is Sparsify's count of operations, nil if it has none. Its defects are reproduced:
+//   - convolutions count a multiply-accumulate once, matrix multiplications twice;
+//   - grouped convolutions are divided by the groups a second time, and the bias of 1-D and 3-D
+//     convolutions counts the last two dimensions of the output;
+//   - matrix multiplications with weights count one row, whatever the batch or sequence length;
 //   - a convolution or pooling without the attribute kernel_shape has no count.
 //
-// Dimensions that are not known count as 1.
+// Unknown dimensions count as 1.
 func Flops(n *Node) *float64 {
 	var in, out []int64
 	if len(n.InputShapes) > 0 {
@@ -61,8 +61,8 @@ func conv(n *Node, kernel, out []int64) float64 {
 	return f
 }
 
-// matmul takes two values as a product of matrices, also where one comes from weights that were
-// transposed, and one value as a row that meets weights.
+// matmul counts two inputs as a matrix multiplication, even if one comes from transposed weights,
+// and a single input as a row times weights.
 func matmul(n *Node, out []int64) *float64 {
 	if len(n.InputShapes) > 1 {
 		a, b := n.InputShapes[0].ints(), n.InputShapes[1].ints()
@@ -94,7 +94,7 @@ func product(s []int64) float64 {
 	return p
 }
 
-// integers reads an attribute that is a whole number or a list of such.
+// integers parses an attribute that is an integer or a list of integers.
 func integers(v jsonx.Raw) (out []int64, ok bool) {
 	if string(v) == "null" {
 		return nil, false

@@ -24,9 +24,9 @@ func PerformanceLevels() []float64 {
 	return []float64{0, 0.4, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.975, 0.99}
 }
 
-// Magnitude is Sparsify's "loss" of a layer by the magnitudes of its weights: for each level the
-// mean magnitude of the slice of weights that the level takes beyond the level before. It is a
-// local quantile, not a loss: it does not add up and depends on the scale of the weights.
+// Magnitude is Sparsify's "loss" by weight magnitudes: for each level the mean magnitude of the
+// weights that the level prunes beyond the previous level. It is a local quantile, not a loss: it
+// does not add up, and depends on the scale of the weights.
 func Magnitude(weights []float32, levels []float64) []float64 {
 	a := magnitudes(weights)
 	out := make([]float64, len(levels))
@@ -61,8 +61,8 @@ func magnitudes(weights []float32) []float32 {
 }
 
 // Prune zeroes weights as SparseML's one-shot analysis does: those strictly below the magnitude
-// of the weight at round(level * n). It therefore zeroes one weight less than the level says, and
-// none of equal ones. It returns how many became zero or were.
+// of the weight at round(level * n). So it zeroes one weight less than the level says, and none
+// among equal ones. It returns the number of zero weights.
 func Prune(weights []float32, level float64) (zero int) {
 	a := magnitudes(weights)
 	at := int(math.RoundToEven(level*float64(len(a)))) - 1
@@ -77,9 +77,9 @@ func Prune(weights []float32, level float64) (zero int) {
 	return zero
 }
 
-// KL is the one-shot loss of a batch: over the outputs, the sum of the divergences of what the
-// pruned model gives from what the unpruned one gives, both shifted so that their common least
-// value is 1 and scaled to a sum of 1. Outputs of the two are in the same order and of the same sizes.
+// KL is the one-shot loss of a batch: the sum over outputs of the divergence of the pruned model
+// from the unpruned one. Both outputs are shifted so that their common minimum is 1, and scaled
+// to a sum of 1. The outputs of both have the same order and sizes.
 func KL(pruned, base [][]float64) float64 {
 	sum := 0.0
 	for i := range pruned {
@@ -107,16 +107,16 @@ func divergence(pruned, base []float64) float64 {
 	return d
 }
 
-// Figures are what SparseML makes of a layer's values at several levels.
+// Figures are SparseML's summary of a layer's values at several levels.
 type Figures struct {
 	// Baseline is the value of the unpruned layer.
 	Baseline float64
-	// Comparison is the value at the level nearest to 0.9 less the baseline.
+	// Comparison is the value at the level nearest to 0.9 minus the baseline.
 	Comparison float64
-	// Integral is that of the values over the levels, by trapezia.
+	// Integral is the trapezoidal integral of the values over the levels.
 	Integral float64
-	// SparseAverage is the mean of the values and the levels together, which SparseML shows as
-	// the mean of the values; Mean is that.
+	// SparseAverage is the mean of the values and the levels together, which SparseML displays as
+	// the mean of the values; Mean is the actual mean.
 	SparseAverage, Mean float64
 }
 
@@ -145,8 +145,8 @@ func Summarise(levels, values []float64) Figures {
 	return f
 }
 
-// Normalise returns values of layers as SparseML plots them: how many standard deviations (of
-// the population) above the mean.
+// Normalise returns values of layers as SparseML plots them: population standard deviations above
+// the mean.
 func Normalise(values []float64) []float64 {
 	mean, dev := 0.0, 0.0
 	for _, v := range values {
@@ -164,8 +164,8 @@ func Normalise(values []float64) []float64 {
 	return out
 }
 
-// ShownSensitivity is the "pruning sensitivity" of Sparsify's page: the value at index
-// round(0.95 * number of levels) less the first; false where there is none.
+// ShownSensitivity is the "pruning sensitivity" of Sparsify's page: the value at index round(0.95
+// * number of levels) minus the first; false if there is none.
 func ShownSensitivity(values []float64) (float64, bool) {
 	i := int(math.RoundToEven(0.95 * float64(len(values))))
 	if i >= len(values) {

@@ -9,8 +9,7 @@ import (
 	"github.com/opmeter/opmeter/internal/base/jsonx"
 )
 
-// Measurements are values by level, in the order in which they are stored; a key is a sparsity
-// as Python prints it.
+// Measurements are values by level, in stored order; a key is a sparsity in Python's format.
 type Measurements = jsonx.Object[float64]
 
 // Measurement is one of them.
@@ -66,8 +65,8 @@ type PruningSeries struct {
 	Ops   []OpSeries `json:"ops"`
 }
 
-// Series are values by level. BaselineKey is the level of the unpruned run: of a layer that is
-// pruned already its own sparsity, such as "0.83".
+// Series are values by level. BaselineKey is the level of the unpruned run: for a layer that was
+// already pruned its own sparsity, such as "0.83".
 type Series struct {
 	BaselineKey  string       `json:"baseline_measurement_key"`
 	Measurements Measurements `json:"measurements"`
@@ -102,7 +101,7 @@ func level(key string) (float64, bool) {
 	return v, err == nil && v >= 0 && v <= 1
 }
 
-// Key writes a level as Python does.
+// Key formats a level as Python does.
 func Key(level float64) string {
 	s := strconv.FormatFloat(level, 'f', -1, 64)
 	if !strings.Contains(s, ".") {

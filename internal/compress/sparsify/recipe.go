@@ -10,10 +10,10 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// Kind is the type of a modifier by its name in SparseML.
+// Kind is the type of a modifier, named as in SparseML.
 type Kind string
 
-// Kinds of modifiers that are read and written.
+// Supported kinds of modifiers.
 const (
 	EpochRange   Kind = "EpochRangeModifier"
 	Pruning      Kind = "GMPruningModifier"
@@ -22,7 +22,7 @@ const (
 	Trainable    Kind = "TrainableParamsModifier"
 )
 
-// Modifier is one step of a recipe. Epochs may be fractions, -1 stands for the beginning or the
+// Modifier is one step of a recipe. Epochs may be fractions; -1 stands for the beginning or the
 // end of the training.
 type Modifier struct {
 	Kind  Kind    `json:"type"`
@@ -30,41 +30,41 @@ type Modifier struct {
 	End   float64 `json:"end_epoch"`
 	// Params are names of weights, "re:" with a pattern, "__ALL__" or "__ALL_PRUNABLE__".
 	Params []string `json:"params,omitempty"`
-	// Of pruning: sparsities at its start and end, epochs between two steps, what goes together.
+	// Pruning: sparsities at its start and end, epochs between two steps, mask structure.
 	InitSparsity  float64         `json:"init_sparsity,omitzero"`
 	FinalSparsity float64         `json:"final_sparsity,omitzero"`
 	Update        float64         `json:"update_frequency,omitzero"`
 	Mask          study.Structure `json:"mask_type,omitzero"`
-	// Of learning rates: the rate, or that at the start; "StepLR", "MultiStepLR" or
-	// "ExponentialLR"; its arguments.
+	// Learning rates: the rate, or the initial one; "StepLR", "MultiStepLR" or "ExponentialLR";
+	// its arguments.
 	Rate       float64   `json:"learning_rate,omitzero"`
 	Class      string    `json:"lr_class,omitzero"`
 	Gamma      float64   `json:"gamma,omitzero"`
 	StepSize   float64   `json:"step_size,omitzero"`
 	Milestones []float64 `json:"milestones,omitempty"`
-	// Of trainable parameters, else nil.
+	// Trainable parameters, else nil.
 	Train *bool `json:"trainable,omitzero"`
 }
 
-// Recipe is what SparseML trains a model by.
+// Recipe is a SparseML training recipe.
 type Recipe struct {
 	Modifiers []Modifier `json:"modifiers"`
-	// Ignored names what was read and has no place here, with its line.
+	// Ignored lists unsupported entries with their lines.
 	Ignored []string `json:"ignored,omitempty"`
 }
 
-// Training is what a schedule is made for.
+// Training describes the training that a schedule is made for.
 type Training struct {
 	// Epochs that the model was trained for, 0 for 100.
 	Epochs int
 	// InitialRate and FinalRate are learning rates of that training; nil leaves rates out.
 	InitialRate, FinalRate *float64
-	// Trained and Frozen are weights to train and to leave as they are.
+	// Trained and Frozen are the weights to train and to leave unchanged.
 	Trained, Frozen []string
 }
 
-// NewRecipe makes the recipe of a plan by Sparsify's schedule: one modifier for each distinct
-// structure and level. lost tells what a recipe cannot say.
+// NewRecipe makes the recipe of a plan with Sparsify's schedule: one modifier per distinct
+// structure and level. lost lists what a recipe cannot represent.
 func NewRecipe(p *study.Plan, layers []study.Layer, t Training) (r *Recipe, lost []string) {
 	e := NewEpochs(t.Epochs)
 	r = &Recipe{Modifiers: []Modifier{{Kind: EpochRange, Start: e.Start, End: e.End}}}
@@ -73,7 +73,7 @@ func NewRecipe(p *study.Plan, layers []study.Layer, t Training) (r *Recipe, lost
 			continue
 		}
 		name := layers[c.Layer].Weight
-		if c.Change.Format != study.Same {
+		if c.Change.Format != study.OriginalFormat {
 			lost = append(lost, fmt.Sprintf("%s: a recipe has no numbers of %s", name, c.Change.Format))
 		}
 		if c.Change.Structure == study.Dense || c.Change.Level == 0 {
@@ -105,7 +105,7 @@ func NewRecipe(p *study.Plan, layers []study.Layer, t Training) (r *Recipe, lost
 	return r, lost
 }
 
-// masks are structures by SparseML's names; lists are blocks of rows and columns.
+// masks maps structures to SparseML's names; lists are blocks of rows and columns.
 var masks = []struct {
 	name string
 	s    study.Structure
@@ -120,7 +120,7 @@ var masks = []struct {
 	{"filter", study.Filter},
 }
 
-// YAML writes the recipe as SparseML reads it.
+// YAML encodes the recipe as SparseML reads it.
 func (r *Recipe) YAML() []byte {
 	var b bytes.Buffer
 	if len(r.Modifiers) == 0 {
@@ -172,24 +172,24 @@ func (r *Recipe) YAML() []byte {
 func arguments(m *Modifier) string {
 	switch m.Class {
 	case "StepLR":
-		return fmt.Sprintf("{gamma: %s, step_size: %s}", Key(m.Gamma), whole(m.StepSize))
+		return fmt.Sprintf("{gamma: %s, step_size: %s}", Key(m.Gamma), formatInteger(m.StepSize))
 	case "MultiStepLR":
 		var ms []string
 		for _, e := range m.Milestones {
-			ms = append(ms, whole(e))
+			ms = append(ms, formatInteger(e))
 		}
 		return fmt.Sprintf("{gamma: %s, milestones: [%s]}", Key(m.Gamma), strings.Join(ms, ", "))
 	}
 	return fmt.Sprintf("{gamma: %s}", Key(m.Gamma))
 }
 
-// whole writes what trainers take for an integer.
-func whole(v float64) string { return strings.TrimSuffix(Key(v), ".0") }
+// formatInteger formats a number that trainers parse as an integer.
+func formatInteger(v float64) string { return strings.TrimSuffix(Key(v), ".0") }
 
-// JSON writes the recipe plainly.
+// JSON encodes the recipe as plain JSON.
 func (r *Recipe) JSON() ([]byte, error) { return jsonx.MarshalIndent(r) }
 
-// Plan makes a plan of the pruning modifiers, the last one counting where several name a weight.
+// Plan makes a plan from the pruning modifiers; the last one wins if several name a weight.
 // unmatched are names that no layer has.
 func (r *Recipe) Plan(layers []study.Layer) (p *study.Plan, unmatched []string, err error) {
 	p = &study.Plan{Choices: make([]study.Choice, len(layers))}

@@ -20,7 +20,7 @@ func NewEpochs(training int) Epochs {
 }
 
 // Rates is Sparsify's schedule of learning rates: a constant one, then steps from the start of
-// fine-tuning. initial is that of the training; final nil gives no steps.
+// fine-tuning. initial is the training's initial rate; a nil final rate gives no steps.
 func Rates(e Epochs, initial float64, final *float64) []Modifier {
 	constant := initial
 	if final != nil && *final != 0 {

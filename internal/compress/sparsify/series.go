@@ -16,9 +16,9 @@ type series struct {
 	rising bool
 }
 
-// newSeries takes values in the order in which they are stored: they are made monotone by a
-// running extreme in that order, then sorted by the weights that a sparsity makes zero, which is
-// the order of sparsities unless weights are few.
+// newSeries reads values in stored order: it makes them monotone with a running extreme in that
+// order, then sorts them by the number of weights that a sparsity zeroes. That is the order of
+// sparsities unless there are few weights.
 func newSeries(ms Measurements, baseKey string, params int64, rising bool) *series {
 	s := &series{rising: rising}
 	if len(ms) == 0 {
@@ -83,7 +83,7 @@ func interpolate(ps []point, at float64) float64 {
 	return a.value + (at-a.sparsity)*((b.value-a.value)/(b.sparsity-a.sparsity))
 }
 
-// value is the estimate at a sparsity, that of the baseline for nil and 0.
+// value is the estimate at a sparsity, the baseline's for nil and 0.
 func (s *series) value(at *float64) *float64 {
 	switch {
 	case len(s.points) == 0:
@@ -94,7 +94,7 @@ func (s *series) value(at *float64) *float64 {
 	return new(interpolate(s.points, *at))
 }
 
-// gain is the baseline by the estimate; 0 where one of them is nothing.
+// gain is the baseline divided by the estimate; 0 if one of them is zero.
 func (s *series) gain(at *float64) *float64 {
 	switch {
 	case len(s.points) == 0:
@@ -109,8 +109,8 @@ func (s *series) gain(at *float64) *float64 {
 	return new(*s.base / *v)
 }
 
-// sensitivity is how far the estimate is from the baseline: above it for a rising series, below
-// it for a falling one.
+// sensitivity is the distance of the estimate from the baseline: above it for a rising series,
+// below it for a falling one.
 func (s *series) sensitivity(at *float64) *float64 {
 	if len(s.points) == 0 || at == nil || *at == 0 || s.base == nil {
 		return nil
@@ -147,8 +147,8 @@ func (c *scale) of(v float64) float64 {
 	return v
 }
 
-// costs are those of the levels 0 to 99 %, nothing for a layer without data. With most, each
-// level has the cost of the dearest one.
+// costs returns the costs of levels 0 to 99 %, none for a layer without data. With most, each
+// level has the cost of the most expensive one.
 func (s *series) costs(c *scale, most bool) [100]float64 {
 	var out [100]float64
 	if len(s.saved) == 0 {

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// FileError is a fault in a file of another tool.
+// FileError is an error in a file of another tool.
 type FileError struct {
 	File string
 	Line int    // from 1, 0 where the whole file is meant
@@ -26,23 +26,23 @@ func (e *FileError) Error() string {
 	return e.File + ": " + e.Text
 }
 
-// Limits on a text, which may come from a stranger.
+// Limits of a text, which may be untrusted.
 const (
 	maxBytes = 4 << 20
 	maxDepth = 32
 )
 
-// maxNodes are values that may be visited, those behind an alias each time again.
+// maxNodes bounds the visited values; those behind an alias count each time.
 func maxNodes(bytes int) int { return 1<<16 + bytes }
 
-// document is a YAML text that is being read.
+// document is a YAML text being read.
 type document struct {
 	file string
 	left int // nodes that may still be visited
 	vars map[string]*yaml.Node
 }
 
-// parse reads one YAML document of so many bytes at most and holds it against the limits.
+// parse reads one YAML document of at most the given size and checks the limits.
 func parse(data []byte, file string, most int) (*document, *yaml.Node, error) {
 	d := &document{file: file, left: maxNodes(len(data)), vars: map[string]*yaml.Node{}}
 	if len(data) > most {
@@ -55,14 +55,14 @@ func parse(data []byte, file string, most int) (*document, *yaml.Node, error) {
 	if len(doc.Content) == 0 {
 		return nil, nil, &FileError{File: file, Text: "is empty"}
 	}
-	if err := d.sound(doc.Content[0], 0); err != nil {
+	if err := d.visitAll(doc.Content[0], 0); err != nil {
 		return nil, nil, err
 	}
 	return d, doc.Content[0], nil
 }
 
-// sound visits all nodes as a reader would, so that none needs to count.
-func (d *document) sound(n *yaml.Node, depth int) error {
+// visitAll visits all nodes once like a reader, so that readers need not count.
+func (d *document) visitAll(n *yaml.Node, depth int) error {
 	if d.left--; d.left < 0 {
 		return d.bad(n, "aliases multiply the text beyond what its length allows")
 	}
@@ -70,10 +70,10 @@ func (d *document) sound(n *yaml.Node, depth int) error {
 		return d.bad(n, "values nest deeper than %d", maxDepth)
 	}
 	if n.Kind == yaml.AliasNode {
-		return d.sound(n.Alias, depth+1)
+		return d.visitAll(n.Alias, depth+1)
 	}
 	for _, c := range n.Content {
-		if err := d.sound(c, depth+1); err != nil {
+		if err := d.visitAll(c, depth+1); err != nil {
 			return err
 		}
 	}
@@ -84,7 +84,7 @@ func (d *document) bad(n *yaml.Node, format string, args ...any) error {
 	return &FileError{File: d.file, Line: n.Line, Text: fmt.Sprintf(format, args...)}
 }
 
-// real follows an alias.
+// real resolves an alias.
 func real(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -92,7 +92,7 @@ func real(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// kind names what a node is, for people.
+// kind returns the displayed kind of a node.
 func kind(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -114,7 +114,7 @@ func members(n *yaml.Node) func(yield func(key, value *yaml.Node) bool) {
 	}
 }
 
-// number reads a number, a variable's value or a sum of them: eval(a + 2 * b).
+// number reads a number, a variable's value or an expression: eval(a + 2 * b).
 func (d *document) number(n *yaml.Node, what string) (float64, error) {
 	return d.numberIn(n, what, 0)
 }
@@ -246,7 +246,7 @@ func (d *document) texts(n *yaml.Node, what string) ([]string, error) {
 	return out, nil
 }
 
-// truth reads a truth value as Python's and YAML's writers write it.
+// truth parses a boolean as written by Python and YAML.
 func (d *document) truth(n *yaml.Node, what string) (bool, error) {
 	n = real(n)
 	words := []string{"false", "no", "off", "true", "yes", "on"}

@@ -15,7 +15,7 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// TargetOptions say what to estimate, like [Options].
+// TargetOptions configure an estimate, like [Options].
 type TargetOptions struct {
 	Target   *chip.Target
 	Options  chip.Options
@@ -25,9 +25,9 @@ type TargetOptions struct {
 	Progress func(phase string, fraction float64)
 }
 
-// gains says which changes the cycle models of targets can answer for: they have no loops that leave single
-// zeros out.
-func gains(c study.Change) bool {
+// supported reports whether the cycle models of targets cover a change: they have no sparse
+// kernels.
+func supported(c study.Change) bool {
 	switch c.Structure {
 	case study.Dense, study.Channel, study.Filter:
 		return true
@@ -35,7 +35,7 @@ func gains(c study.Change) bool {
 	return false
 }
 
-// Estimate finds what layers would take on a target that is not there, like [Measure]: ratios are of
+// Estimate estimates the times of layers on a target, like [Measure]. Ratios are of two
 // estimates, with the band of the changed one.
 func Estimate(ctx context.Context, m *graph.Model, layers []*weights.Layer, o TargetOptions, yield func(*study.SpeedPoints) error) error {
 	dense, err := o.Profile(ctx, m)
@@ -48,7 +48,7 @@ func Estimate(ctx context.Context, m *graph.Model, layers []*weights.Layer, o Ta
 		for i, l := range layers {
 			t := study.LayerTime{Layer: i, Latency: latency(all, readers(l)), Energy: energy(all, readers(l))}
 			if n := readers(l)[0]; n < len(all) && all[n] != nil && all[n].Roof != nil {
-				t.Limit = limit(all[n].Roof)
+				t.Limit = bottleneck(all[n].Roof)
 			}
 			out.Layers = append(out.Layers, t)
 		}
@@ -64,17 +64,17 @@ func Estimate(ctx context.Context, m *graph.Model, layers []*weights.Layer, o Ta
 			continue
 		}
 		if o.Progress != nil {
-			o.Progress("estimating "+Words(c), float64(i)/float64(len(o.Changes)))
+			o.Progress("estimating "+Describe(c), float64(i)/float64(len(o.Changes)))
 		}
 		out := &study.SpeedPoints{}
-		if !gains(c) {
+		if !supported(c) {
 			for k := range layers {
 				out.Points = append(out.Points, study.SpeedPoint{Layer: k, Change: c, Cause: study.NoKernel})
 			}
 		} else if c.Structure.Removes() {
-			out.Points, err = o.grouped(ctx, m, layers, dense, c)
+			out.Points, err = o.estimateGroups(ctx, m, layers, dense, c)
 		} else {
-			out.Points, err = o.changed(ctx, m, layers, dense, c)
+			out.Points, err = o.estimateChange(ctx, m, layers, dense, c)
 		}
 		if err != nil {
 			return err
@@ -95,7 +95,8 @@ func (o *TargetOptions) Profile(ctx context.Context, m *graph.Model) (*profile.P
 	return source.Collect(ctx, &estimate.Source{Model: ready, Target: o.Target, Options: o.Options}, source.Options{})
 }
 
-// allLayers are those of all graphs, by node, the main one's first: nil for nodes of bodies that the profile has not.
+// allLayers returns the layers of all graphs by node, main graph first: nil for nodes of
+// subgraphs that the profile lacks.
 func allLayers(p *profile.Profile, m *graph.Model) []*profile.Layer {
 	var out []*profile.Layer
 	for i := range p.Layers {
@@ -125,7 +126,7 @@ func allLayers(p *profile.Profile, m *graph.Model) []*profile.Layer {
 	return out
 }
 
-// latency sums the times of nodes, energy what they use; nil where that is not known of one.
+// latency sums the times of nodes, energy their energies; nil where one is unknown.
 func latency(all []*profile.Layer, nodes []int) *profile.Metric {
 	return sum(all, nodes, func(l *profile.Layer) *profile.Metric { return l.Latency })
 }
@@ -165,8 +166,8 @@ func sum(all []*profile.Layer, nodes []int, of func(*profile.Layer) *profile.Met
 	return out
 }
 
-func (o *TargetOptions) changed(ctx context.Context, m *graph.Model, layers []*weights.Layer, dense *profile.Profile, c study.Change) ([]study.SpeedPoint, error) {
-	changed, effects, err := Changed(m, layers, c)
+func (o *TargetOptions) estimateChange(ctx context.Context, m *graph.Model, layers []*weights.Layer, dense *profile.Profile, c study.Change) ([]study.SpeedPoint, error) {
+	changed, effects, err := ApplyToAll(m, layers, c)
 	if err != nil {
 		return nil, err
 	}
@@ -174,21 +175,21 @@ func (o *TargetOptions) changed(ctx context.Context, m *graph.Model, layers []*w
 	if err != nil {
 		return nil, err
 	}
-	stands, before, after := traces(m, changed), allLayers(dense, m), allLayers(p, changed)
+	stands, before, after := allOriginalNodes(m, changed), allLayers(dense, m), allLayers(p, changed)
 	out := make([]study.SpeedPoint, len(layers))
 	for i, l := range layers {
 		out[i] = study.SpeedPoint{Layer: i, Change: c, Cause: effects[i].Cause}
 		if effects[i].Cause == "" {
-			nodes := standing(stands, readers(l))
-			compare(&out[i], latency(before, readers(l)), latency(after, nodes))
+			nodes := correspondingNodes(stands, readers(l))
+			setRatio(&out[i], latency(before, readers(l)), latency(after, nodes))
 			out[i].Energy = energy(after, nodes)
 		}
 	}
 	return out, nil
 }
 
-// grouped estimates a change that makes layers smaller, group by group like [Measure].
-func (o *TargetOptions) grouped(ctx context.Context, m *graph.Model, layers []*weights.Layer, dense *profile.Profile, c study.Change) ([]study.SpeedPoint, error) {
+// estimateGroups estimates a change that makes layers smaller, group by group like [Measure].
+func (o *TargetOptions) estimateGroups(ctx context.Context, m *graph.Model, layers []*weights.Layer, dense *profile.Profile, c study.Change) ([]study.SpeedPoint, error) {
 	points := unchangeable(layers, c)
 	own := map[int]bool{}
 	for _, l := range layers {
@@ -196,7 +197,7 @@ func (o *TargetOptions) grouped(ctx context.Context, m *graph.Model, layers []*w
 			own[n] = true
 		}
 	}
-	for _, gs := range coloured(rewrite.Groups(m, layers, c.Structure), layers) {
+	for _, gs := range groupsByModel(rewrite.Groups(m, layers, c.Structure), layers) {
 		changed, effects, err := groupChanged(m, layers, c, gs)
 		if err != nil {
 			return nil, err
@@ -205,10 +206,10 @@ func (o *TargetOptions) grouped(ctx context.Context, m *graph.Model, layers []*w
 		if err != nil {
 			return nil, err
 		}
-		stands, before, after := traces(m, changed), allLayers(dense, m), allLayers(p, changed)
+		stands, before, after := allOriginalNodes(m, changed), allLayers(dense, m), allLayers(p, changed)
 		for _, g := range gs {
 			lead := &points[g.Layers[0]]
-			var others []study.OtherTime
+			var others []study.AffectedLayer
 			for i, l := range layers {
 				x := study.SpeedPoint{Layer: i, Change: c}
 				member := slices.Contains(g.Layers, i)
@@ -216,42 +217,42 @@ func (o *TargetOptions) grouped(ctx context.Context, m *graph.Model, layers []*w
 					continue
 				}
 				if x.Cause = effects[i].Cause; x.Cause == "" {
-					nodes := standing(stands, readers(l))
-					compare(&x, latency(before, readers(l)), latency(after, nodes))
+					nodes := correspondingNodes(stands, readers(l))
+					setRatio(&x, latency(before, readers(l)), latency(after, nodes))
 					x.Energy = energy(after, nodes)
 				}
 				switch {
 				case member:
-					x.With = with(g.Layers, i)
+					x.With = otherMembers(g.Layers, i)
 					points[i] = x
 				case x.Ratio != nil:
-					others = append(others, study.OtherTime{Layer: i, Ratio: x.Ratio, Energy: x.Energy})
+					others = append(others, study.AffectedLayer{Layer: i, Ratio: x.Ratio, Energy: x.Energy})
 				}
 			}
 			if lead.Ratio == nil {
 				continue
 			}
-			lead.Others = others
+			lead.Affected = others
 			rest := slices.DeleteFunc(slices.Clone(g.Nodes), func(n int) bool { return own[n] })
-			nodes := standing(stands, rest)
-			lead.RestS = more(latency(before, rest), latency(after, nodes))
-			lead.RestJ = more(energy(before, rest), energy(after, nodes))
+			nodes := correspondingNodes(stands, rest)
+			lead.RestS = difference(latency(before, rest), latency(after, nodes))
+			lead.RestJ = difference(energy(before, rest), energy(after, nodes))
 		}
 	}
 	return points, nil
 }
 
-// compare completes a point. Errors of both estimates are those of one model, so that most of them cancel: the band of the
-// ratio is that of the changed one, which is on the safe side.
-func compare(p *study.SpeedPoint, before, after *profile.Metric) {
+// setRatio completes a point. The errors of both estimates come from one model and mostly cancel.
+// The band of the ratio is that of the changed estimate, which is conservative.
+func setRatio(p *study.SpeedPoint, before, after *profile.Metric) {
 	b, ok := before.Best()
 	a, ok2 := after.Best()
 	if !ok || !ok2 || b <= 0 {
-		p.Cause = study.Unrun
+		p.Cause = study.NotRun
 		return
 	}
 	p.Latency = after
-	p.Ratio = profile.Value(profile.Estimated, a/b, "estimates of both")
+	p.Ratio = profile.Value(profile.Estimated, a/b, "ratio of two estimates")
 	if after.Band != nil {
 		p.Ratio.Band = &[2]float64{after.Band[0] / b, after.Band[1] / b}
 	}
@@ -260,18 +261,19 @@ func compare(p *study.SpeedPoint, before, after *profile.Metric) {
 	}
 }
 
-// more is the difference of two estimates, nil where one is not known.
-func more(before, after *profile.Metric) *profile.Metric {
+// difference returns the difference of two estimates, nil where one is unknown.
+func difference(before, after *profile.Metric) *profile.Metric {
 	was, ok := before.Best()
 	is, ok2 := after.Best()
 	if !ok || !ok2 {
 		return nil
 	}
-	return profile.Value(profile.Estimated, is-was, "estimates of both")
+	return profile.Value(profile.Estimated, is-was, "difference of two estimates")
 }
 
-// standing are the nodes of a changed model that stand for some of the unchanged one.
-func standing(stands, nodes []int) []int {
+// correspondingNodes returns the nodes of a changed model that correspond to nodes of the
+// unchanged one.
+func correspondingNodes(stands, nodes []int) []int {
 	var out []int
 	for i, n := range stands {
 		if slices.Contains(nodes, n) {
@@ -281,8 +283,8 @@ func standing(stands, nodes []int) []int {
 	return out
 }
 
-// limit is a bound in the words of a study.
-func limit(r *profile.Roof) string {
+// bottleneck returns a roofline bound as a study names it.
+func bottleneck(r *profile.Roof) string {
 	switch r.Bound {
 	case profile.BoundCompute, profile.BoundMemory:
 		return string(r.Bound)
@@ -292,8 +294,8 @@ func limit(r *profile.Roof) string {
 	return ""
 }
 
-// Count has operations in place of times: what layers would gain if all that is left out saved its share of the
-// work. Formats change no operations.
+// Count uses operation counts in place of times: the gain if all skipped operations saved their
+// share of the work. Formats do not change the number of operations.
 func Count(m *graph.Model, layers []*weights.Layer, changes []study.Change, have func(study.Change) bool, yield func(*study.SpeedPoints) error) error {
 	first := &study.SpeedPoints{}
 	for i, l := range layers {
@@ -310,7 +312,7 @@ func Count(m *graph.Model, layers []*weights.Layer, changes []study.Change, have
 		if c.IsZero() || have != nil && have(c) {
 			continue
 		}
-		_, effects, err := rewriteAll(m, layers, c)
+		_, effects, err := zeroAll(m, layers, c)
 		if err != nil {
 			return err
 		}
@@ -329,8 +331,8 @@ func Count(m *graph.Model, layers []*weights.Layer, changes []study.Change, have
 	return yield(&study.SpeedPoints{Done: true})
 }
 
-// rewriteAll is [Changed] with nothing taken out, so that zeros can be counted.
-func rewriteAll(m *graph.Model, layers []*weights.Layer, c study.Change) (*graph.Model, []rewrite.Effect, error) {
+// zeroAll is [ApplyToAll] without removal, so that zeros can be counted.
+func zeroAll(m *graph.Model, layers []*weights.Layer, c study.Change) (*graph.Model, []rewrite.Effect, error) {
 	changes := make([]rewrite.Change, len(layers))
 	for i, l := range layers {
 		changes[i] = rewrite.Change{Layer: l, Change: study.Change{Structure: c.Structure, Level: c.Level}}

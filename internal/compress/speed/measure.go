@@ -20,39 +20,41 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// Options say what to measure and how.
+// Options configure a measurement.
 type Options struct {
-	// Engine says how sessions are made, with its registry and threads.
+	// Engine configures sessions, with registry and threads.
 	Engine engine.Options
-	// Inputs are those of the model, of the batch that is meant.
+	// Inputs are the model's inputs, with the batch size to measure.
 	Inputs []*tensor.Tensor
-	// Changes are made to all layers at once, one after the other, those that make layers smaller group by group; those that Have
-	// reports are left out. It is asked for the zero change, too: whether the unchanged model was measured.
+	// Changes are applied to all layers at once, one after the other; changes that make layers
+	// smaller are applied by pruning group. Changes reported by Have are skipped. Have is also
+	// called with the zero change: whether the unchanged model was measured.
 	Changes []study.Change
 	Have    func(study.Change) bool
-	// Time is how long a changed model and the unchanged one take turns; 0 means 400 ms. It is more where six
-	// pairs of groups take longer.
+	// Time is how long a changed model and the unchanged one are measured; 0 means 400 ms. It is
+	// longer if six pairs of groups take longer.
 	Time time.Duration
-	// NoLimits leaves out what bounds layers, for which the peaks of this computer are measured.
+	// NoLimits skips the bottlenecks, which need a measurement of this computer's peaks.
 	NoLimits bool
-	// Progress is told what is being done and how far it is, from 0 to 1. May be nil.
+	// Progress is called with the current phase and its progress from 0 to 1. May be nil.
 	Progress func(phase string, fraction float64)
 }
 
-// Bounds of a comparison.
+// Limits of a comparison.
 const (
-	turn  = 10 * time.Millisecond // of runs between two changes of the model
-	least = 3                     // turns of ABBA: six pairs, from which on there is an interval
-	most  = 40
+	groupTime = 10 * time.Millisecond // of runs between two switches of the model
+	minPairs  = 3                     // rounds of ABBA: six pairs, the minimum for an interval
+	maxPairs  = 40
 )
 
-// UsualTime is how long a changed model and the unchanged one take turns where nobody says.
+// UsualTime is the default time for a changed model and the unchanged one.
 const UsualTime = 400 * time.Millisecond
 
-// ErrNothing tells that no layer of a model runs that has weights.
+// ErrNothing reports that no layer with weights runs.
 var ErrNothing = errors.New("no layer with weights runs")
 
-// Measure finds the times of layers, unchanged and with each change, and yields them as it finds them.
+// Measure finds the times of layers, unchanged and with each change, and yields them as it finds
+// them.
 func Measure(ctx context.Context, m *graph.Model, layers []*weights.Layer, o Options, yield func(*study.SpeedPoints) error) error {
 	release, err := loop.Lease(ctx)
 	if err != nil {
@@ -70,27 +72,27 @@ func Measure(ctx context.Context, m *graph.Model, layers []*weights.Layer, o Opt
 	defer r.dense.s.Close()
 	r.parts, r.rest = parts(layers, allSteps(r.dense.s))
 	if len(r.parts) == 0 {
-		return r.nothing()
+		return r.nothingRuns()
 	}
-	r.group()
+	r.findGroups()
 	r.dense.assign(r.parts)
 	r.progress("warming up", 0)
-	if err := r.warm(); err != nil {
+	if err := r.warmUp(); err != nil {
 		return err
 	}
 	if !r.have(study.Change{}) {
-		if err := r.unchanged(); err != nil {
+		if err := r.measureUnchanged(); err != nil {
 			return err
 		}
 	}
 	for i, c := range o.Changes {
-		r.progress("measuring "+Words(c), float64(i)/float64(len(o.Changes)))
+		r.progress("measuring "+Describe(c), float64(i)/float64(len(o.Changes)))
 		if c.IsZero() || r.have(c) {
 			continue
 		}
-		change := r.changed
+		change := r.measureChange
 		if c.Structure.Removes() {
-			change = r.grouped
+			change = r.measureGroups
 		}
 		if err := change(c); err != nil {
 			return err
@@ -99,8 +101,8 @@ func Measure(ctx context.Context, m *graph.Model, layers []*weights.Layer, o Opt
 	return yield(&study.SpeedPoints{Done: true})
 }
 
-// nothing says why no layer runs, by the first that fails.
-func (r *run) nothing() error {
+// nothingRuns says why no layer runs, by the first failing layer.
+func (r *run) nothingRuns() error {
 	all := allSteps(r.dense.s)
 	for _, l := range r.layers {
 		for _, n := range readers(l) {
@@ -112,13 +114,13 @@ func (r *run) nothing() error {
 	return ErrNothing
 }
 
-// Words names a change for people.
-func Words(c study.Change) string {
+// Describe returns the displayed name of a change.
+func Describe(c study.Change) string {
 	s := string(c.Structure)
 	if c.Structure != study.Dense {
 		s += fmt.Sprintf(" %g %%", 100*c.Level)
 	}
-	if c.Format != study.Same {
+	if c.Format != study.OriginalFormat {
 		if s != "" {
 			s += ", "
 		}
@@ -132,17 +134,17 @@ func Words(c study.Change) string {
 
 // run is one measurement.
 type run struct {
-	m      *graph.Model
-	layers []*weights.Layer
-	o      *Options
-	ctx    context.Context
-	yield  func(*study.SpeedPoints) error
-	dense  *model
-	parts  []part
-	rest   []int
-	groups map[study.Structure][][]group // by model
-	each   time.Duration                 // of an inference of the unchanged model
-	took   []float64                     // room for the times of a group
+	m             *graph.Model
+	layers        []*weights.Layer
+	o             *Options
+	ctx           context.Context
+	yield         func(*study.SpeedPoints) error
+	dense         *model
+	parts         []timedPart
+	rest          []int
+	groups        map[study.Structure][][]group // by model
+	inferenceTime time.Duration                 // of the unchanged model
+	samples       []float64                     // reused buffer for the times of a group
 }
 
 func (r *run) progress(phase string, f float64) {
@@ -153,26 +155,26 @@ func (r *run) progress(phase string, f float64) {
 
 func (r *run) have(c study.Change) bool { return r.o.Have != nil && r.o.Have(c) }
 
-// model is a model that is made ready to run.
+// model is a model ready to run.
 type model struct {
-	m      *graph.Model
-	s      *engine.Session
-	t      *engine.Timing
-	stands []int   // see trace
-	steps  [][]int // by part
+	m         *graph.Model
+	s         *engine.Session
+	t         *engine.Timing
+	originals []int   // see originalNodes
+	steps     [][]int // by part
 }
 
-// session makes a model ready. stands is nil for the unchanged one.
+// session prepares a model. originals is nil for the unchanged one.
 func (r *run) session(m *graph.Model, stands []int) (*model, error) {
 	s, err := engine.New(m, r.o.Inputs, r.o.Engine)
 	if err != nil {
 		return nil, err
 	}
-	x := &model{m: m, s: s, stands: stands}
+	x := &model{m: m, s: s, originals: stands}
 	if stands == nil {
-		x.stands = traces(m, m)
+		x.originals = allOriginalNodes(m, m)
 	}
-	for { // a node that fails is taken out, so that the rest can be measured
+	for { // disable failing nodes, so that the rest can be measured
 		err := s.Run(r.ctx)
 		if err == nil {
 			break
@@ -186,17 +188,17 @@ func (r *run) session(m *graph.Model, stands []int) (*model, error) {
 	return x, nil
 }
 
-func (x *model) assign(ps []part) {
+func (x *model) assign(ps []timedPart) {
 	for i := range ps {
-		x.steps = append(x.steps, ps[i].steps(x.stands))
+		x.steps = append(x.steps, ps[i].steps(x.originals))
 	}
 }
 
-// kernel names what computes a part: that of the first of its steps which is of the layer itself.
-func (x *model) kernel(p *part, i int) string {
+// kernel returns the kernel of a part: that of the first step that belongs to the layer itself.
+func (x *model) kernel(p *timedPart, i int) string {
 	all := allSteps(x.s)
 	for _, s := range x.steps[i] {
-		if x.stands[s] == p.step && all[s].Kernel != "" && all[s].State == engine.Runs && !moves(all[s].Node) {
+		if x.originals[s] == p.step && all[s].Kernel != "" && all[s].State == engine.Runs && !onlyConverts(all[s].Node) {
 			return all[s].Kernel
 		}
 	}
@@ -208,8 +210,8 @@ func (x *model) kernel(p *part, i int) string {
 	return ""
 }
 
-// moves reports whether an operator converts numbers and computes nothing.
-func moves(n *graph.Node) bool {
+// onlyConverts reports whether an operator only converts number formats.
+func onlyConverts(n *graph.Node) bool {
 	switch n.Op {
 	case "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "Cast", "QUANTIZE", "DEQUANTIZE", "CAST":
 		return true
@@ -217,24 +219,24 @@ func moves(n *graph.Node) bool {
 	return false
 }
 
-// times are medians over a group of runs, in seconds: of an inference, and of each part. A run that another program
-// disturbed moves them little.
-type times struct {
+// groupTimes are medians over a group of runs, in seconds: of an inference, and of each part.
+// They are robust against single disturbed runs.
+type groupTimes struct {
 	whole float64
 	parts []float64
 }
 
-// runs runs a model n times after one run that does not count, since the caches hold what the other needs.
-func (r *run) runs(x *model, n int) (times, error) {
-	t := times{parts: make([]float64, len(x.steps))}
+// runGroup runs a model n times, after one unmeasured run that warms the caches.
+func (r *run) runGroup(x *model, n int) (groupTimes, error) {
+	t := groupTimes{parts: make([]float64, len(x.steps))}
 	if err := x.s.Run(r.ctx); err != nil {
 		return t, err
 	}
 	rows := 1 + len(x.steps)
-	if cap(r.took) < rows*n {
-		r.took = make([]float64, rows*n)
+	if cap(r.samples) < rows*n {
+		r.samples = make([]float64, rows*n)
 	}
-	took := r.took[:rows*n] // by part, the whole first
+	took := r.samples[:rows*n] // by part, the whole model first
 	for k := range n {
 		if err := x.s.RunTimed(r.ctx, x.t); err != nil {
 			return t, err
@@ -244,7 +246,7 @@ func (r *run) runs(x *model, n int) (times, error) {
 		for i, steps := range x.steps {
 			sum := int64(0)
 			for _, s := range steps {
-				sum += x.spent(s)
+				sum += x.stepTime(s)
 			}
 			took[(i+1)*n+k] = float64(sum) * 1e-9
 		}
@@ -256,11 +258,12 @@ func (r *run) runs(x *model, n int) (times, error) {
 	return t, nil
 }
 
-// settle is how long a model warms up at least.
-func (r *run) settle() time.Duration { return min(r.o.Time, UsualTime) }
+// minWarmUp is the minimum warm-up time of a model.
+func (r *run) minWarmUp() time.Duration { return min(r.o.Time, UsualTime) }
 
-// warm runs the unchanged model until its time is steady, for at most three times as long as it warms up, and at least three times.
-func (r *run) warm() error {
+// warmUp runs the unchanged model until its time is steady: at least three times, and at most
+// three times the minimum warm-up time.
+func (r *run) warmUp() error {
 	var took []float64
 	for begin := time.Now(); ; {
 		t := time.Now()
@@ -271,28 +274,28 @@ func (r *run) warm() error {
 		since := time.Since(begin)
 		late := took[len(took)/2:]
 		j := stats.Judge(late)
-		if len(took) >= 3 && since > 3*r.settle() || len(took) >= 20 && since > r.settle() && j.Steady != nil && *j.Steady {
-			r.each = time.Duration(stats.Median(late) * 1e9)
+		if len(took) >= 3 && since > 3*r.minWarmUp() || len(took) >= 20 && since > r.minWarmUp() && j.Steady != nil && *j.Steady {
+			r.inferenceTime = time.Duration(stats.Median(late) * 1e9)
 			return nil
 		}
 	}
 }
 
-// size is how many runs of a model make a group.
-func (r *run) size() int { return max(1, int(turn/max(r.each, 1))) }
+// groupSize is the number of runs of a model in a group.
+func (r *run) groupSize() int { return max(1, int(groupTime/max(r.inferenceTime, 1))) }
 
-// unchanged measures the model as it is.
-func (r *run) unchanged() error {
-	r.progress("measuring the model as it is", 0)
-	var got []times
-	for begin := time.Now(); len(got) < 2*least || time.Since(begin) < r.o.Time && len(got) < 4*most; {
-		t, err := r.runs(r.dense, r.size())
+// measureUnchanged measures the unchanged model.
+func (r *run) measureUnchanged() error {
+	r.progress("measuring the unchanged model", 0)
+	var got []groupTimes
+	for begin := time.Now(); len(got) < 2*minPairs || time.Since(begin) < r.o.Time && len(got) < 4*maxPairs; {
+		t, err := r.runGroup(r.dense, r.groupSize())
 		if err != nil {
 			return err
 		}
 		got = append(got, t)
 	}
-	out := &study.SpeedPoints{Latency: metric(column(got, func(t *times) float64 { return t.whole }), "groups of runs")}
+	out := &study.SpeedPoints{Latency: metric(column(got, func(t *groupTimes) float64 { return t.whole }), "groups of runs")}
 	seconds := map[int]float64{}
 	for i := range r.parts {
 		p := &r.parts[i]
@@ -301,13 +304,13 @@ func (r *run) unchanged() error {
 		})
 		kernel := r.dense.kernel(p, i)
 		for k, l := range p.layers {
-			m := metric(column(got, func(t *times) float64 { return t.parts[i] * p.shares[k] }), p.method())
-			seconds[l] = stats.Median(column(got, func(t *times) float64 { return t.parts[i] }))
-			out.Layers = append(out.Layers, study.LayerTime{Layer: l, Latency: m, Kernel: kernel, Fused: within(r.layers[l], fused)})
+			m := metric(column(got, func(t *groupTimes) float64 { return t.parts[i] * p.shares[k] }), p.method())
+			seconds[l] = stats.Median(column(got, func(t *groupTimes) float64 { return t.parts[i] }))
+			out.Layers = append(out.Layers, study.LayerTime{Layer: l, Latency: m, Kernel: kernel, Fused: inLayerGraph(r.layers[l], fused)})
 		}
 	}
 	if !r.o.NoLimits {
-		limits := r.limits(seconds)
+		limits := r.bottlenecks(seconds)
 		for i := range out.Layers {
 			out.Layers[i].Limit = limits[out.Layers[i].Layer]
 		}
@@ -316,8 +319,9 @@ func (r *run) unchanged() error {
 	return r.yield(out)
 }
 
-// within are positions of nodes in the graph of a layer, of those among the nodes of all graphs.
-func within(l *weights.Layer, nodes []int) []int {
+// inLayerGraph converts positions among the nodes of all graphs to positions in the graph of a
+// layer.
+func inLayerGraph(l *weights.Layer, nodes []int) []int {
 	first := readers(l)[0] - l.Nodes[0]
 	if first == 0 {
 		return nodes
@@ -331,16 +335,16 @@ func within(l *weights.Layer, nodes []int) []int {
 	return out
 }
 
-// method says how the time of a layer came about.
-func (p *part) method() string {
+// method describes how the time of a layer was measured.
+func (p *timedPart) method() string {
 	if len(p.layers) > 1 {
 		return "groups of runs, shared by work with layers computed together"
 	}
 	return "groups of runs"
 }
 
-// column picks one figure of all groups.
-func column(ts []times, f func(*times) float64) []float64 {
+// column returns one figure of all groups.
+func column(ts []groupTimes, f func(*groupTimes) float64) []float64 {
 	out := make([]float64, len(ts))
 	for i := range ts {
 		out[i] = f(&ts[i])
@@ -352,31 +356,32 @@ func metric(samples []float64, method string) *profile.Metric {
 	return profile.Summarize(profile.Measured, samples, method)
 }
 
-// against measures a changed model in turns with the unchanged one. Of the former there is what was found, and no session.
-func (r *run) against(m *graph.Model, c study.Change) (changed *model, before, after []times, err error) {
-	x, err := r.session(m, traces(r.m, m))
+// compareWith measures a changed model interleaved with the unchanged one. The returned model has
+// results, but a closed session.
+func (r *run) compareWith(m *graph.Model, c study.Change) (changed *model, before, after []groupTimes, err error) {
+	x, err := r.session(m, allOriginalNodes(r.m, m))
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("with %s: %w", Words(c), err)
+		return nil, nil, nil, fmt.Errorf("with %s: %w", Describe(c), err)
 	}
 	defer func() {
 		x.s.Close()
-		runtime.GC() // between measurements, since it is off within them
+		runtime.GC() // between measurements, since it is off during them
 	}()
 	x.assign(r.parts)
-	before, all, err := r.turns(x)
+	before, all, err := r.interleave(x)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	return x, before, all[0], nil
 }
 
-// changed measures the model with a change of all layers in turns with the unchanged one.
-func (r *run) changed(c study.Change) error {
-	m, effects, err := Changed(r.m, r.layers, c)
+// measureChange measures the model with a change of all layers.
+func (r *run) measureChange(c study.Change) error {
+	m, effects, err := ApplyToAll(r.m, r.layers, c)
 	if err != nil {
 		return err
 	}
-	x, before, after, err := r.against(m, c)
+	x, before, after, err := r.compareWith(m, c)
 	if err != nil {
 		return err
 	}
@@ -386,16 +391,16 @@ func (r *run) changed(c study.Change) error {
 		if len(p.layers) == 0 {
 			continue
 		}
-		ratio := metric(ratios(before, after, i), "pairs of groups in turns")
+		ratio := metric(ratios(before, after, i), "pairs of interleaved groups of runs")
 		was, now := r.dense.kernel(p, i), x.kernel(p, i)
 		for k, l := range p.layers {
 			pt := study.SpeedPoint{Layer: l, Change: c, Kernel: now, Cause: effects[l].Cause}
 			if pt.Cause == "" && len(x.steps[i]) == 0 {
-				pt.Cause = study.Unrun
+				pt.Cause = study.NotRun
 			}
 			if pt.Cause == "" {
 				pt.Ratio = ratio
-				pt.Latency = metric(column(after, func(t *times) float64 { return t.parts[i] * p.shares[k] }), p.method())
+				pt.Latency = metric(column(after, func(t *groupTimes) float64 { return t.parts[i] * p.shares[k] }), p.method())
 				if now == was {
 					pt.Cause = study.NoKernel
 				}
@@ -404,14 +409,15 @@ func (r *run) changed(c study.Change) error {
 		}
 	}
 	for _, l := range r.rest {
-		out.Points = append(out.Points, study.SpeedPoint{Layer: l, Change: c, Cause: study.Unrun})
+		out.Points = append(out.Points, study.SpeedPoint{Layer: l, Change: c, Cause: study.NotRun})
 	}
 	slices.SortFunc(out.Points, func(a, b study.SpeedPoint) int { return a.Layer - b.Layer })
 	return r.yield(out)
 }
 
-// ratios are the times of a part with the change by those without, of neighbouring groups.
-func ratios(before, after []times, part int) []float64 {
+// ratios returns the times of a part with the change divided by those without, of adjacent
+// groups.
+func ratios(before, after []groupTimes, part int) []float64 {
 	out := make([]float64, 0, len(before))
 	for i := range before {
 		if b := before[i].parts[part]; b > 0 {
@@ -421,8 +427,8 @@ func ratios(before, after []times, part int) []float64 {
 	return out
 }
 
-// Changed makes the model with a change of all layers that can have it. Effects are by layer.
-func Changed(m *graph.Model, layers []*weights.Layer, c study.Change) (*graph.Model, []rewrite.Effect, error) {
+// ApplyToAll makes the model with a change of all layers that support it. Effects are by layer.
+func ApplyToAll(m *graph.Model, layers []*weights.Layer, c study.Change) (*graph.Model, []rewrite.Effect, error) {
 	changes := make([]rewrite.Change, len(layers))
 	for i, l := range layers {
 		changes[i] = rewrite.Change{Layer: l, Change: c}

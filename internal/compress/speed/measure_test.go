@@ -59,12 +59,13 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// TestGroups gives what a change makes of other layers to the layer that has it: filters of a convolution within a block reach the next
-// one, those that are added up go together, and those of the last layer stay.
+// TestGroups gives what a change makes of other layers to the layer that has it: filters of a
+// convolution within a block reach the next one, those that are added up go together, and those
+// of the last layer stay.
 func TestGroups(t *testing.T) {
 	m, layers, o := open(t, filepath.Join(material.Root(), "examples", "resnet8.yaml"))
 	o.Changes, o.NoLimits = []study.Change{{Structure: study.Filter, Level: .5}}, true
-	models := coloured(rewrite.Groups(m, layers, study.Filter), layers)
+	models := groupsByModel(rewrite.Groups(m, layers, study.Filter), layers)
 	if len(models) < 2 || len(models) > 4 {
 		t.Errorf("%d models", len(models))
 	}
@@ -105,8 +106,8 @@ func TestGroups(t *testing.T) {
 			t.Errorf("layer %d: %+v", i, p)
 		case len(p.With) > 0:
 			tied++
-		case len(p.Others) != 1 || p.Others[0].Layer != i+1:
-			t.Errorf("layer %d reaches %+v", i, p.Others)
+		case len(p.Affected) != 1 || p.Affected[0].Layer != i+1:
+			t.Errorf("layer %d reaches %+v", i, p.Affected)
 		default:
 			alone++
 		}
@@ -152,7 +153,7 @@ func TestEstimate(t *testing.T) {
 	err = Estimate(t.Context(), m, layers, TargetOptions{Target: target, Changes: o.Changes}, func(p *study.SpeedPoints) error {
 		for _, x := range p.Points {
 			switch {
-			case x.Change.Structure == study.Unstructured && x.Cause != study.NoKernel && x.Cause != study.NoRoom:
+			case x.Change.Structure == study.Unstructured && x.Cause != study.NoKernel && x.Cause != study.ShapeMismatch:
 				t.Errorf("layer %d: single zeros gain: %+v", x.Layer, x)
 			case x.Change.Structure == study.Filter && x.Cause == "" && *x.Ratio.Median < .8 && x.Ratio.Band != nil:
 				gained++
@@ -174,7 +175,7 @@ func TestEstimate(t *testing.T) {
 func TestCompare(t *testing.T) {
 	m, _, o := open(t, filepath.Join(material.Root(), "examples", "resnet8.yaml"))
 	r, err := Compare(t.Context(), m, m, o)
-	if err != nil || r.Before == nil || r.After == nil || r.Speedup.CI95 == nil || *r.Speedup.N < 2*least {
+	if err != nil || r.Before == nil || r.After == nil || r.Speedup.CI95 == nil || *r.Speedup.N < 2*minPairs {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -208,7 +209,7 @@ func TestMeasureBodies(t *testing.T) {
 		for _, x := range p.Points {
 			if x.Cause == "" || x.Cause == study.NoKernel {
 				ran++
-			} else if x.Cause != study.Unrun {
+			} else if x.Cause != study.NotRun {
 				t.Errorf("layer %d: %s", x.Layer, x.Cause)
 			}
 		}

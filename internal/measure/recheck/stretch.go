@@ -55,7 +55,7 @@ func (c *checker) alone(ctx context.Context) (*stretch, error) { return c.window
 
 // upTo makes a stretch of the layer and all that it depends on.
 func (c *checker) upTo(context.Context) (*stretch, error) {
-	with, without, err := c.o.Source.Around(c.nodes)
+	with, without, err := c.o.Source.WithAndWithout(c.nodes)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (c *checker) upTo(context.Context) (*stretch, error) {
 // before lists the nodes that make what the layer reads, with what the engine does in one with them, and the time that
 // the profile has for these.
 func (c *checker) before() (nodes []int, seconds float64) {
-	near := c.o.Source.Before(c.nodes)
+	near := c.o.Source.Predecessors(c.nodes)
 	if len(near) == 0 {
 		return nil, 0
 	}

@@ -7,15 +7,14 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// Calls says how often one execution of a control-flow operator runs a graph.
+// Calls says how often one execution of a control flow operator runs a graph.
 type Calls struct {
 	Graph int    // index in Model.Graphs
-	Times *int64 // nil when it depends on the data
+	Times *int64 // nil if data-dependent
 }
 
-// Bodies lists the graphs that one execution of node n runs, in order of the
-// attributes' names, nil for operators without bodies. Elements of the inputs
-// are used where they are known.
+// Bodies lists the graphs that one execution of node n runs, in order of the attributes' names,
+// nil for operators without subgraphs. Elements of the inputs are used where known.
 func Bodies(m *graph.Model, n *graph.Node, in, out []*tensor.Tensor) []Calls {
 	c := &call{m: m, n: n, ins: in, outs: out}
 	names := make([]string, 0, len(n.Attrs))
@@ -37,7 +36,7 @@ func Bodies(m *graph.Model, n *graph.Node, in, out []*tensor.Tensor) []Calls {
 	return calls
 }
 
-// iterations is how often the body under an attribute runs, nil when unknown.
+// iterations returns how often the subgraph of an attribute runs, nil if unknown.
 func (c *call) iterations(attr string) *int64 {
 	switch c.n.Op {
 	case "If", "IF":
@@ -55,7 +54,7 @@ func (c *call) iterations(attr string) *int64 {
 	case "Scan":
 		return c.scanLength()
 	case "CALL", "CALL_ONCE", "STABLEHLO_COMPOSITE":
-		// CALL_ONCE runs in the first inference only; so it counts for that one.
+		// CALL_ONCE runs in the first inference only; it counts for that one.
 		return times1(1)
 	}
 	return nil
@@ -83,9 +82,8 @@ func (c *call) scanLength() *int64 {
 	return times1(int64(x[axis]))
 }
 
-// loopTrips is the number of iterations of a Loop whose trip count is known and
-// whose body never ends it early: its condition output is its condition input or
-// a true constant.
+// loopTrips returns the number of iterations of a Loop with a known trip count and without early
+// exit: its condition output is its condition input or a true constant.
 func (c *call) loopTrips() *int64 {
 	trips := c.ints(0)
 	gi, ok := c.n.Attrs.Graph("body")
@@ -103,7 +101,7 @@ func (c *call) loopTrips() *int64 {
 		return nil
 	}
 	id := g.Outputs[0]
-	for range len(g.Nodes) + 1 { // follow Identity back to its source
+	for range len(g.Nodes) + 1 { // trace Identity nodes back to their source
 		if id < 0 || id >= len(g.Values) {
 			return nil
 		}

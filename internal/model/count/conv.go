@@ -7,7 +7,7 @@ type axis struct {
 	in, out, kernel, stride, dilation, before int64
 }
 
-// inside counts the pairs of output position and tap that meet the input.
+// inside counts the pairs of output position and tap that read the input rather than padding.
 func (a axis) inside() int64 {
 	n := int64(0)
 	for k := range a.kernel {
@@ -27,8 +27,8 @@ func (a axis) inside() int64 {
 	return n
 }
 
-// executed is the number of multiply-accumulates without padding taps: per is
-// what every pair of output position and tap costs, over all axes.
+// executed is the number of multiply-accumulates without padding taps. per is the cost of each
+// pair of output position and tap, over all axes.
 func (c *call) executed(axes []axis, per ...int64) int64 {
 	for _, a := range axes {
 		if a.stride <= 0 || a.dilation <= 0 || a.kernel > 1<<20 {
@@ -40,7 +40,7 @@ func (c *call) executed(axes []axis, per ...int64) int64 {
 	return c.mul(per...)
 }
 
-// same is the padding before an axis of TFLite's SAME and ONNX's SAME_UPPER.
+// same returns the padding before an axis for TFLite's SAME and ONNX's SAME_UPPER.
 func same(in, out, kernel, stride, dilation int64) int64 {
 	return max(0, (out-1)*stride+(kernel-1)*dilation+1-in) / 2
 }
@@ -99,7 +99,7 @@ func (c *call) liteDepthwise() amount {
 	return product(macs, exec, c.biased(2, n)+c.fused(n))
 }
 
-// biased is one addition for each of n elements when input i is given.
+// biased is one addition per element if input i is present.
 func (c *call) biased(i int, n int64) int64 {
 	if c.has(i) {
 		return n
@@ -116,7 +116,7 @@ func (c *call) liteTransposed(xi, wi, bi int) amount {
 	kh, kw, oc := int64(w[1]), int64(w[2]), int64(w[0])
 	n := c.nout(0)
 	macs := c.mul(c.nin(xi), kh, kw, oc)
-	// Seen from the output, a transposed convolution is a convolution from y to x.
+	// From the output's side, a transposed convolution is a convolution from y to x.
 	axes := c.liteAxes(y, x, kh, kw)
 	exec := c.executed(axes, c.dim(x, 0), c.dim(x, 3), oc)
 	return product(macs, exec, c.biased(bi, n)+c.fused(n))
@@ -227,7 +227,8 @@ func (c *call) msActivation(n int64) int64 {
 // onnxTransposed counts a transposed convolution with weights C, M/group, kernel.
 func (c *call) onnxTransposed() amount { return c.transposed(1, 2, 0) }
 
-// transposed is onnxTransposed for other places of weights and bias, with operations for each element of the result.
+// transposed is onnxTransposed with other weight and bias inputs, and each operations per output
+// element.
 func (c *call) transposed(weights, bias int, each int64) amount {
 	x, w, y := c.in(0), c.in(weights), c.out(0)
 	if !c.rank(w, 3) {
@@ -251,18 +252,17 @@ func (c *call) window() int64 {
 	return c.mul(wide(k)...)
 }
 
-// pool is a number of operations for every tap of every output, and some more for
-// every output.
+// litePool is perTap operations per tap of every output, and perOutput more per output.
 func (c *call) litePool(perTap, perOutput int64) amount {
 	n := c.nout(0)
 	taps := c.mul(c.attr("filter_height", 0), c.attr("filter_width", 0))
 	if taps == 0 {
 		c.bad = true
 	}
-	return just(c.mul(n, perTap, taps) + perOutput*n + c.fused(n))
+	return opsOnly(c.mul(n, perTap, taps) + perOutput*n + c.fused(n))
 }
 
 func (c *call) onnxPool(perTap, perOutput int64) amount {
 	n := c.nout(0)
-	return just(c.mul(n, perTap, c.window()) + perOutput*n)
+	return opsOnly(c.mul(n, perTap, c.window()) + perOutput*n)
 }

@@ -7,35 +7,34 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// Work is what one execution of an operator is. A nil figure is not known: no
-// rule for the operator, a shape that is not known, or a number that depends on
-// the data.
+// Work is the work of one execution of an operator. A nil figure is unknown: the operator has no
+// rule, a shape is unknown, or the figure depends on the data.
 type Work struct {
 	// Ops is the number of arithmetic operations; a multiply-accumulate is two.
 	Ops *int64
 	// MACs is the number of multiply-accumulates, padding taps included.
 	MACs *int64
-	// MACsExecuted is MACs without the taps that fall on padding (convolution) or
-	// outside the output (transposed convolution).
+	// MACsExecuted is MACs without taps on padding (convolution) or outside of the output
+	// (transposed convolution).
 	MACsExecuted *int64
-	// MLTKOps and MLTKMACs are the counts of the Silicon Labs MLTK profiler with
-	// its omissions; nil for models that are not TFLite.
+	// MLTKOps and MLTKMACs are the counts of the Silicon Labs MLTK profiler with its omissions;
+	// nil for models other than TFLite.
 	MLTKOps, MLTKMACs *int64
-	// Params is the number of constant elements that are weights: integer constants
-	// without quantisation (shapes, axes, indices) do not count, except as operands
-	// of integer products.
+	// Params is the number of constant elements that are weights. Integer constants without
+	// quantisation (shapes, axes, indices) do not count, except as operands of integer matrix
+	// multiplications.
 	Params *int64
 	// WeightBytes is the size of the weights as stored.
 	WeightBytes *int64
-	// BytesRead and BytesWritten are the sizes of the operands, each once; lookups
-	// read the rows that they return.
+	// BytesRead and BytesWritten are the sizes of the operands, each counted once; lookups read
+	// only the rows that they return.
 	BytesRead, BytesWritten *int64
 }
 
-// Count returns the work of one execution of node n of graph g. In and out follow
-// the node's inputs and outputs: types and shapes must be set where they are
-// known; absent optional ones are nil. Elements are used where they are known
-// and matter. A control-flow operator counts as no work of its own; see [Calls].
+// Count returns the work of one execution of node n of graph g. In and out correspond to the
+// node's inputs and outputs: types and shapes must be set where known; absent optional ones are
+// nil. Elements are used where known and relevant. A control flow operator has no work of its
+// own; see [Calls].
 func Count(m *graph.Model, g *graph.Graph, n *graph.Node, in, out []*tensor.Tensor) Work {
 	c := &call{m: m, g: g, n: n, ins: in, outs: out}
 	var w Work
@@ -56,8 +55,7 @@ func Count(m *graph.Model, g *graph.Graph, n *graph.Node, in, out []*tensor.Tens
 // Has reports whether there is a rule for the node's operator.
 func Has(n *graph.Node) bool { return find(n) != nil }
 
-// amount is the result of a rule; unknown stands for a figure that depends on
-// the data.
+// amount is the result of a rule; unknown stands for a data-dependent figure.
 type amount struct{ ops, macs, exec int64 }
 
 const unknown = -1
@@ -69,8 +67,8 @@ func known(v int64) *int64 {
 	return &v
 }
 
-// call gives rules checked access to a node. Whatever is missing, malformed or
-// too large sets bad, so that rules read like their formulas.
+// call gives rules checked access to a node. Anything missing, malformed or too large sets bad,
+// so that rules read like formulas.
 type call struct {
 	m         *graph.Model
 	g         *graph.Graph
@@ -79,7 +77,7 @@ type call struct {
 	bad       bool
 }
 
-// shape returns the dimensions of t, nil when they are not known.
+// shape returns the dimensions of t, nil if unknown.
 func shape(t *tensor.Tensor) []int {
 	if t == nil || t.Type == tensor.Invalid || t.Type.IsContainer() {
 		return nil
@@ -100,10 +98,10 @@ func (c *call) tensor(list []*tensor.Tensor, i int) *tensor.Tensor {
 	return list[i]
 }
 
-// in returns the shape of input i, which must be there.
+// in returns the shape of input i, which must exist.
 func (c *call) in(i int) []int { return c.need(shape(c.tensor(c.ins, i))) }
 
-// out returns the shape of output i, which must be there.
+// out returns the shape of output i, which must exist.
 func (c *call) out(i int) []int { return c.need(shape(c.tensor(c.outs, i))) }
 
 func (c *call) need(s []int) []int {
@@ -160,7 +158,7 @@ func wide(s []int) []int64 {
 // limit keeps all figures exact in float64, as JSON readers need.
 const limit = 1 << 53
 
-// mul multiplies; a product over the limit or a negative factor is not known.
+// mul multiplies; a product over the limit or a negative factor is unknown.
 func (c *call) mul(v ...int64) int64 {
 	p := int64(1)
 	for _, x := range v {
@@ -184,8 +182,8 @@ func product(macs, exec, extra int64) amount {
 	return amount{ops: 2*macs + extra, macs: macs, exec: exec}
 }
 
-// just makes the amount of an operator without multiply-accumulates.
-func just(ops int64) amount { return amount{ops: ops} }
+// opsOnly makes the amount of an operator without multiply-accumulates.
+func opsOnly(ops int64) amount { return amount{ops: ops} }
 
 // attr returns an integer attribute that must not be negative.
 func (c *call) attr(name string, def int) int64 {
@@ -197,7 +195,7 @@ func (c *call) attr(name string, def int) int64 {
 	return int64(v)
 }
 
-// ints reads the elements of an integer input, nil when they are not known.
+// ints returns the elements of an integer input, nil if unknown.
 func (c *call) ints(i int) []int64 {
 	t := c.tensor(c.ins, i)
 	if !t.Known() || shape(t) == nil {
@@ -217,7 +215,7 @@ func (c *call) ints(i int) []int64 {
 	return nil
 }
 
-// truth reads a known truth value.
+// truth returns a known bool input.
 func (c *call) truth(i int) (v, ok bool) {
 	t := c.tensor(c.ins, i)
 	if !t.Known() || t.Type != tensor.Bool || len(t.Data) == 0 {
@@ -275,7 +273,7 @@ func (c *call) traffic(w *Work) {
 	}
 }
 
-// readOf is what the operator reads of input i.
+// readOf returns the bytes that the operator reads of input i.
 func (c *call) readOf(i int) (bytes int64, ok bool) {
 	t, out := c.tensor(c.ins, i), c.tensor(c.outs, 0)
 	switch {
@@ -297,19 +295,17 @@ func (c *call) readOf(i int) (bytes int64, ok bool) {
 			codes *= 8 / bits
 		}
 		if n := tensor.Elements(have); n < codes {
-			bytes = int64(math.Ceil(float64(bytes) * float64(n) / float64(codes))) // scales and zero points are those of the codes
+			bytes = int64(math.Ceil(float64(bytes) * float64(n) / float64(codes))) // scales and zero points belong to the quantised values
 		}
 		return bytes, true
 	}
 	return bytesOf(t)
 }
 
-// absent reports whether a node has no operand i: where it has one and there is no
-// tensor, nothing is known of it.
+// absent reports whether a node has no operand i. An operand without a tensor is unknown instead.
 func absent(ids []int, i int) bool { return i >= len(ids) || ids[i] < 0 }
 
-// Weight tells constants that node n reads as weights from shapes, axes and
-// indices.
+// Weight distinguishes constants that node n reads as weights from shapes, axes and indices.
 func Weight(n *graph.Node, v *graph.Value) bool {
 	if v.Const == nil || v.Variable {
 		return false
@@ -328,17 +324,17 @@ var integerProducts = map[string]bool{
 	"CONV_2D": true, "DEPTHWISE_CONV_2D": true, "FULLY_CONNECTED": true, "TRANSPOSE_CONV": true,
 }
 
-// lookups read of their first input only what they return.
+// lookups read only the returned part of their first input.
 var lookups = map[string]bool{
 	"Gather": true, "GatherND": true, "GatherElements": true, "Slice": true, "DynamicSlice": true, "SequenceAt": true,
 	"GATHER": true, "GATHER_ND": true, "EMBEDDING_LOOKUP": true, "SLICE": true, "STRIDED_SLICE": true, "STABLEHLO_SLICE": true,
 	"STABLEHLO_DYNAMIC_SLICE": true, "STABLEHLO_GATHER": true,
 }
 
-// embeddings read as much of each of their tables, inputs 2 to 4, as they return.
+// embeddings read as much of each of their tables (inputs 2 to 4) as they return.
 var embeddings = map[string]bool{"EmbedLayerNormalization": true, "QEmbedLayerNormalization": true}
 
-// shapesOnly look at shapes and not at elements.
+// shapesOnly read only the shape, not the elements.
 var shapesOnly = map[string]bool{"Shape": true, "Size": true, "SHAPE": true, "RANK": true, "ZEROS_LIKE": true}
 
 func bytesOf(t *tensor.Tensor) (int64, bool) {

@@ -5,10 +5,9 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// Declared returns the values with the given ids as tensors, with types and
-// shapes as the file declares them (for TFLite the stored shape where dimensions
-// are unknown) and the elements of constants: what can be counted without
-// inferring shapes. Absent ids give nil.
+// Declared returns the values with the given ids as tensors, with types and shapes as declared in
+// the file (for TFLite the stored shape where dimensions are unknown) and the elements of
+// constants. This covers what can be counted without shape inference. Absent ids give nil.
 func Declared(g *graph.Graph, ids []int) []*tensor.Tensor {
 	out := make([]*tensor.Tensor, len(ids))
 	for i, id := range ids {
@@ -25,7 +24,7 @@ func Declared(g *graph.Graph, ids []int) []*tensor.Tensor {
 			t.Shape = v.Placeholder
 		}
 		if !v.HasShape {
-			t.Shape = []int{-1} // not known, and not a scalar
+			t.Shape = []int{-1} // unknown, and not a scalar
 		}
 		out[i] = t
 	}

@@ -1,6 +1,5 @@
-// Package count tells how much work operators are: operations,
-// multiply-accumulates, parameters, bytes. Everything follows from types, shapes
-// and attributes; nothing is run or timed.
+// Package count determines the work of operators: operations, multiply-accumulates, parameters,
+// bytes. Everything follows from types, shapes and attributes; nothing is run or timed.
 //
 // The conventions are in docs/explanation/counting.md. The formula of every operator is in
 // docs/reference/counting.md, which go generate makes from the rules of this package. An

@@ -4,8 +4,8 @@ import (
 	"strings"
 )
 
-// matmul counts a matrix product whose inner dimension is k: every output element
-// is k multiply-accumulates.
+// matmul counts a matrix multiplication with inner dimension k: k multiply-accumulates per output
+// element.
 func (c *call) matmul(k int64, extra int64) amount {
 	n := c.nout(0)
 	macs := c.mul(n, k)
@@ -25,7 +25,7 @@ func (c *call) liteBatchMatMul() amount {
 	return c.matmul(c.dim(c.in(0), k), 0)
 }
 
-// inner is the inner dimension of a product whose left factor is input i.
+// inner is the inner dimension of a matrix multiplication whose left operand is input i.
 func (c *call) inner(i int) int64 { return c.dim(c.in(i), -1) }
 
 func (c *call) gemm() amount {
@@ -86,18 +86,17 @@ func (c *call) einsum() amount {
 	for _, d := range size {
 		space = c.mul(space, d)
 	}
-	if len(terms) == 1 { // a sum over labels that the result has not
+	if len(terms) == 1 { // a sum over labels that are not in the result
 		if space == c.nout(0) {
-			return just(0)
+			return opsOnly(0)
 		}
-		return just(space)
+		return opsOnly(space)
 	}
 	macs := c.mul(space, int64(len(terms)-1))
 	return product(macs, macs, 0)
 }
 
-// dotGeneral is StableHLO's product: every output element runs over the
-// contracted dimensions.
+// dotGeneral is StableHLO's dot: every output element runs over the contracted dimensions.
 func (c *call) dotGeneral() amount {
 	x := c.in(0)
 	k := int64(1)
@@ -184,8 +183,8 @@ func (c *call) msAttention() amount {
 	return product(macs+a.macs, macs+a.macs, a.ops-2*a.macs+c.biased(2, c.mul(b, s, three))+extra)
 }
 
-// msMultiHead attends: query, key, value; past keys and values are at 6 and 7
-// where the runtime gives them.
+// msMultiHead counts attention: query, key, value; past keys and values are at 6 and 7 if the
+// runtime supplies them.
 func (c *call) msMultiHead() amount {
 	q := c.in(0)
 	h := c.attr("num_heads", 0)
@@ -210,8 +209,8 @@ func (c *call) msMultiHead() amount {
 	return c.attention(c.dim(q, 0), h, c.dim(q, 1), sk, c.dim(q, 2)/h, dv, c.has(4) || c.has(5))
 }
 
-// msGroupQuery attends with fewer key than query heads: query, key, value, past
-// key, past value. The length of the keys is that of the present key (output 1).
+// msGroupQuery counts attention with fewer key than query heads: query, key, value, past key,
+// past value. The key length is that of the present key (output 1).
 func (c *call) msGroupQuery() amount {
 	q := c.in(0)
 	h, kv := c.attr("num_heads", 0), c.attr("kv_num_heads", 0)
@@ -236,8 +235,8 @@ func (c *call) msGroupQuery() amount {
 	return a
 }
 
-// linearAttention updates a state of Dk x Dv a key head with every token and
-// reads it with every query head; the delta rule reads it once more before.
+// linearAttention updates a Dk x Dv state per key head with every token, and reads it with every
+// query head; the delta rule reads it once more before.
 func (c *call) linearAttention() amount {
 	q, v := c.in(0), c.in(2)
 	h, kv := c.attr("q_num_heads", 0), c.attr("kv_num_heads", 0)

@@ -1,9 +1,8 @@
 package count
 
-// mltk counts as the profiler of the Silicon Labs MLTK does, defects included:
-// the batch is ignored, softmax takes the wrong dimension above rank 2, the bias
-// of a transposed convolution is taken for a size derived from its input, and
-// operators that it does not know are no work at all.
+// mltk counts like the profiler of the Silicon Labs MLTK, defects included: the batch is ignored,
+// softmax uses the wrong dimension above rank 2, the bias of a transposed convolution is taken
+// for a size derived from its input, and unknown operators have no work.
 func mltk(c *call) (ops, macs *int64) {
 	o, m := c.mltk()
 	if c.bad {

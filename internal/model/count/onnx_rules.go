@@ -2,8 +2,8 @@ package count
 
 import "math"
 
-// onnxRules are the operators of ONNX's default domain, all operator sets, and
-// those of no domain that old exporters wrote.
+// onnxRules are the operators of ONNX's default domain, all operator sets, and those without a
+// domain that old exporters wrote.
 var onnxRules = []Rule{
 	{Group: groupConv, Names: []string{"Conv"}, MACs: "k1·…·kn·Cin/group·elements(output)", Ops: "2·MACs" + biasText, f: func(c *call) amount { return c.onnxConv(1, 2, 0) }},
 	{Group: groupConv, Names: []string{"ConvInteger"}, MACs: "k1·…·kn·Cin/group·elements(output)", Ops: "2·MACs", f: func(c *call) amount { return c.onnxConv(1, -1, 0) }},
@@ -11,7 +11,7 @@ var onnxRules = []Rule{
 	{Group: groupConv, Names: []string{"ConvTranspose"}, MACs: "k1·…·kn·Cout/group·elements(input)", Ops: "2·MACs" + biasText, f: (*call).onnxTransposed},
 	{Group: groupConv, Names: []string{"DeformConv"}, MACs: "kh·kw·Cin/group·elements(output)", Ops: "2·MACs" + biasText + " + 9·kh·kw·Cin·output positions (interpolation)", f: (*call).deform},
 	{Group: groupConv, Names: []string{"CausalConvWithState"}, MACs: "k·Cin/group·elements(output)", Ops: "2·MACs" + biasText + actText, f: (*call).causal},
-	{Group: groupConv, Names: []string{"Col2Im"}, MACs: "0", Ops: "elements(input)", f: func(c *call) amount { return just(c.nin(0)) }},
+	{Group: groupConv, Names: []string{"Col2Im"}, MACs: "0", Ops: "elements(input)", f: func(c *call) amount { return opsOnly(c.nin(0)) }},
 
 	{Group: groupProduct, Names: []string{"MatMul", "MatMulInteger"}, MACs: "K·elements(output)", Ops: "2·MACs", f: func(c *call) amount { return c.matmul(c.inner(0), 0) }},
 	{Group: groupProduct, Names: []string{"QLinearMatMul"}, MACs: "K·elements(output)", Ops: "2·MACs + 4·elements(output) (requantise)", f: func(c *call) amount { return c.matmul(c.inner(0), c.mul(4, c.nout(0))) }},
@@ -23,7 +23,7 @@ var onnxRules = []Rule{
 		if n == 0 {
 			return amount{}
 		}
-		return just(c.mul(2, n, c.nin(0)) / 3)
+		return opsOnly(c.mul(2, n, c.nin(0)) / 3)
 	}},
 
 	{Group: groupRNN, Names: []string{"LSTM"}, MACs: "batch·steps·(elements(W) + elements(R))", Ops: "2·MACs + batch·steps·(18·units + elements(B) + 2·elements(P))", f: func(c *call) amount { return c.onnxRecurrent(lstmUnit) }},
@@ -32,7 +32,7 @@ var onnxRules = []Rule{
 
 	{Group: groupAttend, Names: []string{"Attention", "FlexAttention"}, MACs: "batch·heads·Sq·Sk·(Dk + Dv), Sk with the past", Ops: attendText, f: (*call).onnxAttention},
 	{Group: groupAttend, Names: []string{"LinearAttention"}, MACs: linearText, Ops: linearOpsText, f: (*call).linearAttention},
-	each(3, "two products, one sum", "RotaryEmbedding").in(groupAttend),
+	perOutputElement(3, "two products, one sum", "RotaryEmbedding").in(groupAttend),
 
 	{Group: groupPool, Names: []string{"AveragePool", "MaxPool"}, MACs: "0", Ops: "k1·…·kn·elements(output)", f: func(c *call) amount { return c.onnxPool(1, 0) }},
 	{Group: groupPool, Names: []string{"LpPool"}, MACs: "0", Ops: "(2·k1·…·kn + 1)·elements(output)", f: func(c *call) amount { return c.onnxPool(2, 1) }},
@@ -45,47 +45,47 @@ var onnxRules = []Rule{
 		if r == 0 {
 			return amount{ops: unknown}
 		}
-		return just(c.mul(10, r, r, c.nout(0)))
+		return opsOnly(c.mul(10, r, r, c.nout(0)))
 	}},
 
-	each(softmaxOps, "compare, subtract, exp, add, divide", "Softmax").in(groupNorm),
-	each(softmaxOps, "compare, subtract, exp, add, subtract", "LogSoftmax").in(groupNorm),
-	each(1, "compare", "Hardmax").in(groupNorm),
-	each(2, "scale and shift, folded", "BatchNormalization", "SpatialBN").in(groupNorm),
-	each(layerNormOps, "add; subtract; square, add; multiply; scale; shift", "LayerNormalization", "InstanceNormalization", "GroupNormalization").in(groupNorm),
-	each(5, "add; subtract; square, add; divide", "MeanVarianceNormalization").in(groupNorm),
-	each(4, "square, add, multiply, scale", "RMSNormalization", "SimplifiedLayerNormalization").in(groupNorm),
-	each(3, "power, add, divide", "LpNormalization").in(groupNorm),
+	perOutputElement(softmaxOps, "compare, subtract, exp, add, divide", "Softmax").in(groupNorm),
+	perOutputElement(softmaxOps, "compare, subtract, exp, add, subtract", "LogSoftmax").in(groupNorm),
+	perOutputElement(1, "compare", "Hardmax").in(groupNorm),
+	perOutputElement(2, "scale and shift, folded", "BatchNormalization", "SpatialBN").in(groupNorm),
+	perOutputElement(layerNormOps, "add; subtract; square, add; multiply; scale; shift", "LayerNormalization", "InstanceNormalization", "GroupNormalization").in(groupNorm),
+	perOutputElement(5, "add; subtract; square, add; divide", "MeanVarianceNormalization").in(groupNorm),
+	perOutputElement(4, "square, add, multiply, scale", "RMSNormalization", "SimplifiedLayerNormalization").in(groupNorm),
+	perOutputElement(3, "power, add, divide", "LpNormalization").in(groupNorm),
 	{Group: groupNorm, Names: []string{"LRN"}, MACs: "0", Ops: "(2·size + 3)·elements(output) (squares and sums of the window; scale, add, pow, divide)", f: func(c *call) amount {
-		return just(c.mul(2*c.attr("size", 0)+3, c.nout(0)))
+		return opsOnly(c.mul(2*c.attr("size", 0)+3, c.nout(0)))
 	}},
 
-	each(1, "", "Add", "Sub", "Mul", "Div", "Mod", "Pow", "And", "Or", "Xor", "Not", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot", "BitShift",
+	perOutputElement(1, "", "Add", "Sub", "Mul", "Div", "Mod", "Pow", "And", "Or", "Xor", "Not", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot", "BitShift",
 		"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Where", "Abs", "Neg", "Ceil", "Floor", "Round", "Sign", "Sqrt", "Reciprocal", "Exp",
 		"Log", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Tanh", "Asinh", "Acosh", "Atanh", "Erf", "Relu", "IsNaN", "IsInf", "Cast",
 		"CastLike", "Range"),
-	each(2, "compare, multiply", "LeakyRelu", "PRelu", "ThresholdedRelu"),
-	each(2, "two comparisons", "Clip"),
-	each(2, "exp, log", "Softplus"),
-	each(1, "multiply", "Scale"),
-	each(2, "multiply, add", "Affine", "ImageScaler"),
-	each(3, "multiply, tanh, multiply", "ScaledTanh"),
-	each(4, "multiply, exp, log, multiply", "ParametricSoftplus"),
-	each(3, "absolute value, add, divide", "Softsign"),
-	each(3, "two comparisons, subtract", "Shrink"),
-	each(4, "multiply, add, two comparisons", "HardSigmoid"),
-	each(sigmoidOps, "negate, exp, add, divide", "Sigmoid"),
-	each(4, "compare, exp, subtract, multiply", "Elu", "Selu"),
-	each(5, "divide, compare, exp, subtract, multiply", "Celu"),
-	each(5, "multiply, add, two comparisons, multiply", "HardSwish"),
-	each(5, "sigmoid, multiply", "Swish", "SwiGLU"),
-	each(5, "multiply, erf, add, two products", "Gelu"),
-	each(4, "exp, log, tanh, multiply", "Mish"),
-	each(3, "random number, compare, multiply", "Bernoulli"),
-	{Group: groupElement, Names: []string{"Sum", "Max", "Min"}, MACs: "0", Ops: "(inputs - 1)·elements(output)", f: func(c *call) amount { return just(c.mul(int64(max(0, len(c.ins)-1)), c.nout(0))) }},
-	{Group: groupElement, Names: []string{"Mean"}, MACs: "0", Ops: "inputs·elements(output)", f: func(c *call) amount { return just(c.mul(int64(len(c.ins)), c.nout(0))) }},
-	each(5, "products, cosines and sums", "HannWindow", "HammingWindow", "BlackmanWindow"),
-	each(4, "two differences, divide, compare", "MelWeightMatrix"),
+	perOutputElement(2, "compare, multiply", "LeakyRelu", "PRelu", "ThresholdedRelu"),
+	perOutputElement(2, "two comparisons", "Clip"),
+	perOutputElement(2, "exp, log", "Softplus"),
+	perOutputElement(1, "multiply", "Scale"),
+	perOutputElement(2, "multiply, add", "Affine", "ImageScaler"),
+	perOutputElement(3, "multiply, tanh, multiply", "ScaledTanh"),
+	perOutputElement(4, "multiply, exp, log, multiply", "ParametricSoftplus"),
+	perOutputElement(3, "absolute value, add, divide", "Softsign"),
+	perOutputElement(3, "two comparisons, subtract", "Shrink"),
+	perOutputElement(4, "multiply, add, two comparisons", "HardSigmoid"),
+	perOutputElement(sigmoidOps, "negate, exp, add, divide", "Sigmoid"),
+	perOutputElement(4, "compare, exp, subtract, multiply", "Elu", "Selu"),
+	perOutputElement(5, "divide, compare, exp, subtract, multiply", "Celu"),
+	perOutputElement(5, "multiply, add, two comparisons, multiply", "HardSwish"),
+	perOutputElement(5, "sigmoid, multiply", "Swish", "SwiGLU"),
+	perOutputElement(5, "multiply, erf, add, two products", "Gelu"),
+	perOutputElement(4, "exp, log, tanh, multiply", "Mish"),
+	perOutputElement(3, "random number, compare, multiply", "Bernoulli"),
+	{Group: groupElement, Names: []string{"Sum", "Max", "Min"}, MACs: "0", Ops: "(inputs - 1)·elements(output)", f: func(c *call) amount { return opsOnly(c.mul(int64(max(0, len(c.ins)-1)), c.nout(0))) }},
+	{Group: groupElement, Names: []string{"Mean"}, MACs: "0", Ops: "inputs·elements(output)", f: func(c *call) amount { return opsOnly(c.mul(int64(len(c.ins)), c.nout(0))) }},
+	perOutputElement(5, "products, cosines and sums", "HannWindow", "HammingWindow", "BlackmanWindow"),
+	perOutputElement(4, "two differences, divide, compare", "MelWeightMatrix"),
 	{Group: groupElement, Names: []string{"Dropout"}, MACs: "0", Ops: "0 (inference)", f: func(*call) amount { return amount{} }},
 
 	reduces(1, 0, "", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd", "ArgMax", "ArgMin", "CumSum", "CumProd"),
@@ -97,26 +97,26 @@ var onnxRules = []Rule{
 	{Group: groupResize, Names: []string{"GridSample"}, MACs: "0", Ops: "nearest 0; linear 3·(2^d - 1) and cubic 2·4^d - 1 for every output element, d = spatial axes", f: func(c *call) amount {
 		return c.interpolate(len(c.in(0))-2, c.n.Attrs.Str("mode", "linear"))
 	}},
-	{Group: groupResize, Names: []string{"AffineGrid"}, MACs: "0", Ops: "2·(d + 1)·elements(output), d = spatial axes", f: func(c *call) amount { return just(c.mul(2, c.dim(c.out(0), -1)+1, c.nout(0))) }},
+	{Group: groupResize, Names: []string{"AffineGrid"}, MACs: "0", Ops: "2·(d + 1)·elements(output), d = spatial axes", f: func(c *call) amount { return opsOnly(c.mul(2, c.dim(c.out(0), -1)+1, c.nout(0))) }},
 
 	{Group: groupFourier, Names: []string{"DFT"}, MACs: "0", Ops: "5·N·log2(N) for each transform of N points, half for real ones", f: (*call).dft},
 	{Group: groupFourier, Names: []string{"STFT"}, MACs: "0", Ops: "5·N·log2(N) for each frame, half for real signals, + N products with a window", f: (*call).stft},
 
-	each(4, "scale, round, add, saturate", "QuantizeLinear").in(groupQuant),
-	each(2, "subtract, multiply", "DequantizeLinear").in(groupQuant),
-	each(6, "least, greatest; scale, round, add, saturate", "DynamicQuantizeLinear").in(groupQuant),
-	each(6, "quantise and back", "Quant", "BipolarQuant", "FakeQuant").in(groupQuant),
+	perOutputElement(4, "scale, round, add, saturate", "QuantizeLinear").in(groupQuant),
+	perOutputElement(2, "subtract, multiply", "DequantizeLinear").in(groupQuant),
+	perOutputElement(6, "least, greatest; scale, round, add, saturate", "DynamicQuantizeLinear").in(groupQuant),
+	perOutputElement(6, "quantise and back", "Quant", "BipolarQuant", "FakeQuant").in(groupQuant),
 
-	moves("Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Concat", "Split", "Slice", "DynamicSlice", "Gather", "GatherElements", "GatherND",
+	dataMovement("Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Concat", "Split", "Slice", "DynamicSlice", "Gather", "GatherElements", "GatherND",
 		"Scatter", "ScatterElements", "ScatterND", "TensorScatter", "Expand", "Tile", "Pad", "Shape", "Size", "Constant", "ConstantOfShape", "ConstantFill", "EyeLike",
 		"OneHot", "DepthToSpace", "SpaceToDepth", "ReverseSequence", "Trilu", "Crop", "CenterCropPad", "MaxUnpool", "BitCast", "SequenceEmpty", "SequenceConstruct",
 		"SequenceInsert", "SequenceErase", "SequenceAt", "SequenceLength", "ConcatFromSequence", "SplitToSequence", "Optional", "OptionalGetElement",
 		"OptionalHasElement", "StringConcat"),
-	control("If", "Loop", "Scan", "SequenceMap"),
-	depends("TopK", "Unique", "NonZero", "Compress", "NonMaxSuppression", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
+	controlFlow("If", "Loop", "Scan", "SequenceMap"),
+	dataDependent("TopK", "Unique", "NonZero", "Compress", "NonMaxSuppression", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
 		"Multinomial", "TfIdfVectorizer", "StringNormalizer", "StringSplit", "RegexFullMatch", "ImageDecoder"),
-	each(2, "look up, add", "NegativeLogLikelihoodLoss").in(groupTrain),
-	{Group: groupTrain, Names: []string{"SoftmaxCrossEntropyLoss"}, MACs: "0", Ops: "5·elements(input) + 2·elements(labels)", f: func(c *call) amount { return just(c.mul(softmaxOps, c.nin(0)) + c.mul(2, c.nin(1))) }},
+	perOutputElement(2, "look up, add", "NegativeLogLikelihoodLoss").in(groupTrain),
+	{Group: groupTrain, Names: []string{"SoftmaxCrossEntropyLoss"}, MACs: "0", Ops: "5·elements(input) + 2·elements(labels)", f: func(c *call) amount { return opsOnly(c.mul(softmaxOps, c.nin(0)) + c.mul(2, c.nin(1))) }},
 }
 
 const (
@@ -137,17 +137,17 @@ var mlRules = []Rule{
 		macs := c.mul(batch, int64(len(c.n.Attrs.Floats("coefficients"))))
 		return product(macs, macs, c.mul(batch, int64(len(c.n.Attrs.Floats("intercepts")))))
 	}},
-	each(2, "subtract, multiply", "Scaler"),
-	each(3, "square or absolute value, add, divide", "Normalizer"),
-	each(1, "compare", "Binarizer", "Imputer"),
-	moves("LabelEncoder", "CategoryMapper", "OneHotEncoder", "ZipMap", "CastMap", "DictVectorizer", "FeatureVectorizer", "ArrayFeatureExtractor"),
-	depends("TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor", "SVMClassifier", "SVMRegressor"),
+	perOutputElement(2, "subtract, multiply", "Scaler"),
+	perOutputElement(3, "square or absolute value, add, divide", "Normalizer"),
+	perOutputElement(1, "compare", "Binarizer", "Imputer"),
+	dataMovement("LabelEncoder", "CategoryMapper", "OneHotEncoder", "ZipMap", "CastMap", "DictVectorizer", "FeatureVectorizer", "ArrayFeatureExtractor"),
+	dataDependent("TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor", "SVMClassifier", "SVMRegressor"),
 }
 
 // trainingRules are the optimisers. Inputs are rate, step, then tensors.
 // ownRules are those of operators that plans write.
 var ownRules = []Rule{
-	each(1, "a look-up", "LookUp"),
+	perOutputElement(1, "a look-up", "LookUp"),
 	{Group: groupProduct, Names: []string{"CodesMatMul"}, MACs: "K·elements(output)", Ops: "2·MACs (unpacking not counted)" + biasText, f: func(c *call) amount { return c.matmul(c.inner(0), c.biased(4, c.nout(0))) }},
 	{Group: groupConv, Names: []string{"QLinearConvTranspose"}, MACs: "k1·…·kn·Cout/group·elements(input)", Ops: "2·MACs" + biasText + " + 4·elements(output) (requantise)", f: func(c *call) amount { return c.transposed(3, 8, 4) }},
 }
@@ -159,20 +159,19 @@ var trainingRules = []Rule{
 	{Group: groupTrain, Names: []string{"Gradient"}, MACs: "unknown", Ops: "unknown", f: func(*call) amount { return amount{ops: unknown, macs: unknown, exec: unknown} }},
 }
 
-// optimiser is k operations for every element of each tensor to be optimised;
-// every one of them has per tensors among the inputs.
+// optimiser is k operations per element of each optimised tensor; each of them has per tensors
+// among the inputs.
 func optimiser(k, per int64, name string) Rule {
 	return Rule{Group: groupTrain, Names: []string{name}, MACs: "0", Ops: times(k, "elements(optimised tensors)"), f: func(c *call) amount {
 		sum := int64(0)
 		for i := 2; i < 2+(len(c.ins)-2)/int(per); i++ {
 			sum += c.nin(i)
 		}
-		return just(c.mul(k, sum))
+		return opsOnly(c.mul(k, sum))
 	}}
 }
 
-// microsoftRules are the operators of com.microsoft that exporters and optimisers
-// write.
+// microsoftRules are the operators of com.microsoft that exporters and optimisers write.
 var microsoftRules = []Rule{
 	{Group: groupConv, Names: []string{"FusedConv"}, MACs: "k1·…·kn·Cin/group·elements(output)", Ops: "2·MACs" + biasText + actText, f: func(c *call) amount {
 		return c.onnxConv(1, 2, 0)
@@ -192,8 +191,8 @@ var microsoftRules = []Rule{
 	}},
 	{Group: groupAttend, Names: []string{"LinearAttention"}, MACs: linearText, Ops: linearOpsText, f: (*call).linearAttention},
 	{Group: groupPool, Names: []string{"QLinearAveragePool"}, MACs: "0", Ops: "(k1·…·kn + 6)·elements(output) (with dequantise and quantise)", f: func(c *call) amount { return c.onnxPool(1, 6) }},
-	each(4, "square, add, multiply, scale", "SimplifiedLayerNormalization").in(groupNorm),
-	each(2, "two sums", "BiasAdd"),
+	perOutputElement(4, "square, add, multiply, scale", "SimplifiedLayerNormalization").in(groupNorm),
+	perOutputElement(2, "two sums", "BiasAdd"),
 	{Group: groupProduct, Names: []string{"CDist"}, MACs: "K·elements(output)", Ops: "2·MACs + 2·elements(inputs) + 3·elements(output), and a root of each if Euclidean", f: (*call).distances},
 	{Group: groupProduct, Names: []string{"MatMulNBits", "MatMulBnb4", "MatMulFpQ4"}, MACs: "K·elements(output)", Ops: "2·MACs (unpacking not counted)", f: func(c *call) amount { return c.matmul(c.inner(0), 0) }},
 	{Group: groupProduct, Names: []string{"FusedMatMul", "TransposeMatMul"}, MACs: "K·elements(output)", Ops: "2·MACs", f: (*call).fusedMatMul},
@@ -208,31 +207,31 @@ var microsoftRules = []Rule{
 	{Group: groupRNN, Names: []string{"DynamicQuantizeLSTM"}, MACs: "batch·steps·(elements(W) + elements(R))", Ops: "2·MACs + batch·steps·(18·units + elements(B) + 2·elements(P) + 6·directions·(inputs + hidden) + 16·units) (with quantise and dequantise)", f: func(c *call) amount { return c.onnxRecurrent(lstmUnit) }},
 	{Group: groupAttend, Names: []string{"MultiHeadAttention"}, MACs: "batch·heads·Sq·Sk·(Dk + Dv); packed forms unknown", Ops: attendText, f: (*call).msMultiHead},
 	{Group: groupAttend, Names: []string{"GroupQueryAttention"}, MACs: "2·batch·heads·Sq·Sk·D, Sk the length of the present key", Ops: attendText + " + 3·elements of query and key if rotary", f: (*call).msGroupQuery},
-	each(3, "two products, one sum", "RotaryEmbedding").in(groupAttend),
-	each(layerNormOps+1, "add; layer normalisation", "SkipLayerNormalization").in(groupNorm),
-	each(5, "add; root-mean-square normalisation", "SkipSimplifiedLayerNormalization").in(groupNorm),
-	each(layerNormOps+2, "two sums of embeddings; layer normalisation", "EmbedLayerNormalization").in(groupNorm),
-	each(layerNormOps+8, "dequantise and sum three embeddings; layer normalisation", "QEmbedLayerNormalization").in(groupNorm),
-	each(layerNormOps, "as GroupNormalization", "GroupNorm").in(groupNorm),
-	each(8, "square, two products, two sums, tanh, two products", "FastGelu"),
-	each(5, "multiply, erf, add, two products", "Gelu"),
-	each(6, "add; gelu", "BiasGelu"),
-	each(5, "sigmoid, multiply", "QuickGelu"),
-	each(5, "add; softmax less the shift", "BiasSoftmax").in(groupNorm),
-	each(7, "dequantise both, operate, quantise", "QLinearAdd", "QLinearMul"),
-	each(10, "dequantise, sigmoid, quantise", "QLinearSigmoid"),
-	each(softmaxOps+6, "dequantise, softmax, quantise", "QLinearSoftmax").in(groupNorm),
-	each(7, "dequantise both, choose, quantise", "QLinearWhere"),
-	each(8, "dequantise, compare and multiply, quantise", "QLinearLeakyRelu"),
+	perOutputElement(3, "two products, one sum", "RotaryEmbedding").in(groupAttend),
+	perOutputElement(layerNormOps+1, "add; layer normalisation", "SkipLayerNormalization").in(groupNorm),
+	perOutputElement(5, "add; root-mean-square normalisation", "SkipSimplifiedLayerNormalization").in(groupNorm),
+	perOutputElement(layerNormOps+2, "two sums of embeddings; layer normalisation", "EmbedLayerNormalization").in(groupNorm),
+	perOutputElement(layerNormOps+8, "dequantise and sum three embeddings; layer normalisation", "QEmbedLayerNormalization").in(groupNorm),
+	perOutputElement(layerNormOps, "as GroupNormalization", "GroupNorm").in(groupNorm),
+	perOutputElement(8, "square, two products, two sums, tanh, two products", "FastGelu"),
+	perOutputElement(5, "multiply, erf, add, two products", "Gelu"),
+	perOutputElement(6, "add; gelu", "BiasGelu"),
+	perOutputElement(5, "sigmoid, multiply", "QuickGelu"),
+	perOutputElement(5, "add; softmax less the shift", "BiasSoftmax").in(groupNorm),
+	perOutputElement(7, "dequantise both, operate, quantise", "QLinearAdd", "QLinearMul"),
+	perOutputElement(10, "dequantise, sigmoid, quantise", "QLinearSigmoid"),
+	perOutputElement(softmaxOps+6, "dequantise, softmax, quantise", "QLinearSoftmax").in(groupNorm),
+	perOutputElement(7, "dequantise both, choose, quantise", "QLinearWhere"),
+	perOutputElement(8, "dequantise, compare and multiply, quantise", "QLinearLeakyRelu"),
 	reduces(1, 6, "", "QLinearGlobalAveragePool").in(groupPool),
 	reduces(1, 6, "", "QLinearReduceMean"),
-	each(4, "scale, round, add, saturate", "QuantizeLinear").in(groupQuant),
-	each(2, "subtract, multiply", "DequantizeLinear", "DequantizeBlockwise", "GatherBlockQuantized").in(groupQuant),
-	moves("QLinearConcat", "ExpandDims", "Pad", "GatherND", "Trilu", "Crop"),
-	depends("Tokenizer"),
+	perOutputElement(4, "scale, round, add, saturate", "QuantizeLinear").in(groupQuant),
+	perOutputElement(2, "subtract, multiply", "DequantizeLinear", "DequantizeBlockwise", "GatherBlockQuantized").in(groupQuant),
+	dataMovement("QLinearConcat", "ExpandDims", "Pad", "GatherND", "Trilu", "Crop"),
+	dataDependent("Tokenizer"),
 }
 
-// distances are those of rows from rows: squares of both, and their products.
+// distances counts distances between rows: squares of both, and their products.
 func (c *call) distances() amount {
 	root := int64(0)
 	if c.n.Attrs.Str("metric", "sqeuclidean") == "euclidean" {
@@ -247,13 +246,13 @@ func (c *call) deform() amount {
 	if !c.rank(y, 4) || !c.rank(w, 4) || !c.rank(x, 4) {
 		return amount{}
 	}
-	// Taps go anywhere: none is known to fall on padding.
+	// Tap positions are data-dependent: padding taps are unknown.
 	a.exec = a.macs
 	a.ops += c.mul(9, int64(w[2]), int64(w[3]), int64(x[1]), int64(y[0]), int64(y[2]), int64(y[3]))
 	return a
 }
 
-// causal is a one-dimensional convolution whose state stands in for padding.
+// causal is a one-dimensional convolution whose state replaces padding.
 func (c *call) causal() amount {
 	w := c.in(1)
 	if !c.rank(w, 3) {
@@ -287,7 +286,7 @@ func (c *call) resize() amount {
 	return c.interpolate(d, c.n.Attrs.Str("mode", "nearest"))
 }
 
-// interpolate is the work of interpolating over d axes at every output element.
+// interpolate is the work of interpolating over d axes for every output element.
 func (c *call) interpolate(d int, mode string) amount {
 	if d < 0 || d > 8 {
 		c.bad = true
@@ -297,9 +296,9 @@ func (c *call) interpolate(d int, mode string) amount {
 	case "nearest":
 		return amount{}
 	case "linear", "bilinear":
-		return just(c.mul(3*(1<<d-1), c.nout(0)))
+		return opsOnly(c.mul(3*(1<<d-1), c.nout(0)))
 	case "cubic", "bicubic":
-		return just(c.mul(2*(1<<(2*d))-1, c.nout(0)))
+		return opsOnly(c.mul(2*(1<<(2*d))-1, c.nout(0)))
 	}
 	c.bad = true
 	return amount{}
@@ -352,7 +351,7 @@ func (c *call) dft() amount {
 	}
 	inverse := c.n.Attrs.Bool("inverse", false)
 	real := x[len(x)-1] == 1 || inverse && c.n.Attrs.Bool("onesided", false)
-	return just(c.fft(n, c.nout(0)/line, real))
+	return opsOnly(c.fft(n, c.nout(0)/line, real))
 }
 
 func (c *call) stft() amount {
@@ -378,5 +377,5 @@ func (c *call) stft() amount {
 	if c.has(2) {
 		ops += c.mul(n, frames)
 	}
-	return just(ops)
+	return opsOnly(ops)
 }

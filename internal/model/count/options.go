@@ -11,14 +11,13 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Options lists an operator's options, none for operators that have none worth
-// showing. TFLite operators have those of the MLTK profiler in its order, with
-// strides and filters as width x height:
+// Options lists an operator's options, none for operators without options worth showing. TFLite
+// operators have those of the MLTK profiler in its order, with strides and filters as width x
+// height:
 //
 //	padding same, stride 2x2, activation relu
 //
-// ONNX operators list what differs from the default, with sizes in the order of
-// the axes:
+// ONNX operators list what differs from the default, with sizes in the order of the axes:
 //
 //	kernel 3x3, stride 2x2, pads 1,1,1,1, group 32
 func Options(n *graph.Node) []profile.Option {
@@ -60,8 +59,7 @@ func liteOptions(n *graph.Node) []profile.Option {
 	return onnxOptions(n)
 }
 
-// shown lists the attributes that matter to a reader, with the name to show and
-// the value that goes without saying.
+// shown lists the attributes relevant to a reader, with displayed name and default value.
 var shown = []struct{ attr, name, skip string }{
 	{"kernel_shape", "kernel", ""},
 	{"strides", "stride", "1"},

@@ -1,6 +1,6 @@
 package count
 
-// Operations of one unit in one step beside the gate products and biases.
+// Operations per unit and step in addition to the gate products and biases.
 const (
 	lstmUnit = 3*sigmoidOps + 2 + 4 // three sigmoids, two tanh, f*c + i*g, o*tanh(c)
 	cifgUnit = 2*sigmoidOps + 1 + 2 + 4
@@ -27,9 +27,10 @@ func (c *call) onnxRecurrent(perUnit int64) amount {
 	units := c.mul(int64(r[0]), int64(r[2]))
 	lstm := c.n.Op == "LSTM"
 	extra := int64(0)
-	if c.n.Op == "DynamicQuantizeLSTM" { // the outputs are last
+	if c.n.Op == "DynamicQuantizeLSTM" { // the outputs come last
 		lstm, units = true, c.mul(int64(r[0]), int64(r[1]))
-		// Inputs and states become codes, in each direction and step, sums of both products numbers.
+		// Inputs and states are quantised per direction and step, and sums of both products
+		// dequantised.
 		extra = c.mul(6, steps, c.mul(int64(r[0]), int64(w[1]))+units) + c.mul(16, steps, units)
 	}
 	extra += c.mul(steps, perUnit, units) + c.mul(steps, c.opt(3))

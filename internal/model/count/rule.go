@@ -2,21 +2,20 @@ package count
 
 import "github.com/opmeter/opmeter/internal/model/graph"
 
-// Operations of composed functions per element; the sum names the elementary
-// operations of which each counts one.
+// Operations of composite functions per element, each elementary operation counting one.
 const (
 	sigmoidOps   = 4 // negate, exp, add, divide
 	softmaxOps   = 5 // compare, subtract, exp, add, divide
 	layerNormOps = 7 // add (mean); subtract; square, add (variance); multiply; scale; shift
 )
 
-// Rule is how one or more operators are counted.
+// Rule describes how one or more operators are counted.
 type Rule struct {
 	Domain string // domain of the operators
 	Group  string // heading in the documentation
 	Names  []string
-	MACs   string // formula for people, "0" for none
-	Ops    string // formula for people
+	MACs   string // displayed formula, "0" for none
+	Ops    string // displayed formula
 	f      func(*call) amount
 }
 
@@ -84,40 +83,39 @@ const (
 	groupTrain   = "Training"
 )
 
-// moves are operators that compute nothing.
-func moves(names ...string) Rule {
+// dataMovement is for operators that compute nothing.
+func dataMovement(names ...string) Rule {
 	return Rule{Group: groupMove, Names: names, MACs: "0", Ops: "0", f: func(*call) amount { return amount{} }}
 }
 
-// control are operators whose work is in their bodies.
-func control(names ...string) Rule {
+// controlFlow is for operators whose work is in their subgraphs.
+func controlFlow(names ...string) Rule {
 	return Rule{Group: groupControl, Names: names, MACs: "those of the bodies, times their executions", Ops: "those of the bodies, times their executions", f: func(*call) amount { return amount{} }}
 }
 
-// depends are operators without multiply-accumulates whose operations depend on
-// the data.
-func depends(names ...string) Rule {
+// dataDependent is for operators without multiply-accumulates whose operations depend on the
+// data.
+func dataDependent(names ...string) Rule {
 	return Rule{Group: groupData, Names: names, MACs: "0", Ops: "unknown", f: func(*call) amount { return amount{ops: unknown} }}
 }
 
-// each is k operations for every element of output 0.
-func each(k int64, how string, names ...string) Rule {
+// perOutputElement is k operations per element of output 0.
+func perOutputElement(k int64, how string, names ...string) Rule {
 	return Rule{
 		Group: groupElement, Names: names, MACs: "0", Ops: times(k, "elements(output)") + note(how),
-		f: func(c *call) amount { return just(c.mul(k, c.nout(0))) },
+		f: func(c *call) amount { return opsOnly(c.mul(k, c.nout(0))) },
 	}
 }
 
-// eachFused is each with TFLite's fused activation.
-func eachFused(k int64, how string, names ...string) Rule {
+// perOutputElementFused is perOutputElement with TFLite's fused activation.
+func perOutputElementFused(k int64, how string, names ...string) Rule {
 	return Rule{
 		Group: groupElement, Names: names, MACs: "0", Ops: times(k, "elements(output)") + " + activation" + note(how),
-		f: func(c *call) amount { n := c.nout(0); return just(c.mul(k, n) + c.fused(n)) },
+		f: func(c *call) amount { n := c.nout(0); return opsOnly(c.mul(k, n) + c.fused(n)) },
 	}
 }
 
-// reduces is k operations for every element of input 0 and some for every element
-// of the output.
+// reduces is k operations per element of input 0 and perOut per element of the output.
 func reduces(k, perOut int64, how string, names ...string) Rule {
 	text := times(k, "elements(input)")
 	if perOut > 0 {
@@ -125,11 +123,11 @@ func reduces(k, perOut int64, how string, names ...string) Rule {
 	}
 	return Rule{
 		Group: groupReduce, Names: names, MACs: "0", Ops: text + note(how),
-		f: func(c *call) amount { return just(c.mul(k, c.nin(0)) + c.mul(perOut, c.nout(0))) },
+		f: func(c *call) amount { return opsOnly(c.mul(k, c.nin(0)) + c.mul(perOut, c.nout(0))) },
 	}
 }
 
-// in is the rule in another group.
+// in returns the rule in another group.
 func (r Rule) in(group string) Rule { r.Group = group; return r }
 
 func times(k int64, what string) string {

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// Object is a table to be written. Fields are set by slot, in any order; fields
-// that equal their default are left out, as every FlatBuffer writer does.
+// Object is a table to be written. Fields are set by slot, in any order; fields that equal their
+// default are omitted, as in every FlatBuffer writer.
 type Object struct{ fields []slotValue }
 
 type slotValue struct {
@@ -39,7 +39,7 @@ func (o *Object) child(slot int, c any) {
 // Uint8 sets a byte.
 func (o *Object) Uint8(slot int, v, def uint8) { o.scalar(slot, 1, uint64(v), v == def) }
 
-// Bool sets a truth value.
+// Bool sets a boolean.
 func (o *Object) Bool(slot int, v, def bool) {
 	var w uint64
 	if v {
@@ -59,27 +59,27 @@ func (o *Object) Float32(slot int, v, def float32) {
 // Int64 sets a 64-bit field.
 func (o *Object) Int64(slot int, v, def int64) { o.scalar(slot, 8, uint64(v), v == def) }
 
-// Table sets a table; nil leaves it out.
+// Table sets a table; nil omits it.
 func (o *Object) Table(slot int, c *Object) {
 	if c != nil {
 		o.child(slot, c)
 	}
 }
 
-// Tables sets a vector of tables, also an empty one.
+// Tables sets a vector of tables, possibly empty.
 func (o *Object) Tables(slot int, c []*Object) { o.child(slot, c) }
 
-// String sets a string, also an empty one.
+// String sets a string, possibly empty.
 func (o *Object) String(slot int, s string) {
 	o.child(slot, blob{data: []byte(s), count: len(s), align: 1, terminate: true})
 }
 
-// Bytes sets a byte vector whose first byte lies at a multiple of align.
+// Bytes sets a byte vector whose first byte is aligned to align.
 func (o *Object) Bytes(slot int, b []byte, align int) {
 	o.child(slot, blob{data: b, count: len(b), align: align})
 }
 
-// Int32s sets a vector of 32-bit integers, also an empty one.
+// Int32s sets a vector of 32-bit integers, possibly empty.
 func Int32s[T ~int | ~int32 | ~int64](o *Object, slot int, v []T) {
 	b := make([]byte, 0, 4*len(v))
 	for _, x := range v {
@@ -115,8 +115,8 @@ func (o *Object) Float32s(slot int, v []float32) {
 	o.child(slot, blob{data: b, count: len(v), align: 4})
 }
 
-// Build writes the tables, front to back: all references point forward, and
-// equal vtables are written once.
+// Build writes the tables front to back: all references point forward, and equal vtables are
+// written once.
 func Build(root *Object, ident string) ([]byte, error) {
 	if len(ident) != 4 {
 		return nil, fmt.Errorf("identifier %q is not four bytes", ident)
@@ -140,7 +140,7 @@ type writer struct {
 	vtables map[string]int
 }
 
-// pending is an offset to be filled in and what it shall lead to.
+// pending is an offset to be filled in and its target.
 type pending struct {
 	at    int
 	child any
@@ -184,7 +184,7 @@ func (w *writer) patch(at int) {
 }
 
 func (w *writer) table(at int, o *Object) {
-	// Wide fields first: no holes but one before the first of eight bytes.
+	// Wide fields first: at most one gap, before the first 8-byte field.
 	fields := slices.Clone(o.fields)
 	slices.SortStableFunc(fields, func(a, b slotValue) int { return cmp.Compare(b.size, a.size) })
 	size, slots := 4, 0

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// Error tells what is wrong with a buffer and where.
+// Error reports what is wrong with a buffer and where.
 type Error struct {
 	Path   string // such as "Model.subgraphs[0].tensors[3].shape"
 	Offset int64  // byte offset in the buffer
@@ -27,16 +27,16 @@ type Reader struct {
 	data   []byte
 	err    error
 	budget int64
-	nodes  []node // room for steps of paths, which are made many at a time
-	// Room for short lists, see cut.
+	nodes  []node // block allocation of path steps, which are numerous
+	// Block allocation of short lists, see cut.
 	chars  []byte
 	ints   []int
 	wides  []int64
 	floats []float32
 }
 
-// What visiting costs at least, in bytes of the budget: an object in memory is
-// larger than its encoding.
+// Minimum cost of a visit, in bytes of the budget: an object in memory is larger than its
+// encoding.
 const (
 	tableCost     = 64
 	vectorCost    = 8
@@ -49,11 +49,11 @@ func NewReader(data []byte) *Reader {
 	return &Reader{data: data, budget: int64(len(data))*budgetFactor + budgetMinimum}
 }
 
-// Err returns the first error, nil while all is well.
+// Err returns the first error, nil if there is none.
 func (r *Reader) Err() error { return r.err }
 
-// Spend takes n bytes from the budget, for decoders that copy data themselves.
-// It reports false, with an error recorded, when the budget is used up.
+// Spend charges n bytes to the budget, for decoders that copy data themselves. It is false, with
+// an error recorded, when the budget is used up.
 func (r *Reader) Spend(n int, at Table) bool { return r.spend(int64(n), at.at, at.pos) }
 
 func (r *Reader) spend(n int64, at *node, pos int) bool {
@@ -78,14 +78,14 @@ func (r *Reader) fail(at *node, field string, pos int, format string, args ...an
 	r.err = &Error{Path: p, Offset: int64(pos), Err: fmt.Errorf(format, args...)}
 }
 
-// node is a step of the path to a table, kept to word errors.
+// node is a step of the path to a table, for error messages.
 type node struct {
 	parent *node
 	name   string
 	index  int // -1 for a single table
 }
 
-// step makes a step of a path.
+// step creates a step of a path.
 func (r *Reader) step(parent *node, name string, index int) *node {
 	if len(r.nodes) == cap(r.nodes) {
 		r.nodes = make([]node, 0, min(max(8, 2*cap(r.nodes)), 128))
@@ -181,17 +181,17 @@ func (r *Reader) follow(at *node, field string, pos int) (int, bool) {
 	return pos + int(off), true
 }
 
-// Valid reports whether the table is there.
+// Valid reports whether the table exists.
 func (t Table) Valid() bool { return t.r != nil }
 
-// Fail records an error about a field that was read well but makes no sense.
+// Fail records an error about a field that was read correctly but is invalid.
 func (t Table) Fail(field, format string, args ...any) {
 	if t.r != nil {
 		t.r.fail(t.at, field, t.pos, format, args...)
 	}
 }
 
-// field returns the position of a field of the given width, 0 when it is absent.
+// field returns the position of a field of the given width, 0 if it is absent.
 func (t Table) field(slot int, name string, width int) int {
 	if t.r == nil || t.r.err != nil {
 		return 0
@@ -227,7 +227,7 @@ func (t Table) Int8(slot int, name string, def int8) int8 {
 	return int8(t.Uint8(slot, name, uint8(def)))
 }
 
-// Bool reads a truth value.
+// Bool reads a boolean.
 func (t Table) Bool(slot int, name string, def bool) bool {
 	if p := t.field(slot, name, 1); p != 0 {
 		return t.r.data[p] != 0
@@ -266,7 +266,7 @@ func (t Table) Int64(slot int, name string, def int64) int64 {
 	return int64(t.Uint64(slot, name, uint64(def)))
 }
 
-// Table reads a table field; the result is not Valid when it is absent.
+// Table reads a table field; the result is not Valid if it is absent.
 func (t Table) Table(slot int, name string) Table {
 	p := t.field(slot, name, 4)
 	if p == 0 {

@@ -91,7 +91,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestAlignment: each scalar lies at a multiple of its size, strings end with a zero, equal vtables are shared.
+// TestAlignment: each scalar lies at a multiple of its size, strings end with a zero, equal
+// vtables are shared.
 func TestAlignment(t *testing.T) {
 	t.Parallel()
 	mixed := func() *Object {

@@ -28,14 +28,14 @@ func (t Table) vector(slot int, name string, width int) (pos, n int, ok bool) {
 // counted is vector for elements that are copied: it charges the budget.
 func (t Table) counted(slot int, name string, width int) (pos, n int, ok bool) {
 	if pos, n, ok = t.vector(slot, name, width); ok {
-		// Integers are kept as 64-bit words.
+		// Integers are stored as 64-bit words.
 		ok = t.r.spend(int64(vectorCost+n*max(width, 4)), t.at, pos)
 	}
 	return pos, n, ok
 }
 
-// Bytes returns a byte vector without a copy and its place in the buffer; nil
-// and -1 when the field is absent.
+// Bytes returns a byte vector without a copy, and its offset in the buffer; nil and -1 if the
+// field is absent.
 func (t Table) Bytes(slot int, name string) ([]byte, int64) {
 	p, n, ok := t.vector(slot, name, 1)
 	if !ok {
@@ -44,10 +44,11 @@ func (t Table) Bytes(slot int, name string) ([]byte, int64) {
 	return t.r.data[p : p+n : p+n], int64(p)
 }
 
-// sharedValues is how many values of short lists lie in one block: there are thousands of lists, and each block of memory takes time.
+// sharedValues is the number of values of short lists per block: there are thousands of lists,
+// and each allocation takes time.
 const sharedValues = 256
 
-// cut gives room for n values, of a block that short lists share.
+// cut returns space for n values from a block that short lists share.
 func cut[T any](block *[]T, n int) []T {
 	if n > sharedValues/4 {
 		return make([]T, n)
@@ -60,7 +61,7 @@ func cut[T any](block *[]T, n int) []T {
 	return out
 }
 
-// String reads a string. Bytes that are not UTF-8 are replaced.
+// String reads a string. Invalid UTF-8 is replaced.
 func (t Table) String(slot int, name string) string {
 	p, n, ok := t.counted(slot, name, 1)
 	if !ok {
@@ -88,7 +89,7 @@ func (t Table) Ints(slot int, name string) []int {
 	return out
 }
 
-// Raw is a vector of numbers of some bytes each, where it lies in the file.
+// Raw returns a vector of numbers of the given width as a view of the file.
 func (t Table) Raw(slot int, name string, width int) []byte {
 	p, n, ok := t.counted(slot, name, width)
 	if !ok || n == 0 {
@@ -131,7 +132,7 @@ type Tables struct {
 	n    int
 }
 
-// Tables reads a vector of tables, empty when the field is absent.
+// Tables reads a vector of tables, empty if the field is absent.
 func (t Table) Tables(slot int, name string) Tables {
 	p, n, ok := t.counted(slot, name, 4)
 	if !ok {
@@ -156,13 +157,13 @@ func (v Tables) At(i int) Table {
 	return v.t.r.table(v.t.r.step(v.t.at, v.name, i), "", v.pos+4*i)
 }
 
-// VectorAt returns the place of a vector's first element in the buffer and the number of
-// elements, for those who change a file in place; ok is false when the field is absent.
+// VectorAt returns the offset of a vector's first element and the number of elements, for
+// in-place changes of a file; ok is false if the field is absent.
 func (t Table) VectorAt(slot int, name string, width int) (pos, n int, ok bool) {
 	return t.vector(slot, name, width)
 }
 
-// FieldAt returns the place of a stored field, ok is false when it is absent.
+// FieldAt returns the offset of a stored field; ok is false if it is absent.
 func (t Table) FieldAt(slot int, name string, width int) (pos int, ok bool) {
 	pos = t.field(slot, name, width)
 	return pos, pos != 0

@@ -2,26 +2,26 @@ package flexbuffer
 
 import "errors"
 
-// Bounds of [Decode]: a buffer can point at itself.
+// Limits of [Decode]: a buffer can refer to itself.
 const (
 	maxDepth  = 32
 	maxValues = 1 << 16
 )
 
-// Decode turns a whole buffer into Go values: nil, bool, int64, uint64, float64,
-// string, []byte, []any and map[string]any. It refuses what nests deeper than 32
-// levels or has more than 65,536 values.
+// Decode converts a complete buffer to Go values: nil, bool, int64, uint64, float64, string,
+// []byte, []any and map[string]any. It rejects nesting deeper than 32 levels and more than 65,536
+// values.
 func Decode(data []byte) (any, error) {
 	v, err := Parse(data)
 	if err != nil {
 		return nil, err
 	}
-	// A text that many places point at must not be copied without end.
+	// Text with many references must not be copied without limit.
 	left := budget{values: maxValues, text: 4*len(data) + 1<<16}
 	return v.decode(maxDepth, &left)
 }
 
-// budget is what may still be decoded.
+// budget is the remaining amount that may be decoded.
 type budget struct{ values, text int }
 
 func (v Value) decode(depth int, left *budget) (any, error) {

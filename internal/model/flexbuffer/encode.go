@@ -8,9 +8,8 @@ import (
 	"slices"
 )
 
-// Encode writes a value: nil, bool, int, int64, uint64, float32, float64, string,
-// []byte, []any or map[string]any. Everything is stored in words of eight bytes,
-// which every reader takes.
+// Encode writes a value: nil, bool, int, int64, uint64, float32, float64, string, []byte, []any
+// or map[string]any. Everything is stored in 8-byte words, which every reader accepts.
 func Encode(v any) ([]byte, error) {
 	e := &encoder{}
 	word, packed, err := e.put(v)
@@ -35,8 +34,8 @@ func (e *encoder) align() {
 
 func (e *encoder) word(w uint64) { e.out = binary.LittleEndian.AppendUint64(e.out, w) }
 
-// reference appends a value word: itself when inline, otherwise the distance
-// back to its place.
+// reference appends a value word: the value itself if it is inline, otherwise the backward offset
+// to it.
 func (e *encoder) reference(word uint64, packed byte) {
 	switch Type(packed >> 2) {
 	case Null, Int, Uint, Float, Bool:
@@ -46,8 +45,8 @@ func (e *encoder) reference(word uint64, packed byte) {
 	e.word(word)
 }
 
-// put writes what a value refers to. word is the value itself when it is stored
-// inline, otherwise its place.
+// put writes the target of a value. word is the value itself if it is inline, otherwise its
+// position.
 func (e *encoder) put(v any) (word uint64, packed byte, err error) {
 	switch v := v.(type) {
 	case nil:
@@ -100,7 +99,7 @@ func (e *encoder) sized(b []byte, terminate bool) uint64 {
 	return at
 }
 
-// elements writes a vector, or a map when there are keys.
+// elements writes a vector, or a map if there are keys.
 func (e *encoder) elements(values []any, keys []uint64) (uint64, error) {
 	words, packed := make([]uint64, len(values)), make([]byte, len(values))
 	for i, v := range values {

@@ -249,7 +249,8 @@ func TestDecodeBounds(t *testing.T) {
 			t.Errorf("%d elements: %v", n, err)
 		}
 	}
-	// In lists of lists all values count: 256 lists of 255 and themselves are 65,536, with the outer one too many.
+	// In lists of lists all values count: 256 lists of 255 and themselves are 65,536, with the
+	// outer one too many.
 	for n, ok := range map[int]bool{254: true, 255: false} {
 		var lists []any
 		for range 256 {
@@ -309,7 +310,8 @@ func TestEncodedBytes(t *testing.T) {
 		{[]any{int64(3), false}, slices.Concat(word(2), word(3), word(0), []byte{at(Int, 8), at(Bool, 8), 0, 0, 0, 0, 0, 0}, word(24), []byte{at(Vector, 8), 8})},
 		{
 			map[string]any{"k": int64(3)},
-			// The key, the keys' number and offset, that of their table and its width, the number of values, they, their types.
+			// The key, the keys' number and offset, that of their table and its width, the number
+			// of values, they, their types.
 			slices.Concat([]byte{'k', 0, 0, 0, 0, 0, 0, 0}, word(1), word(16), word(8), word(8), word(1), word(3), []byte{at(Int, 8), 0, 0, 0, 0, 0, 0, 0}, word(16), []byte{at(Map, 8), 8}),
 		},
 	} {

@@ -14,42 +14,41 @@ const (
 	ONNXML       = "ai.onnx.ml"
 	ONNXTraining = "ai.onnx.preview.training"
 	Microsoft    = "com.microsoft"
-	Own          = "opmeter" // what plans write in place of nodes of a file, and no file
+	Own          = "opmeter" // operators that plans insert; never in a file
 	TFLite       = "tflite"
 	TFLiteCustom = "tflite.custom"
 )
 
-// Model is a whole model file.
+// Model is a complete model file.
 type Model struct {
 	Format      string // "tflite" or "onnx"
 	Path        string // as given; for an archive "archive.zip!member"
 	Name        string // graph or description name in the file, may be empty
 	Producer    string
 	Description string
-	FileBytes   int64          // size of the model file, external data not counted
+	FileBytes   int64          // size of the model file, without external data
 	IRVersion   int            // ONNX IR version or TFLite schema version
 	Opsets      map[string]int // ONNX: operator-set version by domain ("" default)
-	// Graphs lists the main graph first, then TFLite's further subgraphs in file
-	// order, or ONNX's nested bodies in order of discovery.
+	// Graphs lists the main graph first, then TFLite's further subgraphs in file order, or ONNX's
+	// nested subgraphs in order of discovery.
 	Graphs     []*Graph
 	Signatures []Signature
 	Metadata   []Metadata
-	// Warnings tells what the reader saw and got over, one sentence each.
+	// Warnings are defects that the reader tolerated, one sentence each.
 	Warnings []string
-	// Content is the model as a file of its format has it where Path is none: of an
-	// archive, a description, memory. nil where Path has it.
+	// Content is the model encoded in its format where Path is not such a file: a model from an
+	// archive, a description or memory. It is nil where Path has the content.
 	Content []byte
-	// Beside are the files that hold constants of an ONNX model which the model file only points to, nil for none.
+	// Beside lists the files with external data of an ONNX model, nil for none.
 	Beside []string
 	// Close releases mappings; constants are invalid afterwards. May be nil.
 	Close func() error
-	// Check fails when a file that the model was read from has changed since. May be
-	// nil.
+	// Check fails if a file that the model was read from has changed since. May be nil.
 	Check func() error
 }
 
-// ShortName is the file's base name without its endings, or the graph's own name
-// for a model that has no file.
+// ShortName is the file's base name without extensions, or the graph's own name for a model
+// without a file.
 func (m *Model) ShortName() string {
 	name := m.Path
 	if _, member, ok := strings.Cut(name, "!"); ok {
@@ -71,7 +70,7 @@ func (m *Model) ShortName() string {
 // Main is the graph that an inference runs.
 func (m *Model) Main() *Graph { return m.Graphs[0] }
 
-// Metadata is a named blob kept beside the graph.
+// Metadata is a named blob stored with the graph.
 type Metadata struct {
 	Name string
 	Data []byte
@@ -90,55 +89,55 @@ type SignatureTensor struct {
 	Value int
 }
 
-// Graph is a list of nodes in an order in which they can run.
+// Graph is a list of nodes in topological order.
 type Graph struct {
 	Index   int // position in Model.Graphs
 	Name    string
 	Values  []*Value // Values[i].ID == i
-	Inputs  []int    // value ids; ONNX initialisers that double as inputs are left out
+	Inputs  []int    // value ids; without ONNX initialisers that double as inputs
 	Outputs []int
 	Nodes   []*Node
-	// Captures lists values of the parent graph that this body reads by name.
+	// Captures lists values of the parent graph that this subgraph reads by name.
 	Captures []Capture
-	Parent   *Graph // enclosing graph of an ONNX body, nil otherwise
+	Parent   *Graph // enclosing graph of an ONNX subgraph, nil otherwise
 }
 
-// Capture joins a value of a body to the value of the enclosing graph.
+// Capture connects a value of a subgraph to a value of the enclosing graph.
 type Capture struct{ Inner, Outer int }
 
 // Value is an edge of the graph.
 type Value struct {
 	ID   int
 	Name string
-	Type tensor.Type // Invalid when the file does not say
-	// Shape as the file declares it, -1 for unknown or named dimensions. Only
-	// meaningful when HasShape.
+	Type tensor.Type // Invalid if the file does not declare it
+	// Shape as declared in the file, -1 for unknown or named dimensions. Only valid with
+	// HasShape.
 	Shape    []int
 	HasShape bool
-	// Placeholder is the shape that a TFLite file stores beside unknown
-	// dimensions, usually with ones in their place; nil when there are none.
+	// Placeholder is the shape that a TFLite file stores for a value with unknown dimensions,
+	// usually with ones in their place; nil for other values.
 	Placeholder []int
-	DimNames    []string       // symbolic names, "" where none; nil when there are none
+	DimNames    []string       // symbolic names, "" for unnamed dimensions; nil if all are
 	Const       *tensor.Tensor // nil unless the value is a constant of the file
 	Variable    bool           // TFLite variable tensor: keeps its value between runs
-	// Scratch is memory that a custom operator of a compiled TFLite file asks for among
-	// its inputs: nobody writes it and nothing can be read from it.
+	// Scratch is memory that a custom operator of a compiled TFLite file lists among its inputs:
+	// no node writes it, and nothing can be read from it.
 	Scratch bool
 	Quant   *tensor.Quant
 	// Elem is the element type of a container value.
 	Elem tensor.Type
-	// Sparse holds the encoding of a sparse constant, nil for dense ones. Const
-	// is then the dense expansion.
+	// Sparse has the encoding of a sparse constant, nil for dense ones. Const is then the dense
+	// expansion.
 	Sparse *Sparse
-	// Offset is the place of the constant's bytes in the file, -1 when unknown.
+	// Offset is the offset of the constant's bytes in the file, -1 if unknown.
 	Offset int64
 }
 
-// Sparse says how a sparse TFLite constant was stored.
+// Sparse describes how a sparse TFLite constant was stored.
 type Sparse struct {
 	TraversalOrder []int
 	BlockMap       []int
-	Compressed     []bool // levels that list which of their indices are stored, by TraversalOrder; others have all
+	Compressed     []bool // levels that list their stored indices, by TraversalOrder; other levels store all indices
 	Blocks         []int  // sizes of the blocks along the axes of BlockMap
 	StoredElements int    // non-zero elements in the file
 	StoredBytes    int    // bytes of the stored values, without indices
@@ -154,13 +153,13 @@ type Node struct {
 	Inputs  []int  // value ids, -1 where an optional input is absent
 	Outputs []int  // value ids, -1 where an optional output is absent
 	Attrs   Attrs
-	// Function is the path of model functions that this node was inlined from,
-	// outermost first, empty otherwise.
+	// Function is the path of model functions that this node was inlined from, outermost first,
+	// empty otherwise.
 	Function []string
 }
 
-// Key names the operator with its domain for people, such as "CONV_2D",
-// "Conv", "com.microsoft:MatMulNBits", "CUSTOM:Foo".
+// Key is the displayed operator name with its domain, such as "CONV_2D", "Conv",
+// "com.microsoft:MatMulNBits", "CUSTOM:Foo".
 func (n *Node) Key() string {
 	switch n.Domain {
 	case ONNX, TFLite:
@@ -178,10 +177,10 @@ func (n *Node) Key() string {
 // []*tensor.Tensor, GraphRef, []GraphRef, bool.
 type Attrs map[string]any
 
-// GraphRef is an attribute that names a graph of the model.
+// GraphRef is an attribute that refers to a graph of the model.
 type GraphRef int //nolint:revive // Ref alone would not say to what
 
-// Int returns an integer attribute, or def when it is absent.
+// Int returns an integer attribute, or def if it is absent.
 func (a Attrs) Int(name string, def int) int {
 	switch v := a[name].(type) {
 	case int64:
@@ -195,7 +194,7 @@ func (a Attrs) Int(name string, def int) int {
 	return def
 }
 
-// Bool returns a truth-valued attribute (ONNX uses integers), or def.
+// Bool returns a boolean attribute (ONNX uses integers), or def.
 func (a Attrs) Bool(name string, def bool) bool {
 	switch v := a[name].(type) {
 	case bool:
@@ -206,7 +205,7 @@ func (a Attrs) Bool(name string, def bool) bool {
 	return def
 }
 
-// Float returns a float attribute, or def when it is absent.
+// Float returns a float attribute, or def if it is absent.
 func (a Attrs) Float(name string, def float32) float32 {
 	if v, ok := a[name].(float32); ok {
 		return v
@@ -214,7 +213,7 @@ func (a Attrs) Float(name string, def float32) float32 {
 	return def
 }
 
-// Str returns a string attribute, or def when it is absent.
+// Str returns a string attribute, or def if it is absent.
 func (a Attrs) Str(name, def string) string {
 	switch v := a[name].(type) {
 	case string:
@@ -225,7 +224,7 @@ func (a Attrs) Str(name, def string) string {
 	return def
 }
 
-// Ints returns an integer list as ints, nil when it is absent.
+// Ints returns an integer list as ints, nil if it is absent.
 func (a Attrs) Ints(name string) []int {
 	v, ok := a[name].([]int64)
 	if !ok {
@@ -238,13 +237,13 @@ func (a Attrs) Ints(name string) []int {
 	return out
 }
 
-// Floats returns a float list, nil when it is absent.
+// Floats returns a float list, nil if it is absent.
 func (a Attrs) Floats(name string) []float32 { v, _ := a[name].([]float32); return v }
 
-// Strs returns a string list, nil when it is absent.
+// Strs returns a string list, nil if it is absent.
 func (a Attrs) Strs(name string) []string { v, _ := a[name].([]string); return v }
 
-// Tensor returns a tensor attribute, nil when it is absent.
+// Tensor returns a tensor attribute, nil if it is absent.
 func (a Attrs) Tensor(name string) *tensor.Tensor { v, _ := a[name].(*tensor.Tensor); return v }
 
 // Graph returns the index of a graph attribute in Model.Graphs.

@@ -18,11 +18,10 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tflite"
 )
 
-// Open reads a .tflite, .onnx or .mltk.zip file, or builds the network that a
-// .yaml file describes. For model files the content decides, not the name: a
-// TFLite file carries its mark at byte 4, an archive begins with "PK", and a
-// protobuf message that is not ONNX is refused by its reader. Errors name the
-// file.
+// Open reads a .tflite, .onnx or .mltk.zip file, or builds the network described by a .yaml file.
+// For model files the content decides, not the name: a TFLite file has its identifier at byte 4,
+// an archive begins with "PK", and a protobuf message that is not ONNX is rejected by its reader.
+// Errors name the file.
 func Open(path string) (*graph.Model, error) {
 	hugepages.EnlargeHeap()
 	f, st, err := infile.Open(path)
@@ -46,7 +45,7 @@ func Open(path string) (*graph.Model, error) {
 	}
 	head = head[:n]
 	switch {
-	case marked(head), bytes.HasPrefix(head, []byte("PK")):
+	case hasTFLiteMark(head), bytes.HasPrefix(head, []byte("PK")):
 		return tflite.Open(path)
 	case isText(head) || !looksLikeProtobuf(head):
 		return nil, notModel(path, head)
@@ -58,14 +57,14 @@ func Open(path string) (*graph.Model, error) {
 	return m, err
 }
 
-// headBytes is how much of a file says what it is.
+// headBytes is the number of bytes needed to identify a file.
 const headBytes = 512
 
-// marked reports whether a file carries the mark of TFLite.
-func marked(head []byte) bool { return len(head) >= 8 && string(head[4:8]) == "TFL3" }
+// hasTFLiteMark reports whether a file has the identifier of TFLite.
+func hasTFLiteMark(head []byte) bool { return len(head) >= 8 && string(head[4:8]) == "TFL3" }
 
-// isText reports whether a file begins as text does: a message of ONNX has field tags and
-// lengths, which are control characters.
+// isText reports whether a file begins like text: an ONNX message has field tags and lengths,
+// which are control characters.
 func isText(head []byte) bool {
 	for len(head) > 0 {
 		r, n := utf8.DecodeRune(head)
@@ -73,7 +72,7 @@ func isText(head []byte) bool {
 		case r == utf8.RuneError && n == 1 && utf8.FullRune(head):
 			return false
 		case r == utf8.RuneError && n == 1:
-			return true // a character that goes on behind the head
+			return true // a character that continues after the head
 		case r < ' ' && r != '\n' && r != '\r' && r != '\t' || r == 0x7f:
 			return false
 		}
@@ -82,7 +81,7 @@ func isText(head []byte) bool {
 	return true
 }
 
-// Parse reads a model from memory. The name stands for that of a file.
+// Parse reads a model from memory. The name is used like that of a file.
 func Parse(name string, data []byte) (*graph.Model, error) {
 	head := data[:min(len(data), headBytes)]
 	switch {
@@ -96,12 +95,12 @@ func Parse(name string, data []byte) (*graph.Model, error) {
 		return encoded(m, name)
 	case bytes.HasPrefix(head, []byte("PK")):
 		return tflite.ParseArchive(data, name)
-	case marked(head):
-		return held(data)(tflite.Parse(data, name))
+	case hasTFLiteMark(head):
+		return withContent(data)(tflite.Parse(data, name))
 	case isText(head) || !looksLikeProtobuf(head):
 		return nil, notModel(name, head)
 	}
-	m, err := held(data)(onnx.Parse(data, name, ""))
+	m, err := withContent(data)(onnx.Parse(data, name, ""))
 	if err != nil && strings.EqualFold(filepath.Ext(name), ".tflite") {
 		return nil, notModel(name, head)
 	}
@@ -125,8 +124,8 @@ func IsDescription(path string) bool {
 	return false
 }
 
-// described builds a model and reads it back, so that it is the same as the file
-// that "opmeter build" writes.
+// described builds a model and reads it back, so that it equals the file that "opmeter build"
+// writes.
 func described(path string) (*graph.Model, error) {
 	m, err := netspec.File(path)
 	if err != nil {
@@ -140,11 +139,11 @@ func encoded(m *graph.Model, path string) (*graph.Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return held(data)(tflite.Parse(data, path))
+	return withContent(data)(tflite.Parse(data, path))
 }
 
-// held notes that a model is no file of its own.
-func held(data []byte) func(*graph.Model, error) (*graph.Model, error) {
+// withContent stores the content of a model that is not a separate file.
+func withContent(data []byte) func(*graph.Model, error) (*graph.Model, error) {
 	return func(m *graph.Model, err error) (*graph.Model, error) {
 		if m != nil {
 			m.Content = data
@@ -153,8 +152,8 @@ func held(data []byte) func(*graph.Model, error) (*graph.Model, error) {
 	}
 }
 
-// looksLikeProtobuf reports whether the first byte can begin an ONNX ModelProto:
-// a tag of one of its fields (1 to 26) with a fitting wire type.
+// looksLikeProtobuf reports whether the first byte can begin an ONNX ModelProto: a tag of one of
+// its fields (1 to 26) with a matching wire type.
 func looksLikeProtobuf(head []byte) bool {
 	if len(head) == 0 {
 		return false

@@ -25,8 +25,7 @@ func File(path string) (*graph.Model, error) {
 	return Read(f, path)
 }
 
-// Read builds the network that a text describes; the name stands for that of a
-// file.
+// Read builds the network described by a text; the name is for error messages.
 func Read(r io.Reader, path string) (*graph.Model, error) {
 	s, err := Parse(r)
 	if err == nil {
@@ -41,8 +40,7 @@ func Read(r io.Reader, path string) (*graph.Model, error) {
 	return nil, fmt.Errorf("%s: %w", path, err)
 }
 
-// Model builds the network that a description describes. The same description
-// gives the same bytes.
+// Model builds the described network. Equal descriptions give equal bytes.
 func Model(s *Spec) (*graph.Model, error) {
 	b := &builder{
 		g: &graph.Graph{Name: s.Name}, int8: s.Type == "int8", names: map[string]int{}, used: map[string]bool{}, next: map[string]int{},
@@ -63,19 +61,19 @@ func Model(s *Spec) (*graph.Model, error) {
 	return m, m.Validate()
 }
 
-// builder grows a graph.
+// builder builds a graph.
 type builder struct {
 	g       *graph.Graph
 	int8    bool
-	names   map[string]int // layers that From may name
-	next    map[string]int // the last number that a name was made unique with
+	names   map[string]int // layers that From may refer to
+	next    map[string]int // the last number used to make a name unique
 	used    map[string]bool
 	random  *rand.Rand
 	count   int
 	weights int
 }
 
-// quant is an activation's quantisation, nil in float models.
+// act returns an activation's quantisation, nil in float models.
 func (b *builder) act(span float64) *tensor.Quant {
 	if !b.int8 {
 		return nil
@@ -84,7 +82,7 @@ func (b *builder) act(span float64) *tensor.Quant {
 	return &tensor.Quant{Scale: []float32{float32(2 * span / 255)}, Zero: []int64{0}}
 }
 
-// after is the quantisation behind an activation function.
+// after returns the quantisation after an activation function.
 func (b *builder) after(activation string, span float64) *tensor.Quant {
 	if !b.int8 {
 		return nil
@@ -98,7 +96,7 @@ func (b *builder) after(activation string, span float64) *tensor.Quant {
 	return b.act(span)
 }
 
-// unit is the fixed quantisation of softmax and logistic.
+// unit returns the fixed quantisation of softmax and logistic.
 func (b *builder) unit() *tensor.Quant {
 	if !b.int8 {
 		return nil
@@ -106,7 +104,7 @@ func (b *builder) unit() *tensor.Quant {
 	return &tensor.Quant{Scale: []float32{1.0 / 256}, Zero: []int64{-128}}
 }
 
-// value makes an activation.
+// value adds an activation.
 func (b *builder) value(name string, shape []int, q *tensor.Quant) (int, error) {
 	n := 1
 	for _, d := range shape {

@@ -10,16 +10,16 @@ import (
 	"github.com/opmeter/opmeter/internal/model/graph"
 )
 
-// maker builds one kind of layer from its inputs.
-type maker struct {
+// layerBuilder builds one kind of layer from its inputs.
+type layerBuilder struct {
 	inputs int // number of inputs, -1 for two or more
 	make   func(b *builder, l *Layer, name string, in []int) (int, error)
 }
 
-var makers map[string]maker
+var makers map[string]layerBuilder
 
 func init() {
-	makers = map[string]maker{
+	makers = map[string]layerBuilder{
 		"conv": {1, conv}, "depthwise": {1, depthwise}, "transpose_conv": {1, transposeConv}, "dense": {1, dense},
 		"avg_pool": {1, pool("AVERAGE_POOL_2D")}, "max_pool": {1, pool("MAX_POOL_2D")}, "mean": {1, mean},
 		"add": {2, binary("ADD")}, "sub": {2, binary("SUB")}, "mul": {2, binary("MUL")}, "concat": {-1, concat},
@@ -33,7 +33,8 @@ func init() {
 // Ops lists the kinds of layers.
 func Ops() []string { return slices.Sorted(maps.Keys(makers)) }
 
-// layers builds a list. prev is the value before it, block what "block" names.
+// layers builds a list of layers. prev is the value before it, block the value that "block"
+// refers to.
 func (b *builder) layers(ls []Layer, prev, block int) (int, error) {
 	for i := range ls {
 		l := &ls[i]
@@ -65,7 +66,7 @@ func (b *builder) repeat(l *Layer, prev int) (int, error) {
 		return 0, fmt.Errorf("line %d: repeat %d: use 1 to %d", l.line, n, maxRepeat)
 	}
 	for range n {
-		// Names inside a block are its own.
+		// Names inside a block are local to it.
 		outer := maps.Clone(b.names)
 		out, err := b.layers(l.Layers, prev, prev)
 		if err != nil {
@@ -131,7 +132,7 @@ func padding(l *Layer) (string, error) {
 	return "", fmt.Errorf("padding %q: use same or valid", l.Padding)
 }
 
-// slide is the output size of a window.
+// slide is the output size of a sliding window.
 func slide(in, k, stride, dil int, pad string) int {
 	if pad == "SAME" {
 		return (in + stride - 1) / stride
@@ -263,7 +264,7 @@ func (b *builder) dense(l *Layer, name string, in, units int) (int, error) {
 
 func pool(op string) func(b *builder, l *Layer, name string, in []int) (int, error) {
 	return func(b *builder, l *Layer, name string, in []int) (int, error) {
-		// Without a kernel the whole image is pooled; the stride follows the kernel.
+		// Without a kernel the whole image is pooled; the default stride is the kernel size.
 		p := *l
 		if x := b.shape(in[0]); len(x) == 4 && p.Kernel == (Pair{}) {
 			p.Kernel = Pair{x[1], x[2]}

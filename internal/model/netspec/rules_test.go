@@ -143,7 +143,8 @@ func TestScales(t *testing.T) {
 	}
 }
 
-// TestNames of a network, of layers within and after blocks, and of values that would have the same.
+// TestNames of a network, of layers within and after blocks, and of values that would have the
+// same.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	m := model(t, `

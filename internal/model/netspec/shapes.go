@@ -9,7 +9,7 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// axis resolves the layer's axis, def when there is none.
+// axis resolves the layer's axis, def if it has none.
 func axis(l *Layer, rank, def int) (int, error) {
 	a := def
 	if l.Axis != nil {
@@ -24,8 +24,7 @@ func axis(l *Layer, rank, def int) (int, error) {
 	return a, nil
 }
 
-// binary is an element-wise operator of two inputs of one shape, or of one that
-// broadcasts.
+// binary is an element-wise operator with two inputs of equal or broadcastable shapes.
 func binary(op string) func(b *builder, l *Layer, name string, in []int) (int, error) {
 	return func(b *builder, l *Layer, name string, in []int) (int, error) {
 		shape, err := tensor.Broadcast(b.shape(in[0]), b.shape(in[1]))
@@ -91,8 +90,8 @@ func reshape(b *builder, l *Layer, name string, in []int) (int, error) {
 	return b.reshape(name, in[0], false, shape...)
 }
 
-// reshape gives a value another shape. With batch the first dimension is left
-// open, so that the model runs with other batches than the described one.
+// reshape gives a value another shape. With batch the first dimension stays open, so that the
+// model runs with other batch sizes.
 func (b *builder) reshape(name string, in int, batch bool, shape ...int) (int, error) {
 	out, err := b.value(name, shape, b.quant(in).Quant)
 	to := slices.Clone(shape)
@@ -242,7 +241,7 @@ func lstm(b *builder, l *Layer, name string, in []int) (int, error) {
 	return out, err
 }
 
-// gate makes LSTM weights: one scale for all channels, as the operator wants.
+// gate creates LSTM weights with one scale for all channels, as the operator requires.
 func (b *builder) gate(name string, units, n int) (int, []float32, error) {
 	id, scales, err := b.kernel(name, []int{units, n}, 0, 2*n)
 	if err == nil && scales != nil {
@@ -305,8 +304,8 @@ func (b *builder) vector(name string, n int, v float32) int {
 	return b.constant(name, t)
 }
 
-// attention is multi-head self-attention over [batch, time, features]: four
-// projections, two products per head, softmax.
+// attention is multi-head self-attention over [batch, time, features]: four projections, two
+// matrix multiplications per head, softmax.
 func attention(b *builder, l *Layer, name string, in []int) (int, error) {
 	x := b.shape(in[0])
 	heads := cmp.Or(l.Heads, 1)

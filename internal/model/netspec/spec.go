@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Limits on a description, which may come from a stranger.
+// Limits of a description, which may be untrusted.
 const (
 	maxSpecBytes = 1 << 20
 	maxLayers    = 10000
@@ -19,8 +19,8 @@ const (
 	maxWeights   = 1 << 30 // bytes of all weights
 )
 
-// Describes reports whether text is meant for a description of a network, which may be
-// faulty: it maps keys to values, and the layers are among them.
+// Describes reports whether text looks like a network description, possibly a faulty one: it maps
+// keys to values, and the key layers is among them.
 func Describes(r io.Reader) bool {
 	data, err := io.ReadAll(io.LimitReader(r, maxSpecBytes))
 	if err != nil {
@@ -48,17 +48,17 @@ type Spec struct {
 	Type string `yaml:"type"`
 	// Seed of the random weights.
 	Seed uint64 `yaml:"seed"`
-	// Layers in order; the last one makes the output.
+	// Layers in order; the last one produces the output.
 	Layers []Layer `yaml:"layers"`
 }
 
 // Input describes the model's input.
 type Input struct {
 	Name  string `yaml:"name"`
-	Shape []int  `yaml:"shape"` // with the batch; images as [N,H,W,C]
+	Shape []int  `yaml:"shape"` // including the batch; images as [N,H,W,C]
 }
 
-// Layer is one layer, or with Repeat a block of them.
+// Layer is one layer, or with Repeat a repeated block of layers.
 type Layer struct {
 	Op   string   `yaml:"op"`
 	Name string   `yaml:"name"`
@@ -117,7 +117,7 @@ func (p Pair) or(def int) Pair {
 	return p
 }
 
-// UnmarshalYAML reads a layer, notes its line and refuses unknown keys.
+// UnmarshalYAML reads a layer, records its line and rejects unknown keys.
 func (l *Layer) UnmarshalYAML(n *yaml.Node) error {
 	type plain Layer
 	if n.Kind != yaml.MappingNode {

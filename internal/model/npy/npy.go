@@ -1,7 +1,6 @@
 // Package npy reads and writes NumPy's .npy files: one dense tensor each.
 //
-// Strings, structures and objects are not read: an object array would have to
-// run code.
+// Strings, structures and objects are not supported: an object array would need to run code.
 package npy
 
 import (
@@ -28,8 +27,8 @@ var descriptors = map[tensor.Type]string{
 	tensor.Bool: "b1", tensor.Complex64: "c8", tensor.Complex128: "c16",
 }
 
-// ReadFile reads a file. afford, if not nil, is asked for the memory of the elements
-// before any is taken.
+// ReadFile reads a file. afford, if not nil, must approve the memory of the elements before it is
+// allocated.
 func ReadFile(name string, afford func(t tensor.Type, shape []int) error) (*tensor.Tensor, error) {
 	f, _, err := infile.Open(name)
 	if err != nil {
@@ -49,8 +48,7 @@ func Parse(data []byte) (*tensor.Tensor, error) { return read(bytes.NewReader(da
 // maxHeader bounds the text before the elements, which describes one tensor.
 const maxHeader = 1 << 20
 
-// read takes from r what the header promises, and nothing is promised that afford
-// refuses or that the file does not have.
+// read reads what the header declares, after checking afford and the size of the file.
 func read(r io.ReadSeeker, afford func(t tensor.Type, shape []int) error) (*tensor.Tensor, error) {
 	var begin [12]byte
 	if _, err := io.ReadFull(r, begin[:10]); err != nil || string(begin[:6]) != magic {
@@ -105,7 +103,7 @@ func read(r io.ReadSeeker, afford func(t tensor.Type, shape []int) error) (*tens
 	return t, nil
 }
 
-// rest is the number of bytes after the place where r stands.
+// rest is the number of bytes after the current position of r.
 func rest(r io.Seeker) (int64, error) {
 	at, err := r.Seek(0, io.SeekCurrent)
 	if err != nil {
@@ -126,8 +124,8 @@ type header struct {
 	fortran bool
 }
 
-// parseHeader reads the literal of a Python dictionary with the keys descr,
-// fortran_order and shape.
+// parseHeader parses the literal of a Python dictionary with the keys descr, fortran_order and
+// shape.
 func parseHeader(s string) (h header, err error) {
 	value := func(key string) (string, bool) {
 		for _, q := range []string{"'", `"`} {
@@ -180,7 +178,7 @@ func parseHeader(s string) (h header, err error) {
 	return h, nil
 }
 
-// swap turns big-endian elements round. Complex numbers are two each.
+// swap converts big-endian elements. Complex numbers are two elements each.
 func swap(t *tensor.Tensor) {
 	w := t.Type.Bits() / 8
 	if t.Type == tensor.Complex64 || t.Type == tensor.Complex128 {
@@ -191,7 +189,7 @@ func swap(t *tensor.Tensor) {
 	}
 }
 
-// transpose brings column-major elements into row-major order.
+// transpose converts column-major elements to row-major order.
 func transpose(t *tensor.Tensor) {
 	w, rank := t.Type.Bits()/8, len(t.Shape)
 	src := bytes.Clone(t.Data)
@@ -236,7 +234,7 @@ func Write(w io.Writer, t *tensor.Tensor) error {
 		tail = ","
 	}
 	h := fmt.Sprintf("{'descr': '%s%s', 'fortran_order': False, 'shape': (%s%s), }", order, d, strings.Join(dims, ", "), tail)
-	// The elements start at a multiple of 64 bytes, after a line feed.
+	// The elements are aligned to 64 bytes, after a line feed.
 	h += strings.Repeat(" ", 63-(10+len(h))%64) + "\n"
 	head := append([]byte(magic), 1, 0)
 	head = binary.LittleEndian.AppendUint16(head, uint16(len(h)))
@@ -247,7 +245,7 @@ func Write(w io.Writer, t *tensor.Tensor) error {
 	return err
 }
 
-// WriteFile writes t to a file, which appears whole or not at all.
+// WriteFile writes t to a file atomically.
 func WriteFile(name string, t *tensor.Tensor) error {
 	return atomicfile.Stream(name, func(w io.Writer) error { return Write(w, t) })
 }

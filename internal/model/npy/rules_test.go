@@ -64,7 +64,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestVersions: since version 2 the length has four bytes. What is too long for one tensor is refused.
+// TestVersions: since version 2 the length has four bytes. What is too long for one tensor is
+// refused.
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	text := "{'descr': '|u1', 'fortran_order': False, 'shape': (1,)}"

@@ -8,8 +8,8 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// attrFields gathers an AttributeProto. Which of the value fields counts is said
-// by the type field or, in files of the first IR versions, by which is present.
+// attrFields collects the fields of an AttributeProto. The type field selects the value field; in
+// files of the first IR versions it is the one that is present.
 type attrFields struct {
 	kind, seen int64
 	f          float32
@@ -48,7 +48,7 @@ func (d *decoder) attribute(r protoread.Reader) (a rawAttr, err error) {
 		return a, errorf(a.off, "attribute has no name")
 	}
 	if a.ref != "" {
-		return a, nil // the value is the caller's
+		return a, nil // the caller supplies the value
 	}
 	if f.kind == kindUndefined {
 		f.kind = f.seen
@@ -113,7 +113,7 @@ func (d *decoder) attrField(f *attrFields, r *protoread.Reader) error {
 	return nil
 }
 
-// either tells a single value from a list by the current field.
+// either distinguishes a single value from a list by the current field.
 func either(r *protoread.Reader, single int, one, list int64) int64 {
 	if r.Num() == single {
 		return one
@@ -121,7 +121,7 @@ func either(r *protoread.Reader, single int, one, list int64) int64 {
 	return list
 }
 
-// value is the attribute's value by its type.
+// value returns the attribute's value by its type.
 func (f *attrFields) value() (any, error) {
 	switch f.kind {
 	case kindFloat:

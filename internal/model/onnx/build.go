@@ -8,29 +8,29 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// builder resolves names and makes the graphs of the model.
+// builder resolves names and builds the graphs of the model.
 type builder struct {
 	m     *graph.Model
 	raw   *rawModel
 	funcs map[funcKey]*rawFunc
-	// budget bounds what is made beyond the file's own messages: copies of
-	// function bodies and captured names, in values and nodes.
+	// budget bounds the memory beyond the file's own messages: copies of function bodies and
+	// captured names, in values and nodes.
 	budget int
 	active []*rawFunc // functions being inlined
 	warned map[string]bool
-	// taken holds the names in a graph, made when a function is inlined there, with
-	// the last number that was tried to make a name unique.
+	// taken has the names in a graph, created when a function is inlined there, with the last
+	// number tried to make a name unique.
 	taken map[*graph.Graph]map[string]int
 }
 
 type funcKey struct{ domain, name, overload string }
 
-// scope is a set of names: a graph's, or those of one function call within it.
+// scope is a set of names: of a graph, or of one function call within it.
 type scope struct {
 	b      *builder
 	g      *graph.Graph
 	names  map[string]int // value id, -1 for an absent optional input of a function
-	parent *scope         // lexically enclosing scope of a nested body
+	parent *scope         // lexically enclosing scope of a nested subgraph
 	path   string         // message path below the enclosing message
 	opsets map[string]int
 	call   *call // nil outside functions
@@ -59,7 +59,7 @@ func (b *builder) warn(format string, args ...any) {
 	}
 }
 
-// spend draws on the budget.
+// spend charges the budget.
 func (b *builder) spend(n int, off int64) error {
 	if b.budget -= n; b.budget < 0 {
 		return errorf(off, "functions and nested bodies expand to far more than the file")
@@ -67,8 +67,8 @@ func (b *builder) spend(n int, off int64) error {
 	return nil
 }
 
-// graph builds a graph in scope s, which it completes. The scope's parent is the
-// enclosing scope of a body.
+// graph builds a graph in scope s, which it completes. The scope's parent is the enclosing scope
+// of a subgraph.
 func (b *builder) graph(raw *rawGraph, parent *scope, s *scope) (*graph.Graph, error) {
 	g := &graph.Graph{Index: len(b.m.Graphs), Name: raw.name}
 	if parent != nil {
@@ -96,7 +96,7 @@ func (b *builder) graph(raw *rawGraph, parent *scope, s *scope) (*graph.Graph, e
 		}
 		isInput[in.name] = true
 		if _, ok := s.names[in.name]; ok {
-			continue // an initialiser: its value, or a default that nobody overrides
+			continue // an initialiser: its value, or a default that cannot be overridden
 		}
 		v := s.value(in.name)
 		v.declare(&in.typeInfo)
@@ -125,7 +125,7 @@ func (b *builder) graph(raw *rawGraph, parent *scope, s *scope) (*graph.Graph, e
 	return g, nil
 }
 
-// at puts the scope's path in front of an error's.
+// at prefixes an error's path with the scope's path.
 func (s *scope) at(err error) error { return under(err, s.path) }
 
 // value is a graph.Value under construction.
@@ -164,8 +164,8 @@ func (s *scope) initializers(inits []rawInit) error {
 	return nil
 }
 
-// resolve finds the value of a name, in this graph or captured from an enclosing
-// one. The empty name and unknown names give -1; see [scope.need].
+// resolve finds the value of a name, in this graph or captured from an enclosing one. The empty
+// name and unknown names give -1; see [scope.need].
 func (s *scope) resolve(name string, off int64) (int, error) {
 	if name == "" {
 		return -1, nil
@@ -194,8 +194,8 @@ func (s *scope) resolve(name string, off int64) (int, error) {
 	return id, nil
 }
 
-// nodes builds nodes: first all names that they make, so that bodies and
-// badly ordered files find them, then the nodes themselves.
+// nodes builds nodes: first all output names, so that subgraphs and badly ordered files can refer
+// to them, then the nodes themselves.
 func (s *scope) nodes(nodes []rawNode, infos map[string]*valueInfo) error {
 	outs := make([][]int, len(nodes))
 	skip := make([]bool, len(nodes)) // Constant nodes that became constants
@@ -224,8 +224,8 @@ func (s *scope) nodes(nodes []rawNode, infos map[string]*valueInfo) error {
 	return nil
 }
 
-// outputs makes the values of a node's outputs. Outputs of a called function are
-// values of the caller already.
+// outputs creates the values of a node's outputs. Outputs of a called function are values of the
+// caller already.
 func (s *scope) outputs(n *rawNode, infos map[string]*valueInfo) ([]int, error) {
 	ids := make([]int, len(n.out))
 	for k, name := range n.out {
@@ -252,7 +252,7 @@ func (s *scope) outputs(n *rawNode, infos map[string]*valueInfo) ([]int, error) 
 	return ids, nil
 }
 
-// unique makes a name that no value of the graph has.
+// unique returns a name that no value of the graph has.
 func (s *scope) unique(name string) string {
 	taken := s.b.taken[s.g]
 	if taken == nil {
@@ -264,7 +264,7 @@ func (s *scope) unique(name string) string {
 	}
 	u := name
 	for taken[u] > 0 {
-		// Go on where the last search for this name ended.
+		// Continue where the last search for this name ended.
 		taken[name]++
 		u = name + "#" + strconv.Itoa(taken[name])
 	}
@@ -272,7 +272,7 @@ func (s *scope) unique(name string) string {
 	return u
 }
 
-// known reports whether a name means something here, if only an absent input.
+// known reports whether a name is defined here, possibly as an absent input.
 func (s *scope) known(name string) bool {
 	for p := s; p != nil; p = p.parent {
 		if _, ok := p.names[name]; ok {

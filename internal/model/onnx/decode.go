@@ -8,8 +8,8 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// The raw types hold a file's messages with names unresolved. A function's body
-// is decoded once and built as often as it is called.
+// The raw types hold a file's messages with unresolved names. A function's body is decoded once
+// and built for each call.
 
 type rawModel struct {
 	ir                int64
@@ -40,7 +40,7 @@ type rawInit struct {
 	name   string
 	t      *tensor.Tensor
 	off    int64 // of the message
-	data   int64 // of the elements, -1 when they are not in the file
+	data   int64 // of the elements, -1 if they are not in the file
 	sparse bool
 	index  int
 }
@@ -71,11 +71,11 @@ type rawFunc struct {
 	off                    int64
 }
 
-// decoder turns messages into raw types.
+// decoder decodes messages to raw types.
 type decoder struct {
 	ext    *external
 	intern map[string]string
-	// dense is how many bytes of sparse tensors may still be expanded.
+	// dense is the number of bytes that sparse tensors may still expand to.
 	dense int64
 }
 
@@ -151,7 +151,7 @@ func (d *decoder) opset(r protoread.Reader, into map[string]int) error {
 	return r.Err()
 }
 
-// normal maps the spelled-out default domain to the empty one.
+// normal converts the spelled-out default domain to the empty one.
 func normal(domain string) string {
 	if domain == "ai.onnx" {
 		return ""
@@ -251,7 +251,7 @@ func (d *decoder) node(r protoread.Reader) (n rawNode, err error) {
 		case nodeAttribute:
 			var a rawAttr
 			if a, err = d.attribute(r.Message()); err != nil {
-				// The name is known only when the message got that far.
+				// The name is known only if the message was decoded that far.
 				if a.name != "" {
 					return n, under(err, fmt.Sprintf("attribute[%q]", a.name))
 				}
@@ -320,8 +320,7 @@ func (d *decoder) function(r protoread.Reader) (*rawFunc, error) {
 	return f, r.Err()
 }
 
-// dims reads one or more dimensions and appends them; the sum of their product
-// is checked by the tensor that they belong to.
+// appendDims reads one or more dimensions and appends them; the tensor checks their product.
 func appendDims(shape []int, v []int64, off int64) ([]int, error) {
 	for _, d := range v {
 		if d < 0 || d > maxDim || d > math.MaxInt {

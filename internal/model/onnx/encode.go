@@ -13,13 +13,12 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// Encode writes the model as an ONNX file with all constants inside. It is meant
-// for models that tests and tools build: one message is built in memory, so the
-// file must stay below 2 GiB. Quantisation attached to values, which ONNX does
-// not have, is an error.
+// Encode writes the model as an ONNX file with all constants inside. It is meant for models built
+// by tests and tools: one message is built in memory, so the file must stay below 2 GiB.
+// Quantisation attached to values, which ONNX lacks, is an error.
 func Encode(m *graph.Model) ([]byte, error) { return encode(m, nil) }
 
-func encode(m *graph.Model, beside *Beside) ([]byte, error) {
+func encode(m *graph.Model, beside *ExternalFile) ([]byte, error) {
 	if len(m.Graphs) == 0 {
 		return nil, fmt.Errorf("model has no graph")
 	}
@@ -82,21 +81,20 @@ func (b *message) float(field protowire.Number, v float32) {
 
 type encoder struct {
 	m      *graph.Model
-	beside *Beside                   // takes large constants; nil leaves all inside
+	beside *ExternalFile             // receives large constants; nil keeps all inside
 	names  map[*graph.Graph][]string // name of each value
 	open   map[*graph.Graph]bool     // graphs that are being written
 }
 
-// nameValues gives every value of a graph a name that is unique there and, for
-// bodies, equals the outer name exactly for values of the enclosing graphs:
-// captured ones and constants, which the reader copies into the bodies that use
-// them. The latter are returned as outer. A body that stands in another graph than the
-// one whose values it captures is an error, and so is one within itself.
+// nameValues gives every value of a graph a unique name. In subgraphs a name equals an outer name
+// exactly for values of the enclosing graphs: captured ones, and constants, which the reader
+// copies into the subgraphs that use them. The latter are returned as outer. It is an error if a
+// subgraph is in another graph than the one whose values it captures, or contains itself.
 func (e *encoder) nameValues(g *graph.Graph) (names []string, outer map[int]bool, err error) {
 	names = make([]string, len(g.Values))
 	outer = map[int]bool{}
 	taken := map[string]*tensor.Tensor{}
-	// Those around a body are being written, however its parents run in a circle.
+	// The graphs around a subgraph are in e.open, even if its parents form a cycle.
 	for p := g.Parent; e.open[p]; p = p.Parent {
 		if p == g {
 			return nil, nil, fmt.Errorf("graph %q lies within itself", g.Name)
@@ -189,8 +187,8 @@ func (e *encoder) graph(g *graph.Graph) (message, error) {
 	return b, nil
 }
 
-// EncodeValue writes what declares a value as an input or output of a graph (ValueInfoProto): its name, and type
-// and shape as far as they are known.
+// EncodeValue encodes the declaration of a graph input or output (ValueInfoProto): name, and type
+// and shape as far as known.
 func EncodeValue(v *graph.Value) []byte { return valueMessage(v.Name, v) }
 
 func valueMessage(name string, v *graph.Value) message {
@@ -273,8 +271,8 @@ func (e *encoder) node(n *graph.Node, names []string) (message, error) {
 	return b, nil
 }
 
-// attrOrder sorts attributes by name, with those that hold graphs last and by the
-// graph's index, so that reading the file gives graphs the same indices again.
+// attrOrder sorts attributes by name. Those with graphs come last, by graph index, so that
+// reading the file yields the same graph indices.
 func attrOrder(a graph.Attrs) []string {
 	index := func(name string) int {
 		switch v := a[name].(type) {
@@ -370,7 +368,7 @@ func (e *encoder) attribute(name string, v any) (message, error) {
 	return b, err
 }
 
-func encodeTensor(name string, t *tensor.Tensor, beside *Beside) (message, error) {
+func encodeTensor(name string, t *tensor.Tensor, beside *ExternalFile) (message, error) {
 	n, err := tensor.CheckShape(t.Type, t.Shape)
 	if err != nil {
 		return nil, err
@@ -398,7 +396,7 @@ func encodeTensor(name string, t *tensor.Tensor, beside *Beside) (message, error
 		return nil, fmt.Errorf("%d bytes for %s of %v", len(t.Data), tensor.FormatShape(t.Shape), t.Type)
 	}
 	data := t.Data[:t.Type.Bytes(n)]
-	if beside != nil && len(data) >= page {
+	if beside != nil && len(data) >= pageSize {
 		beside.add(&b, data)
 		return b, nil
 	}

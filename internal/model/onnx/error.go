@@ -8,11 +8,11 @@ import (
 	"github.com/opmeter/opmeter/internal/model/protoread"
 )
 
-// Error says what is wrong with a file and where.
+// Error reports what is wrong with a file and where.
 type Error struct {
 	File   string // as given to Open or Parse
 	Path   string // message path, such as graph.node[12].attribute["pads"]
-	Offset int64  // byte offset in the file, -1 when there is no single place
+	Offset int64  // byte offset in the file, -1 if not a single place
 	Err    error
 
 	whole bool // Path starts at the file's root
@@ -44,8 +44,8 @@ func errorf(off int64, format string, args ...any) error {
 	return &Error{Offset: off, Err: fmt.Errorf(format, args...)}
 }
 
-// under puts a path element in front of an error's path. It is called on the
-// way out only, so that paths cost nothing while all is well.
+// under prefixes an error's path with an element. It is called on the error path only, so paths
+// cost nothing without errors.
 func under(err error, elem string) error {
 	if err == nil {
 		return nil

@@ -10,18 +10,18 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// maxCalls bounds how deep functions call each other.
+// maxCalls bounds the depth of function calls.
 const maxCalls = 100
 
 // call is a call of a function whose body is being built.
 type call struct {
 	attrs map[string]bound
-	outs  map[string]int // values that the caller wants, by the function's output names
+	outs  map[string]int // values that the caller uses, by the function's output names
 	path  []string       // functions, outermost first
 	names string         // prefix of names inside
 }
 
-// bound is an attribute with the scope in which its graphs find their names.
+// bound is an attribute with the scope that resolves names of its graphs.
 type bound struct {
 	attr  *rawAttr
 	scope *scope
@@ -47,8 +47,8 @@ func (c *call) name(n *rawNode) string {
 	return c.names + "/" + own
 }
 
-// inBody is the call as a nested body of the function sees it: attributes are
-// the same, but names made there are not the function's outputs.
+// inBody returns the call for a nested subgraph of the function: attributes are the same, but
+// names produced there are not the function's outputs.
 func (c *call) inBody() *call {
 	if c == nil {
 		return nil
@@ -56,7 +56,7 @@ func (c *call) inBody() *call {
 	return &call{attrs: c.attrs, path: c.path, names: c.names}
 }
 
-// cost estimates what a copy of nodes takes, in units of the budget.
+// cost estimates the budget units of a copy of nodes.
 func cost(nodes []rawNode) int {
 	n := 0
 	for i := range nodes {
@@ -116,15 +116,15 @@ func (s *scope) inline(f *rawFunc, n *rawNode, ins, outs []int) error {
 	if err != nil {
 		var e *Error
 		if errors.As(err, &e) {
-			e.whole = true // the function is a message of its own, not part of the call
+			e.whole = true // the function is a separate message, not part of the call
 		}
 		return err
 	}
 	return s.passThrough(f, n, child, outs)
 }
 
-// passThrough gives values to outputs that a function hands on from its inputs,
-// or lists twice.
+// passThrough assigns values to outputs that a function passes through from its inputs, or lists
+// twice.
 func (s *scope) passThrough(f *rawFunc, n *rawNode, child *scope, outs []int) error {
 	for k, id := range outs {
 		from, made := child.names[f.out[k]]
@@ -157,7 +157,7 @@ func (s *scope) attributes(n *rawNode) (graph.Attrs, error) {
 		}
 		v, ok := s.bind(a)
 		if !ok {
-			continue // the caller left it out: the operator's default holds
+			continue // the caller omitted it: the operator's default applies
 		}
 		var err error
 		if out[a.name], err = s.b.attrValue(v); err != nil {
@@ -167,7 +167,7 @@ func (s *scope) attributes(n *rawNode) (graph.Attrs, error) {
 	return out, nil
 }
 
-// bind follows a reference to the calling node's attribute.
+// bind resolves a reference to the calling node's attribute.
 func (s *scope) bind(a *rawAttr) (bound, bool) {
 	if a.ref == "" {
 		return bound{a, s}, true
@@ -210,9 +210,8 @@ func (b *builder) attrValue(a bound) (any, error) {
 	return a.attr.val, nil
 }
 
-// constantNode returns the value of a Constant operator whose attribute gives
-// one, nil for other nodes. As a constant of the graph it can be inspected and
-// repacked before a run.
+// constantNode returns the value of a Constant operator whose attribute supplies one, nil for
+// other nodes. As a constant of the graph it can be inspected and repacked before a run.
 func (s *scope) constantNode(n *rawNode) (*tensor.Tensor, error) {
 	if n.op != "Constant" || n.domain != "" || len(n.in) != 0 || len(n.attrs) != 1 {
 		return nil, nil

@@ -11,9 +11,8 @@ import (
 	"github.com/opmeter/opmeter/internal/model/protoread"
 )
 
-// Open maps a model file and reads its structure. Constants are slices of the
-// mapping until the model's Close. Files of external data are looked for in the
-// model's folder.
+// Open maps a model file and reads its structure. Constants are slices of the mapping until the
+// model's Close. External data files are looked up in the model's folder.
 func Open(path string) (*graph.Model, error) {
 	f, err := mapped.Open(path)
 	if err != nil {
@@ -29,9 +28,9 @@ func Open(path string) (*graph.Model, error) {
 	return m, nil
 }
 
-// Parse reads a model from memory, which must stay unchanged as long as the
-// model is used. The name is for errors and Model.Path; dir is the folder of
-// external data, "" when there is none. The model's Close releases that data.
+// Parse reads a model from memory, which must stay unchanged while the model is used. The name is
+// for errors and Model.Path; dir is the folder of external data, "" if there is none. The model's
+// Close releases that data.
 func Parse(data []byte, name, dir string) (m *graph.Model, err error) {
 	x := &external{dir: dir}
 	defer func() {
@@ -54,7 +53,7 @@ func (x *external) model(data []byte, name string) (*graph.Model, error) {
 	raw, err := d.model(protoread.NewReader(data))
 	var w *protoread.Error
 	switch {
-	case errors.As(err, &w): // not within any message that ONNX knows
+	case errors.As(err, &w): // not inside any known ONNX message
 		return nil, errorf(w.Offset, "file is truncated, damaged or not an ONNX model: %s", w.Msg)
 	case err != nil:
 		return nil, err
@@ -81,7 +80,7 @@ func (x *external) model(data []byte, name string) (*graph.Model, error) {
 	return m, m.Validate()
 }
 
-// located puts the file's name into an error.
+// located adds the file's name to an error.
 func located(err error, name string) error {
 	err = under(err, "")
 	var e *Error

@@ -8,8 +8,7 @@ import (
 	"github.com/opmeter/opmeter/internal/model/graph"
 )
 
-// order sorts a graph's nodes so that they can run one after the other. Nodes
-// keep the file's order as far as possible.
+// order sorts a graph's nodes topologically. Nodes keep the file's order as far as possible.
 func (b *builder) order(g *graph.Graph) error {
 	producer := make([]int32, len(g.Values))
 	for i := range producer {
@@ -70,7 +69,7 @@ func (b *builder) order(g *graph.Graph) error {
 	return nil
 }
 
-// eachInput visits the values that a node reads, also through its bodies.
+// eachInput visits the values that a node reads, also through its subgraphs.
 func (b *builder) eachInput(n *graph.Node, visit func(id int)) {
 	for _, id := range n.Inputs {
 		if id >= 0 {
@@ -94,7 +93,7 @@ func (b *builder) eachInput(n *graph.Node, visit func(id int)) {
 	}
 }
 
-// cycle names the nodes of one cycle among those that still wait.
+// cycle names the nodes of one cycle among the unsorted ones.
 func (b *builder) cycle(g *graph.Graph, producer []int32, waits []int) string {
 	at := 0
 	for waits[at] == 0 {

@@ -96,7 +96,8 @@ func packedDoubles(field protowire.Number, bits ...uint64) func(*message) {
 	return raw(field, b...)
 }
 
-// TestTypedFields stores elements of each type in the field that the format has for it, and one too few or too many.
+// TestTypedFields stores elements of each type in the field that the format has for it, and one
+// too few or too many.
 func TestTypedFields(t *testing.T) {
 	t.Parallel()
 	const one32, two32 = 0x3f800000, 0x40000000
@@ -270,7 +271,8 @@ func TestDeclaredTypes(t *testing.T) {
 	refused(t, model(sub(graphInput, str(infoName, "x"), sub(infoType, sub(typeTensor, num(tensorTypeElem, 1), sub(tensorTypeShape, dim(1<<40)))))), at+"tensor_type.shape", "too large")
 }
 
-// TestAttributeKinds reads a value by its declared type and, of files without one, by what is there.
+// TestAttributeKinds reads a value by its declared type and, of files without one, by what is
+// there.
 func TestAttributeKinds(t *testing.T) {
 	t.Parallel()
 	float := func(field protowire.Number, v float32) func(*message) {
@@ -368,7 +370,8 @@ func TestConstantNodes(t *testing.T) {
 		if tt.typ == tensor.String && !cmp.Equal(v.Const.Strings, []string{"s"}) {
 			t.Errorf("%s: %q", tt.name, v.Const.Strings)
 		}
-		// Under another name, in another domain, with an input or a second attribute it stays a node.
+		// Under another name, in another domain, with an input or a second attribute it stays a
+		// node.
 		for _, n := range []func(*message){
 			node("Constant c =", attr("other", tt.kind, tt.part)),
 			node("d:Constant c =", attr(tt.name, tt.kind, tt.part)),

@@ -153,8 +153,8 @@ var elemTypes = [...]tensor.Type{
 	25: tensor.Uint2, 26: tensor.Int2,
 }
 
-// ElemType returns the element type for an ONNX data type number, as operators
-// such as Cast carry it in attributes; Invalid when there is none.
+// ElemType returns the element type for an ONNX data type number, as in attributes of operators
+// such as Cast; Invalid if there is none.
 func ElemType(n int64) tensor.Type {
 	if n < 0 || n >= int64(len(elemTypes)) {
 		return tensor.Invalid
@@ -162,7 +162,7 @@ func ElemType(n int64) tensor.Type {
 	return elemTypes[n]
 }
 
-// dataType is the inverse of ElemType, 0 when ONNX has no such type.
+// dataType is the inverse of ElemType, 0 if ONNX has no such type.
 func dataType(t tensor.Type) int64 {
 	for i, e := range elemTypes {
 		if e == t && e != tensor.Invalid {

@@ -11,14 +11,14 @@ import (
 type namedTensor struct {
 	*tensor.Tensor
 	name string
-	data int64 // offset of the raw elements in the file, -1 when not there
+	data int64 // offset of the raw elements in the file, -1 if absent
 }
 
-// tensorFields gathers a TensorProto, whose fields may come in any order.
+// tensorFields collects the fields of a TensorProto, which may be in any order.
 type tensorFields struct {
 	typ      tensor.Type
 	shape    []int
-	raw      []byte // nil when absent
+	raw      []byte // nil if absent
 	rawAt    int64
 	floats   []float32
 	doubles  []float64
@@ -105,7 +105,7 @@ func (d *decoder) tensor(r protoread.Reader) (namedTensor, error) {
 	return out, nil
 }
 
-// fill stores elements given in the typed fields.
+// fill stores elements from the typed fields.
 func (f *tensorFields) fill(t *tensor.Tensor, n int) error {
 	count := func(got, want int, field string) error {
 		if got != want {
@@ -143,7 +143,7 @@ func (f *tensorFields) fill(t *tensor.Tensor, n int) error {
 			narrow(tensor.Words[uint64](t), f.ints)
 		}
 	default:
-		// Packed types hold one byte, so several elements, an entry.
+		// Packed types have one byte, so several elements, per entry.
 		if err = count(len(f.ints), t.Type.Bytes(n)/max(t.Type.Bits()/8, 1), "integer data"); err != nil {
 			break
 		}
@@ -219,8 +219,8 @@ func (d *decoder) sparse(r protoread.Reader) (namedTensor, error) {
 	return out, nil
 }
 
-// flatIndices turns the indices of count sparse values, linear or one row of
-// coordinates each, into linear ones below n.
+// flatIndices converts the indices of count sparse values (linear, or one row of coordinates
+// each) to linear ones below n.
 func flatIndices(x *tensor.Tensor, count int, shape []int, n int) ([]int, error) {
 	if count == 0 {
 		return nil, nil

@@ -24,7 +24,7 @@ type typeInfo struct {
 	dimNames []string
 }
 
-// String spells the type, such as "seq(tensor(float32))".
+// String formats the type, such as "seq(tensor(float32))".
 func (t typeInfo) String() string {
 	switch t.typ {
 	case tensor.Invalid:
@@ -154,9 +154,9 @@ func (d *decoder) containerType(r protoread.Reader, kind tensor.Type) (t typeInf
 			return t, under(err, "elem_type")
 		}
 		t.elem, t.inner = e.typ, e.String()
-		// A sequence's tensors share a declared shape, and an optional has its
-		// element's: both help nobody once the container is opened, and would be
-		// mistaken for the container's own.
+		// A sequence's tensors share a declared shape, and an optional has its element's. Both
+		// would be mistaken for the container's own shape, and are not useful once the container
+		// is opened.
 	}
 	return t, r.Err()
 }

@@ -24,8 +24,7 @@ func ParseOptional(data []byte) (*tensor.Tensor, error) {
 	return parseValue(data, (*decoder).optional)
 }
 
-// ParseValue reads a serialized value whose message depends on the type declared
-// for it in the model.
+// ParseValue reads a serialized value whose message depends on its declared type.
 func ParseValue(data []byte, declared tensor.Type) (*tensor.Tensor, error) {
 	switch declared {
 	case tensor.Sequence:
@@ -108,7 +107,7 @@ func (d *decoder) optional(r protoread.Reader) (*tensor.Tensor, error) {
 		if err != nil {
 			return nil, under(err, kind+"_value")
 		}
-		elems = []*tensor.Tensor{e} // the fields exclude each other: the last counts
+		elems = []*tensor.Tensor{e} // the fields are mutually exclusive: the last one counts
 	}
 	return container(tensor.Optional, elems), r.Err()
 }

@@ -1,7 +1,6 @@
-// Package protoread walks protocol-buffer messages without generated code, copies or
-// panics: every read is checked against the end of its message, nesting is
-// bounded, and each field knows its byte offset in the file, so that a reader
-// can say where a bad file is bad.
+// Package protoread walks protocol-buffer messages without generated code, copies or panics.
+// Every read is checked against the end of its message, nesting is bounded, and each field knows
+// its byte offset in the file, so that errors can name it.
 //
-// It knows nothing of any schema. The low-level decoding is protowire's.
+// It is independent of any schema. The low-level decoding is protowire's.
 package protoread

@@ -8,10 +8,10 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// MaxDepth bounds how deep messages nest, as protocol-buffer libraries do.
+// MaxDepth bounds the nesting of messages, as in protocol-buffer libraries.
 const MaxDepth = 100
 
-// Error is a malformed message and the byte offset in the file where it is.
+// Error is a malformed message and its byte offset in the file.
 type Error struct {
 	Offset int64
 	Msg    string
@@ -99,11 +99,11 @@ func (r *Reader) Err() error { return r.err }
 // Num is the number of the current field.
 func (r *Reader) Num() int { return int(r.num) }
 
-// Offset is the place of the current field's value in the file; before the
-// first Next it is the place of the message.
+// Offset is the offset of the current field's value in the file; before the first Next it is the
+// offset of the message.
 func (r *Reader) Offset() int64 { return r.base + int64(r.val) }
 
-// Start is the place of the message in the file.
+// Start is the offset of the message in the file.
 func (r *Reader) Start() int64 { return r.base }
 
 func (r *Reader) want(t protowire.Type, what string) bool {

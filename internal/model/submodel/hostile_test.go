@@ -66,19 +66,19 @@ func TestChain(t *testing.T) {
 			t.Fatal(err)
 		}
 		want(p, 2, "a", "b")
-		with, without, err := s.Around([]int{1})
+		with, without, err := s.WithAndWithout([]int{1})
 		if err != nil {
 			t.Fatal(err)
 		}
 		want(with, 2, "a", "b")
 		want(without, 1, "a")
-		with, without, err = s.Around([]int{2, 1})
+		with, without, err = s.WithAndWithout([]int{2, 1})
 		if err != nil {
 			t.Fatal(err)
 		}
 		want(with, 3, "c")
 		want(without, 1, "a")
-		if with, without, err = s.Around([]int{0}); err != nil || without != nil {
+		if with, without, err = s.WithAndWithout([]int{0}); err != nil || without != nil {
 			t.Fatalf("%s: first node: %v, %v", format, without, err)
 		}
 		want(with, 1, "a")
@@ -86,7 +86,7 @@ func TestChain(t *testing.T) {
 			nodes []int
 			code  submodel.Code
 		}{{nil, submodel.NoNode}, {[]int{3}, submodel.NoNode}, {[]int{-1}, submodel.NoNode}, {[]int{0, 2}, submodel.Between}} {
-			_, _, err := s.Around(tt.nodes)
+			_, _, err := s.WithAndWithout(tt.nodes)
 			if e, ok := errors.AsType[*submodel.Error](err); !ok || e.Code != tt.code {
 				t.Errorf("%s: around %v: %v, want %s", format, tt.nodes, err, tt.code)
 			}
@@ -128,12 +128,12 @@ func FuzzCut(f *testing.F) {
 			t.Fatalf("prefix of %d nodes with %d outputs", p.Nodes, len(p.Outputs))
 		}
 		if n := len(s.Model().Main().Nodes); n > 0 {
-			with, without, err := s.Around([]int{int(at) % n})
+			with, without, err := s.WithAndWithout([]int{int(at) % n})
 			if err == nil && (with.Nodes < 1 || without != nil && without.Nodes >= with.Nodes) {
 				t.Fatal("the part without has no fewer nodes")
 			}
 			node := []int{int(at) % n}
-			w, err := s.Window(node, s.Before(node))
+			w, err := s.Window(node, s.Predecessors(node))
 			if err != nil {
 				return
 			}

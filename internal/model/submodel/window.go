@@ -8,26 +8,28 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// Window is a stretch of a model that runs by itself: what it reads of the rest are inputs.
+// Window is a part of a model that runs on its own: values that it reads from the rest become
+// inputs.
 type Window struct {
-	// Needs is the model that makes what the stretch reads of the rest, nil where it reads inputs of the
-	// model and nothing else.
+	// Needs is the model that computes the values read from the rest, nil if the window reads
+	// only inputs of the model.
 	Needs *Model
 
 	s             *Source
-	with, without []bool // nodes of the file; without is nil where nothing of the stretch is left
+	with, without []bool // nodes of the file; without is nil where nothing of the window would remain
 }
 
-// Given is a value that is an input of a cut, as it was when the model ran.
+// Given is a value that becomes an input, as recorded in a run of the model.
 type Given struct {
 	Name  string
 	Type  tensor.Type
 	Shape []int
 }
 
-// Before lists the nodes of the main graph that make what some nodes read, without what only constants go into.
-func (s *Source) Before(nodes []int) []int {
-	moving := s.moving()
+// Predecessors lists the nodes of the main graph that produce inputs of some nodes, except nodes
+// with only constant inputs.
+func (s *Source) Predecessors(nodes []int) []int {
+	moving := s.variesByRun()
 	mine := map[int]bool{}
 	for _, n := range nodes {
 		if n >= 0 && n < len(s.file) && s.file[n] >= 0 {
@@ -51,9 +53,9 @@ func (s *Source) Before(nodes []int) []int {
 	return out
 }
 
-// Window takes some nodes of the main graph and a context of others, on which they may depend, out of the model.
-// Nodes that depend on no input, as those that unpack weights, come with what reads them, so that
-// engines do beforehand what they do beforehand in the whole model.
+// Window extracts some nodes of the main graph, with a context of nodes that they may depend on.
+// Nodes that depend on no input, such as those that unpack weights, are included with their
+// readers, so that engines precompute the same as in the complete model.
 func (s *Source) Window(nodes, context []int) (*Window, error) {
 	inner, err := s.fileNodes(nodes)
 	if err != nil {
@@ -66,7 +68,7 @@ func (s *Source) Window(nodes, context []int) (*Window, error) {
 	if len(nodes) == 0 {
 		return nil, errorf(NoNode, "no nodes")
 	}
-	moving := s.moving()
+	moving := s.variesByRun()
 	w := &Window{s: s}
 	both := make([]bool, len(s.nodes))
 	for i := range both {
@@ -78,14 +80,14 @@ func (s *Source) Window(nodes, context []int) (*Window, error) {
 		}
 	}
 	before := slices.Clone(both)
-	s.close(before)
+	s.addDependencies(before)
 	for i := range before {
 		before[i] = before[i] && !both[i]
 	}
 	deep := slices.Clone(before)
-	s.close(deep)
+	s.addDependencies(deep)
 	near := slices.Clone(around)
-	s.close(near)
+	s.addDependencies(near)
 	for i := range both {
 		if deep[i] && both[i] || near[i] && inner[i] {
 			return nil, errorf(Between, "other nodes lie between those that are to be cut out")
@@ -97,15 +99,15 @@ func (s *Source) Window(nodes, context []int) (*Window, error) {
 	}
 	for i, k := range w.with {
 		if k && slices.ContainsFunc(s.nodes[i].reads, func(v int) bool { from, ok := s.made[v]; return ok && !w.with[from] }) {
-			w.Needs, err = s.make(before)
+			w.Needs, err = s.extract(before)
 			break
 		}
 	}
 	return w, err
 }
 
-// Models makes the stretch with the nodes and without them. given are the values that [Window].Needs makes, as its outputs
-// were. without is nil where the nodes have no context.
+// Models extracts the window with and without its nodes. given are the recorded outputs of
+// [Window].Needs. without is nil where the nodes have no context.
 func (w *Window) Models(given []Given) (with, without *Model, err error) {
 	by := map[string]*graph.Value{}
 	for _, g := range given {
@@ -114,16 +116,16 @@ func (w *Window) Models(given []Given) (with, without *Model, err error) {
 		}
 		by[g.Name] = &graph.Value{Name: g.Name, Type: g.Type, Shape: g.Shape, HasShape: true}
 	}
-	if with, err = w.s.stretch(w.with, by); err != nil || w.without == nil {
+	if with, err = w.s.writeWindow(w.with, by); err != nil || w.without == nil {
 		return with, nil, err
 	}
-	without, err = w.s.stretch(w.without, by)
+	without, err = w.s.writeWindow(w.without, by)
 	return with, without, err
 }
 
-// stretch writes a stretch.
-func (s *Source) stretch(keep []bool, given map[string]*graph.Value) (*Model, error) {
-	in := &entries{used: map[int]bool{}}
+// writeWindow writes a window.
+func (s *Source) writeWindow(keep []bool, given map[string]*graph.Value) (*Model, error) {
+	in := &windowInputs{used: map[int]bool{}}
 	seen := map[int]bool{}
 	for i, k := range keep {
 		if !k {
@@ -145,14 +147,14 @@ func (s *Source) stretch(keep []bool, given map[string]*graph.Value) (*Model, er
 	return s.write(keep, in)
 }
 
-// entries are the inputs of a stretch: those of the model that are used, and more.
-type entries struct {
+// windowInputs are the inputs of a window: those of the model that are used, and additional ones.
+type windowInputs struct {
 	used   map[int]bool
 	more   []int
 	values []*graph.Value
 }
 
-// fileNodes marks the nodes of the file that some of the model are.
+// fileNodes marks the nodes of the file that correspond to nodes of the model.
 func (s *Source) fileNodes(nodes []int) ([]bool, error) {
 	out := make([]bool, len(s.nodes))
 	for _, n := range nodes {
@@ -172,8 +174,9 @@ func (s *Source) fileNodes(nodes []int) ([]bool, error) {
 	return out, nil
 }
 
-// moving marks the nodes whose outputs may be others in another run: they depend on an input, on a variable, or on chance.
-func (s *Source) moving() []bool {
+// variesByRun marks the nodes whose outputs may differ between runs: they depend on an input, a
+// variable or random numbers.
+func (s *Source) variesByRun() []bool {
 	readers := map[int][]int{}
 	out := make([]bool, len(s.nodes))
 	var stack []int
@@ -211,7 +214,7 @@ func (s *Source) moving() []bool {
 	return out
 }
 
-// withConstants adds to some nodes what of constants they read.
+// withConstants adds to some nodes the constant computations that they read.
 func (s *Source) withConstants(nodes, moving []bool) []bool {
 	keep := slices.Clone(nodes)
 	var stack []int

@@ -11,16 +11,16 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/material"
 )
 
-// windowModels are models of both formats: with branches, in half precision, quantised. None has pairs of DequantizeLinear
-// and QuantizeLinear, between which the engine computes in integers: a stretch that begins between them is computed
-// in floating point.
+// windowModels are models of both formats: with branches, in half precision, quantised. None has
+// pairs of DequantizeLinear and QuantizeLinear, between which the engine computes in integers: a
+// stretch that begins between them is computed in floating point.
 var windowModels = []string{
 	"mlperf_tiny_resnet8_int8.tflite", "mlperf_tiny_resnet8_fp32.tflite", "mp_face_detection_short_range.tflite",
 	"winml_SqueezeNet_fp16.onnx", "yunet_n_320_320.onnx", "winml_mnist.onnx",
 }
 
-// TestWindows takes nodes out of models with those before them and by themselves: given what they read in the whole
-// model, the nodes of a stretch make exactly what they make there.
+// TestWindows takes nodes out of models with those before them and by themselves: given what they
+// read in the whole model, the nodes of a stretch make exactly what they make there.
 func TestWindows(t *testing.T) {
 	t.Parallel()
 	for _, name := range windowModels {
@@ -52,7 +52,7 @@ func windows(t *testing.T, path string) {
 	}
 	n, made := len(all), 0
 	for at := 0; at < n; at += max(1, n/6) {
-		for _, context := range [][]int{s.Before([]int{at}), nil} {
+		for _, context := range [][]int{s.Predecessors([]int{at}), nil} {
 			w, err := s.Window([]int{at}, context)
 			if e, ok := errors.AsType[*submodel.Error](err); ok && (e.Code == submodel.Between || e.Code == submodel.NoOutput) {
 				continue

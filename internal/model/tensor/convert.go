@@ -5,15 +5,14 @@ import (
 	"math"
 )
 
-// IsNumber reports whether elements of the type can be read and written as
-// numbers: floats and integers of any width, and truth values, which are 0 and 1.
+// IsNumber reports whether elements of the type can be read and written as numbers: floats and
+// integers of any width, and booleans, which are 0 and 1.
 func (t Type) IsNumber() bool { return t.IsFloat() || t.IsInteger() || t == Bool }
 
 // IsHalf reports whether t is one of the two 16-bit floating-point types.
 func (t Type) IsHalf() bool { return t == Float16 || t == BFloat16 }
 
-// blockSize is the number of elements that are converted at a time where a
-// conversion takes two steps.
+// blockSize is the number of elements converted at a time in two-step conversions.
 const blockSize = 256
 
 // Convert converts as many elements as dst holds by the language's rules.
@@ -28,10 +27,9 @@ func Convert[D, S Number](dst []D, src []S) {
 	}
 }
 
-// Read converts elements of a tensor of numbers from start on, as many as dst
-// holds. Integers of 64 bits are rounded for floating-point targets; between
-// integers the low bits are kept; floating-point elements must fit integer
-// targets. It panics with a [TypeError] for what is no number.
+// Read converts elements of a numeric tensor from start on, as many as dst holds. 64-bit integers
+// are rounded for floating-point targets; between integers the low bits are kept; floating-point
+// elements must fit integer targets. It panics with a [TypeError] for other types.
 func Read[D Number](dst []D, x *Tensor, start int) {
 	switch x.Type {
 	case Float32:
@@ -65,7 +63,7 @@ func Read[D Number](dst []D, x *Tensor, start int) {
 	}
 }
 
-// readHalves goes through float32, for which there is a loop of its own.
+// readHalves converts by way of float32, for which there is a separate loop.
 func readHalves[D Number](dst []D, src []uint16) {
 	if same, ok := any(dst).([]float32); ok {
 		readF16(same, src)
@@ -80,9 +78,9 @@ func readHalves[D Number](dst []D, src []uint16) {
 	}
 }
 
-// readF16 has one path for all finite numbers, zeros among them: rectified activations
-// are half of them zeros, in no order that a processor could foretell. The bits of a half
-// in their places in a float32 are the number times 2^-112.
+// readF16 has a single path for all finite numbers, zeros included: half of the rectified
+// activations are zeros, in an order that branch prediction cannot learn. The bits of a half
+// shifted to their positions in a float32 are the number times 2^-112.
 func readF16(dst []float32, src []uint16) {
 	src = src[:len(dst)]
 	for i, h := range src {
@@ -95,7 +93,7 @@ func readF16(dst []float32, src []uint16) {
 	}
 }
 
-// readSmall reads float8 and packed types through their codes.
+// readSmall reads float8 and packed types through their encodings.
 func readSmall[D Number](dst []D, x *Tensor, start int) {
 	if !x.Type.IsNumber() {
 		panic(&TypeError{x.Type, "a number"})
@@ -119,8 +117,7 @@ func readSmall[D Number](dst []D, x *Tensor, start int) {
 	}
 }
 
-// All reads every element of a tensor of numbers into a new slice, or fails when
-// the elements are no numbers.
+// All reads every element of a numeric tensor into a new slice, or fails for other types.
 func All[D Number](x *Tensor) ([]D, error) {
 	if !x.Type.IsNumber() {
 		return nil, fmt.Errorf("%v elements are not numbers here", x.Type)
@@ -130,8 +127,7 @@ func All[D Number](x *Tensor) ([]D, error) {
 	return out, nil
 }
 
-// At reads element i of a tensor of numbers; many elements are better read
-// together by [Read].
+// At reads element i of a numeric tensor; use [Read] for many elements.
 func At(x *Tensor, i int) float64 {
 	if x.Type == Float32 {
 		return float64(Of[float32](x)[i])
@@ -141,14 +137,12 @@ func At(x *Tensor, i int) float64 {
 	return v[0]
 }
 
-// Put writes one element by the rules of [WriteFloat64]. The type must have
-// whole bytes.
+// Put writes one element by the rules of [WriteFloat64]. The type must not be packed.
 func Put(x *Tensor, i int, v float64) {
 	WriteFloat64(x, i, []float64{v}, Conversion{Saturate: true})
 }
 
-// Fill writes f(i) to every element i of a tensor of numbers by the rules of
-// [WriteFloat64].
+// Fill writes f(i) to every element i of a numeric tensor by the rules of [WriteFloat64].
 func Fill(x *Tensor, f func(i int) float64) {
 	var block [blockSize]float64
 	n := x.Len()
@@ -161,17 +155,17 @@ func Fill(x *Tensor, f func(i int) float64) {
 	}
 }
 
-// Conversion says how values that the target cannot hold are treated.
+// Conversion controls values that the target cannot represent.
 type Conversion struct {
 	Saturate bool      // float8: largest value instead of infinity or NaN
 	Round    RoundMode // Float8E8M0
-	// Clamp gives integers the nearest bound of their range, and zero for NaN,
-	// where a floating-point value is outside.
+	// Clamp saturates integers at the bounds of their range for floating-point values outside of
+	// it, and converts NaN to zero.
 	Clamp bool
 }
 
-// WriteFloat32 rounds values to elements of a tensor of numbers, from start on,
-// by the rules of [WriteFloat64] with saturation.
+// WriteFloat32 rounds values to elements of a numeric tensor, from start on, by the rules of
+// [WriteFloat64] with saturation.
 func WriteFloat32(x *Tensor, start int, src []float32) {
 	switch x.Type {
 	case Float32:
@@ -196,9 +190,9 @@ func WriteFloat32(x *Tensor, start int, src []float32) {
 	}
 }
 
-// writeF16 has one path for what becomes a finite number, zeros among them. Adding the
-// power of two whose last place is that of the half rounds; the difference to that power
-// is the mantissa with its leading one, which below 2^-14 is missing by itself.
+// writeF16 has a single path for finite results, zeros included. Adding the power of two whose
+// last place is that of the half rounds; the difference to that power is the mantissa with its
+// leading one, which is automatically absent below 2^-14.
 func writeF16(dst []uint16, src []float32) {
 	dst = dst[:len(src)]
 	for i, f := range src {
@@ -215,10 +209,10 @@ func writeF16(dst []uint16, src []float32) {
 	}
 }
 
-// WriteFloat64 rounds values once to elements of a tensor of numbers, from start
-// on. Integer targets are truncated; values outside their range give, without
-// cv.Clamp, the low bits of the int64 value, or the smallest integer for 32 and 64
-// bits, as common processors do. For packed types start must lie on a byte boundary.
+// WriteFloat64 rounds values once to elements of a numeric tensor, from start on. Integer targets
+// are truncated. Without cv.Clamp, values outside of their range give the low bits of the int64
+// value, or the smallest integer for 32 and 64 bits, as common processors do. For packed types
+// start must be on a byte boundary.
 func WriteFloat64(x *Tensor, start int, src []float64, cv Conversion) {
 	n := len(src)
 	switch x.Type {
@@ -260,7 +254,7 @@ func WriteFloat64(x *Tensor, start int, src []float64, cv Conversion) {
 	}
 }
 
-// writeBlocks writes integers by way of int64, and small floats.
+// writeBlocks writes integers by way of int64, and minifloats.
 func writeBlocks(x *Tensor, start int, src []float64, cv Conversion) {
 	var whole [blockSize]int64
 	var codes [blockSize]uint8
@@ -310,7 +304,7 @@ func toIntegers(dst []int64, src []float64, t Type, clamp bool) {
 	}
 }
 
-// Truncate drops the fraction; what int64 cannot hold gives its smallest value.
+// Truncate drops the fraction; values outside of int64 give its smallest value.
 func Truncate(f float64) int64 {
 	if f >= -(1<<63) && f < 1<<63 {
 		return int64(f)
@@ -338,7 +332,7 @@ func clamped(t Type, f float64) int64 {
 	return int64(f)
 }
 
-// Truth is 1 for true and 0 for false, as truth values are stored.
+// Truth is 1 for true and 0 for false, as booleans are stored.
 func Truth(b bool) uint8 {
 	var v uint8
 	if b {
@@ -347,13 +341,13 @@ func Truth(b bool) uint8 {
 	return v
 }
 
-// WriteInt64 stores integers into a tensor of any integer type or truth values,
-// from start on, keeping the low bits. For packed types start must lie on a byte
-// boundary. It panics with a [TypeError] for other types.
+// WriteInt64 stores integers into a tensor of integers or booleans, from start on, keeping the
+// low bits. For packed types start must be on a byte boundary. It panics with a [TypeError] for
+// other types.
 func WriteInt64(x *Tensor, start int, src []int64) {
 	n := len(src)
 	switch x.Type {
-	case Int8, Uint8: // the low bits of both are the same
+	case Int8, Uint8: // the low bits of both are equal
 		Convert(Words[uint8](x)[start:start+n], src)
 	case Int16, Uint16:
 		Convert(Words[uint16](x)[start:start+n], src)
@@ -380,10 +374,9 @@ func WriteInt64(x *Tensor, start int, src []int64) {
 	}
 }
 
-// Cast converts elements lo to hi between two tensors of numbers. What has no
-// loop of its own goes through int64 between integers and through float64
-// otherwise, which hold every value of the narrower types. For packed results lo
-// must lie on a byte boundary.
+// Cast converts elements lo to hi between two numeric tensors. Combinations without a dedicated
+// loop go through int64 between integers and through float64 otherwise, which represent every
+// value of the narrower types. For packed results lo must be on a byte boundary.
 func Cast(out, in *Tensor, lo, hi int, cv Conversion) {
 	if w := out.Type.Bits() / 8; out.Type == in.Type && w > 0 {
 		copy(out.Data[lo*w:hi*w], in.Data[lo*w:])
@@ -430,8 +423,8 @@ func Cast(out, in *Tensor, lo, hi int, cv Conversion) {
 	}
 }
 
-// castReal has loops for the targets to which the language converts alike on all
-// machines: not for integers, which may be too narrow.
+// castReal has loops for targets with the same conversion result on all machines: not for
+// integers, which may be too narrow.
 func castReal[S Number](out, in *Tensor, lo, hi int) bool {
 	src := Of[S](in)[lo:hi]
 	switch out.Type {
@@ -451,7 +444,7 @@ func castReal[S Number](out, in *Tensor, lo, hi int) bool {
 func castInteger[S Integer](out, in *Tensor, lo, hi int) bool {
 	src := Of[S](in)[lo:hi]
 	switch out.Type {
-	case Int8, Uint8: // the low bits of both are the same
+	case Int8, Uint8: // the low bits of both are equal
 		Convert(Words[uint8](out)[lo:hi], src)
 	case Int16, Uint16:
 		Convert(Words[uint16](out)[lo:hi], src)
@@ -465,7 +458,7 @@ func castInteger[S Integer](out, in *Tensor, lo, hi int) bool {
 	return true
 }
 
-// packAt stores codes of a packed type from a byte boundary on.
+// packAt stores the bits of a packed type from a byte boundary on.
 func packAt(x *Tensor, start int, codes []uint8) {
 	part := Tensor{Type: x.Type, Data: x.Data[start*x.Type.Bits()/8:][:x.Type.Bytes(len(codes))]}
 	Pack(&part, codes)

@@ -272,7 +272,8 @@ func TestBoundsOfTypes(t *testing.T) {
 	}
 }
 
-// TestConversionsAtEdges writes values at and beyond the bounds of integers, with and without clamping.
+// TestConversionsAtEdges writes values at and beyond the bounds of integers, with and without
+// clamping.
 func TestConversionsAtEdges(t *testing.T) {
 	t.Parallel()
 	nan, inf := math.NaN(), math.Inf(1)

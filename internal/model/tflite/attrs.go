@@ -44,7 +44,7 @@ func (p *parser) attributes(t flatbuffer.Table, n *graph.Node) graph.Attrs {
 		case known && own.number == number && own.second == u.second:
 			p.decode(o, own.fields, a)
 		case number <= len(u.list) && len(u.list[number-1].fields) == 0:
-			// Empty tables say nothing, whatever their name.
+			// Empty tables carry no information, whatever their name.
 		case known && len(own.fields) == 0 && number <= len(u.list):
 		default:
 			p.warn("an option table of another operator", "Operator %d (%s) has an option table of type %d, which is not its own: ignored.", n.Index, n.Op, number)
@@ -138,7 +138,7 @@ func (p *parser) graphRefs(t flatbuffer.Table, slot int, f field, a graph.Attrs)
 	a[f.name] = v
 }
 
-// text names a number; numbers from newer schemas stay visible.
+// text returns the name of a number; numbers from newer schemas stay visible.
 func (e enum) text(i int64) string {
 	if i >= 0 && i < int64(len(e)) {
 		return e[i]

@@ -15,8 +15,8 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// Encode writes a model whose operators all are TFLite's. Equal constants share
-// one buffer; sparse constants are written as [graph.Sparse] says. Models over 2 GiB are refused.
+// Encode writes a model with TFLite operators only. Equal constants share one buffer; sparse
+// constants are written as in [graph.Sparse]. Models over 2 GiB are refused.
 func Encode(m *graph.Model) ([]byte, error) {
 	if err := m.Validate(); err != nil {
 		return nil, err
@@ -130,8 +130,8 @@ func (e *encoder) graph(g *graph.Graph) (*flatbuffer.Object, error) {
 	return o, nil
 }
 
-// graphEncoder collects the tensors of one graph. extra are tensors that hold
-// blockwise scales and follow the graph's own values.
+// graphEncoder collects the tensors of one graph. extra are tensors with blockwise scales, which
+// follow the graph's own values.
 type graphEncoder struct {
 	*encoder
 	g              *graph.Graph
@@ -228,7 +228,7 @@ func (s *graphEncoder) quant(q *tensor.Quant) (*flatbuffer.Object, error) {
 	return o, nil
 }
 
-// scales finds the constant that holds blockwise scales, or adds one.
+// scales finds the constant with blockwise scales, or adds one.
 func (s *graphEncoder) scales(scale []float32) int {
 	for _, v := range s.g.Values {
 		if v.Const != nil && v.Const.Type.IsFloat() && v.Const.Len() == len(scale) && slices.Equal(floats(v.Const), scale) {
@@ -238,7 +238,7 @@ func (s *graphEncoder) scales(scale []float32) int {
 	return s.add(tensor.From(tensor.Float32, []int{len(scale)}, scale))
 }
 
-// zeros is scales for zero points; -1 when all are zero.
+// zeros does the same for zero points; -1 if all are zero.
 func (s *graphEncoder) zeros(zero []int64) int {
 	if !slices.ContainsFunc(zero, func(z int64) bool { return z != 0 }) {
 		return -1
@@ -336,7 +336,7 @@ func (e *encoder) node(n *graph.Node) (*flatbuffer.Object, error) {
 	return o, nil
 }
 
-// encodeOptions writes the attributes that a table has fields for and counts them.
+// encodeOptions writes the attributes that are fields of a table, and counts them.
 func encodeOptions(fields []field, a graph.Attrs) (o *flatbuffer.Object, used int, err error) {
 	o = &flatbuffer.Object{}
 	for slot, f := range fields {

@@ -8,11 +8,11 @@ import (
 	"github.com/opmeter/opmeter/internal/model/flatbuffer"
 )
 
-// Error says what is wrong with a model file and where.
+// Error reports what is wrong with a model file and where.
 type Error struct {
 	File   string // as given to [Open] or [Parse]
 	Path   string // table path in the model, "" for the file as a whole
-	Offset int64  // byte offset in the model, -1 when there is no one place
+	Offset int64  // byte offset in the model, -1 if not a single place
 	Err    error
 }
 

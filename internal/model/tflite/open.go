@@ -16,18 +16,18 @@ import (
 	"github.com/opmeter/opmeter/internal/model/graph"
 )
 
-// MaxArchiveModel bounds a model that is unpacked from an archive, in bytes: archives
-// hold models for microcontrollers, and unlike a file they take memory as a whole.
+// MaxArchiveModel bounds the unpacked size of a model in an archive, in bytes. Archives hold
+// models for microcontrollers, and unlike a mapped file they are completely in memory.
 const MaxArchiveModel = 256 << 20
 
-// maxRatio is how much smaller than its content a member can be: that of DEFLATE.
+// maxRatio is the maximum compression ratio of DEFLATE.
 const maxRatio = 1032
 
 // Open reads a model file, or the model in an MLTK archive (.mltk.zip). A path
-// "archive.zip!member" names the member itself. The file stays mapped until the
-// model's Close is called.
+// "archive.zip!member" names the member itself. The file stays mapped until the model's Close is
+// called.
 //
-// Whoever reads constants does so under [mapped.Guard].
+// Constants must be read under [mapped.Guard].
 func Open(name string) (*graph.Model, error) {
 	file, member, _ := strings.Cut(name, "!")
 	f, err := mapped.Open(file)
@@ -49,9 +49,9 @@ func Open(name string) (*graph.Model, error) {
 	return m, nil
 }
 
-// open reads the model in a file's content, or that in the archive that it is.
+// open reads the model in a file's content, or in the archive if it is one.
 func open(data []byte, name, file, member string) (*graph.Model, error) {
-	if bytes.HasPrefix(data, []byte("PK\x03\x04")) || bytes.HasPrefix(data, []byte("PK\x05\x06")) { // the latter has no members
+	if bytes.HasPrefix(data, []byte("PK\x03\x04")) || bytes.HasPrefix(data, []byte("PK\x05\x06")) { // the latter is an empty archive
 		model, found, err := unpack(data, filepath.Base(file), member)
 		if err != nil {
 			return nil, &Error{File: name, Offset: -1, Err: err}
@@ -64,7 +64,7 @@ func open(data []byte, name, file, member string) (*graph.Model, error) {
 	return Parse(data, file)
 }
 
-// contained reads a model that is no file of its own.
+// contained reads a model that is not a separate file.
 func contained(data []byte, name string) (*graph.Model, error) {
 	m, err := Parse(data, name)
 	if m != nil {
@@ -73,7 +73,7 @@ func contained(data []byte, name string) (*graph.Model, error) {
 	return m, err
 }
 
-// cause drops the path that the file system puts into its errors.
+// cause drops the path from file system errors.
 func cause(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
@@ -90,8 +90,8 @@ func ParseArchive(data []byte, name string) (*graph.Model, error) {
 	return contained(model, name+"!"+member)
 }
 
-// unpack returns a member of an archive. Without a name it takes the model that
-// is called like the archive, otherwise the only one that is not the float twin.
+// unpack returns a member of an archive. Without a name it returns the model named like the
+// archive, otherwise the only one that is not the float variant.
 func unpack(data []byte, archive, member string) ([]byte, string, error) {
 	z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
@@ -129,8 +129,8 @@ func unpack(data []byte, archive, member string) ([]byte, string, error) {
 	return model, found.Name, nil
 }
 
-// content reads a member. What the directory says of its size is asked first, and that
-// it begins like a model.
+// content reads a member. It first checks the declared size, and that the content begins like a
+// model.
 func content(f *zip.File) ([]byte, error) {
 	switch n, packed := f.UncompressedSize64, f.CompressedSize64; {
 	case n > MaxArchiveModel:
@@ -143,18 +143,18 @@ func content(f *zip.File) ([]byte, error) {
 		return nil, err
 	}
 	defer r.Close()
-	model := make([]byte, f.UncompressedSize64) // costs nothing before it is written
+	model := make([]byte, f.UncompressedSize64) // allocates no physical memory until written
 	head := model[:min(len(model), 8)]
 	if _, err := io.ReadFull(r, head); err != nil {
 		return nil, err
 	}
-	if len(model) > 1<<20 && string(head[4:]) != "TFL3" { // of small ones the reader tells more
+	if len(model) > 1<<20 && string(head[4:]) != "TFL3" { // for small files the reader reports more detail
 		return nil, errors.New("is no TFLite model: \"TFL3\" is expected at byte 4")
 	}
 	if _, err := io.ReadFull(r, model[len(head):]); err != nil {
 		return nil, err
 	}
-	// The reader verifies the checksum at the end, and that there is no more.
+	// The reader verifies the checksum at the end, and that nothing follows.
 	if n, err := r.Read(make([]byte, 1)); n > 0 || err != io.EOF {
 		return nil, cmp.Or(err, errors.New("is longer than the archive's directory says"))
 	}

@@ -1,6 +1,6 @@
 package tflite
 
-// kind is how a field of an option table is stored and what it becomes.
+// kind is the stored type of a field of an option table, and the Go type it becomes.
 type kind uint8
 
 const (
@@ -47,7 +47,7 @@ func subgraph(name string) field       { return field{name: name, kind: kGraph} 
 func enumField(n string, e enum) field { return field{name: n, kind: kEnum, enum: e} }
 func typed(name string) field          { return enumField(name, types) }
 
-// or gives a field a default other than zero.
+// or sets a default other than zero.
 func (f field) or(def int64) field { f.def = def; return f }
 
 var (
@@ -243,7 +243,7 @@ var builtinOptions2 = []options{
 	table("StablehloCaseOptions", on("STABLEHLO_CASE"), field{name: "branch_subgraph_indices", kind: kGraphs}),
 }
 
-// place says which union and number an operator's options have.
+// place identifies the union and number of an operator's options.
 type place struct {
 	second bool // BuiltinOptions2
 	number int  // from 1

@@ -25,7 +25,7 @@ func Parse(data []byte, name string) (*graph.Model, error) {
 	return p.m, nil
 }
 
-// parser holds what the tables of one model share. Errors are kept by the reader.
+// parser has the state of reading one model. The flatbuffer reader keeps errors.
 type parser struct {
 	data    []byte
 	r       *flatbuffer.Reader
@@ -33,9 +33,9 @@ type parser struct {
 	codes   []opcode
 	buffers []buffer
 	graphs  int // number of subgraphs
-	// expanded counts the bytes of sparse constants made dense so far.
+	// expanded counts the bytes of expanded sparse constants.
 	expanded int
-	// warned stops the same warning from being repeated for every tensor.
+	// warned suppresses repeated warnings.
 	warned map[string]int
 }
 
@@ -130,7 +130,7 @@ func (p *parser) buffer(t flatbuffer.Table, field string, i uint32) buffer {
 func (p *parser) opcodes(v flatbuffer.Tables) {
 	for i := range v.Len() {
 		t := v.At(i)
-		// The byte field came first and ran out of numbers: the larger one counts.
+		// The byte field is older and ran out of numbers: the larger one counts.
 		code := max(int32(t.Int8(0, "deprecated_builtin_code", 0)), t.Int32(3, "builtin_code", 0))
 		c := opcode{domain: graph.TFLite, version: max(int(t.Int32(2, "version", 1)), 1)}
 		switch {
@@ -179,9 +179,8 @@ func (p *parser) subgraph(t flatbuffer.Table, index int) *graph.Graph {
 	return g
 }
 
-// readable checks that all that operators read exists and has one maker. Custom
-// operators of compilers for accelerators read tensors without either: their scratch
-// memory.
+// readable checks that all values that operators read exist and have a single producer. Custom
+// operators of accelerator compilers read tensors without one: their scratch memory.
 func (p *parser) readable(g *graph.Graph, ops flatbuffer.Tables) {
 	exists := make([]bool, len(g.Values))
 	for i, v := range g.Values {
@@ -287,10 +286,10 @@ func tensorMap(v flatbuffer.Tables, values int) []graph.SignatureTensor {
 	return out
 }
 
-// order sorts the nodes so that each comes after those that make its inputs.
-// Files list them in execution order, so that mostly there is nothing to do.
+// order sorts the nodes topologically. Files list them in execution order, so usually nothing
+// changes.
 func order(g *graph.Graph) error {
-	maker := make([]int, len(g.Values)) // 1 + node that makes the value
+	maker := make([]int, len(g.Values)) // 1 + node that produces the value
 	sorted := true
 	for i, n := range g.Nodes {
 		for _, id := range n.Outputs {
@@ -320,8 +319,8 @@ func order(g *graph.Graph) error {
 	return nil
 }
 
-// topological visits nodes depth first in file order, without recursion: a
-// hostile chain may be as long as the file.
+// topological visits nodes depth first in file order, without recursion: a hostile chain may be
+// as long as the file.
 func topological(g *graph.Graph, maker []int) ([]*graph.Node, error) {
 	type visit struct{ node, next int }
 	const (

@@ -15,7 +15,7 @@ const (
 	detailsMultiAxis = 3
 )
 
-// blocks refers to tensors that hold scales and zero points.
+// blocks refers to tensors with scales and zero points.
 type blocks struct {
 	on           bool
 	t            flatbuffer.Table
@@ -47,7 +47,7 @@ func (p *parser) quantisation(t flatbuffer.Table, r *rawTensor) {
 	}
 	scale := t.Float32s(2, "scale")
 	if len(scale) == 0 {
-		return // minimum and maximum alone do not quantise
+		return // minimum and maximum alone are not a quantisation
 	}
 	q := &tensor.Quant{Scale: scale, Zero: t.Int64s(3, "zero_point"), Axis: int(t.Int32(6, "quantized_dimension", 0))}
 	switch {
@@ -71,7 +71,7 @@ func (p *parser) quantisation(t flatbuffer.Table, r *rawTensor) {
 	v.Quant = q
 }
 
-// zeroPoints remarks on zero points that the type cannot hold.
+// zeroPoints warns of zero points outside of the type's range.
 func (p *parser) zeroPoints(v *graph.Value, q *tensor.Quant) {
 	bits := v.Type.Bits()
 	if !v.Type.IsInteger() || bits > 32 {
@@ -89,8 +89,8 @@ func (p *parser) zeroPoints(v *graph.Value, q *tensor.Quant) {
 	}
 }
 
-// fixAxis repairs channel axes that cannot be meant. Converters have written
-// the axis of the filter for the bias.
+// fixAxis repairs impossible channel axes. Converters have written the axis of the filter for the
+// bias.
 func (p *parser) fixAxis(r *rawTensor, q *tensor.Quant) {
 	n := len(q.Scale)
 	if n <= 1 {
@@ -106,7 +106,7 @@ func (p *parser) fixAxis(r *rawTensor, q *tensor.Quant) {
 	p.warn("scales that do not fit the shape", "Tensor %d %q has %d scales along axis %d of shape %s.", r.v.ID, r.v.Name, n, q.Axis, tensor.FormatShape(r.shape))
 }
 
-// blockwise resolves scales that lie in other tensors.
+// blockwise resolves scales that are stored in other tensors.
 func (p *parser) blockwise(g *graph.Graph, r *rawTensor) {
 	b := r.blocks
 	if !b.on || p.r.Err() != nil {
@@ -144,7 +144,7 @@ func (p *parser) blockwise(g *graph.Graph, r *rawTensor) {
 		return
 	}
 	q.Zero = make([]int64, n)
-	// 0 would be the scale tensor or an input: writers leave it for "none".
+	// 0 would be the scale tensor or an input: writers use it for "none".
 	if b.zero > 0 {
 		zero := p.constant(g, b, "zero_points", b.zero)
 		if zero == nil {
@@ -172,7 +172,7 @@ func (p *parser) constant(g *graph.Graph, b blocks, field string, id int) *tenso
 	return g.Values[id].Const
 }
 
-// floats reads scales, nil for types that hold none.
+// floats reads scales, nil for types without scales.
 func floats(x *tensor.Tensor) []float32 {
 	if x.Type != tensor.Float32 && !x.Type.IsHalf() {
 		return nil

@@ -2,12 +2,12 @@ package tflite
 
 import "github.com/opmeter/opmeter/internal/model/tensor"
 
-// Numbers of the file format that the code names.
+// Numbers of the file format used in the code.
 const (
 	identifier    = "TFL3"
 	schemaVersion = 3
 	opCustom      = 32
-	opPlaceholder = 127 // what the byte field holds for larger codes
+	opPlaceholder = 127 // value of the byte field for larger codes
 )
 
 // builtinNames lists BuiltinOperator by code.

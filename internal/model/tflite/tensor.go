@@ -9,7 +9,7 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// rawTensor is a tensor table, decoded as far as it stands alone.
+// rawTensor is a tensor table, decoded as far as possible on its own.
 type rawTensor struct {
 	t      flatbuffer.Table
 	v      *graph.Value
@@ -63,7 +63,7 @@ func (p *parser) signatureShape(t flatbuffer.Table, raw *rawTensor, sig []int) {
 	}
 }
 
-// constants decides which tensors are constants and decodes their buffers.
+// constants determines which tensors are constants and decodes their buffers.
 func (p *parser) constants(g *graph.Graph, raw []rawTensor) {
 	made, fed := make([]bool, len(raw)), make([]bool, len(raw))
 	for _, id := range g.Inputs {
@@ -80,7 +80,7 @@ func (p *parser) constants(g *graph.Graph, raw []rawTensor) {
 		r := &raw[i]
 		sparsity := r.t.Table(6, "sparsity")
 		if r.v.Variable {
-			// A state has one shape. One that is fed from outside is an input.
+			// A state has a single shape. One that is supplied from outside is an input.
 			r.v.Shape, r.v.Placeholder = r.shape, nil
 			r.v.Variable = !fed[i]
 		}
@@ -88,7 +88,7 @@ func (p *parser) constants(g *graph.Graph, raw []rawTensor) {
 		case p.r.Err() != nil:
 			return
 		case r.v.Variable && len(r.buf.data) == 0:
-			// Starts at zero.
+			// initialised to zero
 		case made[i] && !r.v.Variable:
 			if len(r.buf.data) > 0 {
 				p.warn("a buffer although it is computed", "Tensor %d %q has a buffer of %d bytes but is an input or computed: the buffer is ignored.", i, r.v.Name, len(r.buf.data))
@@ -126,7 +126,7 @@ func (p *parser) dense(r *rawTensor) {
 	v.Const, v.Offset = c, r.buf.offset
 }
 
-// strings unpacks: a count, count+1 offsets from the start, characters.
+// strings decodes a string tensor: a count, count+1 offsets from the start, characters.
 func (p *parser) strings(r *rawTensor, c *tensor.Tensor, want int) {
 	b := c.Data
 	c.Data = []byte{}

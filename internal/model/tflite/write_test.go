@@ -183,7 +183,8 @@ func TestEncodeStores(t *testing.T) {
 	}
 }
 
-// TestEncodeBlockZeros writes zero points that no tensor of the graph holds, and finds those that one does.
+// TestEncodeBlockZeros writes zero points that no tensor of the graph holds, and finds those that
+// one does.
 func TestEncodeBlockZeros(t *testing.T) {
 	t.Parallel()
 	q := &tensor.Quant{Scale: []float32{1, 2}, Zero: []int64{0, 5}, Axis: 1, Block: 2}

@@ -8,22 +8,23 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// Find lists the weights of a model's main graph in the order of their first operators. shapes gives
-// the shape of a value where it is known, else nil; it may be nil itself. A constant that several operators read is one layer.
+// Find lists the weights of a model's main graph in the order of their first operators. shapes
+// returns the shape of a value, or nil where unknown; it may be nil itself. A constant that
+// several operators read is one layer.
 func Find(m *graph.Model, shapes func(id int) []int) []*Layer {
 	f := newFinder(m.Main(), shapes)
 	for _, n := range f.g.Nodes {
 		f.node(n)
 	}
 	for _, l := range f.list {
-		l.Main, l.Steps = l.Nodes, l.Nodes
+		l.MainNodes, l.GlobalNodes = l.Nodes, l.Nodes
 	}
-	settle(m, map[int]*finder{0: f}, f.list)
+	finish(m, map[int]*finder{0: f}, f.list)
 	return f.list
 }
 
 func newFinder(g *graph.Graph, shapes func(id int) []int) *finder {
-	return &finder{g: g, made: Makers(g), shapes: shapes, by: map[int]*Layer{}, uses: map[[2]int]bool{}}
+	return &finder{g: g, made: Producers(g), shapes: shapes, by: map[int]*Layer{}, uses: map[[2]int]bool{}}
 }
 
 // node adds the weights of a node.
@@ -31,15 +32,15 @@ func (f *finder) node(n *graph.Node) {
 	if f.bothConst(n) {
 		return
 	}
-	for _, p := range placesOf(n) {
-		if has(n, p.input) && f.use(n, p) && either[n.Op] {
+	for _, p := range operandsOf(n) {
+		if hasInput(n, p.input) && f.addOperand(n, p) && eitherOperand[n.Op] {
 			break
 		}
 	}
 }
 
-// either are products of which one operand holds the weights.
-var either = map[string]bool{
+// eitherOperand lists matrix multiplications that can have their weights at either operand.
+var eitherOperand = map[string]bool{
 	"Gemm": true, "FusedGemm": true, "MatMul": true, "FusedMatMul": true, "FusedMatMulActivation": true,
 	"QLinearMatMul": true, "MatMulInteger": true, "BATCH_MATMUL": true,
 }
@@ -70,13 +71,14 @@ func (f *finder) shape(id int) []int {
 	return v.Shape
 }
 
-// bothConst reports whether a product is one of constants, which is no layer.
+// bothConst reports whether both operands of a matrix multiplication are constant; that is not a
+// layer.
 func (f *finder) bothConst(n *graph.Node) bool {
-	if !either[n.Op] {
+	if !eitherOperand[n.Op] {
 		return false
 	}
-	for _, p := range placesOf(n) {
-		if !has(n, p.input) {
+	for _, p := range operandsOf(n) {
+		if !hasInput(n, p.input) {
 			return false
 		}
 		if s, _ := follow(f.g, f.made, n.Inputs[p.input]); s == nil {
@@ -93,18 +95,18 @@ func operandAt(ids []int, i int) int {
 	return ids[i]
 }
 
-// use adds an operator's weights. False where it has none at this place.
-func (f *finder) use(n *graph.Node, p operand) bool {
+// addOperand adds the weights at an operand. It is false where there are none.
+func (f *finder) addOperand(n *graph.Node, p operand) bool {
 	s, at := follow(f.g, f.made, n.Inputs[p.input])
-	if s == nil || at.rounded {
+	if s == nil || at.quantised {
 		return false
 	}
 	l := &Layer{Value: s.Value, Const: f.g.Values[s.Value].Const, Data: operandAt(n.Inputs, p.data), Sources: []*Source{s}}
-	l.codes = l.Const
-	if !f.quantise(l, n, p, &at) || l.codes.Len() == 0 || len(l.codes.Data) < l.codes.Type.Bytes(l.codes.Len()) {
+	l.elems = l.Const
+	if !f.quantise(l, n, p, &at) || l.elems.Len() == 0 || len(l.elems.Data) < l.elems.Type.Bytes(l.elems.Len()) {
 		return false
 	}
-	to, ok := p.lay(n, at.v, f.shape(l.Data))
+	to, ok := p.layout(n, at.v, f.shape(l.Data))
 	if !ok {
 		return false
 	}
@@ -125,13 +127,13 @@ func (f *finder) use(n *graph.Node, p operand) bool {
 	if l.Name == "" {
 		l.Name = name
 	}
-	if n.Op == "MatMulNBits" { // the last block may be longer than the inputs
+	if n.Op == "MatMulNBits" { // the last block may extend beyond the inputs
 		l.Cols = min(l.Cols, max(n.Attrs.Int("K", l.Cols), 1))
 		l.Col, l.Channels = l.Col[:l.Cols], l.Cols
 	}
 	l.Params = l.Weights() + f.bias(n, p, l.Rows)
 	l.MACs = f.macs(n, p, l)
-	if at.blind || !l.q.fits() {
+	if at.unknownQuant || !l.q.valid() {
 		l.Fixed = study.NoZero
 	}
 	f.uses[[2]int{n.Index, p.input}] = true
@@ -139,7 +141,7 @@ func (f *finder) use(n *graph.Node, p operand) bool {
 	return true
 }
 
-// add joins a layer with one of the same constant.
+// add merges a layer with an existing one of the same constant.
 func (f *finder) add(l *Layer, n *graph.Node) {
 	have := f.by[l.Value]
 	if have == nil {
@@ -149,8 +151,8 @@ func (f *finder) add(l *Layer, n *graph.Node) {
 	}
 	same := have.Rows == l.Rows && have.Cols == l.Cols && have.Taps == l.Taps && have.Groups == l.Groups &&
 		slices.Equal(have.Row, l.Row) && slices.Equal(have.Col, l.Col)
-	// Parts of one constant are not the same weights.
-	if have.Rows*have.Cols != l.Rows*l.Cols || !same && !have.Whole() || (have.Quant == nil) != (l.Quant == nil) {
+	// Different parts of one constant are not the same weights.
+	if have.Rows*have.Cols != l.Rows*l.Cols || !same && !have.CoversConstant() || (have.Quant == nil) != (l.Quant == nil) {
 		have.Fixed = study.Shared
 	}
 	nodes, sources := append(have.Nodes, l.Nodes...), append(have.Sources, l.Sources...)
@@ -161,12 +163,12 @@ func (f *finder) add(l *Layer, n *graph.Node) {
 	default:
 		macs = new(*macs + *l.MACs)
 	}
-	mixed := have.Mixed || !same
-	// A table that is a dense layer's matrix too is seen as that layer sees it.
+	mixed := have.MixedLayouts || !same
+	// A lookup table that is also a dense layer's matrix is described as in the dense layer.
 	if !same && lookups[f.g.Nodes[have.Node].Op] && !lookups[n.Op] && have.Fixed == "" {
 		*have = *l
 	}
-	have.Nodes, have.Sources, have.MACs, have.Mixed = nodes, sources, macs, mixed
+	have.Nodes, have.Sources, have.MACs, have.MixedLayouts = nodes, sources, macs, mixed
 	if i := slices.Index(have.Nodes, have.Node); i > 0 {
 		have.Nodes[0], have.Nodes[i] = have.Nodes[i], have.Nodes[0]
 		have.Sources[0], have.Sources[i] = have.Sources[i], have.Sources[0]
@@ -175,13 +177,13 @@ func (f *finder) add(l *Layer, n *graph.Node) {
 
 var lookups = map[string]bool{"Gather": true, "EmbedLayerNormalization": true, "GATHER": true, "EMBEDDING_LOOKUP": true, "EMBEDDING_LOOKUP_SPARSE": true}
 
-// quantise finds what codes stand for. False for integers that are no numbers to multiply with.
-func (f *finder) quantise(l *Layer, n *graph.Node, p operand, at *seen) bool {
+// quantise sets the quantisation of a layer. It is false for integers that are not weights.
+func (f *finder) quantise(l *Layer, n *graph.Node, p operand, at *tracedView) bool {
 	switch n.Op {
 	case "MatMulNBits":
-		return f.packed(l, n, at)
+		return f.packedMatMul(l, n, at)
 	case "GatherBlockQuantized":
-		return f.fetched(l, n, at)
+		return f.packedGather(l, n, at)
 	}
 	rank := len(at.v)
 	axis := p.axis
@@ -190,13 +192,13 @@ func (f *finder) quantise(l *Layer, n *graph.Node, p operand, at *seen) bool {
 	}
 	switch {
 	case p.scale > 0 && at.q == nil:
-		q, ok := quantOf(constOperand(f.g, n, p.scale), constOperand(f.g, n, p.zero), has(n, p.zero), axis, 0)
+		q, ok := quantOf(constOperand(f.g, n, p.scale), constOperand(f.g, n, p.zero), hasInput(n, p.zero), axis, 0)
 		if ok && n.Op == "DynamicQuantizeLSTM" && len(q.Scale) > 1 && rank == 3 && at.v[0].size > 1 {
-			if q.Axis = 0; len(q.Scale) > at.v[0].size { // a scale for each gate of each direction: a block of all inputs
+			if q.Axis = 0; len(q.Scale) > at.v[0].size { // a scale for each gate of each direction: a block covers all inputs
 				q.Axis, q.Block = 1, at.v[1].size
 			}
 		}
-		at.q, at.qv, at.blind = q, at.v, at.blind || !ok
+		at.q, at.qv, at.unknownQuant = q, at.v, at.unknownQuant || !ok
 	case p.zero > 0 && at.q == nil:
 		zero := constOperand(f.g, n, p.zero)
 		one := tensor.From(tensor.Float32, nil, []float32{1})
@@ -204,25 +206,26 @@ func (f *finder) quantise(l *Layer, n *graph.Node, p operand, at *seen) bool {
 			one = tensor.New(tensor.Float32, zero.Len())
 			tensor.Fill(one, func(int) float64 { return 1 })
 		}
-		q, ok := quantOf(one, zero, has(n, p.zero), axis, 0)
-		at.q, at.qv, at.blind = q, at.v, at.blind || !ok
+		q, ok := quantOf(one, zero, hasInput(n, p.zero), axis, 0)
+		at.q, at.qv, at.unknownQuant = q, at.v, at.unknownQuant || !ok
 	case n.Op == "Gather" && at.q == nil && l.Const.Type.IsInteger():
-		if q := f.after(n); q != nil {
+		if q := f.dequantizerAfter(n); q != nil {
 			at.q, at.qv = q, at.v
 		}
 	}
-	if !l.Const.Type.IsFloat() && (!l.Const.Type.IsInteger() || at.q == nil && !at.blind) {
+	if !l.Const.Type.IsFloat() && (!l.Const.Type.IsInteger() || at.q == nil && !at.unknownQuant) {
 		return false
 	}
-	if at.q != nil && len(at.q.Scale) > 1 && !at.qv.plain() {
+	if at.q != nil && len(at.q.Scale) > 1 && !at.qv.regular() {
 		return false
 	}
 	l.setQuant(at)
 	return true
 }
 
-// after is the quantisation with one scale that stands behind an operator which fetches codes, nil where none does.
-func (f *finder) after(n *graph.Node) *tensor.Quant {
+// dequantizerAfter returns the per-tensor quantisation of a DequantizeLinear after a lookup
+// operator, or nil.
+func (f *finder) dequantizerAfter(n *graph.Node) *tensor.Quant {
 	out := operandAt(n.Outputs, 0)
 	for _, r := range f.g.Nodes {
 		if out >= 0 && r.Op == "DequantizeLinear" && len(r.Inputs) > 1 && r.Inputs[0] == out {
@@ -234,8 +237,8 @@ func (f *finder) after(n *graph.Node) *tensor.Quant {
 	return nil
 }
 
-// setQuant counts the axis of a quantisation in the constant's own shape.
-func (l *Layer) setQuant(at *seen) {
+// setQuant converts the axis of a quantisation to the constant's own shape.
+func (l *Layer) setQuant(at *tracedView) {
 	if at.q == nil {
 		return
 	}
@@ -243,17 +246,17 @@ func (l *Layer) setQuant(at *seen) {
 	q := *at.q
 	if len(q.Scale) > 1 && q.Axis >= 0 && q.Axis < len(at.qv) {
 		d := at.qv[q.Axis]
-		q.Axis = slices.IndexFunc(whole(l.Const.Shape), d.same)
+		q.Axis = slices.IndexFunc(contiguous(l.Const.Shape), d.same)
 	}
 	l.Quant = &q
 }
 
-// bias counts the elements of a constant bias: the operator's own, or what the only reader of
-// a product adds.
+// bias counts the elements of a constant bias: the operator's own, or that of an Add which is the
+// only reader of a MatMul.
 func (f *finder) bias(n *graph.Node, p operand, rows int) int64 {
 	if p.bias > 0 {
 		if id := operandAt(n.Inputs, p.bias); id >= 0 {
-			if s := Behind(f.g, f.made, id); s != nil {
+			if s := SourceOf(f.g, f.made, id); s != nil {
 				return int64(f.g.Values[s.Value].Const.Len())
 			}
 		}
@@ -276,7 +279,7 @@ func (f *finder) bias(n *graph.Node, p operand, rows int) int64 {
 	}
 	for _, id := range reader.Inputs {
 		if id >= 0 && id != n.Outputs[0] {
-			if s := Behind(f.g, f.made, id); s != nil && f.g.Values[s.Value].Const.Len() == rows {
+			if s := SourceOf(f.g, f.made, id); s != nil && f.g.Values[s.Value].Const.Len() == rows {
 				return int64(rows)
 			}
 		}
@@ -284,11 +287,11 @@ func (f *finder) bias(n *graph.Node, p operand, rows int) int64 {
 	return 0
 }
 
-// macs are the multiply-accumulates of an operator with its weights, padding included; nil where
-// shapes are not known.
+// macs returns the multiply-accumulates of an operator with its weights, padding included; nil
+// where shapes are unknown.
 func (f *finder) macs(n *graph.Node, p operand, l *Layer) *int64 {
 	var times int
-	switch data := f.shape(operandAt(n.Inputs, max(p.data, 0))); p.times {
+	switch data := f.shape(operandAt(n.Inputs, max(p.data, 0))); p.repeats {
 	case never:
 		return new(int64(0))
 	case perOutput:
@@ -314,10 +317,10 @@ func (f *finder) macs(n *graph.Node, p operand, l *Layer) *int64 {
 	return new(int64(times) * l.Weights())
 }
 
-// settle counts zeros, and marks what cannot be changed since others read it. by are the finders of graphs, by their
-// index.
-func settle(m *graph.Model, by map[int]*finder, list []*Layer) {
-	of := map[*tensor.Tensor][][2]int{} // where constants stand: graph and value
+// finish counts zeros, and marks weights that cannot be changed because of other readers. by maps
+// graph indices to finders.
+func finish(m *graph.Model, by map[int]*finder, list []*Layer) {
+	of := map[*tensor.Tensor][][2]int{} // graph and value id of each constant
 	readers := make([][][]*graph.Node, len(m.Graphs))
 	captured := make([][]bool, len(m.Graphs))
 	for i, g := range m.Graphs {
@@ -343,7 +346,7 @@ func settle(m *graph.Model, by map[int]*finder, list []*Layer) {
 		}
 	}
 	var others func(i, id int) bool
-	known := map[[2]int]bool{} // those that were asked for already
+	known := map[[2]int]bool{} // already visited
 	others = func(i, id int) bool {
 		if known[[2]int{i, id}] {
 			return false
@@ -355,8 +358,8 @@ func settle(m *graph.Model, by map[int]*finder, list []*Layer) {
 		for _, n := range readers[i][id] {
 			for k, in := range n.Inputs {
 				switch {
-				case in != id || by[i] != nil && by[i].uses[[2]int{n.Index, k}] || SeesShape(n):
-				case k == 0 && Moves(n) || joins(n):
+				case in != id || by[i] != nil && by[i].uses[[2]int{n.Index, k}] || ReadsShapeOnly(n):
+				case k == 0 && MovesElements(n) || isConcat(n):
 					if others(i, n.Outputs[0]) {
 						return true
 					}
@@ -385,7 +388,7 @@ func settle(m *graph.Model, by map[int]*finder, list []*Layer) {
 				l.Zeros++
 			}
 		}
-		if l.Fixed == "" && !l.zeroFits() {
+		if l.Fixed == "" && !l.zeroInRange() {
 			l.Fixed = study.NoZero
 		}
 		if l.Fixed == "" && l.Zeros == l.Weights() {
@@ -394,11 +397,11 @@ func settle(m *graph.Model, by map[int]*finder, list []*Layer) {
 	}
 }
 
-// zeroFits reports whether every zero point is a code.
-func (l *Layer) zeroFits() bool {
-	if l.q.q == nil || !l.codes.Type.IsInteger() {
+// zeroInRange reports whether every zero point is a value of the type.
+func (l *Layer) zeroInRange() bool {
+	if l.q.q == nil || !l.elems.Type.IsInteger() {
 		return true
 	}
-	lo, hi := bounds(l.codes.Type)
+	lo, hi := codeRange(l.elems.Type)
 	return !slices.ContainsFunc(l.q.q.Zero, func(z int64) bool { return float64(z) < lo || float64(z) > hi })
 }

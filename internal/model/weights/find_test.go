@@ -289,7 +289,7 @@ func TestFind(t *testing.T) {
 					for k := 0; k < len(mat); k += 2 {
 						mat[k] = 0
 					}
-					next := weights.Find(weights.With(b.m, map[int]*tensor.Tensor{l.Value: l.Write(mat)}), nil)
+					next := weights.Find(weights.WithConstants(b.m, map[int]*tensor.Tensor{l.Value: l.Write(mat)}), nil)
 					if got := next[i].Read(nil); !slices.Equal(got, mat) {
 						t.Errorf("weights %v, want %v", got, mat)
 					}
@@ -299,7 +299,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestWrite changes weights: zeros become the zero point, others the nearest code, and what stays keeps its bits.
+// TestWrite changes weights: zeros become the zero point, others the nearest code, and what stays
+// keeps its bits.
 func TestWrite(t *testing.T) {
 	t.Parallel()
 	b := newBuilder("tflite")
@@ -314,7 +315,7 @@ func TestWrite(t *testing.T) {
 	if mat[3] = 1e9; tensor.Of[int8](l.Write(mat))[3] != 127 {
 		t.Error("a weight beyond the last code")
 	}
-	next := weights.With(b.m, map[int]*tensor.Tensor{l.Value: l.Write(mat)})
+	next := weights.WithConstants(b.m, map[int]*tensor.Tensor{l.Value: l.Write(mat)})
 	if b.m.Main().Values[l.Value].Const != c || next.Main().Values[l.Value].Const == c || next.Main().Nodes[0] != b.m.Main().Nodes[0] {
 		t.Error("the model that was changed is not another")
 	}

@@ -8,58 +8,58 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// Layer is a constant with how its operators read it.
+// Layer is a constant and how its operators read it.
 type Layer struct {
 	study.Layer
-	// Value is the id of the constant in the layer's graph, Const the constant as the file has
-	// it.
+	// Value is the id of the constant in the layer's graph. Const is the constant as in the file.
 	Value int
 	Const *tensor.Tensor
-	// Quant are the scales and zero points of integers, nil for plain numbers. Its axis counts
-	// in the shape of Const; blocks lie along that axis.
+	// Quant has the scales and zero points of integers, nil for other types. Its axis refers to
+	// the shape of Const; blocks lie along that axis.
 	Quant *tensor.Quant
-	// Element (r,c) of the matrix is element Row[r]+Col[c] of Const, in codes of a few bits
-	// for weights that are packed into bytes.
+	// Element (r,c) of the matrix is element Row[r]+Col[c] of Const; for weights packed into
+	// bytes it is the index of the low-bit element.
 	Row, Col []int
-	// Channels is the number of input channels of a group: the column of a channel's tap is
-	// channel*Taps+tap.
+	// Channels is the number of input channels of a group. Tap t of channel c is column c*Taps+t.
 	Channels int
-	// Data is the id of the value that is multiplied with the weights, -1 where that is made
-	// within the operator.
+	// Data is the id of the value that is multiplied with the weights, -1 where it is internal to
+	// the operator.
 	Data int
-	// Sources are the ways from the constant to each of Nodes.
+	// Sources are the paths from the constant to each of Nodes.
 	Sources []*Source
-	// Mixed says that the operators read the weights as different matrices, of which this is
-	// the first one's: only single weights mean the same to all.
-	Mixed bool
-	// Main are the operators of the main graph that run the layer: its own ones, or those around the bodies that they
-	// are in. Steps are its own ones by their positions among those of all graphs, the main one's first.
-	Main, Steps []int
-	// Twins are the same constant as other graphs read it, a layer of each.
+	// MixedLayouts says that the operators read the weights as different matrices; the fields
+	// describe the first operator's. Only single weights mean the same to all operators.
+	MixedLayouts bool
+	// MainNodes are the operators of the main graph that run the layer: its own ones, or the
+	// control flow operators around it. GlobalNodes are its own operators, by their positions in
+	// the concatenated node lists of all graphs, main graph first.
+	MainNodes, GlobalNodes []int
+	// Twins are the same constant as read by other graphs, one layer each.
 	Twins []*Layer
 
-	// codes are the elements that Row and Col count: Const, or a view of its packed codes.
-	codes *tensor.Tensor
+	// elems has the elements that Row and Col index: Const, or an unpacked view of its low-bit
+	// values
+	elems *tensor.Tensor
 	q     scaler
 }
 
-// Bits are those of a weight as it is stored.
-func (l *Layer) Bits() int { return l.codes.Type.Bits() }
+// Bits is the number of bits of a stored weight.
+func (l *Layer) Bits() int { return l.elems.Type.Bits() }
 
-// Whole reports whether the weights are all elements of the constant.
-func (l *Layer) Whole() bool { return l.Rows*l.Cols == l.codes.Len() }
+// CoversConstant reports whether the weights are all elements of the constant.
+func (l *Layer) CoversConstant() bool { return l.Rows*l.Cols == l.elems.Len() }
 
-// Readings are the layer and its twins: the constant as each graph reads it.
+// Readings returns the layer and its twins: the constant as read by each graph.
 func (l *Layer) Readings() []*Layer { return append([]*Layer{l}, l.Twins...) }
 
 // scaler finds the scale of an element.
 type scaler struct {
 	q *tensor.Quant
-	v view // that the axis counts in
+	v view // the axis of q refers to it
 }
 
-// at is the position of an element's scale and zero point.
-func (s *scaler) at(e int) int {
+// index returns the index of an element's scale and zero point.
+func (s *scaler) index(e int) int {
 	if len(s.q.Scale) == 1 {
 		return 0
 	}
@@ -78,8 +78,8 @@ func (s *scaler) at(e int) int {
 	return at
 }
 
-// fits reports whether there is a scale for every element.
-func (s *scaler) fits() bool {
+// valid reports whether there is a scale for every element.
+func (s *scaler) valid() bool {
 	if s.q == nil || len(s.q.Scale) == 1 {
 		return true
 	}
@@ -100,12 +100,12 @@ func (s *scaler) fits() bool {
 	return len(s.q.Scale) == n
 }
 
-// reals turns the codes of all elements into the numbers that they stand for.
-func (s *scaler) reals(codes []float32) {
+// dequantise converts the quantised values of all elements to real numbers in place.
+func (s *scaler) dequantise(codes []float32) {
 	if s.q == nil {
 		return
 	}
-	run, all := 1, len(s.q.Scale) // elements side by side that share a scale; the scales come again after the last one
+	run, all := 1, len(s.q.Scale) // run: adjacent elements with one scale; the scales repeat after the last one
 	switch {
 	case all == 1:
 		run = max(1, len(codes))
@@ -115,7 +115,7 @@ func (s *scaler) reals(codes []float32) {
 	k := 0
 	for e := 0; e < len(codes); e += run {
 		if s.q.Block > 0 {
-			k = s.at(e)
+			k = s.index(e)
 		}
 		scale, zero := s.q.Scale[k], float32(s.q.Zero[k])
 		part := codes[e:min(e+run, len(codes))]
@@ -128,26 +128,27 @@ func (s *scaler) reals(codes []float32) {
 	}
 }
 
-// Scale is the scale and zero point of element (r,c) of the matrix, 1 and 0 for plain numbers.
+// Scale returns the scale and zero point of element (r,c) of the matrix, 1 and 0 without
+// quantisation.
 func (l *Layer) Scale(r, c int) (scale float32, zero int64) {
 	if l.q.q == nil {
 		return 1, 0
 	}
-	k := l.q.at(l.Row[r] + l.Col[c])
+	k := l.q.index(l.Row[r] + l.Col[c])
 	return l.q.q.Scale[k], l.q.q.Zero[k]
 }
 
-// Read appends the weights to dst[:0] as real numbers, row by row, and returns them. Where
-// the operator leaves the scale to others it is 1.
+// Read stores the weights in dst[:0] as real numbers in row-major order, and returns them. Where
+// the operator leaves scaling to other operators the scale is 1.
 func (l *Layer) Read(dst []float32) []float32 {
 	n := l.Rows * l.Cols
 	if cap(dst) < n {
 		dst = make([]float32, n)
 	}
 	dst = dst[:n]
-	all := make([]float32, l.codes.Len())
-	tensor.Read(all, l.codes, 0)
-	l.q.reals(all)
+	all := make([]float32, l.elems.Len())
+	tensor.Read(all, l.elems, 0)
+	l.q.dequantise(all)
 	i := 0
 	for _, r := range l.Row {
 		for _, c := range l.Col {
@@ -158,20 +159,20 @@ func (l *Layer) Read(dst []float32) []float32 {
 	return dst
 }
 
-// Write makes the constant with these weights. Those that have not changed keep their
-// bits; zeros become the zero point; others are rounded to the nearest number that the
-// constant's type and scales have, halves to even.
+// Write returns the constant with these weights. Unchanged weights keep their bits; zeros become
+// the zero point; others are rounded (half to even) to the nearest number that the constant's
+// type and scales can represent.
 func (l *Layer) Write(mat []float32) *tensor.Tensor {
-	all := make([]float32, l.codes.Len())
-	tensor.Read(all, l.codes, 0)
-	l.q.reals(all)
-	out := l.codes.Clone()
+	all := make([]float32, l.elems.Len())
+	tensor.Read(all, l.elems, 0)
+	l.q.dequantise(all)
+	out := l.elems.Clone()
 	bits := out.Type.Bits()
-	lo, hi := bounds(out.Type)
+	lo, hi := codeRange(out.Type)
 	var codes []uint8
 	if bits < 8 {
 		codes = make([]uint8, len(all))
-		tensor.Unpack(codes, l.codes, 0)
+		tensor.Unpack(codes, l.elems, 0)
 	}
 	i := 0
 	for _, r := range l.Row {
@@ -185,7 +186,7 @@ func (l *Layer) Write(mat []float32) *tensor.Tensor {
 				tensor.WriteFloat32(out, e, []float32{x})
 				continue
 			}
-			k := l.q.at(e)
+			k := l.q.index(e)
 			code := math.RoundToEven(float64(x)/float64(l.q.q.Scale[k])) + float64(l.q.q.Zero[k])
 			code = min(max(code, lo), hi)
 			if codes != nil {
@@ -198,7 +199,7 @@ func (l *Layer) Write(mat []float32) *tensor.Tensor {
 	if codes != nil {
 		tensor.Pack(out, codes)
 	}
-	if l.codes != l.Const {
+	if l.elems != l.Const {
 		packed := *l.Const
 		packed.Data = out.Data
 		return &packed
@@ -206,17 +207,17 @@ func (l *Layer) Write(mat []float32) *tensor.Tensor {
 	return out
 }
 
-// bounds are the least and the largest code of an integer type.
-func bounds(t tensor.Type) (lo, hi float64) {
+// codeRange returns the smallest and the largest value of an integer type.
+func codeRange(t tensor.Type) (lo, hi float64) {
 	if t.IsSigned() {
 		return -math.Ldexp(1, t.Bits()-1), math.Ldexp(1, t.Bits()-1) - 1
 	}
 	return 0, math.Ldexp(1, t.Bits()) - 1
 }
 
-// With is the model with other constants in its main graph, by value. All else is shared
-// with m.
-func With(m *graph.Model, consts map[int]*tensor.Tensor) *graph.Model {
+// WithConstants returns the model with constants of its main graph replaced, by value id.
+// Everything else is shared with m.
+func WithConstants(m *graph.Model, consts map[int]*tensor.Tensor) *graph.Model {
 	out := *m
 	out.Content, out.Close = nil, nil
 	out.Graphs = append([]*graph.Graph(nil), m.Graphs...)
@@ -229,11 +230,11 @@ func With(m *graph.Model, consts map[int]*tensor.Tensor) *graph.Model {
 		g.Values[id] = &v
 	}
 	out.Graphs[0] = &g
-	Adopt(out.Graphs, m.Main(), &g)
+	Reparent(out.Graphs, m.Main(), &g)
 	return &out
 }
 
-// MACs are the multiply-accumulates of layers, as far as they are known.
+// MACs sums the known multiply-accumulates of layers.
 func MACs(layers []*Layer) (sum float64) {
 	for _, l := range layers {
 		if l.MACs != nil {

@@ -16,22 +16,22 @@ func StudyCause(c study.Cause) string {
 }
 
 var changeCauses = map[study.Cause]string{
-	study.NoZero:    "which number stands for zero is not known",
-	study.Shared:    "read in ways that do not fit together",
-	study.AllZero:   "all weights are zero already",
-	study.NoKernel:  "no kernel gains from this here",
-	study.NoRoom:    "the structure does not fit the shape",
-	study.Coupled:   "channels cannot be taken out: what shares them cannot follow",
-	study.NoFormat:  "the file's format has no such numbers for this operator",
-	study.Excluded:  "left out",
-	study.First:     "the first layer",
-	study.Head:      "makes an output of the model",
-	study.Unrun:     "did not run",
-	study.NoMemory:  "what it reads takes more memory than the limit: take fewer samples",
-	study.Unsettled: "as fast as before, within the interval",
-	study.NoData:    "nothing was measured of it",
-	study.NoGain:    "no change costs less",
-	study.Spent:     "no loss left for it",
+	study.NoZero:        "which number stands for zero is not known",
+	study.Shared:        "read in ways that do not fit together",
+	study.AllZero:       "all weights are zero already",
+	study.NoKernel:      "no kernel gains from this here",
+	study.ShapeMismatch: "the structure does not fit the shape",
+	study.Coupled:       "channels cannot be taken out: what shares them cannot follow",
+	study.NoFormat:      "the file's format has no such numbers for this operator",
+	study.Excluded:      "left out",
+	study.First:         "the first layer",
+	study.Head:          "makes an output of the model",
+	study.NotRun:        "did not run",
+	study.NoMemory:      "what it reads takes more memory than the limit: take fewer samples",
+	study.Unsettled:     "as fast as before, within the interval",
+	study.NoData:        "nothing was measured of it",
+	study.NoGain:        "no change costs less",
+	study.Spent:         "no loss left for it",
 }
 
 // Change names a change: "4x1 80 %, int8".
@@ -44,7 +44,7 @@ func Change(c study.Change) string {
 		}
 		parts = append(parts, s)
 	}
-	if c.Format != study.Same {
+	if c.Format != study.OriginalFormat {
 		parts = append(parts, string(c.Format))
 	}
 	if len(parts) == 0 {

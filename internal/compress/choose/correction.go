@@ -1,0 +1,79 @@
+package choose
+
+import "github.com/opmeter/opmeter/study"
+
+// Correction scales curves by the result of a plan that was run. The zero value changes nothing.
+type Correction struct {
+	// Gain multiplies the saved time of changes, Loss their losses; 0 stands for 1.
+	Gain, Loss float64
+	// Extra is an additional loss of each changed layer: its share of a loss where none was
+	// predicted.
+	Extra float64
+}
+
+// Limits of a factor: beyond them it is noise, or has other causes than the curves.
+const (
+	minFactor = 0.05
+	maxFactor = 20
+)
+
+// Correct compares the prediction of a plan with its measurement and returns the correction for
+// the next plan, based on the one that the plan was made with. added is the speed-up that the
+// plan was chosen by ([AdditiveSpeedup]), 0 for none. It compares speed-ups rather than times,
+// because both times of a speed-up are measured interleaved. Without a measurement it returns the
+// old correction.
+func Correct(p *study.Plan, added float64, m Metric, old Correction) Correction {
+	if p.Measured == nil {
+		return old
+	}
+	out := Correction{Gain: defaultOne(old.Gain), Loss: defaultOne(old.Loss), Extra: old.Extra}
+	did, is := p.Measured.Speedup.Best()
+	if is && added > 0 && did > 0 && added != 1 {
+		out.Gain = clamp(out.Gain*(1-1/did)/(1-1/added), minFactor, maxFactor)
+	}
+	said, ok := p.Predicted.Loss.Best()
+	did, is = p.Measured.Loss.Best()
+	if !is {
+		return out
+	}
+	// A ratio of zero noise cannot be expressed: no loss was predicted.
+	if said = m.Bound(said); !ok {
+		said = 0
+	}
+	did = max(0, m.Bound(did))
+	changed := 0
+	for _, c := range p.Choices {
+		if !c.Change.IsZero() {
+			changed++
+		}
+	}
+	switch {
+	case said > 0:
+		f := clamp(did/said, minFactor, maxFactor)
+		out.Loss, out.Extra = clamp(out.Loss*f, minFactor, maxFactor), out.Extra*f
+	case changed > 0:
+		out.Extra += did / float64(changed)
+	}
+	return out
+}
+
+func defaultOne(f float64) float64 {
+	if f == 0 {
+		return 1
+	}
+	return f
+}
+
+func clamp(v, lo, hi float64) float64 { return max(lo, min(hi, v)) }
+
+// ratio corrects a time ratio; the result is not negative.
+func (c Correction) ratio(r interval) interval {
+	g := defaultOne(c.Gain)
+	at := func(v float64) float64 { return max(0, 1-g*(1-v)) }
+	return interval{at(r.lo), at(r.mid), at(r.hi)}
+}
+
+// loss corrects an additive loss.
+func (c Correction) loss(v interval) interval {
+	return v.scale(defaultOne(c.Loss)).plus(interval{c.Extra, c.Extra, c.Extra})
+}

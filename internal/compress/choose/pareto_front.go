@@ -1,0 +1,81 @@
+package choose
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Limits of the front: the number of points, and the number of attempts to find plans between
+// them.
+const (
+	maxFront  = 256
+	maxRefine = 48
+	refineGap = 0.02 // share of the cost range: a gap that is refined
+)
+
+// frontPoint is a plan of the front.
+type frontPoint struct {
+	cost, loss float64
+	pick       []int
+}
+
+// front returns non-dominated plans by rising cost: those on the hulls, which are optimal for
+// their loss, and further ones between distant neighbours. Items have costs as values and losses
+// as weights.
+func front(items [][]option) []frontPoint {
+	pick := make([]int, len(items))
+	at := func() frontPoint {
+		return frontPoint{totalValue(items, pick), totalWeight(items, pick), slices.Clone(pick)}
+	}
+	all := steps(items)
+	out := []frontPoint{at()}
+	last, end := out[0].cost, out[0].cost
+	for _, s := range all {
+		end += s.value
+	}
+	thin := (last - end) / maxFront
+	cost := last
+	for k, s := range all {
+		pick[s.item] = s.to
+		if cost += s.value; len(all) < maxFront || last-cost >= thin || k == len(all)-1 {
+			out = append(out, at())
+			last = cost
+		}
+	}
+	return paretoSort(refineFront(items, out, (out[0].cost-end)*refineGap))
+}
+
+// refineFront searches for plans between distant neighbours.
+func refineFront(items [][]option, spots []frontPoint, far float64) []frontPoint {
+	out := slices.Clone(spots)
+	tries := 0
+	for i := 1; i < len(spots) && tries < maxRefine; i++ {
+		a, b := spots[i-1], spots[i]
+		parts := 1
+		if far > 0 {
+			parts = min(8, int((a.cost-b.cost)/far))
+		}
+		for k := 1; k < parts && tries < maxRefine; k++ {
+			tries++
+			if s, ok := solve(items, a.loss+(b.loss-a.loss)*float64(k)/float64(parts)); ok {
+				out = append(out, frontPoint{s.value, totalWeight(items, s.pick), s.pick})
+			}
+		}
+	}
+	return out
+}
+
+// paretoSort sorts by cost and drops dominated points.
+func paretoSort(spots []frontPoint) []frontPoint {
+	slices.SortStableFunc(spots, func(a, b frontPoint) int {
+		return cmp.Or(cmp.Compare(a.loss, b.loss), cmp.Compare(a.cost, b.cost))
+	})
+	out := spots[:0]
+	for _, s := range spots {
+		if len(out) == 0 || s.cost < out[len(out)-1].cost {
+			out = append(out, s)
+		}
+	}
+	slices.Reverse(out)
+	return out
+}

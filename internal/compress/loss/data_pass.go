@@ -1,0 +1,162 @@
+package loss
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/compress/samples"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/engine"
+	"github.com/opmeter/opmeter/internal/runtime/operators"
+)
+
+// withOutputs returns a model with other values as outputs.
+func withOutputs(m *graph.Model, ids []int) *graph.Model {
+	out := *m
+	out.Content, out.Close, out.Signatures = nil, nil, nil
+	g := *m.Main()
+	g.Outputs = ids
+	out.Graphs = slices.Clone(m.Graphs)
+	out.Graphs[0] = &g
+	for i, b := range out.Graphs {
+		if i > 0 && b.Parent == m.Main() {
+			body := *b
+			body.Parent = &g
+			out.Graphs[i] = &body
+		}
+	}
+	return &out
+}
+
+// runPass runs a model over samples and passes the values of ids to f after each run. f must copy
+// what it keeps.
+func runPass(ctx context.Context, m *graph.Model, data *samples.Set, ids []int, threads int, f func(run int, v values) error) error {
+	return runPassBySet(ctx, m, data, [][]int{ids}, threads, func(run, _ int, v values) error { return f(run, v) })
+}
+
+// runPassBySet passes each of several sets of values to f as soon as it is complete, so that
+// fewer of them are in memory at once.
+func runPassBySet(ctx context.Context, m *graph.Model, data *samples.Set, sets [][]int, threads int, f func(run, set int, v values) error) error {
+	g := m.Main()
+	var outs []int
+	watch := make([][]int, len(sets))
+	made := map[int]bool{}
+	for i, ids := range sets {
+		for _, id := range ids {
+			if g.Values[id].Const != nil || slices.Contains(g.Inputs, id) {
+				continue
+			}
+			watch[i] = append(watch[i], id)
+			if !made[id] {
+				made[id], outs = true, append(outs, id)
+			}
+		}
+	}
+	if data.Runs() == 0 {
+		return nil
+	}
+	if len(outs) == 0 && len(g.Outputs) > 0 {
+		outs = g.Outputs[:1]
+	}
+	var s *engine.Session
+	run := 0
+	var ins []*tensor.Tensor
+	var failed error
+	seen := func(set int) error {
+		failed = f(run, set, func(id int) *tensor.Tensor {
+			if id < 0 {
+				return nil
+			}
+			if c := g.Values[id].Const; c != nil {
+				return c
+			}
+			if k := slices.Index(g.Inputs, id); k >= 0 {
+				return ins[k]
+			}
+			if !made[id] {
+				return nil
+			}
+			return withQuant(s.Value(id), g.Values[id])
+		})
+		return failed
+	}
+	s, err := engine.New(withOutputs(m, outs), data.Inputs(0), engine.Options{Registry: operators.Registry(), Threads: threads, Watch: watch, Seen: seen})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	keeps := stateful(m)
+	for run = range data.Runs() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		ins = data.Inputs(run)
+		if err := setInputs(s, ins, keeps && run > 0); err != nil {
+			return err
+		}
+		if err := s.Run(ctx); failed != nil {
+			return failed
+		} else if err != nil {
+			return fmt.Errorf("sample %d: %w", run*data.Batch+1, err)
+		}
+	}
+	return nil
+}
+
+// stateful reports whether a run may depend on the previous one: by variables, resources or
+// random numbers.
+func stateful(m *graph.Model) bool {
+	for _, g := range m.Graphs {
+		for _, v := range g.Values {
+			if v.Variable || v.Type == tensor.Resource {
+				return true
+			}
+		}
+		for _, n := range g.Nodes {
+			for _, word := range []string{"Random", "RANDOM", "Bernoulli", "Multinomial", "MULTINOMIAL", "Dropout", "VAR_HANDLE", "SVDF"} {
+				if strings.Contains(n.Op, word) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// setInputs sets the inputs of a run; reset discards the state of the previous one.
+func setInputs(s *engine.Session, ins []*tensor.Tensor, reset bool) error {
+	if reset {
+		if err := s.Reset(); err != nil {
+			return err
+		}
+	}
+	for k, t := range ins {
+		s.SetInput(k, t)
+	}
+	return nil
+}
+
+// withQuant returns a value with the quantisation declared in the file.
+func withQuant(t *tensor.Tensor, v *graph.Value) *tensor.Tensor {
+	if t == nil || !t.Known() || t.Quant != nil || v.Quant == nil {
+		return t
+	}
+	c := *t
+	c.Quant = v.Quant
+	return &c
+}
+
+// toReal returns the elements of a value as real numbers.
+func toReal(t *tensor.Tensor) []float64 {
+	out := make([]float64, t.Len())
+	tensor.Read(out, t, 0)
+	if q := t.Quant; q != nil && len(q.Scale) == 1 && t.Type.IsInteger() {
+		for i, v := range out {
+			out[i] = float64(q.Scale[0]) * (v - float64(q.Zero[0]))
+		}
+	}
+	return out
+}
