@@ -133,14 +133,15 @@ func cutLast(s string) (name, value string, ok bool) {
 
 // outputFlags say what is shown and written.
 type outputFlags struct {
-	format string
-	files  []string
-	sort   string
-	by     string
-	top    int
-	all    bool
-	memory bool
-	open   bool
+	format  string
+	files   []string
+	sort    string
+	by      string
+	top     int
+	all     bool
+	memory  bool
+	details bool
+	open    bool
 
 	mltk        mltk.Options // of the MLTK profiler's layouts
 	accelerator string       // as --accelerator had it
@@ -153,6 +154,7 @@ func (f *outputFlags) add(c *cobra.Command) {
 	wholeVar(c, &f.top, "top", 0, 0, most, "the slowest N rows, or the first N of --sort", "")
 	c.Flags().BoolVar(&f.all, "all", false, "also list layers without time of their own (folded, fused)")
 	c.Flags().BoolVar(&f.memory, "memory", false, "add the memory plan to table and Markdown")
+	c.Flags().BoolVar(&f.details, "details", false, "show all figures of the model above the table")
 	f.addLayout(c)
 }
 
@@ -248,7 +250,7 @@ func (f *outputFlags) options(a *app) report.Options {
 	if f.accelerator != "none" {
 		m.Accelerator = f.accelerator
 	}
-	return report.Options{MLTK: m, Sort: f.sort, By: f.by, Top: f.top, All: f.all, Width: a.width, Color: a.color, Memory: f.memory}
+	return report.Options{MLTK: m, Sort: f.sort, By: f.by, Top: f.top, All: f.all, Width: a.width, Color: a.color, Memory: f.memory, Details: f.details}
 }
 
 // runFlags say how to measure.

@@ -57,7 +57,7 @@ names them; -o layers.csv has all. Colours go with NO_COLOR=1.`
 		`  opmeter profile model.tflite --by op
   opmeter profile model.tflite --top 10
   opmeter summary model.tflite --sort macs --memory`,
-		[]string{"by", "sort", "top", "memory", "all"},
+		[]string{"by", "sort", "top", "details", "memory", "all"},
 		[]string{"sort", "memory", "all"},
 	},
 	{

@@ -31,9 +31,8 @@ func newProfile(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "profile MODEL...",
 		Short: "Run a model here and measure every operator",
-		Long: `Profile shows where a model's time goes, operator by operator: run here, or with --on
-estimated for a chip, in a band that holds the true value in 9 of 10 cases, or measured
-on a device. Several models or targets give a line each.`,
+		Long: `Measure a model here, operator by operator; with --on, estimate it for a chip or measure
+it on a board. Several models or targets print a line each.`,
 		Example: `  opmeter profile model.tflite --by op
   opmeter profile model.onnx --shape input=1x3x320x320 -o page.html
   opmeter profile model.tflite --on host --on stm32l4r5 --on esp32-s3

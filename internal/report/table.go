@@ -45,9 +45,28 @@ func Brief(w io.Writer, p *profile.Profile, o Options) error {
 	return err
 }
 
-// writeFacts writes the summary.
+// writeFacts writes the headline and, with details or without a headline, all figures of the model.
 func writeFacts(b *strings.Builder, p *profile.Profile, o Options) {
-	facts := summary(p)
+	title, brief := headline(p)
+	if len(brief) > 0 {
+		lines := wrap(title, o.Width)
+		if o.Color {
+			for i := range lines {
+				lines[i] = lipgloss.NewStyle().Bold(true).Render(lines[i])
+			}
+		}
+		b.WriteString(strings.Join(lines, "\n") + "\n")
+		writeLabelled(b, brief, o)
+		if !o.Details {
+			return
+		}
+		b.WriteByte('\n')
+	}
+	writeLabelled(b, summary(p), o)
+}
+
+// writeLabelled writes labels and values in two columns.
+func writeLabelled(b *strings.Builder, facts []fact, o Options) {
 	label := 0
 	for _, f := range facts {
 		label = max(label, lipgloss.Width(f.label))

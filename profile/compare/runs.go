@@ -32,7 +32,7 @@ func (b *builder) runs(named []Named) {
 		r.Outputs, r.With = outputs(p.Differences)
 	}
 	label(t.Runs)
-	usable := func(k int) bool { return t.Runs[k].Trust != profile.DoNotUse }
+	usable := func(k int) bool { return t.Runs[k].Trust != profile.Unreliable }
 	for k := range t.Runs[1:] {
 		r := &t.Runs[k+1]
 		r.Ratio = ratio(r.Total, t.Runs[0].Total, usable(k+1) && usable(0))

@@ -140,7 +140,7 @@ func TestTensors(t *testing.T) {
 	}
 }
 
-// TestPercents writes parts with two digits, and names what is to be quoted.
+// TestPercents writes parts with two digits, and names the recommended figure.
 func TestPercents(t *testing.T) {
 	t.Parallel()
 	for v, want := range map[float64]string{0: "0 %", 0.0123: "1.2 %", 0.123: "12 %", 0.994: "99 %", 0.9949: "99 %", 0.995: "100 %", 1.234: "123 %", 12.34: "1234 %"} {
@@ -153,12 +153,12 @@ func TestPercents(t *testing.T) {
 			t.Errorf("%v: %q, want %q", v, got, want)
 		}
 	}
-	for quote, want := range map[string]string{"undisturbed_latency_s": "undisturbed runs", "processor_s": "processor time", "": "", "latency_s": ""} {
+	for quote, want := range map[string]string{"undisturbed_latency_s": "undisturbed runs", "processor_s": "CPU time", "": "", "latency_s": ""} {
 		if got := Quote(&profile.Trust{Quote: quote}); got != want {
 			t.Errorf("%q: %q, want %q", quote, got, want)
 		}
 	}
-	if a, b, c := Holds(nil), Holds(&profile.Trust{}), Holds(&profile.Trust{Interval: profile.OfThisRun}); a != "95 % between" || b != a || c != "95 % of this run between" {
+	if a, b, c := Interval(nil), Interval(&profile.Trust{}), Interval(&profile.Trust{Interval: profile.OfThisRun}); a != "95 % CI" || b != a || c != "95 % CI of this run" {
 		t.Errorf("%q, %q, %q", a, b, c)
 	}
 	for _, c := range []struct {
@@ -166,12 +166,12 @@ func TestPercents(t *testing.T) {
 		want string
 	}{
 		{profile.Doubt{Code: profile.DoubtFewRuns, Value: new(1.0)}, "only 1 run"},
-		{profile.Doubt{Code: profile.DoubtSpread}, "times vary by 0 % (coefficient of variation)"},
+		{profile.Doubt{Code: profile.DoubtSpread}, "latency varies by 0 % (CV)"},
 		{profile.Doubt{Code: "unheard of"}, "unheard of"},
-		{profile.Doubt{Code: profile.DoubtThrottled, Value: new(1.0)}, "the processor throttled for heat once"},
-		{profile.Doubt{Code: profile.DoubtBusy, Value: new(1.26)}, "the machine was busy before (load 1.3 a processor)"},
+		{profile.Doubt{Code: profile.DoubtThrottled, Value: new(1.0)}, "CPU throttled by heat once"},
+		{profile.Doubt{Code: profile.DoubtBusy, Value: new(1.26)}, "machine busy before the runs (load average 1.3 per CPU)"},
 		{profile.Doubt{Code: profile.DoubtIncomplete, Value: new(1.0)}, "1 layer did not run"},
-		{profile.Doubt{Code: profile.DoubtThreads, Value: new(2.0)}, "2 threads share a processor"},
+		{profile.Doubt{Code: profile.DoubtThreads, Value: new(2.0)}, "2 threads per CPU"},
 	} {
 		if got := doubt(&c.d); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.d, got, c.want)

@@ -98,11 +98,11 @@ func TestCounts(t *testing.T) {
 func TestDoubts(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[profile.DoubtCode]string{
-		profile.DoubtFewRuns: "only 3 runs", profile.DoubtInterval: "±300 %", profile.DoubtSpread: "vary by 300 %", profile.DoubtStep: "changed by 300 %", profile.DoubtDrift: "drifted by 300 %",
-		profile.DoubtModes: "two groups", profile.DoubtSpeed: "speed varied by 300 %", profile.DoubtWaiting: "processor for 300 % of", profile.DoubtStolen: "hypervisor took 300 %",
-		profile.DoubtThrottled: "heat 3 times", profile.DoubtQuota: "for 3 s", profile.DoubtBusy: "load 3.0 a processor", profile.DoubtGovernor: "follows the load", profile.DoubtBattery: "battery",
-		profile.DoubtThreads: "3 threads share", profile.DoubtCollector: "ran 3 times", profile.DoubtInstruments: "add 300 %", profile.DoubtReconcile: "differ by 300 %",
-		profile.DoubtIncomplete: "3 layers did not run", profile.DoubtNotPinned: "not be bound", profile.DoubtLost: "of 300 % of the inferences",
+		profile.DoubtFewRuns: "only 3 runs", profile.DoubtInterval: "±300 %", profile.DoubtSpread: "varies by 300 %", profile.DoubtStep: "shifted by 300 %", profile.DoubtDrift: "drifted by 300 %",
+		profile.DoubtModes: "two groups", profile.DoubtSpeed: "speed varied by 300 %", profile.DoubtWaiting: "preempted by other programs for 300 %", profile.DoubtStolen: "hypervisor took 300 %",
+		profile.DoubtThrottled: "heat 3 times", profile.DoubtQuota: "for 3 s", profile.DoubtBusy: "load average 3.0 per CPU", profile.DoubtGovernor: "follows the load", profile.DoubtBattery: "battery",
+		profile.DoubtThreads: "3 threads per CPU", profile.DoubtCollector: "ran 3 times", profile.DoubtInstruments: "overhead 300 %", profile.DoubtReconcile: "differ by 300 %",
+		profile.DoubtIncomplete: "3 layers did not run", profile.DoubtNotPinned: "not be pinned", profile.DoubtLost: "in 300 % of the inferences",
 	} {
 		got := Doubts(&profile.Trust{Doubts: []profile.Doubt{{Code: code, Value: new(3.0)}}})
 		if !strings.Contains(got, want) {
@@ -110,10 +110,41 @@ func TestDoubts(t *testing.T) {
 		}
 	}
 	two := &profile.Trust{Doubts: []profile.Doubt{{Code: profile.DoubtBattery}, {Code: profile.DoubtWaiting, Value: new(0.0814)}}}
-	if got, want := Doubts(two), "the machine runs from its battery; other programs had the processor for 8.1 % of the time"; got != want {
+	if got, want := Doubts(two), "running on battery; preempted by other programs for 8.1 % of the time"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if Doubts(nil)+Quote(nil)+Verdict("") != "" || Verdict(profile.DoNotUse) != "do not use" {
+	if Doubts(nil)+Quote(nil)+Verdict("") != "" || Verdict(profile.Unreliable) != "unreliable" {
 		t.Error("words of nothing")
+	}
+}
+
+// TestQuality has the verdict with its main reason: the cause of a symptom, else the gravest reason.
+func TestQuality(t *testing.T) {
+	t.Parallel()
+	of := func(codes ...profile.DoubtCode) *profile.Trust {
+		q := &profile.Trust{Verdict: profile.Unreliable}
+		for _, c := range codes {
+			q.Doubts = append(q.Doubts, profile.Doubt{Code: c, Verdict: profile.Unreliable, Value: new(2.0)})
+		}
+		return q
+	}
+	for _, c := range []struct {
+		t            *profile.Trust
+		want, advice string
+	}{
+		{nil, "", ""},
+		{&profile.Trust{}, "", ""},
+		{&profile.Trust{Verdict: profile.Good, Doubts: of(profile.DoubtBusy).Doubts}, "good", ""},
+		{&profile.Trust{Verdict: profile.Fair}, "fair", ""},
+		{of(profile.DoubtSpread, profile.DoubtBusy), "unreliable: machine busy", "close other programs"},
+		{of(profile.DoubtSpread, profile.DoubtBusy, profile.DoubtThreads), "unreliable: more threads than CPUs", "use fewer --threads"},
+		{of(profile.DoubtSpread), "unreliable: latency varies by 200 % (CV)", "measure longer"},
+		{of(profile.DoubtFewRuns, profile.DoubtBusy), "unreliable: only 2 runs", "measure longer"},
+		{of(profile.DoubtThrottled), "unreliable: CPU throttled by heat", "let the computer cool"},
+		{of(profile.DoubtIncomplete, profile.DoubtBusy), "unreliable: 2 layers did not run", ""},
+	} {
+		if got, advice := Quality(c.t), Advice(c.t); got != c.want || !strings.HasPrefix(advice, c.advice) || (advice == "") != (c.advice == "") {
+			t.Errorf("%+v: %q, %q, want %q, %q", c.t, got, advice, c.want, c.advice)
+		}
 	}
 }
