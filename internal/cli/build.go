@@ -27,7 +27,7 @@ docs/build.md explains them; examples/ holds networks to start from.`,
 		Example: `  opmeter build examples/resnet8.yaml
   opmeter build net.yaml -o net.tflite
   opmeter profile net.yaml`,
-		Args: cobra.ExactArgs(1),
+		Args: one("the description of a network (.yaml)"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if out == "" {
 				out = strings.TrimSuffix(filepath.Base(args[0]), filepath.Ext(args[0])) + ".tflite"

@@ -25,7 +25,7 @@ it) and latency_ms or cycles; a handful of models suffices, because the fit star
 from the target's own coefficients. docs/calibration.md explains it.`,
 		Example: `  opmeter calibrate board.csv --target stm32l4r5 -o targets/stm32l4r5.yaml
   opmeter profile model.tflite --on stm32l4r5 --targets targets/`,
-		Args: cobra.ExactArgs(1),
+		Args: one("the file with your measurements"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if id == "" {
 				return useError("--target names the target to start from: opmeter targets lists them")

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter/internal/report"
-	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/compare"
 )
 
@@ -18,8 +17,9 @@ func newCompare(a *app) *cobra.Command {
 	var files, names []string
 	var top int
 	c := &cobra.Command{
-		Use:   "compare PROFILE PROFILE...",
-		Short: "Compare saved profiles of a model",
+		Use:     "compare PROFILE PROFILE...",
+		Aliases: []string{"diff"},
+		Short:   "Compare saved profiles of a model",
 		Long: `Compare shows saved profiles of one model beside each other: engine against engine, before
 against after, this computer against a board. Operators that one of them executes together
 are a row, so that rows compare whatever engines fuse. Each ratio to the first profile says
@@ -28,7 +28,7 @@ known. What does not compare is said below the table.`,
 		Example: `  opmeter compare measured.opmeter profile.opmeter
   opmeter compare measured.opmeter profile.opmeter --sort difference --top 10
   opmeter compare measured.opmeter estimate.opmeter -o compare.html`,
-		Args: cobra.MinimumNArgs(2),
+		Args: two,
 		RunE: func(_ *cobra.Command, args []string) error {
 			o := report.VersusOptions{Sort: sort, Top: top, Width: a.width, Color: a.color}
 			if format != "" && !slices.Contains(report.VersusFormats, format) {
@@ -70,9 +70,9 @@ func compareFiles(files, names []string) (*compare.Table, error) {
 	}
 	runs := make([]compare.Named, len(files))
 	for i, f := range files {
-		p, err := profile.Read(f)
+		p, err := readProfile(f)
 		if err != nil {
-			return nil, withStatus(statusInput, plainPath(err))
+			return nil, err
 		}
 		runs[i].Profile = p
 		if names != nil {

@@ -15,8 +15,9 @@ import (
 func newCompress(a *app) *cobra.Command {
 	x := &compressCommand{a: a}
 	c := &cobra.Command{
-		Use:   "compress MODEL",
-		Short: "Find what would make a model faster or smaller, and at what loss",
+		Use:        "compress MODEL",
+		SuggestFor: []string{"quantize", "quantise", "prune"},
+		Short:      "Find what would make a model faster or smaller, and at what loss",
 		Long: `Compress measures what layers gain from pruned or narrower weights and what that
 loses, chooses for every layer, and runs what comes out. NAME.study keeps what was found:
 the same command goes on. Without --data losses are ranks at best.`,

@@ -22,8 +22,9 @@ import (
 // newDevice gathers the commands about devices.
 func newDevice(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "device",
-		Short: "Work with boards: watch, diagnose, make firmware for them",
+		Use:        "device",
+		SuggestFor: []string{"doctor", "monitor", "flash", "firmware"},
+		Short:      "Work with boards: watch, diagnose, make firmware for them",
 		Long: `Device has what goes with measuring on a board. The measuring itself is opmeter profile
 MODEL --on device:PORT; opmeter devices lists what is connected.`,
 		Example: `  opmeter device doctor --port /dev/ttyACM0

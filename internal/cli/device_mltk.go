@@ -46,7 +46,7 @@ written into that file and nothing is flashed: .hex has the address in it, .bin 
 		Example: `  opmeter device mltk kws.tflite --port /dev/ttyACM0 --platform brd2601b --firmware mltk_model_profiler-brd2601-mvp.s37
   opmeter device mltk kws.tflite --port /dev/ttyACM0 --runs 5
   opmeter device mltk kws.tflite --platform brd2601b -o kws.hex`,
-		Args: cobra.ExactArgs(1),
+		Args: one("a model file"),
 		RunE: func(c *cobra.Command, args []string) error {
 			x.o.files = slices.DeleteFunc(x.o.files, func(f string) bool {
 				if e := strings.ToLower(filepath.Ext(f)); e != ".hex" && e != ".bin" {

@@ -42,7 +42,7 @@ engine for the same input. A result is one of MLPerf only if its organisation sa
 		Example: `  opmeter device tiny --port /dev/ttyACM0
   opmeter device tiny --port /dev/ttyACM0 ic.tflite --input cat.bin
   opmeter device tiny --port COM3 --runs 3 --window 2s -o page.html`,
-		Args: cobra.MaximumNArgs(1),
+		Args: atMostOne,
 		RunE: func(c *cobra.Command, args []string) error {
 			if x.port == "" {
 				return useError("name the board with --port: opmeter devices lists those connected")

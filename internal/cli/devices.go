@@ -67,7 +67,7 @@ with --no-listen none is opened. A port that cannot be used has a line that says
 		Example: `  opmeter devices
   opmeter devices --no-listen
   opmeter devices --format json`,
-		Args: cobra.NoArgs,
+		Args: none,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if format != "table" && format != "json" {
 				return useError("--format %q: use table or json", format)

@@ -32,7 +32,7 @@ that is silent is sent what protocols begin with.`,
 		Example: `  opmeter device doctor
   opmeter device doctor --port /dev/ttyACM0
   opmeter device doctor --port tcp:127.0.0.1:5000 --format json`,
-		Args: cobra.NoArgs,
+		Args: none,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if format != "table" && format != "json" {
 				return useError("--format %q: use table or json", format)

@@ -44,7 +44,7 @@ docs/engines.md has the details.`,
 		Example: `  opmeter engines
   opmeter engines onnxruntime
   opmeter engines onnxruntime@1.20 --format json`,
-		Args: cobra.MaximumNArgs(1),
+		Args: atMostOne,
 		RunE: func(c *cobra.Command, args []string) error {
 			if !slices.Contains(engineFormats, format) {
 				return useError("--format %q: use table, json or csv", format)

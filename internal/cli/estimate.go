@@ -196,7 +196,7 @@ target files.`,
 		Example: `  opmeter targets
   opmeter targets stm32l4r5
   opmeter targets --targets my-boards/`,
-		Args: cobra.MaximumNArgs(1),
+		Args: atMostOne,
 		RunE: func(_ *cobra.Command, args []string) error {
 			s, faults, err := f.load()
 			if err != nil {

@@ -132,7 +132,7 @@ UART what each operator costs. docs/firmware.md says how to describe a board.`,
 		Example: `  opmeter device firmware --list
   opmeter device firmware model.tflite --board mps2-an505 --build
   opmeter device firmware model.tflite --board my-board.yaml -o firmware`,
-		Args: cobra.MaximumNArgs(1),
+		Args: atMostOne,
 		RunE: func(c *cobra.Command, args []string) error {
 			if list {
 				return a.listBoards()
@@ -238,7 +238,7 @@ a real board; it compares the outputs with the host engine's, bit for bit. Figur
 instructions, not cycles. An ELF file of opmeter device firmware is run as it is.`,
 		Example: `  opmeter device run model.tflite --board mps2-an505 --emulate
   opmeter device run fw/model.elf --board mps2-an385 --emulate --model m.tflite`,
-		Args: cobra.ExactArgs(1),
+		Args: one("a program or model"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if !emulate {
 				return useError("use --emulate; a real board is flashed with its own tool and measured with opmeter profile MODEL --on device:PORT")

@@ -39,7 +39,7 @@ with the reason.`,
 		Example: `  opmeter fit model.tflite
   opmeter fit model.tflite --latency 50ms --ram 256KiB
   opmeter fit model.tflite --format csv`,
-		Args: cobra.ExactArgs(1),
+		Args: one("a model file"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := l.parse(c); err != nil {
 				return err

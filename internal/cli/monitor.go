@@ -38,7 +38,7 @@ The model is optional: with it, layers have shapes and work.`,
 		Example: `  opmeter device monitor --port /dev/ttyACM0
   opmeter device monitor --port /dev/ttyACM0 --model model.tflite -o page.html
   opmeter device monitor --port tcp:127.0.0.1:5000 --runs 100`,
-		Args: cobra.NoArgs,
+		Args: none,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if port == "" {
 				return useError("name the device with --port: opmeter devices lists those connected")

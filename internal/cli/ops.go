@@ -19,7 +19,7 @@ func newOps(a *app) *cobra.Command {
 		Example: `  opmeter ops
   opmeter ops conv
   opmeter ops --model tflite --type int8`,
-		Args: cobra.MaximumNArgs(1),
+		Args: atMostOne,
 		RunE: func(_ *cobra.Command, args []string) error {
 			name := ""
 			if len(args) > 0 {

@@ -17,8 +17,9 @@ func newReport(a *app) *cobra.Command {
 	var o outputFlags
 	var expected string
 	c := &cobra.Command{
-		Use:   "report PROFILE | DIR",
-		Short: "Show a saved profile, or write it in other formats",
+		Use:        "report PROFILE | DIR",
+		SuggestFor: []string{"show", "view", "serve", "html"},
+		Short:      "Show a saved profile, or write it in other formats",
 		Long: `Report shows a saved profile or writes it in other formats. It opens the journal that
 a run leaves when it is killed, too, and says where that ends. Of a folder it lists
 the saved profiles and journals inside, one line each.`,
@@ -26,7 +27,7 @@ the saved profiles and journals inside, one line each.`,
   opmeter report profile.opmeter -o layers.csv -o profile.md
   opmeter report measured.opmeter --expected estimate.opmeter -o page.html
   opmeter report results/`,
-		Args: cobra.ExactArgs(1),
+		Args: one("a saved profile or a folder of them"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
 				return err
@@ -43,14 +44,14 @@ the saved profiles and journals inside, one line each.`,
 			if err := ready(o.files, args[0]); err != nil {
 				return err
 			}
-			p, err := profile.Read(args[0])
+			p, err := readProfile(args[0])
 			if err != nil {
-				return withStatus(statusInput, plainPath(err))
+				return err
 			}
 			if expected != "" {
-				from, err := profile.Read(expected)
+				from, err := readProfile(expected)
 				if err != nil {
-					return withStatus(statusInput, plainPath(err))
+					return err
 				}
 				if err := report.Expect(p, from); err != nil {
 					return withStatus(statusInput, fmt.Errorf("--expected %s: %w", expected, err))

@@ -75,7 +75,7 @@ Intel's Neural Engine does, in engine_profiling/ here; docs/streams.md has the r
   opmeter run model.onnx --input input=cat.npy --output out
   opmeter run model.tflite --seed 1 --dump-ops --output out
   opmeter run model.onnx --instances 4 --profile four.html --output out`,
-		Args: cobra.ExactArgs(1),
+		Args: one("a model file"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if r.out == "" {
 				return useError("--output DIR says where the results go")

@@ -49,7 +49,7 @@ each feature generator and sensor. --compat gives what the vendor's ProfileParse
 		Example: `  opmeter device sensiml --port COM3 --model-json model.json --clock 64MHz
   opmeter device sensiml --exec ./pack --model-json model.json -o pack.csv
   opmeter device sensiml --port file:a.log --model-json model.json --compat`,
-		Args: cobra.NoArgs,
+		Args: none,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if c.Flags().Changed("format") || len(f.files) == 0 {
 				f.format = cmp.Or(f.format, map[bool]string{false: "table", true: "yaml"}[f.compat])

@@ -74,7 +74,7 @@ throughput are marked. Points take turns in several rounds, so that what slows t
 machine down for a while meets all of them. Ctrl-C keeps what was measured.`,
 		Example: `  opmeter sweep model.tflite --threads 1,2 --streams 1,2,4
   opmeter sweep model.onnx --batch 1,4,8 --streams 1,2 -o sweep.csv`,
-		Args: cobra.ExactArgs(1),
+		Args: one("a model file"),
 		RunE: func(c *cobra.Command, args []string) error { return s.run(c.Context(), args[0]) },
 	}
 	f := c.Flags()

@@ -10,7 +10,7 @@ func newSchema(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of a profile",
-		Args:  cobra.NoArgs,
+		Args:  none,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := a.out.Write(docs.ProfileSchema)
 			return err
