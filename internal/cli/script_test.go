@@ -274,6 +274,8 @@ func TestHelpExamples(t *testing.T) {
 		{"build", filepath.Join(examples, "lstm.yaml"), "-o", at("models/lstm.tflite")},
 		{"profile", at("model.tflite"), "--runs", "1", "--warmup", "0s", "-o", at("profile.opmeter")},
 		{"profile", at("model.tflite"), "--runs", "1", "--warmup", "0s", "-o", at("measured.opmeter")},
+		{"profile", at("model.tflite"), "--runs", "1", "--warmup", "0s", "-o", at("one.opmeter")},
+		{"profile", at("model.tflite"), "--runs", "1", "--warmup", "0s", "--threads", "2", "-o", at("two.opmeter")},
 		{"profile", at("model.tflite"), "--on", "stm32l4r5", "-o", at("estimate.opmeter")},
 		{"profile", at("model.tflite"), "--on", "stm32l4r5", "-o", at("results/estimate.opmeter")},
 		{"run", at("model.onnx"), "--output", at("cat")},

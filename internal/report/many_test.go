@@ -328,7 +328,7 @@ func TestExpectedFigures(t *testing.T) {
 			t.Errorf("layer %d: %+v, want %v", i, e, want)
 		}
 	}
-	if want := "Expected times are those of the profile for t: 2.00 s in 2 layers with both, where this one has 4.00 s."; !strings.HasPrefix(p.Findings[0].Text, want) || p.Findings[0].ID != "expected.source" || p.Findings[0].Severity != profile.Info {
+	if want := "Baseline (t): 2.00 s in 2 layers that both profiles have. This profile: 4.00 s."; !strings.HasPrefix(p.Findings[0].Text, want) || p.Findings[0].ID != "expected.source" || p.Findings[0].Severity != profile.Info {
 		t.Errorf("%+v", p.Findings)
 	}
 	// Again replaces what was there; another target is said, by its description.
@@ -337,7 +337,7 @@ func TestExpectedFigures(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := p.Findings[len(p.Findings)-1].Text
-	for _, want := range []string{"for Other chip: ", " That is another target than t, so the ratio compares targets as well as the estimate.", " They replace those that 2 layers had."} {
+	for _, want := range []string{"Baseline (Other chip): ", " The baseline is of another target than this profile (t).", " 2 layers had expected times before, which are replaced."} {
 		if !strings.Contains(last, want) {
 			t.Errorf("%q lacks %q", last, want)
 		}
@@ -360,7 +360,7 @@ func TestExpectedFigures(t *testing.T) {
 	if got := sureness(map[profile.Confidence]int64{profile.Exact: 5}); got != "" {
 		t.Errorf("all exact: %q", got)
 	}
-	if got, want := sureness(map[profile.Confidence]int64{profile.ByTensor: 1, profile.ByOrder: 2, profile.Unknown: 3}), " Joined 1 layer by tensor, 2 layers by order, 3 layers by nodes that are not sure themselves."; got != want {
+	if got, want := sureness(map[profile.Confidence]int64{profile.ByTensor: 1, profile.ByOrder: 2, profile.Unknown: 3}), " Matched 1 layer by tensor, 2 layers by order, 3 layers by uncertain nodes."; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

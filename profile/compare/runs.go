@@ -17,6 +17,7 @@ func (b *builder) runs(named []Named) {
 		r := &t.Runs[k]
 		*r = Run{
 			Name: named[k].Name, Engine: cmp.Or(p.Settings.Engine, p.Target.Engine), Version: p.Settings.EngineVersion, Target: p.Target.ID,
+			Model: p.Model.Name, DType: dtype(p),
 			Threads: p.Settings.Threads, Total: of(p.Totals.Figure(t.Quantity)), Ratio: Ratio{Verdict: Open},
 		}
 		if p.Trust != nil {
@@ -61,6 +62,36 @@ func (b *builder) runs(named []Named) {
 			r.Rest = &rest
 		}
 	}
+}
+
+// dtype is the element type in which most of the time is computed, or most of the work where no time is
+// known; "" where no layer tells.
+func dtype(p *profile.Profile) string {
+	by := map[string]float64{}
+	for _, key := range []string{"latency_s", "macs"} {
+		for i := range p.Layers {
+			l := &p.Layers[i]
+			t := l.Computes
+			for k := range l.Inputs {
+				if in := &l.Inputs[k]; t == "" && !in.Absent && !in.Constant {
+					t = in.DType
+				}
+			}
+			if v, ok := l.Figure(key).Best(); ok && t != "" {
+				by[t] += v
+			}
+		}
+		if len(by) > 0 {
+			break
+		}
+	}
+	best := ""
+	for _, t := range slices.Sorted(maps.Keys(by)) {
+		if best == "" || by[t] > by[best] {
+			best = t
+		}
+	}
+	return best
 }
 
 // rounding is the part of a total that sums in another order may differ by: a few thousand additions.
