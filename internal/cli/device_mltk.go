@@ -38,11 +38,10 @@ func newDeviceMLTK(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "mltk MODEL",
 		Short: "Measure on a Silicon Labs board with the MLTK's profiler",
-		Long: `MLTK puts a model into the flash memory of a Silicon Labs board, where the firmware of the MLTK
-model profiler looks for it, starts the board and reads what it prints. The vendor's
-commander does the flashing; opmeter downloads neither it nor firmware. Without --firmware
-the one on the board is kept. With -o and a name that ends in .hex or .bin the flash image is
-written into that file and nothing is flashed: .hex has the address in it, .bin the bytes only.`,
+		Long: `Write a model into the flash memory of a Silicon Labs board, where the MLTK profiler firmware expects
+it, start the board and read its output. Flashing needs the vendor's commander; opmeter downloads
+neither commander nor firmware. Without --firmware, the firmware on the board is kept. With -o and a
+name that ends in .hex or .bin, only the flash image is written: .hex has the address, .bin does not.`,
 		Example: `  opmeter device mltk kws.tflite --port /dev/ttyACM0 --platform brd2601b --firmware mltk_model_profiler-brd2601-mvp.s37
   opmeter device mltk kws.tflite --port /dev/ttyACM0 --runs 5
   opmeter device mltk kws.tflite --platform brd2601b -o kws.hex`,

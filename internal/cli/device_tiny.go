@@ -33,12 +33,10 @@ func newDeviceTiny(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "tiny [MODEL]",
 		Short: "Measure a board with MLPerf Tiny's firmware",
-		Long: `Tiny is the host of a board that has the firmware of MLPerf Tiny: it loads an input, lets the
-board run windows of inferences and takes the board's time stamps. The figures are the
-median time of an inference and the median throughput, and the report says which rules of the
-benchmark are met: five windows of ten seconds, as this command runs without other
-flags. With a model, the class of the board's results is compared with that of opmeter's
-engine for the same input. A result is one of MLPerf only if its organisation says so.`,
+		Long: `Drive a board with the MLPerf Tiny firmware: load an input, run windows of inferences, read the time
+stamps. The report has median latency and throughput, and says which rules of the benchmark are met:
+five windows of ten seconds, the defaults of this command. With a model, the predicted class is
+compared with that of opmeter's engine. Only the MLPerf organisation can make a result official.`,
 		Example: `  opmeter device tiny --port /dev/ttyACM0
   opmeter device tiny --port /dev/ttyACM0 ic.tflite --input cat.bin
   opmeter device tiny --port COM3 --runs 3 --window 2s -o page.html`,

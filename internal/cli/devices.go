@@ -60,10 +60,10 @@ func newDevices(a *app) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "devices",
-		Short: "List the boards that are connected, and what they say",
-		Long: `Devices lists the serial ports with the boards behind them, listens at each for a moment,
-and says at which speed who spoke. Nothing is sent. Opening a port resets some boards;
-with --no-listen none is opened. A port that cannot be used has a line that says why.`,
+		Short: "List connected boards and what they send",
+		Long: `List the serial ports with the boards behind them, listen at each for a moment, and show the
+speed and protocol of what arrives. Nothing is sent. Opening a port resets some boards; with
+--no-listen no port is opened. A port that cannot be used has a line with the reason.`,
 		Example: `  opmeter devices
   opmeter devices --no-listen
   opmeter devices --format json`,
@@ -76,7 +76,7 @@ with --no-listen none is opened. A port that cannot be used has a line that says
 		},
 	}
 	c.Flags().StringVar(&format, "format", "table", "`NAME`: table or json")
-	c.Flags().BoolVar(&quiet, "no-listen", false, "open no port, list them only")
+	c.Flags().BoolVar(&quiet, "no-listen", false, "only list ports, open none")
 	spanVar(c, &wait, "timeout", 3*time.Second, 1, "how long to listen to a silent device", "a time above zero, such as 10s")
 	return c
 }

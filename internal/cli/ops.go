@@ -52,7 +52,7 @@ func newOps(a *app) *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&format, "model", "", "`FORMAT`: only operators of tflite or onnx")
-	c.Flags().StringVar(&typ, "type", "", "`TYPE`: only operators that take this type, such as int8")
+	c.Flags().StringVar(&typ, "type", "", "`TYPE`: only operators that support this type, such as int8")
 	c.Flags().StringVar(&out, "format", "table", "`NAME`: table or json")
 	return c
 }

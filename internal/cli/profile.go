@@ -30,7 +30,7 @@ func newProfile(a *app) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "profile MODEL...",
-		Short: "Run a model here and measure every operator",
+		Short: "Measure a model, operator by operator",
 		Long: `Measure a model here, operator by operator; with --on, estimate it for a chip or measure
 it on a board. Several models or targets print a line each.`,
 		Example: `  opmeter profile model.tflite --by op
@@ -125,10 +125,10 @@ func newSummary(a *app) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "summary MODEL...",
-		Short: "Show what follows from the model alone: shapes, work, memory",
-		Long: `Summary counts without measuring: operators, shapes, operations, multiply-
-accumulates, parameters and the memory plan. Several models or a folder give a line
-each, with the reason for those that were refused.`,
+		Short: "Count without measuring: shapes, operations, parameters, memory",
+		Long: `Count without measuring: operators, shapes, operations, multiply-accumulates, parameters and
+the memory plan. Several models or a folder print a line each, with the reason for those that
+could not be read.`,
 		Example: `  opmeter summary model.tflite
   opmeter summary model.onnx --shape input=1x3x320x320 --format json
   opmeter summary models/`,

@@ -19,10 +19,10 @@ func newReport(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:        "report PROFILE | DIR",
 		SuggestFor: []string{"show", "view", "serve", "html"},
-		Short:      "Show a saved profile, or write it in other formats",
-		Long: `Report shows a saved profile or writes it in other formats. It opens the journal that
-a run leaves when it is killed, too, and says where that ends. Of a folder it lists
-the saved profiles and journals inside, one line each.`,
+		Short:      "Show a saved profile, or convert it to other formats",
+		Long: `Show a saved profile or write it in other formats. Report also opens the journal of a run that
+was killed and says where it ends. For a folder it lists the saved profiles and journals
+inside, one line each.`,
 		Example: `  opmeter report profile.opmeter --by op
   opmeter report profile.opmeter -o layers.csv -o profile.md
   opmeter report measured.opmeter --expected estimate.opmeter -o page.html

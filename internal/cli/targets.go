@@ -9,7 +9,7 @@ import (
 func newSchema(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema",
-		Short: "Print the JSON Schema of a profile",
+		Short: "Print the JSON Schema of profiles",
 		Args:  none,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := a.out.Write(docs.ProfileSchema)
