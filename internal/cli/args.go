@@ -97,7 +97,7 @@ func (a *app) standardInput(c *cobra.Command, args []string) error {
 			continue
 		}
 		if a.stdin != "" {
-			return useError("- is there twice: standard input is one file")
+			return useError("standard input (-) is given twice")
 		}
 		dir, err := os.MkdirTemp("", "opmeter-")
 		if err != nil {

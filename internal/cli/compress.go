@@ -92,7 +92,7 @@ Each gain has a confidence interval. Ctrl-C keeps what was measured; the same co
 func (x *compressCommand) speedOptions() (o opmeter.SpeedOptions, err error) {
 	o = opmeter.SpeedOptions{Name: x.name, Counted: x.flops, Batch: x.m.batch, Threads: x.threads, Levels: x.levels, Structures: x.shapes, Formats: x.numbers, Time: x.time}
 	if len(x.target.on) > 1 {
-		return o, useError("--on: one target for a profile; give each a command")
+		return o, useError("--on: one target per command")
 	}
 	if id := x.target.on[0]; id != "host" {
 		set, faults, err := x.target.load()
@@ -170,7 +170,7 @@ func (a *app) keepsStudy(name string) func() {
 // stoppedStudy is the end of work that Ctrl-C stopped: what was found is safe.
 func (a *app) stoppedStudy(err error, name string) error {
 	if errors.Is(err, errStopped) {
-		return withStatus(statusStopped, fmt.Errorf("stopped; what was found is in %s, and the same command goes on", name))
+		return withStatus(statusStopped, fmt.Errorf("stopped; results so far are in %s, and the same command resumes", name))
 	}
 	return err
 }

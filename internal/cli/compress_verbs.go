@@ -145,7 +145,7 @@ error of each layer's output on the data.`,
 			}
 			return x.with(args[0], func(j *opmeter.Compression) error {
 				if end := "." + j.Study().Model.Format; !strings.EqualFold(filepath.Ext(out), end) {
-					return useError("%s: the compressed model is of the format of the model: name it with %s", out, end)
+					return useError("%s: the compressed model has the format of the original: use the ending %s", out, end)
 				}
 				if err := writable(out, args[0], j.Study().Model.Path); err != nil {
 					return err
@@ -193,7 +193,7 @@ reason.`,
   opmeter compress bench model.onnx small.onnx --engine opmeter,onnxruntime --threads 1,2 --batch 1,8`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 2 {
-				return useError("name a model, and if you like the compressed one")
+				return useError("name a model, and optionally the compressed one")
 			}
 			return nil
 		},

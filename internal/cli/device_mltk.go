@@ -219,7 +219,7 @@ func flatbuffer(name string) ([]byte, error) {
 	b, err := readAtMost(name, limit)
 	if err != nil || !bytes.HasPrefix(b, []byte("PK\x03\x04")) {
 		if err == nil && (len(b) < 8 || string(b[4:8]) != "TFL3") {
-			err = fmt.Errorf("%s: is no .tflite model", name)
+			err = fmt.Errorf("%s: is not a .tflite model", name)
 		}
 		return b, err
 	}
@@ -231,7 +231,7 @@ func flatbuffer(name string) ([]byte, error) {
 		return strings.HasSuffix(f.Name, ".tflite") && !strings.Contains(path.Base(f.Name), ".float32.")
 	})
 	if i < 0 {
-		return nil, fmt.Errorf("%s: no quantised .tflite model is in it", name)
+		return nil, fmt.Errorf("%s: no quantised .tflite model inside", name)
 	}
 	r, err := z.File[i].Open()
 	if err != nil {

@@ -114,7 +114,7 @@ func inputBytes(path string) ([]byte, error) {
 			n, at = n|int(rest[4])<<16|int(rest[5])<<24, 6
 		}
 		if n < 0 || at+n >= len(rest) {
-			return nil, withStatus(statusInput, fmt.Errorf("%s: the .npy file is cut", path))
+			return nil, withStatus(statusInput, fmt.Errorf("%s: the .npy file is truncated", path))
 		}
 		if h := string(rest[at : at+n]); !strings.Contains(h, "'descr': '<") && !strings.Contains(h, "'descr': '|") || strings.Contains(h, "'fortran_order': True") {
 			return nil, withStatus(statusInput, fmt.Errorf("%s: use little-endian elements in C order", path))

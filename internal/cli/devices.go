@@ -97,7 +97,7 @@ type found struct {
 func (a *app) devices(ctx context.Context, s socket, format string, quiet bool, wait time.Duration) error {
 	list, err := s.list()
 	if err != nil {
-		return withStatus(statusSource, fmt.Errorf("the list of serial ports cannot be had: %w", err))
+		return withStatus(statusSource, fmt.Errorf("cannot list serial ports: %w", err))
 	}
 	ports := make([]found, len(list))
 	var wg sync.WaitGroup

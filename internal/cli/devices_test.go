@@ -195,7 +195,7 @@ func measured(clock *float64, ids ...string) func(context.Context, *opmeter.Mode
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	silent := func(context.Context, *opmeter.Model, opmeter.DeviceOptions) (*profile.Profile, error) {
-		return nil, &opmeter.DeviceError{Port: "/dev/ttyACM0", Err: errors.New("nothing more came within 10 s")}
+		return nil, &opmeter.DeviceError{Port: "/dev/ttyACM0", Err: errors.New("no more data within 10 s")}
 	}
 	fine := "ok ok ok ok ok ok"
 	for _, c := range []struct {
@@ -207,7 +207,7 @@ func TestDoctor(t *testing.T) {
 		{"all", "/dev/ttyACM0", measured(new(64e6)), fine + " ok ok", "64 MHz"},
 		{"times", "/dev/ttyACM0", measured(nil), fine + " ok ok", "the device tells times"},
 		{"no clock", "/dev/ttyACM0", measured(nil, "device.no_clock"), fine + " ok problem", "the device counts cycles and does not tell their frequency"},
-		{"no inference", "/dev/ttyACM0", silent, fine + " problem skipped", "/dev/ttyACM0: nothing more came within 10 s"},
+		{"no inference", "/dev/ttyACM0", silent, fine + " problem skipped", "/dev/ttyACM0: no more data within 10 s"},
 		{"several", "", nil, "problem skipped skipped skipped skipped skipped skipped skipped", "8 ports are connected"},
 		{"name", "udp:1", nil, "problem skipped skipped skipped skipped skipped skipped skipped", ""},
 		{"absent", "/dev/ttyACM7", nil, "problem skipped skipped skipped skipped skipped skipped skipped", "/dev/ttyACM7 is not there"},

@@ -114,7 +114,7 @@ func (d *doctor) run(ctx context.Context, format string) error {
 		}
 	}
 	if bad != "" {
-		return withStatus(statusGate, fmt.Errorf("not ready to be measured: see %s", bad))
+		return withStatus(statusGate, fmt.Errorf("cannot be measured yet: see %s", bad))
 	}
 	return nil
 }
@@ -324,7 +324,7 @@ func (d *doctor) inference(ctx context.Context) bool {
 	p, err := d.measure(ctx, nil, o)
 	if p == nil || err != nil && len(p.Layers) == 0 {
 		if err == nil {
-			err = errors.New("none came")
+			err = errors.New("none received")
 		}
 		return d.problem("inference", err.Error(), "is the model run again and again, and its profile printed?")
 	}

@@ -52,10 +52,10 @@ func (f *engineFlags) find() ([]chosen, error) {
 		return nil, told(err)
 	}
 	if f.check && len(found) > 1 {
-		return nil, useError("--check is for one engine: the others would disturb it")
+		return nil, useError("--check works with one engine only")
 	}
 	if f.check && found[0] != nil && found[0].Command != "" {
-		return nil, useError("--check cuts the model, and which one tflm=PROGRAM runs is its own affair: leave it out")
+		return nil, useError("--check cuts the model, which tflm=PROGRAM does not allow: leave it out")
 	}
 	out := make([]chosen, len(found))
 	for i, e := range found {
@@ -131,7 +131,7 @@ func (f *engineFlags) give(to []chosen) error {
 			taken = true
 		}
 		if !taken {
-			return useError("--engine-option %s: there is no other engine: name one with --engine", o)
+			return useError("--engine-option %s: opmeter's own engine has no options: name another engine with --engine", o)
 		}
 	}
 	return nil

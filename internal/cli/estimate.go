@@ -68,7 +68,7 @@ func kindOf(id string) onWhat {
 func (f *targetFlags) fits(c *cobra.Command) error {
 	for i, id := range f.on {
 		if slices.Contains(f.on[:i], id) {
-			return useError("--on %s is there twice", id)
+			return useError("--on %s is given twice", id)
 		}
 	}
 	for _, x := range []struct {

@@ -103,7 +103,7 @@ func writeAll(dir string, files map[string][]byte) error {
 		return slices.ContainsFunc(list, func(e fs.DirEntry) bool { return e.Name() == name })
 	}
 	if len(list) > 0 && !(own("board.h") && own("board.ld") && own("model.h")) {
-		return useError("%s: the folder has files that are no program of opmeter's: name another with -o", text.Clean(dir))
+		return useError("%s: the folder has files that opmeter did not write: name another folder with -o", text.Clean(dir))
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return withStatus(statusUse, plainPath(err))
@@ -241,7 +241,7 @@ cycles. An ELF file of opmeter device firmware runs as it is.`,
 		Args: one("a program or model"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if !emulate {
-				return useError("use --emulate; a real board is flashed with its own tool and measured with opmeter profile MODEL --on device:PORT")
+				return useError("use --emulate; flash a real board with its own tool and measure it with opmeter profile MODEL --on device:PORT")
 			}
 			if err := o.check(); err != nil {
 				return err
@@ -255,7 +255,7 @@ cycles. An ELF file of opmeter device firmware runs as it is.`,
 				return e.elf(c.Context(), args[0], path)
 			}
 			if path != "" {
-				return useError("--model goes with an ELF file")
+				return useError("--model is for an ELF file")
 			}
 			return e.model(c.Context(), args[0])
 		},

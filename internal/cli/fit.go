@@ -166,7 +166,7 @@ func (a *app) fit(m *opmeter.Model, list []opmeter.Target, o opmeter.EstimateOpt
 		return err
 	}
 	if len(fit)+len(open) == 0 {
-		return withStatus(statusGate, fmt.Errorf("none of the %d targets holds the model within these limits%s", len(list), f.bare()))
+		return withStatus(statusGate, fmt.Errorf("the model fits none of the %d targets within these limits%s", len(list), f.bare()))
 	}
 	return s.files()
 }

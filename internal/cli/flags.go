@@ -190,7 +190,7 @@ func writable(file string, inputs ...string) error {
 // inFolder refuses a file whose folder is not there.
 func inFolder(file string) error {
 	if dir := filepath.Dir(file); !isFolder(dir + "/.") {
-		return useError("%s: there is no folder %s", file, dir)
+		return useError("%s: no such folder: %s", file, dir)
 	}
 	return nil
 }
@@ -221,7 +221,7 @@ func (f *outputFlags) check() error {
 		}
 	}
 	if f.memory && f.format == "csv" {
-		return useError("--memory does not fit a CSV file, which holds one table: use table, markdown or json")
+		return useError("--memory is not possible in CSV (one table): use table, markdown or json")
 	}
 	formats := []string{f.format}
 	for _, p := range f.files {

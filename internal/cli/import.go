@@ -48,7 +48,7 @@ to the model, which adds shapes, work, weights and the graph.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case f.list && len(args) > 0:
-				return useError("--list names what can be read: leave out %s", args[0])
+				return useError("--list reads no file: leave out %s", args[0])
 			case !f.list && len(args) != 1:
 				return useError("name one file, folder or archive to import, or use --list")
 			}

@@ -211,7 +211,7 @@ func unrun(p *profile.Profile) error {
 	if !most {
 		return nil
 	}
-	return withStatus(statusSource, fmt.Errorf("%d of %s did not run: there is no latency of the model", len(layers), plural(len(p.Layers), "layer")))
+	return withStatus(statusSource, fmt.Errorf("%d of %s did not run: no latency for the model", len(layers), plural(len(p.Layers), "layer")))
 }
 
 // cancelled reports whether a profile ends where it was stopped.
@@ -259,7 +259,7 @@ func expand(args []string) (files []string, many bool, err error) {
 		}
 	}
 	if many && len(files) == 0 {
-		return nil, false, withStatus(statusInput, fmt.Errorf("%s: no .tflite, .onnx or .mltk.zip file and no description (.yaml) of a network inside", strings.Join(args, " ")))
+		return nil, false, withStatus(statusInput, fmt.Errorf("%s: no .tflite, .onnx or .mltk.zip file and no network description (.yaml) inside", strings.Join(args, " ")))
 	}
 	return files, many || len(files) > 1, nil
 }

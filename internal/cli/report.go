@@ -37,7 +37,7 @@ inside, one line each.`,
 			collectAt(15)
 			if st, err := os.Stat(args[0]); err == nil && st.IsDir() {
 				if expected != "" {
-					return useError("--expected is for a profile, and %s is a folder", args[0])
+					return useError("--expected needs a profile, and %s is a folder", args[0])
 				}
 				return a.saved(args[0], &o)
 			}
@@ -68,7 +68,7 @@ inside, one line each.`,
 // saved lists the profiles in a folder and those below it.
 func (a *app) saved(dir string, o *outputFlags) error {
 	if o.format != "" && o.format != "table" && o.format != "csv" || len(o.files) > 0 || o.memory || o.by != "" || o.sort != "" || o.top != 0 {
-		return useError("a folder gives a list of its profiles: --format table or csv, without -o, --memory, --sort, --by and --top")
+		return useError("a folder is shown as a list: use --format table or csv, without -o, --memory, --sort, --by and --top")
 	}
 	unread, err := report.Saved(a.out, dir, o.format, a.width)
 	if err != nil {

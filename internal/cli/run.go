@@ -78,7 +78,7 @@ Neural Engine profiler, in engine_profiling/ here; docs/streams.md has the rules
 		Args: one("a model file"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if r.out == "" {
-				return useError("--output DIR says where the results go")
+				return useError("name the folder for the results with --output DIR")
 			}
 			for _, p := range r.profiles {
 				if _, err := report.FormatOf(p); err != nil {
@@ -224,7 +224,7 @@ func (r *runCommand) say(ops []opmeter.Operator, res runResult, missing int) err
 		}
 	}
 	if lost > 0 {
-		return withStatus(statusSource, fmt.Errorf("%s did not run, so %s missing; others may rest on zeros in their place", plural(lost, "operator"), are(missing, "output")))
+		return withStatus(statusSource, fmt.Errorf("%s did not run, so %s missing; other outputs may be computed from zeros", plural(lost, "operator"), are(missing, "output")))
 	}
 	return nil
 }

@@ -251,7 +251,7 @@ func TestCancel(t *testing.T) {
 	if got := run(ctx, []string{"profile", spec, "--time", "10m", "--warmup", "0s", "-o", file}, strings.NewReader(""), &out, &errw); got != statusDone {
 		t.Errorf("status %d, want 0; standard error: %s", got, errw.String())
 	}
-	if want := "Incomplete: stopped before all was done"; !strings.Contains(out.String(), want) {
+	if want := "Incomplete: stopped early"; !strings.Contains(out.String(), want) {
 		t.Errorf("output lacks %q:\n%s", want, out.String())
 	}
 	p, err := profile.Read(file)

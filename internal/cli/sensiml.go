@@ -100,7 +100,7 @@ func (f *sensimlFlags) options(a *app) (o sensiml.Options, err error) {
 	for _, path := range f.files {
 		name := sensimlFormats[strings.ToLower(filepath.Ext(path))]
 		if name == "" {
-			return o, useError("-o %s: the ending is to be .json, .yaml, .csv, .txt or %s", path, profile.Extension)
+			return o, useError("-o %s: use a file name that ends in .json, .yaml, .csv, .txt or %s", path, profile.Extension)
 		}
 		formats = append(formats, name)
 		if err := writable(path, f.pack); err != nil {
@@ -111,7 +111,7 @@ func (f *sensimlFlags) options(a *app) (o sensiml.Options, err error) {
 		return o, useError("--format %q: use one of table, json, yaml, csv", f.format)
 	}
 	if f.compat && slices.ContainsFunc(formats, func(s string) bool { return s != "" && s != "json" && s != "yaml" }) {
-		return o, useError("--compat goes with json and yaml, the formats that the vendor's parser has")
+		return o, useError("--compat needs --format json or yaml, the formats of the vendor's parser")
 	}
 	o = sensiml.Options{
 		Port: f.port, Stdin: a.in, Messages: f.runs, Speed: f.speed, Compat: f.compat, Timeout: f.timeout, Reconnect: f.reconnect,

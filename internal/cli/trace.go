@@ -54,7 +54,7 @@ that ended it.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case f.native != "" && len(args) > 0:
-				return useError("--native writes the C files and runs nothing: leave out %s", args[0])
+				return useError("--native only writes the C files: leave out %s", args[0])
 			case f.native == "" && len(args) == 0:
 				return useError("name a program behind --, such as opmeter trace -- ./application")
 			}
@@ -129,13 +129,13 @@ func (a *app) trace(ctx context.Context, args []string, opts opmeter.ImportOptio
 	a.measures(longPatience)
 	ran := a.runMarked(ctx, args, file)
 	if e, ok := errors.AsType[*exec.Error](ran); ok {
-		return withStatus(statusUse, fmt.Errorf("%s: cannot be run: %w", text.Clean(args[0]), e.Err))
+		return withStatus(statusUse, fmt.Errorf("%s: cannot run: %w", text.Clean(args[0]), e.Err))
 	}
 	if st, err := os.Stat(file); err != nil || st.Size() == 0 {
 		if f.keep != "" {
 			os.Remove(file)
 		}
-		return errors.Join(ran, withStatus(statusInput, fmt.Errorf("%s marked nothing: call marks.Open or opmeter_marks_open in it, and put marks around its stages (opmeter help trace)", text.Clean(args[0]))))
+		return errors.Join(ran, withStatus(statusInput, fmt.Errorf("%s made no marks: call marks.Open or opmeter_marks_open in it and mark its stages (opmeter help trace)", text.Clean(args[0]))))
 	}
 	// Standard output is the program's.
 	shown := &app{in: a.in, out: &keeper{Writer: a.err}, err: a.err}

@@ -90,7 +90,7 @@ func TestSaved(t *testing.T) {
 		"b.opmeter,net,host,2026-01-02T03:04:05Z,0.002,2500,",
 		"bad.opmeter,,,,,,not read: ",
 		"bad.opmeter-journal,,,,,,",
-		"run.opmeter-journal,running,host,2026-01-02T03:04:05Z,,,\"journal of a run that did not end, or goes on\"",
+		"run.opmeter-journal,running,host,2026-01-02T03:04:05Z,,,journal of a run that did not end or is still running",
 		`sub/a.opmeter,'=odd\x1b,host,2026-01-02T03:04:05Z,,,` + words.Missing(&profile.Missing{Cause: profile.ByDeadline}) + "; 2 layers not supported",
 	} {
 		if i >= len(lines) || !strings.HasPrefix(lines[i], want) || strings.Contains(lines[i], dir) {
@@ -110,7 +110,7 @@ func TestSaved(t *testing.T) {
 		"b.opmeter            net       host    2026-01-02T03:04:05Z  2.00 ms  2.50 k",
 		"bad.opmeter                                                                   not read: ",
 		"bad.opmeter-journal                                                           not read: ",
-		"run.opmeter-journal  running   host    2026-01-02T03:04:05Z                   journal of a run that did not end, or goes on",
+		"run.opmeter-journal  running   host    2026-01-02T03:04:05Z                   journal of a run that did not end or is still running",
 		`sub/a.opmeter        =odd\x1b  host    2026-01-02T03:04:05Z                   ` + words.Missing(&profile.Missing{Cause: profile.ByDeadline}) + "; 2 layers not supported",
 		"5 profiles, 2 not read",
 	} {

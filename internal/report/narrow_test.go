@@ -141,14 +141,14 @@ func TestTop(t *testing.T) {
 		o           Options
 		first, line string
 	}{
-		{"slowest", nil, Options{Top: 2}, "11 ", "the slowest 2 of 12 layers: without --top all are shown"},
-		{"an order of one's own", nil, Options{Top: 2, Sort: "index"}, "0 ", "the first 2 of 12 layers: without --top all are shown"},
+		{"slowest", nil, Options{Top: 2}, "11 ", "the slowest 2 of 12 layers: leave out --top for all"},
+		{"an order of one's own", nil, Options{Top: 2, Sort: "index"}, "0 ", "the first 2 of 12 layers: leave out --top for all"},
 		{"without times", func(p *profile.Profile) {
 			for i := range p.Layers {
 				p.Layers[i].Latency, p.Layers[i].Share = nil, nil
 			}
 			p.Layers[7].MACs = new(int64(1 << 40))
-		}, Options{Top: 1}, "7 ", "the first 1 of 12 layers by macs: without --top all are shown"},
+		}, Options{Top: 1}, "7 ", "the first 1 of 12 layers by macs: leave out --top for all"},
 		{"all of them", nil, Options{Top: 12}, "11 ", ""},
 		{"groups", nil, Options{Top: 1, By: "scope"}, "", ""},
 	} {
@@ -169,7 +169,7 @@ func TestTop(t *testing.T) {
 			if tt.first != "" && !strings.HasPrefix(strings.TrimLeft(lines[i+1], " "), tt.first) {
 				t.Errorf("the first row is %q, want layer %s", lines[i+1], tt.first)
 			}
-			if got := strings.Contains(b.String(), "without --top"); got != (tt.line != "") {
+			if got := strings.Contains(b.String(), "leave out --top"); got != (tt.line != "") {
 				t.Errorf("a line on what is left out: %t", got)
 			}
 			if !strings.Contains(b.String(), tt.line) {

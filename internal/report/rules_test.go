@@ -314,11 +314,11 @@ func TestOrders(t *testing.T) {
 		o    Options
 		want string
 	}{
-		{Options{}, "the first 2 of 9 layers: without --top all are shown"},
-		{Options{Sort: "index"}, "the first 2 of 9 layers: without --top all are shown"},
-		{Options{Sort: "time"}, "the slowest 2 of 9 layers: without --top all are shown"},
-		{Options{By: "op"}, "the slowest 2 of 9 operators: without --top all are shown"},
-		{Options{By: "scope", Sort: "macs"}, "the first 2 of 9 scopes by macs: without --top all are shown"},
+		{Options{}, "the first 2 of 9 layers: leave out --top for all"},
+		{Options{Sort: "index"}, "the first 2 of 9 layers: leave out --top for all"},
+		{Options{Sort: "time"}, "the slowest 2 of 9 layers: leave out --top for all"},
+		{Options{By: "op"}, "the slowest 2 of 9 operators: leave out --top for all"},
+		{Options{By: "scope", Sort: "macs"}, "the first 2 of 9 scopes by macs: leave out --top for all"},
 	} {
 		if got := topLine(2, 9, c.o); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.o, got, c.want)
@@ -487,13 +487,13 @@ func TestFitsTarget(t *testing.T) {
 		{"outside", func(r *TargetRow, _ *profile.Profile) { r.Flash, r.ExternalFlash = nil, n(200) }, "yes", "model in external flash"},
 		{"a byte outside", func(r *TargetRow, _ *profile.Profile) { r.Flash, r.ExternalFlash = nil, n(199) }, "no", "1 B short of external flash"},
 		{"inside before outside", func(r *TargetRow, _ *profile.Profile) { r.Flash, r.ExternalFlash = n(199), n(1000) }, "no", "1 B short of flash"},
-		{"nothing is known", func(r *TargetRow, _ *profile.Profile) { r.RAM, r.Flash = nil, nil }, "?", "target has no memory sizes: cannot say"},
+		{"nothing is known", func(r *TargetRow, _ *profile.Profile) { r.RAM, r.Flash = nil, nil }, "?", "unknown memory size"},
 		{"no flash", func(r *TargetRow, _ *profile.Profile) { r.Flash = nil }, "?", "no size of flash"},
 		{"no RAM", func(r *TargetRow, _ *profile.Profile) { r.RAM = nil }, "?", "no size of RAM"},
 		{"need not known", func(_ *TargetRow, p *profile.Profile) { p.Totals.RAMBytes = nil }, "?", "need of RAM not known"},
 		{"the least is known", func(_ *TargetRow, p *profile.Profile) {
 			p.Totals.RAMBytes, p.Memory = nil, &profile.Memory{PeakBytes: n(100)}
-		}, "?", "needs more than 100 B of RAM for activations, how much more is not known"},
+		}, "?", "needs more than 100 B of RAM (activations alone)"},
 		{"the least is too much", func(r *TargetRow, p *profile.Profile) {
 			p.Totals.RAMBytes, p.Memory, r.RAM = nil, &profile.Memory{PeakBytes: n(100)}, n(99)
 		}, "no", "1 B short of RAM"},
@@ -502,7 +502,7 @@ func TestFitsTarget(t *testing.T) {
 		}, "no", "too little flash for the program code"},
 		{"program code may not fit", func(_ *TargetRow, p *profile.Profile) {
 			p.Findings = []profile.Finding{{ID: "target.flash", Severity: profile.Warning}}
-		}, "?", "program code may not fit the flash"},
+		}, "?", "program code may not fit in flash"},
 		{"remarks on it", func(_ *TargetRow, p *profile.Profile) {
 			p.Findings = []profile.Finding{{ID: "target.flash", Severity: profile.Info}, {ID: "target.ram", Severity: profile.Problem}}
 		}, "yes", ""},

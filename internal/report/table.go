@@ -312,11 +312,11 @@ func topLine(n, all int, o Options) string {
 	}
 	switch order {
 	case "", "index":
-		return fmt.Sprintf("the first %d of %d %s: without --top all are shown", n, all, what)
+		return fmt.Sprintf("the first %d of %d %s: leave out --top for all", n, all, what)
 	case "time":
-		return fmt.Sprintf("the slowest %d of %d %s: without --top all are shown", n, all, what)
+		return fmt.Sprintf("the slowest %d of %d %s: leave out --top for all", n, all, what)
 	}
-	return fmt.Sprintf("the first %d of %d %s by %s: without --top all are shown", n, all, what, order)
+	return fmt.Sprintf("the first %d of %d %s by %s: leave out --top for all", n, all, what, order)
 }
 
 // Column is a text that fills as many columns of a terminal: with spaces behind it, or cut in the

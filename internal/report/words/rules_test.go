@@ -17,15 +17,15 @@ func TestStates(t *testing.T) {
 		{profile.Layer{State: profile.Ran, Cause: why(profile.ByError, "x")}, ""},
 		{profile.Layer{State: profile.Unsupported}, "not supported"},
 		{profile.Layer{State: profile.Unsupported, Cause: why(profile.ByType, "no kernel takes int4")}, "not supported: no kernel takes int4"},
-		{profile.Layer{State: profile.Unsupported, Cause: why(profile.ByType, "")}, "not supported: its element type"},
-		{profile.Layer{State: profile.Skipped, Cause: why(profile.ByMemory, "")}, "there was not enough memory"},
+		{profile.Layer{State: profile.Unsupported, Cause: why(profile.ByType, "")}, "not supported: element type"},
+		{profile.Layer{State: profile.Skipped, Cause: why(profile.ByMemory, "")}, "out of memory"},
 		{profile.Layer{State: profile.Skipped, Cause: why(profile.ByMemory, "1 GiB")}, "1 GiB"},
 		{profile.Layer{State: profile.Failed}, "failed"},
-		{profile.Layer{State: profile.Failed, Cause: why(profile.ByLoop, "")}, "failed: its loop had not ended within the limit"},
-		{profile.Layer{State: profile.Lost}, "its record is lost"},
-		{profile.Layer{State: profile.Lost, Cause: why(profile.ByRecord, "buffer full")}, "its record is lost: buffer full"},
+		{profile.Layer{State: profile.Failed, Cause: why(profile.ByLoop, "")}, "failed: its loop exceeded the time limit"},
+		{profile.Layer{State: profile.Lost}, "record lost"},
+		{profile.Layer{State: profile.Lost, Cause: why(profile.ByRecord, "buffer full")}, "record lost: buffer full"},
 		{profile.Layer{State: profile.NoEstimate}, "no estimate"},
-		{profile.Layer{State: profile.NoEstimate, Cause: why(profile.ByShape, "")}, "no estimate: its shapes are not known"},
+		{profile.Layer{State: profile.NoEstimate, Cause: why(profile.ByShape, "")}, "no estimate: unknown shapes"},
 	} {
 		if got := State(&c.l); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.l, got, c.want)
@@ -46,12 +46,12 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestIncompleteParts lists what is missing; of a run that ended without a word how far
+// TestIncompleteParts lists what is missing; of a run that ended unexpectedly how far
 // it got.
 func TestIncompleteParts(t *testing.T) {
 	t.Parallel()
 	p := &profile.Profile{Incomplete: []profile.Missing{{Cause: profile.ByError, Text: "cable"}, {Cause: profile.ByEnd}}}
-	const end = "the source ended without a word; what it had sent until then is here"
+	const end = "the source ended unexpectedly; figures cover the data received until then"
 	if got, want := Incomplete(p), "an error: cable; "+end+": nothing was measured yet"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -74,7 +74,7 @@ func TestIncompleteParts(t *testing.T) {
 		"1 record lost":                        {Cause: profile.ByRecord, Want: new(int64(1))},
 		"records were lost (2 of 3)":           {Cause: profile.ByRecord, Got: new(int64(2)), Want: new(int64(3))},
 		"an error":                             {Cause: profile.ByError, Got: new(int64(2))},
-		"it depends on the data":               {Cause: profile.ByData, Want: new(int64(2))},
+		"depends on the data":                  {Cause: profile.ByData, Want: new(int64(2))},
 		"without 1 layer: a limit is exceeded": {Cause: profile.ByLimit, Layers: []int64{0}},
 	} {
 		if got := Missing(&m); got != want {

@@ -23,11 +23,11 @@ func TestNote(t *testing.T) {
 		{profile.Layer{State: profile.NotReached}, "not reached in these runs", "not reached in these runs", ""},
 		{profile.Layer{State: profile.Unsupported, Cause: why(profile.ByOperator, "version 99")}, "not supported: version 99", "not supported: version 99", ""},
 		{profile.Layer{State: profile.Unsupported, Cause: why(profile.ByOperator, "")}, "not supported", "not supported", ""},
-		{profile.Layer{State: profile.Unsupported, Cause: why(profile.ByUse, "")}, "not supported: this use of the operator", "not supported: this use of the operator", ""},
+		{profile.Layer{State: profile.Unsupported, Cause: why(profile.ByUse, "")}, "not supported: use of the operator", "not supported: use of the operator", ""},
 		{profile.Layer{State: profile.Skipped, Cause: why(profile.ByInput, "")}, "an input was not computed", "an input was not computed", ""},
 		{profile.Layer{State: profile.Skipped}, "an input was not computed", "an input was not computed", ""},
 		{profile.Layer{State: profile.Failed, Cause: why(profile.ByError, "axis 7 of 4")}, "failed: axis 7 of 4", "failed: axis 7 of 4", ""},
-		{profile.Layer{State: profile.Lost, Cause: why(profile.ByRecord, "")}, "its record is lost", "its record is lost", ""},
+		{profile.Layer{State: profile.Lost, Cause: why(profile.ByRecord, "")}, "record lost", "record lost", ""},
 		{profile.Layer{State: profile.Ran, Placement: &profile.Placement{On: "mvp"}}, "", "", "yes"},
 		{profile.Layer{State: profile.Ran, Placement: &profile.Placement{On: "mvp", Cause: profile.ByLimit, Text: "refused first"}}, "", "", "yes"},
 		{profile.Layer{State: profile.Ran, Placement: cpu("", "")}, "", "", "no"},
@@ -35,7 +35,7 @@ func TestNote(t *testing.T) {
 		{profile.Layer{State: profile.Ran, Placement: cpu(profile.ByLimit, "2048 > 2047")}, "limit exceeded: 2048 > 2047", "limit exceeded: 2048 > 2047", "no: limit"},
 		{
 			profile.Layer{State: profile.NoEstimate, Cause: why(profile.ByNoFigures, ""), Placement: cpu(profile.ByType, "MVP takes int8")},
-			"MVP takes int8; no estimate: nobody has measured it", "MVP takes int8; no estimate: nobody has measured it", "no: type",
+			"MVP takes int8; no estimate: no measurements exist", "MVP takes int8; no estimate: no measurements exist", "no: type",
 		},
 		{
 			profile.Layer{State: profile.NoEstimate, Cause: why(profile.ByOperator, "custom operators are not known"), Placement: cpu(profile.ByOperator, "not an MVP operator")},
@@ -57,12 +57,12 @@ func TestNote(t *testing.T) {
 func TestMissing(t *testing.T) {
 	t.Parallel()
 	for want, m := range map[string]profile.Missing{
-		"the source ended without a word; what it had sent until then is here":                    {Cause: profile.ByEnd},
-		"stopped before all was done; figures are of what was done until then (12 of 50)":         {Cause: profile.ByCancel, Got: new(int64(12)), Want: new(int64(50))},
-		"without 1 layer: 3 records lost: the buffer was full":                                    {Cause: profile.ByRecord, Layers: []int64{4}, Want: new(int64(3)), Text: "the buffer was full"},
-		"without 2 layers: nobody has measured it":                                                {Cause: profile.ByNoFigures, Layers: []int64{4, 5}},
-		"an error: the cable was pulled":                                                          {Cause: profile.ByError, Text: "the cable was pulled"},
-		"the time was over; figures are of what was done until then (1 of 9): 2 s were asked for": {Cause: profile.ByDeadline, Text: "2 s were asked for", Got: new(int64(1)), Want: new(int64(9))},
+		"the source ended unexpectedly; figures cover the data received until then":        {Cause: profile.ByEnd},
+		"stopped early; figures cover the part that ran (12 of 50)":                        {Cause: profile.ByCancel, Got: new(int64(12)), Want: new(int64(50))},
+		"without 1 layer: 3 records lost: the buffer was full":                             {Cause: profile.ByRecord, Layers: []int64{4}, Want: new(int64(3)), Text: "the buffer was full"},
+		"without 2 layers: no measurements exist":                                          {Cause: profile.ByNoFigures, Layers: []int64{4, 5}},
+		"an error: the cable was pulled":                                                   {Cause: profile.ByError, Text: "the cable was pulled"},
+		"time limit reached; figures cover the part that ran (1 of 9): 2 s were asked for": {Cause: profile.ByDeadline, Text: "2 s were asked for", Got: new(int64(1)), Want: new(int64(9))},
 	} {
 		if got := Missing(&m); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -82,11 +82,11 @@ func TestCounts(t *testing.T) {
 	if got, want := strings.Join(Blanks(p), ", "), "2 not supported, 2 not run, 1 lost, 1 without an estimate"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got, want := Without(p), "without 4 layers that did not run and 1 layer whose records are lost and 1 layer that no estimate covers"; got != want {
+	if got, want := Without(p), "without 4 layers that did not run and 1 layer with lost records and 1 layer without an estimate"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	p.Target.Kind = profile.TargetSimulator
-	if got, want := Without(p), "without 1 layer whose records are lost and 5 layers that no estimate covers"; got != want {
+	if got, want := Without(p), "without 1 layer with lost records and 5 layers without an estimate"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if got := Without(&profile.Profile{}); got != "" {
