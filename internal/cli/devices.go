@@ -154,19 +154,19 @@ func (f *found) hear(ctx context.Context, s socket, o listening, quiet bool) {
 	}
 }
 
-// nodeAdvice says how a device comes to have a file.
+// nodeAdvice says how to get a device file.
 func nodeAdvice(name string, around []string) string {
 	if slices.Contains(around, "container") {
 		return "start the container with --device=" + name
 	}
-	return "udev makes it: plug the board in again, and look at dmesg"
+	return "udev creates it: plug the board in again and read dmesg"
 }
 
-// says puts what was heard in few words.
-func (f *found) says() string {
+// status is what was received, or why nothing was, in a few words.
+func (f *found) status() string {
 	switch s := f.Seen; {
 	case f.State == "silent":
-		return "silent"
+		return "no output"
 	case f.State != "" && f.State != "error":
 		return f.State
 	case f.State != "":
@@ -176,11 +176,11 @@ func (f *found) says() string {
 	case s.Protocol != "":
 		return heard(s.Protocol, s.Speed)
 	case s.Bytes == 0:
-		return "silent"
+		return "no output"
 	case s.Text:
 		return heard("text", s.Speed)
 	default:
-		return "unknown bytes"
+		return "unknown data"
 	}
 }
 
@@ -193,14 +193,14 @@ func (a *app) devicesTable(ports []found, s socket) {
 		}
 		return
 	}
-	rows := [][3]string{{"port", "board", "says"}}
+	rows := [][3]string{{"port", "board", "status"}}
 	for i := range ports {
 		f := &ports[i]
 		title := f.Title()
 		if title == "" {
 			title = f.Numbers()
 		}
-		rows = append(rows, [3]string{text.Clean(f.Name), text.Clean(title), f.says()})
+		rows = append(rows, [3]string{text.Clean(f.Name), text.Clean(title), f.status()})
 	}
 	// The last column is never cut, the others leave it room.
 	width := [2]int{}
@@ -225,11 +225,11 @@ func (a *app) devicesTable(ports []found, s socket) {
 		case f.Problem != "":
 			note(f, f.Problem)
 		case f.State == "silent":
-			note(f, "said nothing: press its reset, or ask it with opmeter device doctor --port "+f.Name)
+			note(f, "no output: press its reset button, or run opmeter device doctor --port "+f.Name)
 		case f.Seen != nil && f.Seen.Protocol == "" && f.Seen.Bytes > 0 && f.Seen.Text:
-			note(f, fmt.Sprintf("sends text that no protocol knows, such as %q", sample(f.Seen)))
+			note(f, fmt.Sprintf("sends text of no known protocol, such as %q", sample(f.Seen)))
 		case f.Seen != nil && f.Seen.Protocol == "" && f.Seen.Bytes > 0:
-			note(f, "sends what means nothing at the usual speeds: opmeter device doctor --port "+f.Name+" says more")
+			note(f, "sends data that no usual baud rate decodes: run opmeter device doctor --port "+f.Name)
 		}
 	}
 }
@@ -259,14 +259,14 @@ func (a *app) indented(lead, s string) {
 
 // checklist says what may be wrong where nothing is connected, the most usual first.
 func checklist(system string, around []string) []string {
-	out := []string{"The cable carries data: many carry power only. Try another one, and another socket."}
+	out := []string{"The cable carries data (many carry power only): try another cable and another socket."}
 	switch {
 	case slices.Contains(around, "wsl"):
 		out = append(out, `Windows passes the device on to WSL: there, "usbipd list" shows it, "usbipd bind --busid ID" and "usbipd attach --wsl --busid ID" pass it on.`)
 	case slices.Contains(around, "container"):
-		out = append(out, "This is a container: it sees the devices that it was started with, as in --device=/dev/ttyACM0.")
+		out = append(out, "This is a container: start it with the device, such as --device=/dev/ttyACM0.")
 	case slices.Contains(around, "machine"):
-		out = append(out, "This is a virtual machine: its USB settings pass the device on from the computer that it runs on.")
+		out = append(out, "This is a virtual machine: pass the USB device on in its settings.")
 	}
 	switch system {
 	case "windows":

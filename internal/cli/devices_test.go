@@ -81,27 +81,27 @@ func TestDevicesTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `port          board                         says
+	want := `port          board                         status
 /dev/ttyACM0  Arduino Nano 33 BLE           mltk at 921600 baud
 /dev/ttyACM1  STLINK-V3 (STM32)             busy
 /dev/ttyACM2  SEGGER J-Link …, Ambiq kits)  permission
 /dev/ttyUSB0  \x1b[2Jevil                   text at 115200 baud
-/dev/ttyUSB1  dead:beef                     silent
+/dev/ttyUSB1  dead:beef                     no output
 /dev/ttyUSB2                                no-node
-/dev/ttyUSB3                                unknown bytes
+/dev/ttyUSB3                                unknown data
 /dev/ttyUSB4                                missing
 
 /dev/ttyACM1: in use by minicom (process 12)
 /dev/ttyACM2: you may not open it: it belongs to the group dialout: sudo usermod
   -aG dialout ann, then log out and in again; or for now sudo chmod a+rw
   /dev/ttyACM2
-/dev/ttyUSB0: sends text that no protocol knows, such as "temp 22"
-/dev/ttyUSB1: said nothing: press its reset, or ask it with opmeter device
-  doctor --port /dev/ttyUSB1
+/dev/ttyUSB0: sends text of no known protocol, such as "temp 22"
+/dev/ttyUSB1: no output: press its reset button, or run opmeter device doctor
+  --port /dev/ttyUSB1
 /dev/ttyUSB2: the system has it, but no file /dev/ttyUSB2: start the container
   with --device=/dev/ttyUSB2
-/dev/ttyUSB3: sends what means nothing at the usual speeds: opmeter device
-  doctor --port /dev/ttyUSB3 says more
+/dev/ttyUSB3: sends data that no usual baud rate decodes: run opmeter device
+  doctor --port /dev/ttyUSB3
 /dev/ttyUSB4: no such device; connected: none
 `
 	if d := cmp.Diff(want, got); d != "" {
