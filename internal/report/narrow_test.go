@@ -77,7 +77,7 @@ func TestNarrow(t *testing.T) {
 		_, table, _ = strings.Cut(out, "#  operator")
 		heading, _, _ := strings.Cut(table, "\n")
 		head := strings.Fields(heading)
-		lacking := out[strings.Index(out, "no room for: "):]
+		lacking := out[strings.Index(out, "not shown (terminal too narrow): "):]
 		for _, c := range []string{"±", "cum.", "ops", "op/s", "params", "bytes", "output", "input", "options"} {
 			in := slices.Contains(head, c)
 			if out := strings.Contains(strings.ReplaceAll(lacking, "\n", " "), c); in == out {
@@ -226,7 +226,7 @@ func TestListNarrow(t *testing.T) {
 		}
 		head, _, _ := strings.Cut(out, "\n")
 		for _, c := range []string{"format", "size", "layers", "MACs", "params", "RAM", "latency", "slowest layer"} {
-			_, below, _ := strings.Cut(out, "no room for: ")
+			_, below, _ := strings.Cut(out, "not shown (terminal too narrow): ")
 			if strings.Contains(head, c) == strings.Contains(strings.ReplaceAll(below, "\n", " "), c) {
 				t.Errorf("width %d: column %q is both there and left out, or neither:\n%s", width, c, out)
 			}
