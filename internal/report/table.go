@@ -248,7 +248,9 @@ func grid(b *strings.Builder, p *profile.Profile, rs []row, o Options) {
 }
 
 // noRoom names the columns that the terminal is too narrow for.
-func noRoom(heads []string) string { return "not shown (terminal too narrow): " + strings.Join(heads, ", ") }
+func noRoom(heads []string) string {
+	return "not shown (terminal too narrow): " + strings.Join(heads, ", ")
+}
 
 // draw makes the columns that have something to show, with their cells.
 func draw(p *profile.Profile, rs []row, o Options) []drawn {
