@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// Verdict says in one word whether the measured latency may be quoted. The rule is
+// Verdict is the quality of a measured latency in one word. The rule is
 // in docs/reference/measurement-quality.md.
 type Verdict string
 
 // Verdicts, from the best to the worst.
 const (
-	Good     Verdict = "good"
-	Fair     Verdict = "fair"       // of the right size; differences of some per cent mean nothing
-	DoNotUse Verdict = "do_not_use" // another run may show something else
+	Good       Verdict = "good"
+	Fair       Verdict = "fair"       // good to about 10 %: do not compare small differences
+	Unreliable Verdict = "unreliable" // not reproducible
 )
 
-var verdicts = []string{string(Good), string(Fair), string(DoNotUse)}
+var verdicts = []string{string(Good), string(Fair), string(Unreliable)}
 
 // AtLeast reports whether v is as good as the other verdict or better. The empty
 // verdict, of what was not measured, is.

@@ -11,9 +11,9 @@ func TestNewTrust(t *testing.T) {
 	if v := NewTrust(nil).Verdict; v != Good {
 		t.Errorf("without a doubt: %s", v)
 	}
-	got := NewTrust([]Doubt{{Code: DoubtBusy, Verdict: Good}, {Code: DoubtDrift, Verdict: Fair}, {Code: DoubtStolen, Verdict: DoNotUse}, {Code: DoubtSpread, Verdict: Fair}})
+	got := NewTrust([]Doubt{{Code: DoubtBusy, Verdict: Good}, {Code: DoubtDrift, Verdict: Fair}, {Code: DoubtStolen, Verdict: Unreliable}, {Code: DoubtSpread, Verdict: Fair}})
 	want := []DoubtCode{DoubtStolen, DoubtDrift, DoubtSpread, DoubtBusy}
-	if got.Verdict != DoNotUse || len(got.Doubts) != len(want) {
+	if got.Verdict != Unreliable || len(got.Doubts) != len(want) {
 		t.Fatalf("%+v", got)
 	}
 	for i, d := range got.Doubts {
@@ -25,7 +25,7 @@ func TestNewTrust(t *testing.T) {
 
 func TestAtLeast(t *testing.T) {
 	t.Parallel()
-	order := []Verdict{Good, Fair, DoNotUse}
+	order := []Verdict{Good, Fair, Unreliable}
 	for i, a := range order {
 		for k, b := range order {
 			if got := a.AtLeast(b); got != (i <= k) {

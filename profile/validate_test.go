@@ -100,7 +100,7 @@ var spoiled = []struct {
 	{"verdict", func(p *Profile) { p.Trust = &Trust{Verdict: "perhaps"} }, "trust.verdict"},
 	{"reason", func(p *Profile) { p.Trust = NewTrust([]Doubt{{Code: "rain", Verdict: Fair}}) }, "trust.doubts[0].code"},
 	{"reason below the verdict", func(p *Profile) {
-		p.Trust = &Trust{Verdict: Good, Doubts: []Doubt{{Code: DoubtDrift, Verdict: DoNotUse}}}
+		p.Trust = &Trust{Verdict: Good, Doubts: []Doubt{{Code: DoubtDrift, Verdict: Unreliable}}}
 	}, "trust.doubts[0].verdict"},
 	{"scope", func(p *Profile) { p.Trust = &Trust{Verdict: Good, Interval: "ever"} }, "trust.interval"},
 	{"quote", func(p *Profile) { p.Trust = &Trust{Verdict: Good, Quote: "the best one"} }, "trust.quote"},

@@ -155,7 +155,7 @@ func report(models []string, all [][]result) float64 {
 		for _, r := range all[i] {
 			words[r.Verdict]++
 		}
-		fmt.Printf("%-22s  %s   %s   %d good, %d fair, %d do not use\n", strings.TrimSuffix(filepath.Base(m), filepath.Ext(m)), a, b, words[profile.Good], words[profile.Fair], words[profile.DoNotUse])
+		fmt.Printf("%-22s  %s   %s   %d good, %d fair, %d unreliable\n", strings.TrimSuffix(filepath.Base(m), filepath.Ext(m)), a, b, words[profile.Good], words[profile.Fair], words[profile.Unreliable])
 	}
 	fmt.Printf("all: raw intervals hold %.1f %%, those at reference speed %.1f %% of the others' figures\n", raw.percent(), ref.percent())
 	return ref.percent()

@@ -33,7 +33,7 @@ beside it is a profiler for TensorFlow Lite Micro.
 
 Then measure: opmeter profile model.tflite --on device:/dev/ttyACM0`,
 		Example: `  opmeter device agent -o firmware/`,
-		Args:    cobra.NoArgs,
+		Args:    none,
 		RunE: func(_ *cobra.Command, _ []string) error {
 			if err := os.MkdirAll(out, 0o777); err != nil {
 				return withStatus(statusUse, plainPath(err))

@@ -17,17 +17,17 @@ func newBuild(a *app) *cobra.Command {
 	var out string
 	c := &cobra.Command{
 		Use:   "build SPEC",
-		Short: "Build a .tflite with random weights from a description",
-		Long: `Build writes a .tflite model with random weights from a short YAML description, so
-that a network can be profiled before it is trained. The same description and
-seed give the same bytes. Every other command takes the description itself, too.
+		Short: "Build a .tflite model with random weights from a YAML description",
+		Long: `Build a .tflite model with random weights from a short YAML description, to profile a network
+before it is trained. The same description and seed give the same bytes. All other commands
+take the description itself, too.
 
 Layers: ` + strings.Join(netspec.Ops(), ", ") + `.
 docs/reference/network-yaml.md explains them; examples/ holds networks to start from.`,
 		Example: `  opmeter build examples/resnet8.yaml
   opmeter build net.yaml -o net.tflite
   opmeter profile net.yaml`,
-		Args: cobra.ExactArgs(1),
+		Args: one("the description of a network (.yaml)"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if out == "" {
 				out = strings.TrimSuffix(filepath.Base(args[0]), filepath.Ext(args[0])) + ".tflite"
@@ -50,6 +50,6 @@ docs/reference/network-yaml.md explains them; examples/ holds networks to start 
 			return nil
 		},
 	}
-	c.Flags().StringVarP(&out, "output", "o", "", "`FILE`: write it (default: the name with .tflite, here)")
+	c.Flags().StringVarP(&out, "output", "o", "", "`FILE`: output file (default: the name with .tflite, here)")
 	return c
 }

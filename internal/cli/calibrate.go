@@ -18,14 +18,14 @@ func newCalibrate(a *app) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "calibrate DATA.csv --target X",
-		Short: "Fit a target to measurements of your board",
-		Long: `Calibrate fits a target's processor model to measured latencies and writes the
-target file with its error table. The table needs the columns model_file (relative to
-it) and latency_ms or cycles; a handful of models suffices, because the fit starts
-from the target's own coefficients. docs/explanation/estimates.md explains it.`,
+		Short: "Calibrate a target with measurements of your board",
+		Long: `Calibrate fits the processor model of a target to measured latencies and writes a target file
+with a table of its errors. The CSV file needs the columns model_file (a path relative to it)
+and latency_ms or cycles. A few models suffice: the fit starts from the coefficients of the
+target. docs/explanation/estimates.md explains the method.`,
 		Example: `  opmeter calibrate board.csv --target stm32l4r5 -o targets/stm32l4r5.yaml
   opmeter profile model.tflite --on stm32l4r5 --targets targets/`,
-		Args: cobra.ExactArgs(1),
+		Args: one("the file with your measurements"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if id == "" {
 				return useError("--target names the target to start from: opmeter targets lists them")
@@ -63,8 +63,8 @@ from the target's own coefficients. docs/explanation/estimates.md explains it.`,
 		},
 	}
 	f.addDir(c)
-	c.Flags().StringVar(&id, "target", "", "`TARGET`: where to start from")
+	c.Flags().StringVar(&id, "target", "", "`TARGET`: start from this target")
 	c.Flags().StringVar(&f.runtime, "runtime", "", "`NAME`: runtime family (default: the target's first)")
-	c.Flags().StringVarP(&out, "output", "o", "", "`FILE`: write it (default: the target's id with .yaml)")
+	c.Flags().StringVarP(&out, "output", "o", "", "`FILE`: output file (default: the target's ID with .yaml)")
 	return c
 }

@@ -26,6 +26,8 @@ type app struct {
 	color    bool // output is a terminal that shows colours
 	tty      bool // standard error is a terminal: progress may be shown
 	pending
+
+	stdin string // file with what standard input held, where "-" named it
 }
 
 // keeper is a writer that keeps the first error: nothing that was to be read may be lost
@@ -74,7 +76,8 @@ func (a *app) execute(ctx context.Context, args []string) (status int) {
 		}
 	}()
 	root := newRoot(a)
-	root.SetArgs(args)
+	root.SetArgs(implied(root, args))
+	defer a.dropInput()
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)
@@ -85,7 +88,11 @@ func (a *app) execute(ctx context.Context, args []string) (status int) {
 	if err == nil {
 		return statusDone
 	}
-	fmt.Fprintf(a.err, "opmeter: %s\n", oneLine(err.Error()))
+	what := err.Error()
+	if a.stdin != "" {
+		what = strings.ReplaceAll(what, a.stdin, "standard input")
+	}
+	fmt.Fprintf(a.err, "opmeter: %s\n", oneLine(what))
 	if e, ok := errors.AsType[*statusError](err); ok {
 		return e.status
 	}
@@ -112,15 +119,16 @@ func newRoot(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "opmeter",
 		Short: "Profile neural-network models",
-		Long:  "Profile .tflite and .onnx models by operator: here, on a board, or for a chip.",
+		Long:  "Show where a .tflite or .onnx model spends its time and memory, per operator.",
 		Example: `  opmeter profile model.onnx -o page.html
   opmeter profile model.tflite --on stm32l4r5`,
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		Version:       buildinfo.Version(),
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		Version:           buildinfo.Version(),
+		PersistentPreRunE: a.standardInput,
 	}
 	root.SetFlagErrorFunc(badFlag)
-	root.AddCommand(newProfile(a), newRun(a), newSweep(a), newSummary(a), newBuild(a), newReport(a), newCompare(a), newCompress(a), newImport(a), newOps(a), newTargets(a), newFit(a), newCalibrate(a), newDevice(a), newDevices(a), newEngines(a), newSchema(a), newTrace(a))
+	root.AddCommand(newProfile(a), newRun(a), newSweep(a), newSummary(a), newBuild(a), newReport(a), newCompare(a), newCompress(a), newImport(a), newOps(a), newTargets(a), newFit(a), newCalibrate(a), newDevice(a), newDevices(a), newEngines(a), newSchema(a), newTrace(a), newVersion(a))
 	for i := range topics {
 		root.AddCommand(topics[i].command(root))
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter/internal/report"
-	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/compare"
 )
 
@@ -18,17 +17,17 @@ func newCompare(a *app) *cobra.Command {
 	var files, names []string
 	var top int
 	c := &cobra.Command{
-		Use:   "compare PROFILE PROFILE...",
-		Short: "Compare saved profiles of a model",
-		Long: `Compare shows saved profiles of one model beside each other: engine against engine, before
-against after, this computer against a board. Operators that one of them executes together
-are a row, so that rows compare whatever engines fuse. Each ratio to the first profile says
-by its 95 % interval whether the two differ, are alike within 5 %, or whether that is not
-known. What does not compare is said below the table.`,
-		Example: `  opmeter compare measured.opmeter profile.opmeter
+		Use:     "compare PROFILE PROFILE...",
+		Aliases: []string{"diff"},
+		Short:   "Compare saved profiles: which is faster, and where",
+		Long: `Compare saved profiles: threads, engines, data types, before and after a change, this
+computer and a board. The first line answers which is faster, with a 95 % confidence
+interval; the table has the ratio to the first profile for each operator. Operators that one
+engine fuses are one row. Differences in model, machine or inputs are listed below the table.`,
+		Example: `  opmeter compare one.opmeter two.opmeter
   opmeter compare measured.opmeter profile.opmeter --sort difference --top 10
   opmeter compare measured.opmeter estimate.opmeter -o compare.html`,
-		Args: cobra.MinimumNArgs(2),
+		Args: two,
 		RunE: func(_ *cobra.Command, args []string) error {
 			o := report.VersusOptions{Sort: sort, Top: top, Width: a.width, Color: a.color}
 			if format != "" && !slices.Contains(report.VersusFormats, format) {
@@ -70,9 +69,9 @@ func compareFiles(files, names []string) (*compare.Table, error) {
 	}
 	runs := make([]compare.Named, len(files))
 	for i, f := range files {
-		p, err := profile.Read(f)
+		p, err := readProfile(f)
 		if err != nil {
-			return nil, withStatus(statusInput, plainPath(err))
+			return nil, err
 		}
 		runs[i].Profile = p
 		if names != nil {
@@ -83,13 +82,13 @@ func compareFiles(files, names []string) (*compare.Table, error) {
 	if err != nil {
 		return nil, withStatus(statusInput, err)
 	}
-	if names == nil && t.Runs[0].Name == "A" { // what the profiles say does not tell them apart
+	if names == nil {
 		labels(t, files)
 	}
 	return t, nil
 }
 
-// labels names runs after their files where these differ.
+// labels names runs after their files, without the ending of saved profiles, where these differ.
 func labels(t *compare.Table, files []string) {
 	seen := map[string]bool{}
 	out := make([]string, len(files))

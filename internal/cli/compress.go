@@ -15,11 +15,12 @@ import (
 func newCompress(a *app) *cobra.Command {
 	x := &compressCommand{a: a}
 	c := &cobra.Command{
-		Use:   "compress MODEL",
-		Short: "Find what would make a model faster or smaller, and at what loss",
-		Long: `Compress measures what layers gain from pruned or narrower weights and what that
-loses, chooses for every layer, and runs what comes out. NAME.study keeps what was found:
-the same command goes on. Without --data losses are ranks at best.`,
+		Use:        "compress MODEL",
+		SuggestFor: []string{"quantize", "quantise", "prune"},
+		Short:      "Find which layers to prune or quantise, and at what loss",
+		Long: `Measure what pruning and lower-precision weights gain and cost in each layer, choose a change
+for every layer, and run the result. NAME.study keeps all results; the same command resumes.
+Without --data, losses only rank the layers.`,
 		Example: `  opmeter compress model.tflite --data x.npy --labels y.npy --max-drop 1%`,
 		Args:    needOneModel,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -55,10 +56,10 @@ func newCompressPerf(a *app) *cobra.Command {
 	x := &compressCommand{a: a}
 	c := &cobra.Command{
 		Use:   "perf MODEL",
-		Short: "Measure what each layer gains from fewer or narrower weights",
-		Long: `Perf measures how long each layer takes, as it is and with pruned or narrower weights: models
-with the same change in all layers run in turns with the unchanged one, with the same kernels.
-Each gain has an interval. Ctrl-C keeps what was measured, and the same command goes on.`,
+		Short: "Measure what pruning and quantisation gain in each layer",
+		Long: `Measure the time of each layer, unchanged and with pruned or lower-precision weights. Models with
+the same change in all layers run interleaved with the unchanged one, with the same kernels.
+Each gain has a confidence interval. Ctrl-C keeps what was measured; the same command resumes.`,
 		Example: `  opmeter compress perf model.onnx
   opmeter compress perf model.onnx --threads 2 --batch 8 --name throughput
   opmeter compress perf model.tflite --on efr32xg24-mvp --precision int8`,
@@ -91,7 +92,7 @@ Each gain has an interval. Ctrl-C keeps what was measured, and the same command 
 func (x *compressCommand) speedOptions() (o opmeter.SpeedOptions, err error) {
 	o = opmeter.SpeedOptions{Name: x.name, Counted: x.flops, Batch: x.m.batch, Threads: x.threads, Levels: x.levels, Structures: x.shapes, Formats: x.numbers, Time: x.time}
 	if len(x.target.on) > 1 {
-		return o, useError("--on: one target for a profile; give each a command")
+		return o, useError("--on: one target per command")
 	}
 	if id := x.target.on[0]; id != "host" {
 		set, faults, err := x.target.load()
@@ -113,9 +114,9 @@ func newCompressShow(a *app) *cobra.Command {
 	var o report.StudyOptions
 	c := &cobra.Command{
 		Use:   "show STUDY",
-		Short: "Show a study, or write it in other formats",
-		Long: `Show reads a study, also while another process works on it, and shows layers with times, gains and
-losses, the plan and the benches. Files hold everything that is known.`,
+		Short: "Show a study, or convert it to other formats",
+		Long: `Show a study: layers with times, gains and losses, the plan and the benchmarks. It can be read while
+another process works on it. Files of -o hold all data.`,
 		Example: `  opmeter compress show model.study
   opmeter compress show model.study --speed host-t2 --top 10
   opmeter compress show model.study -o study.xlsx -o study.csv`,
@@ -169,7 +170,7 @@ func (a *app) keepsStudy(name string) func() {
 // stoppedStudy is the end of work that Ctrl-C stopped: what was found is safe.
 func (a *app) stoppedStudy(err error, name string) error {
 	if errors.Is(err, errStopped) {
-		return withStatus(statusStopped, fmt.Errorf("stopped; what was found is in %s, and the same command goes on", name))
+		return withStatus(statusStopped, fmt.Errorf("stopped; results so far are in %s, and the same command resumes", name))
 	}
 	return err
 }

@@ -72,13 +72,13 @@ func (x *compressCommand) lossOptions() (o opmeter.LossOptions, err error) {
 			}
 			o.Data.Inputs[name] = path
 		case o.Data.Path != "":
-			return o, useError("--data is there twice: write NAME=PATH for models of several inputs")
+			return o, useError("--data is given twice: write NAME=PATH for models with several inputs")
 		default:
 			o.Data.Path = d
 		}
 	}
 	if len(f.data) == 0 && (f.labels != "" || f.column != "") {
-		return o, useError("--labels belong to data: give it with --data")
+		return o, useError("--labels needs --data")
 	}
 	o.Command = strings.Fields(f.command)
 	return o, nil
@@ -167,7 +167,7 @@ func (x *compressCommand) planOptions(j *opmeter.Compression) (o opmeter.PlanOpt
 		return o, useError("--cost %q: use time, energy, ram, flash, macs or size", f.cost)
 	}
 	if f.cost != "" && len(goals) > 0 && goals[0] != "--max-drop" {
-		return o, useError("--cost is what --max-drop makes small; with %s that is the loss", goals[0])
+		return o, useError("--cost is the objective of --max-drop; with %s the objective is the loss", goals[0])
 	}
 	g.Cost = f.cost
 	var names []string
@@ -187,11 +187,11 @@ func (x *compressCommand) planOptions(j *opmeter.Compression) (o opmeter.PlanOpt
 	switch f.compat {
 	case "":
 		if f.given("balance") {
-			return o, useError("--balance is of --compat sparsify")
+			return o, useError("--balance needs --compat sparsify")
 		}
 	case "sparsify":
 		if len(goals) > 0 && goals[0] != "--sparsity" {
-			return o, useError("%s: the rules of sparsify have one goal, --sparsity", goals[0])
+			return o, useError("%s: --compat sparsify has one goal, --sparsity", goals[0])
 		}
 		if !(f.balance >= 0 && f.balance <= 1) {
 			return o, useError("--balance: use 0 to 1, not %v", f.balance)

@@ -253,13 +253,13 @@ func TestCompressRefused(t *testing.T) {
 		{"data with NaN", []string{"compress", "loss", model, "--data", at("nan.npy")}, statusInput, "nan.npy"},
 		{"no data", []string{"compress", "loss", model, "--data", at("absent.npy")}, statusInput, "absent.npy"},
 		{"labels of another length", []string{"compress", "loss", model, "--data", at("x.npy"), "--labels", at("short.npy")}, statusInput, "short.npy"},
-		{"labels without data", []string{"compress", "loss", model, "--labels", at("y.npy")}, statusUse, "--labels belong to data"},
+		{"labels without data", []string{"compress", "loss", model, "--labels", at("y.npy")}, statusUse, "--labels needs --data"},
 		{"accuracy without labels", []string{"compress", "loss", model, "--data", at("x.npy"), "--method", "end-to-end", "--metric", "accuracy"}, statusUse, "--metric: accuracy needs labels"},
 		{"metric of another method", []string{"compress", "loss", model, "--method", "magnitude", "--metric", "kl"}, statusUse, "--metric: the method magnitude has no metric"},
 		{"method", []string{"compress", "loss", model, "--method", "guess"}, statusUse, "--method \"guess\""},
 		{"plan of nothing", []string{"compress", "plan", model}, statusUse, "a plan needs a loss profile"},
 		{"apply without a plan", []string{"compress", "apply", model, "-o", at("s.onnx")}, statusUse, "the study has no plan"},
-		{"apply in another format", []string{"compress", "apply", model, "-o", at("s.tflite")}, statusUse, "name it with .onnx"},
+		{"apply in another format", []string{"compress", "apply", model, "-o", at("s.tflite")}, statusUse, "use the ending .onnx"},
 		{"layer to exclude", []string{"compress", "plan", model, "--exclude", "nobody"}, statusUse, `no layer is called "nobody"`},
 		{"drop", []string{"compress", "plan", model, "--max-drop", "much"}, statusUse, "--max-drop: write a share"},
 		{"compat", []string{"compress", "plan", model, "--compat", "nncf"}, statusUse, "use sparsify"},
@@ -421,7 +421,7 @@ func TestCompressStopped(t *testing.T) {
 	if err == nil {
 		t.Skip("the command was done before it was stopped")
 	}
-	if e, ok := errors.AsType[*exec.ExitError](err); !ok || e.ExitCode() != statusStopped || !strings.Contains(errs.String(), "what was found is in "+at("m.study")) {
+	if e, ok := errors.AsType[*exec.ExitError](err); !ok || e.ExitCode() != statusStopped || !strings.Contains(errs.String(), "results so far are in "+at("m.study")) {
 		t.Errorf("ended with %v, said %q", err, errs.String())
 	}
 	s, _, err := study.Read(at("m.study"))

@@ -27,13 +27,13 @@ func newCompressLoss(a *app) *cobra.Command {
 	x := &compressCommand{a: a}
 	c := &cobra.Command{
 		Use:   "loss MODEL",
-		Short: "Find what outputs lose when a layer is pruned or narrowed",
-		Long: `Loss changes one layer at a time, or those that only lose filters together. The method end-to-end
-runs the model from the layer on and compares its outputs, or its accuracy where there are labels;
-output takes the relative error of the layer's own output on the data, all levels from one pass over
-it, and calibrated takes these errors to what the model's outputs lose, by a few runs of each layer.
-Large models without labels have calibrated, others end-to-end, where nobody says. magnitude,
-approximated and one-shot are Sparsify's. Each figure has an interval by resampling the samples.`,
+		Short: "Measure what pruning and quantisation of each layer cost",
+		Long: `Change one layer at a time (layers that must lose filters together count as one) and measure the loss.
+Method end-to-end runs the model from that layer on and compares its outputs, or its accuracy if
+labels are given. output takes the relative error of the layer's own output. calibrated converts these
+errors to losses of the model's outputs, with a few runs per layer. The default is calibrated for large
+models without labels, else end-to-end. magnitude, approximated and one-shot are those of Sparsify.
+Each figure has a confidence interval from resampling the samples.`,
 		Example: `  opmeter compress loss model.onnx --data x.npy
   opmeter compress loss model.onnx --data x.npy --labels y.npy --method end-to-end
   opmeter compress loss model.tflite --method magnitude`,
@@ -70,11 +70,11 @@ func newCompressPlan(a *app) *cobra.Command {
 	var o opmeter.PlanOptions
 	c := &cobra.Command{
 		Use:   "plan MODEL",
-		Short: "Choose a change for every layer, and try it",
-		Long: `Plan takes a performance and a loss profile of the study and chooses a change for every layer, so that
-the model is quickest within a loss, or loses least for a speed or size. The plan is applied and
-run, in turns with the unchanged model, and chosen once more by the difference. With --data what is
-lost is measured on samples that profiles did not use.`,
+		Short: "Choose a change for every layer, and benchmark the result",
+		Long: `Choose a change for every layer from a performance and a loss profile of the study: the fastest model
+within a loss, or the smallest loss for a speed or size. The plan is applied and run interleaved with
+the unchanged model; a second choice uses the measured difference. With --data, the loss is measured on
+held-out samples.`,
 		Example: `  opmeter compress plan model.onnx --speedup 2
   opmeter compress plan model.onnx --max-drop 1% --data x.npy --labels y.npy
   opmeter compress plan model.onnx --compat sparsify --sparsity 0.85`,
@@ -124,10 +124,10 @@ func newCompressApply(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "apply MODEL -o FILE",
 		Short: "Write the compressed model of a plan",
-		Long: `Apply writes the model of a plan: pruned weights are exact zeros, channels and filters are taken out
-with what reads them, narrow numbers are stored as the format has them. Layers that cannot follow
-the plan stay as they are, and are named. --correct changes the weights that are left, so that each
-layer's output on the data is nearest to the old one.`,
+		Long: `Write the model of a plan: pruned weights are exact zeros, channels and filters are removed together
+with their consumers, lower-precision weights are stored as the format defines them. Layers that cannot
+follow the plan stay unchanged and are named. --correct adjusts the remaining weights to minimise the
+error of each layer's output on the data.`,
 		Example: `  opmeter compress apply model.onnx -o small.onnx
   opmeter compress apply model.onnx --data x.npy --correct -o small.onnx
   opmeter compress apply model.tflite --plan speedup-2 -o small.tflite`,
@@ -145,7 +145,7 @@ layer's output on the data is nearest to the old one.`,
 			}
 			return x.with(args[0], func(j *opmeter.Compression) error {
 				if end := "." + j.Study().Model.Format; !strings.EqualFold(filepath.Ext(out), end) {
-					return useError("%s: the compressed model is of the format of the model: name it with %s", out, end)
+					return useError("%s: the compressed model has the format of the original: use the ending %s", out, end)
 				}
 				if err := writable(out, args[0], j.Study().Model.Path); err != nil {
 					return err
@@ -185,15 +185,15 @@ func newCompressBench(a *app) *cobra.Command {
 	var e engineFlags
 	c := &cobra.Command{
 		Use:   "bench MODEL [COMPRESSED]",
-		Short: "Run the compressed model in turns with the unchanged one",
-		Long: `Bench measures the unchanged and the compressed model in turns: the model of a plan, or of a file,
-with every engine, number of threads and size of batch. A gain has an interval; one that
-is missing has its reason.`,
+		Short: "Benchmark the compressed model against the unchanged one",
+		Long: `Measure the unchanged and the compressed model interleaved: the model of a plan or of a file, with
+every engine, thread count and batch size. Each gain has a confidence interval; a missing one has a
+reason.`,
 		Example: `  opmeter compress bench model.onnx
   opmeter compress bench model.onnx small.onnx --engine opmeter,onnxruntime --threads 1,2 --batch 1,8`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 2 {
-				return useError("name a model, and if you like the compressed one")
+				return useError("name a model, and optionally the compressed one")
 			}
 			return nil
 		},
@@ -261,9 +261,9 @@ func newCompressRecipe(a *app) *cobra.Command {
 	var first, last float64
 	c := &cobra.Command{
 		Use:   "recipe MODEL",
-		Short: "Write the recipe that SparseML trains a plan with",
-		Long: `Recipe writes a plan as the YAML that SparseML prunes with while it trains: a modifier for each
-level, with its schedule, and learning rates where they are given. What a recipe cannot say is named.`,
+		Short: "Write a plan as a SparseML training recipe",
+		Long: `Write a plan as YAML for SparseML, which prunes while it trains: a modifier with a schedule for each
+level, and learning rates if given. Parts that a recipe cannot express are named.`,
 		Example: `  opmeter compress recipe model.onnx --epochs 60 -o recipe.yaml
   opmeter compress recipe model.onnx --lr 0.01 --final-lr 0.0001`,
 		Args: needOneModel,
@@ -295,10 +295,10 @@ func newCompressExport(a *app) *cobra.Command {
 	var structures []study.Structure
 	c := &cobra.Command{
 		Use:   "export MODEL",
-		Short: "Write profiles and plans for other tools",
-		Long: `Export writes a part of the study as other tools have it: Sparsify's analysis, performance or loss
-profile, a recipe of SparseML, or the layers that a plan leaves alone as NNCF and Neural Compressor
-exclude them.`,
+		Short: "Export profiles and plans to other tools",
+		Long: `Write a part of the study in the format of another tool: Sparsify's analysis, performance or loss profile,
+a SparseML recipe, or the layers that a plan leaves unchanged as exclusion list for NNCF and Neural
+Compressor.`,
 		Example: `  opmeter compress export model.onnx --kind sparsify-analysis -o analysis.json
   opmeter compress export model.onnx --kind nncf`,
 		Args: needOneModel,
@@ -356,10 +356,9 @@ func newCompressImport(a *app) *cobra.Command {
 	x := &compressCommand{a: a}
 	c := &cobra.Command{
 		Use:   "import MODEL FILE",
-		Short: "Read a profile of Sparsify or a recipe of SparseML",
-		Long: `Import reads a performance or loss profile of Sparsify, or a recipe of SparseML, which becomes a plan, into the
-study of a model. Of lists of layers that NNCF or Neural Compressor leave out it says which these
-are, for --exclude.`,
+		Short: "Import a Sparsify profile or a SparseML recipe",
+		Long: `Read a performance or loss profile of Sparsify, or a SparseML recipe (which becomes a plan), into the
+study of a model. For exclusion lists of NNCF or Neural Compressor, print the layers for --exclude.`,
 		Example: `  opmeter compress import model.onnx perf.json --name sparsify
   opmeter compress import model.onnx recipe.yaml`,
 		Args: func(_ *cobra.Command, args []string) error {

@@ -22,10 +22,11 @@ import (
 // newDevice gathers the commands about devices.
 func newDevice(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "device",
-		Short: "Work with boards: watch, diagnose, make firmware for them",
-		Long: `Device has what goes with measuring on a board. The measuring itself is opmeter profile
-MODEL --on device:PORT; opmeter devices lists what is connected.`,
+		Use:        "device",
+		SuggestFor: []string{"doctor", "monitor", "flash", "firmware"},
+		Short:      "Work with boards: live view, diagnosis, firmware",
+		Long: `Commands for boards. To measure a model on one, use opmeter profile MODEL --on device:PORT;
+opmeter devices lists the connected ones.`,
 		Example: `  opmeter device doctor --port /dev/ttyACM0
   opmeter device monitor --port /dev/ttyACM0 --model model.tflite
   opmeter device run model.tflite --board mps2-an505 --emulate`,
@@ -51,7 +52,7 @@ var deviceOnly = []string{"speed", "discard", "protocol", "record", "until", "ti
 func (f *deviceFlags) add(c *cobra.Command) {
 	f.addSpeed(c)
 	f.addDiscard(c)
-	c.Flags().StringVar(&f.until, "until", "", "`PART`: measure until the 95 % interval is ± this, such as 1%")
+	c.Flags().StringVar(&f.until, "until", "", "`PART`: measure until the 95 % CI is ± this, such as 1%")
 	f.addProtocol(c)
 	f.addRecord(c)
 	f.addTimeout(c, device.DefaultTimeout)
@@ -67,27 +68,27 @@ func (f *deviceFlags) addOf(c *cobra.Command) {
 }
 
 func (f *deviceFlags) addSpeed(c *cobra.Command) {
-	wholeVar(c, &f.speed, "speed", 0, 1, 100_000_000, "speed of the serial port (default: found)", "leave it out to have it found")
+	wholeVar(c, &f.speed, "speed", 0, 1, 100_000_000, "baud rate of the serial port (default: detected)", "leave it out to detect it")
 }
 
 func (f *deviceFlags) addDiscard(c *cobra.Command) {
-	wholeVar(c, &f.discard, "discard", 1, 0, most, "first inferences of a device to leave out", "0 keeps them all")
+	wholeVar(c, &f.discard, "discard", 1, 0, most, "skip the first N inferences of a device", "0 keeps all")
 }
 
 func (f *deviceFlags) addProtocol(c *cobra.Command) {
-	c.Flags().StringVar(&f.protocol, "protocol", "", "`NAME`: what the device speaks (default: found)")
+	c.Flags().StringVar(&f.protocol, "protocol", "", "`NAME`: protocol of the device (default: detected)")
 }
 
 func (f *deviceFlags) addRecord(c *cobra.Command) {
-	c.Flags().StringVar(&f.record, "record", "", "`FILE`: keep every byte that comes, for file:FILE")
+	c.Flags().StringVar(&f.record, "record", "", "`FILE`: record every received byte, for file:FILE")
 }
 
 func (f *deviceFlags) addTimeout(c *cobra.Command, usual time.Duration) {
-	spanVar(c, &f.timeout, "timeout", usual, 1, "how long the device may be silent", "a time above zero, such as 30s")
+	spanVar(c, &f.timeout, "timeout", usual, 1, "maximum silence of the device", "a time above zero, such as 30s")
 }
 
 func (f *deviceFlags) addReconnect(c *cobra.Command) {
-	spanVar(c, &f.reconnect, "reconnect", 0, 0, "how long to wait for a device that went away", "a time of zero or more, such as 30s")
+	spanVar(c, &f.reconnect, "reconnect", 0, 0, "time to wait for a disconnected device", "a time of zero or more, such as 30s")
 }
 
 // options gathers what is known of a device and how to measure it.

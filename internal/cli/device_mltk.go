@@ -38,15 +38,14 @@ func newDeviceMLTK(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "mltk MODEL",
 		Short: "Measure on a Silicon Labs board with the MLTK's profiler",
-		Long: `MLTK puts a model into the flash memory of a Silicon Labs board, where the firmware of the MLTK
-model profiler looks for it, starts the board and reads what it prints. The vendor's
-commander does the flashing; opmeter downloads neither it nor firmware. Without --firmware
-the one on the board is kept. With -o and a name that ends in .hex or .bin the flash image is
-written into that file and nothing is flashed: .hex has the address in it, .bin the bytes only.`,
+		Long: `Write a model into the flash memory of a Silicon Labs board, where the MLTK profiler firmware expects
+it, start the board and read its output. Flashing needs the vendor's commander; opmeter downloads
+neither commander nor firmware. Without --firmware, the firmware on the board is kept. With -o and a
+name that ends in .hex or .bin, only the flash image is written: .hex has the address, .bin does not.`,
 		Example: `  opmeter device mltk kws.tflite --port /dev/ttyACM0 --platform brd2601b --firmware mltk_model_profiler-brd2601-mvp.s37
   opmeter device mltk kws.tflite --port /dev/ttyACM0 --runs 5
   opmeter device mltk kws.tflite --platform brd2601b -o kws.hex`,
-		Args: cobra.ExactArgs(1),
+		Args: one("a model file"),
 		RunE: func(c *cobra.Command, args []string) error {
 			x.o.files = slices.DeleteFunc(x.o.files, func(f string) bool {
 				if e := strings.ToLower(filepath.Ext(f)); e != ".hex" && e != ".bin" {
@@ -220,7 +219,7 @@ func flatbuffer(name string) ([]byte, error) {
 	b, err := readAtMost(name, limit)
 	if err != nil || !bytes.HasPrefix(b, []byte("PK\x03\x04")) {
 		if err == nil && (len(b) < 8 || string(b[4:8]) != "TFL3") {
-			err = fmt.Errorf("%s: is no .tflite model", name)
+			err = fmt.Errorf("%s: is not a .tflite model", name)
 		}
 		return b, err
 	}
@@ -232,7 +231,7 @@ func flatbuffer(name string) ([]byte, error) {
 		return strings.HasSuffix(f.Name, ".tflite") && !strings.Contains(path.Base(f.Name), ".float32.")
 	})
 	if i < 0 {
-		return nil, fmt.Errorf("%s: no quantised .tflite model is in it", name)
+		return nil, fmt.Errorf("%s: no quantised .tflite model inside", name)
 	}
 	r, err := z.File[i].Open()
 	if err != nil {

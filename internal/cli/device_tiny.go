@@ -33,16 +33,14 @@ func newDeviceTiny(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "tiny [MODEL]",
 		Short: "Measure a board with MLPerf Tiny's firmware",
-		Long: `Tiny is the host of a board that has the firmware of MLPerf Tiny: it loads an input, lets the
-board run windows of inferences and takes the board's time stamps. The figures are the
-median time of an inference and the median throughput, and the report says which rules of the
-benchmark are met: five windows of ten seconds, as this command runs without other
-flags. With a model, the class of the board's results is compared with that of opmeter's
-engine for the same input. A result is one of MLPerf only if its organisation says so.`,
+		Long: `Drive a board with the MLPerf Tiny firmware: load an input, run windows of inferences, read the time
+stamps. The report has median latency and throughput, and says which rules of the benchmark are met:
+five windows of ten seconds, the defaults of this command. With a model, the predicted class is
+compared with that of opmeter's engine. Only the MLPerf organisation can make a result official.`,
 		Example: `  opmeter device tiny --port /dev/ttyACM0
   opmeter device tiny --port /dev/ttyACM0 ic.tflite --input cat.bin
   opmeter device tiny --port COM3 --runs 3 --window 2s -o page.html`,
-		Args: cobra.MaximumNArgs(1),
+		Args: atMostOne,
 		RunE: func(c *cobra.Command, args []string) error {
 			if x.port == "" {
 				return useError("name the board with --port: opmeter devices lists those connected")
@@ -116,7 +114,7 @@ func inputBytes(path string) ([]byte, error) {
 			n, at = n|int(rest[4])<<16|int(rest[5])<<24, 6
 		}
 		if n < 0 || at+n >= len(rest) {
-			return nil, withStatus(statusInput, fmt.Errorf("%s: the .npy file is cut", path))
+			return nil, withStatus(statusInput, fmt.Errorf("%s: the .npy file is truncated", path))
 		}
 		if h := string(rest[at : at+n]); !strings.Contains(h, "'descr': '<") && !strings.Contains(h, "'descr': '|") || strings.Contains(h, "'fortran_order': True") {
 			return nil, withStatus(statusInput, fmt.Errorf("%s: use little-endian elements in C order", path))

@@ -60,14 +60,14 @@ func newDevices(a *app) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "devices",
-		Short: "List the boards that are connected, and what they say",
-		Long: `Devices lists the serial ports with the boards behind them, listens at each for a moment,
-and says at which speed who spoke. Nothing is sent. Opening a port resets some boards;
-with --no-listen none is opened. A port that cannot be used has a line that says why.`,
+		Short: "List connected boards and what they send",
+		Long: `List the serial ports with the boards behind them, listen at each for a moment, and show the
+speed and protocol of what arrives. Nothing is sent. Opening a port resets some boards; with
+--no-listen no port is opened. A port that cannot be used has a line with the reason.`,
 		Example: `  opmeter devices
   opmeter devices --no-listen
   opmeter devices --format json`,
-		Args: cobra.NoArgs,
+		Args: none,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if format != "table" && format != "json" {
 				return useError("--format %q: use table or json", format)
@@ -76,7 +76,7 @@ with --no-listen none is opened. A port that cannot be used has a line that says
 		},
 	}
 	c.Flags().StringVar(&format, "format", "table", "`NAME`: table or json")
-	c.Flags().BoolVar(&quiet, "no-listen", false, "open no port, list them only")
+	c.Flags().BoolVar(&quiet, "no-listen", false, "only list ports, open none")
 	spanVar(c, &wait, "timeout", 3*time.Second, 1, "how long to listen to a silent device", "a time above zero, such as 10s")
 	return c
 }
@@ -97,7 +97,7 @@ type found struct {
 func (a *app) devices(ctx context.Context, s socket, format string, quiet bool, wait time.Duration) error {
 	list, err := s.list()
 	if err != nil {
-		return withStatus(statusSource, fmt.Errorf("the list of serial ports cannot be had: %w", err))
+		return withStatus(statusSource, fmt.Errorf("cannot list serial ports: %w", err))
 	}
 	ports := make([]found, len(list))
 	var wg sync.WaitGroup
@@ -154,19 +154,19 @@ func (f *found) hear(ctx context.Context, s socket, o listening, quiet bool) {
 	}
 }
 
-// nodeAdvice says how a device comes to have a file.
+// nodeAdvice says how to get a device file.
 func nodeAdvice(name string, around []string) string {
 	if slices.Contains(around, "container") {
 		return "start the container with --device=" + name
 	}
-	return "udev makes it: plug the board in again, and look at dmesg"
+	return "udev creates it: plug the board in again and read dmesg"
 }
 
-// says puts what was heard in few words.
-func (f *found) says() string {
+// status is what was received, or why nothing was, in a few words.
+func (f *found) status() string {
 	switch s := f.Seen; {
 	case f.State == "silent":
-		return "silent"
+		return "no output"
 	case f.State != "" && f.State != "error":
 		return f.State
 	case f.State != "":
@@ -176,11 +176,11 @@ func (f *found) says() string {
 	case s.Protocol != "":
 		return heard(s.Protocol, s.Speed)
 	case s.Bytes == 0:
-		return "silent"
+		return "no output"
 	case s.Text:
 		return heard("text", s.Speed)
 	default:
-		return "unknown bytes"
+		return "unknown data"
 	}
 }
 
@@ -193,14 +193,14 @@ func (a *app) devicesTable(ports []found, s socket) {
 		}
 		return
 	}
-	rows := [][3]string{{"port", "board", "says"}}
+	rows := [][3]string{{"port", "board", "status"}}
 	for i := range ports {
 		f := &ports[i]
 		title := f.Title()
 		if title == "" {
 			title = f.Numbers()
 		}
-		rows = append(rows, [3]string{text.Clean(f.Name), text.Clean(title), f.says()})
+		rows = append(rows, [3]string{text.Clean(f.Name), text.Clean(title), f.status()})
 	}
 	// The last column is never cut, the others leave it room.
 	width := [2]int{}
@@ -225,11 +225,11 @@ func (a *app) devicesTable(ports []found, s socket) {
 		case f.Problem != "":
 			note(f, f.Problem)
 		case f.State == "silent":
-			note(f, "said nothing: press its reset, or ask it with opmeter device doctor --port "+f.Name)
+			note(f, "no output: press its reset button, or run opmeter device doctor --port "+f.Name)
 		case f.Seen != nil && f.Seen.Protocol == "" && f.Seen.Bytes > 0 && f.Seen.Text:
-			note(f, fmt.Sprintf("sends text that no protocol knows, such as %q", sample(f.Seen)))
+			note(f, fmt.Sprintf("sends text of no known protocol, such as %q", sample(f.Seen)))
 		case f.Seen != nil && f.Seen.Protocol == "" && f.Seen.Bytes > 0:
-			note(f, "sends what means nothing at the usual speeds: opmeter device doctor --port "+f.Name+" says more")
+			note(f, "sends data that no usual baud rate decodes: run opmeter device doctor --port "+f.Name)
 		}
 	}
 }
@@ -259,14 +259,14 @@ func (a *app) indented(lead, s string) {
 
 // checklist says what may be wrong where nothing is connected, the most usual first.
 func checklist(system string, around []string) []string {
-	out := []string{"The cable carries data: many carry power only. Try another one, and another socket."}
+	out := []string{"The cable carries data (many carry power only): try another cable and another socket."}
 	switch {
 	case slices.Contains(around, "wsl"):
 		out = append(out, `Windows passes the device on to WSL: there, "usbipd list" shows it, "usbipd bind --busid ID" and "usbipd attach --wsl --busid ID" pass it on.`)
 	case slices.Contains(around, "container"):
-		out = append(out, "This is a container: it sees the devices that it was started with, as in --device=/dev/ttyACM0.")
+		out = append(out, "This is a container: start it with the device, such as --device=/dev/ttyACM0.")
 	case slices.Contains(around, "machine"):
-		out = append(out, "This is a virtual machine: its USB settings pass the device on from the computer that it runs on.")
+		out = append(out, "This is a virtual machine: pass the USB device on in its settings.")
 	}
 	switch system {
 	case "windows":

@@ -81,27 +81,27 @@ func TestDevicesTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `port          board                         says
+	want := `port          board                         status
 /dev/ttyACM0  Arduino Nano 33 BLE           mltk at 921600 baud
 /dev/ttyACM1  STLINK-V3 (STM32)             busy
 /dev/ttyACM2  SEGGER J-Link …, Ambiq kits)  permission
 /dev/ttyUSB0  \x1b[2Jevil                   text at 115200 baud
-/dev/ttyUSB1  dead:beef                     silent
+/dev/ttyUSB1  dead:beef                     no output
 /dev/ttyUSB2                                no-node
-/dev/ttyUSB3                                unknown bytes
+/dev/ttyUSB3                                unknown data
 /dev/ttyUSB4                                missing
 
 /dev/ttyACM1: in use by minicom (process 12)
 /dev/ttyACM2: you may not open it: it belongs to the group dialout: sudo usermod
   -aG dialout ann, then log out and in again; or for now sudo chmod a+rw
   /dev/ttyACM2
-/dev/ttyUSB0: sends text that no protocol knows, such as "temp 22"
-/dev/ttyUSB1: said nothing: press its reset, or ask it with opmeter device
-  doctor --port /dev/ttyUSB1
+/dev/ttyUSB0: sends text of no known protocol, such as "temp 22"
+/dev/ttyUSB1: no output: press its reset button, or run opmeter device doctor
+  --port /dev/ttyUSB1
 /dev/ttyUSB2: the system has it, but no file /dev/ttyUSB2: start the container
   with --device=/dev/ttyUSB2
-/dev/ttyUSB3: sends what means nothing at the usual speeds: opmeter device
-  doctor --port /dev/ttyUSB3 says more
+/dev/ttyUSB3: sends data that no usual baud rate decodes: run opmeter device
+  doctor --port /dev/ttyUSB3
 /dev/ttyUSB4: no such device; connected: none
 `
 	if d := cmp.Diff(want, got); d != "" {
@@ -195,7 +195,7 @@ func measured(clock *float64, ids ...string) func(context.Context, *opmeter.Mode
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	silent := func(context.Context, *opmeter.Model, opmeter.DeviceOptions) (*profile.Profile, error) {
-		return nil, &opmeter.DeviceError{Port: "/dev/ttyACM0", Err: errors.New("nothing more came within 10 s")}
+		return nil, &opmeter.DeviceError{Port: "/dev/ttyACM0", Err: errors.New("no more data within 10 s")}
 	}
 	fine := "ok ok ok ok ok ok"
 	for _, c := range []struct {
@@ -207,7 +207,7 @@ func TestDoctor(t *testing.T) {
 		{"all", "/dev/ttyACM0", measured(new(64e6)), fine + " ok ok", "64 MHz"},
 		{"times", "/dev/ttyACM0", measured(nil), fine + " ok ok", "the device tells times"},
 		{"no clock", "/dev/ttyACM0", measured(nil, "device.no_clock"), fine + " ok problem", "the device counts cycles and does not tell their frequency"},
-		{"no inference", "/dev/ttyACM0", silent, fine + " problem skipped", "/dev/ttyACM0: nothing more came within 10 s"},
+		{"no inference", "/dev/ttyACM0", silent, fine + " problem skipped", "/dev/ttyACM0: no more data within 10 s"},
 		{"several", "", nil, "problem skipped skipped skipped skipped skipped skipped skipped", "8 ports are connected"},
 		{"name", "udp:1", nil, "problem skipped skipped skipped skipped skipped skipped skipped", ""},
 		{"absent", "/dev/ttyACM7", nil, "problem skipped skipped skipped skipped skipped skipped skipped", "/dev/ttyACM7 is not there"},

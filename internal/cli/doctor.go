@@ -24,15 +24,15 @@ func newDeviceDoctor(a *app) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Find out why a board cannot be measured",
-		Long: `Doctor goes the way to a board step by step: the port, permission, who else has it, whether
-something comes, speed, protocol, an inference, and its clock. Each step is a line, with what
-to do where it fails. The exit status is 0 only when the board can be measured. A board
-that is silent is sent what protocols begin with.`,
+		Short: "Diagnose why a board cannot be measured",
+		Long: `Check the connection to a board step by step: port, permission, other programs that use it,
+incoming data, speed, protocol, an inference, and the clock. Each step prints a line, with a
+remedy where it fails. The exit status is 0 only if the board can be measured. A silent board
+is sent the start commands of the known protocols.`,
 		Example: `  opmeter device doctor
   opmeter device doctor --port /dev/ttyACM0
   opmeter device doctor --port tcp:127.0.0.1:5000 --format json`,
-		Args: cobra.NoArgs,
+		Args: none,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if format != "table" && format != "json" {
 				return useError("--format %q: use table or json", format)
@@ -114,7 +114,7 @@ func (d *doctor) run(ctx context.Context, format string) error {
 		}
 	}
 	if bad != "" {
-		return withStatus(statusGate, fmt.Errorf("not ready to be measured: see %s", bad))
+		return withStatus(statusGate, fmt.Errorf("cannot be measured yet: see %s", bad))
 	}
 	return nil
 }
@@ -324,7 +324,7 @@ func (d *doctor) inference(ctx context.Context) bool {
 	p, err := d.measure(ctx, nil, o)
 	if p == nil || err != nil && len(p.Layers) == 0 {
 		if err == nil {
-			err = errors.New("none came")
+			err = errors.New("none received")
 		}
 		return d.problem("inference", err.Error(), "is the model run again and again, and its profile printed?")
 	}

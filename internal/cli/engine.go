@@ -28,14 +28,14 @@ const ownEngine = "opmeter"
 
 func (f *engineFlags) add(c *cobra.Command) {
 	f.addEngines(c)
-	c.Flags().BoolVar(&f.check, "check", false, "measure the slowest layers again, by cutting the model")
+	c.Flags().BoolVar(&f.check, "check", false, "measure the slowest layers again, each as a model of its own")
 }
 
 // addEngines adds the flags that name engines.
 func (f *engineFlags) addEngines(c *cobra.Command) {
 	c.Flags().StringVar(&f.list, "engine", ownEngine, "`NAME[,NAME]`: engines that run the model")
-	c.Flags().StringArrayVar(&f.options, "engine-option", nil, "`KEY=VALUE`: option of the engine; ENGINE:KEY=VALUE of one of several")
-	spanVar(c, &f.silent, "engine-timeout", 5*time.Minute, 1, "how long an engine may take for one thing", "a time above zero, such as 10m")
+	c.Flags().StringArrayVar(&f.options, "engine-option", nil, "`KEY=VALUE`: option of the engine; ENGINE:KEY=VALUE for one of several")
+	spanVar(c, &f.silent, "engine-timeout", 5*time.Minute, 1, "time limit of an engine for each operation", "a time above zero, such as 10m")
 }
 
 // chosen is an engine with the name that it was asked for.
@@ -52,10 +52,10 @@ func (f *engineFlags) find() ([]chosen, error) {
 		return nil, told(err)
 	}
 	if f.check && len(found) > 1 {
-		return nil, useError("--check is for one engine: the others would disturb it")
+		return nil, useError("--check works with one engine only")
 	}
 	if f.check && found[0] != nil && found[0].Command != "" {
-		return nil, useError("--check cuts the model, and which one tflm=PROGRAM runs is its own affair: leave it out")
+		return nil, useError("--check cuts the model, which tflm=PROGRAM does not allow: leave it out")
 	}
 	out := make([]chosen, len(found))
 	for i, e := range found {
@@ -131,7 +131,7 @@ func (f *engineFlags) give(to []chosen) error {
 			taken = true
 		}
 		if !taken {
-			return useError("--engine-option %s: there is no other engine: name one with --engine", o)
+			return useError("--engine-option %s: opmeter's own engine has no options: name another engine with --engine", o)
 		}
 	}
 	return nil

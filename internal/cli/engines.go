@@ -33,18 +33,16 @@ func newEngines(a *app) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "engines [NAME]",
-		Short: "List the engines for --engine, and where they are",
-		Long: `Engines looks for the libraries of other engines where people have them: a variable
-(OPMETER_ONNXRUNTIME and so on), Python environments, node_modules, the system. Each is
-opened in a process of its own to ask which version it is and what it can; with
---no-open none is. With the name of an engine it tells all of that one, with the options
-that --engine-option takes; NAME@VERSION and NAME=LIBRARY name one of several. A program
-with TensorFlow Lite Micro is not searched for: tflm=PROGRAM names one.
-docs/reference/engines.md has the details.`,
+		Short: "List the engines for --engine and their locations",
+		Long: `Engines searches for libraries of other engines: environment variables (OPMETER_ONNXRUNTIME
+and so on), Python environments, node_modules, the system. Each library is loaded in a process
+of its own to read its version and abilities; --no-open skips that. With the name of an engine,
+show all about it and the options for --engine-option; NAME@VERSION and NAME=LIBRARY select one
+of several. TensorFlow Lite Micro must be given as tflm=PROGRAM. docs/reference/engines.md has the details.`,
 		Example: `  opmeter engines
   opmeter engines onnxruntime
   opmeter engines onnxruntime@1.20 --format json`,
-		Args: cobra.MaximumNArgs(1),
+		Args: atMostOne,
 		RunE: func(c *cobra.Command, args []string) error {
 			if !slices.Contains(engineFormats, format) {
 				return useError("--format %q: use table, json or csv", format)
@@ -57,7 +55,7 @@ docs/reference/engines.md has the details.`,
 		},
 	}
 	c.Flags().StringVar(&format, "format", "table", "`NAME`: table, json or csv")
-	c.Flags().BoolVar(&quiet, "no-open", false, "open no library, list the files only")
+	c.Flags().BoolVar(&quiet, "no-open", false, "only list files, load no library")
 	return c
 }
 

@@ -106,7 +106,7 @@ func told(err error) error {
 		return withStatus(statusInput, fmt.Errorf("%w: profile this model alone", err))
 	}
 	if errors.Is(err, opmeter.ErrMemory) {
-		err = fmt.Errorf("%w: try smaller inputs with --shape or --batch, or give it more with --max-memory", err)
+		err = fmt.Errorf("%w: use smaller inputs (--shape, --batch) or a higher limit (--max-memory)", err)
 	}
 	if e, ok := errors.AsType[*opmeter.EngineError](err); ok {
 		if e.Code == "no_option" {

@@ -23,9 +23,9 @@ type targetFlags struct {
 func (f *targetFlags) add(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.on, "on", []string{"host"}, "`TARGET`: host, a target's id, or device:PORT")
 	f.addDir(c)
-	c.Flags().StringVar(&f.runtime, "runtime", "", "`NAME`: runtime family of the target (default: its first)")
-	c.Flags().StringVar(&f.build, "runtime-build", "", "`WAY` of building the runtime: size (-Os), no-fpu")
-	c.Flags().StringVar(&f.clock, "clock", "", "`HERTZ`: clock of the target's processor, such as 64MHz")
+	c.Flags().StringVar(&f.runtime, "runtime", "", "`NAME`: runtime of the target (default: its first)")
+	c.Flags().StringVar(&f.build, "runtime-build", "", "`BUILD`: build of the runtime: size (-Os), no-fpu")
+	c.Flags().StringVar(&f.clock, "clock", "", "`HERTZ`: CPU clock of the target, such as 64MHz")
 }
 
 func (f *targetFlags) addDir(c *cobra.Command) {
@@ -68,7 +68,7 @@ func kindOf(id string) onWhat {
 func (f *targetFlags) fits(c *cobra.Command) error {
 	for i, id := range f.on {
 		if slices.Contains(f.on[:i], id) {
-			return useError("--on %s is there twice", id)
+			return useError("--on %s is given twice", id)
 		}
 	}
 	for _, x := range []struct {
@@ -188,15 +188,14 @@ func newTargets(a *app) *cobra.Command {
 	var f targetFlags
 	c := &cobra.Command{
 		Use:   "targets [ID]",
-		Short: "List the targets for --on, or say what the figures of one rest on",
-		Long: `Targets lists what --on takes: this computer, which measures, and chips and cores
-for which a model is estimated. With the id of a target it tells its memories, and for
-each runtime what was measured and how far estimates were off. docs/reference/target-files.md explains
-target files.`,
+		Short: "List the targets for --on, or show the data behind one",
+		Long: `List the targets for --on: this computer, which is measured, and the chips and cores that
+models are estimated for. With the ID of a target, show its memories, the measurements behind
+each runtime, and the errors of its estimates. docs/reference/target-files.md explains target files.`,
 		Example: `  opmeter targets
   opmeter targets stm32l4r5
   opmeter targets --targets my-boards/`,
-		Args: cobra.MaximumNArgs(1),
+		Args: atMostOne,
 		RunE: func(_ *cobra.Command, args []string) error {
 			s, faults, err := f.load()
 			if err != nil {

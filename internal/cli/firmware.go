@@ -38,7 +38,7 @@ func (f *boardFlags) add(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.m.files, "input", nil, "`NAME=FILE`: data of an input, a .npy file")
 	c.Flags().Var(&natural{&f.m.seed}, "seed", "seed of random inputs")
 	c.Flags().BoolVar(&f.m.zeros, "zeros", false, "feed zeros instead of random inputs")
-	c.Flags().StringVar(&f.m.maxMemory, "max-memory", "", "`SIZE`: most memory while planning, such as 4GiB")
+	c.Flags().StringVar(&f.m.maxMemory, "max-memory", "", "`SIZE`: memory limit while planning, such as 4GiB")
 }
 
 // find returns the board.
@@ -103,7 +103,7 @@ func writeAll(dir string, files map[string][]byte) error {
 		return slices.ContainsFunc(list, func(e fs.DirEntry) bool { return e.Name() == name })
 	}
 	if len(list) > 0 && !(own("board.h") && own("board.ld") && own("model.h")) {
-		return useError("%s: the folder has files that are no program of opmeter's: name another with -o", text.Clean(dir))
+		return useError("%s: the folder has files that opmeter did not write: name another folder with -o", text.Clean(dir))
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return withStatus(statusUse, plainPath(err))
@@ -125,14 +125,14 @@ func newDeviceFirmware(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "firmware MODEL --board BOARD",
 		Short: "Write a C program that runs a model on a board and profiles itself",
-		Long: `Firmware writes a quantised .tflite model as a C program for a Cortex-M board:
-portable integer kernels, the opmeter agent, start-up code, a linker's script and a
-Makefile. With --build it is built with arm-none-eabi-gcc. It tells over the board's
-UART what each operator costs. docs/reference/board-files.md says how to describe a board.`,
+		Long: `Write a quantised .tflite model as a C program for a Cortex-M board: portable integer kernels, the
+opmeter agent, start-up code, a linker script and a Makefile. --build compiles it with
+arm-none-eabi-gcc. The program sends the time of each operator over the UART of the board.
+docs/reference/board-files.md explains how to describe a board.`,
 		Example: `  opmeter device firmware --list
   opmeter device firmware model.tflite --board mps2-an505 --build
   opmeter device firmware model.tflite --board my-board.yaml -o firmware`,
-		Args: cobra.MaximumNArgs(1),
+		Args: atMostOne,
 		RunE: func(c *cobra.Command, args []string) error {
 			if list {
 				return a.listBoards()
@@ -233,15 +233,15 @@ func newDeviceRun(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run MODEL|ELF --board BOARD --emulate",
 		Short: "Run a model on an emulated board and profile it over its UART",
-		Long: `Run makes the firmware of a model, runs it in QEMU and profiles it over its UART, as on
-a real board; it compares the outputs with the host engine's, bit for bit. Figures are
-instructions, not cycles. An ELF file of opmeter device firmware is run as it is.`,
+		Long: `Build the firmware of a model, run it in QEMU and profile it over its UART, as on a real board. The
+outputs are compared with those of the host engine, bit-exact. Figures are instructions, not
+cycles. An ELF file of opmeter device firmware runs as it is.`,
 		Example: `  opmeter device run model.tflite --board mps2-an505 --emulate
   opmeter device run fw/model.elf --board mps2-an385 --emulate --model m.tflite`,
-		Args: cobra.ExactArgs(1),
+		Args: one("a program or model"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if !emulate {
-				return useError("use --emulate; a real board is flashed with its own tool and measured with opmeter profile MODEL --on device:PORT")
+				return useError("use --emulate; flash a real board with its own tool and measure it with opmeter profile MODEL --on device:PORT")
 			}
 			if err := o.check(); err != nil {
 				return err
@@ -255,7 +255,7 @@ instructions, not cycles. An ELF file of opmeter device firmware is run as it is
 				return e.elf(c.Context(), args[0], path)
 			}
 			if path != "" {
-				return useError("--model goes with an ELF file")
+				return useError("--model is for an ELF file")
 			}
 			return e.model(c.Context(), args[0])
 		},

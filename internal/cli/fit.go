@@ -31,15 +31,14 @@ func newFit(a *app) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "fit MODEL",
-		Short: "List the targets that can hold a model, and how fast they are",
-		Long: `Fit estimates a model on every target and lists those that hold it in memory and
-meet the limits, fastest first, those with incomplete estimates last. Targets whose
-memory sizes or needs are not known have a table of their own. What fell out follows
-with the reason.`,
+		Short: "Find the targets that a model fits, fastest first",
+		Long: `Estimate a model on every target. Fit lists the targets whose memory holds it and that meet
+the limits, fastest first; incomplete estimates come last. Targets of unknown memory size have
+a table of their own. Targets that do not fit follow, each with the reason.`,
 		Example: `  opmeter fit model.tflite
   opmeter fit model.tflite --latency 50ms --ram 256KiB
   opmeter fit model.tflite --format csv`,
-		Args: cobra.ExactArgs(1),
+		Args: one("a model file"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := l.parse(c); err != nil {
 				return err
@@ -66,9 +65,9 @@ with the reason.`,
 	f.addDir(c)
 	m.add(c)
 	o.addFiles(c)
-	spanVar(c, &l.latency, "latency", 0, 1, "longest inference, such as 50ms", "a time above zero, such as 50ms")
-	c.Flags().StringVar(&l.ram, "ram", "", "`SIZE`: most working memory, such as 256KiB")
-	c.Flags().StringVar(&l.flash, "flash", "", "`SIZE`: most storage, such as 1MiB")
+	spanVar(c, &l.latency, "latency", 0, 1, "maximum latency, such as 50ms", "a time above zero, such as 50ms")
+	c.Flags().StringVar(&l.ram, "ram", "", "`SIZE`: maximum working memory, such as 256KiB")
+	c.Flags().StringVar(&l.flash, "flash", "", "`SIZE`: maximum storage, such as 1MiB")
 	return c
 }
 
@@ -167,7 +166,7 @@ func (a *app) fit(m *opmeter.Model, list []opmeter.Target, o opmeter.EstimateOpt
 		return err
 	}
 	if len(fit)+len(open) == 0 {
-		return withStatus(statusGate, fmt.Errorf("none of the %d targets holds the model within these limits%s", len(list), f.bare()))
+		return withStatus(statusGate, fmt.Errorf("the model fits none of the %d targets within these limits%s", len(list), f.bare()))
 	}
 	return s.files()
 }

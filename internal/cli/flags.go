@@ -31,17 +31,17 @@ type modelFlags struct {
 func (f *modelFlags) add(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.shapes, "shape", nil, "`NAME=DIMS`: shape of an input, such as image=1x3x224x224")
 	c.Flags().StringArrayVar(&f.dims, "dim", nil, "`NAME=N`: size of a named dimension of ONNX inputs")
-	wholeVar(c, &f.batch, "batch", 0, 1, most, "first dimension of every input", "")
+	wholeVar(c, &f.batch, "batch", 0, 1, most, "batch size: first dimension of every input", "")
 }
 
 func (f *modelFlags) addData(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.files, "input", nil, "`NAME=FILE`: data of an input, a .npy file")
 	c.Flags().Var(&natural{&f.seed}, "seed", "seed of random inputs")
-	c.Flags().StringArrayVar(&f.carry, "carry", nil, "`OUT=IN`: feed an output back as an input of the next inference")
+	c.Flags().StringArrayVar(&f.carry, "carry", nil, "`OUT=IN`: feed an output back to an input of the next inference")
 	c.Flags().BoolVar(&f.zeros, "zeros", false, "feed zeros instead of random inputs")
-	spanVar(c, &f.maxLoop, "max-loop", 3*time.Second, 0, "limit of a loop without a known end, 0s for none", "a time of zero or more, such as 10s")
-	c.Flags().StringVar(&f.maxMemory, "max-memory", "", "`SIZE`: most memory for the model's values, such as 4GiB")
-	c.Flags().BoolVar(&f.exact, "exact", false, "as the file says: QDQ patterns in floating point, float16 rounded after each operator")
+	spanVar(c, &f.maxLoop, "max-loop", 3*time.Second, 0, "time limit of a loop of unknown length, 0s for none", "a time of zero or more, such as 10s")
+	c.Flags().StringVar(&f.maxMemory, "max-memory", "", "`SIZE`: memory limit for tensors, such as 4GiB")
+	c.Flags().BoolVar(&f.exact, "exact", false, "no fusion of QDQ patterns: compute them in floating point; round float16 after each operator")
 }
 
 // inputs turns the flags into options of the library.
@@ -133,14 +133,15 @@ func cutLast(s string) (name, value string, ok bool) {
 
 // outputFlags say what is shown and written.
 type outputFlags struct {
-	format string
-	files  []string
-	sort   string
-	by     string
-	top    int
-	all    bool
-	memory bool
-	open   bool
+	format  string
+	files   []string
+	sort    string
+	by      string
+	top     int
+	all     bool
+	memory  bool
+	details bool
+	open    bool
 
 	mltk        mltk.Options // of the MLTK profiler's layouts
 	accelerator string       // as --accelerator had it
@@ -148,19 +149,20 @@ type outputFlags struct {
 
 func (f *outputFlags) add(c *cobra.Command) {
 	f.addFiles(c)
-	c.Flags().StringVar(&f.sort, "sort", "", "`KEY`: order: "+strings.Join(report.Sorts, " "))
+	c.Flags().StringVar(&f.sort, "sort", "", "`KEY`: sort by: "+strings.Join(report.Sorts, " "))
 	c.Flags().StringVar(&f.by, "by", "", "`KEY`: group the table by op or scope")
-	wholeVar(c, &f.top, "top", 0, 0, most, "the slowest N rows, or the first N of --sort", "")
-	c.Flags().BoolVar(&f.all, "all", false, "also list layers without time of their own (folded, fused)")
+	wholeVar(c, &f.top, "top", 0, 0, most, "show the slowest N rows, or the first N of --sort", "")
+	c.Flags().BoolVar(&f.all, "all", false, "also list folded and fused layers")
 	c.Flags().BoolVar(&f.memory, "memory", false, "add the memory plan to table and Markdown")
+	c.Flags().BoolVar(&f.details, "details", false, "show all figures of the model above the table")
 	f.addLayout(c)
 }
 
 // addFiles adds where profiles go.
 func (f *outputFlags) addFiles(c *cobra.Command) {
 	c.Flags().StringVar(&f.format, "format", "", "`NAME`: format on standard output: table, json, csv, …")
-	c.Flags().StringArrayVarP(&f.files, "output", "o", nil, "`FILE`: write it; the ending names the format")
-	c.Flags().BoolVar(&f.open, "open", true, "show a page of -o in the browser, at a desktop")
+	c.Flags().StringArrayVarP(&f.files, "output", "o", nil, "`FILE`: write a file; the ending selects the format")
+	c.Flags().BoolVar(&f.open, "open", true, "open the page of -o in the browser (--open=false: do not)")
 }
 
 // ready tells before the work which of the files cannot be written, or would replace what
@@ -188,7 +190,7 @@ func writable(file string, inputs ...string) error {
 // inFolder refuses a file whose folder is not there.
 func inFolder(file string) error {
 	if dir := filepath.Dir(file); !isFolder(dir + "/.") {
-		return useError("%s: there is no folder %s", file, dir)
+		return useError("%s: no such folder: %s", file, dir)
 	}
 	return nil
 }
@@ -219,7 +221,7 @@ func (f *outputFlags) check() error {
 		}
 	}
 	if f.memory && f.format == "csv" {
-		return useError("--memory does not fit a CSV file, which holds one table: use table, markdown or json")
+		return useError("--memory is not possible in CSV (one table): use table, markdown or json")
 	}
 	formats := []string{f.format}
 	for _, p := range f.files {
@@ -248,7 +250,7 @@ func (f *outputFlags) options(a *app) report.Options {
 	if f.accelerator != "none" {
 		m.Accelerator = f.accelerator
 	}
-	return report.Options{MLTK: m, Sort: f.sort, By: f.by, Top: f.top, All: f.all, Width: a.width, Color: a.color, Memory: f.memory}
+	return report.Options{MLTK: m, Sort: f.sort, By: f.by, Top: f.top, All: f.all, Width: a.width, Color: a.color, Memory: f.memory, Details: f.details}
 }
 
 // runFlags say how to measure.
@@ -264,17 +266,17 @@ type runFlags struct {
 }
 
 func (f *runFlags) add(c *cobra.Command) {
-	wholeVar(c, &f.threads, "threads", 1, 1, 1024, "threads that compute", "")
-	wholeVar(c, &f.runs, "runs", 0, 1, most, "inferences a pass (default: what fits --time)", "leave it out for as many as fit --time")
-	spanVar(c, &f.time, "time", 2*time.Second, 1, "time for the measured inferences", "a time above zero, such as 2s")
-	spanVar(c, &f.warmup, "warmup", 500*time.Millisecond, 0, "least time to warm up", "a time of zero or more, such as 1s")
-	c.Flags().BoolVar(&f.pin, "pin", false, "bind every thread to a processor of its own")
-	c.Flags().StringVar(&f.strict, "strict", "", "`VERDICT`: status 1 below it: good, fair (default fair)")
+	wholeVar(c, &f.threads, "threads", 1, 1, 1024, "number of threads", "")
+	wholeVar(c, &f.runs, "runs", 0, 1, most, "inferences per pass (default: as many as fit --time)", "leave it out for as many as fit --time")
+	spanVar(c, &f.time, "time", 2*time.Second, 1, "duration of the measurement", "a time above zero, such as 2s")
+	spanVar(c, &f.warmup, "warmup", 500*time.Millisecond, 0, "minimum warm-up", "a time of zero or more, such as 1s")
+	c.Flags().BoolVar(&f.pin, "pin", false, "pin every thread to a CPU of its own")
+	c.Flags().StringVar(&f.strict, "strict", "", "`QUALITY`: exit status 1 below it: good, fair (default fair)")
 	c.Flags().Lookup("strict").NoOptDefVal = string(profile.Fair)
-	c.Flags().BoolVar(&f.samples, "samples", false, "keep every measured time, and a timeline")
-	wholeVar(c, &f.streams, "streams", 1, 1, 1024, "sessions that run at the same time, besides", "")
-	c.Flags().Var(&perSecond{&f.rate}, "rate", "`RATE`: inferences due at fixed times, such as 100/s")
-	c.Flags().StringVar(&f.cold, "cold", "", "`WHAT`: cold inferences, besides: caches or start (default caches)")
+	c.Flags().BoolVar(&f.samples, "samples", false, "keep every measured time and a timeline")
+	wholeVar(c, &f.streams, "streams", 1, 1, 1024, "also measure N sessions at the same time", "")
+	c.Flags().Var(&perSecond{&f.rate}, "rate", "`RATE`: also measure at a fixed rate, such as 100/s")
+	c.Flags().StringVar(&f.cold, "cold", "", "`WHAT`: also measure cold: caches or start (default caches)")
 	c.Flags().Lookup("cold").NoOptDefVal = string(profile.ColdCaches)
 }
 

@@ -42,30 +42,31 @@ func (t *topic) of(verb, flag string) bool {
 
 var topics = []topic{
 	{
-		"formats", "what -o and --format write", formatsText,
+		"formats", "output formats of -o and --format", formatsText,
 		`  opmeter profile model.tflite -o page.html -o layers.csv
   opmeter profile model.tflite --format json`,
 		[]string{"format", "output", "open"},
 		[]string{"open"},
 	},
 	{
-		"tables", "what the table shows", func() string {
-			return `Time is the median of the instrumented runs, share the part of one inference, cum. that
-of a row and those above. A terminal that is too narrow leaves columns out, and a line
-names them; -o layers.csv has all. Colours go with NO_COLOR=1.`
+		"tables", "columns, order and groups of the table", func() string {
+			return `time is the mean over the typical profiled runs: those whose duration lies between the quartiles.
+± is half of the 95 % confidence interval of the median. share is the part of one inference, cum.
+the sum of the shares so far. A narrow terminal leaves columns out and names them below the table;
+-o layers.csv has all. --details adds all figures of the model. NO_COLOR=1 turns colours off.`
 		},
 		`  opmeter profile model.tflite --by op
   opmeter profile model.tflite --top 10
   opmeter summary model.tflite --sort macs --memory`,
-		[]string{"by", "sort", "top", "memory", "all"},
+		[]string{"by", "sort", "top", "details", "memory", "all"},
 		[]string{"sort", "memory", "all"},
 	},
 	{
-		"inputs", "in which shapes and with which data a model runs", func() string {
-			return `A model runs with random data of a fixed seed, the same on every machine, in the shapes
-that its file declares. Where the file leaves dimensions open, the flags set them. Inputs
-and results may take 512 MiB, or 128 times the size of the model where that is more, as
-far as this computer has it; --max-memory sets another limit.`
+		"inputs", "shapes and data of the inputs", func() string {
+			return `By default a model runs with random data of a fixed seed, equal on every machine, in the shapes
+that its file declares. Set open dimensions with --shape, --dim or --batch. Inputs and results
+may take 512 MiB, or 128 times the size of the model if that is more, within the memory of this
+computer; --max-memory sets another limit.`
 		},
 		`  opmeter profile model.onnx --shape input=1x3x320x320
   opmeter profile model.onnx --input input=cat.npy`,
@@ -73,17 +74,16 @@ far as this computer has it; --max-memory sets another limit.`
 		[]string{"batch", "seed", "zeros", "carry", "exact", "max-memory", "inputs"},
 	},
 	{
-		"measuring", "how a model is measured here", func() string {
-			return `Plain runs give the latency, instrumented runs that take turns with them the shares of
-the operators; the cost of the instruments is shown. Before, the model warms up until its
-times are steady. Ctrl-C ends the runs and shows what there is. With -o a journal beside
-the first file keeps what was measured, should the process be killed: opmeter report
-opens it.
+		"measuring", "how a model is measured on this computer", func() string {
+			return `Unprofiled runs give the latency; profiled runs, interleaved with them, give the time of each
+operator. The profiling overhead is part of --details. The model warms up first, until its
+latency is steady. Ctrl-C ends the runs and shows the result so far. With -o, a journal beside
+the first file keeps the measurements if the process is killed: opmeter report opens it.
 
-Besides, --streams N measures N sessions at the same time: inferences a second, and the
-time of each meanwhile. With --rate inferences are due at fixed times, and times count
-from when one was due. --cold empties the caches before each inference, --cold=start
-prepares the model anew, too. docs/reference/load.md has the rules.`
+--streams N also measures N sessions at the same time: throughput, and latency under load. With
+--rate, inferences are due at fixed times, and latency counts from the due time. --cold empties
+the caches before each inference; --cold=start also prepares the model anew. docs/reference/load.md
+has the rules.`
 		},
 		`  opmeter profile model.tflite --threads 2 --time 10s --pin
   opmeter profile model.tflite --streams 2 --rate 100/s
@@ -92,13 +92,13 @@ prepares the model anew, too. docs/reference/load.md has the rules.`
 		[]string{"warmup", "streams", "rate", "cold", "pin", "samples", "strict", "max-loop"},
 	},
 	{
-		"engine", "engines other than opmeter's own", func() string {
-			return `With --engine a model runs with an engine that people ship, found where it is installed:
-onnxruntime, litert, openvino, or onnxruntime@1.20, or onnxruntime=FILE for a library. The
-time of operators is their share, by that engine's profiler, of plain inferences. Several
-with commas between take turns and are compared: -o both.html has the comparison, and
-both-opmeter.html and the like each engine's profile. opmeter engines lists what is here;
-tflm=PROGRAM names a program that has TensorFlow Lite Micro, and --clock its ticks a second.`
+		"engine", "ONNX Runtime, LiteRT, OpenVINO and other engines", func() string {
+			return `With --engine, a model runs in the engine that you ship, found where it is installed: onnxruntime,
+litert, openvino; onnxruntime@1.20 selects a version, onnxruntime=FILE a library. Times of operators
+are their shares, by the engine's own profiler, of unprofiled inferences. Several engines, separated by
+commas, run interleaved and are compared: -o both.html has the comparison, both-opmeter.html and so on
+the profile of each engine. opmeter engines lists those found; tflm=PROGRAM names a program with
+TensorFlow Lite Micro, and --clock its ticks per second.`
 		},
 		`  opmeter profile model.onnx --engine onnxruntime
   opmeter profile model.onnx --engine opmeter,onnxruntime -o both.html
@@ -107,11 +107,11 @@ tflm=PROGRAM names a program that has TensorFlow Lite Micro, and --clock its tic
 		[]string{"engine-option", "engine-timeout", "check"},
 	},
 	{
-		"estimates", "hardware that is not there", func() string {
-			return `With --on a model is estimated for a chip or core: opmeter targets lists them. Every
-figure has a band that is made to hold the true value in 9 of 10 cases; figures that
-nothing was measured for are absent. A folder of target files adds boards of your own, and
-opmeter calibrate fits one to measurements.`
+		"estimates", "estimates for chips and cores", func() string {
+			return `With --on, estimate a model for a chip or core; opmeter targets lists them. Every figure has a band
+that is calibrated to hold the true value in 9 of 10 cases. Figures without measurements behind them
+are left out. Add boards of your own with a folder of target files, and fit one to measurements with
+opmeter calibrate.`
 		},
 		`  opmeter profile model.tflite --on efr32xg24-mvp
   opmeter profile model.tflite --on host --on stm32l4r5 --on nrf52840
@@ -120,12 +120,12 @@ opmeter calibrate fits one to measurements.`
 		[]string{"targets", "runtime", "runtime-build", "clock"},
 	},
 	{
-		"boards", "boards behind a cable",
+		"boards", "measuring on a connected board",
 		func() string {
-			return `A port is a serial port (/dev/ttyACM0, COM3), tcp:HOST:PORT, exec:COMMAND for what a program
-prints, - for standard input, or file:PATH for a recording. Speed and protocol are found
-by what arrives. What came before a cable was pulled stays, and --record keeps every byte.
-docs/howto/measure-on-a-board.md has the protocols.`
+			return `A port is a serial port (/dev/ttyACM0, COM3), tcp:HOST:PORT, exec:COMMAND for the output of a
+program, - for standard input, or file:PATH for a recording. Speed and protocol are detected. If the
+cable is pulled, the data received until then is kept; --record keeps every byte. docs/howto/measure-on-a-board.md
+describes the protocols.`
 		},
 		`  opmeter devices
   opmeter profile model.tflite --on device:/dev/ttyACM0 --until 1%
@@ -134,13 +134,12 @@ docs/howto/measure-on-a-board.md has the protocols.`
 		[]string{"discard", "until", "speed", "protocol", "record", "timeout", "reconnect"},
 	},
 	{
-		"changes", "which changes of weights compress tries", func() string {
-			return `Structures say which weights become zero together, levels which share of them: single ones
-(unstructured), blocks of rows and columns (1x4, 4x1, block4, block16), two of four (2:4), or
-inputs and outputs that are taken out (channel, filter). Precisions store weights as float16
-or with 8 or 4 bits (w8, w4), or compute in 8 bits (int8). Where nobody says otherwise:
-unstructured, 4x1 and filter, float16, int8 and w4; for targets filter, int8 and w4. --flops
-counts operations in place of measuring.`
+		"changes", "pruning and precisions that compress tries", func() string {
+			return `Structures say which weights are pruned together, levels how many of them: single weights
+(unstructured), blocks of rows and columns (1x4, 4x1, block4, block16), two of four (2:4), or whole
+inputs and outputs (channel, filter). Precisions store weights as float16, or in 8 or 4 bits (w8, w4),
+or compute in int8. Defaults: unstructured, 4x1 and filter; float16, int8 and w4; for targets filter,
+int8 and w4. --flops counts operations instead of measuring.`
 		},
 		`  opmeter compress perf model.onnx --structure 4x1 --levels 0.5,0.7,0.9
   opmeter compress perf model.onnx --structure none --precision int8,w4`,
@@ -148,12 +147,11 @@ counts operations in place of measuring.`
 		[]string{"levels", "structure", "precision", "flops", "time", "batch", "shape", "dim", "seed", "max-memory", "targets"},
 	},
 	{
-		"losses", "data and metrics of compress", func() string {
-			return `Data are a .npy or .npz file, a .csv, an image, or a folder of images whose folders are
-classes. Some 30 % of the samples are held out: plans are tried on these. With labels the
-loss is that of accuracy, each layer changed alone; without, the error of each layer's own
-output. A command of yours may compute the metric: it is given a folder with the outputs,
-out_0.npy and so on, and prints a number.`
+		"losses", "data and metrics for compress", func() string {
+			return `Data is a .npy or .npz file, a .csv file, an image, or a folder of images with a folder per class.
+About 30 % of the samples are held out to test plans. With labels, the loss is that of accuracy, with
+each layer changed alone; without labels, the error of each layer's own output. --metric-command runs a
+program of yours: it gets a folder with the outputs (out_0.npy and so on) and prints a number.`
 		},
 		`  opmeter compress loss model.onnx --data x.npy --labels y.npy
   opmeter compress loss model.onnx --data images/ --mean 0.5 --std 0.25
@@ -162,11 +160,11 @@ out_0.npy and so on, and prints a number.`
 		[]string{"label-column", "mean", "std", "samples", "method", "metric", "metric-command", "choice"},
 	},
 	{
-		"plans", "what compress chooses for", func() string {
-			return `A plan has one goal: a speed-up, a loss, a sparsity, a size, or a target that the weights
-have to fit into. Without one it may lose 1 % of accuracy, or what is alike in other metrics;
-where nothing is known of the loss but ranks it is to be half as fast again. The first layer
-and those that make outputs stay as they are unless --ends is given.`
+		"plans", "goals of a compression plan", func() string {
+			return `A plan has one goal: a speed-up, a loss, a sparsity, a size, or a target that the weights must fit.
+The default is a loss of at most 1 % of accuracy or the equivalent in other metrics; if only
+sensitivity ranks are known, a speed-up of 1.5. The first layer and those that compute outputs stay
+unchanged unless --ends is given.`
 		},
 		`  opmeter compress plan model.onnx --speedup 2 --exclude head --exclude int8
   opmeter compress plan model.onnx --compat sparsify --sparsity 0.85`,
@@ -174,10 +172,11 @@ and those that make outputs stay as they are unless --ends is given.`
 		[]string{"sparsity", "size", "fit", "cost", "exclude", "ends", "compat", "balance"},
 	},
 	{
-		"mltk", "for scripts of the Silicon Labs MLTK profiler", func() string {
-			return `The formats mltk, mltk-json and mltk-csv are that profiler's layouts, and -o DIR/ writes
-its pair of report files. The name of a model finds NAME.tflite or NAME.mltk.zip here and
-below the folders of MLTK_MODEL_PATHS. docs/howto/migrate-from-mltk.md has the details.`
+		"mltk", "compatibility with the Silicon Labs MLTK profiler", func() string {
+			return `The formats mltk, mltk-json and mltk-csv have the layout of the MLTK profiler; -o DIR/ writes its
+two report files. The name of a model finds NAME.tflite or NAME.mltk.zip in the current folder
+and below the folders of MLTK_MODEL_PATHS. These layouts contain the figures of the vendor's simulator,
+which has no band; the table of opmeter has estimates of its own. docs/howto/migrate-from-mltk.md explains the difference.`
 		},
 		`  opmeter profile model -a mvp --estimates --format mltk`,
 		[]string{"accelerator", "estimates", "no-format", "full-summary"},
@@ -189,12 +188,13 @@ below the folders of MLTK_MODEL_PATHS. docs/howto/migrate-from-mltk.md has the d
   opmeter help glossary all`, nil, nil,
 	},
 	{
-		"status", "what the exit status means", func() string {
-			return `    0  done; also for a run that Ctrl-C ended with figures
-    1  a check failed: no target fits, no such operator
+		"status", "exit status", func() string {
+			return `    0  success; also for a run that Ctrl-C ended with results
+    1  a check failed: measurement quality below --strict, no target
+       fits, no such operator, import --check found an overlap
     2  wrong use of the command line
     3  bad input: a model, profile, target or data file
-    4  the run failed
+    4  the run failed, or most of the model did not run
   130  stopped by Ctrl-C before there was a result; 143 by SIGTERM`
 		}, "", nil, nil,
 	},
@@ -203,14 +203,14 @@ below the folders of MLTK_MODEL_PATHS. docs/howto/migrate-from-mltk.md has the d
 // formatsText lists the formats.
 func formatsText() string {
 	var b strings.Builder
-	b.WriteString("The ending of a file of -o names its format:\n\n")
+	b.WriteString("The ending of the file name selects the format of -o:\n\n")
 	for _, e := range report.Endings() {
 		fmt.Fprintf(&b, "  %-17s %s\n", e[0], e[1])
 	}
 	b.WriteString("\n--format takes " + strings.Join(report.Formats(true), ", "))
-	b.WriteString(".\n\n" + `Several models or targets are a line each on standard output, an array as JSON.
-Files .txt, .md and .csv hold all; of others each profile has one, x-MODEL-TARGET.html.
-Several engines are compared instead: opmeter help engine.`)
+	b.WriteString(".\n\n" + `Several models or targets print a line each, and an array as JSON. Files .txt, .md and .csv hold
+all profiles; other formats write a file for each, x-MODEL-TARGET.html. Several engines are
+compared instead: opmeter help engine.`)
 	return b.String()
 }
 

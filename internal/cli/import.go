@@ -37,10 +37,10 @@ func newImport(a *app) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "import PATH",
-		Short: "Show what another tool recorded: runtimes, traces, TPU monitors",
-		Long: `Import reads the records of other tools: a file, a folder or an archive, packed or not.
-What it is shows by its content. With --model the operators of that model are found in the
-record, which gets shapes, work, weights and the graph from it.`,
+		Short: "Show a profile or trace of another tool: ONNX Runtime, TensorRT, …",
+		Long: `Import reads profiles and traces of other tools: a file, a folder or an archive. The format is
+detected by content; --list names all formats. With --model, recorded operators are matched
+to the model, which adds shapes, work, weights and the graph.`,
 		Example: `  opmeter import onnxruntime_profile.json --model model.onnx -o page.html
   opmeter import bmprofile_data-1/ --compat profile_out
   opmeter import board.log --clock 64MHz
@@ -48,7 +48,7 @@ record, which gets shapes, work, weights and the graph from it.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case f.list && len(args) > 0:
-				return useError("--list names what can be read: leave out %s", args[0])
+				return useError("--list reads no file: leave out %s", args[0])
 			case !f.list && len(args) != 1:
 				return useError("name one file, folder or archive to import, or use --list")
 			}
@@ -86,13 +86,13 @@ record, which gets shapes, work, weights and the graph from it.`,
 		},
 	}
 	c.Flags().StringVar(&f.model, "model", "", "`FILE`: the model that was recorded")
-	c.Flags().StringVar(&f.from, "from", "", "`NAME`: read as this format of --list, whatever it looks like")
-	c.Flags().StringVar(&f.arch, "arch", "", "`NAME`: chip, where the record does not tell or tells wrong")
+	c.Flags().StringVar(&f.from, "from", "", "`NAME`: read as this format of --list, skip detection")
+	c.Flags().StringVar(&f.arch, "arch", "", "`NAME`: chip, where the record has none or a wrong one")
 	c.Flags().StringArrayVar(&f.clocks, "clock", nil, "`[UNIT=]HERTZ`: clock of ticks, or of units: tiu=900MHz,dma=750MHz")
-	c.Flags().BoolVar(&f.list, "list", false, "list what can be read, and what each format can say")
-	c.Flags().StringVar(&f.compat, "compat", "", "`DIR`: write the files that the tool itself makes, with its figures")
-	c.Flags().BoolVar(&f.commands, "commands", false, "list the commands of hardware that the record holds")
-	c.Flags().BoolVar(&f.check, "check", false, "look for commands that overlap in memory: status 1 where some do")
+	c.Flags().BoolVar(&f.list, "list", false, "list the formats and what each contains")
+	c.Flags().StringVar(&f.compat, "compat", "", "`DIR`: write the files of the original tool, with its figures")
+	c.Flags().BoolVar(&f.commands, "commands", false, "list the hardware commands of the record")
+	c.Flags().BoolVar(&f.check, "check", false, "check for commands that overlap in memory (exit status 1)")
 	m.add(c)
 	o.add(c)
 	return c

@@ -324,7 +324,7 @@ func TestInstances(t *testing.T) {
 	four(t, p, 4*(runs-1))
 	// One clock: all four begin within the time that one of them takes and some more.
 	if v, ok := p.Totals.Value("inferences_per_s"); ok && !(v > 0) {
-		t.Errorf("%v inferences a second", v)
+		t.Errorf("%v inferences per second", v)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "four.json")); err != nil {
 		t.Error(err)

@@ -119,7 +119,7 @@ func TestKilledJournal(t *testing.T) {
 			}
 			status, out, errs := here(t, "report", journal)
 			last := out[strings.LastIndex(strings.TrimSpace(out), "\n")+1:]
-			if want := regexp.MustCompile(`^Incomplete: the source ended without a word; .*` + tt.ends); status != 0 || !want.MatchString(strings.TrimSpace(last)) {
+			if want := regexp.MustCompile(`^Incomplete: the source ended unexpectedly; .*` + tt.ends); status != 0 || !want.MatchString(strings.TrimSpace(last)) {
 				t.Errorf("status %d, ends with %q, want %s (%s)", status, last, want, errs)
 			}
 			if !strings.Contains(out, "DEPTHWISE_CONV_2D") {

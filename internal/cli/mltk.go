@@ -66,7 +66,7 @@ func (f *mltkFlags) apply(c *cobra.Command, t *targetFlags, o *outputFlags) erro
 	case !ok:
 		return useError("--accelerator %q: use mvp, cmsis or none, or --on with one of opmeter targets", f.accelerator)
 	case c.Flags().Changed("on"):
-		return useError("--accelerator %s is another name for --on %s: use one of them", name, id)
+		return useError("--accelerator %s means --on %s: use one of them", name, id)
 	}
 	t.on = []string{id}
 	o.accelerator = name
@@ -97,7 +97,7 @@ func (f *outputFlags) checkLayout(formats []string) error {
 	case !f.mltk.Raw:
 		return nil
 	}
-	return useError("--%s is for the layouts of the MLTK profiler: add --format mltk, or -o with a folder or .mltk.txt file", name)
+	return useError("--%s needs an MLTK layout: add --format mltk, or -o with a folder or .mltk.txt file", name)
 }
 
 // isFolder reports whether an output is a folder for the MLTK profiler's report:

@@ -31,14 +31,14 @@ func newDeviceMonitor(a *app) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "monitor",
-		Short: "Watch a device: live bars of its layers, then the profile",
-		Long: `Monitor shows what a device measures while it runs: a bar for each layer, the slowest first,
-until Ctrl-C or as many inferences as --runs says. Then it shows the profile of all of them.
-The model is optional: with it, layers have shapes and work.`,
+		Short: "Show the layers of a device live, then its profile",
+		Long: `Show what a device measures while it runs: a bar for each layer, slowest first, until Ctrl-C or
+the number of inferences of --runs. The profile of all inferences follows. With --model, layers
+have shapes and work, too.`,
 		Example: `  opmeter device monitor --port /dev/ttyACM0
   opmeter device monitor --port /dev/ttyACM0 --model model.tflite -o page.html
   opmeter device monitor --port tcp:127.0.0.1:5000 --runs 100`,
-		Args: cobra.NoArgs,
+		Args: none,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if port == "" {
 				return useError("name the device with --port: opmeter devices lists those connected")
@@ -64,7 +64,7 @@ The model is optional: with it, layers have shapes and work.`,
 	}
 	c.Flags().StringVar(&port, "port", "", "`PORT` of the device, such as /dev/ttyACM0")
 	c.Flags().StringVar(&path, "model", "", "`FILE`: the model that runs there")
-	wholeVar(c, &r.runs, "runs", 0, 1, most, "inferences (default: until Ctrl-C)", "leave it out for as many as come")
+	wholeVar(c, &r.runs, "runs", 0, 1, most, "number of inferences (default: until Ctrl-C)", "leave it out for no limit")
 	c.Flags().StringVar(&t.clock, "clock", "", "`HERTZ`: clock of the device's counter, such as 64MHz")
 	d.add(c)
 	m.add(c)

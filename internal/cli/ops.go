@@ -19,7 +19,7 @@ func newOps(a *app) *cobra.Command {
 		Example: `  opmeter ops
   opmeter ops conv
   opmeter ops --model tflite --type int8`,
-		Args: cobra.MaximumNArgs(1),
+		Args: atMostOne,
 		RunE: func(_ *cobra.Command, args []string) error {
 			name := ""
 			if len(args) > 0 {
@@ -52,7 +52,7 @@ func newOps(a *app) *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&format, "model", "", "`FORMAT`: only operators of tflite or onnx")
-	c.Flags().StringVar(&typ, "type", "", "`TYPE`: only operators that take this type, such as int8")
+	c.Flags().StringVar(&typ, "type", "", "`TYPE`: only operators that support this type, such as int8")
 	c.Flags().StringVar(&out, "format", "table", "`NAME`: table or json")
 	return c
 }

@@ -30,10 +30,9 @@ func newProfile(a *app) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "profile MODEL...",
-		Short: "Run a model here and measure every operator",
-		Long: `Profile shows where a model's time goes, operator by operator: run here, or with --on
-estimated for a chip, in a band that holds the true value in 9 of 10 cases, or measured
-on a device. Several models or targets give a line each.`,
+		Short: "Measure a model, operator by operator",
+		Long: `Measure a model here, operator by operator; with --on, estimate it for a chip or measure
+it on a board. Several models or targets print a line each.`,
 		Example: `  opmeter profile model.tflite --by op
   opmeter profile model.onnx --shape input=1x3x320x320 -o page.html
   opmeter profile model.tflite --on host --on stm32l4r5 --on esp32-s3
@@ -126,10 +125,10 @@ func newSummary(a *app) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "summary MODEL...",
-		Short: "Show what follows from the model alone: shapes, work, memory",
-		Long: `Summary counts without measuring: operators, shapes, operations, multiply-
-accumulates, parameters and the memory plan. Several models or a folder give a line
-each, with the reason for those that were refused.`,
+		Short: "Count without measuring: shapes, operations, parameters, memory",
+		Long: `Count without measuring: operators, shapes, operations, multiply-accumulates, parameters and
+the memory plan. Several models or a folder print a line each, with the reason for those that
+could not be read.`,
 		Example: `  opmeter summary model.tflite
   opmeter summary model.onnx --shape input=1x3x320x320 --format json
   opmeter summary models/`,
@@ -212,7 +211,7 @@ func unrun(p *profile.Profile) error {
 	if !most {
 		return nil
 	}
-	return withStatus(statusSource, fmt.Errorf("%d of %s did not run: there is no latency of the model", len(layers), plural(len(p.Layers), "layer")))
+	return withStatus(statusSource, fmt.Errorf("%d of %s did not run: no latency for the model", len(layers), plural(len(p.Layers), "layer")))
 }
 
 // cancelled reports whether a profile ends where it was stopped.
@@ -260,7 +259,7 @@ func expand(args []string) (files []string, many bool, err error) {
 		}
 	}
 	if many && len(files) == 0 {
-		return nil, false, withStatus(statusInput, fmt.Errorf("%s: no .tflite, .onnx or .mltk.zip file and no description (.yaml) of a network inside", strings.Join(args, " ")))
+		return nil, false, withStatus(statusInput, fmt.Errorf("%s: no .tflite, .onnx or .mltk.zip file and no network description (.yaml) inside", strings.Join(args, " ")))
 	}
 	return files, many || len(files) > 1, nil
 }

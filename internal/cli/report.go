@@ -17,16 +17,17 @@ func newReport(a *app) *cobra.Command {
 	var o outputFlags
 	var expected string
 	c := &cobra.Command{
-		Use:   "report PROFILE | DIR",
-		Short: "Show a saved profile, or write it in other formats",
-		Long: `Report shows a saved profile or writes it in other formats. It opens the journal that
-a run leaves when it is killed, too, and says where that ends. Of a folder it lists
-the saved profiles and journals inside, one line each.`,
+		Use:        "report PROFILE | DIR",
+		SuggestFor: []string{"show", "view", "serve", "html"},
+		Short:      "Show a saved profile, or convert it to other formats",
+		Long: `Show a saved profile or write it in other formats. Report also opens the journal of a run that
+was killed and says where it ends. For a folder it lists the saved profiles and journals
+inside, one line each.`,
 		Example: `  opmeter report profile.opmeter --by op
   opmeter report profile.opmeter -o layers.csv -o profile.md
   opmeter report measured.opmeter --expected estimate.opmeter -o page.html
   opmeter report results/`,
-		Args: cobra.ExactArgs(1),
+		Args: one("a saved profile or a folder of them"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
 				return err
@@ -36,21 +37,21 @@ the saved profiles and journals inside, one line each.`,
 			collectAt(15)
 			if st, err := os.Stat(args[0]); err == nil && st.IsDir() {
 				if expected != "" {
-					return useError("--expected is for a profile, and %s is a folder", args[0])
+					return useError("--expected needs a profile, and %s is a folder", args[0])
 				}
 				return a.saved(args[0], &o)
 			}
 			if err := ready(o.files, args[0]); err != nil {
 				return err
 			}
-			p, err := profile.Read(args[0])
+			p, err := readProfile(args[0])
 			if err != nil {
-				return withStatus(statusInput, plainPath(err))
+				return err
 			}
 			if expected != "" {
-				from, err := profile.Read(expected)
+				from, err := readProfile(expected)
 				if err != nil {
-					return withStatus(statusInput, plainPath(err))
+					return err
 				}
 				if err := report.Expect(p, from); err != nil {
 					return withStatus(statusInput, fmt.Errorf("--expected %s: %w", expected, err))
@@ -67,7 +68,7 @@ the saved profiles and journals inside, one line each.`,
 // saved lists the profiles in a folder and those below it.
 func (a *app) saved(dir string, o *outputFlags) error {
 	if o.format != "" && o.format != "table" && o.format != "csv" || len(o.files) > 0 || o.memory || o.by != "" || o.sort != "" || o.top != 0 {
-		return useError("a folder gives a list of its profiles: --format table or csv, without -o, --memory, --sort, --by and --top")
+		return useError("a folder is shown as a list: use --format table or csv, without -o, --memory, --sort, --by and --top")
 	}
 	unread, err := report.Saved(a.out, dir, o.format, a.width)
 	if err != nil {

@@ -64,21 +64,21 @@ func newRun(a *app) *cobra.Command {
 	r := &runCommand{a: a}
 	c := &cobra.Command{
 		Use:   "run MODEL --output DIR",
-		Short: "Run a model once and write its outputs",
-		Long: `Run computes one inference and writes out_0.npy, out_1.npy, … and result.json with
-the SHA-256 of every input and output. With --dump-ops every operator's outputs
-are written too, computed one by one without fusion.
+		Short: "Run a model once and write its outputs to files",
+		Long: `Run one inference and write out_0.npy, out_1.npy, … and result.json with the SHA-256 of every
+input and output. With --dump-ops, operators run one by one without fusion and the outputs of
+each are written, too.
 
-With ENGINE_PROFILING set, or --instances N, the run is recorded as the profiler of
-Intel's Neural Engine does, in engine_profiling/ here; docs/reference/neural-engine.md has the rules.`,
+With ENGINE_PROFILING set, or --instances N, the run is recorded in the format of Intel's
+Neural Engine profiler, in engine_profiling/ here; docs/reference/neural-engine.md has the rules.`,
 		Example: `  opmeter run model.tflite --seed 1 --output out
   opmeter run model.onnx --input input=cat.npy --output out
   opmeter run model.tflite --seed 1 --dump-ops --output out
   opmeter run model.onnx --instances 4 --profile four.html --output out`,
-		Args: cobra.ExactArgs(1),
+		Args: one("a model file"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if r.out == "" {
-				return useError("--output DIR says where the results go")
+				return useError("name the folder for the results with --output DIR")
 			}
 			for _, p := range r.profiles {
 				if _, err := report.FormatOf(p); err != nil {
@@ -94,11 +94,11 @@ Intel's Neural Engine does, in engine_profiling/ here; docs/reference/neural-eng
 	r.m.add(c)
 	r.m.addData(c)
 	c.Flags().StringVar(&r.overrides, "inputs", "", "`FILE`: shapes and fills of generated inputs, as JSON")
-	c.Flags().StringVar(&r.out, "output", "", "`DIR`: folder for the results, made if absent")
+	c.Flags().StringVar(&r.out, "output", "", "`DIR`: folder for the results, created if missing")
 	c.Flags().BoolVar(&r.dump, "dump-ops", false, "write every operator's outputs")
-	wholeVar(c, &r.threads, "threads", 1, 1, 1024, "threads that compute", "")
-	wholeVar(c, &r.runs, "runs", 1, 1, most, "inferences before outputs are written, for state", "")
-	wholeVar(c, &r.instances, "instances", 0, 1, 64, "sessions that run at the same time and are recorded", "")
+	wholeVar(c, &r.threads, "threads", 1, 1, 1024, "number of threads", "")
+	wholeVar(c, &r.runs, "runs", 1, 1, most, "inferences before outputs are written, for models with state", "")
+	wholeVar(c, &r.instances, "instances", 0, 1, 64, "record N sessions at the same time", "")
 	c.Flags().StringArrayVar(&r.profiles, "profile", nil, "`FILE`: write the recorded run, all instances in one")
 	return c
 }
@@ -224,7 +224,7 @@ func (r *runCommand) say(ops []opmeter.Operator, res runResult, missing int) err
 		}
 	}
 	if lost > 0 {
-		return withStatus(statusSource, fmt.Errorf("%s did not run, so %s missing; others may rest on zeros in their place", plural(lost, "operator"), are(missing, "output")))
+		return withStatus(statusSource, fmt.Errorf("%s did not run, so %s missing; other outputs may be computed from zeros", plural(lost, "operator"), are(missing, "output")))
 	}
 	return nil
 }

@@ -251,7 +251,7 @@ func TestCancel(t *testing.T) {
 	if got := run(ctx, []string{"profile", spec, "--time", "10m", "--warmup", "0s", "-o", file}, strings.NewReader(""), &out, &errw); got != statusDone {
 		t.Errorf("status %d, want 0; standard error: %s", got, errw.String())
 	}
-	if want := "Incomplete: stopped before all was done"; !strings.Contains(out.String(), want) {
+	if want := "Incomplete: stopped early"; !strings.Contains(out.String(), want) {
 		t.Errorf("output lacks %q:\n%s", want, out.String())
 	}
 	p, err := profile.Read(file)
@@ -274,6 +274,8 @@ func TestHelpExamples(t *testing.T) {
 		{"build", filepath.Join(examples, "lstm.yaml"), "-o", at("models/lstm.tflite")},
 		{"profile", at("model.tflite"), "--runs", "1", "--warmup", "0s", "-o", at("profile.opmeter")},
 		{"profile", at("model.tflite"), "--runs", "1", "--warmup", "0s", "-o", at("measured.opmeter")},
+		{"profile", at("model.tflite"), "--runs", "1", "--warmup", "0s", "-o", at("one.opmeter")},
+		{"profile", at("model.tflite"), "--runs", "1", "--warmup", "0s", "--threads", "2", "-o", at("two.opmeter")},
 		{"profile", at("model.tflite"), "--on", "stm32l4r5", "-o", at("estimate.opmeter")},
 		{"profile", at("model.tflite"), "--on", "stm32l4r5", "-o", at("results/estimate.opmeter")},
 		{"run", at("model.onnx"), "--output", at("cat")},

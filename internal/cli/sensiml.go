@@ -44,12 +44,12 @@ func newDeviceSensiml(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "sensiml",
 		Short: "Measure a SensiML Knowledge Pack: generators, sensors, classifier",
-		Long: `Sensiml reads what a pack that was built with debug and profile prints, and gives figures for
-each feature generator and sensor. --compat gives what the vendor's ProfileParser gives.`,
+		Long: `Read the output of a Knowledge Pack that was built with debug and profile, and show the time of each
+feature generator and sensor. --compat prints what the vendor's ProfileParser prints.`,
 		Example: `  opmeter device sensiml --port COM3 --model-json model.json --clock 64MHz
   opmeter device sensiml --exec ./pack --model-json model.json -o pack.csv
   opmeter device sensiml --port file:a.log --model-json model.json --compat`,
-		Args: cobra.NoArgs,
+		Args: none,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if c.Flags().Changed("format") || len(f.files) == 0 {
 				f.format = cmp.Or(f.format, map[bool]string{false: "table", true: "yaml"}[f.compat])
@@ -100,7 +100,7 @@ func (f *sensimlFlags) options(a *app) (o sensiml.Options, err error) {
 	for _, path := range f.files {
 		name := sensimlFormats[strings.ToLower(filepath.Ext(path))]
 		if name == "" {
-			return o, useError("-o %s: the ending is to be .json, .yaml, .csv, .txt or %s", path, profile.Extension)
+			return o, useError("-o %s: use a file name that ends in .json, .yaml, .csv, .txt or %s", path, profile.Extension)
 		}
 		formats = append(formats, name)
 		if err := writable(path, f.pack); err != nil {
@@ -111,7 +111,7 @@ func (f *sensimlFlags) options(a *app) (o sensiml.Options, err error) {
 		return o, useError("--format %q: use one of table, json, yaml, csv", f.format)
 	}
 	if f.compat && slices.ContainsFunc(formats, func(s string) bool { return s != "" && s != "json" && s != "yaml" }) {
-		return o, useError("--compat goes with json and yaml, the formats that the vendor's parser has")
+		return o, useError("--compat needs --format json or yaml, the formats of the vendor's parser")
 	}
 	o = sensiml.Options{
 		Port: f.port, Stdin: a.in, Messages: f.runs, Speed: f.speed, Compat: f.compat, Timeout: f.timeout, Reconnect: f.reconnect,

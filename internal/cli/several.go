@@ -108,7 +108,7 @@ func (f *outputFlags) checkSeveral() error {
 		return err == nil && (name == "table" || name == "markdown")
 	}
 	if f.memory && f.format != "json" && f.format != "yaml" && !slices.ContainsFunc(f.files, shows) {
-		return useError("several profiles give a line each, which has no place for --memory: add -o with .txt or .md, or leave it out")
+		return useError("several profiles print a line each, without --memory: add -o with .txt or .md, or leave it out")
 	}
 	return nil
 }
@@ -312,7 +312,7 @@ func (a *app) all(ctx context.Context, files []string, o *outputFlags, rs []runn
 		}
 		return errors.Join(err, s.apart)
 	case s.lacking > 0:
-		return errors.Join(withStatus(statusSource, fmt.Errorf("most of the work of %d of %s did not run", s.lacking, plural(n, what))), s.apart)
+		return errors.Join(withStatus(statusSource, fmt.Errorf("most of the work did not run in %d of %s", s.lacking, plural(n, what))), s.apart)
 	}
 	return withStatus(statusSource, s.apart)
 }

@@ -34,7 +34,7 @@ var errStopped = withStatus(statusStopped, errors.New("stopped before there was 
 
 // errUnmeasured is the end of a measurement that was stopped before its first run was
 // over.
-var errUnmeasured = withStatus(statusStopped, errors.New("stopped before anything was measured"))
+var errUnmeasured = withStatus(statusStopped, errors.New("stopped before the first measurement"))
 
 // pending is what a stop has to know of the work that goes on.
 type pending struct {

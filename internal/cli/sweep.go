@@ -67,27 +67,27 @@ func newSweep(a *app) *cobra.Command {
 	s := &sweepCommand{a: a}
 	c := &cobra.Command{
 		Use:   "sweep MODEL",
-		Short: "Measure batch, threads and streams, each with each",
-		Long: `Sweep measures a model in all combinations of batch, threads and streams and lists
-latency, throughput and memory of each; those that no other one beats in both latency and
-throughput are marked. Points take turns in several rounds, so that what slows the
-machine down for a while meets all of them. Ctrl-C keeps what was measured.`,
+		Short: "Measure all combinations of batch, threads and streams",
+		Long: `Measure a model in all combinations of batch size, threads and streams, and list latency,
+throughput and memory of each. The best trade-offs of latency and throughput (Pareto front)
+are marked. Points are interleaved in several rounds, so that a slow phase of the machine
+affects all of them. Ctrl-C keeps what was measured.`,
 		Example: `  opmeter sweep model.tflite --threads 1,2 --streams 1,2,4
   opmeter sweep model.onnx --batch 1,4,8 --streams 1,2 -o sweep.csv`,
-		Args: cobra.ExactArgs(1),
+		Args: one("a model file"),
 		RunE: func(c *cobra.Command, args []string) error { return s.run(c.Context(), args[0]) },
 	}
 	f := c.Flags()
 	f.Var(&wholes{&s.o.Batches, 1, 1 << 20}, "batch", "`N,…`: first dimensions of every input")
 	f.Var(&wholes{&s.o.Threads, 1, 1024}, "threads", "`N,…`: threads that compute, of each stream")
 	f.Var(&wholes{&s.o.Streams, 1, 1024}, "streams", "`N,…`: sessions that run at the same time")
-	wholeVar(c, &s.o.Rounds, "rounds", 3, 1, 100, "how often each point is measured", "")
-	spanVar(c, &s.time, "time", time.Second, 1, "time of a point, all rounds together", "a time above zero, such as 2s")
-	wholeVar(c, &s.runs, "runs", 0, 1, most, "inferences of each stream (default: what fits --time)", "")
-	spanVar(c, &s.warmup, "warmup", 100*time.Millisecond, 0, "least time to warm up before each turn", "a time of zero or more, such as 1s")
-	f.BoolVar(&s.pin, "pin", false, "bind every thread to a processor of its own")
+	wholeVar(c, &s.o.Rounds, "rounds", 3, 1, 100, "measurements of each point", "")
+	spanVar(c, &s.time, "time", time.Second, 1, "duration of a point, all rounds together", "a time above zero, such as 2s")
+	wholeVar(c, &s.runs, "runs", 0, 1, most, "inferences per stream (default: as many as fit --time)", "")
+	spanVar(c, &s.warmup, "warmup", 100*time.Millisecond, 0, "minimum warm-up before each measurement", "a time of zero or more, such as 1s")
+	f.BoolVar(&s.pin, "pin", false, "pin every thread to a CPU of its own")
 	f.StringVar(&s.format, "format", "table", "`NAME`: "+strings.Join(report.SweepFormats, ", "))
-	f.StringArrayVarP(&s.files, "output", "o", nil, "`FILE`: write it: .txt, .csv, .md or .json")
+	f.StringArrayVarP(&s.files, "output", "o", nil, "`FILE`: write a file: .txt, .csv, .md or .json")
 	f.StringArrayVar(&s.m.shapes, "shape", nil, "`NAME=DIMS`: shape of an input, such as image=1x3x224x224")
 	f.StringArrayVar(&s.m.dims, "dim", nil, "`NAME=N`: size of a named dimension of ONNX inputs")
 	s.m.addData(c)

@@ -9,8 +9,8 @@ import (
 func newSchema(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema",
-		Short: "Print the JSON Schema of a profile",
-		Args:  cobra.NoArgs,
+		Short: "Print the JSON Schema of profiles",
+		Args:  none,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := a.out.Write(docs.ProfileSchema)
 			return err

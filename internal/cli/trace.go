@@ -33,28 +33,28 @@ func newTrace(a *app) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "trace [flags] -- PROGRAM [ARGUMENT ...]",
-		Short: "Run a program and show the stages that it marks",
-		Long: `Trace runs a program of yours that marks its stages (decode, preprocess, infer,
-postprocess), and shows what a frame of its pipeline spends in each, on which threads, and
-in none of them. The program keeps its input and output; the table goes to standard error.
+		Short: "Profile the stages of your own program",
+		Long: `Run your own program, which marks its stages (decode, preprocess, infer, postprocess), and show the
+time of each stage per frame, by thread, and the time outside of stages. The program keeps its
+input and output; the table goes to standard error.
 
-Marks are calls of the Go package github.com/opmeter/opmeter/marks, or of two C files that
---native writes. They cost less than 100 ns each, and nothing without trace.
+Marks are calls of the Go package github.com/opmeter/opmeter/marks, or of two C files that --native
+writes. A mark costs less than 100 ns, and nothing without trace.
 
   frame := lane.BeginFrame(camera)      frame = opmeter_frame_begin(camera);
   lane.Begin(decode)                    opmeter_stage_begin(decode);
   lane.End(decode)                      opmeter_stage_end(decode);
   lane.EndFrame(frame)                  opmeter_frame_end(frame);
 
-The exit status is the program's where that is not 0; 128 and the signal's number where a
-signal ended it.`,
+The exit status is that of the program where it is not 0, or 128 plus the number of the signal
+that ended it.`,
 		Example: `  opmeter trace -- ./application --camera 0
   opmeter trace -o page.html --model model.tflite -- ./application
   opmeter trace --native src/`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case f.native != "" && len(args) > 0:
-				return useError("--native writes the C files and runs nothing: leave out %s", args[0])
+				return useError("--native only writes the C files: leave out %s", args[0])
 			case f.native == "" && len(args) == 0:
 				return useError("name a program behind --, such as opmeter trace -- ./application")
 			}
@@ -129,13 +129,13 @@ func (a *app) trace(ctx context.Context, args []string, opts opmeter.ImportOptio
 	a.measures(longPatience)
 	ran := a.runMarked(ctx, args, file)
 	if e, ok := errors.AsType[*exec.Error](ran); ok {
-		return withStatus(statusUse, fmt.Errorf("%s: cannot be run: %w", text.Clean(args[0]), e.Err))
+		return withStatus(statusUse, fmt.Errorf("%s: cannot run: %w", text.Clean(args[0]), e.Err))
 	}
 	if st, err := os.Stat(file); err != nil || st.Size() == 0 {
 		if f.keep != "" {
 			os.Remove(file)
 		}
-		return errors.Join(ran, withStatus(statusInput, fmt.Errorf("%s marked nothing: call marks.Open or opmeter_marks_open in it, and put marks around its stages (opmeter help trace)", text.Clean(args[0]))))
+		return errors.Join(ran, withStatus(statusInput, fmt.Errorf("%s made no marks: call marks.Open or opmeter_marks_open in it and mark its stages (opmeter help trace)", text.Clean(args[0]))))
 	}
 	// Standard output is the program's.
 	shown := &app{in: a.in, out: &keeper{Writer: a.err}, err: a.err}

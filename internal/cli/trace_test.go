@@ -93,7 +93,7 @@ func TestTrace(t *testing.T) {
 	if status, _, errs = trace("fails"); status != 7 || !strings.Contains(errs, "exit status 7") || !strings.Contains(errs, "infer") {
 		t.Errorf("%d %s", status, errs)
 	}
-	if status, _, errs = trace("silent"); status != statusInput || !strings.Contains(errs, "marked nothing") {
+	if status, _, errs = trace("silent"); status != statusInput || !strings.Contains(errs, "made no marks") {
 		t.Errorf("%d %s", status, errs)
 	}
 	if runtime.GOOS != "windows" {
@@ -106,8 +106,8 @@ func TestTrace(t *testing.T) {
 		want string
 	}{
 		{[]string{"trace"}, "name a program"},
-		{[]string{"trace", "--", filepath.Join(dir, "none")}, "cannot be run"},
-		{[]string{"trace", "--native", dir, "x"}, "runs nothing"},
+		{[]string{"trace", "--", filepath.Join(dir, "none")}, "cannot run"},
+		{[]string{"trace", "--native", dir, "x"}, "only writes the C files"},
 	} {
 		var o, e bytes.Buffer
 		if status := run(t.Context(), test.args, nil, &o, &e); status != statusUse || !strings.Contains(e.String(), test.want) {

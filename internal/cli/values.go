@@ -142,5 +142,8 @@ func badFlag(c *cobra.Command, err error) error {
 		}
 		return useError("%s: %w", name, e.Unwrap())
 	}
+	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		return unknownFlag(c, e)
+	}
 	return useError("%w: see %s --help", err, strings.TrimSpace(c.CommandPath()))
 }

@@ -45,7 +45,7 @@ func (s *several) compared() *compare.Table {
 		s.table, err = compare.New(runs)
 	}
 	if err != nil {
-		s.apart = fmt.Errorf("the engines are not compared: %w", err)
+		s.apart = fmt.Errorf("no comparison of engines: %w", err)
 	}
 	return s.table
 }

@@ -73,13 +73,13 @@ func (r *Recorder) trust(st *stats.Stability) *profile.Trust {
 	if r.partial > 0 {
 		v := profile.Fair
 		if r.partial > r.kept {
-			v = profile.DoNotUse
+			v = profile.Unreliable
 		}
 		d.Add(profile.DoubtLost, v, float64(r.partial)/float64(r.seen), 0)
 	}
 	t := profile.NewTrust(d)
 	t.Interval = profile.OfThisRun
-	if t.Verdict != profile.DoNotUse {
+	if t.Verdict != profile.Unreliable {
 		t.Quote = "latency_s"
 	}
 	return t

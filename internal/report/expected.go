@@ -56,25 +56,25 @@ func Expect(p, from *profile.Profile) error {
 		v, _ := l.Expected.Best()
 		want += v
 	}
-	text := fmt.Sprintf("Expected times are those of the profile for %s: %s in %s with both, where this one has %s.", targetName(&from.Target), Duration(want), words.Plural(int64(len(matched)), "layer"), Duration(is))
+	text := fmt.Sprintf("Baseline (%s): %s in %s that both profiles have. This profile: %s.", targetName(&from.Target), Duration(want), words.Plural(int64(len(matched)), "layer"), Duration(is))
 	if p.Target.ID != from.Target.ID {
-		text += fmt.Sprintf(" That is another target than %s, so the ratio compares targets as well as the estimate.", targetName(&p.Target))
+		text += fmt.Sprintf(" The baseline is of another target than this profile (%s).", targetName(&p.Target))
 	}
 	switch {
 	case a.SHA256 == "" || b.SHA256 == "":
-		text += " Whether both are of the same file is not known, because the hash of one is not."
+		text += " Whether both are of the same model file is unknown: one has no hash."
 	case a.SHA256 != b.SHA256:
-		text += " The two files are of the same structure with other names or weights."
+		text += " The two model files have the same structure with other names or weights."
 	}
 	text += sureness(joined)
 	if replaced > 0 {
-		text += fmt.Sprintf(" They replace those that %s had.", words.Plural(replaced, "layer"))
+		text += fmt.Sprintf(" %s had expected times before, which are replaced.", words.Plural(replaced, "layer"))
 	}
 	p.Findings = append(p.Findings, profile.Finding{ID: "expected.source", Severity: profile.Info, Text: text})
 	if len(lost) > 0 {
 		p.Findings = append(p.Findings, profile.Finding{
 			ID: "expected.unmatched", Severity: profile.Warning, Layers: lost,
-			Text: fmt.Sprintf("No expected time for %s: the other profile has no time for what it does, or only for a part of it.", words.Plural(int64(len(lost)), "layer")),
+			Text: fmt.Sprintf("No expected time for %s: the baseline has no time for the operator, or only for a part of it.", words.Plural(int64(len(lost)), "layer")),
 		})
 	}
 	return nil
@@ -87,7 +87,7 @@ func sureness(joined map[profile.Confidence]int64) string {
 		if n := joined[c]; n > 0 {
 			how := string(c)
 			if c == profile.Unknown {
-				how = "by nodes that are not sure themselves"
+				how = "by uncertain nodes"
 			}
 			parts = append(parts, words.Plural(n, "layer")+" "+how)
 		}
@@ -95,7 +95,7 @@ func sureness(joined map[profile.Confidence]int64) string {
 	if parts == nil {
 		return ""
 	}
-	return " Joined " + strings.Join(parts, ", ") + "."
+	return " Matched " + strings.Join(parts, ", ") + "."
 }
 
 // timed lists the layers that have a time of their own, of all with nil or of some.

@@ -56,7 +56,7 @@ func TestExpect(t *testing.T) {
 		findings []string
 	}{
 		{"same", timedModel("1", a("x"), a("y")), timedModel("1", a("x"), a("y")), []float64{1, 2}, "", []string{"3.00 ms in 2 layers"}},
-		{"moved", timedModel("", a("x"), a("y"), a("z")), timedModel("1", a("y"), a("x")), []float64{2, 1, 0}, "", []string{"hash of one is not", "No expected time for 1 layer", "Joined 2 layers by name."}},
+		{"moved", timedModel("", a("x"), a("y"), a("z")), timedModel("1", a("y"), a("x")), []float64{2, 1, 0}, "", []string{"one has no hash", "No expected time for 1 layer", "Matched 2 layers by name."}},
 		{"twice", timedModel("1", a("x"), a("y"), a("z")), timedModel("1", a("x"), a("z"), a("z")), []float64{1, 2, 3}, "", []string{"1 layer by name, 2 layers by order"}},
 		{"other", timedModel("1", a("x")), timedModel("2", a("x")), nil, "different models", nil},
 		{"nothing", timedModel("1", a("x")), timedModel("1", profile.Layer{Op: "MUL"}), nil, "no layer of m does the same", nil},

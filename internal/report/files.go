@@ -97,16 +97,22 @@ func allColumns(ps []*profile.Profile, o Options) []string {
 	return keys
 }
 
-// writeMarkdown writes summary, table and findings as Markdown.
+// writeMarkdown writes headline, table, findings and details as Markdown.
 func writeMarkdown(w io.Writer, p *profile.Profile, o Options) error {
 	rs, err := rows(p, o)
 	if err != nil {
 		return err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Profile of %s\n\n| | |\n| --- | --- |\n", escape(p.Model.Name))
-	for _, f := range summary(p) {
-		fmt.Fprintf(&b, "| %s | %s |\n", escape(f.label), escape(f.value))
+	fmt.Fprintf(&b, "# Profile of %s\n\n", escape(p.Model.Name))
+	title, brief := headline(p)
+	if title == "" {
+		markdownFacts(&b, p)
+	} else {
+		fmt.Fprintf(&b, "%s\n\n", escape(title))
+		for _, f := range brief {
+			fmt.Fprintf(&b, "- **%s**: %s\n", escape(f.label), escape(f.value))
+		}
 	}
 	var cols []column
 	for _, c := range columnsFor(p, o) {
@@ -146,8 +152,20 @@ func writeMarkdown(w io.Writer, p *profile.Profile, o Options) error {
 	if len(p.Incomplete) > 0 {
 		fmt.Fprintf(&b, "\nIncomplete: %s\n", escape(words.Incomplete(p)))
 	}
+	if title != "" {
+		b.WriteString("\n## Details\n\n")
+		markdownFacts(&b, p)
+	}
 	_, err = io.WriteString(w, b.String())
 	return err
+}
+
+// markdownFacts writes all figures of the model as a table.
+func markdownFacts(b *strings.Builder, p *profile.Profile) {
+	b.WriteString("| | |\n| --- | --- |\n")
+	for _, f := range summary(p) {
+		fmt.Fprintf(b, "| %s | %s |\n", escape(f.label), escape(f.value))
+	}
 }
 
 func escape(s string) string { return text.Markdown(s) }

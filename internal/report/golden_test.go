@@ -171,6 +171,7 @@ func TestGolden(t *testing.T) {
 	}{
 		{"table.txt", "table", Options{}, fixed()},
 		{"table_80.txt", "table", Options{Width: 80}, fixed()},
+		{"table_details_80.txt", "table", Options{Width: 80, Details: true}, fixed()},
 		{"table_120_all.txt", "table", Options{Width: 120, All: true}, fixed()},
 		{"table_top.txt", "table", Options{Width: 100, Sort: "time", Top: 2}, fixed()},
 		{"table_by_op.txt", "table", Options{Width: 100, By: "op"}, fixed()},
@@ -179,7 +180,7 @@ func TestGolden(t *testing.T) {
 		{"profile.csv", "csv", Options{}, fixed()},
 		{"profile.yaml", "yaml", Options{}, fixed()},
 		{"accelerated_80.txt", "table", Options{Width: 80, Memory: true}, accelerated()},
-		{"accelerated_120.txt", "table", Options{Width: 120}, accelerated()},
+		{"accelerated_120.txt", "table", Options{Width: 120, Details: true}, accelerated()},
 		{"accelerated_by_op.txt", "table", Options{By: "op"}, accelerated()},
 		{"accelerated.csv", "csv", Options{}, accelerated()},
 		{"accelerated.md", "markdown", Options{Memory: true}, accelerated()},
@@ -189,7 +190,7 @@ func TestGolden(t *testing.T) {
 		{"mltk_host.txt", "mltk", Options{}, fixed()},
 		{"mltk.json", "mltk-json", Options{MLTK: mltk.Options{Full: true, Estimates: true}}, accelerated()},
 		{"mltk.csv", "mltk-csv", Options{MLTK: mltk.Options{Estimates: true}}, accelerated()},
-		{"hostile_120.txt", "table", Options{Width: 120}, withHostileNames()},
+		{"hostile_120.txt", "table", Options{Width: 120, Details: true}, withHostileNames()},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

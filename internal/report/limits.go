@@ -2,34 +2,83 @@ package report
 
 import (
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"
 )
 
-// limits says what limits the layers, by time, and what the limits are: those of this
-// engine, and beside them what the processor could do.
-func limits(p *profile.Profile) string {
-	var sum, known float64
+// part is a part of a whole with its name.
+type part struct {
+	name  string
+	value float64
+}
+
+// percents writes the parts of a whole in whole per cent that add up to 100, by the largest
+// remainder. A part that rounds to nothing is left out.
+func percents(parts []part) []string {
+	var sum float64
+	for _, p := range parts {
+		sum += p.value
+	}
+	if !(sum > 0) {
+		return nil
+	}
+	whole := make([]int, len(parts))
+	order := make([]int, len(parts))
+	left := 100
+	rest := func(i int) float64 { return 100*parts[i].value/sum - float64(whole[i]) }
+	for i, p := range parts {
+		whole[i] = int(math.Floor(100 * p.value / sum))
+		order[i] = i
+		left -= whole[i]
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		switch x, y := rest(a), rest(b); {
+		case x > y:
+			return -1
+		case x < y:
+			return 1
+		}
+		return 0
+	})
+	for _, i := range order[:min(left, len(order))] {
+		whole[i]++
+	}
+	var out []string
+	for i, p := range parts {
+		if whole[i] > 0 {
+			out = append(out, fmt.Sprintf(p.name, whole[i]))
+		}
+	}
+	return out
+}
+
+// memoryLevel is the name of a level of memory as a bottleneck.
+func memoryLevel(p *profile.Profile, level string) string {
+	if level == "memory" && p.Target.Kind == profile.TargetHost {
+		return "DRAM"
+	}
+	return level
+}
+
+// bottleneck says what bounds the layers, by time. The parts add up to 100 %.
+func bottleneck(p *profile.Profile) string {
+	var sum, known, slow float64
 	by := map[profile.Bound]float64{}
 	levels := map[string]float64{}
-	var types []string
 	for i := range p.Layers {
 		l := &p.Layers[i]
 		s, ok := l.Latency.Best()
-		if !ok {
+		if !ok || l.State == profile.NotReached {
 			continue
 		}
 		sum += s
 		r := l.Roof
-		if r == nil {
-			continue
-		}
-		if r.DType != "" && !slices.Contains(types, r.DType) {
-			types = append(types, r.DType)
-		}
-		if r.Bound == "" {
+		if r == nil || r.Bound == "" {
 			continue
 		}
 		known += s
@@ -41,47 +90,83 @@ func limits(p *profile.Profile) string {
 	if !(sum > 0) {
 		return ""
 	}
-	var parts []string
-	if v := by[profile.BoundCompute]; v > 0 {
-		parts = append(parts, Percent(v/sum)+" of the time near the limit of arithmetic")
-	}
-	for _, l := range []string{"L1", "L2", "L3", "memory"} {
-		if v := levels[l]; v > 0 {
-			parts = append(parts, fmt.Sprintf("%s near that of %s", Percent(v/sum), l))
-		}
-	}
-	if v := by[profile.BoundNeither]; v > 0 {
-		parts = append(parts, Percent(v/sum)+" far below both")
-	}
 	if known == 0 {
 		switch t := &p.Target; {
 		case t.PeakOpsPerSecond != nil && t.PeakBytesPerSecond == nil:
-			return "only the peak of arithmetic is known, so that memory and arithmetic cannot be told apart"
+			return "unknown: memory bandwidth of the target is not known"
 		case t.PeakOpsPerSecond == nil && t.PeakBytesPerSecond != nil:
-			return "only the rate of the memory is known, so that memory and arithmetic cannot be told apart"
+			return "unknown: peak arithmetic rate of the target is not known"
 		}
 		return ""
 	}
-	s := strings.Join(parts, ", ")
-	if e := engine(p, types); e != "" {
-		s += "; " + e
+	slow = by[profile.BoundNeither]
+	parts := []part{{"%d %% compute-bound", by[profile.BoundCompute]}}
+	names := []string{"L1", "L2", "L3", "memory"}
+	for _, l := range slices.Sorted(maps.Keys(levels)) {
+		if !slices.Contains(names, l) {
+			names = append(names, l)
+		}
 	}
-	return s
+	for _, l := range names {
+		parts = append(parts, part{"%d %% " + strings.ReplaceAll(memoryLevel(p, l), "%", "%%") + "-bound", levels[l]})
+	}
+	parts = append(parts, part{"%d %% below 10 %% of peak (overhead)", slow}, part{"%d %% unknown", max(0, sum-known)})
+	return strings.Join(percents(parts), ", ")
 }
 
-// engine says what this engine does of each type, and what the processor could do.
-func engine(p *profile.Profile, types []string) string {
-	var out []string
+// peaks lists the measured peak of this engine for each type that the layers compute in, with the
+// theoretical peak of the processor where that is higher.
+func peaks(p *profile.Profile) string {
+	var types, out []string
+	for i := range p.Layers {
+		if r := p.Layers[i].Roof; r != nil && r.DType != "" && !slices.Contains(types, r.DType) {
+			types = append(types, r.DType)
+		}
+	}
 	for i := range p.Target.Peaks {
 		k := &p.Target.Peaks[i]
 		if !slices.Contains(types, k.DType) {
 			continue
 		}
-		s := fmt.Sprintf("%s at most %s by this engine", k.DType, Quantity(k.OpsPerSecond, "op/s"))
-		if v := k.ProcessorOpsPerSecond; v != nil {
-			s += fmt.Sprintf(" (the processor could do %s with %s)", Quantity(*v, "op/s"), k.ProcessorSet)
+		s := fmt.Sprintf("%s %s measured with this engine", k.DType, Quantity(k.OpsPerSecond, "op/s"))
+		if v := k.ProcessorOpsPerSecond; v != nil && *v > k.OpsPerSecond {
+			s += fmt.Sprintf(" (theoretical %s with %s)", Quantity(*v, "op/s"), k.ProcessorSet)
 		}
 		out = append(out, s)
 	}
 	return strings.Join(out, ", ")
+}
+
+// operators says where the time goes: the operators with the largest share, at most four.
+func operators(p *profile.Profile) string {
+	const most, least = 4, 0.01
+	ran := p.Select(func(l *profile.Layer) bool { return l.State != profile.NotReached })
+	var parts []part
+	for _, g := range ran.Group(words.Op) {
+		if v, ok := g.Sum("share"); ok && v > 0 {
+			parts = append(parts, part{g.Name, v})
+		}
+	}
+	slices.SortStableFunc(parts, func(a, b part) int {
+		switch {
+		case a.value > b.value:
+			return -1
+		case a.value < b.value:
+			return 1
+		}
+		return 0
+	})
+	var sum, rest float64
+	for _, x := range parts {
+		sum += x.value
+	}
+	shown := parts[:0:0]
+	for i, x := range parts {
+		if i < most && x.value >= least*sum || i == 0 {
+			shown = append(shown, part{strings.ReplaceAll(x.name, "%", "%%") + " %d %%", x.value})
+		} else {
+			rest += x.value
+		}
+	}
+	return strings.Join(percents(append(shown, part{"others %d %%", rest})), " · ")
 }

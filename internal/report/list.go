@@ -146,7 +146,7 @@ func listColumns() []listColumn {
 		number("inferences_per_s", "", 0, 0, plainNumber, func(p *profile.Profile) (float64, bool) { return p.Totals.Figure("inferences_per_s").Best() }),
 		number("loaded_latency_s", "", 0, 0, Duration, func(p *profile.Profile) (float64, bool) { return p.Totals.Figure("loaded_latency_s").Best() }),
 		number("response_s", "", 0, 0, Duration, func(p *profile.Profile) (float64, bool) { return p.Totals.Figure("response_s").Best() }),
-		col("trust", "trust", true, len("do not use"), 88, trust, rawTrust),
+		col("trust", "quality", true, len("unreliable"), 88, trust, rawTrust),
 		number("energy_j", "energy", 0, 0, Duration, func(p *profile.Profile) (float64, bool) { return p.Totals.Energy.Best() }),
 		col("fits", "fits", true, 0, 0, fits, rawFits),
 		col("largest_layer", "largest layer", true, 22, 75, largest, rawLargest),

@@ -23,14 +23,14 @@ func underLoad(p *profile.Profile) string {
 		s += fmt.Sprintf(" of batch %d (%s items/s)", *b, perSecond(v*float64(*b)))
 	}
 	if between := t.Figure("inferences_per_s").CI95; between != nil {
-		s += fmt.Sprintf(", %s %s and %s", words.Holds(p.Trust), perSecond(between[0]), perSecond(between[1]))
+		s += ", " + words.Interval(p.Trust) + " " + Range(between[0], between[1], perSecond)
 	}
-	s += percentiles("; each takes ", t.Figure("loaded_latency_s"))
+	s += percentiles("; latency ", t.Figure("loaded_latency_s"))
 	if f, ok := t.Figure("stream_fairness").Best(); ok {
-		s += fmt.Sprintf("; the slowest stream computes %s of the fastest", Percent(f))
+		s += fmt.Sprintf("; the slowest stream runs at %s of the fastest", Percent(f))
 	}
 	if w, ok := t.Figure("loaded_processor_s").Best(); ok {
-		s += fmt.Sprintf("; %s of processor time each", Duration(w))
+		s += fmt.Sprintf("; %s CPU time each", Duration(w))
 	}
 	return s
 }
@@ -43,25 +43,25 @@ func response(p *profile.Profile) string {
 		return ""
 	}
 	if r := p.Settings.RatePerS; r != nil {
-		s += fmt.Sprintf(", from when one was due at %s/s", perSecond(*r))
+		s += fmt.Sprintf(", from the due time, at %s/s", perSecond(*r))
 	}
 	if w, ok := t.Figure("waiting_s").Best(); ok {
-		s += fmt.Sprintf("; waiting %s", Duration(w))
+		s += fmt.Sprintf("; queueing %s", Duration(w))
 	}
 	due, _ := t.Figure("due_inferences").Best()
 	late, _ := t.Figure("late_inferences").Best()
 	left, _ := t.Figure("unstarted_inferences").Best()
 	if due > 0 {
-		s += fmt.Sprintf("; of %.0f due %.0f began late, %.0f never", due, late, left)
+		s += fmt.Sprintf("; of %.0f due, %.0f started late, %.0f never", due, late, left)
 	}
 	return s
 }
 
 // cold says what cold inferences took.
 func cold(p *profile.Profile) string {
-	begin := " from making the session to the first result, with empty caches; the model's file was open before"
+	begin := " from creating the session to the first result, caches empty, model file already open"
 	if p.Settings.EngineLibrary != "" {
-		begin = " from the model's file to the first result, with empty caches; the engine's library was loaded before"
+		begin = " from the model file to the first result, caches empty, engine library already loaded"
 	}
 	var parts []string
 	for _, x := range []struct{ key, how string }{{"cold_latency_s", " with empty caches"}, {"cold_start_s", begin}} {

@@ -90,7 +90,7 @@ func TestSaved(t *testing.T) {
 		"b.opmeter,net,host,2026-01-02T03:04:05Z,0.002,2500,",
 		"bad.opmeter,,,,,,not read: ",
 		"bad.opmeter-journal,,,,,,",
-		"run.opmeter-journal,running,host,2026-01-02T03:04:05Z,,,\"journal of a run that did not end, or goes on\"",
+		"run.opmeter-journal,running,host,2026-01-02T03:04:05Z,,,journal of a run that did not end or is still running",
 		`sub/a.opmeter,'=odd\x1b,host,2026-01-02T03:04:05Z,,,` + words.Missing(&profile.Missing{Cause: profile.ByDeadline}) + "; 2 layers not supported",
 	} {
 		if i >= len(lines) || !strings.HasPrefix(lines[i], want) || strings.Contains(lines[i], dir) {
@@ -110,7 +110,7 @@ func TestSaved(t *testing.T) {
 		"b.opmeter            net       host    2026-01-02T03:04:05Z  2.00 ms  2.50 k",
 		"bad.opmeter                                                                   not read: ",
 		"bad.opmeter-journal                                                           not read: ",
-		"run.opmeter-journal  running   host    2026-01-02T03:04:05Z                   journal of a run that did not end, or goes on",
+		"run.opmeter-journal  running   host    2026-01-02T03:04:05Z                   journal of a run that did not end or is still running",
 		`sub/a.opmeter        =odd\x1b  host    2026-01-02T03:04:05Z                   ` + words.Missing(&profile.Missing{Cause: profile.ByDeadline}) + "; 2 layers not supported",
 		"5 profiles, 2 not read",
 	} {
@@ -178,7 +178,7 @@ func TestWriteAll(t *testing.T) {
 			t.Errorf("%s:\n%s", format, got)
 		}
 		// The list, and every profile behind it.
-		if a, b := strings.Index(got, "2.00 ms"), strings.LastIndex(got, "4.00 ms"); a < 0 || b < a || strings.Count(got, map[string]string{"table": "\n\nModel", "markdown": "\n\n# Profile of"}[format]) != 2 {
+		if a, b := strings.Index(got, "2.00 ms"), strings.LastIndex(got, "4.00 ms"); a < 0 || b < a || strings.Count(got, map[string]string{"table": ".tflite on this computer\n", "markdown": "\n\n# Profile of"}[format]) != 2 {
 			t.Errorf("%s:\n%s", format, got)
 		}
 	}
@@ -244,7 +244,7 @@ func TestMemoryText(t *testing.T) {
 		{Name: "late", Bytes: 5, Offset: 0, First: 2, Last: 3}, {Name: "a;b", Bytes: 100, Offset: 16, First: 0, Last: 1}, {Bytes: 7, Offset: 0, First: 1, Last: 1, Scratch: true}, {Bytes: 8, Offset: 32, First: 1, Last: 2},
 	}}
 	title, rows := memoryPlan(p)
-	if want := "Memory plan: arena 2.00 KiB, alive at one time 1.00 KiB, persistent 10 B, planner own, aligned to 16 B"; title != want {
+	if want := "Memory plan: arena 2.00 KiB, peak 1.00 KiB, persistent 10 B, planner own, aligned to 16 B"; title != want {
 		t.Errorf("%q, want %q", title, want)
 	}
 	var got []string
@@ -256,8 +256,8 @@ func TestMemoryText(t *testing.T) {
 	}
 	var b strings.Builder
 	writeMemory(&b, p, Options{})
-	const want = "\nMemory plan: arena 2.00 KiB, alive at one time 1.00 KiB, persistent 10 B, planner own, aligned to 16 B\n" +
-		"offset  bytes   from   to  what for\n" +
+	const want = "\nMemory plan: arena 2.00 KiB, peak 1.00 KiB, persistent 10 B, planner own, aligned to 16 B\n" +
+		"offset  bytes   from   to  tensor\n" +
 		"     0      7     #0   #0  scratch\n" +
 		"     0      5     #1  end  late\n" +
 		"    16    100  start   #0  a\n" +
@@ -267,7 +267,7 @@ func TestMemoryText(t *testing.T) {
 	}
 	b.Reset()
 	markdownMemory(&b, p)
-	if got := strings.Split(b.String(), "\n"); len(got) != 12 || got[1] != "## Memory plan" || !strings.HasPrefix(got[3], "arena 2.00 KiB") || got[5] != "| offset | bytes | from | to | what for |" || got[6] != "| ---: | ---: | ---: | ---: | --- |" || got[7] != "| 0 | 7 | #0 | #0 | scratch |" {
+	if got := strings.Split(b.String(), "\n"); len(got) != 12 || got[1] != "## Memory plan" || !strings.HasPrefix(got[3], "arena 2.00 KiB") || got[5] != "| offset | bytes | from | to | tensor |" || got[6] != "| ---: | ---: | ---: | ---: | --- |" || got[7] != "| 0 | 7 | #0 | #0 | scratch |" {
 		t.Errorf("%q", got)
 	}
 	// Names are cut to what is left of a line, where that is worth it: 12 columns.
@@ -328,7 +328,7 @@ func TestExpectedFigures(t *testing.T) {
 			t.Errorf("layer %d: %+v, want %v", i, e, want)
 		}
 	}
-	if want := "Expected times are those of the profile for t: 2.00 s in 2 layers with both, where this one has 4.00 s."; !strings.HasPrefix(p.Findings[0].Text, want) || p.Findings[0].ID != "expected.source" || p.Findings[0].Severity != profile.Info {
+	if want := "Baseline (t): 2.00 s in 2 layers that both profiles have. This profile: 4.00 s."; !strings.HasPrefix(p.Findings[0].Text, want) || p.Findings[0].ID != "expected.source" || p.Findings[0].Severity != profile.Info {
 		t.Errorf("%+v", p.Findings)
 	}
 	// Again replaces what was there; another target is said, by its description.
@@ -337,7 +337,7 @@ func TestExpectedFigures(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := p.Findings[len(p.Findings)-1].Text
-	for _, want := range []string{"for Other chip: ", " That is another target than t, so the ratio compares targets as well as the estimate.", " They replace those that 2 layers had."} {
+	for _, want := range []string{"Baseline (Other chip): ", " The baseline is of another target than this profile (t).", " 2 layers had expected times before, which are replaced."} {
 		if !strings.Contains(last, want) {
 			t.Errorf("%q lacks %q", last, want)
 		}
@@ -360,24 +360,24 @@ func TestExpectedFigures(t *testing.T) {
 	if got := sureness(map[profile.Confidence]int64{profile.Exact: 5}); got != "" {
 		t.Errorf("all exact: %q", got)
 	}
-	if got, want := sureness(map[profile.Confidence]int64{profile.ByTensor: 1, profile.ByOrder: 2, profile.Unknown: 3}), " Joined 1 layer by tensor, 2 layers by order, 3 layers by nodes that are not sure themselves."; got != want {
+	if got, want := sureness(map[profile.Confidence]int64{profile.ByTensor: 1, profile.ByOrder: 2, profile.Unknown: 3}), " Matched 1 layer by tensor, 2 layers by order, 3 layers by uncertain nodes."; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
 
-// TestQuoted has the figure to quote where it is not the latency.
-func TestQuoted(t *testing.T) {
+// TestRecommended has the recommended figure where it is not the latency.
+func TestRecommended(t *testing.T) {
 	t.Parallel()
 	m := &profile.Metric{Kind: profile.Measured, N: new(int64(9)), Median: new(0.002)}
 	p := &profile.Profile{Trust: &profile.Trust{Verdict: profile.Fair, Quote: "undisturbed_latency_s"}, Totals: profile.Totals{Figures: map[string]*profile.Metric{"undisturbed_latency_s": m}}}
-	if got := quoted(p); !strings.HasPrefix(got, "2.00 ms, median of ") || strings.Contains(got, "95 %") {
+	if got := recommended(p); !strings.HasPrefix(got, "2.00 ms, median of ") || strings.Contains(got, "95 %") {
 		t.Errorf("%q", got)
 	}
 	m.CI95 = &[2]float64{0.001, 0.003}
-	if got := quoted(p); !strings.HasSuffix(got, ", 95 % of this run between 1.00 ms and 3.00 ms") {
+	if got := recommended(p); !strings.HasSuffix(got, ", 95 % CI of this run 1.00 to 3.00 ms") {
 		t.Errorf("%q", got)
 	}
-	if got := quoted(&profile.Profile{}); got != "" {
+	if got := recommended(&profile.Profile{}); got != "" {
 		t.Errorf("nothing to quote: %q", got)
 	}
 	for _, c := range []struct {
@@ -393,11 +393,11 @@ func TestQuoted(t *testing.T) {
 		gap, plain float64
 		want       string
 	}{
-		{0.0005, 0, "the layers' typical times add up to 1.00 s"},
-		{0.00051, 0, "the layers' typical times add up to 1.00 s, with 510 µs between them to 1.00 s"},
-		{0, 0.92, "the layers' typical times add up to 1.00 s; the median of plain runs is 920 ms"},
-		{0, 0.9, "the layers' typical times add up to 1.00 s; other programs disturbed these runs more than the plain ones, whose median is 900 ms"},
-		{0, 1.12, "the layers' typical times add up to 1.00 s; the rest of the plain runs' median of 1.12 s is other programs"},
+		{0.0005, 0, "1.00 s"},
+		{0.00051, 0, "1.00 s + 510 µs between layers = 1.00 s"},
+		{0, 0.92, "1.00 s; unprofiled median 920 ms"},
+		{0, 0.9, "1.00 s; unprofiled median 900 ms (other programs disturbed the profiled runs more)"},
+		{0, 1.12, "1.00 s; unprofiled median 1.12 s (the difference is other programs)"},
 	} {
 		if got := reconcile(&profile.Reconcile{OperatorsS: new(1.0), WallS: new(1.0), GapsS: new(c.gap), PlainS: new(c.plain)}); got != c.want {
 			t.Errorf("%+v: %q", c, got)
@@ -419,12 +419,24 @@ func TestLimitParts(t *testing.T) {
 	}{{3, profile.BoundMemory, "memory", "int8"}, {1, profile.BoundMemory, "L1", "int8"}, {2, profile.BoundMemory, "L3", "float32"}, {4, "", "", "float32"}} {
 		p.Layers = append(p.Layers, profile.Layer{State: profile.Ran, Latency: profile.Value(profile.Measured, x.s, ""), Roof: &profile.Roof{Bound: x.b, Level: x.level, DType: x.dtype}})
 	}
-	want := "10.0 % near that of L1, 20.0 % near that of L3, 30.0 % near that of memory; float32 at most 2.00 Gop/s by this engine (the processor could do 4.00 Gop/s with avx2), int8 at most 3.00 Gop/s by this engine"
-	if got := limits(p); got != want {
+	want := "10 % L1-bound, 20 % L3-bound, 30 % memory-bound, 40 % unknown"
+	if got := bottleneck(p); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+	p.Target.Kind = profile.TargetHost
+	if got := bottleneck(p); got != strings.Replace(want, "memory", "DRAM", 1) {
+		t.Errorf("of a computer: %q", got)
+	}
+	want = "float32 2.00 Gop/s measured with this engine (theoretical 4.00 Gop/s with avx2), int8 3.00 Gop/s measured with this engine"
+	if got := peaks(p); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	p.Target.Peaks[0].ProcessorOpsPerSecond = new(1e9) // of a lower clock
+	if got := peaks(p); strings.Contains(got, "theoretical") {
+		t.Errorf("a theoretical peak below the measured one: %q", got)
+	}
 	p.Target.Peaks = nil
-	if got := limits(p); strings.Contains(got, ";") {
+	if got := peaks(p); got != "" {
 		t.Errorf("without peaks: %q", got)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// memoryHeads are the headings of the memory plan; those at 4 are flush left.
-var memoryHeads = []string{"offset", "bytes", "from", "to", "what for"}
+// memoryHeads are the headings of the memory plan; those at 4 are left-aligned.
+var memoryHeads = []string{"offset", "bytes", "from", "to", "tensor"}
 
 // memoryPlan is the memory plan as text: a line about the whole, and a row for
 // every placed buffer, by place and time. The line is empty without a plan.
@@ -30,7 +30,7 @@ func memoryPlan(p *profile.Profile) (title string, rows [][]string) {
 		}
 	}
 	fact("arena", m.ArenaBytes)
-	fact("alive at one time", m.PeakBytes)
+	fact("peak", m.PeakBytes)
 	fact("persistent", m.PersistentBytes)
 	if m.Planner != "" {
 		s := "planner " + text.Clean(m.Planner)

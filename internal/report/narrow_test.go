@@ -64,7 +64,8 @@ func TestNarrow(t *testing.T) {
 			t.Fatal(err)
 		}
 		out := b.String()
-		if n := strings.Count(out, "DEPTHWISE_CONV_2D"); n != 12 {
+		_, table, _ := strings.Cut(out, "\n\n")
+		if n := strings.Count(table, "DEPTHWISE_CONV_2D"); n != 12 {
 			t.Errorf("width %d: %d whole operators, want 12:\n%s", width, n, out)
 		}
 		if strings.Contains(out, "mobilenet/bn") {
@@ -73,10 +74,10 @@ func TestNarrow(t *testing.T) {
 		if n := strings.Count(out, "/depthwise\n"); n != 12 {
 			t.Errorf("width %d: %d ends of names, want 12:\n%s", width, n, out)
 		}
-		_, table, _ := strings.Cut(out, "#  operator")
+		_, table, _ = strings.Cut(out, "#  operator")
 		heading, _, _ := strings.Cut(table, "\n")
 		head := strings.Fields(heading)
-		lacking := out[strings.Index(out, "no room for: "):]
+		lacking := out[strings.Index(out, "not shown (terminal too narrow): "):]
 		for _, c := range []string{"±", "cum.", "ops", "op/s", "params", "bytes", "output", "input", "options"} {
 			in := slices.Contains(head, c)
 			if out := strings.Contains(strings.ReplaceAll(lacking, "\n", " "), c); in == out {
@@ -140,14 +141,14 @@ func TestTop(t *testing.T) {
 		o           Options
 		first, line string
 	}{
-		{"slowest", nil, Options{Top: 2}, "11 ", "the slowest 2 of 12 layers: without --top all are shown"},
-		{"an order of one's own", nil, Options{Top: 2, Sort: "index"}, "0 ", "the first 2 of 12 layers: without --top all are shown"},
+		{"slowest", nil, Options{Top: 2}, "11 ", "the slowest 2 of 12 layers: leave out --top for all"},
+		{"an order of one's own", nil, Options{Top: 2, Sort: "index"}, "0 ", "the first 2 of 12 layers: leave out --top for all"},
 		{"without times", func(p *profile.Profile) {
 			for i := range p.Layers {
 				p.Layers[i].Latency, p.Layers[i].Share = nil, nil
 			}
 			p.Layers[7].MACs = new(int64(1 << 40))
-		}, Options{Top: 1}, "7 ", "the first 1 of 12 layers by macs: without --top all are shown"},
+		}, Options{Top: 1}, "7 ", "the first 1 of 12 layers by macs: leave out --top for all"},
 		{"all of them", nil, Options{Top: 12}, "11 ", ""},
 		{"groups", nil, Options{Top: 1, By: "scope"}, "", ""},
 	} {
@@ -168,7 +169,7 @@ func TestTop(t *testing.T) {
 			if tt.first != "" && !strings.HasPrefix(strings.TrimLeft(lines[i+1], " "), tt.first) {
 				t.Errorf("the first row is %q, want layer %s", lines[i+1], tt.first)
 			}
-			if got := strings.Contains(b.String(), "without --top"); got != (tt.line != "") {
+			if got := strings.Contains(b.String(), "leave out --top"); got != (tt.line != "") {
 				t.Errorf("a line on what is left out: %t", got)
 			}
 			if !strings.Contains(b.String(), tt.line) {
@@ -225,7 +226,7 @@ func TestListNarrow(t *testing.T) {
 		}
 		head, _, _ := strings.Cut(out, "\n")
 		for _, c := range []string{"format", "size", "layers", "MACs", "params", "RAM", "latency", "slowest layer"} {
-			_, below, _ := strings.Cut(out, "no room for: ")
+			_, below, _ := strings.Cut(out, "not shown (terminal too narrow): ")
 			if strings.Contains(head, c) == strings.Contains(strings.ReplaceAll(below, "\n", " "), c) {
 				t.Errorf("width %d: column %q is both there and left out, or neither:\n%s", width, c, out)
 			}

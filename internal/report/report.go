@@ -34,7 +34,8 @@ type Options struct {
 	Width int    // columns of the terminal, 0 for no limit
 	Color bool   // bold headings
 
-	Memory bool // add the memory plan to table and Markdown
+	Memory  bool // add the memory plan to table and Markdown
+	Details bool // show all figures of the model below the headline
 
 	MLTK mltk.Options // of the MLTK profiler's layouts
 }

@@ -314,11 +314,11 @@ func TestOrders(t *testing.T) {
 		o    Options
 		want string
 	}{
-		{Options{}, "the first 2 of 9 layers: without --top all are shown"},
-		{Options{Sort: "index"}, "the first 2 of 9 layers: without --top all are shown"},
-		{Options{Sort: "time"}, "the slowest 2 of 9 layers: without --top all are shown"},
-		{Options{By: "op"}, "the slowest 2 of 9 operators: without --top all are shown"},
-		{Options{By: "scope", Sort: "macs"}, "the first 2 of 9 scopes by macs: without --top all are shown"},
+		{Options{}, "the first 2 of 9 layers: leave out --top for all"},
+		{Options{Sort: "index"}, "the first 2 of 9 layers: leave out --top for all"},
+		{Options{Sort: "time"}, "the slowest 2 of 9 layers: leave out --top for all"},
+		{Options{By: "op"}, "the slowest 2 of 9 operators: leave out --top for all"},
+		{Options{By: "scope", Sort: "macs"}, "the first 2 of 9 scopes by macs: leave out --top for all"},
 	} {
 		if got := topLine(2, 9, c.o); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.o, got, c.want)
@@ -374,11 +374,11 @@ func TestSummaryLines(t *testing.T) {
 		{"parameters", "Parameters", func(p *profile.Profile) { p.Totals.Params = new(int64(5)) }, "5"},
 		{"parameters with size", "Parameters", func(p *profile.Profile) { p.Totals.Params, p.Totals.WeightsBytes = new(int64(5)), new(int64(20)) }, "5, 20 B"},
 		{"size alone", "Parameters", func(p *profile.Profile) { p.Totals.WeightsBytes = new(int64(20)) }, ""},
-		{"computed parameters", "Parameters", func(p *profile.Profile) { p.Totals.Params, p.Totals.ComputedParams = new(int64(5)), new(int64(7)) }, "5, and 7 that are not in the file but computed at load"},
+		{"computed parameters", "Parameters", func(p *profile.Profile) { p.Totals.Params, p.Totals.ComputedParams = new(int64(5)), new(int64(7)) }, "5, and 7 computed at load (not in the file)"},
 		{"operations", "Operations", func(p *profile.Profile) { p.Totals.Ops = new(int64(5)) }, "5"},
 		{"all counted", "Operations", func(p *profile.Profile) { p.Totals.Ops, p.Totals.UncountedLayers = new(int64(5)), new(int64(0)) }, "5"},
-		{"some not counted", "Operations", func(p *profile.Profile) { p.Totals.Ops, p.Totals.UncountedLayers = new(int64(5)), new(int64(2)) }, "5, without 2 layers that cannot be counted"},
-		{"none counted", "Operations", func(p *profile.Profile) { p.Totals.UncountedLayers = new(int64(1)) }, "not known: 1 layer cannot be counted"},
+		{"some not counted", "Operations", func(p *profile.Profile) { p.Totals.Ops, p.Totals.UncountedLayers = new(int64(5)), new(int64(2)) }, "5, 2 layers not counted"},
+		{"none counted", "Operations", func(p *profile.Profile) { p.Totals.UncountedLayers = new(int64(1)) }, "unknown: 1 layer cannot be counted"},
 		{"nothing to count", "Operations", func(p *profile.Profile) { p.Totals.UncountedLayers = new(int64(0)) }, ""},
 		{"padding", "MACs", func(p *profile.Profile) { p.Totals.MACs, p.Totals.MACsExecuted = new(int64(5)), new(int64(4)) }, "5 (4 without padding)"},
 		{"no padding", "MACs", func(p *profile.Profile) { p.Totals.MACs, p.Totals.MACsExecuted = new(int64(5)), new(int64(5)) }, "5"},
@@ -386,12 +386,12 @@ func TestSummaryLines(t *testing.T) {
 		{"RAM", "RAM", func(p *profile.Profile) { p.Totals.RAMBytes = new(int64(1024)) }, "1.00 KiB"},
 		{"RAM elsewhere", "RAM", func(p *profile.Profile) {
 			p.Totals.RAMBytes, p.Memory = new(int64(1024)), &profile.Memory{TFLMArenaBytes: new(int64(512))}
-		}, "1.00 KiB (TFLite Micro would plan 512 B)"},
+		}, "1.00 KiB (TFLM tensor arena 512 B)"},
 		{"a time", "Latency", func(p *profile.Profile) { p.Totals.Latency = one(0.002) }, "2.00 ms"},
 		{"a time with a band", "Latency", func(p *profile.Profile) {
 			p.Totals.Latency = one(0.002)
 			p.Totals.Latency.Band = &[2]float64{0.001, 0.003}
-		}, "2.00 ms (1.00 ms to 3.00 ms)"},
+		}, "2.00 ms, 90 % band 1.00 to 3.00 ms"},
 		{"a time with its spread", "Latency", func(p *profile.Profile) {
 			p.Totals.Latency = &profile.Metric{Kind: profile.Measured, N: new(int64(50)), Typical: new(0.002), Median: new(0.0021), Min: new(0.001), P90: new(0.003), P99: new(0.004), Max: new(0.005)}
 		}, "2.00 ms typical, median 2.10 ms; min 1.00 ms, p90 3.00 ms, p99 4.00 ms, max 5.00 ms, 50 runs"},
@@ -401,37 +401,37 @@ func TestSummaryLines(t *testing.T) {
 		{"cycles", "CPU cycles", func(p *profile.Profile) {
 			p.Totals.CPUCycles = one(2e6)
 			p.Totals.CPUCycles.Band = &[2]float64{1e6, 3e6}
-		}, "2.00 M (1.00 M to 3.00 M)"},
+		}, "2.00 M, 90 % band 1.00 to 3.00 M"},
 		{"cycles of the accelerator", "Accelerator cycles", func(p *profile.Profile) { p.Totals.AcceleratorCycles = one(2e6) }, "2.00 M"},
-		{"cycles of a simulator", "Simulator cycles", func(p *profile.Profile) { p.Totals.SimulatorCycles = one(2e6) }, "2.00 M by the accelerator maker's simulator"},
+		{"cycles of a simulator", "Simulator cycles", func(p *profile.Profile) { p.Totals.SimulatorCycles = one(2e6) }, "2.00 M in the vendor's simulator"},
 		{"no cycles of a simulator", "Simulator cycles", func(p *profile.Profile) { p.Totals.SimulatorCycles = one(0) }, ""},
 		{"energy", "Energy", func(p *profile.Profile) { p.Totals.Energy = one(2e-6) }, "2.00 µJ"},
-		{"rates", "Rates", func(p *profile.Profile) {
+		{"rates", "Throughput", func(p *profile.Profile) {
 			p.Totals.Latency, p.Totals.Ops, p.Totals.MACs, p.Totals.Energy = one(0.002), new(int64(4000)), new(int64(2000)), one(2e-6)
 		}, "500 inferences/s, 2.00 Mop/s, 1.00 MMAC/s, 500 pJ/op, 1.00 nJ/MAC"},
-		{"high rates", "Rates", func(p *profile.Profile) { p.Totals.Latency = one(0.001) }, "1.00 k inferences/s"},
-		{"no rates", "Rates", func(p *profile.Profile) { p.Totals.Ops = new(int64(4000)) }, ""},
-		{"rates of no work", "Rates", func(p *profile.Profile) { p.Totals.Latency, p.Totals.Ops = one(0.5), new(int64(0)) }, "2.00 inferences/s"},
-		{"start", "Start", func(p *profile.Profile) {
+		{"high rates", "Throughput", func(p *profile.Profile) { p.Totals.Latency = one(0.001) }, "1.00 k inferences/s"},
+		{"no rates", "Throughput", func(p *profile.Profile) { p.Totals.Ops = new(int64(4000)) }, ""},
+		{"rates of no work", "Throughput", func(p *profile.Profile) { p.Totals.Latency, p.Totals.Ops = one(0.5), new(int64(0)) }, "2.00 inferences/s"},
+		{"start", "Startup", func(p *profile.Profile) {
 			p.Phases = &profile.Phases{LoadS: new(0.001), PlanS: new(0.002), FirstRunS: new(0.003), Warmup: &profile.Warmup{TimeS: new(0.5), Count: new(int64(10_000))}}
-		}, "load 1.00 ms, plan 2.00 ms, first run 3.00 ms, warm-up 10.0 k runs in 500 ms"},
-		{"start, little", "Start", func(p *profile.Profile) {
+		}, "load 1.00 ms, compile 2.00 ms, first run 3.00 ms, warm-up 10.0 k runs in 500 ms"},
+		{"start, little", "Startup", func(p *profile.Profile) {
 			p.Phases = &profile.Phases{PlanS: new(0.002), Warmup: &profile.Warmup{TimeS: new(0.5)}}
-		}, "plan 2.00 ms"},
-		{"speed", "At ref. speed", func(p *profile.Profile) {
+		}, "compile 2.00 ms"},
+		{"speed", "Normalised", func(p *profile.Profile) {
 			p.Totals.Figures = map[string]*profile.Metric{"reference_latency_s": one(0.002), "machine_speed": one(0.8)}
-		}, "2.00 ms; the machine ran at 80.0 % of it"},
-		{"speed with its spread", "At ref. speed", func(p *profile.Profile) {
+		}, "2.00 ms; machine at 80.0 % of reference speed"},
+		{"speed with its spread", "Normalised", func(p *profile.Profile) {
 			r, s := one(0.002), one(0.8)
 			r.CI95, s.Min, s.Max = &[2]float64{0.001, 0.003}, new(0.7), new(0.9)
 			p.Totals.Figures = map[string]*profile.Metric{"reference_latency_s": r, "machine_speed": s}
-		}, "2.00 ms, 95 % of repeated runs between 1.00 ms and 3.00 ms; the machine ran at 80.0 % of it (70.0 % to 90.0 %)"},
-		{"steady speed", "At ref. speed", func(p *profile.Profile) {
+		}, "2.00 ms, 95 % CI of repeated runs 1.00 to 3.00 ms; machine at 80.0 % of reference speed (70.0 to 90.0 %)"},
+		{"steady speed", "Normalised", func(p *profile.Profile) {
 			s := one(0.8)
 			s.Min, s.Max = new(0.8), new(0.8)
 			p.Totals.Figures = map[string]*profile.Metric{"reference_latency_s": one(0.002), "machine_speed": s}
-		}, "2.00 ms; the machine ran at 80.0 % of it"},
-		{"nothing to quote", "To quote", func(p *profile.Profile) {
+		}, "2.00 ms; machine at 80.0 % of reference speed"},
+		{"nothing to quote", "Recommended", func(p *profile.Profile) {
 			p.Trust = &profile.Trust{Verdict: profile.Fair, Quote: "undisturbed_latency_s"}
 		}, ""},
 	} {
@@ -487,13 +487,13 @@ func TestFitsTarget(t *testing.T) {
 		{"outside", func(r *TargetRow, _ *profile.Profile) { r.Flash, r.ExternalFlash = nil, n(200) }, "yes", "model in external flash"},
 		{"a byte outside", func(r *TargetRow, _ *profile.Profile) { r.Flash, r.ExternalFlash = nil, n(199) }, "no", "1 B short of external flash"},
 		{"inside before outside", func(r *TargetRow, _ *profile.Profile) { r.Flash, r.ExternalFlash = n(199), n(1000) }, "no", "1 B short of flash"},
-		{"nothing is known", func(r *TargetRow, _ *profile.Profile) { r.RAM, r.Flash = nil, nil }, "?", "target has no memory sizes: cannot say"},
+		{"nothing is known", func(r *TargetRow, _ *profile.Profile) { r.RAM, r.Flash = nil, nil }, "?", "unknown memory size"},
 		{"no flash", func(r *TargetRow, _ *profile.Profile) { r.Flash = nil }, "?", "no size of flash"},
 		{"no RAM", func(r *TargetRow, _ *profile.Profile) { r.RAM = nil }, "?", "no size of RAM"},
 		{"need not known", func(_ *TargetRow, p *profile.Profile) { p.Totals.RAMBytes = nil }, "?", "need of RAM not known"},
 		{"the least is known", func(_ *TargetRow, p *profile.Profile) {
 			p.Totals.RAMBytes, p.Memory = nil, &profile.Memory{PeakBytes: n(100)}
-		}, "?", "needs more than 100 B of RAM for activations, how much more is not known"},
+		}, "?", "needs more than 100 B of RAM (activations alone)"},
 		{"the least is too much", func(r *TargetRow, p *profile.Profile) {
 			p.Totals.RAMBytes, p.Memory, r.RAM = nil, &profile.Memory{PeakBytes: n(100)}, n(99)
 		}, "no", "1 B short of RAM"},
@@ -502,7 +502,7 @@ func TestFitsTarget(t *testing.T) {
 		}, "no", "too little flash for the program code"},
 		{"program code may not fit", func(_ *TargetRow, p *profile.Profile) {
 			p.Findings = []profile.Finding{{ID: "target.flash", Severity: profile.Warning}}
-		}, "?", "program code may not fit the flash"},
+		}, "?", "program code may not fit in flash"},
 		{"remarks on it", func(_ *TargetRow, p *profile.Profile) {
 			p.Findings = []profile.Finding{{ID: "target.flash", Severity: profile.Info}, {ID: "target.ram", Severity: profile.Problem}}
 		}, "yes", ""},
@@ -592,11 +592,11 @@ func TestListFormats(t *testing.T) {
 		"csv": "model,target,format,file_bytes,layers,macs,params,ram_bytes,flash_bytes,latency_s,latency_low_s,latency_high_s,inferences_per_s,loaded_latency_s,response_s,trust,energy_j,fits,largest_layer,note\n" +
 			"net.onnx,chip,onnx,2048,3,2000,40,1024,4096,0.002,0.001,0.003,,,,good,1e-06,,#0 A 100.0 %,odd\n" +
 			"'=bad.onnx,,,,,,,,,,,,,,,,,,,refused: the file is empty\n",
-		"markdown": "| model | format | size | layers | MACs | params | RAM | latency | trust | slowest layer | note |\n" +
+		"markdown": "| model | format | size | layers | MACs | params | RAM | latency | quality | slowest layer | note |\n" +
 			"| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- | --- | --- |\n" +
 			"| net.onnx | onnx | 2.00 KiB | 3 | 2.00 k | 40 | 1.00 KiB | 2.00 ms | good | #0 A 100.0 % | odd |\n" +
 			"| =bad.onnx |  |  |  |  |  |  |  |  |  | refused: the file is empty |\n",
-		"": "model      format      size  layers     MACs   params       RAM   latency  trust       slowest layer           note\n" +
+		"": "model      format      size  layers     MACs   params       RAM   latency  quality     slowest layer           note\n" +
 			"net.onnx   onnx    2.00 KiB       3   2.00 k       40  1.00 KiB   2.00 ms  good        #0 A 100.0 %            odd\n" +
 			"=bad.onnx                                                                                                      refused: the file is empty\n" +
 			"2 models, 1 refused:\n\ncount  example    reason\n    1  =bad.onnx  the file is empty\n",

@@ -79,7 +79,7 @@ func savedIn(dir string) ([]savedRow, error) {
 			}
 		case profile.JournalExtension:
 			if h, err = journalHead(path); err == nil {
-				note = "journal of a run that did not end, or goes on"
+				note = "journal of a run that did not end or is still running"
 			}
 		default:
 			return nil
@@ -124,7 +124,7 @@ func journalHead(path string) (*profile.Head, error) {
 		return false
 	})
 	if err == nil && h == nil {
-		err = errors.New("ends before the model was described")
+		err = errors.New("ends before the description of the model")
 	}
 	return h, err
 }

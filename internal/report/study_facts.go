@@ -54,10 +54,10 @@ func (v *view) facts(b *strings.Builder) {
 		}
 	}
 	if v.loss != nil && v.loss.Random {
-		warn("The inputs were random: they tell at best which layers bear more than others, and nothing of what accuracy remains. --data takes real ones.")
+		warn("Random inputs: sensitivity ranking only, accuracy not measured. Pass real data with --data.")
 	}
 	if s := v.assumed(); s != "" {
-		warn("Open dimensions were taken as 1: " + s + ". Times and work are those of that size. --shape NAME=DIMS takes another.")
+		warn("Open dimensions were taken as 1: " + s + ". Times and work are for that size; set another with --shape NAME=DIMS.")
 	}
 }
 
@@ -89,7 +89,7 @@ func (v *view) speedFacts() string {
 	parts := []string{fmt.Sprintf("%q", p.Name)}
 	switch {
 	case p.Counted:
-		parts = append(parts, "operations counted, nothing was measured")
+		parts = append(parts, "operations counted, not measured")
 	case p.Target != "host":
 		parts = append(parts, "estimates for "+p.Target)
 	default:
@@ -99,7 +99,7 @@ func (v *view) speedFacts() string {
 		parts = append(parts, fmt.Sprintf("batch %d", p.Batch))
 	}
 	if t, ok := middle(p.Latency); ok {
-		s := Duration(t) + " an inference"
+		s := Duration(t) + " per inference"
 		if low, high, ok := interval(p.Latency); ok {
 			s += fmt.Sprintf(" (%s to %s)", Duration(low), Duration(high))
 		}
@@ -128,7 +128,7 @@ func (v *view) optimisable() string {
 	if v.speed.Counted {
 		what = "work"
 	}
-	return fmt.Sprintf("of the %s %s can gain, %s is in layers where no kernel does, %s in operators without weights", what, Percent(can/v.total), Percent(cannot/v.total), Percent(max(0, 1-(can+cannot)/v.total)))
+	return fmt.Sprintf("%[2]s of the %[1]s can be reduced; %[3]s is in layers without a suitable kernel, %[4]s in operators without weights", what, Percent(can/v.total), Percent(cannot/v.total), Percent(max(0, 1-(can+cannot)/v.total)))
 }
 
 func (v *view) lossFacts() string {
@@ -196,7 +196,7 @@ func (v *view) planned(b *strings.Builder) {
 		outcome("Measured", p.Measured)
 	}
 	if p.Gap != nil {
-		say(Percent(*p.Gap) + " above the least that any plan could have, by these profiles")
+		say(Percent(*p.Gap) + " above the optimum for these profiles")
 	}
 	if random || p.Measured == nil || p.Goal.MaxLoss == nil || p.Adds == "noise" {
 		return
@@ -204,9 +204,9 @@ func (v *view) planned(b *strings.Builder) {
 	if lost, ok := middle(p.Measured.Loss); ok && lost > *p.Goal.MaxLoss {
 		more := "."
 		if ci := p.Measured.Loss.CI95; ci != nil && ci[0] <= *p.Goal.MaxLoss {
-			more = ", within the interval: more samples would tell."
+			more = " (within the confidence interval: use more samples)."
 		}
-		say("! On samples that the profiles did not use more is lost than was asked for" + more)
+		say("! On held-out samples the loss exceeds the limit" + more)
 	}
 }
 
@@ -244,17 +244,17 @@ func compatWords(c string) string {
 func goalWords(g *study.Goal) string {
 	switch {
 	case g.Speedup != nil:
-		return fmt.Sprintf("%g times as fast, at the least loss", *g.Speedup)
+		return fmt.Sprintf("%g times as fast with the smallest loss", *g.Speedup)
 	case g.MaxLoss != nil:
 		return fmt.Sprintf("a loss of at most %g", *g.MaxLoss)
 	case g.Sparsity != nil:
-		return Percent(*g.Sparsity) + " of the weights zero, at the least loss"
+		return Percent(*g.Sparsity) + " of the weights zero with the smallest loss"
 	case g.Size != nil:
 		return Bytes(*g.Size) + " of weights at most"
 	case g.Fit != "":
 		return "to fit " + g.Fit
 	}
-	return "the best for time and loss"
+	return "best trade-off of time and loss"
 }
 
 // bench writes a comparison.

@@ -75,20 +75,20 @@ func TestStudyText(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `Model  net (onnx), 3 layers with 348 weights, 20.7 % of them zero
-Speed  "host", measured here, 1 thread, go, 100 µs an inference (99.0 µs to 101 µs)
-       of the time 60.0 % can gain, 31.0 % is in layers where no kernel does, 9.0 % in operators without weights
+Speed  "host", measured here, 1 thread, go, 100 µs per inference (99.0 µs to 101 µs)
+       60.0 % of the time can be reduced; 31.0 % is in layers without a suitable kernel, 9.0 % in operators without weights
 Loss   "accuracy", outputs of the model with one layer changed, on data, accuracy, 100 samples of x.npy, 0.9 unchanged
 
 #  layer    op    params    zero     time   share  limit      gain  loss by level  at 50 %  at 90 %  rank  verdict
-0  first    Conv      40          30.0 µs  30.0 %  compute          ▁█                   0      0.4     2  stays: the first layer
+0  first    Conv      40          30.0 µs  30.0 %  compute          ▁█                   0      0.4     2  unchanged: the first layer
 1  =second  Conv     296  25.0 %  60.0 µs  60.0 %           2.50 ×  ▂▅                0.02     0.15     1  unstructured 50 %
-2  last     Gemm      27          1.00 µs   1.0 %                                                          which number stands for zero is not known
+2  last     Gemm      27          1.00 µs   1.0 %                                                          unknown zero point
 
 Plan "loss-0.05": a loss of at most 0.05
 Predicted  88.0 µs (87.0 µs to 89.0 µs), 1.14 × (1.12 × to 1.15 ×) as fast, loss 0.02 (0 to 0.07), 41.3 % of the weights zero, 1.42 KiB of weights
 Measured   89.0 µs (88.0 µs to 90.0 µs), 1.12 × (1.11 × to 1.14 ×) as fast, loss 0.08 (0.02 to 0.11)
-0.0 % above the least that any plan could have, by these profiles
-! On samples that the profiles did not use more is lost than was asked for, within the interval: more samples would tell.
+0.0 % above the optimum for these profiles
+! On held-out samples the loss exceeds the limit (within the confidence interval: use more samples).
 
 Bench "loss-0.05"
 engine            threads   batch  unchanged  compressed                   speed-up  note
@@ -125,7 +125,7 @@ func TestStudyRandom(t *testing.T) {
 	if err := WriteStudy(&b, s, "table", StudyOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.String(); !strings.Contains(got, "! The inputs were random") || strings.Contains(got, ", loss 0") || strings.Contains(got, "0.9 unchanged") {
+	if got := b.String(); !strings.Contains(got, "! Random inputs") || strings.Contains(got, ", loss 0") || strings.Contains(got, "0.9 unchanged") {
 		t.Errorf("shows\n%s", got)
 	}
 }

@@ -416,9 +416,9 @@ func (v *view) verdict(i int) string {
 			case !c.Change.IsZero():
 				return words.Change(c.Change)
 			case c.Cause != "":
-				return "stays: " + words.StudyCause(c.Cause)
+				return "unchanged: " + words.StudyCause(c.Cause)
 			default:
-				return "stays as it is"
+				return "unchanged"
 			}
 		}
 	}

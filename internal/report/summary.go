@@ -12,7 +12,7 @@ import (
 // fact is one line of the summary.
 type fact struct{ label, value string }
 
-// summary lists the figures of the whole model that are known.
+// summary lists all figures of the model that are known.
 func summary(p *profile.Profile) []fact {
 	var fs []fact
 	add := func(label, value string) {
@@ -45,7 +45,7 @@ func summary(p *profile.Profile) []fact {
 	add("Layers", layers(p))
 	params := pair(t.Params, Count, t.WeightsBytes, Bytes)
 	if t.ComputedParams != nil && params != "" {
-		params += fmt.Sprintf(", and %s that are not in the file but computed at load", Count(*t.ComputedParams))
+		params += fmt.Sprintf(", and %s computed at load (not in the file)", Count(*t.ComputedParams))
 	}
 	add("Parameters", params)
 	add("Operations", incomplete(t.Ops, t.UncountedLayers))
@@ -57,24 +57,25 @@ func summary(p *profile.Profile) []fact {
 	count("Flash", t.FlashBytes, Bytes)
 	add("RAM", ram(p))
 	add("Latency", latency(p))
-	add("To quote", quoted(p))
-	add("At ref. speed", atReference(p))
-	add("Trust", words.Doubts(p.Trust))
+	add("Recommended", recommended(p))
+	add("Normalised", normalised(p))
+	add("Quality", quality(p.Trust))
 	add("Under load", underLoad(p))
 	add("Response", response(p))
 	add("Cold", cold(p))
-	add("Rates", rates(p))
-	add("Limits", limits(p))
+	add("Throughput", rates(p))
+	add("Bottleneck", bottleneck(p))
+	add("Peak", peaks(p))
 	add("CPU cycles", metric(t.CPUCycles, ""))
 	add("Accelerator cycles", metric(t.AcceleratorCycles, ""))
 	if v, ok := t.SimulatorCycles.Best(); ok && v > 0 {
-		add("Simulator cycles", metric(t.SimulatorCycles, "")+" by the accelerator maker's simulator")
+		add("Simulator cycles", metric(t.SimulatorCycles, "")+" in the vendor's simulator")
 	}
 	add("Instructions", metric(t.Figure("instructions"), ""))
 	add("Ticks", metric(t.Figure("ticks"), ""))
 	add("Energy", metric(t.Energy, "J"))
-	add("Start", start(p.Phases))
-	add("Reconciled", reconcile(p.Reconcile))
+	add("Startup", start(p.Phases))
+	add("Layer sum", reconcile(p.Reconcile))
 	return fs
 }
 
@@ -160,14 +161,15 @@ func layers(p *profile.Profile) string {
 	return s
 }
 
-// ram is the working memory here and, for TFLite models, under TFLite Micro.
+// ram is the working memory of the target and, of TFLite models on this computer, the tensor arena
+// that TFLite Micro would need.
 func ram(p *profile.Profile) string {
 	if p.Totals.RAMBytes == nil {
 		return ""
 	}
 	s := Bytes(*p.Totals.RAMBytes)
-	if p.Memory != nil && p.Memory.TFLMArenaBytes != nil {
-		s += fmt.Sprintf(" (TFLite Micro would plan %s)", Bytes(*p.Memory.TFLMArenaBytes))
+	if p.Memory != nil && p.Memory.TFLMArenaBytes != nil && p.Target.Kind != profile.TargetSimulator {
+		s += fmt.Sprintf(" (TFLM tensor arena %s)", Bytes(*p.Memory.TFLMArenaBytes))
 	}
 	return s
 }
@@ -185,17 +187,17 @@ func pair(n *int64, show func(int64) string, b *int64, showB func(int64) string)
 func incomplete(n, missing *int64) string {
 	if n == nil {
 		if missing != nil && *missing > 0 {
-			return fmt.Sprintf("not known: %s cannot be counted", words.Plural(*missing, "layer"))
+			return fmt.Sprintf("unknown: %s cannot be counted", words.Plural(*missing, "layer"))
 		}
 		return ""
 	}
 	if missing != nil && *missing > 0 {
-		return fmt.Sprintf("%s, without %s that cannot be counted", Count(*n), words.Plural(*missing, "layer"))
+		return fmt.Sprintf("%s, %s not counted", Count(*n), words.Plural(*missing, "layer"))
 	}
 	return Count(*n)
 }
 
-// latency is the verdict, the time with its spread, and what it leaves out.
+// latency is the median of all runs with its spread, and the layers that it leaves out.
 func latency(p *profile.Profile) string {
 	m, without := p.Totals.Latency, words.Without(p)
 	v, ok := m.Best()
@@ -203,9 +205,7 @@ func latency(p *profile.Profile) string {
 		return ""
 	}
 	s := Duration(v)
-	if p.Trust != nil {
-		s = words.Verdict(p.Trust.Verdict) + ": " + s
-	} else if o := words.Origin(p); o != "" {
+	if o := words.Origin(p); o != "" && p.Trust == nil {
 		s = o + ": " + s
 	}
 	if by := m.Estimator(); by != "value" {
@@ -215,10 +215,10 @@ func latency(p *profile.Profile) string {
 		s += ", median " + Duration(*m.Median)
 	}
 	if m.CI95 != nil {
-		s += fmt.Sprintf(", %s %s and %s", words.Holds(p.Trust), Duration(m.CI95[0]), Duration(m.CI95[1]))
+		s += ", " + words.Interval(p.Trust) + " " + inSeconds(m.CI95)
 	}
 	if m.Band != nil {
-		s += fmt.Sprintf(" (%s to %s)", Duration(m.Band[0]), Duration(m.Band[1]))
+		s += ", 90 % band " + inSeconds(m.Band)
 	}
 	var parts []string
 	for _, x := range []struct {
@@ -248,7 +248,7 @@ func metric(m *profile.Metric, unit string) string {
 	}
 	s := Quantity(v, unit)
 	if m.Band != nil {
-		s += fmt.Sprintf(" (%s to %s)", Quantity(m.Band[0], unit), Quantity(m.Band[1], unit))
+		s += ", 90 % band " + Range(m.Band[0], m.Band[1], func(v float64) string { return Quantity(v, unit) })
 	}
 	return s
 }
@@ -270,6 +270,18 @@ func rates(p *profile.Profile) string {
 	return strings.Join(s, ", ")
 }
 
+// quality is the verdict with all of its reasons.
+func quality(t *profile.Trust) string {
+	if t == nil {
+		return ""
+	}
+	s := words.Verdict(t.Verdict)
+	if why := words.Doubts(t); why != "" {
+		s += ": " + why
+	}
+	return s
+}
+
 func start(ph *profile.Phases) string {
 	if ph == nil {
 		return ""
@@ -278,7 +290,7 @@ func start(ph *profile.Phases) string {
 	for _, x := range []struct {
 		name string
 		v    *float64
-	}{{"load", ph.LoadS}, {"plan", ph.PlanS}, {"first run", ph.FirstRunS}} {
+	}{{"load", ph.LoadS}, {"compile", ph.PlanS}, {"first run", ph.FirstRunS}} {
 		if x.v != nil {
 			s = append(s, x.name+" "+Duration(*x.v))
 		}

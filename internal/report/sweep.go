@@ -230,7 +230,7 @@ func sweepText(w io.Writer, model string, cols []sweepColumn, rows []SweepRow, w
 		}
 		b.WriteString(clip(s, width) + "\n")
 	}
-	for _, l := range wrap(fmt.Sprintf("%s: time of an inference and items a second, %s", text.Clean(model), words.Plural(int64(len(rows)), "point")), width) {
+	for _, l := range wrap(fmt.Sprintf("%s: latency and throughput, %s", text.Clean(model), words.Plural(int64(len(rows)), "point")), width) {
 		b.WriteString(l + "\n")
 	}
 	b.WriteByte('\n')

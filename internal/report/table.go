@@ -45,9 +45,28 @@ func Brief(w io.Writer, p *profile.Profile, o Options) error {
 	return err
 }
 
-// writeFacts writes the summary.
+// writeFacts writes the headline and, with details or without a headline, all figures of the model.
 func writeFacts(b *strings.Builder, p *profile.Profile, o Options) {
-	facts := summary(p)
+	title, brief := headline(p)
+	if len(brief) > 0 {
+		lines := wrap(title, o.Width)
+		if o.Color {
+			for i := range lines {
+				lines[i] = lipgloss.NewStyle().Bold(true).Render(lines[i])
+			}
+		}
+		b.WriteString(strings.Join(lines, "\n") + "\n")
+		writeLabelled(b, brief, o)
+		if !o.Details {
+			return
+		}
+		b.WriteByte('\n')
+	}
+	writeLabelled(b, summary(p), o)
+}
+
+// writeLabelled writes labels and values in two columns.
+func writeLabelled(b *strings.Builder, facts []fact, o Options) {
 	label := 0
 	for _, f := range facts {
 		label = max(label, lipgloss.Width(f.label))
@@ -229,7 +248,9 @@ func grid(b *strings.Builder, p *profile.Profile, rs []row, o Options) {
 }
 
 // noRoom names the columns that the terminal is too narrow for.
-func noRoom(heads []string) string { return "no room for: " + strings.Join(heads, ", ") }
+func noRoom(heads []string) string {
+	return "not shown (terminal too narrow): " + strings.Join(heads, ", ")
+}
 
 // draw makes the columns that have something to show, with their cells.
 func draw(p *profile.Profile, rs []row, o Options) []drawn {
@@ -293,11 +314,11 @@ func topLine(n, all int, o Options) string {
 	}
 	switch order {
 	case "", "index":
-		return fmt.Sprintf("the first %d of %d %s: without --top all are shown", n, all, what)
+		return fmt.Sprintf("the first %d of %d %s: leave out --top for all", n, all, what)
 	case "time":
-		return fmt.Sprintf("the slowest %d of %d %s: without --top all are shown", n, all, what)
+		return fmt.Sprintf("the slowest %d of %d %s: leave out --top for all", n, all, what)
 	}
-	return fmt.Sprintf("the first %d of %d %s by %s: without --top all are shown", n, all, what, order)
+	return fmt.Sprintf("the first %d of %d %s by %s: leave out --top for all", n, all, what, order)
 }
 
 // Column is a text that fills as many columns of a terminal: with spaces behind it, or cut in the

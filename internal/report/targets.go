@@ -81,18 +81,18 @@ func (r TargetRow) fits() (ok, why string) {
 		case *x.need <= *x.have && x.name == where && r.found("target.flash", profile.Problem):
 			no = append(no, "too little "+x.name+" for the program code")
 		case *x.need <= *x.have && x.name == where && r.found("target.flash", profile.Warning):
-			unknown = append(unknown, "program code may not fit the "+x.name)
+			unknown = append(unknown, "program code may not fit in "+x.name)
 		case *x.need > *x.have:
 			no = append(no, fmt.Sprintf("%s short of %s", Bytes(*x.need-*x.have), x.name))
 		case x.least:
-			unknown = append(unknown, fmt.Sprintf("needs more than %s of RAM for activations, how much more is not known", Bytes(*x.need)))
+			unknown = append(unknown, fmt.Sprintf("needs more than %s of RAM (activations alone)", Bytes(*x.need)))
 		}
 	}
 	switch {
 	case len(no) > 0:
 		return "no", strings.Join(no, ", ")
 	case r.RAM == nil && flash == nil:
-		return "?", "target has no memory sizes: cannot say"
+		return "?", "unknown memory size"
 	case len(unknown) > 0:
 		return "?", strings.Join(unknown, ", ")
 	case where != "flash":

@@ -20,12 +20,12 @@ func TestReconcileWords(t *testing.T) {
 		cost                   *profile.Metric
 		want                   string
 	}{
-		{"at rest", 1.9e-3, 1.9e-3, 1.91e-3, cost(-1e-6, 0, 1e-6), "the layers' typical times add up to 1.90 ms; the median of plain runs is 1.91 ms; the instruments add nothing that shows (50.0 ns an operator)"},
-		{"gaps", 1.8e-3, 1.9e-3, 1.9e-3, nil, "the layers' typical times add up to 1.80 ms, with 100 µs between them to 1.90 ms; the median of plain runs is 1.90 ms; the instruments add nothing that shows (50.0 ns an operator)"},
-		{"busy", 1.9e-3, 1.9e-3, 2.5e-3, cost(-1, 0, 1), "the layers' typical times add up to 1.90 ms; the rest of the plain runs' median of 2.50 ms is other programs; the instruments add nothing that shows (50.0 ns an operator)"},
-		{"busy in the instrumented pass", 2.5e-3, 2.5e-3, 1.9e-3, cost(-1, 0, 1), "the layers' typical times add up to 2.50 ms; other programs disturbed these runs more than the plain ones, whose median is 1.90 ms; the instruments add nothing that shows (50.0 ns an operator)"},
-		{"instruments", 5e-6, 5e-6, 4e-6, cost(0.9e-6, 1e-6, 1.1e-6), "the layers' typical times add up to 5.00 µs; the median of plain runs is 4.00 µs, without the cost of the instruments; the instruments add 1.00 µs (25.0 %)"},
-		{"a cost below zero is no cost", 1.9e-3, 1.9e-3, 1.95e-3, cost(-6e-5, -5e-5, -4e-5), "the layers' typical times add up to 1.90 ms; the median of plain runs is 1.95 ms"},
+		{"at rest", 1.9e-3, 1.9e-3, 1.91e-3, cost(-1e-6, 0, 1e-6), "1.90 ms; unprofiled median 1.91 ms; profiling overhead not measurable (50.0 ns per operator)"},
+		{"gaps", 1.8e-3, 1.9e-3, 1.9e-3, nil, "1.80 ms + 100 µs between layers = 1.90 ms; unprofiled median 1.90 ms; profiling overhead not measurable (50.0 ns per operator)"},
+		{"busy", 1.9e-3, 1.9e-3, 2.5e-3, cost(-1, 0, 1), "1.90 ms; unprofiled median 2.50 ms (the difference is other programs); profiling overhead not measurable (50.0 ns per operator)"},
+		{"busy in the instrumented pass", 2.5e-3, 2.5e-3, 1.9e-3, cost(-1, 0, 1), "2.50 ms; unprofiled median 1.90 ms (other programs disturbed the profiled runs more); profiling overhead not measurable (50.0 ns per operator)"},
+		{"instruments", 5e-6, 5e-6, 4e-6, cost(0.9e-6, 1e-6, 1.1e-6), "5.00 µs; unprofiled median 4.00 µs (without profiling overhead); profiling overhead 1.00 µs (25.0 %)"},
+		{"a cost below zero is no cost", 1.9e-3, 1.9e-3, 1.95e-3, cost(-6e-5, -5e-5, -4e-5), "1.90 ms; unprofiled median 1.95 ms"},
 	} {
 		r := &profile.Reconcile{OperatorsS: &tt.operators, WallS: &tt.wall, GapsS: new(tt.wall - tt.operators), PlainS: &tt.plain, OverheadS: tt.cost, OverheadPerOperatorS: per}
 		if got := reconcile(r); got != tt.want {
@@ -37,9 +37,9 @@ func TestReconcileWords(t *testing.T) {
 	}
 }
 
-// TestLimitsWords: parts of the time by what limits them; with one limit that it cannot
-// be told.
-func TestLimitsWords(t *testing.T) {
+// TestBottleneckWords has the parts of the time by what bounds them, which add up to 100 %, and
+// what is unknown where only one peak is known.
+func TestBottleneckWords(t *testing.T) {
 	t.Parallel()
 	layer := func(s float64, b profile.Bound, level string) profile.Layer {
 		l := profile.Layer{State: profile.Ran, Latency: profile.Value(profile.Measured, s, "")}
@@ -56,12 +56,12 @@ func TestLimitsWords(t *testing.T) {
 		want   string
 	}{
 		{"no times", two, []profile.Layer{{State: profile.Ran}}, ""},
-		{"all kinds", two, []profile.Layer{layer(5, profile.BoundCompute, "L1"), layer(2, profile.BoundMemory, "L2"), layer(1, profile.BoundMemory, "memory"), layer(1, profile.BoundNeither, "L1"), layer(1, "", "")}, "50.0 % of the time near the limit of arithmetic, 20.0 % near that of L2, 10.0 % near that of memory, 10.0 % far below both; int8 at most 1.00 Gop/s by this engine"},
-		{"one peak", profile.Target{PeakOpsPerSecond: new(1e9)}, []profile.Layer{layer(1, "", "")}, "only the peak of arithmetic is known, so that memory and arithmetic cannot be told apart"},
-		{"the other one", profile.Target{PeakBytesPerSecond: new(1e9)}, []profile.Layer{layer(1, "", "")}, "only the rate of the memory is known, so that memory and arithmetic cannot be told apart"},
+		{"all kinds", two, []profile.Layer{layer(5, profile.BoundCompute, "L1"), layer(2, profile.BoundMemory, "L2"), layer(1, profile.BoundMemory, "memory"), layer(1, profile.BoundNeither, "L1"), layer(1, "", "")}, "50 % compute-bound, 20 % L2-bound, 10 % memory-bound, 10 % below 10 % of peak (overhead), 10 % unknown"},
+		{"one peak", profile.Target{PeakOpsPerSecond: new(1e9)}, []profile.Layer{layer(1, "", "")}, "unknown: memory bandwidth of the target is not known"},
+		{"the other one", profile.Target{PeakBytesPerSecond: new(1e9)}, []profile.Layer{layer(1, "", "")}, "unknown: peak arithmetic rate of the target is not known"},
 		{"none", profile.Target{}, []profile.Layer{layer(1, "", "")}, ""},
 	} {
-		if got := limits(&profile.Profile{Target: tt.target, Layers: tt.layers}); got != tt.want {
+		if got := bottleneck(&profile.Profile{Target: tt.target, Layers: tt.layers}); got != tt.want {
 			t.Errorf("%s:\n got %s\nwant %s", tt.name, got, tt.want)
 		}
 	}

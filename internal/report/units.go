@@ -66,3 +66,14 @@ func Quantity(v float64, unit string) string { return scaled(v, 1000, allPrefixe
 
 // Percent writes a fraction as "12.3 %".
 func Percent(f float64) string { return fmt.Sprintf("%.1f %%", 100*f) }
+
+// Range writes an interval with its unit once where both ends have the same: "231 to 245 µs".
+func Range(low, high float64, show func(float64) string) string {
+	a, b := show(low), show(high)
+	if _, unit, ok := strings.Cut(b, " "); ok {
+		a = strings.TrimSuffix(a, " "+unit)
+	}
+	return a + " to " + b
+}
+
+func inSeconds(iv *[2]float64) string { return Range(iv[0], iv[1], Duration) }

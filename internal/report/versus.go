@@ -164,14 +164,15 @@ func groupOp(g *compare.Group) string {
 
 // versusRuns are the rows about runs: a heading, and a row a run.
 func versusRuns(t *compare.Table) [][]string {
-	rows := [][]string{{"run", "total", "interval", "ratio", "95 %", "load", "first run", "memory", "outputs", "trust", "threads", "version"}}
+	rows := [][]string{{"run", "total", "95 % CI", "ratio", "ratio CI", "load", "first run", "memory", "outputs", "quality", "threads", "engine", "target", "type", "version"}}
+	tells := differing(t)
 	for i := range t.Runs {
 		r := &t.Runs[i]
 		between := ""
 		if r.Ratio.Low != nil && r.Ratio.High != nil {
 			between = ratioDigits(*r.Ratio.Low) + "–" + ratioDigits(*r.Ratio.High)
 		}
-		row := []string{r.Name, versusFigure(t, r.Total.Value), plusMinus(r.Total), versusRatio(r.Ratio), between, "", "", "", words.Outputs(r.Outputs), words.Verdict(r.Trust), "", r.Version}
+		row := []string{r.Name, versusFigure(t, r.Total.Value), plusMinus(r.Total), versusRatio(r.Ratio), between, "", "", "", words.Outputs(r.Outputs), words.Verdict(r.Trust), "", tells.engine(r), tells.target(r), tells.dtype(r), r.Version}
 		if r.LoadS != nil {
 			row[5] = Duration(*r.LoadS)
 		}
@@ -190,9 +191,9 @@ func versusRuns(t *compare.Table) [][]string {
 }
 
 // versusKeeps says how much a narrow terminal needs the columns of [versusRuns].
-var versusKeeps = []int{100, 99, 90, 98, 80, 60, 65, 50, 70, 75, 40, 10}
+var versusKeeps = []int{100, 99, 90, 98, 80, 60, 65, 50, 70, 75, 40, 45, 44, 43, 10}
 
-// versusLines are the last rows of the table of operators: what is no operator of the model, and the whole.
+// versusLines are the last rows of the table of operators: what is not an operator of the model, and the total.
 func versusLines(t *compare.Table) (names []string, figures [][]*float64) {
 	add := func(name string, get func(r *compare.Run) *float64) {
 		var row []*float64
@@ -206,8 +207,8 @@ func versusLines(t *compare.Table) (names []string, figures [][]*float64) {
 			names, figures = append(names, name), append(figures, row)
 		}
 	}
-	add("(inserted by the engine)", func(r *compare.Run) *float64 { return r.Inserted })
-	add("(not in layers)", func(r *compare.Run) *float64 { return r.Rest })
+	add("(added by the engine)", func(r *compare.Run) *float64 { return r.Inserted })
+	add("(total minus layers)", func(r *compare.Run) *float64 { return r.Rest })
 	add("total", func(r *compare.Run) *float64 { return r.Total.Value })
 	return names, figures
 }
@@ -219,6 +220,12 @@ func versusTable(w io.Writer, t *compare.Table, o VersusOptions) error {
 		return err
 	}
 	var b strings.Builder
+	for _, s := range answers(t) {
+		for _, l := range wrap(text.Clean(s), o.Width) {
+			b.WriteString(l + "\n")
+		}
+	}
+	b.WriteByte('\n')
 	for _, l := range wrap(fmt.Sprintf("%s: %s of one inference, %d runs, ratios to %s", text.Clean(t.Model), versusWhat(t), len(t.Runs), text.Clean(t.Runs[0].Name)), o.Width) {
 		b.WriteString(l + "\n")
 	}
@@ -238,7 +245,7 @@ func versusTable(w io.Writer, t *compare.Table, o VersusOptions) error {
 		versusGroups(&b, t, rows, shown, o)
 	}
 	if len(rows) < all {
-		fmt.Fprintf(&b, "%d of %d rows: without --top all are shown\n", len(rows), all)
+		fmt.Fprintf(&b, "%d of %d rows: leave out --top for all\n", len(rows), all)
 	}
 	for _, l := range wrap(words.VersusLegend, o.Width) {
 		b.WriteString("\n" + l)
@@ -256,7 +263,7 @@ func versusTable(w io.Writer, t *compare.Table, o VersusOptions) error {
 // versusWhat names what is compared.
 func versusWhat(t *compare.Table) string {
 	if t.Quantity == "latency_s" {
-		return "time"
+		return "latency"
 	}
 	return strings.ReplaceAll(t.Quantity, "_", " ")
 }
@@ -478,7 +485,11 @@ func versusMarkdown(w io.Writer, t *compare.Table, o VersusOptions) error {
 		return err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n\n%s of one inference; ratios to %s. %s.\n", escape(t.Model), capital(versusWhat(t)), escape(t.Runs[0].Name), words.VersusLegend)
+	fmt.Fprintf(&b, "# %s\n\n", escape(t.Model))
+	for _, s := range answers(t) {
+		fmt.Fprintf(&b, "%s\n\n", escape(s))
+	}
+	fmt.Fprintf(&b, "%s of one inference; ratios to %s. %s.\n", capital(versusWhat(t)), escape(t.Runs[0].Name), words.VersusLegend)
 	for _, rows := range [][][]string{versusRuns(t), grid} {
 		b.WriteByte('\n')
 		for k, r := range rows {

@@ -24,6 +24,7 @@ body { margin: 2rem auto; max-width: 72rem; padding: 0 1rem; font: 15px/1.45 sys
 h1 { font-size: 1.4rem; margin: 0 0 .3rem; }
 h2 { font-size: 1rem; margin: 0 0 .3rem; }
 p { color: var(--soft); margin: .2rem 0 1rem; }
+.answer { font-size: 1.1rem; color: var(--text); margin: .2rem 0; }
 .scroll { overflow-x: auto; margin: 0 0 1.6rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; min-width: 100%; }
 caption { text-align: left; font-weight: 600; padding: .3rem 0; }
@@ -49,14 +50,15 @@ th.long, td.long { white-space: nowrap; }
 </head>
 <body>
 <h1>{{.Title}}</h1>
-<p>{{.What}}</p>
+{{range .Answers}}<p class="answer">{{.}}</p>
+{{end}}<p>{{.What}}</p>
 {{range .Tables}}<div class="scroll"><table>
 <caption>{{.Caption}}</caption>
 <thead><tr>{{range .Head}}<th scope="col"{{with .Class}} class="{{.}}"{{end}}>{{.Value}}</th>{{end}}</tr></thead>
 <tbody>
 {{range .Rows}}<tr{{if .Last}} class="last"{{end}}>{{range $i, $c := .Cells}}{{if $i}}<td{{with $c.Class}} class="{{.}}"{{end}}>{{$c.Value}}{{if $c.Part}}<span class="bar" style="width: calc({{$c.Part}} * .07rem)"></span>{{end}}</td>{{else}}<th scope="row" class="text">{{$c.Value}}</th>{{end}}{{end}}</tr>
 {{end}}</tbody></table></div>
-{{end}}{{with .Notes}}<h2>What does not compare</h2>
+{{end}}{{with .Notes}}<h2>Limits of this comparison</h2>
 <ul>{{range .}}<li>{{.}}</li>{{end}}</ul>
 {{end}}<p>{{.Legend}}</p>
 </body>
@@ -115,9 +117,16 @@ func versusPage(w io.Writer, t *compare.Table, o VersusOptions) error {
 		notes = append(notes, text.Clean(words.VersusNote(t, &t.Notes[i])))
 	}
 	return versusHTML.Execute(w, map[string]any{
-		"Title": text.Clean(t.Model), "What": capital(versusWhat(t)) + " of one inference; ratios to " + text.Clean(t.Runs[0].Name) + ".",
+		"Title": text.Clean(t.Model), "Answers": cleaned(answers(t)), "What": capital(versusWhat(t)) + " of one inference; ratios to " + text.Clean(t.Runs[0].Name) + ".",
 		"Tables": []versusSheet{sheet("Runs", versusRuns(t), 1), operators}, "Notes": notes, "Legend": words.VersusLegend + ".",
 	})
+}
+
+func cleaned(list []string) []string {
+	for i := range list {
+		list[i] = text.Clean(list[i])
+	}
+	return list
 }
 
 // sheet makes a table of the page of texts; the first columns are names.

@@ -146,7 +146,7 @@ func (b *builder) groups() {
 	}
 	usable := make([]bool, len(b.ps))
 	for k, p := range b.ps {
-		usable[k] = p.Trust == nil || p.Trust.Verdict != profile.DoNotUse
+		usable[k] = p.Trust == nil || p.Trust.Verdict != profile.Unreliable
 	}
 	var rows []Group
 	for i := range b.t.Groups {

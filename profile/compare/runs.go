@@ -18,6 +18,7 @@ func (b *builder) runs(named []Named) {
 		r := &t.Runs[k]
 		*r = Run{
 			Name: named[k].Name, Engine: cmp.Or(p.Settings.Engine, p.Target.Engine), Version: p.Settings.EngineVersion, Target: p.Target.ID,
+			Model: p.Model.Name, DType: dtype(p),
 			Threads: p.Settings.Threads, Total: of(p.Totals.Figure(t.Quantity)), Ratio: Ratio{Verdict: Open},
 		}
 		if p.Trust != nil {
@@ -33,7 +34,7 @@ func (b *builder) runs(named []Named) {
 		r.Outputs, r.With = outputs(p.Differences)
 	}
 	label(t.Runs)
-	usable := func(k int) bool { return t.Runs[k].Trust != profile.DoNotUse }
+	usable := func(k int) bool { return t.Runs[k].Trust != profile.Unreliable }
 	for k := range t.Runs[1:] {
 		r := &t.Runs[k+1]
 		r.Ratio = ratio(r.Total, t.Runs[0].Total, usable(k+1) && usable(0))
@@ -64,8 +65,37 @@ func (b *builder) runs(named []Named) {
 	}
 }
 
-// rounding is the part of a total that sums in another order may differ by: a few thousand
-// additions.
+// dtype is the element type in which most of the time is computed, or most of the work where no time is
+// known; "" where no layer tells.
+func dtype(p *profile.Profile) string {
+	by := map[string]float64{}
+	for _, key := range []string{"latency_s", "macs"} {
+		for i := range p.Layers {
+			l := &p.Layers[i]
+			t := l.Computes
+			for k := range l.Inputs {
+				if in := &l.Inputs[k]; t == "" && !in.Absent && !in.Constant {
+					t = in.DType
+				}
+			}
+			if v, ok := l.Figure(key).Best(); ok && t != "" {
+				by[t] += v
+			}
+		}
+		if len(by) > 0 {
+			break
+		}
+	}
+	best := ""
+	for _, t := range slices.Sorted(maps.Keys(by)) {
+		if best == "" || by[t] > by[best] {
+			best = t
+		}
+	}
+	return best
+}
+
+// rounding is the part of a total that sums in another order may differ by: a few thousand additions.
 const rounding = 1e-12
 
 // added is the sum of what is known, nil where nothing is.

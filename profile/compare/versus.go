@@ -76,6 +76,9 @@ type Run struct {
 	Version string `json:"version,omitzero"`
 	Target  string `json:"target,omitzero"`
 	Threads *int64 `json:"threads,omitzero"`
+	// Model is the name of its model, DType the element type in which most of the time is computed.
+	Model string `json:"model,omitzero"`
+	DType string `json:"dtype,omitzero"`
 	// Trust is the verdict about its latency.
 	Trust profile.Verdict `json:"trust,omitzero"`
 	// Total is the figure of one inference, Ratio that to the first run's.

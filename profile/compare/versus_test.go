@@ -128,7 +128,7 @@ func TestVerdicts(t *testing.T) {
 		}
 	}
 	b := run("b", 20, .1)
-	b.Trust = &profile.Trust{Verdict: profile.DoNotUse}
+	b.Trust = &profile.Trust{Verdict: profile.Unreliable}
 	if got := table(t, run("a", 10, .1), b).Runs[1].Ratio; got.Verdict != compare.Open || got.Value == nil {
 		t.Errorf("of a latency not to be used: %+v", got)
 	}

@@ -223,7 +223,7 @@ func TestDoubtLimits(t *testing.T) {
 		{"no quota", 40, func(p *profile.Profile, _ *loop.Result) { p.Host.QuotaThrottledS = new(0.0) }, profile.DoubtQuota, ""},
 		{"on mains", 40, func(p *profile.Profile, _ *loop.Result) { p.Host.OnBattery = new(false) }, profile.DoubtBattery, ""},
 		{"quota for less than a tenth of 80 ms", 40, func(p *profile.Profile, _ *loop.Result) { p.Host.QuotaThrottledS = new(0.0079) }, profile.DoubtQuota, profile.Fair},
-		{"quota for more", 40, func(p *profile.Profile, _ *loop.Result) { p.Host.QuotaThrottledS = new(0.0081) }, profile.DoubtQuota, profile.DoNotUse},
+		{"quota for more", 40, func(p *profile.Profile, _ *loop.Result) { p.Host.QuotaThrottledS = new(0.0081) }, profile.DoubtQuota, profile.Unreliable},
 		{"batches count whole", 40, func(p *profile.Profile, res *loop.Result) {
 			// 40 samples of 9 runs and 40 runs: 400 ms, of which 5 are not above 5 %.
 			res.Batch, p.Host.StolenS = 9, new(0.0041)
@@ -279,10 +279,10 @@ func TestQuoteOfFair(t *testing.T) {
 	if got := quote(p, few(profile.Fair)); got != "processor_s" {
 		t.Errorf("fair with processor time: %q", got)
 	}
-	if got := quote(p, few(profile.DoNotUse)); got != "" {
+	if got := quote(p, few(profile.Unreliable)); got != "" {
 		t.Errorf("too few: %q", got)
 	}
-	if got := quote(p, &profile.Trust{Verdict: profile.DoNotUse, Doubts: []profile.Doubt{{Code: profile.DoubtSpread, Verdict: profile.DoNotUse}}}); got != "processor_s" {
+	if got := quote(p, &profile.Trust{Verdict: profile.Unreliable, Doubts: []profile.Doubt{{Code: profile.DoubtSpread, Verdict: profile.Unreliable}}}); got != "processor_s" {
 		t.Errorf("wild: %q", got)
 	}
 }
@@ -297,7 +297,7 @@ func TestIntervalDoubt(t *testing.T) {
 	}{
 		{new(2.0), &[2]float64{1.96, 2.04}, ""},
 		{new(2.0), &[2]float64{1.9, 2.1}, profile.Fair},
-		{new(2.0), &[2]float64{1.6, 2.4}, profile.DoNotUse},
+		{new(2.0), &[2]float64{1.6, 2.4}, profile.Unreliable},
 		{new(2.0), nil, ""},
 		{nil, &[2]float64{1.6, 2.4}, ""},
 		{new(0.0), &[2]float64{-1, 1}, ""},

@@ -112,7 +112,7 @@ func ColdFindings(p *profile.Profile, key, what string) []profile.Finding {
 	if !ok || !(warm > 0) || m == nil || m.Median == nil {
 		return nil
 	}
-	if p.Trust != nil && p.Trust.Verdict == profile.DoNotUse {
+	if p.Trust != nil && p.Trust.Verdict == profile.Unreliable {
 		return nil // the warm time cannot be relied upon
 	}
 	return []profile.Finding{Finding("time.cold", profile.Info, nil, "%s %s, %.3g times as long as a warm one.", what, short(*m.Median), *m.Median/warm)}
@@ -124,7 +124,7 @@ func StreamFindings(p *profile.Profile, res *loadgen.Result, threads, cpus int) 
 	var out []profile.Finding
 	n := len(res.Streams)
 	// What cannot be relied upon is not compared.
-	sure := p.Trust == nil || p.Trust.Verdict != profile.DoNotUse
+	sure := p.Trust == nil || p.Trust.Verdict != profile.Unreliable
 	alone, ok := p.Totals.Latency.Best()
 	if ok && sure && alone > 0 && n > 1 && len(res.Samples) > 0 && res.Response.N == 0 && res.PerSecond > 0 {
 		times, longer := res.PerSecond*alone, res.Latency.Median/alone

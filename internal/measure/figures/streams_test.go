@@ -46,7 +46,7 @@ func TestStreams(t *testing.T) {
 	if s := ids(fs); len(s) != 3 || s[0] != "streams.scaling" || fs[0].Severity != profile.Warning || s[1] != "streams.unfair" || s[2] != "streams.crowded" {
 		t.Errorf("%+v", fs)
 	}
-	p.Trust = &profile.Trust{Verdict: profile.DoNotUse}
+	p.Trust = &profile.Trust{Verdict: profile.Unreliable}
 	if s := ids(StreamFindings(p, res, 1, 2)); len(s) != 1 {
 		t.Errorf("compared with what cannot be relied upon: %v", s)
 	}

@@ -64,7 +64,7 @@ func quote(p *profile.Profile, t *profile.Trust) string {
 	}
 	// Too few runs are too few of any kind.
 	for _, d := range t.Doubts {
-		if d.Code == profile.DoubtFewRuns && d.Verdict == profile.DoNotUse {
+		if d.Code == profile.DoubtFewRuns && d.Verdict == profile.Unreliable {
 			return ""
 		}
 	}
@@ -109,12 +109,12 @@ func computer(d *quality.Doubts, p *profile.Profile, res *loop.Result, pin bool)
 		d.Above(profile.DoubtStolen, *h.StolenS/took, fairStolen, badStolen)
 	}
 	if h.Throttled != nil && *h.Throttled > 0 {
-		d.Add(profile.DoubtThrottled, profile.DoNotUse, float64(*h.Throttled), 0)
+		d.Add(profile.DoubtThrottled, profile.Unreliable, float64(*h.Throttled), 0)
 	}
 	if s := h.QuotaThrottledS; s != nil && *s > 0 && took > 0 {
 		v := profile.Fair
 		if *s > badWaiting*took {
-			v = profile.DoNotUse
+			v = profile.Unreliable
 		}
 		d.Add(profile.DoubtQuota, v, *s, 0)
 	}
@@ -131,7 +131,7 @@ func computer(d *quality.Doubts, p *profile.Profile, res *loop.Result, pin bool)
 		*d = append(*d, profile.Doubt{Code: profile.DoubtBattery, Verdict: profile.Fair})
 	}
 	if n := p.Settings.Threads; n != nil && h.CPUs != nil && *n > *h.CPUs {
-		d.Add(profile.DoubtThreads, profile.DoNotUse, float64(*n)/float64(*h.CPUs), 1)
+		d.Add(profile.DoubtThreads, profile.Unreliable, float64(*n)/float64(*h.CPUs), 1)
 	}
 }
 

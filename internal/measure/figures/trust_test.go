@@ -118,41 +118,41 @@ func TestDoubts(t *testing.T) {
 		want profile.Verdict
 	}{
 		{"nine runs", 9, false, nil, profile.DoubtFewRuns, profile.Fair},
-		{"two runs", 2, false, nil, profile.DoubtFewRuns, profile.DoNotUse},
+		{"two runs", 2, false, nil, profile.DoubtFewRuns, profile.Unreliable},
 		{"a step up by 4 per cent", 40, false, scale(20, 40, 1.04), profile.DoubtStep, ""},
 		{"a step up by 8 per cent", 40, false, scale(20, 40, 1.08), profile.DoubtStep, profile.Fair},
-		{"a step down by 30 per cent", 40, false, scale(20, 40, 0.7), profile.DoubtStep, profile.DoNotUse},
+		{"a step down by 30 per cent", 40, false, scale(20, 40, 0.7), profile.DoubtStep, profile.Unreliable},
 		{"two outliers", 40, false, scale(7, 9, 1.5), profile.DoubtSpread, profile.Fair},
-		{"two far outliers", 40, false, scale(7, 9, 10), profile.DoubtSpread, profile.DoNotUse},
+		{"two far outliers", 40, false, scale(7, 9, 10), profile.DoubtSpread, profile.Unreliable},
 		{"others had one per cent", 40, false, waiting(0.01), profile.DoubtWaiting, ""},
 		{"others had five per cent", 40, false, waiting(0.05), profile.DoubtWaiting, profile.Fair},
-		{"others had half", 40, false, waiting(0.5), profile.DoubtWaiting, profile.DoNotUse},
+		{"others had half", 40, false, waiting(0.5), profile.DoubtWaiting, profile.Unreliable},
 		{"speed moved by 5 per cent", 40, false, speed(1.05), profile.DoubtSpeed, ""},
 		{"speed moved by a quarter", 40, false, speed(1.25), profile.DoubtSpeed, profile.Fair},
-		{"speed fell to a half", 40, false, speed(2), profile.DoubtSpeed, profile.DoNotUse},
+		{"speed fell to a half", 40, false, speed(2), profile.DoubtSpeed, profile.Unreliable},
 		// All runs together took 80 ms.
 		{"stolen less than a hundredth", 40, false, host(func(h *profile.Host) { h.StolenS = new(0.0007) }), profile.DoubtStolen, ""},
 		{"stolen 2 per cent of the time that was watched", 40, false, host(func(h *profile.Host) { h.StolenS, h.WatchedS = new(0.04), new(2.0) }), profile.DoubtStolen, profile.Fair},
 		{"stolen less than a hundredth of it", 40, false, host(func(h *profile.Host) { h.StolenS, h.WatchedS = new(0.01), new(2.0) }), profile.DoubtStolen, ""},
 		{"stolen 2 per cent", 40, false, host(func(h *profile.Host) { h.StolenS = new(0.0016) }), profile.DoubtStolen, profile.Fair},
-		{"stolen 10 per cent", 40, false, host(func(h *profile.Host) { h.StolenS = new(0.008) }), profile.DoubtStolen, profile.DoNotUse},
-		{"heat", 40, false, host(func(h *profile.Host) { h.Throttled = new(int64(1)) }), profile.DoubtThrottled, profile.DoNotUse},
+		{"stolen 10 per cent", 40, false, host(func(h *profile.Host) { h.StolenS = new(0.008) }), profile.DoubtStolen, profile.Unreliable},
+		{"heat", 40, false, host(func(h *profile.Host) { h.Throttled = new(int64(1)) }), profile.DoubtThrottled, profile.Unreliable},
 		{"a quota", 40, false, host(func(h *profile.Host) { h.QuotaThrottledS = new(0.001) }), profile.DoubtQuota, profile.Fair},
-		{"a quota for long", 40, false, host(func(h *profile.Host) { h.QuotaThrottledS = new(0.05) }), profile.DoubtQuota, profile.DoNotUse},
+		{"a quota for long", 40, false, host(func(h *profile.Host) { h.QuotaThrottledS = new(0.05) }), profile.DoubtQuota, profile.Unreliable},
 		{"load before", 40, false, host(func(h *profile.Host) { h.Before.LoadAverage = new(4.0) }), profile.DoubtBusy, profile.Good},
 		{"frequency policy", 40, false, host(func(h *profile.Host) { h.Governor = "powersave" }), profile.DoubtGovernor, profile.Good},
 		{"a quiet policy", 40, false, host(func(h *profile.Host) { h.Governor = "performance" }), profile.DoubtGovernor, ""},
 		{"battery", 40, false, host(func(h *profile.Host) { h.OnBattery = new(true) }), profile.DoubtBattery, profile.Fair},
-		{"more threads than processors", 40, false, func(p *profile.Profile, _ *loop.Result) { p.Settings.Threads = new(int64(5)) }, profile.DoubtThreads, profile.DoNotUse},
+		{"more threads than processors", 40, false, func(p *profile.Profile, _ *loop.Result) { p.Settings.Threads = new(int64(5)) }, profile.DoubtThreads, profile.Unreliable},
 		{"as many threads as processors", 40, false, func(p *profile.Profile, _ *loop.Result) { p.Settings.Threads = new(int64(4)) }, profile.DoubtThreads, ""},
 		{"collector", 40, false, func(_ *profile.Profile, res *loop.Result) { res.GC = 1 }, profile.DoubtCollector, profile.Fair},
 		{"instruments within chance", 40, false, instruments(-1e-3, 3e-4, 1e-3), profile.DoubtInstruments, ""},
 		{"instruments that cost little", 40, false, instruments(1e-5, 2e-5, 3e-5), profile.DoubtInstruments, ""},
 		{"instruments that cost half", 40, false, instruments(4e-4, 5e-4, 6e-4), profile.DoubtInstruments, profile.Fair},
 		{"passes that differ by chance", 40, false, func(p *profile.Profile, _ *loop.Result) { p.Reconcile.WallS = new(1.2e-3) }, profile.DoubtReconcile, profile.Fair},
-		{"passes that differ much", 40, false, func(p *profile.Profile, _ *loop.Result) { p.Reconcile.WallS = new(0.5e-3) }, profile.DoubtReconcile, profile.DoNotUse},
+		{"passes that differ much", 40, false, func(p *profile.Profile, _ *loop.Result) { p.Reconcile.WallS = new(0.5e-3) }, profile.DoubtReconcile, profile.Unreliable},
 		{"a layer that did not run", 40, false, states(1, 2), profile.DoubtIncomplete, profile.Fair},
-		{"most did not run", 40, false, states(3, 2), profile.DoubtIncomplete, profile.DoNotUse},
+		{"most did not run", 40, false, states(3, 2), profile.DoubtIncomplete, profile.Unreliable},
 		{"not bound", 40, true, nil, profile.DoubtNotPinned, profile.Fair},
 	} {
 		p, res := calm(tt.runs)
@@ -197,7 +197,7 @@ func TestQuote(t *testing.T) {
 	p, res := disturb(2)
 	got := judged(p, res, false)
 	m := p.Totals.Figure("undisturbed_latency_s")
-	if got.Verdict != profile.DoNotUse || got.Quote != "undisturbed_latency_s" || m == nil || *m.N != 20 || !(*m.Max <= 1.01e-3) {
+	if got.Verdict != profile.Unreliable || got.Quote != "undisturbed_latency_s" || m == nil || *m.N != 20 || !(*m.Max <= 1.01e-3) {
 		t.Errorf("every second run disturbed: %+v, undisturbed %+v", got, m)
 	}
 	p, res = disturb(8)
@@ -212,7 +212,7 @@ func TestQuote(t *testing.T) {
 	}
 	p.Totals = profile.Totals{}
 	res.Plain[0] = 1
-	if got := judged(p, res, false); got.Verdict != profile.DoNotUse || got.Quote != "" {
+	if got := judged(p, res, false); got.Verdict != profile.Unreliable || got.Quote != "" {
 		t.Errorf("nothing but wall time: %+v", got)
 	}
 	p, res = calm(2)

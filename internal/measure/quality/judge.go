@@ -32,7 +32,7 @@ type Doubts []profile.Doubt
 func (d *Doubts) Above(code profile.DoubtCode, v, fair, bad float64) {
 	switch {
 	case bad > 0 && v > bad:
-		d.Add(code, profile.DoNotUse, v, bad)
+		d.Add(code, profile.Unreliable, v, bad)
 	case v > fair:
 		d.Add(code, profile.Fair, v, fair)
 	}
@@ -48,7 +48,7 @@ func (d *Doubts) Add(code profile.DoubtCode, v profile.Verdict, value, limit flo
 func (d *Doubts) Series(m *profile.Metric, n int, st *stats.Stability) {
 	switch {
 	case n < TooFewRuns:
-		d.Add(profile.DoubtFewRuns, profile.DoNotUse, float64(n), TooFewRuns)
+		d.Add(profile.DoubtFewRuns, profile.Unreliable, float64(n), TooFewRuns)
 	case n < FewRuns:
 		d.Add(profile.DoubtFewRuns, profile.Fair, float64(n), FewRuns)
 	}
@@ -84,7 +84,7 @@ func (d *Doubts) Layers(p *profile.Profile) {
 	}
 	switch {
 	case idle > ran:
-		d.Add(profile.DoubtIncomplete, profile.DoNotUse, float64(idle), float64(ran))
+		d.Add(profile.DoubtIncomplete, profile.Unreliable, float64(idle), float64(ran))
 	case idle > 0:
 		d.Add(profile.DoubtIncomplete, profile.Fair, float64(idle), 0)
 	}

@@ -15,7 +15,7 @@ func TestAbove(t *testing.T) {
 		want         profile.Verdict // "": none
 		limit        float64
 	}{
-		{1, 1, 2, "", 0}, {1.5, 1, 2, profile.Fair, 1}, {2, 1, 2, profile.Fair, 1}, {2.5, 1, 2, profile.DoNotUse, 2}, {9, 1, 0, profile.Fair, 1}, {0.5, 1, 0, "", 0}, {math.NaN(), 1, 2, "", 0},
+		{1, 1, 2, "", 0}, {1.5, 1, 2, profile.Fair, 1}, {2, 1, 2, profile.Fair, 1}, {2.5, 1, 2, profile.Unreliable, 2}, {9, 1, 0, profile.Fair, 1}, {0.5, 1, 0, "", 0}, {math.NaN(), 1, 2, "", 0},
 	} {
 		var d Doubts
 		d.Above(profile.DoubtSpread, c.v, c.fair, c.bad)

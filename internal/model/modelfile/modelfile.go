@@ -45,8 +45,11 @@ func Open(path string) (*graph.Model, error) {
 	}
 	head = head[:n]
 	switch {
-	case hasTFLiteMark(head), bytes.HasPrefix(head, []byte("PK")):
+	case hasTFLiteMark(head):
 		return tflite.Open(path)
+	case bytes.HasPrefix(head, []byte("PK")):
+		m, err := tflite.Open(path)
+		return m, orForeign(err, path, head)
 	case isText(head) || !looksLikeProtobuf(head):
 		return nil, notModel(path, head)
 	}
@@ -54,7 +57,15 @@ func Open(path string) (*graph.Model, error) {
 	if err != nil && strings.EqualFold(filepath.Ext(path), ".tflite") {
 		return nil, notModel(path, head)
 	}
-	return m, err
+	return m, orForeign(err, path, head)
+}
+
+// orForeign is the error of a reader, or where the file is of another known kind, what it is.
+func orForeign(err error, name string, head []byte) error {
+	if err == nil || foreign(name, head) == "" {
+		return err
+	}
+	return notModel(name, head)
 }
 
 // headBytes is the number of bytes needed to identify a file.
@@ -94,7 +105,8 @@ func Parse(name string, data []byte) (*graph.Model, error) {
 		}
 		return encoded(m, name)
 	case bytes.HasPrefix(head, []byte("PK")):
-		return tflite.ParseArchive(data, name)
+		m, err := tflite.ParseArchive(data, name)
+		return m, orForeign(err, name, head)
 	case hasTFLiteMark(head):
 		return withContent(data)(tflite.Parse(data, name))
 	case isText(head) || !looksLikeProtobuf(head):
@@ -104,10 +116,14 @@ func Parse(name string, data []byte) (*graph.Model, error) {
 	if err != nil && strings.EqualFold(filepath.Ext(name), ".tflite") {
 		return nil, notModel(name, head)
 	}
-	return m, err
+	return m, orForeign(err, name, head)
 }
 
+// notModel is the error for a file that is not a model: what it is and what to do, as far as known.
 func notModel(name string, head []byte) error {
+	if what := foreign(name, head); what != "" {
+		return fmt.Errorf("%s: is %s", name, what)
+	}
 	if isText(head) {
 		return fmt.Errorf("%s: is text and not a model (.tflite, .onnx, .mltk.zip); a description of a network ends in .yaml", name)
 	}

@@ -17,15 +17,15 @@ func TestStates(t *testing.T) {
 		{profile.Layer{State: profile.Ran, Cause: why(profile.ByError, "x")}, ""},
 		{profile.Layer{State: profile.Unsupported}, "not supported"},
 		{profile.Layer{State: profile.Unsupported, Cause: why(profile.ByType, "no kernel takes int4")}, "not supported: no kernel takes int4"},
-		{profile.Layer{State: profile.Unsupported, Cause: why(profile.ByType, "")}, "not supported: its element type"},
-		{profile.Layer{State: profile.Skipped, Cause: why(profile.ByMemory, "")}, "there was not enough memory"},
+		{profile.Layer{State: profile.Unsupported, Cause: why(profile.ByType, "")}, "not supported: element type"},
+		{profile.Layer{State: profile.Skipped, Cause: why(profile.ByMemory, "")}, "out of memory"},
 		{profile.Layer{State: profile.Skipped, Cause: why(profile.ByMemory, "1 GiB")}, "1 GiB"},
 		{profile.Layer{State: profile.Failed}, "failed"},
-		{profile.Layer{State: profile.Failed, Cause: why(profile.ByLoop, "")}, "failed: its loop had not ended within the limit"},
-		{profile.Layer{State: profile.Lost}, "its record is lost"},
-		{profile.Layer{State: profile.Lost, Cause: why(profile.ByRecord, "buffer full")}, "its record is lost: buffer full"},
+		{profile.Layer{State: profile.Failed, Cause: why(profile.ByLoop, "")}, "failed: its loop exceeded the time limit"},
+		{profile.Layer{State: profile.Lost}, "record lost"},
+		{profile.Layer{State: profile.Lost, Cause: why(profile.ByRecord, "buffer full")}, "record lost: buffer full"},
 		{profile.Layer{State: profile.NoEstimate}, "no estimate"},
-		{profile.Layer{State: profile.NoEstimate, Cause: why(profile.ByShape, "")}, "no estimate: its shapes are not known"},
+		{profile.Layer{State: profile.NoEstimate, Cause: why(profile.ByShape, "")}, "no estimate: unknown shapes"},
 	} {
 		if got := State(&c.l); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.l, got, c.want)
@@ -46,12 +46,12 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestIncompleteParts lists what is missing; of a run that ended without a word how far
+// TestIncompleteParts lists what is missing; of a run that ended unexpectedly how far
 // it got.
 func TestIncompleteParts(t *testing.T) {
 	t.Parallel()
 	p := &profile.Profile{Incomplete: []profile.Missing{{Cause: profile.ByError, Text: "cable"}, {Cause: profile.ByEnd}}}
-	const end = "the source ended without a word; what it had sent until then is here"
+	const end = "the source ended unexpectedly; figures cover the data received until then"
 	if got, want := Incomplete(p), "an error: cable; "+end+": nothing was measured yet"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -74,7 +74,7 @@ func TestIncompleteParts(t *testing.T) {
 		"1 record lost":                        {Cause: profile.ByRecord, Want: new(int64(1))},
 		"records were lost (2 of 3)":           {Cause: profile.ByRecord, Got: new(int64(2)), Want: new(int64(3))},
 		"an error":                             {Cause: profile.ByError, Got: new(int64(2))},
-		"it depends on the data":               {Cause: profile.ByData, Want: new(int64(2))},
+		"depends on the data":                  {Cause: profile.ByData, Want: new(int64(2))},
 		"without 1 layer: a limit is exceeded": {Cause: profile.ByLimit, Layers: []int64{0}},
 	} {
 		if got := Missing(&m); got != want {
@@ -140,7 +140,7 @@ func TestTensors(t *testing.T) {
 	}
 }
 
-// TestPercents writes parts with two digits, and names what is to be quoted.
+// TestPercents writes parts with two digits, and names the recommended figure.
 func TestPercents(t *testing.T) {
 	t.Parallel()
 	for v, want := range map[float64]string{0: "0 %", 0.0123: "1.2 %", 0.123: "12 %", 0.994: "99 %", 0.9949: "99 %", 0.995: "100 %", 1.234: "123 %", 12.34: "1234 %"} {
@@ -153,12 +153,12 @@ func TestPercents(t *testing.T) {
 			t.Errorf("%v: %q, want %q", v, got, want)
 		}
 	}
-	for quote, want := range map[string]string{"undisturbed_latency_s": "undisturbed runs", "processor_s": "processor time", "": "", "latency_s": ""} {
+	for quote, want := range map[string]string{"undisturbed_latency_s": "undisturbed runs", "processor_s": "CPU time", "": "", "latency_s": ""} {
 		if got := Quote(&profile.Trust{Quote: quote}); got != want {
 			t.Errorf("%q: %q, want %q", quote, got, want)
 		}
 	}
-	if a, b, c := Holds(nil), Holds(&profile.Trust{}), Holds(&profile.Trust{Interval: profile.OfThisRun}); a != "95 % between" || b != a || c != "95 % of this run between" {
+	if a, b, c := Interval(nil), Interval(&profile.Trust{}), Interval(&profile.Trust{Interval: profile.OfThisRun}); a != "95 % CI" || b != a || c != "95 % CI of this run" {
 		t.Errorf("%q, %q, %q", a, b, c)
 	}
 	for _, c := range []struct {
@@ -166,12 +166,12 @@ func TestPercents(t *testing.T) {
 		want string
 	}{
 		{profile.Doubt{Code: profile.DoubtFewRuns, Value: new(1.0)}, "only 1 run"},
-		{profile.Doubt{Code: profile.DoubtSpread}, "times vary by 0 % (coefficient of variation)"},
+		{profile.Doubt{Code: profile.DoubtSpread}, "latency varies by 0 % (CV)"},
 		{profile.Doubt{Code: "unheard of"}, "unheard of"},
-		{profile.Doubt{Code: profile.DoubtThrottled, Value: new(1.0)}, "the processor throttled for heat once"},
-		{profile.Doubt{Code: profile.DoubtBusy, Value: new(1.26)}, "the machine was busy before (load 1.3 a processor)"},
+		{profile.Doubt{Code: profile.DoubtThrottled, Value: new(1.0)}, "CPU throttled by heat once"},
+		{profile.Doubt{Code: profile.DoubtBusy, Value: new(1.26)}, "machine busy before the runs (load average 1.3 per CPU)"},
 		{profile.Doubt{Code: profile.DoubtIncomplete, Value: new(1.0)}, "1 layer did not run"},
-		{profile.Doubt{Code: profile.DoubtThreads, Value: new(2.0)}, "2 threads share a processor"},
+		{profile.Doubt{Code: profile.DoubtThreads, Value: new(2.0)}, "2 threads per CPU"},
 	} {
 		if got := doubt(&c.d); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.d, got, c.want)

@@ -16,22 +16,22 @@ func StudyCause(c study.Cause) string {
 }
 
 var changeCauses = map[study.Cause]string{
-	study.NoZero:        "which number stands for zero is not known",
-	study.Shared:        "read in ways that do not fit together",
+	study.NoZero:        "unknown zero point",
+	study.Shared:        "shared by operators with incompatible layouts",
 	study.AllZero:       "all weights are zero already",
-	study.NoKernel:      "no kernel gains from this here",
+	study.NoKernel:      "no kernel benefits on this target",
 	study.ShapeMismatch: "the structure does not fit the shape",
-	study.Coupled:       "channels cannot be taken out: what shares them cannot follow",
-	study.NoFormat:      "the file's format has no such numbers for this operator",
-	study.Excluded:      "left out",
+	study.Coupled:       "channels cannot be removed: coupled layers cannot follow",
+	study.NoFormat:      "the file format has no such type for this operator",
+	study.Excluded:      "excluded",
 	study.First:         "the first layer",
 	study.Head:          "makes an output of the model",
 	study.NotRun:        "did not run",
-	study.NoMemory:      "what it reads takes more memory than the limit: take fewer samples",
-	study.Unsettled:     "as fast as before, within the interval",
-	study.NoData:        "nothing was measured of it",
-	study.NoGain:        "no change costs less",
-	study.Spent:         "no loss left for it",
+	study.NoMemory:      "its inputs exceed the memory limit: use fewer samples",
+	study.Unsettled:     "no measurable gain",
+	study.NoData:        "not measured",
+	study.NoGain:        "no change is cheaper",
+	study.Spent:         "loss budget used up by other layers",
 }
 
 // Change names a change: "4x1 80 %, int8".
@@ -57,13 +57,13 @@ func Change(c study.Change) string {
 func Method(m study.Method) string {
 	switch m {
 	case study.Approximated:
-		return "follows from sizes alone; no weights were read"
+		return "from sizes alone; weights not read"
 	case study.Magnitude:
-		return "magnitudes of weights; no data was run"
+		return "weight magnitudes; no data"
 	case study.OutputError:
 		return "relative error of each layer's own output on data"
 	case study.Calibrated:
-		return "errors of layers' own outputs on data, as losses of the model by runs of a few changes"
+		return "errors of layer outputs on data, calibrated to model losses with a few runs"
 	case study.EndToEnd:
 		return "outputs of the model with one layer changed, on data"
 	case study.OneShot:

@@ -2,6 +2,7 @@ package words
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -9,15 +10,10 @@ import (
 )
 
 // Verdict is the word for a verdict, "" for none.
-func Verdict(v profile.Verdict) string {
-	if v == profile.DoNotUse {
-		return "do not use"
-	}
-	return string(v)
-}
+func Verdict(v profile.Verdict) string { return string(v) }
 
-// Origin is the word for figures that nobody here can vouch for: those of another
-// tool's record. It is "" for all others.
+// Origin is "imported" for a record of another tool, whose quality is not known here, and "" for
+// all other profiles.
 func Origin(p *profile.Profile) string {
 	if p.Target.Kind == profile.TargetImport {
 		return "imported"
@@ -37,7 +33,7 @@ func Doubts(t *profile.Trust) string {
 	return strings.Join(out, "; ")
 }
 
-// doubt says what a reason is.
+// doubt describes one reason.
 func doubt(d *profile.Doubt) string {
 	v := 0.0
 	if d.Value != nil {
@@ -48,47 +44,113 @@ func doubt(d *profile.Doubt) string {
 	case profile.DoubtFewRuns:
 		return "only " + Plural(int64(v), "run")
 	case profile.DoubtInterval:
-		return "the 95 % interval is ±" + part
+		return "95 % CI is ±" + part
 	case profile.DoubtSpread:
-		return "times vary by " + part + " (coefficient of variation)"
+		return "latency varies by " + part + " (CV)"
 	case profile.DoubtStep:
-		return "the time changed by " + part + " during the runs"
+		return "latency shifted by " + part + " during the runs"
 	case profile.DoubtDrift:
-		return "the time drifted by " + part + " during the runs"
+		return "latency drifted by " + part + " during the runs"
 	case profile.DoubtModes:
-		return "the runs fall into two groups of times"
+		return "latencies fall into two groups"
 	case profile.DoubtSpeed:
-		return "the machine's speed varied by " + part
+		return "machine speed varied by " + part
 	case profile.DoubtWaiting:
-		return "other programs had the processor for " + part + " of the time"
+		return "preempted by other programs for " + part + " of the time"
 	case profile.DoubtStolen:
 		return "the hypervisor took " + part + " of the time"
 	case profile.DoubtThrottled:
-		return "the processor throttled for heat " + times(v)
+		return "CPU throttled by heat " + times(v)
 	case profile.DoubtQuota:
-		return fmt.Sprintf("a quota stopped the program for %.2g s", v)
+		return fmt.Sprintf("a CPU quota stopped the program for %.2g s", v)
 	case profile.DoubtBusy:
-		return fmt.Sprintf("the machine was busy before (load %.1f a processor)", v)
+		return fmt.Sprintf("machine busy before the runs (load average %.1f per CPU)", v)
 	case profile.DoubtGovernor:
-		return "the frequency follows the load"
+		return "CPU frequency follows the load"
 	case profile.DoubtBattery:
-		return "the machine runs from its battery"
+		return "running on battery"
 	case profile.DoubtThreads:
-		return fmt.Sprintf("%.2g threads share a processor", v)
+		return fmt.Sprintf("%.2g threads per CPU", v)
 	case profile.DoubtCollector:
-		return "the garbage collector ran " + times(v)
+		return "garbage collector ran " + times(v)
 	case profile.DoubtInstruments:
-		return "the instruments add " + part
+		return "profiling overhead " + part
 	case profile.DoubtReconcile:
-		return "layers and plain runs differ by " + part
+		return "sum of layers and end-to-end latency differ by " + part
 	case profile.DoubtIncomplete:
 		return Plural(int64(v), "layer") + " did not run"
 	case profile.DoubtNotPinned:
-		return "threads could not be bound"
+		return "threads could not be pinned"
 	case profile.DoubtLost:
-		return "of " + part + " of the inferences something was lost on the way"
+		return "data lost in " + part + " of the inferences"
 	}
 	return string(d.Code)
+}
+
+// qualityCauses are the reasons that explain a spread, a shift or a wide interval, in short words and in
+// the order in which they are named. advice is what to do about them.
+var qualityCauses = []struct {
+	code         profile.DoubtCode
+	word, advice string
+}{
+	{profile.DoubtThreads, "more threads than CPUs", "use fewer --threads than the computer has CPUs"},
+	{profile.DoubtQuota, "CPU quota reached", "raise the CPU quota of the container"},
+	{profile.DoubtThrottled, "CPU throttled by heat", "let the computer cool down and repeat"},
+	{profile.DoubtWaiting, "machine busy", "close other programs and repeat with --time 10s"},
+	{profile.DoubtStolen, "machine busy (hypervisor)", "repeat on a machine of your own, or with --time 10s"},
+	{profile.DoubtBusy, "machine busy", "close other programs and repeat with --time 10s"},
+	{profile.DoubtSpeed, "CPU speed changed", "fix the CPU frequency, or repeat with --time 10s"},
+	{profile.DoubtBattery, "running on battery", "plug in the power supply and repeat"},
+	{profile.DoubtCollector, "garbage collector ran", "repeat with --time 10s"},
+}
+
+// symptoms are reasons that have a cause among the others.
+var symptoms = []profile.DoubtCode{
+	profile.DoubtInterval, profile.DoubtSpread, profile.DoubtStep, profile.DoubtDrift, profile.DoubtModes, profile.DoubtReconcile,
+}
+
+// Quality is the verdict with its main reason, such as "unreliable: machine busy"; "" for none. The
+// verdict good has no reason.
+func Quality(t *profile.Trust) string {
+	if t == nil || t.Verdict == "" {
+		return ""
+	}
+	why, _ := reason(t)
+	if t.Verdict == profile.Good || why == "" {
+		return Verdict(t.Verdict)
+	}
+	return Verdict(t.Verdict) + ": " + why
+}
+
+// Advice says how to make a measurement more reliable, "" for one that is good.
+func Advice(t *profile.Trust) string {
+	if t == nil || t.Verdict == profile.Good {
+		return ""
+	}
+	_, advice := reason(t)
+	return advice
+}
+
+// reason is the main reason of a verdict in short words, and what to do about it. Where the gravest
+// reason is a symptom, its cause is named.
+func reason(t *profile.Trust) (why, advice string) {
+	if len(t.Doubts) == 0 {
+		return "", ""
+	}
+	d := &t.Doubts[0]
+	symptom := slices.Contains(symptoms, d.Code)
+	for _, c := range qualityCauses {
+		for i := range t.Doubts {
+			if t.Doubts[i].Code == c.code && (symptom || d.Code == c.code) {
+				return c.word, c.advice
+			}
+		}
+	}
+	switch d.Code {
+	case profile.DoubtIncomplete, profile.DoubtLost, profile.DoubtNotPinned, profile.DoubtInstruments:
+		return doubt(d), ""
+	}
+	return doubt(d), "measure longer: --time 10s"
 }
 
 func times(v float64) string {
@@ -107,8 +169,7 @@ func percent(v float64) string {
 	return strconv.FormatFloat(p, 'g', 2, 64) + " %"
 }
 
-// Quote names the figure that a verdict offers to be quoted, "" for the latency itself
-// and for none.
+// Quote names the recommended figure, "" where that is the latency itself and where there is none.
 func Quote(t *profile.Trust) string {
 	if t == nil {
 		return ""
@@ -117,15 +178,15 @@ func Quote(t *profile.Trust) string {
 	case "undisturbed_latency_s":
 		return "undisturbed runs"
 	case "processor_s":
-		return "processor time"
+		return "CPU time"
 	}
 	return ""
 }
 
-// Holds says what the 95 % interval of a latency holds.
-func Holds(t *profile.Trust) string {
+// Interval names the 95 % confidence interval of a latency: of this run alone, or of repeated runs.
+func Interval(t *profile.Trust) string {
 	if t != nil && t.Interval == profile.OfThisRun {
-		return "95 % of this run between"
+		return "95 % CI of this run"
 	}
-	return "95 % between"
+	return "95 % CI"
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/opmeter/opmeter/profile/compare"
 )
 
-// VersusNote says what does not compare well, and for which runs.
+// VersusNote describes a limit of the comparison and the runs that it applies to.
 func VersusNote(t *compare.Table, n *compare.Note) string {
 	var names []string
 	for _, k := range n.Runs {
@@ -19,27 +19,27 @@ func VersusNote(t *compare.Table, n *compare.Note) string {
 	who, first := strings.Join(names, ", "), t.Runs[0].Name
 	switch n.Code {
 	case compare.OtherModel:
-		return fmt.Sprintf("%s: another file of a model than that of %s.", who, first)
+		return fmt.Sprintf("%s: another model file than %s.", who, first)
 	case compare.OtherNodes:
-		return fmt.Sprintf("%s: the model has another structure than that of %s, so that operators were joined by name and order.", who, first)
+		return fmt.Sprintf("%s: another model structure than %s; operators were matched by name and order.", who, first)
 	case compare.OtherThreads:
-		return fmt.Sprintf("%s: another number of threads than %s.", who, first)
+		return fmt.Sprintf("%s: another thread count than %s.", who, first)
 	case compare.OtherBatch:
-		return fmt.Sprintf("%s: another batch than %s. Times are of one inference of the whole batch.", who, first)
+		return fmt.Sprintf("%s: another batch size than %s. Latencies are per batch.", who, first)
 	case compare.OtherShapes:
-		return fmt.Sprintf("%s: inputs of other shapes than %s.", who, first)
+		return fmt.Sprintf("%s: other input shapes than %s.", who, first)
 	case compare.OtherInputs:
-		return fmt.Sprintf("%s: other data in the inputs than %s.", who, first)
+		return fmt.Sprintf("%s: other input data than %s.", who, first)
 	case compare.OtherMachine:
 		return fmt.Sprintf("%s: measured on another computer than %s.", who, first)
 	case compare.NotGood:
-		return fmt.Sprintf("%s: a latency whose verdict is less than good; opmeter report says why, of a profile that is saved with -o.", who)
+		return fmt.Sprintf("%s: measurement quality below good; opmeter report --details on the saved profile says why.", who)
 	case compare.NotWhole:
-		return fmt.Sprintf("%s: an incomplete profile.", who)
+		return fmt.Sprintf("%s: incomplete profile.", who)
 	case compare.OtherResults:
-		return fmt.Sprintf("%s: outputs differ by more than rounding explains, or could not be compared: it may not compute the same.", who)
+		return fmt.Sprintf("%s: outputs differ by more than rounding, or could not be compared.", who)
 	case compare.NoLayers:
-		return fmt.Sprintf("%s: no layer has the figure, so that only totals compare.", who)
+		return fmt.Sprintf("%s: no figures per layer; only totals are compared.", who)
 	}
 	return string(n.Code) + ": " + who
 }
@@ -59,7 +59,7 @@ func Outputs(s profile.DifferenceState) string {
 	return ""
 }
 
-// VersusMark is the sign of a verdict in a table.
+// VersusMark is the sign of a verdict in a table; [VersusLegend] explains it.
 func VersusMark(v compare.Verdict) string {
 	switch v {
 	case compare.Slower:
@@ -73,4 +73,4 @@ func VersusMark(v compare.Verdict) string {
 }
 
 // VersusLegend says what the signs mean.
-const VersusLegend = "▲ slower, ▼ faster, = within 5 %, ? not known: intervals too wide, or a latency not to be used"
+const VersusLegend = "▲ slower, ▼ faster, = within 5 %, ? undecided: interval too wide, or unreliable measurement"

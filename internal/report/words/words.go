@@ -17,23 +17,23 @@ import (
 
 // causes says why something is missing or did not run.
 var causes = map[profile.CauseCode]string{
-	profile.ByOperator:  "the operator is not known",
-	profile.ByType:      "its element type",
+	profile.ByOperator:  "unknown operator",
+	profile.ByType:      "element type",
 	profile.ByLimit:     "a limit is exceeded",
-	profile.ByUse:       "this use of the operator",
+	profile.ByUse:       "use of the operator",
 	profile.ByInput:     "an input was not computed",
-	profile.ByShape:     "its shapes are not known",
-	profile.ByData:      "it depends on the data",
-	profile.ByMemory:    "there was not enough memory",
-	profile.ByBodies:    "what it runs has no figure",
+	profile.ByShape:     "unknown shapes",
+	profile.ByData:      "depends on the data",
+	profile.ByMemory:    "out of memory",
+	profile.ByBodies:    "its subgraph has no figures",
 	profile.ByError:     "an error",
-	profile.ByCancel:    "stopped before all was done; figures are of what was done until then",
-	profile.ByDeadline:  "the time was over; figures are of what was done until then",
-	profile.ByEnd:       "the source ended without a word; what it had sent until then is here",
+	profile.ByCancel:    "stopped early; figures cover the part that ran",
+	profile.ByDeadline:  "time limit reached; figures cover the part that ran",
+	profile.ByEnd:       "the source ended unexpectedly; figures cover the data received until then",
 	profile.ByRecord:    "records were lost",
-	profile.ByNoFigures: "nobody has measured it",
-	profile.ByLoop:      "its loop had not ended within the limit",
-	profile.ByWork:      "most of the work did not run, so that there is no time of the whole",
+	profile.ByNoFigures: "no measurements exist",
+	profile.ByLoop:      "its loop exceeded the time limit",
+	profile.ByWork:      "most of the work did not run, so the model has no latency",
 }
 
 // because is the cause's own text, or words for its code; "" for no cause.
@@ -67,7 +67,7 @@ func State(l *profile.Layer) string {
 		if l.Cause != nil {
 			why = l.Cause.Text
 		}
-		return with("its record is lost", why)
+		return with("record lost", why)
 	case profile.NoEstimate:
 		return with("no estimate", why)
 	}
@@ -200,7 +200,7 @@ func Without(p *profile.Profile) string {
 	for _, x := range []struct {
 		n    int64
 		what string
-	}{{idle, "that did not run"}, {lost, "whose records are lost"}, {unknown, "that no estimate covers"}} {
+	}{{idle, "that did not run"}, {lost, "with lost records"}, {unknown, "without an estimate"}} {
 		if x.n > 0 {
 			parts = append(parts, Plural(x.n, "layer")+" "+x.what)
 		}
@@ -258,14 +258,14 @@ func Taken(t *profile.Tensor) string {
 // uses says what the model uses the elements of an input for.
 var uses = map[profile.InputUse]string{
 	profile.UseShape:    "a shape",
-	profile.UseBounds:   "bounds of a part",
+	profile.UseBounds:   "slice bounds",
 	profile.UsePaddings: "paddings",
 	profile.UseAxes:     "axes",
 	profile.UseIndices:  "indices",
 	profile.UseMask:     "a mask",
 	profile.UseLength:   "a length",
-	profile.UseCount:    "a number of things to make",
-	profile.UseChoice:   "a value that the model asks for",
+	profile.UseCount:    "a count",
+	profile.UseChoice:   "a value that the model requires",
 }
 
 // Made says how the elements of an input were made for what they are used for: "1 (a

@@ -23,11 +23,11 @@ func TestNote(t *testing.T) {
 		{profile.Layer{State: profile.NotReached}, "not reached in these runs", "not reached in these runs", ""},
 		{profile.Layer{State: profile.Unsupported, Cause: why(profile.ByOperator, "version 99")}, "not supported: version 99", "not supported: version 99", ""},
 		{profile.Layer{State: profile.Unsupported, Cause: why(profile.ByOperator, "")}, "not supported", "not supported", ""},
-		{profile.Layer{State: profile.Unsupported, Cause: why(profile.ByUse, "")}, "not supported: this use of the operator", "not supported: this use of the operator", ""},
+		{profile.Layer{State: profile.Unsupported, Cause: why(profile.ByUse, "")}, "not supported: use of the operator", "not supported: use of the operator", ""},
 		{profile.Layer{State: profile.Skipped, Cause: why(profile.ByInput, "")}, "an input was not computed", "an input was not computed", ""},
 		{profile.Layer{State: profile.Skipped}, "an input was not computed", "an input was not computed", ""},
 		{profile.Layer{State: profile.Failed, Cause: why(profile.ByError, "axis 7 of 4")}, "failed: axis 7 of 4", "failed: axis 7 of 4", ""},
-		{profile.Layer{State: profile.Lost, Cause: why(profile.ByRecord, "")}, "its record is lost", "its record is lost", ""},
+		{profile.Layer{State: profile.Lost, Cause: why(profile.ByRecord, "")}, "record lost", "record lost", ""},
 		{profile.Layer{State: profile.Ran, Placement: &profile.Placement{On: "mvp"}}, "", "", "yes"},
 		{profile.Layer{State: profile.Ran, Placement: &profile.Placement{On: "mvp", Cause: profile.ByLimit, Text: "refused first"}}, "", "", "yes"},
 		{profile.Layer{State: profile.Ran, Placement: cpu("", "")}, "", "", "no"},
@@ -35,7 +35,7 @@ func TestNote(t *testing.T) {
 		{profile.Layer{State: profile.Ran, Placement: cpu(profile.ByLimit, "2048 > 2047")}, "limit exceeded: 2048 > 2047", "limit exceeded: 2048 > 2047", "no: limit"},
 		{
 			profile.Layer{State: profile.NoEstimate, Cause: why(profile.ByNoFigures, ""), Placement: cpu(profile.ByType, "MVP takes int8")},
-			"MVP takes int8; no estimate: nobody has measured it", "MVP takes int8; no estimate: nobody has measured it", "no: type",
+			"MVP takes int8; no estimate: no measurements exist", "MVP takes int8; no estimate: no measurements exist", "no: type",
 		},
 		{
 			profile.Layer{State: profile.NoEstimate, Cause: why(profile.ByOperator, "custom operators are not known"), Placement: cpu(profile.ByOperator, "not an MVP operator")},
@@ -57,12 +57,12 @@ func TestNote(t *testing.T) {
 func TestMissing(t *testing.T) {
 	t.Parallel()
 	for want, m := range map[string]profile.Missing{
-		"the source ended without a word; what it had sent until then is here":                    {Cause: profile.ByEnd},
-		"stopped before all was done; figures are of what was done until then (12 of 50)":         {Cause: profile.ByCancel, Got: new(int64(12)), Want: new(int64(50))},
-		"without 1 layer: 3 records lost: the buffer was full":                                    {Cause: profile.ByRecord, Layers: []int64{4}, Want: new(int64(3)), Text: "the buffer was full"},
-		"without 2 layers: nobody has measured it":                                                {Cause: profile.ByNoFigures, Layers: []int64{4, 5}},
-		"an error: the cable was pulled":                                                          {Cause: profile.ByError, Text: "the cable was pulled"},
-		"the time was over; figures are of what was done until then (1 of 9): 2 s were asked for": {Cause: profile.ByDeadline, Text: "2 s were asked for", Got: new(int64(1)), Want: new(int64(9))},
+		"the source ended unexpectedly; figures cover the data received until then":        {Cause: profile.ByEnd},
+		"stopped early; figures cover the part that ran (12 of 50)":                        {Cause: profile.ByCancel, Got: new(int64(12)), Want: new(int64(50))},
+		"without 1 layer: 3 records lost: the buffer was full":                             {Cause: profile.ByRecord, Layers: []int64{4}, Want: new(int64(3)), Text: "the buffer was full"},
+		"without 2 layers: no measurements exist":                                          {Cause: profile.ByNoFigures, Layers: []int64{4, 5}},
+		"an error: the cable was pulled":                                                   {Cause: profile.ByError, Text: "the cable was pulled"},
+		"time limit reached; figures cover the part that ran (1 of 9): 2 s were asked for": {Cause: profile.ByDeadline, Text: "2 s were asked for", Got: new(int64(1)), Want: new(int64(9))},
 	} {
 		if got := Missing(&m); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -82,11 +82,11 @@ func TestCounts(t *testing.T) {
 	if got, want := strings.Join(Blanks(p), ", "), "2 not supported, 2 not run, 1 lost, 1 without an estimate"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got, want := Without(p), "without 4 layers that did not run and 1 layer whose records are lost and 1 layer that no estimate covers"; got != want {
+	if got, want := Without(p), "without 4 layers that did not run and 1 layer with lost records and 1 layer without an estimate"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	p.Target.Kind = profile.TargetSimulator
-	if got, want := Without(p), "without 1 layer whose records are lost and 5 layers that no estimate covers"; got != want {
+	if got, want := Without(p), "without 1 layer with lost records and 5 layers without an estimate"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if got := Without(&profile.Profile{}); got != "" {
@@ -98,11 +98,11 @@ func TestCounts(t *testing.T) {
 func TestDoubts(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[profile.DoubtCode]string{
-		profile.DoubtFewRuns: "only 3 runs", profile.DoubtInterval: "±300 %", profile.DoubtSpread: "vary by 300 %", profile.DoubtStep: "changed by 300 %", profile.DoubtDrift: "drifted by 300 %",
-		profile.DoubtModes: "two groups", profile.DoubtSpeed: "speed varied by 300 %", profile.DoubtWaiting: "processor for 300 % of", profile.DoubtStolen: "hypervisor took 300 %",
-		profile.DoubtThrottled: "heat 3 times", profile.DoubtQuota: "for 3 s", profile.DoubtBusy: "load 3.0 a processor", profile.DoubtGovernor: "follows the load", profile.DoubtBattery: "battery",
-		profile.DoubtThreads: "3 threads share", profile.DoubtCollector: "ran 3 times", profile.DoubtInstruments: "add 300 %", profile.DoubtReconcile: "differ by 300 %",
-		profile.DoubtIncomplete: "3 layers did not run", profile.DoubtNotPinned: "not be bound", profile.DoubtLost: "of 300 % of the inferences",
+		profile.DoubtFewRuns: "only 3 runs", profile.DoubtInterval: "±300 %", profile.DoubtSpread: "varies by 300 %", profile.DoubtStep: "shifted by 300 %", profile.DoubtDrift: "drifted by 300 %",
+		profile.DoubtModes: "two groups", profile.DoubtSpeed: "speed varied by 300 %", profile.DoubtWaiting: "preempted by other programs for 300 %", profile.DoubtStolen: "hypervisor took 300 %",
+		profile.DoubtThrottled: "heat 3 times", profile.DoubtQuota: "for 3 s", profile.DoubtBusy: "load average 3.0 per CPU", profile.DoubtGovernor: "follows the load", profile.DoubtBattery: "battery",
+		profile.DoubtThreads: "3 threads per CPU", profile.DoubtCollector: "ran 3 times", profile.DoubtInstruments: "overhead 300 %", profile.DoubtReconcile: "differ by 300 %",
+		profile.DoubtIncomplete: "3 layers did not run", profile.DoubtNotPinned: "not be pinned", profile.DoubtLost: "in 300 % of the inferences",
 	} {
 		got := Doubts(&profile.Trust{Doubts: []profile.Doubt{{Code: code, Value: new(3.0)}}})
 		if !strings.Contains(got, want) {
@@ -110,10 +110,41 @@ func TestDoubts(t *testing.T) {
 		}
 	}
 	two := &profile.Trust{Doubts: []profile.Doubt{{Code: profile.DoubtBattery}, {Code: profile.DoubtWaiting, Value: new(0.0814)}}}
-	if got, want := Doubts(two), "the machine runs from its battery; other programs had the processor for 8.1 % of the time"; got != want {
+	if got, want := Doubts(two), "running on battery; preempted by other programs for 8.1 % of the time"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if Doubts(nil)+Quote(nil)+Verdict("") != "" || Verdict(profile.DoNotUse) != "do not use" {
+	if Doubts(nil)+Quote(nil)+Verdict("") != "" || Verdict(profile.Unreliable) != "unreliable" {
 		t.Error("words of nothing")
+	}
+}
+
+// TestQuality has the verdict with its main reason: the cause of a symptom, else the gravest reason.
+func TestQuality(t *testing.T) {
+	t.Parallel()
+	of := func(codes ...profile.DoubtCode) *profile.Trust {
+		q := &profile.Trust{Verdict: profile.Unreliable}
+		for _, c := range codes {
+			q.Doubts = append(q.Doubts, profile.Doubt{Code: c, Verdict: profile.Unreliable, Value: new(2.0)})
+		}
+		return q
+	}
+	for _, c := range []struct {
+		t            *profile.Trust
+		want, advice string
+	}{
+		{nil, "", ""},
+		{&profile.Trust{}, "", ""},
+		{&profile.Trust{Verdict: profile.Good, Doubts: of(profile.DoubtBusy).Doubts}, "good", ""},
+		{&profile.Trust{Verdict: profile.Fair}, "fair", ""},
+		{of(profile.DoubtSpread, profile.DoubtBusy), "unreliable: machine busy", "close other programs"},
+		{of(profile.DoubtSpread, profile.DoubtBusy, profile.DoubtThreads), "unreliable: more threads than CPUs", "use fewer --threads"},
+		{of(profile.DoubtSpread), "unreliable: latency varies by 200 % (CV)", "measure longer"},
+		{of(profile.DoubtFewRuns, profile.DoubtBusy), "unreliable: only 2 runs", "measure longer"},
+		{of(profile.DoubtThrottled), "unreliable: CPU throttled by heat", "let the computer cool"},
+		{of(profile.DoubtIncomplete, profile.DoubtBusy), "unreliable: 2 layers did not run", ""},
+	} {
+		if got, advice := Quality(c.t), Advice(c.t); got != c.want || !strings.HasPrefix(advice, c.advice) || (advice == "") != (c.advice == "") {
+			t.Errorf("%+v: %q, %q, want %q, %q", c.t, got, advice, c.want, c.advice)
+		}
 	}
 }

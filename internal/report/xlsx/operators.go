@@ -23,7 +23,7 @@ func (t *table) work(op int) (ops, seconds float64, whole bool) {
 	return ops, seconds, whole
 }
 
-// rate is the cell of operations a second of an operator, whose sums stand in two other
+// rate is the cell of operations per second of an operator, whose sums stand in two other
 // cells.
 func (t *table) rate(op int, ops, time string) cell {
 	o, s, whole := t.work(op)

@@ -21,15 +21,15 @@ func (b *book) summary(p *profile.Profile, t *table) error {
 	if len(p.Incomplete) > 0 {
 		s.para("Incomplete", words.Incomplete(p))
 	}
-	s.model()
-	s.target()
 	s.figures()
 	s.findings()
+	s.model()
+	s.target()
 	s.settings()
 	s.head("About this workbook")
-	s.para("Figures", "In base units: seconds, joules, bytes, hertz, counts. An empty cell is a figure that is not known. The kind says how it came about: counted from the model, measured, simulated, estimated, or imported from another tool's record. Cells with formulas follow when a cell is edited. The sheet Columns says what each column is.")
+	s.para("Figures", "Base units: seconds, joules, bytes, hertz, counts. Empty cells are unknown. The kind is the origin of a figure: counted from the model, measured, simulated, estimated, or imported from another tool. Formulas update when a cell is edited. The sheet Columns explains every column.")
 	s.para("Samples", s.samples())
-	s.para("Sums of layers", "Totals of a run come from its plain pass, times of layers from the instrumented one, so that their sum differs from the latency by what lies between operators and by the cost of the instruments.")
+	s.para("Sums of layers", "Totals of a run come from its plain pass, times of layers from the instrumented one, so that their sum differs from the latency by what lies between operators and by the profiling overhead.")
 	return s.flush()
 }
 
@@ -141,12 +141,12 @@ func (s *summary) settings() {
 	s.fact("kernels", t.KernelSet)
 	s.count("threads", t.Threads, "")
 	if len(t.PinnedCPUs) > 0 {
-		s.fact("pinned to processors", strings.Trim(fmt.Sprint(t.PinnedCPUs), "[]"))
+		s.fact("pinned to CPUs", strings.Trim(fmt.Sprint(t.PinnedCPUs), "[]"))
 	}
-	s.count("runs asked for", t.Runs, "")
-	s.quantity("time asked for", t.TimeS, "0.###", "s")
-	s.count("warm-up asked for", t.WarmupRuns, "runs")
-	s.quantity("warm-up asked for", t.WarmupS, "0.###", "s")
+	s.count("requested runs", t.Runs, "")
+	s.quantity("requested time", t.TimeS, "0.###", "s")
+	s.count("requested warm-up", t.WarmupRuns, "runs")
+	s.quantity("requested warm-up", t.WarmupS, "0.###", "s")
 	s.count("batch", t.Batch, "")
 	s.fact("inputs", t.InputKind)
 	if t.Seed != nil {
@@ -197,10 +197,10 @@ func (s *summary) metric(name string, m *profile.Metric, format, unit string) {
 	}
 	var remark []string
 	if m.CI95 != nil {
-		remark = append(remark, fmt.Sprintf("95 %% interval %.4g to %.4g", m.CI95[0], m.CI95[1]))
+		remark = append(remark, fmt.Sprintf("95 %% CI %.4g to %.4g", m.CI95[0], m.CI95[1]))
 	}
 	if m.Band != nil {
-		remark = append(remark, fmt.Sprintf("between %.4g and %.4g", m.Band[0], m.Band[1]))
+		remark = append(remark, fmt.Sprintf("90 %% band %.4g to %.4g", m.Band[0], m.Band[1]))
 	}
 	if m.N != nil {
 		remark = append(remark, fmt.Sprintf("%d samples", *m.N))
@@ -226,7 +226,7 @@ func (s *summary) metric(name string, m *profile.Metric, format, unit string) {
 
 func (s *summary) figures() {
 	t := &s.p.Totals
-	s.head("Figures of the whole model")
+	s.head("Results")
 	h := style{bold: true}
 	s.add(0, label("figure", h), label("value", style{bold: true, right: true}), label("unit", style{bold: true, indent: true}), label("kind", h), label("remark", h))
 	left := func(n *int64, what string) string {
@@ -244,7 +244,7 @@ func (s *summary) figures() {
 	s.total("MACs without padding", "macs_executed", t.MACsExecuted, "MACs", "")
 	s.total("parameters", "params", t.Params, "", "each counted once")
 	s.total("weights", "", t.WeightsBytes, "bytes", "as stored")
-	s.total("bytes read", "bytes_read", t.BytesRead, "bytes", "each operand once a layer")
+	s.total("bytes read", "bytes_read", t.BytesRead, "bytes", "each operand once per layer")
 	s.total("bytes written", "bytes_written", t.BytesWritten, "bytes", "")
 	s.total("RAM", "", t.RAMBytes, "bytes", "working memory of an inference")
 	s.total("flash", "", t.FlashBytes, "bytes", "")
@@ -258,9 +258,9 @@ func (s *summary) figures() {
 				break
 			}
 		}
-		s.figure("sum of layers' times", &s.t.time, "SUM("+s.t.ref("latency_s")+")", sec, "s", kind, "shares of layers are of this sum")
+		s.figure("sum of layers", &s.t.time, "SUM("+s.t.ref("latency_s")+")", sec, "s", kind, "shares of layers refer to this sum")
 		if s.err == nil {
-			_, row, err := excelize.CellNameToCoordinates(s.cells["sum of layers' times"])
+			_, row, err := excelize.CellNameToCoordinates(s.cells["sum of layers"])
 			s.do(err)
 			s.do(s.b.f.SetDefinedName(&excelize.DefinedName{Name: timeName, RefersTo: summarySheet + "!$B$" + strconv.Itoa(row)}))
 		}
@@ -277,16 +277,16 @@ func (s *summary) figures() {
 	}
 	s.rates()
 	if r := s.p.Reconcile; r != nil {
-		s.figure("wall time", r.WallS, "", sec, "s", profile.Measured, "typical time of the instrumented pass")
-		s.figure("in operators", r.OperatorsS, "", sec, "s", profile.Measured, "")
-		s.figure("between operators", r.GapsS, "", sec, "s", profile.Measured, "")
+		s.figure("sum of layers and gaps", r.WallS, "", sec, "s", profile.Measured, "mean of the typical profiled runs")
+		s.figure("time in operators", r.OperatorsS, "", sec, "s", profile.Measured, "")
+		s.figure("time between operators", r.GapsS, "", sec, "s", profile.Measured, "")
 		if v, ok := r.OverheadS.Best(); ok {
-			s.figure("cost of the instruments", &v, "", sec, "s", r.OverheadS.Kind, r.OverheadS.Method)
+			s.figure("profiling overhead", &v, "", sec, "s", r.OverheadS.Kind, r.OverheadS.Method)
 		}
 	}
 	if ph := s.p.Phases; ph != nil {
 		s.figure("load", ph.LoadS, "", sec, "s", profile.Measured, "")
-		s.figure("plan", ph.PlanS, "", sec, "s", profile.Measured, "")
+		s.figure("compile", ph.PlanS, "", sec, "s", profile.Measured, "")
 		s.figure("first run", ph.FirstRunS, "", sec, "s", profile.Measured, "")
 		if w := ph.Warmup; w != nil {
 			s.figure("warm-up", w.TimeS, "", "0.000", "s", profile.Measured, w.Reason)
@@ -323,16 +323,16 @@ func (s *summary) rates() {
 	if read != "" && written != "" {
 		bytes = "(" + read + "+" + written + ")"
 	}
-	quotient("inferences a second", r.InferencesPerSecond, "1", c["latency"], "#,##0.00", "1/s", kind)
-	quotient("operations a second", r.OpsPerSecond, ops, c["latency"], "#,##0", "ops/s", kind)
-	quotient("multiply-accumulates a second", r.MACsPerSecond, macs, c["latency"], "#,##0", "MACs/s", kind)
-	quotient("bytes a second", r.BytesPerSecond, bytes, c["latency"], "#,##0", "bytes/s", kind)
-	quotient("operations a byte", r.OpsPerByte, ops, bytes, "0.00", "ops/byte", profile.Counted)
-	quotient("energy an operation", r.JoulesPerOp, c["energy"], ops, "0.000E+00", "J/op", energy)
-	quotient("energy a multiply-accumulate", r.JoulesPerMAC, c["energy"], macs, "0.000E+00", "J/MAC", energy)
+	quotient("inferences per second", r.InferencesPerSecond, "1", c["latency"], "#,##0.00", "1/s", kind)
+	quotient("operations per second", r.OpsPerSecond, ops, c["latency"], "#,##0", "ops/s", kind)
+	quotient("multiply-accumulates per second", r.MACsPerSecond, macs, c["latency"], "#,##0", "MACs/s", kind)
+	quotient("bytes per second", r.BytesPerSecond, bytes, c["latency"], "#,##0", "bytes/s", kind)
+	quotient("operations per byte", r.OpsPerByte, ops, bytes, "0.00", "ops/byte", profile.Counted)
+	quotient("energy per operation", r.JoulesPerOp, c["energy"], ops, "0.000E+00", "J/op", energy)
+	quotient("energy per multiply-accumulate", r.JoulesPerMAC, c["energy"], macs, "0.000E+00", "J/MAC", energy)
 	quotient("mean power", r.Watts, c["energy"], c["latency"], "0.000E+00", "W", energy)
 	if v := r.CPUUtilization; v != nil && c["CPU cycles"] != "" && c["latency"] != "" {
-		s.figure("processor in use", v, fmt.Sprintf("MIN(1,%s/(%s*%s))", c["CPU cycles"], strconv.FormatFloat(*s.p.Target.ClockHz, 'f', -1, 64), c["latency"]), "0.0%", "", kind, "cycles over clock times latency")
+		s.figure("CPU utilisation", v, fmt.Sprintf("MIN(1,%s/(%s*%s))", c["CPU cycles"], strconv.FormatFloat(*s.p.Target.ClockHz, 'f', -1, 64), c["latency"]), "0.0%", "", kind, "cycles over clock times latency")
 	}
 }
 

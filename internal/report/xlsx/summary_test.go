@@ -64,6 +64,56 @@ func TestSummary(t *testing.T) {
 		"Profile of net",
 		"Incomplete|odd: half",
 		"",
+		"Results",
+		"figure|value|unit|kind|remark",
+		"layers|=COUNTA(Layers!$B$2:$B$5)||counted|without 1 layers that cannot run",
+		"operations|=SUM(Layers!$F$2:$F$5)|ops|counted|without 2 layers that cannot be counted",
+		"multiply-accumulates|4000|MACs|counted|without 2 layers that cannot be counted",
+		"MACs without padding|3900|MACs|counted",
+		"parameters|77||counted|each counted once",
+		"weights|88|bytes|counted|as stored",
+		"bytes read|=SUM(Layers!$H$2:$H$5)|bytes|counted|each operand once per layer",
+		"bytes written|999|bytes|counted", // the layers make 136
+		"RAM|512|bytes|counted|working memory of an inference",
+		"flash|1024|bytes|counted",
+		"latency (typical)|2|s|measured|95 % CI 2.25 to 2.75; 50 samples; interleaved",
+		"latency (min)|1.5|s|measured",
+		"latency (median)|2.5|s|measured",
+		"latency (mean)|3|s|measured",
+		"latency (p90)|4|s|measured",
+		"latency (p95)|5|s|measured",
+		"latency (p99)|6|s|measured",
+		"latency (max)|9|s|measured",
+		"latency (standard deviation)|0.5|s|measured",
+		"sum of layers|=SUM(Layers!$C$2:$C$5)|s|measured|shares of layers refer to this sum",
+		"energy|0.5|J|estimated|90 % band 0.25 to 1",
+		"CPU cycles|1000000000|cycles|counted|counter",
+		"accelerator cycles|500|cycles|simulated",
+		"temperature|3.25|K|measured",
+		"operations (operations_own)|1||measured",
+		"inferences per second|=1/B16|1/s|measured",
+		"operations per second|=(B7-50)/B16|ops/s|measured",
+		"multiply-accumulates per second|=B8/B16|MACs/s|measured",
+		"bytes per second|=((B12-8)+(B13-8))/B16|bytes/s|measured",
+		"operations per byte|=(B7-50)/((B12-8)+(B13-8))|ops/byte|counted",
+		"energy per operation|=B26/(B7-50)|J/op|estimated",
+		"energy per multiply-accumulate|=B26/B8|J/MAC|estimated",
+		"mean power|=B26/B16|W|estimated",
+		"CPU utilisation|=MIN(1,B27/(2000000000*B16))||measured|cycles over clock times latency",
+		"sum of layers and gaps|2.125|s|measured|mean of the typical profiled runs",
+		"time in operators|1.75|s|measured",
+		"time between operators|0.375|s|measured",
+		"profiling overhead|0.0625|s|estimated|by the number of readings",
+		"load|0.5|s|measured",
+		"compile|0.25|s|measured",
+		"first run|4|s|measured",
+		"warm-up|8|s|measured|steady",
+		"",
+		"Findings",
+		"warning|slow",
+		"problem|wrong",
+		string(profile.Info) + "|as usual",
+		"",
 		"Model",
 		"name|net",
 		"file|dir/net.tflite",
@@ -91,67 +141,17 @@ func TestSummary(t *testing.T) {
 		"virtual machine|kvm",
 		"fingerprint|f00",
 		"",
-		"Figures of the whole model",
-		"figure|value|unit|kind|remark",
-		"layers|=COUNTA(Layers!$B$2:$B$5)||counted|without 1 layers that cannot run",
-		"operations|=SUM(Layers!$F$2:$F$5)|ops|counted|without 2 layers that cannot be counted",
-		"multiply-accumulates|4000|MACs|counted|without 2 layers that cannot be counted",
-		"MACs without padding|3900|MACs|counted",
-		"parameters|77||counted|each counted once",
-		"weights|88|bytes|counted|as stored",
-		"bytes read|=SUM(Layers!$H$2:$H$5)|bytes|counted|each operand once a layer",
-		"bytes written|999|bytes|counted", // the layers make 136
-		"RAM|512|bytes|counted|working memory of an inference",
-		"flash|1024|bytes|counted",
-		"latency (typical)|2|s|measured|95 % interval 2.25 to 2.75; 50 samples; interleaved",
-		"latency (min)|1.5|s|measured",
-		"latency (median)|2.5|s|measured",
-		"latency (mean)|3|s|measured",
-		"latency (p90)|4|s|measured",
-		"latency (p95)|5|s|measured",
-		"latency (p99)|6|s|measured",
-		"latency (max)|9|s|measured",
-		"latency (standard deviation)|0.5|s|measured",
-		"sum of layers' times|=SUM(Layers!$C$2:$C$5)|s|measured|shares of layers are of this sum",
-		"energy|0.5|J|estimated|between 0.25 and 1",
-		"CPU cycles|1000000000|cycles|counted|counter",
-		"accelerator cycles|500|cycles|simulated",
-		"temperature|3.25|K|measured",
-		"operations (operations_own)|1||measured",
-		"inferences a second|=1/B49|1/s|measured",
-		"operations a second|=(B40-50)/B49|ops/s|measured",
-		"multiply-accumulates a second|=B41/B49|MACs/s|measured",
-		"bytes a second|=((B45-8)+(B46-8))/B49|bytes/s|measured",
-		"operations a byte|=(B40-50)/((B45-8)+(B46-8))|ops/byte|counted",
-		"energy an operation|=B59/(B40-50)|J/op|estimated",
-		"energy a multiply-accumulate|=B59/B41|J/MAC|estimated",
-		"mean power|=B59/B49|W|estimated",
-		"processor in use|=MIN(1,B60/(2000000000*B49))||measured|cycles over clock times latency",
-		"wall time|2.125|s|measured|typical time of the instrumented pass",
-		"in operators|1.75|s|measured",
-		"between operators|0.375|s|measured",
-		"cost of the instruments|0.0625|s|estimated|by the number of readings",
-		"load|0.5|s|measured",
-		"plan|0.25|s|measured",
-		"first run|4|s|measured",
-		"warm-up|8|s|measured|steady",
-		"",
-		"Findings",
-		"warning|slow",
-		"problem|wrong",
-		string(profile.Info) + "|as usual",
-		"",
 		"Settings",
 		"date|2026-01-02T03:04:05Z",
 		"opmeter|1.2",
 		"engine|own 3",
 		"kernels|avx2",
 		"threads|2",
-		"pinned to processors|0 2",
-		"runs asked for|50",
-		"time asked for|1.5|s",
-		"warm-up asked for|5|runs",
-		"warm-up asked for|0.25|s",
+		"pinned to CPUs|0 2",
+		"requested runs|50",
+		"requested time|1.5|s",
+		"requested warm-up|5|runs",
+		"requested warm-up|0.25|s",
 		"batch|1",
 		"inputs|normal",
 		"seed|18446744073709551615",
@@ -170,10 +170,10 @@ func TestSummary(t *testing.T) {
 		return 1 + slices.IndexFunc(got, func(s string) bool { return strings.HasPrefix(s, name+"|") })
 	}
 	for name, want := range map[string]string{
-		"file size": "#,##0", "clock": "#,##0", "time asked for": "0.###", "layers": "#,##0", "operations": "#,##0", "energy": "0.000E+00", "CPU cycles": "#,##0",
-		"temperature": "#,##0.000", "operations (operations_own)": "#,##0", "inferences a second": "#,##0.00", "operations a byte": "0.00", "energy an operation": "0.000E+00", "processor in use": "0.0%",
+		"file size": "#,##0", "clock": "#,##0", "requested time": "0.###", "layers": "#,##0", "operations": "#,##0", "energy": "0.000E+00", "CPU cycles": "#,##0",
+		"temperature": "#,##0.000", "operations (operations_own)": "#,##0", "inferences per second": "#,##0.00", "operations per byte": "0.00", "energy per operation": "0.000E+00", "CPU utilisation": "0.0%",
 		// Five digits of a second, which is what the layers take, and two of the figure itself.
-		"latency (typical)": "0.0000", "cost of the instruments": "0.0000", "wall time": "0.0000",
+		"latency (typical)": "0.0000", "profiling overhead": "0.0000", "sum of layers and gaps": "0.0000",
 	} {
 		if x := formatAt(t, f, "Summary", at(1, row(name))); x != want {
 			t.Errorf("%s is shown as %q, want %q", name, x, want)
@@ -186,7 +186,7 @@ func TestSummary(t *testing.T) {
 			sum = n.RefersTo
 		}
 	}
-	if want := fmt.Sprintf("Summary!$B$%d", row("sum of layers' times")); sum != want {
+	if want := fmt.Sprintf("Summary!$B$%d", row("sum of layers")); sum != want {
 		t.Errorf("layer_time_s is %s, want %s", sum, want)
 	}
 	for name, color := range map[string]string{"warning": "B26B00", "problem": "B3261E", string(profile.Info): ""} {
@@ -223,8 +223,8 @@ func TestSummaryOfLittle(t *testing.T) {
 	f := written(t, p, []Column{col("op", nil), col("latency_s", nil)}, &whatif.Table{})
 	got := shown(t, f, "Summary")
 	equal(t, "Summary", got[:15], []string{
-		"Profile of net", "", "Model", "name|net", "format|onnx", "", "Target", "target|this", "",
-		"Figures of the whole model", "figure|value|unit|kind|remark", "", "Settings", "date|some day", "",
+		"Profile of net", "", "Results", "figure|value|unit|kind|remark", "", "Model", "name|net", "format|onnx", "",
+		"Target", "target|this", "", "Settings", "date|some day", "",
 	})
 	if len(got) != 19 || got[17] != "Samples|The profile holds no samples of single runs." {
 		t.Errorf("the summary ends with %q", got[15:])
@@ -275,7 +275,7 @@ func TestSmallTimes(t *testing.T) {
 	}
 	f := written(t, p, []Column{col("op", []string{"A"}), col("latency_s", []string{"30"})}, &whatif.Table{})
 	got := shown(t, f, "Summary")
-	for name, want := range map[string]string{"latency": "0.000", "wall time": "0.000", "between operators": "0.0000000", "in operators": "0.000"} {
+	for name, want := range map[string]string{"latency": "0.000", "sum of layers and gaps": "0.000", "time between operators": "0.0000000", "time in operators": "0.000"} {
 		row := 1 + slices.IndexFunc(got, func(s string) bool { return strings.HasPrefix(s, name+"|") })
 		if x := formatAt(t, f, "Summary", at(1, row)); x != want {
 			t.Errorf("%s is shown as %q, want %q", name, x, want)

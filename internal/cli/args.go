@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/opmeter/opmeter/internal/base/buildinfo"
+	"github.com/opmeter/opmeter/internal/model/modelfile"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// one demands exactly one argument; what names it, such as "a model file".
+func one(what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0:
+			return useError("name %s: opmeter %s", what, usageOf(c))
+		case len(args) > 1:
+			return useError("%d arguments, expected one (%s): opmeter %s", len(args), what, usageOf(c))
+		}
+		return nil
+	}
+}
+
+// atMostOne allows one argument.
+func atMostOne(c *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return useError("%d arguments, expected at most one: opmeter %s", len(args), usageOf(c))
+	}
+	return nil
+}
+
+// none allows no argument.
+func none(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return useError("%q is not expected here: opmeter %s takes flags only; see opmeter %[2]s --help", args[0], nameOf(c))
+	}
+	return nil
+}
+
+// two demands two or more profiles.
+func two(c *cobra.Command, args []string) error {
+	if len(args) < 2 {
+		return useError("name two or more saved profiles: opmeter %s", usageOf(c))
+	}
+	return nil
+}
+
+// nameOf is the name of a command without that of the program.
+func nameOf(c *cobra.Command) string { return strings.TrimPrefix(c.CommandPath(), "opmeter ") }
+
+// usageOf is the usage of a command without the name of the program.
+func usageOf(c *cobra.Command) string {
+	return strings.TrimSuffix(strings.TrimPrefix(c.UseLine(), "opmeter "), " [flags]")
+}
+
+// implied puts the verb before arguments that begin with a file: report for a saved profile, profile
+// for a model and every other file. The name of a verb has precedence over a file of that name.
+func implied(root *cobra.Command, args []string) []string {
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") && args[0] != "-" {
+		return args
+	}
+	file := args[0]
+	if slices.Contains([]string{"help", "completion"}, file) || strings.HasPrefix(file, "__") || slices.ContainsFunc(root.Commands(), func(c *cobra.Command) bool { return c.Name() == file || c.HasAlias(file) }) {
+		return args
+	}
+	low := strings.ToLower(file)
+	ends := func(list ...string) bool {
+		return slices.ContainsFunc(list, func(e string) bool { return strings.HasSuffix(low, e) })
+	}
+	st, err := os.Stat(file)
+	switch isFile := err == nil && st.Mode().IsRegular(); {
+	case ends(".opmeter", ".opmeter-journal"):
+		return slices.Insert(slices.Clone(args), 0, "report")
+	case isFile, file == "-", ends(modelEndings...):
+		return slices.Insert(slices.Clone(args), 0, "profile")
+	}
+	return args
+}
+
+// standardInput replaces the argument "-" of a verb that reads files by a file with what standard input
+// holds.
+func (a *app) standardInput(c *cobra.Command, args []string) error {
+	if !slices.Contains([]string{"profile", "summary", "run", "sweep", "fit", "report", "compare", "import", "compress"}, verbOf(c)) {
+		return nil
+	}
+	for i, arg := range args {
+		if arg != "-" {
+			continue
+		}
+		if a.stdin != "" {
+			return useError("standard input (-) is given twice")
+		}
+		dir, err := os.MkdirTemp("", "opmeter-")
+		if err != nil {
+			return err
+		}
+		a.stdin = filepath.Join(dir, "stdin")
+		f, err := os.Create(a.stdin)
+		if err != nil {
+			return plainPath(err)
+		}
+		_, err = io.Copy(f, a.in)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return withStatus(statusInput, fmt.Errorf("standard input: %w", plainPath(err)))
+		}
+		args[i] = a.stdin
+	}
+	return nil
+}
+
+// dropInput removes the file of [app.standardInput].
+func (a *app) dropInput() {
+	if a.stdin != "" {
+		_ = os.RemoveAll(filepath.Dir(a.stdin))
+	}
+}
+
+// readProfile reads a saved profile. The error for another kind of file says what it is.
+func readProfile(path string) (*profile.Profile, error) {
+	p, err := profile.Read(path)
+	if err == nil {
+		return p, nil
+	}
+	if what := modelfile.Describe(path); errors.Is(err, profile.ErrNotProfile) && what != "" {
+		err = fmt.Errorf("%s: is %s", path, what)
+	}
+	return nil, withStatus(statusInput, plainPath(err))
+}
+
+// unknownFlag is the error for a flag that a command lacks, with the nearest one that it has.
+func unknownFlag(c *cobra.Command, e *pflag.NotExistError) error {
+	name := e.GetSpecifiedName()
+	best, least := "", 3
+	if len(name) > 1 {
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.Hidden {
+				return
+			}
+			d := distance(name, f.Name)
+			if len(name) > 2 && (strings.HasPrefix(f.Name, name) || strings.HasPrefix(name, f.Name)) {
+				d = min(d, 1)
+			}
+			if d < least && d < len(name) {
+				best, least = f.Name, d
+			}
+		})
+	}
+	if best != "" {
+		return useError("%w: did you mean --%s?", e, best)
+	}
+	return useError("%w: see %s --help", e, strings.TrimSpace(c.CommandPath()))
+}
+
+// distance is the number of letters to insert, delete, replace or swap between two names.
+func distance(a, b string) int {
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+	}
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			d := min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d = min(d, rows[i-2][j-2]+1)
+			}
+			rows[i][j] = d
+		}
+	}
+	return rows[len(a)][len(b)]
+}
+
+func newVersion(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version of opmeter",
+		Example: `  opmeter version`,
+		Args:    none,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintf(a.out, "opmeter version %s\n", buildinfo.Version())
+			return err
+		},
+	}
+}

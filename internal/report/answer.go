@@ -1,0 +1,108 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/report/words"
+	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/compare"
+)
+
+// tells says in which of their properties the runs of a comparison differ.
+type tells struct{ engines, targets, dtypes, threads, models bool }
+
+func differing(t *compare.Table) (d tells) {
+	first := &t.Runs[0]
+	for i := range t.Runs {
+		r := &t.Runs[i]
+		d.engines = d.engines || r.Engine != first.Engine
+		d.targets = d.targets || r.Target != first.Target
+		d.dtypes = d.dtypes || r.DType != first.DType
+		d.models = d.models || r.Model != first.Model
+		d.threads = d.threads || r.Threads != nil && first.Threads != nil && *r.Threads != *first.Threads
+	}
+	return d
+}
+
+func (d tells) engine(r *compare.Run) string { return only(d.engines && r.Engine != r.Name, r.Engine) }
+func (d tells) target(r *compare.Run) string { return only(d.targets && r.Target != r.Name, r.Target) }
+func (d tells) dtype(r *compare.Run) string  { return only(d.dtypes, r.DType) }
+
+func only(yes bool, s string) string {
+	if yes {
+		return s
+	}
+	return ""
+}
+
+// called is a run with what tells it from the others: "two [2 threads]".
+func (d tells) called(r *compare.Run) string {
+	var parts []string
+	for _, s := range []string{only(d.models && r.Model != r.Name, r.Model), d.dtype(r), d.target(r), d.engine(r)} {
+		if s != "" {
+			parts = append(parts, s)
+		}
+	}
+	if d.threads && r.Threads != nil {
+		parts = append(parts, words.Plural(*r.Threads, "thread"))
+	}
+	if len(parts) == 0 {
+		return r.Name
+	}
+	return r.Name + " [" + strings.Join(parts, ", ") + "]"
+}
+
+// answers says in a sentence for each run whether it is faster than the first one.
+func answers(t *compare.Table) []string {
+	d := differing(t)
+	var out []string
+	for i := range t.Runs[1:] {
+		out = append(out, answer(t, d, &t.Runs[i+1]))
+	}
+	return out
+}
+
+func answer(t *compare.Table, d tells, r *compare.Run) string {
+	first := &t.Runs[0]
+	a, b := d.called(r), d.called(first)
+	if r.Ratio.Value == nil || r.Total.Value == nil || first.Total.Value == nil {
+		return fmt.Sprintf("%s and %s: no ratio, since the total of one is missing or incomplete", a, b)
+	}
+	show := func(v float64) string { return versusFigure(t, &v) }
+	figures := strings.Replace(Range(*r.Total.Value, *first.Total.Value, show), " to ", " vs ", 1)
+	ratio := *r.Ratio.Value
+	// A ratio below 1 is told as speed, one above 1 as time.
+	phrase, low, high := "takes %sx as long as", r.Ratio.Low, r.Ratio.High
+	if ratio < 1 {
+		phrase, ratio = "is %sx as fast as", 1/ratio
+		if low != nil && high != nil {
+			low, high = new(1 / *high), new(1 / *low)
+		}
+	}
+	known := low != nil && high != nil
+	s, differs := "", false
+	switch {
+	case r.Ratio.Verdict == compare.Alike:
+		s = fmt.Sprintf("%s is as fast as %s within 5 %%", a, b)
+	case known && *low <= 1 && *high >= 1:
+		s = fmt.Sprintf("%s is not measurably faster or slower than %s", a, b)
+	default:
+		differs = true
+		s = fmt.Sprintf("%s %s %s", a, fmt.Sprintf(phrase, ratioDigits(ratio)), b)
+	}
+	s += " (" + figures
+	switch {
+	case !known:
+		s += "; confidence interval unknown"
+	case !differs:
+		s += fmt.Sprintf("; ratio %s, 95 %% CI %s to %s", ratioDigits(*r.Ratio.Value), ratioDigits(*r.Ratio.Low), ratioDigits(*r.Ratio.High))
+	default:
+		s += fmt.Sprintf("; 95 %% CI %s to %s", ratioDigits(*low), ratioDigits(*high))
+	}
+	s += ")"
+	if r.Trust == profile.Unreliable || first.Trust == profile.Unreliable {
+		s += " · unreliable measurement"
+	}
+	return s
+}

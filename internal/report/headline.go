@@ -1,0 +1,261 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/report/text"
+	"github.com/opmeter/opmeter/internal/report/words"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// headline is the answer in a few lines: what ran where, its latency, where the time goes, what
+// bounds it, what memory it needs, and what to do next. It is empty for a profile without a latency
+// or another cost, which [summary] describes.
+func headline(p *profile.Profile) (title string, fs []fact) {
+	cost := latencyLine(p)
+	if cost.value == "" {
+		return "", nil
+	}
+	add := func(label, value string) {
+		if value != "" {
+			fs = append(fs, fact{label, text.Clean(value)})
+		}
+	}
+	add(cost.label, cost.value)
+	add("Energy", metric(p.Totals.Energy, "J"))
+	add("Under load", underLoad(p))
+	add("Response", response(p))
+	add("Cold", cold(p))
+	add("Operators", operators(p))
+	add("Bottleneck", bottleneck(p))
+	add("Memory", memoryLine(p))
+	add("Next step", nextStep(p))
+	return text.Clean(modelFile(p)) + text.Clean(where(p)), fs
+}
+
+// modelFile is the name of the model with the ending of its format.
+func modelFile(p *profile.Profile) string {
+	name, format := p.Model.Name, p.Model.Format
+	switch {
+	case name == "":
+		return "Model"
+	case (format == "tflite" || format == "onnx") && !strings.HasSuffix(name, "."+format):
+		return name + "." + format
+	}
+	return name
+}
+
+// where says on what the model ran, or for what it was estimated.
+func where(p *profile.Profile) string {
+	t := &p.Target
+	var how []string
+	add := func(s string) {
+		if s != "" {
+			how = append(how, s)
+		}
+	}
+	on := " on " + t.ID
+	if t.ID == "device" {
+		on = " on a device"
+	}
+	switch t.Kind {
+	case profile.TargetHost:
+		on = " on this computer"
+		if n := p.Settings.Threads; n != nil {
+			add(words.Plural(*n, "thread"))
+		}
+		if t.Engine != "opmeter" {
+			add(strings.TrimSpace(t.Engine + " " + p.Settings.EngineVersion))
+		} else {
+			add(p.Settings.KernelSet)
+		}
+	case profile.TargetImport:
+		on = ", imported from " + cmp.Or(t.Engine, t.ID)
+	default:
+		add(t.Engine)
+		if t.ClockHz != nil {
+			add(Quantity(*t.ClockHz, "Hz"))
+		}
+		switch key, _ := p.Cost(); {
+		case t.Kind == profile.TargetSimulator:
+			add("estimate")
+		case key == "instructions":
+			add("instructions counted")
+		default:
+			add("measured")
+		}
+	}
+	if len(how) > 0 {
+		on += " (" + strings.Join(how, ", ") + ")"
+	}
+	return on
+}
+
+// latencyLine is the recommended latency with its interval and quality; of a target without one the
+// count that stands for it.
+func latencyLine(p *profile.Profile) fact {
+	key, m := p.Cost()
+	if m == nil {
+		return fact{}
+	}
+	q, _ := profile.Lookup(key)
+	label, show := capital(cmp.Or(q.Name, "latency")), inUnit(&q)
+	if key == "latency_s" {
+		label = "Latency"
+	}
+	var note []string
+	if name := words.Quote(p.Trust); name != "" && key == "latency_s" {
+		if r := p.Totals.Figure(p.Trust.Quote); r != nil {
+			if _, ok := r.Best(); ok {
+				m = r
+				note = append(note, name)
+			}
+		}
+	}
+	v, ok := m.Best()
+	if !ok {
+		return fact{}
+	}
+	if m.CI95 != nil && m.Median != nil {
+		v = *m.Median // the interval is that of the median
+	}
+	s := show(v)
+	switch {
+	case m.Band != nil:
+		note = append(note, "90 % band "+Range(m.Band[0], m.Band[1], show))
+	case m.CI95 != nil:
+		note = append(note, "95 % CI "+Range(m.CI95[0], m.CI95[1], show))
+	case m.N != nil:
+		note = append(note, strings.TrimSpace(m.Estimator()+" of "+runs(*m.N)))
+	}
+	if len(note) > 0 {
+		s += " (" + strings.Join(note, ", ") + ")"
+	}
+	if q := words.Quality(p.Trust); q != "" {
+		s += " · quality: " + q
+	}
+	if f := fitsLine(p); f != "" {
+		s += " · " + f
+	}
+	if w := words.Without(p); w != "" {
+		s += " · " + w
+	}
+	return fact{label, s}
+}
+
+// fitsLine says whether the target's memories hold the model, "" where that is not known.
+func fitsLine(p *profile.Profile) string {
+	worst, found := profile.Info, false
+	var what []string
+	for _, f := range p.Findings {
+		switch f.ID {
+		case "target.refused":
+			return "the runtime does not load this model"
+		case "target.ram", "target.flash":
+			found = true
+			if f.Severity == worst {
+				what = append(what, f.ID)
+			} else if rank(f.Severity) > rank(worst) {
+				worst, what = f.Severity, []string{f.ID}
+			}
+		}
+	}
+	if !found {
+		return ""
+	}
+	names := strings.NewReplacer("target.ram", "RAM", "target.flash", "flash").Replace(strings.Join(what, " and "))
+	switch worst {
+	case profile.Problem:
+		return "does not fit: too little " + names
+	case profile.Warning:
+		return names + " may not suffice"
+	}
+	return "fits in " + names
+}
+
+func rank(s profile.Severity) int {
+	switch s {
+	case profile.Problem:
+		return 2
+	case profile.Warning:
+		return 1
+	}
+	return 0
+}
+
+// memoryLine is the memory that the model needs: of a chip its RAM and flash, of this computer the
+// activations, and of TFLite models the tensor arena under TFLite Micro.
+func memoryLine(p *profile.Profile) string {
+	var parts []string
+	add := func(format string, v *int64) {
+		if v != nil {
+			parts = append(parts, fmt.Sprintf(format, Bytes(*v)))
+		}
+	}
+	m, t := p.Memory, &p.Totals
+	chip := p.Target.Kind == profile.TargetSimulator || p.Target.Kind == profile.TargetDevice
+	if chip || m == nil || m.PeakBytes == nil {
+		add("RAM %s", t.RAMBytes)
+	}
+	if m != nil {
+		add("peak activations %s", m.PeakBytes)
+		if !chip {
+			add("TFLM tensor arena %s", m.TFLMArenaBytes)
+		}
+	}
+	flash := "flash %s (model)"
+	if chip {
+		flash = "flash %s + program code"
+	}
+	add(flash, t.FlashBytes)
+	return strings.Join(parts, " · ")
+}
+
+// nextStep is the most useful thing to do next.
+func nextStep(p *profile.Profile) string {
+	for _, f := range p.Findings {
+		if f.Severity == profile.Problem {
+			return "see the problem (✗) in the findings below"
+		}
+	}
+	switch p.Target.Kind {
+	case profile.TargetHost:
+		if a := words.Advice(p.Trust); a != "" {
+			return a
+		}
+		n, cpus := p.Settings.Threads, hostCPUs(p)
+		if n != nil && *n == 1 && cpus > 1 {
+			return fmt.Sprintf("try --threads 2 (of %d CPUs) and opmeter compare", cpus)
+		}
+		if p.Target.Engine == "opmeter" {
+			engine := "onnxruntime"
+			if p.Model.Format == "tflite" {
+				engine = "litert"
+			}
+			return "compare with the engine that you ship: --engine opmeter," + engine
+		}
+	case profile.TargetSimulator:
+		return "measure on the board: --on device:PORT (opmeter devices lists ports)"
+	case profile.TargetDevice:
+		return "compare with an estimate or another run: opmeter compare A B"
+	case profile.TargetImport:
+		return "see the timeline: -o page.html"
+	}
+	return ""
+}
+
+// hostCPUs is the number of CPUs that the process may use, 0 where that is not known.
+func hostCPUs(p *profile.Profile) int64 {
+	h := p.Host
+	switch {
+	case h == nil:
+		return 0
+	case len(h.AffinityCPUs) > 0:
+		return int64(len(h.AffinityCPUs))
+	case h.CPUs != nil:
+		return *h.CPUs
+	}
+	return 0
+}
