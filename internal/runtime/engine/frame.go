@@ -22,7 +22,7 @@ type frame struct {
 	steps []step
 	sig   []*tensor.Tensor // types and shapes that the plan was made for
 	body  map[int]*body
-	rooms op.Rooms // working memory of the steps
+	rooms op.Workspace // working memory of the steps
 
 	apart map[int]bool // values that have memory of their own because they are carried
 
@@ -274,19 +274,19 @@ func (f *frame) constants(i int) bool {
 // written lists the inputs of a task whose elements it needs: not those that have one value everywhere, if it does without.
 func (f *frame) written(t *plan.Task) []int {
 	ids, c := t.Node.Inputs, &t.Call
-	c.Same = nil
-	if t.Def.TakesSame == nil || t.Dynamic || f.s.opts.KeepAll {
+	c.Uniform = nil
+	if t.Def.AcceptsUniform == nil || t.Dynamic || f.s.opts.KeepAll {
 		return ids
 	}
 	for k, id := range t.Node.Inputs {
 		if id < 0 {
 			continue
 		}
-		if one := f.p.Same(id); one != nil && t.Def.TakesSame(c, k, one) {
-			if c.Same == nil {
-				ids, c.Same = slices.Clone(ids), make([]*tensor.Tensor, len(c.In))
+		if one := f.p.Same(id); one != nil && t.Def.AcceptsUniform(c, k, one) {
+			if c.Uniform == nil {
+				ids, c.Uniform = slices.Clone(ids), make([]*tensor.Tensor, len(c.In))
 			}
-			ids[k], c.Same[k] = -1, one
+			ids[k], c.Uniform[k] = -1, one
 		}
 	}
 	return ids

@@ -60,9 +60,9 @@ func (f *frame) place() error {
 			ids = append(ids, id)
 			index[id] = len(bufs)
 		}
-		for _, p := range st.Call.Pieces() {
+		for _, p := range st.Call.CopyRanges() {
 			if to, from := st.Call.Node.Outputs[p.Out], st.Call.Node.Inputs[p.In]; to >= 0 && from >= 0 && index[to] > 0 && index[from] > 0 {
-				copies = append(copies, memplan.Copy{To: index[to] - 1, At: p.At, From: index[from] - 1, Read: p.Read, Bytes: p.Bytes})
+				copies = append(copies, memplan.Copy{To: index[to] - 1, At: p.OutOffset, From: index[from] - 1, Read: p.InOffset, Bytes: p.Bytes})
 			}
 		}
 	}

@@ -725,7 +725,7 @@ func TestSameConstants(t *testing.T) {
 						known = append(known, c.In[1].Known())
 						one := c.In[1]
 						if !one.Known() {
-							one = c.Same[1]
+							one = c.Uniform[1]
 						}
 						add := tensor.Of[float32](one)[0]
 						return func(c *op.Call) error {
@@ -735,13 +735,13 @@ func TestSameConstants(t *testing.T) {
 					},
 				}
 				if takes {
-					d.TakesSame = func(_ *op.Call, i int, _ *tensor.Tensor) bool { return i == 1 }
+					d.AcceptsUniform = func(_ *op.Call, i int, _ *tensor.Tensor) bool { return i == 1 }
 				}
 				return d
 			}
 			fill := op.Def{
 				Name: "Fill", Infer: func(c *op.Call) error { c.SetOut(0, tensor.Float32, []int{100}); return nil },
-				Same: func(*op.Call) *tensor.Tensor { return vec(7) },
+				Uniform: func(*op.Call) *tensor.Tensor { return vec(7) },
 				Prepare: op.Simple(func(c *op.Call) error {
 					for i, v := 0, tensor.Of[float32](c.Out[0]); i < len(v); i++ {
 						v[i] = 7

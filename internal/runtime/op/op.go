@@ -71,38 +71,38 @@ type Def struct {
 	// Stateful marks operators whose result is not a function of their inputs
 	// alone (random numbers, variables, resources): they are never folded.
 	Stateful bool
-	// OfShape marks operators that read the types and shapes of their inputs but
+	// ShapeOnly marks operators that read the types and shapes of their inputs but
 	// no elements (Shape, Size, Rank): they are folded as soon as those are known.
-	OfShape bool
+	ShapeOnly bool
 	// InPlace tells the planner that output 0 may share memory with input 0 when
 	// both have the same size and input 0 is not needed afterwards.
 	InPlace bool
 	// Fuses tells that Prepare honours Call.Activation.
 	Fuses bool
-	// Same gives the one element that output 0 has everywhere, for definitions that fill: it is written out for those readers only that
+	// Uniform gives the one element that output 0 has everywhere, for definitions that fill: it is written out for those readers only that
 	// cannot do without. Nil for others.
-	Same func(c *Call) *tensor.Tensor
-	// TakesSame tells whether Prepare does not need the elements of input i, which is constant and has this one everywhere: it finds it
+	Uniform func(c *Call) *tensor.Tensor
+	// AcceptsUniform tells whether Prepare does not need the elements of input i, which is constant and has this one everywhere: it finds it
 	// in Call.Same. Nil for never.
-	TakesSame func(c *Call, i int, one *tensor.Tensor) bool
-	// Last tells how Prepare honours Call.LastIn and Call.LastOut for a call whose shapes are known; nil for not at all.
-	Last func(c *Call) Last
+	AcceptsUniform func(c *Call, i int, one *tensor.Tensor) bool
+	// NHWC tells how Prepare honours Call.LastIn and Call.LastOut for a call whose shapes are known; nil for not at all.
+	NHWC func(c *Call) NHWCSupport
 }
 
-// Last says which pictures of 8-bit codes, in [N,C,H,W], a call takes and makes with their channels last in memory.
-type Last uint8
+// NHWCSupport says which pictures of 8-bit codes, in [N,C,H,W], a call takes and makes with their channels last in memory.
+type NHWCSupport uint8
 
 // The ways of operators with channels that are last.
 const (
-	NeverLast Last = iota
-	// AllLast operators have all their pictures in the same order.
-	AllLast
-	// AnyLast operators have the pictures that they read in one order, and what they make in any other.
-	AnyLast
-	// OutLast operators make pictures in any order, and read none that has channels last.
-	OutLast
-	// BothLast is AnyLast for what is slower unless both are last.
-	BothLast
+	NHWCNever NHWCSupport = iota
+	// NHWCAll operators have all their pictures in the same order.
+	NHWCAll
+	// NHWCAny operators have the pictures that they read in one order, and what they make in any other.
+	NHWCAny
+	// NHWCOutOnly operators make pictures in any order, and read none that has channels last.
+	NHWCOutOnly
+	// NHWCBoth is AnyLast for what is slower unless both are last.
+	NHWCBoth
 )
 
 // Versions repeats a definition for each operator-set version in which the format
@@ -133,17 +133,17 @@ type Call struct {
 	// Activation is a following activation that the engine has fused into this
 	// node. Only set for definitions with Fuses.
 	Activation activation.Clamp
-	// LastIn says that the pictures of codes that the node reads have their channels last in memory, although their shapes
+	// NHWCIn says that the pictures of codes that the node reads have their channels last in memory, although their shapes
 	// are [N,C,H,W]; LastOut says so of what it makes. Only set for definitions whose Last takes it.
-	LastIn, LastOut bool
+	NHWCIn, NHWCOut bool
 	// Fixed tells for each input whether it keeps its value for the life of the
 	// prepared node: constants of the model and what was folded from them. Nil
 	// stands for the model's constants.
 	Fixed []bool
-	// Same has by input the element that is everywhere in a constant that is not written out, nil for others; it may be shorter than In. Only
+	// Uniform has by input the element that is everywhere in a constant that is not written out, nil for others; it may be shorter than In. Only
 	// set for definitions whose TakesSame takes it.
-	Same []*tensor.Tensor
-	Pool *workers.Pool
+	Uniform []*tensor.Tensor
+	Pool    *workers.Pool
 	// Kernel names the way of computing that Prepare chose, such as "im2col"; empty
 	// where an operator has one way.
 	Kernel string
@@ -152,23 +152,23 @@ type Call struct {
 	// tell.
 	Recipe any
 	Env    Env // never nil while preparing and running; nil while inferring
-	// Spare is what Prepare makes of constants in, if it keeps nothing of that; nil for fresh memory.
-	Spare *Spare
+	// Recycler is what Prepare makes of constants in, if it keeps nothing of that; nil for fresh memory.
+	Recycler *Recycler
 	// Limit bounds each piece of memory that the node may ask for, in bytes; 0
 	// stands for no limit.
-	Limit   int
-	rooms   *Rooms // working memory that the call shares with others; nil for memory of its own
-	scratch [][]byte
-	packed  []int
-	copied  []int
-	pieces  []Piece
+	Limit      int
+	workspace  *Workspace // working memory that the call shares with others; nil for memory of its own
+	scratch    [][]byte
+	packed     []int
+	copied     []int
+	copyRanges []CopyRange
 }
 
-// Piece says that bytes of an output are those of an input in the same order, one after the other in both.
-type Piece struct {
-	Out, At  int // number of the output, and its first byte
-	In, Read int // number of the input, and its first byte
-	Bytes    int
+// CopyRange says that bytes of an output are those of an input in the same order, one after the other in both.
+type CopyRange struct {
+	Out, OutOffset int // number of the output, and its first byte
+	In, InOffset   int // number of the input, and its first byte
+	Bytes          int
 }
 
 // Env is what the engine offers to operators beyond their tensors.
@@ -264,8 +264,8 @@ func (c *Call) Scratch(n int) []byte {
 		panic(err)
 	}
 	var b []byte
-	if c.rooms != nil && c.rooms.open {
-		b = c.rooms.take(n)
+	if c.workspace != nil && c.workspace.open {
+		b = c.workspace.alloc(n)
 	} else {
 		b = tensor.New(tensor.Uint8, n).Data
 	}
@@ -279,15 +279,15 @@ func ScratchOf[T tensor.Number](c *Call, n int) []T {
 	return tensor.Of[T](&tensor.Tensor{Data: c.Scratch(n * int(unsafe.Sizeof(z)))})
 }
 
-// farBytes is more than caches of the third level usually hold for one thread.
-const farBytes = 64 << 20
+// cacheBytes is more than caches of the third level usually hold for one thread.
+const cacheBytes = 64 << 20
 
-// Far tells whether the constants of the model are so large together that each run reads them from memory.
-func (c *Call) Far() bool {
+// ConstantsExceedCache tells whether the constants of the model are so large together that each run reads them from memory.
+func (c *Call) ConstantsExceedCache() bool {
 	if c.Model == nil {
 		return false
 	}
-	return kept(c, "constants", func() int {
+	return oncePerSession(c, "constants", func() int {
 		sum := 0
 		for _, g := range c.Model.Graphs {
 			for _, v := range g.Values {
@@ -297,11 +297,11 @@ func (c *Call) Far() bool {
 			}
 		}
 		return sum
-	}) > farBytes
+	}) > cacheBytes
 }
 
-// kept is what made makes, once for a session.
-func kept[T any](c *Call, key string, made func() T) T {
+// oncePerSession is what made makes, once for a session.
+func oncePerSession[T any](c *Call, key string, made func() T) T {
 	if c.Env == nil {
 		return made()
 	}
@@ -326,16 +326,16 @@ func (c *Call) IsCopied(i int) bool { return slices.Contains(c.copied, i) }
 // IsPacked reports whether [Call.Packed] has noted input i.
 func (c *Call) IsPacked(i int) bool { return slices.Contains(c.packed, i) }
 
-// Piece notes, in Prepare, what Run copies from an input to an output. The planner may lay the output so that the bytes are in
+// NoteCopy notes, in Prepare, what Run copies from an input to an output. The planner may lay the output so that the bytes are in
 // their place already: Run has to find out whether they are, and leaves them as they are then.
-func (c *Call) Piece(p Piece) {
-	if c.rooms != nil && c.rooms.open {
-		c.pieces = append(c.pieces, p)
+func (c *Call) NoteCopy(p CopyRange) {
+	if c.workspace != nil && c.workspace.open {
+		c.copyRanges = append(c.copyRanges, p)
 	}
 }
 
-// Pieces lists what [Call.Piece] has noted.
-func (c *Call) Pieces() []Piece { return c.pieces }
+// CopyRanges lists what [Call.Piece] has noted.
+func (c *Call) CopyRanges() []CopyRange { return c.copyRanges }
 
 // Share gives what is made of the constant input i of a call, in Prepare, in a form: once for all nodes of a session that read the constant
 // so, as those of an unrolled loop do, whose weights would else be in memory once a turn.
@@ -348,12 +348,12 @@ func Share[T any](c *Call, i int, form string, made func() T) T {
 	if v.Const == nil || v.Variable || id >= len(readers) || readers[id] < 2 {
 		return made()
 	}
-	return kept(c, fmt.Sprintf("%p %s", v.Const, form), made)
+	return oncePerSession(c, fmt.Sprintf("%p %s", v.Const, form), made)
 }
 
 // readers counts how many inputs of the file's nodes each value of the graph is, once for a session; plans may add values behind those.
 func (c *Call) readers() []int {
-	return kept(c, fmt.Sprintf("%p readers", c.Graph), func() []int {
+	return oncePerSession(c, fmt.Sprintf("%p readers", c.Graph), func() []int {
 		n := make([]int, len(c.Graph.Values))
 		for _, node := range c.Graph.Nodes {
 			for _, id := range node.Inputs {

@@ -11,7 +11,7 @@ import (
 
 // Registry finds definitions.
 type Registry struct {
-	parts []*part
+	parts []*registryPart
 	// Schemas are what the operators of the formats take, see [Registry.Check].
 	Schemas []*Schemas
 	// Widen makes the second stage of an operator on float32 convert what it is given, and asked for, in halves.
@@ -23,7 +23,7 @@ type Registry struct {
 // of the formats, see [Schemas.Check]. Nodes of operators that no table has pass. A file has
 // no attribute that only plans give.
 func (r *Registry) Check(n *graph.Node, in, out []*tensor.Tensor) error {
-	if err := notOwn(n); err != nil {
+	if err := refusePlanAttrs(n); err != nil {
 		return err
 	}
 	for _, s := range r.Schemas {
@@ -66,8 +66,8 @@ func (r *Registry) OptionalOutput(n *graph.Node, i int) bool {
 	return false
 }
 
-// part is some definitions of a registry.
-type part struct {
+// registryPart is some definitions of a registry.
+type registryPart struct {
 	holds func(domain string) bool // whether it has definitions of a domain, nil for any
 	lists []func() []Def           // each makes its own once
 
@@ -79,14 +79,14 @@ type part struct {
 // same domain, name and Since replaces an earlier one.
 func NewRegistry(lists ...[]Def) *Registry {
 	r := &Registry{}
-	r.Later(nil, func() []Def { return slices.Concat(lists...) })
+	r.AddLazy(nil, func() []Def { return slices.Concat(lists...) })
 	return r
 }
 
-// Later adds definitions of domains that the registry has none of; holds tells which domains these are, nil stands for all. There are many,
+// AddLazy adds definitions of domains that the registry has none of; holds tells which domains these are, nil stands for all. There are many,
 // and a model has few operators: a list is made when one is looked for that no list before it has. All definitions of an operator are in one list.
-func (r *Registry) Later(holds func(domain string) bool, lists ...func() []Def) {
-	p := &part{holds: holds, defs: map[[2]string][]*Def{}}
+func (r *Registry) AddLazy(holds func(domain string) bool, lists ...func() []Def) {
+	p := &registryPart{holds: holds, defs: map[[2]string][]*Def{}}
 	for _, l := range lists {
 		p.lists = append(p.lists, sync.OnceValue(l))
 	}
@@ -94,7 +94,7 @@ func (r *Registry) Later(holds func(domain string) bool, lists ...func() []Def) 
 }
 
 // find returns the definitions of an operator, highest Since first.
-func (p *part) find(domain, name string) []*Def {
+func (p *registryPart) find(domain, name string) []*Def {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	k := [2]string{domain, name}

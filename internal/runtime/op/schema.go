@@ -149,20 +149,20 @@ func (s typeSet) String() string {
 // must fit.
 func ParseSchemas(text string, refuse func(format string, args ...any) error) (*Schemas, error) {
 	s := &Schemas{refuse: refuse, text: text}
-	if err := s.check(); err != nil {
+	if err := s.checkTable(); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-// LateSchemas is ParseSchemas for a table of the program, where a line is read when its operator is first asked for; holds tells the
+// LazySchemas is ParseSchemas for a table of the program, where a line is read when its operator is first asked for; holds tells the
 // domains that the table has. Nothing else looks for faults in it: see [Schemas.Validate].
-func LateSchemas(text string, holds func(domain string) bool, refuse func(format string, args ...any) error) *Schemas {
+func LazySchemas(text string, holds func(domain string) bool, refuse func(format string, args ...any) error) *Schemas {
 	return &Schemas{refuse: refuse, text: text, holds: holds}
 }
 
-// divide finds the lines of the text.
-func (s *Schemas) divide() {
+// splitText finds the lines of the text.
+func (s *Schemas) splitText() {
 	s.once.Do(func() {
 		at := 0
 		for line := range strings.Lines(s.text) {
@@ -185,8 +185,8 @@ func (s *Schemas) divide() {
 	})
 }
 
-// of is the lines of a section.
-func (s *Schemas) of(section int) []tableLine {
+// linesOf is the lines of a section.
+func (s *Schemas) linesOf(section int) []tableLine {
 	end := len(s.lines)
 	if section+1 < len(s.sections) {
 		end = s.sections[section+1].first
@@ -205,11 +205,11 @@ func (l tableLine) form() (name string, f schemaLine, err error) {
 	return name, schemaLine{v, body}, nil
 }
 
-// set reads types joined by bars, and the first known sets.
-func (s *Schemas) set(text string, known int) (typeSet, error) {
+// parseSet reads types joined by bars, and the first known sets.
+func (s *Schemas) parseSet(text string, known int) (typeSet, error) {
 	var set typeSet
 	for name := range strings.SplitSeq(text, "|") {
-		more, found, err := s.named(name, known)
+		more, found, err := s.findSet(name, known)
 		if err != nil {
 			return 0, err
 		}
@@ -225,23 +225,23 @@ func (s *Schemas) set(text string, known int) (typeSet, error) {
 	return set, nil
 }
 
-// named reads a set of the first known ones by its name.
-func (s *Schemas) named(name string, known int) (set typeSet, found bool, err error) {
+// findSet reads a set of the first known ones by its name.
+func (s *Schemas) findSet(name string, known int) (set typeSet, found bool, err error) {
 	for i := known - 1; i >= 0; i-- {
 		if n, types, _ := strings.Cut(s.sets[i].text, "="); strings.TrimSpace(n) == name {
-			set, err = s.set(strings.TrimSpace(types), i)
+			set, err = s.parseSet(strings.TrimSpace(types), i)
 			return set, true, err
 		}
 	}
 	return 0, false, nil
 }
 
-// check reads every set, and the version of every line.
-func (s *Schemas) check() error {
-	s.divide()
+// checkTable reads every set, and the version of every line.
+func (s *Schemas) checkTable() error {
+	s.splitText()
 	for i, l := range s.sets {
 		_, types, _ := strings.Cut(l.text, "=")
-		if _, err := s.set(strings.TrimSpace(types), i); err != nil {
+		if _, err := s.parseSet(strings.TrimSpace(types), i); err != nil {
 			return fmt.Errorf("line %d: %w", l.at, err)
 		}
 	}
@@ -255,11 +255,11 @@ func (s *Schemas) check() error {
 
 // Validate parses every line.
 func (s *Schemas) Validate() error {
-	if err := s.check(); err != nil {
+	if err := s.checkTable(); err != nil {
 		return err
 	}
 	for i, section := range s.sections {
-		for _, l := range s.of(i) {
+		for _, l := range s.linesOf(i) {
 			name, f, _ := l.form()
 			if s.holds != nil && !s.holds(section.domain) {
 				return fmt.Errorf("%s %s: nobody asks for the domain here", section.domain, name)
@@ -283,7 +283,7 @@ func (s *Schemas) find(domain, name string, version int) *schema {
 	if s.holds != nil && !s.holds(domain) {
 		return nil
 	}
-	s.divide()
+	s.splitText()
 	k := schemaKey{domain, name, version}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -295,7 +295,7 @@ func (s *Schemas) find(domain, name string, version int) *schema {
 		if section.domain != domain {
 			continue
 		}
-		for _, l := range s.of(i) {
+		for _, l := range s.linesOf(i) {
 			if rest, ok := strings.CutPrefix(l.text, name); !ok || rest == "" || rest[0] != ' ' && rest[0] != ':' {
 				continue
 			}
@@ -332,7 +332,7 @@ func (s *Schemas) parse(lines []schemaLine, since int) (*schema, error) {
 		vars := map[string]variable{}
 		for i, p := range parts[1:] {
 			name, types, _ := strings.Cut(p, "=")
-			set, err := s.set(strings.TrimSpace(types), len(s.sets))
+			set, err := s.parseSet(strings.TrimSpace(types), len(s.sets))
 			if err != nil {
 				return nil, err
 			}
@@ -344,10 +344,10 @@ func (s *Schemas) parse(lines []schemaLine, since int) (*schema, error) {
 		}
 		var f form
 		var err error
-		if f.in, err = s.params(in, vars); err != nil {
+		if f.in, err = s.parseParams(in, vars); err != nil {
 			return nil, err
 		}
-		if f.out, err = s.params(out, vars); err != nil {
+		if f.out, err = s.parseParams(out, vars); err != nil {
 			return nil, err
 		}
 		x.forms = append(x.forms, f)
@@ -364,7 +364,7 @@ func (s *Schemas) parse(lines []schemaLine, since int) (*schema, error) {
 	return x, nil
 }
 
-func (s *Schemas) params(text string, vars map[string]variable) ([]param, error) {
+func (s *Schemas) parseParams(text string, vars map[string]variable) ([]param, error) {
 	var out []param
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
@@ -388,7 +388,7 @@ func (s *Schemas) params(text string, vars map[string]variable) ([]param, error)
 		if v, ok := vars[one]; ok {
 			p.types, p.variable = v.types, v.at
 		} else {
-			set, err := s.set(one, len(s.sets))
+			set, err := s.parseSet(one, len(s.sets))
 			if err != nil {
 				return nil, err
 			}
@@ -430,10 +430,10 @@ func (s *Schemas) Check(n *graph.Node, in, out []*tensor.Tensor) error {
 	if !fits {
 		return s.refuse("%s -> %s", listTypes(in), listTypes(out))
 	}
-	return s.attributes(x, n)
+	return s.checkAttributes(x, n)
 }
 
-func (s *Schemas) attributes(x *schema, n *graph.Node) error {
+func (s *Schemas) checkAttributes(x *schema, n *graph.Node) error {
 	for _, name := range x.names {
 		rule := x.attrs[name]
 		a, ok := n.Attrs[name]
@@ -565,8 +565,8 @@ func (s *Schemas) Outputs(n *graph.Node, in []*tensor.Tensor) []tensor.Type {
 	return out
 }
 
-// bound is the type that stands for a variable, and which operand gave it; no type where nothing has.
-type bound struct {
+// binding is the type that stands for a variable, and which operand gave it; no type where nothing has.
+type binding struct {
 	t   tensor.Type
 	who operand
 }
@@ -574,7 +574,7 @@ type bound struct {
 // maxVariables is how many variables a form may have, and one: param.variable counts from 1.
 const maxVariables = 9
 
-type bindings [maxVariables]bound
+type bindings [maxVariables]binding
 
 // operand is an input or an output of a node: what it is, its position and its name.
 type operand struct {
@@ -624,15 +624,15 @@ func match(what string, ps []param, ts []*tensor.Tensor, vars *bindings) error {
 	return nil
 }
 
-// otherType says that an operand has a type that a form does not take. Its text is made when it is asked for: another form may fit.
-type otherType struct {
+// typeMismatch says that an operand has a type that a form does not take. Its text is made when it is asked for: another form may fit.
+type typeMismatch struct {
 	who  operand
 	got  tensor.Type
 	want typeSet
 }
 
 // Error says what is expected.
-func (e *otherType) Error() string {
+func (e *typeMismatch) Error() string {
 	return fmt.Sprintf("%v is %v where %v is expected", e.who, e.got, e.want)
 }
 
@@ -646,7 +646,7 @@ func (p *param) match(who operand, t *tensor.Tensor, vars *bindings) error {
 		return nil
 	case !p.types.has(t.Type) && !(p.types.has(tensor.Optional) && t.Type == tensor.Sequence):
 		// What an optional may hold stands for one that holds it.
-		return &otherType{who, t.Type, p.types}
+		return &typeMismatch{who, t.Type, p.types}
 	case p.variable == 0 || p.mixed:
 		return nil
 	}
@@ -654,6 +654,6 @@ func (p *param) match(who operand, t *tensor.Tensor, vars *bindings) error {
 	if b.t != tensor.Invalid && b.t != t.Type {
 		return fmt.Errorf("%v is %v and %v is %v where both must have one type", b.who, b.t, who, t.Type)
 	}
-	*b = bound{t.Type, who}
+	*b = binding{t.Type, who}
 	return nil
 }

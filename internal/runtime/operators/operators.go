@@ -57,9 +57,9 @@ var foreignSchema string
 
 // schemas are the tables of what operators take, read once for all registries.
 var schemas = sync.OnceValue(func() []*op.Schemas {
-	o := op.LateSchemas(onnxSchema, others, op.Malformed)
+	o := op.LazySchemas(onnxSchema, others, op.Malformed)
 	o.Elem = onnx.ElemType
-	return []*op.Schemas{o, op.LateSchemas(tfliteSchema, lite, op.Unsupported), op.LateSchemas(foreignSchema, others, op.Unsupported)}
+	return []*op.Schemas{o, op.LazySchemas(tfliteSchema, lite, op.Unsupported), op.LazySchemas(foreignSchema, others, op.Unsupported)}
 })
 
 // lite tells the domains of TFLite from all others.
@@ -81,8 +81,8 @@ var (
 // Registry returns all operators of all formats, with the tables of what they take.
 func Registry() *op.Registry {
 	r := op.NewRegistry()
-	r.Later(lite, liteLists...)
-	r.Later(others, onnxLists...)
+	r.AddLazy(lite, liteLists...)
+	r.AddLazy(others, onnxLists...)
 	r.Schemas = schemas()
 	r.Widen = elem.Widen
 	return r

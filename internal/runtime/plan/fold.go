@@ -108,7 +108,7 @@ func (g *Graph) compute(id, most, depth int) error {
 	c := &t.Call
 	n := outBytes(c)
 	for k, in := range t.Node.Inputs {
-		if in < 0 || t.Def.OfShape {
+		if in < 0 || t.Def.ShapeOnly {
 			continue
 		}
 		// What is read counts too: planning a large model must not pass over it all.
@@ -121,7 +121,7 @@ func (g *Graph) compute(id, most, depth int) error {
 		return t.failed
 	}
 	for _, in := range t.Node.Inputs {
-		if in >= 0 && !t.Def.OfShape {
+		if in >= 0 && !t.Def.ShapeOnly {
 			if err := g.compute(in, most, depth+1); err != nil {
 				return err
 			}
@@ -212,10 +212,10 @@ func (g *Graph) Drop(id int) {
 // Same is the one element that a folded value has everywhere, if it is not written out; nil for others.
 func (g *Graph) Same(id int) *tensor.Tensor {
 	at := g.maker[id] - 1
-	if at < 0 || g.Tasks[at].State != Folded || g.Tasks[at].Def.Same == nil || g.Values[id].Known() {
+	if at < 0 || g.Tasks[at].State != Folded || g.Tasks[at].Def.Uniform == nil || g.Values[id].Known() {
 		return nil
 	}
-	return g.Tasks[at].Def.Same(&g.Tasks[at].Call)
+	return g.Tasks[at].Def.Uniform(&g.Tasks[at].Call)
 }
 
 // Tidy lets go of memory that planning needed.
@@ -223,7 +223,7 @@ func (g *Graph) Tidy() { g.spare.Close() }
 
 // Bind completes a call before it is prepared.
 func (g *Graph) Bind(c *op.Call) {
-	c.Env, c.Kernel, c.Spare = none{}, "", &g.spare
+	c.Env, c.Kernel, c.Recycler = none{}, "", &g.spare
 	if g.host.Bind != nil {
 		g.host.Bind(c)
 	}

@@ -69,7 +69,7 @@ type Graph struct {
 	broken  *MalformedError
 	worked  int64           // operations that were folded
 	tensors []tensor.Tensor // that nobody has yet
-	spare   op.Spare        // memory of folded values
+	spare   op.Recycler     // memory of folded values
 }
 
 // Task is one node, or a node with others fused into it.
@@ -297,7 +297,7 @@ func (g *Graph) settle(i int) {
 	if t.Def != nil && t.wide {
 		t.Def = g.inWide(t.Def)
 	}
-	t.Call = op.Call{Model: g.model, Graph: g.Graph, Node: n, Limit: g.opts.MaxBytes, Activation: t.act, LastIn: t.last[0], LastOut: t.last[1]}
+	t.Call = op.Call{Model: g.model, Graph: g.Graph, Node: n, Limit: g.opts.MaxBytes, Activation: t.act, NHWCIn: t.last[0], NHWCOut: t.last[1]}
 	t.State, t.Dynamic, t.Err, t.Ready, t.settled, t.failed = Runs, false, nil, false, true, nil
 	c := &t.Call
 	fixed, missing := g.inputs(t)
@@ -352,8 +352,8 @@ func (g *Graph) settle(i int) {
 	if t.Dynamic {
 		return
 	}
-	if (fixed || t.Def.OfShape) && !t.Def.Stateful && !t.unfold && (t.Def.Same != nil || outBytes(c) <= foldLimit) {
-		if !t.Def.OfShape {
+	if (fixed || t.Def.ShapeOnly) && !t.Def.Stateful && !t.unfold && (t.Def.Uniform != nil || outBytes(c) <= foldLimit) {
+		if !t.Def.ShapeOnly {
 			t.work = g.workOf(t)
 		}
 		if t.work > mostWork {

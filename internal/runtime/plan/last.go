@@ -13,10 +13,10 @@ func channelsLast(g *Graph) { g.relast() }
 // relast chooses the pictures anew. It returns the first task that has changed, or the number of tasks.
 func (g *Graph) relast() int {
 	first := len(g.Tasks)
-	if g.Outer != nil || !g.any(func(t *Task) bool { return t.lasts() != op.NeverLast }) {
+	if g.Outer != nil || !g.any(func(t *Task) bool { return t.lasts() != op.NHWCNever }) {
 		return first
 	}
-	l := &lasting{g: g, last: make([]bool, len(g.Values)), ways: make([]op.Last, len(g.Tasks))}
+	l := &lasting{g: g, last: make([]bool, len(g.Values)), ways: make([]op.NHWCSupport, len(g.Tasks))}
 	l.candidates()
 	for again := true; again; {
 		again = false
@@ -36,13 +36,13 @@ func (g *Graph) relast() int {
 }
 
 // lasts is the way of a task.
-func (t *Task) lasts() op.Last {
-	if t.State != Runs || t.Dynamic || t.Def == nil || t.Def.Last == nil {
-		return op.NeverLast
+func (t *Task) lasts() op.NHWCSupport {
+	if t.State != Runs || t.Dynamic || t.Def == nil || t.Def.NHWC == nil {
+		return op.NHWCNever
 	}
-	way := op.NeverLast
-	if Guard(func() error { way = t.Def.Last(&t.Call); return nil }) != nil {
-		return op.NeverLast
+	way := op.NHWCNever
+	if Guard(func() error { way = t.Def.NHWC(&t.Call); return nil }) != nil {
+		return op.NHWCNever
 	}
 	return way
 }
@@ -50,8 +50,8 @@ func (t *Task) lasts() op.Last {
 // lasting is the pass at work on a graph.
 type lasting struct {
 	g    *Graph
-	last []bool    // by value id
-	ways []op.Last // by task
+	last []bool           // by value id
+	ways []op.NHWCSupport // by task
 }
 
 // picture tells whether a value is one of 8-bit codes that changes from run to run.
@@ -81,7 +81,7 @@ func (l *lasting) candidates() {
 		}
 	}
 	for i := range g.Tasks {
-		if l.ways[i] == op.NeverLast {
+		if l.ways[i] == op.NHWCNever {
 			continue
 		}
 		for _, id := range g.Tasks[i].Node.Outputs {
@@ -109,11 +109,11 @@ func (l *lasting) refuse(i int) bool {
 	in, out := l.any(t.Node.Inputs), l.any(t.Node.Outputs)
 	wholeIn, wholeOut := l.all(t.Node.Inputs), l.all(t.Node.Outputs)
 	switch l.ways[i] {
-	case op.AnyLast:
+	case op.NHWCAny:
 		in, out = in && !wholeIn, out && !wholeOut
-	case op.OutLast:
+	case op.NHWCOutOnly:
 		out = out && !wholeOut
-	case op.AllLast, op.BothLast:
+	case op.NHWCAll, op.NHWCBoth:
 		if wholeIn && wholeOut {
 			return false
 		}

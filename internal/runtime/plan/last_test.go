@@ -113,10 +113,10 @@ func TestLastChains(t *testing.T) {
 					continue // a clamp goes into the operator before it
 				}
 				s := ""
-				if task.Call.LastIn {
+				if task.Call.NHWCIn {
 					s = "r"
 				}
-				if task.Call.LastOut {
+				if task.Call.NHWCOut {
 					s += "m"
 				}
 				got = append(got, s)

@@ -30,7 +30,7 @@ func testOps() *op.Registry {
 		{Name: "Random", Infer: same, Prepare: ran, Stateful: true},
 		{Name: "Lame", Infer: same, Prepare: func(*op.Call) (op.Run, error) { return nil, op.Unsupported("this") }},
 		{Name: "Sub", Infer: same, Prepare: ran, Fuses: true},
-		{Name: "Shape", OfShape: true, Infer: func(c *op.Call) error {
+		{Name: "Shape", ShapeOnly: true, Infer: func(c *op.Call) error {
 			c.SetOut(0, tensor.Int64, []int{c.In[0].Rank()})
 			return nil
 		}, Prepare: op.Simple(func(c *op.Call) error {

@@ -90,7 +90,7 @@ func (w *widening) candidates() {
 }
 
 // shaped tells whether a task has read a shape, which is that of a twin as well, and nothing else.
-func (t *Task) shaped() bool { return t.State == Folded && t.Def.OfShape }
+func (t *Task) shaped() bool { return t.State == Folded && t.Def.ShapeOnly }
 
 // inside tells whether a value is made in each run, and read in this graph alone.
 func (w *widening) inside(id int) bool {
@@ -119,7 +119,7 @@ func (w *widening) converts(i int) bool {
 func (w *widening) reads(i int) bool {
 	t := &w.g.Tasks[i]
 	n := t.Node
-	return t.State == Runs && !t.Dynamic && !t.asIs && !t.Lowered && t.Def != nil && !t.Def.Stateful && !t.Def.OfShape &&
+	return t.State == Runs && !t.Dynamic && !t.asIs && !t.Lowered && t.Def != nil && !t.Def.Stateful && !t.Def.ShapeOnly &&
 		(n.Domain == graph.ONNX || n.Domain == graph.Microsoft) && len(Bodies(n)) == 0
 }
 

@@ -22,8 +22,8 @@ func shapeDefs() []op.Def {
 		op.Versions(keep("Flatten", layout.Needs(1, inferFlatten)), 1, 9, 11, 13, 21, 23, 24, 25),
 		op.Versions(keep("Squeeze", layout.Needs(1, inferSqueeze)), 1, 11, 13, 21, 23, 24, 25),
 		op.Versions(keep("Unsqueeze", layout.Needs(1, inferUnsqueeze)), 1, 11, 13, 21, 23, 24, 25),
-		op.Versions(op.Def{Name: "Shape", Infer: layout.Needs(1, inferShape), Prepare: op.Simple(runShape), OfShape: true}, 1, 13, 15, 19, 21, 23, 24, 25),
-		op.Versions(op.Def{Name: "Size", Infer: layout.Needs(1, inferSize), Prepare: op.Simple(runSize), OfShape: true}, 1, 13, 19, 21, 23, 24, 25),
+		op.Versions(op.Def{Name: "Shape", Infer: layout.Needs(1, inferShape), Prepare: op.Simple(runShape), ShapeOnly: true}, 1, 13, 15, 19, 21, 23, 24, 25),
+		op.Versions(op.Def{Name: "Size", Infer: layout.Needs(1, inferSize), Prepare: op.Simple(runSize), ShapeOnly: true}, 1, 13, 19, 21, 23, 24, 25),
 	)
 }
 

@@ -21,7 +21,7 @@ import (
 // packed once when they are constant float32.
 func newProjection[T tensor.Real](c *op.Call, m, n, k, wi int) func(c *op.Call, x, bias, y []T) {
 	if w, ok := any(elem.Elements[T](c, wi)).([]float32); ok && c.Const(wi) && n*k > 0 {
-		p := kernel.PackRows(m, c.Far(), k, n, w, 0, false)
+		p := kernel.PackRows(m, c.ConstantsExceedCache(), k, n, w, 0, false)
 		return func(c *op.Call, x, bias, y []T) {
 			g := kernel.GemmParams{M: m, N: n, K: k, BiasN: any(bias).([]float32)}
 			kernel.GemmPacked(c.Pool, g, any(x).([]float32), p, any(y).([]float32))

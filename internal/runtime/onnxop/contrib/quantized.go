@@ -76,7 +76,7 @@ func prepareQLinearConcat(c *op.Call) (op.Run, error) {
 		scales(c)
 		for p, at := range starts {
 			if i := 2 + 3*p; same[p] && outer == 1 {
-				c.Piece(op.Piece{At: at, In: i, Bytes: c.In[i].Bytes()})
+				c.NoteCopy(op.CopyRange{OutOffset: at, In: i, Bytes: c.In[i].Bytes()})
 			}
 		}
 	}
@@ -230,7 +230,7 @@ type qgemmProduct struct {
 func newQGemmProduct(c *op.Call, v *qgemm) *qgemmProduct {
 	p := &qgemmProduct{tables: make([]kernel.ByteTable, 1)}
 	if c.Const(3) && c.Const(5) && !v.TransA && v.K > 0 {
-		w := kernel.NewPackedQ(v.N, v.K).Rows(v.M, c.Far())
+		w := kernel.NewPackedQ(v.N, v.K).Rows(v.M, c.ConstantsExceedCache())
 		if v.M < 4 && !w.Vectors() {
 			b := make([]int32, v.K*v.N)
 			v.lift(c, b)

@@ -46,7 +46,7 @@ func newIntConv(c *op.Call, xi, wi, xz, wz int, bias *tensor.Tensor, sums bool) 
 	q := &intConv{convolution: v, wi: wi, xz: xz, wz: wz}
 	q.ready = c.Const(wi) && (!c.Has(wz) || c.Const(wz))
 	if some := k > 0 && v.n*v.m*tensor.Elements(v.Out) > 0; some && len(v.In) <= 2 {
-		q.planar = kernel.NewConvSums(v.planar2D(), c.LastIn, c.LastOut)
+		q.planar = kernel.NewConvSums(v.planar2D(), c.NHWCIn, c.NHWCOut)
 		c.Kernel = q.planar.Name()
 	} else if some && len(v.In) == 3 {
 		q.slabs = newSlabs(v, q.ready)
@@ -197,23 +197,23 @@ func InferQLinearConv(c *op.Call) error {
 }
 
 // lastQLinearConv says how a convolution of codes takes channels that are last.
-func lastQLinearConv(c *op.Call) op.Last {
+func lastQLinearConv(c *op.Call) op.NHWCSupport {
 	v, err := newConvolution(c, c.In[0], c.In[3], c.Input(8))
 	if err != nil || len(v.In) != 2 || !c.Const(3) || c.Has(5) && !c.Const(5) || !quant.IsByte(c.In[0]) {
-		return op.NeverLast
+		return op.NHWCNever
 	}
 	switch s := v.planar2D(); {
 	case s.WalksLast():
-		return op.AllLast
+		return op.NHWCAll
 	case !s.Lasts():
 		if s.MakesLast() {
-			return op.OutLast
+			return op.NHWCOutOnly
 		}
-		return op.NeverLast
+		return op.NHWCNever
 	case s.Turns():
-		return op.AnyLast
+		return op.NHWCAny
 	}
-	return op.BothLast
+	return op.NHWCBoth
 }
 
 // requantised turns sums of channels into codes with the scales of a call of QLinearConv.

@@ -29,7 +29,7 @@ func prepareNormalised(c *op.Call) (op.Run, error) {
 	}
 	eps := float64(c.Node.Attrs.Float("epsilon", 1e-5))
 	scaled, shifted := &tensor.Tensor{Type: tensor.Float32, Shape: w.Shape}, tensor.New(tensor.Float32, channels)
-	c.Spare.Alloc(scaled)
+	c.Recycler.Alloc(scaled)
 	from, to, bias := tensor.Of[float32](w), tensor.Of[float32](scaled), tensor.Of[float32](shifted)
 	gamma, beta, mean, vari := tensor.Of[float32](c.In[3]), tensor.Of[float32](c.In[4]), tensor.Of[float32](c.In[5]), tensor.Of[float32](c.In[6])
 	n := len(from) / max(channels, 1)
@@ -50,7 +50,7 @@ func prepareNormalised(c *op.Call) (op.Run, error) {
 	run, err := prepareConv(c)
 	c.In, c.Fixed = own, fixed
 	if c.IsCopied(1) {
-		c.Spare.Free(scaled)
+		c.Recycler.Free(scaled)
 	}
 	for i := 1; i < normalised; i++ {
 		c.Copied(i)

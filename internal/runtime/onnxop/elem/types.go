@@ -41,4 +41,4 @@ func SameTypes(c *op.Call, first int) error {
 }
 
 // AllLast is [op.Def.Last] of operators for which elements have no place.
-func AllLast(*op.Call) op.Last { return op.AllLast }
+func AllLast(*op.Call) op.NHWCSupport { return op.NHWCAll }

@@ -458,7 +458,7 @@ func unaryDefs() []op.Def {
 			Prepare: classify(isNaN),
 		},
 		op.Def{Domain: graph.ONNX, Name: "IsInf", Since: 10, Types: slices.Concat(elem.Floats, elem.Float8s), Infer: elem.SameTruth, Prepare: classify(isInf)},
-		op.Def{Domain: graph.ONNX, Name: "Clip", Since: 1, Types: elem.Numbers, Infer: elem.Same, InPlace: true, Prepare: prepareClip, Last: elem.AllLast},
+		op.Def{Domain: graph.ONNX, Name: "Clip", Since: 1, Types: elem.Numbers, Infer: elem.Same, InPlace: true, Prepare: prepareClip, NHWC: elem.AllLast},
 		op.Def{Domain: graph.Microsoft, Name: "FastGelu", Since: 1, Types: elem.Floats, Infer: elem.Same, Prepare: elem.Widen(prepareFastGelu)},
 		op.Def{Domain: graph.Microsoft, Name: "BiasGelu", Since: 1, Types: elem.Floats, Infer: inferBinary(tensor.Invalid), Prepare: elem.Widen(prepareBiasGelu)},
 	)

@@ -120,10 +120,10 @@ func PrepareGemm32(c *op.Call) (op.Run, error) {
 
 // packed is input 1, a constant of k by n values, or turned, as products of m rows take it.
 func packed(c *op.Call, m, k, n int, turned bool) *kernel.PackedB {
-	if len(c.Same) > 1 && c.Same[1] != nil {
-		return kernel.PackSame(k, n, tensor.Single[float32](c.Same[1]))
+	if len(c.Uniform) > 1 && c.Uniform[1] != nil {
+		return kernel.PackSame(k, n, tensor.Single[float32](c.Uniform[1]))
 	}
-	far := c.Far()
+	far := c.ConstantsExceedCache()
 	return op.Share(c, 1, fmt.Sprintf("product %d %d %t %t", k, n, turned, far && m == 1), func() *kernel.PackedB {
 		return kernel.PackRows(m, far, k, n, tensor.Of[float32](c.In[1]), 0, turned)
 	})

@@ -107,7 +107,7 @@ func (q *intMatMul) packConst(c *op.Call) {
 		q.liftB(c)
 	}
 	for at := 0; at < c.In[q.bi].Len(); at += q.K * q.N {
-		p := kernel.NewPackedQ(q.N, q.K).Rows(q.flat.M, c.Far())
+		p := kernel.NewPackedQ(q.N, q.K).Rows(q.flat.M, c.ConstantsExceedCache())
 		if len(z) > 1 {
 			kernel.FillQ(c.Pool, p, q.b[at:], 0, 1, q.N)
 		} else {

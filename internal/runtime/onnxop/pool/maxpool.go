@@ -17,11 +17,11 @@ import (
 )
 
 // lastMaxPool: pictures of bytes have a kernel for channels that are last, and turn fast.
-func lastMaxPool(c *op.Call) op.Last {
+func lastMaxPool(c *op.Call) op.NHWCSupport {
 	if b, err := lastBytes(c); err != nil || b == nil {
-		return op.NeverLast
+		return op.NHWCNever
 	}
-	return op.AnyLast
+	return op.NHWCAny
 }
 
 // lastBytes is a pool over pictures of bytes with their channels last; nil where there is none.
@@ -49,7 +49,7 @@ func prepareLast(c *op.Call, b *kernel.BytePool) op.Run {
 	c.Kernel = b.Name()
 	s := &b.Shape
 	from, to := move.Turner{N: s.N, C: s.C, Area: s.H * s.W}, move.Turner{N: s.N, C: s.C, Area: s.OH * s.OW}
-	lastIn, lastOut := c.LastIn, c.LastOut
+	lastIn, lastOut := c.NHWCIn, c.NHWCOut
 	var in, out []uint8
 	if !lastIn {
 		in = c.Scratch(c.In[0].Len())

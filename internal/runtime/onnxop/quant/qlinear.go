@@ -98,7 +98,7 @@ func prepareQLinear(c *op.Call, product bool) (op.Run, error) {
 		}
 	}
 	shapes := [][]int{c.Out[0].Shape, c.In[0].Shape, c.In[3].Shape}
-	if c.LastIn {
+	if c.NHWCIn {
 		for i, s := range shapes {
 			shapes[i] = []int{s[0], s[2], s[3], s[1]}
 		}
@@ -223,20 +223,20 @@ func lookUpEach(c *op.Call) error {
 }
 
 // lastOfLookUp is AllLast for a table that all channels have.
-func lastOfLookUp(c *op.Call) op.Last {
+func lastOfLookUp(c *op.Call) op.NHWCSupport {
 	if c.In[1].Len() != lookUps {
-		return op.NeverLast
+		return op.NHWCNever
 	}
-	return op.AllLast
+	return op.NHWCAll
 }
 
 // lastOfTwo lets operands of the same shape have their channels last, and one have a single number for each channel of the other.
-func lastOfTwo(c *op.Call) op.Last {
+func lastOfTwo(c *op.Call) op.NHWCSupport {
 	a, b := c.In[0].Shape, c.In[3].Shape
 	if c.Const(0) || c.Const(3) || len(a) != 4 || len(b) != 4 || !slices.Equal(a, b) && !eachChannel(a, b) && !eachChannel(b, a) {
-		return op.NeverLast
+		return op.NHWCNever
 	}
-	return op.AllLast
+	return op.NHWCAll
 }
 
 // eachChannel tells whether b has a number for each channel of a.
@@ -246,15 +246,15 @@ func qlinearDefs() []op.Def {
 	bytes := []tensor.Type{tensor.Uint8, tensor.Int8}
 	two := func(name string, product bool) op.Def {
 		return op.Def{
-			Domain: graph.Microsoft, Name: name, Since: 1, Types: bytes, Infer: inferQLinear, Fuses: true, Last: lastOfTwo,
+			Domain: graph.Microsoft, Name: name, Since: 1, Types: bytes, Infer: inferQLinear, Fuses: true, NHWC: lastOfTwo,
 			Prepare: func(c *op.Call) (op.Run, error) { return prepareQLinear(c, product) },
 		}
 	}
 	one := func(name string, mk func(c *op.Call) func(float32) float32) op.Def {
-		return op.Def{Domain: graph.Microsoft, Name: name, Since: 1, Types: bytes, Infer: elem.Same, InPlace: true, Prepare: prepareQTable(mk), Last: elem.AllLast}
+		return op.Def{Domain: graph.Microsoft, Name: name, Since: 1, Types: bytes, Infer: elem.Same, InPlace: true, Prepare: prepareQTable(mk), NHWC: elem.AllLast}
 	}
 	return []op.Def{
-		{Domain: graph.Own, Name: "LookUp", Since: 1, Types: bytes, Infer: inferLookUp, InPlace: true, Prepare: prepareLookUp, Last: lastOfLookUp},
+		{Domain: graph.Own, Name: "LookUp", Since: 1, Types: bytes, Infer: inferLookUp, InPlace: true, Prepare: prepareLookUp, NHWC: lastOfLookUp},
 		two("QLinearAdd", false), two("QLinearMul", true),
 		one("QLinearSigmoid", func(*op.Call) func(float32) float32 { return vecmath.Sigmoid }),
 		one("QLinearLeakyRelu", func(c *op.Call) func(float32) float32 {

@@ -184,7 +184,7 @@ func (q *recurrent[T]) pack(c *op.Call, cuts []int) {
 			var parts []packedGates
 			for k, first := range cuts[:len(cuts)-1] {
 				end := cuts[k+1]
-				parts = append(parts, packedGates{first, end, kernel.PackRows(q.batch, c.Far(), h, (end-first)*h, r[(d*q.gates+first)*h*h:][:(end-first)*h*h], 0, true)})
+				parts = append(parts, packedGates{first, end, kernel.PackRows(q.batch, c.ConstantsExceedCache(), h, (end-first)*h, r[(d*q.gates+first)*h*h:][:(end-first)*h*h], 0, true)})
 			}
 			q.packR = append(q.packR, parts)
 		}

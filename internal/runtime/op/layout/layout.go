@@ -77,13 +77,13 @@ func Do(c *op.Call, p *move.Plan) (op.Run, error) {
 func note(c *op.Call, p *move.Plan, out, in int) {
 	x := c.In[in]
 	if to, from, n, ok := p.Together(x.Type.Bits() / 8); ok && n > 0 {
-		c.Piece(op.Piece{Out: out, At: to, In: in, Read: from, Bytes: n})
+		c.NoteCopy(op.CopyRange{Out: out, OutOffset: to, In: in, InOffset: from, Bytes: n})
 	}
 }
 
 // Keep copies every element of input 0 to output 0, where they may be already.
 func Keep(c *op.Call) (op.Run, error) {
-	c.Piece(op.Piece{Bytes: c.In[0].Bytes()})
+	c.NoteCopy(op.CopyRange{Bytes: c.In[0].Bytes()})
 	return func(c *op.Call) error {
 		Copy(c.Pool, c.Out[0], c.In[0])
 		return nil

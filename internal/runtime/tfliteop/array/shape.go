@@ -20,8 +20,8 @@ func shapeDefs() []op.Def {
 		view("EXPAND_DIMS", 2, inferExpandDims),
 		view("BITCAST", 1, inferBitcast),
 		view("DENSIFY", 1, layout.Same),
-		{Domain: graph.TFLite, Name: "SHAPE", Infer: layout.Needs(1, inferShape), Prepare: prepareShape, OfShape: true},
-		{Domain: graph.TFLite, Name: "RANK", Infer: layout.Needs(1, inferRank), Prepare: prepareShape, OfShape: true},
+		{Domain: graph.TFLite, Name: "SHAPE", Infer: layout.Needs(1, inferShape), Prepare: prepareShape, ShapeOnly: true},
+		{Domain: graph.TFLite, Name: "RANK", Infer: layout.Needs(1, inferRank), Prepare: prepareShape, ShapeOnly: true},
 	}
 }
 

@@ -101,7 +101,7 @@ func floatFC(c *op.Call, s fcShape) (op.Run, error) {
 		if err != nil {
 			return nil, err
 		}
-		far := c.Far()
+		far := c.ConstantsExceedCache()
 		packed = op.Share(c, 1, fmt.Sprintf("rows %t", far && g.M == 1), func() *kernel.PackedB { return kernel.PackRows(g.M, far, s.in, s.out, w, 0, true) })
 		c.Copied(1)
 		c.Kernel = packed.Name(g)
@@ -238,7 +238,7 @@ func packFC(c *op.Call, s fcShape) (*kernel.PackedQ, error) {
 		q   *kernel.PackedQ
 		err error
 	}
-	far := c.Far()
+	far := c.ConstantsExceedCache()
 	p := op.Share(c, 1, fmt.Sprintf("rows of codes %t", far && s.rows == 1), func() packing {
 		q := kernel.NewPackedQ(s.out, s.in).Rows(s.rows, far)
 		return packing{q, fillFC(c, s, q)}
@@ -405,7 +405,7 @@ func hybridFC(c *op.Call, s fcShape) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := layer.NewHybrid(c.In[1], s.out, s.in, s.rows == 1 && c.Far(), c.Node.Attrs.Bool("asymmetric_quantize_inputs", false))
+	h, err := layer.NewHybrid(c.In[1], s.out, s.in, s.rows == 1 && c.ConstantsExceedCache(), c.Node.Attrs.Bool("asymmetric_quantize_inputs", false))
 	if err != nil {
 		return nil, err
 	}

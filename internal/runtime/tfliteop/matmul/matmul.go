@@ -159,7 +159,7 @@ func (t *matmul) hybrid(c *op.Call) (op.Run, error) {
 		h := fixed[at]
 		if h == nil {
 			vec, elem := t.steps()
-			h = layer.HybridOf(tensor.Of[int8](c.In[1])[at:][:t.k*t.n], t.n, t.k, vec, elem, c.In[1].Quant.Scale, t.m == 1 && c.Const(1) && c.Far(), c.Node.Attrs.Bool("asymmetric_quantize_inputs", false))
+			h = layer.HybridOf(tensor.Of[int8](c.In[1])[at:][:t.k*t.n], t.n, t.k, vec, elem, c.In[1].Quant.Scale, t.m == 1 && c.Const(1) && c.ConstantsExceedCache(), c.Node.Attrs.Bool("asymmetric_quantize_inputs", false))
 			h.Together(t.m)
 		}
 		return h

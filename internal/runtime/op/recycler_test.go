@@ -10,10 +10,10 @@ import (
 // Memory that was given back serves the next value that it fits, one at a time, and nobody once the plan is made.
 func TestSpare(t *testing.T) {
 	t.Parallel()
-	const n = spareBytes / 4
+	const n = minRecycledBytes / 4
 	of := func(k int) *tensor.Tensor { return &tensor.Tensor{Type: tensor.Float32, Shape: []int{k}} }
 	at := func(x *tensor.Tensor) *byte { return unsafe.SliceData(x.Data) }
-	var s Spare
+	var s Recycler
 	a := of(4 * n)
 	s.Alloc(a)
 	first := at(a)
@@ -49,6 +49,6 @@ func TestSpare(t *testing.T) {
 	if s.blocks[0].data != nil || s.blocks[1].data != nil {
 		t.Error("a plan that is made keeps memory")
 	}
-	(*Spare)(nil).Alloc(e)
-	(*Spare)(nil).Free(e)
+	(*Recycler)(nil).Alloc(e)
+	(*Recycler)(nil).Free(e)
 }

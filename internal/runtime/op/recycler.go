@@ -6,33 +6,33 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// Spare is memory that nobody reads any more, for what is made next while a plan is made: constants that are computed, widened or multiplied, only to be
+// Recycler is memory that nobody reads any more, for what is made next while a plan is made: constants that are computed, widened or multiplied, only to be
 // packed would each touch fresh memory. The zero value has none; a nil one never does.
-type Spare struct {
-	blocks [2]spareBlock // of a constant, and of what is made of it
+type Recycler struct {
+	blocks [2]recycledBlock // of a constant, and of what is made of it
 	closed bool
 }
 
-// spareBlock is a block of memory; lent says that somebody has it.
-type spareBlock struct {
+// recycledBlock is a block of memory; lent says that somebody has it.
+type recycledBlock struct {
 	data []byte
 	lent bool
 }
 
 const (
-	// spareBytes is the least size of memory that is used again.
-	spareBytes = 1 << 16
-	// spareUse is the part of such memory that has to be used at least: who takes it may keep it.
-	spareUse = 16
+	// minRecycledBytes is the least size of memory that is used again.
+	minRecycledBytes = 1 << 16
+	// maxRecycledRatio is the part of such memory that has to be used at least: who takes it may keep it.
+	maxRecycledRatio = 16
 )
 
 // Alloc gives a tensor elements, of arbitrary values where they are numbers: its maker writes all of them.
-func (s *Spare) Alloc(x *tensor.Tensor) {
-	if n := x.Bytes(); s != nil && x.Type.IsNumber() && n >= spareBytes {
-		var best *spareBlock
+func (s *Recycler) Alloc(x *tensor.Tensor) {
+	if n := x.Bytes(); s != nil && x.Type.IsNumber() && n >= minRecycledBytes {
+		var best *recycledBlock
 		for i := range s.blocks {
 			b := &s.blocks[i]
-			if fits := !b.lent && n <= len(b.data) && n >= len(b.data)/spareUse; fits && (best == nil || len(b.data) < len(best.data)) {
+			if fits := !b.lent && n <= len(b.data) && n >= len(b.data)/maxRecycledRatio; fits && (best == nil || len(b.data) < len(best.data)) {
 				best = b
 			}
 		}
@@ -45,10 +45,10 @@ func (s *Spare) Alloc(x *tensor.Tensor) {
 }
 
 // Reusable tells whether [Spare.Free] would keep the elements of a tensor for others.
-func Reusable(x *tensor.Tensor) bool { return x.Type.IsNumber() && len(x.Data) >= spareBytes }
+func Reusable(x *tensor.Tensor) bool { return x.Type.IsNumber() && len(x.Data) >= minRecycledBytes }
 
 // Free takes the elements of a tensor that nobody reads any more.
-func (s *Spare) Free(x *tensor.Tensor) {
+func (s *Recycler) Free(x *tensor.Tensor) {
 	if s != nil && !s.closed && Reusable(x) {
 		s.keep(x.Data)
 	}
@@ -56,8 +56,8 @@ func (s *Spare) Free(x *tensor.Tensor) {
 }
 
 // keep takes memory back, or in place of less, or of what somebody has kept.
-func (s *Spare) keep(data []byte) {
-	var in *spareBlock
+func (s *Recycler) keep(data []byte) {
+	var in *recycledBlock
 	for i := range s.blocks {
 		b := &s.blocks[i]
 		if b.lent && unsafe.SliceData(data) == unsafe.SliceData(b.data) {
@@ -69,9 +69,9 @@ func (s *Spare) keep(data []byte) {
 		}
 	}
 	if in != nil {
-		*in = spareBlock{data: data}
+		*in = recycledBlock{data: data}
 	}
 }
 
 // Close lets go of the memory: the plan has been made.
-func (s *Spare) Close() { *s = Spare{closed: true} }
+func (s *Recycler) Close() { *s = Recycler{closed: true} }

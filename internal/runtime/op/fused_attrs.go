@@ -31,14 +31,14 @@ const (
 // LeadAxes is how many axes the scores of such an attention have at most before those of a matrix.
 const LeadAxes = 3
 
-// own begins the names of attributes that only plans give.
-const own = "opmeter."
+// planPrefix begins the names of attributes that only plans give.
+const planPrefix = "opmeter."
 
-// notOwn refuses a file's node with an attribute that only plans give.
-func notOwn(n *graph.Node) error {
+// refusePlanAttrs refuses a file's node with an attribute that only plans give.
+func refusePlanAttrs(n *graph.Node) error {
 	for name := range n.Attrs {
-		if strings.HasPrefix(name, own) {
-			return Malformed("attribute %q: the format has none whose name begins with %q", name, own)
+		if strings.HasPrefix(name, planPrefix) {
+			return Malformed("attribute %q: the format has none whose name begins with %q", name, planPrefix)
 		}
 	}
 	return nil

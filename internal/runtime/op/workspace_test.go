@@ -24,7 +24,7 @@ func TestRooms(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			var r op.Rooms
+			var r op.Workspace
 			for i, sizes := range c.calls {
 				call := &op.Call{}
 				r.Begin(call)
@@ -61,7 +61,7 @@ func TestRooms(t *testing.T) {
 // A call that wants a little more each time it is prepared does not make a new piece for each.
 func TestRoomsGrow(t *testing.T) {
 	t.Parallel()
-	var r op.Rooms
+	var r op.Workspace
 	call := &op.Call{}
 	for n := range 1000 {
 		r.Begin(call)
