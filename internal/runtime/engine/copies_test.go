@@ -16,7 +16,7 @@ import (
 // copyDefs join and cut vectors: Front and Back are the first 16 elements and the others.
 func copyDefs() []op.Def {
 	window := func(c *op.Call, from, to int) (layout.Geometry, error) {
-		return layout.Window(c.In[0].Shape, []int{from}, []int{1}, []int{to - from})
+		return layout.StridedSlice(c.In[0].Shape, []int{from}, []int{1}, []int{to - from})
 	}
 	return []op.Def{
 		layout.Def("", "Join", 1, func(c *op.Call) (layout.Geometry, error) { return layout.Concat(c.In, 0) }, layout.None),
@@ -24,13 +24,13 @@ func copyDefs() []op.Def {
 		layout.Def("", "Back", 1, func(c *op.Call) (layout.Geometry, error) { return window(c, min(16, c.In[0].Len()-1), c.In[0].Len()) }, layout.None),
 		{Name: "Halves", Infer: func(c *op.Call) error {
 			n := c.In[0].Len()
-			layout.SetParts(c, c.In[0], 0, []int{n / 2, n - n/2})
+			layout.SetSplitOutputs(c, c.In[0], 0, []int{n / 2, n - n/2})
 			return nil
 		}, Prepare: func(c *op.Call) (op.Run, error) {
 			n := c.In[0].Len()
-			return layout.Cut(c, 0, c.In[0].Shape, 0, []int{n / 2, n - n/2})
+			return layout.Split(c, 0, c.In[0].Shape, 0, []int{n / 2, n - n/2})
 		}},
-		{Name: "Keep", Infer: layout.Same, Prepare: layout.Keep, InPlace: true},
+		{Name: "Keep", Infer: layout.SameAsInput, Prepare: layout.CopyAll, InPlace: true},
 	}
 }
 

@@ -6,27 +6,30 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// Recycler is memory that nobody reads any more, for what is made next while a plan is made: constants that are computed, widened or multiplied, only to be
-// packed would each touch fresh memory. The zero value has none; a nil one never does.
+// Recycler reuses the memory of constants that are no longer read while a plan is made. Constants
+// that are computed, widened or multiplied only to be packed afterwards would otherwise touch
+// fresh memory each. The zero value has no memory yet; a nil Recycler never has any.
 type Recycler struct {
-	blocks [2]recycledBlock // of a constant, and of what is made of it
+	blocks [2]recycledBlock // of a constant, and of the result computed from it
 	closed bool
 }
 
-// recycledBlock is a block of memory; lent says that somebody has it.
+// recycledBlock is a block of memory; lent says that it is in use.
 type recycledBlock struct {
 	data []byte
 	lent bool
 }
 
 const (
-	// minRecycledBytes is the least size of memory that is used again.
+	// minRecycledBytes is the minimum size of memory that is reused.
 	minRecycledBytes = 1 << 16
-	// maxRecycledRatio is the part of such memory that has to be used at least: who takes it may keep it.
+	// maxRecycledRatio bounds how many times larger than the request a reused block may be,
+	// because the user may keep it.
 	maxRecycledRatio = 16
 )
 
-// Alloc gives a tensor elements, of arbitrary values where they are numbers: its maker writes all of them.
+// Alloc allocates a tensor's elements. Numbers have arbitrary values: the caller writes all of
+// them.
 func (s *Recycler) Alloc(x *tensor.Tensor) {
 	if n := x.Bytes(); s != nil && x.Type.IsNumber() && n >= minRecycledBytes {
 		var best *recycledBlock
@@ -44,10 +47,10 @@ func (s *Recycler) Alloc(x *tensor.Tensor) {
 	x.Alloc()
 }
 
-// Reusable tells whether [Spare.Free] would keep the elements of a tensor for others.
+// Reusable reports whether [Recycler.Free] would keep the elements of a tensor for reuse.
 func Reusable(x *tensor.Tensor) bool { return x.Type.IsNumber() && len(x.Data) >= minRecycledBytes }
 
-// Free takes the elements of a tensor that nobody reads any more.
+// Free releases the elements of a tensor that is no longer read.
 func (s *Recycler) Free(x *tensor.Tensor) {
 	if s != nil && !s.closed && Reusable(x) {
 		s.keep(x.Data)
@@ -55,7 +58,8 @@ func (s *Recycler) Free(x *tensor.Tensor) {
 	x.Data = nil
 }
 
-// keep takes memory back, or in place of less, or of what somebody has kept.
+// keep takes a block back. A block that was not lent replaces a smaller free one, else one that
+// is lent and that its user has kept.
 func (s *Recycler) keep(data []byte) {
 	var in *recycledBlock
 	for i := range s.blocks {
@@ -73,5 +77,5 @@ func (s *Recycler) keep(data []byte) {
 	}
 }
 
-// Close lets go of the memory: the plan has been made.
+// Close releases the memory once the plan is complete.
 func (s *Recycler) Close() { *s = Recycler{closed: true} }

@@ -7,7 +7,8 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// Memory that was given back serves the next value that it fits, one at a time, and nobody once the plan is made.
+// TestSpare checks that freed memory serves the next tensor that it fits, one at a time, and none
+// after Close.
 func TestSpare(t *testing.T) {
 	t.Parallel()
 	const n = minRecycledBytes / 4
@@ -28,12 +29,12 @@ func TestSpare(t *testing.T) {
 		}
 	}
 	second := at(c)
-	s.Free(c) // b has the memory of the first
+	s.Free(c) // b has the memory of the first tensor
 	d := of(n)
 	if s.Alloc(d); at(d) != second {
 		t.Error("no value has the memory of the second")
 	}
-	s.Free(large) // b and d keep what they have: in place of one
+	s.Free(large) // b and d keep theirs: it replaces one of them
 	s.Free(d)
 	s.Free(b)
 	f := of(4*n + 1)

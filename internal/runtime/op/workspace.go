@@ -2,24 +2,26 @@ package op
 
 import "github.com/opmeter/opmeter/internal/model/tensor"
 
-// Workspace is working memory that calls share which run one after another: what [Call.Scratch] gives each of them may be what it gave
-// another one. It is for one goroutine at a time.
+// Workspace is scratch memory shared by calls that run one after another: [Call.Scratch] may
+// return the same bytes to several of them. It must be used by one goroutine at a time.
 type Workspace struct {
 	blocks  []workspaceBlock
 	open    bool
-	growing bool // the call has been prepared before: it may want a little more each time
+	growing bool // the call was prepared before and may need slightly more each time
 }
 
-// workspaceBlock is a block of memory, of which the call that is being prepared has the first used bytes.
+// workspaceBlock is a block of memory. The call that is being prepared has its first used bytes.
 type workspaceBlock struct {
 	data []byte
 	used int
 }
 
-// workspaceAlign is what pieces begin at a multiple of, in bytes: a cache line, and the widest vector register.
+// workspaceAlign is the alignment of reservations in bytes: a cache line, and the widest vector
+// register.
 const workspaceAlign = 64
 
-// Begin lends all of the memory to a call that is about to be prepared, until [Rooms.End]. What the call has noted before is forgotten.
+// Begin makes all of the memory available to a call that is about to be prepared, until
+// [Workspace.End]. It discards the call's earlier records.
 func (r *Workspace) Begin(c *Call) {
 	r.growing = c.workspace == r
 	c.workspace, c.scratch, c.packed, c.copied, c.copyRanges = r, nil, nil, nil, nil
@@ -29,10 +31,11 @@ func (r *Workspace) Begin(c *Call) {
 	r.open = true
 }
 
-// End ends what Begin began: a call that asks for memory later gets some of its own.
+// End ends the preparation that Begin started. A call that requests scratch memory later gets its
+// own.
 func (r *Workspace) End() { r.open = false }
 
-// Bytes is the size of all that has been made.
+// Bytes is the total size of all blocks.
 func (r *Workspace) Bytes() int {
 	n := 0
 	for i := range r.blocks {
@@ -41,7 +44,8 @@ func (r *Workspace) Bytes() int {
 	return n
 }
 
-// Poison writes to all of it, as other calls may, for tests of what they leave to those who come next.
+// Poison overwrites all of the memory, as other calls may, for tests that look for calls that
+// rely on old content.
 func (r *Workspace) Poison() {
 	for i := range r.blocks {
 		for j := range r.blocks[i].data {
@@ -50,7 +54,7 @@ func (r *Workspace) Poison() {
 	}
 }
 
-// alloc gives n bytes, of the block of which least is left then.
+// alloc returns n bytes from the block with the least space left (best fit).
 func (r *Workspace) alloc(n int) []byte {
 	best := -1
 	left := func(i int) int { return len(r.blocks[i].data) - r.blocks[i].used }

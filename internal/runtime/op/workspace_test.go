@@ -6,13 +6,13 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// TestRooms lets calls ask for working memory one after another.
+// TestRooms lets calls reserve scratch memory one after another.
 func TestRooms(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name  string
-		calls [][]int // what each call asks for, in bytes
-		want  int     // bytes in all
+		calls [][]int // bytes that each call reserves
+		want  int     // total bytes
 	}{
 		{"one call", [][]int{{1000, 24}}, 1024},
 		{"the same again", [][]int{{1000, 24}, {1000, 24}}, 1024},
@@ -58,7 +58,8 @@ func TestRooms(t *testing.T) {
 	}
 }
 
-// A call that wants a little more each time it is prepared does not make a new piece for each.
+// TestRoomsGrow checks that a call that needs slightly more at each preparation does not add a
+// block each time.
 func TestRoomsGrow(t *testing.T) {
 	t.Parallel()
 	var r op.Workspace

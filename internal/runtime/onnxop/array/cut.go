@@ -14,11 +14,11 @@ import (
 func cutDefs() []op.Def {
 	return slices.Concat(
 		op.Versions(layout.Def("", "Concat", 1, concat, layout.None), 1, 4, 11, 13),
-		op.Versions(op.Def{Name: "Split", Infer: layout.Needs(1, inferSplit), Prepare: layout.Widened(layout.Planned(prepareSplit))}, 1, 2, 11, 13, 18),
+		op.Versions(op.Def{Name: "Split", Infer: layout.Needs(1, inferSplit), Prepare: layout.WithUnpacked(layout.PrepareOnce(prepareSplit))}, 1, 2, 11, 13, 18),
 		op.Versions(layout.Def("", "Slice", 1, slice), 1, 10, 11, 13),
 		// Experimental in early operator sets, before Slice had inputs of its own for this.
 		op.Versions(layout.Def("", "DynamicSlice", 1, slice), 1),
-		op.Versions(op.Def{Name: "Trilu", Infer: layout.Needs(1, inferTrilu), Prepare: layout.Widened(prepareTrilu)}, 14),
+		op.Versions(op.Def{Name: "Trilu", Infer: layout.Needs(1, inferTrilu), Prepare: layout.WithUnpacked(prepareTrilu)}, 14),
 	)
 }
 
@@ -110,7 +110,7 @@ func inferSplit(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	layout.SetParts(c, c.In[0], axis, sizes)
+	layout.SetSplitOutputs(c, c.In[0], axis, sizes)
 	return nil
 }
 
@@ -119,7 +119,7 @@ func prepareSplit(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return layout.Cut(c, 0, c.In[0].Shape, axis, sizes)
+	return layout.Split(c, 0, c.In[0].Shape, axis, sizes)
 }
 
 // slice keeps a window of each dimension.
@@ -167,7 +167,7 @@ func slice(c *op.Call) (w layout.Geometry, err error) {
 		first[a], count[a] = span(starts[i], ends[i], step, in[a])
 		by[a] = step
 	}
-	return layout.Window(in, first, by, count)
+	return layout.StridedSlice(in, first, by, count)
 }
 
 // span clamps one dimension of a slice and counts its elements.
@@ -200,7 +200,7 @@ func inferTrilu(c *op.Call) error {
 	if c.Has(1) && c.In[1].Len() != 1 {
 		return fmt.Errorf("k has %d elements, not 1", c.In[1].Len())
 	}
-	return layout.Same(c)
+	return layout.SameAsInput(c)
 }
 
 func prepareTrilu(c *op.Call) (op.Run, error) {

@@ -28,7 +28,7 @@ func shapeDefs() []op.Def {
 }
 
 func prepareKeep(c *op.Call) (op.Run, error) {
-	keep, err := layout.Keep(c)
+	keep, err := layout.CopyAll(c)
 	if err != nil {
 		return nil, err
 	}

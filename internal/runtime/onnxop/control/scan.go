@@ -70,7 +70,7 @@ func join(pool *workers.Pool, y *tensor.Tensor, items []*tensor.Tensor, axis int
 // collect fills y from the items.
 func collect(pool *workers.Pool, y *tensor.Tensor, items []*tensor.Tensor, g layout.Geometry) error {
 	c := &op.Call{In: items, Out: []*tensor.Tensor{y}, Pool: pool}
-	run, err := layout.Widened(g.Run)(c)
+	run, err := layout.WithUnpacked(g.Run)(c)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func cut(pool *workers.Pool, x *tensor.Tensor, axis int, sizes []int) ([]*tensor
 		parts[i] = tensor.New(x.Type, shape...)
 	}
 	c := &op.Call{In: []*tensor.Tensor{x}, Out: parts, Pool: pool}
-	run, err := layout.Widened(func(c *op.Call) (op.Run, error) { return layout.Cut(c, 0, x.Shape, axis, sizes) })(c)
+	run, err := layout.WithUnpacked(func(c *op.Call) (op.Run, error) { return layout.Split(c, 0, x.Shape, axis, sizes) })(c)
 	if err != nil {
 		return nil, err
 	}

@@ -32,5 +32,5 @@ func prepareWhere(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return layout.Pick(plan, element.Grain), nil
+	return layout.Select(plan, element.Grain), nil
 }

@@ -13,9 +13,9 @@ import (
 
 func selectDefs() []op.Def {
 	return slices.Concat(
-		op.Versions(op.Def{Name: "OneHot", Infer: layout.Needs(3, inferOneHot), Prepare: layout.Widened(prepareOneHot)}, 9, 11, 28),
+		op.Versions(op.Def{Name: "OneHot", Infer: layout.Needs(3, inferOneHot), Prepare: layout.WithUnpacked(prepareOneHot)}, 9, 11, 28),
 		op.Versions(op.Def{Name: "NonZero", Infer: layout.Needs(1, inferNonZero), Prepare: op.Simple(runNonZero)}, 9, 13),
-		op.Versions(op.Def{Name: "Compress", Infer: layout.Needs(2, inferCompress), Prepare: layout.Widened(prepareCompress)}, 9, 11, 28),
+		op.Versions(op.Def{Name: "Compress", Infer: layout.Needs(2, inferCompress), Prepare: layout.WithUnpacked(prepareCompress)}, 9, 11, 28),
 	)
 }
 
@@ -80,14 +80,14 @@ func hot(at []int, v []float64, depth, inner, version int) []int {
 			k += depth
 		}
 		if k >= 0 {
-			at = append(at, layout.Hot(i, k, depth, inner))
+			at = append(at, layout.OneHotOffset(i, k, depth, inner))
 		}
 	}
 	return at
 }
 
 func inferNonZero(c *op.Call) error {
-	n, err := layout.CountTruths(c.In[0])
+	n, err := layout.CountNonZero(c.In[0])
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func inferNonZero(c *op.Call) error {
 }
 
 func runNonZero(c *op.Call) error {
-	return layout.Coordinates(tensor.Of[int64](c.Out[0]), c.In[0], 1, c.Out[0].Shape[1])
+	return layout.NonZeroCoordinates(tensor.Of[int64](c.Out[0]), c.In[0], 1, c.Out[0].Shape[1])
 }
 
 // chosen lists the true positions of Compress's condition below n.
@@ -114,7 +114,7 @@ func chosen(c *op.Call, buf []int, n int) ([]int, error) {
 		}
 		return buf[:k], nil
 	}
-	err := layout.Truths(c.In[1], func(i int) {
+	err := layout.EachNonZero(c.In[1], func(i int) {
 		if i < n {
 			buf = append(buf, i)
 		}

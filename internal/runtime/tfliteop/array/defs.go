@@ -39,7 +39,7 @@ var calculates = func() map[string][]tensor.Type {
 // lite makes a definition of TFLite's domain for nodes with so many inputs. Packed element types are widened
 // around the prepared function.
 func lite(name string, needs int, infer func(c *op.Call) error, p layout.Prepare) op.Def {
-	return op.Def{Domain: graph.TFLite, Name: name, Infer: layout.Needs(needs, infer), Prepare: layout.Widened(p)}
+	return op.Def{Domain: graph.TFLite, Name: name, Infer: layout.Needs(needs, infer), Prepare: layout.WithUnpacked(p)}
 }
 
 // moved is [layout.Def] in TFLite's domain.

@@ -167,7 +167,7 @@ func prepareUnpack(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return layout.Cut(c, 0, x, axis, slices.Repeat([]int{1}, len(c.Out)))
+	return layout.Split(c, 0, x, axis, slices.Repeat([]int{1}, len(c.Out)))
 }
 
 // inferSplit has the axis first and the value second.
@@ -185,7 +185,7 @@ func inferSplit(c *op.Call) error {
 	if n == 0 || x.Shape[axis]%n != 0 {
 		return fmt.Errorf("axis %d of %s is not a multiple of %d", axis, tensor.FormatShape(x.Shape), n)
 	}
-	layout.SetParts(c, x, axis, slices.Repeat([]int{x.Shape[axis] / n}, n))
+	layout.SetSplitOutputs(c, x, axis, slices.Repeat([]int{x.Shape[axis] / n}, n))
 	return nil
 }
 
@@ -225,13 +225,13 @@ func inferSplitV(c *op.Call) error {
 	if sum != x.Shape[axis] || free >= 0 && sizes[free] < 0 {
 		return fmt.Errorf("parts of %d make %d, axis %d has %d", sizes, sum, axis, x.Shape[axis])
 	}
-	layout.SetParts(c, x, axis, sizes)
+	layout.SetSplitOutputs(c, x, axis, sizes)
 	return nil
 }
 
 // prepareSplit takes the parts' sizes from the outputs' shapes.
 func prepareSplit(value, axisInput int, params ...int) layout.Prepare {
-	return layout.Planned(func(c *op.Call) (op.Run, error) {
+	return layout.PrepareOnce(func(c *op.Call) (op.Run, error) {
 		a, err := layout.Scalar(c.In[axisInput])
 		if err != nil {
 			return nil, err
@@ -244,6 +244,6 @@ func prepareSplit(value, axisInput int, params ...int) layout.Prepare {
 		if slices.Contains(c.Out, nil) {
 			return nil, op.Unsupported("an output that is left out")
 		}
-		return layout.Cut(c, value, x, axis, layout.Sizes(c.Out, axis))
+		return layout.Split(c, value, x, axis, layout.Sizes(c.Out, axis))
 	}, params...)
 }

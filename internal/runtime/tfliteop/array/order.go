@@ -16,8 +16,8 @@ import (
 
 func orderDefs() []op.Def {
 	return []op.Def{
-		lite("ARG_MAX", 2, inferArg, layout.Planned(prepareArg(false), 1)),
-		lite("ARG_MIN", 2, inferArg, layout.Planned(prepareArg(true), 1)),
+		lite("ARG_MAX", 2, inferArg, layout.PrepareOnce(prepareArg(false), 1)),
+		lite("ARG_MIN", 2, inferArg, layout.PrepareOnce(prepareArg(true), 1)),
 		lite("TOPK_V2", 2, inferTopK, prepareTopK),
 		lite("UNIQUE", 1, inferUnique, op.Simple(runUnique)),
 		lite("WHERE", 1, inferWhere, op.Simple(runWhere)),
@@ -160,7 +160,7 @@ func inferTopK(c *op.Call) error {
 }
 
 func prepareTopK(c *op.Call) (op.Run, error) {
-	if t := c.In[0].Type; !layout.Ordered(t) {
+	if t := c.In[0].Type; !layout.Sortable(t) {
 		return nil, op.Unsupported("elements of type %v", t)
 	}
 	return layout.TopK(c.In[0].Shape, c.In[0].Rank()-1, true)
@@ -206,7 +206,7 @@ func runUnique(c *op.Call) error {
 }
 
 func inferWhere(c *op.Call) error {
-	n, err := layout.CountTruths(c.In[0])
+	n, err := layout.CountNonZero(c.In[0])
 	if err != nil {
 		return err
 	}
@@ -215,7 +215,7 @@ func inferWhere(c *op.Call) error {
 }
 
 func runWhere(c *op.Call) error {
-	return layout.Coordinates(tensor.Of[int64](c.Out[0]), c.In[0], c.In[0].Rank(), 1)
+	return layout.NonZeroCoordinates(tensor.Of[int64](c.Out[0]), c.In[0], c.In[0].Rank(), 1)
 }
 
 func inferBucketize(c *op.Call) error {

@@ -103,7 +103,7 @@ func dilate(c *op.Call) (g layout.Geometry, err error) {
 			out[i] = (out[i]-1)*s + 1
 		}
 	}
-	return layout.Map(x.Shape, out, func(i int) []int { return layout.Spaced(x.Shape[i], out[i], 0, step[i]) }, 2, nil), nil
+	return layout.Map(x.Shape, out, func(i int) []int { return layout.SpreadAxis(x.Shape[i], out[i], 0, step[i]) }, 2, nil), nil
 }
 
 func transpose(c *op.Call) (layout.Geometry, error) {

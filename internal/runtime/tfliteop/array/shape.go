@@ -12,14 +12,14 @@ import (
 
 func shapeDefs() []op.Def {
 	view := func(name string, needs int, infer func(c *op.Call) error) op.Def {
-		return op.Def{Domain: graph.TFLite, Name: name, Infer: layout.Needs(needs, infer), Prepare: layout.Keep, InPlace: true}
+		return op.Def{Domain: graph.TFLite, Name: name, Infer: layout.Needs(needs, infer), Prepare: layout.CopyAll, InPlace: true}
 	}
 	return []op.Def{
 		view("RESHAPE", 1, inferReshape),
 		view("SQUEEZE", 1, inferSqueeze),
 		view("EXPAND_DIMS", 2, inferExpandDims),
 		view("BITCAST", 1, inferBitcast),
-		view("DENSIFY", 1, layout.Same),
+		view("DENSIFY", 1, layout.SameAsInput),
 		{Domain: graph.TFLite, Name: "SHAPE", Infer: layout.Needs(1, inferShape), Prepare: prepareShape, ShapeOnly: true},
 		{Domain: graph.TFLite, Name: "RANK", Infer: layout.Needs(1, inferRank), Prepare: prepareShape, ShapeOnly: true},
 	}

@@ -13,9 +13,9 @@ func sliceDefs() []op.Def {
 	return []op.Def{
 		moved("SLICE", 3, slice),
 		moved("STRIDED_SLICE", 4, stridedSlice),
-		lite("DYNAMIC_UPDATE_SLICE", 3, layout.Same, prepareUpdateSlice),
+		lite("DYNAMIC_UPDATE_SLICE", 3, layout.SameAsInput, prepareUpdateSlice),
 		moved("REVERSE_V2", 2, reverse),
-		lite("REVERSE_SEQUENCE", 2, layout.Same, prepareReverseSequence),
+		lite("REVERSE_SEQUENCE", 2, layout.SameAsInput, prepareReverseSequence),
 	}
 }
 
@@ -41,7 +41,7 @@ func slice(c *op.Call) (g layout.Geometry, err error) {
 			return g, fmt.Errorf("axis %d: %d elements from %d are outside %s", i, size[i], begin[i], tensor.FormatShape(x.Shape))
 		}
 	}
-	return layout.Window(x.Shape, begin, slices.Repeat([]int{1}, len(begin)), size)
+	return layout.StridedSlice(x.Shape, begin, slices.Repeat([]int{1}, len(begin)), size)
 }
 
 // strided is a resolved STRIDED_SLICE: one entry for each axis of the view
@@ -183,7 +183,7 @@ func stridedSlice(c *op.Call) (layout.Geometry, error) {
 	if err != nil {
 		return layout.Geometry{}, err
 	}
-	return layout.Viewed(s.shape, s.view, s.stride, s.from)
+	return layout.ViewGeometry(s.shape, s.view, s.stride, s.from)
 }
 
 // prepareUpdateSlice copies the operand and then the update over it; the start
@@ -195,10 +195,10 @@ func prepareUpdateSlice(c *op.Call) (op.Run, error) {
 		return nil, fmt.Errorf("update %v and %d starts for %v %s", u.Type, c.In[2].Len(), x.Type, tensor.FormatShape(x.Shape))
 	}
 	if !c.Node.Attrs.Bool("behind", false) {
-		return layout.Updated(x.Shape, u.Shape, func(c *op.Call) ([]int, error) { return op.Ints(c.In[2]) })
+		return layout.DynamicUpdateSlice(x.Shape, u.Shape, func(c *op.Call) ([]int, error) { return op.Ints(c.In[2]) })
 	}
 	start, wide := make([]int, x.Rank()), make([]int64, 1)
-	return layout.Updated(x.Shape, u.Shape, func(c *op.Call) ([]int, error) {
+	return layout.DynamicUpdateSlice(x.Shape, u.Shape, func(c *op.Call) ([]int, error) {
 		tensor.Read(wide, c.In[2], 0)
 		if start[0] = int(wide[0]) - 1; start[0] < 0 || start[0] >= x.Shape[0] {
 			return nil, fmt.Errorf("row %d of %d", start[0], x.Shape[0])
@@ -228,7 +228,7 @@ func reverse(c *op.Call) (g layout.Geometry, err error) {
 		from += (x.Shape[a] - 1) * strides[a]
 		strides[a] = -strides[a]
 	}
-	return layout.Viewed(like(x.Shape), x.Shape, strides, from)
+	return layout.ViewGeometry(like(x.Shape), x.Shape, strides, from)
 }
 
 // prepareReverseSequence turns the first length[b] steps of each sequence b.

@@ -37,7 +37,7 @@ func spaceToDepth(c *op.Call) (g layout.Geometry, err error) {
 		return g, fmt.Errorf("shape %s is not a multiple of blocks of %d", tensor.FormatShape(s), b)
 	}
 	st := tensor.Strides(s)
-	return layout.Viewed([]int{s[0], s[1] / b, s[2] / b, s[3] * b * b},
+	return layout.ViewGeometry([]int{s[0], s[1] / b, s[2] / b, s[3] * b * b},
 		[]int{s[0], s[1] / b, s[2] / b, b, b, s[3]}, []int{st[0], b * st[1], b * st[2], st[1], st[2], 1}, 0)
 }
 
@@ -51,7 +51,7 @@ func depthToSpace(c *op.Call) (g layout.Geometry, err error) {
 		return g, fmt.Errorf("depth of %s is not a multiple of %d", tensor.FormatShape(s), b*b)
 	}
 	st, d := tensor.Strides(s), s[3]/(b*b)
-	return layout.Viewed([]int{s[0], s[1] * b, s[2] * b, d},
+	return layout.ViewGeometry([]int{s[0], s[1] * b, s[2] * b, d},
 		[]int{s[0], s[1], b, s[2], b, d}, []int{st[0], st[1], b * d, st[2], d, 1}, 0)
 }
 

@@ -21,7 +21,7 @@ func ints[T tensor.Number](typ tensor.Type, v ...T) *tensor.Tensor {
 	return tensor.From(typ, []int{len(v)}, v)
 }
 
-// upTo is a tensor of a shape with the elements 0, 1, 2 and so on.
+// upTo returns a tensor of a shape with the elements 0, 1, 2 and so on.
 func upTo(shape ...int) *tensor.Tensor {
 	x := tensor.New(tensor.Int8, shape...)
 	for i := range x.Data {
@@ -50,7 +50,8 @@ func made(t *testing.T, g Geometry, err error, in ...*tensor.Tensor) (shape []in
 	return g.Shape, tensor.Of[int8](c.Out[0])
 }
 
-// TestGeometries moves the elements 0, 1, 2 of small tensors; results are by hand.
+// TestGeometries moves the elements 0, 1, 2 of small tensors; expected results are computed by
+// hand.
 func TestGeometries(t *testing.T) {
 	t.Parallel()
 	x := upTo(2, 3) // 0 1 2 / 3 4 5
@@ -69,10 +70,10 @@ func TestGeometries(t *testing.T) {
 		{"transpose from the end", func() (Geometry, error) { return Transpose([]int{2, 3}, []int{-1, -2}) }, []*tensor.Tensor{x}, []int{3, 2}, []int8{0, 3, 1, 4, 2, 5}},
 		{"transpose three", func() (Geometry, error) { return Transpose([]int{1, 2, 3}, []int{2, 0, 1}) }, []*tensor.Tensor{x}, []int{3, 1, 2}, []int8{0, 3, 1, 4, 2, 5}},
 		{"expand", func() (Geometry, error) { return Expand([]int{3, 1}, []int{2, 3, 2}) }, []*tensor.Tensor{upTo(3, 1)}, []int{2, 3, 2}, []int8{0, 0, 1, 1, 2, 2, 0, 0, 1, 1, 2, 2}},
-		{"window", func() (Geometry, error) { return Window([]int{2, 3}, []int{1, 2}, []int{1, -1}, []int{1, 3}) }, []*tensor.Tensor{x}, []int{1, 3}, []int8{5, 4, 3}},
-		{"every second", func() (Geometry, error) { return Window([]int{6}, []int{1}, []int{2}, []int{3}) }, []*tensor.Tensor{upTo(6)}, []int{3}, []int8{1, 3, 5}},
-		{"two of a window", func() (Geometry, error) { return Window([]int{6}, []int{4}, []int{-3}, []int{2}) }, []*tensor.Tensor{upTo(6)}, []int{2}, []int8{4, 1}},
-		{"one of any step", func() (Geometry, error) { return Window([]int{6}, []int{4}, []int{1 << 40}, []int{1}) }, []*tensor.Tensor{upTo(6)}, []int{1}, []int8{4}},
+		{"window", func() (Geometry, error) { return StridedSlice([]int{2, 3}, []int{1, 2}, []int{1, -1}, []int{1, 3}) }, []*tensor.Tensor{x}, []int{1, 3}, []int8{5, 4, 3}},
+		{"every second", func() (Geometry, error) { return StridedSlice([]int{6}, []int{1}, []int{2}, []int{3}) }, []*tensor.Tensor{upTo(6)}, []int{3}, []int8{1, 3, 5}},
+		{"two of a window", func() (Geometry, error) { return StridedSlice([]int{6}, []int{4}, []int{-3}, []int{2}) }, []*tensor.Tensor{upTo(6)}, []int{2}, []int8{4, 1}},
+		{"one of any step", func() (Geometry, error) { return StridedSlice([]int{6}, []int{4}, []int{1 << 40}, []int{1}) }, []*tensor.Tensor{upTo(6)}, []int{1}, []int8{4}},
 		{"tile", func() (Geometry, error) { return Tile([]int{2, 2}, []int{2, 1}) }, []*tensor.Tensor{upTo(2, 2)}, []int{4, 2}, []int8{0, 1, 2, 3, 0, 1, 2, 3}},
 		{"tile columns", func() (Geometry, error) { return Tile([]int{2, 2}, []int{1, 2}) }, []*tensor.Tensor{upTo(2, 2)}, []int{2, 4}, []int8{0, 1, 0, 1, 2, 3, 2, 3}},
 		{"tile nothing", func() (Geometry, error) { return Tile([]int{2}, []int{0}) }, []*tensor.Tensor{upTo(2)}, []int{0}, []int8{}},
@@ -193,7 +194,7 @@ func TestPositions(t *testing.T) {
 	}
 }
 
-// TestTruths finds what is not zero in every kind of type, beyond one block of 256.
+// TestTruths finds non-zero elements of every kind of type, beyond one block of 256.
 func TestTruths(t *testing.T) {
 	t.Parallel()
 	long := tensor.New(tensor.Int16, 3, 200)
@@ -209,12 +210,12 @@ func TestTruths(t *testing.T) {
 		{&tensor.Tensor{Type: tensor.String, Shape: []int{1, 2}, Data: []byte{}, Strings: []string{"", "a"}}, []int64{0, 1}},
 		{tensor.From(tensor.Bool, []int{2, 2}, []uint8{0, 0, 1, 0}), []int64{1, 0}},
 	} {
-		n, err := CountTruths(tt.x)
+		n, err := CountNonZero(tt.x)
 		if err != nil || n != len(tt.want)/2 {
 			t.Fatalf("%v: %d, %v", tt.x.Type, n, err)
 		}
 		by, turned := make([]int64, 2*n), make([]int64, 2*n)
-		if err := errors.Join(Coordinates(by, tt.x, 2, 1), Coordinates(turned, tt.x, 1, n)); err != nil {
+		if err := errors.Join(NonZeroCoordinates(by, tt.x, 2, 1), NonZeroCoordinates(turned, tt.x, 1, n)); err != nil {
 			t.Fatal(err)
 		}
 		if diff := gocmp.Diff(tt.want, by); diff != "" {
@@ -226,25 +227,25 @@ func TestTruths(t *testing.T) {
 			}
 		}
 	}
-	if _, err := CountTruths(&tensor.Tensor{Type: tensor.Int8, Shape: []int{1}}); !errors.Is(err, op.ErrDynamic) {
+	if _, err := CountNonZero(&tensor.Tensor{Type: tensor.Int8, Shape: []int{1}}); !errors.Is(err, op.ErrDynamic) {
 		t.Errorf("elements that are not known: %v", err)
 	}
-	if _, err := CountTruths(&tensor.Tensor{Type: tensor.Sequence, Elems: []*tensor.Tensor{}, Data: []byte{}}); !errors.Is(err, op.ErrUnsupported) {
+	if _, err := CountNonZero(&tensor.Tensor{Type: tensor.Sequence, Elems: []*tensor.Tensor{}, Data: []byte{}}); !errors.Is(err, op.ErrUnsupported) {
 		t.Errorf("a sequence has a truth: %v", err)
 	}
 }
 
 func TestOneHot(t *testing.T) {
 	t.Parallel()
-	// Indices 2, 0 of depth 3 with 2 entries behind the axis: numbers by hand.
+	// Indices 2, 0 with depth 3 and 2 inner elements: offsets computed by hand.
 	var at []int
 	for i, k := range []int{2, 0} {
-		at = append(at, Hot(i, k, 3, 2))
+		at = append(at, OneHotOffset(i, k, 3, 2))
 	}
 	if diff := gocmp.Diff([]int{4, 1}, at); diff != "" {
 		t.Error(diff)
 	}
-	if got := Hot(3, 1, 3, 2); got != 9 { // second row: 6 to 11; entry 1 of the axis: 8, 9; the second
+	if got := OneHotOffset(3, 1, 3, 2); got != 9 { // second row: 6 to 11; entry 1 of the axis: 8, 9; the second
 		t.Error(got)
 	}
 	c := &op.Call{Out: []*tensor.Tensor{tensor.New(tensor.Int8, 3, 2)}}
@@ -270,7 +271,7 @@ func TestPick(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Pick(w, 1)(c); err != nil {
+	if err := Select(w, 1)(c); err != nil {
 		t.Error(err)
 	}
 	if diff := gocmp.Diff([]int8{0, 1, 2, -1, -1, -1}, tensor.Of[int8](c.Out[0])); diff != "" {
@@ -278,7 +279,7 @@ func TestPick(t *testing.T) {
 	}
 }
 
-// TestPickShort picks along walks whose runs are short, and others.
+// TestPickShort selects along walks with short runs, and others.
 func TestPickShort(t *testing.T) {
 	t.Parallel()
 	pool := workers.New(3, nil)
@@ -307,7 +308,7 @@ func TestPickShort(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := Pick(w, 40)(c); err != nil {
+		if err := Select(w, 40)(c); err != nil {
 			t.Fatal(err)
 		}
 		at := make([]int, len(out))
@@ -330,7 +331,7 @@ func TestPickShort(t *testing.T) {
 	})
 }
 
-// TestTopK sorts lines along the first axis, ties by their place.
+// TestTopK sorts lines along the first axis, ties by position.
 func TestTopK(t *testing.T) {
 	t.Parallel()
 	x := tensor.From(tensor.Int8, []int{3, 2}, []int8{1, 5, 7, 5, 3, 9})
@@ -377,11 +378,11 @@ func TestTopK(t *testing.T) {
 		tensor.Int4: false, tensor.Complex64: false, tensor.Sequence: false,
 	}
 	for typ, want := range ordered {
-		if Ordered(typ) != want {
+		if Sortable(typ) != want {
 			t.Errorf("%v has an order: %v", typ, !want)
 		}
 	}
-	// Keys of a long tensor go on after a block of 256, in memory that is there.
+	// Keys of a long tensor continue after a block of 256, in the given buffer.
 	long := tensor.New(tensor.Uint8, 300)
 	long.Data[256], long.Data[299] = 7, 9
 	buf := make([]uint64, 0, 300)
@@ -414,7 +415,7 @@ func TestUpdates(t *testing.T) {
 			t.Errorf("%q: %s", tt.reduction, diff)
 		}
 	}
-	// Halves: 1.5 + 2 = 3.5, in either format; truth values by "or" and "and".
+	// float16 and bfloat16: 1.5 + 2 = 3.5; booleans by "or" and "and".
 	for typ, v := range map[tensor.Type][3]uint16{tensor.Float16: {0x3e00, 0x4000, 0x4300}, tensor.BFloat16: {0x3fc0, 0x4000, 0x4060}} {
 		f, err := Updater(typ, "add")
 		if err != nil {
@@ -446,7 +447,7 @@ func TestUpdates(t *testing.T) {
 	}
 }
 
-// TestUpdatedWindow puts an update into a tensor, moved so that it fits.
+// TestUpdatedWindow writes an update into a tensor, clamped so that it fits.
 func TestUpdatedWindow(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -462,7 +463,7 @@ func TestUpdatedWindow(t *testing.T) {
 		if got := Fitted(tt.start, []int{2, 3}, []int{1, 2}); got != tt.at {
 			t.Errorf("start %v is element %d, want %d", tt.start, got, tt.at)
 		}
-		run, err := Updated([]int{2, 3}, []int{1, 2}, func(*op.Call) ([]int, error) { return tt.start, nil })
+		run, err := DynamicUpdateSlice([]int{2, 3}, []int{1, 2}, func(*op.Call) ([]int, error) { return tt.start, nil })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -474,17 +475,17 @@ func TestUpdatedWindow(t *testing.T) {
 			t.Errorf("start %v: %s", tt.start, diff)
 		}
 	}
-	if _, err := Updated([]int{2, 3}, []int{2}, nil); err == nil || err.Error() != "update of rank 1 for rank 2" {
+	if _, err := DynamicUpdateSlice([]int{2, 3}, []int{2}, nil); err == nil || err.Error() != "update of rank 1 for rank 2" {
 		t.Error(err)
 	}
-	if _, err := Updated([]int{2, 3}, []int{2, 4}, nil); err == nil || err.Error() != "update 2x4 is larger than 2x3" {
+	if _, err := DynamicUpdateSlice([]int{2, 3}, []int{2, 4}, nil); err == nil || err.Error() != "update 2x4 is larger than 2x3" {
 		t.Error(err)
 	}
-	if _, err := Updated([]int{2, 3}, []int{2, 3}, nil); err != nil {
+	if _, err := DynamicUpdateSlice([]int{2, 3}, []int{2, 3}, nil); err != nil {
 		t.Error(err)
 	}
 	wrong := errors.New("no start")
-	run, err := Updated([]int{2}, []int{1}, func(*op.Call) ([]int, error) { return nil, wrong })
+	run, err := DynamicUpdateSlice([]int{2}, []int{1}, func(*op.Call) ([]int, error) { return nil, wrong })
 	if err != nil || !errors.Is(run(&op.Call{}), wrong) {
 		t.Error("the start's error is lost")
 	}
@@ -527,13 +528,13 @@ func TestCutAndParts(t *testing.T) {
 	t.Parallel()
 	x := upTo(2, 3)
 	c := &op.Call{In: []*tensor.Tensor{nil, x}, Out: []*tensor.Tensor{{}, nil, {}}}
-	SetParts(c, x, 1, []int{1, 0, 2})
+	SetSplitOutputs(c, x, 1, []int{1, 0, 2})
 	if !gocmp.Equal(c.Out[0].Shape, []int{2, 1}) || !gocmp.Equal(c.Out[2].Shape, []int{2, 2}) || c.Out[2].Type != tensor.Int8 || !gocmp.Equal(x.Shape, []int{2, 3}) {
 		t.Errorf("%+v", c.Out)
 	}
 	c.Out[0].Alloc()
 	c.Out[2].Alloc()
-	run, err := Cut(c, 1, x.Shape, 1, []int{1, 0, 2})
+	run, err := Split(c, 1, x.Shape, 1, []int{1, 0, 2})
 	if err == nil {
 		err = run(c)
 	}
@@ -546,10 +547,10 @@ func TestCutAndParts(t *testing.T) {
 	if Outer([]int{2, 3, 5}, 1) != 2 || Inner([]int{2, 3, 5}, 1) != 5 || Outer([]int{2}, 0) != 1 || Inner([]int{2}, 0) != 1 {
 		t.Error("dimensions before and after an axis")
 	}
-	if diff := gocmp.Diff([]int{-1, 0, -1, 1, -1}, Spaced(3, 5, 1, 2)); diff != "" {
+	if diff := gocmp.Diff([]int{-1, 0, -1, 1, -1}, SpreadAxis(3, 5, 1, 2)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := gocmp.Diff([]int{1, 2}, Spaced(4, 2, -1, 1)); diff != "" {
+	if diff := gocmp.Diff([]int{1, 2}, SpreadAxis(4, 2, -1, 1)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -579,7 +580,7 @@ func TestScalars(t *testing.T) {
 	}
 }
 
-// TestCopies shares nothing but what is never written.
+// TestCopies checks that copies share only data that is never written.
 func TestCopies(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{0, 3, 1<<18 - 1, 1 << 18, 1<<18 + 5} {
@@ -613,7 +614,8 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// TestPlanned builds once where what decides is constant, and in each run otherwise.
+// TestPlanned checks that preparation happens once when the parameters are constant, and in each
+// run otherwise.
 func TestPlanned(t *testing.T) {
 	t.Parallel()
 	x := upTo(1)
@@ -633,7 +635,7 @@ func TestPlanned(t *testing.T) {
 	} {
 		builds, runs := 0, 0
 		c := &op.Call{In: tt.in, Fixed: tt.fixed}
-		run, err := Planned(func(*op.Call) (op.Run, error) {
+		run, err := PrepareOnce(func(*op.Call) (op.Run, error) {
 			builds++
 			return func(*op.Call) error { runs++; return nil }, nil
 		}, tt.params...)(c)
@@ -645,13 +647,13 @@ func TestPlanned(t *testing.T) {
 		}
 	}
 	wrong := errors.New("wrong")
-	run, err := Planned(func(*op.Call) (op.Run, error) { return nil, wrong })(&op.Call{In: []*tensor.Tensor{x, x}, Fixed: []bool{false, false}})
+	run, err := PrepareOnce(func(*op.Call) (op.Run, error) { return nil, wrong })(&op.Call{In: []*tensor.Tensor{x, x}, Fixed: []bool{false, false}})
 	if err != nil || !errors.Is(run(&op.Call{}), wrong) {
 		t.Error("the error of building is lost")
 	}
 }
 
-// TestDef infers and runs by one reading of the parameters.
+// TestDef infers and runs with the same reading of the parameters.
 func TestDef(t *testing.T) {
 	t.Parallel()
 	d := Def("d", "Turn", 1, func(c *op.Call) (Geometry, error) { return Transpose(c.In[0].Shape, []int{1, 0}) })
@@ -678,7 +680,7 @@ func TestDef(t *testing.T) {
 		t.Error("rank 1 is turned")
 	}
 	same := &op.Call{In: []*tensor.Tensor{upTo(2)}, Out: []*tensor.Tensor{{}}}
-	if err := Same(same); err != nil || !gocmp.Equal(same.Out[0].Shape, []int{2}) || same.Out[0].Type != tensor.Int8 {
+	if err := SameAsInput(same); err != nil || !gocmp.Equal(same.Out[0].Shape, []int{2}) || same.Out[0].Type != tensor.Int8 {
 		t.Errorf("%+v", same.Out[0])
 	}
 	if same.Out[0].Shape[0] = 7; same.In[0].Shape[0] != 2 {
@@ -686,7 +688,7 @@ func TestDef(t *testing.T) {
 	}
 }
 
-// TestWidened turns half bytes: 1 -2 3 / 4 -5 6 becomes 1 4 -2 -5 3 6.
+// TestWidened transposes int4: 1 -2 3 / 4 -5 6 becomes 1 4 -2 -5 3 6.
 func TestWidened(t *testing.T) {
 	t.Parallel()
 	x := &tensor.Tensor{Type: tensor.Int4, Shape: []int{2, 3}, Data: []byte{0xe1, 0x43, 0x6b}}
@@ -719,8 +721,8 @@ func TestWidened(t *testing.T) {
 			t.Errorf("a result of type %v: %v", typ, err)
 		}
 	}
-	// A result whose shape the inner operator finds out is packed in its new shape.
-	dynamic := Widened(op.Simple(func(c *op.Call) error {
+	// A result whose shape the inner operator determines is packed in its new shape.
+	dynamic := WithUnpacked(op.Simple(func(c *op.Call) error {
 		z, err := c.Make(0, tensor.Int8, []int{3})
 		if err == nil {
 			copy(z.Data, []byte{1, 0xff, 3})

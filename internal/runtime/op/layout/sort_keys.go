@@ -9,8 +9,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// Ordered reports whether [Keys] takes elements of the type.
-func Ordered(t tensor.Type) bool {
+// Sortable reports whether [Keys] supports the type.
+func Sortable(t tensor.Type) bool {
 	switch t {
 	case tensor.Float32, tensor.Float64, tensor.Float16, tensor.BFloat16, tensor.Bool, tensor.String:
 		return true
@@ -18,7 +18,7 @@ func Ordered(t tensor.Type) bool {
 	return t.IsInteger() && t.Bits() >= 8
 }
 
-// Keys returns numbers that sort as the elements of x do; buf may be nil.
+// Keys returns integers that sort in the order of the elements of x; buf may be nil.
 func Keys(buf []uint64, x *tensor.Tensor) ([]uint64, error) {
 	n := x.Len()
 	if cap(buf) < n {
@@ -52,7 +52,7 @@ func Keys(buf []uint64, x *tensor.Tensor) ([]uint64, error) {
 	return k, nil
 }
 
-// readKeys makes keys of elements that T holds, in blocks.
+// readKeys computes keys in blocks; T must represent every element.
 func readKeys[T tensor.Number](k []uint64, x *tensor.Tensor, key func(T) uint64) {
 	var block [256]T
 	for lo := 0; lo < len(k); lo += len(block) {
@@ -64,13 +64,13 @@ func readKeys[T tensor.Number](k []uint64, x *tensor.Tensor, key func(T) uint64)
 	}
 }
 
-// LinesOf are the lines of a shape along an axis.
+// LinesOf returns the one-dimensional lines of a shape along an axis.
 func LinesOf(shape []int, axis int) order.Lines {
 	return order.Lines{Outer: Outer(shape, axis), N: shape[axis], Inner: Inner(shape, axis)}
 }
 
-// TopK fills output 0 with the least elements along an axis of input 0, of the
-// shape, or the largest, and output 1 with their places; either may be absent.
+// TopK writes the smallest (or largest) elements along an axis of input 0, which has the given
+// shape, to output 0 and their indices to output 1. Either output may be absent.
 func TopK(shape []int, axis int, largest bool) (op.Run, error) {
 	l := LinesOf(shape, axis)
 	var keys []uint64

@@ -13,9 +13,9 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// Positions reads indices of elements below n into buf, which may be nil. With
-// wrap, negative ones count from the end; all others that are out of range are an
-// error, which names the first of them.
+// Positions reads indices into n elements to buf, which may be nil. With wrap, negative indices
+// count from the end. Any other index that is out of range is an error, which names the first
+// one.
 func Positions(pool *workers.Pool, buf []int, x *tensor.Tensor, n int, wrap bool) ([]int, error) {
 	switch x.Type {
 	case tensor.Int64:
@@ -34,7 +34,7 @@ func resolve[T int | int32 | int64](pool *workers.Pool, buf []int, v []T, n int,
 	buf = slices.Grow(buf[:0], len(v))[:len(v)]
 	if grain := workers.Grain(1); len(v) <= grain || pool.Threads() == 1 { // what threads share is allocated
 		if i := resolveRange(buf, v, n, wrap); i < len(v) {
-			return nil, outside(v[i], n)
+			return nil, outOfRange(v[i], n)
 		}
 	} else {
 		var first atomic.Int64
@@ -45,17 +45,18 @@ func resolve[T int | int32 | int64](pool *workers.Pool, buf []int, v []T, n int,
 			}
 		})
 		if i := int(first.Load()); i < len(v) {
-			return nil, outside(v[i], n)
+			return nil, outOfRange(v[i], n)
 		}
 	}
 	return buf, nil
 }
 
-func outside[T int | int32 | int64](i T, n int) error {
+func outOfRange[T int | int32 | int64](i T, n int) error {
 	return fmt.Errorf("index %d is outside %d elements", i, n)
 }
 
-// resolveRange returns the place of the first index that is out of range, or their number.
+// resolveRange returns the position of the first index that is out of range, else the number of
+// indices.
 func resolveRange[T int | int32 | int64](buf []int, v []T, n int, wrap bool) int {
 	for at, i := range v {
 		k := int(i)
@@ -70,7 +71,8 @@ func resolveRange[T int | int32 | int64](buf []int, v []T, n int, wrap bool) int
 	return len(v)
 }
 
-// Once is f, which reads input i of a call and nothing else that changes, but computed in the first run only where that is constant.
+// Once wraps f, which depends only on input i of a call: if that input is constant, f is computed
+// in the first run only.
 func Once(c *op.Call, i int, f func(c *op.Call) ([]int, error)) func(c *op.Call) ([]int, error) {
 	if !c.Const(i) {
 		return f
@@ -84,9 +86,8 @@ func Once(c *op.Call, i int, f func(c *op.Call) ([]int, error)) func(c *op.Call)
 	}
 }
 
-// Gather selects the slices of x along an axis that the indices name. The first
-// batch axes of both are walked together. With wrap, negative indices count from
-// the end.
+// Gather selects the slices of x along an axis by index. x and idx share the first batch axes.
+// With wrap, negative indices count from the end.
 func Gather(x, idx []int, axis, batch int, wrap bool) (Geometry, error) {
 	out := slices.Concat(x[:axis], idx[batch:], x[axis+1:])
 	batches, rows := tensor.Elements(x[:batch]), tensor.Elements(x[batch:axis])
@@ -122,7 +123,7 @@ func Gather(x, idx []int, axis, batch int, wrap bool) (Geometry, error) {
 	}}, nil
 }
 
-// GatherND fills output 0 with the blocks of input 0 that tuples in input 1 name.
+// GatherND fills output 0 with the blocks of input 0 that the index tuples in input 1 select.
 func GatherND(x, idx []int, batch int, wrap bool) (Geometry, error) {
 	g, err := NewTuples(x, idx, batch, wrap)
 	if err != nil {
@@ -147,8 +148,8 @@ func GatherND(x, idx []int, batch int, wrap bool) (Geometry, error) {
 	}}, nil
 }
 
-// Tuples is the geometry of GatherND and ScatterND: tuples of K indices, the last
-// axis of an index tensor, name blocks of Block elements of the data.
+// Tuples is the geometry of GatherND and ScatterND: tuples of K indices, the last axis of an
+// index tensor, select blocks of Block elements of the data.
 type Tuples struct {
 	K, Block int
 	batches  int
@@ -158,8 +159,8 @@ type Tuples struct {
 	wide     []int64 // indices of fewer bits
 }
 
-// NewTuples checks the shapes of data and indices, whose first batch axes are
-// walked together. With wrap, negative indices count from the end.
+// NewTuples checks the shapes of data and indices, which share the first batch axes. With wrap,
+// negative indices count from the end.
 func NewTuples(data, idx []int, batch int, wrap bool) (*Tuples, error) {
 	if len(idx) == 0 || batch < 0 || batch >= len(idx) || batch > len(data) {
 		return nil, fmt.Errorf("indices have rank %d with %d batch dimensions", len(idx), batch)
@@ -177,7 +178,7 @@ func NewTuples(data, idx []int, batch int, wrap bool) (*Tuples, error) {
 	}, nil
 }
 
-// Offsets returns for each tuple the offset of its block in units of blocks.
+// Offsets returns the offset of each tuple's block, in units of blocks.
 func (g *Tuples) Offsets(idx *tensor.Tensor) ([]int, error) {
 	n := tensor.Elements(idx.Shape[:idx.Rank()-1])
 	var v []int64
@@ -218,8 +219,8 @@ func (g *Tuples) Offsets(idx *tensor.Tensor) ([]int, error) {
 	return g.at, nil
 }
 
-// OneHot fills a tensor with the first element of off but for the elements with
-// the given numbers, which get the first of on.
+// OneHot fills output 0 with the first element of off, except at the given offsets, which get the
+// first element of on.
 func OneHot(c *op.Call, on, off move.Slice, at []int) error {
 	y := Of(c.Out[0])
 	if y.Len() > 0 {
@@ -229,40 +230,41 @@ func OneHot(c *op.Call, on, off move.Slice, at []int) error {
 	return nil
 }
 
-// Hot is the element of a one-hot tensor that index number i lights when it is k:
-// the axis has depth entries and inner elements lie after it.
-func Hot(i, k, depth, inner int) int { return (i/inner*depth+k)*inner + i%inner }
+// OneHotOffset returns the offset of the "on" element of a one-hot tensor for index number i with
+// the value k. The axis has depth entries with inner elements after it.
+func OneHotOffset(i, k, depth, inner int) int { return (i/inner*depth+k)*inner + i%inner }
 
-// shortRuns is the length below which runs of a walk are picked together: a call costs as much as some of their elements.
+// shortRuns is the length below which the runs of a walk are selected several at a time: a call
+// costs as much as a few of their elements.
 const shortRuns = 32
 
-// Pick makes what fills output 0 from input 1 where input 0, a condition, is true and from input 2 elsewhere, along a walk over the
-// three.
-func Pick(w *broadcast.Walk, grain int) op.Run {
-	p := picking{w: w}
+// Select fills output 0 from input 1 where input 0, a condition, is true and from input 2
+// elsewhere. The walk broadcasts the three inputs.
+func Select(w *broadcast.Walk, grain int) op.Run {
+	p := selection{w: w}
 	if w.Inner < w.Len && w.Inner < shortRuns {
 		p.spans = w.Spans(1 << 10)
 	}
 	return func(c *op.Call) error {
 		p := p
 		p.cond, p.y, p.a, p.b = tensor.Of[uint8](c.In[0]), Of(c.Out[0]), Of(c.In[1]), Of(c.In[2])
-		workers.Do(c.Pool, w.Len, grain, p, picking.part)
+		workers.Do(c.Pool, w.Len, grain, p, selection.selectRange)
 		return nil
 	}
 }
 
-// picking is what a piece of Pick needs.
-type picking struct {
+// selection holds the arguments of a work item of Select.
+type selection struct {
 	w       *broadcast.Walk
 	spans   *broadcast.Spans // nil for long runs
 	cond    []uint8
 	y, a, b move.Slice
 }
 
-// part picks elements lo to hi.
-func (p picking) part(lo, hi int) {
+// selectRange selects elements lo to hi.
+func (p selection) selectRange(lo, hi int) {
 	if p.spans == nil && p.w.Step[0] == 0 && p.y.Width > 0 {
-		p.whole(lo, hi)
+		p.selectRuns(lo, hi)
 		return
 	}
 	if p.spans == nil {
@@ -282,8 +284,8 @@ func (p picking) part(lo, hi int) {
 	}
 }
 
-// whole picks runs that are of one side each.
-func (p picking) whole(lo, hi int) {
+// selectRuns handles runs that come from one side as a whole.
+func (p selection) selectRuns(lo, hi int) {
 	width := p.y.Width
 	var filled []byte // with the value of the first element of a side, which stands for all
 	var of *byte
@@ -308,8 +310,8 @@ func (p picking) whole(lo, hi int) {
 	}
 }
 
-// Truths calls f with the number of every element that is not zero.
-func Truths(x *tensor.Tensor, f func(i int)) error {
+// EachNonZero calls f with the index of every element that is not zero.
+func EachNonZero(x *tensor.Tensor, f func(i int)) error {
 	switch {
 	case x.Type.IsNumber():
 		var block [256]float64
@@ -339,32 +341,33 @@ func nonZero[T comparable](v []T, f func(i int)) {
 	}
 }
 
-// truthBlock is how many elements are looked at together.
-const truthBlock = 256
+// nonZeroBlock is the number of elements that are examined together.
+const nonZeroBlock = 256
 
-// places lists the positions, from lo on, of numbers from lo to hi, at most truthBlock, that are not zero, without branches on what cannot be foretold.
-func places(at *[truthBlock + 1]int32, x *tensor.Tensor, lo, hi int) []int32 {
+// nonZeroIndices lists the indices, relative to lo, of the non-zero elements from lo to hi, at
+// most nonZeroBlock of them. It avoids branches that cannot be predicted.
+func nonZeroIndices(at *[nonZeroBlock + 1]int32, x *tensor.Tensor, lo, hi int) []int32 {
 	var n int
 	switch x.Type {
 	case tensor.Bool, tensor.Int8, tensor.Uint8:
-		n = placesOf(at, x.Data[lo:hi])
+		n = nonZeroIndicesOf(at, x.Data[lo:hi])
 	case tensor.Int32:
-		n = placesOf(at, tensor.Of[int32](x)[lo:hi])
+		n = nonZeroIndicesOf(at, tensor.Of[int32](x)[lo:hi])
 	case tensor.Int64:
-		n = placesOf(at, tensor.Of[int64](x)[lo:hi])
+		n = nonZeroIndicesOf(at, tensor.Of[int64](x)[lo:hi])
 	case tensor.Float32:
-		n = placesOf(at, tensor.Of[float32](x)[lo:hi])
+		n = nonZeroIndicesOf(at, tensor.Of[float32](x)[lo:hi])
 	case tensor.Float64:
-		n = placesOf(at, tensor.Of[float64](x)[lo:hi])
+		n = nonZeroIndicesOf(at, tensor.Of[float64](x)[lo:hi])
 	default:
-		var v [truthBlock]float64
+		var v [nonZeroBlock]float64
 		tensor.Read(v[:hi-lo], x, lo)
-		n = placesOf(at, v[:hi-lo])
+		n = nonZeroIndicesOf(at, v[:hi-lo])
 	}
 	return at[:n]
 }
 
-func placesOf[T comparable](at *[truthBlock + 1]int32, v []T) (n int) {
+func nonZeroIndicesOf[T comparable](at *[nonZeroBlock + 1]int32, v []T) (n int) {
 	var zero T
 	for i, x := range v {
 		at[n] = int32(i)
@@ -373,35 +376,35 @@ func placesOf[T comparable](at *[truthBlock + 1]int32, v []T) (n int) {
 	return n
 }
 
-// CountTruths is the number of elements of x that are not zero, [op.ErrDynamic]
-// when they are not known.
-func CountTruths(x *tensor.Tensor) (n int, err error) {
+// CountNonZero returns the number of non-zero elements of x, or [op.ErrDynamic] when they are not
+// known.
+func CountNonZero(x *tensor.Tensor) (n int, err error) {
 	switch {
 	case !x.Known():
 		return 0, op.ErrDynamic
 	case x.Type == tensor.Bool:
 		return len(x.Data) - bytes.Count(x.Data, []byte{0}), nil
 	case x.Type.IsNumber():
-		var at [truthBlock + 1]int32
-		for lo, all := 0, x.Len(); lo < all; lo += truthBlock {
-			n += len(places(&at, x, lo, min(lo+truthBlock, all)))
+		var at [nonZeroBlock + 1]int32
+		for lo, all := 0, x.Len(); lo < all; lo += nonZeroBlock {
+			n += len(nonZeroIndices(&at, x, lo, min(lo+nonZeroBlock, all)))
 		}
 		return n, nil
 	}
-	err = Truths(x, func(int) { n++ })
+	err = EachNonZero(x, func(int) { n++ })
 	return n, err
 }
 
-// Coordinates writes the indices of every element of x that is not zero: index d
-// of element number k goes to out[k*step + d*axis].
-func Coordinates(out []int64, x *tensor.Tensor, step, axis int) error {
+// NonZeroCoordinates writes the coordinates of every non-zero element of x: coordinate d of the
+// k-th such element goes to out[k*step + d*axis].
+func NonZeroCoordinates(out []int64, x *tensor.Tensor, step, axis int) error {
 	k := 0
 	if last := len(x.Shape) - 1; (x.Type == tensor.Bool || x.Type.IsNumber()) && last >= 0 {
-		var room [truthBlock + 1]int32
+		var room [nonZeroBlock + 1]int32
 		at, n := make([]int, last), x.Shape[last]
 		for line, all := 0, x.Len(); line < all; line += n {
-			for lo := 0; lo < n; lo += truthBlock {
-				found := places(&room, x, line+lo, line+min(lo+truthBlock, n))
+			for lo := 0; lo < n; lo += nonZeroBlock {
+				found := nonZeroIndices(&room, x, line+lo, line+min(lo+nonZeroBlock, n))
 				for d, q := range at {
 					for j := range found {
 						out[(k+j)*step+d*axis] = int64(q)
@@ -416,7 +419,7 @@ func Coordinates(out []int64, x *tensor.Tensor, step, axis int) error {
 		}
 		return nil
 	}
-	return Truths(x, func(i int) {
+	return EachNonZero(x, func(i int) {
 		for d := len(x.Shape) - 1; d >= 0; d-- {
 			out[k*step+d*axis] = int64(i % x.Shape[d])
 			i /= x.Shape[d]

@@ -8,12 +8,12 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// Update applies blocks of updates to the blocks of y with the given numbers, in
-// order. Negative numbers are left out.
+// Update applies blocks of u to the blocks of y with the indices at, in order. Negative indices
+// are skipped.
 type Update func(y, u *tensor.Tensor, at []int, block int)
 
-// Updater finds the update for an element type and a reduction: "none", "add",
-// "mul", "max" or "min". Sums and products of truth values are "or" and "and".
+// Updater returns the update for an element type and a reduction: "none", "add", "mul", "max" or
+// "min". For booleans, "add" is "or" and "mul" is "and".
 func Updater(t tensor.Type, reduction string) (Update, error) {
 	switch reduction {
 	case "none", "":
@@ -22,37 +22,37 @@ func Updater(t tensor.Type, reduction string) (Update, error) {
 	default:
 		return nil, fmt.Errorf("reduction is %q", reduction)
 	}
-	if f := tensor.PickNumber(t, numbers[float32], numbers[float64], numbers[int8], numbers[int16], numbers[int32], numbers[int64],
-		numbers[uint8], numbers[uint16], numbers[uint32], numbers[uint64]); f != nil {
+	if f := tensor.PickNumber(t, numericUpdate[float32], numericUpdate[float64], numericUpdate[int8], numericUpdate[int16], numericUpdate[int32], numericUpdate[int64],
+		numericUpdate[uint8], numericUpdate[uint16], numericUpdate[uint32], numericUpdate[uint64]); f != nil {
 		return f(reduction), nil
 	}
 	switch t {
 	case tensor.Float16:
-		return reduce(half(reduction, tensor.F16ToF32, tensor.F32ToF16)), nil
+		return reduce(halfCombiner(reduction, tensor.F16ToF32, tensor.F32ToF16)), nil
 	case tensor.BFloat16:
-		return reduce(half(reduction, tensor.BF16ToF32, tensor.F32ToBF16)), nil
+		return reduce(halfCombiner(reduction, tensor.BF16ToF32, tensor.F32ToBF16)), nil
 	case tensor.Bool:
 		if reduction == "add" || reduction == "max" {
-			return numbers[uint8]("max"), nil
+			return numericUpdate[uint8]("max"), nil
 		}
-		return numbers[uint8]("min"), nil
+		return numericUpdate[uint8]("min"), nil
 	}
 	return nil, op.Unsupported("reduction %s of %v", reduction, t)
 }
 
-func numbers[T tensor.Number](reduction string) Update {
-	blocks := reduce(number[T](reduction))
+func numericUpdate[T tensor.Number](reduction string) Update {
+	blocks := reduce(combiner[T](reduction))
 	return func(y, u *tensor.Tensor, at []int, block int) {
 		if block == 1 {
-			ones(reduction, tensor.Of[T](y), tensor.Of[T](u), at)
+			reduceSingles(reduction, tensor.Of[T](y), tensor.Of[T](u), at)
 			return
 		}
 		blocks(y, u, at, block)
 	}
 }
 
-// ones is reduce for blocks of one element.
-func ones[T tensor.Number](reduction string, dst, src []T, at []int) {
+// reduceSingles is reduce for blocks of one element.
+func reduceSingles[T tensor.Number](reduction string, dst, src []T, at []int) {
 	src = src[:len(at)]
 	switch reduction {
 	case "add":
@@ -94,7 +94,7 @@ func reduce[T tensor.Number](f func(dst, src []T)) Update {
 	}
 }
 
-func number[T tensor.Number](reduction string) func(dst, src []T) {
+func combiner[T tensor.Number](reduction string) func(dst, src []T) {
 	switch reduction {
 	case "add":
 		return func(dst, src []T) {
@@ -122,9 +122,9 @@ func number[T tensor.Number](reduction string) func(dst, src []T) {
 	}
 }
 
-// half computes in float32 and rounds every result.
-func half(reduction string, wide func(uint16) float32, narrow func(float32) uint16) func(dst, src []uint16) {
-	f := number[float32](reduction)
+// halfCombiner computes in float32 and rounds every result.
+func halfCombiner(reduction string, wide func(uint16) float32, narrow func(float32) uint16) func(dst, src []uint16) {
+	f := combiner[float32](reduction)
 	return func(dst, src []uint16) {
 		a, b := make([]float32, 1), make([]float32, 1)
 		for i, v := range src {

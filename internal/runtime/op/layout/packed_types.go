@@ -5,9 +5,9 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// widened is the byte type that stands for a packed type while its elements are
-// moved.
-func widened(t tensor.Type) tensor.Type {
+// unpackedType returns the byte type that represents a packed type while its elements are moved;
+// other types are returned unchanged.
+func unpackedType(t tensor.Type) tensor.Type {
 	switch t {
 	case tensor.Int4, tensor.Int2:
 		return tensor.Int8
@@ -17,16 +17,16 @@ func widened(t tensor.Type) tensor.Type {
 	return t
 }
 
-// Packed reports whether x has elements narrower than a byte.
-func Packed(x *tensor.Tensor) bool { return x != nil && x.Type != widened(x.Type) }
+// Packed reports whether elements of x have fewer than 8 bits.
+func Packed(x *tensor.Tensor) bool { return x != nil && x.Type != unpackedType(x.Type) }
 
-// Unpack returns x with an element a byte when its type is packed, sign-extended
-// for signed types, else x itself.
+// Unpack returns x with one element per byte when its type is packed, sign-extended for signed
+// types, else x itself.
 func Unpack(x *tensor.Tensor) *tensor.Tensor {
 	if !Packed(x) {
 		return x
 	}
-	y := &tensor.Tensor{Type: widened(x.Type), Shape: x.Shape, Quant: x.Quant}
+	y := &tensor.Tensor{Type: unpackedType(x.Type), Shape: x.Shape, Quant: x.Quant}
 	y.Alloc()
 	if !x.Known() {
 		return y
@@ -54,14 +54,13 @@ func Pack(dst, src *tensor.Tensor) {
 	}
 }
 
-// Prepare is the function of a definition that gets a node ready.
+// Prepare is the type of [op.Def.Prepare].
 type Prepare = func(c *op.Call) (op.Run, error)
 
-// Widened makes a Prepare function for elements of whole bytes work on packed
-// types too: the inner operator sees bytes, and its results are packed again.
-// Results that have no elements in memory (containers, resources) are
-// unsupported.
-func Widened(prepare Prepare) Prepare {
+// WithUnpacked makes a Prepare function for byte-sized elements support packed types too: the
+// inner operator sees unpacked bytes, and its results are packed again. Results without elements
+// in memory (containers, resources) are unsupported.
+func WithUnpacked(prepare Prepare) Prepare {
 	return func(c *op.Call) (op.Run, error) {
 		packed := false
 		for _, x := range c.In {
@@ -72,7 +71,7 @@ func Widened(prepare Prepare) Prepare {
 				continue
 			}
 			packed = packed || Packed(y)
-			if b := widened(y.Type).Bits(); b%8 != 0 || b == 0 && y.Type != tensor.String && y.Type != tensor.Invalid {
+			if b := unpackedType(y.Type).Bits(); b%8 != 0 || b == 0 && y.Type != tensor.String && y.Type != tensor.Invalid {
 				return nil, op.Unsupported("elements of type %v", y.Type)
 			}
 		}
@@ -88,7 +87,7 @@ func Widened(prepare Prepare) Prepare {
 			for i, y := range c.Out {
 				w.Out[i] = y
 				if Packed(y) {
-					w.Out[i] = &tensor.Tensor{Type: widened(y.Type), Shape: y.Shape, Quant: y.Quant}
+					w.Out[i] = &tensor.Tensor{Type: unpackedType(y.Type), Shape: y.Shape, Quant: y.Quant}
 					w.Out[i].Alloc()
 				}
 			}
@@ -114,11 +113,11 @@ func Widened(prepare Prepare) Prepare {
 	}
 }
 
-// repack stores a result of bytes. One whose shape was not known before takes it
-// over, and the type too when it is not the one that was declared.
+// repack packs a result into dst. If the shape of dst was unknown, dst takes the shape of src,
+// and its type too when that differs from the declared one.
 func repack(dst, src *tensor.Tensor) {
 	if !dst.Known() {
-		if src.Type != widened(dst.Type) {
+		if src.Type != unpackedType(dst.Type) {
 			*dst = *src
 			return
 		}
