@@ -32,7 +32,7 @@ func Positions(pool *workers.Pool, buf []int, x *tensor.Tensor, n int, wrap bool
 
 func resolve[T int | int32 | int64](pool *workers.Pool, buf []int, v []T, n int, wrap bool) ([]int, error) {
 	buf = slices.Grow(buf[:0], len(v))[:len(v)]
-	if grain := workers.Grain(1); len(v) <= grain || pool.Threads() == 1 { // what threads share is allocated
+	if grain := workers.Grain(1); len(v) <= grain || pool.Threads() == 1 { // sharing between threads would allocate
 		if i := resolveRange(buf, v, n, wrap); i < len(v) {
 			return nil, outOfRange(v[i], n)
 		}
@@ -156,7 +156,7 @@ type Tuples struct {
 	dims     []int // the K indexed dimensions
 	wrap     bool
 	at       []int
-	wide     []int64 // indices of fewer bits
+	wide     []int64 // indices widened from smaller types
 }
 
 // NewTuples checks the shapes of data and indices, which share the first batch axes. With wrap,
@@ -256,7 +256,7 @@ func Select(w *broadcast.Walk, grain int) op.Run {
 // selection holds the arguments of a work item of Select.
 type selection struct {
 	w       *broadcast.Walk
-	spans   *broadcast.Spans // nil for long runs
+	spans   *broadcast.Spans // nil if runs are long
 	cond    []uint8
 	y, a, b move.Slice
 }
@@ -287,7 +287,7 @@ func (p selection) selectRange(lo, hi int) {
 // selectRuns handles runs that come from one side as a whole.
 func (p selection) selectRuns(lo, hi int) {
 	width := p.y.Width
-	var filled []byte // with the value of the first element of a side, which stands for all
+	var filled []byte // bytes filled with the side's only element
 	var of *byte
 	for r := p.w.Runs(lo, hi); r.Next(); {
 		from, k := p.a.Bytes, 1

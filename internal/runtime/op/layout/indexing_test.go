@@ -41,7 +41,7 @@ func made(t *testing.T, g Geometry, err error, in ...*tensor.Tensor) (shape []in
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second run has the memory of the first
+	for range 2 { // the second run reuses the memory of the first
 		clear(c.Out[0].Data)
 		if err := run(c); err != nil {
 			t.Fatal(err)
@@ -396,7 +396,7 @@ func TestUpdates(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		reduction string
-		want      []int8 // of 1 2 3 4 5 6, blocks of two: 2 gets -3 9, then -1 is left out, 0 gets 1 1
+		want      []int8 // 1 2 3 4 5 6 in blocks of 2: block 2 gets -3 9, -1 is skipped, block 0 gets 1 1
 	}{
 		{"", []int8{1, 1, 3, 4, -3, 9}},
 		{"none", []int8{1, 1, 3, 4, -3, 9}},
@@ -624,7 +624,7 @@ func TestPlanned(t *testing.T) {
 		fixed  []bool
 		in     []*tensor.Tensor
 		params []int
-		builds int // over preparing and two runs
+		builds int // calls during preparation and two runs
 	}{
 		{"all constant", []bool{false, true, true}, []*tensor.Tensor{x, x, x}, nil, 1},
 		{"one is not", []bool{false, true, false}, []*tensor.Tensor{x, x, x}, nil, 2},

@@ -136,7 +136,7 @@ func StridedSlice(shape, start, step, count []int) (Geometry, error) {
 		if n > 1 {
 			src[i] *= step[i]
 		} else {
-			src[i] = 0 // the step may be anything
+			src[i] = 0 // the step is irrelevant
 		}
 	}
 	return ViewGeometry(count, count, src, from)

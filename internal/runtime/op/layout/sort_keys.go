@@ -75,7 +75,7 @@ func TopK(shape []int, axis int, largest bool) (op.Run, error) {
 	l := LinesOf(shape, axis)
 	var keys []uint64
 	var at []int
-	b := &move.Blocks{Rows: 1, Len: 1} // made once: a run must not allocate
+	b := &move.Blocks{Rows: 1, Len: 1} // allocated once: a run must not allocate
 	return func(c *op.Call) (err error) {
 		out := c.Out[0]
 		if out == nil && c.Wants(1) {
