@@ -32,8 +32,8 @@ func (f *frame) Body(g int) (op.Body, error) {
 	return b, nil
 }
 
-// body runs a nested graph for a frame. It keeps the plans for the last few sets
-// of shapes, since loops often alternate between some.
+// body runs a nested graph for a frame. It keeps the plans for the last few combinations of
+// shapes, because loops often alternate between a few.
 type body struct {
 	f     *frame
 	g     *graph.Graph
@@ -99,8 +99,8 @@ func (b *body) Run(in []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	return f.finishRun(in)
 }
 
-// missingOutput is the error for an output that cannot be computed, with the first node that is
-// to blame.
+// missingOutput returns the error for an output that cannot be computed, with the first node that
+// failed.
 func (f *frame) missingOutput(output string) error {
 	for i := range f.steps {
 		if st := &f.steps[i]; st.Err != nil && (st.State == plan.Failed || st.State == plan.Unsupported) {
@@ -114,8 +114,7 @@ func sameShape(a, b *tensor.Tensor) bool {
 	return a == b || a != nil && b != nil && a.Type == b.Type && slices.Equal(a.Shape, b.Shape)
 }
 
-// fits reports whether the frame was planned for inputs and captured values of
-// these shapes.
+// fits reports whether the frame was planned for these shapes of inputs and captured values.
 func (f *frame) fits(in []*tensor.Tensor) bool {
 	if !slices.EqualFunc(in, f.signature[:len(in)], sameShape) {
 		return false
@@ -148,7 +147,7 @@ func (f *frame) bind(in []*tensor.Tensor) {
 	}
 }
 
-// errStopped tells that the run's context ended.
+// errStopped reports that the run's context ended.
 var errStopped = errors.New("stopped")
 
 func (f *frame) stopped() bool {
@@ -182,7 +181,8 @@ func (f *frame) run() error {
 	return f.reportWatched(len(f.steps))
 }
 
-// runAll is run where nobody watches. A guard for all steps together costs small models less than one for each.
+// runAll is run without watched outputs. One recover for all steps costs small models less than
+// one for each step.
 func (f *frame) runAll() (err error) {
 	var st *step
 	defer func() { err = f.nodeError(st, recover(), err) }()
@@ -200,7 +200,7 @@ func (f *frame) runAll() (err error) {
 	return nil
 }
 
-// runTimed is run with the clock read once at each boundary.
+// runTimed is run with one clock read at each boundary between steps.
 func (f *frame) runTimed(bounds []int64) error {
 	bounds[0] = now()
 	for i := range f.steps {
@@ -230,7 +230,7 @@ func (f *frame) runBodyTimed(tm *Timing) error {
 		if f.stopped() {
 			return errStopped
 		}
-		// The place is taken before the step runs, so that what it runs comes after it.
+		// Reserve the entry before the step runs, so that events of nested steps come after it.
 		at := len(tm.Events)
 		kept := at < cap(tm.Events)
 		if kept {
@@ -258,7 +258,7 @@ func (f *frame) exec(st *step) (err error) {
 	return f.step(st)
 }
 
-// nodeError makes the error of a step's panic, or names the node in its error.
+// nodeError converts a step's panic into an error, and adds the node to its error.
 func (f *frame) nodeError(st *step, panicked any, err error) error {
 	if panicked != nil {
 		err = plan.Panicked(panicked)
@@ -272,7 +272,7 @@ func (f *frame) nodeError(st *step, panicked any, err error) error {
 	return &NodeError{Graph: f.g.Index, Node: f.p.File.Nodes[st.Node.Index], Err: err}
 }
 
-// step runs one step without a guard.
+// step runs one step without recover.
 func (f *frame) step(st *step) error {
 	if !st.unplanned {
 		return st.run(&st.Call)
@@ -289,14 +289,14 @@ func (f *frame) step(st *step) error {
 	return f.countUnplanned(st)
 }
 
-// NodeError tells which node of a model failed while it ran.
+// NodeError reports the node of a model that failed while it ran.
 type NodeError struct {
 	Graph int
 	Node  *graph.Node
 	Err   error
 }
 
-// Error gives graph, index, operator and name of the node, then the cause.
+// Error returns graph, index, operator and name of the node, then the cause.
 func (e *NodeError) Error() string {
 	where := ""
 	if e.Graph > 0 {
@@ -312,7 +312,7 @@ func (e *NodeError) Error() string {
 // Unwrap returns the cause.
 func (e *NodeError) Unwrap() error { return e.Err }
 
-// inferDynamic infers a dynamic step and, where shapes changed, prepares it again.
+// inferDynamic infers a dynamic step and, if shapes changed, prepares it again.
 func (f *frame) inferDynamic(st *step) error {
 	c := &st.Call
 	for i, t := range c.Out {
@@ -373,7 +373,7 @@ func (st *step) preparedFor(parts [2][]*tensor.Tensor) bool {
 	return len(st.seen) == len(in)+len(out) && slices.EqualFunc(in, st.seen[:len(in)], sameShape) && slices.EqualFunc(out, st.seen[len(in):], sameShape)
 }
 
-// checkTypes checks a dynamic step's inputs where their types are not those of the last run.
+// checkTypes validates a dynamic step's inputs if their types differ from the last run.
 func (f *frame) checkTypes(st *step) error {
 	c := &st.Call
 	same := func(a, b *tensor.Tensor) bool { return a == b || a != nil && b != nil && a.Type == b.Type }
@@ -383,8 +383,8 @@ func (f *frame) checkTypes(st *step) error {
 	return f.s.opts.Registry.Check(c.Node, c.In, c.Out)
 }
 
-// allocOutputs gives a dynamic step's outputs their memory, the same as in the last
-// run where it suffices.
+// allocOutputs allocates a dynamic step's outputs. It reuses the memory of the last run if that
+// is large enough.
 func (f *frame) allocOutputs(st *step) error {
 	if st.bufs == nil {
 		st.bufs = make([][]byte, len(st.Call.Out))

@@ -2,15 +2,15 @@ package inputuse
 
 import "slices"
 
-// liteDemands are those of TFLite's operators.
-var liteDemands = map[string]func(*call){
+// liteRequirements is onnxRequirements for TFLite.
+var liteRequirements = map[string]func(*call){
 	"RESHAPE":                 func(c *call) { c.reshaped(1) },
-	"BROADCAST_TO":            func(c *call) { c.made(1, c.shape(0)) },
-	"FILL":                    func(c *call) { c.made(0, nil) },
-	"RANDOM_UNIFORM":          func(c *call) { c.made(0, nil) },
-	"RANDOM_STANDARD_NORMAL":  func(c *call) { c.made(0, nil) },
-	"TRANSPOSE_CONV":          func(c *call) { c.grown(2) },
-	"CONV_3D_TRANSPOSE":       func(c *call) { c.grown(3) },
+	"BROADCAST_TO":            func(c *call) { c.requireShape(1, c.shape(0)) },
+	"FILL":                    func(c *call) { c.requireShape(0, nil) },
+	"RANDOM_UNIFORM":          func(c *call) { c.requireShape(0, nil) },
+	"RANDOM_STANDARD_NORMAL":  func(c *call) { c.requireShape(0, nil) },
+	"TRANSPOSE_CONV":          func(c *call) { c.transposeConvShape(2) },
+	"CONV_3D_TRANSPOSE":       func(c *call) { c.transposeConvShape(3) },
 	"RESIZE_BILINEAR":         (*call).resized,
 	"RESIZE_NEAREST_NEIGHBOR": (*call).resized,
 	"TILE":                    func(c *call) { c.repeats(1) },
@@ -33,7 +33,7 @@ var liteDemands = map[string]func(*call){
 	"REDUCE_PROD":             func(c *call) { c.axes(1) },
 	"REDUCE_ANY":              func(c *call) { c.axes(1) },
 	"REDUCE_ALL":              func(c *call) { c.axes(1) },
-	"TOPK_V2":                 func(c *call) { c.best(1, -1) },
+	"TOPK_V2":                 func(c *call) { c.topK(1, -1) },
 	"ONE_HOT":                 (*call).oneHot,
 	"SPLIT":                   func(c *call) { c.splitAxis(0, 1) },
 	"SPLIT_V":                 func(c *call) { c.split(); c.splitAxis(2, 0) },
@@ -41,8 +41,8 @@ var liteDemands = map[string]func(*call){
 	"EMBEDDING_LOOKUP":        func(c *call) { c.indexes(0, 1, 0) },
 	"GATHER_ND":               func(c *call) { c.tuples(1, c.shape(0)) },
 	"SCATTER_ND":              (*call).scattered,
-	"SPARSE_TO_DENSE":         func(c *call) { c.made(1, nil); c.zeros(0, Indices) },
-	"REVERSE_SEQUENCE":        func(c *call) { c.all(1, 0, c.n.Attrs.Int("seq_dim", 0)) },
+	"SPARSE_TO_DENSE":         func(c *call) { c.requireShape(1, nil); c.zeros(0, Indices) },
+	"REVERSE_SEQUENCE":        func(c *call) { c.wholeAxis(1, 0, c.n.Attrs.Int("seq_dim", 0)) },
 	"SEGMENT_SUM":             func(c *call) { c.zeros(1, Indices) },
 	"SPACE_TO_BATCH_ND":       func(c *call) { c.fill(1, Bounds, 1); c.zeros(2, Paddings) },
 	"BATCH_TO_SPACE_ND":       func(c *call) { c.fill(1, Bounds, 1); c.zeros(2, Bounds) },
@@ -50,12 +50,12 @@ var liteDemands = map[string]func(*call){
 	"EQUAL":                   (*call).equal,
 	"LESS":                    (*call).shorter,
 	"GREATER":                 (*call).equal,
-	"SUB":                     (*call).turned,
+	"SUB":                     (*call).invertedMask,
 }
 
-// grown asks for the output of a transposed convolution with so many axes in space:
-// the one that the file declares where it goes with input, strides and padding.
-func (c *call) grown(space int) {
+// transposeConvShape requires the output shape of a transposed convolution with the given number
+// of spatial axes: the declared one if it is consistent with input, strides and padding.
+func (c *call) transposeConvShape(space int) {
 	w, x, to := c.shape(1), c.shape(2), c.result(0)
 	if len(w) != space+2 || len(x) != space+2 || c.length(0) != space+2 {
 		return
@@ -81,7 +81,7 @@ func (c *call) grown(space int) {
 	c.values(0, Shape, append(all, out))
 }
 
-// forward is the extent that a convolution makes of one.
+// forward returns the output size of a convolution for one input dimension.
 func forward(d, kernel, stride int, same bool) int {
 	if same {
 		return (d + stride - 1) / stride
@@ -89,7 +89,7 @@ func forward(d, kernel, stride int, same bool) int {
 	return (d - kernel + stride) / stride
 }
 
-// resized asks for height and width.
+// resized requires height and width.
 func (c *call) resized() {
 	for _, s := range [][]int{c.result(0), c.shape(0)} {
 		if len(s) == 4 {
@@ -99,7 +99,7 @@ func (c *call) resized() {
 	}
 }
 
-// strided asks for the whole of the axes that are not masked.
+// strided requires the whole of the axes that are not masked.
 func (c *call) strided() {
 	s, n := c.shape(0), c.length(1)
 	if n < 0 || n > len(s) || c.n.Attrs.Int("new_axis_mask", 0) != 0 || c.n.Attrs.Int("ellipsis_mask", 0) != 0 {
@@ -121,15 +121,15 @@ func (c *call) strided() {
 	c.fill(3, Bounds, 1)
 }
 
-// scattered asks for the shape of the result and indices into it.
+// scattered requires the shape of the result and indices into it.
 func (c *call) scattered() {
-	c.made(2, nil)
+	c.requireShape(2, nil)
 	to := c.result(0)
 	if at, ok := c.constant(2); ok {
 		to = at
 	}
 	if to == nil {
-		c.zeros(0, Indices) // the shape that is asked for has that element
+		c.zeros(0, Indices) // the requested shape has that element
 		return
 	}
 	c.tuples(0, to)

@@ -28,7 +28,7 @@ func TestOpen(t *testing.T) {
 	}{
 		{"nothing open", "onnx", []profile.Tensor{{Name: "x", Shape: []int64{1, 3}}}, ""},
 		{"given", "onnx", []profile.Tensor{input("x")}, ""},
-		{"taken", "onnx", []profile.Tensor{input("x", 2)}, "1 was taken for them: x ?x3x? as 1x3x1."},
+		{"taken", "onnx", []profile.Tensor{input("x", 2)}, "set to 1: x ?x3x? as 1x3x1."},
 		{"a batch of ONNX", "onnx", []profile.Tensor{input("x", 0)}, "x ?x3x? as 1x3x1."},
 		{"a batch that the file keeps", "tflite", []profile.Tensor{input("x", 0)}, ""},
 		{"more than a batch", "tflite", []profile.Tensor{input("x", 0, 2)}, "x ?x3x? as 1x3x1."},
@@ -50,7 +50,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestCommand makes commands that a shell takes as they are.
+// TestCommand makes commands that a shell accepts unchanged.
 func TestCommand(t *testing.T) {
 	t.Parallel()
 	shapes := &inputs.Hint{Shapes: [][]int{nil, {1, 128}}}
@@ -115,8 +115,8 @@ func TestFed(t *testing.T) {
 	}
 }
 
-// TestComputed counts weights that are made when the model is loaded, and not those
-// that are only moved.
+// TestComputed counts weights that are computed when the model is loaded, but not those that are
+// only moved.
 func TestComputed(t *testing.T) {
 	t.Parallel()
 	f32 := func(shape ...int) *tensor.Tensor { return tensor.New(tensor.Float32, shape...) }

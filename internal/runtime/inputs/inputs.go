@@ -1,7 +1,8 @@
-// Package inputs makes the inputs of a run: from files, or by the deterministic
-// generator, in the shapes that the model, the user and the batch size ask for.
-// Whole numbers that stand for shapes, lengths, indices and the like (package uses)
-// are made so that they suit the model, and each input says how it came about.
+// Package inputs provides the inputs of a run, from files or from the deterministic generator, in
+// the shapes that the model, the user and the batch size determine.
+//
+// Integers that represent shapes, lengths, indices and the like (see package inputuse) get values
+// that are valid for the model. Each input records how it was chosen.
 package inputs
 
 import (
@@ -19,18 +20,18 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/synth"
 )
 
-// Options says what to feed. The zero value makes random inputs of seed 0.
+// Options selects the inputs. The zero value generates random inputs with seed 0.
 type Options struct {
 	Seed  uint64
 	Zeros bool
-	// Batch replaces the first dimension of inputs of rank 1 and more, 0 for none; where
-	// the dimension of that name stands at another place, that one.
+	// Batch replaces the first dimension of inputs of rank 1 and more, 0 for none. If the
+	// dimension with that name is in another position, it replaces that one.
 	Batch int
 	// Shapes by input name.
 	Shapes map[string][]int
 	// Dims by the names that the file gives to open dimensions.
 	Dims map[string]int
-	// Files of .npy by input name; their shape counts.
+	// Files are .npy files by input name; they determine the shape.
 	Files map[string]string
 	// Overrides adapts generated inputs.
 	Overrides synth.Overrides
@@ -38,18 +39,18 @@ type Options struct {
 	MaxBytes int
 }
 
-// Source tells where an input came from.
+// Source says how an input was chosen.
 type Source struct {
-	// Kind is "random", "zeros", "file", or "made" for elements that follow from what
-	// the model uses them for.
+	// Kind is "random", "zeros", "file", or "made" for elements that follow from their use in the
+	// model.
 	Kind string
 	// File is the path of a file.
 	File string
-	// Use is what the model asks of the elements: of those that are made, and of
-	// random ones that have to be small.
+	// Use is what the model requires of the elements: of elements that are made, and of random
+	// ones that have to be small.
 	Use *inputuse.Use
-	// Assumed marks open dimensions that nobody gave and for which 1 was taken, or
-	// what the file keeps in their place. Nil for none.
+	// Assumed marks open dimensions without a given size, which were set to 1 or to the value
+	// that the file stores for them. Nil for none.
 	Assumed []bool
 }
 
@@ -63,10 +64,10 @@ func Inputs(m *graph.Model, o Options) ([]*tensor.Tensor, []Source, error) {
 	for k, id := range g.Inputs {
 		v := g.Values[id]
 		if ins[k].Known() {
-			continue // read from a file, or made
+			continue // read from a file, or generated for its use
 		}
-		if ins[k], err = drawn(v, ins[k].Shape, k, &src[k], o); err != nil {
-			return nil, nil, of(v, err)
+		if ins[k], err = generate(v, ins[k].Shape, k, &src[k], o); err != nil {
+			return nil, nil, wrapInputError(v, err)
 		}
 		if v.Quant != nil {
 			ins[k].Quant = v.Quant
@@ -75,11 +76,11 @@ func Inputs(m *graph.Model, o Options) ([]*tensor.Tensor, []Source, error) {
 	return ins, src, nil
 }
 
-// Shapes returns the types and shapes of the inputs that [Inputs] would make, as
-// tensors without elements but for those that come from files or decide shapes.
+// Shapes returns the types and shapes of the inputs that [Inputs] would make, as tensors without
+// elements, except those that come from files or determine shapes.
 func Shapes(m *graph.Model, o Options) ([]*tensor.Tensor, []Source, error) {
 	g := m.Main()
-	if err := names(g, o); err != nil {
+	if err := checkNames(g, o); err != nil {
 		return nil, nil, err
 	}
 	ins, src := make([]*tensor.Tensor, len(g.Inputs)), make([]Source, len(g.Inputs))
@@ -91,7 +92,7 @@ func Shapes(m *graph.Model, o Options) ([]*tensor.Tensor, []Source, error) {
 		}
 		x, err := npy.ReadFile(file, func(t tensor.Type, shape []int) error { return afford(t, shape, o.MaxBytes) })
 		if err != nil {
-			return nil, nil, of(v, err)
+			return nil, nil, wrapInputError(v, err)
 		}
 		if v.Type != tensor.Invalid && x.Type != v.Type {
 			return nil, nil, optionError("input", "%s holds %v, and input %q takes %v", file, x.Type, v.Name, v.Type)
@@ -111,50 +112,49 @@ func Shapes(m *graph.Model, o Options) ([]*tensor.Tensor, []Source, error) {
 				err = afford(v.Type, shape, left)
 			}
 			if err != nil {
-				return nil, nil, of(v, err)
+				return nil, nil, wrapInputError(v, err)
 			}
 			ins[k] = &tensor.Tensor{Type: v.Type, Shape: shape, Elem: v.Elem}
 			src[k] = Source{Kind: "random", Assumed: assumed}
 		}
 		if o.MaxBytes > 0 {
-			// Never 0, which would lift the limit for the inputs that follow.
+			// Never 0, which would remove the limit for the inputs that follow.
 			n, _ := tensor.CheckShape(ins[k].Type, ins[k].Shape)
 			left = max(1, left-ins[k].Type.Bytes(n))
 		}
 		ins[k].Quant = v.Quant
 	}
-	if err := suit(m, ins, src, o); err != nil {
+	if err := makeValid(m, ins, src, o); err != nil {
 		return nil, nil, err
 	}
 	return ins, src, nil
 }
 
-// of says which input an error is about, where it does not itself.
-func of(v *graph.Value, err error) error {
+// wrapInputError adds the name of the input to an error that does not have it yet.
+func wrapInputError(v *graph.Value, err error) error {
 	if _, ok := errors.AsType[*OptionError](err); ok {
 		return err
 	}
 	return fmt.Errorf("input %q: %w", v.Name, err)
 }
 
-// OptionError tells that the options do not fit the model, which itself may be
-// sound.
+// OptionError reports options that do not match the model. The model itself may be valid.
 type OptionError struct {
-	// Option is what does not fit: "shape", "dim", "input", "batch", "carry".
+	// Option is the option that does not match: "shape", "dim", "input", "batch", "carry".
 	Option string
-	// Text says why and what would fit.
+	// Text states the reason and the valid values.
 	Text string
 }
 
-// Error names the option and what would fit.
+// Error returns the option and the text.
 func (e *OptionError) Error() string { return e.Option + ": " + e.Text }
 
 func optionError(option, format string, args ...any) error {
 	return &OptionError{option, fmt.Sprintf(format, args...)}
 }
 
-// names refuses options for inputs that the model does not have.
-func names(g *graph.Graph, o Options) error {
+// checkNames rejects options for inputs that the model does not have.
+func checkNames(g *graph.Graph, o Options) error {
 	var known []string
 	for _, id := range g.Inputs {
 		known = append(known, g.Values[id].Name)
@@ -196,8 +196,8 @@ func quoteAll(s []string) string {
 	return strings.Join(q, ", ")
 }
 
-// drawn makes input k by the generator.
-func drawn(v *graph.Value, shape []int, k int, src *Source, o Options) (*tensor.Tensor, error) {
+// generate makes input k with the generator.
+func generate(v *graph.Value, shape []int, k int, src *Source, o Options) (*tensor.Tensor, error) {
 	if o.Zeros {
 		src.Kind = "zeros"
 		return tensor.New(v.Type, shape...), nil
@@ -210,7 +210,7 @@ func drawn(v *graph.Value, shape []int, k int, src *Source, o Options) (*tensor.
 	}
 	x, err := synth.Tensor(v.Type, shape, o.Seed, k, fill)
 	if err != nil {
-		if v.Type.IsContainer() { // no file can hold one
+		if v.Type.IsContainer() { // files cannot contain containers
 			return nil, err
 		}
 		return nil, optionError("input", "%q has to be given: %v", v.Name, err)
@@ -218,7 +218,7 @@ func drawn(v *graph.Value, shape []int, k int, src *Source, o Options) (*tensor.
 	return x, nil
 }
 
-// afford refuses shapes that need more memory than there is.
+// afford rejects shapes that need more memory than the limit.
 func afford(t tensor.Type, shape []int, limit int) error {
 	return (&op.Call{Limit: limit}).AffordTensor(t, shape)
 }

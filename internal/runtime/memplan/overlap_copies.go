@@ -5,44 +5,46 @@ import (
 	"slices"
 )
 
-// Copy says that bytes of a buffer, in the step in which it begins, become those
-// of another one, as parts that are joined or cut off do. Where both can lie so
-// that they are the same bytes of memory, they do, and nobody has to copy them.
+// Copy says that bytes of one buffer are copied to another in the step in which that one begins,
+// as for concatenation and slicing. Where both can share the same memory, they do, and no copy is
+// needed.
 type Copy struct {
-	To, At     int // the buffer that is written, and its first byte
-	From, Read int // the buffer that is read in that step, and its first byte
+	To, At     int // destination buffer and offset
+	From, Read int // source buffer and offset
 	Bytes      int
 }
 
-// mostTogether bounds the buffers that lie together: each is compared with those that join it.
-const mostTogether = 256
+// maxGroup bounds the buffers that share memory: each is compared with those that join its group.
+const maxGroup = 256
 
-// mostTries bounds how often what is joined is laid out anew because one part does not fit.
-const mostTries = 16
+// maxRetries bounds how often the parts of a buffer are laid out again because one of them does
+// not fit.
+const maxRetries = 16
 
-// place is where a buffer lies in its group, in bytes.
+// place is the offset of a buffer in its group, in bytes.
 type place struct{ group, at int }
 
-// span says who has written the bytes of a buffer up to an end: the buffer itself, or another one that lies there too.
+// span says which buffer has written the bytes up to an end: the buffer itself, or another one
+// that overlaps it.
 type span struct{ end, by int }
 
-// gathering finds the buffers that can lie together.
-type gathering struct {
+// grouping finds the buffers that can share memory.
+type grouping struct {
 	buffers []Buffer
 	align   int
 	groups  [][]int // members
 	places  []place
-	spans   [][]span // by buffer, once it has its place
+	spans   [][]span // by buffer, once it has an offset
 }
 
-// together joins buffers that share memory into groups, each with the lifetime of
-// all and the size that they take together, rounded up to the alignment.
-func together(buffers []Buffer, copies []Copy, align int) (groups []Buffer, places []place) {
-	g := gathering{
+// group joins buffers that share memory into groups. Each group has the union of the lifetimes
+// and the total size, rounded up to the alignment.
+func group(buffers []Buffer, copies []Copy, align int) (groups []Buffer, places []place) {
+	g := grouping{
 		buffers: buffers, align: align,
 		groups: make([][]int, len(buffers)), places: make([]place, len(buffers)), spans: make([][]span, len(buffers)),
 	}
-	// Those that are read have their places when those that are written get theirs.
+	// Sources of copies get their offsets before their destinations.
 	order, own := make([]int, len(buffers)), make([]int, len(buffers))
 	for i := range order {
 		order[i], own[i] = i, i
@@ -61,15 +63,16 @@ func together(buffers []Buffer, copies []Copy, align int) (groups []Buffer, plac
 			hi++
 		}
 		if lo < hi {
-			g.copied(i, sorted[lo:hi])
+			g.overlapCopies(i, sorted[lo:hi])
 		}
-		g.inPlace(i)
+		g.overlapInPlace(i)
 	}
 	return g.finish()
 }
 
-// finish makes one buffer of each group, in the order of the first of their members. Places are counted from its begin.
-func (g *gathering) finish() (groups []Buffer, places []place) {
+// finish makes one buffer of each group, in the order of the first of their members. Offsets are
+// relative to the start of the group.
+func (g *grouping) finish() (groups []Buffer, places []place) {
 	groups, places = make([]Buffer, 0, len(g.buffers)), make([]place, len(g.buffers))
 	done := make([]bool, len(g.buffers))
 	for i := range g.buffers {
@@ -96,16 +99,17 @@ func (g *gathering) finish() (groups []Buffer, places []place) {
 	return groups, places
 }
 
-// holds are the spans of a buffer that lies with others; one that has written all of its bytes needs none.
-func (g *gathering) holds(i int) []span {
+// spansOf returns the spans of a buffer in a group. A buffer that has written all of its bytes
+// has one span.
+func (g *grouping) spansOf(i int) []span {
 	if g.spans[i] == nil {
 		g.spans[i] = []span{{g.buffers[i].Bytes, i}}
 	}
 	return g.spans[i]
 }
 
-// copied lays buffer i where those lie that are copied to it, as many of them as can be.
-func (g *gathering) copied(i int, copies []Copy) {
+// overlapCopies places buffer i over the sources of its copies, as many of them as possible.
+func (g *grouping) overlapCopies(i int, copies []Copy) {
 	b := &g.buffers[i]
 	var parts []Copy
 	for _, c := range copies {
@@ -119,21 +123,22 @@ func (g *gathering) copied(i int, copies []Copy) {
 	}
 	slices.SortStableFunc(parts, func(a, b Copy) int { return cmp.Compare(a.At, b.At) })
 	parts = slices.CompactFunc(parts, func(a, b Copy) bool { return a.At < b.At+b.Bytes && b.At < a.At+a.Bytes })
-	parts = parts[:min(len(parts), mostTogether)]
-	for range mostTries {
+	parts = parts[:min(len(parts), maxGroup)]
+	for range maxRetries {
 		bad := g.tryParts(i, parts)
 		if bad < 0 {
 			return
 		}
-		// What was to lie there is written anew, so that others may not fit any more.
+		// The bytes of this part are written by the buffer itself now, so that other parts may
+		// not fit any more.
 		parts = slices.Delete(parts, bad, bad+1)
 	}
 	g.spans[i] = nil
 }
 
-// tryParts lays buffer i together with all parts, or returns one that does not fit.
-func (g *gathering) tryParts(i int, parts []Copy) (bad int) {
-	g.spans[i] = g.fill(i, parts)
+// tryParts places buffer i together with all parts, or returns one that does not fit.
+func (g *grouping) tryParts(i int, parts []Copy) (bad int) {
+	g.spans[i] = g.writers(i, parts)
 	type joining struct{ group, shift int }
 	var with []joining
 	size := 1
@@ -146,16 +151,16 @@ func (g *gathering) tryParts(i int, parts []Copy) (bad int) {
 			}
 			continue
 		}
-		if size += len(g.groups[j.group]); size > mostTogether {
+		if size += len(g.groups[j.group]); size > maxGroup {
 			return k
 		}
 		for _, m := range g.groups[j.group] {
-			if g.differ(i, 0, m, g.places[m].at+j.shift) {
+			if g.conflict(i, 0, m, g.places[m].at+j.shift) {
 				return k
 			}
 			for _, o := range with {
 				for _, q := range g.groups[o.group] {
-					if g.differ(q, g.places[q].at+o.shift, m, g.places[m].at+j.shift) {
+					if g.conflict(q, g.places[q].at+o.shift, m, g.places[m].at+j.shift) {
 						return k
 					}
 				}
@@ -169,8 +174,9 @@ func (g *gathering) tryParts(i int, parts []Copy) (bad int) {
 	return -1
 }
 
-// fill is who writes the bytes of buffer i when the parts, in their order, lie in it.
-func (g *gathering) fill(i int, parts []Copy) []span {
+// writers returns which buffers write the bytes of buffer i when the parts, in their order,
+// overlap it.
+func (g *grouping) writers(i int, parts []Copy) []span {
 	var s []span
 	put := func(end, by int) {
 		if n := len(s); n > 0 && s[n-1].by == by {
@@ -185,7 +191,7 @@ func (g *gathering) fill(i int, parts []Copy) []span {
 			put(c.At, i)
 		}
 		lo := c.Read
-		for _, p := range g.holds(c.From) {
+		for _, p := range g.spansOf(c.From) {
 			if p.end <= lo {
 				continue
 			}
@@ -203,8 +209,8 @@ func (g *gathering) fill(i int, parts []Copy) []span {
 	return s
 }
 
-// inPlace lays buffer i over the one whose memory it may take.
-func (g *gathering) inPlace(i int) {
+// overlapInPlace places buffer i over the one whose memory it may reuse.
+func (g *grouping) overlapInPlace(i int) {
 	b := &g.buffers[i]
 	j := b.InPlace - 1
 	if j < 0 || j >= len(g.buffers) || j == i {
@@ -216,13 +222,13 @@ func (g *gathering) inPlace(i int) {
 	}
 	mine, theirs := g.places[i].group, g.places[j].group
 	shift := g.places[i].at - g.places[j].at
-	if len(g.groups[mine])+len(g.groups[theirs]) > mostTogether {
+	if len(g.groups[mine])+len(g.groups[theirs]) > maxGroup {
 		return
 	}
 	for _, m := range g.groups[mine] {
 		for _, q := range g.groups[theirs] {
-			// In the step of both, the one becomes the other.
-			if (m != i || q != j) && g.differ(m, g.places[m].at, q, g.places[q].at+shift) {
+			// In the step that both share, one becomes the other.
+			if (m != i || q != j) && g.conflict(m, g.places[m].at, q, g.places[q].at+shift) {
 				return
 			}
 		}
@@ -230,8 +236,8 @@ func (g *gathering) inPlace(i int) {
 	g.join(i, theirs, shift)
 }
 
-// join lays the members of a group, moved by shift, beside those of the group of buffer i.
-func (g *gathering) join(i, group, shift int) {
+// join adds the members of a group, shifted by shift bytes, to the group of buffer i.
+func (g *grouping) join(i, group, shift int) {
 	to := g.places[i].group
 	for _, m := range g.groups[group] {
 		g.places[m] = place{to, g.places[m].at + shift}
@@ -240,14 +246,15 @@ func (g *gathering) join(i, group, shift int) {
 	g.groups[group] = nil
 }
 
-// differ tells whether two buffers at these places, which live at one step, have bytes there that are not the same.
-func (g *gathering) differ(a, atA, b, atB int) bool {
+// conflict reports whether two buffers at these offsets are live at the same step and overlap in
+// bytes that differ.
+func (g *grouping) conflict(a, atA, b, atB int) bool {
 	x, y := &g.buffers[a], &g.buffers[b]
 	lo, hi := max(atA, atB), min(atA+x.Bytes, atB+y.Bytes)
 	if lo >= hi || x.First > y.Last || y.First > x.Last {
 		return false
 	}
-	s, t := g.holds(a), g.holds(b)
+	s, t := g.spansOf(a), g.spansOf(b)
 	for len(s) > 0 && len(t) > 0 && lo < hi {
 		switch {
 		case atA+s[0].end <= lo:

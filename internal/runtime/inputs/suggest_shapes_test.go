@@ -68,12 +68,12 @@ func TestSuggest(t *testing.T) {
 	}
 }
 
-// unhelped are a model whose open dimensions say how long lists of bounds are, and one
-// with branches for two rates of samples, of which no size suits both.
+// unhelped lists a model whose open dimensions are the lengths of lists of bounds, and one with
+// branches for two sample rates, for which no size is valid in both.
 var unhelped = map[string]bool{"aeq_single_slice.tflite": true, "silero_vad.onnx": true}
 
-// TestHintsSuit plans every reference model with open dimensions in the sizes that are
-// suggested: no operator may contradict them.
+// TestHintsSuit plans every reference model with open dimensions with the suggested sizes: no
+// operator may contradict them.
 func TestHintsSuit(t *testing.T) {
 	t.Parallel()
 	n := 0
@@ -83,7 +83,7 @@ func TestHintsSuit(t *testing.T) {
 		}
 		m, err := modelfile.Open(p)
 		if err != nil {
-			return nil // files that are no models are among them
+			return nil // some files are not models
 		}
 		if m.Close != nil {
 			defer func() { _ = m.Close() }()

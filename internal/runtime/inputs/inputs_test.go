@@ -13,8 +13,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/synth"
 )
 
-// inputs is a graph of two inputs: an image with an open batch, and indices into
-// a table of 7 rows.
+// inputs is a graph of two inputs: an image with an open batch, and indices into a table of 7
+// rows.
 func inputs() *graph.Graph {
 	g := &graph.Graph{
 		Values: []*graph.Value{
@@ -93,8 +93,8 @@ func TestInputs(t *testing.T) {
 	}
 }
 
-// TestIndices keeps random indices within the table that they index, and makes
-// the same inputs from the same seed.
+// TestIndices keeps random indices within the table that they index, and generates the same
+// inputs from the same seed.
 func TestIndices(t *testing.T) {
 	t.Parallel()
 	a, _, err := Inputs(asModel(inputs()), Options{Seed: 3})

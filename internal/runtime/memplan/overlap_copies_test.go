@@ -9,15 +9,15 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/memplan"
 )
 
-// TestCopiesTogether states which copies lie in one place: the offsets of all buffers, by
-// an alignment of four.
+// TestCopiesTogether checks which copies share memory: the offsets of all buffers, with an
+// alignment of four.
 func TestCopiesTogether(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		b      []memplan.Buffer
 		copies []memplan.Copy
-		at     []int // nil where only the size counts
+		at     []int // nil to compare only the size
 		total  int
 	}{
 		{
@@ -88,8 +88,8 @@ func TestCopiesTogether(t *testing.T) {
 	}
 }
 
-// TestCopiesKeepBytes runs random plans on one block of memory and on buffers apart: each
-// holds the same bytes for as long as it lives.
+// TestCopiesKeepBytes runs random plans on one block of memory and on separate buffers: each must
+// hold the same bytes for its whole lifetime.
 func TestCopiesKeepBytes(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(31, 32))
@@ -101,7 +101,7 @@ func TestCopiesKeepBytes(t *testing.T) {
 		for i := range b {
 			b[i] = memplan.Buffer{Bytes: align * r.IntN(6), First: i, Last: i + r.IntN(5)}
 			if r.IntN(6) == 0 && i > 0 {
-				b[i].First = i - 1 // two that one step makes
+				b[i].First = i - 1 // two outputs of one step
 			}
 			if r.IntN(8) == 0 {
 				b[i].Bytes += r.IntN(align)
@@ -109,7 +109,7 @@ func TestCopiesKeepBytes(t *testing.T) {
 			if r.IntN(3) == 0 && i > 0 {
 				b[i].InPlace = 1 + r.IntN(i)
 			}
-			// Joined parts, or one that is cut off. What is read lives on.
+			// Concatenated parts, or a slice. The source stays live.
 			at := 0
 			for range r.IntN(4) {
 				if i == 0 || b[i].First == 0 {
@@ -192,7 +192,7 @@ func TestCopiesKeepBytes(t *testing.T) {
 	}
 }
 
-// TestCopiesOfMany bounds the time for parts that cannot all lie together.
+// TestCopiesOfMany bounds the time for parts that cannot all overlap.
 func TestCopiesOfMany(t *testing.T) {
 	t.Parallel()
 	const n = 3000

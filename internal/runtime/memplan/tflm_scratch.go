@@ -5,10 +5,9 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// ReferenceScratch lists the scratch memory that the reference kernels of
-// TensorFlow Lite Micro ask for, in the order in which they ask. unknown names the
-// operators whose needs are not known: custom ones, which the runtime does not
-// define. Optimised kernels of vendors need more.
+// ReferenceScratch lists the scratch buffers that the reference kernels of TensorFlow Lite Micro
+// request, in the order of the requests. unknown names the operators whose requests are not
+// known: custom ones, which the runtime does not define. Optimised vendor kernels need more.
 func ReferenceScratch(m *graph.Model) (list []Scratch, unknown []string) {
 	seen := map[string]bool{}
 	for gi, g := range m.Graphs {
@@ -25,8 +24,8 @@ func ReferenceScratch(m *graph.Model) (list []Scratch, unknown []string) {
 	return list, unknown
 }
 
-// knownCustom lists the custom operators of the runtime's signal library whose
-// needs are known.
+// knownCustom lists the custom operators of the runtime's signal library whose requests are
+// known.
 var knownCustom = map[string]bool{
 	"SignalWindow": true, "SignalFftAutoScale": true, "SignalRfft": true, "SignalEnergy": true, "SignalFilterBank": true,
 	"SignalFilterBankSquareRoot": true, "SignalFilterBankSpectralSubtraction": true, "SignalPCAN": true, "SignalFilterBankLog": true,
@@ -80,8 +79,7 @@ func nodeScratch(g *graph.Graph, n *graph.Node) []int {
 	case "ADD_N":
 		return []int{4 * len(n.Inputs)} // pointers of a 32-bit device
 	case "SignalRfft":
-		// The transform's input, padded to its length: n real values give n/2+1
-		// complex ones.
+		// The input of the FFT, padded to its length: n real values give n/2+1 complex ones.
 		if bins := dim(out, len(out.Shape)-1) / 2; bins > 1 {
 			return []int{out.Type.Bytes(2 * (bins - 1))}
 		}

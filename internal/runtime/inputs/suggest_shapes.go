@@ -10,18 +10,18 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/plan"
 )
 
-// Hint is sizes for all open dimensions of a model, such as somebody would mean.
+// Hint holds plausible sizes for all open dimensions of a model.
 type Hint struct {
-	// Dims are sizes by the names of dimensions, in Order; used where all open
-	// dimensions of all inputs have a name that several inputs share.
+	// Dims are sizes by the names of dimensions, sorted as in Order. They are used if all open
+	// dimensions of all inputs have names and several inputs share them.
 	Dims  map[string]int
 	Order []string
-	// Shapes are the inputs' whole shapes otherwise, by place among the inputs; nil
-	// for inputs without open dimensions and those of files.
+	// Shapes are the inputs' whole shapes otherwise, by input position; nil for inputs without
+	// open dimensions and for inputs from files.
 	Shapes [][]int
 }
 
-// Sizes that are taken for granted of what an input is used for.
+// Default sizes by the use of an input.
 const (
 	imageSize  = 224
 	tokenCount = 128
@@ -29,9 +29,9 @@ const (
 	waveSize   = 16000
 )
 
-// Suggest finds sizes for open dimensions that nobody gave, nil where there is none to
-// give. Sizes follow what an input is used for; where the model contradicts itself
-// with them, a few others are tried, and those with the fewest contradictions taken.
+// Suggest finds sizes for open dimensions without a given size, nil if there are none. Sizes
+// follow from the use of an input. If they cause contradictions in the model, a few others are
+// tried, and those with the fewest contradictions are returned.
 func Suggest(m *graph.Model, ins []*tensor.Tensor, src []Source, o Options) *Hint {
 	g := m.Main()
 	if !slices.ContainsFunc(src, func(s Source) bool { return s.Assumed != nil }) {
@@ -54,8 +54,8 @@ func Suggest(m *graph.Model, ins []*tensor.Tensor, src []Source, o Options) *Hin
 	return best
 }
 
-// contradictions is the number of nodes that cannot run with inputs of some shapes,
-// -1 where these cannot be planned.
+// contradictions returns the number of nodes that cannot run with inputs of the given shapes, -1
+// if the model cannot be planned with them.
 func contradictions(m *graph.Model, shapes []*tensor.Tensor, o Options) int {
 	for _, x := range shapes {
 		if afford(x.Type, x.Shape, o.MaxBytes) != nil {
@@ -68,14 +68,14 @@ func contradictions(m *graph.Model, shapes []*tensor.Tensor, o Options) int {
 	}
 	n := 0
 	for _, s := range p.Slots() {
-		if s.State == plan.Failed { // what is skipped hangs on these
+		if s.State == plan.Failed { // skipped nodes depend on failed ones
 			n++
 		}
 	}
 	return n
 }
 
-// suggestion makes sizes with a batch and a factor for all others.
+// suggestion makes sizes with a batch and a scale for all others.
 func suggestion(g *graph.Graph, ins []*tensor.Tensor, src []Source, o Options, batch, scale int) (*Hint, []*tensor.Tensor) {
 	named, count := true, 0
 	d := &dims{given: map[string]int{}, taken: map[string]int{}}
@@ -84,7 +84,7 @@ func suggestion(g *graph.Graph, ins []*tensor.Tensor, src []Source, o Options, b
 		if isBatch(g.Values[g.Inputs[k]], i) {
 			return batch
 		}
-		return scale * extent(g, g.Inputs[k], i)
+		return scale * defaultSize(g, g.Inputs[k], i)
 	}
 	for k, id := range g.Inputs {
 		v := g.Values[id]
@@ -127,7 +127,7 @@ func suggestion(g *graph.Graph, ins []*tensor.Tensor, src []Source, o Options, b
 			}
 		}
 	}
-	// Other shapes that were given are part of what is to be given again.
+	// Shapes that were given in the options have to be given again.
 	for k, id := range g.Inputs {
 		if _, ok := o.Shapes[g.Values[id].Name]; ok && h.Shapes[k] == nil {
 			h.Shapes[k] = ins[k].Shape
@@ -146,20 +146,20 @@ func suggestion(g *graph.Graph, ins []*tensor.Tensor, src []Source, o Options, b
 	return h, out
 }
 
-// isBatch reports whether an open dimension is that of a batch: the first one, and the
-// middle one of three where the others are fixed, as in states of recurrent layers.
+// isBatch reports whether an open dimension is the batch: the first one, or the middle one of
+// three if the others are fixed, as in states of recurrent layers.
 func isBatch(v *graph.Value, i int) bool {
 	if len(v.Shape) == 3 && i == 1 && v.Shape[0] >= 0 && v.Shape[2] >= 0 {
 		return true
 	}
-	return i == 0 && (len(v.Shape) > 1 || !wide(v.Type))
+	return i == 0 && (len(v.Shape) > 1 || !isWideInt(v.Type))
 }
 
-// extent is a usual size of an open dimension behind the first.
-func extent(g *graph.Graph, id, axis int) int {
+// defaultSize returns a usual size of an open dimension after the first.
+func defaultSize(g *graph.Graph, id, axis int) int {
 	v := g.Values[id]
 	rank := len(v.Shape)
-	if wide(v.Type) {
+	if isWideInt(v.Type) {
 		return tokenCount
 	}
 	switch uses := consumer(g, id); {
@@ -178,8 +178,8 @@ func extent(g *graph.Graph, id, axis int) int {
 	return tokenCount
 }
 
-// consumer is the first convolution or pooling that reads an input, through operators
-// that keep its elements what they are; "" for none.
+// consumer returns the first convolution or pooling that reads an input, directly or through
+// operators that preserve its elements; "" for none.
 func consumer(g *graph.Graph, id int) string {
 	from := map[int]bool{id: true}
 	for _, n := range g.Nodes {
@@ -191,7 +191,7 @@ func consumer(g *graph.Graph, id int) string {
 		if strings.Contains(op, "CONV") || strings.Contains(op, "POOL") || op == "RESIZE" || strings.HasPrefix(op, "RESIZE_") {
 			return n.Op
 		}
-		if !through[op] {
+		if !imagePreserving[op] {
 			continue
 		}
 		for _, out := range n.Outputs {
@@ -203,8 +203,8 @@ func consumer(g *graph.Graph, id int) string {
 	return ""
 }
 
-// through lists operators in front of a convolution that leave an image an image.
-var through = map[string]bool{
+// imagePreserving lists operators before a convolution whose output is still an image.
+var imagePreserving = map[string]bool{
 	"CAST": true, "IDENTITY": true, "TRANSPOSE": true, "PAD": true, "PADV2": true, "ADD": true, "SUB": true, "MUL": true, "DIV": true,
 	"QUANTIZELINEAR": true, "DEQUANTIZELINEAR": true, "DYNAMICQUANTIZELINEAR": true, "QUANTIZE": true, "DEQUANTIZE": true,
 	"BATCHNORMALIZATION": true, "UNSQUEEZE": true, "EXPAND_DIMS": true, "RESHAPE": true, "CLIP": true, "GATHER": true, "MIRROR_PAD": true,

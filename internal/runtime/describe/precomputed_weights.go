@@ -7,10 +7,10 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/plan"
 )
 
-// computed counts elements of constants that layers read, and that no file holds: what
-// is computed once of other constants, less the weights that it is computed of, so that
-// a transposed weight counts nothing.
-func computed(m *graph.Model, slots []plan.Slot) int64 {
+// countPrecomputed counts elements of constants that layers read and that the file does not
+// contain: values folded from other constants, minus the weights that they are computed from. A
+// transposed weight therefore counts nothing.
+func countPrecomputed(m *graph.Model, slots []plan.Slot) int64 {
 	type value struct{ graph, id int }
 	makers := map[value]*plan.Slot{}
 	read := map[value]bool{}
@@ -37,7 +37,7 @@ func computed(m *graph.Model, slots []plan.Slot) int64 {
 			continue
 		}
 		n := elements(s, v.id)
-		// What it is made of, each weight once.
+		// Subtract the weights that it is computed from, each once.
 		seen := map[int]bool{v.id: true}
 		for open := []int{v.id}; len(open) > 0 && n > 0; {
 			at := open[len(open)-1]
@@ -62,7 +62,7 @@ func computed(m *graph.Model, slots []plan.Slot) int64 {
 	return sum
 }
 
-// elements is the number of elements of what a slot makes where they may be weights.
+// elements returns the number of elements of a slot's output if they may be weights.
 func elements(s *plan.Slot, id int) int64 {
 	for k, out := range s.Node.Outputs {
 		if out != id || k >= len(s.Out) || s.Out[k] == nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/synth"
 )
 
-// suited is a model in which one input decides a shape that bounds another: rows of
-// what is made of the first are picked by the second.
+// suited is a model in which one input determines a shape that bounds another: the second selects
+// rows of a tensor made from the first.
 func suited(t tensor.Type) *graph.Model {
 	g := &graph.Graph{
 		Values: []*graph.Value{
@@ -55,8 +55,8 @@ func TestSuit(t *testing.T) {
 		name  string
 		size  tensor.Type
 		o     Options
-		want  []int // the first input
-		below int   // bound of the second, 0 for the generator's
+		want  []int // elements of the first input
+		below int   // bound of the second, 0 for the generator's own
 		kinds []string
 	}{
 		{"made", tensor.Int32, Options{}, []int{5, 3}, 5, []string{"made", "random"}},
@@ -88,7 +88,7 @@ func TestSuit(t *testing.T) {
 	}
 }
 
-// TestSuitedShapes are known without a run: estimates go by them.
+// TestSuitedShapes: the shapes are known without a run, as estimates require.
 func TestSuitedShapes(t *testing.T) {
 	t.Parallel()
 	xs, _, err := Shapes(suited(tensor.Int32), Options{})

@@ -11,9 +11,8 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// net builds a graph of one input "n" of whole numbers from lines of "Op out in in".
-// Names that begin with a number or a bracket are constants: "7", "[1 2]", "1.0"; "_"
-// is an input that is absent.
+// net builds a graph of one integer input "n" from lines of "Op out in in". Names that begin with
+// a digit or a bracket are constants: "7", "[1 2]", "1.0"; "_" is an absent input.
 type net struct {
 	g   *graph.Graph
 	ids map[string]int
@@ -87,7 +86,7 @@ func (b *net) node(domain, line string, a graph.Attrs) {
 	b.g.Nodes = append(b.g.Nodes, n)
 }
 
-// said writes a use as "shape 1 2 3", "indices below 7", "mask all 1".
+// said formats a use as "shape 1 2 3", "indices below 7", "mask all 1".
 func said(u *Use) string {
 	switch {
 	case u == nil:
@@ -202,8 +201,8 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestBodies looks into the graphs that control flow runs: for captured values, and
-// for what is handed over.
+// TestBodies follows uses into the graphs that control flow runs, for captured values and for
+// arguments.
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -234,7 +233,7 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// TestItself ends for a graph that runs itself.
+// TestItself terminates for a graph that runs itself.
 func TestItself(t *testing.T) {
 	t.Parallel()
 	main := newNet([]int{5}, nil)

@@ -2,10 +2,9 @@ package inputuse
 
 import "slices"
 
-// passOn carries what is asked of a node's outputs over to its inputs, for operators
-// whose output elements are elements of an input, or follow from them by arithmetic
-// with a constant.
-func (c *call) passOn() {
+// propagate passes the requirements on a node's outputs to its inputs, for operators whose output
+// elements are elements of an input, or follow from them by arithmetic with a constant.
+func (c *call) propagate() {
 	n := c.n
 	if len(n.Outputs) == 0 || n.Outputs[0] < 0 {
 		return
@@ -13,10 +12,10 @@ func (c *call) passOn() {
 	u := c.found[n.Outputs[0]]
 	switch n.Op {
 	case "Concat", "CONCATENATION", "Pack", "PACK":
-		c.parts(u)
+		c.splitUse(u)
 		return
 	case "Split", "SPLIT", "SPLIT_V", "UNPACK":
-		c.whole()
+		c.joinUses()
 		return
 	}
 	if u == nil {
@@ -25,59 +24,58 @@ func (c *call) passOn() {
 	switch n.Op {
 	case "Cast", "CAST", "CastLike", "Identity", "Unsqueeze", "Squeeze", "Reshape", "Flatten", "RESHAPE", "SQUEEZE", "EXPAND_DIMS",
 		"StopGradient", "Dropout", "DequantizeLinear", "STABLEHLO_CONVERT":
-		c.same(0, u)
+		c.propagateSame(0, u)
 	case "Transpose", "Expand", "Tile", "TRANSPOSE", "BROADCAST_TO", "TILE", "ReduceMax", "ReduceMin", "REDUCE_MAX", "REDUCE_MIN", "REVERSE_V2":
-		c.alike(0, u)
+		c.propagateUnordered(0, u)
 	case "Gather", "GATHER", "Slice", "STRIDED_SLICE", "SLICE":
-		c.picked(u)
+		c.propagateSelected(u)
 	case "Where":
-		c.alike(1, u)
-		c.alike(2, u)
+		c.propagateUnordered(1, u)
+		c.propagateUnordered(2, u)
 	case "SELECT", "SELECT_V2":
-		c.alike(1, u)
-		c.alike(2, u)
+		c.propagateUnordered(1, u)
+		c.propagateUnordered(2, u)
 	case "Max", "Min", "MAXIMUM", "MINIMUM", "Clip", "Abs", "ABS", "RELU":
 		for k := range n.Inputs {
 			if k == 0 || n.Op != "Clip" {
-				c.alike(k, u)
+				c.propagateUnordered(k, u)
 			}
 		}
 	case "Mod", "FLOOR_MOD":
 		if d, ok := c.number(1); ok && u.Below > 0 && d > 0 && int(d) <= u.Below {
-			return // whatever comes in, what comes out is within
+			return // the output is within the bound for any input
 		}
-		c.alike(0, u)
+		c.propagateUnordered(0, u)
 	case "Add", "ADD", "Sub", "SUB", "Mul", "MUL", "Div", "DIV", "FLOOR_DIV":
 		c.arithmetic(u)
 	case "ReduceSum", "SUM":
-		// The number of positions that count: all of them do.
+		// The number of valid positions: all of them.
 		if u.Kind == Length {
 			c.fill(0, Mask, 1)
 		}
 	}
 }
 
-// same passes a use on to an input with the same elements in the same order.
-func (c *call) same(k int, u *Use) {
+// propagateSame passes a use to an input with the same elements in the same order.
+func (c *call) propagateSame(k int, u *Use) {
 	if u.Values != nil && c.length(k) != len(u.Values) {
 		return
 	}
 	c.ask(k, u)
 }
 
-// alike passes on what does not depend on the order of elements.
-func (c *call) alike(k int, u *Use) {
+// propagateUnordered passes a use on if it does not depend on the order of elements.
+func (c *call) propagateUnordered(k int, u *Use) {
 	switch {
 	case u.Values == nil:
 		c.ask(k, u)
 	case len(u.Values) == 1:
-		c.same(k, u)
+		c.propagateSame(k, u)
 	}
 }
 
-// parts cuts what is asked of a list into what is asked of the lists that it is made
-// of.
-func (c *call) parts(u *Use) {
+// splitUse splits the use of a concatenated list into uses of its parts.
+func (c *call) splitUse(u *Use) {
 	if u == nil {
 		return
 	}
@@ -98,8 +96,8 @@ func (c *call) parts(u *Use) {
 	}
 }
 
-// whole gathers what is asked of the parts that a list is cut into.
-func (c *call) whole() {
+// joinUses combines the uses of the parts into which a list is split.
+func (c *call) joinUses() {
 	k := 0
 	if c.n.Op == "SPLIT" {
 		k = 1
@@ -112,8 +110,8 @@ func (c *call) whole() {
 			return
 		}
 		u := c.found[id]
-		n := product(whole(c.g.Values[id]))
-		if whole(c.g.Values[id]) == nil || n < 0 || n > most {
+		n := product(knownShape(c.g.Values[id]))
+		if knownShape(c.g.Values[id]) == nil || n < 0 || n > maxConstant {
 			return
 		}
 		if u != nil && u.Values == nil {
@@ -134,8 +132,8 @@ func (c *call) whole() {
 	}
 }
 
-// picked passes on what is asked of a part of a list, or of parts of a tensor.
-func (c *call) picked(u *Use) {
+// propagateSelected passes on the use of selected elements of a list, or of parts of a tensor.
+func (c *call) propagateSelected(u *Use) {
 	if u.Values == nil {
 		if c.n.Op != "Gather" && c.n.Op != "GATHER" || u.Below > 0 || u.Kind == Mask {
 			c.ask(0, u)
@@ -143,11 +141,11 @@ func (c *call) picked(u *Use) {
 		return
 	}
 	s := c.shape(0)
-	if len(s) != 1 || s[0] > most {
+	if len(s) != 1 || s[0] > maxConstant {
 		return
 	}
 	all := slices.Repeat([]int{anything}, s[0])
-	places, ok := c.places(s[0])
+	places, ok := c.selectedIndices(s[0])
 	if !ok || len(places) != len(u.Values) {
 		return
 	}
@@ -157,8 +155,8 @@ func (c *call) picked(u *Use) {
 	c.values(0, u.Kind, all)
 }
 
-// places lists the elements of a list of n that a node picks.
-func (c *call) places(n int) ([]int, bool) {
+// selectedIndices returns the indices of the elements that a node selects from a list of n.
+func (c *call) selectedIndices(n int) ([]int, bool) {
 	var out []int
 	switch c.n.Op {
 	case "Gather", "GATHER":
@@ -226,7 +224,7 @@ func (c *call) places(n int) ([]int, bool) {
 	return nil, false
 }
 
-// arithmetic passes on what is asked of a sum or product with a constant.
+// arithmetic passes on the use of a sum or product with a constant.
 func (c *call) arithmetic(u *Use) {
 	for k := range min(2, len(c.n.Inputs)) {
 		by, ok := c.number(1 - k)
@@ -253,14 +251,14 @@ func (c *call) arithmetic(u *Use) {
 				c.values(k, u.Kind, all)
 			}
 		case u.Below > 0:
-			c.within(k, int(by), u)
+			c.propagateBound(k, int(by), u)
 		}
 		return
 	}
 }
 
-// within passes on a bound of indices through arithmetic that keeps them in order.
-func (c *call) within(k, by int, u *Use) {
+// propagateBound passes on a bound of indices through monotonic arithmetic.
+func (c *call) propagateBound(k, by int, u *Use) {
 	switch c.n.Op {
 	case "Add", "ADD":
 		if by >= 0 {
@@ -275,14 +273,13 @@ func (c *call) within(k, by int, u *Use) {
 			c.below(k, u.Kind, (u.Below-1)/by+1)
 		}
 	case "Div", "DIV", "FLOOR_DIV":
-		if k == 0 && by > 0 && u.Below < most*most {
+		if k == 0 && by > 0 && u.Below < maxConstant*maxConstant {
 			c.below(k, u.Kind, u.Below*by)
 		}
 	}
 }
 
-// inverse undoes the node's operation with a constant for input k, nil where that
-// cannot be.
+// inverse inverts the node's operation with a constant for input k, nil if that is not possible.
 func (c *call) inverse(k, by int) func(int) (int, bool) {
 	switch c.n.Op {
 	case "Add", "ADD":
@@ -299,7 +296,7 @@ func (c *call) inverse(k, by int) func(int) (int, bool) {
 		return func(v int) (int, bool) { return v / by, v%by == 0 }
 	case "Div", "DIV", "FLOOR_DIV":
 		if k == 0 && by > 0 {
-			return func(v int) (int, bool) { return v * by, v < most*most }
+			return func(v int) (int, bool) { return v * by, v < maxConstant*maxConstant }
 		}
 	}
 	return nil

@@ -6,9 +6,9 @@ import (
 	"github.com/opmeter/opmeter/internal/model/graph"
 )
 
-// demand notes what a node itself asks of its inputs.
-func (c *call) demand() {
-	ask := onnxDemands[c.n.Op]
+// require records what a node itself requires of its inputs.
+func (c *call) require() {
+	ask := onnxRequirements[c.n.Op]
 	switch c.n.Domain {
 	case graph.ONNX, graph.ONNXTraining:
 	case graph.ONNXML:
@@ -17,11 +17,11 @@ func (c *call) demand() {
 		}
 		return
 	case graph.Microsoft:
-		if d := microsoftDemands[c.n.Op]; d != nil {
+		if d := microsoftRequirements[c.n.Op]; d != nil {
 			ask = d
 		}
 	case graph.TFLite, graph.TFLiteCustom:
-		ask = liteDemands[c.n.Op]
+		ask = liteRequirements[c.n.Op]
 	default:
 		return
 	}
@@ -30,9 +30,8 @@ func (c *call) demand() {
 	}
 }
 
-// made asks for the shape of what a node makes: the one that the file declares, or
-// the shape or else.
-func (c *call) made(k int, or []int) {
+// requireShape requires the shape of the node's output: the declared one, or else the shape or.
+func (c *call) requireShape(k int, or []int) {
 	n := c.length(k)
 	for _, s := range [][]int{c.result(0), or} {
 		if s != nil && len(s) == n {
@@ -40,12 +39,12 @@ func (c *call) made(k int, or []int) {
 			return
 		}
 	}
-	if n >= 0 && n <= most {
+	if n >= 0 && n <= maxConstant {
 		c.values(k, Shape, slices.Repeat([]int{anything}, n))
 	}
 }
 
-// reshaped asks for a shape of as many elements as input 0 has.
+// reshaped requires a shape with as many elements as input 0 has.
 func (c *call) reshaped(k int) {
 	n, have, to := c.length(k), c.length(0), c.result(0)
 	s := c.shape(0)
@@ -56,10 +55,10 @@ func (c *call) reshaped(k int) {
 		c.values(k, Shape, to)
 	case len(s) == n:
 		c.values(k, Shape, s)
-	case n > 0 && n <= most:
+	case n > 0 && n <= maxConstant:
 		to = slices.Repeat([]int{1}, n)
 		to[n-1] = have
-		// What dimensions there are stay as far as they go.
+		// Keep the existing dimensions as far as possible.
 		for i := 0; i < n-1 && i < len(s) && s[i] > 0; i++ {
 			to[i], to[n-1] = s[i], to[n-1]/s[i]
 		}
@@ -67,7 +66,7 @@ func (c *call) reshaped(k int) {
 	}
 }
 
-// axes asks for axes of input 0: as many of the first ones as input k has elements.
+// axes requires axes of input 0: the first ones, as many as input k has elements.
 func (c *call) axes(k int) { c.axesOf(k, len(c.shape(0))) }
 
 func (c *call) axesOf(k, rank int) {
@@ -82,10 +81,10 @@ func (c *call) axesOf(k, rank int) {
 	c.values(k, Axes, all)
 }
 
-// zeros asks for zeros.
+// zeros requires zeros.
 func (c *call) zeros(k int, kind Kind) { c.fill(k, kind, 0) }
 
-// indexes asks for places along an axis of input table.
+// indexes requires indices along an axis of input table.
 func (c *call) indexes(k, table, axis int) {
 	s := c.shape(table)
 	if axis < 0 {
@@ -96,7 +95,7 @@ func (c *call) indexes(k, table, axis int) {
 	}
 }
 
-// tuples asks for indices whose last dimension goes through the first axes of a shape.
+// tuples requires index tuples, in the last dimension, into the first axes of a shape.
 func (c *call) tuples(k int, table []int) {
 	s := c.shape(k)
 	if len(s) == 0 || len(table) == 0 {
@@ -107,14 +106,14 @@ func (c *call) tuples(k int, table []int) {
 	}
 }
 
-// all asks for the whole of an axis: as many positions as there are.
-func (c *call) all(k, of, axis int) {
+// wholeAxis requires the length of an axis.
+func (c *call) wholeAxis(k, of, axis int) {
 	if s := c.shape(of); axis >= 0 && axis < len(s) {
 		c.fill(k, Length, s[axis])
 	}
 }
 
-// window asks for a part of input 0 that is all of it, or what the result has.
+// window requires a slice of input 0 that is all of it, or that has the shape of the result.
 func (c *call) window(begin, end, axes, steps int, sizes bool) {
 	s := c.shape(0)
 	if n := c.length(axes); n >= 0 {
@@ -152,7 +151,7 @@ func (c *call) pick(s, at []int) []int {
 	return out
 }
 
-// pads asks for paddings: none, or what the result has more at the far end.
+// pads requires paddings: none, or at the end what the result has more.
 func (c *call) pads(pairs bool) {
 	s, to, n := c.shape(0), c.result(0), c.length(1)
 	if s == nil || n != 2*len(s) {
@@ -172,7 +171,7 @@ func (c *call) pads(pairs bool) {
 	c.values(1, Paddings, all)
 }
 
-// repeats asks how often input 0 is repeated along each axis.
+// repeats requires how often input 0 is repeated along each axis.
 func (c *call) repeats(k int) {
 	s, to := c.shape(0), c.result(0)
 	if c.length(k) != len(s) {
@@ -187,7 +186,7 @@ func (c *call) repeats(k int) {
 	c.values(k, Count, all)
 }
 
-// span asks for a range that is as long as its result.
+// span requires a range that is as long as its result.
 func (c *call) span() {
 	n := 10
 	if s := c.result(0); len(s) == 1 && s[0] > 0 {
@@ -205,8 +204,8 @@ func (c *call) span() {
 	c.fill(2, Bounds, step)
 }
 
-// best asks for a number of best ones along the last axis.
-func (c *call) best(k, axis int) {
+// topK requires the number of top elements along an axis.
+func (c *call) topK(k, axis int) {
 	s, to := c.shape(0), c.result(0)
 	if axis < 0 {
 		axis += len(s)
@@ -221,8 +220,8 @@ func (c *call) best(k, axis int) {
 	c.fill(k, Count, n)
 }
 
-// equal asks for a constant that one number is compared with, and for positions that
-// are not zero where many are.
+// equal requires a constant that a single number is compared with, and non-zero positions if
+// there are many.
 func (c *call) equal() {
 	for k := range min(2, len(c.n.Inputs)) {
 		v := c.in(k)
@@ -240,8 +239,7 @@ func (c *call) equal() {
 	}
 }
 
-// shorter asks of lengths that positions are compared with that they are whole ones:
-// as many as there are positions.
+// shorter requires that lengths that positions are compared with cover all positions.
 func (c *call) shorter() {
 	s, n, v := c.shape(0), c.shape(1), c.in(1)
 	if v == nil || !v.Type.IsInteger() || len(s) == 0 || n == nil || s[len(s)-1] < 2 || len(n) > 0 && n[len(n)-1] != 1 {
@@ -250,28 +248,28 @@ func (c *call) shorter() {
 	c.fill(1, Length, s[len(s)-1])
 }
 
-// masks asks for ones.
+// masks requires ones.
 func (c *call) masks(k int) { c.fill(k, Mask, 1) }
 
-// choose asks of a condition that is made of whole numbers that it holds.
+// choose requires that a condition derived from integers is true.
 func (c *call) choose() { c.masks(0) }
 
-// turned asks for a mask where one minus it is taken.
-func (c *call) turned() {
+// invertedMask requires a mask if it is subtracted from one.
+func (c *call) invertedMask() {
 	if one, ok := c.number(0); ok && one == 1 {
 		c.masks(1)
 	}
 }
 
-// onnxDemands says by operator what it asks of its inputs.
-var onnxDemands = map[string]func(*call){
+// onnxRequirements maps an operator to what it requires of its inputs.
+var onnxRequirements = map[string]func(*call){
 	"Reshape":                   func(c *call) { c.reshaped(1) },
-	"Expand":                    func(c *call) { c.made(1, c.shape(0)) },
-	"ConstantOfShape":           func(c *call) { c.made(0, nil) },
+	"Expand":                    func(c *call) { c.requireShape(1, c.shape(0)) },
+	"ConstantOfShape":           func(c *call) { c.requireShape(0, nil) },
 	"Tile":                      func(c *call) { c.repeats(1) },
-	"Resize":                    func(c *call) { c.made(3, c.shape(0)) },
-	"AffineGrid":                func(c *call) { c.made(1, nil) },
-	"CenterCropPad":             func(c *call) { c.made(1, c.shape(0)) },
+	"Resize":                    func(c *call) { c.requireShape(3, c.shape(0)) },
+	"AffineGrid":                func(c *call) { c.requireShape(1, nil) },
+	"CenterCropPad":             func(c *call) { c.requireShape(1, c.shape(0)) },
 	"Slice":                     func(c *call) { c.window(1, 2, 3, 4, false) },
 	"Pad":                       func(c *call) { c.pads(false); c.axes(3) },
 	"Range":                     (*call).span,
@@ -285,7 +283,7 @@ var onnxDemands = map[string]func(*call){
 	"SplitToSequence":           (*call).split,
 	"NegativeLogLikelihoodLoss": func(c *call) { c.indexes(1, 0, 1) },
 	"SoftmaxCrossEntropyLoss":   func(c *call) { c.indexes(1, 0, 1) },
-	"TopK":                      func(c *call) { c.best(1, c.n.Attrs.Int("axis", -1)) },
+	"TopK":                      func(c *call) { c.topK(1, c.n.Attrs.Int("axis", -1)) },
 	"OneHot":                    (*call).oneHot,
 	"Split":                     (*call).split,
 	"Gather":                    func(c *call) { c.indexes(1, 0, c.n.Attrs.Int("axis", 0)) },
@@ -296,7 +294,7 @@ var onnxDemands = map[string]func(*call){
 	"ScatterND":                 func(c *call) { c.tuples(1, c.shape(0)) },
 	"RoiAlign":                  func(c *call) { c.indexes(2, 0, 0) },
 	"TensorScatter":             func(c *call) { c.zeros(2, Indices) },
-	"ReverseSequence":           func(c *call) { c.all(1, 0, c.n.Attrs.Int("time_axis", 0)) },
+	"ReverseSequence":           func(c *call) { c.wholeAxis(1, 0, c.n.Attrs.Int("time_axis", 0)) },
 	"LSTM":                      (*call).recurrent,
 	"GRU":                       (*call).recurrent,
 	"RNN":                       (*call).recurrent,
@@ -308,15 +306,15 @@ var onnxDemands = map[string]func(*call){
 	"Greater":                   (*call).equal,
 	"Where":                     (*call).choose,
 	"Less":                      (*call).shorter,
-	"Sub":                       (*call).turned,
+	"Sub":                       (*call).invertedMask,
 	"ReduceSum":                 (*call).reduced, "ReduceMean": (*call).reduced, "ReduceMax": (*call).reduced, "ReduceMin": (*call).reduced, "ReduceProd": (*call).reduced,
 	"ReduceL1": (*call).reduced, "ReduceL2": (*call).reduced, "ReduceLogSum": (*call).reduced, "ReduceLogSumExp": (*call).reduced, "ReduceSumSquare": (*call).reduced,
 	"RotaryEmbedding": func(c *call) { c.positions(3, 1) },
-	"Attention":       func(c *call) { c.all(6, 1, 2) },
+	"Attention":       func(c *call) { c.wholeAxis(6, 1, 2) },
 }
 
-// microsoftDemands are those of operators that other engines add.
-var microsoftDemands = map[string]func(*call){
+// microsoftRequirements is onnxRequirements for the com.microsoft domain.
+var microsoftRequirements = map[string]func(*call){
 	"Attention":                func(c *call) { c.masks(3) },
 	"QAttention":               func(c *call) { c.masks(5) },
 	"MultiHeadAttention":       func(c *call) { c.masks(4) },
@@ -327,21 +325,21 @@ var microsoftDemands = map[string]func(*call){
 	"QEmbedLayerNormalization": (*call).embeddings,
 }
 
-// embeddings asks for rows of tables of words and segments.
+// embeddings requires rows of word and segment tables.
 func (c *call) embeddings() {
 	c.indexes(0, 2, 0)
 	c.indexes(1, 4, 0)
 	c.masks(7)
 }
 
-// positions asks for rows of a table of angles.
+// positions requires rows of a table of angles.
 func (c *call) positions(k, table int) {
 	if s := c.shape(table); len(s) > 1 {
 		c.below(k, Indices, s[len(s)-2])
 	}
 }
 
-// reduced asks for the axes of a reduction. One axis is the last, which most mean.
+// reduced requires the axes of a reduction. A single axis is the last one, the most usual case.
 func (c *call) reduced() {
 	s := c.shape(0)
 	if c.length(1) == 1 && len(s) > 0 {
@@ -351,7 +349,7 @@ func (c *call) reduced() {
 	c.axes(1)
 }
 
-// squeezed asks for axes of extent 1.
+// squeezed requires axes of extent 1.
 func (c *call) squeezed(k int) {
 	var ones []int
 	for i, d := range c.shape(0) {
@@ -364,7 +362,7 @@ func (c *call) squeezed(k int) {
 	}
 }
 
-// oneHot asks for as many classes as the result has, and indices among them.
+// oneHot requires as many classes as the result has, and indices among them.
 func (c *call) oneHot() {
 	n := 10
 	if v, ok := c.number(1); ok && v >= 1 {
@@ -382,7 +380,7 @@ func (c *call) oneHot() {
 	c.below(0, Indices, n)
 }
 
-// split asks for parts that are together as long as the axis.
+// split requires parts whose lengths add up to the axis.
 func (c *call) split() {
 	s, axis := c.shape(0), c.n.Attrs.Int("axis", 0)
 	if c.n.Op == "SPLIT_V" {
@@ -394,7 +392,7 @@ func (c *call) split() {
 		axis += len(s)
 	}
 	n := c.length(1)
-	if n < 1 || n > most || axis < 0 || axis >= len(s) {
+	if n < 1 || n > maxConstant || axis < 0 || axis >= len(s) {
 		return
 	}
 	all := slices.Repeat([]int{s[axis] / n}, n)
@@ -402,7 +400,7 @@ func (c *call) split() {
 	c.values(1, Bounds, all)
 }
 
-// splitAxis asks for an axis that the parts fit: the first that they divide.
+// splitAxis requires the first axis that is divisible by the number of parts.
 func (c *call) splitAxis(k, data int) {
 	parts := len(c.n.Outputs)
 	for i, d := range c.shape(data) {
@@ -413,10 +411,10 @@ func (c *call) splitAxis(k, data int) {
 	}
 }
 
-// recurrent asks for whole sequences.
-func (c *call) recurrent() { c.all(4, 0, c.n.Attrs.Int("layout", 0)) }
+// recurrent requires whole sequences.
+func (c *call) recurrent() { c.wholeAxis(4, 0, c.n.Attrs.Int("layout", 0)) }
 
-// groupQuery asks for lengths that the keys have: those of the cache and the new ones.
+// groupQuery requires the number of keys: those of the cache and the new ones.
 func (c *call) groupQuery() {
 	q, past := c.shape(0), c.shape(3)
 	if len(q) != 3 {
@@ -426,12 +424,12 @@ func (c *call) groupQuery() {
 	if len(past) == 4 {
 		total += past[2]
 	}
-	c.fill(5, Length, total-1) // of the last key
+	c.fill(5, Length, total-1) // index of the last key
 	c.fill(6, Length, total)
 }
 
-// transformed asks for the length and the axis of a Fourier transform: all of the last
-// axis in front of the parts of complex numbers.
+// transformed requires the length and the axis of a Fourier transform: the whole of the last axis
+// before the real and imaginary parts.
 func (c *call) transformed() {
 	s := c.shape(0)
 	if len(s) < 2 {
@@ -446,18 +444,18 @@ func (c *call) transformed() {
 	if axis < 0 {
 		axis += len(s)
 	}
-	c.all(1, 0, axis)
+	c.wholeAxis(1, 0, axis)
 	c.fill(2, Axes, len(s)-2)
 }
 
-// unfolded asks for an image and blocks that have as many places as there are columns:
-// blocks of one where the columns are no multiple of anything else.
+// unfolded requires an image and block sizes with as many positions as there are columns: blocks
+// of size one if the columns are not a multiple of anything else.
 func (c *call) unfolded() {
 	s, n := c.shape(0), c.length(1)
-	if len(s) != 3 || n < 1 || n > most || c.length(2) != n {
+	if len(s) != 3 || n < 1 || n > maxConstant || c.length(2) != n {
 		return
 	}
-	// A row of as many places, behind blocks that take all channels of one.
+	// One row with as many positions, and blocks that cover all channels of one.
 	image, block := slices.Repeat([]int{1}, n), slices.Repeat([]int{1}, n)
 	image[n-1] = s[2]
 	if at, ok := c.constant(2); ok && len(at) == n {

@@ -9,23 +9,23 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/plan"
 )
 
-// Kind says what elements stand for.
+// Kind says what elements represent.
 type Kind string
 
 // Kinds of use.
 const (
 	Shape    Kind = "shape"    // dimensions of a result
-	Bounds   Kind = "bounds"   // where a part begins or ends, and its size
-	Paddings Kind = "paddings" // elements added at the edges
+	Bounds   Kind = "bounds"   // start, end or size of a slice
+	Paddings Kind = "paddings" // numbers of padding elements
 	Axes     Kind = "axes"     // axes of a tensor
-	Indices  Kind = "indices"  // places in a table or along an axis
-	Mask     Kind = "mask"     // which positions count
-	Length   Kind = "length"   // how much of a sequence counts
-	Count    Kind = "count"    // a number of things to make: repeats, best ones, classes
+	Indices  Kind = "indices"  // indices into a table or along an axis
+	Mask     Kind = "mask"     // valid positions
+	Length   Kind = "length"   // valid length of a sequence
+	Count    Kind = "count"    // a number of results: repeats, top elements, classes
 	Choice   Kind = "choice"   // compared with a constant, such as a sample rate
 )
 
-// Use is what is asked of a tensor's elements. One of Values, Fill and Below is set.
+// Use is what a tensor's elements must be. One of Values, Fill and Below is set.
 type Use struct {
 	Kind Kind
 	// Values are the elements in order.
@@ -36,12 +36,12 @@ type Use struct {
 	Below int
 }
 
-// anything stands for an element of Values that may be what it likes.
+// anything stands for an arbitrary element of Values.
 const anything = math.MinInt
 
-// Of says for each input of the main graph what it is used for, nil where nothing is
-// asked of it. The model has the shapes that a plan knows (see [plan.Plan.Shaped]).
-// Inputs whose use asks for two things get the one that comes first in the file.
+// Of returns the use of each input of the main graph, nil if the model requires nothing of it.
+// The model has the shapes that a plan knows (see [plan.Plan.Shaped]). An input with two
+// different uses gets the one that comes first in the file.
 func Of(m *graph.Model) []*Use {
 	g := m.Main()
 	f := &finder{m: m, busy: make([]bool, len(m.Graphs)), done: make([][]*Use, len(m.Graphs)), literals: make([]map[int]*tensor.Tensor, len(m.Graphs))}
@@ -49,14 +49,14 @@ func Of(m *graph.Model) []*Use {
 	out := make([]*Use, len(g.Inputs))
 	for k, id := range g.Inputs {
 		if u := found[id]; u != nil {
-			out[k] = u.settled(g.Values[id])
+			out[k] = u.resolve(g.Values[id])
 		}
 	}
 	return out
 }
 
-// settled is what the use asks of an input, nil for nothing that it could hold.
-func (u *Use) settled(v *graph.Value) *Use {
+// resolve returns the use adapted to an input, nil if the input cannot hold it.
+func (u *Use) resolve(v *graph.Value) *Use {
 	c := *u
 	if u.Values == nil {
 		return &c
@@ -80,15 +80,15 @@ func (u *Use) settled(v *graph.Value) *Use {
 // finder follows uses back through the graphs of a model.
 type finder struct {
 	m    *graph.Model
-	busy []bool // graphs that are being looked at: one that runs itself ends
-	// done has what was found, by graph: one that calls the next twice, and so on, would
-	// take twice the time of the next.
+	busy []bool // graphs in progress, to stop recursion
+	// done caches the results by graph. Without it, graphs that call the next one twice each
+	// would take exponential time.
 	done [][]*Use
-	// literals holds the tensors of nodes that are constants, by graph and value.
+	// literals holds the tensors of Constant nodes, by graph and value.
 	literals []map[int]*tensor.Tensor
 }
 
-// fixed is the constant behind a value, nil where it is none.
+// fixed returns the constant behind a value, nil if it is not constant.
 func (f *finder) fixed(g *graph.Graph, id int) *tensor.Tensor {
 	for range len(f.m.Graphs) {
 		v := g.Values[id]
@@ -110,7 +110,7 @@ func (f *finder) fixed(g *graph.Graph, id int) *tensor.Tensor {
 	return nil
 }
 
-// literals lists what nodes named Constant make.
+// literals lists the values of Constant nodes.
 func literals(g *graph.Graph) map[int]*tensor.Tensor {
 	out := map[int]*tensor.Tensor{}
 	for _, n := range g.Nodes {
@@ -131,7 +131,7 @@ func literals(g *graph.Graph) map[int]*tensor.Tensor {
 	return out
 }
 
-// graph returns what is asked of each value of a graph.
+// graph returns the use of each value of a graph.
 func (f *finder) graph(g *graph.Graph) []*Use {
 	if found := f.done[g.Index]; found != nil {
 		return found
@@ -145,15 +145,14 @@ func (f *finder) graph(g *graph.Graph) []*Use {
 	for _, n := range slices.Backward(g.Nodes) {
 		c := &call{f: f, g: g, n: n, found: found}
 		f.bodies(c)
-		c.passOn()
-		c.demand()
+		c.propagate()
+		c.require()
 	}
 	f.done[g.Index] = found
 	return found
 }
 
-// bodies joins what the graphs that a node runs ask of its inputs and of captured
-// values.
+// bodies adds what the graphs that a node runs require of its inputs and of captured values.
 func (f *finder) bodies(c *call) {
 	for _, b := range plan.Bodies(c.n) {
 		if b <= 0 || b >= len(f.m.Graphs) {
@@ -168,7 +167,7 @@ func (f *finder) bodies(c *call) {
 				}
 			}
 		}
-		first, skip := 0, 0 // the node's input that is the body's first one after skip
+		first, skip := 0, 0 // node input that becomes the body's first input after skip
 		switch c.n.Op {
 		case "IF", "STABLEHLO_CASE":
 			first = 1
@@ -179,7 +178,7 @@ func (f *finder) bodies(c *call) {
 			continue
 		}
 		if c.n.Op == "Scan" {
-			continue // elements of what it scans are parts of the input
+			continue // scanned elements are slices of the input
 		}
 		for k := first; k < len(c.n.Inputs); k++ {
 			if at := k - first + skip; at < len(body.Inputs) {
@@ -189,7 +188,7 @@ func (f *finder) bodies(c *call) {
 	}
 }
 
-// call is a node with what is asked of the values of its graph.
+// call is a node together with the uses of the values of its graph.
 type call struct {
 	f     *finder
 	g     *graph.Graph
@@ -197,7 +196,7 @@ type call struct {
 	found []*Use
 }
 
-// in is the value of input k, nil where it is absent.
+// in returns input k, nil if it is absent.
 func (c *call) in(k int) *graph.Value {
 	if k < 0 || k >= len(c.n.Inputs) || c.n.Inputs[k] < 0 || c.n.Inputs[k] >= len(c.g.Values) {
 		return nil
@@ -205,11 +204,11 @@ func (c *call) in(k int) *graph.Value {
 	return c.g.Values[c.n.Inputs[k]]
 }
 
-// shape is the shape of input k, nil where it is not known in full; that of a scalar
-// is empty.
-func (c *call) shape(k int) []int { return whole(c.in(k)) }
+// shape returns the shape of input k, nil if it is not fully known. The shape of a scalar is
+// empty.
+func (c *call) shape(k int) []int { return knownShape(c.in(k)) }
 
-func whole(v *graph.Value) []int {
+func knownShape(v *graph.Value) []int {
 	switch {
 	case v == nil:
 		return nil
@@ -221,15 +220,15 @@ func whole(v *graph.Value) []int {
 	return append([]int{}, v.Shape...)
 }
 
-// result is the shape of output k, nil where it is not known in full.
+// result returns the shape of output k, nil if it is not fully known.
 func (c *call) result(k int) []int {
 	if k >= len(c.n.Outputs) || c.n.Outputs[k] < 0 || c.n.Outputs[k] >= len(c.g.Values) {
 		return nil
 	}
-	return whole(c.g.Values[c.n.Outputs[k]])
+	return knownShape(c.g.Values[c.n.Outputs[k]])
 }
 
-// length is the number of elements of input k, -1 where it is not known.
+// length returns the number of elements of input k, -1 if it is not known.
 func (c *call) length(k int) int {
 	s := c.shape(k)
 	if s == nil {
@@ -249,10 +248,10 @@ func product(s []int) int {
 	return n
 }
 
-// most bounds constants whose elements are looked at.
-const most = 1 << 12
+// maxConstant bounds constants whose elements are read.
+const maxConstant = 1 << 12
 
-// fixed is input k where that is a constant with elements, nil otherwise.
+// fixed returns input k if it is a constant with elements, nil otherwise.
 func (c *call) fixed(k int) *tensor.Tensor {
 	if c.in(k) == nil {
 		return nil
@@ -264,11 +263,10 @@ func (c *call) fixed(k int) *tensor.Tensor {
 	return t
 }
 
-// constant returns the elements of input k where it is a short constant of whole
-// numbers.
+// constant returns the elements of input k if it is a short integer constant.
 func (c *call) constant(k int) ([]int, bool) {
 	t := c.fixed(k)
-	if t == nil || !t.Type.IsInteger() || t.Len() > most {
+	if t == nil || !t.Type.IsInteger() || t.Len() > maxConstant {
 		return nil, false
 	}
 	wide := make([]int64, t.Len())
@@ -280,7 +278,7 @@ func (c *call) constant(k int) ([]int, bool) {
 	return out, true
 }
 
-// number is the one element of constant k, of whatever type.
+// number returns the single element of constant k, of any type.
 func (c *call) number(k int) (float64, bool) {
 	t := c.fixed(k)
 	if t == nil || t.Len() != 1 {
@@ -291,14 +289,14 @@ func (c *call) number(k int) (float64, bool) {
 	return one[0], true
 }
 
-// ask asks something of input k, unless that is a constant.
+// ask records a use of input k, unless that is a constant.
 func (c *call) ask(k int, u *Use) {
 	if v := c.in(k); v != nil && c.f.fixed(c.g, c.n.Inputs[k]) == nil {
 		c.join(c.n.Inputs[k], u)
 	}
 }
 
-// values asks for the elements of input k. Wrong numbers of them ask for nothing.
+// values requires the elements of input k. If their number does not match, it requires nothing.
 func (c *call) values(k int, kind Kind, values []int) {
 	if n := c.length(k); n >= 0 && n == len(values) {
 		c.ask(k, &Use{Kind: kind, Values: values})
@@ -307,28 +305,28 @@ func (c *call) values(k int, kind Kind, values []int) {
 
 func (c *call) fill(k int, kind Kind, v int) { c.ask(k, &Use{Kind: kind, Fill: &v}) }
 
-// below asks for indices, nothing where no index is allowed.
+// below requires indices below n, nothing if no index is valid.
 func (c *call) below(k int, kind Kind, n int) {
 	if n > 0 {
 		c.ask(k, &Use{Kind: kind, Below: n})
 	}
 }
 
-// strength orders uses of one value: what says more about it wins.
+// strength orders uses of one value: the more specific one wins.
 func (u *Use) strength() int {
 	switch {
 	case u.Kind == Choice:
-		return 0 // any value is good for a comparison
+		return 0 // any value is valid for a comparison
 	case u.Kind == Mask:
-		return 1 // what is an index as well is no mask
+		return 1 // a value that is also an index is not a mask
 	case u.Below > 0:
 		return 2
 	}
 	return 3
 }
 
-// join adds a use to what is asked of a value already. Callers go backward: what they
-// bring is earlier in the file.
+// join adds a use to a value. Callers go backwards, so that a later call is for an earlier node
+// of the file.
 func (c *call) join(id int, u *Use) {
 	if u == nil || id < 0 || id >= len(c.found) {
 		return
