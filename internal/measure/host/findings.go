@@ -10,8 +10,8 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// all lists the findings of a run.
-func (p *pass) all() []profile.Finding {
+// findings lists the findings of a run.
+func (p *pass) findings() []profile.Finding {
 	if _, most := p.p.Unrun(); most {
 		return p.static() // what time the rest takes says nothing
 	}
@@ -20,7 +20,7 @@ func (p *pass) all() []profile.Finding {
 
 // static reports what follows from the plan: what cannot run and why.
 func (r *runner) static() []profile.Finding {
-	out := r.open()
+	out := r.openDimensions()
 	if layers, most := r.p.Unrun(); most {
 		out = append(out, figures.Finding("model.unrun", profile.Problem, layers, "Most of the work did not run (%d of %s): there is no latency of the model to quote.", len(layers), figures.Plural(len(r.p.Layers), "layer")))
 	}
@@ -39,9 +39,9 @@ func (r *runner) static() []profile.Finding {
 	return out
 }
 
-// open tells dimensions of inputs for which 1 was taken. Where layers contradict each
+// openDimensions tells dimensions of inputs for which 1 was taken. Where layers contradict each
 // other that is the usual reason.
-func (r *runner) open() []profile.Finding {
+func (r *runner) openDimensions() []profile.Finding {
 	f := describe.Open(r.p, func() *inputs.Hint { return inputs.Suggest(r.m, r.ins, r.src, r.o.Feed) })
 	if f == nil {
 		return nil

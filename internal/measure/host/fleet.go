@@ -17,14 +17,14 @@ type Fleet struct {
 	c *loop.Clock
 }
 
-// nowhere takes events that nobody wants.
-type nowhere struct{}
+// discardSink takes events that nobody wants.
+type discardSink struct{}
 
-func (nowhere) Send(profile.Event) error { return nil }
+func (discardSink) Send(profile.Event) error { return nil }
 
 // NewFleet makes sessions for at most so many streams.
 func NewFleet(ctx context.Context, m *graph.Model, o Options, streams int) (*Fleet, error) {
-	f := &Fleet{r: &runner{m: m, o: o, to: nowhere{}}, c: loop.NewClock()}
+	f := &Fleet{r: &runner{m: m, o: o, to: discardSink{}}, c: loop.NewClock()}
 	if err := f.r.describe(nil); err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func NewFleet(ctx context.Context, m *graph.Model, o Options, streams int) (*Fle
 		f.r.s.Close()
 		return nil, err
 	}
-	if err := f.r.nothing(); err != nil {
+	if err := f.r.checkContradiction(); err != nil {
 		f.r.s.Close()
 		return nil, err
 	}
@@ -63,9 +63,9 @@ func (f *Fleet) Run(ctx context.Context, streams int) (*loadfigures.Round, error
 		return nil, err
 	}
 	defer release()
-	o := f.r.driving(f.c)
+	o := f.r.loadOptions(f.c)
 	o.Progress = nil // a sweep tells of its points
-	r, err := o.Round(ctx, f.f.driven(ctx, streams, func() {}))
+	r, err := o.Round(ctx, f.f.loadFleet(ctx, streams, func() {}))
 	if r != nil {
 		r.RAMBytes = new(int64(streams) * *f.r.memory().RAMBytes)
 	}

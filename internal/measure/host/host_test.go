@@ -80,7 +80,7 @@ func TestClockwork(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			c := newClockwork(tt.slots)
+			c := newSelfTimes(tt.slots)
 			for range 2 { // the second run must not remember the first
 				c.read(&engine.Timing{Bounds: tt.bounds, Bodies: tt.bodies})
 			}

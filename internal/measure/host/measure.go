@@ -19,7 +19,7 @@ import (
 // pass is what one measurement collects.
 type pass struct {
 	*runner
-	work  *clockwork
+	work  *selfTimes
 	rec   *loop.Recorder
 	calls []int64 // of each slot, over the instrumented runs
 	// events is nil where no timeline is kept.
@@ -49,7 +49,7 @@ func (r *runner) measure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := r.nothing(); err != nil {
+	if err := r.checkContradiction(); err != nil {
 		return err
 	}
 	n := r.memory()
@@ -59,7 +59,7 @@ func (r *runner) measure(ctx context.Context) error {
 	}
 	tm := r.s.NewTiming()
 	// Rows beyond the recorder's bound are sampled.
-	p := &pass{runner: r, work: newClockwork(r.slots), rec: loop.NewRecorder(len(r.slots), 4096), calls: make([]int64, len(r.slots))}
+	p := &pass{runner: r, work: newSelfTimes(r.slots), rec: loop.NewRecorder(len(r.slots), 4096), calls: make([]int64, len(r.slots))}
 	if r.o.Samples {
 		p.events = newRecording(r.slots, len(r.m.Main().Nodes), tm)
 	}
@@ -82,7 +82,7 @@ func (r *runner) measure(ctx context.Context) error {
 	if p.events != nil {
 		p.origin = clock.Now() - (engine.Now() - p.events.zero())
 	}
-	return p.drive(ctx, clock)
+	return p.measureLoad(ctx, clock)
 }
 
 // options says how the passes are made and what is taken from each run.
@@ -145,9 +145,9 @@ func (e *ContradictionError) Error() string {
 // Unwrap returns the error of the node.
 func (e *ContradictionError) Unwrap() error { return e.First }
 
-// nothing fails when no operator runs because the model contradicts itself.
+// checkContradiction fails when no operator runs because the model contradicts itself.
 // Operators that the engine merely lacks are listed instead.
-func (r *runner) nothing() error {
+func (r *runner) checkContradiction() error {
 	var failed *plan.Slot
 	for i := range r.slots {
 		switch s := &r.slots[i]; s.State {
@@ -163,7 +163,7 @@ func (r *runner) nothing() error {
 		return nil
 	}
 	e := &ContradictionError{First: &engine.NodeError{Graph: failed.Graph, Node: failed.Node, Err: failed.Err}}
-	for _, f := range r.open() {
+	for _, f := range r.openDimensions() {
 		e.Hint = f.Text
 	}
 	return e
@@ -192,7 +192,7 @@ func (p *pass) report(ctx context.Context, res *loop.Result, host *profile.Host,
 	if err := p.note(n); err != nil {
 		return err
 	}
-	return p.find(p.all())
+	return p.find(p.findings())
 }
 
 // figures sends the figures of what was measured until now. They replace those
@@ -218,19 +218,19 @@ func (p *pass) layers(n int) error {
 		return nil
 	}
 	typical := p.rec.Typical()
-	inside := p.inside(typical.Steps)
+	inside := p.cumulativeTimes(typical.Steps)
 	for i := range p.slots {
 		s := &p.slots[i]
 		if s.State != plan.Runs {
 			continue
 		}
 		if p.calls[i] == 0 {
-			if err := p.reached(i, false); err != nil {
+			if err := p.setReached(i, false); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := p.reached(i, true); err != nil {
+		if err := p.setReached(i, true); err != nil {
 			return err
 		}
 		m := figures.Blocked(profile.FromSummary(profile.Measured, p.rec.Summary(i), "instrumented pass"), p.rec.Samples(i))
@@ -267,8 +267,8 @@ func (p *pass) figure(layer int, key string, m *profile.Metric) error {
 	return p.send(profile.Event{Counted: &profile.Figure{Layer: new(int64(layer)), Quantity: key, Metric: m}})
 }
 
-// reached notes whether a layer was ever called.
-func (p *pass) reached(i int, yes bool) error {
+// setReached notes whether a layer was ever called.
+func (p *pass) setReached(i int, yes bool) error {
 	l := &p.p.Layers[i]
 	state := profile.Ran
 	if !yes {
@@ -281,8 +281,8 @@ func (p *pass) reached(i int, yes bool) error {
 	return p.send(profile.Event{Refined: &profile.Refined{Layer: int64(i), State: state}})
 }
 
-// inside sums for every slot its typical time and that of the slots in its bodies.
-func (p *pass) inside(typical []float64) []float64 {
+// cumulativeTimes sums for every slot its typical time and that of the slots in its bodies.
+func (p *pass) cumulativeTimes(typical []float64) []float64 {
 	total := make([]float64, len(p.slots))
 	for i := len(p.slots) - 1; i >= 0; i-- {
 		if p.slots[i].State == plan.Runs {

@@ -22,7 +22,7 @@ type Recorder struct {
 	r      *runner
 	b      *profile.Builder
 	tm     *engine.Timing
-	work   *clockwork
+	work   *selfTimes
 	rec    *loop.Recorder // the first inference left out, where there are others
 	events *recording
 	calls  []int64
@@ -31,8 +31,8 @@ type Recorder struct {
 	wall   int64
 }
 
-// preparing is the time that steps of the main graph took to be prepared.
-var preparing = profile.Quantity{Key: "prepare_s", Unit: "s", Head: "prepare", Name: "Time to prepare", Group: "Time", Adds: true, Better: -1, Doc: "Time that the layer took to be prepared, once and before the first inference: choosing a kernel and packing weights. It is no part of the layer's time."}
+// prepareQuantity is the time that steps of the main graph took to be prepared.
+var prepareQuantity = profile.Quantity{Key: "prepare_s", Unit: "s", Head: "prepare", Name: "Time to prepare", Group: "Time", Adds: true, Better: -1, Doc: "Time that the layer took to be prepared, once and before the first inference: choosing a kernel and packing weights. It is no part of the layer's time."}
 
 // NewRecorder makes a session that records.
 func NewRecorder(m *graph.Model, identity func() (*describe.Identity, error), o Options) (*Recorder, error) {
@@ -94,7 +94,7 @@ func (c *Recorder) begin() error {
 	if err := r.refine(); err != nil {
 		return err
 	}
-	c.work, c.calls = newClockwork(r.slots), make([]int64, len(r.slots))
+	c.work, c.calls = newSelfTimes(r.slots), make([]int64, len(r.slots))
 	c.rec = loop.NewRecorder(len(r.slots), 4096)
 	seen := c.tm.Events
 	c.events = newRecording(r.slots, len(r.m.Main().Nodes), c.tm)
@@ -133,14 +133,14 @@ func (c *Recorder) Profile() (*profile.Profile, error) {
 	n := r.memory()
 	n.Timeline, n.Latencies = c.events.timeline(), figures.Kept(walls, false)
 	n.Timeline.Method = "clock read at the boundaries of operators; all inferences, the first included"
-	n.Quantities = []profile.Quantity{preparing}
+	n.Quantities = []profile.Quantity{prepareQuantity}
 	if err := r.note(n); err != nil {
 		return nil, err
 	}
 	took := r.s.Prepared()
 	for i := range r.slots {
 		if s := &r.slots[i]; s.Graph == 0 && s.State == plan.Runs {
-			if err := p.figure(i, preparing.Key, profile.Value(profile.Measured, float64(took[s.Node.Index])/1e9, "")); err != nil {
+			if err := p.figure(i, prepareQuantity.Key, profile.Value(profile.Measured, float64(took[s.Node.Index])/1e9, "")); err != nil {
 				return nil, err
 			}
 		}

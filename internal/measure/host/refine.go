@@ -21,7 +21,7 @@ func (r *runner) refine() error {
 	for i := range r.slots {
 		s, l := &r.slots[i], &r.p.Layers[i]
 		e := profile.Refined{Layer: int64(i)}
-		state, cause := became(s)
+		state, cause := profileState(s)
 		changed := l.State != state
 		l.State, l.Cause, l.FusedInto = state, cause, nil
 		if state == profile.Fused {
@@ -128,8 +128,8 @@ func (r *runner) recount(i int) error {
 	return nil
 }
 
-// became translates the engine's state of a step.
-func became(s *plan.Slot) (profile.State, *profile.Cause) {
+// profileState translates the engine's state of a step.
+func profileState(s *plan.Slot) (profile.State, *profile.Cause) {
 	switch s.State {
 	case plan.Folded:
 		return profile.Folded, nil

@@ -44,7 +44,7 @@ func TestBecame(t *testing.T) {
 		{plan.Failed, &op.WorkError{Want: 2, Limit: 1}, profile.Failed, profile.ByLimit, "operations"},
 		{plan.Failed, &op.LoopError{Limit: time.Second}, profile.Failed, profile.ByLoop, "loop"},
 	} {
-		state, cause := became(&plan.Slot{Step: plan.Step{State: c.state, Err: c.err}})
+		state, cause := profileState(&plan.Slot{Step: plan.Step{State: c.state, Err: c.err}})
 		if state != c.want || (cause != nil) != (c.code != "") || cause != nil && (cause.Code != c.code || !strings.Contains(cause.Text, c.text)) {
 			t.Errorf("%v with %v: %s, %+v", c.state, c.err, state, cause)
 		}
@@ -96,13 +96,13 @@ func TestStaticFindings(t *testing.T) {
 	want = append([]string{"model.unrun problem [0 1 2 3 4] Most of the work did not run (5 of 9 layers)"}, want...)
 	check(r.static())
 	p := &pass{runner: r}
-	check(p.all()) // and nothing of times
+	check(p.findings()) // and nothing of times
 	r.p.Layers = slices.Clone(r.p.Layers[5:])
 	r.p.Model.Warnings = nil
 	for i := range r.p.Layers {
 		r.p.Layers[i].Latency = profile.Value(profile.Measured, 1, "")
 	}
-	if got := p.all(); len(got) != 2 || got[0].ID != "time.operators" || got[1].ID != "time.layers" {
+	if got := p.findings(); len(got) != 2 || got[0].ID != "time.operators" || got[1].ID != "time.layers" {
 		t.Errorf("all runs: %+v", got)
 	}
 }
@@ -256,7 +256,7 @@ func TestContradiction(t *testing.T) {
 		t.Errorf("%q and %q", with.Error(), c.Error())
 	}
 	r := &runner{slots: []plan.Slot{{Step: plan.Step{State: plan.Unsupported}}, {Step: plan.Step{State: plan.Folded}}}}
-	if err := r.nothing(); err != nil {
+	if err := r.checkContradiction(); err != nil {
 		t.Errorf("an operator that is lacking: %v", err)
 	}
 }
@@ -293,7 +293,7 @@ func TestInside(t *testing.T) {
 	t.Parallel()
 	slot := func(parent int, s plan.State) plan.Slot { return plan.Slot{Step: plan.Step{State: s}, Parent: parent} }
 	p := &pass{runner: &runner{slots: []plan.Slot{slot(-1, plan.Runs), slot(0, plan.Runs), slot(1, plan.Runs), slot(0, plan.Folded), slot(-1, plan.Runs)}}}
-	if d := cmp.Diff([]float64{7, 6, 4, 0, 16}, p.inside([]float64{1, 2, 4, 8, 16})); d != "" {
+	if d := cmp.Diff([]float64{7, 6, 4, 0, 16}, p.cumulativeTimes([]float64{1, 2, 4, 8, 16})); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 }

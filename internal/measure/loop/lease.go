@@ -36,9 +36,9 @@ func Lease(ctx context.Context) (release func(), err error) {
 	return sync.OnceFunc(func() { <-lease }), nil
 }
 
-// held is [Lease] for callers who may hold the lease already, which they say: what
+// leaseUnlessHeld is [Lease] for callers who may hold the lease already, which they say: what
 // they get then releases nothing.
-func held(ctx context.Context, already bool) (release func(), err error) {
+func leaseUnlessHeld(ctx context.Context, already bool) (release func(), err error) {
 	if !already {
 		return Lease(ctx)
 	}
@@ -50,12 +50,12 @@ func held(ctx context.Context, already bool) (release func(), err error) {
 
 // Quiet switches the collector off for whoever holds the lease, with room for so many
 // bytes of growth, 0 for 2 GiB, and returns what undoes it.
-func Quiet(room int64) (restore func()) { return quiet(room) }
+func Quiet(room int64) (restore func()) { return disableGC(room) }
 
-// quiet switches the collector off, with room in bytes so that a leak cannot eat the
+// disableGC switches the collector off, with room in bytes so that a leak cannot eat the
 // machine, and returns what undoes it. The settings are the process's: only who
 // holds the lease may change them, or two that overlap would restore each other's.
-func quiet(room int64) (restore func()) {
+func disableGC(room int64) (restore func()) {
 	limit := int64(readMetric("/memory/classes/total:bytes")) + cmp.Or(room, 2<<30)
 	oldLimit := debug.SetMemoryLimit(-1)
 	if oldLimit > limit {

@@ -149,7 +149,7 @@ type Slot struct{ Took, CPU float64 }
 // then and is never nil. Functions of the options must not measure themselves.
 func Measure(ctx context.Context, o Options, f func() error) (*Result, error) {
 	m := &measurer{ctx: ctx, o: o, f: f, res: &Result{First: math.NaN(), Batch: 1, AllocatedBytes: math.NaN(), Clock: o.Clock}}
-	release, err := held(ctx, o.Leased)
+	release, err := leaseUnlessHeld(ctx, o.Leased)
 	if err != nil {
 		m.res.Stability = stats.Judge(nil)
 		return m.res, err
@@ -173,7 +173,7 @@ func Measure(ctx context.Context, o Options, f func() error) (*Result, error) {
 	err = m.warmup()
 	if err == nil {
 		if !o.KeepGC {
-			defer quiet(o.HeapRoom)()
+			defer disableGC(o.HeapRoom)()
 		}
 		err = m.measure()
 	}
@@ -336,7 +336,7 @@ func (m *measurer) measure() error {
 	} else {
 		m.rounds = m.roundsFor(0)
 	}
-	m.slot()
+	m.runReference()
 	order := []bool{false}
 	if m.o.Instrumented != nil {
 		order = []bool{false, true, true, false}
@@ -348,7 +348,7 @@ func (m *measurer) measure() error {
 			return nil
 		}
 		if turn%len(order) == 0 && m.o.Turn != nil {
-			waited, err := m.turn()
+			waited, err := m.waitTurn()
 			if err != nil {
 				return err
 			}
@@ -368,7 +368,7 @@ func (m *measurer) measure() error {
 		if !known {
 			known, m.rounds = true, m.roundsFor(m.res.Groups[0].Took)
 		}
-		m.slot()
+		m.runReference()
 		m.progress(start, end)
 		if err := m.snapshot(start); err != nil {
 			return err
@@ -376,16 +376,16 @@ func (m *measurer) measure() error {
 	}
 }
 
-// turn waits for this measurement's turn, and says for how long, in nanoseconds. The reference
+// waitTurn waits for this measurement's turn, and says for how long, in nanoseconds. The reference
 // loop runs again: the machine may be another one.
-func (m *measurer) turn() (waited int64, err error) {
+func (m *measurer) waitTurn() (waited int64, err error) {
 	from := m.clock.Now()
 	if err := m.o.Turn(m.ctx); err != nil {
 		return 0, err
 	}
 	m.due = m.settle
 	if len(m.res.Groups) > 0 {
-		m.slot()
+		m.runReference()
 	}
 	return m.clock.Now() - from, nil
 }
@@ -431,9 +431,9 @@ func (m *measurer) group(instrumented bool, size int) error {
 	}
 	// Asking the runtime costs microseconds: once a group, not once a sample.
 	gcs, heap := automaticGCs(), readMetric("/gc/heap/allocs:bytes")
-	g := m.begin(instrumented, from)
+	g := m.beginGroup(instrumented, from)
 	defer func() {
-		m.end(&g)
+		m.endGroup(&g)
 		if !instrumented {
 			m.allocated += readMetric("/gc/heap/allocs:bytes") - heap
 		}

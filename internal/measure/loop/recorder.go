@@ -32,7 +32,7 @@ type Recorder struct {
 // NewRecorder makes a recorder for the steps of up to runs runs; more can be
 // added and are then sampled.
 func NewRecorder(steps, runs int) *Recorder {
-	rows := fitting(steps, runs)
+	rows := maxRows(steps, runs)
 	cells := make([]int64, rows*steps)
 	r := &Recorder{
 		steps: steps, rows: rows, times: make([][]int64, rows), order: make([]int, rows), walls: make([]int64, rows),
@@ -48,8 +48,8 @@ func NewRecorder(steps, runs int) *Recorder {
 	return r
 }
 
-// fitting is how many rows of so many steps fit.
-func fitting(steps, runs int) int {
+// maxRows is how many rows of so many steps fit.
+func maxRows(steps, runs int) int {
 	rows := max(1, runs)
 	if steps > 0 {
 		rows = min(rows, max(1, MaxCells/steps))
@@ -71,7 +71,7 @@ func (r *Recorder) Grow(steps int) {
 		r.sum, r.min, r.max, r.one = append(r.sum, 0), append(r.min, zero), append(r.max, 0), append(r.one, 0)
 	}
 	r.steps = steps
-	for rows := fitting(steps, r.rows); r.rows > rows; r.rows-- {
+	for rows := maxRows(steps, r.rows); r.rows > rows; r.rows-- {
 		last := r.rows - 1
 		if last < r.used {
 			// Any row may go: that keeps the choice a random one.

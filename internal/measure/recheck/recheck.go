@@ -76,22 +76,22 @@ type Options struct {
 
 // Limits of what is checked: the slowest layers until they have half of the time, five at most.
 const (
-	enough = 0.5
-	most   = 5
+	coveredShare = 0.5
+	maxLayers    = 5
 )
 
-// doubt is the part of what the engine executes beside the layer, as its profiler has it, that is not sure: the
+// profilerUncertainty is the part of what the engine executes beside the layer, as its profiler has it, that is not sure: the
 // profilers that were measured cost up to 62 % of the time.
-const doubt = 0.5
+const profilerUncertainty = 0.5
 
-// wide is the half of both intervals together, as a part of the layer's time, beyond which they tell nothing.
-const wide = 0.25
+// maxHalfWidth is the half of both intervals together, as a part of the layer's time, beyond which they tell nothing.
+const maxHalfWidth = 0.25
 
 // Turns of a check: an interval from fewer is mostly that of so few, and more than the blocks of an interval are for
 // nothing. Models that take long get the least.
 const (
-	leastTurns = 8
-	mostTurns  = stats.MostBlocks
+	minTurns = 8
+	maxTurns = stats.MostBlocks
 )
 
 // TurnTime is how long a turn of a short model lasts at least, in seconds.
@@ -99,7 +99,7 @@ const TurnTime = 0.005
 
 // turnsFor is the number of turns that fit into a time.
 func turnsFor(pieces []Piece, each time.Duration) int {
-	return int(min(max(each.Seconds()/turn(pieces), leastTurns), mostTurns))
+	return int(min(max(each.Seconds()/turn(pieces), minTurns), maxTurns))
 }
 
 // turn is about what a turn takes, in seconds.
@@ -150,7 +150,7 @@ func slowest(p *profile.Profile) profile.Layers {
 	all, _ := timed.Sum("latency_s")
 	sum := 0.0
 	for i, l := range timed {
-		if v, _ := l.Latency.Best(); sum < enough*all && i < most {
+		if v, _ := l.Latency.Best(); sum < coveredShare*all && i < maxLayers {
 			sum += v
 			continue
 		}
@@ -217,7 +217,7 @@ func check(ctx context.Context, p *profile.Profile, l *profile.Layer, whole floa
 	k := &checker{p: p, l: l, whole: whole, each: each, o: o, nodes: list}
 	var best *profile.Check
 	var figure *profile.Metric
-	for _, way := range []func(context.Context) (*stretch, error){k.beside, k.alone, k.upTo} {
+	for _, way := range []func(context.Context) (*submodelPair, error){k.withProducers, k.alone, k.fromStart} {
 		if err := k.try(ctx, way); err != nil {
 			return err
 		}

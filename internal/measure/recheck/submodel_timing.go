@@ -15,10 +15,10 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// again is how many times the turns a second chance has, as far as they take no longer than longest, in seconds.
+// retryFactor is how many times the turns a second chance has, as far as they take no longer than longest, in seconds.
 const (
-	again   = 3
-	longest = 10
+	retryFactor     = 3
+	maxRetrySeconds = 10
 )
 
 // checker measures one layer.
@@ -31,8 +31,8 @@ type checker struct {
 	nodes []int // of the layer
 }
 
-// stretch is a part of the model with a layer and without it.
-type stretch struct {
+// submodelPair is a part of the model with a layer and without it.
+type submodelPair struct {
 	with, without *submodel.Model // without is nil where nothing is left
 	inputs        map[string]string
 	// context is about what the stretch without the layer takes, in seconds.
@@ -41,9 +41,9 @@ type stretch struct {
 	upTo bool
 }
 
-// beside makes a stretch of the layer and those that make what it reads, nil where there are none.
-func (c *checker) beside(ctx context.Context) (*stretch, error) {
-	context, seconds := c.before()
+// withProducers makes a stretch of the layer and those that make what it reads, nil where there are none.
+func (c *checker) withProducers(ctx context.Context) (*submodelPair, error) {
+	context, seconds := c.producers()
 	if len(context) == 0 {
 		return nil, nil
 	}
@@ -51,20 +51,20 @@ func (c *checker) beside(ctx context.Context) (*stretch, error) {
 }
 
 // alone makes a stretch of the layer and nothing else.
-func (c *checker) alone(ctx context.Context) (*stretch, error) { return c.window(ctx, nil, 0) }
+func (c *checker) alone(ctx context.Context) (*submodelPair, error) { return c.window(ctx, nil, 0) }
 
-// upTo makes a stretch of the layer and all that it depends on.
-func (c *checker) upTo(context.Context) (*stretch, error) {
+// fromStart makes a stretch of the layer and all that it depends on.
+func (c *checker) fromStart(context.Context) (*submodelPair, error) {
 	with, without, err := c.o.Source.Around(c.nodes)
 	if err != nil {
 		return nil, err
 	}
-	return &stretch{with: with, without: without, context: c.whole / 2, upTo: true}, nil
+	return &submodelPair{with: with, without: without, context: c.whole / 2, upTo: true}, nil
 }
 
-// before lists the nodes that make what the layer reads, with what the engine does in one with them, and the time that
+// producers lists the nodes that make what the layer reads, with what the engine does in one with them, and the time that
 // the profile has for these.
-func (c *checker) before() (nodes []int, seconds float64) {
+func (c *checker) producers() (nodes []int, seconds float64) {
 	near := c.o.Source.Before(c.nodes)
 	if len(near) == 0 {
 		return nil, 0
@@ -99,12 +99,12 @@ func (c *checker) before() (nodes []int, seconds float64) {
 }
 
 // window cuts a stretch out of the model, with what it reads of the rest as it is in a run.
-func (c *checker) window(ctx context.Context, context []int, seconds float64) (*stretch, error) {
+func (c *checker) window(ctx context.Context, context []int, seconds float64) (*submodelPair, error) {
 	w, err := c.o.Source.Window(c.nodes, context)
 	if err != nil {
 		return nil, err
 	}
-	out := &stretch{context: seconds}
+	out := &submodelPair{context: seconds}
 	var given []submodel.Given
 	if w.Needs != nil {
 		name := c.file("needs")
@@ -126,7 +126,7 @@ func (c *checker) file(part string) string {
 
 // try measures the layer in a stretch and notes what came of it; the layer has no check where there is no such
 // stretch. The error is of the disk.
-func (c *checker) try(ctx context.Context, way func(context.Context) (*stretch, error)) error {
+func (c *checker) try(ctx context.Context, way func(context.Context) (*submodelPair, error)) error {
 	c.l.Check = nil
 	delete(c.l.Figures, "checked_s")
 	s, err := way(ctx)
@@ -155,7 +155,7 @@ func (c *checker) try(ctx context.Context, way func(context.Context) (*stretch, 
 	}
 	// What is near the limit gets a second chance with more turns.
 	var parts []float64
-	for n := turnsFor(pieces, c.each); ; n = min(again*n, max(n, int(longest/turn(pieces)))) {
+	for n := turnsFor(pieces, c.each); ; n = min(retryFactor*n, max(n, int(maxRetrySeconds/turn(pieces)))) {
 		got, err := c.o.Timer.Time(ctx, pieces, n)
 		switch {
 		case ctx.Err() != nil:
@@ -180,12 +180,12 @@ func (c *checker) try(ctx context.Context, way func(context.Context) (*stretch, 
 }
 
 // conclude makes the figure and the outcome of a layer's shares, and of what the engine executed with and without it.
-func (c *checker) conclude(s *stretch, parts []float64, with, without []Row) {
+func (c *checker) conclude(s *submodelPair, parts []float64, with, without []Row) {
 	l, whole := c.l, c.whole
 	is, _ := l.Latency.Best()
 	delete(l.Figures, "checked_s")
 	more, unsure, text, fits := beside(l.Op, with, without)
-	if !fits || doubt*unsure > wide*is {
+	if !fits || profilerUncertainty*unsure > maxHalfWidth*is {
 		l.Check = &profile.Check{Outcome: profile.CheckOther, Text: text}
 		return
 	}
@@ -194,7 +194,7 @@ func (c *checker) conclude(s *stretch, parts []float64, with, without []Row) {
 		l.Check = &profile.Check{Outcome: profile.CheckOpen, Text: "too few inferences"}
 		return
 	}
-	v, half := whole*share.Middle-more, whole*(share.High-share.Low)/2+doubt*unsure
+	v, half := whole*share.Middle-more, whole*(share.High-share.Low)/2+profilerUncertainty*unsure
 	if math.IsNaN(v) || math.IsInf(v, 0) || math.IsNaN(half) || math.IsInf(half, 0) {
 		l.Check = &profile.Check{Outcome: profile.CheckOpen, Text: "no figure"}
 		return
@@ -207,7 +207,7 @@ func (c *checker) conclude(s *stretch, parts []float64, with, without []Row) {
 	}
 	cached := 0.0
 	if !s.upTo {
-		cached = c.fetch() // in a stretch more is found in caches
+		cached = c.memoryTime() // in a stretch more is found in caches
 	}
 	if text != "" {
 		text += ", which is taken off as its profiler has it"
@@ -219,7 +219,7 @@ func (c *checker) conclude(s *stretch, parts []float64, with, without []Row) {
 	case is-v > half+own:
 		l.Check.Outcome = profile.CheckOpen
 		l.Check.Text = "the stretch takes less, by no more than it takes to fetch from memory what the layer reads"
-	case half+own > wide*is:
+	case half+own > maxHalfWidth*is:
 		l.Check.Outcome = profile.CheckOpen
 	}
 	if !(v > 0) {
@@ -243,9 +243,9 @@ func (c *checker) conclude(s *stretch, parts []float64, with, without []Row) {
 	}
 }
 
-// fetch is the time, in seconds, that it takes to get from memory what the layer reads: in a stretch it may lie in
+// memoryTime is the time, in seconds, that it takes to get from memory what the layer reads: in a stretch it may lie in
 // caches, out of which the rest of the whole model has driven it. 0 where the target's memory is not known.
-func (c *checker) fetch() float64 {
+func (c *checker) memoryTime() float64 {
 	rate := c.p.Target.PeakBytesPerSecond
 	if rate == nil || !(*rate > 0) || c.l.BytesRead == nil {
 		return 0

@@ -1,10 +1,10 @@
-// Package loadfigures measures what a model does under load and cold, whichever engine runs it: several
-// streams, inferences that are due at fixed times, ones that find nothing in the caches or no
-// session. It is done after the passes that give latency and shares, and adds to what these
-// reported. docs/streams.md says what the figures mean.
+// Package loadfigures measures a model under load and cold, for any engine: several concurrent
+// streams, inferences at a fixed rate, and inferences with empty caches or a new session. It runs
+// after the passes that measure latency and shares, and adds to their results. docs/streams.md
+// explains the figures.
 //
-// It stands on internal/measure/loadgen, which drives, and internal/measure/figures, which makes figures of
-// what came of it; opmeter's own engine and those of others are an [Engine] each.
+// It uses internal/measure/loadgen, which generates the load, and internal/measure/figures, which
+// derives the figures. opmeter's own engine and external engines each implement [Engine].
 package loadfigures
 
 import (
@@ -23,20 +23,20 @@ import (
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
-// Load says what is measured besides one inference after the other. The zero value is nothing.
+// Load says what is measured besides sequential inferences. The zero value is nothing.
 type Load struct {
-	// Streams is the number of sessions that run at the same time, Rate the number of
-	// inferences a second that are due; 0 and 1 stream, without a rate, measure nothing more.
+	// Streams is the number of concurrent sessions, Rate the number of inferences per second that
+	// are scheduled. Without a rate, 0 and 1 stream measure nothing more.
 	Streams int     `json:"streams,omitzero"`
 	Rate    float64 `json:"rate_per_s,omitzero"`
-	// Cold makes cold inferences besides, "" for none.
+	// Cold also measures cold inferences, "" for none.
 	Cold profile.Cold `json:"cold,omitzero"`
 }
 
-// Driven reports whether streams or a rate are asked for.
+// Driven reports whether streams or a rate are requested.
 func (l *Load) Driven() bool { return l.Streams > 1 || l.Rate > 0 }
 
-// Describe notes in the settings what is asked for.
+// Describe records the request in the settings.
 func (l *Load) Describe(s *profile.Settings) {
 	if s.Cold = l.Cold; l.Driven() {
 		s.Scenario, s.Streams = profile.Throughput, new(int64(max(l.Streams, 1)))
@@ -46,35 +46,35 @@ func (l *Load) Describe(s *profile.Settings) {
 	}
 }
 
-// Options says how it is measured.
+// Options configures the measurement.
 type Options struct {
 	Load
 	// Clock to use.
 	Clock *loop.Clock
-	// Runs, Time and Warmup are those of internal/measure/loadgen; Runs is of each stream where there
-	// is no rate.
+	// Runs, Time and Warmup are as in internal/measure/loadgen; without a rate, Runs is per
+	// stream.
 	Runs         int
 	Time, Warmup time.Duration
-	// Threads is how many compute in a session.
+	// Threads is the number of threads per session.
 	Threads int
-	// Pin says that threads of streams are to be bound.
+	// Pin binds the threads of streams to processors.
 	Pin bool
-	// Samples keeps every bar of a stream that fits a page.
+	// Samples keeps as many inferences of a stream's timeline as fit a page.
 	Samples bool
 	// Leased says that the caller holds the lease of internal/measure/loop.
 	Leased bool
-	// Around calls body on a stream's thread. May be nil.
+	// Around wraps body on a stream's thread. May be nil.
 	Around func(stream int, body func() error) error
-	// Over is called when streams or cold inferences have ended and figures are made of them. May
-	// be nil.
+	// Over is called when streams or cold inferences have ended and figures are computed. May be
+	// nil.
 	Over func()
-	// Progress is told what is being done and how far it is, from 0 to 1. May be nil.
+	// Progress is called with the current phase and the progress from 0 to 1. May be nil.
 	Progress func(phase string, fraction float64)
 }
 
-// Fleet is sessions of one model that run at the same time.
+// Fleet is a set of concurrent sessions of one model.
 type Fleet struct {
-	// Runs compute an inference each.
+	// Runs compute one inference each.
 	Runs []func() error
 	// CPUs are the processors that streams are bound to, Threads for each; nil for any.
 	CPUs    []int
@@ -83,7 +83,8 @@ type Fleet struct {
 	Close func()
 }
 
-// Bind binds the thread of a stream to the first of its processors; nil where streams are not bound.
+// Bind returns a function that binds the thread of a stream to the first of its processors; nil
+// if streams are not bound.
 func (f *Fleet) Bind() func(stream int) (restore func(), err error) {
 	if f.CPUs == nil {
 		return nil
@@ -91,37 +92,38 @@ func (f *Fleet) Bind() func(stream int) (restore func(), err error) {
 	return func(stream int) (func(), error) { return machine.Bind(f.CPUs[stream*f.Threads]) }
 }
 
-// Engine is what runs the model.
+// Engine runs the model.
 type Engine interface {
-	// Fleet makes sessions for so many streams.
+	// Fleet makes sessions for the given number of streams.
 	Fleet(ctx context.Context, streams int) (*Fleet, error)
-	// Run computes an inference of the session that there is.
+	// Run computes an inference of the existing session.
 	Run(ctx context.Context) error
-	// Anew makes a session and computes its first inference, which is what is timed.
+	// Anew makes a session and computes its first inference; this is what is timed.
 	Anew(ctx context.Context) error
 	// End ends the session that Anew made, if any.
 	End()
-	// Start says for the record what Anew does, and from where on it counts, as the beginning of
-	// a sentence about a time.
+	// Start describes for the record what Anew does, and its starting point as the beginning of a
+	// sentence about a time.
 	Start() (how, from string)
 }
 
-// Sink takes what is found.
+// Sink receives the results.
 type Sink interface {
-	// Total takes a figure of the whole model.
+	// Total receives a figure of the whole model.
 	Total(key string, m *profile.Metric) error
-	// Note takes a part of the profile.
+	// Note receives a part of the profile.
 	Note(n profile.Noted) error
-	// Find takes findings.
+	// Find receives findings.
 	Find(fs []profile.Finding) error
 }
 
-// Passes is what the passes before have given.
+// Passes holds the results of the earlier passes.
 type Passes struct {
-	// Profile has their figures and what is known of the computer; the sink keeps it in step.
+	// Profile has their figures and the description of the computer; the sink keeps it up to
+	// date.
 	Profile *profile.Profile
-	// Timeline is theirs, nil for none; Zero is its time 0 by the clock of the options, nil where
-	// it is of another clock: streams are laid behind it then.
+	// Timeline is their timeline, nil if absent. Zero is its time 0 by the clock of the options,
+	// nil if it uses another clock: then streams are placed after it.
 	Timeline *timeline.Timeline
 	Zero     *int64
 }
@@ -134,9 +136,9 @@ type driver struct {
 	p  Passes
 }
 
-// Run measures what is asked for: cold inferences first, since some engines share less of the
-// session that there is once there are others. The error is the context's or that of an inference;
-// what was measured before it was sent.
+// Run measures what is requested: cold inferences first, because some engines share less of the
+// existing session once there are others. The error is the context's or that of an inference;
+// results measured before it were sent.
 func Run(ctx context.Context, o Options, e Engine, to Sink, p Passes) error {
 	d := &driver{o, e, to, p}
 	if o.Cold != "" {
@@ -156,16 +158,16 @@ func (o *Options) progress(phase string, f float64) {
 	}
 }
 
-// common is what all scenarios have.
-func (o *Options) common() loadgen.Options {
+// baseOptions returns the options that all scenarios share.
+func (o *Options) baseOptions() loadgen.Options {
 	return loadgen.Options{
 		Clock: o.Clock, Runs: o.Runs, Time: o.Time, Warmup: o.Warmup, ProcessTime: machine.ProcessTime(), HeapRoom: machine.HeapRoom(), Leased: o.Leased, Around: o.Around, Over: o.Over,
 	}
 }
 
-// under is how the streams of a fleet are driven: without a rate.
-func (o *Options) under(f *Fleet) loadgen.Options {
-	s := o.common()
+// fleetOptions returns the options for the streams of a fleet, without a rate.
+func (o *Options) fleetOptions(f *Fleet) loadgen.Options {
+	s := o.baseOptions()
 	s.Bind, s.Runs = f.Bind(), o.Runs*len(f.Runs)
 	if o.Progress != nil {
 		s.Progress = func(done float64) { o.Progress("measuring under load", done) }
@@ -173,8 +175,8 @@ func (o *Options) under(f *Fleet) loadgen.Options {
 	return s
 }
 
-// Bars of inferences under load that a profile keeps: of a usual one enough to see how
-// streams meet, of one with every sample as many as fit a page.
+// Number of inferences under load in a profile's timeline: by default enough to see how streams
+// overlap, with every sample as many as fit a page.
 const (
 	fewBars  = 2000
 	manyBars = 200_000
@@ -189,7 +191,7 @@ func (d *driver) load(ctx context.Context) error {
 		return err
 	}
 	defer fleet.Close()
-	o := d.o.under(fleet)
+	o := d.o.fleetOptions(fleet)
 	o.Rate, o.Spans = d.o.Rate, fewBars/n
 	if d.o.Samples {
 		o.Spans = manyBars / n
@@ -198,19 +200,19 @@ func (d *driver) load(ctx context.Context) error {
 		o.Runs = d.o.Runs // of all streams
 	}
 	if d.o.Pin && fleet.CPUs == nil {
-		if err := d.to.Find([]profile.Finding{figures.Finding("streams.not_pinned", profile.Warning, nil, "%s of %s are more than there are processors: threads of streams were not bound.", figures.Plural(n, "stream"), figures.Plural(fleet.Threads, "thread"))}); err != nil {
+		if err := d.to.Find([]profile.Finding{figures.Finding("streams.not_pinned", profile.Warning, nil, "%s of %s exceed the number of processors: threads of streams were not pinned.", figures.Plural(n, "stream"), figures.Plural(fleet.Threads, "thread"))}); err != nil {
 			return err
 		}
 	}
 	res, err := loadgen.Run(ctx, o, fleet.Runs)
-	if e := d.loaded(res); e != nil {
+	if e := d.sendFigures(res); e != nil {
 		return e
 	}
 	return err
 }
 
-// loaded sends what streams gave.
-func (d *driver) loaded(res *loadgen.Result) error {
+// sendFigures sends the results of streams.
+func (d *driver) sendFigures(res *loadgen.Result) error {
 	all := figures.Streams(res)
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		if err := d.to.Total(key, all[key]); err != nil {
@@ -220,7 +222,7 @@ func (d *driver) loaded(res *loadgen.Result) error {
 	if len(all) == 0 {
 		return nil
 	}
-	t, zero := d.lanes(res)
+	t, zero := d.streamTimeline(res)
 	figures.StreamLanes(t, res, zero)
 	if len(t.Lanes) > 0 {
 		if err := d.to.Note(profile.Noted{Timeline: t}); err != nil {
@@ -234,8 +236,8 @@ func (d *driver) loaded(res *loadgen.Result) error {
 	return d.to.Find(figures.StreamFindings(d.p.Profile, res, max(d.o.Threads, 1), cpus))
 }
 
-// lanes is the timeline that streams are added to, and its time 0 by their clock.
-func (d *driver) lanes(res *loadgen.Result) (t *timeline.Timeline, zero int64) {
+// streamTimeline returns the timeline that streams are added to, and its time 0 by their clock.
+func (d *driver) streamTimeline(res *loadgen.Result) (t *timeline.Timeline, zero int64) {
 	t = d.p.Timeline
 	switch {
 	case t == nil:
@@ -255,7 +257,7 @@ func (d *driver) lanes(res *loadgen.Result) (t *timeline.Timeline, zero int64) {
 	return t, res.Open - int64(end*1e9)
 }
 
-// cold measures inferences that find nothing in the caches, or nothing at all.
+// cold measures inferences with empty caches, or with a new session.
 func (d *driver) cold(ctx context.Context) error {
 	d.o.progress("measuring cold", 0)
 	cache := int64(0)
@@ -267,7 +269,7 @@ func (d *driver) cold(ctx context.Context) error {
 		}
 	}
 	e := loadgen.NewEmptier(cache)
-	o := d.o.common()
+	o := d.o.baseOptions()
 	o.Warmup = -1
 	o.Progress = func(f float64) { d.o.progress("measuring cold", f) }
 	key, how, from := "cold_latency_s", fmt.Sprintf("caches emptied before each inference by walking through %d MiB", e.Bytes()>>20), "With cold caches an inference takes"

@@ -1,10 +1,11 @@
-// Package outputdiff says how the outputs of two engines differ for the same inputs, and whether
-// rounding explains it.
+// Package outputdiff compares the outputs of two engines for the same inputs and decides whether
+// rounding explains the differences.
 //
-// Engines add in another order, fuse multiplication with addition, and replace elementary functions by
-// others that are as good: the last digits of their results differ, and none is wrong. Of floating-point outputs the ratio of
-// signal and difference judges that, over the whole output: single elements next to zero have large relative errors for
-// good reasons. Of whole numbers that stand for quantised reals it is the number of steps, and all other elements are equal or not.
+// Engines add in another order, fuse multiplication with addition, and use different but equally
+// accurate elementary functions: the last digits of their results differ, and none is wrong.
+// Floating-point outputs are judged by the signal-to-noise ratio over the whole output, because
+// single elements near zero have large relative errors for good reasons. Quantised integer
+// outputs are judged by the number of quantisation steps. All other elements are equal or not.
 package outputdiff
 
 import (
@@ -22,32 +23,36 @@ type Tensor struct {
 	Name  string
 	DType string // as in [profile.Tensor]
 	Shape []int
-	// Data holds the elements, little-endian, Strings those of texts.
+	// Data holds the elements, little-endian; Strings holds the elements of string tensors.
 	Data    []byte
 	Strings []string
-	// Scale is the step of a quantised output, 0 where it is none.
+	// Scale is the quantisation step of the output, 0 if it is not quantised.
 	Scale float64
 }
 
-// Options says what the outputs come from.
+// Options describes the engines.
 type Options struct {
 	// With is the engine that the outputs are compared with.
 	With string
-	// Quantised says that the model computes in integers in between: engines round there, a step here or there.
+	// Quantised says that the model computes in integers internally: engines round there, with a
+	// difference of a few steps.
 	Quantised bool
-	// Half says that one of the engines computes in 16-bit floating point, whatever the outputs are.
+	// Half says that one of the engines computes in 16-bit floating point, regardless of the
+	// output types.
 	Half bool
 }
 
-// Limits of [profile.Rounding], the least ratio of the mean squares in decibels.
+// Limits of [profile.Rounding]: minimum signal-to-noise ratio in decibels.
 //
-// A sum of k products in floating point with the unit roundoff u differs between two orders by about u·sqrt(k), and
-// what layers add to that grows with the root of their number (Higham, Accuracy and Stability of Numerical Algorithms, 2002,
-// section 2.8). With k of some thousand and hundred layers that is 600 u: in single precision (u = 2^-24) 4e-5, 88 dB. 80 dB leave room for
-// transforms such as Winograd's, which cost a digit more. Half precision has u = 2^-11; sums are mostly held in single precision there,
-// so that one rounding a layer counts, 10 u: 46 dB, and 40 are asked. bfloat16 has u = 2^-8: 28 dB, and 22 are asked. In a model
-// that computes in integers of eight bits, a step more or less is a two-hundredth of the range: what is left after some layers is as
-// the noise of quantisation itself, for which 20 dB are usual.
+// A sum of k products in floating point with the unit roundoff u differs between two orders by
+// about u·sqrt(k), and what layers add to that grows with the square root of their number
+// (Higham, Accuracy and Stability of Numerical Algorithms, 2002, section 2.8). With k of some
+// thousands and a hundred layers that is 600 u: in single precision (u = 2^-24) 4e-5, 88 dB. 80
+// dB leave room for transforms such as Winograd's, which cost one more digit. Half precision has
+// u = 2^-11; sums are mostly held in single precision, so that one rounding per layer counts, 10
+// u: 46 dB, and 40 are required. bfloat16 has u = 2^-8: 28 dB, and 22 are required. In a model
+// that computes in 8-bit integers, one step is a two-hundredth of the range. After some layers
+// the difference is as large as the quantisation noise itself, for which 20 dB are usual.
 const (
 	singleLimit    = 80
 	doubleLimit    = 200
@@ -56,21 +61,22 @@ const (
 	quantisedLimit = 20
 )
 
-// mostSteps is how many steps rounding of a quantised output explains: one, since two results on either side of a
-// boundary are one apart; of models that compute in integers as many more as two layers before can make.
+// Maximum difference in steps of a quantised output that rounding explains: one, because two
+// results on either side of a boundary differ by one. For models that compute in integers it is
+// two more, which two layers before can add.
 const (
-	mostSteps          = 1
-	mostQuantisedSteps = 3
+	maxSteps          = 1
+	maxQuantisedSteps = 3
 )
 
-// small is the part of the root mean square below which an element counts as next to nothing.
-const small = 1e-3
+// negligible is the fraction of the root mean square below which an element counts as zero.
+const negligible = 1e-3
 
-// Most classes and least that scores may have.
-const leastClasses, mostClasses = 2, 1 << 20
+// Minimum and maximum number of classes of class scores.
+const minClasses, maxClasses = 2, 1 << 20
 
-// Compare compares outputs by their places with those of another engine, the reference. What it returns is in order; outputs
-// that one of the two lacks are not comparable.
+// Compare compares outputs by position with those of another engine, the reference. The result
+// has the same order. Outputs that one of the two lacks are not comparable.
 func Compare(have, want []Tensor, o Options) []profile.Difference {
 	out := make([]profile.Difference, 0, max(len(have), len(want)))
 	for i := range max(len(have), len(want)) {
@@ -78,10 +84,10 @@ func Compare(have, want []Tensor, o Options) []profile.Difference {
 		switch {
 		case i >= len(have):
 			d.Name = want[i].Name
-			d.State, d.Cause = profile.NotComparable, &profile.Cause{Code: profile.ByData, Text: "this engine has no such output"}
+			d.State, d.Cause = profile.NotComparable, &profile.Cause{Code: profile.ByData, Text: "this engine does not have this output"}
 		case i >= len(want):
 			d.Name = have[i].Name
-			d.State, d.Cause = profile.NotComparable, &profile.Cause{Code: profile.ByData, Text: "the other engine has no such output"}
+			d.State, d.Cause = profile.NotComparable, &profile.Cause{Code: profile.ByData, Text: "the other engine does not have this output"}
 		default:
 			compare(&d, &have[i], &want[i], o)
 		}
@@ -109,7 +115,7 @@ func compare(d *profile.Difference, a, b *Tensor, o Options) {
 	}
 	t, ok := tensor.ParseType(a.DType)
 	if !ok {
-		refuse(profile.ByType, "%q is no type that can be compared", a.DType)
+		refuse(profile.ByType, "type %q cannot be compared", a.DType)
 		return
 	}
 	n, err := tensor.CheckShape(t, a.Shape)
@@ -119,14 +125,14 @@ func compare(d *profile.Difference, a, b *Tensor, o Options) {
 	}
 	if t == tensor.String {
 		if len(a.Strings) != n || len(b.Strings) != n {
-			refuse(profile.ByData, "%d and %d texts for %d elements", len(a.Strings), len(b.Strings), n)
+			refuse(profile.ByData, "%d and %d strings for %d elements", len(a.Strings), len(b.Strings), n)
 			return
 		}
 		texts(d, a.Strings, b.Strings)
 		return
 	}
 	if !t.IsNumber() {
-		refuse(profile.ByType, "%s is no type of numbers", a.DType)
+		refuse(profile.ByType, "%s is not a numeric type", a.DType)
 		return
 	}
 	size := t.Bytes(n)
@@ -153,7 +159,7 @@ func texts(d *profile.Difference, a, b []string) {
 	}
 }
 
-// sums gathers what is added up over the elements of two outputs.
+// sums accumulates over the elements of two outputs.
 type sums struct {
 	same, finite, odd  int
 	most, mostRelative float64
@@ -170,9 +176,9 @@ func numbers(d *profile.Difference, t tensor.Type, a, b *Tensor, size, n int, o 
 		return
 	}
 	s := &sums{}
-	each(x, y, func(u, v []float64) { s.squares(u, v) })
-	floor := small * math.Sqrt(s.bb/float64(max(s.finite, 1)))
-	each(x, y, func(u, v []float64) { s.relative(u, v, floor) })
+	eachBlock(x, y, func(u, v []float64) { s.squares(u, v) })
+	floor := negligible * math.Sqrt(s.bb/float64(max(s.finite, 1)))
+	eachBlock(x, y, func(u, v []float64) { s.relative(u, v, floor) })
 	d.Same = new(float64(s.same) / float64(n))
 	if s.finite > 0 {
 		d.MaxAbsolute = finite(s.most)
@@ -190,11 +196,11 @@ func numbers(d *profile.Difference, t tensor.Type, a, b *Tensor, size, n int, o 
 	if t.IsInteger() && a.Scale > 0 && s.finite > 0 {
 		d.Steps = finite(s.most)
 	}
-	d.Top = top(x, y, a.Shape, t.IsFloat() || a.Scale > 0)
+	d.Top = topAgreement(x, y, a.Shape, t.IsFloat() || a.Scale > 0)
 	judge(d, t, s, a.Scale > 0, equal, o)
 }
 
-// finite is a figure, nil where it is none.
+// finite returns a pointer to v, nil if v is NaN or infinite.
 func finite(v float64) *float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil
@@ -202,7 +208,7 @@ func finite(v float64) *float64 {
 	return &v
 }
 
-// judge applies the rule.
+// judge applies the limits.
 func judge(d *profile.Difference, t tensor.Type, s *sums, quantised, equal bool, o Options) {
 	d.State = profile.Differs
 	switch {
@@ -220,18 +226,18 @@ func judge(d *profile.Difference, t tensor.Type, s *sums, quantised, equal bool,
 			limit = halfLimit
 		case t == tensor.Float64:
 			limit = doubleLimit
-		case t != tensor.Float32: // eight bits and less
+		case t != tensor.Float32: // eight bits and fewer
 			limit = quantisedLimit
 		}
 		d.Limit = &limit
-		// Nothing but zeros of other signs, or other bits of what is no number.
+		// Only the signs of zeros or the bit patterns of NaNs differ.
 		if s.dd == 0 || d.SNR != nil && *d.SNR >= limit {
 			d.State = profile.Rounding
 		}
 	case quantised:
-		limit := float64(mostSteps)
+		limit := float64(maxSteps)
 		if o.Quantised {
-			limit = mostQuantisedSteps
+			limit = maxQuantisedSteps
 		}
 		d.Limit = &limit
 		if s.most <= limit {
@@ -243,7 +249,7 @@ func judge(d *profile.Difference, t tensor.Type, s *sums, quantised, equal bool,
 func (s *sums) squares(u, v []float64) {
 	for i, a := range u {
 		b := v[i]
-		if bad(a) || bad(b) {
+		if notFinite(a) || notFinite(b) {
 			if a == b || a != a && b != b {
 				s.same++
 			} else {
@@ -267,20 +273,20 @@ func (s *sums) squares(u, v []float64) {
 func (s *sums) relative(u, v []float64, floor float64) {
 	for i, a := range u {
 		b := v[i]
-		if bad(a) || bad(b) || a == b {
+		if notFinite(a) || notFinite(b) || a == b {
 			continue
 		}
 		s.mostRelative = max(s.mostRelative, math.Abs(a-b)/max(math.Abs(a), math.Abs(b), floor))
 	}
 }
 
-func bad(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
+func notFinite(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
 
-// block is the number of elements that are read at once.
+// block is the number of elements that are read at a time.
 const block = 4096
 
-// each gives the elements of both in blocks.
-func each(x, y *tensor.Tensor, visit func(u, v []float64)) {
+// eachBlock passes the elements of both tensors in blocks.
+func eachBlock(x, y *tensor.Tensor, visit func(u, v []float64)) {
 	n := x.Len()
 	u, v := make([]float64, min(n, block)), make([]float64, min(n, block))
 	for lo := 0; lo < n; lo += block {
@@ -291,16 +297,17 @@ func each(x, y *tensor.Tensor, visit func(u, v []float64)) {
 	}
 }
 
-// view is a tensor with a copy of the elements, aligned as tensors are.
+// view returns a tensor with a copy of the elements, aligned like all tensors.
 func view(t tensor.Type, n int, data []byte) *tensor.Tensor {
 	x := tensor.New(t, n)
 	copy(x.Data, data)
 	return x
 }
 
-// top is the part of the rows whose largest element stands at the same place, nil for outputs that are no scores of
-// classes: beside the first dimension one alone has more than one element, and the elements are reals or stand for them.
-func top(x, y *tensor.Tensor, shape []int, scores bool) *float64 {
+// topAgreement returns the fraction of rows whose largest element is at the same position. It is
+// nil for outputs that are not class scores: apart from the batch dimension exactly one has more
+// than one element, and the elements are real or quantised.
+func topAgreement(x, y *tensor.Tensor, shape []int, scores bool) *float64 {
 	classes, wide := 1, 0
 	for i, n := range shape {
 		if n > 1 && (i > 0 || len(shape) == 1) {
@@ -309,7 +316,7 @@ func top(x, y *tensor.Tensor, shape []int, scores bool) *float64 {
 		}
 	}
 	n := x.Len()
-	if !scores || wide != 1 || classes < leastClasses || classes > mostClasses || n == 0 {
+	if !scores || wide != 1 || classes < minClasses || classes > maxClasses || n == 0 {
 		return nil
 	}
 	u, v := make([]float64, classes), make([]float64, classes)
@@ -317,15 +324,15 @@ func top(x, y *tensor.Tensor, shape []int, scores bool) *float64 {
 	for r := range rows {
 		tensor.Read(u, x, r*classes)
 		tensor.Read(v, y, r*classes)
-		if largest(u) == largest(v) {
+		if argmax(u) == argmax(v) {
 			same++
 		}
 	}
 	return new(float64(same) / float64(rows))
 }
 
-// largest is the place of the first largest element; what is no number is none.
-func largest(v []float64) int {
+// argmax returns the position of the first largest element, ignoring NaNs.
+func argmax(v []float64) int {
 	best := -1
 	for i, x := range v {
 		if x == x && (best < 0 || x > v[best]) {

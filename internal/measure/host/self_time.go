@@ -7,9 +7,9 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/plan"
 )
 
-// clockwork turns one run's timing into the self time of every slot, so that the
+// selfTimes turns one run's timing into the self time of every slot, so that the
 // slots add up to the run.
-type clockwork struct {
+type selfTimes struct {
 	slots  []plan.Slot
 	owners map[int][]int // slots that run a graph
 	inside map[int][]int // slots listed in a graph
@@ -18,8 +18,8 @@ type clockwork struct {
 	calls  []int64
 }
 
-func newClockwork(ss []plan.Slot) *clockwork {
-	c := &clockwork{slots: ss, owners: map[int][]int{}, inside: map[int][]int{}, raw: make([]int64, len(ss)), self: make([]int64, len(ss)), calls: make([]int64, len(ss))}
+func newSelfTimes(ss []plan.Slot) *selfTimes {
+	c := &selfTimes{slots: ss, owners: map[int][]int{}, inside: map[int][]int{}, raw: make([]int64, len(ss)), self: make([]int64, len(ss)), calls: make([]int64, len(ss))}
 	for i, s := range ss {
 		for _, g := range s.Bodies {
 			c.owners[g] = append(c.owners[g], i)
@@ -32,7 +32,7 @@ func newClockwork(ss []plan.Slot) *clockwork {
 }
 
 // read takes over one run.
-func (c *clockwork) read(t *engine.Timing) {
+func (c *selfTimes) read(t *engine.Timing) {
 	for i, s := range c.slots {
 		n := s.Node.Index
 		if s.Graph == 0 {

@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// TestTally counts by hand what the bins are to hold.
+// TestTally compares the bins with counts by hand.
 func TestTally(t *testing.T) {
 	t.Parallel()
-	var none tally
+	var none throughputBins
 	if n := none.until(1e9); n != 0 {
 		t.Errorf("%v inferences of none", n)
 	}
-	// One of the opening of the window, a quarter of which lies within, then one after the other.
-	var c tally
+	// One at the opening of the window, a quarter of which lies within, then one after the other.
+	var c throughputBins
 	c.add(-3_000_000, 1_000_000)
 	for i := range int64(9) {
 		c.add(1_000_000+i*1_000_000, 2_000_000+i*1_000_000)
 	}
 	for _, w := range []struct{ moment, want float64 }{{0, 0}, {500_000, 0.125}, {1e6, 0.25}, {5.5e6, 4.75}, {10e6, 9.25}} {
-		// Half of a bin of 16.4 µs, in which one of an inference of 1 ms and one of 4 ms meet.
+		// Half of a bin of 16.4 µs, shared by an inference of 1 ms and one of 4 ms.
 		if n := c.until(w.moment); !(math.Abs(n-w.want) <= 0.01) {
 			t.Errorf("%v before %v ns, want %v", n, w.moment, w.want)
 		}
 	}
-	// Inferences of no time count, and those long after the first ones make the bins wider.
-	var long tally
+	// Inferences of zero duration count, and late ones widen the bins.
+	var long throughputBins
 	r := rand.New(rand.NewPCG(1, 2))
 	at, n := int64(0), 0
 	for at < int64(time.Hour) {
@@ -47,11 +47,11 @@ func TestTally(t *testing.T) {
 	}
 }
 
-// TestRates: parts of the window tell how throughput changed, and there are none where they would be too
-// short.
+// TestRates: parts of the window show changes of throughput, and there are none if they would be
+// too short.
 func TestRates(t *testing.T) {
 	t.Parallel()
-	// 100 and 40 a second, whatever the part; of the slower one 4 lie in a tenth of the window.
+	// 100 and 40 per second in any part; the slower stream has 4 in a tenth of the window.
 	r, err := drive(t, Options{Time: time.Second, Warmup: 1}, takes(10*time.Millisecond), takes(25*time.Millisecond))
 	if err != nil || len(r.Rates) != 10 {
 		t.Fatalf("%v, %v", r.Rates, err)
@@ -72,7 +72,7 @@ func TestRates(t *testing.T) {
 		return nil
 	}
 	r, err = drive(t, Options{Time: time.Second, Warmup: -1}, slower)
-	// 75 inferences in a second, of 13.33 ms at the mean: four of them 18 times.
+	// 75 inferences in a second, of 13.33 ms on average: four of them 18 times.
 	if err != nil || len(r.Rates) != 18 || !near(r.PerSecond, 75) {
 		t.Fatalf("%v a second, %v, %v", r.PerSecond, r.Rates, err)
 	}
@@ -81,12 +81,12 @@ func TestRates(t *testing.T) {
 		if i >= 9 {
 			want = 50
 		}
-		// A part has 28 bins or more, and only that in which the change lies holds something of both.
+		// A part has 28 bins or more, and only the one with the change contains both rates.
 		if !(math.Abs(v-want) <= 50./28) {
 			t.Errorf("part %d: %v a second, want %v", i, v, want)
 		}
 	}
-	// Eleven do not make three parts of four.
+	// Eleven are not enough for three parts of four.
 	r, err = drive(t, Options{Runs: 11, Warmup: -1}, takes(10*time.Millisecond))
 	if err != nil || r.Rates != nil || !near(r.PerSecond, 100) {
 		t.Errorf("%v, %v a second, %v", r.Rates, r.PerSecond, err)
@@ -95,7 +95,7 @@ func TestRates(t *testing.T) {
 	if err != nil || len(r.Rates) != 3 {
 		t.Errorf("%v, %v", r.Rates, err)
 	}
-	// At a fixed rate they are what was served.
+	// At a fixed rate they are the served inferences.
 	r, err = drive(t, Options{Time: time.Second, Warmup: -1, Rate: 50}, takes(time.Millisecond))
 	if err != nil || len(r.Rates) != 12 {
 		t.Fatalf("%v, %v", r.Rates, err)

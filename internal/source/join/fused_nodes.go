@@ -7,9 +7,9 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// absorb gives nodes that no row has to the row that can only do their work: what they
-// read comes from one row and constants alone, and that row's operator says that it
-// was fused; or what they make goes to one row alone.
+// absorb assigns unmatched nodes to the only row that can compute them. Either all their inputs
+// come from one row and constants, and that row's operator says that it was fused; or their
+// outputs go to one row only.
 func (f *finder) absorb() {
 	for again := true; again; {
 		again = false
@@ -17,7 +17,7 @@ func (f *finder) absorb() {
 			if f.owner[i] >= 0 || f.model[i].Constant || f.model[i].State.Elsewhere() {
 				continue
 			}
-			if row, ok := f.fused(i); ok {
+			if row, ok := f.fusedRow(i); ok {
 				f.take(row, i, profile.ByOrder)
 				again = true
 			}
@@ -25,27 +25,27 @@ func (f *finder) absorb() {
 	}
 }
 
-// may reports whether a node can be part of what a row does beside the nodes that were
-// found, in front of these or behind.
-func (f *finder) may(row, layer int, before bool) bool {
+// mayFuse reports whether a node can be part of a row in addition to its matched nodes, before or
+// after them.
+func (f *finder) mayFuse(row, layer int, before bool) bool {
 	if h := f.hint(row); len(h.Nodes) > 1 && len(h.Inputs) == 0 {
-		return false // the record says which they are
+		return false // the record lists them
 	}
 	op := f.model[layer].Op
-	heavy := heavy(&f.model[layer])
-	// A row whose operator is that of one of its nodes does that node, with what is small
-	// around it. Another one stands for a pattern, or its node is yet to be found.
+	heavy := multiplies(&f.model[layer])
+	// A row with the operator of one of its nodes computes that node and cheap ones around it.
+	// Another row stands for a pattern, or its node is not found yet.
 	for _, m := range f.out[row].Layers {
 		if alike(f.model[m].Op, f.rows[row].Op) {
-			return !heavy && (!before || moves[plain(op)])
+			return !heavy && (!before || foldable[plain(op)])
 		}
 	}
 	return before || !heavy
 }
 
-// heavy reports whether a node multiplies, by its count or, where that is not known, by its
+// multiplies reports whether a node multiplies, by its count or, if that is unknown, by its
 // operator.
-func heavy(l *profile.Layer) bool {
+func multiplies(l *profile.Layer) bool {
 	if l.MACs != nil {
 		return *l.MACs > 0
 	}
@@ -53,22 +53,22 @@ func heavy(l *profile.Layer) bool {
 	return strings.Contains(op, "conv") && op != "convert" || strings.Contains(op, "matmul") || op == "lstm" || op == "gru" || op == "rnn" || op == "einsum"
 }
 
-// lacks reports whether a row is yet to get the node that it is named after, and the layer can
-// be it.
-func (f *finder) lacks(row, layer int) bool {
+// missesLeading reports whether a row has not been matched with a node of its own operator yet,
+// and the layer can be it.
+func (f *finder) missesLeading(row, layer int) bool {
 	return alike(f.model[layer].Op, f.rows[row].Op) && !slices.ContainsFunc(f.out[row].Layers, func(l int) bool { return alike(f.model[l].Op, f.rows[row].Op) })
 }
 
-// moves are operators that engines fold into what reads their result: they only bring it
-// into another shape, order or type.
-var moves = map[string]bool{
+// foldable lists operators that engines fold into their consumer: they only change shape, order
+// or type.
+var foldable = map[string]bool{
 	"transpose": true, "reshape": true, "flatten": true, "squeeze": true, "unsqueeze": true, "expanddims": true, "identity": true, "cast": true,
 	"pad": true, "padv2": true, "quantizelinear": true, "dequantizelinear": true, "quantize": true, "dequantize": true, "slice": true, "concat": true,
 	"concatenation": true, "split": true, "shape": true, "gather": true, "expand": true, "dropout": true, "constantofshape": true, "tile": true,
 }
 
-// fused finds the row that a node's work must be part of.
-func (f *finder) fused(layer int) (int, bool) {
+// fusedRow finds the row that a node must be part of.
+func (f *finder) fusedRow(layer int) (int, bool) {
 	before, known := -1, true
 	for _, t := range f.model[layer].Inputs {
 		if t.Absent || t.Constant || t.Name == "" {
@@ -85,18 +85,19 @@ func (f *finder) fused(layer int) (int, bool) {
 		}
 		before = row
 	}
-	after := f.after(layer)
-	if known && before >= 0 && !(after >= 0 && f.lacks(after, layer)) && f.ends(before, layer) && f.may(before, layer, false) {
+	after := f.consumerRow(layer)
+	if known && before >= 0 && !(after >= 0 && f.missesLeading(after, layer)) && f.isLastOf(before, layer) && f.mayFuse(before, layer, false) {
 		return before, true
 	}
-	if after >= 0 && f.model[layer].Parent == nil && f.may(after, layer, true) {
+	if after >= 0 && f.model[layer].Parent == nil && f.mayFuse(after, layer, true) {
 		return after, true
 	}
 	return 0, false
 }
 
-// after is the one row whose nodes read what a node makes, -1 where there are several or none.
-func (f *finder) after(layer int) int {
+// consumerRow returns the only row whose nodes read the node's outputs, -1 if there are several
+// or none.
+func (f *finder) consumerRow(layer int) int {
 	after := -1
 	for _, t := range f.model[layer].Outputs {
 		for _, to := range f.readers[t.Name] {
@@ -110,9 +111,9 @@ func (f *finder) after(layer int) int {
 	return after
 }
 
-// ends reports whether a node may be fused behind what a row does: the row makes
-// nothing else that others read.
-func (f *finder) ends(row, layer int) bool {
+// isLastOf reports whether a node may be fused at the end of a row: the row writes nothing else
+// that others read.
+func (f *finder) isLastOf(row, layer int) bool {
 	for _, m := range f.out[row].Layers {
 		for _, t := range f.model[m].Outputs {
 			for _, to := range f.readers[t.Name] {
@@ -122,11 +123,11 @@ func (f *finder) ends(row, layer int) bool {
 			}
 		}
 	}
-	return !f.rowWithout(layer)
+	return !f.hasUnmatchedRow(layer)
 }
 
-// rowWithout reports whether a row that nothing was found for may be this node.
-func (f *finder) rowWithout(layer int) bool {
+// hasUnmatchedRow reports whether a row without a match may be this node.
+func (f *finder) hasUnmatchedRow(layer int) bool {
 	for i := range f.rows {
 		if len(f.out[i].Layers) == 0 && len(f.out[i].Serves) == 0 && plain(f.rows[i].Op) == plain(f.model[layer].Op) {
 			return true
@@ -135,13 +136,13 @@ func (f *finder) rowWithout(layer int) bool {
 	return false
 }
 
-// byOrder matches rows and nodes of one kind that lie between the same found ones. Both
-// lists are in the order of execution but for engines that reorder: a longest
-// common sequence of kinds does not mind.
+// byOrder matches rows and nodes of one kind between the same matched ones. Both lists are in
+// execution order, except for engines that reorder, which a longest common subsequence of kinds
+// tolerates.
 func (f *finder) byOrder() {
 	var rows, layers []int
 	match := func() {
-		for _, p := range common(len(rows), len(layers), func(a, b int) bool {
+		for _, p := range longestCommon(len(rows), len(layers), func(a, b int) bool {
 			return plain(f.rows[rows[a]].Op) == plain(f.model[layers[b]].Op)
 		}) {
 			f.take(rows[p[0]], layers[p[1]], profile.ByOrder)
@@ -175,12 +176,12 @@ func (f *finder) byOrder() {
 	match()
 }
 
-// maxCells bounds the table of [common]: 16 MiB.
+// maxCells bounds the table of [longestCommon]: 16 MiB.
 const maxCells = 4 << 20
 
-// common is a longest common sequence of two lists as pairs of places. Lists too long
-// for the table are walked side by side.
-func common(n, m int, same func(a, b int) bool) (pairs [][2]int) {
+// longestCommon returns a longest common subsequence of two lists as pairs of indices. Lists too
+// long for the table are compared greedily in parallel.
+func longestCommon(n, m int, same func(a, b int) bool) (pairs [][2]int) {
 	if n == 0 || m == 0 {
 		return nil
 	}

@@ -10,9 +10,9 @@ import (
 // bounds of the number of its rounds: one interruption must not decide, and a long
 // inference not wait for long.
 const (
-	slotPart    = 0.1
-	leastRounds = 5
-	mostRounds  = 300
+	slotPart  = 0.1
+	minRounds = 5
+	maxRounds = 300
 )
 
 // roundsFor is the number of rounds of the reference loop beside a group of a length
@@ -22,18 +22,18 @@ func (m *measurer) roundsFor(group float64) int {
 		return 0
 	}
 	start := m.clock.Now()
-	for range leastRounds { // the first rounds also fill the caches
+	for range minRounds { // the first rounds also fill the caches
 		m.o.Reference()
 	}
-	each := float64(m.clock.Now()-start) / leastRounds / 1e9
+	each := float64(m.clock.Now()-start) / minRounds / 1e9
 	if !(each > 0) {
-		return leastRounds
+		return minRounds
 	}
-	return int(min(max(slotPart*group/each, leastRounds), mostRounds))
+	return int(min(max(slotPart*group/each, minRounds), maxRounds))
 }
 
-// slot runs the reference loop and keeps how long its rounds took.
-func (m *measurer) slot() {
+// runReference runs the reference loop and keeps how long its rounds took.
+func (m *measurer) runReference() {
 	if m.rounds == 0 {
 		return
 	}
@@ -55,12 +55,12 @@ func read(clock func() int64) float64 {
 	return float64(clock())
 }
 
-// begin notes the clocks before a group, in nanoseconds; end makes them the group's.
-func (m *measurer) begin(instrumented bool, from int) Group {
+// beginGroup notes the clocks before a group, in nanoseconds; end makes them the group's.
+func (m *measurer) beginGroup(instrumented bool, from int) Group {
 	return Group{Instrumented: instrumented, From: from, Slot: max(0, len(m.res.Slots)-1), Took: float64(m.clock.Now()), CPU: read(m.o.CPUTime), Processor: read(m.o.ProcessTime)}
 }
 
-func (m *measurer) end(g *Group) {
+func (m *measurer) endGroup(g *Group) {
 	g.Processor = (read(m.o.ProcessTime) - g.Processor) / 1e9
 	g.CPU = (read(m.o.CPUTime) - g.CPU) / 1e9
 	g.Took = (float64(m.clock.Now()) - g.Took) / 1e9
@@ -71,8 +71,8 @@ func (m *measurer) end(g *Group) {
 	}
 }
 
-// runs is the number of inferences in a group.
-func (r *Result) runs(g Group) float64 {
+// runCount is the number of inferences in a group.
+func (r *Result) runCount(g Group) float64 {
 	n := float64(g.To - g.From)
 	if !g.Instrumented {
 		n *= float64(r.Batch)
@@ -85,7 +85,7 @@ func (r *Result) runs(g Group) float64 {
 func (r *Result) Processor() []float64 {
 	var out []float64
 	for _, g := range r.Groups {
-		if n := r.runs(g); !g.Instrumented && n > 0 && g.Processor > 0 {
+		if n := r.runCount(g); !g.Instrumented && n > 0 && g.Processor > 0 {
 			out = append(out, g.Processor/n)
 		}
 	}
@@ -98,7 +98,7 @@ func (r *Result) Processor() []float64 {
 func (r *Result) Speeds(round float64) []float64 {
 	var out []float64
 	for i, g := range r.Groups {
-		if s := r.beside(i); !g.Instrumented && s > 0 {
+		if s := r.referenceTime(i); !g.Instrumented && s > 0 {
 			out = append(out, round/s)
 		}
 	}
@@ -112,7 +112,7 @@ func (r *Result) Speeds(round float64) []float64 {
 func (r *Result) AtReference(round float64) []float64 {
 	var out []float64
 	for i, g := range r.Groups {
-		s, n := r.beside(i), r.runs(g)
+		s, n := r.referenceTime(i), r.runCount(g)
 		if g.Instrumented || !(s > 0) || n == 0 {
 			continue
 		}
@@ -125,8 +125,8 @@ func (r *Result) AtReference(round float64) []float64 {
 	return out
 }
 
-// beside is the time of a round before and after a group, their mean, 0 for none.
-func (r *Result) beside(group int) float64 {
+// referenceTime is the time of a round before and after a group, their mean, 0 for none.
+func (r *Result) referenceTime(group int) float64 {
 	at := r.Groups[group].Slot
 	if at+1 >= len(r.Slots) {
 		return 0

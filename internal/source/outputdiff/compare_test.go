@@ -27,7 +27,7 @@ func real32(v ...float32) outputdiff.Tensor {
 	return outputdiff.Tensor{Name: "y", DType: "float32", Shape: []int{1, len(v)}, Data: floats(v...)}
 }
 
-// near checks a figure that is computed in float64 from a handful of elements: a few roundings.
+// near checks a float64 figure computed from a handful of elements: a few roundings.
 func near(t *testing.T, what string, got *float64, want float64) {
 	t.Helper()
 	if got == nil || !(math.Abs(*got-want) <= 1e-12*max(1, math.Abs(want))) {
@@ -66,16 +66,16 @@ func TestFigures(t *testing.T) {
 	near(t, "top", d.Top, 0)
 	near(t, "limit", d.Limit, 80)
 	f := outputdiff.Finding([]profile.Difference{d})
-	if f == nil || f.Severity != profile.Warning || !strings.Contains(f.Text, "y (11 dB, another class comes first)") {
+	if f == nil || f.Severity != profile.Warning || !strings.Contains(f.Text, "y (SNR 11 dB, top-1 class differs)") {
 		t.Errorf("finding %+v", f)
 	}
 }
 
-// TestNextToNothing has an element whose relative error is one and says nothing.
+// TestNextToNothing has an element near zero whose relative error is one and irrelevant.
 func TestNextToNothing(t *testing.T) {
 	t.Parallel()
 	d := one(real32(1000, 1e-6, 0), real32(1000, -1e-6, 0), outputdiff.Options{})
-	// The root of the mean square is 1000/sqrt 3, a thousandth of it 0.577.
+	// The root mean square is 1000/sqrt 3, a thousandth of it 0.577.
 	near(t, "largest relative difference", d.MaxRelative, 2*float64(float32(1e-6))/(1000/math.Sqrt(3+3*1e-18)*1e-3))
 	if d.State != profile.Rounding { // 1e6 over 4e-12: 174 dB
 		t.Errorf("state %s at %v dB", d.State, *d.SNR)
@@ -144,7 +144,8 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestTop counts rows of scores: also with dimensions of one behind the classes, not of images.
+// TestTop counts rows of scores, also with dimensions of one after the classes, but not of
+// images.
 func TestTop(t *testing.T) {
 	t.Parallel()
 	a, b := real32(1, 2, 3, 6, 5, 4), real32(1, 2, 3, 4, 5, 6)

@@ -17,19 +17,19 @@ func (o *Options) load() loadfigures.Load {
 	return loadfigures.Load{Streams: o.Streams, Rate: o.Rate, Cold: o.Cold}
 }
 
-// drive measures what the model does under load and cold, after the passes that give latency and
+// measureLoad measures what the model does under load and cold, after the passes that give latency and
 // shares. Its events add to what these reported.
-func (p *pass) drive(ctx context.Context, clock *loop.Clock) error {
+func (p *pass) measureLoad(ctx context.Context, clock *loop.Clock) error {
 	at := loadfigures.Passes{Profile: p.p, Timeline: p.timeline}
 	if p.timeline != nil {
 		at.Zero = &p.origin
 	}
 	source.Gathers(p.to, false)
-	return loadfigures.Run(ctx, p.driving(clock), &native{pass: p}, &sink{p}, at)
+	return loadfigures.Run(ctx, p.loadOptions(clock), &native{pass: p}, &sink{p}, at)
 }
 
-// driving says how streams are driven.
-func (r *runner) driving(clock *loop.Clock) loadfigures.Options {
+// loadOptions says how streams are driven.
+func (r *runner) loadOptions(clock *loop.Clock) loadfigures.Options {
 	return loadfigures.Options{
 		Load: r.o.load(), Clock: clock, Runs: r.o.Runs, Time: r.o.Time, Warmup: r.o.WarmupTime, Threads: r.o.Threads, Pin: r.o.Pin, Samples: r.o.Samples, Leased: true,
 		// Each stream reads the model's constants on a goroutine of its own.
@@ -60,7 +60,7 @@ func (d *native) Fleet(ctx context.Context, streams int) (*loadfigures.Fleet, er
 		f.close(d.s)
 		return nil, err
 	}
-	return f.driven(ctx, streams, func() { f.close(d.s) }), nil
+	return f.loadFleet(ctx, streams, func() { f.close(d.s) }), nil
 }
 
 // Run implements [drive.Engine].
@@ -75,7 +75,7 @@ func (d *native) Anew(ctx context.Context) error {
 	if d.anew, err = engine.New(d.m, d.ins, o); err != nil {
 		return err
 	}
-	return settle(ctx, d.anew)
+	return runUntilStable(ctx, d.anew)
 }
 
 // End implements [drive.Engine].
@@ -137,16 +137,16 @@ func (r *runner) fleet(ctx context.Context, n int) (*fleet, error) {
 			return f, err
 		}
 		f.sessions = append(f.sessions, s)
-		if err := settle(ctx, s); err != nil {
+		if err := runUntilStable(ctx, s); err != nil {
 			return f, err
 		}
 	}
 	return f, nil
 }
 
-// settle runs a session once; nodes that fail are taken out of its plan, as those of
+// runUntilStable runs a session once; nodes that fail are taken out of its plan, as those of
 // the first session were.
-func settle(ctx context.Context, s *engine.Session) error {
+func runUntilStable(ctx context.Context, s *engine.Session) error {
 	for {
 		err := s.Run(ctx)
 		if err == nil || !disable(s, err) {
@@ -163,8 +163,8 @@ func (f *fleet) close(but *engine.Session) {
 	}
 }
 
-// driven is the first so many sessions, to be driven.
-func (f *fleet) driven(ctx context.Context, streams int, end func()) *loadfigures.Fleet {
+// loadFleet is the first so many sessions, to be driven.
+func (f *fleet) loadFleet(ctx context.Context, streams int, end func()) *loadfigures.Fleet {
 	out := &loadfigures.Fleet{CPUs: f.cpus, Threads: f.threads, Close: end}
 	for _, s := range f.sessions[:streams] {
 		out.Runs = append(out.Runs, func() error { return s.Run(ctx) })

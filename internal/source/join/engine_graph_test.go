@@ -28,7 +28,7 @@ func executed(lines ...string) (rows []profile.Layer, hints []join.Hint) {
 	return rows, hints
 }
 
-// served is [text] with rows that the engine put in as "for" the layers that they serve.
+// served is [text] with inserted rows written as "for" the layers that they serve.
 func served(ms []join.Match) string {
 	var out []string
 	for _, m := range ms {
@@ -41,7 +41,7 @@ func served(ms []join.Match) string {
 	return strings.Join(out, "; ")
 }
 
-// TestExecuted finds nodes by the tensors between which rows work.
+// TestExecuted finds nodes by the tensors between which rows compute.
 func TestExecuted(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -117,7 +117,7 @@ func TestExecuted(t *testing.T) {
 	}
 }
 
-// TestQuantised absorbs QuantizeLinear and DequantizeLinear into what computes on whole numbers.
+// TestQuantised absorbs QuantizeLinear and DequantizeLinear into integer operators.
 func TestQuantised(t *testing.T) {
 	t.Parallel()
 	model := net("q:QuantizeLinear(x,w1)->xq", "d:DequantizeLinear(xq,w2)->xf", "v:DequantizeLinear(w3,w4)->wf", "c:Conv(xf,wf)->a", "r:Relu(a)->b", "z:QuantizeLinear(b,w5)->bq", "e:DequantizeLinear(bq,w6)->y")
@@ -132,8 +132,7 @@ func TestQuantised(t *testing.T) {
 	}
 }
 
-// TestHostile survives graphs that make no sense: tensors that are made twice, that make
-// themselves, names without end.
+// TestHostile handles invalid graphs: tensors with two producers, cycles, very long names.
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	model := net("a:Relu(y)->x", "b:Relu(x)->y", "c:Cast(z)->z", "d:Conv(x,w1)->x")
@@ -147,7 +146,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestInserted says for what an engine put something in, and counts no work for it.
+// TestInserted reports what an inserted operator serves, and counts no operations for it.
 func TestInserted(t *testing.T) {
 	t.Parallel()
 	layers := net("c:Conv(x,w1)->a", "r:Relu(a)->y")
@@ -163,7 +162,7 @@ func TestInserted(t *testing.T) {
 	if v := p.Layers[0].Provenance; v.Inserted || v.Confidence != profile.Exact {
 		t.Errorf("%+v", v)
 	}
-	if got := p.Findings[0].Text; !strings.Contains(got, "2 of 3 recorded") || !strings.Contains(got, "put in 1 by itself") {
+	if got := p.Findings[0].Text; !strings.Contains(got, "2 of 3 recorded") || !strings.Contains(got, "1 format conversions inserted") {
 		t.Error(got)
 	}
 }

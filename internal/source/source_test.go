@@ -45,7 +45,7 @@ func (s script) Run(_ context.Context, to source.Sink) error {
 	return nil
 }
 
-// events has one of every kind and some twice.
+// events has one event of every kind and some twice.
 func events() []profile.Event {
 	layer := func(i int64) *int64 { return &i }
 	return []profile.Event{
@@ -74,7 +74,7 @@ func events() []profile.Event {
 
 const killAt, journalAt = "OPMETER_TEST_KILL", "OPMETER_TEST_JOURNAL"
 
-// TestMain plays the process that is killed.
+// TestMain also runs the child process that is killed.
 func TestMain(m *testing.M) {
 	if at := os.Getenv(killAt); at != "" {
 		n, _ := strconv.Atoi(at)
@@ -85,8 +85,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestKilled kills a process that collects events before each of them. Its journal
-// has exactly those that were sent, and opens as the profile that they make.
+// TestKilled kills a process that collects events before each of them. Its journal holds exactly
+// the events that were sent, and opens as their profile.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	all := events()
@@ -97,7 +97,7 @@ func TestKilled(t *testing.T) {
 			c := exec.Command(os.Args[0])
 			c.Env = append(os.Environ(), killAt+"="+strconv.Itoa(n), journalAt+"="+journal)
 			out, err := c.CombinedOutput()
-			// The last one ends by itself: its journal stays for as long as the profile is
+			// The last child exits normally: its journal stays because the profile is stored
 			// nowhere else.
 			ee, ok := errors.AsType[*exec.ExitError](err)
 			if killed := ok && ee.ProcessState.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL; killed != (n < len(all)) {
@@ -140,7 +140,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestEnds says how the ends of a source look in its profile.
+// TestEnds checks how the ends of a source are recorded in its profile.
 func TestEnds(t *testing.T) {
 	t.Parallel()
 	first := events()[:5]
@@ -196,8 +196,8 @@ type run func(ctx context.Context, to source.Sink) error
 
 func (f run) Run(ctx context.Context, to source.Sink) error { return f(ctx, to) }
 
-// TestGathers stops a source that only makes figures of what it has: they are waited for, and
-// whoever watches sees that. One that goes on to something else is left.
+// TestGathers stops a source that only computes figures: Collect waits for them, and Watch
+// reports it. A source that continues with other work is abandoned.
 func TestGathers(t *testing.T) {
 	t.Parallel()
 	for _, goesOn := range []bool{false, true} {
@@ -235,8 +235,8 @@ func TestGathers(t *testing.T) {
 	}
 }
 
-// TestDeaf leaves a source to itself that does not notice the end of its context: the
-// profile has what came until then, and nothing of what comes later.
+// TestDeaf abandons a source that does not notice the end of its context: the profile has the
+// events until then, and none of the later ones.
 func TestDeaf(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -259,7 +259,7 @@ func TestDeaf(t *testing.T) {
 	if err := <-refused; !errors.Is(err, context.Canceled) {
 		t.Errorf("an event after the end: %v", err)
 	}
-	// Before a model is described there is nothing to keep.
+	// Before a model is described there is no profile.
 	ctx, cancel = context.WithCancel(t.Context())
 	p, err = source.Collect(ctx, run(func(context.Context, source.Sink) error { cancel(); select {} }), source.Options{})
 	if p != nil || !errors.Is(err, context.Canceled) {

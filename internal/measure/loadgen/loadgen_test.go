@@ -13,10 +13,10 @@ import (
 	"github.com/opmeter/opmeter/internal/measure/loop"
 )
 
-// Streams of these tests sleep in a time that passes only while all of them do: what they
-// do follows from the figures alone.
+// Streams of these tests sleep in simulated time that passes only while all of them sleep:
+// results follow from the numbers alone.
 
-// clock is one that reads that time, to the nanosecond.
+// clock reads that time, to the nanosecond.
 func clock() *loop.Clock {
 	begin := time.Now()
 	return loop.SimulatedClock(func() int64 { return int64(time.Since(begin)) }, 1e-9, 1e-9)
@@ -26,10 +26,10 @@ func takes(d time.Duration) func() error {
 	return func() error { time.Sleep(d); return nil }
 }
 
-// near allows for sums in floating point: some thousand additions.
+// near allows for the rounding of some thousand floating-point additions.
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Max(math.Abs(a), math.Abs(b)) }
 
-// drive runs streams in time of their own.
+// drive runs streams in simulated time.
 func drive(t *testing.T, o Options, streams ...func() error) (r *Result, err error) {
 	t.Helper()
 	release, err := loop.Lease(t.Context())
@@ -46,8 +46,8 @@ func drive(t *testing.T, o Options, streams ...func() error) (r *Result, err err
 
 func TestThroughput(t *testing.T) {
 	t.Parallel()
-	// 10 and 25 ms in a window of a second, which opens when the slower one has had three,
-	// after 75 ms: the faster one is in the midst of its eighth then.
+	// 10 and 25 ms in a window of a second, which opens when the slower one has had three, after
+	// 75 ms: the faster one is in the middle of its eighth then.
 	r, err := drive(t, Options{Time: time.Second, Warmup: 1, Spans: 5}, takes(10*time.Millisecond), takes(25*time.Millisecond))
 	if err != nil {
 		t.Fatal(err)
@@ -79,10 +79,10 @@ func TestThroughput(t *testing.T) {
 	}
 }
 
-// TestEdges: of inferences that cross an edge of the window counts the part within.
+// TestEdges: inferences that cross an edge of the window count by the fraction within.
 func TestEdges(t *testing.T) {
 	t.Parallel()
-	// The first stream opens the window at 300 ms, within the second one's fourth inference.
+	// The first stream opens the window at 300 ms, during the second one's fourth inference.
 	r, err := drive(t, Options{Time: time.Second, Warmup: 1, MinRuns: 1}, takes(100*time.Millisecond), takes(70*time.Millisecond))
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestEdges(t *testing.T) {
 	}
 }
 
-// TestSlow: the window grows until each stream has its least number.
+// TestSlow: the window grows until each stream has its minimum number.
 func TestSlow(t *testing.T) {
 	t.Parallel()
 	r, err := drive(t, Options{Time: time.Second, Warmup: -1}, takes(time.Second), takes(250*time.Millisecond))
@@ -113,12 +113,12 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// TestRunsOfAll: a stream that is within an inference while others reach the number has one of
+// TestRunsOfAll: a stream that is in an inference while others reach the number completes one of
 // its own before the window closes.
 func TestRunsOfAll(t *testing.T) {
 	t.Parallel()
-	// The window opens at 10 ms. The second stream has begun one at 1 ms that ends at 51 ms; the
-	// first has ended two by 30 ms.
+	// The window opens at 10 ms. The second stream began one at 1 ms that ends at 51 ms; the
+	// first has completed two by 30 ms.
 	next := time.Millisecond
 	slow := func() error { time.Sleep(next); next = 50 * time.Millisecond; return nil }
 	r, err := drive(t, Options{Runs: 2, Warmup: -1, WarmupRuns: -1}, takes(10*time.Millisecond), slow)
@@ -127,7 +127,7 @@ func TestRunsOfAll(t *testing.T) {
 	}
 }
 
-// TestFixedRate: streams that keep up wait for what is due.
+// TestFixedRate: streams that keep up wait for scheduled inferences.
 func TestFixedRate(t *testing.T) {
 	t.Parallel()
 	r, err := drive(t, Options{Rate: 50, Time: time.Second, Warmup: -1}, takes(10*time.Millisecond))
@@ -137,15 +137,15 @@ func TestFixedRate(t *testing.T) {
 	if r.Due != 50 || r.Late != 0 || r.Unstarted != 0 || !near(r.PerSecond, 50) || r.Response.N != 50 || !near(r.Response.Max, 0.010) || r.Waiting.Max != 0 {
 		t.Errorf("%d due, %d late, %d unstarted, %v a second, response %+v", r.Due, r.Late, r.Unstarted, r.PerSecond, r.Response)
 	}
-	// 25 ms of work every 20 ms are two streams' work.
+	// 25 ms of work every 20 ms need two streams.
 	r, err = drive(t, Options{Rate: 50, Time: time.Second, Warmup: -1}, takes(25*time.Millisecond), takes(25*time.Millisecond))
 	if err != nil || r.Late != 0 || !near(r.Response.Max, 0.025) || !math.IsNaN(r.Fairness) {
 		t.Errorf("%d late, response %+v, fairness %v, %v", r.Late, r.Response, r.Fairness, err)
 	}
 }
 
-// TestOverload: who waits is not left out. Inference k is due at 5k ms, begins at 10k ms and
-// ends at 10k+10: it waits for 5k ms. Those of the first second that begin are 100 of 200.
+// TestOverload includes waiting inferences. Inference k is scheduled at 5k ms, begins at 10k ms
+// and ends at 10k+10: it waits for 5k ms. In the first second 100 of 200 begin.
 func TestOverload(t *testing.T) {
 	t.Parallel()
 	r, err := drive(t, Options{Rate: 200, Time: time.Second, Warmup: -1}, takes(10*time.Millisecond))
@@ -158,14 +158,14 @@ func TestOverload(t *testing.T) {
 	if !near(r.Response.Max, 0.010+99*0.005) || !near(r.Response.Mean, 0.010+99./2*0.005) || !near(r.Waiting.Max, 99*0.005) || r.Waiting.Min != 0 || !near(r.Latency.Max, 0.010) {
 		t.Errorf("response %+v, waiting %+v", r.Response, r.Waiting)
 	}
-	// As many as are due, however long that takes.
+	// All scheduled inferences run, however long that takes.
 	r, err = drive(t, Options{Rate: 1000, Runs: 40, Warmup: -1}, takes(time.Millisecond))
 	if err != nil || r.Due != 40 || r.Response.N != 40 || r.Unstarted != 0 || !near(r.Window, 0.04) {
 		t.Errorf("%d due, %+v, %v", r.Due, r.Response, err)
 	}
 }
 
-// TestBefore: what makes an inference a cold one is not in its time.
+// TestBefore: the preparation of a cold inference is not part of its time.
 func TestBefore(t *testing.T) {
 	t.Parallel()
 	r, err := drive(t, Options{Time: time.Second, Warmup: -1, Before: func(int) error { time.Sleep(40 * time.Millisecond); return nil }}, takes(10*time.Millisecond))
@@ -193,7 +193,7 @@ func TestStops(t *testing.T) {
 				t.Errorf("rate %v: %v a second, want about %v", rate, r.PerSecond, want)
 			}
 		}
-		// Before there is a window there are no figures.
+		// Without a window there are no figures.
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(5*time.Millisecond, cancel)
 		r, err := Run(ctx, Options{Clock: clock(), Leased: true}, []func() error{takes(10 * time.Millisecond)})
@@ -219,7 +219,7 @@ func TestFaults(t *testing.T) {
 			t.Errorf("rate %v: %v, %+v", rate, err, r.Latency)
 		}
 	}
-	// A stream that fails before it is warm does not keep the others waiting.
+	// A stream that fails before it is warm does not block the others.
 	r, err := drive(t, Options{Time: time.Second}, takes(10*time.Millisecond), func() error { panic("oh") })
 	if err == nil || err.Error() != "stream 1: internal error: oh" || r.Latency.N != 0 {
 		t.Errorf("%v, %+v", err, r)
@@ -237,7 +237,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestMany: of long series a choice is kept, as many of each stream as is its part.
+// TestMany: of long series a selection is kept, in proportion to each stream's share.
 func TestMany(t *testing.T) {
 	t.Parallel()
 	r, err := drive(t, Options{Time: time.Second, Warmup: -1, Keep: 100}, takes(time.Millisecond), takes(4*time.Millisecond))
@@ -258,7 +258,7 @@ func TestMany(t *testing.T) {
 	}
 }
 
-// TestThreads: each stream has a thread and what is to be in force there.
+// TestThreads: each stream has its own thread and the settings of Around.
 func TestThreads(t *testing.T) {
 	t.Parallel()
 	var around, bound atomic.Int32
@@ -295,7 +295,7 @@ func TestDoesNotAllocate(t *testing.T) { // not parallel: others allocate too
 		}
 		return nil
 	}})
-	// The ticker's goroutine may do something; inferences may not.
+	// The ticker's goroutine may allocate; inferences may not.
 	if d := after.Mallocs - before.Mallocs; err != nil || d > 200 {
 		t.Errorf("%d allocations in 40,000 inferences, %v", d, err)
 	}
