@@ -126,7 +126,7 @@ func TestOverheadLimits(t *testing.T) {
 		{0.011, 0, -1, 1, 1},
 		{0, 0.01, 0.005, 0.02, 0},
 		{0, 0.011, 0.005, 0.02, 1},
-		{0, 0.5, 0, 1, 0},   // an interval that begins at nothing
+		{0, 0.5, 0, 1, 0},   // an interval that begins at zero
 		{0, -0.5, -1, 0, 0}, // or ends there
 		{0, -0.5, -1, -0.001, 1},
 		{0.5, 0.5, 0.4, 0.6, 2},

@@ -12,9 +12,9 @@ import (
 
 // Limits for findings about streams.
 const (
-	fairStreams  = 0.8  // what the slowest computes beside the fastest
-	minLateShare = 0.01 // part of the inferences that are late
-	minScaling   = 1.1  // times the throughput of one inference after the other
+	fairStreams  = 0.8  // throughput of the slowest stream relative to the fastest
+	minLateShare = 0.01 // fraction of late inferences
+	minScaling   = 1.1  // times the throughput of sequential inferences
 )
 
 // Streams returns the figures of streams, by key.
@@ -112,7 +112,7 @@ func ColdFindings(p *profile.Profile, key, what string) []profile.Finding {
 		return nil
 	}
 	if p.Trust != nil && p.Trust.Verdict == profile.DoNotUse {
-		return nil // the warm time cannot be relied upon
+		return nil // the warm time is unreliable
 	}
 	return []profile.Finding{Finding("time.cold", profile.Info, nil, "%s %s, %.3g times as long as a warm one.", what, formatTime(*m.Median), *m.Median/warm)}
 }

@@ -14,10 +14,10 @@ import (
 // Fractions of the time unless stated otherwise.
 const (
 	fairSpeed, badSpeed         = 0.1, .5   // spread of the speed between its deciles
-	fairWaiting, badWaiting     = 0.02, .1  // without a processor
-	fairStolen, badStolen       = 0.01, .05 // taken by the hypervisor
-	fairInstruments             = 0.25      // added by the instruments
-	fairReconcile, badReconcile = 0.1, .25  // between sum of the layers and plain runs
+	fairWaiting, badWaiting     = 0.02, .1  // fraction of the time waiting for a processor
+	fairStolen, badStolen       = 0.01, .05 // stolen by the hypervisor
+	fairInstruments             = 0.25      // profiling overhead
+	fairReconcile, badReconcile = 0.1, .25  // difference of the layers' sum and plain runs
 	fairBusy                    = 0.5       // load average per processor before the runs
 )
 
@@ -104,7 +104,7 @@ func judgeMachine(d *quality.Doubts, p *profile.Profile, res *loop.Result, pin b
 	}
 	took := totalTime(res)
 	if h.WatchedS != nil {
-		took = *h.WatchedS // the counters are those of this time, of which short runs are a small part
+		took = *h.WatchedS // the counters cover this time, of which short runs are a small part
 	}
 	if h.StolenS != nil && took > 0 {
 		d.Above(profile.DoubtStolen, *h.StolenS/took, fairStolen, badStolen)

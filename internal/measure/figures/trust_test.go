@@ -208,7 +208,7 @@ func TestQuote(t *testing.T) {
 	if m := p.Totals.Figure("processor_s"); !(*m.Max <= 1.01e-3) {
 		t.Errorf("processor time %+v", m)
 	}
-	for i := range res.Groups { // a system that does not tell processor time
+	for i := range res.Groups { // a system without CPU time
 		res.Groups[i].CPU, res.Groups[i].Processor = math.NaN(), math.NaN()
 	}
 	p.Totals = profile.Totals{}

@@ -197,7 +197,7 @@ func (d *driver) load(ctx context.Context) error {
 		o.Spans = manyBars / n
 	}
 	if d.o.Rate > 0 {
-		o.Runs = d.o.Runs // of all streams
+		o.Runs = d.o.Runs // total of all streams
 	}
 	if d.o.Pin && fleet.CPUs == nil {
 		if err := d.to.Find([]profile.Finding{figures.Finding("streams.not_pinned", profile.Warning, nil, "%s of %s exceed the number of processors: threads of streams were not pinned.", figures.Plural(n, "stream"), figures.Plural(fleet.Threads, "thread"))}); err != nil {
@@ -283,7 +283,7 @@ func (d *driver) cold(ctx context.Context) error {
 		run = func() error { return d.e.Anew(ctx) }
 		o.Before = func(int) error {
 			d.e.End()
-			runtime.GC() // what the session before has left
+			runtime.GC() // garbage of the previous session
 			e.Empty()
 			return ctx.Err()
 		}

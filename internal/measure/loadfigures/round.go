@@ -72,7 +72,7 @@ func Rounds(rs []*Round, batch int) (latency, items *profile.Metric, ram *int64)
 	}
 	latency = profile.FromSummary(profile.Measured, s, fmt.Sprintf("inferences under load of %d rounds", len(rs)))
 	if latency != nil {
-		latency.CI95 = nil // streams and rounds are no series
+		latency.CI95 = nil // streams and rounds are not a time series
 	}
 	items = profile.Summarize(profile.Measured, rates, "a sample each round")
 	return latency, items, ram

@@ -10,7 +10,7 @@ type Emptier struct {
 const (
 	minWalk   = 32 << 20
 	maxWalk   = 512 << 20
-	lineWords = 8 // of a line of 64 bytes; where lines are longer, each is met twice
+	lineWords = 8 // words of a 64-byte cache line; longer lines are written twice
 )
 
 // NewEmptier makes an emptier for a last-level cache of the given size in bytes, 0 if unknown.
@@ -19,7 +19,7 @@ const (
 func NewEmptier(cache int64) *Emptier {
 	n := min(max(2*cache, minWalk), maxWalk)
 	e := &Emptier{lines: make([]uint64, n/8)}
-	e.Empty() // the pages are there from now on
+	e.Empty() // allocates the pages
 	return e
 }
 

@@ -75,7 +75,7 @@ func (d *driver) windowEnd(open int64) int64 {
 	for _, s := range d.streams {
 		limit = min(limit, max(open, s.last))
 	}
-	if d.o.Rate > 0 { // streams are idle at times: until the last of them was not
+	if d.o.Rate > 0 { // streams are idle at times: until the last one was busy
 		limit = open
 		for _, s := range d.streams {
 			limit = max(limit, s.last)

@@ -20,20 +20,20 @@ import (
 type driver struct {
 	o       Options
 	clock   *loop.Clock
-	zero    int64 // time before anything that the driver reads, so that 0 is none
+	zero    int64 // before any reading of the driver, so that 0 means unknown
 	streams []*stream
 
 	warm    sync.WaitGroup
 	open    atomic.Int64 // the window opens
-	enough  atomic.Int64 // each stream has its least number of inferences
+	enough  atomic.Int64 // each stream has its minimum number of inferences
 	close   atomic.Int64 // the window closes
-	stop    atomic.Bool  // streams end at once
-	pending atomic.Int64 // streams whose inferences in the window have not ended
-	reached atomic.Int64 // streams with their least number
-	done    atomic.Int64 // inferences that have ended in the window
+	stop    atomic.Bool  // streams end immediately
+	pending atomic.Int64 // streams with unfinished inferences of the window
+	reached atomic.Int64 // streams with their minimum number
+	done    atomic.Int64 // inferences completed in the window
 
-	dispatch chan struct{} // room for whoever waits for the next inference that is due
-	next     int64         // number of it
+	dispatch chan struct{} // held by the stream that waits for the next inference
+	next     int64         // number of the next inference
 	late     int64
 
 	fault sync.Once
@@ -49,12 +49,12 @@ type stream struct {
 	took, response, waiting *stats.Reservoir
 	spans                   []Span
 	whole                   int64          // inferences that began and ended in the window
-	parts                   float64        // of those at its edges
-	tally                   throughputBins // all of them over time
-	count                   int            // that have ended in the window or after
+	parts                   float64        // fractions of inferences at the edges
+	tally                   throughputBins // all inferences over time
+	count                   int            // inferences that ended in the window or after
 	warmups                 int
-	began                   int64 // start of the inference under way, 0 for none
-	last                    int64 // its end, and that of those before
+	began                   int64 // start of the current inference, 0 for none
+	last                    int64 // end of the last inference
 	pinned                  bool
 	pinErr                  error
 }
@@ -136,7 +136,7 @@ func (d *driver) run(ctx context.Context) (*Result, error) {
 	if d.o.Over != nil {
 		d.o.Over()
 	}
-	busy.end() // where nobody saw the window close
+	busy.end() // if nobody saw the window close
 	r := d.result(busy.busy())
 	if d.open.Load() != 0 {
 		r.WarmupTime = float64(warmup) / 1e9
@@ -150,7 +150,7 @@ func (d *driver) run(ctx context.Context) (*Result, error) {
 func (d *driver) openWindow() {
 	now := d.now()
 	if d.o.Rate > 0 {
-		now += int64(time.Millisecond) // streams look every now and then whether it is open
+		now += int64(time.Millisecond) // streams poll whether it is open
 		length := float64(d.o.Time)
 		if d.o.Runs > 0 {
 			length = min(length, float64(d.o.Runs)/d.o.Rate*1e9)

@@ -18,7 +18,7 @@ func (s *stream) thread() {
 			d.warm.Done()
 		}
 	}
-	defer isWarm() // whatever happens: others wait for it
+	defer isWarm() // always: others wait for it
 	if bind := d.o.Bind; bind != nil {
 		restore, err := bind(s.number)
 		if s.pinned, s.pinErr = err == nil, err; err == nil {
@@ -103,7 +103,7 @@ func (s *stream) runLoop() error {
 			continue
 		}
 		if finished {
-			continue // load for the others
+			continue // keeps up the load for the others
 		}
 		if start >= open {
 			s.keep(start, end)
@@ -192,7 +192,7 @@ func (s *stream) runDue() error {
 // A stream waits for a scheduled inference by sleeping until shortly before it, because sleeping
 // is not exact, and then polling the clock.
 const (
-	longestSleep = 20 * time.Millisecond // so that an end is noticed soon
+	longestSleep = 20 * time.Millisecond // to notice the end soon
 	usualAwake   = 200 * time.Microsecond
 )
 

@@ -10,7 +10,7 @@ const bins = 1024
 // are merged: memory is constant for any length of the window, and at least half of the bins are
 // in use from then on.
 type throughputBins struct {
-	width int64 // of a bin in nanoseconds, 0 before the first inference
+	width int64 // width of a bin in nanoseconds, 0 before the first inference
 	count [bins]float64
 }
 
@@ -24,7 +24,7 @@ func (t *throughputBins) add(from, to int64) {
 		t.width = firstWidth
 	}
 	if to <= from {
-		to = from + 1 // shorter than the clock can tell
+		to = from + 1 // shorter than the clock's resolution
 	}
 	for to > t.width*bins {
 		for i := range bins / 2 {
@@ -61,7 +61,7 @@ func (t *throughputBins) until(moment float64) (n float64) {
 
 // Parts of the window for the variation of throughput.
 const (
-	maxParts = 20 // as many as stats.Repeated takes of others
+	maxParts = 20 // as many as stats.Repeated uses for other series
 	// minPerPart is the minimum number of inferences per part, of all streams and at the speed of
 	// the slowest. In parts not much longer than an inference, which is spread over its duration,
 	// throughput would look steadier than it is.

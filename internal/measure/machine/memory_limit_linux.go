@@ -16,7 +16,7 @@ func (s system) free() (int64, bool) {
 	}
 	for _, l := range []struct {
 		resource int
-		used     string // of /proc/self/status
+		used     string // field of /proc/self/status
 	}{{unix.RLIMIT_AS, "VmSize"}, {unix.RLIMIT_DATA, "VmData"}} {
 		var r unix.Rlimit
 		if unix.Getrlimit(l.resource, &r) != nil || r.Cur > math.MaxInt64/2 {
@@ -32,15 +32,15 @@ func (s system) free() (int64, bool) {
 	return least, least < math.MaxInt64
 }
 
-// kilobytes is a field of a file of /proc in bytes.
+// kilobytes returns a field of a /proc file in bytes.
 func (s system) kilobytes(file, name string) (int64, bool) {
 	n, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(s.field(file, name), "kB")), 10, 64)
 	return n << 10, err == nil
 }
 
-// groupFree is what the control groups of the process leave, of both versions. A group
-// is bounded by those around it, too. Within a container the path of the group is often
-// that of the host, and its files lie at the root.
+// groupFree returns the free memory within the control groups of the process, for both versions.
+// A group is bounded by its parents too. Within a container the path of the group is often that
+// of the host, and its files are at the root.
 func (s system) groupFree() (int64, bool) {
 	const root = "sys/fs/cgroup"
 	least := int64(math.MaxInt64)
@@ -62,7 +62,7 @@ func (s system) groupFree() (int64, bool) {
 			dir := path.Join(base, at)
 			most, ok := s.integer(dir, limit)
 			used, known := s.integer(dir, usage)
-			// Files that were read and are not in use go when memory is wanted.
+			// Inactive page cache is reclaimed under memory pressure.
 			if ok && known && most < math.MaxInt64/2 {
 				least = min(least, max(0, most-max(0, used-s.stat(dir, idle))))
 			}
@@ -83,7 +83,7 @@ func contains(list, word string) bool {
 	return false
 }
 
-// stat is a figure of a group's memory.stat, 0 where there is none.
+// stat returns a value of a group's memory.stat, 0 if absent.
 func (s system) stat(dir, name string) int64 {
 	t, _ := s.text(dir, "memory.stat")
 	for line := range strings.Lines(t) {

@@ -6,14 +6,14 @@ import (
 	"testing"
 )
 
-// TestGroupFree reads limits of control groups of both versions: the narrowest of the
-// group and those around it counts, without files that can be dropped.
+// TestGroupFree reads limits of control groups of both versions: the tightest of the group and
+// its parents applies, without reclaimable page cache.
 func TestGroupFree(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name  string
 		files map[string]string
-		want  int64 // -1 for not known
+		want  int64 // -1: unknown
 	}{
 		{"none", map[string]string{}, -1},
 		{"unlimited", map[string]string{"proc/self/cgroup": "0::/a\n", "sys/fs/cgroup/a/memory.max": "max\n", "sys/fs/cgroup/a/memory.current": "5\n"}, -1},

@@ -1,6 +1,7 @@
-// Package peakmodels makes small models whose times show what an engine reaches at best: its matrix product of each element
-// type, and the rate at which it moves large tensors. They are what a roofline of that engine needs, as
-// internal/measure/machine/peaks measures it for opmeter's own.
+// Package peakmodels makes small models that measure the peak rates of an engine: its matrix
+// multiplication for each element type, and its memory bandwidth for large tensors. A roofline of
+// that engine needs them, as internal/measure/machine/peaks measures them for opmeter's own
+// engine.
 package peakmodels
 
 import (
@@ -12,21 +13,22 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tflite"
 )
 
-// Kind says what a model does.
+// Kind says what a model measures.
 type Kind string
 
 // Kinds of models.
 const (
-	Float32 Kind = "float32" // a product of matrices of float32
-	Int8    Kind = "int8"    // one of eight-bit integers
-	Memory  Kind = "memory"  // reads a tensor of float32 and writes another
+	Float32 Kind = "float32" // float32 matrix multiplication
+	Int8    Kind = "int8"    // 8-bit integer matrix multiplication
+	Memory  Kind = "memory"  // reads a float32 tensor and writes another
 )
 
-// Kinds are all kinds.
+// Kinds lists all kinds.
 var Kinds = []Kind{Float32, Int8, Memory}
 
-// Size is the size that shows the peak: of a product the rows and columns, large enough that what an inference costs
-// in itself is next to nothing and small enough for the caches, of memory the elements, which no cache holds.
+// Size returns the size that shows the peak. For a matrix multiplication it is the number of rows
+// and columns: large enough to make the overhead of an inference negligible, small enough for the
+// caches. For memory it is the number of elements, which exceed any cache.
 func Size(k Kind) int {
 	if k == Memory {
 		return 32 << 20 // 128 MiB in, 128 MiB out
@@ -34,7 +36,7 @@ func Size(k Kind) int {
 	return 512
 }
 
-// maxSize bounds products and tensors.
+// Maximum sizes of matrices and tensors.
 const (
 	maxProduct = 4096
 	maxTensor  = 1 << 28
@@ -43,11 +45,12 @@ const (
 // Model is a model of a kind.
 type Model struct {
 	Kind Kind
-	// Data is the file.
+	// Data is the content of the file.
 	Data []byte
-	// Ops is the number of operations of an inference, a multiply-accumulate being two; 0 for memory.
+	// Ops is the number of operations of an inference, a multiply-accumulate being two; 0 for
+	// memory.
 	Ops float64
-	// Bytes is what an inference reads and writes at least.
+	// Bytes is the minimum number of bytes that an inference reads and writes.
 	Bytes float64
 	// Input is the only input.
 	Input string
@@ -55,8 +58,9 @@ type Model struct {
 	Shape []int
 }
 
-// Make makes the model of a kind for a format, "onnx" or "tflite", in a size such as [Size] says. Weights are whole
-// numbers of -4 to 4, so that results of whole numbers are exact in any order of additions.
+// Make makes the model of a kind for a format, "onnx" or "tflite", in a size such as [Size]
+// returns. Weights are integers from -4 to 4, so that integer results are exact in any order of
+// additions.
 func Make(format string, k Kind, n int) (*Model, error) {
 	switch {
 	case format != "onnx" && format != "tflite":
@@ -128,5 +132,5 @@ func Make(format string, k Kind, n int) (*Model, error) {
 	return m, err
 }
 
-// weight is element i of the weights, from -4 to 4 in no order.
+// weight returns element i of the weights, from -4 to 4 in pseudo-random order.
 func weight(i int) float64 { return float64((uint32(i)*2654435761)>>16%9) - 4 }

@@ -13,8 +13,8 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// TestProducts compares what the engine makes of the models with plain sums. The float input is of random reals, so that a
-// result of 16 products may differ in the last digits: 16 roundings.
+// TestProducts compares the engine's results with plain sums. The float input is random, so that
+// a result of 16 products may differ in the last digits: 16 roundings.
 func TestProducts(t *testing.T) {
 	t.Parallel()
 	const n = 16
@@ -47,7 +47,7 @@ func TestProducts(t *testing.T) {
 					sum, size := 0.0, 0.0
 					for i := range n {
 						v := w[i*n+c]
-						if format == "tflite" { // weights stand by outputs
+						if format == "tflite" { // weights are ordered by outputs
 							v = w[c*n+i]
 						}
 						sum += x[r*n+i] * v
@@ -56,7 +56,7 @@ func TestProducts(t *testing.T) {
 					got, want, tol := y[r*n+c], sum, size*n*math.Pow(2, -24)
 					if k == peakmodels.Int8 {
 						tol = 0
-						if format == "tflite" { // the output's step is 2
+						if format == "tflite" { // the output's scale is 2
 							want, tol = math.Min(127, math.Max(-128, sum/2)), .5
 						}
 					}
@@ -72,7 +72,7 @@ func TestProducts(t *testing.T) {
 	}
 }
 
-// run runs a model on its made input and returns both ends.
+// run runs a model on generated input and returns input and output.
 func run(t *testing.T, format string, m *peakmodels.Model) (x, y []float64) {
 	t.Helper()
 	model, err := opmeter.OpenBytes("m."+format, m.Data)

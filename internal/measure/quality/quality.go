@@ -1,6 +1,6 @@
-// Package quality says how far measured times can be relied upon, whoever measured them:
-// the limits, and the doubts that the times themselves and the completeness of a profile
-// raise. What a machine did meanwhile is judged by whoever watched it.
+// Package quality judges the reliability of measured times, for any source: the limits, and the
+// doubts that follow from the times themselves and from the completeness of a profile. The state
+// of the machine during the measurement is judged by the code that observed it.
 package quality
 
 import (
@@ -10,25 +10,24 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Limits of the verdicts, as docs/profile.md states them: above the first a latency is
-// fair, above the second it is not to be used. Parts of the time where nothing else
-// stands there.
+// Limits of the verdicts, as in docs/profile.md: above the first a latency is fair, above the
+// second it is unreliable. Fractions of the time unless stated otherwise.
 const (
 	// FewRuns is the number of runs below which a latency is fair.
 	FewRuns = 10
-	// TooFewRuns is that below which it is not to be used.
+	// TooFewRuns is the number of runs below which a latency is unreliable.
 	TooFewRuns = 3
 
-	fairInterval, badInterval = 0.03, .1 // half of the 95 % interval
+	fairInterval, badInterval = 0.03, .1 // half-width of the 95 % interval
 	fairChange, badChange     = 0.05, .25
 	fairSpread, badSpread     = 0.1, .5 // coefficient of variation
 )
 
-// Doubts collects reasons for a verdict.
+// Doubts collects the reasons for a verdict.
 type Doubts []profile.Doubt
 
-// Above notes a figure that exceeds the limits of good and of fair; a second limit of
-// 0 is none.
+// Above records a figure that exceeds the limits of good and of fair; a second limit of 0 means
+// none.
 func (d *Doubts) Above(code profile.DoubtCode, v, fair, bad float64) {
 	switch {
 	case bad > 0 && v > bad:
@@ -38,13 +37,13 @@ func (d *Doubts) Above(code profile.DoubtCode, v, fair, bad float64) {
 	}
 }
 
-// Add notes a figure and what it was judged by.
+// Add records a figure and its limit.
 func (d *Doubts) Add(code profile.DoubtCode, v profile.Verdict, value, limit float64) {
 	*d = append(*d, profile.Doubt{Code: code, Verdict: v, Value: new(value), Limit: new(limit)})
 }
 
-// Series judges times in the order in which they were taken, the figure that they
-// make, and what tests of them say.
+// Series judges times in chronological order: their number, the figure derived from them, and the
+// results of stability tests.
 func (d *Doubts) Series(m *profile.Metric, n int, st *stats.Stability) {
 	switch {
 	case n < TooFewRuns:
@@ -70,7 +69,7 @@ func (d *Doubts) Series(m *profile.Metric, n int, st *stats.Stability) {
 	}
 }
 
-// Layers judges layers that did not run, or of which nothing came.
+// Layers judges layers that did not run, or that have no figures.
 func (d *Doubts) Layers(p *profile.Profile) {
 	idle, ran := 0, 0
 	for i := range p.Layers {

@@ -7,7 +7,7 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// A doubt begins above its limit.
+// TestAbove: a doubt begins above its limit.
 func TestAbove(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -15,7 +15,8 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// retryFactor is how many times the turns a second chance has, as far as they take no longer than longest, in seconds.
+// retryFactor is by how much a repeated check increases the rounds, as far as they take no longer
+// than maxRetrySeconds.
 const (
 	retryFactor     = 3
 	maxRetrySeconds = 10
@@ -28,20 +29,21 @@ type checker struct {
 	whole float64
 	each  time.Duration
 	o     *Options
-	nodes []int // of the layer
+	nodes []int // nodes of the layer
 }
 
 // submodelPair is a part of the model with a layer and without it.
 type submodelPair struct {
-	with, without *submodel.Model // without is nil where nothing is left
+	with, without *submodel.Model // without is nil if nothing is left
 	inputs        map[string]string
-	// context is about what the stretch without the layer takes, in seconds.
+	// context is the approximate time of the submodel without the layer, in seconds.
 	context float64
-	// upTo says that the stretch begins where the model begins.
+	// upTo says that the submodel begins where the model begins.
 	upTo bool
 }
 
-// withProducers makes a stretch of the layer and those that make what it reads, nil where there are none.
+// withProducers makes a submodel of the layer and the producers of its inputs, nil if there are
+// none.
 func (c *checker) withProducers(ctx context.Context) (*submodelPair, error) {
 	context, seconds := c.producers()
 	if len(context) == 0 {
@@ -50,10 +52,10 @@ func (c *checker) withProducers(ctx context.Context) (*submodelPair, error) {
 	return c.window(ctx, context, seconds)
 }
 
-// alone makes a stretch of the layer and nothing else.
+// alone makes a submodel of the layer only.
 func (c *checker) alone(ctx context.Context) (*submodelPair, error) { return c.window(ctx, nil, 0) }
 
-// fromStart makes a stretch of the layer and all that it depends on.
+// fromStart makes a submodel of the layer and everything that it depends on.
 func (c *checker) fromStart(context.Context) (*submodelPair, error) {
 	with, without, err := c.o.Source.Around(c.nodes)
 	if err != nil {
@@ -62,8 +64,8 @@ func (c *checker) fromStart(context.Context) (*submodelPair, error) {
 	return &submodelPair{with: with, without: without, context: c.whole / 2, upTo: true}, nil
 }
 
-// producers lists the nodes that make what the layer reads, with what the engine does in one with them, and the time that
-// the profile has for these.
+// producers lists the nodes that produce the layer's inputs, with the nodes that the engine fuses
+// with them, and their time in the profile.
 func (c *checker) producers() (nodes []int, seconds float64) {
 	near := c.o.Source.Before(c.nodes)
 	if len(near) == 0 {
@@ -89,7 +91,7 @@ func (c *checker) producers() (nodes []int, seconds float64) {
 			}
 		}
 	}
-	for _, n := range near { // what no layer is known to do
+	for _, n := range near { // nodes that no known layer computes
 		if !done[n] {
 			done[n] = true
 			nodes = append(nodes, n)
@@ -98,7 +100,7 @@ func (c *checker) producers() (nodes []int, seconds float64) {
 	return nodes, seconds
 }
 
-// window cuts a stretch out of the model, with what it reads of the rest as it is in a run.
+// window cuts a submodel out of the model, with its inputs as they are in a run of the whole.
 func (c *checker) window(ctx context.Context, context []int, seconds float64) (*submodelPair, error) {
 	w, err := c.o.Source.Window(c.nodes, context)
 	if err != nil {
@@ -124,8 +126,8 @@ func (c *checker) file(part string) string {
 	return filepath.Join(c.o.Folder, fmt.Sprintf("layer-%d-%s.%s", c.l.Index, part, c.o.Source.Model().Format))
 }
 
-// try measures the layer in a stretch and notes what came of it; the layer has no check where there is no such
-// stretch. The error is of the disk.
+// try measures the layer in a submodel and records the outcome. The layer has no check if there
+// is no such submodel. The error is of the disk.
 func (c *checker) try(ctx context.Context, way func(context.Context) (*submodelPair, error)) error {
 	c.l.Check = nil
 	delete(c.l.Figures, "checked_s")
@@ -153,7 +155,7 @@ func (c *checker) try(ctx context.Context, way func(context.Context) (*submodelP
 		defer os.Remove(name)
 		pieces = append(pieces, Piece{File: name, Inputs: s.inputs, Seconds: s.context + is*float64(1-i)})
 	}
-	// What is near the limit gets a second chance with more turns.
+	// A result near the limit is measured again with more rounds.
 	var parts []float64
 	for n := turnsFor(pieces, c.each); ; n = min(retryFactor*n, max(n, int(maxRetrySeconds/turn(pieces)))) {
 		got, err := c.o.Timer.Time(ctx, pieces, n)
@@ -168,7 +170,7 @@ func (c *checker) try(ctx context.Context, way func(context.Context) (*submodelP
 			return fmt.Errorf("%d series of %d models", len(got), len(pieces))
 		}
 		if len(got) == 2 {
-			got = append(got, Series{}) // nothing comes before the layer
+			got = append(got, Series{}) // no node before the layer
 		}
 		second := parts != nil
 		parts = append(parts, shares(got[0].Plain, got[1].Plain, got[2].Plain)...)
@@ -179,7 +181,8 @@ func (c *checker) try(ctx context.Context, way func(context.Context) (*submodelP
 	}
 }
 
-// conclude makes the figure and the outcome of a layer's shares, and of what the engine executed with and without it.
+// conclude derives the figure and the outcome from a layer's shares, and from what the engine
+// executed with and without it.
 func (c *checker) conclude(s *submodelPair, parts []float64, with, without []Row) {
 	l, whole := c.l, c.whole
 	is, _ := l.Latency.Best()
@@ -200,51 +203,53 @@ func (c *checker) conclude(s *submodelPair, parts []float64, with, without []Row
 		return
 	}
 	own := 0.0
-	if ci := l.Latency.CI95; ci != nil { // of a disturbed series it may lie to one side of the figure
+	if ci := l.Latency.CI95; ci != nil { // asymmetric for a disturbed series
 		own = max(ci[1]-is, is-ci[0])
-	} else if ci := c.p.Totals.Latency.CI95; ci != nil { // a mean without runs is as sure as the whole at best
+	} else if ci := c.p.Totals.Latency.CI95; ci != nil { // without runs at best as certain as the whole
 		own = is / whole * max(ci[1]-whole, whole-ci[0])
 	}
 	cached := 0.0
 	if !s.upTo {
-		cached = c.memoryTime() // in a stretch more is found in caches
+		cached = c.memoryTime() // in a submodel more data is in caches
 	}
 	if text != "" {
-		text += ", which is taken off as its profiler has it"
+		text += ", which is subtracted as its profiler reports it"
 	}
 	l.Check = &profile.Check{Outcome: profile.CheckAgrees, Text: text}
 	switch {
-	case is-v > half+own+cached || v-is > half+own && s.without != nil: // by itself it has more in it than its own time
+	case is-v > half+own+cached || v-is > half+own && s.without != nil: // by itself it includes the overhead of an inference
 		l.Check.Outcome = profile.CheckDiffers
 	case is-v > half+own:
 		l.Check.Outcome = profile.CheckOpen
-		l.Check.Text = "the stretch takes less, by no more than it takes to fetch from memory what the layer reads"
+		l.Check.Text = "the submodel takes less time, but reading the layer's inputs from memory can explain the difference"
 	case half+own > maxHalfWidth*is:
 		l.Check.Outcome = profile.CheckOpen
 	}
 	if !(v > 0) {
-		// Nobody takes less than no time: such a figure tells of the machine and not of the layer.
-		l.Check = &profile.Check{Outcome: profile.CheckOpen, Text: "the stretch with the layer took no longer than without it"}
+		// A layer cannot take negative time: such a figure describes the machine and not the
+		// layer.
+		l.Check = &profile.Check{Outcome: profile.CheckOpen, Text: "the submodel with the layer took no longer than without it"}
 		return
 	}
 	m := &profile.Metric{Kind: profile.Measured, Median: &v, CI95: &[2]float64{max(v-half, 0), v + half}}
 	switch {
 	case s.upTo && s.without == nil:
-		m.Method = "the model up to this layer, with what an inference costs in itself, as a part of the whole, in turns"
+		m.Method = "the model up to this layer, including the overhead of an inference, as a fraction of the whole model, interleaved"
 	case s.upTo:
-		m.Method = "difference of two cut models as a part of the whole, in turns"
+		m.Method = "difference of two submodels as a fraction of the whole model, interleaved"
 	case s.without == nil:
-		m.Method = "the layer cut out by itself, with what an inference costs in itself, as a part of the whole, in turns"
+		m.Method = "the layer by itself, including the overhead of an inference, as a fraction of the whole model, interleaved"
 	default:
-		m.Method = "difference of a short stretch of the model with the layer and without it, as a part of the whole, in turns"
+		m.Method = "difference of a short submodel with the layer and without it, as a fraction of the whole model, interleaved"
 	}
 	if err := l.Set("checked_s", m); err != nil {
 		l.Check = &profile.Check{Outcome: profile.CheckOpen, Text: err.Error()}
 	}
 }
 
-// memoryTime is the time, in seconds, that it takes to get from memory what the layer reads: in a stretch it may lie in
-// caches, out of which the rest of the whole model has driven it. 0 where the target's memory is not known.
+// memoryTime returns the time, in seconds, to read the layer's inputs from memory. In a submodel
+// they may be in caches, from which the rest of the whole model evicts them. It returns 0 if the
+// target's memory bandwidth is not known.
 func (c *checker) memoryTime() float64 {
 	rate := c.p.Target.PeakBytesPerSecond
 	if rate == nil || !(*rate > 0) || c.l.BytesRead == nil {
@@ -253,8 +258,8 @@ func (c *checker) memoryTime() float64 {
 	return float64(*c.l.BytesRead) / *rate
 }
 
-// shares are differences as parts of the whole, of samples that were taken at about the same time: series of different
-// lengths are cut into as many blocks.
+// shares returns differences as fractions of the whole, for samples taken at about the same time:
+// series of different lengths are divided into the same number of blocks.
 func shares(all, with, without []float64) []float64 {
 	n := min(len(all), len(with), stats.MostBlocks)
 	if without != nil {
@@ -274,12 +279,12 @@ func shares(all, with, without []float64) []float64 {
 	return out
 }
 
-// beside finds what the engine executes more with the layer than without it, but for the layer itself: its time in seconds,
-// the sum of the amounts that it consists of, and in words. It does not fit where the layer itself cannot be told
-// from the rest.
+// beside finds what the engine executes with the layer in addition to the submodel without it,
+// except for the layer itself: the time in seconds, the sum of its absolute parts, and a
+// description. fits is false if the layer itself cannot be identified.
 func beside(layer string, with, without []Row) (more, unsure float64, text string, fits bool) {
 	if with == nil {
-		return 0, 0, "", true // the engine does not tell
+		return 0, 0, "", true // the engine does not report it
 	}
 	count, seconds := map[string]int{}, map[string]float64{}
 	var ops []string
@@ -295,7 +300,7 @@ func beside(layer string, with, without []Row) (more, unsure float64, text strin
 	add(with, 1)
 	add(without, -1)
 	slices.Sort(ops)
-	one, slowest := "", 0.0 // the layer itself is what has its name, or the longest of what is more
+	one, slowest := "", 0.0 // the layer: the node with its name, or the slowest additional one
 	for _, op := range ops {
 		if count[op] > 0 && one != layer && (one == "" || op == layer || seconds[op] > slowest) {
 			one, slowest = op, seconds[op]
@@ -318,7 +323,7 @@ func beside(layer string, with, without []Row) (more, unsure float64, text strin
 		case count[op] < 0:
 			minus = append(minus, op)
 		case slices.ContainsFunc(with, func(r Row) bool { return r.Op == op && slowest <= r.Seconds }):
-			continue // a neighbour of the layer as slow as itself: it is in both, and what its times differ by is noise
+			continue // a neighbour as slow as the layer: it is in both, its difference is noise
 		}
 		more += seconds[op]
 		unsure += math.Abs(seconds[op])

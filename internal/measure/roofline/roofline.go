@@ -1,5 +1,5 @@
-// Package roofline puts what was measured of an engine's limits into a profile's target, in the words of
-// whoever measured it: opmeter's own engine by its kernels, others by small models.
+// Package roofline writes measured peak rates of an engine to a profile's target: of opmeter's
+// own engine by its kernels, of external engines by small models.
 package roofline
 
 import (
@@ -12,20 +12,21 @@ import (
 
 // Way says how rates were measured.
 type Way struct {
-	// Kernel names what computed, for the record.
+	// Kernel names the kernel, for the record.
 	Kernel string
-	// Half says that float32 was computed in 16 bits: what the processor could do in 32 is left out.
+	// Half says that float32 was computed in 16 bits: the theoretical float32 peak of the
+	// processor is omitted.
 	Half bool
-	// Threads that computed.
+	// Threads is the number of threads.
 	Threads int
-	// Earlier says that the rates are of an earlier measurement in the same process.
+	// Earlier says that the rates are from an earlier measurement in the same process.
 	Earlier bool
-	// Operations and Bytes say how rates of either kind were found, as the first words of
-	// "… (last-level cache 8 MiB)".
+	// Operations and Bytes say how rates of either kind were measured, as the first words of "…
+	// (last-level cache 8 MiB)".
 	Operations, Bytes string
 }
 
-// Put puts rates into a target. host has the features of the processor.
+// Put writes rates to a target. host has the features of the processor.
 func Put(t *profile.Target, r *peaks.Rates, w *Way, host *profile.Host) {
 	var said []string
 	for _, x := range []struct {
@@ -35,7 +36,7 @@ func Put(t *profile.Target, r *peaks.Rates, w *Way, host *profile.Host) {
 		if !(x.rate.Best > 0) {
 			continue
 		}
-		// Two operations to a multiply-accumulate, as everywhere: docs/counting.md.
+		// Two operations per multiply-accumulate, as everywhere: docs/counting.md.
 		k := profile.Peak{DType: x.dtype, Kernel: w.Kernel, OpsPerSecond: 2 * x.rate.Best, Spread: new(x.rate.Spread())}
 		if th, ok := peaks.TheoryOf(x.dtype, host.CPUVendor, host.Features); ok && !(w.Half && x.dtype == "float32") {
 			hz := r.Clock

@@ -23,8 +23,8 @@ func TestPut(t *testing.T) {
 	if *g.PeakOpsPerSecond != 12e9 || *g.PeakBytesPerSecond != 1e10 {
 		t.Errorf("peaks are %v and %v", *g.PeakOpsPerSecond, *g.PeakBytesPerSecond)
 	}
-	// Two threads of 2 GHz with 32 operations a cycle; 64 bytes in three instructions of
-	// which two go at once.
+	// Two threads of 2 GHz with 32 operations per cycle; 64 bytes in three instructions, two of
+	// which issue at once.
 	want := []profile.Peak{
 		{DType: "float32", Kernel: "go", OpsPerSecond: 8e9, Spread: new(0.25), ProcessorOpsPerSecond: new(2 * 2e9 * 32.0), ProcessorSet: "fma3"},
 		{DType: "int8", Kernel: "go", OpsPerSecond: 12e9, Spread: new(0.25), ProcessorOpsPerSecond: new(2e9 * 32 * 2 * 2 / 3.0 * 2), ProcessorSet: "avx2"},
@@ -82,13 +82,13 @@ func TestPutOfLittle(t *testing.T) {
 			}
 		}
 	}
-	// What 16 bits do is no part of what the processor can do in 32.
+	// The rate in 16 bits is not compared with the processor's peak in 32.
 	var half profile.Target
 	Put(&half, &peaks.Rates{Float: rate, Integer: rate, Clock: 1e9}, &Way{Threads: 1, Half: true}, &profile.Host{Features: []string{"fma3", "avx2"}})
 	if half.Peaks[0].ProcessorOpsPerSecond != nil || half.Peaks[1].ProcessorOpsPerSecond == nil || !strings.Contains(half.PeakMethod, "float32 in 16 bits") {
 		t.Errorf("16 bits: %+v", half)
 	}
-	// The larger of two peaks is the target's, whichever comes first.
+	// The target's peak is the larger of two, in any order.
 	var g profile.Target
 	Put(&g, &peaks.Rates{Float: peaks.Rate{Best: 9}, Integer: peaks.Rate{Best: 5}}, &Way{Threads: 1}, &profile.Host{})
 	if *g.PeakOpsPerSecond != 18 || len(g.Peaks) != 2 {
