@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// collecting reads the settings that a measurement changes. Only tests that are not
-// parallel may compare them: others measure meanwhile.
+// collecting reads the settings that a measurement changes. Only tests that are not parallel may
+// compare them, because others measure meanwhile.
 func collecting() (percent int, limit int64) {
 	percent = debug.SetGCPercent(100)
 	debug.SetGCPercent(percent)
 	return percent, debug.SetMemoryLimit(-1)
 }
 
-// withCollector sets unusual settings for a test, so that defaults are not taken for
-// what was restored.
+// withCollector sets unusual settings for a test, so that defaults are not mistaken for restored
+// settings.
 func withCollector(t *testing.T) (check func()) {
 	t.Helper()
 	percent, limit := debug.SetGCPercent(137), debug.SetMemoryLimit(1<<50+1)
@@ -36,12 +36,11 @@ func withCollector(t *testing.T) (check func()) {
 	}
 }
 
-// TestTwoAtOnce starts two measurements 200 ms apart, so that the second would begin
-// within the first: they follow one another, each with the collector off, and leave
-// it as it was.
+// TestTwoAtOnce starts two measurements 200 ms apart, so that the second would begin during the
+// first. They run one after the other, each with garbage collection off, and restore it.
 func TestTwoAtOnce(t *testing.T) {
 	check := withCollector(t)
-	var order []int // one measures at a time: it needs no lock, and -race agrees
+	var order []int // one measures at a time: no lock needed, as -race confirms
 	var wg sync.WaitGroup
 	for i := range 2 {
 		wg.Go(func() {
@@ -76,7 +75,7 @@ func TestTwoAtOnce(t *testing.T) {
 	check()
 }
 
-// TestCollectorIsRestored ends measurements in every way that there is.
+// TestCollectorIsRestored ends measurements in every possible way.
 func TestCollectorIsRestored(t *testing.T) {
 	check := withCollector(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -125,8 +124,7 @@ func leaseNow() (func(), error) {
 	return Lease(ctx)
 }
 
-// TestCancelWhileWaiting holds the lease all the time: whatever returns did not wait
-// for it.
+// TestCancelWhileWaiting holds the lease all the time: whatever returns did not wait for it.
 func TestCancelWhileWaiting(t *testing.T) {
 	check := withCollector(t)
 	release, err := Lease(t.Context())
@@ -140,7 +138,7 @@ func TestCancelWhileWaiting(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || res == nil || res.Latency().N != 0 || !math.IsNaN(res.First) || res.Stability.Steady != nil {
 		t.Errorf("%+v, %v", res, err)
 	}
-	// Waiting ends at once; the bound is for a machine that does much else.
+	// Waiting ends immediately; the bound is for a busy machine.
 	if d := time.Since(start); d > 5*time.Second {
 		t.Errorf("waited %v after the context's end", d)
 	}
@@ -148,7 +146,7 @@ func TestCancelWhileWaiting(t *testing.T) {
 		t.Errorf("the lease with an ended context: %v", err)
 	}
 	release()
-	release() // does nothing
+	release() // has no effect
 	if _, err := Lease(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("a free lease with an ended context: %v", err)
 	}
@@ -156,7 +154,7 @@ func TestCancelWhileWaiting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	release() // of an earlier lease: does nothing to this one
+	release() // of an earlier lease: no effect on this one
 	if _, err := leaseNow(); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("two have the lease: %v", err)
 	}
@@ -164,7 +162,7 @@ func TestCancelWhileWaiting(t *testing.T) {
 	check()
 }
 
-// TestLeased measures under a lease that the caller has.
+// TestLeased measures under a lease that the caller holds.
 func TestLeased(t *testing.T) {
 	f := &fake{}
 	o := Options{Clock: f.clock(), Runs: 3, WarmupRuns: 1, WarmupTime: -1, Leased: true}

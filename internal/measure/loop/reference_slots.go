@@ -6,16 +6,15 @@ import (
 	"github.com/opmeter/opmeter/internal/base/stats"
 )
 
-// Part of the time of a group that the reference loop may take after it, and the
-// bounds of the number of its rounds: one interruption must not decide, and a long
-// inference not wait for long.
+// Fraction of a group's time that the reference loop may take after it, and limits of the number
+// of its rounds: one interruption must not dominate, and a long inference must not wait for long.
 const (
 	slotPart  = 0.1
 	minRounds = 5
 	maxRounds = 300
 )
 
-// roundsFor is the number of rounds of the reference loop beside a group of a length
+// roundsFor returns the number of rounds of the reference loop for a group with the given length
 // in seconds.
 func (m *measurer) roundsFor(group float64) int {
 	if m.o.Reference == nil {
@@ -32,7 +31,7 @@ func (m *measurer) roundsFor(group float64) int {
 	return int(min(max(slotPart*group/each, minRounds), maxRounds))
 }
 
-// runReference runs the reference loop and keeps how long its rounds took.
+// runReference runs the reference loop and stores how long its rounds took.
 func (m *measurer) runReference() {
 	if m.rounds == 0 {
 		return
@@ -47,7 +46,7 @@ func (m *measurer) runReference() {
 	m.res.Slots = append(m.res.Slots, Slot{Took: stats.Median(took), CPU: stats.Median(work)})
 }
 
-// read reads a clock of nanoseconds, NaN where there is none.
+// read reads a clock in nanoseconds, NaN if the clock is nil.
 func read(clock func() int64) float64 {
 	if clock == nil {
 		return math.NaN()
@@ -55,7 +54,8 @@ func read(clock func() int64) float64 {
 	return float64(clock())
 }
 
-// beginGroup notes the clocks before a group, in nanoseconds; end makes them the group's.
+// beginGroup reads the clocks before a group, in nanoseconds; endGroup converts them to the
+// group's times.
 func (m *measurer) beginGroup(instrumented bool, from int) Group {
 	return Group{Instrumented: instrumented, From: from, Slot: max(0, len(m.res.Slots)-1), Took: float64(m.clock.Now()), CPU: read(m.o.CPUTime), Processor: read(m.o.ProcessTime)}
 }
@@ -71,7 +71,7 @@ func (m *measurer) endGroup(g *Group) {
 	}
 }
 
-// runCount is the number of inferences in a group.
+// runCount returns the number of inferences in a group.
 func (r *Result) runCount(g Group) float64 {
 	n := float64(g.To - g.From)
 	if !g.Instrumented {
@@ -80,8 +80,8 @@ func (r *Result) runCount(g Group) float64 {
 	return n
 }
 
-// Processor returns for each plain group the processor time of a run, in seconds and
-// in order of time; nil where the system does not tell.
+// Processor returns for each plain group the CPU time of a run, in seconds and in chronological
+// order; nil if the system does not provide it.
 func (r *Result) Processor() []float64 {
 	var out []float64
 	for _, g := range r.Groups {
@@ -92,9 +92,9 @@ func (r *Result) Processor() []float64 {
 	return out
 }
 
-// Speeds returns the speed of the machine beside each plain group: the time of a round
-// at reference speed, in seconds, divided by that of the rounds before and after the
-// group. Nil without a reference loop.
+// Speeds returns the machine's speed during each plain group: the time of a round at reference
+// speed, in seconds, divided by that of the rounds before and after the group. Nil without a
+// reference loop.
 func (r *Result) Speeds(round float64) []float64 {
 	var out []float64
 	for i, g := range r.Groups {
@@ -105,10 +105,10 @@ func (r *Result) Speeds(round float64) []float64 {
 	return out
 }
 
-// AtReference returns for each plain group the time of a run at reference speed, in
-// seconds and in order of time: its processor time, or where the system does not tell
-// the median of its runs, times the speed of the machine beside it. round is the time
-// of a round at reference speed. Nil without a reference loop.
+// AtReference returns for each plain group the normalised time of a run, in seconds and in
+// chronological order: its CPU time, or the median of its runs if the system does not provide CPU
+// time, times the machine's speed during the group. round is the time of a round at reference
+// speed. Nil without a reference loop.
 func (r *Result) AtReference(round float64) []float64 {
 	var out []float64
 	for i, g := range r.Groups {
@@ -125,7 +125,7 @@ func (r *Result) AtReference(round float64) []float64 {
 	return out
 }
 
-// referenceTime is the time of a round before and after a group, their mean, 0 for none.
+// referenceTime returns the mean time of a round before and after a group, 0 for none.
 func (r *Result) referenceTime(group int) float64 {
 	at := r.Groups[group].Slot
 	if at+1 >= len(r.Slots) {
@@ -138,12 +138,11 @@ func (r *Result) referenceTime(group int) float64 {
 	return (a.Took + b.Took) / 2
 }
 
-// waitLimit is the part of a group's time above which the thread waited for the
-// processor while others had it.
+// waitLimit is the fraction of a group's time above which the thread counts as preempted.
 const waitLimit = 0.02
 
-// Waited is the part of the time of the plain groups in which the thread had no
-// processor, NaN where that is not known: of runs with several threads, too.
+// Waited returns the fraction of the plain groups' time in which the thread had no processor, NaN
+// if it is not known, also for runs with several threads.
 func (r *Result) Waited() float64 {
 	var took, work float64
 	for _, g := range r.Groups {
@@ -157,8 +156,8 @@ func (r *Result) Waited() float64 {
 	return max(0, 1-work/took)
 }
 
-// Undisturbed returns the plain samples of groups during which no other program had
-// the processor, nil where that is not known.
+// Undisturbed returns the plain samples of groups during which the thread was not preempted, nil
+// if that is not known.
 func (r *Result) Undisturbed() []float64 {
 	var out []float64
 	for _, g := range r.Groups {

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// bench is a simulated machine: work of a stated amount takes longer on a slow one, and
-// others may have the processor meanwhile.
+// bench is a simulated machine: a fixed amount of work takes longer when it is slow, and other
+// programs may use the processor meanwhile.
 type bench struct {
 	t, cpu int64
 	speed  func() float64
-	steal  func() int64 // nanoseconds that others take in the middle of a run
+	steal  func() int64 // nanoseconds used by others in the middle of a run
 }
 
 func (b *bench) clock() *Clock { return SimulatedClock(func() int64 { return b.t }, 1e-9, 50e-9) }
@@ -39,8 +39,8 @@ func (b *bench) options() Options {
 	}
 }
 
-// TestAtReference: a machine whose speed changes in the middle shows it, and the time
-// at reference speed stays the same.
+// TestAtReference: a change of the machine's speed in the middle is detected, and the normalised
+// time stays the same.
 func TestAtReference(t *testing.T) {
 	t.Parallel()
 	b := &bench{}
@@ -71,7 +71,7 @@ func TestAtReference(t *testing.T) {
 	}
 	changed := 0
 	for i, v := range at {
-		// A group in which the speed changes lies between two; whole nanoseconds round.
+		// A group in which the speed changes is between two; nanoseconds are rounded.
 		if !(math.Abs(v-0.010) <= 1e-8) {
 			changed++
 		}
@@ -87,8 +87,8 @@ func TestAtReference(t *testing.T) {
 	}
 }
 
-// TestWaiting: where others take the processor in every second run, half of the runs
-// are undisturbed, and processor time and time at reference speed know nothing of it.
+// TestWaiting: if others use the processor in every second run, half of the runs are undisturbed,
+// and CPU time and normalised time are not affected.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	b := &bench{speed: func() float64 { return 1 }}
@@ -125,8 +125,8 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// TestUnknownProcessorTime: without a clock of processor time, and with several threads,
-// what it would tell is absent; times at reference speed come from the wall clock.
+// TestUnknownProcessorTime: without a CPU time clock, and with several threads, figures that need
+// it are absent; normalised times use the wall clock.
 func TestUnknownProcessorTime(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"no clock", "several threads"} {
@@ -163,7 +163,7 @@ func TestUnknownProcessorTime(t *testing.T) {
 	}
 }
 
-// TestWithoutLoop: nobody asked for the loop, and nothing of it is there.
+// TestWithoutLoop: without a reference loop there are no figures of it.
 func TestWithoutLoop(t *testing.T) {
 	t.Parallel()
 	b := &bench{speed: func() float64 { return 1 }}
@@ -178,8 +178,8 @@ func TestWithoutLoop(t *testing.T) {
 	}
 }
 
-// TestGroupThatFails: a run that ends in the middle of a group has no stretch after it;
-// what there is stays usable.
+// TestGroupThatFails: a run that fails in the middle of a group has no slot after it; the other
+// results stay usable.
 func TestGroupThatFails(t *testing.T) {
 	t.Parallel()
 	b := &bench{speed: func() float64 { return 1 }}
@@ -200,8 +200,8 @@ func TestGroupThatFails(t *testing.T) {
 	}
 }
 
-// TestReference: the work is the same every time, and what it sums is what plain loops
-// over its data sum.
+// TestReference: the work is the same every time, and its sums equal those of plain loops over
+// its data.
 func TestReference(t *testing.T) {
 	t.Parallel()
 	r := NewReference()
@@ -209,7 +209,7 @@ func TestReference(t *testing.T) {
 	if again, other := r.Round(), NewReference().Round(); again != first || other != first {
 		t.Errorf("rounds gave %x, %x and %x", first, again, other)
 	}
-	// Every word comes three times: sums grow threefold, and of exclusive-ors one is left.
+	// Every word occurs three times: sums triple, and of exclusive-ors one remains.
 	var add, b, d uint64
 	for i, w := range r.words {
 		switch i % 4 {
@@ -229,11 +229,12 @@ func TestReference(t *testing.T) {
 		dot += float64(r.x[i]) * float64(r.w[i])
 	}
 	want := dot * floatPasses * (floatPasses + 1) / 2
-	// Sums of 512 float32 each: a part of 512/2^24 at most, and the whole number below.
+	// Sums of 512 float32 each: a relative error of 512/2^24 at most, and the truncation to an
+	// integer.
 	if got := float64(r.floats()); !(math.Abs(got-want) <= want*512/(1<<24)+1) {
 		t.Errorf("floats sum to %v, want %v", got, want)
 	}
-	// 6364136223846793005 cubed, modulo 2^64, by a calculator for whole numbers.
+	// 6364136223846793005 cubed, modulo 2^64, computed with arbitrary-precision integers.
 	if got, want := chain(3), uint64(793875393913628917); got != want {
 		t.Errorf("chain of three is %d, want %d", got, want)
 	}

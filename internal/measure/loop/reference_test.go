@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// TestReferenceWork: the loop is a unit of time, so that what it does must stay as it is.
-// The sums come from a program in another language, written from the description of the
-// parts; that of floats depends on whether a processor rounds products before it adds.
+// TestReferenceWork: the loop is a unit of time, so its work must never change. The sums come
+// from a program in another language, written from the description of the parts. The sum of
+// floats depends on whether a processor rounds products before it adds.
 func TestReferenceWork(t *testing.T) {
 	t.Parallel()
 	r := NewReference()
@@ -20,15 +20,15 @@ func TestReferenceWork(t *testing.T) {
 	if got := chain(chainSteps); got != 2706999549838451041 { // the factor to the power of 21,400
 		t.Errorf("the chain is %d, want 2706999549838451041", got)
 	}
-	// A round joins all parts.
+	// A round combines all parts.
 	want := uint64(r.floats()) ^ uint64(10711088)<<20 ^ 52837401171827 ^ 2706999549838451041
 	if got := r.Round(); got != want {
 		t.Errorf("a round is %d, want %d", got, want)
 	}
 }
 
-// TestWarmupEnds: the first run is told apart, drifting runs are judged again after ten
-// more, and what never settles ends at three times what was asked for, of both.
+// TestWarmupEnds: the first run is reported separately, drifting runs are judged again after ten
+// more, and runs that never settle end at three times both bounds.
 func TestWarmupEnds(t *testing.T) {
 	t.Parallel()
 	// falling takes a tenth of a millisecond less with each run until it takes one.
@@ -64,7 +64,8 @@ func TestWarmupEnds(t *testing.T) {
 			t.Errorf("%s: the first run took %v, want %v", c.name, res.First, want)
 		}
 	}
-	// Runs that settle are judged after every tenth: the number is 20 and a multiple of ten.
+	// Runs that settle are judged after every tenth: the number is above 20 and a multiple of
+	// ten.
 	f := &fake{}
 	res, err := Measure(t.Context(), Options{Clock: f.clock(), Runs: 12, WarmupRuns: 20, WarmupTime: -1}, falling(f, 18))
 	if err != nil || !res.WarmupSteady || res.WarmupRuns <= 20 || res.WarmupRuns%10 != 0 || res.WarmupRuns >= 60 {
