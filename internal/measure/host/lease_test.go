@@ -11,9 +11,9 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// TestProfilesAtOnce makes two profiles 200 ms apart, as a server may be asked to:
-// both are whole, each without the other's disturbance, and the collector is as
-// before. Not parallel: other tests measure too.
+// TestProfilesAtOnce makes two profiles 200 ms apart, as a server may be asked to: both are
+// complete, neither disturbs the other, and the settings of garbage collection are restored. It
+// is not parallel, because other tests measure too.
 func TestProfilesAtOnce(t *testing.T) {
 	percent, limit := debug.SetGCPercent(137), debug.SetMemoryLimit(1<<50+1)
 	defer func() {
@@ -23,14 +23,14 @@ func TestProfilesAtOnce(t *testing.T) {
 	o := options()
 	o.Runs, o.Time, o.WarmupTime = 0, 300*time.Millisecond, 50*time.Millisecond
 	var mu sync.Mutex
-	var told []int // who told of progress
+	var told []int // who reported progress
 	var wg sync.WaitGroup
 	for i := range 2 {
 		wg.Go(func() {
 			time.Sleep(time.Duration(i) * 200 * time.Millisecond)
 			o := o
 			o.Progress = func(phase string, _ float64) {
-				if phase == "planning" { // needs no turn
+				if phase == "planning" { // does not need the lease
 					return
 				}
 				mu.Lock()
@@ -58,8 +58,8 @@ func TestProfilesAtOnce(t *testing.T) {
 	}
 }
 
-// TestStoppedWhileWaiting ends a profile's context while something else measures for
-// as long as the test likes: the model is described and nothing has run.
+// TestStoppedWhileWaiting ends a profile's context while another measurement holds the lease: the
+// model is described and nothing has run.
 func TestStoppedWhileWaiting(t *testing.T) {
 	t.Parallel()
 	release, err := loop.Lease(t.Context())

@@ -12,13 +12,13 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// load is what is measured besides one inference after the other.
+// load returns what is measured besides sequential inferences.
 func (o *Options) load() loadfigures.Load {
 	return loadfigures.Load{Streams: o.Streams, Rate: o.Rate, Cold: o.Cold}
 }
 
-// measureLoad measures what the model does under load and cold, after the passes that give latency and
-// shares. Its events add to what these reported.
+// measureLoad measures the model under load and cold, after the passes that measure latency and
+// shares. Its events add to their results.
 func (p *pass) measureLoad(ctx context.Context, clock *loop.Clock) error {
 	at := loadfigures.Passes{Profile: p.p, Timeline: p.timeline}
 	if p.timeline != nil {
@@ -28,18 +28,18 @@ func (p *pass) measureLoad(ctx context.Context, clock *loop.Clock) error {
 	return loadfigures.Run(ctx, p.loadOptions(clock), &native{pass: p}, &sink{p}, at)
 }
 
-// loadOptions says how streams are driven.
+// loadOptions returns how streams are run.
 func (r *runner) loadOptions(clock *loop.Clock) loadfigures.Options {
 	return loadfigures.Options{
 		Load: r.o.load(), Clock: clock, Runs: r.o.Runs, Time: r.o.Time, Warmup: r.o.WarmupTime, Threads: r.o.Threads, Pin: r.o.Pin, Samples: r.o.Samples, Leased: true,
-		// Each stream reads the model's constants on a goroutine of its own.
+		// Each stream reads the model's constants on its own goroutine.
 		Around:   func(_ int, body func() error) error { return mapped.Guard(body) },
 		Over:     func() { source.Gathers(r.to, true) },
 		Progress: r.progress,
 	}
 }
 
-// sink takes what is found under load.
+// sink receives the results under load.
 type sink struct{ *pass }
 
 func (s *sink) Total(key string, m *profile.Metric) error { return s.total(key, m) }
@@ -52,7 +52,7 @@ type native struct {
 	anew *engine.Session
 }
 
-// Fleet implements [drive.Engine].
+// Fleet implements [loadfigures.Engine].
 func (d *native) Fleet(ctx context.Context, streams int) (*loadfigures.Fleet, error) {
 	source.Gathers(d.to, false) // after cold inferences
 	f, err := d.fleet(ctx, streams)
@@ -63,10 +63,10 @@ func (d *native) Fleet(ctx context.Context, streams int) (*loadfigures.Fleet, er
 	return f.loadFleet(ctx, streams, func() { f.close(d.s) }), nil
 }
 
-// Run implements [drive.Engine].
+// Run implements [loadfigures.Engine].
 func (d *native) Run(ctx context.Context) error { return d.s.Run(ctx) }
 
-// Anew implements [drive.Engine].
+// Anew implements [loadfigures.Engine].
 func (d *native) Anew(ctx context.Context) error {
 	o, err := d.engineOptions()
 	if err != nil {
@@ -78,7 +78,7 @@ func (d *native) Anew(ctx context.Context) error {
 	return runUntilStable(ctx, d.anew)
 }
 
-// End implements [drive.Engine].
+// End implements [loadfigures.Engine].
 func (d *native) End() {
 	if d.anew != nil {
 		d.anew.Close()
@@ -86,9 +86,9 @@ func (d *native) End() {
 	}
 }
 
-// Start implements [drive.Engine].
+// Start implements [loadfigures.Engine].
 func (d *native) Start() (how, from string) {
-	return "session made anew before each inference, of a model that is open", "From making a session of the open model to its first result it takes"
+	return "new session before each inference, of an open model", "From creating a session of the open model to its first result it takes"
 }
 
 // total sends a figure of the whole model.
@@ -102,22 +102,21 @@ func (p *pass) total(key string, m *profile.Metric) error {
 	return p.send(profile.Event{Counted: &profile.Figure{Quantity: key, Metric: m}})
 }
 
-// fleet is sessions of one model that run at the same time.
+// fleet is a set of concurrent sessions of one model.
 type fleet struct {
 	sessions []*engine.Session
-	cpus     []int // that streams are bound to, a thread each; nil for none
+	cpus     []int // processors of streams, one per thread; nil if not bound
 	threads  int
 }
 
-// fleet makes sessions beside the one that there is, which is the first of them. They
-// share the model's constants; memory of results and whatever kernels make of
-// constants each has for itself.
+// fleet makes sessions in addition to the existing one, which is the first of them. They share
+// the model's constants; each has its own memory for results and for packed constants.
 func (r *runner) fleet(ctx context.Context, n int) (*fleet, error) {
 	f := &fleet{threads: max(r.o.Threads, 1)}
 	if r.o.Pin {
 		f.cpus = machine.PickCPUs(n * f.threads)
 	}
-	if f.cpus == nil { // those of the one that there is are bound elsewhere
+	if f.cpus == nil { // the threads of the existing session are bound elsewhere
 		f.sessions = append(f.sessions, r.s)
 	}
 	for len(f.sessions) < n {
@@ -144,8 +143,8 @@ func (r *runner) fleet(ctx context.Context, n int) (*fleet, error) {
 	return f, nil
 }
 
-// runUntilStable runs a session once; nodes that fail are taken out of its plan, as those of
-// the first session were.
+// runUntilStable runs a session until no node fails any more; nodes that fail are removed from
+// its plan, as in the first session.
 func runUntilStable(ctx context.Context, s *engine.Session) error {
 	for {
 		err := s.Run(ctx)
@@ -163,7 +162,7 @@ func (f *fleet) close(but *engine.Session) {
 	}
 }
 
-// loadFleet is the first so many sessions, to be driven.
+// loadFleet returns the first streams sessions for measurements under load.
 func (f *fleet) loadFleet(ctx context.Context, streams int, end func()) *loadfigures.Fleet {
 	out := &loadfigures.Fleet{CPUs: f.cpus, Threads: f.threads, Close: end}
 	for _, s := range f.sessions[:streams] {

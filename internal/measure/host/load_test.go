@@ -30,7 +30,7 @@ func driven(t *testing.T, o Options) *profile.Profile {
 	return p
 }
 
-// TestLoad: figures under load stand beside those of one inference after the other.
+// TestLoad: figures under load are reported together with those of sequential inferences.
 func TestLoad(t *testing.T) {
 	t.Parallel()
 	p := driven(t, Options{Runs: 40, Streams: 3, Samples: true})
@@ -46,7 +46,7 @@ func TestLoad(t *testing.T) {
 	for i, l := range p.Timeline.Lanes {
 		lanes[l.Name] = i
 		if l.Group == "streams" {
-			// What ran under load ran after what was instrumented.
+			// Streams ran after the instrumented runs.
 			if first := p.Timeline.Lanes[0]; l.Starts[0] < first.Starts[len(first.Starts)-1] {
 				t.Errorf("%s begins at %v", l.Name, l.Starts[0])
 			}
@@ -64,7 +64,7 @@ func TestFixedRate(t *testing.T) {
 	if due != 20 || p.Settings.Scenario != profile.FixedRate || *p.Settings.RatePerS != 1000 || p.Totals.Figure("response_s") == nil {
 		t.Errorf("%v due, %+v", due, p.Settings)
 	}
-	// The lane of the stream stands alone.
+	// The lane of the stream is the only one.
 	if len(p.Timeline.Lanes) != 1 || p.Timeline.Lanes[0].Starts[0] < 0 {
 		t.Errorf("%+v", p.Timeline)
 	}
@@ -81,14 +81,14 @@ func TestColdRuns(t *testing.T) {
 	}
 }
 
-// TestLoadStops: what was measured before stays, however long it takes to make figures of it.
+// TestLoadStops: results measured before the stop are kept, however long their evaluation takes.
 func TestLoadStops(t *testing.T) {
 	t.Parallel()
 	m, err := modelfile.Open(filepath.Join(material.Root(), "examples", "autoencoder.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A machine may be so busy that a stream does not begin for a while: then it is stopped later.
+	// On a busy machine a stream may not begin for a while: then it is stopped later.
 	for _, after := range []float64{0.1, 0.4, 0.9} {
 		ctx, cancel := context.WithCancel(t.Context())
 		stopped := false

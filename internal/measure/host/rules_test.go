@@ -51,7 +51,8 @@ func TestBecame(t *testing.T) {
 	}
 }
 
-// What does not run is said once an operator and cause, problems before everything else.
+// TestStaticFindings: nodes that do not run are reported once per operator and cause, problems
+// before everything else.
 func TestStaticFindings(t *testing.T) {
 	t.Parallel()
 	unsupported := func(i int, op, why string) profile.Layer {
@@ -92,11 +93,11 @@ func TestStaticFindings(t *testing.T) {
 		}
 	}
 	check(r.static())
-	r.p.Layers = r.p.Layers[:9] // five of nine
+	r.p.Layers = r.p.Layers[:9] // five of nine layers
 	want = append([]string{"model.unrun problem [0 1 2 3 4] Most of the work did not run (5 of 9 layers)"}, want...)
 	check(r.static())
 	p := &pass{runner: r}
-	check(p.findings()) // and nothing of times
+	check(p.findings()) // and no findings about times
 	r.p.Layers = slices.Clone(r.p.Layers[5:])
 	r.p.Model.Warnings = nil
 	for i := range r.p.Layers {
@@ -196,7 +197,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// A model with exactly as much work as is allowed runs, constants not counted.
+// TestAffordable: a model with exactly the allowed work runs; constants do not count.
 func TestAffordable(t *testing.T) {
 	t.Parallel()
 	layers := []profile.Layer{{MACs: new(int64(60))}, {MACs: new(int64(40))}, {MACs: new(int64(1000)), Constant: true}}
@@ -213,7 +214,8 @@ func TestAffordable(t *testing.T) {
 	}
 }
 
-// Shapes that data decides are those of the runs, and so is what follows from them.
+// TestShapesOfRuns: shapes that depend on data are those of the runs, and so are the counts that
+// follow from them.
 func TestShapesOfRuns(t *testing.T) {
 	t.Parallel()
 	m := newModel(1)
@@ -238,7 +240,7 @@ func TestShapesOfRuns(t *testing.T) {
 	}
 }
 
-// Where nothing can run because the model contradicts itself, that is the error.
+// TestContradiction: if nothing can run because the model contradicts itself, that is the error.
 func TestContradiction(t *testing.T) {
 	t.Parallel()
 	m := newModel(1)
@@ -261,8 +263,8 @@ func TestContradiction(t *testing.T) {
 	}
 }
 
-// The plan of memory names values and steps; layers of bodies are between those of the
-// main graph.
+// TestMemoryOfPlan: the memory plan names values and steps; layers of bodies are between those of
+// the main graph.
 func TestMemoryOfPlan(t *testing.T) {
 	t.Parallel()
 	p, err := counted(chain("Sqrt", 1), options())
@@ -270,7 +272,7 @@ func TestMemoryOfPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := p.Memory
-	// Two values of 16 bytes live at once, each in a place of 64.
+	// Two values of 16 bytes are live at once, each aligned to 64.
 	if *m.ArenaBytes > 128 || *m.ArenaBytes < 64 || *m.AlignBytes != 64 || m.StepLayers != nil || *m.ScratchBytes != 0 {
 		t.Errorf("memory %+v", m)
 	}
@@ -288,7 +290,7 @@ func TestMemoryOfPlan(t *testing.T) {
 	}
 }
 
-// The time with what runs inside is the layer's and that of all below it.
+// TestInside: the cumulative time is that of the layer and of everything below it.
 func TestInside(t *testing.T) {
 	t.Parallel()
 	slot := func(parent int, s plan.State) plan.Slot { return plan.Slot{Step: plan.Step{State: s}, Parent: parent} }
@@ -298,7 +300,7 @@ func TestInside(t *testing.T) {
 	}
 }
 
-// After the end no peaks are measured.
+// TestPeaksAfterTheEnd: no peaks are measured after the context's end.
 func TestPeaksAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	p := &pass{runner: &runner{p: &profile.Profile{Target: profile.Target{ID: "host"}}}}

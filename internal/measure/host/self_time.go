@@ -7,13 +7,13 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/plan"
 )
 
-// selfTimes turns one run's timing into the self time of every slot, so that the
-// slots add up to the run.
+// selfTimes computes the self time of every slot from one run's timing, so that the slots add up
+// to the run.
 type selfTimes struct {
 	slots  []plan.Slot
 	owners map[int][]int // slots that run a graph
 	inside map[int][]int // slots listed in a graph
-	raw    []int64       // time with what runs inside
+	raw    []int64       // time including nested slots
 	self   []int64
 	calls  []int64
 }
@@ -31,7 +31,7 @@ func newSelfTimes(ss []plan.Slot) *selfTimes {
 	return c
 }
 
-// read takes over one run.
+// read evaluates one run.
 func (c *selfTimes) read(t *engine.Timing) {
 	for i, s := range c.slots {
 		n := s.Node.Index
@@ -55,8 +55,9 @@ func (c *selfTimes) read(t *engine.Timing) {
 			continue
 		}
 		for _, i := range own {
-			// A body that several steps share is charged by their times.
-			// The clock steps and the division round: what is left is never below 0.
+			// The time of a body that several steps share is distributed in proportion to their
+			// times. Clock resolution and rounding could make the rest negative: it is clamped to
+			// 0.
 			c.self[i] = max(0, c.self[i]-int64(math.Round(float64(inner)*float64(c.raw[i])/float64(outer))))
 		}
 	}

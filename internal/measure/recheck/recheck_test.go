@@ -288,7 +288,7 @@ func TestValuesFail(t *testing.T) {
 	p := profiled(1, 1, 4)
 	check(t, p, &engine{seconds: map[string]float64{"Relu": 1, "Neg": 1, "Exp": 4}, values: errors.New("no such operator")})
 	l := p.Layers[2]
-	if v := l.Figures["checked_s"]; v == nil || !(math.Abs(*v.Median-4) <= 1e-9) || l.Check.Outcome != profile.CheckAgrees || !strings.Contains(v.Method, "two cut models") {
+	if v := l.Figures["checked_s"]; v == nil || !(math.Abs(*v.Median-4) <= 1e-9) || l.Check.Outcome != profile.CheckAgrees || !strings.Contains(v.Method, "two submodels") {
 		t.Errorf("%+v, %+v", v, l.Check)
 	}
 }
