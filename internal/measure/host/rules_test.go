@@ -75,7 +75,7 @@ func TestStaticFindings(t *testing.T) {
 		}, run(5)...),
 	}}
 	want := []string{
-		"model.unsupported problem [0 2] Frob cannot run in 2 layers (no such thing). What follows was timed",
+		"model.unsupported problem [0 2] Frob cannot run in 2 layers (no such thing). Later layers were timed",
 		"model.unsupported problem [1] Gather cannot run in 1 layer (index 9).",
 		"model.unsupported problem [4] Odd cannot run in 1 layer (no such operator).",
 		"model.skipped problem [3] 1 layer not run,",

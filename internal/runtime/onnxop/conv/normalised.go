@@ -8,11 +8,12 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// normalised is the number of inputs of a convolution to which a plan has joined a batch normalisation: its own,
-// then scale, shift, mean and variance of each output channel.
+// normalised is the number of inputs of a convolution into which a plan has fused a batch
+// normalisation: its own, then scale, shift, mean and variance of each output channel.
 const normalised = 7
 
-// prepareNormalised multiplies constant weights and bias of float32 by the factors of the batch normalisation.
+// prepareNormalised multiplies constant float32 weights and bias by the factors of the batch
+// normalisation.
 func prepareNormalised(c *op.Call) (op.Run, error) {
 	w := c.In[1]
 	if !w.Known() || w.Type != tensor.Float32 || w.Rank() < 3 {
