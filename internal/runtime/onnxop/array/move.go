@@ -9,7 +9,7 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 )
 
-// moveDefs lists the operators that put every element somewhere else.
+// moveDefs lists the operators that permute or repeat elements.
 func moveDefs() []op.Def {
 	def := func(name string, needs int, of func(c *op.Call) (layout.Geometry, error), since ...int) []op.Def {
 		return op.Versions(layout.Def("", name, needs, of), since...)
@@ -53,7 +53,7 @@ func expand(c *op.Call) (layout.Geometry, error) {
 	return layout.Expand(c.In[0].Shape, out)
 }
 
-// tile1 does version 1: tiles and axis are scalars of the input's type.
+// tile1 implements version 1: tiles and axis are scalars of the input's type.
 func tile1(c *op.Call) (g layout.Geometry, err error) {
 	n, err := scalar(c.In[1])
 	if err != nil {

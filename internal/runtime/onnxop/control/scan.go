@@ -12,14 +12,13 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 )
 
-// stack collects the values that a body yields turn by turn, to be joined once
-// at the end.
+// stack collects the values that a body yields in each iteration, to be joined once at the end.
 type stack struct{ items []*tensor.Tensor }
 
 func (s *stack) push(x *tensor.Tensor) { s.items = append(s.items, x) }
 
-// give joins the values along a new axis into output i. v declares the type and
-// shape of one value, for the case that there is none.
+// give joins the values along a new axis into output i. v declares the type and shape of one
+// value, in case there are no values.
 func (s *stack) give(c *op.Call, i, axis int, reverse bool, v *graph.Value) error {
 	if !c.Wants(i) {
 		return nil
@@ -77,7 +76,7 @@ func collect(pool *workers.Pool, y *tensor.Tensor, items []*tensor.Tensor, g lay
 	return run(c)
 }
 
-// cut cuts x along an axis into new tensors of the sizes.
+// cut splits x along an axis into new tensors of the given sizes.
 func cut(pool *workers.Pool, x *tensor.Tensor, axis int, sizes []int) ([]*tensor.Tensor, error) {
 	parts := make([]*tensor.Tensor, len(sizes))
 	for i, n := range sizes {
@@ -93,8 +92,7 @@ func cut(pool *workers.Pool, x *tensor.Tensor, axis int, sizes []int) ([]*tensor
 	return parts, run(c)
 }
 
-// rows cuts a tensor along an axis. The parts share its memory where they lie in
-// one piece.
+// rows splits a tensor along an axis. The parts share its memory if they are contiguous.
 func rows(pool *workers.Pool, x *tensor.Tensor, axis int) (func(i int) *tensor.Tensor, error) {
 	n := x.Shape[axis]
 	shape := slices.Delete(slices.Clone(x.Shape), axis, axis+1)
@@ -119,7 +117,7 @@ func rows(pool *workers.Pool, x *tensor.Tensor, axis int) (func(i int) *tensor.T
 	}, nil
 }
 
-// scanShape is what a Scan node says about its inputs and outputs.
+// scanShape describes the inputs and outputs of a Scan node.
 type scanShape struct {
 	states, ins, outs         int
 	inAxes, outAxes           []int
@@ -264,8 +262,8 @@ func prepareScan(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// prepareScan8 does version 8, in which every input has a batch axis 0 and
-// sequences may end early.
+// prepareScan8 implements version 8, in which every input has a batch axis 0 and sequences may
+// end early.
 func prepareScan8(c *op.Call) (op.Run, error) {
 	s, g, err := scanOf(c)
 	if err != nil {
@@ -335,8 +333,7 @@ func prepareScan8(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// padded joins items along a new first axis of n positions; those that are
-// missing are zero.
+// padded joins items along a new first axis of n positions; missing ones are zero.
 func padded(pool *workers.Pool, items []*tensor.Tensor, n int, v *graph.Value) (*tensor.Tensor, error) {
 	t, shape := v.Type, v.Shape
 	if len(items) > 0 && items[0] != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
 )
 
-// WideSums is q as part of a recipe.
+// WideSums converts q to a recipe.
 func WideSums(q *kernel.Requant16) recipe.Sums {
 	return recipe.Sums{Bias: q.Bias, Mul: q.Mul, Min: q.Min, Max: q.Max, Wide: !q.Narrow}
 }
@@ -35,7 +35,7 @@ func newWide(c *op.Call, channels int) (*kernel.Requant16, error) {
 	return q, nil
 }
 
-// WideBias reads a bias of 64 bits, or of 32, which also makes sums 32 bits wide.
+// WideBias reads a 64-bit bias, or a 32-bit one, which also makes the sums 32 bits wide.
 func WideBias(t *tensor.Tensor) (b []int64, narrow bool, err error) {
 	switch t.Type {
 	case tensor.Int64:
@@ -49,7 +49,7 @@ func WideBias(t *tensor.Tensor) (b []int64, narrow bool, err error) {
 	return nil, false, op.Unsupported("%v biases", t.Type)
 }
 
-// wideConv is convolution over int16 activations with 8-bit or narrower weights.
+// wideConv is a convolution of int16 activations with weights of 8 or fewer bits.
 func wideConv(c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) {
 	if c.Out[0].Type != tensor.Int16 {
 		return nil, op.Unsupported("int16 input with %v output", c.Out[0].Type)
@@ -117,7 +117,7 @@ func wideConv(c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) {
 	}, nil
 }
 
-// bytes tells whether all weights have 8 bits.
+// bytes reports whether all weights have 8 bits.
 func bytes(w []int32) bool {
 	for _, v := range w {
 		if v < -128 || v > 127 {
@@ -127,7 +127,7 @@ func bytes(w []int32) bool {
 	return true
 }
 
-// splitConv convolves the halves of 16-bit numbers in float32.
+// splitConv convolves the high and low bytes of 16-bit numbers in float32.
 func splitConv(c *op.Call, s kernel.ConvShape, q *kernel.Requant16, w []int32, depthwise bool) op.Run {
 	prepare := kernel.NewConvNHWC
 	if depthwise {
@@ -138,7 +138,7 @@ func splitConv(c *op.Call, s kernel.ConvShape, q *kernel.Requant16, w []int32, d
 	return halved(c, 0, q, s.OC, conv.Run)
 }
 
-// reals are weights in float32.
+// reals converts weights to float32.
 func reals(w []int32) []float32 {
 	v := make([]float32, len(w))
 	for i, x := range w {
