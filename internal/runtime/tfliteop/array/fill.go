@@ -95,7 +95,7 @@ func runRange[T float32 | int32 | int64](c *op.Call) error {
 	return nil
 }
 
-// inferOneHot has indices, depth, the value of the marked place and of the rest.
+// inferOneHot has indices, depth, the on value and the off value.
 func inferOneHot(c *op.Call) error {
 	depth, err := layout.Scalar(c.In[1])
 	if err != nil {
@@ -167,8 +167,8 @@ func inferSetDiag(c *op.Call) error {
 	return layout.SameAsInput(c)
 }
 
-// prepareDiag writes its last input along the diagonals of zeros, or of the
-// matrices of MATRIX_SET_DIAG's first input.
+// prepareDiag writes its last input to the diagonals of zeros, or of the matrices of
+// MATRIX_SET_DIAG's first input.
 func prepareDiag(c *op.Call) (op.Run, error) {
 	last := 0
 	if c.Node.Op == "MATRIX_SET_DIAG" {

@@ -21,8 +21,8 @@ func joinDefs() []op.Def {
 	}
 }
 
-// concat joins the inputs. 8-bit ones whose quantisation is not the output's are
-// rescaled on the way.
+// concat joins the inputs. 8-bit ones whose quantisation differs from the output's are
+// requantised.
 func concat(c *op.Call) (g layout.Geometry, err error) {
 	if err := c.NeedInputs(len(c.In)); err != nil {
 		return g, err
@@ -39,7 +39,7 @@ func concat(c *op.Call) (g layout.Geometry, err error) {
 	return g, nil
 }
 
-// finished adds to a join what TFLite does to its result.
+// finished adds what TFLite does to the result of a join.
 func finished(c *op.Call, prepare layout.Prepare, axis int) (op.Run, error) {
 	if tables := rescaleTables(c); tables != nil {
 		c.Recipe = recipe.Join{Tables: tables}
@@ -86,9 +86,8 @@ func clampOf(activation string) (lo, hi float32, err error) {
 	return 0, 0, op.Unsupported("activation %s", activation)
 }
 
-// rescaleTables returns, for 8-bit inputs whose quantisation is not the
-// output's, a table from every input code to the output code. nil means that no
-// input needs one.
+// rescaleTables returns, for 8-bit inputs whose quantisation differs from the output's, a table
+// from every input value to the output value. nil means that no input needs one.
 func rescaleTables(c *op.Call) []*[256]uint8 {
 	out := c.Out[0]
 	perTensor := func(q *tensor.Quant) bool { return q != nil && len(q.Scale) == 1 && q.Scale[0] > 0 && len(q.Zero) == 1 }

@@ -25,8 +25,8 @@ func orderDefs() []op.Def {
 	}
 }
 
-// indexType is the integer type of an output that holds places: the declared
-// type, since converters do not always set the option.
+// indexType returns the integer type of an index output: the declared type, because converters do
+// not always set the option.
 func indexType(c *op.Call, out int) (tensor.Type, error) {
 	if out >= len(c.Out) || c.Out[out] == nil {
 		return tensor.Int32, nil
@@ -88,7 +88,7 @@ func prepareArg(least bool) layout.Prepare {
 	}
 }
 
-// runArg finds the first of the largest (or least) elements along an axis.
+// runArg finds the first of the largest (or smallest) elements along an axis.
 func runArg[T tensor.Number](axis int, least bool) op.Run {
 	var x []T // made once, as the closure below: a run must not allocate
 	var best []int
@@ -125,7 +125,8 @@ func runArg[T tensor.Number](axis int, least bool) op.Run {
 	}
 }
 
-// largestOfRows finds the largest elements of rows lo to hi; nil where vectors have no loop for the type.
+// largestOfRows finds the largest elements of rows lo to hi; nil if SIMD has no loop for the
+// type.
 func largestOfRows[T tensor.Number](f *simd.Places, from **tensor.Tensor, best *[]int, n *int) func(lo, hi int) {
 	if f == nil {
 		return nil
@@ -166,7 +167,7 @@ func prepareTopK(c *op.Call) (op.Run, error) {
 	return layout.TopK(c.In[0].Shape, c.In[0].Rank()-1, true)
 }
 
-// inferUnique cannot know how many different elements there are.
+// inferUnique cannot know the number of distinct elements.
 func inferUnique(c *op.Call) error {
 	if c.In[0].Rank() != 1 {
 		return fmt.Errorf("shape %s is not a vector", tensor.FormatShape(c.In[0].Shape))
@@ -177,8 +178,8 @@ func inferUnique(c *op.Call) error {
 	return op.ErrDynamic
 }
 
-// runUnique lists each element at its first place, and for every element its
-// place in that list.
+// runUnique lists each distinct element in order of first occurrence, and for every element its
+// index in that list.
 func runUnique(c *op.Call) error {
 	keys, err := layout.Keys(nil, c.In[0])
 	if err != nil {

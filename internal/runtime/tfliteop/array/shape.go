@@ -25,8 +25,8 @@ func shapeDefs() []op.Def {
 	}
 }
 
-// inferReshape takes the shape from the second input when it is a list, else
-// from the options. One dimension may be -1.
+// inferReshape takes the shape from the second input if it is a list, else from the options. One
+// dimension may be -1.
 func inferReshape(c *op.Call) error {
 	x := c.In[0]
 	want := c.Node.Attrs.Ints("new_shape")
@@ -102,8 +102,7 @@ func inferExpandDims(c *op.Call) error {
 	return nil
 }
 
-// inferBitcast keeps the bytes: a narrower result gets a last axis, a wider one
-// takes it away.
+// inferBitcast keeps the bytes: a smaller result type adds a last axis, a larger one removes it.
 func inferBitcast(c *op.Call) error {
 	x, t := c.In[0], declared(c, 0)
 	from, to := x.Type.Bits(), t.Bits()

@@ -114,10 +114,9 @@ func batchToSpace(c *op.Call) (g layout.Geometry, err error) {
 	}}, nil
 }
 
-// patches pairs the wide tensor (more space) with the deep one (more batches), a
-// copy for each offset within the blocks: wide element o*block + offset - border
-// belongs to deep element o of the batch group of that offset. toWide tells which
-// side is written.
+// patches pairs the wide tensor (more space) with the deep one (more batches), a copy for each
+// offset within the blocks: wide element o*block + offset - border belongs to deep element o of
+// the batch group of that offset. toWide selects which side is written.
 func patches(wide, deep, block, border []int, toWide bool) (list []move.Plan) {
 	if tensor.Elements(deep) == 0 {
 		return nil
@@ -149,7 +148,7 @@ func patches(wide, deep, block, border []int, toWide bool) (list []move.Plan) {
 	return list
 }
 
-// patched runs copies from input to output. What they leave out gets the value.
+// patched runs copies from input to output. Elements without a source get the value.
 func patched(list []move.Plan, value *tensor.Tensor) (op.Run, error) {
 	covered := 0
 	for _, p := range list {
