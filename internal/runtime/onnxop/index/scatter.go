@@ -43,8 +43,8 @@ func inferScatterElements(c *op.Call) error {
 	return checkUpdates(c, c.In[1].Shape)
 }
 
-// scatter runs offsets through the update of the node's reduction. Updates are
-// applied in order, so that the last of several for one place wins.
+// scatter runs offsets through the update of the node's reduction. Updates are applied in order,
+// so that the last of several for one position wins.
 func scatter(c *op.Call, block int, offsets func(c *op.Call) ([]int, error)) (op.Run, error) {
 	f, err := layout.Updater(c.In[0].Type, c.Node.Attrs.Str("reduction", "none"))
 	if err != nil {

@@ -68,8 +68,8 @@ func prepareOneHot(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// hot appends the output offsets that get the "on" value. Indices outside the
-// depth have none; before version 11 neither have negative ones.
+// hot appends the output offsets that get the "on" value. Indices outside the depth have none;
+// before version 11 neither do negative ones.
 func hot(at []int, v []float64, depth, inner, version int) []int {
 	for i, f := range v {
 		if !(f > -1-float64(depth) && f < float64(depth)) {
@@ -91,7 +91,7 @@ func inferNonZero(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	// A scalar has no coordinates, but its count still shows.
+	// A scalar has no coordinates, but its count is still visible in the shape.
 	c.SetOut(0, tensor.Int64, []int{c.In[0].Rank(), n})
 	return nil
 }

@@ -147,7 +147,7 @@ func reals(w []int32) []float32 {
 	return v
 }
 
-// halved computes with the halves of the 16-bit numbers of input in, by what run does with float32.
+// halved computes with the high and low bytes of the 16-bit input in, with run in float32.
 func halved(c *op.Call, in int, q *kernel.Requant16, channels int, run func(p *workers.Pool, x, y []float32)) op.Run {
 	split := kernel.NewSplit16(q, channels, c.In[in].Len(), c.Out[0].Len(), func(n int) []float32 { return op.ScratchOf[float32](c, n) }, run)
 	return func(c *op.Call) error {
