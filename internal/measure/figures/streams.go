@@ -38,7 +38,7 @@ func Streams(res *loadgen.Result) map[string]*profile.Metric {
 		setInterval(out["inferences_per_s"], res.Rates)
 		value("loaded_processor_s", res.Busy/res.PerSecond, "processor time of the process divided by the inferences")
 	}
-	// Each stream is a series of its own: stability is judged only if there is one stream.
+	// Each stream is a separate time series: an interval follows only from a single stream.
 	samples := res.Samples
 	if len(res.Streams) > 1 {
 		samples = nil
